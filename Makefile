@@ -20,8 +20,8 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 # Packages that read hostile bytes or store data. make nightly fails if its tests cover a smaller share of their statements.
 COVERED := core/api core/auth core/blob core/blob/pack core/catalog core/film core/fold core/index core/index/hnsw core/ingest core/jsonio core/kv core/kv/journal core/kv/memkv \
 	core/kv/pebblekv core/log core/log/field core/partition core/predict/onnx core/predict/raster core/predict/raster/jpg core/search \
-	core/train core/train/kernel core/training origin/account origin/certificate origin/console origin/data origin/fetch origin/httpd \
-	origin/link origin/token origin/video sync/feed sync/press sync/replica sync/wire wasm/abi wasm/guest/instance wasm/guest/lent wasm/host
+	core/train core/train/kernel core/training origin/server/account origin/server/certificate origin/server/console origin/server/data origin/server/fetch origin/server/httpd \
+	origin/server/link origin/server/token origin/server/video sync/feed sync/press sync/replica sync/wire wasm/abi wasm/guest/instance wasm/guest/lent wasm/host
 COVER   := 85
 
 # The sources of the pages.
@@ -45,7 +45,7 @@ ASWASM := ./models ./core/blob ./core/catalog ./core/cpu ./core/index/... ./core
 
 # Packages that start goroutines or are used by several at once, themselves or in their tests.
 CONCURRENT = ./core ./core/api ./core/blob/... ./core/index ./core/index/hnsw ./core/kv/... ./core/log ./core/partition ./sync/feed ./edge/node ./edge/keeper \
-	$(shell $(GO) list ./origin/... | grep -vE '/origin/(collection|command|conformance)$$')
+	$(shell $(GO) list ./origin/... | grep -vE '/origin/(server/collection|command|conformance)$$')
 
 # Long tests of these packages that start no goroutine: the race detector has nothing to find in them.
 SINGLE := TestCopiesLong|TestChurnKeepsRecall|TestImportsPointInward|TestPublicAgainstOracles
@@ -97,7 +97,7 @@ wasm/dist/kernels.wasm: $(shell find wasm/simd -name '*.go' -not -name '*_test.g
 	@$(GO) run ./wasm/simd/cmd $@
 
 # The decoding module is a program of its own under the GPL-3: it is taken out of its Go module, and never imported.
-bin/ffmpreg.wasm.gz: origin/video/module.go
+bin/ffmpreg.wasm.gz: origin/server/video/module.go
 	@echo 'build: the decoding module of videos'
 	@mkdir -p bin
 	@fact() { sed -n 's/^.*'"$$1"' *= "\([^"]*\)".*/\1/p' $<; }; \

@@ -99,7 +99,7 @@ func inward(from, to string) bool {
 }
 
 // lent lists what reaches out of the process and so is an argument everywhere but in
-// origin/system, the one place that has the real clock, randomness, files and dialler.
+// origin/server/system, the one place that has the real clock, randomness, files and dialler.
 // An empty list stands for every name of the package.
 var lent = map[string][]string{
 	"time":         {"Now", "Since", "Until", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker", "Sleep"},
@@ -117,7 +117,7 @@ var lent = map[string][]string{
 // exempt are the one place that owns them, what is no part of the product (tools, and what tests share), and a file
 // that asks the system where the process's own code lies.
 var exempt = []string{
-	"origin/system", "models/bake", "models/peers", "core/proof", "web/process", "web/runtime/test", "wasm/built", "wasm/simd/cmd",
+	"origin/server/system", "models/bake", "models/peers", "core/proof", "web/process", "web/runtime/test", "wasm/built", "wasm/simd/cmd",
 	"wasm/host/huge_linux.go",
 }
 
@@ -153,7 +153,7 @@ func TestWorldIsLent(t *testing.T) {
 			}
 			p, watched := names[x.Name]
 			if watched && (lent[p] == nil || slices.Contains(lent[p], sel.Sel.Name)) {
-				t.Errorf("%s uses %s.%s: take it as an argument; origin/system has the real one",
+				t.Errorf("%s uses %s.%s: take it as an argument; origin/server/system has the real one",
 					fset.Position(sel.Pos()), x.Name, sel.Sel.Name)
 			}
 			return true

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sightline-dev/sightline/origin/system"
+	"github.com/sightline-dev/sightline/origin/server/system"
 )
 
 // planCalls is how many calls the account of the test may make.

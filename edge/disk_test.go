@@ -19,8 +19,8 @@ import (
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/edge/node"
 	cli "github.com/sightline-dev/sightline/origin/command"
-	"github.com/sightline-dev/sightline/origin/data"
-	"github.com/sightline-dev/sightline/origin/system"
+	"github.com/sightline-dev/sightline/origin/server/data"
+	"github.com/sightline-dev/sightline/origin/server/system"
 )
 
 // Variables of the environment of a process that a test starts.

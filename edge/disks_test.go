@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"github.com/sightline-dev/sightline/core/proof"
-	"github.com/sightline-dev/sightline/origin/control"
-	"github.com/sightline-dev/sightline/origin/system"
+	"github.com/sightline-dev/sightline/origin/server/control"
+	"github.com/sightline-dev/sightline/origin/server/system"
 	"github.com/sightline-dev/sightline/web/process"
 )
 

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/sightline-dev/sightline/core/proof"
-	"github.com/sightline-dev/sightline/origin/system"
+	"github.com/sightline-dev/sightline/origin/server/system"
 )
 
 // joinTime is how long an edge may take, from the start of its process, until it searches by likeness among 100,000

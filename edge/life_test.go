@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/sightline-dev/sightline/origin/control"
+	"github.com/sightline-dev/sightline/origin/server/control"
 	"github.com/sightline-dev/sightline/web/process"
 )
 

@@ -7,7 +7,7 @@ import (
 
 	"github.com/sightline-dev/sightline/edge/node"
 	"github.com/sightline-dev/sightline/origin/command"
-	"github.com/sightline-dev/sightline/origin/system"
+	"github.com/sightline-dev/sightline/origin/server/system"
 )
 
 func main() {

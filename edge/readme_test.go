@@ -126,7 +126,7 @@ func newReader(t *testing.T) *reader {
 			t.Fatal(err)
 		}
 	}
-	for _, dir := range []string{filepath.Join("web", "samples"), filepath.Join("origin", "video", "testdata")} {
+	for _, dir := range []string{filepath.Join("web", "samples"), filepath.Join("origin", "server", "video", "testdata")} {
 		if err := os.CopyFS(filepath.Join(r.dir, dir), os.DirFS(filepath.Join(proof.Root(t), dir))); err != nil {
 			t.Fatal(err)
 		}

@@ -20,7 +20,7 @@ import (
 	"testing"
 
 	"github.com/sightline-dev/sightline/core/proof"
-	"github.com/sightline-dev/sightline/origin/system"
+	"github.com/sightline-dev/sightline/origin/server/system"
 	"github.com/sightline-dev/sightline/web/process"
 	runtime "github.com/sightline-dev/sightline/web/runtime/test"
 )

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sightline-dev/sightline/origin/system"
+	"github.com/sightline-dev/sightline/origin/server/system"
 )
 
 // slowURLs has one application wait for slow URLs in more calls than an edge works on at once. Meanwhile another application's calls

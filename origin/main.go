@@ -6,7 +6,7 @@ import (
 	"os"
 
 	"github.com/sightline-dev/sightline/origin/command"
-	"github.com/sightline-dev/sightline/origin/system"
+	"github.com/sightline-dev/sightline/origin/server/system"
 )
 
 func main() {

@@ -19,7 +19,7 @@ import (
 // read of one can reach another's.
 //
 //	h name app                → ord n            public name of a picture, of 16 bytes
-//	u …                                          the origin's accounts, see origin/account
+//	u …                                          the origin's accounts, see origin/server/account
 //	a app …
 //	  l …                                        its log, see package log
 //	  c                       → header           cursor of the fold, counts, horizon

@@ -27,7 +27,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/sightline-dev/sightline/origin/system"
+	"github.com/sightline-dev/sightline/origin/server/system"
 )
 
 // Options are the settings of [Run]; all are needed.

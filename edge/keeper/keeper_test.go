@@ -19,7 +19,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/sightline-dev/sightline/origin/system"
+	"github.com/sightline-dev/sightline/origin/server/system"
 )
 
 // asServer makes the test binary be a server; it says what becomes of its lives, in order.

@@ -11,7 +11,7 @@ import (
 	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/log/field"
-	"github.com/sightline-dev/sightline/origin/link"
+	"github.com/sightline-dev/sightline/origin/server/link"
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 

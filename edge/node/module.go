@@ -10,7 +10,7 @@ import (
 	"log/slog"
 	"strings"
 
-	"github.com/sightline-dev/sightline/origin/system"
+	"github.com/sightline-dev/sightline/origin/server/system"
 	"github.com/sightline-dev/sightline/wasm"
 	"github.com/sightline-dev/sightline/wasm/host"
 )

@@ -31,11 +31,11 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/sightline-dev/sightline/edge/keeper"
-	"github.com/sightline-dev/sightline/origin/account"
 	"github.com/sightline-dev/sightline/origin/command"
-	"github.com/sightline-dev/sightline/origin/control"
-	"github.com/sightline-dev/sightline/origin/link"
-	"github.com/sightline-dev/sightline/origin/system"
+	"github.com/sightline-dev/sightline/origin/server/account"
+	"github.com/sightline-dev/sightline/origin/server/control"
+	"github.com/sightline-dev/sightline/origin/server/link"
+	"github.com/sightline-dev/sightline/origin/server/system"
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 

@@ -23,7 +23,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/sightline-dev/sightline/origin/command"
-	"github.com/sightline-dev/sightline/origin/system"
+	"github.com/sightline-dev/sightline/origin/server/system"
 	"github.com/sightline-dev/sightline/wasm/host"
 )
 

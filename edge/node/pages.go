@@ -8,8 +8,8 @@ import (
 	"github.com/sightline-dev/sightline/core"
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/origin/command"
-	"github.com/sightline-dev/sightline/origin/console"
-	"github.com/sightline-dev/sightline/origin/httpd"
+	"github.com/sightline-dev/sightline/origin/server/console"
+	"github.com/sightline-dev/sightline/origin/server/httpd"
 	"github.com/sightline-dev/sightline/web"
 )
 

@@ -4,7 +4,7 @@ import (
 	"crypto/ed25519"
 
 	"github.com/sightline-dev/sightline/core/log"
-	"github.com/sightline-dev/sightline/origin/token"
+	"github.com/sightline-dev/sightline/origin/server/token"
 )
 
 var _ token.Others = (*copies)(nil)

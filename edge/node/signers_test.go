@@ -7,7 +7,7 @@ import (
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/log"
-	"github.com/sightline-dev/sightline/origin/token"
+	"github.com/sightline-dev/sightline/origin/server/token"
 )
 
 // TestSigners knows the keys of the registers that were taken, over a restart too, each for the applications

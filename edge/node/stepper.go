@@ -8,7 +8,7 @@ import (
 
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/blob"
-	"github.com/sightline-dev/sightline/origin/link"
+	"github.com/sightline-dev/sightline/origin/server/link"
 	"github.com/sightline-dev/sightline/sync/replica"
 	"github.com/sightline-dev/sightline/wasm/host"
 )

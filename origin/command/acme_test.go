@@ -27,7 +27,7 @@ import (
 
 	"golang.org/x/crypto/acme"
 
-	"github.com/sightline-dev/sightline/origin/system"
+	"github.com/sightline-dev/sightline/origin/server/system"
 )
 
 // certifier is a certificate authority that speaks as much ACME (RFC 8555) as one order needs.

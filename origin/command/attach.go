@@ -9,8 +9,8 @@ import (
 	"net"
 	"time"
 
-	"github.com/sightline-dev/sightline/origin/control"
-	"github.com/sightline-dev/sightline/origin/system"
+	"github.com/sightline-dev/sightline/origin/server/control"
+	"github.com/sightline-dev/sightline/origin/server/system"
 )
 
 // attachTime is how long a command waits for a process that has the folder open and does

@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"github.com/sightline-dev/sightline/core/auth"
-	"github.com/sightline-dev/sightline/origin/account"
-	"github.com/sightline-dev/sightline/origin/control"
+	"github.com/sightline-dev/sightline/origin/server/account"
+	"github.com/sightline-dev/sightline/origin/server/control"
 )
 
 // audited is a node whose operator's actions are in the audit log: what takes something away before it is

@@ -10,9 +10,9 @@ import (
 	"testing"
 
 	"github.com/sightline-dev/sightline/core/kv"
-	"github.com/sightline-dev/sightline/origin/account"
-	"github.com/sightline-dev/sightline/origin/control"
-	"github.com/sightline-dev/sightline/origin/data"
+	"github.com/sightline-dev/sightline/origin/server/account"
+	"github.com/sightline-dev/sightline/origin/server/control"
+	"github.com/sightline-dev/sightline/origin/server/data"
 )
 
 // actions are the actions that the audit log has of an application, the oldest first.

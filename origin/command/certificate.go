@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sightline-dev/sightline/origin/certificate"
-	"github.com/sightline-dev/sightline/origin/system"
+	"github.com/sightline-dev/sightline/origin/server/certificate"
+	"github.com/sightline-dev/sightline/origin/server/system"
 )
 
 func newCertificate(_ *Env) *cobra.Command {

@@ -13,7 +13,7 @@ import (
 
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/fold/foldtest"
-	"github.com/sightline-dev/sightline/origin/collection"
+	"github.com/sightline-dev/sightline/origin/server/collection"
 )
 
 // contentDigest is that of the only application of a folder that nobody has open.

@@ -21,8 +21,8 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"github.com/sightline-dev/sightline/origin/data"
-	"github.com/sightline-dev/sightline/origin/system"
+	"github.com/sightline-dev/sightline/origin/server/data"
+	"github.com/sightline-dev/sightline/origin/server/system"
 )
 
 // version is set when a release is built.

@@ -3,7 +3,7 @@ package command
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/sightline-dev/sightline/origin/video"
+	"github.com/sightline-dev/sightline/origin/server/video"
 )
 
 // newDecodeVideo is the command that a program starts itself as: a process that decodes one video.

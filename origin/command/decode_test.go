@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sightline-dev/sightline/origin/video"
+	"github.com/sightline-dev/sightline/origin/server/video"
 )
 
 // TestDecodeVideo starts the hidden command, which reads what it must do from its standard input.

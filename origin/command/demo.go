@@ -18,8 +18,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sightline-dev/sightline/origin/control"
-	"github.com/sightline-dev/sightline/origin/system"
+	"github.com/sightline-dev/sightline/origin/server/control"
+	"github.com/sightline-dev/sightline/origin/server/system"
 )
 
 // demo runs a demonstration: an origin and some edges, each a process of its own on this machine.

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sightline-dev/sightline/origin/account"
-	"github.com/sightline-dev/sightline/origin/control"
+	"github.com/sightline-dev/sightline/origin/server/account"
+	"github.com/sightline-dev/sightline/origin/server/control"
 )
 
 // madeEdge is what 'edge create --json' prints.

@@ -14,8 +14,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sightline-dev/sightline/core/blob"
-	"github.com/sightline-dev/sightline/origin/collection"
-	"github.com/sightline-dev/sightline/origin/system"
+	"github.com/sightline-dev/sightline/origin/server/collection"
+	"github.com/sightline-dev/sightline/origin/server/system"
 )
 
 type exportFlags struct {

@@ -19,7 +19,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"github.com/sightline-dev/sightline/core/blob"
-	"github.com/sightline-dev/sightline/origin/data"
+	"github.com/sightline-dev/sightline/origin/server/data"
 )
 
 // failingWhere and failingPictures name the file whose existence makes every sync of a server's store, or of its pictures, fail.

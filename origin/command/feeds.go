@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/sightline-dev/sightline/core"
-	"github.com/sightline-dev/sightline/origin/httpd"
-	"github.com/sightline-dev/sightline/origin/system"
-	"github.com/sightline-dev/sightline/origin/token"
+	"github.com/sightline-dev/sightline/origin/server/httpd"
+	"github.com/sightline-dev/sightline/origin/server/system"
+	"github.com/sightline-dev/sightline/origin/server/token"
 	"github.com/sightline-dev/sightline/sync/feed"
 )
 

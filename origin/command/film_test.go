@@ -18,8 +18,8 @@ import (
 	"time"
 
 	"github.com/sightline-dev/sightline/core/proof"
-	"github.com/sightline-dev/sightline/origin/system"
-	"github.com/sightline-dev/sightline/origin/video"
+	"github.com/sightline-dev/sightline/origin/server/system"
+	"github.com/sightline-dev/sightline/origin/server/video"
 	targets "github.com/sightline-dev/sightline/web/process"
 )
 
@@ -55,7 +55,7 @@ func film(t *testing.T) string {
 
 func slides(t *testing.T) string {
 	t.Helper()
-	return filepath.Join(proof.Root(t), "origin", "video", "testdata", "slides.webm")
+	return filepath.Join(proof.Root(t), "origin", "server", "video", "testdata", "slides.webm")
 }
 
 // TestPredictFilm predicts a film with the module, and compiles it once for all films.

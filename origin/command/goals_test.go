@@ -171,7 +171,7 @@ func bend(rnd *rand.Rand, picture []byte) (method, path string, body []byte) {
 func TestSSRFEndpoints(t *testing.T) {
 	u := &unreachable{answers: map[string][]netip.Addr{}}
 	var urls []string
-	file, err := os.ReadFile("../fetch/testdata/ssrf.tsv")
+	file, err := os.ReadFile("../server/fetch/testdata/ssrf.tsv")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,8 +13,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sightline-dev/sightline/origin/collection"
-	"github.com/sightline-dev/sightline/origin/system"
+	"github.com/sightline-dev/sightline/origin/server/collection"
+	"github.com/sightline-dev/sightline/origin/server/system"
 )
 
 // Bounds of one call that adds inputs.

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/sightline-dev/sightline/origin/collection"
+	"github.com/sightline-dev/sightline/origin/server/collection"
 )
 
 // The lines of an export besides its inputs.

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sightline-dev/sightline/core/auth"
-	"github.com/sightline-dev/sightline/origin/control"
+	"github.com/sightline-dev/sightline/origin/server/control"
 )
 
 func newKey(env *Env) *cobra.Command {

@@ -13,8 +13,8 @@ import (
 	"testing"
 
 	"github.com/sightline-dev/sightline/core/kv"
-	"github.com/sightline-dev/sightline/origin/control"
-	"github.com/sightline-dev/sightline/origin/data"
+	"github.com/sightline-dev/sightline/origin/server/control"
+	"github.com/sightline-dev/sightline/origin/server/data"
 )
 
 var discard = slog.New(slog.DiscardHandler)

@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"github.com/sightline-dev/sightline/core/proof"
-	"github.com/sightline-dev/sightline/origin/system"
+	"github.com/sightline-dev/sightline/origin/server/system"
 )
 
 // known is what must be true of an input: its label and the number in its metadata.

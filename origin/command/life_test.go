@@ -20,7 +20,7 @@ import (
 
 	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/proof"
-	"github.com/sightline-dev/sightline/origin/control"
+	"github.com/sightline-dev/sightline/origin/server/control"
 )
 
 // client is what app create and app secret print.

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/sightline-dev/sightline/core/proof"
-	"github.com/sightline-dev/sightline/origin/system"
+	"github.com/sightline-dev/sightline/origin/server/system"
 )
 
 // stalled opens one connection of the n-th kind, from an address of its own, and leaves it.

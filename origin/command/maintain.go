@@ -13,9 +13,9 @@ import (
 	"github.com/sightline-dev/sightline/core/index"
 	"github.com/sightline-dev/sightline/core/predict"
 	"github.com/sightline-dev/sightline/models"
-	"github.com/sightline-dev/sightline/origin/control"
-	"github.com/sightline-dev/sightline/origin/data"
-	"github.com/sightline-dev/sightline/origin/system"
+	"github.com/sightline-dev/sightline/origin/server/control"
+	"github.com/sightline-dev/sightline/origin/server/data"
+	"github.com/sightline-dev/sightline/origin/server/system"
 )
 
 // copying shows how far a copy of a folder has come.

@@ -12,7 +12,7 @@ import (
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/proof"
-	"github.com/sightline-dev/sightline/origin/data"
+	"github.com/sightline-dev/sightline/origin/server/data"
 )
 
 // filled is a server with a little of everything, and the key of its application.

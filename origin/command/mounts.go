@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/sightline-dev/sightline/core/api"
-	"github.com/sightline-dev/sightline/origin/httpd"
-	"github.com/sightline-dev/sightline/origin/token"
+	"github.com/sightline-dev/sightline/origin/server/httpd"
+	"github.com/sightline-dev/sightline/origin/server/token"
 	"github.com/sightline-dev/sightline/wasm"
 	"github.com/sightline-dev/sightline/web/openapi"
 	"github.com/sightline-dev/sightline/web/runtime/served"

@@ -12,14 +12,14 @@ import (
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/models"
-	"github.com/sightline-dev/sightline/origin/account"
-	"github.com/sightline-dev/sightline/origin/control"
-	"github.com/sightline-dev/sightline/origin/data"
-	"github.com/sightline-dev/sightline/origin/fetch"
-	"github.com/sightline-dev/sightline/origin/jobs"
-	"github.com/sightline-dev/sightline/origin/system"
-	"github.com/sightline-dev/sightline/origin/token"
-	"github.com/sightline-dev/sightline/origin/video"
+	"github.com/sightline-dev/sightline/origin/server/account"
+	"github.com/sightline-dev/sightline/origin/server/control"
+	"github.com/sightline-dev/sightline/origin/server/data"
+	"github.com/sightline-dev/sightline/origin/server/fetch"
+	"github.com/sightline-dev/sightline/origin/server/jobs"
+	"github.com/sightline-dev/sightline/origin/server/system"
+	"github.com/sightline-dev/sightline/origin/server/token"
+	"github.com/sightline-dev/sightline/origin/server/video"
 )
 
 // node is an open data folder with all that works on it but the HTTP server: the engine, its

@@ -15,12 +15,12 @@ import (
 	"github.com/sightline-dev/sightline/core/partition"
 	"github.com/sightline-dev/sightline/core/predict"
 	"github.com/sightline-dev/sightline/core/predict/raster"
-	"github.com/sightline-dev/sightline/origin/console"
-	"github.com/sightline-dev/sightline/origin/control"
-	"github.com/sightline-dev/sightline/origin/data"
-	"github.com/sightline-dev/sightline/origin/httpd"
-	"github.com/sightline-dev/sightline/origin/jobs"
-	"github.com/sightline-dev/sightline/origin/system"
+	"github.com/sightline-dev/sightline/origin/server/console"
+	"github.com/sightline-dev/sightline/origin/server/control"
+	"github.com/sightline-dev/sightline/origin/server/data"
+	"github.com/sightline-dev/sightline/origin/server/httpd"
+	"github.com/sightline-dev/sightline/origin/server/jobs"
+	"github.com/sightline-dev/sightline/origin/server/system"
 	"github.com/sightline-dev/sightline/web"
 )
 

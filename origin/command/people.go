@@ -15,10 +15,10 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/sightline-dev/sightline/core/predict"
-	"github.com/sightline-dev/sightline/origin/account"
-	"github.com/sightline-dev/sightline/origin/collection"
-	"github.com/sightline-dev/sightline/origin/console"
-	"github.com/sightline-dev/sightline/origin/system"
+	"github.com/sightline-dev/sightline/origin/server/account"
+	"github.com/sightline-dev/sightline/origin/server/collection"
+	"github.com/sightline-dev/sightline/origin/server/console"
+	"github.com/sightline-dev/sightline/origin/server/system"
 )
 
 // peopleSettings are those of accounts.

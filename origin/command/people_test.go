@@ -17,7 +17,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/sightline-dev/sightline/origin/account"
+	"github.com/sightline-dev/sightline/origin/server/account"
 )
 
 // visitor is a person's browser at a server.

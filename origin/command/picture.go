@@ -15,8 +15,8 @@ import (
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/predict"
 	"github.com/sightline-dev/sightline/core/predict/raster"
-	"github.com/sightline-dev/sightline/origin/system"
-	"github.com/sightline-dev/sightline/origin/video"
+	"github.com/sightline-dev/sightline/origin/server/system"
+	"github.com/sightline-dev/sightline/origin/server/video"
 )
 
 // picture is one picture or video of the arguments.

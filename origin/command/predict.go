@@ -19,9 +19,9 @@ import (
 	"github.com/sightline-dev/sightline/core/predict"
 	"github.com/sightline-dev/sightline/core/predict/raster"
 	"github.com/sightline-dev/sightline/models"
-	"github.com/sightline-dev/sightline/origin/fetch"
-	"github.com/sightline-dev/sightline/origin/system"
-	"github.com/sightline-dev/sightline/origin/video"
+	"github.com/sightline-dev/sightline/origin/server/fetch"
+	"github.com/sightline-dev/sightline/origin/server/system"
+	"github.com/sightline-dev/sightline/origin/server/video"
 )
 
 // maxPictureBytes is the interface's bound of one picture.

@@ -10,8 +10,8 @@ import (
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/catalog"
-	"github.com/sightline-dev/sightline/origin/account"
-	"github.com/sightline-dev/sightline/origin/httpd"
+	"github.com/sightline-dev/sightline/origin/server/account"
+	"github.com/sightline-dev/sightline/origin/server/httpd"
 )
 
 // recorded is /v2 with what concerns people put into the audit log before it is answered: applications and keys

@@ -4,7 +4,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/sightline-dev/sightline/core"
-	"github.com/sightline-dev/sightline/origin/jobs"
+	"github.com/sightline-dev/sightline/origin/server/jobs"
 )
 
 // renewals are the metrics of a change of network, of all applications together.

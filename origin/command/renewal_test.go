@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"github.com/sightline-dev/sightline/core/api/apitest"
-	"github.com/sightline-dev/sightline/origin/system"
+	"github.com/sightline-dev/sightline/origin/server/system"
 )
 
 // shade is a small PNG of one colour.

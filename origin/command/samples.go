@@ -10,7 +10,7 @@ import (
 	"net/url"
 	"slices"
 
-	"github.com/sightline-dev/sightline/origin/control"
+	"github.com/sightline-dev/sightline/origin/server/control"
 	"github.com/sightline-dev/sightline/web"
 )
 

@@ -18,11 +18,11 @@ import (
 
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/blob"
-	"github.com/sightline-dev/sightline/origin/control"
-	"github.com/sightline-dev/sightline/origin/httpd"
-	"github.com/sightline-dev/sightline/origin/jobs"
-	"github.com/sightline-dev/sightline/origin/location"
-	"github.com/sightline-dev/sightline/origin/system"
+	"github.com/sightline-dev/sightline/origin/server/control"
+	"github.com/sightline-dev/sightline/origin/server/httpd"
+	"github.com/sightline-dev/sightline/origin/server/jobs"
+	"github.com/sightline-dev/sightline/origin/server/location"
+	"github.com/sightline-dev/sightline/origin/server/system"
 	"github.com/sightline-dev/sightline/sync/feed"
 )
 

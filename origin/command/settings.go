@@ -22,9 +22,9 @@ import (
 
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/auth"
-	"github.com/sightline-dev/sightline/origin/data"
-	"github.com/sightline-dev/sightline/origin/token"
-	"github.com/sightline-dev/sightline/origin/video"
+	"github.com/sightline-dev/sightline/origin/server/data"
+	"github.com/sightline-dev/sightline/origin/server/token"
+	"github.com/sightline-dev/sightline/origin/server/video"
 )
 
 // settings are those of a server.

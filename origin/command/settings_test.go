@@ -16,7 +16,7 @@ import (
 
 	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/partition"
-	"github.com/sightline-dev/sightline/origin/account"
+	"github.com/sightline-dev/sightline/origin/server/account"
 )
 
 func read(t *testing.T, environ []string, args ...string) (settings, error) {

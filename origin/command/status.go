@@ -12,8 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sightline-dev/sightline/origin/control"
-	"github.com/sightline-dev/sightline/origin/system"
+	"github.com/sightline-dev/sightline/origin/server/control"
+	"github.com/sightline-dev/sightline/origin/server/system"
 )
 
 func newStatus(env *Env) *cobra.Command {

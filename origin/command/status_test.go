@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sightline-dev/sightline/origin/control"
+	"github.com/sightline-dev/sightline/origin/server/control"
 )
 
 // TestStatus asks how a server is that runs, and one that does not.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sightline-dev/sightline/origin/account"
+	"github.com/sightline-dev/sightline/origin/server/account"
 )
 
 // TestStorageOfAccounts has an account without a verified address store as many inputs as it may, and shows that to its

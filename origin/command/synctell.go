@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/sightline-dev/sightline/core/api"
-	"github.com/sightline-dev/sightline/origin/system"
+	"github.com/sightline-dev/sightline/origin/server/system"
 	"github.com/sightline-dev/sightline/sync/replica"
 )
 

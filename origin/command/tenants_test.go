@@ -18,7 +18,7 @@ import (
 	"testing"
 
 	"github.com/sightline-dev/sightline/core/proof"
-	"github.com/sightline-dev/sightline/origin/control"
+	"github.com/sightline-dev/sightline/origin/server/control"
 )
 
 // tenant is an application whose every text holds its mark, and no other's does.

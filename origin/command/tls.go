@@ -17,8 +17,8 @@ import (
 	"golang.org/x/crypto/acme"
 	"golang.org/x/crypto/acme/autocert"
 
-	"github.com/sightline-dev/sightline/origin/certificate"
-	"github.com/sightline-dev/sightline/origin/system"
+	"github.com/sightline-dev/sightline/origin/server/certificate"
+	"github.com/sightline-dev/sightline/origin/server/system"
 )
 
 // secureSettings say where the certificate comes from; the zero value is plain HTTP.

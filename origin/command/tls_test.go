@@ -17,8 +17,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sightline-dev/sightline/origin/certificate"
-	"github.com/sightline-dev/sightline/origin/system"
+	"github.com/sightline-dev/sightline/origin/server/certificate"
+	"github.com/sightline-dev/sightline/origin/server/system"
 )
 
 // trusting is a client's configuration that trusts what the files of PEM hold.

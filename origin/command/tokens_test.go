@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/sightline-dev/sightline/core"
-	"github.com/sightline-dev/sightline/origin/system"
-	"github.com/sightline-dev/sightline/origin/token"
+	"github.com/sightline-dev/sightline/origin/server/system"
+	"github.com/sightline-dev/sightline/origin/server/token"
 )
 
 // asking is a caller without a credential of its own.

@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"github.com/sightline-dev/sightline/core/predict/raster"
-	"github.com/sightline-dev/sightline/origin/fetch"
-	"github.com/sightline-dev/sightline/origin/jobs"
-	"github.com/sightline-dev/sightline/origin/system"
-	"github.com/sightline-dev/sightline/origin/video"
+	"github.com/sightline-dev/sightline/origin/server/fetch"
+	"github.com/sightline-dev/sightline/origin/server/jobs"
+	"github.com/sightline-dev/sightline/origin/server/system"
+	"github.com/sightline-dev/sightline/origin/server/video"
 )
 
 // Limits of a call to a server by the clock.

@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sightline-dev/sightline/origin/control"
-	"github.com/sightline-dev/sightline/origin/system"
+	"github.com/sightline-dev/sightline/origin/server/control"
+	"github.com/sightline-dev/sightline/origin/server/system"
 )
 
 // TestSlowURLsHoldUpNobodyElse has one application wait for slow URLs in more calls than the server works on at once. Meanwhile

@@ -104,7 +104,7 @@ var complaints = []proven{
 		"web/journeys/studio.js: with a network everything is sent, and confirmed when it is",
 	}},
 	{"the contract goes on without its vendor, and everything can be taken along", []string{
-		"origin/conformance TestOfficialJavaScriptClient", "origin/command TestExportImportedElsewhereIsEqual", "origin/collection TestExportIsReadBack",
+		"origin/conformance TestOfficialJavaScriptClient", "origin/command TestExportImportedElsewhereIsEqual", "origin/server/collection TestExportIsReadBack",
 	}},
 	{"long work tells how far it is, how long it takes and what failed", []string{
 		"origin/command TestProgress", "origin/command TestInterruptedImportGoesOn", "web/src/views/look/look.test.ts: time that is left, from how it went",
@@ -115,7 +115,7 @@ var complaints = []proven{
 		"core/api TestTenantsDoNotInterfere",
 	}},
 	{"addresses of pictures reach no private network, whatever a name resolves to later", []string{
-		"origin/fetch TestSSRF", "origin/fetch TestFetchConnectsToTheCheckedAddress", "origin/fetch TestControlLooksAgain",
+		"origin/server/fetch TestSSRF", "origin/server/fetch TestFetchConnectsToTheCheckedAddress", "origin/server/fetch TestControlLooksAgain",
 		"origin/command TestGuardIsOnByDefault",
 	}},
 	{"the same file, the same picture and a similar one are three things", []string{

@@ -94,7 +94,7 @@ func fillDays(t *testing.T, data string, inputs, days int) {
 // earlier is the program with a clock that stands as many days before now as DAYS_AGO says.
 func earlier(t *testing.T) string {
 	t.Helper()
-	path := filepath.Join(proof.Root(t), "origin", "system", "system.go")
+	path := filepath.Join(proof.Root(t), "origin", "server", "system", "system.go")
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)

@@ -5,7 +5,7 @@ import { check, journey, same, words } from './browser.js';
 import { drop } from './pictures.js';
 
 const en = await words('en');
-const ours = new URL('../../origin/video/testdata/', import.meta.url);
+const ours = new URL('../../origin/server/video/testdata/', import.meta.url);
 const shared = new URL('../../../shared/video/', import.meta.url); // more films, if the project has them
 const types = { webm: 'video/webm', mp4: 'video/mp4', mov: 'video/quicktime', wmv: '', ts: 'video/mp2t' };
 

@@ -95,7 +95,7 @@ func travel(t *testing.T, pattern string, env ...string) {
 		t.Fatalf("no scripts %s: %v", pattern, err)
 	}
 	env = append(env, "RUNTIME="+Assembled(t), "SAMPLES="+filepath.Join(proof.Root(t), "web", "samples"),
-		"SHARED="+filepath.Join(proof.Root(t), "..", "shared"), "FILMS="+filepath.Join(proof.Root(t), "origin", "video", "testdata"))
+		"SHARED="+filepath.Join(proof.Root(t), "..", "shared"), "FILMS="+filepath.Join(proof.Root(t), "origin", "server", "video", "testdata"))
 	for _, script := range scripts {
 		name := strings.TrimSuffix(filepath.Base(script), ".js")
 		if name == "browser" { // what the others share

@@ -1,0 +1,115 @@
+// Package certificate is where a server's TLS certificates come from.
+//
+//	files ──▶ Files    two PEM files, read again when they change
+//	        │ autocert (golang.org/x/crypto) is used as it is
+//	none ───▶ Local    a certificate authority of one's own, good for a few names of this machine
+package certificate
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/sightline-dev/sightline/origin/server/system"
+)
+
+// maxFile bounds a PEM file.
+const maxFile = 1 << 20
+
+// recheck is how often files are looked at, at most.
+const recheck = time.Second
+
+// Files is a certificate in two files, which who renews it replaces while the server runs. It
+// is safe for concurrent use.
+type Files struct {
+	certificate, key string
+	now              func() time.Time
+	log              *slog.Logger
+
+	mu      sync.Mutex
+	current *tls.Certificate
+	state   [2]state // of both files, when they were last read or tried to be
+	checked time.Time
+}
+
+// state is what tells that a file has changed.
+type state struct {
+	changed time.Time
+	size    int64
+}
+
+// OpenFiles reads a certificate chain, the server's own first, and its private key, both PEM.
+func OpenFiles(certificate, key string, now func() time.Time, log *slog.Logger) (*Files, error) {
+	f := &Files{certificate: certificate, key: key, now: now, log: log, checked: now()}
+	var err error
+	if f.state, err = f.look(); err != nil {
+		return nil, err
+	}
+	f.current, err = f.read()
+	return f, err
+}
+
+// Current is the certificate as of the last look.
+func (f *Files) Current() *tls.Certificate {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.current
+}
+
+// Certificate is for tls.Config.GetCertificate. It looks at the files once a second at most.
+// Files that are no pair, as between the replacing of one and of the other, change nothing.
+func (f *Files) Certificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	now := f.now()
+	if now.Sub(f.checked) < recheck && !now.Before(f.checked) {
+		return f.current, nil
+	}
+	f.checked = now
+	state, err := f.look()
+	if err == nil && state == f.state {
+		return f.current, nil
+	}
+	fresh := state != f.state
+	f.state = state
+	var read *tls.Certificate
+	if err == nil {
+		read, err = f.read()
+	}
+	switch {
+	case err == nil:
+		f.current = read
+		f.log.Info("certificate loaded", "names", read.Leaf.DNSNames, "until", read.Leaf.NotAfter.UTC().Format(time.RFC3339))
+	case fresh: // told once for each change
+		f.log.Error("cannot load certificate files; still using the previous certificate", "error", err)
+	}
+	return f.current, nil
+}
+
+func (f *Files) look() (states [2]state, err error) {
+	for i, name := range []string{f.certificate, f.key} {
+		var e error
+		states[i].changed, states[i].size, e = system.Changed(name)
+		err = errors.Join(err, e)
+	}
+	return states, err
+}
+
+func (f *Files) read() (*tls.Certificate, error) {
+	certificate, err := system.ReadFile(f.certificate, maxFile)
+	if err != nil {
+		return nil, err
+	}
+	key, err := system.ReadFile(f.key, maxFile)
+	if err != nil {
+		return nil, err
+	}
+	pair, err := tls.X509KeyPair(certificate, key)
+	if err != nil {
+		return nil, fmt.Errorf("%s and %s: %w", f.certificate, f.key, err)
+	}
+	return &pair, nil
+}

@@ -1,0 +1,246 @@
+package certificate
+
+import (
+	"bytes"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math/big"
+	"net"
+	"net/netip"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sightline-dev/sightline/origin/server/system"
+)
+
+// Names of the files that [Local] makes.
+const (
+	AuthorityFile    = "authority.pem"
+	AuthorityKeyFile = "authority-key.pem"
+	CertificateFile  = "certificate.pem"
+	KeyFile          = "key.pem"
+)
+
+// Lives of what [Local] makes. Some systems trust no server's certificate of more than 398 days.
+const (
+	authorityLife   = 10 * 365 * 24 * time.Hour
+	certificateLife = 397 * 24 * time.Hour
+	dated           = time.Hour // back, for clocks that are behind
+)
+
+// ErrHost is returned for what is neither a host's name nor an IP address.
+var ErrHost = errors.New("not a host name or IP address")
+
+// Local makes a certificate for hosts and for loopback, signed by an authority of the folder's
+// own, and returns whether the authority is new too and has to be trusted first. The authority
+// may sign for these hosts alone, so that trusting it gives nobody more than them; it is used
+// again as long as it covers the hosts and outlives the certificate.
+func Local(dir string, hosts []string, now time.Time, random io.Reader) (fresh bool, err error) {
+	names, addresses, err := split(hosts)
+	if err != nil {
+		return false, err
+	}
+	if err := system.MakeFolder(dir); err != nil {
+		return false, err
+	}
+	a, err := openAuthority(dir)
+	if err != nil {
+		return false, err
+	}
+	if a == nil || !a.covers(names, addresses) || a.certificate.NotAfter.Before(now.Add(certificateLife)) || now.Before(a.certificate.NotBefore) {
+		fresh = true
+		if a, err = newAuthority(dir, names, addresses, now, random); err != nil {
+			return fresh, err
+		}
+	}
+	return fresh, a.issue(dir, names, addresses, now, random)
+}
+
+// split parts names from addresses, and adds those of loopback.
+func split(hosts []string) (names []string, addresses []netip.Addr, err error) {
+	addresses = []netip.Addr{netip.MustParseAddr("127.0.0.1"), netip.IPv6Loopback()}
+	for _, host := range append([]string{"localhost"}, hosts...) {
+		if a, err := netip.ParseAddr(host); err == nil && a.Zone() == "" {
+			addresses = append(addresses, a.Unmap())
+		} else if host = strings.ToLower(host); hostName(host) {
+			names = append(names, host)
+		} else {
+			return nil, nil, fmt.Errorf("%q: %w", host, ErrHost)
+		}
+	}
+	slices.Sort(names)
+	slices.SortFunc(addresses, netip.Addr.Compare)
+	return slices.Compact(names), slices.Compact(addresses), nil
+}
+
+// hostName reports whether name is labels of letters, digits and hyphens, parted by dots.
+func hostName(name string) bool {
+	if len(name) > 253 {
+		return false
+	}
+	for label := range strings.SplitSeq(name, ".") {
+		if label == "" || len(label) > 63 || label[0] == '-' || label[len(label)-1] == '-' || strings.Trim(label, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" {
+			return false
+		}
+	}
+	return true
+}
+
+// authority signs certificates.
+type authority struct {
+	certificate *x509.Certificate
+	key         crypto.Signer
+}
+
+// openAuthority reads a folder's authority; it is nil where there is none.
+func openAuthority(dir string) (*authority, error) {
+	certificate, err := readPEM(filepath.Join(dir, AuthorityFile), "CERTIFICATE")
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	key, err := readPEM(filepath.Join(dir, AuthorityKeyFile), "PRIVATE KEY")
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil // taken away, as it may be: then there is a new authority
+	}
+	if err != nil {
+		return nil, err
+	}
+	a := &authority{}
+	if a.certificate, err = x509.ParseCertificate(certificate); err != nil {
+		return nil, fmt.Errorf("%s: %w", AuthorityFile, err)
+	}
+	parsed, err := x509.ParsePKCS8PrivateKey(key)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", AuthorityKeyFile, err)
+	}
+	private, ok := parsed.(*ecdsa.PrivateKey)
+	if !ok || !private.PublicKey.Equal(a.certificate.PublicKey) {
+		return nil, fmt.Errorf("%s is not the private key of %s", AuthorityKeyFile, AuthorityFile)
+	}
+	a.key = private
+	return a, nil
+}
+
+func (a *authority) covers(names []string, addresses []netip.Addr) bool {
+	for _, name := range names {
+		if !slices.Contains(a.certificate.PermittedDNSDomains, name) {
+			return false
+		}
+	}
+	for _, address := range addresses {
+		if !slices.ContainsFunc(a.certificate.PermittedIPRanges, func(n *net.IPNet) bool { return n.Contains(address.AsSlice()) }) {
+			return false
+		}
+	}
+	return true
+}
+
+func newAuthority(dir string, names []string, addresses []netip.Addr, now time.Time, random io.Reader) (*authority, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), random)
+	if err != nil {
+		return nil, err
+	}
+	serial, err := serialNumber(random)
+	if err != nil {
+		return nil, err
+	}
+	template := &x509.Certificate{
+		SerialNumber: serial, Subject: pkix.Name{Organization: []string{"Sightline"}, CommonName: "Sightline local authority, created " + now.UTC().Format(time.DateOnly)},
+		NotBefore: now.Add(-dated), NotAfter: now.Add(authorityLife),
+		KeyUsage: x509.KeyUsageCertSign, BasicConstraintsValid: true, IsCA: true, MaxPathLenZero: true,
+		PermittedDNSDomainsCritical: true, PermittedDNSDomains: names,
+	}
+	for _, a := range addresses {
+		template.PermittedIPRanges = append(template.PermittedIPRanges, &net.IPNet{IP: a.AsSlice(), Mask: net.CIDRMask(a.BitLen(), a.BitLen())})
+	}
+	der, err := x509.CreateCertificate(random, template, template, key.Public(), key)
+	if err != nil {
+		return nil, err
+	}
+	a := &authority{key: key}
+	if a.certificate, err = x509.ParseCertificate(der); err != nil {
+		return nil, err
+	}
+	return a, errors.Join(writeKey(filepath.Join(dir, AuthorityKeyFile), key), writePEM(filepath.Join(dir, AuthorityFile), 0o644, der))
+}
+
+// issue writes a server's certificate and its key.
+func (a *authority) issue(dir string, names []string, addresses []netip.Addr, now time.Time, random io.Reader) error {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), random)
+	if err != nil {
+		return err
+	}
+	serial, err := serialNumber(random)
+	if err != nil {
+		return err
+	}
+	template := &x509.Certificate{
+		SerialNumber: serial, Subject: pkix.Name{Organization: []string{"Sightline"}, CommonName: names[0]},
+		NotBefore: now.Add(-dated), NotAfter: now.Add(certificateLife), DNSNames: names,
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}, BasicConstraintsValid: true,
+	}
+	for _, a := range addresses {
+		template.IPAddresses = append(template.IPAddresses, a.AsSlice())
+	}
+	der, err := x509.CreateCertificate(random, template, a.certificate, key.Public(), a.key)
+	if err != nil {
+		return err
+	}
+	return errors.Join(writeKey(filepath.Join(dir, KeyFile), key), writePEM(filepath.Join(dir, CertificateFile), 0o644, der))
+}
+
+func serialNumber(random io.Reader) (*big.Int, error) {
+	var b [16]byte
+	if _, err := io.ReadFull(random, b[:]); err != nil {
+		return nil, fmt.Errorf("random source: %w", err)
+	}
+	b[0] = b[0]&0x7f | 0x40 // positive, and never zero
+	return new(big.Int).SetBytes(b[:]), nil
+}
+
+func writeKey(name string, key *ecdsa.PrivateKey) error {
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return err
+	}
+	var b bytes.Buffer
+	if err := pem.Encode(&b, &pem.Block{Type: "PRIVATE KEY", Bytes: der}); err != nil {
+		return err
+	}
+	return system.ReplaceFile(name, b.Bytes(), 0o600)
+}
+
+func writePEM(name string, mode fs.FileMode, ders ...[]byte) error {
+	var b bytes.Buffer
+	for _, der := range ders {
+		if err := pem.Encode(&b, &pem.Block{Type: "CERTIFICATE", Bytes: der}); err != nil {
+			return err
+		}
+	}
+	return system.ReplaceFile(name, b.Bytes(), mode)
+}
+
+func readPEM(name, kind string) ([]byte, error) {
+	b, err := system.ReadFile(name, maxFile)
+	if err != nil {
+		return nil, err
+	}
+	block, _ := pem.Decode(b)
+	if block == nil || block.Type != kind {
+		return nil, fmt.Errorf("%s is not a PEM file with a %s", name, strings.ToLower(kind))
+	}
+	return block.Bytes, nil
+}

@@ -1,0 +1,273 @@
+package console
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/sightline-dev/sightline/core"
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/auth"
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/origin/server/account"
+)
+
+// appView is an application as it is shown.
+type appView struct {
+	ID           string `json:"id"`
+	Name         string `json:"name"`
+	Language     string `json:"language"`
+	DefaultModel string `json:"default_model"`
+	Created      string `json:"created_at"`
+	LocalOnly    bool   `json:"local_only,omitempty"`
+}
+
+func viewOf(a *catalog.App) appView {
+	return appView{a.ID, a.Name, a.Language, a.DefaultModel, created(a), a.LocalOnly}
+}
+
+// owns reports whether an application is the account's; the operator's account has those of nobody too, and who
+// comes to an edge of a demonstration has all.
+func (c *call) owns(a *catalog.App) bool {
+	if c.o.Edge != nil {
+		return c.o.Edge.Open
+	}
+	return a.Owner == c.account.ID || a.Owner == "" && c.account.Operator
+}
+
+// mine is the application that the path names. One of another's is missing.
+func (c *call) mine() (catalog.App, error) {
+	a, err := c.o.Engine.App(c.id)
+	if err == nil && !c.owns(&a) {
+		err = errMissing
+	}
+	return a, err
+}
+
+// did records what the account did.
+func (c *call) did(action account.Action, target string) error {
+	return c.o.Accounts.Record(account.Event{Actor: c.account.ID, Action: action, Target: target, Remote: c.r.Remote})
+}
+
+// owned are the account's applications, oldest first.
+func (c *call) owned() ([]catalog.App, error) {
+	all, err := c.o.Engine.Apps()
+	mine := slices.DeleteFunc(all, func(a catalog.App) bool { return !c.owns(&a) })
+	slices.SortFunc(mine, func(a, b catalog.App) int {
+		return cmp.Or(a.Created.Time().Compare(b.Created.Time()), strings.Compare(a.ID, b.ID))
+	})
+	return mine, err
+}
+
+func (c *call) apps() (any, error) { return c.listed(c.owned()) }
+
+// listed shows applications with how many inputs each has.
+func (c *call) listed(apps []catalog.App, err error) (any, error) {
+	type listed struct {
+		appView
+		Inputs int `json:"inputs"`
+	}
+	views := []listed{}
+	for i := range apps {
+		n, err := c.o.Engine.Contents(apps[i].ID)
+		if errors.Is(err, core.ErrApplication) {
+			continue // deleted since
+		}
+		if err != nil {
+			return nil, err
+		}
+		views = append(views, listed{viewOf(&apps[i]), n.Inputs})
+	}
+	return map[string]any{"apps": views}, err
+}
+
+// clientView is a client with its secret, which is shown once.
+type clientView struct {
+	ID     string `json:"client_id"`
+	Secret string `json:"client_secret"`
+}
+
+func (c *call) createApp() (any, error) {
+	var in struct {
+		Name, Language string
+		DefaultModel   string `json:"default_model"`
+		LocalOnly      bool   `json:"local_only"`
+	}
+	if err := c.read(&in); err != nil {
+		return nil, err
+	}
+	mine, err := c.owned()
+	if err != nil {
+		return nil, err
+	}
+	if len(mine) >= api.MaxApps && !c.account.Operator {
+		return nil, fmt.Errorf("%w: an account can have at most %d applications", errMany, api.MaxApps)
+	}
+	a, client, err := c.o.Engine.CreateApp(c.ctx, c.account.ID, core.NewApp{
+		Name: in.Name, Language: in.Language, DefaultModel: in.DefaultModel, Owner: c.account.ID, LocalOnly: in.LocalOnly,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := c.did(account.AppCreate, a.ID); err != nil {
+		return nil, err
+	}
+	return map[string]any{"app": viewOf(&a), "client": clientView{client.ID, client.Secret}}, nil
+}
+
+// app shows an application with what it holds.
+func (c *call) app() (any, error) {
+	a, err := c.mine()
+	if err != nil {
+		return nil, err
+	}
+	n, err := c.o.Engine.Contents(a.ID)
+	if err != nil {
+		return nil, err
+	}
+	type counts struct {
+		Inputs    int `json:"inputs"`
+		Concepts  int `json:"concepts"`
+		Models    int `json:"models"`
+		Versions  int `json:"versions"`
+		Workflows int `json:"workflows"`
+		Keys      int `json:"keys"`
+	}
+	view := struct {
+		appView
+		Client string `json:"client_id"`
+		Counts counts `json:"counts"`
+	}{appView: viewOf(&a), Counts: counts(n)}
+	if client, err := c.o.Engine.Client(a.ID); err == nil { // one from before there were clients has none
+		view.Client = client.ID
+	}
+	return map[string]any{"app": view}, nil
+}
+
+func (c *call) changeApp() (any, error) {
+	var in struct {
+		Name         *string
+		DefaultModel *string `json:"default_model"`
+		LocalOnly    *bool   `json:"local_only"`
+	}
+	if err := c.read(&in); err != nil {
+		return nil, err
+	}
+	a, err := c.mine()
+	if err != nil {
+		return nil, err
+	}
+	change := core.AppChange{Name: in.Name, DefaultModel: in.DefaultModel, LocalOnly: in.LocalOnly}
+	if a, err = c.o.Engine.ChangeApp(c.ctx, c.account.ID, a.ID, change); err != nil {
+		return nil, err
+	}
+	return map[string]any{"app": viewOf(&a)}, c.did(account.AppChange, a.ID)
+}
+
+// deleteApp deletes an application whose name was typed. What takes something away is in the audit log
+// before it is done, so that nothing is gone without a record.
+func (c *call) deleteApp() (any, error) {
+	var in struct{ Name string }
+	if err := c.read(&in); err != nil {
+		return nil, err
+	}
+	a, err := c.mine()
+	if err != nil {
+		return nil, err
+	}
+	if in.Name != a.Name {
+		return nil, errName
+	}
+	if err := c.did(account.AppDelete, a.ID); err != nil {
+		return nil, err
+	}
+	if err := c.o.Engine.DeleteApp(c.ctx, c.account.ID, a.ID); err != nil {
+		return nil, err
+	}
+	return nil, c.o.Accounts.DropUsage(a.ID)
+}
+
+// export streams an application as a zip file.
+func (c *call) export() (any, error) {
+	a, err := c.mine()
+	if err == nil && c.o.Export == nil {
+		err = errMissing
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := c.did(account.AppExport, a.ID); err != nil {
+		return nil, err
+	}
+	return &stream{"application/zip", fileName(a.Name), func(w io.Writer) error { return c.o.Export(c.ctx, a.ID, w) }}, nil
+}
+
+// fileName is a name that every system takes.
+func fileName(name string) string {
+	safe := strings.Map(func(r rune) rune {
+		if r < 0x80 && (r == '-' || r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z') {
+			return r
+		}
+		return '-'
+	}, name)
+	safe = strings.Trim(safe[:min(len(safe), 60)], "-")
+	return cmp.Or(safe, "application") + ".zip"
+}
+
+// usageDays are those that pages show.
+const usageDays = 30
+
+func (c *call) usage() (any, error) {
+	a, err := c.mine()
+	if err != nil {
+		return nil, err
+	}
+	u, err := c.o.Accounts.Usage(a.ID, usageDays)
+	if err != nil {
+		return nil, err
+	}
+	keys, err := c.o.Engine.Keys(a.ID)
+	if err != nil {
+		return nil, err
+	}
+	descriptions := map[string]string{}
+	for i := range keys {
+		descriptions[auth.By(keys[i].Hash)] = keys[i].Description
+	}
+	type day struct {
+		Date  string `json:"date"`
+		Calls int64  `json:"calls"`
+	}
+	type key struct {
+		ID          string `json:"id"`
+		Description string `json:"description"`
+		Calls       int64  `json:"calls"`
+	}
+	type endpoint struct {
+		Endpoint string `json:"endpoint"`
+		Calls    int64  `json:"calls"`
+	}
+	out := struct {
+		Total     int64      `json:"total"`
+		Days      []day      `json:"days"`
+		Keys      []key      `json:"keys"`
+		Endpoints []endpoint `json:"endpoints"`
+	}{u.Total, []day{}, []key{}, []endpoint{}}
+	for _, d := range u.Days {
+		out.Days = append(out.Days, day(d))
+	}
+	for _, k := range u.Keys {
+		out.Keys = append(out.Keys, key{k.Name, descriptions[k.Name], k.Calls})
+	}
+	for _, e := range u.Endpoints {
+		out.Endpoints = append(out.Endpoints, endpoint{e.Name, e.Calls})
+	}
+	return map[string]any{"usage": out}, nil
+}
+
+func (c *call) models() (any, error) {
+	return map[string]any{"models": append([]Model{}, c.o.Models...)}, nil
+}

@@ -1,0 +1,133 @@
+package console
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
+	"errors"
+	"mime"
+	"strconv"
+	"strings"
+
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/auth"
+	"github.com/sightline-dev/sightline/origin/server/account"
+)
+
+// checkOrigin refuses what another site had a browser send: under a name that is not the server's own, as
+// a site does whose name suddenly stands for our address; or from a page that is not. strict asks
+// for proof that the page is ours.
+func (c *call) checkOrigin(strict bool) error {
+	if !c.hosts[strings.ToLower(c.header("Host"))] {
+		return errHost
+	}
+	origin, site := c.header("Origin"), c.header("Sec-Fetch-Site")
+	switch {
+	case origin != "" && !c.own[strings.ToLower(origin)],
+		site == "cross-site", site == "same-site",
+		strict && origin == "" && site != "same-origin":
+		return errOrigin
+	}
+	return nil
+}
+
+func (c *call) header(name string) string {
+	if c.r.Header == nil {
+		return ""
+	}
+	return c.r.Header(name)
+}
+
+// enter finds whose cookie it is. One that is missing is made, and stands for nobody.
+func (c *call) enter() error {
+	c.token = c.sent()
+	if c.token != "" {
+		id, err := c.o.Accounts.Session(c.ctx, c.token)
+		if err == nil {
+			c.account, err = c.o.Accounts.Account(id)
+		}
+		if err == nil || !errors.Is(err, auth.ErrSession) && !errors.Is(err, account.ErrUnknown) {
+			return err
+		}
+	}
+	return nil
+}
+
+// give sets the cookie.
+func (c *call) give(token string) { c.token, c.set = token, true }
+
+// meet has a page without a session carry a cookie, and signs the demo's account in.
+func (c *call) meet() error {
+	if c.account.ID != "" {
+		return nil
+	}
+	if c.o.Demo {
+		a, err := c.o.Accounts.Demo()
+		if err != nil {
+			return err
+		}
+		return c.adopt(c.o.Accounts.Enter(a.ID, c.r.Remote))
+	}
+	if c.token != "" {
+		return nil
+	}
+	token, err := c.o.Accounts.NewToken()
+	if err == nil {
+		c.give(token)
+	}
+	return err
+}
+
+// adopt makes the call that of the session which was just opened.
+func (c *call) adopt(token string, err error) error {
+	if err != nil {
+		return err
+	}
+	c.give(token)
+	id, err := c.o.Accounts.Session(c.ctx, token)
+	if err == nil {
+		c.account, err = c.o.Accounts.Account(id)
+	}
+	return err
+}
+
+// tokenDigits is how long a cookie's value is.
+const tokenDigits = 64
+
+// sent is the cookie that came, or empty.
+func (c *call) sent() string {
+	for part := range strings.SplitSeq(c.header("Cookie"), ";") {
+		name, value, ok := strings.Cut(strings.TrimSpace(part), "=")
+		if ok && name == c.cookie && len(value) == tokenDigits && strings.Trim(value, "0123456789abcdef") == "" {
+			return value
+		}
+	}
+	return ""
+}
+
+// setCookie is the header that sets the cookie.
+func (c *call) setCookie() api.Field {
+	value := c.cookie + "=" + c.token + "; Path=/; Max-Age=" + strconv.Itoa(int(account.SessionLife.Seconds())) + "; HttpOnly; SameSite=Lax"
+	if c.secure {
+		value += "; Secure"
+	}
+	return api.Field{Name: "Set-Cookie", Value: value}
+}
+
+// csrf is the token that a page shows with each change: whoever cannot read the answers to this cookie does
+// not know it.
+func (c *call) csrf() string {
+	sum := sha256.Sum256([]byte("sightline csrf\x00" + c.token))
+	return hex.EncodeToString(sum[:])
+}
+
+func (c *call) checkCSRF() error {
+	kind, _, err := mime.ParseMediaType(c.header("Content-Type"))
+	if err != nil || kind != "application/json" {
+		return errContentType
+	}
+	if c.token == "" || subtle.ConstantTimeCompare([]byte(c.header("X-Sightline-CSRF")), []byte(c.csrf())) != 1 {
+		return errCSRF
+	}
+	return nil
+}

@@ -1,0 +1,241 @@
+package console
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sightline-dev/sightline/core"
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/auth"
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/origin/server/account"
+)
+
+// keyView is a key as it is shown.
+type keyView struct {
+	ID          string   `json:"id"` // start of its hash
+	Description string   `json:"description"`
+	Scopes      []string `json:"scopes"`
+	Created     string   `json:"created_at"`
+	Used        string   `json:"last_used_at,omitempty"`
+	Calls       int64    `json:"calls"`
+	Key         string   `json:"key,omitempty"` // in the one answer that tells it
+}
+
+func keyOf(k *catalog.Key, use account.KeyUse) keyView {
+	v := keyView{ID: auth.By(k.Hash), Description: k.Description, Scopes: k.Scopes, Created: timestamp(k.Created.Time()), Calls: use.Calls}
+	if use.Calls > 0 {
+		v.Used = timestamp(use.Last)
+	}
+	return v
+}
+
+func (c *call) keys() (any, error) {
+	a, err := c.mine()
+	if err != nil {
+		return nil, err
+	}
+	keys, err := c.o.Engine.Keys(a.ID)
+	if err != nil {
+		return nil, err
+	}
+	uses, err := c.o.Accounts.KeyUses(a.ID)
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(keys, func(a, b catalog.Key) int {
+		return cmp.Or(a.Created.Time().Compare(b.Created.Time()), slices.Compare(a.Hash[:], b.Hash[:]))
+	})
+	views := []keyView{}
+	for i := range keys {
+		views = append(views, keyOf(&keys[i], uses[auth.By(keys[i].Hash)]))
+	}
+	return map[string]any{"keys": views}, nil
+}
+
+func (c *call) createKey() (any, error) {
+	var in struct {
+		Description string
+		Scopes      []string
+	}
+	if err := c.read(&in); err != nil {
+		return nil, err
+	}
+	a, err := c.mine()
+	if err != nil {
+		return nil, err
+	}
+	keys, err := c.o.Engine.Keys(a.ID)
+	if err != nil {
+		return nil, err
+	}
+	if len(keys) >= api.MaxKeys && !c.account.Operator {
+		return nil, fmt.Errorf("%w: an application can have at most %d API keys", errMany, api.MaxKeys)
+	}
+	key, record, err := c.o.Engine.CreateKey(c.ctx, c.account.ID, core.NewKey{App: a.ID, Scopes: in.Scopes, Description: in.Description})
+	if err != nil {
+		return nil, err
+	}
+	return c.told(key, &record, account.KeyCreate)
+}
+
+// told answers with a new key, which is shown here and never again.
+func (c *call) told(key string, record *catalog.Key, action account.Action) (any, error) {
+	if err := c.did(action, record.App+"/"+auth.By(record.Hash)); err != nil {
+		return nil, err
+	}
+	v := keyOf(record, account.KeyUse{})
+	v.Key = key
+	return map[string]any{"key": v}, nil
+}
+
+// named is the key that the path names, of the application that it names.
+func (c *call) named() (catalog.Key, error) {
+	a, err := c.mine()
+	if err != nil {
+		return catalog.Key{}, err
+	}
+	keys, err := c.o.Engine.Keys(a.ID)
+	if err != nil {
+		return catalog.Key{}, err
+	}
+	for i := range keys {
+		if auth.By(keys[i].Hash) == c.key {
+			return keys[i], nil
+		}
+	}
+	return catalog.Key{}, errMissing
+}
+
+// ended is the key that the path names, with what is about to end it on record.
+func (c *call) ended(action account.Action) (catalog.Key, error) {
+	if err := c.read(&struct{}{}); err != nil {
+		return catalog.Key{}, err
+	}
+	k, err := c.named()
+	if err == nil {
+		err = c.did(action, k.App+"/"+c.key)
+	}
+	return k, err
+}
+
+func (c *call) deleteKey() (any, error) {
+	k, err := c.ended(account.KeyDelete)
+	if err != nil {
+		return nil, err
+	}
+	return nil, c.o.Engine.DeleteKey(c.ctx, c.account.ID, k.App, k.Hash)
+}
+
+func (c *call) replaceKey() (any, error) {
+	k, err := c.ended(account.KeyReplace)
+	if err != nil {
+		return nil, err
+	}
+	key, record, err := c.o.Engine.ReplaceKey(c.ctx, c.account.ID, k.App, k.Hash)
+	if err != nil {
+		return nil, err
+	}
+	return c.told(key, &record, account.KeyCreate)
+}
+
+func (c *call) replaceSecret() (any, error) {
+	if err := c.read(&struct{}{}); err != nil {
+		return nil, err
+	}
+	a, err := c.mine()
+	if err != nil {
+		return nil, err
+	}
+	if err := c.did(account.ClientSecret, a.ID); err != nil {
+		return nil, err
+	}
+	client, err := c.o.Engine.ReplaceSecret(c.ctx, c.account.ID, a.ID)
+	if err != nil {
+		return nil, err
+	}
+	return map[string]any{"client": clientView{client.ID, client.Secret}}, nil
+}
+
+func (c *call) revokeTokens() (any, error) {
+	if err := c.read(&struct{}{}); err != nil {
+		return nil, err
+	}
+	a, err := c.mine()
+	if err != nil {
+		return nil, err
+	}
+	if err := c.did(account.TokensRevoke, a.ID); err != nil {
+		return nil, err
+	}
+	return nil, c.o.Engine.RevokeTokens(c.ctx, c.account.ID, a.ID)
+}
+
+// pageToken gives a page an access token of the application, as its client gets them: what a copy of it in the
+// browser shows to the origin. What it reads is no call of the account's. It lives as long as any, also past the session that asked, and dies with the others.
+func (c *call) pageToken() (any, error) {
+	if err := c.read(&struct{}{}); err != nil {
+		return nil, err
+	}
+	a, err := c.mine()
+	if err != nil {
+		return nil, err
+	}
+	if c.o.Tokens == nil {
+		return nil, errMissing
+	}
+	client, err := c.o.Engine.Client(a.ID)
+	if errors.Is(err, core.ErrApplication) {
+		return nil, errClient
+	}
+	if err != nil {
+		return nil, err
+	}
+	token, life, err := c.o.Tokens.Issue(auth.Claims{App: a.ID, Client: client.ID, Generation: client.Generation, Page: true})
+	if err != nil {
+		return nil, err
+	}
+	return map[string]any{"token": token, "expires_in": int64(life / time.Second)}, nil
+}
+
+// edges lists the edges that have enrolled and hold the application, by name. Each learns of a key at its next contact.
+func (c *call) edges() (any, error) {
+	type edge struct {
+		ID   string `json:"id"`
+		Name string `json:"name"`
+	}
+	a, err := c.mine()
+	if err != nil {
+		return nil, err
+	}
+	all, err := c.o.Engine.Edges()
+	if err != nil {
+		return nil, err
+	}
+	edges := []edge{}
+	for i := range all {
+		if e := &all[i]; e.Enrolled != 0 && e.Holds(a.ID) {
+			edges = append(edges, edge{e.ID, e.Name})
+		}
+	}
+	slices.SortFunc(edges, func(a, b edge) int { return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.ID, b.ID)) })
+	return map[string]any{"edges": edges}, nil
+}
+
+// scopes lists what a key may be allowed, and what each scope is of no use without.
+func (c *call) scopes() (any, error) {
+	type scope struct {
+		ID    string   `json:"id"`
+		Name  string   `json:"name"`
+		Needs []string `json:"needs"`
+	}
+	scopes := []scope{}
+	for _, id := range auth.ScopeNames() {
+		scopes = append(scopes, scope{id, strings.ReplaceAll(id, "_", ":"), append([]string{}, auth.Needs(id)...)})
+	}
+	return map[string]any{"scopes": scopes}, nil
+}

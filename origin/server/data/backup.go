@@ -1,0 +1,335 @@
+package data
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"path/filepath"
+
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/kv/pebblekv"
+	"github.com/sightline-dev/sightline/origin/server/control"
+	"github.com/sightline-dev/sightline/origin/server/system"
+)
+
+// backupFile says what a backup is. It is written last: a folder without it is not whole.
+const backupFile = "BACKUP"
+
+// ErrBackup is returned for a folder that is no backup, or not a whole one.
+var ErrBackup = errors.New("not a complete backup")
+
+// manifest is what backupFile holds.
+type manifest struct {
+	Format  string         `json:"format"`
+	Version int            `json:"version"`
+	Created string         `json:"created_at"`
+	Blobs   control.Copied `json:"blobs"`
+	Names   int            `json:"names"`
+}
+
+const (
+	backupFormat  = "sightline-backup"
+	backupVersion = 1
+)
+
+// Backup copies the folder into the new folder to: a data folder that nobody has open. The
+// store's copy is one moment's; pictures that are added later may be in it too. Nothing may
+// delete pictures meanwhile, which the caller sees to. Every picture is checked as it is copied. After an error the new folder is empty.
+func (f *Folder) Backup(ctx context.Context, to string, progress func(done, total control.Copied)) (_ control.Copied, err error) {
+	if !filepath.IsAbs(to) {
+		return control.Copied{}, fmt.Errorf("%w: %s is not an absolute path", control.ErrArgument, to)
+	}
+	if err := system.NewFolder(to); err != nil {
+		return control.Copied{}, fmt.Errorf("%w: %w", control.ErrArgument, err)
+	}
+	target, err := system.OpenFolder(to)
+	if err != nil {
+		return control.Copied{}, err
+	}
+	defer func() { err = closeNew(target, err) }()
+	if err := f.Store.Checkpoint(filepath.Join(to, storeDir)); err != nil {
+		return control.Copied{}, err
+	}
+	m := manifest{Format: backupFormat, Version: backupVersion, Created: system.Now().UTC().Format("2006-01-02T15:04:05Z")}
+	if m.Blobs, err = copyBlobs(ctx, target, f.Blobs, progress); err == nil {
+		m.Names, err = copyNames(target, f.folder)
+	}
+	if err == nil {
+		err = copyBundles(target, f.folder)
+	}
+	if err == nil {
+		err = copyCredential(target, f.folder)
+	}
+	if err == nil {
+		err = system.SyncDisk(to)
+	}
+	var b []byte
+	if err == nil {
+		b, err = json.MarshalIndent(m, "", "  ")
+	}
+	if err == nil {
+		err = writeNote(target, backupFile, string(b)+"\n")
+	}
+	return m.Blobs, err
+}
+
+// closeNew closes a new folder. It empties one that is half written because of an error: its space may be what a full disk lacks.
+func closeNew(target *system.Folder, err error) error {
+	if err != nil {
+		err = errors.Join(err, target.Clear())
+	}
+	return errors.Join(err, target.Close())
+}
+
+// copyBlobs copies all blobs of from, without syncs, and checks each.
+func copyBlobs(ctx context.Context, target *system.Folder, from blob.Blobs, progress func(done, total control.Copied)) (done control.Copied, err error) {
+	var total control.Copied
+	err = from.Each(ctx, blob.Hash{}, func(h blob.Hash) error {
+		n, err := from.Len(ctx, h)
+		total.Files++
+		total.Bytes += n
+		return err
+	})
+	if err != nil {
+		return done, err
+	}
+	to, err := blob.OpenFolder(target, blob.Options{})
+	if err != nil {
+		return done, err
+	}
+	err = from.Each(ctx, blob.Hash{}, func(h blob.Hash) error {
+		b, err := from.Get(ctx, h)
+		if err != nil {
+			return err
+		}
+		if err := to.PutLazy(ctx, b, h); err != nil {
+			return err
+		}
+		done.Files++
+		done.Bytes += int64(len(b))
+		if done.Files%64 == 0 {
+			progress(done, control.Copied{Files: max(total.Files, done.Files), Bytes: max(total.Bytes, done.Bytes)})
+		}
+		return nil
+	})
+	return done, err
+}
+
+// namesDir is where package blob keeps the names of pictures that end.
+const namesDir = "names"
+
+// copyNames copies the records of hosted names.
+func copyNames(target, from *system.Folder) (n int, err error) {
+	parts, err := from.ReadDir(namesDir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil
+	}
+	for _, part := range parts {
+		dir := path.Join(namesDir, part)
+		names, err := from.ReadDir(dir)
+		if err != nil {
+			return n, err
+		}
+		if err := target.MkdirAll(dir); err != nil {
+			return n, err
+		}
+		for _, name := range names {
+			if err := copyFile(target, from, path.Join(dir, name)); errors.Is(err, fs.ErrNotExist) {
+				continue // it has just ended
+			} else if err != nil {
+				return n, err
+			}
+			n++
+		}
+	}
+	return n, err
+}
+
+// copyBundles copies the bundles of networks.
+func copyBundles(target, from *system.Folder) error {
+	bases, err := from.ReadDir(bundlesDir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	for _, base := range bases {
+		dir := path.Join(bundlesDir, base)
+		err = fs.WalkDir(from.FS(), dir, func(name string, d fs.DirEntry, err error) error {
+			switch {
+			case err != nil:
+				return err
+			case d.IsDir():
+				return target.MkdirAll(name)
+			}
+			return copyFile(target, from, name)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return err
+}
+
+// CredentialFile has the identity of an edge at its origin, with its private key, for the folder's user alone.
+const CredentialFile = "edge.json"
+
+// copyCredential copies it, where the folder is one of an edge that joined an origin.
+func copyCredential(target, from *system.Folder) error {
+	err := copyFile(target, from, CredentialFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+func copyFile(target, from *system.Folder, name string) (err error) {
+	r, err := from.Open(name)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	w, err := target.Create(name)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(w, r)
+	return errors.Join(err, w.Close())
+}
+
+// restoredFile names the backup that a folder was restored from. An incomplete folder has restoringFile instead.
+const (
+	restoredFile  = "RESTORED"
+	restoringFile = "RESTORING"
+)
+
+// errRestoring is returned for half a restored folder.
+var errRestoring = errors.New("incomplete restore: delete the folder and restore the backup again")
+
+// checkRestored refuses a folder that a killed Restore left.
+func (f *Folder) checkRestored() error {
+	_, err := readNote(f.folder, restoringFile)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err == nil:
+		err = errRestoring
+	}
+	return fmt.Errorf("%s: %w", f.Dir, err)
+}
+
+// Restore makes the new data folder dir of a backup. Every picture is checked as it is copied.
+// The logs begin another life, so that replicas of the folder that was backed up notice; a replica in it takes another
+// site at its next contact with its origin, since the one that was backed up may be in use. After an error the new folder is empty.
+func Restore(ctx context.Context, backup, dir string, progress func(done, total control.Copied)) (_ control.Copied, err error) {
+	from, err := openBackup(backup)
+	if err != nil {
+		return control.Copied{}, err
+	}
+	defer func() { err = errors.Join(err, from.Close()) }()
+	if err := system.NewFolder(dir); err != nil {
+		return control.Copied{}, err
+	}
+	unlock, err := system.Lock(dir)
+	if err != nil {
+		return control.Copied{}, err
+	}
+	defer func() { err = errors.Join(err, unlock()) }()
+	target, err := system.OpenFolder(dir)
+	if err != nil {
+		return control.Copied{}, err
+	}
+	defer func() { err = closeNew(target, err) }()
+	if err := writeNote(target, restoringFile, backup+"\n"); err != nil {
+		return control.Copied{}, err
+	}
+	if err := copyTree(target, from, storeDir); err != nil {
+		return control.Copied{}, err
+	}
+	if err := renew(filepath.Join(dir, storeDir)); err != nil {
+		return control.Copied{}, fmt.Errorf("%s: %w", backup, err)
+	}
+	blobs, err := blob.OpenFolder(from, blob.Options{})
+	if err != nil {
+		return control.Copied{}, err
+	}
+	copied, err := copyBlobs(ctx, target, blobs, progress)
+	if err != nil {
+		return copied, err
+	}
+	if _, err := copyNames(target, from); err != nil {
+		return copied, err
+	}
+	if err := copyBundles(target, from); err != nil {
+		return copied, err
+	}
+	if err := copyCredential(target, from); err != nil {
+		return copied, err
+	}
+	if err := system.SyncDisk(dir); err != nil {
+		return copied, err
+	}
+	if err := writeNote(target, restoredFile, backup+"\n"); err != nil {
+		return copied, err
+	}
+	if err := target.Remove(restoringFile); err != nil {
+		return copied, err
+	}
+	return copied, target.SyncDir(".")
+}
+
+// openBackup opens a whole backup.
+func openBackup(name string) (*system.Folder, error) {
+	if !system.IsDir(name) {
+		return nil, fmt.Errorf("%s: %w", name, ErrBackup)
+	}
+	f, err := system.OpenFolder(name)
+	if err != nil {
+		return nil, err
+	}
+	note, err := readNote(f, backupFile)
+	var m manifest
+	if err == nil {
+		err = json.Unmarshal([]byte(note), &m)
+	}
+	switch {
+	case err != nil || m.Format != backupFormat:
+		err = fmt.Errorf("%s: %w", name, ErrBackup)
+	case m.Version > backupVersion:
+		err = fmt.Errorf("%s: %w", name, kv.ErrNewer)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// copyTree copies a folder that holds files alone.
+func copyTree(target, from *system.Folder, dir string) error {
+	if err := target.MkdirAll(dir); err != nil {
+		return err
+	}
+	names, err := from.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if err := copyFile(target, from, path.Join(dir, name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// renew gives every log of a store another epoch.
+func renew(dir string) (err error) {
+	store, err := pebblekv.Open(dir, pebblekv.Options{FS: storeFS})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	return renewLogs(store, system.Random)
+}

@@ -1,0 +1,272 @@
+package data
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/fold"
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/origin/server/control"
+	"github.com/sightline-dev/sightline/origin/server/system"
+)
+
+// TestBackupComesBack restores a backup of a folder in use: all of it is there, and its logs
+// have begun another life.
+func TestBackupComesBack(t *testing.T) {
+	u := newUsed(t, t.TempDir())
+	parent := t.TempDir()
+	backup, restored := filepath.Join(parent, "backup"), filepath.Join(parent, "restored")
+	copied, err := u.Backup(t.Context(), backup, silent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if copied.Files != 3 || copied.Bytes == 0 { // two pictures of inputs, one sent to be predicted
+		t.Errorf("backup of %+v, want 3 pictures", copied)
+	}
+	u.call("DELETE", "/v2/inputs/i0", "") // after the backup
+
+	again, err := Restore(t.Context(), backup, restored, silent)
+	if err != nil || again != copied {
+		t.Fatalf("Restore = %+v, %v, want %+v", again, err, copied)
+	}
+	f := mustOpen(t, restored, Options{MinFree: 1})
+	defer f.Close()
+	report, err := f.Check(t.Context(), u.options())
+	if err != nil || !report.Sound() || len(report.Findings) != 0 || report.Checked.Inputs != 3 || report.Checked.Pictures != 3 || report.Checked.Apps != 1 {
+		t.Errorf("the restored folder: %+v, %v", report, err)
+	}
+	if _, err := catalog.Read(f.Store, u.app).InputByID("i0"); err != nil {
+		t.Errorf("an input of the time of the backup: %v", err)
+	}
+	names, err := blob.OpenHosted(blob.HostedOptions{FS: f.Files, Blobs: f.Blobs, Random: system.Random, Keep: func(blob.Hash) bool { return true }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := names.Lookup(u.hosted, system.Now()); err != nil {
+		t.Errorf("the picture sent to be predicted: %v", err)
+	}
+	if _, err := f.Bundles(u.set.Base()); err != nil {
+		t.Errorf("the bundles of the network that serves: %v", err)
+	}
+	if note, err := readNote(f.folder, restoredFile); err != nil || note != backup+"\n" {
+		t.Errorf("the folder says it comes from %q, %v", note, err)
+	}
+	for _, app := range []catalog.AppID{catalog.Control, u.app} {
+		if epochOf(t, f.Store, app) == epochOf(t, u.Store, app) {
+			t.Errorf("the log of %s goes on as if nothing had happened", title(app))
+		}
+	}
+	if got, err := fold.Digest(f.Store, u.app); err != nil || got == ([32]byte{}) {
+		t.Errorf("digest %x, %v", got, err)
+	}
+}
+
+// TestOnlyTheOwnerReads walks a data folder, its backup in a folder that everyone may enter, and a data folder restored of it. Folders
+// have mode 0700 and files 0600.
+func TestOnlyTheOwnerReads(t *testing.T) {
+	parent := t.TempDir()
+	dir, backup, restored := filepath.Join(parent, "data"), filepath.Join(parent, "backup"), filepath.Join(parent, "restored")
+	if err := os.Mkdir(backup, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	u := newUsed(t, dir)
+	if err := u.Store.Compact(t.Context(), []byte{0}, []byte{0xff}); err != nil { // writes a table
+		t.Fatal(err)
+	}
+	if _, err := u.Backup(t.Context(), backup, silent); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Restore(t.Context(), backup, restored, silent); err != nil {
+		t.Fatal(err)
+	}
+	for _, root := range []string{dir, backup, restored} {
+		seen := map[string]bool{}
+		err := filepath.WalkDir(root, func(name string, d os.DirEntry, err error) error {
+			if err != nil || name == backup { // the mode of a folder that exists is its owner's choice
+				return err
+			}
+			info, err := d.Info()
+			if err != nil {
+				return err
+			}
+			want := os.FileMode(0o600)
+			if d.IsDir() {
+				want = os.ModeDir | 0o700
+			}
+			if info.Mode() != want {
+				t.Errorf("%s has mode %v, want %v", name, info.Mode(), want)
+			}
+			seen[filepath.Ext(name)] = true
+			return nil
+		})
+		if err != nil || !seen[".sst"] || !seen[".log"] {
+			t.Errorf("%s: %v, with files %v", root, err, seen)
+		}
+	}
+}
+
+// A folder that nothing was done with has neither pictures nor names nor bundles.
+func TestEmptyFolderComesBack(t *testing.T) {
+	f := mustOpen(t, t.TempDir(), Options{MinFree: 1})
+	defer f.Close()
+	parent := t.TempDir()
+	backup, restored := filepath.Join(parent, "backup"), filepath.Join(parent, "restored")
+	if copied, err := f.Backup(t.Context(), backup, silent); err != nil || copied != (control.Copied{}) {
+		t.Fatalf("Backup = %+v, %v", copied, err)
+	}
+	if copied, err := Restore(t.Context(), backup, restored, silent); err != nil || copied != (control.Copied{}) {
+		t.Fatalf("Restore = %+v, %v", copied, err)
+	}
+	again := mustOpen(t, restored, Options{MinFree: 1})
+	if err := again.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func epochOf(t *testing.T, store kv.Store, app catalog.AppID) log.Epoch {
+	t.Helper()
+	l, err := openLog(store, app)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l.Epoch()
+}
+
+func TestBackupsThatCannotBe(t *testing.T) {
+	u := newUsed(t, t.TempDir())
+	full := t.TempDir()
+	if err := os.WriteFile(filepath.Join(full, "x"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, to := range []string{"relative", full} {
+		if _, err := u.Backup(t.Context(), to, silent); !errors.Is(err, control.ErrArgument) {
+			t.Errorf("Backup to %s = %v, want ErrArgument", to, err)
+		}
+	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	if _, err := u.Backup(ended, filepath.Join(t.TempDir(), "b"), silent); !errors.Is(err, context.Canceled) {
+		t.Errorf("Backup without time = %v", err)
+	}
+	damage(t, u.Dir, u.picture("i0").String())
+	to := filepath.Join(t.TempDir(), "b")
+	if _, err := u.Backup(t.Context(), to, silent); !errors.Is(err, blob.ErrCorrupt) {
+		t.Errorf("Backup of a damaged picture = %v, want ErrCorrupt", err)
+	}
+	if _, err := Restore(t.Context(), to, filepath.Join(t.TempDir(), "r"), silent); !errors.Is(err, ErrBackup) {
+		t.Errorf("Restore of half a backup = %v, want ErrBackup", err)
+	}
+}
+
+func TestRestoresThatCannotBe(t *testing.T) {
+	u := newUsed(t, t.TempDir())
+	backup := filepath.Join(t.TempDir(), "b")
+	if _, err := u.Backup(t.Context(), backup, silent); err != nil {
+		t.Fatal(err)
+	}
+	fresh := func() string { return filepath.Join(t.TempDir(), "r") }
+	for _, from := range []string{filepath.Join(backup, "missing"), t.TempDir(), filepath.Join(backup, backupFile)} {
+		if _, err := Restore(t.Context(), from, fresh(), silent); !errors.Is(err, ErrBackup) {
+			t.Errorf("Restore of %s = %v, want ErrBackup", from, err)
+		}
+	}
+	if _, err := Restore(t.Context(), backup, u.Dir, silent); err == nil {
+		t.Error("Restore wrote into a folder that is in use")
+	}
+	note := filepath.Join(backup, backupFile)
+	for text, want := range map[string]error{
+		`{"format":"sightline-backup","version":2}`: kv.ErrNewer, `{"format":"another","version":1}`: ErrBackup, `{`: ErrBackup,
+	} {
+		if err := os.WriteFile(note, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Restore(t.Context(), backup, fresh(), silent); !errors.Is(err, want) {
+			t.Errorf("Restore with the note %s = %v, want %v", text, err, want)
+		}
+	}
+	if err := os.WriteFile(note, []byte(`{"format":"sightline-backup","version":1}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	damage(t, backup, u.picture("i1").String())
+	if _, err := Restore(t.Context(), backup, fresh(), silent); !errors.Is(err, blob.ErrCorrupt) {
+		t.Errorf("Restore of a damaged picture = %v, want ErrCorrupt", err)
+	}
+	if err := os.Truncate(filepath.Join(backup, storeDir, "SIGHTLINE"), 0); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Restore(t.Context(), backup, fresh(), silent); err == nil {
+		t.Error("Restore of a damaged store is no error")
+	}
+}
+
+// TestHalfBackupsLeaveNothing has a backup and a restore fail in the middle. The new folder is empty then, so that a full disk has its space
+// again, and the folder that was backed up takes writes. The folder of a killed restore does not open.
+func TestHalfBackupsLeaveNothing(t *testing.T) {
+	empty := func(dir string) {
+		t.Helper()
+		if names, err := os.ReadDir(dir); err != nil || len(names) > 0 {
+			t.Errorf("%s holds %v, %v, want nothing", dir, names, err)
+		}
+	}
+	u := newUsed(t, t.TempDir())
+	backup, to := filepath.Join(t.TempDir(), "b"), filepath.Join(t.TempDir(), "r")
+	if _, err := u.Backup(t.Context(), backup, silent); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{u.Dir, backup} {
+		damage(t, dir, u.picture("i1").String())
+	}
+	if _, err := u.Backup(t.Context(), to, silent); !errors.Is(err, blob.ErrCorrupt) {
+		t.Errorf("Backup of a damaged picture = %v, want ErrCorrupt", err)
+	}
+	empty(to)
+	if err := commit(u.Folder, "k", "v"); err != nil {
+		t.Errorf("a write after a backup that failed: %v", err)
+	}
+	if _, err := Restore(t.Context(), backup, to, silent); !errors.Is(err, blob.ErrCorrupt) {
+		t.Errorf("Restore of a damaged picture = %v, want ErrCorrupt", err)
+	}
+	empty(to)
+	if err := os.WriteFile(filepath.Join(u.Dir, restoringFile), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := u.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if f, err := Open(u.Dir, Options{MinFree: 1}); err == nil || !strings.Contains(err.Error(), "incomplete restore") {
+		t.Errorf("Open of half a restored folder = %v, %v", f, err)
+	}
+}
+
+// TestBackupWithoutSpace has the store's copy find no space. The error names the full disk, nothing is left, and the folder takes writes.
+func TestBackupWithoutSpace(t *testing.T) {
+	to := filepath.Join(t.TempDir(), "b")
+	full := errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if op.Kind.ReadOrWrite() == errorfs.OpIsWrite && strings.HasPrefix(op.Path, to+"/store/") {
+			return syscall.ENOSPC
+		}
+		return nil
+	})
+	f := mustOpen(t, t.TempDir(), Options{MinFree: 1, StoreFS: errorfs.Wrap(vfs.Default, full)})
+	defer f.Close()
+	if _, err := f.Backup(t.Context(), to, silent); !errors.Is(err, kv.ErrFull) {
+		t.Errorf("Backup without space = %v, want ErrFull", err)
+	}
+	if names, err := os.ReadDir(to); err != nil || len(names) > 0 {
+		t.Errorf("the backup holds %v, %v, want nothing", names, err)
+	}
+	if err := commit(f, "k", "v"); err != nil {
+		t.Errorf("a write after a backup without space: %v", err)
+	}
+}

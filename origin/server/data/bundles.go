@@ -1,0 +1,100 @@
+package data
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+
+	"github.com/sightline-dev/sightline/origin/server/system"
+)
+
+// The bundles of every network that serves an application are kept in the folder: a program
+// that carries another network goes on serving with the old one until the application has
+// gone over.
+//
+//	DIR/bundles/HASH/       the bundles of the network whose base has this hash
+//	DIR/bundles.new/        being written
+
+const (
+	bundlesDir    = "bundles"
+	newBundlesDir = "bundles.new"
+)
+
+// KeepBundles copies the bundles of a network into the folder, unless they are there. A crash
+// leaves all of them or none.
+func (f *Folder) KeepBundles(base [32]byte, bundles fs.FS) error {
+	err := keepBundles(f.folder, base, bundles)
+	if err != nil {
+		return fmt.Errorf("store bundles: %w", err)
+	}
+	return nil
+}
+
+func keepBundles(folder *system.Folder, base [32]byte, bundles fs.FS) error {
+	to := path.Join(bundlesDir, hex.EncodeToString(base[:]))
+	if _, err := folder.ReadDir(to); err == nil || !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := folder.RemoveAll(newBundlesDir); err != nil {
+		return err
+	}
+	var dirs []string
+	err := fs.WalkDir(bundles, ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			dirs = append(dirs, path.Join(newBundlesDir, name))
+			return folder.MkdirAll(dirs[len(dirs)-1])
+		}
+		data, err := fs.ReadFile(bundles, name)
+		if err != nil {
+			return err
+		}
+		return writeNote(folder, path.Join(newBundlesDir, name), string(data))
+	})
+	for _, dir := range dirs {
+		if err == nil {
+			err = folder.SyncDir(dir)
+		}
+	}
+	if err == nil {
+		err = folder.MkdirAll(bundlesDir)
+	}
+	if err == nil {
+		err = folder.Rename(newBundlesDir, to)
+	}
+	if err == nil {
+		err = folder.SyncDir(bundlesDir)
+	}
+	return err
+}
+
+// Bundles are those of a network that KeepBundles kept; fs.ErrNotExist otherwise.
+func (f *Folder) Bundles(base [32]byte) (fs.FS, error) {
+	dir := path.Join(bundlesDir, hex.EncodeToString(base[:]))
+	if _, err := f.folder.ReadDir(dir); err != nil {
+		return nil, err
+	}
+	return fs.Sub(f.folder.FS(), dir)
+}
+
+// DropBundles removes the bundles of networks that keep does not want.
+func (f *Folder) DropBundles(keep func(base [32]byte) bool) error {
+	names, err := f.folder.ReadDir(bundlesDir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	for _, name := range names {
+		var base [32]byte
+		if n, err := hex.Decode(base[:], []byte(name)); err != nil || n != len(base) || keep(base) {
+			continue // not ours to remove, or wanted
+		}
+		if err := f.folder.RemoveAll(path.Join(bundlesDir, name)); err != nil {
+			return err
+		}
+	}
+	return err
+}

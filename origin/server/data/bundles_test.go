@@ -1,0 +1,74 @@
+package data
+
+import (
+	"errors"
+	"io/fs"
+	"testing"
+	"testing/fstest"
+
+	"github.com/sightline-dev/sightline/origin/server/system"
+)
+
+// TestBundles keeps the bundles of two networks, whole, and drops one.
+func TestBundles(t *testing.T) {
+	dir := t.TempDir()
+	open := func() *Folder {
+		t.Helper()
+		folder, err := system.OpenFolder(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = folder.Close() })
+		return &Folder{folder: folder}
+	}
+	f := open()
+	first, second := [32]byte{1}, [32]byte{2}
+	bundles := fstest.MapFS{
+		"general/manifest.json": {Data: []byte("{}")},
+		"general/names/en.tsv":  {Data: []byte("a\tb\n")},
+	}
+	if _, err := f.Bundles(first); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("Bundles before any = %v", err)
+	}
+	if err := f.DropBundles(func([32]byte) bool { return false }); err != nil {
+		t.Errorf("DropBundles before any = %v", err)
+	}
+	// A crash while the bundles were written leaves a part, which counts for nothing.
+	if err := f.folder.MkdirAll(newBundlesDir + "/general"); err != nil {
+		t.Fatal(err)
+	}
+	if err := writeNote(f.folder, newBundlesDir+"/general/torn", "x"); err != nil {
+		t.Fatal(err)
+	}
+	for _, base := range [][32]byte{first, second, first} {
+		if err := f.KeepBundles(base, bundles); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := open().Bundles(first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := fstest.TestFS(got, "general/manifest.json", "general/names/en.tsv"); err != nil {
+		t.Error(err)
+	}
+	if _, err := fs.Stat(got, "general/torn"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a part of an older attempt is among them: %v", err)
+	}
+	// What is kept is not written again.
+	if err := f.KeepBundles(first, fstest.MapFS{}); err != nil {
+		t.Fatal(err)
+	}
+	if data, err := fs.ReadFile(got, "general/names/en.tsv"); err != nil || string(data) != "a\tb\n" {
+		t.Errorf("names %q, %v", data, err)
+	}
+	if err := f.DropBundles(func(base [32]byte) bool { return base == second }); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Bundles(first); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("dropped bundles = %v", err)
+	}
+	if _, err := f.Bundles(second); err != nil {
+		t.Errorf("bundles that are wanted = %v", err)
+	}
+}

@@ -1,0 +1,550 @@
+package data
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/fold"
+	"github.com/sightline-dev/sightline/core/index"
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/kv/pebblekv"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/partition"
+	"github.com/sightline-dev/sightline/origin/server/account"
+	"github.com/sightline-dev/sightline/origin/server/system"
+)
+
+// Finding is something that is wrong with a data folder.
+type Finding struct {
+	Part     string `json:"part"`          // store, audit, log, state, index, pictures, names
+	App      string `json:"app,omitempty"` // id of the application it concerns, or control
+	Text     string `json:"text"`
+	Harmless bool   `json:"harmless,omitempty"` // nothing that was acknowledged is missing or wrong
+	Repaired bool   `json:"repaired,omitempty"`
+
+	lost bool // an input's picture is missing
+}
+
+// Checked counts what was read.
+type Checked struct {
+	Apps     int    `json:"applications"`
+	Keys     int    `json:"keys"`
+	Entries  uint64 `json:"log_entries"`
+	Inputs   int    `json:"inputs"`
+	Pictures int    `json:"pictures"`
+	Bytes    int64  `json:"picture_bytes"`
+}
+
+// Report is what a check has found.
+type Report struct {
+	Findings []Finding `json:"findings"`
+	Checked  Checked   `json:"checked"`
+}
+
+// Sound reports whether nothing that was acknowledged is missing or wrong, or is not any more.
+func (r *Report) Sound() bool {
+	for _, f := range r.Findings {
+		if !f.Harmless && !f.Repaired {
+			return false
+		}
+	}
+	return true
+}
+
+// CheckOptions say how to check.
+type CheckOptions struct {
+	Space  index.Space       // of the base model that the indexes are made with
+	Repair bool              // mend what can be mended without losing anything; for a folder that nobody has open
+	Tell   func(part string) // called as the check goes on; nil: nobody
+}
+
+// checker is a check under way.
+type checker struct {
+	CheckOptions
+	store   kv.Store
+	blobs   blob.Blobs
+	report  Report
+	missing []lost
+	used    map[blob.Hash]bool // pictures that something of an application names, of all of them
+	ours    map[blob.Hash]bool // those among them that no origin could send
+	good    map[blob.Hash]bool // pictures that are there and whole
+	damaged []blob.Hash        // pictures that are not what their names say
+}
+
+// Check reads all that an open folder holds and reports what is wrong with it. With Repair
+// the folder must be used by nobody else in this process either. An error says that the check
+// itself could not go on.
+func (f *Folder) Check(ctx context.Context, o CheckOptions) (Report, error) {
+	c := newChecker(f.Store, f.Blobs, o)
+	err := c.run(ctx, f.Files)
+	return c.report, err
+}
+
+// CheckInUse checks the folder dir, which another process has open, by checkpoints of its
+// store that the process makes. Pictures are read where they are; what is added or deleted
+// meanwhile is no finding.
+func CheckInUse(ctx context.Context, dir string, checkpoint func(to string) error, o CheckOptions) (_ Report, err error) {
+	folder, err := system.OpenFolder(dir)
+	if err != nil {
+		return Report{}, err
+	}
+	defer func() { err = errors.Join(err, folder.Close()) }()
+	files := readOnly{folder}
+	blobs, err := blob.OpenFolder(files, blob.Options{})
+	if err != nil {
+		return Report{}, err
+	}
+	o.Repair = false
+	var missing []lost
+	r, err := withCheckpoint(dir, checkpoint, func(store kv.Store) (r Report, err error) {
+		c := newChecker(store, blobs, o)
+		err = c.run(ctx, files)
+		missing = c.missing
+		return c.report, err
+	})
+	if err != nil || len(missing) == 0 {
+		return r, err
+	}
+	// Pictures of inputs that were deleted meanwhile, or that the origin has taken, are no loss: another look.
+	again, err := withCheckpoint(dir, checkpoint, func(store kv.Store) (Report, error) {
+		c := newChecker(store, blobs, o)
+		for _, m := range missing {
+			needed, err := c.needs(m)
+			if err != nil {
+				return c.report, err
+			}
+			if needed {
+				c.lose(m)
+			}
+		}
+		c.tellLost()
+		return c.report, nil
+	})
+	r.Findings = append(slices.DeleteFunc(r.Findings, func(f Finding) bool { return f.lost }), again.Findings...)
+	return r, err
+}
+
+// withCheckpoint calls do with a checkpoint, which is removed afterwards.
+func withCheckpoint(parent string, checkpoint func(to string) error, do func(kv.Store) (Report, error)) (r Report, err error) {
+	dir, done, err := system.TempFolder(parent)
+	if err != nil {
+		return r, err
+	}
+	defer done()
+	if err := checkpoint(filepath.Join(dir, storeDir)); err != nil {
+		return r, err
+	}
+	store, err := pebblekv.Open(filepath.Join(dir, storeDir), pebblekv.Options{FS: storeFS})
+	if err != nil {
+		return Report{Findings: []Finding{{Part: "store", Text: err.Error()}}}, nil
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	return do(store)
+}
+
+func newChecker(store kv.Store, blobs blob.Blobs, o CheckOptions) *checker {
+	if o.Tell == nil {
+		o.Tell = func(string) {}
+	}
+	return &checker{CheckOptions: o, store: store, blobs: blobs, used: map[blob.Hash]bool{}, ours: map[blob.Hash]bool{}, good: map[blob.Hash]bool{}}
+}
+
+// run checks everything.
+func (c *checker) run(ctx context.Context, files blob.FS) error {
+	for _, part := range []struct {
+		name string
+		do   func(context.Context) error
+	}{{"store", c.scan}, {"audit log", c.audit}, {"pictures", c.pictures}, {"applications", c.partitions}} {
+		c.Tell(part.name)
+		if err := part.do(ctx); err != nil {
+			return err
+		}
+	}
+	c.tellLost()
+	if err := c.unneeded(ctx); err != nil {
+		return err
+	}
+	return c.orphans(ctx, files)
+}
+
+// lost is a picture that an input should have; without an id, one that a conflict should.
+type lost struct {
+	app  catalog.AppID
+	dot  log.Dot
+	id   string
+	blob blob.Hash
+}
+
+// needs reports whether a picture that was missing is still to be there.
+func (c *checker) needs(m lost) (bool, error) {
+	copied, err := c.copied(m.app)
+	if err != nil {
+		return false, err
+	}
+	if copied {
+		unsent, err := c.pictureSet(m.app, partition.Unsent)
+		return unsent[m.blob], err
+	}
+	in, err := catalog.Read(c.store, m.app).InputByDot(m.dot)
+	if errors.Is(err, catalog.ErrNotFound) {
+		return false, nil
+	}
+	return err == nil && in.Blob == m.blob, err
+}
+
+// pictureSet returns the pictures that list yields of an application.
+func (c *checker) pictureSet(app catalog.AppID, list func(kv.Reader, catalog.AppID, func(blob.Hash) bool) error) (map[blob.Hash]bool, error) {
+	all := map[blob.Hash]bool{}
+	err := list(c.store, app, func(h blob.Hash) bool {
+		all[h] = true
+		return true
+	})
+	return all, err
+}
+
+func (c *checker) lose(m lost) { c.missing = append(c.missing, m) }
+
+// tellLost turns the pictures that are missing into findings.
+func (c *checker) tellLost() {
+	for i, m := range c.missing {
+		if i == mostTold {
+			c.found(Finding{Part: "pictures", Text: fmt.Sprintf("%d more inputs with missing pictures", len(c.missing)-i), lost: true})
+			break
+		}
+		of := fmt.Sprintf("input %q", m.id)
+		if m.id == "" {
+			of = "a pending or rejected write"
+		}
+		c.found(Finding{Part: "pictures", App: title(m.app), Text: fmt.Sprintf("%s: picture %s is missing or damaged", of, m.blob), lost: true})
+	}
+}
+
+func (c *checker) found(f Finding) { c.report.Findings = append(c.report.Findings, f) }
+
+// damage turns an error of damaged data into a finding, and passes any other on.
+func (c *checker) damage(part, app string, err error) error {
+	switch {
+	case err == nil:
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return err
+	default:
+		c.found(Finding{Part: part, App: app, Text: err.Error()})
+	}
+	return nil
+}
+
+// scan reads every key, which checks every block of the store.
+func (c *checker) scan(ctx context.Context) error {
+	err := c.store.Scan(nil, nil, func(_, _ []byte) bool {
+		c.report.Checked.Keys++
+		return c.report.Checked.Keys%4096 != 0 || ctx.Err() == nil
+	})
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return c.damage("store", "", err)
+}
+
+// audit follows the chain of the audit log.
+func (c *checker) audit(context.Context) error {
+	_, err := account.VerifyAudit(c.store)
+	return c.damage("audit", "", err)
+}
+
+// pictures reads every blob and compares its hash.
+func (c *checker) pictures(ctx context.Context) error {
+	return c.blobs.Each(ctx, blob.Hash{}, func(h blob.Hash) error {
+		err := verify(ctx, c.blobs, h)
+		if errors.Is(err, blob.ErrNotFound) {
+			return nil // it was deleted meanwhile
+		}
+		c.report.Checked.Pictures++
+		if errors.Is(err, blob.ErrCorrupt) {
+			c.damaged = append(c.damaged, h)
+			return nil
+		}
+		if err != nil {
+			return c.damage("pictures", "", err)
+		}
+		n, err := c.blobs.Len(ctx, h)
+		c.report.Checked.Bytes += n
+		c.good[h] = true
+		return err
+	})
+}
+
+// partitions checks every application and the control partition.
+func (c *checker) partitions(ctx context.Context) error {
+	all, err := partitions(c.store)
+	if err := c.damage("state", "control", err); err != nil {
+		return err
+	}
+	for _, app := range all {
+		if app != catalog.Control {
+			c.report.Checked.Apps++
+		}
+		c.Tell(title(app))
+		if err := c.partition(ctx, app); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *checker) partition(ctx context.Context, app catalog.AppID) error {
+	l, err := openLog(c.store, app)
+	if err != nil {
+		return c.damage("log", title(app), err)
+	}
+	if err := c.log(ctx, l, app); err != nil {
+		return err
+	}
+	if err := c.state(ctx, l, app); err != nil {
+		return err
+	}
+	if app == catalog.Control {
+		return nil
+	}
+	if err := c.index(ctx, app); err != nil {
+		return err
+	}
+	return c.inputs(ctx, app)
+}
+
+// log reads every entry and follows the chain of their digests.
+func (c *checker) log(ctx context.Context, l *log.Store, app catalog.AppID) error {
+	next := l.Floor()
+	err := l.Read(next, func(e log.Entry) bool {
+		next = e.Seq + 1
+		c.report.Checked.Entries++
+		return e.Seq%4096 != 0 || ctx.Err() == nil
+	})
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err == nil && next != l.Head()+1 {
+		err = fmt.Errorf("log ends at entry %d of %d", next-1, l.Head())
+	}
+	return c.damage("log", title(app), err)
+}
+
+// state folds the log again and compares what comes out with what is there.
+func (c *checker) state(ctx context.Context, l *log.Store, app catalog.AppID) error {
+	header, err := catalog.Read(c.store, app).Header()
+	if err != nil {
+		return c.damage("state", title(app), err)
+	}
+	if copied, err := c.copied(app); copied || err != nil {
+		return err // the log that its state is of is the origin's, to which sync holds it
+	}
+	if header.Seq > l.Head() {
+		return c.damage("state", title(app), fmt.Errorf("the state includes %d log entries, but the log has only %d", header.Seq, l.Head()))
+	}
+	if l.Floor() > 1 {
+		return nil // the log's beginning was trimmed: the state cannot be made again from it
+	}
+	dir, done, err := system.TempFolder("")
+	if err != nil {
+		return err
+	}
+	defer done()
+	scratch, err := pebblekv.Open(filepath.Join(dir, storeDir), pebblekv.Options{FS: storeFS})
+	if err != nil {
+		return err
+	}
+	defer scratch.Close()
+	if err := refold(l, app, header.Seq, scratch); err != nil {
+		return c.damage("state", title(app), err)
+	}
+	want, err := fold.Digest(scratch, app)
+	if err != nil {
+		return err
+	}
+	got, err := fold.Digest(c.store, app)
+	if err == nil && got != want {
+		err = fmt.Errorf("digest is %x, but the log gives %x", got[:8], want[:8])
+	}
+	if err == nil || !c.Repair {
+		return c.damage("state", title(app), err)
+	}
+	return c.replaceState(ctx, app, scratch, err)
+}
+
+// copied reports whether what a partition holds was taken from an origin, and not only from its own log.
+func (c *checker) copied(app catalog.AppID) (bool, error) {
+	r := catalog.Read(c.store, catalog.Control)
+	if app == catalog.Control {
+		return r.Copied()
+	}
+	_, seq, err := r.RegisterSeq(app.String())
+	return seq > 0, err
+}
+
+// replaceState puts what the log says in the place of a state that differs.
+func (c *checker) replaceState(ctx context.Context, app catalog.AppID, scratch kv.Store, wrong error) error {
+	var b kv.Batch
+	if err := catalog.ReplaceState(&b, scratch, app); err != nil {
+		return c.damage("state", title(app), errors.Join(wrong, err))
+	}
+	if err := c.commit(&b); err != nil {
+		return err
+	}
+	c.found(Finding{Part: "state", App: title(app), Text: wrong.Error(), Repaired: true})
+	if app == catalog.Control {
+		return nil
+	}
+	x, err := index.Open(c.store, app, index.Options{Space: c.Space})
+	if err != nil {
+		return err
+	}
+	return x.Rebuild(ctx)
+}
+
+func (c *checker) commit(b *kv.Batch) error {
+	wait, err := c.store.Commit(b)
+	if err != nil {
+		return err
+	}
+	return wait()
+}
+
+// index compares the index with the records.
+func (c *checker) index(ctx context.Context, app catalog.AppID) error {
+	x, err := index.Open(c.store, app, index.Options{Space: c.Space})
+	if err == nil {
+		err = x.Check(ctx, catalog.Read(c.store, app))
+	}
+	if err == nil || !c.Repair || x == nil || ctx.Err() != nil {
+		return c.damage("index", title(app), err)
+	}
+	wrong := err
+	if err := x.Rebuild(ctx); err != nil {
+		return c.damage("index", title(app), errors.Join(wrong, err))
+	}
+	c.found(Finding{Part: "index", App: title(app), Text: wrong.Error(), Repaired: true})
+	return nil
+}
+
+// inputs looks for the picture of every input and of every write that waits or was refused, and counts. A copy has
+// the origin's pictures only when somebody has asked for them.
+func (c *checker) inputs(ctx context.Context, app catalog.AppID) error {
+	copied, err := c.copied(app)
+	if err != nil {
+		return c.damage("state", title(app), err)
+	}
+	claimed, err := c.pictureSet(app, partition.Claims)
+	if err != nil {
+		return c.damage("state", title(app), err)
+	}
+	unsent, err := c.pictureSet(app, partition.Unsent) // which the copy alone may have
+	if err != nil {
+		return c.damage("state", title(app), err)
+	}
+	lacks, err := partition.LostPictures(c.store, app) // and people know of it
+	if err != nil {
+		return c.damage("state", title(app), err)
+	}
+	for h := range claimed {
+		c.used[h] = true
+	}
+	for h := range unsent {
+		c.ours[h] = true
+	}
+	r := catalog.Read(c.store, app)
+	var n catalog.Counts
+	err = r.Inputs(0, func(in catalog.Input) bool {
+		c.report.Checked.Inputs++
+		switch in.Code {
+		case catalog.InputReady:
+			n.Processed++
+		case catalog.InputPending:
+			n.ToProcess++
+		default:
+			n.Errors++
+		}
+		if in.Blob.IsZero() {
+			return ctx.Err() == nil
+		}
+		c.used[in.Blob] = true
+		if !copied {
+			c.ours[in.Blob] = true
+		}
+		if c.ours[in.Blob] && !c.good[in.Blob] && !lacks[in.Blob] {
+			c.lose(lost{app, in.Dot, in.ID, in.Blob})
+		}
+		delete(unsent, in.Blob)
+		return ctx.Err() == nil
+	})
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err != nil {
+		return c.damage("state", title(app), err)
+	}
+	for h := range unsent {
+		if !c.good[h] {
+			c.lose(lost{app: app, blob: h})
+		}
+	}
+	counts, err := r.Counts()
+	if err == nil && counts != n {
+		err = fmt.Errorf("counts are %+v, but %+v were found", counts, n)
+	}
+	return c.damage("state", title(app), err)
+}
+
+// mostTold bounds findings of one kind.
+const mostTold = 20
+
+// readAll reports whether all that may need a picture could be read, or was mended. Nothing is removed elsewhere.
+func (c *checker) readAll() bool {
+	return !slices.ContainsFunc(c.report.Findings, func(f Finding) bool { return !f.Harmless && !f.Repaired && !f.lost })
+}
+
+// unneeded tells of damaged pictures that no input or write is lost with: those that nothing names, and those that the
+// origin of a copy sends again once they are gone.
+func (c *checker) unneeded(ctx context.Context) error {
+	known := c.readAll()
+	for _, h := range c.damaged {
+		f := Finding{Part: "pictures", Text: fmt.Sprintf("%s is damaged", h)}
+		switch {
+		case c.ours[h]:
+			continue // it is lost, and told of
+		case known:
+			f.Text += ", but it can be downloaded again or is not needed"
+			f.Harmless, f.Repaired = true, c.Repair
+		}
+		if f.Repaired {
+			if err := c.blobs.Delete(ctx, h); err != nil {
+				return err
+			}
+		}
+		c.found(f)
+	}
+	return nil
+}
+
+// orphans looks for pictures that nothing needs.
+func (c *checker) orphans(ctx context.Context, files blob.FS) error {
+	names, err := blob.OpenHosted(blob.HostedOptions{FS: files, Blobs: c.blobs, Random: system.Random, Keep: func(h blob.Hash) bool { return c.used[h] }})
+	if err != nil {
+		return c.damage("names", "", err)
+	}
+	mend := c.Repair && c.readAll()
+	if n := names.Damaged(); n > 0 {
+		c.found(Finding{Part: "names", Text: fmt.Sprintf("%d names of predicted pictures are unreadable", n), Harmless: true, Repaired: mend})
+	}
+	if !mend {
+		return nil
+	}
+	n, err := names.Collect(ctx)
+	if n > 0 {
+		c.found(Finding{Part: "pictures", Text: fmt.Sprintf("%d unreferenced pictures", n), Harmless: true, Repaired: true})
+	}
+	return err
+}

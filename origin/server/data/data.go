@@ -1,0 +1,151 @@
+// Package data is a data folder: everything that a server keeps, opened by one process at a time.
+//
+//	DIR/LOCK          held by the process that has the folder open
+//	DIR/control.sock  where that process takes the owner's commands
+//	DIR/store/        records, logs and indexes of all applications   (package pebblekv)
+//	DIR/blobs/        pictures by SHA-256                              (package blob)
+//	DIR/names/        the public names of pictures that end            (package blob)
+//	DIR/bundles/      the networks that serve the applications, by hash
+//	DIR/BOOT          the start of the machine at which the folder was last used
+//	DIR/RESTORED      where a restored folder came from
+//	DIR/RESTORING     in a folder that is not restored to the end, or never will be
+//
+// The store and the blobs share a disk. Below a least amount of free space both refuse writes,
+// [Folder.Ready] returns the reason, and reads continue. After a failed sync of the store or of a picture
+// both refuse writes, and the process must end. Opening the folder again reads the durable data.
+//
+// [Backup] copies a folder that is in use, [Restore] makes a new one of the copy, and [Check]
+// reads everything there is and says what is wrong with it.
+package data
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/kv/pebblekv"
+	"github.com/sightline-dev/sightline/origin/server/system"
+)
+
+// storeDir is the folder of the store.
+const storeDir = "store"
+
+// DefaultMinFree is what is left of a disk when nothing is said.
+const DefaultMinFree = 512 << 20
+
+// Options are the settings of a folder.
+type Options struct {
+	MinFree int64        // bytes of the disk below which nothing more is written; 0 means DefaultMinFree
+	Fatal   func(error)  // called once when a write has failed for good, from any goroutine; the process should end. nil: nobody
+	Log     *slog.Logger // nil: nothing is logged
+
+	Free    func() (int64, error) // bytes free; nil: those of the folder's disk
+	StoreFS vfs.FS                // of the store; nil: the operating system's
+	BlobFS  func(blob.FS) blob.FS // wraps the files of the blobs; nil: as they are
+}
+
+// Folder is an open data folder.
+type Folder struct {
+	Dir    string // absolute
+	Files  blob.FS
+	Store  *pebblekv.Store
+	Blobs  *blob.Folder
+	folder *system.Folder
+	unlock func() error
+}
+
+// Open locks and opens the data folder dir, and makes it where it is missing. It returns
+// system.ErrLocked for a folder that another process has open, ErrUnwritable for one that takes no writes, and package kv's errors for a
+// store that is no store of ours, newer, or damaged; then nothing is changed.
+func Open(dir string, o Options) (_ *Folder, err error) {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.MinFree == 0 {
+		o.MinFree = DefaultMinFree
+	}
+	f := &Folder{}
+	defer func() {
+		if err != nil {
+			err = explain(f.Dir, errors.Join(err, f.Close()))
+		}
+	}()
+	if f.Dir, err = filepath.Abs(dir); err != nil {
+		return nil, err
+	}
+	if f.unlock, err = system.Lock(f.Dir); err != nil {
+		return nil, err
+	}
+	if f.folder, err = system.OpenFolder(f.Dir); err != nil {
+		return nil, err
+	}
+	if err := f.checkRestored(); err != nil {
+		return nil, err
+	}
+	if o.Free == nil {
+		o.Free = func() (int64, error) { return system.Free(f.Dir) }
+	}
+	if o.StoreFS == nil {
+		o.StoreFS = storeFS
+	}
+	f.Store, err = pebblekv.Open(filepath.Join(f.Dir, storeDir), pebblekv.Options{
+		FS: o.StoreFS, Logger: o.Log, Fatal: o.Fatal, Free: o.Free, Watermark: o.MinFree, Ballast: min(o.MinFree/4, 64<<20),
+	})
+	if err != nil {
+		return nil, err
+	}
+	f.Files = f.folder
+	if o.BlobFS != nil {
+		f.Files = o.BlobFS(f.Files)
+	}
+	f.Files = roomy{f.Files, f.Store}
+	f.Blobs, err = blob.OpenFolder(f.Files, blob.Options{})
+	return f, err
+}
+
+// ErrUnwritable is returned by [Open] for a folder that cannot be opened because it takes no writes.
+var ErrUnwritable = errors.New("the data folder takes no writes")
+
+// unwritable is an ErrUnwritable with its cause and with what to do.
+type unwritable struct {
+	error
+	cause error
+}
+
+// Unwrap returns both.
+func (u unwritable) Unwrap() []error { return []error{ErrUnwritable, u.cause} }
+
+// explain adds to why a folder does not open what to do about it.
+func explain(dir string, err error) error {
+	switch {
+	case errors.Is(err, kv.ErrFull), system.IsFull(err):
+		return unwritable{fmt.Errorf("the disk of data folder %s is full: free some space on it, then start again (%w)", dir, err), err}
+	case system.IsUnwritable(err):
+		return unwritable{fmt.Errorf("data folder %s cannot be written: make it writable for this user, then start again (%w)", dir, err), err}
+	}
+	return fmt.Errorf("data folder: %w", err)
+}
+
+// Ready returns why the folder takes no writes: its disk is nearly full, or the store is
+// damaged or has failed.
+func (f *Folder) Ready() error { return f.Store.Room() }
+
+// Close closes the folder and gives it to the next process.
+func (f *Folder) Close() error {
+	var errs []error
+	if f.Store != nil {
+		errs = append(errs, f.Store.Close())
+	}
+	if f.folder != nil {
+		errs = append(errs, f.folder.Close())
+	}
+	if f.unlock != nil {
+		errs = append(errs, f.unlock())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,114 @@
+package data
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/kv/pebblekv"
+	"github.com/sightline-dev/sightline/origin/server/system"
+)
+
+// roomy refuses new files while the disk has no room, and gives a full disk the store's error, kv.ErrFull.
+// A failed sync of a file stops the store, and a failed store stops all changes of files. The reason: after
+// a failed sync the next one may succeed although the first write is lost.
+type roomy struct {
+	blob.FS
+	store *pebblekv.Store
+}
+
+// Create implements [blob.FS].
+func (r roomy) Create(name string) (blob.File, error) {
+	if err := r.store.Room(); err != nil {
+		return nil, err
+	}
+	f, err := r.FS.Create(name)
+	if err != nil {
+		return nil, full(err)
+	}
+	return roomyFile{f, r}, nil
+}
+
+// MkdirAll implements [blob.FS].
+func (r roomy) MkdirAll(name string) error {
+	return r.change(func() error { return r.FS.MkdirAll(name) })
+}
+
+// Rename implements [blob.FS].
+func (r roomy) Rename(from, to string) error {
+	return r.change(func() error { return r.FS.Rename(from, to) })
+}
+
+// Remove implements [blob.FS].
+func (r roomy) Remove(name string) error {
+	return r.change(func() error { return r.FS.Remove(name) })
+}
+
+// SyncDir implements [blob.FS].
+func (r roomy) SyncDir(name string) error {
+	return r.sync(func() error { return r.FS.SyncDir(name) })
+}
+
+// change runs op unless the store has failed.
+func (r roomy) change(op func() error) error {
+	if err := r.store.Failure(); err != nil {
+		return err
+	}
+	return full(op())
+}
+
+// sync runs op, a sync, and stops the store if it fails. A full disk and a folder that cannot be opened do not stop it: the call
+// is refused, and nothing that was acknowledged rests on it.
+func (r roomy) sync(op func() error) error {
+	err := r.change(op)
+	if err == nil || errors.Is(err, kv.ErrFull) || errors.Is(err, fs.ErrNotExist) || system.IsTooManyFiles(err) {
+		return err
+	}
+	return r.store.Fail(err)
+}
+
+type roomyFile struct {
+	blob.File
+	fsys roomy
+}
+
+// Write implements [blob.File].
+func (f roomyFile) Write(p []byte) (int, error) {
+	n, err := f.File.Write(p)
+	return n, full(err)
+}
+
+// Sync implements [blob.File].
+func (f roomyFile) Sync() error { return f.fsys.sync(f.File.Sync) }
+
+// Close implements [blob.File].
+func (f roomyFile) Close() error { return full(f.File.Close()) }
+
+// full gives the disk's own error the store's name.
+func full(err error) error {
+	if system.IsFull(err) {
+		return fmt.Errorf("%w: %w", kv.ErrFull, err)
+	}
+	return err
+}
+
+// readOnly is files that another process uses: nothing of them is changed, and tidying that
+// whoever opens them would do is left out.
+type readOnly struct{ blob.FS }
+
+// Create implements [blob.FS].
+func (readOnly) Create(string) (blob.File, error) { return nil, fs.ErrPermission }
+
+// Rename implements [blob.FS].
+func (readOnly) Rename(string, string) error { return fs.ErrPermission }
+
+// Remove implements [blob.FS].
+func (readOnly) Remove(string) error { return nil }
+
+// MkdirAll implements [blob.FS].
+func (readOnly) MkdirAll(string) error { return nil }
+
+// SyncDir implements [blob.FS].
+func (readOnly) SyncDir(string) error { return nil }

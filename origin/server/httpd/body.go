@@ -1,0 +1,207 @@
+package httpd
+
+import (
+	"errors"
+	"io"
+	"net"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/origin/server/shares"
+)
+
+const (
+	firstBytes      = 16 << 10 // of a body's buffer, which then doubles
+	maxStrangerBody = 1 << 20  // of a caller that is not known: to sign up, to log in, to get a token
+)
+
+// source gives a body its memory.
+type source struct {
+	shares *shares.Shares
+	caller string
+	most   int64 // bytes of one body
+}
+
+// admissible decides about a body before it is read, from the request's head: who sends it, and how much.
+func (s *Server) admissible(ctx *fasthttp.RequestCtx, r *api.Request) (source, error) {
+	n := int64(ctx.Request.Header.ContentLength())
+	switch {
+	case n > s.o.MaxBody:
+		return source{}, errLarge
+	case n == 0 || n < -1:
+		return source{}, nil
+	}
+	from, err := s.sourceOf(ctx, r)
+	r.Caller = from.caller
+	switch {
+	case err != nil:
+		return from, err
+	case n > from.most:
+		return from, errLarge
+	case s.draining.Load():
+		return from, nil // accepted before the end: it is answered
+	case s.o.Full(from.caller) != nil:
+		return from, errBusy
+	case n > 0 && !from.shares.Fits(from.caller, n):
+		return from, errBudget
+	}
+	return from, nil
+}
+
+// sourceOf finds out who sends a body.
+func (s *Server) sourceOf(ctx *fasthttp.RequestCtx, r *api.Request) (source, error) {
+	if m := s.mount(r.Path); m != nil {
+		if m.Live {
+			authorizeSocket(ctx, r)
+		}
+		caller, err := m.caller(s.ctx, r)
+		if err != nil {
+			return source{}, &strangerError{err}
+		}
+		if caller != "" {
+			return source{s.bodies, caller, s.o.MaxBody}, nil
+		}
+	}
+	return source{s.unknown, r.Remote, min(s.o.MaxBody, maxStrangerBody)}, nil
+}
+
+// arrived reports whether a refused request has been read to its end all the same: a body
+// that fits the library's first read, or none. Then the connection may carry another, which
+// makes refusing under load cheap. After anything ambiguous it never does.
+func (s *Server) arrived(ctx *fasthttp.RequestCtx, why error) bool {
+	const firstRead = 8 << 10
+	var who *strangerError
+	if why != errBusy && why != errBudget && !errors.As(why, &who) {
+		return false
+	}
+	n := ctx.Request.Header.ContentLength()
+	if n < 0 || n > firstRead {
+		return false
+	}
+	if stream := ctx.RequestBodyStream(); stream != nil {
+		got, err := io.Copy(io.Discard, stream)
+		return err == nil && got == int64(n)
+	}
+	return n == 0
+}
+
+// body is a request's body and its share of the budget.
+type body struct {
+	bytes []byte
+	from  source
+	taken int64
+}
+
+func (s *Server) release(b *body) {
+	if b.taken > 0 {
+		b.from.shares.Give(b.from.caller, b.taken)
+	}
+	*b = body{}
+}
+
+// grow makes room for more bytes, up to length. The budget counts what the body has, not what its header declares.
+func (b *body) grow(length int64) error {
+	size := min(length, max(firstBytes, 2*int64(cap(b.bytes))))
+	if !b.from.shares.Try(b.from.caller, size-b.taken) {
+		return errBudget
+	}
+	b.taken = size
+	b.bytes = append(make([]byte, 0, size), b.bytes...)
+	return nil
+}
+
+// readBody reads the body under the budget, the size limit, the deadline and the least rate.
+// On an error what it has taken is in b all the same.
+func (s *Server) readBody(ctx *fasthttp.RequestCtx, request *api.Request, b *body) (err error) {
+	if b.from, err = s.admissible(ctx, request); err != nil {
+		return err
+	}
+	stream := ctx.RequestBodyStream()
+	if stream == nil {
+		return nil
+	}
+	r := paced{conn: ctx.Conn(), from: stream, start: s.now(), o: &s.o}
+	defer r.end()
+	length := int64(ctx.Request.Header.ContentLength())
+	if length < 0 {
+		return readChunked(&r, b)
+	}
+	for int64(len(b.bytes)) < length {
+		if len(b.bytes) == cap(b.bytes) {
+			if err := b.grow(length); err != nil {
+				return err
+			}
+		}
+		n, err := r.Read(b.bytes[len(b.bytes):cap(b.bytes)])
+		b.bytes = b.bytes[:len(b.bytes)+n]
+		if err != nil && int64(len(b.bytes)) < length {
+			return broken(err)
+		}
+	}
+	return nil
+}
+
+// readChunked reads a body that does not declare its length.
+func readChunked(r *paced, b *body) error {
+	for {
+		if len(b.bytes) == cap(b.bytes) {
+			if err := b.grow(b.from.most + 1); err != nil {
+				return err
+			}
+		}
+		n, err := r.Read(b.bytes[len(b.bytes):cap(b.bytes)])
+		b.bytes = b.bytes[:len(b.bytes)+n]
+		if int64(len(b.bytes)) > b.from.most {
+			return errLarge
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return broken(err)
+		}
+	}
+}
+
+// broken says what an error in the middle of a body means.
+func broken(err error) error {
+	if errors.Is(err, errSlow) {
+		return errSlow
+	}
+	return errChunks
+}
+
+// paced reads a body whose client must finish before the deadline and, after a grace, have
+// sent at the least rate all along.
+//
+//	bytes ▲             ╱ received: above the line, or cut
+//	      │           ╱
+//	      │ ________╱──── least rate
+//	      └─────────┴──────────────┴──▶ time
+//	          grace            deadline
+type paced struct {
+	conn  net.Conn
+	from  io.Reader
+	start time.Time
+	read  int64
+	o     *Options
+}
+
+func (p *paced) Read(b []byte) (int, error) {
+	allowed := p.o.BodyGrace + time.Duration(float64(p.read)/float64(p.o.MinBodyRate)*float64(time.Second))
+	deadline := p.start.Add(min(allowed, p.o.BodyTimeout))
+	if err := p.conn.SetReadDeadline(deadline); err != nil {
+		return 0, err
+	}
+	n, err := p.from.Read(b)
+	p.read += int64(n)
+	if err != nil && !errors.Is(err, io.EOF) && !p.o.Now().Before(deadline) {
+		return n, errSlow // the library hides a timeout between chunks
+	}
+	return n, err
+}
+
+// end takes the deadline away: it must not strike while the request is handled.
+func (p *paced) end() { _ = p.conn.SetReadDeadline(time.Time{}) }

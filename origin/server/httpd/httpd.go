@@ -1,0 +1,502 @@
+// Package httpd serves the interface over HTTP/1.1. It is the only user of fasthttp.
+//
+//	accept ─▶ gate ─▶ (TLS) ─▶ header ─▶ framing ─▶ admission ─▶ body ─▶ handler ─▶ answer
+//	           │      └──── 10 s ────┘   strict     caller,      60 s,     │        request id,
+//	           │                                    work         least     │        access log,
+//	           └ bounds per client                               rate,     └ one    metrics,
+//	             and in all: the longest                         share       recover share,
+//	             waiting is closed                                                   least rate
+//
+// The caller is known before the body is read, so that strangers share a little memory apart from that of others. Bodies and answers
+// take memory as they grow, and each caller has a fair share; see package shares.
+//
+// The library streams bodies and leaves everything between to us: it reserves what a client
+// declares when it buffers, accepts ambiguous framing, has no defence against slow clients,
+// does not recover panics, and does not read to the end a body that its handler left. This
+// package does all of that, and [TestHostileFraming] checks it with a corpus.
+//
+// Bytes of a request die with the library's handler, so what goes inward is copied. Answers
+// are the interface's envelope, whatever went wrong. Beside the mounts the server answers
+// /healthz, /readyz, /metrics and /version. With TLS the same port answers a request in the
+// clear with a refusal, never with a redirection: its credential has been shown already. There
+// is no HTTP/2 here.
+package httpd
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/valyala/fasthttp"
+
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/origin/server/shares"
+)
+
+// Handler answers requests. r and its bytes belong to the handler until it returns, the
+// response to the server from then on. It is called concurrently.
+//
+// Of a response with a Stream, the stream is the last that happens: ctx and r live until it
+// has returned. What it writes goes out in chunks, each of which the client has WriteTimeout
+// to take. A stream needs HTTP/1.1.
+type Handler interface {
+	Serve(ctx context.Context, r *api.Request) api.Response
+	// Refuse is the answer to a request that the server does not let through.
+	Refuse(r *api.Request, err error) api.Response
+}
+
+// Mount is a handler and the start of the paths that it answers: "/v2" takes /v2 and
+// /v2/…, and any number of slashes before them.
+type Mount struct {
+	Prefix  string
+	Handler Handler
+
+	// Own answers are for pages of this server alone: scripts of other sites may not read them.
+	// All others are for everybody, since no browser sends a credential along by itself.
+	Own bool
+
+	// Caller returns the application or the account that a request speaks for, from its head. The body and the answer take its share of
+	// memory. It is empty for a stranger. An error refuses the request before its body is read. nil: all are strangers.
+	Caller func(ctx context.Context, r *api.Request) (string, error)
+
+	Static bool // bodies of answers are memory that all requests share, which is not counted
+
+	CallTimeout time.Duration // of the work behind one request, a stream included; 0 means that of Options
+
+	// Live answers are streams that last and mostly wait. Their calls end when the server begins to
+	// drain, each piece has StallTimeout, and a client may have one as a WebSocket; see socket.go.
+	Live bool
+}
+
+// Options are the settings of a [Server]. Mounts, Now, Pause, Random and Log are required.
+type Options struct {
+	Mounts []Mount // the first whose prefix fits answers
+	Hosted Hosted  // pictures at /hosted/; nil: none
+
+	MaxBody       int64         // bytes of one body; 0 means 96 MB
+	BodyBudget    int64         // bytes of all bodies at once; 0 means 512 MB. Those of strangers have a 16th of it besides
+	AnswerBudget  int64         // bytes of all answers at once, but for 64 KB of each; 0 means 128 MB
+	HeaderTimeout time.Duration // from the first byte to the end of a header; 0 means 10 s
+	BodyTimeout   time.Duration // of a whole body; 0 means 60 s
+	BodyGrace     time.Duration // until a body must keep the least rate; 0 means 5 s
+	MinBodyRate   int64         // bytes a second, of a body and of an answer; 0 means 16 KB
+	CallTimeout   time.Duration // of the work behind one request; 0 means 5 min
+	WriteTimeout  time.Duration // until an answer must keep the least rate, and of one piece of a stream; 0 means 60 s
+	StallTimeout  time.Duration // for a client to take a piece of an answer, unless a stream that is not live writes it; 0 means 10 s
+	IdleTimeout   time.Duration // between requests; 0 means 60 s
+	MaxConns      int           // open connections; 0 means 2,048
+	MaxConnsPerIP int           // of one client; 0 means no bound
+
+	TLS         *tls.Config // nil: plain HTTP. Its protocols are http/1.1 and, for ACME, acme-tls/1
+	Strict      bool        // tells browsers to come over HTTPS alone, for a year
+	BehindProxy bool        // a peer on loopback or of a private network names its client in X-Forwarded-For
+
+	Full    func(caller string) error            // non-nil: no more work of a caller is taken now; asked before a body is read
+	Ready   func() error                         // nil or a reason why requests should go elsewhere
+	Version string                               // of the program
+	Module  string                               // SHA-256 of the module that answers; empty: none does
+	Metrics prometheus.Registerer                // where to register; nil: nowhere
+	Gather  prometheus.Gatherer                  // what /metrics shows; nil: nothing
+	Now     func() time.Time                     // the clock
+	Random  io.Reader                            // request ids come from it
+	Log     *slog.Logger                         // access log at Info, trouble above
+	Pause   func(context.Context, time.Duration) // waits, until its context ends; required
+}
+
+func (o *Options) defaults() error {
+	if len(o.Mounts) == 0 || o.Now == nil || o.Random == nil || o.Log == nil || o.Pause == nil {
+		return errors.New("httpd: Mounts, Now, Pause, Random and Log are required")
+	}
+	orInt := func(v *int64, d int64) {
+		if *v == 0 {
+			*v = d
+		}
+	}
+	or := func(v *time.Duration, d time.Duration) {
+		if *v == 0 {
+			*v = d
+		}
+	}
+	orInt(&o.MaxBody, 96<<20)
+	orInt(&o.BodyBudget, 512<<20)
+	orInt(&o.AnswerBudget, 128<<20)
+	orInt(&o.MinBodyRate, 16<<10)
+	or(&o.HeaderTimeout, 10*time.Second)
+	or(&o.BodyTimeout, 60*time.Second)
+	or(&o.BodyGrace, 5*time.Second)
+	or(&o.CallTimeout, 5*time.Minute)
+	or(&o.WriteTimeout, 60*time.Second)
+	or(&o.StallTimeout, 10*time.Second)
+	or(&o.IdleTimeout, 60*time.Second)
+	if o.MaxConns == 0 {
+		o.MaxConns = 2048
+	}
+	if o.Full == nil {
+		o.Full = func(string) error { return nil }
+	}
+	if o.Ready == nil {
+		o.Ready = func() error { return nil }
+	}
+	if o.MaxBody > o.BodyBudget {
+		return fmt.Errorf("httpd: bodies of %d bytes do not fit a budget of %d", o.MaxBody, o.BodyBudget)
+	}
+	return nil
+}
+
+// Server serves mounts until it is drained. It serves one listener, once.
+type Server struct {
+	o        Options
+	fast     *fasthttp.Server
+	metrics  *metrics
+	gate     atomic.Pointer[gate]
+	bodies   *shares.Shares // of callers that are known
+	unknown  *shares.Shares // bodies of strangers, by their networks
+	answers  *shares.Shares
+	draining atomic.Bool
+
+	ctx    context.Context // of all calls; ends when draining gives up on them
+	cancel context.CancelFunc
+	live   context.Context // of live calls; ends when draining begins
+	still  context.CancelFunc
+
+	sockets atomic.Int64 // WebSockets that are open
+
+	randomMu sync.Mutex // guards reads of o.Random
+}
+
+// New checks the options.
+func New(o Options) (*Server, error) {
+	if err := o.defaults(); err != nil {
+		return nil, err
+	}
+	s := &Server{o: o, metrics: newMetrics()}
+	s.bodies = shares.New(o.BodyBudget, o.MaxBody+1)
+	s.unknown = shares.New(max(o.BodyBudget/16, maxStrangerBody), 0)
+	s.answers = shares.New(o.AnswerBudget, 0)
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	s.live, s.still = context.WithCancel(s.ctx)
+	if o.Metrics != nil {
+		if err := s.metrics.register(o.Metrics, s); err != nil {
+			return nil, fmt.Errorf("httpd: %w", err)
+		}
+	}
+	s.fast = &fasthttp.Server{
+		Handler:        s.handle,
+		ErrorHandler:   s.onError,
+		ExpectHandler:  s.onExpect,
+		HeaderReceived: s.onHeader,
+		ConnState:      onState,
+		Logger:         libraryLog{o.Log},
+
+		StreamRequestBody:            true,
+		DisablePreParseMultipartForm: true,
+		MaxRequestBodySize:           int(o.MaxBody),
+		ReadBufferSize:               maxHeaderBytes,
+		ReadTimeout:                  o.HeaderTimeout,
+		WriteTimeout:                 o.WriteTimeout,
+		IdleTimeout:                  o.IdleTimeout,
+		MaxRequestsPerConn:           10_000,
+		Concurrency:                  4*o.MaxConns + 1000, // the gate's bound is the one that counts
+		MaxIdleWorkerDuration:        time.Second,
+		NoDefaultServerHeader:        true,
+		NoDefaultContentType:         true,
+		SecureErrorLogMessage:        true,
+		CloseOnShutdown:              true,
+	}
+	return s, nil
+}
+
+// maxHeaderBytes bounds a request's header; it is the library's read buffer.
+const maxHeaderBytes = 8 << 10
+
+// Serve answers on l until Drain, and returns the listener's error or nil.
+func (s *Server) Serve(l net.Listener) error {
+	g := newGate(l, &s.o, s.metrics)
+	s.gate.Store(g)
+	return s.fast.Serve(g)
+}
+
+// onHeader gives the library's first read of a body, of at most 8 KB, the grace.
+func (s *Server) onHeader(*fasthttp.RequestHeader) fasthttp.RequestConfig {
+	return fasthttp.RequestConfig{ReadTimeout: s.o.BodyGrace}
+}
+
+// handle answers one request.
+func (s *Server) handle(ctx *fasthttp.RequestCtx) {
+	var (
+		r        api.Request
+		b        body
+		status   = fasthttp.StatusInternalServerError
+		received = s.now()
+		id       = s.newID()
+		late     *stream // writes the answer's body after all here
+	)
+	c := connOf(ctx)
+	if c != nil {
+		c.phase.CompareAndSwap(silent, arriving) // a pipelined request was read with the one before
+	}
+	s.metrics.inFlight.Inc()
+	defer func() {
+		if p := recover(); p != nil {
+			status = s.recovered(ctx, id, &r, p)
+		}
+		s.release(&b)
+		if s.draining.Load() {
+			ctx.SetConnectionClose()
+		}
+		end := func() {
+			s.metrics.inFlight.Dec()
+			s.finish(ctx, id, &r, status, received)
+		}
+		if late != nil && (ctx.Response.IsBodyStream() || ctx.Hijacked()) {
+			late.end = end
+		} else {
+			end()
+		}
+		if c != nil {
+			c.enter(writing)
+			c.pace(&s.o, late)
+		}
+	}()
+
+	err := s.head(ctx, &r)
+	if err == nil {
+		err = s.readBody(ctx, &r, &b)
+	}
+	if err != nil {
+		if !s.arrived(ctx, err) {
+			s.linger(ctx) // the body's rest would be read as the next request
+		}
+		res := s.refuse(&r, err)
+		status = s.write(ctx, id, &res)
+		return
+	}
+	if c != nil {
+		c.enter(serving)
+	}
+	r.Body = b.bytes
+	status, late = s.route(ctx, id, &r)
+}
+
+// head reads what stands above the body into r, and refuses what is ambiguous.
+func (s *Server) head(ctx *fasthttp.RequestCtx, r *api.Request) error {
+	h := &ctx.Request.Header
+	r.Method, r.Path = string(h.Method()), "/"
+	if v := string(h.Protocol()); v != "HTTP/1.1" && v != "HTTP/1.0" {
+		return errVersion
+	}
+	switch r.Method {
+	case "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS":
+	default:
+		return errMethod
+	}
+	target := string(h.RequestURI())
+	path, query, err := checkTarget(r.Method, target)
+	if err != nil {
+		return err
+	}
+	r.Path, r.Query = path, query
+	if err := checkFraming(h.RawHeaders(), h.IsHTTP11()); err != nil {
+		return err
+	}
+	raw := h.RawHeaders() // lives as long as the request
+	r.Authorization, _ = field(raw, "Authorization")
+	r.Session, _ = field(raw, "X-Clarifai-Session-Token")
+	r.Remote = network(s.client(ctx))
+	r.Header = func(name string) string {
+		value, _ := field(raw, name)
+		return value
+	}
+	return nil
+}
+
+// route finds who answers r and writes the answer. It returns its status, and the stream
+// that is to write its body, if one does.
+func (s *Server) route(ctx *fasthttp.RequestCtx, id string, r *api.Request) (int, *stream) {
+	if status, done := s.operations(ctx, id, r); done {
+		return status, nil
+	}
+	if name, ok := strings.CutPrefix(r.Path, api.HostedPath); ok && s.o.Hosted != nil {
+		return s.hosted(ctx, id, r, name), nil
+	}
+	m := s.mount(r.Path)
+	if m == nil {
+		res := s.refuse(r, errPath)
+		return s.write(ctx, id, &res), nil
+	}
+	timeout := m.CallTimeout
+	if timeout == 0 {
+		timeout = s.o.CallTimeout
+	}
+	base := s.ctx
+	if m.Live {
+		base = s.live
+		authorizeSocket(ctx, r)
+	}
+	call, cancel := context.WithTimeout(base, timeout)
+	var late *stream
+	defer func() {
+		if late == nil {
+			cancel()
+		}
+	}()
+	head := r.Method == "HEAD"
+	if head {
+		r.Method = "GET"
+	}
+	c := connOf(ctx)
+	if c != nil && !m.Static {
+		c.answer = &share{of: s.answers, caller: func() string {
+			caller, _ := m.caller(call, r) // who has none is a stranger
+			return caller
+		}}
+		r.Memory, r.Watch = c.answer, c.watch
+	}
+	res := m.Handler.Serve(call, r)
+	if r.Memory != nil {
+		if !r.Memory.Reserve(int64(len(res.Body))) {
+			res = s.withhold(r, res)
+		}
+		c.answer.settle(int64(len(res.Body)))
+	}
+	if head {
+		r.Method = "HEAD"
+	}
+	if res.Err != nil {
+		s.o.Log.Error("request failed", "id", id, "error", res.Err)
+	}
+	if res.Stream != nil {
+		if !ctx.Request.Header.IsHTTP11() {
+			res = s.refuse(r, errStream)
+		} else {
+			late = s.newStream(ctx, id, m, res.Stream, cancel)
+		}
+	}
+	if late != nil && m.Live && wantsSocket(ctx) {
+		status, err := s.socket(ctx, id, late, &res)
+		if err == nil {
+			return status, late
+		}
+		late = nil
+		res = s.refuse(r, err)
+	}
+	status := s.write(ctx, id, &res)
+	if m.Own {
+		s.keepToOwn(ctx)
+	}
+	if late != nil {
+		length := -1
+		if res.Length > 0 {
+			length = int(res.Length)
+		}
+		ctx.Response.SetBodyStream(late, length)
+	}
+	return status, late
+}
+
+// caller is Caller, or nobody.
+func (m *Mount) caller(ctx context.Context, r *api.Request) (string, error) {
+	if m.Caller == nil {
+		return "", nil
+	}
+	return m.Caller(ctx, r)
+}
+
+// withhold replaces an answer that finds no memory. A call that has written has succeeded all the same.
+func (s *Server) withhold(r *api.Request, res api.Response) api.Response {
+	if res.Status < 300 && api.Writes(r.Method, r.Path) {
+		return api.Withheld(r, res)
+	}
+	return s.refuse(r, errSending)
+}
+
+// mount finds whose path it is.
+func (s *Server) mount(path string) *Mount {
+	path = "/" + strings.TrimLeft(path, "/")
+	for i := range s.o.Mounts {
+		if rest, ok := strings.CutPrefix(path, s.o.Mounts[i].Prefix); ok && (rest == "" || rest[0] == '/') {
+			return &s.o.Mounts[i]
+		}
+	}
+	return nil
+}
+
+// panicked tells of a panic, from where it is recovered.
+func (s *Server) panicked(id string, p any) {
+	s.metrics.panics.Inc()
+	s.o.Log.Error("panic", "id", id, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+}
+
+// recovered answers a panic with the interface's internal error.
+func (s *Server) recovered(ctx *fasthttp.RequestCtx, id string, r *api.Request, p any) int {
+	s.panicked(id, p)
+	ctx.Response.Reset()
+	s.linger(ctx)
+	res := s.refuse(r, errPanic)
+	return s.write(ctx, id, &res)
+}
+
+func (s *Server) now() time.Time { return s.o.Now() }
+
+// newID makes a request's id: 32 hex digits.
+func (s *Server) newID() string {
+	var b [16]byte
+	s.randomMu.Lock()
+	_, err := io.ReadFull(s.o.Random, b[:])
+	s.randomMu.Unlock()
+	if err != nil {
+		s.o.Log.Error("random source", "error", err)
+	}
+	return hex.EncodeToString(b[:])
+}
+
+// lameDuck is how long a draining server still accepts, so that connections that are on
+// their way are answered rather than reset.
+const lameDuck = 250 * time.Millisecond
+
+// Drain stops the server: readiness goes, every answer closes its connection, the listener
+// closes, accepted requests are answered, connections that say nothing close. When ctx ends
+// before that, the calls under way are cancelled and have [lastMoments] to answer; Drain then
+// returns ctx's error.
+func (s *Server) Drain(ctx context.Context) error {
+	s.draining.Store(true)
+	s.still()
+	s.o.Pause(ctx, lameDuck)
+	silenced := make(chan struct{})
+	shut, cancel := context.WithCancel(ctx)
+	go func() { // the library waits five seconds for whoever has connected and says nothing
+		defer close(silenced)
+		for s.o.Pause(shut, lameDuck); shut.Err() == nil; s.o.Pause(shut, lameDuck) {
+			if g := s.gate.Load(); g != nil {
+				g.closeSilent()
+			}
+		}
+	}()
+	err := s.fast.ShutdownWithContext(ctx)
+	cancel()
+	<-silenced
+	for s.sockets.Load() > 0 && ctx.Err() == nil { // the library knows nothing of them
+		s.o.Pause(ctx, lastMoments/20)
+	}
+	s.cancel()
+	if err != nil {
+		last, stop := context.WithTimeout(context.WithoutCancel(ctx), lastMoments)
+		defer stop()
+		_ = s.fast.ShutdownWithContext(last) // the first error is the one to tell
+	}
+	return err
+}
+
+// lastMoments is what cancelled calls have to answer.
+const lastMoments = time.Second

@@ -1,0 +1,36 @@
+package httpd
+
+import (
+	"context"
+	"syscall"
+	"time"
+
+	"github.com/sightline-dev/sightline/origin/server/system"
+)
+
+// watch is [api.Request.Watch] of the request that is served. Nothing else reads from the connection meanwhile.
+func (c *conn) watch(ctx context.Context) (watched context.Context, stop func()) {
+	watched, cancel := context.WithCancel(ctx)
+	socket, ok := c.raw.(syscall.Conn)
+	if !ok {
+		return watched, cancel
+	}
+	raw, err := socket.SyscallConn()
+	if err != nil {
+		return watched, cancel
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		gone := false
+		if raw.Read(func(fd uintptr) bool { gone = system.HungUp(fd); return gone }) == nil && gone {
+			cancel()
+		}
+	}()
+	return watched, func() {
+		_ = c.raw.SetReadDeadline(time.Unix(1, 0)) // ends the Read; a closed connection has ended it
+		<-done
+		_ = c.raw.SetReadDeadline(time.Time{}) // the library sets the next request's
+		cancel()
+	}
+}

@@ -1,0 +1,518 @@
+// Package jobs runs what calls of the interface wait for: pictures to be fetched and
+// analysed.
+//
+//	call ── jobs ──▶ few at a time of one call ──▶ blobs ──────▶ analysers, one a core ──▶ results
+//	 │                                        └──▶ downloads ──▲   first come, first served
+//	 │                                                         └ background: inputs to be fetched,
+//	 └ Enter: bounded calls, else busy                           trainings; only while no call waits
+//
+// Callers, which are accounts and applications of the operator, share the calls and the pictures that
+// may be under way, and take turns at the analysers. So a flood of one caller neither takes all places
+// nor makes the others wait behind it.
+//
+// A call that waits for downloads is not work: it counts neither against MaxCalls nor against
+// MaxPictures. Downloads have their own bounds, which callers share: one caller takes at
+// most half of the places that the others leave. So the slow URLs of one caller delay its own
+// calls only.
+//
+// The engine is one thread and starts nothing; this is where its parallelism comes from. A
+// picture uses one core from its bytes to its concepts, which keeps it in that core's cache;
+// several pictures use several. One call never has more than a few pictures in the queue, so
+// a call of 128 does not hold up a call of one; pictures that cost as much as a hundred photos
+// use half of the cores at most. Fetching and analysing go picture by picture:
+// the bytes of a call's pictures are never all in memory.
+//
+// A panic of an analysis costs that picture and its analyser, which is replaced.
+package jobs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/auth"
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/predict"
+	"github.com/sightline-dev/sightline/core/predict/raster"
+	"github.com/sightline-dev/sightline/origin/server/shares"
+)
+
+// Analyser turns pictures into analyses, one at a time; *predict.Analyser is one.
+type Analyser interface {
+	Analyse(picture []byte, c raster.Crop, w predict.Want) (predict.Analysis, error)
+	AnalysePlanes(p raster.Planes, w predict.Want) (predict.Analysis, error)
+	AnalyseFrame(f *raster.Frames, w predict.Want) (predict.Analysis, error)
+}
+
+var _ Analyser = (*predict.Analyser)(nil)
+
+// Keeper holds pictures in the blobs for whoever takes a result; *blob.Hosted is one.
+type Keeper interface {
+	// Hold keeps data durably until it is released.
+	Hold(ctx context.Context, data []byte) (blob.Hash, error)
+	Release(ctx context.Context, h blob.Hash) error
+}
+
+var _ Keeper = (*blob.Hosted)(nil)
+
+// Options are the settings of a [Pool]. NewAnalyser, Fetch, Blob, Now and Log are required,
+// and Keeper where jobs ask to keep.
+type Options struct {
+	NewAnalyser func(base [32]byte, l raster.Limits) Analyser          // makes an analyser of a network for one thread
+	Fetch       func(ctx context.Context, url string) ([]byte, error)  // gets a picture from elsewhere
+	Blob        func(ctx context.Context, h blob.Hash) ([]byte, error) // gets a picture that we keep, or that an origin lends us: api.ErrFetch, not now
+	Here        func(h blob.Hash) bool                                 // reports whether Blob returns a picture without a download; nil: always
+	Keeper      Keeper                                                 // keeps the pictures of inputs
+	Videos      Videos                                                 // decodes videos of calls
+	Now         func() time.Time                                       // the clock
+	Log         *slog.Logger                                           // causes of failed fetches at Debug, panics at Error
+
+	Base        [32]byte      // the newest network
+	Workers     int           // analyses at once; 0 means 1
+	Fetches     int           // pictures from the blobs in memory; 0 means 16
+	Downloads   int           // pictures of calls being downloaded, or downloaded and waiting; 0 means 16
+	Behind      int           // pictures of the background in memory; 0 means a quarter of Downloads, at least 4
+	PerCall     int           // pictures of one call at once, and downloads of one call besides; 0 means 8
+	MaxCalls    int           // calls at once without those that wait for downloads, one caller's at most half; 0 means 32 for each worker
+	MaxPictures int           // pictures of all calls that are not done, without downloads, one caller's at most half; 0 means 512 for each worker
+	MaxWaiting  int           // pictures of calls that wait for downloads, at least PerCall a call; 0 means 2,048
+	PictureTime time.Duration // of one analysis, by Spent; 0 means 1.5 s
+
+	// Spent is the processor time that the calling thread has used. A picture's time is
+	// measured by it, so that a busy machine fails no picture that an idle one analyses; ten
+	// times as long by the clock ends it as well. nil: the clock alone.
+	Spent func() time.Duration
+}
+
+// Pool runs jobs. It is safe for concurrent use and starts goroutines only inside Run.
+type Pool struct {
+	o         Options
+	turns     turns          // hands out analysers
+	fetches   chan struct{}  // a token for each picture from the blobs in memory
+	downloads *shares.Shares // a place for each picture of a call that is downloaded
+	behind    *shares.Shares // a place for each picture of the background
+	waiting   *shares.Shares // a place for each picture of the calls that wait for downloads
+	heavy     chan struct{}  // a token for each heavy picture being analysed
+	trainings chan struct{}  // a token for each training under way
+	calls     *shares.Shares // a place for each call, by caller
+	pictures  *shares.Shares // a place for each picture, by caller
+	done      atomic.Int64
+}
+
+// worker is an analyser of each network that was asked for, and when it must give up on its
+// picture.
+type worker struct {
+	analysers map[[32]byte]Analyser
+	limits    raster.Limits
+	deadline  time.Time     // by the clock
+	budget    time.Duration // by Spent
+}
+
+// New makes a pool and its analysers.
+func New(o Options) *Pool {
+	or := func(v *int, d int) {
+		if *v <= 0 {
+			*v = d
+		}
+	}
+	or(&o.Workers, 1)
+	or(&o.Fetches, 16)
+	or(&o.Downloads, 16)
+	or(&o.Behind, max(4, o.Downloads/4))
+	or(&o.PerCall, 8)
+	or(&o.MaxCalls, 32*o.Workers)
+	or(&o.MaxPictures, 512*o.Workers)
+	or(&o.MaxWaiting, 2048)
+	if o.PictureTime <= 0 {
+		o.PictureTime = 1500 * time.Millisecond
+	}
+	p := &Pool{
+		o: o, fetches: make(chan struct{}, o.Fetches),
+		downloads: shares.New(int64(o.Downloads), 1), behind: shares.New(int64(o.Behind), 1), waiting: shares.New(int64(o.MaxWaiting), int64(o.PerCall)),
+		calls: shares.New(int64(o.MaxCalls), 1), pictures: shares.New(int64(o.MaxPictures), 1),
+		heavy: make(chan struct{}, max(1, o.Workers/2)), trainings: make(chan struct{}, max(1, o.Workers/2)),
+	}
+	for range o.Workers {
+		p.turns.give(p.newWorker())
+	}
+	return p
+}
+
+func (p *Pool) newWorker() *worker {
+	w := &worker{analysers: map[[32]byte]Analyser{}}
+	w.limits.Expired = func() bool {
+		return p.o.Now().After(w.deadline) || p.o.Spent != nil && p.o.Spent() > w.budget
+	}
+	p.analyser(w, p.o.Base) // before the first picture asks for it
+	return w
+}
+
+// analyser is the worker's of a network.
+func (p *Pool) analyser(w *worker, base [32]byte) Analyser {
+	if base == [32]byte{} {
+		base = p.o.Base
+	}
+	a, ok := w.analysers[base]
+	if !ok {
+		a = p.o.NewAnalyser(base, w.limits)
+		w.analysers[base] = a
+	}
+	return a
+}
+
+// Full returns an error while no more calls of a caller are taken.
+func (p *Pool) Full(caller string) error {
+	if !p.calls.Fits(caller, 1) {
+		return p.full(caller)
+	}
+	return nil
+}
+
+// full returns why no more calls of a caller are taken.
+func (p *Pool) full(caller string) error {
+	return fmt.Errorf("%d calls are in progress, %d of the same caller: %w", p.calls.Used(), p.calls.Held(caller), api.ErrBusy)
+}
+
+// Enter counts a call in, or returns an error that wraps api.ErrBusy. Every call that came
+// in must leave.
+func (p *Pool) Enter(caller string) (leave func(), err error) {
+	if !p.calls.Try(caller, 1) {
+		return nil, p.full(caller)
+	}
+	return func() { p.calls.Give(caller, 1) }, nil
+}
+
+// Waiting returns the places that calls take which wait for downloads; see Options.MaxWaiting.
+func (p *Pool) Waiting() int64 { return p.waiting.Used() }
+
+// Load returns the calls and pictures under way without those that wait for downloads, and the
+// pictures done since the start.
+func (p *Pool) Load() (calls, pictures, done int64) {
+	return p.calls.Used(), p.pictures.Used(), p.done.Load()
+}
+
+// Run runs the jobs of one call, which all have its caller, and returns their results in order. Its error is for the
+// whole call: it wraps api.ErrBusy when too many pictures wait, or when ctx was cancelled,
+// auth.ErrRate when too many downloads of the caller wait, and api.ErrTimeout when
+// ctx's time was over.
+func (p *Pool) Run(ctx context.Context, jobs []api.Job) ([]api.Result, error) {
+	caller := ""
+	if len(jobs) > 0 {
+		caller = jobs[0].Caller
+	}
+	return p.run(ctx, caller, jobs, false)
+}
+
+// run is Run for a call of a caller that has entered the pool or not. While the call waits for downloads it is
+// not counted in.
+func (p *Pool) run(ctx context.Context, caller string, jobs []api.Job, entered bool) ([]api.Result, error) {
+	var near, far []int
+	for i := range jobs {
+		jobs[i].Caller = caller
+		if p.far(&jobs[i]) {
+			far = append(far, i)
+		} else {
+			near = append(near, i)
+		}
+	}
+	if len(far) > 0 {
+		leave, err := p.wait(caller, len(far))
+		if err != nil {
+			return nil, err
+		}
+		defer leave()
+		if entered {
+			p.calls.Give(caller, 1)
+			defer p.calls.Force(caller, 1)
+		}
+	}
+	if n := int64(len(near)); n > 0 && !p.pictures.Try(caller, n) {
+		pending := p.pictures.Used()
+		if pending > 0 {
+			return nil, fmt.Errorf("%d pictures are waiting: %w", pending, api.ErrBusy)
+		}
+		p.pictures.Force(caller, n) // alone it may be larger than its share
+	}
+
+	results := make([]api.Result, len(jobs))
+	var wg sync.WaitGroup
+	p.each(&wg, near, func(i int) {
+		defer p.pictures.Give(caller, 1) // not at the end of the call, which may wait for downloads
+		results[i] = p.one(ctx, front, &jobs[i], false)
+	})
+	p.each(&wg, far, func(i int) { results[i] = p.one(ctx, front, &jobs[i], true) })
+	wg.Wait()
+	err := gaveUp(ctx)
+	if err != nil {
+		p.release(ctx, results)
+	}
+	return results, err
+}
+
+// each does the jobs of one call at the given places, a few at a time.
+func (p *Pool) each(wg *sync.WaitGroup, places []int, do func(i int)) {
+	next := new(atomic.Int64)
+	for range min(p.o.PerCall, len(places)) {
+		wg.Go(func() {
+			for i := next.Add(1) - 1; i < int64(len(places)); i = next.Add(1) - 1 {
+				do(places[i])
+			}
+		})
+	}
+}
+
+// far reports whether a job waits for the network.
+func (p *Pool) far(job *api.Job) bool {
+	if job.Data != nil {
+		return false
+	}
+	return job.URL != "" || p.o.Here != nil && !p.o.Here(job.Blob)
+}
+
+// wait counts a call of a caller in that waits for n downloads.
+func (p *Pool) wait(caller string, n int) (leave func(), err error) {
+	places := int64(max(n, p.o.PerCall)) // each call holds a connection and goroutines
+	switch {
+	case p.waiting.Try(caller, places):
+		return func() { p.waiting.Give(caller, places) }, nil
+	case p.waiting.Held(caller) == 0:
+		return nil, fmt.Errorf("too many downloads wait: %w", api.ErrBusy)
+	}
+	return nil, fmt.Errorf("%w: too many pictures of this application wait for their downloads", auth.ErrRate)
+}
+
+// release gives up what results hold that nobody takes.
+func (p *Pool) release(ctx context.Context, results []api.Result) {
+	for i := range results {
+		if h := results[i].Blob; !h.IsZero() {
+			if err := p.o.Keeper.Release(context.WithoutCancel(ctx), h); err != nil {
+				p.o.Log.Error("cannot release picture", "hash", h.String(), "error", err)
+			}
+		}
+	}
+}
+
+// gaveUp says why a context has ended, in the interface's words.
+func gaveUp(ctx context.Context) error {
+	switch err := ctx.Err(); {
+	case errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("%w: send fewer pictures at once", api.ErrTimeout)
+	case err != nil:
+		return fmt.Errorf("the server is stopping: %w", api.ErrBusy)
+	}
+	return nil
+}
+
+// Picture does one job of the background, after everything that requests wait for. It waits
+// for its turn while as many as Options.Behind are under way. When ctx ends the result's error
+// wraps api.ErrBusy, and nothing is held.
+func (p *Pool) Picture(ctx context.Context, job *api.Job) api.Result {
+	r := p.one(ctx, back, job, true)
+	if err := gaveUp(ctx); err != nil {
+		p.release(ctx, []api.Result{r})
+		return api.Result{Err: err}
+	}
+	return r
+}
+
+// Behind runs work of the background that is no picture, at one worker's expense: f runs while
+// no request waits for a worker, and calls yield where it can be held up, every few
+// milliseconds. The worker is free while rest runs, which may be nil. yield returns an error
+// when ctx has ended, and f should then return.
+func (p *Pool) Behind(ctx context.Context, f func(yield func(rest func()) error)) error {
+	w, err := p.turns.take(ctx, back, "")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if w != nil {
+			p.turns.give(w)
+		}
+	}()
+	f(func(rest func()) error {
+		if w != nil {
+			p.turns.give(w)
+			w = nil
+		}
+		if rest != nil {
+			rest()
+		}
+		w, err = p.turns.take(ctx, back, "")
+		return err
+	})
+	return ctx.Err()
+}
+
+// one fetches and analyses one picture.
+func (p *Pool) one(ctx context.Context, l lane, job *api.Job, far bool) (r api.Result) {
+	if job.Video.SampleMS > 0 {
+		return p.video(ctx, job, far)
+	}
+	leave, err := p.room(ctx, l, job, far)
+	if err != nil {
+		return api.Result{Err: gaveUp(ctx)}
+	}
+	defer leave()
+	picture, passing, err := p.bytes(ctx, job)
+	if err != nil {
+		return api.Result{Err: err, Passing: passing}
+	}
+	if l == front && far { // from here on it is work
+		p.pictures.Force(job.Caller, 1)
+		defer p.pictures.Give(job.Caller, 1)
+	}
+	r = p.inTurn(ctx, l, picture, job)
+	if r.Err == nil && job.Keep {
+		p.keep(ctx, picture, &r)
+	}
+	return r
+}
+
+// room waits for a place in memory for a picture.
+func (p *Pool) room(ctx context.Context, l lane, job *api.Job, far bool) (leave func(), err error) {
+	places := p.downloads
+	if l == back {
+		places = p.behind
+	} else if !far {
+		select {
+		case p.fetches <- struct{}{}:
+			return func() { <-p.fetches }, nil
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	if err := places.Take(ctx, job.Caller); err != nil {
+		return nil, err
+	}
+	return func() { places.Give(job.Caller, 1) }, nil
+}
+
+// inTurn analyses a picture when a worker is free.
+func (p *Pool) inTurn(ctx context.Context, l lane, picture []byte, job *api.Job) api.Result {
+	if weight := weigh(picture); weight > heavyPixels {
+		select {
+		case p.heavy <- struct{}{}:
+			defer func() {
+				if weight > hugePixels {
+					runtime.GC() // or the next one's memory is added to what this one has left behind
+				}
+				<-p.heavy
+			}()
+		case <-ctx.Done():
+			return api.Result{Err: gaveUp(ctx)}
+		}
+	}
+	return p.analyse(ctx, l, job, func(_ *worker, a Analyser) (predict.Analysis, error) { return a.Analyse(picture, job.Crop, job.Want) })
+}
+
+// keep holds an analysed picture. The worker is somebody else's by now: this waits for disks.
+func (p *Pool) keep(ctx context.Context, picture []byte, r *api.Result) {
+	info, err := raster.Inspect(picture)
+	if err == nil {
+		r.ContentType = "image/" + info.Format
+		r.Blob, err = p.o.Keeper.Hold(ctx, picture)
+	}
+	switch {
+	case err == nil:
+	case ctx.Err() != nil:
+		r.Err = gaveUp(ctx)
+	default:
+		p.o.Log.Error("cannot store picture", "error", err)
+		r.Err = fmt.Errorf("%w: store picture: %w", api.ErrInternal, err)
+	}
+}
+
+// heavyPixels is what a picture may weigh before it takes the heavy lane, and hugePixels
+// before what it leaves behind is collected at once: 64 MB and more.
+const (
+	heavyPixels = 4 << 20
+	hugePixels  = 16 << 20
+)
+
+// weigh returns the pixels that a picture costs: heavy ones many times what a photo does,
+// hundreds of megabytes and up to seconds. Those use half of the workers, so that however
+// many come, the others are analysed at once. A JPEG is decoded at an eighth of its size or
+// less and keeps to a few rows; of the other formats libraries keep all pixels.
+func weigh(picture []byte) int64 {
+	info, err := raster.Inspect(picture)
+	if err != nil {
+		return 0 // the decoder will say so at once
+	}
+	pixels := int64(info.Width) * int64(info.Height)
+	if info.Format == "jpeg" {
+		pixels /= 4
+	}
+	return pixels
+}
+
+// bytes gets a job's picture. With an error it says whether another time may do better.
+func (p *Pool) bytes(ctx context.Context, job *api.Job) (picture []byte, passing bool, err error) {
+	if job.Data != nil {
+		return job.Data, false, nil
+	}
+	if job.URL == "" {
+		b, err := p.o.Blob(ctx, job.Blob)
+		switch {
+		case errors.Is(err, api.ErrFetch): // another's, which is not to be had now
+			p.o.Log.Debug("cannot get picture", "hash", job.Blob.String(), "error", err)
+		case err != nil:
+			p.o.Log.Error("cannot read picture", "hash", job.Blob.String(), "error", err)
+		}
+		return b, false, err
+	}
+	b, err := p.o.Fetch(ctx, job.URL)
+	passing, err = p.fetched(ctx, job.URL, err)
+	return b, passing, err
+}
+
+// fetched turns the error of a download into one for the caller. passing says whether another time may do better.
+func (p *Pool) fetched(ctx context.Context, url string, err error) (passing bool, _ error) {
+	if err == nil {
+		return false, nil
+	}
+	if ctx.Err() != nil {
+		return false, gaveUp(ctx)
+	}
+	if errors.Is(err, raster.ErrTooLarge) {
+		return false, err
+	}
+	var told interface{ Cause() error }
+	if errors.As(err, &told) {
+		p.o.Log.Debug("cannot download", "url", url, "error", told.Cause())
+	}
+	var failure interface{ Passing() bool }
+	return errors.As(err, &failure) && failure.Passing(), api.ErrFetch
+}
+
+// analyse has an analyser do work when a worker is free. One that panics is replaced.
+func (p *Pool) analyse(ctx context.Context, l lane, job *api.Job, work func(*worker, Analyser) (predict.Analysis, error)) (r api.Result) {
+	w, err := p.turns.take(ctx, l, job.Caller)
+	if err != nil {
+		return api.Result{Err: gaveUp(ctx)}
+	}
+	defer func() {
+		if v := recover(); v != nil {
+			p.o.Log.Error("panic", "job", job.URL, "blob", job.Blob.String(), "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
+			r = api.Result{Err: api.ErrInternal}
+			w = p.newWorker()
+		}
+		p.done.Add(1)
+		p.turns.give(w)
+	}()
+	w.deadline = p.o.Now().Add(p.o.PictureTime)
+	if p.o.Spent != nil {
+		runtime.LockOSThread() // Spent is the thread's
+		defer runtime.UnlockOSThread()
+		w.deadline = p.o.Now().Add(10 * p.o.PictureTime)
+		w.budget = p.o.Spent() + p.o.PictureTime
+	}
+	r.Analysis, r.Err = work(w, p.analyser(w, job.Base))
+	return r
+}
