@@ -15,6 +15,7 @@ import (
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
+	"github.com/sightline-dev/sightline/core/register"
 )
 
 // written is a store that knows which keys were written through it.
@@ -45,7 +46,7 @@ func (w *written) Commit(b *kv.Batch) (func() error, error) {
 // apart is an application with an engine of its own, beside the register of all.
 type apart struct {
 	*doomed
-	control *core.Control
+	control *register.Register
 	writes  *written
 	ended   []string // applications that Detach was told of
 }
@@ -60,7 +61,7 @@ func newApart(t testing.TB) *apart {
 		t.Fatal(err)
 	}
 	var err error
-	a.control, err = core.OpenControl(core.ControlOptions{
+	a.control, err = register.Open(register.Options{
 		Store: w.Store, Models: models, Hosted: w.Hosted, Clock: func() time.Time { return w.Now }, Rand: &w.IDs,
 		Detach: func(app string) { a.ended = append(a.ended, app) },
 	})
@@ -148,23 +149,23 @@ func TestOneApplicationReadsTheRegister(t *testing.T) {
 	ctx := t.Context()
 	name, hash := "other", auth.HashKey(a.key)
 	for what, err := range map[string]error{
-		"CreateApp":     second(a.Engine.CreateApp(ctx, "", core.NewApp{Name: "x", Language: "en"})),
-		"ChangeApp":     last(a.Engine.ChangeApp(ctx, "", a.app.ID, core.AppChange{Name: &name})),
-		"DeleteApp":     a.Engine.DeleteApp(ctx, "", a.app.ID),
-		"CreateKey":     second(a.Engine.CreateKey(ctx, "", core.NewKey{App: a.app.ID, Scopes: []string{"All"}})),
-		"DeleteKey":     a.Engine.DeleteKey(ctx, "", a.app.ID, hash),
-		"ReplaceKey":    second(a.Engine.ReplaceKey(ctx, "", a.app.ID, hash)),
-		"ReplaceSecret": last(a.Engine.ReplaceSecret(ctx, "", a.app.ID)),
-		"RevokeTokens":  a.Engine.RevokeTokens(ctx, "", a.app.ID),
-		"Purge":         a.Engine.Purge(ctx, a.Now),
+		"CreateApp":     second(a.Engine.Register.CreateApp(ctx, "", register.NewApp{Name: "x", Language: "en"})),
+		"ChangeApp":     last(a.Engine.Register.ChangeApp(ctx, "", a.app.ID, register.AppChange{Name: &name})),
+		"DeleteApp":     a.Engine.Register.DeleteApp(ctx, "", a.app.ID),
+		"CreateKey":     second(a.Engine.Register.CreateKey(ctx, "", register.NewKey{App: a.app.ID, Scopes: []string{"All"}})),
+		"DeleteKey":     a.Engine.Register.DeleteKey(ctx, "", a.app.ID, hash),
+		"ReplaceKey":    second(a.Engine.Register.ReplaceKey(ctx, "", a.app.ID, hash)),
+		"ReplaceSecret": last(a.Engine.Register.ReplaceSecret(ctx, "", a.app.ID)),
+		"RevokeTokens":  a.Engine.Register.RevokeTokens(ctx, "", a.app.ID),
+		"Purge":         a.Engine.Register.Purge(ctx, a.Now),
 	} {
-		if !errors.Is(err, core.ErrElsewhere) {
-			t.Errorf("%s = %v, want %v", what, err, core.ErrElsewhere)
+		if !errors.Is(err, register.ErrElsewhere) {
+			t.Errorf("%s = %v, want %v", what, err, register.ErrElsewhere)
 		}
 	}
 	a.call(t, "GET", "/v2/inputs", "")
 
-	key, _, err := a.control.CreateKey(ctx, "", core.NewKey{App: a.app.ID, Scopes: []string{"All"}})
+	key, _, err := a.control.CreateKey(ctx, "", register.NewKey{App: a.app.ID, Scopes: []string{"All"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,13 +179,13 @@ func TestOneApplicationReadsTheRegister(t *testing.T) {
 	a.call(t, "GET", "/v2/inputs", "")
 
 	model := "bd367be194cf45149e75f01d59f77ba7"
-	if app, err := a.control.ChangeApp(ctx, "", a.app.ID, core.AppChange{DefaultModel: &model}); err != nil || app.DefaultModel != model {
+	if app, err := a.control.ChangeApp(ctx, "", a.app.ID, register.AppChange{DefaultModel: &model}); err != nil || app.DefaultModel != model {
 		t.Errorf("ChangeApp = %+v, %v", app, err)
 	}
-	if app, err := a.Engine.App(a.app.ID); err != nil || app.DefaultModel != model {
+	if app, err := a.Engine.Register.App(a.app.ID); err != nil || app.DefaultModel != model {
 		t.Errorf("App of the engine = %+v, %v", app, err)
 	}
-	if n, err := a.control.Contents(a.app.ID); err != nil || n != (core.Contents{Inputs: 6, Concepts: n.Concepts, Models: 1, Versions: 2, Workflows: 1, Keys: 1}) {
+	if n, err := a.control.Contents(a.app.ID); err != nil || n != (register.Contents{Inputs: 6, Concepts: n.Concepts, Models: 1, Versions: 2, Workflows: 1, Keys: 1}) {
 		t.Errorf("Contents = %+v, %v", n, err)
 	}
 	for _, name := range a.pictures {
@@ -224,8 +225,8 @@ func TestDeletedApart(t *testing.T) {
 	if err := a.control.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := a.control.Step(t.Context(), a.Now); !errors.Is(err, core.ErrClosed) {
-		t.Errorf("Step after Close = %v, want %v", err, core.ErrClosed)
+	if _, err := a.control.Step(t.Context(), a.Now); !errors.Is(err, register.ErrClosed) {
+		t.Errorf("Step after Close = %v, want %v", err, register.ErrClosed)
 	}
 }
 
@@ -234,11 +235,11 @@ func TestOpenOneChecks(t *testing.T) {
 	for _, id := range []string{"none", "0123456789abcdef0123456789abcdef"} {
 		o := newFixture(t).o
 		o.App = id
-		if _, err := core.Open(o); !errors.Is(err, core.ErrApplication) {
-			t.Errorf("Open of application %q = %v, want %v", id, err, core.ErrApplication)
+		if _, err := core.Open(o); !errors.Is(err, register.ErrApplication) {
+			t.Errorf("Open of application %q = %v, want %v", id, err, register.ErrApplication)
 		}
 	}
-	if _, err := core.OpenControl(core.ControlOptions{}); !errors.Is(err, api.ErrOptions) {
+	if _, err := register.Open(register.Options{}); !errors.Is(err, api.ErrOptions) {
 		t.Errorf("OpenControl of nothing = %v, want %v", err, api.ErrOptions)
 	}
 }

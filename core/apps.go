@@ -7,27 +7,32 @@ import (
 	"sync/atomic"
 
 	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/index"
 	"github.com/sightline-dev/sightline/core/ingest"
 	"github.com/sightline-dev/sightline/core/partition"
 	"github.com/sightline-dev/sightline/core/predict"
+	"github.com/sightline-dev/sightline/core/register"
 )
 
-// ErrApplication is returned for an application that is not there.
-var ErrApplication = errors.New("no such application")
+// errDeleted is what calls, and work in the background, of an application get that was deleted under them.
+var errDeleted = fmt.Errorf("%w: the application was deleted", auth.ErrKeyUnknown)
+
+// gone reports whether an error says that the application was deleted meanwhile.
+func gone(err error) bool { return errors.Is(err, errDeleted) }
 
 // apps holds the applications that are open, each with a partition of its own, opened when
 // it is first asked for.
 //
-//	key ──Control──▶ application's record
+//	key ──register──▶ application's record
 //	                         │
 //	                         ▼
 //	                     partition of the application
 type apps struct {
-	o       Options
-	control *Control
-	sets    map[[32]byte]*predict.Set // by base: the newest, and those of older networks that still serve
+	o        Options
+	register *register.Register
+	sets     map[[32]byte]*predict.Set // by base: the newest, and those of older networks that still serve
 
 	storage *storage // nil: storage has no limits
 
@@ -58,13 +63,13 @@ func (a *application) show(record *catalog.App) {
 	})
 }
 
-func openApps(o Options, control *Control) (*apps, error) {
-	a := &apps{o: o, control: control, open: map[catalog.AppID]*application{}}
+func openApps(o Options, of *register.Register) (*apps, error) {
+	a := &apps{o: o, register: of, open: map[catalog.AppID]*application{}}
 	if o.Storage != nil {
 		a.storage = &storage{limits: o.Storage, size: o.PictureSize, apps: a, owners: map[string]string{}, tallies: map[catalog.AppID]*tally{}}
 	}
 	if o.App != "" {
-		if _, err := control.App(o.App); err != nil {
+		if _, err := of.App(o.App); err != nil {
 			return nil, err
 		}
 	}
@@ -84,14 +89,14 @@ func (a *apps) ids() ([]string, error) {
 	if a.o.App != "" {
 		return []string{a.o.App}, nil
 	}
-	return a.control.ids()
+	return a.register.IDs()
 }
 
 // application opens an application.
 func (a *apps) application(id string) (*application, error) {
 	app, err := catalog.ParseAppID(id)
 	if err != nil || a.o.App != "" && id != a.o.App {
-		return nil, fmt.Errorf("%w: %q", ErrApplication, id)
+		return nil, fmt.Errorf("%w: %q", register.ErrApplication, id)
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -99,7 +104,7 @@ func (a *apps) application(id string) (*application, error) {
 	if ok && a.o.App == "" {
 		return open, nil
 	}
-	record, err := a.control.App(id)
+	record, err := a.register.App(id)
 	if err != nil {
 		return nil, err
 	}
@@ -115,17 +120,16 @@ func (a *apps) application(id string) (*application, error) {
 }
 
 // reshow has requests meet an open application as its record is now.
-func (a *apps) reshow(id string) (catalog.App, error) {
+func (a *apps) reshow(id string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	record, err := a.control.App(id)
-	if err != nil {
-		return catalog.App{}, err
+	app, err := catalog.ParseAppID(id)
+	if err != nil || a.open[app] == nil {
+		return
 	}
-	if app, err := catalog.ParseAppID(id); err == nil && a.open[app] != nil {
+	if record, err := a.register.App(id); err == nil { // or it was deleted a moment ago
 		a.open[app].show(&record)
 	}
-	return record, nil
 }
 
 // detach forgets an application that was deleted, and ends its partition.
@@ -148,7 +152,7 @@ func (a *apps) detach(id string) {
 
 // openPartition opens an application's partition, with its index and what watches both.
 func (a *apps) openPartition(to *application, app catalog.AppID) error {
-	settings, err := partitionOptions(&a.control.o, app)
+	settings, err := a.register.PartitionOptions(app)
 	if err != nil {
 		return err
 	}
@@ -158,7 +162,7 @@ func (a *apps) openPartition(to *application, app catalog.AppID) error {
 	}
 	settings.Index = &index.Options{Space: spaceOf(serving), NoColumns: a.o.NoColumns}
 	settings.Keep = a.o.Keep
-	_, copied, err := a.control.RegisterSeq(app.String())
+	_, copied, err := a.register.AppRecordSeq(app.String())
 	if err != nil {
 		return err
 	}
@@ -191,7 +195,7 @@ func (a *apps) all() ([]*application, error) {
 	apps := make([]*application, 0, len(ids))
 	for _, id := range ids {
 		app, err := a.application(id)
-		if errors.Is(err, ErrApplication) {
+		if errors.Is(err, register.ErrApplication) {
 			continue // deleted since
 		}
 		if err != nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/lang"
+	"github.com/sightline-dev/sightline/core/register"
 )
 
 func status(e *core.Engine, authorization string) (int, string) {
@@ -57,27 +58,27 @@ func TestCreateRefuses(t *testing.T) {
 	e := l.open(t)
 	ctx := context.Background()
 	for _, name := range []string{"", " ", "a\nb", strings.Repeat("x", 257)} {
-		if _, _, err := e.CreateApp(ctx, "", core.NewApp{Name: name, Language: "en"}); !errors.Is(err, core.ErrName) {
-			t.Errorf("CreateApp(%q) = %v, want %v", name, err, core.ErrName)
+		if _, _, err := e.Register.CreateApp(ctx, "", register.NewApp{Name: name, Language: "en"}); !errors.Is(err, register.ErrName) {
+			t.Errorf("CreateApp(%q) = %v, want %v", name, err, register.ErrName)
 		}
 	}
-	if _, _, err := e.CreateApp(ctx, "", core.NewApp{Name: "a", Language: "xx"}); !errors.Is(err, lang.ErrUnknown) {
+	if _, _, err := e.Register.CreateApp(ctx, "", register.NewApp{Name: "a", Language: "xx"}); !errors.Is(err, lang.ErrUnknown) {
 		t.Errorf("CreateApp in xx = %v, want %v", err, lang.ErrUnknown)
 	}
-	apps, err := e.Apps()
+	apps, err := e.Register.Apps()
 	if err != nil || len(apps) != 1 || apps[0].Name != "test" || apps[0].Language != "en" {
 		t.Fatalf("Apps = %+v, %v", apps, err)
 	}
 	for _, id := range []string{"", "main", strings.Repeat("0", 32), " " + apps[0].ID, strings.Repeat("a", 32)} {
-		if _, _, err := e.CreateKey(ctx, "", core.NewKey{App: id, Scopes: []string{"All"}}); !errors.Is(err, core.ErrApplication) {
-			t.Errorf("CreateKey(%q) = %v, want %v", id, err, core.ErrApplication)
+		if _, _, err := e.Register.CreateKey(ctx, "", register.NewKey{App: id, Scopes: []string{"All"}}); !errors.Is(err, register.ErrApplication) {
+			t.Errorf("CreateKey(%q) = %v, want %v", id, err, register.ErrApplication)
 		}
 	}
-	if _, _, err := e.CreateKey(ctx, "", core.NewKey{App: apps[0].ID, Scopes: []string{"Everything"}}); !errors.Is(err, auth.ErrScope) {
+	if _, _, err := e.Register.CreateKey(ctx, "", register.NewKey{App: apps[0].ID, Scopes: []string{"Everything"}}); !errors.Is(err, auth.ErrScope) {
 		t.Errorf("CreateKey with a scope that is none = %v, want %v", err, auth.ErrScope)
 	}
-	if _, _, err := e.CreateKey(ctx, "", core.NewKey{App: apps[0].ID, Scopes: []string{"All"}, Description: "a\x00"}); !errors.Is(err, core.ErrName) {
-		t.Errorf("CreateKey with a control character = %v, want %v", err, core.ErrName)
+	if _, _, err := e.Register.CreateKey(ctx, "", register.NewKey{App: apps[0].ID, Scopes: []string{"All"}, Description: "a\x00"}); !errors.Is(err, register.ErrName) {
+		t.Errorf("CreateKey with a control character = %v, want %v", err, register.ErrName)
 	}
 }
 
@@ -115,7 +116,7 @@ func TestDefaultModelChangesNoAnswer(t *testing.T) {
 	var want []string
 	for i, model := range []string{"", color, set.General().ID} {
 		w := apitest.NewWorld(t, memkv.New(), set, nil, nil)
-		app, err := w.Engine.ChangeApp(t.Context(), "", w.App, core.AppChange{DefaultModel: &model})
+		app, err := w.Engine.Register.ChangeApp(t.Context(), "", w.App, register.AppChange{DefaultModel: &model})
 		if err != nil || app.DefaultModel != model || app.Name != "test" {
 			t.Fatalf("ChangeApp = %+v, %v", app, err)
 		}
@@ -161,35 +162,35 @@ func TestChangeApp(t *testing.T) {
 		}
 	}
 	name, own := " New ", "own"
-	if _, err := w.Engine.ChangeApp(ctx, "", w.App, core.AppChange{Name: &name, DefaultModel: &own}); err != nil {
+	if _, err := w.Engine.Register.ChangeApp(ctx, "", w.App, register.AppChange{Name: &name, DefaultModel: &own}); err != nil {
 		t.Fatal(err)
 	}
 	w.Open(t, w.Store)
-	if got, err := w.Engine.App(w.App); err != nil || got.Name != "New" || got.DefaultModel != "own" || got.Language != "en" {
+	if got, err := w.Engine.Register.App(w.App); err != nil || got.Name != "New" || got.DefaultModel != "own" || got.Language != "en" {
 		t.Errorf("App = %+v, %v", got, err)
 	}
-	if got, err := w.Engine.Contents(w.App); err != nil || got != (core.Contents{Inputs: 1, Concepts: 2, Models: 1, Versions: 2, Keys: 1}) {
+	if got, err := w.Engine.Register.Contents(w.App); err != nil || got != (register.Contents{Inputs: 1, Concepts: 2, Models: 1, Versions: 2, Keys: 1}) {
 		t.Errorf("Contents = %+v, %v", got, err)
 	}
 	empty, absent := "", "absent"
 	for _, tt := range []struct {
 		app    string
-		change core.AppChange
+		change register.AppChange
 		want   error
 	}{
-		{w.App, core.AppChange{Name: &empty}, core.ErrName},
-		{w.App, core.AppChange{DefaultModel: &absent}, core.ErrDefaultModel},
-		{strings.Repeat("a", 32), core.AppChange{Name: &name}, core.ErrApplication},
-		{"x", core.AppChange{}, core.ErrApplication},
+		{w.App, register.AppChange{Name: &empty}, register.ErrName},
+		{w.App, register.AppChange{DefaultModel: &absent}, register.ErrDefaultModel},
+		{strings.Repeat("a", 32), register.AppChange{Name: &name}, register.ErrApplication},
+		{"x", register.AppChange{}, register.ErrApplication},
 	} {
-		if _, err := w.Engine.ChangeApp(ctx, "", tt.app, tt.change); !errors.Is(err, tt.want) {
+		if _, err := w.Engine.Register.ChangeApp(ctx, "", tt.app, tt.change); !errors.Is(err, tt.want) {
 			t.Errorf("ChangeApp(%q, %+v) = %v, want %v", tt.app, tt.change, err, tt.want)
 		}
 	}
-	if _, err := w.Engine.Contents("x"); !errors.Is(err, core.ErrApplication) {
+	if _, err := w.Engine.Register.Contents("x"); !errors.Is(err, register.ErrApplication) {
 		t.Errorf("Contents of none = %v, want ErrApplication", err)
 	}
-	if _, _, err := w.Engine.CreateApp(ctx, "", core.NewApp{Name: "x", Language: "en", DefaultModel: "own"}); !errors.Is(err, core.ErrDefaultModel) {
+	if _, _, err := w.Engine.Register.CreateApp(ctx, "", register.NewApp{Name: "x", Language: "en", DefaultModel: "own"}); !errors.Is(err, register.ErrDefaultModel) {
 		t.Errorf("CreateApp with another's model = %v, want ErrDefaultModel", err)
 	}
 }
@@ -220,11 +221,11 @@ func TestIdleEngineListsNothing(t *testing.T) {
 	if n := store.n.Load() - before; n != 0 {
 		t.Errorf("an idle engine has listed the applications %d times", n)
 	}
-	app, _, err := w.Engine.CreateApp(t.Context(), "", core.NewApp{Name: "new", Language: "en"})
+	app, _, err := w.Engine.Register.CreateApp(t.Context(), "", register.NewApp{Name: "new", Language: "en"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if w.Key, _, err = w.Engine.CreateKey(t.Context(), "", core.NewKey{App: app.ID, Scopes: []string{"All"}}); err != nil {
+	if w.Key, _, err = w.Engine.Register.CreateKey(t.Context(), "", register.NewKey{App: app.ID, Scopes: []string{"All"}}); err != nil {
 		t.Fatal(err)
 	}
 	add := api.Request{Method: "POST", Path: "/v2/inputs", Body: []byte(`{"inputs":[{"data":{"image":{"url":"http://pictures.test/red.png"}}}]}`)}
@@ -235,7 +236,7 @@ func TestIdleEngineListsNothing(t *testing.T) {
 	if err != nil || len(tasks) != 1 {
 		t.Errorf("of a new application there are %d tasks, %v, want 1", len(tasks), err)
 	}
-	if err := w.Engine.DeleteApp(t.Context(), "", app.ID); err != nil {
+	if err := w.Engine.Register.DeleteApp(t.Context(), "", app.ID); err != nil {
 		t.Fatal(err)
 	}
 	if tasks, err := w.Engine.Take(w.Now, 9); err != nil || len(tasks) != 0 {

@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sightline-dev/sightline/core"
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/api/apitest"
 	"github.com/sightline-dev/sightline/core/blob"
@@ -22,6 +21,7 @@ import (
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/register"
 )
 
 // marker is in everything that a doomed application is given.
@@ -41,17 +41,17 @@ func doom(t testing.TB, w *apitest.World, some func(n int) int) *doomed {
 	t.Helper()
 	d := &doomed{World: w}
 	var err error
-	if d.app, _, err = w.Engine.CreateApp(t.Context(), "account", core.NewApp{Name: "A " + marker, Language: "en", Owner: marker}); err != nil {
+	if d.app, _, err = w.Engine.Register.CreateApp(t.Context(), "account", register.NewApp{Name: "A " + marker, Language: "en", Owner: marker}); err != nil {
 		t.Fatal(err)
 	}
 	name := "Another " + marker
-	if _, err := w.Engine.ChangeApp(t.Context(), "account", d.app.ID, core.AppChange{Name: &name}); err != nil {
+	if _, err := w.Engine.Register.ChangeApp(t.Context(), "account", d.app.ID, register.AppChange{Name: &name}); err != nil {
 		t.Fatal(err)
 	}
-	if d.key, _, err = w.Engine.CreateKey(t.Context(), "", core.NewKey{App: d.app.ID, Scopes: []string{"All"}, Description: "of the " + marker}); err != nil {
+	if d.key, _, err = w.Engine.Register.CreateKey(t.Context(), "", register.NewKey{App: d.app.ID, Scopes: []string{"All"}, Description: "of the " + marker}); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := w.Engine.LeaseSite(t.Context(), d.app.ID, "held by "+marker); err != nil {
+	if _, _, err := w.Engine.Register.LeaseSite(t.Context(), d.app.ID, "held by "+marker); err != nil {
 		t.Fatal(err)
 	}
 	for i := range 3 {
@@ -119,17 +119,17 @@ func (d *doomed) dead(t testing.TB) {
 		}
 	}
 	for _, name := range d.pictures {
-		if p, err := d.Engine.Hosted(name); !errors.Is(err, blob.ErrNotFound) {
+		if p, err := d.Engine.Register.Hosted(name); !errors.Is(err, blob.ErrNotFound) {
 			t.Errorf("picture %s of a deleted application: %+v, %v", name, p, err)
 		}
-		if _, err := d.Engine.Thumbnail(name); !errors.Is(err, blob.ErrNotFound) {
+		if _, err := d.Engine.Register.Thumbnail(name); !errors.Is(err, blob.ErrNotFound) {
 			t.Errorf("thumbnail %s of a deleted application: %v", name, err)
 		}
 	}
-	if _, err := d.Engine.App(d.app.ID); !errors.Is(err, core.ErrApplication) {
+	if _, err := d.Engine.Register.App(d.app.ID); !errors.Is(err, register.ErrApplication) {
 		t.Errorf("App = %v, want ErrApplication", err)
 	}
-	if keys, err := d.Engine.Keys(d.app.ID); len(keys) != 0 || err != nil {
+	if keys, err := d.Engine.Register.Keys(d.app.ID); len(keys) != 0 || err != nil {
 		t.Errorf("Keys = %v, %v", keys, err)
 	}
 }
@@ -217,11 +217,11 @@ func TestDeletedApplicationLeavesNothing(t *testing.T) {
 		before := own.serve("GET", "/v2/inputs", "")
 
 		d := doom(t, w, r.IntN)
-		if err := w.Engine.DeleteApp(t.Context(), "", d.app.ID); err != nil {
+		if err := w.Engine.Register.DeleteApp(t.Context(), "", d.app.ID); err != nil {
 			t.Fatal(err)
 		}
 		d.dead(t)
-		if err := w.Engine.DeleteApp(t.Context(), "", d.app.ID); !errors.Is(err, core.ErrApplication) {
+		if err := w.Engine.Register.DeleteApp(t.Context(), "", d.app.ID); !errors.Is(err, register.ErrApplication) {
 			t.Errorf("deleted again: %v, want ErrApplication", err)
 		}
 		w.Step(t, 2*time.Minute)
@@ -246,7 +246,7 @@ func TestKillDeletions(t *testing.T) {
 		store := &tape{Store: memkv.New()}
 		w := apitest.NewWorld(t, store, set, nil, nil)
 		d := doom(t, w, r.IntN)
-		if err := w.Engine.DeleteApp(t.Context(), "", d.app.ID); err != nil {
+		if err := w.Engine.Register.DeleteApp(t.Context(), "", d.app.ID); err != nil {
 			t.Fatal(err)
 		}
 		for range 3 {
@@ -286,7 +286,7 @@ func TestDeletionUnderCalls(t *testing.T) {
 		if added.Done() || searched.Done() {
 			t.Fatalf("calls that need a picture analysed are done: %s %s", added.Response().Body, searched.Response().Body)
 		}
-		if err := w.Engine.DeleteApp(t.Context(), "", d.app.ID); err != nil {
+		if err := w.Engine.Register.DeleteApp(t.Context(), "", d.app.ID); err != nil {
 			t.Fatal(err)
 		}
 		if r.IntN(2) == 0 {
@@ -319,24 +319,24 @@ func TestDeletedWhileFull(t *testing.T) {
 	store := &fullStore{Store: memkv.New()}
 	w := apitest.NewWorld(t, store, apitest.Tiny(t), nil, nil)
 	d := doom(t, w, func(n int) int { return n })
-	_, edge, err := w.Engine.CreateEdge(t.Context(), "", "attic", []string{d.app.ID})
+	_, edge, err := w.Engine.Register.CreateEdge(t.Context(), "", "attic", []string{d.app.ID})
 	if err != nil {
 		t.Fatal(err)
 	}
 	store.full = true
-	if _, _, err := w.Engine.LeaseSite(t.Context(), d.app.ID, "key"); !errors.Is(err, kv.ErrFull) {
+	if _, _, err := w.Engine.Register.LeaseSite(t.Context(), d.app.ID, "key"); !errors.Is(err, kv.ErrFull) {
 		t.Errorf("LeaseSite = %v, want ErrFull", err)
 	}
-	if err := w.Engine.RevokeEdge(t.Context(), "", edge.ID); err != nil {
+	if err := w.Engine.Register.RevokeEdge(t.Context(), "", edge.ID); err != nil {
 		t.Errorf("RevokeEdge = %v", err)
 	}
-	if _, _, err := w.Engine.CreateKey(t.Context(), "", core.NewKey{App: d.app.ID, Scopes: []string{"All"}}); !errors.Is(err, kv.ErrFull) {
+	if _, _, err := w.Engine.Register.CreateKey(t.Context(), "", register.NewKey{App: d.app.ID, Scopes: []string{"All"}}); !errors.Is(err, kv.ErrFull) {
 		t.Errorf("CreateKey = %v, want ErrFull", err)
 	}
-	if err := w.Engine.RevokeTokens(t.Context(), "", d.app.ID); err != nil {
+	if err := w.Engine.Register.RevokeTokens(t.Context(), "", d.app.ID); err != nil {
 		t.Errorf("RevokeTokens = %v", err)
 	}
-	if err := w.Engine.DeleteApp(t.Context(), "", d.app.ID); err != nil {
+	if err := w.Engine.Register.DeleteApp(t.Context(), "", d.app.ID); err != nil {
 		t.Fatal(err)
 	}
 	d.dead(t)

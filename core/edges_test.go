@@ -14,12 +14,13 @@ import (
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/register"
 )
 
 // newApp makes an application.
 func newApp(t testing.TB, e *core.Engine) string {
 	t.Helper()
-	app, _, err := e.CreateApp(t.Context(), "", core.NewApp{Name: "an application", Language: "en"})
+	app, _, err := e.Register.CreateApp(t.Context(), "", register.NewApp{Name: "an application", Language: "en"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +33,7 @@ func TestEdges(t *testing.T) {
 	e := l.open(t)
 	ctx := t.Context()
 	a, b := newApp(t, e), newApp(t, e)
-	token, made, err := e.CreateEdge(ctx, "account", "  attic ", []string{b, a, b})
+	token, made, err := e.Register.CreateEdge(ctx, "account", "  attic ", []string{b, a, b})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,21 +42,21 @@ func TestEdges(t *testing.T) {
 	if made.Name != "attic" || !slices.Equal(made.Apps, want) || made.Owner != "account" || len(token) != 64 || made.Site != 0 {
 		t.Fatalf("made %+v with a token of %d digits", made, len(token))
 	}
-	_, other, err := e.CreateEdge(ctx, "", "cellar", []string{a})
+	_, other, err := e.Register.CreateEdge(ctx, "", "cellar", []string{a})
 	if err != nil {
 		t.Fatal(err)
 	}
-	site, _, err := e.LeaseSite(ctx, a, "key")
+	site, _, err := e.Register.LeaseSite(ctx, a, "key")
 	if err != nil || site != 2 {
 		t.Fatalf("the first site is %d, %v, want 2", site, err)
 	}
 
 	key := [32]byte{1}
-	in, err := e.EnrolEdge(ctx, token, key)
+	in, err := e.Register.EnrolEdge(ctx, token, key)
 	if err != nil || in.Site != 3 || in.Key != key || in.Enrolled == 0 || !in.Holds(a) || in.Holds("x") {
 		t.Fatalf("enrolled %+v, %v", in, err)
 	}
-	if again, err := e.EnrolEdge(ctx, token, key); err != nil || again.Site != 3 {
+	if again, err := e.Register.EnrolEdge(ctx, token, key); err != nil || again.Site != 3 {
 		t.Errorf("enrolled again with the same key: %+v, %v", again, err)
 	}
 	for name, attempt := range map[string]struct {
@@ -67,27 +68,27 @@ func TestEdges(t *testing.T) {
 		"another token": {strings.Repeat("0", 64), key},
 		"no token":      {"", key},
 	} {
-		if _, err := e.EnrolEdge(ctx, attempt.token, attempt.key); !errors.Is(err, core.ErrEnrol) {
+		if _, err := e.Register.EnrolEdge(ctx, attempt.token, attempt.key); !errors.Is(err, register.ErrEnrol) {
 			t.Errorf("%s: %v, want ErrEnrol", name, err)
 		}
 	}
-	if _, err := e.CheckSite(3, ""); !errors.Is(err, core.ErrNoSite) {
+	if _, err := e.Register.CheckSite(3, ""); !errors.Is(err, register.ErrNoSite) {
 		t.Errorf("an edge's site without a secret: %v, want ErrNoSite", err)
 	}
 
-	if err := e.RevokeEdge(ctx, "", made.ID); err != nil {
+	if err := e.Register.RevokeEdge(ctx, "", made.ID); err != nil {
 		t.Fatal(err)
 	}
-	if err := e.RevokeEdge(ctx, "", made.ID); err != nil {
+	if err := e.Register.RevokeEdge(ctx, "", made.ID); err != nil {
 		t.Errorf("revoked again: %v", err)
 	}
-	if err := e.RevokeEdge(ctx, "", "nobody"); !errors.Is(err, core.ErrNoEdge) {
+	if err := e.Register.RevokeEdge(ctx, "", "nobody"); !errors.Is(err, register.ErrNoEdge) {
 		t.Errorf("revoked nobody: %v, want ErrNoEdge", err)
 	}
-	if _, err := e.EnrolEdge(ctx, token, key); !errors.Is(err, core.ErrEnrol) {
+	if _, err := e.Register.EnrolEdge(ctx, token, key); !errors.Is(err, register.ErrEnrol) {
 		t.Errorf("enrolled after it was revoked: %v, want ErrEnrol", err)
 	}
-	all, err := e.Edges()
+	all, err := e.Register.Edges()
 	if err != nil || len(all) != 2 {
 		t.Fatalf("%d edges, %v", len(all), err)
 	}
@@ -108,18 +109,18 @@ func TestCreateEdgeRefuses(t *testing.T) {
 		apps []string
 		want error
 	}{
-		{"", []string{app}, core.ErrName},
-		{"a\nb", []string{app}, core.ErrName},
-		{"edge", nil, core.ErrApplication},
-		{"edge", []string{app, strings.Repeat("1", 32)}, core.ErrApplication},
-		{"edge", []string{""}, core.ErrApplication},
+		{"", []string{app}, register.ErrName},
+		{"a\nb", []string{app}, register.ErrName},
+		{"edge", nil, register.ErrApplication},
+		{"edge", []string{app, strings.Repeat("1", 32)}, register.ErrApplication},
+		{"edge", []string{""}, register.ErrApplication},
 	}
 	for _, tt := range tests {
-		if _, _, err := e.CreateEdge(t.Context(), "", tt.name, tt.apps); !errors.Is(err, tt.want) {
+		if _, _, err := e.Register.CreateEdge(t.Context(), "", tt.name, tt.apps); !errors.Is(err, tt.want) {
 			t.Errorf("edge %q of %q: %v, want %v", tt.name, tt.apps, err, tt.want)
 		}
 	}
-	if all, err := e.Edges(); err != nil || len(all) != 0 {
+	if all, err := e.Register.Edges(); err != nil || len(all) != 0 {
 		t.Errorf("edges %+v, %v", all, err)
 	}
 }
@@ -131,16 +132,16 @@ func TestSites(t *testing.T) {
 	e := l.open(t)
 	ctx := t.Context()
 	a, b := newApp(t, e), newApp(t, e)
-	one, secret, err := e.LeaseSite(ctx, a, "key 1")
+	one, secret, err := e.Register.LeaseSite(ctx, a, "key 1")
 	if err != nil {
 		t.Fatal(err)
 	}
-	two, other, err := e.LeaseSite(ctx, b, "key 2")
+	two, other, err := e.Register.LeaseSite(ctx, b, "key 2")
 	if err != nil || two == one || other == secret {
 		t.Fatalf("sites %d and %d, %v", one, two, err)
 	}
-	s, err := e.CheckSite(one, secret)
-	if err != nil || s.App != a || s.Holder != "key 1" || !s.Until.Time().Equal(l.clock().Add(core.LeaseFor)) {
+	s, err := e.Register.CheckSite(one, secret)
+	if err != nil || s.App != a || s.Holder != "key 1" || !s.Until.Time().Equal(l.clock().Add(register.LeaseFor)) {
 		t.Fatalf("site %+v, %v", s, err)
 	}
 	for name, attempt := range map[string]struct {
@@ -150,12 +151,12 @@ func TestSites(t *testing.T) {
 		"another's secret": {one, other}, "no secret": {one, ""}, "no site": {0, secret},
 		"the origin": {log.Origin, secret}, "not leased yet": {two + 1, secret},
 	} {
-		if _, err := e.CheckSite(attempt.site, attempt.secret); !errors.Is(err, core.ErrNoSite) {
+		if _, err := e.Register.CheckSite(attempt.site, attempt.secret); !errors.Is(err, register.ErrNoSite) {
 			t.Errorf("%s: %v, want ErrNoSite", name, err)
 		}
 	}
 
-	_, before, err := e.Control.Register(a, "")
+	_, before, err := e.Register.AppRecord(a, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,13 +164,13 @@ func TestSites(t *testing.T) {
 		l.mu.Lock()
 		l.now = l.now.Add(after)
 		l.mu.Unlock()
-		if err := e.ProlongSite(ctx, s); err != nil {
+		if err := e.Register.ProlongSite(ctx, s); err != nil {
 			t.Fatal(err)
 		}
-		if s, err = e.CheckSite(one, secret); err != nil {
+		if s, err = e.Register.CheckSite(one, secret); err != nil {
 			t.Fatal(err)
 		}
-		_, now, err := e.Control.Register(a, "")
+		_, now, err := e.Register.AppRecord(a, "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -179,23 +180,23 @@ func TestSites(t *testing.T) {
 	if until, n := prolong(time.Hour); !until.Equal(end) || n != 0 {
 		t.Errorf("a fresh lease ends at %v, not %v, after %d entries", until, end, n)
 	}
-	if until, n := prolong(core.LeaseFor); !until.Equal(l.clock().Add(core.LeaseFor)) || n != 1 {
+	if until, n := prolong(register.LeaseFor); !until.Equal(l.clock().Add(register.LeaseFor)) || n != 1 {
 		t.Errorf("an old lease ends at %v after %d entries", until, n)
 	}
 
-	if err := e.DeleteApp(ctx, "", a); err != nil {
+	if err := e.Register.DeleteApp(ctx, "", a); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := e.CheckSite(one, secret); !errors.Is(err, core.ErrNoSite) {
+	if _, err := e.Register.CheckSite(one, secret); !errors.Is(err, register.ErrNoSite) {
 		t.Errorf("site of a deleted application: %v, want ErrNoSite", err)
 	}
-	if _, _, err := e.LeaseSite(ctx, a, "key"); !errors.Is(err, core.ErrApplication) {
+	if _, _, err := e.Register.LeaseSite(ctx, a, "key"); !errors.Is(err, register.ErrApplication) {
 		t.Errorf("leased for a deleted application: %v", err)
 	}
-	if _, err := e.CheckSite(two, other); err != nil {
+	if _, err := e.Register.CheckSite(two, other); err != nil {
 		t.Errorf("the other application's site: %v", err)
 	}
-	if three, _, err := e.LeaseSite(ctx, b, ""); err != nil || three <= two {
+	if three, _, err := e.Register.LeaseSite(ctx, b, ""); err != nil || three <= two {
 		t.Errorf("site %d after %d, %v", three, two, err)
 	}
 }
@@ -209,7 +210,7 @@ func TestSitesAreDifferent(t *testing.T) {
 	var mu sync.Mutex
 	seen := map[log.Site]bool{}
 	lease := func(e *core.Engine) {
-		site, _, err := e.LeaseSite(t.Context(), app, "key")
+		site, _, err := e.Register.LeaseSite(t.Context(), app, "key")
 		mu.Lock()
 		defer mu.Unlock()
 		if err != nil || seen[site] || site <= log.Origin {
@@ -253,7 +254,7 @@ func TestRestoredLeasesNothingTwice(t *testing.T) {
 	lease := func(n int) {
 		t.Helper()
 		for range n {
-			site, _, err := e.LeaseSite(t.Context(), app, "key")
+			site, _, err := e.Register.LeaseSite(t.Context(), app, "key")
 			if err != nil || seen[site] {
 				t.Fatalf("site %d, which was leased before: %v, %v", site, seen[site], err)
 			}
@@ -298,7 +299,7 @@ func TestRestoredBeforeLeases(t *testing.T) {
 	e := l.open(t)
 	app := newApp(t, e)
 	backup := len(disk.batches)
-	first, _, err := e.LeaseSite(t.Context(), app, "key")
+	first, _, err := e.Register.LeaseSite(t.Context(), app, "key")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -315,7 +316,7 @@ func TestRestoredBeforeLeases(t *testing.T) {
 	if e, err = core.Open(l.o); err != nil {
 		t.Fatal(err)
 	}
-	if site, _, err := e.LeaseSite(t.Context(), app, "another key"); err != nil || site == first {
+	if site, _, err := e.Register.LeaseSite(t.Context(), app, "another key"); err != nil || site == first {
 		t.Errorf("site %d, which was leased before the restore: %v", site, err)
 	}
 }
@@ -331,7 +332,7 @@ func TestRestoredTwiceLeasesOthers(t *testing.T) {
 	seen := map[log.Site]bool{}
 	lease := func() {
 		t.Helper()
-		site, _, err := e.LeaseSite(t.Context(), app, "key")
+		site, _, err := e.Register.LeaseSite(t.Context(), app, "key")
 		if err != nil || seen[site] {
 			t.Fatalf("site %d, which was leased before: %v, %v", site, seen[site], err)
 		}
@@ -377,7 +378,7 @@ func TestKillEnrolments(t *testing.T) {
 		for range 12 {
 			switch r.IntN(4) {
 			case 0:
-				token, _, err := e.CreateEdge(t.Context(), "", "edge", []string{app})
+				token, _, err := e.Register.CreateEdge(t.Context(), "", "edge", []string{app})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -394,7 +395,7 @@ func TestKillEnrolments(t *testing.T) {
 					continue
 				}
 				x := edges[r.IntN(len(edges))]
-				in, err := e.EnrolEdge(t.Context(), x.token, x.key)
+				in, err := e.Register.EnrolEdge(t.Context(), x.token, x.key)
 				if err != nil {
 					t.Fatalf("seed %d: %v", seed, err)
 				}

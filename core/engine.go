@@ -16,7 +16,7 @@
 // to time. The engine starts nothing of its own and waits for nothing.
 //
 // A host may also give each application an engine of its own ([Options.App]), a guest each,
-// and hold one [Control] beside them, which writes the register that they read.
+// and hold one [register.Register] beside them, which writes what they read.
 package core
 
 import (
@@ -31,22 +31,19 @@ import (
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/blob"
-	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/jsonio"
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/partition"
 	"github.com/sightline-dev/sightline/core/predict"
+	"github.com/sightline-dev/sightline/core/register"
 )
-
-// ErrClosed is returned by Step on an engine that is closed.
-var ErrClosed = errors.New("engine closed")
 
 // Options are what a host lends and sets. Fields without "0 means" or "empty means" are needed.
 type Options struct {
 	Store kv.Store // holds applications, keys, logs, records and indexes
 
 	// App is the one application that the engine serves: its record, keys and client are written by
-	// a [Control] on the same store, and read from there at each request; the engine writes nothing
+	// a [register.Register] on the same store, and read from there at each request; the engine writes nothing
 	// of the register and does not tidy Hosted. Empty means all applications, and their register.
 	App string
 
@@ -56,7 +53,7 @@ type Options struct {
 	// are served by it until they have gone over to Models. nil: there are none.
 	Older func(base [32]byte) (*predict.Set, error)
 
-	Hosted Pictures // keeps the pictures that come as base64; *blob.Hosted
+	Hosted register.Pictures // keeps the pictures that come as base64; *blob.Hosted
 	Clock  func() time.Time
 	Rand   io.Reader // ids are made from it; fit for secrets
 	Seals  io.Reader // keys of the logs' seals are made from it, see [partition.Partition.Seal]; nil means that logs have none
@@ -88,11 +85,11 @@ type Options struct {
 
 // Engine answers requests. It is safe for concurrent use, as far as what it was lent is.
 type Engine struct {
-	*Control
+	Register *register.Register
 	service  *api.Service
 	apps     *apps
 	models   *predict.Set
-	hosted   Pictures
+	hosted   register.Pictures
 	turn     int         // of the applications, when tasks are taken; Take's own
 	stepping sync.Mutex  // held by the one Step
 	strays   atomic.Bool // pictures may be left that nothing claims
@@ -100,21 +97,21 @@ type Engine struct {
 }
 
 // Open makes an engine over what the store holds. It returns api.ErrOptions for settings that
-// are missing or cannot be, ErrApplication for an App that is not there, and the store's errors.
+// are missing or cannot be, register.ErrApplication for an App that is not there, and the store's errors.
 func Open(o Options) (*Engine, error) {
 	if o.Store == nil || o.Models == nil || o.Hosted == nil || o.Clock == nil || o.Rand == nil {
 		return nil, fmt.Errorf("%w: Store, Models, Hosted, Clock and Rand are required", api.ErrOptions)
 	}
 	e := &Engine{models: o.Models, hosted: o.Hosted}
-	err := e.openControl(&o)
+	err := e.openRegister(&o)
 	if err != nil {
 		return nil, err
 	}
-	if e.apps, err = openApps(o, e.Control); err != nil {
-		return nil, errors.Join(err, e.Control.Close())
+	if e.apps, err = openApps(o, e.Register); err != nil {
+		return nil, errors.Join(err, e.Register.Close())
 	}
 	e.service, err = api.New(api.Options{
-		Models: o.Models, Older: e.apps.older(), Hosted: o.Hosted, Apps: register{e}, Tokens: o.Tokens, Accounts: o.Accounts, Calls: o.Calls, Storage: o.Storage, Copies: o.Copies, Thumbnails: o.Thumbnails, Clock: o.Clock, Rand: o.Rand,
+		Models: o.Models, Older: e.apps.older(), Hosted: o.Hosted, Apps: appStore{e}, Tokens: o.Tokens, Accounts: o.Accounts, Calls: o.Calls, Storage: o.Storage, Copies: o.Copies, Thumbnails: o.Thumbnails, Clock: o.Clock, Rand: o.Rand,
 		PublicURL: o.PublicURL, PublicAppID: o.PublicAppID,
 		KeepPredicted: o.KeepPredicted, JSON: o.JSON, MaxAnswer: o.MaxAnswer, Rate: o.Rate, OperatorRate: o.OperatorRate,
 	})
@@ -124,18 +121,24 @@ func Open(o Options) (*Engine, error) {
 	return e, nil
 }
 
-// openControl opens the register, of an engine of one application only to be read.
-func (e *Engine) openControl(o *Options) (err error) {
-	c := ControlOptions{
+// openRegister opens the register, of an engine of one application only to be read.
+func (e *Engine) openRegister(o *Options) (err error) {
+	r := register.Options{
 		Store: o.Store, Models: o.Models, Hosted: o.Hosted, Clock: o.Clock, Rand: o.Rand, Seals: o.Seals,
-		Detach: func(app string) { e.apps.detach(app) },
+		Detach: e.detach, Changed: func(app string) { e.apps.reshow(app) },
 	}
 	if o.App != "" {
-		e.Control = newControl(c)
+		e.Register = register.ReadOnly(r)
 		return nil
 	}
-	e.Control, err = OpenControl(c)
+	e.Register, err = register.Open(r)
 	return err
+}
+
+// detach ends what serves an application that is gone. Its pictures may be claimed by nothing any more.
+func (e *Engine) detach(app string) {
+	e.apps.detach(app)
+	e.strays.Store(true)
 }
 
 // Models is the set of public models with a base, for the host's analysers; the newest for
@@ -164,26 +167,10 @@ func (e *Engine) Caller(ctx context.Context, r *api.Request) (string, error) {
 // that panicked: then err is api.ErrInternal.
 func (e *Engine) Refuse(r *api.Request, err error) api.Response { return e.service.Refuse(r, err) }
 
-// ChangeApp is [Control.ChangeApp]; requests meet the application as it is then.
-func (e *Engine) ChangeApp(ctx context.Context, by, id string, change AppChange) (catalog.App, error) {
-	if _, err := e.Control.ChangeApp(ctx, by, id, change); err != nil {
-		return catalog.App{}, err
-	}
-	return e.apps.reshow(id)
-}
-
-// Contents is [Control.Contents] of an application that is open.
-func (e *Engine) Contents(id string) (Contents, error) {
-	if _, err := e.apps.application(id); err != nil {
-		return Contents{}, err
-	}
-	return e.Control.Contents(id)
-}
-
 // Close ends the engine, once calls under way have ended. It closes nothing that was lent.
 func (e *Engine) Close() error {
 	if e.closed.Swap(true) {
 		return nil
 	}
-	return errors.Join(e.apps.close(), e.Control.Close())
+	return errors.Join(e.apps.close(), e.Register.Close())
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/predict/raster"
+	"github.com/sightline-dev/sightline/core/register"
 )
 
 // fixture is what a test lends an engine: a clock it sets, blobs it can look into.
@@ -37,11 +38,11 @@ func (l *fixture) open(t testing.TB) *core.Engine {
 	if err != nil {
 		t.Fatal(err)
 	}
-	app, _, err := e.CreateApp(context.Background(), "", core.NewApp{Name: "test", Language: "en"})
+	app, _, err := e.Register.CreateApp(context.Background(), "", register.NewApp{Name: "test", Language: "en"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if l.key, _, err = e.CreateKey(context.Background(), "", core.NewKey{App: app.ID, Scopes: []string{"All"}}); err != nil {
+	if l.key, _, err = e.Register.CreateKey(context.Background(), "", register.NewKey{App: app.ID, Scopes: []string{"All"}}); err != nil {
 		t.Fatal(err)
 	}
 	return e
@@ -119,7 +120,7 @@ func TestEngineSweepsPredictedPictures(t *testing.T) {
 	if got.Status != 200 || len(rest) < 32 || !strings.Contains(string(got.Body), `"name":"black"`) {
 		t.Fatalf("%d %s", got.Status, got.Body)
 	}
-	picture, err := e.Hosted(rest[:32])
+	picture, err := e.Register.Hosted(rest[:32])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +133,7 @@ func TestEngineSweepsPredictedPictures(t *testing.T) {
 	if _, err := e.Step(ctx, apitest.Start.Add(time.Hour+time.Minute)); err != nil {
 		t.Errorf("Step = %v", err)
 	}
-	if _, err := e.Hosted(rest[:32]); !errors.Is(err, blob.ErrNotFound) {
+	if _, err := e.Register.Hosted(rest[:32]); !errors.Is(err, blob.ErrNotFound) {
 		t.Errorf("Hosted = %v, want %v", err, blob.ErrNotFound)
 	}
 	if held, err := l.blobs.Has(ctx, picture.Hash); held || err != nil {
@@ -155,8 +156,8 @@ func TestEngineClosed(t *testing.T) {
 	if got := call.Response(); !call.Done() || got.Status != 503 || !strings.Contains(string(got.Body), `"outputs":[]`) {
 		t.Errorf("after Close: done %v, %d %s", call.Done(), got.Status, got.Body)
 	}
-	if _, err := e.Step(ctx, apitest.Start); !errors.Is(err, core.ErrClosed) {
-		t.Errorf("Step after Close = %v, want %v", err, core.ErrClosed)
+	if _, err := e.Step(ctx, apitest.Start); !errors.Is(err, register.ErrClosed) {
+		t.Errorf("Step after Close = %v, want %v", err, register.ErrClosed)
 	}
 	if got := e.Refuse(l.pictureCall(t, 4), api.ErrInternal); got.Status != 500 || string(got.Body) != `{"status":{"code":99009,"description":"Internal error"},"outputs":[]}` {
 		t.Errorf("Refuse = %d %s", got.Status, got.Body)

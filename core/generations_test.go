@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sightline-dev/sightline/core"
+	"github.com/sightline-dev/sightline/core/register"
 )
 
 // TestTokensOver goes through three generations of an application's tokens, and asks of operations of an edge whether the
@@ -13,17 +13,17 @@ func TestTokensOver(t *testing.T) {
 	l := newFixture(t)
 	e := l.open(t)
 	ctx := t.Context()
-	app, client, err := e.CreateApp(ctx, "", core.NewApp{Name: "a", Language: "en"})
+	app, client, err := e.Register.CreateApp(ctx, "", register.NewApp{Name: "a", Language: "en"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	other, _, err := e.CreateApp(ctx, "", core.NewApp{Name: "b", Language: "en"})
+	other, _, err := e.Register.CreateApp(ctx, "", register.NewApp{Name: "b", Language: "en"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	generation := func() uint64 {
 		t.Helper()
-		c, err := e.Client(app.ID)
+		c, err := e.Register.Client(app.ID)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -33,20 +33,20 @@ func TestTokensOver(t *testing.T) {
 	began := l.clock()
 	first := generation()
 	revoked := step(100 * time.Hour)
-	if err := e.RevokeTokens(ctx, "", app.ID); err != nil {
+	if err := e.Register.RevokeTokens(ctx, "", app.ID); err != nil {
 		t.Fatal(err)
 	}
 	second := generation()
 	replaced := step(100 * time.Hour)
-	if _, err := e.ReplaceSecret(ctx, "", app.ID); err != nil {
+	if _, err := e.Register.ReplaceSecret(ctx, "", app.ID); err != nil {
 		t.Fatal(err)
 	}
 	third := generation()
-	tokens, err := e.Tokens(app.ID)
+	tokens, err := e.Register.Tokens(app.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
-	const before, after, day = -time.Second, time.Second, core.DefaultMaxStale
+	const before, after, day = -time.Second, time.Second, register.DefaultMaxStale
 	for _, tt := range []struct {
 		name       string
 		client     string
@@ -79,13 +79,13 @@ func TestTokensOver(t *testing.T) {
 		}
 	}
 	stale := time.Hour
-	if _, err := e.ChangeApp(ctx, "", app.ID, core.AppChange{MaxStale: &stale}); err != nil {
+	if _, err := e.Register.ChangeApp(ctx, "", app.ID, register.AppChange{MaxStale: &stale}); err != nil {
 		t.Fatal(err)
 	}
-	if tokens, err = e.Tokens(app.ID); err != nil || tokens.Over("", 0, replaced.Add(stale+after)) || !tokens.Over("", 0, replaced.Add(stale+before)) {
+	if tokens, err = e.Register.Tokens(app.ID); err != nil || tokens.Over("", 0, replaced.Add(stale+after)) || !tokens.Over("", 0, replaced.Add(stale+before)) {
 		t.Errorf("an edge that writes for an hour at most: %+v, %v", tokens, err)
 	}
-	if tokens, err = e.Tokens(other.ID); err != nil || tokens.Over("", 0, replaced.Add(after)) {
+	if tokens, err = e.Register.Tokens(other.ID); err != nil || tokens.Over("", 0, replaced.Add(after)) {
 		t.Errorf("another application's: %+v, %v", tokens, err)
 	}
 }

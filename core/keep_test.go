@@ -3,9 +3,9 @@ package core_test
 import (
 	"testing"
 
-	"github.com/sightline-dev/sightline/core"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/partition"
+	"github.com/sightline-dev/sightline/core/register"
 )
 
 // TestStepTrimsLogs has an engine's steps trim the logs of its applications as it was told, and leave the
@@ -15,7 +15,7 @@ func TestStepTrimsLogs(t *testing.T) {
 	l := newFixture(t)
 	l.o.Keep = partition.Keep{Entries: kept}
 	e := l.open(t)
-	apps, err := e.Apps()
+	apps, err := e.Register.Apps()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,14 +37,14 @@ func TestStepTrimsLogs(t *testing.T) {
 		t.Errorf("%d entries are kept, want %d", n, kept)
 	}
 	for range 2 * kept {
-		if _, _, err := e.CreateKey(t.Context(), "", core.NewKey{App: apps[0].ID, Scopes: []string{"All"}}); err != nil {
+		if _, _, err := e.Register.CreateKey(t.Context(), "", register.NewKey{App: apps[0].ID, Scopes: []string{"All"}}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if _, err := e.Step(t.Context(), l.clock()); err != nil {
 		t.Fatal(err)
 	}
-	if keys, err := e.Keys(apps[0].ID); err != nil || len(keys) != 2*kept+1 {
+	if keys, err := e.Register.Keys(apps[0].ID); err != nil || len(keys) != 2*kept+1 {
 		t.Errorf("%d keys, %v", len(keys), err)
 	}
 }

@@ -12,11 +12,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/sightline-dev/sightline/core"
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/register"
 )
 
 // TestDeletedKeysLetNobodyIn deletes keys, one by one, by replacing them or with their
@@ -29,11 +29,11 @@ func TestDeletedKeysLetNobodyIn(t *testing.T) {
 		l := newFixture(t)
 		e := l.open(t)
 		ctx := context.Background()
-		app, _, err := e.CreateApp(ctx, "", core.NewApp{Name: "x", Language: "en"})
+		app, _, err := e.Register.CreateApp(ctx, "", register.NewApp{Name: "x", Language: "en"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		key, record, err := e.CreateKey(ctx, "", core.NewKey{App: app.ID, Scopes: []string{"All"}})
+		key, record, err := e.Register.CreateKey(ctx, "", register.NewKey{App: app.ID, Scopes: []string{"All"}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -76,11 +76,11 @@ func TestDeletedKeysLetNobodyIn(t *testing.T) {
 		}
 		switch r.IntN(3) {
 		case 0:
-			err = e.DeleteKey(ctx, "", app.ID, record.Hash)
+			err = e.Register.DeleteKey(ctx, "", app.ID, record.Hash)
 		case 1:
-			_, _, err = e.ReplaceKey(ctx, "", app.ID, record.Hash)
+			_, _, err = e.Register.ReplaceKey(ctx, "", app.ID, record.Hash)
 		default:
-			err = e.DeleteApp(ctx, "", app.ID)
+			err = e.Register.DeleteApp(ctx, "", app.ID)
 		}
 		dead.Store(true)
 		for range 20 {
@@ -104,16 +104,16 @@ func TestReplaceKey(t *testing.T) {
 	l := newFixture(t)
 	e := l.open(t)
 	ctx := context.Background()
-	apps, err := e.Apps()
+	apps, err := e.Register.Apps()
 	if err != nil || len(apps) != 1 {
 		t.Fatal(apps, err)
 	}
 	app := apps[0].ID
-	old, before, err := e.CreateKey(ctx, "account", core.NewKey{App: app, Scopes: []string{"Inputs:Get", "Predict"}, Description: " for the kiosk "})
+	old, before, err := e.Register.CreateKey(ctx, "account", register.NewKey{App: app, Scopes: []string{"Inputs:Get", "Predict"}, Description: " for the kiosk "})
 	if err != nil {
 		t.Fatal(err)
 	}
-	key, after, err := e.ReplaceKey(ctx, "another", app, before.Hash)
+	key, after, err := e.Register.ReplaceKey(ctx, "another", app, before.Hash)
 	if err != nil || key == old {
 		t.Fatalf("ReplaceKey = %q, %v", key, err)
 	}
@@ -121,25 +121,25 @@ func TestReplaceKey(t *testing.T) {
 	if diff := cmp.Diff(want, after); diff != "" {
 		t.Errorf("the new key, -want +got:\n%s", diff)
 	}
-	keys, err := e.Keys(app)
+	keys, err := e.Register.Keys(app)
 	if err != nil || len(keys) != 2 { // the fixture's, and this
 		t.Errorf("Keys = %v, %v", keys, err)
 	}
-	other, _, err := e.CreateApp(ctx, "", core.NewApp{Name: "other", Language: "de"})
+	other, _, err := e.Register.CreateApp(ctx, "", register.NewApp{Name: "other", Language: "de"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, err := range map[string]error{
-		"a key that is gone": failure3(e.ReplaceKey(ctx, "", app, before.Hash)),
-		"another's key":      failure3(e.ReplaceKey(ctx, "", other.ID, after.Hash)),
-		"deleting gone":      e.DeleteKey(ctx, "", "", before.Hash),
-		"deleting another's": e.DeleteKey(ctx, "", other.ID, after.Hash),
+		"a key that is gone": failure3(e.Register.ReplaceKey(ctx, "", app, before.Hash)),
+		"another's key":      failure3(e.Register.ReplaceKey(ctx, "", other.ID, after.Hash)),
+		"deleting gone":      e.Register.DeleteKey(ctx, "", "", before.Hash),
+		"deleting another's": e.Register.DeleteKey(ctx, "", other.ID, after.Hash),
 	} {
-		if !errors.Is(err, core.ErrNoKey) {
+		if !errors.Is(err, register.ErrNoKey) {
 			t.Errorf("%s: %v, want ErrNoKey", name, err)
 		}
 	}
-	if err := e.DeleteKey(ctx, "", app, after.Hash); err != nil {
+	if err := e.Register.DeleteKey(ctx, "", app, after.Hash); err != nil {
 		t.Error(err)
 	}
 }
@@ -151,44 +151,44 @@ func TestClients(t *testing.T) {
 	l := newFixture(t)
 	e := l.open(t)
 	ctx := context.Background()
-	app, client, err := e.CreateApp(ctx, "account", core.NewApp{Name: "a", Language: "en", Owner: "account"})
+	app, client, err := e.Register.CreateApp(ctx, "account", register.NewApp{Name: "a", Language: "en", Owner: "account"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if app.Owner != "account" || len(client.ID) != 32 || len(client.Secret) != 64 || strings.Trim(client.ID+client.Secret, "0123456789abcdef") != "" {
 		t.Errorf("CreateApp = %+v, %+v", app, client)
 	}
-	first, err := e.Client(app.ID)
+	first, err := e.Register.Client(app.ID)
 	if err != nil || first.ID != client.ID || first.App != app.ID || first.Secret != auth.HashKey(client.Secret) || first.Generation == 0 {
 		t.Errorf("Client = %+v, %v", first, err)
 	}
-	if err := e.RevokeTokens(ctx, "", app.ID); err != nil {
+	if err := e.Register.RevokeTokens(ctx, "", app.ID); err != nil {
 		t.Fatal(err)
 	}
-	second, err := e.Client(app.ID)
+	second, err := e.Register.Client(app.ID)
 	if err != nil || second.Generation <= first.Generation || second.Secret != first.Secret || second.ID != first.ID {
 		t.Errorf("after revoking: %+v, %v; before %+v", second, err, first)
 	}
-	again, err := e.ReplaceSecret(ctx, "", app.ID)
+	again, err := e.Register.ReplaceSecret(ctx, "", app.ID)
 	if err != nil || again.ID != client.ID || again.Secret == client.Secret {
 		t.Fatalf("ReplaceSecret = %+v, %v", again, err)
 	}
-	third, err := e.Client(app.ID)
+	third, err := e.Register.Client(app.ID)
 	if err != nil || third.Generation <= second.Generation || third.Secret != auth.HashKey(again.Secret) {
 		t.Errorf("after another secret: %+v, %v", third, err)
 	}
-	if err := e.DeleteApp(ctx, "", app.ID); err != nil {
+	if err := e.Register.DeleteApp(ctx, "", app.ID); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := catalog.Read(l.o.Store, catalog.Control).Client(client.ID); !errors.Is(err, catalog.ErrNotFound) {
 		t.Errorf("the client of a deleted application: %v", err)
 	}
 	for name, err := range map[string]error{
-		"revoking":     e.RevokeTokens(ctx, "", app.ID),
-		"a new secret": failure(e.ReplaceSecret(ctx, "", app.ID)),
-		"its client":   failure(e.Client(app.ID)),
+		"revoking":     e.Register.RevokeTokens(ctx, "", app.ID),
+		"a new secret": failure(e.Register.ReplaceSecret(ctx, "", app.ID)),
+		"its client":   failure(e.Register.Client(app.ID)),
 	} {
-		if !errors.Is(err, core.ErrApplication) {
+		if !errors.Is(err, register.ErrApplication) {
 			t.Errorf("%s of a deleted application: %v, want ErrApplication", name, err)
 		}
 	}

@@ -13,13 +13,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sightline-dev/sightline/core"
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/api/apitest"
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/register"
 )
 
 // tape is a store in memory that remembers its batches, and so can tell what a crash leaves:
@@ -243,11 +243,11 @@ func (k *killing) settle() {
 			continue
 		}
 		_, name, _ := strings.Cut(address, api.HostedPath)
-		p, err := k.world.Engine.Hosted(name)
+		p, err := k.world.Engine.Register.Hosted(name)
 		if err != nil || p.Hash != k.pictureOf(id) || p.ContentType != "image/png" {
 			k.Errorf("input %s is hosted as %+v, %v", id, p, err)
 		}
-		if beside, err := k.world.Engine.Thumbnail(name); err != nil || string(beside) != string(thumb.Body) {
+		if beside, err := k.world.Engine.Register.Thumbnail(name); err != nil || string(beside) != string(thumb.Body) {
 			k.Errorf("beside input %s stands %d bytes, %v", id, len(beside), err)
 		}
 	}
@@ -286,10 +286,10 @@ func TestStepsEnd(t *testing.T) {
 	if err := w.Engine.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.Engine.Take(w.Now, 1); !errors.Is(err, core.ErrClosed) {
-		t.Errorf("Take = %v, want core.ErrClosed", err)
+	if _, err := w.Engine.Take(w.Now, 1); !errors.Is(err, register.ErrClosed) {
+		t.Errorf("Take = %v, want register.ErrClosed", err)
 	}
-	if _, err := w.Engine.Step(t.Context(), w.Now); !errors.Is(err, core.ErrClosed) {
-		t.Errorf("Step = %v, want core.ErrClosed", err)
+	if _, err := w.Engine.Step(t.Context(), w.Now); !errors.Is(err, register.ErrClosed) {
+		t.Errorf("Step = %v, want register.ErrClosed", err)
 	}
 }

@@ -3,27 +3,27 @@ package core_test
 import (
 	"testing"
 
-	"github.com/sightline-dev/sightline/core"
+	"github.com/sightline-dev/sightline/core/register"
 )
 
 // TestLocalOnly makes an application local only, at its creation and later, and shares it. A change of something else leaves the setting.
 func TestLocalOnly(t *testing.T) {
 	e := newFixture(t).open(t)
-	made, _, err := e.CreateApp(t.Context(), "", core.NewApp{Name: "kept here", Language: "en", LocalOnly: true})
+	made, _, err := e.Register.CreateApp(t.Context(), "", register.NewApp{Name: "kept here", Language: "en", LocalOnly: true})
 	if err != nil || !made.LocalOnly {
 		t.Fatalf("made %+v, %v", made, err)
 	}
 	yes, no, name := true, false, "another"
 	for _, tt := range []struct {
-		change core.AppChange
+		change register.AppChange
 		want   bool
 	}{
-		{core.AppChange{Name: &name}, true},
-		{core.AppChange{LocalOnly: &no}, false},
-		{core.AppChange{Name: &name}, false},
-		{core.AppChange{LocalOnly: &yes}, true},
+		{register.AppChange{Name: &name}, true},
+		{register.AppChange{LocalOnly: &no}, false},
+		{register.AppChange{Name: &name}, false},
+		{register.AppChange{LocalOnly: &yes}, true},
 	} {
-		if got, err := e.ChangeApp(t.Context(), "", made.ID, tt.change); err != nil || got.LocalOnly != tt.want {
+		if got, err := e.Register.ChangeApp(t.Context(), "", made.ID, tt.change); err != nil || got.LocalOnly != tt.want {
 			t.Errorf("%+v: %+v, %v", tt.change, got, err)
 		}
 	}

@@ -9,10 +9,10 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/sightline-dev/sightline/core"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/kv/pebblekv"
+	"github.com/sightline-dev/sightline/core/register"
 )
 
 // leaks returns the files below a folder that have the marker in them.
@@ -52,7 +52,7 @@ func TestEmptiedCopyLeavesNothingOnDisk(t *testing.T) {
 			l := newFixture(t)
 			c := copyOf(t, l.open(t))
 			name := "the " + marker
-			if _, err := c.origin.ChangeApp(t.Context(), "", c.app, core.AppChange{Name: &name}); err != nil {
+			if _, err := c.origin.Register.ChangeApp(t.Context(), "", c.app, register.AppChange{Name: &name}); err != nil {
 				t.Fatal(err)
 			}
 			c.store = store
@@ -61,7 +61,7 @@ func TestEmptiedCopyLeavesNothingOnDisk(t *testing.T) {
 			c.gone(t, 0)
 			var err error
 			if data, seq := c.register(t); way == "at once" {
-				err = core.TakeRegister(t.Context(), store, c.app, seq, data)
+				err = register.ApplyAppRecord(t.Context(), store, c.app, seq, data)
 			} else {
 				err = c.interrupted(t, store, data, seq)
 			}
@@ -75,7 +75,7 @@ func TestEmptiedCopyLeavesNothingOnDisk(t *testing.T) {
 				t.Fatal("the marker is found nowhere before the copy is emptied: the search is broken")
 			}
 			store = opened() // the logs that it keeps to be used again go
-			if err := core.Emptied(t.Context(), store); err != nil {
+			if err := register.Emptied(t.Context(), store); err != nil {
 				t.Fatal(err)
 			}
 			if err := store.Close(); err != nil {

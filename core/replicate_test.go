@@ -18,6 +18,7 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/log/field"
 	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/register"
 )
 
 // copied is an origin's application and a store that holds a copy of its register.
@@ -32,7 +33,7 @@ type copied struct {
 func copyOf(t testing.TB, origin *core.Engine) *copied {
 	t.Helper()
 	c := &copied{origin: origin, app: newApp(t, origin), store: memkv.New()}
-	_, edge, err := origin.CreateEdge(t.Context(), "", "edge", []string{c.app})
+	_, edge, err := origin.Register.CreateEdge(t.Context(), "", "edge", []string{c.app})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +44,7 @@ func copyOf(t testing.TB, origin *core.Engine) *copied {
 // register is what the origin says now.
 func (c *copied) register(t testing.TB) (data []byte, seq uint64) {
 	t.Helper()
-	data, seq, err := c.origin.Register(c.app, c.edge)
+	data, seq, err := c.origin.Register.AppRecord(c.app, c.edge)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +55,7 @@ func (c *copied) register(t testing.TB) (data []byte, seq uint64) {
 func (c *copied) take(t testing.TB) {
 	t.Helper()
 	data, seq := c.register(t)
-	if err := core.TakeRegister(t.Context(), c.store, c.app, seq, data); err != nil {
+	if err := register.ApplyAppRecord(t.Context(), c.store, c.app, seq, data); err != nil {
 		t.Fatal(err)
 	}
 	c.compare(t)
@@ -90,7 +91,7 @@ func TestRegister(t *testing.T) {
 	c.take(t)
 	other := newApp(t, e)
 	key := func(app string) catalog.Key {
-		_, k, err := e.CreateKey(ctx, "", core.NewKey{App: app, Scopes: []string{"All"}})
+		_, k, err := e.Register.CreateKey(ctx, "", register.NewKey{App: app, Scopes: []string{"All"}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -101,11 +102,14 @@ func TestRegister(t *testing.T) {
 	c.take(t)
 	name := "renamed"
 	for what, change := range map[string]func() error{
-		"a key is deleted":      func() error { return e.DeleteKey(ctx, "", c.app, first.Hash) },
-		"a key is replaced":     func() error { _, _, err := e.ReplaceKey(ctx, "", c.app, second.Hash); return err },
-		"another name":          func() error { _, err := e.ChangeApp(ctx, "", c.app, core.AppChange{Name: &name}); return err },
-		"the tokens are killed": func() error { return e.RevokeTokens(ctx, "", c.app) },
-		"another secret":        func() error { _, err := e.ReplaceSecret(ctx, "", c.app); return err },
+		"a key is deleted":  func() error { return e.Register.DeleteKey(ctx, "", c.app, first.Hash) },
+		"a key is replaced": func() error { _, _, err := e.Register.ReplaceKey(ctx, "", c.app, second.Hash); return err },
+		"another name": func() error {
+			_, err := e.Register.ChangeApp(ctx, "", c.app, register.AppChange{Name: &name})
+			return err
+		},
+		"the tokens are killed": func() error { return e.Register.RevokeTokens(ctx, "", c.app) },
+		"another secret":        func() error { _, err := e.Register.ReplaceSecret(ctx, "", c.app); return err },
 	} {
 		before, _ := c.register(t)
 		if err := change(); err != nil {
@@ -117,7 +121,7 @@ func TestRegister(t *testing.T) {
 		c.take(t)
 	}
 	before, seq := c.register(t)
-	if err := e.DeleteKey(ctx, "", other, elsewhere.Hash); err != nil {
+	if err := e.Register.DeleteKey(ctx, "", other, elsewhere.Hash); err != nil {
 		t.Fatal(err)
 	}
 	after, later := c.register(t)
@@ -131,10 +135,10 @@ func TestRegister(t *testing.T) {
 	if x, err := r.Edge(c.edge); err != nil || x.Token != [32]byte{} {
 		t.Errorf("the edge's record has its token: %+v, %v", x, err)
 	}
-	if _, _, err := e.Register("no application", ""); !errors.Is(err, core.ErrApplication) {
+	if _, _, err := e.Register.AppRecord("no application", ""); !errors.Is(err, register.ErrApplication) {
 		t.Errorf("register of no application: %v, want ErrApplication", err)
 	}
-	data, _, err := e.Register(c.app, "")
+	data, _, err := e.Register.AppRecord(c.app, "")
 	if x, err2 := catalog.DecodeRegister(data); errors.Join(err, err2) != nil || x.Keys != nil || x.Client.ID != "" || x.Edge.ID != "" || x.Record.ID != c.app {
 		t.Errorf("register for a browser: %+v, %v, %v", x, err, err2)
 	}
@@ -145,12 +149,12 @@ func TestTakeRegisterInOrder(t *testing.T) {
 	l := newFixture(t)
 	c := copyOf(t, l.open(t))
 	old, seq := c.register(t)
-	if _, _, err := c.origin.CreateKey(t.Context(), "", core.NewKey{App: c.app, Scopes: []string{"All"}}); err != nil {
+	if _, _, err := c.origin.Register.CreateKey(t.Context(), "", register.NewKey{App: c.app, Scopes: []string{"All"}}); err != nil {
 		t.Fatal(err)
 	}
 	c.take(t)
 	for range 2 {
-		if err := core.TakeRegister(t.Context(), c.store, c.app, seq, old); err != nil {
+		if err := register.ApplyAppRecord(t.Context(), c.store, c.app, seq, old); err != nil {
 			t.Fatal(err)
 		}
 		c.compare(t)
@@ -160,7 +164,7 @@ func TestTakeRegisterInOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	x.Epoch[0] ^= 1 // the origin was restored from a backup
-	if err := core.TakeRegister(t.Context(), c.store, c.app, 1, x.Encode()); err != nil {
+	if err := register.ApplyAppRecord(t.Context(), c.store, c.app, 1, x.Encode()); err != nil {
 		t.Fatal(err)
 	}
 	if keys := catalog.Read(c.store, catalog.Control); keys.KeysOf(c.app, func(k catalog.Key) bool {
@@ -180,7 +184,7 @@ func TestTakeRegisterRefuses(t *testing.T) {
 	e := l.open(t)
 	c, d := copyOf(t, e), copyOf(t, e)
 	d.store = c.store
-	_, k, err := e.CreateKey(t.Context(), "", core.NewKey{App: d.app, Scopes: []string{"All"}})
+	_, k, err := e.Register.CreateKey(t.Context(), "", register.NewKey{App: d.app, Scopes: []string{"All"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -190,7 +194,7 @@ func TestTakeRegisterRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	client, err := e.Client(d.app)
+	client, err := e.Register.Client(d.app)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -206,8 +210,8 @@ func TestTakeRegisterRefuses(t *testing.T) {
 	} {
 		x := good
 		spoil(&x)
-		err := core.TakeRegister(t.Context(), c.store, c.app, seq+1, x.Encode())
-		if !errors.Is(err, field.ErrFormat) && !errors.Is(err, core.ErrApplication) {
+		err := register.ApplyAppRecord(t.Context(), c.store, c.app, seq+1, x.Encode())
+		if !errors.Is(err, field.ErrFormat) && !errors.Is(err, register.ErrApplication) {
 			t.Errorf("%s: %v, want ErrFormat or ErrApplication", name, err)
 		}
 		if _, err := catalog.Read(c.store, catalog.Control).App(c.app); !errors.Is(err, catalog.ErrNotFound) {
@@ -223,9 +227,9 @@ func (c *copied) gone(t testing.TB, way int) (why string) {
 	var err error
 	switch way {
 	case 0:
-		why, err = catalog.GoneDeleted, c.origin.DeleteApp(t.Context(), "", c.app)
+		why, err = catalog.GoneDeleted, c.origin.Register.DeleteApp(t.Context(), "", c.app)
 	case 1:
-		why, err = catalog.GoneRevoked, c.origin.RevokeEdge(t.Context(), "", c.edge)
+		why, err = catalog.GoneRevoked, c.origin.Register.RevokeEdge(t.Context(), "", c.edge)
 	default:
 		why, c.edge = catalog.GoneRevoked, "an edge that is unknown"
 	}
@@ -306,11 +310,11 @@ func TestGoneRegisterEmpties(t *testing.T) {
 			later++ // nothing happened at the origin: the edge asks as somebody else
 		}
 		for range 2 {
-			if err := core.TakeRegister(t.Context(), c.store, c.app, later, data); err != nil {
+			if err := register.ApplyAppRecord(t.Context(), c.store, c.app, later, data); err != nil {
 				t.Fatal(err)
 			}
 			c.empty(t, c.store, stays)
-			if err := core.TakeRegister(t.Context(), c.store, c.app, seq, old); err != nil {
+			if err := register.ApplyAppRecord(t.Context(), c.store, c.app, seq, old); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -340,7 +344,7 @@ func TestKillEmptiedCopies(t *testing.T) {
 		before := len(disk.batches)
 		c.gone(t, r.IntN(2))
 		data, seq := c.register(t)
-		if err := core.TakeRegister(t.Context(), disk, c.app, seq, data); err != nil {
+		if err := register.ApplyAppRecord(t.Context(), disk, c.app, seq, data); err != nil {
 			t.Fatal(err)
 		}
 		returned := r.IntN(2) == 0
@@ -348,13 +352,13 @@ func TestKillEmptiedCopies(t *testing.T) {
 			disk.synced = before
 		}
 		left := disk.crash(t, r)
-		if err := core.Emptied(t.Context(), left); err != nil {
+		if err := register.Emptied(t.Context(), left); err != nil {
 			t.Fatal(err)
 		}
 		if gone, err := catalog.Read(left, catalog.Control).AppGone(c.app); err != nil || !gone && returned {
 			t.Fatalf("seed %d: gone %v, %v after a crash", seed, gone, err)
 		} else if !gone { // the whole of it was taken back, and comes again
-			if err := core.TakeRegister(t.Context(), left, c.app, seq, data); err != nil {
+			if err := register.ApplyAppRecord(t.Context(), left, c.app, seq, data); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -377,13 +381,13 @@ func TestDeletedKeysSurviveKills(t *testing.T) {
 		var live []catalog.Key
 		for range 1 + r.IntN(8) {
 			if len(live) == 0 || r.IntN(3) > 0 {
-				_, k, err := c.origin.CreateKey(t.Context(), "", core.NewKey{App: c.app, Scopes: []string{"All"}})
+				_, k, err := c.origin.Register.CreateKey(t.Context(), "", register.NewKey{App: c.app, Scopes: []string{"All"}})
 				if err != nil {
 					t.Fatal(err)
 				}
 				live = append(live, k)
 			} else {
-				if err := c.origin.DeleteKey(t.Context(), "", c.app, live[0].Hash); err != nil {
+				if err := c.origin.Register.DeleteKey(t.Context(), "", c.app, live[0].Hash); err != nil {
 					t.Fatal(err)
 				}
 				live = live[1:]
@@ -405,7 +409,7 @@ func TestEngineTakesRegister(t *testing.T) {
 	l := newFixture(t)
 	e := l.open(t)
 	c := copyOf(t, e)
-	text, key, err := e.CreateKey(t.Context(), "", core.NewKey{App: c.app, Scopes: []string{"All"}})
+	text, key, err := e.Register.CreateKey(t.Context(), "", register.NewKey{App: c.app, Scopes: []string{"All"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -425,12 +429,12 @@ func TestEngineTakesRegister(t *testing.T) {
 	carry := func() {
 		t.Helper()
 		data, seq := c.register(t)
-		if err := server.TakeRegister(t.Context(), c.app, seq, data); err != nil {
+		if err := server.Register.ApplyAppRecord(t.Context(), c.app, seq, data); err != nil {
 			t.Fatal(err)
 		}
 	}
 	ask(200)
-	if err := e.DeleteKey(t.Context(), "", c.app, key.Hash); err != nil {
+	if err := e.Register.DeleteKey(t.Context(), "", c.app, key.Hash); err != nil {
 		t.Fatal(err)
 	}
 	ask(200) // the copy has not heard of it
@@ -439,13 +443,13 @@ func TestEngineTakesRegister(t *testing.T) {
 	if _, err := server.Partition(c.app); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := server.Partition(newApp(t, e)); !errors.Is(err, core.ErrApplication) {
+	if _, err := server.Partition(newApp(t, e)); !errors.Is(err, register.ErrApplication) {
 		t.Errorf("partition of an application that is not here: %v", err)
 	}
-	if _, _, err := server.Register(c.app, c.edge); !errors.Is(err, core.ErrElsewhere) {
+	if _, _, err := server.Register.AppRecord(c.app, c.edge); !errors.Is(err, register.ErrElsewhere) {
 		t.Errorf("a copy's register is given on: %v", err)
 	}
-	if err := e.DeleteApp(t.Context(), "", c.app); err != nil {
+	if err := e.Register.DeleteApp(t.Context(), "", c.app); err != nil {
 		t.Fatal(err)
 	}
 	p, err := server.Partition(c.app)
@@ -457,13 +461,13 @@ func TestEngineTakesRegister(t *testing.T) {
 	if _, err := p.Submit(t.Context(), "", []log.Body{&log.ConceptCreate{ID: "c"}}, nil); err == nil {
 		t.Error("an application that is gone takes writes")
 	}
-	if _, err := server.Partition(c.app); !errors.Is(err, core.ErrApplication) {
+	if _, err := server.Partition(c.app); !errors.Is(err, register.ErrApplication) {
 		t.Errorf("partition of an application that is gone: %v", err)
 	}
 	if !server.Strays() {
 		t.Error("nobody is told that pictures are left")
 	}
-	if more, err := server.Step(t.Context(), apitest.Start); more || err != nil && !errors.Is(err, core.ErrApplication) {
+	if more, err := server.Step(t.Context(), apitest.Start); more || err != nil && !errors.Is(err, register.ErrApplication) {
 		t.Errorf("Step = %v, %v", more, err)
 	}
 }
@@ -473,9 +477,9 @@ func TestWatch(t *testing.T) {
 	l := newFixture(t)
 	c := copyOf(t, l.open(t))
 	told := 0
-	stop := c.origin.Watch(func() { told++ })
+	stop := c.origin.Register.Watch(func() { told++ })
 	before, _ := c.register(t)
-	if _, _, err := c.origin.CreateKey(t.Context(), "", core.NewKey{App: c.app, Scopes: []string{"All"}}); err != nil {
+	if _, _, err := c.origin.Register.CreateKey(t.Context(), "", register.NewKey{App: c.app, Scopes: []string{"All"}}); err != nil {
 		t.Fatal(err)
 	}
 	if after, _ := c.register(t); told == 0 || bytes.Equal(before, after) {
@@ -483,7 +487,7 @@ func TestWatch(t *testing.T) {
 	}
 	stop()
 	was := told
-	if err := c.origin.RevokeEdge(t.Context(), "", c.edge); err != nil {
+	if err := c.origin.Register.RevokeEdge(t.Context(), "", c.edge); err != nil {
 		t.Fatal(err)
 	}
 	if told != was {

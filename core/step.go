@@ -5,18 +5,20 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/sightline-dev/sightline/core/register"
 )
 
 // droppedOnce is how many pictures of deleted inputs a step looks at.
 const droppedOnce = 64
 
 // Step does a little of what is due at now and no request waits for: work on the indexes,
-// tidying after deletions, and what [Control.Step] does, unless the engine is one application's.
+// tidying after deletions, and what [register.Register.Step] does, unless the engine is one application's.
 // It reports whether there is more. It ends early with ctx's error when ctx ends; the next Step
 // goes on.
 func (e *Engine) Step(ctx context.Context, now time.Time) (more bool, err error) {
 	if e.closed.Load() {
-		return false, ErrClosed
+		return false, register.ErrClosed
 	}
 	e.stepping.Lock()
 	defer e.stepping.Unlock()
@@ -35,15 +37,15 @@ func (e *Engine) Step(ctx context.Context, now time.Time) (more bool, err error)
 		return more, ctx.Err()
 	}
 	if e.Strays() {
-		e.Collect()
+		e.Register.Collect()
 	}
-	some, err := e.Control.Step(ctx, now)
+	some, err := e.Register.Step(ctx, now)
 	return more || some, err
 }
 
 // Strays reports whether pictures may have been left that nothing claims, since it was last
 // asked: whoever lent an engine of one application its pictures then looks through them all,
-// as [Control.Collect] does. An engine of all applications does so itself.
+// as [register.Register.Collect] does. An engine of all applications does so itself.
 func (e *Engine) Strays() bool { return e.strays.Swap(false) }
 
 // stepApp is the part of a Step that is one application's.

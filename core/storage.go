@@ -12,6 +12,7 @@ import (
 	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/partition"
+	"github.com/sightline-dev/sightline/core/register"
 )
 
 // Stored counts stored inputs.
@@ -114,7 +115,7 @@ func (s *storage) owner(app string) (string, error) {
 	if ok {
 		return owner, nil
 	}
-	record, err := s.apps.control.App(app)
+	record, err := s.apps.register.App(app)
 	if err != nil {
 		return "", err
 	}
@@ -133,7 +134,7 @@ func (s *storage) owned(account string) ([]catalog.AppID, error) {
 	var apps []catalog.AppID
 	for _, id := range ids {
 		owner, err := s.owner(id)
-		if errors.Is(err, ErrApplication) || err == nil && owner != account {
+		if errors.Is(err, register.ErrApplication) || err == nil && owner != account {
 			continue // deleted since, or another account's
 		}
 		if err != nil {
@@ -202,7 +203,7 @@ func (s *storage) count(account string) ([]catalog.AppID, error) {
 		if err == nil {
 			err = open.Partition.State(func(r catalog.Reader) error { return s.scan(app, r) })
 		}
-		if err != nil && !gone(err) && !errors.Is(err, ErrApplication) {
+		if err != nil && !gone(err) && !errors.Is(err, register.ErrApplication) {
 			return nil, err
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/ingest"
 	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/register"
 	"github.com/sightline-dev/sightline/core/renew"
 	"github.com/sightline-dev/sightline/core/training"
 )
@@ -56,7 +57,7 @@ type Result struct {
 // one is handed out all the same.
 func (e *Engine) Take(now time.Time, n int) ([]Task, error) {
 	if e.closed.Load() {
-		return nil, ErrClosed
+		return nil, register.ErrClosed
 	}
 	if err := e.apps.o.Store.Room(); errors.Is(err, kv.ErrFull) {
 		return nil, nil

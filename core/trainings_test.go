@@ -7,11 +7,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sightline-dev/sightline/core"
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/api/apitest"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/predict"
+	"github.com/sightline-dev/sightline/core/register"
 )
 
 // asked is a world in which a training has been asked for, of inputs that are still to be
@@ -197,11 +197,11 @@ func TestTrainingsBounded(t *testing.T) {
 func TestTrainingsInTurn(t *testing.T) {
 	w := asked(t, apitest.Tiny(t))
 	ctx := context.Background()
-	app, _, err := w.Engine.CreateApp(ctx, "", core.NewApp{Name: "other", Language: "en"})
+	app, _, err := w.Engine.Register.CreateApp(ctx, "", register.NewApp{Name: "other", Language: "en"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	other, _, err := w.Engine.CreateKey(ctx, "", core.NewKey{App: app.ID, Scopes: []string{"All"}})
+	other, _, err := w.Engine.Register.CreateKey(ctx, "", register.NewKey{App: app.ID, Scopes: []string{"All"}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,9 +7,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/sightline-dev/sightline/core"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/register"
 )
 
 // trusts is whom a copy trusts once it has taken the register of now.
@@ -42,7 +42,7 @@ func TestTrust(t *testing.T) {
 	want = catalog.Trust{Issuer: "https://origin.example", Keys: []log.PublicKey{{ID: "1", Key: [32]byte{1}}}}
 	signs := func() {
 		t.Helper()
-		if err := e.SignsWith(ctx, want.Issuer, want.Keys); err != nil {
+		if err := e.Register.SignsWith(ctx, want.Issuer, want.Keys); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -62,12 +62,12 @@ func TestTrust(t *testing.T) {
 
 	enrolled := func(app string, key [32]byte) catalog.Edge {
 		t.Helper()
-		token, _, err := e.CreateEdge(ctx, "", "peer", []string{app})
+		token, _, err := e.Register.CreateEdge(ctx, "", "peer", []string{app})
 		if err != nil {
 			t.Fatal(err)
 		}
 		expect("before a peer enrols")
-		peer, err := e.EnrolEdge(ctx, token, key)
+		peer, err := e.Register.EnrolEdge(ctx, token, key)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -81,21 +81,21 @@ func TestTrust(t *testing.T) {
 	if got, err := catalog.Read(f.o.Store, catalog.Control).TrustOf(c.app); err != nil || got.Issuer != "" || got.Peers != nil {
 		t.Errorf("the origin holds no copy, and trusts %+v, %v", got, err)
 	}
-	data, _, err := e.Register(c.app, "")
+	data, _, err := e.Register.AppRecord(c.app, "")
 	if x, err2 := catalog.DecodeRegister(data); errors.Join(err, err2) != nil || x.Trust.Keys != nil || x.Trust.Peers != nil {
 		t.Errorf("a browser's register has %+v, %v, %v", x.Trust, err, err2)
 	}
-	if err := e.RevokeEdge(ctx, "", peer.ID); err != nil {
+	if err := e.Register.RevokeEdge(ctx, "", peer.ID); err != nil {
 		t.Fatal(err)
 	}
 	want.Peers = nil
 	expect("once the peer was revoked")
 
-	if err := e.DeleteApp(ctx, "", c.app); err != nil {
+	if err := e.Register.DeleteApp(ctx, "", c.app); err != nil {
 		t.Fatal(err)
 	}
 	data, seq := c.register(t)
-	if err := core.TakeRegister(ctx, c.store, c.app, seq, data); err != nil {
+	if err := register.ApplyAppRecord(ctx, c.store, c.app, seq, data); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := catalog.Read(c.store, catalog.Control).TrustOf(c.app); err != nil || got.Keys != nil {
@@ -112,23 +112,23 @@ func TestMaxStale(t *testing.T) {
 		want error
 	}{
 		{0, nil},
-		{core.LeastMaxStale, nil},
-		{core.RefuseStale, nil},
+		{register.LeastMaxStale, nil},
+		{register.RefuseStale, nil},
 		{48 * time.Hour, nil},
-		{time.Second, core.ErrMaxStale},
-		{core.RefuseStale + 1, core.ErrMaxStale},
-		{-time.Hour, core.ErrMaxStale},
+		{time.Second, register.ErrMaxStale},
+		{register.RefuseStale + 1, register.ErrMaxStale},
+		{-time.Hour, register.ErrMaxStale},
 	} {
-		before, err := e.App(c.app)
+		before, err := e.Register.App(c.app)
 		if err != nil {
 			t.Fatal(err)
 		}
-		after, err := e.ChangeApp(t.Context(), "", c.app, core.AppChange{MaxStale: &tt.d})
+		after, err := e.Register.ChangeApp(t.Context(), "", c.app, register.AppChange{MaxStale: &tt.d})
 		if !errors.Is(err, tt.want) {
 			t.Errorf("%v: %v, want %v", tt.d, err, tt.want)
 		}
 		if tt.want != nil {
-			after, _ = e.App(c.app)
+			after, _ = e.Register.App(c.app)
 			tt.d = time.Duration(before.MaxStale) * time.Second
 		}
 		if after.MaxStale != uint64(tt.d/time.Second) || after.Name != before.Name {

@@ -14,7 +14,7 @@ import (
 // asked for with a key nothing.
 func TestAsks(t *testing.T) {
 	c := apitest.NewCopy(t, apitest.Tiny(t), nil)
-	client, err := c.Origin.Engine.Client(c.App)
+	client, err := c.Origin.Engine.Register.Client(c.App)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,10 +30,10 @@ func TestHostedInputs(t *testing.T) {
 	}
 	gone := func(name string) {
 		t.Helper()
-		if p, err := w.Engine.Hosted(name); !errors.Is(err, blob.ErrNotFound) {
+		if p, err := w.Engine.Register.Hosted(name); !errors.Is(err, blob.ErrNotFound) {
 			t.Errorf("Hosted(%q) = %+v, %v, want blob.ErrNotFound", name, p, err)
 		}
-		if thumb, err := w.Engine.Thumbnail(name); !errors.Is(err, blob.ErrNotFound) {
+		if thumb, err := w.Engine.Register.Thumbnail(name); !errors.Is(err, blob.ErrNotFound) {
 			t.Errorf("Thumbnail(%q) = %d bytes, %v, want blob.ErrNotFound", name, len(thumb), err)
 		}
 	}
@@ -43,11 +43,11 @@ func TestHostedInputs(t *testing.T) {
 	gone(a) // it is still to be downloaded
 	w.Step(t, 0)
 	gone(b) // it never was
-	p, err := w.Engine.Hosted(a)
+	p, err := w.Engine.Register.Hosted(a)
 	if err != nil || p.Hash != blob.Sum(apitest.Picture("half.png")) || p.ContentType != "image/png" || !p.Expires.IsZero() {
 		t.Errorf("Hosted = %+v, %v", p, err)
 	}
-	thumb, err := w.Engine.Thumbnail(a)
+	thumb, err := w.Engine.Register.Thumbnail(a)
 	if img, bad := jpeg.Decode(bytes.NewReader(thumb)); err != nil || bad != nil || img.Bounds().Dx() != 8 || img.Bounds().Dy() != 4 {
 		t.Errorf("Thumbnail = %v, %v: it is the part that the input is", err, bad)
 	}
@@ -58,11 +58,11 @@ func TestHostedInputs(t *testing.T) {
 	}
 	for reads := range int64(3) {
 		store.Left.Store(reads)
-		if _, err := w.Engine.Hosted(a); !errors.Is(err, kvtest.ErrDisk) {
+		if _, err := w.Engine.Register.Hosted(a); !errors.Is(err, kvtest.ErrDisk) {
 			t.Errorf("Hosted after %d reads = %v, want the disk's error", reads, err)
 		}
 		store.Left.Store(reads)
-		if _, err := w.Engine.Thumbnail(a); !errors.Is(err, kvtest.ErrDisk) {
+		if _, err := w.Engine.Register.Thumbnail(a); !errors.Is(err, kvtest.ErrDisk) {
 			t.Errorf("Thumbnail after %d reads = %v, want the disk's error", reads, err)
 		}
 	}

@@ -88,8 +88,8 @@ func run9(t testing.TB, steps []step9, other *rand.Rand) [][]byte {
 		}
 	}
 	for _, name := range hosted {
-		p, err := e.Engine.Hosted(name)
-		thumb, noThumb := e.Engine.Thumbnail(name)
+		p, err := e.Engine.Register.Hosted(name)
+		thumb, noThumb := e.Engine.Register.Thumbnail(name)
 		said = append(said, fmt.Appendf(nil, "%s %v %v %x %v", name, p, err, thumb, noThumb))
 	}
 	return said
@@ -119,7 +119,7 @@ func (e *estate) meddle(r *rand.Rand, bert, anna *tenant, hosted []string) *tena
 		}
 		e.serve(bert, call)
 		if w.IntN(20) == 0 {
-			if err := e.Engine.DeleteApp(e.Context(), bert.Owner, bert.App); err != nil {
+			if err := e.Engine.Register.DeleteApp(e.Context(), bert.Owner, bert.App); err != nil {
 				e.Fatal(err)
 			}
 			bert = nil

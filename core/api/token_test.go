@@ -60,7 +60,7 @@ func TestTokenBodies(t *testing.T) {
 func TestPagesReadFreely(t *testing.T) {
 	w := apitest.NewWorld(t, memkv.New(), apitest.Tiny(t), nil, nil)
 	anna := w.NewTenant(t, "anna", "en")
-	client, err := w.Engine.Client(anna.App)
+	client, err := w.Engine.Register.Client(anna.App)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -141,7 +141,7 @@ type App struct {
 	ID, Name, Language, DefaultModel string
 	Owner                            string // id of the account it belongs to; empty: the operator's
 	Created                          log.HLC
-	MaxStale                         uint64 // seconds that an edge takes writes after it last heard of the keys; 0: core.DefaultMaxStale
+	MaxStale                         uint64 // seconds that an edge takes writes after it last heard of the keys; 0: register.DefaultMaxStale
 	LocalOnly                        bool   // sync sends nothing of it to edges, pages and other replicas
 	Extra                            Extra
 }

@@ -6,12 +6,12 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sightline-dev/sightline/core"
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/log/field"
+	"github.com/sightline-dev/sightline/core/register"
 )
 
 // age is how old what is known of an application's keys is: the time since the origin last said that there is
@@ -152,11 +152,11 @@ func admits(old, maxStale time.Duration) string {
 // shut says what may not be done with keys that are so old; nil: anything may.
 func shut(old, maxStale time.Duration, r *api.Request) error {
 	if maxStale == 0 {
-		maxStale = core.DefaultMaxStale
+		maxStale = register.DefaultMaxStale
 	}
 	switch {
-	case old > core.RefuseStale:
-		return fmt.Errorf("%w: no contact with the origin for more than %v, so keys cannot be verified", auth.ErrStale, core.RefuseStale)
+	case old > register.RefuseStale:
+		return fmt.Errorf("%w: no contact with the origin for more than %v, so keys cannot be verified", auth.ErrStale, register.RefuseStale)
 	case old > maxStale && api.Writes(r.Method, r.Path):
 		return fmt.Errorf("%w: no contact with the origin for more than %v; reads work and earlier writes are safe", auth.ErrAged, maxStale)
 	}

@@ -7,13 +7,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sightline-dev/sightline/core"
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/register"
 )
 
 // day is when the tests of ages begin.
@@ -191,7 +191,7 @@ func TestStale(t *testing.T) {
 	for _, tt := range []struct {
 		seconds uint64
 		limit   time.Duration
-	}{{0, core.DefaultMaxStale}, {7200, 2 * time.Hour}, {604800, core.RefuseStale}} {
+	}{{0, register.DefaultMaxStale}, {7200, 2 * time.Hour}, {604800, register.RefuseStale}} {
 		store, now := memkv.New(), day
 		c := lone(t, store, &now)
 		admits := func(wantRead, wantWrite error) {
@@ -212,23 +212,23 @@ func TestStale(t *testing.T) {
 		admits(nil, nil)
 		now = day.Add(tt.limit)
 		admits(nil, nil)
-		if got, _ := c.keysAge(anApp); !got.Known.Equal(day) || got.Writes != tt.limit || got.Reads != core.RefuseStale {
+		if got, _ := c.keysAge(anApp); !got.Known.Equal(day) || got.Writes != tt.limit || got.Reads != register.RefuseStale {
 			t.Errorf("keys of %v: %+v, want writes for %v", day, got, tt.limit)
 		}
 		now = now.Add(time.Minute)
-		if tt.limit < core.RefuseStale {
+		if tt.limit < register.RefuseStale {
 			admits(nil, auth.ErrAged)
 			c = lone(t, store, &now)
 			admits(nil, auth.ErrAged)
 			now = day
 			admits(nil, auth.ErrAged)
-			now = day.Add(core.RefuseStale)
+			now = day.Add(register.RefuseStale)
 		}
-		now = now.Add(core.RefuseStale)
+		now = now.Add(register.RefuseStale)
 		admits(auth.ErrStale, auth.ErrStale)
 		c = lone(t, store, &now)
 		admits(auth.ErrStale, auth.ErrStale)
-		if s := c.status(); len(s) != 1 || s[0].Admits != "nothing" || s[0].KeysAge < int64(core.RefuseStale/time.Second) {
+		if s := c.status(); len(s) != 1 || s[0].Admits != "nothing" || s[0].KeysAge < int64(register.RefuseStale/time.Second) {
 			t.Errorf("status %+v", s)
 		}
 		now = day

@@ -9,10 +9,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sightline-dev/sightline/core"
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/register"
 	"github.com/sightline-dev/sightline/origin/command"
 	"github.com/sightline-dev/sightline/origin/server/control"
 	"github.com/sightline-dev/sightline/origin/server/link"
@@ -222,7 +222,7 @@ func (c *copies) enrol(ctx context.Context) (done bool) {
 func (c *copies) keep(ctx context.Context, one *copied) {
 	retry(ctx, func() (final bool) {
 		err := c.join(ctx, one)
-		if errors.Is(err, core.ErrApplication) {
+		if errors.Is(err, register.ErrApplication) {
 			return true // it was taken away
 		}
 		if err == nil {
@@ -253,21 +253,21 @@ func (c *copies) options() link.Options {
 	return link.Options{Origin: c.who.Origin, Authorize: c.who.authorize, Now: system.Now}
 }
 
-// join takes the register of an application that is not here yet. The error is core.ErrApplication for
+// join takes the register of an application that is not here yet. The error is register.ErrApplication for
 // one that was taken away.
 func (c *copies) join(ctx context.Context, one *copied) error {
-	_, have, err := c.e.RegisterSeq(one.app)
+	_, have, err := c.e.Register.AppRecordSeq(one.app)
 	if err != nil {
 		return err
 	}
 	if have > 0 {
-		_, err := c.e.App(one.app)
+		_, err := c.e.Register.App(one.app)
 		return err
 	}
 	seq, data, err := link.Join(ctx, c.options(), one.app)
 	var refused *wire.Refusal
 	if errors.As(err, &refused) && refused.Code == wire.RefusedGone {
-		return fmt.Errorf("%w: %w", core.ErrApplication, err)
+		return fmt.Errorf("%w: %w", register.ErrApplication, err)
 	}
 	if err != nil {
 		return err
@@ -278,7 +278,7 @@ func (c *copies) join(ctx context.Context, one *copied) error {
 	}
 	if x.Gone != "" {
 		one.end()
-		return core.TakeRegister(ctx, c.store, one.app, seq, data)
+		return register.ApplyAppRecord(ctx, c.store, one.app, seq, data)
 	}
 	one.back()
 	return c.take(ctx, one, seq, data)
@@ -339,7 +339,7 @@ func (c *copies) purge(ctx context.Context, one *copied, why error) (final bool,
 	one.mu.Unlock()
 	final = gone != nil || own
 	if gone == nil && final {
-		epoch, seq, err := c.e.RegisterSeq(one.app)
+		epoch, seq, err := c.e.Register.AppRecordSeq(one.app)
 		if err != nil {
 			return false, err
 		}
@@ -348,17 +348,17 @@ func (c *copies) purge(ctx context.Context, one *copied, why error) (final bool,
 	if !final {
 		gone = &goneBy{0, (&catalog.Register{App: one.app, Gone: catalog.GoneRevoked}).Encode()}
 	}
-	if err := core.TakeRegister(ctx, c.store, one.app, gone.seq, gone.data); err != nil {
+	if err := register.ApplyAppRecord(ctx, c.store, one.app, gone.seq, gone.data); err != nil {
 		return false, err
 	}
-	c.e.Collect()
+	c.e.Register.Collect()
 	c.log.Warn("the origin took an application away; its local data was deleted", "app", one.app, "origin", c.who.Origin, "reason", why)
 	return final, nil
 }
 
 // RegisterSeq implements [host.Register].
 func (c *copies) RegisterSeq(app string) (uint64, error) {
-	_, seq, err := c.e.RegisterSeq(app)
+	_, seq, err := c.e.Register.AppRecordSeq(app)
 	return seq, err
 }
 
@@ -370,7 +370,7 @@ func (c *copies) TakeRegister(app string, seq uint64, data []byte) error {
 	}
 	one := c.of(app)
 	if one == nil {
-		return core.ErrApplication
+		return register.ErrApplication
 	}
 	if x.Gone != "" {
 		one.mu.Lock()

@@ -16,6 +16,7 @@ import (
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/predict"
 	"github.com/sightline-dev/sightline/core/predict/raster"
+	"github.com/sightline-dev/sightline/core/register"
 	"github.com/sightline-dev/sightline/origin/command"
 	"github.com/sightline-dev/sightline/origin/server/control"
 	"github.com/sightline-dev/sightline/origin/server/jobs"
@@ -27,11 +28,11 @@ import (
 // engine is the module's instances, and the register of applications beside them, which runs
 // natively: it is read by all instances and written by none.
 type engine struct {
-	*core.Control
-	node *Node
-	dir  *system.Folder
-	base [32]byte
-	log  *slog.Logger
+	Register *register.Register
+	node     *Node
+	dir      *system.Folder
+	base     [32]byte
+	log      *slog.Logger
 
 	copies *copies // of an origin's applications; nil: the edge stands alone
 
@@ -60,7 +61,7 @@ func (n *Node) open(ctx context.Context, l *command.Lent) (_ *engine, err error)
 	if e.dir, err = system.OpenFolder(l.Folder.Dir); err != nil {
 		return nil, err
 	}
-	e.Control, err = core.OpenControl(core.ControlOptions{
+	e.Register, err = register.Open(register.Options{
 		Store: l.Folder.Store, Models: tables, Hosted: l.Hosted, Clock: system.Now, Rand: system.Random, Detach: e.detach,
 	})
 	if err != nil {
@@ -75,7 +76,7 @@ func (n *Node) open(ctx context.Context, l *command.Lent) (_ *engine, err error)
 			return nil, err
 		}
 		l.Tokens.Join(e.copies)
-		if err := core.Emptied(ctx, l.Folder.Store); err != nil {
+		if err := register.Emptied(ctx, l.Folder.Store); err != nil {
 			return nil, err
 		}
 	}
@@ -105,7 +106,7 @@ func (e *engine) start(ctx context.Context, l *command.Lent, tables *predict.Set
 		},
 		Rate: l.Rate, OperatorRate: l.OperatorRate,
 		Models: tables,
-		Strays: e.Control.Collect,
+		Strays: e.Register.Collect,
 	}
 	if e.copies != nil {
 		lent.Blobs, lent.Register = l.Folder.Blobs, e.copies
@@ -130,7 +131,7 @@ func (e *engine) detach(app string) {
 
 // Hosted implements [command.Engine]. A picture of an origin's that is not here yet is fetched.
 func (e *engine) Hosted(name string) (blob.Picture, error) {
-	p, err := e.Control.Hosted(name)
+	p, err := e.Register.Hosted(name)
 	if err == nil && e.copies != nil {
 		err = e.copies.have(context.Background(), p.Hash)
 	}
@@ -195,7 +196,7 @@ func (e *engine) Done(ctx context.Context, t core.Task, r core.Result) error {
 
 // Step implements [jobs.Engine]: the register tidies what is everybody's, the instances what is theirs.
 func (e *engine) Step(ctx context.Context, now time.Time) (more bool, err error) {
-	tidying, err := e.Control.Step(ctx, now)
+	tidying, err := e.Register.Step(ctx, now)
 	if err != nil {
 		return false, err
 	}
@@ -277,8 +278,8 @@ func (e *engine) Close() error {
 	if e.copies != nil {
 		errs = append(errs, e.copies.writeCalls())
 	}
-	if e.Control != nil {
-		errs = append(errs, e.Control.Close())
+	if e.Register != nil {
+		errs = append(errs, e.Register.Close())
 	}
 	if e.dir != nil {
 		errs = append(errs, e.dir.Close())

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"time"
 
-	"github.com/sightline-dev/sightline/core"
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/register"
 )
 
 // learn takes what the register says of an application that is asked for at every call.
@@ -31,7 +31,7 @@ func (c *copies) take(ctx context.Context, one *copied, seq uint64, data []byte)
 	if err := one.age.heard(c.now()); err != nil {
 		return err
 	}
-	if err := core.TakeRegister(ctx, c.store, one.app, seq, data); err != nil {
+	if err := register.ApplyAppRecord(ctx, c.store, one.app, seq, data); err != nil {
 		return err
 	}
 	return c.learn(one)

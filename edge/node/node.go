@@ -5,7 +5,7 @@
 //	                  │
 //	request ──▶ httpd ──▶ engine ──▶ host.Fleet ──▶ one writer an application: the module
 //	                        │           └─────────▶ analysers, natively
-//	                        └──▶ core.Control, natively: applications, keys
+//	                        └──▶ register.Register, natively: applications, keys
 //
 // The module is the program's own. The data folder has what it was compiled to:
 //
@@ -30,6 +30,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/sightline-dev/sightline/core/register"
 	"github.com/sightline-dev/sightline/edge/keeper"
 	"github.com/sightline-dev/sightline/origin/command"
 	"github.com/sightline-dev/sightline/origin/server/account"
@@ -206,15 +207,15 @@ func (n *Node) current() *engine {
 }
 
 // Open implements [command.Program].
-func (n *Node) Open(ctx context.Context, l *command.Lent) (command.Engine, error) {
+func (n *Node) Open(ctx context.Context, l *command.Lent) (command.Engine, *register.Register, error) {
 	e, err := n.open(ctx, l)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.engine = e
-	return e, nil
+	return e, e.Register, nil
 }
 
 // Run implements [command.Program]: it keeps what an origin lent in step with it.

@@ -5,8 +5,8 @@ import (
 	"context"
 	"time"
 
-	"github.com/sightline-dev/sightline/core"
 	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/register"
 	"github.com/sightline-dev/sightline/origin/command"
 	"github.com/sightline-dev/sightline/origin/server/console"
 	"github.com/sightline-dev/sightline/origin/server/httpd"
@@ -71,7 +71,7 @@ func (c *copies) keysAge(app string) (console.KeysAge, bool) {
 	if one == nil {
 		return console.KeysAge{}, false
 	}
-	age := console.KeysAge{Writes: cmp.Or(one.maxStale(), core.DefaultMaxStale), Reads: core.RefuseStale}
+	age := console.KeysAge{Writes: cmp.Or(one.maxStale(), register.DefaultMaxStale), Reads: register.RefuseStale}
 	if old := one.knows(c); old < never {
 		age.Known = c.now().Add(-old).UTC().Truncate(time.Second)
 	}

@@ -120,7 +120,7 @@ func (a audited) CreateEdge(ctx context.Context, n control.NewEdge) (string, con
 
 // RevokeEdge implements [control.Service].
 func (a audited) RevokeEdge(ctx context.Context, id string) (control.Edge, error) {
-	e, err := a.engine.Edge(id)
+	e, err := a.register.Edge(id)
 	if err != nil {
 		return control.Edge{}, asked(err)
 	}

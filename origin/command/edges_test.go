@@ -56,7 +56,7 @@ func TestEdgeCommands(t *testing.T) {
 	if edge.Name != "cellar" || !slices.Equal(edge.Apps, want) || len(edge.Token) != 64 || len(edge.ID) != 32 {
 		t.Errorf("made %+v", edge)
 	}
-	if _, err := srv.engine.(native).EnrolEdge(t.Context(), edge.Token, [32]byte{1}); err != nil {
+	if _, err := srv.engine.(native).Register.EnrolEdge(t.Context(), edge.Token, [32]byte{1}); err != nil {
 		t.Fatal(err)
 	}
 	all := listEdges(t, s.data)
@@ -70,7 +70,7 @@ func TestEdgeCommands(t *testing.T) {
 	if said := mustRun(t, "edge", "revoke", edge.ID[:8], "--data", s.data); said != "revoked "+edge.ID+", cellar\n" {
 		t.Errorf("revoke says %q", said)
 	}
-	if e, err := srv.engine.Edge(edge.ID); err != nil || e.Revoked == 0 || e.Holds(a.AppID) {
+	if e, err := srv.register.Edge(edge.ID); err != nil || e.Revoked == 0 || e.Holds(a.AppID) {
 		t.Errorf("the server has %+v, %v", e, err)
 	}
 	events, err := srv.accounts.Events(account.ByOperator, 0, 4)

@@ -23,7 +23,7 @@ var _ token.Others = edgeSigners{}
 
 // Signer implements [token.Others]. An edge that was revoked may issue none: those that it has issued are dead.
 func (e edgeSigners) Signer(kid string) (token.Signer, bool) {
-	edge, err := e.Edge(kid)
+	edge, err := e.Register.Edge(kid)
 	if err != nil || edge.Key == [32]byte{} {
 		return token.Signer{}, false
 	}
@@ -36,7 +36,7 @@ func (edgeSigners) Delegate(string) (token.Delegate, bool) { return token.Delega
 // countCalls adds the calls that an edge answered to those of the account that owns the application. Applications of the operator have no
 // limit. See [feed.Options].
 func (srv *Server) countCalls(app, edge string, count uint64) (over time.Time, err error) {
-	a, err := srv.engine.App(app)
+	a, err := srv.register.App(app)
 	if err != nil || a.Owner == "" {
 		return over, err
 	}
@@ -45,7 +45,7 @@ func (srv *Server) countCalls(app, edge string, count uint64) (over time.Time, e
 
 // storage is the account's limit of bytes that an application's uploads count against. See [feed.Options].
 func (srv *Server) storage(app string) (bytes int64, err error) {
-	a, err := srv.engine.App(app)
+	a, err := srv.register.App(app)
 	if err != nil {
 		return 0, err
 	}
@@ -81,7 +81,7 @@ func (srv *Server) feeds() ([]httpd.Mount, error) {
 	}
 	var err error
 	srv.feed, err = feed.New(feed.Options{
-		Engine: engine, Blobs: srv.folder.Blobs, Holder: srv.hosted, Run: srv.pool.Run,
+		Engine: engine, Register: engine.Register, Blobs: srv.folder.Blobs, Holder: srv.hosted, Run: srv.pool.Run,
 		Clock: system.Now, Wait: system.Await, Log: srv.log, Calls: srv.countCalls, Storage: srv.storage, Stable: srv.stable,
 	})
 	if err != nil {
@@ -89,7 +89,7 @@ func (srv *Server) feeds() ([]httpd.Mount, error) {
 	}
 	srv.begin(func(ctx context.Context) {
 		tend := func(ctx context.Context) {
-			err := errors.Join(srv.feed.Step(ctx), engine.SignsWith(ctx, srv.tokens.Issuer(), srv.tokens.Public()))
+			err := errors.Join(srv.feed.Step(ctx), engine.Register.SignsWith(ctx, srv.tokens.Issuer(), srv.tokens.Public()))
 			if err != nil && ctx.Err() == nil {
 				srv.log.Error("cannot maintain the change feed", "error", err)
 			}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/register"
 	"github.com/sightline-dev/sightline/models"
 	"github.com/sightline-dev/sightline/origin/server/account"
 	"github.com/sightline-dev/sightline/origin/server/control"
@@ -34,6 +35,7 @@ type node struct {
 	tokens   *token.Tokens
 	accounts *account.Registry
 	engine   Engine
+	register *register.Register // the engine's: applications, keys, clients and edges
 	pool     *jobs.Pool
 	handler  *jobs.Handler
 	control  *control.Server
@@ -91,7 +93,7 @@ func openNode(ctx context.Context, s settings, log *slog.Logger, work bool) (_ *
 	if err = n.openAccounts(); err != nil {
 		return nil, err
 	}
-	if n.engine, err = s.program.Open(ctx, n.lent(work)); err != nil {
+	if n.engine, n.register, err = s.program.Open(ctx, n.lent(work)); err != nil {
 		return nil, err
 	}
 	if err := n.keepBundles(); err != nil {
@@ -101,7 +103,7 @@ func openNode(ctx context.Context, s settings, log *slog.Logger, work bool) (_ *
 		return nil, fmt.Errorf("data folder: %w", err)
 	}
 	if work {
-		apps, err := n.engine.Apps()
+		apps, err := n.register.Apps()
 		if err == nil {
 			err = tellClocks(n.folder.Store, apps, system.Now(), log)
 		}
@@ -137,7 +139,7 @@ func (n *node) keepBundles() error {
 }
 
 // keeps reports whether a record needs a blob.
-func (n *node) keeps(h blob.Hash) bool { return n.engine == nil || n.engine.Keeps(h) }
+func (n *node) keeps(h blob.Hash) bool { return n.register == nil || n.register.Keeps(h) }
 
 func (n *node) startPool() {
 	memory := system.MemoryLimit()
@@ -302,7 +304,7 @@ func (n *node) Checkpoint(_ context.Context, to string) error { return n.folder.
 
 // Status implements [control.Service].
 func (n *node) Status(context.Context) (control.Status, error) {
-	apps, err := n.engine.Apps()
+	apps, err := n.register.Apps()
 	calls, pictures, analysed := n.pool.Load()
 	s := control.Status{
 		Version: version, Since: n.begun, Apps: len(apps), Calls: calls, Pictures: pictures, Analysed: analysed,

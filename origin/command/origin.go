@@ -15,6 +15,7 @@ import (
 	"github.com/sightline-dev/sightline/core/partition"
 	"github.com/sightline-dev/sightline/core/predict"
 	"github.com/sightline-dev/sightline/core/predict/raster"
+	"github.com/sightline-dev/sightline/core/register"
 	"github.com/sightline-dev/sightline/origin/server/console"
 	"github.com/sightline-dev/sightline/origin/server/control"
 	"github.com/sightline-dev/sightline/origin/server/data"
@@ -90,10 +91,10 @@ func atLeastAnHour(k *koanf.Koanf, name string) (time.Duration, error) {
 func (o *origin) Keep(context.Context, *Env, Served) (bool, error) { return false, nil }
 
 // Open implements [Program].
-func (o *origin) Open(_ context.Context, l *Lent) (Engine, error) {
+func (o *origin) Open(_ context.Context, l *Lent) (Engine, *register.Register, error) {
 	var err error
 	if o.set, err = predict.Load(l.Bundles); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	engine, err := core.Open(core.Options{
 		Store: l.Folder.Store, Models: o.set, Hosted: l.Hosted, Clock: system.Now, Rand: system.Random, Seals: system.Random,
@@ -103,10 +104,10 @@ func (o *origin) Open(_ context.Context, l *Lent) (Engine, error) {
 		Older:       func(base [32]byte) (*predict.Set, error) { return older(l.Folder, base) },
 	})
 	if err != nil {
-		return nil, fmt.Errorf("data folder: %w", err)
+		return nil, nil, fmt.Errorf("data folder: %w", err)
 	}
 	l.Tokens.Join(edgeSigners{engine})
-	return native{engine}, nil
+	return native{engine}, engine.Register, nil
 }
 
 // older loads the bundles of an older network, which the folder keeps.
@@ -155,6 +156,9 @@ func (o *origin) Tell(srv *Server, w io.Writer) error { return o.tellSetup(srv, 
 
 // native is the core in this process.
 type native struct{ *core.Engine }
+
+// Hosted implements [Engine].
+func (n native) Hosted(name string) (blob.Picture, error) { return n.Register.Hosted(name) }
 
 // Base implements [Engine].
 func (n native) Base() [32]byte { return n.Models([32]byte{}).Base() }

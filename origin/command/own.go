@@ -9,10 +9,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sightline-dev/sightline/core"
 	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/lang"
+	"github.com/sightline-dev/sightline/core/register"
 	"github.com/sightline-dev/sightline/origin/server/control"
 	"github.com/sightline-dev/sightline/origin/server/system"
 )
@@ -23,12 +23,12 @@ const operator = ""
 // asked tells mistakes of the caller from trouble.
 func asked(err error) error {
 	for _, m := range []struct{ mistake, kind error }{
-		{core.ErrApplication, control.ErrUnknownApp},
-		{core.ErrNoKey, control.ErrUnknownKey},
-		{core.ErrNoEdge, control.ErrUnknownEdge},
-		{core.ErrName, control.ErrArgument},
-		{core.ErrDefaultModel, control.ErrArgument},
-		{core.ErrMaxStale, control.ErrArgument},
+		{register.ErrApplication, control.ErrUnknownApp},
+		{register.ErrNoKey, control.ErrUnknownKey},
+		{register.ErrNoEdge, control.ErrUnknownEdge},
+		{register.ErrName, control.ErrArgument},
+		{register.ErrDefaultModel, control.ErrArgument},
+		{register.ErrMaxStale, control.ErrArgument},
 		{auth.ErrScope, control.ErrArgument},
 		{lang.ErrUnknown, control.ErrArgument},
 	} {
@@ -47,7 +47,7 @@ func (m *mistaken) Unwrap() []error { return []error{m.err, m.kind} }
 
 // CreateApp implements [control.Service].
 func (n *node) CreateApp(ctx context.Context, a control.NewApp) (control.App, control.Client, error) {
-	app, client, err := n.engine.CreateApp(ctx, operator, core.NewApp{Name: a.Name, Language: a.Language, DefaultModel: a.DefaultModel, LocalOnly: a.LocalOnly})
+	app, client, err := n.register.CreateApp(ctx, operator, register.NewApp{Name: a.Name, Language: a.Language, DefaultModel: a.DefaultModel, LocalOnly: a.LocalOnly})
 	if err != nil {
 		return control.App{}, control.Client{}, asked(err)
 	}
@@ -57,8 +57,8 @@ func (n *node) CreateApp(ctx context.Context, a control.NewApp) (control.App, co
 
 // shown is an application as the operator sees it.
 func (n *node) shown(a *catalog.App) (control.App, error) {
-	client, err := n.engine.Client(a.ID)
-	if errors.Is(err, core.ErrApplication) { // it was made before there were clients
+	client, err := n.register.Client(a.ID)
+	if errors.Is(err, register.ErrApplication) { // it was made before there were clients
 		err = nil
 	}
 	out := control.App{
@@ -73,7 +73,7 @@ func (n *node) shown(a *catalog.App) (control.App, error) {
 
 // Apps implements [control.Service].
 func (n *node) Apps(context.Context) ([]control.App, error) {
-	all, err := n.engine.Apps()
+	all, err := n.register.Apps()
 	apps := make([]control.App, 0, len(all))
 	for i := range all {
 		shown, e := n.shown(&all[i])
@@ -85,15 +85,15 @@ func (n *node) Apps(context.Context) ([]control.App, error) {
 
 // ChangeApp implements [control.Service].
 func (n *node) ChangeApp(ctx context.Context, id string, c control.AppChange) (control.App, error) {
-	change := core.AppChange{Name: c.Name, DefaultModel: c.DefaultModel, LocalOnly: c.LocalOnly}
+	change := register.AppChange{Name: c.Name, DefaultModel: c.DefaultModel, LocalOnly: c.LocalOnly}
 	if c.MaxStale != nil {
 		d, err := time.ParseDuration(*c.MaxStale)
 		if err != nil {
-			return control.App{}, &mistaken{core.ErrMaxStale, control.ErrArgument}
+			return control.App{}, &mistaken{register.ErrMaxStale, control.ErrArgument}
 		}
 		change.MaxStale = &d
 	}
-	app, err := n.engine.ChangeApp(ctx, operator, id, change)
+	app, err := n.register.ChangeApp(ctx, operator, id, change)
 	if err != nil {
 		return control.App{}, asked(err)
 	}
@@ -102,35 +102,35 @@ func (n *node) ChangeApp(ctx context.Context, id string, c control.AppChange) (c
 
 // Contents implements [control.Service].
 func (n *node) Contents(_ context.Context, id string) (control.Contents, error) {
-	c, err := n.engine.Contents(id)
+	c, err := n.register.Contents(id)
 	return control.Contents(c), asked(err)
 }
 
 // DeleteApp implements [control.Service]. Where nothing works in the background, what the
 // application holds is removed here.
 func (n *node) DeleteApp(ctx context.Context, id string) error {
-	if err := n.engine.DeleteApp(ctx, operator, id); err != nil || n.works {
+	if err := n.register.DeleteApp(ctx, operator, id); err != nil || n.works {
 		return asked(err)
 	}
 	n.quiet.Lock()
 	defer n.quiet.Unlock()
-	return n.engine.Purge(ctx, system.Now())
+	return n.register.Purge(ctx, system.Now())
 }
 
 // ReplaceSecret implements [control.Service].
 func (n *node) ReplaceSecret(ctx context.Context, app string) (control.Client, error) {
-	client, err := n.engine.ReplaceSecret(ctx, operator, app)
+	client, err := n.register.ReplaceSecret(ctx, operator, app)
 	return control.Client(client), asked(err)
 }
 
 // RevokeTokens implements [control.Service].
 func (n *node) RevokeTokens(ctx context.Context, app string) error {
-	return asked(n.engine.RevokeTokens(ctx, operator, app))
+	return asked(n.register.RevokeTokens(ctx, operator, app))
 }
 
 // CreateKey implements [control.Service].
 func (n *node) CreateKey(ctx context.Context, k control.NewKey) (string, control.Key, error) {
-	key, record, err := n.engine.CreateKey(ctx, operator, core.NewKey{App: k.App, Scopes: k.Scopes, Description: k.Description})
+	key, record, err := n.register.CreateKey(ctx, operator, register.NewKey{App: k.App, Scopes: k.Scopes, Description: k.Description})
 	if err != nil {
 		return "", control.Key{}, asked(err)
 	}
@@ -143,7 +143,7 @@ func shownKey(k *catalog.Key) control.Key {
 
 // Keys implements [control.Service].
 func (n *node) Keys(_ context.Context, app string) ([]control.Key, error) {
-	all, err := n.engine.Keys(app)
+	all, err := n.register.Keys(app)
 	keys := make([]control.Key, 0, len(all))
 	for i := range all {
 		keys = append(keys, shownKey(&all[i]))
@@ -156,7 +156,7 @@ func (n *node) Keys(_ context.Context, app string) ([]control.Key, error) {
 
 // keyOf finds a key by its id.
 func (n *node) keyOf(id string) (catalog.Key, error) {
-	all, err := n.engine.Keys("")
+	all, err := n.register.Keys("")
 	for _, k := range all {
 		if auth.By(k.Hash) == id {
 			return k, err
@@ -171,7 +171,7 @@ func (n *node) DeleteKey(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	return asked(n.engine.DeleteKey(ctx, operator, k.App, k.Hash))
+	return asked(n.register.DeleteKey(ctx, operator, k.App, k.Hash))
 }
 
 // ReplaceKey implements [control.Service].
@@ -180,7 +180,7 @@ func (n *node) ReplaceKey(ctx context.Context, id string) (string, control.Key, 
 	if err != nil {
 		return "", control.Key{}, err
 	}
-	key, record, err := n.engine.ReplaceKey(ctx, operator, k.App, k.Hash)
+	key, record, err := n.register.ReplaceKey(ctx, operator, k.App, k.Hash)
 	if err != nil {
 		return "", control.Key{}, asked(err)
 	}
@@ -191,7 +191,7 @@ func (n *node) ReplaceKey(ctx context.Context, id string) (string, control.Key, 
 // time, so one of an account without would answer far more than the calls of a trial.
 func (n *node) CreateEdge(ctx context.Context, e control.NewEdge) (string, control.Edge, error) {
 	for _, id := range e.Apps {
-		app, err := n.engine.App(id)
+		app, err := n.register.App(id)
 		if err != nil {
 			return "", control.Edge{}, asked(err)
 		}
@@ -206,7 +206,7 @@ func (n *node) CreateEdge(ctx context.Context, e control.NewEdge) (string, contr
 			return "", control.Edge{}, &mistaken{fmt.Errorf("application %s: its account must verify its email address before it can have an edge", id), control.ErrArgument}
 		}
 	}
-	token, record, err := n.engine.CreateEdge(ctx, operator, e.Name, e.Apps)
+	token, record, err := n.register.CreateEdge(ctx, operator, e.Name, e.Apps)
 	if err != nil {
 		return "", control.Edge{}, asked(err)
 	}
@@ -226,7 +226,7 @@ func shownEdge(e *catalog.Edge) control.Edge {
 
 // Edges implements [control.Service].
 func (n *node) Edges(context.Context) ([]control.Edge, error) {
-	all, err := n.engine.Edges()
+	all, err := n.register.Edges()
 	edges := make([]control.Edge, 0, len(all))
 	for i := range all {
 		edges = append(edges, shownEdge(&all[i]))
@@ -237,15 +237,15 @@ func (n *node) Edges(context.Context) ([]control.Edge, error) {
 
 // RevokeEdge implements [control.Service].
 func (n *node) RevokeEdge(ctx context.Context, id string) (control.Edge, error) {
-	if err := n.engine.RevokeEdge(ctx, operator, id); err != nil {
+	if err := n.register.RevokeEdge(ctx, operator, id); err != nil {
 		return control.Edge{}, asked(err)
 	}
-	e, err := n.engine.Edge(id)
+	e, err := n.register.Edge(id)
 	return shownEdge(&e), asked(err)
 }
 
 // known returns an error that wraps control.ErrUnknownApp unless there is such an application.
 func (n *node) known(app string) error {
-	_, err := n.engine.App(app)
+	_, err := n.register.App(app)
 	return asked(err)
 }

@@ -214,7 +214,7 @@ func (o *origin) console(srv *Server) (*console.Handler, error) {
 // Console makes the handler of the pages' own interface, with what every program's has in addition to o: the engine, its
 // tokens, and the names that the server has.
 func (srv *Server) Console(o console.Options) (*console.Handler, error) {
-	o.Engine, o.Tokens, o.Version = srv.engine, srv.tokens, version
+	o.Register, o.Refuse, o.Tokens, o.Version = srv.register, srv.engine.Refuse, srv.tokens, version
 	o.PublicURL, o.Origins = strings.TrimRight(srv.settings.publicURL, "/"), srv.ownOrigins()
 	return console.New(o)
 }

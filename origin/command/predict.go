@@ -18,6 +18,7 @@ import (
 	"github.com/sightline-dev/sightline/core/lang"
 	"github.com/sightline-dev/sightline/core/predict"
 	"github.com/sightline-dev/sightline/core/predict/raster"
+	"github.com/sightline-dev/sightline/core/register"
 	"github.com/sightline-dev/sightline/models"
 	"github.com/sightline-dev/sightline/origin/server/fetch"
 	"github.com/sightline-dev/sightline/origin/server/system"
@@ -151,7 +152,7 @@ func newPredictor(ctx context.Context, f *predictFlags) (*predictor, error) {
 	if err != nil {
 		return nil, err
 	}
-	app, _, err := p.engine.CreateApp(ctx, "", core.NewApp{Name: localApp, Language: lang.English})
+	app, _, err := p.engine.Register.CreateApp(ctx, "", register.NewApp{Name: localApp, Language: lang.English})
 	if err != nil {
 		return nil, err
 	}

@@ -13,12 +13,11 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/sightline-dev/sightline/core"
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/blob"
-	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/predict/raster"
+	"github.com/sightline-dev/sightline/core/register"
 	"github.com/sightline-dev/sightline/origin/server/account"
 	"github.com/sightline-dev/sightline/origin/server/control"
 	"github.com/sightline-dev/sightline/origin/server/data"
@@ -57,8 +56,8 @@ type Program interface {
 	// Accounts adds the settings of people.
 	Accounts(o *account.Options) error
 
-	// Open opens the engine. It is closed by the caller.
-	Open(ctx context.Context, l *Lent) (Engine, error)
+	// Open opens the engine, which the caller closes, and its register.
+	Open(ctx context.Context, l *Lent) (Engine, *register.Register, error)
 
 	// Mounts are what the server answers besides /v2, what describes that and its tokens.
 	Mounts(s *Server) ([]httpd.Mount, error)
@@ -115,15 +114,9 @@ type Bringer interface {
 type Engine interface {
 	jobs.Service
 	jobs.Engine
-	Applications
 
-	// Hosted returns the picture behind a hosted name, and Thumbnail the JPEG beside an input's
-	// picture; the error is blob.ErrNotFound.
+	// Hosted returns the picture behind a hosted name; the error is blob.ErrNotFound.
 	Hosted(name string) (blob.Picture, error)
-	Thumbnail(name string) ([]byte, error)
-
-	// Keeps reports whether a record needs a blob.
-	Keeps(h blob.Hash) bool
 
 	// Base is the newest network's hash, and Serves reports whether one serves applications.
 	Base() [32]byte
@@ -134,29 +127,6 @@ type Engine interface {
 
 	// Close ends the engine once calls under way have ended.
 	Close() error
-}
-
-// Applications are the applications of a data folder, their keys and their clients, as
-// [core.Control] has them.
-type Applications interface {
-	CreateApp(ctx context.Context, by string, a core.NewApp) (catalog.App, core.Client, error)
-	ChangeApp(ctx context.Context, by, id string, c core.AppChange) (catalog.App, error)
-	DeleteApp(ctx context.Context, by, id string) error
-	Purge(ctx context.Context, now time.Time) error
-	App(id string) (catalog.App, error)
-	Apps() ([]catalog.App, error)
-	Client(app string) (catalog.Client, error)
-	Contents(id string) (core.Contents, error)
-	CreateKey(ctx context.Context, by string, k core.NewKey) (key string, record catalog.Key, err error)
-	Keys(app string) ([]catalog.Key, error)
-	DeleteKey(ctx context.Context, by, app string, hash [32]byte) error
-	ReplaceKey(ctx context.Context, by, app string, old [32]byte) (key string, record catalog.Key, err error)
-	CreateEdge(ctx context.Context, by, name string, apps []string) (token string, record catalog.Edge, err error)
-	Edge(id string) (catalog.Edge, error)
-	Edges() ([]catalog.Edge, error)
-	RevokeEdge(ctx context.Context, by, id string) error
-	ReplaceSecret(ctx context.Context, by, app string) (core.Client, error)
-	RevokeTokens(ctx context.Context, by, app string) error
 }
 
 // called puts a program's name in the place of sightline's in the help of a command and of all below.

@@ -76,7 +76,7 @@ func (h recorded) who(ctx context.Context, r *api.Request) (actor, app string) {
 		if err != nil {
 			return "", ""
 		}
-		a, err := h.n.engine.App(claims.App)
+		a, err := h.n.register.App(claims.App)
 		if actor = a.Owner; err == nil && actor == "" {
 			actor = account.ByOperator
 		}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/register"
 	"github.com/sightline-dev/sightline/origin/server/control"
 	"github.com/sightline-dev/sightline/origin/server/httpd"
 	"github.com/sightline-dev/sightline/origin/server/jobs"
@@ -88,7 +89,7 @@ func (srv *Server) wire() error {
 	}
 	srv.http, err = httpd.New(httpd.Options{
 		Mounts:        mounts,
-		Hosted:        &hosted{engine: srv.engine, blobs: srv.folder.Blobs, keepLocation: srv.settings.keepLocation},
+		Hosted:        &hosted{engine: srv.engine, register: srv.register, blobs: srv.folder.Blobs, keepLocation: srv.settings.keepLocation},
 		MaxBody:       srv.settings.maxBody,
 		BodyBudget:    max(2*srv.settings.maxBody, min(memory/4, 2<<30)),
 		AnswerBudget:  8 * srv.settings.maxAnswer, // one alone has half: the records and the text of two
@@ -194,6 +195,7 @@ const (
 //	/hosted/NAME/thumbnail
 type hosted struct {
 	engine       Engine
+	register     *register.Register
 	blobs        *blob.Folder
 	keepLocation bool
 
@@ -203,7 +205,7 @@ type hosted struct {
 // Open implements httpd.Hosted.
 func (h *hosted) Open(ctx context.Context, name string) (httpd.Picture, error) {
 	if picture, ok := strings.CutSuffix(name, api.ThumbnailPath); ok {
-		thumb, err := h.engine.Thumbnail(picture)
+		thumb, err := h.register.Thumbnail(picture)
 		body := io.NopCloser(bytes.NewReader(thumb))
 		return httpd.Picture{ContentType: "image/jpeg", Tag: tagReduced, Size: int64(len(thumb)), Body: body}, err
 	}

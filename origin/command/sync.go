@@ -15,7 +15,6 @@ import (
 
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/catalog"
-	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/partition"
 	"github.com/sightline-dev/sightline/origin/server/link"
 	"github.com/sightline-dev/sightline/origin/server/system"
@@ -109,13 +108,6 @@ func (f *syncFlags) check(env *Env) error {
 	return nil
 }
 
-// copies is an engine that holds copies: the core in this process.
-type copies interface {
-	Partition(app string) (*partition.Partition, error)
-	RegisterSeq(app string) (epoch log.Epoch, seq uint64, err error)
-	TakeRegister(ctx context.Context, app string, seq uint64, data []byte) error
-}
-
 func runSync(ctx context.Context, f *syncFlags, env *Env) (err error) {
 	s := &syncer{f: f, out: env.Stderr, terminal: isTerminal(env.Stderr)}
 	settings := folderSettings(f.data, env)
@@ -128,7 +120,7 @@ func runSync(ctx context.Context, f *syncFlags, env *Env) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, n.close()) }()
-	engine, ok := n.engine.(copies)
+	engine, ok := n.engine.(native)
 	if !ok {
 		return errors.New("this program does not support replicas")
 	}
@@ -144,7 +136,7 @@ func runSync(ctx context.Context, f *syncFlags, env *Env) (err error) {
 type syncer struct {
 	f        *syncFlags
 	node     *node
-	engine   copies
+	engine   native
 	out      io.Writer // of progress
 	terminal bool
 
@@ -186,7 +178,7 @@ func (s *syncer) open(ctx context.Context) error {
 	if s.app, err = catalog.ParseAppID(id); err != nil {
 		return Usagef("--app: %w", err)
 	}
-	_, seq, err := s.engine.RegisterSeq(id)
+	_, seq, err := s.engine.Register.AppRecordSeq(id)
 	if err != nil {
 		return err
 	}
@@ -236,7 +228,7 @@ func (s *syncer) choose(ctx context.Context) (string, error) {
 	}
 	var found []string
 	for _, a := range apps {
-		_, seq, err := s.engine.RegisterSeq(a.ID)
+		_, seq, err := s.engine.Register.AppRecordSeq(a.ID)
 		if err != nil {
 			return "", err
 		}
@@ -270,18 +262,18 @@ func (s *syncer) join(ctx context.Context, o link.Options, id string) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", s.f.origin, err)
 	}
-	return s.engine.TakeRegister(ctx, id, seq, data)
+	return s.engine.Register.ApplyAppRecord(ctx, id, seq, data)
 }
 
 // taking is the register of a copy.
 type taking struct {
-	engine copies
+	engine native
 	app    string
 }
 
 // Seq implements [replica.Register].
 func (t *taking) Seq() uint64 {
-	_, seq, err := t.engine.RegisterSeq(t.app)
+	_, seq, err := t.engine.Register.AppRecordSeq(t.app)
 	if err != nil {
 		return 0 // it is asked for whole, then, and taking it says what is wrong
 	}
@@ -294,7 +286,7 @@ func (t *taking) Take(seq uint64, data []byte) (gone string, err error) {
 	if err != nil {
 		return "", err
 	}
-	return x.Gone, t.engine.TakeRegister(context.Background(), t.app, seq, data)
+	return x.Gone, t.engine.Register.ApplyAppRecord(context.Background(), t.app, seq, data)
 }
 
 // errPatience ends a --once whose origin does not come forward.
@@ -365,7 +357,7 @@ func (s *syncer) purged(err error) error {
 		return fmt.Errorf("%w; no local data was deleted", err)
 	}
 	gone := catalog.Register{App: s.app.String(), Gone: catalog.GoneDeleted} // of no place in a log: a later run may join again
-	return errors.Join(err, s.engine.TakeRegister(context.Background(), s.app.String(), 0, gone.Encode()))
+	return errors.Join(err, s.engine.Register.ApplyAppRecord(context.Background(), s.app.String(), 0, gone.Encode()))
 }
 
 // effect sees what has changed.

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sightline-dev/sightline/core"
+	"github.com/sightline-dev/sightline/core/register"
 	"github.com/sightline-dev/sightline/origin/server/system"
 	"github.com/sightline-dev/sightline/origin/server/token"
 )
@@ -63,7 +63,7 @@ type granted struct {
 }
 
 // grant asks for a token as the clients do, with one of their bodies.
-func (a *asking) grant(c core.Client, body string) (int, granted) {
+func (a *asking) grant(c register.Client, body string) (int, granted) {
 	a.t.Helper()
 	request, err := http.NewRequestWithContext(a.t.Context(), http.MethodPost, a.base+"/v2/token", strings.NewReader(body))
 	if err != nil {
@@ -103,7 +103,7 @@ func TestTokenFlow(t *testing.T) {
 	s := testSettings(t)
 	s.publicURL = "http://sightline.test"
 	srv, base := startOrigin(t, s)
-	app, client, err := srv.engine.CreateApp(t.Context(), "", core.NewApp{Name: "tokens", Language: "en"})
+	app, client, err := srv.register.CreateApp(t.Context(), "", register.NewApp{Name: "tokens", Language: "en"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +149,7 @@ func TestTokenFlow(t *testing.T) {
 	if status, _, b := a.do("POST", predict, picture, bearer); status != 200 {
 		t.Errorf("after a restart: %d %s", status, b)
 	}
-	fresh, err := srv.engine.ReplaceSecret(t.Context(), "", app.ID)
+	fresh, err := srv.register.ReplaceSecret(t.Context(), "", app.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,7 +161,7 @@ func TestTokenFlow(t *testing.T) {
 	}
 	if status, g := a.grant(fresh, ""); status != 200 {
 		t.Errorf("the new secret: %d %+v", status, g.Status)
-	} else if err := srv.engine.RevokeTokens(t.Context(), "", app.ID); err != nil {
+	} else if err := srv.register.RevokeTokens(t.Context(), "", app.ID); err != nil {
 		t.Fatal(err)
 	} else if status, _, _ := a.do("POST", predict, picture, "Authorization: Bearer "+g.AccessToken); status != 401 {
 		t.Errorf("a revoked token: %d", status)
@@ -173,7 +173,7 @@ func TestExpiredToken(t *testing.T) {
 	s := testSettings(t)
 	s.tokenLife = time.Second
 	srv, base := startOrigin(t, s)
-	_, client, err := srv.engine.CreateApp(t.Context(), "", core.NewApp{Name: "short", Language: "en"})
+	_, client, err := srv.register.CreateApp(t.Context(), "", register.NewApp{Name: "short", Language: "en"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -198,7 +198,7 @@ func TestTokensOfAnotherAddress(t *testing.T) {
 	s := testSettings(t)
 	s.publicURL = "http://one.test"
 	srv, base := startOrigin(t, s)
-	_, client, err := srv.engine.CreateApp(t.Context(), "", core.NewApp{Name: "moves", Language: "en"})
+	_, client, err := srv.register.CreateApp(t.Context(), "", register.NewApp{Name: "moves", Language: "en"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -226,7 +226,7 @@ func TestBackupsHoldNoSigningKeys(t *testing.T) {
 	s := testSettings(t)
 	s.publicURL = "http://sightline.test"
 	srv, base := startOrigin(t, s)
-	_, client, err := srv.engine.CreateApp(t.Context(), "", core.NewApp{Name: "kept", Language: "en"})
+	_, client, err := srv.register.CreateApp(t.Context(), "", register.NewApp{Name: "kept", Language: "en"})
 	if err != nil {
 		t.Fatal(err)
 	}

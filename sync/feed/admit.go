@@ -11,13 +11,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sightline-dev/sightline/core"
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/jsonio"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/partition"
+	"github.com/sightline-dev/sightline/core/register"
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
@@ -74,8 +74,8 @@ func (c *call) identify(named ...string) error {
 // credential reads what the request shows.
 func (c *call) credential() error {
 	if id, ok := edgeOf(c.r.Authorization); ok {
-		e, err := c.f.o.Engine.Edge(id)
-		if err != nil && !errors.Is(err, core.ErrNoEdge) {
+		e, err := c.f.o.Register.Edge(id)
+		if err != nil && !errors.Is(err, register.ErrNoEdge) {
 			return err
 		}
 		if err != nil || !verified(e.Key, c.r, c.now) {
@@ -103,7 +103,7 @@ func (f *Feed) Caller(ctx context.Context, r *api.Request) (string, error) {
 		return "", nil
 	}
 	if id, ok := edgeOf(r.Authorization); ok {
-		e, err := f.o.Engine.Edge(id)
+		e, err := f.o.Register.Edge(id)
 		if err == nil && signedAt(r, c.now) {
 			c.who = who{edge: &e}
 			return c.caller(), nil
@@ -130,7 +130,7 @@ func (c *call) gone(app string) error {
 	if _, err := catalog.ParseAppID(app); err != nil {
 		return nil
 	}
-	if gone, err := c.f.o.Engine.AppGone(app); err != nil || !gone {
+	if gone, err := c.f.o.Register.AppGone(app); err != nil || !gone {
 		return err
 	}
 	return &wire.Refusal{Code: wire.RefusedGone, Detail: "the application was deleted"}
@@ -163,9 +163,9 @@ func (c *call) shared(app string) error {
 	if c.does == takes {
 		return nil
 	}
-	a, err := c.f.o.Engine.App(app)
+	a, err := c.f.o.Register.App(app)
 	switch {
-	case errors.Is(err, core.ErrApplication):
+	case errors.Is(err, register.ErrApplication):
 		return nil // deleted a moment ago: nothing more is written to it
 	case err == nil && a.LocalOnly:
 		return errLocalOnly
@@ -227,13 +227,13 @@ func (c *call) writes(site log.Site) error {
 	if err != nil {
 		return err
 	}
-	return c.f.o.Engine.ProlongSite(c.ctx, s)
+	return c.f.o.Register.ProlongSite(c.ctx, s)
 }
 
 // leased checks a site's secret.
 func (c *call) leased(site log.Site, secret string) (catalog.Site, error) {
-	s, err := c.f.o.Engine.CheckSite(site, secret)
-	if errors.Is(err, core.ErrNoSite) || err == nil && s.App != c.app {
+	s, err := c.f.o.Register.CheckSite(site, secret)
+	if errors.Is(err, register.ErrNoSite) || err == nil && s.App != c.app {
 		return catalog.Site{}, &wire.Refusal{Code: wire.RefusedSite, Detail: fmt.Sprintf("site %d is not assigned to this replica", site)}
 	}
 	return s, err

@@ -4,13 +4,13 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/sightline-dev/sightline/core"
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/ingest"
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/partition"
+	"github.com/sightline-dev/sightline/core/register"
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
@@ -84,7 +84,7 @@ func (c *call) back() (api.Response, error) {
 func (c *call) rolledBack(p *partition.Partition, m *wire.Back, entries []log.Entry) (api.Response, error) {
 	found, err := p.RolledBack(&partition.Back{From: m.From, Before: m.Chain, Entries: entries, Seal: m.Seal})
 	if err == nil && found {
-		err = c.f.o.Engine.RolledBack()
+		err = c.f.o.Register.RolledBack()
 	}
 	switch to := m.From + uint64(len(entries)); {
 	case err != nil:
@@ -216,9 +216,9 @@ func (c *call) wrote(p *partition.Partition, site log.Site) error {
 	if c.edge != nil && site == c.edge.Site {
 		return nil
 	}
-	s, err := c.f.o.Engine.EdgeSite(site)
+	s, err := c.f.o.Register.EdgeSite(site)
 	switch {
-	case errors.Is(err, core.ErrNoSite):
+	case errors.Is(err, register.ErrNoSite):
 		return nil
 	case err != nil:
 		return err

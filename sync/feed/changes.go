@@ -165,7 +165,7 @@ func (f *Feed) told(err error) {
 
 // closed reports whether the application was deleted under the reader.
 func (x *reader) closed() bool {
-	gone, err := x.c.f.o.Engine.AppGone(x.c.app)
+	gone, err := x.c.f.o.Register.AppGone(x.c.app)
 	return err == nil && gone
 }
 
@@ -181,7 +181,7 @@ func (x *reader) frames() error {
 	}
 	l := x.p.Log()
 	defer l.Tail(tell)()
-	defer o.Engine.Watch(func() {
+	defer o.Register.Watch(func() {
 		x.changed.Store(true)
 		tell()
 	})()
@@ -279,7 +279,7 @@ func (x *reader) admitted() error {
 	c := &call{f: x.c.f, ctx: context.WithoutCancel(x.c.ctx), r: x.c.r, now: x.c.f.o.Clock()}
 	var err error
 	if x.c.edge != nil { // its signature was checked when it was fresh
-		e, failed := c.f.o.Engine.Edge(x.c.edge.ID)
+		e, failed := c.f.o.Register.Edge(x.c.edge.ID)
 		c.edge, err = &e, failed
 	} else {
 		err = c.identify(x.c.app)
@@ -307,7 +307,7 @@ func (x *reader) admitted() error {
 
 // registered sends the register, if the reader's is another.
 func (x *reader) registered() error {
-	data, seq, err := x.c.f.o.Engine.Register(x.c.app, x.c.edgeID())
+	data, seq, err := x.c.f.o.Register.AppRecord(x.c.app, x.c.edgeID())
 	if err != nil {
 		return err
 	}

@@ -11,9 +11,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sightline-dev/sightline/core"
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/auth"
+	"github.com/sightline-dev/sightline/core/register"
 )
 
 // An edge signs each request with its own key. What it signs is
@@ -130,8 +130,8 @@ func (c *call) enrol() (api.Response, error) {
 	if keyErr != nil || sigErr != nil || len(key) != ed25519.PublicKeySize || !ed25519.Verify(key, []byte(enrolledAs+"\n"+m.Token), signature) {
 		return api.Response{}, malformed("the signature of the token does not match the key")
 	}
-	e, err := c.f.o.Engine.EnrolEdge(c.ctx, m.Token, [32]byte(key))
-	if errors.Is(err, core.ErrEnrol) {
+	e, err := c.f.o.Register.EnrolEdge(c.ctx, m.Token, [32]byte(key))
+	if errors.Is(err, register.ErrEnrol) {
 		return api.Response{}, fmt.Errorf("%w: %w", auth.ErrToken, err)
 	}
 	if err != nil {

@@ -149,7 +149,7 @@ func (c *call) register() (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	data, seq, err := c.f.o.Engine.Register(c.app, c.edgeID())
+	data, seq, err := c.f.o.Register.AppRecord(c.app, c.edgeID())
 	if err != nil {
 		return api.Response{}, err
 	}

@@ -9,14 +9,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sightline-dev/sightline/core"
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/ingest"
-	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/partition"
+	"github.com/sightline-dev/sightline/core/register"
 	"github.com/sightline-dev/sightline/sync/press"
 	"github.com/sightline-dev/sightline/sync/wire"
 )
@@ -28,27 +27,7 @@ const Prefix = "/v2/sync"
 type Engine interface {
 	Identify(ctx context.Context, r *api.Request) (auth.Principal, time.Time, error)
 	Refuse(r *api.Request, err error) api.Response
-
 	Partition(app string) (*partition.Partition, error)
-	App(id string) (catalog.App, error)
-	AppGone(id string) (bool, error)
-	Register(app, edge string) (data []byte, seq uint64, err error)
-	Watch(moved func()) (stop func())
-
-	Keys(app string) ([]catalog.Key, error)
-	KeysDeleted(app string) (map[string]time.Time, error)
-	Tokens(app string) (core.Tokens, error)
-
-	Edge(id string) (catalog.Edge, error)
-	EnrolEdge(ctx context.Context, token string, key [32]byte) (catalog.Edge, error)
-	LeaseSite(ctx context.Context, app, holder string) (site log.Site, secret string, err error)
-	Leases(app string) (int, error)
-	RenewEdge(ctx context.Context, id, app string, life uint64) (log.Site, error)
-	EdgeSite(site log.Site) (catalog.Site, error)
-	CheckSite(site log.Site, secret string) (catalog.Site, error)
-	ProlongSite(ctx context.Context, s catalog.Site) error
-	RolledBack() error
-
 	Serving(r catalog.Reader) (base [32]byte, err error)
 	Received(base [32]byte, r *api.Result) ingest.Outcome
 }
@@ -63,10 +42,11 @@ var _ Holder = (*blob.Hosted)(nil)
 
 // Options are what the host lends a [Feed]. Fields without "nil means" or "zero means" are needed.
 type Options struct {
-	Engine Engine
-	Blobs  blob.Blobs // where the pictures are
-	Holder Holder     // of those that replicas send
-	Clock  func() time.Time
+	Engine   Engine
+	Register *register.Register // the engine's
+	Blobs    blob.Blobs         // where the pictures are
+	Holder   Holder             // of those that replicas send
+	Clock    func() time.Time
 
 	// Run analyses pictures that replicas have made inputs of; nil means that nothing is derived
 	// from them.
@@ -104,7 +84,7 @@ type Feed struct {
 
 // New makes a feed. It returns api.ErrOptions where something that is needed is missing.
 func New(o Options) (*Feed, error) {
-	if o.Engine == nil || o.Blobs == nil || o.Holder == nil || o.Clock == nil {
+	if o.Engine == nil || o.Register == nil || o.Blobs == nil || o.Holder == nil || o.Clock == nil {
 		return nil, fmt.Errorf("%w: Engine, Blobs, Holder and Clock are required", api.ErrOptions)
 	}
 	if o.Stable == nil {
@@ -125,7 +105,7 @@ func New(o Options) (*Feed, error) {
 func (f *Feed) Step(ctx context.Context) error {
 	now := f.o.Clock()
 	gone := func(app string) bool {
-		gone, err := f.o.Engine.AppGone(app)
+		gone, err := f.o.Register.AppGone(app)
 		return err == nil && gone
 	}
 	f.trees.sweep(now, gone)

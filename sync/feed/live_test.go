@@ -139,7 +139,7 @@ func TestLive(t *testing.T) {
 		},
 		"a poll that has nothing ends in time": func(t *testing.T, w *world, r *replica) {
 			l := w.partition(w.App).Log()
-			_, register, err := w.Engine.Register(w.App, "")
+			_, register, err := w.Engine.Register.AppRecord(w.App, "")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -154,7 +154,7 @@ func TestLive(t *testing.T) {
 		"a key that is deleted": func(t *testing.T, w *world, r *replica) {
 			x := r.listen(t, "since=0&live=stream")
 			x.expect(wire.TypeRegister, wire.TypeEntries, wire.TypeCheckpoint)
-			if err := w.Engine.DeleteKey(t.Context(), "", w.App, auth.HashKey(w.Key)); err != nil {
+			if err := w.Engine.Register.DeleteKey(t.Context(), "", w.App, auth.HashKey(w.Key)); err != nil {
 				t.Fatal(err)
 			}
 			x.ends(wire.WhyExpired)
@@ -162,7 +162,7 @@ func TestLive(t *testing.T) {
 		"an application that is deleted": func(t *testing.T, w *world, r *replica) {
 			x := r.listen(t, "since=0&live=stream")
 			x.expect(wire.TypeRegister, wire.TypeEntries, wire.TypeCheckpoint)
-			if err := w.Engine.DeleteApp(t.Context(), "", w.App); err != nil {
+			if err := w.Engine.Register.DeleteApp(t.Context(), "", w.App); err != nil {
 				t.Fatal(err)
 			}
 			for f := range x.frames {
@@ -178,9 +178,9 @@ func TestLive(t *testing.T) {
 			e := w.enrolled(3)
 			x := e.listen(t, "since=0&live=stream")
 			x.expect(wire.TypeRegister, wire.TypeEntries, wire.TypeCheckpoint)
-			edges, err := w.Engine.Edges()
+			edges, err := w.Engine.Register.Edges()
 			if err == nil {
-				err = w.Engine.RevokeEdge(t.Context(), "", edges[0].ID)
+				err = w.Engine.Register.RevokeEdge(t.Context(), "", edges[0].ID)
 			}
 			if err != nil {
 				t.Fatal(err)
@@ -303,7 +303,7 @@ func lagged(t *testing.T, seed uint64, n int) (worst time.Duration) {
 		if rng.IntN(8) == 0 {
 			x.cancel()
 		}
-		if err := w.Engine.DeleteKey(t.Context(), "", w.App, auth.HashKey(key)); err != nil {
+		if err := w.Engine.Register.DeleteKey(t.Context(), "", w.App, auth.HashKey(key)); err != nil {
 			t.Fatal(err)
 		}
 		deleted := time.Now()

@@ -6,19 +6,19 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sightline-dev/sightline/core"
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/api/apitest"
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/register"
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
 // localOnly changes the setting of the world's application.
 func (w *world) localOnly(on bool) {
 	w.t.Helper()
-	if _, err := w.Engine.ChangeApp(w.t.Context(), "", w.App, core.AppChange{LocalOnly: &on}); err != nil {
+	if _, err := w.Engine.Register.ChangeApp(w.t.Context(), "", w.App, register.AppChange{LocalOnly: &on}); err != nil {
 		w.t.Fatal(err)
 	}
 }

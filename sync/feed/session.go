@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/sightline-dev/sightline/core"
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/log/field"
 	"github.com/sightline-dev/sightline/core/partition"
+	"github.com/sightline-dev/sightline/core/register"
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
@@ -110,11 +110,11 @@ func (c *call) lease(m *wire.Session, out *wire.Offered) error {
 		if err := c.roomForSite(); err != nil {
 			return err
 		}
-		site, secret, err := c.f.o.Engine.LeaseSite(c.ctx, c.app, c.holder())
+		site, secret, err := c.f.o.Register.LeaseSite(c.ctx, c.app, c.holder())
 		if err != nil {
 			return err
 		}
-		out.Site, out.Secret, out.Until = site, []byte(secret), wire.MillisOf(c.now.Add(core.LeaseFor))
+		out.Site, out.Secret, out.Until = site, []byte(secret), wire.MillisOf(c.now.Add(register.LeaseFor))
 		return nil
 	}
 	s, err := c.leased(m.Site, string(m.Secret))
@@ -122,7 +122,7 @@ func (c *call) lease(m *wire.Session, out *wire.Offered) error {
 		return err
 	}
 	out.Site, out.Until = s.Site, wire.MillisOf(s.Until.Time())
-	return c.f.o.Engine.ProlongSite(c.ctx, s)
+	return c.f.o.Register.ProlongSite(c.ctx, s)
 }
 
 // leaseEdge tells an edge its site: the one that it shows, of whichever life; another one where it leaves that; or that of its newest life.
@@ -152,7 +152,7 @@ func (c *call) leaseEdge(m *wire.Session, out *wire.Offered) error {
 		return nil
 	}
 	var err error
-	if out.Site, err = c.f.o.Engine.RenewEdge(c.ctx, c.edge.ID, app, m.Life); err == nil {
+	if out.Site, err = c.f.o.Register.RenewEdge(c.ctx, c.edge.ID, app, m.Life); err == nil {
 		c.edge.Renew(catalog.Newer{App: app, Site: out.Site, Life: m.Life})
 	}
 	return err
@@ -163,8 +163,8 @@ func (c *call) owns(app string, site log.Site) (bool, error) {
 	if site == c.edge.Site || site == c.edge.SiteIn(app) {
 		return true, nil
 	}
-	s, err := c.f.o.Engine.EdgeSite(site)
-	if errors.Is(err, core.ErrNoSite) {
+	s, err := c.f.o.Register.EdgeSite(site)
+	if errors.Is(err, register.ErrNoSite) {
 		return false, nil
 	}
 	return err == nil && s.App == app && s.Holder == c.edge.Holder(), err
@@ -182,13 +182,13 @@ func (c *call) older(app string, site log.Site) string {
 // keeps its number: a replica that was away for long may come back with operations under it, so no other
 // ever gets it.
 func (c *call) roomForSite() error {
-	n, err := c.f.o.Engine.Leases(c.app)
+	n, err := c.f.o.Register.Leases(c.app)
 	if err != nil {
 		return err
 	}
 	if most := c.f.o.Limits.Sites; uint64(n) >= most {
 		return &wire.Refusal{
-			Code: wire.RefusedQuota, Detail: fmt.Sprintf("too many replicas: at most %d in %v", most, core.LeaseFor),
+			Code: wire.RefusedQuota, Detail: fmt.Sprintf("too many replicas: at most %d in %v", most, register.LeaseFor),
 			Limit: "Sites", Value: most, WaitMillis: uint64(time.Hour.Milliseconds()),
 		}
 	}

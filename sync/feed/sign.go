@@ -42,7 +42,7 @@ func machines(body log.Body) bool {
 
 // countersign is sign for an edge.
 func (c *call) countersign(m *wire.Push, ops []log.Op) error {
-	keys, err := c.f.o.Engine.Keys(c.app)
+	keys, err := c.f.o.Register.Keys(c.app)
 	if err != nil {
 		return err
 	}
@@ -60,7 +60,7 @@ func (c *call) countersign(m *wire.Push, ops []log.Op) error {
 			continue
 		}
 		if deleted == nil {
-			if deleted, err = c.f.o.Engine.KeysDeleted(c.app); err != nil {
+			if deleted, err = c.f.o.Register.KeysDeleted(c.app); err != nil {
 				return err
 			}
 			if deleted == nil {
@@ -78,12 +78,12 @@ func (c *call) countersign(m *wire.Push, ops []log.Op) error {
 }
 
 // weigh refuses what was asked for with a token that was dead. An edge that says nothing of it, or what cannot be, gains
-// nothing by that, see [core.Tokens.Over].
+// nothing by that, see [register.Tokens.Over].
 func (c *call) weigh(m *wire.Push, ops []log.Op) error {
 	if !slices.ContainsFunc(ops, func(op log.Op) bool { return op.By == auth.ByToken }) {
 		return nil
 	}
-	tokens, err := c.f.o.Engine.Tokens(c.app)
+	tokens, err := c.f.o.Register.Tokens(c.app)
 	if err != nil {
 		return err
 	}

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sightline-dev/sightline/core"
 	"github.com/sightline-dev/sightline/core/api/apitest"
 	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/blob"
@@ -18,6 +17,7 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/partition"
 	"github.com/sightline-dev/sightline/core/predict/raster"
+	"github.com/sightline-dev/sightline/core/register"
 	"github.com/sightline-dev/sightline/sync/feed"
 	"github.com/sightline-dev/sightline/sync/wire"
 )
@@ -155,7 +155,7 @@ func TestClocksAreClamped(t *testing.T) {
 // enrolled is an edge of the application.
 func (w *world) enrolled(seed byte) *replica {
 	w.t.Helper()
-	token, _, err := w.Engine.CreateEdge(w.t.Context(), "", "shop", []string{w.App})
+	token, _, err := w.Engine.Register.CreateEdge(w.t.Context(), "", "shop", []string{w.App})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -185,13 +185,13 @@ func TestSignedBy(t *testing.T) {
 	e := w.enrolled(7)
 	made := w.Now
 	w.Now = w.Now.Add(time.Hour)
-	if err := w.Engine.DeleteKey(t.Context(), "", w.App, auth.HashKey(gone)); err != nil {
+	if err := w.Engine.Register.DeleteKey(t.Context(), "", w.App, auth.HashKey(gone)); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := w.Engine.ReplaceKey(t.Context(), "", w.App, auth.HashKey(replaced)); err != nil {
+	if _, _, err := w.Engine.Register.ReplaceKey(t.Context(), "", w.App, auth.HashKey(replaced)); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Engine.DeleteKey(t.Context(), "", victim.App, auth.HashKey(theirs)); err != nil {
+	if err := w.Engine.Register.DeleteKey(t.Context(), "", victim.App, auth.HashKey(theirs)); err != nil {
 		t.Fatal(err)
 	}
 	w.Now = w.Now.Add(time.Hour)
@@ -281,7 +281,7 @@ func TestSitesOfOneApplication(t *testing.T) {
 			t.Fatalf("round %d: the sixth is told %+v", round, no)
 		}
 		w.join(other.App, other.Key)
-		w.Now = w.Now.Add(core.LeaseFor + time.Second)
+		w.Now = w.Now.Add(register.LeaseFor + time.Second)
 	}
 	first.pushed(first.next(&log.ConceptCreate{ID: "late", Name: "n", Language: "en"})) // long after its lease has ended
 	s := session(w.App)
@@ -297,7 +297,7 @@ func TestWhatTokensShare(t *testing.T) {
 	w := newWorld(t, func(o *feed.Options) { o.Limits.Snapshots = 2 })
 	other := w.NewTenant(t, "", "en")
 	bearer := func(app string) *replica {
-		client, err := w.Engine.Client(app)
+		client, err := w.Engine.Register.Client(app)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -45,17 +45,17 @@ func (r *replica) quarantined(m *wire.Push) (seqs []uint64) {
 // asked.
 func TestRevokedTokens(t *testing.T) {
 	w := newWorld(t, nil)
-	client, err := w.Engine.Client(w.App)
+	client, err := w.Engine.Register.Client(w.App)
 	if err != nil {
 		t.Fatal(err)
 	}
 	first := client.Generation
 	w.Now = w.Now.Add(48 * time.Hour)
-	if err := w.Engine.RevokeTokens(t.Context(), "", w.App); err != nil {
+	if err := w.Engine.Register.RevokeTokens(t.Context(), "", w.App); err != nil {
 		t.Fatal(err)
 	}
 	revoked := w.Now
-	if client, err = w.Engine.Client(w.App); err != nil {
+	if client, err = w.Engine.Register.Client(w.App); err != nil {
 		t.Fatal(err)
 	}
 	second := client.Generation

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sightline-dev/sightline/core"
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/blob"
@@ -16,14 +15,15 @@ import (
 	"github.com/sightline-dev/sightline/core/ingest"
 	"github.com/sightline-dev/sightline/core/partition"
 	"github.com/sightline-dev/sightline/core/predict"
+	"github.com/sightline-dev/sightline/core/register"
 	"github.com/sightline-dev/sightline/sync/feed"
 )
 
 // engine is what of the origin's engine a feed asks for: the register of applications, edges
 // and sites, which is the real one, and the one application.
 type engine struct {
-	*core.Control
-	origin *origin
+	Register *register.Register
+	origin   *origin
 }
 
 var _ feed.Engine = (*engine)(nil)
@@ -34,15 +34,15 @@ func (g *origin) open() error {
 	if err != nil {
 		return err
 	}
-	control, err := core.OpenControl(core.ControlOptions{
+	control, err := register.Open(register.Options{
 		Store: g.wire, Models: &predict.Set{}, Hosted: hosted, Clock: g.clock.now, Rand: g.random,
 	})
 	if err != nil {
 		return err
 	}
-	g.engine = &engine{Control: control, origin: g}
+	g.engine = &engine{Register: control, origin: g}
 	g.feed, err = feed.New(feed.Options{
-		Engine: g.engine, Blobs: g.blobs, Holder: hosted, Clock: g.clock.now, Run: analyse,
+		Engine: g.engine, Register: control, Blobs: g.blobs, Holder: hosted, Clock: g.clock.now, Run: analyse,
 		Stable: func(_ string, head uint64) uint64 { return min(g.stable, head) },
 		Limits: feed.Limits{Pictures: 3, Snapshots: 1 << 20, PushOps: 1 + uint64(g.world.rng.IntN(20))},
 	})
@@ -73,7 +73,7 @@ func (e *engine) Serving(catalog.Reader) ([32]byte, error) { return base, nil }
 // Partition implements [feed.Engine].
 func (e *engine) Partition(app string) (*partition.Partition, error) {
 	if app != e.origin.world.app.String() || e.origin.part == nil || e.origin.world.deleted {
-		return nil, core.ErrApplication
+		return nil, register.ErrApplication
 	}
 	return e.origin.part, nil
 }
@@ -97,7 +97,7 @@ func (e *engine) Refuse(r *api.Request, err error) api.Response {
 		status = 401
 	} else if isFull(err, e.origin.space) {
 		status = 507
-	} else if !errors.Is(err, core.ErrApplication) {
+	} else if !errors.Is(err, register.ErrApplication) {
 		e.origin.world.fail(fmt.Errorf("%w: %s %s: %w", errOrigin, r.Method, r.Path, err))
 	}
 	return api.Response{Status: status}

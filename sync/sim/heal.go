@@ -55,7 +55,7 @@ func (w *world) erase() {
 	w.stats.Scopes++
 	w.origin.guarded(func() error {
 		w.deleted = true
-		return w.origin.engine.DeleteApp(context.Background(), "operator", w.app.String())
+		return w.origin.engine.Register.DeleteApp(context.Background(), "operator", w.app.String())
 	})
 	for _, r := range w.parties {
 		r.step(replica.Online{})

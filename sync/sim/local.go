@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/sightline-dev/sightline/core"
 	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/register"
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
@@ -23,7 +23,7 @@ func (g *origin) keepLocal() {
 	}
 	g.guarded(func() error {
 		on := true
-		_, err := g.engine.ChangeApp(context.Background(), "operator", g.world.app.String(), core.AppChange{LocalOnly: &on})
+		_, err := g.engine.Register.ChangeApp(context.Background(), "operator", g.world.app.String(), register.AppChange{LocalOnly: &on})
 		return err
 	})
 	g.copied = nil // a backup from before shares the application again, and lacks what drained replicas had
@@ -35,7 +35,7 @@ func (g *origin) isLocal() bool {
 	if !g.world.o.LocalOnly || g.engine == nil {
 		return false
 	}
-	a, err := g.engine.App(g.world.app.String())
+	a, err := g.engine.Register.App(g.world.app.String())
 	return err == nil && a.LocalOnly
 }
 

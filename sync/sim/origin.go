@@ -6,13 +6,13 @@ import (
 	"io"
 	"time"
 
-	"github.com/sightline-dev/sightline/core"
 	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/partition"
+	"github.com/sightline-dev/sightline/core/register"
 	"github.com/sightline-dev/sightline/sync/feed"
 )
 
@@ -83,7 +83,7 @@ func (g *origin) edges() error {
 		if r.edge == nil {
 			continue
 		}
-		e, err := g.engine.Edge(r.edge.id)
+		e, err := g.engine.Register.Edge(r.edge.id)
 		if err != nil {
 			return err
 		}
@@ -100,7 +100,7 @@ func (g *origin) edges() error {
 // found makes the application.
 func (g *origin) found() error {
 	w := g.world
-	app, _, err := g.engine.CreateApp(context.Background(), "operator", core.NewApp{Name: "sim", Language: "en"})
+	app, _, err := g.engine.Register.CreateApp(context.Background(), "operator", register.NewApp{Name: "sim", Language: "en"})
 	if err != nil {
 		return err
 	}
@@ -324,7 +324,7 @@ func (g *origin) revokeTokens() {
 	}
 	g.guarded(func() error {
 		g.world.stats.Revocations++
-		return g.engine.RevokeTokens(context.Background(), "operator", g.world.app.String())
+		return g.engine.Register.RevokeTokens(context.Background(), "operator", g.world.app.String())
 	})
 }
 
@@ -333,7 +333,7 @@ func (g *origin) over(op *log.Op, token partition.Token) (bool, error) {
 	if op.By != auth.ByToken {
 		return false, nil
 	}
-	tokens, err := g.engine.Tokens(g.world.app.String())
+	tokens, err := g.engine.Register.Tokens(g.world.app.String())
 	return err == nil && tokens.Over(token.Client, token.Generation, op.At.Time()), err
 }
 
@@ -344,7 +344,7 @@ func (g *origin) revoke(r *party) {
 		return
 	}
 	g.guarded(func() error {
-		if err := g.engine.RevokeEdge(context.Background(), "operator", r.edge.id); err != nil {
+		if err := g.engine.Register.RevokeEdge(context.Background(), "operator", r.edge.id); err != nil {
 			return err
 		}
 		g.world.stats.Scopes++

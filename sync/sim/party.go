@@ -335,11 +335,11 @@ func (r *party) enrol() error {
 	if err != nil {
 		return err
 	}
-	token, made, err := control.CreateEdge(ctx, "operator", "edge", []string{r.world.app.String()})
+	token, made, err := control.Register.CreateEdge(ctx, "operator", "edge", []string{r.world.app.String()})
 	if err != nil {
 		return err
 	}
-	if made, err = control.EnrolEdge(ctx, token, [32]byte(public)); err != nil {
+	if made, err = control.Register.EnrolEdge(ctx, token, [32]byte(public)); err != nil {
 		return err
 	}
 	r.edge = &edge{id: made.ID, key: private, site: made.Site}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 
-	"github.com/sightline-dev/sightline/core"
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/catalog"
@@ -13,6 +12,7 @@ import (
 	"github.com/sightline-dev/sightline/core/predict"
 	"github.com/sightline-dev/sightline/core/predict/raster"
 	"github.com/sightline-dev/sightline/core/predict/raster/jpg"
+	"github.com/sightline-dev/sightline/core/register"
 )
 
 // Code is what an error is in an envelope.
@@ -70,7 +70,7 @@ var codes = []struct {
 	{api.ErrOptions, Options},
 	{predict.ErrBundle, Bundle},
 	{predict.ErrEngine, NewerBundle},
-	{core.ErrApplication, NoApp},
+	{register.ErrApplication, NoApp},
 	{catalog.ErrNotFound, NotFound},
 	{kv.ErrCorrupt, StoreCorrupt},
 	{kv.ErrFailed, StoreFailed},

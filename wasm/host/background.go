@@ -10,6 +10,7 @@ import (
 
 	"github.com/sightline-dev/sightline/core"
 	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/register"
 )
 
 // How often the background looks at what nobody has touched.
@@ -189,7 +190,7 @@ func (f *Fleet) visit(ctx context.Context, now time.Time) (more bool, err error)
 		return true, nil
 	}
 	err = w.ready(ctx)
-	if errors.Is(err, core.ErrApplication) {
+	if errors.Is(err, register.ErrApplication) {
 		err = nil
 	}
 	return err == nil, w.named(err)

@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sightline-dev/sightline/core"
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/api/apitest"
 	"github.com/sightline-dev/sightline/core/auth"
+	"github.com/sightline-dev/sightline/core/register"
 )
 
 // TestOnlyWritesAreLookedAfter has the background ask an instance soon after it has written, and after a request
@@ -113,11 +113,11 @@ func TestCallerOwnsTheApplication(t *testing.T) {
 		t.Errorf("an application of the operator has the caller %q, want its id %q", callerOf(one.key), one.app)
 	}
 	for range 2 {
-		app, _, err := n.control.CreateApp(context.Background(), "ada", core.NewApp{Name: "test", Language: "en", Owner: "ada"})
+		app, _, err := n.control.CreateApp(context.Background(), "ada", register.NewApp{Name: "test", Language: "en", Owner: "ada"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		key, _, err := n.control.CreateKey(context.Background(), "ada", core.NewKey{App: app.ID, Scopes: auth.All.Names()})
+		key, _, err := n.control.CreateKey(context.Background(), "ada", register.NewKey{App: app.ID, Scopes: auth.All.Names()})
 		if err != nil {
 			t.Fatal(err)
 		}

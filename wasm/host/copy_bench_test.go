@@ -25,6 +25,7 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/partition"
 	"github.com/sightline-dev/sightline/core/predict"
+	"github.com/sightline-dev/sightline/core/register"
 	"github.com/sightline-dev/sightline/models"
 	"github.com/sightline-dev/sightline/sync/replica"
 	"github.com/sightline-dev/sightline/sync/wire"
@@ -71,15 +72,15 @@ func newSource(b testing.TB, n int) *source {
 	if err != nil {
 		b.Fatal(err)
 	}
-	app, _, err := s.engine.CreateApp(ctx, "", core.NewApp{Name: "many", Language: "en"})
+	app, _, err := s.engine.Register.CreateApp(ctx, "", register.NewApp{Name: "many", Language: "en"})
 	if err != nil {
 		b.Fatal(err)
 	}
-	if s.key, _, err = s.engine.CreateKey(ctx, "", core.NewKey{App: app.ID, Scopes: []string{"All"}}); err != nil {
+	if s.key, _, err = s.engine.Register.CreateKey(ctx, "", register.NewKey{App: app.ID, Scopes: []string{"All"}}); err != nil {
 		b.Fatal(err)
 	}
 	s.app = app.ID
-	_, edge, err := s.engine.CreateEdge(ctx, "", "edge", []string{s.app})
+	_, edge, err := s.engine.Register.CreateEdge(ctx, "", "edge", []string{s.app})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -229,12 +230,12 @@ func (s *source) copyOf(b *testing.B, wants wire.Vectors) *Instance {
 	ctx := context.Background()
 	lent := lend0(b)
 	lent.Bundles = models.FS
-	data, seq, err := s.engine.Register(s.app, s.edge)
+	data, seq, err := s.engine.Register.AppRecord(s.app, s.edge)
 	if err == nil {
 		lent.Store, err = pebblekv.Open(filepath.Join(b.TempDir(), "data"), pebblekv.Options{})
 	}
 	if err == nil {
-		err = core.TakeRegister(ctx, lent.Store, s.app, seq, data)
+		err = register.ApplyAppRecord(ctx, lent.Store, s.app, seq, data)
 	}
 	if err != nil {
 		b.Fatal(err)

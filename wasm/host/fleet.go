@@ -9,11 +9,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sightline-dev/sightline/core"
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/predict"
 	"github.com/sightline-dev/sightline/core/predict/raster"
+	"github.com/sightline-dev/sightline/core/register"
 	"github.com/sightline-dev/sightline/sync/replica"
 	"github.com/sightline-dev/sightline/wasm/abi"
 )
@@ -143,7 +143,7 @@ func (f *Fleet) Begin(ctx context.Context, r *api.Request) *api.Call {
 			return call
 		}
 	}
-	if errors.Is(err, core.ErrApplication) { // deleted a moment ago
+	if errors.Is(err, register.ErrApplication) { // deleted a moment ago
 		return f.front.service.Begin(ctx, r)
 	}
 	if ctx.Err() == nil && !errors.Is(err, api.ErrBusy) {

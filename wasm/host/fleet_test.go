@@ -21,6 +21,7 @@ import (
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/predict/raster"
+	"github.com/sightline-dev/sightline/core/register"
 	"github.com/sightline-dev/sightline/wasm/abi"
 )
 
@@ -30,7 +31,7 @@ type node struct {
 	store   kv.Store
 	blobs   *blob.Memory
 	hosted  *blob.Hosted
-	control *core.Control
+	control *register.Register
 	fleet   *Fleet
 	strays  int
 	deaths  deaths
@@ -52,7 +53,7 @@ func (d *deaths) Handle(_ context.Context, r slog.Record) error {
 
 type tenant struct {
 	app, key string
-	client   core.Client
+	client   register.Client
 }
 
 func newNode(t testing.TB, rt *Runtime, change func(*FleetOptions)) *node {
@@ -67,7 +68,7 @@ func newNode(t testing.TB, rt *Runtime, change func(*FleetOptions)) *node {
 		t.Fatal(err)
 	}
 	clock := func() time.Time { return apitest.Start }
-	n.control, err = core.OpenControl(core.ControlOptions{
+	n.control, err = register.Open(register.Options{
 		Store: n.store, Models: set, Hosted: n.hosted, Clock: clock, Rand: newSeeded(),
 		Detach: func(app string) { n.fleet.Detach(app) },
 	})
@@ -111,11 +112,11 @@ func (l locked) Read(p []byte) (int, error) {
 func (n *node) tenant() tenant {
 	n.t.Helper()
 	ctx := context.Background()
-	app, client, err := n.control.CreateApp(ctx, "", core.NewApp{Name: "test", Language: "en"})
+	app, client, err := n.control.CreateApp(ctx, "", register.NewApp{Name: "test", Language: "en"})
 	if err != nil {
 		n.t.Fatal(err)
 	}
-	key, _, err := n.control.CreateKey(ctx, "", core.NewKey{App: app.ID, Scopes: auth.All.Names()})
+	key, _, err := n.control.CreateKey(ctx, "", register.NewKey{App: app.ID, Scopes: auth.All.Names()})
 	if err != nil {
 		n.t.Fatal(err)
 	}

@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"context"
 
-	"github.com/sightline-dev/sightline/core"
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/register"
 )
 
 // front finds out which application a request is of. Those of none it answers itself, with the
@@ -105,10 +105,10 @@ func (s strangers) Keys(app string) (keys []catalog.Key, err error) {
 
 // CreateApp implements [api.Applications]: the host makes applications.
 func (strangers) CreateApp(context.Context, string, api.NewApp) (catalog.App, error) {
-	return catalog.App{}, core.ErrElsewhere
+	return catalog.App{}, register.ErrElsewhere
 }
 
 // CreateKey implements [api.Applications]: the host makes keys.
 func (strangers) CreateKey(context.Context, string, api.NewKey) (string, catalog.Key, error) {
-	return "", catalog.Key{}, core.ErrElsewhere
+	return "", catalog.Key{}, register.ErrElsewhere
 }

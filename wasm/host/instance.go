@@ -89,7 +89,7 @@ var exports = map[string]types{
 
 // Open makes an instance and opens it with s. It sets the Bundles, Tokens and Counted of s from
 // lent. Errors: ErrModule and abi.ErrVersion for a module of another ABI, ErrDead, and
-// errors of the guest about its settings, such as core.ErrApplication.
+// errors of the guest about its settings, such as register.ErrApplication.
 func (rt *Runtime) Open(ctx context.Context, lent Lent, s abi.Settings) (_ *Instance, err error) {
 	if lent.Clock == nil || lent.Rand == nil {
 		return nil, fmt.Errorf("%w: Clock and Rand are required", api.ErrOptions)

@@ -8,13 +8,13 @@ import (
 	"path"
 	"testing"
 
-	"github.com/sightline-dev/sightline/core"
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/kv/journal/journaltest"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/register"
 	"github.com/sightline-dev/sightline/models"
 	"github.com/sightline-dev/sightline/sync/replica"
 	"github.com/sightline-dev/sightline/sync/wire"
@@ -45,9 +45,9 @@ func openJoiner(t testing.TB, from *source, rt *Runtime, store kv.Store) *joiner
 	t.Helper()
 	lent := lend0(t)
 	lent.Store, lent.Bundles = store, models.FS
-	data, seq, err := from.engine.Register(from.app, from.edge)
+	data, seq, err := from.engine.Register.AppRecord(from.app, from.edge)
 	if err == nil {
-		err = core.TakeRegister(context.Background(), store, from.app, seq, data)
+		err = register.ApplyAppRecord(context.Background(), store, from.app, seq, data)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -279,7 +279,7 @@ func TestTakesThroughKills(t *testing.T) {
 func TestCollectsInCalls(t *testing.T) {
 	s := newSource(t, 10_000)
 	s.do = wire.DoRebase
-	register, seq, err := s.engine.Register(s.app, s.edge)
+	register, seq, err := s.engine.Register.AppRecord(s.app, s.edge)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sightline-dev/sightline/core"
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/catalog"
@@ -15,6 +14,7 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/partition"
 	"github.com/sightline-dev/sightline/core/predict"
+	"github.com/sightline-dev/sightline/core/register"
 )
 
 // Copy is a copy of a world's application, as an edge keeps one, and what carries operations
@@ -39,19 +39,19 @@ type Copy struct {
 func NewCopy(t testing.TB, set *predict.Set, settings map[string]string) *Copy {
 	t.Helper()
 	origin := NewWorld(t, memkv.New(), set, nil, settings)
-	token, edge, err := origin.Engine.CreateEdge(t.Context(), "", "edge", []string{origin.App})
+	token, edge, err := origin.Engine.Register.CreateEdge(t.Context(), "", "edge", []string{origin.App})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if edge, err = origin.Engine.EnrolEdge(t.Context(), token, [32]byte{1}); err != nil {
+	if edge, err = origin.Engine.Register.EnrolEdge(t.Context(), token, [32]byte{1}); err != nil {
 		t.Fatal(err)
 	}
-	data, seq, err := origin.Engine.Register(origin.App, edge.ID)
+	data, seq, err := origin.Engine.Register.AppRecord(origin.App, edge.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
 	store := memkv.New()
-	if err := core.TakeRegister(t.Context(), store, origin.App, seq, data); err != nil {
+	if err := register.ApplyAppRecord(t.Context(), store, origin.App, seq, data); err != nil {
 		t.Fatal(err)
 	}
 	w := *origin

@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sightline-dev/sightline/core"
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/auth"
+	"github.com/sightline-dev/sightline/core/register"
 )
 
 // People are the accounts of a world, kept in memory: anna and bert, whose addresses are
@@ -132,13 +132,13 @@ func (m *Mint) Read(token string) (auth.Claims, error) {
 type Tenant struct {
 	App, Owner string
 	Key        string // with every scope
-	Client     core.Client
+	Client     register.Client
 }
 
 // NewTenant makes an application of an account's, or with an empty owner of the operator's.
 func (w *World) NewTenant(t testing.TB, owner, language string) Tenant {
 	t.Helper()
-	app, client, err := w.Engine.CreateApp(context.Background(), owner, core.NewApp{Name: "test", Language: language, Owner: owner})
+	app, client, err := w.Engine.Register.CreateApp(context.Background(), owner, register.NewApp{Name: "test", Language: language, Owner: owner})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +150,7 @@ func (w *World) NewTenant(t testing.TB, owner, language string) Tenant {
 // NewKey makes a key to a tenant's application.
 func (w *World) NewKey(t testing.TB, n Tenant, scopes auth.Set) string {
 	t.Helper()
-	key, _, err := w.Engine.CreateKey(context.Background(), n.Owner, core.NewKey{App: n.App, Scopes: scopes.Names(), Description: "test"})
+	key, _, err := w.Engine.Register.CreateKey(context.Background(), n.Owner, register.NewKey{App: n.App, Scopes: scopes.Names(), Description: "test"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,6 +158,6 @@ func (w *World) NewKey(t testing.TB, n Tenant, scopes auth.Set) string {
 }
 
 // Basic is the Authorization header of a client.
-func Basic(c core.Client) string {
+func Basic(c register.Client) string {
 	return "Basic " + base64.StdEncoding.EncodeToString([]byte(c.ID+":"+c.Secret))
 }

@@ -27,6 +27,7 @@ import (
 	"github.com/sightline-dev/sightline/core/lang"
 	"github.com/sightline-dev/sightline/core/predict"
 	"github.com/sightline-dev/sightline/core/predict/raster"
+	"github.com/sightline-dev/sightline/core/register"
 )
 
 // Start is the time at which a transcript's clock stands still.
@@ -70,7 +71,7 @@ type World struct {
 	Engine *core.Engine
 	App    string // id of the application
 	Key    string // to it
-	Client core.Client
+	Client register.Client
 	People *People
 	Mint   *Mint
 	Store  kv.Store
@@ -182,7 +183,7 @@ func (w *World) Open(t testing.TB, store kv.Store) {
 	w.Names.Counter = &Counter{n: 1 << 32}
 	w.Hosted, err = blob.OpenHosted(blob.HostedOptions{
 		Blobs: w.Blobs, Random: &w.Names,
-		Keep: func(h blob.Hash) bool { return w.Engine.Keeps(h) },
+		Keep: func(h blob.Hash) bool { return w.Engine.Register.Keeps(h) },
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -8,12 +8,12 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/sightline-dev/sightline/core"
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/jsonio"
 	"github.com/sightline-dev/sightline/core/lang"
+	"github.com/sightline-dev/sightline/core/register"
 	"github.com/sightline-dev/sightline/origin/server/account"
 )
 
@@ -45,8 +45,8 @@ type status struct {
 // statuses are the errors that are not in /v2's table, which answers the rest.
 var statuses = []status{
 	{errMissing, 404, 11101, "Resource does not exist", "missing"},
-	{core.ErrApplication, 404, 11101, "Resource does not exist", "missing"},
-	{core.ErrNoKey, 404, 11101, "Resource does not exist", "missing"},
+	{register.ErrApplication, 404, 11101, "Resource does not exist", "missing"},
+	{register.ErrNoKey, 404, 11101, "Resource does not exist", "missing"},
 	{account.ErrUnknown, 404, 11101, "Resource does not exist", "missing"},
 	{errMethod, 405, 11103, "Method not allowed", ""},
 	{errHost, 403, 11102, "Invalid request", "host"},
@@ -70,8 +70,8 @@ var statuses = []status{
 	{account.ErrCode, 400, 11102, "Invalid request", "code"},
 	{account.ErrLink, 400, 11102, "Invalid request", "link"},
 	{account.ErrSignUp, 403, 11102, "Invalid request", "sign_up"},
-	{core.ErrName, 400, 11102, "Invalid request", "text"},
-	{core.ErrDefaultModel, 400, 11102, "Invalid request", "model"},
+	{register.ErrName, 400, 11102, "Invalid request", "text"},
+	{register.ErrDefaultModel, 400, 11102, "Invalid request", "model"},
 	{lang.ErrUnknown, 400, 11102, "Invalid request", "language"},
 	{auth.ErrScope, 400, 11102, "Invalid request", "scope"},
 }
@@ -132,7 +132,7 @@ func (c *call) refuse(err error) api.Response {
 		}
 		return res
 	}
-	from := c.o.Engine.Refuse(c.r, err)
+	from := c.o.Refuse(c.r, err)
 	res := api.Response{Status: from.Status, ContentType: from.ContentType, Body: from.Body, Err: from.Err}
 	for _, f := range from.Header {
 		if f.Name == "Retry-After" || f.Name == "Allow" {

@@ -8,10 +8,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/sightline-dev/sightline/core"
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/register"
 	"github.com/sightline-dev/sightline/origin/server/account"
 )
 
@@ -40,7 +40,7 @@ func (c *call) owns(a *catalog.App) bool {
 
 // mine is the application that the path names. One of another's is missing.
 func (c *call) mine() (catalog.App, error) {
-	a, err := c.o.Engine.App(c.id)
+	a, err := c.o.Register.App(c.id)
 	if err == nil && !c.owns(&a) {
 		err = errMissing
 	}
@@ -54,7 +54,7 @@ func (c *call) did(action account.Action, target string) error {
 
 // owned are the account's applications, oldest first.
 func (c *call) owned() ([]catalog.App, error) {
-	all, err := c.o.Engine.Apps()
+	all, err := c.o.Register.Apps()
 	mine := slices.DeleteFunc(all, func(a catalog.App) bool { return !c.owns(&a) })
 	slices.SortFunc(mine, func(a, b catalog.App) int {
 		return cmp.Or(a.Created.Time().Compare(b.Created.Time()), strings.Compare(a.ID, b.ID))
@@ -72,8 +72,8 @@ func (c *call) listed(apps []catalog.App, err error) (any, error) {
 	}
 	views := []listed{}
 	for i := range apps {
-		n, err := c.o.Engine.Contents(apps[i].ID)
-		if errors.Is(err, core.ErrApplication) {
+		n, err := c.o.Register.Contents(apps[i].ID)
+		if errors.Is(err, register.ErrApplication) {
 			continue // deleted since
 		}
 		if err != nil {
@@ -106,7 +106,7 @@ func (c *call) createApp() (any, error) {
 	if len(mine) >= api.MaxApps && !c.account.Operator {
 		return nil, fmt.Errorf("%w: an account can have at most %d applications", errMany, api.MaxApps)
 	}
-	a, client, err := c.o.Engine.CreateApp(c.ctx, c.account.ID, core.NewApp{
+	a, client, err := c.o.Register.CreateApp(c.ctx, c.account.ID, register.NewApp{
 		Name: in.Name, Language: in.Language, DefaultModel: in.DefaultModel, Owner: c.account.ID, LocalOnly: in.LocalOnly,
 	})
 	if err != nil {
@@ -124,7 +124,7 @@ func (c *call) app() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	n, err := c.o.Engine.Contents(a.ID)
+	n, err := c.o.Register.Contents(a.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -141,7 +141,7 @@ func (c *call) app() (any, error) {
 		Client string `json:"client_id"`
 		Counts counts `json:"counts"`
 	}{appView: viewOf(&a), Counts: counts(n)}
-	if client, err := c.o.Engine.Client(a.ID); err == nil { // one from before there were clients has none
+	if client, err := c.o.Register.Client(a.ID); err == nil { // one from before there were clients has none
 		view.Client = client.ID
 	}
 	return map[string]any{"app": view}, nil
@@ -160,8 +160,8 @@ func (c *call) changeApp() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	change := core.AppChange{Name: in.Name, DefaultModel: in.DefaultModel, LocalOnly: in.LocalOnly}
-	if a, err = c.o.Engine.ChangeApp(c.ctx, c.account.ID, a.ID, change); err != nil {
+	change := register.AppChange{Name: in.Name, DefaultModel: in.DefaultModel, LocalOnly: in.LocalOnly}
+	if a, err = c.o.Register.ChangeApp(c.ctx, c.account.ID, a.ID, change); err != nil {
 		return nil, err
 	}
 	return map[string]any{"app": viewOf(&a)}, c.did(account.AppChange, a.ID)
@@ -184,7 +184,7 @@ func (c *call) deleteApp() (any, error) {
 	if err := c.did(account.AppDelete, a.ID); err != nil {
 		return nil, err
 	}
-	if err := c.o.Engine.DeleteApp(c.ctx, c.account.ID, a.ID); err != nil {
+	if err := c.o.Register.DeleteApp(c.ctx, c.account.ID, a.ID); err != nil {
 		return nil, err
 	}
 	return nil, c.o.Accounts.DropUsage(a.ID)
@@ -229,7 +229,7 @@ func (c *call) usage() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	keys, err := c.o.Engine.Keys(a.ID)
+	keys, err := c.o.Register.Keys(a.ID)
 	if err != nil {
 		return nil, err
 	}

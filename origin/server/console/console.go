@@ -23,28 +23,9 @@ import (
 	"github.com/sightline-dev/sightline/core"
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/auth"
-	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/register"
 	"github.com/sightline-dev/sightline/origin/server/account"
 )
-
-// Engine is what is asked of [core.Engine].
-type Engine interface {
-	CreateApp(ctx context.Context, by string, a core.NewApp) (catalog.App, core.Client, error)
-	ChangeApp(ctx context.Context, by, id string, c core.AppChange) (catalog.App, error)
-	DeleteApp(ctx context.Context, by, id string) error
-	App(id string) (catalog.App, error)
-	Apps() ([]catalog.App, error)
-	Client(app string) (catalog.Client, error)
-	Contents(id string) (core.Contents, error)
-	CreateKey(ctx context.Context, by string, k core.NewKey) (key string, record catalog.Key, err error)
-	Keys(app string) ([]catalog.Key, error)
-	DeleteKey(ctx context.Context, by, app string, hash [32]byte) error
-	ReplaceKey(ctx context.Context, by, app string, old [32]byte) (key string, record catalog.Key, err error)
-	ReplaceSecret(ctx context.Context, by, app string) (core.Client, error)
-	RevokeTokens(ctx context.Context, by, app string) error
-	Edges() ([]catalog.Edge, error)
-	Refuse(r *api.Request, err error) api.Response
-}
 
 // Model is a public model that an application may begin with.
 type Model struct {
@@ -57,12 +38,13 @@ type Tokens interface {
 	Issue(c auth.Claims) (token string, life time.Duration, err error)
 }
 
-// Options are the settings of a [Handler]. Accounts, but at an edge, Engine and PublicURL are required.
+// Options are the settings of a [Handler]. Accounts, but at an edge, Register, Refuse and PublicURL are required.
 type Options struct {
 	Accounts  *account.Registry
-	Engine    Engine
-	PublicURL string   // where people reach the server; https makes the cookie Secure
-	Origins   []string // other origins that are the server's own, such as http://localhost:8080
+	Register  *register.Register
+	Refuse    func(r *api.Request, err error) api.Response // answers in the interface's form; see [api.Service.Refuse]
+	PublicURL string                                       // where people reach the server; https makes the cookie Secure
+	Origins   []string                                     // other origins that are the server's own, such as http://localhost:8080
 	Version   string
 	Models    []Model
 	Demo      bool                                      // sign the demo's account in by itself: on loopback only
@@ -89,7 +71,7 @@ type Handler struct {
 
 // New checks the options.
 func New(o Options) (*Handler, error) {
-	if o.Accounts == nil && o.Edge == nil || o.Engine == nil {
+	if o.Accounts == nil && o.Edge == nil || o.Register == nil || o.Refuse == nil {
 		return nil, errors.New("console: Accounts and Engine are required")
 	}
 	h := &Handler{o: o, own: map[string]bool{}, hosts: map[string]bool{}, cookie: "sightline", routes: routes}

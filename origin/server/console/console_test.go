@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sightline-dev/sightline/core"
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/auth"
+	"github.com/sightline-dev/sightline/core/register"
 	"github.com/sightline-dev/sightline/origin/server/account"
 )
 
@@ -66,7 +66,7 @@ func TestJourney(t *testing.T) {
 	}
 	op.refused("DELETE", app+"/keys/"+key.Key.ID, "{}", 404, 11101, "missing")
 	op.ok("DELETE", app+"/keys/"+again.Key.ID, "{}", nil)
-	if keys, err := s.engine.Keys(made.App.ID); len(keys) != 0 || err != nil {
+	if keys, err := s.engine.Register.Keys(made.App.ID); len(keys) != 0 || err != nil {
 		t.Errorf("keys = %v, %v", keys, err)
 	}
 	var client answered
@@ -110,9 +110,9 @@ func TestEdges(t *testing.T) {
 	mine, other := ada.application("A"), ada.application("B")
 	edge := func(name string, app string, enrols bool) string {
 		t.Helper()
-		token, e, err := s.engine.CreateEdge(t.Context(), "", name, []string{app})
+		token, e, err := s.engine.Register.CreateEdge(t.Context(), "", name, []string{app})
 		if err == nil && enrols {
-			e, err = s.engine.EnrolEdge(t.Context(), token, auth.HashKey(name))
+			e, err = s.engine.Register.EnrolEdge(t.Context(), token, auth.HashKey(name))
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -122,7 +122,7 @@ func TestEdges(t *testing.T) {
 	north, attic := edge("north", mine, true), edge("attic", mine, true)
 	edge("elsewhere", other, true)
 	edge("in its box", mine, false)
-	if err := s.engine.RevokeEdge(t.Context(), "", edge("lost", mine, true)); err != nil {
+	if err := s.engine.Register.RevokeEdge(t.Context(), "", edge("lost", mine, true)); err != nil {
 		t.Fatal(err)
 	}
 	got := ada.do("GET", "/apps/"+mine+"/edges", "")
@@ -214,7 +214,7 @@ func TestForeignIsMissing(t *testing.T) {
 	theirs := ada.application("Secret")
 	var key answered
 	ada.ok("POST", "/apps/"+theirs+"/keys", `{"description":"d","scopes":["All"]}`, &key)
-	before := fmt.Sprint(s.engine.Apps())
+	before := fmt.Sprint(s.engine.Register.Apps())
 	bodies := map[string]string{
 		"PATCH /apps/{id}":     `{"name":"Mine"}`,
 		"DELETE /apps/{id}":    `{"name":"Secret"}`,
@@ -237,10 +237,10 @@ func TestForeignIsMissing(t *testing.T) {
 	if asked != 13 {
 		t.Errorf("%d routes of applications were asked", asked)
 	}
-	if after := fmt.Sprint(s.engine.Apps()); after != before {
+	if after := fmt.Sprint(s.engine.Register.Apps()); after != before {
 		t.Errorf("applications changed: %s", after)
 	}
-	if keys, err := s.engine.Keys(theirs); len(keys) != 1 || err != nil {
+	if keys, err := s.engine.Register.Keys(theirs); len(keys) != 1 || err != nil {
 		t.Errorf("keys changed: %v, %v", keys, err)
 	}
 	var list answered
@@ -278,7 +278,7 @@ func TestPageToken(t *testing.T) {
 		ada.ok("POST", path, "{}", &got)
 		return got.Token
 	}
-	client, err := s.engine.Client(app)
+	client, err := s.engine.Register.Client(app)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -303,7 +303,7 @@ func TestOperatorHasNobodysApplications(t *testing.T) {
 	s := newSite(t, nil)
 	op, ada := s.operator(), s.person("ada")
 	mine := op.application("Mine")
-	a, _, err := s.engine.CreateApp(t.Context(), "", core.NewApp{Name: "By command", Language: "en"})
+	a, _, err := s.engine.Register.CreateApp(t.Context(), "", register.NewApp{Name: "By command", Language: "en"})
 	if err != nil {
 		t.Fatal(err)
 	}

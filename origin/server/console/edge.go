@@ -94,7 +94,7 @@ func (c *call) edgeApps() (any, error) {
 	if id == "" {
 		return nil, auth.ErrKeyUnknown
 	}
-	a, err := c.o.Engine.App(id)
+	a, err := c.o.Register.App(id)
 	if err != nil {
 		return nil, err
 	}

@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sightline-dev/sightline/core"
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/auth"
+	"github.com/sightline-dev/sightline/core/register"
 	"github.com/sightline-dev/sightline/origin/server/account"
 )
 
@@ -36,7 +36,7 @@ func newEdge(t *testing.T, open bool) (b *browser, apps []string, of map[string]
 		}
 	})
 	for _, name := range []string{"Birds", "Boats"} {
-		a, _, err := s.engine.CreateApp(t.Context(), "", core.NewApp{Name: name, Language: "en"})
+		a, _, err := s.engine.Register.CreateApp(t.Context(), "", register.NewApp{Name: name, Language: "en"})
 		if err != nil {
 			t.Fatal(err)
 		}

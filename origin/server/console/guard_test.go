@@ -240,7 +240,7 @@ func TestResetEndsCredentials(t *testing.T) {
 	app := stranger.application("Birds")
 	stranger.ok("POST", "/apps/"+app+"/keys", `{"description":"first","scopes":["All"]}`, nil)
 	stranger.ok("POST", "/apps/"+app+"/keys", `{"description":"second","scopes":["All"]}`, nil)
-	before, err := s.engine.Client(app)
+	before, err := s.engine.Register.Client(app)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -255,14 +255,14 @@ func TestResetEndsCredentials(t *testing.T) {
 	}
 	owner := reset()
 	stranger.refused("GET", "/apps", "", 401, 11001, "sign_in")
-	after, err := s.engine.Client(app)
+	after, err := s.engine.Register.Client(app)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if after.Secret == before.Secret || after.Generation == before.Generation {
 		t.Errorf("the client's secret and tokens still work: %+v, before %+v", after, before)
 	}
-	if keys, err := s.engine.Keys(app); len(keys) != 0 || err != nil {
+	if keys, err := s.engine.Register.Keys(app); len(keys) != 0 || err != nil {
 		t.Errorf("%d keys of the stranger still work, %v", len(keys), err)
 	}
 	var list answered
@@ -277,7 +277,7 @@ func TestResetEndsCredentials(t *testing.T) {
 
 	owner.ok("POST", "/apps/"+app+"/keys", `{"description":"mine","scopes":["All"]}`, nil)
 	reset()
-	if keys, err := s.engine.Keys(app); len(keys) != 1 || err != nil {
+	if keys, err := s.engine.Register.Keys(app); len(keys) != 1 || err != nil {
 		t.Errorf("%d keys of a verified account after its reset, %v", len(keys), err)
 	}
 }
@@ -327,7 +327,7 @@ func TestExportStreams(t *testing.T) {
 func TestNewChecks(t *testing.T) {
 	s := newSite(t, nil)
 	for _, url := range []string{"", "pictures.example", "ftp://pictures.example", "http://"} {
-		if _, err := New(Options{Accounts: s.accounts, Engine: s.engine, PublicURL: url}); err == nil {
+		if _, err := New(Options{Accounts: s.accounts, Register: s.engine.Register, Refuse: s.engine.Refuse, PublicURL: url}); err == nil {
 			t.Errorf("New took the address %q", url)
 		}
 	}

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sightline-dev/sightline/core"
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/register"
 	"github.com/sightline-dev/sightline/origin/server/account"
 )
 
@@ -39,7 +39,7 @@ func (c *call) keys() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	keys, err := c.o.Engine.Keys(a.ID)
+	keys, err := c.o.Register.Keys(a.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -69,14 +69,14 @@ func (c *call) createKey() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	keys, err := c.o.Engine.Keys(a.ID)
+	keys, err := c.o.Register.Keys(a.ID)
 	if err != nil {
 		return nil, err
 	}
 	if len(keys) >= api.MaxKeys && !c.account.Operator {
 		return nil, fmt.Errorf("%w: an application can have at most %d API keys", errMany, api.MaxKeys)
 	}
-	key, record, err := c.o.Engine.CreateKey(c.ctx, c.account.ID, core.NewKey{App: a.ID, Scopes: in.Scopes, Description: in.Description})
+	key, record, err := c.o.Register.CreateKey(c.ctx, c.account.ID, register.NewKey{App: a.ID, Scopes: in.Scopes, Description: in.Description})
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +99,7 @@ func (c *call) named() (catalog.Key, error) {
 	if err != nil {
 		return catalog.Key{}, err
 	}
-	keys, err := c.o.Engine.Keys(a.ID)
+	keys, err := c.o.Register.Keys(a.ID)
 	if err != nil {
 		return catalog.Key{}, err
 	}
@@ -128,7 +128,7 @@ func (c *call) deleteKey() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return nil, c.o.Engine.DeleteKey(c.ctx, c.account.ID, k.App, k.Hash)
+	return nil, c.o.Register.DeleteKey(c.ctx, c.account.ID, k.App, k.Hash)
 }
 
 func (c *call) replaceKey() (any, error) {
@@ -136,7 +136,7 @@ func (c *call) replaceKey() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	key, record, err := c.o.Engine.ReplaceKey(c.ctx, c.account.ID, k.App, k.Hash)
+	key, record, err := c.o.Register.ReplaceKey(c.ctx, c.account.ID, k.App, k.Hash)
 	if err != nil {
 		return nil, err
 	}
@@ -154,7 +154,7 @@ func (c *call) replaceSecret() (any, error) {
 	if err := c.did(account.ClientSecret, a.ID); err != nil {
 		return nil, err
 	}
-	client, err := c.o.Engine.ReplaceSecret(c.ctx, c.account.ID, a.ID)
+	client, err := c.o.Register.ReplaceSecret(c.ctx, c.account.ID, a.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -172,7 +172,7 @@ func (c *call) revokeTokens() (any, error) {
 	if err := c.did(account.TokensRevoke, a.ID); err != nil {
 		return nil, err
 	}
-	return nil, c.o.Engine.RevokeTokens(c.ctx, c.account.ID, a.ID)
+	return nil, c.o.Register.RevokeTokens(c.ctx, c.account.ID, a.ID)
 }
 
 // pageToken gives a page an access token of the application, as its client gets them: what a copy of it in the
@@ -188,8 +188,8 @@ func (c *call) pageToken() (any, error) {
 	if c.o.Tokens == nil {
 		return nil, errMissing
 	}
-	client, err := c.o.Engine.Client(a.ID)
-	if errors.Is(err, core.ErrApplication) {
+	client, err := c.o.Register.Client(a.ID)
+	if errors.Is(err, register.ErrApplication) {
 		return nil, errClient
 	}
 	if err != nil {
@@ -212,7 +212,7 @@ func (c *call) edges() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	all, err := c.o.Engine.Edges()
+	all, err := c.o.Register.Edges()
 	if err != nil {
 		return nil, err
 	}

@@ -8,10 +8,10 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/sightline-dev/sightline/core"
 	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/lang"
+	"github.com/sightline-dev/sightline/core/register"
 	"github.com/sightline-dev/sightline/origin/server/account"
 )
 
@@ -243,7 +243,7 @@ func (c *call) reset() (any, error) {
 
 // revokeAll deletes the keys of an account's applications. Their clients get other secrets, which also ends their access tokens.
 func (c *call) revokeAll(ctx context.Context, id string) error {
-	apps, err := c.o.Engine.Apps()
+	apps, err := c.o.Register.Apps()
 	if err != nil {
 		return err
 	}
@@ -255,7 +255,7 @@ func (c *call) revokeAll(ctx context.Context, id string) error {
 		if a.Owner != id {
 			continue
 		}
-		keys, err := c.o.Engine.Keys(a.ID)
+		keys, err := c.o.Register.Keys(a.ID)
 		if err != nil {
 			return err
 		}
@@ -263,14 +263,14 @@ func (c *call) revokeAll(ctx context.Context, id string) error {
 			if err := did(account.KeyDelete, a.ID+"/"+auth.By(k.Hash)); err != nil {
 				return err
 			}
-			if err := c.o.Engine.DeleteKey(ctx, id, a.ID, k.Hash); err != nil && !errors.Is(err, core.ErrNoKey) {
+			if err := c.o.Register.DeleteKey(ctx, id, a.ID, k.Hash); err != nil && !errors.Is(err, register.ErrNoKey) {
 				return err
 			}
 		}
 		if err := did(account.ClientSecret, a.ID); err != nil {
 			return err
 		}
-		if _, err := c.o.Engine.ReplaceSecret(ctx, id, a.ID); err != nil && !errors.Is(err, core.ErrApplication) {
+		if _, err := c.o.Register.ReplaceSecret(ctx, id, a.ID); err != nil && !errors.Is(err, register.ErrApplication) {
 			return err
 		}
 	}

@@ -78,7 +78,7 @@ func newSite(t testing.TB, change func(*Options, *account.Options)) *site {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o.Accounts, o.Engine = s.accounts, s.engine
+	o.Accounts, o.Register, o.Refuse = s.accounts, s.engine.Register, s.engine.Refuse
 	if s.Handler, err = New(o); err != nil {
 		t.Fatal(err)
 	}

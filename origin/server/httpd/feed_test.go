@@ -43,7 +43,7 @@ func pullable(t *testing.T, limits feed.Limits, test func(t *testing.T, p *pulle
 		began := time.Now()
 		w := apitest.NewWorld(t, memkv.New(), apitest.Tiny(t), nil, nil)
 		f, err := feed.New(feed.Options{
-			Engine: w.Engine, Blobs: w.Blobs, Holder: w.Hosted, Limits: limits,
+			Engine: w.Engine, Register: w.Engine.Register, Blobs: w.Blobs, Holder: w.Hosted, Limits: limits,
 			Clock: func() time.Time { return apitest.Start.Add(time.Since(began)) },
 			Wait: func(ctx context.Context, moved <-chan struct{}, d time.Duration) {
 				timer := time.NewTimer(d)
@@ -102,7 +102,7 @@ func (p *pulled) write(n, size int) {
 // registered is the place of the register as it is now.
 func (p *pulled) registered() uint64 {
 	p.t.Helper()
-	_, seq, err := p.Engine.Register(p.App, "")
+	_, seq, err := p.Engine.Register.AppRecord(p.App, "")
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -275,7 +275,7 @@ func TestStreamEndsInAnHour(t *testing.T) {
 // TestStreamOfAToken ends with its token, and says before when that is.
 func TestStreamOfAToken(t *testing.T) {
 	pullable(t, feed.Limits{}, func(t *testing.T, p *pulled) {
-		client, err := p.Engine.Client(p.App)
+		client, err := p.Engine.Register.Client(p.App)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -314,8 +314,10 @@ func TestStreamOfADeletedKey(t *testing.T) {
 		first []wire.Type
 		why   wire.Why
 	}{
-		"key":         {func(p *pulled) error { return p.Engine.DeleteKey(p.t.Context(), "", p.App, auth.HashKey(p.Key)) }, nil, wire.WhyExpired},
-		"application": {func(p *pulled) error { return p.Engine.DeleteApp(p.t.Context(), "", p.App) }, []wire.Type{wire.TypeRegister}, wire.WhyGone},
+		"key": {func(p *pulled) error {
+			return p.Engine.Register.DeleteKey(p.t.Context(), "", p.App, auth.HashKey(p.Key))
+		}, nil, wire.WhyExpired},
+		"application": {func(p *pulled) error { return p.Engine.Register.DeleteApp(p.t.Context(), "", p.App) }, []wire.Type{wire.TypeRegister}, wire.WhyGone},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pullable(t, feed.Limits{}, func(t *testing.T, p *pulled) {

@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"runtime"
 
-	"github.com/sightline-dev/sightline/core"
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/register"
 	"github.com/sightline-dev/sightline/wasm/abi"
 )
 
@@ -46,7 +46,7 @@ func (i *Instance) ask(q *abi.Question) ([]byte, error) {
 	case abi.AskHosted:
 		return i.hosted(q.Name)
 	case abi.AskThumbnail:
-		return i.engine.Thumbnail(q.Name)
+		return i.engine.Register.Thumbnail(q.Name)
 	case abi.AskBlob:
 		if i.pictures == nil || len(q.Name) != len(blob.Hash{}) {
 			return nil, blob.ErrNotFound
@@ -55,10 +55,10 @@ func (i *Instance) ask(q *abi.Question) ([]byte, error) {
 	case abi.AskDigest:
 		return i.digest()
 	case abi.AskAppCreate:
-		app, _, err := i.engine.CreateApp(context.Background(), "", core.NewApp{Name: q.Name, Language: q.Language})
+		app, _, err := i.engine.Register.CreateApp(context.Background(), "", register.NewApp{Name: q.Name, Language: q.Language})
 		return marshalApps(err, app)
 	case abi.AskAppList:
-		apps, err := i.engine.Apps()
+		apps, err := i.engine.Register.Apps()
 		return marshalApps(err, apps...)
 	case abi.AskAppDefault:
 		if i.door == nil {
@@ -84,7 +84,7 @@ func marshalApps(err error, apps ...catalog.App) ([]byte, error) {
 // hosted is what a public name stands for, with its bytes where they are here. Those of a copy may be at the
 // origin alone.
 func (i *Instance) hosted(name string) ([]byte, error) {
-	p, err := i.engine.Hosted(name)
+	p, err := i.engine.Register.Hosted(name)
 	if err != nil {
 		return nil, err
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/sightline-dev/sightline/core/kv/journal/journaltest"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/register"
 	"github.com/sightline-dev/sightline/sync/feed"
 	"github.com/sightline-dev/sightline/sync/replica"
 	"github.com/sightline-dev/sightline/sync/wire"
@@ -39,7 +40,7 @@ func newSource(t testing.TB) *source {
 	t.Helper()
 	w := apitest.NewWorld(t, memkv.New(), apitest.Tiny(t), nil, nil)
 	f, err := feed.New(feed.Options{
-		Engine: w.Engine, Blobs: w.Blobs, Holder: w.Hosted, Clock: func() time.Time { return w.Now },
+		Engine: w.Engine, Register: w.Engine.Register, Blobs: w.Blobs, Holder: w.Hosted, Clock: func() time.Time { return w.Now },
 		Run: func(_ context.Context, jobs []api.Job) ([]api.Result, error) {
 			var results []api.Result
 			for _, j := range jobs {
@@ -127,7 +128,7 @@ type kept struct {
 // register is what the origin says of the application.
 func (s *source) register(t testing.TB) (seq uint64, data []byte) {
 	t.Helper()
-	data, seq, err := s.Engine.Register(s.App, "")
+	data, seq, err := s.Engine.Register.AppRecord(s.App, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -241,7 +242,7 @@ func TestCopyOfItsOwn(t *testing.T) {
 	s := newSource(t)
 	s.add(t, "red", "red.png")
 	disk := journaltest.NewDisk()
-	if _, told := s.keep(t, disk, false); !errors.Is(told, core.ErrApplication) {
+	if _, told := s.keep(t, disk, false); !errors.Is(told, register.ErrApplication) {
 		t.Fatalf("a copy that nobody has told of its application opens: %v", told)
 	}
 	k, told := s.keep(t, disk, true)
@@ -295,7 +296,7 @@ func TestCopyOfItsOwn(t *testing.T) {
 		t.Errorf("inputs at the origin are %s", body)
 	}
 
-	if err := s.Engine.DeleteApp(t.Context(), "", s.App); err != nil {
+	if err := s.Engine.Register.DeleteApp(t.Context(), "", s.App); err != nil {
 		t.Fatal(err)
 	}
 	for i := 0; k.purge == nil && i < 5000; i++ {

@@ -9,19 +9,19 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sightline-dev/sightline/core"
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/lang"
+	"github.com/sightline-dev/sightline/core/register"
 )
 
 // door lets whoever asks into the one application: a page's own data, which lies in the reach of
 // the page whatever it shows. What is malformed is refused in the engine's words.
 type door struct {
 	instance *Instance
-	app      catalog.App // the zero value: not looked for yet
-	client   core.Client // its secret is drawn when a token is first asked for, and kept nowhere
+	app      catalog.App     // the zero value: not looked for yet
+	client   register.Client // its secret is drawn when a token is first asked for, and kept nowhere
 }
 
 // Where the one application is made without being asked for.
@@ -34,13 +34,13 @@ func (d *door) application(name, language string) (catalog.App, error) {
 	}
 	e := d.instance.engine
 	if id := d.instance.settings.App; id != "" {
-		app, err := e.App(id)
+		app, err := e.Register.App(id)
 		if err == nil {
 			d.app = app
 		}
 		return app, err
 	}
-	apps, err := e.Apps()
+	apps, err := e.Register.Apps()
 	if err != nil {
 		return catalog.App{}, err
 	}
@@ -54,7 +54,7 @@ func (d *door) application(name, language string) (catalog.App, error) {
 	if language == "" {
 		language = lang.English
 	}
-	app, client, err := e.CreateApp(context.Background(), "", core.NewApp{Name: name, Language: language})
+	app, client, err := e.Register.CreateApp(context.Background(), "", register.NewApp{Name: name, Language: language})
 	if err == nil {
 		d.app, d.client = app, client
 	}
@@ -98,8 +98,8 @@ func wellFormed(r *api.Request) bool {
 func (d *door) introduce(r *api.Request) {
 	if d.client.Secret == "" {
 		var err error
-		d.client, err = d.instance.engine.ReplaceSecret(context.Background(), "", d.app.ID)
-		if errors.Is(err, core.ErrElsewhere) {
+		d.client, err = d.instance.engine.Register.ReplaceSecret(context.Background(), "", d.app.ID)
+		if errors.Is(err, register.ErrElsewhere) {
 			return
 		}
 		if err != nil {

@@ -33,7 +33,7 @@ func (i *Instance) openPictures() (*pictures, error) {
 	p := &pictures{blobs: blob.NewMemory(blob.Options{}), collect: true} // a crash may have left some
 	o := blob.HostedOptions{
 		Random: bufio.NewReaderSize(lent.Random{From: i.Imports}, drawnAtOnce),
-		Keep:   func(h blob.Hash) bool { return i.engine == nil || i.engine.Keeps(h) },
+		Keep:   func(h blob.Hash) bool { return i.engine == nil || i.engine.Register.Keeps(h) },
 		Lazy:   true,
 	}
 	if i.settings.Store == abi.StoreFiles {

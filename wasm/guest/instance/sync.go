@@ -10,6 +10,7 @@ import (
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/register"
 	"github.com/sightline-dev/sightline/sync/replica"
 	"github.com/sightline-dev/sightline/wasm/abi"
 	"github.com/sightline-dev/sightline/wasm/guest/lent"
@@ -48,14 +49,14 @@ func (i *Instance) openReplica(store kv.Store) error {
 // the engine looks for the application there.
 func (i *Instance) register(store kv.Store) error {
 	ctx := context.Background()
-	if err := core.Emptied(ctx, store); err != nil { // what a crash left
+	if err := register.Emptied(ctx, store); err != nil { // what a crash left
 		return err
 	}
 	r := i.settings.Replica
 	if len(r.Register) == 0 {
 		return nil
 	}
-	return core.TakeRegister(ctx, store, i.settings.App, r.RegisterSeq, r.Register)
+	return register.ApplyAppRecord(ctx, store, i.settings.App, r.RegisterSeq, r.Register)
 }
 
 // ownRegister is that of an engine which keeps its records itself.
@@ -66,7 +67,7 @@ type ownRegister struct {
 
 // Seq implements [replica.Register].
 func (r ownRegister) Seq() uint64 {
-	_, seq, err := r.engine.RegisterSeq(r.app)
+	_, seq, err := r.engine.Register.AppRecordSeq(r.app)
 	if err != nil {
 		return 0 // it is taken again
 	}
@@ -79,7 +80,7 @@ func (r ownRegister) Take(seq uint64, data []byte) (gone string, err error) {
 	if err != nil {
 		return "", err
 	}
-	return x.Gone, r.engine.TakeRegister(context.Background(), r.app, seq, data)
+	return x.Gone, r.engine.Register.ApplyAppRecord(context.Background(), r.app, seq, data)
 }
 
 // Sync tells the machine of a copy an event. The answer is Synced.

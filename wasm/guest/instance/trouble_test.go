@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sightline-dev/sightline/core"
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/api/apitest"
 	"github.com/sightline-dev/sightline/core/kv"
@@ -18,6 +17,7 @@ import (
 	"github.com/sightline-dev/sightline/core/predict"
 	"github.com/sightline-dev/sightline/core/predict/raster"
 	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/register"
 	"github.com/sightline-dev/sightline/wasm/abi"
 	"github.com/sightline-dev/sightline/wasm/guest/instance"
 	"github.com/sightline-dev/sightline/wasm/guest/lenttest"
@@ -156,7 +156,7 @@ func TestSettingsThatCannotBe(t *testing.T) {
 		{"no bundles", nil, abi.Settings{Role: abi.Engine, Store: abi.StoreMemory}, predict.ErrBundle},
 		{"no network", nil, abi.Settings{Role: abi.Analyser, Store: abi.StoreMemory}, predict.ErrBundle},
 		{"an application in a new store", bundles, abi.Settings{Role: abi.Engine, Store: abi.StoreMemory, App: strings.Repeat("a", 32)}, api.ErrOptions},
-		{"an application that is not there", bundles, abi.Settings{Role: abi.Engine, Store: abi.StoreLent, App: strings.Repeat("a", 32)}, core.ErrApplication},
+		{"an application that is not there", bundles, abi.Settings{Role: abi.Engine, Store: abi.StoreLent, App: strings.Repeat("a", 32)}, register.ErrApplication},
 		{"an address that is none", bundles, abi.Settings{Role: abi.Engine, Store: abi.StoreMemory, PublicURL: "x"}, api.ErrOptions},
 	}
 	for _, tt := range tests {

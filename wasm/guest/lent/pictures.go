@@ -5,15 +5,15 @@ import (
 	"encoding/hex"
 	"time"
 
-	"github.com/sightline-dev/sightline/core"
 	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/register"
 	"github.com/sightline-dev/sightline/wasm/abi"
 )
 
 // Pictures are the pictures that the host keeps, and tidies.
 type Pictures struct{ From Imports }
 
-var _ core.Pictures = Pictures{}
+var _ register.Pictures = Pictures{}
 
 // Add keeps a picture and names it, until expires.
 func (p Pictures) Add(_ context.Context, data []byte, contentType string, expires time.Time) (name string, h blob.Hash, err error) {

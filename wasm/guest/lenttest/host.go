@@ -15,11 +15,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sightline-dev/sightline/core"
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/kv/journal"
+	"github.com/sightline-dev/sightline/core/register"
 	"github.com/sightline-dev/sightline/sync/replica"
 	"github.com/sightline-dev/sightline/wasm/abi"
 	"github.com/sightline-dev/sightline/wasm/guest/lent"
@@ -28,7 +28,7 @@ import (
 // Host lends what its fields are; what is nil is not there. Lines that a guest logs are kept.
 type Host struct {
 	Store    kv.Store
-	Hosted   core.Pictures
+	Hosted   register.Pictures
 	Bundles  fs.FS
 	OlderOf  func(base [32]byte) fs.FS
 	Tokens   api.Tokens

@@ -1,4 +1,4 @@
-package core
+package register
 
 import (
 	"context"
@@ -6,14 +6,10 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/log"
 )
-
-// errDeleted is what calls, and work in the background, of an application get that was deleted under them.
-var errDeleted = fmt.Errorf("%w: the application was deleted", auth.ErrKeyUnknown)
 
 // DeleteApp deletes an application for good. When it returns its keys and tokens let nobody
 // in, its pictures cannot be had, and nothing writes to it any more; what it holds is removed
@@ -23,25 +19,24 @@ var errDeleted = fmt.Errorf("%w: the application was deleted", auth.ErrKeyUnknow
 //	            then: the partition takes no more writes; calls under way are told
 //	Step        key range and public names, in parts ─▶ names out of the log ─▶ debt struck off
 //	            ─▶ blobs that no record claims any longer
-func (c *Control) DeleteApp(ctx context.Context, by, id string) error {
-	app, err := catalog.ParseAppID(id)
-	if err != nil {
+func (r *Register) DeleteApp(ctx context.Context, by, id string) error {
+	if _, err := catalog.ParseAppID(id); err != nil {
 		return fmt.Errorf("%w: %q", ErrApplication, id)
 	}
-	err = c.submit(ctx, by, fmt.Errorf("%w: %q", ErrApplication, id), &log.AppDelete{ID: id})
+	err := r.submit(ctx, by, fmt.Errorf("%w: %q", ErrApplication, id), &log.AppDelete{ID: id})
 	if err == nil {
-		c.detach(app)
+		r.detach(id)
 	}
 	// After other errors the operation may be in the log all the same.
-	c.relist()
-	c.tidy.purge.Store(true)
+	r.relist()
+	r.tidy.purge.Store(true)
 	return err
 }
 
 // detach has whoever writes to a deleted application end.
-func (c *Control) detach(app catalog.AppID) {
-	if c.o.Detach != nil {
-		c.o.Detach(app.String())
+func (r *Register) detach(app string) {
+	if r.o.Detach != nil {
+		r.o.Detach(app)
 	}
 }
 
@@ -49,43 +44,43 @@ func (c *Control) detach(app catalog.AppID) {
 const purgedOnce = 4096
 
 // stepPurge removes some of what deleted applications held.
-func (c *Control) stepPurge(ctx context.Context, now time.Time) (more bool, err error) {
-	if !c.tidy.purge.Swap(false) {
+func (r *Register) stepPurge(ctx context.Context, now time.Time) (more bool, err error) {
+	if !r.tidy.purge.Swap(false) {
 		return false, nil
 	}
 	defer func() {
 		if more || err != nil {
-			c.tidy.purge.Store(true)
+			r.tidy.purge.Store(true)
 		}
 	}()
-	if _, err := c.partition.Step(ctx, now); err != nil { // the log may be ahead of the state
+	if _, err := r.partition.Step(ctx, now); err != nil { // the log may be ahead of the state
 		return false, err
 	}
-	c.watchers.tell()
-	owed, err := c.read().Purges()
+	r.watchers.tell()
+	owed, err := r.Read().Purges()
 	if err != nil || len(owed) == 0 {
 		return false, err
 	}
-	c.relist()
+	r.relist()
 	p := owed[0]
-	c.detach(p.App)
-	if err := c.partition.Tidy(func(tx *kv.Overlay) error {
+	r.detach(p.App.String())
+	if err := r.partition.Tidy(func(tx *kv.Overlay) error {
 		more, err = p.Pay(tx, purgedOnce)
 		return err
 	}); err != nil || more {
 		return more, err
 	}
-	if err := c.redact(&p); err != nil {
+	if err := r.redact(&p); err != nil {
 		return false, err
 	}
-	if err := compact(ctx, c.o.Store, p.App); err != nil {
+	if err := compact(ctx, r.o.Store, p.App); err != nil {
 		return false, err
 	}
-	err = c.partition.Tidy(func(tx *kv.Overlay) error {
+	err = r.partition.Tidy(func(tx *kv.Overlay) error {
 		p.Done(tx)
 		return nil
 	})
-	c.tidy.recollect()
+	r.tidy.recollect()
 	return len(owed) > 1, err
 }
 
@@ -111,11 +106,11 @@ func compact(ctx context.Context, s kv.Store, app catalog.AppID) error {
 }
 
 // Purge removes all that deleted applications held, at once: for a host that does not Step.
-func (c *Control) Purge(ctx context.Context, now time.Time) error {
-	if err := c.usable(); err != nil {
+func (r *Register) Purge(ctx context.Context, now time.Time) error {
+	if err := r.usable(); err != nil {
 		return err
 	}
-	t := &c.tidy
+	t := &r.tidy
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for more := true; more; more = more || t.collect {
@@ -123,10 +118,10 @@ func (c *Control) Purge(ctx context.Context, now time.Time) error {
 			return err
 		}
 		var err error
-		if more, err = c.stepPurge(ctx, now); err != nil {
+		if more, err = r.stepPurge(ctx, now); err != nil {
 			return err
 		}
-		if err := c.stepCollect(ctx); err != nil {
+		if err := r.stepCollect(ctx); err != nil {
 			return err
 		}
 	}
@@ -135,9 +130,9 @@ func (c *Control) Purge(ctx context.Context, now time.Time) error {
 
 // redact takes the words of a deleted application out of the control log: its name, its
 // owner, the descriptions of its keys, who asked for its sites. Ids and hashes, which say nothing, stay.
-func (c *Control) redact(p *catalog.Purge) error {
+func (r *Register) redact(p *catalog.Purge) error {
 	id := p.App.String()
-	return c.partition.Redact(p.Seq, func(body log.Body) bool {
+	return r.partition.Redact(p.Seq, func(body log.Body) bool {
 		switch b := body.(type) {
 		case *log.AppCreate:
 			if b.ID == id {
@@ -163,6 +158,3 @@ func (c *Control) redact(p *catalog.Purge) error {
 		return false
 	})
 }
-
-// gone reports whether an error says that the application was deleted meanwhile.
-func gone(err error) bool { return errors.Is(err, errDeleted) }

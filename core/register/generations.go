@@ -1,4 +1,4 @@
-package core
+package register
 
 import (
 	"cmp"
@@ -22,13 +22,13 @@ type generation struct {
 }
 
 // Tokens returns the generations of an application's tokens. Errors: ErrElsewhere and the store's.
-func (c *Control) Tokens(app string) (t Tokens, err error) {
-	o, unlock, err := c.outdated()
+func (r *Register) Tokens(app string) (t Tokens, err error) {
+	o, unlock, err := r.outdated()
 	if err != nil {
 		return t, err
 	}
 	defer unlock()
-	record, err := c.read().App(app)
+	record, err := r.Read().App(app)
 	if t.maxStale = time.Duration(record.MaxStale) * time.Second; t.maxStale == 0 {
 		t.maxStale = DefaultMaxStale
 	}

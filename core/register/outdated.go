@@ -1,50 +1,21 @@
-package core
+package register
 
 import (
-	"context"
 	"maps"
 	"sync"
 	"time"
 
-	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/auth"
-	"github.com/sightline-dev/sightline/core/blob"
-	"github.com/sightline-dev/sightline/core/catalog"
-	"github.com/sightline-dev/sightline/core/ingest"
 	"github.com/sightline-dev/sightline/core/log"
-	"github.com/sightline-dev/sightline/core/predict/raster"
 )
 
-// Identify says for whom a request speaks that is none of the interface's calls, and when what it
-// was asked with ends; see [api.Service.Identify].
-func (e *Engine) Identify(ctx context.Context, r *api.Request) (auth.Principal, time.Time, error) {
-	return e.service.Identify(ctx, r)
-}
-
 // AppGone reports whether an application was deleted, by its id.
-func (c *Control) AppGone(id string) (bool, error) { return c.read().AppGone(id) }
-
-// Serving is the base of the network that serves an application as r shows it.
-func (e *Engine) Serving(r catalog.Reader) ([32]byte, error) { return e.service.Serving(r) }
-
-// ReceivedJob is the job of a picture that another site has made an input of, whose bytes are in
-// the blobs: what was derived from it there is made here again. Its result is for
-// [Engine.Received], and holds the picture until it is released.
-func ReceivedJob(picture blob.Hash, crop raster.Crop, base [32]byte) api.Job {
-	job := api.FetchJob("", crop, base)
-	job.Blob = picture
-	return *job
-}
-
-// Received is what the result of a [ReceivedJob] gave.
-func (e *Engine) Received(base [32]byte, r *api.Result) ingest.Outcome {
-	return e.service.Fetched(base, r)
-}
+func (r *Register) AppGone(id string) (bool, error) { return r.Read().AppGone(id) }
 
 // KeysDeleted says when keys of an application were deleted or replaced, by what operations are
 // signed with for them. Errors: ErrElsewhere and the store's.
-func (c *Control) KeysDeleted(app string) (map[string]time.Time, error) {
-	o, unlock, err := c.outdated()
+func (r *Register) KeysDeleted(app string) (map[string]time.Time, error) {
+	o, unlock, err := r.outdated()
 	if err != nil {
 		return nil, err
 	}
@@ -53,13 +24,13 @@ func (c *Control) KeysDeleted(app string) (map[string]time.Time, error) {
 }
 
 // outdated returns what the control log says up to its end, under its lock.
-func (c *Control) outdated() (o *outdated, unlock func(), err error) {
-	if c.partition == nil {
+func (r *Register) outdated() (o *outdated, unlock func(), err error) {
+	if r.partition == nil {
 		return nil, nil, ErrElsewhere
 	}
-	o = &c.gone
+	o = &r.gone
 	o.mu.Lock()
-	l := c.partition.Log()
+	l := r.partition.Log()
 	err = l.Read(max(o.read+1, l.Floor()), func(e log.Entry) bool {
 		o.take(&e)
 		return true

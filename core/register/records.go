@@ -1,4 +1,4 @@
-package core
+package register
 
 import (
 	"context"
@@ -87,7 +87,7 @@ func text(what, s string, least int) (string, error) {
 
 // CreateApp makes an application and its client, whose secret is told here and never again.
 // Errors: ErrName, lang.ErrUnknown, ErrDefaultModel and the store's.
-func (c *Control) CreateApp(ctx context.Context, by string, a NewApp) (catalog.App, Client, error) {
+func (r *Register) CreateApp(ctx context.Context, by string, a NewApp) (catalog.App, Client, error) {
 	name, err := text("name", a.Name, 1)
 	if err != nil {
 		return catalog.App{}, Client{}, err
@@ -95,33 +95,33 @@ func (c *Control) CreateApp(ctx context.Context, by string, a NewApp) (catalog.A
 	if !lang.Valid(a.Language) {
 		return catalog.App{}, Client{}, fmt.Errorf("%q: %w", a.Language, lang.ErrUnknown)
 	}
-	if err := c.defaultModel("", a.DefaultModel); err != nil {
+	if err := r.defaultModel("", a.DefaultModel); err != nil {
 		return catalog.App{}, Client{}, err
 	}
-	id, err := log.NewID(c.o.Rand)
+	id, err := log.NewID(r.o.Rand)
 	if err != nil {
 		return catalog.App{}, Client{}, err
 	}
-	client, set, err := c.newClient(id, "")
+	client, set, err := r.newClient(id, "")
 	if err != nil {
 		return catalog.App{}, Client{}, err
 	}
 	create := &log.AppCreate{ID: id, Name: name, Language: a.Language, DefaultModel: a.DefaultModel, Owner: a.Owner, LocalOnly: a.LocalOnly}
-	if err := c.submit(ctx, by, ErrApplication, create, set); err != nil {
+	if err := r.submit(ctx, by, ErrApplication, create, set); err != nil {
 		return catalog.App{}, Client{}, err
 	}
-	c.relist()
-	record, err := c.App(id)
+	r.relist()
+	record, err := r.App(id)
 	return record, client, err
 }
 
 // defaultModel checks that a model is a public one, or one of the application's own.
-func (c *Control) defaultModel(app, id string) error {
-	if _, public := c.o.Models.Model(id); public || id == "" {
+func (r *Register) defaultModel(app, id string) error {
+	if _, public := r.o.Models.Model(id); public || id == "" {
 		return nil
 	}
 	if app, err := catalog.ParseAppID(app); err == nil {
-		_, err := catalog.Read(c.o.Store, app).Model(id)
+		_, err := catalog.Read(r.o.Store, app).Model(id)
 		if err == nil || !errors.Is(err, catalog.ErrNotFound) {
 			return err
 		}
@@ -130,14 +130,14 @@ func (c *Control) defaultModel(app, id string) error {
 }
 
 // newClient makes a secret, and a client's id where there is none.
-func (c *Control) newClient(app, id string) (made Client, set *log.ClientSet, err error) {
+func (r *Register) newClient(app, id string) (made Client, set *log.ClientSet, err error) {
 	if made.ID = id; id == "" {
-		if made.ID, err = log.NewID(c.o.Rand); err != nil {
+		if made.ID, err = log.NewID(r.o.Rand); err != nil {
 			return Client{}, nil, err
 		}
 	}
 	var secret [32]byte
-	if _, err := io.ReadFull(c.o.Rand, secret[:]); err != nil {
+	if _, err := io.ReadFull(r.o.Rand, secret[:]); err != nil {
 		return Client{}, nil, fmt.Errorf("random source: %w", err)
 	}
 	made.Secret = hex.EncodeToString(secret[:])
@@ -146,8 +146,8 @@ func (c *Control) newClient(app, id string) (made Client, set *log.ClientSet, er
 
 // ChangeApp changes an application. Errors: ErrApplication, ErrName, ErrDefaultModel and the
 // store's.
-func (c *Control) ChangeApp(ctx context.Context, by, id string, change AppChange) (catalog.App, error) {
-	if _, err := c.App(id); err != nil {
+func (r *Register) ChangeApp(ctx context.Context, by, id string, change AppChange) (catalog.App, error) {
+	if _, err := r.App(id); err != nil {
 		return catalog.App{}, err
 	}
 	op := &log.AppChange{ID: id, DefaultModel: change.DefaultModel, LocalOnly: change.LocalOnly}
@@ -159,7 +159,7 @@ func (c *Control) ChangeApp(ctx context.Context, by, id string, change AppChange
 		op.Name = &name
 	}
 	if change.DefaultModel != nil {
-		if err := c.defaultModel(id, *change.DefaultModel); err != nil {
+		if err := r.defaultModel(id, *change.DefaultModel); err != nil {
 			return catalog.App{}, err
 		}
 	}
@@ -170,15 +170,23 @@ func (c *Control) ChangeApp(ctx context.Context, by, id string, change AppChange
 		seconds := uint64(*d / time.Second)
 		op.MaxStale = &seconds
 	}
-	if err := c.submit(ctx, by, ErrApplication, op); err != nil {
+	if err := r.submit(ctx, by, ErrApplication, op); err != nil {
 		return catalog.App{}, err
 	}
-	return c.App(id)
+	r.changed(id)
+	return r.App(id)
+}
+
+// changed tells the host that an application's record has changed.
+func (r *Register) changed(app string) {
+	if r.o.Changed != nil {
+		r.o.Changed(app)
+	}
 }
 
 // App returns an application's record. Errors: ErrApplication and the store's.
-func (c *Control) App(id string) (catalog.App, error) {
-	record, err := c.read().App(id)
+func (r *Register) App(id string) (catalog.App, error) {
+	record, err := r.Read().App(id)
 	if errors.Is(err, catalog.ErrNotFound) {
 		err = fmt.Errorf("%w: %q", ErrApplication, id)
 	}
@@ -186,9 +194,9 @@ func (c *Control) App(id string) (catalog.App, error) {
 }
 
 // Apps lists the applications of everybody, in the order of their ids.
-func (c *Control) Apps() ([]catalog.App, error) {
+func (r *Register) Apps() ([]catalog.App, error) {
 	var all []catalog.App
-	err := c.read().Apps(func(app catalog.App) bool {
+	err := r.Read().Apps(func(app catalog.App) bool {
 		all = append(all, app)
 		return true
 	})
@@ -196,8 +204,8 @@ func (c *Control) Apps() ([]catalog.App, error) {
 }
 
 // Client returns an application's client as it is kept. Errors: ErrApplication and the store's.
-func (c *Control) Client(app string) (catalog.Client, error) {
-	client, err := c.read().ClientOf(app)
+func (r *Register) Client(app string) (catalog.Client, error) {
+	client, err := r.Read().ClientOf(app)
 	if errors.Is(err, catalog.ErrNotFound) {
 		err = fmt.Errorf("%w: %q has no client", ErrApplication, app)
 	}
@@ -206,18 +214,18 @@ func (c *Control) Client(app string) (catalog.Client, error) {
 
 // Contents counts what an application holds, at a cost that grows with its models and keys
 // but not with its inputs, as its engine has left it. Errors: ErrApplication and the store's.
-func (c *Control) Contents(id string) (Contents, error) {
+func (r *Register) Contents(id string) (Contents, error) {
 	app, err := catalog.ParseAppID(id)
 	if err != nil {
 		return Contents{}, fmt.Errorf("%w: %q", ErrApplication, id)
 	}
-	if _, err := c.App(id); err != nil {
+	if _, err := r.App(id); err != nil {
 		return Contents{}, err
 	}
-	snapshot := c.o.Store.Snapshot()
+	snapshot := r.o.Store.Snapshot()
 	defer snapshot.Close()
 	v := catalog.Read(snapshot, app)
-	keys, err := c.Keys(id)
+	keys, err := r.Keys(id)
 	if err != nil {
 		return Contents{}, err
 	}
@@ -246,23 +254,23 @@ func (c *Control) Contents(id string) (Contents, error) {
 
 // ReplaceSecret gives an application's client another secret, told here and never again. All
 // tokens that were issued before are dead. Errors: ErrApplication and the store's.
-func (c *Control) ReplaceSecret(ctx context.Context, by, app string) (Client, error) {
-	if _, err := c.App(app); err != nil {
+func (r *Register) ReplaceSecret(ctx context.Context, by, app string) (Client, error) {
+	if _, err := r.App(app); err != nil {
 		return Client{}, err
 	}
-	old, err := c.read().ClientOf(app)
+	old, err := r.Read().ClientOf(app)
 	if err != nil && !errors.Is(err, catalog.ErrNotFound) { // one that was made before there were clients has none
 		return Client{}, err
 	}
-	client, set, err := c.newClient(app, old.ID)
+	client, set, err := r.newClient(app, old.ID)
 	if err != nil {
 		return Client{}, err
 	}
-	return client, c.submit(ctx, by, ErrApplication, set)
+	return client, r.submit(ctx, by, ErrApplication, set)
 }
 
 // RevokeTokens kills all tokens that were issued for an application. Errors: ErrApplication
 // and the store's.
-func (c *Control) RevokeTokens(ctx context.Context, by, app string) error {
-	return c.submit(ctx, by, ErrApplication, &log.TokensRevoke{App: app})
+func (r *Register) RevokeTokens(ctx context.Context, by, app string) error {
+	return r.submit(ctx, by, ErrApplication, &log.TokensRevoke{App: app})
 }

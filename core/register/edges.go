@@ -1,4 +1,4 @@
-package core
+package register
 
 import (
 	"bytes"
@@ -44,7 +44,7 @@ const maxEdgeApps = 1000
 
 // CreateEdge makes an edge that may hold applications, and returns the token that it enrols
 // with: it is told here and never again. Errors: ErrName, ErrApplication and the store's.
-func (c *Control) CreateEdge(ctx context.Context, by, name string, apps []string) (token string, e catalog.Edge, err error) {
+func (r *Register) CreateEdge(ctx context.Context, by, name string, apps []string) (token string, e catalog.Edge, err error) {
 	name, err = text("name", name, 1)
 	if err != nil {
 		return "", catalog.Edge{}, err
@@ -56,30 +56,30 @@ func (c *Control) CreateEdge(ctx context.Context, by, name string, apps []string
 		return "", catalog.Edge{}, fmt.Errorf("%w: an edge must replicate 1 to %d applications", ErrApplication, maxEdgeApps)
 	}
 	for _, app := range apps {
-		if _, err := c.App(app); err != nil {
+		if _, err := r.App(app); err != nil {
 			return "", catalog.Edge{}, err
 		}
 	}
-	id, err := log.NewID(c.o.Rand)
+	id, err := log.NewID(r.o.Rand)
 	if err != nil {
 		return "", catalog.Edge{}, err
 	}
-	token, hash, err := c.secret()
+	token, hash, err := r.secret()
 	if err != nil {
 		return "", catalog.Edge{}, err
 	}
-	err = c.submit(ctx, by, ErrApplication, &log.EdgeCreate{ID: id, Name: name, Token: hash, Apps: apps, Owner: by})
+	err = r.submit(ctx, by, ErrApplication, &log.EdgeCreate{ID: id, Name: name, Token: hash, Apps: apps, Owner: by})
 	if err != nil {
 		return "", catalog.Edge{}, err
 	}
-	e, err = c.Edge(id)
+	e, err = r.Edge(id)
 	return token, e, err
 }
 
 // secret makes 256 random bits as 64 hex digits, and their hash.
-func (c *Control) secret() (string, auth.Hash, error) {
+func (r *Register) secret() (string, auth.Hash, error) {
 	var b [32]byte
-	if _, err := io.ReadFull(c.o.Rand, b[:]); err != nil {
+	if _, err := io.ReadFull(r.o.Rand, b[:]); err != nil {
 		return "", auth.Hash{}, fmt.Errorf("random source: %w", err)
 	}
 	s := hex.EncodeToString(b[:])
@@ -87,8 +87,8 @@ func (c *Control) secret() (string, auth.Hash, error) {
 }
 
 // Edge returns an edge's record, which stays when it is revoked. Errors: ErrNoEdge and the store's.
-func (c *Control) Edge(id string) (catalog.Edge, error) {
-	e, err := c.read().Edge(id)
+func (r *Register) Edge(id string) (catalog.Edge, error) {
+	e, err := r.Read().Edge(id)
 	if errors.Is(err, catalog.ErrNotFound) {
 		err = fmt.Errorf("%w: %q", ErrNoEdge, id)
 	}
@@ -96,9 +96,9 @@ func (c *Control) Edge(id string) (catalog.Edge, error) {
 }
 
 // Edges lists the edges by id, revoked ones among them.
-func (c *Control) Edges() ([]catalog.Edge, error) {
+func (r *Register) Edges() ([]catalog.Edge, error) {
 	var edges []catalog.Edge
-	err := c.read().Edges(func(e catalog.Edge) bool {
+	err := r.Read().Edges(func(e catalog.Edge) bool {
 		edges = append(edges, e)
 		return true
 	})
@@ -108,12 +108,12 @@ func (c *Control) Edges() ([]catalog.Edge, error) {
 // RevokeEdge shuts an edge out for ever: nothing that it sends after the call is let in, and
 // what it holds is to go at its next contact. One that was revoked before stays so. Errors: ErrNoEdge and
 // the store's.
-func (c *Control) RevokeEdge(ctx context.Context, by, id string) error {
-	e, err := c.Edge(id)
+func (r *Register) RevokeEdge(ctx context.Context, by, id string) error {
+	e, err := r.Edge(id)
 	if err != nil || e.Revoked != 0 {
 		return err
 	}
-	verdicts, err := c.append(ctx, by, &log.EdgeRevoke{ID: id})
+	verdicts, err := r.append(ctx, by, &log.EdgeRevoke{ID: id})
 	if err != nil {
 		return err
 	}
@@ -126,8 +126,8 @@ func (c *Control) RevokeEdge(ctx context.Context, by, id string) error {
 // EnrolEdge gives the edge of a token its public Ed25519 key, and a site that it writes as. The
 // caller has seen that whoever asks has the key. Again with the same key it returns the same,
 // so an answer that was lost may be asked for again. Errors: ErrEnrol and the store's.
-func (c *Control) EnrolEdge(ctx context.Context, token string, key [32]byte) (catalog.Edge, error) {
-	e, err := c.read().EdgeByToken(auth.HashKey(token))
+func (r *Register) EnrolEdge(ctx context.Context, token string, key [32]byte) (catalog.Edge, error) {
+	e, err := r.Read().EdgeByToken(auth.HashKey(token))
 	switch {
 	case errors.Is(err, catalog.ErrNotFound):
 		return catalog.Edge{}, ErrEnrol
@@ -138,55 +138,55 @@ func (c *Control) EnrolEdge(ctx context.Context, token string, key [32]byte) (ca
 	case e.Key == key && e.Site != 0:
 		return e, nil
 	}
-	if err := c.knowSites(ctx); err != nil {
+	if err := r.knowSites(ctx); err != nil {
 		return catalog.Edge{}, err
 	}
-	verdicts, err := c.append(ctx, "", &log.EdgeEnrolled{ID: e.ID, Key: key})
+	verdicts, err := r.append(ctx, "", &log.EdgeEnrolled{ID: e.ID, Key: key})
 	if err != nil {
 		return catalog.Edge{}, err
 	}
 	if code := verdicts[0].Code; code != fold.OK && code != fold.Superseded {
 		return catalog.Edge{}, fmt.Errorf("%w: %s", ErrEnrol, verdicts[0].Detail)
 	}
-	return c.Edge(e.ID)
+	return r.Edge(e.ID)
 }
 
 // LeaseSite gives a holder of an application, the key or account called so, a site to write as, and
 // the secret by which it is known: it is told here and never again. Errors: ErrApplication and the store's.
-func (c *Control) LeaseSite(ctx context.Context, app, holder string) (site log.Site, secret string, err error) {
-	return c.lease(ctx, &log.SiteLease{App: app, Holder: holder})
+func (r *Register) LeaseSite(ctx context.Context, app, holder string) (site log.Site, secret string, err error) {
+	return r.lease(ctx, &log.SiteLease{App: app, Holder: holder})
 }
 
 // RenewEdge gives an edge another site to write as in an application: a newer life of it, after which what the sites
 // of before still send is refused. Again with the same random name of the request it returns the same site. Errors: ErrNoEdge,
 // ErrApplication and the store's.
-func (c *Control) RenewEdge(ctx context.Context, id, app string, life uint64) (log.Site, error) {
-	e, err := c.Edge(id)
+func (r *Register) RenewEdge(ctx context.Context, id, app string, life uint64) (log.Site, error) {
+	e, err := r.Edge(id)
 	if err != nil {
 		return 0, err
 	}
 	if site := e.LeasedFor(app, life); site != 0 {
 		return site, nil
 	}
-	site, _, err := c.lease(ctx, &log.SiteLease{App: app, Holder: e.Holder(), Edge: e.ID, Life: life})
+	site, _, err := r.lease(ctx, &log.SiteLease{App: app, Holder: e.Holder(), Edge: e.ID, Life: life})
 	return site, err
 }
 
 // lease leases the next site.
-func (c *Control) lease(ctx context.Context, b *log.SiteLease) (site log.Site, secret string, err error) {
+func (r *Register) lease(ctx context.Context, b *log.SiteLease) (site log.Site, secret string, err error) {
 	app := b.App
-	if _, err := c.App(app); err != nil {
+	if _, err := r.App(app); err != nil {
 		return 0, "", err
 	}
-	secret, hash, err := c.secret()
+	secret, hash, err := r.secret()
 	if err != nil {
 		return 0, "", err
 	}
-	if err := c.knowSites(ctx); err != nil {
+	if err := r.knowSites(ctx); err != nil {
 		return 0, "", err
 	}
-	b.Secret, b.Until = hash, c.leaseEnd()
-	verdicts, err := c.append(ctx, "", b)
+	b.Secret, b.Until = hash, r.leaseEnd()
+	verdicts, err := r.append(ctx, "", b)
 	if err != nil {
 		return 0, "", err
 	}
@@ -202,9 +202,9 @@ func (c *Control) lease(ctx context.Context, b *log.SiteLease) (site log.Site, s
 
 // Leases counts the sites of an application whose lease goes on: those that were leased, or heard of,
 // within [LeaseFor].
-func (c *Control) Leases(app string) (n int, err error) {
-	now := log.HLC(c.o.Clock().UnixMilli()) << 16
-	err = c.read().SitesOf(app, func(s catalog.Site) bool {
+func (r *Register) Leases(app string) (n int, err error) {
+	now := log.HLC(r.o.Clock().UnixMilli()) << 16
+	err = r.Read().SitesOf(app, func(s catalog.Site) bool {
 		if s.Until > now {
 			n++
 		}
@@ -224,68 +224,68 @@ const (
 // knowSites sees to it that no number is given twice. A log that was restored from a backup has
 // another epoch than the one that is noted, if any, and does not know whom its last numbers went to:
 // it leaves out more than those.
-func (c *Control) knowSites(ctx context.Context) error {
-	if c.partition == nil {
+func (r *Register) knowSites(ctx context.Context) error {
+	if r.partition == nil {
 		return ErrElsewhere
 	}
-	c.sites.mu.Lock()
-	defer c.sites.mu.Unlock()
-	if c.sites.known {
+	r.sites.mu.Lock()
+	defer r.sites.mu.Unlock()
+	if r.sites.known {
 		return nil
 	}
-	key, epoch := catalog.Control.LocalKey(sitesNote), c.partition.Log().Epoch()
-	_, _, restored, err := c.partition.Backup()
+	key, epoch := catalog.Control.LocalKey(sitesNote), r.partition.Log().Epoch()
+	_, _, restored, err := r.partition.Backup()
 	if err != nil {
 		return err
 	}
-	noted, err := c.o.Store.Get(key)
+	noted, err := r.o.Store.Get(key)
 	switch {
 	case err == nil && bytes.Equal(noted, epoch[:]):
-		c.sites.known = true
+		r.sites.known = true
 		return nil
 	case err == nil, restored && errors.Is(err, kv.ErrNotFound):
-		h, err := c.read().Header()
+		h, err := r.Read().Header()
 		if err != nil {
 			return err
 		}
 		spread := uint64(binary.BigEndian.Uint32(epoch[12:])) % spreadSites
 		to := log.Site(min(uint64(h.Sites)+skippedSites+spread, math.MaxUint32))
-		if err := c.submit(ctx, "", ErrNoSite, &log.SitesSkip{To: to}); err != nil {
+		if err := r.submit(ctx, "", ErrNoSite, &log.SitesSkip{To: to}); err != nil {
 			return err
 		}
 	case !errors.Is(err, kv.ErrNotFound):
 		return err
 	}
-	err = c.partition.Tidy(func(tx *kv.Overlay) error {
+	err = r.partition.Tidy(func(tx *kv.Overlay) error {
 		tx.Put(key, epoch[:])
 		return nil
 	})
-	c.sites.known = err == nil
+	r.sites.known = err == nil
 	return err
 }
 
 // RolledBack gives the register another life, because an application's log has shown that the disk was rolled back: copies of the register are
 // newer than it, and it does not know whom its last sites went to. Errors: ErrElsewhere and the store's.
-func (c *Control) RolledBack() error {
-	if c.partition == nil {
+func (r *Register) RolledBack() error {
+	if r.partition == nil {
 		return ErrElsewhere
 	}
-	c.sites.mu.Lock()
-	defer c.sites.mu.Unlock()
-	if err := c.partition.RenewLog(); err != nil {
+	r.sites.mu.Lock()
+	defer r.sites.mu.Unlock()
+	if err := r.partition.RenewLog(); err != nil {
 		return err
 	}
-	c.sites.known = false
+	r.sites.known = false
 	return nil
 }
 
 // leaseEnd is when a lease that begins now ends.
-func (c *Control) leaseEnd() log.HLC { return log.HLC(c.o.Clock().Add(LeaseFor).UnixMilli()) << 16 }
+func (r *Register) leaseEnd() log.HLC { return log.HLC(r.o.Clock().Add(LeaseFor).UnixMilli()) << 16 }
 
 // CheckSite returns the site that a secret stands for, an edge's never: that signs. A lease that
 // has ended is no reason to refuse anything. Errors: ErrNoSite and the store's.
-func (c *Control) CheckSite(site log.Site, secret string) (catalog.Site, error) {
-	s, err := c.read().Site(site)
+func (r *Register) CheckSite(site log.Site, secret string) (catalog.Site, error) {
+	s, err := r.Read().Site(site)
 	switch {
 	case errors.Is(err, catalog.ErrNotFound):
 		return catalog.Site{}, fmt.Errorf("%w: %d", ErrNoSite, site)
@@ -298,8 +298,8 @@ func (c *Control) CheckSite(site log.Site, secret string) (catalog.Site, error) 
 }
 
 // EdgeSite returns a site that may be an edge's. Errors: ErrNoSite and the store's.
-func (c *Control) EdgeSite(site log.Site) (catalog.Site, error) {
-	s, err := c.read().Site(site)
+func (r *Register) EdgeSite(site log.Site) (catalog.Site, error) {
+	s, err := r.Read().Site(site)
 	if errors.Is(err, catalog.ErrNotFound) {
 		err = fmt.Errorf("%w: %d", ErrNoSite, site)
 	}
@@ -307,11 +307,11 @@ func (c *Control) EdgeSite(site log.Site) (catalog.Site, error) {
 }
 
 // ProlongSite notes that a site was heard of, once half of its lease is over. Errors: those of the store.
-func (c *Control) ProlongSite(ctx context.Context, s catalog.Site) error {
-	end := c.leaseEnd()
+func (r *Register) ProlongSite(ctx context.Context, s catalog.Site) error {
+	end := r.leaseEnd()
 	if s.Edge != "" || end.Time().Sub(s.Until.Time()) < LeaseFor/2 {
 		return nil
 	}
-	_, err := c.append(ctx, "", &log.SiteLease{Site: s.Site, Until: end})
+	_, err := r.append(ctx, "", &log.SiteLease{Site: s.Site, Until: end})
 	return err
 }

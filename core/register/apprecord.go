@@ -1,4 +1,4 @@
-package core
+package register
 
 import (
 	"context"
@@ -9,34 +9,23 @@ import (
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/log"
-	"github.com/sightline-dev/sightline/core/partition"
 )
 
-// What copies of an application need beside its log: the register's part of it.
+// A copy of an application has the register's part of it: an app record.
 //
-//	origin: Control ──Register──▶ bytes, place in the control log ──▶ TakeRegister: an edge's store
-//	            └── Watch: ask again                                      └── gone ──▶ emptied
+//	origin: AppRecord ──▶ bytes, place in the control log ──▶ ApplyAppRecord: an edge's store
+//	        Watch: ask again                                    └── gone ──▶ emptied
 
-// Partition returns an application's log, state and index. It is the engine's to close. Errors:
-// ErrApplication and the store's.
-func (e *Engine) Partition(app string) (*partition.Partition, error) {
-	open, err := e.apps.application(app)
-	if err != nil {
-		return nil, err
-	}
-	return open.Partition, nil
-}
-
-// Register returns what a copy of an application needs of the register, and the place in the
+// AppRecord returns what a copy of an application needs of the register, and the place in the
 // control log that it is of: with an edge's id what that edge does, and without one what a
 // browser does, who gets no keys. The bytes do not hold the place: they are equal for as long as nothing
 // of it changes. An application that was deleted, or that the edge may not hold, has a register
 // that says so. Errors: ErrApplication for one that never was, ErrElsewhere and the store's.
-func (c *Control) Register(app, edge string) (data []byte, seq uint64, err error) {
-	if c.partition == nil {
+func (r *Register) AppRecord(app, edge string) (data []byte, seq uint64, err error) {
+	if r.partition == nil {
 		return nil, 0, ErrElsewhere
 	}
-	v := c.partition.View()
+	v := r.partition.View()
 	x, err := v.Register(app, edge)
 	if err = errors.Join(err, v.Close()); err != nil {
 		if errors.Is(err, catalog.ErrNotFound) {
@@ -44,13 +33,13 @@ func (c *Control) Register(app, edge string) (data []byte, seq uint64, err error
 		}
 		return nil, 0, err
 	}
-	x.Epoch = c.partition.Log().Epoch()
+	x.Epoch = r.partition.Log().Epoch()
 	return x.Encode(), v.Seq(), nil
 }
 
 // Watch calls moved after each change of the register, and now and then without one, until
 // stop. moved returns at once and does not use the register: it has somebody else do so.
-func (c *Control) Watch(moved func()) (stop func()) { return c.watchers.add(moved) }
+func (r *Register) Watch(moved func()) (stop func()) { return r.watchers.add(moved) }
 
 // watchers are who is told of changes of the register.
 type watchers struct {
@@ -83,38 +72,34 @@ func (w *watchers) tell() {
 	}
 }
 
-// RegisterSeq is the place in the control log, and that log's epoch, of the register of an
+// AppRecordSeq is the place in the control log, and that log's epoch, of the register of an
 // application that this copy has; zeros without any.
-func (c *Control) RegisterSeq(app string) (epoch log.Epoch, seq uint64, err error) {
-	return c.read().RegisterSeq(app)
+func (r *Register) AppRecordSeq(app string) (epoch log.Epoch, seq uint64, err error) {
+	return r.Read().RegisterSeq(app)
 }
 
-// TakeRegister is [TakeRegister] for the store of an engine: requests meet the application as it
-// is now, and an application that is gone takes none any more.
-func (e *Engine) TakeRegister(ctx context.Context, app string, seq uint64, data []byte) error {
-	return takeRegister(ctx, e.Control.o.Store, app, seq, data, func(gone bool) error {
+// ApplyAppRecord is [ApplyAppRecord] for the store of a register that is used meanwhile.
+func (r *Register) ApplyAppRecord(ctx context.Context, app string, seq uint64, data []byte) error {
+	return applyAppRecord(ctx, r.o.Store, app, seq, data, func(gone bool) {
+		r.relist()
 		if gone {
-			e.apps.detach(app)
-			e.relist()
-			e.strays.Store(true)
-			return nil
+			r.detach(app)
+		} else {
+			r.changed(app)
 		}
-		e.relist()
-		_, err := e.apps.reshow(app)
-		return err
 	})
 }
 
-// TakeRegister takes what an origin says of an application, at a place in its control log, into
+// ApplyAppRecord takes what an origin says of an application, at a place in its control log, into
 // the store of a copy, in one batch that outlives a crash. What is older than what is there changes nothing. A
 // register that says that the application is gone leaves nothing of it but that note: its records,
 // log, operations that were not sent, index and notes are removed, and its pictures are claimed by nothing any
 // longer. Errors: field.ErrFormat for bytes that are no register of app, and the store's.
-func TakeRegister(ctx context.Context, store kv.Store, app string, seq uint64, data []byte) error {
-	return takeRegister(ctx, store, app, seq, data, func(bool) error { return nil })
+func ApplyAppRecord(ctx context.Context, store kv.Store, app string, seq uint64, data []byte) error {
+	return applyAppRecord(ctx, store, app, seq, data, func(bool) {})
 }
 
-func takeRegister(ctx context.Context, store kv.Store, app string, seq uint64, data []byte, taken func(gone bool) error) error {
+func applyAppRecord(ctx context.Context, store kv.Store, app string, seq uint64, data []byte, applied func(gone bool)) error {
 	x, err := catalog.DecodeRegister(data)
 	if err == nil && x.App != app {
 		err = fmt.Errorf("app record belongs to application %q: %w", x.App, ErrApplication)
@@ -130,17 +115,17 @@ func takeRegister(ctx context.Context, store kv.Store, app string, seq uint64, d
 			err = wait()
 		}
 	}
-	if err == nil && newer {
-		err = taken(x.Gone != "")
-	}
 	if err != nil {
 		return fmt.Errorf("app record of %s: %w", app, err)
+	}
+	if newer {
+		applied(x.Gone != "")
 	}
 	return Emptied(ctx, store)
 }
 
 // Emptied removes what applications that are gone held, of a store whose register is taken from
-// elsewhere, and has the store let go of it: what a crash kept TakeRegister from. Nothing may
+// elsewhere, and has the store let go of it: what a crash kept ApplyAppRecord from. Nothing may
 // write to them any more. Errors: those of the store.
 func Emptied(ctx context.Context, store kv.Store) error {
 	owed, err := catalog.Read(store, catalog.Control).Purges()

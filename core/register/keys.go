@@ -1,4 +1,4 @@
-package core
+package register
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 
 // CreateKey makes a key to an application and returns it: it is told here and never again.
 // Errors: ErrApplication, ErrName, auth.ErrScope and the store's.
-func (c *Control) CreateKey(ctx context.Context, by string, k NewKey) (key string, record catalog.Key, err error) {
+func (r *Register) CreateKey(ctx context.Context, by string, k NewKey) (key string, record catalog.Key, err error) {
 	scopes, err := auth.Scopes(k.Scopes)
 	if err != nil {
 		return "", catalog.Key{}, err
@@ -21,23 +21,23 @@ func (c *Control) CreateKey(ctx context.Context, by string, k NewKey) (key strin
 	if err != nil {
 		return "", catalog.Key{}, err
 	}
-	if _, err := c.App(k.App); err != nil {
+	if _, err := r.App(k.App); err != nil {
 		return "", catalog.Key{}, err
 	}
-	return c.createKey(ctx, by, ErrApplication, log.KeyCreate{App: k.App, Scopes: scopes, Description: description})
+	return r.createKey(ctx, by, ErrApplication, log.KeyCreate{App: k.App, Scopes: scopes, Description: description})
 }
 
 // createKey makes the key of an operation that lacks its hash.
-func (c *Control) createKey(ctx context.Context, by string, gone error, op log.KeyCreate) (string, catalog.Key, error) {
-	key, err := auth.NewKey(c.o.Rand)
+func (r *Register) createKey(ctx context.Context, by string, gone error, op log.KeyCreate) (string, catalog.Key, error) {
+	key, err := auth.NewKey(r.o.Rand)
 	if err != nil {
 		return "", catalog.Key{}, err
 	}
 	op.Hash = auth.HashKey(key)
-	if err := c.submit(ctx, by, gone, &op); err != nil {
+	if err := r.submit(ctx, by, gone, &op); err != nil {
 		return "", catalog.Key{}, err
 	}
-	record, err := c.key(op.App, op.Hash)
+	record, err := r.key(op.App, op.Hash)
 	if err != nil {
 		return "", catalog.Key{}, err
 	}
@@ -45,8 +45,8 @@ func (c *Control) createKey(ctx context.Context, by string, gone error, op log.K
 }
 
 // key reads a key of an application; of any application for "".
-func (c *Control) key(app string, hash [32]byte) (catalog.Key, error) {
-	k, err := c.read().Key(hash)
+func (r *Register) key(app string, hash [32]byte) (catalog.Key, error) {
+	k, err := r.Read().Key(hash)
 	if errors.Is(err, catalog.ErrNotFound) || err == nil && app != "" && k.App != app {
 		return catalog.Key{}, fmt.Errorf("%w: %s", ErrNoKey, auth.By(hash))
 	}
@@ -55,10 +55,10 @@ func (c *Control) key(app string, hash [32]byte) (catalog.Key, error) {
 
 // Keys lists the keys of an application, or with an empty app all keys, by hash. An
 // application that is not there has none.
-func (c *Control) Keys(app string) ([]catalog.Key, error) {
-	s := c.o.Store.Snapshot()
+func (r *Register) Keys(app string) ([]catalog.Key, error) {
+	s := r.o.Store.Snapshot()
 	defer s.Close()
-	r := catalog.Read(s, catalog.Control)
+	records := catalog.Read(s, catalog.Control)
 	var keys []catalog.Key
 	add := func(k catalog.Key) bool {
 		keys = append(keys, k)
@@ -66,9 +66,9 @@ func (c *Control) Keys(app string) ([]catalog.Key, error) {
 	}
 	var err error
 	if app == "" {
-		err = r.Keys(add)
+		err = records.Keys(add)
 	} else {
-		err = r.KeysOf(app, add)
+		err = records.KeysOf(app, add)
 	}
 	if errors.Is(err, catalog.ErrNotFound) { // no id of an application
 		err = nil
@@ -78,20 +78,20 @@ func (c *Control) Keys(app string) ([]catalog.Key, error) {
 
 // DeleteKey shuts a key out: no request that begins after it returns is let in by it. An
 // empty app stands for any. Errors: ErrNoKey and the store's.
-func (c *Control) DeleteKey(ctx context.Context, by, app string, hash [32]byte) error {
-	if _, err := c.key(app, hash); err != nil {
+func (r *Register) DeleteKey(ctx context.Context, by, app string, hash [32]byte) error {
+	if _, err := r.key(app, hash); err != nil {
 		return err
 	}
-	return c.submit(ctx, by, fmt.Errorf("%w: %s", ErrNoKey, auth.By(hash)), &log.KeyDelete{Hash: hash})
+	return r.submit(ctx, by, fmt.Errorf("%w: %s", ErrNoKey, auth.By(hash)), &log.KeyDelete{Hash: hash})
 }
 
 // ReplaceKey makes a key with the scopes and the description of another, which it shuts out
 // in the same moment. An empty app stands for any. Errors: ErrNoKey and the store's.
-func (c *Control) ReplaceKey(ctx context.Context, by, app string, old [32]byte) (key string, record catalog.Key, err error) {
-	k, err := c.key(app, old)
+func (r *Register) ReplaceKey(ctx context.Context, by, app string, old [32]byte) (key string, record catalog.Key, err error) {
+	k, err := r.key(app, old)
 	if err != nil {
 		return "", catalog.Key{}, err
 	}
 	op := log.KeyCreate{App: k.App, Scopes: k.Scopes, Description: k.Description, Replaces: old}
-	return c.createKey(ctx, by, fmt.Errorf("%w: %s", ErrNoKey, auth.By(old)), op)
+	return r.createKey(ctx, by, fmt.Errorf("%w: %s", ErrNoKey, auth.By(old)), op)
 }

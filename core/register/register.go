@@ -1,4 +1,13 @@
-package core
+// Package register holds the applications, keys, clients and edges of a store: who may do what, and who else writes.
+//
+//	control log ──fold──▶ App, Key, Client, Edge records ◀── read by engines, at each request
+//	     ▲                       │
+//	  Register ◀─────────────────┘
+//	     └── DeleteApp ──▶ Detach ──▶ Step: the application's keys, names, pictures go
+//
+// A register opens no application. An engine of all applications has one; a host that gives each application an engine of its own
+// has one beside them, on the same store.
+package register
 
 import (
 	"context"
@@ -20,7 +29,13 @@ import (
 	"github.com/sightline-dev/sightline/core/predict"
 )
 
-// ErrElsewhere is returned by an engine of one application for a change of what another on the
+// ErrApplication is returned for an application that is not there.
+var ErrApplication = errors.New("no such application")
+
+// ErrClosed is returned by a register, or an engine, that is closed.
+var ErrClosed = errors.New("engine closed")
+
+// ErrElsewhere is returned by a register that is only read, for a change of what another on the
 // same store writes: applications, keys and clients.
 var ErrElsewhere = errors.New("applications and keys are managed elsewhere")
 
@@ -47,8 +62,8 @@ var (
 	_ sweeper  = (*blob.Hosted)(nil)
 )
 
-// ControlOptions are what a host lends a [Control]. Fields without "nil means" are needed.
-type ControlOptions struct {
+// Options are what a host lends a [Register]. Fields without "nil means" are needed.
+type Options struct {
 	Store  kv.Store
 	Models *predict.Set // public models, to check default ones by; tables suffice
 	Hosted Pictures     // swept and collected by Step, where they can be
@@ -60,19 +75,14 @@ type ControlOptions struct {
 	// nothing will write to it any more: what it holds is removed next. nil means that nothing writes to
 	// any.
 	Detach func(app string)
+
+	// Changed is told of an application whose record has changed. nil means that nobody is.
+	Changed func(app string)
 }
 
-// Control is the register of the applications: their records, keys and clients, and what
-// remains of deleted ones. It opens no application, so a host that gives every one an engine
-// of its own ([Options.App]) holds one Control beside them, on the same store; an [Engine] of all
-// applications holds one too. It is safe for concurrent use.
-//
-//	control log ──fold──▶ App, Key, Client records ◀── read by engines, at each request
-//	     ▲                       │
-//	  Control ◀──────────────────┘
-//	     └── DeleteApp ──▶ Detach ──▶ Step: the application's keys, names, pictures go
-type Control struct {
-	o         ControlOptions
+// Register holds the applications, keys, clients and edges of a store. It is safe for concurrent use.
+type Register struct {
+	o         Options
 	partition *partition.Partition // nil: another engine's on the same store
 	gallery   api.Gallery
 	listed    listed
@@ -94,39 +104,39 @@ type listed struct {
 	ids   []string
 }
 
-// OpenControl opens the register of a store. Errors: api.ErrOptions and the store's.
-func OpenControl(o ControlOptions) (*Control, error) {
+// Open opens the register of a store. Errors: api.ErrOptions and the store's.
+func Open(o Options) (*Register, error) {
 	if o.Store == nil || o.Models == nil || o.Hosted == nil || o.Clock == nil || o.Rand == nil {
 		return nil, fmt.Errorf("%w: Store, Models, Hosted, Clock and Rand are required", api.ErrOptions)
 	}
-	c := newControl(o)
-	settings, err := partitionOptions(&o, catalog.Control)
+	r := ReadOnly(o)
+	settings, err := r.PartitionOptions(catalog.Control)
 	if err != nil {
 		return nil, err
 	}
-	if c.partition, err = partition.Open(settings); err != nil {
+	if r.partition, err = partition.Open(settings); err != nil {
 		return nil, fmt.Errorf("control partition: %w", err)
 	}
 	// A crash may have left pictures that no record claims, and deleted applications half removed.
-	c.tidy.sweeper, _ = o.Hosted.(sweeper)
-	c.Collect()
-	c.tidy.purge.Store(true)
-	return c, nil
+	r.tidy.sweeper, _ = o.Hosted.(sweeper)
+	r.Collect()
+	r.tidy.purge.Store(true)
+	return r, nil
 }
 
-// newControl is a register to be read.
-func newControl(o ControlOptions) *Control {
-	return &Control{o: o, gallery: api.Gallery{Names: o.Hosted, Store: o.Store, Clock: o.Clock}}
+// ReadOnly is a register that another one on the same store writes.
+func ReadOnly(o Options) *Register {
+	return &Register{o: o, gallery: api.Gallery{Names: o.Hosted, Store: o.Store, Clock: o.Clock}}
 }
 
-// partitionOptions are how the partition of an application is opened.
-func partitionOptions(o *ControlOptions, app catalog.AppID) (partition.Options, error) {
-	p := partition.Options{Store: o.Store, App: app, Site: log.Origin, Clock: o.Clock}
-	if _, err := io.ReadFull(o.Rand, p.Epoch[:]); err != nil {
+// PartitionOptions are how the partition of an application is opened on the register's store.
+func (r *Register) PartitionOptions(app catalog.AppID) (partition.Options, error) {
+	p := partition.Options{Store: r.o.Store, App: app, Site: log.Origin, Clock: r.o.Clock}
+	if _, err := io.ReadFull(r.o.Rand, p.Epoch[:]); err != nil {
 		return p, fmt.Errorf("random source: %w", err)
 	}
-	if o.Seals != nil {
-		if _, err := io.ReadFull(o.Seals, p.Secret[:]); err != nil {
+	if r.o.Seals != nil {
+		if _, err := io.ReadFull(r.o.Seals, p.Secret[:]); err != nil {
 			return p, fmt.Errorf("random source: %w", err)
 		}
 	}
@@ -134,19 +144,19 @@ func partitionOptions(o *ControlOptions, app catalog.AppID) (partition.Options, 
 }
 
 // Close ends the register. It closes nothing that was lent.
-func (c *Control) Close() error {
-	if c.closed.Swap(true) || c.partition == nil {
+func (r *Register) Close() error {
+	if r.closed.Swap(true) || r.partition == nil {
 		return nil
 	}
-	return c.partition.Close()
+	return r.partition.Close()
 }
 
 // Hosted returns the picture behind a hosted name, of whichever application; the error is
 // blob.ErrNotFound. A copy's picture has its name also while it is in dispute.
-func (c *Control) Hosted(name string) (blob.Picture, error) {
-	p, err := c.gallery.Hosted(name)
+func (r *Register) Hosted(name string) (blob.Picture, error) {
+	p, err := r.gallery.Hosted(name)
 	if errors.Is(err, blob.ErrNotFound) {
-		if disputed, ok := c.disputed(name); ok {
+		if disputed, ok := r.disputed(name); ok {
 			return disputed, nil
 		}
 	}
@@ -154,18 +164,18 @@ func (c *Control) Hosted(name string) (blob.Picture, error) {
 }
 
 // disputed finds a picture that a conflict in a copy of any application names.
-func (c *Control) disputed(name string) (blob.Picture, bool) {
+func (r *Register) disputed(name string) (blob.Picture, bool) {
 	var key [16]byte
 	if n, err := hex.Decode(key[:], []byte(name[:min(len(name), 2*len(key))])); err != nil || n != len(key) || len(name) != 2*len(key) {
 		return blob.Picture{}, false
 	}
-	ids, err := c.ids()
+	ids, err := r.IDs()
 	if err != nil {
 		return blob.Picture{}, false
 	}
 	for _, id := range ids {
 		if app, err := catalog.ParseAppID(id); err == nil {
-			if p, err := partition.Disputed(c.o.Store, app, key); err == nil {
+			if p, err := partition.Disputed(r.o.Store, app, key); err == nil {
 				return p, true
 			}
 		}
@@ -175,39 +185,39 @@ func (c *Control) disputed(name string) (blob.Picture, bool) {
 
 // Thumbnail returns the JPEG beside an input's picture by the picture's hosted name; the error
 // is blob.ErrNotFound.
-func (c *Control) Thumbnail(name string) ([]byte, error) { return c.gallery.Thumbnail(name) }
+func (r *Register) Thumbnail(name string) ([]byte, error) { return r.gallery.Thumbnail(name) }
 
-// read reads the records.
-func (c *Control) read() catalog.Reader { return catalog.Read(c.o.Store, catalog.Control) }
+// Read reads the records.
+func (r *Register) Read() catalog.Reader { return catalog.Read(r.o.Store, catalog.Control) }
 
-// ids are those of all applications, in their order; the list is shared.
-func (c *Control) ids() ([]string, error) {
-	l := &c.listed
+// IDs are those of all applications, in their order; the list is shared.
+func (r *Register) IDs() ([]string, error) {
+	l := &r.listed
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.known {
 		return l.ids, nil
 	}
 	var ids []string
-	err := c.read().Apps(func(app catalog.App) bool {
+	err := r.Read().Apps(func(app catalog.App) bool {
 		ids = append(ids, app.ID)
 		return true
 	})
-	l.ids, l.known = ids, err == nil && c.partition != nil // others' changes are not told
+	l.ids, l.known = ids, err == nil && r.partition != nil // others' changes are not told
 	return ids, err
 }
 
 // relist has the list of applications read anew.
-func (c *Control) relist() {
-	c.listed.mu.Lock()
-	defer c.listed.mu.Unlock()
-	c.listed.known, c.listed.ids = false, nil
+func (r *Register) relist() {
+	r.listed.mu.Lock()
+	defer r.listed.mu.Unlock()
+	r.listed.known, r.listed.ids = false, nil
 }
 
 // submit appends operations to the control log, all or none. gone is returned when what one
 // of them names is not there.
-func (c *Control) submit(ctx context.Context, by string, gone error, bodies ...log.Body) error {
-	verdicts, err := c.append(ctx, by, bodies...)
+func (r *Register) submit(ctx context.Context, by string, gone error, bodies ...log.Body) error {
+	verdicts, err := r.append(ctx, by, bodies...)
 	if err != nil {
 		return err
 	}
@@ -224,10 +234,10 @@ func (c *Control) submit(ctx context.Context, by string, gone error, bodies ...l
 }
 
 // append appends operations to the control log, all or none, and returns what became of them.
-func (c *Control) append(ctx context.Context, by string, bodies ...log.Body) ([]fold.Verdict, error) {
-	if c.partition == nil {
+func (r *Register) append(ctx context.Context, by string, bodies ...log.Body) ([]fold.Verdict, error) {
+	if r.partition == nil {
 		return nil, ErrElsewhere
 	}
-	defer c.watchers.tell() // others' operations may have become visible with an error of these
-	return c.partition.Submit(ctx, by, bodies, nil)
+	defer r.watchers.tell() // others' operations may have become visible with an error of these
+	return r.partition.Submit(ctx, by, bodies, nil)
 }

@@ -1,4 +1,4 @@
-package core
+package register
 
 import (
 	"context"
@@ -31,11 +31,11 @@ const (
 )
 
 // usable is why nothing can be tidied; nil: it can.
-func (c *Control) usable() error {
+func (r *Register) usable() error {
 	switch {
-	case c.closed.Load():
+	case r.closed.Load():
 		return ErrClosed
-	case c.partition == nil:
+	case r.partition == nil:
 		return ErrElsewhere
 	}
 	return nil
@@ -43,14 +43,14 @@ func (c *Control) usable() error {
 
 // Step does a little of what is due at now and no request waits for: removing what deleted
 // applications held, sweeping pictures whose time is over. It reports whether there is more.
-func (c *Control) Step(ctx context.Context, now time.Time) (more bool, err error) {
-	if err := c.usable(); err != nil {
+func (r *Register) Step(ctx context.Context, now time.Time) (more bool, err error) {
+	if err := r.usable(); err != nil {
 		return false, err
 	}
-	t := &c.tidy
+	t := &r.tidy
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if more, err = c.stepPurge(ctx, now); err != nil {
+	if more, err = r.stepPurge(ctx, now); err != nil {
 		return false, fmt.Errorf("deleted applications: %w", err)
 	}
 	if t.sweeper != nil && now.Sub(t.swept) >= sweepEvery {
@@ -59,25 +59,25 @@ func (c *Control) Step(ctx context.Context, now time.Time) (more bool, err error
 		}
 		t.swept = now
 	}
-	if err := c.stepCollect(ctx); err != nil {
+	if err := r.stepCollect(ctx); err != nil {
 		return false, err
 	}
 	return more || t.collect, ctx.Err()
 }
 
 // Collect has the next Steps look through all blobs for those that nothing claims.
-func (c *Control) Collect() {
-	c.tidy.mu.Lock()
-	defer c.tidy.mu.Unlock()
-	c.tidy.recollect()
+func (r *Register) Collect() {
+	r.tidy.mu.Lock()
+	defer r.tidy.mu.Unlock()
+	r.tidy.recollect()
 }
 
 // recollect begins anew to look for blobs that nothing claims; mu is held.
 func (t *tidying) recollect() { t.collect, t.from = t.sweeper != nil, blob.Hash{} }
 
 // stepCollect deletes some blobs that nothing claims, if there may be such.
-func (c *Control) stepCollect(ctx context.Context) (err error) {
-	t := &c.tidy
+func (r *Register) stepCollect(ctx context.Context) (err error) {
+	t := &r.tidy
 	if t.collect {
 		if t.from, _, err = t.sweeper.CollectSome(ctx, t.from, lookedOnce); err == nil {
 			t.collect = !t.from.IsZero()
@@ -88,8 +88,8 @@ func (c *Control) stepCollect(ctx context.Context) (err error) {
 
 // Keeps reports whether an input of any application has the picture h, or something in a copy of one
 // that is on its way or in dispute, or cannot be looked up: what blob.HostedOptions.Keep wants to know.
-func (c *Control) Keeps(h blob.Hash) bool {
-	ids, err := c.ids()
+func (r *Register) Keeps(h blob.Hash) bool {
+	ids, err := r.IDs()
 	if err != nil {
 		return true
 	}
@@ -99,12 +99,12 @@ func (c *Control) Keeps(h blob.Hash) bool {
 			return true
 		}
 		used := false
-		err = catalog.Read(c.o.Store, app).ByBlob(h, func(uint32) bool {
+		err = catalog.Read(r.o.Store, app).ByBlob(h, func(uint32) bool {
 			used = true
 			return false
 		})
 		if err == nil && !used {
-			err = partition.Claims(c.o.Store, app, func(claimed blob.Hash) bool {
+			err = partition.Claims(r.o.Store, app, func(claimed blob.Hash) bool {
 				used = claimed == h
 				return !used
 			})

@@ -1,0 +1,80 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/auth"
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/lang"
+	"github.com/sightline-dev/sightline/core/register"
+)
+
+// appStore is the engine's applications, keys and clients as requests ask for them. What is read
+// is read from the store, so a key that was deleted is unknown to the next request.
+type appStore struct{ e *Engine }
+
+var _ api.Applications = appStore{}
+
+// Open implements [api.Applications].
+func (s appStore) Open(id string) (*api.Application, error) {
+	app, err := s.e.apps.application(id)
+	if errors.Is(err, register.ErrApplication) {
+		return nil, fmt.Errorf("%w: %w", catalog.ErrNotFound, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return app.shown.Load(), nil
+}
+
+// App implements [api.Applications].
+func (s appStore) App(id string) (catalog.App, error) { return s.e.Register.Read().App(id) }
+
+// Key implements [api.Applications].
+func (s appStore) Key(hash auth.Hash) (catalog.Key, error) { return s.e.Register.Read().Key(hash) }
+
+// Client implements [api.Applications].
+func (s appStore) Client(id string) (catalog.Client, error) { return s.e.Register.Read().Client(id) }
+
+// Owned implements [api.Applications]: by id.
+func (s appStore) Owned(account string) ([]catalog.App, error) {
+	var owned []catalog.App
+	err := s.e.Register.Read().Apps(func(app catalog.App) bool {
+		if app.Owner == account && account != "" {
+			owned = append(owned, app)
+		}
+		return true
+	})
+	return owned, err
+}
+
+// Keys implements [api.Applications]: by hash.
+func (s appStore) Keys(app string) ([]catalog.Key, error) { return s.e.Register.Keys(app) }
+
+// CreateApp implements [api.Applications].
+func (s appStore) CreateApp(ctx context.Context, account string, a api.NewApp) (catalog.App, error) {
+	made, _, err := s.e.Register.CreateApp(ctx, account, register.NewApp{Name: a.Name, Language: a.Language, Owner: account})
+	return made, asked(err)
+}
+
+// CreateKey implements [api.Applications].
+func (s appStore) CreateKey(ctx context.Context, account string, k api.NewKey) (string, catalog.Key, error) {
+	key, record, err := s.e.Register.CreateKey(ctx, account, register.NewKey{App: k.App, Scopes: k.Scopes, Description: k.Description})
+	return key, record, asked(err)
+}
+
+// asked turns what a request can be wrong about into the error of requests.
+func asked(err error) error {
+	for _, wrong := range []error{register.ErrName, register.ErrDefaultModel, lang.ErrUnknown, auth.ErrScope} {
+		if errors.Is(err, wrong) {
+			return fmt.Errorf("%w: %w", api.ErrAccountRequest, err)
+		}
+	}
+	if errors.Is(err, register.ErrApplication) { // deleted a moment ago
+		return fmt.Errorf("%w: %w", catalog.ErrNotFound, err)
+	}
+	return err
+}

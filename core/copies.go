@@ -1,0 +1,49 @@
+package core
+
+import (
+	"context"
+	"time"
+
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/auth"
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/ingest"
+	"github.com/sightline-dev/sightline/core/partition"
+	"github.com/sightline-dev/sightline/core/predict/raster"
+)
+
+// What the sync protocol asks of an engine, at an origin and at a copy.
+
+// Partition returns an application's log, state and index. It is the engine's to close. Errors:
+// register.ErrApplication and the store's.
+func (e *Engine) Partition(app string) (*partition.Partition, error) {
+	open, err := e.apps.application(app)
+	if err != nil {
+		return nil, err
+	}
+	return open.Partition, nil
+}
+
+// Identify says for whom a request speaks that is none of the interface's calls, and when what it
+// was asked with ends; see [api.Service.Identify].
+func (e *Engine) Identify(ctx context.Context, r *api.Request) (auth.Principal, time.Time, error) {
+	return e.service.Identify(ctx, r)
+}
+
+// Serving is the base of the network that serves an application as r shows it.
+func (e *Engine) Serving(r catalog.Reader) ([32]byte, error) { return e.service.Serving(r) }
+
+// ReceivedJob is the job of a picture that another site has made an input of, whose bytes are in
+// the blobs: what was derived from it there is made here again. Its result is for
+// [Engine.Received], and holds the picture until it is released.
+func ReceivedJob(picture blob.Hash, crop raster.Crop, base [32]byte) api.Job {
+	job := api.FetchJob("", crop, base)
+	job.Blob = picture
+	return *job
+}
+
+// Received is what the result of a [ReceivedJob] gave.
+func (e *Engine) Received(base [32]byte, r *api.Result) ingest.Outcome {
+	return e.service.Fetched(base, r)
+}
