@@ -62,6 +62,9 @@ type Options struct {
 	Accounts api.Accounts // people whom applications belong to; nil: there are none
 	Calls    api.Calls    // nil: calls are not counted
 
+	// Audit notes what is done to applications, keys, clients and edges; see [register.Options]. nil: nothing is noted.
+	Audit func(by register.Who, a register.Action, target string) error
+
 	Storage     api.Storage                      // nil: storage has no limits
 	PictureSize func(h blob.Hash) (int64, error) // bytes of a picture that is kept, or blob.ErrNotFound; needed with Storage
 
@@ -125,7 +128,7 @@ func Open(o Options) (*Engine, error) {
 func (e *Engine) openRegister(o *Options) (err error) {
 	r := register.Options{
 		Store: o.Store, Models: o.Models, Hosted: o.Hosted, Clock: o.Clock, Rand: o.Rand, Seals: o.Seals,
-		Detach: e.detach, Changed: func(app string) { e.apps.reshow(app) },
+		Audit: o.Audit, Detach: e.detach, Changed: func(app string) { e.apps.reshow(app) },
 	}
 	if o.App != "" {
 		e.Register = register.ReadOnly(r)

@@ -77,7 +77,7 @@ func createApp(x *exchange) error {
 	if len(owned) >= MaxApps {
 		return refusef(ErrAccountRequest, "An account can have at most %d applications.", MaxApps)
 	}
-	made, err := x.s.o.Apps.CreateApp(x.ctx, x.who.Account, a)
+	made, err := x.s.o.Apps.CreateApp(x.ctx, x.who.Account, x.remote, a)
 	if err != nil {
 		return err
 	}
@@ -195,7 +195,7 @@ func createKey(x *exchange) error {
 	if len(keys) >= MaxKeys {
 		return refusef(ErrAccountRequest, "An application can have at most %d keys.", MaxKeys)
 	}
-	key, record, err := x.s.o.Apps.CreateKey(x.ctx, x.who.Account, k)
+	key, record, err := x.s.o.Apps.CreateKey(x.ctx, x.who.Account, x.remote, k)
 	if err != nil {
 		return err
 	}

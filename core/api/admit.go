@@ -120,7 +120,7 @@ func (x *exchange) byKey(authorization string) error {
 	if err != nil {
 		return unless(err, auth.ErrKeyUnknown)
 	}
-	x.who = auth.Principal{App: key.App, By: auth.By(hash), Scopes: auth.SetOf(key.Scopes), Bucket: hash, Free: key.By == ""}
+	x.who = auth.Principal{App: key.App, By: auth.By(hash), Scopes: auth.SetOf(key.Scopes), Bucket: hash, Maker: key.By, Free: key.By == ""}
 	return nil
 }
 
@@ -147,7 +147,7 @@ func (x *exchange) byToken(token string) error {
 	x.until = claims.Expires
 	x.who = auth.Principal{
 		App: client.App, By: auth.ByToken, Client: client.ID, Generation: client.Generation, Scopes: auth.All, Bucket: auth.HashKey(client.ID),
-		Page: claims.Page, Free: x.app.Owner == "",
+		Page: claims.Page, Maker: x.app.Owner, Free: x.app.Owner == "",
 	}
 	return nil
 }
@@ -163,7 +163,7 @@ func (x *exchange) bySession(session string) error {
 	if err != nil {
 		return err
 	}
-	x.who = auth.Principal{Account: account, By: auth.BySession, Scopes: auth.All, Bucket: auth.HashKey(account)}
+	x.who = auth.Principal{Account: account, Maker: account, By: auth.BySession, Scopes: auth.All, Bucket: auth.HashKey(account)}
 	if x.route.need.Asks == auth.OfAccount {
 		return nil
 	}

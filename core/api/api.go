@@ -58,7 +58,16 @@ type Response struct {
 	Stream func(w io.Writer) error
 	Length int64 // of what Stream writes; 0: it is not known before
 
+	Did Deed // what the host notes in its audit log before it sends the answer; zero: nothing
+
 	Err error // why we failed, where Status is 500: for the host's log, and for nobody else
+}
+
+// Deed is something that a call did and that an audit log has.
+type Deed struct {
+	Action string // such as "inputs.delete_all"
+	App    string // the application to which it was done
+	By     string // the account that did it, by its ID; empty: the operator
 }
 
 // Job is a picture, or a video, that a call, or an input in the background, wants analysed.

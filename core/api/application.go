@@ -41,10 +41,10 @@ type Applications interface {
 	Owned(account string) ([]catalog.App, error)
 	Keys(app string) ([]catalog.Key, error)
 
-	// CreateApp and CreateKey make one for an account. Errors of a request that cannot be wrap
+	// CreateApp and CreateKey make one for an account, whose request came from a network. Errors of a request that cannot be wrap
 	// ErrAccountRequest.
-	CreateApp(ctx context.Context, account string, a NewApp) (catalog.App, error)
-	CreateKey(ctx context.Context, account string, k NewKey) (key string, record catalog.Key, err error)
+	CreateApp(ctx context.Context, account, remote string, a NewApp) (catalog.App, error)
+	CreateKey(ctx context.Context, account, remote string, k NewKey) (key string, record catalog.Key, err error)
 }
 
 // NewApp is an application to be made.

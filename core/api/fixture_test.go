@@ -133,11 +133,11 @@ func (a fixedApp) Client(string) (catalog.Client, error) {
 }
 func (a fixedApp) Owned(string) ([]catalog.App, error) { return nil, nil }
 func (a fixedApp) Keys(string) ([]catalog.Key, error)  { return nil, nil }
-func (a fixedApp) CreateApp(context.Context, string, NewApp) (catalog.App, error) {
+func (a fixedApp) CreateApp(context.Context, string, string, NewApp) (catalog.App, error) {
 	return catalog.App{}, ErrAccountRequest
 }
 
-func (a fixedApp) CreateKey(context.Context, string, NewKey) (string, catalog.Key, error) {
+func (a fixedApp) CreateKey(context.Context, string, string, NewKey) (string, catalog.Key, error) {
 	return "", catalog.Key{}, ErrAccountRequest
 }
 

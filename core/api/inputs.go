@@ -159,7 +159,7 @@ func deleteInputs(x *exchange) error {
 	case all && len(ids) > 0:
 		return refusef(ErrInputs, "Use either ids or delete_all, not both.")
 	case all:
-		return x.deleted(&log.InputDeleteAll{})
+		return x.did("inputs.delete_all", x.deleted(&log.InputDeleteAll{}))
 	case len(ids) == 0:
 		return refusef(ErrInputs, "Missing ids or \"delete_all\": true.")
 	}
@@ -182,6 +182,14 @@ func deleteInputs(x *exchange) error {
 		return err
 	}
 	return x.deleted(bodies...)
+}
+
+// did has the host note in its audit log what the call did, unless there was an error, which it returns.
+func (x *exchange) did(action string, err error) error {
+	if err == nil {
+		x.call.response.Did = Deed{Action: action, App: x.app.ID, By: x.who.Maker}
+	}
+	return err
 }
 
 // deleted submits deletions and says that they are done.

@@ -13,6 +13,7 @@ import (
 	"github.com/sightline-dev/sightline/core/api/apitest"
 	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/register"
 )
 
 // TestTenantsDoNotInterfere runs a random program of anna's calls twice: alone in the world, and among
@@ -119,7 +120,7 @@ func (e *estate) meddle(r *rand.Rand, bert, anna *tenant, hosted []string) *tena
 		}
 		e.serve(bert, call)
 		if w.IntN(20) == 0 {
-			if err := e.Engine.Register.DeleteApp(e.Context(), bert.Owner, bert.App); err != nil {
+			if err := e.Engine.Register.DeleteApp(e.Context(), register.Who{Account: bert.Owner}, bert.App); err != nil {
 				e.Fatal(err)
 			}
 			bert = nil

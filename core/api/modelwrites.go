@@ -299,7 +299,7 @@ func deleteModels(x *exchange) error {
 	case err != nil:
 		return refuse(ErrModelQuery, err)
 	case all || x.body.v.Len() == 0:
-		return x.done(&log.ModelDeleteAll{})
+		return x.did("models.delete_all", x.done(&log.ModelDeleteAll{}))
 	}
 	return x.deleteListed()
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/sightline-dev/sightline/core/api/apitest"
 	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/kv/pebblekv"
+	"github.com/sightline-dev/sightline/core/register"
 )
 
 // BenchmarkWrongSecrets times refusals that must not tell what is known: of a client whose secret is
@@ -34,7 +35,7 @@ func BenchmarkWrongSecrets(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	if err := w.Engine.Register.DeleteKey(b.Context(), "", w.App, hash); err != nil {
+	if err := w.Engine.Register.DeleteKey(b.Context(), register.Who{}, w.App, hash); err != nil {
 		b.Fatal(err)
 	}
 	wrong, unknown := w.Client, w.Client

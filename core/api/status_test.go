@@ -32,7 +32,8 @@ func TestEveryErrorHasAStatus(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if name := file.Name.Name; name == "main" || strings.HasSuffix(name, "test") || name == "core" {
+		// The errors of core and its register reach requests only as errors of other packages.
+		if name := file.Name.Name; slices.Contains([]string{"main", "core", "register"}, name) || strings.HasSuffix(name, "test") {
 			return nil
 		}
 		for _, decl := range file.Decls {

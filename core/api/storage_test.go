@@ -15,6 +15,7 @@ import (
 	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/predict/raster"
+	"github.com/sightline-dev/sightline/core/register"
 )
 
 const overQuota = `"code":11006,"description":"Account limits exceeded"`
@@ -73,7 +74,7 @@ func TestStorageInputs(t *testing.T) {
 		t.Errorf("two after all of an application were deleted = %d, %d refused", status, refused)
 	}
 	e.stored(core.Stored{Inputs: 4})
-	if err := e.Engine.Register.DeleteApp(t.Context(), "anna", b.App); err != nil {
+	if err := e.Engine.Register.DeleteApp(t.Context(), register.Who{Account: "anna"}, b.App); err != nil {
 		t.Fatal(err)
 	}
 	e.stored(core.Stored{Inputs: 2})

@@ -99,6 +99,7 @@ type Claims struct {
 type Principal struct {
 	App     string // 32 hex digits; empty: a session that speaks for its account alone
 	Account string // whose session it is; empty: it is none
+	Maker   string // account whose session it is, that made the key, or that owns the token's application; empty: the operator's
 	By      string // what operations are signed with: the start of the key's hash, "token" or "session"
 	Scopes  Set
 	Bucket  Hash   // what its rate is counted by

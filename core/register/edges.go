@@ -44,7 +44,7 @@ const maxEdgeApps = 1000
 
 // CreateEdge makes an edge that may hold applications, and returns the token that it enrols
 // with: it is told here and never again. Errors: ErrName, ErrApplication and the store's.
-func (r *Register) CreateEdge(ctx context.Context, by, name string, apps []string) (token string, e catalog.Edge, err error) {
+func (r *Register) CreateEdge(ctx context.Context, by Who, name string, apps []string) (token string, e catalog.Edge, err error) {
 	name, err = text("name", name, 1)
 	if err != nil {
 		return "", catalog.Edge{}, err
@@ -68,12 +68,25 @@ func (r *Register) CreateEdge(ctx context.Context, by, name string, apps []strin
 	if err != nil {
 		return "", catalog.Edge{}, err
 	}
-	err = r.submit(ctx, by, ErrApplication, &log.EdgeCreate{ID: id, Name: name, Token: hash, Apps: apps, Owner: by})
+	err = r.submit(ctx, by.Account, ErrApplication, &log.EdgeCreate{ID: id, Name: name, Token: hash, Apps: apps, Owner: by.Account})
 	if err != nil {
 		return "", catalog.Edge{}, err
 	}
 	e, err = r.Edge(id)
+	if err == nil {
+		err = r.auditEdge(by, ActionCreateEdge, &e)
+	}
 	return token, e, err
+}
+
+// auditEdge notes what is done to an edge with each application that it holds.
+func (r *Register) auditEdge(by Who, a Action, e *catalog.Edge) error {
+	for _, app := range e.Apps {
+		if err := r.audit(by, a, app+"/"+e.ID); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // secret makes 256 random bits as 64 hex digits, and their hash.
@@ -108,12 +121,15 @@ func (r *Register) Edges() ([]catalog.Edge, error) {
 // RevokeEdge shuts an edge out for ever: nothing that it sends after the call is let in, and
 // what it holds is to go at its next contact. One that was revoked before stays so. Errors: ErrNoEdge and
 // the store's.
-func (r *Register) RevokeEdge(ctx context.Context, by, id string) error {
+func (r *Register) RevokeEdge(ctx context.Context, by Who, id string) error {
 	e, err := r.Edge(id)
 	if err != nil || e.Revoked != 0 {
 		return err
 	}
-	verdicts, err := r.append(ctx, by, &log.EdgeRevoke{ID: id})
+	if err := r.auditEdge(by, ActionRevokeEdge, &e); err != nil {
+		return err
+	}
+	verdicts, err := r.append(ctx, by.Account, &log.EdgeRevoke{ID: id})
 	if err != nil {
 		return err
 	}

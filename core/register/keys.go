@@ -12,7 +12,7 @@ import (
 
 // CreateKey makes a key to an application and returns it: it is told here and never again.
 // Errors: ErrApplication, ErrName, auth.ErrScope and the store's.
-func (r *Register) CreateKey(ctx context.Context, by string, k NewKey) (key string, record catalog.Key, err error) {
+func (r *Register) CreateKey(ctx context.Context, by Who, k NewKey) (key string, record catalog.Key, err error) {
 	scopes, err := auth.Scopes(k.Scopes)
 	if err != nil {
 		return "", catalog.Key{}, err
@@ -28,21 +28,27 @@ func (r *Register) CreateKey(ctx context.Context, by string, k NewKey) (key stri
 }
 
 // createKey makes the key of an operation that lacks its hash.
-func (r *Register) createKey(ctx context.Context, by string, gone error, op log.KeyCreate) (string, catalog.Key, error) {
+func (r *Register) createKey(ctx context.Context, by Who, gone error, op log.KeyCreate) (string, catalog.Key, error) {
 	key, err := auth.NewKey(r.o.Rand)
 	if err != nil {
 		return "", catalog.Key{}, err
 	}
 	op.Hash = auth.HashKey(key)
-	if err := r.submit(ctx, by, gone, &op); err != nil {
+	if err := r.submit(ctx, by.Account, gone, &op); err != nil {
 		return "", catalog.Key{}, err
 	}
 	record, err := r.key(op.App, op.Hash)
+	if err == nil {
+		err = r.audit(by, ActionCreateKey, named(&record))
+	}
 	if err != nil {
 		return "", catalog.Key{}, err
 	}
 	return key, record, nil
 }
+
+// named is how the audit log names a key.
+func named(k *catalog.Key) string { return k.App + "/" + auth.By(k.Hash) }
 
 // key reads a key of an application; of any application for "".
 func (r *Register) key(app string, hash [32]byte) (catalog.Key, error) {
@@ -78,17 +84,24 @@ func (r *Register) Keys(app string) ([]catalog.Key, error) {
 
 // DeleteKey shuts a key out: no request that begins after it returns is let in by it. An
 // empty app stands for any. Errors: ErrNoKey and the store's.
-func (r *Register) DeleteKey(ctx context.Context, by, app string, hash [32]byte) error {
-	if _, err := r.key(app, hash); err != nil {
+func (r *Register) DeleteKey(ctx context.Context, by Who, app string, hash [32]byte) error {
+	k, err := r.key(app, hash)
+	if err == nil {
+		err = r.audit(by, ActionDeleteKey, named(&k))
+	}
+	if err != nil {
 		return err
 	}
-	return r.submit(ctx, by, fmt.Errorf("%w: %s", ErrNoKey, auth.By(hash)), &log.KeyDelete{Hash: hash})
+	return r.submit(ctx, by.Account, fmt.Errorf("%w: %s", ErrNoKey, auth.By(hash)), &log.KeyDelete{Hash: hash})
 }
 
 // ReplaceKey makes a key with the scopes and the description of another, which it shuts out
 // in the same moment. An empty app stands for any. Errors: ErrNoKey and the store's.
-func (r *Register) ReplaceKey(ctx context.Context, by, app string, old [32]byte) (key string, record catalog.Key, err error) {
+func (r *Register) ReplaceKey(ctx context.Context, by Who, app string, old [32]byte) (key string, record catalog.Key, err error) {
 	k, err := r.key(app, old)
+	if err == nil {
+		err = r.audit(by, ActionReplaceKey, named(&k))
+	}
 	if err != nil {
 		return "", catalog.Key{}, err
 	}

@@ -19,11 +19,14 @@ import (
 //	            then: the partition takes no more writes; calls under way are told
 //	Step        key range and public names, in parts ─▶ names out of the log ─▶ debt struck off
 //	            ─▶ blobs that no record claims any longer
-func (r *Register) DeleteApp(ctx context.Context, by, id string) error {
-	if _, err := catalog.ParseAppID(id); err != nil {
-		return fmt.Errorf("%w: %q", ErrApplication, id)
+func (r *Register) DeleteApp(ctx context.Context, by Who, id string) error {
+	if _, err := r.App(id); err != nil {
+		return err
 	}
-	err := r.submit(ctx, by, fmt.Errorf("%w: %q", ErrApplication, id), &log.AppDelete{ID: id})
+	if err := r.audit(by, ActionDeleteApp, id); err != nil {
+		return err
+	}
+	err := r.submit(ctx, by.Account, fmt.Errorf("%w: %q", ErrApplication, id), &log.AppDelete{ID: id})
 	if err == nil {
 		r.detach(id)
 	}

@@ -19,7 +19,7 @@ import (
 
 // What is asked for applications, keys and clients is one operation of the control log each,
 // or several in one batch; its effect can be read, and outlives a crash, when the call
-// returns. by is who asks: the id of an account, or empty for the operator.
+// returns. by is who asks.
 
 // ErrName is returned for a name, or a description, that cannot be one.
 var ErrName = errors.New("invalid name")
@@ -87,7 +87,7 @@ func text(what, s string, least int) (string, error) {
 
 // CreateApp makes an application and its client, whose secret is told here and never again.
 // Errors: ErrName, lang.ErrUnknown, ErrDefaultModel and the store's.
-func (r *Register) CreateApp(ctx context.Context, by string, a NewApp) (catalog.App, Client, error) {
+func (r *Register) CreateApp(ctx context.Context, by Who, a NewApp) (catalog.App, Client, error) {
 	name, err := text("name", a.Name, 1)
 	if err != nil {
 		return catalog.App{}, Client{}, err
@@ -107,11 +107,14 @@ func (r *Register) CreateApp(ctx context.Context, by string, a NewApp) (catalog.
 		return catalog.App{}, Client{}, err
 	}
 	create := &log.AppCreate{ID: id, Name: name, Language: a.Language, DefaultModel: a.DefaultModel, Owner: a.Owner, LocalOnly: a.LocalOnly}
-	if err := r.submit(ctx, by, ErrApplication, create, set); err != nil {
+	if err := r.submit(ctx, by.Account, ErrApplication, create, set); err != nil {
 		return catalog.App{}, Client{}, err
 	}
 	r.relist()
 	record, err := r.App(id)
+	if err == nil {
+		err = r.audit(by, ActionCreateApp, id)
+	}
 	return record, client, err
 }
 
@@ -146,7 +149,7 @@ func (r *Register) newClient(app, id string) (made Client, set *log.ClientSet, e
 
 // ChangeApp changes an application. Errors: ErrApplication, ErrName, ErrDefaultModel and the
 // store's.
-func (r *Register) ChangeApp(ctx context.Context, by, id string, change AppChange) (catalog.App, error) {
+func (r *Register) ChangeApp(ctx context.Context, by Who, id string, change AppChange) (catalog.App, error) {
 	if _, err := r.App(id); err != nil {
 		return catalog.App{}, err
 	}
@@ -170,11 +173,15 @@ func (r *Register) ChangeApp(ctx context.Context, by, id string, change AppChang
 		seconds := uint64(*d / time.Second)
 		op.MaxStale = &seconds
 	}
-	if err := r.submit(ctx, by, ErrApplication, op); err != nil {
+	if err := r.submit(ctx, by.Account, ErrApplication, op); err != nil {
 		return catalog.App{}, err
 	}
 	r.changed(id)
-	return r.App(id)
+	app, err := r.App(id)
+	if err == nil {
+		err = r.audit(by, ActionChangeApp, id)
+	}
+	return app, err
 }
 
 // changed tells the host that an application's record has changed.
@@ -254,7 +261,7 @@ func (r *Register) Contents(id string) (Contents, error) {
 
 // ReplaceSecret gives an application's client another secret, told here and never again. All
 // tokens that were issued before are dead. Errors: ErrApplication and the store's.
-func (r *Register) ReplaceSecret(ctx context.Context, by, app string) (Client, error) {
+func (r *Register) ReplaceSecret(ctx context.Context, by Who, app string) (Client, error) {
 	if _, err := r.App(app); err != nil {
 		return Client{}, err
 	}
@@ -263,14 +270,23 @@ func (r *Register) ReplaceSecret(ctx context.Context, by, app string) (Client, e
 		return Client{}, err
 	}
 	client, set, err := r.newClient(app, old.ID)
+	if err == nil {
+		err = r.audit(by, ActionReplaceSecret, app)
+	}
 	if err != nil {
 		return Client{}, err
 	}
-	return client, r.submit(ctx, by, ErrApplication, set)
+	return client, r.submit(ctx, by.Account, ErrApplication, set)
 }
 
 // RevokeTokens kills all tokens that were issued for an application. Errors: ErrApplication
 // and the store's.
-func (r *Register) RevokeTokens(ctx context.Context, by, app string) error {
-	return r.submit(ctx, by, ErrApplication, &log.TokensRevoke{App: app})
+func (r *Register) RevokeTokens(ctx context.Context, by Who, app string) error {
+	if _, err := r.App(app); err != nil {
+		return err
+	}
+	if err := r.audit(by, ActionRevokeTokens, app); err != nil {
+		return err
+	}
+	return r.submit(ctx, by.Account, ErrApplication, &log.TokensRevoke{App: app})
 }

@@ -78,6 +78,42 @@ type Options struct {
 
 	// Changed is told of an application whose record has changed. nil means that nobody is.
 	Changed func(app string)
+
+	// Audit notes an action: one that takes something away before it is done, one that makes or changes something before it is
+	// told. target is the id of the application, and after a '/' the start of a key's hash, or the id of an edge. An error
+	// refuses what was asked. nil means that nothing is noted.
+	Audit func(by Who, a Action, target string) error
+}
+
+// Who asks for something.
+type Who struct {
+	Account string // id; empty: the operator
+	Remote  string // network that the request came from; empty: this machine
+}
+
+// Action is what an audit log says was done.
+type Action string
+
+// The actions of a register.
+const (
+	ActionCreateApp     Action = "app.create"
+	ActionChangeApp     Action = "app.change"
+	ActionDeleteApp     Action = "app.delete"
+	ActionCreateKey     Action = "key.create"
+	ActionReplaceKey    Action = "key.replace"
+	ActionDeleteKey     Action = "key.delete"
+	ActionReplaceSecret Action = "client.secret"
+	ActionRevokeTokens  Action = "tokens.revoke"
+	ActionCreateEdge    Action = "edge.create"
+	ActionRevokeEdge    Action = "edge.revoke"
+)
+
+// audit notes an action.
+func (r *Register) audit(by Who, a Action, target string) error {
+	if r.o.Audit == nil {
+		return nil
+	}
+	return r.o.Audit(by, a, target)
 }
 
 // Register holds the applications, keys, clients and edges of a store. It is safe for concurrent use.

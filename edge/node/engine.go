@@ -62,7 +62,7 @@ func (n *Node) open(ctx context.Context, l *command.Lent) (_ *engine, err error)
 		return nil, err
 	}
 	e.Register, err = register.Open(register.Options{
-		Store: l.Folder.Store, Models: tables, Hosted: l.Hosted, Clock: system.Now, Rand: system.Random, Detach: e.detach,
+		Store: l.Folder.Store, Models: tables, Hosted: l.Hosted, Clock: system.Now, Rand: system.Random, Detach: e.detach, Audit: l.Audit,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("data folder: %w", err)

@@ -33,7 +33,7 @@ func attach(ctx context.Context, dir string, env *Env, u use) (_ control.Service
 	for start, wait := system.Now(), 5*time.Millisecond; ; wait = min(2*wait, 250*time.Millisecond) {
 		n, err := openNode(ctx, folderSettings(dir, env), log, u.work)
 		if err == nil {
-			return audited{n}, n.close, nil
+			return n, n.close, nil
 		}
 		if !errors.Is(err, system.ErrLocked) {
 			return nil, nil, err

@@ -78,7 +78,7 @@ func TestEdgeCommands(t *testing.T) {
 		t.Fatalf("events %+v, %v", events, err)
 	}
 	for i, e := range events { // the newest first
-		action := []account.Action{account.EdgeRevoke, account.EdgeCreate}[i/2]
+		action := []account.Action{"edge.revoke", "edge.create"}[i/2]
 		if target := edge.Apps[1-i%2] + "/" + edge.ID; e.Action != action || e.Target != target {
 			t.Errorf("event %d is %s of %s, want %s of %s", i, e.Action, e.Target, action, target)
 		}

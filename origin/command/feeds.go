@@ -104,7 +104,7 @@ func (srv *Server) feeds() ([]httpd.Mount, error) {
 // paths of the protocol. An application that is no copy says so there.
 func (srv *Server) copyCalls() (mounts []httpd.Mount) {
 	for _, call := range []string{"/status", "/outbox", "/conflicts"} {
-		mounts = append(mounts, httpd.Mount{Prefix: feed.Prefix + call, Handler: recorded{srv.handler, srv.node}, Caller: srv.handler.Caller})
+		mounts = append(mounts, httpd.Mount{Prefix: feed.Prefix + call, Handler: srv.handler, Caller: srv.handler.Caller})
 	}
 	return mounts
 }

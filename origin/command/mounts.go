@@ -32,7 +32,7 @@ func (srv *Server) mounts() ([]httpd.Mount, error) {
 		return nil, err
 	}
 	mounts = append(mounts,
-		httpd.Mount{Prefix: "/v2", Handler: recorded{srv.handler, srv.node}, Caller: srv.handler.Caller, CallTimeout: max(callTime, srv.settings.videoCallTime)},
+		httpd.Mount{Prefix: "/v2", Handler: srv.handler, Caller: srv.handler.Caller, CallTimeout: max(callTime, srv.settings.videoCallTime)},
 		httpd.Mount{Prefix: token.Path, Handler: token.Published{Tokens: srv.tokens, Refuser: srv.handler}, Static: true},
 		httpd.Mount{Prefix: openapi.Path, Handler: described{srv.handler}, Static: true},
 		srv.runtime(),

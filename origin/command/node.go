@@ -124,7 +124,7 @@ func (n *node) lent(serving bool) *Lent {
 	return &Lent{
 		Folder: n.folder, Hosted: n.hosted, Tokens: n.tokens, Accounts: n.accounts, Bundles: s.bundles,
 		PublicURL: s.publicURL, PublicAppID: s.publicAppID, KeepPredicted: s.keepPredicted, MaxAnswer: s.maxAnswer,
-		Rate: s.rate, OperatorRate: s.operator, Copies: s.copies, Serving: serving, Log: n.log,
+		Rate: s.rate, OperatorRate: s.operator, Copies: s.copies, Audit: n.accounts.Audit, Serving: serving, Log: n.log,
 	}
 }
 
@@ -162,7 +162,7 @@ func (n *node) startPool() {
 		Fetches:     int(max(4, min(memory/16/fetch.DefaultMaxBytes, 64))),
 		Downloads:   int(max(4, min(memory/8/fetch.DefaultMaxBytes, 64))),
 	})
-	n.handler = &jobs.Handler{Service: n.engine, Pool: n.pool, Timeout: callTime}
+	n.handler = &jobs.Handler{Service: n.engine, Pool: n.pool, Timeout: callTime, Audit: n.auditCall}
 }
 
 // here returns a function that reports whether a picture is in the folder; nil: all are.
@@ -215,7 +215,7 @@ func (n *node) startLoops(ctx context.Context, work bool) error {
 	if err != nil {
 		return fmt.Errorf("control socket: %w", err)
 	}
-	n.control = control.NewServer(audited{n})
+	n.control = control.NewServer(n)
 	loops, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	n.cancel = cancel
 	n.begin = func(f func(context.Context)) { n.loops.Go(func() { f(loops) }) }

@@ -99,7 +99,7 @@ func (o *origin) Open(_ context.Context, l *Lent) (Engine, *register.Register, e
 	engine, err := core.Open(core.Options{
 		Store: l.Folder.Store, Models: o.set, Hosted: l.Hosted, Clock: system.Now, Rand: system.Random, Seals: system.Random,
 		PublicURL: l.PublicURL, PublicAppID: l.PublicAppID, KeepPredicted: l.KeepPredicted, MaxAnswer: l.MaxAnswer,
-		Keep: o.keep, Tokens: l.Tokens, Accounts: l.Accounts, Calls: l.Accounts, Storage: l.Accounts, Rate: l.Rate, OperatorRate: l.OperatorRate, Copies: l.Copies,
+		Keep: o.keep, Tokens: l.Tokens, Accounts: l.Accounts, Calls: l.Accounts, Storage: l.Accounts, Rate: l.Rate, OperatorRate: l.OperatorRate, Copies: l.Copies, Audit: l.Audit,
 		PictureSize: func(h blob.Hash) (int64, error) { return l.Folder.Blobs.Len(context.Background(), h) },
 		Older:       func(base [32]byte) (*predict.Set, error) { return older(l.Folder, base) },
 	})

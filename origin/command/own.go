@@ -17,8 +17,8 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/system"
 )
 
-// What the operator does with applications, keys and clients; by is empty, which says so.
-const operator = ""
+// operator asks for what the operator does with applications, keys and clients.
+var operator register.Who
 
 // asked tells mistakes of the caller from trouble.
 func asked(err error) error {
@@ -109,9 +109,18 @@ func (n *node) Contents(_ context.Context, id string) (control.Contents, error) 
 // DeleteApp implements [control.Service]. Where nothing works in the background, what the
 // application holds is removed here.
 func (n *node) DeleteApp(ctx context.Context, id string) error {
-	if err := n.register.DeleteApp(ctx, operator, id); err != nil || n.works {
-		return asked(err)
+	err := n.register.DeleteApp(ctx, operator, id)
+	if err == nil && !n.works {
+		err = n.purge(ctx)
 	}
+	if err == nil {
+		err = n.accounts.DropUsage(id)
+	}
+	return asked(err)
+}
+
+// purge removes what deleted applications held.
+func (n *node) purge(ctx context.Context) error {
 	n.quiet.Lock()
 	defer n.quiet.Unlock()
 	return n.register.Purge(ctx, system.Now())

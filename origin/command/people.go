@@ -14,7 +14,9 @@ import (
 	"github.com/knadh/koanf/v2"
 	"github.com/spf13/pflag"
 
+	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/predict"
+	"github.com/sightline-dev/sightline/core/register"
 	"github.com/sightline-dev/sightline/origin/server/account"
 	"github.com/sightline-dev/sightline/origin/server/collection"
 	"github.com/sightline-dev/sightline/origin/server/console"
@@ -167,6 +169,11 @@ func (n *node) openAccounts() error {
 		n.accounts, err = account.Open(o)
 	}
 	return err
+}
+
+// auditCall puts what a call did into the audit log.
+func (n *node) auditCall(r *api.Request, did api.Deed) error {
+	return n.accounts.Audit(register.Who{Account: did.By, Remote: r.Remote}, register.Action(did.Action), did.App)
 }
 
 // flushEvery is how often usage is written.

@@ -99,8 +99,9 @@ type Lent struct {
 	KeepPredicted          time.Duration
 	MaxAnswer              int64 // bytes of an answer's body
 	Rate, OperatorRate     auth.Rate
-	Copies                 func(app string) (api.Standing, bool) // see core.Options; nil: nobody keeps copies here
-	Serving                bool                                  // false: for one command on the folder
+	Copies                 func(app string) (api.Standing, bool)                         // see core.Options; nil: nobody keeps copies here
+	Audit                  func(by register.Who, a register.Action, target string) error // see register.Options
+	Serving                bool                                                          // false: for one command on the folder
 	Log                    *slog.Logger
 }
 

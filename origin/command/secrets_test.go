@@ -55,11 +55,11 @@ func TestSecretsStayOutOfLogs(t *testing.T) {
 	if err := srv.welcome(t.Context(), &told, "sightline"); err != nil {
 		t.Fatal(err)
 	}
-	app, client, err := srv.register.CreateApp(t.Context(), "", register.NewApp{Name: "secrets", Language: "en"})
+	app, client, err := srv.register.CreateApp(t.Context(), register.Who{}, register.NewApp{Name: "secrets", Language: "en"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	key, record, err := srv.register.CreateKey(t.Context(), "", register.NewKey{App: app.ID, Scopes: []string{"All"}})
+	key, record, err := srv.register.CreateKey(t.Context(), register.Who{}, register.NewKey{App: app.ID, Scopes: []string{"All"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +105,7 @@ func TestSecretsStayOutOfLogs(t *testing.T) {
 	if shown := secrets.in(answers.String()); len(shown) > 0 {
 		t.Errorf("answers show: %q", shown)
 	}
-	if err := srv.register.DeleteKey(t.Context(), "", app.ID, record.Hash); err != nil {
+	if err := srv.register.DeleteKey(t.Context(), register.Who{}, app.ID, record.Hash); err != nil {
 		t.Fatal(err)
 	}
 	keep(a.do("GET", "/v2/models", nil, "Authorization: Key "+key))

@@ -103,7 +103,7 @@ func TestTokenFlow(t *testing.T) {
 	s := testSettings(t)
 	s.publicURL = "http://sightline.test"
 	srv, base := startOrigin(t, s)
-	app, client, err := srv.register.CreateApp(t.Context(), "", register.NewApp{Name: "tokens", Language: "en"})
+	app, client, err := srv.register.CreateApp(t.Context(), register.Who{}, register.NewApp{Name: "tokens", Language: "en"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +149,7 @@ func TestTokenFlow(t *testing.T) {
 	if status, _, b := a.do("POST", predict, picture, bearer); status != 200 {
 		t.Errorf("after a restart: %d %s", status, b)
 	}
-	fresh, err := srv.register.ReplaceSecret(t.Context(), "", app.ID)
+	fresh, err := srv.register.ReplaceSecret(t.Context(), register.Who{}, app.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,7 +161,7 @@ func TestTokenFlow(t *testing.T) {
 	}
 	if status, g := a.grant(fresh, ""); status != 200 {
 		t.Errorf("the new secret: %d %+v", status, g.Status)
-	} else if err := srv.register.RevokeTokens(t.Context(), "", app.ID); err != nil {
+	} else if err := srv.register.RevokeTokens(t.Context(), register.Who{}, app.ID); err != nil {
 		t.Fatal(err)
 	} else if status, _, _ := a.do("POST", predict, picture, "Authorization: Bearer "+g.AccessToken); status != 401 {
 		t.Errorf("a revoked token: %d", status)
@@ -173,7 +173,7 @@ func TestExpiredToken(t *testing.T) {
 	s := testSettings(t)
 	s.tokenLife = time.Second
 	srv, base := startOrigin(t, s)
-	_, client, err := srv.register.CreateApp(t.Context(), "", register.NewApp{Name: "short", Language: "en"})
+	_, client, err := srv.register.CreateApp(t.Context(), register.Who{}, register.NewApp{Name: "short", Language: "en"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -198,7 +198,7 @@ func TestTokensOfAnotherAddress(t *testing.T) {
 	s := testSettings(t)
 	s.publicURL = "http://one.test"
 	srv, base := startOrigin(t, s)
-	_, client, err := srv.register.CreateApp(t.Context(), "", register.NewApp{Name: "moves", Language: "en"})
+	_, client, err := srv.register.CreateApp(t.Context(), register.Who{}, register.NewApp{Name: "moves", Language: "en"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -226,7 +226,7 @@ func TestBackupsHoldNoSigningKeys(t *testing.T) {
 	s := testSettings(t)
 	s.publicURL = "http://sightline.test"
 	srv, base := startOrigin(t, s)
-	_, client, err := srv.register.CreateApp(t.Context(), "", register.NewApp{Name: "kept", Language: "en"})
+	_, client, err := srv.register.CreateApp(t.Context(), register.Who{}, register.NewApp{Name: "kept", Language: "en"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/register"
 	"github.com/sightline-dev/sightline/sync/feed"
 	"github.com/sightline-dev/sightline/sync/wire"
 )
@@ -248,7 +249,7 @@ func TestDeletedApplication(t *testing.T) {
 	w.input("a", "red.png")
 	r := w.join(w.App, w.Key)
 	sent := r.upload([]byte("sent, and nothing names it"))
-	if err := w.Engine.Register.DeleteApp(t.Context(), "", w.App); err != nil {
+	if err := w.Engine.Register.DeleteApp(t.Context(), register.Who{}, w.App); err != nil {
 		t.Fatal(err)
 	}
 	for _, ask := range [][2]string{

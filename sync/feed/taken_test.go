@@ -155,7 +155,7 @@ func TestClocksAreClamped(t *testing.T) {
 // enrolled is an edge of the application.
 func (w *world) enrolled(seed byte) *replica {
 	w.t.Helper()
-	token, _, err := w.Engine.Register.CreateEdge(w.t.Context(), "", "shop", []string{w.App})
+	token, _, err := w.Engine.Register.CreateEdge(w.t.Context(), register.Who{}, "shop", []string{w.App})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -185,13 +185,13 @@ func TestSignedBy(t *testing.T) {
 	e := w.enrolled(7)
 	made := w.Now
 	w.Now = w.Now.Add(time.Hour)
-	if err := w.Engine.Register.DeleteKey(t.Context(), "", w.App, auth.HashKey(gone)); err != nil {
+	if err := w.Engine.Register.DeleteKey(t.Context(), register.Who{}, w.App, auth.HashKey(gone)); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := w.Engine.Register.ReplaceKey(t.Context(), "", w.App, auth.HashKey(replaced)); err != nil {
+	if _, _, err := w.Engine.Register.ReplaceKey(t.Context(), register.Who{}, w.App, auth.HashKey(replaced)); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Engine.Register.DeleteKey(t.Context(), "", victim.App, auth.HashKey(theirs)); err != nil {
+	if err := w.Engine.Register.DeleteKey(t.Context(), register.Who{}, victim.App, auth.HashKey(theirs)); err != nil {
 		t.Fatal(err)
 	}
 	w.Now = w.Now.Add(time.Hour)

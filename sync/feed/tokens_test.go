@@ -8,6 +8,7 @@ import (
 	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/register"
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
@@ -51,7 +52,7 @@ func TestRevokedTokens(t *testing.T) {
 	}
 	first := client.Generation
 	w.Now = w.Now.Add(48 * time.Hour)
-	if err := w.Engine.Register.RevokeTokens(t.Context(), "", w.App); err != nil {
+	if err := w.Engine.Register.RevokeTokens(t.Context(), register.Who{}, w.App); err != nil {
 		t.Fatal(err)
 	}
 	revoked := w.Now

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/sightline-dev/sightline/core/register"
 	"github.com/sightline-dev/sightline/sync/replica"
 )
 
@@ -55,7 +56,7 @@ func (w *world) erase() {
 	w.stats.Scopes++
 	w.origin.guarded(func() error {
 		w.deleted = true
-		return w.origin.engine.Register.DeleteApp(context.Background(), "operator", w.app.String())
+		return w.origin.engine.Register.DeleteApp(context.Background(), register.Who{Account: "operator"}, w.app.String())
 	})
 	for _, r := range w.parties {
 		r.step(replica.Online{})

@@ -16,6 +16,7 @@ import (
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/partition"
+	"github.com/sightline-dev/sightline/core/register"
 	"github.com/sightline-dev/sightline/sync/feed"
 	"github.com/sightline-dev/sightline/sync/replica"
 	"github.com/sightline-dev/sightline/sync/wire"
@@ -335,7 +336,7 @@ func (r *party) enrol() error {
 	if err != nil {
 		return err
 	}
-	token, made, err := control.Register.CreateEdge(ctx, "operator", "edge", []string{r.world.app.String()})
+	token, made, err := control.Register.CreateEdge(ctx, register.Who{Account: "operator"}, "edge", []string{r.world.app.String()})
 	if err != nil {
 		return err
 	}

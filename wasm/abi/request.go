@@ -83,6 +83,13 @@ func AppendResponse(buf []byte, r *api.Response) []byte {
 	e.Uint(1, uint64(r.Status))
 	e.Text(2, r.ContentType)
 	putHeaders(e, 3, r.Header)
+	if r.Did != (api.Deed{}) {
+		at := e.Open(10)
+		e.Text(1, r.Did.Action)
+		e.Text(2, r.Did.App)
+		e.Text(3, r.Did.By)
+		e.Close(at)
+	}
 	return append(last(e.Bytes(nil), bodyField, len(r.Body)), r.Body...)
 }
 
@@ -115,11 +122,27 @@ func ParseServed(data []byte) (Served, error) {
 			s.Call = d.Uint()
 		case 9:
 			s.Jobs = append(s.Jobs, getJob(d.Message()).Job)
+		case 10:
+			r.Did = getDeed(d.Message())
 		case bodyField:
 			r.Body = d.Raw()
 		}
 	}
 	return s, envelope("response", d)
+}
+
+func getDeed(d *field.Decoder) (did api.Deed) {
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			did.Action = d.Text()
+		case 2:
+			did.App = d.Text()
+		case 3:
+			did.By = d.Text()
+		}
+	}
+	return did
 }
 
 func putHeaders(e *field.Encoder, number int, header []api.Field) {

@@ -104,11 +104,11 @@ func (s strangers) Keys(app string) (keys []catalog.Key, err error) {
 }
 
 // CreateApp implements [api.Applications]: the host makes applications.
-func (strangers) CreateApp(context.Context, string, api.NewApp) (catalog.App, error) {
+func (strangers) CreateApp(context.Context, string, string, api.NewApp) (catalog.App, error) {
 	return catalog.App{}, register.ErrElsewhere
 }
 
 // CreateKey implements [api.Applications]: the host makes keys.
-func (strangers) CreateKey(context.Context, string, api.NewKey) (string, catalog.Key, error) {
+func (strangers) CreateKey(context.Context, string, string, api.NewKey) (string, catalog.Key, error) {
 	return "", catalog.Key{}, register.ErrElsewhere
 }

@@ -1,6 +1,7 @@
 package account
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
@@ -9,12 +10,13 @@ import (
 	"time"
 
 	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/register"
 )
 
 // Action is what an audit record says was done.
 type Action string
 
-// The actions of accounts, and those that hosts record.
+// The actions of accounts. Those of a register are [register.Action], those of calls are in [api.Deed].
 const (
 	AccountCreate   Action = "account.create"
 	AccountName     Action = "account.name"
@@ -29,18 +31,7 @@ const (
 	SignInFailed    Action = "session.create.failed"
 	SignOut         Action = "session.delete"
 
-	AppCreate    Action = "app.create"
-	AppChange    Action = "app.change"
-	AppDelete    Action = "app.delete"
-	AppExport    Action = "app.export"
-	InputsDelete Action = "inputs.delete_all"
-	KeyCreate    Action = "key.create"
-	KeyReplace   Action = "key.replace"
-	KeyDelete    Action = "key.delete"
-	ClientSecret Action = "client.secret"
-	TokensRevoke Action = "tokens.revoke"
-	EdgeCreate   Action = "edge.create"
-	EdgeRevoke   Action = "edge.revoke"
+	AppExport Action = "app.export"
 )
 
 // ByOperator is the actor of what is done on the command line.
@@ -120,6 +111,11 @@ func chain(before hash, text []byte) hash {
 // Record returns.
 func (r *Registry) Record(e Event) error {
 	return r.change(func(c *change) error { return c.event(e) })
+}
+
+// Audit records what a register does, see [register.Options]. The operator's command line has no account.
+func (r *Registry) Audit(by register.Who, a register.Action, target string) error {
+	return r.Record(Event{Actor: cmp.Or(by.Account, ByOperator), Action: Action(a), Target: target, Remote: by.Remote})
 }
 
 // Events returns up to n events that an account did or that were done to it, newest first, from

@@ -25,10 +25,10 @@ func TestAuditTellsWhatWasDone(t *testing.T) {
 	if err := w.SignOut(token, home); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Record(Event{Actor: a.ID, Action: KeyCreate, Target: anApp + "/" + aKey, Remote: home}); err != nil {
+	if err := w.Record(Event{Actor: a.ID, Action: "key.create", Target: anApp + "/" + aKey, Remote: home}); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Record(Event{Actor: ByOperator, Action: AppDelete, Target: anApp}); err != nil {
+	if err := w.Record(Event{Actor: ByOperator, Action: "app.delete", Target: anApp}); err != nil {
 		t.Fatal(err)
 	}
 	events, err := w.Events(a.ID, 0, 100)
@@ -39,7 +39,7 @@ func TestAuditTellsWhatWasDone(t *testing.T) {
 	for _, e := range events {
 		got = append(got, e.Action)
 	}
-	want := []Action{KeyCreate, SignOut, SignInFailed, AccountVerify, AccountCreate}
+	want := []Action{"key.create", SignOut, SignInFailed, AccountVerify, AccountCreate}
 	if !slices.Equal(got, want) {
 		t.Errorf("Events = %v, want %v", got, want)
 	}
@@ -53,7 +53,7 @@ func TestAuditTellsWhatWasDone(t *testing.T) {
 	if mine, err := w.Events(op.ID, 0, 100); len(mine) != 1 || err != nil {
 		t.Errorf("the operator's events = %+v, %v", mine, err)
 	}
-	if e, err := w.Events(ByOperator, 0, 100); len(e) != 1 || e[0].Action != AppDelete || err != nil {
+	if e, err := w.Events(ByOperator, 0, 100); len(e) != 1 || e[0].Action != "app.delete" || err != nil {
 		t.Errorf("the command line's events = %+v, %v", e, err)
 	}
 	if none, err := w.Events("nobody", 0, 100); len(none) != 0 || err != nil {
@@ -69,7 +69,7 @@ func TestAuditShowsTampering(t *testing.T) {
 	w := open(t, nil)
 	op := w.operator()
 	for i := range 20 {
-		if err := w.Record(Event{Actor: op.ID, Action: KeyCreate, Target: fmt.Sprint(anApp, "/", i), Remote: home}); err != nil {
+		if err := w.Record(Event{Actor: op.ID, Action: "key.create", Target: fmt.Sprint(anApp, "/", i), Remote: home}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -156,11 +156,11 @@ func TestAuditGoesOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	full.full = true
-	if err := again.Record(Event{Actor: op.ID, Action: AppCreate}); !errors.Is(err, kv.ErrFull) {
+	if err := again.Record(Event{Actor: op.ID, Action: "app.create"}); !errors.Is(err, kv.ErrFull) {
 		t.Errorf("Record on a full disk = %v", err)
 	}
 	full.full = false
-	if err := again.Record(Event{Actor: op.ID, Action: AppCreate}); err != nil {
+	if err := again.Record(Event{Actor: op.ID, Action: "app.create"}); err != nil {
 		t.Fatal(err)
 	}
 	if v, err := again.VerifyAudit(); v.Count != 2 || err != nil {

@@ -47,10 +47,8 @@ func (c *call) mine() (catalog.App, error) {
 	return a, err
 }
 
-// did records what the account did.
-func (c *call) did(action account.Action, target string) error {
-	return c.o.Accounts.Record(account.Event{Actor: c.account.ID, Action: action, Target: target, Remote: c.r.Remote})
-}
+// by is who asks.
+func (c *call) by() register.Who { return register.Who{Account: c.account.ID, Remote: c.r.Remote} }
 
 // owned are the account's applications, oldest first.
 func (c *call) owned() ([]catalog.App, error) {
@@ -106,13 +104,10 @@ func (c *call) createApp() (any, error) {
 	if len(mine) >= api.MaxApps && !c.account.Operator {
 		return nil, fmt.Errorf("%w: an account can have at most %d applications", errMany, api.MaxApps)
 	}
-	a, client, err := c.o.Register.CreateApp(c.ctx, c.account.ID, register.NewApp{
+	a, client, err := c.o.Register.CreateApp(c.ctx, c.by(), register.NewApp{
 		Name: in.Name, Language: in.Language, DefaultModel: in.DefaultModel, Owner: c.account.ID, LocalOnly: in.LocalOnly,
 	})
 	if err != nil {
-		return nil, err
-	}
-	if err := c.did(account.AppCreate, a.ID); err != nil {
 		return nil, err
 	}
 	return map[string]any{"app": viewOf(&a), "client": clientView{client.ID, client.Secret}}, nil
@@ -161,14 +156,13 @@ func (c *call) changeApp() (any, error) {
 		return nil, err
 	}
 	change := register.AppChange{Name: in.Name, DefaultModel: in.DefaultModel, LocalOnly: in.LocalOnly}
-	if a, err = c.o.Register.ChangeApp(c.ctx, c.account.ID, a.ID, change); err != nil {
+	if a, err = c.o.Register.ChangeApp(c.ctx, c.by(), a.ID, change); err != nil {
 		return nil, err
 	}
-	return map[string]any{"app": viewOf(&a)}, c.did(account.AppChange, a.ID)
+	return map[string]any{"app": viewOf(&a)}, nil
 }
 
-// deleteApp deletes an application whose name was typed. What takes something away is in the audit log
-// before it is done, so that nothing is gone without a record.
+// deleteApp deletes an application whose name was typed.
 func (c *call) deleteApp() (any, error) {
 	var in struct{ Name string }
 	if err := c.read(&in); err != nil {
@@ -181,10 +175,7 @@ func (c *call) deleteApp() (any, error) {
 	if in.Name != a.Name {
 		return nil, errName
 	}
-	if err := c.did(account.AppDelete, a.ID); err != nil {
-		return nil, err
-	}
-	if err := c.o.Register.DeleteApp(c.ctx, c.account.ID, a.ID); err != nil {
+	if err := c.o.Register.DeleteApp(c.ctx, c.by(), a.ID); err != nil {
 		return nil, err
 	}
 	return nil, c.o.Accounts.DropUsage(a.ID)
@@ -199,7 +190,7 @@ func (c *call) export() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := c.did(account.AppExport, a.ID); err != nil {
+	if err := c.o.Accounts.Record(account.Event{Actor: c.account.ID, Action: account.AppExport, Target: a.ID, Remote: c.r.Remote}); err != nil {
 		return nil, err
 	}
 	return &stream{"application/zip", fileName(a.Name), func(w io.Writer) error { return c.o.Export(c.ctx, a.ID, w) }}, nil

@@ -271,7 +271,7 @@ func TestResetEndsCredentials(t *testing.T) {
 	for _, e := range list.Events {
 		actions = append(actions, e.Action)
 	}
-	if !slices.Contains(actions, string(account.KeyDelete)) || !slices.Contains(actions, string(account.ClientSecret)) {
+	if !slices.Contains(actions, string("key.delete")) || !slices.Contains(actions, string("client.secret")) {
 		t.Errorf("audit = %v", actions)
 	}
 

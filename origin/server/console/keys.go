@@ -76,25 +76,25 @@ func (c *call) createKey() (any, error) {
 	if len(keys) >= api.MaxKeys && !c.account.Operator {
 		return nil, fmt.Errorf("%w: an application can have at most %d API keys", errMany, api.MaxKeys)
 	}
-	key, record, err := c.o.Register.CreateKey(c.ctx, c.account.ID, register.NewKey{App: a.ID, Scopes: in.Scopes, Description: in.Description})
+	key, record, err := c.o.Register.CreateKey(c.ctx, c.by(), register.NewKey{App: a.ID, Scopes: in.Scopes, Description: in.Description})
 	if err != nil {
 		return nil, err
 	}
-	return c.told(key, &record, account.KeyCreate)
+	return told(key, &record), nil
 }
 
 // told answers with a new key, which is shown here and never again.
-func (c *call) told(key string, record *catalog.Key, action account.Action) (any, error) {
-	if err := c.did(action, record.App+"/"+auth.By(record.Hash)); err != nil {
-		return nil, err
-	}
+func told(key string, record *catalog.Key) any {
 	v := keyOf(record, account.KeyUse{})
 	v.Key = key
-	return map[string]any{"key": v}, nil
+	return map[string]any{"key": v}
 }
 
-// named is the key that the path names, of the application that it names.
+// named is the key that the path names, of the application that it names. The body says nothing.
 func (c *call) named() (catalog.Key, error) {
+	if err := c.read(&struct{}{}); err != nil {
+		return catalog.Key{}, err
+	}
 	a, err := c.mine()
 	if err != nil {
 		return catalog.Key{}, err
@@ -111,36 +111,24 @@ func (c *call) named() (catalog.Key, error) {
 	return catalog.Key{}, errMissing
 }
 
-// ended is the key that the path names, with what is about to end it on record.
-func (c *call) ended(action account.Action) (catalog.Key, error) {
-	if err := c.read(&struct{}{}); err != nil {
-		return catalog.Key{}, err
-	}
-	k, err := c.named()
-	if err == nil {
-		err = c.did(action, k.App+"/"+c.key)
-	}
-	return k, err
-}
-
 func (c *call) deleteKey() (any, error) {
-	k, err := c.ended(account.KeyDelete)
+	k, err := c.named()
 	if err != nil {
 		return nil, err
 	}
-	return nil, c.o.Register.DeleteKey(c.ctx, c.account.ID, k.App, k.Hash)
+	return nil, c.o.Register.DeleteKey(c.ctx, c.by(), k.App, k.Hash)
 }
 
 func (c *call) replaceKey() (any, error) {
-	k, err := c.ended(account.KeyReplace)
+	k, err := c.named()
 	if err != nil {
 		return nil, err
 	}
-	key, record, err := c.o.Register.ReplaceKey(c.ctx, c.account.ID, k.App, k.Hash)
+	key, record, err := c.o.Register.ReplaceKey(c.ctx, c.by(), k.App, k.Hash)
 	if err != nil {
 		return nil, err
 	}
-	return c.told(key, &record, account.KeyCreate)
+	return told(key, &record), nil
 }
 
 func (c *call) replaceSecret() (any, error) {
@@ -151,10 +139,7 @@ func (c *call) replaceSecret() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := c.did(account.ClientSecret, a.ID); err != nil {
-		return nil, err
-	}
-	client, err := c.o.Register.ReplaceSecret(c.ctx, c.account.ID, a.ID)
+	client, err := c.o.Register.ReplaceSecret(c.ctx, c.by(), a.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -169,10 +154,7 @@ func (c *call) revokeTokens() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := c.did(account.TokensRevoke, a.ID); err != nil {
-		return nil, err
-	}
-	return nil, c.o.Register.RevokeTokens(c.ctx, c.account.ID, a.ID)
+	return nil, c.o.Register.RevokeTokens(c.ctx, c.by(), a.ID)
 }
 
 // pageToken gives a page an access token of the application, as its client gets them: what a copy of it in the

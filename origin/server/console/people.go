@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/lang"
 	"github.com/sightline-dev/sightline/core/register"
@@ -247,9 +246,7 @@ func (c *call) revokeAll(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	did := func(action account.Action, target string) error {
-		return c.o.Accounts.Record(account.Event{Actor: id, Action: action, Target: target, Remote: c.r.Remote})
-	}
+	by := register.Who{Account: id, Remote: c.r.Remote}
 	for i := range apps {
 		a := &apps[i]
 		if a.Owner != id {
@@ -260,17 +257,11 @@ func (c *call) revokeAll(ctx context.Context, id string) error {
 			return err
 		}
 		for _, k := range keys {
-			if err := did(account.KeyDelete, a.ID+"/"+auth.By(k.Hash)); err != nil {
-				return err
-			}
-			if err := c.o.Register.DeleteKey(ctx, id, a.ID, k.Hash); err != nil && !errors.Is(err, register.ErrNoKey) {
+			if err := c.o.Register.DeleteKey(ctx, by, a.ID, k.Hash); err != nil && !errors.Is(err, register.ErrNoKey) {
 				return err
 			}
 		}
-		if err := did(account.ClientSecret, a.ID); err != nil {
-			return err
-		}
-		if _, err := c.o.Register.ReplaceSecret(ctx, id, a.ID); err != nil && !errors.Is(err, register.ErrApplication) {
+		if _, err := c.o.Register.ReplaceSecret(ctx, by, a.ID); err != nil && !errors.Is(err, register.ErrApplication) {
 			return err
 		}
 	}

@@ -74,7 +74,7 @@ func newSite(t testing.TB, change func(*Options, *account.Options)) *site {
 	if s.accounts, err = account.Open(people); err != nil {
 		t.Fatal(err)
 	}
-	s.engine, err = core.Open(core.Options{Store: store, Models: apitest.Tiny(t), Hosted: hosted, Clock: s.clock, Rand: rand.Reader})
+	s.engine, err = core.Open(core.Options{Store: store, Models: apitest.Tiny(t), Hosted: hosted, Clock: s.clock, Rand: rand.Reader, Audit: s.accounts.Audit})
 	if err != nil {
 		t.Fatal(err)
 	}

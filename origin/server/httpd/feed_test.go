@@ -21,6 +21,7 @@ import (
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/register"
 	"github.com/sightline-dev/sightline/sync/feed"
 	"github.com/sightline-dev/sightline/sync/press"
 	"github.com/sightline-dev/sightline/sync/wire"
@@ -315,9 +316,9 @@ func TestStreamOfADeletedKey(t *testing.T) {
 		why   wire.Why
 	}{
 		"key": {func(p *pulled) error {
-			return p.Engine.Register.DeleteKey(p.t.Context(), "", p.App, auth.HashKey(p.Key))
+			return p.Engine.Register.DeleteKey(p.t.Context(), register.Who{}, p.App, auth.HashKey(p.Key))
 		}, nil, wire.WhyExpired},
-		"application": {func(p *pulled) error { return p.Engine.Register.DeleteApp(p.t.Context(), "", p.App) }, []wire.Type{wire.TypeRegister}, wire.WhyGone},
+		"application": {func(p *pulled) error { return p.Engine.Register.DeleteApp(p.t.Context(), register.Who{}, p.App) }, []wire.Type{wire.TypeRegister}, wire.WhyGone},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pullable(t, feed.Limits{}, func(t *testing.T, p *pulled) {

@@ -20,6 +20,9 @@ type Handler struct {
 	Service Service
 	Pool    *Pool
 	Timeout time.Duration // of a call without a video; 0, or a call with one: as long as its context
+
+	// Audit notes what a call did, before it is answered. An error is the answer. nil: nothing is noted.
+	Audit func(r *api.Request, did api.Deed) error
 }
 
 // Serve answers r. Requests with a body may mean work, so only so many are begun at once, which callers share.
@@ -47,7 +50,13 @@ func (h *Handler) Serve(ctx context.Context, r *api.Request) api.Response {
 		}
 		call.Resume(results)
 	}
-	return call.Response()
+	res := call.Response()
+	if h.Audit != nil && res.Did != (api.Deed{}) {
+		if err := h.Audit(r, res.Did); err != nil {
+			return h.Refuse(r, err)
+		}
+	}
+	return res
 }
 
 // work runs jobs. Those with a video may take longer, and end when the client has gone.

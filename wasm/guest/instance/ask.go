@@ -55,7 +55,7 @@ func (i *Instance) ask(q *abi.Question) ([]byte, error) {
 	case abi.AskDigest:
 		return i.digest()
 	case abi.AskAppCreate:
-		app, _, err := i.engine.Register.CreateApp(context.Background(), "", register.NewApp{Name: q.Name, Language: q.Language})
+		app, _, err := i.engine.Register.CreateApp(context.Background(), register.Who{}, register.NewApp{Name: q.Name, Language: q.Language})
 		return marshalApps(err, app)
 	case abi.AskAppList:
 		apps, err := i.engine.Register.Apps()

@@ -54,7 +54,7 @@ func (d *door) application(name, language string) (catalog.App, error) {
 	if language == "" {
 		language = lang.English
 	}
-	app, client, err := e.Register.CreateApp(context.Background(), "", register.NewApp{Name: name, Language: language})
+	app, client, err := e.Register.CreateApp(context.Background(), register.Who{}, register.NewApp{Name: name, Language: language})
 	if err == nil {
 		d.app, d.client = app, client
 	}
@@ -98,7 +98,7 @@ func wellFormed(r *api.Request) bool {
 func (d *door) introduce(r *api.Request) {
 	if d.client.Secret == "" {
 		var err error
-		d.client, err = d.instance.engine.Register.ReplaceSecret(context.Background(), "", d.app.ID)
+		d.client, err = d.instance.engine.Register.ReplaceSecret(context.Background(), register.Who{}, d.app.ID)
 		if errors.Is(err, register.ErrElsewhere) {
 			return
 		}
