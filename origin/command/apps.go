@@ -22,11 +22,11 @@ const localApp = "local"
 // welcome makes a new folder's application and its key, and tells them to whoever started
 // the server, by the program's name: the key is told once. It does nothing for a folder that has a key.
 func (n *node) welcome(ctx context.Context, w io.Writer, name string) error {
-	keys, err := n.Keys(ctx, "")
+	keys, err := control.Keys.Do(ctx, n, control.ID{ID: ""})
 	if err != nil || len(keys) > 0 {
 		return err
 	}
-	apps, err := n.Apps(ctx)
+	apps, err := control.Apps.Do(ctx, n, control.Nothing{})
 	if err != nil {
 		return err
 	}
@@ -35,13 +35,13 @@ func (n *node) welcome(ctx context.Context, w io.Writer, name string) error {
 	if len(apps) > 0 {
 		app = apps[0].ID // the process died before its key was made
 	} else {
-		made, _, err := n.CreateApp(ctx, control.NewApp{Name: localApp, Language: n.settings.language})
+		made, err := control.CreateApp.Do(ctx, n, control.NewApp{Name: localApp, Language: n.settings.language})
 		if err != nil {
 			return err
 		}
-		app = made.ID
+		app = made.App.ID
 	}
-	key, _, err := n.CreateKey(ctx, control.NewKey{App: app, Scopes: []string{"All"}, Description: "created at the first start"})
+	key, err := control.CreateKey.Do(ctx, n, control.NewKey{App: app, Scopes: []string{"All"}, Description: "created at the first start"})
 	if err != nil {
 		return err
 	}
@@ -57,7 +57,7 @@ This key is not shown again. Try it:
 
 To create more keys: %s key create --app %s --scopes All --data %s
 
-`, localApp, app, key, key, n.settings.publicURL, name, app, quote(n.settings.data))
+`, localApp, app, key.Key, key.Key, n.settings.publicURL, name, app, quote(n.settings.data))
 	return nil
 }
 
@@ -70,7 +70,7 @@ func quote(path string) string {
 }
 
 // withFolder runs do on a data folder, which a server may have open.
-func withFolder(ctx context.Context, dir string, env *Env, u use, do func(control.Service) error) error {
+func withFolder(ctx context.Context, dir string, env *Env, u use, do func(control.Folder) error) error {
 	if dir == "" {
 		return Usagef("--data is required")
 	}
@@ -106,8 +106,8 @@ func (c *common) flags(cmd *cobra.Command, what string) *cobra.Command {
 }
 
 // with runs do on the data folder.
-func (c *common) with(cmd *cobra.Command, do func(context.Context, control.Service) error) error {
-	return withFolder(cmd.Context(), c.dir, c.env, use{}, func(s control.Service) error { return do(cmd.Context(), s) })
+func (c *common) with(cmd *cobra.Command, do func(context.Context, control.Folder) error) error {
+	return withFolder(cmd.Context(), c.dir, c.env, use{}, func(s control.Folder) error { return do(cmd.Context(), s) })
 }
 
 // one is a check for exactly one argument.
@@ -180,12 +180,12 @@ POST /v2/token). The secret is not shown again. The new application has no API k
 	cmd.Flags().BoolVar(&a.LocalOnly, "local-only", false, "keep the application on this server: sync does not send it to edges, pages or other replicas")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		a.Name = args[0]
-		return withFolder(cmd.Context(), c.dir, env, use{make: true}, func(s control.Service) error {
-			app, client, err := s.CreateApp(cmd.Context(), a)
+		return withFolder(cmd.Context(), c.dir, env, use{make: true}, func(s control.Folder) error {
+			made, err := control.CreateApp.Do(cmd.Context(), s, a)
 			if err != nil {
 				return err
 			}
-			return c.tell(pair{"app_id", app.ID}, pair{"client_id", client.ID}, pair{"client_secret", client.Secret})
+			return c.tell(pair{"app_id", made.App.ID}, pair{"client_id", made.Client.ID}, pair{"client_secret", made.Client.Secret})
 		})
 	}
 	return cmd
@@ -201,8 +201,8 @@ func newAppList(env *Env) *cobra.Command {
 		Args:    NoArguments,
 	}, "one JSON object per line")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		return c.with(cmd, func(ctx context.Context, s control.Service) error {
-			apps, err := s.Apps(ctx)
+		return c.with(cmd, func(ctx context.Context, s control.Folder) error {
+			apps, err := control.Apps.Do(ctx, s, control.Nothing{})
 			if err != nil {
 				return err
 			}
@@ -251,8 +251,8 @@ again, and replicas receive all of it.` + folderHelp,
 		if change == (control.AppChange{}) {
 			return Usagef("nothing to change: give --name, --default-model, --max-stale or --local-only")
 		}
-		return c.with(cmd, func(ctx context.Context, s control.Service) error {
-			app, err := s.ChangeApp(ctx, args[0], change)
+		return c.with(cmd, func(ctx context.Context, s control.Folder) error {
+			app, err := control.ChangeApp.Do(ctx, s, control.ChangedApp{ID: args[0], Change: change})
 			if err != nil {
 				return err
 			}
@@ -284,7 +284,7 @@ use --yes. Run 'sightline export' first to keep a copy.` + folderHelp,
 	}, "the deleted application as a JSON object")
 	cmd.Flags().BoolVar(&yes, "yes", false, "skip the confirmation")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return c.with(cmd, func(ctx context.Context, s control.Service) error {
+		return c.with(cmd, func(ctx context.Context, s control.Folder) error {
 			return c.deleteApp(ctx, s, cmd.Root().Name(), args[0], yes)
 		})
 	}
@@ -298,12 +298,12 @@ type deleted struct {
 	control.Contents
 }
 
-func (c *common) deleteApp(ctx context.Context, s control.Service, name, id string, yes bool) error {
+func (c *common) deleteApp(ctx context.Context, s control.Folder, name, id string, yes bool) error {
 	app, err := findApp(ctx, s, id)
 	if err != nil {
 		return err
 	}
-	contents, err := s.Contents(ctx, id)
+	contents, err := control.CountApp.Do(ctx, s, control.ID{ID: id})
 	if err != nil {
 		return err
 	}
@@ -315,7 +315,7 @@ func (c *common) deleteApp(ctx context.Context, s control.Service, name, id stri
 			return err
 		}
 	}
-	if err := s.DeleteApp(ctx, id); err != nil {
+	if _, err := control.DeleteApp.Do(ctx, s, control.ID{ID: id}); err != nil {
 		return err
 	}
 	if c.asJSON {
@@ -326,8 +326,8 @@ func (c *common) deleteApp(ctx context.Context, s control.Service, name, id stri
 }
 
 // findApp finds an application by its id.
-func findApp(ctx context.Context, s control.Service, id string) (control.App, error) {
-	apps, err := s.Apps(ctx)
+func findApp(ctx context.Context, s control.Folder, id string) (control.App, error) {
+	apps, err := control.Apps.Do(ctx, s, control.Nothing{})
 	if err != nil {
 		return control.App{}, err
 	}
@@ -389,8 +389,8 @@ immediately.` + folderHelp,
 		Args:    one("the app_id"),
 	}, "a JSON object with client_id and client_secret")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return c.with(cmd, func(ctx context.Context, s control.Service) error {
-			client, err := s.ReplaceSecret(ctx, args[0])
+		return c.with(cmd, func(ctx context.Context, s control.Folder) error {
+			client, err := control.ReplaceSecret.Do(ctx, s, control.ID{ID: args[0]})
 			if err != nil {
 				return err
 			}
@@ -410,8 +410,8 @@ func newAppRevoke(env *Env) *cobra.Command {
 		Args:    one("the app_id"),
 	}, "a JSON object with app_id")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return c.with(cmd, func(ctx context.Context, s control.Service) error {
-			if err := s.RevokeTokens(ctx, args[0]); err != nil || !c.asJSON {
+		return c.with(cmd, func(ctx context.Context, s control.Folder) error {
+			if _, err := control.RevokeTokens.Do(ctx, s, control.ID{ID: args[0]}); err != nil || !c.asJSON {
 				return err
 			}
 			return c.tell(pair{"app_id", args[0]})

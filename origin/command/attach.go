@@ -25,7 +25,7 @@ type use struct {
 
 // attach reaches a data folder: through the process that has it open, or else as that
 // process. done ends the use.
-func attach(ctx context.Context, dir string, env *Env, u use) (_ control.Service, done func() error, err error) {
+func attach(ctx context.Context, dir string, env *Env, u use) (_ control.Folder, done func() error, err error) {
 	if !u.make && !system.IsDir(dir) {
 		return nil, nil, fmt.Errorf("data folder %s does not exist", dir)
 	}
@@ -39,7 +39,7 @@ func attach(ctx context.Context, dir string, env *Env, u use) (_ control.Service
 			return nil, nil, err
 		}
 		client := control.NewCaller(func(ctx context.Context) (net.Conn, error) { return system.DialUnix(ctx, dir, control.Socket) })
-		if _, e := client.Apps(ctx); e == nil {
+		if _, e := control.Apps.Do(ctx, client, control.Nothing{}); e == nil {
 			return client, client.Close, nil
 		} else if !system.IsGone(e) && !errors.Is(e, io.EOF) { // with io.EOF it has just ended
 			return nil, nil, errors.Join(fmt.Errorf("%w, and the server does not respond on its control socket: %w", err, e), client.Close())

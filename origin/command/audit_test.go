@@ -33,25 +33,31 @@ func actions(t *testing.T, n *node, app string) (done []account.Action) {
 func TestOperatorIsAudited(t *testing.T) {
 	srv, _ := startOrigin(t, testSettings(t))
 	a := srv.node
-	app, _, err := a.CreateApp(t.Context(), control.NewApp{Name: "Birds", Language: "en"})
+	made, err := control.CreateApp.Do(t.Context(), a, control.NewApp{Name: "Birds", Language: "en"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	name := "Birds of the fjord"
-	_, first, err := a.CreateKey(t.Context(), control.NewKey{App: app.ID, Scopes: []string{"All"}})
+	app, name := made.App, "Birds of the fjord"
+	first, err := control.CreateKey.Do(t.Context(), a, control.NewKey{App: app.ID, Scopes: []string{"All"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, second, err := a.ReplaceKey(t.Context(), first.ID)
+	second, err := control.ReplaceKey.Do(t.Context(), a, control.ID{ID: first.Record.ID})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, do := range []func() error{
-		func() error { _, err := a.ChangeApp(t.Context(), app.ID, control.AppChange{Name: &name}); return err },
-		func() error { return a.DeleteKey(t.Context(), second.ID) },
-		func() error { _, err := a.ReplaceSecret(t.Context(), app.ID); return err },
-		func() error { return a.RevokeTokens(t.Context(), app.ID) },
-		func() error { return a.DeleteApp(t.Context(), app.ID) },
+		func() error {
+			_, err := control.ChangeApp.Do(t.Context(), a, control.ChangedApp{ID: app.ID, Change: control.AppChange{Name: &name}})
+			return err
+		},
+		func() error {
+			_, err := control.DeleteKey.Do(t.Context(), a, control.ID{ID: second.Record.ID})
+			return err
+		},
+		func() error { _, err := control.ReplaceSecret.Do(t.Context(), a, control.ID{ID: app.ID}); return err },
+		func() error { _, err := control.RevokeTokens.Do(t.Context(), a, control.ID{ID: app.ID}); return err },
+		func() error { _, err := control.DeleteApp.Do(t.Context(), a, control.ID{ID: app.ID}); return err },
 	} {
 		if err := do(); err != nil {
 			t.Fatal(err)
@@ -62,10 +68,13 @@ func TestOperatorIsAudited(t *testing.T) {
 		t.Errorf("the audit log has %v, want %v", got, want)
 	}
 	for _, do := range []func() error{
-		func() error { return a.DeleteKey(t.Context(), second.ID) },
-		func() error { _, err := a.ReplaceSecret(t.Context(), app.ID); return err },
-		func() error { return a.RevokeTokens(t.Context(), app.ID) },
-		func() error { return a.DeleteApp(t.Context(), app.ID) },
+		func() error {
+			_, err := control.DeleteKey.Do(t.Context(), a, control.ID{ID: second.Record.ID})
+			return err
+		},
+		func() error { _, err := control.ReplaceSecret.Do(t.Context(), a, control.ID{ID: app.ID}); return err },
+		func() error { _, err := control.RevokeTokens.Do(t.Context(), a, control.ID{ID: app.ID}); return err },
+		func() error { _, err := control.DeleteApp.Do(t.Context(), a, control.ID{ID: app.ID}); return err },
 	} {
 		if err := do(); err == nil {
 			t.Error("what is gone was changed")

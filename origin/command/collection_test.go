@@ -14,6 +14,7 @@ import (
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/fold/foldtest"
 	"github.com/sightline-dev/sightline/origin/server/collection"
+	"github.com/sightline-dev/sightline/origin/server/control"
 )
 
 // contentDigest is that of the only application of a folder that nobody has open.
@@ -28,7 +29,7 @@ func contentDigest(t testing.TB, dir string) string {
 			t.Error(err)
 		}
 	}()
-	apps, err := n.Apps(t.Context())
+	apps, err := control.Apps.Do(t.Context(), n, control.Nothing{})
 	if err != nil || len(apps) != 1 {
 		t.Fatalf("%d applications, %v", len(apps), err)
 	}

@@ -164,7 +164,7 @@ func (d *demo) join(ctx context.Context, i int) (args []string, err error) {
 	defer func() { err = errors.Join(err, done()) }()
 	var apps []control.App // the first start makes one when it answers already
 	for ; len(apps) == 0; system.Pause(ctx, 20*time.Millisecond) {
-		if apps, err = origin.Apps(ctx); err == nil {
+		if apps, err = control.Apps.Do(ctx, origin, control.Nothing{}); err == nil {
 			err = ctx.Err()
 		}
 		if err != nil {
@@ -175,8 +175,8 @@ func (d *demo) join(ctx context.Context, i int) (args []string, err error) {
 	for _, app := range apps {
 		edge.Apps = append(edge.Apps, app.ID)
 	}
-	token, _, err := origin.CreateEdge(ctx, edge)
-	return append(args, "--token", token), err
+	made, err := control.CreateEdge.Do(ctx, origin, edge)
+	return append(args, "--token", made.Token), err
 }
 
 // start starts one of the processes. The origin speaks for itself; the edges only when something is wrong.

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/sightline-dev/sightline/origin/server/control"
 )
 
 // TestSamples fills a demonstration's folder, once: also where an earlier start was cut off, and never again what
@@ -18,7 +20,7 @@ func TestSamples(t *testing.T) {
 		t.Skip("42 pictures are analysed")
 	}
 	srv, _ := startOrigin(t, testSettings(t))
-	apps, err := srv.Apps(t.Context())
+	apps, err := control.Apps.Do(t.Context(), srv, control.Nothing{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -35,9 +35,9 @@ at its first start, and then authenticates with its own key:
 	cmd.Flags().StringSliceVar(&e.Apps, "apps", nil, "comma-separated `IDs` of the applications to replicate; optional if there is only one")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		e.Name = args[0]
-		return c.with(cmd, func(ctx context.Context, s control.Service) error {
+		return c.with(cmd, func(ctx context.Context, s control.Folder) error {
 			if len(e.Apps) == 0 {
-				apps, err := s.Apps(ctx)
+				apps, err := control.Apps.Do(ctx, s, control.Nothing{})
 				if err != nil {
 					return err
 				}
@@ -46,20 +46,20 @@ at its first start, and then authenticates with its own key:
 				}
 				e.Apps = []string{apps[0].ID}
 			}
-			token, record, err := s.CreateEdge(ctx, e)
+			made, err := control.CreateEdge.Do(ctx, s, e)
 			if err != nil {
 				return err
 			}
-			return c.tellToken(token, record)
+			return c.tellToken(made)
 		})
 	}
 	return cmd
 }
 
 // tellToken prints the token of an edge that was made: alone, so that a script can take it as it is.
-func (c *common) tellToken(token string, e control.Edge) error {
+func (c *common) tellToken(e control.CreatedEdge) error {
 	if !c.asJSON {
-		_, err := fmt.Fprintln(c.env.Stdout, token)
+		_, err := fmt.Fprintln(c.env.Stdout, e.Token)
 		return err
 	}
 	return newJSON(c.env.Stdout).Encode(struct {
@@ -67,7 +67,7 @@ func (c *common) tellToken(token string, e control.Edge) error {
 		ID    string   `json:"edge_id"`
 		Name  string   `json:"name"`
 		Apps  []string `json:"app_ids"`
-	}{token, e.ID, e.Name, e.Apps})
+	}{e.Token, e.Record.ID, e.Record.Name, e.Record.Apps})
 }
 
 func newEdgeList(env *Env) *cobra.Command {
@@ -80,8 +80,8 @@ func newEdgeList(env *Env) *cobra.Command {
 		Args:    NoArguments,
 	}, "one JSON object per line")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		return c.with(cmd, func(ctx context.Context, s control.Service) error {
-			edges, err := s.Edges(ctx)
+		return c.with(cmd, func(ctx context.Context, s control.Folder) error {
+			edges, err := control.Edges.Do(ctx, s, control.Nothing{})
 			if err != nil {
 				return err
 			}
@@ -115,8 +115,8 @@ The origin rejects all its requests; at its next connection the edge deletes its
 		Args:    one("the edge_id"),
 	}, "the revoked edge as a JSON object")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return c.with(cmd, func(ctx context.Context, s control.Service) error {
-			edges, err := s.Edges(ctx)
+		return c.with(cmd, func(ctx context.Context, s control.Folder) error {
+			edges, err := control.Edges.Do(ctx, s, control.Nothing{})
 			if err != nil {
 				return err
 			}
@@ -124,7 +124,7 @@ The origin rejects all its requests; at its next connection the edge deletes its
 			if err != nil {
 				return err
 			}
-			if e, err = s.RevokeEdge(ctx, e.ID); err != nil {
+			if e, err = control.RevokeEdge.Do(ctx, s, control.ID{ID: e.ID}); err != nil {
 				return err
 			}
 			if c.asJSON {

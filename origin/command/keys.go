@@ -38,26 +38,26 @@ _Get, _Patch and _Delete: Inputs, Concepts (not _Delete), Models (also _Train), 
 	f.StringSliceVar(&k.Scopes, "scopes", []string{"All"}, "comma-separated `scopes`")
 	f.StringVar(&k.Description, "description", "", "`text` that describes the key")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		return c.with(cmd, func(ctx context.Context, s control.Service) (err error) {
+		return c.with(cmd, func(ctx context.Context, s control.Folder) (err error) {
 			if k.App, err = chooseApp(ctx, s, k.App); err != nil {
 				return err
 			}
-			key, record, err := s.CreateKey(ctx, k)
+			made, err := control.CreateKey.Do(ctx, s, k)
 			if err != nil {
 				return err
 			}
-			return c.tellKey(key, record)
+			return c.tellKey(made)
 		})
 	}
 	return cmd
 }
 
 // tellKey prints a key that was made: alone, so that a script can take it as it is.
-func (c *common) tellKey(key string, record control.Key) error {
+func (c *common) tellKey(k control.CreatedKey) error {
 	if c.asJSON {
-		return c.tell(pair{"key", key}, pair{"key_id", record.ID}, pair{"app_id", record.App})
+		return c.tell(pair{"key", k.Key}, pair{"key_id", k.Record.ID}, pair{"app_id", k.Record.App})
 	}
-	_, err := fmt.Fprintln(c.env.Stdout, key)
+	_, err := fmt.Fprintln(c.env.Stdout, k.Key)
 	return err
 }
 
@@ -73,8 +73,8 @@ func newKeyList(env *Env) *cobra.Command {
 	}, "one JSON object per line")
 	cmd.Flags().StringVar(&app, "app", "", "list only the keys of the application with this `ID`")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		return c.with(cmd, func(ctx context.Context, s control.Service) error {
-			keys, err := s.Keys(ctx, app)
+		return c.with(cmd, func(ctx context.Context, s control.Folder) error {
+			keys, err := control.Keys.Do(ctx, s, control.ID{ID: app})
 			if err != nil {
 				return err
 			}
@@ -97,8 +97,8 @@ at least 8 digits. It stops working immediately.` + folderHelp,
 		Args:    one("an API key or key_id"),
 	}, "the deleted key as a JSON object")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return c.withKey(cmd, args[0], func(ctx context.Context, s control.Service, k control.Key) error {
-			if err := s.DeleteKey(ctx, k.ID); err != nil {
+		return c.withKey(cmd, args[0], func(ctx context.Context, s control.Folder, k control.Key) error {
+			if _, err := control.DeleteKey.Do(ctx, s, control.ID{ID: k.ID}); err != nil {
 				return err
 			}
 			if c.asJSON {
@@ -122,21 +122,21 @@ old key as for 'sightline key delete'.` + folderHelp,
 		Args:    one("an API key or key_id"),
 	}, "a JSON object with key, key_id and app_id")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return c.withKey(cmd, args[0], func(ctx context.Context, s control.Service, k control.Key) error {
-			key, record, err := s.ReplaceKey(ctx, k.ID)
+		return c.withKey(cmd, args[0], func(ctx context.Context, s control.Folder, k control.Key) error {
+			made, err := control.ReplaceKey.Do(ctx, s, control.ID{ID: k.ID})
 			if err != nil {
 				return err
 			}
-			return c.tellKey(key, record)
+			return c.tellKey(made)
 		})
 	}
 	return cmd
 }
 
 // withKey runs do on the data folder and the key that text means.
-func (c *common) withKey(cmd *cobra.Command, text string, do func(context.Context, control.Service, control.Key) error) error {
-	return c.with(cmd, func(ctx context.Context, s control.Service) error {
-		keys, err := s.Keys(ctx, "")
+func (c *common) withKey(cmd *cobra.Command, text string, do func(context.Context, control.Folder, control.Key) error) error {
+	return c.with(cmd, func(ctx context.Context, s control.Folder) error {
+		keys, err := control.Keys.Do(ctx, s, control.ID{})
 		if err != nil {
 			return err
 		}

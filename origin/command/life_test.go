@@ -205,14 +205,15 @@ func TestDeletedKeysAtOrigin(t *testing.T) {
 	accepted, refused := 0, 0
 	for seed := range proof.Seeds(t, 12, 1000) {
 		r := rand.New(rand.NewPCG(seed, 19))
-		app, _, err := srv.CreateApp(t.Context(), control.NewApp{Name: "x", Language: "en"})
+		made, err := control.CreateApp.Do(t.Context(), srv, control.NewApp{Name: "x", Language: "en"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		key, record, err := srv.CreateKey(t.Context(), control.NewKey{App: app.ID, Scopes: []string{"All"}})
+		created, err := control.CreateKey.Do(t.Context(), srv, control.NewKey{App: made.App.ID, Scopes: []string{"All"}})
 		if err != nil {
 			t.Fatal(err)
 		}
+		app, key, record := made.App, created.Key, created.Record
 		var (
 			dead   atomic.Bool
 			served atomic.Int64

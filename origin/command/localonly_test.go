@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/sightline-dev/sightline/origin/server/control"
 )
 
 // TestLocalOnly: `sightline sync` gets nothing of a local-only application. A folder that has it sends what was written there and is emptied, and
@@ -13,7 +15,7 @@ func TestLocalOnly(t *testing.T) {
 	s := testSettings(t)
 	srv, base := startOrigin(t, s)
 	client := own(t)
-	apps, err := srv.Apps(t.Context())
+	apps, err := control.Apps.Do(t.Context(), srv, control.Nothing{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -74,7 +74,7 @@ key that it is known by there. Its files are readable by their owner alone; keep
 			}
 			c := copying{env: env, quiet: quiet}
 			var copied control.Copied
-			err = withFolder(cmd.Context(), dir, env, use{}, func(s control.Service) (err error) {
+			err = withFolder(cmd.Context(), dir, env, use{}, func(s control.Folder) (err error) {
 				copied, err = s.Backup(cmd.Context(), to, c.tell)
 				return err
 			})
@@ -274,7 +274,10 @@ func (f *doctorFlags) check(ctx context.Context, o data.CheckOptions, env *Env) 
 	if err != nil {
 		return report, err
 	}
-	report, err = data.CheckInUse(ctx, f.dir, func(to string) error { return service.Checkpoint(ctx, to) }, o)
+	report, err = data.CheckInUse(ctx, f.dir, func(to string) error {
+		_, err := control.Checkpoint.Do(ctx, service, control.Target{To: to})
+		return err
+	}, o)
 	return report, errors.Join(err, done())
 }
 

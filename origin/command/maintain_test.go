@@ -12,6 +12,7 @@ import (
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/origin/server/control"
 	"github.com/sightline-dev/sightline/origin/server/data"
 )
 
@@ -167,7 +168,7 @@ func TestDoctorOnASoundFolder(t *testing.T) {
 // TestDoctorFindsAndMends breaks one thing of a folder after the other.
 func TestDoctorFindsAndMends(t *testing.T) {
 	srv, s, _ := filled(t)
-	apps, err := srv.Apps(t.Context())
+	apps, err := control.Apps.Do(t.Context(), srv, control.Nothing{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -50,7 +50,7 @@ type node struct {
 	cancel context.CancelFunc            // ends the loops
 }
 
-var _ control.Service = (*node)(nil)
+var _ control.Folder = (*node)(nil)
 
 // openNode opens a data folder and starts its control socket and, with work, its background.
 // What it has opened is closed when it fails.
@@ -215,7 +215,7 @@ func (n *node) startLoops(ctx context.Context, work bool) error {
 	if err != nil {
 		return fmt.Errorf("control socket: %w", err)
 	}
-	n.control = control.NewServer(n)
+	n.control = control.NewServer(n, operations.New)
 	loops, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	n.cancel = cancel
 	n.begin = func(f func(context.Context)) { n.loops.Go(func() { f(loops) }) }
@@ -280,7 +280,7 @@ func ignoreDeadline(err error) error {
 	return err
 }
 
-// Call implements [control.Service].
+// Call implements [control.Folder].
 func (n *node) Call(ctx context.Context, app string, r *api.Request) (api.Response, error) {
 	if err := n.known(app); err != nil {
 		return api.Response{}, err
@@ -289,7 +289,7 @@ func (n *node) Call(ctx context.Context, app string, r *api.Request) (api.Respon
 	return n.handler.Serve(ctx, r), nil
 }
 
-// Picture implements [control.Service].
+// Picture implements [control.Folder].
 func (n *node) Picture(ctx context.Context, name string) ([]byte, string, error) {
 	p, err := n.engine.Hosted(name)
 	if err != nil {
@@ -299,11 +299,11 @@ func (n *node) Picture(ctx context.Context, name string) ([]byte, string, error)
 	return b, p.ContentType, err
 }
 
-// Checkpoint implements [control.Service].
-func (n *node) Checkpoint(_ context.Context, to string) error { return n.folder.Store.Checkpoint(to) }
+func checkpoint(_ context.Context, n *node, t control.Target) (control.Nothing, error) {
+	return control.Nothing{}, n.folder.Store.Checkpoint(t.To)
+}
 
-// Status implements [control.Service].
-func (n *node) Status(context.Context) (control.Status, error) {
+func showStatus(_ context.Context, n *node, _ control.Nothing) (control.Status, error) {
 	apps, err := n.register.Apps()
 	calls, pictures, analysed := n.pool.Load()
 	s := control.Status{
@@ -322,7 +322,7 @@ func (n *node) Status(context.Context) (control.Status, error) {
 	return s, errors.Join(err, e)
 }
 
-// Backup implements [control.Service].
+// Backup implements [control.Folder].
 func (n *node) Backup(ctx context.Context, to string, progress func(done, total control.Copied)) (control.Copied, error) {
 	n.quiet.Lock()
 	defer n.quiet.Unlock()

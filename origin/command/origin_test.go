@@ -60,14 +60,15 @@ func startOrigin(t testing.TB, s settings) (*Server, string) {
 	if key := toldKey(told.String()); key != "" {
 		keys.Store(address, key)
 	} else {
-		apps, err := srv.Apps(t.Context())
+		apps, err := control.Apps.Do(t.Context(), srv, control.Nothing{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if key, _, err = srv.CreateKey(t.Context(), control.NewKey{App: apps[0].ID, Scopes: []string{"All"}, Description: "of a test"}); err != nil {
+		made, err := control.CreateKey.Do(t.Context(), srv, control.NewKey{App: apps[0].ID, Scopes: []string{"All"}, Description: "of a test"})
+		if err != nil {
 			t.Fatal(err)
 		}
-		keys.Store(address, key)
+		keys.Store(address, made.Key)
 	}
 	return srv, "http://" + address
 }

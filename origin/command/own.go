@@ -20,6 +20,33 @@ import (
 // operator asks for what the operator does with applications, keys and clients.
 var operator register.Who
 
+// operations are those of the operator on the folder of a node.
+var operations = control.Table[*node]{}
+
+func init() {
+	control.Add(operations, control.CreateApp, createApp)
+	control.Add(operations, control.Apps, appsOf)
+	control.Add(operations, control.ChangeApp, changeApp)
+	control.Add(operations, control.CountApp, countApp)
+	control.Add(operations, control.DeleteApp, deleteApp)
+	control.Add(operations, control.ReplaceSecret, replaceSecret)
+	control.Add(operations, control.RevokeTokens, revokeTokens)
+	control.Add(operations, control.CreateKey, createKey)
+	control.Add(operations, control.Keys, keysOf)
+	control.Add(operations, control.DeleteKey, deleteKey)
+	control.Add(operations, control.ReplaceKey, replaceKey)
+	control.Add(operations, control.CreateEdge, createEdge)
+	control.Add(operations, control.Edges, edgesOf)
+	control.Add(operations, control.RevokeEdge, revokeEdge)
+	control.Add(operations, control.Checkpoint, checkpoint)
+	control.Add(operations, control.ShowStatus, showStatus)
+}
+
+// Do implements [control.Folder].
+func (n *node) Do(ctx context.Context, name string, in, out any) error {
+	return operations.Do(ctx, n, name, in, out)
+}
+
 // asked tells mistakes of the caller from trouble.
 func asked(err error) error {
 	for _, m := range []struct{ mistake, kind error }{
@@ -45,14 +72,13 @@ type mistaken struct{ err, kind error }
 func (m *mistaken) Error() string   { return m.err.Error() }
 func (m *mistaken) Unwrap() []error { return []error{m.err, m.kind} }
 
-// CreateApp implements [control.Service].
-func (n *node) CreateApp(ctx context.Context, a control.NewApp) (control.App, control.Client, error) {
+func createApp(ctx context.Context, n *node, a control.NewApp) (control.CreatedApp, error) {
 	app, client, err := n.register.CreateApp(ctx, operator, register.NewApp{Name: a.Name, Language: a.Language, DefaultModel: a.DefaultModel, LocalOnly: a.LocalOnly})
 	if err != nil {
-		return control.App{}, control.Client{}, asked(err)
+		return control.CreatedApp{}, asked(err)
 	}
 	shown, err := n.shown(&app)
-	return shown, control.Client(client), err
+	return control.CreatedApp{App: shown, Client: control.Client(client)}, err
 }
 
 // shown is an application as the operator sees it.
@@ -71,8 +97,7 @@ func (n *node) shown(a *catalog.App) (control.App, error) {
 	return out, err
 }
 
-// Apps implements [control.Service].
-func (n *node) Apps(context.Context) ([]control.App, error) {
+func appsOf(_ context.Context, n *node, _ control.Nothing) ([]control.App, error) {
 	all, err := n.register.Apps()
 	apps := make([]control.App, 0, len(all))
 	for i := range all {
@@ -83,8 +108,8 @@ func (n *node) Apps(context.Context) ([]control.App, error) {
 	return apps, err
 }
 
-// ChangeApp implements [control.Service].
-func (n *node) ChangeApp(ctx context.Context, id string, c control.AppChange) (control.App, error) {
+func changeApp(ctx context.Context, n *node, in control.ChangedApp) (control.App, error) {
+	c := in.Change
 	change := register.AppChange{Name: c.Name, DefaultModel: c.DefaultModel, LocalOnly: c.LocalOnly}
 	if c.MaxStale != nil {
 		d, err := time.ParseDuration(*c.MaxStale)
@@ -93,30 +118,28 @@ func (n *node) ChangeApp(ctx context.Context, id string, c control.AppChange) (c
 		}
 		change.MaxStale = &d
 	}
-	app, err := n.register.ChangeApp(ctx, operator, id, change)
+	app, err := n.register.ChangeApp(ctx, operator, in.ID, change)
 	if err != nil {
 		return control.App{}, asked(err)
 	}
 	return n.shown(&app)
 }
 
-// Contents implements [control.Service].
-func (n *node) Contents(_ context.Context, id string) (control.Contents, error) {
-	c, err := n.register.Contents(id)
+func countApp(_ context.Context, n *node, app control.ID) (control.Contents, error) {
+	c, err := n.register.Contents(app.ID)
 	return control.Contents(c), asked(err)
 }
 
-// DeleteApp implements [control.Service]. Where nothing works in the background, what the
-// application holds is removed here.
-func (n *node) DeleteApp(ctx context.Context, id string) error {
-	err := n.register.DeleteApp(ctx, operator, id)
+// deleteApp deletes an application. Where nothing works in the background, what it holds is removed here.
+func deleteApp(ctx context.Context, n *node, app control.ID) (control.Nothing, error) {
+	err := n.register.DeleteApp(ctx, operator, app.ID)
 	if err == nil && !n.works {
 		err = n.purge(ctx)
 	}
 	if err == nil {
-		err = n.accounts.DropUsage(id)
+		err = n.accounts.DropUsage(app.ID)
 	}
-	return asked(err)
+	return control.Nothing{}, asked(err)
 }
 
 // purge removes what deleted applications held.
@@ -126,33 +149,29 @@ func (n *node) purge(ctx context.Context) error {
 	return n.register.Purge(ctx, system.Now())
 }
 
-// ReplaceSecret implements [control.Service].
-func (n *node) ReplaceSecret(ctx context.Context, app string) (control.Client, error) {
-	client, err := n.register.ReplaceSecret(ctx, operator, app)
+func replaceSecret(ctx context.Context, n *node, app control.ID) (control.Client, error) {
+	client, err := n.register.ReplaceSecret(ctx, operator, app.ID)
 	return control.Client(client), asked(err)
 }
 
-// RevokeTokens implements [control.Service].
-func (n *node) RevokeTokens(ctx context.Context, app string) error {
-	return asked(n.register.RevokeTokens(ctx, operator, app))
+func revokeTokens(ctx context.Context, n *node, app control.ID) (control.Nothing, error) {
+	return control.Nothing{}, asked(n.register.RevokeTokens(ctx, operator, app.ID))
 }
 
-// CreateKey implements [control.Service].
-func (n *node) CreateKey(ctx context.Context, k control.NewKey) (string, control.Key, error) {
+func createKey(ctx context.Context, n *node, k control.NewKey) (control.CreatedKey, error) {
 	key, record, err := n.register.CreateKey(ctx, operator, register.NewKey{App: k.App, Scopes: k.Scopes, Description: k.Description})
 	if err != nil {
-		return "", control.Key{}, asked(err)
+		return control.CreatedKey{}, asked(err)
 	}
-	return key, shownKey(&record), nil
+	return control.CreatedKey{Key: key, Record: shownKey(&record)}, nil
 }
 
 func shownKey(k *catalog.Key) control.Key {
 	return control.Key{ID: auth.By(k.Hash), App: k.App, Scopes: k.Scopes, Description: k.Description, By: k.By, Created: k.Created.Time()}
 }
 
-// Keys implements [control.Service].
-func (n *node) Keys(_ context.Context, app string) ([]control.Key, error) {
-	all, err := n.register.Keys(app)
+func keysOf(_ context.Context, n *node, app control.ID) ([]control.Key, error) {
+	all, err := n.register.Keys(app.ID)
 	keys := make([]control.Key, 0, len(all))
 	for i := range all {
 		keys = append(keys, shownKey(&all[i]))
@@ -174,52 +193,50 @@ func (n *node) keyOf(id string) (catalog.Key, error) {
 	return catalog.Key{}, errors.Join(err, fmt.Errorf("%w: %q", control.ErrUnknownKey, id))
 }
 
-// DeleteKey implements [control.Service].
-func (n *node) DeleteKey(ctx context.Context, id string) error {
-	k, err := n.keyOf(id)
+func deleteKey(ctx context.Context, n *node, key control.ID) (control.Nothing, error) {
+	k, err := n.keyOf(key.ID)
 	if err != nil {
-		return err
+		return control.Nothing{}, err
 	}
-	return asked(n.register.DeleteKey(ctx, operator, k.App, k.Hash))
+	return control.Nothing{}, asked(n.register.DeleteKey(ctx, operator, k.App, k.Hash))
 }
 
-// ReplaceKey implements [control.Service].
-func (n *node) ReplaceKey(ctx context.Context, id string) (string, control.Key, error) {
-	k, err := n.keyOf(id)
+func replaceKey(ctx context.Context, n *node, old control.ID) (control.CreatedKey, error) {
+	k, err := n.keyOf(old.ID)
 	if err != nil {
-		return "", control.Key{}, err
+		return control.CreatedKey{}, err
 	}
 	key, record, err := n.register.ReplaceKey(ctx, operator, k.App, k.Hash)
 	if err != nil {
-		return "", control.Key{}, asked(err)
+		return control.CreatedKey{}, asked(err)
 	}
-	return key, shownKey(&record), nil
+	return control.CreatedKey{Key: key, Record: shownKey(&record)}, nil
 }
 
-// CreateEdge implements [control.Service]. An account needs a verified address to have an edge: an edge reports its calls from time to
+// createEdge makes an edge. An account needs a verified address to have an edge: an edge reports its calls from time to
 // time, so one of an account without would answer far more than the calls of a trial.
-func (n *node) CreateEdge(ctx context.Context, e control.NewEdge) (string, control.Edge, error) {
+func createEdge(ctx context.Context, n *node, e control.NewEdge) (control.CreatedEdge, error) {
 	for _, id := range e.Apps {
 		app, err := n.register.App(id)
 		if err != nil {
-			return "", control.Edge{}, asked(err)
+			return control.CreatedEdge{}, asked(err)
 		}
 		if app.Owner == "" {
 			continue
 		}
 		owner, err := n.accounts.Account(app.Owner)
 		if err != nil {
-			return "", control.Edge{}, err
+			return control.CreatedEdge{}, err
 		}
 		if !owner.Verified {
-			return "", control.Edge{}, &mistaken{fmt.Errorf("application %s: its account must verify its email address before it can have an edge", id), control.ErrArgument}
+			return control.CreatedEdge{}, &mistaken{fmt.Errorf("application %s: its account must verify its email address before it can have an edge", id), control.ErrArgument}
 		}
 	}
 	token, record, err := n.register.CreateEdge(ctx, operator, e.Name, e.Apps)
 	if err != nil {
-		return "", control.Edge{}, asked(err)
+		return control.CreatedEdge{}, asked(err)
 	}
-	return token, shownEdge(&record), nil
+	return control.CreatedEdge{Token: token, Record: shownEdge(&record)}, nil
 }
 
 func shownEdge(e *catalog.Edge) control.Edge {
@@ -233,8 +250,7 @@ func shownEdge(e *catalog.Edge) control.Edge {
 	return shown
 }
 
-// Edges implements [control.Service].
-func (n *node) Edges(context.Context) ([]control.Edge, error) {
+func edgesOf(_ context.Context, n *node, _ control.Nothing) ([]control.Edge, error) {
 	all, err := n.register.Edges()
 	edges := make([]control.Edge, 0, len(all))
 	for i := range all {
@@ -244,12 +260,11 @@ func (n *node) Edges(context.Context) ([]control.Edge, error) {
 	return edges, err
 }
 
-// RevokeEdge implements [control.Service].
-func (n *node) RevokeEdge(ctx context.Context, id string) (control.Edge, error) {
-	if err := n.register.RevokeEdge(ctx, operator, id); err != nil {
+func revokeEdge(ctx context.Context, n *node, edge control.ID) (control.Edge, error) {
+	if err := n.register.RevokeEdge(ctx, operator, edge.ID); err != nil {
 		return control.Edge{}, asked(err)
 	}
-	e, err := n.register.Edge(id)
+	e, err := n.register.Edge(edge.ID)
 	return shownEdge(&e), asked(err)
 }
 

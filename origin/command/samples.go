@@ -65,12 +65,12 @@ func (n *node) fill(ctx context.Context) error {
 		}
 		return err
 	}
-	apps, err := n.Apps(ctx)
+	apps, err := control.Apps.Do(ctx, n, control.Nothing{})
 	if err != nil || len(apps) == 0 {
 		return err
 	}
 	name := demoApp
-	if _, err := n.ChangeApp(ctx, apps[0].ID, control.AppChange{Name: &name}); err != nil {
+	if _, err := control.ChangeApp.Do(ctx, n, control.ChangedApp{ID: apps[0].ID, Change: control.AppChange{Name: &name}}); err != nil {
 		return err
 	}
 	to := &local{n, apps[0].ID, func() error { return nil }}

@@ -106,8 +106,8 @@ func (w *where) open(ctx context.Context, env *Env) (session, error) {
 }
 
 // chooseApp finds the application that is meant.
-func chooseApp(ctx context.Context, s control.Service, id string) (string, error) {
-	apps, err := s.Apps(ctx)
+func chooseApp(ctx context.Context, s control.Folder, id string) (string, error) {
+	apps, err := control.Apps.Do(ctx, s, control.Nothing{})
 	if err != nil {
 		return "", err
 	}
@@ -131,7 +131,7 @@ func chooseApp(ctx context.Context, s control.Service, id string) (string, error
 
 // local is a session with a data folder.
 type local struct {
-	service control.Service
+	service control.Folder
 	app     string
 	done    func() error
 }

@@ -59,7 +59,7 @@ func askStatus(ctx context.Context, dir string) (s control.Status, err error) {
 	}
 	client := Dial(dir)
 	defer func() { err = errors.Join(err, client.Close()) }()
-	s, err = client.Status(ctx)
+	s, err = control.ShowStatus.Do(ctx, client, control.Nothing{})
 	if system.IsGone(err) {
 		err = fmt.Errorf("no server is running on %s", dir)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/partition"
+	"github.com/sightline-dev/sightline/origin/server/control"
 	"github.com/sightline-dev/sightline/origin/server/link"
 	"github.com/sightline-dev/sightline/origin/server/system"
 	"github.com/sightline-dev/sightline/sync/replica"
@@ -222,7 +223,7 @@ func (s *syncer) choose(ctx context.Context) (string, error) {
 	if s.f.app != "" {
 		return s.f.app, nil
 	}
-	apps, err := s.node.Apps(ctx)
+	apps, err := control.Apps.Do(ctx, s.node, control.Nothing{})
 	if err != nil {
 		return "", err
 	}
@@ -247,7 +248,7 @@ func (s *syncer) choose(ctx context.Context) (string, error) {
 
 // join begins a copy.
 func (s *syncer) join(ctx context.Context, o link.Options, id string) error {
-	apps, err := s.node.Apps(ctx)
+	apps, err := control.Apps.Do(ctx, s.node, control.Nothing{})
 	if err != nil {
 		return err
 	}

@@ -61,7 +61,7 @@ func digests(t testing.TB, srv *Server, app, folder string) (theirs, ours [32]by
 func TestSyncCopies(t *testing.T) {
 	srv, base := startOrigin(t, testSettings(t))
 	client := own(t)
-	apps, err := srv.Apps(t.Context())
+	apps, err := control.Apps.Do(t.Context(), srv, control.Nothing{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +145,7 @@ func inCopy(t testing.TB, folder, method, path, body string) (status int, answer
 func TestSyncTellsConflicts(t *testing.T) {
 	srv, base := startOrigin(t, testSettings(t))
 	client := own(t)
-	apps, err := srv.Apps(t.Context())
+	apps, err := control.Apps.Do(t.Context(), srv, control.Nothing{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -205,26 +205,26 @@ func TestSyncTellsConflicts(t *testing.T) {
 func TestSyncOfADeletedApplication(t *testing.T) {
 	srv, base := startOrigin(t, testSettings(t))
 	ctx := t.Context()
-	made, _, err := srv.CreateApp(ctx, control.NewApp{Name: "short-lived", Language: "en"})
+	made, err := control.CreateApp.Do(ctx, srv, control.NewApp{Name: "short-lived", Language: "en"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	app := made.ID
-	key, _, err := srv.CreateKey(ctx, control.NewKey{App: app, Scopes: []string{"All"}, Description: "copy"})
+	app := made.App.ID
+	key, err := control.CreateKey.Do(ctx, srv, control.NewKey{App: app, Scopes: []string{"All"}, Description: "copy"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	folder := filepath.Join(t.TempDir(), "copy")
-	synced(t, exitOK, "--data", folder, "--origin", base, "--key", key, "--app", app)
+	synced(t, exitOK, "--data", folder, "--origin", base, "--key", key.Key, "--app", app)
 	other := keyOf(strings.TrimPrefix(base, "http://"))
 	synced(t, exitFailed, "--data", folder, "--origin", base, "--key", other)
 	if code, answer := inCopy(t, folder, "GET", "/v2/inputs/status", ""); code != 200 {
 		t.Fatalf("after a sync with another application's key the copy answers %d %s", code, answer)
 	}
-	if err := srv.DeleteApp(ctx, app); err != nil {
+	if _, err := control.DeleteApp.Do(ctx, srv, control.ID{ID: app}); err != nil {
 		t.Fatal(err)
 	}
-	synced(t, exitFailed, "--data", folder, "--origin", base, "--key", key)
+	synced(t, exitFailed, "--data", folder, "--origin", base, "--key", key.Key)
 	code, out, errs := runCode(t, "app", "list", "--data", folder)
 	if code != exitOK || strings.Contains(out, app) {
 		t.Errorf("app list = %d\n%s%s", code, out, errs)
@@ -236,7 +236,7 @@ func TestSyncOfADeletedApplication(t *testing.T) {
 func TestSyncWatches(t *testing.T) {
 	srv, base := startOrigin(t, testSettings(t))
 	client := own(t)
-	apps, err := srv.Apps(t.Context())
+	apps, err := control.Apps.Do(t.Context(), srv, control.Nothing{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -31,15 +31,15 @@ func newTenants(t testing.TB, srv *Server, base string, n int) []tenant {
 	all := make([]tenant, n)
 	for i := range all {
 		mark := "mark" + hex.EncodeToString([]byte{byte(i), byte(i * 7), byte(i * 31)})
-		app, _, err := srv.CreateApp(t.Context(), control.NewApp{Name: mark, Language: "en"})
+		app, err := control.CreateApp.Do(t.Context(), srv, control.NewApp{Name: mark, Language: "en"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		key, _, err := srv.CreateKey(t.Context(), control.NewKey{App: app.ID, Scopes: []string{"All"}, Description: mark})
+		key, err := control.CreateKey.Do(t.Context(), srv, control.NewKey{App: app.App.ID, Scopes: []string{"All"}, Description: mark})
 		if err != nil {
 			t.Fatal(err)
 		}
-		all[i] = tenant{mark, key}
+		all[i] = tenant{mark, key.Key}
 		for path, body := range map[string]string{
 			"/v2/inputs": fmt.Sprintf(`{"inputs":[{"id":"%[1]s-a","data":{"image":{"base64":"%[2]s"},"metadata":{"of":"%[1]s"},"concepts":[{"id":"%[1]s-c"}]}},
 				{"id":"%[1]s-b","data":{"image":{"base64":"%[2]s"},"metadata":{"of":"%[1]s"}}}]}`,
@@ -50,7 +50,7 @@ func newTenants(t testing.TB, srv *Server, base string, n int) []tenant {
 			if err != nil {
 				t.Fatal(err)
 			}
-			req.Header.Set("Authorization", "Key "+key)
+			req.Header.Set("Authorization", "Key "+key.Key)
 			res, err := client.Do(req)
 			if err != nil {
 				t.Fatal(err)

@@ -35,14 +35,15 @@ func TestSlowURLsHoldUpNobodyElse(t *testing.T) {
 	s := testSettings(t)
 	s.allowPrivate, s.workers = true, 2
 	srv, base := startOrigin(t, s)
-	app, _, err := srv.CreateApp(t.Context(), control.NewApp{Name: "other", Language: "en"})
+	app, err := control.CreateApp.Do(t.Context(), srv, control.NewApp{Name: "other", Language: "en"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	other, _, err := srv.CreateKey(t.Context(), control.NewKey{App: app.ID, Scopes: []string{"All"}, Description: "other"})
+	made, err := control.CreateKey.Do(t.Context(), srv, control.NewKey{App: app.App.ID, Scopes: []string{"All"}, Description: "other"})
 	if err != nil {
 		t.Fatal(err)
 	}
+	other := made.Key
 	client := own(t)
 	slow := func(n int) []byte { return byURL(slices.Repeat([]string{elsewhere.URL + "/slow"}, n)...) }
 	ask := func(key, method, path string, body []byte) (int, http.Header, string) {

@@ -14,13 +14,13 @@ import (
 	"github.com/sightline-dev/sightline/core/api"
 )
 
-// Caller is the service at the other end of a socket. It is safe for concurrent use.
+// Caller is the folder at the other end of a socket. It is safe for concurrent use.
 type Caller struct {
 	http      http.Client
 	transport *http.Transport
 }
 
-var _ Service = (*Caller)(nil)
+var _ Folder = (*Caller)(nil)
 
 // NewCaller makes a caller of the socket that dial connects to. It connects when it is used.
 func NewCaller(dial func(context.Context) (net.Conn, error)) *Caller {
@@ -38,105 +38,9 @@ func (c *Caller) Close() error {
 	return nil
 }
 
-// CreateApp implements [Service].
-func (c *Caller) CreateApp(ctx context.Context, a NewApp) (App, Client, error) {
-	var out createdApp
-	err := c.do(ctx, "POST", pathApps, a, &out)
-	return out.App, out.Client, err
-}
-
-// ChangeApp implements [Service].
-func (c *Caller) ChangeApp(ctx context.Context, id string, change AppChange) (out App, err error) {
-	err = c.do(ctx, "POST", pathChange, changeApp{id, change}, &out)
-	return out, err
-}
-
-// Contents implements [Service].
-func (c *Caller) Contents(ctx context.Context, id string) (out Contents, err error) {
-	err = c.do(ctx, "POST", pathContents, named{id}, &out)
-	return out, err
-}
-
-// DeleteApp implements [Service].
-func (c *Caller) DeleteApp(ctx context.Context, id string) error {
-	return c.do(ctx, "POST", pathDelete, named{id}, &struct{}{})
-}
-
-// ReplaceSecret implements [Service].
-func (c *Caller) ReplaceSecret(ctx context.Context, app string) (out Client, err error) {
-	err = c.do(ctx, "POST", pathSecret, named{app}, &out)
-	return out, err
-}
-
-// RevokeTokens implements [Service].
-func (c *Caller) RevokeTokens(ctx context.Context, app string) error {
-	return c.do(ctx, "POST", pathRevoke, named{app}, &struct{}{})
-}
-
-// Apps implements [Service].
-func (c *Caller) Apps(ctx context.Context) (out []App, err error) {
-	err = c.do(ctx, "GET", pathApps, nil, &out)
-	return out, err
-}
-
-// CreateKey implements [Service].
-func (c *Caller) CreateKey(ctx context.Context, k NewKey) (string, Key, error) {
-	var out createdKey
-	err := c.do(ctx, "POST", pathKeys, k, &out)
-	return out.Key, out.Record, err
-}
-
-// DeleteKey implements [Service].
-func (c *Caller) DeleteKey(ctx context.Context, id string) error {
-	return c.do(ctx, "POST", pathKeyDelete, named{id}, &struct{}{})
-}
-
-// ReplaceKey implements [Service].
-func (c *Caller) ReplaceKey(ctx context.Context, id string) (string, Key, error) {
-	var out createdKey
-	err := c.do(ctx, "POST", pathKeyReplace, named{id}, &out)
-	return out.Key, out.Record, err
-}
-
-// Keys implements [Service].
-func (c *Caller) Keys(ctx context.Context, app string) (out []Key, err error) {
-	err = c.do(ctx, "GET", pathKeys+"?app_id="+url.QueryEscape(app), nil, &out)
-	return out, err
-}
-
-// CreateEdge implements [Service].
-func (c *Caller) CreateEdge(ctx context.Context, e NewEdge) (string, Edge, error) {
-	var out createdEdge
-	err := c.do(ctx, "POST", pathEdges, e, &out)
-	return out.Token, out.Record, err
-}
-
-// Edges implements [Service].
-func (c *Caller) Edges(ctx context.Context) (out []Edge, err error) {
-	err = c.do(ctx, "GET", pathEdges, nil, &out)
-	return out, err
-}
-
-// RevokeEdge implements [Service].
-func (c *Caller) RevokeEdge(ctx context.Context, id string) (out Edge, err error) {
-	err = c.do(ctx, "POST", pathEdgeRevoke, named{id}, &out)
-	return out, err
-}
-
-// Checkpoint implements [Service].
-func (c *Caller) Checkpoint(ctx context.Context, to string) error {
-	return c.do(ctx, "POST", pathCheckpoint, target{to}, &struct{}{})
-}
-
-// Status implements [Service].
-func (c *Caller) Status(ctx context.Context) (out Status, err error) {
-	err = c.do(ctx, "GET", pathStatus, nil, &out)
-	return out, err
-}
-
-// do sends one request and decodes its answer into out, a pointer.
-func (c *Caller) do(ctx context.Context, method, path string, in, out any) error {
-	res, err := c.send(ctx, method, path, in)
+// Do implements [Folder].
+func (c *Caller) Do(ctx context.Context, name string, in, out any) error {
+	res, err := c.send(ctx, "POST", "/"+name, in)
 	if err != nil {
 		return err
 	}
@@ -178,9 +82,9 @@ func refused(res *http.Response) error {
 	return f.err()
 }
 
-// Backup implements [Service].
+// Backup implements [Folder].
 func (c *Caller) Backup(ctx context.Context, to string, progress func(done, total Copied)) (Copied, error) {
-	res, err := c.send(ctx, "POST", pathBackup, target{to})
+	res, err := c.send(ctx, "POST", pathBackup, Target{to})
 	if err != nil {
 		return Copied{}, err
 	}
@@ -203,7 +107,7 @@ func (c *Caller) Backup(ctx context.Context, to string, progress func(done, tota
 	}
 }
 
-// Picture implements [Service].
+// Picture implements [Folder].
 func (c *Caller) Picture(ctx context.Context, name string) (data []byte, contentType string, err error) {
 	res, err := c.send(ctx, "GET", pathPicture+"?name="+url.QueryEscape(name), nil)
 	if err != nil {
@@ -217,7 +121,7 @@ func (c *Caller) Picture(ctx context.Context, name string) (data []byte, content
 	return data, res.Header.Get("Content-Type"), err
 }
 
-// Call implements [Service].
+// Call implements [Folder].
 func (c *Caller) Call(ctx context.Context, app string, r *api.Request) (api.Response, error) {
 	u := &url.URL{Scheme: "http", Host: "control", RawQuery: r.Query}
 	var err error

@@ -2,14 +2,14 @@
 // in the folder, which only the folder's user can connect to.
 //
 //	sightline key create --data DIR
-//	     │ DIR/LOCK is free: open the folder, this process alone      ─▶ Service (in process)
-//	     └ it is held:       DIR/control.sock, 0600 ─▶ the holder's   ─▶ Service
+//	     │ DIR/LOCK is free: open the folder, this process alone      ─▶ Folder (in process)
+//	     └ it is held:       DIR/control.sock, 0600 ─▶ the holder's   ─▶ Folder
 //
 // Whoever holds a folder's lock serves the socket, so that there is one writer at any time
-// and commands work beside a running server. [Serve] offers a [Service] on a listener;
-// [Caller] is the same service at the other end, so a command does not know which it has.
+// and commands work beside a running server. A [Server] offers a [Folder] on a listener;
+// a [Caller] is the same folder at the other end, so a command does not know which it has.
 //
-// It speaks HTTP with small JSON bodies, one path an operation, and passes /v2 requests on for
+// It speaks HTTP with small JSON bodies, one path for each [Op], and passes /v2 requests on for
 // the application that a header names: who can connect is the folder's owner and needs no key.
 // It is no part of /v2, takes no connection from the network, and is not for programs of others:
 // both ends are the same binary.
@@ -165,52 +165,12 @@ type Module struct {
 	Bytes     int64  `json:"memory_bytes"` // of all instances
 }
 
-// Service is what the operator may do with a data folder. Its methods may be called concurrently.
-type Service interface {
-	// Errors that concern an application wrap ErrUnknownApp where there is none with its id, and
-	// all wrap ErrArgument for what cannot be: a name, a language, a scope.
-
-	// CreateApp makes an application and its client, whose secret is told here alone.
-	CreateApp(ctx context.Context, a NewApp) (App, Client, error)
-
-	// Apps returns the applications in the order of their creation.
-	Apps(ctx context.Context) ([]App, error)
-
-	// ChangeApp changes an application.
-	ChangeApp(ctx context.Context, id string, c AppChange) (App, error)
-
-	// Contents counts what an application holds.
-	Contents(ctx context.Context, id string) (Contents, error)
-
-	// DeleteApp deletes an application, its keys and its client; what it holds is removed, by
-	// then or a little later.
-	DeleteApp(ctx context.Context, id string) error
-
-	// ReplaceSecret gives an application's client another secret, which kills its tokens.
-	ReplaceSecret(ctx context.Context, app string) (Client, error)
-
-	// RevokeTokens kills all tokens that were issued for an application.
-	RevokeTokens(ctx context.Context, app string) error
-
-	// CreateKey makes a key for an application and returns it: the folder keeps its hash alone.
-	CreateKey(ctx context.Context, k NewKey) (key string, record Key, err error)
-
-	// DeleteKey shuts a key out, and ReplaceKey another in for it, by the key's id. The error
-	// wraps ErrUnknownKey.
-	DeleteKey(ctx context.Context, id string) error
-	ReplaceKey(ctx context.Context, id string) (key string, record Key, err error)
-
-	// Keys returns the keys of an application, or with an empty app all keys.
-	Keys(ctx context.Context, app string) ([]Key, error)
-
-	// CreateEdge makes an edge and returns what it enrols with: the folder keeps its hash alone.
-	CreateEdge(ctx context.Context, e NewEdge) (token string, record Edge, err error)
-
-	// Edges returns the edges in the order of their creation, revoked ones among them.
-	Edges(ctx context.Context) ([]Edge, error)
-
-	// RevokeEdge shuts an edge out for ever, by its id. The error wraps ErrUnknownEdge.
-	RevokeEdge(ctx context.Context, id string) (Edge, error)
+// Folder is a data folder that operations are done on. Its methods may be called concurrently.
+type Folder interface {
+	// Do does the operation of a name. in points at what it takes, and out at what it gives. Errors that concern an
+	// application, a key or an edge wrap ErrUnknownApp, ErrUnknownKey or ErrUnknownEdge where there is none, and all wrap
+	// ErrArgument for what cannot be: a name, a language, a scope.
+	Do(ctx context.Context, name string, in, out any) error
 
 	// Call answers a /v2 request as a key of the application with all scopes would be answered.
 	// A refused request is an answer; an error says that there was none.
@@ -222,58 +182,122 @@ type Service interface {
 	// Backup copies the folder, as it is at one moment, into the new folder to, an absolute
 	// path. progress is called now and then with what has been copied and what there is.
 	Backup(ctx context.Context, to string, progress func(done, total Copied)) (Copied, error)
-
-	// Checkpoint puts the store alone, as it is at one moment, into the new folder to.
-	Checkpoint(ctx context.Context, to string) error
-
-	// Status says how the process is.
-	Status(ctx context.Context) (Status, error)
 }
 
-// The paths of the protocol.
+// Op is an operation on a data folder, by its name on the socket, with what it takes and gives.
+type Op[In, Out any] string
+
+// Do does the operation.
+func (o Op[In, Out]) Do(ctx context.Context, f Folder, in In) (out Out, err error) {
+	err = f.Do(ctx, string(o), &in, &out)
+	return out, err
+}
+
+// The operations.
 const (
-	pathApps       = "/apps"
-	pathContents   = "/apps/contents"
-	pathChange     = "/apps/change"
-	pathDelete     = "/apps/delete"
-	pathSecret     = "/apps/secret"
-	pathRevoke     = "/apps/revoke"
-	pathKeys       = "/keys"
-	pathKeyDelete  = "/keys/delete"
-	pathKeyReplace = "/keys/replace"
-	pathEdges      = "/edges"
-	pathEdgeRevoke = "/edges/revoke"
-	pathBackup     = "/backup"
-	pathCheckpoint = "/checkpoint"
-	pathPicture    = "/picture"
-	pathStatus     = "/status"
-	headerApp      = "X-Sightline-App"
+	CreateApp     Op[NewApp, CreatedApp]   = "app.create" // the client's secret is told here alone
+	Apps          Op[Nothing, []App]       = "app.list"   // in the order of their creation
+	ChangeApp     Op[ChangedApp, App]      = "app.change"
+	CountApp      Op[ID, Contents]         = "app.contents"
+	DeleteApp     Op[ID, Nothing]          = "app.delete"    // what it holds is removed by then or a little later
+	ReplaceSecret Op[ID, Client]           = "client.secret" // of an application: it ends the tokens
+	RevokeTokens  Op[ID, Nothing]          = "tokens.revoke" // of an application
+	CreateKey     Op[NewKey, CreatedKey]   = "key.create"    // the folder keeps the key's hash alone
+	Keys          Op[ID, []Key]            = "key.list"      // of an application; of an empty ID: all
+	DeleteKey     Op[ID, Nothing]          = "key.delete"
+	ReplaceKey    Op[ID, CreatedKey]       = "key.replace"
+	CreateEdge    Op[NewEdge, CreatedEdge] = "edge.create" // the folder keeps the token's hash alone
+	Edges         Op[Nothing, []Edge]      = "edge.list"   // in the order of their creation, revoked ones among them
+	RevokeEdge    Op[ID, Edge]             = "edge.revoke"
+	Checkpoint    Op[Target, Nothing]      = "store.checkpoint" // puts the store alone, as it is at one moment, into a new folder
+	ShowStatus    Op[Nothing, Status]      = "status"
 )
 
-// The bodies of the protocol.
+// What operations take and give.
 type (
-	createdApp struct {
+	// Nothing is taken or given.
+	Nothing struct{}
+
+	// ID is that of an application, a key or an edge.
+	ID struct {
+		ID string `json:"id"`
+	}
+
+	// Target is an absolute path of a folder that does not exist yet.
+	Target struct {
+		To string `json:"to"`
+	}
+
+	// CreatedApp is an application with its client.
+	CreatedApp struct {
 		App    App    `json:"app"`
 		Client Client `json:"client"`
 	}
-	changeApp struct {
+
+	// ChangedApp is a change of an application.
+	ChangedApp struct {
 		ID     string    `json:"id"`
 		Change AppChange `json:"change"`
 	}
-	createdKey struct {
+
+	// CreatedKey is a key, which is told here alone.
+	CreatedKey struct {
 		Key    string `json:"key"`
 		Record Key    `json:"record"`
 	}
-	createdEdge struct {
+
+	// CreatedEdge is an edge with the token that it enrols with, which is told here alone.
+	CreatedEdge struct {
 		Token  string `json:"token"`
 		Record Edge   `json:"record"`
 	}
-	named struct {
-		ID string `json:"id"`
+)
+
+// Table has the operations of folders that T has open, by name.
+type Table[T any] map[string]row[T]
+
+// row is an operation of a [Table].
+type row[T any] struct {
+	in func() any // makes a pointer to what it takes
+	do func(ctx context.Context, of T, in, out any) error
+	to func() any // makes a pointer to what it gives
+}
+
+// Add adds an operation to a table.
+func Add[T, In, Out any](t Table[T], o Op[In, Out], do func(ctx context.Context, of T, in In) (Out, error)) {
+	t[string(o)] = row[T]{
+		in: func() any { return new(In) },
+		to: func() any { return new(Out) },
+		do: func(ctx context.Context, of T, in, out any) (err error) {
+			*out.(*Out), err = do(ctx, of, *in.(*In))
+			return err
+		},
 	}
-	target struct {
-		To string `json:"to"`
+}
+
+// Do does an operation of the table.
+func (t Table[T]) Do(ctx context.Context, of T, name string, in, out any) error {
+	return t[name].do(ctx, of, in, out)
+}
+
+// New makes pointers to what an operation takes and gives; false: there is none with the name.
+func (t Table[T]) New(name string) (in, out any, ok bool) {
+	r, ok := t[name]
+	if !ok {
+		return nil, nil, false
 	}
+	return r.in(), r.to(), true
+}
+
+// The paths of the protocol besides those of operations, which are their names.
+const (
+	pathBackup  = "/backup"
+	pathPicture = "/picture"
+	headerApp   = "X-Sightline-App"
+)
+
+// The bodies of a backup's answer and of an error.
+type (
 	// step is one line of the answer to a backup; the last has Done or Error.
 	step struct {
 		Copied Copied   `json:"copied"`

@@ -22,7 +22,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// fake is a service that remembers what it was asked.
+// fake is a folder that remembers what it was asked.
 type fake struct {
 	err   error
 	asked []string
@@ -33,54 +33,29 @@ func (f *fake) note(format string, args ...any) error {
 	return f.err
 }
 
-func (f *fake) CreateApp(_ context.Context, a NewApp) (App, Client, error) {
-	return App{ID: strings.Repeat("a", 32), DefaultModel: a.DefaultModel}, Client{"c", "s"}, f.note("app %q %s %s", a.Name, a.Language, a.DefaultModel)
+// operations are those of a fake.
+var operations = Table[*fake]{}
+
+func init() {
+	Add(operations, CreateApp, func(_ context.Context, f *fake, a NewApp) (CreatedApp, error) {
+		return CreatedApp{App{ID: strings.Repeat("a", 32), DefaultModel: a.DefaultModel}, Client{"c", "s"}}, f.note("app %q %s %s", a.Name, a.Language, a.DefaultModel)
+	})
+	Add(operations, ChangeApp, func(_ context.Context, f *fake, c ChangedApp) (App, error) {
+		return App{ID: c.ID, Name: *c.Change.Name}, f.note("change %s to %q, model %v", c.ID, *c.Change.Name, c.Change.DefaultModel)
+	})
+	Add(operations, DeleteApp, func(_ context.Context, f *fake, app ID) (Nothing, error) {
+		return Nothing{}, f.note("delete %s", app.ID)
+	})
+	Add(operations, Edges, func(_ context.Context, f *fake, _ Nothing) ([]Edge, error) {
+		return []Edge{{ID: "e", Site: 3, Enrolled: time.Unix(7, 0).UTC()}}, f.note("edges")
+	})
+	Add(operations, ShowStatus, func(_ context.Context, f *fake, _ Nothing) (Status, error) {
+		return Status{Version: "v1", Since: time.Unix(7, 0).UTC(), Module: &Module{SHA256: "ab", Bytes: 9}}, f.note("status")
+	})
 }
 
-func (f *fake) ChangeApp(_ context.Context, id string, c AppChange) (App, error) {
-	return App{ID: id, Name: *c.Name}, f.note("change %s to %q, model %v", id, *c.Name, c.DefaultModel)
-}
-
-func (f *fake) Contents(_ context.Context, id string) (Contents, error) {
-	return Contents{1, 2, 3, 4, 5, 6}, f.note("contents %s", id)
-}
-
-func (f *fake) DeleteApp(_ context.Context, id string) error { return f.note("delete %s", id) }
-
-func (f *fake) ReplaceSecret(_ context.Context, id string) (Client, error) {
-	return Client{"c", "t"}, f.note("secret %s", id)
-}
-
-func (f *fake) RevokeTokens(_ context.Context, id string) error { return f.note("revoke %s", id) }
-
-func (f *fake) Apps(context.Context) ([]App, error) {
-	return []App{{ID: "1", Name: "one", Language: "de", Created: time.Unix(7, 0).UTC()}}, f.note("apps")
-}
-
-func (f *fake) CreateKey(_ context.Context, k NewKey) (string, Key, error) {
-	return strings.Repeat("b", 32), Key{ID: "b"}, f.note("key %s %v %q", k.App, k.Scopes, k.Description)
-}
-
-func (f *fake) DeleteKey(_ context.Context, id string) error { return f.note("delete key %s", id) }
-
-func (f *fake) ReplaceKey(_ context.Context, id string) (string, Key, error) {
-	return "another", Key{ID: "d"}, f.note("replace key %s", id)
-}
-
-func (f *fake) Keys(_ context.Context, app string) ([]Key, error) {
-	return []Key{{App: app, Scopes: []string{"All"}}}, f.note("keys %s", app)
-}
-
-func (f *fake) CreateEdge(_ context.Context, e NewEdge) (string, Edge, error) {
-	return "token", Edge{ID: "e", Name: e.Name, Apps: e.Apps}, f.note("edge %q %v", e.Name, e.Apps)
-}
-
-func (f *fake) Edges(context.Context) ([]Edge, error) {
-	return []Edge{{ID: "e", Site: 3, Enrolled: time.Unix(7, 0).UTC()}}, f.note("edges")
-}
-
-func (f *fake) RevokeEdge(_ context.Context, id string) (Edge, error) {
-	return Edge{ID: id, Revoked: time.Unix(8, 0).UTC()}, f.note("revoke edge %s", id)
+func (f *fake) Do(ctx context.Context, name string, in, out any) error {
+	return operations.Do(ctx, f, name, in, out)
 }
 
 func (f *fake) Call(_ context.Context, app string, r *api.Request) (api.Response, error) {
@@ -97,21 +72,15 @@ func (f *fake) Picture(_ context.Context, name string) ([]byte, string, error) {
 	return []byte("picture"), "image/png", f.note("picture %s", name)
 }
 
-func (f *fake) Status(context.Context) (Status, error) {
-	return Status{Version: "v1", Since: time.Unix(7, 0).UTC(), Module: &Module{SHA256: "ab", Bytes: 9}}, f.note("status")
-}
-
-func (f *fake) Checkpoint(_ context.Context, to string) error { return f.note("checkpoint %s", to) }
-
-// pair serves s on a socket in a folder and returns a client of it.
-func pair(t *testing.T, s Service) (c *Caller, dir string) {
+// pair serves f on a socket in a folder and returns a caller of it.
+func pair(t *testing.T, f Folder) (c *Caller, dir string) {
 	t.Helper()
 	dir = t.TempDir()
 	l, err := system.ListenUnix(t.Context(), dir, Socket)
 	if err != nil {
 		t.Fatal(err)
 	}
-	srv := NewServer(s)
+	srv := NewServer(f, operations.New)
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(l) }()
 	c = NewCaller(func(ctx context.Context) (net.Conn, error) { return system.DialUnix(ctx, dir, Socket) })
@@ -130,52 +99,33 @@ func pair(t *testing.T, s Service) (c *Caller, dir string) {
 	return c, dir
 }
 
-func TestClientIsTheService(t *testing.T) {
+// TestCallerIsTheFolder asks a folder in this process and one behind a socket the same.
+func TestCallerIsTheFolder(t *testing.T) {
 	f := &fake{}
 	c, dir := pair(t, f)
 	ctx := t.Context()
-	if app, client, err := c.CreateApp(ctx, NewApp{Name: "birds \u00fc\n", Language: "de", DefaultModel: "m"}); app.ID != strings.Repeat("a", 32) || app.DefaultModel != "m" || client != (Client{"c", "s"}) || err != nil {
-		t.Errorf("CreateApp = %+v, %+v, %v", app, client, err)
+	for _, folder := range []Folder{f, c} {
+		f.asked = nil
+		made, err := CreateApp.Do(ctx, folder, NewApp{Name: "birds \u00fc\n", Language: "de", DefaultModel: "m"})
+		if made.App.ID != strings.Repeat("a", 32) || made.App.DefaultModel != "m" || made.Client != (Client{"c", "s"}) || err != nil {
+			t.Errorf("CreateApp = %+v, %v", made, err)
+		}
+		name := "bees"
+		if app, err := ChangeApp.Do(ctx, folder, ChangedApp{"1", AppChange{Name: &name}}); app.ID != "1" || app.Name != "bees" || err != nil {
+			t.Errorf("ChangeApp = %+v, %v", app, err)
+		}
+		if _, err := DeleteApp.Do(ctx, folder, ID{"a&b"}); err != nil {
+			t.Error(err)
+		}
+		if edges, err := Edges.Do(ctx, folder, Nothing{}); err != nil || len(edges) != 1 || edges[0].Site != 3 || !edges[0].Enrolled.Equal(time.Unix(7, 0)) || !edges[0].Revoked.IsZero() {
+			t.Errorf("Edges = %+v, %v", edges, err)
+		}
+		if s, err := ShowStatus.Do(ctx, folder, Nothing{}); err != nil || s.Version != "v1" || !s.Since.Equal(time.Unix(7, 0)) || *s.Module != (Module{SHA256: "ab", Bytes: 9}) {
+			t.Errorf("Status = %+v, %v", s, err)
+		}
 	}
-	name := "bees"
-	if app, err := c.ChangeApp(ctx, "1", AppChange{Name: &name}); app.ID != "1" || app.Name != "bees" || err != nil {
-		t.Errorf("ChangeApp = %+v, %v", app, err)
-	}
-	if n, err := c.Contents(ctx, "1"); n != (Contents{1, 2, 3, 4, 5, 6}) || err != nil {
-		t.Errorf("Contents = %+v, %v", n, err)
-	}
-	if client, err := c.ReplaceSecret(ctx, "1"); client != (Client{"c", "t"}) || err != nil {
-		t.Errorf("ReplaceSecret = %+v, %v", client, err)
-	}
-	if err := errors.Join(c.RevokeTokens(ctx, "1"), c.DeleteApp(ctx, "1"), c.DeleteKey(ctx, "k")); err != nil {
-		t.Error(err)
-	}
-	if key, record, err := c.ReplaceKey(ctx, "k"); key != "another" || record.ID != "d" || err != nil {
-		t.Errorf("ReplaceKey = %q, %+v, %v", key, record, err)
-	}
-	if apps, err := c.Apps(ctx); err != nil || len(apps) != 1 || apps[0] != (App{ID: "1", Name: "one", Language: "de", Created: time.Unix(7, 0).UTC()}) {
-		t.Errorf("Apps = %v, %v", apps, err)
-	}
-	if key, record, err := c.CreateKey(ctx, NewKey{"1", []string{"Predict", "Search"}, "for tests"}); key != strings.Repeat("b", 32) || record.ID != "b" || err != nil {
-		t.Errorf("CreateKey = %q, %+v, %v", key, record, err)
-	}
-	if keys, err := c.Keys(ctx, "a&b"); err != nil || len(keys) != 1 || keys[0].App != "a&b" {
-		t.Errorf("Keys = %v, %v", keys, err)
-	}
-	if token, e, err := c.CreateEdge(ctx, NewEdge{"attic", []string{"1", "2"}}); token != "token" || e.ID != "e" || e.Name != "attic" || len(e.Apps) != 2 || err != nil {
-		t.Errorf("CreateEdge = %q, %+v, %v", token, e, err)
-	}
-	if edges, err := c.Edges(ctx); err != nil || len(edges) != 1 || edges[0].Site != 3 || !edges[0].Enrolled.Equal(time.Unix(7, 0)) || !edges[0].Revoked.IsZero() {
-		t.Errorf("Edges = %+v, %v", edges, err)
-	}
-	if e, err := c.RevokeEdge(ctx, "e"); err != nil || e.ID != "e" || !e.Revoked.Equal(time.Unix(8, 0)) {
-		t.Errorf("RevokeEdge = %+v, %v", e, err)
-	}
-	if err := c.Checkpoint(ctx, "/x"); err != nil {
-		t.Errorf("Checkpoint: %v", err)
-	}
-	if s, err := c.Status(ctx); err != nil || s.Version != "v1" || !s.Since.Equal(time.Unix(7, 0)) || *s.Module != (Module{SHA256: "ab", Bytes: 9}) {
-		t.Errorf("Status = %+v, %v", s, err)
+	if err := c.Do(ctx, "none", Nothing{}, &Nothing{}); err == nil {
+		t.Error("an operation that does not exist was done")
 	}
 	if data, contentType, err := c.Picture(ctx, "a/b"); string(data) != "picture" || contentType != "image/png" || err != nil {
 		t.Errorf("Picture = %q, %q, %v", data, contentType, err)
@@ -192,11 +142,11 @@ func TestClientIsTheService(t *testing.T) {
 		t.Errorf("Call = %+v, %v", res, err)
 	}
 	want := []string{
-		`app "birds ü\n" de m`, `change 1 to "bees", model <nil>`, "contents 1", "secret 1", "revoke 1", "delete 1", "delete key k", "replace key k", "apps", `key 1 [Predict Search] "for tests"`, "keys a&b", `edge "attic" [1 2]`, "edges", "revoke edge e", "checkpoint /x", "status", "picture a/b", "backup /y",
+		`app "birds ü\n" de m`, `change 1 to "bees", model <nil>`, "delete a&b", "edges", "status", "picture a/b", "backup /y",
 		`1 PATCH //v2/models/the%2Fmodel/?page=1&x=%20 {"a":1}`,
 	}
 	if !slices.Equal(f.asked, want) {
-		t.Errorf("the service was asked\n%q, want\n%q", f.asked, want)
+		t.Errorf("the folder was asked\n%q, want\n%q", f.asked, want)
 	}
 	info, err := os.Stat(filepath.Join(dir, Socket))
 	if err != nil || info.Mode().Perm() != 0o600 {
@@ -210,7 +160,7 @@ func TestErrorsCrossTheSocket(t *testing.T) {
 	ctx := t.Context()
 	for _, kind := range []error{ErrUnknownApp, ErrUnknownKey, ErrUnknownEdge, ErrArgument, blob.ErrNotFound, kv.ErrFull, kv.ErrFailed} {
 		f.err = fmt.Errorf("application 7: %w", kind)
-		_, _, e1 := c.CreateKey(ctx, NewKey{App: "7"})
+		_, e1 := DeleteApp.Do(ctx, c, ID{"7"})
 		_, e2 := c.Call(ctx, "7", &api.Request{Method: "GET", Path: "/v2/models"})
 		_, e3 := c.Backup(ctx, "/z", func(Copied, Copied) {})
 		_, _, e4 := c.Picture(ctx, "x")
@@ -221,8 +171,8 @@ func TestErrorsCrossTheSocket(t *testing.T) {
 		}
 	}
 	f.err = errors.New("something else")
-	if err := c.Checkpoint(ctx, "/x"); err == nil || err.Error() != "something else" || errors.Is(err, ErrArgument) {
-		t.Errorf("Checkpoint = %v", err)
+	if _, err := DeleteApp.Do(ctx, c, ID{"7"}); err == nil || err.Error() != "something else" || errors.Is(err, ErrArgument) {
+		t.Errorf("DeleteApp = %v", err)
 	}
 }
 

@@ -16,34 +16,26 @@ import (
 // maxBody bounds a request: /v2's largest body.
 const maxBody = 96 << 20
 
-// Server offers a service on one listener.
+// Server offers a folder on one listener.
 type Server struct {
-	service Service
-	http    http.Server
+	folder Folder
+	http   http.Server
 }
 
-// NewServer makes a server of s.
-func NewServer(s Service) *Server {
-	srv := &Server{service: s}
+// NewServer makes a server of f. operation makes pointers to what an operation takes and gives; see [Table.New].
+func NewServer(f Folder, operation func(name string) (in, out any, ok bool)) *Server {
+	srv := &Server{folder: f}
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST "+pathApps, srv.createApp)
-	mux.HandleFunc("GET "+pathApps, srv.apps)
-	mux.HandleFunc("POST "+pathChange, srv.changeApp)
-	mux.HandleFunc("POST "+pathContents, srv.contents)
-	mux.HandleFunc("POST "+pathDelete, srv.deleteApp)
-	mux.HandleFunc("POST "+pathSecret, srv.replaceSecret)
-	mux.HandleFunc("POST "+pathRevoke, srv.revokeTokens)
-	mux.HandleFunc("POST "+pathKeys, srv.createKey)
-	mux.HandleFunc("POST "+pathKeyDelete, srv.deleteKey)
-	mux.HandleFunc("POST "+pathKeyReplace, srv.replaceKey)
-	mux.HandleFunc("GET "+pathKeys, srv.keys)
-	mux.HandleFunc("POST "+pathEdges, srv.createEdge)
-	mux.HandleFunc("GET "+pathEdges, srv.edges)
-	mux.HandleFunc("POST "+pathEdgeRevoke, srv.revokeEdge)
 	mux.HandleFunc("POST "+pathBackup, srv.backup)
-	mux.HandleFunc("POST "+pathCheckpoint, srv.checkpoint)
 	mux.HandleFunc("GET "+pathPicture, srv.picture)
-	mux.HandleFunc("GET "+pathStatus, srv.status)
+	mux.HandleFunc("POST /{name}", func(w http.ResponseWriter, r *http.Request) {
+		in, out, ok := operation(r.PathValue("name"))
+		if !ok {
+			http.NotFound(w, r)
+			return
+		}
+		srv.operate(w, r, in, out)
+	})
 	root := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get(headerApp) != "" {
 			srv.call(w, r) // before the mux, which would tidy the path
@@ -71,84 +63,8 @@ func (s *Server) Close(ctx context.Context) error {
 	return nil
 }
 
-func (s *Server) createApp(w http.ResponseWriter, r *http.Request) {
-	answer(w, r, func(in *NewApp) (any, error) {
-		app, client, err := s.service.CreateApp(r.Context(), *in)
-		return createdApp{app, client}, err
-	})
-}
-
-func (s *Server) changeApp(w http.ResponseWriter, r *http.Request) {
-	answer(w, r, func(in *changeApp) (any, error) { return s.service.ChangeApp(r.Context(), in.ID, in.Change) })
-}
-
-func (s *Server) contents(w http.ResponseWriter, r *http.Request) {
-	answer(w, r, func(in *named) (any, error) { return s.service.Contents(r.Context(), in.ID) })
-}
-
-func (s *Server) deleteApp(w http.ResponseWriter, r *http.Request) {
-	answer(w, r, func(in *named) (any, error) { return struct{}{}, s.service.DeleteApp(r.Context(), in.ID) })
-}
-
-func (s *Server) replaceSecret(w http.ResponseWriter, r *http.Request) {
-	answer(w, r, func(in *named) (any, error) { return s.service.ReplaceSecret(r.Context(), in.ID) })
-}
-
-func (s *Server) revokeTokens(w http.ResponseWriter, r *http.Request) {
-	answer(w, r, func(in *named) (any, error) { return struct{}{}, s.service.RevokeTokens(r.Context(), in.ID) })
-}
-
-func (s *Server) apps(w http.ResponseWriter, r *http.Request) {
-	answer(w, r, func(*struct{}) (any, error) { return s.service.Apps(r.Context()) })
-}
-
-func (s *Server) createKey(w http.ResponseWriter, r *http.Request) {
-	answer(w, r, func(in *NewKey) (any, error) {
-		key, record, err := s.service.CreateKey(r.Context(), *in)
-		return createdKey{key, record}, err
-	})
-}
-
-func (s *Server) deleteKey(w http.ResponseWriter, r *http.Request) {
-	answer(w, r, func(in *named) (any, error) { return struct{}{}, s.service.DeleteKey(r.Context(), in.ID) })
-}
-
-func (s *Server) replaceKey(w http.ResponseWriter, r *http.Request) {
-	answer(w, r, func(in *named) (any, error) {
-		key, record, err := s.service.ReplaceKey(r.Context(), in.ID)
-		return createdKey{key, record}, err
-	})
-}
-
-func (s *Server) keys(w http.ResponseWriter, r *http.Request) {
-	answer(w, r, func(*struct{}) (any, error) { return s.service.Keys(r.Context(), r.URL.Query().Get("app_id")) })
-}
-
-func (s *Server) createEdge(w http.ResponseWriter, r *http.Request) {
-	answer(w, r, func(in *NewEdge) (any, error) {
-		token, record, err := s.service.CreateEdge(r.Context(), *in)
-		return createdEdge{token, record}, err
-	})
-}
-
-func (s *Server) edges(w http.ResponseWriter, r *http.Request) {
-	answer(w, r, func(*struct{}) (any, error) { return s.service.Edges(r.Context()) })
-}
-
-func (s *Server) revokeEdge(w http.ResponseWriter, r *http.Request) {
-	answer(w, r, func(in *named) (any, error) { return s.service.RevokeEdge(r.Context(), in.ID) })
-}
-
-func (s *Server) checkpoint(w http.ResponseWriter, r *http.Request) {
-	answer(w, r, func(in *target) (any, error) { return struct{}{}, s.service.Checkpoint(r.Context(), in.To) })
-}
-
-func (s *Server) status(w http.ResponseWriter, r *http.Request) {
-	answer(w, r, func(*struct{}) (any, error) { return s.service.Status(r.Context()) })
-}
-
 func (s *Server) picture(w http.ResponseWriter, r *http.Request) {
-	data, contentType, err := s.service.Picture(r.Context(), r.URL.Query().Get("name"))
+	data, contentType, err := s.folder.Picture(r.Context(), r.URL.Query().Get("name"))
 	if err != nil {
 		refuse(w, err)
 		return
@@ -157,18 +73,16 @@ func (s *Server) picture(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(data) // a client that is gone reads no error either
 }
 
-// answer decodes a request, calls do, and encodes what it returns.
-func answer[T any](w http.ResponseWriter, r *http.Request, do func(*T) (any, error)) {
-	var in T
-	if r.Method == http.MethodPost {
-		d := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<20))
-		d.DisallowUnknownFields()
-		if err := d.Decode(&in); err != nil {
-			refuse(w, fmt.Errorf("%w: %w", ErrArgument, err))
-			return
-		}
+// operate does an operation.
+func (s *Server) operate(w http.ResponseWriter, r *http.Request, in, out any) {
+	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<20))
+	d.DisallowUnknownFields()
+	err := d.Decode(in)
+	if err != nil {
+		err = fmt.Errorf("%w: %w", ErrArgument, err)
+	} else {
+		err = s.folder.Do(r.Context(), r.PathValue("name"), in, out)
 	}
-	out, err := do(&in)
 	if err != nil {
 		refuse(w, err)
 		return
@@ -186,7 +100,7 @@ func refuse(w http.ResponseWriter, err error) {
 
 // backup answers with lines of progress, the last of which says how it ended.
 func (s *Server) backup(w http.ResponseWriter, r *http.Request) {
-	var in target
+	var in Target
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<20)).Decode(&in); err != nil {
 		refuse(w, fmt.Errorf("%w: %w", ErrArgument, err))
 		return
@@ -197,7 +111,7 @@ func (s *Server) backup(w http.ResponseWriter, r *http.Request) {
 		_ = lines.Encode(l) // a client that is gone ends r.Context()
 		_ = flush.Flush()
 	}
-	copied, err := s.service.Backup(r.Context(), in.To, func(done, total Copied) { tell(step{Copied: done, Total: total}) })
+	copied, err := s.folder.Backup(r.Context(), in.To, func(done, total Copied) { tell(step{Copied: done, Total: total}) })
 	last := step{Copied: copied, Total: copied, Done: err == nil}
 	if err != nil {
 		last.Error = failureOf(err)
@@ -212,7 +126,7 @@ func (s *Server) call(w http.ResponseWriter, r *http.Request) {
 		refuse(w, fmt.Errorf("%w: %w", ErrArgument, err))
 		return
 	}
-	res, err := s.service.Call(r.Context(), r.Header.Get(headerApp), &api.Request{
+	res, err := s.folder.Call(r.Context(), r.Header.Get(headerApp), &api.Request{
 		Method: r.Method, Path: r.URL.EscapedPath(), Query: r.URL.RawQuery, Body: body,
 	})
 	if err != nil {
