@@ -144,8 +144,8 @@ func TestRegister(t *testing.T) {
 	}
 }
 
-// TestTakeRegisterInOrder takes registers out of their order: the newest stays.
-func TestTakeRegisterInOrder(t *testing.T) {
+// TestAppRecordsInOrder takes registers out of their order: the newest stays.
+func TestAppRecordsInOrder(t *testing.T) {
 	l := newFixture(t)
 	c := copyOf(t, l.open(t))
 	old, seq := c.register(t)
@@ -178,8 +178,8 @@ func TestTakeRegisterInOrder(t *testing.T) {
 	}
 }
 
-// TestTakeRegisterRefuses takes nothing that is not of the application, and changes nothing then.
-func TestTakeRegisterRefuses(t *testing.T) {
+// TestAppRecordsRefused takes nothing that is not of the application, and changes nothing then.
+func TestAppRecordsRefused(t *testing.T) {
 	l := newFixture(t)
 	e := l.open(t)
 	c, d := copyOf(t, e), copyOf(t, e)
@@ -348,7 +348,7 @@ func TestKillEmptiedCopies(t *testing.T) {
 			t.Fatal(err)
 		}
 		returned := r.IntN(2) == 0
-		if !returned { // the power fails before TakeRegister returns
+		if !returned { // the power fails before ApplyAppRecord returns
 			disk.synced = before
 		}
 		left := disk.crash(t, r)
