@@ -14,29 +14,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"runtime"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
-	"github.com/sightline-dev/sightline/origin/server/data"
 	"github.com/sightline-dev/sightline/origin/server/system"
 )
-
-// version is set when a release is built.
-var version = "development"
-
-// Env is what a process gives to a command.
-type Env struct {
-	Args           []string // without the program's name
-	Stdin          io.Reader
-	Stdout, Stderr io.Writer
-	Environ        func() []string // NAME=value
-	Program        Program         // nil: sightline
-	Data           data.Options    // of data folders; the program leaves it empty, tests put faults there
-}
 
 // Exit codes.
 const (
@@ -46,28 +29,11 @@ const (
 	exitSome   = 3
 )
 
-// usageError is a mistake in flags or arguments.
-type usageError struct{ err error }
-
-func (u usageError) Error() string { return u.err.Error() }
-func (u usageError) Unwrap() error { return u.err }
-
-// Usagef is a mistake in flags or arguments: the program ends with exit code 2.
-func Usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
-
 // errSome is returned when some pictures failed and others did not. They have been told.
 var errSome = errors.New("some pictures failed")
 
 // errTold is returned when everything failed and has been told.
 var errTold = Told(exitFailed)
-
-// told is the exit code of what has been told.
-type told int
-
-func (t told) Error() string { return fmt.Sprintf("exit status %d", int(t)) }
-
-// Told ends the program with an exit code and says nothing: what is wrong has been told.
-func Told(code int) error { return told(code) }
 
 // Run runs one command and returns the process's exit code: 0 when all went well, 1 when it
 // failed, 2 for a mistake in the command line, 3 when some of the pictures failed.
@@ -139,18 +105,4 @@ func newVersion() *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON object")
 	return cmd
-}
-
-// NoArguments refuses arguments as a mistake of usage.
-func NoArguments(_ *cobra.Command, args []string) error {
-	if len(args) > 0 {
-		return Usagef("unexpected argument %q", args[0])
-	}
-	return nil
-}
-
-// isTerminal reports whether w is a terminal that a person looks at.
-func isTerminal(w any) bool {
-	f, ok := w.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
 }

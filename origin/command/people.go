@@ -6,17 +6,13 @@ import (
 	"io"
 	"math"
 	"net"
-	"net/url"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/knadh/koanf/v2"
 	"github.com/spf13/pflag"
 
-	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/predict"
-	"github.com/sightline-dev/sightline/core/register"
 	"github.com/sightline-dev/sightline/origin/server/account"
 	"github.com/sightline-dev/sightline/origin/server/collection"
 	"github.com/sightline-dev/sightline/origin/server/console"
@@ -116,20 +112,6 @@ func count(k *koanf.Koanf, name string) (int64, error) {
 	return n, nil
 }
 
-// ParseDemo reads whether the server is a demonstration's: whoever reaches it is let in, so it is on loopback and no proxy
-// stands before it.
-func ParseDemo(k *koanf.Koanf, listen string, behindProxy bool) (bool, error) {
-	demo, err := strconv.ParseBool(k.String("demo"))
-	if err != nil {
-		return false, Usagef("demo: %q is not true or false", k.String("demo"))
-	}
-	host, _, err := net.SplitHostPort(listen)
-	if demo && (err != nil || !onLoopback(host) || behindProxy) {
-		return false, Usagef("demo: refusing to run on %s, where anyone could sign in; use a loopback address without a proxy", listen)
-	}
-	return demo, nil
-}
-
 // sender makes what sends mails; nil: nothing does.
 func (s *peopleSettings) sender() (account.Sender, error) {
 	if s.smtp == "" {
@@ -158,48 +140,6 @@ func (o *origin) Accounts(a *account.Options) (err error) {
 	return err
 }
 
-// openAccounts opens what the folder knows of people, and the audit log.
-func (n *node) openAccounts() error {
-	o := account.Options{
-		Store: n.folder.Store, Now: system.Now, Random: system.Random, Log: n.log,
-		PublicURL: strings.TrimRight(n.settings.publicURL, "/"),
-	}
-	err := n.settings.program.Accounts(&o)
-	if err == nil {
-		n.accounts, err = account.Open(o)
-	}
-	return err
-}
-
-// auditCall puts what a call did into the audit log.
-func (n *node) auditCall(r *api.Request, did api.Deed) error {
-	return n.accounts.Audit(register.Who{Account: did.By, Remote: r.Remote}, register.Action(did.Action), did.App)
-}
-
-// flushEvery is how often usage is written.
-const flushEvery = 5 * time.Second
-
-// tendAccounts sends mails and writes usage until ctx ends.
-func (n *node) tendAccounts(ctx context.Context) {
-	n.begin(func(ctx context.Context) { n.accounts.Deliver(ctx, system.Pause) })
-	system.Every(ctx, flushEvery, func(context.Context) {
-		if err := n.accounts.Flush(); err != nil {
-			n.log.Warn("cannot write usage of accounts", "error", err)
-		}
-	})
-}
-
-// tellAudit writes to the log how long the audit log is and its last hash: whoever keeps the log can
-// tell later whether the folder's was written anew.
-func (n *node) tellAudit() {
-	a, err := n.accounts.VerifyAudit()
-	if err != nil {
-		n.log.Error("audit log is damaged", "error", err)
-		return
-	}
-	n.log.Info("audit log verified", "records", a.Count, "hash", a.Hash)
-}
-
 // console makes the handler of the pages' own interface, with accounts.
 func (o *origin) console(srv *Server) (*console.Handler, error) {
 	models := []console.Model{} // those that an application can begin with
@@ -216,32 +156,6 @@ func (o *origin) console(srv *Server) (*console.Handler, error) {
 	return srv.Console(console.Options{
 		Stored: engine.Stored, Accounts: srv.accounts, Models: models, Demo: o.people.demo, Export: srv.exportApp,
 	})
-}
-
-// Console makes the handler of the pages' own interface, with what every program's has in addition to o: the engine, its
-// tokens, and the names that the server has.
-func (srv *Server) Console(o console.Options) (*console.Handler, error) {
-	o.Register, o.Refuse, o.Tokens, o.Version = srv.register, srv.engine.Refuse, srv.tokens, version
-	o.PublicURL, o.Origins = strings.TrimRight(srv.settings.publicURL, "/"), srv.ownOrigins()
-	return console.New(o)
-}
-
-// ownOrigins are the names that loopback has besides the public address.
-func (srv *Server) ownOrigins() []string {
-	host, port, err := net.SplitHostPort(srv.listener.Addr().String())
-	if err != nil || !onLoopback(host) {
-		return nil
-	}
-	scheme := "http"
-	if srv.secure != nil {
-		scheme = "https"
-	}
-	var origins []string
-	for _, name := range []string{"localhost", "127.0.0.1", "::1"} {
-		u := url.URL{Scheme: scheme, Host: net.JoinHostPort(name, port)}
-		origins = append(origins, u.String())
-	}
-	return origins
 }
 
 // exportApp writes an application as 'sightline export' does, as a zip file.

@@ -1,0 +1,56 @@
+package command
+
+import (
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/sightline-dev/sightline/origin/server/data"
+)
+
+// version is set when a release is built.
+var version = "development"
+
+// Env is what a process gives to a command.
+type Env struct {
+	Args           []string // without the program's name
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
+	Environ        func() []string // NAME=value
+	Program        Program         // nil: sightline
+	Data           data.Options    // of data folders; the program leaves it empty, tests put faults there
+}
+
+// usageError is a mistake in flags or arguments.
+type usageError struct{ err error }
+
+func (u usageError) Error() string { return u.err.Error() }
+func (u usageError) Unwrap() error { return u.err }
+
+// Usagef is a mistake in flags or arguments: the program ends with exit code 2.
+func Usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+
+// told is the exit code of what has been told.
+type told int
+
+func (t told) Error() string { return fmt.Sprintf("exit status %d", int(t)) }
+
+// Told ends the program with an exit code and says nothing: what is wrong has been told.
+func Told(code int) error { return told(code) }
+
+// NoArguments refuses arguments as a mistake of usage.
+func NoArguments(_ *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return Usagef("unexpected argument %q", args[0])
+	}
+	return nil
+}
+
+// isTerminal reports whether w is a terminal that a person looks at.
+func isTerminal(w any) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
