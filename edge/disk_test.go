@@ -41,13 +41,14 @@ func TestMain(m *testing.M) {
 	ctx, stop := system.Terminated(context.Background())
 	system.IgnoreBrokenPipes()
 	env := cli.Env{Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Environ: os.Environ}
-	if filepath.Base(os.Args[0]) != originName {
-		env.Program = node.New()
+	program := node.New()
+	if filepath.Base(os.Args[0]) == originName {
+		program = cli.New()
 	}
 	if dir := os.Getenv(diskOf); dir != "" {
 		env.Data = openDisk(dir).options()
 	}
-	code := cli.Run(ctx, env)
+	code := cli.Run(ctx, program, env)
 	stop()
 	os.Exit(code)
 }

@@ -13,8 +13,8 @@ import (
 func main() {
 	ctx, stop := system.Terminated(context.Background())
 	system.IgnoreBrokenPipes()
-	code := command.Run(ctx, command.Env{
-		Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Environ: os.Environ, Program: node.New(),
+	code := command.Run(ctx, node.New(), command.Env{
+		Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Environ: os.Environ,
 	})
 	stop()
 	os.Exit(code)

@@ -12,7 +12,7 @@ import (
 func main() {
 	ctx, stop := system.Terminated(context.Background())
 	system.IgnoreBrokenPipes()
-	code := command.Run(ctx, command.Env{
+	code := command.Run(ctx, command.New(), command.Env{
 		Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Environ: os.Environ,
 	})
 	stop()

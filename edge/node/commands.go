@@ -31,7 +31,7 @@ func (n *Node) newWarm(env *command.Env) *cobra.Command {
 		Long: `Compiles the module ahead of time and caches the result in the data folder, so that the next start
 is fast. Run it after installing or upgrading; a server may be running on the folder. Creates the
 folder if it does not exist.`,
-		Example: `  sightline-edge warm --data /var/lib/sightline-edge`,
+		Example: `  {prog} warm --data /var/lib/{prog}`,
 		Args:    command.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			if name == "" {

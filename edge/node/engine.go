@@ -129,7 +129,7 @@ func (e *engine) detach(app string) {
 	}
 }
 
-// Hosted implements [command.Engine]. A picture of an origin's that is not here yet is fetched.
+// Hosted implements [COMMAND.Engine]. A picture of an origin's that is not here yet is fetched.
 func (e *engine) Hosted(name string) (blob.Picture, error) {
 	p, err := e.Register.Hosted(name)
 	if err == nil && e.copies != nil {
@@ -138,7 +138,7 @@ func (e *engine) Hosted(name string) (blob.Picture, error) {
 	return p, err
 }
 
-// Bring implements [command.Bringer]: as for [engine.Hosted].
+// Bring implements [COMMAND.Bringer]: as for [engine.Hosted].
 func (e *engine) Bring(ctx context.Context, h blob.Hash) error {
 	if e.copies == nil {
 		return nil
@@ -208,14 +208,14 @@ func (e *engine) Step(ctx context.Context, now time.Time) (more bool, err error)
 	return more || tidying, err
 }
 
-// Base implements [command.Engine].
+// Base implements [COMMAND.Engine].
 func (e *engine) Base() [32]byte { return e.base }
 
-// Serves implements [command.Engine]. Which networks applications are on, their instances know: the
+// Serves implements [COMMAND.Engine]. Which networks applications are on, their instances know: the
 // bundles of all are kept.
 func (e *engine) Serves([32]byte) bool { return true }
 
-// NewAnalyser implements [command.Engine].
+// NewAnalyser implements [COMMAND.Engine].
 func (e *engine) NewAnalyser(base [32]byte, l raster.Limits) jobs.Analyser {
 	return &analyser{e: e, base: base, limits: l}
 }
@@ -269,7 +269,7 @@ func (a *analyser) open() (*predict.Analyser, error) {
 	return a.of, nil
 }
 
-// Close implements [command.Engine].
+// Close implements [COMMAND.Engine].
 func (e *engine) Close() error {
 	var errs []error
 	if f := e.started.Load(); f != nil {

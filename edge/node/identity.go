@@ -87,7 +87,7 @@ func (n *Node) identify(dir *system.Folder) (*identity, error) {
 	case i != nil && i.ID != "" || n.origin == "":
 		return i, nil
 	case n.token == "":
-		return nil, command.Usagef("token: the first start with --origin needs the token printed by 'sightline edge create'")
+		return nil, command.Usagef("token: the first start with --origin needs the token that the origin printed when the edge was created there")
 	}
 	if i == nil {
 		i = &identity{Seed: make([]byte, ed25519.SeedSize)}

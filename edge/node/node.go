@@ -21,6 +21,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"os/exec"
 	"sync"
@@ -56,12 +57,29 @@ type Node struct {
 	engine *engine // nil: nothing is open
 }
 
-var _ command.Program = (*Node)(nil)
+// New makes the program sightline-edge.
+func New() command.Program {
+	n := newNode()
+	return command.Program{
+		Name:  Name,
+		Short: "Serve the /v2 API on an edge",
+		Long: `sightline-edge serves the /v2 API from the same WebAssembly module that runs in browsers. It works
+standalone, with its own applications and keys, or as a replica of an origin (--origin).`,
+		Serve: `With --origin the edge replicates the applications that the origin assigns to it, and creates no
+application or API key. The first start also needs --token. To get a token, run the command
+"edge create NAME" at the origin.
 
-// New is the program sightline-edge.
-func New() *Node {
-	return &Node{callTime: defaultCallTime, memory: defaultMemory}
+The module is built into the program. It runs in one instance per application, each limited to
+--instance-memory. A module call longer than --call-time restarts the process on the same socket.`,
+		Commands: func(env *command.Env) []*cobra.Command { return []*cobra.Command{n.newWarm(env)} },
+		Server: command.Options{
+			Flags: n.flags, Parse: n.parse, Watch: n.watch, Accounts: closed, Open: n.openEngine, Mounts: n.mounts,
+			FirstApp: n.alone, Started: n.started, Status: n.status, Stuck: n.stuck,
+		},
+	}
 }
+
+func newNode() *Node { return &Node{callTime: defaultCallTime, memory: defaultMemory} }
 
 // What a call and an instance may take unless flags say otherwise.
 const (
@@ -69,35 +87,19 @@ const (
 	defaultMemory   = 1 << 30
 )
 
-// Describe implements [command.Program].
-func (n *Node) Describe(root, serve *cobra.Command) {
-	root.Use = Name
-	root.Short = "Serve the /v2 API on an edge"
-	root.Long = `sightline-edge serves the /v2 API from the same WebAssembly module that runs in browsers. It works
-standalone, with its own applications and keys, or as a replica of an origin (--origin).`
-	serve.Long = fmt.Sprintf(serve.Long, `
-With --origin the edge replicates the applications that the origin assigns to it, and creates no
-application or API key. The first start also needs --token. Run "sightline edge create NAME" at
-the origin to get a token.
-
-The module is built into the program. It runs in one instance per application, each limited to
---instance-memory. A module call longer than --call-time restarts the process on the same socket.
-`)
-}
-
-// Flags implements [command.Program].
-func (n *Node) Flags(f *pflag.FlagSet) {
+// flags defines flags of serve.
+func (n *Node) flags(f *pflag.FlagSet) {
 	f.Duration("call-time", defaultCallTime, "time limit of one module call")
 	f.String("instance-memory", "1GB", "memory limit of one instance, a `size` such as 1GB; at most 4GB")
 	f.String("origin", "", "`URL` of the origin to replicate from, such as https://sightline.example.org")
-	f.String("token", "", "enrolment `token` printed by 'sightline edge create'; needed once")
+	f.String("token", "", "enrolment `token` that the origin printed when the edge was created there; needed once")
 	f.Bool("demo", false, "demo mode, loopback only: open the pages without a key")
 	f.String("pictures", "lazy", "when to download pictures from the origin: `lazy|full`; lazy means on demand, full means all in advance")
 }
 
-// Parse implements [command.Program].
-func (n *Node) Parse(k *koanf.Koanf, listen string, behindProxy bool) (err error) {
-	if n.demo, err = command.ParseDemo(k, listen, behindProxy); err != nil {
+// parse reads them.
+func (n *Node) parse(k *koanf.Koanf, s *command.Settings) (err error) {
+	if n.demo, err = command.ParseDemo(k, s); err != nil {
 		return err
 	}
 	if n.callTime, err = time.ParseDuration(k.String("call-time")); err != nil || n.callTime < time.Second {
@@ -128,9 +130,8 @@ func (n *Node) parseJoin(k *koanf.Koanf) (err error) {
 	return nil
 }
 
-// Accounts implements [command.Program]: of a folder that came from an origin the accounts are there, and
-// nobody makes another.
-func (n *Node) Accounts(o *account.Options) error {
+// closed lets nobody sign up. A folder that came from an origin may have accounts.
+func closed(o *account.Options) error {
 	o.Closed = true
 	return nil
 }
@@ -139,15 +140,15 @@ func (n *Node) Accounts(o *account.Options) error {
 // the module.
 const startTime = 10 * time.Minute
 
-// Keep implements [command.Program]: unless systemd watches, a keeper does.
-func (n *Node) Keep(ctx context.Context, env *command.Env, s command.Served) (bool, error) {
+// watch runs serve under a keeper, unless systemd watches it.
+func (n *Node) watch(ctx context.Context, env *command.Env, s *command.Settings, log *slog.Logger) (bool, error) {
 	if watched, err := system.Watched(); err != nil || watched > 0 {
 		return err != nil, err
 	}
 	l := s.Listener
 	if l == nil {
 		var err error
-		if l, err = listen(ctx, s); err != nil {
+		if l, err = listen(ctx, s, log); err != nil {
 			return true, err
 		}
 	}
@@ -162,10 +163,10 @@ func (n *Node) Keep(ctx context.Context, env *command.Env, s command.Served) (bo
 	}
 	err = keeper.Run(ctx, keeper.Options{
 		Program: program, Args: env.Args, Environ: env.Environ(), Stdout: env.Stdout, Stderr: env.Stderr,
-		Socket: socket, Within: n.callTime + graceTime, Start: startTime, Log: s.Log,
+		Socket: socket, Within: n.callTime + graceTime, Start: startTime, Log: log,
 	})
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.Exited() {
-		return true, command.Told(exit.ExitCode()) // by the process that was kept
+		return true, command.ExitError(exit.ExitCode()) // by the process that was kept
 	}
 	return true, err
 }
@@ -177,7 +178,7 @@ const (
 )
 
 // listen waits for the end of the folder's previous server, and opens a listener.
-func listen(ctx context.Context, s command.Served) (net.Listener, error) {
+func listen(ctx context.Context, s *command.Settings, log *slog.Logger) (net.Listener, error) {
 	for look := range endTime / endLook {
 		release, err := system.Lock(s.Data)
 		if err == nil {
@@ -189,7 +190,7 @@ func listen(ctx context.Context, s command.Served) (net.Listener, error) {
 			break
 		}
 		if look == 0 {
-			s.Log.Warn("waiting for another server to release the data folder", "data", s.Data, "limit", endTime.String())
+			log.Warn("waiting for another server to release the data folder", "data", s.Data, "limit", endTime.String())
 		}
 		system.Pause(ctx, endLook)
 	}
@@ -206,8 +207,8 @@ func (n *Node) current() *engine {
 	return n.engine
 }
 
-// Open implements [command.Program].
-func (n *Node) Open(ctx context.Context, l *command.Lent) (command.Engine, *register.Register, error) {
+// openEngine opens the engine of a data folder.
+func (n *Node) openEngine(ctx context.Context, l *command.Lent) (command.Engine, *register.Register, error) {
 	e, err := n.open(ctx, l)
 	if err != nil {
 		return nil, nil, err
@@ -218,24 +219,22 @@ func (n *Node) Open(ctx context.Context, l *command.Lent) (command.Engine, *regi
 	return e, e.Register, nil
 }
 
-// Run implements [command.Program]: it keeps what an origin lent in step with it.
-func (n *Node) Run(ctx context.Context, _ *command.Server) {
+// started keeps the copies of an origin's applications in step with it.
+func (n *Node) started(s *command.Server, _ io.Writer) error {
 	if e := n.current(); e != nil && e.copies != nil {
-		e.copies.run(ctx)
+		s.Begin(e.copies.run)
 	}
+	return nil
 }
 
-// Alone implements [command.Program]: what is joined has its origin's applications.
-func (n *Node) Alone() bool {
+// alone reports whether the edge has joined no origin, and has applications of its own.
+func (n *Node) alone() bool {
 	e := n.current()
 	return e == nil || e.copies == nil
 }
 
-// Tell implements [command.Program].
-func (n *Node) Tell(*command.Server, io.Writer) error { return nil }
-
-// Stuck implements [command.Program].
-func (n *Node) Stuck() error {
+// stuck returns an error if a call of the module takes longer than it may.
+func (n *Node) stuck() error {
 	e := n.current()
 	if e == nil {
 		return nil
@@ -246,8 +245,8 @@ func (n *Node) Stuck() error {
 	return nil
 }
 
-// Status implements [command.Program].
-func (n *Node) Status(s *control.Status) {
+// status adds the module and the copies to the status of the process.
+func (n *Node) status(s *control.Status) {
 	s.Program = Name
 	if e := n.current(); e != nil {
 		s.Module = e.status()
@@ -255,11 +254,6 @@ func (n *Node) Status(s *control.Status) {
 			s.Copies = e.copies.status()
 		}
 	}
-}
-
-// Commands implements [command.Program].
-func (n *Node) Commands(env *command.Env) []*cobra.Command {
-	return []*cobra.Command{n.newWarm(env)}
 }
 
 // memoryPages is memory in the module's unit.

@@ -130,11 +130,11 @@ func TestListenAfterKilled(t *testing.T) {
 			t.Fatal(err)
 		}
 		var said bytes.Buffer
-		s := command.Served{Listen: dying.Addr().String(), Data: data, Log: slog.New(slog.NewTextHandler(&said, nil))}
+		s, log := &command.Settings{Listen: dying.Addr().String(), Data: data}, slog.New(slog.NewTextHandler(&said, nil))
 		got := make(chan error)
 		var next net.Listener
 		go func() {
-			l, err := listen(t.Context(), s)
+			l, err := listen(t.Context(), s, log)
 			next = l
 			got <- err
 		}()
@@ -167,15 +167,15 @@ func TestListenInUse(t *testing.T) {
 			t.Fatal(err)
 		}
 		data, begun := t.TempDir(), time.Now()
-		s := command.Served{Listen: other.Addr().String(), Data: data, Log: slog.New(slog.DiscardHandler)}
-		if _, err := listen(t.Context(), s); !errors.Is(err, syscall.EADDRINUSE) || time.Since(begun) > 0 {
+		s, log := &command.Settings{Listen: other.Addr().String(), Data: data}, slog.New(slog.DiscardHandler)
+		if _, err := listen(t.Context(), s, log); !errors.Is(err, syscall.EADDRINUSE) || time.Since(begun) > 0 {
 			t.Errorf("listen = %v after %v, want EADDRINUSE at once", err, time.Since(begun))
 		}
 		release, err := system.Lock(data)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := listen(t.Context(), s); !errors.Is(err, syscall.EADDRINUSE) || time.Since(begun) != endTime {
+		if _, err := listen(t.Context(), s, log); !errors.Is(err, syscall.EADDRINUSE) || time.Since(begun) != endTime {
 			t.Errorf("listen = %v after %v, want EADDRINUSE after %v", err, time.Since(begun), endTime)
 		}
 		if err := errors.Join(other.Close(), release()); err != nil {

@@ -13,9 +13,8 @@ import (
 	"github.com/sightline-dev/sightline/web"
 )
 
-// Mounts implements [command.Program]: the pages, as an origin has them, and what they ask to know that this is an edge.
-// What belongs to accounts they say is at the origin.
-func (n *Node) Mounts(s *command.Server) ([]httpd.Mount, error) {
+// mounts are the pages, as an origin has them, and what they ask to know that this is an edge. They say that accounts are at the origin.
+func (n *Node) mounts(s *command.Server) ([]httpd.Mount, error) {
 	own, err := s.Console(console.Options{Edge: &console.Edge{Who: n.who, Of: n.appOf, Keys: n.keysAge, Open: n.demo}})
 	if err != nil {
 		return nil, err

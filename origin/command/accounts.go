@@ -20,13 +20,16 @@ import (
 // openAccounts opens what the folder knows of people, and the audit log.
 func (n *node) openAccounts() error {
 	o := account.Options{
-		Store: n.folder.Store, Now: system.Now, Random: system.Random, Log: n.log,
-		PublicURL: strings.TrimRight(n.settings.publicURL, "/"),
+		Store: n.folder.Store, Now: system.Now, Random: system.Random, Log: n.Log,
+		PublicURL: strings.TrimRight(n.settings.PublicURL, "/"),
 	}
-	err := n.settings.program.Accounts(&o)
-	if err == nil {
-		n.accounts, err = account.Open(o)
+	if f := n.settings.options.Accounts; f != nil {
+		if err := f(&o); err != nil {
+			return err
+		}
 	}
+	var err error
+	n.accounts, err = account.Open(o)
 	return err
 }
 
@@ -40,10 +43,10 @@ const flushEvery = 5 * time.Second
 
 // tendAccounts sends mails and writes usage until ctx ends.
 func (n *node) tendAccounts(ctx context.Context) {
-	n.begin(func(ctx context.Context) { n.accounts.Deliver(ctx, system.Pause) })
+	n.Begin(func(ctx context.Context) { n.accounts.Deliver(ctx, system.Pause) })
 	system.Every(ctx, flushEvery, func(context.Context) {
 		if err := n.accounts.Flush(); err != nil {
-			n.log.Warn("cannot write usage of accounts", "error", err)
+			n.Log.Warn("cannot write usage of accounts", "error", err)
 		}
 	})
 }
@@ -53,17 +56,17 @@ func (n *node) tendAccounts(ctx context.Context) {
 func (n *node) tellAudit() {
 	a, err := n.accounts.VerifyAudit()
 	if err != nil {
-		n.log.Error("audit log is damaged", "error", err)
+		n.Log.Error("audit log is damaged", "error", err)
 		return
 	}
-	n.log.Info("audit log verified", "records", a.Count, "hash", a.Hash)
+	n.Log.Info("audit log verified", "records", a.Count, "hash", a.Hash)
 }
 
 // Console makes the handler of the pages' own interface, with what every program's has in addition to o: the engine, its
 // tokens, and the names that the server has.
 func (srv *Server) Console(o console.Options) (*console.Handler, error) {
 	o.Register, o.Refuse, o.Tokens, o.Version = srv.register, srv.engine.Refuse, srv.tokens, version
-	o.PublicURL, o.Origins = strings.TrimRight(srv.settings.publicURL, "/"), srv.ownOrigins()
+	o.PublicURL, o.Origins = strings.TrimRight(srv.settings.PublicURL, "/"), srv.ownOrigins()
 	return console.New(o)
 }
 
@@ -85,16 +88,16 @@ func (srv *Server) ownOrigins() []string {
 	return origins
 }
 
-// ParseDemo reads whether the server is a demonstration's: whoever reaches it is let in, so it is on loopback and no proxy
-// stands before it.
-func ParseDemo(k *koanf.Koanf, listen string, behindProxy bool) (bool, error) {
+// ParseDemo reads whether the server is a demonstration. Everyone who reaches it is let in, so it must listen on loopback, without a
+// proxy before it.
+func ParseDemo(k *koanf.Koanf, s *Settings) (bool, error) {
 	demo, err := strconv.ParseBool(k.String("demo"))
 	if err != nil {
 		return false, Usagef("demo: %q is not true or false", k.String("demo"))
 	}
-	host, _, err := net.SplitHostPort(listen)
-	if demo && (err != nil || !onLoopback(host) || behindProxy) {
-		return false, Usagef("demo: refusing to run on %s, where anyone could sign in; use a loopback address without a proxy", listen)
+	host, _, err := net.SplitHostPort(s.Listen)
+	if demo && (err != nil || !onLoopback(host) || s.BehindProxy) {
+		return false, Usagef("demo: refusing to run on %s, where anyone could sign in; use a loopback address without a proxy", s.Listen)
 	}
 	return demo, nil
 }

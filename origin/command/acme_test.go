@@ -13,7 +13,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
-	"errors"
 	"fmt"
 	"log/slog"
 	"math/big"
@@ -243,8 +242,8 @@ func TestACME(t *testing.T) {
 	authority.mu.Lock()
 	authority.at = address
 	authority.mu.Unlock()
-	if !strings.HasPrefix(srv.settings.publicURL, "https://"+name+":") {
-		t.Errorf("the public address is %s", srv.settings.publicURL)
+	if !strings.HasPrefix(srv.settings.PublicURL, "https://"+name+":") {
+		t.Errorf("the public address is %s", srv.settings.PublicURL)
 	}
 	for range 2 {
 		if err := shake(address, name); err != nil {
@@ -271,29 +270,7 @@ func TestACME(t *testing.T) {
 	if authority.orders != 1 {
 		t.Errorf("%d certificates were ordered, want 1", authority.orders)
 	}
-	if kept, err := filepath.Glob(filepath.Join(s.data, "acme", name+"*")); err != nil || len(kept) == 0 {
+	if kept, err := filepath.Glob(filepath.Join(s.Data, "acme", name+"*")); err != nil || len(kept) == 0 {
 		t.Errorf("kept: %q, %v", kept, err)
-	}
-}
-
-// TestACMEFailuresAreTold once a minute, for names of ours.
-func TestACMEFailuresAreTold(t *testing.T) {
-	var log strings.Builder
-	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-	get := tellFailures(func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return nil, errors.New("no such authority") },
-		[]string{"ours.test"}, func() time.Time { return now }, slog.New(slog.NewTextHandler(&log, nil)))
-	for range 3 {
-		for range 5 {
-			for _, name := range []string{"other.test", "Ours.test"} {
-				if _, err := get(&tls.ClientHelloInfo{ServerName: name}); err == nil {
-					t.Errorf("%s: the error is lost", name)
-				}
-			}
-			now = now.Add(time.Second)
-		}
-		now = now.Add(time.Minute)
-	}
-	if n := strings.Count(log.String(), "no such authority"); n != 3 || strings.Contains(log.String(), "other.test") {
-		t.Errorf("told %d times, want 3:\n%s", n, log.String())
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -15,59 +14,6 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/control"
 	"github.com/sightline-dev/sightline/origin/server/system"
 )
-
-// localApp is the application that a first start makes.
-const localApp = "local"
-
-// welcome makes a new folder's application and its key, and tells them to whoever started
-// the server, by the program's name: the key is told once. It does nothing for a folder that has a key.
-func (n *node) welcome(ctx context.Context, w io.Writer, name string) error {
-	keys, err := control.Keys.Do(ctx, n, control.ID{ID: ""})
-	if err != nil || len(keys) > 0 {
-		return err
-	}
-	apps, err := control.Apps.Do(ctx, n, control.Nothing{})
-	if err != nil {
-		return err
-	}
-	n.fresh = len(apps) == 0
-	var app string
-	if len(apps) > 0 {
-		app = apps[0].ID // the process died before its key was made
-	} else {
-		made, err := control.CreateApp.Do(ctx, n, control.NewApp{Name: localApp, Language: n.settings.language})
-		if err != nil {
-			return err
-		}
-		app = made.App.ID
-	}
-	key, err := control.CreateKey.Do(ctx, n, control.NewKey{App: app, Scopes: []string{"All"}, Description: "created at the first start"})
-	if err != nil {
-		return err
-	}
-	fmt.Fprintf(w, `
-New data folder. Created the application %q:
-
-    app_id  %s
-    key     %s
-
-This key is not shown again. Try it:
-
-    curl -H 'Authorization: Key %s' %s/v2/models
-
-To create more keys: %s key create --app %s --scopes All --data %s
-
-`, localApp, app, key.Key, key.Key, n.settings.publicURL, name, app, quote(n.settings.data))
-	return nil
-}
-
-// quote makes an argument of a shell's command line of a path.
-func quote(path string) string {
-	if strings.Trim(path, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-") == "" {
-		return path
-	}
-	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
-}
 
 // withFolder runs do on a data folder, which a server may have open.
 func withFolder(ctx context.Context, dir string, env *Env, u use, do func(control.Folder) error) error {
@@ -170,9 +116,9 @@ func newAppCreate(env *Env) *cobra.Command {
 		Short: "Create an application; print its ID and client credentials",
 		Long: `Creates an application and prints its app_id, client_id and client_secret (for access tokens from
 POST /v2/token). The secret is not shown again. The new application has no API key: see
-'sightline key create'. Creates the folder if it does not exist.` + folderHelp,
-		Example: `  sightline app create birds --data ./data
-  sightline app create Vögel --language de --data ./data --json`,
+'{prog} key create'. Creates the folder if it does not exist.` + folderHelp,
+		Example: `  {prog} app create birds --data ./data
+  {prog} app create Vögel --language de --data ./data --json`,
 		Args: one("the name"),
 	}, "a JSON object with app_id, client_id and client_secret")
 	cmd.Flags().StringVar(&a.Language, "language", "en", "default language `code` of concept names; cannot be changed later")
@@ -197,7 +143,7 @@ func newAppList(env *Env) *cobra.Command {
 		Use:     "list",
 		Short:   "List applications",
 		Long:    `Lists the applications of a data folder, oldest first.` + folderHelp,
-		Example: `  sightline app list --data ./data`,
+		Example: `  {prog} app list --data ./data`,
 		Args:    NoArguments,
 	}, "one JSON object per line")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -206,7 +152,7 @@ func newAppList(env *Env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return list(cmd.OutOrStdout(), c.asJSON, apps, "APP_ID\tNAME\tLANGUAGE\tCREATED", func(a control.App) string {
+			return list(c, apps, "APP_ID\tNAME\tLANGUAGE\tCREATED", func(a control.App) string {
 				return fmt.Sprintf("%s\t%s\t%s\t%s", a.ID, clean(a.Name), a.Language, a.Created.Format(time.DateTime))
 			})
 		})
@@ -226,8 +172,8 @@ func newAppChange(env *Env) *cobra.Command {
 With --local-only, sync stops sending the application to edges, pages and other replicas. A replica
 that has it sends its own changes first and then deletes its copy. --local-only=false shares it
 again, and replicas receive all of it.` + folderHelp,
-		Example: `  sightline app change 0123456789abcdef0123456789abcdef --name "Birds of 2026" --data ./data
-  sightline app change 0123456789abcdef0123456789abcdef --local-only --data ./data`,
+		Example: `  {prog} app change 0123456789abcdef0123456789abcdef --name "Birds of 2026" --data ./data
+  {prog} app change 0123456789abcdef0123456789abcdef --local-only --data ./data`,
 		Args: one("the app_id"),
 	}, "the application as a JSON object")
 	cmd.Flags().StringVar(&name, "name", "", "new `name`")
@@ -277,9 +223,9 @@ func newAppDelete(env *Env) *cobra.Command {
 		Short: "Permanently delete an application and its contents",
 		Long: `Deletes an application. Its keys and tokens stop working immediately; its inputs, concepts, models,
 workflows and pictures are permanently removed. On a terminal you must type its name; in scripts
-use --yes. Run 'sightline export' first to keep a copy.` + folderHelp,
-		Example: `  sightline export birds.zip --app 0123456789abcdef0123456789abcdef --data ./data
-  sightline app delete 0123456789abcdef0123456789abcdef --data ./data`,
+use --yes. Run '{prog} export' first to keep a copy.` + folderHelp,
+		Example: `  {prog} export birds.zip --app 0123456789abcdef0123456789abcdef --data ./data
+  {prog} app delete 0123456789abcdef0123456789abcdef --data ./data`,
 		Args: one("the app_id"),
 	}, "the deleted application as a JSON object")
 	cmd.Flags().BoolVar(&yes, "yes", false, "skip the confirmation")
@@ -385,7 +331,7 @@ func newAppSecret(env *Env) *cobra.Command {
 		Short: "Replace the client secret and print the new one",
 		Long: `Replaces the client secret of an application. The old secret and all access tokens stop working
 immediately.` + folderHelp,
-		Example: `  sightline app secret 0123456789abcdef0123456789abcdef --data ./data --json`,
+		Example: `  {prog} app secret 0123456789abcdef0123456789abcdef --data ./data --json`,
 		Args:    one("the app_id"),
 	}, "a JSON object with client_id and client_secret")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -406,7 +352,7 @@ func newAppRevoke(env *Env) *cobra.Command {
 		Use:     "revoke ID",
 		Short:   "Revoke all access tokens of an application",
 		Long:    `Revokes all access tokens of an application. The client secret stays valid and can issue new ones.` + folderHelp,
-		Example: `  sightline app revoke 0123456789abcdef0123456789abcdef --data ./data`,
+		Example: `  {prog} app revoke 0123456789abcdef0123456789abcdef --data ./data`,
 		Args:    one("the app_id"),
 	}, "a JSON object with app_id")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -421,8 +367,9 @@ func newAppRevoke(env *Env) *cobra.Command {
 }
 
 // list prints rows as a table, or as JSON one a line.
-func list[T any](w io.Writer, asJSON bool, rows []T, head string, row func(T) string) error {
-	if asJSON {
+func list[T any](c *common, rows []T, head string, row func(T) string) error {
+	w := c.env.Stdout
+	if c.asJSON {
 		e := newJSON(w)
 		for _, r := range rows {
 			if err := e.Encode(r); err != nil {

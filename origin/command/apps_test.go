@@ -39,7 +39,7 @@ func TestAppAndKeyWithAndWithoutAServer(t *testing.T) {
 	decode(t, mustRun(t, "key", "create", "--app", first.AppID, "--scopes", "All", "--data", data, "--json"), &key1)
 
 	s := testSettings(t)
-	s.data = data
+	s.Data = data
 	_, base := startOrigin(t, s) // the folder has a key, so no other application is made
 	decode(t, mustRun(t, "app", "create", "bees", "--data", data, "--json"), &second)
 	decode(t, mustRun(t, "key", "create", "--app", second.AppID, "--scopes", "Predict,Inputs:Get", "--data", data, "--json"), &key2)
@@ -141,8 +141,8 @@ func TestNewerAndForeignFoldersAreRefused(t *testing.T) {
 	if err := srv.stop(); err != nil {
 		t.Fatal(err)
 	}
-	rewrite(t, filepath.Join(s.data, "store", "SIGHTLINE"), "another program's file")
-	code, _, stderr := runCode(t, "app", "list", "--data", s.data)
+	rewrite(t, filepath.Join(s.Data, "store", "SIGHTLINE"), "another program's file")
+	code, _, stderr := runCode(t, "app", "list", "--data", s.Data)
 	if code != 1 || !strings.Contains(stderr, "not a Sightline store") {
 		t.Errorf("a foreign folder: exit code %d, %s", code, stderr)
 	}

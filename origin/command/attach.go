@@ -31,7 +31,7 @@ func attach(ctx context.Context, dir string, env *Env, u use) (_ control.Folder,
 	}
 	log := slog.New(slog.DiscardHandler)
 	for start, wait := system.Now(), 5*time.Millisecond; ; wait = min(2*wait, 250*time.Millisecond) {
-		n, err := openNode(ctx, folderSettings(dir, env), log, u.work)
+		n, err := openNode(ctx, folderSettings(dir, env), log, u)
 		if err == nil {
 			return n, n.close, nil
 		}

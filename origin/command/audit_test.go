@@ -174,7 +174,7 @@ func TestDoctorReadsTheAuditLog(t *testing.T) {
 	if err := srv.stop(); err != nil {
 		t.Fatal(err)
 	}
-	folder, err := data.Open(filepath.Clean(s.data), data.Options{})
+	folder, err := data.Open(filepath.Clean(s.Data), data.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,9 +24,9 @@ func newCertificate(_ *Env) *cobra.Command {
 hosts. Clients accept the certificate once they trust the authority, which can sign for these
 hosts only. Run the command again to renew the certificate; a running server reloads it. Hosts
 that the authority cannot sign for need a new authority, which the command creates too.`,
-		Example: `  sightline certificate
-  sightline certificate --host sightline.test --host 192.168.7.20
-  sightline serve --tls-cert certificates/certificate.pem --tls-key certificates/key.pem`,
+		Example: `  {prog} certificate
+  {prog} certificate --host sightline.test --host 192.168.7.20
+  {prog} serve --tls-cert certificates/certificate.pem --tls-key certificates/key.pem`,
 		Args: NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			dir, err := filepath.Abs(dir)

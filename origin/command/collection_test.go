@@ -20,7 +20,7 @@ import (
 // contentDigest is that of the only application of a folder that nobody has open.
 func contentDigest(t testing.TB, dir string) string {
 	t.Helper()
-	n, err := openNode(t.Context(), folderSettings(dir, &Env{}), discard, false)
+	n, err := openNode(t.Context(), folderSettings(dir, &Env{Options: New().Server}), discard, use{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,14 +44,14 @@ func contentDigest(t testing.TB, dir string) string {
 	return fmt.Sprintf("%x", digest)
 }
 
-// tellSum is what import --json prints.
-func importSum(t testing.TB, wantCode int, args ...string) sum {
+// importSum imports, and returns the sum.
+func importSum(t testing.TB, wantCode int, args ...string) imported {
 	t.Helper()
 	code, stdout, stderr := runCode(t, append([]string{"import", "--json"}, args...)...)
 	if code != wantCode {
 		t.Fatalf("import %q: exit code %d, want %d\n%s%s", args, code, wantCode, stdout, stderr)
 	}
-	var s sum
+	var s imported
 	decode(t, stdout, &s)
 	return s
 }
@@ -74,7 +74,7 @@ func TestImportFolderAndAgain(t *testing.T) {
 		t.Errorf("import again = %+v, want all there", got)
 	}
 	s := testSettings(t)
-	s.data = data
+	s.Data = data
 	_, base := startOrigin(t, s)
 	rewrite(t, filepath.Join(album, "broken.jpg"), "\xff\xd8\xff\xe0 no picture")
 	got := importSum(t, 3, album, "--url", base, "--key", keyOf(strings.TrimPrefix(base, "http://")))
@@ -119,7 +119,7 @@ func TestImportManyFormats(t *testing.T) {
 		out := mustRun(t, append([]string{"search", "--json", "--url", base, "--key", key}, args...)...)
 		var ids []string
 		for line := range strings.Lines(out) {
-			var h hit
+			var h struct{ Input struct{ ID string } }
 			decode(t, line, &h)
 			ids = append(ids, h.Input.ID)
 		}
@@ -232,12 +232,12 @@ func TestExportImportedElsewhereIsEqual(t *testing.T) {
 
 	dir := t.TempDir()
 	mustRun(t, "export", filepath.Join(dir, "by-http.zip"), "--url", base, "--key", key)
-	mustRun(t, "export", filepath.Join(dir, "by-socket"), "--data", s.data)
+	mustRun(t, "export", filepath.Join(dir, "by-socket"), "--data", s.Data)
 	if err := srv.stop(); err != nil {
 		t.Fatal(err)
 	}
-	mustRun(t, "export", filepath.Join(dir, "directly.zip"), "--data", s.data)
-	want := contentDigest(t, s.data)
+	mustRun(t, "export", filepath.Join(dir, "directly.zip"), "--data", s.Data)
+	want := contentDigest(t, s.Data)
 	for _, name := range []string{"by-http.zip", "by-socket", "directly.zip"} {
 		data := newFolder(t)
 		got := importSum(t, 0, filepath.Join(dir, name), "--data", data)
@@ -255,7 +255,7 @@ func TestExportImportedElsewhereIsEqual(t *testing.T) {
 			t.Errorf("%s: content digest after importing again %s, want %s", name, digest, want)
 		}
 	}
-	if code, _, stderr := runCode(t, "export", filepath.Join(dir, "by-socket"), "--data", s.data); code != 1 || !strings.Contains(stderr, "not empty") {
+	if code, _, stderr := runCode(t, "export", filepath.Join(dir, "by-socket"), "--data", s.Data); code != 1 || !strings.Contains(stderr, "not empty") {
 		t.Errorf("export over another: exit code %d, %s", code, stderr)
 	}
 	damaged, err := filepath.Glob(filepath.Join(dir, "by-socket", "pictures", "*", "*"))
@@ -310,7 +310,7 @@ func awaitProcessed(t testing.TB, client *http.Client, base string, n int) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var answer struct{ Counts counts }
+		var answer struct{ Counts inputCounts }
 		err = json.NewDecoder(res.Body).Decode(&answer)
 		_ = res.Body.Close()
 		if err != nil {
@@ -334,7 +334,7 @@ func TestInterruptedImportGoesOn(t *testing.T) {
 	}
 	ctx, cancel := contextThatEnds(t)
 	var stderr strings.Builder
-	code := Run(ctx, Env{
+	code := Run(ctx, New(), Env{
 		Args: []string{"import", dir, "--data", data, "--parallel", "1"}, Stdin: strings.NewReader(""),
 		Stdout: &bytes.Buffer{}, Stderr: &stderr, Environ: func() []string { cancel(); return nil },
 	})
@@ -367,7 +367,7 @@ func TestTrainCommand(t *testing.T) {
 		t.Errorf("train without a model: exit code %d, %s", code, stderr)
 	}
 	s := testSettings(t)
-	s.data = data
+	s.Data = data
 	srv, base := startOrigin(t, s)
 	body := strings.NewReader(`{"model":{"id":"kiosk","output_info":{"data":{"concepts":[{"id":"beach"},{"id":"car"}]}}}}`)
 	res, err := own(t).Post(base+"/v2/models", "application/json", body)
@@ -383,8 +383,8 @@ func TestTrainCommand(t *testing.T) {
 		t.Fatal(err)
 	}
 	out := mustRun(t, "train", "kiosk", "--data", data, "--json")
-	var v modelVersion
-	if decode(t, out, &v); v.Status.Code != trained || v.ID == "" {
+	var v trainedVersion
+	if decode(t, out, &v); v.Status.Code != versionTrained || v.ID == "" {
 		t.Errorf("train directly: %s", out)
 	}
 	if len(v.Digest) != 64 || !strings.Contains(stdout, "\ndigest "+v.Digest+"\n") || strings.Contains(stdout, v.ID) {

@@ -15,57 +15,52 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/sightline-dev/sightline/origin/server/system"
 )
 
-// Exit codes.
-const (
-	exitOK     = 0
-	exitFailed = 1
-	exitUsage  = 2
-	exitSome   = 3
-)
+// Program is what a program says of itself, and what only it has. In help texts {prog} is its name.
+type Program struct {
+	Name, Short, Long string
+	Serve             string                          // paragraphs of the help of serve
+	Commands          func(env *Env) []*cobra.Command // that no other program has
+	Server            Options
+}
 
-// errSome is returned when some pictures failed and others did not. They have been told.
-var errSome = errors.New("some pictures failed")
-
-// errTold is returned when everything failed and has been told.
-var errTold = Told(exitFailed)
-
-// Run runs one command and returns the process's exit code: 0 when all went well, 1 when it
+// Run runs one command of a program and returns the exit code of the process: 0 when all went well, 1 when it
 // failed, 2 for a mistake in the command line, 3 when some of the pictures failed.
-func Run(ctx context.Context, env Env) int {
-	if env.Program == nil {
-		env.Program = NewOrigin()
-	}
-	root := newRoot(&env)
+func Run(ctx context.Context, p Program, env Env) int {
+	env.Options = p.Server
+	root := p.command(&env)
 	root.SetArgs(append([]string{}, env.Args...)) // never nil, which would mean the process's own
 	root.SetIn(env.Stdin)
 	root.SetOut(env.Stdout)
 	root.SetErr(env.Stderr)
 	cmd, err := root.ExecuteContextC(ctx)
 	var usage usageError
-	var said told
+	var said ExitError
 	switch {
 	case err == nil, system.IsBrokenPipe(err):
-		return exitOK
-	case errors.Is(err, errSome):
-		return exitSome
+		return ExitOK
 	case errors.As(err, &said):
 		return int(said)
 	case errors.As(err, &usage):
 		fmt.Fprintf(env.Stderr, "%s: %s\nSee '%s --help'.\n", cmd.CommandPath(), cleanLines(err.Error()), cmd.CommandPath())
-		return exitUsage
+		return ExitUsage
 	}
 	fmt.Fprintf(env.Stderr, "%s: %s\n", cmd.CommandPath(), cleanLines(err.Error()))
-	return exitFailed
+	return ExitFailed
 }
 
-func newRoot(env *Env) *cobra.Command {
+func (p *Program) command(env *Env) *cobra.Command {
 	root := &cobra.Command{
+		Use:           p.Name,
+		Short:         p.Short,
+		Long:          p.Long,
 		Version:       version,
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -79,12 +74,20 @@ func newRoot(env *Env) *cobra.Command {
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	serve := newServe(env)
-	env.Program.Describe(root, serve)
-	root.AddCommand(serve, newImport(env), newExport(env), newSearch(env), newTrain(env), newBackup(env), newRestore(env), newDoctor(env), newApp(env), newKey(env), newCertificate(env), newStatus(env), newVersion(), newDecodeVideo(env))
-	root.AddCommand(env.Program.Commands(env)...)
-	called(root.Name(), root)
+	root.AddCommand(newServe(env, p.Serve), newImport(env), newExport(env), newSearch(env), newTrain(env), newBackup(env), newRestore(env), newDoctor(env), newApp(env), newKey(env), newCertificate(env), newStatus(env), newVersion(), newDecodeVideo(env))
+	root.AddCommand(p.Commands(env)...)
+	named(p.Name, root)
 	return root
+}
+
+// named puts a program's name in the place of {prog} in the help of a command and of those below it.
+func named(name string, cmd *cobra.Command) {
+	r := strings.NewReplacer("{prog}", name)
+	cmd.Short, cmd.Long, cmd.Example = r.Replace(cmd.Short), r.Replace(cmd.Long), r.Replace(cmd.Example)
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { f.Usage = r.Replace(f.Usage) })
+	for _, below := range cmd.Commands() {
+		named(name, below)
+	}
 }
 
 func newVersion() *cobra.Command {

@@ -58,8 +58,8 @@ folders next to it.
 
 Press o and Enter to stop the origin, and again to start it. Edges and pages keep working
 without it.`,
-		Example: `  sightline demo
-  sightline demo --edges 2 --open`,
+		Example: `  {prog} demo
+  {prog} demo --edges 2 --open`,
 		Args: NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return d.run(cmd.Context()) },
 	}

@@ -24,11 +24,11 @@ func TestSamples(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	to := &local{srv.node, apps[0].ID, func() error { return nil }}
+	to := localSession(srv.node, apps[0].ID)
 	count := func(path string) (n int) {
 		t.Helper()
 		var answer struct {
-			Counts counts
+			Counts inputCounts
 			Models []struct {
 				App     string                  `json:"app_id"`
 				Version struct{ Status status } `json:"model_version"`
@@ -38,7 +38,7 @@ func TestSamples(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, m := range answer.Models {
-			if m.App == to.app {
+			if m.App == apps[0].ID {
 				if m.Version.Status.Code == untrained {
 					t.Errorf("a model that was not asked to learn")
 				}
@@ -54,18 +54,18 @@ func TestSamples(t *testing.T) {
 		}
 	}
 
-	must(srv.fill(t.Context()))
+	must(fillDemo(t.Context(), srv.node))
 	if n := count("/v2/inputs/status"); n != 0 {
 		t.Fatalf("%d inputs in a folder that is no demonstration's", n)
 	}
-	must(srv.mark())
+	must(markDemo(srv.node))
 	must(ask(t.Context(), to, "POST", "/v2/concepts", object{"concepts": []object{{"id": "bird", "name": "Bird"}}}, nil)) // a start was cut off here
-	must(srv.fill(t.Context()))
+	must(fillDemo(t.Context(), srv.node))
 	if n, models := count("/v2/inputs/status"), count("/v2/models"); n != 42 || models != len(taught) {
 		t.Fatalf("%d inputs and %d models, want 42 and %d", n, models, len(taught))
 	}
 	must(ask(t.Context(), to, "DELETE", "/v2/inputs", object{"delete_all": true}, nil))
-	must(srv.fill(t.Context()))
+	must(fillDemo(t.Context(), srv.node))
 	if n := count("/v2/inputs/status"); n != 0 {
 		t.Errorf("%d inputs came back after they were deleted", n)
 	}

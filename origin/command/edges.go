@@ -28,8 +28,8 @@ func newEdgeCreate(env *Env) *cobra.Command {
 at its first start, and then authenticates with its own key:
 
     sightline-edge serve --origin URL --token TOKEN --data DIR` + folderHelp,
-		Example: `  sightline edge create attic --apps 0123456789abcdef0123456789abcdef --data ./data
-  sightline edge create kiosk --data ./data --json`,
+		Example: `  {prog} edge create attic --apps 0123456789abcdef0123456789abcdef --data ./data
+  {prog} edge create kiosk --data ./data --json`,
 		Args: one("the name"),
 	}, "a JSON object with token, edge_id, name and app_ids")
 	cmd.Flags().StringSliceVar(&e.Apps, "apps", nil, "comma-separated `IDs` of the applications to replicate; optional if there is only one")
@@ -50,14 +50,14 @@ at its first start, and then authenticates with its own key:
 			if err != nil {
 				return err
 			}
-			return c.tellToken(made)
+			return printToken(c, made)
 		})
 	}
 	return cmd
 }
 
-// tellToken prints the token of an edge that was made: alone, so that a script can take it as it is.
-func (c *common) tellToken(e control.CreatedEdge) error {
+// printToken prints the token of an edge that was made: alone, so that a script can take it as it is.
+func printToken(c *common, e control.CreatedEdge) error {
 	if !c.asJSON {
 		_, err := fmt.Fprintln(c.env.Stdout, e.Token)
 		return err
@@ -76,7 +76,7 @@ func newEdgeList(env *Env) *cobra.Command {
 		Use:     "list",
 		Short:   "List edges",
 		Long:    `Lists edges, oldest first, and whether they are enrolled or revoked.` + folderHelp,
-		Example: `  sightline edge list --data ./data --json`,
+		Example: `  {prog} edge list --data ./data --json`,
 		Args:    NoArguments,
 	}, "one JSON object per line")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -85,7 +85,7 @@ func newEdgeList(env *Env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return list(cmd.OutOrStdout(), c.asJSON, edges, "EDGE_ID\tNAME\tCREATED\tSTATE\tAPP_IDS", func(e control.Edge) string {
+			return list(c, edges, "EDGE_ID\tNAME\tCREATED\tSTATE\tAPP_IDS", func(e control.Edge) string {
 				return fmt.Sprintf("%s\t%s\t%s\t%s\t%s", e.ID, clean(e.Name), e.Created.Format(time.DateTime), edgeState(e), strings.Join(e.Apps, ","))
 			})
 		})
@@ -109,9 +109,9 @@ func newEdgeRevoke(env *Env) *cobra.Command {
 	cmd := c.flags(&cobra.Command{
 		Use:   "revoke EDGE_ID",
 		Short: "Permanently revoke an edge",
-		Long: `Revokes an edge, given its ID (see 'sightline edge list') or a unique prefix of at least 8 digits.
+		Long: `Revokes an edge, given its ID (see '{prog} edge list') or a unique prefix of at least 8 digits.
 The origin rejects all its requests; at its next connection the edge deletes its replicas.` + folderHelp,
-		Example: `  sightline edge revoke 0123456789abcdef0123456789abcdef --data ./data`,
+		Example: `  {prog} edge revoke 0123456789abcdef0123456789abcdef --data ./data`,
 		Args:    one("the edge_id"),
 	}, "the revoked edge as a JSON object")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

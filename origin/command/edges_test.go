@@ -41,16 +41,16 @@ func listEdges(t *testing.T, dir string) (edges []control.Edge) {
 func TestEdgeCommands(t *testing.T) {
 	s := testSettings(t)
 	var a, b made
-	decode(t, mustRun(t, "app", "create", "a", "--data", s.data, "--json"), &a)
+	decode(t, mustRun(t, "app", "create", "a", "--data", s.Data, "--json"), &a)
 
-	alone := strings.TrimSpace(mustRun(t, "edge", "create", "attic", "--data", s.data))
+	alone := strings.TrimSpace(mustRun(t, "edge", "create", "attic", "--data", s.Data))
 	if len(alone) != 64 {
 		t.Errorf("the token is %q", alone)
 	}
-	decode(t, mustRun(t, "app", "create", "b", "--data", s.data, "--json"), &b)
+	decode(t, mustRun(t, "app", "create", "b", "--data", s.Data, "--json"), &b)
 	srv, _ := startOrigin(t, s)
 	var edge madeEdge
-	decode(t, mustRun(t, "edge", "create", "cellar", "--apps", a.AppID+","+b.AppID, "--data", s.data, "--json"), &edge)
+	decode(t, mustRun(t, "edge", "create", "cellar", "--apps", a.AppID+","+b.AppID, "--data", s.Data, "--json"), &edge)
 	want := []string{a.AppID, b.AppID}
 	slices.Sort(want)
 	if edge.Name != "cellar" || !slices.Equal(edge.Apps, want) || len(edge.Token) != 64 || len(edge.ID) != 32 {
@@ -59,15 +59,15 @@ func TestEdgeCommands(t *testing.T) {
 	if _, err := srv.engine.(native).Register.EnrolEdge(t.Context(), edge.Token, [32]byte{1}); err != nil {
 		t.Fatal(err)
 	}
-	all := listEdges(t, s.data)
+	all := listEdges(t, s.Data)
 	if len(all) != 2 || all[0].Name != "attic" || all[0].Site != 0 || !all[0].Enrolled.IsZero() || all[1].Site != 2 || all[1].Enrolled.IsZero() {
 		t.Errorf("edges %+v", all)
 	}
-	if table := mustRun(t, "edge", "list", "--data", s.data); !strings.Contains(table, "not enrolled") || !strings.Contains(table, "enrolled 20") {
+	if table := mustRun(t, "edge", "list", "--data", s.Data); !strings.Contains(table, "not enrolled") || !strings.Contains(table, "enrolled 20") {
 		t.Errorf("edges\n%s", table)
 	}
 
-	if said := mustRun(t, "edge", "revoke", edge.ID[:8], "--data", s.data); said != "revoked "+edge.ID+", cellar\n" {
+	if said := mustRun(t, "edge", "revoke", edge.ID[:8], "--data", s.Data); said != "revoked "+edge.ID+", cellar\n" {
 		t.Errorf("revoke says %q", said)
 	}
 	if e, err := srv.register.Edge(edge.ID); err != nil || e.Revoked == 0 || e.Holds(a.AppID) {
@@ -87,11 +87,11 @@ func TestEdgeCommands(t *testing.T) {
 		t.Fatal(err)
 	}
 	var revoked control.Edge
-	decode(t, mustRun(t, "edge", "revoke", edge.ID, "--data", s.data, "--json"), &revoked)
+	decode(t, mustRun(t, "edge", "revoke", edge.ID, "--data", s.Data, "--json"), &revoked)
 	if revoked.ID != edge.ID || revoked.Revoked.IsZero() {
 		t.Errorf("revoked again %+v", revoked)
 	}
-	holdsNot(t, s.data, alone, edge.Token)
+	holdsNot(t, s.Data, alone, edge.Token)
 }
 
 // TestEdgesNeedAVerifiedAccount makes an edge of an application whose account has verified its address, and none of another.
@@ -103,12 +103,12 @@ func TestEdgesNeedAVerifiedAccount(t *testing.T) {
 	ada.must("POST", "/accounts", object{"name": "Ada", "email": "ada@x.example", "password": aPassword})
 	for who, want := range map[*visitor]string{op: "", ada: "must verify its email address"} {
 		app := who.must("POST", "/apps", object{"name": "Birds", "language": "en", "default_model": ""}).App.ID
-		code, out, said := runCode(t, "edge", "create", "attic", "--apps", app, "--data", s.data)
+		code, out, said := runCode(t, "edge", "create", "attic", "--apps", app, "--data", s.Data)
 		if (code == 0) != (want == "") || (out == "") != (want != "") || !strings.Contains(said, want) {
 			t.Errorf("edge create ends with %d and says %q %q, want %q", code, out, said, want)
 		}
 	}
-	if edges := listEdges(t, s.data); len(edges) != 1 {
+	if edges := listEdges(t, s.Data); len(edges) != 1 {
 		t.Errorf("edges %+v, want the operator's", edges)
 	}
 	if err := srv.stop(); err != nil {

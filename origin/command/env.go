@@ -20,7 +20,7 @@ type Env struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 	Environ        func() []string // NAME=value
-	Program        Program         // nil: sightline
+	Options        Options         // of the server of the program; [Run] sets them
 	Data           data.Options    // of data folders; the program leaves it empty, tests put faults there
 }
 
@@ -33,13 +33,18 @@ func (u usageError) Unwrap() error { return u.err }
 // Usagef is a mistake in flags or arguments: the program ends with exit code 2.
 func Usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
-// told is the exit code of what has been told.
-type told int
+// Exit codes.
+const (
+	ExitOK     = 0
+	ExitFailed = 1
+	ExitUsage  = 2
+	ExitSome   = 3 // some of several things failed
+)
 
-func (t told) Error() string { return fmt.Sprintf("exit status %d", int(t)) }
+// ExitError ends a program with a code and without a message: what is wrong has been reported.
+type ExitError int
 
-// Told ends the program with an exit code and says nothing: what is wrong has been told.
-func Told(code int) error { return told(code) }
+func (t ExitError) Error() string { return fmt.Sprintf("exit status %d", int(t)) }
 
 // NoArguments refuses arguments as a mistake of usage.
 func NoArguments(_ *cobra.Command, args []string) error {

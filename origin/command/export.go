@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/origin/server/collection"
+	"github.com/sightline-dev/sightline/origin/server/control"
 	"github.com/sightline-dev/sightline/origin/server/system"
 )
 
@@ -30,7 +32,7 @@ func newExport(env *Env) *cobra.Command {
 		Short: "Export pictures with labels and metadata",
 		Long: `Exports an application to a new folder or .zip: inputs with labels, metadata, locations and crops,
 pictures with hashes, custom concepts, models and workflows. Trained versions are not included;
-retraining from the same inputs reproduces them. 'sightline import' imports it into another
+retraining from the same inputs reproduces them. '{prog} import' imports it into another
 application.
 
   sightline.json    manifest, written last; an export without it is incomplete
@@ -44,8 +46,8 @@ lacks from its origin. A picture that cannot be read is listed, and its input ex
 
 Exit codes: 0 everything exported; 1 the export is incomplete and was removed; 2 usage error;
 3 exported, but pictures are missing.` + whereHelp,
-		Example: `  sightline export backup/birds --data ./data
-  sightline export birds.zip --key 0123456789abcdef0123456789abcdef`,
+		Example: `  {prog} export backup/birds --data ./data
+  {prog} export birds.zip --key 0123456789abcdef0123456789abcdef`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return Usagef("expected one argument: a new folder or a .zip file")
@@ -100,7 +102,7 @@ func runExport(ctx context.Context, f *exportFlags, name string, env *Env) (err 
 	}
 	ex := &exporter{session: s, to: collection.Create(target)}
 	err = ex.run(ctx, func(total int) {
-		ex.progress = newProgress(env.Stderr, "exporting", "inputs", total, f.quiet, isTerminal(env.Stdout))
+		ex.progress = newProgress(env.Stderr, progressOptions{verb: "exporting", noun: "inputs", total: total, quiet: f.quiet, shared: isTerminal(env.Stdout)})
 	})
 	if err != nil {
 		ex.to.Abandon()
@@ -111,8 +113,23 @@ func runExport(ctx context.Context, f *exportFlags, name string, env *Env) (err 
 		return err
 	}
 	fmt.Fprintf(env.Stderr, "pictures missing in %s: %d\n", name, ex.missing)
-	return errSome
+	return ExitError(ExitSome)
 }
+
+// ExportApp writes an application of a data folder as the command export does, as a zip file.
+func ExportApp(ctx context.Context, f control.Folder, app string, w io.Writer) error {
+	ex := &exporter{session: localSession(f, app), to: collection.Create(collection.NewZip(unclosed{w}, spool))}
+	err := ex.run(ctx, func(total int) { ex.progress = newProgress(io.Discard, progressOptions{total: total, quiet: true}) })
+	if err != nil {
+		ex.to.Abandon()
+	}
+	return err
+}
+
+// unclosed is a writer whose owner closes it.
+type unclosed struct{ io.Writer }
+
+func (unclosed) Close() error { return nil }
 
 // exporter writes an application's content.
 type exporter struct {
@@ -324,6 +341,6 @@ func (ex *exporter) input(got *fetched) error {
 	}
 	slices.SortFunc(line.Concepts, func(a, b collection.Concept) int { return strings.Compare(a.ID, b.ID) })
 	err := ex.to.Input(&line, got.picture, got.contentType)
-	ex.progress.step(got.missing != nil)
+	ex.progress.step(got.missing)
 	return err
 }

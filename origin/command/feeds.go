@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/ed25519"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/sightline-dev/sightline/core"
@@ -33,30 +34,35 @@ func (e edgeSigners) Signer(kid string) (token.Signer, bool) {
 // Delegate implements [token.Others]: nobody delegates anything to an origin.
 func (edgeSigners) Delegate(string) (token.Delegate, bool) { return token.Delegate{}, false }
 
+// feedHost is what the change feed asks of a server.
+type feedHost struct {
+	srv    *Server
+	engine native
+}
+
 // countCalls adds the calls that an edge answered to those of the account that owns the application. Applications of the operator have no
 // limit. See [feed.Options].
-func (srv *Server) countCalls(app, edge string, count uint64) (over time.Time, err error) {
-	a, err := srv.register.App(app)
+func (h *feedHost) countCalls(app, edge string, count uint64) (over time.Time, err error) {
+	a, err := h.engine.Register.App(app)
 	if err != nil || a.Owner == "" {
 		return over, err
 	}
-	return srv.accounts.Report(a.Owner, app, edge, count)
+	return h.srv.accounts.Report(a.Owner, app, edge, count)
 }
 
 // storage is the account's limit of bytes that an application's uploads count against. See [feed.Options].
-func (srv *Server) storage(app string) (bytes int64, err error) {
-	a, err := srv.register.App(app)
+func (h *feedHost) storage(app string) (bytes int64, err error) {
+	a, err := h.engine.Register.App(app)
 	if err != nil {
 		return 0, err
 	}
-	limits, err := srv.accounts.StorageLimits(a.Owner)
+	limits, err := h.srv.accounts.StorageLimits(a.Owner)
 	return limits.Bytes, err
 }
 
 // stable is the last entry of an application's log that replicas need not keep for a restore. See [feed.Options].
-func (srv *Server) stable(app string, head uint64) uint64 {
-	engine, _ := srv.engine.(native)
-	p, err := engine.Partition(app)
+func (h *feedHost) stable(app string, head uint64) uint64 {
+	p, err := h.engine.Partition(app)
 	if err != nil {
 		return 0
 	}
@@ -71,38 +77,37 @@ func (srv *Server) stable(app string, head uint64) uint64 {
 // of new keys of tokens.
 const feedInterval = 5 * time.Second
 
-// feeds are the mount of the sync protocol, where the engine is one that others can pull from. It
-// stands before the interface's, whose calls it has none of: its requests are neither counted
-// nor held to the rate of calls.
-func (srv *Server) feeds() ([]httpd.Mount, error) {
+// feeds are the mounts of the sync protocol. They count no calls and have no rate of calls, unlike those of the interface.
+func feeds(srv *Server) ([]httpd.Mount, error) {
 	engine, ok := srv.engine.(native)
 	if !ok {
-		return nil, nil
+		return nil, fmt.Errorf("engine %T is not an origin's", srv.engine)
 	}
-	var err error
-	srv.feed, err = feed.New(feed.Options{
+	h := &feedHost{srv, engine}
+	f, err := feed.New(feed.Options{
 		Engine: engine, Register: engine.Register, Blobs: srv.folder.Blobs, Holder: srv.hosted, Run: srv.pool.Run,
-		Clock: system.Now, Wait: system.Await, Log: srv.log, Calls: srv.countCalls, Storage: srv.storage, Stable: srv.stable,
+		Clock: system.Now, Wait: system.Await, Log: srv.Log, Calls: h.countCalls, Storage: h.storage, Stable: h.stable,
 	})
 	if err != nil {
 		return nil, err
 	}
-	srv.begin(func(ctx context.Context) {
+	srv.CloseWith(f)
+	srv.Begin(func(ctx context.Context) {
 		tend := func(ctx context.Context) {
-			err := errors.Join(srv.feed.Step(ctx), engine.Register.SignsWith(ctx, srv.tokens.Issuer(), srv.tokens.Public()))
+			err := errors.Join(f.Step(ctx), engine.Register.SignsWith(ctx, srv.tokens.Issuer(), srv.tokens.Public()))
 			if err != nil && ctx.Err() == nil {
-				srv.log.Error("cannot maintain the change feed", "error", err)
+				srv.Log.Error("cannot maintain the change feed", "error", err)
 			}
 		}
 		tend(ctx)
 		system.Every(ctx, feedInterval, tend)
 	})
-	return append(srv.copyCalls(), httpd.Mount{Prefix: feed.Prefix, Handler: srv.feed, Caller: srv.feed.Caller, Live: true, CallTimeout: liveTime}), nil
+	return append(copyCalls(srv), httpd.Mount{Prefix: feed.Prefix, Handler: f, Caller: f.Caller, Live: true, CallTimeout: liveTime}), nil
 }
 
 // copyCalls are the mounts of what a copy tells of itself, which is the interface's although it stands among the
 // paths of the protocol. An application that is no copy says so there.
-func (srv *Server) copyCalls() (mounts []httpd.Mount) {
+func copyCalls(srv *Server) (mounts []httpd.Mount) {
 	for _, call := range []string{"/status", "/outbox", "/conflicts"} {
 		mounts = append(mounts, httpd.Mount{Prefix: feed.Prefix + call, Handler: srv.handler, Caller: srv.handler.Caller})
 	}

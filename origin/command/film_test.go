@@ -14,8 +14,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/sightline-dev/sightline/core/proof"
 	"github.com/sightline-dev/sightline/origin/server/system"
@@ -226,7 +224,7 @@ func TestInterruptEndsFilm(t *testing.T) {
 	done := make(chan int)
 	var stderr bytes.Buffer
 	go func() {
-		done <- Run(ctx, Env{Args: []string{"predict", "--video-decoder", decoder, film(t)}, Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: &stderr, Environ: func() []string { return nil }})
+		done <- Run(ctx, New(), Env{Args: []string{"predict", "--video-decoder", decoder, film(t)}, Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: &stderr, Environ: func() []string { return nil }})
 	}()
 	if _, err := os.ReadFile(began); err != nil { // until the decoder has written to it
 		t.Error(err)
@@ -235,38 +233,6 @@ func TestInterruptEndsFilm(t *testing.T) {
 	if code := <-done; code != 1 || !strings.Contains(stderr.String(), "interrupted after 0 of 1 ") {
 		t.Errorf("exit code %d and %q", code, &stderr)
 	}
-}
-
-// TestProgressOfFilms looks at the bars of a terminal: of frames for one film, and of files for several.
-func TestProgressOfFilms(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var screen strings.Builder
-		one := newProgress(&screen, "predicting", "pictures", 1, false, false)
-		one.screen = true
-		for i := range 3 {
-			time.Sleep(500 * time.Millisecond)
-			one.frame("a.mp4", i+1, 3)
-		}
-		one.step(false)
-		one.finish()
-		if !strings.Contains(screen.String(), "(2/3, 4 frames/s)") {
-			t.Errorf("the bar of one film: %q", screen.String())
-		}
-		screen.Reset()
-		several := newProgress(&screen, "predicting", "pictures", 2, false, false)
-		several.bar = newBar(&screen, "predicting", "pictures", 2)
-		several.frame("a\x1b.mp4", 1, 3)
-		if !strings.Contains(screen.String(), "frame 1 of 3 of a�.mp4") {
-			t.Errorf("the bar of several files: %q", screen.String())
-		}
-		screen.Reset()
-		quiet := newProgress(&screen, "predicting", "pictures", 1, true, false)
-		quiet.screen = true
-		quiet.frame("a.mp4", 1, 3)
-		if screen.Len() > 0 {
-			t.Errorf("quietly: %q", screen.String())
-		}
-	})
 }
 
 // TestCacheIsShared makes a decoder while another process compiles the module: its files stay. Nobody else may enter the folder.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sightline-dev/sightline/core/predict/raster"
 	"github.com/sightline-dev/sightline/origin/server/collection"
 	"github.com/sightline-dev/sightline/origin/server/system"
 )
@@ -51,9 +52,9 @@ names of an export's concepts and models become spaces.
 
 Exit codes: 0 everything imported; 1 all inputs failed, or the import stopped early; 2 usage
 error; 3 some inputs failed.` + whereHelp,
-		Example: `  sightline import photos/ --data ./data
-  sightline import inputs.jsonl --url http://127.0.0.1:8080 --key 0123456789abcdef0123456789abcdef
-  sightline import export.zip --data ./other --app 0123456789abcdef0123456789abcdef`,
+		Example: `  {prog} import photos/ --data ./data
+  {prog} import inputs.jsonl --url http://127.0.0.1:8080 --key 0123456789abcdef0123456789abcdef
+  {prog} import export.zip --data ./other --app 0123456789abcdef0123456789abcdef`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return Usagef("expected one argument: a folder, or a .jsonl, .csv or .zip file")
@@ -134,7 +135,7 @@ func runImport(ctx context.Context, f *importFlags, name string, env *Env) (err 
 			im.parallel = 1
 		}
 	}
-	im.progress = newProgress(env.Stderr, "importing", "inputs", total, f.quiet, isTerminal(env.Stdout))
+	im.progress = newProgress(env.Stderr, progressOptions{verb: "importing", noun: "inputs", total: total, quiet: f.quiet, shared: isTerminal(env.Stdout)})
 	err = im.run(ctx, !f.noWait)
 	im.progress.finish()
 	if err := im.tell(env.Stdout, f.asJSON); err != nil {
@@ -146,9 +147,9 @@ func runImport(ctx context.Context, f *importFlags, name string, env *Env) (err 
 	case err != nil:
 		return err
 	case im.sum.Failed > 0 && im.sum.Failed == total:
-		return errTold
+		return ExitError(ExitFailed)
 	case im.sum.Failed > 0:
-		return errSome
+		return ExitError(ExitSome)
 	}
 	return nil
 }
@@ -192,3 +193,9 @@ func (im *importer) tell(w io.Writer, asJSON bool) error {
 	_, err := fmt.Fprintln(w, text)
 	return err
 }
+
+// maxPictureBytes is the largest picture that the interface takes.
+const maxPictureBytes = 20 << 20
+
+// isPicture reports whether a file that begins with b is a picture or a video, supported or not.
+func isPicture(b []byte) bool { return raster.Recognise(b).Kind != 0 }

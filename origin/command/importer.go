@@ -292,7 +292,7 @@ func (im *importer) done(what *int) {
 	defer im.mu.Unlock()
 	im.sum.Inputs++
 	*what++
-	im.progress.step(false)
+	im.progress.step(nil)
 }
 
 // failed tells and counts an input that is not.
@@ -302,7 +302,7 @@ func (im *importer) failed(in *collection.Input, err error) {
 	im.sum.Inputs++
 	im.sum.Failed++
 	im.progress.failure(in.Name, err)
-	im.progress.step(true)
+	im.progress.step(err)
 }
 
 // send makes one call and sees what became of each input.

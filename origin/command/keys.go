@@ -29,8 +29,8 @@ func newKeyCreate(env *Env) *cobra.Command {
 
 Scopes are All, Predict, Predict_Feedback, Search, Search_Feedback, and the following with _Add,
 _Get, _Patch and _Delete: Inputs, Concepts (not _Delete), Models (also _Train), Workflows.` + folderHelp,
-		Example: `  sightline key create --app 0123456789abcdef0123456789abcdef --scopes All --data ./data
-  sightline key create --scopes Predict,Search,Inputs_Get --description kiosk --data ./data --json`,
+		Example: `  {prog} key create --app 0123456789abcdef0123456789abcdef --scopes All --data ./data
+  {prog} key create --scopes Predict,Search,Inputs_Get --description kiosk --data ./data --json`,
 		Args: NoArguments,
 	}, "a JSON object with key, key_id and app_id")
 	f := cmd.Flags()
@@ -68,7 +68,7 @@ func newKeyList(env *Env) *cobra.Command {
 		Use:     "list",
 		Short:   "List API keys",
 		Long:    `Lists API keys with ID, scopes and description. The keys themselves are not stored.` + folderHelp,
-		Example: `  sightline key list --data ./data --json`,
+		Example: `  {prog} key list --data ./data --json`,
 		Args:    NoArguments,
 	}, "one JSON object per line")
 	cmd.Flags().StringVar(&app, "app", "", "list only the keys of the application with this `ID`")
@@ -78,7 +78,7 @@ func newKeyList(env *Env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return list(cmd.OutOrStdout(), c.asJSON, keys, "KEY_ID\tAPP_ID\tCREATED\tSCOPES\tDESCRIPTION", func(k control.Key) string {
+			return list(c, keys, "KEY_ID\tAPP_ID\tCREATED\tSCOPES\tDESCRIPTION", func(k control.Key) string {
 				return fmt.Sprintf("%s\t%s\t%s\t%s\t%s", k.ID, k.App, k.Created.Format(time.DateTime), strings.Join(k.Scopes, ","), clean(k.Description))
 			})
 		})
@@ -91,9 +91,9 @@ func newKeyDelete(env *Env) *cobra.Command {
 	cmd := c.flags(&cobra.Command{
 		Use:   "delete KEY|KEY_ID",
 		Short: "Delete an API key; it stops working immediately",
-		Long: `Deletes an API key, given the key itself, its ID (see 'sightline key list') or a unique prefix of
+		Long: `Deletes an API key, given the key itself, its ID (see '{prog} key list') or a unique prefix of
 at least 8 digits. It stops working immediately.` + folderHelp,
-		Example: `  sightline key delete 0123456789abcdef --data ./data`,
+		Example: `  {prog} key delete 0123456789abcdef --data ./data`,
 		Args:    one("an API key or key_id"),
 	}, "the deleted key as a JSON object")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -117,8 +117,8 @@ func newKeyReplace(env *Env) *cobra.Command {
 		Use:   "replace KEY|KEY_ID",
 		Short: "Replace an API key and print the new one",
 		Long: `Creates a key with the same scopes and description and deletes the old one, atomically. Give the
-old key as for 'sightline key delete'.` + folderHelp,
-		Example: `  sightline key replace 0123456789abcdef --data ./data --json`,
+old key as for '{prog} key delete'.` + folderHelp,
+		Example: `  {prog} key replace 0123456789abcdef --data ./data --json`,
 		Args:    one("an API key or key_id"),
 	}, "a JSON object with key, key_id and app_id")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

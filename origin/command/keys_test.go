@@ -23,7 +23,7 @@ var discard = slog.New(slog.DiscardHandler)
 func runCode(t testing.TB, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
-	code = Run(t.Context(), Env{Args: args, Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs, Environ: func() []string { return nil }})
+	code = Run(t.Context(), New(), Env{Args: args, Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs, Environ: func() []string { return nil }})
 	return code, out.String(), errs.String()
 }
 

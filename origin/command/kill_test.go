@@ -289,7 +289,7 @@ func (r *ruin) train(k *killer, n int) {
 		}
 		var made struct {
 			Model struct {
-				Version modelVersion `json:"model_version"`
+				Version trainedVersion `json:"model_version"`
 			}
 		}
 		if err := json.Unmarshal(answer, &made); err != nil || code != 200 || made.Model.Version.ID == "" {
@@ -413,7 +413,7 @@ func (r *ruin) settle(k *killer, inputs int) {
 	deadline := system.Now().Add(time.Minute)
 	for {
 		_, answer, err := k.call("GET", "/v2/inputs/status", nil)
-		var status struct{ Counts counts }
+		var status struct{ Counts inputCounts }
 		if err == nil {
 			err = json.Unmarshal(answer, &status)
 		}
@@ -436,7 +436,7 @@ func (r *ruin) settle(k *killer, inputs int) {
 		for first := true; ; first = false {
 			_, answer, err := k.call("GET", "/v2/models/m/versions/"+id, nil)
 			var v struct {
-				Version modelVersion `json:"model_version"`
+				Version trainedVersion `json:"model_version"`
 			}
 			if err == nil {
 				err = json.Unmarshal(answer, &v)
@@ -444,7 +444,7 @@ func (r *ruin) settle(k *killer, inputs int) {
 			if err != nil || v.Version.Status.Code == 0 {
 				r.t.Fatalf("version %s is lost: %v %s", id, err, answer)
 			}
-			if c := v.Version.Status.Code; c != training && c != trainingQueue {
+			if c := v.Version.Status.Code; c != versionTraining && c != versionQueued {
 				delete(r.trainings, id)
 				break
 			}

@@ -2,10 +2,8 @@ package command
 
 import (
 	"bytes"
-	"context"
 	"encoding/base64"
 	"fmt"
-	"io"
 	"io/fs"
 	"math/rand/v2"
 	"net/http"
@@ -18,7 +16,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/proof"
 	"github.com/sightline-dev/sightline/origin/server/control"
 )
@@ -55,7 +52,7 @@ func TestLifeOfAnApplication(t *testing.T) {
 			base := ""
 			if served {
 				s := testSettings(t)
-				s.data = data
+				s.Data = data
 				_, base = startOrigin(t, s)
 			} else {
 				mustRun(t, "app", "create", "stays", "--data", data)
@@ -106,7 +103,7 @@ func TestLifeOfAnApplication(t *testing.T) {
 			may(last, 200)
 
 			code, _, stderr := runCode(t, "app", "delete", app.AppID, "--data", data)
-			if code != exitUsage || !strings.Contains(stderr, `this would delete "bees" with 0 inputs, 0 concepts, 0 models, 0 model versions, 0 workflows and 1 key; pass --yes to confirm`) {
+			if code != ExitUsage || !strings.Contains(stderr, `this would delete "bees" with 0 inputs, 0 concepts, 0 models, 0 model versions, 0 workflows and 1 key; pass --yes to confirm`) {
 				t.Errorf("app delete without --yes: exit code %d, %s", code, stderr)
 			}
 			may(last, 200)
@@ -151,48 +148,9 @@ func TestAppAndKeyCommandsRefuse(t *testing.T) {
 		{[]string{"key", "delete"}, "expected one argument: an API key or key_id"},
 	} {
 		code, stdout, stderr := runCode(t, append(tt.args, "--data", data)...)
-		if code != exitUsage || !strings.Contains(stderr, tt.says) || stdout != "" || strings.Contains(stderr, key[:31]) || strings.Contains(stderr, none) && tt.args[0] == "key" {
+		if code != ExitUsage || !strings.Contains(stderr, tt.says) || stdout != "" || strings.Contains(stderr, key[:31]) || strings.Contains(stderr, none) && tt.args[0] == "key" {
 			t.Errorf("%q: exit code %d, %q, %q; want %q", tt.args, code, stdout, stderr, tt.says)
 		}
-	}
-}
-
-// TestChosenKey finds a key by what the operator gives.
-func TestChosenKey(t *testing.T) {
-	const text = "0123456789abcdef0123456789abcdef"
-	hash := auth.HashKey(text)
-	id := auth.By(hash)
-	keys := []control.Key{{ID: "0011223344556677"}, {ID: id}, {ID: "0011223399999999"}}
-	for given, want := range map[string]string{
-		text: id, strings.ToUpper(text): id, id: id, id[:8]: id, " " + id[:9] + "\n": id,
-		"00112233": "", "001122334": "0011223344556677", "0011223": "", id + "0": "", "": "",
-	} {
-		if got, err := chosenKey(keys, given); got.ID != want || (err == nil) != (want != "") {
-			t.Errorf("chosenKey(%q) = %q, %v, want %q", given, got.ID, err, want)
-		}
-	}
-}
-
-// TestConfirm deletes nothing unless the name is typed.
-func TestConfirm(t *testing.T) {
-	app := control.App{ID: "1", Name: "Birds of 2026"}
-	for typed, want := range map[string]bool{"Birds of 2026\n": true, " Birds of 2026": true, "birds of 2026\n": false, "\n": false, "": false} {
-		var asked strings.Builder
-		c := &common{env: &Env{Stdin: strings.NewReader(typed), Stderr: &asked}, dir: "/data of mine"}
-		if err := c.confirm(t.Context(), "sightline", app, control.Contents{Inputs: 1}); (err == nil) != want {
-			t.Errorf("typed %q: %v", typed, err)
-		}
-		if !strings.Contains(asked.String(), "1 input, 0 concepts") || !strings.Contains(asked.String(), "--app 1 --data '/data of mine'") {
-			t.Errorf("asked %s", asked.String())
-		}
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	r, w := io.Pipe()
-	defer w.Close()
-	c := &common{env: &Env{Stdin: r, Stderr: io.Discard}}
-	if err := c.confirm(ctx, "sightline", app, control.Contents{}); err == nil {
-		t.Error("a command that was stopped deletes")
 	}
 }
 
@@ -246,11 +204,11 @@ func TestDeletedKeysAtOrigin(t *testing.T) {
 		}
 		switch r.IntN(3) {
 		case 0:
-			mustRun(t, "key", "delete", record.ID, "--data", s.data)
+			mustRun(t, "key", "delete", record.ID, "--data", s.Data)
 		case 1:
-			mustRun(t, "key", "replace", key, "--data", s.data)
+			mustRun(t, "key", "replace", key, "--data", s.Data)
 		default:
-			mustRun(t, "app", "delete", app.ID, "--yes", "--data", s.data)
+			mustRun(t, "app", "delete", app.ID, "--yes", "--data", s.Data)
 		}
 		dead.Store(true)
 		wg.Wait()

@@ -24,18 +24,18 @@ func TestLocalOnly(t *testing.T) {
 		t.Fatalf("POST /v2/inputs = %d", code)
 	}
 	to := []string{"--data", folder, "--origin", base, "--key", keyOf(strings.TrimPrefix(base, "http://")), "--app", app}
-	synced(t, exitOK, to...)
+	synced(t, ExitOK, to...)
 	pictures := t.TempDir()
 	if err := os.WriteFile(filepath.Join(pictures, "two.jpg"), dots(t, 2, 300), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	mustRun(t, "import", pictures, "--data", folder, "--quiet")
-	if got := mustRun(t, "app", "change", app, "--local-only", "--data", s.data, "--json"); !strings.Contains(got, `"local_only":true`) {
+	if got := mustRun(t, "app", "change", app, "--local-only", "--data", s.Data, "--json"); !strings.Contains(got, `"local_only":true`) {
 		t.Errorf("app change prints %s", got)
 	}
 
 	code, _, errs := runCode(t, append([]string{"sync"}, to...)...)
-	if code != exitFailed || !strings.Contains(errs, "local only") {
+	if code != ExitFailed || !strings.Contains(errs, "local only") {
 		t.Errorf("sync = %d %s", code, errs)
 	}
 	if _, all := callInputs(t, client, "GET", base+"/v2/inputs/status", nil); all.Counts.Processed != 2 {
@@ -49,25 +49,25 @@ func TestLocalOnly(t *testing.T) {
 	}
 	holdsNothing(folder)
 	another := filepath.Join(t.TempDir(), "another")
-	if code, _, errs := runCode(t, "sync", "--data", another, "--origin", base, "--key", to[5], "--app", app); code != exitFailed || !strings.Contains(errs, "local only") {
+	if code, _, errs := runCode(t, "sync", "--data", another, "--origin", base, "--key", to[5], "--app", app); code != ExitFailed || !strings.Contains(errs, "local only") {
 		t.Errorf("a first sync = %d %s", code, errs)
 	}
 	holdsNothing(another)
 
 	backup, restored := filepath.Join(t.TempDir(), "backup.zip"), filepath.Join(t.TempDir(), "restored")
-	mustRun(t, "backup", backup, "--data", s.data, "--quiet")
+	mustRun(t, "backup", backup, "--data", s.Data, "--quiet")
 	mustRun(t, "restore", backup, "--data", restored, "--quiet")
 	if list := mustRun(t, "app", "list", "--data", restored, "--json"); !strings.Contains(list, `"local_only":true`) {
 		t.Errorf("the backup has %s", list)
 	}
 	export := filepath.Join(t.TempDir(), "export")
-	mustRun(t, "export", export, "--app", app, "--data", s.data, "--quiet")
+	mustRun(t, "export", export, "--app", app, "--data", s.Data, "--quiet")
 	if found, err := filepath.Glob(filepath.Join(export, "pictures", "*")); err != nil || len(found) != 2 {
 		t.Errorf("the export has the pictures %v, %v", found, err)
 	}
 
-	mustRun(t, "app", "change", app, "--local-only=false", "--data", s.data)
-	if o := synced(t, exitOK, to...); o.Cursor == 0 || o.Cursor != o.Head || o.Got != 2 {
+	mustRun(t, "app", "change", app, "--local-only=false", "--data", s.Data)
+	if o := synced(t, ExitOK, to...); o.Cursor == 0 || o.Cursor != o.Head || o.Got != 2 {
 		t.Errorf("a sync once it is shared again: %+v", o)
 	}
 	if theirs, ours := digests(t, srv, app, folder); theirs != ours {

@@ -88,7 +88,9 @@ func TestHostedPicturesHaveNoPlace(t *testing.T) {
 			}
 			b, _ := io.ReadAll(res.Body)
 			_ = res.Body.Close()
-			var answer struct{ Source inputSource }
+			var answer struct {
+				Source struct{ Picture, SHA256 string }
+			}
 			decode(t, string(b), &answer)
 			address := base + answer.Source.Picture[strings.Index(answer.Source.Picture, "/hosted/"):]
 

@@ -27,10 +27,10 @@ type copying struct {
 
 func (c *copying) tell(done, total control.Copied) {
 	if c.progress == nil {
-		c.progress = newProgress(c.env.Stderr, "copying", "pictures", total.Files, c.quiet, isTerminal(c.env.Stdout))
+		c.progress = newProgress(c.env.Stderr, progressOptions{verb: "copying", noun: "pictures", total: total.Files, quiet: c.quiet, shared: isTerminal(c.env.Stdout)})
 	}
 	for c.done < done.Files {
-		c.step(false)
+		c.step(nil)
 	}
 }
 
@@ -59,13 +59,13 @@ func newBackup(env *Env) *cobra.Command {
 		Short: "Back up a data folder, without stopping the server",
 		Long: `Backs up a data folder into the new folder TO: a consistent snapshot of all records with their
 pictures. The server keeps running. Pictures are verified while copying, then the whole backup
-is checked as by 'sightline doctor', unless --no-verify is given.
+is checked as by '{prog} doctor', unless --no-verify is given.
 
 The backup contains secrets: hashes of keys, and of an edge that joined an origin the private
 key that it is known by there. Its files are readable by their owner alone; keep it so.
 
-'sightline restore' restores it into a new data folder.` + folderHelp,
-		Example: `  sightline backup /backup/today --data ./data`,
+'{prog} restore' restores it into a new data folder.` + folderHelp,
+		Example: `  {prog} backup /backup/today --data ./data`,
 		Args:    oneArgument("the new folder"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			to, err := filepath.Abs(args[0])
@@ -145,7 +145,7 @@ valid. Existing replicas detect that the log has a new epoch and download a new 
 A restored edge joins its origin again by itself, as a newer life of the same edge. If the
 edge that was backed up still runs, its origin refuses what that writes from then on, and
 keeps it as conflicts.`,
-		Example: `  sightline restore /backup/today --data ./data`,
+		Example: `  {prog} restore /backup/today --data ./data`,
 		Args:    oneArgument("the backup"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if dir == "" {
@@ -212,8 +212,8 @@ Without --repair the server can keep running: the check then reads a snapshot.
 
 Exit codes: 0 no problems, or all repaired; 1 problems remain, or the check failed; 2 usage
 error.`,
-		Example: `  sightline doctor --data ./data
-  sightline doctor --data ./data --repair --json`,
+		Example: `  {prog} doctor --data ./data
+  {prog} doctor --data ./data --repair --json`,
 		Args: NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), env) },
 	}
@@ -248,7 +248,7 @@ func (f *doctorFlags) run(ctx context.Context, env *Env) error {
 		return err
 	}
 	if !report.Sound() {
-		return errTold
+		return ExitError(ExitFailed)
 	}
 	return nil
 }

@@ -17,7 +17,7 @@ import (
 )
 
 // filled is a server with a little of everything, and the key of its application.
-func filled(t testing.TB) (srv *Server, s settings, base string) {
+func filled(t testing.TB) (srv *Server, s Settings, base string) {
 	t.Helper()
 	turtle := sample(t, "09-sea-turtle.jpg")
 	pictures := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(turtle) }))
@@ -62,21 +62,21 @@ func TestBackupAndRestore(t *testing.T) {
 	srv, s, base := filled(t)
 	dir := t.TempDir()
 	live, cold, restored := filepath.Join(dir, "live"), filepath.Join(dir, "cold"), filepath.Join(dir, "restored")
-	if out := mustRun(t, "backup", live, "--data", s.data); !strings.Contains(out, "pictures") {
+	if out := mustRun(t, "backup", live, "--data", s.Data); !strings.Contains(out, "pictures") {
 		t.Errorf("backup says %q", out)
 	}
 	key := keyOf(strings.TrimPrefix(base, "http://"))
 	if err := srv.stop(); err != nil {
 		t.Fatal(err)
 	}
-	mustRun(t, "backup", cold, "--data", s.data)
-	want := contentDigest(t, s.data)
+	mustRun(t, "backup", cold, "--data", s.Data)
+	want := contentDigest(t, s.Data)
 	for _, backup := range []string{live, cold} {
 		mustRun(t, "restore", backup, "--data", restored)
 		if got := contentDigest(t, restored); got != want {
 			t.Errorf("%s: content digest %s, want %s", backup, got, want)
 		}
-		before, after := epochs(t, s.data), epochs(t, restored)
+		before, after := epochs(t, s.Data), epochs(t, restored)
 		if len(after) != 2 {
 			t.Errorf("%d logs", len(after))
 		}
@@ -86,7 +86,7 @@ func TestBackupAndRestore(t *testing.T) {
 			}
 		}
 		r := s
-		r.data = restored
+		r.Data = restored
 		again, restoredBase := startOrigin(t, r)
 		res, err := own(t).Do(authorized(t, restoredBase+"/v2/inputs", key))
 		if err != nil || res.StatusCode != 200 {
@@ -104,7 +104,7 @@ func TestBackupAndRestore(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if code, _, stderr := runCode(t, "backup", live, "--data", s.data); code == 0 || !strings.Contains(stderr, "not empty") {
+	if code, _, stderr := runCode(t, "backup", live, "--data", s.Data); code == 0 || !strings.Contains(stderr, "not empty") {
 		t.Errorf("backup over another: exit code %d, %s", code, stderr)
 	}
 	if err := os.Remove(filepath.Join(cold, "BACKUP")); err != nil {
@@ -113,7 +113,7 @@ func TestBackupAndRestore(t *testing.T) {
 	if code, _, stderr := runCode(t, "restore", cold, "--data", restored); code != 1 || !strings.Contains(stderr, "not a complete backup") {
 		t.Errorf("restore of half a backup: exit code %d, %s", code, stderr)
 	}
-	if code, _, stderr := runCode(t, "restore", live, "--data", s.data); code != 1 || !strings.Contains(stderr, "not empty") {
+	if code, _, stderr := runCode(t, "restore", live, "--data", s.Data); code != 1 || !strings.Contains(stderr, "not empty") {
 		t.Errorf("restore over a folder: exit code %d, %s", code, stderr)
 	}
 }
@@ -148,19 +148,19 @@ func doctor(t testing.TB, args ...string) (code int, r struct {
 
 func TestDoctorOnASoundFolder(t *testing.T) {
 	srv, s, _ := filled(t)
-	if code, r := doctor(t, "--data", s.data); code != 0 || r.Checked.Inputs != 4 || r.Checked.Pictures < 2 || r.Checked.Entries < 10 || len(r.Findings) > 0 {
+	if code, r := doctor(t, "--data", s.Data); code != 0 || r.Checked.Inputs != 4 || r.Checked.Pictures < 2 || r.Checked.Entries < 10 || len(r.Findings) > 0 {
 		t.Errorf("beside a server: %d %+v", code, r)
 	}
-	if code, _, stderr := runCode(t, "doctor", "--data", s.data, "--repair"); code != 1 || !strings.Contains(stderr, "stop the server first") {
+	if code, _, stderr := runCode(t, "doctor", "--data", s.Data, "--repair"); code != 1 || !strings.Contains(stderr, "stop the server first") {
 		t.Errorf("repair beside a server: exit code %d, %s", code, stderr)
 	}
 	if err := srv.stop(); err != nil {
 		t.Fatal(err)
 	}
-	if code, r := doctor(t, "--data", s.data); code != 0 || r.Checked.Inputs != 4 || len(r.Findings) > 0 {
+	if code, r := doctor(t, "--data", s.Data); code != 0 || r.Checked.Inputs != 4 || len(r.Findings) > 0 {
 		t.Errorf("alone: %d %+v", code, r)
 	}
-	if code, r := doctor(t, "--data", s.data, "--repair"); code != 0 || len(r.Findings) > 0 {
+	if code, r := doctor(t, "--data", s.Data, "--repair"); code != 0 || len(r.Findings) > 0 {
 		t.Errorf("repair of what is sound: %d %+v", code, r)
 	}
 }
@@ -179,10 +179,10 @@ func TestDoctorFindsAndMends(t *testing.T) {
 	if err := srv.stop(); err != nil {
 		t.Fatal(err)
 	}
-	want := contentDigest(t, s.data)
+	want := contentDigest(t, s.Data)
 	write := func(do func(f *data.Folder, tx change)) {
 		t.Helper()
-		f, err := data.Open(s.data, data.Options{})
+		f, err := data.Open(s.Data, data.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -193,38 +193,38 @@ func TestDoctorFindsAndMends(t *testing.T) {
 	write(func(f *data.Folder, tx change) {
 		deleteSome(t, f, tx, append(index, 'p'), 3) // of its postings
 	})
-	if code, r := doctor(t, "--data", s.data); code != 1 || r.Findings[0].Part != "index" {
+	if code, r := doctor(t, "--data", s.Data); code != 1 || r.Findings[0].Part != "index" {
 		t.Errorf("a damaged index: %d %+v", code, r)
 	}
-	if code, r := doctor(t, "--data", s.data, "--repair"); code != 0 || !r.Findings[0].Repaired {
+	if code, r := doctor(t, "--data", s.Data, "--repair"); code != 0 || !r.Findings[0].Repaired {
 		t.Errorf("its repair: %d %+v", code, r)
 	}
-	if code, r := doctor(t, "--data", s.data); code != 0 || len(r.Findings) > 0 {
+	if code, r := doctor(t, "--data", s.Data); code != 0 || len(r.Findings) > 0 {
 		t.Errorf("after it: %d %+v", code, r)
 	}
 
 	inputs := append(app.LogPrefix()[:len(index)-1], 'i')
 	write(func(f *data.Folder, tx change) { deleteSome(t, f, tx, inputs, 1) })
-	if code, r := doctor(t, "--data", s.data); code != 1 || !has(r.Findings, "state") {
+	if code, r := doctor(t, "--data", s.Data); code != 1 || !has(r.Findings, "state") {
 		t.Errorf("a lost record: %d %+v", code, r)
 	}
-	if code, r := doctor(t, "--data", s.data, "--repair"); code != 0 {
+	if code, r := doctor(t, "--data", s.Data, "--repair"); code != 0 {
 		t.Errorf("its repair: %d %+v", code, r)
 	}
-	if code, r := doctor(t, "--data", s.data); code != 0 || len(r.Findings) > 0 {
+	if code, r := doctor(t, "--data", s.Data); code != 0 || len(r.Findings) > 0 {
 		t.Errorf("after it: %d %+v", code, r)
 	}
-	if got := contentDigest(t, s.data); got != want {
+	if got := contentDigest(t, s.Data); got != want {
 		t.Errorf("content digest after repairs %s, want %s", got, want)
 	}
 
 	entries := append(app.LogPrefix(), 'e')
 	write(func(f *data.Folder, tx change) { deleteSome(t, f, tx, entries, 1) })
 	for range 2 { // the second time after an attempt at repair, which must not hide it
-		if code, r := doctor(t, "--data", s.data); code != 1 || !has(r.Findings, "log") {
+		if code, r := doctor(t, "--data", s.Data); code != 1 || !has(r.Findings, "log") {
 			t.Errorf("a lost entry: %d %+v", code, r)
 		}
-		if code, r := doctor(t, "--data", s.data, "--repair"); code != 1 || !has(r.Findings, "log") {
+		if code, r := doctor(t, "--data", s.Data, "--repair"); code != 1 || !has(r.Findings, "log") {
 			t.Errorf("repair of a lost entry: %d %+v", code, r)
 		}
 	}
@@ -235,7 +235,7 @@ func TestDoctorFindsLostPictures(t *testing.T) {
 	if err := srv.stop(); err != nil {
 		t.Fatal(err)
 	}
-	pictures, err := filepath.Glob(filepath.Join(s.data, "blobs", "*", "*"))
+	pictures, err := filepath.Glob(filepath.Join(s.Data, "blobs", "*", "*"))
 	if err != nil || len(pictures) < 2 {
 		t.Fatalf("pictures %v, %v", pictures, err)
 	}
@@ -243,16 +243,16 @@ func TestDoctorFindsLostPictures(t *testing.T) {
 	if err := os.Remove(pictures[1]); err != nil {
 		t.Fatal(err)
 	}
-	orphan := filepath.Join(s.data, "blobs", "ab", "ab"+strings.Repeat("0", 62))
+	orphan := filepath.Join(s.Data, "blobs", "ab", "ab"+strings.Repeat("0", 62))
 	if err := os.MkdirAll(filepath.Dir(orphan), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	rewrite(t, orphan, "left behind")
-	code, r := doctor(t, "--data", s.data)
+	code, r := doctor(t, "--data", s.Data)
 	if code != 1 || len(r.Findings) < 3 {
 		t.Errorf("lost pictures: %d %+v", code, r)
 	}
-	if code, r = doctor(t, "--data", s.data, "--repair"); code != 1 {
+	if code, r = doctor(t, "--data", s.Data, "--repair"); code != 1 {
 		t.Errorf("lost pictures cannot be mended: %d %+v", code, r)
 	}
 	if _, err := os.Stat(orphan); err == nil {
@@ -282,7 +282,7 @@ func TestDamageFolders(t *testing.T) {
 	if err := srv.stop(); err != nil {
 		t.Fatal(err)
 	}
-	folders := []string{s.data, killed(t)}
+	folders := []string{s.Data, killed(t)}
 	var want []string
 	for _, dir := range folders {
 		whole := copyOf(t, dir)

@@ -1,12 +1,13 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/origin/server/httpd"
@@ -16,18 +17,9 @@ import (
 	"github.com/sightline-dev/sightline/web/runtime/served"
 )
 
-// exportTime bounds an export that a page asks for: each piece of it has a deadline of its own,
-// and a large application takes longer than any other call.
-const exportTime = 6 * time.Hour
-
-// mounts are what the server answers, by the beginnings of paths: the sync protocol, the interface, what describes it
-// and its tokens, and the program's own.
+// mounts are what the server answers, by the beginnings of paths, the longest first.
 func (srv *Server) mounts() ([]httpd.Mount, error) {
-	own, err := srv.settings.program.Mounts(srv)
-	if err != nil {
-		return nil, err
-	}
-	mounts, err := srv.feeds()
+	mounts, err := srv.settings.options.Mounts(srv)
 	if err != nil {
 		return nil, err
 	}
@@ -37,7 +29,8 @@ func (srv *Server) mounts() ([]httpd.Mount, error) {
 		httpd.Mount{Prefix: openapi.Path, Handler: described{srv.handler}, Static: true},
 		srv.runtime(),
 	)
-	return append(mounts, own...), nil
+	slices.SortStableFunc(mounts, func(a, b httpd.Mount) int { return cmp.Compare(len(b.Prefix), len(a.Prefix)) })
+	return mounts, nil
 }
 
 // runtime is what pages compute with for themselves. It is made for the first who asks: a server that
@@ -54,7 +47,7 @@ func (srv *Server) runtime() httpd.Mount {
 		}
 		return served.New(served.Parts{Guest: guest, Kernels: kernels, Bundles: srv.settings.bundles, Film: srv.decoder.Module})
 	})
-	return httpd.Mount{Prefix: strings.TrimSuffix(served.Path, "/"), Handler: computing{srv.handler, files, srv.log}, Own: true, Static: true}
+	return httpd.Mount{Prefix: strings.TrimSuffix(served.Path, "/"), Handler: computing{srv.handler, files, srv.Log}, Own: true, Static: true}
 }
 
 // computing answers with the runtime's files; a program that was built without them has none.

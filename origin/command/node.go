@@ -27,8 +27,8 @@ import (
 // pool and its background, and the control socket. A server is a node and HTTP; a command
 // that is given a folder which nobody has open is a node for as long as it runs.
 type node struct {
-	settings settings
-	log      *slog.Logger
+	settings Settings
+	Log      *slog.Logger
 	decoder  *video.Decoder
 	folder   *data.Folder
 	hosted   *blob.Hosted
@@ -46,7 +46,7 @@ type node struct {
 
 	quiet  sync.Mutex // held by a step of the engine, and by a backup, under which nothing may be deleted
 	loops  sync.WaitGroup
-	begin  func(f func(context.Context)) // starts a loop
+	Begin  func(f func(context.Context)) // starts a loop
 	cancel context.CancelFunc            // ends the loops
 }
 
@@ -54,20 +54,17 @@ var _ control.Folder = (*node)(nil)
 
 // openNode opens a data folder and starts its control socket and, with work, its background.
 // What it has opened is closed when it fails.
-func openNode(ctx context.Context, s settings, log *slog.Logger, work bool) (_ *node, err error) {
+func openNode(ctx context.Context, s Settings, log *slog.Logger, u use) (_ *node, err error) {
 	if s.network.dial == nil {
 		s.network = network{system.Resolve, system.Dial}
 	}
 	if s.workers == 0 {
 		s.workers = system.Cores()
 	}
-	if s.program == nil {
-		s.program = NewOrigin()
-	}
 	if s.bundles == nil {
 		s.bundles = models.FS
 	}
-	n := &node{settings: s, log: log, begun: system.Now(), failed: make(chan error, 1), cancel: func() {}}
+	n := &node{settings: s, Log: log, begun: system.Now(), failed: make(chan error, 1), cancel: func() {}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, n.close())
@@ -75,7 +72,7 @@ func openNode(ctx context.Context, s settings, log *slog.Logger, work bool) (_ *
 	}()
 	options := s.folder
 	options.MinFree, options.Log, options.Fatal = s.minFree, log, func(err error) { n.failed <- err }
-	if n.folder, err = data.Open(s.data, options); err != nil {
+	if n.folder, err = data.Open(s.Data, options); err != nil {
 		return nil, err
 	}
 	n.hosted, err = blob.OpenHosted(blob.HostedOptions{
@@ -85,7 +82,7 @@ func openNode(ctx context.Context, s settings, log *slog.Logger, work bool) (_ *
 		return nil, fmt.Errorf("data folder: %w", err)
 	}
 	n.tokens, err = token.Open(token.Options{
-		Issuer: strings.TrimRight(s.publicURL, "/"), Life: s.tokenLife, FS: n.folder.Files, Now: system.Now, Random: system.Random, Log: log,
+		Issuer: strings.TrimRight(s.PublicURL, "/"), Life: s.tokenLife, FS: n.folder.Files, Now: system.Now, Random: system.Random, Log: log,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("data folder: %w", err)
@@ -93,7 +90,7 @@ func openNode(ctx context.Context, s settings, log *slog.Logger, work bool) (_ *
 	if err = n.openAccounts(); err != nil {
 		return nil, err
 	}
-	if n.engine, n.register, err = s.program.Open(ctx, n.lent(work)); err != nil {
+	if n.engine, n.register, err = s.options.Open(ctx, n.lent(u.work)); err != nil {
 		return nil, err
 	}
 	if err := n.keepBundles(); err != nil {
@@ -102,7 +99,7 @@ func openNode(ctx context.Context, s settings, log *slog.Logger, work bool) (_ *
 	if err = n.folder.CheckAfterPowerLoss(ctx, system.Boot(), n.keeps, log); err != nil {
 		return nil, fmt.Errorf("data folder: %w", err)
 	}
-	if work {
+	if u.work {
 		apps, err := n.register.Apps()
 		if err == nil {
 			err = tellClocks(n.folder.Store, apps, system.Now(), log)
@@ -115,7 +112,7 @@ func openNode(ctx context.Context, s settings, log *slog.Logger, work bool) (_ *
 		return nil, err
 	}
 	n.startPool()
-	return n, n.startLoops(ctx, work)
+	return n, n.startLoops(ctx, u.work)
 }
 
 // lent is what the engine gets.
@@ -123,8 +120,8 @@ func (n *node) lent(serving bool) *Lent {
 	s := &n.settings
 	return &Lent{
 		Folder: n.folder, Hosted: n.hosted, Tokens: n.tokens, Accounts: n.accounts, Bundles: s.bundles,
-		PublicURL: s.publicURL, PublicAppID: s.publicAppID, KeepPredicted: s.keepPredicted, MaxAnswer: s.maxAnswer,
-		Rate: s.rate, OperatorRate: s.operator, Copies: s.copies, Audit: n.accounts.Audit, Serving: serving, Log: n.log,
+		PublicURL: s.PublicURL, PublicAppID: s.publicAppID, KeepPredicted: s.keepPredicted, MaxAnswer: s.maxAnswer,
+		Rate: s.rate, OperatorRate: s.operator, Copies: s.copies, Audit: n.accounts.Audit, Serving: serving, Log: n.Log,
 	}
 }
 
@@ -157,7 +154,7 @@ func (n *node) startPool() {
 		Videos:      &videos{n.decoder, n, fetcher},
 		Now:         system.Now,
 		Spent:       system.ThreadTime,
-		Log:         n.log,
+		Log:         n.Log,
 		Workers:     n.settings.workers,
 		Fetches:     int(max(4, min(memory/16/fetch.DefaultMaxBytes, 64))),
 		Downloads:   int(max(4, min(memory/8/fetch.DefaultMaxBytes, 64))),
@@ -197,7 +194,7 @@ func (n *node) fetch(ctx context.Context, fetcher *fetch.Fetcher, url string) ([
 
 // hostedName returns the name in the URL of a picture or video that we host.
 func (n *node) hostedName(url string) (name string, ours bool) {
-	return strings.CutPrefix(url, strings.TrimRight(n.settings.publicURL, "/")+api.HostedPath)
+	return strings.CutPrefix(url, strings.TrimRight(n.settings.PublicURL, "/")+api.HostedPath)
 }
 
 // hostedBytes returns what we host under a name.
@@ -218,21 +215,21 @@ func (n *node) startLoops(ctx context.Context, work bool) error {
 	n.control = control.NewServer(n, operations.New)
 	loops, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	n.cancel = cancel
-	n.begin = func(f func(context.Context)) { n.loops.Go(func() { f(loops) }) }
+	n.Begin = func(f func(context.Context)) { n.loops.Go(func() { f(loops) }) }
 	n.loops.Go(func() {
 		if err := n.control.Serve(listener); err != nil {
-			n.log.Error("control socket failed", "error", err)
+			n.Log.Error("control socket failed", "error", err)
 		}
 	})
 	if n.works = work; !work {
 		return nil
 	}
-	background := jobs.Background{Engine: &stepping{n.engine, &n.quiet}, Pool: n.pool, Now: system.Now, Pause: system.Pause, Log: n.log}
-	n.begin(background.Run)
-	n.begin(n.tendAccounts)
+	background := jobs.Background{Engine: &stepping{n.engine, &n.quiet}, Pool: n.pool, Now: system.Now, Pause: system.Pause, Log: n.Log}
+	n.Begin(background.Run)
+	n.Begin(n.tendAccounts)
 	if renewing, ok := n.engine.(jobs.Renewing); ok {
-		renewals := jobs.Renewals{Engine: renewing, Now: system.Now, Pause: system.Pause, Log: n.log}
-		n.begin(renewals.Run)
+		renewals := jobs.Renewals{Engine: renewing, Now: system.Now, Pause: system.Pause, Log: n.Log}
+		n.Begin(renewals.Run)
 	}
 	return nil
 }
@@ -311,14 +308,16 @@ func showStatus(_ context.Context, n *node, _ control.Nothing) (control.Status, 
 		DiskBytes: int64(n.folder.Store.Metrics().DiskBytes),
 	}
 	if n.works {
-		s.URL = n.settings.publicURL
+		s.URL = n.settings.PublicURL
 	}
 	if full := n.folder.Ready(); full != nil {
 		s.Refuses = full.Error()
 	}
 	free, e := system.Free(n.folder.Dir)
 	s.FreeBytes = free
-	n.settings.program.Status(&s)
+	if f := n.settings.options.Status; f != nil {
+		f(&s)
+	}
 	return s, errors.Join(err, e)
 }
 

@@ -3,7 +3,6 @@ package command
 import (
 	"context"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/knadh/koanf/v2"
@@ -32,41 +31,44 @@ type origin struct {
 	set    *predict.Set   // the newest network and its public models
 }
 
-const originName = "sightline"
-
-// NewOrigin is the program sightline.
-func NewOrigin() Program { return &origin{} }
-
-// Describe implements [Program].
-func (o *origin) Describe(root, serve *cobra.Command) {
-	root.Use = originName
-	root.Short = "Recognise what is in pictures and videos"
-	root.Long = `Sightline recognises what is in pictures: on the command line, or as a server with the /v2 API.
-The models are built in; it needs nothing else.`
-	serve.Long = fmt.Sprintf(serve.Long, `
-Besides API keys there are user accounts. The first start prints a link to create the first
+// New makes the program sightline.
+func New() Program {
+	o := &origin{}
+	return Program{
+		Name:  "sightline",
+		Short: "Recognise what is in pictures and videos",
+		Long: `Sightline recognises what is in pictures: on the command line, or as a server with the /v2 API.
+The models are built in; it needs nothing else.`,
+		Serve: `Besides API keys there are user accounts. The first start prints a link to create the first
 account, the operator's. Others can sign up unless --sign-up is closed; before verifying their
 email they get 100 calls. Without --smtp, emails are written to the log. --demo signs every
-visitor on this machine in to a demo account.
-`)
+visitor on this machine in to a demo account.`,
+		Commands: func(env *Env) []*cobra.Command {
+			return []*cobra.Command{newPredict(env), newEdge(env), newSync(env), newDemo(env)}
+		},
+		Server: o.options(),
+	}
 }
 
-// Commands implements [Program].
-func (o *origin) Commands(env *Env) []*cobra.Command {
-	return []*cobra.Command{newPredict(env), newEdge(env), newSync(env), newDemo(env)}
+// options are those of its server.
+func (o *origin) options() Options {
+	return Options{
+		Flags: o.flags, Parse: o.parse, Accounts: o.accounts, Open: o.open, Mounts: o.mounts, FirstApp: func() bool { return true }, Started: o.started,
+		Status: func(s *control.Status) { s.Program = "sightline" },
+	}
 }
 
-// Flags implements [Program].
-func (o *origin) Flags(f *pflag.FlagSet) {
+// flags defines flags of serve.
+func (o *origin) flags(f *pflag.FlagSet) {
 	peopleFlags(f)
 	f.Duration("keep-log", 30*24*time.Hour, "how long log entries are retained for replicas; a replica that is further behind downloads a snapshot")
 	f.Duration("keep-writes", 7*24*time.Hour, "how long replicas keep their confirmed writes; an origin restored from a backup that is not older gets them back")
 	f.Duration("max-away", 90*24*time.Hour, "how long edges and browsers may be offline and still have their changes accepted")
 }
 
-// Parse implements [Program].
-func (o *origin) Parse(k *koanf.Koanf, listen string, behindProxy bool) (err error) {
-	o.people, err = parsePeople(k, listen, behindProxy)
+// parse reads them.
+func (o *origin) parse(k *koanf.Koanf, s *Settings) (err error) {
+	o.people, err = parsePeople(k, s)
 	if err == nil {
 		o.keep.Age, err = atLeastAnHour(k, "keep-log")
 	}
@@ -87,11 +89,8 @@ func atLeastAnHour(k *koanf.Koanf, name string) (time.Duration, error) {
 	return d, nil
 }
 
-// Keep implements [Program]: what cannot hang need not be watched.
-func (o *origin) Keep(context.Context, *Env, Served) (bool, error) { return false, nil }
-
-// Open implements [Program].
-func (o *origin) Open(_ context.Context, l *Lent) (Engine, *register.Register, error) {
+// open opens the core.
+func (o *origin) open(_ context.Context, l *Lent) (Engine, *register.Register, error) {
 	var err error
 	if o.set, err = predict.Load(l.Bundles); err != nil {
 		return nil, nil, err
@@ -123,8 +122,8 @@ func older(folder *data.Folder, base [32]byte) (*predict.Set, error) {
 	return set, err
 }
 
-// Mounts implements [Program]: the pages' own interface, and the pages everywhere else.
-func (o *origin) Mounts(srv *Server) ([]httpd.Mount, error) {
+// mounts are the sync protocol, the pages' own interface, and the pages everywhere else.
+func (o *origin) mounts(srv *Server) ([]httpd.Mount, error) {
 	own, err := o.console(srv)
 	if err != nil {
 		return nil, err
@@ -133,26 +132,15 @@ func (o *origin) Mounts(srv *Server) ([]httpd.Mount, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []httpd.Mount{
-		{Prefix: console.Prefix, Handler: own, Caller: own.Caller, Own: true, CallTimeout: exportTime},
-		{Prefix: "", Handler: pages, Own: true, Static: true},
-	}, nil
+	mounts, err := feeds(srv)
+	return append(mounts,
+		httpd.Mount{Prefix: console.Prefix, Handler: own, Caller: own.Caller, Own: true, CallTimeout: exportTime},
+		httpd.Mount{Prefix: "", Handler: pages, Own: true, Static: true},
+	), err
 }
 
-// Run implements [Program].
-func (o *origin) Run(context.Context, *Server) {}
-
-// Alone implements [Program].
-func (o *origin) Alone() bool { return true }
-
-// Status implements [Program].
-func (o *origin) Status(s *control.Status) { s.Program = originName }
-
-// Stuck implements [Program].
-func (o *origin) Stuck() error { return nil }
-
-// Tell implements [Program].
-func (o *origin) Tell(srv *Server, w io.Writer) error { return o.tellSetup(srv, w) }
+// exportTime is the longest time of an export that a page asks for. Each part of it has a deadline of its own.
+const exportTime = 6 * time.Hour
 
 // native is the core in this process.
 type native struct{ *core.Engine }

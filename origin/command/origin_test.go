@@ -33,15 +33,15 @@ const (
 )
 
 // testSettings are those of a server for tests, on a free port of loopback.
-func testSettings(t testing.TB) settings {
-	return settings{
-		listen: "127.0.0.1:0", data: t.TempDir(), language: "en", keepPredicted: 24 * time.Hour,
-		maxBody: 96 << 20, maxAnswer: 16 << 20, maxConns: 2048, logFormat: "text",
+func testSettings(t testing.TB) Settings {
+	return Settings{
+		Listen: "127.0.0.1:0", Data: t.TempDir(), language: "en", keepPredicted: 24 * time.Hour,
+		maxBody: 96 << 20, maxAnswer: 16 << 20, maxConns: 2048, logFormat: "text", options: New().Server,
 	}
 }
 
 // startOrigin serves until the test ends and returns the server and its address.
-func startOrigin(t testing.TB, s settings) (*Server, string) {
+func startOrigin(t testing.TB, s Settings) (*Server, string) {
 	t.Helper()
 	srv, err := startServer(t.Context(), s, slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -339,7 +339,7 @@ func TestServeCommand(t *testing.T) {
 	done := make(chan int)
 	data := filepath.Join(t.TempDir(), "data")
 	go func() {
-		done <- Run(ctx, Env{
+		done <- Run(ctx, New(), Env{
 			Args:   []string{"serve", "--listen", "127.0.0.1:0", "--data", data, "--log-format", "text"},
 			Stdout: &out, Stderr: &log, Environ: func() []string { return []string{"SIGHTLINE_PUBLIC_APP_ID=main", "OTHER=1"} },
 		})

@@ -14,7 +14,6 @@ import (
 
 	"github.com/sightline-dev/sightline/core/predict"
 	"github.com/sightline-dev/sightline/origin/server/account"
-	"github.com/sightline-dev/sightline/origin/server/collection"
 	"github.com/sightline-dev/sightline/origin/server/console"
 	"github.com/sightline-dev/sightline/origin/server/system"
 )
@@ -48,8 +47,8 @@ func peopleFlags(f *pflag.FlagSet) {
 	f.Bool("demo", false, "demo mode, loopback only: sign every visitor in to a demo account and show emails on the page")
 }
 
-// parsePeople reads them; listen and behindProxy are the server's.
-func parsePeople(k *koanf.Koanf, listen string, behindProxy bool) (s peopleSettings, err error) {
+// parsePeople reads them.
+func parsePeople(k *koanf.Koanf, serve *Settings) (s peopleSettings, err error) {
 	s = peopleSettings{
 		calls: k.Int64("plan-calls"), smtp: k.String("smtp"), smtpUser: k.String("smtp-user"),
 		smtpPassword: k.String("smtp-password-file"), mailFrom: k.String("mail-from"),
@@ -67,7 +66,7 @@ func parsePeople(k *koanf.Koanf, listen string, behindProxy bool) (s peopleSetti
 	if err := s.parseLimits(k); err != nil {
 		return s, err
 	}
-	if s.demo, err = ParseDemo(k, listen, behindProxy); err != nil {
+	if s.demo, err = ParseDemo(k, serve); err != nil {
 		return s, err
 	}
 	switch {
@@ -131,8 +130,8 @@ func (s *peopleSettings) sender() (account.Sender, error) {
 	return account.NewSMTP(m)
 }
 
-// Accounts implements [Program].
-func (o *origin) Accounts(a *account.Options) (err error) {
+// accounts sets what people may do here.
+func (o *origin) accounts(a *account.Options) (err error) {
 	a.Mail, err = o.people.sender()
 	a.Plans = []account.Plan{{Name: "standard", Calls: o.people.calls}}
 	a.Closed, a.Demo = o.people.closed, o.people.demo
@@ -154,39 +153,24 @@ func (o *origin) console(srv *Server) (*console.Handler, error) {
 		return nil, fmt.Errorf("engine %T is not an origin's", srv.engine)
 	}
 	return srv.Console(console.Options{
-		Stored: engine.Stored, Accounts: srv.accounts, Models: models, Demo: o.people.demo, Export: srv.exportApp,
+		Stored: engine.Stored, Accounts: srv.accounts, Models: models, Demo: o.people.demo, Export: func(ctx context.Context, app string, w io.Writer) error { return ExportApp(ctx, srv.node, app, w) },
 	})
 }
 
-// exportApp writes an application as 'sightline export' does, as a zip file.
-func (n *node) exportApp(ctx context.Context, app string, w io.Writer) error {
-	ex := &exporter{session: &local{n, app, func() error { return nil }}, to: collection.Create(collection.NewZip(unclosed{w}, spool))}
-	err := ex.run(ctx, func(total int) { ex.progress = newProgress(io.Discard, "exporting", "inputs", total, true, false) })
-	if err != nil {
-		ex.to.Abandon()
-	}
-	return err
-}
-
-// unclosed is a writer whose owner closes it.
-type unclosed struct{ io.Writer }
-
-func (unclosed) Close() error { return nil }
-
-// tellSetup tells whoever started the server where the first account is made, while there is none.
-func (o *origin) tellSetup(srv *Server, w io.Writer) error {
+// started says where the first account is made, as long as there is none.
+func (o *origin) started(srv *Server, w io.Writer) error {
 	if o.people.demo {
 		if srv.fresh {
-			if err := srv.mark(); err != nil {
+			if err := markDemo(srv.node); err != nil {
 				return err
 			}
 		}
-		srv.begin(func(ctx context.Context) {
-			if err := srv.fill(ctx); err != nil && ctx.Err() == nil {
-				srv.log.Error("cannot add the sample pictures", "error", err)
+		srv.Begin(func(ctx context.Context) {
+			if err := fillDemo(ctx, srv.node); err != nil && ctx.Err() == nil {
+				srv.Log.Error("cannot add the sample pictures", "error", err)
 			}
 		})
-		fmt.Fprintf(w, "\nDemo mode: anyone who opens this page on this machine is signed in.\n\n    %s\n\n", srv.settings.publicURL)
+		fmt.Fprintf(w, "\nDemo mode: anyone who opens this page on this machine is signed in.\n\n    %s\n\n", srv.settings.PublicURL)
 		return nil
 	}
 	link, err := srv.accounts.SetupLink()

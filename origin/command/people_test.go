@@ -16,7 +16,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
+	"github.com/spf13/pflag"
+
+	"github.com/sightline-dev/sightline/core/partition"
 	"github.com/sightline-dev/sightline/origin/server/account"
 )
 
@@ -142,7 +146,7 @@ const aPassword = "a lantern in the fog"
 func setup(t *testing.T, srv *Server) string {
 	t.Helper()
 	var told strings.Builder
-	if err := srv.settings.program.Tell(srv, &told); err != nil {
+	if err := srv.settings.options.Started(srv, &told); err != nil {
 		t.Fatal(err)
 	}
 	_, rest, _ := strings.Cut(told.String(), "/sign-up?setup=")
@@ -218,7 +222,7 @@ func TestPeople(t *testing.T) {
 // TestDemoSignsIn has a demo's page make an application, put a picture in it and export it.
 func TestDemoSignsIn(t *testing.T) {
 	s := testSettings(t)
-	s.program = &origin{people: peopleSettings{demo: true}}
+	s.options = (&origin{people: peopleSettings{demo: true}}).options()
 	srv, base := startOrigin(t, s)
 	v := visit(t, base)
 	page := v.must("GET", "/session", nil).Session
@@ -266,32 +270,58 @@ func TestDemoSignsIn(t *testing.T) {
 	}
 }
 
+// readOrigin reads the flags of the origin's own.
+func readOrigin(t *testing.T, environ []string, args ...string) (*origin, error) {
+	t.Helper()
+	var o origin
+	options := o.options()
+	flags := pflag.NewFlagSet("serve", pflag.ContinueOnError)
+	serveFlags(flags, &options)
+	if err := flags.Parse(args); err != nil {
+		t.Fatal(err)
+	}
+	_, err := loadSettings(flags, func() []string { return environ }, &options)
+	return &o, err
+}
+
 func TestPeopleSettings(t *testing.T) {
+	o, err := readOrigin(t, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o.people != (peopleSettings{signUps: 5, unverified: account.Storage{Inputs: 10_000, Bytes: 500 << 20}}) {
+		t.Errorf("settings = %+v, want limits of sign-ups and storage alone", o.people)
+	}
+	if o.keep != (partition.Keep{Age: 720 * time.Hour, Away: 2160 * time.Hour, Writes: 168 * time.Hour}) {
+		t.Errorf("logs are kept for %+v", o.keep)
+	}
 	for _, args := range [][]string{
 		{"--sign-up", "maybe"},
 		{"--plan-calls", "-1"},
 		{"--smtp-user", "u"},
 		{"--smtp", "mail.example:587"},
 		{"--smtp", "mail.example:587", "--mail-from", "a@x.example", "--smtp-user", "u"},
+		{"--keep-log", "1m"},
+		{"--max-away", "59m"},
 		{"--demo", "--listen", ":8080", "--behind-proxy", "--public-url", "https://a.example"},
 		{"--demo", "--listen", ":443", "--acme-domain", "a.example"},
 		{"--demo", "--behind-proxy", "--public-url", "https://a.example"},
 	} {
-		if _, err := read(t, nil, args...); err == nil {
+		if _, err := readOrigin(t, nil, args...); err == nil {
 			t.Errorf("%q were taken", args)
 		}
 	}
-	if _, err := read(t, []string{"SIGHTLINE_DEMO=perhaps"}); err == nil {
+	if _, err := readOrigin(t, []string{"SIGHTLINE_DEMO=perhaps"}); err == nil {
 		t.Error("SIGHTLINE_DEMO=perhaps was taken")
 	}
-	if _, err := read(t, []string{"SIGHTLINE_PLAN_CALLS=many"}); err == nil {
+	if _, err := readOrigin(t, []string{"SIGHTLINE_PLAN_CALLS=many"}); err == nil {
 		t.Error("SIGHTLINE_PLAN_CALLS=many was taken")
 	}
-	s, err := read(t, nil, "--sign-up", "closed", "--plan-calls", "5000", "--smtp", "127.0.0.1:25", "--mail-from", "Sightline <a@x.example>")
+	o, err = readOrigin(t, nil, "--sign-up", "closed", "--plan-calls", "5000", "--smtp", "127.0.0.1:25", "--mail-from", "Sightline <a@x.example>")
 	if err != nil {
 		t.Fatal(err)
 	}
-	people := s.program.(*origin).people
+	people := o.people
 	if !people.closed || people.calls != 5000 {
 		t.Fatalf("settings = %+v", people)
 	}

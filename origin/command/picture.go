@@ -57,9 +57,6 @@ func expand(args []string) []picture {
 	return out
 }
 
-// isPicture reports whether a file that begins with b is a picture or a video, supported or not.
-func isPicture(b []byte) bool { return raster.Recognise(b).Kind != 0 }
-
 // worker predicts one picture or video at a time.
 type worker struct {
 	p        *predictor
@@ -199,19 +196,6 @@ func outputOf(body []byte) ([]byte, error) {
 		return nil, response.Status.err()
 	}
 	return response.Outputs[0], nil
-}
-
-type status struct {
-	Code        int
-	Description string
-	Details     string
-}
-
-func (s status) err() error {
-	if s.Details == "" {
-		return fmt.Errorf("%s (%d)", s.Description, s.Code)
-	}
-	return fmt.Errorf("%s (%d): %s", s.Description, s.Code, s.Details)
 }
 
 // statusError is the error that an Output's status says, nil for 10000.

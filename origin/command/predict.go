@@ -25,9 +25,6 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/video"
 )
 
-// maxPictureBytes is the interface's bound of one picture.
-const maxPictureBytes = 20 << 20
-
 // predictFlags are what a prediction may be told.
 type predictFlags struct {
 	model        string
@@ -64,11 +61,11 @@ is compiled for the first video and then kept in the user's cache folder.
 
 Exit codes: 0 all pictures predicted; 1 all failed, or interrupted; 2 usage error; 3 some
 pictures failed.`,
-		Example: `  sightline predict holiday.jpg
-  sightline predict --language de --top 10 photos/
-  sightline predict --every 2s film.mp4
-  sightline predict --model food-items-v1.0 https://example.com/ramen.jpg
-  cat picture.png | sightline predict --json -`,
+		Example: `  {prog} predict holiday.jpg
+  {prog} predict --language de --top 10 photos/
+  {prog} predict --every 2s film.mp4
+  {prog} predict --model food-items-v1.0 https://example.com/ramen.jpg
+  cat picture.png | {prog} predict --json -`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return Usagef("no pictures given: pass files, folders, URLs, or - for standard input")
@@ -196,7 +193,7 @@ func (p *predictor) run(ctx context.Context, args []string, env *Env) error {
 	if p.flags.asJSON {
 		out = jsonLines{env.Stdout}
 	}
-	progress := newProgress(env.Stderr, "predicting", "pictures", len(pictures), p.flags.quiet, isTerminal(env.Stdout))
+	progress := newProgress(env.Stderr, progressOptions{verb: "predicting", noun: "pictures", total: len(pictures), quiet: p.flags.quiet, shared: isTerminal(env.Stdout)})
 	failed, err := p.all(ctx, pictures, env.Stdin, out, progress)
 	if system.IsBrokenPipe(err) {
 		return err // nobody reads any more, which is no failure of ours
@@ -208,9 +205,9 @@ func (p *predictor) run(ctx context.Context, args []string, env *Env) error {
 	case ctx.Err() != nil:
 		return fmt.Errorf("interrupted after %d of %d %s", progress.done, len(pictures), progress.noun)
 	case failed == len(pictures):
-		return errTold
+		return ExitError(ExitFailed)
 	case failed > 0:
-		return errSome
+		return ExitError(ExitSome)
 	}
 	return nil
 }
@@ -246,7 +243,7 @@ func (p *predictor) all(ctx context.Context, pictures []picture, stdin io.Reader
 				progress.failure(a.picture.name, a.err)
 			}
 			err = progress.around(func() error { return out.write(&a) })
-			progress.step(a.err != nil)
+			progress.step(a.err)
 		}
 		if err != nil {
 			cancel()

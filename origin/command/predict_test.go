@@ -25,7 +25,7 @@ func run(t *testing.T, stdin io.Reader, args ...string) (code int, stdout, stder
 	if stdin == nil {
 		stdin = strings.NewReader("")
 	}
-	code = Run(t.Context(), Env{Args: args, Stdin: stdin, Stdout: &out, Stderr: &errs, Environ: func() []string { return nil }})
+	code = Run(t.Context(), New(), Env{Args: args, Stdin: stdin, Stdout: &out, Stderr: &errs, Environ: func() []string { return nil }})
 	return code, out.String(), errs.String()
 }
 
@@ -233,7 +233,7 @@ func TestBrokenPipeEndsQuietly(t *testing.T) {
 		args = append(args, pictures...)
 	}
 	var stderr bytes.Buffer
-	code := Run(t.Context(), Env{Args: args, Stdin: strings.NewReader(""), Stdout: &closed{left: 500}, Stderr: &stderr, Environ: func() []string { return nil }})
+	code := Run(t.Context(), New(), Env{Args: args, Stdin: strings.NewReader(""), Stdout: &closed{left: 500}, Stderr: &stderr, Environ: func() []string { return nil }})
 	if code != 0 || stderr.Len() != 0 {
 		t.Errorf("exit code %d and %q, want 0 and nothing", code, &stderr)
 	}
@@ -242,7 +242,7 @@ func TestBrokenPipeEndsQuietly(t *testing.T) {
 func TestOtherWriteErrorsFail(t *testing.T) {
 	_, pictures := album(t)
 	var stderr bytes.Buffer
-	code := Run(t.Context(), Env{Args: []string{"predict", pictures[0]}, Stdout: full{}, Stderr: &stderr, Environ: func() []string { return nil }})
+	code := Run(t.Context(), New(), Env{Args: []string{"predict", pictures[0]}, Stdout: full{}, Stderr: &stderr, Environ: func() []string { return nil }})
 	if code != 1 || !strings.Contains(stderr.String(), "no space") {
 		t.Errorf("exit code %d and %q, want 1 and no space", code, &stderr)
 	}
@@ -260,7 +260,7 @@ func TestInterruptEndsPredict(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	var stderr bytes.Buffer
-	code := Run(ctx, Env{Args: args, Stdout: &interrupting{after: 3, cancel: cancel}, Stderr: &stderr, Environ: func() []string { return nil }})
+	code := Run(ctx, New(), Env{Args: args, Stdout: &interrupting{after: 3, cancel: cancel}, Stderr: &stderr, Environ: func() []string { return nil }})
 	if code != 1 || !strings.Contains(stderr.String(), "interrupted after ") {
 		t.Errorf("exit code %d and %q, want 1 and how far it came", code, &stderr)
 	}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -29,7 +28,7 @@ func showable(t *testing.T, what, text string, lines int) {
 func TestNamesAreShowable(t *testing.T) {
 	for _, format := range []string{"text", "json", "tint"} {
 		var b bytes.Buffer
-		log := newLog(&b, settings{logFormat: format})
+		log := newLog(&b, Settings{logFormat: format})
 		log.Info("request", "name", hostileName, "error", errors.New(hostileName), "any", stringer{})
 		text := b.String()
 		if format == "tint" { // it colours lines itself
@@ -53,27 +52,3 @@ func TestNamesAreShowable(t *testing.T) {
 type stringer struct{}
 
 func (stringer) String() string { return hostileName }
-
-// TestCommandsPrintShowableNames gives names with control characters to commands: they are refused or printed without them.
-func TestCommandsPrintShowableNames(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "data")
-	for _, args := range [][]string{
-		{"app", "create", hostileName, "--data", dir},
-		{"app", "show", hostileName, "--data", dir},
-		{"predict", "a\x1b[31m\u202eb.jpg"},
-		{"search", "--app", "a\x1b]0;title\a", "--data", dir},
-		{"import", "a\x1b[31m.zip", "--data", dir},
-		{"restore", "a\x1b[31m", dir},
-	} {
-		code, stdout, stderr := runCode(t, args...)
-		if code == 0 {
-			t.Errorf("%q succeeded", args)
-		}
-		for _, r := range stdout + stderr {
-			if hazardous(r) && r != '\n' {
-				t.Errorf("%q prints %q: %q%q", args, r, stdout, stderr)
-				break
-			}
-		}
-	}
-}

@@ -34,12 +34,12 @@ const lastStatus = "SIGHTLINE_TEST_LAST_STATUS"
 // library's two that end by themselves or never.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == video.Command {
-		os.Exit(Run(context.Background(), Env{Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Environ: os.Environ}))
+		os.Exit(Run(context.Background(), New(), Env{Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Environ: os.Environ}))
 	}
 	if os.Getenv(asServer) != "" {
 		ctx, stop := system.Terminated(context.Background())
 		system.IgnoreBrokenPipes()
-		code := Run(ctx, Env{Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Environ: os.Environ, Data: faults()})
+		code := Run(ctx, New(), Env{Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Environ: os.Environ, Data: faults()})
 		stop()
 		if file := os.Getenv(lastStatus); file != "" {
 			status, err := os.ReadFile("/proc/self/status")

@@ -5,12 +5,9 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
-	"net"
-	"strings"
 	"time"
 
 	"github.com/knadh/koanf/v2"
-	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/sightline-dev/sightline/core/api"
@@ -26,65 +23,43 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/token"
 )
 
-// Program is what one program does in its own way, beside what all of them do: sightline's is
-// [NewOrigin]. A value serves one run.
+// Options are what a program adds to the server. A value serves one run. A function that is nil adds nothing; Open is never nil.
 //
-//	               Flags ─▶ Parse ─▶ Open ─▶ Mounts ─▶ Tell
-//	sightline        accounts, mails     core, natively          /v2, /console, pages       the first account's link
-//	sightline-edge   the module          core, in its module     /v2, what browsers run     the module
+//	               Flags ─▶ Parse ─▶ Open ─▶ Mounts ─▶ Started
+//	sightline        accounts, mails     core, natively          /console, pages, sync      the first account's link
+//	sightline-edge   the module          core, in its module     what browsers run          copies of an origin's applications
 //
-// Everything else is the same: the data folder, its applications and keys, TLS, the HTTP server
-// and its drain, the control socket, copies and checks.
-type Program interface {
-	// Describe says in the help what the program and its serve command are.
-	Describe(root, serve *cobra.Command)
+// The rest is the same in all programs: the data folder, its applications and keys, TLS, the HTTP server and its drain, the control socket.
+type Options struct {
+	// Flags defines flags of serve.
+	Flags func(f *pflag.FlagSet)
 
-	// Commands are those that no other program has.
-	Commands(env *Env) []*cobra.Command
+	// Parse reads them, wherever they were set. The settings of the server are complete. Errors are mistakes of usage.
+	Parse func(k *koanf.Koanf, s *Settings) error
 
-	// Flags defines serve's own flags.
-	Flags(f *pflag.FlagSet)
+	// Watch runs serve in another process, which it watches and starts again. It reports whether it has done so, and how that ended.
+	Watch func(ctx context.Context, env *Env, s *Settings, log *slog.Logger) (done bool, err error)
 
-	// Parse reads them, wherever they were set. listen is the server's address, and behindProxy
-	// whether a proxy stands before it. Errors are mistakes of usage.
-	Parse(k *koanf.Koanf, listen string, behindProxy bool) error
-
-	// Keep runs serve in a process that it watches over, if the program wants that: kept is
-	// true where it has done so, and err is how it ended.
-	Keep(ctx context.Context, env *Env, s Served) (kept bool, err error)
-
-	// Accounts adds the settings of people.
-	Accounts(o *account.Options) error
+	// Accounts sets options of accounts.
+	Accounts func(o *account.Options) error
 
 	// Open opens the engine, which the caller closes, and its register.
-	Open(ctx context.Context, l *Lent) (Engine, *register.Register, error)
+	Open func(ctx context.Context, l *Lent) (Engine, *register.Register, error)
 
-	// Mounts are what the server answers besides /v2, what describes that and its tokens.
-	Mounts(s *Server) ([]httpd.Mount, error)
+	// Mounts are what the server answers besides /v2, its description and its tokens.
+	Mounts func(s *Server) ([]httpd.Mount, error)
 
-	// Run does what the program does while it serves, until ctx ends.
-	Run(ctx context.Context, s *Server)
+	// FirstApp reports whether a folder without an API key gets its first application.
+	FirstApp func() bool
 
-	// Status adds to what the operator is told of the process.
-	Status(s *control.Status)
+	// Started is called once the server answers. It writes what the person who started it needs to know.
+	Started func(s *Server, w io.Writer) error
 
-	// Stuck says what keeps the program from working, for which it has to be started anew; nil: it
-	// works.
-	Stuck() error
+	// Status adds to the status of the process.
+	Status func(s *control.Status)
 
-	// Alone reports whether the folder's applications are its own, so that a new one gets its first.
-	Alone() bool
-
-	// Tell says to whoever started the server what they need to know.
-	Tell(s *Server, w io.Writer) error
-}
-
-// Served is where a server listens.
-type Served struct {
-	Listen   string       // address and port
-	Listener net.Listener // there, inherited; nil: nobody listens yet
-	Data     string       // data folder
-	Log      *slog.Logger
+	// Stuck returns why the process has to be started again; nil: it works.
+	Stuck func() error
 }
 
 // Lent is what an engine is opened over: a data folder and the settings that concern engines.
@@ -128,13 +103,4 @@ type Engine interface {
 
 	// Close ends the engine once calls under way have ended.
 	Close() error
-}
-
-// called puts a program's name in the place of sightline's in the help of a command and of all below.
-func called(name string, cmd *cobra.Command) {
-	r := strings.NewReplacer("'sightline ", "'"+name+" ", "  sightline ", "  "+name+" ", " | sightline ", " | "+name+" ", "=/var/lib/sightline sightline ", "=/var/lib/"+name+" "+name+" ")
-	cmd.Long, cmd.Example = r.Replace(cmd.Long), r.Replace(cmd.Example)
-	for _, below := range cmd.Commands() {
-		called(name, below)
-	}
 }

@@ -11,27 +11,31 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/system"
 )
 
-// progress tells on standard error how many things are done, how fast, how long the rest
-// will take and what failed. The bar is for terminals; the last line is for everyone who
-// sent more than one.
+// progress shows on standard error how many things are done, how fast, how long the rest will take, and what failed. The bar is for
+// terminals. The last line is for everyone who sent more than one.
 type progress struct {
+	progressOptions
 	w      io.Writer
-	verb   string                   // such as "predicting"
-	noun   string                   // in the plural, such as "pictures"
 	bar    *progressbar.ProgressBar // nil: none
 	screen bool                     // w is a terminal
-	shared bool                     // the answers go to a terminal too: the bar must get out of their way
-	quiet  bool
-	total  int
 	done   int
 	errors int
 	start  time.Time
 }
 
-func newProgress(w io.Writer, verb, noun string, total int, quiet, shared bool) *progress {
-	p := &progress{w: w, verb: verb, noun: noun, total: total, quiet: quiet, screen: isTerminal(w), shared: shared, start: system.Now()}
-	if total > 1 && !quiet && p.screen {
-		p.bar = newBar(w, verb, noun, total)
+// progressOptions say what is counted.
+type progressOptions struct {
+	verb   string // such as "predicting"
+	noun   string // in the plural, such as "pictures"
+	total  int
+	quiet  bool // only failures are written
+	shared bool // the answers go to a terminal too: the bar must get out of their way
+}
+
+func newProgress(w io.Writer, o progressOptions) *progress {
+	p := &progress{progressOptions: o, w: w, screen: isTerminal(w), start: system.Now()}
+	if p.total > 1 && !p.quiet && p.screen {
+		p.bar = newBar(w, p.verb, p.noun, p.total)
 	}
 	return p
 }
@@ -66,14 +70,14 @@ func (p *progress) failure(name string, err error) {
 	fmt.Fprintf(p.w, "%s: %s\n", clean(name), clean(strings.ReplaceAll(err.Error(), "\n", "; ")))
 }
 
-// step counts one picture.
-func (p *progress) step(failed bool) {
+// step counts one thing that is done, or has failed with an error.
+func (p *progress) step(err error) {
 	p.done++
-	if failed {
+	if err != nil {
 		p.errors++
 	}
 	if p.bar != nil && p.total > 1 { // else it shows the frames of a video
-		if failed { // only then: what it draws keeps the next from being drawn
+		if err != nil { // only then: what it draws keeps the next from being drawn
 			p.bar.Describe(fmt.Sprintf("%s, %d failed", p.verb, p.errors))
 		}
 		_ = p.bar.Add(1)

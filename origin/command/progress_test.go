@@ -12,14 +12,16 @@ import (
 func TestProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var screen strings.Builder
-		p := newProgress(&screen, "importing", "inputs", 40, false, false)
+		p := newProgress(&screen, progressOptions{verb: "importing", noun: "inputs", total: 40})
 		p.bar = newBar(&screen, "importing", "inputs", 40)
 		for i := range 20 {
 			time.Sleep(500 * time.Millisecond)
+			var err error
 			if i == 3 {
-				p.failure("a.jpg", errors.New("no picture"))
+				err = errors.New("no picture")
+				p.failure("a.jpg", err)
 			}
-			p.step(i == 3)
+			p.step(err)
 		}
 		lines := strings.Split(screen.String(), "\r")
 		last := lines[len(lines)-1]
@@ -36,6 +38,38 @@ func TestProgress(t *testing.T) {
 		p.finish()
 		if got, want := screen.String(), "20 inputs, 1 failed, 10.0 s, 2.0 per second\n"; got != want {
 			t.Errorf("finish tells %q, want %q", got, want)
+		}
+	})
+}
+
+// TestProgressOfFilms looks at the bars of a terminal: of frames for one film, and of files for several.
+func TestProgressOfFilms(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var screen strings.Builder
+		one := newProgress(&screen, progressOptions{verb: "predicting", noun: "pictures", total: 1})
+		one.screen = true
+		for i := range 3 {
+			time.Sleep(500 * time.Millisecond)
+			one.frame("a.mp4", i+1, 3)
+		}
+		one.step(nil)
+		one.finish()
+		if !strings.Contains(screen.String(), "(2/3, 4 frames/s)") {
+			t.Errorf("the bar of one film: %q", screen.String())
+		}
+		screen.Reset()
+		several := newProgress(&screen, progressOptions{verb: "predicting", noun: "pictures", total: 2})
+		several.bar = newBar(&screen, "predicting", "pictures", 2)
+		several.frame("a\x1b.mp4", 1, 3)
+		if !strings.Contains(screen.String(), "frame 1 of 3 of a�.mp4") {
+			t.Errorf("the bar of several files: %q", screen.String())
+		}
+		screen.Reset()
+		quiet := newProgress(&screen, progressOptions{verb: "predicting", noun: "pictures", total: 1, quiet: true})
+		quiet.screen = true
+		quiet.frame("a.mp4", 1, 3)
+		if screen.Len() > 0 {
+			t.Errorf("quietly: %q", screen.String())
 		}
 	})
 }

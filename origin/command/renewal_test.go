@@ -160,7 +160,7 @@ func TestAnotherProgramWithAnotherNetwork(t *testing.T) {
 		t.Errorf("the next start predicts %v, want %v", again, now)
 	}
 	found()
-	kept, err := os.ReadDir(filepath.Join(s.data, "bundles"))
+	kept, err := os.ReadDir(filepath.Join(s.Data, "bundles"))
 	if err != nil || len(kept) != 1 {
 		t.Errorf("the folder keeps the bundles of %d networks, %v; want one", len(kept), err)
 	}

@@ -44,8 +44,8 @@ type lesson struct {
 	samples  []string // by the number that their names begin with
 }
 
-// mark notes that a new folder is a demonstration's, before anything is put into it.
-func (n *node) mark() error {
+// markDemo notes that a new folder is a demonstration's, before anything is put into it.
+func markDemo(n *node) error {
 	f, err := n.folder.Files.Create(unfilled)
 	if err == nil {
 		err = errors.Join(f.Sync(), f.Close(), n.folder.Files.SyncDir("."))
@@ -56,9 +56,9 @@ func (n *node) mark() error {
 	return err
 }
 
-// fill puts the samples, with their places and credits, into the application of a demonstration, and has two models
+// fillDemo puts the samples, with their places and credits, into the application of a demonstration, and has two models
 // learn from some of them. It goes on where an earlier start was cut off, and does nothing once it is done.
-func (n *node) fill(ctx context.Context) error {
+func fillDemo(ctx context.Context, n *node) error {
 	if _, err := n.folder.Files.Size(unfilled); err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
@@ -73,7 +73,7 @@ func (n *node) fill(ctx context.Context) error {
 	if _, err := control.ChangeApp.Do(ctx, n, control.ChangedApp{ID: apps[0].ID, Change: control.AppChange{Name: &name}}); err != nil {
 		return err
 	}
-	to := &local{n, apps[0].ID, func() error { return nil }}
+	to := localSession(n, apps[0].ID)
 	if err := addSamples(ctx, to); err != nil {
 		return err
 	}

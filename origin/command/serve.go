@@ -14,14 +14,15 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/system"
 )
 
-func newServe(env *Env) *cobra.Command {
+// newServe makes the command that serves; more is what the help says of the program.
+func newServe(env *Env, more string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve the /v2 API",
 		Long: `Serves the /v2 API over HTTPS, or over plain HTTP on this machine only.
 
 For HTTPS, give certificate files (reloaded when they change) or domain names to get
-certificates for by ACME. 'sightline certificate' creates files for development. Behind a TLS
+certificates for by ACME. '{prog} certificate' creates files for development. Behind a TLS
 proxy use --behind-proxy, which serves plain HTTP on any address. The proxy must set or extend
 X-Forwarded-For, pass Host on and use HTTP/1.1 (in nginx: 'proxy_http_version 1.1'). The server
 takes the last entry of X-Forwarded-For as the client.
@@ -31,21 +32,23 @@ Every flag can also be set by an environment variable, such as SIGHTLINE_PUBLIC_
 
 The server also answers /healthz, /readyz, /metrics and /version. SIGTERM and SIGINT stop it: it
 accepts no new connections, answers the requests it has accepted, and exits within ten seconds.
-%s
+
+` + more + `
+
 Only one process can use a data folder. The first start creates an application and prints its
-API key, which is not shown again. 'sightline app' and 'sightline key' create more, also
+API key, which is not shown again. '{prog} app' and '{prog} key' create more, also
 while the server runs. If the disk has less than --min-free left, writes are refused with HTTP
 status 507; reads still work. If a disk write fails, the server exits with code 1 without
 acknowledging the write. It is safe to restart it.`,
-		Example: `  sightline serve --data ./data
-  sightline serve --listen 127.0.0.1:9000 --public-app-id main --log debug
-  sightline serve --listen :443 --acme-domain sightline.example.org --acme-email me@example.org
-  sightline serve --listen :8443 --tls-cert certificate.pem --tls-key key.pem
-  SIGHTLINE_DATA=/var/lib/sightline sightline serve --config /etc/sightline.toml`,
+		Example: `  {prog} serve --data ./data
+  {prog} serve --listen 127.0.0.1:9000 --public-app-id main --log debug
+  {prog} serve --listen :443 --acme-domain sightline.example.org --acme-email me@example.org
+  {prog} serve --listen :8443 --tls-cert certificate.pem --tls-key key.pem
+  SIGHTLINE_DATA=/var/lib/{prog} {prog} serve --config /etc/sightline.toml`,
 		Args: NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runServe(cmd, env) },
 	}
-	serveFlags(cmd.Flags(), env.Program)
+	serveFlags(cmd.Flags(), &env.Options)
 	return cmd
 }
 
@@ -62,14 +65,16 @@ func runServe(cmd *cobra.Command, env *Env) error {
 			return err
 		}
 	}
-	s, err := loadSettings(cmd.Flags(), env.Environ, env.Program)
+	s, err := loadSettings(cmd.Flags(), env.Environ, &env.Options)
 	if err != nil {
 		return err
 	}
-	s.listener, s.folder = inherited, env.Data
+	s.Listener, s.folder = inherited, env.Data
 	log := newLog(env.Stderr, s)
-	if kept, err := env.Program.Keep(ctx, env, Served{Listen: s.listen, Listener: inherited, Data: s.data, Log: log}); kept {
-		return err
+	if watch := env.Options.Watch; watch != nil {
+		if done, err := watch(ctx, env, &s, log); done {
+			return err
+		}
 	}
 	if s.workers == 0 {
 		s.workers = system.Cores()
@@ -79,7 +84,7 @@ func runServe(cmd *cobra.Command, env *Env) error {
 	if err != nil {
 		return err
 	}
-	if env.Program.Alone() {
+	if first := env.Options.FirstApp; first != nil && first() {
 		if err := srv.welcome(ctx, env.Stdout, cmd.Root().Name()); err != nil {
 			if ctx.Err() != nil {
 				err = nil // it is told to stop while it starts
@@ -87,21 +92,23 @@ func runServe(cmd *cobra.Command, env *Env) error {
 			return errors.Join(err, srv.stop())
 		}
 	}
-	if err := env.Program.Tell(srv, env.Stdout); err != nil {
-		return errors.Join(err, srv.stop())
+	if started := env.Options.Started; started != nil {
+		if err := started(srv, env.Stdout); err != nil {
+			return errors.Join(err, srv.stop())
+		}
 	}
 	srv.tellAudit()
-	log.Info("serving", "address", srv.listener.Addr().String(), "data", s.data, "public-url", srv.settings.publicURL, "version", version)
+	log.Info("serving", "address", srv.listener.Addr().String(), "data", s.Data, "public-url", srv.settings.PublicURL, "version", version)
 	return srv.await(ctx)
 }
 
 // await reports the state of the server to the supervisor until ctx ends or the server fails.
 func (srv *Server) await(ctx context.Context) error {
 	stuck := make(chan error, 1)
-	srv.begin(func(ctx context.Context) { srv.report(ctx, stuck) })
+	srv.Begin(func(ctx context.Context) { srv.report(ctx, stuck) })
 	select {
 	case <-ctx.Done():
-		srv.log.Info("stopping")
+		srv.Log.Info("stopping")
 	case err := <-srv.failed:
 		// What was not acknowledged never will be, and what was is on the disk: the
 		// process ends as it stands, and the next start reads what was kept.
@@ -109,14 +116,14 @@ func (srv *Server) await(ctx context.Context) error {
 	case err := <-stuck:
 		return err // as it stands, too: what is stuck would not be closed
 	case err := <-srv.served:
-		srv.log.Error("serving failed", "error", err)
+		srv.Log.Error("serving failed", "error", err)
 		srv.served <- err
 	}
 	srv.notify("STOPPING=1")
 	if err := srv.stop(); err != nil {
 		return err
 	}
-	srv.log.Info("stopped")
+	srv.Log.Info("stopped")
 	return <-srv.served
 }
 
@@ -130,19 +137,21 @@ func (srv *Server) report(ctx context.Context, stuck chan<- error) {
 	srv.notify("READY=1")
 	within, err := system.Watched()
 	if err != nil {
-		srv.log.Error("cannot read the watchdog settings of the supervisor", "error", err)
+		srv.Log.Error("cannot read the watchdog settings of the supervisor", "error", err)
 	}
 	every := reportEvery
 	if within > 0 {
 		every = min(every, within/4)
 	}
 	system.Every(ctx, every, func(context.Context) {
-		if err := srv.settings.program.Stuck(); err != nil {
-			select {
-			case stuck <- err:
-			default: // it was said
+		if f := srv.settings.options.Stuck; f != nil {
+			if err := f(); err != nil {
+				select {
+				case stuck <- err:
+				default: // it was reported
+				}
+				return
 			}
-			return
 		}
 		if within > 0 {
 			srv.notify("WATCHDOG=1")
@@ -153,12 +162,12 @@ func (srv *Server) report(ctx context.Context, stuck chan<- error) {
 // notify says to the supervisor how the server is.
 func (srv *Server) notify(state string) {
 	if err := system.Notify(state); err != nil {
-		srv.log.Error("cannot notify the supervisor", "state", state, "error", err)
+		srv.Log.Error("cannot notify the supervisor", "state", state, "error", err)
 	}
 }
 
 // newLog makes the log: for eyes on a terminal, for machines elsewhere.
-func newLog(w io.Writer, s settings) *slog.Logger {
+func newLog(w io.Writer, s Settings) *slog.Logger {
 	format := s.logFormat
 	if format == "auto" {
 		format = "json"

@@ -24,7 +24,6 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/jobs"
 	"github.com/sightline-dev/sightline/origin/server/location"
 	"github.com/sightline-dev/sightline/origin/server/system"
-	"github.com/sightline-dev/sightline/sync/feed"
 )
 
 // Server is a running server: a node behind HTTP, to be stopped once.
@@ -34,7 +33,7 @@ type Server struct {
 	secure   *tls.Config // nil: plain HTTP
 	listener net.Listener
 	served   chan error
-	feed     *feed.Feed // nil: nobody pulls from here
+	closers  []io.Closer // of mounts, closed before the node
 
 	stopOnce sync.Once
 	stopErr  error
@@ -44,33 +43,32 @@ type Server struct {
 const drainTime = 8 * time.Second
 
 // startServer opens everything and serves. What it has opened is closed when it fails.
-func startServer(ctx context.Context, s settings, log *slog.Logger) (_ *Server, err error) {
+func startServer(ctx context.Context, s Settings, log *slog.Logger) (_ *Server, err error) {
 	srv := &Server{served: make(chan error, 1)}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, srv.close())
 		}
 	}()
-	if srv.listener = s.listener; srv.listener == nil {
-		if srv.listener, err = system.Listen(ctx, s.listen); err != nil {
+	if srv.listener = s.Listener; srv.listener == nil {
+		if srv.listener, err = system.Listen(ctx, s.Listen); err != nil {
 			return nil, err
 		}
 	}
 	var name string
-	if srv.secure, name, err = s.secure.open(s.data, log); err != nil {
+	if srv.secure, name, err = s.secure.open(s.Data, log); err != nil {
 		return nil, err
 	}
-	if s.publicURL == "" {
-		s.publicURL = publicURL(srv.listener.Addr(), srv.secure != nil, name)
+	if s.PublicURL == "" {
+		s.PublicURL = publicURL(srv.listener.Addr(), srv.secure != nil, name)
 	}
-	if srv.node, err = openNode(ctx, s, log, true); err != nil {
+	if srv.node, err = openNode(ctx, s, log, use{work: true}); err != nil {
 		return nil, err
 	}
 	if err := srv.wire(); err != nil {
 		return nil, err
 	}
 	srv.loops.Go(func() { srv.served <- srv.http.Serve(srv.listener) })
-	srv.begin(func(ctx context.Context) { srv.settings.program.Run(ctx, srv) })
 	return srv, nil
 }
 
@@ -96,8 +94,8 @@ func (srv *Server) wire() error {
 		MaxConns:      srv.settings.maxConns,
 		MaxConnsPerIP: srv.connsPerIP(),
 		TLS:           srv.secure,
-		Strict:        strict(srv.settings.publicURL),
-		BehindProxy:   srv.settings.behindProxy,
+		Strict:        strict(srv.settings.PublicURL),
+		BehindProxy:   srv.settings.BehindProxy,
 		Full:          srv.pool.Full,
 		Ready:         srv.folder.Ready,
 		Version:       version,
@@ -107,7 +105,7 @@ func (srv *Server) wire() error {
 		Now:           system.Now,
 		Random:        system.Random,
 		Pause:         system.Pause,
-		Log:           srv.log,
+		Log:           srv.Log,
 	})
 	return err
 }
@@ -115,7 +113,10 @@ func (srv *Server) wire() error {
 // module returns the SHA-256 of the module that answers; empty: none does.
 func (srv *Server) module() string {
 	var s control.Status
-	if srv.settings.program.Status(&s); s.Module == nil {
+	if f := srv.settings.options.Status; f != nil {
+		f(&s)
+	}
+	if s.Module == nil {
 		return ""
 	}
 	return s.Module.SHA256
@@ -127,8 +128,8 @@ func (srv *Server) Refuse(r *api.Request, err error) api.Response { return srv.h
 // connsPerIP is how many connections one client may have: an eighth of all where strangers
 // connect, and any number on loopback and through a proxy, which is one client for many.
 func (srv *Server) connsPerIP() int {
-	host, _, err := net.SplitHostPort(srv.settings.listen)
-	if srv.settings.behindProxy || err == nil && onLoopback(host) {
+	host, _, err := net.SplitHostPort(srv.settings.Listen)
+	if srv.settings.BehindProxy || err == nil && onLoopback(host) {
 		return 0
 	}
 	return max(16, srv.settings.maxConns/8)
@@ -154,6 +155,9 @@ func (srv *Server) gauges() []prometheus.Collector {
 	}
 }
 
+// CloseWith has something of a mount closed with the server, before the engine and the data folder.
+func (srv *Server) CloseWith(c io.Closer) { srv.closers = append(srv.closers, c) }
+
 // stop drains and closes, once. It returns an error when accepted requests had to be cut off.
 func (srv *Server) stop() error {
 	srv.stopOnce.Do(func() {
@@ -172,8 +176,8 @@ func (srv *Server) close() error {
 			errs = append(errs, err)
 		}
 	}
-	if srv.feed != nil {
-		errs = append(errs, srv.feed.Close())
+	for _, c := range srv.closers {
+		errs = append(errs, c.Close())
 	}
 	if srv.node != nil {
 		errs = append(errs, srv.node.close())

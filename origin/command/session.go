@@ -129,6 +129,11 @@ func chooseApp(ctx context.Context, s control.Folder, id string) (string, error)
 	return "", Usagef("--app is required: the folder has several applications:\n%s", strings.Join(known, "\n"))
 }
 
+// localSession is a session with an application of a data folder that somebody else closes.
+func localSession(f control.Folder, app string) session {
+	return &local{f, app, func() error { return nil }}
+}
+
 // local is a session with a data folder.
 type local struct {
 	service control.Folder
@@ -276,4 +281,19 @@ func transient(err error) bool {
 // page is the query of the n-th page, from 1.
 func page(n, rows int) string {
 	return "page=" + strconv.Itoa(n) + "&per_page=" + strconv.Itoa(rows)
+}
+
+// status is the status of an answer.
+type status struct {
+	Code        int
+	Description string
+	Details     string
+}
+
+// err is a status as an error.
+func (s status) err() error {
+	if s.Details == "" {
+		return fmt.Errorf("%s (%d)", s.Description, s.Code)
+	}
+	return fmt.Errorf("%s (%d): %s", s.Description, s.Code, s.Details)
 }

@@ -28,11 +28,11 @@ import (
 )
 
 // settings are those of a server.
-type settings struct {
-	listen        string
-	listener      net.Listener // inherited; nil: listen is opened
-	data          string
-	publicURL     string
+type Settings struct {
+	Listen        string
+	Listener      net.Listener // inherited; nil: listen is opened
+	Data          string
+	PublicURL     string
 	publicAppID   string
 	language      string
 	keepPredicted time.Duration
@@ -53,14 +53,14 @@ type settings struct {
 	logFormat     string
 
 	secure      secureSettings
-	behindProxy bool
+	BehindProxy bool
 	tokenLife   time.Duration
 	rate        auth.Rate // of what accounts' keys call
 	operator    auth.Rate // of what the operator's call
 
 	copies func(app string) (api.Standing, bool) // where the copies stand that this process keeps; nil: it keeps none
 
-	program Program // nil: sightline
+	options Options
 	network network
 	folder  data.Options // faults, in tests
 	bundles fs.FS        // of the network; nil: the program's own
@@ -82,7 +82,7 @@ const (
 	videoDecoderHelp = "decode videos with the ffmpeg in this `file`, and the ffprobe next to it, instead of the module: faster, but without its sandbox"
 )
 
-func serveFlags(f *pflag.FlagSet, program Program) {
+func serveFlags(f *pflag.FlagSet, o *Options) {
 	f.String("listen", "127.0.0.1:8080", "listen `address`; anything but loopback needs TLS or --behind-proxy")
 	f.String("data", "sightline-data", "data `folder`; created if missing")
 	f.String("public-url", "", "public base `URL` of this server, used in picture URLs (default: from the certificate's name or the listen address)")
@@ -113,20 +113,22 @@ func serveFlags(f *pflag.FlagSet, program Program) {
 	f.Float64("rate", 10, "rate limit in `calls` per second for each key of an account, and for each application's tokens; 0 means unlimited")
 	f.Int("burst", 100, "burst size of the rate limits, in `calls`")
 	f.Float64("operator-rate", 0, "rate limit in `calls` per second for keys created on the command line; 0 means unlimited")
-	program.Flags(f)
+	if o.Flags != nil {
+		o.Flags(f)
+	}
 	f.String("log", "info", "log messages of at least this level: `debug|info|warn|error`")
 	f.String("log-format", "auto", "log format: `auto|text|json`; auto is text on a terminal and json elsewhere")
 	f.String("config", "", "TOML `file` with settings that are named like these flags")
 }
 
 // folderSettings are those of a command that opens a data folder itself.
-func folderSettings(dir string, env *Env) settings {
-	return settings{data: dir, publicURL: "http://127.0.0.1:8080", language: "en", keepPredicted: 24 * time.Hour, maxBody: 96 << 20, maxAnswer: api.DefaultMaxAnswer, folder: env.Data, program: env.Program}
+func folderSettings(dir string, env *Env) Settings {
+	return Settings{Data: dir, PublicURL: "http://127.0.0.1:8080", language: "en", keepPredicted: 24 * time.Hour, maxBody: 96 << 20, maxAnswer: api.DefaultMaxAnswer, folder: env.Data, options: env.Options}
 }
 
 // loadSettings reads, the later the stronger: the flags' defaults, the configuration file,
 // the environment, the flags that were given. All errors are mistakes of usage.
-func loadSettings(flags *pflag.FlagSet, environ func() []string, program Program) (settings, error) {
+func loadSettings(flags *pflag.FlagSet, environ func() []string, o *Options) (Settings, error) {
 	k := koanf.New(".")
 	fromEnvironment := env.Provider(".", env.Opt{
 		Prefix:      environment,
@@ -136,7 +138,7 @@ func loadSettings(flags *pflag.FlagSet, environ func() []string, program Program
 		},
 	})
 	if err := k.Load(fromEnvironment, nil); err != nil {
-		return settings{}, Usagef("environment: %w", err)
+		return Settings{}, Usagef("environment: %w", err)
 	}
 	config := k.String("config")
 	if f := flags.Lookup("config"); f.Changed {
@@ -145,27 +147,27 @@ func loadSettings(flags *pflag.FlagSet, environ func() []string, program Program
 	if config != "" {
 		k = koanf.New(".")
 		if err := k.Load(file.Provider(config), toml.Parser()); err != nil {
-			return settings{}, Usagef("configuration %s: %w", config, err)
+			return Settings{}, Usagef("configuration %s: %w", config, err)
 		}
 		for _, key := range k.Keys() {
 			if flags.Lookup(key) == nil || key == "config" {
-				return settings{}, Usagef("configuration %s: unknown setting %q; settings are named like flags", config, key)
+				return Settings{}, Usagef("configuration %s: unknown setting %q; settings are named like flags", config, key)
 			}
 		}
 		if err := k.Load(fromEnvironment, nil); err != nil {
-			return settings{}, Usagef("environment: %w", err)
+			return Settings{}, Usagef("environment: %w", err)
 		}
 	}
 	if err := k.Load(posflag.Provider(flags, ".", k), nil); err != nil {
-		return settings{}, Usagef("flags: %w", err)
+		return Settings{}, Usagef("flags: %w", err)
 	}
-	return parseSettings(k, program)
+	return parseSettings(k, o)
 }
 
-func parseSettings(k *koanf.Koanf, program Program) (s settings, err error) {
-	s = settings{
-		program: program,
-		listen:  k.String("listen"), data: k.String("data"), publicURL: k.String("public-url"),
+func parseSettings(k *koanf.Koanf, o *Options) (s Settings, err error) {
+	s = Settings{
+		options: *o,
+		Listen:  k.String("listen"), Data: k.String("data"), PublicURL: k.String("public-url"),
 		publicAppID: k.String("public-app-id"), language: k.String("default-language"),
 		maxConns: k.Int("max-connections"), workers: k.Int("workers"), logFormat: k.String("log-format"),
 	}
@@ -213,29 +215,31 @@ func parseSettings(k *koanf.Koanf, program Program) (s settings, err error) {
 		return s, Usagef("max-connections must be at least 1")
 	case s.workers < 0:
 		return s, Usagef("workers must not be negative")
-	case s.data == "":
+	case s.Data == "":
 		return s, Usagef("data must not be empty")
 	}
 	if err := s.parseLimits(k); err != nil {
 		return s, err
 	}
-	if s.behindProxy, err = strconv.ParseBool(k.String("behind-proxy")); err != nil {
+	if s.BehindProxy, err = strconv.ParseBool(k.String("behind-proxy")); err != nil {
 		return s, Usagef("behind-proxy: %q is not true or false", k.String("behind-proxy"))
 	}
-	if s.behindProxy && s.publicURL == "" {
+	if s.BehindProxy && s.PublicURL == "" {
 		return s, Usagef("behind-proxy: --public-url is required: the URL that the proxy serves")
 	}
 	if s.secure, err = parseSecure(k); err != nil {
 		return s, err
 	}
-	if err := program.Parse(k, s.listen, s.behindProxy); err != nil {
-		return s, err
+	if o.Parse != nil {
+		if err := o.Parse(k, &s); err != nil {
+			return s, err
+		}
 	}
-	return s, checkListen(s.listen, s.behindProxy || s.secure.on())
+	return s, checkListen(s.Listen, s.BehindProxy || s.secure.on())
 }
 
 // parseLimits reads how long tokens live and how often may be called.
-func (s *settings) parseLimits(k *koanf.Koanf) (err error) {
+func (s *Settings) parseLimits(k *koanf.Koanf) (err error) {
 	if s.tokenLife, err = time.ParseDuration(k.String("token-ttl")); err != nil || s.tokenLife < time.Second || s.tokenLife > token.MaxLife {
 		return Usagef("token-ttl: %q is not a duration from 1s to %v", k.String("token-ttl"), token.MaxLife)
 	}

@@ -15,19 +15,17 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/sightline-dev/sightline/core/auth"
-	"github.com/sightline-dev/sightline/core/partition"
-	"github.com/sightline-dev/sightline/origin/server/account"
 )
 
-func read(t *testing.T, environ []string, args ...string) (settings, error) {
+func read(t *testing.T, environ []string, args ...string) (Settings, error) {
 	t.Helper()
 	flags := pflag.NewFlagSet("serve", pflag.ContinueOnError)
-	program := NewOrigin()
-	serveFlags(flags, program)
+	var o Options
+	serveFlags(flags, &o)
 	if err := flags.Parse(args); err != nil {
 		t.Fatal(err)
 	}
-	return loadSettings(flags, func() []string { return environ }, program)
+	return loadSettings(flags, func() []string { return environ }, &o)
 }
 
 func TestSettingsDefaults(t *testing.T) {
@@ -35,17 +33,10 @@ func TestSettingsDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := settings{
-		listen: "127.0.0.1:8080", data: "sightline-data", language: "en", keepPredicted: 24 * time.Hour,
+	want := Settings{
+		Listen: "127.0.0.1:8080", Data: "sightline-data", language: "en", keepPredicted: 24 * time.Hour,
 		maxBody: 96 << 20, maxAnswer: 16 << 20, maxVideo: 80 << 20, videoTime: 15 * time.Minute, videoCallTime: 20 * time.Minute, minFree: 512 << 20, maxConns: 2048, logFormat: "auto", logLevel: slog.LevelInfo,
 		tokenLife: 15 * time.Minute, rate: auth.Rate{PerSecond: 10, Burst: 100}, operator: auth.Rate{PerSecond: -1},
-		program: s.program,
-	}
-	if people := s.program.(*origin).people; people != (peopleSettings{signUps: 5, unverified: account.Storage{Inputs: 10_000, Bytes: 500 << 20}}) {
-		t.Errorf("people's settings = %+v, want limits of sign-ups and storage alone", people)
-	}
-	if keep := s.program.(*origin).keep; keep != (partition.Keep{Age: 720 * time.Hour, Away: 2160 * time.Hour, Writes: 168 * time.Hour}) {
-		t.Errorf("logs are kept for %+v", keep)
 	}
 	if fmt.Sprintf("%+v", s) != fmt.Sprintf("%+v", want) {
 		t.Errorf("settings = %+v, want %+v", s, want)
@@ -76,13 +67,13 @@ acme-email = "me@a.example"
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.data != "from-flag" || s.logLevel != slog.LevelError || s.publicAppID != "from-file" || s.keepPredicted != time.Hour ||
+	if s.Data != "from-flag" || s.logLevel != slog.LevelError || s.publicAppID != "from-file" || s.keepPredicted != time.Hour ||
 		!slices.Equal(s.fetchPorts, []uint16{8080, 8443}) || !s.allowPrivate || s.maxBody != 2<<20 || s.maxConns != 7 ||
 		s.tokenLife != time.Hour || s.rate != (auth.Rate{PerSecond: 2.5, Burst: 7}) || s.operator != (auth.Rate{PerSecond: 1, Burst: 7}) ||
 		!slices.Equal(s.secure.domains, []string{"a.example", "b.example"}) || s.secure.email != "me@a.example" {
 		t.Errorf("settings = %+v", s)
 	}
-	if s, err = read(t, environ, "--config", config); err != nil || s.data != "from-environment" {
+	if s, err = read(t, environ, "--config", config); err != nil || s.Data != "from-environment" {
 		t.Errorf("settings = %+v, %v; want data from the environment", s, err)
 	}
 	if s, err = read(t, []string{"SIGHTLINE_FETCH_PORTS=81,82"}); err != nil || !slices.Equal(s.fetchPorts, []uint16{81, 82}) {
@@ -120,8 +111,6 @@ func TestSettingsRefused(t *testing.T) {
 		{"--video-time", "10ms"},
 		{"--video-call-time", "0"},
 		{"--keep-predicted", "-1s"},
-		{"--keep-log", "1m"},
-		{"--max-away", "59m"},
 		{"--log", "loud"},
 		{"--log-format", "xml"},
 		{"--fetch-ports", "0"},
@@ -186,7 +175,7 @@ func TestParseSize(t *testing.T) {
 func TestLogFormats(t *testing.T) {
 	for format, want := range map[string]string{"json": `{"time":`, "auto": `{"time":`, "text": "time="} {
 		var b strings.Builder
-		newLog(&b, settings{logFormat: format}).Info("hello")
+		newLog(&b, Settings{logFormat: format}).Info("hello")
 		if !strings.HasPrefix(b.String(), want) {
 			t.Errorf("%s: %q, want it to start with %s", format, b.String(), want)
 		}

@@ -25,8 +25,8 @@ func newStatus(env *Env) *cobra.Command {
 		Long: `Shows the status of the server that uses the data folder: start time, address, load, and contents.
 
 Exit codes: 0 running and accepting writes; 1 not running, or read-only; 2 usage error.`,
-		Example: `  sightline status --data ./data
-  sightline status --data ./data --json`,
+		Example: `  {prog} status --data ./data
+  {prog} status --data ./data --json`,
 		Args: NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if dir == "" {
@@ -42,7 +42,7 @@ Exit codes: 0 running and accepting writes; 1 not running, or read-only; 2 usage
 				err = tellStatus(env.Stdout, &s)
 			}
 			if err == nil && s.Refuses != "" {
-				err = errTold
+				err = ExitError(ExitFailed)
 			}
 			return err
 		},

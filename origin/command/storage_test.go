@@ -15,7 +15,7 @@ import (
 // page, through a restart.
 func TestStorageOfAccounts(t *testing.T) {
 	s := testSettings(t)
-	s.program = &origin{people: peopleSettings{unverified: account.Storage{Inputs: 3, Bytes: 1 << 20}}}
+	s.options = (&origin{people: peopleSettings{unverified: account.Storage{Inputs: 3, Bytes: 1 << 20}}}).options()
 	srv, base := startOrigin(t, s)
 	op := visit(t, base)
 	op.must("POST", "/accounts", object{"name": "Op", "email": "op@x.example", "password": aPassword, "setup": setup(t, srv)})
@@ -74,8 +74,8 @@ func TestStorageOfAccounts(t *testing.T) {
 // of 64 bits. The answer for a registered address is the one for any other.
 func TestSignUpsOfAddresses(t *testing.T) {
 	s := testSettings(t)
-	s.behindProxy = true
-	s.program = &origin{people: peopleSettings{signUps: 2}}
+	s.BehindProxy = true
+	s.options = (&origin{people: peopleSettings{signUps: 2}}).options()
 	srv, base := startOrigin(t, s)
 	op := visit(t, base)
 	op.remote = "192.0.2.1"
@@ -129,11 +129,11 @@ func TestStorageSettings(t *testing.T) {
 		{[]string{"--verified-storage", "much"}, "verified-storage"},
 	} {
 		var got string
-		s, err := read(t, nil, c.args...)
+		o, err := readOrigin(t, nil, c.args...)
 		if err != nil {
 			got = err.Error()
 		} else {
-			people := &s.program.(*origin).people
+			people := &o.people
 			got = fmt.Sprint(people.signUps, people.unverified, people.verified)
 		}
 		if got != c.want && (err == nil || !strings.HasPrefix(got, c.want+":")) {

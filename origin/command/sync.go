@@ -49,8 +49,8 @@ are listed with their content until you pass --dismiss.
 reconnects automatically. An interrupted run resumes the next time.
 
 Exit codes: 0 in sync; 1 failed; 2 usage error; 3 there are new conflicts.`,
-		Example: `  sightline sync --data ./replica --origin https://sightline.example.org --app 0123456789abcdef0123456789abcdef
-  sightline sync --data ./replica --origin https://sightline.example.org --watch`,
+		Example: `  {prog} sync --data ./replica --origin https://sightline.example.org --app 0123456789abcdef0123456789abcdef
+  {prog} sync --data ./replica --origin https://sightline.example.org --watch`,
 		Args: NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := f.check(env); err != nil {
@@ -113,7 +113,7 @@ func runSync(ctx context.Context, f *syncFlags, env *Env) (err error) {
 	s := &syncer{f: f, out: env.Stderr, terminal: isTerminal(env.Stderr)}
 	settings := folderSettings(f.data, env)
 	settings.copies = s.standing
-	n, err := openNode(ctx, settings, slog.New(slog.DiscardHandler), true)
+	n, err := openNode(ctx, settings, slog.New(slog.DiscardHandler), use{work: true})
 	if errors.Is(err, system.ErrLocked) {
 		return fmt.Errorf("%w: stop it first, since only one process can sync a folder", err)
 	}

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/origin/server/control"
@@ -70,7 +71,7 @@ func TestSyncCopies(t *testing.T) {
 		t.Fatalf("POST /v2/inputs = %d", code)
 	}
 	to := []string{"--data", folder, "--origin", base, "--key", keyOf(strings.TrimPrefix(base, "http://"))}
-	if o := synced(t, exitOK, append(to, "--app", app)...); o.Cursor == 0 || o.Cursor != o.Head || o.Got != 2 || o.Pending != 0 {
+	if o := synced(t, ExitOK, append(to, "--app", app)...); o.Cursor == 0 || o.Cursor != o.Head || o.Got != 2 || o.Pending != 0 {
 		t.Errorf("first sync: %+v", o)
 	}
 
@@ -78,10 +79,10 @@ func TestSyncCopies(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(pictures, "three.jpg"), dots(t, 3, 300), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if code, out, errs := runCode(t, "import", pictures, "--data", folder, "--quiet"); code != exitOK {
+	if code, out, errs := runCode(t, "import", pictures, "--data", folder, "--quiet"); code != ExitOK {
 		t.Fatalf("import into the copy = %d\n%s%s", code, out, errs)
 	}
-	if o := synced(t, exitOK, to...); o.Confirmed == 0 || o.Pending != 0 || o.Sent != 1 || len(o.Conflicts) != 0 {
+	if o := synced(t, ExitOK, to...); o.Confirmed == 0 || o.Pending != 0 || o.Sent != 1 || len(o.Conflicts) != 0 {
 		t.Errorf("second sync: %+v", o)
 	}
 	if _, all := callInputs(t, client, "GET", base+"/v2/inputs/status", nil); all.Counts.Processed != 3 {
@@ -90,7 +91,7 @@ func TestSyncCopies(t *testing.T) {
 	if theirs, ours := digests(t, srv, app, folder); theirs != ours {
 		t.Errorf("digests %x and %x", theirs, ours)
 	}
-	if o := synced(t, exitOK, to...); o.Pulled != 0 || o.Sent != 0 || o.Got != 0 {
+	if o := synced(t, ExitOK, to...); o.Pulled != 0 || o.Sent != 0 || o.Got != 0 {
 		t.Errorf("a sync with nothing to do: %+v", o)
 	}
 }
@@ -105,16 +106,16 @@ func TestSyncRefusals(t *testing.T) {
 		code int
 		say  string
 	}{
-		"no folder":      {[]string{"--origin", base, "--key", key}, exitUsage, "--data"},
-		"no origin":      {[]string{"--data", dir, "--key", key}, exitUsage, "--origin"},
-		"no key":         {[]string{"--data", dir, "--origin", base}, exitUsage, "--key"},
-		"bad origin":     {[]string{"--data", dir, "--origin", "nowhere", "--key", key}, exitUsage, "--origin"},
-		"both":           {[]string{"--data", dir, "--origin", base, "--key", key, "--once", "--watch"}, exitUsage, "--once"},
-		"no app":         {[]string{"--data", dir, "--origin", base, "--key", key}, exitUsage, "--app"},
-		"pictures":       {[]string{"--data", dir, "--origin", base, "--key", key, "--pictures", "some"}, exitUsage, "--pictures"},
-		"another app":    {[]string{"--data", dir, "--origin", base, "--key", key, "--app", strings.Repeat("ab", 16)}, exitFailed, base},
-		"a wrong key":    {[]string{"--data", dir, "--origin", base, "--key", strings.Repeat("ab", 16), "--app", strings.Repeat("ab", 16)}, exitFailed, base},
-		"nobody listens": {[]string{"--data", dir, "--origin", "http://127.0.0.1:1", "--key", key, "--app", strings.Repeat("ab", 16)}, exitFailed, "127.0.0.1:1"},
+		"no folder":      {[]string{"--origin", base, "--key", key}, ExitUsage, "--data"},
+		"no origin":      {[]string{"--data", dir, "--key", key}, ExitUsage, "--origin"},
+		"no key":         {[]string{"--data", dir, "--origin", base}, ExitUsage, "--key"},
+		"bad origin":     {[]string{"--data", dir, "--origin", "nowhere", "--key", key}, ExitUsage, "--origin"},
+		"both":           {[]string{"--data", dir, "--origin", base, "--key", key, "--once", "--watch"}, ExitUsage, "--once"},
+		"no app":         {[]string{"--data", dir, "--origin", base, "--key", key}, ExitUsage, "--app"},
+		"pictures":       {[]string{"--data", dir, "--origin", base, "--key", key, "--pictures", "some"}, ExitUsage, "--pictures"},
+		"another app":    {[]string{"--data", dir, "--origin", base, "--key", key, "--app", strings.Repeat("ab", 16)}, ExitFailed, base},
+		"a wrong key":    {[]string{"--data", dir, "--origin", base, "--key", strings.Repeat("ab", 16), "--app", strings.Repeat("ab", 16)}, ExitFailed, base},
+		"nobody listens": {[]string{"--data", dir, "--origin", "http://127.0.0.1:1", "--key", key, "--app", strings.Repeat("ab", 16)}, ExitFailed, "127.0.0.1:1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, out, errs := runCode(t, append([]string{"sync"}, tt.args...)...)
@@ -128,16 +129,21 @@ func TestSyncRefusals(t *testing.T) {
 // inCopy makes one call on a copy, through whoever has its folder open.
 func inCopy(t testing.TB, folder, method, path, body string) (status int, answer []byte) {
 	t.Helper()
-	env := Env{Environ: func() []string { return nil }, Program: NewOrigin()}
-	s, err := (&where{data: folder}).open(t.Context(), &env)
+	env := Env{Environ: func() []string { return nil }, Options: New().Server}
+	f, done, err := attach(t.Context(), folder, &env, use{work: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	status, answer, err = s.call(t.Context(), method, path, []byte(body))
-	if err := errors.Join(err, s.close()); err != nil {
+	apps, err := control.Apps.Do(t.Context(), f, control.Nothing{})
+	if err != nil || len(apps) != 1 {
+		t.Fatalf("applications = %v, %v", apps, err)
+	}
+	path, query, _ := strings.Cut(path, "?")
+	res, err := f.Call(t.Context(), apps[0].ID, &api.Request{Method: method, Path: path, Query: query, Body: []byte(body)})
+	if err := errors.Join(err, done()); err != nil {
 		t.Fatal(err)
 	}
-	return status, answer
+	return res.Status, res.Body
 }
 
 // TestSyncTellsConflicts: a change of what was deleted at the origin meanwhile is told, once as news,
@@ -156,7 +162,7 @@ func TestSyncTellsConflicts(t *testing.T) {
 	}
 	id := sent.Inputs[0].ID
 	to := []string{"--data", folder, "--origin", base, "--key", keyOf(strings.TrimPrefix(base, "http://"))}
-	synced(t, exitOK, append(to, "--app", apps[0].ID)...)
+	synced(t, ExitOK, append(to, "--app", apps[0].ID)...)
 	deletion, err := http.NewRequestWithContext(t.Context(), "DELETE", base+"/v2/inputs/"+id, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -180,7 +186,7 @@ func TestSyncTellsConflicts(t *testing.T) {
 	if code, answer := inCopy(t, folder, "GET", "/v2/sync/outbox", ""); code != 200 || !strings.Contains(string(answer), `"state":"queued"`) {
 		t.Errorf("outbox of the copy: %d %s", code, answer)
 	}
-	for i, want := range []int{exitSome, exitOK, exitOK} {
+	for i, want := range []int{ExitSome, ExitOK, ExitOK} {
 		if i == 2 {
 			to = append(to, "--dismiss")
 		}
@@ -189,7 +195,7 @@ func TestSyncTellsConflicts(t *testing.T) {
 			t.Errorf("sync %d: %+v", i, o)
 		}
 	}
-	if o := synced(t, exitOK, to...); len(o.Conflicts) != 0 {
+	if o := synced(t, ExitOK, to...); len(o.Conflicts) != 0 {
 		t.Errorf("after they were dismissed: %+v", o)
 	}
 	for _, path := range []string{"status", "outbox", "conflicts"} {
@@ -215,18 +221,18 @@ func TestSyncOfADeletedApplication(t *testing.T) {
 		t.Fatal(err)
 	}
 	folder := filepath.Join(t.TempDir(), "copy")
-	synced(t, exitOK, "--data", folder, "--origin", base, "--key", key.Key, "--app", app)
+	synced(t, ExitOK, "--data", folder, "--origin", base, "--key", key.Key, "--app", app)
 	other := keyOf(strings.TrimPrefix(base, "http://"))
-	synced(t, exitFailed, "--data", folder, "--origin", base, "--key", other)
+	synced(t, ExitFailed, "--data", folder, "--origin", base, "--key", other)
 	if code, answer := inCopy(t, folder, "GET", "/v2/inputs/status", ""); code != 200 {
 		t.Fatalf("after a sync with another application's key the copy answers %d %s", code, answer)
 	}
 	if _, err := control.DeleteApp.Do(ctx, srv, control.ID{ID: app}); err != nil {
 		t.Fatal(err)
 	}
-	synced(t, exitFailed, "--data", folder, "--origin", base, "--key", key.Key)
+	synced(t, ExitFailed, "--data", folder, "--origin", base, "--key", key.Key)
 	code, out, errs := runCode(t, "app", "list", "--data", folder)
-	if code != exitOK || strings.Contains(out, app) {
+	if code != ExitOK || strings.Contains(out, app) {
 		t.Errorf("app list = %d\n%s%s", code, out, errs)
 	}
 }
@@ -244,7 +250,7 @@ func TestSyncWatches(t *testing.T) {
 	ctx, stop := contextThatEnds(t)
 	ended := make(chan int)
 	go func() {
-		ended <- Run(ctx, Env{
+		ended <- Run(ctx, New(), Env{
 			Args:  []string{"sync", "--watch", "--data", folder, "--origin", base, "--key", keyOf(strings.TrimPrefix(base, "http://")), "--app", apps[0].ID},
 			Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard, Environ: func() []string { return nil },
 		})
@@ -282,7 +288,7 @@ func TestSyncWatches(t *testing.T) {
 	if err := os.WriteFile(picture, dots(t, 2, 300), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if code, out, errs := runCode(t, "import", filepath.Dir(picture), "--data", folder, "--quiet"); code != exitOK {
+	if code, out, errs := runCode(t, "import", filepath.Dir(picture), "--data", folder, "--quiet"); code != ExitOK {
 		t.Fatalf("import = %d\n%s%s", code, out, errs)
 	}
 	soon("the copy's picture at the origin", func() bool {
@@ -294,10 +300,10 @@ func TestSyncWatches(t *testing.T) {
 		return code == 200 && strings.Contains(string(answer), `"origin":"`+base+`","phase":"current"`) && strings.Contains(string(answer), `"queued":0,"sent":0,"conflicts":0`)
 	})
 	stop()
-	if code := <-ended; code != exitOK {
+	if code := <-ended; code != ExitOK {
 		t.Errorf("sync --watch = %d", code)
 	}
-	synced(t, exitOK, "--data", folder, "--origin", base, "--key", keyOf(strings.TrimPrefix(base, "http://")))
+	synced(t, ExitOK, "--data", folder, "--origin", base, "--key", keyOf(strings.TrimPrefix(base, "http://")))
 	if theirs, ours := digests(t, srv, apps[0].ID, folder); theirs != ours {
 		t.Errorf("digests %x and %x", theirs, ours)
 	}

@@ -198,7 +198,7 @@ func (s *syncer) tell(w io.Writer) error {
 		err = s.dismiss(o.Conflicts)
 	}
 	if err == nil && len(o.Conflicts) > s.told {
-		err = errSome
+		err = ExitError(ExitSome)
 	}
 	return err
 }

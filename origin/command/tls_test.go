@@ -2,7 +2,6 @@ package command
 
 import (
 	"bytes"
-	"context"
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
@@ -45,11 +44,11 @@ func secretly(t testing.TB, c *tls.Config) *http.Client {
 }
 
 // serveLocally serves with a certificate that the command has made.
-func serveLocally(t testing.TB, log *slog.Logger, change func(*settings)) (srv *Server, address, dir string) {
+func serveLocally(t testing.TB, log *slog.Logger, change func(*Settings)) (srv *Server, address, dir string) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "certificates")
 	var out, errs bytes.Buffer
-	if code := Run(t.Context(), Env{Args: []string{"certificate", "--dir", dir, "--json"}, Stdout: &out, Stderr: &errs}); code != 0 {
+	if code := Run(t.Context(), New(), Env{Args: []string{"certificate", "--dir", dir, "--json"}, Stdout: &out, Stderr: &errs}); code != 0 {
 		t.Fatalf("certificate: %d %s", code, errs.String())
 	}
 	var made struct{ Certificate, Key string }
@@ -82,8 +81,8 @@ func TestServeOverTLS(t *testing.T) {
 	_, port, _ := net.SplitHostPort(address)
 	host := "localhost:" + port
 	keys.Store(host, toldKey(told.String()))
-	if want := "https://" + host; srv.settings.publicURL != want {
-		t.Errorf("the public address is %s, want %s", srv.settings.publicURL, want)
+	if want := "https://" + host; srv.settings.PublicURL != want {
+		t.Errorf("the public address is %s, want %s", srv.settings.PublicURL, want)
 	}
 	client := secretly(t, trusting(t, filepath.Join(dir, certificate.AuthorityFile)))
 	code, out := predictBy(t, client, "https://"+host, generalID, byBase64(dots(t, 3, 32)))
@@ -148,7 +147,7 @@ func TestCertificateCommand(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "c")
 	run := func(args ...string) (int, string, string) {
 		var out, errs bytes.Buffer
-		code := Run(t.Context(), Env{Args: append([]string{"certificate", "--dir", dir}, args...), Stdout: &out, Stderr: &errs})
+		code := Run(t.Context(), New(), Env{Args: append([]string{"certificate", "--dir", dir}, args...), Stdout: &out, Stderr: &errs})
 		return code, out.String(), errs.String()
 	}
 	code, out, errs := run("--host", "sightline.test")
@@ -158,39 +157,11 @@ func TestCertificateCommand(t *testing.T) {
 	if code, out, errs = run(); code != 0 || strings.Contains(out, "update-ca-certificates") {
 		t.Errorf("the second, whose authority is trusted already: %d %s %s", code, out, errs)
 	}
-	if code, _, errs = run("--host", "a b"); code != exitUsage || !strings.Contains(errs, `"a b"`) {
+	if code, _, errs = run("--host", "a b"); code != ExitUsage || !strings.Contains(errs, `"a b"`) {
 		t.Errorf("a bad host: %d %s", code, errs)
 	}
-	if code, _, _ = run("extra"); code != exitUsage {
+	if code, _, _ = run("extra"); code != ExitUsage {
 		t.Errorf("an argument: %d, want a mistake of usage", code)
-	}
-}
-
-func TestPublicURL(t *testing.T) {
-	at := func(text string) net.Addr {
-		a, err := net.ResolveTCPAddr("tcp", text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return a
-	}
-	for _, tt := range []struct {
-		address string
-		secure  bool
-		name    string
-		want    string
-		strict  bool
-	}{
-		{"127.0.0.1:80", false, "", "http://127.0.0.1:80", false},
-		{"127.0.0.1:8443", true, "", "https://127.0.0.1:8443", false},
-		{"[::]:8443", true, "localhost", "https://localhost:8443", false},
-		{"[::]:443", true, "a.example", "https://a.example", true},
-		{"0.0.0.0:8443", true, "a.example", "https://a.example:8443", true},
-	} {
-		got := publicURL(at(tt.address), tt.secure, tt.name)
-		if got != tt.want || strict(got) != tt.strict {
-			t.Errorf("publicURL(%s, %v, %q) = %s, strict %v; want %s, %v", tt.address, tt.secure, tt.name, got, strict(got), tt.want, tt.strict)
-		}
 	}
 }
 
@@ -199,7 +170,7 @@ func TestPublicURL(t *testing.T) {
 func TestBehindProxy(t *testing.T) {
 	var log safeBuffer
 	s := testSettings(t)
-	s.behindProxy, s.publicURL = true, "https://sightline.example"
+	s.BehindProxy, s.PublicURL = true, "https://sightline.example"
 	srv, err := startServer(t.Context(), s, slog.New(slog.NewTextHandler(&log, nil)))
 	if err != nil {
 		t.Fatal(err)
@@ -228,7 +199,7 @@ func TestBehindProxy(t *testing.T) {
 // TestStalledHandshakes keeps many connections in the middle of a handshake: whoever comes
 // after them is served, and stopping does not wait for them.
 func TestStalledHandshakes(t *testing.T) {
-	srv, address, dir := serveLocally(t, slog.New(slog.DiscardHandler), func(s *settings) { s.maxConns = 64 })
+	srv, address, dir := serveLocally(t, slog.New(slog.DiscardHandler), func(s *Settings) { s.maxConns = 64 })
 	var stalled []net.Conn
 	defer func() {
 		for _, c := range stalled {
@@ -254,30 +225,7 @@ func TestStalledHandshakes(t *testing.T) {
 	if res.StatusCode != 200 {
 		t.Errorf("/healthz: %d", res.StatusCode)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	if err := srv.http.Drain(ctx); err != nil {
-		t.Errorf("Drain with stalled handshakes: %v", err)
-	}
-}
-
-// TestConnectionsOfOneClient are bounded where strangers connect one by one.
-func TestConnectionsOfOneClient(t *testing.T) {
-	for _, tt := range []struct {
-		listen string
-		proxy  bool
-		most   int
-		want   int
-	}{
-		{"127.0.0.1:8080", false, 2048, 0},
-		{"localhost:8443", false, 2048, 0},
-		{":443", true, 2048, 0},
-		{":443", false, 2048, 256},
-		{"203.0.113.1:443", false, 20, 16},
-	} {
-		srv := &Server{node: &node{settings: settings{listen: tt.listen, behindProxy: tt.proxy, maxConns: tt.most}}}
-		if got := srv.connsPerIP(); got != tt.want {
-			t.Errorf("%s, behind a proxy %v, %d in all: %d, want %d", tt.listen, tt.proxy, tt.most, got, tt.want)
-		}
+	if err := srv.stop(); err != nil {
+		t.Errorf("stop with stalled handshakes: %v", err)
 	}
 }

@@ -101,7 +101,7 @@ func refusal(t testing.TB, body []byte) (int, string) {
 // that has expired, a new secret; and the server is stopped and started meanwhile.
 func TestTokenFlow(t *testing.T) {
 	s := testSettings(t)
-	s.publicURL = "http://sightline.test"
+	s.PublicURL = "http://sightline.test"
 	srv, base := startOrigin(t, s)
 	app, client, err := srv.register.CreateApp(t.Context(), register.Who{}, register.NewApp{Name: "tokens", Language: "en"})
 	if err != nil {
@@ -196,7 +196,7 @@ func TestExpiredToken(t *testing.T) {
 // copy for tests, must not take the other's tokens.
 func TestTokensOfAnotherAddress(t *testing.T) {
 	s := testSettings(t)
-	s.publicURL = "http://one.test"
+	s.PublicURL = "http://one.test"
 	srv, base := startOrigin(t, s)
 	_, client, err := srv.register.CreateApp(t.Context(), register.Who{}, register.NewApp{Name: "moves", Language: "en"})
 	if err != nil {
@@ -206,7 +206,7 @@ func TestTokensOfAnotherAddress(t *testing.T) {
 	if err := srv.stop(); err != nil {
 		t.Fatal(err)
 	}
-	s.publicURL = "http://two.test"
+	s.PublicURL = "http://two.test"
 	srv, err = startServer(t.Context(), s, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
@@ -224,18 +224,18 @@ func TestTokensOfAnotherAddress(t *testing.T) {
 // that was restored from it signs with keys of its own.
 func TestBackupsHoldNoSigningKeys(t *testing.T) {
 	s := testSettings(t)
-	s.publicURL = "http://sightline.test"
+	s.PublicURL = "http://sightline.test"
 	srv, base := startOrigin(t, s)
 	_, client, err := srv.register.CreateApp(t.Context(), register.Who{}, register.NewApp{Name: "kept", Language: "en"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, g := calling(t, base).grant(client, "")
-	if _, err := os.Stat(filepath.Join(s.data, token.File)); err != nil {
+	if _, err := os.Stat(filepath.Join(s.Data, token.File)); err != nil {
 		t.Fatalf("the keys are not where they are looked for: %v", err)
 	}
 	backup, restored := filepath.Join(t.TempDir(), "backup"), filepath.Join(t.TempDir(), "restored")
-	mustRun(t, "backup", backup, "--data", s.data)
+	mustRun(t, "backup", backup, "--data", s.Data)
 	err = filepath.WalkDir(backup, func(name string, entry fs.DirEntry, err error) error {
 		if err == nil && strings.HasPrefix(entry.Name(), token.File) {
 			t.Errorf("the backup holds %s", name)
@@ -246,7 +246,7 @@ func TestBackupsHoldNoSigningKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustRun(t, "restore", backup, "--data", restored)
-	s.data = restored
+	s.Data = restored
 	_, base = startOrigin(t, s)
 	a := calling(t, base)
 	if status, _, b := a.do("GET", "/v2/models", nil, "Authorization: Bearer "+g.AccessToken); status != 401 {

@@ -33,8 +33,8 @@ waits until it is done and prints its cross-validated evaluation.
 Use at least ten pictures per concept. With fewer, training works and prints a warning.
 
 Exit codes: 0 trained; 1 training failed; 2 usage error.` + whereHelp,
-		Example: `  sightline train pets --data ./data
-  sightline train pets --key 0123456789abcdef0123456789abcdef --json`,
+		Example: `  {prog} train pets --data ./data
+  {prog} train pets --key 0123456789abcdef0123456789abcdef --json`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return Usagef("expected one argument: the model ID")

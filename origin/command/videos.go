@@ -29,15 +29,15 @@ const (
 )
 
 // newDecoder makes the decoder of a server. Where the compiled module cannot be kept, each video compiles it.
-func newDecoder(s *settings, log *slog.Logger) (*video.Decoder, error) {
+func newDecoder(s *Settings, log *slog.Logger) (*video.Decoder, error) {
 	o := video.Options{Module: s.videoModule, System: s.videoDecoder, Time: s.videoTime, Log: log}
-	dir, err := system.OpenFolder(s.data)
+	dir, err := system.OpenFolder(s.Data)
 	if err == nil {
 		o.Key, err = system.Key(dir, decoderKey)
 		err = errors.Join(err, dir.Close())
 	}
 	if err == nil {
-		o.Cache = filepath.Join(s.data, decoderDir)
+		o.Cache = filepath.Join(s.Data, decoderDir)
 	} else {
 		log.Warn("cannot keep the compiled decoding module", "error", err)
 	}
