@@ -11,7 +11,7 @@ PACKAGES  ?= ./...
 RUN       ?= .
 VERSION   ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 RELEASE   ?=
-LDFLAGS   := -s -w -X github.com/sightline-dev/sightline/origin/command.version=$(VERSION)
+LDFLAGS   := -s -w -X github.com/sightline-dev/sightline/origin/server.Version=$(VERSION)
 
 WAZERO      := github.com/tetratelabs/wazero/cmd/wazero@v1.12.0
 GOFUMPT     := mvdan.cc/gofumpt@v0.9.2
@@ -33,7 +33,7 @@ MODULE  := $(shell find core sync wasm/guest wasm/abi -name '*.go' -not -name '*
 RUNTIME := $(shell find web/runtime -type f -not -path '*/served/*' -not -path '*/test/*' -not -path '*/node_modules/*' 2>/dev/null)
 
 # The packages whose tests take longest start first, and the others fill their pauses.
-FIRST := /(web/journeys|edge|origin/command|web/runtime/test|wasm/(host|simd))$$
+FIRST := /(web/journeys|edge|origin/program|web/runtime/test|wasm/(host|simd))$$
 
 # Packages that are also tested on other architectures: all that compute, encode or store bytes. The packages left out only call
 # these and have no code of their own for any architecture. The tests of wasm/host and web/runtime compare their answers.
@@ -45,7 +45,7 @@ ASWASM := ./models ./core/blob ./core/catalog ./core/cpu ./core/index/... ./core
 
 # Packages that start goroutines or are used by several at once, themselves or in their tests.
 CONCURRENT = ./core ./core/api ./core/blob/... ./core/index ./core/index/hnsw ./core/kv/... ./core/log ./core/partition ./sync/feed ./edge/node ./edge/keeper \
-	$(shell $(GO) list ./origin/... | grep -vE '/origin/(server/collection|command|conformance)$$')
+	$(shell $(GO) list ./origin/... | grep -vE '/origin/(server/cli|server/collection|program|conformance)$$')
 
 # Long tests of these packages that start no goroutine: the race detector has nothing to find in them.
 SINGLE := TestCopiesLong|TestChurnKeepsRecall|TestImportsPointInward|TestPublicAgainstOracles
@@ -171,7 +171,7 @@ race-packages: ## the race detector on packages that run concurrently (needs gcc
 
 race-programs: ## the race detector on the programs and the host of the module
 	@.ci/need gcc gcc
-	CGO_ENABLED=1 $(GO) test -vet=off -race -short -timeout 30m $(FLAGS) -run '$(RACED)' ./origin/command ./wasm/host
+	CGO_ENABLED=1 $(GO) test -vet=off -race -short -timeout 30m $(FLAGS) -run '$(RACED)' ./origin/program ./wasm/host
 
 fuzz: ## each fuzz target for FUZZTIME
 	@.ci/fuzz $(FUZZTIME)

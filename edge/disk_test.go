@@ -18,7 +18,9 @@ import (
 
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/edge/node"
-	cli "github.com/sightline-dev/sightline/origin/command"
+	origin "github.com/sightline-dev/sightline/origin/program"
+	floor "github.com/sightline-dev/sightline/origin/server"
+	"github.com/sightline-dev/sightline/origin/server/cli"
 	"github.com/sightline-dev/sightline/origin/server/data"
 	"github.com/sightline-dev/sightline/origin/server/system"
 )
@@ -40,10 +42,10 @@ func TestMain(m *testing.M) {
 	}
 	ctx, stop := system.Terminated(context.Background())
 	system.IgnoreBrokenPipes()
-	env := cli.Env{Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Environ: os.Environ}
+	env := floor.Env{Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Environ: os.Environ}
 	program := node.New()
 	if filepath.Base(os.Args[0]) == originName {
-		program = cli.New()
+		program = origin.New()
 	}
 	if dir := os.Getenv(diskOf); dir != "" {
 		env.Data = openDisk(dir).options()

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sightline-dev/sightline/origin/command"
+	"github.com/sightline-dev/sightline/origin/server"
 	"github.com/sightline-dev/sightline/origin/server/system"
 )
 
@@ -22,7 +22,7 @@ type warmed struct {
 var quiet = slog.New(slog.DiscardHandler)
 
 // newWarm is the command that compiles at leisure what a start would.
-func (n *Node) newWarm(env *command.Env) *cobra.Command {
+func (n *Node) newWarm(env *server.Env) *cobra.Command {
 	var name string
 	asJSON := false
 	cmd := &cobra.Command{
@@ -32,10 +32,10 @@ func (n *Node) newWarm(env *command.Env) *cobra.Command {
 is fast. Run it after installing or upgrading; a server may be running on the folder. Creates the
 folder if it does not exist.`,
 		Example: `  {prog} warm --data /var/lib/{prog}`,
-		Args:    command.NoArguments,
+		Args:    server.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			if name == "" {
-				return command.Usagef("--data is required")
+				return server.Usagef("--data is required")
 			}
 			dir, err := system.OpenFolder(name)
 			if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/register"
-	"github.com/sightline-dev/sightline/origin/command"
+	"github.com/sightline-dev/sightline/origin/server"
 	"github.com/sightline-dev/sightline/origin/server/control"
 	"github.com/sightline-dev/sightline/origin/server/link"
 	"github.com/sightline-dev/sightline/origin/server/system"
@@ -72,7 +72,7 @@ type goneBy struct {
 	data []byte
 }
 
-func newCopies(e *engine, who *identity, l *command.Lent) (*copies, error) {
+func newCopies(e *engine, who *identity, l *server.Lent) (*copies, error) {
 	c := &copies{
 		e: e, who: who, token: e.node.token, store: l.Folder.Store, blobs: l.Folder.Blobs, log: l.Log, now: system.Now,
 		wants: wire.Wants{Vectors: wire.VectorsQ16, Blobs: e.node.pictures},

@@ -17,7 +17,7 @@ import (
 	"github.com/sightline-dev/sightline/core/predict"
 	"github.com/sightline-dev/sightline/core/predict/raster"
 	"github.com/sightline-dev/sightline/core/register"
-	"github.com/sightline-dev/sightline/origin/command"
+	"github.com/sightline-dev/sightline/origin/server"
 	"github.com/sightline-dev/sightline/origin/server/control"
 	"github.com/sightline-dev/sightline/origin/server/jobs"
 	"github.com/sightline-dev/sightline/origin/server/system"
@@ -41,13 +41,13 @@ type engine struct {
 }
 
 var (
-	_ command.Engine  = (*engine)(nil)
-	_ command.Bringer = (*engine)(nil)
+	_ server.Engine  = (*engine)(nil)
+	_ server.Bringer = (*engine)(nil)
 )
 
 // open opens the register over a data folder, and the fleet where it is going to serve: commands that
 // are about applications and keys alone have no use for the module.
-func (n *Node) open(ctx context.Context, l *command.Lent) (_ *engine, err error) {
+func (n *Node) open(ctx context.Context, l *server.Lent) (_ *engine, err error) {
 	tables, err := predict.LoadTables(l.Bundles)
 	if err != nil {
 		return nil, err
@@ -88,7 +88,7 @@ func (n *Node) open(ctx context.Context, l *command.Lent) (_ *engine, err error)
 }
 
 // start opens the fleet.
-func (e *engine) start(ctx context.Context, l *command.Lent, tables *predict.Set) (*host.Fleet, error) {
+func (e *engine) start(ctx context.Context, l *server.Lent, tables *predict.Set) (*host.Fleet, error) {
 	rt, err := e.node.load(ctx, e.dir, l.Log)
 	if err != nil {
 		return nil, err
@@ -129,7 +129,7 @@ func (e *engine) detach(app string) {
 	}
 }
 
-// Hosted implements [COMMAND.Engine]. A picture of an origin's that is not here yet is fetched.
+// Hosted implements [server.Engine]. A picture of an origin's that is not here yet is fetched.
 func (e *engine) Hosted(name string) (blob.Picture, error) {
 	p, err := e.Register.Hosted(name)
 	if err == nil && e.copies != nil {
@@ -138,7 +138,7 @@ func (e *engine) Hosted(name string) (blob.Picture, error) {
 	return p, err
 }
 
-// Bring implements [COMMAND.Bringer]: as for [engine.Hosted].
+// Bring implements [server.Bringer]: as for [engine.Hosted].
 func (e *engine) Bring(ctx context.Context, h blob.Hash) error {
 	if e.copies == nil {
 		return nil
@@ -208,14 +208,14 @@ func (e *engine) Step(ctx context.Context, now time.Time) (more bool, err error)
 	return more || tidying, err
 }
 
-// Base implements [COMMAND.Engine].
+// Base implements [server.Networks].
 func (e *engine) Base() [32]byte { return e.base }
 
-// Serves implements [COMMAND.Engine]. Which networks applications are on, their instances know: the
+// Serves implements [server.Networks]. Which networks applications are on, their instances know: the
 // bundles of all are kept.
 func (e *engine) Serves([32]byte) bool { return true }
 
-// NewAnalyser implements [COMMAND.Engine].
+// NewAnalyser implements [server.Networks].
 func (e *engine) NewAnalyser(base [32]byte, l raster.Limits) jobs.Analyser {
 	return &analyser{e: e, base: base, limits: l}
 }
@@ -269,7 +269,7 @@ func (a *analyser) open() (*predict.Analyser, error) {
 	return a.of, nil
 }
 
-// Close implements [COMMAND.Engine].
+// Close implements [server.Engine].
 func (e *engine) Close() error {
 	var errs []error
 	if f := e.started.Load(); f != nil {

@@ -12,7 +12,7 @@ import (
 	"net/http"
 	"sync"
 
-	"github.com/sightline-dev/sightline/origin/command"
+	"github.com/sightline-dev/sightline/origin/server"
 	"github.com/sightline-dev/sightline/origin/server/data"
 	"github.com/sightline-dev/sightline/origin/server/link"
 	"github.com/sightline-dev/sightline/origin/server/system"
@@ -83,11 +83,11 @@ func (n *Node) identify(dir *system.Folder) (*identity, error) {
 	case err != nil:
 		return nil, err
 	case i != nil && n.origin != "" && n.origin != i.Origin && i.ID != "":
-		return nil, command.Usagef("origin: this folder is already enrolled as edge %q of %s", i.Name, i.Origin)
+		return nil, server.Usagef("origin: this folder is already enrolled as edge %q of %s", i.Name, i.Origin)
 	case i != nil && i.ID != "" || n.origin == "":
 		return i, nil
 	case n.token == "":
-		return nil, command.Usagef("token: the first start with --origin needs the token that the origin printed when the edge was created there")
+		return nil, server.Usagef("token: the first start with --origin needs the token that the origin printed when the edge was created there")
 	}
 	if i == nil {
 		i = &identity{Seed: make([]byte, ed25519.SeedSize)}

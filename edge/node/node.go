@@ -1,7 +1,7 @@
 // Package node is what sightline-edge does in its own way: it answers /v2 from the module, under
 // wazero, over a data folder like an origin's.
 //
-//	               command (settings, TLS, HTTP, drain, control socket; shared with the origin)
+//	               server (settings, TLS, HTTP, drain, control socket; shared with the origin)
 //	                  │
 //	request ──▶ httpd ──▶ engine ──▶ host.Fleet ──▶ one writer an application: the module
 //	                        │           └─────────▶ analysers, natively
@@ -31,10 +31,10 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/sightline-dev/sightline/core/register"
 	"github.com/sightline-dev/sightline/edge/keeper"
-	"github.com/sightline-dev/sightline/origin/command"
+	"github.com/sightline-dev/sightline/origin/server"
 	"github.com/sightline-dev/sightline/origin/server/account"
+	"github.com/sightline-dev/sightline/origin/server/cli"
 	"github.com/sightline-dev/sightline/origin/server/control"
 	"github.com/sightline-dev/sightline/origin/server/link"
 	"github.com/sightline-dev/sightline/origin/server/system"
@@ -58,9 +58,9 @@ type Node struct {
 }
 
 // New makes the program sightline-edge.
-func New() command.Program {
+func New() cli.Program {
 	n := newNode()
-	return command.Program{
+	return cli.Program{
 		Name:  Name,
 		Short: "Serve the /v2 API on an edge",
 		Long: `sightline-edge serves the /v2 API from the same WebAssembly module that runs in browsers. It works
@@ -71,8 +71,8 @@ application or API key. The first start also needs --token. To get a token, run 
 
 The module is built into the program. It runs in one instance per application, each limited to
 --instance-memory. A module call longer than --call-time restarts the process on the same socket.`,
-		Commands: func(env *command.Env) []*cobra.Command { return []*cobra.Command{n.newWarm(env)} },
-		Server: command.Options{
+		Commands: func(env *server.Env) []*cobra.Command { return []*cobra.Command{n.newWarm(env)} },
+		Server: server.Options{
 			Flags: n.flags, Parse: n.parse, Watch: n.watch, Accounts: closed, Open: n.openEngine, Mounts: n.mounts,
 			FirstApp: n.alone, Started: n.started, Status: n.status, Stuck: n.stuck,
 		},
@@ -98,15 +98,15 @@ func (n *Node) flags(f *pflag.FlagSet) {
 }
 
 // parse reads them.
-func (n *Node) parse(k *koanf.Koanf, s *command.Settings) (err error) {
-	if n.demo, err = command.ParseDemo(k, s); err != nil {
+func (n *Node) parse(k *koanf.Koanf, s *server.Settings) (err error) {
+	if n.demo, err = server.ParseDemo(k, s); err != nil {
 		return err
 	}
 	if n.callTime, err = time.ParseDuration(k.String("call-time")); err != nil || n.callTime < time.Second {
-		return command.Usagef("call-time: %q is not a duration of at least 1s, such as 30s", k.String("call-time"))
+		return server.Usagef("call-time: %q is not a duration of at least 1s, such as 30s", k.String("call-time"))
 	}
-	if n.memory, err = command.ParseSize(k.String("instance-memory")); err != nil || n.memory < 64<<20 || n.memory > 4<<30 {
-		return command.Usagef("instance-memory: %q is not a size from 64MB to 4GB", k.String("instance-memory"))
+	if n.memory, err = server.ParseSize(k.String("instance-memory")); err != nil || n.memory < 64<<20 || n.memory > 4<<30 {
+		return server.Usagef("instance-memory: %q is not a size from 64MB to 4GB", k.String("instance-memory"))
 	}
 	return n.parseJoin(k)
 }
@@ -115,17 +115,17 @@ func (n *Node) parse(k *koanf.Koanf, s *command.Settings) (err error) {
 func (n *Node) parseJoin(k *koanf.Koanf) (err error) {
 	var known bool
 	if n.pictures, known = map[string]wire.Blobs{"lazy": wire.BlobsLazy, "full": wire.BlobsFull}[k.String("pictures")]; !known {
-		return command.Usagef("pictures: %q is not lazy or full", k.String("pictures"))
+		return server.Usagef("pictures: %q is not lazy or full", k.String("pictures"))
 	}
 	n.token = k.String("token")
 	if k.String("origin") == "" {
 		if n.token != "" {
-			return command.Usagef("token: --origin is required: the server that issued the token")
+			return server.Usagef("token: --origin is required: the server that issued the token")
 		}
 		return nil
 	}
 	if n.origin, err = link.Address(k.String("origin")); err != nil {
-		return command.Usagef("origin: %w", err)
+		return server.Usagef("origin: %w", err)
 	}
 	return nil
 }
@@ -141,7 +141,7 @@ func closed(o *account.Options) error {
 const startTime = 10 * time.Minute
 
 // watch runs serve under a keeper, unless systemd watches it.
-func (n *Node) watch(ctx context.Context, env *command.Env, s *command.Settings, log *slog.Logger) (bool, error) {
+func (n *Node) watch(ctx context.Context, env *server.Env, s *server.Settings, log *slog.Logger) (bool, error) {
 	if watched, err := system.Watched(); err != nil || watched > 0 {
 		return err != nil, err
 	}
@@ -166,7 +166,7 @@ func (n *Node) watch(ctx context.Context, env *command.Env, s *command.Settings,
 		Socket: socket, Within: n.callTime + graceTime, Start: startTime, Log: log,
 	})
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.Exited() {
-		return true, command.ExitError(exit.ExitCode()) // by the process that was kept
+		return true, server.ExitError(exit.ExitCode()) // by the process that was kept
 	}
 	return true, err
 }
@@ -178,7 +178,7 @@ const (
 )
 
 // listen waits for the end of the folder's previous server, and opens a listener.
-func listen(ctx context.Context, s *command.Settings, log *slog.Logger) (net.Listener, error) {
+func listen(ctx context.Context, s *server.Settings, log *slog.Logger) (net.Listener, error) {
 	for look := range endTime / endLook {
 		release, err := system.Lock(s.Data)
 		if err == nil {
@@ -208,19 +208,19 @@ func (n *Node) current() *engine {
 }
 
 // openEngine opens the engine of a data folder.
-func (n *Node) openEngine(ctx context.Context, l *command.Lent) (command.Engine, *register.Register, error) {
+func (n *Node) openEngine(ctx context.Context, l *server.Lent) (server.Opened, error) {
 	e, err := n.open(ctx, l)
 	if err != nil {
-		return nil, nil, err
+		return server.Opened{}, err
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.engine = e
-	return e, e.Register, nil
+	return server.Opened{Engine: e, Register: e.Register, Networks: e}, nil
 }
 
 // started keeps the copies of an origin's applications in step with it.
-func (n *Node) started(s *command.Server, _ io.Writer) error {
+func (n *Node) started(s *server.Server, _ io.Writer) error {
 	if e := n.current(); e != nil && e.copies != nil {
 		s.Begin(e.copies.run)
 	}

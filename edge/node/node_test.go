@@ -22,7 +22,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/sightline-dev/sightline/origin/command"
+	"github.com/sightline-dev/sightline/origin/server"
 	"github.com/sightline-dev/sightline/origin/server/system"
 	"github.com/sightline-dev/sightline/wasm/host"
 )
@@ -130,7 +130,7 @@ func TestListenAfterKilled(t *testing.T) {
 			t.Fatal(err)
 		}
 		var said bytes.Buffer
-		s, log := &command.Settings{Listen: dying.Addr().String(), Data: data}, slog.New(slog.NewTextHandler(&said, nil))
+		s, log := &server.Settings{Listen: dying.Addr().String(), Data: data}, slog.New(slog.NewTextHandler(&said, nil))
 		got := make(chan error)
 		var next net.Listener
 		go func() {
@@ -167,7 +167,7 @@ func TestListenInUse(t *testing.T) {
 			t.Fatal(err)
 		}
 		data, begun := t.TempDir(), time.Now()
-		s, log := &command.Settings{Listen: other.Addr().String(), Data: data}, slog.New(slog.DiscardHandler)
+		s, log := &server.Settings{Listen: other.Addr().String(), Data: data}, slog.New(slog.DiscardHandler)
 		if _, err := listen(t.Context(), s, log); !errors.Is(err, syscall.EADDRINUSE) || time.Since(begun) > 0 {
 			t.Errorf("listen = %v after %v, want EADDRINUSE at once", err, time.Since(begun))
 		}

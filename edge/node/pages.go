@@ -7,14 +7,14 @@ import (
 
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/register"
-	"github.com/sightline-dev/sightline/origin/command"
+	"github.com/sightline-dev/sightline/origin/server"
 	"github.com/sightline-dev/sightline/origin/server/console"
 	"github.com/sightline-dev/sightline/origin/server/httpd"
 	"github.com/sightline-dev/sightline/web"
 )
 
 // mounts are the pages, as an origin has them, and what they ask to know that this is an edge. They say that accounts are at the origin.
-func (n *Node) mounts(s *command.Server) ([]httpd.Mount, error) {
+func (n *Node) mounts(s *server.Server) ([]httpd.Mount, error) {
 	own, err := s.Console(console.Options{Edge: &console.Edge{Who: n.who, Of: n.appOf, Keys: n.keysAge, Open: n.demo}})
 	if err != nil {
 		return nil, err

@@ -27,7 +27,7 @@ type proven struct {
 // steps are those of a newcomer's first minutes, from 0.
 var steps = []proven{
 	{"it is ready in five seconds, with pictures and a key, and downloads nothing", []string{
-		"web/journeys/studio.js: it is there at once, and reaches nobody", "origin/command TestSamples", "core TestWorldIsLent",
+		"web/journeys/studio.js: it is there at once, and reaches nobody", "origin/program TestSamples", "core TestWorldIsLent",
 	}},
 	{"forty pictures with three words each, in one's own language, on a map, for everybody", []string{
 		"web/journeys/studio.js: there are pictures, with what is in them and where they were",
@@ -104,19 +104,19 @@ var complaints = []proven{
 		"web/journeys/studio.js: with a network everything is sent, and confirmed when it is",
 	}},
 	{"the contract goes on without its vendor, and everything can be taken along", []string{
-		"origin/conformance TestOfficialJavaScriptClient", "origin/command TestExportImportedElsewhereIsEqual", "origin/server/collection TestExportIsReadBack",
+		"origin/conformance TestOfficialJavaScriptClient", "origin/program TestExportImportedElsewhereIsEqual", "origin/server/collection TestExportIsReadBack",
 	}},
 	{"long work tells how far it is, how long it takes and what failed", []string{
-		"origin/command TestProgress", "origin/command TestInterruptedImportGoesOn", "web/src/views/look/look.test.ts: time that is left, from how it went",
+		"origin/server/cli TestProgress", "origin/program TestInterruptedImportGoesOn", "web/src/views/look/look.test.ts: time that is left, from how it went",
 		"web/journeys/studio.js: a model is taught, trained, judged and tried", "web/journeys/look.js: the recogniser comes, and says how far it is",
 	}},
 	{"nobody calls without a key, and all scopes that lack are named at once", []string{
-		"origin/command TestFirstStartTellsItsKeyOnce", "core TestKeys", "core/auth ExampleNeed_Check", "core/auth TestNeeds",
+		"origin/program TestFirstStartTellsItsKeyOnce", "core TestKeys", "core/auth ExampleNeed_Check", "core/auth TestNeeds",
 		"core/api TestTenantsDoNotInterfere",
 	}},
 	{"addresses of pictures reach no private network, whatever a name resolves to later", []string{
 		"origin/server/fetch TestSSRF", "origin/server/fetch TestFetchConnectsToTheCheckedAddress", "origin/server/fetch TestControlLooksAgain",
-		"origin/command TestGuardIsOnByDefault",
+		"origin/program TestGuardIsOnByDefault",
 	}},
 	{"the same file, the same picture and a similar one are three things", []string{
 		"core/search TestDuplicatesAgreeWithScan", "core/search TestPrintsOfPhotos", "core/catalog TestSamePictures",

@@ -1,7 +1,7 @@
 // Package control is the operator's way into a data folder that a process has open: a socket
 // in the folder, which only the folder's user can connect to.
 //
-//	sightline key create --data DIR
+//	key create --data DIR
 //	     │ DIR/LOCK is free: open the folder, this process alone      ─▶ Folder (in process)
 //	     └ it is held:       DIR/control.sock, 0600 ─▶ the holder's   ─▶ Folder
 //

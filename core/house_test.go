@@ -1,0 +1,205 @@
+//go:build !wasip1
+
+package core_test
+
+import (
+	"go/ast"
+	"go/token"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/sightline-dev/sightline/core/proof"
+)
+
+// wideInterfaces are the interfaces of more than 8 methods, with what they may have at most.
+var wideInterfaces = map[string]int{
+	"wasm/guest/lent.Imports": 32, // what a host gives the module
+	"sync/replica.Partition":  24, // the simulator and an edge put their own before a partition
+}
+
+// TestInterfacesAreSmall allows an interface 8 methods. Embedded interfaces count by their own methods.
+func TestInterfacesAreSmall(t *testing.T) {
+	type declared struct {
+		at       string
+		own      int
+		embedded []string
+	}
+	all := map[string]declared{}
+	walkGo(t, proof.Root(t), func(path string, file *ast.File, fset *token.FileSet) {
+		dir := filepath.ToSlash(filepath.Dir(path))
+		imports := importsOf(file)
+		ast.Inspect(file, func(n ast.Node) bool {
+			spec, ok := n.(*ast.TypeSpec)
+			if !ok {
+				return true
+			}
+			it, ok := spec.Type.(*ast.InterfaceType)
+			if !ok {
+				return true
+			}
+			d := declared{at: fset.Position(spec.Pos()).String()}
+			for _, f := range it.Methods.List {
+				switch e := f.Type.(type) {
+				case *ast.FuncType:
+					d.own += len(f.Names)
+				case *ast.Ident:
+					d.embedded = append(d.embedded, dir+"."+e.Name)
+				case *ast.SelectorExpr:
+					if x, ok := e.X.(*ast.Ident); ok {
+						d.embedded = append(d.embedded, strings.TrimPrefix(imports[x.Name], module+"/")+"."+e.Sel.Name)
+					}
+				}
+			}
+			all[dir+"."+spec.Name.Name] = d
+			return true
+		})
+	})
+	var count func(name string) int
+	count = func(name string) int {
+		n := all[name].own
+		for _, e := range all[name].embedded {
+			n += count(e)
+		}
+		return n
+	}
+	for name, d := range all {
+		most := 8
+		if wide, ok := wideInterfaces[name]; ok {
+			most = wide
+		}
+		if n := count(name); n > most {
+			t.Errorf("%s: interface %s has %d methods, want at most %d: declare what its user needs, or pass the concrete type", d.at, name, n, most)
+		}
+	}
+}
+
+// importsOf are the imports of a file by their local names.
+func importsOf(file *ast.File) map[string]string {
+	names := map[string]string{}
+	for _, im := range file.Imports {
+		path := strings.Trim(im.Path.Value, `"`)
+		name := path[strings.LastIndexByte(path, '/')+1:]
+		if im.Name != nil {
+			name = im.Name.Name
+		}
+		names[name] = path
+	}
+	return names
+}
+
+// TestNoBools keeps bool parameters out of exported functions and methods: a caller's true says nothing. Two meanings get two names.
+func TestNoBools(t *testing.T) {
+	walkGo(t, proof.Root(t), func(path string, file *ast.File, fset *token.FileSet) {
+		for _, d := range file.Decls {
+			f, ok := d.(*ast.FuncDecl)
+			if !ok || !f.Name.IsExported() || slices.Contains(takesBool, filepath.ToSlash(filepath.Dir(path))+"."+f.Name.Name) {
+				continue
+			}
+			for _, param := range f.Type.Params.List {
+				if id, ok := param.Type.(*ast.Ident); ok && id.Name == "bool" {
+					t.Errorf("%s: %s takes a bool", fset.Position(f.Pos()), f.Name.Name)
+				}
+			}
+		}
+	})
+}
+
+// takesBool are encoders and setters of flags.
+var takesBool = []string{
+	"core/jsonio.Bool", "core/log/field.Bool",
+	"core/blob/blobtest.FailAt", "core/kv/journal/journaltest.FailAt", // of tests
+	"wasm/guest.KVScan", "wasm/guest/lenttest.KVScan", // the function of a host
+	"core/index.Stage", "core/renew.Done", "core/training.Advise", "core/training.Unsure", // to be changed
+}
+
+// Sizes that a file, a function and a package may have.
+const (
+	fileLines     = 600
+	functionLines = 60
+	packageLines  = 4000 // neither blank nor comment
+	packageFiles  = 30
+)
+
+// TestSizes holds files, functions and packages to their sizes. The list of exceptions has what is larger, with its size; a size may only fall.
+func TestSizes(t *testing.T) {
+	root := proof.Root(t)
+	got := map[string]int{}
+	lines, files := map[string]int{}, map[string]int{}
+	walkGo(t, root, func(path string, file *ast.File, fset *token.FileSet) {
+		at := filepath.ToSlash(path)
+		text, err := os.ReadFile(filepath.Join(root, path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(text[:min(len(text), 2000)]), "// Code generated ") {
+			return
+		}
+		if n := strings.Count(string(text), "\n"); n > fileLines {
+			got[at] = n
+		}
+		dir := filepath.ToSlash(filepath.Dir(path))
+		files[dir]++
+		for line := range strings.Lines(string(text)) {
+			if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "//") {
+				lines[dir]++
+			}
+		}
+		for _, d := range file.Decls {
+			if f, ok := d.(*ast.FuncDecl); ok {
+				if n := fset.Position(f.End()).Line - fset.Position(f.Pos()).Line + 1; n > functionLines {
+					got[at+" "+f.Name.Name] = n
+				}
+			}
+		}
+	})
+	for dir, n := range lines {
+		if n > packageLines {
+			got[dir+" lines"] = n
+		}
+		if files[dir] > packageFiles {
+			got[dir+" files"] = files[dir]
+		}
+	}
+	for name, n := range got {
+		if most, ok := larger[name]; !ok || n > most {
+			t.Errorf("%q: %d, want at most %d", name, n, most)
+		}
+	}
+	for name, most := range larger {
+		if got[name] < most {
+			t.Errorf("%q is %d now: lower its exception of %d", name, got[name], most)
+		}
+	}
+}
+
+// larger are the exceptions of [TestSizes].
+var larger = map[string]int{
+	"core/api files": 60,
+	"core/api lines": 9137,
+	"core/api/apitest/program/model.go patchMeta":    61,
+	"core/blob/blobtest/hosted.go againstModel":      63,
+	"core/ingest/worker.go scan":                     63,
+	"core/kv/pebblekv/store.go open":                 69,
+	"core/partition lines":                           4764,
+	"core/partition/accept.go admit":                 68,
+	"core/partition/submit.go append":                61,
+	"core/partition/takeback.go":                     623,
+	"core/partition/takeback.go sort":                87,
+	"core/predict/nn/pool.go globalAveragePool":      75,
+	"core/predict/raster/jpg/sequential.go meanRow":  96,
+	"core/predict/raster/jpg/sequential.go valueRow": 95,
+	"models/peers/main.go run":                       65,
+	"models/peers/vectors/main.go run":               64,
+	"origin/server/cli/importer.go batches":          69,
+	"origin/server/data/check.go inputs":             65,
+	"origin/server/httpd/hosted.go hosted":           62,
+	"origin/server/httpd/httpd.go route":             81,
+	"origin/server/settings.go parseSettings":        73,
+	"sync/feed/back.go back":                         63,
+	"sync/replica/pull.go entries":                   63,
+	"sync/sim/rollback.go moved":                     64,
+	"web/runtime/test/guest/main.go do":              77,
+}

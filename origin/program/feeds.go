@@ -1,0 +1,116 @@
+package program
+
+import (
+	"context"
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sightline-dev/sightline/core"
+	"github.com/sightline-dev/sightline/origin/server"
+	"github.com/sightline-dev/sightline/origin/server/httpd"
+	"github.com/sightline-dev/sightline/origin/server/system"
+	"github.com/sightline-dev/sightline/origin/server/token"
+	"github.com/sightline-dev/sightline/sync/feed"
+)
+
+// liveTime bounds a call of the sync protocol: a stream ends by itself before.
+const liveTime = 65 * time.Minute
+
+// edgeSigners are the edges as holders of keys that tokens are issued with.
+type edgeSigners struct{ *core.Engine }
+
+var _ token.Others = edgeSigners{}
+
+// Signer implements [token.Others]. An edge that was revoked may issue none: those that it has issued are dead.
+func (e edgeSigners) Signer(kid string) (token.Signer, bool) {
+	edge, err := e.Register.Edge(kid)
+	if err != nil || edge.Key == [32]byte{} {
+		return token.Signer{}, false
+	}
+	return token.Signer{Public: ed25519.PublicKey(edge.Key[:]), Issuer: token.EdgeIssuer(kid), May: edge.Holds}, true
+}
+
+// Delegate implements [token.Others]: nobody delegates anything to an origin.
+func (edgeSigners) Delegate(string) (token.Delegate, bool) { return token.Delegate{}, false }
+
+// feedHost is what the change feed asks of a server.
+type feedHost struct {
+	srv    *server.Server
+	engine native
+}
+
+// countCalls adds the calls that an edge answered to those of the account that owns the application. Applications of the operator have no
+// limit. See [feed.Options].
+func (h *feedHost) countCalls(app, edge string, count uint64) (over time.Time, err error) {
+	a, err := h.engine.Register.App(app)
+	if err != nil || a.Owner == "" {
+		return over, err
+	}
+	return h.srv.Accounts.Report(a.Owner, app, edge, count)
+}
+
+// storage is the account's limit of bytes that an application's uploads count against. See [feed.Options].
+func (h *feedHost) storage(app string) (bytes int64, err error) {
+	a, err := h.engine.Register.App(app)
+	if err != nil {
+		return 0, err
+	}
+	limits, err := h.srv.Accounts.StorageLimits(a.Owner)
+	return limits.Bytes, err
+}
+
+// stable is the last entry of an application's log that replicas need not keep for a restore. See [feed.Options].
+func (h *feedHost) stable(app string, head uint64) uint64 {
+	p, err := h.engine.Partition(app)
+	if err != nil {
+		return 0
+	}
+	seq, err := p.Stable(system.Now())
+	if err != nil {
+		return 0 // replicas keep more than they need
+	}
+	return min(seq, head)
+}
+
+// feedInterval is how often the feed lets go of what nobody reads any more, and those who hold copies are told
+// of new keys of tokens.
+const feedInterval = 5 * time.Second
+
+// feeds are the mounts of the sync protocol. They count no calls and have no rate of calls, unlike those of the interface.
+func feeds(srv *server.Server) ([]httpd.Mount, error) {
+	engine, ok := srv.Engine.(native)
+	if !ok {
+		return nil, fmt.Errorf("engine %T is not an origin's", srv.Engine)
+	}
+	h := &feedHost{srv, engine}
+	f, err := feed.New(feed.Options{
+		Engine: engine, Register: engine.Register, Blobs: srv.Folder.Blobs, Holder: srv.Hosted, Run: srv.Pool.Run,
+		Clock: system.Now, Wait: system.Await, Log: srv.Log, Calls: h.countCalls, Storage: h.storage, Stable: h.stable,
+	})
+	if err != nil {
+		return nil, err
+	}
+	srv.CloseWith(f)
+	srv.Begin(func(ctx context.Context) {
+		tend := func(ctx context.Context) {
+			err := errors.Join(f.Step(ctx), engine.Register.SignsWith(ctx, srv.Tokens.Issuer(), srv.Tokens.Public()))
+			if err != nil && ctx.Err() == nil {
+				srv.Log.Error("cannot maintain the change feed", "error", err)
+			}
+		}
+		tend(ctx)
+		system.Every(ctx, feedInterval, tend)
+	})
+	return append(copyCalls(srv), httpd.Mount{Prefix: feed.Prefix, Handler: f, Caller: f.Caller, Live: true, CallTimeout: liveTime}), nil
+}
+
+// copyCalls are the mounts of what a copy tells of itself, which is the interface's although it stands among the
+// paths of the protocol. An application that is no copy says so there.
+func copyCalls(srv *server.Server) (mounts []httpd.Mount) {
+	for _, call := range []string{"/status", "/outbox", "/conflicts"} {
+		mounts = append(mounts, httpd.Mount{Prefix: feed.Prefix + call, Handler: srv.Handler, Caller: srv.Handler.Caller})
+	}
+	return mounts
+}

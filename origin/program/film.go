@@ -1,0 +1,197 @@
+package program
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/predict/raster"
+	"github.com/sightline-dev/sightline/origin/server"
+	"github.com/sightline-dev/sightline/origin/server/cli"
+	"github.com/sightline-dev/sightline/origin/server/fetch"
+	"github.com/sightline-dev/sightline/origin/server/system"
+	"github.com/sightline-dev/sightline/origin/server/video"
+)
+
+// headBytes are enough to recognise a file.
+const headBytes = 4096
+
+// media is a picture or a video that was read.
+type media struct {
+	video bool
+	data  []byte   // of a picture, or of an animation that is a video
+	film  *os.File // of another video
+}
+
+func (m *media) close() {
+	if m.film != nil {
+		_ = m.film.Close() // it was only read
+	}
+}
+
+// isVideo reports whether a file that begins with head is predicted as a video.
+func (p *predictor) isVideo(head []byte) bool {
+	kind := raster.Recognise(head).Kind
+	return kind == raster.Video || kind&raster.Video != 0 && p.flags.animations
+}
+
+// read reads a picture or a video. The caller closes what it returns, also with an error.
+func (w *worker) read(ctx context.Context, pic picture) (m media, err error) {
+	to := &intake{p: w.p}
+	switch {
+	case pic.err != nil:
+		err = pic.err
+	case pic.kind == isURL:
+		wanted := fetch.Wanted{Kind: raster.Picture | raster.Video, Bytes: w.p.maxVideo, Timeout: server.VideoDownloadTime}
+		err = w.p.fetcher.Download(ctx, pic.name, wanted, to)
+		if failure := new(fetch.Failure); errors.As(err, &failure) {
+			err = fmt.Errorf("%w: %w", err, failure.Cause()) // the person who asked may know
+		}
+	case pic.kind == isStdin:
+		_, err = io.Copy(to, w.stdin)
+	default:
+		err = w.p.readFile(pic.name, to)
+	}
+	switch {
+	case to.err != nil:
+		return to.media, to.err
+	case err != nil:
+		return to.media, errRead{err}
+	}
+	err = to.recognise()
+	if to.film == nil {
+		to.data = to.head.Bytes()
+	}
+	return to.media, err
+}
+
+// readFile reads a file that a person named. A video stays in its file.
+func (p *predictor) readFile(name string, to *intake) (err error) {
+	f, regular, err := system.Open(name)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if to.film != f {
+			err = errors.Join(err, f.Close())
+		}
+	}()
+	if regular {
+		head := make([]byte, headBytes)
+		n, err := f.ReadAt(head, 0)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return err
+		}
+		if raster.Recognise(head[:n]).Kind == raster.Video {
+			to.video, to.film = true, f
+			return nil
+		}
+	}
+	_, err = io.Copy(to, f)
+	return err
+}
+
+// intake takes the bytes of a picture or a video. It holds a picture in memory, and stores a video in a file without a name.
+type intake struct {
+	media
+	p          *predictor
+	head       bytes.Buffer // all bytes of a picture; those of a video until it is recognised
+	recognised bool
+	written    int64
+	err        error // of Write
+}
+
+// Write implements [io.Writer].
+func (i *intake) Write(b []byte) (n int, err error) {
+	if i.written += int64(len(b)); i.film != nil {
+		_, err = i.film.Write(b)
+	} else if i.head.Write(b); i.head.Len() >= headBytes {
+		err = i.recognise()
+	}
+	switch {
+	case err != nil:
+	case i.film != nil && i.written > i.p.maxVideo:
+		err = fmt.Errorf("video of more than %d bytes: %w", i.p.maxVideo, raster.ErrTooLarge)
+	case i.film == nil && i.written > cli.MaxPictureBytes:
+		err = errRead{fmt.Errorf("more than %d bytes", int64(cli.MaxPictureBytes))}
+	}
+	if err != nil {
+		i.err = err
+		return 0, err
+	}
+	return len(b), nil
+}
+
+// recognise decides what the bytes are, unless that has been done.
+func (i *intake) recognise() (err error) {
+	if i.recognised || i.film != nil {
+		return nil
+	}
+	i.recognised = true
+	i.video = i.p.isVideo(i.head.Bytes())
+	if raster.Recognise(i.head.Bytes()).Kind == raster.Video {
+		if i.film, err = system.Spool(); err == nil {
+			_, err = i.film.Write(i.head.Bytes())
+		}
+	}
+	return err
+}
+
+// newDecoder makes the decoder of videos. Where the compiled module cannot be kept, each video compiles it.
+func (p *predictor) newDecoder() (*video.Decoder, error) {
+	o := video.Options{Module: p.flags.videoModule, System: p.flags.videoDecoder, Scratch: os.TempDir()}
+	if o.System == "" {
+		o.Cache, o.Key = userCache()
+	}
+	return video.New(o)
+}
+
+// userCache returns the folder for the compiled module in the user's cache folder, and the key of its files. The name is empty
+// where there is none that this user alone can enter.
+func userCache() (name string, key [32]byte) {
+	dir, err := system.CacheFolder()
+	if err != nil {
+		return "", key
+	}
+	folder, err := system.OpenFolder(dir)
+	if err != nil {
+		return "", key
+	}
+	key, err = system.Key(folder, server.DecoderKey)
+	if err := errors.Join(err, folder.Close()); err != nil {
+		return "", key
+	}
+	return filepath.Join(dir, server.DecoderDir), key
+}
+
+// frames decodes a video and analyses its frames.
+func (w *worker) frames(ctx context.Context, name string, film *os.File, job *api.Job) (seen []api.Frame, err error) {
+	d, err := w.p.decoder()
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case w.p.films <- struct{}{}:
+		defer func() { <-w.p.films }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	for f, err := range d.Frames(ctx, film, job.Video) {
+		if err != nil {
+			return nil, err
+		}
+		w.deadline = system.Now().Add(pictureTime)
+		analysis, err := w.analyser.AnalysePlanes(f.Planes, job.Want)
+		if err != nil {
+			return nil, err
+		}
+		seen = append(seen, api.Frame{TimeMS: f.TimeMS, Analysis: analysis})
+		w.progress.Frame(name, f.Index+1, f.Of)
+	}
+	return seen, nil
+}

@@ -1,0 +1,162 @@
+// Package program is the program sightline: the core runs natively, behind a server with accounts and pages for people, and other hosts
+// replicate its applications. Its own commands are predict, which needs no server and no network, edge, sync and demo.
+package program
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/knadh/koanf/v2"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/sightline-dev/sightline/core"
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/partition"
+	"github.com/sightline-dev/sightline/core/predict"
+	"github.com/sightline-dev/sightline/core/predict/raster"
+	"github.com/sightline-dev/sightline/origin/server"
+	"github.com/sightline-dev/sightline/origin/server/cli"
+	"github.com/sightline-dev/sightline/origin/server/console"
+	"github.com/sightline-dev/sightline/origin/server/control"
+	"github.com/sightline-dev/sightline/origin/server/data"
+	"github.com/sightline-dev/sightline/origin/server/httpd"
+	"github.com/sightline-dev/sightline/origin/server/jobs"
+	"github.com/sightline-dev/sightline/origin/server/system"
+	"github.com/sightline-dev/sightline/web"
+)
+
+// origin is sightline: the core runs natively, and there are accounts and pages for people.
+type origin struct {
+	people peopleSettings
+	keep   partition.Keep // of applications' logs
+	set    *predict.Set   // the newest network and its public models
+}
+
+// New makes the program sightline.
+func New() cli.Program {
+	o := &origin{}
+	return cli.Program{
+		Name:  "sightline",
+		Short: "Recognise what is in pictures and videos",
+		Long: `Sightline recognises what is in pictures: on the command line, or as a server with the /v2 API.
+The models are built in; it needs nothing else.`,
+		Serve: `Besides API keys there are user accounts. The first start prints a link to create the first
+account, the operator's. Others can sign up unless --sign-up is closed; before verifying their
+email they get 100 calls. Without --smtp, emails are written to the log. --demo signs every
+visitor on this machine in to a demo account.`,
+		Commands: func(env *server.Env) []*cobra.Command {
+			return []*cobra.Command{newPredict(env), newEdge(env), newSync(env), newDemo(env)}
+		},
+		Server: o.options(),
+	}
+}
+
+// options are those of its server.
+func (o *origin) options() server.Options {
+	return server.Options{
+		Flags: o.flags, Parse: o.parse, Accounts: o.accounts, Open: o.open, Mounts: o.mounts, FirstApp: func() bool { return true }, Started: o.started,
+		Status: func(s *control.Status) { s.Program = "sightline" },
+	}
+}
+
+// flags defines flags of serve.
+func (o *origin) flags(f *pflag.FlagSet) {
+	peopleFlags(f)
+	f.Duration("keep-log", 30*24*time.Hour, "how long log entries are retained for replicas; a replica that is further behind downloads a snapshot")
+	f.Duration("keep-writes", 7*24*time.Hour, "how long replicas keep their confirmed writes; an origin restored from a backup that is not older gets them back")
+	f.Duration("max-away", 90*24*time.Hour, "how long edges and browsers may be offline and still have their changes accepted")
+}
+
+// parse reads them.
+func (o *origin) parse(k *koanf.Koanf, s *server.Settings) (err error) {
+	o.people, err = parsePeople(k, s)
+	if err == nil {
+		o.keep.Age, err = atLeastAnHour(k, "keep-log")
+	}
+	if err == nil {
+		o.keep.Writes, err = atLeastAnHour(k, "keep-writes")
+	}
+	if err == nil {
+		o.keep.Away, err = atLeastAnHour(k, "max-away")
+	}
+	return err
+}
+
+func atLeastAnHour(k *koanf.Koanf, name string) (time.Duration, error) {
+	d, err := time.ParseDuration(k.String(name))
+	if err != nil || d < time.Hour {
+		return 0, server.Usagef("%s: %q is not a duration of at least 1h, such as 720h", name, k.String(name))
+	}
+	return d, nil
+}
+
+// open opens the core.
+func (o *origin) open(_ context.Context, l *server.Lent) (opened server.Opened, err error) {
+	if o.set, err = predict.Load(l.Bundles); err != nil {
+		return opened, err
+	}
+	engine, err := core.Open(core.Options{
+		Store: l.Folder.Store, Models: o.set, Hosted: l.Hosted, Clock: system.Now, Rand: system.Random, Seals: system.Random,
+		PublicURL: l.PublicURL, PublicAppID: l.PublicAppID, KeepPredicted: l.KeepPredicted, MaxAnswer: l.MaxAnswer,
+		Keep: o.keep, Tokens: l.Tokens, Accounts: l.Accounts, Calls: l.Accounts, Storage: l.Accounts, Rate: l.Rate, OperatorRate: l.OperatorRate, Copies: l.Copies, Audit: l.Audit,
+		PictureSize: func(h blob.Hash) (int64, error) { return l.Folder.Blobs.Len(context.Background(), h) },
+		Older:       func(base [32]byte) (*predict.Set, error) { return older(l.Folder, base) },
+	})
+	if err != nil {
+		return opened, fmt.Errorf("data folder: %w", err)
+	}
+	l.Tokens.Join(edgeSigners{engine})
+	return server.Opened{Engine: native{engine}, Register: engine.Register, Networks: native{engine}}, nil
+}
+
+// older loads the bundles of an older network, which the folder keeps.
+func older(folder *data.Folder, base [32]byte) (*predict.Set, error) {
+	bundles, err := folder.Bundles(base)
+	if err != nil {
+		return nil, err
+	}
+	set, err := predict.Load(bundles)
+	if err == nil && set.Base() != base {
+		err = fmt.Errorf("the folder's bundles are those of network %x", set.Base())
+	}
+	return set, err
+}
+
+// mounts are the sync protocol, the pages' own interface, and the pages everywhere else.
+func (o *origin) mounts(srv *server.Server) ([]httpd.Mount, error) {
+	own, err := o.console(srv)
+	if err != nil {
+		return nil, err
+	}
+	pages, err := web.NewPages(srv.Handler.Refuse)
+	if err != nil {
+		return nil, err
+	}
+	mounts, err := feeds(srv)
+	return append(mounts,
+		httpd.Mount{Prefix: console.Prefix, Handler: own, Caller: own.Caller, Own: true, CallTimeout: exportTime},
+		httpd.Mount{Prefix: "", Handler: pages, Own: true, Static: true},
+	), err
+}
+
+// exportTime is the longest time of an export that a page asks for. Each part of it has a deadline of its own.
+const exportTime = 6 * time.Hour
+
+// native is the core in this process.
+type native struct{ *core.Engine }
+
+// Hosted implements [server.Engine].
+func (n native) Hosted(name string) (blob.Picture, error) { return n.Register.Hosted(name) }
+
+// Base implements [server.Networks].
+func (n native) Base() [32]byte { return n.Models([32]byte{}).Base() }
+
+// Serves implements [server.Networks].
+func (n native) Serves(base [32]byte) bool { return n.Models(base).Base() == base }
+
+// NewAnalyser implements [server.Networks].
+func (n native) NewAnalyser(base [32]byte, l raster.Limits) jobs.Analyser {
+	return n.Models(base).NewAnalyser(l)
+}

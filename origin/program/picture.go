@@ -1,0 +1,212 @@
+package program
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/predict"
+	"github.com/sightline-dev/sightline/core/predict/raster"
+	"github.com/sightline-dev/sightline/origin/server/cli"
+	"github.com/sightline-dev/sightline/origin/server/system"
+	"github.com/sightline-dev/sightline/origin/server/video"
+)
+
+// picture is one picture or video of the arguments.
+type picture struct {
+	name string // as given, or the path below a folder that was given
+	kind kind
+	err  error // it could not even be found
+}
+
+type kind uint8
+
+const (
+	isFile kind = iota
+	isURL
+	isStdin
+)
+
+// expand finds the pictures and videos of the arguments. Files of a folder are recognised by their first bytes.
+func expand(args []string) []picture {
+	var out []picture
+	for _, arg := range args {
+		lower := strings.ToLower(arg)
+		switch {
+		case arg == "-":
+			out = append(out, picture{name: "-", kind: isStdin})
+		case strings.HasPrefix(lower, "http://"), strings.HasPrefix(lower, "https://"):
+			out = append(out, picture{name: arg, kind: isURL})
+		case system.IsDir(arg):
+			system.Files(arg, func(name string, start []byte) {
+				if cli.IsPicture(start) {
+					out = append(out, picture{name: name})
+				}
+			}, func(err error) { out = append(out, picture{name: arg, err: err}) })
+		default:
+			out = append(out, picture{name: arg})
+		}
+	}
+	return out
+}
+
+// worker predicts one picture or video at a time.
+type worker struct {
+	p        *predictor
+	stdin    io.Reader
+	progress *cli.Progress
+	analyser *predict.Analyser
+	decoder  *raster.Decoder // of animations
+	deadline time.Time
+}
+
+func (p *predictor) newWorker(stdin io.Reader, progress *cli.Progress) *worker {
+	w := &worker{p: p, stdin: stdin, progress: progress}
+	l := limits(func() bool { return system.Now().After(w.deadline) })
+	w.analyser, w.decoder = p.set.NewAnalyser(l), raster.NewDecoder(l)
+	return w
+}
+
+// pictureTime limits the analysis of one picture, or of one frame of a video. A person can wait.
+const pictureTime = 30 * time.Second
+
+// placeholder stands for a file's path in the request: the interface takes addresses alone.
+const placeholder = "http://file.invalid/"
+
+// predict sends one picture or video through the engine, as a call of one input.
+func (w *worker) predict(ctx context.Context, pic picture) answer {
+	a := answer{picture: pic}
+	m, failed := w.read(ctx, pic)
+	defer m.close()
+	a.video = m.video
+	request := &api.Request{
+		Method: "POST",
+		Path:   "/v2/models/" + w.p.model.ID + "/outputs",
+		Body:   w.p.request(pic, m.video),
+		App:    w.p.app,
+	}
+	call := w.p.engine.Begin(ctx, request)
+	for !call.Done() {
+		results := make([]api.Result, len(call.Jobs()))
+		for i, job := range call.Jobs() {
+			if a.err = failed; failed == nil {
+				results[i], a.err = w.analyse(ctx, pic.name, m, &job)
+			}
+			results[i].Err = wireError(a.err)
+		}
+		call.Resume(results)
+	}
+	if ctx.Err() != nil {
+		return a
+	}
+	if a.output, a.fatal = outputOf(call.Response().Body); a.fatal != nil {
+		a.fatal = cmp.Or(a.err, a.fatal)
+		return a
+	}
+	if pic.kind != isURL {
+		path, err := json.Marshal(pic.name)
+		if err != nil {
+			a.fatal = err
+			return a
+		}
+		a.output = bytes.Replace(a.output, []byte(strconv.Quote(placeholder)), path, 1)
+	}
+	if a.err == nil {
+		a.err = statusError(a.output)
+	}
+	return a
+}
+
+// request is the body of a call for one picture or video.
+func (p *predictor) request(pic picture, video bool) []byte {
+	url := placeholder
+	if pic.kind == isURL {
+		url = pic.name
+	}
+	config := cli.Object{"min_value": p.flags.minValue}
+	if p.flags.language != "" {
+		config["language"] = p.flags.language
+	}
+	switch {
+	case p.flags.top > 0:
+		config["max_concepts"] = p.flags.top
+	case !p.flags.asJSON:
+		config["max_concepts"] = 5
+	}
+	kind := "image"
+	if video {
+		kind, config["sample_ms"] = "video", p.flags.every.Milliseconds()
+	}
+	body, err := json.Marshal(cli.Object{
+		"inputs": []cli.Object{{"data": cli.Object{kind: cli.Object{"url": url}}}},
+		"model":  cli.Object{"output_info": cli.Object{"output_config": config}},
+	})
+	if err != nil {
+		panic(err) // numbers and strings always encode
+	}
+	return body
+}
+
+// errRead wraps what went wrong before there were bytes to analyse.
+type errRead struct{ error }
+
+func (e errRead) Unwrap() error { return e.error }
+
+// analyse analyses a picture, or the frames of a video.
+func (w *worker) analyse(ctx context.Context, name string, m media, job *api.Job) (r api.Result, err error) {
+	w.deadline = system.Now().Add(pictureTime)
+	switch {
+	case m.film != nil:
+		r.Frames, err = w.frames(ctx, name, m.film, job)
+	case m.video:
+		w.deadline = system.Now().Add(video.DefaultTime)
+		r.Frames, err = job.Video.Animate(w.analyser, w.decoder, m.data, job.Want)
+	default:
+		r.Analysis, err = w.analyser.Analyse(m.data, job.Crop, job.Want)
+	}
+	return r, err
+}
+
+// wireError is how the interface says an error: what could not be read is a failed download.
+func wireError(err error) error {
+	if read := (errRead{}); errors.As(err, &read) {
+		return api.ErrFetch
+	}
+	return err
+}
+
+// outputOf cuts the one Output object out of a response. A response without one says why
+// nothing can work.
+func outputOf(body []byte) ([]byte, error) {
+	var response struct {
+		Status  cli.Status
+		Outputs []json.RawMessage
+	}
+	if err := json.Unmarshal(body, &response); err != nil {
+		return nil, fmt.Errorf("engine: %w", err)
+	}
+	if len(response.Outputs) != 1 {
+		return nil, response.Status.Err()
+	}
+	return response.Outputs[0], nil
+}
+
+// statusError is the error that an Output's status says, nil for 10000.
+func statusError(output []byte) error {
+	var o struct{ Status cli.Status }
+	if err := json.Unmarshal(output, &o); err != nil {
+		return fmt.Errorf("engine: %w", err)
+	}
+	if o.Status.Code != 10000 {
+		return o.Status.Err()
+	}
+	return nil
+}

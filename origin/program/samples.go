@@ -1,0 +1,189 @@
+package program
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"io/fs"
+	"net/url"
+	"slices"
+
+	"github.com/sightline-dev/sightline/origin/server"
+	"github.com/sightline-dev/sightline/origin/server/cli"
+	"github.com/sightline-dev/sightline/origin/server/control"
+	"github.com/sightline-dev/sightline/web"
+)
+
+// demoApp is what the application of a demonstration is called.
+const demoApp = "Samples"
+
+// unfilled is a file of a demonstration's folder that does not hold everything yet. It is there from the start that
+// makes the folder until the samples are: what people delete then does not come back.
+const unfilled = "samples-unfinished"
+
+// taught are the models of the demonstration, and the samples that each concept is taught with.
+var taught = []subject{
+	{"bird-or-insect", "Bird or insect", []lesson{
+		{"bird", "Bird", []string{"07", "12", "16", "23", "40"}},
+		{"insect", "Insect", []string{"10", "21", "22", "37"}},
+	}, []string{"09", "14", "15", "19", "33"}},
+	{"town-or-sea", "Town or sea", []lesson{
+		{"town", "Town", []string{"01", "05", "20", "24", "28", "38"}},
+		{"seaside", "Seaside", []string{"08", "30", "34", "42"}},
+	}, []string{"13", "31", "36"}},
+}
+
+type subject struct {
+	id, name string
+	concepts []lesson
+	none     []string // samples that show neither
+}
+
+type lesson struct {
+	id, name string
+	samples  []string // by the number that their names begin with
+}
+
+// markDemo notes that a new folder is a demonstration's, before anything is put into it.
+func markDemo(n *server.Node) error {
+	f, err := n.Folder.Files.Create(unfilled)
+	if err == nil {
+		err = errors.Join(f.Sync(), f.Close(), n.Folder.Files.SyncDir("."))
+	}
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	return err
+}
+
+// fillDemo puts the samples, with their places and credits, into the application of a demonstration, and has two models
+// learn from some of them. It goes on where an earlier start was cut off, and does nothing once it is done.
+func fillDemo(ctx context.Context, n *server.Node) error {
+	if _, err := n.Folder.Files.Size(unfilled); err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return err
+	}
+	apps, err := control.Apps.Do(ctx, n, control.Nothing{})
+	if err != nil || len(apps) == 0 {
+		return err
+	}
+	name := demoApp
+	if _, err := control.ChangeApp.Do(ctx, n, control.ChangedApp{ID: apps[0].ID, Change: control.AppChange{Name: &name}}); err != nil {
+		return err
+	}
+	to := cli.LocalSession(n, apps[0].ID)
+	if err := addSamples(ctx, to); err != nil {
+		return err
+	}
+	for _, m := range taught {
+		if err := m.teach(ctx, to); err != nil {
+			return err
+		}
+	}
+	return errors.Join(n.Folder.Files.Remove(unfilled), n.Folder.Files.SyncDir("."))
+}
+
+// untrained is the status of a model that has learned nothing and is not asked to.
+const untrained = 21102
+
+// teach makes the model, where it is missing, and trains it, where it is not.
+func (m *subject) teach(ctx context.Context, to cli.Session) error {
+	path := "/v2/models/" + url.PathEscape(m.id)
+	absent, err := missing(ctx, to, path)
+	if err != nil {
+		return err
+	}
+	if absent {
+		concepts := make([]cli.Object, len(m.concepts))
+		for i, c := range m.concepts {
+			concepts[i] = cli.Object{"id": c.id}
+		}
+		if err := cli.Ask(ctx, to, "POST", "/v2/models", cli.Object{"model": cli.Object{
+			"id": m.id, "name": m.name, "output_info": cli.Object{
+				"data": cli.Object{"concepts": concepts}, "output_config": cli.Object{"concepts_mutually_exclusive": true},
+			},
+		}}, nil); err != nil {
+			return err
+		}
+	}
+	var answer struct {
+		Model struct {
+			Version struct{ Status cli.Status } `json:"model_version"`
+		}
+	}
+	if err := cli.Ask(ctx, to, "GET", path, nil, &answer); err != nil || answer.Model.Version.Status.Code != untrained {
+		return err
+	}
+	return cli.Ask(ctx, to, "POST", path+"/versions", nil, nil)
+}
+
+// missing reports whether there is nothing under a path.
+func missing(ctx context.Context, to cli.Session, path string) (bool, error) {
+	err := cli.Ask(ctx, to, "GET", path, nil, nil)
+	if s, ok := errors.AsType[*cli.StatusError](err); ok && s.HTTP == 404 {
+		return true, nil
+	}
+	return false, err
+}
+
+// addSamples adds the pictures and names the concepts.
+func addSamples(ctx context.Context, to cli.Session) error {
+	labels := map[string][]cli.Object{}
+	for _, m := range taught {
+		for _, c := range m.concepts {
+			absent, err := missing(ctx, to, "/v2/concepts/"+url.PathEscape(c.id))
+			if err == nil && absent {
+				err = cli.Ask(ctx, to, "POST", "/v2/concepts", cli.Object{"concepts": []cli.Object{{"id": c.id, "name": c.name}}}, nil)
+			}
+			if err != nil {
+				return err
+			}
+			for _, sample := range c.samples {
+				labels[sample] = append(labels[sample], cli.Object{"id": c.id, "value": 1})
+			}
+			for _, sample := range m.none {
+				labels[sample] = append(labels[sample], cli.Object{"id": c.id, "value": 0})
+			}
+		}
+	}
+	credits, err := web.Credits()
+	if err != nil {
+		return err
+	}
+	slices.Reverse(credits) // the newest are shown first
+	var inputs []cli.Object
+	for _, c := range credits {
+		picture, err := fs.ReadFile(web.Samples(), c.File)
+		if err != nil {
+			return err
+		}
+		sum := sha256.Sum256(picture)
+		id := hex.EncodeToString(sum[:16]) // as the pages name a picture: the same file is the same input
+		absent, err := missing(ctx, to, "/v2/inputs/"+id)
+		if err != nil {
+			return err
+		}
+		if !absent {
+			continue
+		}
+		inputs = append(inputs, cli.Object{
+			"id": id,
+			"data": cli.Object{
+				"image":    cli.Object{"base64": base64.StdEncoding.EncodeToString(picture)},
+				"geo":      cli.Object{"geo_point": cli.Object{"latitude": c.Latitude, "longitude": c.Longitude}},
+				"concepts": labels[c.File[:2]],
+				"metadata": cli.Object{
+					"name": c.Title, "author": c.Author, "licence": c.Licence, "page": c.Page, "place": c.Place,
+				},
+			},
+		})
+	}
+	if len(inputs) == 0 {
+		return nil
+	}
+	return cli.Ask(ctx, to, "POST", "/v2/inputs", cli.Object{"inputs": inputs}, nil)
+}

@@ -1,0 +1,27 @@
+package program
+
+// Parts of what commands and the interface answer, as a client reads them.
+
+// imported is what import --json prints.
+type imported struct {
+	Inputs, Added, There, Failed, Pending, Concepts, Models, Workflows, Renamed int
+}
+
+// inputCounts are the counts of /v2/inputs/status.
+type inputCounts struct {
+	Processed, Errors int
+	ToProcess         int `json:"to_process"`
+}
+
+// trainedVersion is a version of a model.
+type trainedVersion struct {
+	ID, Digest string
+	Status     struct{ Code int }
+}
+
+// Codes of a version's status.
+const (
+	versionTrained  = 21100
+	versionTraining = 21101
+	versionQueued   = 21103
+)

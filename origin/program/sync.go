@@ -1,0 +1,394 @@
+package program
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/partition"
+	"github.com/sightline-dev/sightline/origin/server"
+	"github.com/sightline-dev/sightline/origin/server/control"
+	"github.com/sightline-dev/sightline/origin/server/link"
+	"github.com/sightline-dev/sightline/origin/server/system"
+	"github.com/sightline-dev/sightline/sync/replica"
+	"github.com/sightline-dev/sightline/sync/wire"
+)
+
+type syncFlags struct {
+	data, origin, key, app string
+	pictures, name         string
+	once, watch, dismiss   bool
+	patience               time.Duration
+	asJSON, quiet          bool
+}
+
+func newSync(env *server.Env) *cobra.Command {
+	var f syncFlags
+	cmd := &cobra.Command{
+		Use:   "sync --data DIR --origin URL",
+		Short: "Replicate an application into a local folder for offline work",
+		Long: `Replicates an application of the server at --origin into a data folder, and sends local changes
+back. The first run needs --app and creates the folder if it does not exist; later runs read the
+application from the folder. The commands import, search, train and export work on the replica
+with --data, without the server.
+
+Local changes are durable at once. A change is queued until the server receives it, and confirmed
+once it comes back in the server's log. Conflicts (for example, the input was deleted meanwhile)
+are listed with their content until you pass --dismiss.
+
+--once (default) exits when both sides are in sync. --watch keeps syncing until stopped and
+reconnects automatically. An interrupted run resumes the next time.
+
+Exit codes: 0 in sync; 1 failed; 2 usage error; 3 there are new conflicts.`,
+		Example: `  {prog} sync --data ./replica --origin https://sightline.example.org --app 0123456789abcdef0123456789abcdef
+  {prog} sync --data ./replica --origin https://sightline.example.org --watch`,
+		Args: server.NoArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := f.check(env); err != nil {
+				return err
+			}
+			return runSync(cmd.Context(), &f, env)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.data, "data", "", "data `folder` of the replica; created if missing")
+	flags.StringVar(&f.origin, "origin", "", "`URL` of the server (default: SIGHTLINE_ORIGIN)")
+	flags.StringVar(&f.key, "key", "", "API `key` of the application, with scope All (default: SIGHTLINE_KEY)")
+	flags.StringVar(&f.app, "app", "", "`ID` of the application; needed the first time, or if the folder has several")
+	flags.StringVar(&f.pictures, "pictures", "all", "pictures to store locally: `all|own`; own means only pictures added here")
+	flags.StringVar(&f.name, "name", "", "`name` of this replica shown at the server (default: the host name)")
+	flags.BoolVar(&f.once, "once", false, "exit when both sides are in sync (default)")
+	flags.BoolVar(&f.watch, "watch", false, "keep syncing until stopped")
+	flags.DurationVar(&f.patience, "patience", 30*time.Second, "with --once: give up after this `duration` without progress")
+	flags.BoolVar(&f.dismiss, "dismiss", false, "clear the list of conflicts")
+	flags.BoolVar(&f.asJSON, "json", false, "print the result as a JSON object")
+	flags.BoolVarP(&f.quiet, "quiet", "q", false, "no progress; errors only")
+	return cmd
+}
+
+// check completes the flags.
+func (f *syncFlags) check(env *server.Env) error {
+	for _, v := range env.Environ() {
+		name, value, _ := strings.Cut(v, "=")
+		switch {
+		case name == server.EnvPrefix+"ORIGIN" && f.origin == "":
+			f.origin = value
+		case name == server.EnvPrefix+"KEY" && f.key == "":
+			f.key = value
+		}
+	}
+	switch {
+	case f.data == "":
+		return server.Usagef("--data is required: the folder of the replica")
+	case f.origin == "":
+		return server.Usagef("--origin is required: the URL of the server")
+	case f.key == "":
+		return server.Usagef("--key (or SIGHTLINE_KEY) is required: an API key of the application")
+	case f.once && f.watch:
+		return server.Usagef("--once and --watch cannot be combined")
+	case f.pictures != "all" && f.pictures != "own":
+		return server.Usagef("--pictures %q: must be all or own", f.pictures)
+	case f.patience <= 0:
+		return server.Usagef("--patience must be positive")
+	}
+	if _, err := link.Address(f.origin); err != nil {
+		return server.Usagef("--origin: %w", err)
+	}
+	if f.name == "" {
+		f.name, _ = os.Hostname() // a copy without a name is one all the same
+	}
+	return nil
+}
+
+func runSync(ctx context.Context, f *syncFlags, env *server.Env) (err error) {
+	s := &syncer{f: f, out: env.Stderr, terminal: server.IsTerminal(env.Stderr)}
+	settings := server.FolderSettings(f.data, env)
+	settings.Copies = s.standing
+	n, err := server.OpenNode(ctx, settings, slog.New(slog.DiscardHandler), server.Use{Work: true})
+	if errors.Is(err, system.ErrLocked) {
+		return fmt.Errorf("%w: stop it first, since only one process can sync a folder", err)
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, n.Close()) }()
+	engine, ok := n.Engine.(native)
+	if !ok {
+		return errors.New("this program does not support replicas")
+	}
+	s.node, s.engine = n, engine
+	if err := s.open(ctx); err != nil {
+		return err
+	}
+	err = s.run(ctx)
+	return errors.Join(s.tell(env.Stdout), err)
+}
+
+// syncer keeps one application of a data folder in step.
+type syncer struct {
+	f        *syncFlags
+	node     *server.Node
+	engine   native
+	out      io.Writer // of progress
+	terminal bool
+
+	app       catalog.AppID
+	partition *partition.Partition
+	machine   *replica.Machine
+	link      *link.Link
+	first     replica.Status // before anything was done
+	purge     *replica.Purge
+	shown     string          // the last line of progress
+	when      time.Time       // it was shown
+	told      int             // conflicts that were there before
+	end       func(why error) // ends a --once
+
+	mu     sync.Mutex // guards what follows
+	last   replica.Status
+	kept   string      // the application; empty: it is not kept yet
+	moving *time.Timer // fires when nothing went forward; nil with --watch
+}
+
+// standing is where the copy stands, for whoever asks the copy itself while it is kept in step.
+func (s *syncer) standing(app string) (api.Standing, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.last.Standing(s.f.origin), app == s.kept && app != ""
+}
+
+// authorize proves who asks: the key.
+func (s *syncer) authorize(string, string, string, []byte) (string, error) {
+	return "Key " + s.f.key, nil
+}
+
+// open finds the copy, or begins it.
+func (s *syncer) open(ctx context.Context) error {
+	id, err := s.choose(ctx)
+	if err != nil {
+		return err
+	}
+	if s.app, err = catalog.ParseAppID(id); err != nil {
+		return server.Usagef("--app: %w", err)
+	}
+	_, seq, err := s.engine.Register.AppRecordSeq(id)
+	if err != nil {
+		return err
+	}
+	o := link.Options{Origin: s.f.origin, Authorize: s.authorize, Effect: s.effect, Now: system.Now}
+	if seq == 0 {
+		if err := s.join(ctx, o, id); err != nil {
+			return err
+		}
+	}
+	if s.partition, err = s.engine.Partition(id); err != nil {
+		return err
+	}
+	options := replica.Options{
+		App: s.app, Partition: s.partition, Store: s.node.Folder.Store, Blobs: s.node.Folder.Blobs,
+		Register: &taking{engine: s.engine, app: id}, Live: replica.Once, Name: s.f.name, Rand: system.Random,
+		Wants: wire.Wants{Vectors: wire.VectorsQ16, Blobs: wire.BlobsFull},
+	}
+	if s.f.pictures == "own" {
+		options.Wants.Blobs = wire.BlobsLazy
+	}
+	if s.f.watch {
+		options.Live = replica.Stream
+	}
+	if s.machine, err = replica.New(options); err != nil {
+		return err
+	}
+	s.first = s.machine.Status()
+	s.mu.Lock()
+	s.last, s.kept = s.first, id
+	s.mu.Unlock()
+	if s.told, err = s.partition.CountConflicts(); err != nil {
+		return err
+	}
+	o.Machine = s.machine
+	s.link, err = link.New(o)
+	return err
+}
+
+// choose finds which application is meant.
+func (s *syncer) choose(ctx context.Context) (string, error) {
+	if s.f.app != "" {
+		return s.f.app, nil
+	}
+	apps, err := control.Apps.Do(ctx, s.node, control.Nothing{})
+	if err != nil {
+		return "", err
+	}
+	var found []string
+	for _, a := range apps {
+		_, seq, err := s.engine.Register.AppRecordSeq(a.ID)
+		if err != nil {
+			return "", err
+		}
+		if seq > 0 {
+			found = append(found, a.ID)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return "", server.Usagef("--app is required the first time: the ID of the application")
+	case 1:
+		return found[0], nil
+	}
+	return "", server.Usagef("--app is required: the folder has replicas of %s", strings.Join(found, ", "))
+}
+
+// join begins a copy.
+func (s *syncer) join(ctx context.Context, o link.Options, id string) error {
+	apps, err := control.Apps.Do(ctx, s.node, control.Nothing{})
+	if err != nil {
+		return err
+	}
+	for _, a := range apps {
+		if a.ID == id {
+			return fmt.Errorf("application %s belongs to this folder; it is not a replica", id)
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.f.patience)
+	defer cancel()
+	seq, data, err := link.Join(ctx, o, id)
+	if err != nil {
+		return fmt.Errorf("%s: %w", s.f.origin, err)
+	}
+	return s.engine.Register.ApplyAppRecord(ctx, id, seq, data)
+}
+
+// taking is the register of a copy.
+type taking struct {
+	engine native
+	app    string
+}
+
+// Seq implements [replica.Register].
+func (t *taking) Seq() uint64 {
+	_, seq, err := t.engine.Register.AppRecordSeq(t.app)
+	if err != nil {
+		return 0 // it is asked for whole, then, and taking it says what is wrong
+	}
+	return seq
+}
+
+// Take implements [replica.Register].
+func (t *taking) Take(seq uint64, data []byte) (gone string, err error) {
+	x, err := catalog.DecodeRegister(data)
+	if err != nil {
+		return "", err
+	}
+	return x.Gone, t.engine.Register.ApplyAppRecord(context.Background(), t.app, seq, data)
+}
+
+// errPatience ends a --once whose origin does not come forward.
+var errPatience = errors.New("no progress")
+
+// errEnough ends a --once that is done.
+var errEnough = errors.New("in sync")
+
+// run carries until both sides have all, or until ctx ends.
+func (s *syncer) run(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	if !s.f.watch {
+		s.moving = system.AfterFunc(s.f.patience, func() { cancel(errPatience) })
+		defer s.moving.Stop()
+	}
+	var telling sync.WaitGroup
+	defer telling.Wait()
+	local := make(chan struct{}, 1)
+	defer s.partition.Log().Tail(func() {
+		select {
+		case local <- struct{}{}:
+		default: // it has been told and not looked yet
+		}
+	})()
+	ending, end := context.WithCancel(ctx)
+	defer end()
+	telling.Go(func() {
+		for {
+			select {
+			case <-ending.Done():
+				return
+			case <-local:
+				s.link.Tell(ending, replica.Local{})
+			}
+		}
+	})
+	s.end = cancel
+	err := s.link.Run(ctx)
+	s.line("")
+	switch {
+	case errors.Is(err, link.ErrPurged):
+		return s.purged(err)
+	case err != nil:
+		return err
+	}
+	switch cause := context.Cause(ctx); {
+	case errors.Is(cause, errEnough):
+	case errors.Is(cause, errPatience):
+		why := s.last.Problem
+		if why == "" {
+			why = s.last.Phase.String()
+		}
+		return fmt.Errorf("no progress for %v: %s", s.f.patience, why)
+	case errors.Is(cause, context.Canceled) && s.f.watch:
+	case errors.Is(cause, context.Canceled):
+		return errors.New("interrupted; run the same command to resume")
+	default:
+		return cause
+	}
+	return nil
+}
+
+// purged empties what the origin has taken away. A key of another application is a mistake
+// that is made, so what is only refused to it stays.
+func (s *syncer) purged(err error) error {
+	if s.purge == nil || s.purge.KeepOutbox {
+		return fmt.Errorf("%w; no local data was deleted", err)
+	}
+	gone := catalog.Register{App: s.app.String(), Gone: catalog.GoneDeleted} // of no place in a log: a later run may join again
+	return errors.Join(err, s.engine.Register.ApplyAppRecord(context.Background(), s.app.String(), 0, gone.Encode()))
+}
+
+// effect sees what has changed.
+func (s *syncer) effect(x replica.Effect) {
+	switch x := x.(type) {
+	case replica.Purge:
+		s.purge = &x
+	case replica.Changed:
+		now := s.machine.Status()
+		s.mu.Lock()
+		before := s.last
+		s.last = now
+		s.mu.Unlock()
+		if s.moving != nil && forward(&before, &now) {
+			s.moving.Reset(s.f.patience)
+		}
+		s.progress(&now)
+		switch {
+		case s.f.watch:
+		case now.Settled():
+			s.end(errEnough)
+		case now.Denied != "":
+			s.end(fmt.Errorf("%s: %s", s.f.origin, server.Printable(now.Denied)))
+		}
+	}
+}
+
+// forward reports whether anything went on.
+func forward(was, is *replica.Status) bool {
+	return is.Cursor > was.Cursor || is.Accepted > was.Accepted || is.Folded > was.Folded || is.PiecesDone > was.PiecesDone ||
+		is.BlobsGot > was.BlobsGot || is.BlobsSent > was.BlobsSent || is.Phase != was.Phase && is.Problem == ""
+}

@@ -1,0 +1,312 @@
+package program
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/fold"
+	"github.com/sightline-dev/sightline/origin/server"
+	"github.com/sightline-dev/sightline/origin/server/cli"
+	"github.com/sightline-dev/sightline/origin/server/control"
+	"github.com/sightline-dev/sightline/origin/server/data"
+	"github.com/sightline-dev/sightline/origin/server/system"
+)
+
+// synced runs a sync and returns what it tells.
+func synced(t testing.TB, want int, args ...string) outcome {
+	t.Helper()
+	code, stdout, stderr := runCode(t, append([]string{"sync", "--json", "--patience", "10s"}, args...)...)
+	if code != want {
+		t.Fatalf("sync %v = %d\n%s%s", args, code, stdout, stderr)
+	}
+	var o outcome
+	if stdout != "" {
+		if err := json.Unmarshal([]byte(stdout), &o); err != nil {
+			t.Fatalf("%v: %s", err, stdout)
+		}
+	}
+	return o
+}
+
+// digests are those of an application's state at the origin and in a copy's folder.
+func digests(t testing.TB, srv *server.Server, app, folder string) (theirs, ours [32]byte) {
+	t.Helper()
+	id, err := catalog.ParseAppID(app)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if theirs, err = fold.Digest(srv.Folder.Store, id); err != nil {
+		t.Fatal(err)
+	}
+	copied, err := data.Open(folder, data.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ours, err = fold.Digest(copied.Store, id); err != nil {
+		t.Fatal(err)
+	}
+	if err := copied.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return theirs, ours
+}
+
+// TestSyncCopies: a folder becomes a copy, is worked on without the server, and both agree again.
+func TestSyncCopies(t *testing.T) {
+	srv, base := startOrigin(t, testSettings(t))
+	client := own(t)
+	apps, err := control.Apps.Do(t.Context(), srv, control.Nothing{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	app, folder := apps[0].ID, filepath.Join(t.TempDir(), "copy")
+	if code, sent := callInputs(t, client, "POST", base+"/v2/inputs", byBase64(dots(t, 1, 300), dots(t, 2, 300))); code != 200 || len(sent.Inputs) != 2 {
+		t.Fatalf("POST /v2/inputs = %d", code)
+	}
+	to := []string{"--data", folder, "--origin", base, "--key", keyOf(strings.TrimPrefix(base, "http://"))}
+	if o := synced(t, server.ExitOK, append(to, "--app", app)...); o.Cursor == 0 || o.Cursor != o.Head || o.Got != 2 || o.Pending != 0 {
+		t.Errorf("first sync: %+v", o)
+	}
+
+	pictures := t.TempDir()
+	if err := os.WriteFile(filepath.Join(pictures, "three.jpg"), dots(t, 3, 300), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code, out, errs := runCode(t, "import", pictures, "--data", folder, "--quiet"); code != server.ExitOK {
+		t.Fatalf("import into the copy = %d\n%s%s", code, out, errs)
+	}
+	if o := synced(t, server.ExitOK, to...); o.Confirmed == 0 || o.Pending != 0 || o.Sent != 1 || len(o.Conflicts) != 0 {
+		t.Errorf("second sync: %+v", o)
+	}
+	if _, all := callInputs(t, client, "GET", base+"/v2/inputs/status", nil); all.Counts.Processed != 3 {
+		t.Errorf("the origin has %+v", all.Counts)
+	}
+	if theirs, ours := digests(t, srv, app, folder); theirs != ours {
+		t.Errorf("digests %x and %x", theirs, ours)
+	}
+	if o := synced(t, server.ExitOK, to...); o.Pulled != 0 || o.Sent != 0 || o.Got != 0 {
+		t.Errorf("a sync with nothing to do: %+v", o)
+	}
+}
+
+// TestSyncRefusals: what is wrong is said at once, or after the patience, and nothing is lost.
+func TestSyncRefusals(t *testing.T) {
+	_, base := startOrigin(t, testSettings(t))
+	key := keyOf(strings.TrimPrefix(base, "http://"))
+	dir := t.TempDir()
+	for name, tt := range map[string]struct {
+		args []string
+		code int
+		say  string
+	}{
+		"no folder":      {[]string{"--origin", base, "--key", key}, server.ExitUsage, "--data"},
+		"no origin":      {[]string{"--data", dir, "--key", key}, server.ExitUsage, "--origin"},
+		"no key":         {[]string{"--data", dir, "--origin", base}, server.ExitUsage, "--key"},
+		"bad origin":     {[]string{"--data", dir, "--origin", "nowhere", "--key", key}, server.ExitUsage, "--origin"},
+		"both":           {[]string{"--data", dir, "--origin", base, "--key", key, "--once", "--watch"}, server.ExitUsage, "--once"},
+		"no app":         {[]string{"--data", dir, "--origin", base, "--key", key}, server.ExitUsage, "--app"},
+		"pictures":       {[]string{"--data", dir, "--origin", base, "--key", key, "--pictures", "some"}, server.ExitUsage, "--pictures"},
+		"another app":    {[]string{"--data", dir, "--origin", base, "--key", key, "--app", strings.Repeat("ab", 16)}, server.ExitFailed, base},
+		"a wrong key":    {[]string{"--data", dir, "--origin", base, "--key", strings.Repeat("ab", 16), "--app", strings.Repeat("ab", 16)}, server.ExitFailed, base},
+		"nobody listens": {[]string{"--data", dir, "--origin", "http://127.0.0.1:1", "--key", key, "--app", strings.Repeat("ab", 16)}, server.ExitFailed, "127.0.0.1:1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			code, out, errs := runCode(t, append([]string{"sync"}, tt.args...)...)
+			if code != tt.code || !strings.Contains(errs, tt.say) {
+				t.Errorf("sync = %d\n%s%s", code, out, errs)
+			}
+		})
+	}
+}
+
+// inCopy makes one call on a copy, through whoever has its folder open.
+func inCopy(t testing.TB, folder, method, path, body string) (status int, answer []byte) {
+	t.Helper()
+	env := server.Env{Environ: func() []string { return nil }, Options: New().Server}
+	f, done, err := server.Attach(t.Context(), folder, &env, server.Use{Work: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	apps, err := control.Apps.Do(t.Context(), f, control.Nothing{})
+	if err != nil || len(apps) != 1 {
+		t.Fatalf("applications = %v, %v", apps, err)
+	}
+	path, query, _ := strings.Cut(path, "?")
+	res, err := f.Call(t.Context(), apps[0].ID, &api.Request{Method: method, Path: path, Query: query, Body: []byte(body)})
+	if err := errors.Join(err, done()); err != nil {
+		t.Fatal(err)
+	}
+	return res.Status, res.Body
+}
+
+// TestSyncTellsConflicts: a change of what was deleted at the origin meanwhile is told, once as news,
+// and kept.
+func TestSyncTellsConflicts(t *testing.T) {
+	srv, base := startOrigin(t, testSettings(t))
+	client := own(t)
+	apps, err := control.Apps.Do(t.Context(), srv, control.Nothing{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := filepath.Join(t.TempDir(), "copy")
+	code, sent := callInputs(t, client, "POST", base+"/v2/inputs", byBase64(dots(t, 1, 300)))
+	if code != 200 {
+		t.Fatalf("POST /v2/inputs = %d", code)
+	}
+	id := sent.Inputs[0].ID
+	to := []string{"--data", folder, "--origin", base, "--key", keyOf(strings.TrimPrefix(base, "http://"))}
+	synced(t, server.ExitOK, append(to, "--app", apps[0].ID)...)
+	deletion, err := http.NewRequestWithContext(t.Context(), "DELETE", base+"/v2/inputs/"+id, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := client.Do(deletion)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = res.Body.Close()
+	for name, want := range map[string]string{
+		"X-Sightline-Durability": "origin", "X-Sightline-Operations": "",
+		"Access-Control-Expose-Headers": "X-Request-Id, Retry-After, X-Sightline-Calls-Left, X-Sightline-Durability, X-Sightline-Operations",
+	} {
+		if got := res.Header.Get(name); res.StatusCode != 200 || got != want {
+			t.Errorf("DELETE = %d, %s: %q, want %q", res.StatusCode, name, got, want)
+		}
+	}
+	if code, answer := inCopy(t, folder, "PATCH", "/v2/inputs", `{"inputs":[{"id":"`+id+`","data":{"concepts":[{"id":"spotted","value":true}]}}],"action":"merge"}`); code != 200 {
+		t.Fatalf("PATCH in the copy = %d %s", code, answer)
+	}
+	if code, answer := inCopy(t, folder, "GET", "/v2/sync/outbox", ""); code != 200 || !strings.Contains(string(answer), `"state":"queued"`) {
+		t.Errorf("outbox of the copy: %d %s", code, answer)
+	}
+	for i, want := range []int{server.ExitSome, server.ExitOK, server.ExitOK} {
+		if i == 2 {
+			to = append(to, "--dismiss")
+		}
+		o := synced(t, want, to...)
+		if len(o.Conflicts) != 1 || o.Conflicts[0].Verdict != "gone" || o.Conflicts[0].Kind != "input_labels" || o.Conflicts[0].Input != id || string(o.Conflicts[0].Content) != `{"concepts":[{"id":"spotted","name":"spotted","value":1}]}` || o.Pending != 0 {
+			t.Errorf("sync %d: %+v", i, o)
+		}
+	}
+	if o := synced(t, server.ExitOK, to...); len(o.Conflicts) != 0 {
+		t.Errorf("after they were dismissed: %+v", o)
+	}
+	for _, path := range []string{"status", "outbox", "conflicts"} {
+		code, kind, answer := get(t, client, base+"/v2/sync/"+path)
+		if code != 404 || kind != "application/json; charset=UTF-8" || !strings.Contains(string(answer), "is not a replica") {
+			t.Errorf("%s at the origin: %d %s %s", path, code, kind, answer)
+		}
+	}
+}
+
+// TestSyncOfADeletedApplication: what was deleted at the origin is removed from the copy, and a key of another
+// application removes nothing.
+func TestSyncOfADeletedApplication(t *testing.T) {
+	srv, base := startOrigin(t, testSettings(t))
+	ctx := t.Context()
+	made, err := control.CreateApp.Do(ctx, srv, control.NewApp{Name: "short-lived", Language: "en"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	app := made.App.ID
+	key, err := control.CreateKey.Do(ctx, srv, control.NewKey{App: app, Scopes: []string{"All"}, Description: "copy"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := filepath.Join(t.TempDir(), "copy")
+	synced(t, server.ExitOK, "--data", folder, "--origin", base, "--key", key.Key, "--app", app)
+	other := keyOf(strings.TrimPrefix(base, "http://"))
+	synced(t, server.ExitFailed, "--data", folder, "--origin", base, "--key", other)
+	if code, answer := inCopy(t, folder, "GET", "/v2/inputs/status", ""); code != 200 {
+		t.Fatalf("after a sync with another application's key the copy answers %d %s", code, answer)
+	}
+	if _, err := control.DeleteApp.Do(ctx, srv, control.ID{ID: app}); err != nil {
+		t.Fatal(err)
+	}
+	synced(t, server.ExitFailed, "--data", folder, "--origin", base, "--key", key.Key)
+	code, out, errs := runCode(t, "app", "list", "--data", folder)
+	if code != server.ExitOK || strings.Contains(out, app) {
+		t.Errorf("app list = %d\n%s%s", code, out, errs)
+	}
+}
+
+// TestSyncWatches: while it watches, what changes on one side is soon on the other, other commands work on the
+// copy, and it ends in order.
+func TestSyncWatches(t *testing.T) {
+	srv, base := startOrigin(t, testSettings(t))
+	client := own(t)
+	apps, err := control.Apps.Do(t.Context(), srv, control.Nothing{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := filepath.Join(t.TempDir(), "copy")
+	ctx, stop := contextThatEnds(t)
+	ended := make(chan int)
+	go func() {
+		ended <- cli.Run(ctx, New(), server.Env{
+			Args:  []string{"sync", "--watch", "--data", folder, "--origin", base, "--key", keyOf(strings.TrimPrefix(base, "http://")), "--app", apps[0].ID},
+			Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard, Environ: func() []string { return nil },
+		})
+	}()
+	soon := func(what string, is func() bool) {
+		t.Helper()
+		for end := time.Now().Add(30 * time.Second); !is(); {
+			if time.Now().After(end) {
+				t.Fatalf("%s: not within 30 s", what)
+			}
+			system.Pause(t.Context(), 20*time.Millisecond)
+		}
+	}
+	soon("the folder", func() bool {
+		_, err := os.Stat(filepath.Join(folder, control.Socket))
+		return err == nil
+	})
+	if code, _ := callInputs(t, client, "POST", base+"/v2/inputs", byBase64(dots(t, 1, 300))); code != 200 {
+		t.Fatalf("POST /v2/inputs = %d", code)
+	}
+	count := func() int {
+		var in inputs
+		_, answer := inCopy(t, folder, "GET", "/v2/inputs/status", "")
+		if err := json.Unmarshal(answer, &in); err != nil {
+			t.Fatal(err)
+		}
+		return in.Counts.Processed
+	}
+	soon("the copy", func() bool {
+		_, out, _ := runCode(t, "app", "list", "--data", folder)
+		return strings.Contains(out, apps[0].ID)
+	})
+	soon("the origin's picture in the copy", func() bool { return count() == 1 })
+	picture := filepath.Join(t.TempDir(), "two.jpg")
+	if err := os.WriteFile(picture, dots(t, 2, 300), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code, out, errs := runCode(t, "import", filepath.Dir(picture), "--data", folder, "--quiet"); code != server.ExitOK {
+		t.Fatalf("import = %d\n%s%s", code, out, errs)
+	}
+	soon("the copy's picture at the origin", func() bool {
+		_, all := callInputs(t, client, "GET", base+"/v2/inputs/status", nil)
+		return all.Counts.Processed == 2
+	})
+	soon("the copy tells that it has all", func() bool {
+		code, answer := inCopy(t, folder, "GET", "/v2/sync/status", "")
+		return code == 200 && strings.Contains(string(answer), `"origin":"`+base+`","phase":"current"`) && strings.Contains(string(answer), `"queued":0,"sent":0,"conflicts":0`)
+	})
+	stop()
+	if code := <-ended; code != server.ExitOK {
+		t.Errorf("sync --watch = %d", code)
+	}
+	synced(t, server.ExitOK, "--data", folder, "--origin", base, "--key", keyOf(strings.TrimPrefix(base, "http://")))
+	if theirs, ours := digests(t, srv, apps[0].ID, folder); theirs != ours {
+		t.Errorf("digests %x and %x", theirs, ours)
+	}
+}

@@ -1,0 +1,205 @@
+package program
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/origin/server"
+	"github.com/sightline-dev/sightline/origin/server/system"
+	"github.com/sightline-dev/sightline/sync/replica"
+)
+
+// progressEvery is the least time between two lines of progress on a terminal.
+const progressEvery = 100 * time.Millisecond
+
+// progress shows where the copy stands: on a terminal in one line that changes, elsewhere, with
+// --watch, in a line for each change of what it is doing.
+func (s *syncer) progress(now *replica.Status) {
+	if s.f.quiet {
+		return
+	}
+	if !s.terminal {
+		if line := now.Phase.String() + problem(now); s.f.watch && line != s.shown {
+			s.shown = line
+			fmt.Fprintf(s.out, "%s, entry %d of %d, %d changes pending%s\n", now.Phase, now.Cursor, now.Head, now.Pending(), problem(now))
+		}
+		return
+	}
+	if at := system.Now(); at.Sub(s.when) >= progressEvery || now.Settled() {
+		s.when = at
+		s.line(stand(now))
+	}
+}
+
+// stand is where a copy stands, in a line.
+func stand(now *replica.Status) string {
+	parts := []string{now.Phase.String()}
+	if now.Pieces > 0 {
+		parts = append(parts, fmt.Sprintf("snapshot %d of %d", now.PiecesDone, now.Pieces))
+	}
+	parts = append(parts, fmt.Sprintf("entry %d of %d", now.Cursor, now.Head))
+	if n := now.Pending(); n > 0 {
+		parts = append(parts, fmt.Sprintf("%d changes pending", n))
+	}
+	if n := now.Uploads; n > 0 {
+		parts = append(parts, fmt.Sprintf("%d pictures to upload", n))
+	}
+	if n := now.Downloads; n > 0 {
+		parts = append(parts, fmt.Sprintf("%d pictures to download", n))
+	}
+	return strings.Join(parts, " · ") + problem(now)
+}
+
+func problem(now *replica.Status) string {
+	if now.Problem == "" {
+		return ""
+	}
+	return " (" + server.Printable(now.Problem) + ")"
+}
+
+// line puts a line in the place of the last one; an empty one leaves none.
+func (s *syncer) line(text string) {
+	if !s.terminal || s.f.quiet || text == "" && s.shown == "" {
+		return
+	}
+	s.shown = text
+	fmt.Fprintf(s.out, "\r\x1b[K%s", text)
+}
+
+// conflictsPage is how many conflicts the copy is asked for at once.
+const conflictsPage = 1000
+
+// conflicts are the changes that the log did not take as they were meant, as the copy tells anybody.
+func (s *syncer) conflicts() (all []notAsMeant, err error) {
+	for page := 1; ; page++ {
+		r := api.Request{
+			Method: "GET", Path: "/v2/sync/conflicts", Query: fmt.Sprintf("page=%d&per_page=%d", page, conflictsPage), App: s.app.String(),
+		}
+		var some struct {
+			Conflicts []notAsMeant
+		}
+		if err := s.ask(&r, &some); err != nil {
+			return nil, err
+		}
+		all = append(all, some.Conflicts...)
+		if len(some.Conflicts) < conflictsPage {
+			return all, nil
+		}
+	}
+}
+
+// ask makes a call of the copy itself.
+func (s *syncer) ask(r *api.Request, answer any) error {
+	res := s.node.Engine.Begin(context.Background(), r).Response()
+	if res.Status != http.StatusOK {
+		return fmt.Errorf("%s %s: %d %s", r.Method, r.Path, res.Status, res.Body)
+	}
+	if err := json.Unmarshal(res.Body, answer); err != nil {
+		return fmt.Errorf("%s %s: %w", r.Method, r.Path, err)
+	}
+	return nil
+}
+
+// dismiss takes changes off the list that have been told.
+func (s *syncer) dismiss(list []notAsMeant) error {
+	for i := range list {
+		r := api.Request{Method: "DELETE", Path: "/v2/sync/conflicts/" + list[i].ID, App: s.app.String()}
+		if err := s.ask(&r, &struct{}{}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// outcome is what became of a sync.
+type outcome struct {
+	App       string       `json:"app_id"`
+	Phase     string       `json:"phase"`
+	Site      uint32       `json:"site"`
+	Cursor    uint64       `json:"cursor"`
+	Head      uint64       `json:"head"`
+	Pulled    uint64       `json:"pulled"`
+	Confirmed uint64       `json:"confirmed"` // now
+	Pending   uint64       `json:"pending"`
+	Sent      uint64       `json:"pictures_sent"`
+	Got       uint64       `json:"pictures_got"`
+	Problem   string       `json:"problem,omitempty"`
+	Conflicts []notAsMeant `json:"conflicts"`
+}
+
+// notAsMeant is a change that the log did not take as it was meant, in the interface's form.
+type notAsMeant struct {
+	ID       string          `json:"id"`
+	Site     uint32          `json:"site"`
+	Seq      uint64          `json:"seq"`
+	At       string          `json:"at"`
+	By       string          `json:"by,omitempty"`
+	Kind     string          `json:"kind"`
+	Input    string          `json:"input_id,omitempty"`
+	Concept  string          `json:"concept_id,omitempty"`
+	Model    string          `json:"model_id,omitempty"`
+	Version  string          `json:"version_id,omitempty"`
+	Workflow string          `json:"workflow_id,omitempty"`
+	Content  json.RawMessage `json:"content"`
+	Verdict  string          `json:"verdict"`
+	Reason   string          `json:"reason"`
+	Position uint64          `json:"position"`
+}
+
+// about is what it is about, in words.
+func (c *notAsMeant) about() string {
+	for _, x := range [][2]string{{"input", c.Input}, {"concept", c.Concept}, {"model", c.Model}, {"workflow", c.Workflow}} {
+		if x[1] != "" {
+			return c.Kind + " of " + x[0] + " " + server.Printable(x[1])
+		}
+	}
+	return c.Kind
+}
+
+// tell prints what became of it.
+func (s *syncer) tell(w io.Writer) error {
+	if s.machine == nil {
+		return nil
+	}
+	now := s.machine.Status()
+	o := outcome{
+		App: s.app.String(), Phase: now.Phase.String(), Site: uint32(now.Site), Cursor: now.Cursor, Head: now.Head,
+		Pulled: now.Cursor - min(s.first.Cursor, now.Cursor), Confirmed: now.Folded - min(s.first.Folded, now.Folded), Pending: now.Pending(),
+		Sent: now.BlobsSent, Got: now.BlobsGot, Problem: now.Problem, Conflicts: []notAsMeant{},
+	}
+	if s.purge == nil || s.purge.KeepOutbox { // else nothing is there any more
+		list, err := s.conflicts()
+		if err != nil {
+			return err
+		}
+		o.Conflicts = append(o.Conflicts, list...)
+	}
+	var err error
+	if s.last.Settled() {
+		o.Phase = s.last.Phase.String() // the machine was stopped since
+	}
+	switch {
+	case s.f.asJSON:
+		err = server.NewJSON(w).Encode(o)
+	case !s.f.quiet:
+		_, err = fmt.Fprintf(w, "%d entries pulled, %d changes confirmed, %d pending, %d pictures uploaded, %d downloaded\n", o.Pulled, o.Confirmed, o.Pending, o.Sent, o.Got)
+	}
+	for _, c := range o.Conflicts {
+		if !s.f.asJSON {
+			fmt.Fprintf(s.out, "conflict: change %s (%s): %s Content: %s\n", c.ID, c.about(), server.Printable(c.Reason), server.Printable(string(c.Content)))
+		}
+	}
+	if err == nil && s.f.dismiss {
+		err = s.dismiss(o.Conflicts)
+	}
+	if err == nil && len(o.Conflicts) > s.told {
+		err = server.ExitError(server.ExitSome)
+	}
+	return err
+}

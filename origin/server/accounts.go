@@ -1,0 +1,103 @@
+package server
+
+import (
+	"context"
+	"net"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/knadh/koanf/v2"
+
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/register"
+	"github.com/sightline-dev/sightline/origin/server/account"
+	"github.com/sightline-dev/sightline/origin/server/console"
+	"github.com/sightline-dev/sightline/origin/server/system"
+)
+
+// openAccounts opens what the folder knows of people, and the audit log.
+func (n *Node) openAccounts() error {
+	o := account.Options{
+		Store: n.Folder.Store, Now: system.Now, Random: system.Random, Log: n.Log,
+		PublicURL: strings.TrimRight(n.Settings.PublicURL, "/"),
+	}
+	if f := n.Settings.Options.Accounts; f != nil {
+		if err := f(&o); err != nil {
+			return err
+		}
+	}
+	var err error
+	n.Accounts, err = account.Open(o)
+	return err
+}
+
+// auditCall puts what a call did into the audit log.
+func (n *Node) auditCall(r *api.Request, did api.Deed) error {
+	return n.Accounts.Audit(register.Who{Account: did.By, Remote: r.Remote}, register.Action(did.Action), did.App)
+}
+
+// flushEvery is how often usage is written.
+const flushEvery = 5 * time.Second
+
+// tendAccounts sends mails and writes usage until ctx ends.
+func (n *Node) tendAccounts(ctx context.Context) {
+	n.Begin(func(ctx context.Context) { n.Accounts.Deliver(ctx, system.Pause) })
+	system.Every(ctx, flushEvery, func(context.Context) {
+		if err := n.Accounts.Flush(); err != nil {
+			n.Log.Warn("cannot write usage of accounts", "error", err)
+		}
+	})
+}
+
+// LogAudit writes to the log how long the audit log is and its last hash: whoever keeps the log can
+// tell later whether the folder's was written anew.
+func (n *Node) LogAudit() {
+	a, err := n.Accounts.VerifyAudit()
+	if err != nil {
+		n.Log.Error("audit log is damaged", "error", err)
+		return
+	}
+	n.Log.Info("audit log verified", "records", a.Count, "hash", a.Hash)
+}
+
+// Console makes the handler of the pages' own interface, with what every program's has in addition to o: the engine, its
+// tokens, and the names that the server has.
+func (srv *Server) Console(o console.Options) (*console.Handler, error) {
+	o.Register, o.Refuse, o.Tokens, o.Version = srv.Register, srv.Engine.Refuse, srv.Tokens, Version
+	o.PublicURL, o.Origins = strings.TrimRight(srv.Settings.PublicURL, "/"), srv.ownOrigins()
+	return console.New(o)
+}
+
+// ownOrigins are the names that loopback has besides the public address.
+func (srv *Server) ownOrigins() []string {
+	host, port, err := net.SplitHostPort(srv.Listener.Addr().String())
+	if err != nil || !OnLoopback(host) {
+		return nil
+	}
+	scheme := "http"
+	if srv.secure != nil {
+		scheme = "https"
+	}
+	var origins []string
+	for _, name := range []string{"localhost", "127.0.0.1", "::1"} {
+		u := url.URL{Scheme: scheme, Host: net.JoinHostPort(name, port)}
+		origins = append(origins, u.String())
+	}
+	return origins
+}
+
+// ParseDemo reads whether the server is a demonstration. Everyone who reaches it is let in, so it must listen on loopback, without a
+// proxy before it.
+func ParseDemo(k *koanf.Koanf, s *Settings) (bool, error) {
+	demo, err := strconv.ParseBool(k.String("demo"))
+	if err != nil {
+		return false, Usagef("demo: %q is not true or false", k.String("demo"))
+	}
+	host, _, err := net.SplitHostPort(s.Listen)
+	if demo && (err != nil || !OnLoopback(host) || s.BehindProxy) {
+		return false, Usagef("demo: refusing to run on %s, where anyone could sign in; use a loopback address without a proxy", s.Listen)
+	}
+	return demo, nil
+}

@@ -1,0 +1,55 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"time"
+
+	"github.com/sightline-dev/sightline/origin/server/control"
+	"github.com/sightline-dev/sightline/origin/server/system"
+)
+
+// attachTime is how long a command waits for a process that has the folder open and does
+// not answer: one that is starting or stopping.
+const attachTime = 15 * time.Second
+
+// Use is what a command does with a data folder that nobody has open.
+type Use struct {
+	Make bool // makes it, where it is missing
+	Work bool // does its background work meanwhile: downloads, trainings
+}
+
+// Attach reaches a data folder: through the process that has it open, or else as that
+// process. done ends the use.
+func Attach(ctx context.Context, dir string, env *Env, u Use) (_ control.Folder, done func() error, err error) {
+	if !u.Make && !system.IsDir(dir) {
+		return nil, nil, fmt.Errorf("data folder %s does not exist", dir)
+	}
+	log := slog.New(slog.DiscardHandler)
+	for start, wait := system.Now(), 5*time.Millisecond; ; wait = min(2*wait, 250*time.Millisecond) {
+		n, err := OpenNode(ctx, FolderSettings(dir, env), log, u)
+		if err == nil {
+			return n, n.Close, nil
+		}
+		if !errors.Is(err, system.ErrLocked) {
+			return nil, nil, err
+		}
+		client := control.NewCaller(func(ctx context.Context) (net.Conn, error) { return system.DialUnix(ctx, dir, control.Socket) })
+		if _, e := control.Apps.Do(ctx, client, control.Nothing{}); e == nil {
+			return client, client.Close, nil
+		} else if !system.IsGone(e) && !errors.Is(e, io.EOF) { // with io.EOF it has just ended
+			return nil, nil, errors.Join(fmt.Errorf("%w, and the server does not respond on its control socket: %w", err, e), client.Close())
+		}
+		if err := errors.Join(client.Close(), ctx.Err()); err != nil {
+			return nil, nil, err
+		}
+		if system.Now().Sub(start) > attachTime {
+			return nil, nil, fmt.Errorf("%w, which accepts no commands; wait until it ends, or stop it", err)
+		}
+		system.Pause(ctx, wait)
+	}
+}

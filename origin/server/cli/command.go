@@ -1,0 +1,108 @@
+// Package cli has the commands that all programs have, and what runs any command of a program: exit codes, progress, tables.
+//
+//	main ─▶ Run ─┬─▶ serve ─▶ [server.Options] of the program
+//	             ├─▶ import, search, export, train ─▶ a session: a server's /v2, or a data folder
+//	             └─▶ app, key, backup, restore, doctor, status ─▶ a data folder, through the process that has it open
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/sightline-dev/sightline/origin/server"
+	"github.com/sightline-dev/sightline/origin/server/system"
+)
+
+// Program is what a program says of itself, and what only it has. In help texts {prog} is its name.
+type Program struct {
+	Name, Short, Long string
+	Serve             string                                 // paragraphs of the help of serve
+	Commands          func(env *server.Env) []*cobra.Command // that no other program has
+	Server            server.Options
+}
+
+// Run runs one command of a program and returns the exit code of the process: 0 when all went well, 1 when it
+// failed, 2 for a mistake in the command line, 3 when some of the pictures failed.
+func Run(ctx context.Context, p Program, env server.Env) int {
+	env.Options = p.Server
+	root := p.command(&env)
+	root.SetArgs(append([]string{}, env.Args...)) // never nil, which would mean the process's own
+	root.SetIn(env.Stdin)
+	root.SetOut(env.Stdout)
+	root.SetErr(env.Stderr)
+	cmd, err := root.ExecuteContextC(ctx)
+	var usage server.UsageError
+	var said server.ExitError
+	switch {
+	case err == nil, system.IsBrokenPipe(err):
+		return server.ExitOK
+	case errors.As(err, &said):
+		return int(said)
+	case errors.As(err, &usage):
+		fmt.Fprintf(env.Stderr, "%s: %s\nSee '%s --help'.\n", cmd.CommandPath(), server.PrintableLines(err.Error()), cmd.CommandPath())
+		return server.ExitUsage
+	}
+	fmt.Fprintf(env.Stderr, "%s: %s\n", cmd.CommandPath(), server.PrintableLines(err.Error()))
+	return server.ExitFailed
+}
+
+func (p *Program) command(env *server.Env) *cobra.Command {
+	root := &cobra.Command{
+		Use:           p.Name,
+		Short:         p.Short,
+		Long:          p.Long,
+		Version:       server.Version,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return server.Usagef("unknown command %q", args[0])
+			}
+			return nil
+		},
+		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
+	}
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return server.UsageError{Err: err} })
+	root.AddCommand(server.NewServe(env, p.Serve), newImport(env), newExport(env), newSearch(env), newTrain(env), newBackup(env), newRestore(env), newDoctor(env), newApp(env), newKey(env), newCertificate(env), newStatus(env), newVersion(), newDecodeVideo(env))
+	root.AddCommand(p.Commands(env)...)
+	named(p.Name, root)
+	return root
+}
+
+// named puts a program's name in the place of {prog} in the help of a command and of those below it.
+func named(name string, cmd *cobra.Command) {
+	r := strings.NewReplacer("{prog}", name)
+	cmd.Short, cmd.Long, cmd.Example = r.Replace(cmd.Short), r.Replace(cmd.Long), r.Replace(cmd.Example)
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { f.Usage = r.Replace(f.Usage) })
+	for _, below := range cmd.Commands() {
+		named(name, below)
+	}
+}
+
+func newVersion() *cobra.Command {
+	asJSON := false
+	cmd := &cobra.Command{
+		Use:   "version",
+		Short: "Print the program's version",
+		Args:  server.NoArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if asJSON {
+				return json.NewEncoder(cmd.OutOrStdout()).Encode(map[string]string{
+					"version": server.Version, "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH,
+				})
+			}
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s %s (%s, %s/%s)\n", cmd.Root().Name(), server.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			return err
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON object")
+	return cmd
+}

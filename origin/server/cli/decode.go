@@ -1,0 +1,19 @@
+package cli
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/sightline-dev/sightline/origin/server"
+	"github.com/sightline-dev/sightline/origin/server/video"
+)
+
+// newDecodeVideo is the command that a program starts itself as: a process that decodes one video.
+func newDecodeVideo(env *server.Env) *cobra.Command {
+	return &cobra.Command{
+		Use:    video.Command,
+		Short:  "Decode a video for the server",
+		Hidden: true,
+		Args:   server.NoArguments,
+		RunE:   func(cmd *cobra.Command, _ []string) error { return video.Serve(cmd.Context(), env.Stdin, env.Stdout) },
+	}
+}

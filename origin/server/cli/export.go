@@ -1,0 +1,347 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/origin/server"
+	"github.com/sightline-dev/sightline/origin/server/collection"
+	"github.com/sightline-dev/sightline/origin/server/control"
+	"github.com/sightline-dev/sightline/origin/server/system"
+)
+
+type exportFlags struct {
+	where
+	quiet bool
+}
+
+func newExport(env *server.Env) *cobra.Command {
+	var f exportFlags
+	cmd := &cobra.Command{
+		Use:   "export DIR|FILE.zip",
+		Short: "Export pictures with labels and metadata",
+		Long: `Exports an application to a new folder or .zip: inputs with labels, metadata, locations and crops,
+pictures with hashes, custom concepts, models and workflows. Trained versions are not included;
+retraining from the same inputs reproduces them. '{prog} import' imports it into another
+application.
+
+  sightline.json    manifest, written last; an export without it is incomplete
+  inputs.jsonl      one input per line, with the path and the SHA-256 of its picture
+  concepts.jsonl, models.jsonl, workflows.jsonl
+  pictures/
+
+The export is not a snapshot: concurrent changes may or may not be included. Inputs whose
+picture was never downloaded are exported with their URL only. An edge fetches pictures that it
+lacks from its origin. A picture that cannot be read is listed, and its input exported without it.
+
+Exit codes: 0 everything exported; 1 the export is incomplete and was removed; 2 usage error;
+3 exported, but pictures are missing.` + whereHelp,
+		Example: `  {prog} export backup/birds --data ./data
+  {prog} export birds.zip --key 0123456789abcdef0123456789abcdef`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return server.Usagef("expected one argument: a new folder or a .zip file")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return runExport(cmd.Context(), &f, args[0], env)
+		},
+	}
+	f.flags(cmd, env)
+	cmd.Flags().BoolVarP(&f.quiet, "quiet", "q", false, "no progress; errors only")
+	return cmd
+}
+
+func spool() (collection.Spool, error) { return system.Spool() }
+
+// createTarget makes a new folder or archive. finish ends it: with whole it gets its name,
+// otherwise it is removed.
+func createTarget(name string) (t collection.Target, finish func(whole bool) error, err error) {
+	if strings.EqualFold(filepath.Ext(name), ".zip") {
+		f, finish, err := system.CreateFile(name)
+		if err != nil {
+			return nil, nil, err
+		}
+		return collection.NewZip(f, spool), finish, nil
+	}
+	if err := system.NewFolder(name); err != nil {
+		return nil, nil, err
+	}
+	f, err := system.OpenFolder(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	return collection.NewFolder(f, spool), func(whole bool) (err error) {
+		if !whole { // an import would take its pictures, without their labels
+			err = f.Clear()
+		}
+		return errors.Join(err, f.Close())
+	}, nil
+}
+
+func runExport(ctx context.Context, f *exportFlags, name string, env *server.Env) (err error) {
+	s, err := f.open(ctx, env)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
+	target, finish, err := createTarget(name)
+	if err != nil {
+		return err
+	}
+	ex := &exporter{session: s, to: collection.Create(target)}
+	err = ex.run(ctx, func(total int) {
+		ex.progress = NewProgress(env.Stderr, ProgressOptions{Verb: "exporting", Noun: "inputs", Total: total, Quiet: f.quiet, Shared: server.IsTerminal(env.Stdout)})
+	})
+	if err != nil {
+		ex.to.Abandon()
+		return errors.Join(fmt.Errorf("%s is incomplete: %w", name, err), finish(false))
+	}
+	ex.progress.Finish()
+	if err := finish(true); err != nil || ex.missing == 0 {
+		return err
+	}
+	fmt.Fprintf(env.Stderr, "pictures missing in %s: %d\n", name, ex.missing)
+	return server.ExitError(server.ExitSome)
+}
+
+// ExportApp writes an application of a data folder as the command export does, as a zip file.
+func ExportApp(ctx context.Context, f control.Folder, app string, w io.Writer) error {
+	ex := &exporter{session: LocalSession(f, app), to: collection.Create(collection.NewZip(unclosed{w}, spool))}
+	err := ex.run(ctx, func(total int) { ex.progress = NewProgress(io.Discard, ProgressOptions{Total: total, Quiet: true}) })
+	if err != nil {
+		ex.to.Abandon()
+	}
+	return err
+}
+
+// unclosed is a writer whose owner closes it.
+type unclosed struct{ io.Writer }
+
+func (unclosed) Close() error { return nil }
+
+// exporter writes an application's content.
+type exporter struct {
+	session  Session
+	to       *collection.Writer
+	progress *Progress
+	missing  int // pictures that could not be read
+}
+
+// rows of a page.
+const exportRows = 500
+
+// run writes everything; begin is told how many inputs there are.
+func (ex *exporter) run(ctx context.Context, begin func(total int)) error {
+	var answer struct{ Counts counts }
+	if err := Ask(ctx, ex.session, "GET", "/v2/inputs/status", nil, &answer); err != nil {
+		return err
+	}
+	n := answer.Counts
+	begin(n.Processed + n.ToProcess + n.Errors)
+	for _, part := range []func(context.Context) error{ex.concepts, ex.models, ex.workflows, ex.inputs} {
+		if err := part(ctx); err != nil {
+			return err
+		}
+	}
+	return ex.to.Close()
+}
+
+// pages calls visit with the elements of all pages of a list, in their order.
+func pages[T any](ctx context.Context, s Session, path, list string, visit func(*T) error) error {
+	for n := 1; ; n++ {
+		var answer map[string]json.RawMessage
+		err := Ask(ctx, s, "GET", path+"?"+page(n, exportRows), nil, &answer)
+		if refusal := new(StatusError); errors.As(err, &refusal) && refusal.HTTP == http.StatusMultiStatus {
+			err = nil // a page with inputs that could not be downloaded
+		}
+		if err != nil {
+			return err
+		}
+		var elements []T
+		if err := json.Unmarshal(answer[list], &elements); err != nil {
+			return fmt.Errorf("GET %s: %s: %w", path, list, err)
+		}
+		for i := range elements {
+			if err := visit(&elements[i]); err != nil {
+				return err
+			}
+		}
+		if len(elements) < exportRows {
+			return nil
+		}
+	}
+}
+
+// isPublic reports whether a concept or model is not the application's own.
+func isPublic(appID *string) bool { return appID == nil || *appID == "" || *appID == "main" }
+
+func (ex *exporter) concepts(ctx context.Context) error {
+	type concept struct {
+		conceptLine
+		AppID *string `json:"app_id"`
+	}
+	return pages(ctx, ex.session, "/v2/concepts", "concepts", func(c *concept) error {
+		if isPublic(c.AppID) {
+			return nil
+		}
+		return ex.to.Line(collection.ConceptsFile, c.conceptLine)
+	})
+}
+
+func (ex *exporter) models(ctx context.Context) error {
+	type model struct {
+		ID     string
+		Name   string
+		AppID  *string `json:"app_id"`
+		Output struct {
+			Config map[string]json.RawMessage `json:"output_config"`
+			Data   struct{ Concepts []struct{ ID string } }
+		} `json:"output_info"`
+	}
+	return pages(ctx, ex.session, "/v2/models", "models", func(m *model) error {
+		if isPublic(m.AppID) {
+			return nil
+		}
+		var answer struct{ Model model }
+		if err := Ask(ctx, ex.session, "GET", "/v2/models/"+url.PathEscape(m.ID)+"/output_info", nil, &answer); err != nil {
+			return err
+		}
+		line := modelLine{ID: m.ID, Name: m.Name, Concepts: []string{}, Config: answer.Model.Output.Config}
+		for _, c := range answer.Model.Output.Data.Concepts {
+			line.Concepts = append(line.Concepts, c.ID)
+		}
+		return ex.to.Line(collection.ModelsFile, line)
+	})
+}
+
+func (ex *exporter) workflows(ctx context.Context) error {
+	type workflow struct {
+		workflowLine
+		AppID *string `json:"app_id"`
+	}
+	return pages(ctx, ex.session, "/v2/workflows", "workflows", func(w *workflow) error {
+		if isPublic(w.AppID) {
+			return nil
+		}
+		return ex.to.Line(collection.WorkflowsFile, w.workflowLine)
+	})
+}
+
+// exportedInput is an input as it is answered.
+type exportedInput struct {
+	ID   string
+	Data struct {
+		Image    struct{ Crop json.RawMessage }
+		Concepts []struct {
+			ID    string
+			Value float64
+		}
+		Metadata, Geo json.RawMessage
+	}
+}
+
+// fetched is an input with its picture, or why there is none.
+type fetched struct {
+	input       *exportedInput
+	source      inputSource
+	picture     []byte
+	contentType string
+	missing     error // why the picture cannot be read
+	err         error
+}
+
+// inputSource is what /v2 answers at an input's source.
+type inputSource struct {
+	URL     string
+	Picture string
+	SHA256  string
+	Edits   json.RawMessage
+}
+
+// ahead is how many pictures are read at once.
+const ahead = 8
+
+func (ex *exporter) inputs(ctx context.Context) error {
+	var batch []exportedInput
+	flush := func() error {
+		done := make([]chan fetched, len(batch))
+		for i := range batch {
+			done[i] = make(chan fetched, 1)
+			go func() { done[i] <- ex.fetch(ctx, &batch[i]) }()
+		}
+		var first error
+		for i := range done {
+			got := <-done[i]
+			if first == nil {
+				first = ex.input(&got)
+			}
+		}
+		batch = batch[:0]
+		return first
+	}
+	err := pages(ctx, ex.session, "/v2/inputs", "inputs", func(in *exportedInput) error {
+		if batch = append(batch, *in); len(batch) < ahead {
+			return nil
+		}
+		return flush()
+	})
+	return errors.Join(err, flush())
+}
+
+// fetch reads an input's source and picture. One that was never downloaded has no picture.
+func (ex *exporter) fetch(ctx context.Context, in *exportedInput) fetched {
+	got := fetched{input: in}
+	var answer struct{ Source *inputSource }
+	answer.Source = &got.source
+	if got.err = Ask(ctx, ex.session, "GET", "/v2/inputs/"+url.PathEscape(in.ID)+"/source", nil, &answer); got.err != nil {
+		return got
+	}
+	if got.source.Picture != "" {
+		got.picture, got.contentType, got.missing = ex.session.picture(ctx, got.source.Picture, got.source.SHA256)
+		got.err = ctx.Err()
+	}
+	return got
+}
+
+// input writes one input. One whose picture cannot be read has none.
+func (ex *exporter) input(got *fetched) error {
+	if got.err != nil {
+		return fmt.Errorf("input %s: %w", got.input.ID, got.err)
+	}
+	in := got.input
+	if got.missing != nil {
+		ex.missing++
+		ex.progress.Failure(in.ID, fmt.Errorf("picture %s: %w", got.source.SHA256, got.missing))
+		got.picture = nil
+	}
+	line := collection.Input{ID: in.ID, URL: got.source.URL, Crop: in.Data.Image.Crop, Metadata: in.Data.Metadata, Geo: in.Data.Geo}
+	line.AllowDuplicateURL = line.URL != ""
+	if string(got.source.Edits) != "[]" {
+		line.Edits = got.source.Edits
+	}
+	if got.source.SHA256 != "" {
+		if line.Hash, got.err = blob.ParseHash(got.source.SHA256); got.err != nil {
+			return fmt.Errorf("picture of %s: %w", in.ID, got.err)
+		}
+	}
+	for _, c := range in.Data.Concepts {
+		line.Concepts = append(line.Concepts, collection.Concept{ID: c.ID, False: c.Value == 0})
+	}
+	slices.SortFunc(line.Concepts, func(a, b collection.Concept) int { return strings.Compare(a.ID, b.ID) })
+	err := ex.to.Input(&line, got.picture, got.contentType)
+	ex.progress.Step(got.missing)
+	return err
+}

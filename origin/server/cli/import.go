@@ -1,0 +1,202 @@
+package cli
+
+import (
+	"archive/zip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sightline-dev/sightline/core/predict/raster"
+	"github.com/sightline-dev/sightline/origin/server"
+	"github.com/sightline-dev/sightline/origin/server/collection"
+	"github.com/sightline-dev/sightline/origin/server/system"
+)
+
+type importFlags struct {
+	where
+	parallel int
+	folders  bool
+	noWait   bool
+	asJSON   bool
+	quiet    bool
+}
+
+func newImport(env *server.Env) *cobra.Command {
+	var f importFlags
+	cmd := &cobra.Command{
+		Use:   "import DIR|FILE.jsonl|FILE.csv|FILE.zip",
+		Short: "Import pictures with labels and metadata",
+		Long: `Imports pictures from a folder, a .jsonl or .csv file, or a .zip of these. An export also brings
+its concepts, models and workflows.
+
+  DIR      all pictures below it, recognised by their content; the ID of each is its path below
+           DIR. With --folder-concepts the first folder of the path is a label of the picture.
+           If the folder has an inputs.jsonl or inputs.csv, only the inputs in that file are read.
+  .jsonl   one input per line, in the form of POST /v2/inputs, or flat:
+             {"id":"a","url":"https://…"}          or "path", below the file's folder, or "base64"
+             {"id":"b","path":"b.jpg","concepts":["cat",{"id":"dog","value":false}],
+              "metadata":{"shelf":7},"geo":{"longitude":11.6,"latitude":48.1},"crop":[0,0,1,0.5]}
+  .csv     a header and one row per input; columns are id, url or path, concepts and not_concepts
+           (separated by semicolons), lat, lon, and metadata.NAME for members of the metadata.
+           Numbers, true and false are read as such, everything else as text.
+  .zip     a zipped folder
+
+Inputs without an ID get one derived from the source. Inputs whose ID already exists are
+skipped, so you can rerun an interrupted import. The server downloads pictures given by URL;
+the command waits for these downloads unless --no-wait is given. Control characters in the
+names of an export's concepts and models become spaces.
+
+Exit codes: 0 everything imported; 1 all inputs failed, or the import stopped early; 2 usage
+error; 3 some inputs failed.` + whereHelp,
+		Example: `  {prog} import photos/ --data ./data
+  {prog} import inputs.jsonl --url http://127.0.0.1:8080 --key 0123456789abcdef0123456789abcdef
+  {prog} import export.zip --data ./other --app 0123456789abcdef0123456789abcdef`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return server.Usagef("expected one argument: a folder, or a .jsonl, .csv or .zip file")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if f.parallel < 0 || f.parallel > 16 {
+				return server.Usagef("--parallel %d: must be 1 to 16", f.parallel)
+			}
+			return runImport(cmd.Context(), &f, args[0], env)
+		},
+	}
+	f.flags(cmd, env)
+	flags := cmd.Flags()
+	flags.IntVar(&f.parallel, "parallel", 0, "parallel `calls` (default: 2; 1 for an export, to keep the order)")
+	flags.BoolVar(&f.folders, "folder-concepts", false, "use the top-level folder name as a label")
+	flags.BoolVar(&f.noWait, "no-wait", false, "do not wait for the server's downloads")
+	flags.BoolVar(&f.asJSON, "json", false, "print the summary as a JSON object")
+	flags.BoolVarP(&f.quiet, "quiet", "q", false, "no progress; errors only")
+	return cmd
+}
+
+// openSource opens what a person named.
+func openSource(name string, o collection.Options) (s *collection.Source, done func() error, err error) {
+	files := collection.Files{IsPicture: IsPicture}
+	done = func() error { return nil }
+	switch ext := strings.ToLower(filepath.Ext(name)); {
+	case system.IsDir(name):
+		files.FS = system.DirFS(name)
+		name = ""
+	case ext == ".zip":
+		archive, err := zip.OpenReader(name)
+		if err != nil {
+			return nil, nil, fmt.Errorf("%s: %w", name, err)
+		}
+		files.FS, name, done = archive, "", archive.Close
+	default:
+		dir := filepath.Dir(name)
+		files.FS = system.DirFS(dir)
+		files.ReadFile = func(path string, limit int64) ([]byte, error) {
+			if !filepath.IsAbs(path) {
+				path = filepath.Join(dir, path)
+			}
+			return system.ReadFile(path, limit)
+		}
+		name = filepath.Base(name)
+	}
+	if s, err = collection.Open(files, name, o); err != nil {
+		return nil, nil, errors.Join(err, done())
+	}
+	return s, done, nil
+}
+
+func runImport(ctx context.Context, f *importFlags, name string, env *server.Env) (err error) {
+	source, done, err := openSource(name, collection.Options{FolderConcepts: f.folders})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, done()) }()
+	_, isExport, err := source.Manifest()
+	if err != nil {
+		return err
+	}
+	total, err := source.Count()
+	if err != nil {
+		return err
+	}
+	s, err := f.open(ctx, env)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
+	im := &importer{session: s, source: source, parallel: f.parallel}
+	if im.parallel == 0 {
+		im.parallel = 2
+		if isExport {
+			im.parallel = 1
+		}
+	}
+	im.progress = NewProgress(env.Stderr, ProgressOptions{Verb: "importing", Noun: "inputs", Total: total, Quiet: f.quiet, Shared: server.IsTerminal(env.Stdout)})
+	err = im.run(ctx, !f.noWait)
+	im.progress.Finish()
+	if err := im.tell(env.Stdout, f.asJSON); err != nil {
+		return err
+	}
+	switch {
+	case ctx.Err() != nil:
+		return fmt.Errorf("interrupted after %d of %d inputs; run the same command to resume", im.progress.Done, total)
+	case err != nil:
+		return err
+	case im.sum.Failed > 0 && im.sum.Failed == total:
+		return server.ExitError(server.ExitFailed)
+	case im.sum.Failed > 0:
+		return server.ExitError(server.ExitSome)
+	}
+	return nil
+}
+
+// sum is what became of an import.
+type sum struct {
+	Inputs    int `json:"inputs"`  // looked at
+	Added     int `json:"added"`   // now
+	There     int `json:"there"`   // before
+	Failed    int `json:"failed"`  // told, one by one
+	Pending   int `json:"pending"` // of the added: not downloaded yet
+	Concepts  int `json:"concepts,omitempty"`
+	Models    int `json:"models,omitempty"`
+	Workflows int `json:"workflows,omitempty"`
+	Renamed   int `json:"renamed,omitempty"` // created with another name: control characters became spaces
+}
+
+// tell prints the sum.
+func (im *importer) tell(w io.Writer, asJSON bool) error {
+	if asJSON {
+		return server.NewJSON(w).Encode(im.sum)
+	}
+	if im.progress.Quiet {
+		return nil
+	}
+	text := fmt.Sprintf("%d added, %d already existed, %d failed", im.sum.Added, im.sum.There, im.sum.Failed)
+	if im.sum.Pending > 0 {
+		text += fmt.Sprintf(", %d still downloading", im.sum.Pending)
+	}
+	for _, n := range []struct {
+		n    int
+		noun string
+	}{{im.sum.Concepts, "concepts"}, {im.sum.Models, "models"}, {im.sum.Workflows, "workflows"}} {
+		if n.n > 0 {
+			text += fmt.Sprintf(", %d %s created", n.n, n.noun)
+		}
+	}
+	if im.sum.Renamed > 0 {
+		text += fmt.Sprintf(", control characters replaced in %d names", im.sum.Renamed)
+	}
+	_, err := fmt.Fprintln(w, text)
+	return err
+}
+
+// MaxPictureBytes is the largest picture that the interface takes.
+const MaxPictureBytes = 20 << 20
+
+// IsPicture reports whether a file that begins with b is a picture or a video, supported or not.
+func IsPicture(b []byte) bool { return raster.Recognise(b).Kind != 0 }

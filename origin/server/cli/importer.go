@@ -1,0 +1,417 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/sightline-dev/sightline/origin/server/collection"
+	"github.com/sightline-dev/sightline/origin/server/system"
+)
+
+// Bounds of one call that adds inputs.
+const (
+	batchInputs = 128
+	batchBytes  = 24 << 20 // of pictures, before base64
+)
+
+// importer adds a source's inputs to an application.
+//
+//	source ─▶ batches ─▶ which are there? ─▶ read pictures ─▶ POST /v2/inputs ─▶ what became of each
+//	          one goroutine, one batch ahead                   parallel senders
+//
+// What is there already is the application's to say, so nothing is remembered between runs.
+type importer struct {
+	session  Session
+	source   *collection.Source
+	parallel int
+	fresh    bool // the application had no inputs at the start
+
+	mu       sync.Mutex // guards what follows
+	progress *Progress
+	sum      sum
+	waiting  []string // ids of added inputs whose pictures are being downloaded
+}
+
+// batch is a call about to be made.
+type batch struct {
+	inputs []collection.Input
+	body   []byte
+}
+
+// run imports everything. Its error says why it stopped; failures of inputs are told.
+func (im *importer) run(ctx context.Context, wait bool) error {
+	if err := im.concepts(ctx); err != nil {
+		return err
+	}
+	n, err := im.counts(ctx)
+	if err != nil {
+		return err
+	}
+	im.fresh = n == counts{}
+	if err := im.inputs(ctx); err != nil {
+		return err
+	}
+	if err := im.models(ctx); err != nil {
+		return err
+	}
+	if err := im.workflows(ctx); err != nil {
+		return err
+	}
+	if wait && len(im.waiting) > 0 {
+		return im.downloads(ctx)
+	}
+	im.sum.Pending = len(im.waiting)
+	return nil
+}
+
+// counts are an application's inputs by state.
+type counts struct {
+	Processed int `json:"processed"`
+	ToProcess int `json:"to_process"`
+	Errors    int `json:"errors"`
+}
+
+func (im *importer) counts(ctx context.Context) (counts, error) {
+	var answer struct{ Counts counts }
+	err := Ask(ctx, im.session, "GET", "/v2/inputs/status", nil, &answer)
+	return answer.Counts, err
+}
+
+// inputs sends all inputs in batches.
+func (im *importer) inputs(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	batches := make(chan batch)
+	var senders sync.WaitGroup
+	for range im.parallel {
+		senders.Go(func() {
+			for b := range batches {
+				if err := im.send(ctx, &b); err != nil {
+					cancel(err)
+				}
+			}
+		})
+	}
+	err := im.batches(ctx, func(b batch) error {
+		select {
+		case batches <- b:
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	})
+	close(batches)
+	senders.Wait()
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
+	}
+	return err
+}
+
+// batches makes calls of the source's inputs.
+func (im *importer) batches(ctx context.Context, yield func(batch) error) error {
+	var todo []collection.Input
+	var b batch
+	var elements [][]byte
+	size := 0
+	flush := func() error {
+		if len(b.inputs) == 0 {
+			return nil
+		}
+		b.body = append([]byte(`{"inputs":[`), bytes.Join(elements, []byte{','})...)
+		b.body = append(b.body, "]}"...)
+		full := b
+		b, elements, size = batch{}, nil, 0
+		return yield(full)
+	}
+	add := func(in *collection.Input) error {
+		data, err := im.source.Read(in)
+		if err != nil {
+			im.failed(in, err)
+			return nil
+		}
+		if size+len(data) > batchBytes {
+			if err := flush(); err != nil {
+				return err
+			}
+		}
+		element, err := inputJSON(in, data)
+		if err != nil {
+			im.failed(in, err)
+			return nil
+		}
+		in.Picture = nil
+		b.inputs, elements, size = append(b.inputs, *in), append(elements, element), size+len(data)
+		if len(b.inputs) == batchInputs {
+			return flush()
+		}
+		return nil
+	}
+	some := func() error {
+		missing, err := im.missing(ctx, todo)
+		if err != nil {
+			return err
+		}
+		for i := range missing {
+			if err := add(&missing[i]); err != nil {
+				return err
+			}
+		}
+		todo = todo[:0]
+		return nil
+	}
+	err := im.source.Inputs(func(in collection.Input) error {
+		if in.Err != nil {
+			im.failed(&in, in.Err)
+			return ctx.Err()
+		}
+		if todo = append(todo, in); len(todo) < batchInputs {
+			return nil
+		}
+		return some()
+	})
+	if err == nil {
+		err = some()
+	}
+	if err == nil {
+		err = flush()
+	}
+	return err
+}
+
+// inputJSON is an input as POST /v2/inputs takes it.
+func inputJSON(in *collection.Input, data []byte) ([]byte, error) {
+	image := Object{}
+	if in.URL != "" {
+		image["url"] = in.URL
+		image["allow_duplicate_url"] = in.AllowDuplicateURL
+		image["downloaded"] = data != nil // the picture is what the address gave
+	}
+	if data != nil {
+		image["base64"] = base64.StdEncoding.EncodeToString(data)
+	}
+	if in.Crop != nil {
+		image["crop"] = in.Crop
+	}
+	d := Object{"image": image}
+	if len(in.Concepts) > 0 {
+		var labels []Object
+		for _, c := range in.Concepts {
+			labels = append(labels, Object{"id": c.ID, "value": !c.False})
+		}
+		d["concepts"] = labels
+	}
+	if in.Geo != nil {
+		d["geo"] = in.Geo
+	}
+	b, err := collection.Marshal(Object{"data": d, "id": in.ID})
+	if err != nil || in.Metadata == nil {
+		return b, err
+	}
+	// Metadata goes as it came, to the space: an encoder would shorten it.
+	rest := bytes.TrimPrefix(b, []byte(`{"data":{`))
+	return slices.Concat([]byte(`{"data":{"metadata":`), in.Metadata, []byte{','}, rest), nil
+}
+
+// stored is an input as it is answered.
+type stored struct{ Status Status }
+
+// there asks for an input. A missing one has the zero status.
+func (im *importer) there(ctx context.Context, id string) (Status, error) {
+	var answer struct{ Input stored }
+	err := Ask(ctx, im.session, "GET", "/v2/inputs/"+url.PathEscape(id), nil, &answer)
+	if refusal := new(StatusError); errors.As(err, &refusal) && refusal.HTTP == http.StatusNotFound {
+		return Status{}, nil
+	}
+	return answer.Input.Status, err
+}
+
+// Statuses of inputs that are there.
+const (
+	downloaded      = 30000
+	downloadPending = 30001
+	downloading     = 30003
+)
+
+// isThere reports whether an input with this status need not be sent again. One whose
+// download failed is replaced.
+func isThere(s Status) bool {
+	return s.Code == downloaded || s.Code == downloadPending || s.Code == downloading
+}
+
+// missing returns those inputs that the application does not hold.
+func (im *importer) missing(ctx context.Context, inputs []collection.Input) ([]collection.Input, error) {
+	if im.fresh {
+		return inputs, nil
+	}
+	states := make([]Status, len(inputs))
+	errs := make([]error, len(inputs))
+	var asking sync.WaitGroup
+	next := make(chan int)
+	for range min(8, len(inputs)) {
+		asking.Go(func() {
+			for i := range next {
+				states[i], errs[i] = im.there(ctx, inputs[i].ID)
+			}
+		})
+	}
+	for i := range inputs {
+		next <- i
+	}
+	close(next)
+	asking.Wait()
+	var out []collection.Input
+	for i := range inputs {
+		switch {
+		case errs[i] != nil:
+			return nil, errs[i]
+		case isThere(states[i]):
+			if err := im.edit(ctx, &inputs[i]); err != nil {
+				return nil, err
+			}
+			im.done(&im.sum.There)
+		default:
+			out = append(out, inputs[i])
+		}
+	}
+	return out, nil
+}
+
+// done counts an input that is there.
+func (im *importer) done(what *int) {
+	im.mu.Lock()
+	defer im.mu.Unlock()
+	im.sum.Inputs++
+	*what++
+	im.progress.Step(nil)
+}
+
+// failed tells and counts an input that is not.
+func (im *importer) failed(in *collection.Input, err error) {
+	im.mu.Lock()
+	defer im.mu.Unlock()
+	im.sum.Inputs++
+	im.sum.Failed++
+	im.progress.Failure(in.Name, err)
+	im.progress.Step(err)
+}
+
+// send makes one call and sees what became of each input.
+func (im *importer) send(ctx context.Context, b *batch) error {
+	code, body, err := persist(ctx, im.session, "POST", "/v2/inputs", b.body)
+	if err != nil {
+		return err
+	}
+	var answer struct {
+		Status Status
+		Inputs []stored
+	}
+	if err := json.Unmarshal(body, &answer); err != nil {
+		return fmt.Errorf("POST /v2/inputs: unexpected response (HTTP %d); is this a Sightline server?", code)
+	}
+	if len(answer.Inputs) != len(b.inputs) {
+		return &StatusError{code, answer.Status} // about the whole call
+	}
+	for i := range b.inputs {
+		in, got := &b.inputs[i], answer.Inputs[i].Status
+		if isThere(got) {
+			if err := im.edit(ctx, in); err != nil {
+				return err
+			}
+		}
+		switch {
+		case got.Code == downloaded:
+			im.done(&im.sum.Added)
+		case isThere(got):
+			im.done(&im.sum.Added)
+			im.mu.Lock()
+			im.waiting = append(im.waiting, in.ID)
+			im.mu.Unlock()
+		default:
+			// It may be there all the same: when the answer to a first attempt was lost.
+			now, err := im.there(ctx, in.ID)
+			if err != nil {
+				return err
+			}
+			if isThere(now) {
+				im.done(&im.sum.There)
+			} else {
+				im.failed(in, got.Err())
+			}
+		}
+	}
+	return nil
+}
+
+// edit changes an input's predictions as the source says, which may be done twice.
+func (im *importer) edit(ctx context.Context, in *collection.Input) error {
+	if in.Edits == nil {
+		return nil
+	}
+	var edits []struct {
+		ID      string
+		Value   json.RawMessage
+		Removed bool
+	}
+	if err := json.Unmarshal(in.Edits, &edits); err != nil {
+		return fmt.Errorf("%s: edits: %w", in.Name, err)
+	}
+	by := map[string][]Object{}
+	for _, e := range edits {
+		action := "merge"
+		if e.Removed {
+			action = "remove"
+		}
+		by[action] = append(by[action], Object{"id": e.ID, "value": e.Value})
+	}
+	for action, concepts := range by {
+		err := Ask(ctx, im.session, "PATCH", "/v2/inputs/"+url.PathEscape(in.ID)+"/outputs",
+			Object{"action": action, "outputs": []Object{{"data": Object{"concepts": concepts}}}}, nil)
+		if err != nil {
+			return fmt.Errorf("%s: edits: %w", in.Name, err)
+		}
+	}
+	return nil
+}
+
+// downloads waits until the server has downloaded what was added, and tells what failed.
+func (im *importer) downloads(ctx context.Context) error {
+	total := len(im.waiting)
+	im.progress.describe(fmt.Sprintf("waiting for %d downloads", total))
+	for wait := 20 * time.Millisecond; ; wait = min(2*wait, time.Second) {
+		n, err := im.counts(ctx)
+		if err != nil {
+			return err
+		}
+		if n.ToProcess == 0 {
+			break
+		}
+		im.progress.describe(fmt.Sprintf("waiting for %d downloads", min(n.ToProcess, total)))
+		if system.Pause(ctx, wait); ctx.Err() != nil {
+			im.sum.Pending = min(n.ToProcess, total)
+			return ctx.Err()
+		}
+	}
+	for _, id := range im.waiting {
+		got, err := im.there(ctx, id)
+		if err != nil {
+			return err
+		}
+		if got.Code != downloaded {
+			im.sum.Added--
+			im.sum.Failed++
+			im.progress.errors++
+			im.progress.Failure(id, got.Err())
+		}
+	}
+	return nil
+}

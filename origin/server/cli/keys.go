@@ -1,0 +1,176 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sightline-dev/sightline/core/auth"
+	"github.com/sightline-dev/sightline/origin/server"
+	"github.com/sightline-dev/sightline/origin/server/control"
+)
+
+func newKey(env *server.Env) *cobra.Command {
+	return Group("key", "Manage API keys",
+		`Manages API keys. A key belongs to one application and has the permissions of its scopes. Only a
+hash is stored, so a lost key cannot be recovered: replace it.`,
+		newKeyCreate(env), newKeyList(env), newKeyDelete(env), newKeyReplace(env))
+}
+
+func newKeyCreate(env *server.Env) *cobra.Command {
+	c := &FolderCommand{Env: env}
+	var k control.NewKey
+	cmd := c.Flags(&cobra.Command{
+		Use:   "create",
+		Short: "Create an API key and print it",
+		Long: `Creates an API key and prints it. It is not shown again.
+
+Scopes are All, Predict, Predict_Feedback, Search, Search_Feedback, and the following with _Add,
+_Get, _Patch and _Delete: Inputs, Concepts (not _Delete), Models (also _Train), Workflows.` + FolderHelp,
+		Example: `  {prog} key create --app 0123456789abcdef0123456789abcdef --scopes All --data ./data
+  {prog} key create --scopes Predict,Search,Inputs_Get --description kiosk --data ./data --json`,
+		Args: server.NoArguments,
+	}, "a JSON object with key, key_id and app_id")
+	f := cmd.Flags()
+	f.StringVar(&k.App, "app", "", "`ID` of the application; optional if there is only one")
+	f.StringSliceVar(&k.Scopes, "scopes", []string{"All"}, "comma-separated `scopes`")
+	f.StringVar(&k.Description, "description", "", "`text` that describes the key")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		return c.With(cmd, func(ctx context.Context, s control.Folder) (err error) {
+			if k.App, err = chooseApp(ctx, s, k.App); err != nil {
+				return err
+			}
+			made, err := control.CreateKey.Do(ctx, s, k)
+			if err != nil {
+				return err
+			}
+			return c.tellKey(made)
+		})
+	}
+	return cmd
+}
+
+// tellKey prints a key that was made: alone, so that a script can take it as it is.
+func (c *FolderCommand) tellKey(k control.CreatedKey) error {
+	if c.AsJSON {
+		return c.tell(pair{"key", k.Key}, pair{"key_id", k.Record.ID}, pair{"app_id", k.Record.App})
+	}
+	_, err := fmt.Fprintln(c.Env.Stdout, k.Key)
+	return err
+}
+
+func newKeyList(env *server.Env) *cobra.Command {
+	c := &FolderCommand{Env: env}
+	var app string
+	cmd := c.Flags(&cobra.Command{
+		Use:     "list",
+		Short:   "List API keys",
+		Long:    `Lists API keys with ID, scopes and description. The keys themselves are not stored.` + FolderHelp,
+		Example: `  {prog} key list --data ./data --json`,
+		Args:    server.NoArguments,
+	}, "one JSON object per line")
+	cmd.Flags().StringVar(&app, "app", "", "list only the keys of the application with this `ID`")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		return c.With(cmd, func(ctx context.Context, s control.Folder) error {
+			keys, err := control.Keys.Do(ctx, s, control.ID{ID: app})
+			if err != nil {
+				return err
+			}
+			return List(c, keys, "KEY_ID\tAPP_ID\tCREATED\tSCOPES\tDESCRIPTION", func(k control.Key) string {
+				return fmt.Sprintf("%s\t%s\t%s\t%s\t%s", k.ID, k.App, k.Created.Format(time.DateTime), strings.Join(k.Scopes, ","), server.Printable(k.Description))
+			})
+		})
+	}
+	return cmd
+}
+
+func newKeyDelete(env *server.Env) *cobra.Command {
+	c := &FolderCommand{Env: env}
+	cmd := c.Flags(&cobra.Command{
+		Use:   "delete KEY|KEY_ID",
+		Short: "Delete an API key; it stops working immediately",
+		Long: `Deletes an API key, given the key itself, its ID (see '{prog} key list') or a unique prefix of
+at least 8 digits. It stops working immediately.` + FolderHelp,
+		Example: `  {prog} key delete 0123456789abcdef --data ./data`,
+		Args:    OneArgument("an API key or key_id"),
+	}, "the deleted key as a JSON object")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return c.withKey(cmd, args[0], func(ctx context.Context, s control.Folder, k control.Key) error {
+			if _, err := control.DeleteKey.Do(ctx, s, control.ID{ID: k.ID}); err != nil {
+				return err
+			}
+			if c.AsJSON {
+				return server.NewJSON(cmd.OutOrStdout()).Encode(k)
+			}
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), "deleted %s of application %s\n", k.ID, k.App)
+			return err
+		})
+	}
+	return cmd
+}
+
+func newKeyReplace(env *server.Env) *cobra.Command {
+	c := &FolderCommand{Env: env}
+	cmd := c.Flags(&cobra.Command{
+		Use:   "replace KEY|KEY_ID",
+		Short: "Replace an API key and print the new one",
+		Long: `Creates a key with the same scopes and description and deletes the old one, atomically. Give the
+old key as for '{prog} key delete'.` + FolderHelp,
+		Example: `  {prog} key replace 0123456789abcdef --data ./data --json`,
+		Args:    OneArgument("an API key or key_id"),
+	}, "a JSON object with key, key_id and app_id")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return c.withKey(cmd, args[0], func(ctx context.Context, s control.Folder, k control.Key) error {
+			made, err := control.ReplaceKey.Do(ctx, s, control.ID{ID: k.ID})
+			if err != nil {
+				return err
+			}
+			return c.tellKey(made)
+		})
+	}
+	return cmd
+}
+
+// withKey runs do on the data folder and the key that text means.
+func (c *FolderCommand) withKey(cmd *cobra.Command, text string, do func(context.Context, control.Folder, control.Key) error) error {
+	return c.With(cmd, func(ctx context.Context, s control.Folder) error {
+		keys, err := control.Keys.Do(ctx, s, control.ID{})
+		if err != nil {
+			return err
+		}
+		k, err := chosenKey(keys, text)
+		if err != nil {
+			return err
+		}
+		return do(ctx, s, k)
+	})
+}
+
+// chosenKey finds the key that the operator means: by the key itself, or by the beginning of
+// its id, at least 8 digits of it.
+func chosenKey(keys []control.Key, text string) (control.Key, error) {
+	id := strings.ToLower(strings.TrimSpace(text))
+	if strings.Trim(id, "0123456789abcdef") != "" || len(id) < 8 {
+		return control.Key{}, server.Usagef("not a key or key ID (8 to 16 hex digits; see 'key list')") // nor is it repeated
+	}
+	hash := auth.HashKey(id)
+	own := auth.By(hash)
+	var found []control.Key
+	for _, k := range keys {
+		if len(id) == 32 && k.ID == own || strings.HasPrefix(k.ID, id) {
+			found = append(found, k)
+		}
+	}
+	switch {
+	case len(found) == 0 && len(id) == 32:
+		return control.Key{}, server.Usagef("key not found in this folder (see 'key list')") // which is not repeated
+	case len(found) == 0:
+		return control.Key{}, server.Usagef("no key with ID %s in this folder (see 'key list')", id)
+	case len(found) > 1:
+		return control.Key{}, server.Usagef("key ID %s is ambiguous: %d keys match; give more digits", id, len(found))
+	}
+	return found[0], nil
+}

@@ -1,0 +1,300 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/origin/server"
+	"github.com/sightline-dev/sightline/origin/server/control"
+	"github.com/sightline-dev/sightline/origin/server/system"
+)
+
+// Object is a JSON object on its way out.
+type Object = map[string]any
+
+// where says which application a command works on.
+type where struct {
+	url, key string // a server and a key of the application, or
+	data     string // a data folder, and
+	app      string // the application's id where the folder holds several
+}
+
+// whereHelp ends the help of every command that works on an application.
+const whereHelp = `
+
+Give --key to use a server (--url), or --data to work directly on a data folder without a key,
+whether or not a server is running. If the folder holds several applications, name one with
+--app.`
+
+func (w *where) flags(cmd *cobra.Command, env *server.Env) {
+	variables := func(name, absent string) string {
+		for _, v := range env.Environ() {
+			if value, ok := strings.CutPrefix(v, server.EnvPrefix+name+"="); ok && value != "" {
+				return value
+			}
+		}
+		return absent
+	}
+	f := cmd.Flags()
+	f.StringVar(&w.url, "url", "", "`URL` of the server (default: SIGHTLINE_URL, or http://127.0.0.1:8080)")
+	f.StringVar(&w.key, "key", "", "API `key` of the application (default: SIGHTLINE_KEY)")
+	f.StringVar(&w.data, "data", "", "data `folder` to work on directly")
+	f.StringVar(&w.app, "app", "", "`ID` of the application, with --data")
+	before := cmd.PreRunE
+	cmd.PreRunE = func(cmd *cobra.Command, args []string) error {
+		if w.data != "" && (w.url != "" || w.key != "") {
+			return server.Usagef("--data cannot be combined with --url or --key")
+		}
+		if w.app != "" && w.data == "" {
+			return server.Usagef("--app needs --data; with --key the application is the key's")
+		}
+		if w.url == "" {
+			w.url = variables("URL", "http://127.0.0.1:8080")
+		}
+		if w.key == "" {
+			w.key = variables("KEY", "")
+		}
+		if before != nil {
+			return before(cmd, args)
+		}
+		return nil
+	}
+}
+
+// Session speaks /v2 with one application, wherever it is.
+type Session interface {
+	// call sends one request and returns the answer with its HTTP status. An error says that
+	// there was no answer.
+	call(ctx context.Context, method, path string, body []byte) (status int, answer []byte, err error)
+	// picture reads the original of a hosted picture by the address and the SHA-256 that an answer gave.
+	picture(ctx context.Context, address, sha256 string) (data []byte, contentType string, err error)
+	close() error
+}
+
+// open begins a session.
+func (w *where) open(ctx context.Context, env *server.Env) (Session, error) {
+	if w.data != "" {
+		service, done, err := server.Attach(ctx, w.data, env, server.Use{Work: true})
+		if err != nil {
+			return nil, err
+		}
+		app, err := chooseApp(ctx, service, w.app)
+		if err != nil {
+			return nil, errors.Join(err, done())
+		}
+		return &local{service, app, done}, nil
+	}
+	if w.key == "" {
+		return nil, server.Usagef("no application given: use --key (or SIGHTLINE_KEY), or --data")
+	}
+	base, err := url.Parse(w.url)
+	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
+		return nil, server.Usagef("--url %q is not a URL such as http://127.0.0.1:8080", w.url)
+	}
+	transport := &http.Transport{MaxIdleConnsPerHost: 16, DisableCompression: true, ResponseHeaderTimeout: 6 * time.Minute}
+	return &remote{base: strings.TrimRight(w.url, "/"), key: w.key, client: &http.Client{Transport: transport}, transport: transport}, nil
+}
+
+// chooseApp finds the application that is meant.
+func chooseApp(ctx context.Context, s control.Folder, id string) (string, error) {
+	apps, err := control.Apps.Do(ctx, s, control.Nothing{})
+	if err != nil {
+		return "", err
+	}
+	var known []string
+	for _, a := range apps {
+		if a.ID == id {
+			return id, nil
+		}
+		known = append(known, "  "+a.ID+"  "+server.Printable(a.Name))
+	}
+	switch {
+	case id != "":
+		return "", server.Usagef("--app %s: application not found; available:\n%s", id, strings.Join(known, "\n"))
+	case len(apps) == 1:
+		return apps[0].ID, nil
+	case len(apps) == 0:
+		return "", errors.New("no application in this folder; create one with 'app create NAME --data DIR'")
+	}
+	return "", server.Usagef("--app is required: the folder has several applications:\n%s", strings.Join(known, "\n"))
+}
+
+// LocalSession is a session with an application of a data folder that somebody else closes.
+func LocalSession(f control.Folder, app string) Session {
+	return &local{f, app, func() error { return nil }}
+}
+
+// local is a session with a data folder.
+type local struct {
+	service control.Folder
+	app     string
+	done    func() error
+}
+
+func (l *local) call(ctx context.Context, method, path string, body []byte) (int, []byte, error) {
+	path, query, _ := strings.Cut(path, "?")
+	res, err := l.service.Call(ctx, l.app, &api.Request{Method: method, Path: path, Query: query, Body: body})
+	return res.Status, res.Body, err
+}
+
+func (l *local) picture(ctx context.Context, address, _ string) ([]byte, string, error) {
+	_, name, ok := strings.Cut(address, api.HostedPath)
+	if !ok {
+		return nil, "", fmt.Errorf("%s is not a picture of this server", address)
+	}
+	return l.service.Picture(ctx, name)
+}
+
+func (l *local) close() error { return l.done() }
+
+// remote is a session over HTTP.
+type remote struct {
+	base, key string
+	client    *http.Client
+	transport *http.Transport
+}
+
+// maxAnswer bounds what is read of an answer.
+const maxAnswer = 256 << 20
+
+func (r *remote) call(ctx context.Context, method, path string, body []byte) (int, []byte, error) {
+	req, err := http.NewRequestWithContext(ctx, method, r.base+path, bytes.NewReader(body))
+	if err != nil {
+		return 0, nil, err
+	}
+	req.Header.Set("Authorization", "Key "+r.key)
+	if len(body) > 0 {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	res, answer, err := r.do(req)
+	if err != nil {
+		return 0, nil, err
+	}
+	return res.StatusCode, answer, nil
+}
+
+// picture asks the server that the session is with, whatever name it gives itself.
+func (r *remote) picture(ctx context.Context, address, sha256 string) ([]byte, string, error) {
+	_, name, ok := strings.Cut(address, api.HostedPath)
+	if !ok {
+		return nil, "", fmt.Errorf("%s is not a picture of this server", address)
+	}
+	req, err := http.NewRequestWithContext(ctx, "GET", r.base+api.HostedPath+name+"/"+sha256, nil)
+	if err != nil {
+		return nil, "", err
+	}
+	res, data, err := r.do(req)
+	if err != nil {
+		return nil, "", err
+	}
+	if res.StatusCode != http.StatusOK {
+		return nil, "", fmt.Errorf("%s: HTTP status %d", address, res.StatusCode)
+	}
+	return data, res.Header.Get("Content-Type"), nil
+}
+
+func (r *remote) do(req *http.Request) (*http.Response, []byte, error) {
+	res, err := r.client.Do(req)
+	if err != nil {
+		return nil, nil, err
+	}
+	data, err := system.ReadAll(res.Body, maxAnswer)
+	return res, data, errors.Join(err, res.Body.Close())
+}
+
+func (r *remote) close() error {
+	r.transport.CloseIdleConnections()
+	return nil
+}
+
+// StatusError is a refusal of the interface.
+type StatusError struct {
+	HTTP int
+	Status
+}
+
+func (w *StatusError) Error() string { return w.Err().Error() }
+
+// Ask sends a request, retries it while the server is busy or restarts, and decodes the
+// answer into out. An answer that is not a success is a *wireStatus, and decoded all the same.
+func Ask(ctx context.Context, s Session, method, path string, in, out any) error {
+	var body []byte
+	if in != nil {
+		var err error
+		if body, err = json.Marshal(in); err != nil {
+			return err
+		}
+	}
+	code, answer, err := persist(ctx, s, method, path, body)
+	if err != nil {
+		return err
+	}
+	var envelope struct{ Status Status }
+	if err := json.Unmarshal(answer, &envelope); err != nil {
+		return fmt.Errorf("%s %s: unexpected response (HTTP %d); is this a Sightline server?", method, path, code)
+	}
+	if out != nil {
+		if err := json.Unmarshal(answer, out); err != nil {
+			return fmt.Errorf("%s %s: %w", method, path, err)
+		}
+	}
+	if envelope.Status.Code != 10000 {
+		return &StatusError{code, envelope.Status}
+	}
+	return nil
+}
+
+// Waits between attempts: they double, and end with the last error.
+const (
+	firstWait = 250 * time.Millisecond
+	lastWait  = 16 * time.Second
+)
+
+// persist sends a request until there is an answer that is not "busy", for half a minute.
+func persist(ctx context.Context, s Session, method, path string, body []byte) (code int, answer []byte, err error) {
+	for wait := firstWait; ; wait *= 2 {
+		code, answer, err = s.call(ctx, method, path, body)
+		busy := err == nil && (code == http.StatusTooManyRequests || code == http.StatusServiceUnavailable || code == http.StatusGatewayTimeout)
+		if ctx.Err() != nil || err == nil && !busy || wait > lastWait || !transient(err) {
+			return code, answer, errors.Join(err, ctx.Err())
+		}
+		system.Pause(ctx, wait)
+	}
+}
+
+// transient reports whether an error may pass: the server is restarting, or the line is bad.
+func transient(err error) bool {
+	var wrong server.UsageError
+	return err == nil || !errors.As(err, &wrong) && !errors.Is(err, control.ErrUnknownApp) && !errors.Is(err, control.ErrArgument)
+}
+
+// page is the query of the n-th page, from 1.
+func page(n, rows int) string {
+	return "page=" + strconv.Itoa(n) + "&per_page=" + strconv.Itoa(rows)
+}
+
+// Status is the status of an answer.
+type Status struct {
+	Code        int
+	Description string
+	Details     string
+}
+
+// Err is a status as an error.
+func (s Status) Err() error {
+	if s.Details == "" {
+		return fmt.Errorf("%s (%d)", s.Description, s.Code)
+	}
+	return fmt.Errorf("%s (%d): %s", s.Description, s.Code, s.Details)
+}

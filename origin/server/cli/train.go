@@ -1,0 +1,237 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sightline-dev/sightline/origin/server"
+	"github.com/sightline-dev/sightline/origin/server/system"
+)
+
+type trainFlags struct {
+	where
+	noWait bool
+	asJSON bool
+	quiet  bool
+}
+
+func newTrain(env *server.Env) *cobra.Command {
+	var f trainFlags
+	cmd := &cobra.Command{
+		Use:   "train MODEL",
+		Short: "Train a model and print its evaluation",
+		Long: `Trains a new version of the model with the ID MODEL from the inputs labelled with its concepts,
+waits until it is done and prints its cross-validated evaluation.
+
+Use at least ten pictures per concept. With fewer, training works and prints a warning.
+
+Exit codes: 0 trained; 1 training failed; 2 usage error.` + whereHelp,
+		Example: `  {prog} train pets --data ./data
+  {prog} train pets --key 0123456789abcdef0123456789abcdef --json`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return server.Usagef("expected one argument: the model ID")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			s, err := f.open(cmd.Context(), env)
+			if err != nil {
+				return err
+			}
+			return errors.Join(f.run(cmd.Context(), s, args[0], env), s.close())
+		},
+	}
+	f.flags(cmd, env)
+	flags := cmd.Flags()
+	flags.BoolVar(&f.noWait, "no-wait", false, "do not wait; print the new version's ID")
+	flags.BoolVar(&f.asJSON, "json", false, "print the version as a JSON object, as in the API")
+	flags.BoolVarP(&f.quiet, "quiet", "q", false, "no progress; errors only")
+	return cmd
+}
+
+// Statuses of versions.
+const (
+	trained       = 21100
+	training      = 21101
+	trainingQueue = 21103
+)
+
+// suggested is how many pictures of a concept make a good start.
+const suggested = 10
+
+// modelVersion is a model version as it is answered.
+type modelVersion struct {
+	ID      string
+	Digest  string
+	Status  Status
+	Inputs  int `json:"total_input_count"`
+	Metrics struct {
+		Concepts []conceptMetrics `json:"binary_metrics"`
+		Weakest  []struct {
+			ID        string
+			Predicted []struct {
+				Name  string
+				Value float64
+			} `json:"predicted_concepts"`
+			Truth []struct{ Value float64 } `json:"ground_truth_concepts"`
+		} `json:"test_set"`
+		Extension struct {
+			Promised float64 `json:"promised_precision"`
+			Concepts []cutOffMetrics
+		} `json:"sightline"`
+	}
+}
+
+// cutOff returns the figures at the cut-off of a concept. Older servers send none.
+func (v *modelVersion) cutOff(concept int) cutOffMetrics {
+	if all := v.Metrics.Extension.Concepts; concept < len(all) {
+		return all[concept]
+	}
+	return cutOffMetrics{}
+}
+
+// cutOffMetrics are the figures of one concept at its cut-off; nil where they are unknown.
+type cutOffMetrics struct {
+	Precision, Recall *float64
+	Supported         *float64 `json:"supported_precision"`
+}
+
+// conceptMetrics is how well a version tells one concept.
+type conceptMetrics struct {
+	Positives int     `json:"num_pos"`
+	Negatives int     `json:"num_neg"`
+	ROCAUC    float64 `json:"roc_auc"`
+	F1        float64
+	Concept   struct{ Name string }
+}
+
+func (f *trainFlags) run(ctx context.Context, s Session, model string, env *server.Env) error {
+	path := "/v2/models/" + url.PathEscape(model) + "/versions"
+	var made struct {
+		Model struct {
+			Version modelVersion `json:"model_version"`
+		}
+	}
+	if err := Ask(ctx, s, "POST", path, nil, &made); err != nil {
+		return err
+	}
+	id := made.Model.Version.ID
+	if f.noWait {
+		_, err := fmt.Fprintln(env.Stdout, id)
+		return err
+	}
+	raw, v, err := f.await(ctx, s, path+"/"+url.PathEscape(id), env.Stderr)
+	if err != nil {
+		return err
+	}
+	if f.asJSON {
+		if _, err := fmt.Fprintf(server.Escaped{W: env.Stdout}, "%s\n", raw); err != nil {
+			return err
+		}
+	}
+	if v.Status.Code != trained {
+		return fmt.Errorf("version %s: %w", id, v.Status.Err())
+	}
+	if f.asJSON {
+		return nil
+	}
+	var answer struct {
+		Version modelVersion `json:"model_version"`
+	}
+	if err := Ask(ctx, s, "GET", path+"/"+url.PathEscape(id)+"/metrics", nil, &answer); err != nil {
+		return err
+	}
+	answer.Version.Digest = v.Digest // also of a version without an evaluation
+	if err := tellVersion(env.Stdout, &answer.Version); err != nil || f.quiet {
+		return err
+	}
+	advise(env.Stderr, &answer.Version)
+	return nil
+}
+
+// tellVersion prints how good a version is.
+func tellVersion(w io.Writer, v *modelVersion) error {
+	fmt.Fprintf(w, "version %s, trained on %d inputs\n", v.ID, v.Inputs)
+	fmt.Fprintf(w, "digest %s\n\n", v.Digest)
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "CONCEPT\tPICTURES\tOTHERS\tPRECISION\tRECALL\tF1\tROC AUC")
+	for i, c := range v.Metrics.Concepts {
+		share := func(value *float64) string {
+			if value == nil {
+				return "-"
+			}
+			return fmt.Sprintf("%.2f", *value)
+		}
+		at := v.cutOff(i)
+		fmt.Fprintf(table, "%s\t%d\t%d\t%s\t%s\t%.2f\t%.2f\n",
+			server.Printable(c.Concept.Name), c.Positives, c.Negatives, share(at.Precision), share(at.Recall), c.F1, c.ROCAUC)
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	const most = 5
+	for i, weak := range v.Metrics.Weakest {
+		if i == 0 {
+			fmt.Fprintln(w, "\nCheck these labels; the model, tested on unseen pictures, disagrees or is unsure:")
+		}
+		if i == most || len(weak.Predicted) == 0 || len(weak.Truth) == 0 {
+			break
+		}
+		said := "not "
+		if weak.Truth[0].Value > 0 {
+			said = ""
+		}
+		fmt.Fprintf(w, "  %s  labelled %s%s, predicted %.2f\n", server.Printable(weak.ID), said, server.Printable(weak.Predicted[0].Name), weak.Predicted[0].Value)
+	}
+	return nil
+}
+
+// advise points out concepts with few pictures, and cut-offs that do not keep their promise.
+func advise(w io.Writer, v *modelVersion) {
+	for i, c := range v.Metrics.Concepts {
+		if c.Positives < suggested {
+			fmt.Fprintf(w, "%s has only %d pictures; use at least %d for good results\n", server.Printable(c.Concept.Name), c.Positives, suggested)
+		}
+		promised := v.Metrics.Extension.Promised
+		if at := v.cutOff(i); at.Supported != nil && *at.Supported < promised {
+			fmt.Fprintf(w, "the cut-off of %s does not promise a precision of %.2f: cross-validation supports %.2f; label more pictures\n",
+				server.Printable(c.Concept.Name), promised, *at.Supported)
+		}
+	}
+}
+
+// await polls a version until its training has ended.
+func (f *trainFlags) await(ctx context.Context, s Session, path string, w io.Writer) (json.RawMessage, modelVersion, error) {
+	start, told := system.Now(), 0
+	for wait := 20 * time.Millisecond; ; wait = min(2*wait, time.Second) {
+		var answer struct {
+			Version json.RawMessage `json:"model_version"`
+		}
+		if err := Ask(ctx, s, "GET", path, nil, &answer); err != nil {
+			return nil, modelVersion{}, err
+		}
+		var v modelVersion
+		if err := json.Unmarshal(answer.Version, &v); err != nil {
+			return nil, v, fmt.Errorf("model_version: %w", err)
+		}
+		if v.Status.Code != training && v.Status.Code != trainingQueue {
+			return answer.Version, v, nil
+		}
+		if v.Status.Code != told && !f.quiet && system.Now().Sub(start) > time.Second {
+			fmt.Fprintf(w, "%.0f s: %s\n", system.Now().Sub(start).Seconds(), server.Printable(v.Status.Description))
+			told = v.Status.Code
+		}
+		if system.Pause(ctx, wait); ctx.Err() != nil {
+			return nil, v, fmt.Errorf("interrupted; the training was not cancelled: %w", ctx.Err())
+		}
+	}
+}

@@ -1,0 +1,34 @@
+package server
+
+import (
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/kv"
+)
+
+// mostBehind is the longest time by which the clock of this machine may be behind a log without a warning.
+const mostBehind = time.Minute
+
+// tellClocks warns of applications whose newest operation is ahead of this machine's clock: it was set back, or was wrong when the
+// operation was made. The clock of a log never goes back, so until the machine's has caught up, operations made here count as newer
+// than those that replicas make meanwhile without having seen them.
+func tellClocks(store kv.Reader, apps []catalog.App, now time.Time, log *slog.Logger) error {
+	for i := range apps {
+		app, err := catalog.ParseAppID(apps[i].ID)
+		if err != nil {
+			return err
+		}
+		h, err := catalog.Read(store, app).Header()
+		if err != nil {
+			return fmt.Errorf("application %s: %w", apps[i].ID, err)
+		}
+		if behind := h.Clock.Time().Sub(now); behind > mostBehind {
+			log.Warn("the clock of this machine is behind the newest operation of an application; check the clock",
+				"app", apps[i].ID, "behind", behind.Round(time.Second).String())
+		}
+	}
+	return nil
+}

@@ -1,0 +1,39 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/kv/memkv"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/partition"
+)
+
+// TestTellClocks: the log names an application with operations from the future, and no other one.
+func TestTellClocks(t *testing.T) {
+	store, now := memkv.New(), time.Unix(1_700_000_000, 0)
+	apps := make([]catalog.App, 3)
+	for i, ahead := range []time.Duration{0, mostBehind, 49 * time.Hour} {
+		app := catalog.AppID{byte(i + 1)}
+		apps[i].ID = app.String()
+		p, err := partition.Open(partition.Options{Store: store, App: app, Clock: func() time.Time { return now.Add(ahead) }})
+		if err == nil {
+			_, err = p.Submit(context.Background(), "", []log.Body{&log.ConceptCreate{ID: "c", Name: "c"}}, nil)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	var said bytes.Buffer
+	if err := tellClocks(store, apps, now, slog.New(slog.NewTextHandler(&said, nil))); err != nil {
+		t.Fatal(err)
+	}
+	if want := "app=" + apps[2].ID + " behind=49h0m0s\n"; strings.Count(said.String(), "level=WARN") != 1 || !strings.HasSuffix(said.String(), want) {
+		t.Errorf("log: %s, want one line that ends in %s", &said, want)
+	}
+}

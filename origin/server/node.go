@@ -1,0 +1,333 @@
+// Package server is what both programs stand on: settings, TLS, the data folder, its engine and background, HTTP, and the end of all that.
+//
+//	serve ─▶ settings ─▶ lock ─▶ pictures ─▶ engine ─▶ pool ─▶ control socket ─▶ HTTP ─▶ SIGTERM ─▶ drain
+//
+// A [Node] is an open data folder. A [Server] is a node behind HTTP. What differs between the programs is in [Options]; this package and those
+// below it know neither program. The commands that both have are in package cli.
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/models"
+	"github.com/sightline-dev/sightline/origin/server/account"
+	"github.com/sightline-dev/sightline/origin/server/control"
+	"github.com/sightline-dev/sightline/origin/server/data"
+	"github.com/sightline-dev/sightline/origin/server/fetch"
+	"github.com/sightline-dev/sightline/origin/server/jobs"
+	"github.com/sightline-dev/sightline/origin/server/system"
+	"github.com/sightline-dev/sightline/origin/server/token"
+	"github.com/sightline-dev/sightline/origin/server/video"
+)
+
+// Node is an open data folder with all that works on it but the HTTP server: the engine, its
+// pool and its background, and the control socket. A server is a node and HTTP; a command
+// that is given a folder which nobody has open is a node for as long as it runs.
+type Node struct {
+	Settings Settings
+	Log      *slog.Logger
+	decoder  *video.Decoder
+	Folder   *data.Folder
+	Hosted   *blob.Hosted
+	Tokens   *token.Tokens
+	Accounts *account.Registry
+	Opened
+	Pool    *jobs.Pool
+	Handler *jobs.Handler
+	control *control.Server
+	failed  chan error // the store's failed write, which ends the process
+	works   bool       // in the background
+	Fresh   bool       // the folder was made by this start
+	begun   time.Time
+
+	quiet  sync.Mutex // held by a step of the engine, and by a backup, under which nothing may be deleted
+	loops  sync.WaitGroup
+	Begin  func(f func(context.Context)) // starts a loop
+	cancel context.CancelFunc            // ends the loops
+}
+
+var _ control.Folder = (*Node)(nil)
+
+// OpenNode opens a data folder and starts its control socket and, with work, its background.
+// What it has opened is closed when it fails.
+func OpenNode(ctx context.Context, s Settings, log *slog.Logger, u Use) (_ *Node, err error) {
+	if s.Network.Dial == nil {
+		s.Network = Network{system.Resolve, system.Dial}
+	}
+	if s.Workers == 0 {
+		s.Workers = system.Cores()
+	}
+	if s.Bundles == nil {
+		s.Bundles = models.FS
+	}
+	n := &Node{Settings: s, Log: log, begun: system.Now(), failed: make(chan error, 1), cancel: func() {}}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, n.Close())
+		}
+	}()
+	options := s.Folder
+	options.MinFree, options.Log, options.Fatal = s.MinFree, log, func(err error) { n.failed <- err }
+	if n.Folder, err = data.Open(s.Data, options); err != nil {
+		return nil, err
+	}
+	n.Hosted, err = blob.OpenHosted(blob.HostedOptions{
+		FS: n.Folder.Files, Blobs: n.Folder.Blobs, Random: system.Random, Keep: n.keeps, Lazy: true,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("data folder: %w", err)
+	}
+	n.Tokens, err = token.Open(token.Options{
+		Issuer: strings.TrimRight(s.PublicURL, "/"), Life: s.TokenLife, FS: n.Folder.Files, Now: system.Now, Random: system.Random, Log: log,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("data folder: %w", err)
+	}
+	if err = n.openAccounts(); err != nil {
+		return nil, err
+	}
+	if n.Opened, err = s.Options.Open(ctx, n.lent(u.Work)); err != nil {
+		return nil, err
+	}
+	if err := n.keepBundles(); err != nil {
+		return nil, fmt.Errorf("data folder: %w", err)
+	}
+	if err = n.Folder.CheckAfterPowerLoss(ctx, system.Boot(), n.keeps, log); err != nil {
+		return nil, fmt.Errorf("data folder: %w", err)
+	}
+	if u.Work {
+		apps, err := n.Register.Apps()
+		if err == nil {
+			err = tellClocks(n.Folder.Store, apps, system.Now(), log)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("data folder: %w", err)
+		}
+	}
+	if n.decoder, err = newDecoder(&n.Settings, log); err != nil {
+		return nil, err
+	}
+	n.startPool()
+	return n, n.startLoops(ctx, u.Work)
+}
+
+// lent is what the engine gets.
+func (n *Node) lent(serving bool) *Lent {
+	s := &n.Settings
+	return &Lent{
+		Folder: n.Folder, Hosted: n.Hosted, Tokens: n.Tokens, Accounts: n.Accounts, Bundles: s.Bundles,
+		PublicURL: s.PublicURL, PublicAppID: s.PublicAppID, KeepPredicted: s.KeepPredicted, MaxAnswer: s.MaxAnswer,
+		Rate: s.Rate, OperatorRate: s.OperatorRate, Copies: s.Copies, Audit: n.Accounts.Audit, Serving: serving, Log: n.Log,
+	}
+}
+
+// keepBundles keeps our network's bundles in the folder, for the day on which a program with
+// another opens it, and drops those that serve no application any more.
+func (n *Node) keepBundles() error {
+	base := n.Networks.Base()
+	if err := n.Folder.KeepBundles(base, n.Settings.Bundles); err != nil {
+		return err
+	}
+	return n.Folder.DropBundles(n.Networks.Serves)
+}
+
+// keeps reports whether a record needs a blob.
+func (n *Node) keeps(h blob.Hash) bool { return n.Register == nil || n.Register.Keeps(h) }
+
+func (n *Node) startPool() {
+	memory := system.MemoryLimit()
+	fetcher := fetch.New(fetch.Options{
+		AllowPrivate: n.Settings.AllowPrivate, Ports: n.Settings.FetchPorts,
+		Resolve: n.Settings.Network.Resolve, Dial: n.Settings.Network.Dial,
+	})
+	n.Pool = jobs.New(jobs.Options{
+		NewAnalyser: n.Networks.NewAnalyser,
+		Base:        n.Networks.Base(),
+		Fetch:       func(ctx context.Context, url string) ([]byte, error) { return n.fetch(ctx, fetcher, url) },
+		Blob:        n.picture,
+		Here:        n.here(),
+		Keeper:      n.Hosted,
+		Videos:      &videos{n.decoder, n, fetcher},
+		Now:         system.Now,
+		Spent:       system.ThreadTime,
+		Log:         n.Log,
+		Workers:     n.Settings.Workers,
+		Fetches:     int(max(4, min(memory/16/fetch.DefaultMaxBytes, 64))),
+		Downloads:   int(max(4, min(memory/8/fetch.DefaultMaxBytes, 64))),
+	})
+	n.Handler = &jobs.Handler{Service: n.Engine, Pool: n.Pool, Timeout: callTime, Audit: n.auditCall}
+}
+
+// here returns a function that reports whether a picture is in the folder; nil: all are.
+func (n *Node) here() func(h blob.Hash) bool {
+	if _, ok := n.Engine.(Bringer); !ok {
+		return nil
+	}
+	return func(h blob.Hash) bool {
+		has, err := n.Folder.Blobs.Has(context.Background(), h)
+		return has || err != nil // its picture will have the error
+	}
+}
+
+// picture gets a picture by its hash.
+func (n *Node) picture(ctx context.Context, h blob.Hash) ([]byte, error) {
+	if b, ok := n.Engine.(Bringer); ok {
+		if err := b.Bring(ctx, h); err != nil {
+			return nil, err
+		}
+	}
+	return n.Folder.Blobs.Get(ctx, h)
+}
+
+// fetch gets a picture by URL. One that we host ourselves is read from the blobs: the server
+// would refuse to connect to itself.
+func (n *Node) fetch(ctx context.Context, fetcher *fetch.Fetcher, url string) ([]byte, error) {
+	if name, ours := n.hostedName(url); ours {
+		return n.hostedBytes(ctx, name)
+	}
+	return fetcher.Fetch(ctx, url)
+}
+
+// hostedName returns the name in the URL of a picture or video that we host.
+func (n *Node) hostedName(url string) (name string, ours bool) {
+	return strings.CutPrefix(url, strings.TrimRight(n.Settings.PublicURL, "/")+api.HostedPath)
+}
+
+// hostedBytes returns what we host under a name.
+func (n *Node) hostedBytes(ctx context.Context, name string) ([]byte, error) {
+	p, err := n.Engine.Hosted(name)
+	if err != nil {
+		return nil, err
+	}
+	return n.Folder.Blobs.Get(ctx, p.Hash)
+}
+
+// startLoops starts what works beside the calls.
+func (n *Node) startLoops(ctx context.Context, work bool) error {
+	listener, err := system.ListenUnix(ctx, n.Folder.Dir, control.Socket)
+	if err != nil {
+		return fmt.Errorf("control socket: %w", err)
+	}
+	n.control = control.NewServer(n, operations.New)
+	loops, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	n.cancel = cancel
+	n.Begin = func(f func(context.Context)) { n.loops.Go(func() { f(loops) }) }
+	n.loops.Go(func() {
+		if err := n.control.Serve(listener); err != nil {
+			n.Log.Error("control socket failed", "error", err)
+		}
+	})
+	if n.works = work; !work {
+		return nil
+	}
+	background := jobs.Background{Engine: &stepping{n.Engine, &n.quiet}, Pool: n.Pool, Now: system.Now, Pause: system.Pause, Log: n.Log}
+	n.Begin(background.Run)
+	n.Begin(n.tendAccounts)
+	if renewing, ok := n.Engine.(jobs.Renewing); ok {
+		renewals := jobs.Renewals{Engine: renewing, Now: system.Now, Pause: system.Pause, Log: n.Log}
+		n.Begin(renewals.Run)
+	}
+	return nil
+}
+
+// stepping is an engine whose steps hold a lock: they may delete.
+type stepping struct {
+	Engine
+	quiet *sync.Mutex
+}
+
+// Step implements [jobs.Engine].
+func (s *stepping) Step(ctx context.Context, now time.Time) (bool, error) {
+	s.quiet.Lock()
+	defer s.quiet.Unlock()
+	return s.Engine.Step(ctx, now)
+}
+
+// Close stops the loops and closes what is open, the last first.
+func (n *Node) Close() error {
+	var errs []error
+	if n.control != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		errs = append(errs, ignoreDeadline(n.control.Close(ctx)))
+		cancel()
+	}
+	n.cancel()
+	n.loops.Wait()
+	if n.Engine != nil {
+		errs = append(errs, n.Engine.Close())
+	}
+	if n.Accounts != nil {
+		errs = append(errs, n.Accounts.Close())
+	}
+	if n.Folder != nil {
+		errs = append(errs, n.Folder.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// ignoreDeadline forgives calls that were cut off.
+func ignoreDeadline(err error) error {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return nil
+	}
+	return err
+}
+
+// Call implements [control.Folder].
+func (n *Node) Call(ctx context.Context, app string, r *api.Request) (api.Response, error) {
+	if err := n.known(app); err != nil {
+		return api.Response{}, err
+	}
+	r.App = app
+	return n.Handler.Serve(ctx, r), nil
+}
+
+// Picture implements [control.Folder].
+func (n *Node) Picture(ctx context.Context, name string) ([]byte, string, error) {
+	p, err := n.Engine.Hosted(name)
+	if err != nil {
+		return nil, "", err
+	}
+	b, err := n.Folder.Blobs.Get(ctx, p.Hash)
+	return b, p.ContentType, err
+}
+
+func checkpoint(_ context.Context, n *Node, t control.Target) (control.Nothing, error) {
+	return control.Nothing{}, n.Folder.Store.Checkpoint(t.To)
+}
+
+func showStatus(_ context.Context, n *Node, _ control.Nothing) (control.Status, error) {
+	apps, err := n.Register.Apps()
+	calls, pictures, analysed := n.Pool.Load()
+	s := control.Status{
+		Version: Version, Since: n.begun, Apps: len(apps), Calls: calls, Pictures: pictures, Analysed: analysed,
+		DiskBytes: int64(n.Folder.Store.Metrics().DiskBytes),
+	}
+	if n.works {
+		s.URL = n.Settings.PublicURL
+	}
+	if full := n.Folder.Ready(); full != nil {
+		s.Refuses = full.Error()
+	}
+	free, e := system.Free(n.Folder.Dir)
+	s.FreeBytes = free
+	if f := n.Settings.Options.Status; f != nil {
+		f(&s)
+	}
+	return s, errors.Join(err, e)
+}
+
+// Backup implements [control.Folder].
+func (n *Node) Backup(ctx context.Context, to string, progress func(done, total control.Copied)) (control.Copied, error) {
+	n.quiet.Lock()
+	defer n.quiet.Unlock()
+	return n.Folder.Backup(ctx, to, progress)
+}

@@ -1,0 +1,111 @@
+package server
+
+import (
+	"context"
+	"io"
+	"io/fs"
+	"log/slog"
+	"time"
+
+	"github.com/knadh/koanf/v2"
+	"github.com/spf13/pflag"
+
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/auth"
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/predict/raster"
+	"github.com/sightline-dev/sightline/core/register"
+	"github.com/sightline-dev/sightline/origin/server/account"
+	"github.com/sightline-dev/sightline/origin/server/control"
+	"github.com/sightline-dev/sightline/origin/server/data"
+	"github.com/sightline-dev/sightline/origin/server/httpd"
+	"github.com/sightline-dev/sightline/origin/server/jobs"
+	"github.com/sightline-dev/sightline/origin/server/token"
+)
+
+// Options are what a program adds to the server. A value serves one run. A function that is nil adds nothing; Open is never nil.
+// The server calls them in the order Flags, Parse, Watch, Accounts, Open, Mounts, FirstApp, Started.
+type Options struct {
+	// Flags defines flags of serve.
+	Flags func(f *pflag.FlagSet)
+
+	// Parse reads them, wherever they were set. The settings of the server are complete. Errors are mistakes of usage.
+	Parse func(k *koanf.Koanf, s *Settings) error
+
+	// Watch runs serve in another process, which it watches and starts again. It reports whether it has done so, and how that ended.
+	Watch func(ctx context.Context, env *Env, s *Settings, log *slog.Logger) (done bool, err error)
+
+	// Accounts sets options of accounts.
+	Accounts func(o *account.Options) error
+
+	// Open opens an engine, which the caller closes.
+	Open func(ctx context.Context, l *Lent) (Opened, error)
+
+	// Mounts are what the server answers besides /v2, its description and its tokens.
+	Mounts func(s *Server) ([]httpd.Mount, error)
+
+	// FirstApp reports whether a folder without an API key gets its first application.
+	FirstApp func() bool
+
+	// Started is called once the server answers. It writes what the person who started it needs to know.
+	Started func(s *Server, w io.Writer) error
+
+	// Status adds to the status of the process.
+	Status func(s *control.Status)
+
+	// Stuck returns why the process has to be started again; nil: it works.
+	Stuck func() error
+}
+
+// Lent is what an engine is opened over: a data folder and the settings that concern engines.
+type Lent struct {
+	Folder   *data.Folder
+	Hosted   *blob.Hosted
+	Tokens   *token.Tokens
+	Accounts *account.Registry
+	Bundles  fs.FS // of the newest network; those of older ones are in the folder
+
+	PublicURL, PublicAppID string
+	KeepPredicted          time.Duration
+	MaxAnswer              int64 // bytes of an answer's body
+	Rate, OperatorRate     auth.Rate
+	Copies                 func(app string) (api.Standing, bool)                         // see core.Options; nil: nobody keeps copies here
+	Audit                  func(by register.Who, a register.Action, target string) error // see register.Options
+	Serving                bool                                                          // false: for one command on the folder
+	Log                    *slog.Logger
+}
+
+// Bringer is an engine whose inputs may have pictures that are not in the folder yet.
+type Bringer interface {
+	// Bring sees to it that a picture is there. The error wraps api.ErrFetch where it cannot be had now.
+	Bring(ctx context.Context, h blob.Hash) error
+}
+
+// Opened is an open engine.
+type Opened struct {
+	Engine   Engine
+	Register *register.Register // applications, keys, clients and edges of the engine
+	Networks Networks
+}
+
+// Networks are the networks of an engine. It is safe for concurrent use.
+type Networks interface {
+	// Base is the newest network's hash, and Serves reports whether one serves applications.
+	Base() [32]byte
+	Serves(base [32]byte) bool
+
+	// NewAnalyser makes an analyser of a network for one thread.
+	NewAnalyser(base [32]byte, l raster.Limits) jobs.Analyser
+}
+
+// Engine answers /v2 over a data folder. It is safe for concurrent use.
+type Engine interface {
+	jobs.Service
+	jobs.Engine
+
+	// Hosted returns the picture behind a hosted name; the error is blob.ErrNotFound.
+	Hosted(name string) (blob.Picture, error)
+
+	// Close ends the engine once calls under way have ended.
+	Close() error
+}

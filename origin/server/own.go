@@ -1,0 +1,275 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sightline-dev/sightline/core/auth"
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/lang"
+	"github.com/sightline-dev/sightline/core/register"
+	"github.com/sightline-dev/sightline/origin/server/control"
+	"github.com/sightline-dev/sightline/origin/server/system"
+)
+
+// operator asks for what the operator does with applications, keys and clients.
+var operator register.Who
+
+// operations are those of the operator on the folder of a node.
+var operations = control.Table[*Node]{}
+
+func init() {
+	control.Add(operations, control.CreateApp, createApp)
+	control.Add(operations, control.Apps, appsOf)
+	control.Add(operations, control.ChangeApp, changeApp)
+	control.Add(operations, control.CountApp, countApp)
+	control.Add(operations, control.DeleteApp, deleteApp)
+	control.Add(operations, control.ReplaceSecret, replaceSecret)
+	control.Add(operations, control.RevokeTokens, revokeTokens)
+	control.Add(operations, control.CreateKey, createKey)
+	control.Add(operations, control.Keys, keysOf)
+	control.Add(operations, control.DeleteKey, deleteKey)
+	control.Add(operations, control.ReplaceKey, replaceKey)
+	control.Add(operations, control.CreateEdge, createEdge)
+	control.Add(operations, control.Edges, edgesOf)
+	control.Add(operations, control.RevokeEdge, revokeEdge)
+	control.Add(operations, control.Checkpoint, checkpoint)
+	control.Add(operations, control.ShowStatus, showStatus)
+}
+
+// Do implements [control.Folder].
+func (n *Node) Do(ctx context.Context, name string, in, out any) error {
+	return operations.Do(ctx, n, name, in, out)
+}
+
+// asked tells mistakes of the caller from trouble.
+func asked(err error) error {
+	for _, m := range []struct{ mistake, kind error }{
+		{register.ErrApplication, control.ErrUnknownApp},
+		{register.ErrNoKey, control.ErrUnknownKey},
+		{register.ErrNoEdge, control.ErrUnknownEdge},
+		{register.ErrName, control.ErrArgument},
+		{register.ErrDefaultModel, control.ErrArgument},
+		{register.ErrMaxStale, control.ErrArgument},
+		{auth.ErrScope, control.ErrArgument},
+		{lang.ErrUnknown, control.ErrArgument},
+	} {
+		if errors.Is(err, m.mistake) {
+			return &mistaken{err, m.kind}
+		}
+	}
+	return err
+}
+
+// mistaken is an error of the engine in its own words, and of a kind that crosses the socket.
+type mistaken struct{ err, kind error }
+
+func (m *mistaken) Error() string   { return m.err.Error() }
+func (m *mistaken) Unwrap() []error { return []error{m.err, m.kind} }
+
+func createApp(ctx context.Context, n *Node, a control.NewApp) (control.CreatedApp, error) {
+	app, client, err := n.Register.CreateApp(ctx, operator, register.NewApp{Name: a.Name, Language: a.Language, DefaultModel: a.DefaultModel, LocalOnly: a.LocalOnly})
+	if err != nil {
+		return control.CreatedApp{}, asked(err)
+	}
+	shown, err := n.shown(&app)
+	return control.CreatedApp{App: shown, Client: control.Client(client)}, err
+}
+
+// shown is an application as the operator sees it.
+func (n *Node) shown(a *catalog.App) (control.App, error) {
+	client, err := n.Register.Client(a.ID)
+	if errors.Is(err, register.ErrApplication) { // it was made before there were clients
+		err = nil
+	}
+	out := control.App{
+		ID: a.ID, Name: a.Name, Language: a.Language, DefaultModel: a.DefaultModel, Owner: a.Owner, Client: client.ID, Created: a.Created.Time(),
+		LocalOnly: a.LocalOnly,
+	}
+	if a.MaxStale != 0 {
+		out.MaxStale = (time.Duration(a.MaxStale) * time.Second).String()
+	}
+	return out, err
+}
+
+func appsOf(_ context.Context, n *Node, _ control.Nothing) ([]control.App, error) {
+	all, err := n.Register.Apps()
+	apps := make([]control.App, 0, len(all))
+	for i := range all {
+		shown, e := n.shown(&all[i])
+		apps, err = append(apps, shown), errors.Join(err, e)
+	}
+	slices.SortStableFunc(apps, func(a, b control.App) int { return a.Created.Compare(b.Created) })
+	return apps, err
+}
+
+func changeApp(ctx context.Context, n *Node, in control.ChangedApp) (control.App, error) {
+	c := in.Change
+	change := register.AppChange{Name: c.Name, DefaultModel: c.DefaultModel, LocalOnly: c.LocalOnly}
+	if c.MaxStale != nil {
+		d, err := time.ParseDuration(*c.MaxStale)
+		if err != nil {
+			return control.App{}, &mistaken{register.ErrMaxStale, control.ErrArgument}
+		}
+		change.MaxStale = &d
+	}
+	app, err := n.Register.ChangeApp(ctx, operator, in.ID, change)
+	if err != nil {
+		return control.App{}, asked(err)
+	}
+	return n.shown(&app)
+}
+
+func countApp(_ context.Context, n *Node, app control.ID) (control.Contents, error) {
+	c, err := n.Register.Contents(app.ID)
+	return control.Contents(c), asked(err)
+}
+
+// deleteApp deletes an application. Where nothing works in the background, what it holds is removed here.
+func deleteApp(ctx context.Context, n *Node, app control.ID) (control.Nothing, error) {
+	err := n.Register.DeleteApp(ctx, operator, app.ID)
+	if err == nil && !n.works {
+		err = n.purge(ctx)
+	}
+	if err == nil {
+		err = n.Accounts.DropUsage(app.ID)
+	}
+	return control.Nothing{}, asked(err)
+}
+
+// purge removes what deleted applications held.
+func (n *Node) purge(ctx context.Context) error {
+	n.quiet.Lock()
+	defer n.quiet.Unlock()
+	return n.Register.Purge(ctx, system.Now())
+}
+
+func replaceSecret(ctx context.Context, n *Node, app control.ID) (control.Client, error) {
+	client, err := n.Register.ReplaceSecret(ctx, operator, app.ID)
+	return control.Client(client), asked(err)
+}
+
+func revokeTokens(ctx context.Context, n *Node, app control.ID) (control.Nothing, error) {
+	return control.Nothing{}, asked(n.Register.RevokeTokens(ctx, operator, app.ID))
+}
+
+func createKey(ctx context.Context, n *Node, k control.NewKey) (control.CreatedKey, error) {
+	key, record, err := n.Register.CreateKey(ctx, operator, register.NewKey{App: k.App, Scopes: k.Scopes, Description: k.Description})
+	if err != nil {
+		return control.CreatedKey{}, asked(err)
+	}
+	return control.CreatedKey{Key: key, Record: shownKey(&record)}, nil
+}
+
+func shownKey(k *catalog.Key) control.Key {
+	return control.Key{ID: auth.By(k.Hash), App: k.App, Scopes: k.Scopes, Description: k.Description, By: k.By, Created: k.Created.Time()}
+}
+
+func keysOf(_ context.Context, n *Node, app control.ID) ([]control.Key, error) {
+	all, err := n.Register.Keys(app.ID)
+	keys := make([]control.Key, 0, len(all))
+	for i := range all {
+		keys = append(keys, shownKey(&all[i]))
+	}
+	slices.SortStableFunc(keys, func(a, b control.Key) int {
+		return cmp.Or(strings.Compare(a.App, b.App), a.Created.Compare(b.Created))
+	})
+	return keys, err
+}
+
+// keyOf finds a key by its id.
+func (n *Node) keyOf(id string) (catalog.Key, error) {
+	all, err := n.Register.Keys("")
+	for _, k := range all {
+		if auth.By(k.Hash) == id {
+			return k, err
+		}
+	}
+	return catalog.Key{}, errors.Join(err, fmt.Errorf("%w: %q", control.ErrUnknownKey, id))
+}
+
+func deleteKey(ctx context.Context, n *Node, key control.ID) (control.Nothing, error) {
+	k, err := n.keyOf(key.ID)
+	if err != nil {
+		return control.Nothing{}, err
+	}
+	return control.Nothing{}, asked(n.Register.DeleteKey(ctx, operator, k.App, k.Hash))
+}
+
+func replaceKey(ctx context.Context, n *Node, old control.ID) (control.CreatedKey, error) {
+	k, err := n.keyOf(old.ID)
+	if err != nil {
+		return control.CreatedKey{}, err
+	}
+	key, record, err := n.Register.ReplaceKey(ctx, operator, k.App, k.Hash)
+	if err != nil {
+		return control.CreatedKey{}, asked(err)
+	}
+	return control.CreatedKey{Key: key, Record: shownKey(&record)}, nil
+}
+
+// createEdge makes an edge. An account needs a verified address to have an edge: an edge reports its calls from time to
+// time, so one of an account without would answer far more than the calls of a trial.
+func createEdge(ctx context.Context, n *Node, e control.NewEdge) (control.CreatedEdge, error) {
+	for _, id := range e.Apps {
+		app, err := n.Register.App(id)
+		if err != nil {
+			return control.CreatedEdge{}, asked(err)
+		}
+		if app.Owner == "" {
+			continue
+		}
+		owner, err := n.Accounts.Account(app.Owner)
+		if err != nil {
+			return control.CreatedEdge{}, err
+		}
+		if !owner.Verified {
+			return control.CreatedEdge{}, &mistaken{fmt.Errorf("application %s: its account must verify its email address before it can have an edge", id), control.ErrArgument}
+		}
+	}
+	token, record, err := n.Register.CreateEdge(ctx, operator, e.Name, e.Apps)
+	if err != nil {
+		return control.CreatedEdge{}, asked(err)
+	}
+	return control.CreatedEdge{Token: token, Record: shownEdge(&record)}, nil
+}
+
+func shownEdge(e *catalog.Edge) control.Edge {
+	shown := control.Edge{ID: e.ID, Name: e.Name, Apps: e.Apps, Site: uint32(e.Site), Created: e.Created.Time()}
+	if e.Enrolled != 0 {
+		shown.Enrolled = e.Enrolled.Time()
+	}
+	if e.Revoked != 0 {
+		shown.Revoked = e.Revoked.Time()
+	}
+	return shown
+}
+
+func edgesOf(_ context.Context, n *Node, _ control.Nothing) ([]control.Edge, error) {
+	all, err := n.Register.Edges()
+	edges := make([]control.Edge, 0, len(all))
+	for i := range all {
+		edges = append(edges, shownEdge(&all[i]))
+	}
+	slices.SortStableFunc(edges, func(a, b control.Edge) int { return a.Created.Compare(b.Created) })
+	return edges, err
+}
+
+func revokeEdge(ctx context.Context, n *Node, edge control.ID) (control.Edge, error) {
+	if err := n.Register.RevokeEdge(ctx, operator, edge.ID); err != nil {
+		return control.Edge{}, asked(err)
+	}
+	e, err := n.Register.Edge(edge.ID)
+	return shownEdge(&e), asked(err)
+}
+
+// known returns an error that wraps control.ErrUnknownApp unless there is such an application.
+func (n *Node) known(app string) error {
+	_, err := n.Register.App(app)
+	return asked(err)
+}

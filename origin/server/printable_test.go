@@ -1,0 +1,54 @@
+package server
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+)
+
+// hostileName is a name that colours a terminal, begins another line, and turns the direction of what follows.
+const hostileName = "a\x1b[31mb\r\nlevel=ERROR fake=1\u009b2J\u202ec\u2067d\u2028e\x7f"
+
+// showable reports whether a text has no character that a terminal obeys, but the ends of so many lines.
+func showable(t *testing.T, what, text string, lines int) {
+	t.Helper()
+	if got := strings.Count(text, "\n"); got != lines {
+		t.Errorf("%s: %d lines, want %d: %q", what, got, lines, text)
+	}
+	for _, r := range strings.ReplaceAll(text, "\n", "") {
+		if hazardous(r) {
+			t.Errorf("%s: %q in %q", what, r, text)
+		}
+	}
+}
+
+// TestNamesAreShowable logs and prints a hostile name in every form.
+func TestNamesAreShowable(t *testing.T) {
+	for _, format := range []string{"text", "json", "tint"} {
+		var b bytes.Buffer
+		log := newLog(&b, Settings{LogFormat: format})
+		log.Info("request", "name", hostileName, "error", errors.New(hostileName), "any", stringer{})
+		text := b.String()
+		if format == "tint" { // it colours lines itself
+			for _, code := range []string{"\x1b[0m", "\x1b[2m", "\x1b[22m", "\x1b[92m", "\x1b[91m", "\x1b[1;91m", "\x1b[91;2m", "\x1b[22;91m", "\x1b[2;91m", "\x1b[22;2m"} {
+				text = strings.ReplaceAll(text, code, "")
+			}
+		}
+		showable(t, format, text, 1)
+	}
+	var b bytes.Buffer
+	if err := NewJSON(&b).Encode(map[string]string{"name": hostileName}); err != nil {
+		t.Fatal(err)
+	}
+	showable(t, "json", b.String(), 1)
+	var back map[string]string
+	if err := json.Unmarshal(b.Bytes(), &back); err != nil || back["name"] != hostileName {
+		t.Errorf("the JSON reads as %q, %v", back, err)
+	}
+}
+
+type stringer struct{}
+
+func (stringer) String() string { return hostileName }

@@ -1,0 +1,185 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/lmittmann/tint"
+	"github.com/spf13/cobra"
+
+	"github.com/sightline-dev/sightline/origin/server/system"
+)
+
+// NewServe makes the command that serves; more is what the help says of the program.
+func NewServe(env *Env, more string) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Serve the /v2 API",
+		Long: `Serves the /v2 API over HTTPS, or over plain HTTP on this machine only.
+
+For HTTPS, give certificate files (reloaded when they change) or domain names to get
+certificates for by ACME. '{prog} certificate' creates files for development. Behind a TLS
+proxy use --behind-proxy, which serves plain HTTP on any address. The proxy must set or extend
+X-Forwarded-For, pass Host on and use HTTP/1.1 (in nginx: 'proxy_http_version 1.1'). The server
+takes the last entry of X-Forwarded-For as the client.
+
+Every flag can also be set by an environment variable, such as SIGHTLINE_PUBLIC_URL for
+--public-url, or in the --config file. Flags override variables; variables override the file.
+
+The server also answers /healthz, /readyz, /metrics and /version. SIGTERM and SIGINT stop it: it
+accepts no new connections, answers the requests it has accepted, and exits within ten seconds.
+
+` + more + `
+
+Only one process can use a data folder. The first start creates an application and prints its
+API key, which is not shown again. '{prog} app' and '{prog} key' create more, also
+while the server runs. If the disk has less than --min-free left, writes are refused with HTTP
+status 507; reads still work. If a disk write fails, the server exits with code 1 without
+acknowledging the write. It is safe to restart it.`,
+		Example: `  {prog} serve --data ./data
+  {prog} serve --listen 127.0.0.1:9000 --public-app-id main --log debug
+  {prog} serve --listen :443 --acme-domain sightline.example.org --acme-email me@example.org
+  {prog} serve --listen :8443 --tls-cert certificate.pem --tls-key key.pem
+  SIGHTLINE_DATA=/var/lib/{prog} {prog} serve --config /etc/sightline.toml`,
+		Args: NoArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error { return runServe(cmd, env) },
+	}
+	Flags(cmd.Flags(), &env.Options)
+	return cmd
+}
+
+// runServe serves until it is told to stop, and does not work any more.
+func runServe(cmd *cobra.Command, env *Env) error {
+	system.IgnoreHangups()
+	ctx := cmd.Context()
+	inherited, err := system.Inherited()
+	if err != nil {
+		return err
+	}
+	if inherited != nil { // whoever listens for us says where
+		if err := cmd.Flags().Set("listen", inherited.Addr().String()); err != nil {
+			return err
+		}
+	}
+	s, err := LoadSettings(cmd.Flags(), env.Environ, &env.Options)
+	if err != nil {
+		return err
+	}
+	s.Listener, s.Folder = inherited, env.Data
+	log := newLog(env.Stderr, s)
+	if watch := env.Options.Watch; watch != nil {
+		if done, err := watch(ctx, env, &s, log); done {
+			return err
+		}
+	}
+	if s.Workers == 0 {
+		s.Workers = system.Cores()
+	}
+	system.SpareThreads(2) // for refusals and reads, while every core analyses
+	srv, err := Start(ctx, s, log)
+	if err != nil {
+		return err
+	}
+	if first := env.Options.FirstApp; first != nil && first() {
+		if err := srv.Welcome(ctx, env.Stdout, cmd.Root().Name()); err != nil {
+			if ctx.Err() != nil {
+				err = nil // it is told to stop while it starts
+			}
+			return errors.Join(err, srv.Stop())
+		}
+	}
+	if started := env.Options.Started; started != nil {
+		if err := started(srv, env.Stdout); err != nil {
+			return errors.Join(err, srv.Stop())
+		}
+	}
+	srv.LogAudit()
+	log.Info("serving", "address", srv.Listener.Addr().String(), "data", s.Data, "public-url", srv.Settings.PublicURL, "version", Version)
+	return srv.await(ctx)
+}
+
+// await reports the state of the server to the supervisor until ctx ends or the server fails.
+func (srv *Server) await(ctx context.Context) error {
+	stuck := make(chan error, 1)
+	srv.Begin(func(ctx context.Context) { srv.report(ctx, stuck) })
+	select {
+	case <-ctx.Done():
+		srv.Log.Info("stopping")
+	case err := <-srv.failed:
+		// What was not acknowledged never will be, and what was is on the disk: the
+		// process ends as it stands, and the next start reads what was kept.
+		return fmt.Errorf("writing to the data folder failed: %w", err)
+	case err := <-stuck:
+		return err // as it stands, too: what is stuck would not be closed
+	case err := <-srv.served:
+		srv.Log.Error("serving failed", "error", err)
+		srv.served <- err
+	}
+	srv.notify("STOPPING=1")
+	if err := srv.Stop(); err != nil {
+		return err
+	}
+	srv.Log.Info("stopped")
+	return <-srv.served
+}
+
+// reportEvery is how often the program is asked whether it is stuck, where no supervisor wants to
+// know more often.
+const reportEvery = time.Second
+
+// report says to the supervisor that the server is ready, and then again and again that it works.
+// It ends when the program is stuck, and hands on what keeps it.
+func (srv *Server) report(ctx context.Context, stuck chan<- error) {
+	srv.notify("READY=1")
+	within, err := system.Watched()
+	if err != nil {
+		srv.Log.Error("cannot read the watchdog settings of the supervisor", "error", err)
+	}
+	every := reportEvery
+	if within > 0 {
+		every = min(every, within/4)
+	}
+	system.Every(ctx, every, func(context.Context) {
+		if f := srv.Settings.Options.Stuck; f != nil {
+			if err := f(); err != nil {
+				select {
+				case stuck <- err:
+				default: // it was reported
+				}
+				return
+			}
+		}
+		if within > 0 {
+			srv.notify("WATCHDOG=1")
+		}
+	})
+}
+
+// notify says to the supervisor how the server is.
+func (srv *Server) notify(state string) {
+	if err := system.Notify(state); err != nil {
+		srv.Log.Error("cannot notify the supervisor", "state", state, "error", err)
+	}
+}
+
+// newLog makes the log: for eyes on a terminal, for machines elsewhere.
+func newLog(w io.Writer, s Settings) *slog.Logger {
+	format := s.LogFormat
+	if format == "auto" {
+		format = "json"
+		if IsTerminal(w) {
+			format = "tint"
+		}
+	}
+	switch format {
+	case "tint":
+		return slog.New(tint.NewTextHandler(w, &tint.Options{Level: s.LogLevel, ReplaceAttr: cleanAttr, TimeFormat: "15:04:05.000"}))
+	case "text":
+		return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: s.LogLevel, ReplaceAttr: cleanAttr}))
+	}
+	return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: s.LogLevel, ReplaceAttr: cleanAttr}))
+}

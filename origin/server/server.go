@@ -1,0 +1,276 @@
+package server
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/register"
+	"github.com/sightline-dev/sightline/origin/server/control"
+	"github.com/sightline-dev/sightline/origin/server/httpd"
+	"github.com/sightline-dev/sightline/origin/server/jobs"
+	"github.com/sightline-dev/sightline/origin/server/location"
+	"github.com/sightline-dev/sightline/origin/server/system"
+)
+
+// Server is a running server: a node behind HTTP, to be stopped once.
+type Server struct {
+	*Node
+	http     *httpd.Server
+	secure   *tls.Config // nil: plain HTTP
+	Listener net.Listener
+	served   chan error
+	closers  []io.Closer // of mounts, closed before the node
+
+	stopOnce sync.Once
+	stopErr  error
+}
+
+// Times of a stop: together below the ten seconds that supervisors wait.
+const drainTime = 8 * time.Second
+
+// Start opens everything and serves. What it has opened is closed when it fails.
+func Start(ctx context.Context, s Settings, log *slog.Logger) (_ *Server, err error) {
+	srv := &Server{served: make(chan error, 1)}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, srv.close())
+		}
+	}()
+	if srv.Listener = s.Listener; srv.Listener == nil {
+		if srv.Listener, err = system.Listen(ctx, s.Listen); err != nil {
+			return nil, err
+		}
+	}
+	var name string
+	if srv.secure, name, err = s.TLS.open(s.Data, log); err != nil {
+		return nil, err
+	}
+	if s.PublicURL == "" {
+		s.PublicURL = publicURL(srv.Listener.Addr(), srv.secure != nil, name)
+	}
+	if srv.Node, err = OpenNode(ctx, s, log, Use{Work: true}); err != nil {
+		return nil, err
+	}
+	if err := srv.wire(); err != nil {
+		return nil, err
+	}
+	srv.loops.Go(func() { srv.served <- srv.http.Serve(srv.Listener) })
+	return srv, nil
+}
+
+// wire makes the HTTP server.
+func (srv *Server) wire() error {
+	memory := system.MemoryLimit()
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	registry.MustRegister(srv.gauges()...)
+	if renewing, ok := srv.Engine.(jobs.Renewing); ok {
+		registry.MustRegister(renewals(renewing)...)
+	}
+	mounts, err := srv.mounts()
+	if err != nil {
+		return err
+	}
+	srv.http, err = httpd.New(httpd.Options{
+		Mounts:        mounts,
+		Hosted:        &hosted{engine: srv.Engine, register: srv.Register, blobs: srv.Folder.Blobs, keepLocation: srv.Settings.KeepLocation},
+		MaxBody:       srv.Settings.MaxBody,
+		BodyBudget:    max(2*srv.Settings.MaxBody, min(memory/4, 2<<30)),
+		AnswerBudget:  8 * srv.Settings.MaxAnswer, // one alone has half: the records and the text of two
+		MaxConns:      srv.Settings.MaxConns,
+		MaxConnsPerIP: srv.connsPerIP(),
+		TLS:           srv.secure,
+		Strict:        strict(srv.Settings.PublicURL),
+		BehindProxy:   srv.Settings.BehindProxy,
+		Full:          srv.Pool.Full,
+		Ready:         srv.Folder.Ready,
+		Version:       Version,
+		Module:        srv.module(),
+		Metrics:       registry,
+		Gather:        registry,
+		Now:           system.Now,
+		Random:        system.Random,
+		Pause:         system.Pause,
+		Log:           srv.Log,
+	})
+	return err
+}
+
+// module returns the SHA-256 of the module that answers; empty: none does.
+func (srv *Server) module() string {
+	var s control.Status
+	if f := srv.Settings.Options.Status; f != nil {
+		f(&s)
+	}
+	if s.Module == nil {
+		return ""
+	}
+	return s.Module.SHA256
+}
+
+// Refuse is the answer to a request that no handler of the program's own takes.
+func (srv *Server) Refuse(r *api.Request, err error) api.Response { return srv.Handler.Refuse(r, err) }
+
+// connsPerIP is how many connections one client may have: an eighth of all where strangers
+// connect, and any number on loopback and through a proxy, which is one client for many.
+func (srv *Server) connsPerIP() int {
+	host, _, err := net.SplitHostPort(srv.Settings.Listen)
+	if srv.Settings.BehindProxy || err == nil && OnLoopback(host) {
+		return 0
+	}
+	return max(16, srv.Settings.MaxConns/8)
+}
+
+func (srv *Server) gauges() []prometheus.Collector {
+	gauge := func(name, help string, value func() float64) prometheus.Collector {
+		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "sightline", Name: name, Help: help}, value)
+	}
+	store := srv.Folder.Store
+	return []prometheus.Collector{
+		gauge("calls", "Calls in progress, without those that wait for downloads.", func() float64 { n, _, _ := srv.Pool.Load(); return float64(n) }),
+		gauge("waiting", "Pictures of calls that wait for downloads.", func() float64 { return float64(srv.Pool.Waiting()) }),
+		gauge("pictures", "Pictures that wait for their analysis or are being analysed.", func() float64 { _, n, _ := srv.Pool.Load(); return float64(n) }),
+		gauge("hosted_names", "Hosted pictures.", func() float64 { return float64(srv.Hosted.Len()) }),
+		gauge("hosted_damaged", "Records of hosted pictures that could not be read at the start.", func() float64 { return float64(srv.Hosted.Damaged()) }),
+		gauge("store_disk_bytes", "Bytes of the store's files.", func() float64 { return float64(store.Metrics().DiskBytes) }),
+		gauge("store_log_bytes", "Bytes of the store's logs, which are replayed at the start.", func() float64 { return float64(store.Metrics().LogBytes) }),
+		gauge("store_read_amplification", "Number of tables that a read may have to search.", func() float64 { return float64(store.Metrics().ReadAmp) }),
+		gauge("disk_free_bytes", "Free bytes of the data folder's disk.", func() float64 { n, _ := system.Free(srv.Folder.Dir); return float64(n) }),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{Namespace: "sightline", Name: "pictures_total", Help: "Pictures analysed."},
+			func() float64 { _, _, n := srv.Pool.Load(); return float64(n) }),
+	}
+}
+
+// CloseWith has something of a mount closed with the server, before the engine and the data folder.
+func (srv *Server) CloseWith(c io.Closer) { srv.closers = append(srv.closers, c) }
+
+// Stop drains and closes, once. It returns an error when accepted requests had to be cut off.
+func (srv *Server) Stop() error {
+	srv.stopOnce.Do(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), drainTime)
+		defer cancel()
+		srv.stopErr = errors.Join(srv.http.Drain(ctx), srv.close())
+	})
+	return srv.stopErr
+}
+
+// close closes what is open.
+func (srv *Server) close() error {
+	var errs []error
+	if srv.Listener != nil {
+		if err := srv.Listener.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+			errs = append(errs, err)
+		}
+	}
+	for _, c := range srv.closers {
+		errs = append(errs, c.Close())
+	}
+	if srv.Node != nil {
+		errs = append(errs, srv.Node.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// Entity tags of hosted pictures: a name never changes its bytes, and no two pictures have one address. A tag made of the
+// bytes would reveal the hash of a picture to strangers.
+const (
+	tagReduced  = `"2"` // without the place; higher numbers when package location removes more
+	tagOriginal = `"0"`
+)
+
+// hosted gives the HTTP server the engine's hosted pictures.
+//
+//	/hosted/NAME            without the place where the picture or the video was taken, unless a setting keeps it
+//	/hosted/NAME/SHA256     the original: only those who may read the input know its hash
+//	/hosted/NAME/thumbnail
+type hosted struct {
+	engine       Engine
+	register     *register.Register
+	blobs        *blob.Folder
+	keepLocation bool
+
+	planning sync.Mutex // one file in memory at a time
+}
+
+// Open implements httpd.Hosted.
+func (h *hosted) Open(ctx context.Context, name string) (httpd.Picture, error) {
+	if picture, ok := strings.CutSuffix(name, api.ThumbnailPath); ok {
+		thumb, err := h.register.Thumbnail(picture)
+		body := io.NopCloser(bytes.NewReader(thumb))
+		return httpd.Picture{ContentType: "image/jpeg", Tag: tagReduced, Size: int64(len(thumb)), Body: body}, err
+	}
+	name, hash, original := strings.Cut(name, "/")
+	p, err := h.engine.Hosted(name)
+	if err == nil && original && p.Hash.String() != hash {
+		err = blob.ErrNotFound
+	}
+	if err != nil {
+		return httpd.Picture{}, err
+	}
+	size, err := h.blobs.Len(ctx, p.Hash)
+	if err != nil {
+		return httpd.Picture{}, err
+	}
+	body, err := h.blobs.Open(ctx, p.Hash)
+	if err != nil {
+		return httpd.Picture{}, err
+	}
+	out := httpd.Picture{ContentType: p.ContentType, Tag: tagOriginal, Size: size, Body: body}
+	if !original && !h.keepLocation {
+		out.Tag = tagReduced
+		out.Body = &reduced{Closer: body, open: func() (io.Reader, error) { return h.reduce(ctx, p.Hash, body) }}
+	}
+	return out, nil
+}
+
+// reduce returns a reader of a picture or a video without the place.
+func (h *hosted) reduce(ctx context.Context, hash blob.Hash, body io.Reader) (io.Reader, error) {
+	start := bufio.NewReader(body)
+	edits := location.TIFF
+	switch b, _ := start.Peek(8); {
+	case location.IsFilm(b):
+		edits = location.Film
+	case !location.IsTIFF(b):
+		return location.NewReader(start), nil
+	}
+	h.planning.Lock()
+	defer h.planning.Unlock()
+	data, err := h.blobs.Get(ctx, hash)
+	if err != nil {
+		return nil, err
+	}
+	return location.Edited(start, edits(data)), nil
+}
+
+// reduced is a picture or a video without the place; it is opened by the first Read.
+type reduced struct {
+	io.Closer
+	open func() (io.Reader, error)
+	from io.Reader
+}
+
+// Read implements [io.Reader].
+func (r *reduced) Read(p []byte) (int, error) {
+	if r.from == nil {
+		from, err := r.open()
+		if err != nil {
+			return 0, err
+		}
+		r.from = from
+	}
+	return r.from.Read(p)
+}

@@ -1,0 +1,327 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"math"
+	"net"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/knadh/koanf/parsers/toml/v2"
+	"github.com/knadh/koanf/providers/env/v2"
+	"github.com/knadh/koanf/providers/file"
+	"github.com/knadh/koanf/providers/posflag"
+	"github.com/knadh/koanf/v2"
+	"github.com/spf13/pflag"
+
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/auth"
+	"github.com/sightline-dev/sightline/origin/server/data"
+	"github.com/sightline-dev/sightline/origin/server/token"
+	"github.com/sightline-dev/sightline/origin/server/video"
+)
+
+// Settings are those of a server.
+type Settings struct {
+	Listen        string
+	Listener      net.Listener // inherited; nil: listen is opened
+	Data          string
+	PublicURL     string
+	PublicAppID   string
+	Language      string
+	KeepPredicted time.Duration
+	KeepLocation  bool
+	AllowPrivate  bool
+	FetchPorts    []uint16
+	MaxBody       int64
+	MaxAnswer     int64
+	MaxVideo      int64
+	VideoTime     time.Duration
+	VideoCallTime time.Duration
+	VideoModule   string
+	VideoDecoder  string
+	MinFree       int64
+	MaxConns      int
+	Workers       int
+	LogLevel      slog.Level
+	LogFormat     string
+
+	TLS          TLSSettings
+	BehindProxy  bool
+	TokenLife    time.Duration
+	Rate         auth.Rate // of what accounts' keys call
+	OperatorRate auth.Rate // of what the operator's call
+
+	Copies func(app string) (api.Standing, bool) // where the copies stand that this process keeps; nil: it keeps none
+
+	Options Options
+	Network Network
+	Folder  data.Options // faults, in tests
+	Bundles fs.FS        // of the network; nil: the program's own
+}
+
+// Network is how the server reaches others; the zero value is the machine's own way.
+type Network struct {
+	Resolve func(ctx context.Context, host string) ([]netip.Addr, error)
+	Dial    func(ctx context.Context, network, address string, control func(network, address string) error) (net.Conn, error)
+}
+
+// EnvPrefix is the start of the names of the variables that set what flags do not.
+const EnvPrefix = "SIGHTLINE_"
+
+// Settings of videos that servers and predict share.
+const (
+	DefaultMaxVideo  = "80MB"
+	VideoModuleHelp  = "`file` of the module that decodes videos (default: " + video.ModuleFile + " next to the program)"
+	VideoDecoderHelp = "decode videos with the ffmpeg in this `file`, and the ffprobe next to it, instead of the module: faster, but without its sandbox"
+)
+
+func Flags(f *pflag.FlagSet, o *Options) {
+	f.String("listen", "127.0.0.1:8080", "listen `address`; anything but loopback needs TLS or --behind-proxy")
+	f.String("data", "sightline-data", "data `folder`; created if missing")
+	f.String("public-url", "", "public base `URL` of this server, used in picture URLs (default: from the certificate's name or the listen address)")
+	f.String("public-app-id", "", "`app_id` reported for public models and concepts; some old clients need \"main\" (default: null)")
+	f.String("default-language", "en", "default concept language `code` of the application created at the first start")
+	f.Duration("keep-predicted", 24*time.Hour, "how long pictures sent to predict stay available by URL")
+	f.Bool("keep-location", false, "keep the location in hosted pictures and videos (default: it is removed)")
+	f.Bool("allow-private-fetch", false, "allow picture downloads from private addresses and any port; for tests and closed networks")
+	f.IntSlice("fetch-ports", nil, "additional `ports` allowed for picture downloads (80 and 443 are always allowed)")
+	f.String("max-body", "96MB", "maximum `size` of a request body, such as 96MB")
+	f.String("max-answer", "16MB", "maximum `size` of an answer, such as 16MB; at least 2MB")
+	f.String("max-video", DefaultMaxVideo, "maximum `size` of a video that is downloaded for a predict call")
+	f.Duration("video-time", video.DefaultTime, "maximum processor time to decode one video")
+	f.Duration("video-call-time", 20*time.Minute, "maximum duration of a predict call with a video")
+	f.String("video-module", "", VideoModuleHelp)
+	f.String("video-decoder", "", VideoDecoderHelp)
+	f.String("min-free", "512MB", "refuse writes when the disk has less free space than this `size`")
+	f.Int("max-connections", 2048, "maximum `number` of open connections; above it the longest idle one is closed")
+	f.Int("workers", 0, "`number` of pictures analysed in parallel (default: number of CPU cores)")
+	f.String("tls-cert", "", "PEM `file` with the certificate chain; reloaded when it changes")
+	f.String("tls-key", "", "PEM `file` with the private key of the certificate")
+	f.StringSlice("acme-domain", nil, "domain `name` to get a certificate for by ACME; repeatable. The listen port must be reachable as 443. Implies accepting the authority's terms of service")
+	f.String("acme-email", "", "contact `email` for the certificate authority")
+	f.String("acme-cache", "", "`folder` for ACME certificates and the ACME account key (default: acme in the data folder)")
+	f.String("acme-directory", "", "`URL` of the ACME directory (default: Let's Encrypt)")
+	f.Bool("behind-proxy", false, "serve plain HTTP on any address behind a TLS proxy, and trust the last entry of X-Forwarded-For; needs --public-url")
+	f.Duration("token-ttl", token.DefaultLife, "lifetime of access tokens, at most 49h")
+	f.Float64("rate", 10, "rate limit in `calls` per second for each key of an account, and for each application's tokens; 0 means unlimited")
+	f.Int("burst", 100, "burst size of the rate limits, in `calls`")
+	f.Float64("operator-rate", 0, "rate limit in `calls` per second for keys created on the command line; 0 means unlimited")
+	if o.Flags != nil {
+		o.Flags(f)
+	}
+	f.String("log", "info", "log messages of at least this level: `debug|info|warn|error`")
+	f.String("log-format", "auto", "log format: `auto|text|json`; auto is text on a terminal and json elsewhere")
+	f.String("config", "", "TOML `file` with settings that are named like these flags")
+}
+
+// FolderSettings are those of a command that opens a data folder itself.
+func FolderSettings(dir string, env *Env) Settings {
+	return Settings{Data: dir, PublicURL: "http://127.0.0.1:8080", Language: "en", KeepPredicted: 24 * time.Hour, MaxBody: 96 << 20, MaxAnswer: api.DefaultMaxAnswer, Folder: env.Data, Options: env.Options}
+}
+
+// LoadSettings reads, the later the stronger: the flags' defaults, the configuration file,
+// the environment, the flags that were given. All errors are mistakes of usage.
+func LoadSettings(flags *pflag.FlagSet, environ func() []string, o *Options) (Settings, error) {
+	k := koanf.New(".")
+	fromEnvironment := env.Provider(".", env.Opt{
+		Prefix:      EnvPrefix,
+		EnvironFunc: environ,
+		TransformFunc: func(name, value string) (string, any) {
+			return strings.ReplaceAll(strings.ToLower(strings.TrimPrefix(name, EnvPrefix)), "_", "-"), value
+		},
+	})
+	if err := k.Load(fromEnvironment, nil); err != nil {
+		return Settings{}, Usagef("environment: %w", err)
+	}
+	config := k.String("config")
+	if f := flags.Lookup("config"); f.Changed {
+		config = f.Value.String()
+	}
+	if config != "" {
+		k = koanf.New(".")
+		if err := k.Load(file.Provider(config), toml.Parser()); err != nil {
+			return Settings{}, Usagef("configuration %s: %w", config, err)
+		}
+		for _, key := range k.Keys() {
+			if flags.Lookup(key) == nil || key == "config" {
+				return Settings{}, Usagef("configuration %s: unknown setting %q; settings are named like flags", config, key)
+			}
+		}
+		if err := k.Load(fromEnvironment, nil); err != nil {
+			return Settings{}, Usagef("environment: %w", err)
+		}
+	}
+	if err := k.Load(posflag.Provider(flags, ".", k), nil); err != nil {
+		return Settings{}, Usagef("flags: %w", err)
+	}
+	return parseSettings(k, o)
+}
+
+func parseSettings(k *koanf.Koanf, o *Options) (s Settings, err error) {
+	s = Settings{
+		Options: *o,
+		Listen:  k.String("listen"), Data: k.String("data"), PublicURL: k.String("public-url"),
+		PublicAppID: k.String("public-app-id"), Language: k.String("default-language"),
+		MaxConns: k.Int("max-connections"), Workers: k.Int("workers"), LogFormat: k.String("log-format"),
+	}
+	if s.KeepPredicted, err = time.ParseDuration(k.String("keep-predicted")); err != nil || s.KeepPredicted <= 0 {
+		return s, Usagef("keep-predicted: %q is not a duration such as 24h", k.String("keep-predicted"))
+	}
+	if s.KeepLocation, err = strconv.ParseBool(k.String("keep-location")); err != nil {
+		return s, Usagef("keep-location: %q is not true or false", k.String("keep-location"))
+	}
+	if s.AllowPrivate, err = strconv.ParseBool(k.String("allow-private-fetch")); err != nil {
+		return s, Usagef("allow-private-fetch: %q is not true or false", k.String("allow-private-fetch"))
+	}
+	if s.FetchPorts, err = parsePorts(k.Get("fetch-ports")); err != nil {
+		return s, err
+	}
+	if s.MaxBody, err = ParseSize(k.String("max-body")); err != nil {
+		return s, Usagef("max-body: %w", err)
+	}
+	if s.MaxAnswer, err = ParseSize(k.String("max-answer")); err != nil {
+		return s, Usagef("max-answer: %w", err)
+	}
+	if s.MaxAnswer < api.MinMaxAnswer {
+		return s, Usagef("max-answer: %q is less than 2MB", k.String("max-answer"))
+	}
+	if s.MaxVideo, err = ParseSize(k.String("max-video")); err != nil {
+		return s, Usagef("max-video: %w", err)
+	}
+	s.VideoModule, s.VideoDecoder = k.String("video-module"), k.String("video-decoder")
+	for name, into := range map[string]*time.Duration{"video-time": &s.VideoTime, "video-call-time": &s.VideoCallTime} {
+		if *into, err = time.ParseDuration(k.String(name)); err != nil || *into < time.Second {
+			return s, Usagef("%s: %q is not a duration of at least 1s", name, k.String(name))
+		}
+	}
+	if s.MinFree, err = ParseSize(k.String("min-free")); err != nil {
+		return s, Usagef("min-free: %w", err)
+	}
+	if err := s.LogLevel.UnmarshalText([]byte(k.String("log"))); err != nil {
+		return s, Usagef("log: %q is not debug, info, warn or error", k.String("log"))
+	}
+	if !slices.Contains([]string{"auto", "text", "json"}, s.LogFormat) {
+		return s, Usagef("log-format: %q is not auto, text or json", s.LogFormat)
+	}
+	switch {
+	case s.MaxConns < 1:
+		return s, Usagef("max-connections must be at least 1")
+	case s.Workers < 0:
+		return s, Usagef("workers must not be negative")
+	case s.Data == "":
+		return s, Usagef("data must not be empty")
+	}
+	if err := s.parseLimits(k); err != nil {
+		return s, err
+	}
+	if s.BehindProxy, err = strconv.ParseBool(k.String("behind-proxy")); err != nil {
+		return s, Usagef("behind-proxy: %q is not true or false", k.String("behind-proxy"))
+	}
+	if s.BehindProxy && s.PublicURL == "" {
+		return s, Usagef("behind-proxy: --public-url is required: the URL that the proxy serves")
+	}
+	if s.TLS, err = parseSecure(k); err != nil {
+		return s, err
+	}
+	if o.Parse != nil {
+		if err := o.Parse(k, &s); err != nil {
+			return s, err
+		}
+	}
+	return s, checkListen(s.Listen, s.BehindProxy || s.TLS.on())
+}
+
+// parseLimits reads how long tokens live and how often may be called.
+func (s *Settings) parseLimits(k *koanf.Koanf) (err error) {
+	if s.TokenLife, err = time.ParseDuration(k.String("token-ttl")); err != nil || s.TokenLife < time.Second || s.TokenLife > token.MaxLife {
+		return Usagef("token-ttl: %q is not a duration from 1s to %v", k.String("token-ttl"), token.MaxLife)
+	}
+	burst := k.Int("burst")
+	if burst < 1 {
+		return Usagef("burst: %q is not a number of calls", k.String("burst"))
+	}
+	for name, rate := range map[string]*auth.Rate{"rate": &s.Rate, "operator-rate": &s.OperatorRate} {
+		n, err := strconv.ParseFloat(k.String(name), 64)
+		if err != nil || !(n >= 0 && n <= 1e6) || n > 0 && n < 0.001 {
+			return Usagef("%s: %q is not a number of calls per second", name, k.String(name))
+		}
+		*rate = auth.Rate{PerSecond: n, Burst: burst}
+		if n == 0 {
+			*rate = auth.Rate{PerSecond: -1}
+		}
+	}
+	return nil
+}
+
+// checkListen refuses every address that others could reach, unless it is protected: keys would
+// cross the network in the clear.
+func checkListen(listen string, protected bool) error {
+	host, port, err := net.SplitHostPort(listen)
+	if err != nil {
+		return Usagef("listen: %w", err)
+	}
+	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+		return Usagef("listen: %q is not a port", port)
+	}
+	if protected || OnLoopback(host) {
+		return nil
+	}
+	return Usagef("listen: refusing plain HTTP on %s: keys and pictures would be visible on the network. "+
+		"Use --tls-cert and --tls-key, --acme-domain, --behind-proxy, or a loopback address such as 127.0.0.1:%s", listen, port)
+}
+
+// OnLoopback reports whether host is this machine for itself alone.
+func OnLoopback(host string) bool {
+	a, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && a.Unmap().IsLoopback()
+}
+
+// parsePorts reads what a flag, a variable ("8080,8443") or a file may give.
+func parsePorts(v any) (ports []uint16, err error) {
+	var texts []string
+	switch v := v.(type) {
+	case nil:
+	case string:
+		texts = strings.FieldsFunc(strings.Trim(v, "[]"), func(r rune) bool { return r == ',' || r == ' ' })
+	case []int:
+		for _, n := range v {
+			texts = append(texts, strconv.Itoa(n))
+		}
+	case []any:
+		for _, n := range v {
+			texts = append(texts, fmt.Sprint(n))
+		}
+	default:
+		texts = []string{fmt.Sprint(v)}
+	}
+	for _, text := range texts {
+		n, err := strconv.ParseUint(text, 10, 16)
+		if err != nil || n == 0 {
+			return nil, Usagef("fetch-ports: %q is not a port", text)
+		}
+		ports = append(ports, uint16(n))
+	}
+	return ports, nil
+}
+
+// ParseSize reads bytes: "1500", "64KB", "96MB", "1GB", in powers of 1,024.
+func ParseSize(text string) (int64, error) {
+	number, shift := text, 0
+	for suffix, bits := range map[string]int{"KB": 10, "MB": 20, "GB": 30} {
+		if rest, ok := strings.CutSuffix(strings.ToUpper(text), suffix); ok {
+			number, shift = rest, bits
+		}
+	}
+	n, err := strconv.ParseInt(strings.TrimSpace(number), 10, 64)
+	if err != nil || n <= 0 || n > math.MaxInt32<<10>>shift {
+		return 0, fmt.Errorf("%q is not a size such as 96MB", text)
+	}
+	return n << shift, nil
+}

@@ -1,0 +1,186 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/sightline-dev/sightline/core/auth"
+)
+
+func read(t *testing.T, environ []string, args ...string) (Settings, error) {
+	t.Helper()
+	flags := pflag.NewFlagSet("serve", pflag.ContinueOnError)
+	var o Options
+	Flags(flags, &o)
+	if err := flags.Parse(args); err != nil {
+		t.Fatal(err)
+	}
+	return LoadSettings(flags, func() []string { return environ }, &o)
+}
+
+func TestSettingsDefaults(t *testing.T) {
+	s, err := read(t, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Settings{
+		Listen: "127.0.0.1:8080", Data: "sightline-data", Language: "en", KeepPredicted: 24 * time.Hour,
+		MaxBody: 96 << 20, MaxAnswer: 16 << 20, MaxVideo: 80 << 20, VideoTime: 15 * time.Minute, VideoCallTime: 20 * time.Minute, MinFree: 512 << 20, MaxConns: 2048, LogFormat: "auto", LogLevel: slog.LevelInfo,
+		TokenLife: 15 * time.Minute, Rate: auth.Rate{PerSecond: 10, Burst: 100}, OperatorRate: auth.Rate{PerSecond: -1},
+	}
+	if fmt.Sprintf("%+v", s) != fmt.Sprintf("%+v", want) {
+		t.Errorf("settings = %+v, want %+v", s, want)
+	}
+}
+
+// TestSettingsPrecedence sets one thing in all places, and others in fewer.
+func TestSettingsPrecedence(t *testing.T) {
+	config := filepath.Join(t.TempDir(), "sightline.toml")
+	text := `
+data = "from-file"
+public-app-id = "from-file"
+log = "warn"
+keep-predicted = "1h"
+fetch-ports = [8080, 8443]
+allow-private-fetch = true
+max-connections = 7
+token-ttl = "1h"
+rate = 2.5
+acme-domain = ["a.example", "B.example."]
+acme-email = "me@a.example"
+`
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	environ := []string{"SIGHTLINE_DATA=from-environment", "SIGHTLINE_LOG=error", "SIGHTLINE_MAX_BODY=2MB", "SIGHTLINE_BURST=7", "SIGHTLINE_OPERATOR_RATE=1", "DATA=x"}
+	s, err := read(t, append(environ, "SIGHTLINE_CONFIG="+config), "--data", "from-flag")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Data != "from-flag" || s.LogLevel != slog.LevelError || s.PublicAppID != "from-file" || s.KeepPredicted != time.Hour ||
+		!slices.Equal(s.FetchPorts, []uint16{8080, 8443}) || !s.AllowPrivate || s.MaxBody != 2<<20 || s.MaxConns != 7 ||
+		s.TokenLife != time.Hour || s.Rate != (auth.Rate{PerSecond: 2.5, Burst: 7}) || s.OperatorRate != (auth.Rate{PerSecond: 1, Burst: 7}) ||
+		!slices.Equal(s.TLS.Domains, []string{"a.example", "b.example"}) || s.TLS.Email != "me@a.example" {
+		t.Errorf("settings = %+v", s)
+	}
+	if s, err = read(t, environ, "--config", config); err != nil || s.Data != "from-environment" {
+		t.Errorf("settings = %+v, %v; want data from the environment", s, err)
+	}
+	if s, err = read(t, []string{"SIGHTLINE_FETCH_PORTS=81,82"}); err != nil || !slices.Equal(s.FetchPorts, []uint16{81, 82}) {
+		t.Errorf("fetch ports = %v, %v; want 81 and 82", s.FetchPorts, err)
+	}
+	if s, err = read(t, []string{"SIGHTLINE_ACME_DOMAIN=a.example,b.example"}, "--listen", ":443"); err != nil || !slices.Equal(s.TLS.Domains, []string{"a.example", "b.example"}) {
+		t.Errorf("domains = %v, %v; want a.example and b.example", s.TLS.Domains, err)
+	}
+	if s, err = read(t, nil, "--fetch-ports", "83,84"); err != nil || !slices.Equal(s.FetchPorts, []uint16{83, 84}) {
+		t.Errorf("fetch ports = %v, %v; want 83 and 84", s.FetchPorts, err)
+	}
+}
+
+func TestSettingsRefused(t *testing.T) {
+	unknown := filepath.Join(t.TempDir(), "unknown.toml")
+	if err := os.WriteFile(unknown, []byte("datta = 'x'\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{
+		{"--listen", "0.0.0.0:8080"},
+		{"--listen", ":8080"},
+		{"--listen", "192.168.1.1:80"},
+		{"--listen", "[::]:80"},
+		{"--listen", "example.com:80"},
+		{"--listen", "127.0.0.1"},
+		{"--listen", "127.0.0.1:http"},
+		{"--listen", "127.0.0.1:99999"},
+		{"--max-answer", "1MB"},
+		{"--max-answer", "many"},
+		{"--max-body", "0"},
+		{"--max-body", "many"},
+		{"--max-body", "99999999GB"},
+		{"--max-body", "-1MB"},
+		{"--max-video", "many"},
+		{"--video-time", "10ms"},
+		{"--video-call-time", "0"},
+		{"--keep-predicted", "-1s"},
+		{"--log", "loud"},
+		{"--log-format", "xml"},
+		{"--fetch-ports", "0"},
+		{"--fetch-ports", "70000"},
+		{"--max-connections", "0"},
+		{"--workers", "-1"},
+		{"--data", ""},
+		{"--tls-cert", "a"},
+		{"--tls-key", "a"},
+		{"--tls-cert", "a", "--tls-key", "b", "--acme-domain", "a.example"},
+		{"--acme-domain", "localhost"},
+		{"--acme-domain", "192.0.2.1"},
+		{"--acme-domain", "*.example.org"},
+		{"--acme-domain", "https://a.example"},
+		{"--acme-email", "me@a.example"},
+		{"--acme-directory", "https://ca.example"},
+		{"--acme-domain", "a.example", "--acme-directory", "http://ca.example"},
+		{"--behind-proxy"},
+		{"--token-ttl", "0s"},
+		{"--token-ttl", "49h1s"},
+		{"--rate", "-1"},
+		{"--rate", "1e9"},
+		{"--operator-rate", "NaN"},
+		{"--burst", "0"},
+		{"--config", "missing.toml"},
+		{"--config", unknown},
+	} {
+		_, err := read(t, nil, args...)
+		var usage UsageError
+		if !errors.As(err, &usage) {
+			t.Errorf("%q: %v, want a mistake of usage", args, err)
+		}
+	}
+	for _, listen := range []string{"127.0.0.1:0", "127.9.9.9:80", "[::1]:8080", "localhost:8080"} {
+		if _, err := read(t, nil, "--listen", listen); err != nil {
+			t.Errorf("--listen %s: %v", listen, err)
+		}
+	}
+	for _, args := range [][]string{
+		{"--listen", ":443", "--acme-domain", "a.example"},
+		{"--listen", "0.0.0.0:443", "--tls-cert", "a", "--tls-key", "b"},
+		{"--listen", ":8080", "--behind-proxy", "--public-url", "https://a.example"},
+	} {
+		if _, err := read(t, nil, args...); err != nil {
+			t.Errorf("%q: %v", args, err)
+		}
+	}
+	_, err := read(t, []string{"SIGHTLINE_KEEP_PREDICTED=soon"})
+	if err == nil || !strings.Contains(err.Error(), "keep-predicted") {
+		t.Errorf("a bad variable: %v, want that it names the setting", err)
+	}
+}
+
+func TestParseSize(t *testing.T) {
+	for text, want := range map[string]int64{"1": 1, "1500": 1500, "64KB": 64 << 10, "96mb": 96 << 20, "1 GB": 1 << 30} {
+		if got, err := ParseSize(text); got != want || err != nil {
+			t.Errorf("ParseSize(%q) = %d, %v; want %d", text, got, err, want)
+		}
+	}
+}
+
+func TestLogFormats(t *testing.T) {
+	for format, want := range map[string]string{"json": `{"time":`, "auto": `{"time":`, "text": "time="} {
+		var b strings.Builder
+		newLog(&b, Settings{LogFormat: format}).Info("hello")
+		if !strings.HasPrefix(b.String(), want) {
+			t.Errorf("%s: %q, want it to start with %s", format, b.String(), want)
+		}
+	}
+	if IsTerminal(io.Discard) {
+		t.Error("nothing is a terminal")
+	}
+}

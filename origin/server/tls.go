@@ -1,0 +1,152 @@
+package server
+
+import (
+	"crypto/tls"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/knadh/koanf/v2"
+	"golang.org/x/crypto/acme"
+	"golang.org/x/crypto/acme/autocert"
+
+	"github.com/sightline-dev/sightline/origin/server/certificate"
+	"github.com/sightline-dev/sightline/origin/server/system"
+)
+
+// TLSSettings say where the certificate comes from; the zero value is plain HTTP.
+type TLSSettings struct {
+	Certificate, Key        string   // files
+	Domains                 []string // by ACME
+	Email, Cache, Directory string
+
+	Authority *http.Client // speaks with it; nil: the system's. Tests give another
+}
+
+func (s *TLSSettings) on() bool { return s.Certificate != "" || len(s.Domains) > 0 }
+
+func parseSecure(k *koanf.Koanf) (s TLSSettings, err error) {
+	s = TLSSettings{
+		Certificate: k.String("tls-cert"), Key: k.String("tls-key"), Email: k.String("acme-email"),
+		Cache: k.String("acme-cache"), Directory: k.String("acme-directory"),
+	}
+	for _, domain := range parseWords(k, "acme-domain") {
+		domain = strings.ToLower(strings.TrimSuffix(domain, "."))
+		if _, err := netip.ParseAddr(domain); err == nil || !strings.Contains(domain, ".") || strings.ContainsAny(domain, " /:*@") {
+			return s, Usagef("acme-domain: %q is not a fully qualified domain name", domain)
+		}
+		s.Domains = append(s.Domains, domain)
+	}
+	switch {
+	case (s.Certificate == "") != (s.Key == ""):
+		return s, Usagef("tls-cert and tls-key must be set together")
+	case s.Certificate != "" && len(s.Domains) > 0:
+		return s, Usagef("tls-cert and acme-domain cannot be combined")
+	case len(s.Domains) == 0 && (s.Email != "" || s.Cache != "" || s.Directory != ""):
+		return s, Usagef("acme-email, acme-cache and acme-directory: --acme-domain is required")
+	}
+	if u, err := url.Parse(s.Directory); s.Directory != "" && (err != nil || u.Scheme != "https" || u.Host == "") {
+		return s, Usagef("acme-directory: %q is not an https:// URL", s.Directory)
+	}
+	return s, nil
+}
+
+// parseWords reads a list that a flag, a variable ("a,b") or a file may give.
+func parseWords(k *koanf.Koanf, name string) (words []string) {
+	list := k.Strings(name)
+	if text, ok := k.Get(name).(string); ok {
+		list = []string{text}
+	}
+	for _, text := range list {
+		words = append(words, strings.FieldsFunc(strings.Trim(text, "[]"), func(r rune) bool { return r == ',' || r == ' ' })...)
+	}
+	return words
+}
+
+// open returns the configuration to serve with, and the name that it is good for first; nil
+// for plain HTTP.
+func (s *TLSSettings) open(data string, log *slog.Logger) (c *tls.Config, name string, err error) {
+	if s.Certificate != "" {
+		files, err := certificate.OpenFiles(s.Certificate, s.Key, system.Now, log)
+		if err != nil {
+			return nil, "", err
+		}
+		names := files.Current().Leaf.DNSNames
+		if i := slices.IndexFunc(names, func(n string) bool { return !strings.Contains(n, "*") }); i >= 0 {
+			name = names[i]
+		}
+		return &tls.Config{GetCertificate: files.Certificate}, name, nil
+	}
+	if len(s.Domains) == 0 {
+		return nil, "", nil
+	}
+	cache := s.Cache
+	if cache == "" {
+		cache = filepath.Join(data, "acme")
+	}
+	manager := &autocert.Manager{
+		Prompt: autocert.AcceptTOS, Cache: autocert.DirCache(cache), HostPolicy: autocert.HostWhitelist(s.Domains...), Email: s.Email,
+	}
+	if s.Directory != "" {
+		manager.Client = &acme.Client{DirectoryURL: s.Directory, HTTPClient: s.Authority}
+	}
+	told := tellFailures(manager.GetCertificate, s.Domains, system.Now, log)
+	return &tls.Config{GetCertificate: told, NextProtos: []string{acme.ALPNProto}}, s.Domains[0], nil
+}
+
+// certificates is what tls.Config.GetCertificate is.
+type certificates = func(*tls.ClientHelloInfo) (*tls.Certificate, error)
+
+// tellFailures logs, once a minute, why there is no certificate for one of our names: strangers
+// ask for others all the time, and ours are asked for with every connection.
+func tellFailures(get certificates, ours []string, now func() time.Time, log *slog.Logger) certificates {
+	var (
+		mu   sync.Mutex
+		last time.Time
+	)
+	return func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+		c, err := get(hello)
+		if err != nil && slices.Contains(ours, strings.ToLower(hello.ServerName)) {
+			mu.Lock()
+			defer mu.Unlock()
+			if at := now(); at.Sub(last) >= time.Minute {
+				last = at
+				log.Error("cannot get a certificate by ACME", "name", hello.ServerName, "error", err)
+			}
+		}
+		return c, err
+	}
+}
+
+// publicURL is where clients reach a server, as far as it knows.
+func publicURL(address net.Addr, secure bool, name string) string {
+	if !secure {
+		return "http://" + address.String()
+	}
+	_, port, err := net.SplitHostPort(address.String())
+	if err != nil || name == "" {
+		return "https://" + address.String()
+	}
+	if port == "443" {
+		return "https://" + name
+	}
+	return "https://" + net.JoinHostPort(name, port)
+}
+
+// strict reports whether browsers shall come by HTTPS alone from now on. Of this machine they
+// must not be told: a name that all of its servers share would be closed to the others.
+func strict(publicURL string) bool {
+	u, err := url.Parse(publicURL)
+	if err != nil || u.Scheme != "https" {
+		return false
+	}
+	_, notName := netip.ParseAddr(u.Hostname())
+	return notName != nil && u.Hostname() != "localhost" && !strings.HasSuffix(u.Hostname(), ".localhost")
+}

@@ -1,0 +1,71 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"path/filepath"
+	"time"
+
+	"github.com/sightline-dev/sightline/core/predict/raster"
+	"github.com/sightline-dev/sightline/origin/server/fetch"
+	"github.com/sightline-dev/sightline/origin/server/jobs"
+	"github.com/sightline-dev/sightline/origin/server/system"
+	"github.com/sightline-dev/sightline/origin/server/video"
+)
+
+// Limits of a call to a server by the clock.
+const (
+	callTime          = 5 * time.Minute // without a video
+	VideoDownloadTime = 5 * time.Minute // of the download of a video
+)
+
+// Names in the data folder.
+const (
+	DecoderDir = "decoder"     // the compiled decoding module
+	DecoderKey = "decoder.key" // the key that seals it
+)
+
+// newDecoder makes the decoder of a server. Where the compiled module cannot be kept, each video compiles it.
+func newDecoder(s *Settings, log *slog.Logger) (*video.Decoder, error) {
+	o := video.Options{Module: s.VideoModule, System: s.VideoDecoder, Time: s.VideoTime, Log: log}
+	dir, err := system.OpenFolder(s.Data)
+	if err == nil {
+		o.Key, err = system.Key(dir, DecoderKey)
+		err = errors.Join(err, dir.Close())
+	}
+	if err == nil {
+		o.Cache = filepath.Join(s.Data, DecoderDir)
+	} else {
+		log.Warn("cannot keep the compiled decoding module", "error", err)
+	}
+	return video.New(o)
+}
+
+// videos are the videos of calls.
+type videos struct {
+	*video.Decoder
+	n       *Node
+	fetcher *fetch.Fetcher
+}
+
+var _ jobs.Videos = (*videos)(nil)
+
+// Fetch implements [jobs.Videos].
+func (v *videos) Fetch(ctx context.Context, url string, to io.Writer) error {
+	if name, ours := v.n.hostedName(url); ours {
+		b, err := v.n.hostedBytes(ctx, name)
+		if err == nil {
+			_, err = to.Write(b)
+		}
+		return err
+	}
+	most := v.n.Settings.MaxVideo
+	err := v.fetcher.Download(ctx, url, fetch.Wanted{Kind: raster.Picture | raster.Video, Bytes: most, Timeout: VideoDownloadTime}, to)
+	if failure := new(fetch.Failure); errors.As(err, &failure) && failure.TooLarge() {
+		return fmt.Errorf("video of more than %d bytes: %w", most, raster.ErrTooLarge)
+	}
+	return err
+}
