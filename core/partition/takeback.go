@@ -29,15 +29,23 @@ import (
 // soon as it is made:
 //
 //	early/SITE SEQ    of the thing
+//
+// The origin may refuse an operation that its replica sends again, such as one whose token was revoked since. It notes why, and lists the
+// operation when another replica gives it back:
+//
+//	refused/SITE SEQ  why
 
 // ErrRestored is returned by TakeBack for a log that was not restored from a backup.
 var ErrRestored = errors.New("the log was not restored from a backup")
 
 const (
-	earlyName = "early/"
+	earlyName   = "early/"
+	refusedName = "refused/"
 )
 
 func earlyKey(app catalog.AppID, dot log.Dot) []byte { return dotKey(app, earlyName, dot) }
+
+func refusedKey(app catalog.AppID, dot log.Dot) []byte { return dotKey(app, refusedName, dot) }
 
 // LivesOf returns the lives that made entries of the log, as far as they are noted.
 func (p *Partition) LivesOf(entries []log.Entry) (lives []SiteLife, err error) {
@@ -364,13 +372,30 @@ func (t *taking) take(op *log.Op, life uint64) error {
 	return err
 }
 
-// compare lists an operation whose place among those of its site another life has taken since.
+// compare lists an operation whose place among those of its site another life has taken since, and one that was refused since.
 func (t *taking) compare(op *log.Op, life uint64) error {
 	have, err := t.p.lifeAt(op.Dot.Site, op.Dot.Seq)
-	if err == nil && life != 0 && have.ID != 0 && have.ID != life {
-		t.lose(op, "another life of the replica wrote since")
+	if err != nil {
+		return err
 	}
-	return err
+	if life != 0 && have.ID != 0 && have.ID != life {
+		t.lose(op, "another life of the replica wrote since")
+		return nil
+	}
+	why, err := t.p.o.Store.Get(refusedKey(t.p.o.App, op.Dot))
+	if err == nil {
+		t.lose(op, string(why))
+	}
+	return ignoreMissing(err)
+}
+
+// noteRefused notes the refusals among operations that are appended next.
+func (p *Partition) noteRefused(b *kv.Batch, ops []log.Op) {
+	for i := range ops {
+		if r, is := ops[i].Body.(*log.Refused); is {
+			b.Put(refusedKey(p.o.App, ops[i].Dot), []byte(r.Reason))
+		}
+	}
 }
 
 // found takes an operation off the conflicts that is listed for its picture or manifest, which came now.
@@ -478,6 +503,7 @@ func (t *taking) note(b *kv.Batch) error {
 		}
 		p.PutConflict(b, c)
 	}
+	p.noteRefused(b, t.ops)
 	if t.exact {
 		return nil
 	}
@@ -523,7 +549,7 @@ func (p *Partition) early(op *log.Op, again bool) (kill *log.Op, unsure bool, er
 }
 
 // deletedEarly returns deletions of things that operations make, if a restored log has such deletions already.
-// It adds notes of early deletions to the batch.
+// It adds notes of early deletions and of refusals to the batch.
 func (p *Partition) deletedEarly(ops []log.Op, again bool, beside **kv.Batch) (kills []log.Op, err error) {
 	if _, restored := p.log.Renewed(); !restored || p.replica != nil {
 		return nil, nil
@@ -544,6 +570,7 @@ func (p *Partition) deletedEarly(ops []log.Op, again bool, beside **kv.Batch) (k
 			kills = append(kills, *kill)
 		}
 	}
+	p.noteRefused(*beside, ops)
 	return kills, p.noteEarly(*beside, ops, false)
 }
 

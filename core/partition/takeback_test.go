@@ -1,9 +1,11 @@
 package partition_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/sightline-dev/sightline/core/blob"
@@ -275,6 +277,47 @@ func TestTakeBackMoved(t *testing.T) {
 			t.Errorf("sent %v: inputs %v, conflicts %+v", sent, got, conflictsOf(t, p))
 		}
 		_ = v.Close()
+	}
+}
+
+// TestTakeBackRefused: a restored log refuses an operation that it had before, when its replica sends it again. Another replica gives the
+// operation back. It is listed with its content, also if the log was trimmed since.
+func TestTakeBackRefused(t *testing.T) {
+	store := memkv.New()
+	origin := sealing(t, store)
+	image := imageOf(t, store)
+	made := log.Op{Dot: log.Dot{Site: 9, Seq: 1}, At: log.HLC(clock().UnixMilli()) << 16, By: "token", Body: &log.ModelCreate{ID: "m", Version: "v"}}
+	if _, _, err := origin.Accept(t.Context(), []log.Op{made}, nil); err != nil {
+		t.Fatal(err)
+	}
+	r := opened(t, memkv.New(), 1)
+	pullSealed(t, r, origin)
+	b := keptBy(t, r)
+	p := restored(t, image, 2)
+	no := made
+	partition.Refuse(&no, "scope: the token was revoked")
+	if _, _, err := p.Accept(t.Context(), []log.Op{no}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Log().Trim(p.Log().Head() + 1); err != nil {
+		t.Fatal(err)
+	}
+	for _, again := range []bool{false, true} {
+		if again { // a replica that has pulled the refusal gives it to a log that was restored once more
+			p = restored(t, image, 3)
+			first := partition.Back{From: b.From, Before: b.Before, Entries: []log.Entry{{Seq: b.From + 1, Op: no}}}
+			first.Seal = p.Seal(b.From+1, b.Before.Next(log.Encode(nil, &no)))
+			if err := p.TakeBack(t.Context(), &first, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := p.TakeBack(t.Context(), &b, nil); err != nil {
+			t.Fatal(err)
+		}
+		c := conflictsOf(t, p)
+		if len(c) != 1 || !bytes.Equal(log.Encode(nil, &c[0].Op), log.Encode(nil, &b.Entries[0].Op)) || !strings.Contains(c[0].Verdict.Detail, "the token was revoked") {
+			t.Errorf("again %v: conflicts %+v", again, c)
+		}
 	}
 }
 
