@@ -58,6 +58,7 @@ func (r *party) send(a replica.Ask) {
 	w, life := r.world, r.life
 	r.asked[a.ID] = true
 	w.stats.Requests++
+	known := uint64(0) // last entry of the log when the answer was written, if it says what the log has of the site
 	answer := func(after time.Duration, x replica.Answer) {
 		w.after(after, func() {
 			if r.life != life || !r.asked[a.ID] {
@@ -65,6 +66,9 @@ func (r *party) send(a replica.Ask) {
 			}
 			if !x.More {
 				delete(r.asked, a.ID)
+				if x.Err == nil && known > 0 {
+					r.known = known
+				}
 			}
 			r.step(x)
 		})
@@ -92,7 +96,7 @@ func (r *party) send(a replica.Ask) {
 				return
 			}
 			if asks {
-				r.known = w.oracle.head()
+				known = w.oracle.head()
 			}
 			r.carry(a.ID, resp, answer)
 		})
