@@ -46,7 +46,7 @@ type Options struct {
 	Prefix []byte // of the log's keys
 	Epoch  Epoch  // of a log that begins now; an older one keeps its own
 
-	// Durable is an entry that is known to outlive a crash: whatever was folded was. Opening
+	// Durable is an entry that is known to outlive a crash, as what was folded mostly is. Opening
 	// makes a sync only when the log has more.
 	Durable uint64
 }

@@ -235,3 +235,43 @@ func TestRenewUnderWrites(t *testing.T) {
 		t.Errorf("%d operations, %d inputs, %v; want 100", n, got, err)
 	}
 }
+
+// dying is a store whose process is killed at the next sync.
+type dying struct {
+	kv.Store
+	killed bool
+	behind bool // it has batches that a loss of power may take back
+}
+
+func (d *dying) Apply(b *kv.Batch) error {
+	d.behind = true
+	return d.Store.Apply(b)
+}
+
+func (d *dying) Commit(b *kv.Batch) (func() error, error) {
+	if d.killed {
+		return nil, kv.ErrClosed
+	}
+	wait, err := d.Store.Commit(b)
+	return func() error {
+		d.behind = false
+		return wait()
+	}, err
+}
+
+// TestRenewKilled has the process of a replica killed when it has taken another site and has not synced that. The next process makes it durable
+// before it can push as the new site.
+func TestRenewKilled(t *testing.T) {
+	store := &dying{Store: memkv.New()}
+	p := opened(t, store, 1)
+	submit(t, p, create("a"))
+	store.killed = true
+	if err := p.Renew(edge+1, 0, log.Epoch{1}); !errors.Is(err, kv.ErrClosed) {
+		t.Fatal(err)
+	}
+	store.killed = false
+	p = opened(t, store, 2)
+	if issued, _ := p.Outbox(); p.Site() != edge+1 || issued != 1 || store.behind {
+		t.Errorf("site %d with %d operations; not durable: %v", p.Site(), issued, store.behind)
+	}
+}

@@ -158,7 +158,9 @@ func (p *Partition) openLog() error {
 		return err
 	}
 	p.at, p.seq = h.Seq, h.Seq
+	durable := p.seq
 	if p.replica != nil {
+		durable = p.replica.confirmed // the outbox of another site was folded before it was durable
 		if p.seq, err = state.SiteSeq(p.replica.site); err != nil {
 			return err
 		}
@@ -167,7 +169,7 @@ func (p *Partition) openLog() error {
 		}
 	}
 	p.clock.Observe(h.Clock)
-	p.log, err = log.Open(p.o.Store, log.Options{Prefix: p.o.App.LogPrefix(), Epoch: p.o.Epoch, Durable: p.seq})
+	p.log, err = log.Open(p.o.Store, log.Options{Prefix: p.o.App.LogPrefix(), Epoch: p.o.Epoch, Durable: durable})
 	if err == nil && p.log.Head() < p.seq {
 		err = fmt.Errorf("state of entry %d, but the log ends at %d: %w", p.seq, p.log.Head(), kv.ErrCorrupt)
 	}

@@ -58,7 +58,7 @@ func (r *party) send(a replica.Ask) {
 	w, life := r.world, r.life
 	r.asked[a.ID] = true
 	w.stats.Requests++
-	known := uint64(0) // last entry of the log when the answer was written, if it says what the log has of the site
+	known := uint64(0) // last entry of the log at the answer to a question about our site; 0: the request asks none
 	answer := func(after time.Duration, x replica.Answer) {
 		w.after(after, func() {
 			if r.life != life || !r.asked[a.ID] {
