@@ -61,15 +61,16 @@ func (p *Partition) Accept(ctx context.Context, ops []log.Op, also func(*kv.Batc
 // AcceptOf is [Partition.Accept] for operations that lives of a replica made: those of the operation before the first, and of
 // ops, as far as it has noted them. Nothing is appended where the log has the same operations of the site by other lives: ErrLife.
 func (p *Partition) AcceptOf(ctx context.Context, ops []log.Op, lives []Life, also func(*kv.Batch)) (verdicts []fold.Verdict, last uint64, err error) {
-	return p.accept(ctx, ops, lives, false, also)
+	return p.accept(ctx, ops, nil, lives, also)
 }
 
-// AcceptAgain is [Partition.AcceptOf] for operations that the log had before it was restored from a backup.
-func (p *Partition) AcceptAgain(ctx context.Context, ops []log.Op, lives []Life, also func(*kv.Batch)) (verdicts []fold.Verdict, last uint64, err error) {
-	return p.accept(ctx, ops, lives, true, also)
+// AcceptAgain is [Partition.AcceptOf] for operations that the log had before it was restored from a backup, as the caller and as the site has
+// them. One that is refused now is listed as a conflict with its content.
+func (p *Partition) AcceptAgain(ctx context.Context, ops, sent []log.Op, lives []Life, also func(*kv.Batch)) (verdicts []fold.Verdict, last uint64, err error) {
+	return p.accept(ctx, ops, sent, lives, also)
 }
 
-func (p *Partition) accept(ctx context.Context, ops []log.Op, lives []Life, again bool, also func(*kv.Batch)) (verdicts []fold.Verdict, last uint64, err error) {
+func (p *Partition) accept(ctx context.Context, ops, sent []log.Op, lives []Life, also func(*kv.Batch)) (verdicts []fold.Verdict, last uint64, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, 0, err
 	}
@@ -82,7 +83,7 @@ func (p *Partition) accept(ctx context.Context, ops []log.Op, lives []Life, agai
 	if err := p.prepareOps(ops); err != nil {
 		return nil, 0, fmt.Errorf("accept: %w", err)
 	}
-	a, err := p.admit(ops, lives, again, also)
+	a, err := p.admit(ops, sent, lives, also)
 	if err != nil {
 		return nil, 0, fmt.Errorf("accept: %w", err)
 	}
@@ -157,8 +158,8 @@ type admitted struct {
 	full        error // kv.ErrFull: not all of them
 }
 
-// admit appends those operations that the log has not.
-func (p *Partition) admit(ops []log.Op, lives []Life, again bool, also func(*kv.Batch)) (a admitted, err error) {
+// admit appends those operations that the log has not. sent are as in AcceptAgain, or nil.
+func (p *Partition) admit(ops, sent []log.Op, lives []Life, also func(*kv.Batch)) (a admitted, err error) {
 	p.appending.Lock()
 	defer p.appending.Unlock()
 	if err := p.whyClosed(); err != nil {
@@ -203,7 +204,7 @@ func (p *Partition) admit(ops []log.Op, lives []Life, again bool, also func(*kv.
 			putLife(beside, p.o.App, site, l)
 		}
 	}
-	kills, err := p.deletedEarly(vetted, again, &beside)
+	kills, err := p.deletedEarly(vetted, sent[min(a.skipped, len(sent)):], &beside)
 	if err != nil {
 		return a, err
 	}

@@ -389,13 +389,27 @@ func (t *taking) compare(op *log.Op, life uint64) error {
 	return ignoreMissing(err)
 }
 
-// noteRefused notes the refusals among operations that are appended next.
-func (p *Partition) noteRefused(b *kv.Batch, ops []log.Op) {
+// noteRefused notes the refusals among operations that are appended next, and lists those of had that are refused now.
+func (p *Partition) noteRefused(b *kv.Batch, ops, had []log.Op) (err error) {
 	for i := range ops {
-		if r, is := ops[i].Body.(*log.Refused); is {
-			b.Put(refusedKey(p.o.App, ops[i].Dot), []byte(r.Reason))
+		now, refused := ops[i].Body.(*log.Refused)
+		if !refused {
+			continue
 		}
+		b.Put(refusedKey(p.o.App, ops[i].Dot), []byte(now.Reason))
+		if i >= len(had) {
+			continue
+		}
+		if _, before := had[i].Body.(*log.Refused); before {
+			continue
+		}
+		c := Conflict{Op: had[i], Verdict: fold.Verdict{Code: fold.Refused, Detail: lostFor + now.Reason}}
+		if c.ID, err = p.NameOf(c.Op.Body); err != nil {
+			return err
+		}
+		p.PutConflict(b, &c)
 	}
+	return nil
 }
 
 // found takes an operation off the conflicts that is listed for its picture or manifest, which came now.
@@ -503,9 +517,8 @@ func (t *taking) note(b *kv.Batch) error {
 		}
 		p.PutConflict(b, c)
 	}
-	p.noteRefused(b, t.ops)
-	if t.exact {
-		return nil
+	if err := p.noteRefused(b, t.ops, nil); err != nil || t.exact {
+		return err
 	}
 	return p.noteEarly(b, t.ops, true)
 }
@@ -549,8 +562,8 @@ func (p *Partition) early(op *log.Op, again bool) (kill *log.Op, unsure bool, er
 }
 
 // deletedEarly returns deletions of things that operations make, if a restored log has such deletions already.
-// It adds notes of early deletions and of refusals to the batch.
-func (p *Partition) deletedEarly(ops []log.Op, again bool, beside **kv.Batch) (kills []log.Op, err error) {
+// It adds notes of early deletions and of refusals to the batch. had are the operations as the log had them before; none: it had not.
+func (p *Partition) deletedEarly(ops, had []log.Op, beside **kv.Batch) (kills []log.Op, err error) {
 	if _, restored := p.log.Renewed(); !restored || p.replica != nil {
 		return nil, nil
 	}
@@ -558,7 +571,7 @@ func (p *Partition) deletedEarly(ops []log.Op, again bool, beside **kv.Batch) (k
 		*beside = &kv.Batch{}
 	}
 	for i := range ops {
-		kill, unsure, err := p.early(&ops[i], again)
+		kill, unsure, err := p.early(&ops[i], len(had) > 0)
 		if err != nil {
 			return nil, err
 		}
@@ -570,7 +583,9 @@ func (p *Partition) deletedEarly(ops []log.Op, again bool, beside **kv.Batch) (k
 			kills = append(kills, *kill)
 		}
 	}
-	p.noteRefused(*beside, ops)
+	if err := p.noteRefused(*beside, ops, had); err != nil {
+		return nil, err
+	}
 	return kills, p.noteEarly(*beside, ops, false)
 }
 

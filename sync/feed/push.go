@@ -2,6 +2,7 @@ package feed
 
 import (
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/sightline-dev/sightline/core/api"
@@ -53,11 +54,12 @@ func (c *call) push() (api.Response, error) {
 			return api.Response{}, err
 		}
 	}
+	sent := slices.Clone(ops)
 	if err := c.sign(&m, ops); err != nil {
 		return api.Response{}, err
 	}
 	out := wire.Pushed{Epoch: epoch}
-	if err := c.accept(p, &m, ops, &out); err != nil {
+	if err := c.accept(p, &m, ops, sent, &out); err != nil {
 		return api.Response{}, c.pushFailed(err, m.App)
 	}
 	out.Head = p.Log().Head()
@@ -105,8 +107,8 @@ func (c *call) operations(m *wire.Push) ([]log.Op, error) {
 	return ops, nil
 }
 
-// accept has the log take what of the operations it can.
-func (c *call) accept(p *partition.Partition, m *wire.Push, ops []log.Op, out *wire.Pushed) error {
+// accept has the log take what of the operations it can. sent are the operations before any was refused.
+func (c *call) accept(p *partition.Partition, m *wire.Push, ops, sent []log.Op, out *wire.Pushed) error {
 	had, err := p.SiteSeq(m.Site)
 	if err != nil {
 		return err
@@ -147,11 +149,13 @@ func (c *call) accept(p *partition.Partition, m *wire.Push, ops []log.Op, out *w
 	for i := range m.Lives {
 		lives[i] = partition.Life(m.Lives[i])
 	}
-	accept := p.AcceptOf
+	var verdicts []fold.Verdict
+	var last uint64
 	if m.Again {
-		accept = p.AcceptAgain
+		verdicts, last, err = p.AcceptAgain(c.ctx, fresh, sent[fresh[0].Dot.Seq-ops[0].Dot.Seq:], lives, also)
+	} else {
+		verdicts, last, err = p.AcceptOf(c.ctx, fresh, lives, also)
 	}
-	verdicts, last, err := accept(c.ctx, fresh, lives, also)
 	if err != nil && !(errors.Is(err, kv.ErrFull) && len(verdicts) > 0) {
 		return err
 	}

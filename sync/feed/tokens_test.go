@@ -1,6 +1,7 @@
 package feed_test
 
 import (
+	"bytes"
 	"fmt"
 	"testing"
 	"time"
@@ -8,6 +9,7 @@ import (
 	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/partition"
 	"github.com/sightline-dev/sightline/core/register"
 	"github.com/sightline-dev/sightline/sync/wire"
 )
@@ -116,5 +118,35 @@ func TestRevokedTokens(t *testing.T) {
 	m.Tokens = []wire.Tokens{{First: 1, Last: 1, Client: client.ID, Generation: first}}
 	if got := page.quarantined(&m); len(got) != 0 {
 		t.Errorf("a replica that is no edge: refused %v, and its credential is good", got)
+	}
+}
+
+// TestRefusedAgain has an edge send again, to an origin that was restored from a backup, what was made with a token. The origin takes it for made
+// after the token was revoked. It refuses the operation, and lists it with its content, since the edge counts it as confirmed.
+func TestRefusedAgain(t *testing.T) {
+	w := newWorld(t, nil)
+	e := w.enrolled(1)
+	if err := w.partition(w.App).Log().(*log.Store).Renew(log.Epoch{9}); err != nil {
+		t.Fatal(err)
+	}
+	w.Now = w.Now.Add(48 * time.Hour)
+	if err := w.Engine.RevokeTokens(t.Context(), "", w.App); err != nil {
+		t.Fatal(err)
+	}
+	w.Now = w.Now.Add(time.Minute)
+	ops := e.signed(auth.ByToken, 2)
+	ops[0].By = ""
+	m := e.push(ops)
+	m.Again = true
+	if got := e.quarantined(&m); fmt.Sprint(got) != "[2]" {
+		t.Fatalf("refused %v", got)
+	}
+	var listed []log.Op
+	p, err := w.Engine.Partition(w.App)
+	if err == nil {
+		err = p.Conflicts(func(c partition.Conflict) bool { listed = append(listed, c.Op); return true })
+	}
+	if err != nil || len(listed) != 1 || !bytes.Equal(log.Encode(nil, &listed[0]), log.Encode(nil, &ops[1])) {
+		t.Errorf("listed %+v, %v; want %+v", listed, err, ops[1])
 	}
 }

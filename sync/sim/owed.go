@@ -91,13 +91,12 @@ func (w *world) paid() error {
 			continue
 		}
 		w.stats.Listed++
-		op, ok := listed[dot]
-		if ok && bytes.Equal(log.Encode(nil, &op), x.data) {
-			continue
-		}
 		was, err := log.Decode(x.data)
 		if err != nil {
 			return err
+		}
+		if op, ok := listed[dot]; ok && sameBody(&was, &op) {
+			continue
 		}
 		if _, refused := was.Body.(*log.Refused); refused {
 			continue
