@@ -25,6 +25,8 @@ type back struct {
 	issued uint64    // own operations when it refused the site
 
 	at     partition.KeptAt // last place that was offered
+	older  uint32           // runs of kept entries before this one are offered last; 0: they are under way, or there are none
+	until  uint32           // the run at which those end; 0: all runs are offered
 	run    []partition.Kept // the entries to be offered next
 	sent   partition.KeptAt // place of the last entry of the request under way
 	own    bool             // own operations are offered
@@ -52,7 +54,7 @@ func (m *Machine) lacking(o *wire.Offered, g *wire.Grant) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	m.give(back{epoch: g.Epoch, backup: g.Backup, at: from})
+	m.give(back{epoch: g.Epoch, backup: g.Backup, at: from, older: from.Run})
 	m.session.limits = o.Limits
 	return true, nil
 }
@@ -202,11 +204,15 @@ func (m *Machine) uploadBack(l *lane) error {
 	}
 }
 
-// nextRun reads the entries that are offered next: up to the last seal among those that fit and follow each other.
+// nextRun reads the entries that are offered next: up to the last seal among those that fit and follow each other. The log of the run that
+// comes first has taken those of older runs, or has listed them as conflicts. The restore may have taken that list.
 func (m *Machine) nextRun() error {
 	b := &m.back
 	room, sealed, gap := pushBytes, 0, false
 	err := m.p.KeptAfter(b.at, func(k partition.Kept) bool {
+		if b.until > 0 && k.At.Run >= b.until {
+			return false
+		}
 		if n := len(b.run); n > 0 {
 			if prev := b.run[n-1].At; k.At.Run != prev.Run || k.At.Seq != prev.Seq+1 {
 				return false
@@ -233,6 +239,10 @@ func (m *Machine) nextRun() error {
 		b.run = nil
 		b.own = true
 		b.sites, err = m.p.ConfirmedSites()
+	}
+	if err == nil && len(b.run) == 0 && b.whole && b.older > 0 {
+		b.at, b.until, b.older = partition.KeptAt{}, b.older, 0
+		return m.nextRun()
 	}
 	return err
 }

@@ -327,3 +327,37 @@ func (o *origin) dots() map[string]int {
 	}
 	return n
 }
+
+// TestListedAgain restores an origin twice from one backup. The first restored log lists an operation that it cannot take back. The second restore
+// takes the list, too, so the replica offers the operation again, although it has pulled from the first restored log since.
+func TestListedAgain(t *testing.T) {
+	r := sealed(t)
+	r.origin.submit(create("a"))
+	r.settle()
+	backup := copyOf(t, r.origin.store)
+	r.origin.seals = false
+	r.origin.submit(create("x"))
+	r.settle()
+	r.origin.seals = true
+	for epoch := range byte(2) {
+		r.step(replica.Offline{})
+		r.origin.restore(copyOf(t, backup), log.Epoch{5 + epoch})
+		r.step(replica.Online{})
+		r.settle()
+		var listed []string
+		if err := r.origin.part.Conflicts(func(c partition.Conflict) bool {
+			listed = append(listed, c.Op.Body.(*log.InputCreate).ID)
+			return true
+		}); err != nil || !slices.Equal(listed, []string{"x"}) {
+			t.Errorf("restore %d: listed %v, %v; want x", epoch, listed, err)
+		}
+		if epoch == 0 {
+			r.origin.submit(create("y"))
+			r.settle()
+		}
+		r.agree()
+	}
+	if got := inputs(t, r.origin.store); !slices.Equal(got, []string{"a", "y"}) {
+		t.Errorf("the origin has %v", got)
+	}
+}
