@@ -135,7 +135,7 @@ func (c *call) leaseEdge(m *wire.Session, out *wire.Offered) error {
 	switch {
 	case m.Site != 0:
 		owns, err := c.owns(app, m.Site)
-		if err == nil && !owns {
+		if err == nil && !owns && c.may(app) { // else the grant has the reason
 			err = &wire.Refusal{Code: wire.RefusedSite, Detail: fmt.Sprintf("site %d does not belong to this edge", m.Site)}
 		}
 		out.Site = m.Site

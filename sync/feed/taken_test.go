@@ -353,3 +353,24 @@ func TestUploadsShare(t *testing.T) {
 	w.Now = w.Now.Add(2 * time.Hour)
 	r.upload(whole)
 }
+
+// TestRevokedAtForgottenSite has an edge ask as a site that the origin does not know, because it was restored from a backup. The edge was revoked. It
+// is told so, and forgets what it holds.
+func TestRevokedAtForgottenSite(t *testing.T) {
+	w := newWorld(t, nil)
+	e := w.enrolled(1)
+	m := wire.Session{Min: 1, Max: 1, Fold: fold.Version, Schema: 1, Site: 77, Partitions: []wire.Position{{App: w.App, Issued: 1}}}
+	if r := e.refused("POST", "/v2/sync/session", m.Encode()); r.Code != wire.RefusedSite || r.Epoch != w.partition(w.App).Log().Epoch() {
+		t.Errorf("an edge of the application is told %+v", r)
+	}
+	edges, err := w.Engine.Edges()
+	if err == nil {
+		err = w.Engine.RevokeEdge(t.Context(), "", edges[0].ID)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if g := e.session(&m).Grants[0]; g.Do != wire.DoRefused || g.Drain {
+		t.Errorf("a revoked edge is granted %+v", g)
+	}
+}
