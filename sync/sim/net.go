@@ -106,7 +106,8 @@ func (r *party) send(a replica.Ask) {
 // asksOwn reports whether a request asks what the log has of the replica's site.
 func (r *party) asksOwn(a *replica.Ask) bool {
 	if strings.HasSuffix(a.Path, "/back") {
-		return true
+		m, err := wire.DecodeBack(a.Body)
+		return err == nil && m.Site == r.part.Site()
 	}
 	m, err := wire.DecodeSession(a.Body)
 	return strings.HasSuffix(a.Path, "/session") && err == nil && m.Site == r.part.Site()
