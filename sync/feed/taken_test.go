@@ -355,7 +355,7 @@ func TestUploadsShare(t *testing.T) {
 }
 
 // TestRevokedAtForgottenSite has an edge ask as a site that the origin does not know, because it was restored from a backup. The edge was revoked. It
-// is told so, and forgets what it holds.
+// has to forget what it holds.
 func TestRevokedAtForgottenSite(t *testing.T) {
 	w := newWorld(t, nil)
 	e := w.enrolled(1)
