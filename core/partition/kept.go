@@ -55,7 +55,7 @@ type Kept struct {
 // keeping describes the kept entries. It is part of the note.
 type keeping struct {
 	run   uint32
-	since uint64 // entry at which the run began: the runs before it are in the log by then
+	since uint64 // entry of its log by which the runs before it were given back
 	bytes uint64
 	epoch log.Epoch // of the log that the run is of
 }

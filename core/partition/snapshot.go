@@ -32,6 +32,7 @@ var ErrChunk = errors.New("chunk does not belong to the snapshot")
 type Snapshot struct {
 	Epoch   log.Epoch
 	Seq     uint64
+	Head    uint64 // last entry of the log when all was given back to it that it lacked; 0: Seq
 	Chain   log.Chain
 	Fold    uint32   // version of the rules
 	Digest  [32]byte // fold.Digest of the state

@@ -406,6 +406,54 @@ func TestKeptBound(t *testing.T) {
 	}
 }
 
+// TestKeptUntilListed has a replica take a snapshot of a restored log, which is older than what the replica gave back. Another backup may be older than
+// that, too, so the replica keeps the entries of the log of before until that is stable.
+func TestKeptUntilListed(t *testing.T) {
+	store := memkv.New()
+	origin := sealing(t, store)
+	image := imageOf(t, store)
+	submit(t, origin, create("x"))
+	r := opened(t, memkv.New(), 1)
+	pullSealed(t, r, origin)
+	old := r.KeptOf()
+	p := restored(t, image, 2)
+	submit(t, p, create("a"))
+	x, _ := export(t, p, network)
+	at := x.Snapshot.Seq
+	submit(t, p, create("b"), create("x"))
+	b := keptBy(t, r)
+	if err := p.TakeBack(t.Context(), &b, nil); err != nil {
+		t.Fatal(err)
+	}
+	x.Snapshot.Head = p.Log().Head()
+	if err := r.Rebase(t.Context(), x.Snapshot); err != nil || r.KeptOf() == old {
+		t.Fatal(err)
+	}
+	submit(t, p, create("c"))
+	pullSealed(t, r, p)
+	kept := func(stable uint64) (older bool) {
+		t.Helper()
+		c := r.Cursor()
+		if _, err := r.Pull(t.Context(), partition.Run{Epoch: c.Epoch, From: c.Seq, To: c.Seq, Chain: c.Chain, Stable: stable}); err != nil {
+			t.Fatal(err)
+		}
+		err := r.KeptAfter(partition.KeptAt{}, func(k partition.Kept) bool {
+			older = older || k.At.Run == 1
+			return true
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return older
+	}
+	if !kept(at + 1) {
+		t.Error("entries of the log of before are dropped that a backup may not list")
+	}
+	if kept(x.Snapshot.Head + 1) {
+		t.Error("entries are kept that are stable")
+	}
+}
+
 // TestKeptLeft has a replica leave its site: what is in the log of it, and may not be stable, is still offered to a restored origin.
 func TestKeptLeft(t *testing.T) {
 	origin, store := sealing(t, memkv.New()), memkv.New()

@@ -52,6 +52,7 @@ type origin struct {
 	lie func(p *wire.Push) *wire.Pushed // answers a push in our place; nil, or returning nil: nobody does
 
 	export *partition.Export
+	old    bool // it answers with the snapshot that it has
 	trees  map[uint64]*fold.Tree
 
 	got      map[string]int // requests by path
@@ -464,11 +465,14 @@ func needs(op *log.Op) (list []blob.Hash) {
 
 func (o *origin) snapshot(name string, q url.Values) ([]byte, error) {
 	if name == "" {
-		x, err := o.part.Export(o.base)
+		x, err := o.export, error(nil)
+		if !o.old {
+			x, err = o.part.Export(o.base)
+		}
 		if err != nil {
 			return nil, err
 		}
-		if o.export != nil {
+		if o.export != nil && !o.old {
 			if err := o.export.Close(); err != nil {
 				return nil, err
 			}

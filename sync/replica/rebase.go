@@ -358,7 +358,7 @@ func (m *Machine) adopt(ctx context.Context) error {
 	r := &m.rebase
 	f := r.manifest
 	s := partition.Snapshot{
-		Epoch: f.Epoch, Seq: f.Seq, Chain: f.Chain, Fold: f.Fold, Digest: f.Digest, Horizon: log.HLC(f.Horizon),
+		Epoch: f.Epoch, Seq: f.Seq, Head: m.told.head, Chain: f.Chain, Fold: f.Fold, Digest: f.Digest, Horizon: log.HLC(f.Horizon),
 		Chunks: chunksOf(f.Chunks), Objects: chunksOf(f.Objects),
 		Read: func(i int) ([]byte, error) {
 			if !r.held[i] {
