@@ -69,7 +69,7 @@ func (g *origin) start() error {
 		return err
 	}
 	g.up = true
-	if err := g.world.oracle.follow(g.part.Log()); err != nil {
+	if err := joined(g.world.oracle.follow(g.part.Log()), g.lists()); err != nil {
 		return err
 	}
 	return g.edges()
