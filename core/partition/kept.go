@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/log/field"
@@ -329,4 +330,27 @@ func (p *Partition) ConfirmedAfter(site log.Site, after uint64, yield func(log.O
 		return yield(op)
 	})
 	return errors.Join(err, failed)
+}
+
+// Lose lists own operations as conflicts, with their content: a log had them, was restored from a backup since, and will refuse them. It returns
+// when the list outlives a crash. Errors: those of kv.
+func (p *Partition) Lose(ops []log.Op, why string) (err error) {
+	p.folding.Lock()
+	defer p.folding.Unlock()
+	if err := p.whyClosed(); err != nil {
+		return err
+	}
+	var b kv.Batch
+	for i := range ops {
+		c := Conflict{Op: ops[i], Verdict: fold.Verdict{Code: fold.Refused, Detail: why}}
+		if c.ID, err = p.NameOf(c.Op.Body); err != nil {
+			return err
+		}
+		p.PutConflict(&b, &c)
+	}
+	wait, err := p.o.Store.Commit(&b)
+	if err != nil {
+		return err
+	}
+	return wait()
 }

@@ -32,6 +32,7 @@ type back struct {
 	own    bool             // own operations are offered
 	whole  bool             // they were
 	sites  []log.Site       // sites of own operations that are left
+	had    uint64           // last operation of our present site that the log had in the beginning
 	after  uint64           // last operation of the first that the origin has
 	count  int              // own operations of the request under way
 	asking bool             // the request under way asks for no more than what the log has of our site
@@ -54,7 +55,7 @@ func (m *Machine) lacking(o *wire.Offered, g *wire.Grant) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	m.give(back{epoch: g.Epoch, backup: g.Backup, at: from, older: from.Run})
+	m.give(back{epoch: g.Epoch, backup: g.Backup, at: from, older: from.Run, had: g.Confirmed})
 	m.session.limits = o.Limits
 	return true, nil
 }
@@ -247,8 +248,8 @@ func (m *Machine) nextRun() error {
 	return err
 }
 
-// ownBatch reads the own operations that are offered next.
-func (m *Machine) ownBatch() (ops []log.Op, err error) {
+// ownBatch reads the own operations that are offered next. lost are those among them that the log lacks, where a picture cannot be sent.
+func (m *Machine) ownBatch() (ops, lost []log.Op, err error) {
 	b := &m.back
 	most, room := pushOps, pushBytes
 	if n := m.session.limits.PushOps; n > 0 && n < uint64(most) {
@@ -269,7 +270,10 @@ func (m *Machine) ownBatch() (ops []log.Op, err error) {
 			return false
 		}
 		if m.upload.lacks(&op) {
-			partition.Refuse(&op, "blob: the origin did not receive the picture")
+			if op.Dot.Site != m.p.Site() || op.Dot.Seq > b.had {
+				lost = append(lost, op)
+			}
+			partition.Refuse(&op, noPicture)
 		}
 		if room -= len(log.Encode(nil, &op)); len(ops) > 0 && room < 0 {
 			return false
@@ -278,14 +282,17 @@ func (m *Machine) ownBatch() (ops []log.Op, err error) {
 		next++
 		return len(ops) < most
 	})
-	return ops, err
+	return ops, lost, err
 }
 
 // offerOwn offers own operations that were in the log, of one site after another.
 func (m *Machine) offerOwn(l *lane) error {
 	b := &m.back
 	for len(b.sites) > 0 {
-		ops, err := m.ownBatch()
+		ops, lost, err := m.ownBatch()
+		if err == nil && len(lost) > 0 {
+			err = m.p.Lose(lost, noPicture) // nobody else may have their content
+		}
 		if err != nil {
 			return err
 		}

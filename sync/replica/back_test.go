@@ -236,6 +236,46 @@ func TestBackBehindStable(t *testing.T) {
 	}
 }
 
+// TestOwnWithoutPicture restores an origin that lacks an operation of the replica's, which a snapshot brought. The replica has lost its picture. It sends
+// a refusal, and lists the operation with its content, since nobody else has it.
+func TestOwnWithoutPicture(t *testing.T) {
+	r := newRig(t, replica.Options{})
+	r.origin.seals = true
+	r.settle()
+	lost := r.picture(1000)
+	r.write(create("a"))
+	r.settle()
+	r.origin.stable = r.origin.part.Log().Head()
+	backup := copyOf(t, r.origin.store)
+	r.lose = func(a *replica.Ask) bool { return a.Path == "/v2/sync/changes" }
+	r.write(lost)
+	r.run(func() bool { return r.origin.part.Log().Head() == 2 }, 100)
+	if err := r.origin.part.Log().Trim(3); err != nil {
+		t.Fatal(err)
+	}
+	r.lose = nil
+	r.settle()
+	if r.status().Rebases == 0 {
+		t.Fatal("the replica took no snapshot")
+	}
+	r.origin.restore(backup, log.Epoch{77})
+	delete(r.origin.blobs, lost.Blob)
+	r.blobs = blob.NewMemory(blob.Options{})
+	r.start()
+	r.run(func() bool { return r.settled() && r.status().Epoch == log.Epoch{77} }, 200)
+	r.agree()
+	var listed []log.Op
+	if err := r.part.Conflicts(func(c partition.Conflict) bool { listed = append(listed, c.Op); return true }); err != nil {
+		t.Fatal(err)
+	}
+	if len(listed) != 1 || listed[0].Dot.Seq != 2 || !slices.Equal(inputs(t, r.origin.store), []string{"a"}) {
+		t.Fatalf("listed %+v; the origin has %v", listed, inputs(t, r.origin.store))
+	}
+	if b, ok := listed[0].Body.(*log.InputCreate); !ok || b.Blob != lost.Blob {
+		t.Errorf("listed %+v", listed[0].Body)
+	}
+}
+
 // TestBackWithoutAccess has a restored origin refuse a replica that gives back: at the first refusal of an upload the replica asks for a session
 // and follows its instruction.
 func TestBackWithoutAccess(t *testing.T) {

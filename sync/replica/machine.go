@@ -43,6 +43,7 @@ type Partition interface {
 	KeptAfter(at partition.KeptAt, yield func(partition.Kept) bool) error
 	ConfirmedSites() ([]log.Site, error)
 	ConfirmedAfter(site log.Site, after uint64, yield func(log.Op) bool) error
+	Lose(ops []log.Op, why string) error
 	Lives(site log.Site, from, to uint64) ([]partition.Life, error)
 	Pull(ctx context.Context, r partition.Run) ([]partition.Told, error)
 	Rebase(ctx context.Context, s partition.Snapshot) error

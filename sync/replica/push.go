@@ -19,6 +19,9 @@ const (
 	pushBytes = 192 << 10
 )
 
+// noPicture is why an operation is refused whose picture cannot be sent.
+const noPicture = "blob: the origin did not receive the picture"
+
 // push is how far our own operations got. Nothing here outlives the process: the session tells
 // it anew, and sending again is free.
 type push struct {
@@ -87,7 +90,7 @@ func (m *Machine) batch() (ops []log.Op, err error) {
 			return false
 		}
 		if m.upload.lacks(&op) {
-			partition.Refuse(&op, "blob: the origin did not receive the picture")
+			partition.Refuse(&op, noPicture)
 		}
 		room -= len(log.Encode(nil, &op))
 		if len(ops) > 0 && room < 0 {
