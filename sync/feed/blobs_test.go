@@ -138,6 +138,20 @@ func TestRange(t *testing.T) {
 	}
 }
 
+// TestSnapshotOfAtLeast asks for a snapshot that has an entry which the last one lacks. One that the log lacks, too, is passed over.
+func TestSnapshotOfAtLeast(t *testing.T) {
+	w := newWorld(t, nil)
+	r := w.join(w.App, w.Key)
+	path := "/v2/sync/snapshot?app=" + r.app + "&least="
+	for _, least := range []uint64{0, w.partition(r.app).Log().Head() + 2, 99} {
+		r.pushed(r.next(&log.ConceptCreate{ID: fmt.Sprint("c", least), Name: "n", Language: "en"}))
+		m, err := wire.DecodeManifest(r.must(200, "GET", path+fmt.Sprint(least), nil).Body)
+		if err != nil || m.Seq != w.partition(r.app).Log().Head() {
+			t.Errorf("a snapshot of at least entry %d is of %d, %v; want the newest", least, m.Seq, err)
+		}
+	}
+}
+
 // TestSnapshot takes one in chunks, while the log goes on.
 func TestSnapshot(t *testing.T) {
 	w := newWorld(t, nil)

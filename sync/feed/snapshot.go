@@ -3,6 +3,7 @@ package feed
 import (
 	"errors"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -129,7 +130,7 @@ func vectorsOf(q query) (wire.Vectors, error) {
 	return 0, malformed("vectors must be none or q16")
 }
 
-// snapshot answers with a manifest: of the snapshot that is named, or of one of now.
+// snapshot answers with a manifest: of the snapshot that is named, or of one of now. least is an entry that it has to have.
 func (c *call) snapshot() (api.Response, error) {
 	p, err := c.target()
 	if err != nil {
@@ -141,8 +142,9 @@ func (c *call) snapshot() (api.Response, error) {
 	}
 	name, _ := blob.ParseHash(c.query.Get("name")) // whatever is none names none
 	head, floor := p.Log().Head(), p.Log().Floor() // what was trimmed leads on from none before it
+	least, _ := strconv.ParseUint(c.query.Get("least"), 10, 64)
 	x := c.f.exports.find(c.now, func(x *export) bool {
-		return x.app == c.app && x.vectors == vectors && x.Epoch == p.Log().Epoch() && x.Seq+1 >= floor &&
+		return x.app == c.app && x.vectors == vectors && x.Epoch == p.Log().Epoch() && x.Seq+1 >= floor && x.Seq >= min(least, head) &&
 			(x.name == name || x.Seq == head || c.now.Sub(x.made).Abs() < freshExport)
 	})
 	if x == nil {

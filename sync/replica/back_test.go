@@ -1,6 +1,7 @@
 package replica_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -428,6 +429,49 @@ func TestListedForAnotherBackup(t *testing.T) {
 		r.step(replica.Offline{})
 		r.origin.restore(copyOf(t, backup), log.Epoch{6})
 		r.origin.old = false
+	}
+}
+
+// TestLeftWritesStay restores an origin, from a backup of before the first write, to which a replica writes as another site than before. The replica
+// shows what it wrote as the first one from the moment at which it has taken a snapshot, which has to be newer than the last one.
+func TestLeftWritesStay(t *testing.T) {
+	r := sealed(t)
+	r.origin.submit(create("stable"))
+	r.settle()
+	backup := copyOf(t, r.origin.store)
+	r.write(create("a"))
+	r.settle()
+	site := r.status().Site
+	twin := &rig{ // r is set back with its memory, as in TestRolledBackWithMemory
+		TB: t, rng: r.rng, clock: r.clock, options: r.options, origin: r.origin, blobs: r.blobs,
+		disk: &disk{batches: slices.Clone(r.disk.batches), durable: len(r.disk.batches)},
+	}
+	twin.start()
+	twin.write(create("before"))
+	twin.settle()
+	for _, a := range slices.Clone(r.asks) {
+		r.step(replica.Answer{ID: a.ID, Err: errors.New("connection reset")})
+	}
+	r.asks = nil
+	r.write(create("after"))
+	r.run(r.settled, 200)
+	if s := r.status(); s.Site == site {
+		t.Fatalf("the replica stays at its site: %+v", s)
+	}
+	r.step(replica.Offline{})
+	r.origin.restore(backup, log.Epoch{5})
+	if _, err := r.origin.snapshot("", nil); err != nil {
+		t.Fatal(err)
+	}
+	r.origin.old = true
+	r.step(replica.Online{})
+	r.run(func() bool { return r.part.Cursor().Epoch == log.Epoch{5} }, 200)
+	v := r.part.View()
+	defer v.Close()
+	for _, id := range []string{"a", "after"} {
+		if _, err := v.InputByID(id); err != nil {
+			t.Errorf("the replica's own input %q: %v", id, err)
+		}
 	}
 }
 

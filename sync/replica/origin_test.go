@@ -466,13 +466,13 @@ func needs(op *log.Op) (list []blob.Hash) {
 func (o *origin) snapshot(name string, q url.Values) ([]byte, error) {
 	if name == "" {
 		x, err := o.export, error(nil)
-		if !o.old {
+		if least, _ := strconv.ParseUint(q.Get("least"), 10, 64); !o.old || x.Seq < least {
 			x, err = o.part.Export(o.base)
 		}
 		if err != nil {
 			return nil, err
 		}
-		if o.export != nil && !o.old {
+		if o.export != nil && x != o.export {
 			if err := o.export.Close(); err != nil {
 				return nil, err
 			}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/catalog"
@@ -80,6 +81,11 @@ func (m *Machine) startRebase(l *lane) error {
 		query := m.where("vectors", m.vectors())
 		if r.name != ([32]byte{}) {
 			query = append(query, "name", hex.EncodeToString(r.name[:]))
+		}
+		if sites, err := m.p.ConfirmedSites(); err != nil {
+			return err
+		} else if len(sites) > 0 && sites[0] != m.p.Site() { // what was written as a site that was left is not pending
+			query = append(query, "least", strconv.FormatUint(m.told.head, 10))
 		}
 		m.ask(l, Ask{Method: "GET", Path: "/v2/sync/snapshot"}, query...)
 		r.asked[laneRebase] = blob.Hash{}
