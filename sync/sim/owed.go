@@ -165,6 +165,9 @@ func (w *world) resurrected(old *oracle) error {
 		if x := w.owed[by.Dot]; x == nil || !x.entry {
 			continue // nobody has seen it
 		}
+		if first := w.logs[log.Epoch{1}]; first.at[by.Dot] != 0 && first.at[by.Dot] < first.at[dot] {
+			continue // it was made by somebody who had not seen the input, and the log of before any restore has the input after it
+		}
 		if x := w.owed[dot]; x == nil || !x.entry {
 			if _, all := by.Body.(*log.InputDeleteAll); all {
 				continue // nobody can know that the input was made before all were deleted
