@@ -244,3 +244,15 @@ func (e *Engine) Renewals() ([]Progress, error) {
 	}
 	return out, nil
 }
+
+// MissingPictures returns the number of inputs whose pictures the store lacks, as far as the newest network has looked for them.
+func (e *Engine) MissingPictures() (n uint64, err error) {
+	apps, err := e.apps.all()
+	if err != nil {
+		return 0, err
+	}
+	for _, app := range apps {
+		n += app.renew.Missing()
+	}
+	return n, nil
+}

@@ -1,6 +1,7 @@
 package core_test
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -265,5 +266,28 @@ func TestAnotherNetworkWithoutAPicture(t *testing.T) {
 	}
 	if _, err := r.Input("lost"); err != nil {
 		t.Errorf("the input itself: %v", err)
+	}
+
+	// A replica brings the picture an hour later.
+	similar := func() int {
+		return len(r.call("POST", "/v2/searches", `{"query":{"ands":[{"output":{"input":{"data":{"image":{"base64":"`+
+			base64.StdEncoding.EncodeToString(apitest.Picture("half.png"))+`"}}}}}]}}`).Hits)
+	}
+	if n := similar(); n != r.all {
+		t.Errorf("%d inputs are found, want %d", n, r.all)
+	}
+	if n, err := r.Engine.MissingPictures(); n != 1 || err != nil {
+		t.Errorf("MissingPictures = %d, %v", n, err)
+	}
+	r.Step(t, time.Hour)
+	if _, err := r.Blobs.Put(t.Context(), bytes.NewReader(apitest.Picture("half.png")), in.Blob); err != nil {
+		t.Fatal(err)
+	}
+	r.Step(t, time.Hour)
+	if n := similar(); n != r.all+1 {
+		t.Errorf("%d inputs are found after the picture came, want %d", n, r.all+1)
+	}
+	if n, err := r.Engine.MissingPictures(); n != 0 || err != nil {
+		t.Errorf("MissingPictures = %d, %v after the picture came", n, err)
 	}
 }

@@ -142,8 +142,8 @@ func (e *Engine) done(ctx context.Context, t Task, r Result) error {
 	case t.run != nil:
 		return t.queue.Done(ctx, e.apps.o.Clock(), t.run, r.Training)
 	case t.renewed != nil:
-		d, again := e.service.Renewed(t.app.renew.Base(), &r.Picture)
-		return t.app.renew.Done(*t.renewed, d, again)
+		d, cause := e.service.Renewed(t.app.renew.Base(), &r.Picture)
+		return t.app.renew.Done(e.apps.o.Clock(), *t.renewed, d, cause)
 	case t.Picture == nil:
 		return nil
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/ingest"
 	"github.com/sightline-dev/sightline/core/predict/raster"
+	"github.com/sightline-dev/sightline/core/renew"
 )
 
 // FetchJob is the job that a pending input waits for, by the network with a base.
@@ -51,11 +52,16 @@ func RenewJob(picture blob.Hash, crop raster.Crop, base [32]byte) *Job {
 	return &Job{Blob: picture, Crop: crop, Want: wantOfInputs, Base: base}
 }
 
-// Renewed is what the result of a [RenewJob] with a base gave; nil without a derived record,
-// when again says whether the cause has nothing to do with the picture.
-func (s *Service) Renewed(base [32]byte, r *Result) (d *catalog.Derived, again bool) {
+// Renewed returns the derived record that the result of a [RenewJob] with a base gives, or nil and the cause.
+func (s *Service) Renewed(base [32]byte, r *Result) (d *catalog.Derived, c renew.Cause) {
 	if r.Err == nil {
 		d, r.Err = s.network(base).derive(&r.Analysis)
 	}
-	return d, errors.Is(r.Err, ErrBusy) || errors.Is(r.Err, ErrTimeout)
+	switch {
+	case errors.Is(r.Err, ErrBusy), errors.Is(r.Err, ErrTimeout):
+		c = renew.Passing
+	case errors.Is(r.Err, blob.ErrNotFound), errors.Is(r.Err, blob.ErrCorrupt):
+		c = renew.Missing
+	}
+	return d, c
 }

@@ -38,7 +38,7 @@ import (
 )
 
 // Tries is how often a picture is analysed before its input is left without predictions by
-// the new network. The next start tries again.
+// the new network. The next start tries again. A missing picture is tried again before that, too, but holds up nothing either.
 const Tries = 3
 
 // lookEvery is the time between two looks for inputs without a derived record when the last
@@ -59,9 +59,9 @@ type Worker struct {
 	base [32]byte // to go over to
 
 	mu      sync.Mutex
-	todo    []uint32          // ordinals that lack a derived record, from the last look
-	out     map[uint32]bool   // those handed out
-	failed  map[uint32]int    // tries in vain
+	todo    []uint32        // ordinals that lack a derived record, from the last look
+	out     map[uint32]bool // those handed out
+	failed  map[uint32]failure
 	looked  time.Time         // when todo was made
 	seq     uint64            // of the view in which nothing lacked
 	left    uint64            // inputs that lacked one then
@@ -71,6 +71,29 @@ type Worker struct {
 	renewed map[log.Dot]*head // by model
 	runs    map[*training.Run]log.Dot
 }
+
+// failure records the failed tries of an input.
+type failure struct {
+	tries   int
+	missing bool      // the store lacks the picture
+	due     time.Time // of the next try, if it is missing
+}
+
+// Cause is the reason for which a task gives no derived record.
+type Cause int
+
+// The causes.
+const (
+	Unread  Cause = iota // the picture cannot be analysed: the worker tries it [Tries] times
+	Passing              // the picture is not the cause: the worker tries it again
+	Missing              // the store lacks the picture, or has it damaged: the worker tries it again after pauses that double, since a replica may bring it
+)
+
+// The pauses before another try of a missing picture.
+const (
+	firstPause = time.Second
+	longPause  = time.Hour
+)
 
 // head is a version trained anew.
 type head struct {
@@ -82,7 +105,7 @@ type head struct {
 // New returns a worker.
 func New(o Options) *Worker {
 	return &Worker{
-		o: o, base: o.Models.Base(), out: map[uint32]bool{}, failed: map[uint32]int{},
+		o: o, base: o.Models.Base(), out: map[uint32]bool{}, failed: map[uint32]failure{},
 		renewed: map[log.Dot]*head{}, runs: map[*training.Run]log.Dot{},
 	}
 }
@@ -148,17 +171,26 @@ func (w *Worker) look(v *partition.View, now time.Time) error {
 	w.looked, w.seq, w.all, w.left = now, v.Seq(), ready.GetCardinality(), lacking.GetCardinality()
 	w.todo = w.todo[:0]
 	for it := lacking.Iterator(); it.HasNext(); {
-		if ord := it.Next(); !w.out[ord] && w.failed[ord] < Tries {
+		ord := it.Next()
+		f := w.failed[ord]
+		due := f.tries < Tries
+		if f.missing {
+			due = !now.Before(f.due)
+		}
+		if due && !w.out[ord] {
 			w.todo = append(w.todo, ord)
+		}
+	}
+	for ord := range w.failed {
+		if !lacking.Contains(ord) {
+			delete(w.failed, ord) // deleted since
 		}
 	}
 	return nil
 }
 
-// Done takes what became of a task: its derived record, or the error that kept it from one,
-// which is tried again where again says so and else at most [Tries] times. The error returned
-// is the store's.
-func (w *Worker) Done(t Task, d *catalog.Derived, again bool) error {
+// Done takes the result of a task at now: its derived record, or nil and the cause. The error returned is the store's.
+func (w *Worker) Done(now time.Time, t Task, d *catalog.Derived, c Cause) error {
 	var err error
 	if d != nil {
 		err = w.o.Partition.Analysed([]log.Dot{t.Dot}, func(b kv.Writer, inputs []catalog.Input) {
@@ -173,10 +205,27 @@ func (w *Worker) Done(t Task, d *catalog.Derived, again bool) error {
 	switch {
 	case d != nil && err == nil:
 		delete(w.failed, t.Ord)
-	case !again:
-		w.failed[t.Ord]++
+	case c != Passing:
+		f := w.failed[t.Ord]
+		if f.tries++; c == Missing {
+			f.due = now.Add(min(firstPause<<min(f.tries-1, 12), longPause))
+		}
+		f.missing = c == Missing
+		w.failed[t.Ord] = f
 	}
 	return err
+}
+
+// Missing returns the number of inputs whose pictures the store lacks, as of the last look and the tries since.
+func (w *Worker) Missing() (n uint64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, f := range w.failed {
+		if f.missing {
+			n++
+		}
+	}
+	return n
 }
 
 // Progress is how many of all inputs the new network has analysed and how many it failed to, as of
@@ -186,12 +235,16 @@ func (w *Worker) Progress() (done, failed, all uint64, serving bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	ahead := uint64(len(w.todo) + len(w.out))
-	for ord, tries := range w.failed {
+	for ord, f := range w.failed {
 		_, again := slices.BinarySearch(w.todo, ord)
+		again = again || w.out[ord]
 		switch {
-		case tries >= Tries:
+		case f.tries >= Tries && again:
 			failed++
-		case !again && !w.out[ord]:
+			ahead--
+		case f.tries >= Tries:
+			failed++
+		case !again:
 			ahead++ // until the next look
 		}
 	}
@@ -303,7 +356,7 @@ func (w *Worker) Switch(ctx context.Context) (done bool, err error) {
 		return false, err
 	}
 	for it := lacking.Iterator(); it.HasNext(); {
-		if w.failed[it.Next()] < Tries {
+		if w.failed[it.Next()].tries < Tries {
 			w.looked = time.Time{}
 			return false, nil
 		}

@@ -134,7 +134,7 @@ func (w *world) analyse(tasks ...Task) {
 	w.t.Helper()
 	for _, task := range tasks {
 		d := w.derived(int(task.Ord))
-		if err := w.w.Done(task, &d, false); err != nil {
+		if err := w.w.Done(w.now, task, &d, Unread); err != nil {
 			w.t.Fatal(err)
 		}
 	}
@@ -230,7 +230,7 @@ func TestPicturesThatCannotBeAnalysed(t *testing.T) {
 	w.analyse(tasks[0])
 	bad := tasks[1]
 	for range 5 { // what passes does not count
-		if err := w.w.Done(bad, nil, true); err != nil {
+		if err := w.w.Done(w.now, bad, nil, Passing); err != nil {
 			t.Fatal(err)
 		}
 		if again := w.take(1); len(again) != 1 || again[0].Ord != bad.Ord {
@@ -239,7 +239,7 @@ func TestPicturesThatCannotBeAnalysed(t *testing.T) {
 	}
 	for try := 1; try <= Tries; try++ {
 		w.progress(1, 0, 2, false)
-		if err := w.w.Done(bad, nil, false); err != nil {
+		if err := w.w.Done(w.now, bad, nil, Unread); err != nil {
 			t.Fatal(err)
 		}
 		if again := w.take(1); len(again) == 1 != (try < Tries) {
@@ -254,6 +254,36 @@ func TestPicturesThatCannotBeAnalysed(t *testing.T) {
 	w.open() // the next start tries again, for the network that serves
 	if again := w.take(1); len(again) != 1 || again[0].Ord != bad.Ord {
 		t.Errorf("tasks %+v after a start", again)
+	}
+}
+
+// TestMissingPictures: a missing picture is tried again after pauses that double. It holds up neither the others nor the change.
+func TestMissingPictures(t *testing.T) {
+	w := newWorld(t, 2)
+	tasks := w.take(2)
+	w.analyse(tasks[0])
+	var tried []int
+	for second, due := 0, tasks[1:]; second < 3*3600; second++ {
+		for _, task := range due {
+			tried = append(tried, second)
+			if err := w.w.Done(w.now, task, nil, Missing); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if w.w.Missing() != 1 {
+			t.Fatalf("%d pictures are missing", w.w.Missing())
+		}
+		due = w.take(2)
+	}
+	if want := "[0 1 3 7 15 31 63 127 255 511 1023 2047 4095 7695]"; fmt.Sprint(tried) != want {
+		t.Errorf("tried at %v, want %s", tried, want)
+	}
+	w.progress(1, 1, 2, false)
+	w.change(true)
+	w.do(nil, &log.InputDelete{Input: tasks[1].Dot})
+	w.take(1)
+	if n := w.w.Missing(); n != 0 {
+		t.Errorf("%d pictures are missing after the deletion", n)
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/sightline-dev/sightline/core/api/apitest"
+	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/origin/server/cli"
 	"github.com/sightline-dev/sightline/origin/server/system"
 )
@@ -94,11 +95,13 @@ func TestAnotherProgramWithAnotherNetwork(t *testing.T) {
 			body = append(body, cli.Object{"id": fmt.Sprint(name, i), "data": cli.Object{"image": cli.Object{"base64": base64.StdEncoding.EncodeToString(shade(t, c))}}})
 		}
 	}
+	lost := shade(t, color.RGBA{G: 255, A: 255})
+	body = append(body, cli.Object{"id": "lost", "data": cli.Object{"image": cli.Object{"base64": base64.StdEncoding.EncodeToString(lost)}}})
 	b, err := json.Marshal(cli.Object{"inputs": body})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if code, got := callInputs(t, client, "POST", base+"/v2/inputs", b); code != 200 || len(got.Inputs) != 2*each {
+	if code, got := callInputs(t, client, "POST", base+"/v2/inputs", b); code != 200 || len(got.Inputs) != 2*each+1 {
 		t.Fatalf("%d inputs are added: %d %+v", len(got.Inputs), code, got.Status)
 	}
 	red := shade(t, color.RGBA{R: 255, A: 255})
@@ -129,7 +132,13 @@ func TestAnotherProgramWithAnotherNetwork(t *testing.T) {
 	if n := metric(t, client, base, "sightline_renewal_applications"); n != "0" {
 		t.Errorf("%s applications change their network from the start", n)
 	}
+	if n := metric(t, client, base, "sightline_pictures_missing"); n != "0" {
+		t.Errorf("%s pictures are missing from the start", n)
+	}
 	was, had := predicted(), found()
+	if err := srv.Folder.Blobs.Delete(t.Context(), blob.Sum(lost)); err != nil {
+		t.Fatal(err)
+	}
 	if err := srv.Stop(); err != nil {
 		t.Fatal(err)
 	}
@@ -151,6 +160,12 @@ func TestAnotherProgramWithAnotherNetwork(t *testing.T) {
 	}
 	if n := metric(t, client, base, "sightline_renewal_applications"); n != "0" {
 		t.Errorf("%s applications are still under way", n)
+	}
+	if n := metric(t, client, base, "sightline_pictures_missing"); n != "1" {
+		t.Errorf("%s pictures are missing, want 1", n)
+	}
+	if _, out, _ := run(t, nil, "status", "--data", s.Data); !strings.Contains(out, "missing         pictures of 1 inputs") {
+		t.Errorf("status:\n%s", out)
 	}
 	now := predicted()
 	if err := srv.Stop(); err != nil {

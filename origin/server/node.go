@@ -319,6 +319,10 @@ func showStatus(_ context.Context, n *Node, _ control.Nothing) (control.Status, 
 	}
 	free, e := system.Free(n.Folder.Dir)
 	s.FreeBytes = free
+	if engine, ok := n.Engine.(renewing); ok {
+		missing, failed := engine.MissingPictures()
+		s.Missing, err = missing, errors.Join(err, failed)
+	}
 	if f := n.Settings.Options.Status; f != nil {
 		f(&s)
 	}

@@ -7,8 +7,15 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/jobs"
 )
 
-// renewals are the metrics of a change of network, of all applications together.
-func renewals(engine jobs.Renewing) []prometheus.Collector {
+// renewing is an engine that has inputs analysed by its newest network.
+type renewing interface {
+	jobs.Renewing
+	// MissingPictures returns the number of inputs whose pictures the store lacks.
+	MissingPictures() (uint64, error)
+}
+
+// renewals are the metrics of a change of network, of all applications together, and of pictures that are missing.
+func renewals(engine renewing) []prometheus.Collector {
 	sum := func(name, help string, of func(core.Progress) uint64) prometheus.Collector {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "sightline", Subsystem: "renewal", Name: name, Help: help}, func() float64 {
 			under, err := engine.Renewals()
@@ -23,6 +30,13 @@ func renewals(engine jobs.Renewing) []prometheus.Collector {
 		})
 	}
 	return []prometheus.Collector{
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "sightline", Name: "pictures_missing", Help: "Inputs that cannot be analysed because the store lacks their pictures."}, func() float64 {
+			n, err := engine.MissingPictures()
+			if err != nil {
+				return 0 // it is closing
+			}
+			return float64(n)
+		}),
 		sum("applications", "Applications served by an older network while the newest one analyses their inputs again.", func(core.Progress) uint64 { return 1 }),
 		sum("inputs", "Inputs of these applications.", func(p core.Progress) uint64 { return p.All }),
 		sum("inputs_done", "Inputs of these applications that the newest network has analysed.", func(p core.Progress) uint64 { return p.Done }),

@@ -21,7 +21,6 @@ import (
 	"github.com/sightline-dev/sightline/core/register"
 	"github.com/sightline-dev/sightline/origin/server/control"
 	"github.com/sightline-dev/sightline/origin/server/httpd"
-	"github.com/sightline-dev/sightline/origin/server/jobs"
 	"github.com/sightline-dev/sightline/origin/server/location"
 	"github.com/sightline-dev/sightline/origin/server/system"
 )
@@ -78,8 +77,8 @@ func (srv *Server) wire() error {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	registry.MustRegister(srv.gauges()...)
-	if renewing, ok := srv.Engine.(jobs.Renewing); ok {
-		registry.MustRegister(renewals(renewing)...)
+	if engine, ok := srv.Engine.(renewing); ok {
+		registry.MustRegister(renewals(engine)...)
 	}
 	mounts, err := srv.mounts()
 	if err != nil {

@@ -363,9 +363,9 @@ func TestRevokedAtForgottenSite(t *testing.T) {
 	if r := e.refused("POST", "/v2/sync/session", m.Encode()); r.Code != wire.RefusedSite || r.Epoch != w.partition(w.App).Log().Epoch() {
 		t.Errorf("an edge of the application is told %+v", r)
 	}
-	edges, err := w.Engine.Edges()
+	edges, err := w.Engine.Register.Edges()
 	if err == nil {
-		err = w.Engine.RevokeEdge(t.Context(), "", edges[0].ID)
+		err = w.Engine.Register.RevokeEdge(t.Context(), register.Who{}, edges[0].ID)
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -88,6 +88,9 @@ func tellStatus(w io.Writer, s *control.Status) error {
 		{"pictures", fmt.Sprintf("%d in progress, %d analysed since the start", s.Pictures, s.Analysed)},
 		{"store", fmt.Sprintf("%s, %s free on the disk", bytesText(s.DiskBytes), bytesText(s.FreeBytes))},
 	}
+	if s.Missing > 0 {
+		lines = append(lines, pair{"missing", fmt.Sprintf("pictures of %d inputs, which cannot be analysed; the command doctor lists them", s.Missing)})
+	}
 	if m := s.Module; m != nil {
 		lines = append(lines,
 			pair{"module", m.SHA256},

@@ -134,6 +134,7 @@ type Status struct {
 	Calls     int64     `json:"calls"`             // under way
 	Pictures  int64     `json:"pictures"`          // fetched, waiting or analysed now
 	Analysed  int64     `json:"pictures_total"`    // since the start
+	Missing   uint64    `json:"pictures_missing"`  // inputs that cannot be analysed because the store lacks their pictures
 	DiskBytes int64     `json:"store_disk_bytes"`  // of the store
 	FreeBytes int64     `json:"disk_free_bytes"`   // of the folder's disk
 	Module    *Module   `json:"module,omitempty"`  // nil: the core runs natively

@@ -457,6 +457,7 @@ func (c *checker) inputs(ctx context.Context, app catalog.AppID) error {
 	}
 	r := catalog.Read(c.store, app)
 	var n catalog.Counts
+	listed := 0
 	err = r.Inputs(0, func(in catalog.Input) bool {
 		c.report.Checked.Inputs++
 		switch in.Code {
@@ -474,8 +475,12 @@ func (c *checker) inputs(ctx context.Context, app catalog.AppID) error {
 		if !copied {
 			c.ours[in.Blob] = true
 		}
-		if c.ours[in.Blob] && !c.good[in.Blob] && !lacks[in.Blob] {
-			c.lose(lost{app, in.Dot, in.ID, in.Blob})
+		if c.ours[in.Blob] && !c.good[in.Blob] {
+			if lacks[in.Blob] {
+				listed++
+			} else {
+				c.lose(lost{app, in.Dot, in.ID, in.Blob})
+			}
 		}
 		delete(unsent, in.Blob)
 		return ctx.Err() == nil
@@ -485,6 +490,12 @@ func (c *checker) inputs(ctx context.Context, app catalog.AppID) error {
 	}
 	if err != nil {
 		return c.damage("state", title(app), err)
+	}
+	if listed > 0 {
+		c.found(Finding{
+			Part: "pictures", App: title(app), Harmless: true,
+			Text: fmt.Sprintf("inputs whose pictures a restore has lost: %d; they are listed as conflicts", listed),
+		})
 	}
 	for h := range unsent {
 		if !c.good[h] {

@@ -13,8 +13,11 @@ import (
 
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/kv/kvtest"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/partition"
 	"github.com/sightline-dev/sightline/core/proof"
 )
 
@@ -55,6 +58,22 @@ func TestCheckFindsAndRepairs(t *testing.T) {
 			}
 		}, "pictures", false, "pictures"},
 		{"a picture is damaged", func(u *used) { damage(u.t, u.Dir, u.picture("i1").String()) }, "pictures", false, "pictures"},
+		{"a picture is gone that a restore has lost", func(u *used) {
+			lost := u.picture("i1")
+			p, err := u.world.Engine.Partition(u.app.String())
+			if err == nil {
+				err = u.Blobs.Delete(u.t.Context(), lost)
+			}
+			if err != nil {
+				u.t.Fatal(err)
+			}
+			u.change(func(b *kv.Batch) {
+				p.PutConflict(b, &partition.Conflict{
+					Op:      log.Op{Dot: log.Dot{Site: 9, Seq: 1}, Body: &log.InputCreate{Blob: lost}},
+					Verdict: fold.Verdict{Code: fold.Refused, Detail: "restore: " + partition.LostPicture},
+				})
+			})
+		}, "pictures", true, ""},
 		{"a damaged picture that nothing needs", func(u *used) {
 			if _, err := u.Blobs.Put(u.t.Context(), strings.NewReader("a stray"), blob.Hash{}); err != nil {
 				u.t.Fatal(err)

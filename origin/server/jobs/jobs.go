@@ -104,7 +104,13 @@ type Pool struct {
 	calls     *shares.Shares // a place for each call, by caller
 	pictures  *shares.Shares // a place for each picture, by caller
 	done      atomic.Int64
+
+	mu     sync.Mutex
+	unread map[blob.Hash]bool // pictures that could not be read, each of which is logged once
 }
+
+// maxUnread is the maximum number of unread pictures that are logged. The log of a store without any would be as long as the store.
+const maxUnread = 10_000
 
 // worker is an analyser of each network that was asked for, and when it must give up on its
 // picture.
@@ -135,7 +141,7 @@ func New(o Options) *Pool {
 	}
 	p := &Pool{
 		o: o, fetches: make(chan struct{}, o.Fetches),
-		downloads: shares.New(int64(o.Downloads), 1), behind: shares.New(int64(o.Behind), 1), waiting: shares.New(int64(o.MaxWaiting), int64(o.PerCall)),
+		unread: map[blob.Hash]bool{}, downloads: shares.New(int64(o.Downloads), 1), behind: shares.New(int64(o.Behind), 1), waiting: shares.New(int64(o.MaxWaiting), int64(o.PerCall)),
 		calls: shares.New(int64(o.MaxCalls), 1), pictures: shares.New(int64(o.MaxPictures), 1),
 		heavy: make(chan struct{}, max(1, o.Workers/2)), trainings: make(chan struct{}, max(1, o.Workers/2)),
 	}
@@ -463,13 +469,24 @@ func (p *Pool) bytes(ctx context.Context, job *api.Job) (picture []byte, passing
 		case errors.Is(err, api.ErrFetch): // another's, which is not to be had now
 			p.o.Log.Debug("cannot get picture", "hash", job.Blob.String(), "error", err)
 		case err != nil:
-			p.o.Log.Error("cannot read picture", "hash", job.Blob.String(), "error", err)
+			p.o.Log.Log(ctx, p.unreadLevel(job.Blob), "cannot read picture", "hash", job.Blob.String(), "error", err)
 		}
 		return b, false, err
 	}
 	b, err := p.o.Fetch(ctx, job.URL)
 	passing, err = p.fetched(ctx, job.URL, err)
 	return b, passing, err
+}
+
+// unreadLevel is the level at which a failed read of a picture is logged: Error the first time, Debug afterwards.
+func (p *Pool) unreadLevel(h blob.Hash) slog.Level {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.unread[h] || len(p.unread) >= maxUnread {
+		return slog.LevelDebug
+	}
+	p.unread[h] = true
+	return slog.LevelError
 }
 
 // fetched turns the error of a download into one for the caller. passing says whether another time may do better.

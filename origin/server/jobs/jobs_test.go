@@ -213,6 +213,33 @@ func TestResultsOfFailures(t *testing.T) {
 	})
 }
 
+// TestUnreadPictures: a picture that cannot be read is logged once, however often callers and the background ask for it.
+func TestUnreadPictures(t *testing.T) {
+	var g gauge
+	var out bytes.Buffer
+	o := options(&g, 0)
+	o.Log = slog.New(slog.NewTextHandler(&out, nil))
+	o.Blob = func(context.Context, blob.Hash) ([]byte, error) { return nil, blob.ErrNotFound }
+	p := New(o)
+	for n := range maxUnread + 3 {
+		job := api.Job{Blob: blob.Sum(fmt.Append(nil, n/3))}
+		if n > 30 {
+			job.Blob = blob.Sum(fmt.Append(nil, n))
+		}
+		if r := p.Picture(t.Context(), &job); !errors.Is(r.Err, blob.ErrNotFound) {
+			t.Fatalf("picture %d: %v", n, r.Err)
+		}
+		if n == 30 {
+			if got := strings.Count(out.String(), "cannot read picture"); got != 11 {
+				t.Errorf("%d lines about 11 pictures", got)
+			}
+		}
+	}
+	if len(p.unread) > maxUnread {
+		t.Errorf("%d pictures are remembered", len(p.unread))
+	}
+}
+
 type caused struct{ error }
 
 func (c caused) Cause() error  { return c.error }
