@@ -202,6 +202,46 @@ func TestRenewToRestoredLog(t *testing.T) {
 	shows(edge+1, 0)
 }
 
+// buffering is a store that finds its disk full when it syncs, as one does that buffers what is applied.
+type buffering struct {
+	kv.Store
+	full bool
+}
+
+func (b *buffering) Commit(batch *kv.Batch) (func() error, error) {
+	if b.full {
+		return nil, kv.ErrFull
+	}
+	return b.Store.Commit(batch)
+}
+
+// TestRenewOnFullDisk: a replica whose disk is full does not take another site, neither in memory nor in its store, until there is space.
+func TestRenewOnFullDisk(t *testing.T) {
+	store := &buffering{Store: memkv.New()}
+	p := opened(t, store, 1)
+	submit(t, p, create("a"))
+	writes := func(p *partition.Partition, site log.Site) {
+		t.Helper()
+		var dots []log.Dot
+		err := p.Pending(0, func(op log.Op) bool { dots = append(dots, op.Dot); return true })
+		if err != nil || p.Site() != site || !slices.Equal(dots, []log.Dot{{Site: site, Seq: 1}}) {
+			t.Errorf("site %d with the operations %v, %v; want site %d", p.Site(), dots, err, site)
+		}
+	}
+	store.full = true
+	if err := p.Renew(edge+1, 0, log.Epoch{1}); !errors.Is(err, kv.ErrFull) {
+		t.Errorf("Renew = %v", err)
+	}
+	writes(p, edge)
+	writes(opened(t, imageOf(t, store.Store), 2), edge)
+	store.full = false
+	if err := p.Renew(edge+1, 0, log.Epoch{1}); err != nil {
+		t.Fatal(err)
+	}
+	writes(p, edge+1)
+	writes(opened(t, imageOf(t, store.Store), 2), edge+1)
+}
+
 // TestRenewUnderWrites has callers write while a replica takes another site: all that was acknowledged is pending.
 func TestRenewUnderWrites(t *testing.T) {
 	p := opened(t, memkv.New(), 1)

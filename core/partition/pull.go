@@ -376,16 +376,22 @@ func (m *mix) finish() error {
 			m.turned()
 		}
 	}
+	var wait func() error
+	if m.renewed != nil { // one batch that a full disk refuses as a whole, and that outlives a crash before anything is pushed as the new site
+		c.write = func(b *kv.Batch) (err error) {
+			wait, err = p.o.Store.Commit(b)
+			return err
+		}
+	}
 	err = p.apply(c)
 	switch {
 	case err != nil:
 		return err
-	case m.renewed != nil: // before anything is pushed as the new site
-		wait, err := p.o.Store.Commit(&kv.Batch{})
-		if err == nil {
-			err = wait()
+	case m.renewed != nil:
+		if err := wait(); err != nil {
+			return fmt.Errorf("%w: %v", kv.ErrFailed, err) // not kv.ErrFull, after which the replica would continue
 		}
-		return err
+		return nil
 	case stable == 0:
 		return nil
 	}

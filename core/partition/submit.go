@@ -302,10 +302,11 @@ type picture struct {
 
 // change is what the overlay's batch does.
 type change struct {
-	indexed  fold.Outcome    // what the index makes its own of
-	analysed []catalog.Input // inputs whose derived records come with it, otherwise unchanged
-	watched  fold.Outcome    // what the watcher is told
-	moved    func()          // runs while it becomes visible
+	indexed  fold.Outcome          // what the index makes its own of
+	analysed []catalog.Input       // inputs whose derived records come with it, otherwise unchanged
+	watched  fold.Outcome          // what the watcher gets
+	moved    func()                // runs while it becomes visible
+	write    func(*kv.Batch) error // writes the batch; nil: Apply of the store
 }
 
 // apply makes the overlay's batch visible, with what the index makes of it.
@@ -320,9 +321,12 @@ func (p *Partition) apply(c change) error {
 			return fmt.Errorf("index: %w", err)
 		}
 	}
+	if c.write == nil {
+		c.write = p.o.Store.Apply
+	}
 	p.visible.Lock()
 	defer p.visible.Unlock()
-	if err := p.o.Store.Apply(p.tx.Batch()); err != nil {
+	if err := c.write(p.tx.Batch()); err != nil {
 		if p.index != nil {
 			p.index.Discard()
 		}
