@@ -244,7 +244,6 @@ func (m *Machine) notGot(l *lane, err error) error {
 		d.missed = map[blob.Hash]bool{}
 	}
 	d.missed[d.now] = true
-	m.lane[laneDownload].wrong = fmt.Sprintf("download: %v: %v", d.now, err)
 	l.well()
 	m.got(err)
 	return nil

@@ -268,10 +268,19 @@ func (m *Machine) advance() error {
 				if err = m.wrong(l, err); err != nil {
 					return err
 				}
+			} else if m.isIdle(i) {
+				l.wrong = ""
 			}
 		}
 	}
 	return nil
+}
+
+// isIdle reports whether a lane that may ask has nothing to ask for: its last problem has ended.
+func (m *Machine) isIdle(i int) bool {
+	l := &m.lane[i]
+	blocked := !m.session.held || m.session.rebase || m.returning() || i == laneUpload && len(m.upload.lost) > 0
+	return l.wrong != "" && l.id == 0 && !blocked && m.o.Store.Room() == nil
 }
 
 // start has a lane make its next request, if it has one to make.
@@ -281,6 +290,9 @@ func (m *Machine) start(i int, l *lane) error {
 		case laneBack:
 			return m.startBack(l)
 		case laneUpload:
+			if err := m.findLost(); err != nil {
+				return err
+			}
 			return m.uploadBack(l)
 		}
 		return nil
@@ -300,6 +312,9 @@ func (m *Machine) start(i int, l *lane) error {
 	case lanePull:
 		return m.startPull(l)
 	case laneUpload:
+		if err := m.findLost(); err != nil {
+			return err
+		}
 		return m.startUpload(l)
 	case lanePush:
 		return m.startPush(l)

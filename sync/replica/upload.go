@@ -108,6 +108,26 @@ func (m *Machine) lose(h blob.Hash) {
 	u.lost[h] = true
 }
 
+// findLost forgets what the origin cannot get, once no operation that waits names any of it.
+func (m *Machine) findLost() error {
+	u := &m.upload
+	if len(u.lost) == 0 {
+		return nil
+	}
+	named := false
+	err := m.waiting(func(op log.Op) bool {
+		named = u.lacks(&op)
+		return !named
+	})
+	if err == nil && !named {
+		for h := range u.lost {
+			delete(u.known, h) // a later operation may name it, and find it
+		}
+		u.lost = nil
+	}
+	return err
+}
+
 // sendPiece sends what follows what the origin has.
 func (m *Machine) sendPiece(l *lane) {
 	u := &m.upload
@@ -225,8 +245,8 @@ func (m *Machine) uploadRefused(r *wire.Refusal, status int) (done bool) {
 	u.again()
 	if status == 413 { // it will never take it: the operation has to end in a verdict
 		m.lose(h)
-		m.lane[laneUpload].wrong = fmt.Sprintf("upload: %v: %s", h, r.Detail)
 		m.lane[laneUpload].well()
+		m.lane[laneUpload].wrong = fmt.Sprintf("upload: %v: %s", h, r.Detail)
 		return true
 	}
 	return false
