@@ -165,12 +165,13 @@ func (p *Partition) Fork(issued, had uint64, theirs []Life) (last uint64, forked
 type renewal struct {
 	site  log.Site
 	last  uint64    // last operation of the old site that stays as it is
-	epoch log.Epoch // of the log that has the operations up to last
+	epoch log.Epoch // of the log that has the operations up to last; zero: the replica does not wait for them
 }
 
 // Renew has a replica write as another site. The origin has its operations up to last in the log of an epoch. The later ones are issued
 // again as the new site's, in their order, once those up to last came back with that log or a snapshot of it; until then Site
-// is the old one, and nothing may be pushed. Closing the partition forgets a renewal that has not ended. Errors: ErrReplica, ErrSite and
+// is the old one, and nothing may be pushed. With the zero epoch they are issued at once: the replica gets nothing more, and is emptied once it has
+// sent them. Closing the partition forgets a renewal that has not ended. Errors: ErrReplica, ErrSite and
 // those of kv.
 func (p *Partition) Renew(site log.Site, last uint64, epoch log.Epoch) error {
 	p.appending.Lock()
@@ -231,6 +232,7 @@ func (m *mix) renew() error {
 	switch {
 	case r.renewal == nil:
 		return nil
+	case r.renewal.epoch == (log.Epoch{}):
 	case m.confirmed < r.renewal.last, r.renewal.last > 0 && m.note.cursor.Epoch != r.renewal.epoch:
 		return nil // they are not in the state yet
 	}

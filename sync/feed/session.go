@@ -78,7 +78,7 @@ func (c *call) forgotten(m *wire.Session, err error) error {
 	if !ok || r.Code != wire.RefusedSite || len(m.Partitions) != 1 {
 		return err
 	}
-	if p, failed := c.reach(m.Partitions[0].App); failed == nil {
+	if p, failed := c.enter(m.Partitions[0].App); failed == nil { // also of a local-only application
 		r.Epoch = p.Log().Epoch()
 	}
 	return r
@@ -147,7 +147,7 @@ func (c *call) leaseEdge(m *wire.Session, out *wire.Offered) error {
 	if err := c.f.meters.enrols.take("lease "+c.user(), 1, c.now, "sites"); err != nil {
 		return err
 	}
-	if _, err := c.reach(app); err != nil { // the grant has the reason
+	if _, err := c.enter(app); err != nil { // the grant has the reason
 		out.Site = m.Leaves
 		return nil
 	}

@@ -41,6 +41,55 @@ func TestDrain(t *testing.T) {
 	}
 }
 
+// TestDrainRestored: a restored origin keeps an application local only. It gets from a replica what it lacks, with operations that it never had,
+// once each, also if the replica's site is later than the backup. The replica is then emptied.
+func TestDrainRestored(t *testing.T) {
+	for _, known := range []bool{true, false} {
+		for _, pending := range []bool{false, true} {
+			r := sealed(t)
+			r.origin.submit(create("a"))
+			r.settle()
+			backup := copyOf(t, r.origin.store)
+			r.write(create("mine"))
+			r.settle()
+			r.origin.submit(create("b"))
+			r.settle()
+			r.step(replica.Offline{})
+			want := []string{"a", "b", "mine"}
+			if pending {
+				r.write(create("pending"), r.picture(20))
+				want = append(want, "pending", "") // a picture has no ID
+			}
+			r.origin.restore(backup, log.Epoch{5})
+			r.origin.local = true
+			if !known {
+				r.refuses(r.status().Site)
+			}
+			lost := false
+			r.wire = func(a *replica.Ask, _ *replica.Answer) bool {
+				p, err := wire.DecodePush(a.Body)
+				if err != nil || a.Path != "/v2/sync/push" || p.Again || lost {
+					return true
+				}
+				lost = true
+				return false
+			}
+			r.step(replica.Online{})
+			r.run(func() bool { return r.status().Phase == replica.Purged || lost }, 100)
+			if pending {
+				r.crash() // after it sent all
+			}
+			r.run(func() bool { return r.status().Phase == replica.Purged }, 100)
+			got := r.origin.dots()
+			for _, id := range want {
+				if got[id] != 1 {
+					t.Errorf("known %v, pending %v: the origin has %v, want %v once each", known, pending, got, want)
+				}
+			}
+		}
+	}
+}
+
 // TestDrainMidway: an operation that is made while others are on their way is sent too, and a stream that is open when the application becomes
 // local only ends.
 func TestDrainMidway(t *testing.T) {

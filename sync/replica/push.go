@@ -35,10 +35,15 @@ type push struct {
 // startPush offers the next operations of the outbox, by position: those whose pictures the origin has.
 func (m *Machine) startPush(l *lane) error {
 	issued, confirmed := m.p.Outbox()
-	if !m.sameLog() {
+	older := m.p.Older()
+	switch {
+	case m.sameLog():
+		m.push.accepted = max(m.push.accepted, confirmed)
+	case m.session.drains && m.back.done == m.session.epoch: // no snapshot comes, and all that the log lacked was given back
+		older = issued
+	default:
 		return nil // until the snapshot tells what of ours is in it
 	}
-	m.push.accepted = max(m.push.accepted, confirmed)
 	if m.p.Site() == 0 || m.p.Renewing() || m.session.site != m.p.Site() || m.push.foreign || m.push.accepted >= issued {
 		return nil
 	}
@@ -57,7 +62,7 @@ func (m *Machine) startPush(l *lane) error {
 	}
 	p := wire.Push{
 		App: m.o.App.String(), Epoch: m.session.epoch, Base: m.p.Cursor().Seq, Site: m.p.Site(),
-		Block: wire.EncodeOps(ops), For: behalves(ops), Tokens: tokens, Older: m.p.Older(),
+		Block: wire.EncodeOps(ops), For: behalves(ops), Tokens: tokens, Older: older,
 	}
 	for _, l := range lives {
 		p.Lives = append(p.Lives, wire.Life(l))

@@ -42,7 +42,7 @@ func (m *Machine) parts(g *wire.Grant) (bool, error) {
 	switch {
 	case !m.asNew():
 	case m.renewal.epoch == g.Epoch:
-		return false, m.p.Renew(m.renewal.site, m.renewal.last, g.Epoch)
+		return false, m.p.Renew(m.renewal.site, m.renewal.last, renewsWith(g))
 	default: // another log: the grant is for the new site, so ask what this log has of the present one
 		m.begin(renewal{})
 		return true, nil
@@ -53,10 +53,19 @@ func (m *Machine) parts(g *wire.Grant) (bool, error) {
 	}
 	r := &m.renewal
 	if r.site != 0 && r.old == m.p.Site() && r.epoch == g.Epoch { // leased already, by this log
-		return false, m.p.Renew(r.site, last, g.Epoch)
+		return false, m.p.Renew(r.site, last, renewsWith(g))
 	}
 	m.leave(renewal{last: last, epoch: g.Epoch})
 	return true, nil
+}
+
+// renewsWith returns the epoch of the log that must bring back operations before another site is taken. An application that is refused brings
+// none, and is emptied.
+func renewsWith(g *wire.Grant) log.Epoch {
+	if g.Do == wire.DoRefused {
+		return log.Epoch{}
+	}
+	return g.Epoch
 }
 
 // asNew reports whether sessions are asked for as the site that the replica is about to take.
@@ -130,7 +139,11 @@ func (m *Machine) renew(l *lane, o *wire.Offered) error {
 		return err
 	}
 	r.site = o.Site
-	if err := m.p.Renew(r.site, r.last, r.epoch); err != nil {
+	epoch := r.epoch
+	if o.Grants[0].Do == wire.DoRefused {
+		epoch = log.Epoch{}
+	}
+	if err := m.p.Renew(r.site, r.last, epoch); err != nil {
 		if errors.Is(err, partition.ErrSite) {
 			return fmt.Errorf("%w: %w", errAnswer, err)
 		}

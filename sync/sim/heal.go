@@ -114,7 +114,7 @@ func (w *world) busy() bool {
 // agreed reports whether everybody has all of the log and all of everybody's is in it.
 func (w *world) agreed() bool {
 	for _, r := range w.parties {
-		if r.gone || r.keeps() {
+		if r.gone {
 			continue
 		}
 		if r.edge != nil && r.edge.revoked || w.o.LocalOnly {

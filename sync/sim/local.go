@@ -82,14 +82,3 @@ func (r *party) drained() error {
 	}
 	return nil
 }
-
-// keeps reports whether a replica of a local-only application has operations that the origin cannot take, because they were made on
-// the log of before a restore. The replica keeps everything then.
-func (r *party) keeps() bool {
-	if !r.world.origin.isLocal() || !r.up {
-		return false
-	}
-	issued, _ := r.part.Outbox()
-	c := r.part.Cursor()
-	return issued > 0 && c.Seq > 0 && c.Epoch != r.world.oracle.epoch
-}

@@ -171,15 +171,10 @@ func (g *origin) crash() {
 	})
 }
 
-// backup keeps a copy of the disk somewhere else. An application that becomes local only is copied once every replica has a site: a restored
-// origin that does not know a site cannot have its replica emptied.
+// backup keeps a copy of the disk somewhere else. A local-only application is not copied: the backup would lack what replicas send after it, which
+// they then forget.
 func (g *origin) backup() {
-	for _, r := range g.world.parties {
-		if g.world.o.LocalOnly && (!r.up || r.part.Site() == 0) {
-			return
-		}
-	}
-	if disk, ok := g.disk.(*Memory); ok && g.up {
+	if disk, ok := g.disk.(*Memory); ok && g.up && !g.isLocal() {
 		g.copied, g.stable = disk.Copy(), g.world.oracle.head()
 	}
 }
