@@ -3,6 +3,7 @@ package partition
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 
 	"github.com/sightline-dev/sightline/core/catalog"
@@ -60,25 +61,69 @@ func (p *Partition) moved(site log.Site) (last uint64, moved bool, err error) {
 	return binary.BigEndian.Uint64(data), true, nil
 }
 
-// sentAgain reports whether the log has an operation as that of another site, to which the replica has moved those after last.
-func (p *Partition) sentAgain(op *log.Op, last uint64) (found bool, err error) {
+// sentAgain returns the name by which the log has an operation of a site whose replica has moved those after last to another one; the zero dot:
+// the log does not have it.
+func (p *Partition) sentAgain(op *log.Op, last uint64) (as log.Dot, err error) {
 	err = p.log.Read(p.log.Floor(), func(e log.Entry) bool {
-		if e.Op.Dot.Site == op.Dot.Site || e.Op.Dot.Seq != op.Dot.Seq-last {
-			return true
+		if isMoved(op, &e.Op, last) {
+			as = e.Op.Dot
 		}
-		same, err := log.Decode(log.Encode(nil, op))
-		if err != nil {
-			return true
-		}
-		same.Dot, same.At = e.Op.Dot, e.Op.At
-		log.Rename(same.Body, func(d log.Dot) log.Dot {
-			if d.Site == op.Dot.Site && d.Seq > last {
-				return log.Dot{Site: e.Op.Dot.Site, Seq: d.Seq - last}
-			}
-			return d
-		})
-		found = bytes.Equal(log.Encode(nil, &same), log.Encode(nil, &e.Op))
-		return !found
+		return as == (log.Dot{})
 	})
-	return found, err
+	return as, err
+}
+
+// isMoved reports whether now is an operation that was made as was, after its replica moved those after last to another site.
+func isMoved(was, now *log.Op, last uint64) bool {
+	if now.Dot.Site == was.Dot.Site || now.Dot.Seq != was.Dot.Seq-last {
+		return false
+	}
+	same, err := log.Decode(log.Encode(nil, was))
+	if err != nil {
+		return false
+	}
+	same.Dot, same.At = now.Dot, now.At
+	log.Rename(same.Body, func(d log.Dot) log.Dot {
+		if d.Site == was.Dot.Site && d.Seq > last {
+			return log.Dot{Site: now.Dot.Site, Seq: d.Seq - last}
+		}
+		return d
+	})
+	return bytes.Equal(log.Encode(nil, &same), log.Encode(nil, now))
+}
+
+// givenBack returns the operation that a replica sends again as op, if another replica gave it back before: it is among the conflicts.
+func (p *Partition) givenBack(op *log.Op) (was log.Op, found bool, err error) {
+	var failed error
+	lo, hi := under(p.o.App, movedName)
+	err = p.o.Store.Scan(lo, hi, func(key, value []byte) bool {
+		if len(value) != 8 {
+			return true
+		}
+		last := binary.BigEndian.Uint64(value)
+		c, err := p.Conflict(log.Dot{Site: log.Site(binary.BigEndian.Uint32(key[len(key)-4:])), Seq: last + op.Dot.Seq})
+		if errors.Is(err, catalog.ErrNotFound) {
+			return true
+		}
+		was, failed = c.Op, err
+		found = err == nil && isMoved(&c.Op, op, last)
+		return err == nil && !found
+	})
+	return was, found, errors.Join(err, failed)
+}
+
+// meets takes an operation that a replica sends again off the conflicts. Others that name it as it was mean it by the name that it has now; a deletion
+// among them that came before is returned.
+func (p *Partition) meets(op *log.Op, b *kv.Batch) (kill *log.Op, err error) {
+	was, found, err := p.givenBack(op)
+	if err != nil || !found {
+		return nil, err
+	}
+	putRenamed(b, p.o.App, lostOp{was.Dot, was.At}, op.Dot)
+	b.Delete(conflictKey(p.o.App, was.Dot))
+	kill, _, err = p.early(&was, false)
+	if kill != nil {
+		log.Rename(kill.Body, func(log.Dot) log.Dot { return op.Dot })
+	}
+	return kill, err
 }

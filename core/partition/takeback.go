@@ -197,6 +197,7 @@ type taking struct {
 	rolled  rolled
 	same    map[log.Dot][]byte // operations of the log with the names of entries that the origin made
 	renamed map[lostOp]log.Dot // lost operations among ops that get another name
+	moved   map[lostOp]log.Dot // lost operations that the log has by the names of another site
 }
 
 // noSeal is why an entry is not taken back that may never have been in the log.
@@ -207,7 +208,7 @@ const lostFor = "restore: "
 
 // sort finds out which entries are lacking. The caller holds p.appending, and all of the log is folded.
 func (p *Partition) sort(b *Back) (*taking, error) {
-	t := &taking{p: p, taken: map[log.Dot]bool{}}
+	t := &taking{p: p, taken: map[log.Dot]bool{}, moved: map[lostOp]log.Dot{}}
 	lives := map[log.Site][]Life{}
 	for _, l := range b.Lives {
 		lives[l.Site] = append(lives[l.Site], l.Life)
@@ -252,9 +253,12 @@ func (p *Partition) sort(b *Back) (*taking, error) {
 		switch {
 		case err != nil:
 		case moved:
-			var again bool
-			if again, err = p.sentAgain(op, last); !again {
+			var as log.Dot
+			t.exact = false // what follows may name it
+			if as, err = p.sentAgain(op, last); as == (log.Dot{}) {
 				t.lose(op, "its replica sends it again as another site")
+			} else {
+				t.rolled.names[d], t.moved[lostOp{d, op.At}] = as, as
 			}
 		case used && !sealed:
 			t.lose(op, noSeal)
@@ -506,8 +510,10 @@ func (t *taking) note(b *kv.Batch) error {
 	for dot := range t.taken {
 		b.Delete(conflictKey(p.o.App, dot))
 	}
-	for from, to := range t.renamed {
-		putRenamed(b, p.o.App, from, to)
+	for _, names := range []map[lostOp]log.Dot{t.renamed, t.moved} {
+		for from, to := range names {
+			putRenamed(b, p.o.App, from, to)
+		}
 	}
 	for i := range t.lost {
 		c := &t.lost[i]
@@ -577,6 +583,11 @@ func (p *Partition) deletedEarly(ops, had []log.Op, beside **kv.Batch) (kills []
 		}
 		if unsure {
 			p.PutConflict(*beside, &Conflict{Op: ops[i], Verdict: fold.Verdict{Code: fold.Gone, Detail: lostFor + deletedAll}})
+		}
+		if kill == nil {
+			if kill, err = p.meets(&ops[i], *beside); err != nil {
+				return nil, err
+			}
 		}
 		if kill != nil {
 			kill.Dot = log.Dot{Site: p.o.Site, Seq: p.last + 1 + uint64(len(kills))}

@@ -267,13 +267,14 @@ func TestTakeBackMoved(t *testing.T) {
 		if err := p.TakeBack(t.Context(), &b, nil); err != nil {
 			t.Fatal(err)
 		}
-		conflicts := 0
 		if !sent {
-			conflicts = 1
+			if c := conflictsOf(t, p); len(c) != 1 || c[0].Op.Dot != (log.Dot{Site: 9, Seq: 1}) {
+				t.Errorf("before it is sent: conflicts %+v", c)
+			}
 			accept(p, log.Dot{Site: 30, Seq: 1})
 		}
 		v := p.View()
-		if got := ids(t, v.Reader); len(got) != 1 || len(conflictsOf(t, p)) != conflicts {
+		if got := ids(t, v.Reader); len(got) != 1 || len(conflictsOf(t, p)) > 0 {
 			t.Errorf("sent %v: inputs %v, conflicts %+v", sent, got, conflictsOf(t, p))
 		}
 		_ = v.Close()
@@ -497,3 +498,68 @@ func lostOf(p *partition.Partition) (map[blob.Hash]bool, error) {
 	defer v.Close()
 	return partition.LostPictures(v.Reader.KV(), app)
 }
+
+// TestDeletedBeforeMove: another replica deleted an input that its own replica sends again as another site, before or after the deletion comes
+// back, or is pushed for the first time. The input is deleted.
+func TestDeletedBeforeMove(t *testing.T) {
+	store := memkv.New()
+	origin := sealing(t, store)
+	image := imageOf(t, store)
+	at := log.HLC(clock().UnixMilli()) << 16
+	made := log.Op{Dot: log.Dot{Site: 9, Seq: 1}, At: at, By: "key", Body: &log.InputCreate{Blob: blob.Sum([]byte("a"))}}
+	deletes := log.Op{Dot: log.Dot{Site: 11, Seq: 1}, At: at + 1, By: "key", Body: &log.InputDelete{Input: made.Dot}}
+	accept := func(p *partition.Partition, op log.Op) {
+		t.Helper()
+		if _, _, err := p.Accept(t.Context(), []log.Op{op}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	accept(origin, made)
+	before := opened(t, memkv.New(), 1)
+	pullSealed(t, before, origin)
+	accept(origin, deletes)
+	r := opened(t, memkv.New(), 1)
+	pullSealed(t, r, origin)
+	sent := made
+	sent.Dot.Site = 30
+	sends := func(p *partition.Partition) { accept(p, sent) }
+	back := func(r *partition.Partition) func(*partition.Partition) {
+		return func(p *partition.Partition) {
+			b := keptBy(t, r)
+			if err := p.TakeBack(t.Context(), &b, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	pushes := func(p *partition.Partition) {
+		ops := []log.Op{deletes}
+		ops[0].Body = &log.InputDelete{Input: made.Dot}
+		if err := p.Meant(ops); err != nil {
+			t.Fatal(err)
+		}
+		accept(p, ops[0])
+	}
+	for name, steps := range map[string][]func(*partition.Partition){
+		"sent, given back":         {sends, back(r)},
+		"given back, sent":         {back(r), sends},
+		"sent, given back, pushed": {sends, back(before), pushes},
+		"given back, sent, pushed": {back(before), sends, pushes},
+		"given back, pushed, sent": {back(before), pushes, sends},
+	} {
+		p := restored(t, image, 2)
+		if _, err := p.Moves(9); err != nil {
+			t.Fatal(err)
+		}
+		for _, step := range steps {
+			step(p)
+		}
+		v := p.View()
+		conflicts := conflictsOf(t, p)
+		listed := slices.ContainsFunc(conflicts, func(c partition.Conflict) bool { return c.Op.Dot == made.Dot })
+		if got := ids(t, v.Reader); len(got) > 0 || listed {
+			t.Errorf("%s: inputs %v live, conflicts %+v", name, got, conflicts)
+		}
+		_ = v.Close()
+	}
+}
+
