@@ -23,6 +23,7 @@ type back struct {
 	backup uint64    // last entry of its backup; 0: unknown
 	leaves bool      // the origin does not know our site: another one is taken in the end
 	issued uint64    // own operations when it refused the site
+	gave   bool      // all was given back already: what is left is to ask what the log has of the site
 
 	at     partition.KeptAt // last place that was offered
 	older  uint32           // runs of kept entries before this one are offered last; 0: they are under way, or there are none
@@ -142,7 +143,7 @@ func (m *Machine) startBack(l *lane) error {
 		m.showProof(l)
 		return nil
 	}
-	if !b.own && len(b.run) == 0 {
+	if !b.own && len(b.run) == 0 && !b.gave {
 		if err := m.nextRun(); err != nil {
 			return err
 		}

@@ -314,6 +314,45 @@ func TestBackWithoutAccess(t *testing.T) {
 	}
 }
 
+// TestMoveToRestoredLog: a replica and its origin are both restored from backups. The replica sends an operation again as another site that another
+// replica had pulled before, and gives back before or after that. The log has it once.
+func TestMoveToRestoredLog(t *testing.T) {
+	for _, first := range []bool{true, false} {
+		r := sealed(t)
+		r.settle()
+		other := &rig{TB: t, rng: r.rng, clock: r.clock, options: r.options, origin: r.origin, blobs: r.blobs, disk: &disk{}}
+		other.start()
+		r.origin.submit(create("a"))
+		r.settle()
+		other.settle()
+		backup := copyOf(t, r.origin.store)
+		r.lose = func(a *replica.Ask) bool { return a.Path == "/v2/sync/changes" }
+		r.write(create("x"))
+		r.run(func() bool { return r.origin.dots()["x"] == 1 }, 20)
+		other.settle()
+		other.step(replica.Offline{})
+		r.origin.restore(backup, log.Epoch{5})
+		l, err := log.Open(r.store, log.Options{Prefix: app.LogPrefix()})
+		if err == nil {
+			err = l.Renew(log.Epoch{44})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.lose, r.asks = nil, nil
+		r.start()
+		for i, x := range []*rig{other, r, other} {
+			if i > 0 || first {
+				x.step(replica.Online{})
+				x.run(x.settled, 300)
+			}
+		}
+		if n := r.origin.dots(); n["x"] != 1 || r.status().Site == 2 {
+			t.Errorf("given back first %v: the origin has inputs %v times, and the replica writes as site %d", first, n, r.status().Site)
+		}
+	}
+}
+
 // TestRestoredAgainWhileRenewing restores an origin a second time while a replica waits for the state that it takes another site with. The
 // replica sends nothing again that the log has.
 func TestRestoredAgainWhileRenewing(t *testing.T) {

@@ -281,7 +281,7 @@ func (o *origin) back(body []byte) ([]byte, error) {
 	}
 	out := wire.TakenBack{Epoch: m.Epoch, To: m.From + uint64(len(b.Entries))}
 	if m.Site != 0 {
-		out.Confirmed, err = o.part.SiteSeq(m.Site)
+		out.Confirmed, err = o.part.Moves(m.Site)
 	}
 	return out.Encode(), err
 }

@@ -12,7 +12,9 @@ import (
 
 // TestProblemsEnd: the status names a problem while it exists, and no longer.
 func TestProblemsEnd(t *testing.T) {
-	absent := func(name string) *log.InputCreate { return &log.InputCreate{Blob: blob.Sum([]byte(name)), ContentType: "image/jpeg"} }
+	absent := func(name string) *log.InputCreate {
+		return &log.InputCreate{Blob: blob.Sum([]byte(name)), ContentType: "image/jpeg"}
+	}
 	for problem, does := range map[string]func(r *rig){
 		"no such blob": func(r *rig) { // the replica has lost pictures
 			r.step(replica.Offline{})

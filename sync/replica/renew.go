@@ -55,7 +55,11 @@ func (m *Machine) parts(g *wire.Grant) (bool, error) {
 	if r.site != 0 && r.old == m.p.Site() && r.epoch == g.Epoch { // leased already, by this log
 		return false, m.p.Renew(r.site, last, renewsWith(g))
 	}
-	m.leave(renewal{last: last, epoch: g.Epoch})
+	if g.Restored { // another replica may give back what is sent again as the other site: the origin notes that it is
+		m.give(back{epoch: g.Epoch, leaves: true, issued: m.issued, gave: true})
+	} else {
+		m.leave(renewal{last: last, epoch: g.Epoch})
+	}
 	return true, nil
 }
 
