@@ -112,8 +112,8 @@ func (p *Partition) givenBack(op *log.Op) (was log.Op, found bool, err error) {
 	return was, found, errors.Join(err, failed)
 }
 
-// meets takes an operation that a replica sends again off the conflicts. Others that name it as it was mean it by the name that it has now; a deletion
-// among them that came before is returned.
+// meets takes an operation that a replica sends again off the conflicts. Operations of others that have its old name mean its new one. meets returns a
+// deletion if one of them came before.
 func (p *Partition) meets(op *log.Op, b *kv.Batch) (kill *log.Op, err error) {
 	was, found, err := p.givenBack(op)
 	if err != nil || !found {
