@@ -75,10 +75,12 @@ type reader struct {
 	register uint64    // entry of the control log that the reader's register is of
 	shown    blob.Hash // of the register that was sent last; zero: none was
 	wants    wire.Wants
+	bare     bool // entries alone are asked for, by a replica that takes a snapshot
 
 	changed atomic.Bool // the register may have changed
 	said    bool        // something was sent that a poll waits for
 	placed  bool        // a checkpoint was sent
+	began   bool        // entries were sent
 
 	w      io.Writer
 	flush  func() error
@@ -111,6 +113,13 @@ func (x *reader) parse() error {
 		x.live = stream
 	default:
 		return malformed("live must be 0, poll or stream")
+	}
+	switch q.Get("only") {
+	case "":
+	case "entries":
+		x.bare = true
+	default:
+		return malformed("only must be entries")
 	}
 	switch q.Get("vectors") {
 	case "", "none":
@@ -190,6 +199,9 @@ func (x *reader) frames() error {
 	x.spoke = began
 	if err := x.admitted(); err != nil {
 		return err
+	}
+	if x.bare {
+		x.cursor = max(x.cursor, l.Floor()-1)
 	}
 	if leads, err := leadsOn(l, x.epoch, x.cursor, nil); err != nil || !leads {
 		if err == nil {
@@ -312,7 +324,7 @@ func (x *reader) registered() error {
 		return err
 	}
 	sum := blob.Sum(data)
-	if x.shown.IsZero() && seq == x.register || sum == x.shown { // a greater one is of an origin that was restored since
+	if x.bare || x.shown.IsZero() && seq == x.register || sum == x.shown { // a greater one: the origin was restored since
 		x.shown = sum
 		return nil
 	}
@@ -341,11 +353,18 @@ func (x *reader) caughtUp(l log.Log) error {
 		if err := x.admitted(); err != nil { // the entries may be newer than a change that shuts the reader out
 			return err
 		}
-		if err := x.needs(&r); err != nil {
-			return err
-		}
 		to := r.entries[len(r.entries)-1].Seq
 		m := wire.Entries{Epoch: l.Epoch(), From: x.cursor, To: to, Block: wire.EncodeEntries(r.entries)}
+		switch {
+		case !x.bare:
+			err = x.needs(&r)
+		case !x.began:
+			m.Before, err = l.Chain(x.cursor)
+		}
+		if err != nil {
+			return err
+		}
+		x.began = true
 		if m.Chain, err = l.Chain(to); err != nil {
 			return err
 		}

@@ -67,6 +67,17 @@ func TestChanges(t *testing.T) {
 	if err != nil || end.Why != wire.WhyDone {
 		t.Errorf("end %+v, %v", end, err)
 	}
+	bare := r.pull(fmt.Sprintf("epoch=%x&since=1&vectors=q16&only=entries", run.Epoch))
+	if k := kinds(bare); k != "entries checkpoint end" {
+		t.Fatalf("entries alone: %s", k)
+	}
+	alone, err := wire.DecodeEntriesFrame(bare[0].Body)
+	if err != nil || alone.From != 1 || alone.Before != log.Chain(run.Epoch).Next(log.Encode(nil, &entries[0].Op)) || alone.Chain != run.Chain || run.Before != (log.Chain{}) {
+		t.Errorf("entries alone: %+v, %v", alone, err)
+	}
+	if refused := r.refused("GET", "/v2/sync/changes?app="+w.App+"&p=0&only=others", nil); refused.Code != wire.RefusedFormat {
+		t.Errorf("only=others is refused with %+v", refused)
+	}
 	again := fmt.Sprintf("epoch=%x&since=%d&register=%d", run.Epoch, run.To, register.Seq)
 	if k := kinds(r.pull(again)); k != "checkpoint end" {
 		t.Errorf("from the end on: %s", k)

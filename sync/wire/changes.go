@@ -16,7 +16,8 @@ type Entries struct {
 	Chain    log.Chain
 	Block    []byte // of the operations, see [EncodeOps]
 	Lives    []SiteLife
-	Seal     []byte // by which the origin knows the log up to To again, after a restore from a backup; empty: it does not
+	Seal     []byte    // by which the origin knows the log up to To again, after a restore from a backup; empty: it does not
+	Before   log.Chain // the log's digest at From, in the first run of entries that are asked for alone
 	Extra    []byte
 }
 
@@ -33,6 +34,7 @@ func (m *Entries) Encode() []byte {
 	e.Raw(entriesBlock, m.Block)
 	encodeSiteLives(&e, 6, m.Lives)
 	e.Raw(7, m.Seal)
+	e.Hash(8, m.Before[:])
 	return e.Bytes(m.Extra)
 }
 
@@ -55,6 +57,8 @@ func DecodeEntriesFrame(data []byte) (m Entries, err error) {
 			m.Lives = add(d, m.Lives, 2*MaxOps, decodeSiteLife(d.Message()))
 		case 7:
 			m.Seal = d.Raw()
+		case 8:
+			d.Hash(m.Before[:])
 		default:
 			d.Keep()
 		}
