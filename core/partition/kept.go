@@ -19,8 +19,14 @@ import (
 //	kept/RUN SEQ      1 chain before the entry, 2 life of its site, 3 seal of the log up to it, 4 operation
 //	left/SITE SEQ     operation of a site that the replica left; SEQ 0: entry of the log by which all of them are in it
 //
-// A snapshot of another epoch begins another run, since its log may continue differently from the backup. A snapshot of the
-// same epoch leaves a gap. The origin's answer to the entries is [Partition.TakeBack].
+// A snapshot of another epoch begins another run, since its log may continue differently from the backup. Before a snapshot is taken, the
+// entries are kept that it has in it ([Partition.Keep]), as far as the origin has them: whatever a replica shows it can give back.
+//
+//	kept       … 50 ─ 51 … 90 ◆         of the log before the restore
+//	Keep       … 50 ─ 51 … 57 ◆ … 99 ◆  of the log that took 51 to 90 back, among other entries
+//	Rebase                          99  the first run goes
+//
+// Where entries are missing a run has a gap. The origin's answer to the entries is [Partition.TakeBack].
 
 const (
 	keptName = "kept/"
@@ -59,6 +65,8 @@ type keeping struct {
 	since uint64 // entry of its log by which the runs before it were given back
 	bytes uint64
 	epoch log.Epoch // of the log that the run is of
+	to    uint64    // last entry of the run that Keep has kept; 0: none
+	whole bool      // the run began with Keep, and has all that was not stable
 }
 
 func keptKey(app catalog.AppID, at KeptAt) []byte {
@@ -75,14 +83,65 @@ func under(app catalog.AppID, name string) (lo, hi []byte) {
 	return lo, hi
 }
 
+// Keep keeps entries that a snapshot of entry snapshot has in it, before the replica takes that. before is the chain of the log up to
+// r.From. Errors: ErrChain, kv.ErrFull, and others of kv; nothing is changed then.
+func (p *Partition) Keep(r *Run, before log.Chain, snapshot uint64) error {
+	if p.replica == nil {
+		return ErrReplica
+	}
+	defer p.rest()()
+	if err := p.whyClosed(); err != nil {
+		return err
+	}
+	if _, err := r.check(Cursor{Epoch: r.Epoch, Seq: r.From, Chain: before}); err != nil {
+		return fmt.Errorf("keep: %w", err)
+	}
+	if err := p.o.Store.Room(); err != nil {
+		return fmt.Errorf("keep: %w", err)
+	}
+	m := p.newMix()
+	k := &m.note.kept
+	if r.Epoch != k.epoch {
+		if err := m.beginRun(r.Epoch, snapshot); err != nil {
+			return err
+		}
+		k.whole = r.From <= r.Stable
+	}
+	if err := m.keepRun(r, before); err != nil {
+		return err
+	}
+	k.to = r.To
+	p.tx.Put(noteKey(p.o.App), m.note.encode())
+	p.visible.Lock()
+	defer p.visible.Unlock()
+	err := p.o.Store.Apply(p.tx.Batch())
+	if err == nil {
+		p.replica.note = m.note
+	}
+	return err
+}
+
+// snapshotRun begins the run of a snapshot of another epoch, unless Keep has begun it. The replica has given the earlier runs to the origin. It
+// drops them if all entries are kept up to where it gave them.
+func (m *mix) snapshotRun(s *Snapshot) error {
+	k := &m.note.kept
+	given := max(s.Seq, s.Head)
+	whole := k.epoch == s.Epoch && k.whole && k.to >= given
+	if err := m.beginRun(s.Epoch, given); err != nil || !whole {
+		return err
+	}
+	lo, _ := under(m.p.o.App, keptName)
+	return m.dropKept(lo, keptKey(m.p.o.App, KeptAt{Run: k.run}), always)
+}
+
 // keepRun keeps the entries of a run, the oldest as long as there is room.
-func (m *mix) keepRun(r *Run) error {
+func (m *mix) keepRun(r *Run, before log.Chain) error {
 	if r.Epoch != m.note.kept.epoch {
 		if err := m.beginRun(r.Epoch, r.To); err != nil {
 			return err
 		}
 	}
-	p, before := m.p, chainBefore(r, m.p.replica.cursor)
+	p := m.p
 	lives := map[log.Site][]Life{}
 	for _, l := range r.Lives {
 		lives[l.Site] = append(lives[l.Site], l.Life)
@@ -98,6 +157,12 @@ func (m *mix) keepRun(r *Run) error {
 		}
 		e.Raw(4, data)
 		value := e.Bytes(nil)
+		if x.Seq <= m.note.kept.to { // it came before the snapshot
+			at := KeptAt{m.note.kept.run, x.Seq}
+			if err := m.dropKept(keptKey(p.o.App, at), keptKey(p.o.App, KeptAt{at.Run, at.Seq + 1}), always); err != nil {
+				return err
+			}
+		}
 		p.tx.Put(keptKey(p.o.App, KeptAt{m.note.kept.run, x.Seq}), value)
 		m.note.kept.bytes += uint64(len(value)) + keptEntry
 		before = before.Next(data)
@@ -124,6 +189,8 @@ func (m *mix) boundKept() error {
 	return m.dropKept(lo, hi, func() bool { return n.bytes > most-most/8 })
 }
 
+func always() bool { return true }
+
 // dropKept drops kept entries of a range, oldest first, while more reports true.
 func (m *mix) dropKept(lo, hi []byte, more func() bool) error {
 	n := &m.note.kept
@@ -148,7 +215,6 @@ func (m *mix) forgetKept() error {
 	if n.cursor.Stable <= p.replica.cursor.Stable && n.cursor.Epoch == p.replica.cursor.Epoch {
 		return nil
 	}
-	always := func() bool { return true }
 	if n.cursor.Stable > n.kept.since {
 		lo, _ := under(p.o.App, keptName)
 		if err := m.dropKept(lo, keptKey(p.o.App, KeptAt{Run: n.kept.run}), always); err != nil {
@@ -173,10 +239,13 @@ func (m *mix) forgetKept() error {
 	return nil
 }
 
-// beginRun begins another run of kept entries: the log may continue differently from the backup.
+// beginRun begins another run of kept entries, unless the last one has the epoch: the log may continue differently from the backup.
 func (m *mix) beginRun(epoch log.Epoch, at uint64) error {
 	k := &m.note.kept
-	k.run, k.since, k.epoch = k.run+1, at, epoch
+	if k.epoch != epoch {
+		*k = keeping{run: k.run + 1, bytes: k.bytes, epoch: epoch}
+	}
+	k.since = at
 	var sites []log.Site
 	err := leftSites(m.p.tx, m.p.o.App, func(site log.Site, _ uint64) { sites = append(sites, site) })
 	for _, site := range sites {

@@ -154,7 +154,7 @@ func (p *Partition) pull(r *Run) ([]Told, error) {
 	if err := m.entries(r.Entries); err != nil {
 		return nil, err
 	}
-	if err := m.keepRun(r); err != nil {
+	if err := m.keepRun(r, chainBefore(r, p.replica.cursor)); err != nil {
 		return nil, err
 	}
 	return m.told, m.finish()

@@ -33,15 +33,15 @@ func (p *Partition) Rebase(ctx context.Context, s Snapshot) error {
 		if err := m.adopt(ctx, &s); err != nil {
 			return err
 		}
-		at := Cursor{Epoch: s.Epoch, Seq: s.Seq, Chain: s.Chain}
+		at := Cursor{Epoch: s.Epoch, Seq: s.Seq, Chain: s.Chain, Stable: s.Stable}
 		if m.note.cursor.Epoch == s.Epoch {
-			at.Stable = m.note.cursor.Stable
+			at.Stable = max(at.Stable, m.note.cursor.Stable)
 		} else {
 			m.note.acked, m.other = nil, true
 			if m.note.cursor.Epoch != (log.Epoch{}) {
 				m.note.older = m.p.seq
 			}
-			if err := m.beginRun(s.Epoch, max(s.Seq, s.Head)); err != nil {
+			if err := m.snapshotRun(&s); err != nil {
 				return err
 			}
 		}

@@ -108,6 +108,8 @@ func (n *note) encode() []byte {
 	e.Uint(10, n.kept.bytes)
 	e.Hash(11, n.kept.epoch[:])
 	e.Uint(12, n.older)
+	e.Uint(13, n.kept.to)
+	e.Bool(14, n.kept.whole)
 	return e.Bytes(nil)
 }
 
@@ -139,6 +141,10 @@ func decodeNote(data []byte) (n note, err error) {
 			d.Hash(n.kept.epoch[:])
 		case 12:
 			n.older = d.Uint()
+		case 13:
+			n.kept.to = d.Uint()
+		case 14:
+			n.kept.whole = d.Bool()
 		}
 	}
 	return n, d.Err()

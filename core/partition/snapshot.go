@@ -34,6 +34,7 @@ type Snapshot struct {
 	Seq     uint64
 	Head    uint64 // last entry of the log when all was given back to it that it lacked; 0: Seq
 	Chain   log.Chain
+	Stable  uint64   // last entry that the origin will never lose
 	Fold    uint32   // version of the rules
 	Digest  [32]byte // fold.Digest of the state
 	Horizon log.HLC

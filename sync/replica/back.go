@@ -51,7 +51,7 @@ func (m *Machine) lacking(o *wire.Offered, g *wire.Grant) (bool, error) {
 	}
 	from, err := m.p.KeptFrom(g.Backup, g.BackupChain)
 	if err == nil {
-		err = m.remember()
+		err = m.remember(g.Epoch)
 	}
 	if err != nil {
 		return false, err
@@ -66,8 +66,9 @@ func (m *Machine) lacking(o *wire.Offered, g *wire.Grant) (bool, error) {
 // empties the replica has no head.
 func (m *Machine) proves(g *wire.Grant) (bool, error) {
 	c := m.p.Cursor()
-	older := g.Epoch != c.Epoch && (!g.Restored || slices.Contains(m.note.left, g.Epoch)) // the image is older than another restore
-	if c.Epoch == (log.Epoch{}) || m.p.KeptOf() != c.Epoch || !older && (g.Epoch != c.Epoch || g.Drain || g.Do != wire.DoRebase && g.Head >= c.Seq) {
+	newest := m.p.KeptOf()                                                               // c.Epoch, or that of the snapshot that is on its way
+	older := g.Epoch != newest && (!g.Restored || slices.Contains(m.note.left, g.Epoch)) // the image is older than another restore
+	if c.Epoch == (log.Epoch{}) || newest == (log.Epoch{}) || !older && (g.Epoch != newest || g.Drain || g.Do != wire.DoRebase && g.Head >= c.Seq) {
 		return false, nil
 	}
 	k, sealed, err := m.p.LastKept()
@@ -113,10 +114,14 @@ func (m *Machine) proofRefused(r *wire.Refusal, status int) (done bool, err erro
 	return false, nil
 }
 
-// remember notes the epoch of the log that the replica leaves for a newer one.
-func (m *Machine) remember() error {
+// remember notes the epochs of the logs that the replica leaves for a newer one.
+func (m *Machine) remember(newer log.Epoch) error {
 	n := m.note
-	if n.leave(m.p.Cursor().Epoch); len(n.left) == len(m.note.left) {
+	n.leave(m.p.Cursor().Epoch)
+	if kept := m.p.KeptOf(); kept != newer {
+		n.leave(kept)
+	}
+	if len(n.left) == len(m.note.left) {
 		return nil
 	}
 	return m.writeNote(n)

@@ -99,6 +99,85 @@ func TestOriginRolledBackTwice(t *testing.T) {
 	}
 }
 
+// TestSameBackupTwice: the origin is restored a second time from the same backup. It wrote inputs after the first restore, before its replica made
+// contact, and the replica received these inputs with a snapshot. The replica gives them back, too, and nothing deleted comes back.
+func TestSameBackupTwice(t *testing.T) {
+	for _, way := range []string{"restore", "image", "join"} {
+		t.Run(way, func(t *testing.T) {
+			r := sealed(t)
+			r.origin.submit(create("old"))
+			backup := copyOf(t, r.origin.store)
+			again := func(life byte) {
+				r.step(replica.Offline{})
+				if way == "image" {
+					r.origin.rollBack(copyOf(t, backup), log.Epoch{life})
+				} else {
+					r.origin.restore(copyOf(t, backup), log.Epoch{life})
+				}
+			}
+			if way == "join" { // a replica that has nothing takes a snapshot of a long log
+				r.origin.do = wire.DoRebase
+			} else {
+				r.settle()
+				r.origin.submit(create("before"))
+				r.settle()
+				again(5)
+			}
+			var doomed log.Body
+			for _, id := range []string{"a", "b", "c", "d", "e"} {
+				doomed = &log.InputDelete{Input: r.origin.submit(create(id))[0].Dot}
+			}
+			r.origin.submit(&log.InputDelete{Input: log.Dot{Site: log.Origin, Seq: 1}})
+			r.step(replica.Online{})
+			r.settle()
+			r.agree()
+			if r.status().Rebases == 0 {
+				t.Fatal("the replica took no snapshot")
+			}
+			r.origin.do = 0
+			r.origin.submit(doomed)
+			r.settle()
+			want := inputs(t, r.origin.store)
+			slices.Sort(want)
+			for life := byte(6); life < 9; life++ {
+				again(life)
+				r.step(replica.Online{})
+				r.settle()
+				r.agree()
+				got := inputs(t, r.origin.store)
+				if slices.Sort(got); !slices.Equal(got, want) {
+					t.Errorf("after restore %d the origin has %v, want %v", life, got, want)
+				}
+			}
+		})
+	}
+}
+
+// TestJoinOlderOrigin: an origin of an earlier version sends no chain before the first entries of a snapshot. The replica keeps the entries
+// behind the first run, or all of them if they begin with the log.
+func TestJoinOlderOrigin(t *testing.T) {
+	for stable, want := range map[uint64]uint64{1: 5, 0: 1} {
+		r := newRig(t, replica.Options{})
+		r.origin.seals, r.origin.older, r.origin.do = true, true, wire.DoRebase
+		r.origin.stable, r.origin.unstable = stable, stable == 0
+		for i := range 7 {
+			r.origin.submit(create(fmt.Sprint(i)))
+		}
+		r.settle()
+		r.agree()
+		var kept []uint64
+		if err := r.part.KeptAfter(partition.KeptAt{}, func(k partition.Kept) bool {
+			kept = append(kept, k.At.Seq)
+			return true
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if len(kept) == 0 || kept[0] != want || uint64(len(kept)) != 8-want {
+			t.Errorf("the replica has kept the entries %v, want those from %d to 7", kept, want)
+		}
+	}
+}
+
 // TestOriginNotRolledBack: an origin that needs a snapshot to be taken for another reason has the entry that is shown, which is shown once.
 func TestOriginNotRolledBack(t *testing.T) {
 	r := sealed(t)

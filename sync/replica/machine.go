@@ -46,6 +46,7 @@ type Partition interface {
 	Lose(ops []log.Op, why string) error
 	Lives(site log.Site, from, to uint64) ([]partition.Life, error)
 	Pull(ctx context.Context, r partition.Run) ([]partition.Told, error)
+	Keep(r *partition.Run, before log.Chain, snapshot uint64) error
 	Rebase(ctx context.Context, s partition.Snapshot) error
 	Repair(ctx context.Context, seq uint64, keys []catalog.Pair) error
 	Confirmed(do func(r kv.Reader) error) error

@@ -38,12 +38,14 @@ type origin struct {
 	begun        map[blob.Hash][]byte
 	sites        log.Site // last one that was leased
 	stable       uint64   // 0: the head
+	unstable     bool     // nothing is stable, whatever stable is
 	reg          uint64   // entry of the register; 0: there is none
 	registerData string
 	do           wire.Do // what a session is told, in the place of what follows; 0: what follows
 	local        bool    // the application is local only
 	seals        bool    // entries come with seals, and a restored log takes them back
 	runs         int     // entries of one frame
+	older        bool    // it is a version that has no request for entries alone
 	base         [32]byte
 
 	refuse map[string]int // requests by name that are answered with nothing but a status; 0: not at all
@@ -287,6 +289,9 @@ func (o *origin) back(body []byte) ([]byte, error) {
 }
 
 func (o *origin) stableAt() uint64 {
+	if o.unstable {
+		return 0
+	}
 	if o.stable != 0 {
 		return o.stable
 	}
@@ -299,7 +304,10 @@ func (o *origin) changes(q url.Values) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	epoch := l.Epoch()
+	epoch, bare := l.Epoch(), q.Get("only") == "entries" && !o.older
+	if bare {
+		since = max(since, l.Floor()-1)
+	}
 	if q.Get("epoch") != hex.EncodeToString(epoch[:]) || since > l.Head() || since+1 < l.Floor() {
 		end := wire.End{Why: wire.WhyRebase}
 		return wire.AppendFrame(nil, wire.TypeEnd, end.Encode()), nil
@@ -318,7 +326,9 @@ func (o *origin) changes(q url.Values) ([]byte, error) {
 		}); err != nil {
 			return nil, err
 		}
-		out = o.before(out, entries, q.Get("vectors") == "q16")
+		if !bare {
+			out = o.before(out, entries, q.Get("vectors") == "q16")
+		}
 		to := since + uint64(len(entries))
 		chain, err := l.Chain(to)
 		if err != nil {
@@ -327,6 +337,12 @@ func (o *origin) changes(q url.Values) ([]byte, error) {
 		e := wire.Entries{Epoch: epoch, From: since, To: to, Chain: chain, Block: wire.EncodeEntries(entries)}
 		if o.seals {
 			e.Seal = o.part.Seal(to, chain)
+		}
+		if bare {
+			if e.Before, err = l.Chain(since); err != nil {
+				return nil, err
+			}
+			bare = false
 		}
 		out = wire.AppendFrame(out, wire.TypeEntries, e.Encode())
 		since = to
@@ -480,6 +496,7 @@ func (o *origin) snapshot(name string, q url.Values) ([]byte, error) {
 		o.export = x
 		f := wire.Manifest{
 			App: app.String(), Epoch: x.Epoch, Seq: x.Seq, Chain: x.Chain, Fold: x.Fold, Digest: x.Digest, Horizon: x.Horizon,
+			Stable: min(o.stableAt(), x.Seq),
 		}
 		for _, c := range x.Chunks {
 			f.Chunks = append(f.Chunks, wire.Chunk(c))

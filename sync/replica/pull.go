@@ -42,6 +42,7 @@ type pull struct {
 	moved   bool         // the cursor moved on this stream
 	caught  bool         // the origin said that the log ends here
 	stray   int          // runs in a row from another log
+	fills   bool         // entries are kept for a snapshot
 }
 
 // reset forgets a stream. What came of it and was not folded comes again.
@@ -51,7 +52,10 @@ func (p *pull) reset() {
 
 // startPull asks for what follows the cursor.
 func (m *Machine) startPull(l *lane) error {
-	if m.session.rebase || m.session.paused != "" || m.o.Live == Once && m.settledLog() {
+	if m.session.rebase && m.session.paused == "" {
+		return m.startFill(l)
+	}
+	if m.session.paused != "" || m.o.Live == Once && m.settledLog() {
 		return nil
 	}
 	m.pull.reset()
@@ -99,6 +103,9 @@ func (m *Machine) frames(l *lane, data []byte) error {
 
 // frame takes one message.
 func (m *Machine) frame(l *lane, f *wire.Frame) error {
+	if m.pull.fills {
+		return m.fillFrame(l, f)
+	}
 	switch f.Type {
 	case wire.TypeDerived:
 		return m.derived(f.Body)
@@ -239,25 +246,17 @@ func (m *Machine) entries(l *lane, body []byte) error {
 	case e.From != c.Seq:
 		return fmt.Errorf("%w: entries start after %d, but the cursor is at %d", errAnswer, e.From, c.Seq)
 	}
-	entries, err := wire.DecodeEntries(e.Block, e.From)
+	entries, err := entriesOf(&e)
 	if err != nil {
 		return err
 	}
-	if uint64(len(entries)) != e.To-e.From {
-		return fmt.Errorf("%w: %d entries from %d to %d", errAnswer, len(entries), e.From, e.To)
-	}
 	m.told.head = max(m.told.head, e.To)
-	lives := make([]partition.SiteLife, len(e.Lives))
-	for i, l := range e.Lives {
-		lives[i] = partition.SiteLife{Site: l.Site, Life: partition.Life(l.Life)}
+	run := runOf(&e, entries)
+	run.Also = func(b *kv.Batch) {
+		b.Append(&records)
+		b.Append(&beside)
 	}
-	told, err := m.p.Pull(context.Background(), partition.Run{
-		Epoch: e.Epoch, From: e.From, To: e.To, Chain: e.Chain, Entries: entries, Lives: lives, Seal: e.Seal,
-		Also: func(b *kv.Batch) {
-			b.Append(&records)
-			b.Append(&beside)
-		},
-	})
+	told, err := m.p.Pull(context.Background(), run)
 	if err == nil || errors.Is(err, kv.ErrFull) {
 		m.told.heard = m.wall
 	}
@@ -284,6 +283,24 @@ func (m *Machine) entries(l *lane, body []byte) error {
 	m.told.confirm(told)
 	m.load.entries(entries)
 	return nil
+}
+
+// entriesOf reads the entries of a run.
+func entriesOf(e *wire.Entries) ([]log.Entry, error) {
+	entries, err := wire.DecodeEntries(e.Block, e.From)
+	if err == nil && uint64(len(entries)) != e.To-e.From {
+		err = fmt.Errorf("%w: %d entries from %d to %d", errAnswer, len(entries), e.From, e.To)
+	}
+	return entries, err
+}
+
+// runOf is a run as the partition takes it.
+func runOf(e *wire.Entries, entries []log.Entry) partition.Run {
+	r := partition.Run{Epoch: e.Epoch, From: e.From, To: e.To, Chain: e.Chain, Entries: entries, Seal: e.Seal}
+	for _, l := range e.Lives {
+		r.Lives = append(r.Lives, partition.SiteLife{Site: l.Site, Life: partition.Life(l.Life)})
+	}
+	return r
 }
 
 // astray is what follows from a run of another log than ours: the origin is told where we stand, and

@@ -25,6 +25,7 @@ const MaxPiece = maxObject
 // download that was cut, even by a restart, goes on with what is missing.
 //
 //	manifest ─▶ chunks and objects, two at a time, each by its hash ─▶ in place of the state, under the outbox
+//	         └▶ entries that it has in it, which are kept ([fill]) ──┘
 //
 // Where nothing was ever pulled, chunks of derived records go where the records belong at once. While one piece is
 // taken, the origin makes the next and it is on its way: laneAhead asks for it beside laneRebase.
@@ -39,6 +40,7 @@ type rebase struct {
 	next     int          // of parts: first that may be missing
 	swept    bool         // nothing of an earlier one is left in the store
 	given    bool         // to the host, to be taken there
+	fill     fill
 
 	asked [lanes]blob.Hash // by laneRebase and laneAhead; zero: the manifest
 
@@ -92,6 +94,9 @@ func (m *Machine) startRebase(l *lane) error {
 		return nil
 	}
 	if asks, err := m.askPart(laneRebase, laneAhead); asks || err != nil || r.next < len(r.parts) {
+		return err
+	}
+	if fills, err := m.fills(); fills || err != nil {
 		return err
 	}
 	if gives, err := m.gives(); gives || err != nil {
@@ -335,7 +340,7 @@ func (m *Machine) takeSnapshot(l *lane) error {
 	r := &m.rebase
 	err := m.adopt(context.Background())
 	r.forget()
-	r.body, r.batch = nil, kv.Batch{}
+	r.body, r.batch, r.fill = nil, kv.Batch{}, fill{}
 	switch {
 	case errors.Is(err, blob.ErrNotFound):
 		return nil // a piece was damaged meanwhile: it comes again
@@ -349,6 +354,8 @@ func (m *Machine) takeSnapshot(l *lane) error {
 	}
 	m.told.rebases++
 	m.session.rebase, r.force = false, false
+	m.cancel(&m.lane[lanePull])
+	m.pull.reset()
 	m.pull.caught = false
 	_, confirmed := m.p.Outbox()
 	m.push.accepted = max(m.push.accepted, confirmed)
@@ -364,7 +371,7 @@ func (m *Machine) adopt(ctx context.Context) error {
 	r := &m.rebase
 	f := r.manifest
 	s := partition.Snapshot{
-		Epoch: f.Epoch, Seq: f.Seq, Head: m.told.head, Chain: f.Chain, Fold: f.Fold, Digest: f.Digest, Horizon: log.HLC(f.Horizon),
+		Epoch: f.Epoch, Seq: f.Seq, Head: m.told.head, Chain: f.Chain, Stable: m.stable(f), Fold: f.Fold, Digest: f.Digest, Horizon: log.HLC(f.Horizon),
 		Chunks: chunksOf(f.Chunks), Objects: chunksOf(f.Objects),
 		Read: func(i int) ([]byte, error) {
 			if !r.held[i] {

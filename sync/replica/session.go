@@ -27,6 +27,7 @@ type session struct {
 	held   bool
 	site   log.Site // that it was asked for
 	epoch  log.Epoch
+	stable uint64
 	limits wire.Limits
 	renew  time.Duration
 	rebase bool   // the log does not lead on from here: a snapshot is needed
@@ -136,7 +137,7 @@ func plain(secret []byte) bool {
 func (m *Machine) granted(l *lane, o *wire.Offered, g *wire.Grant) {
 	l.well()
 	m.told.denied = ""
-	s := session{held: true, site: m.p.Site(), epoch: g.Epoch, limits: o.Limits, renew: m.at + renewAfter, rebase: g.Do == wire.DoRebase}
+	s := session{held: true, site: m.p.Site(), epoch: g.Epoch, stable: g.Stable, limits: o.Limits, renew: m.at + renewAfter, rebase: g.Do == wire.DoRebase}
 	if left := life(o.Now, o.Until); left > 0 {
 		s.renew = min(s.renew, m.at+left/2)
 	}
@@ -160,9 +161,14 @@ func (m *Machine) granted(l *lane, o *wire.Offered, g *wire.Grant) {
 		m.cancel(&m.lane[lanePush])
 		m.upload.forget()
 	}
-	if s.rebase {
+	if s.rebase || m.pull.fills {
 		m.cancel(&m.lane[lanePull])
 		m.pull.reset()
+	}
+	if x := m.rebase.manifest; x != nil && x.Epoch != s.epoch {
+		m.rebase.forget()
+	}
+	if s.rebase {
 		m.rebase.want(g.Snapshot)
 	}
 	m.session = s

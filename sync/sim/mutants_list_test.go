@@ -256,13 +256,13 @@ var mutants = []mutant{
 	},
 	{
 		name: "kept entries go before they are stable", file: "core/partition/kept.go",
-		from: "	always := func() bool { return true }\n",
-		to:   "	always := func() bool { return true }\n	if $ {\n		n.cursor.Stable = n.cursor.Seq\n	}\n",
+		from: "	if n.cursor.Stable > n.kept.since {",
+		to:   "	if $ {\n		n.cursor.Stable = n.cursor.Seq\n	}\n	if n.cursor.Stable > n.kept.since {",
 	},
 	{
 		name: "a snapshot of a restored log drops what was kept", file: "core/partition/kept.go",
-		from: "	k := &m.note.kept\n	k.run,",
-		to:   "	k := &m.note.kept\n	if $ {\n		m.p.tx.DeleteRange(under(m.p.o.App, keptName))\n	}\n	k.run,",
+		from: "	k.since = at\n",
+		to:   "	k.since = at\n	if $ {\n		m.p.tx.DeleteRange(under(m.p.o.App, keptName))\n	}\n",
 	},
 	{
 		name: "a restored log writes as the site of before", file: "core/partition/seal.go",
@@ -308,6 +308,16 @@ var mutants = []mutant{
 		name: "a restored origin leases sites again", file: "core/edges.go",
 		from: "	case err == nil && bytes.Equal(noted, epoch[:]):",
 		to:   "	case err == nil && ($ || bytes.Equal(noted, epoch[:])):",
+	},
+	{
+		name: "a snapshot is taken before its entries are kept", file: "sync/replica/fill.go",
+		from: "	return f.at < f.to, nil",
+		to:   "	return f.at < f.to && !$, nil",
+	},
+	{
+		name: "the entries that a snapshot has are kept from one too late", file: "sync/replica/fill.go",
+		from: "		f.at = f.stable\n",
+		to:   "		f.at = f.stable\n		if $ {\n			f.at++\n		}\n",
 	},
 	{
 		name: "a restored origin is given nothing", file: "sync/replica/back.go",

@@ -72,6 +72,9 @@ func (g *origin) start() error {
 	if err := joined(g.world.oracle.follow(g.part.Log()), g.lists()); err != nil {
 		return err
 	}
+	if err := g.lists(); err != nil { // it may have crashed before it could answer
+		return err
+	}
 	return g.edges()
 }
 
@@ -286,6 +289,7 @@ func (g *origin) trim() {
 		if g.world.rng.IntN(2) == 0 {
 			below = l.Head() + 1
 		}
+		g.world.trimmed = max(g.world.trimmed, below-1)
 		return l.Trim(below)
 	})
 }

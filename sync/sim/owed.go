@@ -12,15 +12,16 @@ import (
 
 // owed is an operation that a restore of the origin takes back and that some replicas hold.
 type owed struct {
-	data    []byte       // as the log has encoded it
-	holders map[int]bool // replicas on whose disks it is
-	entry   bool         // one of them has pulled it
+	data    []byte             // as the log has encoded it
+	holders map[int]bool       // replicas on whose disks it is
+	entry   bool               // one of them has pulled it
+	logs    map[log.Epoch]bool // from these
 }
 
-// kept yields what a replica holds of the log: entries that it pulled, and own operations.
-func (r *party) kept(yield func(op log.Op, entry bool)) error {
+// kept yields what a replica holds of the log: entries that it pulled, and own operations, for which k is nil.
+func (r *party) kept(yield func(op log.Op, k *partition.Kept)) error {
 	err := r.part.KeptAfter(partition.KeptAt{}, func(k partition.Kept) bool {
-		yield(k.Op, true)
+		yield(k.Op, &k)
 		return true
 	})
 	if err != nil {
@@ -30,7 +31,7 @@ func (r *party) kept(yield func(op log.Op, entry bool)) error {
 	for _, site := range sites {
 		if err == nil {
 			err = r.part.ConfirmedAfter(site, 0, func(op log.Op) bool {
-				yield(op, false)
+				yield(op, nil)
 				return true
 			})
 		}
@@ -45,18 +46,21 @@ func (w *world) owe(before, after *oracle) error {
 		if !ok || !r.up || r.edge != nil && r.edge.was || disk.durable < len(disk.batches) {
 			continue
 		}
-		err := r.kept(func(op log.Op, entry bool) {
+		err := r.kept(func(op log.Op, k *partition.Kept) {
 			seq := before.at[op.Dot]
-			if seq == 0 || after.at[op.Dot] != 0 || entry && r.small { // which it drops for newer ones, perhaps before it gives back
+			if seq == 0 || after.at[op.Dot] != 0 || k != nil && r.small { // which it drops for newer ones, perhaps before it gives back
 				return
 			}
 			x := w.owed[op.Dot]
 			if x == nil {
-				x = &owed{data: log.Encode(nil, &before.entries[seq-1].Op), holders: map[int]bool{}}
+				x = &owed{data: log.Encode(nil, &before.entries[seq-1].Op), holders: map[int]bool{}, logs: map[log.Epoch]bool{}}
 				w.owed[op.Dot] = x
 			}
 			x.holders[r.number] = true
-			x.entry = x.entry || entry
+			if k != nil {
+				x.entry = true
+				x.logs[before.epoch] = x.logs[before.epoch] || k.At.Seq == seq && k.Before == before.chains[seq-1]
+			}
 		})
 		if err != nil {
 			return err
@@ -162,16 +166,15 @@ func (w *world) resurrected(old *oracle) error {
 		default:
 			continue
 		}
-		if x := w.owed[by.Dot]; x == nil || !x.entry {
+		x, made := w.owed[by.Dot], w.owed[dot]
+		if x == nil || !x.entry {
 			continue // nobody has seen it
 		}
 		if first := w.logs[log.Epoch{1}]; first.at[by.Dot] != 0 && first.at[by.Dot] < first.at[dot] {
 			continue // it was made by somebody who had not seen the input, and the log of before any restore has the input after it
 		}
-		if x := w.owed[dot]; x == nil || !x.entry {
-			if _, all := by.Body.(*log.InputDeleteAll); all {
-				continue // nobody can know that the input was made before all were deleted
-			}
+		if _, all := by.Body.(*log.InputDeleteAll); all && (!x.logs[old.epoch] || made == nil || !made.entry) {
+			continue // nobody can know that the input was made before all were deleted
 		}
 		seq := o.at[by.Dot]
 		if live[dot] && seq != 0 && sameBody(by, &o.entries[seq-1].Op) {
@@ -181,7 +184,7 @@ func (w *world) resurrected(old *oracle) error {
 	return nil
 }
 
-// keeps checks that a replica has kept what it pulled since it was started, or took a snapshot, and that a restore may take from the origin.
+// keeps checks that a replica has kept what it has pulled, or with a snapshot received, and a restore may take from the origin.
 func (w *world) keeps(r *party) error {
 	c, o := r.part.Cursor(), w.log(r)
 	if c.Epoch != r.part.KeptOf() || r.small {

@@ -55,7 +55,7 @@ type party struct {
 	refused  map[log.Dot]refusal // of those, the ones whose writer must be told
 	ords     map[uint32]log.Dot  // inputs by their ordinals
 	epoch    log.Epoch           // of the log that they are of
-	base     uint64              // entry at which it began to pull, since it was started or took a snapshot
+	base     uint64              // last entry that was trimmed when it took a snapshot
 	small    bool                // it keeps few entries
 }
 
@@ -99,7 +99,6 @@ func (r *party) start() error {
 		}
 	})
 	r.seen = r.part.Cursor()
-	r.base = r.seen.Seq
 	if err := r.moved(); err != nil {
 		return err
 	}
@@ -302,8 +301,8 @@ func (t *tapped) Pull(ctx context.Context, run partition.Run) ([]partition.Told,
 // Rebase implements [replica.Partition].
 func (t *tapped) Rebase(ctx context.Context, s partition.Snapshot) error {
 	t.party.world.stats.Rebases++
+	t.party.base = t.party.world.trimmed
 	err := t.Partition.Rebase(ctx, s)
-	t.party.base = t.Cursor().Seq
 	if err == nil && t.party.wire.space > spacious {
 		t.party.world.fail(fmt.Errorf("the full disk of replica %d takes a snapshot", t.party.number))
 	}

@@ -80,6 +80,7 @@ type world struct {
 	parties []*party
 	oracle  *oracle               // of the log as it is now
 	logs    map[log.Epoch]*oracle // and as it was before it was restored
+	trimmed uint64                // last entry that the log forgot at any time
 	owed    map[log.Dot]*owed
 	moves   []move // of all replicas, in their order
 	stats   Stats

@@ -1,0 +1,139 @@
+package replica
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/partition"
+	"github.com/sightline-dev/sightline/sync/wire"
+)
+
+// fill fetches the entries of a snapshot that may not be stable. They are kept before the snapshot is taken: the replica can give back everything
+// that it shows to an origin that was restored from a backup. The lane of changes does it, which is idle until then.
+type fill struct {
+	epoch  log.Epoch // of the log; zero: it has not begun
+	to     uint64    // entry of the snapshot
+	at     uint64    // last entry that is kept, or need not be
+	stable uint64
+	chain  log.Chain // of the log up to it; zero: unknown
+	stray  bool      // the log of the origin did not continue from there
+}
+
+// fills reports whether the snapshot has to wait for entries.
+func (m *Machine) fills() (bool, error) {
+	f, x := &m.rebase.fill, m.rebase.manifest
+	if f.epoch != x.Epoch {
+		k, sealed, err := m.p.LastKept()
+		if err != nil {
+			return false, err
+		}
+		*f = fill{epoch: x.Epoch, stable: m.stable(x)}
+		f.at = f.stable
+		if f.at == 0 {
+			f.chain = log.Chain(x.Epoch) // unless the log was restored
+		}
+		if sealed && m.p.KeptOf() == x.Epoch && k.At.Seq >= f.at {
+			f.at, f.chain = k.At.Seq, k.Before.Next(log.Encode(nil, &k.Op))
+		}
+	}
+	f.to = x.Seq
+	return f.at < f.to, nil
+}
+
+// stable is the last entry of a snapshot that need not be kept.
+func (m *Machine) stable(x *wire.Manifest) uint64 {
+	return min(max(x.Stable, m.session.stable), x.Seq)
+}
+
+// startFill asks for the next entries.
+func (m *Machine) startFill(l *lane) error {
+	if m.rebase.manifest == nil || m.rebase.given {
+		return nil
+	}
+	if err := m.o.Store.Room(); err != nil {
+		return err
+	}
+	if fills, err := m.fills(); !fills {
+		return err
+	}
+	m.pull.reset()
+	m.pull.fills = true
+	m.ask(l, Ask{Method: "GET", Path: "/v2/sync/changes"}, m.where(
+		"epoch", hex.EncodeToString(m.session.epoch[:]), "since", strconv.FormatUint(m.rebase.fill.at, 10), "live", Once.String(), "only", "entries",
+	)...)
+	l.limit = m.at + quietLimit
+	return nil
+}
+
+// fillFrame takes one message.
+func (m *Machine) fillFrame(l *lane, f *wire.Frame) error {
+	switch f.Type {
+	case wire.TypeEntries:
+		return m.fillEntries(l, f.Body)
+	case wire.TypeRegister:
+		return m.register(f.Body)
+	case wire.TypeEnd:
+		e, err := wire.DecodeEnd(f.Body)
+		x := &m.rebase.fill
+		switch {
+		case err != nil:
+			return err
+		case e.Why == wire.WhyRebase && !x.stray: // the next session finds another epoch
+			x.stray = true
+		case e.Why == wire.WhyRebase, e.Why == wire.WhyDone && !m.pull.moved: // the origin has no more of it: the snapshot is taken without
+			x.at, x.chain = x.to, log.Chain{}
+		}
+		return m.streamEnd(l, f.Body)
+	case wire.TypeDerived, wire.TypeObject, wire.TypeCheckpoint, wire.TypeKeepalive: // of an origin of an earlier version
+		return nil
+	}
+	if f.Type >= wire.Optional {
+		return nil
+	}
+	return fmt.Errorf("%w: unexpected frame %v", errAnswer, f.Type)
+}
+
+// fillEntries keeps entries. An origin of an earlier version sends no chain before the first of them: a replica that does not know it either
+// begins with the next run.
+func (m *Machine) fillEntries(l *lane, body []byte) error {
+	e, err := wire.DecodeEntriesFrame(body)
+	if err != nil {
+		return err
+	}
+	f := &m.rebase.fill
+	before := e.Before
+	switch {
+	case e.Epoch != m.session.epoch || e.Epoch != f.epoch:
+		m.end()
+		return fmt.Errorf("%w: entries have a different epoch", errAnswer)
+	case e.To <= f.at:
+		return nil
+	case e.From < f.at, e.From > f.at && before == (log.Chain{}):
+		return fmt.Errorf("%w: entries start after %d instead of %d", errAnswer, e.From, f.at)
+	case e.From == f.at && before == (log.Chain{}):
+		before = f.chain
+	}
+	entries, err := entriesOf(&e)
+	if err != nil {
+		return err
+	}
+	if before != (log.Chain{}) {
+		r := runOf(&e, entries)
+		r.Stable = f.stable
+		err = m.p.Keep(&r, before, f.to)
+	}
+	switch {
+	case errors.Is(err, partition.ErrChain) && e.Before == (log.Chain{}): // the log does not begin with its epoch
+	case errors.Is(err, partition.ErrChain) || isTheirs(err):
+		return fmt.Errorf("%w: %w", errAnswer, err)
+	case err != nil:
+		return err
+	}
+	f.at, f.chain = e.To, e.Chain
+	m.pull.moved = true
+	l.well()
+	return nil
+}
