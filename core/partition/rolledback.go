@@ -1,6 +1,7 @@
 package partition
 
 import (
+	"bytes"
 	"crypto/hmac"
 	"encoding/binary"
 	"errors"
@@ -94,24 +95,37 @@ func (r *rolled) rename(op *log.Op) {
 }
 
 // sameNames returns the operations of the log that have the names of entries which the origin made, without what they name. Only the origin
-// gives a name twice.
-func (p *Partition) sameNames(entries []log.Entry) (map[log.Dot][]byte, error) {
-	found := map[log.Dot][]byte{}
+// gives a name twice. renamed are those entries that the log has by another name, which a log gave them that is lost, too.
+func (p *Partition) sameNames(entries []log.Entry) (found map[log.Dot][]byte, renamed map[lostOp]log.Dot, err error) {
+	found, renamed = map[log.Dot][]byte{}, map[lostOp]log.Dot{}
+	made := map[log.HLC][]int{}
 	for i := range entries {
-		if d := entries[i].Op.Dot; d.Site == log.Origin || d.Site >= RestoredSites {
-			found[d] = nil
+		if op := &entries[i].Op; op.Dot.Site == log.Origin || op.Dot.Site >= RestoredSites {
+			found[op.Dot] = nil
+			made[op.At] = append(made[op.At], i)
 		}
 	}
 	if len(found) == 0 || p.log.Floor() > p.log.Head() {
-		return nil, nil
+		return nil, renamed, nil
 	}
-	err := p.log.Read(p.log.Floor(), func(e log.Entry) bool {
+	err = p.log.Read(p.log.Floor(), func(e log.Entry) bool {
 		if _, wanted := found[e.Op.Dot]; wanted {
 			found[e.Op.Dot] = nameless(log.Encode(nil, &e.Op))
 		}
+		if e.Op.Dot.Site < RestoredSites {
+			return true
+		}
+		for _, i := range made[e.Op.At] {
+			op := entries[i].Op
+			name := op.Dot
+			op.Dot = e.Op.Dot
+			if name != op.Dot && bytes.Equal(nameless(log.Encode(nil, &op)), nameless(log.Encode(nil, &e.Op))) {
+				renamed[lostOp{name, op.At}] = op.Dot
+			}
+		}
 		return true
 	})
-	return found, err
+	return found, renamed, err
 }
 
 // RolledBack gives the log another epoch if entries of the present one, which it sealed, prove that it had more than it has. It reports

@@ -196,7 +196,7 @@ type taking struct {
 
 	rolled  rolled
 	same    map[log.Dot][]byte // operations of the log with the names of entries that the origin made
-	renamed map[lostOp]log.Dot // lost operations among ops that get another name
+	renamed map[lostOp]log.Dot // lost operations that get another name, or have it in the log
 	moved   map[lostOp]log.Dot // lost operations that the log has by the names of another site
 }
 
@@ -208,7 +208,7 @@ const lostFor = "restore: "
 
 // sort finds out which entries are lacking. The caller holds p.appending, and all of the log is folded.
 func (p *Partition) sort(b *Back) (*taking, error) {
-	t := &taking{p: p, taken: map[log.Dot]bool{}, moved: map[lostOp]log.Dot{}}
+	t := &taking{p: p, taken: map[log.Dot]bool{}, renamed: map[lostOp]log.Dot{}, moved: map[lostOp]log.Dot{}}
 	lives := map[log.Site][]Life{}
 	for _, l := range b.Lives {
 		lives[l.Site] = append(lives[l.Site], l.Life)
@@ -221,8 +221,11 @@ func (p *Partition) sort(b *Back) (*taking, error) {
 		return nil, err
 	}
 	if t.exact = exact; !exact {
-		if t.same, err = p.sameNames(b.Entries); err != nil {
+		if t.same, t.renamed, err = p.sameNames(b.Entries); err != nil {
 			return nil, err
+		}
+		for lost, name := range t.renamed {
+			t.rolled.names[lost.dot], t.rolled.seen[lost] = name, true
 		}
 	}
 	had := map[log.Site]uint64{}
@@ -484,7 +487,7 @@ func (t *taking) try(doomed []log.Body) error {
 // entries names the operations of this log, and returns all of them as the next entries. renamed are those that had another name.
 func (t *taking) entries() (entries []log.Entry, renamed map[int]bool) {
 	p, last := t.p, t.p.last
-	renamed, t.renamed = map[int]bool{}, map[lostOp]log.Dot{}
+	renamed = map[int]bool{}
 	for i := range t.ops {
 		op := &t.ops[i]
 		if t.own[i] {
@@ -523,10 +526,10 @@ func (t *taking) note(b *kv.Batch) error {
 		}
 		p.PutConflict(b, c)
 	}
-	if err := p.noteRefused(b, t.ops, nil); err != nil || t.exact {
+	if err := p.noteRefused(b, t.ops, nil); err != nil {
 		return err
 	}
-	return p.noteEarly(b, t.ops, true)
+	return p.noteEarly(b, t.ops, true, t.exact)
 }
 
 // Keys of notes: the clocks of the last operations that deleted all inputs and all models. The clock of one that was not
@@ -597,14 +600,15 @@ func (p *Partition) deletedEarly(ops, had []log.Op, beside **kv.Batch) (kills []
 	if err := p.noteRefused(*beside, ops, had); err != nil {
 		return nil, err
 	}
-	return kills, p.noteEarly(*beside, ops, false)
+	return kills, p.noteEarly(*beside, ops, false, false)
 }
 
 // deletedAll is why a thing is deleted that came back behind an operation that deletes all.
 const deletedAll = "all were deleted, perhaps before this was made"
 
-// noteEarly notes the deletions among operations that are appended next of things that the log may not have.
-func (p *Partition) noteEarly(b *kv.Batch, ops []log.Op, ordered bool) error {
+// noteEarly notes the deletions among operations that are appended next of things that the log may not have. Those that delete all deleted
+// nothing else if they keep their places in the log.
+func (p *Partition) noteEarly(b *kv.Batch, ops []log.Op, ordered, exact bool) error {
 	clock := func(op *log.Op) log.HLC {
 		if ordered {
 			return op.At
@@ -623,10 +627,16 @@ func (p *Partition) noteEarly(b *kv.Batch, ops []log.Op, ordered bool) error {
 		case *log.WorkflowDelete:
 			dot = x.Workflow
 		case *log.InputDeleteAll:
+			if exact {
+				break
+			}
 			if err := p.noteAll(b, allInputs, clock(&ops[i])); err != nil {
 				return err
 			}
 		case *log.ModelDeleteAll:
+			if exact {
+				break
+			}
 			if err := p.noteAll(b, allModels, clock(&ops[i])); err != nil {
 				return err
 			}
@@ -656,7 +666,7 @@ func (p *Partition) deletesAll(ops []log.Op, beside **kv.Batch) error {
 			if *beside == nil {
 				*beside = &kv.Batch{}
 			}
-			if err := p.noteEarly(*beside, ops[i:i+1], false); err != nil {
+			if err := p.noteEarly(*beside, ops[i:i+1], false, false); err != nil {
 				return err
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/catalog"
@@ -563,3 +564,102 @@ func TestDeletedBeforeMove(t *testing.T) {
 	}
 }
 
+// TestTakeBackEarlyTwice: the log of a first restore has a deletion of an input that came later. The log of a second restore has it from there, as
+// it was, and deletes the input, too.
+func TestTakeBackEarlyTwice(t *testing.T) {
+	store := memkv.New()
+	submit(t, sealing(t, store), create("old"))
+	first := restored(t, store, 2)
+	deletion := log.Op{Dot: log.Dot{Site: 8, Seq: 1}, Body: &log.InputDelete{Input: log.Dot{Site: 9, Seq: 1}}}
+	if _, _, err := first.Accept(t.Context(), []log.Op{deletion}, nil); err != nil {
+		t.Fatal(err)
+	}
+	r := opened(t, memkv.New(), 1)
+	keepSealed(t, r, first, 0)
+	second, b := restored(t, store, 3), keptBy(t, r)
+	if err := second.TakeBack(t.Context(), &b, nil); err != nil {
+		t.Fatal(err)
+	}
+	for name, p := range map[string]*partition.Partition{"first": first, "second": second} {
+		if _, _, err := p.Accept(t.Context(), []log.Op{{Dot: log.Dot{Site: 9, Seq: 1}, Body: create("deleted")}}, nil); err != nil {
+			t.Fatal(err)
+		}
+		v := p.View()
+		if got := ids(t, v.Reader); !slices.Equal(got, []string{"old"}) {
+			t.Errorf("after the %s restore the inputs are %v", name, got)
+		}
+		_ = v.Close()
+	}
+}
+
+// TestRolledBackTwice: the disk of an origin is set back twice to the same image. The log of the first time gave a lost operation another name. A
+// replica that has only the log of before offers that operation by its old name to the log of the second time, which knows it again.
+func TestRolledBackTwice(t *testing.T) {
+	store := memkv.New()
+	origin := sealing(t, store)
+	submit(t, origin, create("old"))
+	image := imageOf(t, store)
+	submit(t, origin, create("a"), create("b"))
+	before := opened(t, memkv.New(), 1)
+	pullSealed(t, before, origin)
+	offered := keptBy(t, before)
+
+	var p *partition.Partition
+	back := func(life byte, id string, b *partition.Back) {
+		t.Helper()
+		now := func() time.Time { return clock().Add(time.Duration(life) * time.Second) }
+		var err error
+		p, err = partition.Open(partition.Options{Store: imageOf(t, image), App: app, Clock: now, Epoch: log.Epoch{life}, Secret: [32]byte{1}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		submit(t, p, create(id))
+		if found, err := p.RolledBack(b); !found || err != nil {
+			t.Fatalf("RolledBack = %v, %v", found, err)
+		}
+		if err := p.TakeBack(t.Context(), b, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	back(5, "x", &offered)
+	v := p.View()
+	a, err := v.InputByID("a")
+	if err = errors.Join(err, v.Close()); err != nil {
+		t.Fatal(err)
+	}
+	submit(t, p, &log.InputDelete{Input: a.Dot})
+	r := opened(t, memkv.New(), 2)
+	keepSealed(t, r, p, 0)
+	again := keptBy(t, r)
+	back(6, "y", &again)
+	for range 2 {
+		if err := p.TakeBack(t.Context(), &offered, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	v = p.View()
+	defer v.Close()
+	got := ids(t, v.Reader)
+	if slices.Sort(got); !slices.Equal(got, []string{"b", "old", "x", "y"}) || len(conflictsOf(t, p)) != 0 {
+		t.Errorf("the origin has %v and lists %+v", got, conflictsOf(t, p))
+	}
+}
+
+// keepSealed has a replica keep the log of an origin after an entry for a snapshot, as one run.
+func keepSealed(t testing.TB, p, origin *partition.Partition, after uint64) {
+	t.Helper()
+	before, err := origin.Log().Chain(after)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := run(t, origin, partition.Cursor{Epoch: origin.Log().Epoch(), Seq: after, Chain: before}, 1000)
+	r.Seal, r.Stable = origin.Seal(r.To, r.Chain), after
+	wrong := before
+	wrong[0]++
+	if err := p.Keep(&r, wrong, r.To); !errors.Is(err, partition.ErrChain) {
+		t.Fatalf("Keep of another log = %v", err)
+	}
+	if err := p.Keep(&r, before, r.To); err != nil {
+		t.Fatal(err)
+	}
+}
