@@ -659,9 +659,6 @@ func (r *round) strike() {
 		r.say("the disk of %s is set back, and %d writes have no copy", h.name, lost)
 		r.copy(x.folder, h.data)
 	}
-	if h.way == nil { // the operator makes another backup: replicas cannot give back the entries that a snapshot replaced
-		h.saved = nil
-	}
 	if h.way != nil && h.page == nil {
 		r.compiled(h.data)
 	}
