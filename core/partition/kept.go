@@ -328,7 +328,8 @@ func keptIn(r kv.Reader, app catalog.AppID, at KeptAt, yield func(Kept) bool) er
 	return errors.Join(err, failed)
 }
 
-// LastKept returns the last entry that was kept of the log that is pulled now; false: there is none, or it came without a seal.
+// LastKept returns the last entry that was kept of the log that is pulled now; false: there is none, or it came without a seal. Where that is not the
+// last of the log, since a snapshot came with a seal, it returns the place of the snapshot without an operation, Before being the chain up to it.
 func (p *Partition) LastKept() (k Kept, sealed bool, err error) {
 	lo, hi := under(p.o.App, keptName)
 	var failed error
@@ -338,7 +339,15 @@ func (p *Partition) LastKept() (k Kept, sealed bool, err error) {
 	})
 	p.visible.RLock()
 	defer p.visible.RUnlock()
-	return k, p.replica != nil && k.At.Run == p.replica.note.kept.run && len(k.Seal) > 0, errors.Join(err, failed)
+	if p.replica == nil {
+		return Kept{}, false, ErrReplica
+	}
+	n := &p.replica.note
+	sealed = k.At.Run == n.kept.run && len(k.Seal) > 0
+	if len(n.seal) > 0 && (!sealed || k.At.Seq < n.cursor.Seq) {
+		return Kept{At: KeptAt{n.kept.run, n.cursor.Seq}, Before: n.cursor.Chain, Seal: n.seal}, true, errors.Join(err, failed)
+	}
+	return k, sealed, errors.Join(err, failed)
 }
 
 func readKept(key, value []byte) (k Kept, err error) {

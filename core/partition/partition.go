@@ -102,7 +102,7 @@ func Open(o Options) (*Partition, error) {
 		err = p.openLog()
 	}
 	if err == nil {
-		err = p.openRestored()
+		err = p.openSealed()
 	}
 	if err == nil {
 		err = p.openLife()

@@ -154,6 +154,9 @@ func (p *Partition) pull(r *Run) ([]Told, error) {
 	if err := m.entries(r.Entries); err != nil {
 		return nil, err
 	}
+	if r.To > r.From {
+		m.note.seal = bytes.Clone(r.Seal)
+	}
 	if err := m.keepRun(r, chainBefore(r, p.replica.cursor)); err != nil {
 		return nil, err
 	}

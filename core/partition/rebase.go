@@ -1,6 +1,7 @@
 package partition
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -45,7 +46,7 @@ func (p *Partition) Rebase(ctx context.Context, s Snapshot) error {
 				return err
 			}
 		}
-		m.note.cursor = at
+		m.note.cursor, m.note.seal = at, bytes.Clone(s.Seal)
 		return m.passedOver()
 	})
 }

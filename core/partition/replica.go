@@ -1,6 +1,7 @@
 package partition
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"slices"
@@ -81,6 +82,7 @@ type note struct {
 	torn   bool    // the state is half of a snapshot's: the rest did not come
 	kept   keeping
 	older  uint64 // last own operation that was made on a log of another epoch
+	seal   []byte // of the log up to the cursor; nil: none came
 }
 
 // acked says that own operations up to one are in the log up to an entry.
@@ -110,6 +112,7 @@ func (n *note) encode() []byte {
 	e.Uint(12, n.older)
 	e.Uint(13, n.kept.to)
 	e.Bool(14, n.kept.whole)
+	e.Raw(15, n.seal)
 	return e.Bytes(nil)
 }
 
@@ -145,6 +148,8 @@ func decodeNote(data []byte) (n note, err error) {
 			n.kept.to = d.Uint()
 		case 14:
 			n.kept.whole = d.Bool()
+		case 15:
+			n.seal = bytes.Clone(d.Raw())
 		}
 	}
 	return n, d.Err()
@@ -277,6 +282,16 @@ func (p *Partition) Cursor() Cursor {
 		return Cursor{}
 	}
 	return p.replica.cursor
+}
+
+// Sealed is the seal of the log up to the cursor; nil: none came.
+func (p *Partition) Sealed() []byte {
+	p.visible.RLock()
+	defer p.visible.RUnlock()
+	if p.replica == nil {
+		return nil
+	}
+	return p.replica.seal
 }
 
 // Site is the site whose operations are submitted here; 0: none yet.

@@ -19,7 +19,8 @@ import (
 //	log   ─ 1 … 50 ─ 51 52        written since the rollback
 //	kept       … 50 ─ 51 … 90 ◆   of the same epoch, sealed
 //
-// The log takes another epoch, and then takes back what it lacks, as one that was restored from a backup ([Partition.TakeBack]). Until then it
+// The log takes another epoch, and then takes back what it lacks, as one that was restored from a backup ([Partition.TakeBack]). Each life of an
+// origin writes as its own site, so no name of a lost operation is used again. Programs of earlier versions wrote as the same site until then, and
 // may have named operations as lost ones are named. Such a lost operation gets another name, and those that it takes back, or that replicas
 // made before, mean it by that:
 //
@@ -128,15 +129,15 @@ func (p *Partition) sameNames(entries []log.Entry) (found map[log.Dot][]byte, re
 	return found, renamed, err
 }
 
-// RolledBack gives the log another epoch if entries of the present one, which it sealed, prove that it had more than it has. It reports
-// whether it did. A process does so at most once, since nobody can roll back a disk that a process uses. Errors: those of kv.
+// RolledBack gives the log another epoch if entries of the present one, or a place in it, which it sealed, prove that it had more than it has. It
+// reports whether it did. A process does so at most once, since nobody can roll back a disk that a process uses. Errors: those of kv.
 func (p *Partition) RolledBack(b *Back) (bool, error) {
 	p.appending.Lock()
 	defer p.appending.Unlock()
 	if err := p.whyClosed(); err != nil {
 		return false, err
 	}
-	if p.replica != nil || p.o.App == catalog.Control || p.o.Epoch == (log.Epoch{}) || p.log.Epoch() == p.o.Epoch || len(b.Entries) == 0 {
+	if p.replica != nil || p.o.App == catalog.Control || p.o.Epoch == (log.Epoch{}) || p.log.Epoch() == p.o.Epoch {
 		return false, nil
 	}
 	if err := p.log.Settle(); err != nil {
@@ -158,20 +159,7 @@ func (p *Partition) RolledBack(b *Back) (bool, error) {
 			return false, err
 		}
 	}
-	return true, p.anotherLife()
-}
-
-// anotherLife gives the log the epoch of this process, and its own site. The caller holds p.appending.
-func (p *Partition) anotherLife() error {
-	old := log.Op{Dot: log.Dot{Site: p.o.Site, Seq: p.last}, At: p.clock.Next()}
-	if err := p.log.Renew(p.o.Epoch); err != nil {
-		return err
-	}
-	p.visible.Lock()
-	p.o.Site, p.last = restoredSite(p.o.Epoch), 0
-	p.visible.Unlock()
-	p.hear([]log.Op{old})
-	return nil
+	return true, p.log.Renew(p.o.Epoch)
 }
 
 // RenewLog gives the log the epoch of this process, for the register of a data folder whose disk was rolled back. Errors: those of kv.
@@ -185,9 +173,4 @@ func (p *Partition) RenewLog() error {
 		return nil
 	}
 	return p.log.Renew(p.o.Epoch)
-}
-
-// restoredSite is the site of a log of an epoch that was restored from a backup.
-func restoredSite(epoch log.Epoch) log.Site {
-	return log.Site(binary.BigEndian.Uint32(epoch[:]) | RestoredSites)
 }

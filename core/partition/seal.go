@@ -16,18 +16,36 @@ import (
 //	seal   the key
 const sealName = "seal"
 
-// RestoredSites is the first site of logs that were restored from a backup. Leased sites count from 2.
+// RestoredSites is the first of the sites that origins write as from their second life on. Leased sites count from 2.
 const RestoredSites = 1 << 31
 
-// openRestored gives a log that was restored from a backup its own site, since its replicas may have operations of the
-// site of before that the backup lacks, and reads or begins the key of the log's seals.
-func (p *Partition) openRestored() error {
+// openSealed reads or begins the key of the log's seals, and gives this life of the origin its own site. Replicas may have operations of an earlier
+// life that the log lacks, since it was restored from a backup or its disk was rolled back: no life may name others as those are named. A log
+// without seals takes nothing back. It has its own site if it was restored.
+func (p *Partition) openSealed() error {
 	if p.replica != nil || p.o.App == catalog.Control {
 		return nil
 	}
-	if _, restored := p.log.Renewed(); restored {
-		p.o.Site = restoredSite(p.log.Epoch())
+	if err := p.openSeal(); err != nil {
+		return err
 	}
+	_, restored := p.log.Renewed()
+	switch {
+	case p.sealKey != nil && p.o.Epoch != (log.Epoch{}) && p.o.Epoch != p.log.Epoch():
+		p.o.Site = lifeSite(p.o.Epoch)
+	case restored:
+		p.o.Site = lifeSite(p.log.Epoch())
+	}
+	return nil
+}
+
+// lifeSite is the site of the life of an origin that begins with an epoch, unless the log begins with it.
+func lifeSite(epoch log.Epoch) log.Site {
+	return log.Site(binary.BigEndian.Uint32(epoch[:]) | RestoredSites)
+}
+
+// openSeal reads or begins the key of the log's seals.
+func (p *Partition) openSeal() error {
 	key, err := p.o.Store.Get(p.o.App.LocalKey(sealName))
 	if err == nil {
 		p.sealKey = append([]byte(nil), key...)

@@ -40,6 +40,7 @@ type Snapshot struct {
 	Horizon log.HLC
 	Chunks  []Chunk
 	Objects []Chunk // whose bytes are in no chunk
+	Seal    []byte  // of the log up to Seq, see [Partition.Seal]; nil: none
 
 	// Read returns the bytes of a chunk by its number, for whoever takes the snapshot.
 	Read func(i int) ([]byte, error)

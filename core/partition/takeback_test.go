@@ -172,12 +172,24 @@ func TestRolledBack(t *testing.T) {
 		t.Errorf("a log that has the entry was rolled back: %v, %v", found, err)
 	}
 
-	for name, written := range map[string][]log.Body{"as it was": nil, "written since": {create("x"), create("b"), &log.InputDelete{Input: doomed}}} {
-		t.Run(name, func(t *testing.T) {
-			p := sealingAs(t, imageOf(t, image), log.Epoch{5})
-			if len(written) > 0 {
-				submit(t, p, written...)
+	written := []log.Body{create("x"), create("b"), &log.InputDelete{Input: doomed}}
+	for _, tt := range []struct {
+		name      string
+		written   []log.Body
+		by        log.Epoch // life that writes; zero: one of an earlier version, which writes as the site of before
+		inputs    string
+		conflicts int
+	}{
+		{"as it was", nil, log.Epoch{5}, "[a b late]", 0},
+		{"written since", written, log.Epoch{5}, "[a b late x]", 2}, // input b, and a deletion of what is deleted
+		{"written since by an earlier version", written, log.Epoch{}, "[a b late x]", 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			store := imageOf(t, image)
+			if len(tt.written) > 0 {
+				submit(t, sealingAs(t, store, tt.by), tt.written...)
 			}
+			p := sealingAs(t, store, log.Epoch{5})
 			forged := proof
 			forged.Seal = append([]byte{1}, proof.Seal[1:]...)
 			for what, not := range map[string]partition.Back{"a forged entry": forged, "an entry that it has": old} {
@@ -194,12 +206,8 @@ func TestRolledBack(t *testing.T) {
 			if made := submit(t, p, create("late"))[0]; made.Dot.Site < partition.RestoredSites {
 				t.Errorf("the log writes as %v", made.Dot)
 			}
-			want, conflicts := "[a b late]", 0
-			if len(written) > 0 {
-				want, conflicts = "[a b late x]", 1
-			}
 			for again := range 2 { // another replica gives back the same
-				b, listed := keptBy(t, r), conflicts
+				b, listed := keptBy(t, r), tt.conflicts
 				if again == 0 { // the second one brings the picture
 					b.Gone = map[log.Dot]string{a: partition.LostPicture}
 					listed++
@@ -210,8 +218,8 @@ func TestRolledBack(t *testing.T) {
 				v := p.View()
 				got := ids(t, v.Reader)
 				slices.Sort(got)
-				if fmt.Sprint(got) != want || len(conflictsOf(t, p)) != listed {
-					t.Errorf("inputs %v, conflicts %+v; want %s and %d", got, conflictsOf(t, p), want, listed)
+				if fmt.Sprint(got) != tt.inputs || len(conflictsOf(t, p)) != listed {
+					t.Errorf("inputs %v, conflicts %+v; want %s and %d", got, conflictsOf(t, p), tt.inputs, listed)
 				}
 				for _, id := range []string{"a", "x"} {
 					in, err := v.InputByID(id)
@@ -233,10 +241,46 @@ func TestRolledBack(t *testing.T) {
 			if _, err := v.InputByID("a"); !errors.Is(err, catalog.ErrNotFound) {
 				t.Errorf("the deleted input: %v", err)
 			}
-			if _, err := v.InputByID("x"); err != nil && len(written) > 0 {
+			if _, err := v.InputByID("x"); err != nil && len(tt.written) > 0 {
 				t.Errorf("the input that has the name now: %v", err)
 			}
 		})
+	}
+}
+
+// TestRolledBackNames rolls the disk of an origin back. The origin writes, and a replica pulls that, before another one shows what the origin
+// lacks. Operations that wait at either replica mean the inputs that it has pulled.
+func TestRolledBackNames(t *testing.T) {
+	store := memkv.New()
+	origin := sealing(t, store)
+	submit(t, origin, create("first"))
+	image := imageOf(t, store)
+	lost := submit(t, origin, create("lost"), create("other"))[0].Dot
+	r := opened(t, memkv.New(), 1)
+	pullSealed(t, r, origin)
+
+	p := sealingAs(t, imageOf(t, image), log.Epoch{5})
+	newer := submit(t, p, create("newer"))[0].Dot
+	proof, kept := lastKept(t, r), keptBy(t, r)
+	if found, err := p.RolledBack(&proof); !found || err != nil {
+		t.Fatalf("RolledBack = %v, %v", found, err)
+	}
+	if err := p.TakeBack(t.Context(), &kept, nil); err != nil {
+		t.Fatal(err)
+	}
+	for site, input := range map[log.Site]log.Dot{8: lost, 9: newer} {
+		ops := []log.Op{{Dot: log.Dot{Site: site, Seq: 1}, Body: &log.InputDelete{Input: input}}}
+		if err := p.Meant(ops); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := p.Accept(t.Context(), ops, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	v := p.View()
+	defer v.Close()
+	if got := fmt.Sprint(ids(t, v.Reader)); got != "[first other]" || len(conflictsOf(t, p)) > 0 {
+		t.Errorf("inputs %s, conflicts %+v; want [first other] and none", got, conflictsOf(t, p))
 	}
 }
 

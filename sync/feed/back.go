@@ -82,20 +82,37 @@ func (c *call) back() (api.Response, error) {
 
 // rolledBack looks for entries of the log that it lacks because its disk was rolled back. If there are some, the log has another epoch.
 func (c *call) rolledBack(p *partition.Partition, m *wire.Back, entries []log.Entry) (api.Response, error) {
-	found, err := p.RolledBack(&partition.Back{From: m.From, Before: m.Chain, Entries: entries, Seal: m.Seal})
+	if err := c.notice(p, &partition.Back{From: m.From, Before: m.Chain, Entries: entries, Seal: m.Seal}); err != nil {
+		return api.Response{}, err
+	}
+	return message((&wire.TakenBack{Epoch: p.Log().Epoch(), To: m.From + uint64(len(entries))}).Encode()), nil
+}
+
+// notice refuses what a replica asks for if the log lacks what it has sealed, because its disk was rolled back. The log has another epoch then.
+func (c *call) notice(p *partition.Partition, b *partition.Back) error {
+	found, err := p.RolledBack(b)
 	if err == nil && found {
 		err = c.f.o.Register.RolledBack()
 	}
-	switch to := m.From + uint64(len(entries)); {
-	case err != nil:
-		return api.Response{}, err
-	case found:
-		head, epoch := p.Log().Head(), p.Log().Epoch()
-		c.f.o.Log.Warn("the data folder was set back to an older copy; replicas give back what it lacks", "app", c.app, "entries", head, "had", to)
-		return api.Response{}, &wire.Refusal{Code: wire.RefusedEpoch, Detail: wasRolledBack, Epoch: epoch}
-	default:
-		return message((&wire.TakenBack{Epoch: p.Log().Epoch(), To: to}).Encode()), nil
+	if err != nil || !found {
+		return err
 	}
+	head, epoch := p.Log().Head(), p.Log().Epoch()
+	had := b.From + uint64(len(b.Entries))
+	c.f.o.Log.Warn("the data folder was set back to an older copy; replicas give back what it lacks", "app", c.app, "entries", head, "had", had)
+	return &wire.Refusal{Code: wire.RefusedEpoch, Detail: wasRolledBack, Epoch: epoch}
+}
+
+// leads holds the log to a place of it that a replica has folded: the replica's operations name things as that log does, and a snapshot must not
+// replace entries that the log lacks. A place that the log does not have and did not seal is not held against the replica.
+func (c *call) leads(p *partition.Partition, seq uint64, chain log.Chain, seal []byte) error {
+	if len(seal) == 0 {
+		return nil
+	}
+	if have, err := p.Log().Chain(seq); err == nil && have == chain {
+		return nil
+	}
+	return c.notice(p, &partition.Back{From: seq, Before: chain, Seal: seal})
 }
 
 // wasRolledBack is the answer to a replica that has found the rollback of the log.

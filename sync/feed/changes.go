@@ -36,6 +36,9 @@ func (c *call) changes() (api.Response, error) {
 	if err := x.parse(); err != nil {
 		return api.Response{}, err
 	}
+	if err := c.leadsQuery(p); err != nil {
+		return api.Response{}, err
+	}
 	if err := c.f.meters.frames.take(c.app, 0, c.now, "bytes"); err != nil {
 		return api.Response{}, err
 	}

@@ -45,6 +45,9 @@ func (c *call) push() (api.Response, error) {
 	if m.Epoch != epoch {
 		return api.Response{}, &wire.Refusal{Code: wire.RefusedEpoch, Detail: "the log has a different epoch; start a new session", Epoch: epoch}
 	}
+	if err := c.leads(p, m.Base, m.Chain, m.Seal); err != nil {
+		return api.Response{}, err
+	}
 	ops, err := c.operations(&m)
 	if err != nil {
 		return api.Response{}, err

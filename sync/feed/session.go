@@ -135,7 +135,11 @@ func (c *call) leaseEdge(m *wire.Session, out *wire.Offered) error {
 	switch {
 	case m.Site != 0:
 		owns, err := c.owns(app, m.Site)
-		if err == nil && !owns && c.may(app) { // else the grant has the reason
+		if err == nil && !owns {
+			if _, closed := c.enter(app); closed != nil { // the grant has the reason
+				out.Site = m.Site
+				return nil
+			}
 			err = &wire.Refusal{Code: wire.RefusedSite, Detail: fmt.Sprintf("site %d does not belong to this edge", m.Site)}
 		}
 		out.Site = m.Site

@@ -1,6 +1,7 @@
 package feed
 
 import (
+	"encoding/hex"
 	"errors"
 	"slices"
 	"strconv"
@@ -10,6 +11,7 @@ import (
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/partition"
 	"github.com/sightline-dev/sightline/sync/wire"
 )
@@ -140,6 +142,9 @@ func (c *call) snapshot() (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
+	if err := c.leadsQuery(p); err != nil {
+		return api.Response{}, err
+	}
 	name, _ := blob.ParseHash(c.query.Get("name")) // whatever is none names none
 	head, floor := p.Log().Head(), p.Log().Floor() // what was trimmed leads on from none before it
 	least, _ := strconv.ParseUint(c.query.Get("least"), 10, 64)
@@ -155,6 +160,26 @@ func (c *call) snapshot() (api.Response, error) {
 	res := message(x.manifest)
 	res.Header = []api.Field{{Name: "Cache-Control", Value: "no-store"}}
 	return res, c.f.exports.done(x)
+}
+
+// leadsQuery is [call.leads] for the place that a query names, if it names one of the log's epoch.
+func (c *call) leadsQuery(p *partition.Partition) error {
+	if epoch := p.Log().Epoch(); c.query.Get("epoch") != hex.EncodeToString(epoch[:]) {
+		return nil
+	}
+	seq, err := c.query.number("since")
+	if err != nil {
+		return err
+	}
+	chain, bad := hex.DecodeString(c.query.Get("chain"))
+	seal, worse := hex.DecodeString(c.query.Get("seal"))
+	switch {
+	case bad != nil, worse != nil, len(seal) > 0 && len(chain) != len(log.Chain{}):
+		return malformed("chain and seal must be hexadecimal digits")
+	case len(seal) == 0:
+		return nil
+	}
+	return c.leads(p, seq, log.Chain(chain), seal)
 }
 
 // export makes a snapshot of now.
@@ -179,6 +204,7 @@ func (c *call) export(p *partition.Partition, vectors wire.Vectors) (*export, er
 	m := wire.Manifest{
 		App: c.app, Epoch: made.Epoch, Seq: made.Seq, Chain: made.Chain, Fold: made.Fold, Digest: made.Digest,
 		Stable: c.f.o.Stable(c.app, made.Seq), Horizon: made.Horizon, Chunks: chunks(made.Chunks), Objects: chunks(made.Objects),
+		Seal: p.Seal(made.Seq, made.Chain),
 	}
 	x.manifest = m.Encode()
 	x.name = blob.Sum(x.manifest)

@@ -82,10 +82,11 @@ func (m *Machine) proves(g *wire.Grant) (bool, error) {
 // showProof asks whether the log has an entry.
 func (m *Machine) showProof(l *lane) {
 	k := m.back.proof
-	m.ask(l, Ask{Method: "POST", Path: "/v2/sync/back", Body: (&wire.Back{
-		App: m.o.App.String(), Epoch: m.back.epoch, From: k.At.Seq - 1, Chain: k.Before, Seal: k.Seal, Present: true,
-		Block: wire.EncodeEntries([]log.Entry{{Seq: k.At.Seq, Op: k.Op}}),
-	}).Encode()}, m.where()...)
+	x := wire.Back{App: m.o.App.String(), Epoch: m.back.epoch, From: k.At.Seq, Chain: k.Before, Seal: k.Seal, Present: true}
+	if k.Op.Body != nil {
+		x.From, x.Block = k.At.Seq-1, wire.EncodeEntries([]log.Entry{{Seq: k.At.Seq, Op: k.Op}})
+	}
+	m.ask(l, Ask{Method: "POST", Path: "/v2/sync/back", Body: x.Encode()}, m.where()...)
 }
 
 // shown ends showing an entry.

@@ -178,6 +178,73 @@ func TestJoinOlderOrigin(t *testing.T) {
 	}
 }
 
+// TestOriginRolledBackAfterPush: the answer to a push is lost, that to the same push is not. Then the disk of the origin is set back to an image
+// without the operation. The log continues to lead on from the replica, which sends the operation again, however long the log is.
+func TestOriginRolledBackAfterPush(t *testing.T) {
+	for _, written := range [][]log.Body{nil, {create("x"), create("y")}} {
+		testRolledBackAfterPush(t, written)
+	}
+}
+
+func testRolledBackAfterPush(t *testing.T, written []log.Body) {
+	t.Helper()
+	r := sealed(t)
+	r.origin.submit(create("a"))
+	r.settle()
+	image := copyOf(t, r.origin.store)
+	r.lose = func(a *replica.Ask) bool { return a.Path == "/v2/sync/changes" }
+	r.wire = func(a *replica.Ask, _ *replica.Answer) bool {
+		return a.Path != "/v2/sync/push" || r.origin.got["push"] > 1
+	}
+	r.write(create("mine"))
+	r.run(func() bool { return r.status().Accepted == 1 }, 100)
+	r.origin.rollBack(image, log.Epoch{6})
+	want := []string{"a", "mine"}
+	for _, body := range written {
+		r.origin.submit(body)
+		want = append(want, body.(*log.InputCreate).ID)
+	}
+	r.lose, r.wire = nil, nil
+	r.run(r.settled, 100)
+	r.agree()
+	got := inputs(t, r.origin.store)
+	if slices.Sort(got); !slices.Equal(got, want) {
+		t.Errorf("the origin has %v, want %v", got, want)
+	}
+}
+
+// TestOriginRolledBackBehindSnapshot: a replica shows an origin whose disk was rolled back the snapshot that it took of the log. It has kept no entry
+// that the log lacks, and gives back its own operation.
+func TestOriginRolledBackBehindSnapshot(t *testing.T) {
+	r := sealed(t)
+	r.origin.submit(create("a"))
+	r.settle()
+	image := copyOf(t, r.origin.store)
+	r.lose = func(a *replica.Ask) bool { return a.Path == "/v2/sync/changes" }
+	r.write(create("mine"))
+	head := r.origin.part.Log().Head()
+	r.run(func() bool { return r.origin.part.Log().Head() > head }, 100)
+	r.origin.submit(create("b"))
+	if err := r.origin.part.Log().Trim(r.origin.part.Log().Head() + 1); err != nil {
+		t.Fatal(err)
+	}
+	r.lose = nil
+	r.settle()
+	if r.status().Rebases == 0 {
+		t.Fatal("the replica took no snapshot")
+	}
+	r.step(replica.Offline{})
+	r.origin.rollBack(image, log.Epoch{6})
+	r.origin.submit(create("x"))
+	r.step(replica.Online{})
+	r.settle()
+	r.agree()
+	got := inputs(t, r.origin.store)
+	if slices.Sort(got); !slices.Equal(got, []string{"a", "mine", "x"}) || r.origin.part.Log().Epoch() != (log.Epoch{6}) {
+		t.Errorf("the origin has %v in epoch %x, and the replica reports %+v", got, r.origin.part.Log().Epoch(), r.status())
+	}
+}
+
 // TestOriginNotRolledBack: an origin that needs a snapshot to be taken for another reason has the entry that is shown, which is shown once.
 func TestOriginNotRolledBack(t *testing.T) {
 	r := sealed(t)

@@ -26,6 +26,7 @@ var errAnswer = errors.New("invalid response from the origin")
 // Partition is what the machine asks of the application's partition, opened as a replica.
 type Partition interface {
 	Cursor() partition.Cursor
+	Sealed() []byte
 	Site() log.Site
 	Rules() uint32
 	Outbox() (issued, confirmed uint64)

@@ -498,6 +498,9 @@ func (o *origin) snapshot(name string, q url.Values) ([]byte, error) {
 			App: app.String(), Epoch: x.Epoch, Seq: x.Seq, Chain: x.Chain, Fold: x.Fold, Digest: x.Digest, Horizon: x.Horizon,
 			Stable: min(o.stableAt(), x.Seq),
 		}
+		if o.seals {
+			f.Seal = o.part.Seal(x.Seq, x.Chain)
+		}
 		for _, c := range x.Chunks {
 			f.Chunks = append(f.Chunks, wire.Chunk(c))
 		}

@@ -64,6 +64,7 @@ func (m *Machine) startPull(l *lane) error {
 	if m.o.Register != nil {
 		query = append(query, "register", strconv.FormatUint(m.o.Register.Seq(), 10))
 	}
+	query = append(query, m.sealed()...)
 	m.ask(l, Ask{Method: "GET", Path: "/v2/sync/changes", Stream: m.o.Live != Once}, append(query, "vectors", m.vectors())...)
 	l.limit = m.at + quietLimit
 	return nil

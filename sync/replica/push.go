@@ -30,6 +30,8 @@ type push struct {
 	most     int    // operations of one push, after the origin found one too large; 0: pushOps
 	echo     uint64 // entry of the log by which the accepted ones are in it; 0: unknown
 	foreign  bool   // the origin has operations of our site that we never made
+
+	said time.Duration // when the origin last said that it accepted some
 }
 
 // startPush offers the next operations of the outbox, by position: those whose pictures the origin has.
@@ -60,8 +62,9 @@ func (m *Machine) startPush(l *lane) error {
 	if err != nil {
 		return err
 	}
+	c := m.p.Cursor()
 	p := wire.Push{
-		App: m.o.App.String(), Epoch: m.session.epoch, Base: m.p.Cursor().Seq, Site: m.p.Site(),
+		App: m.o.App.String(), Epoch: m.session.epoch, Base: c.Seq, Chain: c.Chain, Seal: m.p.Sealed(), Site: m.p.Site(),
 		Block: wire.EncodeOps(ops), For: behalves(ops), Tokens: tokens, Older: older,
 	}
 	for _, l := range lives {
@@ -165,11 +168,7 @@ func (m *Machine) pushed(l *lane, body []byte) error {
 		return nil
 	}
 	m.push.accepted = p.Accepted
-	for _, r := range p.Runs {
-		if r.Count > 0 && r.Count <= wire.MaxOps {
-			m.push.echo = max(m.push.echo, r.Seq+r.Count-1)
-		}
-	}
+	m.push.echo, m.push.said = max(m.push.echo, p.Head), m.at
 	l.well()
 	l.next = m.at + wait(p.WaitMillis)
 	m.drained()
@@ -177,10 +176,10 @@ func (m *Machine) pushed(l *lane, body []byte) error {
 }
 
 // echoed is called when the cursor stands at the end of the log: what the origin said it took
-// must have come back by then. What has not is offered again.
+// must have come back by then. What has not is offered again. A log that is shorter since has lost it, if it was asked for after that.
 func (m *Machine) echoed() {
 	_, confirmed := m.p.Outbox()
-	if m.push.echo == 0 || m.push.echo > m.p.Cursor().Seq {
+	if m.push.echo == 0 || m.push.echo > m.p.Cursor().Seq && m.lane[lanePull].since <= m.push.said {
 		return
 	}
 	m.push.echo = 0

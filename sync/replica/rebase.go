@@ -89,6 +89,8 @@ func (m *Machine) startRebase(l *lane) error {
 		} else if len(sites) > 0 && sites[0] != m.p.Site() { // what was written as a site that was left is not pending
 			query = append(query, "least", strconv.FormatUint(m.told.head, 10))
 		}
+		query = append(query, "epoch", hex.EncodeToString(m.session.epoch[:]), "since", strconv.FormatUint(m.p.Cursor().Seq, 10))
+		query = append(query, m.sealed()...)
 		m.ask(l, Ask{Method: "GET", Path: "/v2/sync/snapshot"}, query...)
 		r.asked[laneRebase] = blob.Hash{}
 		return nil
@@ -103,6 +105,15 @@ func (m *Machine) startRebase(l *lane) error {
 		return err
 	}
 	return m.takeSnapshot(l)
+}
+
+// sealed names the place in the log that was folded, for the origin to tell whether its log has it, as far as the log of the session sealed it.
+func (m *Machine) sealed() (query []string) {
+	c, seal := m.p.Cursor(), m.p.Sealed()
+	if len(seal) == 0 || c.Epoch != m.session.epoch {
+		return nil
+	}
+	return []string{"chain", hex.EncodeToString(c.Chain[:]), "seal", hex.EncodeToString(seal)}
 }
 
 // startAhead asks for a piece beside the one that is on its way.
@@ -371,7 +382,7 @@ func (m *Machine) adopt(ctx context.Context) error {
 	r := &m.rebase
 	f := r.manifest
 	s := partition.Snapshot{
-		Epoch: f.Epoch, Seq: f.Seq, Head: m.told.head, Chain: f.Chain, Stable: m.stable(f), Fold: f.Fold, Digest: f.Digest, Horizon: log.HLC(f.Horizon),
+		Epoch: f.Epoch, Seq: f.Seq, Head: m.told.head, Chain: f.Chain, Stable: m.stable(f), Fold: f.Fold, Digest: f.Digest, Horizon: log.HLC(f.Horizon), Seal: f.Seal,
 		Chunks: chunksOf(f.Chunks), Objects: chunksOf(f.Objects),
 		Read: func(i int) ([]byte, error) {
 			if !r.held[i] {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"time"
 
 	"github.com/sightline-dev/sightline/core/log"
@@ -97,8 +98,8 @@ func (m *Machine) begin(r renewal) {
 
 // forgotten asks for another site if the origin does not know ours, or says that it belongs to another. If the origin was restored from a
 // backup that is older than the lease, it is given first what it lacks: it may have our operations from other replicas. An edge that was
-// restored without its identity, and enrolled as another edge, meets the same log. A replica with a secret keeps its site there: only its
-// secret is wrong. A replica that has pulled nothing knows no log, so its site may be one of before a restore, too.
+// restored without its identity, and enrolled as another edge, meets the same log. So does a replica with a secret whose lease a rollback of the
+// origin's disk has taken back. A replica that has pulled nothing knows no log, so its site may be one of before a restore, too.
 func (m *Machine) forgotten(r *wire.Refusal) bool {
 	c := m.p.Cursor()
 	if r.Epoch == (log.Epoch{}) || m.p.Site() == 0 {
@@ -111,8 +112,8 @@ func (m *Machine) forgotten(r *wire.Refusal) bool {
 	case proves:
 	case r.Epoch != c.Epoch:
 		m.give(back{epoch: r.Epoch, leaves: true, issued: m.issued})
-	case len(m.note.secretOf(m.p.Site())) > 0:
-		return false
+	case len(m.note.secretOf(m.p.Site())) > 0: // the origin only tells what the log has of the site
+		m.give(back{epoch: r.Epoch, leaves: true, issued: m.issued, at: partition.KeptAt{Run: math.MaxUint32}, whole: true})
 	default:
 		x := renewal{epoch: r.Epoch}
 		_, x.last = m.p.Outbox() // later ones may be in the log: sent again they are duplicates

@@ -83,7 +83,7 @@ func TestRolledBackWithMemory(t *testing.T) {
 
 // TestSiteOfAnother: an edge was restored from a backup without its identity, and enrolled as another edge. The origin refuses its site, though
 // the log is the same. It takes another site and sends what is not confirmed, also if the origin has it already. A replica
-// with a secret keeps its site.
+// with a secret does the same: the disk of the origin may have been rolled back to before the lease.
 func TestSiteOfAnother(t *testing.T) {
 	for _, secret := range []bool{false, true} {
 		r := newRig(t, replica.Options{})
@@ -112,10 +112,7 @@ func TestSiteOfAnother(t *testing.T) {
 		r.run(func() bool { return r.settled() || *refused == 3 }, 200)
 		got := inputs(t, r.origin.store)
 		if secret {
-			if *refused != 3 || len(got) != 1 || r.status().Site != 2 {
-				t.Errorf("with a secret: %d refusals, the origin has %v, %+v", *refused, got, r.status())
-			}
-			continue
+			t.Log("with a secret")
 		}
 		if slices.Sort(got); !slices.Equal(got, []string{"a", "b"}) || *refused != 1 || r.status().Renewed == "" {
 			t.Errorf("%d refusals, the origin has %v, %+v", *refused, got, r.status())

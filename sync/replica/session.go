@@ -185,7 +185,7 @@ func (m *Machine) granted(l *lane, o *wire.Offered, g *wire.Grant) {
 		m.push.accepted = max(m.push.accepted, confirmed)
 	}
 	if m.push.echo = 0; m.push.accepted > confirmed {
-		m.push.echo = g.Head
+		m.push.echo, m.push.said = g.Head, m.at
 	}
 	if m.push.foreign = g.Confirmed > issued && !m.p.Renewing(); m.push.foreign {
 		m.told.problem = fmt.Sprintf("the origin has %d operations of this replica's site, but this replica has made %d: another replica uses the site, or this one was restored from an old backup", g.Confirmed, issued)

@@ -265,9 +265,19 @@ var mutants = []mutant{
 		to:   "	k.since = at\n	if $ {\n		m.p.tx.DeleteRange(under(m.p.o.App, keptName))\n	}\n",
 	},
 	{
-		name: "a restored log writes as the site of before", file: "core/partition/seal.go",
-		from: "	if _, restored := p.log.Renewed(); restored {",
-		to:   "	if _, restored := p.log.Renewed(); restored && !$ {",
+		name: "another life of the origin writes as the site of before", file: "core/partition/seal.go",
+		from: "	case p.sealKey != nil &&",
+		to:   "	case $:\n	case p.sealKey != nil &&",
+	},
+	{
+		name: "an origin does not look where its replicas stand", file: "sync/feed/back.go",
+		from: "	if len(seal) == 0 {",
+		to:   "	if len(seal) == 0 || $ {",
+	},
+	{
+		name: "what an origin accepted before a rollback is not sent again", file: "sync/replica/push.go",
+		from: "	m.push.echo, m.push.said = max(m.push.echo, p.Head), m.at\n",
+		to:   "	if m.push.echo, m.push.said = max(m.push.echo, p.Head), m.at; $ {\n\t\tm.push.echo = 0\n	}\n",
 	},
 	{
 		name: "what cannot be taken back is not listed", file: "core/partition/takeback.go",

@@ -18,6 +18,8 @@ type Push struct {
 	Lives     []Life   // that made the operation before the first, and these; as far as they are noted
 	Again     bool     // they came back with the log before it was restored from a backup; Site may be one that the replica left
 	Older     uint64   // last of the operations that were made on a log of another epoch; 0: none
+	Chain     log.Chain
+	Seal      []byte // of the log up to Base with Chain, see [Entries]: a log that lacks it was rolled back
 	Extra     []byte
 }
 
@@ -71,6 +73,8 @@ func (m *Push) Encode() []byte {
 	encodeLives(&e, 9, m.Lives)
 	e.Bool(10, m.Again)
 	e.Uint(11, m.Older)
+	e.Hash(12, m.Chain[:])
+	e.Raw(13, m.Seal)
 	return e.Bytes(m.Extra)
 }
 
@@ -101,6 +105,10 @@ func DecodePush(data []byte) (m Push, err error) {
 			m.Again = d.Bool()
 		case 11:
 			m.Older = d.Uint()
+		case 12:
+			d.Hash(m.Chain[:])
+		case 13:
+			m.Seal = d.Raw()
 		default:
 			d.Keep()
 		}

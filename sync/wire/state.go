@@ -20,6 +20,7 @@ type Manifest struct {
 	Horizon   log.HLC
 	Chunks    []Chunk // in the order of their keys
 	Objects   []Chunk // that the state names: version manifests and weights
+	Seal      []byte  // of the log up to Seq, see [Entries]
 	Extra     []byte
 }
 
@@ -43,6 +44,7 @@ func (m *Manifest) Encode() []byte {
 	e.Fixed64(9, uint64(m.Horizon))
 	encodeChunks(&e, 10, m.Chunks)
 	encodeChunks(&e, 11, m.Objects)
+	e.Raw(12, m.Seal)
 	return e.Bytes(m.Extra)
 }
 
@@ -73,6 +75,8 @@ func DecodeManifest(data []byte) (m Manifest, err error) {
 			m.Chunks = add(d, m.Chunks, maxChunks, decodeChunk(d.Message()))
 		case 11:
 			m.Objects = add(d, m.Objects, maxChunks, decodeChunk(d.Message()))
+		case 12:
+			m.Seal = d.Raw()
 		default:
 			d.Keep()
 		}
