@@ -3,6 +3,7 @@ package sim
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/fold"
@@ -28,25 +29,29 @@ func (w *world) observe(r *party) error {
 // place holds a replica's cursor to the log.
 func (w *world) place(r *party) error {
 	c := r.part.Cursor()
-	o := w.log(r)
-	switch {
-	case c.Epoch == log.Epoch{} && c.Seq > 0, o == nil:
-		return fmt.Errorf("I7: cursor %d in epoch %x", c.Seq, c.Epoch)
-	case c.Seq > o.head():
-		return fmt.Errorf("I7: cursor %d beyond the log's %d", c.Seq, o.head())
-	case c.Seq > 0 && c.Chain != o.chains[c.Seq]:
-		return fmt.Errorf("I7: chain at %d is another", c.Seq)
+	if c.Epoch == (log.Epoch{}) && c.Seq > 0 || w.log(r) == nil {
+		return fmt.Errorf("I7: no log has the cursor %d with chain %x in epoch %x", c.Seq, c.Chain, c.Epoch)
 	}
 	return nil
 }
 
-// log is what is known of the log that a replica has pulled.
+// log is what is known of the log that a replica has pulled: the newest one that has its cursor; nil: none has it.
 func (w *world) log(r *party) *oracle {
 	c := r.part.Cursor()
 	if c.Epoch == (log.Epoch{}) {
 		return w.oracle
 	}
-	return w.logs[c.Epoch]
+	for _, o := range slices.Backward(w.logs) {
+		if o.epoch == c.Epoch && o.leadsOn(c.Seq, c.Chain) {
+			return o
+		}
+	}
+	return nil
+}
+
+// leadsOn reports whether the log has an entry with a chain.
+func (o *oracle) leadsOn(seq uint64, chain log.Chain) bool {
+	return seq <= o.head() && o.chains[seq] == chain
 }
 
 // inspect holds all of a replica to the truth.
@@ -143,7 +148,7 @@ func (w *world) outbox(r *party) error {
 			return fmt.Errorf("I2: operation %v was acknowledged and is nowhere", dot)
 		case ok && at <= c.Seq && pending[dot]:
 			return fmt.Errorf("I3: operation %v is entry %d, pulled to %d, and pending", dot, at, c.Seq)
-		case ok && at > c.Seq && !pending[dot] && !w.origin.isLocal(): // a replica that is emptied pulls nothing more
+		case ok && at > c.Seq && !pending[dot] && !held[dot] && !w.origin.isLocal(): // a replica that is emptied pulls nothing more
 			return fmt.Errorf("I6: operation %v is entry %d, pulled to %d, and not pending", dot, at, c.Seq)
 		case ok && at <= c.Seq && conflicts[dot] == 0 && !o.has(dot):
 			return fmt.Errorf("I2: operation %v was acknowledged, entry %d is another one, and it is among no conflicts", dot, at)

@@ -58,11 +58,13 @@ func (w *world) happen() {
 
 // disaster replaces a disk by an older state of it, or keeps such a state.
 func (w *world) disaster(r *party) {
-	switch w.rng.IntN(4) {
+	switch w.rng.IntN(5) {
 	case 0:
 		r.rollback()
 	case 1:
 		w.origin.restore()
+	case 2:
+		w.origin.rollback()
 	default:
 		w.origin.backup()
 	}

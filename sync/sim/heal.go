@@ -121,7 +121,7 @@ func (w *world) agreed() bool {
 			return false // I8
 		}
 		issued, confirmed := r.part.Outbox()
-		if c := r.part.Cursor(); c.Seq != w.oracle.head() || c.Epoch != w.oracle.epoch && c.Seq > 0 || issued != confirmed {
+		if c := r.part.Cursor(); c.Seq != w.oracle.head() || c.Seq > 0 && (c.Epoch != w.oracle.epoch || !w.oracle.leadsOn(c.Seq, c.Chain)) || issued != confirmed {
 			return false
 		}
 	}

@@ -33,11 +33,13 @@ type oracle struct {
 	issued map[log.Dot][]issue // more than one where a disk was rolled back in between
 	clock  []log.HLC           // highest of the log up to each entry
 	past   map[string]bool     // encoded operations of all logs of the run
+	own    map[log.Dot][]byte  // operations of the origin's own of all logs, encoded
 
 	created func(op *log.Op)                                      // told of each entry
 	over    func(op *log.Op, token partition.Token) (bool, error) // whether an operation was asked for with what was revoked; nil: nobody can say any more
 	shut    map[log.Site]uint64                                   // sites that nothing is taken from any more, and what was
 	ruled   uint64                                                // entry that puts newer rules in force; 0: none does
+	shared  bool                                                  // a rollback may have taken back leases: two replicas may have had one site
 	epoch   log.Epoch
 	latest  time.Time // the latest that the origin's clock ever was
 }
@@ -45,17 +47,19 @@ type oracle struct {
 // issue is an operation that a replica said is safe.
 type issue struct {
 	data  []byte          // as its site has encoded it
-	epoch log.Epoch       // of the log that its site had folded by then
-	seen  uint64          // and how far
+	seen  uint64          // entry up to which its site had folded the log by then
+	chain log.Chain       // of that log
 	token partition.Token // under which it was asked for, as its site knew it
 	prev  []byte          // operation of its site before it, encoded; nil: unknown
+	thing *log.Op         // operation that made what it names by a dot, as its site knew it; nil: it names none so, or its site did not know it
 	gone  bool            // the disk was rolled back since or before: an operation of another life may have its dot
 }
 
 func newOracle(app catalog.AppID, epoch log.Epoch, created func(op *log.Op)) *oracle {
 	o := &oracle{
 		app: app, store: memkv.New(), fold: fold.NewUpTo(app, newRules), digests: map[uint64][32]byte{}, model: newModel(),
-		epoch: epoch, shut: map[log.Site]uint64{}, at: map[log.Dot]uint64{}, killed: map[log.Dot]uint64{}, issued: map[log.Dot][]issue{}, past: map[string]bool{}, created: created,
+		epoch: epoch, shut: map[log.Site]uint64{}, at: map[log.Dot]uint64{}, killed: map[log.Dot]uint64{}, issued: map[log.Dot][]issue{}, past: map[string]bool{},
+		own: map[log.Dot][]byte{}, created: created,
 	}
 	o.states = append(o.states, o.store.Snapshot())
 	o.clock = append(o.clock, 0)
@@ -147,6 +151,12 @@ func (o *oracle) take(e log.Entry) error {
 	o.created(&e.Op)
 	data := log.Encode(nil, &e.Op)
 	o.past[string(data)] = true
+	if dot.Site == log.Origin || dot.Site >= partition.RestoredSites {
+		if was := o.own[dot]; was != nil && !bytes.Equal(was, data) {
+			return fmt.Errorf("I3: the origin names entry %d %v, %T, as another operation of an earlier log", e.Seq, dot, e.Op.Body)
+		}
+		o.own[dot] = data
+	}
 	o.chains = append(o.chains, o.chains[len(o.chains)-1].Next(data))
 	o.codes = append(o.codes, v.Code)
 	o.states = append(o.states, o.store.Snapshot())
@@ -221,6 +231,9 @@ func (o *oracle) isIssue(e *log.Entry, was issue) error {
 	if b, ok := e.Op.Body.(*log.Refused); ok && strings.HasPrefix(b.Reason, "scope: a newer life") {
 		return nil
 	}
+	if o.shared && op.By != e.Op.By && strings.HasPrefix(op.By, "replica") && strings.HasPrefix(e.Op.By, "replica") {
+		return nil
+	}
 	revoked, err := o.revoked(e, &op, was.token)
 	if err != nil {
 		return err
@@ -228,14 +241,22 @@ func (o *oracle) isIssue(e *log.Entry, was issue) error {
 	op.At = e.Op.At // the origin may have set it back
 	switch _, refused := e.Op.Body.(*log.Refused); {
 	case revoked:
-	case refused && strings.HasPrefix(e.Op.Body.(*log.Refused).Reason, "blob:") && o.epoch != (log.Epoch{1}):
+	case refused && strings.HasPrefix(e.Op.Body.(*log.Refused).Reason, "blob:") && o.chains[0] != log.Chain(o.epoch):
 		// It had ended in another verdict before the log was restored, and what it named was let go then.
 	case refused && partition.Admit(&op) == "":
 		return fmt.Errorf("I2: entry %d refuses operation %v, %T, that it might have taken: %+v", e.Seq, op.Dot, op.Body, e.Op.Body)
 	case !refused && !bytes.Equal(log.Encode(nil, &op), log.Encode(nil, &e.Op)):
 		return fmt.Errorf("I3: entry %d is another operation %v than the one that was issued: %T %+v, want %T %+v", e.Seq, e.Op.Dot, e.Op.Body, e.Op, op.Body, op)
 	}
-	if was.epoch != o.epoch {
+	if was.thing != nil {
+		thing := *was.thing
+		thing.Dot = partition.Subject(op.Body)
+		if at := o.at[thing.Dot]; at != 0 && at <= o.head() && makes(o.entries[at-1].Op.Body) && !sameBody(&thing, &o.entries[at-1].Op) {
+			return fmt.Errorf("I3: entry %d, operation %v, means another thing %v than its site: %T %+v, want %T %+v",
+				e.Seq, e.Op.Dot, thing.Dot, o.entries[at-1].Op.Body, o.entries[at-1].Op.Body, thing.Body, thing.Body)
+		}
+	}
+	if !o.leadsOn(was.seen, was.chain) {
 		return nil
 	}
 	if seen := o.clock[was.seen]; e.Op.At <= seen {
@@ -282,13 +303,13 @@ func (o *oracle) quarantined() (n int) {
 // fork is what is known when the log goes on from an earlier entry, under another epoch.
 func (o *oracle) fork(epoch log.Epoch, seq uint64) (*oracle, error) {
 	f := newOracle(o.app, epoch, func(*log.Op) {})
-	f.chains[0], f.latest, f.issued, f.past = o.chains[0], o.latest, o.issued, o.past
+	f.chains[0], f.latest, f.issued, f.past, f.own = o.chains[0], o.latest, o.issued, o.past, o.own
 	for _, e := range o.entries[:seq] {
 		if err := f.take(e); err != nil {
 			return nil, err
 		}
 	}
-	f.created, f.over = o.created, o.over
+	f.created, f.over, f.shared = o.created, o.over, o.shared
 	return f, nil
 }
 

@@ -33,9 +33,10 @@ type origin struct {
 	feed   *feed.Feed
 	held   []*held // polls
 
-	copied *Memory // the backup
-	stable uint64  // last entry that the backup has
-	life   byte    // how often the log was restored
+	copied *Memory   // the backup
+	stable uint64    // last entry that the backup has
+	epoch  log.Epoch // of the log in the backup
+	life   byte      // how often the log was restored, or its disk rolled back
 
 	listed map[log.Dot]bool // operations that it lists as conflicts, or did
 }
@@ -57,25 +58,37 @@ func (g *origin) start() error {
 	if err := g.open(); err != nil {
 		return err
 	}
+	life := name(g.random)
 	if g.world.oracle == nil {
-		if err := g.found(); err != nil {
+		if err := g.found(life); err != nil {
 			return err
 		}
 	}
 	g.look()
 	if g.part, err = partition.Open(partition.Options{
-		Store: g.wire, App: g.world.app, Clock: g.clock.now, Epoch: log.Epoch{1}, Rules: g.rules, Secret: [32]byte{1},
+		Store: g.wire, App: g.world.app, Clock: g.clock.now, Epoch: life, Rules: g.rules, Secret: [32]byte{1},
 	}); err != nil {
 		return err
 	}
 	g.up = true
-	if err := joined(g.world.oracle.follow(g.part.Log()), g.lists()); err != nil {
-		return err
-	}
-	if err := g.lists(); err != nil { // it may have crashed before it could answer
+	if err := joined(g.follow(), g.lists()); err != nil { // it may have crashed before it could answer
 		return err
 	}
 	return g.edges()
+}
+
+// follow takes in what the log has beyond what is known. An origin that was shown a rollback of its disk gives the log another epoch.
+func (g *origin) follow() error {
+	w, l := g.world, g.part.Log()
+	if epoch := l.Epoch(); epoch != w.oracle.epoch {
+		w.stats.Noticed++
+		f, err := w.oracle.fork(epoch, w.oracle.head())
+		if err != nil {
+			return err
+		}
+		w.goOn(f)
+	}
+	return w.oracle.follow(l)
 }
 
 // edges asks who is shut out: a revocation under way when the power failed is there or not, and
@@ -100,8 +113,8 @@ func (g *origin) edges() error {
 	return nil
 }
 
-// found makes the application.
-func (g *origin) found() error {
+// found makes the application, whose log begins with an epoch.
+func (g *origin) found(epoch log.Epoch) error {
 	w := g.world
 	app, _, err := g.engine.Register.CreateApp(context.Background(), register.Who{Account: "operator"}, register.NewApp{Name: "sim", Language: "en"})
 	if err != nil {
@@ -110,9 +123,9 @@ func (g *origin) found() error {
 	if w.app, err = catalog.ParseAppID(app.ID); err != nil {
 		return err
 	}
-	w.oracle = newOracle(w.app, log.Epoch{1}, w.program.issued)
-	w.oracle.over = g.over
-	w.logs = map[log.Epoch]*oracle{w.oracle.epoch: w.oracle}
+	o := newOracle(w.app, epoch, w.program.issued)
+	o.over = g.over
+	w.goOn(o)
 	return nil
 }
 
@@ -131,7 +144,7 @@ func (g *origin) guarded(do func() error) (whole bool) {
 	g.look()
 	err := do()
 	if err == nil {
-		err = g.world.oracle.follow(g.part.Log())
+		err = g.follow()
 	}
 	if isFull(err, g.space) {
 		return false
@@ -178,7 +191,7 @@ func (g *origin) crash() {
 // they then forget.
 func (g *origin) backup() {
 	if disk, ok := g.disk.(*Memory); ok && g.up && !g.isLocal() {
-		g.copied, g.stable = disk.Copy(), g.world.oracle.head()
+		g.copied, g.stable, g.epoch = disk.Copy(), g.world.oracle.head(), g.world.oracle.epoch
 	}
 }
 
@@ -189,21 +202,42 @@ func (g *origin) restore() {
 		return
 	}
 	w.stats.Restores++
+	epoch := name(g.random)
+	g.back(epoch, func() error { return g.renew(epoch) })
+}
+
+// rollback replaces the disk of the origin by the backup, without restoring that: the origin does not notice. All replicas that run have followed
+// it to its log by then. One that gives back what an earlier loss took would take that for done, though this one takes it again.
+func (g *origin) rollback() {
+	if g.copied == nil || !g.up {
+		return
+	}
+	for _, r := range g.world.parties {
+		if !r.gone && (!r.up || r.part.Cursor().Epoch != (log.Epoch{}) && r.part.Cursor().Epoch != g.world.oracle.epoch) {
+			return
+		}
+	}
+	g.world.oracle.shared = true // in its fork, too
+	g.world.stats.OriginRollbacks++
+	g.back(g.epoch, func() error { return nil })
+}
+
+// back has the origin go on from its backup, in the log of an epoch, once do has prepared the disk.
+func (g *origin) back(epoch log.Epoch, do func() error) {
+	w := g.world
 	g.disk = g.copied.Copy()
 	g.life++
-	epoch := name(g.random)
 	f, err := w.oracle.fork(epoch, g.stable)
+	if err == nil {
+		err = w.owe(w.oracle, f)
+	}
 	if err != nil {
 		w.fail(err)
 		return
 	}
-	if err := w.owe(w.oracle, f); err != nil {
-		w.fail(err)
-		return
-	}
-	w.oracle, w.logs[epoch] = f, f
+	w.goOn(f)
 	g.guarded(func() error {
-		if err := g.renew(epoch); err != nil {
+		if err := do(); err != nil {
 			return err
 		}
 		return g.start()

@@ -170,10 +170,10 @@ func (w *world) resurrected(old *oracle) error {
 		if x == nil || !x.entry {
 			continue // nobody has seen it
 		}
-		if first := w.logs[log.Epoch{1}]; first.at[by.Dot] != 0 && first.at[by.Dot] < first.at[dot] {
+		if first := w.logs[0]; first.at[by.Dot] != 0 && first.at[by.Dot] < first.at[dot] {
 			continue // it was made by somebody who had not seen the input, and the log of before any restore has the input after it
 		}
-		if _, all := by.Body.(*log.InputDeleteAll); all && (!x.logs[old.epoch] || made == nil || !made.entry) {
+		if _, all := by.Body.(*log.InputDeleteAll); all && (!x.logs[old.epoch] || made == nil || !made.entry || w.follows(dot, by.Dot)) {
 			continue // nobody can know that the input was made before all were deleted
 		}
 		seq := o.at[by.Dot]
@@ -182,6 +182,11 @@ func (w *world) resurrected(old *oracle) error {
 		}
 	}
 	return nil
+}
+
+// follows reports whether some log of the run has an operation behind another one.
+func (w *world) follows(dot, other log.Dot) bool {
+	return slices.ContainsFunc(w.logs, func(o *oracle) bool { return o != w.oracle && o.at[other] != 0 && o.at[other] < o.at[dot] })
 }
 
 // keeps checks that a replica has kept what it has pulled, or with a snapshot received, and a restore may take from the origin.

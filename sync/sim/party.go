@@ -167,16 +167,47 @@ func (r *party) write() {
 		w.stats.Writes += len(v)
 		issued, _ := r.part.Outbox()
 		seen := r.part.Cursor()
-		return r.part.Pending(issued-uint64(len(v)), func(op log.Op) bool {
-			x := issue{data: log.Encode(nil, &op), epoch: seen.Epoch, seen: seen.Seq, token: who.Token, gone: r.rolled}
+		var wrong error
+		err = r.part.Pending(issued-uint64(len(v)), func(op log.Op) bool {
+			x := issue{data: log.Encode(nil, &op), seen: seen.Seq, chain: seen.Chain, token: who.Token, gone: r.rolled}
+			if x.thing, wrong = r.thing(&op); wrong != nil {
+				return false
+			}
 			x.prev, r.tail = before(r.tail, op.Dot), x.data
 			w.oracle.issue(op.Dot, x)
 			r.promised = append(r.promised, op.Dot)
 			w.program.issued(&op)
 			return true
 		})
+		return joined(wrong, err)
 	})
 	r.step(replica.Local{})
+}
+
+// thing returns the operation that made what another one names by a dot, as the replica knows it; nil: it names none so, or the replica does not
+// know it.
+func (r *party) thing(op *log.Op) (made *log.Op, err error) {
+	dot := partition.Subject(op.Body)
+	o := r.world.log(r)
+	if at := o.at[dot]; at != 0 && at <= r.part.Cursor().Seq && makes(o.entries[at-1].Op.Body) {
+		return &o.entries[at-1].Op, nil
+	}
+	err = r.part.Pending(0, func(x log.Op) bool {
+		if x.Dot == dot && makes(x.Body) {
+			made = &x
+		}
+		return made == nil
+	})
+	return made, err
+}
+
+// makes reports whether an operation makes a thing that others name by its dot.
+func makes(body log.Body) bool {
+	switch body.(type) {
+	case *log.InputCreate, *log.ModelCreate, *log.WorkflowCreate:
+		return true
+	}
+	return false
 }
 
 // before returns an encoded operation if its site made it right before another one.

@@ -33,6 +33,8 @@ type Stats struct {
 	Revocations             int // of tokens
 	Quarantined             int // operations that were asked for with them
 	Restores                int
+	OriginRollbacks         int // of the origin's disk
+	Noticed                 int // by the origin, of those
 	Full                    int // disks
 	Rollbacks, Renewals     int // of replicas' disks, and of their sites
 	Owed, Listed            int // operations that restores took from the origin and replicas held; of those, not in the log
@@ -59,6 +61,8 @@ func (s *Stats) Add(o Stats) {
 	s.Revocations += o.Revocations
 	s.Quarantined += o.Quarantined
 	s.Restores += o.Restores
+	s.OriginRollbacks += o.OriginRollbacks
+	s.Noticed += o.Noticed
 	s.Full += o.Full
 	s.Rollbacks += o.Rollbacks
 	s.Renewals += o.Renewals
@@ -78,9 +82,9 @@ type world struct {
 	program program
 	origin  *origin
 	parties []*party
-	oracle  *oracle               // of the log as it is now
-	logs    map[log.Epoch]*oracle // and as it was before it was restored
-	trimmed uint64                // last entry that the log forgot at any time
+	oracle  *oracle   // of the log as it is now
+	logs    []*oracle // all of the run, oldest first: another one since each restore, rollback, and notice of one
+	trimmed uint64    // last entry that the log forgot at any time
 	owed    map[log.Dot]*owed
 	moves   []move // of all replicas, in their order
 	stats   Stats
@@ -163,6 +167,9 @@ func (w *world) open() error {
 	}
 	return nil
 }
+
+// goOn makes an oracle the one of the log as it is from now on.
+func (w *world) goOn(o *oracle) { w.oracle, w.logs = o, append(w.logs, o) }
 
 // length is how long a run goes on before it heals.
 const length = time.Minute
