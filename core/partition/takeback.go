@@ -573,8 +573,11 @@ func (p *Partition) early(op *log.Op, again bool) (kill *log.Op, unsure bool, er
 // deletedEarly returns deletions of things that operations make, if a restored log has such deletions already.
 // It adds notes of early deletions and of refusals to the batch. had are the operations as the log had them before; none: it had not.
 func (p *Partition) deletedEarly(ops, had []log.Op, beside **kv.Batch) (kills []log.Op, err error) {
-	if _, restored := p.log.Renewed(); !restored || p.replica != nil {
+	if p.replica != nil {
 		return nil, nil
+	}
+	if _, restored := p.log.Renewed(); !restored {
+		return nil, p.noteUnknown(ops, beside)
 	}
 	if *beside == nil {
 		*beside = &kv.Batch{}
@@ -601,6 +604,22 @@ func (p *Partition) deletedEarly(ops, had []log.Op, beside **kv.Batch) (kills []
 		return nil, err
 	}
 	return kills, p.noteEarly(*beside, ops, false, false)
+}
+
+// noteUnknown notes deletions of things that the log does not have, since its disk may have been rolled back and nobody has shown that yet.
+func (p *Partition) noteUnknown(ops []log.Op, beside **kv.Batch) error {
+	for i := range ops {
+		switch ops[i].Body.(type) {
+		case *log.InputDelete, *log.ModelDelete, *log.WorkflowDelete:
+			if *beside == nil {
+				*beside = &kv.Batch{}
+			}
+			if err := p.noteEarly(*beside, ops[i:i+1], false, false); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // deletedAll is why a thing is deleted that came back behind an operation that deletes all.

@@ -256,11 +256,16 @@ func TestRolledBackNames(t *testing.T) {
 	submit(t, origin, create("first"))
 	image := imageOf(t, store)
 	lost := submit(t, origin, create("lost"), create("other"))[0].Dot
+	early := submit(t, origin, create("deleted early"))[0].Dot
 	r := opened(t, memkv.New(), 1)
 	pullSealed(t, r, origin)
 
 	p := sealingAs(t, imageOf(t, image), log.Epoch{5})
 	newer := submit(t, p, create("newer"))[0].Dot
+	sent := []log.Op{{Dot: log.Dot{Site: 7, Seq: 1}, Body: &log.InputDelete{Input: early}}} // by a replica that does not say where it stands
+	if _, _, err := p.Accept(t.Context(), sent, nil); err != nil {
+		t.Fatal(err)
+	}
 	proof, kept := lastKept(t, r), keptBy(t, r)
 	if found, err := p.RolledBack(&proof); !found || err != nil {
 		t.Fatalf("RolledBack = %v, %v", found, err)
