@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/fold"
@@ -571,7 +572,8 @@ func (p *Partition) early(op *log.Op, again bool) (kill *log.Op, unsure bool, er
 }
 
 // deletedEarly returns deletions of things that operations make, if a restored log has such deletions already.
-// It adds notes of early deletions and of refusals to the batch. had are the operations as the log had them before; none: it had not.
+// It adds notes of early deletions and of refusals to the batch, and deletes the conflicts of operations that were lost until now. had are the
+// operations as the log had them before; none: it had not.
 func (p *Partition) deletedEarly(ops, had []log.Op, beside **kv.Batch) (kills []log.Op, err error) {
 	if p.replica != nil {
 		return nil, nil
@@ -583,6 +585,9 @@ func (p *Partition) deletedEarly(ops, had []log.Op, beside **kv.Batch) (kills []
 		*beside = &kv.Batch{}
 	}
 	for i := range ops {
+		if err := p.unlist(*beside, &ops[i]); err != nil {
+			return nil, err
+		}
 		kill, unsure, err := p.early(&ops[i], len(had) > 0)
 		if err != nil {
 			return nil, err
@@ -620,6 +625,20 @@ func (p *Partition) noteUnknown(ops []log.Op, beside **kv.Batch) error {
 		}
 	}
 	return nil
+}
+
+// unlist deletes the conflict of an operation that a replica gave back before the operations that it follows. The log takes it now.
+func (p *Partition) unlist(b *kv.Batch, op *log.Op) error {
+	key := conflictKey(p.o.App, op.Dot)
+	value, err := p.o.Store.Get(key)
+	if err != nil {
+		return ignoreMissing(err)
+	}
+	c, err := decodeConflict(bytes.Clone(value))
+	if _, refused := op.Body.(*log.Refused); err == nil && !refused && strings.HasPrefix(c.Verdict.Detail, lostFor) && sameOp(op, &c.Op) {
+		b.Delete(key)
+	}
+	return err
 }
 
 // deletedAll is why a thing is deleted that came back behind an operation that deletes all.

@@ -372,6 +372,42 @@ func TestTakeBackRefused(t *testing.T) {
 	}
 }
 
+// TestTakeBackSentLater: a replica gives back an operation without the one before it, which its own replica sends later. The origin lists it as
+// lost until it has it. An operation of other content under its name leaves it listed.
+func TestTakeBackSentLater(t *testing.T) {
+	store := memkv.New()
+	origin := sealing(t, store)
+	image := imageOf(t, store)
+	send := func(p *partition.Partition, ids ...string) {
+		t.Helper()
+		var ops []log.Op
+		for i, id := range ids {
+			at := log.HLC(clock().UnixMilli())<<16 + log.HLC(i)
+			ops = append(ops, log.Op{Dot: log.Dot{Site: 9, Seq: uint64(i) + 1}, At: at, By: "key", Body: create(id)})
+		}
+		if _, _, err := p.AcceptAgain(t.Context(), ops, ops, nil, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	send(origin, "a", "b")
+	r := opened(t, memkv.New(), 1)
+	pullSealed(t, r, origin)
+	for want, second := range []string{"b", "c"} {
+		p := restored(t, image, 2)
+		b := lastKept(t, r)
+		if err := p.TakeBack(t.Context(), &b, nil); err != nil {
+			t.Fatal(err)
+		}
+		if c := conflictsOf(t, p); len(c) != 1 {
+			t.Fatalf("conflicts %+v", c)
+		}
+		send(p, "a", second)
+		if c := conflictsOf(t, p); len(c) != want {
+			t.Errorf("after a and %s: conflicts %+v, want %d", second, c, want)
+		}
+	}
+}
+
 // TestTakeBackForged has an origin list entries that it did not seal, and take none.
 func TestTakeBackForged(t *testing.T) {
 	store := memkv.New()
