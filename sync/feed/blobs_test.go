@@ -334,6 +334,10 @@ func TestEdge(t *testing.T) {
 	if o := e.session(&s); o.Grants[0].Do != wire.DoRefused {
 		t.Errorf("a revoked edge is offered %+v", o.Grants)
 	}
+	unknown := wire.Session{Min: 1, Max: 1, Fold: fold.Version, Schema: 1, Site: 77, Partitions: []wire.Position{{App: w.App}}}
+	if o := e.session(&unknown); o.Grants[0].Do != wire.DoRefused {
+		t.Errorf("a revoked edge whose site a restored origin does not know is offered %+v", o.Grants)
+	}
 	if no := e.refused("GET", "/v2/sync/changes?app="+w.App, nil); no.Code != wire.RefusedScope {
 		t.Errorf("a revoked edge: %+v", no)
 	}
