@@ -61,6 +61,13 @@ func (w *world) disaster(r *party) {
 	switch w.rng.IntN(5) {
 	case 0:
 		r.rollback()
+		if w.rng.IntN(2) == 0 { // one fault sets back both
+			w.after(w.some(10*time.Second), func() {
+				if !w.healing {
+					w.origin.restore()
+				}
+			})
+		}
 	case 1:
 		w.origin.restore()
 	case 2:

@@ -295,6 +295,11 @@ var mutants = []mutant{
 		to:   "		if dot.Seq > h.seq && !$ {",
 	},
 	{
+		name: "an operation that comes later stays listed as lost", file: "core/partition/takeback.go",
+		from: "err == nil && !refused && strings",
+		to:   "err == nil && !refused && !$ && strings",
+	},
+	{
 		name: "taken back entries come without their lives", file: "sync/replica/back.go",
 		from: "lives[d.Site] != k.Life {",
 		to:   "lives[d.Site] != k.Life && !$ {",

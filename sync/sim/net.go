@@ -264,6 +264,9 @@ func (g *origin) answer(r *api.Request, reply func(response, error)) {
 	if whole && local {
 		g.world.fail(g.checkLocal(r, &resp))
 	}
+	if whole && strings.HasSuffix(r.Path, "/snapshot") && resp.status == 200 {
+		g.world.fail(g.leadsOn(resp.body))
+	}
 	g.spared(before)
 	if !whole {
 		reply(response{}, errNetwork)
@@ -273,4 +276,13 @@ func (g *origin) answer(r *api.Request, reply func(response, error)) {
 	if g.world.oracle.head() > before {
 		g.moved()
 	}
+}
+
+// leadsOn checks that the log leads on from a snapshot that the origin offers.
+func (g *origin) leadsOn(manifest []byte) error {
+	m, err := wire.DecodeManifest(manifest)
+	if l := g.part.Log(); err == nil && (m.Epoch != l.Epoch() || m.Seq+1 < l.Floor()) {
+		err = fmt.Errorf("I7: the origin offers a snapshot of entry %d, and its log begins at entry %d", m.Seq, l.Floor())
+	}
+	return err
 }

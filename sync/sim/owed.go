@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
+	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/partition"
 )
@@ -16,6 +18,7 @@ type owed struct {
 	holders map[int]bool       // replicas on whose disks it is
 	entry   bool               // one of them has pulled it
 	logs    map[log.Epoch]bool // from these
+	idle    bool               // it ended in a conflict, so that what it names may have been let go
 }
 
 // kept yields what a replica holds of the log: entries that it pulled, and own operations, for which k is nil.
@@ -53,7 +56,9 @@ func (w *world) owe(before, after *oracle) error {
 			}
 			x := w.owed[op.Dot]
 			if x == nil {
-				x = &owed{data: log.Encode(nil, &before.entries[seq-1].Op), holders: map[int]bool{}, logs: map[log.Epoch]bool{}}
+				x = &owed{
+					data: log.Encode(nil, &before.entries[seq-1].Op), holders: map[int]bool{}, logs: map[log.Epoch]bool{}, idle: conflicts(before.codes[seq-1]),
+				}
 				w.owed[op.Dot] = x
 			}
 			x.holders[r.number] = true
@@ -77,17 +82,23 @@ func (w *world) drop(r *party) {
 	})
 }
 
-// paid checks that the origin has each owed operation, or lists it with its content. No input that was deleted lives.
+// paid checks that the origin has each owed operation, or lists it with its content, and that it lists none as lost that it has. No input that
+// was deleted lives.
 func (w *world) paid() error {
 	listed := map[log.Dot]log.Op{}
+	o := w.oracle
+	var wrong error
 	err := w.origin.part.Conflicts(func(c partition.Conflict) bool {
 		listed[c.Op.Dot] = c.Op
-		return true
+		lost := strings.HasSuffix(c.Verdict.Detail, "operations before it are lost")
+		if seq := o.at[c.Op.Dot]; lost && seq != 0 && sameBody(&c.Op, &o.entries[seq-1].Op) {
+			wrong = fmt.Errorf("I2: operation %v, %T, is entry %d and is listed as lost: %s", c.Op.Dot, c.Op.Body, seq, c.Verdict.Detail)
+		}
+		return wrong == nil
 	})
-	if err != nil {
+	if err = joined(wrong, err); err != nil {
 		return err
 	}
-	o := w.oracle
 	w.stats.Owed += len(w.owed)
 	for dot, x := range w.owed {
 		seq := o.at[dot]
@@ -111,6 +122,9 @@ func (w *world) paid() error {
 		if w.sentAgain(was) {
 			continue
 		}
+		if b, ok := o.refusal(seq); ok && x.idle && strings.HasPrefix(b.Reason, "blob:") {
+			continue
+		}
 		return fmt.Errorf("I2: operation %v, %T, was in the log, replicas %v hold it, and it is neither in the log nor listed", dot, was.Body, slices.Sorted(maps.Keys(x.holders)))
 	}
 	for _, r := range w.parties {
@@ -126,6 +140,17 @@ func (w *world) paid() error {
 		}
 	}
 	return nil
+}
+
+// conflicts reports whether a verdict is one of a conflict.
+func conflicts(code fold.Code) bool { return code != fold.OK && code != fold.Superseded }
+
+// refusal returns the refusal that an entry is; false: it is none.
+func (o *oracle) refusal(seq uint64) (b *log.Refused, ok bool) {
+	if seq > 0 {
+		b, ok = o.entries[seq-1].Op.Body.(*log.Refused)
+	}
+	return b, ok
 }
 
 // sentAgain reports whether the log has an operation as that of another site, which its replica took since.
@@ -170,11 +195,12 @@ func (w *world) resurrected(old *oracle) error {
 		if x == nil || !x.entry {
 			continue // nobody has seen it
 		}
-		if first := w.logs[0]; first.at[by.Dot] != 0 && first.at[by.Dot] < first.at[dot] {
-			continue // it was made by somebody who had not seen the input, and the log of before any restore has the input after it
-		}
-		if _, all := by.Body.(*log.InputDeleteAll); all && (!x.logs[old.epoch] || made == nil || !made.entry || w.follows(dot, by.Dot)) {
+		if _, all := by.Body.(*log.InputDeleteAll); all && (!x.logs[old.epoch] || made == nil || !made.entry || w.follows(dot, by.Dot) ||
+			by.At < old.entries[old.at[dot]-1].Op.At && !x.together(made)) {
 			continue // nobody can know that the input was made before all were deleted
+		}
+		if w.survived(dot, by.Dot) {
+			continue
 		}
 		seq := o.at[by.Dot]
 		if live[dot] && seq != 0 && sameBody(by, &o.entries[seq-1].Op) {
@@ -187,6 +213,26 @@ func (w *world) resurrected(old *oracle) error {
 // follows reports whether some log of the run has an operation behind another one.
 func (w *world) follows(dot, other log.Dot) bool {
 	return slices.ContainsFunc(w.logs, func(o *oracle) bool { return o != w.oracle && o.at[other] != 0 && o.at[other] < o.at[dot] })
+}
+
+// together reports whether one replica holds both operations, and so their order.
+func (x *owed) together(y *owed) bool {
+	for r := range x.holders {
+		if y.holders[r] {
+			return true
+		}
+	}
+	return false
+}
+
+// survived reports whether an earlier log has an input after a deletion.
+func (w *world) survived(input, deletion log.Dot) bool {
+	for _, o := range w.logs {
+		if at := o.at[deletion]; o != w.oracle && at != 0 && at < o.at[input] && o.killed[input] == 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // keeps checks that a replica has kept what it has pulled, or with a snapshot received, and a restore may take from the origin.

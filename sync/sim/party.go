@@ -149,7 +149,7 @@ func (r *party) write() {
 	if r.site == 0 { // leased since the last look
 		r.site = r.part.Site()
 	}
-	if r.image == nil || w.rng.IntN(4) == 0 {
+	if r.image == nil || w.rng.IntN(2) == 0 {
 		r.keep()
 	}
 	bodies := w.bodies(r.part.Site())
