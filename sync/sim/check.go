@@ -148,14 +148,24 @@ func (w *world) outbox(r *party) error {
 			return fmt.Errorf("I2: operation %v was acknowledged and is nowhere", dot)
 		case ok && at <= c.Seq && pending[dot]:
 			return fmt.Errorf("I3: operation %v is entry %d, pulled to %d, and pending", dot, at, c.Seq)
-		// It gives back operations of a site that it left. One that is emptied pulls nothing more.
-		case ok && at > c.Seq && !pending[dot] && (!held[dot] || dot.Site == r.part.Site()) && !w.origin.isLocal():
+		// It gives back operations of a site that it left, which another log had. One that is emptied pulls nothing more.
+		case ok && at > c.Seq && !pending[dot] && (!held[dot] || dot.Site == r.part.Site() || !w.inOther(o, dot)) && !w.origin.isLocal():
 			return fmt.Errorf("I6: operation %v is entry %d, pulled to %d, and not pending", dot, at, c.Seq)
 		case ok && at <= c.Seq && conflicts[dot] == 0 && !o.has(dot) && !w.origin.listed[dot]:
 			return fmt.Errorf("I2: operation %v was acknowledged, entry %d is another one, and it is among no conflicts", dot, at)
 		}
 	}
 	return nil
+}
+
+// inOther reports whether another log has an operation, too.
+func (w *world) inOther(o *oracle, dot log.Dot) bool {
+	for _, l := range w.logs {
+		if l != o && l.at[dot] != 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // has reports whether the entry of an operation is the one that its replica made last, or a refusal of it.
