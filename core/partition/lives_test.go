@@ -290,7 +290,7 @@ func (d *dying) Apply(b *kv.Batch) error {
 
 func (d *dying) Commit(b *kv.Batch) (func() error, error) {
 	if d.killed {
-		return nil, kv.ErrClosed
+		return func() error { return kv.ErrClosed }, d.Apply(b)
 	}
 	wait, err := d.Store.Commit(b)
 	return func() error {
@@ -306,7 +306,7 @@ func TestRenewKilled(t *testing.T) {
 	p := opened(t, store, 1)
 	submit(t, p, create("a"))
 	store.killed = true
-	if err := p.Renew(edge+1, 0, log.Epoch{1}); !errors.Is(err, kv.ErrClosed) {
+	if err := p.Renew(edge+1, 0, log.Epoch{1}); !errors.Is(err, kv.ErrFailed) {
 		t.Fatal(err)
 	}
 	store.killed = false

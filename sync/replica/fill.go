@@ -36,7 +36,9 @@ func (m *Machine) fills() (bool, error) {
 			f.chain = log.Chain(x.Epoch) // unless the log was restored
 		}
 		if sealed && m.p.KeptOf() == x.Epoch && k.At.Seq >= f.at {
-			f.at, f.chain = k.At.Seq, k.Before.Next(log.Encode(nil, &k.Op))
+			if f.at, f.chain = k.At.Seq, k.Before; k.Op.Body != nil {
+				f.chain = k.Before.Next(log.Encode(nil, &k.Op))
+			}
 		}
 	}
 	f.to = x.Seq
