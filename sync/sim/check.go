@@ -220,13 +220,28 @@ func (w *world) complete(p *party, r catalog.Reader, seq uint64) error {
 			// have lost it here; the log brings it with the entry. An origin that has lost the picture at a restore lists the input.
 			log := w.log(p)
 			again := w.origin.life > 0 && in.Dot.Site == p.part.Site() && (log.at[in.Dot] == 0 || log.at[in.Dot] > seq)
-			if _, err := r.Derived(base, &in); err != nil && log.killed[in.Dot] == 0 && !again && !w.origin.listed[in.Dot] {
+			if _, err := r.Derived(base, &in); err != nil && log.killed[in.Dot] == 0 && !again && !w.unpictured(log, in.Dot) {
 				wrong = fmt.Errorf("I9: input %q of %v is at 30000: %w", in.ID, in.Dot, err)
 			}
 		}
 		return wrong == nil
 	})
 	return joined(wrong, err)
+}
+
+// unpictured reports whether the origin lists an input, or the operation of a log that brought its picture, as one whose picture a restore lost.
+func (w *world) unpictured(o *oracle, input log.Dot) bool {
+	if w.origin.listed[input] {
+		return true
+	}
+	for dot := range w.origin.listed {
+		if at := o.at[dot]; at != 0 {
+			if b, ok := o.entries[at-1].Op.Body.(*log.InputFetched); ok && b.Input == input {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // weights checks that each usable version has its weights.

@@ -36,6 +36,7 @@ type oracle struct {
 	own    map[log.Dot][]byte  // operations of the origin's own of all logs, encoded
 
 	created func(op *log.Op)                                      // told of each entry
+	moved   func(log.Dot) log.Dot                                 // the name of an operation that its replica has sent again as another site
 	over    func(op *log.Op, token partition.Token) (bool, error) // whether an operation was asked for with what was revoked; nil: nobody can say any more
 	shut    map[log.Site]uint64                                   // sites that nothing is taken from any more, and what was
 	ruled   uint64                                                // entry that puts newer rules in force; 0: none does
@@ -213,6 +214,11 @@ func (o *oracle) follows(e *log.Entry) error {
 		if sameBody(&prev, have) {
 			return nil
 		}
+		if o.moved != nil {
+			if log.Rename(prev.Body, o.moved); sameBody(&prev, have) {
+				return nil
+			}
+		}
 		wrong = fmt.Errorf("I3: entry %d, operation %v, follows %T %+v of another life; its own made %T %+v",
 			e.Seq, e.Op.Dot, have.Body, have.Body, prev.Body, prev.Body)
 	}
@@ -239,6 +245,9 @@ func (o *oracle) isIssue(e *log.Entry, was issue) error {
 		return err
 	}
 	op.At = e.Op.At // the origin may have set it back
+	if o.moved != nil && !bytes.Equal(log.Encode(nil, &op), log.Encode(nil, &e.Op)) {
+		log.Rename(op.Body, o.moved) // it may name what its own replica has sent again as another site
+	}
 	switch _, refused := e.Op.Body.(*log.Refused); {
 	case revoked:
 	case refused && strings.HasPrefix(e.Op.Body.(*log.Refused).Reason, "blob:") && o.chains[0] != log.Chain(o.epoch):
@@ -309,7 +318,7 @@ func (o *oracle) fork(epoch log.Epoch, seq uint64) (*oracle, error) {
 			return nil, err
 		}
 	}
-	f.created, f.over, f.shared = o.created, o.over, o.shared
+	f.created, f.over, f.shared, f.moved = o.created, o.over, o.shared, o.moved
 	return f, nil
 }
 

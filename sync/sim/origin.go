@@ -124,7 +124,7 @@ func (g *origin) found(epoch log.Epoch) error {
 		return err
 	}
 	o := newOracle(w.app, epoch, w.program.issued)
-	o.over = g.over
+	o.over, o.moved = g.over, w.movedName
 	w.goOn(o)
 	return nil
 }

@@ -168,6 +168,14 @@ func (w *world) sentAgain(op log.Op) bool {
 	return false
 }
 
+// movedName is the name that an operation has after its replica took other sites. A name that is not of such a site stays.
+func (w *world) movedName(d log.Dot) log.Dot {
+	for _, m := range w.moves {
+		d = m.name(d)
+	}
+	return d
+}
+
 // sameBody reports whether two operations of one dot say the same.
 func sameBody(a, b *log.Op) bool {
 	x := *a
