@@ -31,12 +31,12 @@ const renamedName = "renamed/"
 // rolled are the names of lost operations that the log has used again.
 type rolled struct {
 	names map[log.Dot]log.Dot // by those that they had
-	seen  map[lostOp]bool
+	seen  map[lostOp]log.Dot
 }
 
 // rolledBack reads what is noted of rollbacks.
 func (p *Partition) rolledBack() (r rolled, err error) {
-	r.names, r.seen = map[log.Dot]log.Dot{}, map[lostOp]bool{}
+	r.names, r.seen = map[log.Dot]log.Dot{}, map[lostOp]log.Dot{}
 	var failed error
 	lo, hi := under(p.o.App, renamedName)
 	err = p.o.Store.Scan(lo, hi, func(key, value []byte) bool {
@@ -51,7 +51,7 @@ func (p *Partition) rolledBack() (r rolled, err error) {
 			}
 		}
 		lost := lostOp{dotOf(key[:len(key)-8]), log.HLC(binary.BigEndian.Uint64(key[len(key)-8:]))}
-		r.names[lost.dot], r.seen[lost], failed = to, true, d.Err()
+		r.names[lost.dot], r.seen[lost], failed = to, to, d.Err()
 		return failed == nil
 	})
 	return r, errors.Join(err, failed)

@@ -105,8 +105,8 @@ type Back struct {
 }
 
 // TakeBack appends those entries that the log lost when it was restored from a backup, and lists as conflicts those that it
-// cannot take. When it returns without an error all of that outlives a crash and can be read. also is as in [Partition.Submit]. Errors:
-// ErrRestored, kv.ErrFull, and those of Submit.
+// cannot take. When it returns without an error all of that outlives a crash and can be read. It gives entries that were taken back before, by
+// another name, that name. also is as in [Partition.Submit]. Errors: ErrRestored, kv.ErrFull, and those of Submit.
 func (p *Partition) TakeBack(ctx context.Context, b *Back, also func(*kv.Batch)) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -267,18 +267,18 @@ func (p *Partition) sort(b *Back) (*taking, error) {
 		case used && !sealed:
 			t.lose(op, noSeal)
 		case used:
-			if !t.rolled.seen[lostOp{d, op.At}] {
+			if name, taken := t.rolled.seen[lostOp{d, op.At}]; !taken {
 				t.ops, t.own = append(t.ops, *op), append(t.own, true)
 				t.exact = false
 				if b.Gone[d] != "" {
 					t.lose(op, b.Gone[d])
 				}
-			} else if b.Gone[d] == "" {
-				err = t.found(d)
+			} else if op.Dot = name; b.Gone[d] == "" {
+				err = t.found(op)
 			}
 		case d.Seq <= had[d.Site]:
 			if err = t.compare(op, life); err == nil && b.Gone[d] == "" {
-				err = t.found(d)
+				err = t.found(op)
 			}
 		case !sealed:
 			t.lose(op, noSeal)
@@ -421,13 +421,13 @@ func (p *Partition) noteRefused(b *kv.Batch, ops, had []log.Op) (err error) {
 }
 
 // found takes an operation off the conflicts that is listed for its picture or manifest, which came now.
-func (t *taking) found(dot log.Dot) error {
-	c, err := t.p.Conflict(dot)
+func (t *taking) found(op *log.Op) error {
+	c, err := t.p.Conflict(op.Dot)
 	switch {
 	case errors.Is(err, catalog.ErrNotFound):
 		return nil
-	case err == nil && c.Verdict.Detail == lostFor+LostPicture || c.Verdict.Detail == lostFor+LostManifest:
-		t.taken[dot] = true
+	case err == nil && c.Op.At == op.At && (c.Verdict.Detail == lostFor+LostPicture || c.Verdict.Detail == lostFor+LostManifest):
+		t.taken[op.Dot] = true
 	}
 	return err
 }
@@ -485,7 +485,8 @@ func (t *taking) try(doomed []log.Body) error {
 	return nil
 }
 
-// entries names the operations of this log, and returns all of them as the next entries. renamed are those that had another name.
+// entries names the operations of this log, and returns all of them as the next entries. renamed are those that had another name. They are
+// listed by the new one, since the old one is that of another operation.
 func (t *taking) entries() (entries []log.Entry, renamed map[int]bool) {
 	p, last := t.p, t.p.last
 	renamed = map[int]bool{}
@@ -501,6 +502,11 @@ func (t *taking) entries() (entries []log.Entry, renamed map[int]bool) {
 		}
 		t.rolled.rename(op)
 		entries = append(entries, log.Entry{Seq: p.log.Appended() + 1 + uint64(i), Op: *op})
+	}
+	for i, c := range t.lost {
+		if name, ok := t.renamed[lostOp{c.Op.Dot, c.Op.At}]; ok {
+			t.lost[i].Op.Dot = name
+		}
 	}
 	return entries, renamed
 }

@@ -289,6 +289,62 @@ func TestRolledBackNames(t *testing.T) {
 	}
 }
 
+// TestRolledBackPicture: a log whose disk was rolled back uses the name of a lost input again. A replica gives that input back without its
+// picture. The input stays listed when another replica gives back the entry that has its name, until a replica brings the picture.
+func TestRolledBackPicture(t *testing.T) {
+	store := memkv.New()
+	origin := sealing(t, store)
+	submit(t, origin, create("before"))
+	image := imageOf(t, store)
+	lost := submit(t, origin, create("a"))[0]
+	r := opened(t, memkv.New(), 1)
+	pullSealed(t, r, origin)
+	proof := lastKept(t, r)
+
+	rolled := imageOf(t, image)
+	used := submit(t, sealingAs(t, rolled, log.Epoch{}), create("x"))[0] // by an earlier version
+	p := sealingAs(t, rolled, log.Epoch{5})
+	if used.Dot != lost.Dot {
+		t.Fatalf("the log names %v, want %v", used.Dot, lost.Dot)
+	}
+	q := opened(t, memkv.New(), 2)
+	pullSealed(t, q, p)
+	if found, err := p.RolledBack(&proof); !found || err != nil {
+		t.Fatalf("RolledBack = %v, %v", found, err)
+	}
+	for _, step := range []struct {
+		what string
+		by   *partition.Partition
+		gone map[log.Dot]string
+		want string
+	}{
+		{"without the picture", r, map[log.Dot]string{lost.Dot: partition.LostPicture}, "[a]"},
+		{"the entry that has its name", q, nil, "[a]"},
+		{"that entry without its picture", q, map[log.Dot]string{used.Dot: partition.LostPicture}, "[a]"},
+		{"without the picture again", r, map[log.Dot]string{lost.Dot: partition.LostPicture}, "[a]"},
+		{"with the picture", r, nil, "[]"},
+	} {
+		b := keptBy(t, step.by)
+		b.Gone = step.gone
+		if err := p.TakeBack(t.Context(), &b, nil); err != nil {
+			t.Fatal(err)
+		}
+		listed := []string{}
+		for _, c := range conflictsOf(t, p) {
+			id := c.Op.Body.(*log.InputCreate).ID
+			listed = append(listed, id)
+			v := p.View()
+			if in, err := v.InputByID(id); err != nil || in.Dot != c.Op.Dot {
+				t.Errorf("%s: the input is %v, %v, listed as %v", step.what, in.Dot, err, c.Op.Dot)
+			}
+			_ = v.Close()
+		}
+		if fmt.Sprint(listed) != step.want {
+			t.Errorf("%s: listed are %v, want %s", step.what, listed, step.want)
+		}
+	}
+}
+
 // TestTakeBackMoved: a replica whose site a restored log does not know sends an operation again as another site. Another replica gives the
 // same operation back, before or after that. It is there once.
 func TestTakeBackMoved(t *testing.T) {
