@@ -125,12 +125,21 @@ func (c *call) takeBack(p *partition.Partition, m *wire.Back, entries []log.Entr
 		b.Lives = append(b.Lives, partition.SiteLife{Site: l.Site, Life: partition.Life(l.Life)})
 	}
 	ops := make([]log.Op, len(entries))
+	var fetched []log.Op
 	for i := range entries {
 		ops[i] = entries[i].Op
+		if b, ok := ops[i].Body.(*log.InputFetched); ok { // its input may have another name now
+			named := *b
+			ops[i].Body = &named
+			fetched = append(fetched, ops[i])
+		}
+	}
+	err := p.Meant(fetched)
+	if err != nil {
+		return err
 	}
 	n := needs{c: c, p: p}
 	defer n.release()
-	var err error
 	if b.Gone, err = n.regain(ops); err != nil {
 		return err
 	}
@@ -146,7 +155,7 @@ func (c *call) takeBack(p *partition.Partition, m *wire.Back, entries []log.Entr
 	for i := range ops {
 		switch b := ops[i].Body.(type) {
 		case *log.InputCreate:
-			dots = append(dots, ops[i].Dot)
+			dots = append(dots, entries[i].Op.Dot)
 		case *log.InputFetched:
 			dots = append(dots, b.Input)
 		}

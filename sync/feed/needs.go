@@ -130,11 +130,12 @@ func cropOf(r catalog.Reader, ops []log.Op, i int) (raster.Crop, bool, error) {
 	case *log.InputCreate:
 		return b.Crop, true, nil
 	case *log.InputFetched:
-		before := run{entries: make([]log.Entry, i)}
-		for j := range before.entries {
-			before.entries[j].Op = ops[j]
+		for j := range ops[:i] { // before the state, which may have something else by that name after a rollback
+			if create, ok := ops[j].Body.(*log.InputCreate); ok && ops[j].Dot == b.Input {
+				return create.Crop, true, nil
+			}
 		}
-		return before.cropOf(b.Input, r, i)
+		return new(run).cropOf(b.Input, r, 0)
 	}
 	return raster.Crop{}, false, nil
 }
