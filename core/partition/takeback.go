@@ -226,7 +226,7 @@ func (p *Partition) sort(b *Back) (*taking, error) {
 			return nil, err
 		}
 		for lost, name := range t.renamed {
-			t.rolled.names[lost.dot], t.rolled.seen[lost] = name, true
+			t.rolled.names[lost.dot], t.rolled.seen[lost] = name, name
 		}
 	}
 	had := map[log.Site]uint64{}
