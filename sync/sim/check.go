@@ -177,7 +177,7 @@ func (o *oracle) has(dot log.Dot) bool {
 	have := &o.entries[o.at[dot]-1].Op
 	op, err := log.Decode(was[len(was)-1].data)
 	_, refused := have.Body.(*log.Refused)
-	return refused || err == nil && sameBody(&op, have)
+	return refused || err == nil && o.same(&op, have)
 }
 
 // visible holds what a user of the replica sees to the meaning of the log up to the cursor with

@@ -290,12 +290,12 @@ var mutants = []mutant{
 		to:   "		case (d.Seq != had[d.Site]+1 || d.Site == p.o.Site) && !$:",
 	},
 	{
-		name: "deletions that came early are not noted", file: "core/partition/takeback.go",
+		name: "deletions that came early are not noted", file: "core/partition/early.go",
 		from: "		if dot.Seq > h.seq {",
 		to:   "		if dot.Seq > h.seq && !$ {",
 	},
 	{
-		name: "an operation that comes later stays listed as lost", file: "core/partition/takeback.go",
+		name: "an operation that comes later stays listed as lost", file: "core/partition/early.go",
 		from: "err == nil && !refused && strings",
 		to:   "err == nil && !refused && !$ && strings",
 	},

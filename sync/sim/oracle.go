@@ -211,13 +211,8 @@ func (o *oracle) follows(e *log.Entry) error {
 		if err != nil {
 			return err
 		}
-		if sameBody(&prev, have) {
+		if o.same(&prev, have) {
 			return nil
-		}
-		if o.moved != nil {
-			if log.Rename(prev.Body, o.moved); sameBody(&prev, have) {
-				return nil
-			}
 		}
 		wrong = fmt.Errorf("I3: entry %d, operation %v, follows %T %+v of another life; its own made %T %+v",
 			e.Seq, e.Op.Dot, have.Body, have.Body, prev.Body, prev.Body)
@@ -260,7 +255,7 @@ func (o *oracle) isIssue(e *log.Entry, was issue) error {
 	if was.thing != nil {
 		thing := *was.thing
 		thing.Dot = partition.Subject(op.Body)
-		if at := o.at[thing.Dot]; at != 0 && at <= o.head() && makes(o.entries[at-1].Op.Body) && !sameBody(&thing, &o.entries[at-1].Op) {
+		if at := o.at[thing.Dot]; at != 0 && at <= o.head() && makes(o.entries[at-1].Op.Body) && !o.same(&thing, &o.entries[at-1].Op) {
 			return fmt.Errorf("I3: entry %d, operation %v, means another thing %v than its site: %T %+v, want %T %+v",
 				e.Seq, e.Op.Dot, thing.Dot, o.entries[at-1].Op.Body, o.entries[at-1].Op.Body, thing.Body, thing.Body)
 		}

@@ -91,7 +91,7 @@ func (w *world) paid() error {
 	err := w.origin.part.Conflicts(func(c partition.Conflict) bool {
 		listed[c.Op.Dot] = c.Op
 		lost := strings.HasSuffix(c.Verdict.Detail, "operations before it are lost")
-		if seq := o.at[c.Op.Dot]; lost && seq != 0 && sameBody(&c.Op, &o.entries[seq-1].Op) {
+		if seq := o.at[c.Op.Dot]; lost && seq != 0 && o.same(&c.Op, &o.entries[seq-1].Op) {
 			wrong = fmt.Errorf("I2: operation %v, %T, is entry %d and is listed as lost: %s", c.Op.Dot, c.Op.Body, seq, c.Verdict.Detail)
 		}
 		return wrong == nil
@@ -110,13 +110,13 @@ func (w *world) paid() error {
 		if err != nil {
 			return err
 		}
-		if op, ok := listed[dot]; ok && sameBody(&was, &op) {
+		if op, ok := listed[dot]; ok && w.oracle.same(&was, &op) {
 			continue
 		}
 		if _, refused := was.Body.(*log.Refused); refused {
 			continue
 		}
-		if seq != 0 && sameBody(&was, &o.entries[seq-1].Op) { // from its site, with the clock of now
+		if seq != 0 && o.same(&was, &o.entries[seq-1].Op) { // from its site, with the clock of now
 			continue
 		}
 		if w.sentAgain(was) {
@@ -176,6 +176,19 @@ func (w *world) movedName(d log.Dot) log.Dot {
 	return d
 }
 
+// same reports whether two operations of one dot say the same. b may name things that were sent again as another site by their new names.
+func (o *oracle) same(a, b *log.Op) bool {
+	if sameBody(a, b) || o.moved == nil {
+		return sameBody(a, b)
+	}
+	again, err := log.Decode(log.Encode(nil, a))
+	if err != nil {
+		return false
+	}
+	log.Rename(again.Body, o.moved)
+	return sameBody(&again, b)
+}
+
 // sameBody reports whether two operations of one dot say the same.
 func sameBody(a, b *log.Op) bool {
 	x := *a
@@ -211,7 +224,7 @@ func (w *world) resurrected(old *oracle) error {
 			continue
 		}
 		seq := o.at[by.Dot]
-		if live[dot] && seq != 0 && sameBody(by, &o.entries[seq-1].Op) {
+		if live[dot] && seq != 0 && o.same(by, &o.entries[seq-1].Op) {
 			return fmt.Errorf("I4: input %v was deleted by %v %T before the log was restored, and lives", dot, by.Dot, by.Body)
 		}
 	}

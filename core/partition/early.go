@@ -1,0 +1,202 @@
+package partition
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math"
+	"strings"
+
+	"github.com/sightline-dev/sightline/core/fold"
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/log"
+)
+
+// Keys of notes: the clocks of the last operations that deleted all inputs and all models. The clock of one that was not
+// taken back in the order of the log is the greatest, since nobody knows what it deleted.
+var (
+	allInputs = log.Dot{Seq: 1}
+	allModels = log.Dot{Seq: 2}
+)
+
+// early returns a deletion of the thing that an operation makes, if the log has one already. A thing that was in the log before counts
+// as deleted by a later operation that deletes all: unsure reports that nobody knows whether it was.
+func (p *Partition) early(op *log.Op, again bool) (kill *log.Op, unsure bool, err error) {
+	var body log.Body
+	all := log.Dot{}
+	switch op.Body.(type) {
+	case *log.InputCreate:
+		body, all = &log.InputDelete{Input: op.Dot}, allInputs
+	case *log.ModelCreate:
+		body, all = &log.ModelDelete{Model: op.Dot}, allModels
+	case *log.WorkflowCreate:
+		body = &log.WorkflowDelete{Workflow: op.Dot}
+	default:
+		return nil, false, nil
+	}
+	_, err = p.o.Store.Get(earlyKey(p.o.App, op.Dot))
+	if isMissing(err) && again && all != (log.Dot{}) {
+		var at []byte
+		if at, err = p.o.Store.Get(earlyKey(p.o.App, all)); err == nil {
+			if len(at) != 8 || log.HLC(binary.BigEndian.Uint64(at)) < op.At {
+				return nil, false, nil
+			}
+			unsure = true
+		}
+	}
+	if err != nil {
+		return nil, false, ignoreMissing(err)
+	}
+	return &log.Op{At: p.clock.Next(), Body: body}, unsure, nil
+}
+
+// deletedEarly returns deletions of things that operations make, if a restored log has such deletions already.
+// It adds notes of early deletions and of refusals to the batch, and deletes the conflicts of operations that were lost until now. had are the
+// operations as the log had them before; none: it had not.
+func (p *Partition) deletedEarly(ops, had []log.Op, beside **kv.Batch) (kills []log.Op, err error) {
+	if p.replica != nil {
+		return nil, nil
+	}
+	if _, restored := p.log.Renewed(); !restored {
+		return nil, p.noteUnknown(ops, beside)
+	}
+	if *beside == nil {
+		*beside = &kv.Batch{}
+	}
+	for i := range ops {
+		if err := p.unlist(*beside, &ops[i]); err != nil {
+			return nil, err
+		}
+		kill, unsure, err := p.early(&ops[i], len(had) > 0)
+		if err != nil {
+			return nil, err
+		}
+		if unsure {
+			p.PutConflict(*beside, &Conflict{Op: ops[i], Verdict: fold.Verdict{Code: fold.Gone, Detail: lostFor + deletedAll}})
+		}
+		if kill == nil {
+			if kill, err = p.meets(&ops[i], *beside); err != nil {
+				return nil, err
+			}
+		}
+		if kill != nil {
+			kill.Dot = log.Dot{Site: p.o.Site, Seq: p.last + 1 + uint64(len(kills))}
+			kills = append(kills, *kill)
+		}
+	}
+	if err := p.noteRefused(*beside, ops, had); err != nil {
+		return nil, err
+	}
+	return kills, p.noteEarly(*beside, ops, false, false)
+}
+
+// noteUnknown notes deletions of things that the log does not have, since its disk may have been rolled back and nobody has shown that yet.
+func (p *Partition) noteUnknown(ops []log.Op, beside **kv.Batch) error {
+	for i := range ops {
+		switch ops[i].Body.(type) {
+		case *log.InputDelete, *log.ModelDelete, *log.WorkflowDelete:
+			if *beside == nil {
+				*beside = &kv.Batch{}
+			}
+			if err := p.noteEarly(*beside, ops[i:i+1], false, false); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// unlist deletes the conflict of an operation that a replica gave back before the operations that it follows. The log takes it now.
+func (p *Partition) unlist(b *kv.Batch, op *log.Op) error {
+	key := conflictKey(p.o.App, op.Dot)
+	value, err := p.o.Store.Get(key)
+	if err != nil {
+		return ignoreMissing(err)
+	}
+	c, err := decodeConflict(bytes.Clone(value))
+	if _, refused := op.Body.(*log.Refused); err == nil && !refused && strings.HasPrefix(c.Verdict.Detail, lostFor) && sameOp(op, &c.Op) {
+		b.Delete(key)
+	}
+	return err
+}
+
+// deletedAll is why a thing is deleted that came back behind an operation that deletes all.
+const deletedAll = "all were deleted, perhaps before this was made"
+
+// noteEarly notes the deletions among operations that are appended next of things that the log may not have. Those that delete all deleted
+// nothing else if they keep their places in the log.
+func (p *Partition) noteEarly(b *kv.Batch, ops []log.Op, ordered, exact bool) error {
+	clock := func(op *log.Op) log.HLC {
+		if ordered {
+			return op.At
+		}
+		return math.MaxUint64
+	}
+	made := map[log.Dot]bool{}
+	for i := range ops {
+		made[ops[i].Dot] = true
+		dot := log.Dot{}
+		switch x := ops[i].Body.(type) {
+		case *log.InputDelete:
+			dot = x.Input
+		case *log.ModelDelete:
+			dot = x.Model
+		case *log.WorkflowDelete:
+			dot = x.Workflow
+		case *log.InputDeleteAll:
+			if exact {
+				break
+			}
+			if err := p.noteAll(b, allInputs, clock(&ops[i])); err != nil {
+				return err
+			}
+		case *log.ModelDeleteAll:
+			if exact {
+				break
+			}
+			if err := p.noteAll(b, allModels, clock(&ops[i])); err != nil {
+				return err
+			}
+		}
+		if dot == (log.Dot{}) || made[dot] || dot.Site == p.o.Site {
+			continue
+		}
+		h, err := p.heard(dot.Site)
+		if err != nil {
+			return err
+		}
+		if dot.Seq > h.seq {
+			b.Put(earlyKey(p.o.App, dot), []byte{1})
+		}
+	}
+	return nil
+}
+
+// deletesAll notes operations of this log that delete all, where it may still take back what they mean.
+func (p *Partition) deletesAll(ops []log.Op, beside **kv.Batch) error {
+	if _, restored := p.log.Renewed(); !restored || p.replica != nil {
+		return nil
+	}
+	for i := range ops {
+		switch ops[i].Body.(type) {
+		case *log.InputDeleteAll, *log.ModelDeleteAll:
+			if *beside == nil {
+				*beside = &kv.Batch{}
+			}
+			if err := p.noteEarly(*beside, ops[i:i+1], false, false); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// noteAll notes the clock of an operation that deletes all.
+func (p *Partition) noteAll(b *kv.Batch, all log.Dot, at log.HLC) error {
+	key := earlyKey(p.o.App, all)
+	have, err := p.o.Store.Get(key)
+	if err == nil && len(have) == 8 && log.HLC(binary.BigEndian.Uint64(have)) >= at {
+		return nil
+	}
+	b.Put(key, binary.BigEndian.AppendUint64(nil, uint64(at)))
+	return ignoreMissing(err)
+}
