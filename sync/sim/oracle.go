@@ -152,16 +152,28 @@ func (o *oracle) take(e log.Entry) error {
 	o.created(&e.Op)
 	data := log.Encode(nil, &e.Op)
 	o.past[string(data)] = true
-	if dot.Site == log.Origin || dot.Site >= partition.RestoredSites {
-		if was := o.own[dot]; was != nil && !bytes.Equal(was, data) {
-			return fmt.Errorf("I3: the origin names entry %d %v, %T, as another operation of an earlier log", e.Seq, dot, e.Op.Body)
-		}
-		o.own[dot] = data
+	if err := o.names(&e.Op, data); err != nil {
+		return err
 	}
 	o.chains = append(o.chains, o.chains[len(o.chains)-1].Next(data))
 	o.codes = append(o.codes, v.Code)
 	o.states = append(o.states, o.store.Snapshot())
 	o.clock = append(o.clock, max(o.clock[len(o.clock)-1], e.Op.At))
+	return nil
+}
+
+// names holds an operation of the origin's own to its name, which it gives to one operation alone.
+func (o *oracle) names(op *log.Op, data []byte) error {
+	if op.Dot.Site != log.Origin && op.Dot.Site < partition.RestoredSites {
+		return nil
+	}
+	if was := o.own[op.Dot]; was != nil {
+		first, err := log.Decode(was)
+		if err != nil || first.At != op.At || !o.same(&first, op) {
+			return joined(err, fmt.Errorf("I3: the origin names %v, %T, as another operation of an earlier log", op.Dot, op.Body))
+		}
+	}
+	o.own[op.Dot] = data
 	return nil
 }
 
@@ -252,7 +264,7 @@ func (o *oracle) isIssue(e *log.Entry, was issue) error {
 	case !refused && !bytes.Equal(log.Encode(nil, &op), log.Encode(nil, &e.Op)):
 		return fmt.Errorf("I3: entry %d is another operation %v than the one that was issued: %T %+v, want %T %+v", e.Seq, e.Op.Dot, e.Op.Body, e.Op, op.Body, op)
 	}
-	if was.thing != nil {
+	if _, refused := e.Op.Body.(*log.Refused); was.thing != nil && !refused {
 		thing := *was.thing
 		thing.Dot = partition.Subject(op.Body)
 		if at := o.at[thing.Dot]; at != 0 && at <= o.head() && makes(o.entries[at-1].Op.Body) && !o.same(&thing, &o.entries[at-1].Op) {

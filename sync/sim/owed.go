@@ -176,17 +176,21 @@ func (w *world) movedName(d log.Dot) log.Dot {
 	return d
 }
 
-// same reports whether two operations of one dot say the same. b may name things that were sent again as another site by their new names.
+// same reports whether two operations of one dot say the same. Either may name things that were sent again as another site by their old or new
+// names.
 func (o *oracle) same(a, b *log.Op) bool {
 	if sameBody(a, b) || o.moved == nil {
 		return sameBody(a, b)
 	}
-	again, err := log.Decode(log.Encode(nil, a))
-	if err != nil {
-		return false
+	newest := func(op *log.Op) (again log.Op, err error) {
+		if again, err = log.Decode(log.Encode(nil, op)); err == nil {
+			log.Rename(again.Body, o.moved)
+		}
+		return again, err
 	}
-	log.Rename(again.Body, o.moved)
-	return sameBody(&again, b)
+	x, errX := newest(a)
+	y, errY := newest(b)
+	return errX == nil && errY == nil && sameBody(&x, &y)
 }
 
 // sameBody reports whether two operations of one dot say the same.
