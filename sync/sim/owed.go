@@ -154,14 +154,21 @@ func (o *oracle) refusal(seq uint64) (b *log.Refused, ok bool) {
 }
 
 // sentAgain reports whether the log has an operation as that of another site, which its replica took since.
-func (w *world) sentAgain(op log.Op) bool {
-	for _, m := range w.moves {
+func (w *world) sentAgain(op log.Op) bool { return w.sentBy(op, w.moves) }
+
+// sentBy is sentAgain by some of the moves. Two replicas may have had one site, and each has moved to another.
+func (w *world) sentBy(op log.Op, moves []move) bool {
+	for i, m := range moves {
 		if m.name(op.Dot) == op.Dot {
 			continue
 		}
-		op.Dot = m.name(op.Dot)
-		log.Rename(op.Body, m.name)
-		if seq := w.oracle.at[op.Dot]; seq != 0 && sameBody(&op, &w.oracle.entries[seq-1].Op) {
+		as, err := log.Decode(log.Encode(nil, &op))
+		if err != nil {
+			return false
+		}
+		as.Dot = m.name(op.Dot)
+		log.Rename(as.Body, m.name)
+		if seq := w.oracle.at[as.Dot]; seq != 0 && sameBody(&as, &w.oracle.entries[seq-1].Op) || w.sentBy(as, moves[i+1:]) {
 			return true
 		}
 	}
@@ -278,7 +285,8 @@ func (w *world) keeps(r *party) error {
 		return err
 	}
 	for seq := max(c.Stable, r.base) + 1; seq <= c.Seq; seq++ {
-		if !kept[seq] {
+		rolled := seq > w.oracle.head() || o.chains[seq] != w.oracle.chains[seq] // the origin lost it when the snapshot had come and its entries had not
+		if !kept[seq] && !rolled {
 			return fmt.Errorf("I2: replica %d has pulled entry %d and does not keep it", r.number, seq)
 		}
 	}
