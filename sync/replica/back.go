@@ -423,6 +423,14 @@ func (m *Machine) backRefused(r *wire.Refusal, status int) (done bool, err error
 		b.sites, b.after = b.sites[1:], 0
 		l.well()
 		return true, nil
+	case r.Code == wire.RefusedEpoch && r.Epoch == b.epoch: // it was never restored: its disk was rolled back to before the log that is kept
+		n := m.note
+		n.leave(b.epoch)
+		m.back = back{}
+		if len(n.left) == len(m.note.left) {
+			return false, nil
+		}
+		return false, m.writeNote(n)
 	case endsBack(r, status):
 		m.back = back{}
 		return false, nil

@@ -672,3 +672,24 @@ func (o *origin) lists() (ids []string) {
 	}
 	return ids
 }
+
+// TestOriginRolledBackBeforeRestore: the disk of an origin is set back to an image of before its restore, which a replica has not seen: it joined
+// after that. The origin does not know its site, and was not restored as far as it knows. The replica shows it what it lacks, and gives it back.
+func TestOriginRolledBackBeforeRestore(t *testing.T) {
+	r := sealed(t)
+	r.origin.submit(create("old"))
+	image := copyOf(t, r.origin.store)
+	r.origin.restore(copyOf(t, image), log.Epoch{5})
+	r.settle()
+	r.write(create("mine"))
+	r.settle()
+	r.step(replica.Offline{})
+	r.origin.rollBack(image, log.Epoch{6})
+	refused := r.refuses(r.status().Site)
+	r.step(replica.Online{})
+	r.run(func() bool { return r.settled() || *refused > 20 }, 400)
+	got := inputs(t, r.origin.store)
+	if slices.Sort(got); !slices.Equal(got, []string{"mine", "old"}) || *refused > 3 {
+		t.Errorf("after %d refusals the origin has %v", *refused, got)
+	}
+}

@@ -278,6 +278,9 @@ func (o *origin) back(body []byte) ([]byte, error) {
 	case len(b.Entries) > 0:
 		err = o.part.TakeBack(o.Context(), &b, nil)
 	}
+	if errors.Is(err, partition.ErrRestored) {
+		err = &wire.Refusal{Code: wire.RefusedEpoch, Detail: err.Error(), Epoch: o.part.Log().Epoch()}
+	}
 	if err != nil {
 		return nil, err
 	}
