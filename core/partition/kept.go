@@ -24,7 +24,7 @@ import (
 //
 //	kept       … 50 ─ 51 … 90 ◆         of the log before the restore
 //	Keep       … 50 ─ 51 … 57 ◆ … 99 ◆  of the log that took 51 to 90 back, among other entries
-//	Rebase                          99  the first run goes
+//	… 99 is stable                       the first run goes
 //
 // Where entries are missing a run has a gap. The origin's answer to the entries is [Partition.TakeBack].
 
@@ -66,7 +66,6 @@ type keeping struct {
 	bytes uint64
 	epoch log.Epoch // of the log that the run is of
 	to    uint64    // last entry of the run that Keep has kept; 0: none
-	whole bool      // the run began with Keep, and has all that was not stable
 }
 
 func keptKey(app catalog.AppID, at KeptAt) []byte {
@@ -105,7 +104,6 @@ func (p *Partition) Keep(r *Run, before log.Chain, snapshot uint64) error {
 		if err := m.beginRun(r.Epoch, snapshot); err != nil {
 			return err
 		}
-		k.whole = r.From <= r.Stable
 	}
 	if err := m.keepRun(r, before); err != nil {
 		return err
@@ -119,19 +117,6 @@ func (p *Partition) Keep(r *Run, before log.Chain, snapshot uint64) error {
 		p.replica.note = m.note
 	}
 	return err
-}
-
-// snapshotRun begins the run of a snapshot of another epoch, unless Keep has begun it. The replica has given the earlier runs to the origin. It
-// drops them if all entries are kept up to where it gave them.
-func (m *mix) snapshotRun(s *Snapshot) error {
-	k := &m.note.kept
-	given := max(s.Seq, s.Head)
-	whole := k.epoch == s.Epoch && k.whole && k.to >= given
-	if err := m.beginRun(s.Epoch, given); err != nil || !whole {
-		return err
-	}
-	lo, _ := under(m.p.o.App, keptName)
-	return m.dropKept(lo, keptKey(m.p.o.App, KeptAt{Run: k.run}), always)
 }
 
 // keepRun keeps the entries of a run, the oldest as long as there is room.

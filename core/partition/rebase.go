@@ -42,7 +42,7 @@ func (p *Partition) Rebase(ctx context.Context, s Snapshot) error {
 			if m.note.cursor.Epoch != (log.Epoch{}) {
 				m.note.older = m.p.seq
 			}
-			if err := m.snapshotRun(&s); err != nil {
+			if err := m.beginRun(s.Epoch, max(s.Seq, s.Head)); err != nil {
 				return err
 			}
 		}

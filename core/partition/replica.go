@@ -111,8 +111,7 @@ func (n *note) encode() []byte {
 	e.Hash(11, n.kept.epoch[:])
 	e.Uint(12, n.older)
 	e.Uint(13, n.kept.to)
-	e.Bool(14, n.kept.whole)
-	e.Raw(15, n.seal)
+	e.Raw(14, n.seal)
 	return e.Bytes(nil)
 }
 
@@ -147,8 +146,6 @@ func decodeNote(data []byte) (n note, err error) {
 		case 13:
 			n.kept.to = d.Uint()
 		case 14:
-			n.kept.whole = d.Bool()
-		case 15:
 			n.seal = bytes.Clone(d.Raw())
 		}
 	}

@@ -686,6 +686,13 @@ func TestOriginRolledBackBeforeRestore(t *testing.T) {
 	r.step(replica.Offline{})
 	r.origin.rollBack(image, log.Epoch{6})
 	refused := r.refuses(r.status().Site)
+	unknown := r.instead
+	r.instead = func(a *replica.Ask) *wire.Refusal {
+		if _, _, restored, err := r.origin.part.Backup(); a.Path == "/v2/sync/push" && (err != nil || !restored) {
+			return &wire.Refusal{Code: wire.RefusedSite}
+		}
+		return unknown(a)
+	}
 	r.step(replica.Online{})
 	r.run(func() bool { return r.settled() || *refused > 20 }, 400)
 	got := inputs(t, r.origin.store)

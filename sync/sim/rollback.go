@@ -143,6 +143,10 @@ func (r *party) moved() error {
 		to := move{old, site, r.last}.name
 		x := was[len(was)-1]
 		op, err := log.Decode(x.data)
+		for i := len(was) - 1; i > 0 && err == nil && o.shared && op.By != r.by(); i-- { // another replica had the site, too
+			x = was[i-1]
+			op, err = log.Decode(x.data)
+		}
 		if err != nil {
 			return err
 		}
