@@ -15,6 +15,7 @@ import (
 // that it shows to an origin that was restored from a backup. The lane of changes does it, which is idle until then.
 type fill struct {
 	epoch  log.Epoch // of the log; zero: it has not begun
+	of     log.Chain // of the log up to the snapshot
 	to     uint64    // entry of the snapshot
 	at     uint64    // last entry that is kept, or need not be
 	stable uint64
@@ -25,20 +26,23 @@ type fill struct {
 // fills reports whether the snapshot has to wait for entries.
 func (m *Machine) fills() (bool, error) {
 	f, x := &m.rebase.fill, m.rebase.manifest
-	if f.epoch != x.Epoch {
+	if fresh := f.epoch != x.Epoch; fresh || f.of != log.Chain(x.Chain) {
 		k, sealed, err := m.p.LastKept()
 		if err != nil {
 			return false, err
 		}
-		*f = fill{epoch: x.Epoch, stable: m.stable(x)}
+		*f = fill{epoch: x.Epoch, of: x.Chain, stable: m.stable(x)}
 		f.at = f.stable
 		if f.at == 0 {
 			f.chain = log.Chain(x.Epoch) // unless the log was restored
 		}
-		if sealed && m.p.KeptOf() == x.Epoch && k.At.Seq >= f.at {
-			if f.at, f.chain = k.At.Seq, k.Before; k.Op.Body != nil {
-				f.chain = k.Before.Next(log.Encode(nil, &k.Op))
-			}
+		chain := k.Before
+		if k.Op.Body != nil {
+			chain = k.Before.Next(log.Encode(nil, &k.Op))
+		}
+		// What was kept for another snapshot may be of a log whose disk was rolled back since.
+		if fresh && sealed && m.p.KeptOf() == x.Epoch && k.At.Seq >= f.at && (k.At.Seq < x.Seq || k.At.Seq == x.Seq && chain == f.of) {
+			f.at, f.chain = k.At.Seq, chain
 		}
 	}
 	f.to = x.Seq
