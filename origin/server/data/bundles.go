@@ -1,6 +1,7 @@
 package data
 
 import (
+	"bytes"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -22,8 +23,9 @@ const (
 	newBundlesDir = "bundles.new"
 )
 
-// KeepBundles copies the bundles of a network into the folder, unless they are there. A crash
-// leaves all of them or none.
+// KeepBundles copies the bundles of a network into the folder, unless it has a copy with the same manifests. A copy with other
+// manifests is an earlier form of the same network: KeepBundles replaces it. A crash leaves all of the bundles or none, and the next
+// call copies missing ones.
 func (f *Folder) KeepBundles(base [32]byte, bundles fs.FS) error {
 	err := keepBundles(f.folder, base, bundles)
 	if err != nil {
@@ -34,7 +36,7 @@ func (f *Folder) KeepBundles(base [32]byte, bundles fs.FS) error {
 
 func keepBundles(folder *system.Folder, base [32]byte, bundles fs.FS) error {
 	to := path.Join(bundlesDir, hex.EncodeToString(base[:]))
-	if _, err := folder.ReadDir(to); err == nil || !errors.Is(err, fs.ErrNotExist) {
+	if same, err := sameManifests(folder, to, bundles); same || err != nil {
 		return err
 	}
 	if err := folder.RemoveAll(newBundlesDir); err != nil {
@@ -64,12 +66,37 @@ func keepBundles(folder *system.Folder, base [32]byte, bundles fs.FS) error {
 		err = folder.MkdirAll(bundlesDir)
 	}
 	if err == nil {
+		err = folder.RemoveAll(to)
+	}
+	if err == nil {
 		err = folder.Rename(newBundlesDir, to)
 	}
 	if err == nil {
 		err = folder.SyncDir(bundlesDir)
 	}
 	return err
+}
+
+// sameManifests reports whether the folder dir has the manifests of bundles.
+func sameManifests(folder *system.Folder, dir string, bundles fs.FS) (bool, error) {
+	manifests, err := fs.Glob(bundles, "*/manifest.json")
+	if err != nil {
+		return false, err
+	}
+	for _, name := range manifests {
+		want, err := fs.ReadFile(bundles, name)
+		if err != nil {
+			return false, err
+		}
+		got, err := fs.ReadFile(folder.FS(), path.Join(dir, name))
+		if errors.Is(err, fs.ErrNotExist) || err == nil && !bytes.Equal(got, want) {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+	return true, nil
 }
 
 // Bundles are those of a network that KeepBundles kept; fs.ErrNotExist otherwise.

@@ -55,12 +55,28 @@ func TestBundles(t *testing.T) {
 	if _, err := fs.Stat(got, "general/torn"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a part of an older attempt is among them: %v", err)
 	}
-	// What is kept is not written again.
-	if err := f.KeepBundles(first, fstest.MapFS{}); err != nil {
-		t.Fatal(err)
+	// A copy with the manifests of the bundles is complete and is not written again.
+	names := func() string {
+		t.Helper()
+		kept, err := f.Bundles(first)
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, err := fs.ReadFile(kept, "general/names/en.tsv")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(data)
 	}
-	if data, err := fs.ReadFile(got, "general/names/en.tsv"); err != nil || string(data) != "a\tb\n" {
-		t.Errorf("names %q, %v", data, err)
+	bundles["general/names/en.tsv"] = &fstest.MapFile{Data: []byte("not read\n")}
+	if err := f.KeepBundles(first, bundles); err != nil || names() != "a\tb\n" {
+		t.Errorf("KeepBundles of the same = %v, names %q", err, names())
+	}
+	// Bundles of another form replace the copy: the next network's program reads their form.
+	bundles["general/manifest.json"] = &fstest.MapFile{Data: []byte(`{"format":2}`)}
+	bundles["general/names/en.tsv"] = &fstest.MapFile{Data: []byte("c\td\n")}
+	if err := f.KeepBundles(first, bundles); err != nil || names() != "c\td\n" {
+		t.Errorf("KeepBundles of another form = %v, names %q", err, names())
 	}
 	if err := f.DropBundles(func(base [32]byte) bool { return base == second }); err != nil {
 		t.Fatal(err)
