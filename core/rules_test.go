@@ -28,6 +28,9 @@ const module = "github.com/sightline-dev/sightline"
 // models and web imports the other, and neither of origin and edge: what both of these need is in origin/server.
 var layers = []string{"core", "models", "web", "sync", "wasm", "origin/server", "origin", "edge"}
 
+// onnx are packages of models that no program has: the bake reads ONNX files, and programs read plans.
+var onnx = []string{"github.com/owulveryck/onnx-go", module + "/models/onnx", module + "/models/compile"}
+
 // TestImportsPointInward keeps the order core < models, web < sync < wasm < origin/server < origin, edge, as compiled natively and as wasip1.
 // Only tests of the program of an edge run an origin too.
 func TestImportsPointInward(t *testing.T) {
@@ -53,6 +56,9 @@ func TestImportsPointInward(t *testing.T) {
 					}
 					if ok && to != from && !inward(from, to) {
 						t.Errorf("%s imports %s: imports point inward only", p.ImportPath, imported)
+					}
+					if from != "models" && slices.ContainsFunc(onnx, func(path string) bool { return strings.HasPrefix(imported, path) }) {
+						t.Errorf("%s imports %s: only the bake reads ONNX files", p.ImportPath, imported)
 					}
 				}
 			}

@@ -19,7 +19,6 @@ import (
 	"github.com/sightline-dev/sightline/core/partition"
 	"github.com/sightline-dev/sightline/core/predict"
 	"github.com/sightline-dev/sightline/core/predict/nn"
-	"github.com/sightline-dev/sightline/core/predict/onnx"
 	"github.com/sightline-dev/sightline/core/predict/raster"
 	"github.com/sightline-dev/sightline/core/predict/raster/jpg"
 	"github.com/sightline-dev/sightline/core/search"
@@ -248,11 +247,7 @@ var statuses = []status{
 	{nn.ErrMemory, 500, 99009, "Internal error"},
 	{nn.ErrInput, 500, 99009, "Internal error"},
 	{nn.ErrWork, 500, 99009, "Internal error"},
-	{onnx.ErrFormat, 500, 99009, "Internal error"},
-	{onnx.ErrLimit, 500, 99009, "Internal error"},
-	{onnx.ErrCycle, 500, 99009, "Internal error"},
-	{onnx.ErrOperator, 500, 99009, "Internal error"},
-	{onnx.ErrShape, 500, 99009, "Internal error"},
+	{nn.ErrFormat, 500, 99009, "Internal error"},
 	{training.ErrUnready, 500, 99009, "Internal error"},
 	// What stops a training stands in its model version, by package training's codes.
 	{train.ErrNoExamples, 500, 99009, "Internal error"},

@@ -7,16 +7,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"os"
 	"path"
-	"path/filepath"
 	"strings"
 	"testing"
 	"testing/fstest"
 
 	"github.com/sightline-dev/sightline/core/lang"
-	"github.com/sightline-dev/sightline/core/predict/onnx"
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/predict/nn"
 )
 
 // parts are the files of bundles by path, before manifests are written.
@@ -41,7 +38,7 @@ func bundles(t testing.TB, files parts, ms manifests) fstest.MapFS {
 	}
 	for folder, m := range ms {
 		if n, ok := m["network"].(map[string]any); ok {
-			n["sha256"] = hashes[folder]["network.onnx"]
+			n["sha256"] = hashes[folder]["network.plan"]
 		}
 		if m["files"] == nil {
 			m["files"] = hashes[folder]
@@ -59,7 +56,7 @@ func bundles(t testing.TB, files parts, ms manifests) fstest.MapFS {
 func released(size, classes, heads int) manifests {
 	m := func(kind, id, name string, typ Type, more map[string]any) map[string]any {
 		out := map[string]any{
-			"format": 1, "minimum_engine": 1, "kind": kind, "id": id, "name": name,
+			"format": 2, "minimum_engine": 1, "kind": kind, "id": id, "name": name,
 			"version_id": strings.Repeat("0", 31) + id[:1], "display_name": strings.ToUpper(name),
 			"type": typ, "type_ext": typ,
 			"created_at": "2016-03-09T17:11:39.608845Z", "version_created_at": "2016-07-13T01:19:12.147644Z",
@@ -72,7 +69,7 @@ func released(size, classes, heads int) manifests {
 	return manifests{
 		"general-v1.3": m("general", "aaa03c23b3724a16a56b629203edc62c", "general-v1.3", TypeConcept, map[string]any{
 			"network": map[string]any{
-				"file": "network.onnx", "embedding": "embedding", "logits": "logits",
+				"file": "network.plan", "embedding": "embedding", "logits": "logits",
 				"input":      map[string]any{"name": "image", "size": size, "centre": 15},
 				"dimensions": Dim, "classes": classes, "heads": heads,
 			},
@@ -83,48 +80,52 @@ func released(size, classes, heads int) manifests {
 	}
 }
 
+// with sets a field of the network of the general bundle.
+func with(ms manifests, key string, value any) manifests {
+	ms["general-v1.3"]["network"].(map[string]any)[key] = value
+	return ms
+}
+
 const tinySize = 8
 
 // tinyNetwork takes the mean colour of a picture (r, g, b in −1…1) to an embedding of
 // (r, g, b, 0, …) and logits 8·(r, g, b, −r, −g, −b).
-func tinyNetwork() []byte {
-	matrix := func(name string, rows, row int, at func(i int) (col int, v float32)) *onnx.Tensor {
-		w := make([]float32, rows*row)
+func tinyNetwork(t testing.TB) []byte {
+	t.Helper()
+	n, err := nn.NewNetwork(nn.Value{Name: "image", Type: nn.Float32, Shape: []int{1, 3, tinySize, tinySize}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	add := func(node nn.Node) int {
+		t.Helper()
+		number, err := n.Append(node)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return number
+	}
+	mean := add(nn.Node{Kind: nn.Flatten, Of: add(nn.Node{Kind: nn.Pool, Of: 1})})
+	product := func(name string, rows int, at func(i int) (col int, v float32)) {
+		t.Helper()
+		inf := float32(math.Inf(1))
+		node := nn.Node{Kind: nn.Gemm, Of: mean, Shape: [4]int{rows, 3, 1, 1}, Weights: make([]float32, rows*3), Bias: make([]float32, rows), Lo: -inf, Hi: inf}
 		for i := range rows {
 			if col, v := at(i); v != 0 {
-				w[i*row+col] = v
+				node.Weights[i*3+col] = v
 			}
 		}
-		return &onnx.Tensor{Name: name, Type: onnx.Float32, Shape: []int{rows, row}, Data: floats(w)}
+		if err := n.Give(name, add(node)); err != nil {
+			t.Fatal(err)
+		}
 	}
-	g := &onnx.Graph{
-		Name: "tiny", Opset: 13,
-		Inputs: []onnx.Value{{Name: "image", Type: onnx.Float32, Shape: []int{-1, 3, tinySize, tinySize}}},
-		Outputs: []onnx.Value{
-			{Name: "logits", Type: onnx.Float32, Shape: []int{-1, 6}},
-			{Name: "embedding", Type: onnx.Float32, Shape: []int{-1, Dim}},
-		},
-		Nodes: []*onnx.Node{
-			{Name: "pool", Op: "GlobalAveragePool", In: []string{"image"}, Out: []string{"pooled"}},
-			{Name: "flat", Op: "Flatten", In: []string{"pooled"}, Out: []string{"mean"}},
-			{Name: "e", Op: "Gemm", In: []string{"mean", "we"}, Out: []string{"embedding"}, Attr: transposed()},
-			{Name: "l", Op: "Gemm", In: []string{"mean", "wl"}, Out: []string{"logits"}, Attr: transposed()},
-		},
-		Init: map[string]*onnx.Tensor{
-			"we": matrix("we", Dim, 3, func(i int) (int, float32) {
-				if i < 3 {
-					return i, 1
-				}
-				return 0, 0
-			}),
-			"wl": matrix("wl", 6, 3, func(i int) (int, float32) { return i % 3, float32(8 - 16*(i/3)) }),
-		},
-	}
-	return g.Marshal()
-}
-
-func transposed() map[string]onnx.Attr {
-	return map[string]onnx.Attr{"transB": {Kind: onnx.AttrInt, I: 1}}
+	product("logits", 6, func(i int) (int, float32) { return i % 3, float32(8 - 16*(i/3)) })
+	product("embedding", Dim, func(i int) (int, float32) {
+		if i < 3 {
+			return i, 1
+		}
+		return 0, 0
+	})
+	return n.Marshal()
 }
 
 func floats(v []float32) []byte {
@@ -162,7 +163,8 @@ ai_w3c002	White	#ffffff
 )
 
 // tinyParts are the files of a set of small bundles.
-func tinyParts() parts {
+func tinyParts(t testing.TB) parts {
+	t.Helper()
 	heads := make([]float32, 2*Dim+2)
 	heads[0], heads[1] = -1, 1 // dull: green − red
 	heads[Dim+2] = 2           // both: 2·blue
@@ -172,7 +174,7 @@ func tinyParts() parts {
 		binary.LittleEndian.PutUint16(background[i*2*Dim+2*i:], 0x3c00) // 1
 	}
 	files := parts{
-		"general-v1.3/network.onnx":    tinyNetwork(),
+		"general-v1.3/network.plan":    tinyNetwork(t),
 		"general-v1.3/concepts.tsv":    []byte(tinyConcepts),
 		"general-v1.3/calibration.tsv": []byte(tinyCalibration),
 		"general-v1.3/heads.f32":       floats(heads),
@@ -198,65 +200,9 @@ func tinyParts() parts {
 
 func tinySet(t testing.TB) *Set {
 	t.Helper()
-	s, err := Load(bundles(t, tinyParts(), released(tinySize, 6, 2)))
+	s, err := Load(bundles(t, tinyParts(t), released(tinySize, 6, 2)))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return s
-}
-
-// floatSet is a set of the default network before quantising, from the files it is baked from.
-func floatSet(t testing.TB) *Set {
-	t.Helper()
-	dir := proof.Shared(t, "model")
-	files := parts{}
-	read := func(name string) []byte {
-		data, err := os.ReadFile(filepath.Join(dir, name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return data
-	}
-	for _, name := range []string{"concepts.tsv", "calibration.tsv", "background.f16"} {
-		files["general-v1.3/"+name] = read(name)
-	}
-	for _, code := range lang.Codes() {
-		files["general-v1.3/names/"+code+".tsv"] = read("names/" + code + ".tsv")
-	}
-	network := read("general.onnx")
-	files["general-v1.3/network.onnx"] = network
-	files["general-v1.3/heads.f32"] = headsOf(t, network)
-	files["color/colors.tsv"] = []byte(tinyColors)
-	s, err := Load(bundles(t, files, released(224, 1000, 62)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
-
-// headsOf is the part of the float network that the bundle keeps outside of it.
-func headsOf(t testing.TB, network []byte) []byte {
-	t.Helper()
-	g, err := onnx.Read(network, onnx.Limits{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, n := range g.Nodes {
-		if n.Out[0] == "heads" {
-			w, b := g.Init[n.In[1]], g.Init[n.In[2]]
-			heads := b.Shape[0]
-			if n.Op != "Gemm" || n.Attr["transB"].I != 0 || w.Shape[0] != Dim || w.Shape[1] != heads {
-				t.Fatalf("heads are %s with weights %v and %d intercepts, want a Gemm of %d rows", n.Op, w.Shape, heads, Dim)
-			}
-			var rows []byte
-			for j := range heads {
-				for i := range Dim {
-					rows = append(rows, w.Data[4*(i*heads+j):][:4]...)
-				}
-			}
-			return append(rows, b.Data...)
-		}
-	}
-	t.Fatal("no heads in the network")
-	return nil
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/sightline-dev/sightline/core/lang"
 	"github.com/sightline-dev/sightline/core/predict/nn"
-	"github.com/sightline-dev/sightline/core/predict/onnx"
 )
 
 // order is the order in which a set lists its models.
@@ -20,7 +19,7 @@ var order = []string{"general", "food", "color", "embed"}
 // bundle of the kind general, and at most one of each other kind.
 //
 // Every file is checked against its SHA-256 before anything is made of it, unless fsys is [Checked]. Load returns
-// ErrBundle or ErrEngine, or the errors of packages onnx and nn for a network they refuse.
+// ErrBundle or ErrEngine, or the errors of package nn for a network that it refuses.
 func Load(fsys fs.FS) (*Set, error) { return load(fsys, whole) }
 
 // LoadTables is Load without the network: of its file only the hash that the manifest names is
@@ -158,12 +157,13 @@ func (s *Set) loadNames(b *bundle, c *concepts) (err error) {
 	return nil
 }
 
-// baseOf hashes what derived records depend on, each file by its own hash.
+// baseOf hashes what derived records depend on: the network by its identity, each table by its own hash.
 func baseOf(b *bundle) [sha256.Size]byte {
 	n := b.Network
 	h := sha256.New()
 	fmt.Fprintf(h, "base 1\nengine %d\ninput %s %d %d\noutputs %s %s\n", Engine, n.Input.Name, n.Input.Size, n.Input.Centre, n.Embedding, n.Logits)
-	for _, name := range []string{n.File, "concepts.tsv", "calibration.tsv", "heads.f32"} {
+	fmt.Fprintf(h, "%s\n", n.identity())
+	for _, name := range []string{"concepts.tsv", "calibration.tsv", "heads.f32"} {
 		fmt.Fprintf(h, "%s\n", b.Files[name])
 	}
 	return [sha256.Size]byte(h.Sum(nil))
@@ -210,41 +210,39 @@ func (s *Set) add(b *bundle, c *concepts) error {
 type backbone struct {
 	elsewhere         int32 // the host's number of it, which recognises; 0: it is here
 	plan              *nn.Plan
-	input             onnx.Value // (1, size, size, 3), bytes or floats
+	input             nn.Value // (1, size, size, 3), bytes or floats
 	size, centre      int
 	classes, heads    int
 	embedding, logits int // places in the plan's outputs
 }
 
+// pixels are the levels of a network's input in bytes.
+var pixels = nn.Levels{Scale: 1 / 127.5, Zero: 128}
+
 // compile reads and compiles a network: one input of (1, 3, size, size) in bytes, or in floats
 // that are pixel/127.5 − 1, and the two outputs that n names.
 func compile(data []byte, n *network) (*backbone, error) {
-	g, err := onnx.Read(data, onnx.Limits{})
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", n.File, err)
-	}
-	size := n.Input.Size
-	plan, err := nn.Compile(g, nn.Options{
-		Shapes:    map[string][]int{n.Input.Name: {1, 3, size, size}},
-		InputNHWC: n.Input.Name,
-	})
+	network, err := nn.Read(data)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w: %w", n.File, ErrBundle, err)
 	}
-	in := plan.Inputs()
-	if len(in) != 1 || in[0].Name != n.Input.Name || !slices.Equal(in[0].Shape, []int{1, size, size, 3}) ||
-		in[0].Type != onnx.Uint8 && in[0].Type != onnx.Float32 {
-		return nil, fmt.Errorf("%s: inputs %v, want %q of one RGB picture of side %d: %w", n.File, in, n.Input.Name, size, ErrBundle)
+	plan, err := nn.Compile(network, nn.Options{})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w: %w", n.File, ErrBundle, err)
+	}
+	in, size := plan.Input(), n.Input.Size
+	if in.Name != n.Input.Name || !slices.Equal(in.Shape, []int{1, size, size, 3}) || in.Type == nn.Uint8 && in.Levels != pixels {
+		return nil, fmt.Errorf("%s: input %v, want %q of one RGB picture of side %d: %w", n.File, in, n.Input.Name, size, ErrBundle)
 	}
 	bb := &backbone{
-		plan: plan, input: in[0], size: size, centre: n.Input.Centre,
+		plan: plan, input: in, size: size, centre: n.Input.Centre,
 		classes: n.Classes, heads: n.Heads, embedding: -1, logits: -1,
 	}
 	for i, v := range plan.Outputs() {
 		switch {
-		case v.Name == n.Embedding && v.Type == onnx.Float32 && slices.Equal(v.Shape, []int{1, Dim}):
+		case v.Name == n.Embedding && v.Type == nn.Float32 && slices.Equal(v.Shape, []int{1, Dim}):
 			bb.embedding = i
-		case v.Name == n.Logits && v.Type == onnx.Float32 && slices.Equal(v.Shape, []int{1, n.Classes}):
+		case v.Name == n.Logits && v.Type == nn.Float32 && slices.Equal(v.Shape, []int{1, n.Classes}):
 			bb.logits = i
 		}
 	}

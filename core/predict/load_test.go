@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sightline-dev/sightline/core/lang"
-	"github.com/sightline-dev/sightline/core/predict/onnx"
+	"github.com/sightline-dev/sightline/core/predict/nn"
 )
 
 func TestLoad(t *testing.T) {
@@ -76,7 +76,7 @@ func TestLoad(t *testing.T) {
 }
 
 func TestLoadWithoutTheOthers(t *testing.T) {
-	files, ms := tinyParts(), released(tinySize, 6, 2)
+	files, ms := tinyParts(t), released(tinySize, 6, 2)
 	for _, folder := range []string{"food-items-v1.0", "color", "general-embed"} {
 		delete(ms, folder)
 		maps.DeleteFunc(files, func(name string, _ []byte) bool { return strings.HasPrefix(name, folder+"/") })
@@ -89,7 +89,7 @@ func TestLoadWithoutTheOthers(t *testing.T) {
 
 // Every byte that is not as the manifest says is refused, and so is every file more or less.
 func TestLoadChecksEveryFile(t *testing.T) {
-	fsys := bundles(t, tinyParts(), released(tinySize, 6, 2))
+	fsys := bundles(t, tinyParts(t), released(tinySize, 6, 2))
 	for name, file := range fsys {
 		if !strings.Contains(name, "/") || strings.HasPrefix(name, "notes/") || strings.HasSuffix(name, manifestFile) {
 			continue
@@ -124,7 +124,7 @@ func TestLoadChecksEveryFile(t *testing.T) {
 func TestBase(t *testing.T) {
 	base := func(edit func(parts)) [32]byte {
 		t.Helper()
-		p := tinyParts()
+		p := tinyParts(t)
 		edit(p)
 		s, err := Load(bundles(t, p, released(tinySize, 6, 2)))
 		if err != nil {
@@ -135,6 +135,9 @@ func TestBase(t *testing.T) {
 	plain := base(func(parts) {})
 	if again := base(func(parts) {}); again != plain {
 		t.Errorf("the same bundles have bases %x and %x", plain, again)
+	}
+	if got, err := Load(bundles(t, tinyParts(t), with(released(tinySize, 6, 2), "identity", strings.Repeat("01", 32)))); err != nil || got.Base() == plain {
+		t.Errorf("another identity of the network gives the same base, or %v", err)
 	}
 	const general = "general-v1.3/"
 	same := map[string]func(parts){
@@ -173,7 +176,7 @@ func TestLoadRefuses(t *testing.T) {
 		return func(_ parts, m manifests) { m[folder][key] = value }
 	}
 	network := func(key string, value any) func(parts, manifests) {
-		return func(_ parts, m manifests) { m[general]["network"].(map[string]any)[key] = value }
+		return func(_ parts, m manifests) { with(m, key, value) }
 	}
 	drop := func(folder, key string) func(parts, manifests) {
 		return func(_ parts, m manifests) { delete(m[folder], key) }
@@ -192,7 +195,9 @@ func TestLoadRefuses(t *testing.T) {
 			m["color"]["minimum_engine"], m["color"]["novelty"] = Engine+1, true
 		}, ErrEngine},
 		{"an unknown field", field("color", "novelty", true), ErrBundle},
-		{"another format", field("color", "format", 2), ErrBundle},
+		{"the format of ONNX files", field("color", "format", 1), ErrBundle},
+		{"another format", field("color", "format", 3), ErrBundle},
+		{"an identity that is none", network("identity", "x"), ErrBundle},
 		{"no engine", field("color", "minimum_engine", 0), ErrBundle},
 		{"an unknown kind", field("color", "kind", "cluster"), ErrBundle},
 		{"a type that is not the kind's", field("color", "type", "concept"), ErrBundle},
@@ -210,7 +215,7 @@ func TestLoadRefuses(t *testing.T) {
 		{"a similarity for colours", field("color", "similarity", map[string]any{"related": 0.5, "same_scene": 0.9, "pictures": 10}), ErrBundle},
 		{"a similarity of no pictures", field(general, "similarity", map[string]any{"related": 0.5, "same_scene": 0.9}), ErrBundle},
 		{"a similarity of one scene below that of a kind", field(general, "similarity", map[string]any{"related": 0.9, "same_scene": 0.5, "pictures": 10}), ErrBundle},
-		{"a network for colours", field("color", "network", map[string]any{"file": "network.onnx"}), ErrBundle},
+		{"a network for colours", field("color", "network", map[string]any{"file": "network.plan"}), ErrBundle},
 		{"a path out of the folder", field("color", "files", map[string]string{"../x": strings.Repeat("0", 64)}), ErrBundle},
 		{"a hash that is none", field("color", "files", map[string]string{"colors.tsv": "x"}), ErrBundle},
 		{"other dimensions", network("dimensions", 128), ErrBundle},
@@ -219,13 +224,13 @@ func TestLoadRefuses(t *testing.T) {
 		{"many heads", network("heads", maxHeads+1), ErrBundle},
 		{"other heads than heads.f32", network("heads", 3), ErrBundle},
 		{"a centre beyond the square", network("input", map[string]any{"name": "image", "size": tinySize, "centre": 17}), ErrBundle},
-		{"another size than the network", network("input", map[string]any{"name": "image", "size": 9, "centre": 15}), onnx.ErrShape},
+		{"another size than the network", network("input", map[string]any{"name": "image", "size": 9, "centre": 15}), ErrBundle},
 		{"another input", network("input", map[string]any{"name": "picture", "size": tinySize, "centre": 15}), ErrBundle},
 		{"another output", network("logits", "heads"), ErrBundle},
-		{"damaged ONNX", replace(general+"/network.onnx", "tiny", "ti\x00\xff"), onnx.ErrFormat},
-		{"cut ONNX", func(p parts, _ manifests) {
-			p[general+"/network.onnx"] = p[general+"/network.onnx"][:100]
-		}, onnx.ErrFormat},
+		{"damaged plan", replace(general+"/network.plan", "image", "image\x00"), nn.ErrFormat},
+		{"cut plan", func(p parts, _ manifests) {
+			p[general+"/network.plan"] = p[general+"/network.plan"][:100]
+		}, nn.ErrFormat},
 		{"another header", replace(concepts, "kind", "sort"), ErrBundle},
 		{"a column less", replace(concepts, "\t\n", "\n"), ErrBundle},
 		{"the same concept twice", replace(concepts, "ai_green", "ai_red"), ErrBundle},
@@ -265,7 +270,7 @@ func TestLoadRefuses(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			files, ms := tinyParts(), released(tinySize, 6, 2)
+			files, ms := tinyParts(t), released(tinySize, 6, 2)
 			tt.edit(files, ms)
 			for name := range files {
 				if folder, _, _ := strings.Cut(name, "/"); ms[folder] == nil {
@@ -305,7 +310,7 @@ func TestHalf(t *testing.T) {
 }
 
 func FuzzManifest(f *testing.F) {
-	fsys := bundles(f, tinyParts(), released(tinySize, 6, 2))
+	fsys := bundles(f, tinyParts(f), released(tinySize, 6, 2))
 	for name, file := range fsys {
 		if strings.HasSuffix(name, manifestFile) {
 			f.Add(file.Data)

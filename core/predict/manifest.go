@@ -27,6 +27,9 @@ const (
 
 const manifestFile = "manifest.json"
 
+// lastONNX is the last commit whose program reads bundles of format 1, with an ONNX file.
+const lastONNX = "76626462"
+
 // manifest is manifest.json; models/README.md describes it.
 type manifest struct {
 	Format           int               `json:"format"`
@@ -56,9 +59,10 @@ type Similarity struct {
 
 // network is how a bundle's network is run.
 type network struct {
-	File   string `json:"file"`
-	SHA256 string `json:"sha256"`
-	Input  struct {
+	File     string `json:"file"`
+	SHA256   string `json:"sha256"`
+	Identity string `json:"identity"` // hash that Base takes for the network; empty: the file's
+	Input    struct {
 		Name   string `json:"name"`
 		Size   int    `json:"size"`
 		Centre int    `json:"centre"`
@@ -68,6 +72,15 @@ type network struct {
 	Dimensions int    `json:"dimensions"`
 	Classes    int    `json:"classes"`
 	Heads      int    `json:"heads"`
+}
+
+// identity returns the hash that Base takes for the network. A network has one plan file, so the file's hash identifies it. A
+// network that was shipped in an earlier form keeps the hash of that form, with which its records were derived.
+func (n *network) identity() string {
+	if n.Identity != "" {
+		return n.Identity
+	}
+	return n.SHA256
 }
 
 // bundle is a folder that was read and whose hashes are right.
@@ -107,8 +120,10 @@ func (m *manifest) check() error {
 		return fmt.Errorf("%s: %w", fmt.Sprintf(format, a...), ErrBundle)
 	}
 	switch {
-	case m.Format != 1:
-		return bad("format %d, want 1", m.Format)
+	case m.Format == 1:
+		return bad("format 1, which programs up to commit %s read: its network is an ONNX file", lastONNX)
+	case m.Format != 2:
+		return bad("format %d, want 2", m.Format)
 	case m.MinimumEngine < 1:
 		return bad("minimum_engine %d", m.MinimumEngine)
 	case typeOf[m.Kind] == "" || m.Type != typeOf[m.Kind]:
@@ -137,6 +152,8 @@ func (m *manifest) check() error {
 		switch {
 		case m.Files[n.File] == "" || m.Files[n.File] != n.SHA256:
 			return bad("network file %.80q is not listed in files with the same hash", n.File)
+		case n.Identity != "" && !isHex(n.Identity, sha256.Size):
+			return bad("network identity %.80q", n.Identity)
 		case n.Input.Size < 1 || n.Input.Size > 1024 || n.Input.Centre < 1 || n.Input.Centre > 16:
 			return bad("input size %d, centre %d", n.Input.Size, n.Input.Centre)
 		case n.Dimensions != Dim:

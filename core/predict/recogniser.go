@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/sightline-dev/sightline/core/predict/nn"
-	"github.com/sightline-dev/sightline/core/predict/onnx"
 )
 
 // Recogniser is the middle of an analysis, one thread's memory for it: a prepared picture goes through the network,
@@ -13,7 +12,7 @@ import (
 type Recogniser struct {
 	set     *Set
 	session *nn.Session // nil: the host's
-	input   [1]nn.Tensor
+	input   nn.Tensor
 	scratch Scratch
 }
 
@@ -28,9 +27,9 @@ func (s *Set) NewRecogniser() *Recogniser {
 	}
 	r.session = s.backbone.plan.NewSession()
 	in := s.backbone.input
-	r.input[0] = nn.Tensor{Type: in.Type, Shape: in.Shape}
-	if in.Type == onnx.Float32 {
-		r.input[0].F32 = make([]float32, in.Shape[1]*in.Shape[2]*in.Shape[3])
+	r.input = nn.Tensor{Type: in.Type, Shape: in.Shape}
+	if in.Type == nn.Float32 {
+		r.input.F32 = make([]float32, in.Shape[1]*in.Shape[2]*in.Shape[3])
 	}
 	return r
 }
@@ -59,7 +58,7 @@ func (r *Recogniser) Recognise(pix []byte, e *Embedding, general, food []float32
 		return nil
 	}
 	r.feed(pix)
-	res, err := r.session.Run(r.input[:])
+	res, err := r.session.Run(r.input)
 	if err != nil {
 		return fmt.Errorf("network: %w", err)
 	}
@@ -71,8 +70,8 @@ func (r *Recogniser) Recognise(pix []byte, e *Embedding, general, food []float32
 
 // feed makes pix what the session runs on.
 func (r *Recogniser) feed(pix []byte) {
-	t := &r.input[0]
-	if t.Type != onnx.Float32 {
+	t := &r.input
+	if t.Type != nn.Float32 {
 		t.U8 = pix
 		return
 	}
@@ -112,7 +111,7 @@ func (r *Recogniser) Cells(pix []byte, rows []float32) error {
 		return nil
 	}
 	r.feed(pix)
-	err := r.session.Cells(r.input[:], func(y, x int, out []nn.Tensor) {
+	err := r.session.Cells(r.input, func(y, x int, out []nn.Tensor) {
 		to := rows[(y*width+x)*row:][:row]
 		copy(to, out[bb.logits].F32)
 		copy(to[bb.classes:], out[bb.embedding].F32)

@@ -14,8 +14,8 @@ import (
 // TestLoadTables holds the set without its network to the set with it, whether the network's
 // file is there, is another, or is not there at all.
 func TestLoadTables(t *testing.T) {
-	const network = "general-v1.3/network.onnx"
-	fsys := bundles(t, tinyParts(), released(tinySize, 6, 2))
+	const network = "general-v1.3/network.plan"
+	fsys := bundles(t, tinyParts(t), released(tinySize, 6, 2))
 	want, err := Load(fsys)
 	if err != nil {
 		t.Fatal(err)
@@ -62,7 +62,7 @@ func TestLoadTables(t *testing.T) {
 // TestLoadNetwork holds the set that only analyses to the whole one, whether the files that it
 // leaves out are there or not.
 func TestLoadNetwork(t *testing.T) {
-	fsys := bundles(t, tinyParts(), released(tinySize, 6, 2))
+	fsys := bundles(t, tinyParts(t), released(tinySize, 6, 2))
 	whole, err := Load(fsys)
 	if err != nil {
 		t.Fatal(err)
@@ -109,7 +109,7 @@ func TestLoadNetwork(t *testing.T) {
 	if _, err := LoadNetwork(fsys); !errors.Is(err, ErrBundle) {
 		t.Errorf("LoadNetwork of a damaged card = %v, want %v", err, ErrBundle)
 	}
-	fsys["general-v1.3/network.onnx"].Data[0] ^= 1
+	fsys["general-v1.3/network.plan"].Data[0] ^= 1
 	if _, err := LoadNetwork(fsys); !errors.Is(err, ErrBundle) {
 		t.Errorf("LoadNetwork of a damaged network = %v, want %v", err, ErrBundle)
 	}

@@ -18,7 +18,8 @@ import (
 
 	"github.com/sightline-dev/sightline/core/predict"
 	"github.com/sightline-dev/sightline/core/predict/nn"
-	"github.com/sightline-dev/sightline/core/predict/onnx"
+	"github.com/sightline-dev/sightline/models/compile"
+	"github.com/sightline-dev/sightline/models/onnx"
 )
 
 const smallDim = predict.Dim
@@ -36,9 +37,9 @@ func smallNetwork() *onnx.Graph {
 		for i := range v {
 			v[i] = float32(rng.Float64() - 0.4)
 		}
-		init[name] = onnx.FromFloat32s(name, shape, v)
+		init[name] = &onnx.Tensor{Shape: shape, Floats: v}
 	}
-	ints := func(v ...int64) onnx.Attr { return onnx.Attr{Kind: onnx.AttrInts, Ints: v} }
+	ints := func(v ...int64) []int64 { return v }
 	weights("w1", 8, 3, 8, 8)
 	weights("b1", 8)
 	weights("w2", 8, 1, 3, 3)
@@ -51,30 +52,25 @@ func smallNetwork() *onnx.Graph {
 	weights("bl", 5)
 	weights("wh", smallDim, 4)
 	weights("bh", 4)
-	init["zero"] = onnx.FromFloat32s("zero", nil, []float32{0})
-	init["six"] = onnx.FromFloat32s("six", nil, []float32{6})
-	one := map[string]onnx.Attr{"axis": {Kind: onnx.AttrInt, I: 1}}
+	init["zero"] = &onnx.Tensor{Floats: []float32{0}}
+	init["six"] = &onnx.Tensor{Floats: []float32{6}}
+	one := map[string]any{"axis": int64(1)}
 	return &onnx.Graph{
-		Name: "small", Opset: 13, Init: init,
-		Inputs: []onnx.Value{{Name: "image", Type: onnx.Float32, Shape: []int{-1, 3, 224, 224}}},
-		Outputs: []onnx.Value{
-			{Name: "embedding", Type: onnx.Float32, Shape: []int{-1, smallDim}},
-			{Name: "logits", Type: onnx.Float32, Shape: []int{-1, 5}},
-			{Name: "heads", Type: onnx.Float32, Shape: []int{-1, 4}},
-		},
+		Input: "image", Shape: []int{1, 3, 224, 224}, Init: init,
+		Outputs: []string{"embedding", "logits", "heads"},
 		Nodes: []*onnx.Node{
-			{Name: "c1", Op: "Conv", In: []string{"image", "w1", "b1"}, Out: []string{"v1c"}, Attr: map[string]onnx.Attr{"strides": ints(16, 16)}},
-			{Name: "r1", Op: "Clip", In: []string{"v1c", "zero", "six"}, Out: []string{"v1"}},
-			{Name: "c2", Op: "Conv", In: []string{"v1", "w2", "b2"}, Out: []string{"v2c"}, Attr: map[string]onnx.Attr{"kernel_shape": ints(3, 3), "group": {Kind: onnx.AttrInt, I: 8}, "pads": ints(1, 1, 1, 1)}},
-			{Name: "r2", Op: "Clip", In: []string{"v2c", "zero", "six"}, Out: []string{"v2"}},
-			{Name: "c3", Op: "Conv", In: []string{"v2", "w3", "b3"}, Out: []string{"v3"}, Attr: map[string]onnx.Attr{"kernel_shape": ints(1, 1)}},
-			{Name: "a", Op: "Add", In: []string{"v1", "v3"}, Out: []string{"v4"}},
-			{Name: "p", Op: "GlobalAveragePool", In: []string{"v4"}, Out: []string{"v5"}},
-			{Name: "f", Op: "Flatten", In: []string{"v5"}, Out: []string{"v6"}},
-			{Name: "e", Op: "Gemm", In: []string{"v6", "we", "be"}, Out: []string{"embedding"}},
-			{Name: "l", Op: "Gemm", In: []string{"v6", "wl", "bl"}, Out: []string{"logits"}, Attr: map[string]onnx.Attr{"transB": {Kind: onnx.AttrInt, I: 1}}},
-			{Name: "u", Op: "LpNormalization", In: []string{"embedding"}, Out: []string{"unit"}, Attr: one},
-			{Name: "h", Op: "Gemm", In: []string{"unit", "wh", "bh"}, Out: []string{"heads"}},
+			{Op: "Conv", In: []string{"image", "w1", "b1"}, Out: "v1c", Attr: map[string]any{"strides": ints(16, 16)}},
+			{Op: "Clip", In: []string{"v1c", "zero", "six"}, Out: "v1"},
+			{Op: "Conv", In: []string{"v1", "w2", "b2"}, Out: "v2c", Attr: map[string]any{"kernel_shape": ints(3, 3), "group": int64(8), "pads": ints(1, 1, 1, 1)}},
+			{Op: "Clip", In: []string{"v2c", "zero", "six"}, Out: "v2"},
+			{Op: "Conv", In: []string{"v2", "w3", "b3"}, Out: "v3", Attr: map[string]any{"kernel_shape": ints(1, 1)}},
+			{Op: "Add", In: []string{"v1", "v3"}, Out: "v4"},
+			{Op: "GlobalAveragePool", In: []string{"v4"}, Out: "v5"},
+			{Op: "Flatten", In: []string{"v5"}, Out: "v6"},
+			{Op: "Gemm", In: []string{"v6", "we", "be"}, Out: "embedding"},
+			{Op: "Gemm", In: []string{"v6", "wl", "bl"}, Out: "logits", Attr: map[string]any{"transB": int64(1)}},
+			{Op: "LpNormalization", In: []string{"embedding"}, Out: "unit", Attr: one},
+			{Op: "Gemm", In: []string{"unit", "wh", "bh"}, Out: "heads"},
 		},
 	}
 }
@@ -110,34 +106,42 @@ func pictures(t *testing.T, n int) []string {
 // TestQuantise holds the baked form of a network to its float32 results within a few hundredths of their range.
 func TestQuantise(t *testing.T) {
 	g, paths := smallNetwork(), pictures(t, 4)
-	ranges, err := measureRanges(g, paths)
+	m, err := measureRanges(g, paths, embedding, logits)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got := activations(g); !slices.Equal(got, []string{"v1", "v2", "v3", "v4"}) {
 		t.Errorf("activations %v, want v1 to v4", got)
 	}
-	q, err := quantise(g, ranges)
+	q, err := quantise(m.network, m.ranges, embedding, logits)
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := quantise(g, ranges)
+	again, err := quantise(m.network, m.ranges, embedding, logits)
 	if err != nil || !bytes.Equal(q.Marshal(), again.Marshal()) {
 		t.Errorf("quantising twice gives other bytes (%v)", err)
 	}
-	for name, typ := range map[string]onnx.DType{"c1_w": onnx.Int8, "c1_b": onnx.Int32, "v1_q_zero": onnx.Uint8, "v5_q_zero": onnx.Uint16} {
-		if q.Init[name] == nil || q.Init[name].Type != typ {
-			t.Errorf("%s is %v, want %v", name, q.Init[name], typ)
+	// The sum is the third convolution's.
+	nodes := q.Nodes()
+	for i, want := range []nn.Kind{nn.Conv, nn.Conv, nn.Conv, nn.Pool, nn.Flatten, nn.Gemm, nn.Gemm} {
+		if len(nodes) != 7 || nodes[i].Kind != want {
+			t.Fatalf("node %d of %d is %v, want %v of 7", i, len(nodes), nodes[i].Kind, want)
 		}
 	}
-	if zero := q.Init["v1_q_zero"].Data[0]; zero != 0 {
+	if zero := nodes[0].To.Zero; zero != 0 {
 		t.Errorf("zero point %d after a clip, want 0", zero)
 	}
-	if got, want := q.Init["v5_q_scale"].Float32s()[0], q.Init["v4_q_scale"].Float32s()[0]/196; math.Abs(float64(got/want-1)) > 1e-6 {
-		t.Errorf("pooled scale %v, want %v", got, want)
+	if n := nodes[2]; n.With != 2 || n.Before == n.To || n.Before.Zero == 0 {
+		t.Errorf("the sum adds value %d to %+v and gives %+v, want value 2", n.With, n.Before, n.To)
 	}
-	g.Outputs = g.Outputs[:2]
-	float, err := newEngine(g)
+	if sums, _ := q.Value(5); sums.Type != nn.Uint16 || sums.Scale != float32(float64(nodes[2].To.Scale)/196) {
+		t.Errorf("pooled %v with scale %v, want uint16 with %v", sums.Type, sums.Scale, nodes[2].To.Scale/196)
+	}
+	network, err := compile.Network(g, embedding, logits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	float, err := newEngine(network)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +158,7 @@ func TestQuantise(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, name := range []string{"embedding", "logits"} {
+		for _, name := range []string{embedding, logits} {
 			near(t, name, got[baked.outputs[name]], want[float.outputs[name]])
 		}
 	}
@@ -194,9 +198,6 @@ func TestHalfStep(t *testing.T) {
 }
 
 func TestQuantiseRefuses(t *testing.T) {
-	full := func() map[string]span {
-		return map[string]span{"v1": {0, 5}, "v2": {0, 5}, "v3": {-3, 3}, "v4": {-3, 6}}
-	}
 	tests := []struct {
 		name   string
 		change func(g *onnx.Graph, r map[string]span)
@@ -204,39 +205,53 @@ func TestQuantiseRefuses(t *testing.T) {
 	}{
 		{"no range", func(_ *onnx.Graph, r map[string]span) { delete(r, "v3") }, "no range"},
 		{"range past the clip", func(_ *onnx.Graph, r map[string]span) { r["v1"] = span{0, 7} }, "clipped"},
-		{"other operator", func(g *onnx.Graph, _ map[string]span) { g.Nodes[5].Op = "Mul" }, "Mul"},
-		{"pool too large", func(g *onnx.Graph, _ map[string]span) {
-			g.Nodes[0].Attr["strides"] = onnx.Attr{Kind: onnx.AttrInts, Ints: []int64{8, 8}}
-		}, "16 bits"},
-		{"one output", func(g *onnx.Graph, _ map[string]span) {
-			g.Nodes = append(g.Nodes[:9], g.Nodes[10:]...)
-			g.Outputs = g.Outputs[:1]
-		}, "outputs"},
-		{"dynamic weights", func(g *onnx.Graph, _ map[string]span) {
-			g.Nodes[8].Attr = map[string]onnx.Attr{"alpha": {Kind: onnx.AttrFloat, F: 2}}
-		}, "plain products"},
+		{"pool too large", func(g *onnx.Graph, _ map[string]span) { g.Nodes[0].Attr["strides"] = []int64{8, 8} }, "16 bits"},
+		{"clipped product", func(g *onnx.Graph, _ map[string]span) {
+			g.Nodes[9].Out = "unclipped"
+			g.Nodes = append(g.Nodes, &onnx.Node{Op: "Relu", In: []string{"unclipped"}, Out: logits})
+		}, "clipped products"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			g, r := smallNetwork(), full()
-			tt.change(g, r)
-			if _, err := quantise(g, r); err == nil || !strings.Contains(err.Error(), tt.want) {
+			g := smallNetwork()
+			named := map[string]span{"v1": {0, 5}, "v2": {0, 5}, "v3": {-3, 3}, "v4": {-3, 6}}
+			tt.change(g, named)
+			n, err := compile.Network(g, append(activations(g), embedding, logits)...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ranges := map[int]span{}
+			for _, o := range n.Outputs() {
+				if r, ok := named[o.Name]; ok {
+					ranges[o.Of] = r
+				}
+			}
+			if _, err := quantise(n, ranges, embedding, logits); err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("quantise = %v, want %q", err, tt.want)
 			}
 		})
+	}
+	n, err := compile.Network(smallNetwork(), embedding)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := quantise(n, nil, embedding); err == nil || !strings.Contains(err.Error(), "range") {
+		t.Errorf("quantise of a network whose sums are fused = %v", err)
+	}
+	if _, err := quantise(n, map[int]span{2: {0, 5}, 3: {0, 5}, 4: {-3, 3}}, logits); err == nil {
+		t.Error("quantise gives an output that the network lacks")
 	}
 }
 
 func TestFits32(t *testing.T) {
 	w := slices.Repeat([]int8{127}, 1280)
-	in := levels{top: 12495, typ: onnx.Uint16}
-	if err := fits32(w, 1<<26, in); err != nil {
+	if err := fits32(w, 1<<26, 0, 12495); err != nil {
 		t.Errorf("1,280 pooled features: %v", err)
 	}
-	if err := fits32(w, 1<<28, in); err == nil {
+	if err := fits32(w, 1<<28, 0, 12495); err == nil {
 		t.Error("a bias of 2^28 on top fits")
 	}
-	if err := fits32(slices.Repeat([]int8{-127}, 1<<17), 0, levels{zero: 3, top: 255}); err == nil {
+	if err := fits32(slices.Repeat([]int8{-127}, 1<<17), 0, 3, 255); err == nil {
 		t.Error("2^17 products of bytes fit")
 	}
 }
@@ -261,7 +276,7 @@ func TestHeads(t *testing.T) {
 	if h.count != 4 || h.dim != smallDim {
 		t.Fatalf("%d heads of %d, want 4 of %d", h.count, h.dim, smallDim)
 	}
-	wh := smallNetwork().Init["wh"].Float32s() // (smallDim, 4)
+	wh := smallNetwork().Init["wh"].Floats // (smallDim, 4)
 	unit := make([]float64, smallDim)
 	unit[3] = 1
 	for j, got := range h.apply(unit) {

@@ -11,7 +11,7 @@ import (
 	"text/template"
 
 	"github.com/sightline-dev/sightline/core/predict"
-	"github.com/sightline-dev/sightline/core/predict/onnx"
+	"github.com/sightline-dev/sightline/core/predict/nn"
 )
 
 // manifest is manifest.json as models/README.md gives it.
@@ -36,6 +36,7 @@ type manifest struct {
 type network struct {
 	File       string `json:"file"`
 	SHA256     string `json:"sha256"`
+	Identity   string `json:"identity,omitempty"`
 	Input      input  `json:"input"`
 	Embedding  string `json:"embedding"`
 	Logits     string `json:"logits"`
@@ -51,6 +52,13 @@ type input struct {
 }
 
 const general = "general-v1.3"
+
+// The network's file in the bundle, and its outputs.
+const (
+	networkFile = "network.plan"
+	embedding   = "embedding"
+	logits      = "logits"
+)
 
 // The identity of each public model. Ids and names are the documented ones, and so are the general model's
 // times and the version ids of general and food; the other times and version ids are our choice.
@@ -81,7 +89,7 @@ var identities = map[string]manifest{
 var cards string
 
 // writeBundles replaces the four bundles in folder to.
-func writeBundles(to string, r *release, g *onnx.Graph, f figures) error {
+func writeBundles(to string, r *release, n *nn.Network, f figures) error {
 	t, err := template.New("cards").Parse(cards)
 	if err != nil {
 		return err
@@ -97,8 +105,8 @@ func writeBundles(to string, r *release, g *onnx.Graph, f figures) error {
 			for file, data := range r.files {
 				files[file] = data
 			}
-			files["network.onnx"] = g.Marshal()
-			m.Network = r.network(g, files["network.onnx"])
+			files[networkFile] = n.Marshal()
+			m.Network = r.network(n, files[networkFile])
 		case "color":
 			files["colors.tsv"] = colorTable()
 		}
@@ -116,17 +124,22 @@ func writeBundles(to string, r *release, g *onnx.Graph, f figures) error {
 	return nil
 }
 
-func (r *release) network(g *onnx.Graph, file []byte) *network {
-	n := &network{
-		File: "network.onnx", SHA256: digest(file), Input: input{inputName, inputSize, centre},
-		Embedding: "embedding", Logits: "logits", Dimensions: r.heads.dim, Heads: r.heads.count,
+// released are the identities of networks that were shipped in another form, by the SHA-256 of their plan file.
+var released = map[string]string{
+	"8f6722950108ab0bd01b0bf404f76810b077e4ce7ec598e74c1ed6b05070be4c": "5cb9c9feca76a7c32f73ff15f479855f06bd82f9e5bedf78a22e0068abae5b50", // general-v1.3 as ONNX
+}
+
+func (r *release) network(n *nn.Network, file []byte) *network {
+	made := &network{
+		File: networkFile, SHA256: digest(file), Identity: released[digest(file)], Input: input{inputName, inputSize, centre},
+		Embedding: embedding, Logits: logits, Dimensions: r.heads.dim, Heads: r.heads.count,
 	}
-	for _, v := range g.Outputs {
-		if v.Name == n.Logits {
-			n.Classes = v.Shape[1]
+	for _, o := range n.Outputs() {
+		if v, ok := n.Value(o.Of); ok && o.Name == logits {
+			made.Classes = v.Shape[1]
 		}
 	}
-	return n
+	return made
 }
 
 // food are the concepts of the food model.
@@ -142,7 +155,7 @@ func (r *release) food() []concept {
 
 // write replaces the folder dir by a bundle.
 func write(dir string, m manifest, files map[string][]byte) error {
-	m.Format, m.MinimumEngine, m.Files = 1, 1, map[string]string{}
+	m.Format, m.MinimumEngine, m.Files = 2, 1, map[string]string{}
 	if err := os.RemoveAll(dir); err != nil {
 		return err
 	}

@@ -3,9 +3,9 @@ package main
 import (
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/sightline-dev/sightline/core/predict/nn"
-	"github.com/sightline-dev/sightline/core/predict/onnx"
 	"github.com/sightline-dev/sightline/core/predict/raster"
 )
 
@@ -25,17 +25,17 @@ type engine struct {
 	outputs map[string]int
 }
 
-func newEngine(g *onnx.Graph) (*engine, error) {
-	plan, err := nn.Compile(g, nn.Options{InputNHWC: inputName})
+func newEngine(n *nn.Network) (*engine, error) {
+	plan, err := nn.Compile(n, nn.Options{})
 	if err != nil {
 		return nil, err
 	}
 	e := &engine{session: plan.NewSession(), decoder: raster.NewDecoder(raster.Limits{}), outputs: map[string]int{}}
-	in := plan.Inputs()
-	if len(in) != 1 || in[0].Name != inputName {
-		return nil, fmt.Errorf("the network has inputs %v, want one %q", in, inputName)
+	in := plan.Input()
+	if in.Name != inputName || !slices.Equal(in.Shape, []int{1, inputSize, inputSize, 3}) {
+		return nil, fmt.Errorf("the network has the input %q of shape %v, want %q", in.Name, in.Shape, inputName)
 	}
-	e.bytes = in[0].Type == onnx.Uint8
+	e.bytes = in.Type == nn.Uint8
 	e.floats = make([]float32, inputSize*inputSize*3)
 	for i, v := range plan.Outputs() {
 		e.outputs[v.Name] = i
@@ -62,12 +62,12 @@ func (e *engine) run(path string) ([]nn.Tensor, error) {
 	if err != nil {
 		return nil, err
 	}
-	in := nn.Tensor{Type: onnx.Uint8, Shape: []int{1, inputSize, inputSize, 3}, U8: pix}
+	in := nn.Tensor{Type: nn.Uint8, Shape: []int{1, inputSize, inputSize, 3}, U8: pix}
 	if !e.bytes {
 		for i, p := range pix {
 			e.floats[i] = float32(float64(p)/127.5 - 1)
 		}
-		in = nn.Tensor{Type: onnx.Float32, Shape: in.Shape, F32: e.floats}
+		in = nn.Tensor{Type: nn.Float32, Shape: in.Shape, F32: e.floats}
 	}
-	return e.session.Run([]nn.Tensor{in})
+	return e.session.Run(in)
 }

@@ -1,7 +1,7 @@
 // Command bake makes the bundles of package models from a release of the network.
 //
 //	general.onnx ─┬─ ranges: our raster and float32 engine on the calibration pictures
-//	              └─▶ quantise ─▶ network.onnx (int8, QDQ) ─┐
+//	              └─▶ quantise ─▶ network.plan (int8) ──────┐
 //	concepts, calibration, names, background, heads ────────┼─▶ general-v1.3, food-items-v1.0, color, general-embed
 //	labelled pictures ─▶ measure float32 against int8 ──────┘   with manifests, cards, notices
 //
@@ -67,11 +67,11 @@ func bake(from, eval, photos, to string) error {
 		return err
 	}
 	say("activation ranges from %d pictures", len(pictures))
-	ranges, err := measureRanges(r.graph, pictures)
+	m, err := measureRanges(r.graph, pictures, embedding, logits)
 	if err != nil {
 		return err
 	}
-	quantised, err := quantise(r.graph, ranges)
+	quantised, err := quantise(m.network, m.ranges, embedding, logits)
 	if err != nil {
 		return err
 	}

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/sightline-dev/sightline/core/predict/nn"
-	"github.com/sightline-dev/sightline/core/predict/onnx"
+	"github.com/sightline-dev/sightline/models/compile"
 )
 
 // figures are what the card says of the network in float32 and as baked.
@@ -51,9 +51,11 @@ type labelled struct {
 	names []string
 }
 
-func measure(r *release, baked *onnx.Graph, eval, photos string) (figures, error) {
-	float := *r.graph
-	float.Outputs = slices.DeleteFunc(slices.Clone(float.Outputs), func(v onnx.Value) bool { return v.Name == "heads" })
+func measure(r *release, baked *nn.Network, eval, photos string) (figures, error) {
+	float, err := compile.Network(r.graph, embedding, logits)
+	if err != nil {
+		return figures{}, err
+	}
 	set, err := readLabelled(eval, "pictures")
 	if err != nil {
 		return figures{}, err
@@ -64,8 +66,8 @@ func measure(r *release, baked *onnx.Graph, eval, photos string) (figures, error
 	}
 	f := figures{Pictures: len(set), Photos: len(shots)}
 	var sides [2]struct{ set, shots []answer }
-	for i, g := range []*onnx.Graph{&float, baked} {
-		e, err := newEngine(g)
+	for i, n := range []*nn.Network{float, baked} {
+		e, err := newEngine(n)
 		if err != nil {
 			return f, err
 		}
@@ -120,7 +122,7 @@ func (r *release) answers(e *engine, set []labelled) ([]answer, error) {
 		if err != nil {
 			return nil, err
 		}
-		a := answer{logits: wide(out[e.outputs["logits"]]), unit: wide(out[e.outputs["embedding"]])}
+		a := answer{logits: wide(out[e.outputs[logits]]), unit: wide(out[e.outputs[embedding]])}
 		norm := 0.0
 		for _, x := range a.unit {
 			norm += x * x

@@ -4,8 +4,10 @@ import (
 	"fmt"
 
 	"github.com/sightline-dev/sightline/core/cpu"
+	"github.com/sightline-dev/sightline/core/predict/nn"
 	"github.com/sightline-dev/sightline/core/predict/nn/kernel"
-	"github.com/sightline-dev/sightline/core/predict/onnx"
+	"github.com/sightline-dev/sightline/models/compile"
+	"github.com/sightline-dev/sightline/models/onnx"
 )
 
 // span is the smallest and largest value that an activation took.
@@ -23,45 +25,52 @@ func activations(g *onnx.Graph) []string {
 	for _, n := range g.Nodes {
 		switch n.Op {
 		case "Conv", "Add", "Clip":
-			if !clipped[n.Out[0]] {
-				names = append(names, n.Out[0])
+			if !clipped[n.Out] {
+				names = append(names, n.Out)
 			}
 		}
 	}
 	return names
 }
 
-// measureRanges runs the float32 network on the pictures with the activations as outputs. It uses the
-// kernels' generic path, whose sums are the same on every machine.
-func measureRanges(g *onnx.Graph, pictures []string) (map[string]span, error) {
+// measured is a network of floats with the range of each activation, by the number of its value.
+type measured struct {
+	network *nn.Network
+	ranges  map[int]span
+}
+
+// measureRanges runs the float32 network on the pictures with the activations as outputs, before those named. It uses the kernels'
+// generic path, whose sums are the same on every machine.
+func measureRanges(g *onnx.Graph, pictures []string, outputs ...string) (measured, error) {
 	defer kernel.Levels.Force(cpu.Generic)()
-	open := *g
-	open.Outputs = nil
-	for _, name := range activations(g) {
-		open.Outputs = append(open.Outputs, onnx.Value{Name: name, Type: onnx.Float32})
+	names := activations(g)
+	m := measured{ranges: map[int]span{}}
+	var err error
+	if m.network, err = compile.Network(g, append(names, outputs...)...); err != nil {
+		return m, err
 	}
-	e, err := newEngine(&open)
+	e, err := newEngine(m.network)
 	if err != nil {
-		return nil, err
+		return m, err
 	}
-	ranges := map[string]span{}
+	open := m.network.Outputs()[:len(names)]
 	for _, path := range pictures {
 		out, err := e.run(path)
 		if err != nil {
-			return nil, err
+			return m, err
 		}
-		for i, v := range open.Outputs {
-			r := ranges[v.Name] // holds 0, as every quantised range must
+		for i, v := range open {
+			r := m.ranges[v.Of] // holds 0, as every quantised range must
 			for _, x := range out[i].F32 {
 				r.lo, r.hi = min(r.lo, x), max(r.hi, x)
 			}
-			ranges[v.Name] = r
+			m.ranges[v.Of] = r
 		}
 	}
-	for name, r := range ranges {
-		if !(r.hi > r.lo) || r.hi-r.lo > 1e6 {
-			return nil, fmt.Errorf("%q ranges from %v to %v", name, r.lo, r.hi)
+	for _, v := range open {
+		if r := m.ranges[v.Of]; !(r.hi > r.lo) || r.hi-r.lo > 1e6 {
+			return m, fmt.Errorf("%q ranges from %v to %v", v.Name, r.lo, r.hi)
 		}
 	}
-	return ranges, nil
+	return m, nil
 }

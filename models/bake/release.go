@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/sightline-dev/sightline/core/predict/onnx"
+	"github.com/sightline-dev/sightline/models/onnx"
 )
 
 // release is what a folder of the network's makers holds.
@@ -54,7 +54,7 @@ func readRelease(from string) (*release, error) {
 	if err != nil {
 		return nil, err
 	}
-	if r.graph, err = onnx.Read(data, onnx.Limits{}); err != nil {
+	if r.graph, err = onnx.Read(data); err != nil {
 		return nil, err
 	}
 	for _, name := range []string{"concepts.tsv", "calibration.tsv", "background.f16"} {

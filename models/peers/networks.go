@@ -3,9 +3,11 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/sightline-dev/sightline/core/predict/nn"
-	"github.com/sightline-dev/sightline/core/predict/onnx"
+	"github.com/sightline-dev/sightline/models/compile"
+	"github.com/sightline-dev/sightline/models/onnx"
 )
 
 // networkCases compare our engine with ONNX Runtime on the float32 network, ours once in the
@@ -13,7 +15,7 @@ import (
 func networkCases(peer *node, shared string) []comparison {
 	parent := filepath.Join(shared, "model", "general.onnx")
 	mobile := filepath.Join(shared, "onnx", "mobilenet_v2_1.0_224.onnx")
-	shipped := filepath.Join("models", "general-v1.3", "network.onnx")
+	shipped := filepath.Join("models", "general-v1.3", "network.plan")
 	network := func(name string, limit float64, ours, theirs string) comparison {
 		var s *session
 		return comparison{name, limit, func(n int) (float64, error) {
@@ -41,39 +43,41 @@ func networkCases(peer *node, shared string) []comparison {
 // session is a compiled network with an input that does not change.
 type session struct {
 	*nn.Session
-	in []nn.Tensor
+	in nn.Tensor
 }
 
 func open(path string) (*session, error) {
+	network, err := read(path)
+	if err != nil {
+		return nil, err
+	}
+	plan, err := nn.Compile(network, nn.Options{})
+	if err != nil {
+		return nil, err
+	}
+	s := &session{Session: plan.NewSession(), in: nn.Tensor{Type: plan.Input().Type, Shape: plan.Input().Shape}}
+	s.in.U8, s.in.F32 = make([]uint8, s.in.Len()), make([]float32, s.in.Len())
+	for i := range s.in.U8 {
+		s.in.U8[i], s.in.F32[i] = uint8(i*37), float32(i%255)/127-1
+	}
+	return s, nil
+}
+
+// read reads a plan file, or an ONNX file without what the product computes outside of the network: the unit embedding and heads.
+func read(path string) (*nn.Network, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
-	graph, err := onnx.Read(data, onnx.Limits{})
+	if filepath.Ext(path) == ".plan" {
+		return nn.Read(data)
+	}
+	g, err := onnx.Read(data)
 	if err != nil {
 		return nil, err
 	}
-	plan, err := nn.Compile(graph, nn.Options{})
-	if err != nil {
-		return nil, err
-	}
-	s := &session{Session: plan.NewSession()}
-	for _, v := range plan.Inputs() {
-		t := nn.Tensor{Type: v.Type, Shape: v.Shape}
-		if v.Type == onnx.Uint8 {
-			t.U8 = make([]uint8, t.Len())
-			for i := range t.U8 {
-				t.U8[i] = uint8(i * 37)
-			}
-		} else {
-			t.F32 = make([]float32, t.Len())
-			for i := range t.F32 {
-				t.F32[i] = float32(i%255)/127 - 1
-			}
-		}
-		s.in = append(s.in, t)
-	}
-	return s, nil
+	outputs := slices.DeleteFunc(g.Outputs, func(name string) bool { return name == "unit" || name == "heads" })
+	return compile.Network(g, outputs...)
 }
 
 func (s *session) run() error {

@@ -73,7 +73,7 @@ async function comes(t) {
   await t.gone(bar);
   await t.seen(t.heading(en('teach_title')));
   check(
-    asked.some((path) => /^\/runtime\/network-\w+\.onnx$/.test(path)),
+    asked.some((path) => /^\/runtime\/network-\w+\.plan$/.test(path)),
     `no network was loaded: ${asked.filter((p) => p.startsWith('/runtime'))}`,
   );
   await t.look('an empty page');

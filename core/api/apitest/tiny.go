@@ -14,7 +14,7 @@ import (
 
 	"github.com/sightline-dev/sightline/core/lang"
 	"github.com/sightline-dev/sightline/core/predict"
-	"github.com/sightline-dev/sightline/core/predict/onnx"
+	"github.com/sightline-dev/sightline/core/predict/nn"
 )
 
 // The tiny network takes the mean colour of a picture, r, g and b in −1…1, to a logit
@@ -69,7 +69,7 @@ func Tiny(t testing.TB) *predict.Set {
 // TinyBundles are the files of Tiny.
 func TinyBundles(t testing.TB) fs.FS {
 	t.Helper()
-	return tinyBundles(t, 4, 0)
+	return tinyBundles(t, 4, 0, "6e739e7ce42269a6c3e0ffe2df761c13b16768c7a2ee54223550809f4eba3996")
 }
 
 // TinyNext loads bundles with another network: values are a little higher, and embeddings
@@ -82,7 +82,7 @@ func TinyNext(t testing.TB) *predict.Set {
 // TinyNextBundles are the files of TinyNext.
 func TinyNextBundles(t testing.TB) fs.FS {
 	t.Helper()
-	return tinyBundles(t, 5, 3)
+	return tinyBundles(t, 5, 3, "3bded7f7501f779e098e9ee8fd808dbc4a55408895fd2d1e49b0fc9222edcb64")
 }
 
 func load(t testing.TB, bundles fs.FS) *predict.Set {
@@ -94,11 +94,12 @@ func load(t testing.TB, bundles fs.FS) *predict.Set {
 	return set
 }
 
-// tinyBundles has logits of a scale, and the mean colour from one of the embedding's dimensions on.
-func tinyBundles(t testing.TB, scale float32, from int) fs.FS {
+// tinyBundles has logits of a scale, and the mean colour from one of the embedding's dimensions on. The network's identity is the one
+// that the digests in testdata were made with.
+func tinyBundles(t testing.TB, scale float32, from int, identity string) fs.FS {
 	t.Helper()
 	files := map[string][]byte{
-		"general-v1.3/network.onnx":   tinyNetwork(scale, from),
+		"general-v1.3/network.plan":   tinyNetwork(t, scale, from),
 		"general-v1.3/heads.f32":      make([]byte, 4*tinyHead*(predict.Dim+1)),
 		"general-v1.3/background.f16": make([]byte, 2*predict.Dim),
 		"general-v1.3/card.md":        []byte("# tiny\n"),
@@ -132,48 +133,52 @@ func tinyBundles(t testing.TB, scale float32, from int) fs.FS {
 		}
 		files["general-v1.3/names/"+code+".tsv"] = []byte(names.String())
 	}
-	return withManifests(t, files)
+	return withManifests(t, files, identity)
 }
 
 func (s shade) id() string { return "ai_" + strings.ReplaceAll(s.word, " ", "") }
 
-func tinyNetwork(scale float32, from int) []byte {
-	matrix := func(name string, rows [][3]float32) *onnx.Tensor {
-		var data []byte
-		for _, row := range rows {
-			for _, v := range row {
-				data = binary.LittleEndian.AppendUint32(data, math.Float32bits(v))
-			}
+func tinyNetwork(t testing.TB, scale float32, from int) []byte {
+	t.Helper()
+	n, err := nn.NewNetwork(nn.Value{Name: "image", Type: nn.Float32, Shape: []int{1, 3, tinySize, tinySize}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	add := func(node nn.Node) int {
+		t.Helper()
+		number, err := n.Append(node)
+		if err != nil {
+			t.Fatal(err)
 		}
-		return &onnx.Tensor{Name: name, Type: onnx.Float32, Shape: []int{len(rows), 3}, Data: data}
+		return number
+	}
+	mean := add(nn.Node{Kind: nn.Flatten, Of: add(nn.Node{Kind: nn.Pool, Of: 1})})
+	product := func(name string, rows [][3]float32) {
+		t.Helper()
+		inf := float32(math.Inf(1))
+		node := nn.Node{
+			Kind: nn.Gemm, Of: mean, Shape: [4]int{len(rows), 3, 1, 1}, Bias: make([]float32, len(rows)), Lo: -inf, Hi: inf,
+		}
+		for _, row := range rows {
+			node.Weights = append(node.Weights, row[:]...)
+		}
+		if err := n.Give(name, add(node)); err != nil {
+			t.Fatal(err)
+		}
 	}
 	embedding := make([][3]float32, predict.Dim)
 	embedding[from][0], embedding[from+1][1], embedding[from+2][2] = 1, 1, 1
+	product("embedding", embedding)
 	logits := make([][3]float32, 0, len(shades))
 	for _, s := range shades {
 		logits = append(logits, [3]float32{scale * s.x, scale * s.y, scale * s.z})
 	}
-	transposed := map[string]onnx.Attr{"transB": {Kind: onnx.AttrInt, I: 1}}
-	g := onnx.Graph{
-		Name: "tiny", Opset: 13,
-		Inputs: []onnx.Value{{Name: "image", Type: onnx.Float32, Shape: []int{-1, 3, tinySize, tinySize}}},
-		Outputs: []onnx.Value{
-			{Name: "embedding", Type: onnx.Float32, Shape: []int{-1, predict.Dim}},
-			{Name: "logits", Type: onnx.Float32, Shape: []int{-1, len(shades)}},
-		},
-		Nodes: []*onnx.Node{
-			{Name: "pool", Op: "GlobalAveragePool", In: []string{"image"}, Out: []string{"pooled"}},
-			{Name: "flat", Op: "Flatten", In: []string{"pooled"}, Out: []string{"mean"}},
-			{Name: "e", Op: "Gemm", In: []string{"mean", "we"}, Out: []string{"embedding"}, Attr: transposed},
-			{Name: "l", Op: "Gemm", In: []string{"mean", "wl"}, Out: []string{"logits"}, Attr: transposed},
-		},
-		Init: map[string]*onnx.Tensor{"we": matrix("we", embedding), "wl": matrix("wl", logits)},
-	}
-	return g.Marshal()
+	product("logits", logits)
+	return n.Marshal()
 }
 
-// withManifests adds the manifests of the released models, with the files' hashes.
-func withManifests(t testing.TB, files map[string][]byte) fs.FS {
+// withManifests adds the manifests of the released models, with the files' hashes and the network's identity.
+func withManifests(t testing.TB, files map[string][]byte, identity string) fs.FS {
 	t.Helper()
 	fsys := fstest.MapFS{}
 	hashes := map[string]map[string]string{}
@@ -187,7 +192,7 @@ func withManifests(t testing.TB, files map[string][]byte) fs.FS {
 		hashes[folder][rest] = hex.EncodeToString(sum[:])
 	}
 	general := map[string]any{
-		"file": "network.onnx", "sha256": hashes["general-v1.3"]["network.onnx"],
+		"file": "network.plan", "sha256": hashes["general-v1.3"]["network.plan"], "identity": identity,
 		"input":     map[string]any{"name": "image", "size": tinySize, "centre": 15},
 		"embedding": "embedding", "logits": "logits",
 		"dimensions": predict.Dim, "classes": len(shades), "heads": tinyHead,
@@ -211,7 +216,7 @@ func withManifests(t testing.TB, files map[string][]byte) fs.FS {
 			"id": "bbb5f41425b8468d9b7a554ff10f8581", "version_id": "bb186755eda04f9cbb6fe32e816be104",
 		},
 	} {
-		m["format"], m["minimum_engine"], m["type_ext"], m["files"] = 1, 1, m["type"], hashes[folder]
+		m["format"], m["minimum_engine"], m["type_ext"], m["files"] = 2, 1, m["type"], hashes[folder]
 		m["created_at"], m["version_created_at"] = "2016-03-09T17:11:39.608845Z", "2016-07-13T01:19:12.147644Z"
 		data, err := json.Marshal(m)
 		if err != nil {

@@ -18,17 +18,18 @@ var defaultTiling = tiling{worthwhile: 1 << 20, tile: 384 << 10}
 //	x ─ rows ─▶ expand ─▶ [wide rows, kept for the next tile] ─▶ depthwise ─▶ [wide rows] ─▶ project ─▶ + residual
 //
 // The first may be any convolution without groups, or absent.
-func (g *graph) block(t tiling) error {
-	prod, users := g.producers(), g.users()
+func (g *graph) block(t tiling) {
+	readers, by := g.readers(), make(map[*value]*node)
 	for i, n := range g.nodes {
-		if n.op != "Conv" || !n.matches(pointwisePart) {
+		by[n.out] = n
+		if n.Kind != Conv || !n.matches(pointwisePart) {
 			continue
 		}
 		parts := []*node{n}
 		for _, kind := range []part{depthwisePart, expandPart} {
-			v := parts[0].in[0]
-			p := prod[v]
-			if p == nil || p.op != "Conv" || len(users[v]) != 1 || !p.matches(kind) {
+			v := parts[0].in
+			p := by[v]
+			if p == nil || p.Kind != Conv || readers[v] != 1 || !p.matches(kind) {
 				break
 			}
 			parts = slices.Insert(parts, 0, p)
@@ -36,16 +37,14 @@ func (g *graph) block(t tiling) error {
 		if len(parts) < 2 {
 			continue
 		}
-		wide := parts[0].out[0]
+		wide := parts[0].out
 		if volume(wide.shape[1:])*wide.typ.Size() < t.worthwhile {
 			continue
 		}
-		made := &node{op: "Block", src: n.src, in: parts[0].in[:1], out: n.out, parts: parts}
-		made.fuse.add = n.fuse.add
-		g.nodes[i] = made
-		prod[n.out[0]] = made
+		made := &node{Node: Node{Kind: tiled}, in: parts[0].in, add: n.add, out: n.out, parts: parts}
+		g.nodes[i], by[n.out] = made, made
 	}
-	return nil
+	g.sweep()
 }
 
 // part is a role in a block.
@@ -59,17 +58,14 @@ const (
 
 // matches reports whether convolution n can play a role in a block.
 func (n *node) matches(role part) bool {
-	w, err := n.window(n.in[0].shape, n.out[0].shape)
-	if err != nil || !n.weighted() || (n.q != nil && n.q.out == nil) {
-		return false
-	}
+	w := n.slide
 	switch role {
 	case pointwisePart:
 		return w.pointwise()
 	case depthwisePart:
-		return n.depthwise(w) && w.dh == 1
+		return n.depthwise() && w.dh == 1
 	default:
-		return w.group == 1 && w.dw == 1 && n.fuse.add == nil
+		return w.group == 1 && w.dw == 1 && n.add == nil
 	}
 }
 
@@ -90,30 +86,19 @@ type tile struct {
 }
 
 // blockStep lowers a block.
-func (c *compiler) blockStep(n *node) error {
+func (c *compiler) blockStep(n *node) {
 	middle, last := n.parts[len(n.parts)-2], n.parts[len(n.parts)-1]
-	want, err := n.padding()
-	if err != nil {
-		return err
-	}
-	t := &tile{x: c.pixels(n, n.in[0], want), out: n.out[0]}
+	t := &tile{x: c.pixels(n, n.in, n.padding()), out: n.out, res: n.add}
 	in := []*value{t.x}
-	if n.fuse.add != nil {
-		t.res = c.pixels(n, n.fuse.add, padding{})
-		last.fuse.add = t.res
+	if t.res != nil {
 		in = append(in, t.res)
 	}
-	if err := c.sizeTile(t, middle); err != nil {
-		return err
-	}
+	c.sizeTile(t, middle)
 	temps := []*value{t.mid}
-	wide, ch := middle.in[0], t.mid.shape[1]
+	wide, ch := middle.in, t.mid.shape[1]
 	if len(n.parts) == 3 {
 		first := n.parts[0]
-		t.from, err = first.window(t.x.shape, wide.shape)
-		if err != nil {
-			return err
-		}
+		t.from = first.slide
 		t.wide = scratch(wide.typ, ((t.rows-1)*t.w.sh+t.w.kh)*t.row)
 		t.expand = c.product(first, t.x, t.wide, 0, 1, t.from.kh, t.from.kw*t.x.shape[1])
 		t.expand.stepX, t.expand.stepRow = t.from.sw*t.x.shape[1], t.from.dh*t.x.row()
@@ -125,30 +110,20 @@ func (c *compiler) blockStep(n *node) error {
 	t.point = c.product(last, t.mid, t.out, 0, 1, 1, ch)
 	t.point.stepX = ch
 	t.dense = t.out.halo == [4]int{} && (t.res == nil || t.res.halo == [4]int{})
-	c.emit(step{name: n.String(), out: n.out, in: in, temp: temps, run: t.run})
-	return nil
+	c.emit(step{name: n.String(), out: []*value{n.out}, in: in, temp: temps, run: t.run})
 }
 
 // sizeTile sets t's geometry around depthwise convolution n.
-func (c *compiler) sizeTile(t *tile, n *node) error {
-	wide, out := n.in[0], n.out[0]
-	w, err := n.window(wide.shape, out.shape)
-	if err != nil {
-		return err
-	}
-	edge, err := n.padding()
-	if err != nil {
-		return err
-	}
+func (c *compiler) sizeTile(t *tile, n *node) {
+	wide, out, w := n.in, n.out, n.slide
 	ch, size := wide.shape[1], wide.typ.Size()
-	t.w, t.height, t.zero = w, wide.shape[2], edge.fill
+	t.w, t.height, t.zero = w, wide.shape[2], n.padding().fill
 	t.row = (w.pl + wide.shape[3] + w.pr) * ch
 	perRow := (out.shape[3]*ch + w.sh*t.row) * size
 	most := max(1, (c.options.blocks().tile-(w.kh-w.sh)*t.row*size)/perRow)
 	tiles := (out.shape[2] + most - 1) / most
 	t.rows = (out.shape[2] + tiles - 1) / tiles
-	t.mid = &value{name: "depthwise rows", typ: wide.typ, shape: []int{t.rows * out.shape[3], ch}}
-	return nil
+	t.mid = &value{typ: wide.typ, shape: []int{t.rows * out.shape[3], ch}}
 }
 
 // run computes the block.

@@ -8,15 +8,15 @@ import (
 // maxCells bounds how often Cells runs the end of a plan.
 const maxCells = 1 << 10
 
-// pooled is the last GlobalAveragePool of a plan, and what it pools: a network's last map.
+// pooled is the last Pool of a plan, and what it pools: a network's last map.
 type pooled struct {
 	step          int // of the plan
 	x             *value
 	height, width int
 }
 
-// Cells returns the height and the width of what the plan's last GlobalAveragePool takes in, in
-// pixels; 0 and 0 where [Session.Cells] cannot go through them.
+// Cells returns the height and the width, in pixels, of the map that the plan's last Pool reads. If [Session.Cells] cannot run the
+// plan, both are 0.
 func (p *Plan) Cells() (height, width int) {
 	if p.pooled == nil {
 		return 0, 0
@@ -24,20 +24,19 @@ func (p *Plan) Cells() (height, width int) {
 	return p.pooled.height, p.pooled.width
 }
 
-// Cells runs the plan on in as [Session.Run] does up to its last GlobalAveragePool, and what comes
-// after it once for every pixel (y, x) of the map that is pooled, row by row, as if all pixels of the
-// map were like that one. each gets the plan's outputs, which belong to the session and are
-// overwritten after it returns. Where all that comes after is linear, the mean of them over the map
-// is what Run gives: each says what its part of the picture contributes.
+// Cells runs the plan on in as [Session.Run] does. It runs the steps from the last Pool on once for every pixel (y, x) of the pooled
+// map, row by row, as if all pixels of the map were like that one. The function each gets the plan's outputs, which belong to the session and are
+// overwritten after it returns. If those steps are linear, the mean of these outputs is the output of Run: each of them is the
+// contribution of one part of the picture.
 //
 // The errors are Run's, and ErrUnsupported where there is no such map.
-func (s *Session) Cells(in []Tensor, each func(y, x int, out []Tensor)) error {
+func (s *Session) Cells(in Tensor, each func(y, x int, out []Tensor)) error {
 	last := s.plan.pooled
 	if last == nil {
-		return fmt.Errorf("no map that ends in a GlobalAveragePool: %w", ErrUnsupported)
+		return fmt.Errorf("no map that ends in a Pool: %w", ErrUnsupported)
 	}
 	defer s.release()
-	if err := s.feedAll(in); err != nil {
+	if err := s.feed(&in); err != nil {
 		return err
 	}
 	s.runSteps(0, last.step)

@@ -6,27 +6,41 @@ import (
 	"testing"
 
 	"github.com/sightline-dev/sightline/core/predict/nn"
-	"github.com/sightline-dev/sightline/core/predict/onnx"
 )
 
-// pointwise is a network whose convolutions see one pixel each, of (1, 3, 7, 7), pooled into two products.
-func pointwise(batch int) *onnx.Graph {
-	b := newBuilder()
-	weights := func(shape ...int) string {
-		w := counting(func(i int) float64 { return float64(i*7%13)/8 - 0.7 }, shape...)
-		return b.floats(w.v, w.shape...)
+// pointwise is a network whose convolutions see one pixel each, of (batch, 3, 7, 7), pooled into two products: of floats, or of bytes.
+func pointwise(t testing.TB, batch int, integers bool) *nn.Network {
+	t.Helper()
+	typ, levels := nn.Float32, nn.Levels{}
+	if integers {
+		typ, levels = nn.Uint8, nn.Levels{Scale: 1 / 127.5, Zero: 128}
 	}
-	x := b.input(onnx.Float32, batch, 3, 7, 7)
-	for _, shape := range [][]int{{20, 3, 1, 1}, {24, 20, 1, 1}} {
-		x = b.add("Conv", nil, x, weights(shape...), weights(shape[0]))
-		x = b.add("Clip", nil, x, b.floats([]float64{0}), b.floats([]float64{6}))
+	n := network(t, typ, levels, batch, 3, 7, 7)
+	weighted := func(node nn.Node, levels nn.Levels, hi float32) int {
+		t.Helper()
+		node.Hi = hi
+		value := func(i int) int { return i*7%13 - 6 }
+		for i := range size(node.Shape[:]) {
+			node.Weights, node.Bytes = append(node.Weights, float32(value(i))/8), append(node.Bytes, int8(16*value(i)))
+		}
+		for j := range node.Shape[0] {
+			node.Bias, node.Offsets = append(node.Bias, float32(value(j))/8), append(node.Offsets, int32(value(j)))
+			node.Scales = append(node.Scales, 1./128)
+		}
+		if integers {
+			node.To = levels
+		}
+		return add(t, n, node)
 	}
-	x = b.add("Flatten", nil, b.add("GlobalAveragePool", nil, x))
+	x := 1
+	for _, shape := range [][2]int{{20, 3}, {24, 20}} {
+		x = weighted(point.conv(x, shape[0], shape[1]), nn.Levels{Scale: 6. / 255}, 6)
+	}
+	x = add(t, n, nn.Node{Kind: nn.Flatten, Of: add(t, n, nn.Node{Kind: nn.Pool, Of: x})})
 	for _, outs := range []int{9, 4} {
-		y := b.add("Gemm", map[string]onnx.Attr{"transB": intAttr(1)}, x, weights(outs, 24), weights(outs))
-		b.output(y, onnx.Float32, []int{batch, outs})
+		give(t, n, weighted(nn.Node{Kind: nn.Gemm, Of: x, Shape: [4]int{outs, 24, 1, 1}, Lo: -1000}, nn.Levels{}, 1000))
 	}
-	return b.g
+	return n
 }
 
 // TestCells holds what each cell gives to a picture all of whose pixels are like it, to the byte in
@@ -34,11 +48,9 @@ func pointwise(batch int) *onnx.Graph {
 func TestCells(t *testing.T) {
 	const height, width, pixels = 7, 7, 49
 	for _, integers := range []bool{false, true} {
-		g := pointwise(1)
-		in := nn.Tensor{Type: onnx.Float32, Shape: []int{1, 3, height, width}, F32: make([]float32, 3*pixels)}
+		in := nn.Tensor{Type: nn.Float32, Shape: []int{1, height, width, 3}, F32: make([]float32, 3*pixels)}
 		if integers {
-			g = toQDQ(g)
-			in = nn.Tensor{Type: onnx.Uint8, Shape: in.Shape, U8: make([]uint8, 3*pixels)}
+			in = nn.Tensor{Type: nn.Uint8, Shape: in.Shape, U8: make([]uint8, 3*pixels)}
 		}
 		set := func(i int, v int) {
 			if integers {
@@ -49,12 +61,9 @@ func TestCells(t *testing.T) {
 		}
 		value := func(c, pixel int) int { return (c*101 + pixel*pixel*37) % 256 }
 		for i := range 3 * pixels {
-			set(i, value(i/pixels, i%pixels))
+			set(i, value(i%3, i/3))
 		}
-		p, err := nn.Compile(g, nn.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := plan(t, pointwise(t, 1, integers), nn.Options{})
 		if h, w := p.Cells(); h != height || w != width {
 			t.Fatalf("integers %v: %d×%d cells, want %d×%d", integers, h, w, height, width)
 		}
@@ -70,7 +79,7 @@ func TestCells(t *testing.T) {
 			return all
 		}
 		run := func() []array {
-			out, err := s.Run([]nn.Tensor{in})
+			out, err := s.Run(in)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -78,7 +87,7 @@ func TestCells(t *testing.T) {
 		}
 		whole := run()
 		var cells [][]array
-		if err := s.Cells([]nn.Tensor{in}, func(y, x int, out []nn.Tensor) {
+		if err := s.Cells(in, func(y, x int, out []nn.Tensor) {
 			if len(cells) != y*width+x {
 				t.Errorf("cell %d, %d comes as number %d", y, x, len(cells))
 			}
@@ -103,7 +112,7 @@ func TestCells(t *testing.T) {
 		}
 		for pixel := range pixels {
 			for i := range 3 * pixels {
-				set(i, value(i/pixels, pixel))
+				set(i, value(i%3, pixel))
 			}
 			for k, want := range run() {
 				got := cells[pixel][k]
@@ -117,26 +126,20 @@ func TestCells(t *testing.T) {
 
 // TestCellsRefused holds that plans whose end cannot be run again say so.
 func TestCellsRefused(t *testing.T) {
-	excited := newBuilder() // what is pooled is needed once more
-	x := excited.input(onnx.Float32, 1, 3, 4, 4)
-	excited.output(excited.add("Mul", nil, x, excited.add("GlobalAveragePool", nil, x)), onnx.Float32, []int{1, 3, 4, 4})
-	twice := newBuilder() // something of before is
-	x = twice.input(onnx.Float32, 1, 3, 4, 4)
-	y := twice.add("Sigmoid", nil, x)
-	pooled := twice.add("GlobalAveragePool", nil, twice.add("Exp", nil, x))
-	twice.output(twice.add("Add", nil, y, pooled), onnx.Float32, []int{1, 3, 4, 4})
-	large := newBuilder()
-	x = large.input(onnx.Float32, 1, 1, 40, 40)
-	large.output(large.add("GlobalAveragePool", nil, x), onnx.Float32, []int{1, 1, 1, 1})
-	for name, g := range map[string]*onnx.Graph{"no pool": small().g, "excited": excited.g, "twice": twice.g, "large": large.g, "two pictures": pointwise(2)} {
-		p, err := nn.Compile(g, nn.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		v := p.Inputs()[0]
-		in := nn.Tensor{Type: v.Type, Shape: v.Shape}
+	twice := network(t, nn.Float32, nn.Levels{}, 1, 3, 4, 4) // what is pooled is not all that is needed
+	whole := slide{4, 4, 1, 1, 1, 1, 0, 0, 0, 0, 3}.conv(1, 3, 3)
+	whole.Weights, whole.Bias = make([]float32, 48), make([]float32, 3)
+	first := add(t, twice, whole)
+	give(t, twice, add(t, twice, nn.Node{Kind: nn.Add, Of: add(t, twice, nn.Node{Kind: nn.Pool, Of: 1}), With: first}))
+	large := network(t, nn.Float32, nn.Levels{}, 1, 1, 40, 40)
+	give(t, large, add(t, large, nn.Node{Kind: nn.Pool, Of: 1}))
+	for name, n := range map[string]*nn.Network{
+		"no pool": single(t, three, 4, 1, 3, 8, 8), "twice": twice, "large": large, "two pictures": pointwise(t, 2, false),
+	} {
+		p := plan(t, n, nn.Options{})
+		in := nn.Tensor{Type: p.Input().Type, Shape: p.Input().Shape}
 		in.F32 = make([]float32, in.Len())
-		err = p.NewSession().Cells([]nn.Tensor{in}, func(int, int, []nn.Tensor) {})
+		err := p.NewSession().Cells(in, func(int, int, []nn.Tensor) {})
 		if h, w := p.Cells(); h != 0 || w != 0 || !errors.Is(err, nn.ErrUnsupported) {
 			t.Errorf("%s: %d×%d cells and %v, want none and ErrUnsupported", name, h, w, err)
 		}
@@ -144,11 +147,7 @@ func TestCellsRefused(t *testing.T) {
 }
 
 func TestCellsErrors(t *testing.T) {
-	p, err := nn.Compile(pointwise(1), nn.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := p.NewSession().Cells(nil, nil); !errors.Is(err, nn.ErrInput) {
+	if err := plan(t, pointwise(t, 1, false), nn.Options{}).NewSession().Cells(nn.Tensor{}, nil); !errors.Is(err, nn.ErrInput) {
 		t.Errorf("Cells of nothing = %v, want ErrInput", err)
 	}
 }

@@ -11,25 +11,10 @@ const narrow = 16
 // conv lowers a Conv node, float or integer, to one of four forms: depthwise, 1×1 (a product
 // over all pixels), segmented rows (the kernel reads the window in place), or rows gathered into
 // scratch (groups, dilation along x).
-func (c *compiler) conv(n *node) error {
-	out := n.out[0]
-	w, err := n.window(n.in[0].shape, out.shape)
-	if err != nil {
-		return err
-	}
-	want, err := n.padding()
-	if err != nil {
-		return err
-	}
-	if !n.weighted() {
-		return n.errorf("weights are not constant, or not float32")
-	}
-	x := c.pixels(n, n.in[0], want)
-	if n.fuse.add != nil {
-		n.fuse.add = c.pixels(n, n.fuse.add, padding{})
-	}
+func (c *compiler) conv(n *node) {
+	w, x := n.slide, c.pixels(n, n.in, n.padding())
 	switch {
-	case n.depthwise(w):
+	case n.depthwise():
 		c.depthwise(n, w, x)
 	case w.pointwise():
 		c.pointwise(n, x)
@@ -38,13 +23,11 @@ func (c *compiler) conv(n *node) error {
 	default:
 		c.gathered(n, w, x)
 	}
-	return nil
 }
 
 // pointwise emits a 1×1 convolution: one product where input, output and residual are dense.
 func (c *compiler) pointwise(n *node, x *value) {
-	out := n.out[0]
-	res := n.fuse.add
+	out, res := n.out, n.add
 	target := out
 	if out.halo != [4]int{} && out.shape[3] <= narrow {
 		target = out.fresh()
@@ -68,18 +51,18 @@ func (c *compiler) pointwise(n *node, x *value) {
 	if dense {
 		run = func(s *Session) { p.rows(s, 0, 0, 0, batch*h*w) }
 	}
-	c.emit(step{name: n.String(), out: []*value{target}, in: p.reads(), temp: p.temps(), run: run})
+	c.emit(step{name: n.String(), out: []*value{target}, in: p.reads(), run: run})
 	if target != out {
-		c.copyStep(n, out, target)
+		c.copyStep(n.String(), out, target)
 	}
 }
 
 // segmented emits a dense convolution whose kernel rows are read in place from the haloed input.
 func (c *compiler) segmented(n *node, w window, x *value) {
-	out, res := n.out[0], n.fuse.add
+	out, res := n.out, n.add
 	p := c.product(n, x, out, 0, 1, w.kh, w.kw*x.shape[1])
 	p.stepX, p.stepRow = w.sw*x.shape[1], w.dh*x.row()
-	c.emit(step{name: n.String(), out: []*value{out}, in: p.reads(), temp: p.temps(), run: func(s *Session) {
+	c.emit(step{name: n.String(), out: []*value{out}, in: p.reads(), run: func(s *Session) {
 		for b := range out.shape[0] {
 			if res == nil {
 				p.block(s, out.at(b, 0), out.row(), x.under(b, 0, w), w.sh*x.row(), out.shape[2], out.shape[3])
@@ -98,7 +81,7 @@ const gatherTile = 256 << 10
 // gathered emits a convolution that copies the windows of some output lines side by side into
 // scratch and multiplies them, group by group.
 func (c *compiler) gathered(n *node, w window, x *value) {
-	out, res := n.out[0], n.fuse.add
+	out, res := n.out, n.add
 	height, width := out.shape[2], out.shape[3]
 	ins, outs := x.shape[1]/w.group, out.shape[1]/w.group
 	depth := w.kh * w.kw * ins
@@ -117,7 +100,7 @@ func (c *compiler) gathered(n *node, w window, x *value) {
 	size := x.typ.Size()
 	dense := out.halo == [4]int{} && (res == nil || res.halo == [4]int{})
 	p := products[0]
-	c.emit(step{name: n.String(), out: n.out, in: append(p.reads(), x), temp: append(p.temps(), rows), run: func(s *Session) {
+	c.emit(step{name: n.String(), out: []*value{out}, in: append(p.reads(), x), temp: []*value{rows}, run: func(s *Session) {
 		for b := range out.shape[0] {
 			for y := 0; y < height; y += lines {
 				t, now := full, lines
@@ -156,14 +139,14 @@ func (p *product) lines(s *Session, out, res *value, b, y, now int, dense bool, 
 
 // depthwise reports whether convolution n has one input channel per output channel, and nothing
 // that the row kernels lack.
-func (n *node) depthwise(w window) bool {
-	return w.group == n.in[0].shape[1] && w.group == n.out[0].shape[1] && w.group > 1 &&
-		n.fuse.add == nil && (n.q == nil || n.q.out != nil)
+func (n *node) depthwise() bool {
+	w := n.slide
+	return w.group == n.in.shape[1] && w.group == n.out.shape[1] && w.group > 1 && n.add == nil
 }
 
 // depthwise emits a depthwise convolution row by row.
 func (c *compiler) depthwise(n *node, w window, x *value) {
-	out := n.out[0]
+	out := n.out
 	rows := c.depthwiseRows(n, w, out, x, w.depthwise(out.shape[3], out.row(), x.row()))
 	c.emit(step{name: n.String(), out: []*value{out}, in: []*value{x}, run: func(s *Session) {
 		for b := range out.shape[0] {
@@ -182,18 +165,17 @@ func (w window) depthwise(width, dstRow, srcRow int) kernel.Depthwise {
 // depthwiseRows packs n's weights and returns the function that computes rows of results from
 // dst[o:], reading src from src[i:] on.
 func (c *compiler) depthwiseRows(n *node, w window, dst, src *value, d kernel.Depthwise) func(s *Session, o, i, rows int) {
-	if n.q != nil {
-		k := kernel.PackDepthwiseS8(n.q.weights, w.group, w.kh, w.kw)
-		req := n.q.requant(k.Sum)
+	if n.in.typ != Float32 {
+		k := kernel.PackDepthwiseS8(n.Bytes, w.group, w.kh, w.kw)
+		req := n.requant(k.Sum, 0)
 		return func(s *Session, o, i, rows int) {
 			d := d
 			d.Rows = rows
 			kernel.DepthwiseRowsU8(data[uint8](s, dst)[o:], data[uint8](s, src)[i:], d, k, req)
 		}
 	}
-	weights, bias := n.floatWeights()
-	k := kernel.PackDepthwiseF32(weights, bias, w.group, w.kh, w.kw)
-	lo, hi := n.clamp()
+	k := kernel.PackDepthwiseF32(n.Weights, n.Bias, w.group, w.kh, w.kw)
+	lo, hi := n.Lo, n.Hi
 	return func(s *Session, o, i, rows int) {
 		d := d
 		d.Rows = rows

@@ -4,28 +4,37 @@ import (
 	"fmt"
 
 	"github.com/sightline-dev/sightline/core/predict/nn"
-	"github.com/sightline-dev/sightline/core/predict/onnx"
 )
 
-// A network of one product and an activation: compile once, run in a session.
+// A network of a mean over the pixels and a product: build it or read it from a file, compile it once, run it in a session.
 func Example() {
-	g := &onnx.Graph{
-		Name: "sum and difference", Opset: 13,
-		Inputs:  []onnx.Value{{Name: "x", Type: onnx.Float32, Shape: []int{-1, 2}}},
-		Outputs: []onnx.Value{{Name: "y", Type: onnx.Float32, Shape: []int{-1, 2}}},
-		Nodes: []*onnx.Node{
-			{Name: "product", Op: "MatMul", In: []string{"x", "w"}, Out: []string{"both"}},
-			{Name: "positive", Op: "Relu", In: []string{"both"}, Out: []string{"y"}},
-		},
-		Init: map[string]*onnx.Tensor{"w": onnx.FromFloat32s("w", []int{2, 2}, []float32{1, 1, 1, -1})},
+	network, err := nn.NewNetwork(nn.Value{Name: "picture", Type: nn.Float32, Shape: []int{1, 2, 1, 2}})
+	if err != nil {
+		fmt.Println(err)
+		return
 	}
-	plan, err := nn.Compile(g, nn.Options{})
+	mean, _ := network.Append(nn.Node{Kind: nn.Pool, Of: 1})
+	row, _ := network.Append(nn.Node{Kind: nn.Flatten, Of: mean})
+	both, err := network.Append(nn.Node{
+		Kind: nn.Gemm, Of: row, Shape: [4]int{2, 2, 1, 1},
+		Weights: []float32{1, 1, 1, -1}, Bias: []float32{0, 0}, Lo: 0, Hi: 100,
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	if err := network.Give("sum and difference", both); err != nil {
+		fmt.Println(err)
+		return
+	}
+	plan, err := nn.Compile(network, nn.Options{})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	session := plan.NewSession() // one per thread
-	out, err := session.Run([]nn.Tensor{{Type: onnx.Float32, Shape: []int{1, 2}, F32: []float32{3, 5}}})
+	// One line of two pixels with two channels.
+	out, err := session.Run(nn.Tensor{Type: nn.Float32, Shape: []int{1, 1, 2, 2}, F32: []float32{2, 4, 4, 6}})
 	if err != nil {
 		fmt.Println(err)
 		return

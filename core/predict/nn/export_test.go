@@ -12,7 +12,7 @@ func WithTiling(o Options, worthwhile, tile int) Options {
 // SessionBytes returns the memory one session takes.
 func (p *Plan) SessionBytes() int64 { return p.arena }
 
-// WeightBytes returns the memory of packed weights and constants, shared by all sessions.
+// WeightBytes returns the memory of packed weights shared by all sessions.
 func (p *Plan) WeightBytes() int64 { return p.weights }
 
 // Work returns the multiply-adds of one run.
@@ -26,7 +26,7 @@ type StepTime struct {
 }
 
 // Profile runs the plan rounds times on in and returns the least time of each step, in order. now is its clock.
-func (s *Session) Profile(in []Tensor, rounds int, now func() time.Duration) ([]StepTime, error) {
+func (s *Session) Profile(in Tensor, rounds int, now func() time.Duration) ([]StepTime, error) {
 	p := s.plan
 	times := make([]StepTime, len(p.steps))
 	for i, st := range p.steps {
@@ -34,7 +34,7 @@ func (s *Session) Profile(in []Tensor, rounds int, now func() time.Duration) ([]
 	}
 	defer s.release()
 	for range rounds {
-		if err := s.feedAll(in); err != nil {
+		if err := s.feed(&in); err != nil {
 			return nil, err
 		}
 		for i := range p.steps {

@@ -1,11 +1,5 @@
 package nn
 
-import (
-	"slices"
-
-	"github.com/sightline-dev/sightline/core/predict/onnx"
-)
-
 // root returns the value whose memory v uses.
 func (v *value) root() *value {
 	for v.same != nil {
@@ -51,67 +45,20 @@ func (v *value) dense() bool {
 	return !v.nhwc || (v.halo == [4]int{} && (v.shape[1] == 1 || v.shape[2]*v.shape[3] == 1))
 }
 
-// broadcast returns v's strides aligned to shape as ONNX broadcasts: 0 along what is repeated.
-func (v *value) broadcast(shape []int) []int {
-	s := make([]int, len(shape))
-	own := v.strides()
-	skip := len(shape) - len(v.shape)
-	for d, n := range v.shape {
-		if n != 1 {
-			s[skip+d] = own[d]
-		}
-	}
-	return s
-}
-
 // padding is a halo that a reader wants around a value.
 type padding struct {
 	halo [4]int
 	fill byte
 }
 
-// spatial are the operators that read and write rank four as (N, H, W, C).
-var spatial = map[string]bool{
-	"Conv": true, "Block": true, "MaxPool": true, "AveragePool": true, "GlobalAveragePool": true,
-}
-
-// follows are the operators whose result of rank four lies as their operands do.
-var follows = map[string]bool{
-	"Add": true, "Sub": true, "Mul": true, "Div": true, "Pow": true,
-	"Relu": true, "Clip": true, "Sigmoid": true, "Exp": true, "Sqrt": true,
-	"HardSigmoid": true, "HardSwish": true, "Softmax": true, "LpNormalization": true,
-	"Concat": true, "Slice": true, "Pad": true, "Cast": true, "ReduceMean": true,
-	"QuantizeLinear": true, "DequantizeLinear": true, "Table": true,
-}
-
-// place decides how every value of rank four lies, and the halo its producer leaves.
-func (g *graph) place() error {
-	if slices.ContainsFunc(g.nodes, func(n *node) bool { return spatial[n.op] }) {
-		for _, v := range g.inputs {
-			v.nhwc = len(v.shape) == 4
-		}
-	}
-	for _, n := range g.nodes {
-		lies := spatial[n.op]
-		if follows[n.op] {
-			lies = slices.ContainsFunc(n.in, func(v *value) bool { return v != nil && v.nhwc })
-		}
-		for _, v := range n.out {
-			if v != nil {
-				v.nhwc = lies && len(v.shape) == 4
-			}
-		}
-	}
+// place decides the halo that the producer of every value leaves.
+func (g *graph) place() {
 	wanted := make(map[*value]padding)
 	for _, n := range g.nodes {
-		if n.op != "Conv" && n.op != "Block" {
+		if n.Kind != Conv && n.Kind != tiled {
 			continue
 		}
-		want, err := n.padding()
-		if err != nil {
-			return err
-		}
-		v := n.in[0]
+		v, want := n.in, n.padding()
 		if have, ok := wanted[v]; ok && have.fill != want.fill {
 			continue // the second reader gets a copy
 		} else if ok {
@@ -124,36 +71,26 @@ func (g *graph) place() error {
 		}
 	}
 	for v, want := range wanted {
-		if v.nhwc {
-			v.halo, v.fill = want.halo, want.fill
-		}
+		v.halo, v.fill = want.halo, want.fill
 	}
-	return nil
 }
 
 // padding returns the halo that convolution n reads around its input.
-func (n *node) padding() (padding, error) {
-	if n.op == "Block" {
+func (n *node) padding() padding {
+	if n.Kind == tiled {
 		return n.parts[0].padding()
 	}
-	w, err := n.window(n.in[0].shape, n.out[0].shape)
-	if err != nil {
-		return padding{}, err
-	}
-	p := padding{halo: [4]int{w.pt, w.pl, w.pb, w.pr}}
-	if n.q != nil {
-		p.fill = byte(n.q.in.zero)
-	}
-	return p, nil
+	w := n.slide
+	return padding{[4]int{w.pt, w.pl, w.pb, w.pr}, byte(n.in.Zero)}
 }
 
 // fresh returns a new value like v in type and shape.
 func (v *value) fresh() *value {
-	return &value{name: v.name, typ: v.typ, shape: v.shape}
+	return &value{typ: v.typ, shape: v.shape, Levels: v.Levels}
 }
 
-// plain returns v as a row-major array, through a copy where it does not lie so.
-func (c *compiler) plain(n *node, v *value) *value {
+// plain returns v as a row-major array, through a copy where it does not lie so. The step of the copy is called name.
+func (c *compiler) plain(name string, v *value) *value {
 	if !v.nhwc {
 		return v
 	}
@@ -162,108 +99,37 @@ func (c *compiler) plain(n *node, v *value) *value {
 		p.same = v
 		return p
 	}
-	c.copyStep(n, p, v)
+	c.copyStep(name, p, v)
 	return p
 }
 
-// pixels returns v as (N, H, W, C) with at least the halo of want, through a copy where it does not lie so.
+// pixels returns v with at least the halo of want, through a copy where it has less or another fill.
 func (c *compiler) pixels(n *node, v *value, want padding) *value {
-	if v.nhwc && (want.halo == [4]int{} || v.fill == want.fill) {
-		fits := true
-		for i := range want.halo {
-			fits = fits && v.halo[i] >= want.halo[i]
-		}
-		if fits {
-			return v
-		}
+	fits := want.halo == [4]int{} || v.fill == want.fill
+	for i := range want.halo {
+		fits = fits && v.halo[i] >= want.halo[i]
+	}
+	if fits {
+		return v
 	}
 	p := v.fresh()
 	p.nhwc, p.halo, p.fill = true, want.halo, want.fill
-	if p.halo == [4]int{} && !v.nhwc && p.dense() {
-		p.same = v
-		return p
-	}
-	c.copyStep(n, p, v)
+	c.copyStep(n.String(), p, v)
 	return p
 }
 
 // copyStep moves src to dst, which has the same shape and element size and may lie differently.
-func (c *compiler) copyStep(n *node, dst, src *value) {
-	if len(dst.shape) == 4 && dst.shape[1] == 3 && dst.nhwc && !src.nhwc {
-		c.interleaveStep(n, dst, src)
-		return
-	}
+func (c *compiler) copyStep(name string, dst, src *value) {
 	t := newNest(dst.shape, dst.strides(), src.strides())
-	c.moveStep(n, t, dst, src, dst.base(), src.base())
-}
-
-// interleaveStep is copyStep for three planes into pixels: every picture comes in this way.
-func (c *compiler) interleaveStep(n *node, dst, src *value) {
-	run := func(s *Session) { interleave(dst, data[float32](s, dst), data[float32](s, src)) }
-	switch dst.typ.Size() {
-	case 1:
-		run = func(s *Session) { interleave(dst, data[uint8](s, dst), data[uint8](s, src)) }
-	case 2:
-		run = func(s *Session) { interleave(dst, data[uint16](s, dst), data[uint16](s, src)) }
-	case 8:
-		run = func(s *Session) { interleave(dst, data[uint64](s, dst), data[uint64](s, src)) }
-	}
-	c.emit(step{name: n.String(), out: []*value{dst}, in: []*value{src}, run: run})
-}
-
-// interleave writes the planes of src, (N, 3, H, W), into to, which lies as v does.
-func interleave[T any](v *value, to, src []T) {
-	h, w := v.shape[2], v.shape[3]
-	for b := range v.shape[0] {
-		planes := src[b*3*h*w:]
-		for y := range h {
-			r := planes[y*w:][:w]
-			g, bl := planes[(h+y)*w:][:len(r)], planes[(2*h+y)*w:][:len(r)]
-			line := to[v.at(b, y):][:3*w]
-			for x := range r {
-				if len(line) < 3 {
-					break
-				}
-				line[0], line[1], line[2] = r[x], g[x], bl[x]
-				line = line[3:]
-			}
-		}
-	}
-}
-
-// moveStep emits the strided copy t from src to dst, by element size.
-func (c *compiler) moveStep(n *node, t *nest, dst, src *value, dstBase, srcBase int) {
+	to, from := dst.base(), src.base()
 	var run func(s *Session)
 	switch dst.typ.Size() {
 	case 1:
-		run = func(s *Session) { move(t, data[uint8](s, dst), data[uint8](s, src), dstBase, srcBase) }
+		run = func(s *Session) { move(t, data[uint8](s, dst), data[uint8](s, src), to, from) }
 	case 2:
-		run = func(s *Session) { move(t, data[uint16](s, dst), data[uint16](s, src), dstBase, srcBase) }
-	case 4:
-		run = func(s *Session) { move(t, data[uint32](s, dst), data[uint32](s, src), dstBase, srcBase) }
+		run = func(s *Session) { move(t, data[uint16](s, dst), data[uint16](s, src), to, from) }
 	default:
-		run = func(s *Session) { move(t, data[uint64](s, dst), data[uint64](s, src), dstBase, srcBase) }
+		run = func(s *Session) { move(t, data[uint32](s, dst), data[uint32](s, src), to, from) }
 	}
-	c.emit(step{name: n.String(), out: []*value{dst}, in: []*value{src}, run: run})
-}
-
-// shiftStep emits dst = src with 128 added to every byte, modulo 256: between ONNX's int8 and ours.
-func (c *compiler) shiftStep(n *node, dst, src *value) {
-	size := volume(src.shape)
-	c.emit(step{name: n.String(), out: []*value{dst}, in: []*value{src}, run: func(s *Session) {
-		d, x := data[uint8](s, dst)[:size], data[uint8](s, src)[:size]
-		for i := range d {
-			d[i] = x[i] ^ 0x80
-		}
-	}})
-}
-
-// floats is the type most operators want.
-func floats(vs ...*value) bool {
-	for _, v := range vs {
-		if v != nil && v.typ != onnx.Float32 {
-			return false
-		}
-	}
-	return true
+	c.emit(step{name: name, out: []*value{dst}, in: []*value{src}, run: run})
 }

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// maxOperands is the most arrays one nest walks together: a destination and two sources.
-const maxOperands = 3
+// maxOperands is the most arrays one nest walks together: a destination and a source.
+const maxOperands = 2
 
 // nest is a loop nest over arrays of equal logical shape but different strides, with unit
 // dimensions dropped, loops ordered by the destination's strides and neighbours merged, so that
@@ -19,7 +19,7 @@ type nest struct {
 }
 
 // newNest orders the loops over shape. strides[k] are operand k's, one per dimension, in
-// elements; a broadcast dimension has stride 0. Operand 0 is the destination.
+// elements. Operand 0 is the destination.
 func newNest(shape []int, strides ...[]int) *nest {
 	t := &nest{}
 	type loop struct {
@@ -48,7 +48,7 @@ func newNest(shape []int, strides ...[]int) *nest {
 		t.s = append(t.s, l.s)
 	}
 	if len(t.n) == 0 {
-		t.n, t.s = []int{1}, [][maxOperands]int{{1, 1, 1}}
+		t.n, t.s = []int{1}, [][maxOperands]int{{1, 1}}
 	}
 	return t
 }
@@ -76,10 +76,7 @@ type cursor struct {
 	done bool
 }
 
-// next moves c on by one iteration of the loops around the innermost, odometer fashion.
-func (t *nest) next(c *cursor) { t.nextAround(c, 1) }
-
-// nextAround moves c on by one iteration of the loops around the inner innermost ones.
+// nextAround moves c on by one iteration of the loops around the inner innermost ones, odometer fashion.
 func (t *nest) nextAround(c *cursor, inner int) {
 	for d := len(t.n) - 1 - inner; d >= 0; d-- {
 		c.at[d]++

@@ -1,39 +1,35 @@
-// Package nn compiles an ONNX graph into a plan and runs it on one thread, in float32 and,
-// where the graph is in QDQ form, in integers.
+// Package nn runs a network on one thread, in integers or in float32.
 //
-//	onnx.Graph ─ load ─▶ nodes ─ quantise ─▶ integer nodes ─ fuse ─▶ conv+bias+act+residual
-//	                                                                        │
-//	            Session ◀─ arena ◀─ steps (weights packed, strides fixed) ◀─ lower
+//	plan file ── Read ──▶ Network ── Compile ──▶ Plan (weights packed, strides fixed, arena mapped)
+//	            ▲            │                     │
+//	            └─ Marshal ──┘                     ▼ NewSession
+//	                                            Session ── Run ──▶ outputs
 //
-// A [Plan] is immutable and shared; a [Session] is one thread's arena, taken in one piece when
+// A [Network] is a list of steps: convolutions, sums, a mean over the pixels, products. Package models/compile makes one of an
+// ONNX file; a plan file holds one. A [Plan] is immutable and shared; a [Session] is one thread's arena, taken in one piece when
 // it is made. [Session.Run] walks the steps and allocates nothing.
 //
-// Shapes are ONNX's, (N, C, H, W), everywhere in this package's interface. Inside, values of
-// rank four lie as (N, H, W, C), with a halo already around them where the next convolution
-// pads, so that no kernel knows of borders. Operators that move data (Transpose, Reshape,
-// Concat, Slice) are one strided copy, or none where the bytes already lie right.
+// Shapes are (N, C, H, W) in a network, as in ONNX. In memory, values of rank four lie as (N, H, W, C), with a halo already around
+// them where the next convolution pads, so that no kernel knows of borders. The picture that Run takes lies so too.
 //
-// Integers follow the QDQ form of ONNX: DequantizeLinear → operator → QuantizeLinear is one
-// integer operator with the rounding that core/predict/nn/kernel defines, so that a network
-// quantised throughout gives the same bytes on every machine. int8 activations are kept as
-// uint8, shifted by 128. An operator with no integer form here runs in float32 between its
-// DequantizeLinear and QuantizeLinear, which is what the graph says.
-//
-// Float results agree between machines to rounding only: kernels sum in different orders and
-// fuse multiply and add where the processor does. Expect 1e-5 relative to the largest value.
+// Integers have the rounding that core/predict/nn/kernel defines, so a network in integers gives the same bytes on every machine.
+// Float results agree between machines to rounding only: kernels sum in different orders and fuse multiply and add where the
+// processor does. Expect 1e-5 relative to the largest value. The bake measures ranges in floats; bundles ship integers.
 //
 // The host must be little-endian, as every target of Go that we build for is.
 package nn
 
 import (
 	"errors"
-
-	"github.com/sightline-dev/sightline/core/predict/onnx"
+	"fmt"
 )
 
-// ErrUnsupported is returned by Compile for a graph that is valid but uses an operator in a way
-// this package does not run. The message names node and operator.
-var ErrUnsupported = errors.New("operator not supported in this form")
+// ErrFormat is returned by Read for bytes that are not a plan file, and by a Network for a node that its operands do not fit.
+var ErrFormat = errors.New("malformed plan")
+
+// ErrUnsupported is returned by Compile for a valid network that this package does not run, and by [Session.Cells] for a plan
+// without a map. The message names the node.
+var ErrUnsupported = errors.New("network not supported in this form")
 
 // ErrMemory is returned by Compile when the plan would need more memory than Options allow.
 var ErrMemory = errors.New("network needs more memory than allowed")
@@ -44,22 +40,14 @@ var ErrWork = errors.New("network needs more work than allowed")
 // ErrInput is returned by Run for a tensor whose type or shape is not what the plan takes.
 var ErrInput = errors.New("input does not fit the network")
 
-// Options say how to compile. The zero value is good.
+// Options limit a plan. The zero value is good.
 type Options struct {
-	// Shapes fixes the shape of graph inputs by name, where the graph leaves dimensions open.
-	// An open first dimension without an entry is 1.
-	Shapes map[string][]int
-
-	// InputNHWC names a graph input of rank four that Run takes as (N, H, W, C) bytes or
-	// floats, as a picture lies in memory. Inputs reports the shape in that order.
-	InputNHWC string
-
-	// Memory bounds the bytes of packed weights, constants and one session's arena together;
-	// 0 means 1 GiB. It is checked before any of it is taken.
+	// Memory bounds the bytes of packed weights and one session's arena together; 0 means 1 GiB. It is checked before any of it
+	// is taken.
 	Memory int64
 
-	// Work bounds the multiply-adds of one run; 0 means 2^36, two hundred times the default
-	// network's. A run is never interrupted, so this bounds its time.
+	// Work bounds the multiply-adds of one run; 0 means 2^36, two hundred times the default network's. A run is never
+	// interrupted, so this bounds its time.
 	Work int64
 
 	tiling *tiling // nil: defaultTiling; tests make blocks of small networks
@@ -82,16 +70,42 @@ func (o Options) blocks() tiling {
 	return defaultTiling
 }
 
+// Type is the type of a value's elements.
+type Type uint8
+
+// Types of values.
+const (
+	Float32 Type = 1 + iota
+	Uint8
+	Uint16 // sums of bytes over the pixels
+	uint32s
+	int64s
+)
+
+var sizes = [...]int{Float32: 4, Uint8: 1, Uint16: 2, uint32s: 4, int64s: 8}
+
+// Size returns the bytes of one element.
+func (t Type) Size() int { return sizes[t] }
+
+func (t Type) String() string {
+	switch t {
+	case Float32:
+		return "float32"
+	case Uint8:
+		return "uint8"
+	case Uint16:
+		return "uint16"
+	}
+	return fmt.Sprintf("type %d", uint8(t))
+}
+
 // Tensor is a dense row-major array. Exactly the field of its Type is set.
 type Tensor struct {
-	Type  onnx.DType
+	Type  Type
 	Shape []int
 	F32   []float32
 	U8    []uint8
-	I8    []int8
 	U16   []uint16
-	I32   []int32
-	I64   []int64
 }
 
 // Len returns the number of elements that Shape asks for.

@@ -4,9 +4,10 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"testing"
 
 	"github.com/sightline-dev/sightline/core/predict/nn"
-	"github.com/sightline-dev/sightline/core/predict/onnx"
+	"github.com/sightline-dev/sightline/core/predict/nn/kernel"
 	"pgregory.net/rapid"
 )
 
@@ -28,6 +29,24 @@ func size(shape []int) int {
 	return n
 }
 
+// counting returns the array of shape that holds f(0), f(1), ….
+func counting(f func(i int) float64, shape ...int) array {
+	a := newArray(shape...)
+	for i := range a.v {
+		a.v[i] = f(i)
+	}
+	return a
+}
+
+// each returns v with g applied to every element.
+func (a array) each(g func(float64) float64) array {
+	r := newArray(a.shape...)
+	for i, x := range a.v {
+		r.v[i] = g(x)
+	}
+	return r
+}
+
 // at returns the element at (b, c, y, x) of a rank-four array, and whether that lies inside.
 func (a array) at(b, c, y, x int) (float64, bool) {
 	if y < 0 || y >= a.shape[2] || x < 0 || x >= a.shape[3] {
@@ -44,8 +63,27 @@ func (a array) float32s() []float32 {
 	return f
 }
 
+// picture returns a (N, C, H, W) as Run takes it.
+func (a array) picture() nn.Tensor {
+	n, c, h, w := a.shape[0], a.shape[1], a.shape[2], a.shape[3]
+	return nn.Tensor{Type: nn.Float32, Shape: []int{n, h, w, c}, F32: interleaved(a.float32s(), a.shape)}
+}
+
+// interleaved returns v (N, C, H, W) as (N, H, W, C).
+func interleaved[T any](v []T, shape []int) []T {
+	c, plane := shape[1], shape[2]*shape[3]
+	r := make([]T, len(v))
+	for i, x := range v {
+		r[(i/(c*plane)*plane+i%plane)*c+i/plane%c] = x
+	}
+	return r
+}
+
 // slide holds the attributes of a sliding window.
 type slide struct{ kh, kw, sh, sw, dh, dw, pt, pl, pb, pr, group int }
+
+// point slides pixel by pixel.
+var point = slide{1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 1}
 
 func (w slide) out(h, width int) (int, int) {
 	return (h+w.pt+w.pb-(w.kh-1)*w.dh-1)/w.sh + 1, (width+w.pl+w.pr-(w.kw-1)*w.dw-1)/w.sw + 1
@@ -53,6 +91,14 @@ func (w slide) out(h, width int) (int, int) {
 
 func (w slide) fits(h, width int) bool {
 	return h+w.pt+w.pb >= (w.kh-1)*w.dh+1 && width+w.pl+w.pr >= (w.kw-1)*w.dw+1
+}
+
+// conv returns a Conv that slides so over value of, without weights.
+func (w slide) conv(of, outs, ins int) nn.Node {
+	return nn.Node{
+		Kind: nn.Conv, Of: of, Group: w.group, Stride: [2]int{w.sh, w.sw}, Dilation: [2]int{w.dh, w.dw},
+		Pad: [4]int{w.pt, w.pl, w.pb, w.pr}, Shape: [4]int{outs, ins / w.group, w.kh, w.kw},
+	}
 }
 
 // visit calls f for every output pixel and every tap of its window.
@@ -72,14 +118,14 @@ func (w slide) visit(out []int, f func(b, c, y, x, ky, kx, iy, ix int)) {
 	}
 }
 
-// convolve is ONNX's Conv from its definition; pad is the value outside the picture.
+// convolve is a convolution from its definition; pad is the value outside the picture.
 func convolve(x, weights array, bias []float64, w slide) array {
 	h, width := w.out(x.shape[2], x.shape[3])
 	outs, ins := weights.shape[0], weights.shape[1]
 	r := newArray(x.shape[0], outs, h, width)
 	w.visit(r.shape, func(b, o, y, xx, ky, kx, iy, ix int) {
 		to := &r.v[((b*outs+o)*h+y)*width+xx]
-		if ky == 0 && kx == 0 && bias != nil {
+		if ky == 0 && kx == 0 {
 			*to += bias[o]
 		}
 		for i := range ins {
@@ -90,132 +136,31 @@ func convolve(x, weights array, bias []float64, w slide) array {
 	return r
 }
 
-// poolRef is MaxPool, or AveragePool where average is set.
-func poolRef(x array, w slide, average, padded bool) array {
-	h, width := w.out(x.shape[2], x.shape[3])
-	r := newArray(x.shape[0], x.shape[1], h, width)
-	count := make([]int, len(r.v))
-	w.visit(r.shape, func(b, c, y, xx, _, _, iy, ix int) {
-		at := ((b*x.shape[1]+c)*h+y)*width + xx
-		v, inside := x.at(b, c, iy, ix)
-		switch {
-		case !inside && average && padded:
-			count[at]++
-		case !inside:
-		case average:
-			count[at]++
-			r.v[at] += v
-		case count[at] == 0 || v > r.v[at]:
-			count[at]++
-			r.v[at] = v
-		}
-	})
-	if average {
-		for i := range r.v {
-			r.v[i] /= float64(count[i])
-		}
-	}
-	return r
-}
-
-// builder makes a graph node by node beside what the reference says its values are.
-type builder struct {
-	g    *onnx.Graph
-	next int
-}
-
-func newBuilder() *builder {
-	return &builder{g: &onnx.Graph{Name: "test", Opset: 13, Init: map[string]*onnx.Tensor{}}}
-}
-
-func (b *builder) name(kind string) string {
-	b.next++
-	return fmt.Sprintf("%s%d", kind, b.next)
-}
-
-func (b *builder) input(t onnx.DType, shape ...int) string {
-	name := b.name("in")
-	b.g.Inputs = append(b.g.Inputs, onnx.Value{Name: name, Type: t, Shape: shape})
-	return name
-}
-
-func (b *builder) output(name string, t onnx.DType, shape []int) {
-	b.g.Outputs = append(b.g.Outputs, onnx.Value{Name: name, Type: t, Shape: shape})
-}
-
-func (b *builder) floats(v []float64, shape ...int) string {
-	t := onnx.FromFloat32s(b.name("f"), shape, array{shape, v}.float32s())
-	b.g.Init[t.Name] = t
-	return t.Name
-}
-
-func (b *builder) ints(v ...int64) string {
-	t := onnx.FromInt64s(b.name("i"), []int{len(v)}, v)
-	b.g.Init[t.Name] = t
-	return t.Name
-}
-
-func (b *builder) add(op string, attr map[string]onnx.Attr, in ...string) string {
-	out := b.name(op)
-	b.g.Nodes = append(b.g.Nodes, &onnx.Node{Name: out, Op: op, In: in, Out: []string{out}, Attr: attr})
-	return out
-}
-
-func intAttr(i int) onnx.Attr { return onnx.Attr{Kind: onnx.AttrInt, I: int64(i)} }
-
-func intsAttr(v ...int) onnx.Attr {
-	a := onnx.Attr{Kind: onnx.AttrInts}
-	for _, i := range v {
-		a.Ints = append(a.Ints, int64(i))
-	}
-	return a
-}
-
-func textAttr(s string) onnx.Attr { return onnx.Attr{Kind: onnx.AttrString, S: []byte(s)} }
-
-// attrs returns w as ONNX attributes; auto is "" for explicit padding.
-func (w slide) attrs(auto string, conv bool) map[string]onnx.Attr {
-	a := map[string]onnx.Attr{
-		"kernel_shape": intsAttr(w.kh, w.kw), "strides": intsAttr(w.sh, w.sw),
-	}
-	if conv {
-		a["dilations"] = intsAttr(w.dh, w.dw)
-		a["group"] = intAttr(w.group)
-	}
-	if auto == "" {
-		a["pads"] = intsAttr(w.pt, w.pl, w.pb, w.pr)
-	} else {
-		a["auto_pad"] = textAttr(auto)
-	}
-	return a
-}
-
-// drawSlide draws a window that fits a picture of h × width, and how its padding is written.
-func drawSlide(t *rapid.T, h, width, most int) (slide, string) {
+// drawSlide draws a window that fits a picture of h × width.
+func drawSlide(t *rapid.T, h, width, most int) slide {
 	n := func(lo, hi int, label string) int { return rapid.IntRange(lo, hi).Draw(t, label) }
 	w := slide{
 		kh: n(1, most, "kh"), kw: n(1, most, "kw"), sh: n(1, 3, "sh"), sw: n(1, 3, "sw"),
 		dh: n(1, 2, "dh"), dw: n(1, 2, "dw"), group: 1,
 	}
-	auto := rapid.SampledFrom([]string{"", "", "SAME_UPPER", "SAME_LOWER", "VALID"}).Draw(t, "auto")
-	same := func(in, k, s, d int) (int, int) {
-		total := max(0, ((in+s-1)/s-1)*s+(k-1)*d+1-in)
-		return total / 2, total - total/2
-	}
-	switch auto {
-	case "":
-		w.pt, w.pl, w.pb, w.pr = n(0, w.kh-1, "pt"), n(0, w.kw-1, "pl"), n(0, w.kh-1, "pb"), n(0, w.kw-1, "pr")
-	case "SAME_UPPER":
-		w.pt, w.pb = same(h, w.kh, w.sh, w.dh)
-		w.pl, w.pr = same(width, w.kw, w.sw, w.dw)
-	case "SAME_LOWER":
-		w.pb, w.pt = same(h, w.kh, w.sh, w.dh)
-		w.pr, w.pl = same(width, w.kw, w.sw, w.dw)
-	}
+	w.pt, w.pl, w.pb, w.pr = n(0, w.kh-1, "pt"), n(0, w.kw-1, "pl"), n(0, w.kh-1, "pb"), n(0, w.kw-1, "pr")
 	if !w.fits(h, width) {
-		w, auto = slide{1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 1}, ""
+		return point
 	}
-	return w, auto
+	return w
+}
+
+// drawGroups draws the groups and outputs of a convolution of c channels.
+func drawGroups(t *rapid.T, c int) (group, outs int) {
+	switch rapid.IntRange(0, 3).Draw(t, "grouping") {
+	case 0:
+		return c, c
+	case 1:
+		if c%2 == 0 {
+			return 2, 2 * rapid.IntRange(1, 5).Draw(t, "half")
+		}
+	}
+	return 1, rapid.IntRange(1, 20).Draw(t, "outs")
 }
 
 func drawFloats(t *rapid.T, n int, label string) []float64 {
@@ -228,13 +173,10 @@ func drawFloats(t *rapid.T, n int, label string) []float64 {
 	return v
 }
 
-// run compiles b's graph and runs it once.
-func (b *builder) run(o nn.Options, in ...nn.Tensor) ([]nn.Tensor, error) {
-	p, err := nn.Compile(b.g, o)
-	if err != nil {
-		return nil, err
-	}
-	return p.NewSession().Run(in)
+// drawShape draws the shape of a small input.
+func drawShape(t *rapid.T) []int {
+	n := func(hi int, label string) int { return rapid.IntRange(1, hi).Draw(t, label) }
+	return []int{n(2, "batch"), n(9, "channels"), n(12, "height"), n(24, "width")}
 }
 
 // drawOptions draws how convolutions are tiled: as usual (small networks are not), or in blocks
@@ -244,6 +186,52 @@ func drawOptions(t *rapid.T) nn.Options {
 		return nn.WithTiling(nn.Options{}, 1, rapid.IntRange(1, 20_000).Draw(t, "tile"))
 	}
 	return nn.Options{}
+}
+
+// fatal is a *testing.T or a *rapid.T.
+type fatal interface {
+	Helper()
+	Fatal(args ...any)
+}
+
+// network returns an empty network of one input.
+func network(t fatal, typ nn.Type, levels nn.Levels, shape ...int) *nn.Network {
+	t.Helper()
+	n, err := nn.NewNetwork(nn.Value{Name: "x", Type: typ, Shape: shape, Levels: levels})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// add appends a node and returns its number.
+func add(t fatal, n *nn.Network, node nn.Node) int {
+	t.Helper()
+	number, err := n.Append(node)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return number
+}
+
+// give makes values outputs.
+func give(t fatal, n *nn.Network, numbers ...int) {
+	t.Helper()
+	for _, number := range numbers {
+		if err := n.Give(fmt.Sprint("v", number), number); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// plan compiles n.
+func plan(t fatal, n *nn.Network, o nn.Options) *nn.Plan {
+	t.Helper()
+	p, err := nn.Compile(n, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
 }
 
 // differs says how got differs from want by more than float32 arithmetic does, or "".
@@ -261,4 +249,24 @@ func differs(got nn.Tensor, want array) string {
 		}
 	}
 	return ""
+}
+
+// atEveryLevel runs f with the kernels forced to each level that this machine has.
+func atEveryLevel(t testing.TB, f func(level string)) {
+	t.Helper()
+	for _, level := range kernel.Levels.All() {
+		restore := kernel.Levels.Force(level)
+		f(level.String())
+		restore()
+	}
+}
+
+// again reads n from its own file.
+func again(t fatal, n *nn.Network) *nn.Network {
+	t.Helper()
+	r, err := nn.Read(n.Marshal())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
 }

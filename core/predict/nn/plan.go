@@ -3,170 +3,167 @@ package nn
 import (
 	"fmt"
 	"math"
-	"slices"
-
-	"github.com/sightline-dev/sightline/core/predict/onnx"
 )
 
 // Plan is a compiled network: steps in order, weights packed for the kernels, and the arena's
 // map. It is immutable; any number of sessions may use it at once.
 type Plan struct {
-	inputs  []onnx.Value
-	outputs []onnx.Value
-	ins     []*value // what Run's tensors become
+	input   Value
+	outputs []Value
+	in      *value // what Run's tensor becomes
 	outs    []*value
 	steps   []step
-	consts  [][]byte // by value id
-	blocks  []*block // by value id; nil for constants and inputs
+	blocks  []*block // by value id; nil for the input
 	arena   int64    // bytes
 	weights int64    // bytes
 	work    int64    // multiply-adds
 	pooled  *pooled  // nil: the plan has no map for Session.Cells
 }
 
-// Inputs returns what Run takes, shapes fixed. The caller must not change it.
-func (p *Plan) Inputs() []onnx.Value { return p.inputs }
+// Input returns what Run takes, in the shape (N, H, W, C). The caller must not change it.
+func (p *Plan) Input() Value { return p.input }
 
 // Outputs returns what Run gives. The caller must not change it.
-func (p *Plan) Outputs() []onnx.Value { return p.outputs }
+func (p *Plan) Outputs() []Value { return p.outputs }
 
-// compiler turns a rewritten graph into a plan's steps.
+// compiler turns a graph into a plan's steps.
 type compiler struct {
 	plan    *Plan
-	graph   *graph
 	options Options
 	values  []*value // by id
+	err     error    // of the first value that is too large
 }
 
-// Compile turns g into a plan. g is not changed and not kept.
+// Compile turns n into a plan. n is not changed and not kept.
 //
-// It returns ErrUnsupported naming the node for what it cannot run, ErrMemory before taking more
-// than Options.Memory, ErrWork for more than Options.Work, ErrInput where Options.InputNHWC names no
-// picture, and the errors of onnx.Graph.Infer.
-func Compile(g *onnx.Graph, o Options) (*Plan, error) {
+// It returns ErrUnsupported for a network that it does not run, ErrWork for one over Options.Work, and ErrMemory for one over
+// Options.Memory, before it takes that memory.
+func Compile(n *Network, o Options) (*Plan, error) {
 	o = o.orDefault()
-	if o.InputNHWC != "" && !slices.ContainsFunc(g.Inputs, func(v onnx.Value) bool {
-		return v.Name == o.InputNHWC && len(v.Shape) == 4
-	}) {
-		return nil, fmt.Errorf("no input %q of rank 4: %w", o.InputNHWC, ErrInput)
+	if len(n.outputs) == 0 {
+		return nil, fmt.Errorf("no outputs: %w", ErrUnsupported)
 	}
-	shapes := inputShapes(g, o)
-	folded, err := g.Fold(shapes)
-	if err != nil {
-		return nil, err
-	}
-	infer, err := folded.Infer(shapes)
-	if err != nil {
-		return nil, err
-	}
-	if err := checkMemory(folded, infer, o.Memory); err != nil {
-		return nil, err
-	}
-	r, err := load(folded, infer)
-	if err != nil {
-		return nil, err
-	}
-	passes := []func() error{
-		r.simplify,
-		r.quantise,
-		func() error { return r.foldConstants(o.Memory) },
-		r.fuse,
-		func() error { return r.block(o.blocks()) },
-		r.place,
-	}
-	for _, pass := range passes {
-		if err := pass(); err != nil {
+	g := load(n)
+	g.sweep()
+	g.block(o.blocks())
+	g.place()
+	c := &compiler{plan: &Plan{}, options: o}
+	c.enter(g.input, n.values[0])
+	for _, node := range g.nodes {
+		if err := c.lower(node); err != nil {
 			return nil, err
 		}
-		r.sweep()
 	}
-	return r.lower(o)
+	for i, v := range g.outputs {
+		c.leave(v, n.outputs[i].Name)
+	}
+	if c.err != nil {
+		return nil, c.err
+	}
+	c.mapArena()
+	c.checkCells()
+	if total := c.plan.arena + c.plan.weights; total > o.Memory {
+		return nil, fmt.Errorf("%d bytes: %w", total, ErrMemory)
+	}
+	return c.plan, nil
 }
 
-// inputShapes returns a shape for every input of g: the caller's, or the graph's with an open
-// first dimension taken as 1.
-func inputShapes(g *onnx.Graph, o Options) map[string][]int {
-	shapes := make(map[string][]int)
-	for _, in := range g.Inputs {
-		if s, ok := o.Shapes[in.Name]; ok {
-			shapes[in.Name] = s
-			continue
-		}
-		s := append([]int{}, in.Shape...)
-		if len(s) > 0 && s[0] < 0 {
-			s[0] = 1
-		}
-		shapes[in.Name] = s
+// lower emits the steps of n.
+func (c *compiler) lower(n *node) error {
+	if err := c.budget(n); err != nil {
+		return err
 	}
-	return shapes
+	var err error
+	switch n.Kind {
+	case Conv:
+		c.conv(n)
+	case tiled:
+		c.blockStep(n)
+	case Add:
+		c.add(n)
+	case Pool:
+		err = c.pool(n)
+	case Flatten:
+		n.out.same = c.plain(n.String(), n.in)
+	case Gemm:
+		err = c.gemm(n)
+	}
+	if err == nil {
+		err = c.err
+	}
+	return err
 }
 
-// checkMemory refuses a graph whose values, each on its own, could never fit: what comes later
-// (halos, packing) is counted exactly, but only once shapes are known to be of this world.
-func checkMemory(g *onnx.Graph, infer map[string]onnx.Value, limit int64) error {
-	for name, v := range infer {
-		bytes := int64(v.Type.Size())
-		for _, d := range v.Shape {
-			if d > 0 && bytes > limit/int64(d) {
-				return fmt.Errorf("value %q %v: %w", name, v.Shape, ErrMemory)
-			}
-			bytes *= int64(d)
+// budget counts what n will take of the limits on memory and work, before anything is packed.
+func (c *compiler) budget(n *node) error {
+	for _, p := range n.parts {
+		if err := c.budget(p); err != nil {
+			return err
 		}
 	}
-	var weights int64
-	for _, t := range g.Init {
-		weights += int64(len(t.Data))
+	if n.Kind != Conv && n.Kind != Gemm {
+		return nil
 	}
-	if weights > limit {
-		return fmt.Errorf("%d bytes of weights: %w", weights, ErrMemory)
+	results, total, outs := int64(volume(n.out.shape)), int64(volume(n.Shape[:])), int64(n.Shape[0])
+	if each := total / outs; results > c.options.Work/each {
+		return fmt.Errorf("%s: %d results of %d multiply-adds: %w", n, results, each, ErrWork)
+	}
+	if c.plan.work += results * (total / outs); c.plan.work > c.options.Work {
+		return fmt.Errorf("%s: %d multiply-adds: %w", n, c.plan.work, ErrWork)
+	}
+	return c.reserve(n, total, outs)
+}
+
+// reserve counts the memory that n's weights will take once packed: output channels in panels of
+// 16, depth in groups of four.
+func (c *compiler) reserve(n *node, total, outs int64) error {
+	size, groups := int64(n.in.typ.Size()), int64(1)
+	if n.Kind == Conv {
+		groups = int64(n.slide.group)
+	}
+	if n.in.typ != Float32 {
+		size = 1
+	}
+	depth := (total/outs + 3*int64(n.Shape[3]) + 3) * size
+	columns := (outs/groups + 15) / 16 * 16 * groups
+	if groups > 1 && groups == outs {
+		columns = outs // depthwise rows are not padded
+	}
+	if columns > 1<<40/depth {
+		return fmt.Errorf("%s: weights: %w", n, ErrMemory)
+	}
+	if c.plan.weights += columns * (depth + 12); c.plan.weights > c.options.Memory {
+		return fmt.Errorf("%s: %d bytes of weights: %w", n, c.plan.weights, ErrMemory)
 	}
 	return nil
 }
 
-// enter makes v a parameter of Run, and brings it into the layout that its readers want.
-func (c *compiler) enter(v *value, interleaved bool) {
+// enter makes v the parameter of Run, which lies as pixels without a halo.
+func (c *compiler) enter(v *value, public Value) {
 	from := v.fresh()
-	n := &node{op: "Input", out: []*value{v}}
-	public := onnx.Value{Name: v.name, Type: v.typ, Shape: v.shape}
-	if interleaved && len(v.shape) == 4 {
-		from.nhwc = true
-		public.Shape = []int{v.shape[0], v.shape[2], v.shape[3], v.shape[1]}
-	}
-	c.plan.inputs = append(c.plan.inputs, public)
-	c.plan.ins = append(c.plan.ins, from)
+	from.nhwc = true
+	public.Shape = []int{v.shape[0], v.shape[2], v.shape[3], v.shape[1]}
+	c.plan.input, c.plan.in = public, from
 	c.memory(from)
 	c.plan.blocks[from.id] = nil
-	if v.typ == onnx.Int8 {
-		shifted := from.fresh()
-		shifted.nhwc = from.nhwc
-		c.shiftStep(n, shifted, from)
-		from = shifted
-	}
-	if from.nhwc == v.nhwc && v.halo == [4]int{} {
+	if v.halo == [4]int{} {
 		v.same = from
 		return
 	}
-	c.copyStep(n, v, from)
+	c.copyStep("Input", v, from)
 }
 
-// leave makes v, row-major, a result of Run. It is a copy where v is also a parameter or a
-// constant.
-func (c *compiler) leave(v *value) {
-	n := &node{op: "Output", out: []*value{v}}
+// leave makes v, row-major, a result of Run. It is a copy where v is also the parameter.
+func (c *compiler) leave(v *value, name string) {
 	c.memory(v)
-	p := c.plain(n, v)
-	switch {
-	case v.typ == onnx.Int8:
+	p := c.plain("Output", v)
+	if c.plan.blocks[p.root().id] == nil {
 		q := p.fresh()
-		c.shiftStep(n, q, p)
-		p = q
-	case c.plan.blocks[p.root().id] == nil:
-		q := p.fresh()
-		c.copyStep(n, q, p)
+		c.copyStep("Output", q, p)
 		p = q
 	}
 	c.plan.outs = append(c.plan.outs, p)
-	c.plan.outputs = append(c.plan.outputs, onnx.Value{Name: v.name, Type: v.typ, Shape: v.shape})
+	c.plan.outputs = append(c.plan.outputs, Value{name, v.typ, v.shape, v.Levels})
 }
 
 // emit appends st and gives its values memory.
@@ -179,7 +176,7 @@ func (c *compiler) emit(st step) {
 	c.plan.steps = append(c.plan.steps, st)
 }
 
-// memory gives v's root an id: a constant's bytes, or a block of the arena to be mapped.
+// memory gives v's root an id: a block of the arena to be mapped.
 func (c *compiler) memory(v *value) {
 	v = v.root()
 	if v.id < len(c.values) && c.values[v.id] == v {
@@ -187,23 +184,11 @@ func (c *compiler) memory(v *value) {
 	}
 	v.id = len(c.values)
 	c.values = append(c.values, v)
-	p := c.plan
-	var con []byte
-	var b *block
-	if v.con != nil {
-		con = alignedBytes(int64(len(v.con.Data)))
-		copy(con, v.con.Data)
-		if v.typ == onnx.Int8 {
-			for i := range con {
-				con[i] ^= 0x80
-			}
-		}
-		p.weights += int64(len(con))
-	} else {
-		b = &block{bytes: int64(v.elems()) * int64(v.typ.Size()), first: math.MaxInt, last: -1}
+	bytes := int64(v.elems()) * int64(v.typ.Size())
+	if bytes > c.options.Memory && c.err == nil {
+		c.err = fmt.Errorf("value %v: %w", v.shape, ErrMemory)
 	}
-	p.consts = append(p.consts, con)
-	p.blocks = append(p.blocks, b)
+	c.plan.blocks = append(c.plan.blocks, &block{bytes: bytes, first: math.MaxInt, last: -1})
 }
 
 // mapArena finds when every block lives and where it lies.
@@ -235,6 +220,6 @@ func (c *compiler) mapArena() {
 }
 
 // scratch returns a value of n elements for one step's use.
-func scratch(typ onnx.DType, n int) *value {
-	return &value{name: "scratch", typ: typ, shape: []int{n}}
+func scratch(typ Type, n int) *value {
+	return &value{typ: typ, shape: []int{n}}
 }

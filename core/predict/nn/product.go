@@ -1,14 +1,8 @@
 package nn
 
-import (
-	"math"
+import "github.com/sightline-dev/sightline/core/predict/nn/kernel"
 
-	"github.com/sightline-dev/sightline/core/predict/nn/kernel"
-	"github.com/sightline-dev/sightline/core/predict/onnx"
-)
-
-// product is a matrix product over pixels, in one of three arithmetics: float32, bytes to
-// bytes, or bytes to float32 through raw accumulators.
+// product is a matrix product over pixels, in one of two arithmetics: float32, or bytes to bytes.
 type product struct {
 	dst, src, res *value // res may be nil
 
@@ -18,53 +12,62 @@ type product struct {
 	f      *kernel.PackedF32
 	lo, hi float32
 
-	q     *kernel.PackedS8
-	req   *kernel.Requant // bytes to bytes
-	add   *kernel.Add     // the residual's scales; nil: none
-	bias  []int32         // bytes to floats
-	scale []float32
-	acc   *value // accumulators of some rows, bytes to floats
+	q   *kernel.PackedS8
+	req *kernel.Requant
+	add *kernel.Add // the residual's scales; nil: none
 }
-
-// accumulators bounds the int32 scratch of a product whose result is not quantised.
-const accumulators = 1 << 14
 
 // product packs the weights of group g of groups of n as segs×seg rows. The weights lie as ONNX's,
 // (out, in, kh, kw); a row is (kh, kw, in), the order of the bytes under a window.
 func (c *compiler) product(n *node, src, dst *value, g, groups, segs, seg int) *product {
-	shape := n.weightShape()
-	outs, ins := shape[0]/groups, shape[1]
-	taps := shape[2] * shape[3]
-	p := &product{dst: dst, src: src, res: n.fuse.add, ldd: shape[0], ldr: shape[0]}
-	p.lo, p.hi = n.clamp()
+	outs, ins := n.Shape[0]/groups, n.Shape[1]
+	taps := n.Shape[2] * n.Shape[3]
+	p := &product{dst: dst, src: src, res: n.add, ldd: n.Shape[0], ldr: n.Shape[0], lo: n.Lo, hi: n.Hi}
 	depth := ins * taps
-	if n.q == nil {
-		w, bias := n.floatWeights()
-		p.f = kernel.PackConvF32(arrange(w[g*outs*depth:(g+1)*outs*depth], outs, ins, taps), slab(bias, g, outs), outs, segs, seg)
+	if n.in.typ == Float32 {
+		p.f = kernel.PackConvF32(arrange(slab(n.Weights, g, outs*depth), outs, ins, taps), slab(n.Bias, g, outs), outs, segs, seg)
 		return p
 	}
-	w := n.q.weights
-	p.q = kernel.PackConvS8(arrange(w[g*outs*depth:(g+1)*outs*depth], outs, ins, taps), outs, segs, seg)
-	q := n.q.group(g, outs)
-	if q.out != nil {
-		p.req = q.requant(p.q.Sum)
-		if n.fuse.add != nil {
-			p.add = q.add
-		}
-		return p
+	p.q = kernel.PackConvS8(arrange(slab(n.Bytes, g, outs*depth), outs, ins, taps), outs, segs, seg)
+	p.req = n.requant(p.q.Sum, g*outs)
+	if n.add != nil {
+		p.add = residual(n.Before, n.add.Levels, n.To)
 	}
-	p.bias, p.scale = q.folded(p.q.Sum), q.scales()
-	p.acc = scratch(onnx.Int32, max(1, accumulators/outs)*outs)
 	return p
 }
 
-// slab returns b's elements of group g, or nil.
-func slab[T any](b []T, g, size int) []T {
-	if b == nil {
-		return nil
+// requant returns how the accumulators of the outputs from one on become bytes, sum being Σw of each.
+func (n *node) requant(sum []int32, from int) *kernel.Requant {
+	to := n.Node.product()
+	r := &kernel.Requant{Bias: make([]int32, len(sum)), Zero: to.Zero, Hi: 255}
+	for j := range sum {
+		r.Bias[j] = n.Offsets[from+j] - n.in.Zero*sum[j]
 	}
-	return b[g*size : (g+1)*size]
+	r.Scale = requantScales(n.in.Levels, n.Scales[from:from+len(sum)], to)
+	return r
 }
+
+// requantScales returns what accumulators of in and weights of some scales are multiplied with to be steps of out. The scale is
+// rounded twice, as ONNX Runtime does, so that its bytes are ours.
+func requantScales(in Levels, weights []float32, out Levels) []float32 {
+	s := make([]float32, len(weights))
+	for j, w := range weights {
+		s[j] = float32(in.Scale*w) / out.Scale
+	}
+	return s
+}
+
+// residual returns the sum of bytes y and r as bytes out.
+func residual(y, r, out Levels) *kernel.Add {
+	return &kernel.Add{
+		ScaleY: float32(float64(y.Scale) / float64(out.Scale)), ZeroY: y.Zero,
+		ScaleR: float32(float64(r.Scale) / float64(out.Scale)), ZeroR: r.Zero,
+		Zero: out.Zero, Hi: 255,
+	}
+}
+
+// slab returns b's elements of group g.
+func slab[T any](b []T, g, size int) []T { return b[g*size : (g+1)*size] }
 
 // arrange turns w (outs, ins, taps) into (outs, taps, ins).
 func arrange[T any](w []T, outs, ins, taps int) []T {
@@ -90,14 +93,6 @@ func (p *product) reads() []*value {
 	return []*value{p.src, p.res}
 }
 
-// temps returns p's scratch.
-func (p *product) temps() []*value {
-	if p.acc == nil {
-		return nil
-	}
-	return []*value{p.acc}
-}
-
 // rows computes m results from dst[d:], reading src[x:] and, with a residual, res[r:].
 func (p *product) rows(s *Session, d, x, r, m int) {
 	if p.f != nil {
@@ -106,10 +101,6 @@ func (p *product) rows(s *Session, d, x, r, m int) {
 			res = data[float32](s, p.res)[r:]
 		}
 		kernel.ConvRowF32(data[float32](s, p.dst)[d:], p.ldd, data[float32](s, p.src)[x:], p.stepX, p.stepRow, m, p.f, res, p.ldr, p.lo, p.hi)
-		return
-	}
-	if p.req == nil {
-		p.unquantised(s, d, x, m)
 		return
 	}
 	if p.add == nil {
@@ -124,7 +115,7 @@ func (p *product) rows(s *Session, d, x, r, m int) {
 // block computes h rows of m results each without a residual: row y from dst[d+y*dStep:], reading
 // src[x+y*xStep:].
 func (p *product) block(s *Session, d, dStep, x, xStep, h, m int) {
-	if p.req != nil && p.add == nil {
+	if p.q != nil && p.add == nil {
 		r := kernel.Rows{Rows: h, DstStep: dStep, SrcStep: xStep}
 		kernel.ConvRowsU8(data[uint8](s, p.dst)[d:], p.ldd, data[uint8](s, p.src)[x:], p.stepX, p.stepRow, m, r, p.q, p.req)
 		return
@@ -132,62 +123,4 @@ func (p *product) block(s *Session, d, dStep, x, xStep, h, m int) {
 	for y := range h {
 		p.rows(s, d+y*dStep, x+y*xStep, 0, m)
 	}
-}
-
-// unquantised computes clamp(float32(acc)·scale), a few rows of accumulators at a time.
-func (p *product) unquantised(s *Session, d, x, m int) {
-	n := p.q.N
-	acc := data[int32](s, p.acc)
-	chunk := p.acc.shape[0] / n
-	dst := data[float32](s, p.dst)
-	for m > 0 {
-		now := min(m, chunk)
-		kernel.ConvRowI32(acc, n, data[uint8](s, p.src)[x:], p.stepX, p.stepRow, now, p.q, p.bias)
-		for i := range now {
-			to := dst[d+i*p.ldd:][:n]
-			for j, a := range acc[i*n : (i+1)*n] {
-				to[j] = min(max(float32(a)*p.scale[j], p.lo), p.hi)
-			}
-		}
-		d, x, m = d+now*p.ldd, x+now*p.stepX, m-now
-	}
-}
-
-// clamp returns the bounds of n's activation, infinite where it has none.
-func (n *node) clamp() (lo, hi float32) {
-	if n.fuse.act {
-		return n.fuse.lo, n.fuse.hi
-	}
-	return float32(math.Inf(-1)), float32(math.Inf(1))
-}
-
-// weighted reports whether n's weights and bias are known now.
-func (n *node) weighted() bool {
-	if n.q != nil {
-		return true
-	}
-	bias := n.input(2)
-	return n.in[1].con != nil && n.in[1].typ == onnx.Float32 && (bias == nil || (bias.con != nil && bias.typ == onnx.Float32))
-}
-
-// weightShape returns the shape of n's weights as (out, in, kh, kw).
-func (n *node) weightShape() []int {
-	if n.q != nil {
-		return n.q.shape
-	}
-	if n.fuse.shape != nil {
-		return n.fuse.shape
-	}
-	return n.in[1].shape
-}
-
-// floatWeights returns n's weights as ONNX has them and its bias or nil, batch norm folded in.
-func (n *node) floatWeights() (w, bias []float32) {
-	if n.fuse.weights == nil {
-		n.fuse.weights = n.in[1].con.Float32s()
-	}
-	if b := n.input(2); n.fuse.bias == nil && b != nil {
-		n.fuse.bias = b.con.Float32s()
-	}
-	return n.fuse.weights, n.fuse.bias
 }

@@ -7,7 +7,6 @@ import (
 	"unsafe"
 
 	"github.com/sightline-dev/sightline/core/predict/nn/kernel"
-	"github.com/sightline-dev/sightline/core/predict/onnx"
 )
 
 // step is one operator of a plan, ready to run: strides, offsets and weights are in run's closure.
@@ -26,13 +25,12 @@ type Session struct {
 	mem  [][]byte // by value id: a slice of the arena, a constant of the plan, or the caller's input
 	outs []Tensor
 	add  kernel.Add // of the product that is running: here, so that it need not be allocated
-	taps taps       // of the pool that is running, likewise
-	cell int        // 0, or 1 more than the one pixel that the last GlobalAveragePool takes in: see Cells
+	cell int        // 0, or 1 more than the one pixel that the last Pool takes in: see Cells
 }
 
 // NewSession takes the arena in one allocation, of Plan.SessionBytes.
 func (p *Plan) NewSession() *Session {
-	s := &Session{plan: p, mem: slices.Clone(p.consts)}
+	s := &Session{plan: p, mem: make([][]byte, len(p.blocks))}
 	arena := alignedBytes(p.arena)
 	for id, b := range p.blocks {
 		if b != nil {
@@ -45,15 +43,14 @@ func (p *Plan) NewSession() *Session {
 	return s
 }
 
-// Run executes the plan on in, one tensor per Plan.Inputs and in that order. The tensors are
-// borrowed until Run returns; the result, one per Plan.Outputs, belongs to the session and is
-// overwritten by its next Run. Run allocates nothing.
+// Run executes the plan on in, which is as Plan.Input says. The tensor is borrowed until Run returns; the result, one per
+// Plan.Outputs, belongs to the session and is overwritten by its next Run. Run allocates nothing.
 //
 // It returns ErrInput for a tensor of another type or shape.
-func (s *Session) Run(in []Tensor) ([]Tensor, error) {
+func (s *Session) Run(in Tensor) ([]Tensor, error) {
 	p := s.plan
 	defer s.release()
-	if err := s.feedAll(in); err != nil {
+	if err := s.feed(&in); err != nil {
 		return nil, err
 	}
 	s.runSteps(0, len(p.steps))
@@ -76,37 +73,23 @@ func (s *Session) runStep(st *step) {
 	st.run(s)
 }
 
-// release forgets the caller's tensors.
-func (s *Session) release() {
-	for _, v := range s.plan.ins {
-		s.mem[v.id] = nil
-	}
-}
+// release forgets the caller's tensor.
+func (s *Session) release() { s.mem[s.plan.in.id] = nil }
 
-// feedAll lets the plan's inputs be in.
-func (s *Session) feedAll(in []Tensor) error {
-	p := s.plan
-	if len(in) != len(p.ins) {
-		return fmt.Errorf("%d inputs, want %d: %w", len(in), len(p.ins), ErrInput)
-	}
-	for i := range in {
-		if err := s.feed(p.ins[i], p.inputs[i], &in[i]); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// feed lets value v be the bytes of t.
-func (s *Session) feed(v *value, want onnx.Value, t *Tensor) error {
+// feed makes t the input of the next steps.
+func (s *Session) feed(t *Tensor) error {
+	want := &s.plan.input
 	if t.Type != want.Type || !slices.Equal(t.Shape, want.Shape) {
 		return fmt.Errorf("input %q: %v %v, want %v %v: %w", want.Name, t.Type, t.Shape, want.Type, want.Shape, ErrInput)
 	}
-	b := t.bytes()
+	b := t.U8
+	if t.Type == Float32 {
+		b = bytesOf(t.F32)
+	}
 	if len(b) != t.Len()*t.Type.Size() {
 		return fmt.Errorf("input %q: %d bytes for shape %v: %w", want.Name, len(b), t.Shape, ErrInput)
 	}
-	s.mem[v.id] = b
+	s.mem[s.plan.in.id] = b
 	return nil
 }
 
@@ -115,18 +98,12 @@ func (s *Session) output(v *value) Tensor {
 	t := Tensor{Type: v.typ, Shape: slices.Clone(v.shape)}
 	n := volume(v.shape)
 	switch v.typ {
-	case onnx.Float32:
+	case Float32:
 		t.F32 = data[float32](s, v)[:n:n]
-	case onnx.Uint8:
+	case Uint8:
 		t.U8 = data[uint8](s, v)[:n:n]
-	case onnx.Int8:
-		t.I8 = data[int8](s, v)[:n:n]
-	case onnx.Uint16:
+	case Uint16:
 		t.U16 = data[uint16](s, v)[:n:n]
-	case onnx.Int32:
-		t.I32 = data[int32](s, v)[:n:n]
-	case onnx.Int64:
-		t.I64 = data[int64](s, v)[:n:n]
 	}
 	return t
 }
@@ -183,23 +160,5 @@ func setBytes(b []byte, x byte) {
 	}
 	for i := range b {
 		b[i] = x
-	}
-}
-
-// bytes returns t's elements as they lie in memory.
-func (t *Tensor) bytes() []byte {
-	switch t.Type {
-	case onnx.Float32:
-		return bytesOf(t.F32)
-	case onnx.Int8:
-		return bytesOf(t.I8)
-	case onnx.Uint16:
-		return bytesOf(t.U16)
-	case onnx.Int32:
-		return bytesOf(t.I32)
-	case onnx.Int64:
-		return bytesOf(t.I64)
-	default:
-		return t.U8
 	}
 }

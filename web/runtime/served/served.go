@@ -5,7 +5,7 @@
 //	/runtime/manifest.json                 likewise: names the files below with their sizes and hashes
 //	/runtime/guest-0f3a….wasm              for ever, as all whose name holds a hash
 //	/runtime/kernels-….wasm
-//	/runtime/network-….onnx                the network alone
+//	/runtime/network-….plan                the network alone
 //	/runtime/bundles-….bin                 all other files of the bundles, one behind the other
 //	/runtime/ffmpreg-….wasm                the module that decodes videos, if the server has it
 //
@@ -144,7 +144,7 @@ func (f *Files) parts(p Parts) error {
 		if err != nil {
 			return fmt.Errorf("bundles: %w", err)
 		}
-		if ending := path.Ext(name); ending == ".onnx" {
+		if ending := path.Ext(name); ending == ".plan" {
 			add(name, strings.TrimSuffix(path.Base(name), ending), ending, data, nil)
 			continue
 		}

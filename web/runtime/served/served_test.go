@@ -23,8 +23,8 @@ var bundles = fstest.MapFS{
 	"color/manifest.json":         {Data: []byte(`{"files":{"colors.tsv":""}}`)},
 	"color/colors.tsv":            {Data: []byte("red\n")},
 	"color/stray":                 {Data: []byte("not of the bundle")},
-	"general/manifest.json":       {Data: []byte(`{"files":{"network.onnx":"","names/en.tsv":""}}`)},
-	"general/network.onnx":        {Data: []byte("a network")},
+	"general/manifest.json":       {Data: []byte(`{"files":{"network.plan":"","names/en.tsv":""}}`)},
+	"general/network.plan":        {Data: []byte("a network")},
 	"general/names/en.tsv":        {Data: []byte(strings.Repeat("a name\n", 1000))},
 	"README.md":                   {Data: []byte("not of a bundle")},
 	"peers/node_modules/x/y.json": {Data: []byte("{}")},
@@ -98,7 +98,7 @@ func TestManifest(t *testing.T) {
 	}
 	want := map[string]string{"guest.wasm": "guest", "kernels.wasm": "kernels"}
 	for _, name := range []string{
-		"color/manifest.json", "color/colors.tsv", "general/manifest.json", "general/network.onnx", "general/names/en.tsv",
+		"color/manifest.json", "color/colors.tsv", "general/manifest.json", "general/network.plan", "general/names/en.tsv",
 	} {
 		want[name] = string(bundles[name].Data)
 	}

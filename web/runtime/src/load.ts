@@ -5,7 +5,7 @@
 //       {"name": "guest.wasm", "url": "guest-0f3a….wasm", "size": 9000000, "sha256": "0f3a…"},
 //       {"name": "bundles", "url": "bundles-77c1….bin", "size": 1200000, "sha256": "77c1…",
 //        "parts": [{"name": "general-v1.3/manifest.json", "at": 0, "size": 3339}, …]},
-//       {"name": "general-v1.3/network.onnx", …}],
+//       {"name": "general-v1.3/network.plan", …}],
 //      "later": [{"name": "ffmpreg.wasm", …}]}
 //
 // Files in `later` are loaded when something needs them.
@@ -17,7 +17,7 @@
 export interface Progress {
   /** load: files are coming · start: the module is being started · wait: another tab has the store, and is asked · ready */
   stage: 'load' | 'start' | 'wait' | 'ready';
-  /** The file that has come further: `guest.wasm`, `kernels.wasm`, `bundles`, or a name such as `general-v1.3/network.onnx`. */
+  /** The file that has come further: `guest.wasm`, `kernels.wasm`, `bundles`, or a name such as `general-v1.3/network.plan`. */
   file?: string;
   loaded?: number;
   total?: number;

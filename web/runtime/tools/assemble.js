@@ -60,7 +60,7 @@ let at = 0;
 for (const name of names) {
   const data = readFileSync(join(values.bundles, name));
   const ending = extname(name);
-  if (ending === '.onnx') add(name, basename(name, ending), ending, data);
+  if (ending === '.plan') add(name, basename(name, ending), ending, data);
   else {
     parts.push({ name, at, size: data.length });
     pieces.push(data);

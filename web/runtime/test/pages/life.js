@@ -14,7 +14,7 @@ way(async (step) => {
     const { stages, store, owner, took } = await page.evaluate(() => open());
     same([store, owner], ['private', true], 'what is open');
     same([...new Set(stages.map((p) => p.stage))], ['load', 'start', 'ready'], 'stages');
-    const network = stages.filter((p) => p.file?.endsWith('network.onnx'));
+    const network = stages.filter((p) => p.file?.endsWith('network.plan'));
     check(network.length > 0 && network.at(-1).loaded === network.at(-1).total, 'the network does not come to its end');
     const loads = stages.filter((p) => p.stage === 'load');
     check(

@@ -1,0 +1,343 @@
+package nn
+
+import (
+	"fmt"
+	"math"
+	"slices"
+)
+
+// The limits of a network. Its values and weights have the limits of [Options] besides.
+const (
+	maxNodes    = 1 << 12
+	maxOutputs  = 1 << 8
+	maxName     = 1 << 8  // bytes
+	maxElements = 1 << 28 // of one value, so that no product of shapes overflows
+)
+
+// Levels are how integers are stored: a number is (stored - Zero) · Scale. Floats have the zero value.
+type Levels struct {
+	Scale float32
+	Zero  int32
+}
+
+// Value is an array that a network takes, computes or gives.
+type Value struct {
+	Name  string // of inputs and outputs
+	Type  Type
+	Shape []int // (N, C, H, W), or (N, C) behind Flatten
+	Levels
+}
+
+// Kind is the operation of a node.
+type Kind uint8
+
+// Kinds of nodes. The operand's type decides between the two forms of each.
+const (
+	// Conv is a convolution, perhaps with a residual: floats to floats, or bytes to bytes.
+	Conv Kind = 1 + iota
+	// Add is the sum of two values of one shape: of floats, or of bytes.
+	Add
+	// Pool is the mean over the pixels, (N, C, H, W) to (N, C, 1, 1). Of bytes it is their exact sum, in uint16.
+	Pool
+	// Flatten is (N, C, H, W) to (N, C·H·W).
+	Flatten
+	// Gemm is the product of rows with weights: floats to floats, or sums of Pool to floats.
+	Gemm
+	tiled // convolutions that run together: see block.go
+)
+
+var kinds = [...]string{Conv: "Conv", Add: "Add", Pool: "Pool", Flatten: "Flatten", Gemm: "Gemm", tiled: "Block"}
+
+func (k Kind) String() string {
+	if int(k) < len(kinds) && k > 0 {
+		return kinds[k]
+	}
+	return fmt.Sprintf("kind %d", uint8(k))
+}
+
+// Node is one step of a network. Numbers name its operands: the input is value 1, and the node i, counted from 0, computes
+// value i+2.
+type Node struct {
+	Kind Kind
+	Of   int // number of its operand
+	With int // number of what is added: the second operand of an Add, the residual of a Conv; 0: none
+
+	// Conv: rows, then columns; the padding is top, left, bottom, right.
+	Group            int
+	Stride, Dilation [2]int
+	Pad              [4]int
+
+	// Conv and Gemm.
+	Shape [4]int // of the weights: outputs, inputs of a group, rows, columns; 1 row and 1 column of a Gemm
+
+	// Conv and Gemm of floats. A bound may be infinite.
+	Weights []float32
+	Bias    []float32 // one for each output
+	Lo, Hi  float32   // the result stays within; a residual is added before
+
+	// Conv and Gemm of integers.
+	Bytes   []int8
+	Scales  []float32 // of the weights, one for each output
+	Offsets []int32   // the bias of each output in steps of its scale times the operand's
+
+	To     Levels // of a Conv and an Add of bytes
+	Before Levels // of a Conv of bytes with a residual: of its result before the sum
+}
+
+// Output is a value that a network gives.
+type Output struct {
+	Name string
+	Of   int // number of the value
+}
+
+// Network is a list of nodes that fit together. Build one with NewNetwork, Append and Give, or with Read.
+type Network struct {
+	nodes   []Node
+	values  []Value // by number less 1
+	outputs []Output
+}
+
+// NewNetwork returns a network without nodes that takes input, which is float32 or uint8.
+func NewNetwork(input Value) (*Network, error) {
+	n := &Network{values: []Value{input}}
+	switch {
+	case len(input.Name) > maxName:
+		return nil, fmt.Errorf("input name of %d bytes, at most %d: %w", len(input.Name), maxName, ErrFormat)
+	case input.Type != Float32 && input.Type != Uint8:
+		return nil, fmt.Errorf("input of %v: %w", input.Type, ErrFormat)
+	case len(input.Shape) != 4 || !bounded(input.Shape):
+		return nil, fmt.Errorf("input of shape %v: %w", input.Shape, ErrFormat)
+	case !input.fits(input.Type):
+		return nil, fmt.Errorf("input of %v with levels %+v: %w", input.Type, input.Levels, ErrFormat)
+	}
+	return n, nil
+}
+
+// Nodes returns the nodes. The caller must not change them.
+func (n *Network) Nodes() []Node { return n.nodes }
+
+// Outputs returns what the network gives. The caller must not change it.
+func (n *Network) Outputs() []Output { return n.outputs }
+
+// Value returns the value of a number.
+func (n *Network) Value(number int) (Value, bool) {
+	if number < 1 || number > len(n.values) {
+		return Value{}, false
+	}
+	return n.values[number-1], true
+}
+
+// Append adds a node and returns the number of its result. The network keeps the node's slices. It returns ErrFormat for a node
+// that does not fit its operands.
+func (n *Network) Append(node Node) (int, error) {
+	if len(n.nodes) == maxNodes {
+		return 0, fmt.Errorf("more than %d nodes: %w", maxNodes, ErrFormat)
+	}
+	v, err := n.result(&node)
+	if err != nil {
+		return 0, fmt.Errorf("node %d (%v): %w: %w", len(n.nodes), node.Kind, ErrFormat, err)
+	}
+	n.nodes, n.values = append(n.nodes, node), append(n.values, v)
+	return len(n.values), nil
+}
+
+// Give makes the value of a number an output.
+func (n *Network) Give(name string, number int) error {
+	_, ok := n.Value(number)
+	switch {
+	case len(n.outputs) == maxOutputs:
+		return fmt.Errorf("more than %d outputs: %w", maxOutputs, ErrFormat)
+	case len(name) > maxName:
+		return fmt.Errorf("output name of %d bytes, at most %d: %w", len(name), maxName, ErrFormat)
+	case !ok:
+		return fmt.Errorf("output %q is value %d of %d: %w", name, number, len(n.values), ErrFormat)
+	}
+	n.outputs = append(n.outputs, Output{name, number})
+	return nil
+}
+
+// bounded reports whether a shape has no empty dimension and at most maxElements elements.
+func bounded(shape []int) bool {
+	total := 1
+	for _, d := range shape {
+		if d < 1 || d > maxElements/total {
+			return false
+		}
+		total *= d
+	}
+	return true
+}
+
+// fits reports whether l are levels of t: those of floats are 0.
+func (l Levels) fits(t Type) bool {
+	if t == Float32 {
+		return l == Levels{}
+	}
+	return positive(l.Scale) && l.Zero >= 0 && l.Zero <= math.MaxUint8
+}
+
+func positive(x float32) bool { return x > 0 && x <= math.MaxFloat32 }
+
+func finite(x float32) bool { return x-x == 0 }
+
+// result checks a node and returns the value that it computes.
+func (n *Network) result(node *Node) (Value, error) {
+	x, ok := n.Value(node.Of)
+	if !ok {
+		return Value{}, fmt.Errorf("operand %d of %d", node.Of, len(n.values))
+	}
+	var with *Value
+	if node.With != 0 {
+		v, ok := n.Value(node.With)
+		if !ok || node.Kind != Conv && node.Kind != Add {
+			return Value{}, fmt.Errorf("second operand %d of %d", node.With, len(n.values))
+		}
+		with = &v
+	}
+	out := Value{Type: x.Type, Levels: node.To}
+	var err error
+	switch node.Kind {
+	case Conv:
+		err = node.convolve(x, with, &out)
+	case Add:
+		err = node.sum(x, with, &out)
+	case Pool:
+		err = mean(x, &out)
+	case Flatten:
+		if len(x.Shape) != 4 {
+			return Value{}, fmt.Errorf("operand of shape %v", x.Shape)
+		}
+		out.Shape, out.Levels = []int{x.Shape[0], volume(x.Shape[1:])}, x.Levels
+	case Gemm:
+		err = node.multiply(x, &out)
+	default:
+		return Value{}, fmt.Errorf("unknown kind %d", uint8(node.Kind))
+	}
+	if err == nil && !bounded(out.Shape) {
+		err = fmt.Errorf("result of shape %v", out.Shape)
+	}
+	return out, err
+}
+
+// convolve checks a Conv of x and sets what it gives.
+func (n *Node) convolve(x Value, with *Value, out *Value) error {
+	if len(x.Shape) != 4 || x.Type != Float32 && x.Type != Uint8 {
+		return fmt.Errorf("operand of %v %v", x.Type, x.Shape)
+	}
+	w, err := n.window()
+	if err != nil {
+		return err
+	}
+	if n.Shape[0]%w.group != 0 || int64(n.Shape[1])*int64(w.group) != int64(x.Shape[1]) {
+		return fmt.Errorf("weights %v in %d groups for %d channels", n.Shape, w.group, x.Shape[1])
+	}
+	h := x.Shape[2] + w.pt + w.pb - (w.kh-1)*w.dh - 1
+	width := x.Shape[3] + w.pl + w.pr - (w.kw-1)*w.dw - 1
+	if h < 0 || width < 0 {
+		return fmt.Errorf("window of %v with dilation %v over %v", n.Shape, n.Dilation, x.Shape)
+	}
+	out.Shape = []int{x.Shape[0], n.Shape[0], h/w.sh + 1, width/w.sw + 1}
+	if err := n.weighted(x); err != nil {
+		return err
+	}
+	if with != nil && (with.Type != x.Type || !slices.Equal(with.Shape, out.Shape)) {
+		return fmt.Errorf("residual of %v %v to %v %v", with.Type, with.Shape, x.Type, out.Shape)
+	}
+	if x.Type == Float32 {
+		return nil
+	}
+	if !n.To.fits(Uint8) || with != nil && !n.Before.fits(Uint8) {
+		return fmt.Errorf("levels %+v, before the sum %+v", n.To, n.Before)
+	}
+	for _, s := range requantScales(x.Levels, n.Scales, n.product()) {
+		if !finite(s) {
+			return fmt.Errorf("scales %v to %v", x.Scale, n.product().Scale)
+		}
+	}
+	if with != nil {
+		return sumFits(n.Before, with.Levels, n.To)
+	}
+	return nil
+}
+
+// product returns the levels of a Conv's result before a residual is added.
+func (n *Node) product() Levels {
+	if n.With != 0 {
+		return n.Before
+	}
+	return n.To
+}
+
+// sum checks an Add of x and another value and sets what it gives.
+func (n *Node) sum(x Value, with *Value, out *Value) error {
+	if with == nil || with.Type != x.Type || x.Type == Uint16 || len(x.Shape) != 4 || !slices.Equal(with.Shape, x.Shape) {
+		return fmt.Errorf("operands of %v %v and %v", x.Type, x.Shape, with)
+	}
+	out.Shape = x.Shape
+	if !n.To.fits(x.Type) {
+		return fmt.Errorf("levels %+v of %v", n.To, x.Type)
+	}
+	if x.Type == Float32 {
+		return nil
+	}
+	return sumFits(x.Levels, with.Levels, n.To)
+}
+
+// sumFits checks that a sum of a and b can be stored as to.
+func sumFits(a, b, to Levels) error {
+	if add := residual(a, b, to); !finite(add.ScaleY) || !finite(add.ScaleR) {
+		return fmt.Errorf("scales %v and %v to %v", a.Scale, b.Scale, to.Scale)
+	}
+	return nil
+}
+
+// mean checks a Pool of x and sets what it gives.
+func mean(x Value, out *Value) error {
+	if len(x.Shape) != 4 || x.Type == Uint16 {
+		return fmt.Errorf("operand of %v %v", x.Type, x.Shape)
+	}
+	area := x.Shape[2] * x.Shape[3]
+	out.Shape, out.Levels = []int{x.Shape[0], x.Shape[1], 1, 1}, Levels{}
+	if x.Type == Float32 {
+		return nil
+	}
+	if area > math.MaxUint16/math.MaxUint8 {
+		return fmt.Errorf("a sum of %d bytes needs more than 16 bits", area)
+	}
+	out.Type = Uint16
+	out.Levels = Levels{float32(float64(x.Scale) / float64(area)), x.Zero * int32(area)}
+	return nil
+}
+
+// multiply checks a Gemm of x and sets what it gives.
+func (n *Node) multiply(x Value, out *Value) error {
+	if len(x.Shape) != 2 || x.Type == Uint8 {
+		return fmt.Errorf("operand of %v %v", x.Type, x.Shape)
+	}
+	if n.Shape[1] != x.Shape[1] || n.Shape[2] != 1 || n.Shape[3] != 1 {
+		return fmt.Errorf("weights %v for rows of %d", n.Shape, x.Shape[1])
+	}
+	out.Type, out.Shape, out.Levels = Float32, []int{x.Shape[0], n.Shape[0]}, Levels{}
+	return n.weighted(x)
+}
+
+// weighted checks the weights of a Conv or Gemm of x.
+func (n *Node) weighted(x Value) error {
+	if !bounded(n.Shape[:]) {
+		return fmt.Errorf("weights of shape %v", n.Shape)
+	}
+	total, outs := volume(n.Shape[:]), n.Shape[0]
+	if x.Type == Float32 {
+		if len(n.Weights) != total || len(n.Bias) != outs || !(n.Lo <= n.Hi) {
+			return fmt.Errorf("%d weights of shape %v, %d biases, bounds %v to %v", len(n.Weights), n.Shape, len(n.Bias), n.Lo, n.Hi)
+		}
+		return nil
+	}
+	if len(n.Bytes) != total || len(n.Scales) != outs || len(n.Offsets) != outs {
+		return fmt.Errorf("%d weights of shape %v, %d scales, %d offsets", len(n.Bytes), n.Shape, len(n.Scales), len(n.Offsets))
+	}
+	if i := slices.IndexFunc(n.Scales, func(s float32) bool { return !positive(s) }); i >= 0 {
+		return fmt.Errorf("scale %v of output %d", n.Scales[i], i)
+	}
+	return nil
+}

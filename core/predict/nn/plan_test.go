@@ -1,0 +1,140 @@
+package nn_test
+
+import (
+	"errors"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/sightline-dev/sightline/core/predict/nn"
+)
+
+// single returns a network of one convolution over a picture.
+func single(t testing.TB, w slide, outs int, shape ...int) *nn.Network {
+	t.Helper()
+	n := network(t, nn.Float32, nn.Levels{}, shape...)
+	node := w.conv(1, outs, shape[1])
+	node.Weights = counting(func(i int) float64 { return float64(i%7) - 3 }, node.Shape[:]...).float32s()
+	node.Bias, node.Hi = make([]float32, outs), float32(math.Inf(1))
+	give(t, n, add(t, n, node))
+	return n
+}
+
+var three = slide{3, 3, 1, 1, 1, 1, 0, 0, 0, 0, 1}
+
+func TestRunRefusesOtherInputs(t *testing.T) {
+	s := plan(t, single(t, three, 4, 1, 3, 8, 8), nn.Options{}).NewSession()
+	good := nn.Tensor{Type: nn.Float32, Shape: []int{1, 8, 8, 3}, F32: make([]float32, 192)}
+	short, turned, bytes := good, good, good
+	short.F32 = short.F32[1:]
+	turned.Shape = []int{1, 3, 8, 8}
+	bytes.Type = nn.Uint8
+	for name, in := range map[string]nn.Tensor{"none": {}, "short": short, "turned": turned, "bytes": bytes} {
+		if _, err := s.Run(in); !errors.Is(err, nn.ErrInput) {
+			t.Errorf("%s: Run = %v, want ErrInput", name, err)
+		}
+	}
+	if _, err := s.Run(good); err != nil {
+		t.Errorf("Run after refusals = %v", err)
+	}
+}
+
+func TestCompileHoldsMemory(t *testing.T) {
+	n := single(t, three, 4, 1, 3, 8, 8)
+	p := plan(t, n, nn.Options{})
+	need := p.SessionBytes() + p.WeightBytes()
+	if _, err := nn.Compile(n, nn.Options{Memory: need}); err != nil {
+		t.Errorf("Compile with exactly the memory needed = %v", err)
+	}
+	if _, err := nn.Compile(n, nn.Options{Memory: need - 1}); !errors.Is(err, nn.ErrMemory) {
+		t.Errorf("Compile with a byte less = %v, want ErrMemory", err)
+	}
+	huge := single(t, three, 4, 1, 3, 1<<13, 1<<13)
+	if _, err := nn.Compile(huge, nn.Options{}); !errors.Is(err, nn.ErrMemory) {
+		t.Errorf("Compile for a huge picture = %v, want ErrMemory", err)
+	}
+	// Small shapes, whose halos alone are enormous.
+	far := slide{1, 1, 4000, 4000, 1, 1, 4000, 4000, 4000, 4000, 1}
+	if _, err := nn.Compile(single(t, far, 1, 1, 64, 8, 8), nn.Options{}); !errors.Is(err, nn.ErrMemory) {
+		t.Errorf("Compile with wide halos = %v, want ErrMemory", err)
+	}
+}
+
+func TestCompileHoldsWork(t *testing.T) {
+	n := single(t, three, 4, 1, 3, 8, 8)
+	p := plan(t, n, nn.Options{})
+	if want := int64(4 * 6 * 6 * 27); p.Work() != want {
+		t.Errorf("Work() = %d, want %d", p.Work(), want)
+	}
+	if _, err := nn.Compile(n, nn.Options{Work: p.Work() - 1}); !errors.Is(err, nn.ErrWork) {
+		t.Errorf("Compile with less work = %v, want ErrWork", err)
+	}
+}
+
+// TestCompileRefuses holds that what a valid network may ask for and this package does not do is an error that names the node.
+func TestCompileRefuses(t *testing.T) {
+	padded := network(t, nn.Float32, nn.Levels{}, 1, 2, 4, 4)
+	mean := add(t, padded, nn.Node{Kind: nn.Pool, Of: 1})
+	around := slide{3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 1}.conv(mean, 1, 2)
+	around.Weights, around.Bias = make([]float32, 18), make([]float32, 1)
+	give(t, padded, add(t, padded, around))
+
+	long := network(t, nn.Uint8, nn.Levels{Scale: 1}, 1, 1<<16+1, 1, 1)
+	row := add(t, long, nn.Node{Kind: nn.Flatten, Of: add(t, long, nn.Node{Kind: nn.Pool, Of: 1})})
+	product := nn.Node{Kind: nn.Gemm, Of: row, Shape: [4]int{1, 1<<16 + 1, 1, 1}, Bytes: make([]int8, 1<<16+1), Scales: []float32{1}, Offsets: []int32{0}}
+	give(t, long, add(t, long, product))
+
+	wide := network(t, nn.Uint8, nn.Levels{Scale: 1, Zero: 255}, 1, 1<<9, 16, 16)
+	row = add(t, wide, nn.Node{Kind: nn.Flatten, Of: add(t, wide, nn.Node{Kind: nn.Pool, Of: 1})})
+	product = nn.Node{Kind: nn.Gemm, Of: row, Shape: [4]int{1, 1 << 9, 1, 1}, Bytes: slices.Repeat([]int8{127}, 1<<9), Scales: []float32{1}, Offsets: []int32{0}}
+	give(t, wide, add(t, wide, product))
+
+	for name, tt := range map[string]struct {
+		n    *nn.Network
+		want string
+	}{
+		"no outputs":       {network(t, nn.Float32, nn.Levels{}, 1, 1, 1, 1), "outputs"},
+		"a padded mean":    {padded, "Pool"},
+		"a long row":       {long, "Gemm"},
+		"a far zero point": {wide, "Gemm"},
+	} {
+		if _, err := nn.Compile(tt.n, nn.Options{}); !errors.Is(err, nn.ErrUnsupported) || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: Compile = %v, want ErrUnsupported with %q", name, err, tt.want)
+		}
+	}
+}
+
+// TestSessionsShareAPlan runs sessions of one plan at once, and holds Run to no allocation.
+func TestSessionsShareAPlan(t *testing.T) {
+	n := single(t, slide{3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 1}, 4, 1, 3, 16, 16)
+	give(t, n, 1, add(t, n, nn.Node{Kind: nn.Flatten, Of: 2}))
+	p := plan(t, n, nn.Options{})
+	in := counting(func(i int) float64 { return float64(i%13) / 13 }, 1, 3, 16, 16).picture()
+	want, err := p.NewSession().Run(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	results := make(chan []nn.Tensor)
+	for range 4 {
+		go func() {
+			s := p.NewSession()
+			var out []nn.Tensor
+			for range 20 {
+				out, _ = s.Run(in)
+			}
+			results <- out
+		}()
+	}
+	for range 4 {
+		for i, got := range <-results {
+			if !slices.Equal(got.F32, want[i].F32) {
+				t.Errorf("a session with others gives another output %d", i)
+			}
+		}
+	}
+	s := p.NewSession()
+	if n := testing.AllocsPerRun(10, func() { _, _ = s.Run(in) }); n != 0 {
+		t.Errorf("Run allocates %v times", n)
+	}
+}
