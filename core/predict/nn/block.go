@@ -88,7 +88,7 @@ type tile struct {
 // blockStep lowers a block.
 func (c *compiler) blockStep(n *node) {
 	middle, last := n.parts[len(n.parts)-2], n.parts[len(n.parts)-1]
-	t := &tile{x: c.pixels(n, n.in, n.padding()), out: n.out, res: n.add}
+	t := &tile{x: n.in, out: n.out, res: n.add}
 	in := []*value{t.x}
 	if t.res != nil {
 		in = append(in, t.res)
@@ -117,7 +117,7 @@ func (c *compiler) blockStep(n *node) {
 func (c *compiler) sizeTile(t *tile, n *node) {
 	wide, out, w := n.in, n.out, n.slide
 	ch, size := wide.shape[1], wide.typ.Size()
-	t.w, t.height, t.zero = w, wide.shape[2], n.padding().fill
+	t.w, t.height, t.zero = w, wide.shape[2], wide.fill()
 	t.row = (w.pl + wide.shape[3] + w.pr) * ch
 	perRow := (out.shape[3]*ch + w.sh*t.row) * size
 	most := max(1, (c.options.blocks().tile-(w.kh-w.sh)*t.row*size)/perRow)

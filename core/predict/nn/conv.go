@@ -12,7 +12,7 @@ const narrow = 16
 // over all pixels), segmented rows (the kernel reads the window in place), or rows gathered into
 // scratch (groups, dilation along x).
 func (c *compiler) conv(n *node) {
-	w, x := n.slide, c.pixels(n, n.in, n.padding())
+	w, x := n.slide, n.in
 	switch {
 	case n.depthwise():
 		c.depthwise(n, w, x)

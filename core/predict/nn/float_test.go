@@ -18,6 +18,14 @@ type floatNet struct {
 
 func (f *floatNet) last() (int, array) { return len(f.values), f.values[len(f.values)-1] }
 
+// operand draws what a convolution reads: the last value, or any earlier one.
+func (f *floatNet) operand() int {
+	if f.int(0, 2, "branch") == 0 {
+		return f.int(1, len(f.values), "operand")
+	}
+	return len(f.values)
+}
+
 func (f *floatNet) push(node nn.Node, v array) {
 	add(f.t, f.Network, node)
 	f.values = append(f.values, v)
@@ -37,18 +45,19 @@ func (f *floatNet) bounds() (lo, hi float64) {
 }
 
 func (f *floatNet) conv() {
-	_, x := f.last()
+	of := f.operand()
+	x := f.values[of-1]
 	w := drawSlide(f.t, x.shape[2], x.shape[3], 4)
 	var outs int
 	w.group, outs = drawGroups(f.t, x.shape[1])
 	lo, hi := f.bounds()
-	f.convolution(w, outs, lo, hi, rapid.Bool().Draw(f.t, "residual"))
+	f.convolution(of, w, outs, lo, hi, rapid.Bool().Draw(f.t, "residual"))
 }
 
-// convolution adds a Conv of the last value. With a residual it adds the last value of its result's shape.
-func (f *floatNet) convolution(w slide, outs int, lo, hi float64, residual bool) {
-	number, x := f.last()
-	node := w.conv(number, outs, x.shape[1])
+// convolution adds a Conv of a value. With a residual it adds the last value of its result's shape.
+func (f *floatNet) convolution(of int, w slide, outs int, lo, hi float64, residual bool) {
+	x := f.values[of-1]
+	node := w.conv(of, outs, x.shape[1])
 	weights := newArray(node.Shape[:]...)
 	// Numbers near one, so that a tolerance means something.
 	weights.v = drawFloats(f.t, len(weights.v), "weights")
@@ -73,18 +82,19 @@ func (f *floatNet) convolution(w slide, outs int, lo, hi float64, residual bool)
 
 // inverted is an inverted residual: expand, depthwise, project, and the sum where shapes allow.
 func (f *floatNet) inverted() {
-	_, x := f.last()
+	of := f.operand()
+	x := f.values[of-1]
 	first := point
 	if f.int(0, 2, "dense") == 0 {
 		first = drawSlide(f.t, x.shape[2], x.shape[3], 3)
 	}
-	f.convolution(first, f.int(2, 20, "wide"), 0, 6, false)
-	_, wide := f.last()
+	f.convolution(of, first, f.int(2, 20, "wide"), 0, 6, false)
+	number, wide := f.last()
 	w := drawSlide(f.t, wide.shape[2], wide.shape[3], 3)
 	w.group = wide.shape[1]
-	f.convolution(w, w.group, 0, 6, false)
+	f.convolution(number, w, w.group, 0, 6, false)
 	lo, hi := f.bounds()
-	f.convolution(point, x.shape[1], lo, hi, rapid.Bool().Draw(f.t, "residual"))
+	f.convolution(number+1, point, x.shape[1], lo, hi, rapid.Bool().Draw(f.t, "residual"))
 }
 
 // sum adds an earlier value to the last one.

@@ -14,7 +14,6 @@ type value struct {
 	// Where it lies, decided by place and lower.
 	nhwc bool   // rank four, stored (N, H, W, C)
 	halo [4]int // pixels around it: top, left, bottom, right; nhwc only
-	fill byte   // what the halo holds, for uint8: the zero point. 0 for floats
 	same *value // shares this value's memory, nil: has its own
 	id   int    // index into Session.mem, set once it has memory
 }

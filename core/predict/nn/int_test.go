@@ -20,6 +20,14 @@ func (f *intNet) int(lo, hi int, label string) int { return rapid.IntRange(lo, h
 
 func (f *intNet) last() (int, stored) { return len(f.values), f.values[len(f.values)-1] }
 
+// operand draws what a convolution reads: the last value, or any earlier one.
+func (f *intNet) operand() int {
+	if f.int(0, 2, "branch") == 0 {
+		return f.int(1, len(f.values), "operand")
+	}
+	return len(f.values)
+}
+
 func (f *intNet) push(node nn.Node, x stored) {
 	add(f.t, f.Network, node)
 	f.values = append(f.values, x)
@@ -56,17 +64,18 @@ func (f *intNet) weights(node *nn.Node) (w []float64, offsets []float64) {
 }
 
 func (f *intNet) conv() {
-	_, x := f.last()
+	of := f.operand()
+	x := f.values[of-1]
 	w := drawSlide(f.t, x.shape[2], x.shape[3], 3)
 	var outs int
 	w.group, outs = drawGroups(f.t, x.shape[1])
-	f.convolution(w, outs, rapid.Bool().Draw(f.t, "residual"))
+	f.convolution(of, w, outs, rapid.Bool().Draw(f.t, "residual"))
 }
 
-// convolution adds a Conv of the last value. With a residual it adds the last value of its result's shape.
-func (f *intNet) convolution(w slide, outs int, residual bool) {
-	number, x := f.last()
-	node := w.conv(number, outs, x.shape[1])
+// convolution adds a Conv of a value. With a residual it adds the last value of its result's shape.
+func (f *intNet) convolution(of int, w slide, outs int, residual bool) {
+	x := f.values[of-1]
+	node := w.conv(of, outs, x.shape[1])
 	weights, offsets := f.weights(&node)
 	acc := convolve(x.offsets(), array{node.Shape[:], weights}, offsets, w)
 	plane := acc.shape[2] * acc.shape[3]
@@ -103,17 +112,18 @@ func (f *intNet) added(a, b stored) stored {
 
 // inverted is an inverted residual: expand, depthwise, project, and perhaps the sum.
 func (f *intNet) inverted() {
-	_, x := f.last()
+	of := f.operand()
+	x := f.values[of-1]
 	first := point
 	if f.int(0, 2, "dense") == 0 {
 		first = drawSlide(f.t, x.shape[2], x.shape[3], 3)
 	}
-	f.convolution(first, f.int(2, 20, "wide"), false)
-	_, wide := f.last()
+	f.convolution(of, first, f.int(2, 20, "wide"), false)
+	number, wide := f.last()
 	w := drawSlide(f.t, wide.shape[2], wide.shape[3], 3)
 	w.group = wide.shape[1]
-	f.convolution(w, w.group, false)
-	f.convolution(point, x.shape[1], rapid.Bool().Draw(f.t, "residual"))
+	f.convolution(number, w, w.group, false)
+	f.convolution(number+1, point, x.shape[1], rapid.Bool().Draw(f.t, "residual"))
 }
 
 // sum adds an earlier value to the last one.
@@ -132,7 +142,7 @@ func (f *intNet) finish() []float32 {
 	number, x := f.last()
 	b, c, plane := x.shape[0], x.shape[1], x.shape[2]*x.shape[3]
 	for plane > 257 {
-		f.convolution(slide{1, 1, 3, 3, 1, 1, 0, 0, 0, 0, 1}, 3, false)
+		f.convolution(number, slide{1, 1, 3, 3, 1, 1, 0, 0, 0, 0, 1}, 3, false)
 		number, x = f.last()
 		c, plane = x.shape[1], x.shape[2]*x.shape[3]
 	}

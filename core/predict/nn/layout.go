@@ -45,44 +45,28 @@ func (v *value) dense() bool {
 	return !v.nhwc || (v.halo == [4]int{} && (v.shape[1] == 1 || v.shape[2]*v.shape[3] == 1))
 }
 
-// padding is a halo that a reader wants around a value.
-type padding struct {
-	halo [4]int
-	fill byte
-}
-
-// place decides the halo that the producer of every value leaves.
+// place decides the halo that the producer of every value leaves: the largest that a convolution reads.
 func (g *graph) place() {
-	wanted := make(map[*value]padding)
 	for _, n := range g.nodes {
 		if n.Kind != Conv && n.Kind != tiled {
 			continue
 		}
-		v, want := n.in, n.padding()
-		if have, ok := wanted[v]; ok && have.fill != want.fill {
-			continue // the second reader gets a copy
-		} else if ok {
-			for i := range want.halo {
-				want.halo[i] = max(want.halo[i], have.halo[i])
-			}
+		for i, pixels := range n.padding() {
+			n.in.halo[i] = max(n.in.halo[i], pixels)
 		}
-		if want.halo != [4]int{} {
-			wanted[v] = want
-		}
-	}
-	for v, want := range wanted {
-		v.halo, v.fill = want.halo, want.fill
 	}
 }
 
 // padding returns the halo that convolution n reads around its input.
-func (n *node) padding() padding {
+func (n *node) padding() [4]int {
 	if n.Kind == tiled {
 		return n.parts[0].padding()
 	}
-	w := n.slide
-	return padding{[4]int{w.pt, w.pl, w.pb, w.pr}, byte(n.in.Zero)}
+	return [4]int{n.slide.pt, n.slide.pl, n.slide.pb, n.slide.pr}
 }
+
+// fill returns what the halo of v holds, in each byte: the zero point of bytes, and 0 for floats.
+func (v *value) fill() byte { return byte(v.Zero) }
 
 // fresh returns a new value like v in type and shape.
 func (v *value) fresh() *value {
@@ -100,21 +84,6 @@ func (c *compiler) plain(name string, v *value) *value {
 		return p
 	}
 	c.copyStep(name, p, v)
-	return p
-}
-
-// pixels returns v with at least the halo of want, through a copy where it has less or another fill.
-func (c *compiler) pixels(n *node, v *value, want padding) *value {
-	fits := want.halo == [4]int{} || v.fill == want.fill
-	for i := range want.halo {
-		fits = fits && v.halo[i] >= want.halo[i]
-	}
-	if fits {
-		return v
-	}
-	p := v.fresh()
-	p.nhwc, p.halo, p.fill = true, want.halo, want.fill
-	c.copyStep(n.String(), p, v)
 	return p
 }
 

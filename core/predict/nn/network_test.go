@@ -122,6 +122,14 @@ func TestNetworkLimits(t *testing.T) {
 	if !errors.Is(err, nn.ErrFormat) || len(n.Outputs()) > 1000 {
 		t.Errorf("Give without end = %v after %d outputs, want ErrFormat", err, len(n.Outputs()))
 	}
+	rows := network(t, nn.Float32, nn.Levels{}, 1, 2, 1, 1)
+	row := add(t, rows, nn.Node{Kind: nn.Flatten, Of: 1})
+	for _, shape := range [][4]int{{1, 3, 1, 1}, {1, 2, 2, 1}, {1, 2, 1, 2}} {
+		product := nn.Node{Kind: nn.Gemm, Of: row, Shape: shape, Weights: make([]float32, size(shape[:])), Bias: make([]float32, 1)}
+		if _, err := rows.Append(product); !errors.Is(err, nn.ErrFormat) {
+			t.Errorf("Append of a product %v of rows of 2 = %v, want ErrFormat", shape, err)
+		}
+	}
 	big := network(t, nn.Uint8, unit, 1, 1, 17, 16)
 	if _, err := big.Append(nn.Node{Kind: nn.Pool, Of: 1}); !errors.Is(err, nn.ErrFormat) || !strings.Contains(err.Error(), "16 bits") {
 		t.Errorf("Append of a sum of 272 bytes = %v, want ErrFormat", err)

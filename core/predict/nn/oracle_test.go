@@ -144,6 +144,10 @@ func drawSlide(t *rapid.T, h, width, most int) slide {
 		dh: n(1, 2, "dh"), dw: n(1, 2, "dw"), group: 1,
 	}
 	w.pt, w.pl, w.pb, w.pr = n(0, w.kh-1, "pt"), n(0, w.kw-1, "pl"), n(0, w.kh-1, "pb"), n(0, w.kw-1, "pr")
+	if rapid.Bool().Draw(t, "same") { // the result has the picture's size, so that it can be added
+		w.sh, w.sw, w.dh, w.dw = 1, 1, 1, 1
+		w.pb, w.pr = w.kh-1-w.pt, w.kw-1-w.pl
+	}
 	if !w.fits(h, width) {
 		return point
 	}
@@ -152,9 +156,11 @@ func drawSlide(t *rapid.T, h, width, most int) slide {
 
 // drawGroups draws the groups and outputs of a convolution of c channels.
 func drawGroups(t *rapid.T, c int) (group, outs int) {
-	switch rapid.IntRange(0, 3).Draw(t, "grouping") {
+	switch rapid.IntRange(0, 4).Draw(t, "grouping") {
 	case 0:
 		return c, c
+	case 2:
+		return 1, c
 	case 1:
 		if c%2 == 0 {
 			return 2, 2 * rapid.IntRange(1, 5).Draw(t, "half")

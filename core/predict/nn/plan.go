@@ -126,7 +126,7 @@ func (c *compiler) reserve(n *node, total, outs int64) error {
 	}
 	depth := (total/outs + 3*int64(n.Shape[3]) + 3) * size
 	columns := (outs/groups + 15) / 16 * 16 * groups
-	if groups > 1 && groups == outs {
+	if n.Kind == Conv && n.depthwise() {
 		columns = outs // depthwise rows are not padded
 	}
 	if columns > 1<<40/depth {

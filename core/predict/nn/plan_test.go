@@ -50,6 +50,16 @@ func TestCompileHoldsMemory(t *testing.T) {
 	if _, err := nn.Compile(n, nn.Options{Memory: need - 1}); !errors.Is(err, nn.ErrMemory) {
 		t.Errorf("Compile with a byte less = %v, want ErrMemory", err)
 	}
+	// Each of 64 groups has one output, which takes a panel of 16.
+	grouped := three
+	grouped.group = 64
+	p = plan(t, single(t, grouped, 64, 1, 128, 3, 3), nn.Options{})
+	if least := int64(16 * 4 * 64 * 2 * 9); p.WeightBytes() < least {
+		t.Errorf("%d bytes are counted for weights that take %d", p.WeightBytes(), least)
+	}
+	if _, err := nn.Compile(single(t, grouped, 64, 1, 128, 3, 3), nn.Options{Memory: p.WeightBytes() - 1}); !errors.Is(err, nn.ErrMemory) || !strings.Contains(err.Error(), "weights") {
+		t.Errorf("Compile without memory for weights = %v, want ErrMemory", err)
+	}
 	huge := single(t, three, 4, 1, 3, 1<<13, 1<<13)
 	if _, err := nn.Compile(huge, nn.Options{}); !errors.Is(err, nn.ErrMemory) {
 		t.Errorf("Compile for a huge picture = %v, want ErrMemory", err)
@@ -66,6 +76,13 @@ func TestCompileHoldsWork(t *testing.T) {
 	p := plan(t, n, nn.Options{})
 	if want := int64(4 * 6 * 6 * 27); p.Work() != want {
 		t.Errorf("Work() = %d, want %d", p.Work(), want)
+	}
+	give(t, n, add(t, n, nn.Node{Kind: nn.Pool, Of: 2}))
+	unread := three.conv(2, 4, 4)
+	unread.Weights, unread.Bias = make([]float32, 144), make([]float32, 4)
+	add(t, n, unread)
+	if got := plan(t, n, nn.Options{}).Work(); got != p.Work() {
+		t.Errorf("Work() = %d with a node that no output needs, want %d", got, p.Work())
 	}
 	if _, err := nn.Compile(n, nn.Options{Work: p.Work() - 1}); !errors.Is(err, nn.ErrWork) {
 		t.Errorf("Compile with less work = %v, want ErrWork", err)

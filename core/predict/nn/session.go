@@ -138,12 +138,12 @@ func (s *Session) fillHalo(v *value) {
 	row := (left + w + right) * c
 	image := (top + h + bottom) * row
 	for range v.shape[0] {
-		setBytes(b[:top*row+left*c], v.fill)
+		setBytes(b[:top*row+left*c], v.fill())
 		for y := top; y < top+h-1; y++ {
 			end := y*row + (left+w)*c
-			setBytes(b[end:end+(right+left)*c], v.fill)
+			setBytes(b[end:end+(right+left)*c], v.fill())
 		}
-		setBytes(b[image-bottom*row-right*c:image], v.fill)
+		setBytes(b[image-bottom*row-right*c:image], v.fill())
 		b = b[image:]
 	}
 }
