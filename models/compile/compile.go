@@ -30,7 +30,7 @@ var attributes = map[string][]string{
 	"Gemm":              {"alpha", "beta", "transA", "transB"},
 }
 
-// step is an operator, with what is fused into it.
+// step is an operator with those that are fused into it.
 type step struct {
 	*onnx.Node
 	out    string

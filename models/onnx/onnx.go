@@ -79,7 +79,7 @@ func Read(data []byte) (g *Graph, err error) {
 	return b.graph(m)
 }
 
-// backend receives a graph from onnx-go. Its decoder asks for the methods below alone, so none of the rest is there.
+// backend receives a graph from onnx-go. Its decoder calls the methods below alone, so the others of the interface are missing.
 type backend struct {
 	graph.WeightedDirected
 

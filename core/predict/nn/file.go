@@ -146,7 +146,7 @@ func Read(data []byte) (*Network, error) {
 
 func errShort() error { return fmt.Errorf("the plan file ends too early: %w", ErrFormat) }
 
-// reader reads the fields of a plan file. What it returns after the file's end is zero, and short is set.
+// reader reads the fields of a plan file. Past the file's end it returns zeros and sets short.
 type reader struct {
 	rest  []byte
 	short bool
@@ -198,7 +198,7 @@ func (r *reader) float() float32 { return math.Float32frombits(uint32(r.number()
 
 func (r *reader) levels() Levels { return Levels{r.float(), int32(r.number())} }
 
-// node reads the next node of n. What does not fit is left to Append.
+// node reads the next node of n. Append checks it.
 func (r *reader) node(n *Network) Node {
 	node := Node{Kind: Kind(r.byte()), Of: r.number()}
 	x, _ := n.Value(node.Of)

@@ -60,7 +60,7 @@ func (k Kind) String() string {
 type Node struct {
 	Kind Kind
 	Of   int // number of its operand
-	With int // number of what is added: the second operand of an Add, the residual of a Conv; 0: none
+	With int // number of the second operand: of an Add, or the residual of a Conv; 0: none
 
 	// Conv: rows, then columns; the padding is top, left, bottom, right.
 	Group            int

@@ -65,15 +65,6 @@ func addF32(dst, a, b []float32, lo, hi float32) {
 	addF32AVX512(args.ptr())
 }
 
-func clampF32(dst, a []float32, lo, hi float32) {
-	if Levels.Now() != cpu.AVX512VNNI || len(dst) == 0 {
-		clampF32Generic(dst, a, lo, hi)
-		return
-	}
-	args := floatArgs(dst, a, lo, hi)
-	clampF32AVX512(args.ptr())
-}
-
 // sumBlock is how many columns one call of the sums takes, AVX2 half of it.
 const sumBlock = 64
 

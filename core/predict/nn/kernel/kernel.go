@@ -220,12 +220,6 @@ func AddF32(dst, a, b []float32, lo, hi float32) {
 	addF32(dst, a[:len(dst)], b[:len(dst)], lo, hi)
 }
 
-// ClampF32 sets dst[i] = clamp(a[i], lo, hi) for every i < len(dst). dst may be a.
-// NaN stays NaN.
-func ClampF32(dst, a []float32, lo, hi float32) {
-	clampF32(dst, a[:len(dst)], lo, hi)
-}
-
 // SumRowsU8 sets dst[c] = Σ_{i<rows} src[i*lds+c] for every c < len(dst), exactly
 // (rows at most 2²⁴): the sums of a global average pool.
 func SumRowsU8(dst []uint32, src []uint8, lds, rows int) {

@@ -7357,37 +7357,6 @@ loop:
 	VZEROUPPER
 	RET
 
-// func clampF32AVX512(p *byte)
-// Requires: AVX, AVX512F
-TEXT ·clampF32AVX512(SB), NOSPLIT, $0-8
-	MOVQ         p+0(FP), AX
-	MOVQ         (AX), CX
-	MOVQ         8(AX), DX
-	MOVQ         16(AX), BX
-	MOVQ         24(AX), BX
-	VPBROADCASTD 80(AX), Z0
-	VPBROADCASTD 88(AX), Z1
-	MOVL         $0x0000ffff, SI
-	KMOVW        SI, K1
-	XORQ         SI, SI
-
-loop:
-	DECQ  BX
-	JNZ   full
-	MOVQ  40(AX), DI
-	KMOVW DI, K1
-
-full:
-	VMOVUPS.Z (DX)(SI*1), K1, Z2
-	VMAXPS    Z2, Z0, Z2
-	VMINPS    Z2, Z1, Z2
-	VMOVUPS   Z2, K1, (CX)(SI*1)
-	ADDQ      $0x40, SI
-	TESTQ     BX, BX
-	JNZ       loop
-	VZEROUPPER
-	RET
-
 // func addF32AVX512(p *byte)
 // Requires: AVX, AVX512F
 TEXT ·addF32AVX512(SB), NOSPLIT, $0-8

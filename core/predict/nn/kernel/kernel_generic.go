@@ -301,12 +301,6 @@ func addF32Generic(dst, a, b []float32, lo, hi float32) {
 	}
 }
 
-func clampF32Generic(dst, a []float32, lo, hi float32) {
-	for i := range dst {
-		dst[i] = clamp(a[i], lo, hi)
-	}
-}
-
 func sumRowsU8Generic(dst []uint32, src []uint8, lds, rows int) {
 	for i := range rows {
 		for c, v := range src[i*lds:][:len(dst)] {

@@ -202,8 +202,6 @@ func addU8(dst, y, r []uint8, p *Add) {
 
 func addF32(dst, a, b []float32, lo, hi float32) { addF32Generic(dst, a, b, lo, hi) }
 
-func clampF32(dst, a []float32, lo, hi float32) { clampF32Generic(dst, a, lo, hi) }
-
 func sumRowsU8(dst []uint32, src []uint8, lds, rows int) {
 	if len(dst)*rows < lendFrom || Levels.Now() != cpu.Lent {
 		sumRowsU8Generic(dst, src, lds, rows)

@@ -38,8 +38,6 @@ func addU8(dst, y, r []uint8, p *Add) { addU8Generic(dst, y, r, p) }
 
 func addF32(dst, a, b []float32, lo, hi float32) { addF32Generic(dst, a, b, lo, hi) }
 
-func clampF32(dst, a []float32, lo, hi float32) { clampF32Generic(dst, a, lo, hi) }
-
 func sumRowsU8(dst []uint32, src []uint8, lds, rows int) { sumRowsU8Generic(dst, src, lds, rows) }
 
 func sumRowsF32(dst, src []float32, lds, rows int) { sumRowsF32Generic(dst, src, lds, rows) }

@@ -131,7 +131,4 @@ func sumRowsU8AVX512(p *byte)
 func sumRowsF32AVX512(p *byte)
 
 //go:noescape
-func clampF32AVX512(p *byte)
-
-//go:noescape
 func addF32AVX512(p *byte)

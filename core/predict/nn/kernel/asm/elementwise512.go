@@ -124,7 +124,6 @@ func elementwise512(perm Mem) {
 			VADDPS(x, acc, acc)
 		},
 		func(v VecVirtual, k OpmaskVirtual, m Mem) { VMOVUPS(v, k, m) })
-	clamped("clampF32AVX512", func(x VecVirtual, y Mem, k OpmaskVirtual) {})
 	clamped("addF32AVX512", func(x VecVirtual, y Mem, k OpmaskVirtual) {
 		v := ZMM()
 		VMOVUPS_Z(y, k, v)
