@@ -46,8 +46,8 @@ type Options struct {
 	// is taken.
 	Memory int64
 
-	// Work bounds the multiply-adds of one run; 0 means 2^36, two hundred times the default network's. A run is never
-	// interrupted, so this bounds its time.
+	// Work bounds the multiply-adds of one run; 0 means 2^36, two hundred times the default network's. A node without weights
+	// counts the elements that it reads. A run is never interrupted, so this bounds its time.
 	Work int64
 
 	tiling *tiling // nil: defaultTiling; tests make blocks of small networks

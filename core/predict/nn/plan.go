@@ -101,21 +101,35 @@ func (c *compiler) budget(n *node) error {
 			return err
 		}
 	}
-	if n.Kind != Conv && n.Kind != Gemm {
+	if n.Kind == tiled {
 		return nil
 	}
-	results, total, outs := int64(volume(n.out.shape)), int64(volume(n.Shape[:])), int64(n.Shape[0])
-	if each := total / outs; results > c.options.Work/each {
-		return fmt.Errorf("%s: %d results of %d multiply-adds: %w", n, results, each, ErrWork)
+	if n.Kind != Conv && n.Kind != Gemm {
+		return c.spend(n, int64(volume(n.in.shape)), 1)
 	}
-	if c.plan.work += results * (total / outs); c.plan.work > c.options.Work {
-		return fmt.Errorf("%s: %d multiply-adds: %w", n, c.plan.work, ErrWork)
+	total, outs := int64(volume(n.Shape[:])), int64(n.Shape[0])
+	if err := c.spend(n, int64(volume(n.out.shape)), total/outs); err != nil {
+		return err
 	}
 	return c.reserve(n, total, outs)
 }
 
+// spend counts results of some multiply-adds each.
+func (c *compiler) spend(n *node, results, each int64) error {
+	if results > c.options.Work/each {
+		return fmt.Errorf("%s: %d results of %d multiply-adds: %w", n, results, each, ErrWork)
+	}
+	if c.plan.work += results * each; c.plan.work > c.options.Work {
+		return fmt.Errorf("%s: %d multiply-adds: %w", n, c.plan.work, ErrWork)
+	}
+	return nil
+}
+
+// groupBytes is the memory that each group of a convolution takes besides its weights.
+const groupBytes = 512
+
 // reserve counts the memory that n's weights will take once packed: output channels in panels of
-// 16, depth in groups of four.
+// 16, each row of the kernel in groups of four.
 func (c *compiler) reserve(n *node, total, outs int64) error {
 	size, groups := int64(n.in.typ.Size()), int64(1)
 	if n.Kind == Conv {
@@ -124,15 +138,15 @@ func (c *compiler) reserve(n *node, total, outs int64) error {
 	if n.in.typ != Float32 {
 		size = 1
 	}
-	depth := (total/outs + 3*int64(n.Shape[3]) + 3) * size
+	depth := (total/outs + 3*int64(n.Shape[2])) * size
 	columns := (outs/groups + 15) / 16 * 16 * groups
 	if n.Kind == Conv && n.depthwise() {
-		columns = outs // depthwise rows are not padded
+		groups, columns = 1, outs // one product, whose rows are not padded
 	}
 	if columns > 1<<40/depth {
 		return fmt.Errorf("%s: weights: %w", n, ErrMemory)
 	}
-	if c.plan.weights += columns * (depth + 12); c.plan.weights > c.options.Memory {
+	if c.plan.weights += columns*(depth+12) + groups*groupBytes; c.plan.weights > c.options.Memory {
 		return fmt.Errorf("%s: %d bytes of weights: %w", n, c.plan.weights, ErrMemory)
 	}
 	return nil

@@ -60,6 +60,14 @@ func TestCompileHoldsMemory(t *testing.T) {
 	if _, err := nn.Compile(single(t, grouped, 64, 1, 128, 3, 3), nn.Options{Memory: p.WeightBytes() - 1}); !errors.Is(err, nn.ErrMemory) || !strings.Contains(err.Error(), "weights") {
 		t.Errorf("Compile without memory for weights = %v, want ErrMemory", err)
 	}
+	// Each of 64 rows of one byte takes a group of four.
+	tall := network(t, nn.Uint8, unit, 1, 1, 64, 1)
+	node := slide{64, 1, 1, 1, 1, 1, 0, 0, 0, 0, 1}.conv(1, 16, 1)
+	node.Bytes, node.Scales, node.Offsets, node.To = make([]int8, 16*64), slices.Repeat([]float32{1}, 16), make([]int32, 16), unit
+	give(t, tall, add(t, tall, node))
+	if got, least := plan(t, tall, nn.Options{}).WeightBytes(), int64(16*64*4); got < least {
+		t.Errorf("%d bytes are counted for weights that take %d", got, least)
+	}
 	huge := single(t, three, 4, 1, 3, 1<<13, 1<<13)
 	if _, err := nn.Compile(huge, nn.Options{}); !errors.Is(err, nn.ErrMemory) {
 		t.Errorf("Compile for a huge picture = %v, want ErrMemory", err)
@@ -81,8 +89,18 @@ func TestCompileHoldsWork(t *testing.T) {
 	unread := three.conv(2, 4, 4)
 	unread.Weights, unread.Bias = make([]float32, 144), make([]float32, 4)
 	add(t, n, unread)
-	if got := plan(t, n, nn.Options{}).Work(); got != p.Work() {
-		t.Errorf("Work() = %d with a node that no output needs, want %d", got, p.Work())
+	if got, want := plan(t, n, nn.Options{}).Work(), p.Work()+4*6*6; got != want {
+		t.Errorf("Work() = %d with a mean, and a node that no output needs, want %d", got, want)
+	}
+	// Sums without end of a small picture.
+	sums := network(t, nn.Float32, nn.Levels{}, 1, 16, 64, 64)
+	last := 1
+	for range 4000 {
+		last = add(t, sums, nn.Node{Kind: nn.Add, Of: last, With: last})
+	}
+	give(t, sums, last)
+	if _, err := nn.Compile(sums, nn.Options{Work: 4000*16*64*64 - 1}); !errors.Is(err, nn.ErrWork) {
+		t.Errorf("Compile of many sums = %v, want ErrWork", err)
 	}
 	if _, err := nn.Compile(n, nn.Options{Work: p.Work() - 1}); !errors.Is(err, nn.ErrWork) {
 		t.Errorf("Compile with less work = %v, want ErrWork", err)
