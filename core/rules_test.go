@@ -28,9 +28,6 @@ const module = "github.com/sightline-dev/sightline"
 // models and web imports the other, and neither of origin and edge: what both of these need is in origin/server.
 var layers = []string{"core", "models", "web", "sync", "wasm", "origin/server", "origin", "edge"}
 
-// onnx are packages of models that no program has: the bake reads ONNX files, and programs read plans.
-var onnx = []string{"github.com/owulveryck/onnx-go", module + "/models/onnx", module + "/models/compile"}
-
 // TestImportsPointInward keeps the order core < models, web < sync < wasm < origin/server < origin, edge, as compiled natively and as wasip1.
 // Only tests of the program of an edge run an origin too.
 func TestImportsPointInward(t *testing.T) {
@@ -65,6 +62,9 @@ func TestImportsPointInward(t *testing.T) {
 		})
 	}
 }
+
+// onnx are packages of models that no program has: the bake reads ONNX files, and programs read plans.
+var onnx = []string{"github.com/owulveryck/onnx-go", module + "/models/onnx", module + "/models/compile"}
 
 type listed struct {
 	ImportPath                         string
