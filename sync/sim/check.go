@@ -168,16 +168,22 @@ func (w *world) inOther(o *oracle, dot log.Dot) bool {
 	return false
 }
 
-// has reports whether the entry of an operation is the one that its replica made last, or a refusal of it.
+// has reports whether the entry of an operation is the one that its replica made last, or a refusal of it. If two replicas may have had one site,
+// it is one that either made.
 func (o *oracle) has(dot log.Dot) bool {
 	was := o.issued[dot]
 	if len(was) == 0 {
 		return true
 	}
 	have := &o.entries[o.at[dot]-1].Op
-	op, err := log.Decode(was[len(was)-1].data)
 	_, refused := have.Body.(*log.Refused)
-	return refused || err == nil && o.same(&op, have)
+	if !o.shared {
+		was = was[len(was)-1:]
+	}
+	return refused || slices.ContainsFunc(was, func(x issue) bool {
+		op, err := log.Decode(x.data)
+		return err == nil && o.same(&op, have)
+	})
 }
 
 // visible holds what a user of the replica sees to the meaning of the log up to the cursor with
