@@ -236,8 +236,8 @@ var mutants = []mutant{
 	},
 	{
 		name: "another site is taken without a sync", file: "core/partition/pull.go",
-		from: "		wait, err := p.o.Store.Commit(&kv.Batch{})",
-		to:   "		if $ {\n\t\t\treturn nil\n\t\t}\n		wait, err := p.o.Store.Commit(&kv.Batch{})",
+		from: "			wait, err = p.o.Store.Commit(b)\n",
+		to:   "			if $ {\n				wait = func() error { return nil }\n				return p.o.Store.Apply(b)\n			}\n			wait, err = p.o.Store.Commit(b)\n",
 	},
 	{
 		name: "entries of another life are taken for ours", file: "core/partition/pull.go",
