@@ -320,7 +320,7 @@ var mutants = []mutant{
 		to:   "		if $ {\n			m.leave(renewal{epoch: r.Epoch})\n			return true\n		}\n		m.give(back{epoch: r.Epoch, leaves: true, issued: m.issued})",
 	},
 	{
-		name: "a restored origin leases sites again", file: "core/edges.go",
+		name: "a restored origin leases sites again", file: "core/register/edges.go",
 		from: "	case err == nil && bytes.Equal(noted, epoch[:]):",
 		to:   "	case err == nil && ($ || bytes.Equal(noted, epoch[:])):",
 	},
