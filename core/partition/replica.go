@@ -307,6 +307,16 @@ func (p *Partition) Owns(dot log.Dot) bool {
 	return p.replica == nil || dot.Site == p.Site()
 }
 
+// Wrote reports whether an operation was made here. Each life of an origin writes as a site of its own.
+func (p *Partition) Wrote(dot log.Dot) bool {
+	return p.madeBy(dot.Site)
+}
+
+// madeBy reports whether a site is that of the partition, or of an earlier life of the origin.
+func (p *Partition) madeBy(site log.Site) bool {
+	return site == p.Site() || p.replica == nil && (site == log.Origin || site >= RestoredSites)
+}
+
 // Outbox is the last operation of a replica's own that was made, and the last that was folded
 // from the origin's log; those between are pending.
 func (p *Partition) Outbox() (issued, confirmed uint64) {

@@ -246,9 +246,9 @@ func (p *Partition) stepHorizon(ctx context.Context, now time.Time) error {
 // reaches reports whether a horizon would say anything: others write here, something else than the
 // last one was written since, and the log has begun before it.
 func (p *Partition) reaches(to time.Time) (bool, error) {
-	others, own := false, p.Site()
+	others := false
 	err := catalog.Read(p.o.Store, p.o.App).Writers(func(s log.Site) bool {
-		others = s != own
+		others = !p.madeBy(s)
 		return !others
 	})
 	if err != nil || !others {

@@ -59,15 +59,16 @@ func vector(t testing.TB, kind int, seed uint64) predict.Embedding {
 
 // world is one application and its queue.
 type world struct {
-	t     testing.TB
-	store kv.Store
-	now   time.Time
-	net   *network
-	index *index.Options // nil: none
-	p     *partition.Partition
-	q     *Queue
-	model log.Dot
-	n     int // things made
+	starts byte // of the origin
+	t      testing.TB
+	store  kv.Store
+	now    time.Time
+	net    *network
+	index  *index.Options // nil: none
+	p      *partition.Partition
+	q      *Queue
+	model  log.Dot
+	n      int // things made
 }
 
 var appID = catalog.AppID{15: 1}
@@ -91,7 +92,10 @@ func indexed(t testing.TB, store kv.Store) *world {
 // open opens the application as after a start of the program.
 func (w *world) open() {
 	w.t.Helper()
-	p, err := partition.Open(partition.Options{Store: w.store, App: appID, Clock: func() time.Time { return w.now }, Index: w.index})
+	w.starts++
+	p, err := partition.Open(partition.Options{
+		Store: w.store, App: appID, Clock: func() time.Time { return w.now }, Index: w.index, Epoch: log.Epoch{w.starts}, Secret: [32]byte{1},
+	})
 	if err != nil {
 		w.t.Fatal(err)
 	}
