@@ -29,35 +29,12 @@ func TestBackRenamed(t *testing.T) {
 		{"in one run", "/v2/inputs", ofInput, false, false},
 	} {
 		t.Run(x.name, func(t *testing.T) {
-			var o feed.Options
-			w := newWorld(t, func(of *feed.Options) { o = *of })
-			app, err := catalog.ParseAppID(w.App)
-			if err != nil {
-				t.Fatal(err)
-			}
-			open := func(store kv.Store) *partition.Partition {
-				w.Open(t, store)
-				o.Engine, o.Register, o.Holder = w.Engine, w.Engine.Register, w.Hosted
-				err := w.feed.Close()
-				if err == nil {
-					w.feed, err = feed.New(o)
-				}
-				p, failed := w.Engine.Partition(w.App)
-				if err != nil || failed != nil {
-					t.Fatal(err, failed)
-				}
-				return p
-			}
+			w, open := sealed(t)
 			ask := func(path, body string) {
 				t.Helper()
 				if res := w.Serve(t, api.Request{Method: "POST", Path: path, Body: []byte(body)}); res.Status != 200 {
 					t.Fatalf("POST %s = %d %s", path, res.Status, res.Body)
 				}
-			}
-			var seal kv.Batch
-			seal.Put(app.LocalKey("seal"), make([]byte, 32))
-			if err := w.Store.Apply(&seal); err != nil {
-				t.Fatal(err)
 			}
 			p := open(w.Store)
 			ask("/v2/concepts", `{"concepts":[{"id":"before"}]}`)
@@ -127,6 +104,85 @@ func TestBackRenamed(t *testing.T) {
 			}
 			if d, err := v.DerivedOf(base, in.Blob, in.Crop); err != nil || len(d.Print) == 0 {
 				t.Errorf("the picture is not analysed with crop %v: %v", in.Crop, err)
+			}
+		})
+	}
+}
+
+// sealed is a world whose log has seals, and what has an origin go on from an image of its store.
+func sealed(t *testing.T) (w *world, open func(kv.Store) *partition.Partition) {
+	t.Helper()
+	var o feed.Options
+	w = newWorld(t, func(of *feed.Options) { o = *of })
+	app, err := catalog.ParseAppID(w.App)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var seal kv.Batch
+	seal.Put(app.LocalKey("seal"), make([]byte, 32))
+	if err := w.Store.Apply(&seal); err != nil {
+		t.Fatal(err)
+	}
+	return w, func(store kv.Store) *partition.Partition {
+		w.Open(t, store)
+		o.Engine, o.Register, o.Holder = w.Engine, w.Engine.Register, w.Hosted
+		err := w.feed.Close()
+		if err == nil {
+			w.feed, err = feed.New(o)
+		}
+		p, failed := w.Engine.Partition(w.App)
+		if err != nil || failed != nil {
+			t.Fatal(err, failed)
+		}
+		return p
+	}
+}
+
+// TestRolledBackPlace has a replica name its place in the log whenever it pulls, takes a snapshot or pushes. An origin that lacks the place, and has
+// sealed it, knows by that that its disk was rolled back. Another seal proves nothing, and a malformed one is an error.
+func TestRolledBackPlace(t *testing.T) {
+	for _, call := range []string{"changes", "snapshot", "push"} {
+		t.Run(call, func(t *testing.T) {
+			w, open := sealed(t)
+			p := open(w.Store)
+			write := func(id string) {
+				t.Helper()
+				if res := w.Serve(t, api.Request{Method: "POST", Path: "/v2/concepts", Body: []byte(`{"concepts":[{"id":"` + id + `"}]}`)}); res.Status != 200 {
+					t.Fatalf("POST concepts = %d %s", res.Status, res.Body)
+				}
+			}
+			write("before")
+			image := copyOf(t, w.Store)
+			write("lost")
+			head := p.Log().Head()
+			chain, err := p.Log().Chain(head)
+			if err != nil {
+				t.Fatal(err)
+			}
+			seal := p.Seal(head, chain)
+			p = open(image)
+			epoch := p.Log().Epoch()
+			r := w.join(w.App, w.Key)
+			ask := func(chain, seal []byte) api.Response {
+				if call == "push" {
+					m := r.push([]log.Op{{Dot: log.Dot{Site: r.site, Seq: 1}, Body: &log.ConceptCreate{ID: "mine", Name: "mine"}}})
+					m.Base, m.Chain, m.Seal = head, log.Chain(chain), seal
+					return r.ask("POST", "/v2/sync/push", m.Encode())
+				}
+				return r.ask("GET", fmt.Sprintf("/v2/sync/%s?app=%s&p=0&epoch=%x&since=%d&chain=%x&seal=%x&live=0&vectors=none", call, w.App, epoch, head, chain, seal), nil)
+			}
+			if call != "push" {
+				r.must(400, "GET", fmt.Sprintf("/v2/sync/%s?app=%s&p=0&epoch=%x&since=%d&chain=%x&seal=some&vectors=none", call, w.App, epoch, head, chain), nil)
+			}
+			forged := bytes.Clone(seal)
+			forged[0]++
+			if ask(chain[:], forged); p.Log().Epoch() != epoch {
+				t.Fatal("a forged seal proves a rollback")
+			}
+			res := ask(chain[:], seal)
+			refusal, err := wire.DecodeRefusal(res.Body)
+			if err != nil || refusal.Code != wire.RefusedEpoch || refusal.Epoch == epoch || refusal.Epoch != p.Log().Epoch() {
+				t.Errorf("answer %d %+v, %v; the log has epoch %x", res.Status, refusal, err, p.Log().Epoch())
 			}
 		})
 	}
