@@ -109,7 +109,7 @@ func TestBackRenamed(t *testing.T) {
 	}
 }
 
-// sealed is a world whose log has seals, and what has an origin go on from an image of its store.
+// sealed is a world whose log has seals, and a function by which an origin continues from an image of its store.
 func sealed(t *testing.T) (w *world, open func(kv.Store) *partition.Partition) {
 	t.Helper()
 	var o feed.Options
@@ -185,6 +185,42 @@ func TestRolledBackPlace(t *testing.T) {
 				t.Errorf("answer %d %+v, %v; the log has epoch %x", res.Status, refusal, err, p.Log().Epoch())
 			}
 		})
+	}
+}
+
+// TestBackRefused gives back what is malformed, what is of another log, and entries to a log that was never restored. It also asks what the log has of a
+// site.
+func TestBackRefused(t *testing.T) {
+	w, open := sealed(t)
+	p := open(w.Store)
+	r := w.join(w.App, w.Key)
+	r.pushed([]log.Op{{Dot: log.Dot{Site: r.site, Seq: 1}, Body: &log.ConceptCreate{ID: "mine", Name: "mine"}}})
+	good := backOf(t, w, p, 0, p.Log().Head())
+	good.Epoch = p.Log().Epoch()
+	for name, x := range map[string]struct {
+		change func(m *wire.Back)
+		status int
+		code   wire.RefusalCode
+	}{
+		"another epoch":       {func(m *wire.Back) { m.Epoch[0]++ }, 409, wire.RefusedEpoch},
+		"another application": {func(m *wire.Back) { m.App = "00000000000000000000000000000001" }, 403, wire.RefusedScope},
+		"another partition":   {func(m *wire.Back) { m.Partition = 1 }, 404, 0},
+		"malformed entries":   {func(m *wire.Back) { m.Block = []byte("entries") }, 400, 0},
+		"not restored":        {func(*wire.Back) {}, 409, wire.RefusedEpoch},
+	} {
+		m := good
+		x.change(&m)
+		res := r.ask("POST", "/v2/sync/back", m.Encode())
+		refusal, err := wire.DecodeRefusal(res.Body)
+		if res.Status != x.status || x.code != 0 && (err != nil || refusal.Code != x.code) {
+			t.Errorf("%s: %d %s, %+v", name, res.Status, res.Body, refusal)
+		}
+	}
+	r.must(400, "POST", "/v2/sync/back", []byte("back"))
+	question := wire.Back{App: w.App, Epoch: p.Log().Epoch(), Site: r.site, Issued: 1}
+	taken, err := wire.DecodeTakenBack(r.must(200, "POST", "/v2/sync/back", question.Encode()).Body)
+	if err != nil || taken.Confirmed != 1 {
+		t.Errorf("of the site the log has %+v, %v", taken, err)
 	}
 }
 
