@@ -62,13 +62,12 @@ func (m *Machine) lacking(o *wire.Offered, g *wire.Grant) (bool, error) {
 }
 
 // proves begins to show the origin an entry of its log, if the log may lack it: the disk of the origin was rolled back, without a restore, which
-// the origin does not notice. An origin that lacks the entry begins another epoch, as at a restore. It reports whether it does. A grant that
-// empties the replica has no head.
+// the origin does not notice. An origin that lacks the entry begins another epoch, as at a restore. It reports whether it does.
 func (m *Machine) proves(g *wire.Grant) (bool, error) {
 	c := m.p.Cursor()
 	newest := m.p.KeptOf()                                                               // c.Epoch, or that of the snapshot that is on its way
 	older := g.Epoch != newest && (!g.Restored || slices.Contains(m.note.left, g.Epoch)) // the image is older than another restore
-	if c.Epoch == (log.Epoch{}) || newest == (log.Epoch{}) || !older && (g.Epoch != newest || g.Drain || g.Do != wire.DoRebase && g.Head >= c.Seq) {
+	if c.Epoch == (log.Epoch{}) || newest == (log.Epoch{}) || !older && (g.Epoch != newest || !m.behind(g)) {
 		return false, nil
 	}
 	k, sealed, err := m.p.LastKept()
@@ -77,6 +76,15 @@ func (m *Machine) proves(g *wire.Grant) (bool, error) {
 	}
 	m.give(back{epoch: g.Epoch, done: m.back.done, proof: &k})
 	return true, nil
+}
+
+// behind reports whether a log lacks what was pulled from it. A grant that empties the replica has no head, but says what the log has of its site.
+func (m *Machine) behind(g *wire.Grant) bool {
+	if g.Drain {
+		_, confirmed := m.p.Outbox()
+		return g.Confirmed < confirmed
+	}
+	return g.Do == wire.DoRebase || g.Head < m.p.Cursor().Seq
 }
 
 // showProof asks whether the log has an entry.

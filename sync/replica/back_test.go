@@ -299,6 +299,25 @@ func TestDrainShowsNothing(t *testing.T) {
 	}
 }
 
+// TestDrainRolledBack: the application becomes local only, and the disk of the origin is set back to before an operation that the replica has pulled as
+// its own. The replica is not emptied before the origin has it again.
+func TestDrainRolledBack(t *testing.T) {
+	r := sealed(t)
+	r.origin.submit(create("a"))
+	r.settle()
+	image := copyOf(t, r.origin.store)
+	r.write(create("mine"))
+	r.settle()
+	r.step(replica.Offline{})
+	r.origin.rollBack(image, log.Epoch{6})
+	r.origin.local = true
+	r.step(replica.Online{})
+	r.run(func() bool { return r.status().Phase == replica.Purged }, 60)
+	if got := inputs(t, r.origin.store); !slices.Equal(got, []string{"a", "mine"}) {
+		t.Errorf("the origin has %v", got)
+	}
+}
+
 // TestBackWithoutPicture has a replica lose the picture of an entry that a restored origin lacks. The replica gives back the entry and what
 // follows it, and continues. The origin lists the entry.
 func TestBackWithoutPicture(t *testing.T) {
