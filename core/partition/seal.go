@@ -16,7 +16,7 @@ import (
 //	seal   the key
 const sealName = "seal"
 
-// RestoredSites is the first of the sites that origins write as from their second life on. Leased sites count from 2.
+// RestoredSites is the first site that an origin can have in its second life and later. Leased sites count from 2.
 const RestoredSites = 1 << 31
 
 // openSealed reads or begins the key of the log's seals, and gives this life of the origin its own site. Replicas may have operations of an earlier

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/sightline-dev/sightline/core/blob"
-	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/partition"
 	"github.com/sightline-dev/sightline/sync/replica"
@@ -21,82 +20,6 @@ func sealed(t *testing.T) *rig {
 	r := newRig(t, replica.Options{})
 	r.origin.seals, r.origin.stable = true, 1
 	return r
-}
-
-// TestOriginRolledBack: the disk of the origin is set back to an older image, without a restore, while the disk of a replica is full. The
-// replica shows the origin an entry that it lacks. The origin gets everything back, and the status of the replica reports the rollback.
-func TestOriginRolledBack(t *testing.T) {
-	for name, written := range map[string][]log.Body{"as it was": nil, "written since": {create("x"), create("y"), create("z"), create("zz")}} {
-		t.Run(name, func(t *testing.T) {
-			r := sealed(t)
-			f := &full{}
-			r.over = func(s kv.Store) kv.Store { f.Store = s; return f }
-			r.crash()
-			r.origin.submit(create("a"))
-			r.settle()
-			image := copyOf(t, r.origin.store)
-			r.origin.submit(create("b"), create("c"))
-			r.settle()
-			r.write(create("mine"))
-			r.settle()
-			f.low = true
-			site := r.status().Site
-			r.step(replica.Offline{})
-			r.write(&log.InputDelete{Input: log.Dot{Site: log.Origin, Seq: 3}}) // c
-			r.origin.rollBack(image, log.Epoch{6})
-			for _, body := range written {
-				r.origin.submit(body)
-			}
-			r.step(replica.Online{})
-			want := []string{"a", "b", "c", "mine"}
-			for _, body := range written {
-				want = append(want, body.(*log.InputCreate).ID)
-			}
-			has := func() bool {
-				got := inputs(t, r.origin.store)
-				slices.Sort(got)
-				return slices.Equal(got, want)
-			}
-			r.run(has, 60)
-			if s := r.status(); !strings.Contains(s.Renewed, "the origin was set back") {
-				t.Errorf("the replica reports %+v", s)
-			}
-			f.low = false
-			want = slices.DeleteFunc(want, func(id string) bool { return id == "c" }) // the deletion waited for the snapshot
-			r.settle()
-			r.agree()
-			if got := inputs(t, r.origin.store); !has() || r.status().Site != site || r.status().Refused > 0 {
-				t.Errorf("in the end the origin has %v, and the replica reports %+v", got, r.status())
-			}
-		})
-	}
-}
-
-// TestOriginRolledBackTwice: the image that the disk is set back to again has the epoch of before the first time.
-func TestOriginRolledBackTwice(t *testing.T) {
-	r := sealed(t)
-	r.origin.submit(create("a"))
-	r.settle()
-	image := copyOf(t, r.origin.store)
-	var want []string
-	for life := range 3 {
-		id := fmt.Sprint("of life ", life)
-		r.origin.submit(create(id))
-		r.write(create("mine " + id))
-		r.settle()
-		want = append(want, id, "mine "+id)
-		r.step(replica.Offline{})
-		r.origin.rollBack(copyOf(t, image), log.Epoch{6, byte(life)})
-		r.step(replica.Online{})
-		r.settle()
-		r.agree()
-		got := inputs(t, r.origin.store)
-		for _, id := range want {
-			if !slices.Contains(got, id) {
-				t.Errorf("life %d: the origin lacks %s and has %v", life, id, got)
-			}
-		}
-	}
 }
 
 // TestSameBackupTwice: the origin is restored a second time from the same backup. It wrote inputs after the first restore, before its replica made
@@ -178,92 +101,6 @@ func TestJoinOlderOrigin(t *testing.T) {
 	}
 }
 
-// TestOriginRolledBackAfterPush: the answer to a push is lost, that to the same push is not. Then the disk of the origin is set back to an image
-// without the operation. The log continues to lead on from the replica, which sends the operation again, however long the log is.
-func TestOriginRolledBackAfterPush(t *testing.T) {
-	for _, written := range [][]log.Body{nil, {create("x"), create("y")}} {
-		testRolledBackAfterPush(t, written)
-	}
-}
-
-func testRolledBackAfterPush(t *testing.T, written []log.Body) {
-	t.Helper()
-	r := sealed(t)
-	r.origin.submit(create("a"))
-	r.settle()
-	image := copyOf(t, r.origin.store)
-	r.lose = func(a *replica.Ask) bool { return a.Path == "/v2/sync/changes" }
-	r.wire = func(a *replica.Ask, _ *replica.Answer) bool {
-		return a.Path != "/v2/sync/push" || r.origin.got["push"] > 1
-	}
-	r.write(create("mine"))
-	r.run(func() bool { return r.status().Accepted == 1 }, 100)
-	r.origin.rollBack(image, log.Epoch{6})
-	want := []string{"a", "mine"}
-	for _, body := range written {
-		r.origin.submit(body)
-		want = append(want, body.(*log.InputCreate).ID)
-	}
-	r.lose, r.wire = nil, nil
-	r.run(r.settled, 100)
-	r.agree()
-	got := inputs(t, r.origin.store)
-	if slices.Sort(got); !slices.Equal(got, want) {
-		t.Errorf("the origin has %v, want %v", got, want)
-	}
-}
-
-// TestOriginRolledBackBehindSnapshot: a replica shows an origin whose disk was rolled back the snapshot that it took of the log. It has kept no entry
-// that the log lacks, and gives back its own operation.
-func TestOriginRolledBackBehindSnapshot(t *testing.T) {
-	r := sealed(t)
-	r.origin.submit(create("a"))
-	r.settle()
-	image := copyOf(t, r.origin.store)
-	r.lose = func(a *replica.Ask) bool { return a.Path == "/v2/sync/changes" }
-	r.write(create("mine"))
-	head := r.origin.part.Log().Head()
-	r.run(func() bool { return r.origin.part.Log().Head() > head }, 100)
-	r.origin.submit(create("b"))
-	if err := r.origin.part.Log().Trim(r.origin.part.Log().Head() + 1); err != nil {
-		t.Fatal(err)
-	}
-	r.lose = nil
-	r.settle()
-	if r.status().Rebases == 0 {
-		t.Fatal("the replica took no snapshot")
-	}
-	r.step(replica.Offline{})
-	r.origin.rollBack(image, log.Epoch{6})
-	r.origin.submit(create("x"))
-	r.step(replica.Online{})
-	r.settle()
-	r.agree()
-	got := inputs(t, r.origin.store)
-	if slices.Sort(got); !slices.Equal(got, []string{"a", "mine", "x"}) || r.origin.part.Log().Epoch() != (log.Epoch{6}) {
-		t.Errorf("the origin has %v in epoch %x, and the replica reports %+v", got, r.origin.part.Log().Epoch(), r.status())
-	}
-}
-
-// TestOriginNotRolledBack: an origin that needs a snapshot to be taken for another reason has the entry that is shown, which is shown once.
-func TestOriginNotRolledBack(t *testing.T) {
-	r := sealed(t)
-	r.origin.submit(create("a"), create("b"))
-	r.settle()
-	epoch := r.origin.part.Log().Epoch()
-	r.step(replica.Offline{})
-	r.origin.submit(create("c"), create("d"))
-	if err := r.origin.part.Log().Trim(r.origin.part.Log().Head() + 1); err != nil {
-		t.Fatal(err)
-	}
-	r.step(replica.Online{})
-	r.settle()
-	r.agree()
-	if n := r.origin.got["back"]; n != 1 || r.origin.part.Log().Epoch() != epoch || r.status().Renewed != "" {
-		t.Errorf("%d requests, epoch %x, %+v", n, r.origin.part.Log().Epoch(), r.status())
-	}
-}
-
 // TestDrainGivesBack: a replica that is emptied because its application is local only gives a restored origin what that lacks before.
 func TestDrainGivesBack(t *testing.T) {
 	r := sealed(t)
@@ -296,25 +133,6 @@ func TestDrainShowsNothing(t *testing.T) {
 	r.run(func() bool { return r.status().Phase == replica.Purged }, 60)
 	if n := r.origin.got["back"]; n != 0 {
 		t.Errorf("the replica has shown %d entries", n)
-	}
-}
-
-// TestDrainRolledBack: the application becomes local only, and the disk of the origin is set back to before an operation that the replica has pulled as
-// its own. The replica is not emptied before the origin has it again.
-func TestDrainRolledBack(t *testing.T) {
-	r := sealed(t)
-	r.origin.submit(create("a"))
-	r.settle()
-	image := copyOf(t, r.origin.store)
-	r.write(create("mine"))
-	r.settle()
-	r.step(replica.Offline{})
-	r.origin.rollBack(image, log.Epoch{6})
-	r.origin.local = true
-	r.step(replica.Online{})
-	r.run(func() bool { return r.status().Phase == replica.Purged }, 60)
-	if got := inputs(t, r.origin.store); !slices.Equal(got, []string{"a", "mine"}) {
-		t.Errorf("the origin has %v", got)
 	}
 }
 
@@ -690,32 +508,4 @@ func (o *origin) lists() (ids []string) {
 		o.Fatal(err)
 	}
 	return ids
-}
-
-// TestOriginRolledBackBeforeRestore: the disk of an origin is set back to an image of before its restore, which a replica has not seen: it joined
-// after that. The origin does not know its site, and was not restored as far as it knows. The replica shows it what it lacks, and gives it back.
-func TestOriginRolledBackBeforeRestore(t *testing.T) {
-	r := sealed(t)
-	r.origin.submit(create("old"))
-	image := copyOf(t, r.origin.store)
-	r.origin.restore(copyOf(t, image), log.Epoch{5})
-	r.settle()
-	r.write(create("mine"))
-	r.settle()
-	r.step(replica.Offline{})
-	r.origin.rollBack(image, log.Epoch{6})
-	refused := r.refuses(r.status().Site)
-	unknown := r.instead
-	r.instead = func(a *replica.Ask) *wire.Refusal {
-		if _, _, restored, err := r.origin.part.Backup(); a.Path == "/v2/sync/push" && (err != nil || !restored) {
-			return &wire.Refusal{Code: wire.RefusedSite}
-		}
-		return unknown(a)
-	}
-	r.step(replica.Online{})
-	r.run(func() bool { return r.settled() || *refused > 20 }, 400)
-	got := inputs(t, r.origin.store)
-	if slices.Sort(got); !slices.Equal(got, []string{"mine", "old"}) || *refused > 3 {
-		t.Errorf("after %d refusals the origin has %v", *refused, got)
-	}
 }

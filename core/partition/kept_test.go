@@ -1,0 +1,143 @@
+package partition_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/sightline-dev/sightline/core/kv/memkv"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/partition"
+)
+
+// TestKeptBound has a replica keep no more of the log than it may, and the newest of it.
+func TestKeptBound(t *testing.T) {
+	origin := sealing(t, memkv.New())
+	r, err := partition.Open(partition.Options{Store: memkv.New(), App: app, Clock: clock, Epoch: log.Epoch{9}, Replica: &partition.Replica{Keep: 4000}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 100 {
+		submit(t, origin, create(fmt.Sprint(i)))
+		pullSealed(t, r, origin)
+	}
+	b := keptBy(t, r)
+	if n := len(b.Entries); n < 10 || n > 40 || b.From+uint64(n) != origin.Log().Head() {
+		t.Errorf("%d entries after %d are kept of %d", n, b.From, origin.Log().Head())
+	}
+	head := origin.Log().Head()
+	chain, err := origin.Log().Chain(head)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Pull(t.Context(), partition.Run{Epoch: log.Epoch{1}, From: head, To: head, Chain: chain, Stable: head}); err != nil {
+		t.Fatal(err)
+	}
+	if b := keptBy(t, r); len(b.Entries) > 0 {
+		t.Errorf("%d entries are kept that are stable", len(b.Entries))
+	}
+}
+
+// TestKeptUntilListed has a replica take a snapshot of a restored log, which is older than what the replica gave back. Another backup may be older than
+// that, too, so the replica keeps the entries of the log of before until that is stable.
+func TestKeptUntilListed(t *testing.T) {
+	store := memkv.New()
+	origin := sealing(t, store)
+	image := imageOf(t, store)
+	submit(t, origin, create("x"))
+	r := opened(t, memkv.New(), 1)
+	pullSealed(t, r, origin)
+	old := r.KeptOf()
+	p := restored(t, image, 2)
+	submit(t, p, create("a"))
+	x, _ := export(t, p, network)
+	at := x.Snapshot.Seq
+	submit(t, p, create("b"), create("x"))
+	b := keptBy(t, r)
+	if err := p.TakeBack(t.Context(), &b, nil); err != nil {
+		t.Fatal(err)
+	}
+	x.Snapshot.Head = p.Log().Head()
+	if err := r.Rebase(t.Context(), x.Snapshot); err != nil || r.KeptOf() == old {
+		t.Fatal(err)
+	}
+	submit(t, p, create("c"))
+	pullSealed(t, r, p)
+	kept := func(stable uint64) (older bool) {
+		t.Helper()
+		c := r.Cursor()
+		if _, err := r.Pull(t.Context(), partition.Run{Epoch: c.Epoch, From: c.Seq, To: c.Seq, Chain: c.Chain, Stable: stable}); err != nil {
+			t.Fatal(err)
+		}
+		err := r.KeptAfter(partition.KeptAt{}, func(k partition.Kept) bool {
+			older = older || k.At.Run == 1
+			return true
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return older
+	}
+	if !kept(at + 1) {
+		t.Error("entries of the log of before are dropped that a backup may not list")
+	}
+	if kept(x.Snapshot.Head + 1) {
+		t.Error("entries are kept that are stable")
+	}
+}
+
+// TestKeptLeft has a replica leave its site: what is in the log of it, and may not be stable, is still offered to a restored origin.
+func TestKeptLeft(t *testing.T) {
+	origin, store := sealing(t, memkv.New()), memkv.New()
+	r := opened(t, store, 1)
+	submit(t, r, create("a"), create("b"))
+	if err := sendLives(t, r, origin); err != nil {
+		t.Fatal(err)
+	}
+	submit(t, r, create("c"))
+	if err := r.Renew(edge+1, 2, log.Epoch{1}); err != nil {
+		t.Fatal(err)
+	}
+	pullSealed(t, r, origin)
+	for range 2 {
+		var got []string
+		sites, err := r.ConfirmedSites()
+		if err != nil || len(sites) != 1 || sites[0] != edge {
+			t.Fatalf("sites %v, %v", sites, err)
+		}
+		err = r.ConfirmedAfter(edge, 0, func(op log.Op) bool {
+			got = append(got, op.Body.(*log.InputCreate).ID)
+			return true
+		})
+		if err != nil || fmt.Sprint(got) != "[a b]" {
+			t.Errorf("operations %v, %v", got, err)
+		}
+		r = opened(t, store, 2)
+	}
+	c := r.Cursor()
+	if _, err := r.Pull(t.Context(), partition.Run{Epoch: c.Epoch, From: c.Seq, To: c.Seq, Chain: c.Chain, Stable: c.Seq}); err != nil {
+		t.Fatal(err)
+	}
+	if sites, err := r.ConfirmedSites(); err != nil || len(sites) > 0 {
+		t.Errorf("sites %v are kept of stable operations, %v", sites, err)
+	}
+}
+
+// keepSealed has a replica keep the log of an origin after an entry for a snapshot, as one run.
+func keepSealed(t testing.TB, p, origin *partition.Partition, after uint64) {
+	t.Helper()
+	before, err := origin.Log().Chain(after)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := run(t, origin, partition.Cursor{Epoch: origin.Log().Epoch(), Seq: after, Chain: before}, 1000)
+	r.Seal, r.Stable = origin.Seal(r.To, r.Chain), after
+	wrong := before
+	wrong[0]++
+	if err := p.Keep(&r, wrong, r.To); !errors.Is(err, partition.ErrChain) {
+		t.Fatalf("Keep of another log = %v", err)
+	}
+	if err := p.Keep(&r, before, r.To); err != nil {
+		t.Fatal(err)
+	}
+}

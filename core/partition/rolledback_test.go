@@ -1,0 +1,262 @@
+package partition_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/kv/memkv"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/partition"
+)
+
+// TestRolledBack rolls the disk of an origin back to an image, without a restore. An entry that a replica has pulled proves it, once. The origin
+// takes back what it lacks, also if it has written since, by the names that lost operations have.
+func TestRolledBack(t *testing.T) {
+	store := memkv.New()
+	origin := sealing(t, store)
+	doomed := submit(t, origin, create("doomed"))[0].Dot
+	image := imageOf(t, store)
+	r := opened(t, memkv.New(), 1)
+	pullSealed(t, r, origin)
+	old := lastKept(t, r)
+	a := submit(t, origin, create("a"), create("b"))[0].Dot
+	label := []log.Op{{Dot: log.Dot{Site: 9, Seq: 1}, Body: &log.InputLabels{Input: a, Labels: []log.Label{{Concept: "mine", Value: log.True}}}}}
+	if _, _, err := origin.Accept(t.Context(), label, nil); err != nil {
+		t.Fatal(err)
+	}
+	submit(t, origin, &log.InputDelete{Input: doomed})
+	pullSealed(t, r, origin)
+	proof := lastKept(t, r)
+	if found, err := origin.RolledBack(&proof); found || err != nil {
+		t.Errorf("a log that has the entry was rolled back: %v, %v", found, err)
+	}
+
+	written := []log.Body{create("x"), create("b"), &log.InputDelete{Input: doomed}}
+	for _, tt := range []struct {
+		name      string
+		written   []log.Body
+		by        log.Epoch // life that writes; zero: one of an earlier version, which writes as the site of before
+		inputs    string
+		conflicts int
+	}{
+		{"as it was", nil, log.Epoch{5}, "[a b late]", 0},
+		{"written since", written, log.Epoch{5}, "[a b late x]", 2}, // input b, and a deletion of what is deleted
+		{"written since by an earlier version", written, log.Epoch{}, "[a b late x]", 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			store := imageOf(t, image)
+			if len(tt.written) > 0 {
+				submit(t, sealingAs(t, store, tt.by), tt.written...)
+			}
+			p := sealingAs(t, store, log.Epoch{5})
+			forged := proof
+			forged.Seal = append([]byte{1}, proof.Seal[1:]...)
+			for what, not := range map[string]partition.Back{"a forged entry": forged, "an entry that it has": old} {
+				if found, err := p.RolledBack(&not); found || err != nil {
+					t.Errorf("%s proves a rollback: %v, %v", what, found, err)
+				}
+			}
+			if found, err := p.RolledBack(&proof); !found || err != nil || p.Log().Epoch() != (log.Epoch{5}) {
+				t.Fatalf("RolledBack = %v, %v; epoch %x", found, err, p.Log().Epoch())
+			}
+			if found, err := p.RolledBack(&proof); found || err != nil {
+				t.Errorf("the second time: %v, %v", found, err)
+			}
+			if made := submit(t, p, create("late"))[0]; made.Dot.Site < partition.RestoredSites {
+				t.Errorf("the log writes as %v", made.Dot)
+			}
+			for again := range 2 { // another replica gives back the same
+				b, listed := keptBy(t, r), tt.conflicts
+				if again == 0 { // the second one brings the picture
+					b.Gone = map[log.Dot]string{a: partition.LostPicture}
+					listed++
+				}
+				if err := p.TakeBack(t.Context(), &b, nil); err != nil {
+					t.Fatal(err)
+				}
+				v := p.View()
+				got := ids(t, v.Reader)
+				slices.Sort(got)
+				if fmt.Sprint(got) != tt.inputs || len(conflictsOf(t, p)) != listed {
+					t.Errorf("inputs %v, conflicts %+v; want %s and %d", got, conflictsOf(t, p), tt.inputs, listed)
+				}
+				for _, id := range []string{"a", "x"} {
+					in, err := v.InputByID(id)
+					if labelled := slices.ContainsFunc(in.Labels, func(l catalog.Label) bool { return l.Concept == "mine" }); err == nil && labelled != (id == "a") {
+						t.Errorf("input %s is labelled: %v", id, labelled)
+					}
+				}
+				_ = v.Close()
+			}
+			pending := []log.Op{{Dot: log.Dot{Site: 9, Seq: 2}, At: 1, Body: &log.InputDelete{Input: a}}} // made before the rollback was found
+			if err := p.Meant(pending); err != nil {
+				t.Fatal(err)
+			}
+			if _, _, err := p.Accept(t.Context(), pending, nil); err != nil {
+				t.Fatal(err)
+			}
+			v := p.View()
+			defer v.Close()
+			if _, err := v.InputByID("a"); !errors.Is(err, catalog.ErrNotFound) {
+				t.Errorf("the deleted input: %v", err)
+			}
+			if _, err := v.InputByID("x"); err != nil && len(tt.written) > 0 {
+				t.Errorf("the input that has the name now: %v", err)
+			}
+		})
+	}
+}
+
+// TestRolledBackNames rolls the disk of an origin back. The origin writes, and a replica pulls that, before another one shows what the origin
+// lacks. Operations that wait at either replica mean the inputs that it has pulled.
+func TestRolledBackNames(t *testing.T) {
+	store := memkv.New()
+	origin := sealing(t, store)
+	submit(t, origin, create("first"))
+	image := imageOf(t, store)
+	lost := submit(t, origin, create("lost"), create("other"))[0].Dot
+	early := submit(t, origin, create("deleted early"))[0].Dot
+	r := opened(t, memkv.New(), 1)
+	pullSealed(t, r, origin)
+
+	p := sealingAs(t, imageOf(t, image), log.Epoch{5})
+	newer := submit(t, p, create("newer"))[0].Dot
+	sent := []log.Op{{Dot: log.Dot{Site: 7, Seq: 1}, Body: &log.InputDelete{Input: early}}} // by a replica that does not say where it stands
+	if _, _, err := p.Accept(t.Context(), sent, nil); err != nil {
+		t.Fatal(err)
+	}
+	proof, kept := lastKept(t, r), keptBy(t, r)
+	if found, err := p.RolledBack(&proof); !found || err != nil {
+		t.Fatalf("RolledBack = %v, %v", found, err)
+	}
+	if err := p.TakeBack(t.Context(), &kept, nil); err != nil {
+		t.Fatal(err)
+	}
+	for site, input := range map[log.Site]log.Dot{8: lost, 9: newer} {
+		ops := []log.Op{{Dot: log.Dot{Site: site, Seq: 1}, Body: &log.InputDelete{Input: input}}}
+		if err := p.Meant(ops); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := p.Accept(t.Context(), ops, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	v := p.View()
+	defer v.Close()
+	if got := fmt.Sprint(ids(t, v.Reader)); got != "[first other]" || len(conflictsOf(t, p)) > 0 {
+		t.Errorf("inputs %s, conflicts %+v; want [first other] and none", got, conflictsOf(t, p))
+	}
+}
+
+// TestRolledBackPicture: a log whose disk was rolled back uses the name of a lost input again. A replica gives that input back without its
+// picture. The input stays listed when another replica gives back the entry that has its name, until a replica brings the picture.
+func TestRolledBackPicture(t *testing.T) {
+	store := memkv.New()
+	origin := sealing(t, store)
+	submit(t, origin, create("before"))
+	image := imageOf(t, store)
+	lost := submit(t, origin, create("a"))[0]
+	r := opened(t, memkv.New(), 1)
+	pullSealed(t, r, origin)
+	proof := lastKept(t, r)
+
+	rolled := imageOf(t, image)
+	used := submit(t, sealingAs(t, rolled, log.Epoch{}), create("x"))[0] // by an earlier version
+	p := sealingAs(t, rolled, log.Epoch{5})
+	if used.Dot != lost.Dot {
+		t.Fatalf("the log names %v, want %v", used.Dot, lost.Dot)
+	}
+	q := opened(t, memkv.New(), 2)
+	pullSealed(t, q, p)
+	if found, err := p.RolledBack(&proof); !found || err != nil {
+		t.Fatalf("RolledBack = %v, %v", found, err)
+	}
+	for _, step := range []struct {
+		what string
+		by   *partition.Partition
+		gone map[log.Dot]string
+		want string
+	}{
+		{"without the picture", r, map[log.Dot]string{lost.Dot: partition.LostPicture}, "[a]"},
+		{"the entry that has its name", q, nil, "[a]"},
+		{"that entry without its picture", q, map[log.Dot]string{used.Dot: partition.LostPicture}, "[a]"},
+		{"without the picture again", r, map[log.Dot]string{lost.Dot: partition.LostPicture}, "[a]"},
+		{"with the picture", r, nil, "[]"},
+	} {
+		b := keptBy(t, step.by)
+		b.Gone = step.gone
+		if err := p.TakeBack(t.Context(), &b, nil); err != nil {
+			t.Fatal(err)
+		}
+		listed := []string{}
+		for _, c := range conflictsOf(t, p) {
+			id := c.Op.Body.(*log.InputCreate).ID
+			listed = append(listed, id)
+			v := p.View()
+			if in, err := v.InputByID(id); err != nil || in.Dot != c.Op.Dot {
+				t.Errorf("%s: the input is %v, %v, listed as %v", step.what, in.Dot, err, c.Op.Dot)
+			}
+			_ = v.Close()
+		}
+		if fmt.Sprint(listed) != step.want {
+			t.Errorf("%s: listed are %v, want %s", step.what, listed, step.want)
+		}
+	}
+}
+
+// TestRolledBackTwice: the disk of an origin is set back twice to the same image. The log of the first time gave a lost operation another name. A
+// replica that has only the log of before offers that operation by its old name to the log of the second time, which knows it again.
+func TestRolledBackTwice(t *testing.T) {
+	store := memkv.New()
+	origin := sealing(t, store)
+	submit(t, origin, create("old"))
+	image := imageOf(t, store)
+	submit(t, origin, create("a"), create("b"))
+	before := opened(t, memkv.New(), 1)
+	pullSealed(t, before, origin)
+	offered := keptBy(t, before)
+
+	var p *partition.Partition
+	back := func(life byte, id string, b *partition.Back) {
+		t.Helper()
+		now := func() time.Time { return clock().Add(time.Duration(life) * time.Second) }
+		var err error
+		p, err = partition.Open(partition.Options{Store: imageOf(t, image), App: app, Clock: now, Epoch: log.Epoch{life}, Secret: [32]byte{1}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		submit(t, p, create(id))
+		if found, err := p.RolledBack(b); !found || err != nil {
+			t.Fatalf("RolledBack = %v, %v", found, err)
+		}
+		if err := p.TakeBack(t.Context(), b, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	back(5, "x", &offered)
+	v := p.View()
+	a, err := v.InputByID("a")
+	if err = errors.Join(err, v.Close()); err != nil {
+		t.Fatal(err)
+	}
+	submit(t, p, &log.InputDelete{Input: a.Dot})
+	r := opened(t, memkv.New(), 2)
+	keepSealed(t, r, p, 0)
+	again := keptBy(t, r)
+	back(6, "y", &again)
+	for range 2 {
+		if err := p.TakeBack(t.Context(), &offered, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	v = p.View()
+	defer v.Close()
+	got := ids(t, v.Reader)
+	if slices.Sort(got); !slices.Equal(got, []string{"b", "old", "x", "y"}) || len(conflictsOf(t, p)) != 0 {
+		t.Errorf("the origin has %v and lists %+v", got, conflictsOf(t, p))
+	}
+}
