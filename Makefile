@@ -37,7 +37,7 @@ FIRST := /(web/journeys|edge|origin/program|web/runtime/test|wasm/(host|simd))$$
 
 # Packages that are also tested on other architectures: all that compute, encode or store bytes. The packages left out only call
 # these and have no code of their own for any architecture. The tests of wasm/host and web/runtime compare their answers.
-ELSEWHERE = ./models $$($(GO) list ./core/... | grep -vE '/core$$|/core/(api|auth|ingest|partition|renew|search|training)(/|$$)') ./sync/press ./sync/wire
+ELSEWHERE = ./models $$($(GO) list ./core/... | grep -vE '/core$$|/core/(api|auth|ingest|log/field/gen|partition|renew|search|training)(/|$$)') ./sync/press ./sync/wire
 
 # Of these, the packages that are tested as wasip1: they compute with fractions or have code of their own there. The others run in
 # the module itself, where random programs, transcripts and copies must give the native answers and digests.
@@ -190,8 +190,9 @@ check: ## formatting, vet (native, wasip1, arm64), staticcheck, and that generat
 	$(GO) run $(STATICCHECK) -checks all,-ST1000 $(PACKAGES)
 	$(GO) mod tidy -diff
 	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory web/node_modules/.package-lock.json && cd web && npm run --silent check; fi
-	$(MAKE) --no-print-directory generate
-	@git diff --exit-code -- $$(git grep -lE '^// Code generated .* DO NOT EDIT' -- '*.go' '*.s') || { echo 'generated files are out of date'; exit 1; }
+	@tables=$$(git grep -l '^<!-- fields: ' -- '*.md'); before=$$(sha256sum $$tables); $(MAKE) --no-print-directory generate || exit 1; \
+	test "$$before" = "$$(sha256sum $$tables)" || { echo "generated tables were out of date: $$tables"; exit 1; }
+	@git diff --exit-code -- $$(git grep -lE '^// Code generated .* DO NOT EDIT' -- '*.go' '*.s' '*.ts') || { echo 'generated files are out of date'; exit 1; }
 
 generate: ## write the generated files again
 	$(GO) generate $(PACKAGES)

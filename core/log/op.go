@@ -17,8 +17,8 @@ const Origin Site = 1
 // site's operations, which count from 1 without gaps. The thing an operation creates is
 // named by its dot; a later thing with the same id has another.
 type Dot struct {
-	Site Site
-	Seq  uint64
+	Site Site   `wire:"1"`
+	Seq  uint64 `wire:"2"`
 }
 
 // HLC is a hybrid logical clock: milliseconds since 1970 in the upper 48 bits, a counter
@@ -30,8 +30,8 @@ func (h HLC) Time() time.Time { return time.UnixMilli(int64(h >> 16)).UTC() }
 
 // Stamp orders the writes of one register: by clock, then by site.
 type Stamp struct {
-	At   HLC
-	Site Site
+	At   HLC  `wire:"1,fixed"`
+	Site Site `wire:"2"`
 }
 
 // Less reports whether s is older than o.
@@ -80,12 +80,15 @@ const (
 
 // Label says whether a concept is in a picture.
 type Label struct {
-	Concept string
-	Value   Value
+	Concept string `wire:"1"`
+	Value   Value  `wire:"2,max=True"`
 }
 
 // Point is a place on earth, in degrees.
-type Point struct{ Longitude, Latitude float64 }
+type Point struct {
+	Longitude float64 `wire:"1"`
+	Latitude  float64 `wire:"2"`
+}
 
 // Operations on inputs.
 type (

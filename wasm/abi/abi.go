@@ -21,6 +21,8 @@ import (
 	"github.com/sightline-dev/sightline/core/log/field"
 )
 
+//go:generate go run ../../core/log/field/gen -tables ../README.md -pages ../../web/runtime/src/envelope.gen.ts
+
 // Version is what the export abi returns.
 const Version = 1
 

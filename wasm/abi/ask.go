@@ -195,34 +195,25 @@ func ParseMemory(value []byte) (MemoryReply, error) {
 }
 
 // DigestReply is the digest of what a copy has of its origin's log.
+//
+//field:fields put get
+//field:pages get
 type DigestReply struct {
-	Epoch log.Epoch
-	Seq   uint64   // the last entry of it
-	Root  [32]byte // of the tree of digests, sync/README.md; zero: nothing is there
+	Epoch log.Epoch `wire:"1"` // of the log
+	Seq   uint64    `wire:"2"` // last entry that was folded
+	Root  [32]byte  `wire:"3"` // of the tree of digests, see `../sync/README.md`; absent: nothing was folded
 }
 
 // Marshal returns the fields of the value.
 func (r *DigestReply) Marshal() []byte {
 	e := encoder(nil)
-	e.Hash(1, r.Epoch[:])
-	e.Uint(2, r.Seq)
-	e.Hash(3, r.Root[:])
+	putDigestReply(e, r)
 	return inner(e)
 }
 
 // ParseDigest reads the fields of a value.
-func ParseDigest(value []byte) (DigestReply, error) {
-	var r DigestReply
+func ParseDigest(value []byte) (r DigestReply, err error) {
 	d := field.Fields(value)
-	for d.Next() {
-		switch d.Number {
-		case 1:
-			d.Hash(r.Epoch[:])
-		case 2:
-			r.Seq = d.Uint()
-		case 3:
-			d.Hash(r.Root[:])
-		}
-	}
+	getDigestReply(d, &r)
 	return r, envelope("digest", d)
 }

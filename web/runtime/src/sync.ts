@@ -1,5 +1,6 @@
 // The envelopes of the machine that keeps a copy: what it is told, and what it wants. wasm/README.md, "Event and Synced".
 
+import { getDigestReply } from './envelope.gen.ts';
 import { EnvelopeError, Reader, Writer } from './envelope.ts';
 import { failure, type GuestError, header } from './messages.ts';
 
@@ -236,20 +237,8 @@ export interface Digest {
 
 /** The value of the question `digest`. */
 export function decodeDigest(value: Uint8Array): Digest {
-  const d: Digest = { epoch: '0'.repeat(32), seq: 0, root: '0'.repeat(64) };
-  for (const r = new Reader(value); r.next(); )
-    switch (r.number) {
-      case 1:
-        d.epoch = hex(r.raw());
-        break;
-      case 2:
-        d.seq = r.uint();
-        break;
-      case 3:
-        d.root = hex(r.raw());
-        break;
-    }
-  return d;
+  const { epoch, seq, root } = getDigestReply(new Reader(value));
+  return { epoch: hex(epoch ?? new Uint8Array(16)), seq, root: hex(root ?? new Uint8Array(32)) };
 }
 
 export const hex = (p: Uint8Array): string => Array.from(p, (b) => b.toString(16).padStart(2, '0')).join('');

@@ -1,0 +1,99 @@
+// Command gen writes the codecs of messages, whose fields are the tagged fields of Go structs:
+//
+//	//field:message
+//	type Push struct {
+//		App   string   `wire:"1"`           // text
+//		Site  log.Site `wire:"5"`           // uint, refused above 32 bits
+//		For   []Behalf `wire:"7,max=MaxOps"` // a longer list is refused
+//		Extra []byte   `wire:"*"`           // unknown fields, which are written behind the others
+//	}
+//
+// A package says what it wants beside its types:
+//
+//	//go:generate go run ../../core/log/field/gen -tables ../README.md
+//
+// The command writes codec_gen.go: putPush and getPush, which write and read the fields, and encodePush and decodePush for
+// the message with its version. It writes the tables of fields into a README, between the lines <!-- fields: Push --> and
+// <!-- end -->, with the comments of the Go fields, and the codec of the pages in TypeScript. Bytes are those of
+// [field.Encoder]: fields in ascending order of their numbers, zero ones left out.
+//
+// A directive in the comment of a type:
+//
+//	//field:message        encodePush and decodePush
+//	//field:fields put get putPush, getPush or both alone, for a message that is written by other code
+//	//field:kind 16        a body of an operation of this kind, see package log
+//	//field:pages put get  the pages write it, read it or both
+//
+// An option after the number, behind a comma:
+//
+//	fixed      eight bytes, of a uint64
+//	max=N      longest list, or highest value of a number
+//	always     a message within the message that is written if it is zero, too
+//	once       a message within the message that may not come twice
+//	or=born    the value that is left out, given by the method born of the message
+//	ms, s      the unit of a time or a duration; ns are eight bytes
+//	copy       bytes in memory of their own; others are borrowed from the message
+//	func=Name  written by putName(e, number, v) and read by getName(d), which are by hand
+//	type=…     what the table says of a func
+//	opaque     pages pass it on as bytes
+//	view       pages do not copy it
+//
+// A struct within a struct whose fields are the outer one's has the tag +N: its numbers and N are theirs.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+func main() {
+	tables := flag.String("tables", "", "README whose tables are written")
+	pages := flag.String("pages", "", "TypeScript file that is written")
+	flag.Parse()
+	files, err := generate(".", *tables, *pages)
+	if err == nil {
+		for name, data := range files {
+			if err = os.WriteFile(name, data, 0o644); err != nil {
+				break
+			}
+		}
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "gen:", err)
+		os.Exit(1)
+	}
+}
+
+// goFile is the name of the generated file of a package.
+const goFile = "codec_gen.go"
+
+// generate returns the files for the package in a folder, by their paths. tables and pages are relative to the folder; empty: there is
+// none.
+func generate(dir, tables, pages string) (map[string][]byte, error) {
+	p, err := load(dir)
+	if err != nil {
+		return nil, err
+	}
+	files := map[string][]byte{}
+	if files[filepath.Join(dir, goFile)], err = p.golang(); err != nil {
+		return nil, err
+	}
+	if pages != "" {
+		if files[filepath.Join(dir, pages)], err = p.typescript(); err != nil {
+			return nil, err
+		}
+	}
+	if tables != "" {
+		name := filepath.Join(dir, tables)
+		page, err := os.ReadFile(name)
+		if err != nil {
+			return nil, err
+		}
+		if files[name], err = p.tables(page); err != nil {
+			return nil, fmt.Errorf("%s: %w", tables, err)
+		}
+	}
+	return files, nil
+}

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"go/types"
+	"regexp"
+	"strings"
+)
+
+var marker = regexp.MustCompile(`(?s)(<!-- fields: (\w+) -->\n).*?(<!-- end -->\n)`)
+
+// tables writes the tables of a page again. Each stands between <!-- fields: NAME --> and <!-- end -->.
+func (p *program) tables(page []byte) ([]byte, error) {
+	shown := map[string]bool{} // messages with a table
+	for _, found := range marker.FindAllSubmatch(page, -1) {
+		shown[string(found[2])] = true
+	}
+	var failed error
+	out := marker.ReplaceAllFunc(page, func(old []byte) []byte {
+		parts := marker.FindSubmatch(old)
+		m := p.named(string(parts[2]))
+		if m == nil {
+			failed = fmt.Errorf("no message %s", parts[2])
+			return old
+		}
+		var b bytes.Buffer
+		b.Write(parts[1])
+		fmt.Fprintf(&b, "| %s | | |\n|---|---|---|\n", upper(m.Name()))
+		for _, f := range m.fields {
+			_, many := list(f)
+			fmt.Fprintf(&b, "| %d %s%s | %s | %s |\n", f.number, snake(f.name), star(many), p.shown(f, shown), strings.ReplaceAll(f.doc, "|", `\|`))
+		}
+		b.Write(parts[3])
+		return bytes.ReplaceAll(b.Bytes(), []byte("|  |"), []byte("| |"))
+	})
+	return out, failed
+}
+
+// named returns a message of the package or of what its messages hold.
+func (p *program) named(name string) *message {
+	for t, m := range p.messages {
+		if t.Name() == name && (t.Pkg() == p.Package || p.Scope().Lookup(name) == nil) {
+			return m
+		}
+	}
+	return nil
+}
+
+func snake(name string) string { return strings.Join(split(name), "_") }
+
+func star(many bool) string {
+	if many {
+		return "*"
+	}
+	return ""
+}
+
+// shown is a field's type as a table has it. A message within the message is its name where it has a table, else its fields.
+func (p *program) shown(f *member, tables map[string]bool) string {
+	if f.has("type") {
+		return f.options["type"]
+	}
+	of, _ := list(f)
+	if m := p.within(of); m != nil && !f.has("func") {
+		if tables[m.Name()] {
+			return "{" + upper(m.Name()) + "}"
+		}
+		var all []string
+		for _, x := range p.messages[m].fields {
+			_, many := list(x)
+			all = append(all, fmt.Sprintf("%d %s%s %s", x.number, snake(x.name), star(many), p.shown(x, tables)))
+		}
+		return "{" + strings.Join(all, ", ") + "}"
+	}
+	if f.has("fixed") || f.has("ns") {
+		return "fixed"
+	}
+	switch u := of.Underlying().(type) {
+	case *types.Pointer:
+		return "{1 value " + p.shown(&member{typ: u.Elem(), options: map[string]string{}}, tables) + "}"
+	case *types.Array:
+		return fmt.Sprintf("bytes (%d)", u.Len())
+	case *types.Slice:
+		return "bytes"
+	case *types.Basic:
+		switch {
+		case u.Info()&types.IsString != 0:
+			return "text"
+		case u.Info()&types.IsBoolean != 0:
+			return "bool"
+		case u.Info()&types.IsFloat != 0:
+			return "float"
+		}
+	}
+	return "uint"
+}
