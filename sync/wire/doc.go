@@ -16,3 +16,5 @@
 // Nothing here reads a socket, compresses or decides: HTTP compresses, package feed answers
 // and package replica asks.
 package wire
+
+//go:generate go run ../../core/log/field/gen -tables ../README.md

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/sightline-dev/sightline/core/blob"
-	"github.com/sightline-dev/sightline/core/log/field"
 )
 
 // Protocol is the newest version of the protocol that this code speaks, and Oldest the oldest.
@@ -18,18 +17,21 @@ const (
 // Refusal is why a request was refused, for a program: the body of an answer of 400 or above
 // whose content type is [ContentType]. Other answers of that kind are of the HTTP layer or of
 // something between, and their status alone tells.
+//
+//field:message
 type Refusal struct {
-	Code       RefusalCode
-	Detail     string      // for people
-	Features   []string    // with RefusedFeatures: those that are not known
-	Min, Max   uint32      // with RefusedProtocol and RefusedFold: what is spoken, or folded by
-	Limit      string      // with RefusedLimit and RefusedQuota: its name
-	Value      uint64      // and its value
-	WaitMillis uint64      // not earlier again; 0: it is of no use to come again
-	Epoch      [16]byte    // with RefusedEpoch: the log's
-	Accepted   uint64      // with RefusedSequence and RefusedBlobs: last sequence of the site that the log has
-	Blobs      []blob.Hash // with RefusedBlobs: some of those that are missing
-	Extra      []byte
+	Code       RefusalCode `wire:"1"`                 // below
+	Detail     string      `wire:"2"`                 // for people
+	Features   []string    `wire:"3,max=maxFeatures"` // of `features`: those that are not known
+	Min        uint32      `wire:"4"`                 // of `protocol` and `fold`: the oldest version that is spoken, or folded by
+	Max        uint32      `wire:"5"`                 // likewise the newest
+	Limit      string      `wire:"6"`                 // of `limit` and `quota`: its name
+	Value      uint64      `wire:"7"`                 // and its value
+	WaitMillis uint64      `wire:"8"`                 // not earlier again; absent: it is of no use to come again with the same
+	Epoch      [16]byte    `wire:"9"`                 // of `epoch` and `site`: the log's
+	Accepted   uint64      `wire:"10"`                // of `sequence` and `blobs`: last sequence of the site that the log has
+	Blobs      []blob.Hash `wire:"11,func=Hashes"`    // of `blobs`: some of those that are missing, 32 bytes each
+	Extra      []byte      `wire:"*"`
 }
 
 // RefusalCode is what a refusal is about.
@@ -73,56 +75,10 @@ func (r *Refusal) Error() string {
 }
 
 // Encode returns the message.
-func (r *Refusal) Encode() []byte {
-	var e field.Encoder
-	e.Uint(1, uint64(r.Code))
-	e.Text(2, r.Detail)
-	texts(&e, 3, r.Features)
-	e.Uint(4, uint64(r.Min))
-	e.Uint(5, uint64(r.Max))
-	e.Text(6, r.Limit)
-	e.Uint(7, r.Value)
-	e.Uint(8, r.WaitMillis)
-	e.Hash(9, r.Epoch[:])
-	e.Uint(10, r.Accepted)
-	e.Raw(11, joinHashes(r.Blobs))
-	return e.Bytes(r.Extra)
-}
+func (r *Refusal) Encode() []byte { return encodeRefusal(nil, r) }
 
 // DecodeRefusal reads a Refusal. Errors: ErrFormat.
-func DecodeRefusal(data []byte) (r Refusal, err error) {
-	d := field.Decode(data)
-	for d.Next() {
-		switch d.Number {
-		case 1:
-			r.Code = RefusalCode(d.Uint32())
-		case 2:
-			r.Detail = d.Text()
-		case 3:
-			r.Features = add(d, r.Features, maxFeatures, d.Text())
-		case 4:
-			r.Min = d.Uint32()
-		case 5:
-			r.Max = d.Uint32()
-		case 6:
-			r.Limit = d.Text()
-		case 7:
-			r.Value = d.Uint()
-		case 8:
-			r.WaitMillis = d.Uint()
-		case 9:
-			d.Hash(r.Epoch[:])
-		case 10:
-			r.Accepted = d.Uint()
-		case 11:
-			r.Blobs = splitHashes(d)
-		default:
-			d.Keep()
-		}
-	}
-	r.Extra = d.Extra()
-	return r, d.Err()
-}
+func DecodeRefusal(data []byte) (Refusal, error) { return decodeRefusal(data) }
 
 // Support is what an origin can do.
 type Support struct {

@@ -214,7 +214,7 @@ type Have struct {
 func (m *Have) Encode() []byte {
 	var e field.Encoder
 	e.Text(1, m.App)
-	e.Raw(2, joinHashes(m.Hashes))
+	putHashes(&e, 2, m.Hashes)
 	return e.Bytes(m.Extra)
 }
 
@@ -226,7 +226,7 @@ func DecodeHave(data []byte) (m Have, err error) {
 		case 1:
 			m.App = d.Text()
 		case 2:
-			m.Hashes = splitHashes(d)
+			m.Hashes = getHashes(d)
 		default:
 			d.Keep()
 		}
@@ -251,7 +251,7 @@ type Begun struct {
 // Encode returns the message.
 func (m *Had) Encode() []byte {
 	var e field.Encoder
-	e.Raw(1, joinHashes(m.Hashes))
+	putHashes(&e, 1, m.Hashes)
 	for i := range m.Begun {
 		at := e.Open(2)
 		e.Hash(1, m.Begun[i].Hash[:])
@@ -267,7 +267,7 @@ func DecodeHad(data []byte) (m Had, err error) {
 	for d.Next() {
 		switch d.Number {
 		case 1:
-			m.Hashes = splitHashes(d)
+			m.Hashes = getHashes(d)
 		case 2:
 			m.Begun = add(d, m.Begun, maxBegun, Begun(decodeChunk(d.Message())))
 		default:
@@ -278,15 +278,15 @@ func DecodeHad(data []byte) (m Had, err error) {
 	return m, d.Err()
 }
 
-func joinHashes(list []blob.Hash) []byte {
+func putHashes(e *field.Encoder, number int, list []blob.Hash) {
 	var b []byte
 	for i := range list {
 		b = append(b, list[i][:]...)
 	}
-	return b
+	e.Raw(number, b)
 }
 
-func splitHashes(d *field.Decoder) []blob.Hash {
+func getHashes(d *field.Decoder) []blob.Hash {
 	b := d.Raw()
 	if len(b)%len(blob.Hash{}) != 0 {
 		d.Malformed("list of hashes")

@@ -15,7 +15,7 @@ import (
 	"github.com/sightline-dev/sightline/core/proof"
 )
 
-// TestGenerated holds the generated files of every package to what their structs say.
+// TestGenerated fails if a generated file of any package is out of date.
 func TestGenerated(t *testing.T) {
 	line := regexp.MustCompile(`(?m)^//go:generate go run \S*log/field/gen(.*)$`)
 	n := 0
@@ -48,7 +48,7 @@ func TestGenerated(t *testing.T) {
 	}
 }
 
-// holdGenerated compares the files of a package with what they should be.
+// holdGenerated fails if a generated file of a package is out of date.
 func holdGenerated(t *testing.T, dir string, args ...string) {
 	t.Helper()
 	flags := flag.NewFlagSet("gen", flag.ContinueOnError)
@@ -70,7 +70,7 @@ func holdGenerated(t *testing.T, dir string, args ...string) {
 	}
 }
 
-// TestSample holds the files of a package that uses everything there is.
+// TestSample generates the files of a package that uses every option.
 func TestSample(t *testing.T) {
 	holdGenerated(t, "testdata/sample", "-tables", "page.md", "-pages", "sample.gen.ts")
 }
@@ -78,6 +78,7 @@ func TestSample(t *testing.T) {
 func TestRefused(t *testing.T) {
 	for name, tt := range map[string]struct{ source, want string }{
 		"same number":    {"type T struct {\nA, B uint64 `wire:\"1\"`\n}", "A and B have the same number"},
+		"reserved":       {"// T is it.\n//\n//field:message\n//field:reserved 4 5\ntype T struct {\nA uint64 `wire:\"5\"`\n}", "A has the number of an earlier field"},
 		"no number":      {"type T struct {\nA uint64 `wire:\"first\"`\n}", `A: tag "first"`},
 		"number 0":       {"type T struct {\nA uint64 `wire:\"0\"`\n}", `A: tag "0"`},
 		"option":         {"type T struct {\nA uint64 `wire:\"1,fast\"`\n}", `A: option "fast" is not known`},
@@ -89,9 +90,9 @@ func TestRefused(t *testing.T) {
 		"int16":          {"type T struct {\nA int16 `wire:\"1\"`\n}", "A: type int16"},
 		"pointer":        {"type T struct {\nA *int16 `wire:\"1\"`\n}", "A: type int16"},
 		"time":           {"type T struct {\nA time.Time `wire:\"1\"`\n}", "A: type time.Time without a unit"},
-		"no struct":      {"type T uint64", "T: it is no struct"},
-		"no tag":         {"type T struct{ A uint64 }", "T: it has no tagged field"},
-		"inner no tag":   {"type T struct {\nA U `wire:\"1\"`\n}\ntype U struct{ B uint64 }", "U: it has no tagged field"},
+		"no struct":      {"type T uint64", "T: not a struct"},
+		"no tag":         {"type T struct{ A uint64 }", "T: no tagged field"},
+		"inner no tag":   {"type T struct {\nA U `wire:\"1\"`\n}\ntype U struct{ B uint64 }", "U: no tagged field"},
 		"page's message": {"type T struct {\nA uint64 `wire:\"1\"`\n}", "no message V"},
 	} {
 		dir := t.TempDir()
@@ -101,7 +102,10 @@ func TestRefused(t *testing.T) {
 			}
 		}
 		write("go.mod", "module example.test/m\n")
-		write("t.go", "package m\n\nimport \"time\"\n\n//field:message\n"+tt.source+"\n")
+		if !strings.HasPrefix(tt.source, "//") {
+			tt.source = "//field:message\n" + tt.source
+		}
+		write("t.go", "package m\n\nimport \"time\"\n\n"+tt.source+"\n")
 		write("page.md", "<!-- fields: V -->\n<!-- end -->\n")
 		if _, err := generate(dir, "page.md", ""); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v, want %q", name, err, tt.want)

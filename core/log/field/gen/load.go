@@ -17,7 +17,7 @@ import (
 	"strings"
 )
 
-// program is a package with what it imports of its module.
+// program is a package with the packages of its module that it imports.
 type program struct {
 	*types.Package
 	source
@@ -90,18 +90,13 @@ func load(dir string) (*program, error) {
 	}
 	for _, name := range p.Scope().Names() {
 		t, ok := p.Scope().Lookup(name).(*types.TypeName)
-		if !ok || p.docs[t.Pos()] == nil {
-			continue
-		}
-		is := directives(p.docs[t.Pos()])
-		if len(is) == 0 {
+		if !ok || len(directives(p.docs[t.Pos()])) == 0 {
 			continue
 		}
 		m, err := p.message(t)
 		if err != nil {
 			return nil, err
 		}
-		m.is = is
 		p.roots = append(p.roots, m)
 	}
 	return p, nil
@@ -110,6 +105,9 @@ func load(dir string) (*program, error) {
 // directives are the lines //field:… of a comment, with their arguments.
 func directives(doc *ast.CommentGroup) map[string][]string {
 	is := map[string][]string{}
+	if doc == nil {
+		return is
+	}
 	for _, c := range doc.List {
 		if text, ok := strings.CutPrefix(c.Text, "//field:"); ok {
 			words := strings.Fields(text)
@@ -160,7 +158,7 @@ func (s *source) Import(name string) (*types.Package, error) {
 		files = append(files, f)
 		s.comments(f)
 	}
-	// What is missing, such as generated functions and other modules, does not matter to the structs.
+	// Generated functions and other modules are missing. The structs do not need them.
 	config := types.Config{Importer: s, IgnoreFuncBodies: true, Error: func(error) {}}
 	p, _ := config.Check(name, s.fset, files, nil)
 	if p == nil {
@@ -207,17 +205,20 @@ func (p *program) message(t *types.TypeName) (*message, error) {
 	if m, ok := p.messages[t]; ok {
 		return m, nil
 	}
-	m := &message{TypeName: t}
+	m := &message{TypeName: t, is: directives(p.docs[t.Pos()])}
 	p.messages[t] = m
 	of, ok := t.Type().Underlying().(*types.Struct)
 	if !ok {
-		return nil, fmt.Errorf("%s: it is no struct", t.Name())
+		return nil, fmt.Errorf("%s: not a struct", t.Name())
 	}
 	if err := p.members(m, of, t.Pkg(), "", 0); err != nil {
 		return nil, fmt.Errorf("%s: %w", t.Name(), err)
 	}
 	slices.SortStableFunc(m.fields, func(a, b *member) int { return a.number - b.number })
 	for i, f := range m.fields {
+		if slices.Contains(m.is["reserved"], strconv.Itoa(f.number)) {
+			return nil, fmt.Errorf("%s: %s has the number of an earlier field", t.Name(), f.path)
+		}
 		if i > 0 && f.number == m.fields[i-1].number {
 			return nil, fmt.Errorf("%s: %s and %s have the same number", t.Name(), m.fields[i-1].path, f.path)
 		}
@@ -276,7 +277,7 @@ func (p *program) members(m *message, of *types.Struct, declared *types.Package,
 		m.fields = append(m.fields, f)
 	}
 	if len(m.fields) == 0 && prefix == "" && of.NumFields() > 0 {
-		return errors.New("it has no tagged field")
+		return errors.New("no tagged field")
 	}
 	return nil
 }

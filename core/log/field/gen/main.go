@@ -8,7 +8,7 @@
 //		Extra []byte   `wire:"*"`           // unknown fields, which are written behind the others
 //	}
 //
-// A package says what it wants beside its types:
+// A line in a package names the other files:
 //
 //	//go:generate go run ../../core/log/field/gen -tables ../README.md
 //
@@ -23,6 +23,7 @@
 //	//field:fields put get putPush, getPush or both alone, for a message that is written by other code
 //	//field:kind 16        a body of an operation of this kind, see package log
 //	//field:pages put get  the pages write it, read it or both
+//	//field:reserved 8 9   numbers that earlier versions used, which no field gets again
 //
 // An option after the number, behind a comma:
 //

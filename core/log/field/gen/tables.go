@@ -31,13 +31,16 @@ func (p *program) tables(page []byte) ([]byte, error) {
 			_, many := list(f)
 			fmt.Fprintf(&b, "| %d %s%s | %s | %s |\n", f.number, snake(f.name), star(many), p.shown(f, shown), strings.ReplaceAll(f.doc, "|", `\|`))
 		}
+		if numbers := m.is["reserved"]; numbers != nil {
+			fmt.Fprintf(&b, "| %s | | reserved: earlier versions used it |\n", strings.Join(numbers, ", "))
+		}
 		b.Write(parts[3])
 		return bytes.ReplaceAll(b.Bytes(), []byte("|  |"), []byte("| |"))
 	})
 	return out, failed
 }
 
-// named returns a message of the package or of what its messages hold.
+// named returns a message by the name of its struct.
 func (p *program) named(name string) *message {
 	for t, m := range p.messages {
 		if t.Name() == name && (t.Pkg() == p.Package || p.Scope().Lookup(name) == nil) {

@@ -53,6 +53,8 @@ type All struct {
 }
 
 // Place is a message within the message.
+//
+//field:reserved 3 5
 type Place struct {
 	Line, Column uint64
 	X            uint64 `wire:"1"`
