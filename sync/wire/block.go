@@ -433,3 +433,9 @@ func hexID(id string) (b [16]byte, ok bool) {
 	_, err := hex.Decode(b[:], []byte(id))
 	return b, err == nil
 }
+
+func texts(e *field.Encoder, number int, list []string) {
+	for _, s := range list {
+		e.Element(number, s)
+	}
+}

@@ -5,7 +5,173 @@ package wire
 import (
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/log/field"
+	"github.com/sightline-dev/sightline/core/predict/raster"
 )
+
+// encodeBack writes the message into buf's memory.
+func encodeBack(buf []byte, x *Back) []byte {
+	var e field.Encoder
+	e.Reset(buf)
+	putBack(&e, x)
+	return e.Bytes(nil)
+}
+
+// decodeBack reads the message. Errors: field.ErrFormat.
+func decodeBack(data []byte) (x Back, err error) {
+	d := field.Decode(data)
+	getBack(d, &x)
+	return x, d.Err()
+}
+
+// encodeCheckpoint writes the message into buf's memory.
+func encodeCheckpoint(buf []byte, x *Checkpoint) []byte {
+	var e field.Encoder
+	e.Reset(buf)
+	putCheckpoint(&e, x)
+	return e.Bytes(nil)
+}
+
+// decodeCheckpoint reads the message. Errors: field.ErrFormat.
+func decodeCheckpoint(data []byte) (x Checkpoint, err error) {
+	d := field.Decode(data)
+	getCheckpoint(d, &x)
+	return x, d.Err()
+}
+
+// encodeDerived writes the message into buf's memory.
+func encodeDerived(buf []byte, x *Derived) []byte {
+	var e field.Encoder
+	e.Reset(buf)
+	putDerived(&e, x)
+	return e.Bytes(nil)
+}
+
+// decodeDerived reads the message. Errors: field.ErrFormat.
+func decodeDerived(data []byte) (x Derived, err error) {
+	d := field.Decode(data)
+	getDerived(d, &x)
+	return x, d.Err()
+}
+
+// encodeDigests writes the message into buf's memory.
+func encodeDigests(buf []byte, x *Digests) []byte {
+	var e field.Encoder
+	e.Reset(buf)
+	putDigests(&e, x)
+	return e.Bytes(nil)
+}
+
+// decodeDigests reads the message. Errors: field.ErrFormat.
+func decodeDigests(data []byte) (x Digests, err error) {
+	d := field.Decode(data)
+	getDigests(d, &x)
+	return x, d.Err()
+}
+
+// encodeEnd writes the message into buf's memory.
+func encodeEnd(buf []byte, x *End) []byte {
+	var e field.Encoder
+	e.Reset(buf)
+	putEnd(&e, x)
+	return e.Bytes(nil)
+}
+
+// decodeEnd reads the message. Errors: field.ErrFormat.
+func decodeEnd(data []byte) (x End, err error) {
+	d := field.Decode(data)
+	getEnd(d, &x)
+	return x, d.Err()
+}
+
+// encodeEntries writes the message into buf's memory.
+func encodeEntries(buf []byte, x *Entries) []byte {
+	var e field.Encoder
+	e.Reset(buf)
+	putEntries(&e, x)
+	return e.Bytes(nil)
+}
+
+// decodeEntries reads the message. Errors: field.ErrFormat.
+func decodeEntries(data []byte) (x Entries, err error) {
+	d := field.Decode(data)
+	getEntries(d, &x)
+	return x, d.Err()
+}
+
+// encodeHad writes the message into buf's memory.
+func encodeHad(buf []byte, x *Had) []byte {
+	var e field.Encoder
+	e.Reset(buf)
+	putHad(&e, x)
+	return e.Bytes(nil)
+}
+
+// decodeHad reads the message. Errors: field.ErrFormat.
+func decodeHad(data []byte) (x Had, err error) {
+	d := field.Decode(data)
+	getHad(d, &x)
+	return x, d.Err()
+}
+
+// encodeHave writes the message into buf's memory.
+func encodeHave(buf []byte, x *Have) []byte {
+	var e field.Encoder
+	e.Reset(buf)
+	putHave(&e, x)
+	return e.Bytes(nil)
+}
+
+// decodeHave reads the message. Errors: field.ErrFormat.
+func decodeHave(data []byte) (x Have, err error) {
+	d := field.Decode(data)
+	getHave(d, &x)
+	return x, d.Err()
+}
+
+// encodeKeepalive writes the message into buf's memory.
+func encodeKeepalive(buf []byte, x *Keepalive) []byte {
+	var e field.Encoder
+	e.Reset(buf)
+	putKeepalive(&e, x)
+	return e.Bytes(nil)
+}
+
+// decodeKeepalive reads the message. Errors: field.ErrFormat.
+func decodeKeepalive(data []byte) (x Keepalive, err error) {
+	d := field.Decode(data)
+	getKeepalive(d, &x)
+	return x, d.Err()
+}
+
+// encodeManifest writes the message into buf's memory.
+func encodeManifest(buf []byte, x *Manifest) []byte {
+	var e field.Encoder
+	e.Reset(buf)
+	putManifest(&e, x)
+	return e.Bytes(nil)
+}
+
+// decodeManifest reads the message. Errors: field.ErrFormat.
+func decodeManifest(data []byte) (x Manifest, err error) {
+	d := field.Decode(data)
+	getManifest(d, &x)
+	return x, d.Err()
+}
+
+// encodeObject writes the message into buf's memory.
+func encodeObject(buf []byte, x *Object) []byte {
+	var e field.Encoder
+	e.Reset(buf)
+	putObject(&e, x)
+	return e.Bytes(nil)
+}
+
+// decodeObject reads the message. Errors: field.ErrFormat.
+func decodeObject(data []byte) (x Object, err error) {
+	d := field.Decode(data)
+	getObject(d, &x)
+	return x, d.Err()
+}
 
 // encodeOffered writes the message into buf's memory.
 func encodeOffered(buf []byte, x *Offered) []byte {
@@ -19,6 +185,36 @@ func encodeOffered(buf []byte, x *Offered) []byte {
 func decodeOffered(data []byte) (x Offered, err error) {
 	d := field.Decode(data)
 	getOffered(d, &x)
+	return x, d.Err()
+}
+
+// encodePush writes the message into buf's memory.
+func encodePush(buf []byte, x *Push) []byte {
+	var e field.Encoder
+	e.Reset(buf)
+	putPush(&e, x)
+	return e.Bytes(nil)
+}
+
+// decodePush reads the message. Errors: field.ErrFormat.
+func decodePush(data []byte) (x Push, err error) {
+	d := field.Decode(data)
+	getPush(d, &x)
+	return x, d.Err()
+}
+
+// encodePushed writes the message into buf's memory.
+func encodePushed(buf []byte, x *Pushed) []byte {
+	var e field.Encoder
+	e.Reset(buf)
+	putPushed(&e, x)
+	return e.Bytes(nil)
+}
+
+// decodePushed reads the message. Errors: field.ErrFormat.
+func decodePushed(data []byte) (x Pushed, err error) {
+	d := field.Decode(data)
+	getPushed(d, &x)
 	return x, d.Err()
 }
 
@@ -37,6 +233,21 @@ func decodeRefusal(data []byte) (x Refusal, err error) {
 	return x, d.Err()
 }
 
+// encodeRegister writes the message into buf's memory.
+func encodeRegister(buf []byte, x *Register) []byte {
+	var e field.Encoder
+	e.Reset(buf)
+	putRegister(&e, x)
+	return e.Bytes(nil)
+}
+
+// decodeRegister reads the message. Errors: field.ErrFormat.
+func decodeRegister(data []byte) (x Register, err error) {
+	d := field.Decode(data)
+	getRegister(d, &x)
+	return x, d.Err()
+}
+
 // encodeSession writes the message into buf's memory.
 func encodeSession(buf []byte, x *Session) []byte {
 	var e field.Encoder
@@ -50,6 +261,137 @@ func decodeSession(data []byte) (x Session, err error) {
 	d := field.Decode(data)
 	getSession(d, &x)
 	return x, d.Err()
+}
+
+// encodeTakenBack writes the message into buf's memory.
+func encodeTakenBack(buf []byte, x *TakenBack) []byte {
+	var e field.Encoder
+	e.Reset(buf)
+	putTakenBack(&e, x)
+	return e.Bytes(nil)
+}
+
+// decodeTakenBack reads the message. Errors: field.ErrFormat.
+func decodeTakenBack(data []byte) (x TakenBack, err error) {
+	d := field.Decode(data)
+	getTakenBack(d, &x)
+	return x, d.Err()
+}
+
+func putBack(e *field.Encoder, x *Back) {
+	e.Text(1, x.App)
+	e.Uint(2, uint64(x.Partition))
+	e.Hash(3, x.Epoch[:])
+	e.Uint(4, x.From)
+	e.Hash(5, x.Chain[:])
+	e.Raw(6, x.Block)
+	for i := range x.Lives {
+		at := e.Open(7)
+		putSiteLife(e, &x.Lives[i])
+		e.Close(at)
+	}
+	e.Raw(8, x.Seal)
+	e.Uint(9, uint64(x.Site))
+	e.Uint(10, x.Confirmed)
+	e.Uint(11, x.Issued)
+	e.Bool(12, x.Present)
+	e.Append(x.Extra)
+}
+
+func putBegun(e *field.Encoder, x *Begun) {
+	e.Hash(1, x.Hash[:])
+	e.Uint(2, x.Size)
+}
+
+func putBehalf(e *field.Encoder, x *Behalf) {
+	e.Uint(1, x.First)
+	e.Uint(2, x.Last)
+	e.Text(3, x.Subject)
+	e.Text(4, x.Token)
+	e.Uint(5, uint64(x.Issued))
+	for i := range x.Scopes {
+		e.Element(6, x.Scopes[i])
+	}
+}
+
+func putCheckpoint(e *field.Encoder, x *Checkpoint) {
+	e.Hash(1, x.Epoch[:])
+	e.Uint(2, x.To)
+	e.Uint(3, x.Head)
+	e.Uint(4, x.Stable)
+	e.Uint(5, uint64(x.Now))
+	e.Append(x.Extra)
+}
+
+func putChunk(e *field.Encoder, x *Chunk) {
+	e.Hash(1, x.Hash[:])
+	e.Uint(2, x.Size)
+}
+
+func putDerived(e *field.Encoder, x *Derived) {
+	e.Hash(1, x.Base[:])
+	for i := range x.Records {
+		at := e.Open(2)
+		putDerivedRecord(e, &x.Records[i])
+		e.Close(at)
+	}
+	e.Append(x.Extra)
+}
+
+func putDerivedRecord(e *field.Encoder, x *DerivedRecord) {
+	e.Hash(1, x.Blob[:])
+	if x.Crop != (raster.Crop{}) {
+		at := e.Open(2)
+		putRasterCrop(e, &x.Crop)
+		e.Close(at)
+	}
+	e.Raw(3, x.Record)
+}
+
+func putDigest(e *field.Encoder, x *Digest) {
+	e.Raw(1, x.Key)
+	e.Hash(2, x.Hash[:])
+	e.Raw(3, x.Value)
+}
+
+func putDigests(e *field.Encoder, x *Digests) {
+	e.Hash(1, x.Epoch[:])
+	e.Uint(2, x.Seq)
+	e.Text(3, x.Prefix)
+	for i := range x.Nodes {
+		at := e.Open(4)
+		putNode(e, &x.Nodes[i])
+		e.Close(at)
+	}
+	for i := range x.Leaves {
+		at := e.Open(5)
+		putDigest(e, &x.Leaves[i])
+		e.Close(at)
+	}
+	e.Append(x.Extra)
+}
+
+func putEnd(e *field.Encoder, x *End) {
+	e.Uint(1, uint64(x.Why))
+	e.Text(2, x.Detail)
+	e.Uint(3, x.WaitMillis)
+	e.Append(x.Extra)
+}
+
+func putEntries(e *field.Encoder, x *Entries) {
+	e.Hash(1, x.Epoch[:])
+	e.Uint(2, x.From)
+	e.Uint(3, x.To)
+	e.Hash(4, x.Chain[:])
+	e.Raw(5, x.Block)
+	for i := range x.Lives {
+		at := e.Open(6)
+		putSiteLife(e, &x.Lives[i])
+		e.Close(at)
+	}
+	e.Raw(7, x.Seal)
+	e.Hash(8, x.Before[:])
+	e.Append(x.Extra)
 }
 
 func putGrant(e *field.Encoder, x *Grant) {
@@ -76,6 +418,28 @@ func putGrant(e *field.Encoder, x *Grant) {
 	e.Append(x.Extra)
 }
 
+func putHad(e *field.Encoder, x *Had) {
+	putHashes(e, 1, x.Hashes)
+	for i := range x.Begun {
+		at := e.Open(2)
+		putBegun(e, &x.Begun[i])
+		e.Close(at)
+	}
+	e.Append(x.Extra)
+}
+
+func putHave(e *field.Encoder, x *Have) {
+	e.Text(1, x.App)
+	putHashes(e, 2, x.Hashes)
+	e.Append(x.Extra)
+}
+
+func putKeepalive(e *field.Encoder, x *Keepalive) {
+	e.Uint(1, uint64(x.Now))
+	e.Uint(2, x.ExpiresIn)
+	e.Append(x.Extra)
+}
+
 func putLife(e *field.Encoder, x *Life) {
 	e.Uint(1, x.First)
 	e.Fixed64(2, x.ID)
@@ -98,6 +462,48 @@ func putLimits(e *field.Encoder, x *Limits) {
 func putLink(e *field.Encoder, x *Link) {
 	e.Text(1, x.Name)
 	e.Text(2, x.Path)
+}
+
+func putLogDot(e *field.Encoder, x *log.Dot) {
+	e.Uint(1, uint64(x.Site))
+	e.Uint(2, x.Seq)
+}
+
+func putManifest(e *field.Encoder, x *Manifest) {
+	e.Text(1, x.App)
+	e.Uint(2, uint64(x.Partition))
+	e.Hash(3, x.Epoch[:])
+	e.Uint(4, x.Seq)
+	e.Hash(5, x.Chain[:])
+	e.Uint(6, uint64(x.Fold))
+	e.Hash(7, x.Digest[:])
+	e.Uint(8, x.Stable)
+	e.Fixed64(9, uint64(x.Horizon))
+	for i := range x.Chunks {
+		at := e.Open(10)
+		putChunk(e, &x.Chunks[i])
+		e.Close(at)
+	}
+	for i := range x.Objects {
+		at := e.Open(11)
+		putChunk(e, &x.Objects[i])
+		e.Close(at)
+	}
+	e.Raw(12, x.Seal)
+	e.Append(x.Extra)
+}
+
+func putNode(e *field.Encoder, x *Node) {
+	e.Uint(1, x.Keys)
+	e.Hash(2, x.Digest[:])
+}
+
+func putObject(e *field.Encoder, x *Object) {
+	e.Hash(1, x.Hash[:])
+	e.Uint(2, x.Size)
+	e.Uint(3, x.Offset)
+	e.Raw(4, x.Data)
+	e.Append(x.Extra)
 }
 
 func putOffered(e *field.Encoder, x *Offered) {
@@ -142,6 +548,61 @@ func putPosition(e *field.Encoder, x *Position) {
 	e.Append(x.Extra)
 }
 
+func putPush(e *field.Encoder, x *Push) {
+	e.Text(1, x.App)
+	e.Uint(2, uint64(x.Partition))
+	e.Hash(3, x.Epoch[:])
+	e.Uint(4, x.Base)
+	e.Uint(5, uint64(x.Site))
+	e.Raw(6, x.Block)
+	for i := range x.For {
+		at := e.Open(7)
+		putBehalf(e, &x.For[i])
+		e.Close(at)
+	}
+	for i := range x.Tokens {
+		at := e.Open(8)
+		putTokens(e, &x.Tokens[i])
+		e.Close(at)
+	}
+	for i := range x.Lives {
+		at := e.Open(9)
+		putLife(e, &x.Lives[i])
+		e.Close(at)
+	}
+	e.Bool(10, x.Again)
+	e.Uint(11, x.Older)
+	e.Hash(12, x.Chain[:])
+	e.Raw(13, x.Seal)
+	e.Append(x.Extra)
+}
+
+func putPushed(e *field.Encoder, x *Pushed) {
+	e.Hash(1, x.Epoch[:])
+	e.Uint(2, x.Accepted)
+	for i := range x.Runs {
+		at := e.Open(3)
+		putRun(e, &x.Runs[i])
+		e.Close(at)
+	}
+	for i := range x.Verdicts {
+		at := e.Open(4)
+		putVerdict(e, &x.Verdicts[i])
+		e.Close(at)
+	}
+	e.Uint(5, x.Head)
+	e.Uint(6, x.Stable)
+	e.Uint(7, x.WaitMillis)
+	e.Append(x.Extra)
+}
+
+func putRasterCrop(e *field.Encoder, x *raster.Crop) {
+	e.Float(1, x.Top)
+	e.Float(2, x.Left)
+	e.Float(3, x.Bottom)
+	e.Float(4, x.Right)
+}
+
 func putRefusal(e *field.Encoder, x *Refusal) {
 	e.Uint(1, uint64(x.Code))
 	e.Text(2, x.Detail)
@@ -157,6 +618,19 @@ func putRefusal(e *field.Encoder, x *Refusal) {
 	e.Uint(10, x.Accepted)
 	putHashes(e, 11, x.Blobs)
 	e.Append(x.Extra)
+}
+
+func putRegister(e *field.Encoder, x *Register) {
+	e.Text(1, x.App)
+	e.Uint(2, x.Seq)
+	e.Raw(3, x.Data)
+	e.Append(x.Extra)
+}
+
+func putRun(e *field.Encoder, x *Run) {
+	e.Uint(1, x.First)
+	e.Uint(2, x.Seq)
+	e.Uint(3, x.Count)
 }
 
 func putSession(e *field.Encoder, x *Session) {
@@ -183,6 +657,283 @@ func putSession(e *field.Encoder, x *Session) {
 	e.Uint(14, uint64(x.Leaves))
 	e.Fixed64(15, x.Life)
 	e.Append(x.Extra)
+}
+
+func putSiteLife(e *field.Encoder, x *SiteLife) {
+	e.Uint(1, uint64(x.Site))
+	e.Uint(2, x.Life.First)
+	e.Fixed64(3, x.Life.ID)
+}
+
+func putTakenBack(e *field.Encoder, x *TakenBack) {
+	e.Hash(1, x.Epoch[:])
+	e.Uint(2, x.To)
+	e.Uint(3, x.Confirmed)
+	for i := range x.Lives {
+		at := e.Open(4)
+		putLife(e, &x.Lives[i])
+		e.Close(at)
+	}
+	e.Append(x.Extra)
+}
+
+func putTokens(e *field.Encoder, x *Tokens) {
+	e.Uint(1, x.First)
+	e.Uint(2, x.Last)
+	e.Text(3, x.Client)
+	e.Uint(4, x.Generation)
+}
+
+func putVerdict(e *field.Encoder, x *Verdict) {
+	e.Uint(1, x.Seq)
+	e.Uint(2, uint64(x.Code))
+	e.Text(3, x.Detail)
+	if x.Dot != (log.Dot{}) {
+		at := e.Open(4)
+		putLogDot(e, &x.Dot)
+		e.Close(at)
+	}
+	e.Text(5, x.ID)
+}
+
+func getBack(d *field.Decoder, x *Back) {
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			x.App = d.Text()
+		case 2:
+			x.Partition = d.Uint32()
+		case 3:
+			d.Hash(x.Epoch[:])
+		case 4:
+			x.From = d.Uint()
+		case 5:
+			d.Hash(x.Chain[:])
+		case 6:
+			x.Block = d.Raw()
+		case 7:
+			if len(x.Lives) >= 2*MaxOps {
+				d.Malformed("list too long")
+				break
+			}
+			x.Lives = append(x.Lives, SiteLife{})
+			getSiteLife(d.Message(), &x.Lives[len(x.Lives)-1])
+		case 8:
+			x.Seal = d.Raw()
+		case 9:
+			x.Site = log.Site(d.Uint32())
+		case 10:
+			x.Confirmed = d.Uint()
+		case 11:
+			x.Issued = d.Uint()
+		case 12:
+			x.Present = d.Bool()
+		default:
+			d.Keep()
+		}
+	}
+	x.Extra = d.Extra()
+}
+
+func getBegun(d *field.Decoder, x *Begun) {
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			d.Hash(x.Hash[:])
+		case 2:
+			x.Size = d.Uint()
+		}
+	}
+}
+
+func getBehalf(d *field.Decoder, x *Behalf) {
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			x.First = d.Uint()
+		case 2:
+			x.Last = d.Uint()
+		case 3:
+			x.Subject = d.Text()
+		case 4:
+			x.Token = d.Text()
+		case 5:
+			x.Issued = Millis(d.Uint())
+		case 6:
+			if len(x.Scopes) >= maxScopes {
+				d.Malformed("list too long")
+				break
+			}
+			x.Scopes = append(x.Scopes, d.Text())
+		}
+	}
+}
+
+func getCheckpoint(d *field.Decoder, x *Checkpoint) {
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			d.Hash(x.Epoch[:])
+		case 2:
+			x.To = d.Uint()
+		case 3:
+			x.Head = d.Uint()
+		case 4:
+			x.Stable = d.Uint()
+		case 5:
+			x.Now = Millis(d.Uint())
+		default:
+			d.Keep()
+		}
+	}
+	x.Extra = d.Extra()
+}
+
+func getChunk(d *field.Decoder, x *Chunk) {
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			d.Hash(x.Hash[:])
+		case 2:
+			x.Size = d.Uint()
+		}
+	}
+}
+
+func getColumnar(d *field.Decoder, x *columnar) {
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			x.count = d.Int()
+		case 63:
+			x.end = d.Uint()
+		default:
+			getColumn(d, x)
+		}
+	}
+}
+
+func getDerived(d *field.Decoder, x *Derived) {
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			d.Hash(x.Base[:])
+		case 2:
+			if len(x.Records) >= maxRecords {
+				d.Malformed("list too long")
+				break
+			}
+			x.Records = append(x.Records, DerivedRecord{})
+			getDerivedRecord(d.Message(), &x.Records[len(x.Records)-1])
+		default:
+			d.Keep()
+		}
+	}
+	x.Extra = d.Extra()
+}
+
+func getDerivedRecord(d *field.Decoder, x *DerivedRecord) {
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			d.Hash(x.Blob[:])
+		case 2:
+			x.Crop = raster.Crop{}
+			getRasterCrop(d.Message(), &x.Crop)
+		case 3:
+			x.Record = d.Raw()
+		}
+	}
+}
+
+func getDigest(d *field.Decoder, x *Digest) {
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			x.Key = d.Raw()
+		case 2:
+			d.Hash(x.Hash[:])
+		case 3:
+			x.Value = d.Raw()
+		}
+	}
+}
+
+func getDigests(d *field.Decoder, x *Digests) {
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			d.Hash(x.Epoch[:])
+		case 2:
+			x.Seq = d.Uint()
+		case 3:
+			x.Prefix = d.Text()
+		case 4:
+			if len(x.Nodes) >= 16 {
+				d.Malformed("list too long")
+				break
+			}
+			x.Nodes = append(x.Nodes, Node{})
+			getNode(d.Message(), &x.Nodes[len(x.Nodes)-1])
+		case 5:
+			if len(x.Leaves) >= maxLeaves {
+				d.Malformed("list too long")
+				break
+			}
+			x.Leaves = append(x.Leaves, Digest{})
+			getDigest(d.Message(), &x.Leaves[len(x.Leaves)-1])
+		default:
+			d.Keep()
+		}
+	}
+	x.Extra = d.Extra()
+}
+
+func getEnd(d *field.Decoder, x *End) {
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			x.Why = Why(d.Uint32())
+		case 2:
+			x.Detail = d.Text()
+		case 3:
+			x.WaitMillis = d.Uint()
+		default:
+			d.Keep()
+		}
+	}
+	x.Extra = d.Extra()
+}
+
+func getEntries(d *field.Decoder, x *Entries) {
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			d.Hash(x.Epoch[:])
+		case 2:
+			x.From = d.Uint()
+		case 3:
+			x.To = d.Uint()
+		case 4:
+			d.Hash(x.Chain[:])
+		case 5:
+			x.Block = d.Raw()
+		case 6:
+			if len(x.Lives) >= 2*MaxOps {
+				d.Malformed("list too long")
+				break
+			}
+			x.Lives = append(x.Lives, SiteLife{})
+			getSiteLife(d.Message(), &x.Lives[len(x.Lives)-1])
+		case 7:
+			x.Seal = d.Raw()
+		case 8:
+			d.Hash(x.Before[:])
+		default:
+			d.Keep()
+		}
+	}
+	x.Extra = d.Extra()
 }
 
 func getGrant(d *field.Decoder, x *Grant) {
@@ -225,6 +976,53 @@ func getGrant(d *field.Decoder, x *Grant) {
 			x.Backup = d.Uint()
 		case 19:
 			d.Hash(x.BackupChain[:])
+		default:
+			d.Keep()
+		}
+	}
+	x.Extra = d.Extra()
+}
+
+func getHad(d *field.Decoder, x *Had) {
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			x.Hashes = getHashes(d)
+		case 2:
+			if len(x.Begun) >= maxBegun {
+				d.Malformed("list too long")
+				break
+			}
+			x.Begun = append(x.Begun, Begun{})
+			getBegun(d.Message(), &x.Begun[len(x.Begun)-1])
+		default:
+			d.Keep()
+		}
+	}
+	x.Extra = d.Extra()
+}
+
+func getHave(d *field.Decoder, x *Have) {
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			x.App = d.Text()
+		case 2:
+			x.Hashes = getHashes(d)
+		default:
+			d.Keep()
+		}
+	}
+	x.Extra = d.Extra()
+}
+
+func getKeepalive(d *field.Decoder, x *Keepalive) {
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			x.Now = Millis(d.Uint())
+		case 2:
+			x.ExpiresIn = d.Uint()
 		default:
 			d.Keep()
 		}
@@ -282,6 +1080,90 @@ func getLink(d *field.Decoder, x *Link) {
 			x.Path = d.Text()
 		}
 	}
+}
+
+func getLogDot(d *field.Decoder, x *log.Dot) {
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			x.Site = log.Site(d.Uint32())
+		case 2:
+			x.Seq = d.Uint()
+		}
+	}
+}
+
+func getManifest(d *field.Decoder, x *Manifest) {
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			x.App = d.Text()
+		case 2:
+			x.Partition = d.Uint32()
+		case 3:
+			d.Hash(x.Epoch[:])
+		case 4:
+			x.Seq = d.Uint()
+		case 5:
+			d.Hash(x.Chain[:])
+		case 6:
+			x.Fold = d.Uint32()
+		case 7:
+			d.Hash(x.Digest[:])
+		case 8:
+			x.Stable = d.Uint()
+		case 9:
+			x.Horizon = log.HLC(d.Fixed64())
+		case 10:
+			if len(x.Chunks) >= maxChunks {
+				d.Malformed("list too long")
+				break
+			}
+			x.Chunks = append(x.Chunks, Chunk{})
+			getChunk(d.Message(), &x.Chunks[len(x.Chunks)-1])
+		case 11:
+			if len(x.Objects) >= maxChunks {
+				d.Malformed("list too long")
+				break
+			}
+			x.Objects = append(x.Objects, Chunk{})
+			getChunk(d.Message(), &x.Objects[len(x.Objects)-1])
+		case 12:
+			x.Seal = d.Raw()
+		default:
+			d.Keep()
+		}
+	}
+	x.Extra = d.Extra()
+}
+
+func getNode(d *field.Decoder, x *Node) {
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			x.Keys = d.Uint()
+		case 2:
+			d.Hash(x.Digest[:])
+		}
+	}
+}
+
+func getObject(d *field.Decoder, x *Object) {
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			d.Hash(x.Hash[:])
+		case 2:
+			x.Size = d.Uint()
+		case 3:
+			x.Offset = d.Uint()
+		case 4:
+			x.Data = d.Raw()
+		default:
+			d.Keep()
+		}
+	}
+	x.Extra = d.Extra()
 }
 
 func getOffered(d *field.Decoder, x *Offered) {
@@ -364,6 +1246,106 @@ func getPosition(d *field.Decoder, x *Position) {
 	x.Extra = d.Extra()
 }
 
+func getPush(d *field.Decoder, x *Push) {
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			x.App = d.Text()
+		case 2:
+			x.Partition = d.Uint32()
+		case 3:
+			d.Hash(x.Epoch[:])
+		case 4:
+			x.Base = d.Uint()
+		case 5:
+			x.Site = log.Site(d.Uint32())
+		case 6:
+			x.Block = d.Raw()
+		case 7:
+			if len(x.For) >= MaxOps {
+				d.Malformed("list too long")
+				break
+			}
+			x.For = append(x.For, Behalf{})
+			getBehalf(d.Message(), &x.For[len(x.For)-1])
+		case 8:
+			if len(x.Tokens) >= MaxOps {
+				d.Malformed("list too long")
+				break
+			}
+			x.Tokens = append(x.Tokens, Tokens{})
+			getTokens(d.Message(), &x.Tokens[len(x.Tokens)-1])
+		case 9:
+			if len(x.Lives) >= MaxOps+1 {
+				d.Malformed("list too long")
+				break
+			}
+			x.Lives = append(x.Lives, Life{})
+			getLife(d.Message(), &x.Lives[len(x.Lives)-1])
+		case 10:
+			x.Again = d.Bool()
+		case 11:
+			x.Older = d.Uint()
+		case 12:
+			d.Hash(x.Chain[:])
+		case 13:
+			x.Seal = d.Raw()
+		default:
+			d.Keep()
+		}
+	}
+	x.Extra = d.Extra()
+}
+
+func getPushed(d *field.Decoder, x *Pushed) {
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			d.Hash(x.Epoch[:])
+		case 2:
+			x.Accepted = d.Uint()
+		case 3:
+			if len(x.Runs) >= MaxOps {
+				d.Malformed("list too long")
+				break
+			}
+			x.Runs = append(x.Runs, Run{})
+			getRun(d.Message(), &x.Runs[len(x.Runs)-1])
+		case 4:
+			if len(x.Verdicts) >= MaxOps {
+				d.Malformed("list too long")
+				break
+			}
+			x.Verdicts = append(x.Verdicts, Verdict{})
+			getVerdict(d.Message(), &x.Verdicts[len(x.Verdicts)-1])
+		case 5:
+			x.Head = d.Uint()
+		case 6:
+			x.Stable = d.Uint()
+		case 7:
+			x.WaitMillis = d.Uint()
+		default:
+			d.Keep()
+		}
+	}
+	x.Extra = d.Extra()
+}
+
+func getRasterCrop(d *field.Decoder, x *raster.Crop) {
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			x.Top = d.Float()
+		case 2:
+			x.Left = d.Float()
+		case 3:
+			x.Bottom = d.Float()
+		case 4:
+			x.Right = d.Float()
+		}
+	}
+}
+
 func getRefusal(d *field.Decoder, x *Refusal) {
 	for d.Next() {
 		switch d.Number {
@@ -398,6 +1380,35 @@ func getRefusal(d *field.Decoder, x *Refusal) {
 		}
 	}
 	x.Extra = d.Extra()
+}
+
+func getRegister(d *field.Decoder, x *Register) {
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			x.App = d.Text()
+		case 2:
+			x.Seq = d.Uint()
+		case 3:
+			x.Data = d.Raw()
+		default:
+			d.Keep()
+		}
+	}
+	x.Extra = d.Extra()
+}
+
+func getRun(d *field.Decoder, x *Run) {
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			x.First = d.Uint()
+		case 2:
+			x.Seq = d.Uint()
+		case 3:
+			x.Count = d.Uint()
+		}
+	}
 }
 
 func getSession(d *field.Decoder, x *Session) {
@@ -449,6 +1460,75 @@ func getSession(d *field.Decoder, x *Session) {
 		}
 	}
 	x.Extra = d.Extra()
+}
+
+func getSiteLife(d *field.Decoder, x *SiteLife) {
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			x.Site = log.Site(d.Uint32())
+		case 2:
+			x.Life.First = d.Uint()
+		case 3:
+			x.Life.ID = d.Fixed64()
+		}
+	}
+}
+
+func getTakenBack(d *field.Decoder, x *TakenBack) {
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			d.Hash(x.Epoch[:])
+		case 2:
+			x.To = d.Uint()
+		case 3:
+			x.Confirmed = d.Uint()
+		case 4:
+			if len(x.Lives) >= maxLives {
+				d.Malformed("list too long")
+				break
+			}
+			x.Lives = append(x.Lives, Life{})
+			getLife(d.Message(), &x.Lives[len(x.Lives)-1])
+		default:
+			d.Keep()
+		}
+	}
+	x.Extra = d.Extra()
+}
+
+func getTokens(d *field.Decoder, x *Tokens) {
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			x.First = d.Uint()
+		case 2:
+			x.Last = d.Uint()
+		case 3:
+			x.Client = d.Text()
+		case 4:
+			x.Generation = d.Uint()
+		}
+	}
+}
+
+func getVerdict(d *field.Decoder, x *Verdict) {
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			x.Seq = d.Uint()
+		case 2:
+			x.Code = d.Uint32()
+		case 3:
+			x.Detail = d.Text()
+		case 4:
+			x.Dot = log.Dot{}
+			getLogDot(d.Message(), &x.Dot)
+		case 5:
+			x.ID = d.Text()
+		}
+	}
 }
 
 func filledLimits(x *Limits) bool {

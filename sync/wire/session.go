@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/sightline-dev/sightline/core/log"
-	"github.com/sightline-dev/sightline/core/log/field"
 )
 
 // ContentType is the media type of messages and of streams of frames.
@@ -183,19 +182,6 @@ type Life struct {
 	ID    uint64 `wire:"2,fixed"`
 }
 
-func encodeLives(e *field.Encoder, number int, lives []Life) {
-	for i := range lives {
-		at := e.Open(number)
-		putLife(e, &lives[i])
-		e.Close(at)
-	}
-}
-
-func decodeLife(d *field.Decoder) (l Life) {
-	getLife(d, &l)
-	return l
-}
-
 // Lengths of lists in messages. What is longer is no message: it would take many times the
 // memory that it took on its way.
 const (
@@ -208,18 +194,3 @@ const (
 	maxScopes    = 256
 	maxLives     = 1 << 14 // more than the operations of an outbox
 )
-
-// add appends to a list that has at most so many.
-func add[T any](d *field.Decoder, list []T, most int, v T) []T {
-	if len(list) >= most {
-		d.Malformed("list too long")
-		return list
-	}
-	return append(list, v)
-}
-
-func texts(e *field.Encoder, number int, list []string) {
-	for _, s := range list {
-		e.Element(number, s)
-	}
-}

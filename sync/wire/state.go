@@ -8,275 +8,104 @@ import (
 
 // Manifest says what a snapshot of an application's state is made of. Its name is the SHA-256
 // of its encoding.
+//
+//field:message
 type Manifest struct {
-	App       string
-	Partition uint32
-	Epoch     log.Epoch
-	Seq       uint64 // entry up to which the state was folded
-	Chain     log.Chain
-	Fold      uint32   // rules by which
-	Digest    [32]byte // of the state
-	Stable    uint64
-	Horizon   log.HLC
-	Chunks    []Chunk // in the order of their keys
-	Objects   []Chunk // that the state names: version manifests and weights
-	Seal      []byte  // of the log up to Seq, see [Entries]
-	Extra     []byte
+	App       string    `wire:"1"`                // id of the application
+	Partition uint32    `wire:"2"`                // 0: an application has one
+	Epoch     log.Epoch `wire:"3"`                // of the cursor of the state
+	Seq       uint64    `wire:"4"`                // entry of the cursor: the last one that was folded
+	Chain     log.Chain `wire:"5"`                // at that entry
+	Fold      uint32    `wire:"6"`                // rules by which it was folded
+	Digest    [32]byte  `wire:"7"`                // SHA-256 of the state: for each key in order, its length as a varint, it, the length of its value, the value
+	Stable    uint64    `wire:"8"`                // last stable entry
+	Horizon   log.HLC   `wire:"9,fixed"`          // clock below which writes of fields are refused
+	Chunks    []Chunk   `wire:"10,max=maxChunks"` // in the order of their keys
+	Objects   []Chunk   `wire:"11,max=maxChunks"` // that versions name, and no chunk has: manifests and weights
+	Seal      []byte    `wire:"12"`               // of the log up to `seq`, as of Entries
+	Extra     []byte    `wire:"*"`
 }
 
 // Chunk is an object of a snapshot: its name and its length in bytes.
 type Chunk struct {
-	Hash blob.Hash
-	Size uint64
+	Hash blob.Hash `wire:"1"`
+	Size uint64    `wire:"2"`
 }
 
 // Encode returns the message.
-func (m *Manifest) Encode() []byte {
-	var e field.Encoder
-	e.Text(1, m.App)
-	e.Uint(2, uint64(m.Partition))
-	e.Hash(3, m.Epoch[:])
-	e.Uint(4, m.Seq)
-	e.Hash(5, m.Chain[:])
-	e.Uint(6, uint64(m.Fold))
-	e.Hash(7, m.Digest[:])
-	e.Uint(8, m.Stable)
-	e.Fixed64(9, uint64(m.Horizon))
-	encodeChunks(&e, 10, m.Chunks)
-	encodeChunks(&e, 11, m.Objects)
-	e.Raw(12, m.Seal)
-	return e.Bytes(m.Extra)
-}
+func (m *Manifest) Encode() []byte { return encodeManifest(nil, m) }
 
 // DecodeManifest reads a Manifest. Errors: ErrFormat.
-func DecodeManifest(data []byte) (m Manifest, err error) {
-	d := field.Decode(data)
-	for d.Next() {
-		switch d.Number {
-		case 1:
-			m.App = d.Text()
-		case 2:
-			m.Partition = d.Uint32()
-		case 3:
-			d.Hash(m.Epoch[:])
-		case 4:
-			m.Seq = d.Uint()
-		case 5:
-			d.Hash(m.Chain[:])
-		case 6:
-			m.Fold = d.Uint32()
-		case 7:
-			d.Hash(m.Digest[:])
-		case 8:
-			m.Stable = d.Uint()
-		case 9:
-			m.Horizon = log.HLC(d.Fixed64())
-		case 10:
-			m.Chunks = add(d, m.Chunks, maxChunks, decodeChunk(d.Message()))
-		case 11:
-			m.Objects = add(d, m.Objects, maxChunks, decodeChunk(d.Message()))
-		case 12:
-			m.Seal = d.Raw()
-		default:
-			d.Keep()
-		}
-	}
-	m.Extra = d.Extra()
-	return m, d.Err()
-}
-
-func encodeChunks(e *field.Encoder, number int, chunks []Chunk) {
-	for i := range chunks {
-		at := e.Open(number)
-		e.Hash(1, chunks[i].Hash[:])
-		e.Uint(2, chunks[i].Size)
-		e.Close(at)
-	}
-}
-
-func decodeChunk(d *field.Decoder) (c Chunk) {
-	for d.Next() {
-		switch d.Number {
-		case 1:
-			c.Hash = log.DecodeBlob(d)
-		case 2:
-			c.Size = d.Uint()
-		}
-	}
-	return c
-}
+func DecodeManifest(data []byte) (Manifest, error) { return decodeManifest(data) }
 
 // Digests is one node of the tree of digests over the keys of an application's state, as of
 // an entry. A key hangs below the hexadecimal digits of its SHA-256.
+//
+//field:message
 type Digests struct {
-	Epoch  log.Epoch
-	Seq    uint64
-	Prefix string   // lower-case hexadecimal digits of the node; empty: the root
-	Nodes  []Node   // its sixteen children, in order; none: it is a leaf
-	Leaves []Digest // a leaf's keys, in the order of their hashes
-	Extra  []byte
+	Epoch  log.Epoch `wire:"1"`               // of the log of the state
+	Seq    uint64    `wire:"2"`               // last entry of the state
+	Prefix string    `wire:"3"`               // the node: 0 to 4 lower-case hexadecimal digits, with which the SHA-256 of a key begins
+	Nodes  []Node    `wire:"4,max=16"`        // its sixteen children, in order; none below 4 digits
+	Leaves []Digest  `wire:"5,max=maxLeaves"` // of a node of 4 digits: its keys in the order of their hashes, the SHA-256 of their values, with `values=1` the values
+	Extra  []byte    `wire:"*"`
 }
 
 // Node is one child: how many keys are below it, and their digest.
 type Node struct {
-	Keys   uint64
-	Digest [32]byte
+	Keys   uint64   `wire:"1"`
+	Digest [32]byte `wire:"2"`
 }
 
 // Digest is one key of the state, its prefix taken off, and its value. In a leaf that was asked
 // for without values, Value is nil and Hash is the SHA-256 of it.
 type Digest struct {
-	Key   []byte
-	Hash  [32]byte
-	Value []byte
+	Key   []byte   `wire:"1"`
+	Hash  [32]byte `wire:"2"`
+	Value []byte   `wire:"3"`
 }
 
 // Encode returns the message.
-func (m *Digests) Encode() []byte {
-	var e field.Encoder
-	e.Hash(1, m.Epoch[:])
-	e.Uint(2, m.Seq)
-	e.Text(3, m.Prefix)
-	for i := range m.Nodes {
-		at := e.Open(4)
-		e.Uint(1, m.Nodes[i].Keys)
-		e.Hash(2, m.Nodes[i].Digest[:])
-		e.Close(at)
-	}
-	for i := range m.Leaves {
-		l := &m.Leaves[i]
-		at := e.Open(5)
-		e.Raw(1, l.Key)
-		e.Hash(2, l.Hash[:])
-		e.Raw(3, l.Value)
-		e.Close(at)
-	}
-	return e.Bytes(m.Extra)
-}
+func (m *Digests) Encode() []byte { return encodeDigests(nil, m) }
 
 // DecodeDigests reads a Digests, whose keys and values borrow data. Errors: ErrFormat.
-func DecodeDigests(data []byte) (m Digests, err error) {
-	d := field.Decode(data)
-	for d.Next() {
-		switch d.Number {
-		case 1:
-			d.Hash(m.Epoch[:])
-		case 2:
-			m.Seq = d.Uint()
-		case 3:
-			m.Prefix = d.Text()
-		case 4:
-			m.Nodes = add(d, m.Nodes, 16, decodeNode(d.Message()))
-		case 5:
-			m.Leaves = add(d, m.Leaves, maxLeaves, decodeDigest(d.Message()))
-		default:
-			d.Keep()
-		}
-	}
-	m.Extra = d.Extra()
-	return m, d.Err()
-}
-
-func decodeNode(d *field.Decoder) (n Node) {
-	for d.Next() {
-		switch d.Number {
-		case 1:
-			n.Keys = d.Uint()
-		case 2:
-			d.Hash(n.Digest[:])
-		}
-	}
-	return n
-}
-
-func decodeDigest(d *field.Decoder) (l Digest) {
-	for d.Next() {
-		switch d.Number {
-		case 1:
-			l.Key = d.Raw()
-		case 2:
-			d.Hash(l.Hash[:])
-		case 3:
-			l.Value = d.Raw()
-		}
-	}
-	return l
-}
+func DecodeDigests(data []byte) (Digests, error) { return decodeDigests(data) }
 
 // Have asks which of these pictures the origin has.
+//
+//field:message
 type Have struct {
-	App    string
-	Hashes []blob.Hash
-	Extra  []byte
+	App    string      `wire:"1"`             // id of the application
+	Hashes []blob.Hash `wire:"2,func=Hashes"` // 32 bytes each, at most 10,000
+	Extra  []byte      `wire:"*"`
 }
 
 // Encode returns the message.
-func (m *Have) Encode() []byte {
-	var e field.Encoder
-	e.Text(1, m.App)
-	putHashes(&e, 2, m.Hashes)
-	return e.Bytes(m.Extra)
-}
+func (m *Have) Encode() []byte { return encodeHave(nil, m) }
 
 // DecodeHave reads a Have. Errors: ErrFormat.
-func DecodeHave(data []byte) (m Have, err error) {
-	d := field.Decode(data)
-	for d.Next() {
-		switch d.Number {
-		case 1:
-			m.App = d.Text()
-		case 2:
-			m.Hashes = getHashes(d)
-		default:
-			d.Keep()
-		}
-	}
-	m.Extra = d.Extra()
-	return m, d.Err()
-}
+func DecodeHave(data []byte) (Have, error) { return decodeHave(data) }
 
 // Had answers a Have: what the origin has whole, and of what it has the beginning.
+//
+//field:message
 type Had struct {
-	Hashes []blob.Hash
-	Begun  []Begun
-	Extra  []byte
+	Hashes []blob.Hash `wire:"1,func=Hashes"`  // that the origin has, 32 bytes each
+	Begun  []Begun     `wire:"2,max=maxBegun"` // of which the origin has the first `size` bytes
+	Extra  []byte      `wire:"*"`
 }
 
 // Begun is a picture whose first Size bytes the origin has.
 type Begun struct {
-	Hash blob.Hash
-	Size uint64
+	Hash blob.Hash `wire:"1"`
+	Size uint64    `wire:"2"`
 }
 
 // Encode returns the message.
-func (m *Had) Encode() []byte {
-	var e field.Encoder
-	putHashes(&e, 1, m.Hashes)
-	for i := range m.Begun {
-		at := e.Open(2)
-		e.Hash(1, m.Begun[i].Hash[:])
-		e.Uint(2, m.Begun[i].Size)
-		e.Close(at)
-	}
-	return e.Bytes(m.Extra)
-}
+func (m *Had) Encode() []byte { return encodeHad(nil, m) }
 
 // DecodeHad reads a Had. Errors: ErrFormat.
-func DecodeHad(data []byte) (m Had, err error) {
-	d := field.Decode(data)
-	for d.Next() {
-		switch d.Number {
-		case 1:
-			m.Hashes = getHashes(d)
-		case 2:
-			m.Begun = add(d, m.Begun, maxBegun, Begun(decodeChunk(d.Message())))
-		default:
-			d.Keep()
-		}
-	}
-	m.Extra = d.Extra()
-	return m, d.Err()
-}
+func DecodeHad(data []byte) (Had, error) { return decodeHad(data) }
 
 func putHashes(e *field.Encoder, number int, list []blob.Hash) {
 	var b []byte

@@ -51,44 +51,48 @@ type unblock struct {
 	points                 []log.Point // likewise
 }
 
+// columnar are the fields of a block.
+//
+//field:fields get
+//field:others Column
+type columnar struct {
+	count int    `wire:"1"`
+	end   uint64 `wire:"63"` // 1 and the number of columns that were written
+
+	words   [columns]*dictionary // by their columns
+	columns *[columns][]byte     // the others
+	read    uint64               // number of these
+}
+
+// getColumn reads a column or a word of a dictionary. An unknown column would hold a part of the operations.
+func getColumn(d *field.Decoder, x *columnar) {
+	if n := d.Number; n >= columns || x.columns[n] != nil {
+		d.Malformed(fmt.Sprintf("column %d", n))
+	} else if words := x.words[n]; words != nil {
+		words.add(d.Raw())
+	} else {
+		x.columns[n] = d.Raw()
+		x.read++
+	}
+}
+
 // open takes a block apart into its columns.
 func open(data []byte) (*unblock, error) {
 	u := &unblock{}
 	var asked, concepts, types dictionary
-	written, end := uint64(1), uint64(0)
+	x := columnar{columns: &u.columns, words: [columns]*dictionary{colAsked: &asked, colNames: &concepts, colTypes: &types}}
 	d := field.Decode(data)
-	for d.Next() {
-		switch d.Number {
-		case colCount:
-			u.count = d.Int()
-		case colEnd:
-			end = d.Uint()
-		case colAsked:
-			asked.add(d.Raw())
-		case colNames:
-			concepts.add(d.Raw())
-		case colTypes:
-			types.add(d.Raw())
-		default:
-			// A column that is not known would hold a part of the operations.
-			if d.Number >= columns || u.columns[d.Number] != nil {
-				d.Malformed(fmt.Sprintf("column %d", d.Number))
-				break
-			}
-			u.columns[d.Number] = d.Raw()
-			written++
-		}
-	}
-	if end != written {
+	getColumnar(d, &x)
+	if x.end != x.read+1 {
 		d.Malformed("block without an end")
 	}
 	if d.Err() != nil {
 		return nil, d.Err()
 	}
-	if u.count > MaxOps {
-		return nil, fmt.Errorf("%w: block of %d operations, at most %d", ErrTooLarge, u.count, MaxOps)
+	if x.count > MaxOps {
+		return nil, fmt.Errorf("%w: block of %d operations, at most %d", ErrTooLarge, x.count, MaxOps)
 	}
-	u.asked, u.concepts, u.types = asked.strings(), concepts.strings(), types.strings()
+	u.count, u.asked, u.concepts, u.types = x.count, asked.strings(), concepts.strings(), types.strings()
 	return u, nil
 }
 

@@ -59,7 +59,10 @@ var ErrExpired = errors.New("picture took too long to decode")
 // pixel remains. Fractions outside 0…1, or with Top ≥ Bottom or Left ≥ Right, are the
 // caller's mistake and give an error.
 type Crop struct {
-	Top, Left, Bottom, Right float64
+	Top    float64 `wire:"1"`
+	Left   float64 `wire:"2"`
+	Bottom float64 `wire:"3"`
+	Right  float64 `wire:"4"`
 }
 
 // View says which part of a picture is wanted and how large.

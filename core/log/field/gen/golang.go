@@ -205,6 +205,9 @@ func (g *golang) put(m *message) error {
 			return fmt.Errorf("%s: %w", f.path, err)
 		}
 	}
+	if others := m.is["others"]; others != nil {
+		g.f("put%s(e, x)\n", others[0])
+	}
 	if m.extra != "" {
 		g.f("e.Append(x.%s)\n", m.extra)
 	}
@@ -403,7 +406,9 @@ func (g *golang) get(m *message) error {
 			return fmt.Errorf("%s: %w", f.path, err)
 		}
 	}
-	if m.extra != "" || m.is["kind"] != nil {
+	if others := m.is["others"]; others != nil {
+		g.f("default:\nget%s(d, x)\n", others[0])
+	} else if m.extra != "" || m.is["kind"] != nil {
 		g.f("default:\nd.Keep()\n")
 	}
 	g.f("}\n}\n")

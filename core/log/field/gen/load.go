@@ -1,10 +1,12 @@
 package main
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"go/ast"
 	"go/build"
+	"go/constant"
 	"go/parser"
 	"go/token"
 	"go/types"
@@ -49,7 +51,7 @@ func (f *member) has(option string) bool {
 	return ok
 }
 
-// source reads packages: those of the module without the bodies of their functions, and nothing of others but time.
+// source reads packages: those of the module without the bodies of their functions, and a part of the standard library.
 type source struct {
 	fset     *token.FileSet
 	root     string // folder of the module
@@ -62,7 +64,7 @@ type source struct {
 func load(dir string) (*program, error) {
 	p := &program{messages: map[*types.TypeName]*message{}}
 	p.source = source{
-		fset: token.NewFileSet(), packages: map[string]*types.Package{"time": packageTime()},
+		fset: token.NewFileSet(), packages: standard(),
 		fields: map[token.Pos]*ast.Field{}, docs: map[token.Pos]*ast.CommentGroup{},
 	}
 	root, err := filepath.Abs(dir)
@@ -117,8 +119,11 @@ func directives(doc *ast.CommentGroup) map[string][]string {
 	return is
 }
 
-// packageTime is as much of package time as a struct needs.
-func packageTime() *types.Package {
+// standard returns the parts of the standard library that structs need.
+func standard() map[string]*types.Package {
+	sum := types.NewPackage("crypto/sha256", "sha256")
+	sum.Scope().Insert(types.NewConst(token.NoPos, sum, "Size", types.Typ[types.UntypedInt], constant.MakeInt64(sha256.Size)))
+	sum.MarkComplete()
 	p := types.NewPackage("time", "time")
 	for name, of := range map[string]types.Type{"Time": types.NewStruct(nil, nil), "Duration": types.Typ[types.Int64]} {
 		t := types.NewTypeName(token.NoPos, p, name, nil)
@@ -126,7 +131,7 @@ func packageTime() *types.Package {
 		p.Scope().Insert(t)
 	}
 	p.MarkComplete()
-	return p
+	return map[string]*types.Package{"time": p, "crypto/sha256": sum}
 }
 
 // Import implements [types.Importer].

@@ -23,6 +23,7 @@
 //	//field:fields put get putPush, getPush or both alone, for a message that is written by other code
 //	//field:kind 16        a body of an operation of this kind, see package log
 //	//field:pages put get  the pages write it, read it or both
+//	//field:others Rest    fields of other numbers are written by putRest(e, x) and read by getRest(d, x), which are by hand
 //	//field:reserved 8 9   numbers that earlier versions used, which no field gets again
 //
 // An option after the number, behind a comma:

@@ -92,7 +92,9 @@ func (p *program) shown(f *member, tables map[string]bool) string {
 			return "text"
 		case u.Info()&types.IsBoolean != 0:
 			return "bool"
-		case u.Info()&types.IsFloat != 0:
+		case u.Kind() == types.Float64:
+			return "double"
+		case u.Kind() == types.Float32:
 			return "float"
 		}
 	}

@@ -102,6 +102,40 @@ func putAll(e *field.Encoder, x *All) {
 	e.Append(x.Extra)
 }
 
+func putBoth(e *field.Encoder, x *Both) {
+	for i := range x.Names {
+		e.Element(1, x.Names[i])
+	}
+	for i := range x.Places {
+		at := e.Open(2)
+		putPlace(e, &x.Places[i])
+		e.Close(at)
+	}
+	if x.Place != nil {
+		at := e.Open(3)
+		putPlace(e, x.Place)
+		e.Close(at)
+	}
+	for i := range x.Blobs {
+		e.Raw(4, x.Blobs[i])
+	}
+	if !x.Made.IsZero() {
+		e.Uint(5, uint64(max(x.Made.UnixMilli(), 0)))
+	}
+	if x.Sealed != (Inner{}) {
+		at := e.Open(6)
+		putInner(e, &x.Sealed)
+		e.Close(at)
+	}
+	putRaw(e, 7, x.Raw)
+	putRest(e, x)
+}
+
+func putInner(e *field.Encoder, x *Inner) {
+	e.Uint(1, x.From)
+	e.Uint(2, x.To)
+}
+
 func putLimits(e *field.Encoder, x *Limits) {
 	e.Uint(1, x.PushOps)
 	e.Append(x.Extra)
@@ -268,6 +302,8 @@ func getBoth(d *field.Decoder, x *Both) {
 			getInner(d.Message(), &x.Sealed)
 		case 7:
 			x.Raw = getRaw(d)
+		default:
+			getRest(d, x)
 		}
 	}
 }

@@ -94,7 +94,8 @@ type Reply struct {
 
 // Both is read and written by pages, like what it holds.
 //
-//field:fields get
+//field:fields put get
+//field:others Rest
 //field:pages put get
 type Both struct {
 	Names  []string  `wire:"1"`
@@ -109,6 +110,10 @@ type Both struct {
 var limits = [2]int{}
 
 func (x *All) born() log.Stamp { return log.Stamp{At: x.At, Site: x.Site} }
+
+func putRest(e *field.Encoder, x *Both) {}
+
+func getRest(d *field.Decoder, x *Both) {}
 
 func putRaw(e *field.Encoder, number int, v [4]uint32) {}
 
