@@ -17,3 +17,5 @@
 // or in memory; a distributed engine takes its place behind [Log] when one machine is outgrown.
 // It is no queue and knows no readers: a cursor is its reader's own.
 package log
+
+//go:generate go run ./field/gen

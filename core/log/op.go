@@ -29,6 +29,8 @@ type HLC uint64
 func (h HLC) Time() time.Time { return time.UnixMilli(int64(h >> 16)).UTC() }
 
 // Stamp orders the writes of one register: by clock, then by site.
+//
+//field:fields put get
 type Stamp struct {
 	At   HLC  `wire:"1,fixed"`
 	Site Site `wire:"2"`
@@ -41,17 +43,23 @@ func (s Stamp) Less(o Stamp) bool { return s.At < o.At || s.At == o.At && s.Site
 func (o *Op) Stamp() Stamp { return Stamp{At: o.At, Site: o.Dot.Site} }
 
 // Op is one operation: one write of one site.
+//
+//field:message
+//field:others Body
 type Op struct {
-	Dot   Dot
-	At    HLC
-	By    string // id of the key or account that asked for it; empty for our own
+	Dot   Dot    `wire:"+0"`
+	At    HLC    `wire:"3,fixed"`
+	By    string `wire:"4"` // id of the key or account that asked for it; empty for our own
 	Body  Body
-	Extra Extra
+	Extra Extra `wire:"+0"`
 }
 
 // Extra is what a later version wrote into an operation and this one does not know, in the
 // protobuf wire format. It is kept, and sent on, as it came.
-type Extra struct{ Op, Body []byte }
+type Extra struct {
+	Op   []byte `wire:"*"`
+	Body []byte
+}
 
 // Entry is an operation at its place in a log. Seq counts from 1.
 type Entry struct {
@@ -94,59 +102,79 @@ type Point struct {
 type (
 	// InputCreate makes an input. With Blob it is at 30000, and its derived record was
 	// written before it; without, it is at 30001 until InputFetched.
+	//
+	//field:kind 16
 	InputCreate struct {
-		ID             string
-		URL            string // as given; empty for a picture sent as bytes
-		AllowDuplicate bool   // of URL
-		MergeIfEqual   bool   // an input with this id, blob, crop and URL takes in the labels instead
-		Blob           blob.Hash
-		ContentType    string   // such as "image/jpeg", with Blob
-		Hosted         [16]byte // public name of the picture, random
-		Crop           raster.Crop
-		Labels         []Label
-		Meta           []byte // JSON as it came; nil: none
-		Geo            *Point
+		ID             string      `wire:"1"`
+		URL            string      `wire:"2"` // as given; empty for a picture sent as bytes
+		AllowDuplicate bool        `wire:"3"` // of URL
+		MergeIfEqual   bool        `wire:"4"` // an input with this id, blob, crop and URL takes in the labels instead
+		Blob           blob.Hash   `wire:"5"`
+		ContentType    string      `wire:"6"` // such as "image/jpeg", with Blob
+		Hosted         [16]byte    `wire:"7"` // public name of the picture, random
+		Crop           raster.Crop `wire:"8"`
+		Labels         []Label     `wire:"9"`
+		Meta           []byte      `wire:"10"` // JSON as it came; nil: none
+		Geo            *Point      `wire:"11"`
 	}
 	// InputFetched ends the download of an input's picture: 30000 with Blob, or an error's
 	// code with Detail.
+	//
+	//field:kind 17
 	InputFetched struct {
-		Input       Dot
-		Code        int
-		Detail      string
-		Blob        blob.Hash
-		ContentType string
+		Input       Dot       `wire:"1"`
+		Code        int       `wire:"2"`
+		Detail      string    `wire:"3"`
+		Blob        blob.Hash `wire:"4"`
+		ContentType string    `wire:"5"`
 	}
 	// InputLabels sets labels.
+	//
+	//field:kind 18
 	InputLabels struct {
-		Input  Dot
-		Labels []Label
+		Input  Dot     `wire:"1"`
+		Labels []Label `wire:"2"`
 	}
 	// InputMeta writes parts of an input's metadata.
+	//
+	//field:kind 19
 	InputMeta struct {
-		Input  Dot
-		Writes []MetaWrite
+		Input  Dot         `wire:"1"`
+		Writes []MetaWrite `wire:"2"`
 	}
 	// InputGeo sets an input's place; nil removes it.
+	//
+	//field:kind 20
 	InputGeo struct {
-		Input Dot
-		Geo   *Point
+		Input Dot    `wire:"1"`
+		Geo   *Point `wire:"2"`
 	}
 	// InputDelete deletes one input for ever.
-	InputDelete struct{ Input Dot }
+	//
+	//field:kind 21
+	InputDelete struct {
+		Input Dot `wire:"1"`
+	}
 	// InputDeleteAll deletes every input created before it.
-	InputDeleteAll struct{ Barrier bool }
+	//
+	//field:kind 22
+	InputDeleteAll struct {
+		Barrier bool `wire:"1"`
+	}
 	// OutputsPatch edits the stored predictions of an input.
+	//
+	//field:kind 23
 	OutputsPatch struct {
-		Input Dot
-		Edits []OutputEdit
+		Input Dot          `wire:"1"`
+		Edits []OutputEdit `wire:"2"`
 	}
 )
 
 // MetaWrite is a write to one path of a metadata document.
 type MetaWrite struct {
-	Path   []string // member names from the root; empty: the whole document
-	Action MetaAction
-	JSON   []byte // the value as it came, or the elements to append as an array; nil with MetaRemove
+	Path   []string   `wire:"1"` // member names from the root; empty: the whole document
+	Action MetaAction `wire:"2,max=MetaAppend"`
+	JSON   []byte     `wire:"3"` // the value as it came, or the elements to append as an array; nil with MetaRemove
 }
 
 // MetaAction is what a MetaWrite does.
@@ -161,189 +189,280 @@ const (
 
 // OutputEdit sets, or removes, the stored value of a predicted concept.
 type OutputEdit struct {
-	Concept string
-	Value   float32 // 0…1
-	Removed bool
+	Concept string  `wire:"1"`
+	Value   float32 `wire:"2"` // 0…1
+	Removed bool    `wire:"3"`
 }
 
 // Operations on concepts and models.
 type (
 	// ConceptCreate makes a concept of the application's own.
-	ConceptCreate struct{ ID, Name, Language string }
+	//
+	//field:kind 32
+	ConceptCreate struct {
+		ID       string `wire:"1"`
+		Name     string `wire:"2"`
+		Language string `wire:"3"`
+	}
 	// ConceptName renames it. A concept is never deleted, so its id names it for ever.
-	ConceptName struct{ ID, Name string }
+	//
+	//field:kind 33
+	ConceptName struct {
+		ID   string `wire:"1"`
+		Name string `wire:"2"`
+	}
 	// ModelCreate makes a model and its first version, at 21102.
+	//
+	//field:kind 34
 	ModelCreate struct {
-		ID, Name string
-		Version  string // id of the first version
-		Concepts []string
-		Config   []Setting
+		ID       string    `wire:"1"`
+		Name     string    `wire:"2"`
+		Version  string    `wire:"3"` // id of the first version
+		Concepts []string  `wire:"4"`
+		Config   []Setting `wire:"5"`
 	}
 	// ModelPatch changes a model. A change of concepts makes another version at 21102.
+	//
+	//field:kind 35
 	ModelPatch struct {
-		Model   Dot
-		Name    *string // nil: as it is
-		Config  []Setting
-		Add     []string
-		Remove  []string
-		Version string // id of the version that a change of concepts makes; empty: none
+		Model   Dot       `wire:"1"`
+		Name    *string   `wire:"2"` // nil: as it is
+		Config  []Setting `wire:"3"`
+		Add     []string  `wire:"4"`
+		Remove  []string  `wire:"5"`
+		Version string    `wire:"6"` // id of the version that a change of concepts makes; empty: none
 	}
 	// ModelDelete deletes a model and its versions for ever.
-	ModelDelete struct{ Model Dot }
+	//
+	//field:kind 36
+	ModelDelete struct {
+		Model Dot `wire:"1"`
+	}
 	// ModelDeleteAll deletes every model created before it.
+	//
+	//field:kind 37
 	ModelDeleteAll struct{}
 	// VersionTrain asks for another version of a model, at 21103.
+	//
+	//field:kind 38
 	VersionTrain struct {
-		Model   Dot
-		Version string // its id
+		Model   Dot    `wire:"1"`
+		Version string `wire:"2"` // its id
 	}
 	// VersionResult ends a training: 21100 with its manifest, or an error's code. It holds the
 	// lease of the VersionTrain that it answers: names its operation, whose place in the log a
 	// site that trains before it has been there does not know; or, in older logs, its place.
+	//
+	//field:kind 39
 	VersionResult struct {
-		Model    Dot
-		Version  string
-		Train    Dot    // zero: Lease counts
-		Lease    uint64 // place of the VersionTrain in the log
-		Code     int
-		Detail   string
-		Manifest blob.Hash // of catalog.Manifest's bytes, kept as an object
+		Model    Dot       `wire:"1"`
+		Version  string    `wire:"2"`
+		Train    Dot       `wire:"7"` // zero: Lease counts
+		Lease    uint64    `wire:"3"` // place of the VersionTrain in the log
+		Code     int       `wire:"4"`
+		Detail   string    `wire:"5"`
+		Manifest blob.Hash `wire:"6"` // of catalog.Manifest's bytes, kept as an object
 	}
 	// VersionDelete deletes one version.
+	//
+	//field:kind 40
 	VersionDelete struct {
-		Model   Dot
-		Version string
+		Model   Dot    `wire:"1"`
+		Version string `wire:"2"`
 	}
 )
 
 // Setting is one field of a model's output_config: its name and its JSON as it came.
 type Setting struct {
-	Name string
-	JSON []byte // nil: back to the default
+	Name string `wire:"1"`
+	JSON []byte `wire:"2"` // nil: back to the default
 }
 
 // Operations on the rest.
 type (
 	// WorkflowCreate makes a workflow.
+	//
+	//field:kind 48
 	WorkflowCreate struct {
-		ID    string
-		Nodes []WorkflowNode
+		ID    string         `wire:"1"`
+		Nodes []WorkflowNode `wire:"2"`
 	}
 	// WorkflowDelete deletes one.
-	WorkflowDelete struct{ Workflow Dot }
+	//
+	//field:kind 49
+	WorkflowDelete struct {
+		Workflow Dot `wire:"1"`
+	}
 	// Feedback keeps what a user said of a prediction or a search.
+	//
+	//field:kind 50
 	Feedback struct {
-		Model, Version string // empty for a search's
-		JSON           []byte
+		Model   string `wire:"1"` // empty for a search's
+		Version string `wire:"2"` // empty for a search's
+		JSON    []byte `wire:"3"`
 	}
 	// NetworkSwitch makes a base model the one that serves: what was derived with it answers
 	// from here on, and the versions that were trained anew with it are current.
+	//
+	//field:kind 52
 	NetworkSwitch struct {
-		Base     [32]byte // see predict.Set.Base
-		Versions []Renewed
+		Base     [32]byte  `wire:"1"` // see predict.Set.Base
+		Versions []Renewed `wire:"2"`
 	}
 	// Horizon is the clock below which field writes are refused from here on.
-	Horizon struct{ At HLC }
+	//
+	//field:kind 51
+	Horizon struct {
+		At HLC `wire:"1,fixed"`
+	}
 	// Rules puts a version of the fold's rules in force from here on, unless a newer one is. Who does not know it
 	// cannot go on.
-	Rules struct{ Version uint32 }
+	//
+	//field:kind 54
+	Rules struct {
+		Version uint32 `wire:"1"`
+	}
 	// Refused stands where an operation of another site was not let in: it keeps the site's
 	// sequence whole and tells the site why.
+	//
+	//field:kind 53
 	Refused struct {
-		Reason string // "scope: …", "quota: …" or "schema: …"
+		Reason string `wire:"1"` // "scope: …", "quota: …" or "schema: …"
 	}
 )
 
 // Renewed is a version that was trained anew, with another base model.
 type Renewed struct {
-	Model    Dot
-	From     string // id of the version that it stands in for
-	Version  string // its own id
-	Manifest blob.Hash
+	Model    Dot       `wire:"1"`
+	From     string    `wire:"2"` // id of the version that it replaces
+	Version  string    `wire:"3"` // its own id
+	Manifest blob.Hash `wire:"4"`
 }
 
 // WorkflowNode is a step of a workflow: a model, and its version where one is fixed.
-type WorkflowNode struct{ ID, Model, Version string }
+type WorkflowNode struct {
+	ID      string `wire:"1"`
+	Model   string `wire:"2"`
+	Version string `wire:"3"`
+}
 
 // Operations of the control log: applications, keys and clients. Of keys and secrets the log
 // has the hashes only.
 type (
 	// AppCreate makes an application. An id that was deleted is never an application again.
+	//
+	//field:kind 64
 	AppCreate struct {
-		ID, Name, Language string
-		DefaultModel       string
-		Owner              string // id of the account it belongs to; empty: the operator's
-		LocalOnly          bool   // see catalog.App
+		ID           string `wire:"1"`
+		Name         string `wire:"2"`
+		Language     string `wire:"3"`
+		DefaultModel string `wire:"4"`
+		Owner        string `wire:"5"` // id of the account it belongs to; empty: the operator's
+		LocalOnly    bool   `wire:"6"` // see catalog.App
 	}
 	// AppChange changes what may change of an application.
+	//
+	//field:kind 67
 	AppChange struct {
-		ID           string
-		Name         *string // nil: as it is
-		DefaultModel *string // likewise
-		MaxStale     *uint64 // seconds, see catalog.App; likewise
-		LocalOnly    *bool   // see catalog.App; likewise
+		ID           string  `wire:"1"`
+		Name         *string `wire:"2"` // nil: as it is
+		DefaultModel *string `wire:"3"` // likewise
+		MaxStale     *uint64 `wire:"4"` // seconds, see catalog.App; likewise
+		LocalOnly    *bool   `wire:"5"` // see catalog.App; likewise
 	}
 	// AppDelete deletes an application for ever, with its keys, its client and all that it holds.
-	AppDelete struct{ ID string }
+	//
+	//field:kind 68
+	AppDelete struct {
+		ID string `wire:"1"`
+	}
 	// KeyCreate lets a key into an application, in the place of another of the same
 	// application where Replaces says so.
+	//
+	//field:kind 65
 	KeyCreate struct {
-		Hash        [32]byte // SHA-256 of the key's text
-		App         string
-		Scopes      []string
-		Description string
-		Replaces    [32]byte // hash of the key that goes; zero: none
+		Hash        [32]byte `wire:"1"` // SHA-256 of the key's text
+		App         string   `wire:"2"`
+		Scopes      []string `wire:"3"`
+		Description string   `wire:"4"`
+		Replaces    [32]byte `wire:"5"` // hash of the key that goes; zero: none
 	}
 	// KeyDelete shuts a key out.
-	KeyDelete struct{ Hash [32]byte }
+	//
+	//field:kind 66
+	KeyDelete struct {
+		Hash [32]byte `wire:"1"`
+	}
 	// ClientSet gives an application its client, in the place of any that it has. Its tokens
 	// are of a new generation.
+	//
+	//field:kind 69
 	ClientSet struct {
-		App    string
-		ID     string
-		Secret [32]byte // SHA-256 of the secret's text
+		App    string   `wire:"1"`
+		ID     string   `wire:"2"`
+		Secret [32]byte `wire:"3"` // SHA-256 of the secret's text
 	}
 	// TokensRevoke begins a new generation of an application's tokens: those before are dead.
-	TokensRevoke struct{ App string }
+	//
+	//field:kind 70
+	TokensRevoke struct {
+		App string `wire:"1"`
+	}
 	// EdgeCreate makes an edge, which enrols once with a token.
+	//
+	//field:kind 71
 	EdgeCreate struct {
-		ID    string
-		Name  string
-		Token [32]byte // SHA-256 of the token's text
-		Apps  []string // applications that it may hold
-		Owner string   // id of the account it belongs to; empty: the operator's
+		ID    string   `wire:"1"`
+		Name  string   `wire:"2"`
+		Token [32]byte `wire:"3"` // SHA-256 of the token's text
+		Apps  []string `wire:"4"` // applications that it may hold
+		Owner string   `wire:"5"` // id of the account it belongs to; empty: the operator's
 	}
 	// EdgeEnrolled gives an edge its key and the next free site.
+	//
+	//field:kind 72
 	EdgeEnrolled struct {
-		ID  string
-		Key [32]byte // Ed25519, public
+		ID  string   `wire:"1"`
+		Key [32]byte `wire:"2"` // Ed25519, public
 	}
 	// EdgeRevoke shuts an edge out for ever.
-	EdgeRevoke struct{ ID string }
+	//
+	//field:kind 73
+	EdgeRevoke struct {
+		ID string `wire:"1"`
+	}
 	// SiteLease leases the next free site to a holder of an application, or prolongs the
 	// lease of one.
+	//
+	//field:kind 74
 	SiteLease struct {
-		Site   Site     // 0: the next free one
-		App    string   // with a new site, and so are the next two
-		Holder string   // key, account or client that asked for it
-		Secret [32]byte // SHA-256 of the text by which the site is known
-		Edge   string   // id of the edge whose newest site in App this is; empty: a key, an account or a client holds it
-		Life   uint64   // with Edge: random name of the request, which may come twice
-		Until  HLC      // a site that is not heard of until then is not waited for
+		Site   Site     `wire:"1"`       // 0: the next free one
+		App    string   `wire:"2"`       // with a new site, and so are the next two
+		Holder string   `wire:"3"`       // key, account or client that asked for it
+		Secret [32]byte `wire:"4"`       // SHA-256 of the text by which the site is known
+		Edge   string   `wire:"6"`       // id of the edge whose newest site in App this is; empty: a key, an account or a client holds it
+		Life   uint64   `wire:"7,fixed"` // with Edge: random name of the request, which may come twice
+		Until  HLC      `wire:"5,fixed"` // a site that is not heard of until then is not waited for
 	}
 	// SitesSkip leases none of the numbers up to one from here on: a log that was restored from
 	// a backup does not know who got them.
-	SitesSkip struct{ To Site }
+	//
+	//field:kind 75
+	SitesSkip struct {
+		To Site `wire:"1"`
+	}
 	// TokenKeys says which keys access tokens are signed with, in the place of what an earlier one said:
 	// who holds a copy reads tokens by them.
+	//
+	//field:kind 76
 	TokenKeys struct {
-		Issuer string // as tokens name it
-		Keys   []PublicKey
+		Issuer string      `wire:"1"` // as tokens name it
+		Keys   []PublicKey `wire:"2"`
 	}
 )
 
 // PublicKey is the public half of an Ed25519 key.
 type PublicKey struct {
-	ID  string // as tokens name it
-	Key [32]byte
+	ID  string   `wire:"1"` // as tokens name it
+	Key [32]byte `wire:"2"`
 }

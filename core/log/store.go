@@ -10,7 +10,6 @@ import (
 	"sync"
 
 	"github.com/sightline-dev/sightline/core/kv"
-	"github.com/sightline-dev/sightline/core/log/field"
 )
 
 // Store is a [Log] on a kv store, under a prefix of its keys:
@@ -23,12 +22,8 @@ type Store struct {
 	store  kv.Store
 	prefix []byte
 
-	mu       sync.Mutex
-	epoch    Epoch
-	floor    uint64
-	base     Chain  // before floor
-	renewed  bool   // the log was restored from a backup
-	backup   uint64 // last entry then
+	mu sync.Mutex
+	meta
 	appended uint64 // last entry in the store
 	chain    Chain  // at appended
 	durable  uint64 // last entry that outlives a crash
@@ -40,6 +35,17 @@ type Store struct {
 }
 
 var _ Log = (*Store)(nil)
+
+// meta is the record of a log.
+//
+//field:message
+type meta struct {
+	epoch   Epoch  `wire:"1"`
+	floor   uint64 `wire:"2"` // first entry
+	base    Chain  `wire:"3"` // before floor
+	renewed bool   `wire:"4"` // the log was restored from a backup
+	backup  uint64 `wire:"5"` // last entry then
+}
 
 // Options of a log.
 type Options struct {
@@ -69,7 +75,7 @@ func Open(store kv.Store, o Options) (*Store, error) {
 
 // load reads where the log stands.
 func (l *Store) load(epoch Epoch) error {
-	meta, err := l.store.Get(l.metaKey())
+	data, err := l.store.Get(l.metaKey())
 	switch {
 	case errors.Is(err, kv.ErrNotFound):
 		l.epoch, l.floor, l.base = epoch, 1, Chain(epoch)
@@ -79,7 +85,7 @@ func (l *Store) load(epoch Epoch) error {
 	case err != nil:
 		return err
 	default:
-		if err := l.decodeMeta(meta); err != nil {
+		if l.meta, err = decodeMeta(data); err != nil {
 			return err
 		}
 	}
@@ -96,7 +102,7 @@ func (l *Store) load(epoch Epoch) error {
 // settle makes what the store holds outlive a crash.
 func (l *Store) settle() error {
 	var b kv.Batch
-	b.Put(l.metaKey(), l.encodeMeta())
+	b.Put(l.metaKey(), encodeMeta(nil, &l.meta))
 	wait, err := l.store.Commit(&b)
 	if err != nil {
 		return err
@@ -113,35 +119,6 @@ func (l *Store) entryKey(seq uint64) []byte {
 
 // end is the key after all entries.
 func (l *Store) end() []byte { return append(bytes.Clone(l.prefix), 'f') }
-
-func (l *Store) encodeMeta() []byte {
-	var e field.Encoder
-	e.Hash(1, l.epoch[:])
-	e.Uint(2, l.floor)
-	e.Hash(3, l.base[:])
-	e.Bool(4, l.renewed)
-	e.Uint(5, l.backup)
-	return e.Bytes(nil)
-}
-
-func (l *Store) decodeMeta(data []byte) error {
-	d := field.Decode(data)
-	for d.Next() {
-		switch d.Number {
-		case 1:
-			d.Hash(l.epoch[:])
-		case 2:
-			l.floor = d.Uint()
-		case 3:
-			d.Hash(l.base[:])
-		case 4:
-			l.renewed = d.Bool()
-		case 5:
-			l.backup = d.Uint()
-		}
-	}
-	return d.Err()
-}
 
 func chainOf(value []byte) (Chain, error) {
 	if len(value) < len(Chain{}) {
@@ -252,7 +229,7 @@ func (l *Store) Restart(w kv.Writer, ops []Op) (restarted func()) {
 	}
 	floor, base := l.floor, l.base
 	l.floor, l.base = 1, Chain(l.epoch)
-	w.Put(l.metaKey(), l.encodeMeta())
+	w.Put(l.metaKey(), encodeMeta(nil, &l.meta))
 	l.floor, l.base = floor, base
 	return func() {
 		l.mu.Lock()
@@ -272,7 +249,7 @@ func (l *Store) Settle() error {
 	}
 	last, restarts := l.appended, l.restarts
 	var b kv.Batch
-	b.Put(l.metaKey(), l.encodeMeta())
+	b.Put(l.metaKey(), encodeMeta(nil, &l.meta))
 	wait, err := l.store.Commit(&b)
 	l.mu.Unlock()
 	if err != nil {
@@ -401,7 +378,7 @@ func (l *Store) Trim(below uint64) error {
 	l.floor, l.base = below, chain
 	var b kv.Batch
 	b.DeleteRange(l.entryKey(0), l.entryKey(below))
-	b.Put(l.metaKey(), l.encodeMeta())
+	b.Put(l.metaKey(), encodeMeta(nil, &l.meta))
 	if err := l.store.Apply(&b); err != nil {
 		l.floor, l.base = floor, base
 		return err

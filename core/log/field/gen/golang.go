@@ -116,12 +116,12 @@ func (g *golang) kinds(kinds []*message) {
 	for _, m := range kinds {
 		g.f("func (*%s) kind() Kind { return kind%[1]s }\n", m.Name())
 	}
-	g.f("\n// putBody writes the fields of a body.\nfunc putBody(e *field.Encoder, body Body) {\nswitch x := body.(type) {\n")
+	g.f("\n// putKind writes the fields of a body.\nfunc putKind(e *field.Encoder, body Body) {\nswitch x := body.(type) {\n")
 	for _, m := range kinds {
 		g.f("case *%s:\nput%s(e, x)\n", m.Name(), g.title(m))
 	}
 	g.f("default:\npanic(fmt.Sprintf(\"%s: no encoding of %%T\", body))\n}\n}\n", g.Name())
-	g.f("\n// getBody reads a body; nil: its kind is unknown.\nfunc getBody(kind Kind, d *field.Decoder) Body {\nswitch kind {\n")
+	g.f("\n// getKind reads a body; nil: its kind is unknown.\nfunc getKind(kind Kind, d *field.Decoder) Body {\nswitch kind {\n")
 	for _, m := range kinds {
 		g.f("case kind%s:\nx := &%[1]s{}\nget%s(d, x)\nreturn x\n", m.Name(), g.title(m))
 	}
