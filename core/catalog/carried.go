@@ -29,10 +29,12 @@ func PutDerivedRecord(b kv.Writer, app AppID, base [32]byte, picture blob.Hash, 
 }
 
 // Made is what a derived record says, as bytes that are borrowed.
+//
+//field:fields get
 type Made struct {
-	Embedding []byte // predict.EmbeddingBytes
-	Values    []byte // little-endian float32, of the general model's concepts, in its order
-	Print     []byte // see [Derived]
+	Embedding []byte `wire:"1"` // predict.EmbeddingBytes
+	Values    []byte `wire:"2"` // little-endian float32, of the general model's concepts, in its order
+	Print     []byte `wire:"4"` // see [Derived]
 }
 
 // picturesAtOnce is of how many inputs EachMade knows the pictures at a time.
@@ -105,17 +107,8 @@ func (r Reader) eachMade(base [32]byte, inputs []byte, more bool, yield func(ord
 // decodeMade is decodeDerived without a copy.
 func decodeMade(data []byte) (x Made, err error) {
 	d := field.Decode(data)
-	for d.Next() {
-		switch d.Number {
-		case 1:
-			x.Embedding = d.Raw()
-		case 2:
-			if x.Values = d.Raw(); len(x.Values)%4 != 0 {
-				d.Malformed("values")
-			}
-		case 4:
-			x.Print = d.Raw()
-		}
+	if getMade(d, &x); len(x.Values)%4 != 0 {
+		d.Malformed("values")
 	}
 	return x, named(d.Err(), "derived record")
 }

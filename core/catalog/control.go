@@ -5,8 +5,6 @@ import (
 	"errors"
 
 	"github.com/sightline-dev/sightline/core/kv"
-	"github.com/sightline-dev/sightline/core/log"
-	"github.com/sightline-dev/sightline/core/log/field"
 )
 
 // App returns an application's record, from the control partition.
@@ -83,7 +81,7 @@ func (r Reader) AppGone(id string) (bool, error) {
 }
 
 // PutApp writes an application.
-func (w *Writer) PutApp(a *App) { w.tx.Put(w.app.named(tableKeyApp, a.ID), encodeApp(a)) }
+func (w *Writer) PutApp(a *App) { w.tx.Put(w.app.named(tableKeyApp, a.ID), encodeApp(nil, a)) }
 
 // DeleteApp removes an application with its keys, its client and its sites, notes for ever
 // that it is gone, and owes the purge of what it holds.
@@ -110,7 +108,7 @@ func (w *Writer) DeleteApp(a *App, seq uint64) error {
 
 // PutKey writes a key.
 func (w *Writer) PutKey(k *Key) {
-	w.tx.Put(w.app.named(tableKey, string(k.Hash[:])), encodeKey(k))
+	w.tx.Put(w.app.named(tableKey, string(k.Hash[:])), encodeKey(nil, k))
 	w.tx.Put(w.appKey(k), nil)
 }
 
@@ -131,7 +129,7 @@ func (w *Writer) PutClient(c *Client) error {
 	if err := w.deleteClient(c.App); err != nil {
 		return err
 	}
-	w.tx.Put(w.app.named(tableClient, c.ID), encodeClient(c))
+	w.tx.Put(w.app.named(tableClient, c.ID), encodeClient(nil, c))
 	w.tx.Put(w.app.named(tableAppClient, c.App), []byte(c.ID))
 	return nil
 }
@@ -144,123 +142,4 @@ func (w *Writer) deleteClient(app string) error {
 	w.tx.Delete(w.app.named(tableClient, c.ID))
 	w.tx.Delete(w.app.named(tableAppClient, app))
 	return err
-}
-
-func encodeApp(a *App) []byte {
-	var e field.Encoder
-	log.EncodeDot(&e, 1, a.Dot)
-	e.Text(2, a.ID)
-	e.Text(3, a.Name)
-	e.Text(4, a.Language)
-	e.Text(5, a.DefaultModel)
-	e.Fixed64(6, uint64(a.Created))
-	e.Text(7, a.Owner)
-	e.Uint(8, a.Seq)
-	e.Uint(9, a.MaxStale)
-	e.Bool(10, a.LocalOnly)
-	return e.Bytes(a.Extra)
-}
-
-func decodeApp(data []byte) (App, error) {
-	var a App
-	d := field.Decode(data)
-	for d.Next() {
-		switch d.Number {
-		case 1:
-			a.Dot = log.DecodeDot(d.Message())
-		case 2:
-			a.ID = d.Text()
-		case 3:
-			a.Name = d.Text()
-		case 4:
-			a.Language = d.Text()
-		case 5:
-			a.DefaultModel = d.Text()
-		case 6:
-			a.Created = log.HLC(d.Fixed64())
-		case 7:
-			a.Owner = d.Text()
-		case 8:
-			a.Seq = d.Uint()
-		case 9:
-			a.MaxStale = d.Uint()
-		case 10:
-			a.LocalOnly = d.Bool()
-		default:
-			d.Keep()
-		}
-	}
-	a.Extra = d.Extra()
-	return a, named(d.Err(), "application")
-}
-
-func encodeKey(k *Key) []byte {
-	var e field.Encoder
-	e.Hash(1, k.Hash[:])
-	e.Text(2, k.App)
-	for _, s := range k.Scopes {
-		e.Element(3, s)
-	}
-	e.Text(4, k.Description)
-	e.Fixed64(5, uint64(k.Created))
-	e.Text(6, k.By)
-	return e.Bytes(k.Extra)
-}
-
-func decodeKey(data []byte) (Key, error) {
-	var k Key
-	d := field.Decode(data)
-	for d.Next() {
-		switch d.Number {
-		case 1:
-			d.Hash(k.Hash[:])
-		case 2:
-			k.App = d.Text()
-		case 3:
-			k.Scopes = append(k.Scopes, d.Text())
-		case 4:
-			k.Description = d.Text()
-		case 5:
-			k.Created = log.HLC(d.Fixed64())
-		case 6:
-			k.By = d.Text()
-		default:
-			d.Keep()
-		}
-	}
-	k.Extra = d.Extra()
-	return k, named(d.Err(), "key")
-}
-
-func encodeClient(c *Client) []byte {
-	var e field.Encoder
-	e.Text(1, c.ID)
-	e.Text(2, c.App)
-	e.Hash(3, c.Secret[:])
-	e.Uint(4, c.Generation)
-	e.Fixed64(5, uint64(c.Created))
-	return e.Bytes(c.Extra)
-}
-
-func decodeClient(data []byte) (Client, error) {
-	var c Client
-	d := field.Decode(data)
-	for d.Next() {
-		switch d.Number {
-		case 1:
-			c.ID = d.Text()
-		case 2:
-			c.App = d.Text()
-		case 3:
-			d.Hash(c.Secret[:])
-		case 4:
-			c.Generation = d.Uint()
-		case 5:
-			c.Created = log.HLC(d.Fixed64())
-		default:
-			d.Keep()
-		}
-	}
-	c.Extra = d.Extra()
-	return c, named(d.Err(), "client")
 }

@@ -332,7 +332,7 @@ func TestDerives(t *testing.T) {
 		}
 	})
 	base := [32]byte{1}
-	record := encodeDerived(&Derived{Values: []float32{1}})
+	record := encodeDerived(nil, &Derived{Values: []float32{1}})
 	batch(t, store, func(b *kv.Batch) {
 		if err := PutDerivedRecord(b, testApp, base, blob.Sum([]byte("p")), raster.Crop{}, record); err != nil {
 			t.Error(err)

@@ -42,7 +42,7 @@ func derivedKey(app AppID, base [32]byte, picture blob.Hash, crop raster.Crop) [
 // that needs it, always: one that is there already may be on its way out with the last input
 // that had this picture.
 func PutDerived(b kv.Writer, app AppID, base [32]byte, picture blob.Hash, crop raster.Crop, x Derived) {
-	b.Put(derivedKey(app, base, picture, crop), encodeDerived(&x))
+	b.Put(derivedKey(app, base, picture, crop), encodeDerived(nil, &x))
 }
 
 // Object returns the bytes with a hash, such as a manifest's.

@@ -18,3 +18,5 @@
 //
 // The package decides nothing about operations: what they mean is package fold's.
 package catalog
+
+//go:generate go run ../log/field/gen

@@ -5,31 +5,33 @@ import (
 	"encoding/hex"
 
 	"github.com/sightline-dev/sightline/core/log"
-	"github.com/sightline-dev/sightline/core/log/field"
 )
 
 // Edge is a node that holds copies of applications, in the control partition. Its record
 // stays when it is revoked, so that it can be told.
+//
+//field:message edge
 type Edge struct {
-	ID, Name string
-	Apps     []string // that it may hold; deleted ones among them
-	Owner    string   // id of the account it belongs to; empty: the operator's
-	Token    [32]byte // SHA-256 of the text that it enrols with
-	Key      [32]byte // Ed25519, public; zero: not enrolled yet
-	Site     log.Site // that it writes as, unless Newer has another; 0: not enrolled yet
-	Newer    []Newer  // sites of later lives, by application
-	Created  log.HLC
-	Enrolled log.HLC // 0: not yet
-	Revoked  log.HLC // 0: it is not
-	Extra    Extra
+	ID       string   `wire:"1"`
+	Name     string   `wire:"2"`
+	Apps     []string `wire:"3"`  // that it may hold; deleted ones among them
+	Owner    string   `wire:"4"`  // id of the account it belongs to; empty: the operator's
+	Token    [32]byte `wire:"5"`  // SHA-256 of the text that it enrols with
+	Key      [32]byte `wire:"6"`  // Ed25519, public; zero: not enrolled yet
+	Site     log.Site `wire:"7"`  // that it writes as, unless Newer has another; 0: not enrolled yet
+	Newer    []Newer  `wire:"11"` // sites of later lives, by application
+	Created  log.HLC  `wire:"8,fixed"`
+	Enrolled log.HLC  `wire:"9,fixed"`  // 0: not yet
+	Revoked  log.HLC  `wire:"10,fixed"` // 0: it is not
+	Extra    Extra    `wire:"*"`
 }
 
 // Newer is a site that the newest life of an edge writes as in an application. An edge begins another life when its disk was
 // rolled back, and when it was restored from a backup.
 type Newer struct {
-	App  string
-	Site log.Site
-	Life uint64 // name of the request that it was leased for
+	App  string   `wire:"1"`
+	Site log.Site `wire:"2"`
+	Life uint64   `wire:"3,fixed"` // name of the request that it was leased for
 }
 
 // SiteIn is the site that the newest life of an edge writes as in an application.
@@ -78,15 +80,17 @@ func (e *Edge) Holds(app string) bool {
 
 // Site is who writes under a number, in the control partition: an edge, or a browser's profile
 // or a folder that holds one application.
+//
+//field:message site
 type Site struct {
-	Site    log.Site
-	Edge    string   // id; empty: it is none
-	App     string   // empty: an edge's
-	Holder  string   // key, account or client that asked for it
-	Secret  [32]byte // SHA-256 of the text by which it is known; zero: an edge's
-	Created log.HLC
-	Until   log.HLC // end of its lease; 0: an edge's, which has none
-	Extra   Extra
+	Site    log.Site `wire:"1"`
+	Edge    string   `wire:"2"` // id; empty: the site is not an edge
+	App     string   `wire:"3"` // empty: an edge's
+	Holder  string   `wire:"4"` // key, account or client that asked for it
+	Secret  [32]byte `wire:"5"` // SHA-256 of the text by which it is known; zero: an edge's
+	Created log.HLC  `wire:"6,fixed"`
+	Until   log.HLC  `wire:"7,fixed"` // end of its lease; 0: an edge's, which has none
+	Extra   Extra    `wire:"*"`
 }
 
 // Edge returns an edge, from the control partition.
@@ -145,7 +149,7 @@ func (r Reader) SitesOf(app string, yield func(Site) bool) error {
 
 // PutEdge writes an edge. The token of one that is revoked leads to it no longer.
 func (w *Writer) PutEdge(e *Edge) {
-	w.tx.Put(w.app.named(tableEdge, e.ID), encodeEdge(e))
+	w.tx.Put(w.app.named(tableEdge, e.ID), encodeEdge(nil, e))
 	token := w.app.named(tableEdgeToken, string(e.Token[:]))
 	if e.Revoked == 0 {
 		w.tx.Put(token, []byte(e.ID))
@@ -156,7 +160,7 @@ func (w *Writer) PutEdge(e *Edge) {
 
 // PutSite writes a leased site, which keeps its application.
 func (w *Writer) PutSite(s *Site) {
-	w.tx.Put(w.app.numbered(tableLease, uint32(s.Site)), encodeSite(s))
+	w.tx.Put(w.app.numbered(tableLease, uint32(s.Site)), encodeSite(nil, s))
 	if s.App != "" {
 		w.tx.Put(binary.BigEndian.AppendUint32(appSites(w.app, s.App), uint32(s.Site)), nil)
 	}
@@ -177,116 +181,4 @@ func (w *Writer) deleteSites(app string) error {
 	})
 	w.tx.DeleteRange(prefix, after(prefix))
 	return err
-}
-
-func encodeEdge(x *Edge) []byte {
-	var e field.Encoder
-	e.Text(1, x.ID)
-	e.Text(2, x.Name)
-	for _, app := range x.Apps {
-		e.Element(3, app)
-	}
-	e.Text(4, x.Owner)
-	e.Hash(5, x.Token[:])
-	e.Hash(6, x.Key[:])
-	e.Uint(7, uint64(x.Site))
-	e.Fixed64(8, uint64(x.Created))
-	e.Fixed64(9, uint64(x.Enrolled))
-	e.Fixed64(10, uint64(x.Revoked))
-	for _, n := range x.Newer {
-		at := e.Open(11)
-		e.Text(1, n.App)
-		e.Uint(2, uint64(n.Site))
-		e.Fixed64(3, n.Life)
-		e.Close(at)
-	}
-	return e.Bytes(x.Extra)
-}
-
-func decodeNewer(d *field.Decoder) (n Newer) {
-	for d.Next() {
-		switch d.Number {
-		case 1:
-			n.App = d.Text()
-		case 2:
-			n.Site = log.Site(d.Uint32())
-		case 3:
-			n.Life = d.Fixed64()
-		}
-	}
-	return n
-}
-
-func decodeEdge(data []byte) (Edge, error) {
-	var x Edge
-	d := field.Decode(data)
-	for d.Next() {
-		switch d.Number {
-		case 1:
-			x.ID = d.Text()
-		case 2:
-			x.Name = d.Text()
-		case 3:
-			x.Apps = append(x.Apps, d.Text())
-		case 4:
-			x.Owner = d.Text()
-		case 5:
-			d.Hash(x.Token[:])
-		case 6:
-			d.Hash(x.Key[:])
-		case 7:
-			x.Site = log.Site(d.Uint32())
-		case 8:
-			x.Created = log.HLC(d.Fixed64())
-		case 9:
-			x.Enrolled = log.HLC(d.Fixed64())
-		case 10:
-			x.Revoked = log.HLC(d.Fixed64())
-		case 11:
-			x.Newer = append(x.Newer, decodeNewer(d.Message()))
-		default:
-			d.Keep()
-		}
-	}
-	x.Extra = d.Extra()
-	return x, named(d.Err(), "edge")
-}
-
-func encodeSite(s *Site) []byte {
-	var e field.Encoder
-	e.Uint(1, uint64(s.Site))
-	e.Text(2, s.Edge)
-	e.Text(3, s.App)
-	e.Text(4, s.Holder)
-	e.Hash(5, s.Secret[:])
-	e.Fixed64(6, uint64(s.Created))
-	e.Fixed64(7, uint64(s.Until))
-	return e.Bytes(s.Extra)
-}
-
-func decodeSite(data []byte) (Site, error) {
-	var s Site
-	d := field.Decode(data)
-	for d.Next() {
-		switch d.Number {
-		case 1:
-			s.Site = log.Site(d.Uint32())
-		case 2:
-			s.Edge = d.Text()
-		case 3:
-			s.App = d.Text()
-		case 4:
-			s.Holder = d.Text()
-		case 5:
-			d.Hash(s.Secret[:])
-		case 6:
-			s.Created = log.HLC(d.Fixed64())
-		case 7:
-			s.Until = log.HLC(d.Fixed64())
-		default:
-			d.Keep()
-		}
-	}
-	s.Extra = d.Extra()
-	return s, named(d.Err(), "site")
 }

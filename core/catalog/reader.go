@@ -237,3 +237,11 @@ func (r Reader) hosted(ord uint32) (Input, error) {
 	}
 	return r.Input(ord)
 }
+
+// named is an error with the name of a record.
+func named(err error, what string) error {
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	return nil
+}

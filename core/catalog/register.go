@@ -71,72 +71,75 @@ func (r Reader) Register(app, edge string) (x Register, err error) {
 	return x, err
 }
 
-// Encode returns the register's bytes: those of two are equal when what they say is.
+// registerBytes is a register as it is written: its records are those of the control partition. If one is repeated, the last counts. A
+// register with gone has none.
 //
-//	1 epoch, 2 app, 3 gone, 4 record, 5 keys…, 6 client, 7 edge, 8 trust
+//field:message register
+type registerBytes struct {
+	Epoch  log.Epoch `wire:"1"` // of the control log
+	App    string    `wire:"2"`
+	Gone   string    `wire:"3"`
+	Record [][]byte  `wire:"4"`
+	Keys   [][]byte  `wire:"5"`
+	Client [][]byte  `wire:"6"`
+	Edge   [][]byte  `wire:"7"`
+	Trust  [][]byte  `wire:"8"`
+	Extra  Extra     `wire:"*"`
+}
+
+// Encode returns the register's bytes: those of two are equal when what they say is.
 func (x *Register) Encode() []byte {
-	var e field.Encoder
-	e.Hash(1, x.Epoch[:])
-	e.Text(2, x.App)
-	e.Text(3, x.Gone)
+	r := registerBytes{Epoch: x.Epoch, App: x.App, Gone: x.Gone, Extra: x.Extra}
 	if x.Gone == "" {
-		e.Raw(4, encodeApp(&x.Record))
+		r.Record = [][]byte{encodeApp(nil, &x.Record)}
 		for i := range x.Keys {
-			e.Raw(5, encodeKey(&x.Keys[i]))
+			r.Keys = append(r.Keys, encodeKey(nil, &x.Keys[i]))
 		}
 		if x.Client.ID != "" {
-			e.Raw(6, encodeClient(&x.Client))
+			r.Client = [][]byte{encodeClient(nil, &x.Client)}
 		}
 		if x.Edge.ID != "" {
-			e.Raw(7, encodeEdge(&x.Edge))
+			r.Edge = [][]byte{encodeEdge(nil, &x.Edge)}
 		}
 		if !x.Trust.empty() {
-			e.Raw(8, encodeTrust(&x.Trust))
+			r.Trust = [][]byte{encodeTrust(nil, &x.Trust)}
 		}
 	}
-	return e.Bytes(x.Extra)
+	return encodeRegisterBytes(nil, &r)
 }
 
 // DecodeRegister reads a register, and holds all of it to be of one application. Errors:
 // field.ErrFormat.
 func DecodeRegister(data []byte) (Register, error) {
-	var x Register
-	var err error
-	d := field.Decode(bytes.Clone(data))
-	for d.Next() {
-		var failed error
-		switch d.Number {
-		case 1:
-			d.Hash(x.Epoch[:])
-		case 2:
-			x.App = d.Text()
-		case 3:
-			x.Gone = d.Text()
-		case 4:
-			x.Record, failed = decodeApp(d.Raw())
-		case 5:
-			var k Key
-			k, failed = decodeKey(d.Raw())
-			x.Keys = append(x.Keys, k)
-		case 6:
-			x.Client, failed = decodeClient(d.Raw())
-		case 7:
-			x.Edge, failed = decodeEdge(d.Raw())
-		case 8:
-			x.Trust, failed = decodeTrust(d.Raw())
-		default:
-			d.Keep()
-		}
-		err = errors.Join(err, failed)
+	r, err := decodeRegisterBytes(bytes.Clone(data))
+	if err != nil {
+		return Register{}, err
 	}
-	x.Extra = d.Extra()
-	if err = errors.Join(d.Err(), err); err == nil && !x.whole() {
+	x := Register{Epoch: r.Epoch, App: r.App, Gone: r.Gone, Extra: r.Extra}
+	x.Record = lastOf(r.Record, decodeApp, &err)
+	for _, data := range r.Keys {
+		x.Keys = append(x.Keys, lastOf([][]byte{data}, decodeKey, &err))
+	}
+	x.Client = lastOf(r.Client, decodeClient, &err)
+	x.Edge = lastOf(r.Edge, decodeEdge, &err)
+	x.Trust = lastOf(r.Trust, decodeTrust, &err)
+	if err == nil && !x.whole() {
 		err = fmt.Errorf("app record of several applications: %w", field.ErrFormat)
 	}
 	if err != nil {
 		return Register{}, named(err, "register")
 	}
 	return x, nil
+}
+
+// lastOf reads records and returns the last; zero: there is none. It adds their errors to err.
+func lastOf[T any](records [][]byte, decode func([]byte) (T, error), err *error) (x T) {
+	for _, data := range records {
+		var failed error
+		x, failed = decode(data)
+		*err = errors.Join(*err, failed)
+	}
+	return x
 }
 
 // whole reports whether all of a register is of one application.
@@ -219,7 +222,7 @@ func (w *Writer) TakeRegister(x *Register, seq uint64) (taken bool, err error) {
 		w.PutKey(&x.Keys[i])
 	}
 	if x.Edge.ID != "" {
-		w.tx.Put(w.app.named(tableEdge, x.Edge.ID), encodeEdge(&x.Edge))
+		w.tx.Put(w.app.named(tableEdge, x.Edge.ID), encodeEdge(nil, &x.Edge))
 	}
 	w.tx.Delete(w.app.named(tableAppGone, x.App))
 	w.PutApp(&x.Record)

@@ -103,7 +103,7 @@ func collected(table byte, value []byte, horizon log.HLC) ([]byte, error) {
 			return nil, err
 		}
 		if m.Collect(horizon) {
-			return encodeModel(&m), nil
+			return encodeModel(nil, &m), nil
 		}
 	}
 	return value, nil

@@ -2,19 +2,19 @@ package catalog
 
 import (
 	"errors"
-	"slices"
 
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/log"
-	"github.com/sightline-dev/sightline/core/log/field"
 )
 
 // Trust is by whose keys access tokens are read where they were not issued.
+//
+//field:message trust
 type Trust struct {
-	Issuer string          // as the origin's tokens name it; empty: the origin has issued none
-	Keys   []log.PublicKey // of the origin: those that sign now, those that did and those that will
-	Peers  []log.PublicKey // of the other edges that hold an application, by their ids
-	Extra  Extra
+	Issuer string          `wire:"1"` // as the origin's tokens name it; empty: the origin has issued none
+	Keys   []log.PublicKey `wire:"2"` // of the origin: those that sign now, those that did and those that will
+	Peers  []log.PublicKey `wire:"3"` // of the other edges that hold an application, by their ids
+	Extra  Extra           `wire:"*"`
 }
 
 // Trust returns the origin's keys, from the control partition of the origin.
@@ -30,7 +30,7 @@ func (r Reader) Trust() (Trust, error) {
 }
 
 // PutTrust writes the origin's keys.
-func (w *Writer) PutTrust(t *Trust) { w.tx.Put(w.app.key(tableTrust, 0), encodeTrust(t)) }
+func (w *Writer) PutTrust(t *Trust) { w.tx.Put(w.app.key(tableTrust, 0), encodeTrust(nil, t)) }
 
 // trustOf is whom an edge of an application trusts.
 func (r Reader) trustOf(app, edge string) (Trust, error) {
@@ -68,37 +68,9 @@ func (w *Writer) takeTrust(x *Register) {
 		w.tx.Delete(trustKey(x.App))
 		return
 	}
-	w.tx.Put(trustKey(x.App), encodeTrust(&x.Trust))
+	w.tx.Put(trustKey(x.App), encodeTrust(nil, &x.Trust))
 }
 
 func (t *Trust) empty() bool {
 	return t.Issuer == "" && len(t.Keys) == 0 && len(t.Peers) == 0 && len(t.Extra) == 0
-}
-
-// 1 issuer, 2 keys (1 id, 2 key)…, 3 peers (likewise)…
-func encodeTrust(t *Trust) []byte {
-	var e field.Encoder
-	e.Text(1, t.Issuer)
-	log.EncodeKeys(&e, 2, t.Keys)
-	log.EncodeKeys(&e, 3, t.Peers)
-	return e.Bytes(t.Extra)
-}
-
-func decodeTrust(data []byte) (Trust, error) {
-	var t Trust
-	d := field.Decode(slices.Clone(data))
-	for d.Next() {
-		switch d.Number {
-		case 1:
-			t.Issuer = d.Text()
-		case 2:
-			t.Keys = append(t.Keys, log.DecodeKey(d.Message()))
-		case 3:
-			t.Peers = append(t.Peers, log.DecodeKey(d.Message()))
-		default:
-			d.Keep()
-		}
-	}
-	t.Extra = d.Extra()
-	return t, named(d.Err(), "trust")
 }

@@ -23,7 +23,7 @@ type Writer struct {
 func Write(tx *kv.Overlay, app AppID) *Writer { return &Writer{Reader: Read(tx, app), tx: tx} }
 
 // PutHeader writes the header.
-func (w *Writer) PutHeader(h *Header) { w.tx.Put(w.app.key(tableHeader, 0), encodeHeader(h)) }
+func (w *Writer) PutHeader(h *Header) { w.tx.Put(w.app.key(tableHeader, 0), encodeHeader(nil, h)) }
 
 // PutSiteSeq writes the last sequence number of a site that was folded.
 func (w *Writer) PutSiteSeq(s log.Site, seq uint64) {
@@ -177,13 +177,13 @@ func (w *Writer) deleteTables(tables []byte) {
 
 // PutConcept writes a concept; a new one also into the order of creation.
 func (w *Writer) PutConcept(c *Concept) {
-	w.tx.Put(w.app.named(tableConcept, c.ID), encodeConcept(c))
+	w.tx.Put(w.app.named(tableConcept, c.ID), encodeConcept(nil, c))
 	w.tx.Put(w.app.sequenced(tableConceptSeq, c.Seq), []byte(c.ID))
 }
 
 // PutModel writes a model.
 func (w *Writer) PutModel(m *Model) {
-	w.tx.Put(w.app.named(tableModel, m.ID), encodeModel(m))
+	w.tx.Put(w.app.named(tableModel, m.ID), encodeModel(nil, m))
 	w.tx.Put(w.app.sequenced(tableModelSeq, m.Seq), []byte(m.ID))
 	w.tx.Put(w.app.dotted(tableModelDot, m.Dot, 0), []byte(m.ID))
 }
@@ -211,7 +211,7 @@ func (w *Writer) DeleteModels() {
 
 // PutVersion writes a version of a live model, and of one at 21103 who asked for it.
 func (w *Writer) PutVersion(v *Version) {
-	w.tx.Put(w.app.version(v.Model, v.Seq), encodeVersion(v))
+	w.tx.Put(w.app.version(v.Model, v.Seq), encodeVersion(nil, v))
 	w.tx.Put(append(w.app.dotted(tableVersionID, v.Model, len(v.ID)), v.ID...), appendUint64(nil, v.Seq))
 	training := w.app.sequenced(tableTraining, v.Seq)
 	if v.Code == VersionQueued {
@@ -244,7 +244,7 @@ func (w *Writer) DeleteVersion(v *Version) {
 
 // PutWorkflow writes a workflow.
 func (w *Writer) PutWorkflow(f *Workflow) {
-	w.tx.Put(w.app.named(tableWorkflow, f.ID), encodeWorkflow(f))
+	w.tx.Put(w.app.named(tableWorkflow, f.ID), encodeWorkflow(nil, f))
 	w.tx.Put(w.app.sequenced(tableWorkflowSeq, f.Seq), []byte(f.ID))
 	w.tx.Put(w.app.dotted(tableWorkflowDot, f.Dot, 0), []byte(f.ID))
 }
@@ -258,5 +258,5 @@ func (w *Writer) DeleteWorkflow(f *Workflow) {
 
 // PutFeedback writes what a user said.
 func (w *Writer) PutFeedback(f *Feedback) {
-	w.tx.Put(w.app.sequenced(tableFeedback, f.Seq), encodeFeedback(f))
+	w.tx.Put(w.app.sequenced(tableFeedback, f.Seq), encodeFeedback(nil, f))
 }

@@ -134,7 +134,13 @@ func (g *golang) whole(m *message) {
 	g.f("\n// encode%s writes the message into buf's memory.\n", name)
 	g.f("func encode%s(buf []byte, x *%s) []byte {\nvar e field.Encoder\ne.Reset(buf)\nput%[1]s(&e, x)\nreturn e.Bytes(nil)\n}\n", name, m.Name())
 	g.f("\n// decode%s reads the message. Errors: field.ErrFormat.\n", name)
-	g.f("func decode%s(data []byte) (x %s, err error) {\nd := field.Decode(data)\nget%[1]s(d, &x)\nreturn x, d.Err()\n}\n", name, m.Name())
+	g.f("func decode%s(data []byte) (x %s, err error) {\nd := field.Decode(data)\nget%[1]s(d, &x)\n", name, m.Name())
+	if said := strings.Join(m.is["message"], " "); said != "" {
+		g.imports["fmt"] = true
+		g.f("if err := d.Err(); err != nil {\nreturn x, fmt.Errorf(\"%s: %%w\", err)\n}\nreturn x, nil\n}\n", said)
+		return
+	}
+	g.f("return x, d.Err()\n}\n")
 }
 
 // typ is a type as this package writes it.
@@ -415,8 +421,30 @@ func (g *golang) get(m *message) error {
 	if m.extra != "" {
 		g.f("x.%s = d.Extra()\n", m.extra)
 	}
+	if name, _, method := g.born(m); name != "" && method {
+		g.f("%s := x.%[1]s()\n", name)
+		g.fill(m, "x")
+	}
 	g.f("}\n")
 	return nil
+}
+
+// fill sets what was left out because it equals born.
+func (g *golang) fill(m *message, x string) {
+	for _, f := range m.fields {
+		v := x + "." + f.path
+		if or := f.options["or"]; or != "" {
+			g.f("if %s == (%s{}) {\n%[1]s = %[3]s\n}\n", v, g.typ(f.typ), or)
+			continue
+		}
+		if inner := g.within(f.typ); inner != nil && !f.has("func") {
+			if name, _, inside := g.born(g.messages[inner]); name != "" && !inside {
+				g.f("for i := range %s {\n", v)
+				g.fill(g.messages[inner], v+"[i]")
+				g.f("}\n")
+			}
+		}
+	}
 }
 
 func (g *golang) getField(f *member, v string) error {

@@ -19,7 +19,7 @@
 //
 // A directive in the comment of a type:
 //
-//	//field:message        encodePush and decodePush
+//	//field:message push    encodePush and decodePush, whose errors begin with that name if there is one
 //	//field:fields put get putPush, getPush or both alone, for a message that is written by other code
 //	//field:kind 16        a body of an operation of this kind, see package log
 //	//field:pages put get  the pages write it, read it or both

@@ -280,6 +280,15 @@ func getAll(d *field.Decoder, x *All) {
 		}
 	}
 	x.Extra = d.Extra()
+	born := x.born()
+	if x.Changed == (log.Stamp{}) {
+		x.Changed = born
+	}
+	for i := range x.Marks {
+		if x.Marks[i].At == (log.Stamp{}) {
+			x.Marks[i].At = born
+		}
+	}
 }
 
 func getBoth(d *field.Decoder, x *Both) {
