@@ -30,11 +30,11 @@ func (c Code) String() string {
 
 // Verdict is what became of one operation.
 type Verdict struct {
-	Code   Code
-	Detail string   // "id" or "url" of a Duplicate; "schema: …" of a Refused; may be empty
+	Code   Code     `wire:"1"`
+	Detail string   `wire:"2"` // "id" or "url" of a Duplicate; "schema: …" of a Refused; may be empty
 	Ord    uint32   // of the input that the operation made or concerns, when it is live
-	Dot    log.Dot  // of the thing that the operation made, or that is in its way
-	ID     string   // of the thing that the operation made: what was given, or made up for it
+	Dot    log.Dot  `wire:"3"` // of the thing that the operation made, or that is in its way
+	ID     string   `wire:"4"` // of the thing that the operation made: what was given, or made up for it
 	Site   log.Site // that was leased, in the control partition
 }
 

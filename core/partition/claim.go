@@ -128,7 +128,7 @@ func conflictsIn(r kv.Reader, app catalog.AppID, yield func(Conflict) bool) erro
 	lo, hi := conflictRange(app)
 	var failed error
 	err := r.Scan(lo, hi, func(_, value []byte) bool {
-		c, err := decodeConflict(bytes.Clone(value))
+		c, err := readConflict(bytes.Clone(value))
 		if err != nil {
 			failed = err
 			return false

@@ -29,44 +29,26 @@ func dotKey(app catalog.AppID, name string, dot log.Dot) []byte {
 // written later anyway is none.
 func isConflict(c fold.Code) bool { return c != fold.OK && c != fold.Superseded }
 
-func (c *Conflict) encode() []byte {
-	var e field.Encoder
-	e.Raw(1, log.Encode(nil, &c.Op))
-	e.Uint(2, c.Seq)
-	e.Uint(3, uint64(c.Verdict.Code))
-	e.Text(4, c.Verdict.Detail)
-	log.EncodeDot(&e, 5, c.Verdict.Dot)
-	e.Text(6, c.Verdict.ID)
-	e.Text(7, c.ID)
-	return e.Bytes(nil)
+func (c *Conflict) encode() []byte { return encodeConflict(nil, c) }
+
+func putOp(e *field.Encoder, number int, op log.Op) { e.Raw(number, log.Encode(nil, &op)) }
+
+// readConflict reads a conflict. Errors: field.ErrFormat.
+func readConflict(data []byte) (Conflict, error) {
+	c, err := decodeConflict(data)
+	if err == nil && c.Op.Body == nil {
+		err = fmt.Errorf("conflict: %w: operation", field.ErrFormat)
+	}
+	return c, err
 }
 
-func decodeConflict(data []byte) (c Conflict, err error) {
-	var op []byte
-	d := field.Decode(data)
-	for d.Next() {
-		switch d.Number {
-		case 1:
-			op = d.Raw()
-		case 2:
-			c.Seq = d.Uint()
-		case 3:
-			c.Verdict.Code = fold.Code(d.Uint32())
-		case 4:
-			c.Verdict.Detail = d.Text()
-		case 5:
-			c.Verdict.Dot = log.DecodeDot(d.Message())
-		case 6:
-			c.Verdict.ID = d.Text()
-		case 7:
-			c.ID = d.Text()
-		}
+// getOp reads an operation.
+func getOp(d *field.Decoder) log.Op {
+	op, err := log.Decode(d.Raw())
+	if err != nil {
+		d.Malformed("operation")
 	}
-	if err := d.Err(); err != nil {
-		return Conflict{}, fmt.Errorf("conflict: %w", err)
-	}
-	c.Op, err = log.Decode(op)
-	return c, err
+	return op
 }
 
 // conflictRange are the first key of the notes, and the first behind them.
@@ -109,7 +91,7 @@ func (p *Partition) Conflict(dot log.Dot) (c Conflict, err error) {
 		err = fmt.Errorf("conflict of operation %d of site %d: %w", dot.Seq, dot.Site, catalog.ErrNotFound)
 	}
 	if err == nil {
-		c, err = decodeConflict(bytes.Clone(value))
+		c, err = readConflict(bytes.Clone(value))
 	}
 	return c, errors.Join(err, v.Close())
 }

@@ -32,3 +32,5 @@
 // Nothing here is a goroutine and nothing waits but for a sync: work that is left for later, of the index
 // and of tidying, is done by [Partition.Step], which the host calls.
 package partition
+
+//go:generate go run ../log/field/gen

@@ -10,13 +10,12 @@ import (
 	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/log"
-	"github.com/sightline-dev/sightline/core/log/field"
 )
 
 // A restore takes entries from the origin that its replicas have pulled. A replica therefore keeps the entries above
 // the stable one as they came:
 //
-//	kept/RUN SEQ      1 chain before the entry, 2 life of its site, 3 seal of the log up to it, 4 operation
+//	kept/RUN SEQ      a keptEntry
 //	left/SITE SEQ     operation of a site that the replica left; SEQ 0: entry of the log by which all of them are in it
 //
 // A snapshot of another epoch begins another run, since its log may continue differently from the backup. Before a snapshot is taken, the
@@ -32,7 +31,7 @@ const (
 	keptName = "kept/"
 	leftName = "left/"
 
-	keptEntry = 64 // bytes of an entry without its operation, about
+	keptBytes = 64 // bytes of an entry without its operation, about
 )
 
 // defaultKeep is the default of Replica.Keep, in bytes.
@@ -59,13 +58,23 @@ type Kept struct {
 	Op     log.Op
 }
 
+// keptEntry is an entry as it is kept under kept/RUN SEQ.
+//
+//field:message
+type keptEntry struct {
+	before log.Chain `wire:"1"`       // of the log before the entry
+	life   uint64    `wire:"2,fixed"` // of its site
+	seal   []byte    `wire:"3"`       // of the log up to it
+	op     []byte    `wire:"4"`
+}
+
 // keeping describes the kept entries. It is part of the note.
 type keeping struct {
-	run   uint32
-	since uint64 // entry of its log by which the runs before it were given back
-	bytes uint64
-	epoch log.Epoch // of the log that the run is of
-	to    uint64    // last entry of the run that Keep has kept; 0: none
+	run   uint32    `wire:"1"`
+	since uint64    `wire:"2"` // entry of its log by which the runs before it were given back
+	bytes uint64    `wire:"3"`
+	epoch log.Epoch `wire:"4"` // of the log that the run is of
+	to    uint64    `wire:"6"` // last entry of the run that Keep has kept; 0: none
 }
 
 func keptKey(app catalog.AppID, at KeptAt) []byte {
@@ -134,14 +143,11 @@ func (m *mix) keepRun(r *Run, before log.Chain) error {
 	for i := range r.Entries {
 		x := &r.Entries[i]
 		data := log.Encode(nil, &x.Op)
-		var e field.Encoder
-		e.Hash(1, before[:])
-		e.Fixed64(2, lifeOf(lives[x.Op.Dot.Site], x.Op.Dot.Seq))
+		entry := keptEntry{before: before, life: lifeOf(lives[x.Op.Dot.Site], x.Op.Dot.Seq), op: data}
 		if x.Seq == r.To {
-			e.Raw(3, r.Seal)
+			entry.seal = r.Seal
 		}
-		e.Raw(4, data)
-		value := e.Bytes(nil)
+		value := encodeKeptEntry(nil, &entry)
 		if x.Seq <= m.note.kept.to { // it came before the snapshot
 			at := KeptAt{m.note.kept.run, x.Seq}
 			if err := m.dropKept(keptKey(p.o.App, at), keptKey(p.o.App, KeptAt{at.Run, at.Seq + 1}), always); err != nil {
@@ -149,7 +155,7 @@ func (m *mix) keepRun(r *Run, before log.Chain) error {
 			}
 		}
 		p.tx.Put(keptKey(p.o.App, KeptAt{m.note.kept.run, x.Seq}), value)
-		m.note.kept.bytes += uint64(len(value)) + keptEntry
+		m.note.kept.bytes += uint64(len(value)) + keptBytes
 		before = before.Next(data)
 	}
 	return m.boundKept()
@@ -185,7 +191,7 @@ func (m *mix) dropKept(lo, hi []byte, more func() bool) error {
 			return false
 		}
 		keys = append(keys, bytes.Clone(key))
-		n.bytes -= min(n.bytes, uint64(len(value))+keptEntry)
+		n.bytes -= min(n.bytes, uint64(len(value))+keptBytes)
 		return true
 	})
 	for _, key := range keys {
@@ -338,22 +344,10 @@ func (p *Partition) LastKept() (k Kept, sealed bool, err error) {
 func readKept(key, value []byte) (k Kept, err error) {
 	at := dotOf(key)
 	k.At = KeptAt{uint32(at.Site), at.Seq}
-	var op []byte
-	d := field.Decode(value)
-	for d.Next() {
-		switch d.Number {
-		case 1:
-			d.Hash(k.Before[:])
-		case 2:
-			k.Life = d.Fixed64()
-		case 3:
-			k.Seal = d.Raw()
-		case 4:
-			op = d.Raw()
-		}
-	}
-	if err = d.Err(); err == nil {
-		k.Op, err = log.Decode(op)
+	x, err := decodeKeptEntry(value)
+	k.Before, k.Life, k.Seal = x.before, x.life, x.seal
+	if err == nil {
+		k.Op, err = log.Decode(x.op)
 	}
 	if err != nil {
 		err = fmt.Errorf("kept entry %d: %w: %w", at.Seq, kv.ErrCorrupt, err)

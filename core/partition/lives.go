@@ -8,7 +8,6 @@ import (
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/log"
-	"github.com/sightline-dev/sightline/core/log/field"
 )
 
 // A site and a sequence name one operation only while nothing takes operations back. An older image of a replica's disk
@@ -31,6 +30,13 @@ var ErrLife = errors.New("operations come from a different life of the replica")
 // Life is the life of a replica's store that made the operations of a site from First to the next Life's.
 type Life struct{ First, ID uint64 }
 
+// lifeBytes is a life in the store, under life/SITE FIRST.
+//
+//field:message
+type lifeBytes struct {
+	id uint64 `wire:"1,fixed"`
+}
+
 const (
 	lifeName   = "life/"
 	openedName = "opened" // epoch of the outbox when the store was opened last
@@ -51,20 +57,12 @@ func (p *Partition) lifeAt(site log.Site, seq uint64) (l Life, err error) {
 
 // readLife reads a life from its key and its value.
 func readLife(key, value []byte) Life {
-	l := Life{First: binary.BigEndian.Uint64(key[len(key)-8:])}
-	d := field.Decode(value)
-	for d.Next() {
-		if d.Number == 1 {
-			l.ID = d.Fixed64()
-		}
-	}
-	return l
+	x, _ := decodeLifeBytes(value)
+	return Life{First: binary.BigEndian.Uint64(key[len(key)-8:]), ID: x.id}
 }
 
 func putLife(w kv.Writer, app catalog.AppID, site log.Site, l Life) {
-	var e field.Encoder
-	e.Fixed64(1, l.ID)
-	w.Put(lifeKey(app, site, l.First), e.Bytes(nil))
+	w.Put(lifeKey(app, site, l.First), encodeLifeBytes(nil, &lifeBytes{l.ID}))
 }
 
 // Lives returns the lives that made the operations of a site from one to another, as far as they are noted.

@@ -10,7 +10,6 @@ import (
 	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/log"
-	"github.com/sightline-dev/sightline/core/log/field"
 )
 
 // ErrReplica is returned when a replica is asked for what only a partition with its own log
@@ -46,18 +45,20 @@ const defaultLimit = 10_000
 
 // Cursor is how far a replica has pulled. The zero Cursor is that of one that has nothing.
 type Cursor struct {
-	Epoch  log.Epoch
-	Seq    uint64    // last entry
-	Chain  log.Chain // of the log up to it
-	Stable uint64    // last entry that the origin will never lose, as far as is known
+	Epoch  log.Epoch `wire:"1"`
+	Seq    uint64    `wire:"2"` // last entry
+	Chain  log.Chain `wire:"3"` // of the log up to it
+	Stable uint64    `wire:"4"` // last entry that the origin will never lose, as far as is known
 }
 
 // Conflict is an operation of our own that the log has not taken as it was meant.
+//
+//field:message conflict
 type Conflict struct {
-	Op      log.Op // as it was submitted
-	Seq     uint64 // its place in the log
-	Verdict fold.Verdict
-	ID      string // of the thing that the operation names by its dot, which may be gone; empty: it names none so, or that was never here
+	Op      log.Op       `wire:"1,func=Op"` // as it was submitted
+	Seq     uint64       `wire:"2"`         // its place in the log
+	Verdict fold.Verdict `wire:"+2"`
+	ID      string       `wire:"7"` // of the thing that the operation names by its dot, which may be deleted; empty: it names none so, or the replica never had it
 }
 
 // replica is what a partition knows of being one. All of it is in the store, too.
@@ -75,94 +76,28 @@ type replica struct {
 }
 
 // note is the record of a replica's place. It changes in the batch of what it is about.
+//
+//field:message
 type note struct {
-	cursor Cursor
-	site   log.Site
-	acked  []acked // own operations in the log that may not be stable, oldest first
-	torn   bool    // the state is half of a snapshot's: the rest did not come
-	kept   keeping
-	older  uint64 // last own operation that was made on a log of another epoch
-	seal   []byte // of the log up to the cursor; nil: none came
+	cursor Cursor   `wire:"+0"`
+	site   log.Site `wire:"5"`
+	acked  []acked  `wire:"6"` // own operations in the log that may not be stable, oldest first
+	torn   bool     `wire:"7"` // the state is half of a snapshot's: the rest did not come
+	kept   keeping  `wire:"+7"`
+	older  uint64   `wire:"12"` // last own operation that was made on a log of another epoch
+	seal   []byte   `wire:"14"` // of the log up to the cursor; nil: none came
 }
 
 // acked says that own operations up to one are in the log up to an entry.
-type acked struct{ seq, own uint64 }
+type acked struct {
+	seq uint64 `wire:"1"`
+	own uint64 `wire:"2"`
+}
 
 // maxAcked bounds how finely is known when own operations are stable.
 const maxAcked = 256
 
-func (n *note) encode() []byte {
-	var e field.Encoder
-	e.Hash(1, n.cursor.Epoch[:])
-	e.Uint(2, n.cursor.Seq)
-	e.Hash(3, n.cursor.Chain[:])
-	e.Uint(4, n.cursor.Stable)
-	e.Uint(5, uint64(n.site))
-	for _, a := range n.acked {
-		at := e.Open(6)
-		e.Uint(1, a.seq)
-		e.Uint(2, a.own)
-		e.Close(at)
-	}
-	e.Bool(7, n.torn)
-	e.Uint(8, uint64(n.kept.run))
-	e.Uint(9, n.kept.since)
-	e.Uint(10, n.kept.bytes)
-	e.Hash(11, n.kept.epoch[:])
-	e.Uint(12, n.older)
-	e.Uint(13, n.kept.to)
-	e.Raw(14, n.seal)
-	return e.Bytes(nil)
-}
-
-func decodeNote(data []byte) (n note, err error) {
-	d := field.Decode(data)
-	for d.Next() {
-		switch d.Number {
-		case 1:
-			d.Hash(n.cursor.Epoch[:])
-		case 2:
-			n.cursor.Seq = d.Uint()
-		case 3:
-			d.Hash(n.cursor.Chain[:])
-		case 4:
-			n.cursor.Stable = d.Uint()
-		case 5:
-			n.site = log.Site(d.Uint32())
-		case 6:
-			n.acked = append(n.acked, decodeAcked(d.Message()))
-		case 7:
-			n.torn = d.Bool()
-		case 8:
-			n.kept.run = d.Uint32()
-		case 9:
-			n.kept.since = d.Uint()
-		case 10:
-			n.kept.bytes = d.Uint()
-		case 11:
-			d.Hash(n.kept.epoch[:])
-		case 12:
-			n.older = d.Uint()
-		case 13:
-			n.kept.to = d.Uint()
-		case 14:
-			n.seal = bytes.Clone(d.Raw())
-		}
-	}
-	return n, d.Err()
-}
-
-func decodeAcked(d *field.Decoder) (a acked) {
-	for d.Next() {
-		switch d.Number {
-		case 1:
-			a.seq = d.Uint()
-		case 2:
-			a.own = d.Uint()
-		}
-	}
-	return a
-}
+func (n *note) encode() []byte { return encodeNote(nil, n) }
 
 // ack notes that own operations are in the log. When there are many such notes, two become the later
 // one: operations are kept longer then, never shorter.
@@ -219,6 +154,7 @@ func (p *Partition) openReplica() error {
 		if r.note, err = decodeNote(data); err != nil {
 			return fmt.Errorf("replica: %w", err)
 		}
+		r.note.seal = bytes.Clone(r.note.seal) // it borrows from the store
 	}
 	p.replica = r
 	if err := p.lease(p.o.Replica.Site); err != nil {

@@ -9,7 +9,6 @@ import (
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/log"
-	"github.com/sightline-dev/sightline/core/log/field"
 )
 
 // An origin does not notice that its disk was rolled back to an older image: the log has the same epoch. Its replicas do, since they have
@@ -24,9 +23,16 @@ import (
 // may have named operations as lost ones are named. Such a lost operation gets another name, and those that it takes back, or that replicas
 // made before, mean it by that:
 //
-//	renamed/SITE SEQ AT   1 site and 2 sequence that a lost operation has now
+//	renamed/SITE SEQ AT   dot that a lost operation has now
 
 const renamedName = "renamed/"
+
+// renamedTo is the name that a lost operation has now.
+//
+//field:message
+type renamedTo struct {
+	to log.Dot `wire:"+0"`
+}
 
 // rolled are the names of lost operations that the log has used again.
 type rolled struct {
@@ -40,18 +46,10 @@ func (p *Partition) rolledBack() (r rolled, err error) {
 	var failed error
 	lo, hi := under(p.o.App, renamedName)
 	err = p.o.Store.Scan(lo, hi, func(key, value []byte) bool {
-		var to log.Dot
-		d := field.Decode(value)
-		for d.Next() {
-			switch d.Number {
-			case 1:
-				to.Site = log.Site(d.Uint32())
-			case 2:
-				to.Seq = d.Uint()
-			}
-		}
+		var x renamedTo
+		x, failed = decodeRenamedTo(value)
 		lost := lostOp{dotOf(key[:len(key)-8]), log.HLC(binary.BigEndian.Uint64(key[len(key)-8:]))}
-		r.names[lost.dot], r.seen[lost], failed = to, to, d.Err()
+		r.names[lost.dot], r.seen[lost] = x.to, x.to
 		return failed == nil
 	})
 	return r, errors.Join(err, failed)
@@ -76,10 +74,7 @@ type lostOp struct {
 }
 
 func putRenamed(w kv.Writer, app catalog.AppID, from lostOp, to log.Dot) {
-	var e field.Encoder
-	e.Uint(1, uint64(to.Site))
-	e.Uint(2, to.Seq)
-	w.Put(binary.BigEndian.AppendUint64(dotKey(app, renamedName, from.dot), uint64(from.at)), e.Bytes(nil))
+	w.Put(binary.BigEndian.AppendUint64(dotKey(app, renamedName, from.dot), uint64(from.at)), encodeRenamedTo(nil, &renamedTo{to}))
 }
 
 // rename has an operation name lost operations by the names that they have now.

@@ -7,7 +7,6 @@ import (
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/log"
-	"github.com/sightline-dev/sightline/core/log/field"
 )
 
 // Who asks for operations.
@@ -19,43 +18,23 @@ type Who struct {
 // Token is of which client and generation an access token is. A replica that took one may not know yet that the
 // generation is over, so it keeps beside each operation of its own under which one it was asked for, until nobody
 // can want the operation of it again.
+//
+//field:message
 type Token struct {
-	Client     string
-	Generation uint64 // place in the control log where it begins
+	Client     string `wire:"1"`
+	Generation uint64 `wire:"2"` // place in the control log where it begins
 }
 
 // tokenName begins the names of the notes that keep tokens; the operation's site and sequence follow, as numbers
-// of 4 and 8 bytes. A note is
-//
-//	1 client, 2 generation
+// of 4 and 8 bytes.
 const tokenName = "token/"
 
 func tokenKey(app catalog.AppID, dot log.Dot) []byte { return dotKey(app, tokenName, dot) }
 
-func (t Token) encode() []byte {
-	var e field.Encoder
-	e.Text(1, t.Client)
-	e.Uint(2, t.Generation)
-	return e.Bytes(nil)
-}
-
-func decodeToken(data []byte) (t Token, err error) {
-	d := field.Decode(data)
-	for d.Next() {
-		switch d.Number {
-		case 1:
-			t.Client = d.Text()
-		case 2:
-			t.Generation = d.Uint()
-		}
-	}
-	return t, d.Err()
-}
-
 // noteToken notes under which token operations of a replica are made.
 func (p *Partition) noteToken(b *kv.Batch, ops []log.Op, t Token) {
 	for i := range ops {
-		b.Put(tokenKey(p.o.App, ops[i].Dot), t.encode())
+		b.Put(tokenKey(p.o.App, ops[i].Dot), encodeToken(nil, &t))
 	}
 }
 

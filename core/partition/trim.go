@@ -9,7 +9,6 @@ import (
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/log"
-	"github.com/sightline-dev/sightline/core/log/field"
 )
 
 // Keep says how much of a log is kept behind the state that is folded from it, for those who read on in it;
@@ -69,8 +68,15 @@ type trimming struct {
 
 // mark says that the log ended in an entry at a time.
 type mark struct {
-	at  time.Time
-	seq uint64
+	at  time.Time `wire:"1,ms"`
+	seq uint64    `wire:"2"`
+}
+
+// noted are marks as the store keeps them.
+//
+//field:message
+type noted struct {
+	marks []mark `wire:"1"`
 }
 
 // marksKept is how finely ages are told: Age in so many parts.
@@ -172,38 +178,14 @@ func (p *Partition) mark(now time.Time, seq uint64) (old uint64, err error) {
 	return old, err
 }
 
-func encodeMarks(marks []mark) []byte {
-	var e field.Encoder
-	for _, m := range marks {
-		at := e.Open(1)
-		e.Uint(1, uint64(m.at.UnixMilli()))
-		e.Uint(2, m.seq)
-		e.Close(at)
-	}
-	return e.Bytes(nil)
-}
+func encodeMarks(marks []mark) []byte { return encodeNoted(nil, &noted{marks}) }
 
-func decodeMarks(data []byte) (marks []mark, err error) {
+func decodeMarks(data []byte) ([]mark, error) {
 	if data == nil {
 		return nil, nil
 	}
-	d := field.Decode(data)
-	for d.Next() {
-		if d.Number != 1 {
-			continue
-		}
-		var m mark
-		for x := d.Message(); x.Next(); {
-			switch x.Number {
-			case 1:
-				m.at = time.UnixMilli(int64(x.Uint()))
-			case 2:
-				m.seq = x.Uint()
-			}
-		}
-		marks = append(marks, m)
-	}
-	return marks, d.Err()
+	x, err := decodeNoted(data)
+	return x.marks, err
 }
 
 // horizonEvery is how often the horizon is moved: Away in so many parts.

@@ -10,7 +10,6 @@ import (
 	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/kv"
-	"github.com/sightline-dev/sightline/core/log/field"
 	"github.com/sightline-dev/sightline/core/register"
 )
 
@@ -62,18 +61,21 @@ func openAge(store kv.Store, app string, now time.Time) (*age, error) {
 	return a, err
 }
 
+// agedAt is an age as the store has it.
+//
+//field:message
+type agedAt struct {
+	old uint64    `wire:"1"` // milliseconds
+	at  time.Time `wire:"2,ms"`
+}
+
 func (a *age) read(data []byte) error {
-	a.old = 0
-	d := field.Decode(data)
-	for d.Next() {
-		switch d.Number {
-		case 1:
-			a.old = time.Duration(min(d.Uint(), uint64(never/time.Millisecond))) * time.Millisecond
-		case 2:
-			a.at = time.UnixMilli(int64(d.Uint()))
-		}
+	x, err := decodeAgedAt(data)
+	a.old = time.Duration(min(x.old, uint64(never/time.Millisecond))) * time.Millisecond
+	if !x.at.IsZero() {
+		a.at = x.at
 	}
-	if err := d.Err(); err != nil {
+	if err != nil {
 		return fmt.Errorf("age of keys: %w: %w", kv.ErrCorrupt, err)
 	}
 	return nil
@@ -111,11 +113,8 @@ func (a *age) keep(now bool) error {
 		return nil
 	}
 	a.due = 0
-	var e field.Encoder
-	e.Uint(1, uint64(a.old/time.Millisecond))
-	e.Uint(2, uint64(max(a.at.UnixMilli(), 0)))
 	var b kv.Batch
-	b.Put(a.key, e.Bytes(nil))
+	b.Put(a.key, encodeAgedAt(nil, &agedAt{uint64(a.old / time.Millisecond), a.at}))
 	err := a.store.Apply(&b)
 	if err == nil {
 		a.kept = a.old

@@ -37,9 +37,11 @@ type calls struct {
 }
 
 // record holds the values of calls that the store keeps.
+//
+//field:message
 type record struct {
-	count uint64    // calls that were ever answered here
-	over  time.Time // until then the account has no calls left, by this machine's clock
+	count uint64    `wire:"1"`    // calls that were ever answered here
+	over  time.Time `wire:"2,ms"` // until then the account has no calls left, by this machine's clock
 }
 
 // openCalls reads the count of an application. Errors: kv.ErrCorrupt, those of the store, and of a malformed application ID.
@@ -56,16 +58,7 @@ func openCalls(store kv.Store, app string) (*calls, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := field.Decode(data)
-	for d.Next() {
-		switch d.Number {
-		case 1:
-			c.count = d.Uint()
-		case 2:
-			c.over = wire.Millis(d.Uint()).Time()
-		}
-	}
-	if err := d.Err(); err != nil {
+	if c.record, err = decodeRecord(data); err != nil {
 		return nil, fmt.Errorf("count of calls: %w: %w", kv.ErrCorrupt, err)
 	}
 	c.written = c.record
@@ -105,13 +98,8 @@ func (c *calls) write() error {
 	if c.gone || c.record == c.written {
 		return nil
 	}
-	var e field.Encoder
-	e.Uint(1, c.count)
-	if !c.over.IsZero() {
-		e.Uint(2, uint64(wire.MillisOf(c.over)))
-	}
 	var b kv.Batch
-	b.Put(c.key, e.Bytes(nil))
+	b.Put(c.key, encodeRecord(nil, &c.record))
 	wait, err := c.store.Commit(&b)
 	if err == nil {
 		err = wait()

@@ -16,6 +16,8 @@
 // accounts made at an origin go on being good for what they were, in a folder that came from there.
 package node
 
+//go:generate go run ../../core/log/field/gen
+
 import (
 	"context"
 	"errors"

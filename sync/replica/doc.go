@@ -30,3 +30,5 @@
 // that the tests check are what their users complained about. The machine holds no
 // credentials: the host adds them to each request.
 package replica
+
+//go:generate go run ../../core/log/field/gen

@@ -7,19 +7,20 @@ import (
 
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/log"
-	"github.com/sightline-dev/sightline/core/log/field"
 )
 
 // note is what the machine itself must know after a restart. Where the replica stands is not
 // in it: that is the partition's, and changes with its state.
+//
+//field:message note
 type note struct {
-	secret []byte   // of the site's lease
-	next   log.Site // that the replica is about to take; 0: none
-	key    []byte   // the secret of next
+	secret []byte   `wire:"1"` // of the site's lease
+	next   log.Site `wire:"2"` // that the replica is about to take; 0: none
+	key    []byte   `wire:"3"` // the secret of next
 
-	left []log.Epoch // of the logs that the replica has left for a newer one, the oldest first; not more than leftEpochs
+	left []log.Epoch `wire:"5"` // of the logs that the replica has left for a newer one, the oldest first; not more than leftEpochs
 
-	renewed string // that and when the replica took another site, for people; empty: it did not
+	renewed string `wire:"4"` // that and when the replica took another site, for people; empty: it did not
 }
 
 // leftEpochs bounds the epochs of logs that a replica remembers.
@@ -51,41 +52,16 @@ func (m *Machine) readNote() error {
 	if err != nil {
 		return err
 	}
-	d := field.Decode(data)
-	for d.Next() {
-		switch d.Number {
-		case 1:
-			m.note.secret = d.Raw()
-		case 2:
-			m.note.next = log.Site(d.Uint32())
-		case 3:
-			m.note.key = d.Raw()
-		case 4:
-			m.note.renewed = d.Text()
-		case 5:
-			var e log.Epoch
-			d.Hash(e[:])
-			m.note.left = append(m.note.left, e)
-		}
-	}
-	if err := d.Err(); err != nil {
-		return fmt.Errorf("note: %w: %w", kv.ErrCorrupt, err)
+	if m.note, err = decodeNote(data); err != nil {
+		return fmt.Errorf("%w: %w", kv.ErrCorrupt, err)
 	}
 	return nil
 }
 
 // writeNote makes the note durable.
 func (m *Machine) writeNote(n note) error {
-	var e field.Encoder
-	e.Raw(1, n.secret)
-	e.Uint(2, uint64(n.next))
-	e.Raw(3, n.key)
-	e.Text(4, n.renewed)
-	for _, epoch := range n.left {
-		e.Hash(5, epoch[:])
-	}
 	var b kv.Batch
-	b.Put(m.noteKey(), e.Bytes(nil))
+	b.Put(m.noteKey(), encodeNote(nil, &n))
 	wait, err := m.o.Store.Commit(&b)
 	if err == nil {
 		err = wait()

@@ -1,6 +1,8 @@
 // Package foldtest has what tests of several packages need to compare folded states. Only tests import it.
 package foldtest
 
+//go:generate go run ../../log/field/gen
+
 import (
 	"crypto/sha256"
 	"encoding/binary"
@@ -8,10 +10,12 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/log/field"
+	"github.com/sightline-dev/sightline/core/predict/raster"
 )
 
 // ContentDigest returns the SHA-256 of an application's contents as users see them: inputs in their order, and own
@@ -54,28 +58,34 @@ type content struct {
 	data []byte
 }
 
+// inputBytes is an input as users see it.
+//
+//field:fields put
+type inputBytes struct {
+	id     string           `wire:"1"`
+	url    string           `wire:"2"`
+	blob   blob.Hash        `wire:"3"`
+	crop   raster.Crop      `wire:"4"`
+	code   int              `wire:"5"`
+	labels []log.Label      `wire:"6"`
+	meta   []byte           `wire:"7"`
+	geo    *log.Point       `wire:"8"`
+	edits  []log.OutputEdit `wire:"9"`
+}
+
 func inputContent(in *catalog.Input) []byte {
-	var e field.Encoder
-	e.Text(1, in.ID)
-	e.Text(2, in.URL)
-	e.Hash(3, in.Blob[:])
-	log.EncodeCrop(&e, 4, in.Crop)
-	e.Uint(5, uint64(in.Code))
+	x := inputBytes{id: in.ID, url: in.URL, blob: in.Blob, crop: in.Crop, code: in.Code, meta: in.Meta.JSON(), geo: in.Geo}
 	for _, l := range in.Labels {
 		if l.Value != log.Removed {
-			log.EncodeLabel(&e, 6, l.Label)
+			x.labels = append(x.labels, l.Label)
 		}
 	}
-	e.Raw(7, in.Meta.JSON())
-	log.EncodePoint(&e, 8, in.Geo)
-	for _, x := range in.Edits {
-		at := e.Open(9)
-		e.Text(1, x.Concept)
-		e.Float32(2, x.Value)
-		e.Bool(3, x.Removed)
-		e.Close(at)
+	for _, e := range in.Edits {
+		x.edits = append(x.edits, e.OutputEdit)
 	}
-	return e.Bytes(nil)
+	var b field.Encoder
+	putInputBytes(&b, &x)
+	return b.Bytes(nil)
 }
 
 func conceptContents(r catalog.Reader) (out []content, err error) {
@@ -112,13 +122,18 @@ func modelContents(r catalog.Reader) (out []content, err error) {
 	return out, err
 }
 
+// workflowBytes is a workflow as users see it.
+//
+//field:fields put
+type workflowBytes struct {
+	id    string             `wire:"1"`
+	nodes []log.WorkflowNode `wire:"2"`
+}
+
 func workflowContents(r catalog.Reader) (out []content, err error) {
 	err = r.Workflows(func(w catalog.Workflow) bool {
 		var e field.Encoder
-		e.Text(1, w.ID)
-		for _, n := range w.Nodes {
-			log.EncodeNode(&e, 2, n)
-		}
+		putWorkflowBytes(&e, &workflowBytes{w.ID, w.Nodes})
 		out = append(out, content{w.ID, e.Bytes(nil)})
 		return true
 	})
