@@ -11,16 +11,16 @@ import (
 
 // Request is one request as it came, its bytes borrowed until the call is done.
 type Request struct {
-	Method        string
-	Path          string // still percent-encoded, without the query: "/v2/models"
-	Query         string // after the '?', still encoded
-	Authorization string // the header's value
-	Session       string // the header X-Clarifai-Session-Token; Authorization is stronger
-	App           string // the application, where the host vouches for its owner; empty: Authorization says. Never from the network
+	Method        string `wire:"1"`
+	Path          string `wire:"2"` // still percent-encoded, without the query: "/v2/models"
+	Query         string `wire:"3"` // after the '?', still encoded
+	Authorization string `wire:"4"` // the header's value
+	Session       string `wire:"5"` // the header X-Clarifai-Session-Token; Authorization is stronger
+	App           string `wire:"6"` // the application, where the host vouches for its owner; empty: Authorization says. Never from the network
 	Caller        string // what [Service.Caller] returned, or Remote for a stranger; set for requests with a body. Never from the network
-	Remote        string // who asks, for throttling: an IPv4 address, or the /64 of an IPv6 one; empty: nobody is told apart
-	Page          bool   // one of our own pages asks, as far as a host can tell that has its callers come with keys. Never from the network
-	Body          []byte
+	Remote        string `wire:"7"` // who asks, for throttling: an IPv4 address, or the /64 of an IPv6 one; empty: nobody is told apart
+	Page          bool   `wire:"8"` // a page of this program asks, as far as a host knows whose callers come with keys. Never from the network
+	Body          []byte `wire:"15"`
 
 	Memory Memory // of the answer; nil: the host does not count it. Never from the network
 
@@ -42,14 +42,17 @@ type Memory interface {
 }
 
 // Field is one header line of an answer.
-type Field struct{ Name, Value string }
+type Field struct {
+	Name  string `wire:"1"`
+	Value string `wire:"2"`
+}
 
 // Response is one answer. It belongs to the caller.
 type Response struct {
-	Status      int     // HTTP status
-	ContentType string  // empty when there is no body
-	Header      []Field // other headers, in a fixed order
-	Body        []byte
+	Status      int     `wire:"1"` // HTTP status
+	ContentType string  `wire:"2"` // empty when there is no body
+	Header      []Field `wire:"3"` // other headers, in a fixed order
+	Body        []byte  `wire:"15"`
 
 	// Stream writes the body in place of Body, after the header has gone out, and returns when it is
 	// whole. The core's answers have none; what a host mounts beside /v2 may. An error cuts the
@@ -58,28 +61,28 @@ type Response struct {
 	Stream func(w io.Writer) error
 	Length int64 // of what Stream writes; 0: it is not known before
 
-	Did Deed // what the host notes in its audit log before it sends the answer; zero: nothing
+	Did Deed `wire:"10"` // what the host notes in its audit log before it sends the answer; zero: nothing
 
 	Err error // why we failed, where Status is 500: for the host's log, and for nobody else
 }
 
 // Deed is something that a call did and that an audit log has.
 type Deed struct {
-	Action string // such as "inputs.delete_all"
-	App    string // the application to which it was done
-	By     string // the account that did it, by its ID; empty: the operator
+	Action string `wire:"1"` // such as "inputs.delete_all"
+	App    string `wire:"2"` // the application to which it was done
+	By     string `wire:"3"` // the account that did it, by its ID; empty: the operator
 }
 
 // Job is a picture, or a video, that a call, or an input in the background, wants analysed.
 type Job struct {
-	URL   string      // fetch the picture from here, or
-	Data  []byte      // this is the picture, or
-	Blob  blob.Hash   // read it from the blobs, when there is neither
-	Video Video       // these frames of a video are wanted; zero: it is a picture
-	Crop  raster.Crop // part of the upright picture; zero: all of it
-	Want  predict.Want
-	Base  [32]byte // names the network that analyses it, see predict.Set.Base; zero: the newest
-	Keep  bool     // hold the picture in the blobs once it has been analysed; see Result.Blob
+	URL   string       `wire:"1"`                           // fetch the picture from here, or
+	Data  []byte       `wire:"2,view"`                      // this is the picture, or
+	Blob  blob.Hash    `wire:"3"`                           // read it from the blobs, when there is neither
+	Video Video        `wire:"8,opaque"`                    // these frames of a video are wanted; zero: it is a picture
+	Crop  raster.Crop  `wire:"4,func=Crop,type=bytes (32)"` // part of the upright picture; zero: all of it
+	Want  predict.Want `wire:"5"`                           // parts of the analysis
+	Base  [32]byte     `wire:"6"`                           // names the network that analyses it, see predict.Set.Base; zero: the newest
+	Keep  bool         `wire:"7"`                           // hold the picture in the blobs once it has been analysed; see Result.Blob
 
 	// Caller has the job done: the account of an application, or an application of the operator. Callers share the host's places
 	// and turns. The host sets it for the jobs of a call.
@@ -92,13 +95,13 @@ type Job struct {
 // package raster's errors for a picture, [ErrBusy] or [ErrTimeout] when the host gives up
 // on the whole call. Any other error is an internal one.
 type Result struct {
-	Analysis predict.Analysis // of a picture
-	Frames   []Frame          // of a video, by time, at least one
+	Analysis predict.Analysis `wire:"3,func=AnalysisBytes,type=bytes"` // of a picture
+	Frames   []Frame          `wire:"8,opaque"`                        // of a video, by time, at least one
 	Err      error
-	Passing  bool // Err is ErrFetch, and the address may answer the next time
+	Passing  bool `wire:"4"` // Err is ErrFetch, and the address may answer the next time
 
 	// Of a job with Keep and no error: the picture's blob, durable and held as blob.Hosted
-	// holds, and its content type. Whoever takes the result releases it.
-	Blob        blob.Hash
-	ContentType string
+	// holds, and its content type. The caller that takes the result releases it.
+	Blob        blob.Hash `wire:"5"`
+	ContentType string    `wire:"6"`
 }

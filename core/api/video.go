@@ -18,8 +18,8 @@ const (
 
 // Video selects frames of a video.
 type Video struct {
-	SampleMS  int // milliseconds from one frame to the next; 0: the job is a picture
-	MaxFrames int // a video that gives more is refused
+	SampleMS  int `wire:"1"` // milliseconds from one frame to the next; 0: the job is a picture
+	MaxFrames int `wire:"2"` // a video that gives more is refused
 }
 
 // Sample returns the time from one frame to the next.
@@ -35,8 +35,8 @@ func (v Video) Check(frames int) error {
 
 // Frame has the analysis of a video at one time.
 type Frame struct {
-	TimeMS   int64 // after the first shown frame; a multiple of Video.SampleMS
-	Analysis predict.Analysis
+	TimeMS   int64            `wire:"1"` // after the first shown frame; a multiple of Video.SampleMS
+	Analysis predict.Analysis `wire:"2,func=Seen,type=bytes"`
 }
 
 // Animate analyses the frames of a GIF, a WebP or another picture that is sent as a video. The decoder is used for nothing else

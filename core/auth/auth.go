@@ -87,10 +87,10 @@ var (
 // Claims are what an access token says: it stands for scope All of one application, until it
 // expires or the client's generation is another.
 type Claims struct {
-	App        string // 32 hex digits
-	Client     string // id of the client that it was issued to
-	Generation uint64 // of the client: a new secret, or a revocation, makes another
-	Page       bool   // issued to one of our own pages: what that reads is no call of the account's
+	App        string `wire:"1"` // 32 hex digits
+	Client     string `wire:"2"` // id of the client that it was issued to
+	Generation uint64 `wire:"3"` // of the client: a new secret, or a revocation, makes another
+	Page       bool   `wire:"4"` // issued to a page of this program: its reads do not count as calls of the account
 
 	Expires time.Time // of a token that was read; zero: the host does not say
 }

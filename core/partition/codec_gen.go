@@ -126,7 +126,7 @@ func putAcked(e *field.Encoder, x *acked) {
 }
 
 func putConflict(e *field.Encoder, x *Conflict) {
-	putOp(e, 1, x.Op)
+	putOp(e, 1, &x.Op)
 	e.Uint(2, x.Seq)
 	e.Uint(3, uint64(x.Verdict.Code))
 	e.Text(4, x.Verdict.Detail)

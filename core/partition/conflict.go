@@ -31,7 +31,7 @@ func isConflict(c fold.Code) bool { return c != fold.OK && c != fold.Superseded 
 
 func (c *Conflict) encode() []byte { return encodeConflict(nil, c) }
 
-func putOp(e *field.Encoder, number int, op log.Op) { e.Raw(number, log.Encode(nil, &op)) }
+func putOp(e *field.Encoder, number int, op *log.Op) { e.Raw(number, log.Encode(nil, op)) }
 
 // readConflict reads a conflict. Errors: field.ErrFormat.
 func readConflict(data []byte) (Conflict, error) {

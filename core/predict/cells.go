@@ -11,12 +11,13 @@ import (
 // What comes after the pool is linear, so the mean over the cells is what the network says of the
 // whole, and what it says of a cell is that cell's share.
 type Cells struct {
-	Height, Width int
-	Classes       int
-	Rows          []float32 // (Height·Width, Classes + Dim) logits, then the embedding before it is brought to unit length
+	Height  int       `wire:"1"`
+	Width   int       `wire:"2"`
+	Classes int       `wire:"3"`
+	Rows    []float32 `wire:"4,func=Floats,type=bytes"` // (Height·Width, Classes + Dim) logits, then the embedding before it is brought to unit length
 
 	// Box is where the cells lie: the part of the upright picture that the network saw.
-	Box raster.Crop
+	Box raster.Crop `wire:"5,func=Box,type=bytes (32)"`
 }
 
 // Valid reports whether c has all of its numbers, each finite, and a box in the picture.

@@ -17,16 +17,16 @@ const maxColors = 1024
 
 // Color is one of the 140 colour names of the W3C.
 type Color struct {
-	ID   string // concept id
-	Name string // such as "WhiteSmoke"
-	Hex  string // "#f5f5f5"
+	ID   string `wire:"1"` // concept id
+	Name string `wire:"2"` // such as "WhiteSmoke"
+	Hex  string `wire:"3"` // "#f5f5f5"
 }
 
 // ColorShare is how much of a picture has a colour.
 type ColorShare struct {
-	W3C    Color
-	RawHex string  // mean colour of the pixels nearest to W3C, "#rrggbb"
-	Value  float32 // their share of the picture, 0…1
+	W3C    Color   `wire:"+0"`
+	RawHex string  `wire:"4"` // mean colour of the pixels nearest to W3C, "#rrggbb"
+	Value  float32 `wire:"5"` // their share of the picture, 0…1
 }
 
 // palette finds the nearest of a list of colours. It is immutable.

@@ -57,31 +57,34 @@ func (t *told) confirm(list []partition.Told) {
 
 // Status is where the replica stands. Of the origin it says what is known, and since when.
 type Status struct {
-	Phase    Phase
-	Site     log.Site  // our own; 0: none was leased yet
-	Epoch    log.Epoch // of the log
-	Cursor   uint64    // last entry that was folded
-	Head     uint64    // last entry of the origin's log at Contact, or later
-	Contact  time.Time // when the origin last answered at all; zero: not yet
-	AsOf     time.Time // when it last said that there was no more than what we have; zero: not yet
-	Heard    time.Time // when a stream last came as far as entries, before which the newest register comes; zero: not yet
-	Issued   uint64    // last own operation
-	Accepted uint64    // last one that the origin says its log has
-	Folded   uint64    // last one that was folded from its log
+	Phase    Phase     `wire:"1,max=Purged"`
+	Site     log.Site  `wire:"2"`     // our own; 0: none was leased yet
+	Epoch    log.Epoch `wire:"3"`     // of the log
+	Cursor   uint64    `wire:"4"`     // last entry that was folded
+	Head     uint64    `wire:"5"`     // last entry of the origin's log at Contact, or later
+	Contact  time.Time `wire:"24,ns"` // when the origin last answered at all; zero: not yet
+	AsOf     time.Time `wire:"25,ns"` // when it last said that there was no more than what we have; zero: not yet
+	Heard    time.Time `wire:"28,ns"` // when a stream last came as far as entries, before which the newest register comes; zero: not yet
+	Issued   uint64    `wire:"6"`     // last own operation
+	Accepted uint64    `wire:"7"`     // last one that the origin says its log has
+	Folded   uint64    `wire:"8"`     // last one that was folded from its log
 
-	Pieces, PiecesDone int // of a snapshot on its way
-	Uploads            int // pictures and objects that are known to be missing at the origin
-	Downloads          int // pictures that are known to be missing here and are wanted
+	Pieces     int `wire:"16"` // of a snapshot on its way
+	PiecesDone int `wire:"17"` // of a snapshot on its way
+	Uploads    int `wire:"18"` // pictures and objects that are known to be missing at the origin
+	Downloads  int `wire:"19"` // pictures that are known to be missing here and are wanted
 
-	BlobsSent, BlobsGot uint64 // since New
-	Rebases, Repairs    uint64 // likewise
-	Audited             time.Time
-	Refused             uint64 // own operations since New whose verdict is a conflict
+	BlobsSent uint64    `wire:"9"`  // since New
+	BlobsGot  uint64    `wire:"10"` // since New
+	Rebases   uint64    `wire:"11"` // likewise
+	Repairs   uint64    `wire:"12"` // likewise
+	Audited   time.Time `wire:"26,ns"`
+	Refused   uint64    `wire:"13"` // own operations since New whose verdict is a conflict
 
-	Denied  string    // why the origin began no session with us, as who we are; empty: it did, or was not asked
-	Problem string    // what goes wrong, for people; empty: nothing
-	Renewed string    // that and when an older copy of the replica's data was found restored, for people; empty: never
-	Retry   time.Time // when the next try is made, while something pauses; zero: nothing does
+	Denied  string    `wire:"33"`    // why the origin began no session with us, as who we are; empty: it did, or was not asked
+	Problem string    `wire:"32"`    // what goes wrong, for people; empty: nothing
+	Renewed string    `wire:"34"`    // that and when an older copy of the replica's data was found restored, for people; empty: never
+	Retry   time.Time `wire:"27,ns"` // when the next try is made, while something pauses; zero: nothing does
 }
 
 // Pending is how many of our own operations are not confirmed.

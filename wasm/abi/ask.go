@@ -25,172 +25,131 @@ const (
 )
 
 // Question is anything that is no request.
+//
+//field:fields put get
+//field:pages put
 type Question struct {
-	What     string
-	Name     string
-	Language string
-	Film     Film
+	What     string `wire:"1"`       // one of the questions below
+	Name     string `wire:"2,bytes"` // of a picture or an application, or the 32 bytes of a hash
+	Language string `wire:"3"`       // of an application
+	Film     Film   `wire:"4"`       // see *Films*
 }
 
 // Marshal returns the envelope.
 func (q *Question) Marshal() []byte {
 	e := encoder(nil)
-	e.Text(1, q.What)
-	e.Text(2, q.Name)
-	e.Text(3, q.Language)
-	q.Film.put(e, 4)
+	putQuestion(e, q)
 	return e.Bytes(nil)
 }
 
 // ParseQuestion reads an envelope.
-func ParseQuestion(data []byte) (Question, error) {
-	var q Question
+func ParseQuestion(data []byte) (q Question, err error) {
 	d := field.Decode(data)
-	for d.Next() {
-		switch d.Number {
-		case 1:
-			q.What = d.Text()
-		case 2:
-			q.Name = d.Text()
-		case 3:
-			q.Language = d.Text()
-		case 4:
-			q.Film = getFilm(d.Message())
-		}
-	}
+	getQuestion(d, &q)
 	return q, envelope("question", d)
+}
+
+// reply is a question's answer.
+//
+//field:fields put get
+//field:pages get
+type reply struct {
+	Error *fault `wire:"1"`
+	Value []byte `wire:"2,view"` // without an error
 }
 
 // AppendReply writes a question's answer: err, or a value.
 func AppendReply(buf, value []byte, err error) []byte {
-	e := encoder(buf)
-	putError(e, 1, err)
-	if err != nil {
-		return e.Bytes(nil)
+	if err != nil || len(value) == 0 {
+		value = nil
 	}
-	return append(last(e.Bytes(nil), 2, len(value)), value...)
+	e := encoder(buf)
+	putReply(e, &reply{faultOf(err), value})
+	return e.Bytes(nil)
 }
 
 // ParseReply reads an answer. told is the guest's error, err that of the envelope; value is borrowed.
 func ParseReply(data []byte) (value []byte, told, err error) {
+	var r reply
 	d := field.Decode(data)
-	for d.Next() {
-		switch d.Number {
-		case 1:
-			told = getError(d)
-		case 2:
-			value = d.Raw()
-		}
-	}
-	return value, told, envelope("reply", d)
+	getReply(d, &r)
+	return r.Value, r.Error.err(), envelope("reply", d)
 }
 
 // HostedReply is what a public name stands for. Data is there where the guest has the blobs; without it, the
 // picture of a copy is to be fetched first.
+//
+//field:fields put get
+//field:pages get
 type HostedReply struct {
-	ContentType string
-	Data        []byte
-	Expires     time.Time // whole milliseconds; zero: never
-	Hash        blob.Hash
+	ContentType string    `wire:"1"`
+	Data        []byte    `wire:"2"`    // where the guest has the blobs; absent: the picture of a copy is at its origin alone
+	Expires     time.Time `wire:"3,ms"` // milliseconds since 1970; absent: never
+	Hash        blob.Hash `wire:"4"`    // of the picture
 }
 
 // Marshal returns the fields of the value.
 func (h *HostedReply) Marshal() []byte {
 	e := encoder(nil)
-	e.Text(1, h.ContentType)
-	e.Raw(2, h.Data)
-	if !h.Expires.IsZero() {
-		e.Uint(3, uint64(h.Expires.UnixMilli()))
-	}
-	e.Hash(4, h.Hash[:])
+	putHostedReply(e, h)
 	return inner(e)
 }
 
 // ParseHosted reads the fields of a value. Its data is borrowed.
-func ParseHosted(value []byte) (HostedReply, error) {
-	var h HostedReply
+func ParseHosted(value []byte) (h HostedReply, err error) {
 	d := field.Fields(value)
-	for d.Next() {
-		switch d.Number {
-		case 1:
-			h.ContentType = d.Text()
-		case 2:
-			h.Data = d.Raw()
-		case 3:
-			h.Expires = time.UnixMilli(int64(d.Uint())).UTC()
-		case 4:
-			d.Hash(h.Hash[:])
-		}
-	}
+	getHostedReply(d, &h)
 	return h, envelope("hosted picture", d)
 }
 
 // App is an application as the questions about applications tell it.
 type App struct {
-	ID, Name, Language string
+	ID       string `wire:"1"`
+	Name     string `wire:"2"`
+	Language string `wire:"3"`
 }
 
-// MarshalApps returns the fields of a list: 1 app* {1 id, 2 name, 3 language}.
+// appReply is a list of applications.
+//
+//field:fields put get
+type appReply struct {
+	Apps []App `wire:"1"`
+}
+
+// MarshalApps returns the fields of a list.
 func MarshalApps(apps []App) []byte {
 	e := encoder(nil)
-	for _, a := range apps {
-		at := e.Open(1)
-		e.Text(1, a.ID)
-		e.Text(2, a.Name)
-		e.Text(3, a.Language)
-		e.Close(at)
-	}
+	putAppReply(e, &appReply{apps})
 	return inner(e)
 }
 
 // ParseApps reads the fields of a list.
 func ParseApps(value []byte) ([]App, error) {
-	var apps []App
+	var r appReply
 	d := field.Fields(value)
-	for d.Next() {
-		if d.Number != 1 {
-			continue
-		}
-		var a App
-		m := d.Message()
-		for m.Next() {
-			switch m.Number {
-			case 1:
-				a.ID = m.Text()
-			case 2:
-				a.Name = m.Text()
-			case 3:
-				a.Language = m.Text()
-			}
-		}
-		apps = append(apps, a)
-	}
-	return apps, envelope("applications", d)
+	getAppReply(d, &r)
+	return r.Apps, envelope("applications", d)
 }
 
 // MemoryReply is what the guest's heap holds and what it has of the system, in bytes.
-type MemoryReply struct{ Heap, System uint64 }
+//
+//field:fields put get
+type MemoryReply struct {
+	Heap   uint64 `wire:"1"` // bytes that the guest's heap holds
+	System uint64 `wire:"2"` // bytes that it has of the system
+}
 
 // Marshal returns the fields of the value.
 func (m *MemoryReply) Marshal() []byte {
 	e := encoder(nil)
-	e.Uint(1, m.Heap)
-	e.Uint(2, m.System)
+	putMemoryReply(e, m)
 	return inner(e)
 }
 
 // ParseMemory reads the fields of a value.
-func ParseMemory(value []byte) (MemoryReply, error) {
-	var m MemoryReply
+func ParseMemory(value []byte) (m MemoryReply, err error) {
 	d := field.Fields(value)
-	for d.Next() {
-		switch d.Number {
-		case 1:
-			m.Heap = d.Uint()
-		case 2:
-			m.System = d.Uint()
-		}
-	}
+	getMemoryReply(d, &m)
 	return m, envelope("memory", d)
 }
 

@@ -3,13 +3,610 @@
 package abi
 
 import (
+	"bytes"
+	"math"
+	"time"
+
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/log/field"
+	"github.com/sightline-dev/sightline/core/predict"
+	"github.com/sightline-dev/sightline/core/predict/raster"
+	"github.com/sightline-dev/sightline/sync/replica"
+	"github.com/sightline-dev/sightline/sync/wire"
 )
+
+func putAnalysis(e *field.Encoder, x *analysis) {
+	e.Uint(1, uint64(x.Has))
+	e.Raw(2, x.Embedding)
+	putFloats(e, 3, x.General)
+	putFloats(e, 4, x.Food)
+	for i := range x.Colors {
+		at := e.Open(5)
+		putPredictColorShare(e, &x.Colors[i])
+		e.Close(at)
+	}
+	e.Raw(6, x.Thumb)
+	putValidCells(e, 7, &x.Cells)
+	e.Raw(8, x.Picture)
+}
+
+func putApiDeed(e *field.Encoder, x *api.Deed) {
+	e.Text(1, x.Action)
+	e.Text(2, x.App)
+	e.Text(3, x.By)
+}
+
+func putApiField(e *field.Encoder, x *api.Field) {
+	e.Text(1, x.Name)
+	e.Text(2, x.Value)
+}
+
+func putApiFrame(e *field.Encoder, x *api.Frame) {
+	e.Uint(1, uint64(x.TimeMS))
+	putSeen(e, 2, &x.Analysis)
+}
+
+func putApiJob(e *field.Encoder, x *api.Job) {
+	e.Text(1, x.URL)
+	e.Raw(2, x.Data)
+	e.Hash(3, x.Blob[:])
+	putCrop(e, 4, &x.Crop)
+	e.Uint(5, uint64(x.Want))
+	e.Hash(6, x.Base[:])
+	e.Bool(7, x.Keep)
+	if x.Video != (api.Video{}) {
+		at := e.Open(8)
+		putApiVideo(e, &x.Video)
+		e.Close(at)
+	}
+}
+
+func putApiVideo(e *field.Encoder, x *api.Video) {
+	e.Uint(1, uint64(max(x.SampleMS, 0)))
+	e.Uint(2, uint64(max(x.MaxFrames, 0)))
+}
+
+func putApp(e *field.Encoder, x *App) {
+	e.Text(1, x.ID)
+	e.Text(2, x.Name)
+	e.Text(3, x.Language)
+}
+
+func putAppReply(e *field.Encoder, x *appReply) {
+	for i := range x.Apps {
+		at := e.Open(1)
+		putApp(e, &x.Apps[i])
+		e.Close(at)
+	}
+}
+
+func putCells(e *field.Encoder, x *cells) {
+	e.Uint(1, uint64(max(x.Cells.Height, 0)))
+	e.Uint(2, uint64(max(x.Cells.Width, 0)))
+	e.Uint(3, uint64(max(x.Cells.Classes, 0)))
+	putFloats(e, 4, x.Cells.Rows)
+	putBox(e, 5, &x.Cells.Box)
+}
+
+func putClaims(e *field.Encoder, x *claims) {
+	e.Text(1, x.Claims.App)
+	e.Text(2, x.Claims.Client)
+	e.Uint(3, x.Claims.Generation)
+	e.Bool(4, x.Claims.Page)
+}
 
 func putDigestReply(e *field.Encoder, x *DigestReply) {
 	e.Hash(1, x.Epoch[:])
 	e.Uint(2, x.Seq)
 	e.Hash(3, x.Root[:])
+}
+
+func putDone(e *field.Encoder, x *done) {
+	if x.Error != nil {
+		at := e.Open(1)
+		putFault(e, x.Error)
+		e.Close(at)
+	}
+}
+
+func putEffect(e *field.Encoder, x *effect) {
+	e.Uint(1, x.Kind)
+	e.Uint(2, x.ID)
+	e.Text(3, x.Method)
+	e.Text(4, x.Path)
+	e.Text(5, x.Query)
+	for i := range x.Header {
+		at := e.Open(6)
+		putApiField(e, &x.Header[i])
+		e.Close(at)
+	}
+	e.Bool(7, x.Stream)
+	if !x.At.IsZero() {
+		e.Fixed64(8, uint64(x.At.UnixNano()))
+	}
+	e.Hash(9, x.Blob[:])
+	if x.Error != nil {
+		at := e.Open(10)
+		putFault(e, x.Error)
+		e.Close(at)
+	}
+	e.Text(11, x.Why)
+	e.Bool(12, x.KeepOutbox)
+	e.Bool(13, x.Place)
+	e.Raw(15, x.Body)
+}
+
+func putEvent(e *field.Encoder, x *event) {
+	e.Uint(1, x.Kind)
+	e.Uint(2, x.ID)
+	e.Uint(3, uint64(max(x.Status, 0)))
+	for i := range x.Header {
+		at := e.Open(4)
+		putApiField(e, &x.Header[i])
+		e.Close(at)
+	}
+	e.Bool(5, x.More)
+	if x.Error != nil {
+		e.Element(6, *x.Error)
+	}
+	e.Hash(7, x.Blob[:])
+	e.Bool(8, x.Placed)
+	e.Raw(15, x.Body)
+}
+
+func putFault(e *field.Encoder, x *fault) {
+	e.Uint(1, uint64(x.Code))
+	e.Text(2, x.Text)
+}
+
+func putFilm(e *field.Encoder, x *Film) {
+	e.Raw(1, x.Output)
+	if x.Video != (api.Video{}) {
+		at := e.Open(2)
+		putApiVideo(e, &x.Video)
+		e.Close(at)
+	}
+	e.Uint(3, uint64(x.Failure))
+	e.Uint(4, uint64(max(x.Frames, 0)))
+}
+
+func putFilmReply(e *field.Encoder, x *FilmReply) {
+	for i := range x.Args {
+		e.Element(1, x.Args[i])
+	}
+	e.Uint(2, x.Bytes)
+	e.Uint(3, uint64(max(x.Frames, 0)))
+	if x.Planes != nil {
+		at := e.Open(4)
+		putRasterPlanes(e, x.Planes)
+		e.Close(at)
+	}
+	e.Uint(5, x.Memory)
+	e.Uint(6, uint64(x.Time/time.Millisecond))
+}
+
+func putHanded(e *field.Encoder, x *handed) {
+	e.Uint(1, x.Task)
+	at2 := e.Open(2)
+	putResult(e, &x.Result)
+	e.Close(at2)
+}
+
+func putHostedReply(e *field.Encoder, x *HostedReply) {
+	e.Text(1, x.ContentType)
+	e.Raw(2, x.Data)
+	if !x.Expires.IsZero() {
+		e.Uint(3, uint64(max(x.Expires.UnixMilli(), 0)))
+	}
+	e.Hash(4, x.Hash[:])
+}
+
+func putJob(e *field.Encoder, x *Job) {
+	e.Text(1, x.Job.URL)
+	e.Raw(2, x.Job.Data)
+	e.Hash(3, x.Job.Blob[:])
+	putCrop(e, 4, &x.Job.Crop)
+	e.Uint(5, uint64(x.Job.Want))
+	e.Hash(6, x.Job.Base[:])
+	e.Bool(7, x.Job.Keep)
+	if x.Job.Video != (api.Video{}) {
+		at := e.Open(8)
+		putApiVideo(e, &x.Job.Video)
+		e.Close(at)
+	}
+	if x.Planes != nil {
+		at := e.Open(9)
+		putRasterPlanes(e, x.Planes)
+		e.Close(at)
+	}
+}
+
+func putMemoryReply(e *field.Encoder, x *MemoryReply) {
+	e.Uint(1, x.Heap)
+	e.Uint(2, x.System)
+}
+
+func putPredictColorShare(e *field.Encoder, x *predict.ColorShare) {
+	e.Text(1, x.W3C.ID)
+	e.Text(2, x.W3C.Name)
+	e.Text(3, x.W3C.Hex)
+	e.Text(4, x.RawHex)
+	e.Float32(5, x.Value)
+}
+
+func putQuestion(e *field.Encoder, x *Question) {
+	e.Text(1, x.What)
+	e.Text(2, x.Name)
+	e.Text(3, x.Language)
+	if filledFilm(&x.Film) {
+		at := e.Open(4)
+		putFilm(e, &x.Film)
+		e.Close(at)
+	}
+}
+
+func putRasterPlanes(e *field.Encoder, x *raster.Planes) {
+	e.Uint(1, uint64(max(x.Width, 0)))
+	e.Uint(2, uint64(max(x.Height, 0)))
+	e.Uint(3, uint64(max(x.SubX, 0)))
+	e.Uint(4, uint64(max(x.SubY, 0)))
+	e.Uint(5, uint64(max(x.Depth, 0)))
+	e.Uint(6, uint64(x.Matrix))
+	e.Bool(7, x.Full)
+	e.Uint(8, uint64(max(x.Rotation, 0)))
+}
+
+func putReplica(e *field.Encoder, x *Replica) {
+	e.Text(1, x.Name)
+	e.Uint(2, uint64(max(x.Live, 0)))
+	e.Uint(3, uint64(x.Wants.Vectors))
+	e.Uint(4, uint64(x.Wants.Blobs))
+	e.Uint(5, uint64(x.Audit/time.Second))
+	e.Uint(6, x.RegisterSeq)
+	e.Raw(7, x.Register)
+	e.Text(8, x.Origin)
+	e.Bool(9, x.Takes)
+}
+
+func putReplicaStatus(e *field.Encoder, x *replica.Status) {
+	e.Uint(1, uint64(max(x.Phase, 0)))
+	e.Uint(2, uint64(x.Site))
+	e.Hash(3, x.Epoch[:])
+	e.Uint(4, x.Cursor)
+	e.Uint(5, x.Head)
+	e.Uint(6, x.Issued)
+	e.Uint(7, x.Accepted)
+	e.Uint(8, x.Folded)
+	e.Uint(9, x.BlobsSent)
+	e.Uint(10, x.BlobsGot)
+	e.Uint(11, x.Rebases)
+	e.Uint(12, x.Repairs)
+	e.Uint(13, x.Refused)
+	e.Uint(16, uint64(max(x.Pieces, 0)))
+	e.Uint(17, uint64(max(x.PiecesDone, 0)))
+	e.Uint(18, uint64(max(x.Uploads, 0)))
+	e.Uint(19, uint64(max(x.Downloads, 0)))
+	if !x.Contact.IsZero() {
+		e.Fixed64(24, uint64(x.Contact.UnixNano()))
+	}
+	if !x.AsOf.IsZero() {
+		e.Fixed64(25, uint64(x.AsOf.UnixNano()))
+	}
+	if !x.Audited.IsZero() {
+		e.Fixed64(26, uint64(x.Audited.UnixNano()))
+	}
+	if !x.Retry.IsZero() {
+		e.Fixed64(27, uint64(x.Retry.UnixNano()))
+	}
+	if !x.Heard.IsZero() {
+		e.Fixed64(28, uint64(x.Heard.UnixNano()))
+	}
+	e.Text(32, x.Problem)
+	e.Text(33, x.Denied)
+	e.Text(34, x.Renewed)
+}
+
+func putReply(e *field.Encoder, x *reply) {
+	if x.Error != nil {
+		at := e.Open(1)
+		putFault(e, x.Error)
+		e.Close(at)
+	}
+	e.Raw(2, x.Value)
+}
+
+func putRequest(e *field.Encoder, x *request) {
+	e.Text(1, x.Request.Method)
+	e.Text(2, x.Request.Path)
+	e.Text(3, x.Request.Query)
+	e.Text(4, x.Request.Authorization)
+	e.Text(5, x.Request.Session)
+	e.Text(6, x.Request.App)
+	e.Text(7, x.Request.Remote)
+	e.Bool(8, x.Request.Page)
+	e.Uint(9, x.Room)
+	e.Raw(15, x.Request.Body)
+}
+
+func putResult(e *field.Encoder, x *result) {
+	e.Uint(1, uint64(x.Error))
+	e.Text(2, x.Text)
+	putAnalysisBytes(e, 3, &x.Result.Result.Analysis)
+	e.Bool(4, x.Result.Result.Passing)
+	e.Hash(5, x.Result.Result.Blob[:])
+	e.Text(6, x.Result.Result.ContentType)
+	e.Raw(7, x.Result.Picture)
+	for i := range x.Result.Result.Frames {
+		at := e.Open(8)
+		putApiFrame(e, &x.Result.Result.Frames[i])
+		e.Close(at)
+	}
+}
+
+func putResults(e *field.Encoder, x *results) {
+	e.Uint(8, x.Call)
+	for i := range x.Results {
+		at := e.Open(9)
+		putResult(e, &x.Results[i])
+		e.Close(at)
+	}
+}
+
+func putServed(e *field.Encoder, x *Served) {
+	e.Uint(1, uint64(max(x.Response.Status, 0)))
+	e.Text(2, x.Response.ContentType)
+	for i := range x.Response.Header {
+		at := e.Open(3)
+		putApiField(e, &x.Response.Header[i])
+		e.Close(at)
+	}
+	e.Uint(8, x.Call)
+	for i := range x.Jobs {
+		at := e.Open(9)
+		putApiJob(e, &x.Jobs[i])
+		e.Close(at)
+	}
+	if x.Response.Did != (api.Deed{}) {
+		at := e.Open(10)
+		putApiDeed(e, &x.Response.Did)
+		e.Close(at)
+	}
+	e.Raw(15, x.Response.Body)
+}
+
+func putSettings(e *field.Encoder, x *Settings) {
+	e.Uint(1, uint64(x.Role))
+	e.Text(2, x.App)
+	e.Uint(3, uint64(x.Store))
+	e.Text(4, x.PublicURL)
+	e.Text(5, x.PublicAppID)
+	e.Uint(6, uint64(x.KeepPredicted/time.Second))
+	for i := range x.Bundles {
+		e.Element(7, x.Bundles[i])
+	}
+	e.Bool(8, x.Tokens)
+	e.Bool(9, x.OpenDoor)
+	e.Uint(10, uint64(x.Rate))
+	e.Uint(11, uint64(x.Burst))
+	e.Bool(12, x.Counted)
+	e.Uint(13, uint64(x.MaxBytes))
+	e.Uint(14, uint64(x.MaxMembers))
+	e.Uint(15, uint64(x.OperatorRate))
+	e.Uint(16, uint64(x.OperatorBurst))
+	e.Uint(17, uint64(x.PictureTime/time.Millisecond))
+	e.Uint(18, x.Memory)
+	e.Bool(19, x.Checked)
+	if x.Replica != nil {
+		at := e.Open(20)
+		putReplica(e, x.Replica)
+		e.Close(at)
+	}
+	e.Uint(21, x.MaxAnswer)
+}
+
+func putStep(e *field.Encoder, x *step) {
+	e.Uint(1, uint64(max(x.Take, 0)))
+	for i := range x.Done {
+		at := e.Open(2)
+		putHanded(e, &x.Done[i])
+		e.Close(at)
+	}
+	e.Bool(3, x.Idle)
+}
+
+func putStepped(e *field.Encoder, x *Stepped) {
+	e.Bool(1, x.More)
+	for i := range x.Tasks {
+		at := e.Open(2)
+		putTask(e, &x.Tasks[i])
+		e.Close(at)
+	}
+	e.Bool(3, x.Training)
+	e.Text(4, x.Error)
+	e.Bool(5, x.Strays)
+}
+
+func putSynced(e *field.Encoder, x *synced) {
+	if x.Error != nil {
+		at := e.Open(1)
+		putFault(e, x.Error)
+		e.Close(at)
+	}
+	at2 := e.Open(2)
+	putReplicaStatus(e, &x.Status)
+	e.Close(at2)
+	for i := range x.Effects {
+		at := e.Open(3)
+		putEffect(e, &x.Effects[i])
+		e.Close(at)
+	}
+}
+
+func putTask(e *field.Encoder, x *Task) {
+	e.Uint(1, x.Number)
+	at2 := e.Open(2)
+	putApiJob(e, &x.Job)
+	e.Close(at2)
+}
+
+func getAnalysis(d *field.Decoder, x *analysis) {
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			n := d.Uint()
+			if n > math.MaxUint8 {
+				d.Malformed("has")
+				break
+			}
+			x.Has = predict.Want(n)
+		case 2:
+			x.Embedding = d.Raw()
+		case 3:
+			x.General = getFloats(d)
+		case 4:
+			x.Food = getFloats(d)
+		case 5:
+			x.Colors = append(x.Colors, predict.ColorShare{})
+			getPredictColorShare(d.Message(), &x.Colors[len(x.Colors)-1])
+		case 6:
+			x.Thumb = bytes.Clone(d.Raw())
+		case 7:
+			x.Cells = getValidCells(d)
+		case 8:
+			x.Picture = bytes.Clone(d.Raw())
+		}
+	}
+}
+
+func getApiDeed(d *field.Decoder, x *api.Deed) {
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			x.Action = d.Text()
+		case 2:
+			x.App = d.Text()
+		case 3:
+			x.By = d.Text()
+		}
+	}
+}
+
+func getApiField(d *field.Decoder, x *api.Field) {
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			x.Name = d.Text()
+		case 2:
+			x.Value = d.Text()
+		}
+	}
+}
+
+func getApiFrame(d *field.Decoder, x *api.Frame) {
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			x.TimeMS = int64(d.Uint())
+		case 2:
+			x.Analysis = getSeen(d)
+		}
+	}
+}
+
+func getApiJob(d *field.Decoder, x *api.Job) {
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			x.URL = d.Text()
+		case 2:
+			x.Data = d.Raw()
+		case 3:
+			d.Hash(x.Blob[:])
+		case 4:
+			x.Crop = getCrop(d)
+		case 5:
+			n := d.Uint()
+			if n > math.MaxUint8 {
+				d.Malformed("want")
+				break
+			}
+			x.Want = predict.Want(n)
+		case 6:
+			d.Hash(x.Base[:])
+		case 7:
+			x.Keep = d.Bool()
+		case 8:
+			x.Video = api.Video{}
+			getApiVideo(d.Message(), &x.Video)
+		}
+	}
+}
+
+func getApiVideo(d *field.Decoder, x *api.Video) {
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			x.SampleMS = d.Int()
+		case 2:
+			x.MaxFrames = d.Int()
+		}
+	}
+}
+
+func getApp(d *field.Decoder, x *App) {
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			x.ID = d.Text()
+		case 2:
+			x.Name = d.Text()
+		case 3:
+			x.Language = d.Text()
+		}
+	}
+}
+
+func getAppReply(d *field.Decoder, x *appReply) {
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			x.Apps = append(x.Apps, App{})
+			getApp(d.Message(), &x.Apps[len(x.Apps)-1])
+		}
+	}
+}
+
+func getCells(d *field.Decoder, x *cells) {
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			x.Cells.Height = d.Int()
+		case 2:
+			x.Cells.Width = d.Int()
+		case 3:
+			x.Cells.Classes = d.Int()
+		case 4:
+			x.Cells.Rows = getFloats(d)
+		case 5:
+			x.Cells.Box = getBox(d)
+		}
+	}
+}
+
+func getClaims(d *field.Decoder, x *claims) {
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			x.Claims.App = d.Text()
+		case 2:
+			x.Claims.Client = d.Text()
+		case 3:
+			x.Claims.Generation = d.Uint()
+		case 4:
+			x.Claims.Page = d.Bool()
+		}
+	}
 }
 
 func getDigestReply(d *field.Decoder, x *DigestReply) {
@@ -23,4 +620,579 @@ func getDigestReply(d *field.Decoder, x *DigestReply) {
 			d.Hash(x.Root[:])
 		}
 	}
+}
+
+func getDone(d *field.Decoder, x *done) {
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			x.Error = &fault{}
+			getFault(d.Message(), x.Error)
+		}
+	}
+}
+
+func getEffect(d *field.Decoder, x *effect) {
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			x.Kind = d.Uint()
+		case 2:
+			x.ID = d.Uint()
+		case 3:
+			x.Method = d.Text()
+		case 4:
+			x.Path = d.Text()
+		case 5:
+			x.Query = d.Text()
+		case 6:
+			x.Header = append(x.Header, api.Field{})
+			getApiField(d.Message(), &x.Header[len(x.Header)-1])
+		case 7:
+			x.Stream = d.Bool()
+		case 8:
+			x.At = time.Unix(0, int64(d.Fixed64()))
+		case 9:
+			d.Hash(x.Blob[:])
+		case 10:
+			x.Error = &fault{}
+			getFault(d.Message(), x.Error)
+		case 11:
+			x.Why = d.Text()
+		case 12:
+			x.KeepOutbox = d.Bool()
+		case 13:
+			x.Place = d.Bool()
+		case 15:
+			x.Body = d.Raw()
+		}
+	}
+}
+
+func getEvent(d *field.Decoder, x *event) {
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			x.Kind = d.Uint()
+		case 2:
+			x.ID = d.Uint()
+		case 3:
+			x.Status = d.Int()
+		case 4:
+			x.Header = append(x.Header, api.Field{})
+			getApiField(d.Message(), &x.Header[len(x.Header)-1])
+		case 5:
+			x.More = d.Bool()
+		case 6:
+			text := d.Text()
+			x.Error = &text
+		case 7:
+			d.Hash(x.Blob[:])
+		case 8:
+			x.Placed = d.Bool()
+		case 15:
+			x.Body = d.Raw()
+		}
+	}
+}
+
+func getFault(d *field.Decoder, x *fault) {
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			x.Code = Code(d.Uint32())
+		case 2:
+			x.Text = d.Text()
+		}
+	}
+}
+
+func getFilm(d *field.Decoder, x *Film) {
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			x.Output = d.Raw()
+		case 2:
+			x.Video = api.Video{}
+			getApiVideo(d.Message(), &x.Video)
+		case 3:
+			n := d.Uint()
+			if n > uint64(FailedMemory) {
+				d.Malformed("failure")
+				break
+			}
+			x.Failure = Failure(n)
+		case 4:
+			x.Frames = d.Int()
+		}
+	}
+}
+
+func getFilmReply(d *field.Decoder, x *FilmReply) {
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			x.Args = append(x.Args, d.Text())
+		case 2:
+			x.Bytes = d.Uint()
+		case 3:
+			x.Frames = d.Int()
+		case 4:
+			x.Planes = &raster.Planes{}
+			getRasterPlanes(d.Message(), x.Planes)
+		case 5:
+			x.Memory = d.Uint()
+		case 6:
+			x.Time = time.Duration(d.Uint32()) * time.Millisecond
+		}
+	}
+}
+
+func getHanded(d *field.Decoder, x *handed) {
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			x.Task = d.Uint()
+		case 2:
+			x.Result = result{}
+			getResult(d.Message(), &x.Result)
+		}
+	}
+}
+
+func getHostedReply(d *field.Decoder, x *HostedReply) {
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			x.ContentType = d.Text()
+		case 2:
+			x.Data = d.Raw()
+		case 3:
+			x.Expires = time.UnixMilli(int64(d.Uint())).UTC()
+		case 4:
+			d.Hash(x.Hash[:])
+		}
+	}
+}
+
+func getJob(d *field.Decoder, x *Job) {
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			x.Job.URL = d.Text()
+		case 2:
+			x.Job.Data = d.Raw()
+		case 3:
+			d.Hash(x.Job.Blob[:])
+		case 4:
+			x.Job.Crop = getCrop(d)
+		case 5:
+			n := d.Uint()
+			if n > math.MaxUint8 {
+				d.Malformed("want")
+				break
+			}
+			x.Job.Want = predict.Want(n)
+		case 6:
+			d.Hash(x.Job.Base[:])
+		case 7:
+			x.Job.Keep = d.Bool()
+		case 8:
+			x.Job.Video = api.Video{}
+			getApiVideo(d.Message(), &x.Job.Video)
+		case 9:
+			x.Planes = &raster.Planes{}
+			getRasterPlanes(d.Message(), x.Planes)
+		}
+	}
+}
+
+func getMemoryReply(d *field.Decoder, x *MemoryReply) {
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			x.Heap = d.Uint()
+		case 2:
+			x.System = d.Uint()
+		}
+	}
+}
+
+func getPredictColorShare(d *field.Decoder, x *predict.ColorShare) {
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			x.W3C.ID = d.Text()
+		case 2:
+			x.W3C.Name = d.Text()
+		case 3:
+			x.W3C.Hex = d.Text()
+		case 4:
+			x.RawHex = d.Text()
+		case 5:
+			x.Value = d.Float32()
+		}
+	}
+}
+
+func getQuestion(d *field.Decoder, x *Question) {
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			x.What = d.Text()
+		case 2:
+			x.Name = d.Text()
+		case 3:
+			x.Language = d.Text()
+		case 4:
+			x.Film = Film{}
+			getFilm(d.Message(), &x.Film)
+		}
+	}
+}
+
+func getRasterPlanes(d *field.Decoder, x *raster.Planes) {
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			x.Width = d.Int()
+		case 2:
+			x.Height = d.Int()
+		case 3:
+			x.SubX = d.Int()
+		case 4:
+			x.SubY = d.Int()
+		case 5:
+			x.Depth = d.Int()
+		case 6:
+			n := d.Uint()
+			if n > math.MaxUint8 {
+				d.Malformed("matrix")
+				break
+			}
+			x.Matrix = raster.Matrix(n)
+		case 7:
+			x.Full = d.Bool()
+		case 8:
+			x.Rotation = d.Int()
+		}
+	}
+}
+
+func getReplica(d *field.Decoder, x *Replica) {
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			x.Name = d.Text()
+		case 2:
+			n := d.Int()
+			if n > int(replica.Once) {
+				d.Malformed("live")
+				break
+			}
+			x.Live = replica.Live(n)
+		case 3:
+			x.Wants.Vectors = wire.Vectors(d.Uint32())
+		case 4:
+			x.Wants.Blobs = wire.Blobs(d.Uint32())
+		case 5:
+			x.Audit = time.Duration(d.Uint32()) * time.Second
+		case 6:
+			x.RegisterSeq = d.Uint()
+		case 7:
+			x.Register = bytes.Clone(d.Raw())
+		case 8:
+			x.Origin = d.Text()
+		case 9:
+			x.Takes = d.Bool()
+		}
+	}
+}
+
+func getReplicaStatus(d *field.Decoder, x *replica.Status) {
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			n := d.Int()
+			if n > int(replica.Purged) {
+				d.Malformed("phase")
+				break
+			}
+			x.Phase = replica.Phase(n)
+		case 2:
+			x.Site = log.Site(d.Uint32())
+		case 3:
+			d.Hash(x.Epoch[:])
+		case 4:
+			x.Cursor = d.Uint()
+		case 5:
+			x.Head = d.Uint()
+		case 6:
+			x.Issued = d.Uint()
+		case 7:
+			x.Accepted = d.Uint()
+		case 8:
+			x.Folded = d.Uint()
+		case 9:
+			x.BlobsSent = d.Uint()
+		case 10:
+			x.BlobsGot = d.Uint()
+		case 11:
+			x.Rebases = d.Uint()
+		case 12:
+			x.Repairs = d.Uint()
+		case 13:
+			x.Refused = d.Uint()
+		case 16:
+			x.Pieces = d.Int()
+		case 17:
+			x.PiecesDone = d.Int()
+		case 18:
+			x.Uploads = d.Int()
+		case 19:
+			x.Downloads = d.Int()
+		case 24:
+			x.Contact = time.Unix(0, int64(d.Fixed64()))
+		case 25:
+			x.AsOf = time.Unix(0, int64(d.Fixed64()))
+		case 26:
+			x.Audited = time.Unix(0, int64(d.Fixed64()))
+		case 27:
+			x.Retry = time.Unix(0, int64(d.Fixed64()))
+		case 28:
+			x.Heard = time.Unix(0, int64(d.Fixed64()))
+		case 32:
+			x.Problem = d.Text()
+		case 33:
+			x.Denied = d.Text()
+		case 34:
+			x.Renewed = d.Text()
+		}
+	}
+}
+
+func getReply(d *field.Decoder, x *reply) {
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			x.Error = &fault{}
+			getFault(d.Message(), x.Error)
+		case 2:
+			x.Value = d.Raw()
+		}
+	}
+}
+
+func getRequest(d *field.Decoder, x *request) {
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			x.Request.Method = d.Text()
+		case 2:
+			x.Request.Path = d.Text()
+		case 3:
+			x.Request.Query = d.Text()
+		case 4:
+			x.Request.Authorization = d.Text()
+		case 5:
+			x.Request.Session = d.Text()
+		case 6:
+			x.Request.App = d.Text()
+		case 7:
+			x.Request.Remote = d.Text()
+		case 8:
+			x.Request.Page = d.Bool()
+		case 9:
+			x.Room = d.Uint()
+		case 15:
+			x.Request.Body = d.Raw()
+		}
+	}
+}
+
+func getResult(d *field.Decoder, x *result) {
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			x.Error = Code(d.Uint32())
+		case 2:
+			x.Text = d.Text()
+		case 3:
+			x.Result.Result.Analysis = getAnalysisBytes(d)
+		case 4:
+			x.Result.Result.Passing = d.Bool()
+		case 5:
+			d.Hash(x.Result.Result.Blob[:])
+		case 6:
+			x.Result.Result.ContentType = d.Text()
+		case 7:
+			x.Result.Picture = d.Raw()
+		case 8:
+			x.Result.Result.Frames = append(x.Result.Result.Frames, api.Frame{})
+			getApiFrame(d.Message(), &x.Result.Result.Frames[len(x.Result.Result.Frames)-1])
+		}
+	}
+}
+
+func getResults(d *field.Decoder, x *results) {
+	for d.Next() {
+		switch d.Number {
+		case 8:
+			x.Call = d.Uint()
+		case 9:
+			x.Results = append(x.Results, result{})
+			getResult(d.Message(), &x.Results[len(x.Results)-1])
+		}
+	}
+}
+
+func getServed(d *field.Decoder, x *Served) {
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			x.Response.Status = d.Int()
+		case 2:
+			x.Response.ContentType = d.Text()
+		case 3:
+			x.Response.Header = append(x.Response.Header, api.Field{})
+			getApiField(d.Message(), &x.Response.Header[len(x.Response.Header)-1])
+		case 8:
+			x.Call = d.Uint()
+		case 9:
+			x.Jobs = append(x.Jobs, api.Job{})
+			getApiJob(d.Message(), &x.Jobs[len(x.Jobs)-1])
+		case 10:
+			x.Response.Did = api.Deed{}
+			getApiDeed(d.Message(), &x.Response.Did)
+		case 15:
+			x.Response.Body = d.Raw()
+		}
+	}
+}
+
+func getSettings(d *field.Decoder, x *Settings) {
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			n := d.Uint()
+			if n > uint64(Both) {
+				d.Malformed("role")
+				break
+			}
+			x.Role = Role(n)
+		case 2:
+			x.App = d.Text()
+		case 3:
+			n := d.Uint()
+			if n > uint64(StoreMemory) {
+				d.Malformed("store")
+				break
+			}
+			x.Store = StoreKind(n)
+		case 4:
+			x.PublicURL = d.Text()
+		case 5:
+			x.PublicAppID = d.Text()
+		case 6:
+			x.KeepPredicted = time.Duration(d.Uint32()) * time.Second
+		case 7:
+			x.Bundles = append(x.Bundles, d.Text())
+		case 8:
+			x.Tokens = d.Bool()
+		case 9:
+			x.OpenDoor = d.Bool()
+		case 10:
+			x.Rate = d.Uint32()
+		case 11:
+			x.Burst = d.Uint32()
+		case 12:
+			x.Counted = d.Bool()
+		case 13:
+			x.MaxBytes = d.Uint32()
+		case 14:
+			x.MaxMembers = d.Uint32()
+		case 15:
+			x.OperatorRate = d.Uint32()
+		case 16:
+			x.OperatorBurst = d.Uint32()
+		case 17:
+			x.PictureTime = time.Duration(d.Uint32()) * time.Millisecond
+		case 18:
+			x.Memory = d.Uint()
+		case 19:
+			x.Checked = d.Bool()
+		case 20:
+			x.Replica = &Replica{}
+			getReplica(d.Message(), x.Replica)
+		case 21:
+			x.MaxAnswer = d.Uint()
+		}
+	}
+}
+
+func getStep(d *field.Decoder, x *step) {
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			x.Take = d.Int()
+		case 2:
+			x.Done = append(x.Done, handed{})
+			getHanded(d.Message(), &x.Done[len(x.Done)-1])
+		case 3:
+			x.Idle = d.Bool()
+		}
+	}
+}
+
+func getStepped(d *field.Decoder, x *Stepped) {
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			x.More = d.Bool()
+		case 2:
+			x.Tasks = append(x.Tasks, Task{})
+			getTask(d.Message(), &x.Tasks[len(x.Tasks)-1])
+		case 3:
+			x.Training = d.Bool()
+		case 4:
+			x.Error = d.Text()
+		case 5:
+			x.Strays = d.Bool()
+		}
+	}
+}
+
+func getSynced(d *field.Decoder, x *synced) {
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			x.Error = &fault{}
+			getFault(d.Message(), x.Error)
+		case 2:
+			x.Status = replica.Status{}
+			getReplicaStatus(d.Message(), &x.Status)
+		case 3:
+			x.Effects = append(x.Effects, effect{})
+			getEffect(d.Message(), &x.Effects[len(x.Effects)-1])
+		}
+	}
+}
+
+func getTask(d *field.Decoder, x *Task) {
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			x.Number = d.Uint()
+		case 2:
+			x.Job = api.Job{}
+			getApiJob(d.Message(), &x.Job)
+		}
+	}
+}
+
+func filledFilm(x *Film) bool {
+	return x.Output != nil ||
+		x.Video != (api.Video{}) ||
+		x.Failure != 0 ||
+		x.Frames != 0
 }

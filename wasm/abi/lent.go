@@ -14,33 +14,26 @@ import (
 // count): what they return always fits.
 const RoomOnce = 64 << 10
 
+// claims are a token's.
+//
+//field:fields put get
+type claims struct {
+	auth.Claims `wire:"+0"`
+}
+
 // MarshalClaims returns the fields of a token's claims.
 func MarshalClaims(c auth.Claims) []byte {
 	e := encoder(nil)
-	e.Text(1, c.App)
-	e.Text(2, c.Client)
-	e.Uint(3, c.Generation)
-	e.Bool(4, c.Page)
+	putClaims(e, &claims{c})
 	return inner(e)
 }
 
 // ParseClaims reads the fields of claims.
 func ParseClaims(data []byte) (auth.Claims, error) {
-	var c auth.Claims
+	var c claims
 	d := field.Fields(data)
-	for d.Next() {
-		switch d.Number {
-		case 1:
-			c.App = d.Text()
-		case 2:
-			c.Client = d.Text()
-		case 3:
-			c.Generation = d.Uint()
-		case 4:
-			c.Page = d.Bool()
-		}
-	}
-	return c, envelope("claims", d)
+	getClaims(d, &c)
+	return c.Claims, envelope("claims", d)
 }
 
 // AppendToken writes what token_issue returns: i64 life in nanoseconds, then the token.

@@ -18,109 +18,73 @@ type Handed struct {
 	Result Result
 }
 
+// step is a Step as it is written.
+//
+//field:fields put get
+//field:pages put
+type step struct {
+	Take int      `wire:"1"` // at most so many new tasks
+	Done []handed `wire:"2"` // tasks that are handed back
+	Idle bool     `wire:"3"` // only what is wanted of tasks, no upkeep
+}
+
+// handed is a task with its result.
+type handed struct {
+	Task   uint64 `wire:"1"`
+	Result result `wire:"2,always"`
+}
+
 // Marshal returns the envelope.
 func (s *Step) Marshal() []byte {
-	e := encoder(nil)
-	e.Uint(1, uint64(max(s.Take, 0)))
+	x := step{s.Take, make([]handed, len(s.Done)), s.Idle}
 	for i := range s.Done {
-		at := e.Open(2)
-		e.Uint(1, s.Done[i].Task)
-		in := e.Open(2)
-		putResult(e, &s.Done[i].Result)
-		e.Close(in)
-		e.Close(at)
+		x.Done[i] = handed{s.Done[i].Task, resultOf(&s.Done[i].Result)}
 	}
-	e.Bool(3, s.Idle)
+	e := encoder(nil)
+	putStep(e, &x)
 	return e.Bytes(nil)
 }
 
 // ParseStep reads an envelope. Pictures are borrowed.
 func ParseStep(data []byte) (Step, error) {
-	var s Step
+	var x step
 	d := field.Decode(data)
-	for d.Next() {
-		switch d.Number {
-		case 1:
-			s.Take = d.Int()
-		case 2:
-			var h Handed
-			m := d.Message()
-			for m.Next() {
-				switch m.Number {
-				case 1:
-					h.Task = m.Uint()
-				case 2:
-					h.Result = getResult(m.Message())
-				}
-			}
-			s.Done = append(s.Done, h)
-		case 3:
-			s.Idle = d.Bool()
-		}
+	getStep(d, &x)
+	s := Step{Take: x.Take, Idle: x.Idle}
+	for i := range x.Done {
+		s.Done = append(s.Done, Handed{x.Done[i].Task, x.Done[i].Result.of()})
 	}
 	return s, envelope("step", d)
 }
 
 // Stepped is what a step came to.
+//
+//field:fields put get
+//field:pages get
 type Stepped struct {
-	More     bool   // step again soon
-	Tasks    []Task // to be done and handed back
-	Training bool   // a training is under way in the guest
-	Error    string // what the store said; what was handed back is due again
-	Strays   bool   // pictures may be left that nothing claims: whoever lent them looks through them all
+	More     bool   `wire:"1"` // step again soon
+	Tasks    []Task `wire:"2"` // to be done and handed back
+	Training bool   `wire:"3"` // a training is under way in the guest: a step does a few milliseconds of it
+	Error    string `wire:"4"` // error of the store: the tasks that were handed back are due again
+	Strays   bool   `wire:"5"` // the host looks for pictures that nothing claims, where it keeps them
 }
 
 // Task is a job that no request waits for, with a number to hand it back by.
 type Task struct {
-	Number uint64
-	Job    api.Job
+	Number uint64  `wire:"1"`
+	Job    api.Job `wire:"2,always"`
 }
 
 // Append writes the envelope into buf's memory.
 func (s *Stepped) Append(buf []byte) []byte {
 	e := encoder(buf)
-	e.Bool(1, s.More)
-	for i := range s.Tasks {
-		at := e.Open(2)
-		e.Uint(1, s.Tasks[i].Number)
-		in := e.Open(2)
-		putJob(e, &s.Tasks[i].Job)
-		e.Close(in)
-		e.Close(at)
-	}
-	e.Bool(3, s.Training)
-	e.Text(4, s.Error)
-	e.Bool(5, s.Strays)
+	putStepped(e, s)
 	return e.Bytes(nil)
 }
 
 // ParseStepped reads an envelope. The jobs' data is borrowed.
-func ParseStepped(data []byte) (Stepped, error) {
-	var s Stepped
+func ParseStepped(data []byte) (s Stepped, err error) {
 	d := field.Decode(data)
-	for d.Next() {
-		switch d.Number {
-		case 1:
-			s.More = d.Bool()
-		case 2:
-			var t Task
-			m := d.Message()
-			for m.Next() {
-				switch m.Number {
-				case 1:
-					t.Number = m.Uint()
-				case 2:
-					t.Job = getJob(m.Message()).Job
-				}
-			}
-			s.Tasks = append(s.Tasks, t)
-		case 3:
-			s.Training = d.Bool()
-		case 4:
-			s.Error = d.Text()
-		case 5:
-			s.Strays = d.Bool()
-		}
-	}
+	getStepped(d, &s)
 	return s, envelope("stepped", d)
 }

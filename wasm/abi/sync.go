@@ -1,11 +1,12 @@
 package abi
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
 
-	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/log/field"
 	"github.com/sightline-dev/sightline/sync/replica"
 )
@@ -33,79 +34,67 @@ const (
 	effectTake
 )
 
+// event is an event of a replica's machine. The body of an answer comes last.
+//
+//field:fields put get
+//field:pages put
+type event struct {
+	Kind   uint64      `wire:"1"`     // 0 status alone, 1 begin, 2 wake, 3 local, 4 answer, 5 need, 6 offline, 7 online, 8 stop
+	ID     uint64      `wire:"2"`     // of an answer
+	Status int         `wire:"3"`     // likewise
+	Header []api.Field `wire:"4"`     // likewise
+	More   bool        `wire:"5"`     // another piece follows
+	Error  *string     `wire:"6,nil"` // the answer ends here
+	// that is needed; of an answer, with its last piece, SHA-256 of its whole body where the host has worked it out
+	Blob   [32]byte `wire:"7"`
+	Placed bool     `wire:"8"`  // the host has put the requested piece where it belongs, and there is no body
+	Body   []byte   `wire:"15"` // of an answer
+}
+
 // AppendEvent writes an event of a replica's machine; nil asks for its status alone. The body of an
 // answer comes last, and is copied once.
 func AppendEvent(buf []byte, e replica.Event) []byte {
-	x := encoder(buf)
+	var x event
 	switch e := e.(type) {
 	case nil:
 	case replica.Begin:
-		x.Uint(1, eventBegin)
+		x.Kind = eventBegin
 	case replica.Wake:
-		x.Uint(1, eventWake)
+		x.Kind = eventWake
 	case replica.Local:
-		x.Uint(1, eventLocal)
+		x.Kind = eventLocal
 	case replica.Answer:
-		x.Uint(1, eventAnswer)
-		x.Uint(2, e.ID)
-		x.Uint(3, uint64(max(e.Status, 0)))
-		putHeaders(x, 4, e.Header)
-		x.Bool(5, e.More)
+		x = event{Kind: eventAnswer, ID: e.ID, Status: e.Status, Header: e.Header, More: e.More, Blob: e.Sum, Placed: e.Placed, Body: e.Body}
 		if e.Err != nil {
-			x.Element(6, e.Err.Error())
+			text := e.Err.Error()
+			x.Error = &text
 		}
-		x.Hash(7, e.Sum[:])
-		x.Bool(8, e.Placed)
-		x.Raw(15, e.Body)
 	case replica.Need:
-		x.Uint(1, eventNeed)
-		x.Hash(7, e.Blob[:])
+		x.Kind, x.Blob = eventNeed, e.Blob
 	case replica.Offline:
-		x.Uint(1, eventOffline)
+		x.Kind = eventOffline
 	case replica.Online:
-		x.Uint(1, eventOnline)
+		x.Kind = eventOnline
 	case replica.Stop:
-		x.Uint(1, eventStop)
+		x.Kind = eventStop
 	default:
 		panic(fmt.Sprintf("abi: event %T", e))
 	}
-	return x.Bytes(nil)
+	to := encoder(buf)
+	putEvent(to, &x)
+	return to.Bytes(nil)
 }
 
 // ParseEvent reads an envelope; nil wants the status alone. The body of an answer is borrowed. Errors:
 // field.ErrFormat, for an event that is none too.
 func ParseEvent(data []byte) (replica.Event, error) {
-	var kind uint64
-	var a replica.Answer
-	var need replica.Need
+	var x event
 	d := field.Decode(data)
-	for d.Next() {
-		switch d.Number {
-		case 1:
-			kind = d.Uint()
-		case 2:
-			a.ID = d.Uint()
-		case 3:
-			a.Status = d.Int()
-		case 4:
-			a.Header = append(a.Header, getHeader(d))
-		case 5:
-			a.More = d.Bool()
-		case 6:
-			a.Err = errors.New(d.Text())
-		case 7:
-			d.Hash(a.Sum[:])
-			need.Blob = a.Sum
-		case 8:
-			a.Placed = d.Bool()
-		case 15:
-			a.Body = d.Raw()
-		}
-	}
+	getEvent(d, &x)
 	if err := envelope("event", d); err != nil {
 		return nil, err
 	}
-	switch kind {
+	switch x.Kind {
 	case eventStatus:
 		return nil, nil
 	case eventBegin:
@@ -115,9 +104,13 @@ func ParseEvent(data []byte) (replica.Event, error) {
 	case eventLocal:
 		return replica.Local{}, nil
 	case eventAnswer:
+		a := replica.Answer{ID: x.ID, Status: x.Status, Header: x.Header, More: x.More, Sum: x.Blob, Placed: x.Placed, Body: x.Body}
+		if x.Error != nil {
+			a.Err = errors.New(*x.Error)
+		}
 		return a, nil
 	case eventNeed:
-		return need, nil
+		return replica.Need{Blob: x.Blob}, nil
 	case eventOffline:
 		return replica.Offline{}, nil
 	case eventOnline:
@@ -125,7 +118,7 @@ func ParseEvent(data []byte) (replica.Event, error) {
 	case eventStop:
 		return replica.Stop{}, nil
 	}
-	return nil, fmt.Errorf("event %d: %w", kind, field.ErrFormat)
+	return nil, fmt.Errorf("event %d: %w", x.Kind, field.ErrFormat)
 }
 
 // Synced is what an event came to.
@@ -135,214 +128,102 @@ type Synced struct {
 	Status  replica.Status
 }
 
+// synced is a Synced as it is written.
+//
+//field:fields put get
+//field:pages get
+type synced struct {
+	Error   *fault         `wire:"1"` // the machine is done for
+	Status  replica.Status `wire:"2,always"`
+	Effects []effect       `wire:"3"`
+}
+
+// effect is a request of the machine to its host.
+type effect struct {
+	Kind       uint64      `wire:"1"` // 1 ask, 2 cancel, 3 wake, 4 got, 5 changed, 6 purge, 7 take
+	ID         uint64      `wire:"2"` // of an ask, or of the ask to cancel
+	Method     string      `wire:"3"` // of an ask, as are those up to 7
+	Path       string      `wire:"4"`
+	Query      string      `wire:"5"`
+	Header     []api.Field `wire:"6"`
+	Stream     bool        `wire:"7"`
+	At         time.Time   `wire:"8,ns"` // of a wake, nanoseconds since 1970
+	Blob       [32]byte    `wire:"9"`    // of got
+	Error      *fault      `wire:"10"`   // of got
+	Why        string      `wire:"11"`   // of a purge
+	KeepOutbox bool        `wire:"12"`   // of a purge
+	Place      bool        `wire:"13"`   // of an ask
+	Body       []byte      `wire:"15"`   // of an ask; the manifest of a take
+}
+
 // Append writes the envelope into buf's memory.
 func (s *Synced) Append(buf []byte) []byte {
-	x := encoder(buf)
-	if s.Err != nil {
-		putError(x, 1, s.Err)
+	x := synced{Error: faultOf(s.Err), Status: s.Status, Effects: make([]effect, len(s.Effects))}
+	for i, e := range s.Effects {
+		x.Effects[i] = effectOf(e)
 	}
-	at := x.Open(2)
-	putStatus(x, &s.Status)
-	x.Close(at)
-	for _, e := range s.Effects {
-		at := x.Open(3)
-		putEffect(x, e)
-		x.Close(at)
-	}
-	return x.Bytes(nil)
+	to := encoder(buf)
+	putSynced(to, &x)
+	return to.Bytes(nil)
 }
 
 // ParseSynced reads an envelope. Bodies are borrowed.
 func ParseSynced(data []byte) (Synced, error) {
-	var s Synced
+	var x synced
 	d := field.Decode(data)
-	for d.Next() {
-		switch d.Number {
-		case 1:
-			s.Err = getError(d)
-		case 2:
-			s.Status = getStatus(d.Message())
-		case 3:
-			e, err := getEffect(d.Message())
-			if err != nil {
-				return Synced{}, err
-			}
-			s.Effects = append(s.Effects, e)
+	getSynced(d, &x)
+	s := Synced{Err: x.Error.err(), Status: x.Status}
+	err := envelope("effects", d)
+	for i := range x.Effects {
+		e, failed := x.Effects[i].effect()
+		if err = cmp.Or(err, failed); err != nil {
+			return Synced{}, err
 		}
+		s.Effects = append(s.Effects, e)
 	}
-	return s, envelope("effects", d)
+	return s, err
 }
 
-func putEffect(x *field.Encoder, e replica.Effect) {
+func effectOf(e replica.Effect) effect {
 	switch e := e.(type) {
 	case replica.Ask:
-		x.Uint(1, effectAsk)
-		x.Uint(2, e.ID)
-		x.Text(3, e.Method)
-		x.Text(4, e.Path)
-		x.Text(5, e.Query)
-		putHeaders(x, 6, e.Header)
-		x.Bool(7, e.Stream)
-		x.Bool(13, e.Place)
-		x.Raw(15, e.Body)
-	case replica.Cancel:
-		x.Uint(1, effectCancel)
-		x.Uint(2, e.ID)
-	case replica.WakeAt:
-		x.Uint(1, effectWakeAt)
-		putTime(x, 8, e.At)
-	case replica.Got:
-		x.Uint(1, effectGot)
-		x.Hash(9, e.Blob[:])
-		if e.Err != nil {
-			putError(x, 10, e.Err)
+		return effect{
+			Kind: effectAsk, ID: e.ID, Method: e.Method, Path: e.Path, Query: e.Query, Header: e.Header, Stream: e.Stream, Place: e.Place, Body: e.Body,
 		}
+	case replica.Cancel:
+		return effect{Kind: effectCancel, ID: e.ID}
+	case replica.WakeAt:
+		return effect{Kind: effectWakeAt, At: e.At}
+	case replica.Got:
+		return effect{Kind: effectGot, Blob: e.Blob, Error: faultOf(e.Err)}
 	case replica.Changed:
-		x.Uint(1, effectChanged)
+		return effect{Kind: effectChanged}
 	case replica.Purge:
-		x.Uint(1, effectPurge)
-		x.Text(11, e.Why)
-		x.Bool(12, e.KeepOutbox)
+		return effect{Kind: effectPurge, Why: e.Why, KeepOutbox: e.KeepOutbox}
 	case replica.Take:
-		x.Uint(1, effectTake)
-		x.Raw(15, e.Manifest)
-	default:
-		panic(fmt.Sprintf("abi: effect %T", e))
+		return effect{Kind: effectTake, Body: e.Manifest}
 	}
+	panic(fmt.Sprintf("abi: effect %T", e))
 }
 
-func getEffect(d *field.Decoder) (replica.Effect, error) {
-	var kind uint64
-	var ask replica.Ask
-	var wake replica.WakeAt
-	var got replica.Got
-	var purge replica.Purge
-	for d.Next() {
-		switch d.Number {
-		case 1:
-			kind = d.Uint()
-		case 2:
-			ask.ID = d.Uint()
-		case 3:
-			ask.Method = d.Text()
-		case 4:
-			ask.Path = d.Text()
-		case 5:
-			ask.Query = d.Text()
-		case 6:
-			ask.Header = append(ask.Header, getHeader(d))
-		case 7:
-			ask.Stream = d.Bool()
-		case 8:
-			wake.At = getTime(d)
-		case 9:
-			d.Hash(got.Blob[:])
-		case 10:
-			got.Err = getError(d)
-		case 11:
-			purge.Why = d.Text()
-		case 12:
-			purge.KeepOutbox = d.Bool()
-		case 13:
-			ask.Place = d.Bool()
-		case 15:
-			ask.Body = d.Raw()
-		}
-	}
-	if err := envelope("effect", d); err != nil {
-		return nil, err
-	}
-	switch kind {
+func (x *effect) effect() (replica.Effect, error) {
+	switch x.Kind {
 	case effectAsk:
-		return ask, nil
+		return replica.Ask{
+			ID: x.ID, Method: x.Method, Path: x.Path, Query: x.Query, Header: x.Header, Stream: x.Stream, Place: x.Place, Body: x.Body,
+		}, nil
 	case effectCancel:
-		return replica.Cancel{ID: ask.ID}, nil
+		return replica.Cancel{ID: x.ID}, nil
 	case effectWakeAt:
-		return wake, nil
+		return replica.WakeAt{At: x.At}, nil
 	case effectGot:
-		return got, nil
+		return replica.Got{Blob: x.Blob, Err: x.Error.err()}, nil
 	case effectChanged:
 		return replica.Changed{}, nil
 	case effectPurge:
-		return purge, nil
+		return replica.Purge{Why: x.Why, KeepOutbox: x.KeepOutbox}, nil
 	case effectTake:
-		return replica.Take{Manifest: ask.Body}, nil
+		return replica.Take{Manifest: x.Body}, nil
 	}
-	return nil, fmt.Errorf("effect %d: %w", kind, field.ErrFormat)
-}
-
-// counters are a status's numbers in the order of their fields, from 4 on.
-func counters(s *replica.Status) []*uint64 {
-	return []*uint64{
-		&s.Cursor, &s.Head, &s.Issued, &s.Accepted, &s.Folded,
-		&s.BlobsSent, &s.BlobsGot, &s.Rebases, &s.Repairs, &s.Refused,
-	}
-}
-
-// sizes are likewise its small ones, from 16 on, and moments its times, from 24 on.
-func sizes(s *replica.Status) []*int {
-	return []*int{&s.Pieces, &s.PiecesDone, &s.Uploads, &s.Downloads}
-}
-
-func moments(s *replica.Status) []*time.Time {
-	return []*time.Time{&s.Contact, &s.AsOf, &s.Audited, &s.Retry, &s.Heard}
-}
-
-func putStatus(x *field.Encoder, s *replica.Status) {
-	x.Uint(1, uint64(s.Phase))
-	x.Uint(2, uint64(s.Site))
-	x.Hash(3, s.Epoch[:])
-	for i, n := range counters(s) {
-		x.Uint(4+i, *n)
-	}
-	for i, n := range sizes(s) {
-		x.Uint(16+i, uint64(max(*n, 0)))
-	}
-	for i, t := range moments(s) {
-		putTime(x, 24+i, *t)
-	}
-	x.Text(32, s.Problem)
-	x.Text(33, s.Denied)
-	x.Text(34, s.Renewed)
-}
-
-func getStatus(d *field.Decoder) replica.Status {
-	var s replica.Status
-	counts, few, times := counters(&s), sizes(&s), moments(&s)
-	for d.Next() {
-		switch n := d.Number; {
-		case n == 1:
-			if s.Phase = replica.Phase(d.Int()); s.Phase > replica.Purged {
-				d.Malformed("phase")
-			}
-		case n == 2:
-			s.Site = log.Site(d.Uint32())
-		case n == 3:
-			d.Hash(s.Epoch[:])
-		case n >= 4 && n < 4+len(counts):
-			*counts[n-4] = d.Uint()
-		case n >= 16 && n < 16+len(few):
-			*few[n-16] = d.Int()
-		case n >= 24 && n < 24+len(times):
-			*times[n-24] = getTime(d)
-		case n == 32:
-			s.Problem = d.Text()
-		case n == 33:
-			s.Denied = d.Text()
-		case n == 34:
-			s.Renewed = d.Text()
-		}
-	}
-	return s
-}
-
-// A time is nanoseconds since 1970; without the field it is the zero time.
-func putTime(x *field.Encoder, number int, t time.Time) {
-	if !t.IsZero() {
-		x.Fixed64(number, uint64(t.UnixNano()))
-	}
-}
-
-func getTime(d *field.Decoder) time.Time {
-	return time.Unix(0, int64(d.Fixed64()))
+	return nil, fmt.Errorf("effect %d: %w", x.Kind, field.ErrFormat)
 }

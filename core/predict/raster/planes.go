@@ -7,13 +7,15 @@ import "fmt"
 // Pix has the rows of Y, then those of Cb, then those of Cr, without padding. A sample of 8 bits is a byte, a deeper
 // one is two bytes, the low one first. A call borrows Pix until it returns.
 type Planes struct {
-	Width, Height int // stored way round, that is before Rotation
-	SubX, SubY    int // 2^SubX × 2^SubY pixels have one sample of Cb and of Cr, 0 to 2: 4:2:0 is 1, 1; or both NoChroma
-	Depth         int // bits of a sample: 8, 10 or 12
-	Matrix        Matrix
-	Full          bool // full range; limited or unknown: false
-	Rotation      int  // orientation 1 to 8 as in EXIF; 0: 1
-	Pix           []byte
+	Width    int    `wire:"1"` // stored way round, that is before Rotation
+	Height   int    `wire:"2"` // stored way round, that is before Rotation
+	SubX     int    `wire:"3"` // 2^SubX × 2^SubY pixels have one sample of Cb and of Cr, 0 to 2: 4:2:0 is 1, 1; or both NoChroma
+	SubY     int    `wire:"4"` // 2^SubX × 2^SubY pixels have one sample of Cb and of Cr, 0 to 2: 4:2:0 is 1, 1; or both NoChroma
+	Depth    int    `wire:"5"` // bits of a sample: 8, 10 or 12
+	Matrix   Matrix `wire:"6"`
+	Full     bool   `wire:"7"` // full range; limited or unknown: false
+	Rotation int    `wire:"8"` // orientation 1 to 8 as in EXIF; 0: 1
+	Pix      []byte
 }
 
 // NoChroma is the SubX and SubY of a frame of Y alone.

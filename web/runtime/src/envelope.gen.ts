@@ -2,7 +2,109 @@
 
 // The envelopes of wasm/README.md.
 
-import type { Reader } from './envelope.ts';
+import { type Reader, Writer } from './envelope.ts';
+
+export interface ApiDeed {
+  /** such as "inputs.delete_all" */
+  action: string;
+  /** the application to which it was done */
+  app: string;
+  /** the account that did it, by its ID; empty: the operator */
+  by: string;
+}
+
+export function getApiDeed(r: Reader): ApiDeed {
+  const x: ApiDeed = {action: '', app: '', by: ''};
+  while (r.next())
+    switch (r.number) {
+      case 1:
+        x.action = r.text();
+        break;
+      case 2:
+        x.app = r.text();
+        break;
+      case 3:
+        x.by = r.text();
+        break;
+    }
+  return x;
+}
+
+export interface ApiField {
+  name?: string | undefined;
+  value?: string | undefined;
+}
+
+export function putApiField(w: Writer, x: ApiField): Writer {
+  w.text(1, x.name);
+  w.text(2, x.value);
+  return w;
+}
+
+export function getApiField(r: Reader): ApiField {
+  const x: ApiField = {};
+  while (r.next())
+    switch (r.number) {
+      case 1:
+        x.name = r.text();
+        break;
+      case 2:
+        x.value = r.text();
+        break;
+    }
+  return x;
+}
+
+export interface ApiJob {
+  /** fetch the picture from here, or */
+  url: string;
+  /** this is the picture, or */
+  data?: Uint8Array;
+  /** read it from the blobs, when there is neither */
+  blob?: Uint8Array<ArrayBuffer>;
+  /** part of the upright picture; zero: all of it */
+  crop?: Uint8Array<ArrayBuffer>;
+  /** parts of the analysis */
+  want: number;
+  /** names the network that analyses it, see predict.Set.Base; zero: the newest */
+  base?: Uint8Array<ArrayBuffer>;
+  /** hold the picture in the blobs once it has been analysed; see Result.Blob */
+  keep: boolean;
+  /** these frames of a video are wanted; zero: it is a picture */
+  video?: Uint8Array<ArrayBuffer>;
+}
+
+export function getApiJob(r: Reader): ApiJob {
+  const x: ApiJob = {url: '', want: 0, keep: false};
+  while (r.next())
+    switch (r.number) {
+      case 1:
+        x.url = r.text();
+        break;
+      case 2:
+        x.data = r.raw();
+        break;
+      case 3:
+        x.blob = r.raw().slice();
+        break;
+      case 4:
+        x.crop = r.raw().slice();
+        break;
+      case 5:
+        x.want = r.uint();
+        break;
+      case 6:
+        x.base = r.raw().slice();
+        break;
+      case 7:
+        x.keep = r.bool();
+        break;
+      case 8:
+        x.video = r.raw().slice();
+        break;
+    }
+  return x;
+}
 
 export interface DigestReply {
   /** of the log */
@@ -29,3 +131,826 @@ export function getDigestReply(r: Reader): DigestReply {
     }
   return x;
 }
+
+export interface Done {
+  /** absent: well */
+  error?: Fault;
+}
+
+export function getDone(r: Reader): Done {
+  const x: Done = {};
+  while (r.next())
+    switch (r.number) {
+      case 1:
+        x.error = getFault(r.message());
+        break;
+    }
+  return x;
+}
+
+export interface Effect {
+  /** 1 ask, 2 cancel, 3 wake, 4 got, 5 changed, 6 purge, 7 take */
+  kind: number;
+  /** of an ask, or of the ask to cancel */
+  id: number;
+  /** of an ask, as are those up to 7 */
+  method: string;
+  path: string;
+  query: string;
+  header: ApiField[];
+  stream: boolean;
+  /** of a wake, nanoseconds since 1970 */
+  at: number;
+  /** of got */
+  blob?: Uint8Array<ArrayBuffer>;
+  /** of got */
+  error?: Fault;
+  /** of a purge */
+  why: string;
+  /** of a purge */
+  keepOutbox: boolean;
+  /** of an ask */
+  place: boolean;
+  /** of an ask; the manifest of a take */
+  body?: Uint8Array<ArrayBuffer>;
+}
+
+export function getEffect(r: Reader): Effect {
+  const x: Effect = {kind: 0, id: 0, method: '', path: '', query: '', header: [], stream: false, at: 0, why: '', keepOutbox: false, place: false};
+  while (r.next())
+    switch (r.number) {
+      case 1:
+        x.kind = r.uint();
+        break;
+      case 2:
+        x.id = r.uint();
+        break;
+      case 3:
+        x.method = r.text();
+        break;
+      case 4:
+        x.path = r.text();
+        break;
+      case 5:
+        x.query = r.text();
+        break;
+      case 6:
+        x.header.push(getApiField(r.message()));
+        break;
+      case 7:
+        x.stream = r.bool();
+        break;
+      case 8:
+        x.at = millis(r);
+        break;
+      case 9:
+        x.blob = r.raw().slice();
+        break;
+      case 10:
+        x.error = getFault(r.message());
+        break;
+      case 11:
+        x.why = r.text();
+        break;
+      case 12:
+        x.keepOutbox = r.bool();
+        break;
+      case 13:
+        x.place = r.bool();
+        break;
+      case 15:
+        x.body = r.raw().slice();
+        break;
+    }
+  return x;
+}
+
+export interface Event {
+  /** 0 status alone, 1 begin, 2 wake, 3 local, 4 answer, 5 need, 6 offline, 7 online, 8 stop */
+  kind?: number | undefined;
+  /** of an answer */
+  id?: number | undefined;
+  /** likewise */
+  status?: number | undefined;
+  /** likewise */
+  header?: ApiField[] | undefined;
+  /** another piece follows */
+  more?: boolean | undefined;
+  /** the answer ends here */
+  error?: string | undefined;
+  /** that is needed; of an answer, with its last piece, SHA-256 of its whole body where the host has worked it out */
+  blob?: Uint8Array | undefined;
+  /** the host has put the requested piece where it belongs, and there is no body */
+  placed?: boolean | undefined;
+  /** of an answer */
+  body?: Uint8Array | undefined;
+}
+
+export function putEvent(w: Writer, x: Event): Writer {
+  w.uint(1, x.kind);
+  w.uint(2, x.id);
+  w.uint(3, x.status);
+  for (const v of x.header ?? []) w.message(4, putApiField(new Writer(), v));
+  w.bool(5, x.more);
+  if (x.error !== undefined) w.element(6, x.error);
+  w.raw(7, x.blob);
+  w.bool(8, x.placed);
+  w.raw(15, x.body);
+  return w;
+}
+
+export interface Fault {
+  code: number;
+  text: string;
+}
+
+export function getFault(r: Reader): Fault {
+  const x: Fault = {code: 0, text: ''};
+  while (r.next())
+    switch (r.number) {
+      case 1:
+        x.code = r.uint();
+        break;
+      case 2:
+        x.text = r.text();
+        break;
+    }
+  return x;
+}
+
+export interface Film {
+  /** what was read of the video, or what ffprobe wrote */
+  output?: Uint8Array | undefined;
+  /** as in the job */
+  video?: Uint8Array | undefined;
+  /** 1 ffprobe ended with an error, 2 ffmpeg did, 3 time is up, 4 memory */
+  failure?: number | undefined;
+  /** decoded before the failure */
+  frames?: number | undefined;
+}
+
+export function putFilm(w: Writer, x: Film): Writer {
+  w.raw(1, x.output);
+  w.raw(2, x.video);
+  w.uint(3, x.failure);
+  w.uint(4, x.frames);
+  return w;
+}
+
+export interface FilmReply {
+  /** the program's name first, ffprobe or ffmpeg */
+  args: string[];
+  /** of ffprobe: the most that it may write; of ffmpeg: of a frame */
+  bytes: number;
+  /** of ffmpeg: as many count, and more are no error */
+  frames: number;
+  /** of a frame, for the field of its job; without Pix */
+  planes?: Uint8Array<ArrayBuffer>;
+  /** bytes that a run may have */
+  memory: number;
+  /** milliseconds of both runs */
+  time: number;
+}
+
+export function getFilmReply(r: Reader): FilmReply {
+  const x: FilmReply = {args: [], bytes: 0, frames: 0, memory: 0, time: 0};
+  while (r.next())
+    switch (r.number) {
+      case 1:
+        x.args.push(r.text());
+        break;
+      case 2:
+        x.bytes = r.uint();
+        break;
+      case 3:
+        x.frames = r.uint();
+        break;
+      case 4:
+        x.planes = r.raw().slice();
+        break;
+      case 5:
+        x.memory = r.uint();
+        break;
+      case 6:
+        x.time = r.uint();
+        break;
+    }
+  return x;
+}
+
+export interface Frame {
+  /** after the first shown frame; a multiple of Video.SampleMS */
+  timeMs?: number | undefined;
+  analysis?: Uint8Array | undefined;
+}
+
+export function putFrame(w: Writer, x: Frame): Writer {
+  w.uint(1, x.timeMs);
+  w.raw(2, x.analysis);
+  return w;
+}
+
+export interface Handed {
+  task?: number | undefined;
+  result?: Result | undefined;
+}
+
+export function putHanded(w: Writer, x: Handed): Writer {
+  w.uint(1, x.task);
+  if (x.result) w.message(2, putResult(new Writer(), x.result));
+  return w;
+}
+
+export interface HostedReply {
+  contentType: string;
+  /** where the guest has the blobs; absent: the picture of a copy is at its origin alone */
+  data?: Uint8Array<ArrayBuffer>;
+  /** milliseconds since 1970; absent: never */
+  expires: number;
+  /** of the picture */
+  hash?: Uint8Array<ArrayBuffer>;
+}
+
+export function getHostedReply(r: Reader): HostedReply {
+  const x: HostedReply = {contentType: '', expires: 0};
+  while (r.next())
+    switch (r.number) {
+      case 1:
+        x.contentType = r.text();
+        break;
+      case 2:
+        x.data = r.raw().slice();
+        break;
+      case 3:
+        x.expires = r.uint();
+        break;
+      case 4:
+        x.hash = r.raw().slice();
+        break;
+    }
+  return x;
+}
+
+export interface Job {
+  /** fetch the picture from here, or */
+  url?: string | undefined;
+  /** this is the picture, or */
+  data?: Uint8Array | undefined;
+  /** read it from the blobs, when there is neither */
+  blob?: Uint8Array | undefined;
+  /** part of the upright picture; zero: all of it */
+  crop?: Uint8Array | undefined;
+  /** parts of the analysis */
+  want?: number | undefined;
+  /** names the network that analyses it, see predict.Set.Base; zero: the newest */
+  base?: Uint8Array | undefined;
+  /** hold the picture in the blobs once it has been analysed; see Result.Blob */
+  keep?: boolean | undefined;
+  /** these frames of a video are wanted; zero: it is a picture */
+  video?: Uint8Array | undefined;
+  /** of a frame of a video: data is its samples, as raster.Planes has them; without Pix */
+  planes?: Uint8Array | undefined;
+}
+
+export function putJob(w: Writer, x: Job): Writer {
+  w.text(1, x.url);
+  w.raw(2, x.data);
+  w.raw(3, x.blob);
+  w.raw(4, x.crop);
+  w.uint(5, x.want);
+  w.raw(6, x.base);
+  w.bool(7, x.keep);
+  w.raw(8, x.video);
+  w.raw(9, x.planes);
+  return w;
+}
+
+export interface Question {
+  /** one of the questions below */
+  what?: string | undefined;
+  /** of a picture or an application, or the 32 bytes of a hash */
+  name?: string | Uint8Array | undefined;
+  /** of an application */
+  language?: string | undefined;
+  /** see *Films* */
+  film?: Film | undefined;
+}
+
+export function putQuestion(w: Writer, x: Question): Writer {
+  w.text(1, x.what);
+  w.text(2, x.name);
+  w.text(3, x.language);
+  if (x.film) w.message(4, putFilm(new Writer(), x.film));
+  return w;
+}
+
+export interface Replica {
+  /** of this copy, for people */
+  name?: string | undefined;
+  /** 0 stream, 1 poll, 2 once */
+  live?: number | undefined;
+  /** 0 none, 1 q16: derived records come with entries and snapshots */
+  vectors?: number | undefined;
+  /** 0 lazily, 1 never, 2 thumbnails at once, 3 all at once. The replica asks for them itself; this is for the origin's figures */
+  blobs?: number | undefined;
+  /** seconds between comparisons with the origin; 0: an hour */
+  audit?: number | undefined;
+  /** place of register in the origin's control log */
+  registerSeq?: number | undefined;
+  /** what the origin says of the application, as its control log has it at register_seq: an instance with store 2 or 3 takes it in before it opens the application. Absent: the store has it */
+  register?: Uint8Array | undefined;
+  /** the origin's address, for people */
+  origin?: string | undefined;
+  /** the host takes large snapshots instead of the machine, see below */
+  takes?: boolean | undefined;
+}
+
+export function putReplica(w: Writer, x: Replica): Writer {
+  w.text(1, x.name);
+  w.uint(2, x.live);
+  w.uint(3, x.vectors);
+  w.uint(4, x.blobs);
+  w.uint(5, x.audit);
+  w.uint(6, x.registerSeq);
+  w.raw(7, x.register);
+  w.text(8, x.origin);
+  w.bool(9, x.takes);
+  return w;
+}
+
+export interface ReplicaStatus {
+  phase: number;
+  /** our own; 0: none was leased yet */
+  site: number;
+  /** of the log */
+  epoch?: Uint8Array<ArrayBuffer>;
+  /** last entry that was folded */
+  cursor: number;
+  /** last entry of the origin's log at Contact, or later */
+  head: number;
+  /** last own operation */
+  issued: number;
+  /** last one that the origin says its log has */
+  accepted: number;
+  /** last one that was folded from its log */
+  folded: number;
+  /** since New */
+  blobsSent: number;
+  /** since New */
+  blobsGot: number;
+  /** likewise */
+  rebases: number;
+  /** likewise */
+  repairs: number;
+  /** own operations since New whose verdict is a conflict */
+  refused: number;
+  /** of a snapshot on its way */
+  pieces: number;
+  /** of a snapshot on its way */
+  piecesDone: number;
+  /** pictures and objects that are known to be missing at the origin */
+  uploads: number;
+  /** pictures that are known to be missing here and are wanted */
+  downloads: number;
+  /** when the origin last answered at all; zero: not yet */
+  contact: number;
+  /** when it last said that there was no more than what we have; zero: not yet */
+  asOf: number;
+  audited: number;
+  /** when the next try is made, while something pauses; zero: nothing does */
+  retry: number;
+  /** when a stream last came as far as entries, before which the newest register comes; zero: not yet */
+  heard: number;
+  /** what goes wrong, for people; empty: nothing */
+  problem: string;
+  /** why the origin began no session with us, as who we are; empty: it did, or was not asked */
+  denied: string;
+  /** that and when an older copy of the replica's data was found restored, for people; empty: never */
+  renewed: string;
+}
+
+export function getReplicaStatus(r: Reader): ReplicaStatus {
+  const x: ReplicaStatus = {phase: 0, site: 0, cursor: 0, head: 0, issued: 0, accepted: 0, folded: 0, blobsSent: 0, blobsGot: 0, rebases: 0, repairs: 0, refused: 0, pieces: 0, piecesDone: 0, uploads: 0, downloads: 0, contact: 0, asOf: 0, audited: 0, retry: 0, heard: 0, problem: '', denied: '', renewed: ''};
+  while (r.next())
+    switch (r.number) {
+      case 1:
+        x.phase = r.uint();
+        break;
+      case 2:
+        x.site = r.uint();
+        break;
+      case 3:
+        x.epoch = r.raw().slice();
+        break;
+      case 4:
+        x.cursor = r.uint();
+        break;
+      case 5:
+        x.head = r.uint();
+        break;
+      case 6:
+        x.issued = r.uint();
+        break;
+      case 7:
+        x.accepted = r.uint();
+        break;
+      case 8:
+        x.folded = r.uint();
+        break;
+      case 9:
+        x.blobsSent = r.uint();
+        break;
+      case 10:
+        x.blobsGot = r.uint();
+        break;
+      case 11:
+        x.rebases = r.uint();
+        break;
+      case 12:
+        x.repairs = r.uint();
+        break;
+      case 13:
+        x.refused = r.uint();
+        break;
+      case 16:
+        x.pieces = r.uint();
+        break;
+      case 17:
+        x.piecesDone = r.uint();
+        break;
+      case 18:
+        x.uploads = r.uint();
+        break;
+      case 19:
+        x.downloads = r.uint();
+        break;
+      case 24:
+        x.contact = millis(r);
+        break;
+      case 25:
+        x.asOf = millis(r);
+        break;
+      case 26:
+        x.audited = millis(r);
+        break;
+      case 27:
+        x.retry = millis(r);
+        break;
+      case 28:
+        x.heard = millis(r);
+        break;
+      case 32:
+        x.problem = r.text();
+        break;
+      case 33:
+        x.denied = r.text();
+        break;
+      case 34:
+        x.renewed = r.text();
+        break;
+    }
+  return x;
+}
+
+export interface Reply {
+  error?: Fault;
+  /** without an error */
+  value?: Uint8Array;
+}
+
+export function getReply(r: Reader): Reply {
+  const x: Reply = {};
+  while (r.next())
+    switch (r.number) {
+      case 1:
+        x.error = getFault(r.message());
+        break;
+      case 2:
+        x.value = r.raw();
+        break;
+    }
+  return x;
+}
+
+export interface Request {
+  method?: string | undefined;
+  /** still percent-encoded, without the query: "/v2/models" */
+  path?: string | undefined;
+  /** after the '?', still encoded */
+  query?: string | undefined;
+  /** the header's value */
+  authorization?: string | undefined;
+  /** the header X-Clarifai-Session-Token; Authorization is stronger */
+  session?: string | undefined;
+  /** the application, where the host vouches for its owner; empty: Authorization says. Never from the network */
+  app?: string | undefined;
+  /** who asks, for throttling: an IPv4 address, or the /64 of an IPv6 one; empty: nobody is told apart */
+  remote?: string | undefined;
+  /** a page of this program asks, as far as a host knows whose callers come with keys. Never from the network */
+  page?: boolean | undefined;
+  /** the most bytes that the host has for the answer now; absent: it does not count them */
+  room?: number | undefined;
+  body?: Uint8Array | undefined;
+}
+
+export function putRequest(w: Writer, x: Request): Writer {
+  w.text(1, x.method);
+  w.text(2, x.path);
+  w.text(3, x.query);
+  w.text(4, x.authorization);
+  w.text(5, x.session);
+  w.text(6, x.app);
+  w.text(7, x.remote);
+  w.bool(8, x.page);
+  w.uint(9, x.room);
+  w.raw(15, x.body);
+  return w;
+}
+
+export interface Result {
+  /** 0 well, or a code below */
+  error?: number | undefined;
+  /** what an error says */
+  text?: string | undefined;
+  /** of a picture */
+  analysis?: Uint8Array | undefined;
+  /** Err is ErrFetch, and the address may answer the next time */
+  passing?: boolean | undefined;
+  /** Of a job with Keep and no error: the picture's blob, durable and held as blob.Hosted holds, and its content type. The caller that takes the result releases it. */
+  blob?: Uint8Array | undefined;
+  contentType?: string | undefined;
+  /** of a job with Keep, for a guest that holds the picture itself */
+  picture?: Uint8Array | undefined;
+  /** of a video, by time, at least one */
+  frames?: Uint8Array[] | undefined;
+}
+
+export function putResult(w: Writer, x: Result): Writer {
+  w.uint(1, x.error);
+  w.text(2, x.text);
+  w.raw(3, x.analysis);
+  w.bool(4, x.passing);
+  w.raw(5, x.blob);
+  w.text(6, x.contentType);
+  w.raw(7, x.picture);
+  for (const v of x.frames ?? []) w.message(8, v);
+  return w;
+}
+
+export function getResult(r: Reader): Result {
+  const x: Result = {};
+  while (r.next())
+    switch (r.number) {
+      case 1:
+        x.error = r.uint();
+        break;
+      case 2:
+        x.text = r.text();
+        break;
+      case 3:
+        x.analysis = r.raw().slice();
+        break;
+      case 4:
+        x.passing = r.bool();
+        break;
+      case 5:
+        x.blob = r.raw().slice();
+        break;
+      case 6:
+        x.contentType = r.text();
+        break;
+      case 7:
+        x.picture = r.raw().slice();
+        break;
+      case 8:
+        (x.frames ??= []).push(r.raw().slice());
+        break;
+    }
+  return x;
+}
+
+export interface Results {
+  /** of the jobs */
+  call?: number | undefined;
+  /** in the order of the jobs */
+  results?: Result[] | undefined;
+}
+
+export function putResults(w: Writer, x: Results): Writer {
+  w.uint(8, x.call);
+  for (const v of x.results ?? []) w.message(9, putResult(new Writer(), v));
+  return w;
+}
+
+export interface Served {
+  /** HTTP status */
+  status: number;
+  /** empty when there is no body */
+  contentType: string;
+  /** other headers, in a fixed order */
+  header: ApiField[];
+  /** 0: Response is the answer */
+  call: number;
+  /** of the call */
+  jobs: ApiJob[];
+  /** what the host notes in its audit log before it sends the answer; zero: nothing */
+  did?: ApiDeed;
+  body?: Uint8Array<ArrayBuffer>;
+}
+
+export function getServed(r: Reader): Served {
+  const x: Served = {status: 0, contentType: '', header: [], call: 0, jobs: []};
+  while (r.next())
+    switch (r.number) {
+      case 1:
+        x.status = r.uint();
+        break;
+      case 2:
+        x.contentType = r.text();
+        break;
+      case 3:
+        x.header.push(getApiField(r.message()));
+        break;
+      case 8:
+        x.call = r.uint();
+        break;
+      case 9:
+        x.jobs.push(getApiJob(r.message()));
+        break;
+      case 10:
+        x.did = getApiDeed(r.message());
+        break;
+      case 15:
+        x.body = r.raw().slice();
+        break;
+    }
+  return x;
+}
+
+export interface Settings {
+  /** 1 engine, 2 analyser, 3 both */
+  role?: number | undefined;
+  /** 32 hex digits: the one application that this engine serves; its record and keys are written by another engine on the same store. Empty: all, and their records */
+  app?: string | undefined;
+  /** 1 the host's (imports `kv_`), 2 files (imports `file_`), 3 in memory alone */
+  store?: number | undefined;
+  /** as the option of an origin */
+  publicUrl?: string | undefined;
+  /** likewise */
+  publicAppId?: string | undefined;
+  /** seconds; 0: the core's default */
+  keepPredicted?: number | undefined;
+  /** names of the files that `bundle` reads, such as `general-v1.3/manifest.json` */
+  bundles?: string[] | undefined;
+  /** `token_issue` and `token_read` work; where false, there are no tokens */
+  tokens?: boolean | undefined;
+  /** any well-formed credential, or none, is the one application's owner: a page's own data */
+  openDoor?: boolean | undefined;
+  /** of a key that an account made: calls a second; 0: none */
+  rate?: number | undefined;
+  /** likewise: calls at once */
+  burst?: number | undefined;
+  /** the import `count` works; where false, calls are not counted */
+  counted?: boolean | undefined;
+  /** of a request's body; 0: the core's default */
+  maxBytes?: number | undefined;
+  /** likewise */
+  maxMembers?: number | undefined;
+  /** as rate, of a key that the operator made */
+  operatorRate?: number | undefined;
+  /** as burst, likewise */
+  operatorBurst?: number | undefined;
+  /** milliseconds that one analysis may take by the clock; 0: any */
+  pictureTime?: number | undefined;
+  /** bytes that the guest's garbage collector keeps to where it can; 0: it takes up to 16 MB more than what is in use, or twice that, and with store 2 or 3, 6/5 */
+  memory?: number | undefined;
+  /** the host has held the bundles' files to their SHA-256, and the guest does not again */
+  checked?: boolean | undefined;
+  /** the application is kept a copy of an origin's; absent: it is independent */
+  replica?: Replica | undefined;
+  /** bytes of an answer's body; 0: the core's default */
+  maxAnswer?: number | undefined;
+}
+
+export function putSettings(w: Writer, x: Settings): Writer {
+  w.uint(1, x.role);
+  w.text(2, x.app);
+  w.uint(3, x.store);
+  w.text(4, x.publicUrl);
+  w.text(5, x.publicAppId);
+  w.uint(6, x.keepPredicted);
+  for (const v of x.bundles ?? []) w.element(7, v);
+  w.bool(8, x.tokens);
+  w.bool(9, x.openDoor);
+  w.uint(10, x.rate);
+  w.uint(11, x.burst);
+  w.bool(12, x.counted);
+  w.uint(13, x.maxBytes);
+  w.uint(14, x.maxMembers);
+  w.uint(15, x.operatorRate);
+  w.uint(16, x.operatorBurst);
+  w.uint(17, x.pictureTime);
+  w.uint(18, x.memory);
+  w.bool(19, x.checked);
+  if (x.replica) w.message(20, putReplica(new Writer(), x.replica));
+  w.uint(21, x.maxAnswer);
+  return w;
+}
+
+export interface Step {
+  /** at most so many new tasks */
+  take?: number | undefined;
+  /** tasks that are handed back */
+  done?: Handed[] | undefined;
+  /** only what is wanted of tasks, no upkeep */
+  idle?: boolean | undefined;
+}
+
+export function putStep(w: Writer, x: Step): Writer {
+  w.uint(1, x.take);
+  for (const v of x.done ?? []) w.message(2, putHanded(new Writer(), v));
+  w.bool(3, x.idle);
+  return w;
+}
+
+export interface Stepped {
+  /** step again soon */
+  more: boolean;
+  /** to be done and handed back */
+  tasks: Task[];
+  /** a training is under way in the guest: a step does a few milliseconds of it */
+  training: boolean;
+  /** error of the store: the tasks that were handed back are due again */
+  error: string;
+  /** the host looks for pictures that nothing claims, where it keeps them */
+  strays: boolean;
+}
+
+export function getStepped(r: Reader): Stepped {
+  const x: Stepped = {more: false, tasks: [], training: false, error: '', strays: false};
+  while (r.next())
+    switch (r.number) {
+      case 1:
+        x.more = r.bool();
+        break;
+      case 2:
+        x.tasks.push(getTask(r.message()));
+        break;
+      case 3:
+        x.training = r.bool();
+        break;
+      case 4:
+        x.error = r.text();
+        break;
+      case 5:
+        x.strays = r.bool();
+        break;
+    }
+  return x;
+}
+
+export interface Synced {
+  /** the machine is done for */
+  error?: Fault;
+  status?: ReplicaStatus;
+  effects: Effect[];
+}
+
+export function getSynced(r: Reader): Synced {
+  const x: Synced = {effects: []};
+  while (r.next())
+    switch (r.number) {
+      case 1:
+        x.error = getFault(r.message());
+        break;
+      case 2:
+        x.status = getReplicaStatus(r.message());
+        break;
+      case 3:
+        x.effects.push(getEffect(r.message()));
+        break;
+    }
+  return x;
+}
+
+export interface Task {
+  number: number;
+  job?: ApiJob;
+}
+
+export function getTask(r: Reader): Task {
+  const x: Task = {number: 0};
+  while (r.next())
+    switch (r.number) {
+      case 1:
+        x.number = r.uint();
+        break;
+      case 2:
+        x.job = getApiJob(r.message());
+        break;
+    }
+  return x;
+}
+
+/** Milliseconds of a time in nanoseconds. */
+const millis = (r: Reader): number => Number(r.fixed64() / 1_000_000n);

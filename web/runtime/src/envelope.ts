@@ -68,8 +68,10 @@ export class Writer {
     return this.uint(number, v ? 1 : 0);
   }
 
-  text(number: number, v: string | undefined): this {
-    return v ? this.element(number, v) : this;
+  /** A text, or its bytes. */
+  text(number: number, v: string | Uint8Array | undefined): this {
+    if (!v?.length) return this;
+    return typeof v === 'string' ? this.element(number, v) : this.message(number, v);
   }
 
   /** A text of a list, which may be empty. */

@@ -1,8 +1,15 @@
 // The envelopes of the machine that keeps a copy: what it is told, and what it wants. wasm/README.md, "Event and Synced".
 
-import { getDigestReply } from './envelope.gen.ts';
+import {
+  type Effect as Fields,
+  getDigestReply,
+  getReplicaStatus,
+  getSynced,
+  putEvent,
+  type ReplicaStatus,
+} from './envelope.gen.ts';
 import { EnvelopeError, Reader, Writer } from './envelope.ts';
-import { failure, type GuestError, header } from './messages.ts';
+import { failure, type GuestError, pair } from './messages.ts';
 
 /** What has happened, for the machine. */
 export type Event =
@@ -22,16 +29,9 @@ export interface Piece {
 const events = ['status', 'begin', 'wake', 'local', 'answer', 'need', 'offline', 'online', 'stop'];
 
 export function encodeEvent(e: Event): Uint8Array<ArrayBuffer> {
-  const w = Writer.envelope().uint(1, events.indexOf(e.kind));
-  if (e.kind === 'need') w.raw(7, e.blob);
-  if (e.kind === 'answer') {
-    w.uint(2, e.id).uint(3, e.status);
-    for (const [name, value] of e.header ?? []) w.message(4, new Writer().text(1, name).text(2, value));
-    w.bool(5, e.more);
-    if (e.error !== undefined) w.element(6, e.error);
-    w.raw(15, e.body);
-  }
-  return w.done();
+  const { kind, header, ...rest } = e as { kind: string } & Piece;
+  const named = header?.map(([name, value]) => ({ name, value }));
+  return putEvent(Writer.envelope(), { ...rest, kind: events.indexOf(kind), ...(named && { header: named }) }).done();
 }
 
 /** A request to the origin. */
@@ -68,31 +68,9 @@ export const phases = [
 ] as const;
 
 /** Where the machine stands. Times are in milliseconds since 1970, 0: never. */
-export interface Standing {
+export interface Standing extends Omit<ReplicaStatus, 'phase' | 'epoch'> {
   phase: Phase;
-  site: number;
   epoch: Uint8Array;
-  cursor: number;
-  head: number;
-  issued: number;
-  accepted: number;
-  folded: number;
-  blobsSent: number;
-  blobsGot: number;
-  rebases: number;
-  repairs: number;
-  refused: number;
-  pieces: number;
-  piecesDone: number;
-  uploads: number;
-  downloads: number;
-  contact: number;
-  asOf: number;
-  audited: number;
-  retry: number;
-  heard: number;
-  problem: string;
-  denied: string;
 }
 
 /** What an event came to. With an error the machine is done for. */
@@ -103,83 +81,38 @@ export interface Synced {
 }
 
 export function decodeSynced(data: Uint8Array): Synced {
-  const s: Synced = { status: standing(new Reader(new Uint8Array())), effects: [] };
-  for (const r = Reader.envelope(data); r.next(); )
-    switch (r.number) {
-      case 1:
-        s.error = failure(r.message());
-        break;
-      case 2:
-        s.status = standing(r.message());
-        break;
-      case 3:
-        s.effects.push(effect(r.message()));
-        break;
-    }
-  return s;
+  const { error, status, effects } = getSynced(Reader.envelope(data));
+  return {
+    status: standing(status ?? getReplicaStatus(new Reader(new Uint8Array()))),
+    effects: effects.map(effect),
+    ...(error && { error: failure(error) }),
+  };
 }
 
-const time = (r: Reader) => Number(r.fixed64() / 1_000_000n);
-
-function effect(r: Reader): Effect {
-  let kind = 0;
-  const ask: Ask = { id: 0, method: '', path: '', query: '', header: [], body: new Uint8Array(), stream: false };
-  let at = 0;
-  let blob: Uint8Array = new Uint8Array(32);
-  let error: GuestError | undefined;
-  let why = '';
-  let keepOutbox = false;
-  while (r.next())
-    switch (r.number) {
-      case 1:
-        kind = r.uint();
-        break;
-      case 2:
-        ask.id = r.uint();
-        break;
-      case 3:
-        ask.method = r.text();
-        break;
-      case 4:
-        ask.path = r.text();
-        break;
-      case 5:
-        ask.query = r.text();
-        break;
-      case 6:
-        ask.header.push(header(r.message()));
-        break;
-      case 7:
-        ask.stream = r.bool();
-        break;
-      case 8:
-        at = time(r);
-        break;
-      case 9:
-        blob = r.raw().slice();
-        break;
-      case 10:
-        error = failure(r.message());
-        break;
-      case 11:
-        why = r.text();
-        break;
-      case 12:
-        keepOutbox = r.bool();
-        break;
-      case 15:
-        ask.body = r.raw().slice();
-        break;
-    }
+function effect({
+  kind,
+  id,
+  method,
+  path,
+  query,
+  header,
+  stream,
+  at,
+  blob,
+  error,
+  why,
+  keepOutbox,
+  body,
+}: Fields): Effect {
   switch (kind) {
     case 1:
-      return { kind: 'ask', ...ask };
+      return { kind: 'ask', id, method, path, query, header: header.map(pair), body: body ?? new Uint8Array(), stream };
     case 2:
-      return { kind: 'cancel', id: ask.id };
+      return { kind: 'cancel', id };
     case 3:
       return { kind: 'wake', at };
     case 4:
-      return { kind: 'got', blob, ...(error && { error }) };
+      return { kind: 'got', blob: blob ?? new Uint8Array(32), ...(error && { error: failure(error) }) };
     case 5:
       return { kind: 'changed' };
     case 6:
@@ -188,38 +121,11 @@ function effect(r: Reader): Effect {
   throw new EnvelopeError(`an effect of kind ${kind}`);
 }
 
-const counts = [
-  'cursor',
-  'head',
-  'issued',
-  'accepted',
-  'folded',
-  'blobsSent',
-  'blobsGot',
-  'rebases',
-  'repairs',
-  'refused',
-] as const; // from field 4
-const sizes = ['pieces', 'piecesDone', 'uploads', 'downloads'] as const; // from field 16
-const times = ['contact', 'asOf', 'audited', 'retry', 'heard'] as const; // from field 24
-
-function standing(r: Reader): Standing {
-  const numbers = Object.fromEntries([...counts, ...sizes, ...times].map((name) => [name, 0]));
-  const s = { phase: 'stopped', site: 0, epoch: new Uint8Array(16), ...numbers, problem: '', denied: '' } as Standing;
-  while (r.next()) {
-    const n = r.number;
-    const number = counts[n - 4] ?? sizes[n - 16];
-    const moment = times[n - 24];
-    if (number) s[number] = r.uint();
-    else if (moment) s[moment] = time(r);
-    else if (n === 1) s.phase = phases[r.uint()] ?? unknown('a phase');
-    else if (n === 2) s.site = r.uint();
-    else if (n === 3) s.epoch = r.raw().slice();
-    else if (n === 32) s.problem = r.text();
-    else if (n === 33) s.denied = r.text();
-  }
-  return s;
-}
+const standing = ({ phase, epoch, ...rest }: ReplicaStatus): Standing => ({
+  ...rest,
+  phase: phases[phase] ?? unknown('a phase'),
+  epoch: epoch ?? new Uint8Array(16),
+});
 
 function unknown(what: string): never {
   throw new EnvelopeError(`${what} that is not known here`);

@@ -162,6 +162,16 @@ func (g *golang) expression(f *member, text string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	ast.Inspect(x, func(n ast.Node) bool {
+		if s, ok := n.(*ast.SelectorExpr); ok {
+			for _, p := range f.declared.Imports() {
+				if id, ok := s.X.(*ast.Ident); ok && p.Name() == id.Name {
+					g.imports[p.Path()] = true
+				}
+			}
+		}
+		return true
+	})
 	if f.declared != g.Package {
 		ast.Inspect(x, func(n ast.Node) bool {
 			if id, ok := n.(*ast.Ident); ok && f.declared.Scope().Lookup(id.Name) != nil {
@@ -233,6 +243,9 @@ func (g *golang) inner(f *member, m *message, address string) {
 func (g *golang) putField(f *member, v string, t types.Type, always bool) error {
 	n := f.number
 	if fn := f.options["func"]; fn != "" {
+		if _, ok := t.Underlying().(*types.Struct); ok {
+			v = "&" + v
+		}
 		g.f("put%s(e, %d, %s)\n", fn, n, v)
 		return nil
 	}
@@ -244,7 +257,9 @@ func (g *golang) putField(f *member, v string, t types.Type, always bool) error 
 		return g.putBasic(f, v, t, u)
 	case *types.Pointer:
 		g.f("if %s != nil {\n", v)
-		if m := g.within(u); m != nil {
+		if f.has("nil") {
+			g.f("e.Element(%d, *%s)\n", n, v)
+		} else if m := g.within(u); m != nil {
 			g.inner(f, g.messages[m], v)
 		} else {
 			basic, ok := u.Elem().(*types.Basic)
@@ -465,6 +480,10 @@ func (g *golang) getField(f *member, v string) error {
 			g.f("%s = &%s{}\nget%s(d.Message(), %[1]s)\n", v, g.typ(u.Elem()), g.title(g.messages[m]))
 			return nil
 		}
+		if f.has("nil") {
+			g.f("text := d.Text()\n%s = &text\n", v)
+			return nil
+		}
 		method := map[types.BasicKind]string{types.String: "Text", types.Uint64: "Uint", types.Bool: "Bool"}[u.Elem().(*types.Basic).Kind()]
 		g.boxed[method+" "+g.typ(u.Elem())] = true
 		g.f("%s = box%s(d.Message())\n", v, method)
@@ -481,7 +500,8 @@ func (g *golang) getField(f *member, v string) error {
 func (g *golang) getSlice(f *member, v string, u *types.Slice) error {
 	if isByte(u.Elem()) {
 		if f.has("copy") {
-			g.f("%s = append([]byte(nil), d.Raw()...)\n", v)
+			g.imports["bytes"] = true
+			g.f("%s = bytes.Clone(d.Raw())\n", v)
 		} else {
 			g.f("%s = d.Raw()\n", v)
 		}

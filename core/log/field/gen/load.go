@@ -287,7 +287,7 @@ func (p *program) members(m *message, of *types.Struct, declared *types.Package,
 	return nil
 }
 
-var options = []string{"fixed", "max", "always", "once", "or", "ms", "s", "ns", "copy", "func", "type", "opaque", "view"}
+var options = []string{"fixed", "max", "always", "once", "or", "ms", "s", "ns", "copy", "func", "type", "opaque", "view", "nil", "bytes"}
 
 // within returns the struct that a field holds as a message within the message, by itself, by pointer or in a list; nil: none.
 func (p *program) within(t types.Type) *types.TypeName {

@@ -35,9 +35,11 @@
 //	or=born    the value that is left out, given by the method born of the message
 //	ms, s      the unit of a time or a duration; ns are eight bytes
 //	copy       bytes in memory of their own; others are borrowed from the message
-//	func=Name  written by putName(e, number, v) and read by getName(d), which are by hand
+//	func=Name  written by putName(e, number, v), a struct by its address, and read by getName(d), which are by hand
 //	type=…     what the table says of a func
+//	nil        a pointer to a text: nil is absent, and an empty text is written
 //	opaque     pages pass it on as bytes
+//	bytes      a text that pages may give as bytes
 //	view       pages do not copy it
 //
 // A struct within a struct whose fields are the outer one's has the tag +N: its numbers and N are theirs.

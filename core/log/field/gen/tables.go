@@ -81,6 +81,9 @@ func (p *program) shown(f *member, tables map[string]bool) string {
 	}
 	switch u := of.Underlying().(type) {
 	case *types.Pointer:
+		if f.has("nil") {
+			return "text"
+		}
 		return "{1 value " + p.shown(&member{typ: u.Elem(), options: map[string]string{}}, tables) + "}"
 	case *types.Array:
 		return fmt.Sprintf("bytes (%d)", u.Len())

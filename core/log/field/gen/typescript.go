@@ -17,7 +17,7 @@ func (p *program) typescript() ([]byte, error) {
 	hold := func(f *member) bool { return !f.has("opaque") }
 	puts, gets := p.reached(direction("put"), hold), p.reached(direction("get"), hold)
 	all := slices.Concat(puts, gets)
-	slices.SortFunc(all, func(a, b *message) int { return strings.Compare(a.Name(), b.Name()) })
+	slices.SortFunc(all, func(a, b *message) int { return strings.Compare(p.title(a), p.title(b)) })
 	t := &typescript{program: p}
 	t.WriteString(header + "// The envelopes of wasm/README.md.\n\nimport ")
 	if len(puts) > 0 {
@@ -77,7 +77,10 @@ func (t *typescript) shape(f *member, of types.Type) shape {
 		return octets
 	}
 	if m := t.within(of); m != nil {
-		return shape{upper(m.Name()), "", ""}
+		return shape{t.title(t.messages[m]), "", ""}
+	}
+	if f.has("nil") {
+		return shape{"string", "text", ""}
 	}
 	if isTime(of, "Time") && f.has("ns") {
 		return shape{"number", "millis", "0"}
@@ -85,6 +88,8 @@ func (t *typescript) shape(f *member, of types.Type) shape {
 	switch u := of.Underlying().(type) {
 	case *types.Basic:
 		switch {
+		case f.has("bytes"):
+			return shape{"string | Uint8Array", "text", ""}
 		case u.Info()&types.IsString != 0:
 			return shape{"string", "text", "''"}
 		case u.Info()&types.IsBoolean != 0:
@@ -106,6 +111,9 @@ func readable(f *member, of types.Type, put bool) bool {
 	case *types.Basic:
 		return u.Info()&types.IsFloat == 0 && !f.has("fixed")
 	case *types.Pointer:
+		if f.has("nil") {
+			return true
+		}
 		_, inner := u.Elem().Underlying().(*types.Struct)
 		return inner
 	}
@@ -124,15 +132,15 @@ func list(f *member) (types.Type, bool) {
 func upper(name string) string { return strings.ToUpper(name[:1]) + name[1:] }
 
 func (t *typescript) face(m *message, put bool) {
-	t.f("\nexport interface %s {\n", upper(m.Name()))
+	t.f("\nexport interface %s {\n", t.title(m))
 	for _, f := range m.fields {
 		of, many := list(f)
 		s := t.shape(f, of)
+		if put {
+			s.typ = strings.TrimSuffix(s.typ, "<ArrayBuffer>")
+		}
 		if many {
 			s.typ, s.zero = s.typ+"[]", "[]"
-		}
-		if put && s.typ == "Uint8Array<ArrayBuffer>" {
-			s.typ = "Uint8Array"
 		}
 		mark := ""
 		if put || s.zero == "" {
@@ -141,13 +149,16 @@ func (t *typescript) face(m *message, put bool) {
 		if f.doc != "" {
 			t.f("\t/** %s */\n", f.doc)
 		}
+		if put {
+			s.typ += " | undefined"
+		}
 		t.f("\t%s%s: %s;\n", camel(f.name), mark, s.typ)
 	}
 	t.f("}\n")
 }
 
 func (t *typescript) put(m *message) {
-	name := upper(m.Name())
+	name := t.title(m)
 	t.f("\nexport function put%s(w: Writer, x: %[1]s): Writer {\n", name)
 	for _, f := range m.fields {
 		of, many := list(f)
@@ -166,6 +177,8 @@ func (t *typescript) put(m *message) {
 			t.f("\tfor (const v of %s ?? []) w.element(%d, v);\n", v, f.number)
 		case many:
 			t.f("\tfor (const v of %s ?? []) %s;\n", v, one("v"))
+		case f.has("nil"):
+			t.f("\tif (%s !== undefined) w.element(%d, %[1]s);\n", v, f.number)
 		case s.call == "":
 			t.f("\tif (%s) %s;\n", v, one(v))
 		default:
@@ -176,7 +189,7 @@ func (t *typescript) put(m *message) {
 }
 
 func (t *typescript) get(m *message, put bool) {
-	name := upper(m.Name())
+	name := t.title(m)
 	var zeros []string
 	for _, f := range m.fields {
 		of, many := list(f)

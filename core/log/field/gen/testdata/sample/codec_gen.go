@@ -3,6 +3,7 @@
 package sample
 
 import (
+	"bytes"
 	"math"
 	"time"
 
@@ -128,6 +129,11 @@ func putBoth(e *field.Encoder, x *Both) {
 		e.Close(at)
 	}
 	putRaw(e, 7, x.Raw)
+	if x.Error != nil {
+		e.Element(8, *x.Error)
+	}
+	e.Text(9, x.Name)
+	e.Uint(10, x.Most)
 	putRest(e, x)
 }
 
@@ -220,7 +226,7 @@ func getAll(d *field.Decoder, x *All) {
 		case 12:
 			x.Bytes = d.Raw()
 		case 13:
-			x.Own = append([]byte(nil), d.Raw()...)
+			x.Own = bytes.Clone(d.Raw())
 		case 14:
 			x.Seen = d.Raw()
 		case 15:
@@ -311,6 +317,18 @@ func getBoth(d *field.Decoder, x *Both) {
 			getInner(d.Message(), &x.Sealed)
 		case 7:
 			x.Raw = getRaw(d)
+		case 8:
+			text := d.Text()
+			x.Error = &text
+		case 9:
+			x.Name = d.Text()
+		case 10:
+			n := d.Uint()
+			if n > uint64(field.Version) {
+				d.Malformed("most")
+				break
+			}
+			x.Most = n
 		default:
 			getRest(d, x)
 		}

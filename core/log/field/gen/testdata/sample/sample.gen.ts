@@ -5,13 +5,16 @@
 import { type Reader, Writer } from './envelope.ts';
 
 export interface Both {
-  names?: string[];
-  places?: Place[];
-  place?: Place;
-  blobs?: Uint8Array<ArrayBuffer>[];
-  made?: number;
-  sealed?: Uint8Array;
-  raw?: Uint8Array;
+  names?: string[] | undefined;
+  places?: Place[] | undefined;
+  place?: Place | undefined;
+  blobs?: Uint8Array[] | undefined;
+  made?: number | undefined;
+  sealed?: Uint8Array | undefined;
+  raw?: Uint8Array | undefined;
+  error?: string | undefined;
+  name?: string | Uint8Array | undefined;
+  most?: number | undefined;
 }
 
 export function putBoth(w: Writer, x: Both): Writer {
@@ -22,6 +25,9 @@ export function putBoth(w: Writer, x: Both): Writer {
   w.uint(5, x.made);
   w.raw(6, x.sealed);
   w.raw(7, x.raw);
+  if (x.error !== undefined) w.element(8, x.error);
+  w.text(9, x.name);
+  w.uint(10, x.most);
   return w;
 }
 
@@ -50,13 +56,22 @@ export function getBoth(r: Reader): Both {
       case 7:
         x.raw = r.raw().slice();
         break;
+      case 8:
+        x.error = r.text();
+        break;
+      case 9:
+        x.name = r.text();
+        break;
+      case 10:
+        x.most = r.uint();
+        break;
     }
   return x;
 }
 
 export interface Place {
-  x?: number;
-  publicUrl?: string;
+  x?: number | undefined;
+  publicUrl?: string | undefined;
 }
 
 export function putPlace(w: Writer, x: Place): Writer {

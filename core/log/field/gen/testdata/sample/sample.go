@@ -105,6 +105,9 @@ type Both struct {
 	Made   time.Time `wire:"5,ms"`
 	Sealed Inner     `wire:"6,opaque"`
 	Raw    [4]uint32 `wire:"7,func=Raw"`
+	Error  *string   `wire:"8,nil"`
+	Name   string    `wire:"9,bytes"`
+	Most   uint64    `wire:"10,max=field.Version"`
 }
 
 var limits = [2]int{}
