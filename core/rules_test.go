@@ -192,6 +192,30 @@ func TestCoreStartsNoGoroutine(t *testing.T) {
 	})
 }
 
+// TestCodecsAreGenerated refuses decoders by hand: a switch over the number of a field is in generated files alone.
+// core/log/field/gen holds those to the structs that they come from.
+func TestCodecsAreGenerated(t *testing.T) {
+	walkGo(t, proof.Root(t), func(path string, file *ast.File, fset *token.FileSet) {
+		if strings.HasSuffix(path, "_gen.go") {
+			return
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			s, ok := n.(*ast.SwitchStmt)
+			if !ok {
+				return true
+			}
+			value := s.Tag
+			if init, ok := s.Init.(*ast.AssignStmt); ok && len(init.Rhs) == 1 {
+				value = init.Rhs[0]
+			}
+			if sel, ok := value.(*ast.SelectorExpr); ok && sel.Sel.Name == "Number" {
+				t.Errorf("%s: a switch over the number of a field: tag a struct and generate its codec with core/log/field/gen", fset.Position(s.Pos()))
+			}
+			return true
+		})
+	})
+}
+
 // walkGo parses every Go file of the project that is not a test, path relative to root.
 func walkGo(t *testing.T, root string, visit func(path string, file *ast.File, fset *token.FileSet)) {
 	t.Helper()

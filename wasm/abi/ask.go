@@ -134,6 +134,7 @@ func ParseApps(value []byte) ([]App, error) {
 // MemoryReply is what the guest's heap holds and what it has of the system, in bytes.
 //
 //field:fields put get
+//field:pages get
 type MemoryReply struct {
 	Heap   uint64 `wire:"1"` // bytes that the guest's heap holds
 	System uint64 `wire:"2"` // bytes that it has of the system

@@ -12,7 +12,8 @@
 // extended, it is given another number.
 //
 // The wire format is that of Protocol Buffers, read and written with protowire. This is no
-// general encoder: it has the types that the log and the catalog need.
+// general encoder: it has the types that the log and the catalog need. The codecs that call it are
+// generated from the tags of structs, see gen.
 package field
 
 import (
@@ -145,7 +146,7 @@ func (e *Encoder) Close(at int) {
 // Append adds fields that are encoded already.
 func (e *Encoder) Append(fields []byte) { e.buf = append(e.buf, fields...) }
 
-// Decoder reads the fields of one message:
+// Decoder reads the fields of one message, as generated code does:
 //
 //	d := field.Decode(data)
 //	for d.Next() {

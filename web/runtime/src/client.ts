@@ -288,13 +288,8 @@ export class Client {
 
   /** What the engine's instance uses, in bytes: of its heap, and of memory that it has from the host. */
   async memory(): Promise<{ heap: number; system: number }> {
-    const { Reader } = await import('./envelope.ts');
-    const used = { heap: 0, system: 0 };
-    for (const r = new Reader((await this.#tell({ ask: 'memory' })) as Uint8Array); r.next(); ) {
-      if (r.number === 1) used.heap = r.uint();
-      if (r.number === 2) used.system = r.uint();
-    }
-    return used;
+    const [{ Reader }, { getMemoryReply }] = await Promise.all([import('./envelope.ts'), import('./envelope.gen.ts')]);
+    return getMemoryReply(new Reader((await this.#tell({ ask: 'memory' })) as Uint8Array));
   }
 
   /** Ends the runtime: waits for the files to be closed. Calls under way are rejected. */

@@ -425,6 +425,27 @@ export function putJob(w: Writer, x: Job): Writer {
   return w;
 }
 
+export interface MemoryReply {
+  /** bytes that the guest's heap holds */
+  heap: number;
+  /** bytes that it has of the system */
+  system: number;
+}
+
+export function getMemoryReply(r: Reader): MemoryReply {
+  const x: MemoryReply = {heap: 0, system: 0};
+  while (r.next())
+    switch (r.number) {
+      case 1:
+        x.heap = r.uint();
+        break;
+      case 2:
+        x.system = r.uint();
+        break;
+    }
+  return x;
+}
+
 export interface Question {
   /** one of the questions below */
   what?: string | undefined;
