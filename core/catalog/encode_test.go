@@ -3,6 +3,7 @@ package catalog
 import (
 	"bytes"
 	"errors"
+	"flag"
 	"slices"
 	"testing"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/sightline-dev/sightline/core/log/field"
 	"github.com/sightline-dev/sightline/core/log/logtest"
 	"github.com/sightline-dev/sightline/core/predict/raster"
+	"github.com/sightline-dev/sightline/core/proof"
 )
 
 // later is a field of a later version.
@@ -38,6 +40,37 @@ func roundTrip[T any](t *testing.T, encode func([]byte, *T) []byte, decode func(
 			t.Fatalf("(-want +got):\n%s", diff)
 		}
 	})
+}
+
+var update = flag.Bool("update", false, "rewrite testdata from what is encoded now")
+
+// goldenOf adds a record with all of its fields.
+func goldenOf[T any](g *proof.Golden, name string, encode func([]byte, *T) []byte, decode func([]byte) (T, error)) {
+	var x T
+	logtest.Set(&x)
+	g.Add(name, encode(nil, &x), again(decode, encode))
+}
+
+// TestGolden holds a record of each kind to the bytes of stores that exist.
+func TestGolden(t *testing.T) {
+	var g proof.Golden
+	goldenOf(&g, "header", encodeHeader, decodeHeader)
+	goldenOf(&g, "input", encodeInput, decodeInput)
+	goldenOf(&g, "concept", encodeConcept, decodeConcept)
+	goldenOf(&g, "model", encodeModel, decodeModel)
+	goldenOf(&g, "version", encodeVersion, decodeVersion)
+	goldenOf(&g, "workflow", encodeWorkflow, decodeWorkflow)
+	goldenOf(&g, "feedback", encodeFeedback, decodeFeedback)
+	goldenOf(&g, "app", encodeApp, decodeApp)
+	goldenOf(&g, "key", encodeKey, decodeKey)
+	goldenOf(&g, "client", encodeClient, decodeClient)
+	goldenOf(&g, "edge", encodeEdge, decodeEdge)
+	goldenOf(&g, "site", encodeSite, decodeSite)
+	goldenOf(&g, "trust", encodeTrust, decodeTrust)
+	goldenOf(&g, "derived", encodeDerived, decodeDerived)
+	goldenOf(&g, "manifest", encodeManifest, decodeManifest)
+	goldenOf(&g, "register", encodeRegisterBytes, decodeRegisterBytes)
+	g.Hold(t, "testdata/golden.txt", *update)
 }
 
 func TestRecords(t *testing.T) {

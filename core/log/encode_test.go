@@ -3,6 +3,7 @@ package log_test
 import (
 	"bytes"
 	"errors"
+	"flag"
 	"testing"
 	"time"
 
@@ -13,7 +14,28 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/log/field"
 	"github.com/sightline-dev/sightline/core/log/logtest"
+	"github.com/sightline-dev/sightline/core/proof"
 )
+
+var update = flag.Bool("update", false, "rewrite testdata from what is encoded now")
+
+// TestGolden holds an operation of each kind, with all of its fields, to the bytes of logs that are stored and of chains.
+func TestGolden(t *testing.T) {
+	var g proof.Golden
+	for _, body := range logtest.Bodies() {
+		op := log.Op{Body: body}
+		logtest.Set(&op)
+		logtest.Set(body)
+		g.Add(log.KindOf(body).String(), log.Encode(nil, &op), func(data []byte) ([]byte, error) {
+			op, err := log.Decode(data)
+			if err != nil {
+				return nil, err
+			}
+			return log.Encode(nil, &op), nil
+		})
+	}
+	g.Hold(t, "testdata/golden.txt", *update)
+}
 
 func TestEncodeDecode(t *testing.T) {
 	for i, body := range logtest.Bodies() {

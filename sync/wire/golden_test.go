@@ -15,7 +15,9 @@ import (
 
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/log/logtest"
 	"github.com/sightline-dev/sightline/core/predict/raster"
+	"github.com/sightline-dev/sightline/core/proof"
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
@@ -156,6 +158,23 @@ func TestGolden(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", nameOf(m), diff)
 		}
 	}
+}
+
+// TestGoldenFields holds a message of each kind, with all of its fields, to the bytes that it had when it got the last of them.
+func TestGoldenFields(t *testing.T) {
+	var g proof.Golden
+	for _, c := range codecs {
+		m := c.empty()
+		logtest.Set(m)
+		if o, ok := m.(*wire.Object); ok {
+			o.Size = o.Offset + uint64(len(o.Data))
+		}
+		g.Add(c.name, m.Encode(), func(data []byte) ([]byte, error) {
+			m, err := c.decode(data)
+			return m.Encode(), err
+		})
+	}
+	g.Hold(t, "testdata/fields.txt", *update)
 }
 
 func writeGolden(t *testing.T, order []string, samples map[string][]byte) {

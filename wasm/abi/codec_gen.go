@@ -1196,3 +1196,5 @@ func filledFilm(x *Film) bool {
 		x.Failure != 0 ||
 		x.Frames != 0
 }
+
+var _ frame // pages alone have its codec

@@ -54,6 +54,11 @@ func (p *program) golang() ([]byte, error) {
 		}
 	}
 	g.rest()
+	for _, m := range p.roots {
+		if m.is["pages"] != nil && m.is["message"] == nil && m.is["fields"] == nil {
+			g.f("\nvar _ %s // pages alone have its codec\n", m.Name())
+		}
+	}
 	source := fmt.Sprintf("%spackage %s\n\nimport (\n%s)\n%s", header, p.Name(), g.imported(), g.String())
 	out, err := format.Source([]byte(source))
 	if err != nil {

@@ -1,0 +1,34 @@
+package partition
+
+import (
+	"flag"
+	"testing"
+
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/log/logtest"
+	"github.com/sightline-dev/sightline/core/proof"
+)
+
+var update = flag.Bool("update", false, "rewrite testdata from what is encoded now")
+
+// goldenOf adds a note with all of its fields, which x may have in part.
+func goldenOf[T any](g *proof.Golden, name string, x *T, encode func([]byte, *T) []byte, decode func([]byte) (T, error)) {
+	logtest.Set(x)
+	g.Add(name, encode(nil, x), func(data []byte) ([]byte, error) {
+		x, err := decode(data)
+		return encode(nil, &x), err
+	})
+}
+
+// TestGolden holds the notes of a partition to the bytes of stores that exist.
+func TestGolden(t *testing.T) {
+	var g proof.Golden
+	goldenOf(&g, "token", &Token{}, encodeToken, decodeToken)
+	goldenOf(&g, "note", &note{}, encodeNote, decodeNote)
+	goldenOf(&g, "conflict", &Conflict{Op: log.Op{Body: &log.InputDelete{}}}, encodeConflict, readConflict)
+	goldenOf(&g, "kept entry", &keptEntry{}, encodeKeptEntry, decodeKeptEntry)
+	goldenOf(&g, "life", &lifeBytes{}, encodeLifeBytes, decodeLifeBytes)
+	goldenOf(&g, "marks", &noted{}, encodeNoted, decodeNoted)
+	goldenOf(&g, "renamed", &renamedTo{}, encodeRenamedTo, decodeRenamedTo)
+	g.Hold(t, "testdata/golden.txt", *update)
+}

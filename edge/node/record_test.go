@@ -1,0 +1,29 @@
+package node
+
+import (
+	"flag"
+	"testing"
+
+	"github.com/sightline-dev/sightline/core/log/logtest"
+	"github.com/sightline-dev/sightline/core/proof"
+)
+
+var update = flag.Bool("update", false, "rewrite testdata/golden.txt from what is encoded now")
+
+// TestGolden holds the count of calls and the age of keys to the bytes of stores that exist.
+func TestGolden(t *testing.T) {
+	var g proof.Golden
+	var r record
+	logtest.Set(&r)
+	g.Add("calls", encodeRecord(nil, &r), func(data []byte) ([]byte, error) {
+		r, err := decodeRecord(data)
+		return encodeRecord(nil, &r), err
+	})
+	var a agedAt
+	logtest.Set(&a)
+	g.Add("age", encodeAgedAt(nil, &a), func(data []byte) ([]byte, error) {
+		a, err := decodeAgedAt(data)
+		return encodeAgedAt(nil, &a), err
+	})
+	g.Hold(t, "testdata/golden.txt", *update)
+}

@@ -1,0 +1,23 @@
+package replica
+
+import (
+	"flag"
+	"testing"
+
+	"github.com/sightline-dev/sightline/core/log/logtest"
+	"github.com/sightline-dev/sightline/core/proof"
+)
+
+var update = flag.Bool("update", false, "rewrite testdata/golden.txt from what is encoded now")
+
+// TestGolden holds the note of a machine to the bytes of stores that exist.
+func TestGolden(t *testing.T) {
+	var g proof.Golden
+	var n note
+	logtest.Set(&n)
+	g.Add("note", encodeNote(nil, &n), func(data []byte) ([]byte, error) {
+		n, err := decodeNote(data)
+		return encodeNote(nil, &n), err
+	})
+	g.Hold(t, "testdata/golden.txt", *update)
+}
