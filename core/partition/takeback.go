@@ -232,19 +232,12 @@ func (p *Partition) sort(b *Back) (*taking, error) {
 		op := &b.Entries[i].Op
 		d := op.Dot
 		if _, known := had[d.Site]; !known {
-			h, err := p.heard(d.Site)
-			if err != nil {
+			if had[d.Site], err = p.lastOf(d.Site); err != nil {
 				return nil, err
-			}
-			had[d.Site] = h.seq
-			if d.Site == p.o.Site {
-				had[d.Site] = p.last
 			}
 		}
 		life := lifeOf(lives[d.Site], d.Seq)
-		if sealed {
-			made.add(op, d.Seq <= had[d.Site])
-		}
+		known := d.Seq <= had[d.Site]
 		used := t.same[d] != nil && !bytes.Equal(t.same[d], nameless(log.Encode(nil, op)))
 		last, moved := uint64(0), false
 		var err error
@@ -290,6 +283,9 @@ func (p *Partition) sort(b *Back) (*taking, error) {
 		if err != nil {
 			return nil, err
 		}
+		if sealed {
+			made.add(d, op.Body, known, t.taken[d])
+		}
 	}
 	doomed, err := p.live(made.deleted)
 	if err == nil && (!t.exact || len(doomed) > 0) {
@@ -299,32 +295,48 @@ func (p *Partition) sort(b *Back) (*taking, error) {
 	return t, err
 }
 
-// made are the inputs and models that entries make, and those of them that a later entry deletes with all others which the
-// log has already, perhaps before them.
-type made struct{ inputs, models, deleted []log.Body }
+// made are deletions of the inputs and models that entries make. A later entry deletes those in deleted with all others. It may not do so in
+// this log: the log has that entry already, perhaps before them, or takes it now, but not them.
+type made struct{ inputs, models, deleted []doomed }
 
-// add adds an entry. known reports whether the log has it.
-func (m *made) add(op *log.Op, known bool) {
-	switch op.Body.(type) {
+// doomed is the deletion of a thing that an entry makes.
+type doomed struct {
+	body log.Body
+	here bool // the log has the entry, or takes it now
+}
+
+// add adds an entry. known reports whether the log had it before, and taken whether the log takes it now.
+func (m *made) add(dot log.Dot, body log.Body, known, taken bool) {
+	switch body.(type) {
 	case *log.InputCreate:
-		m.inputs = append(m.inputs, &log.InputDelete{Input: op.Dot})
+		m.inputs = append(m.inputs, doomed{&log.InputDelete{Input: dot}, known || taken})
 	case *log.ModelCreate:
-		m.models = append(m.models, &log.ModelDelete{Model: op.Dot})
+		m.models = append(m.models, doomed{&log.ModelDelete{Model: dot}, known || taken})
 	case *log.InputDeleteAll:
-		if known {
-			m.deleted, m.inputs = append(m.deleted, m.inputs...), nil
-		}
+		m.inputs = m.all(m.inputs, known, taken)
 	case *log.ModelDeleteAll:
-		if known {
-			m.deleted, m.models = append(m.deleted, m.models...), nil
-		}
+		m.models = m.all(m.models, known, taken)
 	}
 }
 
+// all returns what is left of things when an entry deletes all of them.
+func (m *made) all(things []doomed, known, taken bool) []doomed {
+	if !known && !taken {
+		return things
+	}
+	for _, d := range things {
+		if known || !d.here {
+			m.deleted = append(m.deleted, d)
+		}
+	}
+	return nil
+}
+
 // live returns those deletions whose things live, or are not known yet.
-func (p *Partition) live(deletions []log.Body) (out []log.Body, err error) {
+func (p *Partition) live(deletions []doomed) (out []log.Body, err error) {
 	r := catalog.Read(p.o.Store, p.o.App)
-	for _, body := range deletions {
+	for _, d := range deletions {
+		body := d.body
 		dot, name := subject(body)
 		if _, err = name(r, dot); errors.Is(err, catalog.ErrNotFound) {
 			var h heard
@@ -339,6 +351,15 @@ func (p *Partition) live(deletions []log.Body) (out []log.Body, err error) {
 		}
 	}
 	return out, nil
+}
+
+// lastOf returns the sequence of the last operation of a site that the log has.
+func (p *Partition) lastOf(site log.Site) (uint64, error) {
+	if site == p.o.Site {
+		return p.last, nil
+	}
+	h, err := p.heard(site)
+	return h.seq, err
 }
 
 // recognize reports whether this log sealed the entries, and whether they follow its last one.

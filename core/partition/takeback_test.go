@@ -423,3 +423,43 @@ func TestTakeBackEarlyTwice(t *testing.T) {
 		_ = v.Close()
 	}
 }
+
+// TestTakeBackLostThenDeleted: an input is not taken back, since operations before it are lost, but one that deleted it with all others is. Its
+// replica sends the input later. It is deleted, although its clock is newer than that of the deletion.
+func TestTakeBackLostThenDeleted(t *testing.T) {
+	store := memkv.New()
+	image := imageOf(t, store)
+	origin := sealing(t, store)
+	at := log.HLC(clock().UnixMilli()) << 16
+	input := func(seq uint64) log.Op {
+		return log.Op{Dot: log.Dot{Site: 9, Seq: seq}, At: at + log.HLC(seq), By: "key", Body: &log.InputCreate{Blob: blob.Sum([]byte{byte(seq)})}}
+	}
+	all := log.Op{Dot: log.Dot{Site: 11, Seq: 1}, At: at, By: "key", Body: &log.InputDeleteAll{}}
+	accept := func(p *partition.Partition, ops ...log.Op) {
+		t.Helper()
+		if _, _, err := p.Accept(t.Context(), ops, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	accept(origin, input(1))
+	r := opened(t, memkv.New(), 1)
+	pulled := origin.Log().Head()
+	accept(origin, input(2))
+	accept(origin, all)
+	keepSealed(t, r, origin, pulled)
+
+	p := restored(t, image, 2)
+	b := keptBy(t, r)
+	if err := p.TakeBack(t.Context(), &b, nil); err != nil {
+		t.Fatal(err)
+	}
+	accept(p, input(1), input(2))
+	v := p.View()
+	defer v.Close()
+	if n := len(ids(t, v.Reader)); n != 1 {
+		t.Errorf("%d inputs live, want the first one alone, which no kept entry has", n)
+	}
+	if list := conflictsOf(t, p); len(list) > 0 {
+		t.Errorf("conflicts: %+v", list)
+	}
+}
