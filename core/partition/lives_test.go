@@ -168,6 +168,27 @@ func TestRenewBehindSnapshot(t *testing.T) {
 	}
 }
 
+// TestSnapshotOfAnotherLife offers a replica a snapshot with an operation of its site that another life of it may have made. The replica
+// does not take it, and its own operation of that name stays pending.
+func TestSnapshotOfAnotherLife(t *testing.T) {
+	origin, p := open(t, memkv.New()), opened(t, memkv.New(), 1)
+	submit(t, p, create("here"))
+	other := log.Op{Dot: log.Dot{Site: edge, Seq: 1}, At: 1, Body: create("there")}
+	if _, _, err := origin.Accept(t.Context(), []log.Op{other}, nil); err != nil {
+		t.Fatal(err)
+	}
+	x, _ := export(t, origin, network)
+	x.Snapshot.Theirs = 1
+	err := p.Rebase(t.Context(), x.Snapshot)
+	if issued, confirmed := p.Outbox(); !errors.Is(err, partition.ErrSite) || issued != 1 || confirmed != 0 || p.Cursor().Seq != 0 {
+		t.Errorf("Rebase = %v, %d of %d operations confirmed, at entry %d", err, confirmed, issued, p.Cursor().Seq)
+	}
+	x.Snapshot.Theirs = 2
+	if err := p.Rebase(t.Context(), x.Snapshot); err != nil {
+		t.Errorf("a snapshot with an operation that was made here: %v", err)
+	}
+}
+
 // TestRenewToRestoredLog has a replica take another site that has pulled its operations from the log of before a restore. It stays at the old site,
 // and shows its operations, until it has pulled them from the restored log.
 func TestRenewToRestoredLog(t *testing.T) {

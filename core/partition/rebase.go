@@ -47,7 +47,7 @@ func (p *Partition) Rebase(ctx context.Context, s Snapshot) error {
 			}
 		}
 		m.note.cursor, m.note.seal = at, bytes.Clone(s.Seal)
-		return m.passedOver()
+		return m.passedOver(s.Theirs)
 	})
 }
 
@@ -305,13 +305,16 @@ func (m *mix) known() (uint64, error) {
 	return own, err
 }
 
-// passedOver looks for our operations that the snapshot knows of and we have no verdict on.
-func (m *mix) passedOver() error {
+// passedOver looks for our operations that the snapshot knows of and we have no verdict on. theirs is the first one that another life may have made.
+func (m *mix) passedOver(theirs uint64) error {
 	p := m.p
 	before := m.confirmed
 	var err error
 	if m.confirmed, err = m.known(); err != nil {
 		return err
+	}
+	if m.p.replica.renewal == nil && theirs > before && m.confirmed >= theirs {
+		return fmt.Errorf("operation %d of site %d may be another one than was created here: %w", theirs, m.note.site, ErrSite)
 	}
 	if m.confirmed > 0 {
 		m.note.ack(acked{seq: m.note.cursor.Seq, own: m.confirmed})

@@ -41,6 +41,7 @@ type Snapshot struct {
 	Chunks  []Chunk
 	Objects []Chunk // whose bytes are in no chunk
 	Seal    []byte  // of the log up to Seq, see [Partition.Seal]; nil: none
+	Theirs  uint64  // first operation of the replica's site that another life may have made; 0: none. A snapshot that has it is not taken
 
 	// Read returns the bytes of a chunk by its number, for whoever takes the snapshot.
 	Read func(i int) ([]byte, error)

@@ -192,14 +192,14 @@ func (m *Machine) echoed() {
 // pushRefused is what a refusal of a push means beyond a pause.
 func (m *Machine) pushRefused(r *wire.Refusal, status int) (done bool) {
 	l := &m.lane[lanePush]
-	issued, confirmed := m.p.Outbox()
+	_, confirmed := m.p.Outbox()
 	switch {
-	case r.Code == wire.RefusedSequence && r.Accepted >= confirmed && r.Accepted <= issued && r.Accepted != m.push.accepted:
+	case r.Code == wire.RefusedSequence && r.Accepted >= confirmed && r.Accepted < m.push.accepted:
 		m.push.accepted = r.Accepted
 		m.failed(l, wait(r.WaitMillis), r)
 		return true
 	case r.Code == wire.RefusedSequence:
-		// The origin's log lost some that we saw in it: it is another one.
+		// The origin's log lost some that we saw in it, or has some that another life of this replica may have made.
 		m.end()
 		m.failed(l, wait(r.WaitMillis), r)
 		return true

@@ -383,6 +383,7 @@ func (m *Machine) adopt(ctx context.Context) error {
 	f := r.manifest
 	s := partition.Snapshot{
 		Epoch: f.Epoch, Seq: f.Seq, Head: m.told.head, Chain: f.Chain, Stable: m.stable(f), Fold: f.Fold, Digest: f.Digest, Horizon: log.HLC(f.Horizon), Seal: f.Seal,
+		Theirs: m.push.accepted + 1,
 		Chunks: chunksOf(f.Chunks), Objects: chunksOf(f.Objects),
 		Read: func(i int) ([]byte, error) {
 			if !r.held[i] {
