@@ -189,6 +189,31 @@ func TestSnapshotOfAnotherLife(t *testing.T) {
 	}
 }
 
+// TestRenamedAndSetBack has an origin rename what an operation names, and set back its clock. By the life that made both, the replica knows the entry
+// for its own operation. Without the life it takes it for that of another one.
+func TestRenamedAndSetBack(t *testing.T) {
+	for name, known := range map[string]bool{"with the life": true, "without": false} {
+		origin, p := open(t, memkv.New()), opened(t, memkv.New(), 1)
+		submit(t, p, &log.InputDelete{Input: log.Dot{Site: 7, Seq: 1}})
+		lives, err := p.Lives(edge, 1, 1)
+		if err != nil || len(lives) != 1 {
+			t.Fatal(lives, err)
+		}
+		entry := log.Op{Dot: log.Dot{Site: edge, Seq: 1}, At: 1, Body: &log.InputDelete{Input: log.Dot{Site: 9, Seq: 1}}}
+		if _, _, err := origin.AcceptOf(t.Context(), []log.Op{entry}, lives, nil); err != nil {
+			t.Fatal(err)
+		}
+		r := run(t, origin, p.Cursor(), 9)
+		if known {
+			r.Lives = []partition.SiteLife{{Site: edge, Life: lives[0]}}
+		}
+		_, err = p.Pull(t.Context(), r)
+		if _, confirmed := p.Outbox(); known && (err != nil || confirmed != 1) || !known && !errors.Is(err, partition.ErrSite) {
+			t.Errorf("%s: Pull = %v, %d confirmed", name, err, confirmed)
+		}
+	}
+}
+
 // TestRenewToRestoredLog has a replica take another site that has pulled its operations from the log of before a restore. It stays at the old site,
 // and shows its operations, until it has pulled them from the restored log.
 func TestRenewToRestoredLog(t *testing.T) {

@@ -139,7 +139,7 @@ func (p *Partition) pull(r *Run) ([]Told, error) {
 		return nil, err
 	}
 	m := p.newMix()
-	m.note.cursor = cursor
+	m.note.cursor, m.lives = cursor, r.Lives
 	if r.Also != nil {
 		var beside kv.Batch
 		r.Also(&beside)
@@ -207,7 +207,8 @@ type mix struct {
 	ords      map[uint32]bool // of inputs that may have changed
 	log       fold.Outcome    // of the entries
 	told      []Told
-	rewritten bool // the state was changed otherwise than by entries
+	lives     []SiteLife // that made the entries
+	rewritten bool       // the state was changed otherwise than by entries
 
 	derived map[uint32]bool // inputs whose derived records came
 	came    []catalog.Pair  // derived records that came beside entries, whosever they are: only keys
@@ -282,11 +283,8 @@ func (m *mix) tell(entries []log.Entry, verdicts []fold.Verdict, own []int) erro
 	for _, i := range own {
 		c := Conflict{Op: entries[i].Op, Seq: entries[i].Seq, Verdict: verdicts[i]}
 		if len(ops) > 0 && ops[0].Dot == c.Op.Dot {
-			if !sameOp(&c.Op, &ops[0]) {
-				p.visible.Lock()
-				p.replica.parted = c.Op.Dot.Seq
-				p.visible.Unlock()
-				return fmt.Errorf("operation %d of site %d is not the one that was created here: %w", c.Op.Dot.Seq, c.Op.Dot.Site, ErrSite)
+			if err := m.here(&c.Op, &ops[0]); err != nil {
+				return err
 			}
 			c.Op, ops = ops[0], ops[1:]
 		}
@@ -303,6 +301,25 @@ func (m *mix) tell(entries []log.Entry, verdicts []fold.Verdict, own []int) erro
 		m.confirmed = c.Op.Dot.Seq
 	}
 	return nil
+}
+
+// here holds an entry to the operation of its name that was made here: it is the same if the same life made both, or if it says the same.
+func (m *mix) here(entry, own *log.Op) error {
+	p := m.p
+	var theirs []Life
+	for _, l := range m.lives {
+		if l.Site == own.Dot.Site {
+			theirs = append(theirs, l.Life)
+		}
+	}
+	ours, err := p.lifeAt(own.Dot.Site, own.Dot.Seq)
+	if err != nil || ours.ID != 0 && ours.ID == lifeOf(theirs, own.Dot.Seq) || sameOp(entry, own) {
+		return err
+	}
+	p.visible.Lock()
+	p.replica.parted = own.Dot.Seq
+	p.visible.Unlock()
+	return fmt.Errorf("operation %d of site %d is not the one that was created here: %w", own.Dot.Seq, own.Dot.Site, ErrSite)
 }
 
 // sameOp reports whether an entry of the log may be an operation that was made here. The origin may have set its clock back,
