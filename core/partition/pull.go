@@ -303,7 +303,8 @@ func (m *mix) tell(entries []log.Entry, verdicts []fold.Verdict, own []int) erro
 	return nil
 }
 
-// here holds an entry to the operation of its name that was made here: it is the same if the same life made both, or if it says the same.
+// here holds an entry to the operation of its name that was made here. Of the same life it may be later or earlier, and name other things: the
+// origin may have set its clock back and renamed what it names.
 func (m *mix) here(entry, own *log.Op) error {
 	p := m.p
 	var theirs []Life
@@ -313,7 +314,11 @@ func (m *mix) here(entry, own *log.Op) error {
 		}
 	}
 	ours, err := p.lifeAt(own.Dot.Site, own.Dot.Seq)
-	if err != nil || ours.ID != 0 && ours.ID == lifeOf(theirs, own.Dot.Seq) || sameOp(entry, own) {
+	mine := *own
+	if ours.ID != 0 && ours.ID == lifeOf(theirs, own.Dot.Seq) {
+		mine.At = entry.At
+	}
+	if err != nil || sameOp(entry, &mine) {
 		return err
 	}
 	p.visible.Lock()

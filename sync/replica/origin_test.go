@@ -43,6 +43,7 @@ type origin struct {
 	registerData string
 	do           wire.Do // what a session is told, in the place of what follows; 0: what follows
 	local        bool    // the application is local only
+	lives        bool    // it notes the lives of replicas
 	seals        bool    // entries come with seals, and a restored log takes them back
 	runs         int     // entries of one frame
 	older        bool    // it is a version that has no request for entries alone
@@ -224,6 +225,9 @@ func (o *origin) session(body []byte) ([]byte, error) {
 	g := wire.Grant{
 		App: at.App, Do: wire.DoTail, Epoch: l.Epoch(), Head: l.Head(), Stable: o.stableAt(), Confirmed: confirmed,
 	}
+	if err == nil && o.lives {
+		g.Lives, err = o.livesOf(out.Site, min(at.Issued, confirmed))
+	}
 	if at.Epoch != (log.Epoch{}) {
 		chain, e := l.Chain(min(at.Seq, l.Head()))
 		if at.Epoch != l.Epoch() || at.Seq > l.Head() || e != nil || chain != at.Chain {
@@ -244,6 +248,15 @@ func (o *origin) session(body []byte) ([]byte, error) {
 	}
 	out.Grants = []wire.Grant{g}
 	return out.Encode(), err
+}
+
+// livesOf are the lives that made operations of a site.
+func (o *origin) livesOf(site log.Site, to uint64) (out []wire.Life, err error) {
+	lives, err := o.part.Lives(site, 1, to)
+	for _, l := range lives {
+		out = append(out, wire.Life(l))
+	}
+	return out, err
 }
 
 // back takes entries that the log lacks, or finds that it lacks one.
@@ -441,7 +454,13 @@ func (o *origin) push(body []byte) ([]byte, error) {
 		return nil, err
 	}
 	before := l.Head()
-	_, _, err = o.part.Accept(context.Background(), ops, func(b *kv.Batch) { o.beside(b, ops) })
+	var lives []partition.Life
+	for _, l := range p.Lives {
+		if o.lives {
+			lives = append(lives, partition.Life(l))
+		}
+	}
+	_, _, err = o.part.AcceptOf(context.Background(), ops, lives, func(b *kv.Batch) { o.beside(b, ops) })
 	if errors.Is(err, partition.ErrSequence) {
 		return nil, &wire.Refusal{Code: wire.RefusedSequence, Accepted: had}
 	}

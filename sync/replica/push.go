@@ -183,6 +183,11 @@ func (m *Machine) echoed() {
 		return
 	}
 	m.push.echo = 0
+	if m.p.Renewing() && confirmed < m.renewal.last { // the next session compares the lives again
+		m.begin(renewal{})
+		m.failed(&m.lane[laneSession], 0, errors.New("operations are missing from the origin's log that were in it before"))
+		return
+	}
 	if confirmed < m.push.accepted {
 		m.push.accepted = confirmed
 		m.failed(&m.lane[lanePush], 0, errors.New("the origin acknowledged operations that are missing from its log"))

@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
+	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/sync/replica"
 	"github.com/sightline-dev/sightline/sync/wire"
 )
@@ -78,6 +80,34 @@ func TestRolledBackWithMemory(t *testing.T) {
 		if s := r.status(); s.Renewed == "" {
 			t.Errorf("%d writes: the rollback is not reported: %+v", writes, s)
 		}
+	}
+}
+
+// TestRolledBackBoth rolls back the disk of a replica, and, while the replica waits for its old operations, that of the origin, which nobody notices
+// since no replica has pulled what the origin lacks. The replica does not wait for ever: it sends all that it has.
+func TestRolledBackBoth(t *testing.T) {
+	r := newRig(t, replica.Options{})
+	r.origin.lives = true
+	r.settle()
+	first := copyOf(t, r.origin.store)
+	r.step(replica.Offline{})
+	r.write(create("a"))
+	image := &disk{batches: slices.Clone(r.disk.batches), durable: len(r.disk.batches)}
+	r.step(replica.Online{})
+	r.write(create("b"))
+	r.settle()
+	r.disk = image
+	r.asks, r.life = nil, 1
+	r.start()
+	r.write(create("c"))
+	r.run(func() bool { // until the session after the one that leased another site
+		return r.part.Renewing() && len(r.asks) > 0 && strings.HasPrefix(r.asks[0].Path, "/v2/sync/changes")
+	}, 200)
+	r.origin.rollBack(first, log.Epoch{6})
+	r.run(r.settled, 400)
+	r.agree()
+	if got := inputs(t, r.origin.store); !slices.Equal(got, []string{"a", "c"}) {
+		t.Errorf("the origin has the inputs %v, want a and c", got)
 	}
 }
 

@@ -84,6 +84,7 @@ type rig struct {
 	wake    time.Time     // wanted; zero: none is
 	effects []replica.Effect
 	total   int    // requests
+	life    byte   // of the partition that is open
 	rules   uint32 // newest that it knows; 0: fold.Version
 
 	// wire carries one answer: it may change it, or return false where it is lost. nil: as it is.
@@ -133,7 +134,7 @@ func (r *rig) start() {
 		r.store = r.over(r.store)
 	}
 	r.part, err = partition.Open(partition.Options{
-		Store: r.store, App: app, Clock: r.now, Epoch: log.Epoch{8}, Replica: &partition.Replica{}, Rules: r.rules,
+		Store: r.store, App: app, Clock: r.now, Epoch: log.Epoch{8, r.life}, Replica: &partition.Replica{}, Rules: r.rules,
 	})
 	if err != nil {
 		r.Fatal(err)

@@ -184,7 +184,7 @@ func (m *Machine) granted(l *lane, o *wire.Offered, g *wire.Grant) {
 	if m.sameLog() {
 		m.push.accepted = max(m.push.accepted, confirmed)
 	}
-	if m.push.echo = 0; m.push.accepted > confirmed {
+	if m.push.echo = 0; m.push.accepted > confirmed || m.p.Renewing() && m.renewal.last > confirmed {
 		m.push.echo, m.push.said = g.Head, m.at
 	}
 	if m.push.foreign = g.Confirmed > issued && !m.p.Renewing(); m.push.foreign {
