@@ -21,8 +21,8 @@ type back struct {
 	epoch  log.Epoch // of the log that lacks something; zero: none is known to
 	done   log.Epoch // of the last log that all was offered to
 	backup uint64    // last entry of its backup; 0: unknown
-	leaves bool      // the origin does not know our site: another one is taken in the end
-	issued uint64    // own operations when it refused the site
+	leaves bool      // the origin does not know our site, or we are about to leave it: another one is taken in the end
+	issued uint64    // own operations when that was found
 	gave   bool      // all was given back already: what is left is to ask what the log has of the site
 
 	at     partition.KeptAt // last place that was offered
@@ -56,7 +56,7 @@ func (m *Machine) lacking(o *wire.Offered, g *wire.Grant) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	m.give(back{epoch: g.Epoch, backup: g.Backup, at: from, older: from.Run, had: g.Confirmed})
+	m.give(back{epoch: g.Epoch, backup: g.Backup, at: from, older: from.Run, had: g.Confirmed, leaves: m.leaving(), issued: m.issued})
 	m.session.limits = o.Limits
 	return true, nil
 }

@@ -377,6 +377,48 @@ func TestRestoredAgainWhileRenewing(t *testing.T) {
 	}
 }
 
+// TestRestoredAgainBeforeLease restores an origin a second time while a replica asks for another site, and another replica gives back what it sent
+// before. The replica sends nothing again that the second log has, and does not stay at a site that an edge no longer writes as.
+func TestRestoredAgainBeforeLease(t *testing.T) {
+	for _, pulled := range []bool{false, true} {
+		r := sealed(t)
+		other := &rig{TB: t, rng: r.rng, clock: r.clock, options: r.options, origin: r.origin, blobs: r.blobs, disk: &disk{}}
+		other.start()
+		r.origin.submit(create("old"))
+		other.settle()
+		if pulled {
+			r.settle()
+		}
+		backup := copyOf(t, r.origin.store)
+		r.lose = func(a *replica.Ask) bool { return a.Path == "/v2/sync/changes" }
+		r.run(func() bool { return r.status().Site != 0 }, 10)
+		site := r.status().Site
+		r.write(create("x"))
+		r.run(func() bool { return r.origin.dots()["x"] == 1 }, 20)
+		other.settle()
+		other.step(replica.Offline{})
+		r.step(replica.Offline{})
+		refused := r.refuses(site) // the lease is later than the backup
+		leaves := func(a *replica.Ask) bool {
+			s, err := wire.DecodeSession(a.Body)
+			return a.Path == "/v2/sync/session" && err == nil && s.Leaves == site
+		}
+		r.origin.restore(copyOf(t, backup), log.Epoch{5})
+		r.step(replica.Online{})
+		r.run(func() bool { return len(r.asks) > 0 && leaves(&r.asks[0]) }, 50)
+		r.instead, r.lose = nil, nil
+		r.origin.restore(backup, log.Epoch{6})
+		other.step(replica.Online{})
+		other.settle()
+		r.run(r.settled, 300)
+		if n := r.origin.dots(); *refused != 1 || n["x"] != 1 || r.status().Site == site {
+			t.Errorf("pulled %v, %d refusals: the origin has inputs %v times, and the replica writes as site %d instead of %d",
+				pulled, *refused, n, r.status().Site, site)
+		}
+		r.agree()
+	}
+}
+
 // dots counts the operations of the log that make an input, by its ID.
 func (o *origin) dots() map[string]int {
 	n := map[string]int{}

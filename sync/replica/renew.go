@@ -40,13 +40,8 @@ func (m *Machine) parts(g *wire.Grant) (bool, error) {
 	for i := range g.Lives {
 		lives[i] = partition.Life(g.Lives[i])
 	}
-	switch {
-	case !m.asNew():
-	case m.renewal.epoch == g.Epoch:
+	if m.asNew() {
 		return false, m.p.Renew(m.renewal.site, m.renewal.last, renewsWith(g))
-	default: // another log: the grant is for the new site, so ask what this log has of the present one
-		m.begin(renewal{})
-		return true, nil
 	}
 	last, forked, err := m.p.Fork(m.issued, g.Confirmed, lives)
 	if err != nil || !forked && !m.p.Restored() && !m.p.Renewing() {
@@ -79,6 +74,9 @@ func (m *Machine) asNew() bool {
 	return r.lost && r.site != 0 && r.old == m.p.Site()
 }
 
+// leaving reports whether the replica is about to take another site, which the log of renewal.epoch leases.
+func (m *Machine) leaving() bool { return m.renewal.wanted || m.asNew() }
+
 // leave has the next session ask for another site.
 func (m *Machine) leave(r renewal) {
 	var name [8]byte
@@ -86,11 +84,6 @@ func (m *Machine) leave(r renewal) {
 		r.life = binary.LittleEndian.Uint64(name[:])
 	}
 	r.wanted, r.old = true, m.p.Site()
-	m.begin(r)
-}
-
-// begin has the next session begin with a renewal.
-func (m *Machine) begin(r renewal) {
 	m.renewal = r
 	m.end()
 	m.cancel(&m.lane[lanePush])

@@ -87,8 +87,11 @@ func (m *Machine) offered(l *lane, body []byte) error {
 		return err
 	}
 	if lacks, err := m.lacking(&o, g); err != nil || lacks {
-		m.renewal.wanted = m.renewal.wanted && !lacks
 		return err
+	}
+	if m.leaving() && m.renewal.epoch != g.Epoch { // another log: ask what this one has of the present site
+		m.give(back{epoch: g.Epoch, leaves: true, issued: m.issued, gave: true})
+		return nil
 	}
 	if m.renewal.wanted {
 		return m.renew(l, &o)
