@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/partition"
 	"github.com/sightline-dev/sightline/sync/replica"
 	"github.com/sightline-dev/sightline/sync/wire"
 )
@@ -58,7 +59,8 @@ func (r *party) send(a replica.Ask) {
 	w, life := r.world, r.life
 	r.asked[a.ID] = true
 	w.stats.Requests++
-	known := uint64(0) // last entry of the log at the answer to a question about our site; 0: the request asks none
+	known := partition.Cursor{} // end of the log at the answer to a session or to a question about our site; zero: the request is neither
+	asks := r.asksOwn(&a)
 	answer := func(after time.Duration, x replica.Answer) {
 		w.after(after, func() {
 			if r.life != life || !r.asked[a.ID] {
@@ -66,7 +68,7 @@ func (r *party) send(a replica.Ask) {
 			}
 			if !x.More {
 				delete(r.asked, a.ID)
-				if x.Err == nil && known > 0 {
+				if x.Err == nil && known.Seq > 0 && (asks || known.Epoch != r.known.Epoch) {
 					r.known = known
 				}
 			}
@@ -79,7 +81,7 @@ func (r *party) send(a replica.Ask) {
 		return
 	}
 	w.age(r, &a)
-	request, asks := r.request(&a), r.asksOwn(&a)
+	request := r.request(&a)
 	arrive := w.delay()
 	if w.chance(w.faults.twice) {
 		w.stats.Duplicates++
@@ -95,8 +97,8 @@ func (r *party) send(a replica.Ask) {
 				lost()
 				return
 			}
-			if asks {
-				known = w.oracle.head()
+			if o := w.oracle; asks || strings.HasSuffix(a.Path, "/session") {
+				known = partition.Cursor{Epoch: o.epoch, Seq: o.head(), Chain: o.chains[o.head()]}
 			}
 			r.carry(a.ID, resp, answer)
 		})

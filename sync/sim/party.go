@@ -48,7 +48,7 @@ type party struct {
 	site     log.Site            // at the last look
 	last     uint64              // last operation of the site that stays as it is when another one is taken
 	rolled   bool                // its disk was rolled back since it took the site
-	known    uint64              // last entry of the log when the origin last answered what it has of the site
+	known    partition.Cursor    // end of the log when the origin last answered what it has of the site, or a session of another log
 	seen     partition.Cursor    // at the last look
 	promised []log.Dot           // operations that it said are safe
 	tail     []byte              // last of them, encoded; nil: none is

@@ -150,7 +150,7 @@ func (r *party) moved() error {
 		if err != nil {
 			return err
 		}
-		if at := o.at[dot]; at != 0 && at <= r.known && bytes.Equal(x.data, log.Encode(nil, &o.entries[at-1].Op)) {
+		if at := o.at[dot]; r.learned(at) && bytes.Equal(x.data, log.Encode(nil, &o.entries[at-1].Op)) {
 			return fmt.Errorf("I3: operation %v is entry %d, and its replica sends it again from site %d", dot, at, site)
 		}
 		op.Dot = to(dot)
@@ -181,6 +181,11 @@ func (r *party) moved() error {
 		}
 	}
 	return r.world.inspect(r)
+}
+
+// learned reports whether the log had an entry, not 0, when the replica asked last what the log has of its site.
+func (r *party) learned(at uint64) bool {
+	return at != 0 && at <= r.known.Seq && r.world.oracle.leadsOn(r.known.Seq, r.known.Chain)
 }
 
 // keepsToken checks that a pending operation is noted with the token under which it was asked for.
