@@ -433,6 +433,39 @@ func (o *origin) dots() map[string]int {
 	return n
 }
 
+// TestFillForOlderSnapshot gives up a snapshot whose pieces the origin no longer has. The answer to the request for its entries arrives when the next
+// snapshot is complete. The replica keeps the entries of that one, too.
+func TestFillForOlderSnapshot(t *testing.T) {
+	r := sealed(t)
+	r.origin.do = wire.DoRebase
+	r.origin.submit(create("a"), create("b"), create("c"))
+	fills := func(a replica.Ask) bool { return a.Path == "/v2/sync/changes" }
+	r.run(func() bool { return slices.ContainsFunc(r.asks, fills) }, 10)
+	i := slices.IndexFunc(r.asks, fills)
+	late := r.origin.answer(&r.asks[i])
+	r.asks = slices.Delete(r.asks, i, i+1)
+	r.origin.submit(create("d"), create("e"))
+	if err := r.origin.export.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r.origin.export, r.origin.stable = nil, 3
+	refused := r.origin.got["snapshot"]
+	r.run(func() bool { return r.origin.got["snapshot"] >= refused+3 && (len(r.asks) == 0 || fills(r.asks[0])) }, 10)
+	r.step(late)
+	r.run(func() bool { return r.status().Cursor == 5 }, 50)
+	var kept []string
+	err := r.part.KeptAfter(partition.KeptAt{}, func(k partition.Kept) bool {
+		kept = append(kept, k.Op.Body.(*log.InputCreate).ID)
+		return true
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"d", "e"}; !slices.Equal(kept, want) || r.status().Rebases != 1 {
+		t.Errorf("after %d snapshots the replica keeps the inputs %v, want %v after 1", r.status().Rebases, kept, want)
+	}
+}
+
 // TestListedAgain restores an origin twice from one backup. The first restored log lists an operation that it cannot take back. The second restore
 // takes the list, too, so the replica offers the operation again, although it has pulled from the first restored log since.
 func TestListedAgain(t *testing.T) {

@@ -31,6 +31,10 @@ func (m *Machine) fills() (bool, error) {
 		if err != nil {
 			return false, err
 		}
+		if m.pull.fills { // the answer may end before the entries of this snapshot
+			m.cancel(&m.lane[lanePull])
+			m.pull.reset()
+		}
 		*f = fill{epoch: x.Epoch, of: x.Chain, stable: m.stable(x)}
 		f.at = f.stable
 		if f.at == 0 {
