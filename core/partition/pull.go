@@ -303,7 +303,7 @@ func (m *mix) tell(entries []log.Entry, verdicts []fold.Verdict, own []int) erro
 	return nil
 }
 
-// here holds an entry to the operation of its name that was made here. Of the same life it may be later or earlier, and name other things: the
+// here holds an entry to the operation of its name that was made here. If the same life made both, its clock and what it names may differ: the
 // origin may have set its clock back and renamed what it names.
 func (m *mix) here(entry, own *log.Op) error {
 	p := m.p
