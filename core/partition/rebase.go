@@ -316,6 +316,9 @@ func (m *mix) passedOver(theirs uint64) error {
 	if m.p.replica.renewal == nil && theirs > before && m.confirmed >= theirs {
 		return fmt.Errorf("operation %d of site %d may be another one than was created here: %w", theirs, m.note.site, ErrSite)
 	}
+	if m.confirmed < before {
+		m.note.acked = nil // the disk of the origin was rolled back: they name entries that the log lacks
+	}
 	if m.confirmed > 0 {
 		m.note.ack(acked{seq: m.note.cursor.Seq, own: m.confirmed})
 	}

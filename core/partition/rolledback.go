@@ -18,6 +18,8 @@ import (
 //	log   ─ 1 … 50 ─ 51 52        written since the rollback
 //	kept       … 50 ─ 51 … 90 ◆   of the same epoch, sealed
 //
+// A log that was trimmed past an entry has it if it has an operation of that name.
+//
 // The log takes another epoch, and then takes back what it lacks, as one that was restored from a backup ([Partition.TakeBack]). Each life of an
 // origin writes as its own site, so no name of a lost operation is used again. Programs of earlier versions wrote as the same site until then, and
 // may have named operations as lost ones are named. Such a lost operation gets another name, and those that it takes back, or that replicas
@@ -147,14 +149,26 @@ func (p *Partition) RolledBack(b *Back) (bool, error) {
 	}
 	if to <= p.log.Appended() {
 		have, err := p.log.Chain(to)
-		if errors.Is(err, log.ErrTrimmed) || err == nil && have == chain {
-			return false, nil
+		lacks := have != chain
+		if errors.Is(err, log.ErrTrimmed) {
+			lacks, err = p.lacks(b.Entries)
 		}
-		if err != nil {
+		if err != nil || !lacks {
 			return false, err
 		}
 	}
 	return true, p.log.Renew(p.o.Epoch)
+}
+
+// lacks reports whether the log has no operation of the name of one of the entries. A log knows by names alone what it was trimmed past.
+func (p *Partition) lacks(entries []log.Entry) (bool, error) {
+	for i := range entries {
+		d := entries[i].Op.Dot
+		if last, err := p.lastOf(d.Site); err != nil || d.Seq > last {
+			return err == nil, err
+		}
+	}
+	return false, nil
 }
 
 // RenewLog gives the log the epoch of this process, for the register of a data folder whose disk was rolled back. Errors: those of kv.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/partition"
@@ -258,5 +259,93 @@ func TestRolledBackTwice(t *testing.T) {
 	got := ids(t, v.Reader)
 	if slices.Sort(got); !slices.Equal(got, []string{"b", "old", "x", "y"}) || len(conflictsOf(t, p)) != 0 {
 		t.Errorf("the origin has %v and lists %+v", got, conflictsOf(t, p))
+	}
+}
+
+// TestRolledBackTrimmed shows an entry to a log that was trimmed past its place. The log lacks the entry if it has no operation of that name. An
+// operation that came to it again proves nothing, like one of a log that was never rolled back.
+func TestRolledBackTrimmed(t *testing.T) {
+	store := memkv.New()
+	origin := sealing(t, store)
+	submit(t, origin, create("old"))
+	image := imageOf(t, store)
+	sent := []log.Op{{Dot: log.Dot{Site: 9, Seq: 1}, Body: create("sent")}}
+	accept := func(p *partition.Partition) {
+		t.Helper()
+		if _, _, err := p.Accept(t.Context(), slices.Clone(sent), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	accept(origin)
+	r := opened(t, memkv.New(), 1)
+	pullSealed(t, r, origin)
+	accepted := lastKept(t, r)
+	submit(t, origin, create("written"))
+	pullSealed(t, r, origin)
+	for _, tt := range []struct {
+		name  string
+		disk  kv.Store
+		again bool // the replica that made it sends it again
+		shown partition.Back
+		want  bool
+	}{
+		{"never rolled back", store, false, lastKept(t, r), false},
+		{"an operation of a replica", image, false, accepted, true},
+		{"an operation that came again", image, true, accepted, false},
+		{"an operation of the origin", image, true, lastKept(t, r), true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			p := sealingAs(t, imageOf(t, tt.disk), log.Epoch{5})
+			if tt.again {
+				accept(p)
+			}
+			submit(t, p, create("x"), create("y"), create("z"))
+			if err := p.Log().Trim(p.Log().Head() + 1); err != nil {
+				t.Fatal(err)
+			}
+			if found, err := p.RolledBack(&tt.shown); found != tt.want || err != nil {
+				t.Errorf("RolledBack = %v, %v", found, err)
+			}
+		})
+	}
+}
+
+// TestRebaseOnRolledBack: a replica takes a snapshot of a log that lost an operation of the replica. The operation waits to be sent again, also
+// when entries of the log up to its former place are stable.
+func TestRebaseOnRolledBack(t *testing.T) {
+	store := memkv.New()
+	origin := sealing(t, store)
+	submit(t, origin, create("old"))
+	image := imageOf(t, store)
+	r := opened(t, memkv.New(), 1)
+	submit(t, r, create("mine"))
+	if err := sendLives(t, r, origin); err != nil {
+		t.Fatal(err)
+	}
+	pullSealed(t, r, origin)
+	if _, confirmed := r.Outbox(); confirmed != 1 {
+		t.Fatalf("the log confirms %d operations", confirmed)
+	}
+
+	p := sealingAs(t, image, log.Epoch{5})
+	submit(t, p, create("x"), create("y"))
+	x, _ := export(t, p, network)
+	if err := r.Rebase(t.Context(), x.Snapshot); err != nil {
+		t.Fatal(err)
+	}
+	submit(t, p, create("z"))
+	if _, err := r.Pull(t.Context(), run(t, p, r.Cursor(), 9)); err != nil { // all of it is stable
+		t.Fatal(err)
+	}
+	var waiting []log.Op
+	err := r.Pending(0, func(op log.Op) bool {
+		waiting = append(waiting, op)
+		return true
+	})
+	if err != nil || len(waiting) != 1 || waiting[0].Dot.Seq != 1 {
+		t.Fatalf("operations that wait: %+v, %v", waiting, err)
+	}
+	if in, ok := waiting[0].Body.(*log.InputCreate); !ok || in.ID != "mine" {
+		t.Errorf("the operation is %T %+v", waiting[0].Body, waiting[0].Body)
 	}
 }
