@@ -38,8 +38,8 @@ type back struct {
 	count  int              // own operations of the request under way
 	asking bool             // the request under way asks for no more than what the log has of our site
 
-	proof  *partition.Kept // entry of the log that shows a rollback of the origin; nil: it is not being shown
-	proved uint64          // last one that was shown
+	proof  []partition.Kept // entries of the log that show a rollback of the origin, or one place in it; empty: they are not being shown
+	proved uint64           // last one that was shown
 }
 
 // lacking begins to give back where a log was restored from a backup since we pulled from it. It reports whether it does.
@@ -74,8 +74,31 @@ func (m *Machine) proves(g *wire.Grant) (bool, error) {
 	if err != nil || !sealed || k.At.Seq == m.back.proved {
 		return false, err
 	}
-	m.give(back{epoch: g.Epoch, done: m.back.done, proof: &k})
+	proof := []partition.Kept{k}
+	if g.Do == wire.DoRebase && k.At.Seq <= g.Head && k.Op.Body != nil { // a log that was trimmed past it knows operations by name alone
+		if proof, err = m.upTo(k.At); err != nil {
+			return false, err
+		}
+	}
+	m.give(back{epoch: g.Epoch, done: m.back.done, proof: proof})
 	return true, nil
+}
+
+// upTo returns the kept entries up to one: the last of those that follow each other, as many as one request takes.
+func (m *Machine) upTo(at partition.KeptAt) (run []partition.Kept, err error) {
+	room, chain := pushBytes, log.Chain{}
+	err = m.p.KeptAfter(partition.KeptAt{Run: at.Run}, func(k partition.Kept) bool {
+		if k.Before != chain {
+			run, room = nil, pushBytes
+		}
+		data := log.Encode(nil, &k.Op)
+		run, chain = append(run, k), k.Before.Next(data)
+		for room -= len(data); len(run) > 1 && (room < 0 || len(run) > wire.MaxOps); run = run[1:] {
+			room += len(log.Encode(nil, &run[0].Op))
+		}
+		return k.At.Seq < at.Seq
+	})
+	return run, err
 }
 
 // behind reports whether a log lacks what was pulled from it. A grant that empties the replica has no head, but says what the log has of its site.
@@ -87,30 +110,34 @@ func (m *Machine) behind(g *wire.Grant) bool {
 	return g.Do == wire.DoRebase || g.Head < m.p.Cursor().Seq
 }
 
-// showProof asks whether the log has an entry.
+// showProof asks whether the log has entries.
 func (m *Machine) showProof(l *lane) {
-	k := m.back.proof
-	x := wire.Back{App: m.o.App.String(), Epoch: m.back.epoch, From: k.At.Seq, Chain: k.Before, Seal: k.Seal, Present: true}
-	if k.Op.Body != nil {
-		x.From, x.Block = k.At.Seq-1, wire.EncodeEntries([]log.Entry{{Seq: k.At.Seq, Op: k.Op}})
+	run := m.back.proof
+	first, last := &run[0], &run[len(run)-1]
+	x := wire.Back{App: m.o.App.String(), Epoch: m.back.epoch, From: first.At.Seq, Chain: first.Before, Seal: last.Seal, Present: true}
+	if first.Op.Body != nil {
+		x.From, x.Block = first.At.Seq-1, wire.EncodeEntries(entriesIn(run))
 	}
 	m.ask(l, Ask{Method: "POST", Path: "/v2/sync/back", Body: x.Encode()}, m.where()...)
 }
 
-// shown ends showing an entry.
+// shown ends showing entries.
 func (m *Machine) shown() {
-	m.back = back{done: m.back.done, proved: m.back.proof.At.Seq}
+	m.back = back{done: m.back.done, proved: m.back.last()}
 	m.lane[laneSession].next = 0
 }
 
-// proofRefused handles a refusal of an entry that was shown. Another epoch is the answer of an origin that lacks the entry.
+// last is the last entry that is shown.
+func (b *back) last() uint64 { return b.proof[len(b.proof)-1].At.Seq }
+
+// proofRefused handles a refusal of entries that were shown. Another epoch is the answer of an origin that lacks one.
 func (m *Machine) proofRefused(r *wire.Refusal, status int) (done bool, err error) {
 	b := &m.back
 	switch {
 	case r.Code == wire.RefusedEpoch && r.Epoch != b.epoch && r.Epoch != (log.Epoch{}):
 		n := m.note
 		n.renewed = fmt.Sprintf("the data folder of the origin was set back to an older copy without entry %d; since %s this replica has given back what it lacked",
-			b.proof.At.Seq, m.wall.UTC().Format(time.RFC3339))
+			b.last(), m.wall.UTC().Format(time.RFC3339))
 		m.back = back{}
 		return false, m.writeNote(n)
 	case r.Code == wire.RefusedScope, r.Code == wire.RefusedGone, status == 401:
@@ -153,7 +180,7 @@ func (m *Machine) startBack(l *lane) error {
 	if !m.returning() {
 		return nil
 	}
-	if b.proof != nil {
+	if len(b.proof) > 0 {
 		m.showProof(l)
 		return nil
 	}
@@ -184,20 +211,27 @@ func (m *Machine) startBack(l *lane) error {
 	}
 	first, last := &b.run[0], &b.run[len(b.run)-1]
 	x := wire.Back{App: m.o.App.String(), Epoch: b.epoch, From: first.At.Seq - 1, Chain: first.Before, Seal: last.Seal}
-	entries := make([]log.Entry, len(b.run))
 	lives := map[log.Site]uint64{}
 	for i := range b.run {
 		k := &b.run[i]
-		entries[i] = log.Entry{Seq: k.At.Seq, Op: k.Op}
 		if d := k.Op.Dot; lives[d.Site] != k.Life {
 			lives[d.Site] = k.Life
 			x.Lives = append(x.Lives, wire.SiteLife{Site: d.Site, Life: wire.Life{First: d.Seq, ID: k.Life}})
 		}
 	}
-	x.Block = wire.EncodeEntries(entries)
+	x.Block = wire.EncodeEntries(entriesIn(b.run))
 	b.sent = last.At
 	m.ask(l, Ask{Method: "POST", Path: "/v2/sync/back", Body: x.Encode()}, m.where()...)
 	return nil
+}
+
+// entriesIn returns kept entries as those of the log.
+func entriesIn(run []partition.Kept) []log.Entry {
+	entries := make([]log.Entry, len(run))
+	for i := range run {
+		entries[i] = log.Entry{Seq: run[i].At.Seq, Op: run[i].Op}
+	}
+	return entries
 }
 
 // uploadBack uploads what the entries to be offered name. If some of it is lost, nothing else may happen that lets them continue, so they
@@ -371,7 +405,7 @@ func (m *Machine) tookBack(l *lane, body []byte) error {
 		return fmt.Errorf("%w: different epoch", errAnswer)
 	}
 	l.well()
-	if b.proof != nil { // the log has the entry
+	if len(b.proof) > 0 { // the log has the entries
 		m.shown()
 		return nil
 	}
@@ -413,7 +447,7 @@ func endsBack(r *wire.Refusal, status int) bool {
 func (m *Machine) backRefused(r *wire.Refusal, status int) (done bool, err error) {
 	b, l := &m.back, &m.lane[laneBack]
 	switch {
-	case b.proof != nil:
+	case len(b.proof) > 0:
 		return m.proofRefused(r, status)
 	case b.own && r.Code == wire.RefusedSequence && r.Accepted > b.after:
 		b.after = r.Accepted

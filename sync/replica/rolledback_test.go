@@ -220,3 +220,42 @@ func TestDrainRolledBack(t *testing.T) {
 		t.Errorf("the origin has %v", got)
 	}
 }
+
+// TestOriginRolledBackTrimmed: an origin whose disk was rolled back has trimmed its log past all that a replica pulled. It learns the rollback from
+// a name that it lacks: of an operation of the replica, or of a write at the origin before an operation that came to it again.
+func TestOriginRolledBackTrimmed(t *testing.T) {
+	for _, name := range []string{"mine", "written"} {
+		t.Run(name, func(t *testing.T) {
+			r := sealed(t)
+			r.origin.submit(create("a"))
+			r.settle()
+			image := copyOf(t, r.origin.store)
+			send := func() {}
+			if name == "mine" {
+				r.write(create(name))
+			} else {
+				r.origin.submit(create(name))
+				send = func() { // from another replica
+					t.Helper()
+					ops := []log.Op{{Dot: log.Dot{Site: 99, Seq: 1}, Body: create("again")}}
+					if _, _, err := r.origin.part.Accept(t.Context(), ops, nil); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			send()
+			r.settle()
+			r.step(replica.Offline{})
+			r.origin.rollBack(image, log.Epoch{6})
+			send()
+			r.origin.submit(create("x"), create("y"), create("z"), create("zz"))
+			r.trim()
+			r.step(replica.Online{})
+			r.settle()
+			r.agree()
+			if got := inputs(t, r.origin.store); !slices.Contains(got, name) || !strings.Contains(r.status().Renewed, "the origin was set back") {
+				t.Errorf("the origin has %v, and the replica reports %+v", got, r.status())
+			}
+		})
+	}
+}
