@@ -184,7 +184,8 @@ func (m *Machine) echoed() {
 	}
 	m.push.echo = 0
 	if m.p.Renewing() && confirmed < m.renewal.last { // the next session compares the lives again
-		m.begin(renewal{})
+		m.renewal = renewal{}
+		m.end()
 		m.failed(&m.lane[laneSession], 0, errors.New("operations are missing from the origin's log that were in it before"))
 		return
 	}
