@@ -136,6 +136,7 @@ type Machine struct {
 
 	session session
 	issued  uint64 // own operations when the session was asked for
+	met     bool   // the log that was folded has been compared with this life of the replica, or its site is this life's own
 	renewal renewal
 	back    back
 	pull    pull

@@ -44,7 +44,8 @@ func (m *Machine) parts(g *wire.Grant) (bool, error) {
 		return false, m.p.Renew(m.renewal.site, m.renewal.last, renewsWith(g))
 	}
 	last, forked, err := m.p.Fork(m.issued, g.Confirmed, lives)
-	if err != nil || !forked && !m.p.Restored() && !m.p.Renewing() {
+	if err != nil || !forked && !m.unsure(g) && !m.p.Restored() && !m.p.Renewing() {
+		m.met = true
 		return false, err
 	}
 	r := &m.renewal
@@ -57,6 +58,13 @@ func (m *Machine) parts(g *wire.Grant) (bool, error) {
 		m.leave(renewal{last: last, epoch: g.Epoch})
 	}
 	return true, nil
+}
+
+// unsure reports whether the log of a grant cannot tell if an earlier life of the replica wrote as its site after the present state: the log was
+// restored, and this life has not met the log of before. Names that it issues may be those of lost operations, which other replicas know.
+func (m *Machine) unsure(g *wire.Grant) bool {
+	c := m.p.Cursor()
+	return !m.met && c.Epoch != (log.Epoch{}) && c.Epoch != g.Epoch
 }
 
 // renewsWith returns the epoch of the log that must bring back operations before another site is taken. An application that is refused brings
@@ -131,7 +139,7 @@ func (m *Machine) renew(l *lane, o *wire.Offered) error {
 		n.secret = n.key
 	}
 	n.next, n.key = o.Site, bytes.Clone(o.Secret)
-	n.renewed = fmt.Sprintf("an older copy of this replica's data was restored; since %s it writes as site %d instead of %d and has sent again what the origin lacked",
+	n.renewed = fmt.Sprintf("an older copy of the data of this replica or of the origin was restored; since %s this replica writes as site %d instead of %d and has sent again what the origin lacked",
 		m.wall.UTC().Format(time.RFC3339), o.Site, r.old)
 	if err := m.writeNote(n); err != nil {
 		return err
@@ -147,7 +155,7 @@ func (m *Machine) renew(l *lane, o *wire.Offered) error {
 		}
 		return err
 	}
-	m.push.accepted = 0
+	m.push.accepted, m.met = 0, true
 	l.well()
 	return nil
 }

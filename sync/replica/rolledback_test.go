@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/sync/replica"
@@ -257,5 +258,54 @@ func TestOriginRolledBackTrimmed(t *testing.T) {
 				t.Errorf("the origin has %v, and the replica reports %+v", got, r.status())
 			}
 		})
+	}
+}
+
+// TestRolledBackBesideRestore: the disk of a replica is rolled back, and the origin is restored to before what the replica wrote since the image. It
+// issues a name again that another replica knows for a lost input. A label that the other made of that input does not go to the new one.
+func TestRolledBackBesideRestore(t *testing.T) {
+	for _, writes := range []bool{true, false} {
+		r := sealed(t)
+		r.settle()
+		other := &rig{TB: t, rng: r.rng, clock: r.clock, options: r.options, origin: r.origin, blobs: r.blobs, disk: &disk{}}
+		other.start()
+		r.write(create("a"))
+		r.settle()
+		image := &disk{batches: slices.Clone(r.disk.batches), durable: len(r.disk.batches)}
+		backup := copyOf(t, r.origin.store)
+		r.write(create("before"))
+		r.settle()
+		other.settle()
+		other.step(replica.Offline{})
+		lost := log.Dot{Site: r.part.Site(), Seq: 2}
+		other.write(&log.InputLabels{Input: lost, Labels: []log.Label{{Concept: "x", Value: log.True}}})
+		r.origin.restore(backup, log.Epoch{5})
+		r.disk, r.asks = image, nil
+		r.start()
+		if writes { // before it reaches the origin
+			r.write(create("after"))
+		}
+		r.settle()
+		if !writes {
+			r.write(create("after"))
+			r.settle()
+		}
+		other.step(replica.Online{})
+		other.run(other.settled, 300)
+		r.settle()
+		r.agree()
+		err := catalog.Read(r.origin.store, app).Inputs(0, func(in catalog.Input) bool {
+			if len(in.Labels) != 1 {
+				t.Errorf("input %q has the labels %v", in.ID, in.Labels)
+			}
+			return true
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, listed := inputs(t, r.origin.store), r.origin.lists()
+		if slices.Sort(got); !slices.Equal(got, []string{"a", "after"}) || !slices.Equal(listed, []string{"before"}) || other.status().Refused != 1 {
+			t.Errorf("the origin has %v and lists %v, and the other replica reports %+v", got, listed, other.status())
+		}
 	}
 }
