@@ -58,6 +58,14 @@ func TestImportsPointInward(t *testing.T) {
 						t.Errorf("%s imports %s: only the bake reads ONNX files", p.ImportPath, imported)
 					}
 				}
+				for _, imported := range p.Imports {
+					if strings.HasPrefix(imported, "github.com/nlpodyssey/spago/") && p.ImportPath != heads {
+						t.Errorf("%s imports %s: only %s knows spago", p.ImportPath, imported, heads)
+					}
+					if imported == heads && from != "origin/server" && from != "origin" {
+						t.Errorf("%s imports %s: the module and the pages have no spago", p.ImportPath, imported)
+					}
+				}
 			}
 		})
 	}
@@ -65,6 +73,9 @@ func TestImportsPointInward(t *testing.T) {
 
 // onnx are packages of models that no program has: the bake reads ONNX files, and programs read plans.
 var onnx = []string{"github.com/owulveryck/onnx-go", module + "/models/onnx", module + "/models/compile"}
+
+// heads writes and reads heads as models of spago.
+const heads = module + "/core/train/spago"
 
 type listed struct {
 	ImportPath                         string

@@ -28,8 +28,8 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// check returns ErrHead for a head that cannot be evaluated or written.
-func (h *Head) check() error {
+// Check returns ErrHead for a head that cannot be evaluated or written.
+func (h *Head) Check() error {
 	c, o := len(h.Concepts), len(h.Bias)
 	switch {
 	case c == 0 || c > MaxConcepts:
@@ -64,7 +64,7 @@ func (h *Head) check() error {
 //
 // It returns ErrHead for a head whose parts do not fit together.
 func (h *Head) AppendBinary(b []byte) ([]byte, error) {
-	if err := h.check(); err != nil {
+	if err := h.Check(); err != nil {
 		return b, err
 	}
 	start := len(b)
@@ -127,7 +127,7 @@ func (h *Head) UnmarshalBinary(b []byte) error {
 	}
 	out.Weights = floats(rest[:4*outputs*predict.Dim])
 	out.Bias = floats(rest[4*outputs*predict.Dim:])
-	if err := out.check(); err != nil {
+	if err := out.Check(); err != nil {
 		return err
 	}
 	*h = out

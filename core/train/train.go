@@ -4,8 +4,8 @@
 //	background ───────▶                  └▶ k folds beside it ─────▶ Metrics
 //
 // A head is logistic regression with an L2 penalty: one output a concept through the sigmoid, or
-// all concepts through one softmax when they exclude each other. It has the structure,
-// parameters and serialised form of a spago model ([Model]). spago does not compute it: its kernels
+// all concepts through one softmax when they exclude each other. Package spago below writes it as a spago model
+// and reads it back. spago does not compute it: its kernels
 // differ between targets and take one example at a time. Here the whole set goes through a matrix product
 // per step, and a head has the same bits on every host; a test trains the same head with spago.
 //
