@@ -97,7 +97,7 @@ func readMetrics(x *exchange) error {
 		return err
 	}
 	if e.Folds == 0 {
-		x.unevaluated(m.version, "Evaluation needs a concept with two different pictures, and pictures without it.")
+		x.unevaluated(m.version, e.manifest.Unevaluated())
 		return nil
 	}
 	x.ok(func(w *jsonio.Writer) {

@@ -183,7 +183,7 @@ func (h *heads) load(v *partition.View, version *catalog.Version, base [32]byte)
 		return nil, fmt.Errorf("%w: manifest of version %q: %w", ErrInternal, version.ID, err)
 	}
 	if m.Base != base {
-		return nil, refusef(ErrQueued, "model_version_id '%s' was trained for a previous network and is being retrained.", version.ID)
+		return nil, refusef(ErrQueued, "model_version_id '%s' %s.", version.ID, m.Outdated())
 	}
 	head := &loadedHead{places: map[string]int{}, bytes: 2 * len(m.Head)}
 	if err := head.UnmarshalBinary(m.Head); err != nil {

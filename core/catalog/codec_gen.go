@@ -533,6 +533,7 @@ func putManifest(e *field.Encoder, x *Manifest) {
 	e.Raw(6, x.Head)
 	e.Raw(7, x.Metrics)
 	e.Hash(8, x.Digest[:])
+	e.Bool(9, x.Imported)
 	e.Append(x.Extra)
 }
 
@@ -1149,6 +1150,8 @@ func getManifest(d *field.Decoder, x *Manifest) {
 			x.Metrics = d.Raw()
 		case 8:
 			d.Hash(x.Digest[:])
+		case 9:
+			x.Imported = d.Bool()
 		default:
 			d.Keep()
 		}

@@ -19,7 +19,25 @@ type Manifest struct {
 	Digest  [32]byte  `wire:"8"` // of the training, as package training makes it; zero: an older program trained
 	Head    []byte    `wire:"6"` // the trained layer, as train encodes it
 	Metrics []byte    `wire:"7"` // the evaluation, as train encodes it
-	Extra   Extra     `wire:"*"`
+	// Imported is set if the head was trained elsewhere: it has no inputs, no digest and no evaluation, and another network cannot have it.
+	Imported bool  `wire:"9"`
+	Extra    Extra `wire:"*"`
+}
+
+// Unevaluated returns why a version whose metrics have no folds has no evaluation.
+func (m *Manifest) Unevaluated() string {
+	if m.Imported {
+		return "The version was imported. Only versions that are trained here are evaluated."
+	}
+	return "Evaluation needs a concept with two different pictures, and pictures without it."
+}
+
+// Outdated returns a predicate for the status of a version that was made for a previous network.
+func (m *Manifest) Outdated() string {
+	if m.Imported {
+		return "was imported for a previous network; train or import another version"
+	}
+	return "was trained for a previous network and is being retrained"
 }
 
 // Trained is one input of a training set. It is complete without the input, which may be deleted later.

@@ -272,6 +272,19 @@ type (
 	}
 )
 
+// SetLeases gives each result of a training that directly follows the request for it, and holds no lease yet, the lease of that request.
+func SetLeases(ops []Op) {
+	for i := 1; i < len(ops); i++ {
+		asked, ok := ops[i-1].Body.(*VersionTrain)
+		result, ends := ops[i].Body.(*VersionResult)
+		if ok && ends && result.Train == (Dot{}) && result.Lease == 0 && result.Model == asked.Model && result.Version == asked.Version {
+			leased := *result
+			leased.Train = ops[i-1].Dot
+			ops[i].Body = &leased
+		}
+	}
+}
+
 // Setting is one field of a model's output_config: its name and its JSON as it came.
 type Setting struct {
 	Name string `wire:"1"`

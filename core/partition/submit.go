@@ -19,7 +19,7 @@ import (
 // what became of each once they, and their effect, can be read and outlive a crash. All of them
 // reach the log or none; they follow one another there. also adds to their batch what they
 // need beside them, such as derived records; it may be nil, and runs under a lock. Bodies are
-// borrowed until Submit returns.
+// borrowed until Submit returns. The result of a training may follow the request for it: see [log.SetLeases].
 //
 // ctx is asked before anything is written, never after. Errors: kv.ErrFull before anything is
 // written, unless all that is asked for is to delete; kv.ErrFailed and others of the store, after
@@ -86,9 +86,9 @@ func (p *Partition) append(who Who, bodies []log.Body, also func(*kv.Batch)) (fi
 	}
 	ops := make([]log.Op, len(bodies))
 	for i, body := range bodies {
-		dot := log.Dot{Site: site, Seq: p.last + 1 + uint64(i)}
-		ops[i] = log.Op{Dot: dot, At: p.clock.Next(), By: who.By, Body: body}
+		ops[i] = log.Op{Dot: log.Dot{Site: site, Seq: p.last + 1 + uint64(i)}, At: p.clock.Next(), By: who.By, Body: body}
 	}
+	log.SetLeases(ops)
 	var beside *kv.Batch
 	noted := p.replica != nil && who.Token != Token{}
 	born := p.replica != nil && p.replica.noted != site && p.life() != 0

@@ -37,7 +37,7 @@ type evaluation struct {
 	metrics   *Metrics
 }
 
-func newEvaluation(f *Fitter) *evaluation { return &evaluation{f: f, metrics: unevaluated(f.p)} }
+func newEvaluation(f *Fitter) *evaluation { return &evaluation{f: f, metrics: Unevaluated(f.p)} }
 
 // deal gives every row its fold. Fewer folds than leastFolds are none.
 func (e *evaluation) deal() {

@@ -103,8 +103,8 @@ type Weakness struct {
 	SaidValue float32 `json:"said_value,omitempty"`
 }
 
-// unevaluated is what there is to say without folds.
-func unevaluated(p *Problem) *Metrics {
+// Unevaluated returns the metrics of a problem's head that is not evaluated: they have no folds.
+func Unevaluated(p *Problem) *Metrics {
 	n := len(p.Concepts)
 	m := &Metrics{Precision: p.Precision, Concepts: make([]ConceptMetric, n), Confusion: make([][]int, n+1)}
 	if m.Precision == 0 {

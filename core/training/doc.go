@@ -16,6 +16,9 @@
 // [Again] makes a trained version's head anew from its manifest, bit for bit, or for another
 // network from the same inputs.
 //
+// [Export] returns a version's head, and [Import] makes a version of one that was trained elsewhere, without a training: the request and
+// its result reach the log together.
+//
 // # Digest
 //
 // The digest of a training is equal wherever equal data is trained, whatever the ids, the times and the order of the inputs,

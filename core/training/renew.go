@@ -11,14 +11,18 @@ import (
 
 // Renew starts a run that trains a version again for another network, as the version called id. It takes the inputs,
 // labels and settings of the version's manifest, whatever changed since. It leaves out inputs that were deleted or that
-// the network could not analyse. On the same network and with all inputs, the outcome is the same bit for bit. The run
-// owns the view unless there is an error. Errors: those of the store.
+// the network could not analyse. On the same network and with all inputs, the outcome is the same bit for bit. An imported
+// version cannot be trained: its run ends at once. The run owns the view unless there is an error. Errors: those of the store.
 func Renew(view *partition.View, models Models, version catalog.Version, id string) (*Run, error) {
 	m, err := view.Manifest(&version)
 	if err != nil {
 		return nil, err
 	}
 	r := newRun(view, models, version)
+	if m.Imported {
+		r.end(CodeNoData, "An imported version has no inputs to be trained from.")
+		return r, nil
+	}
 	r.manifest.Seq, r.manifest.Version = m.Seq, id
 	place := places(&version)
 	for i := range m.Inputs {

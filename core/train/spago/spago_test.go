@@ -83,7 +83,7 @@ func TestHeadComesBack(t *testing.T) {
 	}
 }
 
-// elsewhere is the struct of a program without this package. float64 is what it likes to train in.
+// elsewhere is the struct of a program without this package, which trains in float64.
 type elsewhere struct {
 	nn.Module
 	Linear     *linear.Model
@@ -170,7 +170,7 @@ func TestWhatIsNoHeadIsRefused(t *testing.T) {
 	}
 }
 
-// changed is a model in whose file some bytes, at so far behind others, are changed.
+// changed is a model's file with other bytes at an offset from the first place of some bytes.
 func changed(t testing.TB, behind []byte, at int, bytesTo ...byte) []byte {
 	t.Helper()
 	file := dumped(t, sigmoid())

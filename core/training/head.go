@@ -1,0 +1,148 @@
+package training
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/fold"
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/partition"
+	"github.com/sightline-dev/sightline/core/predict"
+	"github.com/sightline-dev/sightline/core/train"
+)
+
+// ModelHead is the head of a model's version, outside the model.
+type ModelHead struct {
+	Model   string   // ID
+	Version string   // ID
+	Base    [32]byte // identity of the embeddings that the head takes, as predict.Set.Base returns it
+	Head    train.Head
+}
+
+// Export returns the head of a trained version, or of the newest one if version is empty. Errors: catalog.ErrNotFound, and those of the store.
+func Export(v *partition.View, model, version string) (*ModelHead, error) {
+	m, err := v.Model(model)
+	if err != nil {
+		return nil, err
+	}
+	var of catalog.Version
+	if version == "" {
+		of, err = v.Current(m.Dot)
+	} else {
+		of, err = v.Version(m.Dot, version)
+	}
+	switch {
+	case err != nil:
+		return nil, err
+	case of.Code != catalog.VersionTrained:
+		return nil, fmt.Errorf("head of version %q, which is not trained: %w", of.ID, catalog.ErrNotFound)
+	}
+	made, err := v.Manifest(&of)
+	if err != nil {
+		return nil, err
+	}
+	h := &ModelHead{Model: m.ID, Version: of.ID, Base: made.Base}
+	return h, h.Head.UnmarshalBinary(made.Head)
+}
+
+// Import makes a trained version called version of a head that was trained elsewhere. Nothing changes if the head does not fit its model:
+// then the error wraps train.ErrHead. Other errors: catalog.ErrNotFound, and those of the partition.
+func Import(ctx context.Context, p Partition, h *ModelHead, version string) error {
+	view := p.View()
+	model, fits, err := fit(view, h)
+	manifest := catalog.Manifest{Version: version, Base: h.Base, Seq: view.Seq(), Imported: true}
+	app := view.AppID()
+	view.Close()
+	if err != nil {
+		return err
+	}
+	if manifest.Head, err = fits.MarshalBinary(); err != nil {
+		return err
+	}
+	metrics := train.Unevaluated(&train.Problem{Concepts: fits.Concepts, Precision: promised(model.Config)})
+	if manifest.Metrics, err = json.Marshal(metrics); err != nil {
+		return err
+	}
+	data := manifest.Marshal()
+	verdicts, err := p.Submit(ctx, "", []log.Body{
+		&log.VersionTrain{Model: model.Dot, Version: version},
+		&log.VersionResult{Model: model.Dot, Version: version, Code: catalog.VersionTrained, Manifest: blob.Sum(data)},
+	}, func(b *kv.Batch) { catalog.PutObject(b, app, data) })
+	if err != nil {
+		return err
+	}
+	for _, v := range verdicts {
+		if v.Code != fold.OK {
+			return fmt.Errorf("head of model %q: %v %s", h.Model, v.Code, v.Detail)
+		}
+	}
+	return unchanged(ctx, p, &model, version, fits.Concepts)
+}
+
+// fit returns a head in the order of its model's concepts.
+func fit(view *partition.View, h *ModelHead) (m catalog.Model, fits *train.Head, err error) {
+	if m, err = view.Model(h.Model); err != nil {
+		return m, nil, err
+	}
+	if err := h.Head.Check(); err != nil {
+		return m, nil, err
+	}
+	serving, err := view.Header()
+	switch {
+	case err != nil:
+		return m, nil, err
+	case h.Base != serving.Base:
+		return m, nil, fmt.Errorf("embedding %x, the application has %x: %w", h.Base, serving.Base, train.ErrHead)
+	case h.Head.Exclusive && !isSet(m.Config, settingExclusive):
+		return m, nil, fmt.Errorf("softmax, but the concepts of model %q are not mutually exclusive: %w", m.ID, train.ErrHead)
+	case !h.Head.Exclusive && isSet(m.Config, settingExclusive):
+		return m, nil, fmt.Errorf("sigmoid, but the concepts of model %q are mutually exclusive: %w", m.ID, train.ErrHead)
+	}
+	fits = &train.Head{Exclusive: h.Head.Exclusive}
+	take := func(output int) {
+		fits.Weights = append(fits.Weights, h.Head.Weights[output*predict.Dim:(output+1)*predict.Dim]...)
+		fits.Bias = append(fits.Bias, h.Head.Bias[output])
+	}
+	for _, c := range m.Concepts {
+		if !c.In {
+			continue
+		}
+		output := slices.Index(h.Head.Concepts, c.Concept)
+		if output < 0 {
+			return m, nil, fmt.Errorf("no concept %q, which model %q has: %w", c.Concept, m.ID, train.ErrHead)
+		}
+		fits.Concepts = append(fits.Concepts, c.Concept)
+		take(output)
+	}
+	for i, id := range h.Head.Concepts {
+		switch {
+		case !slices.Contains(fits.Concepts, id):
+			return m, nil, fmt.Errorf("concept %q, which model %q does not have: %w", id, m.ID, train.ErrHead)
+		case slices.Contains(h.Head.Concepts[:i], id):
+			return m, nil, fmt.Errorf("concept %q twice: %w", id, train.ErrHead)
+		}
+	}
+	if n := len(h.Head.Concepts); h.Head.Outputs() > n {
+		take(n)
+	}
+	return m, fits, nil
+}
+
+// unchanged takes an imported version back if its model got other concepts while it was imported.
+func unchanged(ctx context.Context, p Partition, m *catalog.Model, version string, concepts []string) error {
+	view := p.View()
+	made, err := view.Version(m.Dot, version)
+	view.Close()
+	if err != nil || slices.Equal(made.Concepts, concepts) {
+		return err
+	}
+	if _, err := p.Submit(ctx, "", []log.Body{&log.VersionDelete{Model: m.Dot, Version: version}}, nil); err != nil {
+		return err
+	}
+	return fmt.Errorf("the concepts of model %q changed during the import: %w", m.ID, train.ErrHead)
+}
