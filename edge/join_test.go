@@ -67,7 +67,7 @@ type joining struct {
 }
 
 // joined is an origin with two edges and a tab of a browser, which all write while each in turn is cut off, killed and
-// back: afterwards all hold the same, to the digest; nothing that was acknowledged is lost and nothing that was deleted is
+// back: afterwards all hold the same, to the digest; a head that was trained elsewhere predicts the same bytes at all; nothing that was acknowledged is lost and nothing that was deleted is
 // there; and no copy ever showed an operation as confirmed that the origin did not have. Then the origin takes
 // the application away, and nothing of it is left anywhere.
 func joined(t *testing.T, binary string) {
@@ -89,6 +89,8 @@ func joined(t *testing.T, binary string) {
 	say("each was killed")
 	j.withoutOrigin()
 	say("the origin was away")
+	j.trainedElsewhere()
+	say("a head was trained elsewhere")
 	j.agreed()
 	j.digests()
 	say("all agree")

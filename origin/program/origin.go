@@ -1,5 +1,5 @@
 // Package program is the program sightline: the core runs natively, behind a server with accounts and pages for people, and other hosts
-// replicate its applications. Its own commands are predict, which needs no server and no network, edge, sync and demo.
+// replicate its applications. Its own commands are predict, which needs no server and no network, edge, sync, head and demo.
 package program
 
 import (
@@ -47,7 +47,7 @@ account, the operator's. Others can sign up unless --sign-up is closed; before v
 email they get 100 calls. Without --smtp, emails are written to the log. --demo signs every
 visitor on this machine in to a demo account.`,
 		Commands: func(env *server.Env) []*cobra.Command {
-			return []*cobra.Command{newPredict(env), newEdge(env), newSync(env), newDemo(env)}
+			return []*cobra.Command{newPredict(env), newEdge(env), newSync(env), newHead(env), newDemo(env)}
 		},
 		Server: o.options(),
 	}

@@ -38,6 +38,8 @@ func init() {
 	control.Add(operations, control.CreateEdge, createEdge)
 	control.Add(operations, control.Edges, edgesOf)
 	control.Add(operations, control.RevokeEdge, revokeEdge)
+	control.Add(operations, control.ExportHead, exportHead)
+	control.Add(operations, control.ImportHead, importHead)
 	control.Add(operations, control.Checkpoint, checkpoint)
 	control.Add(operations, control.ShowStatus, showStatus)
 }

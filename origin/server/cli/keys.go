@@ -40,7 +40,7 @@ _Get, _Patch and _Delete: Inputs, Concepts (not _Delete), Models (also _Train), 
 	f.StringVar(&k.Description, "description", "", "`text` that describes the key")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		return c.With(cmd, func(ctx context.Context, s control.Folder) (err error) {
-			if k.App, err = chooseApp(ctx, s, k.App); err != nil {
+			if k.App, err = ChooseApp(ctx, s, k.App); err != nil {
 				return err
 			}
 			made, err := control.CreateKey.Do(ctx, s, k)

@@ -89,7 +89,7 @@ func (w *where) open(ctx context.Context, env *server.Env) (Session, error) {
 		if err != nil {
 			return nil, err
 		}
-		app, err := chooseApp(ctx, service, w.app)
+		app, err := ChooseApp(ctx, service, w.app)
 		if err != nil {
 			return nil, errors.Join(err, done())
 		}
@@ -106,8 +106,8 @@ func (w *where) open(ctx context.Context, env *server.Env) (Session, error) {
 	return &remote{base: strings.TrimRight(w.url, "/"), key: w.key, client: &http.Client{Transport: transport}, transport: transport}, nil
 }
 
-// chooseApp finds the application that is meant.
-func chooseApp(ctx context.Context, s control.Folder, id string) (string, error) {
+// ChooseApp returns the ID of the application that --app names, or of the only one.
+func ChooseApp(ctx context.Context, s control.Folder, id string) (string, error) {
 	apps, err := control.Apps.Do(ctx, s, control.Nothing{})
 	if err != nil {
 		return "", err

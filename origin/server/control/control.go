@@ -210,6 +210,8 @@ const (
 	CreateEdge    Op[NewEdge, CreatedEdge] = "edge.create" // the folder keeps the token's hash alone
 	Edges         Op[Nothing, []Edge]      = "edge.list"   // in the order of their creation, revoked ones among them
 	RevokeEdge    Op[ID, Edge]             = "edge.revoke"
+	ExportHead    Op[HeadID, Head]         = "head.export"
+	ImportHead    Op[NewHead, ID]          = "head.import"      // makes a version, whose ID it returns
 	Checkpoint    Op[Target, Nothing]      = "store.checkpoint" // puts the store alone, as it is at one moment, into a new folder
 	ShowStatus    Op[Nothing, Status]      = "status"
 )
@@ -222,6 +224,19 @@ type (
 	// ID is that of an application, a key or an edge.
 	ID struct {
 		ID string `json:"id"`
+	}
+
+	// HeadID names the head of a model's version.
+	HeadID struct {
+		App     string `json:"app_id"`
+		Model   string `json:"model_id"`
+		Version string `json:"version_id"` // empty: the newest trained one
+	}
+
+	// NewHead is a head to be imported into an application's model, which the head names.
+	NewHead struct {
+		App  string `json:"app_id"`
+		Head Head   `json:"head"`
 	}
 
 	// Target is an absolute path of a folder that does not exist yet.

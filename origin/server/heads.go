@@ -1,0 +1,61 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/training"
+	"github.com/sightline-dev/sightline/origin/server/control"
+)
+
+// heads is an engine that exports and imports heads.
+type heads interface {
+	// ExportHead returns the head of a trained version, or of the newest one if version is empty.
+	ExportHead(app, model, version string) (*training.ModelHead, error)
+	// ImportHead makes a new version of a head.
+	ImportHead(ctx context.Context, app string, h *training.ModelHead) (version string, err error)
+}
+
+// heads returns the engine if the folder has the application.
+func (n *Node) heads(app string) (heads, error) {
+	engine, ok := n.Engine.(heads)
+	if !ok {
+		return nil, &mistaken{errors.New("heads are exported and imported at the origin"), control.ErrArgument}
+	}
+	return engine, n.known(app)
+}
+
+func exportHead(_ context.Context, n *Node, of control.HeadID) (control.Head, error) {
+	engine, err := n.heads(of.App)
+	if err != nil {
+		return control.Head{}, err
+	}
+	h, err := engine.ExportHead(of.App, of.Model, of.Version)
+	if err != nil {
+		return control.Head{}, askedOfHead(err)
+	}
+	return control.HeadOf(h), nil
+}
+
+func importHead(ctx context.Context, n *Node, in control.NewHead) (control.ID, error) {
+	engine, err := n.heads(in.App)
+	if err != nil {
+		return control.ID{}, err
+	}
+	h, err := in.Head.ModelHead()
+	if err != nil {
+		return control.ID{}, fmt.Errorf("head: %w", err)
+	}
+	version, err := engine.ImportHead(ctx, in.App, h)
+	return control.ID{ID: version}, askedOfHead(err)
+}
+
+// askedOfHead marks the ID of a model or version that does not exist as a mistake of the caller.
+func askedOfHead(err error) error {
+	if errors.Is(err, catalog.ErrNotFound) {
+		return &mistaken{err, control.ErrArgument}
+	}
+	return asked(err)
+}
