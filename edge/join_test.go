@@ -67,9 +67,9 @@ type joining struct {
 }
 
 // joined is an origin with two edges and a tab of a browser, which all write while each in turn is cut off, killed and
-// back: afterwards all hold the same, to the digest; a head that was trained elsewhere predicts the same bytes at all; nothing that was acknowledged is lost and nothing that was deleted is
+// back: afterwards all hold the same, to the digest; nothing that was acknowledged is lost and nothing that was deleted is
 // there; and no copy ever showed an operation as confirmed that the origin did not have. Then the origin takes
-// the application away, and nothing of it is left anywhere.
+// the application away, and nothing of it is left anywhere. Before that, a head that another program trained predicts the same everywhere.
 func joined(t *testing.T, binary string) {
 	since := system.Now()
 	say := func(what string) { t.Logf("%6.1f s: %s", system.Now().Sub(since).Seconds(), what) }

@@ -84,7 +84,7 @@ func TestImportedHeadIsAVersion(t *testing.T) {
 	}
 }
 
-// TestUnfitHeadChangesNothing says what is wrong.
+// TestUnfitHeadChangesNothing imports heads that do not fit their model.
 func TestUnfitHeadChangesNothing(t *testing.T) {
 	w, good := headed(t)
 	exclusive, softmax := headed(t, setting(settingExclusive))
@@ -173,7 +173,7 @@ func TestImportedVersionIsNotTrainedAgain(t *testing.T) {
 	}
 }
 
-// TestUntrainedVersionHasNoHead exports nothing of a version that is not there or not trained.
+// TestUntrainedVersionHasNoHead exports the heads of versions that do not exist or are not trained.
 func TestUntrainedVersionHasNoHead(t *testing.T) {
 	w, _ := headed(t)
 	w.do(&log.ModelCreate{ID: "untrained", Concepts: []string{"cat"}})

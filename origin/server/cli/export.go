@@ -33,8 +33,8 @@ func newExport(env *server.Env) *cobra.Command {
 		Short: "Export pictures with labels and metadata",
 		Long: `Exports an application to a new folder or .zip: inputs with labels, metadata, locations and crops,
 pictures with hashes, custom concepts, models and workflows. Trained versions are not included;
-retraining from the same inputs reproduces them. '{prog} import' imports it into another
-application.
+retraining from the same inputs reproduces them, except imported ones. '{prog} import' imports the
+export into another application.
 
   sightline.json    manifest, written last; an export without it is incomplete
   inputs.jsonl      one input per line, with the path and the SHA-256 of its picture
