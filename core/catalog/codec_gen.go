@@ -723,7 +723,9 @@ func getApp(d *field.Decoder, x *App) {
 		switch d.Number {
 		case 1:
 			x.Dot = log.Dot{}
-			getLogDot(d.Message(), &x.Dot)
+			at := d.Open()
+			getLogDot(d, &x.Dot)
+			d.Close(at)
 		case 2:
 			x.ID = d.Text()
 		case 3:
@@ -774,7 +776,9 @@ func getConcept(d *field.Decoder, x *Concept) {
 		switch d.Number {
 		case 1:
 			x.Dot = log.Dot{}
-			getLogDot(d.Message(), &x.Dot)
+			at := d.Open()
+			getLogDot(d, &x.Dot)
+			d.Close(at)
 		case 2:
 			x.Seq = d.Uint()
 		case 3:
@@ -783,7 +787,9 @@ func getConcept(d *field.Decoder, x *Concept) {
 			x.Name = d.Text()
 		case 5:
 			x.NameAt = log.Stamp{}
-			getLogStamp(d.Message(), &x.NameAt)
+			at := d.Open()
+			getLogStamp(d, &x.NameAt)
+			d.Close(at)
 		case 6:
 			x.Created = log.HLC(d.Fixed64())
 		case 7:
@@ -853,7 +859,9 @@ func getEdge(d *field.Decoder, x *Edge) {
 			x.Revoked = log.HLC(d.Fixed64())
 		case 11:
 			x.Newer = append(x.Newer, Newer{})
-			getNewer(d.Message(), &x.Newer[len(x.Newer)-1])
+			at := d.Open()
+			getNewer(d, &x.Newer[len(x.Newer)-1])
+			d.Close(at)
 		default:
 			d.Keep()
 		}
@@ -872,7 +880,9 @@ func getEdit(d *field.Decoder, x *Edit) {
 			x.OutputEdit.Removed = d.Bool()
 		case 4:
 			x.At = log.Stamp{}
-			getLogStamp(d.Message(), &x.At)
+			at := d.Open()
+			getLogStamp(d, &x.At)
+			d.Close(at)
 		}
 	}
 }
@@ -882,7 +892,9 @@ func getFeedback(d *field.Decoder, x *Feedback) {
 		switch d.Number {
 		case 1:
 			x.Dot = log.Dot{}
-			getLogDot(d.Message(), &x.Dot)
+			at := d.Open()
+			getLogDot(d, &x.Dot)
+			d.Close(at)
 		case 2:
 			x.Seq = d.Uint()
 		case 3:
@@ -943,7 +955,9 @@ func getInput(d *field.Decoder, x *Input) {
 			x.Ord = d.Uint32()
 		case 2:
 			x.Dot = log.Dot{}
-			getLogDot(d.Message(), &x.Dot)
+			at := d.Open()
+			getLogDot(d, &x.Dot)
+			d.Close(at)
 		case 3:
 			x.ID = d.Text()
 		case 4:
@@ -962,26 +976,38 @@ func getInput(d *field.Decoder, x *Input) {
 			d.Hash(x.Hosted[:])
 		case 11:
 			x.Crop = raster.Crop{}
-			getRasterCrop(d.Message(), &x.Crop)
+			at := d.Open()
+			getRasterCrop(d, &x.Crop)
+			d.Close(at)
 		case 12:
 			x.Code = d.Int()
 		case 13:
 			x.Detail = d.Text()
 		case 14:
 			x.Labels = append(x.Labels, Label{})
-			getLabel(d.Message(), &x.Labels[len(x.Labels)-1])
+			at := d.Open()
+			getLabel(d, &x.Labels[len(x.Labels)-1])
+			d.Close(at)
 		case 15:
 			x.Meta = append(x.Meta, MetaPart{})
-			getMetaPart(d.Message(), &x.Meta[len(x.Meta)-1])
+			at := d.Open()
+			getMetaPart(d, &x.Meta[len(x.Meta)-1])
+			d.Close(at)
 		case 16:
 			x.Geo = &log.Point{}
-			getLogPoint(d.Message(), x.Geo)
+			at := d.Open()
+			getLogPoint(d, x.Geo)
+			d.Close(at)
 		case 17:
 			x.GeoAt = log.Stamp{}
-			getLogStamp(d.Message(), &x.GeoAt)
+			at := d.Open()
+			getLogStamp(d, &x.GeoAt)
+			d.Close(at)
 		case 18:
 			x.Edits = append(x.Edits, Edit{})
-			getEdit(d.Message(), &x.Edits[len(x.Edits)-1])
+			at := d.Open()
+			getEdit(d, &x.Edits[len(x.Edits)-1])
+			d.Close(at)
 		default:
 			d.Keep()
 		}
@@ -1041,7 +1067,9 @@ func getLabel(d *field.Decoder, x *Label) {
 			x.Label.Value = log.Value(n)
 		case 3:
 			x.At = log.Stamp{}
-			getLogStamp(d.Message(), &x.At)
+			at := d.Open()
+			getLogStamp(d, &x.At)
+			d.Close(at)
 		}
 	}
 }
@@ -1143,7 +1171,9 @@ func getManifest(d *field.Decoder, x *Manifest) {
 			x.Seq = d.Uint()
 		case 4:
 			x.Inputs = append(x.Inputs, Trained{})
-			getTrained(d.Message(), &x.Inputs[len(x.Inputs)-1])
+			at := d.Open()
+			getTrained(d, &x.Inputs[len(x.Inputs)-1])
+			d.Close(at)
 		case 6:
 			x.Head = d.Raw()
 		case 7:
@@ -1168,7 +1198,9 @@ func getMember(d *field.Decoder, x *Member) {
 			x.In = d.Bool()
 		case 3:
 			x.At = log.Stamp{}
-			getLogStamp(d.Message(), &x.At)
+			at := d.Open()
+			getLogStamp(d, &x.At)
+			d.Close(at)
 		}
 	}
 }
@@ -1184,7 +1216,9 @@ func getMetaPart(d *field.Decoder, x *MetaPart) {
 			x.Removed = d.Bool()
 		case 4:
 			x.At = log.Stamp{}
-			getLogStamp(d.Message(), &x.At)
+			at := d.Open()
+			getLogStamp(d, &x.At)
+			d.Close(at)
 		}
 	}
 }
@@ -1194,7 +1228,9 @@ func getModel(d *field.Decoder, x *Model) {
 		switch d.Number {
 		case 1:
 			x.Dot = log.Dot{}
-			getLogDot(d.Message(), &x.Dot)
+			at := d.Open()
+			getLogDot(d, &x.Dot)
+			d.Close(at)
 		case 2:
 			x.Seq = d.Uint()
 		case 3:
@@ -1203,15 +1239,21 @@ func getModel(d *field.Decoder, x *Model) {
 			x.Name = d.Text()
 		case 5:
 			x.NameAt = log.Stamp{}
-			getLogStamp(d.Message(), &x.NameAt)
+			at := d.Open()
+			getLogStamp(d, &x.NameAt)
+			d.Close(at)
 		case 6:
 			x.Created = log.HLC(d.Fixed64())
 		case 7:
 			x.Config = append(x.Config, Setting{})
-			getSetting(d.Message(), &x.Config[len(x.Config)-1])
+			at := d.Open()
+			getSetting(d, &x.Config[len(x.Config)-1])
+			d.Close(at)
 		case 8:
 			x.Concepts = append(x.Concepts, Member{})
-			getMember(d.Message(), &x.Concepts[len(x.Concepts)-1])
+			at := d.Open()
+			getMember(d, &x.Concepts[len(x.Concepts)-1])
+			d.Close(at)
 		case 9:
 			x.Newest = d.Text()
 		default:
@@ -1298,7 +1340,9 @@ func getSetting(d *field.Decoder, x *Setting) {
 			x.Setting.JSON = d.Raw()
 		case 3:
 			x.At = log.Stamp{}
-			getLogStamp(d.Message(), &x.At)
+			at := d.Open()
+			getLogStamp(d, &x.At)
+			d.Close(at)
 		}
 	}
 }
@@ -1332,12 +1376,16 @@ func getTrained(d *field.Decoder, x *Trained) {
 		switch d.Number {
 		case 1:
 			x.Dot = log.Dot{}
-			getLogDot(d.Message(), &x.Dot)
+			at := d.Open()
+			getLogDot(d, &x.Dot)
+			d.Close(at)
 		case 2:
 			x.Ord = d.Uint32()
 		case 3:
 			x.Labels = append(x.Labels, log.Label{})
-			getLogLabel(d.Message(), &x.Labels[len(x.Labels)-1])
+			at := d.Open()
+			getLogLabel(d, &x.Labels[len(x.Labels)-1])
+			d.Close(at)
 		case 4:
 			x.ID = d.Text()
 		case 5:
@@ -1353,10 +1401,14 @@ func getTrust(d *field.Decoder, x *Trust) {
 			x.Issuer = d.Text()
 		case 2:
 			x.Keys = append(x.Keys, log.PublicKey{})
-			getLogPublicKey(d.Message(), &x.Keys[len(x.Keys)-1])
+			at := d.Open()
+			getLogPublicKey(d, &x.Keys[len(x.Keys)-1])
+			d.Close(at)
 		case 3:
 			x.Peers = append(x.Peers, log.PublicKey{})
-			getLogPublicKey(d.Message(), &x.Peers[len(x.Peers)-1])
+			at := d.Open()
+			getLogPublicKey(d, &x.Peers[len(x.Peers)-1])
+			d.Close(at)
 		default:
 			d.Keep()
 		}
@@ -1369,7 +1421,9 @@ func getVersion(d *field.Decoder, x *Version) {
 		switch d.Number {
 		case 1:
 			x.Model = log.Dot{}
-			getLogDot(d.Message(), &x.Model)
+			at := d.Open()
+			getLogDot(d, &x.Model)
+			d.Close(at)
 		case 2:
 			x.Seq = d.Uint()
 		case 3:
@@ -1384,7 +1438,9 @@ func getVersion(d *field.Decoder, x *Version) {
 			x.Concepts = append(x.Concepts, d.Text())
 		case 8:
 			x.Config = append(x.Config, Setting{})
-			getSetting(d.Message(), &x.Config[len(x.Config)-1])
+			at := d.Open()
+			getSetting(d, &x.Config[len(x.Config)-1])
+			d.Close(at)
 		case 9:
 			d.Hash(x.Manifest[:])
 		default:
@@ -1405,7 +1461,9 @@ func getWorkflow(d *field.Decoder, x *Workflow) {
 		switch d.Number {
 		case 1:
 			x.Dot = log.Dot{}
-			getLogDot(d.Message(), &x.Dot)
+			at := d.Open()
+			getLogDot(d, &x.Dot)
+			d.Close(at)
 		case 2:
 			x.Seq = d.Uint()
 		case 3:
@@ -1414,7 +1472,9 @@ func getWorkflow(d *field.Decoder, x *Workflow) {
 			x.Created = log.HLC(d.Fixed64())
 		case 5:
 			x.Nodes = append(x.Nodes, log.WorkflowNode{})
-			getLogWorkflowNode(d.Message(), &x.Nodes[len(x.Nodes)-1])
+			at := d.Open()
+			getLogWorkflowNode(d, &x.Nodes[len(x.Nodes)-1])
+			d.Close(at)
 		default:
 			d.Keep()
 		}

@@ -792,13 +792,13 @@ func getAppChange(d *field.Decoder, x *AppChange) {
 		case 1:
 			x.ID = d.Text()
 		case 2:
-			x.Name = boxText(d.Message())
+			x.Name = boxText(d)
 		case 3:
-			x.DefaultModel = boxText(d.Message())
+			x.DefaultModel = boxText(d)
 		case 4:
-			x.MaxStale = boxUint(d.Message())
+			x.MaxStale = boxUint(d)
 		case 5:
-			x.LocalOnly = boxBool(d.Message())
+			x.LocalOnly = boxBool(d)
 		default:
 			d.Keep()
 		}
@@ -979,15 +979,21 @@ func getInputCreate(d *field.Decoder, x *InputCreate) {
 			d.Hash(x.Hosted[:])
 		case 8:
 			x.Crop = raster.Crop{}
-			getRasterCrop(d.Message(), &x.Crop)
+			at := d.Open()
+			getRasterCrop(d, &x.Crop)
+			d.Close(at)
 		case 9:
 			x.Labels = append(x.Labels, Label{})
-			getLabel(d.Message(), &x.Labels[len(x.Labels)-1])
+			at := d.Open()
+			getLabel(d, &x.Labels[len(x.Labels)-1])
+			d.Close(at)
 		case 10:
 			x.Meta = d.Raw()
 		case 11:
 			x.Geo = &Point{}
-			getPoint(d.Message(), x.Geo)
+			at := d.Open()
+			getPoint(d, x.Geo)
+			d.Close(at)
 		default:
 			d.Keep()
 		}
@@ -999,7 +1005,9 @@ func getInputDelete(d *field.Decoder, x *InputDelete) {
 		switch d.Number {
 		case 1:
 			x.Input = Dot{}
-			getDot(d.Message(), &x.Input)
+			at := d.Open()
+			getDot(d, &x.Input)
+			d.Close(at)
 		default:
 			d.Keep()
 		}
@@ -1022,7 +1030,9 @@ func getInputFetched(d *field.Decoder, x *InputFetched) {
 		switch d.Number {
 		case 1:
 			x.Input = Dot{}
-			getDot(d.Message(), &x.Input)
+			at := d.Open()
+			getDot(d, &x.Input)
+			d.Close(at)
 		case 2:
 			x.Code = d.Int()
 		case 3:
@@ -1042,10 +1052,14 @@ func getInputGeo(d *field.Decoder, x *InputGeo) {
 		switch d.Number {
 		case 1:
 			x.Input = Dot{}
-			getDot(d.Message(), &x.Input)
+			at := d.Open()
+			getDot(d, &x.Input)
+			d.Close(at)
 		case 2:
 			x.Geo = &Point{}
-			getPoint(d.Message(), x.Geo)
+			at := d.Open()
+			getPoint(d, x.Geo)
+			d.Close(at)
 		default:
 			d.Keep()
 		}
@@ -1057,10 +1071,14 @@ func getInputLabels(d *field.Decoder, x *InputLabels) {
 		switch d.Number {
 		case 1:
 			x.Input = Dot{}
-			getDot(d.Message(), &x.Input)
+			at := d.Open()
+			getDot(d, &x.Input)
+			d.Close(at)
 		case 2:
 			x.Labels = append(x.Labels, Label{})
-			getLabel(d.Message(), &x.Labels[len(x.Labels)-1])
+			at := d.Open()
+			getLabel(d, &x.Labels[len(x.Labels)-1])
+			d.Close(at)
 		default:
 			d.Keep()
 		}
@@ -1072,10 +1090,14 @@ func getInputMeta(d *field.Decoder, x *InputMeta) {
 		switch d.Number {
 		case 1:
 			x.Input = Dot{}
-			getDot(d.Message(), &x.Input)
+			at := d.Open()
+			getDot(d, &x.Input)
+			d.Close(at)
 		case 2:
 			x.Writes = append(x.Writes, MetaWrite{})
-			getMetaWrite(d.Message(), &x.Writes[len(x.Writes)-1])
+			at := d.Open()
+			getMetaWrite(d, &x.Writes[len(x.Writes)-1])
+			d.Close(at)
 		default:
 			d.Keep()
 		}
@@ -1176,7 +1198,9 @@ func getModelCreate(d *field.Decoder, x *ModelCreate) {
 			x.Concepts = append(x.Concepts, d.Text())
 		case 5:
 			x.Config = append(x.Config, Setting{})
-			getSetting(d.Message(), &x.Config[len(x.Config)-1])
+			at := d.Open()
+			getSetting(d, &x.Config[len(x.Config)-1])
+			d.Close(at)
 		default:
 			d.Keep()
 		}
@@ -1188,7 +1212,9 @@ func getModelDelete(d *field.Decoder, x *ModelDelete) {
 		switch d.Number {
 		case 1:
 			x.Model = Dot{}
-			getDot(d.Message(), &x.Model)
+			at := d.Open()
+			getDot(d, &x.Model)
+			d.Close(at)
 		default:
 			d.Keep()
 		}
@@ -1209,12 +1235,16 @@ func getModelPatch(d *field.Decoder, x *ModelPatch) {
 		switch d.Number {
 		case 1:
 			x.Model = Dot{}
-			getDot(d.Message(), &x.Model)
+			at := d.Open()
+			getDot(d, &x.Model)
+			d.Close(at)
 		case 2:
-			x.Name = boxText(d.Message())
+			x.Name = boxText(d)
 		case 3:
 			x.Config = append(x.Config, Setting{})
-			getSetting(d.Message(), &x.Config[len(x.Config)-1])
+			at := d.Open()
+			getSetting(d, &x.Config[len(x.Config)-1])
+			d.Close(at)
 		case 4:
 			x.Add = append(x.Add, d.Text())
 		case 5:
@@ -1234,7 +1264,9 @@ func getNetworkSwitch(d *field.Decoder, x *NetworkSwitch) {
 			d.Hash(x.Base[:])
 		case 2:
 			x.Versions = append(x.Versions, Renewed{})
-			getRenewed(d.Message(), &x.Versions[len(x.Versions)-1])
+			at := d.Open()
+			getRenewed(d, &x.Versions[len(x.Versions)-1])
+			d.Close(at)
 		default:
 			d.Keep()
 		}
@@ -1277,10 +1309,14 @@ func getOutputsPatch(d *field.Decoder, x *OutputsPatch) {
 		switch d.Number {
 		case 1:
 			x.Input = Dot{}
-			getDot(d.Message(), &x.Input)
+			at := d.Open()
+			getDot(d, &x.Input)
+			d.Close(at)
 		case 2:
 			x.Edits = append(x.Edits, OutputEdit{})
-			getOutputEdit(d.Message(), &x.Edits[len(x.Edits)-1])
+			at := d.Open()
+			getOutputEdit(d, &x.Edits[len(x.Edits)-1])
+			d.Close(at)
 		default:
 			d.Keep()
 		}
@@ -1340,7 +1376,9 @@ func getRenewed(d *field.Decoder, x *Renewed) {
 		switch d.Number {
 		case 1:
 			x.Model = Dot{}
-			getDot(d.Message(), &x.Model)
+			at := d.Open()
+			getDot(d, &x.Model)
+			d.Close(at)
 		case 2:
 			x.From = d.Text()
 		case 3:
@@ -1425,7 +1463,9 @@ func getTokenKeys(d *field.Decoder, x *TokenKeys) {
 			x.Issuer = d.Text()
 		case 2:
 			x.Keys = append(x.Keys, PublicKey{})
-			getPublicKey(d.Message(), &x.Keys[len(x.Keys)-1])
+			at := d.Open()
+			getPublicKey(d, &x.Keys[len(x.Keys)-1])
+			d.Close(at)
 		default:
 			d.Keep()
 		}
@@ -1448,7 +1488,9 @@ func getVersionDelete(d *field.Decoder, x *VersionDelete) {
 		switch d.Number {
 		case 1:
 			x.Model = Dot{}
-			getDot(d.Message(), &x.Model)
+			at := d.Open()
+			getDot(d, &x.Model)
+			d.Close(at)
 		case 2:
 			x.Version = d.Text()
 		default:
@@ -1462,7 +1504,9 @@ func getVersionResult(d *field.Decoder, x *VersionResult) {
 		switch d.Number {
 		case 1:
 			x.Model = Dot{}
-			getDot(d.Message(), &x.Model)
+			at := d.Open()
+			getDot(d, &x.Model)
+			d.Close(at)
 		case 2:
 			x.Version = d.Text()
 		case 3:
@@ -1475,7 +1519,9 @@ func getVersionResult(d *field.Decoder, x *VersionResult) {
 			d.Hash(x.Manifest[:])
 		case 7:
 			x.Train = Dot{}
-			getDot(d.Message(), &x.Train)
+			at := d.Open()
+			getDot(d, &x.Train)
+			d.Close(at)
 		default:
 			d.Keep()
 		}
@@ -1487,7 +1533,9 @@ func getVersionTrain(d *field.Decoder, x *VersionTrain) {
 		switch d.Number {
 		case 1:
 			x.Model = Dot{}
-			getDot(d.Message(), &x.Model)
+			at := d.Open()
+			getDot(d, &x.Model)
+			d.Close(at)
 		case 2:
 			x.Version = d.Text()
 		default:
@@ -1503,7 +1551,9 @@ func getWorkflowCreate(d *field.Decoder, x *WorkflowCreate) {
 			x.ID = d.Text()
 		case 2:
 			x.Nodes = append(x.Nodes, WorkflowNode{})
-			getWorkflowNode(d.Message(), &x.Nodes[len(x.Nodes)-1])
+			at := d.Open()
+			getWorkflowNode(d, &x.Nodes[len(x.Nodes)-1])
+			d.Close(at)
 		default:
 			d.Keep()
 		}
@@ -1515,7 +1565,9 @@ func getWorkflowDelete(d *field.Decoder, x *WorkflowDelete) {
 		switch d.Number {
 		case 1:
 			x.Workflow = Dot{}
-			getDot(d.Message(), &x.Workflow)
+			at := d.Open()
+			getDot(d, &x.Workflow)
+			d.Close(at)
 		default:
 			d.Keep()
 		}
@@ -1538,35 +1590,41 @@ func getWorkflowNode(d *field.Decoder, x *WorkflowNode) {
 // boxBool reads a value that replaces another.
 func boxBool(d *field.Decoder) *bool {
 	v := new(bool)
+	at := d.Open()
 	for d.Next() {
 		switch d.Number {
 		case 1:
 			*v = d.Bool()
 		}
 	}
+	d.Close(at)
 	return v
 }
 
 // boxText reads a value that replaces another.
 func boxText(d *field.Decoder) *string {
 	v := new(string)
+	at := d.Open()
 	for d.Next() {
 		switch d.Number {
 		case 1:
 			*v = d.Text()
 		}
 	}
+	d.Close(at)
 	return v
 }
 
 // boxUint reads a value that replaces another.
 func boxUint(d *field.Decoder) *uint64 {
 	v := new(uint64)
+	at := d.Open()
 	for d.Next() {
 		switch d.Number {
 		case 1:
 			*v = d.Uint()
 		}
 	}
+	d.Close(at)
 	return v
 }

@@ -126,6 +126,19 @@ func TestMalformedOperation(t *testing.T) {
 	log.Encode(nil, &log.Op{Body: struct{ log.Body }{&log.InputDelete{}}})
 }
 
+// TestDecodeMemory reads an operation with many messages inside it. Two bytes of a hostile operation are one of them, so it must not cost
+// a decoder.
+func TestDecodeMemory(t *testing.T) {
+	data := log.Encode(nil, &log.Op{Body: &log.InputLabels{Labels: make([]log.Label, 1000)}})
+	if n := testing.AllocsPerRun(10, func() {
+		if _, err := log.Decode(data); err != nil {
+			t.Fatal(err)
+		}
+	}); n > 50 {
+		t.Errorf("%v allocations for %d bytes, want at most 50", n, len(data))
+	}
+}
+
 func FuzzDecode(f *testing.F) {
 	for _, body := range logtest.Bodies() {
 		f.Add(log.Encode(nil, &log.Op{Dot: log.Dot{Site: 1, Seq: 1}, At: 1 << 16, By: "key", Body: body}))

@@ -230,7 +230,9 @@ func getConflict(d *field.Decoder, x *Conflict) {
 			x.Verdict.Detail = d.Text()
 		case 5:
 			x.Verdict.Dot = log.Dot{}
-			getLogDot(d.Message(), &x.Verdict.Dot)
+			at := d.Open()
+			getLogDot(d, &x.Verdict.Dot)
+			d.Close(at)
 		case 6:
 			x.Verdict.ID = d.Text()
 		case 7:
@@ -300,7 +302,9 @@ func getNote(d *field.Decoder, x *note) {
 			x.site = log.Site(d.Uint32())
 		case 6:
 			x.acked = append(x.acked, acked{})
-			getAcked(d.Message(), &x.acked[len(x.acked)-1])
+			at := d.Open()
+			getAcked(d, &x.acked[len(x.acked)-1])
+			d.Close(at)
 		case 7:
 			x.torn = d.Bool()
 		case 8:
@@ -326,7 +330,9 @@ func getNoted(d *field.Decoder, x *noted) {
 		switch d.Number {
 		case 1:
 			x.marks = append(x.marks, mark{})
-			getMark(d.Message(), &x.marks[len(x.marks)-1])
+			at := d.Open()
+			getMark(d, &x.marks[len(x.marks)-1])
+			d.Close(at)
 		}
 	}
 }

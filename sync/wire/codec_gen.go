@@ -717,7 +717,9 @@ func getBack(d *field.Decoder, x *Back) {
 				break
 			}
 			x.Lives = append(x.Lives, SiteLife{})
-			getSiteLife(d.Message(), &x.Lives[len(x.Lives)-1])
+			at := d.Open()
+			getSiteLife(d, &x.Lives[len(x.Lives)-1])
+			d.Close(at)
 		case 8:
 			x.Seal = d.Raw()
 		case 9:
@@ -824,7 +826,9 @@ func getDerived(d *field.Decoder, x *Derived) {
 				break
 			}
 			x.Records = append(x.Records, DerivedRecord{})
-			getDerivedRecord(d.Message(), &x.Records[len(x.Records)-1])
+			at := d.Open()
+			getDerivedRecord(d, &x.Records[len(x.Records)-1])
+			d.Close(at)
 		default:
 			d.Keep()
 		}
@@ -839,7 +843,9 @@ func getDerivedRecord(d *field.Decoder, x *DerivedRecord) {
 			d.Hash(x.Blob[:])
 		case 2:
 			x.Crop = raster.Crop{}
-			getRasterCrop(d.Message(), &x.Crop)
+			at := d.Open()
+			getRasterCrop(d, &x.Crop)
+			d.Close(at)
 		case 3:
 			x.Record = d.Raw()
 		}
@@ -874,14 +880,18 @@ func getDigests(d *field.Decoder, x *Digests) {
 				break
 			}
 			x.Nodes = append(x.Nodes, Node{})
-			getNode(d.Message(), &x.Nodes[len(x.Nodes)-1])
+			at := d.Open()
+			getNode(d, &x.Nodes[len(x.Nodes)-1])
+			d.Close(at)
 		case 5:
 			if len(x.Leaves) >= maxLeaves {
 				d.Malformed("list too long")
 				break
 			}
 			x.Leaves = append(x.Leaves, Digest{})
-			getDigest(d.Message(), &x.Leaves[len(x.Leaves)-1])
+			at := d.Open()
+			getDigest(d, &x.Leaves[len(x.Leaves)-1])
+			d.Close(at)
 		default:
 			d.Keep()
 		}
@@ -924,7 +934,9 @@ func getEntries(d *field.Decoder, x *Entries) {
 				break
 			}
 			x.Lives = append(x.Lives, SiteLife{})
-			getSiteLife(d.Message(), &x.Lives[len(x.Lives)-1])
+			at := d.Open()
+			getSiteLife(d, &x.Lives[len(x.Lives)-1])
+			d.Close(at)
 		case 7:
 			x.Seal = d.Raw()
 		case 8:
@@ -967,7 +979,9 @@ func getGrant(d *field.Decoder, x *Grant) {
 				break
 			}
 			x.Lives = append(x.Lives, Life{})
-			getLife(d.Message(), &x.Lives[len(x.Lives)-1])
+			at := d.Open()
+			getLife(d, &x.Lives[len(x.Lives)-1])
+			d.Close(at)
 		case 16:
 			x.Drain = d.Bool()
 		case 17:
@@ -994,7 +1008,9 @@ func getHad(d *field.Decoder, x *Had) {
 				break
 			}
 			x.Begun = append(x.Begun, Begun{})
-			getBegun(d.Message(), &x.Begun[len(x.Begun)-1])
+			at := d.Open()
+			getBegun(d, &x.Begun[len(x.Begun)-1])
+			d.Close(at)
 		default:
 			d.Keep()
 		}
@@ -1120,14 +1136,18 @@ func getManifest(d *field.Decoder, x *Manifest) {
 				break
 			}
 			x.Chunks = append(x.Chunks, Chunk{})
-			getChunk(d.Message(), &x.Chunks[len(x.Chunks)-1])
+			at := d.Open()
+			getChunk(d, &x.Chunks[len(x.Chunks)-1])
+			d.Close(at)
 		case 11:
 			if len(x.Objects) >= maxChunks {
 				d.Malformed("list too long")
 				break
 			}
 			x.Objects = append(x.Objects, Chunk{})
-			getChunk(d.Message(), &x.Objects[len(x.Objects)-1])
+			at := d.Open()
+			getChunk(d, &x.Objects[len(x.Objects)-1])
+			d.Close(at)
 		case 12:
 			x.Seal = d.Raw()
 		default:
@@ -1194,14 +1214,18 @@ func getOffered(d *field.Decoder, x *Offered) {
 				break
 			}
 			x.Grants = append(x.Grants, Grant{})
-			getGrant(d.Message(), &x.Grants[len(x.Grants)-1])
+			at := d.Open()
+			getGrant(d, &x.Grants[len(x.Grants)-1])
+			d.Close(at)
 		case 9:
 			if seen9 {
 				d.Malformed("limits twice")
 			}
 			seen9 = true
 			x.Limits = Limits{}
-			getLimits(d.Message(), &x.Limits)
+			at := d.Open()
+			getLimits(d, &x.Limits)
+			d.Close(at)
 		case 10:
 			x.Expires = Millis(d.Uint())
 		case 11:
@@ -1210,7 +1234,9 @@ func getOffered(d *field.Decoder, x *Offered) {
 				break
 			}
 			x.Links = append(x.Links, Link{})
-			getLink(d.Message(), &x.Links[len(x.Links)-1])
+			at := d.Open()
+			getLink(d, &x.Links[len(x.Links)-1])
+			d.Close(at)
 		default:
 			d.Keep()
 		}
@@ -1267,21 +1293,27 @@ func getPush(d *field.Decoder, x *Push) {
 				break
 			}
 			x.For = append(x.For, Behalf{})
-			getBehalf(d.Message(), &x.For[len(x.For)-1])
+			at := d.Open()
+			getBehalf(d, &x.For[len(x.For)-1])
+			d.Close(at)
 		case 8:
 			if len(x.Tokens) >= MaxOps {
 				d.Malformed("list too long")
 				break
 			}
 			x.Tokens = append(x.Tokens, Tokens{})
-			getTokens(d.Message(), &x.Tokens[len(x.Tokens)-1])
+			at := d.Open()
+			getTokens(d, &x.Tokens[len(x.Tokens)-1])
+			d.Close(at)
 		case 9:
 			if len(x.Lives) >= MaxOps+1 {
 				d.Malformed("list too long")
 				break
 			}
 			x.Lives = append(x.Lives, Life{})
-			getLife(d.Message(), &x.Lives[len(x.Lives)-1])
+			at := d.Open()
+			getLife(d, &x.Lives[len(x.Lives)-1])
+			d.Close(at)
 		case 10:
 			x.Again = d.Bool()
 		case 11:
@@ -1310,14 +1342,18 @@ func getPushed(d *field.Decoder, x *Pushed) {
 				break
 			}
 			x.Runs = append(x.Runs, Run{})
-			getRun(d.Message(), &x.Runs[len(x.Runs)-1])
+			at := d.Open()
+			getRun(d, &x.Runs[len(x.Runs)-1])
+			d.Close(at)
 		case 4:
 			if len(x.Verdicts) >= MaxOps {
 				d.Malformed("list too long")
 				break
 			}
 			x.Verdicts = append(x.Verdicts, Verdict{})
-			getVerdict(d.Message(), &x.Verdicts[len(x.Verdicts)-1])
+			at := d.Open()
+			getVerdict(d, &x.Verdicts[len(x.Verdicts)-1])
+			d.Close(at)
 		case 5:
 			x.Head = d.Uint()
 		case 6:
@@ -1446,7 +1482,9 @@ func getSession(d *field.Decoder, x *Session) {
 				break
 			}
 			x.Partitions = append(x.Partitions, Position{})
-			getPosition(d.Message(), &x.Partitions[len(x.Partitions)-1])
+			at := d.Open()
+			getPosition(d, &x.Partitions[len(x.Partitions)-1])
+			d.Close(at)
 		case 11:
 			x.Wants.Vectors = Vectors(d.Uint32())
 		case 12:
@@ -1490,7 +1528,9 @@ func getTakenBack(d *field.Decoder, x *TakenBack) {
 				break
 			}
 			x.Lives = append(x.Lives, Life{})
-			getLife(d.Message(), &x.Lives[len(x.Lives)-1])
+			at := d.Open()
+			getLife(d, &x.Lives[len(x.Lives)-1])
+			d.Close(at)
 		default:
 			d.Keep()
 		}
@@ -1524,7 +1564,9 @@ func getVerdict(d *field.Decoder, x *Verdict) {
 			x.Detail = d.Text()
 		case 4:
 			x.Dot = log.Dot{}
-			getLogDot(d.Message(), &x.Dot)
+			at := d.Open()
+			getLogDot(d, &x.Dot)
+			d.Close(at)
 		case 5:
 			x.ID = d.Text()
 		}

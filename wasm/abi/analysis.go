@@ -41,7 +41,10 @@ func putValidCells(e *field.Encoder, number int, c *predict.Cells) {
 
 func getValidCells(d *field.Decoder) predict.Cells {
 	var c cells
-	if getCells(d.Message(), &c); !c.Valid() {
+	at := d.Open()
+	getCells(d, &c)
+	d.Close(at)
+	if !c.Valid() {
 		d.Malformed("cells")
 	}
 	return c.Cells

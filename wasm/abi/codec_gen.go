@@ -468,7 +468,9 @@ func getAnalysis(d *field.Decoder, x *analysis) {
 			x.Food = getFloats(d)
 		case 5:
 			x.Colors = append(x.Colors, predict.ColorShare{})
-			getPredictColorShare(d.Message(), &x.Colors[len(x.Colors)-1])
+			at := d.Open()
+			getPredictColorShare(d, &x.Colors[len(x.Colors)-1])
+			d.Close(at)
 		case 6:
 			x.Thumb = bytes.Clone(d.Raw())
 		case 7:
@@ -538,7 +540,9 @@ func getApiJob(d *field.Decoder, x *api.Job) {
 			x.Keep = d.Bool()
 		case 8:
 			x.Video = api.Video{}
-			getApiVideo(d.Message(), &x.Video)
+			at := d.Open()
+			getApiVideo(d, &x.Video)
+			d.Close(at)
 		}
 	}
 }
@@ -572,7 +576,9 @@ func getAppReply(d *field.Decoder, x *appReply) {
 		switch d.Number {
 		case 1:
 			x.Apps = append(x.Apps, App{})
-			getApp(d.Message(), &x.Apps[len(x.Apps)-1])
+			at := d.Open()
+			getApp(d, &x.Apps[len(x.Apps)-1])
+			d.Close(at)
 		}
 	}
 }
@@ -627,7 +633,9 @@ func getDone(d *field.Decoder, x *done) {
 		switch d.Number {
 		case 1:
 			x.Error = &fault{}
-			getFault(d.Message(), x.Error)
+			at := d.Open()
+			getFault(d, x.Error)
+			d.Close(at)
 		}
 	}
 }
@@ -647,7 +655,9 @@ func getEffect(d *field.Decoder, x *effect) {
 			x.Query = d.Text()
 		case 6:
 			x.Header = append(x.Header, api.Field{})
-			getApiField(d.Message(), &x.Header[len(x.Header)-1])
+			at := d.Open()
+			getApiField(d, &x.Header[len(x.Header)-1])
+			d.Close(at)
 		case 7:
 			x.Stream = d.Bool()
 		case 8:
@@ -656,7 +666,9 @@ func getEffect(d *field.Decoder, x *effect) {
 			d.Hash(x.Blob[:])
 		case 10:
 			x.Error = &fault{}
-			getFault(d.Message(), x.Error)
+			at := d.Open()
+			getFault(d, x.Error)
+			d.Close(at)
 		case 11:
 			x.Why = d.Text()
 		case 12:
@@ -680,7 +692,9 @@ func getEvent(d *field.Decoder, x *event) {
 			x.Status = d.Int()
 		case 4:
 			x.Header = append(x.Header, api.Field{})
-			getApiField(d.Message(), &x.Header[len(x.Header)-1])
+			at := d.Open()
+			getApiField(d, &x.Header[len(x.Header)-1])
+			d.Close(at)
 		case 5:
 			x.More = d.Bool()
 		case 6:
@@ -714,7 +728,9 @@ func getFilm(d *field.Decoder, x *Film) {
 			x.Output = d.Raw()
 		case 2:
 			x.Video = api.Video{}
-			getApiVideo(d.Message(), &x.Video)
+			at := d.Open()
+			getApiVideo(d, &x.Video)
+			d.Close(at)
 		case 3:
 			n := d.Uint()
 			if n > uint64(FailedMemory) {
@@ -739,7 +755,9 @@ func getFilmReply(d *field.Decoder, x *FilmReply) {
 			x.Frames = d.Int()
 		case 4:
 			x.Planes = &raster.Planes{}
-			getRasterPlanes(d.Message(), x.Planes)
+			at := d.Open()
+			getRasterPlanes(d, x.Planes)
+			d.Close(at)
 		case 5:
 			x.Memory = d.Uint()
 		case 6:
@@ -755,7 +773,9 @@ func getHanded(d *field.Decoder, x *handed) {
 			x.Task = d.Uint()
 		case 2:
 			x.Result = result{}
-			getResult(d.Message(), &x.Result)
+			at := d.Open()
+			getResult(d, &x.Result)
+			d.Close(at)
 		}
 	}
 }
@@ -799,10 +819,14 @@ func getJob(d *field.Decoder, x *Job) {
 			x.Job.Keep = d.Bool()
 		case 8:
 			x.Job.Video = api.Video{}
-			getApiVideo(d.Message(), &x.Job.Video)
+			at := d.Open()
+			getApiVideo(d, &x.Job.Video)
+			d.Close(at)
 		case 9:
 			x.Planes = &raster.Planes{}
-			getRasterPlanes(d.Message(), x.Planes)
+			at := d.Open()
+			getRasterPlanes(d, x.Planes)
+			d.Close(at)
 		}
 	}
 }
@@ -846,7 +870,9 @@ func getQuestion(d *field.Decoder, x *Question) {
 			x.Language = d.Text()
 		case 4:
 			x.Film = Film{}
-			getFilm(d.Message(), &x.Film)
+			at := d.Open()
+			getFilm(d, &x.Film)
+			d.Close(at)
 		}
 	}
 }
@@ -976,7 +1002,9 @@ func getReply(d *field.Decoder, x *reply) {
 		switch d.Number {
 		case 1:
 			x.Error = &fault{}
-			getFault(d.Message(), x.Error)
+			at := d.Open()
+			getFault(d, x.Error)
+			d.Close(at)
 		case 2:
 			x.Value = d.Raw()
 		}
@@ -1029,7 +1057,9 @@ func getResult(d *field.Decoder, x *result) {
 			x.Result.Picture = d.Raw()
 		case 8:
 			x.Result.Result.Frames = append(x.Result.Result.Frames, api.Frame{})
-			getApiFrame(d.Message(), &x.Result.Result.Frames[len(x.Result.Result.Frames)-1])
+			at := d.Open()
+			getApiFrame(d, &x.Result.Result.Frames[len(x.Result.Result.Frames)-1])
+			d.Close(at)
 		}
 	}
 }
@@ -1041,7 +1071,9 @@ func getResults(d *field.Decoder, x *results) {
 			x.Call = d.Uint()
 		case 9:
 			x.Results = append(x.Results, result{})
-			getResult(d.Message(), &x.Results[len(x.Results)-1])
+			at := d.Open()
+			getResult(d, &x.Results[len(x.Results)-1])
+			d.Close(at)
 		}
 	}
 }
@@ -1055,15 +1087,21 @@ func getServed(d *field.Decoder, x *Served) {
 			x.Response.ContentType = d.Text()
 		case 3:
 			x.Response.Header = append(x.Response.Header, api.Field{})
-			getApiField(d.Message(), &x.Response.Header[len(x.Response.Header)-1])
+			at := d.Open()
+			getApiField(d, &x.Response.Header[len(x.Response.Header)-1])
+			d.Close(at)
 		case 8:
 			x.Call = d.Uint()
 		case 9:
 			x.Jobs = append(x.Jobs, api.Job{})
-			getApiJob(d.Message(), &x.Jobs[len(x.Jobs)-1])
+			at := d.Open()
+			getApiJob(d, &x.Jobs[len(x.Jobs)-1])
+			d.Close(at)
 		case 10:
 			x.Response.Did = api.Deed{}
-			getApiDeed(d.Message(), &x.Response.Did)
+			at := d.Open()
+			getApiDeed(d, &x.Response.Did)
+			d.Close(at)
 		case 15:
 			x.Response.Body = d.Raw()
 		}
@@ -1123,7 +1161,9 @@ func getSettings(d *field.Decoder, x *Settings) {
 			x.Checked = d.Bool()
 		case 20:
 			x.Replica = &Replica{}
-			getReplica(d.Message(), x.Replica)
+			at := d.Open()
+			getReplica(d, x.Replica)
+			d.Close(at)
 		case 21:
 			x.MaxAnswer = d.Uint()
 		}
@@ -1137,7 +1177,9 @@ func getStep(d *field.Decoder, x *step) {
 			x.Take = d.Int()
 		case 2:
 			x.Done = append(x.Done, handed{})
-			getHanded(d.Message(), &x.Done[len(x.Done)-1])
+			at := d.Open()
+			getHanded(d, &x.Done[len(x.Done)-1])
+			d.Close(at)
 		case 3:
 			x.Idle = d.Bool()
 		}
@@ -1151,7 +1193,9 @@ func getStepped(d *field.Decoder, x *Stepped) {
 			x.More = d.Bool()
 		case 2:
 			x.Tasks = append(x.Tasks, Task{})
-			getTask(d.Message(), &x.Tasks[len(x.Tasks)-1])
+			at := d.Open()
+			getTask(d, &x.Tasks[len(x.Tasks)-1])
+			d.Close(at)
 		case 3:
 			x.Training = d.Bool()
 		case 4:
@@ -1167,13 +1211,19 @@ func getSynced(d *field.Decoder, x *synced) {
 		switch d.Number {
 		case 1:
 			x.Error = &fault{}
-			getFault(d.Message(), x.Error)
+			at := d.Open()
+			getFault(d, x.Error)
+			d.Close(at)
 		case 2:
 			x.Status = replica.Status{}
-			getReplicaStatus(d.Message(), &x.Status)
+			at := d.Open()
+			getReplicaStatus(d, &x.Status)
+			d.Close(at)
 		case 3:
 			x.Effects = append(x.Effects, effect{})
-			getEffect(d.Message(), &x.Effects[len(x.Effects)-1])
+			at := d.Open()
+			getEffect(d, &x.Effects[len(x.Effects)-1])
+			d.Close(at)
 		}
 	}
 }
@@ -1185,7 +1235,9 @@ func getTask(d *field.Decoder, x *Task) {
 			x.Number = d.Uint()
 		case 2:
 			x.Job = api.Job{}
-			getApiJob(d.Message(), &x.Job)
+			at := d.Open()
+			getApiJob(d, &x.Job)
+			d.Close(at)
 		}
 	}
 }

@@ -170,8 +170,10 @@ type Decoder struct {
 	whole []byte // tag and value
 	extra []byte
 	err   error
-	up    *Decoder
 }
+
+// Outer is the rest of a message whose inner message is being read.
+type Outer struct{ rest, extra []byte }
 
 // Decode reads a message that an Encoder wrote. Bytes that it returns later are data's own.
 func Decode(data []byte) *Decoder {
@@ -230,11 +232,8 @@ func (d *Decoder) Keep() { d.extra = append(d.extra, d.whole...) }
 func (d *Decoder) Malformed(what string) { d.fail(what) }
 
 func (d *Decoder) fail(what string) bool {
-	err := fmt.Errorf("%w: %s", ErrFormat, what)
-	for ; d != nil; d = d.up {
-		if d.err == nil {
-			d.err = err
-		}
+	if d.err == nil {
+		d.err = fmt.Errorf("%w: %s", ErrFormat, what)
 	}
 	return false
 }
@@ -329,10 +328,21 @@ func (d *Decoder) Hash(dst []byte) {
 	copy(dst, d.buf)
 }
 
-// Message reads a message inside this one. Its errors are this one's.
-func (d *Decoder) Message() *Decoder {
-	if !d.is(protowire.BytesType) {
-		return &Decoder{up: d, err: d.err}
+// Open begins the message inside the current field, which Close ends. Errors in it are those of the whole message. It takes no
+// memory, since a hostile message may have an inner one for every two bytes:
+//
+//	at := d.Open()
+//	for d.Next() {
+//	}
+//	d.Close(at)
+func (d *Decoder) Open() Outer {
+	at := Outer{d.rest, d.extra}
+	d.rest, d.extra = nil, nil
+	if d.is(protowire.BytesType) {
+		d.rest = d.buf
 	}
-	return &Decoder{rest: d.buf, up: d}
+	return at
 }
+
+// Close continues with the message around the one that Open began.
+func (d *Decoder) Close(at Outer) { d.rest, d.extra = at.rest, at.extra }

@@ -74,19 +74,53 @@ func TestNesting(t *testing.T) {
 		d := field.Decode(e.Bytes(nil))
 		got, after := -1, uint64(0)
 		for d.Next() {
-			for o := d.Message(); o.Next(); {
-				if o.Number == 4 {
-					after = o.Uint()
+			first := d.Open()
+			for d.Next() {
+				if d.Number == 4 {
+					after = d.Uint()
 					continue
 				}
-				for i := o.Message(); i.Next(); {
-					got = len(i.Raw())
+				second := d.Open()
+				for d.Next() {
+					got = len(d.Raw())
 				}
+				d.Close(second)
 			}
+			d.Close(first)
 		}
 		if d.Err() != nil || got != n || after != 5 {
 			t.Errorf("%d bytes come back as %d, then %d, %v", n, got, after, d.Err())
 		}
+	}
+}
+
+// TestExtraInside keeps the unknown fields of a message apart from those of the message inside it.
+func TestExtraInside(t *testing.T) {
+	var e field.Encoder
+	e.Text(9, "before")
+	at := e.Open(1)
+	e.Text(9, "inside")
+	e.Close(at)
+	e.Text(9, "after")
+	d := field.Decode(e.Bytes(nil))
+	var inside []byte
+	for d.Next() {
+		if d.Number == 9 {
+			d.Keep()
+			continue
+		}
+		at := d.Open()
+		for d.Next() {
+			d.Keep()
+		}
+		inside = d.Extra()
+		d.Close(at)
+	}
+	if got := string(inside); got != "J\x06inside" || d.Err() != nil {
+		t.Errorf("kept %q of the message inside, %v", got, d.Err())
+	}
+	if got := string(d.Extra()); got != "J\x06beforeJ\x05after" {
+		t.Errorf("kept %q", got)
 	}
 }
 
@@ -137,10 +171,14 @@ func TestMalformed(t *testing.T) {
 		{"number for text", varint(1), func(d *field.Decoder) { d.Text() }},
 		{"number for bytes", varint(1), func(d *field.Decoder) { d.Raw() }},
 		{"number for a hash", varint(1), func(d *field.Decoder) { d.Hash(make([]byte, 1)) }},
-		{"number for a message", varint(1), func(d *field.Decoder) { d.Message().Next() }},
+		{"number for a message", varint(1), func(d *field.Decoder) { d.Open() }},
 		{"short hash", text, func(d *field.Decoder) { d.Hash(make([]byte, 2)) }},
-		{"in a message", text, func(d *field.Decoder) { d.Message().Next() }},
-		{"said so", text, func(d *field.Decoder) { d.Message().Malformed("it") }},
+		{"in a message", text, func(d *field.Decoder) {
+			at := d.Open()
+			d.Next()
+			d.Close(at)
+		}},
+		{"said so", text, func(d *field.Decoder) { d.Malformed("it") }},
 	}
 	for _, tt := range tests {
 		d := field.Decode(tt.data)

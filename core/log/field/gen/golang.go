@@ -482,7 +482,8 @@ func (g *golang) getField(f *member, v string) error {
 		return g.getBasic(f, v, t, u)
 	case *types.Pointer:
 		if m := g.within(u); m != nil {
-			g.f("%s = &%s{}\nget%s(d.Message(), %[1]s)\n", v, g.typ(u.Elem()), g.title(g.messages[m]))
+			g.f("%s = &%s{}\n", v, g.typ(u.Elem()))
+			g.getInner(g.messages[m], v)
 			return nil
 		}
 		if f.has("nil") {
@@ -491,15 +492,21 @@ func (g *golang) getField(f *member, v string) error {
 		}
 		method := map[types.BasicKind]string{types.String: "Text", types.Uint64: "Uint", types.Bool: "Bool"}[u.Elem().(*types.Basic).Kind()]
 		g.boxed[method+" "+g.typ(u.Elem())] = true
-		g.f("%s = box%s(d.Message())\n", v, method)
+		g.f("%s = box%s(d)\n", v, method)
 	case *types.Struct:
-		g.f("%s = %s{}\nget%s(d.Message(), &%[1]s)\n", v, g.typ(t), g.title(g.messages[g.within(t)]))
+		g.f("%s = %s{}\n", v, g.typ(t))
+		g.getInner(g.messages[g.within(t)], "&"+v)
 	case *types.Array:
 		g.f("d.Hash(%s[:])\n", v)
 	case *types.Slice:
 		return g.getSlice(f, v, u)
 	}
 	return nil
+}
+
+// getInner reads a message within the message to an address.
+func (g *golang) getInner(m *message, address string) {
+	g.f("at := d.Open()\nget%s(d, %s)\nd.Close(at)\n", g.title(m), address)
 }
 
 func (g *golang) getSlice(f *member, v string, u *types.Slice) error {
@@ -524,7 +531,8 @@ func (g *golang) getSlice(f *member, v string, u *types.Slice) error {
 	case *types.Basic:
 		g.f("%s = append(%[1]s, d.Text())\n", v)
 	case *types.Struct:
-		g.f("%s = append(%[1]s, %s{})\nget%s(d.Message(), &%s)\n", v, g.typ(u.Elem()), g.title(g.messages[g.within(u.Elem())]), last)
+		g.f("%s = append(%[1]s, %s{})\n", v, g.typ(u.Elem()))
+		g.getInner(g.messages[g.within(u.Elem())], "&"+last)
 	case *types.Array:
 		g.f("%s = append(%[1]s, %s{})\nd.Hash(%s[:])\n", v, g.typ(u.Elem()), last)
 	case *types.Slice:
@@ -612,7 +620,7 @@ func (g *golang) rest() {
 	for _, b := range boxed {
 		method, typ, _ := strings.Cut(b, " ")
 		g.f("\n// box%s reads a value that replaces another.\nfunc box%[1]s(d *field.Decoder) *%s {\n", method, typ)
-		g.f("v := new(%s)\nfor d.Next() {\nswitch d.Number {\ncase 1:\n*v = d.%s()\n}\n}\nreturn v\n}\n", typ, method)
+		g.f("v := new(%s)\nat := d.Open()\nfor d.Next() {\nswitch d.Number {\ncase 1:\n*v = d.%s()\n}\n}\nd.Close(at)\nreturn v\n}\n", typ, method)
 	}
 }
 

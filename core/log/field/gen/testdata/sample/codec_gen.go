@@ -250,15 +250,21 @@ func getAll(d *field.Decoder, x *All) {
 			x.Heard = time.Unix(0, int64(d.Fixed64()))
 		case 22:
 			x.Dot = log.Dot{}
-			getLogDot(d.Message(), &x.Dot)
+			at := d.Open()
+			getLogDot(d, &x.Dot)
+			d.Close(at)
 		case 23:
 			x.Place = &Place{}
-			getPlace(d.Message(), x.Place)
+			at := d.Open()
+			getPlace(d, x.Place)
+			d.Close(at)
 		case 24:
 			x.Places = append(x.Places, Place{})
-			getPlace(d.Message(), &x.Places[len(x.Places)-1])
+			at := d.Open()
+			getPlace(d, &x.Places[len(x.Places)-1])
+			d.Close(at)
 		case 25:
-			x.Name = boxText(d.Message())
+			x.Name = boxText(d)
 		case 26:
 			x.Raw = getRaw(d)
 		case 27:
@@ -267,20 +273,28 @@ func getAll(d *field.Decoder, x *All) {
 			}
 			seen27 = true
 			x.Limits = Limits{}
-			getLimits(d.Message(), &x.Limits)
+			at := d.Open()
+			getLimits(d, &x.Limits)
+			d.Close(at)
 		case 28:
 			x.Empty = Place{}
-			getPlace(d.Message(), &x.Empty)
+			at := d.Open()
+			getPlace(d, &x.Empty)
+			d.Close(at)
 		case 31:
 			x.Inner.From = d.Uint()
 		case 32:
 			x.Inner.To = d.Uint()
 		case 40:
 			x.Changed = log.Stamp{}
-			getLogStamp(d.Message(), &x.Changed)
+			at := d.Open()
+			getLogStamp(d, &x.Changed)
+			d.Close(at)
 		case 41:
 			x.Marks = append(x.Marks, Mark{})
-			getMark(d.Message(), &x.Marks[len(x.Marks)-1])
+			at := d.Open()
+			getMark(d, &x.Marks[len(x.Marks)-1])
+			d.Close(at)
 		default:
 			d.Keep()
 		}
@@ -304,17 +318,23 @@ func getBoth(d *field.Decoder, x *Both) {
 			x.Names = append(x.Names, d.Text())
 		case 2:
 			x.Places = append(x.Places, Place{})
-			getPlace(d.Message(), &x.Places[len(x.Places)-1])
+			at := d.Open()
+			getPlace(d, &x.Places[len(x.Places)-1])
+			d.Close(at)
 		case 3:
 			x.Place = &Place{}
-			getPlace(d.Message(), x.Place)
+			at := d.Open()
+			getPlace(d, x.Place)
+			d.Close(at)
 		case 4:
 			x.Blobs = append(x.Blobs, d.Raw())
 		case 5:
 			x.Made = time.UnixMilli(int64(d.Uint())).UTC()
 		case 6:
 			x.Sealed = Inner{}
-			getInner(d.Message(), &x.Sealed)
+			at := d.Open()
+			getInner(d, &x.Sealed)
+			d.Close(at)
 		case 7:
 			x.Raw = getRaw(d)
 		case 8:
@@ -394,7 +414,9 @@ func getMark(d *field.Decoder, x *Mark) {
 			x.Label.Value = log.Value(n)
 		case 3:
 			x.At = log.Stamp{}
-			getLogStamp(d.Message(), &x.At)
+			at := d.Open()
+			getLogStamp(d, &x.At)
+			d.Close(at)
 		}
 	}
 }
@@ -418,11 +440,13 @@ func filledLimits(x *Limits) bool {
 // boxText reads a value that replaces another.
 func boxText(d *field.Decoder) *string {
 	v := new(string)
+	at := d.Open()
 	for d.Next() {
 		switch d.Number {
 		case 1:
 			*v = d.Text()
 		}
 	}
+	d.Close(at)
 	return v
 }
