@@ -3,6 +3,7 @@ package wire_test
 import (
 	"bytes"
 	"errors"
+	"os"
 	"reflect"
 	"runtime"
 	"testing"
@@ -170,6 +171,17 @@ func TestMessageMemory(t *testing.T) {
 				t.Errorf("%s, field %d: %d bytes of memory for %d", c.name, number, taken, len(data))
 			}
 		}
+	}
+}
+
+// TestCodecs fails if a message is missing in codecs, which the fuzz target and the tests of memory, cuts and golden bytes read.
+func TestCodecs(t *testing.T) {
+	source, err := os.ReadFile("codec_gen.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := bytes.Count(source, []byte("\nfunc decode")); n != len(codecs) {
+		t.Errorf("%d messages have a decoder, and %d are in codecs", n, len(codecs))
 	}
 }
 
