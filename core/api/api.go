@@ -18,8 +18,8 @@ type Request struct {
 	Session       string `wire:"5"` // the header X-Clarifai-Session-Token; Authorization is stronger
 	App           string `wire:"6"` // the application, where the host vouches for its owner; empty: Authorization says. Never from the network
 	Caller        string // what [Service.Caller] returned, or Remote for a stranger; set for requests with a body. Never from the network
-	Remote        string `wire:"7"` // who asks, for throttling: an IPv4 address, or the /64 of an IPv6 one; empty: nobody is told apart
-	Page          bool   `wire:"8"` // a page of this program asks, as far as a host knows whose callers come with keys. Never from the network
+	Remote        string `wire:"7"` // address of the caller, for throttling: IPv4, or the /64 network of IPv6; empty: all callers count as one
+	Page          bool   `wire:"8"` // the caller is a page of this program, if a host whose callers show keys knows. Never from the network
 	Body          []byte `wire:"15"`
 
 	Memory Memory // of the answer; nil: the host does not count it. Never from the network

@@ -8,13 +8,13 @@ import "github.com/sightline-dev/sightline/core/log"
 type Back struct {
 	App       string     `wire:"1"`              // id of the application
 	Partition uint32     `wire:"2"`              // 0: an application has one
-	Epoch     log.Epoch  `wire:"3"`              // of the log as it is now
-	From      uint64     `wire:"4"`              // place before the first entry, in the log of before
-	Chain     log.Chain  `wire:"5"`              // of the log of before, at that place
-	Block     []byte     `wire:"6"`              // of the entries; see *Blocks*; absent: the replica only asks for `confirmed`
-	Lives     []SiteLife `wire:"7,max=2*MaxOps"` // that made the entries
-	Seal      []byte     `wire:"8"`              // as it came with the last of the entries
-	Site      log.Site   `wire:"9"`              // the replica's, where it asks what the log has of it
+	Epoch     log.Epoch  `wire:"3"`              // epoch of the current log
+	From      uint64     `wire:"4"`              // place before the first entry, in the earlier log
+	Chain     log.Chain  `wire:"5"`              // chain of the earlier log at that place
+	Block     []byte     `wire:"6"`              // block of the entries; see *Blocks*. Absent: the replica only asks for `confirmed`
+	Lives     []SiteLife `wire:"7,max=2*MaxOps"` // lives that made the entries
+	Seal      []byte     `wire:"8"`              // seal that came with the last of the entries
+	Site      log.Site   `wire:"9"`              // site of the replica, if it asks for `confirmed`
 	Confirmed uint64     `wire:"10"`             // last own operation that came back with the log
 	Issued    uint64     `wire:"11"`             // last own operation
 	// the entries come from `epoch` or a later one: if the log lacks them, they prove that the origin's disk was rolled back. See
@@ -40,9 +40,9 @@ func DecodeBack(data []byte) (Back, error) { return decodeBack(data) }
 //field:message
 type TakenBack struct {
 	Epoch     log.Epoch `wire:"1"`              // of the log
-	To        uint64    `wire:"2"`              // last entry that is taken or listed
+	To        uint64    `wire:"2"`              // last entry that the origin took or listed
 	Confirmed uint64    `wire:"3"`              // last operation of the replica's site that the log has
-	Lives     []Life    `wire:"4,max=maxLives"` // that made those from `confirmed` of the Back to `issued`, or to `confirmed`
+	Lives     []Life    `wire:"4,max=maxLives"` // lives that made the operations from `confirmed` of the Back to `issued`, or to `confirmed`
 	Extra     []byte    `wire:"*"`
 }
 

@@ -13,11 +13,11 @@ import (
 //field:message
 type Entries struct {
 	Epoch log.Epoch  `wire:"1"`              // of the log
-	From  uint64     `wire:"2"`              // the cursor that it follows
+	From  uint64     `wire:"2"`              // cursor after which the entries follow
 	To    uint64     `wire:"3"`              // its last entry, from + count
 	Chain log.Chain  `wire:"4"`              // at `to`
 	Block []byte     `wire:"5"`              // of the operations; see *Blocks*
-	Lives []SiteLife `wire:"6,max=2*MaxOps"` // that made the entries; see *Lives*
+	Lives []SiteLife `wire:"6,max=2*MaxOps"` // lives that made the entries; see *Lives*
 	// HMAC-SHA-256 over the application, `to` and `chain`, by a key of the log that its backups have: the origin knows the log up to
 	// `to` by it after a restore; absent: it does not. See *After a restore*
 	Seal   []byte    `wire:"7"`
@@ -39,7 +39,7 @@ func DecodeEntriesFrame(data []byte) (Entries, error) { return decodeEntries(dat
 //field:message
 type Derived struct {
 	Base    [32]byte        `wire:"1"`                // the base model, see predict.Set.Base
-	Records []DerivedRecord `wire:"2,max=maxRecords"` // one for each picture and crop
+	Records []DerivedRecord `wire:"2,max=maxRecords"` // a record for each picture and crop
 	Extra   []byte          `wire:"*"`
 }
 
@@ -120,7 +120,7 @@ func DecodeCheckpoint(data []byte) (Checkpoint, error) { return decodeCheckpoint
 //field:message
 type Keepalive struct {
 	Now       Millis `wire:"1"` // the origin's clock
-	ExpiresIn uint64 `wire:"2"` // seconds that the reader's token still lives; absent: it has no end
+	ExpiresIn uint64 `wire:"2"` // seconds until the reader's token expires; absent: never
 	Extra     []byte `wire:"*"`
 }
 
@@ -160,7 +160,7 @@ func (w Why) String() string {
 type End struct {
 	Why        Why    `wire:"1"` // below
 	Detail     string `wire:"2"` // for people
-	WaitMillis uint64 `wire:"3"` // before the next try
+	WaitMillis uint64 `wire:"3"` // milliseconds to wait before the next try
 	Extra      []byte `wire:"*"`
 }
 

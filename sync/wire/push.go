@@ -10,15 +10,15 @@ type Push struct {
 	Partition uint32    `wire:"2"`              // 0: an application has one
 	Epoch     log.Epoch `wire:"3"`              // of the log that the replica knows
 	Base      uint64    `wire:"4"`              // the replica's cursor
-	Site      log.Site  `wire:"5"`              // that made the operations
+	Site      log.Site  `wire:"5"`              // site that made the operations
 	Block     []byte    `wire:"6"`              // of the operations; see *Blocks*
-	For       []Behalf  `wire:"7,max=MaxOps"`   // for whom some of them were made; the rest are the replica's own
-	Tokens    []Tokens  `wire:"8,max=MaxOps"`   // under which access tokens an edge was asked for some of them
-	Lives     []Life    `wire:"9,max=MaxOps+1"` // that made the operation before the first, and these; see *Lives*
-	Again     bool      `wire:"10"`             // they were in the log before it was restored, maybe by a site that the replica left; see *After a restore*
-	Older     uint64    `wire:"11"`             // last of them that was made on a log of another epoch; see *After a rollback*
+	For       []Behalf  `wire:"7,max=MaxOps"`   // callers for which the edge made some of them; the rest are the replica's own
+	Tokens    []Tokens  `wire:"8,max=MaxOps"`   // access tokens with which callers asked an edge for some of them
+	Lives     []Life    `wire:"9,max=MaxOps+1"` // lives that made these and the operation before the first; see *Lives*
+	Again     bool      `wire:"10"`             // the log had them before its restore, maybe by a site that the replica left; see *After a restore*
+	Older     uint64    `wire:"11"`             // sequence of the last one that was made on a log of another epoch; see *After a rollback*
 	Chain     log.Chain `wire:"12"`             // at `base`; see *After a rollback*
-	Seal      []byte    `wire:"13"`             // of the log up to `base`, as it came; a log that lacks that place was rolled back
+	Seal      []byte    `wire:"13"`             // seal of the log up to `base`, as it came. If the log lacks that place, it was rolled back
 	Extra     []byte    `wire:"*"`
 }
 
@@ -55,10 +55,10 @@ type Pushed struct {
 	Epoch      log.Epoch `wire:"1"`            // of the log
 	Accepted   uint64    `wire:"2"`            // last sequence of the site that the log has, durably
 	Runs       []Run     `wire:"3,max=MaxOps"` // the operations that begin at sequence `first` are the entries that begin at `seq`
-	Verdicts   []Verdict `wire:"4,max=MaxOps"` // of those that did not just do what they say; advice, the log decides
+	Verdicts   []Verdict `wire:"4,max=MaxOps"` // verdicts on operations without their usual effect. They are advice: the log decides
 	Head       uint64    `wire:"5"`            // last entry of the log
 	Stable     uint64    `wire:"6"`            // last stable entry
-	WaitMillis uint64    `wire:"7"`            // before the next push
+	WaitMillis uint64    `wire:"7"`            // milliseconds to wait before the next push
 	Extra      []byte    `wire:"*"`
 }
 

@@ -22,15 +22,15 @@ const (
 type Refusal struct {
 	Code       RefusalCode `wire:"1"`                 // below
 	Detail     string      `wire:"2"`                 // for people
-	Features   []string    `wire:"3,max=maxFeatures"` // of `features`: those that are not known
-	Min        uint32      `wire:"4"`                 // of `protocol` and `fold`: the oldest version that is spoken, or folded by
-	Max        uint32      `wire:"5"`                 // likewise the newest
+	Features   []string    `wire:"3,max=maxFeatures"` // of `features`: the unknown ones
+	Min        uint32      `wire:"4"`                 // of `protocol` and `fold`: the oldest supported version
+	Max        uint32      `wire:"5"`                 // likewise: the newest
 	Limit      string      `wire:"6"`                 // of `limit` and `quota`: its name
-	Value      uint64      `wire:"7"`                 // and its value
-	WaitMillis uint64      `wire:"8"`                 // not earlier again; absent: it is of no use to come again with the same
+	Value      uint64      `wire:"7"`                 // likewise: its value
+	WaitMillis uint64      `wire:"8"`                 // milliseconds to wait before trying again; absent: trying again with the same message does not help
 	Epoch      [16]byte    `wire:"9"`                 // of `epoch` and `site`: the log's
 	Accepted   uint64      `wire:"10"`                // of `sequence` and `blobs`: last sequence of the site that the log has
-	Blobs      []blob.Hash `wire:"11,func=Hashes"`    // of `blobs`: some of those that are missing, 32 bytes each
+	Blobs      []blob.Hash `wire:"11,func=Hashes"`    // of `blobs`: hashes of some of the missing ones, 32 bytes each
 	Extra      []byte      `wire:"*"`
 }
 

@@ -52,16 +52,16 @@ type Wants struct {
 type Session struct {
 	Min      uint32   `wire:"1"`                 // oldest version of the protocol that the replica speaks
 	Max      uint32   `wire:"2"`                 // newest version
-	Fold     uint32   `wire:"3"`                 // newest rules that it folds by
+	Fold     uint32   `wire:"3"`                 // newest rules by which it folds
 	Schema   uint32   `wire:"4"`                 // newest version of records that it reads: the byte before a message's fields, now 1
-	Require  []string `wire:"5,max=maxFeatures"` // features without which it cannot work
-	Features []string `wire:"6,max=maxFeatures"` // features that it knows
+	Require  []string `wire:"5,max=maxFeatures"` // features that the replica cannot do without
+	Features []string `wire:"6,max=maxFeatures"` // features that the replica knows
 
-	Site   log.Site `wire:"7"` // its own; 0: it asks for one
-	Secret []byte   `wire:"8"` // of the site's lease. An edge has none
-	Name   string   `wire:"9"` // of the replica, for people
+	Site   log.Site `wire:"7"` // the replica's site; 0: it asks for one
+	Secret []byte   `wire:"8"` // secret of the site's lease. An edge has none
+	Name   string   `wire:"9"` // name of the replica, for people
 
-	Leaves     log.Site   `wire:"14"`                  // without a site: the one that it leaves; see *Lives*
+	Leaves     log.Site   `wire:"14"`                  // site that it leaves, if it sends no `site`; see *Lives*
 	Life       uint64     `wire:"15,fixed"`            // with `leaves`: a random number. An edge that asks again with the same one gets the same site
 	Partitions []Position `wire:"10,max=MaxPositions"` // one for each application that it wants
 	Wants      Wants      `wire:"+10"`
@@ -77,9 +77,9 @@ type Position struct {
 	Epoch     log.Epoch `wire:"3"`  // of its cursor; absent: it has nothing yet
 	Seq       uint64    `wire:"4"`  // entry of its cursor
 	Chain     log.Chain `wire:"5"`  // at that entry
-	Register  uint64    `wire:"6"`  // entry of the control log that its register is of
-	Issued    uint64    `wire:"7"`  // last sequence that it has made here
-	Calls     uint64    `wire:"10"` // calls of the application that an edge ever answered; see *Calls*
+	Register  uint64    `wire:"6"`  // entry of the control log at which its register was made
+	Issued    uint64    `wire:"7"`  // sequence of the replica's last operation
+	Calls     uint64    `wire:"10"` // all calls of the application that the edge answered so far; see *Calls*
 	Confirmed uint64    `wire:"11"` // last own operation that came back with the log
 	Extra     []byte    `wire:"*"`
 }
@@ -106,10 +106,10 @@ const (
 //
 //field:message
 type Offered struct {
-	Protocol uint32   `wire:"1"`                 // the version to be spoken
+	Protocol uint32   `wire:"1"`                 // version that both sides use
 	Fold     uint32   `wire:"2"`                 // newest rules that the origin folds by
 	Now      Millis   `wire:"3"`                 // its clock, milliseconds since 1970, as are all times
-	Features []string `wire:"4,max=maxFeatures"` // those in use
+	Features []string `wire:"4,max=maxFeatures"` // features in use
 
 	Site   log.Site `wire:"5"` // the replica's, leased until `until`
 	Secret []byte   `wire:"6"` // of a lease that begins now: printable ASCII, at most 256
@@ -117,7 +117,7 @@ type Offered struct {
 
 	Grants  []Grant `wire:"8,max=MaxPositions"` // one for each position, in their order
 	Limits  Limits  `wire:"9,once"`             // see *Limits*
-	Expires Millis  `wire:"10"`                 // end of the token that was shown; absent: it has none
+	Expires Millis  `wire:"10"`                 // time at which the presented token expires; absent: never
 	Links   []Link  `wire:"11,max=maxFeatures"` // paths of other calls: `keys`
 	Extra   []byte  `wire:"*"`
 }
@@ -132,20 +132,20 @@ type Grant struct {
 	// outside the scope, forget all but own operations. 5 **pause**: the log is folded by newer rules; serve the present state, a newer
 	// replica is needed
 	Do        Do        `wire:"3"`
-	Detail    string    `wire:"4"`               // of 4, or why the site's operations are refused; for people
+	Detail    string    `wire:"4"`               // reason of 4, or the reason why the site's operations are refused; for people
 	Epoch     log.Epoch `wire:"5"`               // of the log
 	Head      uint64    `wire:"6"`               // last entry of the log
 	Stable    uint64    `wire:"7"`               // last stable entry
 	Horizon   log.HLC   `wire:"8,fixed"`         // clock below which writes of fields are refused
 	Confirmed uint64    `wire:"9"`               // last of the site's operations that the log has
-	Snapshot  [32]byte  `wire:"10"`              // name of the one to take; absent: the newest
-	Over      Millis    `wire:"14"`              // until then the account has no calls left; absent: it has. See *Calls*
-	Lives     []Life    `wire:"15,max=maxLives"` // that made the site's operations from `confirmed` of the position to `issued`, or to `confirmed`; see *Lives*
-	Drain     bool      `wire:"16"`              // of 4: the origin still takes own operations; see *Local only*
+	Snapshot  [32]byte  `wire:"10"`              // name of the snapshot to take; absent: the newest
+	Over      Millis    `wire:"14"`              // time until which the account has no calls left; absent: it has calls left. See *Calls*
+	Lives     []Life    `wire:"15,max=maxLives"` // lives that made the site's operations from `confirmed` of the position to `issued`, or to `confirmed`; see *Lives*
+	Drain     bool      `wire:"16"`              // with 4: the origin still takes own operations; see *Local only*
 
 	Restored    bool      `wire:"17"` // the log was restored from a backup; see *After a restore*
 	Backup      uint64    `wire:"18"` // entry in which the backup ended
-	BackupChain log.Chain `wire:"19"` // at that entry; absent: the origin does not know it any more
+	BackupChain log.Chain `wire:"19"` // chain at that entry; absent: the origin no longer knows it
 	Extra       []byte    `wire:"*"`
 }
 

@@ -14,14 +14,14 @@ type Manifest struct {
 	App       string    `wire:"1"`                // id of the application
 	Partition uint32    `wire:"2"`                // 0: an application has one
 	Epoch     log.Epoch `wire:"3"`                // of the cursor of the state
-	Seq       uint64    `wire:"4"`                // entry of the cursor: the last one that was folded
+	Seq       uint64    `wire:"4"`                // entry of the cursor: the last folded one
 	Chain     log.Chain `wire:"5"`                // at that entry
-	Fold      uint32    `wire:"6"`                // rules by which it was folded
+	Fold      uint32    `wire:"6"`                // rules by which the origin folded it
 	Digest    [32]byte  `wire:"7"`                // SHA-256 of the state: for each key in order, its length as a varint, it, the length of its value, the value
 	Stable    uint64    `wire:"8"`                // last stable entry
 	Horizon   log.HLC   `wire:"9,fixed"`          // clock below which writes of fields are refused
 	Chunks    []Chunk   `wire:"10,max=maxChunks"` // in the order of their keys
-	Objects   []Chunk   `wire:"11,max=maxChunks"` // that versions name, and no chunk has: manifests and weights
+	Objects   []Chunk   `wire:"11,max=maxChunks"` // manifests and weights that versions name; no chunk has them
 	Seal      []byte    `wire:"12"`               // of the log up to `seq`, as of Entries
 	Extra     []byte    `wire:"*"`
 }
@@ -76,7 +76,7 @@ func DecodeDigests(data []byte) (Digests, error) { return decodeDigests(data) }
 //field:message
 type Have struct {
 	App    string      `wire:"1"`             // id of the application
-	Hashes []blob.Hash `wire:"2,func=Hashes"` // 32 bytes each, at most 10,000
+	Hashes []blob.Hash `wire:"2,func=Hashes"` // hashes of 32 bytes each, at most 10,000
 	Extra  []byte      `wire:"*"`
 }
 
@@ -90,8 +90,8 @@ func DecodeHave(data []byte) (Have, error) { return decodeHave(data) }
 //
 //field:message
 type Had struct {
-	Hashes []blob.Hash `wire:"1,func=Hashes"`  // that the origin has, 32 bytes each
-	Begun  []Begun     `wire:"2,max=maxBegun"` // of which the origin has the first `size` bytes
+	Hashes []blob.Hash `wire:"1,func=Hashes"`  // hashes of objects that the origin has, 32 bytes each
+	Begun  []Begun     `wire:"2,max=maxBegun"` // objects of which the origin has the first `size` bytes
 	Extra  []byte      `wire:"*"`
 }
 

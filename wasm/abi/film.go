@@ -27,7 +27,7 @@ type Film struct {
 	Output  []byte    `wire:"1"`                  // what was read of the video, or what ffprobe wrote
 	Video   api.Video `wire:"2,opaque"`           // as in the job
 	Failure Failure   `wire:"3,max=FailedMemory"` // 1 ffprobe ended with an error, 2 ffmpeg did, 3 time is up, 4 memory
-	Frames  int       `wire:"4"`                  // decoded before the failure
+	Frames  int       `wire:"4"`                  // frames that were decoded before the failure
 }
 
 // FilmReply is the next command line for a video, with its limits.
@@ -36,10 +36,10 @@ type Film struct {
 //field:pages get
 type FilmReply struct {
 	Args   []string       `wire:"1"`        // the program's name first, ffprobe or ffmpeg
-	Bytes  uint64         `wire:"2"`        // of ffprobe: the most that it may write; of ffmpeg: of a frame
-	Frames int            `wire:"3"`        // of ffmpeg: as many count, and more are no error
+	Bytes  uint64         `wire:"2"`        // of ffprobe: maximum size of its output; of ffmpeg: size of a frame
+	Frames int            `wire:"3"`        // of ffmpeg: maximum number of frames that are used; more are not an error
 	Planes *raster.Planes `wire:"4,opaque"` // of a frame, for the field of its job; without Pix
-	Memory uint64         `wire:"5"`        // bytes that a run may have
+	Memory uint64         `wire:"5"`        // maximum memory of a run in bytes
 	Time   time.Duration  `wire:"6,ms"`     // milliseconds of both runs
 }
 

@@ -97,7 +97,7 @@ type Result struct {
 //field:pages put get
 type result struct {
 	Error  Code   `wire:"1"` // 0 well, or a code below
-	Text   string `wire:"2"` // what an error says
+	Text   string `wire:"2"` // text of the error
 	Result Result `wire:"+0"`
 }
 

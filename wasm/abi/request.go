@@ -22,7 +22,7 @@ func (m room) Room() int64 { return int64(m) }
 //field:pages put
 type request struct {
 	api.Request `wire:"+0"`
-	Room        uint64 `wire:"9"` // the most bytes that the host has for the answer now; absent: it does not count them
+	Room        uint64 `wire:"9"` // maximum size of the answer for which the host has memory now, in bytes; absent: unlimited
 }
 
 // AppendRequestHead writes a request but for its body's bytes, which come right behind it. Its

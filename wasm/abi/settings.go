@@ -19,8 +19,8 @@ type Settings struct {
 	// Empty: all, and their records
 	App           string        `wire:"2"`
 	Store         StoreKind     `wire:"3,max=StoreMemory"` // 1 the host's (imports `kv_`), 2 files (imports `file_`), 3 in memory alone
-	PublicURL     string        `wire:"4"`                 // as the option of an origin
-	PublicAppID   string        `wire:"5"`                 // likewise
+	PublicURL     string        `wire:"4"`                 // base of the URLs of hosted pictures, as the origin's option
+	PublicAppID   string        `wire:"5"`                 // app_id of public models and concepts, as the origin's option
 	KeepPredicted time.Duration `wire:"6,s"`               // seconds; 0: the core's default
 	Bundles       []string      `wire:"7"`                 // names of the files that `bundle` reads, such as `general-v1.3/manifest.json`
 	Tokens        bool          `wire:"8"`                 // `token_issue` and `token_read` work; where false, there are no tokens
@@ -37,14 +37,14 @@ type Settings struct {
 	// bytes that the guest's garbage collector keeps to where it can; 0: it takes up to 16 MB more than what is in use, or twice that, and
 	// with store 2 or 3, 6/5
 	Memory    uint64   `wire:"18"`
-	Checked   bool     `wire:"19"` // the host has held the bundles' files to their SHA-256, and the guest does not again
+	Checked   bool     `wire:"19"` // the host has verified the SHA-256 of the bundles' files; the guest does not verify it again
 	MaxAnswer uint64   `wire:"21"` // bytes of an answer's body; 0: the core's default
 	Replica   *Replica `wire:"20"` // the application is kept a copy of an origin's; absent: it is independent
 }
 
 // Replica says how the application of an instance is kept a copy.
 type Replica struct {
-	Name  string        `wire:"1"`                  // of this copy, for people
+	Name  string        `wire:"1"`                  // name of this replica, for people
 	Live  replica.Live  `wire:"2,max=replica.Once"` // 0 stream, 1 poll, 2 once
 	Wants wire.Wants    `wire:"+2"`
 	Audit time.Duration `wire:"5,s"` // seconds between comparisons with the origin; 0: an hour

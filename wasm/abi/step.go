@@ -7,9 +7,9 @@ import (
 
 // Step asks an engine for a little of its own work.
 type Step struct {
-	Take int      // at most so many new tasks
+	Take int      // maximum number of new tasks
 	Done []Handed // tasks that are handed back
-	Idle bool     // only what is wanted of tasks, no upkeep
+	Idle bool     // tasks only, no maintenance
 }
 
 // Handed is a task with what became of it.
@@ -23,9 +23,9 @@ type Handed struct {
 //field:fields put get
 //field:pages put
 type step struct {
-	Take int      `wire:"1"` // at most so many new tasks
+	Take int      `wire:"1"` // maximum number of new tasks
 	Done []handed `wire:"2"` // tasks that are handed back
-	Idle bool     `wire:"3"` // only what is wanted of tasks, no upkeep
+	Idle bool     `wire:"3"` // tasks only, no maintenance
 }
 
 // handed is a task with its result.
@@ -63,7 +63,7 @@ func ParseStep(data []byte) (Step, error) {
 //field:pages get
 type Stepped struct {
 	More     bool   `wire:"1"` // step again soon
-	Tasks    []Task `wire:"2"` // to be done and handed back
+	Tasks    []Task `wire:"2"` // tasks that the host does and hands back
 	Training bool   `wire:"3"` // a training is under way in the guest: a step does a few milliseconds of it
 	Error    string `wire:"4"` // error of the store: the tasks that were handed back are due again
 	Strays   bool   `wire:"5"` // the host looks for pictures that nothing claims, where it keeps them

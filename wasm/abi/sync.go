@@ -45,9 +45,9 @@ type event struct {
 	Header []api.Field `wire:"4"`     // likewise
 	More   bool        `wire:"5"`     // another piece follows
 	Error  *string     `wire:"6,nil"` // the answer ends here
-	// that is needed; of an answer, with its last piece, SHA-256 of its whole body where the host has worked it out
+	// of a need, the hash; of the last piece of an answer, the SHA-256 of the whole body if the host computed it
 	Blob   [32]byte `wire:"7"`
-	Placed bool     `wire:"8"`  // the host has put the requested piece where it belongs, and there is no body
+	Placed bool     `wire:"8"`  // the host has stored the requested piece; the body is empty
 	Body   []byte   `wire:"15"` // of an answer
 }
 
@@ -133,7 +133,7 @@ type Synced struct {
 //field:fields put get
 //field:pages get
 type synced struct {
-	Error   *fault         `wire:"1"` // the machine is done for
+	Error   *fault         `wire:"1"` // error of the store; the machine has ended
 	Status  replica.Status `wire:"2,always"`
 	Effects []effect       `wire:"3"`
 }

@@ -238,9 +238,9 @@ export interface Event {
   more?: boolean | undefined;
   /** the answer ends here */
   error?: string | undefined;
-  /** that is needed; of an answer, with its last piece, SHA-256 of its whole body where the host has worked it out */
+  /** of a need, the hash; of the last piece of an answer, the SHA-256 of the whole body if the host computed it */
   blob?: Uint8Array | undefined;
-  /** the host has put the requested piece where it belongs, and there is no body */
+  /** the host has stored the requested piece; the body is empty */
   placed?: boolean | undefined;
   /** of an answer */
   body?: Uint8Array | undefined;
@@ -285,7 +285,7 @@ export interface Film {
   video?: Uint8Array | undefined;
   /** 1 ffprobe ended with an error, 2 ffmpeg did, 3 time is up, 4 memory */
   failure?: number | undefined;
-  /** decoded before the failure */
+  /** frames that were decoded before the failure */
   frames?: number | undefined;
 }
 
@@ -300,13 +300,13 @@ export function putFilm(w: Writer, x: Film): Writer {
 export interface FilmReply {
   /** the program's name first, ffprobe or ffmpeg */
   args: string[];
-  /** of ffprobe: the most that it may write; of ffmpeg: of a frame */
+  /** of ffprobe: maximum size of its output; of ffmpeg: size of a frame */
   bytes: number;
-  /** of ffmpeg: as many count, and more are no error */
+  /** of ffmpeg: maximum number of frames that are used; more are not an error */
   frames: number;
   /** of a frame, for the field of its job; without Pix */
   planes?: Uint8Array<ArrayBuffer>;
-  /** bytes that a run may have */
+  /** maximum memory of a run in bytes */
   memory: number;
   /** milliseconds of both runs */
   time: number;
@@ -466,7 +466,7 @@ export function putQuestion(w: Writer, x: Question): Writer {
 }
 
 export interface Replica {
-  /** of this copy, for people */
+  /** name of this replica, for people */
   name?: string | undefined;
   /** 0 stream, 1 poll, 2 once */
   live?: number | undefined;
@@ -665,11 +665,11 @@ export interface Request {
   session?: string | undefined;
   /** the application, where the host vouches for its owner; empty: Authorization says. Never from the network */
   app?: string | undefined;
-  /** who asks, for throttling: an IPv4 address, or the /64 of an IPv6 one; empty: nobody is told apart */
+  /** address of the caller, for throttling: IPv4, or the /64 network of IPv6; empty: all callers count as one */
   remote?: string | undefined;
-  /** a page of this program asks, as far as a host knows whose callers come with keys. Never from the network */
+  /** the caller is a page of this program, if a host whose callers show keys knows. Never from the network */
   page?: boolean | undefined;
-  /** the most bytes that the host has for the answer now; absent: it does not count them */
+  /** maximum size of the answer for which the host has memory now, in bytes; absent: unlimited */
   room?: number | undefined;
   body?: Uint8Array | undefined;
 }
@@ -691,7 +691,7 @@ export function putRequest(w: Writer, x: Request): Writer {
 export interface Result {
   /** 0 well, or a code below */
   error?: number | undefined;
-  /** what an error says */
+  /** text of the error */
   text?: string | undefined;
   /** of a picture */
   analysis?: Uint8Array | undefined;
@@ -815,9 +815,9 @@ export interface Settings {
   app?: string | undefined;
   /** 1 the host's (imports `kv_`), 2 files (imports `file_`), 3 in memory alone */
   store?: number | undefined;
-  /** as the option of an origin */
+  /** base of the URLs of hosted pictures, as the origin's option */
   publicUrl?: string | undefined;
-  /** likewise */
+  /** app_id of public models and concepts, as the origin's option */
   publicAppId?: string | undefined;
   /** seconds; 0: the core's default */
   keepPredicted?: number | undefined;
@@ -845,7 +845,7 @@ export interface Settings {
   pictureTime?: number | undefined;
   /** bytes that the guest's garbage collector keeps to where it can; 0: it takes up to 16 MB more than what is in use, or twice that, and with store 2 or 3, 6/5 */
   memory?: number | undefined;
-  /** the host has held the bundles' files to their SHA-256, and the guest does not again */
+  /** the host has verified the SHA-256 of the bundles' files; the guest does not verify it again */
   checked?: boolean | undefined;
   /** the application is kept a copy of an origin's; absent: it is independent */
   replica?: Replica | undefined;
@@ -879,11 +879,11 @@ export function putSettings(w: Writer, x: Settings): Writer {
 }
 
 export interface Step {
-  /** at most so many new tasks */
+  /** maximum number of new tasks */
   take?: number | undefined;
   /** tasks that are handed back */
   done?: Handed[] | undefined;
-  /** only what is wanted of tasks, no upkeep */
+  /** tasks only, no maintenance */
   idle?: boolean | undefined;
 }
 
@@ -897,7 +897,7 @@ export function putStep(w: Writer, x: Step): Writer {
 export interface Stepped {
   /** step again soon */
   more: boolean;
-  /** to be done and handed back */
+  /** tasks that the host does and hands back */
   tasks: Task[];
   /** a training is under way in the guest: a step does a few milliseconds of it */
   training: boolean;
@@ -931,7 +931,7 @@ export function getStepped(r: Reader): Stepped {
 }
 
 export interface Synced {
-  /** the machine is done for */
+  /** error of the store; the machine has ended */
   error?: Fault;
   status?: ReplicaStatus;
   effects: Effect[];
