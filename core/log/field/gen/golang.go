@@ -21,26 +21,25 @@ type golang struct {
 	*program
 	bytes.Buffer
 	imports map[string]bool
-	boxed   map[string]bool     // methods of Decoder that read a value which is to replace another
-	zero    map[*message]bool   // whose zero is asked for
-	given   map[*message]string // parameter for the option or, with its type
+	boxed   map[string]bool   // needed box functions: a method of Decoder and the type of its result
+	zero    map[*message]bool // messages that still need their filled function
 }
 
 func (g *golang) f(format string, args ...any) { fmt.Fprintf(g, format, args...) }
 
 func (p *program) golang() ([]byte, error) {
-	g := &golang{program: p, imports: map[string]bool{p.module + "/core/log/field": true}, boxed: map[string]bool{}, zero: map[*message]bool{}, given: map[*message]string{}}
+	g := &golang{program: p, imports: map[string]bool{p.module + "/core/log/field": true}, boxed: map[string]bool{}, zero: map[*message]bool{}}
 	all := func(*member) bool { return true }
 	kinds := p.kinds()
 	g.kinds(kinds)
 	for _, m := range p.roots {
-		if _, ok := m.is["message"]; ok {
+		if _, ok := m.directives["message"]; ok {
 			g.whole(m)
 		}
 	}
 	wants := func(direction string) func(m *message) bool {
 		return func(m *message) bool {
-			return m.is["message"] != nil || m.is["kind"] != nil || slices.Contains(m.is["fields"], direction)
+			return m.directives["message"] != nil || m.directives["kind"] != nil || slices.Contains(m.directives["fields"], direction)
 		}
 	}
 	for _, m := range p.reached(wants("put"), all) {
@@ -55,7 +54,7 @@ func (p *program) golang() ([]byte, error) {
 	}
 	g.rest()
 	for _, m := range p.roots {
-		if m.is["pages"] != nil && m.is["message"] == nil && m.is["fields"] == nil {
+		if m.directives["pages"] != nil && m.directives["message"] == nil && m.directives["fields"] == nil {
 			g.f("\nvar _ %s // pages alone have its codec\n", m.Name())
 		}
 	}
@@ -67,7 +66,7 @@ func (p *program) golang() ([]byte, error) {
 	return out, nil
 }
 
-// imported are the lines of the imports, the standard library's first.
+// imported returns the lines of the imports, those of the standard library first.
 func (g *golang) imported() string {
 	var std, ours []string
 	for path := range g.imports {
@@ -93,21 +92,22 @@ func (g *golang) imported() string {
 	return b.String()
 }
 
-// kinds are the bodies of operations, in the order of their kinds.
+// kinds returns the bodies of operations, in the order of their kinds.
 func (p *program) kinds() (kinds []*message) {
 	for _, m := range p.roots {
-		if m.is["kind"] != nil {
+		if m.directives["kind"] != nil {
 			kinds = append(kinds, m)
 		}
 	}
 	number := func(m *message) int {
-		n, _ := strconv.Atoi(m.is["kind"][0])
+		n, _ := strconv.Atoi(m.directives["kind"][0])
 		return n
 	}
 	slices.SortFunc(kinds, func(a, b *message) int { return number(a) - number(b) })
 	return kinds
 }
 
+// kinds writes the constants of the kinds, and the functions that write and read a body of any kind.
 func (g *golang) kinds(kinds []*message) {
 	if len(kinds) == 0 {
 		return
@@ -115,7 +115,7 @@ func (g *golang) kinds(kinds []*message) {
 	g.imports["fmt"] = true
 	g.f("\n// The kinds.\nconst (\n")
 	for _, m := range kinds {
-		g.f("kind%s Kind = %s\n", m.Name(), m.is["kind"][0])
+		g.f("kind%s Kind = %s\n", m.Name(), m.directives["kind"][0])
 	}
 	g.f(")\n\n")
 	for _, m := range kinds {
@@ -133,22 +133,22 @@ func (g *golang) kinds(kinds []*message) {
 	g.f("}\nreturn nil\n}\n")
 }
 
-// whole writes the functions of a message with its version.
+// whole writes encodeX and decodeX of a message, which write and read the version byte, too.
 func (g *golang) whole(m *message) {
 	name := g.title(m)
 	g.f("\n// encode%s writes the message into buf's memory.\n", name)
 	g.f("func encode%s(buf []byte, x *%s) []byte {\nvar e field.Encoder\ne.Reset(buf)\nput%[1]s(&e, x)\nreturn e.Bytes(nil)\n}\n", name, m.Name())
 	g.f("\n// decode%s reads the message. Errors: field.ErrFormat.\n", name)
 	g.f("func decode%s(data []byte) (x %s, err error) {\nd := field.Decode(data)\nget%[1]s(d, &x)\n", name, m.Name())
-	if said := strings.Join(m.is["message"], " "); said != "" {
+	if prefix := strings.Join(m.directives["message"], " "); prefix != "" {
 		g.imports["fmt"] = true
-		g.f("if err := d.Err(); err != nil {\nreturn x, fmt.Errorf(\"%s: %%w\", err)\n}\nreturn x, nil\n}\n", said)
+		g.f("if err := d.Err(); err != nil {\nreturn x, fmt.Errorf(\"%s: %%w\", err)\n}\nreturn x, nil\n}\n", prefix)
 		return
 	}
 	g.f("return x, d.Err()\n}\n")
 }
 
-// typ is a type as this package writes it.
+// typ returns the name of a type in the generated file.
 func (g *golang) typ(t types.Type) string {
 	return types.TypeString(t, func(p *types.Package) string {
 		if p == g.Package {
@@ -161,7 +161,7 @@ func (g *golang) typ(t types.Type) string {
 
 func (g *golang) of(m *message) string { return g.typ(m.Type()) }
 
-// expression is an option's value, whose names are those of the package that declares the struct.
+// expression returns the value of an option for the generated file. Names in it are those of the package that declares the struct.
 func (g *golang) expression(f *member, text string) (string, error) {
 	x, err := parser.ParseExpr(text)
 	if err != nil {
@@ -191,7 +191,8 @@ func (g *golang) expression(f *member, text string) (string, error) {
 	return b.String(), err
 }
 
-// born returns the parameter of a message's put, for values that are left out where they equal it.
+// born returns the value with which the fields with the option or are compared, and its type. If method is true, the message has a
+// method that returns it. Otherwise it is a parameter of the message's put function.
 func (g *golang) born(m *message) (name, typ string, method bool) {
 	for i := range types.NewMethodSet(types.NewPointer(m.Type())).Len() {
 		if types.NewMethodSet(types.NewPointer(m.Type())).At(i).Obj().Name() == "born" {
@@ -211,6 +212,7 @@ func (g *golang) born(m *message) (name, typ string, method bool) {
 	return "", "", method
 }
 
+// put writes putX of a message.
 func (g *golang) put(m *message) error {
 	name, typ, method := g.born(m)
 	more := ""
@@ -226,7 +228,7 @@ func (g *golang) put(m *message) error {
 			return fmt.Errorf("%s: %w", f.path, err)
 		}
 	}
-	if others := m.is["others"]; others != nil {
+	if others := m.directives["others"]; others != nil {
 		g.f("put%s(e, x)\n", others[0])
 	}
 	if m.extra != "" {
@@ -245,6 +247,7 @@ func (g *golang) inner(f *member, m *message, address string) {
 	g.f("at := e.Open(%d)\nput%s(e, %s%s)\ne.Close(at)\n", f.number, g.title(m), address, more)
 }
 
+// putField writes the statements that write one field, or an element of a list.
 func (g *golang) putField(f *member, v string, t types.Type, always bool) error {
 	n := f.number
 	if fn := f.options["func"]; fn != "" {
@@ -380,7 +383,7 @@ func (g *golang) putBasic(f *member, v string, t types.Type, u *types.Basic) err
 	return nil
 }
 
-// filled is the condition that a struct is not zero.
+// filled returns the condition that a struct is not zero.
 func (g *golang) filled(v string, t types.Type) string {
 	if types.Comparable(t) {
 		return v + " != (" + g.typ(t) + "{})"
@@ -390,6 +393,7 @@ func (g *golang) filled(v string, t types.Type) string {
 	return "filled" + g.title(m) + "(&" + v + ")"
 }
 
+// filledField returns the condition that a field is not zero.
 func (g *golang) filledField(v string, t types.Type) string {
 	switch t.Underlying().(type) {
 	case *types.Slice:
@@ -415,6 +419,7 @@ func isByte(t types.Type) bool {
 	return ok && b.Kind() == types.Uint8
 }
 
+// get writes getX of a message.
 func (g *golang) get(m *message) error {
 	g.f("\nfunc get%s(d *field.Decoder, x *%s) {\n", g.title(m), g.of(m))
 	for _, f := range m.fields {
@@ -432,9 +437,9 @@ func (g *golang) get(m *message) error {
 			return fmt.Errorf("%s: %w", f.path, err)
 		}
 	}
-	if others := m.is["others"]; others != nil {
+	if others := m.directives["others"]; others != nil {
 		g.f("default:\nget%s(d, x)\n", others[0])
-	} else if m.extra != "" || m.is["kind"] != nil {
+	} else if m.extra != "" || m.directives["kind"] != nil {
 		g.f("default:\nd.Keep()\n")
 	}
 	g.f("}\n}\n")
@@ -449,7 +454,7 @@ func (g *golang) get(m *message) error {
 	return nil
 }
 
-// fill sets what was left out because it equals born.
+// fill writes the statements that set fields which were not written because they equal born.
 func (g *golang) fill(m *message, x string) {
 	for _, f := range m.fields {
 		v := x + "." + f.path
@@ -467,6 +472,7 @@ func (g *golang) fill(m *message, x string) {
 	}
 }
 
+// getField writes the statements that read one field.
 func (g *golang) getField(f *member, v string) error {
 	if fn := f.options["func"]; fn != "" {
 		g.f("%s = get%s(d)\n", v, fn)
@@ -592,7 +598,7 @@ func (g *golang) getBasic(f *member, v string, t types.Type, u *types.Basic) err
 	return nil
 }
 
-// rest writes the functions that the others call.
+// rest writes the filled and box functions that the put and get functions call.
 func (g *golang) rest() {
 	for len(g.zero) > 0 {
 		var todo []*message
@@ -624,10 +630,10 @@ func (g *golang) rest() {
 	}
 }
 
-// words are the words of a Go name, such as "public app id".
+// words returns the words of a Go name, such as "public app id".
 func words(name string) string { return strings.Join(split(name), " ") }
 
-// split takes a Go name apart: PublicAppID is public, app, id.
+// split returns the words of a Go name in lower case: public, app and id of PublicAppID.
 func split(name string) (parts []string) {
 	upper := func(i int) bool { return i < len(name) && name[i] >= 'A' && name[i] <= 'Z' }
 	from := 0

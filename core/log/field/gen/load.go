@@ -24,15 +24,15 @@ type program struct {
 	*types.Package
 	source
 	messages map[*types.TypeName]*message
-	roots    []*message // with a directive, in the order of their names
+	roots    []*message // messages with a directive, in the order of their names
 }
 
 // message is a struct with tagged fields.
 type message struct {
 	*types.TypeName
-	fields []*member
-	extra  string              // Go field of the unknown fields; empty: it has none
-	is     map[string][]string // directives, with their arguments
+	fields     []*member
+	extra      string              // Go field for unknown fields; empty: there is none
+	directives map[string][]string // with their arguments
 }
 
 // member is one field of a message.
@@ -41,7 +41,7 @@ type member struct {
 	path     string // Go field within the message, such as Cursor.Epoch
 	name     string
 	typ      types.Type
-	declared *types.Package // whose names an option means
+	declared *types.Package // package whose names the options use
 	options  map[string]string
 	doc      string
 }
@@ -51,13 +51,14 @@ func (f *member) has(option string) bool {
 	return ok
 }
 
-// source reads packages: those of the module without the bodies of their functions, and a part of the standard library.
+// source reads the types of packages: those of the module, without the bodies of functions, and the few of the standard library that
+// structs need.
 type source struct {
 	fset     *token.FileSet
 	root     string // folder of the module
 	module   string
 	packages map[string]*types.Package
-	fields   map[token.Pos]*ast.Field // by the place of their name
+	fields   map[token.Pos]*ast.Field // by the position of their name
 	docs     map[token.Pos]*ast.CommentGroup
 }
 
@@ -104,7 +105,7 @@ func load(dir string) (*program, error) {
 	return p, nil
 }
 
-// directives are the lines //field:… of a comment, with their arguments.
+// directives returns the lines //field:… of a comment by their names, with their arguments.
 func directives(doc *ast.CommentGroup) map[string][]string {
 	is := map[string][]string{}
 	if doc == nil {
@@ -173,7 +174,7 @@ func (s *source) Import(name string) (*types.Package, error) {
 	return p, nil
 }
 
-// comments notes the comments of types and fields.
+// comments stores the comments of types and fields.
 func (s *source) comments(f *ast.File) {
 	for _, d := range f.Decls {
 		g, ok := d.(*ast.GenDecl)
@@ -196,7 +197,7 @@ func (s *source) comments(f *ast.File) {
 	}
 }
 
-// doc is the comment of a field in one line.
+// doc returns the comment of a field in one line.
 func (s *source) doc(v *types.Var) string {
 	f := s.fields[v.Pos()]
 	if f == nil {
@@ -210,7 +211,7 @@ func (p *program) message(t *types.TypeName) (*message, error) {
 	if m, ok := p.messages[t]; ok {
 		return m, nil
 	}
-	m := &message{TypeName: t, is: directives(p.docs[t.Pos()])}
+	m := &message{TypeName: t, directives: directives(p.docs[t.Pos()])}
 	p.messages[t] = m
 	of, ok := t.Type().Underlying().(*types.Struct)
 	if !ok {
@@ -221,7 +222,7 @@ func (p *program) message(t *types.TypeName) (*message, error) {
 	}
 	slices.SortStableFunc(m.fields, func(a, b *member) int { return a.number - b.number })
 	for i, f := range m.fields {
-		if slices.Contains(m.is["reserved"], strconv.Itoa(f.number)) {
+		if slices.Contains(m.directives["reserved"], strconv.Itoa(f.number)) {
 			return nil, fmt.Errorf("%s: %s has the number of an earlier field", t.Name(), f.path)
 		}
 		if i > 0 && f.number == m.fields[i-1].number {
@@ -236,7 +237,7 @@ func (p *program) message(t *types.TypeName) (*message, error) {
 	return m, nil
 }
 
-// members adds the fields of a struct, whose numbers are those of their tags and more.
+// members adds the tagged fields of a struct to a message. more is added to their numbers.
 func (p *program) members(m *message, of *types.Struct, declared *types.Package, prefix string, more int) error {
 	for i := range of.NumFields() {
 		v := of.Field(i)
@@ -312,7 +313,7 @@ func isTime(t types.Type, name string) bool {
 	return ok && n.Obj().Pkg() != nil && n.Obj().Pkg().Path() == "time" && n.Obj().Name() == name
 }
 
-// reached returns the messages that those of some directives hold, and these, in the order of their names.
+// reached returns the wanted messages and the messages within them, in the order of their names. hold reports whether to follow a field.
 func (p *program) reached(wanted func(m *message) bool, hold func(f *member) bool) []*message {
 	seen := map[*message]bool{}
 	var visit func(m *message)
@@ -340,7 +341,7 @@ func (p *program) reached(wanted func(m *message) bool, hold func(f *member) boo
 	return all
 }
 
-// title is a message's name in Go functions: of another package's, with the package.
+// title returns the name of a message in the names of functions. It begins with the package, if that is another one.
 func (p *program) title(m *message) string {
 	name := strings.ToUpper(m.Name()[:1]) + m.Name()[1:]
 	if m.Pkg() != p.Package {

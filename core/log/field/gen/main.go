@@ -19,8 +19,8 @@
 //
 // A directive in the comment of a type:
 //
-//	//field:message push    encodePush and decodePush, whose errors begin with that name if there is one
-//	//field:fields put get putPush, getPush or both alone, for a message that is written by other code
+//	//field:message push    encodePush and decodePush; the name, if any, begins the text of errors
+//	//field:fields put get only putPush, getPush or both, for a message that other code encodes
 //	//field:kind 16        a body of an operation of this kind, see package log
 //	//field:pages put get  the pages write it, read it or both
 //	//field:others Rest    fields of other numbers are written by putRest(e, x) and read by getRest(d, x), which are by hand
@@ -29,20 +29,20 @@
 // An option after the number, behind a comma:
 //
 //	fixed      eight bytes, of a uint64
-//	max=N      longest list, or highest value of a number
-//	always     a message within the message that is written if it is zero, too
+//	max=N      maximum length of a list, or maximum value of a number
+//	always     a message within the message that is also written if it is zero
 //	once       a message within the message that may not come twice
-//	or=born    the value that is left out, given by the method born of the message
-//	ms, s      the unit of a time or a duration; ns are eight bytes
-//	copy       bytes in memory of their own; others are borrowed from the message
+//	or=born    not written if the value equals the result of the message's method born
+//	ms, s, ns  unit of a time or a duration; ns takes eight bytes
+//	copy       a copy of the bytes; without it, they share the memory of the message
 //	func=Name  written by putName(e, number, v), a struct by its address, and read by getName(d), which are by hand
-//	type=…     what the table says of a func
+//	type=…     type that the table shows for a func
 //	nil        a pointer to a text: nil is absent, and an empty text is written
-//	opaque     pages pass it on as bytes
+//	opaque     bytes for pages, which do not read the message
 //	bytes      a text that pages may give as bytes
-//	view       pages do not copy it
+//	view       pages get a view of the message's memory instead of a copy
 //
-// A struct within a struct whose fields are the outer one's has the tag +N: its numbers and N are theirs.
+// The tag +N of a struct within a struct makes its fields those of the outer message: N is added to their numbers.
 package main
 
 import (
@@ -73,8 +73,8 @@ func main() {
 // goFile is the name of the generated file of a package.
 const goFile = "codec_gen.go"
 
-// generate returns the files for the package in a folder, by their paths. tables and pages are relative to the folder; empty: there is
-// none.
+// generate returns the files for the package in a folder, by their paths. tables and pages are relative to the folder; empty:
+// not written.
 func generate(dir, tables, pages string) (map[string][]byte, error) {
 	p, err := load(dir)
 	if err != nil {

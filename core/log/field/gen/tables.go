@@ -10,7 +10,7 @@ import (
 
 var marker = regexp.MustCompile(`(?s)(<!-- fields: (\w+) -->\n).*?(<!-- end -->\n)`)
 
-// tables writes the tables of a page again. Each stands between <!-- fields: NAME --> and <!-- end -->.
+// tables returns a page with its tables written again: the lines between <!-- fields: NAME --> and <!-- end -->.
 func (p *program) tables(page []byte) ([]byte, error) {
 	shown := map[string]bool{} // messages with a table
 	for _, found := range marker.FindAllSubmatch(page, -1) {
@@ -31,7 +31,7 @@ func (p *program) tables(page []byte) ([]byte, error) {
 			_, many := list(f)
 			fmt.Fprintf(&b, "| %d %s%s | %s | %s |\n", f.number, snake(f.name), star(many), p.shown(f, shown), strings.ReplaceAll(f.doc, "|", `\|`))
 		}
-		if numbers := m.is["reserved"]; numbers != nil {
+		if numbers := m.directives["reserved"]; numbers != nil {
 			fmt.Fprintf(&b, "| %s | | reserved: earlier versions used it |\n", strings.Join(numbers, ", "))
 		}
 		b.Write(parts[3])
@@ -59,7 +59,8 @@ func star(many bool) string {
 	return ""
 }
 
-// shown is a field's type as a table has it. A message within the message is its name where it has a table, else its fields.
+// shown returns the type of a field for a table. For a message within the message that is its name, if the page has its table, or else
+// its fields.
 func (p *program) shown(f *member, tables map[string]bool) string {
 	if f.has("type") {
 		return f.options["type"]

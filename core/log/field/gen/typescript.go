@@ -12,7 +12,7 @@ import (
 // a message that pages write are optional. If pages only read it, numbers, texts and lists are always set.
 func (p *program) typescript() ([]byte, error) {
 	direction := func(of string) func(m *message) bool {
-		return func(m *message) bool { return slices.Contains(m.is["pages"], of) }
+		return func(m *message) bool { return slices.Contains(m.directives["pages"], of) }
 	}
 	hold := func(f *member) bool { return !f.has("opaque") }
 	puts, gets := p.reached(direction("put"), hold), p.reached(direction("get"), hold)
@@ -56,7 +56,7 @@ type typescript struct {
 
 func (t *typescript) f(format string, args ...any) { fmt.Fprintf(t, format, args...) }
 
-// camel is a Go name as TypeScript writes it.
+// camel returns a Go name in the form of TypeScript: publicAppId of PublicAppID.
 func camel(name string) string {
 	parts := split(name)
 	for i := 1; i < len(parts); i++ {
@@ -65,7 +65,7 @@ func camel(name string) string {
 	return strings.Join(parts, "")
 }
 
-// shape is how pages see a field: its type, the methods of Reader and Writer, and the value where it is missing.
+// shape is a field in TypeScript: its type, the method of Reader and Writer, and the value of a missing field.
 type shape struct{ typ, call, zero string }
 
 func (t *typescript) shape(f *member, of types.Type) shape {
@@ -120,7 +120,7 @@ func readable(f *member, of types.Type, put bool) bool {
 	return true
 }
 
-// list returns the elements of a list.
+// list returns the type of a list's elements, or else the field's own type and false.
 func list(f *member) (types.Type, bool) {
 	s, ok := f.typ.Underlying().(*types.Slice)
 	if !ok || isByte(s.Elem()) || f.has("func") {
@@ -131,6 +131,7 @@ func list(f *member) (types.Type, bool) {
 
 func upper(name string) string { return strings.ToUpper(name[:1]) + name[1:] }
 
+// face writes the interface of a message.
 func (t *typescript) face(m *message, put bool) {
 	t.f("\nexport interface %s {\n", t.title(m))
 	for _, f := range m.fields {
@@ -157,6 +158,7 @@ func (t *typescript) face(m *message, put bool) {
 	t.f("}\n")
 }
 
+// put writes the function that writes a message.
 func (t *typescript) put(m *message) {
 	name := t.title(m)
 	t.f("\nexport function put%s(w: Writer, x: %[1]s): Writer {\n", name)
@@ -188,6 +190,7 @@ func (t *typescript) put(m *message) {
 	t.f("\treturn w;\n}\n")
 }
 
+// get writes the function that reads a message. put reports whether pages also write it.
 func (t *typescript) get(m *message, put bool) {
 	name := t.title(m)
 	var zeros []string
