@@ -6,14 +6,11 @@
 //	1..5    tag: number << 3 | wire type
 //	…       varint, 4 or 8 bytes little-endian, or a length and bytes
 //
-// A field whose value is zero is not written. A field that the reader does not know is kept
-// as it came and written after the others, so a record passes through an older version
-// unharmed. Only the outermost message keeps such fields: a message inside one is never
-// extended, it is given another number.
+// A field whose value is zero is not written. Unknown fields are kept and written after the others, so that a record of a later
+// version passes through an older one unchanged. A message inside a message keeps them only if its struct has a field for them.
 //
-// The wire format is that of Protocol Buffers, read and written with protowire. This is no
-// general encoder: it has the types that the log and the catalog need. The codecs that call it are
-// generated from the tags of structs, see gen.
+// The wire format is that of Protocol Buffers, read and written with protowire. The package has only the types that our messages
+// need. The command gen generates the codecs that call it from the tags of structs.
 package field
 
 import (
@@ -24,10 +21,10 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// ErrFormat is returned for bytes that are no message, or one of a newer version.
+// ErrFormat is returned for bytes that are not a message, and for a message of a newer version.
 var ErrFormat = errors.New("malformed record")
 
-// Version is the first byte of what an Encoder writes.
+// Version is the first byte of a message.
 const Version = 1
 
 // Encoder writes one message. The zero value is ready.
@@ -159,7 +156,7 @@ func (e *Encoder) Append(fields []byte) { e.buf = append(e.buf, fields...) }
 //	}
 //	return d.Err()
 //
-// What it returns of a field of the wrong type is zero, and Err tells.
+// A method that reads a field of another type returns zero, and Err returns the error.
 type Decoder struct {
 	Number int // of the field
 
@@ -175,7 +172,7 @@ type Decoder struct {
 // Outer is the rest of a message whose inner message is being read.
 type Outer struct{ rest, extra []byte }
 
-// Decode reads a message that an Encoder wrote. Bytes that it returns later are data's own.
+// Decode reads a message that an Encoder wrote. Bytes that it returns share the memory of data.
 func Decode(data []byte) *Decoder {
 	if len(data) == 0 || data[0] != Version {
 		return &Decoder{err: fmt.Errorf("%w: version", ErrFormat)}
@@ -186,7 +183,7 @@ func Decode(data []byte) *Decoder {
 // Fields reads fields without a version before them.
 func Fields(data []byte) *Decoder { return &Decoder{rest: data} }
 
-// Next goes to the next field and reports whether there is one.
+// Next reads the next field. It returns false after the last one, and after an error.
 func (d *Decoder) Next() bool {
 	if d.err != nil || len(d.rest) == 0 {
 		return false
@@ -228,7 +225,7 @@ func (d *Decoder) Extra() []byte { return d.extra }
 // Keep keeps a field that the reader does not know.
 func (d *Decoder) Keep() { d.extra = append(d.extra, d.whole...) }
 
-// Malformed makes Err tell that a value cannot be.
+// Malformed makes Err report an invalid value.
 func (d *Decoder) Malformed(what string) { d.fail(what) }
 
 func (d *Decoder) fail(what string) bool {
