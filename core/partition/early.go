@@ -113,7 +113,11 @@ func (p *Partition) unlist(b *kv.Batch, op *log.Op) error {
 		return ignoreMissing(err)
 	}
 	c, err := decodeConflict(bytes.Clone(value))
-	if _, refused := op.Body.(*log.Refused); err == nil && !refused && strings.HasPrefix(c.Verdict.Detail, lostFor) && sameOp(op, &c.Op) {
+	if _, refused := op.Body.(*log.Refused); err != nil || refused || !strings.HasPrefix(c.Verdict.Detail, lostFor) {
+		return err
+	}
+	now := []log.Op{c.Op}
+	if err = p.Meant(now); err == nil && sameOp(op, &now[0]) {
 		b.Delete(key)
 	}
 	return err

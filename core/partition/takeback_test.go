@@ -191,6 +191,54 @@ func TestTakeBackMoved(t *testing.T) {
 	}
 }
 
+// TestTakeBackRenamedLater: the last operation of a replica is given back before the first, and listed. The replica sends both: its clock was set back,
+// and the last one names an input that has another name now. It is no longer listed.
+func TestTakeBackRenamedLater(t *testing.T) {
+	store := memkv.New()
+	origin := sealing(t, store)
+	image := imageOf(t, store)
+	at := log.HLC(clock().UnixMilli()) << 16
+	accept := func(p *partition.Partition, ops ...log.Op) {
+		t.Helper()
+		if err := p.Meant(ops); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := p.AcceptAgain(t.Context(), ops, ops, nil, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	made := log.Op{Dot: log.Dot{Site: 9, Seq: 1}, At: at, Body: create("made")}
+	ops := func(at log.HLC) []log.Op {
+		label := &log.InputLabels{Input: made.Dot, Labels: []log.Label{{Concept: "x", Value: 1}}}
+		return []log.Op{{Dot: log.Dot{Site: 11, Seq: 1}, At: at, Body: create("a")}, {Dot: log.Dot{Site: 11, Seq: 2}, At: at, Body: label}}
+	}
+	first, r := opened(t, memkv.New(), 1), opened(t, memkv.New(), 1)
+	accept(origin, made)
+	pullSealed(t, first, origin)
+	accept(origin, ops(at)...)
+	pullSealed(t, r, origin)
+
+	p := restored(t, image, 2)
+	if _, err := p.Moves(9); err != nil {
+		t.Fatal(err)
+	}
+	sent := made
+	sent.Dot.Site = 30
+	accept(p, sent)
+	for _, b := range []partition.Back{keptBy(t, first), lastKept(t, r)} {
+		if err := p.TakeBack(t.Context(), &b, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if c := conflictsOf(t, p); len(c) != 1 {
+		t.Fatalf("conflicts %+v, want the label", c)
+	}
+	accept(p, ops(at+9)...)
+	if c := conflictsOf(t, p); len(c) > 0 {
+		t.Errorf("conflicts %+v", c)
+	}
+}
+
 // TestTakeBackRefused: a restored log refuses an operation that it had before, when its replica sends it again. Another replica gives the
 // operation back. It is listed with its content, also if the log was trimmed since.
 func TestTakeBackRefused(t *testing.T) {
