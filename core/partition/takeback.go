@@ -201,6 +201,9 @@ type taking struct {
 // noSeal is why an entry is not taken back that may never have been in the log.
 const noSeal = "the entry has no seal of this log"
 
+// otherLife is why an operation is not taken back whose place among those of its site, or that of the one before, another life has taken.
+const otherLife = "another life of the replica wrote since"
+
 // lostFor begins the reasons for which an operation is not taken back.
 const lostFor = "restore: "
 
@@ -275,9 +278,8 @@ func (p *Partition) sort(b *Back) (*taking, error) {
 		case d.Seq != had[d.Site]+1 || d.Site == p.o.Site:
 			t.lose(op, "operations before it are lost")
 		default:
-			had[d.Site] = d.Seq
-			if err = t.take(op, life); b.Gone[d] != "" {
-				t.lose(op, b.Gone[d])
+			if err = t.take(op, lives[d.Site], b.Gone[d]); t.taken[d] {
+				had[d.Site] = d.Seq
 			}
 		}
 		if err != nil {
@@ -382,15 +384,24 @@ func (p *Partition) recognize(b *Back) (sealed, exact bool, err error) {
 	return sealed, err == nil && have == at, err
 }
 
-// take has an operation appended.
-func (t *taking) take(op *log.Op, life uint64) error {
-	t.ops, t.own = append(t.ops, *op), append(t.own, false)
-	t.taken[op.Dot] = true
+// take has an operation appended, and lists it for the reason gone, if there is one. It only lists one that followed an operation of another life
+// than the log has before it: two replicas have had the site, or the disk of one was rolled back.
+func (t *taking) take(op *log.Op, lives []Life, gone string) error {
+	life, followed := lifeOf(lives, op.Dot.Seq), lifeOf(lives, op.Dot.Seq-1)
 	before, err := t.p.lifeAt(op.Dot.Site, op.Dot.Seq-1)
 	for _, l := range t.lives {
 		if l.Site == op.Dot.Site {
 			before = l.Life
 		}
+	}
+	if !t.exact && followed != 0 && before.ID != 0 && followed != before.ID {
+		t.lose(op, otherLife)
+		return err
+	}
+	t.ops, t.own = append(t.ops, *op), append(t.own, false)
+	t.taken[op.Dot] = true
+	if gone != "" {
+		t.lose(op, gone)
 	}
 	if before.ID != life {
 		t.lives = append(t.lives, SiteLife{op.Dot.Site, Life{First: op.Dot.Seq, ID: life}})
@@ -405,7 +416,7 @@ func (t *taking) compare(op *log.Op, life uint64) error {
 		return err
 	}
 	if life != 0 && have.ID != 0 && have.ID != life {
-		t.lose(op, "another life of the replica wrote since")
+		t.lose(op, otherLife)
 		return nil
 	}
 	why, err := t.p.o.Store.Get(refusedKey(t.p.o.App, op.Dot))

@@ -316,6 +316,63 @@ func TestTakeBackSentLater(t *testing.T) {
 	}
 }
 
+// TestTakeBackParted: two replicas have had the same site, since a rollback of the origin's disk took back a lease. The log has the first
+// operation of the other one. It takes no operation that follows another first one than that. It does where a later life of the other replica
+// made it.
+func TestTakeBackParted(t *testing.T) {
+	store := memkv.New()
+	origin := sealing(t, store)
+	image := imageOf(t, store)
+	accept := func(p *partition.Partition, seq, life uint64, id string) {
+		t.Helper()
+		op := log.Op{Dot: log.Dot{Site: 9, Seq: seq}, At: log.HLC(clock().UnixMilli())<<16 + log.HLC(seq), By: "key", Body: create(id)}
+		if _, _, err := p.AcceptOf(t.Context(), []log.Op{op}, []partition.Life{{First: seq, ID: life}}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	kept := func(of *partition.Partition) partition.Back {
+		r := opened(t, memkv.New(), 1)
+		pullSealed(t, r, of)
+		return keptBy(t, r)
+	}
+	accept(origin, 1, 1, "a")
+	accept(origin, 2, 1, "b")
+	other := sealing(t, imageOf(t, image))
+	accept(other, 1, 2, "x")
+	accept(other, 2, 3, "y")
+	for _, c := range []struct {
+		name       string
+		from       *partition.Partition
+		lives      []partition.Life // of the operations that come back, and of the one before
+		skip, head uint64
+		want       int
+	}{
+		{"both", origin, []partition.Life{{First: 1, ID: 1}}, 0, 2, 2},
+		{"the second", origin, []partition.Life{{First: 1, ID: 1}}, 1, 2, 1},
+		{"of a later life", other, []partition.Life{{First: 1, ID: 2}, {First: 2, ID: 3}}, 1, 3, 0},
+		{"after one of a life that nobody knows", other, []partition.Life{{First: 2, ID: 3}}, 1, 3, 0},
+	} {
+		p := restored(t, image, 2)
+		accept(p, 1, 2, "x")
+		submit(t, p, create("own")) // the entries do not keep their places
+		b := kept(c.from)
+		for ; c.skip > 0; c.skip-- {
+			b.From, b.Before, b.Entries = b.From+1, b.Before.Next(log.Encode(nil, &b.Entries[0].Op)), b.Entries[1:]
+		}
+		for _, l := range c.lives {
+			b.Lives = append(b.Lives, partition.SiteLife{Site: 9, Life: l})
+		}
+		for range 2 { // the answer to the first request was lost
+			if err := p.TakeBack(t.Context(), &b, nil); err != nil {
+				t.Fatal(err)
+			}
+			if n, head := len(conflictsOf(t, p)), p.Log().Head(); n != c.want || head != c.head {
+				t.Errorf("%s: %d conflicts and %d entries, want %d and %d", c.name, n, head, c.want, c.head)
+			}
+		}
+	}
+}
+
 // TestTakeBackForged has an origin list entries that it did not seal, and take none.
 func TestTakeBackForged(t *testing.T) {
 	store := memkv.New()

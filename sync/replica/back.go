@@ -38,8 +38,16 @@ type back struct {
 	count  int              // own operations of the request under way
 	asking bool             // the request under way asks for no more than what the log has of our site
 
+	lives map[ofSite]wire.Life // of the last operations that were offered
+
 	proof  []partition.Kept // entries of the log that show a rollback of the origin, or one place in it; empty: they are not being shown
 	proved uint64           // last one that was shown
+}
+
+// ofSite are the entries of a site in a run of kept entries.
+type ofSite struct {
+	run  uint32
+	site log.Site
 }
 
 // lacking begins to give back where a log was restored from a backup since we pulled from it. It reports whether it does.
@@ -214,7 +222,12 @@ func (m *Machine) startBack(l *lane) error {
 	lives := map[log.Site]uint64{}
 	for i := range b.run {
 		k := &b.run[i]
-		if d := k.Op.Dot; lives[d.Site] != k.Life {
+		d := k.Op.Dot
+		if was := b.lives[ofSite{k.At.Run, d.Site}]; was.ID != 0 && was.First+1 == d.Seq { // whose operation this one follows
+			lives[d.Site] = was.ID
+			x.Lives = append(x.Lives, wire.SiteLife{Site: d.Site, Life: was})
+		}
+		if lives[d.Site] != k.Life {
 			lives[d.Site] = k.Life
 			x.Lives = append(x.Lives, wire.SiteLife{Site: d.Site, Life: wire.Life{First: d.Seq, ID: k.Life}})
 		}
@@ -422,6 +435,13 @@ func (m *Machine) tookBack(l *lane, body []byte) error {
 	}
 	if t.To < b.sent.Seq {
 		return fmt.Errorf("%w: entries up to %d instead of %d", errAnswer, t.To, b.sent.Seq)
+	}
+	if b.lives == nil {
+		b.lives = map[ofSite]wire.Life{}
+	}
+	for i := range b.run {
+		k := &b.run[i]
+		b.lives[ofSite{k.At.Run, k.Op.Dot.Site}] = wire.Life{First: k.Op.Dot.Seq, ID: k.Life}
 	}
 	b.at, b.run = b.sent, nil
 	return nil

@@ -101,6 +101,45 @@ func TestJoinOlderOrigin(t *testing.T) {
 	}
 }
 
+// TestBackSaysLives: a restored origin has operations of another life under the names of those that it lost. The replica gives back more than one
+// request takes. The origin lists all of it, since each request names the life that made the operation before.
+func TestBackSaysLives(t *testing.T) {
+	r := sealed(t)
+	r.origin.lives, r.origin.runs = true, 500
+	const more = 3
+	accept := func(n int, life uint64) {
+		t.Helper()
+		ops := make([]log.Op, n)
+		for i := range ops {
+			at := log.HLC(r.now().UnixMilli())<<16 + log.HLC(i)
+			ops[i] = log.Op{Dot: log.Dot{Site: 99, Seq: uint64(i) + 1}, At: at, By: "key", Body: &log.InputDeleteAll{}}
+		}
+		if _, _, err := r.origin.part.AcceptOf(t.Context(), ops, []partition.Life{{First: 1, ID: life}}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.origin.submit(create("a"))
+	r.settle()
+	backup := copyOf(t, r.origin.store)
+	accept(wire.MaxOps+more, 1)
+	r.settle()
+	r.step(replica.Offline{})
+	r.origin.restore(backup, log.Epoch{5})
+	requests := wire.MaxOps / r.origin.runs * r.origin.runs // operations of the first request: it ends with a seal
+	accept(requests, 2)
+	head := r.origin.part.Log().Head()
+	r.step(replica.Online{})
+	r.settle()
+	r.agree()
+	listed := 0
+	if err := r.origin.part.Conflicts(func(partition.Conflict) bool { listed++; return true }); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.origin.part.Log().Head(); got != head || listed != wire.MaxOps+more || r.origin.got["back"] < 2 {
+		t.Errorf("the log has %d entries, want %d; %d operations are listed, after %d requests", got, head, listed, r.origin.got["back"])
+	}
+}
+
 // TestDrainGivesBack: a replica that is emptied because its application is local only gives a restored origin what that lacks before.
 func TestDrainGivesBack(t *testing.T) {
 	r := sealed(t)

@@ -271,6 +271,9 @@ func (o *origin) back(body []byte) ([]byte, error) {
 			return nil, err
 		}
 	}
+	for _, l := range m.Lives {
+		b.Lives = append(b.Lives, partition.SiteLife{Site: l.Site, Life: partition.Life(l.Life)})
+	}
 	for i := range b.Entries {
 		for _, h := range needs(&b.Entries[i].Op) {
 			if _, ok := o.blobs[h]; !ok {
@@ -353,6 +356,15 @@ func (o *origin) changes(q url.Values) ([]byte, error) {
 		e := wire.Entries{Epoch: epoch, From: since, To: to, Chain: chain, Block: wire.EncodeEntries(entries)}
 		if o.seals {
 			e.Seal = o.part.Seal(to, chain)
+		}
+		if o.lives {
+			lives, err := o.part.LivesOf(entries)
+			if err != nil {
+				return nil, err
+			}
+			for _, l := range lives {
+				e.Lives = append(e.Lives, wire.SiteLife{Site: l.Site, Life: wire.Life(l.Life)})
+			}
 		}
 		if bare {
 			if e.Before, err = l.Chain(since); err != nil {

@@ -12,7 +12,7 @@ type Back struct {
 	From      uint64     `wire:"4"`              // place before the first entry, in the earlier log
 	Chain     log.Chain  `wire:"5"`              // chain of the earlier log at that place
 	Block     []byte     `wire:"6"`              // block of the entries; see *Blocks*. Absent: the replica only asks for `confirmed`
-	Lives     []SiteLife `wire:"7,max=2*MaxOps"` // lives that made the entries
+	Lives     []SiteLife `wire:"7,max=2*MaxOps"` // lives that made the entries, and the operations of earlier requests that these follow
 	Seal      []byte     `wire:"8"`              // seal that came with the last of the entries
 	Site      log.Site   `wire:"9"`              // site of the replica, if it asks for `confirmed`
 	Confirmed uint64     `wire:"10"`             // last own operation that came back with the log
