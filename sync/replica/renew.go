@@ -61,10 +61,11 @@ func (m *Machine) parts(g *wire.Grant) (bool, error) {
 }
 
 // unsure reports whether the log of a grant cannot tell if an earlier life of the replica wrote as its site after the present state: the log was
-// restored, and this life has not met the log of before. Names that it issues may be those of lost operations, which other replicas know.
+// restored, and this life has not met the log of before. Names that it issues may be those of lost operations, which other replicas know. A state
+// without entries does not name a log: an earlier life may have pulled and written.
 func (m *Machine) unsure(g *wire.Grant) bool {
 	c := m.p.Cursor()
-	return !m.met && c.Epoch != (log.Epoch{}) && c.Epoch != g.Epoch
+	return !m.met && c.Epoch != g.Epoch && (g.Restored || c.Epoch != (log.Epoch{}))
 }
 
 // renewsWith returns the epoch of the log that must bring back operations before another site is taken. An application that is refused brings

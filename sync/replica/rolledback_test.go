@@ -262,31 +262,37 @@ func TestOriginRolledBackTrimmed(t *testing.T) {
 }
 
 // TestRolledBackBesideRestore: the disk of a replica is rolled back, and the origin is restored to before what the replica wrote since the image. It
-// issues a name again that another replica knows for a lost input. A label that the other made of that input does not go to the new one.
+// issues a name again that another replica knows for a lost input. A label that the other made of that input does not go to the new one. The image may
+// have a site and nothing of the log.
 func TestRolledBackBesideRestore(t *testing.T) {
-	for _, writes := range []bool{true, false} {
+	for _, c := range []struct{ empty, writes bool }{{false, true}, {false, false}, {true, true}, {true, false}} {
 		r := sealed(t)
-		r.settle()
+		r.origin.submit(create("old"))
+		r.run(func() bool { return r.part.Site() != 0 }, 10)
 		other := &rig{TB: t, rng: r.rng, clock: r.clock, options: r.options, origin: r.origin, blobs: r.blobs, disk: &disk{}}
 		other.start()
-		r.write(create("a"))
-		r.settle()
+		want := []string{"after", "old"}
+		if !c.empty {
+			want = []string{"a", "after", "old"}
+			r.write(create("a"))
+			r.settle()
+		}
 		image := &disk{batches: slices.Clone(r.disk.batches), durable: len(r.disk.batches)}
 		backup := copyOf(t, r.origin.store)
 		r.write(create("before"))
 		r.settle()
 		other.settle()
 		other.step(replica.Offline{})
-		lost := log.Dot{Site: r.part.Site(), Seq: 2}
+		lost := log.Dot{Site: r.part.Site(), Seq: uint64(len(want)) - 1}
 		other.write(&log.InputLabels{Input: lost, Labels: []log.Label{{Concept: "x", Value: log.True}}})
 		r.origin.restore(backup, log.Epoch{5})
 		r.disk, r.asks = image, nil
 		r.start()
-		if writes { // before it reaches the origin
+		if c.writes { // before it reaches the origin
 			r.write(create("after"))
 		}
 		r.settle()
-		if !writes {
+		if !c.writes {
 			r.write(create("after"))
 			r.settle()
 		}
@@ -296,7 +302,7 @@ func TestRolledBackBesideRestore(t *testing.T) {
 		r.agree()
 		err := catalog.Read(r.origin.store, app).Inputs(0, func(in catalog.Input) bool {
 			if len(in.Labels) != 1 {
-				t.Errorf("input %q has the labels %v", in.ID, in.Labels)
+				t.Errorf("%+v: input %q has the labels %v", c, in.ID, in.Labels)
 			}
 			return true
 		})
@@ -304,8 +310,14 @@ func TestRolledBackBesideRestore(t *testing.T) {
 			t.Fatal(err)
 		}
 		got, listed := inputs(t, r.origin.store), r.origin.lists()
-		if slices.Sort(got); !slices.Equal(got, []string{"a", "after"}) || !slices.Equal(listed, []string{"before"}) || other.status().Refused != 1 {
-			t.Errorf("the origin has %v and lists %v, and the other replica reports %+v", got, listed, other.status())
+		if slices.Sort(got); !slices.Equal(got, want) || !slices.Equal(listed, []string{"before"}) || other.status().Refused != 1 {
+			t.Errorf("%+v: the origin has %v and lists %v, and the other replica reports %+v", c, got, listed, other.status())
+		}
+		other.disk, other.asks = &disk{}, nil // of a replica that joins the restored log: its first site is its own
+		other.start()
+		other.run(other.settled, 100)
+		if s := other.status(); s.Renewed != "" {
+			t.Errorf("%+v: a replica that joins reports %+v", c, s)
 		}
 	}
 }

@@ -123,6 +123,7 @@ func (m *Machine) lease(o *wire.Offered) error {
 	if errors.Is(err, partition.ErrSite) {
 		return fmt.Errorf("%w: %w", errAnswer, err)
 	}
+	m.met = err == nil
 	return err
 }
 
