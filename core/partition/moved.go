@@ -22,9 +22,9 @@ func movedKey(app catalog.AppID, site log.Site) []byte {
 	return binary.BigEndian.AppendUint32(app.LocalKey(movedName), uint32(site))
 }
 
-// Moves notes that a replica takes another site, and sends again all of the operations of this one that the log lacks. It returns the last
-// one that the log has. Errors: ErrReplica and those of kv.
-func (p *Partition) Moves(site log.Site) (last uint64, err error) {
+// Moves notes that a replica takes another site, and sends again all of its operations of this one after last, or after the last one that the log
+// has if that comes first. It returns the last one that the log has. Errors: ErrReplica and those of kv.
+func (p *Partition) Moves(site log.Site, last uint64) (had uint64, err error) {
 	p.appending.Lock()
 	defer p.appending.Unlock()
 	if err := p.whyClosed(); err != nil {
@@ -38,7 +38,7 @@ func (p *Partition) Moves(site log.Site) (last uint64, err error) {
 		return 0, err
 	}
 	var b kv.Batch
-	b.Put(movedKey(p.o.App, site), binary.BigEndian.AppendUint64(nil, h.seq))
+	b.Put(movedKey(p.o.App, site), binary.BigEndian.AppendUint64(nil, min(last, h.seq)))
 	wait, err := p.o.Store.Commit(&b)
 	if err == nil {
 		err = wait()
@@ -92,7 +92,8 @@ func isMoved(was, now *log.Op, last uint64) bool {
 	return bytes.Equal(log.Encode(nil, &same), log.Encode(nil, now))
 }
 
-// givenBack returns the operation that a replica sends again as op, if another replica gave it back before: it is among the conflicts.
+// givenBack returns the operation that a replica sends again as op, if another replica gave it back before: it is among the conflicts, and the log
+// does not have its name.
 func (p *Partition) givenBack(op *log.Op) (was log.Op, found bool, err error) {
 	var failed error
 	lo, hi := under(p.o.App, movedName)
@@ -101,7 +102,15 @@ func (p *Partition) givenBack(op *log.Op) (was log.Op, found bool, err error) {
 			return true
 		}
 		last := binary.BigEndian.Uint64(value)
-		c, err := p.Conflict(log.Dot{Site: log.Site(binary.BigEndian.Uint32(key[len(key)-4:])), Seq: last + op.Dot.Seq})
+		dot := log.Dot{Site: log.Site(binary.BigEndian.Uint32(key[len(key)-4:])), Seq: last + op.Dot.Seq}
+		h, err := p.heard(dot.Site)
+		if err == nil && dot.Seq <= h.seq {
+			return true
+		}
+		var c Conflict
+		if err == nil {
+			c, err = p.Conflict(dot)
+		}
 		if errors.Is(err, catalog.ErrNotFound) {
 			return true
 		}

@@ -167,7 +167,7 @@ func TestTakeBackMoved(t *testing.T) {
 	pullSealed(t, r, origin)
 	for _, sent := range []bool{true, false} {
 		p := restored(t, image, 2)
-		if last, err := p.Moves(9); last != 0 || err != nil {
+		if last, err := p.Moves(9, 9); last != 0 || err != nil {
 			t.Fatalf("Moves = %d, %v", last, err)
 		}
 		b := keptBy(t, r)
@@ -188,6 +188,66 @@ func TestTakeBackMoved(t *testing.T) {
 			t.Errorf("sent %v: inputs %v, conflicts %+v", sent, got, conflictsOf(t, p))
 		}
 		_ = v.Close()
+	}
+}
+
+// TestTakeBackOtherLife: the disk of a replica was rolled back to the first operation of those that the log has of its site. The replica makes an
+// operation again that its earlier life made later, or that the log has and lists without its picture. The log keeps the two apart.
+func TestTakeBackOtherLife(t *testing.T) {
+	store := memkv.New()
+	origin := sealing(t, store)
+	image := imageOf(t, store)
+	at := log.HLC(clock().UnixMilli()) << 16
+	accept := func(p *partition.Partition, site log.Site, seq uint64, picture string) {
+		t.Helper()
+		at++
+		op := log.Op{
+			Dot: log.Dot{Site: site, Seq: seq}, At: at, By: "key", Body: &log.InputCreate{Blob: blob.Sum([]byte(picture)), AllowDuplicate: true},
+		}
+		if _, _, err := p.Accept(t.Context(), []log.Op{op}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for seq, picture := range []string{"a", "b"} {
+		accept(origin, 9, uint64(seq+1), picture)
+	}
+	later := imageOf(t, store)
+	for seq, picture := range []string{"c", "d"} {
+		accept(origin, 9, uint64(seq+3), picture)
+	}
+	r := opened(t, memkv.New(), 1)
+	pullSealed(t, r, origin)
+	listed := func(p *partition.Partition) (seqs []uint64) {
+		for _, c := range conflictsOf(t, p) {
+			seqs = append(seqs, c.Op.Dot.Seq)
+		}
+		return seqs
+	}
+
+	p, b := restored(t, later, 2), keptBy(t, r)
+	if had, err := p.Moves(9, 1); had != 2 || err != nil {
+		t.Fatalf("Moves = %d, %v", had, err)
+	}
+	if err := p.TakeBack(t.Context(), &b, nil); err != nil {
+		t.Fatal(err)
+	}
+	accept(p, 30, 1, "x")
+	accept(p, 30, 2, "d")
+	if got := listed(p); !slices.Equal(got, []uint64{3, 4}) {
+		t.Errorf("listed %v, want 3 and 4", got)
+	}
+
+	p, b = restored(t, image, 2), keptBy(t, r)
+	b.Gone = map[log.Dot]string{{Site: 9, Seq: 2}: partition.LostPicture}
+	if err := p.TakeBack(t.Context(), &b, nil); err != nil {
+		t.Fatal(err)
+	}
+	if had, err := p.Moves(9, 1); had != 4 || err != nil {
+		t.Fatalf("Moves = %d, %v", had, err)
+	}
+	accept(p, 30, 1, "b")
+	if got := listed(p); !slices.Equal(got, []uint64{2}) {
+		t.Errorf("listed %v, want 2, whose picture is lost", got)
 	}
 }
 
@@ -219,7 +279,7 @@ func TestTakeBackRenamedLater(t *testing.T) {
 	pullSealed(t, r, origin)
 
 	p := restored(t, image, 2)
-	if _, err := p.Moves(9); err != nil {
+	if _, err := p.Moves(9, 9); err != nil {
 		t.Fatal(err)
 	}
 	sent := made
@@ -485,7 +545,7 @@ func TestDeletedBeforeMove(t *testing.T) {
 		"given back, pushed, sent": {back(before), pushes, sends},
 	} {
 		p := restored(t, image, 2)
-		if _, err := p.Moves(9); err != nil {
+		if _, err := p.Moves(9, 9); err != nil {
 			t.Fatal(err)
 		}
 		for _, step := range steps {

@@ -62,7 +62,7 @@ func (c *call) back() (api.Response, error) {
 	out := wire.TakenBack{Epoch: epoch, To: m.From + uint64(len(entries))}
 	if m.Site != 0 {
 		if c.wrote(p, m.Site) == nil {
-			out.Confirmed, err = p.Moves(m.Site)
+			out.Confirmed, err = p.Moves(m.Site, m.Issued)
 		} else {
 			out.Confirmed, err = p.SiteSeq(m.Site)
 		}

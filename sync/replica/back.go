@@ -37,6 +37,7 @@ type back struct {
 	after  uint64           // last operation of the first that the origin has
 	count  int              // own operations of the request under way
 	asking bool             // the request under way asks for no more than what the log has of our site
+	shared bool             // issued is the last operation that both have, which the next one names to the log
 
 	lives map[ofSite]wire.Life // of the last operations that were offered
 
@@ -423,15 +424,7 @@ func (m *Machine) tookBack(l *lane, body []byte) error {
 		return nil
 	}
 	if b.asking {
-		lives := make([]partition.Life, len(t.Lives))
-		for i := range t.Lives {
-			lives[i] = partition.Life(t.Lives[i])
-		}
-		last, _, err := m.p.Fork(b.issued, t.Confirmed, lives)
-		if err == nil {
-			m.gave(last)
-		}
-		return err
+		return m.answered(&t)
 	}
 	if t.To < b.sent.Seq {
 		return fmt.Errorf("%w: entries up to %d instead of %d", errAnswer, t.To, b.sent.Seq)
@@ -444,6 +437,30 @@ func (m *Machine) tookBack(l *lane, body []byte) error {
 		b.lives[ofSite{k.At.Run, k.Op.Dot.Site}] = wire.Life{First: k.Op.Dot.Seq, ID: k.Life}
 	}
 	b.at, b.run = b.sent, nil
+	return nil
+}
+
+// answered takes the origin's word on what its log has of our site. Where both have others after the last one that both have, the origin is asked
+// again with that one: it knows by its number which operation we send again as another site.
+func (m *Machine) answered(t *wire.TakenBack) error {
+	b := &m.back
+	if b.shared {
+		m.gave(b.issued)
+		return nil
+	}
+	lives := make([]partition.Life, len(t.Lives))
+	for i := range t.Lives {
+		lives[i] = partition.Life(t.Lives[i])
+	}
+	last, _, err := m.p.Fork(b.issued, t.Confirmed, lives)
+	switch {
+	case err != nil:
+		return err
+	case last < min(b.issued, t.Confirmed):
+		b.shared, b.issued = true, last
+	default:
+		m.gave(last)
+	}
 	return nil
 }
 

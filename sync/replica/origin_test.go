@@ -302,7 +302,10 @@ func (o *origin) back(body []byte) ([]byte, error) {
 	}
 	out := wire.TakenBack{Epoch: m.Epoch, To: m.From + uint64(len(b.Entries))}
 	if m.Site != 0 {
-		out.Confirmed, err = o.part.Moves(m.Site)
+		out.Confirmed, err = o.part.Moves(m.Site, m.Issued)
+		if err == nil && o.lives {
+			out.Lives, err = o.livesOf(m.Site, min(m.Issued, out.Confirmed))
+		}
 	}
 	return out.Encode(), err
 }

@@ -321,3 +321,44 @@ func TestRolledBackBesideRestore(t *testing.T) {
 		}
 	}
 }
+
+// TestSameWriteAfterRollback: the disk of a replica is rolled back to before its second write, which a backup of the origin has. The replica writes again
+// what its earlier life wrote later, and another replica gives that back. The restored log lists what the earlier life wrote, since it is another write.
+func TestSameWriteAfterRollback(t *testing.T) {
+	r := sealed(t)
+	r.origin.lives = true
+	r.settle()
+	other := &rig{TB: t, rng: r.rng, clock: r.clock, options: r.options, origin: r.origin, blobs: r.blobs, disk: &disk{}}
+	other.start()
+	r.write(create("a"))
+	r.settle()
+	image := &disk{batches: slices.Clone(r.disk.batches), durable: len(r.disk.batches)}
+	r.write(create("b"))
+	r.settle()
+	backup := copyOf(t, r.origin.store)
+	r.write(create("c"))
+	r.write(create("again"))
+	r.settle()
+	other.settle()
+	other.step(replica.Offline{})
+	r.origin.restore(backup, log.Epoch{5})
+	r.disk, r.asks, r.life = image, nil, 1
+	r.start()
+	r.step(replica.Offline{})
+	r.write(create("d"))
+	r.write(create("again"))
+	r.lose = func(a *replica.Ask) bool { return a.Path == "/v2/sync/push" && r.part.Site() != 2 } // until the other has given back
+	r.step(replica.Online{})
+	r.run(func() bool { return r.part.Site() != 2 }, 200)
+	other.step(replica.Online{})
+	other.settle()
+	r.lose = nil
+	r.settle()
+	other.settle()
+	r.agree()
+	got, listed := inputs(t, r.origin.store), r.origin.lists()
+	slices.Sort(got)
+	if slices.Sort(listed); !slices.Equal(got, []string{"a", "again", "b", "d"}) || !slices.Equal(listed, []string{"again", "c"}) {
+		t.Errorf("the origin has %v and lists %v", got, listed)
+	}
+}

@@ -16,7 +16,7 @@ type Back struct {
 	Seal      []byte     `wire:"8"`              // seal that came with the last of the entries
 	Site      log.Site   `wire:"9"`              // site of the replica, if it asks for `confirmed`
 	Confirmed uint64     `wire:"10"`             // last own operation that came back with the log
-	Issued    uint64     `wire:"11"`             // last own operation
+	Issued    uint64     `wire:"11"`             // last own operation; where the log has others of the site, asked again: N
 	// the entries come from `epoch` or a later one: if the log lacks them, they prove that the origin's disk was rolled back. See
 	// *After a rollback*
 	Present bool   `wire:"12"`
