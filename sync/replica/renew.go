@@ -43,14 +43,17 @@ func (m *Machine) parts(g *wire.Grant) (bool, error) {
 	if m.asNew() {
 		return false, m.p.Renew(m.renewal.site, m.renewal.last, renewsWith(g))
 	}
+	r := &m.renewal
+	leased := r.site != 0 && r.old == m.p.Site()
 	last, forked, err := m.p.Fork(m.issued, g.Confirmed, lives)
-	if err != nil || !forked && !m.unsure(g) && !m.p.Restored() && !m.p.Renewing() {
+	if err != nil || !forked && !leased && !m.unsure(g) && !m.p.Restored() && !m.p.Renewing() {
 		m.met = true
 		return false, err
 	}
-	r := &m.renewal
-	if r.site != 0 && r.old == m.p.Site() && r.epoch == g.Epoch { // leased already, by this log
-		return false, m.p.Renew(r.site, last, renewsWith(g))
+	if leased && r.epoch == g.Epoch { // by this log
+		r.last, m.met = last, true
+		err = m.p.Renew(r.site, last, renewsWith(g))
+		return m.p.Site() == r.site, err // taken at once: the next session is the new site's
 	}
 	if g.Restored { // another replica may give back what is sent again as the other site: the origin notes that it is
 		m.give(back{epoch: g.Epoch, leaves: true, issued: m.issued, gave: true})
@@ -117,7 +120,7 @@ func (m *Machine) forgotten(r *wire.Refusal) bool {
 	case len(m.note.secretOf(m.p.Site())) > 0: // the origin only tells what the log has of the site
 		m.give(back{epoch: r.Epoch, leaves: true, issued: m.issued, at: partition.KeptAt{Run: math.MaxUint32}, whole: true})
 	default:
-		x := renewal{epoch: r.Epoch}
+		x := renewal{epoch: r.Epoch, lost: true}
 		_, x.last = m.p.Outbox() // later ones may be in the log: sent again they are duplicates
 		m.leave(x)
 	}
@@ -147,8 +150,13 @@ func (m *Machine) renew(l *lane, o *wire.Offered) error {
 	}
 	r.site = o.Site
 	epoch := r.epoch
-	if o.Grants[0].Do == wire.DoRefused {
+	switch {
+	case o.Grants[0].Do == wire.DoRefused:
 		epoch = log.Epoch{}
+	case !r.lost: // a late push of an earlier life may have come since the lives were compared: the next session compares them again
+		m.push.accepted = 0
+		l.well()
+		return nil
 	}
 	if err := m.p.Renew(r.site, r.last, epoch); err != nil {
 		if errors.Is(err, partition.ErrSite) {

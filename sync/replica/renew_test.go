@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/sync/replica"
 	"github.com/sightline-dev/sightline/sync/wire"
@@ -108,6 +109,58 @@ func TestRolledBackBoth(t *testing.T) {
 	r.agree()
 	if got := inputs(t, r.origin.store); !slices.Equal(got, []string{"a", "c"}) {
 		t.Errorf("the origin has the inputs %v, want a and c", got)
+	}
+}
+
+// TestLatePush restores a replica from an older image while a push of its earlier life is under way, which arrives after the lives were compared. The
+// replica sends nothing again that the push brought and it still has, and the origin has the writes of both lives.
+func TestLatePush(t *testing.T) {
+	r := newRig(t, replica.Options{})
+	r.origin.lives = true
+	r.settle()
+	r.step(replica.Offline{})
+	r.write(create("a"))
+	image := &disk{batches: slices.Clone(r.disk.batches), durable: len(r.disk.batches)}
+	r.write(create("b"))
+	var late []byte
+	r.step(replica.Online{})
+	r.lose = func(a *replica.Ask) bool {
+		if a.Path == "/v2/sync/push" {
+			late = slices.Clone(a.Body)
+		}
+		return late != nil
+	}
+	r.run(func() bool { return late != nil }, 200)
+	r.lose = nil
+
+	store, err := memkv.Open(memkv.Options{Journal: image})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := log.Open(store, log.Options{Prefix: app.LogPrefix()})
+	if err == nil {
+		err = l.Renew(log.Epoch{77})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.disk, r.asks, r.life = image, nil, 1
+	r.start()
+	r.write(create("c"))
+	r.run(func() bool {
+		if len(r.asks) == 0 || r.asks[0].Path != "/v2/sync/session" {
+			return false
+		}
+		s, err := wire.DecodeSession(r.asks[0].Body)
+		return err == nil && s.Leaves != 0
+	}, 200)
+	if _, err := r.origin.push(late); err != nil {
+		t.Fatal(err)
+	}
+	r.settle()
+	r.agree()
+	if dots := r.origin.dots(); dots["a"] != 1 || dots["b"] != 1 || dots["c"] != 1 {
+		t.Errorf("the origin has made inputs so many times: %v", dots)
 	}
 }
 
