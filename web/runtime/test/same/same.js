@@ -2,7 +2,9 @@
 // Then the same application at the origin and in pages.
 import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { request } from 'node:http';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { pathToFileURL } from 'node:url';
 import { Browser, check, same, serve, way } from '../pages/browser.js';
 import { copies } from './copy/copy.js';
@@ -23,8 +25,14 @@ way(async (step) => {
   const browser = await Browser.start(server.origin, { may: (url) => url.origin === ORIGIN });
   const page = await browser.page();
   await page.evaluate(() => open({ store: 'memory', workers: 1 }));
-  const at = (url, key) => async (path, body) =>
-    (await fetch(url + path, { method: 'POST', body, headers: { Authorization: `Key ${key}` } })).text();
+  // fetch gives up after five minutes, and the first film has its decoder compiled, which takes long on a busy machine.
+  const at = (url, key) => (path, body) =>
+    new Promise((resolve, reject) => {
+      const call = request(url + path, { method: 'POST', headers: { Authorization: `Key ${key}` } }, (answer) =>
+        resolve(text(answer)),
+      );
+      call.on('error', reject).end(body);
+    });
   const hosts = {
     origin: at(ORIGIN, ORIGIN_KEY),
     edge: at(EDGE, EDGE_KEY),
