@@ -250,12 +250,24 @@ func (w *world) unpictured(o *oracle, input log.Dot) bool {
 	return false
 }
 
+// unweighted reports whether the origin lists the result of a version as one whose weights a restore lost.
+func (w *world) unweighted(o *oracle, model log.Dot, version string) bool {
+	for dot := range w.origin.listed {
+		if at := o.at[dot]; at != 0 {
+			if b, ok := o.entries[at-1].Op.Body.(*log.VersionResult); ok && b.Model == model && b.Version == version {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // weights checks that each usable version has its weights.
 func (w *world) weights(p *party, r catalog.Reader) error {
 	var wrong error
 	err := r.Models(func(m catalog.Model) bool {
 		err := r.Versions(m.Dot, func(v catalog.Version) bool {
-			if v.Code != catalog.VersionTrained {
+			if v.Code != catalog.VersionTrained || w.unweighted(w.log(p), m.Dot, v.ID) {
 				return true
 			}
 			if x, err := r.Manifest(&v); err != nil || x.Version != v.ID {
