@@ -203,6 +203,28 @@ func TestOriginRolledBackBeforeRestore(t *testing.T) {
 	}
 }
 
+// TestOriginRolledBackToOlderLog: the disk of an origin is set back to an image of before its restore, which lacks nothing but the site of a replica
+// that joined after that. The replica shows what it has pulled, which the origin has, and takes another site.
+func TestOriginRolledBackToOlderLog(t *testing.T) {
+	r := sealed(t)
+	r.origin.unstable = true
+	r.origin.submit(create("old"))
+	image := copyOf(t, r.origin.store)
+	r.origin.restore(copyOf(t, image), log.Epoch{5})
+	r.settle()
+	site := r.status().Site
+	r.step(replica.Offline{})
+	r.write(create("mine"))
+	r.origin.rollBack(image, log.Epoch{6})
+	refused := r.refuses(site)
+	r.step(replica.Online{})
+	r.run(func() bool { return r.settled() || *refused > 20 }, 400)
+	got := inputs(t, r.origin.store)
+	if slices.Sort(got); !slices.Equal(got, []string{"mine", "old"}) || *refused > 4 || r.status().Site == site {
+		t.Errorf("after %d refusals the origin has %v, and the replica has site %d", *refused, got, r.status().Site)
+	}
+}
+
 // TestDrainRolledBack: the application becomes local only, and the disk of the origin is set back to before an operation that the replica has pulled as
 // its own. The replica is not emptied before the origin has it again.
 func TestDrainRolledBack(t *testing.T) {
