@@ -136,10 +136,7 @@ func (m *mix) keepRun(r *Run, before log.Chain) error {
 		}
 	}
 	p := m.p
-	lives := map[log.Site][]Life{}
-	for _, l := range r.Lives {
-		lives[l.Site] = append(lives[l.Site], l.Life)
-	}
+	lives := bySite(r.Lives)
 	for i := range r.Entries {
 		x := &r.Entries[i]
 		data := log.Encode(nil, &x.Op)

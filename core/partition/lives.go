@@ -83,6 +83,15 @@ func (p *Partition) Lives(site log.Site, from, to uint64) (lives []Life, err err
 	return lives, err
 }
 
+// bySite returns the lives of each site, in their order.
+func bySite(lives []SiteLife) map[log.Site][]Life {
+	of := map[log.Site][]Life{}
+	for _, l := range lives {
+		of[l.Site] = append(of[l.Site], l.Life)
+	}
+	return of
+}
+
 // lifeOf is the life among some that made an operation; 0: it is not known.
 func lifeOf(lives []Life, seq uint64) (id uint64) {
 	for _, l := range lives {

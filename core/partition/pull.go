@@ -139,7 +139,7 @@ func (p *Partition) pull(r *Run) ([]Told, error) {
 		return nil, err
 	}
 	m := p.newMix()
-	m.note.cursor, m.lives = cursor, r.Lives
+	m.note.cursor, m.lives = cursor, bySite(r.Lives)[m.note.site]
 	if r.Also != nil {
 		var beside kv.Batch
 		r.Also(&beside)
@@ -207,8 +207,8 @@ type mix struct {
 	ords      map[uint32]bool // of inputs that may have changed
 	log       fold.Outcome    // of the entries
 	told      []Told
-	lives     []SiteLife // that made the entries
-	rewritten bool       // the state was changed otherwise than by entries
+	lives     []Life // that made the entries of our site
+	rewritten bool   // the state was changed otherwise than by entries
 
 	derived map[uint32]bool // inputs whose derived records came
 	came    []catalog.Pair  // derived records that came beside entries, whosever they are: only keys
@@ -307,15 +307,9 @@ func (m *mix) tell(entries []log.Entry, verdicts []fold.Verdict, own []int) erro
 // origin may have set its clock back and renamed what it names.
 func (m *mix) here(entry, own *log.Op) error {
 	p := m.p
-	var theirs []Life
-	for _, l := range m.lives {
-		if l.Site == own.Dot.Site {
-			theirs = append(theirs, l.Life)
-		}
-	}
 	ours, err := p.lifeAt(own.Dot.Site, own.Dot.Seq)
 	mine := *own
-	if ours.ID != 0 && ours.ID == lifeOf(theirs, own.Dot.Seq) {
+	if ours.ID != 0 && ours.ID == lifeOf(m.lives, own.Dot.Seq) {
 		mine.At = entry.At
 	}
 	if err != nil || sameOp(entry, &mine) {

@@ -243,13 +243,8 @@ func (p *Partition) Owns(dot log.Dot) bool {
 	return p.replica == nil || dot.Site == p.Site()
 }
 
-// Wrote reports whether an operation was made here. Each life of an origin writes as a site of its own.
-func (p *Partition) Wrote(dot log.Dot) bool {
-	return p.madeBy(dot.Site)
-}
-
-// madeBy reports whether a site is that of the partition, or of an earlier life of the origin.
-func (p *Partition) madeBy(site log.Site) bool {
+// MadeBy reports whether a site is that of the partition, or that of an earlier life of the origin: each of its lives writes as another one.
+func (p *Partition) MadeBy(site log.Site) bool {
 	return site == p.Site() || p.replica == nil && (site == log.Origin || site >= RestoredSites)
 }
 

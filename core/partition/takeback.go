@@ -210,10 +210,7 @@ const lostFor = "restore: "
 // sort finds out which entries are lacking. The caller holds p.appending, and all of the log is folded.
 func (p *Partition) sort(b *Back) (*taking, error) {
 	t := &taking{p: p, taken: map[log.Dot]bool{}, renamed: map[lostOp]log.Dot{}, moved: map[lostOp]log.Dot{}}
-	lives := map[log.Site][]Life{}
-	for _, l := range b.Lives {
-		lives[l.Site] = append(lives[l.Site], l.Life)
-	}
+	lives := bySite(b.Lives)
 	sealed, exact, err := p.recognize(b)
 	if err == nil {
 		t.rolled, err = p.rolledBack()

@@ -230,7 +230,7 @@ func (p *Partition) stepHorizon(ctx context.Context, now time.Time) error {
 func (p *Partition) reaches(to time.Time) (bool, error) {
 	others := false
 	err := catalog.Read(p.o.Store, p.o.App).Writers(func(s log.Site) bool {
-		others = !p.madeBy(s)
+		others = !p.MadeBy(s)
 		return !others
 	})
 	if err != nil || !others {

@@ -19,8 +19,8 @@ import (
 // Partition is an application's state and the way to change it; *partition.Partition is one.
 type Partition interface {
 	View() *partition.View
-	// Wrote reports whether an operation was made here.
-	Wrote(dot log.Dot) bool
+	// MadeBy reports whether operations of a site were made here.
+	MadeBy(site log.Site) bool
 	// Owns reports whether what an operation asks for is ours to do.
 	Owns(asked log.Dot) bool
 	Submit(ctx context.Context, by string, bodies []log.Body, also func(*kv.Batch)) ([]fold.Verdict, error)
@@ -119,7 +119,7 @@ func (q *Queue) Take(now time.Time, n int) ([]*Run, error) {
 
 // begins is when a version may be trained here.
 func (q *Queue) begins(v *catalog.Version) time.Time {
-	if q.partition.Wrote(v.Asked) || v.Asked == (log.Dot{}) {
+	if q.partition.MadeBy(v.Asked.Site) || v.Asked == (log.Dot{}) {
 		return time.Time{}
 	}
 	return v.Created.Time().Add(lead)
