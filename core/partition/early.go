@@ -112,7 +112,7 @@ func (p *Partition) unlist(b *kv.Batch, op *log.Op) error {
 	if err != nil {
 		return ignoreMissing(err)
 	}
-	c, err := decodeConflict(bytes.Clone(value))
+	c, err := readConflict(bytes.Clone(value))
 	if _, refused := op.Body.(*log.Refused); err != nil || refused || !strings.HasPrefix(c.Verdict.Detail, lostFor) {
 		return err
 	}

@@ -237,26 +237,25 @@ func (w *world) complete(p *party, r catalog.Reader, seq uint64) error {
 
 // unpictured reports whether the origin lists an input, or the operation of a log that brought its picture, as one whose picture a restore lost.
 func (w *world) unpictured(o *oracle, input log.Dot) bool {
-	if w.origin.listed[input] {
-		return true
-	}
-	for dot := range w.origin.listed {
-		if at := o.at[dot]; at != 0 {
-			if b, ok := o.entries[at-1].Op.Body.(*log.InputFetched); ok && b.Input == input {
-				return true
-			}
-		}
-	}
-	return false
+	return w.origin.listed[input] || w.lists(o, func(body log.Body) bool {
+		b, ok := body.(*log.InputFetched)
+		return ok && b.Input == input
+	})
 }
 
 // unweighted reports whether the origin lists the result of a version as one whose weights a restore lost.
 func (w *world) unweighted(o *oracle, model log.Dot, version string) bool {
+	return w.lists(o, func(body log.Body) bool {
+		b, ok := body.(*log.VersionResult)
+		return ok && b.Model == model && b.Version == version
+	})
+}
+
+// lists reports whether the origin has listed an operation of a log for which is returns true.
+func (w *world) lists(o *oracle, is func(log.Body) bool) bool {
 	for dot := range w.origin.listed {
-		if at := o.at[dot]; at != 0 {
-			if b, ok := o.entries[at-1].Op.Body.(*log.VersionResult); ok && b.Model == model && b.Version == version {
-				return true
-			}
+		if at := o.at[dot]; at != 0 && is(o.entries[at-1].Op.Body) {
+			return true
 		}
 	}
 	return false

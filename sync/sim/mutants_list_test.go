@@ -296,8 +296,8 @@ var mutants = []mutant{
 	},
 	{
 		name: "an operation that comes later stays listed as lost", file: "core/partition/early.go",
-		from: "err == nil && !refused && strings",
-		to:   "err == nil && !refused && !$ && strings",
+		from: "err == nil && sameOp(op, &now[0])",
+		to:   "err == nil && !$ && sameOp(op, &now[0])",
 	},
 	{
 		name: "taken back entries come without their lives", file: "sync/replica/back.go",
@@ -311,8 +311,8 @@ var mutants = []mutant{
 	},
 	{
 		name: "a site that a restored origin never leased is kept", file: "sync/replica/renew.go",
-		from: "	case r.Epoch != c.Epoch:\n",
-		to:   "	case r.Epoch != c.Epoch && $:\n		return false\n	case r.Epoch != c.Epoch:\n",
+		from: "	case r.Epoch != c.Epoch && !slices",
+		to:   "	case r.Epoch != c.Epoch && $:\n		return false\n	case r.Epoch != c.Epoch && !slices",
 	},
 	{
 		name: "another site is taken before the origin has what it lacks", file: "sync/replica/renew.go",

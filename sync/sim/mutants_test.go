@@ -137,3 +137,17 @@ func firstLine(out string) string {
 	line, _, _ := bytes.Cut([]byte(out), []byte("\n"))
 	return string(line)
 }
+
+// TestMutantsMatch holds the texts of the seeded bugs to the files that they change: TestMutants runs at night only.
+func TestMutantsMatch(t *testing.T) {
+	root := proof.Root(t)
+	for _, m := range mutants {
+		data, err := os.ReadFile(filepath.Join(root, m.file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := strings.Count(string(data), m.from); n != 1 {
+			t.Errorf("%s: %s has %d times %q, want once", m.name, m.file, n, m.from)
+		}
+	}
+}
