@@ -45,7 +45,7 @@ func TestRolledBack(t *testing.T) {
 		conflicts int
 	}{
 		{"as it was", nil, log.Epoch{5}, "[a b late]", 0},
-		{"written since", written, log.Epoch{5}, "[a b late x]", 2}, // input b, and a deletion of what is deleted
+		{"written since", written, log.Epoch{5}, "[a b late x]", 2}, // input b, and the deletion of an input that was deleted before
 		{"written since by an earlier version", written, log.Epoch{}, "[a b late x]", 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -126,7 +126,7 @@ func TestRolledBackNames(t *testing.T) {
 
 	p := sealingAs(t, imageOf(t, image), log.Epoch{5})
 	newer := submit(t, p, create("newer"))[0].Dot
-	sent := []log.Op{{Dot: log.Dot{Site: 7, Seq: 1}, Body: &log.InputDelete{Input: early}}} // by a replica that does not say where it stands
+	sent := []log.Op{{Dot: log.Dot{Site: 7, Seq: 1}, Body: &log.InputDelete{Input: early}}} // the replica does not name its place in the log
 	if _, _, err := p.Accept(t.Context(), sent, nil); err != nil {
 		t.Fatal(err)
 	}

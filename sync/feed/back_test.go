@@ -188,8 +188,8 @@ func TestRolledBackPlace(t *testing.T) {
 	}
 }
 
-// TestBackRefused gives back what is malformed, what is of another log, and entries to a log that was never restored. It also asks what the log has of a
-// site.
+// TestBackRefused gives back malformed entries, entries of another log, and entries to a log that was never restored. It also asks what the log has of
+// a site.
 func TestBackRefused(t *testing.T) {
 	w, open := sealed(t)
 	p := open(w.Store)

@@ -110,7 +110,7 @@ func (m *Machine) upTo(at partition.KeptAt) (run []partition.Kept, err error) {
 	return run, err
 }
 
-// behind reports whether a log lacks what was pulled from it. A grant that empties the replica has no head, but says what the log has of its site.
+// behind reports whether a log lacks what was pulled from it. A grant that empties the replica has no head. It gives the last operation of the replica that the log has.
 func (m *Machine) behind(g *wire.Grant) bool {
 	if g.Drain {
 		_, confirmed := m.p.Outbox()

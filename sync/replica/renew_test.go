@@ -203,3 +203,139 @@ func TestSiteOfAnother(t *testing.T) {
 		r.agree()
 	}
 }
+
+// TestMoveToRestoredLog: a replica and its origin are both restored from backups. The replica sends an operation again as another site that another
+// replica had pulled before, and gives back before or after that. The log has it once.
+func TestMoveToRestoredLog(t *testing.T) {
+	for _, first := range []bool{true, false} {
+		r := sealed(t)
+		r.settle()
+		other := &rig{TB: t, rng: r.rng, clock: r.clock, options: r.options, origin: r.origin, blobs: r.blobs, disk: &disk{}}
+		other.start()
+		r.origin.submit(create("a"))
+		r.settle()
+		other.settle()
+		backup := copyOf(t, r.origin.store)
+		r.lose = func(a *replica.Ask) bool { return a.Path == "/v2/sync/changes" }
+		r.write(create("x"))
+		r.run(func() bool { return r.origin.dots()["x"] == 1 }, 20)
+		other.settle()
+		other.step(replica.Offline{})
+		r.origin.restore(backup, log.Epoch{5})
+		l, err := log.Open(r.store, log.Options{Prefix: app.LogPrefix()})
+		if err == nil {
+			err = l.Renew(log.Epoch{44})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.lose, r.asks = nil, nil
+		r.start()
+		for i, x := range []*rig{other, r, other} {
+			if i > 0 || first {
+				x.step(replica.Online{})
+				x.run(x.settled, 300)
+			}
+		}
+		if n := r.origin.dots(); n["x"] != 1 || r.status().Site == 2 {
+			t.Errorf("given back first %v: the origin has inputs %v times, and the replica writes as site %d", first, n, r.status().Site)
+		}
+	}
+}
+
+// TestRestoredAgainWhileRenewing restores an origin a second time while a replica waits for the state that it takes another site with. The
+// replica sends nothing again that the log has.
+func TestRestoredAgainWhileRenewing(t *testing.T) {
+	r := sealed(t)
+	r.origin.submit(create("old"))
+	r.settle()
+	backup := copyOf(t, r.origin.store)
+	r.write(create("a"))
+	r.settle()
+	site := r.status().Site
+	asNew := 0
+	r.instead = func(a *replica.Ask) *wire.Refusal {
+		if a.Path != "/v2/sync/session" {
+			return nil
+		}
+		s, err := wire.DecodeSession(a.Body)
+		if err == nil && s.Site > site {
+			asNew++
+		}
+		if err != nil || s.Site != site { // the lease is later than the backup
+			return nil
+		}
+		return &wire.Refusal{Code: wire.RefusedSite, Detail: "no such site", Epoch: r.origin.part.Log().Epoch()}
+	}
+	r.lose = func(a *replica.Ask) bool { return strings.HasPrefix(a.Path, "/v2/sync/snapshot") }
+	r.step(replica.Offline{})
+	r.origin.restore(backup, log.Epoch{77})
+	r.step(replica.Online{})
+	r.run(func() bool { return asNew > 0 }, 200)
+	r.origin.restore(copyOf(t, r.origin.store), log.Epoch{78})
+	r.lose = nil
+	r.write(create("b"))
+	r.run(func() bool { return r.settled() && r.status().Epoch == log.Epoch{78} }, 400)
+	r.agree()
+	got := inputs(t, r.origin.store)
+	slices.Sort(got)
+	if dots := r.origin.dots(); !slices.Equal(got, []string{"a", "b", "old"}) || dots["a"] != 1 || r.status().Refused > 0 {
+		t.Errorf("the origin has the inputs %v, made %v times, and the replica reports %+v", got, dots, r.status())
+	}
+}
+
+// TestRestoredAgainBeforeLease restores an origin a second time while a replica asks for another site, and another replica gives back what it sent
+// before. The replica sends nothing again that the second log has, and does not stay at a site that an edge no longer writes as.
+func TestRestoredAgainBeforeLease(t *testing.T) {
+	for _, pulled := range []bool{false, true} {
+		r := sealed(t)
+		other := &rig{TB: t, rng: r.rng, clock: r.clock, options: r.options, origin: r.origin, blobs: r.blobs, disk: &disk{}}
+		other.start()
+		r.origin.submit(create("old"))
+		other.settle()
+		if pulled {
+			r.settle()
+		}
+		backup := copyOf(t, r.origin.store)
+		r.lose = func(a *replica.Ask) bool { return a.Path == "/v2/sync/changes" }
+		r.run(func() bool { return r.status().Site != 0 }, 10)
+		site := r.status().Site
+		r.write(create("x"))
+		r.run(func() bool { return r.origin.dots()["x"] == 1 }, 20)
+		other.settle()
+		other.step(replica.Offline{})
+		r.step(replica.Offline{})
+		refused := r.refuses(site) // the lease is later than the backup
+		leaves := func(a *replica.Ask) bool {
+			s, err := wire.DecodeSession(a.Body)
+			return a.Path == "/v2/sync/session" && err == nil && s.Leaves == site
+		}
+		r.origin.restore(copyOf(t, backup), log.Epoch{5})
+		r.step(replica.Online{})
+		r.run(func() bool { return len(r.asks) > 0 && leaves(&r.asks[0]) }, 50)
+		r.instead, r.lose = nil, nil
+		r.origin.restore(backup, log.Epoch{6})
+		other.step(replica.Online{})
+		other.settle()
+		r.run(r.settled, 300)
+		if n := r.origin.dots(); *refused != 1 || n["x"] != 1 || r.status().Site == site {
+			t.Errorf("pulled %v, %d refusals: the origin has inputs %v times, and the replica writes as site %d instead of %d",
+				pulled, *refused, n, r.status().Site, site)
+		}
+		r.agree()
+	}
+}
+
+// dots counts the operations of the log that make an input, by its ID.
+func (o *origin) dots() map[string]int {
+	n := map[string]int{}
+	if err := o.part.Log().Read(o.part.Log().Floor(), func(e log.Entry) bool {
+		if b, ok := e.Op.Body.(*log.InputCreate); ok {
+			n[b.ID]++
+		}
+		return true
+	}); err != nil {
+		o.Error(err)
+	}
+	return n
+}

@@ -1,0 +1,151 @@
+package replica_test
+
+import (
+	"bytes"
+	"fmt"
+	"net/url"
+	"strconv"
+
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/fold"
+	"github.com/sightline-dev/sightline/sync/replica"
+	"github.com/sightline-dev/sightline/sync/wire"
+)
+
+func (o *origin) snapshot(name string, q url.Values) ([]byte, error) {
+	if name == "" {
+		x, err := o.export, error(nil)
+		if least, _ := strconv.ParseUint(q.Get("least"), 10, 64); !o.old || x.Seq < least {
+			x, err = o.part.Export(o.base)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if o.export != nil && x != o.export {
+			if err := o.export.Close(); err != nil {
+				return nil, err
+			}
+		}
+		o.export = x
+		f := wire.Manifest{
+			App: app.String(), Epoch: x.Epoch, Seq: x.Seq, Chain: x.Chain, Fold: x.Fold, Digest: x.Digest, Horizon: x.Horizon,
+			Stable: min(o.stableAt(), x.Seq),
+		}
+		if o.seals {
+			f.Seal = o.part.Seal(x.Seq, x.Chain)
+		}
+		for _, c := range x.Chunks {
+			f.Chunks = append(f.Chunks, wire.Chunk(c))
+		}
+		for _, c := range x.Objects {
+			f.Objects = append(f.Objects, wire.Chunk(c))
+		}
+		return f.Encode(), nil
+	}
+	h := hashOf(name)
+	if o.export != nil {
+		if i, ok := o.export.Find(h); ok {
+			return o.export.Chunk(i)
+		}
+	}
+	if data, err := catalog.Read(o.store, app).Object(h); err == nil {
+		return data, nil
+	}
+	return nil, &wire.Refusal{Code: wire.RefusedUnknown}
+}
+
+func (o *origin) digest(q url.Values) ([]byte, error) {
+	l := o.part.Log()
+	if o.trees == nil {
+		o.trees = map[uint64]*fold.Tree{}
+	}
+	seq, prefix := l.Head(), q.Get("prefix")
+	if o.trees[seq] == nil {
+		tree, err := fold.DigestTree(o.store, app)
+		if err != nil {
+			return nil, err
+		}
+		o.trees[seq] = tree
+	}
+	out := wire.Digests{Epoch: l.Epoch(), Seq: seq, Prefix: prefix}
+	nodes, err := o.trees[seq].Children(prefix)
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range nodes {
+		out.Nodes = append(out.Nodes, wire.Node(n))
+	}
+	if len(nodes) == 0 {
+		err = fold.KeysBelow(o.store, app, prefix, func(key, value []byte) bool {
+			out.Leaves = append(out.Leaves, wire.Digest{Key: bytes.Clone(key), Value: bytes.Clone(value)})
+			return true
+		})
+	}
+	return out.Encode(), err
+}
+
+func (o *origin) have(body []byte) ([]byte, error) {
+	h, err := wire.DecodeHave(body)
+	if err != nil {
+		return nil, err
+	}
+	var out wire.Had
+	for _, x := range h.Hashes {
+		if _, ok := o.blobs[x]; ok {
+			out.Hashes = append(out.Hashes, x)
+		} else if n := len(o.begun[x]); n > 0 {
+			out.Begun = append(out.Begun, wire.Begun{Hash: x, Size: uint64(n)})
+		}
+	}
+	return out.Encode(), nil
+}
+
+func (o *origin) put(name string, a *replica.Ask) (status int, body []byte, err error) {
+	h := hashOf(name)
+	var from, last, size int
+	for _, f := range a.Header {
+		if f.Name == "Content-Range" {
+			if _, err := fmt.Sscanf(f.Value, "bytes %d-%d/%d", &from, &last, &size); err != nil {
+				return 0, nil, err
+			}
+		}
+	}
+	o.putBytes += len(a.Body)
+	if from == 0 {
+		o.begun[h] = nil
+	}
+	if from != len(o.begun[h]) || last-from+1 != len(a.Body) {
+		return 409, nil, nil
+	}
+	o.begun[h] = append(o.begun[h], a.Body...)
+	if len(o.begun[h]) < size {
+		return 202, nil, nil
+	}
+	data := o.begun[h]
+	delete(o.begun, h)
+	if blob.Sum(data) != h {
+		return 0, nil, &wire.Refusal{Code: wire.RefusedContent, Detail: "another hash"}
+	}
+	o.blobs[h] = data
+	return 201, nil, nil
+}
+
+func (o *origin) get(name string, a *replica.Ask) (status int, body []byte, err error) {
+	data, ok := o.blobs[hashOf(name)]
+	if !ok {
+		return 0, nil, &wire.Refusal{Code: wire.RefusedUnknown}
+	}
+	from := 0
+	for _, f := range a.Header {
+		if f.Name == "Range" {
+			if _, err := fmt.Sscanf(f.Value, "bytes=%d-", &from); err != nil {
+				return 0, nil, err
+			}
+		}
+	}
+	if from > 0 {
+		return 206, data[from:], nil
+	}
+	return 200, data, nil
+}
