@@ -186,7 +186,7 @@ var larger = map[string]int{
 	"core/partition lines":                           4937,
 	"core/partition/accept.go admit":                 68,
 	"core/partition/submit.go append":                61,
-	"core/partition/takeback.go sort":                88,
+	"core/partition/takeback.go sort":                85,
 	"core/predict/raster/jpg/sequential.go meanRow":  96,
 	"core/predict/raster/jpg/sequential.go valueRow": 95,
 	"models/peers/main.go run":                       65,
