@@ -110,7 +110,8 @@ func (m *Machine) upTo(at partition.KeptAt) (run []partition.Kept, err error) {
 	return run, err
 }
 
-// behind reports whether a log lacks what was pulled from it. A grant that empties the replica has no head. It gives the last operation of the replica that the log has.
+// behind reports whether a log lacks what was pulled from it. A grant that empties the replica has no head. It gives the last operation of the
+// replica that the log has.
 func (m *Machine) behind(g *wire.Grant) bool {
 	if g.Drain {
 		_, confirmed := m.p.Outbox()
@@ -448,11 +449,7 @@ func (m *Machine) answered(t *wire.TakenBack) error {
 		m.gave(b.issued)
 		return nil
 	}
-	lives := make([]partition.Life, len(t.Lives))
-	for i := range t.Lives {
-		lives[i] = partition.Life(t.Lives[i])
-	}
-	last, _, err := m.p.Fork(b.issued, t.Confirmed, lives)
+	last, _, err := m.p.Fork(b.issued, t.Confirmed, livesIn(t.Lives))
 	switch {
 	case err != nil:
 		return err

@@ -37,16 +37,12 @@ func (m *Machine) parts(g *wire.Grant) (bool, error) {
 	if m.p.Site() == 0 {
 		return false, nil
 	}
-	lives := make([]partition.Life, len(g.Lives))
-	for i := range g.Lives {
-		lives[i] = partition.Life(g.Lives[i])
-	}
 	if m.asNew() {
 		return false, m.p.Renew(m.renewal.site, m.renewal.last, renewsWith(g))
 	}
 	r := &m.renewal
 	leased := r.site != 0 && r.old == m.p.Site()
-	last, forked, err := m.p.Fork(m.issued, g.Confirmed, lives)
+	last, forked, err := m.p.Fork(m.issued, g.Confirmed, livesIn(g.Lives))
 	if err != nil || !forked && !leased && !m.unsure(g) && !m.p.Restored() && !m.p.Renewing() {
 		m.met = true
 		return false, err
@@ -62,6 +58,15 @@ func (m *Machine) parts(g *wire.Grant) (bool, error) {
 		m.leave(renewal{last: last, epoch: g.Epoch})
 	}
 	return true, nil
+}
+
+// livesIn returns the lives in an answer.
+func livesIn(answer []wire.Life) []partition.Life {
+	lives := make([]partition.Life, len(answer))
+	for i := range answer {
+		lives[i] = partition.Life(answer[i])
+	}
+	return lives
 }
 
 // unsure reports whether the log of a grant cannot tell if an earlier life of the replica wrote as its site after the present state: the log was
