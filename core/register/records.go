@@ -35,18 +35,19 @@ const maxNameBytes = 256
 
 // NewApp is an application to be made.
 type NewApp struct {
-	Name         string // 1 to 256 bytes without control characters
-	Language     string // default for names; it never changes
-	DefaultModel string // id of a public model that pages and commands begin with; empty: the general one
-	Owner        string // id of the account that it belongs to; empty: the operator's
-	LocalOnly    bool   // sync sends nothing of it to edges, pages and other replicas
+	Name         string `json:"name"`                 // 1 to 256 bytes without control characters
+	Language     string `json:"language"`             // default for names; it never changes
+	DefaultModel string `json:"default_model"`        // ID of a public model that pages and commands begin with; empty: the general one
+	Owner        string `json:"-"`                    // ID of the account that it belongs to; empty: the operator's
+	LocalOnly    bool   `json:"local_only,omitempty"` // sync sends nothing of it to edges, pages and other replicas
 }
 
 // AppChange is what may change of an application; nil: it stays.
 type AppChange struct {
-	Name, DefaultModel *string
-	MaxStale           *time.Duration // 0, which stands for DefaultMaxStale, or from LeastMaxStale to RefuseStale
-	LocalOnly          *bool
+	Name         *string        `json:"name,omitempty"`
+	DefaultModel *string        `json:"default_model,omitempty"`
+	MaxStale     *time.Duration `json:"max_stale,omitempty"` // from LeastMaxStale to RefuseStale; 0: DefaultMaxStale
+	LocalOnly    *bool          `json:"local_only,omitempty"`
 }
 
 // How long an edge that does not hear of the origin goes on with the keys that it knows: for so long it takes
@@ -62,19 +63,26 @@ var ErrMaxStale = fmt.Errorf("an edge must accept writes for %v to %v after it l
 
 // Client is what an application asks for access tokens with.
 type Client struct {
-	ID     string // 32 lower-case hex digits
-	Secret string // 64 of them: 256 random bits, told once
+	ID     string `json:"client_id"`     // 32 lower-case hex digits
+	Secret string `json:"client_secret"` // 64 lower-case hex digits: 256 random bits, shown once
 }
 
 // NewKey is a key to be made.
 type NewKey struct {
-	App         string
-	Scopes      []string // by name, such as "All" or "Inputs_Get"
-	Description string   // at most 256 bytes without control characters
+	App         string   `json:"app_id"`
+	Scopes      []string `json:"scopes"`      // by name, such as "All" or "Inputs_Get"
+	Description string   `json:"description"` // at most 256 bytes without control characters
 }
 
 // Contents counts what an application holds.
-type Contents struct{ Inputs, Concepts, Models, Versions, Workflows, Keys int }
+type Contents struct {
+	Inputs    int `json:"inputs"`
+	Concepts  int `json:"concepts"`
+	Models    int `json:"models"`
+	Versions  int `json:"versions"`
+	Workflows int `json:"workflows"`
+	Keys      int `json:"keys"`
+}
 
 // text checks a name or a description.
 func text(what, s string, least int) (string, error) {

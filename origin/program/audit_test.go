@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/register"
 	"github.com/sightline-dev/sightline/origin/server"
 	"github.com/sightline-dev/sightline/origin/server/account"
 	"github.com/sightline-dev/sightline/origin/server/cli"
@@ -35,12 +36,12 @@ func actions(t *testing.T, n *server.Node, app string) (done []account.Action) {
 func TestOperatorIsAudited(t *testing.T) {
 	srv, _ := startOrigin(t, testSettings(t))
 	a := srv.Node
-	made, err := control.CreateApp.Do(t.Context(), a, control.NewApp{Name: "Birds", Language: "en"})
+	made, err := control.CreateApp.Do(t.Context(), a, register.NewApp{Name: "Birds", Language: "en"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	app, name := made.App, "Birds of the fjord"
-	first, err := control.CreateKey.Do(t.Context(), a, control.NewKey{App: app.ID, Scopes: []string{"All"}})
+	first, err := control.CreateKey.Do(t.Context(), a, register.NewKey{App: app.ID, Scopes: []string{"All"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +51,7 @@ func TestOperatorIsAudited(t *testing.T) {
 	}
 	for _, do := range []func() error{
 		func() error {
-			_, err := control.ChangeApp.Do(t.Context(), a, control.ChangedApp{ID: app.ID, Change: control.AppChange{Name: &name}})
+			_, err := control.ChangeApp.Do(t.Context(), a, control.ChangedApp{ID: app.ID, Change: register.AppChange{Name: &name}})
 			return err
 		},
 		func() error {

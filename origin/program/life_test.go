@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/register"
 	"github.com/sightline-dev/sightline/origin/server"
 	"github.com/sightline-dev/sightline/origin/server/control"
 )
@@ -164,11 +165,11 @@ func TestDeletedKeysAtOrigin(t *testing.T) {
 	accepted, refused := 0, 0
 	for seed := range proof.Seeds(t, 12, 1000) {
 		r := rand.New(rand.NewPCG(seed, 19))
-		made, err := control.CreateApp.Do(t.Context(), srv, control.NewApp{Name: "x", Language: "en"})
+		made, err := control.CreateApp.Do(t.Context(), srv, register.NewApp{Name: "x", Language: "en"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		created, err := control.CreateKey.Do(t.Context(), srv, control.NewKey{App: made.App.ID, Scopes: []string{"All"}})
+		created, err := control.CreateKey.Do(t.Context(), srv, register.NewKey{App: made.App.ID, Scopes: []string{"All"}})
 		if err != nil {
 			t.Fatal(err)
 		}

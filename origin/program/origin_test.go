@@ -21,6 +21,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sightline-dev/sightline/core/register"
 	"github.com/sightline-dev/sightline/origin/server"
 	"github.com/sightline-dev/sightline/origin/server/cli"
 	"github.com/sightline-dev/sightline/origin/server/control"
@@ -66,7 +67,7 @@ func startOrigin(t testing.TB, s server.Settings) (*server.Server, string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		made, err := control.CreateKey.Do(t.Context(), srv, control.NewKey{App: apps[0].ID, Scopes: []string{"All"}, Description: "of a test"})
+		made, err := control.CreateKey.Do(t.Context(), srv, register.NewKey{App: apps[0].ID, Scopes: []string{"All"}, Description: "of a test"})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"slices"
 
+	"github.com/sightline-dev/sightline/core/register"
 	"github.com/sightline-dev/sightline/origin/server"
 	"github.com/sightline-dev/sightline/origin/server/cli"
 	"github.com/sightline-dev/sightline/origin/server/control"
@@ -72,7 +73,7 @@ func fillDemo(ctx context.Context, n *server.Node) error {
 		return err
 	}
 	name := demoApp
-	if _, err := control.ChangeApp.Do(ctx, n, control.ChangedApp{ID: apps[0].ID, Change: control.AppChange{Name: &name}}); err != nil {
+	if _, err := control.ChangeApp.Do(ctx, n, control.ChangedApp{ID: apps[0].ID, Change: register.AppChange{Name: &name}}); err != nil {
 		return err
 	}
 	to := cli.LocalSession(n, apps[0].ID)

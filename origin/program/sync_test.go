@@ -14,6 +14,7 @@ import (
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/fold"
+	"github.com/sightline-dev/sightline/core/register"
 	"github.com/sightline-dev/sightline/origin/server"
 	"github.com/sightline-dev/sightline/origin/server/cli"
 	"github.com/sightline-dev/sightline/origin/server/control"
@@ -213,12 +214,12 @@ func TestSyncTellsConflicts(t *testing.T) {
 func TestSyncOfADeletedApplication(t *testing.T) {
 	srv, base := startOrigin(t, testSettings(t))
 	ctx := t.Context()
-	made, err := control.CreateApp.Do(ctx, srv, control.NewApp{Name: "short-lived", Language: "en"})
+	made, err := control.CreateApp.Do(ctx, srv, register.NewApp{Name: "short-lived", Language: "en"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	app := made.App.ID
-	key, err := control.CreateKey.Do(ctx, srv, control.NewKey{App: app, Scopes: []string{"All"}, Description: "copy"})
+	key, err := control.CreateKey.Do(ctx, srv, register.NewKey{App: app, Scopes: []string{"All"}, Description: "copy"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,6 +18,7 @@ import (
 	"testing"
 
 	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/register"
 	"github.com/sightline-dev/sightline/origin/server"
 	"github.com/sightline-dev/sightline/origin/server/control"
 )
@@ -32,11 +33,11 @@ func newTenants(t testing.TB, srv *server.Server, base string, n int) []tenant {
 	all := make([]tenant, n)
 	for i := range all {
 		mark := "mark" + hex.EncodeToString([]byte{byte(i), byte(i * 7), byte(i * 31)})
-		app, err := control.CreateApp.Do(t.Context(), srv, control.NewApp{Name: mark, Language: "en"})
+		app, err := control.CreateApp.Do(t.Context(), srv, register.NewApp{Name: mark, Language: "en"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		key, err := control.CreateKey.Do(t.Context(), srv, control.NewKey{App: app.App.ID, Scopes: []string{"All"}, Description: mark})
+		key, err := control.CreateKey.Do(t.Context(), srv, register.NewKey{App: app.App.ID, Scopes: []string{"All"}, Description: mark})
 		if err != nil {
 			t.Fatal(err)
 		}

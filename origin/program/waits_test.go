@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sightline-dev/sightline/core/register"
 	"github.com/sightline-dev/sightline/origin/server/cli"
 	"github.com/sightline-dev/sightline/origin/server/control"
 	"github.com/sightline-dev/sightline/origin/server/system"
@@ -36,11 +37,11 @@ func TestSlowURLsHoldUpNobodyElse(t *testing.T) {
 	s := testSettings(t)
 	s.AllowPrivate, s.Workers = true, 2
 	srv, base := startOrigin(t, s)
-	app, err := control.CreateApp.Do(t.Context(), srv, control.NewApp{Name: "other", Language: "en"})
+	app, err := control.CreateApp.Do(t.Context(), srv, register.NewApp{Name: "other", Language: "en"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	made, err := control.CreateKey.Do(t.Context(), srv, control.NewKey{App: app.App.ID, Scopes: []string{"All"}, Description: "other"})
+	made, err := control.CreateKey.Do(t.Context(), srv, register.NewKey{App: app.App.ID, Scopes: []string{"All"}, Description: "other"})
 	if err != nil {
 		t.Fatal(err)
 	}

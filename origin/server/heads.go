@@ -22,9 +22,10 @@ type heads interface {
 func (n *Node) heads(app string) (heads, error) {
 	engine, ok := n.Engine.(heads)
 	if !ok {
-		return nil, &mistaken{errors.New("heads are exported and imported at the origin"), control.ErrArgument}
+		return nil, mistake{errors.New("heads are exported and imported at the origin")}
 	}
-	return engine, n.known(app)
+	_, err := n.Register.App(app)
+	return engine, err
 }
 
 func exportHead(_ context.Context, n *Node, of control.HeadID) (control.Head, error) {
@@ -55,7 +56,13 @@ func importHead(ctx context.Context, n *Node, in control.NewHead) (control.ID, e
 // askedOfHead marks the ID of a model or version that does not exist as a mistake of the caller.
 func askedOfHead(err error) error {
 	if errors.Is(err, catalog.ErrNotFound) {
-		return &mistaken{err, control.ErrArgument}
+		return mistake{err}
 	}
-	return asked(err)
+	return err
 }
+
+// mistake is an error that the caller can avoid.
+type mistake struct{ error }
+
+// Unwrap implements the interface of package errors.
+func (m mistake) Unwrap() []error { return []error{m.error, control.ErrArgument} }

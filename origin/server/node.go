@@ -283,7 +283,7 @@ func ignoreDeadline(err error) error {
 
 // Call implements [control.Folder].
 func (n *Node) Call(ctx context.Context, app string, r *api.Request) (api.Response, error) {
-	if err := n.known(app); err != nil {
+	if _, err := n.Register.App(app); err != nil {
 		return api.Response{}, err
 	}
 	r.App = app

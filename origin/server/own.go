@@ -11,7 +11,6 @@ import (
 
 	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/catalog"
-	"github.com/sightline-dev/sightline/core/lang"
 	"github.com/sightline-dev/sightline/core/register"
 	"github.com/sightline-dev/sightline/origin/server/control"
 	"github.com/sightline-dev/sightline/origin/server/system"
@@ -49,38 +48,13 @@ func (n *Node) Do(ctx context.Context, name string, in, out any) error {
 	return operations.Do(ctx, n, name, in, out)
 }
 
-// asked tells mistakes of the caller from trouble.
-func asked(err error) error {
-	for _, m := range []struct{ mistake, kind error }{
-		{register.ErrApplication, control.ErrUnknownApp},
-		{register.ErrNoKey, control.ErrUnknownKey},
-		{register.ErrNoEdge, control.ErrUnknownEdge},
-		{register.ErrName, control.ErrArgument},
-		{register.ErrDefaultModel, control.ErrArgument},
-		{register.ErrMaxStale, control.ErrArgument},
-		{auth.ErrScope, control.ErrArgument},
-		{lang.ErrUnknown, control.ErrArgument},
-	} {
-		if errors.Is(err, m.mistake) {
-			return &mistaken{err, m.kind}
-		}
-	}
-	return err
-}
-
-// mistaken is an error of the engine in its own words, and of a kind that crosses the socket.
-type mistaken struct{ err, kind error }
-
-func (m *mistaken) Error() string   { return m.err.Error() }
-func (m *mistaken) Unwrap() []error { return []error{m.err, m.kind} }
-
-func createApp(ctx context.Context, n *Node, a control.NewApp) (control.CreatedApp, error) {
-	app, client, err := n.Register.CreateApp(ctx, operator, register.NewApp{Name: a.Name, Language: a.Language, DefaultModel: a.DefaultModel, LocalOnly: a.LocalOnly})
+func createApp(ctx context.Context, n *Node, a register.NewApp) (control.CreatedApp, error) {
+	app, client, err := n.Register.CreateApp(ctx, operator, a)
 	if err != nil {
-		return control.CreatedApp{}, asked(err)
+		return control.CreatedApp{}, err
 	}
 	shown, err := n.shown(&app)
-	return control.CreatedApp{App: shown, Client: control.Client(client)}, err
+	return control.CreatedApp{App: shown, Client: client}, err
 }
 
 // shown is an application as the operator sees it.
@@ -111,25 +85,15 @@ func appsOf(_ context.Context, n *Node, _ control.Nothing) ([]control.App, error
 }
 
 func changeApp(ctx context.Context, n *Node, in control.ChangedApp) (control.App, error) {
-	c := in.Change
-	change := register.AppChange{Name: c.Name, DefaultModel: c.DefaultModel, LocalOnly: c.LocalOnly}
-	if c.MaxStale != nil {
-		d, err := time.ParseDuration(*c.MaxStale)
-		if err != nil {
-			return control.App{}, &mistaken{register.ErrMaxStale, control.ErrArgument}
-		}
-		change.MaxStale = &d
-	}
-	app, err := n.Register.ChangeApp(ctx, operator, in.ID, change)
+	app, err := n.Register.ChangeApp(ctx, operator, in.ID, in.Change)
 	if err != nil {
-		return control.App{}, asked(err)
+		return control.App{}, err
 	}
 	return n.shown(&app)
 }
 
-func countApp(_ context.Context, n *Node, app control.ID) (control.Contents, error) {
-	c, err := n.Register.Contents(app.ID)
-	return control.Contents(c), asked(err)
+func countApp(_ context.Context, n *Node, app control.ID) (register.Contents, error) {
+	return n.Register.Contents(app.ID)
 }
 
 // deleteApp deletes an application. Where nothing works in the background, what it holds is removed here.
@@ -141,7 +105,7 @@ func deleteApp(ctx context.Context, n *Node, app control.ID) (control.Nothing, e
 	if err == nil {
 		err = n.Accounts.DropUsage(app.ID)
 	}
-	return control.Nothing{}, asked(err)
+	return control.Nothing{}, err
 }
 
 // purge removes what deleted applications held.
@@ -151,19 +115,21 @@ func (n *Node) purge(ctx context.Context) error {
 	return n.Register.Purge(ctx, system.Now())
 }
 
-func replaceSecret(ctx context.Context, n *Node, app control.ID) (control.Client, error) {
-	client, err := n.Register.ReplaceSecret(ctx, operator, app.ID)
-	return control.Client(client), asked(err)
+func replaceSecret(ctx context.Context, n *Node, app control.ID) (register.Client, error) {
+	return n.Register.ReplaceSecret(ctx, operator, app.ID)
 }
 
 func revokeTokens(ctx context.Context, n *Node, app control.ID) (control.Nothing, error) {
-	return control.Nothing{}, asked(n.Register.RevokeTokens(ctx, operator, app.ID))
+	return control.Nothing{}, n.Register.RevokeTokens(ctx, operator, app.ID)
 }
 
-func createKey(ctx context.Context, n *Node, k control.NewKey) (control.CreatedKey, error) {
-	key, record, err := n.Register.CreateKey(ctx, operator, register.NewKey{App: k.App, Scopes: k.Scopes, Description: k.Description})
+func createKey(ctx context.Context, n *Node, k register.NewKey) (control.CreatedKey, error) {
+	return createdKey(n.Register.CreateKey(ctx, operator, k))
+}
+
+func createdKey(key string, record catalog.Key, err error) (control.CreatedKey, error) {
 	if err != nil {
-		return control.CreatedKey{}, asked(err)
+		return control.CreatedKey{}, err
 	}
 	return control.CreatedKey{Key: key, Record: shownKey(&record)}, nil
 }
@@ -192,7 +158,7 @@ func (n *Node) keyOf(id string) (catalog.Key, error) {
 			return k, err
 		}
 	}
-	return catalog.Key{}, errors.Join(err, fmt.Errorf("%w: %q", control.ErrUnknownKey, id))
+	return catalog.Key{}, errors.Join(err, fmt.Errorf("%w: %q", register.ErrNoKey, id))
 }
 
 func deleteKey(ctx context.Context, n *Node, key control.ID) (control.Nothing, error) {
@@ -200,7 +166,7 @@ func deleteKey(ctx context.Context, n *Node, key control.ID) (control.Nothing, e
 	if err != nil {
 		return control.Nothing{}, err
 	}
-	return control.Nothing{}, asked(n.Register.DeleteKey(ctx, operator, k.App, k.Hash))
+	return control.Nothing{}, n.Register.DeleteKey(ctx, operator, k.App, k.Hash)
 }
 
 func replaceKey(ctx context.Context, n *Node, old control.ID) (control.CreatedKey, error) {
@@ -208,11 +174,7 @@ func replaceKey(ctx context.Context, n *Node, old control.ID) (control.CreatedKe
 	if err != nil {
 		return control.CreatedKey{}, err
 	}
-	key, record, err := n.Register.ReplaceKey(ctx, operator, k.App, k.Hash)
-	if err != nil {
-		return control.CreatedKey{}, asked(err)
-	}
-	return control.CreatedKey{Key: key, Record: shownKey(&record)}, nil
+	return createdKey(n.Register.ReplaceKey(ctx, operator, k.App, k.Hash))
 }
 
 // createEdge makes an edge. An account needs a verified address to have an edge: an edge reports its calls from time to
@@ -221,7 +183,7 @@ func createEdge(ctx context.Context, n *Node, e control.NewEdge) (control.Create
 	for _, id := range e.Apps {
 		app, err := n.Register.App(id)
 		if err != nil {
-			return control.CreatedEdge{}, asked(err)
+			return control.CreatedEdge{}, err
 		}
 		if app.Owner == "" {
 			continue
@@ -231,12 +193,12 @@ func createEdge(ctx context.Context, n *Node, e control.NewEdge) (control.Create
 			return control.CreatedEdge{}, err
 		}
 		if !owner.Verified {
-			return control.CreatedEdge{}, &mistaken{fmt.Errorf("application %s: its account must verify its email address before it can have an edge", id), control.ErrArgument}
+			return control.CreatedEdge{}, fmt.Errorf("application %s: %w", id, control.ErrUnverified)
 		}
 	}
 	token, record, err := n.Register.CreateEdge(ctx, operator, e.Name, e.Apps)
 	if err != nil {
-		return control.CreatedEdge{}, asked(err)
+		return control.CreatedEdge{}, err
 	}
 	return control.CreatedEdge{Token: token, Record: shownEdge(&record)}, nil
 }
@@ -264,14 +226,8 @@ func edgesOf(_ context.Context, n *Node, _ control.Nothing) ([]control.Edge, err
 
 func revokeEdge(ctx context.Context, n *Node, edge control.ID) (control.Edge, error) {
 	if err := n.Register.RevokeEdge(ctx, operator, edge.ID); err != nil {
-		return control.Edge{}, asked(err)
+		return control.Edge{}, err
 	}
 	e, err := n.Register.Edge(edge.ID)
-	return shownEdge(&e), asked(err)
-}
-
-// known returns an error that wraps control.ErrUnknownApp unless there is such an application.
-func (n *Node) known(app string) error {
-	_, err := n.Register.App(app)
-	return asked(err)
+	return shownEdge(&e), err
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/sightline-dev/sightline/core/register"
 	"github.com/sightline-dev/sightline/origin/server/control"
 )
 
@@ -28,13 +29,13 @@ func (n *Node) Welcome(ctx context.Context, w io.Writer, name string) error {
 	if len(apps) > 0 {
 		app = apps[0].ID // the process died before its key was made
 	} else {
-		made, err := control.CreateApp.Do(ctx, n, control.NewApp{Name: LocalApp, Language: n.Settings.Language})
+		made, err := control.CreateApp.Do(ctx, n, register.NewApp{Name: LocalApp, Language: n.Settings.Language})
 		if err != nil {
 			return err
 		}
 		app = made.App.ID
 	}
-	key, err := control.CreateKey.Do(ctx, n, control.NewKey{App: app, Scopes: []string{"All"}, Description: "created at the first start"})
+	key, err := control.CreateKey.Do(ctx, n, register.NewKey{App: app, Scopes: []string{"All"}, Description: "created at the first start"})
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sightline-dev/sightline/core/register"
 	"github.com/sightline-dev/sightline/origin/server"
 	"github.com/sightline-dev/sightline/origin/server/control"
 	"github.com/sightline-dev/sightline/origin/server/system"
@@ -29,7 +30,7 @@ func withFolder(ctx context.Context, dir string, env *server.Env, u server.Use, 
 	if _, other := s.(*control.Caller); other && system.IsGone(err) { // who had the folder has ended before it was asked
 		return errors.Join(done(), withFolder(ctx, dir, env, u, do))
 	}
-	if errors.Is(err, control.ErrArgument) || errors.Is(err, control.ErrUnknownApp) || errors.Is(err, control.ErrUnknownKey) || errors.Is(err, control.ErrUnknownEdge) {
+	if control.IsMistake(err) {
 		err = server.UsageError{Err: err}
 	}
 	return errors.Join(err, done())
@@ -111,7 +112,7 @@ models, which no other application can see.`,
 
 func newAppCreate(env *server.Env) *cobra.Command {
 	c := &FolderCommand{Env: env}
-	var a control.NewApp
+	var a register.NewApp
 	cmd := c.Flags(&cobra.Command{
 		Use:   "create NAME",
 		Short: "Create an application; print its ID and client credentials",
@@ -182,7 +183,7 @@ again, and replicas receive all of it.` + FolderHelp,
 	cmd.Flags().StringVar(&stale, "max-stale", "", "`duration` for which edges accept writes without contact to this server, such as 48h; 0 means 24h")
 	cmd.Flags().BoolVar(&local, "local-only", false, "keep the application on this server: sync does not send it to edges, pages or other replicas")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		var change control.AppChange
+		var change register.AppChange
 		if cmd.Flags().Changed("name") {
 			change.Name = &name
 		}
@@ -190,12 +191,16 @@ again, and replicas receive all of it.` + FolderHelp,
 			change.DefaultModel = &model
 		}
 		if cmd.Flags().Changed("max-stale") {
-			change.MaxStale = &stale
+			d, err := time.ParseDuration(stale)
+			if err != nil {
+				return server.UsageError{Err: register.ErrMaxStale}
+			}
+			change.MaxStale = &d
 		}
 		if cmd.Flags().Changed("local-only") {
 			change.LocalOnly = &local
 		}
-		if change == (control.AppChange{}) {
+		if change == (register.AppChange{}) {
 			return server.Usagef("nothing to change: give --name, --default-model, --max-stale or --local-only")
 		}
 		return c.With(cmd, func(ctx context.Context, s control.Folder) error {
@@ -242,7 +247,7 @@ use --yes. Run '{prog} export' first to keep a copy.` + FolderHelp,
 type deleted struct {
 	ID   string `json:"app_id"`
 	Name string `json:"name"`
-	control.Contents
+	register.Contents
 }
 
 func (c *FolderCommand) deleteApp(ctx context.Context, s control.Folder, name, id string, yes bool) error {
@@ -283,11 +288,11 @@ func findApp(ctx context.Context, s control.Folder, id string) (control.App, err
 			return a, nil
 		}
 	}
-	return control.App{}, fmt.Errorf("%w: %q", control.ErrUnknownApp, id)
+	return control.App{}, fmt.Errorf("%w: %q", register.ErrApplication, id)
 }
 
 // confirm has the application's name typed.
-func (c *FolderCommand) confirm(ctx context.Context, name string, app control.App, contents control.Contents) error {
+func (c *FolderCommand) confirm(ctx context.Context, name string, app control.App, contents register.Contents) error {
 	fmt.Fprintf(c.Env.Stderr, `%s will be permanently deleted, with %s.
 To keep a copy, stop here (Ctrl-C) and run:
 
@@ -311,7 +316,7 @@ Type the application's name to delete it: `, server.Printable(app.Name), counted
 }
 
 // counted says what an application holds.
-func counted(c control.Contents) string {
+func counted(c register.Contents) string {
 	parts := make([]string, 0, 6)
 	for _, n := range []struct {
 		n    int

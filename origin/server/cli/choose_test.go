@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/sightline-dev/sightline/core/auth"
+	"github.com/sightline-dev/sightline/core/register"
 	"github.com/sightline-dev/sightline/origin/server"
 	"github.com/sightline-dev/sightline/origin/server/control"
 )
@@ -33,7 +34,7 @@ func TestConfirm(t *testing.T) {
 	for typed, want := range map[string]bool{"Birds of 2026\n": true, " Birds of 2026": true, "birds of 2026\n": false, "\n": false, "": false} {
 		var asked strings.Builder
 		c := &FolderCommand{Env: &server.Env{Stdin: strings.NewReader(typed), Stderr: &asked}, dir: "/data of mine"}
-		if err := c.confirm(t.Context(), "sightline", app, control.Contents{Inputs: 1}); (err == nil) != want {
+		if err := c.confirm(t.Context(), "sightline", app, register.Contents{Inputs: 1}); (err == nil) != want {
 			t.Errorf("typed %q: %v", typed, err)
 		}
 		if !strings.Contains(asked.String(), "1 input, 0 concepts") || !strings.Contains(asked.String(), "--app 1 --data '/data of mine'") {
@@ -45,7 +46,7 @@ func TestConfirm(t *testing.T) {
 	r, w := io.Pipe()
 	defer w.Close()
 	c := &FolderCommand{Env: &server.Env{Stdin: r, Stderr: io.Discard}}
-	if err := c.confirm(ctx, "sightline", app, control.Contents{}); err == nil {
+	if err := c.confirm(ctx, "sightline", app, register.Contents{}); err == nil {
 		t.Error("a command that was stopped deletes")
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sightline-dev/sightline/core/auth"
+	"github.com/sightline-dev/sightline/core/register"
 	"github.com/sightline-dev/sightline/origin/server"
 	"github.com/sightline-dev/sightline/origin/server/control"
 )
@@ -22,7 +23,7 @@ hash is stored, so a lost key cannot be recovered: replace it.`,
 
 func newKeyCreate(env *server.Env) *cobra.Command {
 	c := &FolderCommand{Env: env}
-	var k control.NewKey
+	var k register.NewKey
 	cmd := c.Flags(&cobra.Command{
 		Use:   "create",
 		Short: "Create an API key and print it",

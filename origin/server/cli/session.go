@@ -276,7 +276,7 @@ func persist(ctx context.Context, s Session, method, path string, body []byte) (
 // transient reports whether an error may pass: the server is restarting, or the line is bad.
 func transient(err error) bool {
 	var wrong server.UsageError
-	return err == nil || !errors.As(err, &wrong) && !errors.Is(err, control.ErrUnknownApp) && !errors.Is(err, control.ErrArgument)
+	return err == nil || !errors.As(err, &wrong) && !control.IsMistake(err)
 }
 
 // page is the query of the n-th page, from 1.

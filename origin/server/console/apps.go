@@ -82,18 +82,8 @@ func (c *call) listed(apps []catalog.App, err error) (any, error) {
 	return map[string]any{"apps": views}, err
 }
 
-// clientView is a client with its secret, which is shown once.
-type clientView struct {
-	ID     string `json:"client_id"`
-	Secret string `json:"client_secret"`
-}
-
 func (c *call) createApp() (any, error) {
-	var in struct {
-		Name, Language string
-		DefaultModel   string `json:"default_model"`
-		LocalOnly      bool   `json:"local_only"`
-	}
+	var in register.NewApp
 	if err := c.read(&in); err != nil {
 		return nil, err
 	}
@@ -104,13 +94,12 @@ func (c *call) createApp() (any, error) {
 	if len(mine) >= api.MaxApps && !c.account.Operator {
 		return nil, fmt.Errorf("%w: an account can have at most %d applications", errMany, api.MaxApps)
 	}
-	a, client, err := c.o.Register.CreateApp(c.ctx, c.by(), register.NewApp{
-		Name: in.Name, Language: in.Language, DefaultModel: in.DefaultModel, Owner: c.account.ID, LocalOnly: in.LocalOnly,
-	})
+	in.Owner = c.account.ID
+	a, client, err := c.o.Register.CreateApp(c.ctx, c.by(), in)
 	if err != nil {
 		return nil, err
 	}
-	return map[string]any{"app": viewOf(&a), "client": clientView{client.ID, client.Secret}}, nil
+	return map[string]any{"app": viewOf(&a), "client": client}, nil
 }
 
 // app shows an application with what it holds.
@@ -123,19 +112,11 @@ func (c *call) app() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	type counts struct {
-		Inputs    int `json:"inputs"`
-		Concepts  int `json:"concepts"`
-		Models    int `json:"models"`
-		Versions  int `json:"versions"`
-		Workflows int `json:"workflows"`
-		Keys      int `json:"keys"`
-	}
 	view := struct {
 		appView
-		Client string `json:"client_id"`
-		Counts counts `json:"counts"`
-	}{appView: viewOf(&a), Counts: counts(n)}
+		Client string            `json:"client_id"`
+		Counts register.Contents `json:"counts"`
+	}{appView: viewOf(&a), Counts: n}
 	if client, err := c.o.Register.Client(a.ID); err == nil { // one from before there were clients has none
 		view.Client = client.ID
 	}

@@ -143,7 +143,7 @@ func (c *call) replaceSecret() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return map[string]any{"client": clientView{client.ID, client.Secret}}, nil
+	return map[string]any{"client": client}, nil
 }
 
 func (c *call) revokeTokens() (any, error) {

@@ -21,22 +21,17 @@ import (
 	"time"
 
 	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/register"
 )
 
 // Socket is the name of the socket in a data folder.
 const Socket = "control.sock"
 
-// ErrUnknownApp is returned for an application that the folder does not hold.
-var ErrUnknownApp = errors.New("no such application")
-
-// ErrUnknownKey is returned for a key that the folder does not hold.
-var ErrUnknownKey = errors.New("no such key")
-
-// ErrUnknownEdge is returned for an edge that the folder does not know.
-var ErrUnknownEdge = errors.New("no such edge")
-
-// ErrArgument is returned for an argument that cannot be.
+// ErrArgument is returned for an invalid argument that package register does not know.
 var ErrArgument = errors.New("invalid argument")
+
+// ErrUnverified is returned for an edge of an application whose account has no verified address.
+var ErrUnverified = errors.New("its account must verify its email address before it can have an edge")
 
 // App is an application of a data folder.
 type App struct {
@@ -51,38 +46,6 @@ type App struct {
 	LocalOnly    bool      `json:"local_only,omitempty"` // sync sends nothing of it to edges, pages and other replicas
 }
 
-// NewApp is an application to be made.
-type NewApp struct {
-	Name         string `json:"name"`
-	Language     string `json:"language"`
-	DefaultModel string `json:"default_model"`
-	LocalOnly    bool   `json:"local_only,omitempty"`
-}
-
-// AppChange is what changes of an application; nil: it stays.
-type AppChange struct {
-	Name         *string `json:"name,omitempty"`
-	DefaultModel *string `json:"default_model,omitempty"`
-	MaxStale     *string `json:"max_stale,omitempty"` // such as "48h"; "0": the default
-	LocalOnly    *bool   `json:"local_only,omitempty"`
-}
-
-// Client is what tokens are asked for with; the secret is told once.
-type Client struct {
-	ID     string `json:"client_id"`
-	Secret string `json:"client_secret"`
-}
-
-// Contents counts what an application holds.
-type Contents struct {
-	Inputs    int `json:"inputs"`
-	Concepts  int `json:"concepts"`
-	Models    int `json:"models"`
-	Versions  int `json:"versions"`
-	Workflows int `json:"workflows"`
-	Keys      int `json:"keys"`
-}
-
 // Key is what may be told of an API key: never the key.
 type Key struct {
 	ID          string    `json:"key_id"` // start of its SHA-256: 16 hex digits
@@ -91,13 +54,6 @@ type Key struct {
 	Description string    `json:"description"`
 	By          string    `json:"made_by,omitempty"` // id of an account; empty: the operator
 	Created     time.Time `json:"created_at"`
-}
-
-// NewKey is a key to be made.
-type NewKey struct {
-	App         string   `json:"app_id"`
-	Scopes      []string `json:"scopes"`
-	Description string   `json:"description"`
 }
 
 // Edge is a node that holds copies of applications.
@@ -168,9 +124,8 @@ type Module struct {
 
 // Folder is a data folder that operations are done on. Its methods may be called concurrently.
 type Folder interface {
-	// Do does the operation of a name. in points at what it takes, and out at what it gives. Errors that concern an
-	// application, a key or an edge wrap ErrUnknownApp, ErrUnknownKey or ErrUnknownEdge where there is none, and all wrap
-	// ErrArgument for what cannot be: a name, a language, a scope.
+	// Do does the operation of a name. in points at its argument, and out at its result. IsMistake recognises the errors that the
+	// caller can avoid.
 	Do(ctx context.Context, name string, in, out any) error
 
 	// Call answers a /v2 request as a key of the application with all scopes would be answered.
@@ -196,24 +151,24 @@ func (o Op[In, Out]) Do(ctx context.Context, f Folder, in In) (out Out, err erro
 
 // The operations.
 const (
-	CreateApp     Op[NewApp, CreatedApp]   = "app.create" // the client's secret is told here alone
-	Apps          Op[Nothing, []App]       = "app.list"   // in the order of their creation
-	ChangeApp     Op[ChangedApp, App]      = "app.change"
-	CountApp      Op[ID, Contents]         = "app.contents"
-	DeleteApp     Op[ID, Nothing]          = "app.delete"    // what it holds is removed by then or a little later
-	ReplaceSecret Op[ID, Client]           = "client.secret" // of an application: it ends the tokens
-	RevokeTokens  Op[ID, Nothing]          = "tokens.revoke" // of an application
-	CreateKey     Op[NewKey, CreatedKey]   = "key.create"    // the folder keeps the key's hash alone
-	Keys          Op[ID, []Key]            = "key.list"      // of an application; of an empty ID: all
-	DeleteKey     Op[ID, Nothing]          = "key.delete"
-	ReplaceKey    Op[ID, CreatedKey]       = "key.replace"
-	CreateEdge    Op[NewEdge, CreatedEdge] = "edge.create" // the folder keeps the token's hash alone
-	Edges         Op[Nothing, []Edge]      = "edge.list"   // in the order of their creation, revoked ones among them
-	RevokeEdge    Op[ID, Edge]             = "edge.revoke"
-	ExportHead    Op[HeadID, Head]         = "head.export"
-	ImportHead    Op[NewHead, ID]          = "head.import"      // makes a version, whose ID it returns
-	Checkpoint    Op[Target, Nothing]      = "store.checkpoint" // puts the store alone, as it is at one moment, into a new folder
-	ShowStatus    Op[Nothing, Status]      = "status"
+	CreateApp     Op[register.NewApp, CreatedApp] = "app.create" // the client's secret is in this answer only
+	Apps          Op[Nothing, []App]              = "app.list"   // in the order of their creation
+	ChangeApp     Op[ChangedApp, App]             = "app.change"
+	CountApp      Op[ID, register.Contents]       = "app.contents"
+	DeleteApp     Op[ID, Nothing]                 = "app.delete"    // what it holds is removed by then or a little later
+	ReplaceSecret Op[ID, register.Client]         = "client.secret" // of an application: it ends the tokens
+	RevokeTokens  Op[ID, Nothing]                 = "tokens.revoke" // of an application
+	CreateKey     Op[register.NewKey, CreatedKey] = "key.create"    // the folder keeps the key's hash alone
+	Keys          Op[ID, []Key]                   = "key.list"      // of an application; of an empty ID: all
+	DeleteKey     Op[ID, Nothing]                 = "key.delete"
+	ReplaceKey    Op[ID, CreatedKey]              = "key.replace"
+	CreateEdge    Op[NewEdge, CreatedEdge]        = "edge.create" // the folder keeps the token's hash alone
+	Edges         Op[Nothing, []Edge]             = "edge.list"   // in the order of their creation, revoked ones among them
+	RevokeEdge    Op[ID, Edge]                    = "edge.revoke"
+	ExportHead    Op[HeadID, Head]                = "head.export"
+	ImportHead    Op[NewHead, ID]                 = "head.import"      // makes a version, whose ID it returns
+	Checkpoint    Op[Target, Nothing]             = "store.checkpoint" // puts the store alone, as it is at one moment, into a new folder
+	ShowStatus    Op[Nothing, Status]             = "status"
 )
 
 // What operations take and give.
@@ -246,14 +201,14 @@ type (
 
 	// CreatedApp is an application with its client.
 	CreatedApp struct {
-		App    App    `json:"app"`
-		Client Client `json:"client"`
+		App    App             `json:"app"`
+		Client register.Client `json:"client"`
 	}
 
 	// ChangedApp is a change of an application.
 	ChangedApp struct {
-		ID     string    `json:"id"`
-		Change AppChange `json:"change"`
+		ID     string             `json:"id"`
+		Change register.AppChange `json:"change"`
 	}
 
 	// CreatedKey is a key, which is told here alone.

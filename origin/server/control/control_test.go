@@ -17,6 +17,7 @@ import (
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/register"
 	"github.com/sightline-dev/sightline/origin/server/system"
 )
 
@@ -37,8 +38,8 @@ func (f *fake) note(format string, args ...any) error {
 var operations = Table[*fake]{}
 
 func init() {
-	Add(operations, CreateApp, func(_ context.Context, f *fake, a NewApp) (CreatedApp, error) {
-		return CreatedApp{App{ID: strings.Repeat("a", 32), DefaultModel: a.DefaultModel}, Client{"c", "s"}}, f.note("app %q %s %s", a.Name, a.Language, a.DefaultModel)
+	Add(operations, CreateApp, func(_ context.Context, f *fake, a register.NewApp) (CreatedApp, error) {
+		return CreatedApp{App{ID: strings.Repeat("a", 32), DefaultModel: a.DefaultModel}, register.Client{ID: "c", Secret: "s"}}, f.note("app %q %s %s", a.Name, a.Language, a.DefaultModel)
 	})
 	Add(operations, ChangeApp, func(_ context.Context, f *fake, c ChangedApp) (App, error) {
 		return App{ID: c.ID, Name: *c.Change.Name}, f.note("change %s to %q, model %v", c.ID, *c.Change.Name, c.Change.DefaultModel)
@@ -106,12 +107,12 @@ func TestCallerIsTheFolder(t *testing.T) {
 	ctx := t.Context()
 	for _, folder := range []Folder{f, c} {
 		f.asked = nil
-		made, err := CreateApp.Do(ctx, folder, NewApp{Name: "birds \u00fc\n", Language: "de", DefaultModel: "m"})
-		if made.App.ID != strings.Repeat("a", 32) || made.App.DefaultModel != "m" || made.Client != (Client{"c", "s"}) || err != nil {
+		made, err := CreateApp.Do(ctx, folder, register.NewApp{Name: "birds \u00fc\n", Language: "de", DefaultModel: "m"})
+		if made.App.ID != strings.Repeat("a", 32) || made.App.DefaultModel != "m" || made.Client != (register.Client{ID: "c", Secret: "s"}) || err != nil {
 			t.Errorf("CreateApp = %+v, %v", made, err)
 		}
 		name := "bees"
-		if app, err := ChangeApp.Do(ctx, folder, ChangedApp{"1", AppChange{Name: &name}}); app.ID != "1" || app.Name != "bees" || err != nil {
+		if app, err := ChangeApp.Do(ctx, folder, ChangedApp{"1", register.AppChange{Name: &name}}); app.ID != "1" || app.Name != "bees" || err != nil {
 			t.Errorf("ChangeApp = %+v, %v", app, err)
 		}
 		if _, err := DeleteApp.Do(ctx, folder, ID{"a&b"}); err != nil {
@@ -158,7 +159,7 @@ func TestErrorsCrossTheSocket(t *testing.T) {
 	f := &fake{}
 	c, _ := pair(t, f)
 	ctx := t.Context()
-	for _, kind := range []error{ErrUnknownApp, ErrUnknownKey, ErrUnknownEdge, ErrArgument, blob.ErrNotFound, kv.ErrFull, kv.ErrFailed} {
+	for _, kind := range []error{register.ErrApplication, register.ErrNoKey, register.ErrNoEdge, ErrArgument, blob.ErrNotFound, kv.ErrFull, kv.ErrFailed} {
 		f.err = fmt.Errorf("application 7: %w", kind)
 		_, e1 := DeleteApp.Do(ctx, c, ID{"7"})
 		_, e2 := c.Call(ctx, "7", &api.Request{Method: "GET", Path: "/v2/models"})

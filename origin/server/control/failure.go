@@ -2,23 +2,55 @@ package control
 
 import (
 	"errors"
+	"slices"
 
+	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/lang"
+	"github.com/sightline-dev/sightline/core/register"
 )
 
-// kinds are the errors that a caller at the other end can tell apart.
-var kinds = []struct {
+// kind is an error by its name on the socket.
+type kind struct {
 	name string
 	err  error
-}{
-	{"unknown-app", ErrUnknownApp},
-	{"unknown-key", ErrUnknownKey},
-	{"unknown-edge", ErrUnknownEdge},
+}
+
+// mistakes are the errors that the caller of an operation can avoid. On the other side, the first error of a name is what errors.Is finds.
+var mistakes = []kind{
+	{"unknown-app", register.ErrApplication},
+	{"unknown-key", register.ErrNoKey},
+	{"unknown-edge", register.ErrNoEdge},
 	{"argument", ErrArgument},
-	{"no-picture", blob.ErrNotFound},
-	{"full", kv.ErrFull},
-	{"failed", kv.ErrFailed},
+	{"argument", ErrUnverified},
+	{"argument", register.ErrName},
+	{"argument", register.ErrDefaultModel},
+	{"argument", register.ErrMaxStale},
+	{"argument", auth.ErrScope},
+	{"argument", lang.ErrUnknown},
+}
+
+// kinds are all errors that the caller of an operation can tell apart.
+var kinds = append(slices.Clip(mistakes),
+	kind{"no-picture", blob.ErrNotFound},
+	kind{"full", kv.ErrFull},
+	kind{"failed", kv.ErrFailed},
+)
+
+// find returns the first of kinds that err wraps.
+func find(kinds []kind, err error) (k kind, ok bool) {
+	i := slices.IndexFunc(kinds, func(k kind) bool { return errors.Is(err, k.err) })
+	if i < 0 {
+		return kind{}, false
+	}
+	return kinds[i], true
+}
+
+// IsMistake reports whether the caller of an operation can avoid an error: the argument is invalid, or names something that does not exist.
+func IsMistake(err error) bool {
+	_, is := find(mistakes, err)
+	return is
 }
 
 // told is an error of the other end.
@@ -31,22 +63,14 @@ func (t *told) Error() string { return t.text }
 func (t *told) Unwrap() error { return t.kind }
 
 func failureOf(err error) *failure {
-	f := &failure{Text: err.Error()}
-	for _, k := range kinds {
-		if errors.Is(err, k.err) {
-			f.Kind = k.name
-			break
-		}
-	}
-	return f
+	k, _ := find(kinds, err)
+	return &failure{Kind: k.name, Text: err.Error()}
 }
 
 func (f *failure) err() error {
 	t := &told{text: f.Text}
-	for _, k := range kinds {
-		if k.name == f.Kind {
-			t.kind = k.err
-		}
+	if i := slices.IndexFunc(kinds, func(k kind) bool { return k.name == f.Kind }); i >= 0 {
+		t.kind = kinds[i].err
 	}
 	return t
 }
