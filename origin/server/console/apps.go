@@ -103,11 +103,7 @@ func (c *call) createApp() (any, error) {
 }
 
 // app shows an application with what it holds.
-func (c *call) app() (any, error) {
-	a, err := c.mine()
-	if err != nil {
-		return nil, err
-	}
+func (c *call) app(a *catalog.App) (any, error) {
 	n, err := c.o.Register.Contents(a.ID)
 	if err != nil {
 		return nil, err
@@ -116,7 +112,7 @@ func (c *call) app() (any, error) {
 		appView
 		Client string            `json:"client_id"`
 		Counts register.Contents `json:"counts"`
-	}{appView: viewOf(&a), Counts: n}
+	}{appView: viewOf(a), Counts: n}
 	if client, err := c.o.Register.Client(a.ID); err == nil { // one from before there were clients has none
 		view.Client = client.ID
 	}
@@ -163,13 +159,9 @@ func (c *call) deleteApp() (any, error) {
 }
 
 // export streams an application as a zip file.
-func (c *call) export() (any, error) {
-	a, err := c.mine()
-	if err == nil && c.o.Export == nil {
-		err = errMissing
-	}
-	if err != nil {
-		return nil, err
+func (c *call) export(a *catalog.App) (any, error) {
+	if c.o.Export == nil {
+		return nil, errMissing
 	}
 	if err := c.o.Accounts.Record(account.Event{Actor: c.account.ID, Action: account.AppExport, Target: a.ID, Remote: c.r.Remote}); err != nil {
 		return nil, err
@@ -192,11 +184,7 @@ func fileName(name string) string {
 // usageDays are those that pages show.
 const usageDays = 30
 
-func (c *call) usage() (any, error) {
-	a, err := c.mine()
-	if err != nil {
-		return nil, err
-	}
+func (c *call) usage(a *catalog.App) (any, error) {
 	u, err := c.o.Accounts.Usage(a.ID, usageDays)
 	if err != nil {
 		return nil, err

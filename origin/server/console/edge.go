@@ -128,5 +128,5 @@ func (c *call) edgeToken() (any, error) {
 	if !c.o.Edge.Open {
 		return nil, errMissing
 	}
-	return c.pageToken()
+	return empty(ofApp((*call).pageToken))(c)
 }

@@ -34,11 +34,7 @@ func keyOf(k *catalog.Key, use account.KeyUse) keyView {
 	return v
 }
 
-func (c *call) keys() (any, error) {
-	a, err := c.mine()
-	if err != nil {
-		return nil, err
-	}
+func (c *call) keys(a *catalog.App) (any, error) {
 	keys, err := c.o.Register.Keys(a.ID)
 	if err != nil {
 		return nil, err
@@ -76,29 +72,21 @@ func (c *call) createKey() (any, error) {
 	if len(keys) >= api.MaxKeys && !c.account.Operator {
 		return nil, fmt.Errorf("%w: an application can have at most %d API keys", errMany, api.MaxKeys)
 	}
-	key, record, err := c.o.Register.CreateKey(c.ctx, c.by(), register.NewKey{App: a.ID, Scopes: in.Scopes, Description: in.Description})
+	return newKey(c.o.Register.CreateKey(c.ctx, c.by(), register.NewKey{App: a.ID, Scopes: in.Scopes, Description: in.Description}))
+}
+
+// newKey answers with a new key, which is not shown again.
+func newKey(key string, record catalog.Key, err error) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return told(key, &record), nil
-}
-
-// told answers with a new key, which is shown here and never again.
-func told(key string, record *catalog.Key) any {
-	v := keyOf(record, account.KeyUse{})
+	v := keyOf(&record, account.KeyUse{})
 	v.Key = key
-	return map[string]any{"key": v}
+	return map[string]any{"key": v}, nil
 }
 
-// named is the key that the path names, of the application that it names. The body says nothing.
-func (c *call) named() (catalog.Key, error) {
-	if err := c.read(&struct{}{}); err != nil {
-		return catalog.Key{}, err
-	}
-	a, err := c.mine()
-	if err != nil {
-		return catalog.Key{}, err
-	}
+// named returns the key of an application that the path names.
+func (c *call) named(a *catalog.App) (catalog.Key, error) {
 	keys, err := c.o.Register.Keys(a.ID)
 	if err != nil {
 		return catalog.Key{}, err
@@ -111,34 +99,23 @@ func (c *call) named() (catalog.Key, error) {
 	return catalog.Key{}, errMissing
 }
 
-func (c *call) deleteKey() (any, error) {
-	k, err := c.named()
+func (c *call) deleteKey(a *catalog.App) (any, error) {
+	k, err := c.named(a)
 	if err != nil {
 		return nil, err
 	}
 	return nil, c.o.Register.DeleteKey(c.ctx, c.by(), k.App, k.Hash)
 }
 
-func (c *call) replaceKey() (any, error) {
-	k, err := c.named()
+func (c *call) replaceKey(a *catalog.App) (any, error) {
+	k, err := c.named(a)
 	if err != nil {
 		return nil, err
 	}
-	key, record, err := c.o.Register.ReplaceKey(c.ctx, c.by(), k.App, k.Hash)
-	if err != nil {
-		return nil, err
-	}
-	return told(key, &record), nil
+	return newKey(c.o.Register.ReplaceKey(c.ctx, c.by(), k.App, k.Hash))
 }
 
-func (c *call) replaceSecret() (any, error) {
-	if err := c.read(&struct{}{}); err != nil {
-		return nil, err
-	}
-	a, err := c.mine()
-	if err != nil {
-		return nil, err
-	}
+func (c *call) replaceSecret(a *catalog.App) (any, error) {
 	client, err := c.o.Register.ReplaceSecret(c.ctx, c.by(), a.ID)
 	if err != nil {
 		return nil, err
@@ -146,27 +123,13 @@ func (c *call) replaceSecret() (any, error) {
 	return map[string]any{"client": client}, nil
 }
 
-func (c *call) revokeTokens() (any, error) {
-	if err := c.read(&struct{}{}); err != nil {
-		return nil, err
-	}
-	a, err := c.mine()
-	if err != nil {
-		return nil, err
-	}
+func (c *call) revokeTokens(a *catalog.App) (any, error) {
 	return nil, c.o.Register.RevokeTokens(c.ctx, c.by(), a.ID)
 }
 
 // pageToken gives a page an access token of the application, as its client gets them: what a copy of it in the
 // browser shows to the origin. What it reads is no call of the account's. It lives as long as any, also past the session that asked, and dies with the others.
-func (c *call) pageToken() (any, error) {
-	if err := c.read(&struct{}{}); err != nil {
-		return nil, err
-	}
-	a, err := c.mine()
-	if err != nil {
-		return nil, err
-	}
+func (c *call) pageToken(a *catalog.App) (any, error) {
 	if c.o.Tokens == nil {
 		return nil, errMissing
 	}
@@ -185,14 +148,10 @@ func (c *call) pageToken() (any, error) {
 }
 
 // edges lists the edges that have enrolled and hold the application, by name. Each learns of a key at its next contact.
-func (c *call) edges() (any, error) {
+func (c *call) edges(a *catalog.App) (any, error) {
 	type edge struct {
 		ID   string `json:"id"`
 		Name string `json:"name"`
-	}
-	a, err := c.mine()
-	if err != nil {
-		return nil, err
 	}
 	all, err := c.o.Register.Edges()
 	if err != nil {

@@ -125,9 +125,6 @@ func (c *call) signIn() (any, error) {
 }
 
 func (c *call) signOut() (any, error) {
-	if err := c.read(&struct{}{}); err != nil {
-		return nil, err
-	}
 	if c.account.ID != "" {
 		if err := c.o.Accounts.SignOut(c.token, c.r.Remote); err != nil {
 			return nil, err
@@ -217,9 +214,6 @@ func (c *call) verify() (any, error) {
 }
 
 func (c *call) sendCode() (any, error) {
-	if err := c.read(&struct{}{}); err != nil {
-		return nil, err
-	}
 	return nil, c.o.Accounts.SendCode(c.ctx, c.account.ID)
 }
 
@@ -304,9 +298,6 @@ func (c *call) sessions() (any, error) {
 }
 
 func (c *call) endSession() (any, error) {
-	if err := c.read(&struct{}{}); err != nil {
-		return nil, err
-	}
 	return nil, c.o.Accounts.EndSession(c.account.ID, c.id, c.r.Remote)
 }
 

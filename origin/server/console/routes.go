@@ -4,6 +4,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/sightline-dev/sightline/core/catalog"
 )
 
 // who may ask.
@@ -26,37 +28,58 @@ type route struct {
 var routes = []route{
 	{"GET", "/session", anybody, (*call).getSession},
 	{"POST", "/session", anybody, (*call).signIn},
-	{"DELETE", "/session", anybody, (*call).signOut},
+	{"DELETE", "/session", anybody, empty((*call).signOut)},
 	{"POST", "/accounts", anybody, (*call).signUp},
 	{"PATCH", "/account", signedIn, (*call).changeAccount},
 	{"DELETE", "/account", signedIn, (*call).leave},
 	{"POST", "/verification", signedIn, (*call).verify},
-	{"POST", "/verification/mail", signedIn, (*call).sendCode},
+	{"POST", "/verification/mail", signedIn, empty((*call).sendCode)},
 	{"POST", "/password/mail", anybody, (*call).mailReset},
 	{"POST", "/password", anybody, (*call).reset},
 	{"GET", "/mail", anybody, (*call).mails},
 	{"GET", "/sessions", signedIn, (*call).sessions},
-	{"DELETE", "/sessions/{id}", signedIn, (*call).endSession},
+	{"DELETE", "/sessions/{id}", signedIn, empty((*call).endSession)},
 	{"GET", "/audit", signedIn, (*call).audit},
 
 	{"GET", "/apps", signedIn, (*call).apps},
 	{"POST", "/apps", signedIn, (*call).createApp},
-	{"GET", "/apps/{id}", signedIn, (*call).app},
+	{"GET", "/apps/{id}", signedIn, ofApp((*call).app)},
 	{"PATCH", "/apps/{id}", signedIn, (*call).changeApp},
 	{"DELETE", "/apps/{id}", signedIn, (*call).deleteApp},
-	{"GET", "/apps/{id}/export", signedIn, (*call).export},
-	{"GET", "/apps/{id}/usage", signedIn, (*call).usage},
-	{"GET", "/apps/{id}/edges", signedIn, (*call).edges},
+	{"GET", "/apps/{id}/export", signedIn, ofApp((*call).export)},
+	{"GET", "/apps/{id}/usage", signedIn, ofApp((*call).usage)},
+	{"GET", "/apps/{id}/edges", signedIn, ofApp((*call).edges)},
 	{"GET", "/models", signedIn, (*call).models},
 
-	{"GET", "/apps/{id}/keys", signedIn, (*call).keys},
+	{"GET", "/apps/{id}/keys", signedIn, ofApp((*call).keys)},
 	{"POST", "/apps/{id}/keys", signedIn, (*call).createKey},
-	{"DELETE", "/apps/{id}/keys/{key}", signedIn, (*call).deleteKey},
-	{"POST", "/apps/{id}/keys/{key}/replacement", signedIn, (*call).replaceKey},
-	{"POST", "/apps/{id}/client", signedIn, (*call).replaceSecret},
-	{"DELETE", "/apps/{id}/tokens", signedIn, (*call).revokeTokens},
-	{"POST", "/apps/{id}/page-token", signedIn, (*call).pageToken},
+	{"DELETE", "/apps/{id}/keys/{key}", signedIn, empty(ofApp((*call).deleteKey))},
+	{"POST", "/apps/{id}/keys/{key}/replacement", signedIn, empty(ofApp((*call).replaceKey))},
+	{"POST", "/apps/{id}/client", signedIn, empty(ofApp((*call).replaceSecret))},
+	{"DELETE", "/apps/{id}/tokens", signedIn, empty(ofApp((*call).revokeTokens))},
+	{"POST", "/apps/{id}/page-token", signedIn, empty(ofApp((*call).pageToken))},
 	{"GET", "/scopes", signedIn, (*call).scopes},
+}
+
+// empty returns a handler of requests whose body has no members.
+func empty(serve func(c *call) (any, error)) func(c *call) (any, error) {
+	return func(c *call) (any, error) {
+		if err := c.read(&struct{}{}); err != nil {
+			return nil, err
+		}
+		return serve(c)
+	}
+}
+
+// ofApp returns a handler of requests about the application that the path names.
+func ofApp(serve func(c *call, a *catalog.App) (any, error)) func(c *call) (any, error) {
+	return func(c *call) (any, error) {
+		a, err := c.mine()
+		if err != nil {
+			return nil, err
+		}
+		return serve(c, &a)
+	}
 }
 
 // find finds the route of a request, and what its path names.
