@@ -2,6 +2,7 @@ package program
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -227,7 +228,7 @@ func (d *demo) ready(ctx context.Context, which int) error {
 func (d *demo) tell() {
 	fmt.Fprintf(d.env.Stdout, "\nSightline: http://%s\n", d.places[0])
 	if d.open {
-		browse("http://"+d.places[0], d.env.Environ())
+		browse("http://"+d.places[0], d.env)
 	}
 }
 
@@ -294,12 +295,10 @@ func (d *demo) stop(edges []*exec.Cmd) {
 }
 
 // browse opens an address in the person's browser, where there is a screen. Nothing depends on it.
-func browse(address string, environ []string) {
+func browse(address string, env *server.Env) {
 	opener := map[string]string{"darwin": "open", "windows": "explorer"}[runtime.GOOS]
-	for _, v := range environ {
-		if name, value, _ := strings.Cut(v, "="); value != "" && (name == "DISPLAY" || name == "WAYLAND_DISPLAY") && opener == "" {
-			opener = "xdg-open"
-		}
+	if screen := cmp.Or(env.Lookup("DISPLAY"), env.Lookup("WAYLAND_DISPLAY")); screen != "" {
+		opener = cmp.Or(opener, "xdg-open")
 	}
 	if opener == "" {
 		return

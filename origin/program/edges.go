@@ -21,9 +21,8 @@ of these applications. It accepts reads and writes, also while this server is un
 }
 
 func newEdgeCreate(env *server.Env) *cobra.Command {
-	c := &cli.FolderCommand{Env: env}
 	var e control.NewEdge
-	cmd := c.Flags(&cobra.Command{
+	cmd := cli.OnFolder(env, server.Use{}, &cobra.Command{
 		Use:   "create NAME",
 		Short: "Create an edge and print its enrolment token",
 		Long: `Creates an edge and prints its enrolment token, which is not shown again. The edge uses it once,
@@ -33,28 +32,25 @@ at its first start, and then authenticates with its own key:
 		Example: `  {prog} edge create attic --apps 0123456789abcdef0123456789abcdef --data ./data
   {prog} edge create kiosk --data ./data --json`,
 		Args: cli.OneArgument("the name"),
-	}, "a JSON object with token, edge_id, name and app_ids")
-	cmd.Flags().StringSliceVar(&e.Apps, "apps", nil, "comma-separated `IDs` of the applications to replicate; optional if there is only one")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+	}, "a JSON object with token, edge_id, name and app_ids", func(ctx context.Context, c *cli.FolderCommand, s control.Folder, args []string) error {
 		e.Name = args[0]
-		return c.With(cmd, func(ctx context.Context, s control.Folder) error {
-			if len(e.Apps) == 0 {
-				apps, err := control.Apps.Do(ctx, s, control.Nothing{})
-				if err != nil {
-					return err
-				}
-				if len(apps) != 1 {
-					return server.Usagef("--apps is required: the folder has %d applications (see 'app list')", len(apps))
-				}
-				e.Apps = []string{apps[0].ID}
-			}
-			made, err := control.CreateEdge.Do(ctx, s, e)
+		if len(e.Apps) == 0 {
+			apps, err := control.Apps.Do(ctx, s, control.Nothing{})
 			if err != nil {
 				return err
 			}
-			return printToken(c, made)
-		})
-	}
+			if len(apps) != 1 {
+				return server.Usagef("--apps is required: the folder has %d applications (see 'app list')", len(apps))
+			}
+			e.Apps = []string{apps[0].ID}
+		}
+		made, err := control.CreateEdge.Do(ctx, s, e)
+		if err != nil {
+			return err
+		}
+		return printToken(c, made)
+	})
+	cmd.Flags().StringSliceVar(&e.Apps, "apps", nil, "comma-separated `IDs` of the applications to replicate; optional if there is only one")
 	return cmd
 }
 
@@ -73,26 +69,21 @@ func printToken(c *cli.FolderCommand, e control.CreatedEdge) error {
 }
 
 func newEdgeList(env *server.Env) *cobra.Command {
-	c := &cli.FolderCommand{Env: env}
-	cmd := c.Flags(&cobra.Command{
+	return cli.OnFolder(env, server.Use{}, &cobra.Command{
 		Use:     "list",
 		Short:   "List edges",
 		Long:    `Lists edges, oldest first, and whether they are enrolled or revoked.` + cli.FolderHelp,
 		Example: `  {prog} edge list --data ./data --json`,
 		Args:    server.NoArguments,
-	}, "one JSON object per line")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		return c.With(cmd, func(ctx context.Context, s control.Folder) error {
-			edges, err := control.Edges.Do(ctx, s, control.Nothing{})
-			if err != nil {
-				return err
-			}
-			return cli.List(c, edges, "EDGE_ID\tNAME\tCREATED\tSTATE\tAPP_IDS", func(e control.Edge) string {
-				return fmt.Sprintf("%s\t%s\t%s\t%s\t%s", e.ID, server.Printable(e.Name), e.Created.Format(time.DateTime), edgeState(e), strings.Join(e.Apps, ","))
-			})
+	}, "one JSON object per line", func(ctx context.Context, c *cli.FolderCommand, s control.Folder, _ []string) error {
+		edges, err := control.Edges.Do(ctx, s, control.Nothing{})
+		if err != nil {
+			return err
+		}
+		return cli.List(c, edges, "EDGE_ID\tNAME\tCREATED\tSTATE\tAPP_IDS", func(e control.Edge) string {
+			return fmt.Sprintf("%s\t%s\t%s\t%s\t%s", e.ID, server.Printable(e.Name), e.Created.Format(time.DateTime), edgeState(e), strings.Join(e.Apps, ","))
 		})
-	}
-	return cmd
+	})
 }
 
 // edgeState is how far an edge has come, in words.
@@ -107,36 +98,31 @@ func edgeState(e control.Edge) string {
 }
 
 func newEdgeRevoke(env *server.Env) *cobra.Command {
-	c := &cli.FolderCommand{Env: env}
-	cmd := c.Flags(&cobra.Command{
+	return cli.OnFolder(env, server.Use{}, &cobra.Command{
 		Use:   "revoke EDGE_ID",
 		Short: "Permanently revoke an edge",
 		Long: `Revokes an edge, given its ID (see '{prog} edge list') or a unique prefix of at least 8 digits.
 The origin rejects all its requests; at its next connection the edge deletes its replicas.` + cli.FolderHelp,
 		Example: `  {prog} edge revoke 0123456789abcdef0123456789abcdef --data ./data`,
 		Args:    cli.OneArgument("the edge_id"),
-	}, "the revoked edge as a JSON object")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return c.With(cmd, func(ctx context.Context, s control.Folder) error {
-			edges, err := control.Edges.Do(ctx, s, control.Nothing{})
-			if err != nil {
-				return err
-			}
-			e, err := chosenEdge(edges, args[0])
-			if err != nil {
-				return err
-			}
-			if e, err = control.RevokeEdge.Do(ctx, s, control.ID{ID: e.ID}); err != nil {
-				return err
-			}
-			if c.AsJSON {
-				return server.NewJSON(cmd.OutOrStdout()).Encode(e)
-			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "revoked %s, %s\n", e.ID, server.Printable(e.Name))
+	}, "the revoked edge as a JSON object", func(ctx context.Context, c *cli.FolderCommand, s control.Folder, args []string) error {
+		edges, err := control.Edges.Do(ctx, s, control.Nothing{})
+		if err != nil {
 			return err
-		})
-	}
-	return cmd
+		}
+		e, err := chosenEdge(edges, args[0])
+		if err != nil {
+			return err
+		}
+		if e, err = control.RevokeEdge.Do(ctx, s, control.ID{ID: e.ID}); err != nil {
+			return err
+		}
+		if c.AsJSON {
+			return server.NewJSON(c.Env.Stdout).Encode(e)
+		}
+		_, err = fmt.Fprintf(c.Env.Stdout, "revoked %s, %s\n", e.ID, server.Printable(e.Name))
+		return err
+	})
 }
 
 // chosenEdge finds the edge that the operator means by the beginning of its id. A token is not repeated.

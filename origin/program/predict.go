@@ -190,7 +190,7 @@ func (p *predictor) run(ctx context.Context, args []string, env *server.Env) err
 	}
 	var out writer = &table{
 		w: env.Stdout, model: p.model, several: len(pictures) > 1,
-		color: server.IsTerminal(env.Stdout) && !slices.ContainsFunc(env.Environ(), func(v string) bool { return strings.HasPrefix(v, "NO_COLOR=") && v != "NO_COLOR=" }),
+		color: server.IsTerminal(env.Stdout) && env.Lookup("NO_COLOR") == "",
 	}
 	if p.flags.asJSON {
 		out = jsonLines{env.Stdout}

@@ -94,11 +94,11 @@ const untrained = 21102
 // teach makes the model, where it is missing, and trains it, where it is not.
 func (m *subject) teach(ctx context.Context, to cli.Session) error {
 	path := "/v2/models/" + url.PathEscape(m.id)
-	absent, err := missing(ctx, to, path)
+	exists, err := cli.Exists(ctx, to, path)
 	if err != nil {
 		return err
 	}
-	if absent {
+	if !exists {
 		concepts := make([]cli.Object, len(m.concepts))
 		for i, c := range m.concepts {
 			concepts[i] = cli.Object{"id": c.id}
@@ -122,22 +122,13 @@ func (m *subject) teach(ctx context.Context, to cli.Session) error {
 	return cli.Ask(ctx, to, "POST", path+"/versions", nil, nil)
 }
 
-// missing reports whether there is nothing under a path.
-func missing(ctx context.Context, to cli.Session, path string) (bool, error) {
-	err := cli.Ask(ctx, to, "GET", path, nil, nil)
-	if s, ok := errors.AsType[*cli.StatusError](err); ok && s.HTTP == 404 {
-		return true, nil
-	}
-	return false, err
-}
-
 // addSamples adds the pictures and names the concepts.
 func addSamples(ctx context.Context, to cli.Session) error {
 	labels := map[string][]cli.Object{}
 	for _, m := range taught {
 		for _, c := range m.concepts {
-			absent, err := missing(ctx, to, "/v2/concepts/"+url.PathEscape(c.id))
-			if err == nil && absent {
+			exists, err := cli.Exists(ctx, to, "/v2/concepts/"+url.PathEscape(c.id))
+			if err == nil && !exists {
 				err = cli.Ask(ctx, to, "POST", "/v2/concepts", cli.Object{"concepts": []cli.Object{{"id": c.id, "name": c.name}}}, nil)
 			}
 			if err != nil {
@@ -164,11 +155,11 @@ func addSamples(ctx context.Context, to cli.Session) error {
 		}
 		sum := sha256.Sum256(picture)
 		id := hex.EncodeToString(sum[:16]) // as the pages name a picture: the same file is the same input
-		absent, err := missing(ctx, to, "/v2/inputs/"+id)
+		exists, err := cli.Exists(ctx, to, "/v2/inputs/"+id)
 		if err != nil {
 			return err
 		}
-		if !absent {
+		if exists {
 			continue
 		}
 		inputs = append(inputs, cli.Object{

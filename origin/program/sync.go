@@ -1,6 +1,7 @@
 package program
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -78,15 +79,8 @@ Exit codes: 0 in sync; 1 failed; 2 usage error; 3 there are new conflicts.`,
 
 // check completes the flags.
 func (f *syncFlags) check(env *server.Env) error {
-	for _, v := range env.Environ() {
-		name, value, _ := strings.Cut(v, "=")
-		switch {
-		case name == server.EnvPrefix+"ORIGIN" && f.origin == "":
-			f.origin = value
-		case name == server.EnvPrefix+"KEY" && f.key == "":
-			f.key = value
-		}
-	}
+	f.origin = cmp.Or(f.origin, env.Lookup(server.EnvPrefix+"ORIGIN"))
+	f.key = cmp.Or(f.key, env.Lookup(server.EnvPrefix+"KEY"))
 	switch {
 	case f.data == "":
 		return server.Usagef("--data is required: the folder of the replica")

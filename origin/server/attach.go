@@ -38,7 +38,7 @@ func Attach(ctx context.Context, dir string, env *Env, u Use) (_ control.Folder,
 		if !errors.Is(err, system.ErrLocked) {
 			return nil, nil, err
 		}
-		client := control.NewCaller(func(ctx context.Context) (net.Conn, error) { return system.DialUnix(ctx, dir, control.Socket) })
+		client := Dial(dir)
 		if _, e := control.Apps.Do(ctx, client, control.Nothing{}); e == nil {
 			return client, client.Close, nil
 		} else if !system.IsGone(e) && !errors.Is(e, io.EOF) { // with io.EOF it has just ended
@@ -52,4 +52,9 @@ func Attach(ctx context.Context, dir string, env *Env, u Use) (_ control.Folder,
 		}
 		system.Pause(ctx, wait)
 	}
+}
+
+// Dial returns the process that has a data folder open. It connects when it is used.
+func Dial(dir string) *control.Caller {
+	return control.NewCaller(func(ctx context.Context) (net.Conn, error) { return system.DialUnix(ctx, dir, control.Socket) })
 }

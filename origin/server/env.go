@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -22,6 +23,16 @@ type Env struct {
 	Environ        func() []string // NAME=value
 	Options        Options         // of the server of the program; [Run] sets them
 	Data           data.Options    // of data folders; the program leaves it empty, tests put faults there
+}
+
+// Lookup returns the value of a variable; empty: it is not set.
+func (e *Env) Lookup(name string) string {
+	for _, v := range e.Environ() {
+		if value, ok := strings.CutPrefix(v, name+"="); ok && value != "" {
+			return value
+		}
+	}
+	return ""
 }
 
 // UsageError is a mistake in flags or arguments.

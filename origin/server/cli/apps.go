@@ -40,14 +40,30 @@ const FolderHelp = `
 
 Works directly on the data folder, whether or not a server is running.`
 
-// FolderCommand are the flags that all commands about applications and keys have.
+// FolderCommand has the flags of every command about applications, keys, edges and heads.
 type FolderCommand struct {
 	Env    *server.Env
+	cmd    *cobra.Command
+	use    server.Use
 	dir    string
 	AsJSON bool
 }
 
+// OnFolder completes a command that runs do on a data folder. what describes the output of --json.
+func OnFolder(
+	env *server.Env, u server.Use, cmd *cobra.Command, what string,
+	do func(ctx context.Context, c *FolderCommand, s control.Folder, args []string) error,
+) *cobra.Command {
+	c := &FolderCommand{Env: env, use: u}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return c.With(cmd, func(ctx context.Context, s control.Folder) error { return do(ctx, c, s, args) })
+	}
+	return c.Flags(cmd, what)
+}
+
+// Flags gives a command the flags. It is for a command that [OnFolder] does not suit, since it has work before the folder is opened.
 func (c *FolderCommand) Flags(cmd *cobra.Command, what string) *cobra.Command {
+	c.cmd = cmd
 	cmd.Flags().StringVar(&c.dir, "data", "", "data `folder`")
 	cmd.Flags().BoolVar(&c.AsJSON, "json", false, "print "+what)
 	return cmd
@@ -55,7 +71,7 @@ func (c *FolderCommand) Flags(cmd *cobra.Command, what string) *cobra.Command {
 
 // With runs do on the data folder.
 func (c *FolderCommand) With(cmd *cobra.Command, do func(context.Context, control.Folder) error) error {
-	return withFolder(cmd.Context(), c.dir, c.Env, server.Use{}, func(s control.Folder) error { return do(cmd.Context(), s) })
+	return withFolder(cmd.Context(), c.dir, c.Env, c.use, func(s control.Folder) error { return do(cmd.Context(), s) })
 }
 
 // OneArgument is a check for exactly one argument.
@@ -111,9 +127,8 @@ models, which no other application can see.`,
 }
 
 func newAppCreate(env *server.Env) *cobra.Command {
-	c := &FolderCommand{Env: env}
 	var a register.NewApp
-	cmd := c.Flags(&cobra.Command{
+	cmd := OnFolder(env, server.Use{Make: true}, &cobra.Command{
 		Use:   "create NAME",
 		Short: "Create an application; print its ID and client credentials",
 		Long: `Creates an application and prints its app_id, client_id and client_secret (for access tokens from
@@ -122,51 +137,43 @@ POST /v2/token). The secret is not shown again. The new application has no API k
 		Example: `  {prog} app create birds --data ./data
   {prog} app create Vögel --language de --data ./data --json`,
 		Args: OneArgument("the name"),
-	}, "a JSON object with app_id, client_id and client_secret")
+	}, "a JSON object with app_id, client_id and client_secret", func(ctx context.Context, c *FolderCommand, s control.Folder, args []string) error {
+		a.Name = args[0]
+		made, err := control.CreateApp.Do(ctx, s, a)
+		if err != nil {
+			return err
+		}
+		return c.tell(pair{"app_id", made.App.ID}, pair{"client_id", made.Client.ID}, pair{"client_secret", made.Client.Secret})
+	})
 	cmd.Flags().StringVar(&a.Language, "language", "en", "default language `code` of concept names; cannot be changed later")
 	cmd.Flags().StringVar(&a.DefaultModel, "default-model", "", "`ID` of the public model that pages select by default; does not affect the API")
 	cmd.Flags().BoolVar(&a.LocalOnly, "local-only", false, "keep the application on this server: sync does not send it to edges, pages or other replicas")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		a.Name = args[0]
-		return withFolder(cmd.Context(), c.dir, env, server.Use{Make: true}, func(s control.Folder) error {
-			made, err := control.CreateApp.Do(cmd.Context(), s, a)
-			if err != nil {
-				return err
-			}
-			return c.tell(pair{"app_id", made.App.ID}, pair{"client_id", made.Client.ID}, pair{"client_secret", made.Client.Secret})
-		})
-	}
 	return cmd
 }
 
 func newAppList(env *server.Env) *cobra.Command {
-	c := &FolderCommand{Env: env}
-	cmd := c.Flags(&cobra.Command{
+	return OnFolder(env, server.Use{}, &cobra.Command{
 		Use:     "list",
 		Short:   "List applications",
 		Long:    `Lists the applications of a data folder, oldest first.` + FolderHelp,
 		Example: `  {prog} app list --data ./data`,
 		Args:    server.NoArguments,
-	}, "one JSON object per line")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		return c.With(cmd, func(ctx context.Context, s control.Folder) error {
-			apps, err := control.Apps.Do(ctx, s, control.Nothing{})
-			if err != nil {
-				return err
-			}
-			return List(c, apps, "APP_ID\tNAME\tLANGUAGE\tCREATED", func(a control.App) string {
-				return fmt.Sprintf("%s\t%s\t%s\t%s", a.ID, server.Printable(a.Name), a.Language, a.Created.Format(time.DateTime))
-			})
+	}, "one JSON object per line", func(ctx context.Context, c *FolderCommand, s control.Folder, _ []string) error {
+		apps, err := control.Apps.Do(ctx, s, control.Nothing{})
+		if err != nil {
+			return err
+		}
+		return List(c, apps, "APP_ID\tNAME\tLANGUAGE\tCREATED", func(a control.App) string {
+			return fmt.Sprintf("%s\t%s\t%s\t%s", a.ID, server.Printable(a.Name), a.Language, a.Created.Format(time.DateTime))
 		})
-	}
-	return cmd
+	})
 }
 
 func newAppChange(env *server.Env) *cobra.Command {
-	c := &FolderCommand{Env: env}
 	var name, model, stale string
 	var local bool
-	cmd := c.Flags(&cobra.Command{
+	var change register.AppChange
+	cmd := OnFolder(env, server.Use{}, &cobra.Command{
 		Use:   "change ID",
 		Short: "Change an application's settings",
 		Long: `Changes an application's settings. The language cannot be changed.
@@ -177,13 +184,25 @@ again, and replicas receive all of it.` + FolderHelp,
 		Example: `  {prog} app change 0123456789abcdef0123456789abcdef --name "Birds of 2026" --data ./data
   {prog} app change 0123456789abcdef0123456789abcdef --local-only --data ./data`,
 		Args: OneArgument("the app_id"),
-	}, "the application as a JSON object")
+	}, "the application as a JSON object", func(ctx context.Context, c *FolderCommand, s control.Folder, args []string) error {
+		app, err := control.ChangeApp.Do(ctx, s, control.ChangedApp{ID: args[0], Change: change})
+		if err != nil {
+			return err
+		}
+		if c.AsJSON {
+			return server.NewJSON(c.Env.Stdout).Encode(app)
+		}
+		pairs := []pair{{"app_id", app.ID}, {"name", app.Name}, {"default_model", app.DefaultModel}}
+		if app.LocalOnly {
+			pairs = append(pairs, pair{"local_only", "true"})
+		}
+		return c.tell(pairs...)
+	})
 	cmd.Flags().StringVar(&name, "name", "", "new `name`")
 	cmd.Flags().StringVar(&model, "default-model", "", "`ID` of the model that pages select by default; empty for the general model")
 	cmd.Flags().StringVar(&stale, "max-stale", "", "`duration` for which edges accept writes without contact to this server, such as 48h; 0 means 24h")
 	cmd.Flags().BoolVar(&local, "local-only", false, "keep the application on this server: sync does not send it to edges, pages or other replicas")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		var change register.AppChange
+	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error {
 		if cmd.Flags().Changed("name") {
 			change.Name = &name
 		}
@@ -203,28 +222,14 @@ again, and replicas receive all of it.` + FolderHelp,
 		if change == (register.AppChange{}) {
 			return server.Usagef("nothing to change: give --name, --default-model, --max-stale or --local-only")
 		}
-		return c.With(cmd, func(ctx context.Context, s control.Folder) error {
-			app, err := control.ChangeApp.Do(ctx, s, control.ChangedApp{ID: args[0], Change: change})
-			if err != nil {
-				return err
-			}
-			if c.AsJSON {
-				return server.NewJSON(cmd.OutOrStdout()).Encode(app)
-			}
-			pairs := []pair{{"app_id", app.ID}, {"name", app.Name}, {"default_model", app.DefaultModel}}
-			if app.LocalOnly {
-				pairs = append(pairs, pair{"local_only", "true"})
-			}
-			return c.tell(pairs...)
-		})
+		return nil
 	}
 	return cmd
 }
 
 func newAppDelete(env *server.Env) *cobra.Command {
-	c := &FolderCommand{Env: env}
 	yes := false
-	cmd := c.Flags(&cobra.Command{
+	cmd := OnFolder(env, server.Use{}, &cobra.Command{
 		Use:   "delete ID",
 		Short: "Permanently delete an application and its contents",
 		Long: `Deletes an application. Its keys and tokens stop working immediately; its inputs, concepts, models,
@@ -233,13 +238,10 @@ use --yes. Run '{prog} export' first to keep a copy.` + FolderHelp,
 		Example: `  {prog} export birds.zip --app 0123456789abcdef0123456789abcdef --data ./data
   {prog} app delete 0123456789abcdef0123456789abcdef --data ./data`,
 		Args: OneArgument("the app_id"),
-	}, "the deleted application as a JSON object")
+	}, "the deleted application as a JSON object", func(ctx context.Context, c *FolderCommand, s control.Folder, args []string) error {
+		return c.deleteApp(ctx, s, c.cmd.Root().Name(), args[0], yes)
+	})
 	cmd.Flags().BoolVar(&yes, "yes", false, "skip the confirmation")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return c.With(cmd, func(ctx context.Context, s control.Folder) error {
-			return c.deleteApp(ctx, s, cmd.Root().Name(), args[0], yes)
-		})
-	}
 	return cmd
 }
 
@@ -331,45 +333,35 @@ func counted(c register.Contents) string {
 }
 
 func newAppSecret(env *server.Env) *cobra.Command {
-	c := &FolderCommand{Env: env}
-	cmd := c.Flags(&cobra.Command{
+	return OnFolder(env, server.Use{}, &cobra.Command{
 		Use:   "secret ID",
 		Short: "Replace the client secret and print the new one",
 		Long: `Replaces the client secret of an application. The old secret and all access tokens stop working
 immediately.` + FolderHelp,
 		Example: `  {prog} app secret 0123456789abcdef0123456789abcdef --data ./data --json`,
 		Args:    OneArgument("the app_id"),
-	}, "a JSON object with client_id and client_secret")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return c.With(cmd, func(ctx context.Context, s control.Folder) error {
-			client, err := control.ReplaceSecret.Do(ctx, s, control.ID{ID: args[0]})
-			if err != nil {
-				return err
-			}
-			return c.tell(pair{"client_id", client.ID}, pair{"client_secret", client.Secret})
-		})
-	}
-	return cmd
+	}, "a JSON object with client_id and client_secret", func(ctx context.Context, c *FolderCommand, s control.Folder, args []string) error {
+		client, err := control.ReplaceSecret.Do(ctx, s, control.ID{ID: args[0]})
+		if err != nil {
+			return err
+		}
+		return c.tell(pair{"client_id", client.ID}, pair{"client_secret", client.Secret})
+	})
 }
 
 func newAppRevoke(env *server.Env) *cobra.Command {
-	c := &FolderCommand{Env: env}
-	cmd := c.Flags(&cobra.Command{
+	return OnFolder(env, server.Use{}, &cobra.Command{
 		Use:     "revoke ID",
 		Short:   "Revoke all access tokens of an application",
 		Long:    `Revokes all access tokens of an application. The client secret stays valid and can issue new ones.` + FolderHelp,
 		Example: `  {prog} app revoke 0123456789abcdef0123456789abcdef --data ./data`,
 		Args:    OneArgument("the app_id"),
-	}, "a JSON object with app_id")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return c.With(cmd, func(ctx context.Context, s control.Folder) error {
-			if _, err := control.RevokeTokens.Do(ctx, s, control.ID{ID: args[0]}); err != nil || !c.AsJSON {
-				return err
-			}
-			return c.tell(pair{"app_id", args[0]})
-		})
-	}
-	return cmd
+	}, "a JSON object with app_id", func(ctx context.Context, c *FolderCommand, s control.Folder, args []string) error {
+		if _, err := control.RevokeTokens.Do(ctx, s, control.ID{ID: args[0]}); err != nil || !c.AsJSON {
+			return err
+		}
+		return c.tell(pair{"app_id", args[0]})
+	})
 }
 
 // List prints rows as a table, or as JSON one a line.

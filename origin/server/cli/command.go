@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"runtime"
 	"strings"
 
@@ -26,6 +27,17 @@ type Program struct {
 	Serve             string                                 // paragraphs of the help of serve
 	Commands          func(env *server.Env) []*cobra.Command // that no other program has
 	Server            server.Options
+}
+
+// Main is the main function of a program.
+func Main(p Program) {
+	ctx, stop := system.Terminated(context.Background())
+	system.IgnoreBrokenPipes()
+	code := Run(ctx, p, server.Env{
+		Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Environ: os.Environ,
+	})
+	stop()
+	os.Exit(code)
 }
 
 // Run runs one command of a program and returns the exit code of the process: 0 when all went well, 1 when it

@@ -49,12 +49,7 @@ Exit codes: 0 everything exported; 1 the export is incomplete and was removed; 2
 3 exported, but pictures are missing.` + whereHelp,
 		Example: `  {prog} export backup/birds --data ./data
   {prog} export birds.zip --key 0123456789abcdef0123456789abcdef`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return server.Usagef("expected one argument: a new folder or a .zip file")
-			}
-			return nil
-		},
+		Args: OneArgument("a new folder or a .zip file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return runExport(cmd.Context(), &f, args[0], env)
 		},
@@ -145,11 +140,10 @@ const exportRows = 500
 
 // run writes everything; begin is told how many inputs there are.
 func (ex *exporter) run(ctx context.Context, begin func(total int)) error {
-	var answer struct{ Counts counts }
-	if err := Ask(ctx, ex.session, "GET", "/v2/inputs/status", nil, &answer); err != nil {
+	n, err := countInputs(ctx, ex.session)
+	if err != nil {
 		return err
 	}
-	n := answer.Counts
 	begin(n.Processed + n.ToProcess + n.Errors)
 	for _, part := range []func(context.Context) error{ex.concepts, ex.models, ex.workflows, ex.inputs} {
 		if err := part(ctx); err != nil {

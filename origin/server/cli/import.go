@@ -56,12 +56,7 @@ error; 3 some inputs failed.` + whereHelp,
 		Example: `  {prog} import photos/ --data ./data
   {prog} import inputs.jsonl --url http://127.0.0.1:8080 --key 0123456789abcdef0123456789abcdef
   {prog} import export.zip --data ./other --app 0123456789abcdef0123456789abcdef`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return server.Usagef("expected one argument: a folder, or a .jsonl, .csv or .zip file")
-			}
-			return nil
-		},
+		Args: OneArgument("a folder, or a .jsonl, .csv or .zip file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if f.parallel < 0 || f.parallel > 16 {
 				return server.Usagef("--parallel %d: must be 1 to 16", f.parallel)

@@ -52,7 +52,7 @@ func (im *importer) run(ctx context.Context, wait bool) error {
 	if err := im.concepts(ctx); err != nil {
 		return err
 	}
-	n, err := im.counts(ctx)
+	n, err := countInputs(ctx, im.session)
 	if err != nil {
 		return err
 	}
@@ -80,9 +80,9 @@ type counts struct {
 	Errors    int `json:"errors"`
 }
 
-func (im *importer) counts(ctx context.Context) (counts, error) {
+func countInputs(ctx context.Context, s Session) (counts, error) {
 	var answer struct{ Counts counts }
-	err := Ask(ctx, im.session, "GET", "/v2/inputs/status", nil, &answer)
+	err := Ask(ctx, s, "GET", "/v2/inputs/status", nil, &answer)
 	return answer.Counts, err
 }
 
@@ -388,7 +388,7 @@ func (im *importer) downloads(ctx context.Context) error {
 	total := len(im.waiting)
 	im.progress.describe(fmt.Sprintf("waiting for %d downloads", total))
 	for wait := 20 * time.Millisecond; ; wait = min(2*wait, time.Second) {
-		n, err := im.counts(ctx)
+		n, err := countInputs(ctx, im.session)
 		if err != nil {
 			return err
 		}

@@ -43,8 +43,8 @@ type (
 	}
 )
 
-// exists reports whether a GET finds something.
-func exists(ctx context.Context, s Session, path string) (bool, error) {
+// Exists reports whether a GET finds something.
+func Exists(ctx context.Context, s Session, path string) (bool, error) {
 	err := Ask(ctx, s, "GET", path, nil, nil)
 	if refusal := new(StatusError); errors.As(err, &refusal) && refusal.HTTP == http.StatusNotFound {
 		return false, nil
@@ -59,7 +59,7 @@ func extras[T any](ctx context.Context, im *importer, file, path string, count *
 		if err := json.Unmarshal(raw, &line); err != nil || id(&line) == "" {
 			return fmt.Errorf("%s: %.100s: %w", file, raw, collection.ErrFormat)
 		}
-		found, err := exists(ctx, im.session, path+"/"+url.PathEscape(id(&line)))
+		found, err := Exists(ctx, im.session, path+"/"+url.PathEscape(id(&line)))
 		if err != nil || found {
 			return err
 		}

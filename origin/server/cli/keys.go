@@ -22,9 +22,8 @@ hash is stored, so a lost key cannot be recovered: replace it.`,
 }
 
 func newKeyCreate(env *server.Env) *cobra.Command {
-	c := &FolderCommand{Env: env}
 	var k register.NewKey
-	cmd := c.Flags(&cobra.Command{
+	cmd := OnFolder(env, server.Use{}, &cobra.Command{
 		Use:   "create",
 		Short: "Create an API key and print it",
 		Long: `Creates an API key and prints it. It is not shown again.
@@ -34,23 +33,20 @@ _Get, _Patch and _Delete: Inputs, Concepts (not _Delete), Models (also _Train), 
 		Example: `  {prog} key create --app 0123456789abcdef0123456789abcdef --scopes All --data ./data
   {prog} key create --scopes Predict,Search,Inputs_Get --description kiosk --data ./data --json`,
 		Args: server.NoArguments,
-	}, "a JSON object with key, key_id and app_id")
+	}, "a JSON object with key, key_id and app_id", func(ctx context.Context, c *FolderCommand, s control.Folder, _ []string) (err error) {
+		if k.App, err = ChooseApp(ctx, s, k.App); err != nil {
+			return err
+		}
+		made, err := control.CreateKey.Do(ctx, s, k)
+		if err != nil {
+			return err
+		}
+		return c.tellKey(made)
+	})
 	f := cmd.Flags()
 	f.StringVar(&k.App, "app", "", "`ID` of the application; optional if there is only one")
 	f.StringSliceVar(&k.Scopes, "scopes", []string{"All"}, "comma-separated `scopes`")
 	f.StringVar(&k.Description, "description", "", "`text` that describes the key")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		return c.With(cmd, func(ctx context.Context, s control.Folder) (err error) {
-			if k.App, err = ChooseApp(ctx, s, k.App); err != nil {
-				return err
-			}
-			made, err := control.CreateKey.Do(ctx, s, k)
-			if err != nil {
-				return err
-			}
-			return c.tellKey(made)
-		})
-	}
 	return cmd
 }
 
@@ -64,90 +60,78 @@ func (c *FolderCommand) tellKey(k control.CreatedKey) error {
 }
 
 func newKeyList(env *server.Env) *cobra.Command {
-	c := &FolderCommand{Env: env}
 	var app string
-	cmd := c.Flags(&cobra.Command{
+	cmd := OnFolder(env, server.Use{}, &cobra.Command{
 		Use:     "list",
 		Short:   "List API keys",
 		Long:    `Lists API keys with ID, scopes and description. The keys themselves are not stored.` + FolderHelp,
 		Example: `  {prog} key list --data ./data --json`,
 		Args:    server.NoArguments,
-	}, "one JSON object per line")
-	cmd.Flags().StringVar(&app, "app", "", "list only the keys of the application with this `ID`")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		return c.With(cmd, func(ctx context.Context, s control.Folder) error {
-			keys, err := control.Keys.Do(ctx, s, control.ID{ID: app})
-			if err != nil {
-				return err
-			}
-			return List(c, keys, "KEY_ID\tAPP_ID\tCREATED\tSCOPES\tDESCRIPTION", func(k control.Key) string {
-				return fmt.Sprintf("%s\t%s\t%s\t%s\t%s", k.ID, k.App, k.Created.Format(time.DateTime), strings.Join(k.Scopes, ","), server.Printable(k.Description))
-			})
+	}, "one JSON object per line", func(ctx context.Context, c *FolderCommand, s control.Folder, _ []string) error {
+		keys, err := control.Keys.Do(ctx, s, control.ID{ID: app})
+		if err != nil {
+			return err
+		}
+		return List(c, keys, "KEY_ID\tAPP_ID\tCREATED\tSCOPES\tDESCRIPTION", func(k control.Key) string {
+			return fmt.Sprintf("%s\t%s\t%s\t%s\t%s", k.ID, k.App, k.Created.Format(time.DateTime), strings.Join(k.Scopes, ","), server.Printable(k.Description))
 		})
-	}
+	})
+	cmd.Flags().StringVar(&app, "app", "", "list only the keys of the application with this `ID`")
 	return cmd
 }
 
 func newKeyDelete(env *server.Env) *cobra.Command {
-	c := &FolderCommand{Env: env}
-	cmd := c.Flags(&cobra.Command{
+	return OnFolder(env, server.Use{}, &cobra.Command{
 		Use:   "delete KEY|KEY_ID",
 		Short: "Delete an API key; it stops working immediately",
 		Long: `Deletes an API key, given the key itself, its ID (see '{prog} key list') or a unique prefix of
 at least 8 digits. It stops working immediately.` + FolderHelp,
 		Example: `  {prog} key delete 0123456789abcdef --data ./data`,
 		Args:    OneArgument("an API key or key_id"),
-	}, "the deleted key as a JSON object")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return c.withKey(cmd, args[0], func(ctx context.Context, s control.Folder, k control.Key) error {
-			if _, err := control.DeleteKey.Do(ctx, s, control.ID{ID: k.ID}); err != nil {
-				return err
-			}
-			if c.AsJSON {
-				return server.NewJSON(cmd.OutOrStdout()).Encode(k)
-			}
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "deleted %s of application %s\n", k.ID, k.App)
+	}, "the deleted key as a JSON object", func(ctx context.Context, c *FolderCommand, s control.Folder, args []string) error {
+		k, err := findKey(ctx, s, args[0])
+		if err != nil {
 			return err
-		})
-	}
-	return cmd
+		}
+		if _, err := control.DeleteKey.Do(ctx, s, control.ID{ID: k.ID}); err != nil {
+			return err
+		}
+		if c.AsJSON {
+			return server.NewJSON(c.Env.Stdout).Encode(k)
+		}
+		_, err = fmt.Fprintf(c.Env.Stdout, "deleted %s of application %s\n", k.ID, k.App)
+		return err
+	})
 }
 
 func newKeyReplace(env *server.Env) *cobra.Command {
-	c := &FolderCommand{Env: env}
-	cmd := c.Flags(&cobra.Command{
+	return OnFolder(env, server.Use{}, &cobra.Command{
 		Use:   "replace KEY|KEY_ID",
 		Short: "Replace an API key and print the new one",
 		Long: `Creates a key with the same scopes and description and deletes the old one, atomically. Give the
 old key as for '{prog} key delete'.` + FolderHelp,
 		Example: `  {prog} key replace 0123456789abcdef --data ./data --json`,
 		Args:    OneArgument("an API key or key_id"),
-	}, "a JSON object with key, key_id and app_id")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return c.withKey(cmd, args[0], func(ctx context.Context, s control.Folder, k control.Key) error {
-			made, err := control.ReplaceKey.Do(ctx, s, control.ID{ID: k.ID})
-			if err != nil {
-				return err
-			}
-			return c.tellKey(made)
-		})
-	}
-	return cmd
+	}, "a JSON object with key, key_id and app_id", func(ctx context.Context, c *FolderCommand, s control.Folder, args []string) error {
+		k, err := findKey(ctx, s, args[0])
+		if err != nil {
+			return err
+		}
+		made, err := control.ReplaceKey.Do(ctx, s, control.ID{ID: k.ID})
+		if err != nil {
+			return err
+		}
+		return c.tellKey(made)
+	})
 }
 
-// withKey runs do on the data folder and the key that text means.
-func (c *FolderCommand) withKey(cmd *cobra.Command, text string, do func(context.Context, control.Folder, control.Key) error) error {
-	return c.With(cmd, func(ctx context.Context, s control.Folder) error {
-		keys, err := control.Keys.Do(ctx, s, control.ID{})
-		if err != nil {
-			return err
-		}
-		k, err := chosenKey(keys, text)
-		if err != nil {
-			return err
-		}
-		return do(ctx, s, k)
-	})
+// findKey returns the key of a data folder that the operator means, see chosenKey.
+func findKey(ctx context.Context, s control.Folder, text string) (control.Key, error) {
+	keys, err := control.Keys.Do(ctx, s, control.ID{})
+	if err != nil {
+		return control.Key{}, err
+	}
+	return chosenKey(keys, text)
 }
 
 // chosenKey finds the key that the operator means: by the key itself, or by the beginning of

@@ -42,16 +42,6 @@ func (c *copying) end(done control.Copied) {
 	}
 }
 
-// oneArgument wants exactly one.
-func oneArgument(what string) cobra.PositionalArgs {
-	return func(_ *cobra.Command, args []string) error {
-		if len(args) != 1 {
-			return server.Usagef("expected one argument: %s", what)
-		}
-		return nil
-	}
-}
-
 func newBackup(env *server.Env) *cobra.Command {
 	var dir string
 	quiet, noVerify := false, false
@@ -67,7 +57,7 @@ key that it is known by there. Its files are readable by their owner alone; keep
 
 '{prog} restore' restores it into a new data folder.` + FolderHelp,
 		Example: `  {prog} backup /backup/today --data ./data`,
-		Args:    oneArgument("the new folder"),
+		Args:    OneArgument("the new folder"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			to, err := filepath.Abs(args[0])
 			if err != nil {
@@ -147,7 +137,7 @@ A restored edge joins its origin again by itself, as a newer life of the same ed
 edge that was backed up still runs, its origin refuses what that writes from then on, and
 keeps it as conflicts.`,
 		Example: `  {prog} restore /backup/today --data ./data`,
-		Args:    oneArgument("the backup"),
+		Args:    OneArgument("the backup"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if dir == "" {
 				return server.Usagef("--data is required: the new data folder")

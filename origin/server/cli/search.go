@@ -47,7 +47,7 @@ or, with id:, a stored input. Repeat a flag to require several concepts, labels 
   {prog} search --similar id:a/1.jpg --box 47,10,49,12 --data ./data`,
 		Args: server.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			query, err := f.query(cmd.Context())
+			query, err := f.query()
 			if err != nil {
 				return err
 			}
@@ -81,7 +81,7 @@ or, with id:, a stored input. Repeat a flag to require several concepts, labels 
 }
 
 // query is the body of the search.
-func (f *searchFlags) query(context.Context) (Object, error) {
+func (f *searchFlags) query() (Object, error) {
 	ands := []Object{}
 	input := func(member string, v any) { ands = append(ands, Object{"input": Object{"data": Object{member: v}}}) }
 	for value, names := range map[bool][]string{true: f.concepts, false: f.notConcepts} {

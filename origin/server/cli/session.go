@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -38,36 +39,20 @@ whether or not a server is running. If the folder holds several applications, na
 --app.`
 
 func (w *where) flags(cmd *cobra.Command, env *server.Env) {
-	variables := func(name, absent string) string {
-		for _, v := range env.Environ() {
-			if value, ok := strings.CutPrefix(v, server.EnvPrefix+name+"="); ok && value != "" {
-				return value
-			}
-		}
-		return absent
-	}
 	f := cmd.Flags()
 	f.StringVar(&w.url, "url", "", "`URL` of the server (default: SIGHTLINE_URL, or http://127.0.0.1:8080)")
 	f.StringVar(&w.key, "key", "", "API `key` of the application (default: SIGHTLINE_KEY)")
 	f.StringVar(&w.data, "data", "", "data `folder` to work on directly")
 	f.StringVar(&w.app, "app", "", "`ID` of the application, with --data")
-	before := cmd.PreRunE
-	cmd.PreRunE = func(cmd *cobra.Command, args []string) error {
+	cmd.PreRunE = func(*cobra.Command, []string) error {
 		if w.data != "" && (w.url != "" || w.key != "") {
 			return server.Usagef("--data cannot be combined with --url or --key")
 		}
 		if w.app != "" && w.data == "" {
 			return server.Usagef("--app needs --data; with --key the application is the key's")
 		}
-		if w.url == "" {
-			w.url = variables("URL", "http://127.0.0.1:8080")
-		}
-		if w.key == "" {
-			w.key = variables("KEY", "")
-		}
-		if before != nil {
-			return before(cmd, args)
-		}
+		w.url = cmp.Or(w.url, env.Lookup(server.EnvPrefix+"URL"), "http://127.0.0.1:8080")
+		w.key = cmp.Or(w.key, env.Lookup(server.EnvPrefix+"KEY"))
 		return nil
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -58,18 +57,13 @@ func askStatus(ctx context.Context, dir string) (s control.Status, err error) {
 	if !system.IsDir(dir) {
 		return s, fmt.Errorf("data folder %s does not exist", dir)
 	}
-	client := Dial(dir)
+	client := server.Dial(dir)
 	defer func() { err = errors.Join(err, client.Close()) }()
 	s, err = control.ShowStatus.Do(ctx, client, control.Nothing{})
 	if system.IsGone(err) {
 		err = fmt.Errorf("no server is running on %s", dir)
 	}
 	return s, err
-}
-
-// Dial is the process that has a data folder open. It connects when it is used.
-func Dial(dir string) *control.Caller {
-	return control.NewCaller(func(ctx context.Context) (net.Conn, error) { return system.DialUnix(ctx, dir, control.Socket) })
 }
 
 // tellStatus prints it in lines.

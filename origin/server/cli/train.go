@@ -36,12 +36,7 @@ Use at least ten pictures per concept. With fewer, training works and prints a w
 Exit codes: 0 trained; 1 training failed; 2 usage error.` + whereHelp,
 		Example: `  {prog} train pets --data ./data
   {prog} train pets --key 0123456789abcdef0123456789abcdef --json`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return server.Usagef("expected one argument: the model ID")
-			}
-			return nil
-		},
+		Args: OneArgument("the model ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, err := f.open(cmd.Context(), env)
 			if err != nil {
