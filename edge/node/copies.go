@@ -72,9 +72,9 @@ type goneBy struct {
 	data []byte
 }
 
-func newCopies(e *engine, who *identity, l *server.Lent) (*copies, error) {
+func newCopies(e *engine, who *identity, on *server.Node) (*copies, error) {
 	c := &copies{
-		e: e, who: who, token: e.node.token, store: l.Folder.Store, blobs: l.Folder.Blobs, log: l.Log, now: system.Now,
+		e: e, who: who, token: e.node.token, store: on.Folder.Store, blobs: on.Folder.Blobs, log: on.Log, now: system.Now,
 		wants: wire.Wants{Vectors: wire.VectorsQ16, Blobs: e.node.pictures},
 	}
 	if who.ID == "" {

@@ -47,22 +47,22 @@ var (
 
 // open opens the register over a data folder, and the fleet where it is going to serve: commands that
 // are about applications and keys alone have no use for the module.
-func (n *Node) open(ctx context.Context, l *server.Lent) (_ *engine, err error) {
-	tables, err := predict.LoadTables(l.Bundles)
+func (n *Node) open(ctx context.Context, on *server.Node, u server.Use) (_ *engine, err error) {
+	tables, err := predict.LoadTables(on.Settings.Bundles)
 	if err != nil {
 		return nil, err
 	}
-	e := &engine{node: n, base: tables.Base(), log: l.Log}
+	e := &engine{node: n, base: tables.Base(), log: on.Log}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, e.Close())
 		}
 	}()
-	if e.dir, err = system.OpenFolder(l.Folder.Dir); err != nil {
+	if e.dir, err = system.OpenFolder(on.Folder.Dir); err != nil {
 		return nil, err
 	}
 	e.Register, err = register.Open(register.Options{
-		Store: l.Folder.Store, Models: tables, Hosted: l.Hosted, Clock: system.Now, Rand: system.Random, Detach: e.detach, Audit: l.Audit,
+		Store: on.Folder.Store, Models: tables, Hosted: on.Hosted, Clock: system.Now, Rand: system.Random, Detach: e.detach, Audit: on.Accounts.Audit,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("data folder: %w", err)
@@ -72,44 +72,44 @@ func (n *Node) open(ctx context.Context, l *server.Lent) (_ *engine, err error) 
 		return nil, err
 	}
 	if who != nil {
-		if e.copies, err = newCopies(e, who, l); err != nil {
+		if e.copies, err = newCopies(e, who, on); err != nil {
 			return nil, err
 		}
-		l.Tokens.Join(e.copies)
-		if err := register.Emptied(ctx, l.Folder.Store); err != nil {
+		on.Tokens.Join(e.copies)
+		if err := register.Emptied(ctx, on.Folder.Store); err != nil {
 			return nil, err
 		}
 	}
-	e.fleet = sync.OnceValues(func() (*host.Fleet, error) { return e.start(context.WithoutCancel(ctx), l, tables) })
-	if l.Serving {
+	e.fleet = sync.OnceValues(func() (*host.Fleet, error) { return e.start(context.WithoutCancel(ctx), on, tables) })
+	if u.Work {
 		_, err = e.fleet()
 	}
 	return e, err
 }
 
 // start opens the fleet.
-func (e *engine) start(ctx context.Context, l *server.Lent, tables *predict.Set) (*host.Fleet, error) {
-	rt, err := e.node.load(ctx, e.dir, l.Log)
+func (e *engine) start(ctx context.Context, on *server.Node, tables *predict.Set) (*host.Fleet, error) {
+	rt, err := e.node.load(ctx, e.dir, on.Log)
 	if err != nil {
 		return nil, err
 	}
 	lent := host.Lent{
-		Store: l.Folder.Store, Hosted: l.Hosted, Bundles: l.Bundles,
-		Older:  func(base [32]byte) (fs.FS, error) { return l.Folder.Bundles(base) },
-		Tokens: l.Tokens, Clock: system.Now, Rand: system.Random, Log: l.Log,
+		Store: on.Folder.Store, Hosted: on.Hosted, Bundles: on.Settings.Bundles,
+		Older:  func(base [32]byte) (fs.FS, error) { return on.Folder.Bundles(base) },
+		Tokens: on.Tokens, Clock: system.Now, Rand: system.Random, Log: on.Log,
 	}
 	o := host.FleetOptions{
 		Runtime: rt,
 		Settings: abi.Settings{
-			PublicURL: strings.TrimRight(l.PublicURL, "/"), PublicAppID: l.PublicAppID, KeepPredicted: l.KeepPredicted,
-			MaxAnswer: uint64(l.MaxAnswer),
+			PublicURL: strings.TrimRight(on.Settings.PublicURL, "/"), PublicAppID: on.Settings.PublicAppID, KeepPredicted: on.Settings.KeepPredicted,
+			MaxAnswer: uint64(on.Settings.MaxAnswer),
 		},
-		Rate: l.Rate, OperatorRate: l.OperatorRate,
+		Rate: on.Settings.Rate, OperatorRate: on.Settings.OperatorRate,
 		Models: tables,
 		Strays: e.Register.Collect,
 	}
 	if e.copies != nil {
-		lent.Blobs, lent.Register = l.Folder.Blobs, e.copies
+		lent.Blobs, lent.Register = on.Folder.Blobs, e.copies
 		lent.Count = e.copies.count
 		o.Replica, o.Wrote, o.Admit = e.copies.replica, e.copies.wrote, e.copies.admit
 	}

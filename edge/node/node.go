@@ -210,8 +210,8 @@ func (n *Node) current() *engine {
 }
 
 // openEngine opens the engine of a data folder.
-func (n *Node) openEngine(ctx context.Context, l *server.Lent) (server.Opened, error) {
-	e, err := n.open(ctx, l)
+func (n *Node) openEngine(ctx context.Context, on *server.Node, u server.Use) (server.Opened, error) {
+	e, err := n.open(ctx, on, u)
 	if err != nil {
 		return server.Opened{}, err
 	}

@@ -93,21 +93,21 @@ func atLeastAnHour(k *koanf.Koanf, name string) (time.Duration, error) {
 }
 
 // open opens the core.
-func (o *origin) open(_ context.Context, l *server.Lent) (opened server.Opened, err error) {
-	if o.set, err = predict.Load(l.Bundles); err != nil {
+func (o *origin) open(_ context.Context, n *server.Node, _ server.Use) (opened server.Opened, err error) {
+	if o.set, err = predict.Load(n.Settings.Bundles); err != nil {
 		return opened, err
 	}
 	engine, err := core.Open(core.Options{
-		Store: l.Folder.Store, Models: o.set, Hosted: l.Hosted, Clock: system.Now, Rand: system.Random, Seals: system.Random,
-		PublicURL: l.PublicURL, PublicAppID: l.PublicAppID, KeepPredicted: l.KeepPredicted, MaxAnswer: l.MaxAnswer,
-		Keep: o.keep, Tokens: l.Tokens, Accounts: l.Accounts, Calls: l.Accounts, Storage: l.Accounts, Rate: l.Rate, OperatorRate: l.OperatorRate, Copies: l.Copies, Audit: l.Audit,
-		PictureSize: func(h blob.Hash) (int64, error) { return l.Folder.Blobs.Len(context.Background(), h) },
-		Older:       func(base [32]byte) (*predict.Set, error) { return older(l.Folder, base) },
+		Store: n.Folder.Store, Models: o.set, Hosted: n.Hosted, Clock: system.Now, Rand: system.Random, Seals: system.Random,
+		PublicURL: n.Settings.PublicURL, PublicAppID: n.Settings.PublicAppID, KeepPredicted: n.Settings.KeepPredicted, MaxAnswer: n.Settings.MaxAnswer,
+		Keep: o.keep, Tokens: n.Tokens, Accounts: n.Accounts, Calls: n.Accounts, Storage: n.Accounts, Rate: n.Settings.Rate, OperatorRate: n.Settings.OperatorRate, Copies: n.Settings.Copies, Audit: n.Accounts.Audit,
+		PictureSize: func(h blob.Hash) (int64, error) { return n.Folder.Blobs.Len(context.Background(), h) },
+		Older:       func(base [32]byte) (*predict.Set, error) { return older(n.Folder, base) },
 	})
 	if err != nil {
 		return opened, fmt.Errorf("data folder: %w", err)
 	}
-	l.Tokens.Join(edgeSigners{engine})
+	n.Tokens.Join(edgeSigners{engine})
 	return server.Opened{Engine: native{engine}, Register: engine.Register, Networks: native{engine}}, nil
 }
 

@@ -94,7 +94,7 @@ func OpenNode(ctx context.Context, s Settings, log *slog.Logger, u Use) (_ *Node
 	if err = n.openAccounts(); err != nil {
 		return nil, err
 	}
-	if n.Opened, err = s.Options.Open(ctx, n.lent(u.Work)); err != nil {
+	if n.Opened, err = s.Options.Open(ctx, n, u); err != nil {
 		return nil, err
 	}
 	if err := n.keepBundles(); err != nil {
@@ -117,16 +117,6 @@ func OpenNode(ctx context.Context, s Settings, log *slog.Logger, u Use) (_ *Node
 	}
 	n.startPool()
 	return n, n.startLoops(ctx, u.Work)
-}
-
-// lent is what the engine gets.
-func (n *Node) lent(serving bool) *Lent {
-	s := &n.Settings
-	return &Lent{
-		Folder: n.Folder, Hosted: n.Hosted, Tokens: n.Tokens, Accounts: n.Accounts, Bundles: s.Bundles,
-		PublicURL: s.PublicURL, PublicAppID: s.PublicAppID, KeepPredicted: s.KeepPredicted, MaxAnswer: s.MaxAnswer,
-		Rate: s.Rate, OperatorRate: s.OperatorRate, Copies: s.Copies, Audit: n.Accounts.Audit, Serving: serving, Log: n.Log,
-	}
 }
 
 // keepBundles keeps our network's bundles in the folder, for the day on which a program with

@@ -3,24 +3,18 @@ package server
 import (
 	"context"
 	"io"
-	"io/fs"
 	"log/slog"
-	"time"
 
 	"github.com/knadh/koanf/v2"
 	"github.com/spf13/pflag"
 
-	"github.com/sightline-dev/sightline/core/api"
-	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/predict/raster"
 	"github.com/sightline-dev/sightline/core/register"
 	"github.com/sightline-dev/sightline/origin/server/account"
 	"github.com/sightline-dev/sightline/origin/server/control"
-	"github.com/sightline-dev/sightline/origin/server/data"
 	"github.com/sightline-dev/sightline/origin/server/httpd"
 	"github.com/sightline-dev/sightline/origin/server/jobs"
-	"github.com/sightline-dev/sightline/origin/server/token"
 )
 
 // Options are what a program adds to the server. A value serves one run. A function that is nil adds nothing; Open is never nil.
@@ -38,8 +32,8 @@ type Options struct {
 	// Accounts sets options of accounts.
 	Accounts func(o *account.Options) error
 
-	// Open opens an engine, which the caller closes.
-	Open func(ctx context.Context, l *Lent) (Opened, error)
+	// Open opens an engine over the folder, the tokens and the accounts of a node, which are open. The caller closes the engine.
+	Open func(ctx context.Context, n *Node, u Use) (Opened, error)
 
 	// Mounts are what the server answers besides /v2, its description and its tokens.
 	Mounts func(s *Server) ([]httpd.Mount, error)
@@ -55,24 +49,6 @@ type Options struct {
 
 	// Stuck returns why the process has to be started again; nil: it works.
 	Stuck func() error
-}
-
-// Lent is what an engine is opened over: a data folder and the settings that concern engines.
-type Lent struct {
-	Folder   *data.Folder
-	Hosted   *blob.Hosted
-	Tokens   *token.Tokens
-	Accounts *account.Registry
-	Bundles  fs.FS // of the newest network; those of older ones are in the folder
-
-	PublicURL, PublicAppID string
-	KeepPredicted          time.Duration
-	MaxAnswer              int64 // bytes of an answer's body
-	Rate, OperatorRate     auth.Rate
-	Copies                 func(app string) (api.Standing, bool)                         // see core.Options; nil: nobody keeps copies here
-	Audit                  func(by register.Who, a register.Action, target string) error // see register.Options
-	Serving                bool                                                          // false: for one command on the folder
-	Log                    *slog.Logger
 }
 
 // Bringer is an engine whose inputs may have pictures that are not in the folder yet.
