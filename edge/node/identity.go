@@ -46,15 +46,11 @@ func (i *identity) authorize(method, path, query string, body []byte) (string, e
 
 // readIdentity reads who the folder's edge is; nil: it stands alone.
 func readIdentity(dir *system.Folder) (*identity, error) {
-	f, err := dir.Open(identityFile)
+	text, err := system.ReadIn(dir, identityFile, maxIdentity)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, err
-	}
-	text, err := system.ReadAll(f, maxIdentity)
-	if err := errors.Join(err, f.Close()); err != nil {
 		return nil, err
 	}
 	i := &identity{}
@@ -72,7 +68,7 @@ func (i *identity) write(dir *system.Folder) error {
 	if err != nil {
 		return err
 	}
-	return replaceFile(dir, identityFile, append(text, '\n'))
+	return system.ReplaceIn(dir, identityFile, append(text, '\n'))
 }
 
 // identify is who the edge of a folder is, by the flags of this start and what the folder knows; nil: it

@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"strings"
 
@@ -20,21 +19,6 @@ const (
 	compiledDir = "compiled"
 	keyFile     = "compiled.key"
 )
-
-// replaceFile has a file hold bytes, or after a crash what it held before.
-func replaceFile(dir *system.Folder, name string, bytes []byte) error {
-	unfinished := name + ".new"
-	if err := dir.Remove(unfinished); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	if err := dir.WriteFile(unfinished, bytes); err != nil {
-		return err
-	}
-	if err := dir.Rename(unfinished, name); err != nil {
-		return err
-	}
-	return dir.SyncDir(".")
-}
 
 // load compiles the program's module, or reads it from the folder's cache.
 func (n *Node) load(ctx context.Context, dir *system.Folder, log *slog.Logger) (*host.Runtime, error) {

@@ -73,7 +73,7 @@ func (f *Folder) Backup(ctx context.Context, to string, progress func(done, tota
 		b, err = json.MarshalIndent(m, "", "  ")
 	}
 	if err == nil {
-		err = writeNote(target, backupFile, string(b)+"\n")
+		err = system.ReplaceIn(target, backupFile, append(b, '\n'))
 	}
 	return m.Blobs, err
 }
@@ -211,7 +211,7 @@ var errRestoring = errors.New("incomplete restore: delete the folder and restore
 
 // checkRestored refuses a folder that a killed Restore left.
 func (f *Folder) checkRestored() error {
-	_, err := readNote(f.folder, restoringFile)
+	_, err := system.ReadIn(f.folder, restoringFile, maxNote)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
@@ -243,7 +243,7 @@ func Restore(ctx context.Context, backup, dir string, progress func(done, total 
 		return control.Copied{}, err
 	}
 	defer func() { err = closeNew(target, err) }()
-	if err := writeNote(target, restoringFile, backup+"\n"); err != nil {
+	if err := system.ReplaceIn(target, restoringFile, []byte(backup+"\n")); err != nil {
 		return control.Copied{}, err
 	}
 	if err := copyTree(target, from, storeDir); err != nil {
@@ -272,7 +272,7 @@ func Restore(ctx context.Context, backup, dir string, progress func(done, total 
 	if err := system.SyncDisk(dir); err != nil {
 		return copied, err
 	}
-	if err := writeNote(target, restoredFile, backup+"\n"); err != nil {
+	if err := system.ReplaceIn(target, restoredFile, []byte(backup+"\n")); err != nil {
 		return copied, err
 	}
 	if err := target.Remove(restoringFile); err != nil {
@@ -290,10 +290,10 @@ func openBackup(name string) (*system.Folder, error) {
 	if err != nil {
 		return nil, err
 	}
-	note, err := readNote(f, backupFile)
+	note, err := system.ReadIn(f, backupFile, maxNote)
 	var m manifest
 	if err == nil {
-		err = json.Unmarshal([]byte(note), &m)
+		err = json.Unmarshal(note, &m)
 	}
 	switch {
 	case err != nil || m.Format != backupFormat:

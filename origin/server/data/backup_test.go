@@ -59,7 +59,7 @@ func TestBackupComesBack(t *testing.T) {
 	if _, err := f.Bundles(u.set.Base()); err != nil {
 		t.Errorf("the bundles of the network that serves: %v", err)
 	}
-	if note, err := readNote(f.folder, restoredFile); err != nil || note != backup+"\n" {
+	if note, err := system.ReadIn(f.folder, restoredFile, maxNote); err != nil || string(note) != backup+"\n" {
 		t.Errorf("the folder says it comes from %q, %v", note, err)
 	}
 	for _, app := range []catalog.AppID{catalog.Control, u.app} {

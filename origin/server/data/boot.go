@@ -20,23 +20,26 @@ import (
 
 const bootFile = "BOOT"
 
+// maxNote is the maximum number of bytes in a note: a small file about the folder.
+const maxNote = 1 << 10
+
 // CheckAfterPowerLoss removes damaged copies when the machine was started anew since the
 // folder was last used, and notes the present boot. keep reports the blobs that are no copies.
 func (f *Folder) CheckAfterPowerLoss(ctx context.Context, boot string, keep func(blob.Hash) bool, log *slog.Logger) error {
-	before, err := readNote(f.folder, bootFile)
+	before, err := system.ReadIn(f.folder, bootFile, maxNote)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		// A new folder has nothing to check.
 	case err != nil:
 		return fmt.Errorf("boot note: %w", err)
-	case boot != "" && before == boot:
+	case boot != "" && string(before) == boot:
 		return nil
 	default:
 		if err := removeDamaged(ctx, f.Blobs, keep, log); err != nil {
 			return err
 		}
 	}
-	if err := writeNote(f.folder, bootFile, boot); err != nil {
+	if err := system.ReplaceIn(f.folder, bootFile, []byte(boot)); err != nil {
 		return fmt.Errorf("boot note: %w", err)
 	}
 	return nil
@@ -71,33 +74,4 @@ func verify(ctx context.Context, blobs blob.Blobs, h blob.Hash) error {
 	}
 	_, err = io.Copy(io.Discard, r)
 	return errors.Join(err, r.Close())
-}
-
-func readNote(folder blob.FS, name string) (string, error) {
-	f, err := folder.Open(name)
-	if err != nil {
-		return "", err
-	}
-	b, err := system.ReadAll(f, 1<<10)
-	return string(b), errors.Join(err, f.Close())
-}
-
-// writeNote replaces a small file, durably.
-func writeNote(folder blob.FS, name, text string) error {
-	fresh := name + ".new"
-	if err := folder.Remove(fresh); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	f, err := folder.Create(fresh)
-	if err != nil {
-		return err
-	}
-	_, err = io.WriteString(f, text)
-	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	if err := folder.Rename(fresh, name); err != nil {
-		return err
-	}
-	return folder.SyncDir(".")
 }

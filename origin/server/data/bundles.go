@@ -55,7 +55,7 @@ func keepBundles(folder *system.Folder, base [32]byte, bundles fs.FS) error {
 		if err != nil {
 			return err
 		}
-		return writeNote(folder, path.Join(newBundlesDir, name), string(data))
+		return system.ReplaceIn(folder, path.Join(newBundlesDir, name), data)
 	})
 	for _, dir := range dirs {
 		if err == nil {

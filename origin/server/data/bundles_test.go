@@ -37,7 +37,7 @@ func TestBundles(t *testing.T) {
 	if err := f.folder.MkdirAll(newBundlesDir + "/general"); err != nil {
 		t.Fatal(err)
 	}
-	if err := writeNote(f.folder, newBundlesDir+"/general/torn", "x"); err != nil {
+	if err := system.ReplaceIn(f.folder, newBundlesDir+"/general/torn", []byte("x")); err != nil {
 		t.Fatal(err)
 	}
 	for _, base := range [][32]byte{first, second, first} {

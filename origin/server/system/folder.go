@@ -140,3 +140,33 @@ func (f *Folder) SyncDir(name string) (err error) {
 	defer func() { err = errors.Join(err, dir.Close()) }()
 	return dir.Sync()
 }
+
+// ReadIn reads a file of at most limit bytes.
+func ReadIn(files blob.FS, name string, limit int64) ([]byte, error) {
+	f, err := files.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	b, err := ReadAll(f, limit)
+	return b, errors.Join(err, f.Close())
+}
+
+// ReplaceIn replaces a file, or makes it. After a crash the file has all of the content or what it held before.
+func ReplaceIn(files blob.FS, name string, content []byte) error {
+	fresh := name + ".new"
+	if err := files.Remove(fresh); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	f, err := files.Create(fresh)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(content)
+	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	if err := files.Rename(fresh, name); err != nil {
+		return err
+	}
+	return files.SyncDir(".")
+}

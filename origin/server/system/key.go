@@ -10,12 +10,8 @@ import (
 // Key returns the random key in a file of a folder, and makes it when it is first needed. A file that is damaged is replaced.
 func Key(dir *Folder, name string) (key [32]byte, err error) {
 	for {
-		f, err := dir.Open(name)
+		text, err := ReadIn(dir, name, 2*int64(len(key)))
 		if err == nil {
-			text, err := ReadAll(f, 2*int64(len(key)))
-			if err = errors.Join(err, f.Close()); err != nil {
-				return key, err
-			}
 			if n, err := hex.Decode(key[:], text); err == nil && n == len(key) {
 				return key, nil
 			}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/origin/server/system"
 )
 
 // Times of a signing key.
@@ -226,20 +227,5 @@ func (r *ring) save(files blob.FS) error {
 	if err != nil {
 		return err
 	}
-	const fresh = File + ".new"
-	if err := files.Remove(fresh); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	f, err := files.Create(fresh)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(append(b, '\n'))
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	if err := files.Rename(fresh, File); err != nil {
-		return err
-	}
-	return files.SyncDir(".")
+	return system.ReplaceIn(files, File, append(b, '\n'))
 }
