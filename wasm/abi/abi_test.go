@@ -212,10 +212,6 @@ func TestReplies(t *testing.T) {
 	if got, err := abi.ParseHosted(hosted.Marshal()); !cmp.Equal(got, hosted) || err != nil {
 		t.Errorf("%+v, %v, want %+v", got, err, hosted)
 	}
-	apps := []abi.App{{"1", "one", "en"}, {}, {ID: "3"}}
-	if got, err := abi.ParseApps(abi.MarshalApps(apps)); !cmp.Equal(got, apps) || err != nil {
-		t.Errorf("%+v, %v, want %+v", got, err, apps)
-	}
 	memory := abi.MemoryReply{Heap: 1, System: 1 << 40}
 	if got, err := abi.ParseMemory(memory.Marshal()); got != memory || err != nil {
 		t.Errorf("%+v, %v, want %+v", got, err, memory)

@@ -13,9 +13,6 @@ const (
 	AskHosted     = "hosted"      // Name: a picture's public name; a HostedReply
 	AskThumbnail  = "thumbnail"   // Name: likewise; the JPEG
 	AskBlob       = "blob"        // Name: 32 bytes of hash; the bytes, where the guest has the blobs
-	AskAppCreate  = "app.create"  // Name, Language; an AppReply
-	AskAppList    = "app.list"    // an AppReply
-	AskAppDefault = "app.default" // an AppReply of the open door's application alone
 	AskClose      = "close"       // nothing may be called afterwards
 	AskMemory     = "memory"      // a MemoryReply
 	AskDigest     = "digest"      // of a copy's confirmed state; a DigestReply
@@ -29,10 +26,9 @@ const (
 //field:fields put get
 //field:pages put
 type Question struct {
-	What     string `wire:"1"`       // one of the questions below
-	Name     string `wire:"2,bytes"` // of a picture or an application, or the 32 bytes of a hash
-	Language string `wire:"3"`       // of an application
-	Film     Film   `wire:"4"`       // see *Films*
+	What string `wire:"1"`       // one of the questions below
+	Name string `wire:"2,bytes"` // of a picture, or the 32 bytes of a hash
+	Film Film   `wire:"4"`       // see *Films*. 3 is unused
 }
 
 // Marshal returns the envelope.
@@ -100,35 +96,6 @@ func ParseHosted(value []byte) (h HostedReply, err error) {
 	d := field.Fields(value)
 	getHostedReply(d, &h)
 	return h, envelope("hosted picture", d)
-}
-
-// App is an application as the questions about applications tell it.
-type App struct {
-	ID       string `wire:"1"`
-	Name     string `wire:"2"`
-	Language string `wire:"3"`
-}
-
-// appReply is a list of applications.
-//
-//field:fields put get
-type appReply struct {
-	Apps []App `wire:"1"`
-}
-
-// MarshalApps returns the fields of a list.
-func MarshalApps(apps []App) []byte {
-	e := encoder(nil)
-	putAppReply(e, &appReply{apps})
-	return inner(e)
-}
-
-// ParseApps reads the fields of a list.
-func ParseApps(value []byte) ([]App, error) {
-	var r appReply
-	d := field.Fields(value)
-	getAppReply(d, &r)
-	return r.Apps, envelope("applications", d)
 }
 
 // MemoryReply is what the guest's heap holds and what it has of the system, in bytes.

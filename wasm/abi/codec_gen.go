@@ -67,20 +67,6 @@ func putApiVideo(e *field.Encoder, x *api.Video) {
 	e.Uint(2, uint64(max(x.MaxFrames, 0)))
 }
 
-func putApp(e *field.Encoder, x *App) {
-	e.Text(1, x.ID)
-	e.Text(2, x.Name)
-	e.Text(3, x.Language)
-}
-
-func putAppReply(e *field.Encoder, x *appReply) {
-	for i := range x.Apps {
-		at := e.Open(1)
-		putApp(e, &x.Apps[i])
-		e.Close(at)
-	}
-}
-
 func putCells(e *field.Encoder, x *cells) {
 	e.Uint(1, uint64(max(x.Cells.Height, 0)))
 	e.Uint(2, uint64(max(x.Cells.Width, 0)))
@@ -238,7 +224,6 @@ func putPredictColorShare(e *field.Encoder, x *predict.ColorShare) {
 func putQuestion(e *field.Encoder, x *Question) {
 	e.Text(1, x.What)
 	e.Text(2, x.Name)
-	e.Text(3, x.Language)
 	if filledFilm(&x.Film) {
 		at := e.Open(4)
 		putFilm(e, &x.Film)
@@ -558,31 +543,6 @@ func getApiVideo(d *field.Decoder, x *api.Video) {
 	}
 }
 
-func getApp(d *field.Decoder, x *App) {
-	for d.Next() {
-		switch d.Number {
-		case 1:
-			x.ID = d.Text()
-		case 2:
-			x.Name = d.Text()
-		case 3:
-			x.Language = d.Text()
-		}
-	}
-}
-
-func getAppReply(d *field.Decoder, x *appReply) {
-	for d.Next() {
-		switch d.Number {
-		case 1:
-			x.Apps = append(x.Apps, App{})
-			at := d.Open()
-			getApp(d, &x.Apps[len(x.Apps)-1])
-			d.Close(at)
-		}
-	}
-}
-
 func getCells(d *field.Decoder, x *cells) {
 	for d.Next() {
 		switch d.Number {
@@ -866,8 +826,6 @@ func getQuestion(d *field.Decoder, x *Question) {
 			x.What = d.Text()
 		case 2:
 			x.Name = d.Text()
-		case 3:
-			x.Language = d.Text()
 		case 4:
 			x.Film = Film{}
 			at := d.Open()

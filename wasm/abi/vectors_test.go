@@ -147,7 +147,7 @@ func vectors() []vector {
 	}
 	step := abi.Step{Take: 2, Done: []abi.Handed{{Task: 300, Result: bad}}, Idle: true}
 	stepped := abi.Stepped{More: true, Tasks: []abi.Task{{Number: 7, Job: j}}, Training: true, Error: "store is full", Strays: true}
-	question := abi.Question{What: abi.AskAppCreate, Name: "Übung", Language: "de"}
+	question := abi.Question{What: abi.AskHosted, Name: "0123456789abcdef0123456789abcdef"}
 	hosted := abi.HostedReply{ContentType: "image/gif", Data: []byte("GIF"), Expires: time.UnixMilli(1_700_000_000_123).UTC(), Hash: blob.Sum([]byte("GIF"))}
 	copied := abi.Settings{Role: abi.Engine, App: s.App, Store: abi.StoreFiles, Replica: &abi.Replica{
 		Name: "this browser", Live: replica.Poll, Wants: wire.Wants{Vectors: wire.VectorsQ16, Blobs: wire.BlobsFull}, Audit: time.Minute,
@@ -196,7 +196,7 @@ func vectors() []vector {
 		envelope("stepped", "all", stepped.Append(nil), fields{
 			"more": true, "training": true, "error": "store is full", "strays": true, "task": []any{fields{"task": 7., "job": jobFields(&j)}},
 		}),
-		envelope("question", "app.create", question.Marshal(), fields{"what": "app.create", "name": "Übung", "language": "de"}),
+		envelope("question", "hosted", question.Marshal(), fields{"what": "hosted", "name": "0123456789abcdef0123456789abcdef"}),
 		envelope("question", "close", (&abi.Question{What: abi.AskClose}).Marshal(), fields{"what": "close"}),
 		envelope("question", "film", headed.Marshal(), fields{"what": "film", "film": fields{"output": "474946"}}),
 		envelope("question", "film.probed", probed.Marshal(), fields{"what": "film.probed", "film": fields{"output": "7b7d", "video": "08dc0b10d804"}}),
@@ -207,9 +207,6 @@ func vectors() []vector {
 		envelope("reply", "refused", abi.AppendReply(nil, nil, blob.ErrNotFound), fields{"error": fields{"code": 10., "text": "no such blob"}}),
 		envelope("hosted", "with data", hosted.Marshal(), fields{
 			"content_type": "image/gif", "data": hex.EncodeToString(hosted.Data), "expires": 1_700_000_000_123., "hash": hosted.Hash.String(),
-		}),
-		envelope("apps", "one", abi.MarshalApps([]abi.App{{ID: "a", Name: "n", Language: "en"}}), fields{
-			"app": []any{fields{"id": "a", "name": "n", "language": "en"}},
 		}),
 		envelope("settings", "a copy", copied.Marshal(), fields{
 			"role": 1., "app": s.App, "store": 2., "replica": fields{
@@ -307,9 +304,6 @@ func rewrite(kind string, data []byte) ([]byte, error) {
 	case "hosted":
 		h, err := abi.ParseHosted(data)
 		return h.Marshal(), err
-	case "apps":
-		apps, err := abi.ParseApps(data)
-		return abi.MarshalApps(apps), err
 	case "film":
 		r, err := abi.ParseFilm(data)
 		return r.Marshal(), err
@@ -334,7 +328,7 @@ func rewrite(kind string, data []byte) ([]byte, error) {
 
 var kinds = []string{
 	"settings", "done", "request", "response", "job", "result", "results", "step", "stepped", "question", "reply", "hosted",
-	"apps", "film", "memory", "digest", "analysis", "event", "synced",
+	"film", "memory", "digest", "analysis", "event", "synced",
 }
 
 // FuzzEnvelope reads any bytes as each envelope: what can be read says the same when it is

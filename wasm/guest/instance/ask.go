@@ -8,8 +8,6 @@ import (
 
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/blob"
-	"github.com/sightline-dev/sightline/core/catalog"
-	"github.com/sightline-dev/sightline/core/register"
 	"github.com/sightline-dev/sightline/wasm/abi"
 )
 
@@ -54,31 +52,8 @@ func (i *Instance) ask(q *abi.Question) ([]byte, error) {
 		return i.pictures.blobs.Get(context.Background(), blob.Hash([]byte(q.Name)))
 	case abi.AskDigest:
 		return i.digest()
-	case abi.AskAppCreate:
-		app, _, err := i.engine.Register.CreateApp(context.Background(), register.Who{}, register.NewApp{Name: q.Name, Language: q.Language})
-		return marshalApps(err, app)
-	case abi.AskAppList:
-		apps, err := i.engine.Register.Apps()
-		return marshalApps(err, apps...)
-	case abi.AskAppDefault:
-		if i.door == nil {
-			return nil, fmt.Errorf("%w: the instance does not serve a single application", api.ErrOptions)
-		}
-		app, err := i.door.application(q.Name, q.Language)
-		return marshalApps(err, app)
 	}
 	return nil, fmt.Errorf("%w: unknown question %q", errEnvelope, q.What)
-}
-
-func marshalApps(err error, apps ...catalog.App) ([]byte, error) {
-	if err != nil {
-		return nil, err
-	}
-	out := make([]abi.App, len(apps))
-	for n, a := range apps {
-		out[n] = abi.App{ID: a.ID, Name: a.Name, Language: a.Language}
-	}
-	return abi.MarshalApps(out), nil
 }
 
 // hosted is what a public name stands for, with its bytes where they are here. Those of a copy may be at the

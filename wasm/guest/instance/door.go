@@ -27,8 +27,8 @@ type door struct {
 // Where the one application is made without being asked for.
 const localName = "local"
 
-// application is the one application: the settings' own, else the store's first, made where there is none.
-func (d *door) application(name, language string) (catalog.App, error) {
+// application returns the one application: the settings' own, or else the store's first. It creates one in an empty store.
+func (d *door) application() (catalog.App, error) {
 	if d.app.ID != "" {
 		return d.app, nil
 	}
@@ -48,13 +48,7 @@ func (d *door) application(name, language string) (catalog.App, error) {
 		d.app = apps[0]
 		return d.app, nil
 	}
-	if name == "" {
-		name = localName
-	}
-	if language == "" {
-		language = lang.English
-	}
-	app, client, err := e.Register.CreateApp(context.Background(), register.Who{}, register.NewApp{Name: name, Language: language})
+	app, client, err := e.Register.CreateApp(context.Background(), register.Who{}, register.NewApp{Name: localName, Language: lang.English})
 	if err == nil {
 		d.app, d.client = app, client
 	}
@@ -66,7 +60,7 @@ func (d *door) admit(r *api.Request) {
 	if r.App != "" {
 		return
 	}
-	app, err := d.application("", "")
+	app, err := d.application()
 	if err != nil {
 		d.instance.log(levelError, "application: %v", err)
 		return

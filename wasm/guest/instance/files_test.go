@@ -34,15 +34,11 @@ func TestReload(t *testing.T) {
 		return all
 	}
 	want := read(p)
-	app := p.ask(t, abi.Question{What: abi.AskAppDefault})
 	p.ask(t, abi.Question{What: abi.AskClose})
 
 	p = openPage(t, bundles, disk)
 	if got := read(p); got != want {
 		t.Errorf("after a reload\n%s\nwant\n%s", got, want)
-	}
-	if again := p.ask(t, abi.Question{What: abi.AskAppDefault}); !bytes.Equal(again, app) {
-		t.Error("the application is another")
 	}
 	name := imageURL(t, p.fetch(t, 200, "GET", "/v2/inputs/red", "", ""))
 	hosted, err := abi.ParseHosted(p.ask(t, abi.Question{What: abi.AskHosted, Name: name}))

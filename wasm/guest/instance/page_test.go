@@ -133,35 +133,23 @@ func TestOpenDoor(t *testing.T) {
 	}
 	p.fetch(t, 401, "POST", "/v2/token", "", "")
 	p.fetch(t, 401, "POST", "/v2/token", "Basic Og==", "")
-	apps, err := abi.ParseApps(p.ask(t, abi.Question{What: abi.AskAppList}))
-	if err != nil || len(apps) != 1 || apps[0].Language != "en" {
-		t.Fatalf("applications = %+v, %v", apps, err)
+	var made struct {
+		Model struct {
+			App string `json:"app_id"`
+		}
 	}
-	again, err := abi.ParseApps(p.ask(t, abi.Question{What: abi.AskAppDefault, Language: "de"}))
-	if err != nil || len(again) != 1 || again[0] != apps[0] {
-		t.Errorf("the default is %+v, %v, want %+v", again, err, apps)
+	body := p.fetch(t, 200, "POST", "/v2/models", key, `{"model":{"id":"own"}}`)
+	if err := json.Unmarshal([]byte(body), &made); err != nil || made.Model.App == "" {
+		t.Fatalf("model = %s, %v", body, err)
 	}
-	p.fetch(t, 200, "GET", "/v2/users/me/apps/"+apps[0].ID+"/inputs", key, "")
+	p.fetch(t, 200, "GET", "/v2/users/me/apps/"+made.Model.App+"/inputs", key, "")
 	p.fetch(t, 404, "GET", "/v2/users/me/apps/00000000000000000000000000000000/inputs", key, "")
 }
 
-// TestDefaultApplication makes it in a language of its own, and others beside it.
-func TestDefaultApplication(t *testing.T) {
+// TestOddQuestions asks about pictures that do not exist, and a closed instance.
+func TestOddQuestions(t *testing.T) {
 	p := openPage(t, apitest.TinyBundles(t), nil)
-	apps, err := abi.ParseApps(p.ask(t, abi.Question{What: abi.AskAppDefault, Name: "Übung", Language: "de"}))
-	if err != nil || len(apps) != 1 || apps[0].Name != "Übung" || apps[0].Language != "de" {
-		t.Fatalf("applications = %+v, %v", apps, err)
-	}
-	body := p.fetch(t, 200, "POST", "/v2/models/aaa03c23b3724a16a56b629203edc62c/outputs", "", `{"inputs":[`+picture("one", "red.png", "")+`]}`)
-	if !strings.Contains(body, `"name":"red-de"`) {
-		t.Errorf("predict = %s", body)
-	}
-	other, err := abi.ParseApps(p.ask(t, abi.Question{What: abi.AskAppCreate, Name: "other", Language: "en"}))
-	if err != nil || len(other) != 1 || other[0].ID == apps[0].ID {
-		t.Errorf("created %+v, %v", other, err)
-	}
 	for _, q := range []abi.Question{
-		{What: abi.AskAppCreate, Name: "x", Language: "tlh"},
 		{What: "nothing"},
 		{What: abi.AskHosted, Name: "x"},
 		{What: abi.AskThumbnail},
@@ -176,7 +164,7 @@ func TestDefaultApplication(t *testing.T) {
 	if r := p.answer(t, &api.Request{Method: "GET", Path: "/v2/inputs"}); r.Status < 500 {
 		t.Errorf("a closed instance answers %d", r.Status)
 	}
-	if _, told, _ := abi.ParseReply(p.Ask((&abi.Question{What: abi.AskAppList}).Marshal())); !errors.Is(told, api.ErrOptions) {
+	if _, told, _ := abi.ParseReply(p.Ask((&abi.Question{What: abi.AskHosted}).Marshal())); !errors.Is(told, api.ErrOptions) {
 		t.Errorf("a closed instance says %v", told)
 	}
 }

@@ -449,18 +449,15 @@ export function getMemoryReply(r: Reader): MemoryReply {
 export interface Question {
   /** one of the questions below */
   what?: string | undefined;
-  /** of a picture or an application, or the 32 bytes of a hash */
+  /** of a picture, or the 32 bytes of a hash */
   name?: string | Uint8Array | undefined;
-  /** of an application */
-  language?: string | undefined;
-  /** see *Films* */
+  /** see *Films*. 3 is unused */
   film?: Film | undefined;
 }
 
 export function putQuestion(w: Writer, x: Question): Writer {
   w.text(1, x.what);
   w.text(2, x.name);
-  w.text(3, x.language);
   if (x.film) w.message(4, putFilm(new Writer(), x.film));
   return w;
 }

@@ -73,7 +73,7 @@ export function refusal(failure: unknown): Result {
 
 /** Asks an instance of the guest about a film. */
 export function askFilm(guest: Pick<Guest, 'call'>, what: string, film: Film): FilmReply {
-  return decodeFilm(decodeReply(guest.call('ask', encodeQuestion(what, undefined, undefined, film))));
+  return decodeFilm(decodeReply(guest.call('ask', encodeQuestion(what, undefined, film))));
 }
 
 /** The result of a film that failed. */

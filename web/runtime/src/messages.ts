@@ -166,13 +166,9 @@ export function decodeStepped(data: Uint8Array): Stepped {
   return { ...rest, tasks: tasks.map(({ number, job }) => ({ task: number, job: job ?? {} })) };
 }
 
-/** A question: what, of which name, or of which hash, in which language, and about which film. */
-export const encodeQuestion = (
-  what: string,
-  name?: string | Uint8Array,
-  language?: string,
-  film?: Film,
-): Uint8Array<ArrayBuffer> => putQuestion(Writer.envelope(), { what, name, language, film }).done();
+/** A question: its kind, the name of a picture or a hash, and the film that it is about. */
+export const encodeQuestion = (what: string, name?: string | Uint8Array, film?: Film): Uint8Array<ArrayBuffer> =>
+  putQuestion(Writer.envelope(), { what, name, film }).done();
 
 /** How a run of FFmpeg failed. */
 export const failures = { probe: 1, decode: 2, time: 3, memory: 4 } as const;

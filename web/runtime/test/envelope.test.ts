@@ -183,7 +183,7 @@ const sides: Record<string, { write?: (f: Any) => Uint8Array; read?: (p: Uint8Ar
       return { ...rest, task: tasks.map((t) => ({ task: t.task, job: job(t.job) })) };
     },
   },
-  question: { write: (f) => messages.encodeQuestion(f.what, f.name, f.language, f.film && toFilm(f.film)) },
+  question: { write: (f) => messages.encodeQuestion(f.what, f.name, f.film && toFilm(f.film)) },
   film: {
     read: (p) => {
       const { args, planes, ...rest } = messages.decodeFilm(p);
