@@ -14,9 +14,6 @@ import (
 // refuser says what no guest needs to be asked for.
 var refuser api.Service
 
-// Refuse is the answer to a request that is not begun or cannot be ended.
-func (in *Instance) Refuse(r *api.Request, err error) api.Response { return refuser.Refuse(r, err) }
-
 // Begin starts a request; see core's Engine. Where the guest is dead, or dies of it, the call is
 // done and refused with api.ErrInternal.
 func (in *Instance) Begin(ctx context.Context, r *api.Request) *api.Call {
@@ -32,7 +29,7 @@ func (in *Instance) goOn(ctx context.Context, r *api.Request, answer []byte, err
 	s, err := in.served(answer, err)
 	switch {
 	case err != nil:
-		return api.Answered(in.Refuse(r, gone(err)))
+		return api.Answered(refuser.Refuse(r, api.ErrInternal))
 	case s.Call == 0:
 		return api.Answered(s.Response)
 	}
@@ -41,7 +38,7 @@ func (in *Instance) goOn(ctx context.Context, r *api.Request, answer []byte, err
 		s, err := in.served(in.resume(ctx, n, results))
 		switch {
 		case err != nil:
-			return nil, in.Refuse(r, gone(err)), true
+			return nil, refuser.Refuse(r, api.ErrInternal), true
 		case s.Call == 0:
 			return nil, s.Response, true
 		}
@@ -70,10 +67,6 @@ func (in *Instance) resume(ctx context.Context, call uint64, results []api.Resul
 	in.head = abi.AppendResults(in.head[:0], call, far)
 	return in.call(ctx, "resume", in.head)
 }
-
-// gone is what a caller is told of an error of the guest, or of what is between: that it is ours. The log knows
-// more.
-func gone(error) error { return api.ErrInternal }
 
 // taskRef is how a task of a guest is known.
 type taskRef struct {

@@ -92,6 +92,19 @@ type imported struct {
 	params, results []wapi.ValueType
 }
 
+// status makes an import that answers with the number of an error, 0 for nil.
+func status(f func(c *call) error) hostFunc {
+	return func(c *call) { c.did(f(c)) }
+}
+
+// filled makes an import that answers with bytes, in the room that parameters i and i+1 say; see [call.fill].
+func filled(i int, f func(c *call) ([]byte, error)) hostFunc {
+	return func(c *call) {
+		data, err := f(c)
+		c.fill(i, data, err)
+	}
+}
+
 func lend(name, params, results string, f hostFunc) imported {
 	return imported{f, name, valueTypes(params), valueTypes(results)}
 }
@@ -100,37 +113,37 @@ func lend(name, params, results string, f hostFunc) imported {
 // the memory is read (r) and written (w).
 var imports = []imported{
 	lend("now", "", "I", now),
-	lend("random", "ii", "", random),                  // w dst
-	lend("log", "iii", "", logLine),                   // r line
-	lend("bundle", "iiii", "I", bundle),               // r name, w dst
-	lend("older", "iiiii", "I", older),                // r base, name, w dst
-	lend("kv_get", "iiiii", "I", kvGet),               // r key, w dst
-	lend("kv_scan", "iiiiii", "I", kvScan),            // r lo, hi
-	lend("kv_next", "iii", "I", kvNext),               // w dst
-	lend("kv_end", "i", "", kvEnd),                    //
-	lend("kv_snapshot", "", "i", kvSnapshot),          //
-	lend("kv_release", "i", "", kvRelease),            //
-	lend("kv_apply", "ii", "i", kvApply),              // r batch
-	lend("kv_commit", "ii", "i", kvCommit),            // r batch
-	lend("kv_room", "", "i", kvRoom),                  //
-	lend("kv_compact", "iiii", "i", kvCompact),        // r lo, hi
-	lend("file_size", "i", "I", fileSize),             //
-	lend("file_read", "iIii", "i", fileRead),          // w dst
-	lend("file_write", "iIii", "i", fileWrite),        // r src
-	lend("file_truncate", "iI", "i", fileTruncate),    //
-	lend("file_sync", "i", "i", fileSync),             //
-	lend("picture_add", "iiiiIi", "i", pictureAdd),    // r data, type, w 48 bytes
-	lend("picture_release", "i", "i", pictureRelease), // r 32 bytes
-	lend("picture_drop", "i", "i", pictureDrop),       // r 32 bytes
-	lend("picture_lookup", "iii", "I", pictureLookup), // r 16 bytes, w dst
-	lend("picture_has", "i", "i", pictureHas),         // r 32 bytes
-	lend("picture_get", "iii", "I", pictureGet),       // r 32 bytes, w dst
-	lend("picture_put", "iii", "i", picturePut),       // r 32 bytes, data
-	lend("register_seq", "", "I", registerSeq),        //
-	lend("register_take", "Iii", "i", registerTake),   // r data
-	lend("token_issue", "iiii", "I", tokenIssue),      // r claims, w dst
-	lend("token_read", "iiii", "I", tokenRead),        // r token, w dst
-	lend("count", "ii", "I", count),                   // w dst
+	lend("random", "ii", "", random),                             // w dst
+	lend("log", "iii", "", logLine),                              // r line
+	lend("bundle", "iiii", "I", bundle),                          // r name, w dst
+	lend("older", "iiiii", "I", older),                           // r base, name, w dst
+	lend("kv_get", "iiiii", "I", filled(3, kvGet)),               // r key, w dst
+	lend("kv_scan", "iiiiii", "I", kvScan),                       // r lo, hi
+	lend("kv_next", "iii", "I", kvNext),                          // w dst
+	lend("kv_end", "i", "", kvEnd),                               //
+	lend("kv_snapshot", "", "i", kvSnapshot),                     //
+	lend("kv_release", "i", "", kvRelease),                       //
+	lend("kv_apply", "ii", "i", status(kvApply)),                 // r batch
+	lend("kv_commit", "ii", "i", status(kvCommit)),               // r batch
+	lend("kv_room", "", "i", status(kvRoom)),                     //
+	lend("kv_compact", "iiii", "i", status(kvCompact)),           // r lo, hi
+	lend("file_size", "i", "I", fileSize),                        //
+	lend("file_read", "iIii", "i", status(fileRead)),             // w dst
+	lend("file_write", "iIii", "i", status(fileWrite)),           // r src
+	lend("file_truncate", "iI", "i", status(fileTruncate)),       //
+	lend("file_sync", "i", "i", status(fileSync)),                //
+	lend("picture_add", "iiiiIi", "i", status(pictureAdd)),       // r data, type, w 48 bytes
+	lend("picture_release", "i", "i", status(pictureRelease)),    // r 32 bytes
+	lend("picture_drop", "i", "i", status(pictureDrop)),          // r 32 bytes
+	lend("picture_lookup", "iii", "I", filled(1, pictureLookup)), // r 16 bytes, w dst
+	lend("picture_has", "i", "i", status(pictureHas)),            // r 32 bytes
+	lend("picture_get", "iii", "I", filled(1, pictureGet)),       // r 32 bytes, w dst
+	lend("picture_put", "iii", "i", status(picturePut)),          // r 32 bytes, data
+	lend("register_seq", "", "I", registerSeq),                   //
+	lend("register_take", "Iii", "i", status(registerTake)),      // r data
+	lend("token_issue", "iiii", "I", filled(2, tokenIssue)),      // r claims, w dst
+	lend("token_read", "iiii", "I", filled(2, tokenRead)),        // r token, w dst
+	lend("count", "ii", "I", filled(0, count)),                   // w dst
 }
 
 // errNotLent is what an import answers whose capability this host does not have.

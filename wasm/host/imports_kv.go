@@ -88,14 +88,13 @@ func (r *reading) close() (err error) {
 	return err
 }
 
-func kvGet(c *call) {
+func kvGet(c *call) ([]byte, error) {
 	key := c.bytes(1)
 	r, err := c.reader(c.u32(0))
-	var value []byte
-	if err == nil {
-		value, err = r.Get(key)
+	if err != nil {
+		return nil, err
 	}
-	c.fill(3, value, err)
+	return r.Get(key)
 }
 
 // bounds are those of a range, copied: a nil hi reaches to the end.
@@ -201,7 +200,7 @@ func (c *call) batch() (*kv.Batch, error) {
 	return b, err
 }
 
-func kvApply(c *call) {
+func kvApply(c *call) error {
 	c.in.writes++
 	b, err := c.batch()
 	if err == nil {
@@ -210,28 +209,28 @@ func kvApply(c *call) {
 	if err == nil {
 		c.in.rt.running.wrote(c.in, c.in.rt.o.Now())
 	}
-	c.did(err)
+	return err
 }
 
-func kvCommit(c *call) {
+func kvCommit(c *call) error {
 	c.in.writes++
 	c.in.commits++
 	b, err := c.batch()
-	if err == nil {
-		var wait func() error
-		if wait, err = c.in.lent.Store.Commit(b); err == nil {
-			err = wait()
-		}
+	if err != nil {
+		return err
 	}
-	c.did(err)
+	wait, err := c.in.lent.Store.Commit(b)
+	if err != nil {
+		return err
+	}
+	return wait()
 }
 
-func kvRoom(c *call) {
-	err := errNotLent
-	if c.in.lent.Store != nil {
-		err = c.in.lent.Store.Room()
+func kvRoom(c *call) error {
+	if c.in.lent.Store == nil {
+		return errNotLent
 	}
-	c.did(err)
+	return c.in.lent.Store.Room()
 }
 
 // compacter is a store that keeps what was deleted until it compacts.
@@ -239,11 +238,10 @@ type compacter interface {
 	Compact(ctx context.Context, lo, hi []byte) error
 }
 
-func kvCompact(c *call) {
+func kvCompact(c *call) error {
 	lo, hi := c.bounds(0)
 	if store, ok := c.in.lent.Store.(compacter); ok {
-		c.did(store.Compact(c.ctx, lo, hi))
-		return
+		return store.Compact(c.ctx, lo, hi)
 	}
-	c.did(nil)
+	return nil
 }

@@ -42,130 +42,118 @@ func fileSize(c *call) {
 	}
 }
 
-func fileRead(c *call) {
+func fileRead(c *call) error {
 	dst := c.bytes(2)
 	file, offset, err := c.place()
-	if err == nil {
-		err = c.in.lent.Files.Read(file, offset, dst)
+	if err != nil {
+		return err
 	}
-	c.did(err)
+	return c.in.lent.Files.Read(file, offset, dst)
 }
 
-func fileWrite(c *call) {
+func fileWrite(c *call) error {
 	src := c.bytes(2)
 	file, offset, err := c.place()
-	if err == nil {
-		err = c.in.lent.Files.Write(file, offset, src)
+	if err != nil {
+		return err
 	}
-	c.did(err)
+	return c.in.lent.Files.Write(file, offset, src)
 }
 
-func fileTruncate(c *call) {
+func fileTruncate(c *call) error {
 	file, size, err := c.place()
-	if err == nil {
-		err = c.in.lent.Files.Truncate(file, size)
+	if err != nil {
+		return err
 	}
-	c.did(err)
+	return c.in.lent.Files.Truncate(file, size)
 }
 
-func fileSync(c *call) {
+func fileSync(c *call) error {
 	if c.in.lent.Files == nil || c.u32(0) >= numbered {
-		c.did(errNotLent)
-		return
+		return errNotLent
 	}
-	c.did(c.in.lent.Files.Sync(int(c.u32(0))))
+	return c.in.lent.Files.Sync(int(c.u32(0)))
 }
 
 // hash is that of parameter 0.
 func (c *call) hash() blob.Hash { return blob.Hash(c.view(c.u32(0), uint32(len(blob.Hash{})))) }
 
-func pictureAdd(c *call) {
+func pictureAdd(c *call) error {
 	data, contentType := c.bytes(0), c.text(2)
 	const room = abi.PictureNameBytes + len(blob.Hash{})
 	dst := c.view(c.u32(5), uint32(room))
 	if c.in.lent.Hosted == nil {
-		c.did(errNotLent)
-		return
+		return errNotLent
 	}
 	name, hash, err := c.in.lent.Hosted.Add(c.ctx, data, contentType, abi.FromNanos(int64(c.stack[4])))
-	if err == nil {
-		_, err = hex.Decode(dst[:abi.PictureNameBytes], []byte(name))
-		copy(dst[abi.PictureNameBytes:], hash[:])
+	if err != nil {
+		return err
 	}
-	c.did(err)
+	copy(dst[abi.PictureNameBytes:], hash[:])
+	_, err = hex.Decode(dst[:abi.PictureNameBytes], []byte(name))
+	return err
 }
 
-func pictureRelease(c *call) {
+func pictureRelease(c *call) error {
 	hash := c.hash()
 	if c.in.lent.Hosted == nil {
-		c.did(errNotLent)
-		return
+		return errNotLent
 	}
-	c.did(c.in.lent.Hosted.Release(c.ctx, hash))
+	return c.in.lent.Hosted.Release(c.ctx, hash)
 }
 
-func pictureDrop(c *call) {
+func pictureDrop(c *call) error {
 	hash := c.hash()
 	if c.in.lent.Hosted == nil {
-		c.did(errNotLent)
-		return
+		return errNotLent
 	}
-	c.did(c.in.lent.Hosted.Drop(c.ctx, hash))
+	return c.in.lent.Hosted.Drop(c.ctx, hash)
 }
 
-func pictureLookup(c *call) {
+func pictureLookup(c *call) ([]byte, error) {
 	name := hex.EncodeToString(c.view(c.u32(0), abi.PictureNameBytes))
 	if c.in.lent.Hosted == nil {
-		c.fill(1, nil, errNotLent)
-		return
+		return nil, errNotLent
 	}
 	p, err := c.in.lent.Hosted.Lookup(name, c.in.lent.Clock())
-	if err != nil {
-		c.fill(1, nil, err)
-		return
-	}
-	c.fill(1, abi.AppendPicture(nil, &p), nil)
+	return abi.AppendPicture(nil, &p), err
 }
 
-// once answers what must not be asked twice: where it does not fit the guest has broken the contract.
-func (c *call) once(i int, data []byte, err error) {
+// once returns what must not be asked for twice. If it does not fit the room of parameter i, the guest has broken the contract.
+func (c *call) once(i int, data []byte, err error) ([]byte, error) {
 	if err == nil && len(data) > int(c.u32(i+1)) {
 		err = errTooLong
 	}
-	c.fill(i, data, err)
+	return data, err
 }
 
-func tokenIssue(c *call) {
+func tokenIssue(c *call) ([]byte, error) {
 	claims, err := abi.ParseClaims(c.bytes(0))
-	if err == nil && c.in.lent.Tokens == nil {
-		err = auth.ErrToken
-	}
-	if err == nil && !c.in.bounds.mayIssue(claims.App) {
-		err = errForeign
-	}
-	if err != nil {
-		c.fill(2, nil, err)
-		return
+	switch {
+	case err != nil:
+		return nil, err
+	case c.in.lent.Tokens == nil:
+		return nil, auth.ErrToken
+	case !c.in.bounds.mayIssue(claims.App):
+		return nil, errForeign
 	}
 	token, life, err := c.in.lent.Tokens.Issue(claims)
-	c.once(2, abi.AppendToken(nil, token, life), err)
+	return c.once(2, abi.AppendToken(nil, token, life), err)
 }
 
-func tokenRead(c *call) {
+func tokenRead(c *call) ([]byte, error) {
 	token := c.text(0)
 	if c.in.lent.Tokens == nil {
-		c.fill(2, nil, auth.ErrToken)
-		return
+		return nil, auth.ErrToken
 	}
 	claims, err := c.in.lent.Tokens.Read(token)
-	c.fill(2, abi.MarshalClaims(claims), err)
+	return abi.MarshalClaims(claims), err
 }
 
 // count counts a call of the application, or answers why the call is refused.
-func count(c *call) {
+func count(c *call) ([]byte, error) {
 	if c.in.lent.Count == nil {
-		c.fill(0, nil, errNotLent)
-		return
+		return nil, errNotLent
 	}
-	c.once(0, []byte(c.in.lent.Count(c.in.bounds.app.String())), nil)
+	return c.once(0, []byte(c.in.lent.Count(c.in.bounds.app.String())), nil)
 }

@@ -16,37 +16,33 @@ type Register interface {
 	TakeRegister(app string, seq uint64, data []byte) error
 }
 
-func pictureHas(c *call) {
+func pictureHas(c *call) error {
 	hash := c.hash()
 	if c.in.lent.Blobs == nil {
-		c.did(errNotLent)
-		return
+		return errNotLent
 	}
 	has, err := c.in.lent.Blobs.Has(c.ctx, hash)
 	if err == nil && !has {
 		err = blob.ErrNotFound
 	}
-	c.did(err)
+	return err
 }
 
-func pictureGet(c *call) {
+func pictureGet(c *call) ([]byte, error) {
 	hash := c.hash()
 	if c.in.lent.Blobs == nil {
-		c.fill(1, nil, errNotLent)
-		return
+		return nil, errNotLent
 	}
-	data, err := c.in.lent.Blobs.Get(c.ctx, hash)
-	c.fill(1, data, err)
+	return c.in.lent.Blobs.Get(c.ctx, hash)
 }
 
-func picturePut(c *call) {
+func picturePut(c *call) error {
 	hash, data := c.hash(), c.bytes(1)
 	if c.in.lent.Blobs == nil {
-		c.did(errNotLent)
-		return
+		return errNotLent
 	}
 	_, err := c.in.lent.Blobs.Put(c.ctx, bytes.NewReader(data), hash)
-	c.did(err)
+	return err
 }
 
 func registerSeq(c *call) {
@@ -60,11 +56,10 @@ func registerSeq(c *call) {
 	}
 }
 
-func registerTake(c *call) {
+func registerTake(c *call) error {
 	seq, data := c.stack[0], bytes.Clone(c.bytes(1))
 	if c.in.lent.Register == nil || !c.in.bounds.one {
-		c.did(errNotLent)
-		return
+		return errNotLent
 	}
-	c.did(c.in.lent.Register.TakeRegister(c.in.bounds.app.String(), seq, data))
+	return c.in.lent.Register.TakeRegister(c.in.bounds.app.String(), seq, data)
 }

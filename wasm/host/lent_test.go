@@ -184,12 +184,12 @@ func TestOlder(t *testing.T) {
 func TestNothingLent(t *testing.T) {
 	b := newBench(Lent{})
 	code := uint64(abi.ErrnoOf(errNotLent))
-	for name, f := range map[string]hostFunc{"picture_release": pictureRelease, "picture_drop": pictureDrop, "kv_room": kvRoom} {
+	for name, f := range map[string]hostFunc{"picture_release": status(pictureRelease), "picture_drop": status(pictureDrop), "kv_room": status(kvRoom)} {
 		if answer, err := b.call(f, 0, 0, 0); answer != code || err != nil {
 			t.Errorf("%s = %d, %v, want %d", name, answer, err, code)
 		}
 	}
-	for name, f := range map[string]hostFunc{"bundle": bundle, "picture_lookup": pictureLookup, "count": count} {
+	for name, f := range map[string]hostFunc{"bundle": bundle, "picture_lookup": filled(1, pictureLookup), "count": filled(0, count)} {
 		if answer, err := b.call(f, 0, 0, 100, 0); -int64(answer) != int64(code) || err != nil {
 			t.Errorf("%s = %d, %v, want -%d", name, int64(answer), err, code)
 		}

@@ -65,11 +65,11 @@ func (in *Instance) Analyse(ctx context.Context, j *api.Job) api.Result {
 	before, after := abi.JobAround(j)
 	answer, err := in.call(ctx, "analyse", before, j.Data, after)
 	if err != nil {
-		return api.Result{Err: gone(err)}
+		return api.Result{Err: api.ErrInternal}
 	}
 	r, err := abi.ParseResult(answer)
 	if err := in.broken(err); err != nil {
-		return api.Result{Err: gone(err)}
+		return api.Result{Err: api.ErrInternal}
 	}
 	return r.Result
 }
