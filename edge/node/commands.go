@@ -18,9 +18,6 @@ type warmed struct {
 	Compiled bool   `json:"compiled"` // now, and not read from the cache
 }
 
-// quiet is the log of a command that logs nothing.
-var quiet = slog.New(slog.DiscardHandler)
-
 // newWarm is the command that compiles at leisure what a start would.
 func (n *Node) newWarm(env *server.Env) *cobra.Command {
 	var name string
@@ -42,7 +39,7 @@ folder if it does not exist.`,
 				return err
 			}
 			defer func() { err = errors.Join(err, dir.Close()) }()
-			rt, err := n.load(cmd.Context(), dir, quiet)
+			rt, err := n.load(cmd.Context(), dir, slog.New(slog.DiscardHandler))
 			if err != nil {
 				return err
 			}

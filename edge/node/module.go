@@ -31,7 +31,7 @@ func (n *Node) load(ctx context.Context, dir *system.Folder, log *slog.Logger) (
 		log.Warn("cannot cache compiled modules", "error", err)
 	}
 	rt, err := host.NewRuntime(ctx, host.Options{
-		Module: module, Cache: cache, MemoryPages: memoryPages(n.memory), Now: system.Now, Rand: system.Random, Log: log,
+		Module: module, Cache: cache, MemoryPages: uint32(n.memory >> 16), Now: system.Now, Rand: system.Random, Log: log,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("module: %w", err)

@@ -257,6 +257,3 @@ func (n *Node) status(s *control.Status) {
 		}
 	}
 }
-
-// memoryPages is memory in the module's unit.
-func memoryPages(bytes int64) uint32 { return uint32(bytes >> 16) }

@@ -135,7 +135,7 @@ func (s *peopleSettings) sender() (account.Sender, error) {
 // accounts sets what people may do here.
 func (o *origin) accounts(a *account.Options) (err error) {
 	a.Mail, err = o.people.sender()
-	a.Plans = []account.Plan{{Name: "standard", Calls: o.people.calls}}
+	a.Plan = account.Plan{Name: "standard", Calls: o.people.calls}
 	a.Closed, a.Demo = o.people.closed, o.people.demo
 	a.SignUps, a.Storage.Unverified, a.Storage.Verified = o.people.signUps, o.people.unverified, o.people.verified
 	return err

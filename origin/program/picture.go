@@ -70,7 +70,7 @@ type worker struct {
 
 func (p *predictor) newWorker(stdin io.Reader, progress *cli.Progress) *worker {
 	w := &worker{p: p, stdin: stdin, progress: progress}
-	l := limits(func() bool { return system.Now().After(w.deadline) })
+	l := raster.Limits{Expired: func() bool { return system.Now().After(w.deadline) }}
 	w.analyser, w.decoder = p.set.NewAnalyser(l), raster.NewDecoder(l)
 	return w
 }

@@ -17,7 +17,6 @@ import (
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/lang"
 	"github.com/sightline-dev/sightline/core/predict"
-	"github.com/sightline-dev/sightline/core/predict/raster"
 	"github.com/sightline-dev/sightline/core/register"
 	"github.com/sightline-dev/sightline/models"
 	"github.com/sightline-dev/sightline/origin/server"
@@ -298,6 +297,3 @@ func (p *predictor) begin(ctx context.Context, pictures []picture, workers int, 
 	}
 	return ordered, &finished
 }
-
-// limits are those of the server: what a picture may cost is the same everywhere.
-func limits(expired func() bool) raster.Limits { return raster.Limits{Expired: expired} }

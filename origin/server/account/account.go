@@ -85,7 +85,7 @@ type Options struct {
 	Log       *slog.Logger
 	Mail      Sender // sends mails; nil: they stand in Log
 	PublicURL string // start of the links in mails
-	Plans     []Plan // new accounts have the first; none: one without bounds
+	Plan      Plan   // of every account; without a name: one without limits
 	Storage   struct{ Unverified, Verified Storage }
 	SignUps   int  // an hour of one client address; 0: any number
 	Closed    bool // nobody signs up but with the operator's link
@@ -141,8 +141,8 @@ func Open(o Options) (*Registry, error) {
 	if o.Store == nil || o.Now == nil || o.Random == nil || o.Log == nil {
 		return nil, errors.New("account: Store, Now, Random and Log are required")
 	}
-	if len(o.Plans) == 0 {
-		o.Plans = []Plan{{Name: "unlimited"}}
+	if o.Plan.Name == "" {
+		o.Plan.Name = "unlimited"
 	}
 	r := &Registry{o: o, hashing: newGate(), throttle: newThrottles(o.SignUps)}
 	r.meters.open(r)
@@ -157,13 +157,13 @@ func Open(o Options) (*Registry, error) {
 }
 
 // Close writes what is only in memory. Nothing is spent after it.
-func (r *Registry) Close() error { return errors.Join(r.meters.close(), r.usage.flush(r.o.Now())) }
+func (r *Registry) Close() error { return errors.Join(r.meters.close(), r.usage.flush()) }
 
 // Flush writes usage and ends what is over: sessions, days of usage, idle meters. A host calls it
 // every few seconds.
 func (r *Registry) Flush() error {
 	now := r.o.Now()
-	return errors.Join(r.usage.flush(now), r.usage.prune(now), r.meters.rest(), r.endSessions(now))
+	return errors.Join(r.usage.flush(), r.usage.prune(now), r.meters.rest(), r.endSessions(now))
 }
 
 // change is one change of records, with the audit records that go with it.

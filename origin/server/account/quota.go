@@ -96,7 +96,7 @@ func (ms *meters) open(r *Registry) { ms.r, ms.byID = r, map[string]*meter{} }
 // The block was made durable as used, and is handed out from memory.
 type meter struct {
 	store kv.Store
-	plans []Plan
+	plan  Plan
 	id    string
 	free  atomic.Bool // any number of calls; nothing else need be looked at
 	busy  atomic.Bool // used since the last rest
@@ -121,7 +121,7 @@ func (ms *meters) of(id string) *meter {
 	ms.mu.Lock()
 	defer ms.mu.Unlock()
 	if m = ms.byID[id]; m == nil {
-		m = &meter{store: ms.r.o.Store, plans: ms.r.o.Plans, id: id}
+		m = &meter{store: ms.r.o.Store, plan: ms.r.o.Plan, id: id}
 		ms.byID[id] = m
 	}
 	return m
@@ -213,12 +213,7 @@ func (m *meter) load() (err error) {
 	if m.quota, err = readQuota(m.store, m.id); err != nil {
 		return err
 	}
-	m.verified, m.limit = rec.Verified, m.plans[0].Calls // also of a plan that there is no more
-	for _, p := range m.plans {
-		if p.Name == rec.Plan {
-			m.limit = p.Calls
-		}
-	}
+	m.verified, m.limit = rec.Verified, m.plan.Calls
 	m.known = true
 	m.free.Store(m.verified && m.limit == 0)
 	return nil

@@ -91,7 +91,7 @@ func exact(t *testing.T, rng *rand.Rand) {
 	d := &disk{pebbletest.New()}
 	w := open(t, func(o *Options) {
 		o.Store = d.open(t)
-		o.Plans = []Plan{{"metered", 1 + rng.Int64N(6000)}}
+		o.Plan = Plan{"metered", 1 + rng.Int64N(6000)}
 	})
 	restart := func() {
 		t.Helper()
@@ -122,7 +122,7 @@ func exact(t *testing.T, rng *rand.Rand) {
 	if _, err := w.Verify(t.Context(), a.ID, code, home); err != nil {
 		t.Fatal(err)
 	}
-	limit := w.o.Plans[0].Calls
+	limit := w.o.Plan.Calls
 	total := race(t, w.Registry, a.ID, rng.Int64N(limit)+1)
 	restart()
 	total += race(t, w.Registry, a.ID, rng.Int64N(limit)+1)
@@ -147,7 +147,7 @@ func exact(t *testing.T, rng *rand.Rand) {
 func crashed(t *testing.T, rng *rand.Rand) (cuts int) {
 	d := &disk{pebbletest.New()}
 	limit := 100 + rng.Int64N(5000)
-	w := open(t, func(o *Options) { o.Store, o.Plans = d.open(t), []Plan{{"metered", limit}} })
+	w := open(t, func(o *Options) { o.Store, o.Plan = d.open(t), Plan{"metered", limit} })
 	w.operator()
 	_, a := w.person("ada@x.example")
 	code := w.code()
@@ -216,7 +216,7 @@ func crashed(t *testing.T, rng *rand.Rand) (cuts int) {
 }
 
 func TestQuotaSaysWhatToDo(t *testing.T) {
-	w := open(t, func(o *Options) { o.Plans = []Plan{{"metered", 5}} })
+	w := open(t, func(o *Options) { o.Plan = Plan{"metered", 5} })
 	op := w.operator()
 	_, a := w.person("ada@x.example")
 	for i := range TrialCalls {
@@ -279,7 +279,7 @@ func TestUnlimited(t *testing.T) {
 
 // TestMetersRest puts meters away while callers race.
 func TestMetersRest(t *testing.T) {
-	w := open(t, func(o *Options) { o.Plans = []Plan{{"metered", 5000}} })
+	w := open(t, func(o *Options) { o.Plan = Plan{"metered", 5000} })
 	op := w.operator()
 	stop := make(chan struct{})
 	rested := make(chan struct{})
@@ -313,7 +313,7 @@ func BenchmarkSpend(b *testing.B) {
 	for _, plan := range []Plan{{"unlimited", 0}, {"metered", 1e15}} {
 		b.Run(plan.Name, func(b *testing.B) {
 			t := &testing.T{}
-			w := open(t, func(o *Options) { o.Plans, o.Now = []Plan{plan}, time.Now })
+			w := open(t, func(o *Options) { o.Plan, o.Now = plan, time.Now })
 			_, setup, _ := strings.Cut(w.link(), "setup=")
 			_, a, err := w.Create(context.Background(), New{"Operator", "op@pictures.example", password, setup}, home)
 			if err != nil {

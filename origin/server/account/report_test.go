@@ -29,7 +29,7 @@ func TestReportsCountEveryCallOnce(t *testing.T) {
 	for seed := range proof.Seeds(t, 60, 2000) {
 		rng := rand.New(rand.NewPCG(seed, 4))
 		limit := 1 + rng.Int64N(400)
-		w := open(t, func(o *Options) { o.Plans = []Plan{{"metered", limit}} })
+		w := open(t, func(o *Options) { o.Plan = Plan{"metered", limit} })
 		w.operator()
 		_, a := w.person("ada@x.example")
 		if _, err := w.Verify(t.Context(), a.ID, w.code(), home); err != nil {
@@ -102,7 +102,7 @@ func TestReportsCountEveryCallOnce(t *testing.T) {
 
 // TestReport shows what a report adds, when the account has no calls left, and what the pages show of it.
 func TestReport(t *testing.T) {
-	w := open(t, func(o *Options) { o.Plans = []Plan{{"metered", 100}} })
+	w := open(t, func(o *Options) { o.Plan = Plan{"metered", 100} })
 	w.operator()
 	_, a := w.person("ada@x.example")
 	if _, err := w.Verify(t.Context(), a.ID, w.code(), home); err != nil {

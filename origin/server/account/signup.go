@@ -102,7 +102,7 @@ func (r *Registry) Create(ctx context.Context, n New, remote string) (token stri
 	if err := r.mayCreate(n); err != nil { // before the hash is paid for
 		return "", a, err
 	}
-	rec := record{Account: Account{Name: n.Name, Email: n.Email, Plan: r.o.Plans[0].Name}}
+	rec := record{Account: Account{Name: n.Name, Email: n.Email, Plan: r.o.Plan.Name}}
 	if rec.ID, err = r.random(16); err != nil {
 		return "", a, err
 	}
@@ -193,7 +193,7 @@ func (r *Registry) Demo() (Account, error) {
 		if rec, err = find(c.store, DemoEmail); err == nil && rec.Verified || err != nil && !errors.Is(err, ErrUnknown) {
 			return err
 		}
-		rec = record{Account: Account{ID: id, Name: "Demo", Email: DemoEmail, Verified: true, Operator: true, Plan: r.o.Plans[0].Name}}
+		rec = record{Account: Account{ID: id, Name: "Demo", Email: DemoEmail, Verified: true, Operator: true, Plan: r.o.Plan.Name}}
 		return c.create(&rec, "", "")
 	})
 	return rec.Account, err

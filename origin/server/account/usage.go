@@ -83,7 +83,7 @@ func (c *cell) add(calls, last int64) {
 }
 
 // flush adds what was counted to the store. What cannot be written is counted on.
-func (u *usage) flush(time.Time) error {
+func (u *usage) flush() error {
 	u.flushing.Lock()
 	defer u.flushing.Unlock()
 	u.mu.Lock()
@@ -170,8 +170,8 @@ func (u *usage) prune(now time.Time) error {
 
 // Day is the calls of one day.
 type Day struct {
-	Date  string // 2006-01-02, UTC
-	Calls int64
+	Date  string `json:"date"` // 2006-01-02, UTC
+	Calls int64  `json:"calls"`
 }
 
 // Count is the calls of one key or endpoint.
@@ -191,7 +191,7 @@ type Usage struct {
 // Usage returns the calls of an application over the last days, today among them.
 func (r *Registry) Usage(app string, days int) (Usage, error) {
 	now := r.o.Now()
-	if err := r.usage.flush(now); err != nil {
+	if err := r.usage.flush(); err != nil {
 		return Usage{}, err
 	}
 	var (
@@ -252,7 +252,7 @@ type KeyUse struct {
 
 // KeyUses returns how much the keys of an application were used, by the start of their hashes.
 func (r *Registry) KeyUses(app string) (map[string]KeyUse, error) {
-	if err := r.usage.flush(r.o.Now()); err != nil {
+	if err := r.usage.flush(); err != nil {
 		return nil, err
 	}
 	uses := map[string]KeyUse{}
@@ -270,7 +270,7 @@ func (r *Registry) KeyUses(app string) (map[string]KeyUse, error) {
 // DropUsage forgets the calls of an application that was deleted, and what edges reported of them.
 func (r *Registry) DropUsage(app string) error {
 	now := r.o.Now()
-	if err := r.usage.flush(now); err != nil {
+	if err := r.usage.flush(); err != nil {
 		return err
 	}
 	id, err := hex.DecodeString(app)

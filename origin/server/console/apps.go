@@ -197,10 +197,6 @@ func (c *call) usage(a *catalog.App) (any, error) {
 	for i := range keys {
 		descriptions[auth.By(keys[i].Hash)] = keys[i].Description
 	}
-	type day struct {
-		Date  string `json:"date"`
-		Calls int64  `json:"calls"`
-	}
 	type key struct {
 		ID          string `json:"id"`
 		Description string `json:"description"`
@@ -211,14 +207,11 @@ func (c *call) usage(a *catalog.App) (any, error) {
 		Calls    int64  `json:"calls"`
 	}
 	out := struct {
-		Total     int64      `json:"total"`
-		Days      []day      `json:"days"`
-		Keys      []key      `json:"keys"`
-		Endpoints []endpoint `json:"endpoints"`
-	}{u.Total, []day{}, []key{}, []endpoint{}}
-	for _, d := range u.Days {
-		out.Days = append(out.Days, day(d))
-	}
+		Total     int64         `json:"total"`
+		Days      []account.Day `json:"days"`
+		Keys      []key         `json:"keys"`
+		Endpoints []endpoint    `json:"endpoints"`
+	}{u.Total, u.Days, []key{}, []endpoint{}}
 	for _, k := range u.Keys {
 		out.Keys = append(out.Keys, key{k.Name, descriptions[k.Name], k.Calls})
 	}
