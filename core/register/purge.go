@@ -83,7 +83,7 @@ func (r *Register) stepPurge(ctx context.Context, now time.Time) (more bool, err
 		p.Done(tx)
 		return nil
 	})
-	r.tidy.recollect()
+	r.tidy.pictures.Again()
 	return len(owed) > 1, err
 }
 
@@ -116,17 +116,19 @@ func (r *Register) Purge(ctx context.Context, now time.Time) error {
 	t := &r.tidy
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for more := true; more; more = more || t.collect {
+	for more := true; more; {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		var err error
-		if more, err = r.stepPurge(ctx, now); err != nil {
+		purging, err := r.stepPurge(ctx, now)
+		if err != nil {
 			return err
 		}
-		if err := r.stepCollect(ctx); err != nil {
+		collecting, err := t.pictures.Collect(ctx)
+		if err != nil {
 			return err
 		}
+		more = purging || collecting
 	}
 	return nil
 }

@@ -49,18 +49,7 @@ type Pictures interface {
 	Drop(ctx context.Context, h blob.Hash) error
 }
 
-// sweeper is pictures that are tidied from here. Those that a guest is lent are tidied by whoever lends them.
-type sweeper interface {
-	// Sweep removes the names that have expired.
-	Sweep(ctx context.Context, now time.Time) (int, error)
-	// CollectSome deletes what nothing claims, some at a time.
-	CollectSome(ctx context.Context, from blob.Hash, n int) (next blob.Hash, deleted int, err error)
-}
-
-var (
-	_ Pictures = (*blob.Hosted)(nil)
-	_ sweeper  = (*blob.Hosted)(nil)
-)
+var _ Pictures = (*blob.Hosted)(nil)
 
 // Options are what a host lends a [Register]. Fields without "nil means" are needed.
 type Options struct {
@@ -154,8 +143,9 @@ func Open(o Options) (*Register, error) {
 		return nil, fmt.Errorf("control partition: %w", err)
 	}
 	// A crash may have left pictures that no record claims, and deleted applications half removed.
-	r.tidy.sweeper, _ = o.Hosted.(sweeper)
-	r.Collect()
+	if of, ok := o.Hosted.(blob.Sweeper); ok { // a guest's host tidies its pictures itself
+		r.tidy.pictures = blob.NewTidy(of)
+	}
 	r.tidy.purge.Store(true)
 	return r, nil
 }

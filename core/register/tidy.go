@@ -15,20 +15,10 @@ import (
 // tidying is what Step remembers between two calls. None of it needs to outlive the program:
 // a register that is opened looks through all blobs once.
 type tidying struct {
-	mu      sync.Mutex // held by the one Step
-	swept   time.Time  // when pictures whose time is over were last looked for
-	collect bool       // blobs may be left that nothing claims
-	sweeper sweeper    // nil: pictures are tidied elsewhere
-	from    blob.Hash  // where looking for them goes on
-
-	purge atomic.Bool // deleted applications may hold something
+	mu       sync.Mutex  // held by the one Step
+	pictures blob.Tidy   // zero: pictures are tidied elsewhere
+	purge    atomic.Bool // deleted applications may hold something
 }
-
-// Sizes of a step: each piece takes some milliseconds.
-const (
-	sweepEvery = time.Minute
-	lookedOnce = 256 // blobs
-)
 
 // usable is why nothing can be tidied; nil: it can.
 func (r *Register) usable() error {
@@ -53,37 +43,18 @@ func (r *Register) Step(ctx context.Context, now time.Time) (more bool, err erro
 	if more, err = r.stepPurge(ctx, now); err != nil {
 		return false, fmt.Errorf("deleted applications: %w", err)
 	}
-	if t.sweeper != nil && now.Sub(t.swept) >= sweepEvery {
-		if _, err := t.sweeper.Sweep(ctx, now); err != nil {
-			return false, err
-		}
-		t.swept = now
-	}
-	if err := r.stepCollect(ctx); err != nil {
+	collecting, err := t.pictures.Step(ctx, now)
+	if err != nil {
 		return false, err
 	}
-	return more || t.collect, ctx.Err()
+	return more || collecting, ctx.Err()
 }
 
 // Collect has the next Steps look through all blobs for those that nothing claims.
 func (r *Register) Collect() {
 	r.tidy.mu.Lock()
 	defer r.tidy.mu.Unlock()
-	r.tidy.recollect()
-}
-
-// recollect begins anew to look for blobs that nothing claims; mu is held.
-func (t *tidying) recollect() { t.collect, t.from = t.sweeper != nil, blob.Hash{} }
-
-// stepCollect deletes some blobs that nothing claims, if there may be such.
-func (r *Register) stepCollect(ctx context.Context) (err error) {
-	t := &r.tidy
-	if t.collect {
-		if t.from, _, err = t.sweeper.CollectSome(ctx, t.from, lookedOnce); err == nil {
-			t.collect = !t.from.IsZero()
-		}
-	}
-	return err
+	r.tidy.pictures.Again()
 }
 
 // Keeps reports whether an input of any application has the picture h, or something in a copy of one

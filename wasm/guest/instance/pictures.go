@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/blob"
@@ -19,10 +18,7 @@ import (
 type pictures struct {
 	*blob.Hosted
 	blobs blob.Blobs
-
-	swept   time.Time // when names whose time is over were last looked for
-	collect bool      // some may be left that nothing claims
-	from    blob.Hash // where looking for them goes on
+	tidy  blob.Tidy // used if the engine serves one application
 }
 
 // drawnAtOnce is what names of pictures are drawn in, in bytes: by it a host tells them from
@@ -30,7 +26,7 @@ type pictures struct {
 const drawnAtOnce = 512
 
 func (i *Instance) openPictures() (*pictures, error) {
-	p := &pictures{blobs: blob.NewMemory(blob.Options{}), collect: true} // a crash may have left some
+	p := &pictures{blobs: blob.NewMemory(blob.Options{})}
 	o := blob.HostedOptions{
 		Random: bufio.NewReaderSize(lent.Random{From: i.Imports}, drawnAtOnce),
 		Keep:   func(h blob.Hash) bool { return i.engine == nil || i.engine.Register.Keeps(h) },
@@ -52,33 +48,8 @@ func (i *Instance) openPictures() (*pictures, error) {
 	if p.Hosted, err = blob.OpenHosted(o); err != nil {
 		return nil, fmt.Errorf("pictures: %w", err)
 	}
+	p.tidy = blob.NewTidy(p.Hosted)
 	return p, nil
-}
-
-// Sizes of tidying, as a register has them for its own.
-const (
-	sweepEvery = time.Minute
-	lookedOnce = 256
-)
-
-// tidy does a little of what a register does for pictures: here it is another's. strays begins to look anew
-// for those that nothing claims. It reports whether there is more.
-func (p *pictures) tidy(ctx context.Context, now time.Time, strays bool) (more bool, err error) {
-	if now.Sub(p.swept) >= sweepEvery {
-		if _, err := p.Sweep(ctx, now); err != nil {
-			return false, err
-		}
-		p.swept = now
-	}
-	if strays {
-		p.collect, p.from = true, blob.Hash{}
-	}
-	if p.collect {
-		if p.from, _, err = p.CollectSome(ctx, p.from, lookedOnce); err == nil {
-			p.collect = !p.from.IsZero()
-		}
-	}
-	return p.collect && err == nil, err
 }
 
 // inline gives a job of a picture that only the instance has its bytes. Where they cannot be read

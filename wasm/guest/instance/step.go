@@ -46,7 +46,10 @@ func (i *Instance) step(s *abi.Step, out *abi.Stepped) error {
 		out.More, out.Strays = more, i.settings.App != "" && i.engine.Strays()
 		errs = append(errs, err)
 		if i.pictures != nil && i.settings.App != "" { // the engine leaves them to whoever lent them: that is us
-			more, err := i.pictures.tidy(ctx, now, out.Strays)
+			if out.Strays {
+				i.pictures.tidy.Again()
+			}
+			more, err := i.pictures.tidy.Step(ctx, now)
 			out.More, out.Strays = out.More || more, false
 			errs = append(errs, err)
 		}
