@@ -19,7 +19,7 @@ func (n *Node) mounts(s *server.Server) ([]httpd.Mount, error) {
 	if err != nil {
 		return nil, err
 	}
-	pages, err := web.NewPages(s.Refuse)
+	pages, err := web.NewPages(s.Handler.Refuse)
 	if err != nil {
 		return nil, err
 	}

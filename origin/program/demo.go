@@ -118,7 +118,7 @@ func (d *demo) plan(ctx context.Context) error {
 	}
 	host, port, err := net.SplitHostPort(d.listen)
 	first, bad := strconv.Atoi(port)
-	if err != nil || bad != nil || !server.OnLoopback(host) {
+	if err != nil || bad != nil || !system.IsLoopback(host) {
 		return server.Usagef("--listen %q: the demo needs a loopback address, such as 127.0.0.1:8080", d.listen)
 	}
 	if d.program, err = system.Executable(); err != nil {

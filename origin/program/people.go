@@ -120,7 +120,7 @@ func (s *peopleSettings) sender() (account.Sender, error) {
 	}
 	m := account.SMTP{Address: s.smtp, User: s.smtpUser, From: s.mailFrom}
 	if host, _, err := net.SplitHostPort(s.smtp); err == nil {
-		m.Plain = server.OnLoopback(host)
+		m.Plain = system.IsLoopback(host)
 	}
 	if s.smtpPassword != "" {
 		password, err := system.ReadFile(s.smtpPassword, 4096)

@@ -73,7 +73,7 @@ func (srv *Server) Console(o console.Options) (*console.Handler, error) {
 // ownOrigins are the names that loopback has besides the public address.
 func (srv *Server) ownOrigins() []string {
 	host, port, err := net.SplitHostPort(srv.Listener.Addr().String())
-	if err != nil || !OnLoopback(host) {
+	if err != nil || !system.IsLoopback(host) {
 		return nil
 	}
 	scheme := "http"
@@ -96,7 +96,7 @@ func ParseDemo(k *koanf.Koanf, s *Settings) (bool, error) {
 		return false, Usagef("demo: %q is not true or false", k.String("demo"))
 	}
 	host, _, err := net.SplitHostPort(s.Listen)
-	if demo && (err != nil || !OnLoopback(host) || s.BehindProxy) {
+	if demo && (err != nil || !system.IsLoopback(host) || s.BehindProxy) {
 		return false, Usagef("demo: refusing to run on %s, where anyone could sign in; use a loopback address without a proxy", s.Listen)
 	}
 	return demo, nil

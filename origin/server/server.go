@@ -121,14 +121,11 @@ func (srv *Server) module() string {
 	return s.Module.SHA256
 }
 
-// Refuse is the answer to a request that no handler of the program's own takes.
-func (srv *Server) Refuse(r *api.Request, err error) api.Response { return srv.Handler.Refuse(r, err) }
-
 // connsPerIP is how many connections one client may have: an eighth of all where strangers
 // connect, and any number on loopback and through a proxy, which is one client for many.
 func (srv *Server) connsPerIP() int {
 	host, _, err := net.SplitHostPort(srv.Settings.Listen)
-	if srv.Settings.BehindProxy || err == nil && OnLoopback(host) {
+	if srv.Settings.BehindProxy || err == nil && system.IsLoopback(host) {
 		return 0
 	}
 	return max(16, srv.Settings.MaxConns/8)

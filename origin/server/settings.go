@@ -23,6 +23,7 @@ import (
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/origin/server/data"
+	"github.com/sightline-dev/sightline/origin/server/system"
 	"github.com/sightline-dev/sightline/origin/server/token"
 	"github.com/sightline-dev/sightline/origin/server/video"
 )
@@ -270,17 +271,11 @@ func checkListen(listen string, protected bool) error {
 	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
 		return Usagef("listen: %q is not a port", port)
 	}
-	if protected || OnLoopback(host) {
+	if protected || system.IsLoopback(host) {
 		return nil
 	}
 	return Usagef("listen: refusing plain HTTP on %s: keys and pictures would be visible on the network. "+
 		"Use --tls-cert and --tls-key, --acme-domain, --behind-proxy, or a loopback address such as 127.0.0.1:%s", listen, port)
-}
-
-// OnLoopback reports whether host is this machine for itself alone.
-func OnLoopback(host string) bool {
-	a, err := netip.ParseAddr(host)
-	return host == "localhost" || err == nil && a.Unmap().IsLoopback()
 }
 
 // parsePorts reads what a flag, a variable ("8080,8443") or a file may give.

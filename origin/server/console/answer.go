@@ -10,7 +10,6 @@ import (
 
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/auth"
-	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/jsonio"
 	"github.com/sightline-dev/sightline/core/lang"
 	"github.com/sightline-dev/sightline/core/register"
@@ -187,5 +186,3 @@ func (c *call) read(v any) error {
 
 // timestamp is t as answers show it: UTC, six digits.
 func timestamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000000Z") }
-
-func created(a *catalog.App) string { return timestamp(a.Created.Time()) }

@@ -26,7 +26,7 @@ type appView struct {
 }
 
 func viewOf(a *catalog.App) appView {
-	return appView{a.ID, a.Name, a.Language, a.DefaultModel, created(a), a.LocalOnly}
+	return appView{a.ID, a.Name, a.Language, a.DefaultModel, timestamp(a.Created.Time()), a.LocalOnly}
 }
 
 // owns reports whether an application is the account's; the operator's account has those of nobody too, and who

@@ -11,13 +11,15 @@ import (
 // Service is the engine as the pool drives it.
 type Service interface {
 	Begin(ctx context.Context, r *api.Request) *api.Call
+	// Caller returns the account or the application that a request speaks for, from its head.
 	Caller(ctx context.Context, r *api.Request) (string, error)
+	// Refuse answers a request that is not let through.
 	Refuse(r *api.Request, err error) api.Response
 }
 
 // Handler answers requests with a service and runs what its calls wait for on a pool.
 type Handler struct {
-	Service Service
+	Service
 	Pool    *Pool
 	Timeout time.Duration // of a call without a video; 0, or a call with one: as long as its context
 
@@ -41,7 +43,7 @@ func (h *Handler) Serve(ctx context.Context, r *api.Request) api.Response {
 		short, cancel = context.WithTimeout(ctx, h.Timeout)
 		defer cancel()
 	}
-	call := h.Service.Begin(ctx, r)
+	call := h.Begin(ctx, r)
 	for !call.Done() {
 		results, err := h.work(ctx, short, r, call.Jobs(), entered)
 		if err != nil {
@@ -71,11 +73,3 @@ func (h *Handler) work(ctx, short context.Context, r *api.Request, todo []api.Jo
 	}
 	return h.Pool.run(ctx, r.Caller, todo, entered)
 }
-
-// Caller returns for whom a request speaks, from its head.
-func (h *Handler) Caller(ctx context.Context, r *api.Request) (string, error) {
-	return h.Service.Caller(ctx, r)
-}
-
-// Refuse answers a request that is not let through.
-func (h *Handler) Refuse(r *api.Request, err error) api.Response { return h.Service.Refuse(r, err) }

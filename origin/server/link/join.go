@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/url"
 
 	"github.com/sightline-dev/sightline/core/api"
@@ -75,8 +74,6 @@ func Refused(status int, contentType string, body []byte) error {
 	}
 	return StatusError(status)
 }
-
-func isEnd(err error) bool { return errors.Is(err, io.EOF) }
 
 // accept says that refusals are wanted as messages.
 var accept = []api.Field{{Name: "Accept", Value: wire.ContentType}}

@@ -18,7 +18,6 @@ import (
 	"hash"
 	"io"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"path"
 	"slices"
@@ -95,8 +94,9 @@ func New(o Options) (*Link, error) {
 	if err != nil {
 		return nil, err
 	}
+	u, err := url.Parse(base)
 	l := &Link{
-		o: o, base: base, near: isNear(base), client: newClient(),
+		o: o, base: base, near: err == nil && system.IsLoopback(u.Hostname()), client: newClient(),
 		told: make(chan replica.Event, 64), pieces: make(chan piece), asked: map[uint64]context.CancelFunc{},
 	}
 	return l, nil
@@ -110,21 +110,10 @@ func Address(s string) (string, error) {
 	switch {
 	case err != nil, u.Host == "", u.Scheme != "http" && u.Scheme != "https", u.RawQuery != "", u.Fragment != "", u.User != nil:
 		return "", fmt.Errorf("%q: %w", s, ErrAddress)
-	case u.Scheme == "http" && !onLoopback(u.Hostname()):
+	case u.Scheme == "http" && !system.IsLoopback(u.Hostname()):
 		return "", fmt.Errorf("%q must start with https://, since plain HTTP would expose pictures and keys: %w", s, ErrAddress)
 	}
 	return strings.TrimRight(s, "/"), nil
-}
-
-// isNear reports whether an address is this machine's.
-func isNear(base string) bool {
-	u, err := url.Parse(base)
-	return err == nil && onLoopback(u.Hostname())
-}
-
-func onLoopback(host string) bool {
-	a, err := netip.ParseAddr(host)
-	return host == "localhost" || err == nil && a.Unmap().IsLoopback()
 }
 
 func newClient() *http.Client {
@@ -259,7 +248,7 @@ func (l *Link) ask(ctx context.Context, a *replica.Ask) {
 			if sum != nil {
 				sum.Sum(x.Sum[:0])
 			}
-			if !isEnd(err) {
+			if !errors.Is(err, io.EOF) {
 				x.Err = err
 			}
 		}

@@ -104,6 +104,12 @@ func noResolver(context.Context, string, string) (net.Conn, error) {
 	return nil, errors.New("a dialler resolves no names")
 }
 
+// IsLoopback reports whether a host is this machine for itself alone.
+func IsLoopback(host string) bool {
+	a, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && a.Unmap().IsLoopback()
+}
+
 // Resolve returns all addresses of host, IPv4 ones as IPv4.
 func Resolve(ctx context.Context, host string) ([]netip.Addr, error) {
 	r := net.Resolver{PreferGo: true}
