@@ -21,11 +21,6 @@ export function at(json: Json | undefined, ...path: readonly string[]): Json | u
   return value;
 }
 
-/** The text of a string; of anything else its JSON. */
-export function textOf(json: Json): string {
-  return json.kind === 'string' ? (JSON.parse(json.raw) as string) : json.raw;
-}
-
 /** What a person typed, as JSON: itself where it is JSON, and else a string. */
 export function typed(text: string): Json {
   try {

@@ -154,7 +154,7 @@ export interface Alike {
   readonly score: number;
   readonly tier: 'same_file' | 're_encoded' | 'similar';
 }
-export const readAlike = async (app: Application, id: string, most: number): Promise<Alike[]> =>
+const readAlike = async (app: Application, id: string, most: number): Promise<Alike[]> =>
   (await app.call<{ duplicates: Alike[] }>('GET', `${path(id)}/duplicates?per_page=${most}`)).duplicates;
 
 /** A picture of those that are similar to one. */

@@ -23,7 +23,6 @@ export function saidOf({ data }: Pick<Input, 'data'>): Said[] {
   return (data?.concepts ?? []).map(({ id = '', name, value }) => ({ id, name: name || id, present: value !== 0 }));
 }
 
-export const isReady = ({ status }: Input): boolean => status.code !== pending && !isFailed({ status } as Input);
 export const isPending = ({ status }: Input): boolean => status.code === pending;
 /** After a change the code is 30200, whatever became of the picture: that says nothing of a failure. */
 export const isFailed = ({ status }: Input): boolean => ![ready, pending, 30200].includes(status.code);
@@ -63,7 +62,7 @@ export function dayName(iso: string, today = localDay(new Date())): string {
 }
 
 /** The day of a moment where the reader is, as "2026-11-21". */
-export function localDay(at: Date): string {
+function localDay(at: Date): string {
   return new Date(at.getTime() - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 10);
 }
 

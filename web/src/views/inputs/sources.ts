@@ -173,7 +173,7 @@ function scalar(cell: string): unknown {
 }
 
 /** The files of an archive, a piece at a time: it is never in memory as a whole. */
-export async function* unpack(archive: Blob): AsyncGenerator<Found> {
+async function* unpack(archive: Blob): AsyncGenerator<Found> {
   const { Unzip, UnzipInflate, UnzipPassThrough } = await import('fflate');
   const ended: Found[] = [];
   let failure: Error | undefined;
