@@ -125,7 +125,7 @@ func runSync(ctx context.Context, f *syncFlags, env *server.Env) (err error) {
 		return err
 	}
 	err = s.run(ctx)
-	return errors.Join(s.tell(env.Stdout), err)
+	return errors.Join(s.tell(context.WithoutCancel(ctx), env.Stdout), err)
 }
 
 // syncer keeps one application of a data folder in step.

@@ -5,12 +5,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net/http"
 	"strings"
 	"time"
 
-	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/origin/server"
+	"github.com/sightline-dev/sightline/origin/server/cli"
 	"github.com/sightline-dev/sightline/origin/server/system"
 	"github.com/sightline-dev/sightline/sync/replica"
 )
@@ -72,45 +71,20 @@ func (s *syncer) line(text string) {
 	fmt.Fprintf(s.out, "\r\x1b[K%s", text)
 }
 
-// conflictsPage is how many conflicts the copy is asked for at once.
-const conflictsPage = 1000
-
-// conflicts are the changes that the log did not take as they were meant, as the copy tells anybody.
-func (s *syncer) conflicts() (all []notAsMeant, err error) {
-	for page := 1; ; page++ {
-		r := api.Request{
-			Method: "GET", Path: "/v2/sync/conflicts", Query: fmt.Sprintf("page=%d&per_page=%d", page, conflictsPage), App: s.app.String(),
-		}
-		var some struct {
-			Conflicts []notAsMeant
-		}
-		if err := s.ask(&r, &some); err != nil {
-			return nil, err
-		}
-		all = append(all, some.Conflicts...)
-		if len(some.Conflicts) < conflictsPage {
-			return all, nil
-		}
-	}
+// conflicts returns the changes that the log did not take as they were meant, as the replica answers anybody.
+func (s *syncer) conflicts(ctx context.Context) (all []notAsMeant, err error) {
+	err = cli.Pages(ctx, cli.LocalSession(s.node, s.app.String()), "/v2/sync/conflicts", "conflicts", func(c *notAsMeant) error {
+		all = append(all, *c)
+		return nil
+	})
+	return all, err
 }
 
-// ask makes a call of the copy itself.
-func (s *syncer) ask(r *api.Request, answer any) error {
-	res := s.node.Engine.Begin(context.Background(), r).Response()
-	if res.Status != http.StatusOK {
-		return fmt.Errorf("%s %s: %d %s", r.Method, r.Path, res.Status, res.Body)
-	}
-	if err := json.Unmarshal(res.Body, answer); err != nil {
-		return fmt.Errorf("%s %s: %w", r.Method, r.Path, err)
-	}
-	return nil
-}
-
-// dismiss takes changes off the list that have been told.
-func (s *syncer) dismiss(list []notAsMeant) error {
+// dismiss deletes conflicts that were shown from the list of the replica.
+func (s *syncer) dismiss(ctx context.Context, list []notAsMeant) error {
+	replica := cli.LocalSession(s.node, s.app.String())
 	for i := range list {
-		r := api.Request{Method: "DELETE", Path: "/v2/sync/conflicts/" + list[i].ID, App: s.app.String()}
-		if err := s.ask(&r, &struct{}{}); err != nil {
+		if err := cli.Ask(ctx, replica, "DELETE", "/v2/sync/conflicts/"+list[i].ID, nil, nil); err != nil {
 			return err
 		}
 	}
@@ -163,7 +137,7 @@ func (c *notAsMeant) about() string {
 }
 
 // tell prints what became of it.
-func (s *syncer) tell(w io.Writer) error {
+func (s *syncer) tell(ctx context.Context, w io.Writer) error {
 	if s.machine == nil {
 		return nil
 	}
@@ -174,7 +148,7 @@ func (s *syncer) tell(w io.Writer) error {
 		Sent: now.BlobsSent, Got: now.BlobsGot, Problem: now.Problem, Conflicts: []notAsMeant{},
 	}
 	if s.purge == nil || s.purge.KeepOutbox { // else nothing is there any more
-		list, err := s.conflicts()
+		list, err := s.conflicts(ctx)
 		if err != nil {
 			return err
 		}
@@ -196,7 +170,7 @@ func (s *syncer) tell(w io.Writer) error {
 		}
 	}
 	if err == nil && s.f.dismiss {
-		err = s.dismiss(o.Conflicts)
+		err = s.dismiss(ctx, o.Conflicts)
 	}
 	if err == nil && len(o.Conflicts) > s.told {
 		err = server.ExitError(server.ExitSome)

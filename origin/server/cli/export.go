@@ -153,8 +153,8 @@ func (ex *exporter) run(ctx context.Context, begin func(total int)) error {
 	return ex.to.Close()
 }
 
-// pages calls visit with the elements of all pages of a list, in their order.
-func pages[T any](ctx context.Context, s Session, path, list string, visit func(*T) error) error {
+// Pages calls visit with the elements of all pages of a list, in their order.
+func Pages[T any](ctx context.Context, s Session, path, list string, visit func(*T) error) error {
 	for n := 1; ; n++ {
 		var answer map[string]json.RawMessage
 		err := Ask(ctx, s, "GET", path+"?"+page(n, exportRows), nil, &answer)
@@ -187,7 +187,7 @@ func (ex *exporter) concepts(ctx context.Context) error {
 		conceptLine
 		AppID *string `json:"app_id"`
 	}
-	return pages(ctx, ex.session, "/v2/concepts", "concepts", func(c *concept) error {
+	return Pages(ctx, ex.session, "/v2/concepts", "concepts", func(c *concept) error {
 		if isPublic(c.AppID) {
 			return nil
 		}
@@ -205,7 +205,7 @@ func (ex *exporter) models(ctx context.Context) error {
 			Data   struct{ Concepts []struct{ ID string } }
 		} `json:"output_info"`
 	}
-	return pages(ctx, ex.session, "/v2/models", "models", func(m *model) error {
+	return Pages(ctx, ex.session, "/v2/models", "models", func(m *model) error {
 		if isPublic(m.AppID) {
 			return nil
 		}
@@ -226,7 +226,7 @@ func (ex *exporter) workflows(ctx context.Context) error {
 		workflowLine
 		AppID *string `json:"app_id"`
 	}
-	return pages(ctx, ex.session, "/v2/workflows", "workflows", func(w *workflow) error {
+	return Pages(ctx, ex.session, "/v2/workflows", "workflows", func(w *workflow) error {
 		if isPublic(w.AppID) {
 			return nil
 		}
@@ -286,7 +286,7 @@ func (ex *exporter) inputs(ctx context.Context) error {
 		batch = batch[:0]
 		return first
 	}
-	err := pages(ctx, ex.session, "/v2/inputs", "inputs", func(in *exportedInput) error {
+	err := Pages(ctx, ex.session, "/v2/inputs", "inputs", func(in *exportedInput) error {
 		if batch = append(batch, *in); len(batch) < ahead {
 			return nil
 		}
