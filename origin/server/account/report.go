@@ -21,33 +21,27 @@ const byEdge = "edge"
 // A count falls only when the folder of an edge was restored. The next report then counts from the lower one.
 func (r *Registry) Report(account, app, edge string, count uint64) (over time.Time, err error) {
 	now := r.o.Now()
-	for {
-		m := r.meters.of(account)
-		m.busy.Store(true)
-		added, left, err := m.report(reportKey(app, edge), count, now)
-		if errors.Is(err, errGone) {
-			continue
-		}
-		if added > 0 {
-			r.usage.count(&api.Spent{App: app, By: byEdge, Route: byEdge}, added, now)
-		}
-		if errors.Is(err, auth.ErrQuota) { // the account was deleted
-			return nextMonth(now), nil
-		}
-		if err == nil && !left {
-			over = nextMonth(now)
-		}
-		return over, err
+	var added uint64
+	var left bool
+	err = r.meters.with(account, now, func(m *meter) (err error) {
+		added, left, err = m.report(reportKey(app, edge), count)
+		return err
+	})
+	if added > 0 {
+		r.usage.count(&api.Spent{App: app, By: byEdge, Route: byEdge}, added, now)
 	}
+	if errors.Is(err, auth.ErrQuota) { // the account was deleted
+		return nextMonth(now), nil
+	}
+	if err == nil && !left {
+		over = nextMonth(now)
+	}
+	return over, err
 }
 
-// report adds what is new in a count, and returns how much that is and whether the account has calls left.
-func (m *meter) report(key []byte, count uint64, now time.Time) (added uint64, left bool, err error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if err := m.ready(now); err != nil {
-		return 0, false, err
-	}
+// report adds what is new in a count, and returns how much that is and whether the account has calls left. The meter is up to date and
+// locked.
+func (m *meter) report(key []byte, count uint64) (added uint64, left bool, err error) {
 	last, err := readReport(m.store, key)
 	if err != nil {
 		return 0, false, err
