@@ -69,7 +69,7 @@ func createTarget(name string) (t collection.Target, finish func(whole bool) err
 		if err != nil {
 			return nil, nil, err
 		}
-		return collection.NewZip(f, spool), finish, nil
+		return collection.NewZip(f), finish, nil
 	}
 	if err := system.NewFolder(name); err != nil {
 		return nil, nil, err
@@ -78,7 +78,7 @@ func createTarget(name string) (t collection.Target, finish func(whole bool) err
 	if err != nil {
 		return nil, nil, err
 	}
-	return collection.NewFolder(f, spool), func(whole bool) (err error) {
+	return collection.NewFolder(f), func(whole bool) (err error) {
 		if !whole { // an import would take its pictures, without their labels
 			err = f.Clear()
 		}
@@ -96,7 +96,7 @@ func runExport(ctx context.Context, f *exportFlags, name string, env *server.Env
 	if err != nil {
 		return err
 	}
-	ex := &exporter{session: s, to: collection.Create(target)}
+	ex := &exporter{session: s, to: collection.Create(target, spool)}
 	err = ex.run(ctx, func(total int) {
 		ex.progress = NewProgress(env.Stderr, ProgressOptions{Verb: "exporting", Noun: "inputs", Total: total, Quiet: f.quiet, Shared: server.IsTerminal(env.Stdout)})
 	})
@@ -114,7 +114,7 @@ func runExport(ctx context.Context, f *exportFlags, name string, env *server.Env
 
 // ExportApp writes an application of a data folder as the command export does, as a zip file.
 func ExportApp(ctx context.Context, f control.Folder, app string, w io.Writer) error {
-	ex := &exporter{session: LocalSession(f, app), to: collection.Create(collection.NewZip(unclosed{w}, spool))}
+	ex := &exporter{session: LocalSession(f, app), to: collection.Create(collection.NewZip(unclosed{w}), spool)}
 	err := ex.run(ctx, func(total int) { ex.progress = NewProgress(io.Discard, ProgressOptions{Total: total, Quiet: true}) })
 	if err != nil {
 		ex.to.Abandon()

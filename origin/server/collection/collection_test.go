@@ -186,16 +186,16 @@ func TestExportIsReadBack(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				target = NewZip(f, spool)
+				target = NewZip(f)
 			} else {
 				f, err := system.OpenFolder(dir)
 				if err != nil {
 					t.Fatal(err)
 				}
 				defer f.Close()
-				target = NewFolder(f, spool)
+				target = NewFolder(f)
 			}
-			w := Create(target)
+			w := Create(target, spool)
 			for i := range inputs {
 				if err := w.Input(&inputs[i], pictures[i], "image/jpeg"); err != nil {
 					t.Fatal(err)

@@ -12,15 +12,13 @@ import (
 
 // folder is a target in a folder.
 type folder struct {
-	to    blob.FS
-	spool func() (Spool, error)
-	made  map[string]bool
+	to   blob.FS
+	made map[string]bool
 }
 
-// NewFolder returns a target that writes into an empty folder; spool makes the files that it
-// needs meanwhile.
-func NewFolder(to blob.FS, spool func() (Spool, error)) Target {
-	return &folder{to: to, spool: spool, made: map[string]bool{".": true}}
+// NewFolder returns a target that writes into an empty folder.
+func NewFolder(to blob.FS) Target {
+	return &folder{to: to, made: map[string]bool{".": true}}
 }
 
 // Create implements [Target]. What is written is synced.
@@ -39,9 +37,6 @@ func (f *folder) Create(name string) (io.WriteCloser, error) {
 	return synced{file}, nil
 }
 
-// Spool implements [Target].
-func (f *folder) Spool() (Spool, error) { return f.spool() }
-
 // Close implements [Target].
 func (f *folder) Close() error {
 	var errs []error
@@ -57,14 +52,13 @@ func (s synced) Close() error { return errors.Join(s.Sync(), s.File.Close()) }
 
 // archive is a target in a zip file.
 type archive struct {
-	to    io.Closer
-	zip   *zip.Writer
-	spool func() (Spool, error)
+	to  io.Closer
+	zip *zip.Writer
 }
 
 // NewZip returns a target that writes an archive to to and closes it.
-func NewZip(to io.WriteCloser, spool func() (Spool, error)) Target {
-	return &archive{to: to, zip: zip.NewWriter(to), spool: spool}
+func NewZip(to io.WriteCloser) Target {
+	return &archive{to: to, zip: zip.NewWriter(to)}
 }
 
 // Create implements [Target]. Pictures are stored as they are, since they are compressed.
@@ -76,9 +70,6 @@ func (a *archive) Create(name string) (io.WriteCloser, error) {
 	w, err := a.zip.CreateHeader(&zip.FileHeader{Name: name, Method: method})
 	return unclosed{w}, err
 }
-
-// Spool implements [Target].
-func (a *archive) Spool() (Spool, error) { return a.spool() }
 
 // Close implements [Target].
 func (a *archive) Close() error { return errors.Join(a.zip.Close(), a.to.Close()) }

@@ -16,8 +16,6 @@ import (
 type Target interface {
 	// Create begins a file, which ends with Close.
 	Create(name string) (io.WriteCloser, error)
-	// Spool is a file of its own, which is gone when it is closed.
-	Spool() (Spool, error)
 	// Close ends the export: whole after a nil error.
 	Close() error
 }
@@ -43,14 +41,15 @@ const (
 // Writer writes an export: first lines of any kind, in any order among the kinds, then Close.
 type Writer struct {
 	to       Target
+	spool    func() (Spool, error)
 	spools   map[string]Spool
 	counts   map[string]int
 	pictures map[blob.Hash]string // to their paths
 }
 
-// Create begins an export.
-func Create(to Target) *Writer {
-	return &Writer{to: to, spools: map[string]Spool{}, counts: map[string]int{}, pictures: map[blob.Hash]string{}}
+// Create begins an export. spool makes a file for lines until Close writes them, which is deleted when it is closed.
+func Create(to Target, spool func() (Spool, error)) *Writer {
+	return &Writer{to: to, spool: spool, spools: map[string]Spool{}, counts: map[string]int{}, pictures: map[blob.Hash]string{}}
 }
 
 // Abandon lets go of what an export that failed has open.
@@ -66,7 +65,7 @@ func (w *Writer) Line(file string, element any) error {
 	spool, ok := w.spools[file]
 	if !ok {
 		var err error
-		if spool, err = w.to.Spool(); err != nil {
+		if spool, err = w.spool(); err != nil {
 			return err
 		}
 		w.spools[file] = spool
