@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"path"
 	"path/filepath"
 
 	"github.com/sightline-dev/sightline/core/blob"
@@ -57,13 +56,12 @@ func (f *Folder) Backup(ctx context.Context, to string, progress func(done, tota
 	}
 	m := manifest{Format: backupFormat, Version: backupVersion, Created: system.Now().UTC().Format("2006-01-02T15:04:05Z")}
 	if m.Blobs, err = copyBlobs(ctx, target, f.Blobs, progress); err == nil {
-		m.Names, err = copyNames(target, f.folder)
+		m.Names, err = copyTree(target, f.folder, namesDir)
 	}
-	if err == nil {
-		err = copyBundles(target, f.folder)
-	}
-	if err == nil {
-		err = copyCredential(target, f.folder)
+	for _, name := range []string{bundlesDir, CredentialFile} {
+		if err == nil {
+			_, err = copyTree(target, f.folder, name)
+		}
 	}
 	if err == nil {
 		err = system.SyncDisk(to)
@@ -123,68 +121,27 @@ func copyBlobs(ctx context.Context, target *system.Folder, from blob.Blobs, prog
 // namesDir is where package blob keeps the names of pictures that end.
 const namesDir = "names"
 
-// copyNames copies the records of hosted names.
-func copyNames(target, from *system.Folder) (n int, err error) {
-	parts, err := from.ReadDir(namesDir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return 0, nil
-	}
-	for _, part := range parts {
-		dir := path.Join(namesDir, part)
-		names, err := from.ReadDir(dir)
-		if err != nil {
-			return n, err
+// copyTree copies a file, or a folder and everything below it, if it exists, and returns the number of files. It leaves out files
+// that are deleted meanwhile.
+func copyTree(target, from *system.Folder, name string) (n int, err error) {
+	err = fs.WalkDir(from.FS(), name, func(name string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() {
+			return target.MkdirAll(name)
 		}
-		if err := target.MkdirAll(dir); err != nil {
-			return n, err
+		if err == nil {
+			err = copyFile(target, from, name)
 		}
-		for _, name := range names {
-			if err := copyFile(target, from, path.Join(dir, name)); errors.Is(err, fs.ErrNotExist) {
-				continue // it has just ended
-			} else if err != nil {
-				return n, err
-			}
-			n++
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
 		}
-	}
+		n++
+		return err
+	})
 	return n, err
-}
-
-// copyBundles copies the bundles of networks.
-func copyBundles(target, from *system.Folder) error {
-	bases, err := from.ReadDir(bundlesDir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	for _, base := range bases {
-		dir := path.Join(bundlesDir, base)
-		err = fs.WalkDir(from.FS(), dir, func(name string, d fs.DirEntry, err error) error {
-			switch {
-			case err != nil:
-				return err
-			case d.IsDir():
-				return target.MkdirAll(name)
-			}
-			return copyFile(target, from, name)
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return err
 }
 
 // CredentialFile has the identity of an edge at its origin, with its private key, for the folder's user alone.
 const CredentialFile = "edge.json"
-
-// copyCredential copies it, where the folder is one of an edge that joined an origin.
-func copyCredential(target, from *system.Folder) error {
-	err := copyFile(target, from, CredentialFile)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
-}
 
 func copyFile(target, from *system.Folder, name string) (err error) {
 	r, err := from.Open(name)
@@ -246,7 +203,11 @@ func Restore(ctx context.Context, backup, dir string, progress func(done, total 
 	if err := system.ReplaceIn(target, restoringFile, []byte(backup+"\n")); err != nil {
 		return control.Copied{}, err
 	}
-	if err := copyTree(target, from, storeDir); err != nil {
+	n, err := copyTree(target, from, storeDir)
+	if err == nil && n == 0 {
+		err = fmt.Errorf("%s has no store: %w", backup, ErrBackup)
+	}
+	if err != nil {
 		return control.Copied{}, err
 	}
 	if err := renew(filepath.Join(dir, storeDir)); err != nil {
@@ -260,14 +221,10 @@ func Restore(ctx context.Context, backup, dir string, progress func(done, total 
 	if err != nil {
 		return copied, err
 	}
-	if _, err := copyNames(target, from); err != nil {
-		return copied, err
-	}
-	if err := copyBundles(target, from); err != nil {
-		return copied, err
-	}
-	if err := copyCredential(target, from); err != nil {
-		return copied, err
+	for _, name := range []string{namesDir, bundlesDir, CredentialFile} {
+		if _, err := copyTree(target, from, name); err != nil {
+			return copied, err
+		}
 	}
 	if err := system.SyncDisk(dir); err != nil {
 		return copied, err
@@ -305,23 +262,6 @@ func openBackup(name string) (*system.Folder, error) {
 		return nil, errors.Join(err, f.Close())
 	}
 	return f, nil
-}
-
-// copyTree copies a folder that holds files alone.
-func copyTree(target, from *system.Folder, dir string) error {
-	if err := target.MkdirAll(dir); err != nil {
-		return err
-	}
-	names, err := from.ReadDir(dir)
-	if err != nil {
-		return err
-	}
-	for _, name := range names {
-		if err := copyFile(target, from, path.Join(dir, name)); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // renew gives every log of a store another epoch.
