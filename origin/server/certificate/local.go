@@ -149,16 +149,8 @@ func (a *authority) covers(names []string, addresses []netip.Addr) bool {
 }
 
 func newAuthority(dir string, names []string, addresses []netip.Addr, now time.Time, random io.Reader) (*authority, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), random)
-	if err != nil {
-		return nil, err
-	}
-	serial, err := serialNumber(random)
-	if err != nil {
-		return nil, err
-	}
 	template := &x509.Certificate{
-		SerialNumber: serial, Subject: pkix.Name{Organization: []string{"Sightline"}, CommonName: "Sightline local authority, created " + now.UTC().Format(time.DateOnly)},
+		Subject:   pkix.Name{Organization: []string{"Sightline"}, CommonName: "Sightline local authority, created " + now.UTC().Format(time.DateOnly)},
 		NotBefore: now.Add(-dated), NotAfter: now.Add(authorityLife),
 		KeyUsage: x509.KeyUsageCertSign, BasicConstraintsValid: true, IsCA: true, MaxPathLenZero: true,
 		PermittedDNSDomainsCritical: true, PermittedDNSDomains: names,
@@ -166,7 +158,7 @@ func newAuthority(dir string, names []string, addresses []netip.Addr, now time.T
 	for _, a := range addresses {
 		template.PermittedIPRanges = append(template.PermittedIPRanges, &net.IPNet{IP: a.AsSlice(), Mask: net.CIDRMask(a.BitLen(), a.BitLen())})
 	}
-	der, err := x509.CreateCertificate(random, template, template, key.Public(), key)
+	der, key, err := sign(template, nil, random)
 	if err != nil {
 		return nil, err
 	}
@@ -179,36 +171,37 @@ func newAuthority(dir string, names []string, addresses []netip.Addr, now time.T
 
 // issue writes a server's certificate and its key.
 func (a *authority) issue(dir string, names []string, addresses []netip.Addr, now time.Time, random io.Reader) error {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), random)
-	if err != nil {
-		return err
-	}
-	serial, err := serialNumber(random)
-	if err != nil {
-		return err
-	}
 	template := &x509.Certificate{
-		SerialNumber: serial, Subject: pkix.Name{Organization: []string{"Sightline"}, CommonName: names[0]},
+		Subject:   pkix.Name{Organization: []string{"Sightline"}, CommonName: names[0]},
 		NotBefore: now.Add(-dated), NotAfter: now.Add(certificateLife), DNSNames: names,
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}, BasicConstraintsValid: true,
 	}
 	for _, a := range addresses {
 		template.IPAddresses = append(template.IPAddresses, a.AsSlice())
 	}
-	der, err := x509.CreateCertificate(random, template, a.certificate, key.Public(), a.key)
+	der, key, err := sign(template, a, random)
 	if err != nil {
 		return err
 	}
 	return errors.Join(writeKey(filepath.Join(dir, KeyFile), key), writePEM(filepath.Join(dir, CertificateFile), 0o644, der))
 }
 
-func serialNumber(random io.Reader) (*big.Int, error) {
+// sign makes a certificate with a new key and a random serial number, signed by an authority; nil: by its own key.
+func sign(template *x509.Certificate, by *authority, random io.Reader) (der []byte, key *ecdsa.PrivateKey, err error) {
+	if key, err = ecdsa.GenerateKey(elliptic.P256(), random); err != nil {
+		return nil, nil, err
+	}
 	var b [16]byte
 	if _, err := io.ReadFull(random, b[:]); err != nil {
-		return nil, fmt.Errorf("random source: %w", err)
+		return nil, nil, fmt.Errorf("random source: %w", err)
 	}
 	b[0] = b[0]&0x7f | 0x40 // positive, and never zero
-	return new(big.Int).SetBytes(b[:]), nil
+	template.SerialNumber = new(big.Int).SetBytes(b[:])
+	if by == nil {
+		by = &authority{template, key}
+	}
+	der, err = x509.CreateCertificate(random, template, by.certificate, key.Public(), by.key)
+	return der, key, err
 }
 
 func writeKey(name string, key *ecdsa.PrivateKey) error {
