@@ -18,7 +18,7 @@ func (s *Server) client(ctx *fasthttp.RequestCtx) netip.Addr {
 	if !s.o.BehindProxy || !peer.IsLoopback() && !peer.IsPrivate() {
 		return peer
 	}
-	line, _ := lastField(ctx.Request.Header.RawHeaders(), fasthttp.HeaderXForwardedFor)
+	line := lastField(ctx.Request.Header.RawHeaders(), fasthttp.HeaderXForwardedFor)
 	last := strings.Trim(line[strings.LastIndexByte(line, ',')+1:], " \t")
 	if a, err := netip.ParseAddr(last); err == nil && a.Zone() == "" && !a.IsUnspecified() {
 		return a.Unmap()

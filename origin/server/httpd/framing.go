@@ -3,6 +3,7 @@ package httpd
 import (
 	"bytes"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 )
@@ -184,26 +185,31 @@ func tokenByte(c byte) bool {
 	return strings.IndexByte("!#$%&'*+-.^_`|~", c) >= 0
 }
 
-// field returns the value of the first line of a header that has passed [checkFraming].
-func field(header []byte, name string) (value string, ok bool) {
-	for len(header) > 0 {
-		line, rest, _ := bytes.Cut(header, []byte("\r\n"))
-		header = rest
-		if n, v, ok := bytes.Cut(line, []byte{':'}); ok && len(n) == len(name) && strings.EqualFold(string(n), name) {
-			return strings.Trim(string(v), " \t"), true
+// fields yields the values of the lines of a name in a header that has passed [checkFraming].
+func fields(header []byte, name string) iter.Seq[string] {
+	return func(yield func(value string) bool) {
+		for len(header) > 0 {
+			line, rest, _ := bytes.Cut(header, []byte("\r\n"))
+			header = rest
+			n, v, ok := bytes.Cut(line, []byte{':'})
+			if ok && len(n) == len(name) && strings.EqualFold(string(n), name) && !yield(strings.Trim(string(v), " \t")) {
+				return
+			}
 		}
 	}
-	return "", false
 }
 
-// lastField returns the value of the last line.
-func lastField(header []byte, name string) (value string, ok bool) {
-	for len(header) > 0 {
-		line, rest, _ := bytes.Cut(header, []byte("\r\n"))
-		header = rest
-		if n, v, found := bytes.Cut(line, []byte{':'}); found && len(n) == len(name) && strings.EqualFold(string(n), name) {
-			value, ok = strings.Trim(string(v), " \t"), true
-		}
+// field returns the value of the first line; empty: there is none.
+func field(header []byte, name string) string {
+	for value := range fields(header, name) {
+		return value
 	}
-	return value, ok
+	return ""
+}
+
+// lastField returns the value of the last line; empty: there is none.
+func lastField(header []byte, name string) (value string) {
+	for value = range fields(header, name) {
+	}
+	return value
 }

@@ -311,13 +311,10 @@ func (s *Server) head(ctx *fasthttp.RequestCtx, r *api.Request) error {
 		return err
 	}
 	raw := h.RawHeaders() // lives as long as the request
-	r.Authorization, _ = field(raw, "Authorization")
-	r.Session, _ = field(raw, "X-Clarifai-Session-Token")
+	r.Authorization = field(raw, "Authorization")
+	r.Session = field(raw, "X-Clarifai-Session-Token")
 	r.Remote = network(s.client(ctx))
-	r.Header = func(name string) string {
-		value, _ := field(raw, name)
-		return value
-	}
+	r.Header = func(name string) string { return field(raw, name) }
 	return nil
 }
 

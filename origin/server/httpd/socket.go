@@ -50,7 +50,7 @@ func authorizeSocket(ctx *fasthttp.RequestCtx, r *api.Request) {
 	if r.Authorization != "" || !wantsSocket(ctx) {
 		return
 	}
-	offered, _ := field(ctx.Request.Header.RawHeaders(), "Sec-WebSocket-Protocol")
+	offered := field(ctx.Request.Header.RawHeaders(), "Sec-WebSocket-Protocol")
 	for offer := range strings.SplitSeq(offered, ",") {
 		if text, ok := strings.CutPrefix(strings.TrimSpace(offer), socketSecret); ok {
 			value, err := base64.RawURLEncoding.DecodeString(text)
