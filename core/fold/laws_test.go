@@ -38,18 +38,16 @@ func TestLongPrograms(t *testing.T) {
 }
 
 func againstOracle(t tb, ops []log.Op) {
-	w, o := newWorld(t), newOracle()
+	w, m := newWorld(t), foldtest.NewModel(app)
 	for _, op := range ops {
 		w.raw(op)
 		v := w.fold(1)[0]
-		made := fmt.Sprint("made of ", op.Dot)
-		if v.Code == fold.OK {
-			made = v.ID
-		}
-		if want := o.fold(&op, made); want != 0 && v.Code != want {
+		if want := m.Fold(&op); want != 0 && v.Code != want {
 			t.Fatalf("verdict on %v %T at %d: %v %q, want %v", op.Dot, op.Body, op.At, v.Code, v.Detail, want)
 		}
-		o.compare(w)
+		if err := m.Compare(w.reader()); err != nil {
+			t.Fatalf("after %v %T: %v", op.Dot, op.Body, err)
+		}
 	}
 	w.check()
 }

@@ -192,14 +192,14 @@ func (o *oracle) has(dot log.Dot) bool {
 func (w *world) visible(r *party, seq uint64) error {
 	m := w.log(r).modelAt(seq)
 	err := r.part.Pending(0, func(op log.Op) bool {
-		m.fold(&op)
+		m.Fold(&op)
 		return true
 	})
 	if err != nil {
 		return err
 	}
 	view := r.part.View()
-	err = m.compare(view.Reader)
+	err = m.Compare(view.Reader)
 	if err == nil {
 		err = joined(w.complete(r, view.Reader, seq), w.weights(r, view.Reader))
 	}
@@ -273,7 +273,7 @@ func (w *world) weights(p *party, r catalog.Reader) error {
 				// As with derived records: what a replica made, saw die and offers again may have lost it here.
 				at := w.log(p).at[m.Dot]
 				again := w.origin.life > 0 && (at == 0 || at > p.part.Cursor().Seq)
-				if find(w.log(p).model.models, m.Dot) != nil || m.Dot.Site == p.part.Site() && !again {
+				if w.log(p).model.HasModel(m.Dot) || m.Dot.Site == p.part.Site() && !again {
 					wrong = fmt.Errorf("I10: version %q of %v is trained and its manifest is of %q: %w", v.ID, m.Dot, x.Version, err)
 				}
 			}

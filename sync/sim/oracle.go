@@ -9,6 +9,7 @@ import (
 
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/fold"
+	"github.com/sightline-dev/sightline/core/fold/foldtest"
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/log"
@@ -26,7 +27,7 @@ type oracle struct {
 	fold    *fold.Fold
 	states  []kv.Snapshot // after each entry
 	digests map[uint64][32]byte
-	model   *model
+	model   *foldtest.Model
 
 	at     map[log.Dot]uint64  // operations of the log and their places
 	killed map[log.Dot]uint64  // inputs and the entries that ended them
@@ -58,7 +59,7 @@ type issue struct {
 
 func newOracle(app catalog.AppID, epoch log.Epoch, created func(op *log.Op)) *oracle {
 	o := &oracle{
-		app: app, store: memkv.New(), fold: fold.NewUpTo(app, newRules), digests: map[uint64][32]byte{}, model: newModel(),
+		app: app, store: memkv.New(), fold: fold.NewUpTo(app, newRules), digests: map[uint64][32]byte{}, model: foldtest.NewModel(app),
 		epoch: epoch, shut: map[log.Site]uint64{}, at: map[log.Dot]uint64{}, killed: map[log.Dot]uint64{}, issued: map[log.Dot][]issue{}, past: map[string]bool{},
 		own: map[log.Dot][]byte{}, created: created,
 	}
@@ -106,7 +107,7 @@ func (o *oracle) take(e log.Entry) error {
 	if before, ok := o.at[dot]; ok {
 		return fmt.Errorf("I3: operation %v is entry %d and %d", dot, before, e.Seq)
 	}
-	if last := o.model.sites[dot.Site]; dot.Seq != last+1 {
+	if last := o.model.SiteSeq(dot.Site); dot.Seq != last+1 {
 		return fmt.Errorf("I3: operation %v of entry %d after %d of its site", dot, e.Seq, last)
 	}
 	if last, ok := o.shut[dot.Site]; ok && !o.past[string(log.Encode(nil, &e.Op))] {
@@ -133,16 +134,14 @@ func (o *oracle) take(e log.Entry) error {
 		}
 	}
 	if _, ok := e.Op.Body.(*log.InputDeleteAll); ok {
-		for _, b := range o.model.inputs {
-			if !b.dead {
-				o.killed[b.dot] = e.Seq
-			}
+		for _, dot := range o.model.Inputs() {
+			o.killed[dot] = e.Seq
 		}
 	}
 	if err := o.store.Apply(tx.Batch()); err != nil {
 		return err
 	}
-	if code := o.model.fold(&e.Op); code != 0 && code != v.Code {
+	if code := o.model.Fold(&e.Op); code != 0 && code != v.Code {
 		return fmt.Errorf("entry %d, %v %T: verdict %v %s, want %v", e.Seq, dot, e.Op.Body, v.Code, v.Detail, code)
 	}
 	o.entries = append(o.entries, e)
@@ -340,10 +339,10 @@ func (o *oracle) digest(seq uint64) ([32]byte, error) {
 }
 
 // modelAt is the meaning of the log up to an entry.
-func (o *oracle) modelAt(seq uint64) *model {
-	m := newModel()
+func (o *oracle) modelAt(seq uint64) *foldtest.Model {
+	m := foldtest.NewModel(o.app)
 	for i := range o.entries[:seq] {
-		m.fold(&o.entries[i].Op)
+		m.Fold(&o.entries[i].Op)
 	}
 	return m
 }

@@ -211,10 +211,8 @@ func sameBody(a, b *log.Op) bool {
 func (w *world) resurrected(old *oracle) error {
 	o := w.oracle
 	live := map[log.Dot]bool{}
-	for _, in := range o.model.inputs {
-		if !in.dead {
-			live[in.dot] = true
-		}
+	for _, dot := range o.model.Inputs() {
+		live[dot] = true
 	}
 	for dot, at := range old.killed {
 		by := &old.entries[at-1].Op

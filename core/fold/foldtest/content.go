@@ -1,4 +1,5 @@
-// Package foldtest has what tests of several packages need to compare folded states. Only tests import it.
+// Package foldtest has what tests of several packages and the simulator need to check folded states: a naive model of the fold, and a
+// digest of contents.
 package foldtest
 
 //go:generate go run ../../log/field/gen

@@ -1,18 +1,25 @@
-package sim
+package foldtest
 
 import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/predict/raster"
 )
 
-// model is the naive meaning of a log: it has no store and looks through everything each time.
+// Model is the naive meaning of a log: it has no store and looks through everything each time.
 // It shares no code with package fold.
-type model struct {
+type Model struct {
+	app      catalog.AppID
 	inputs   []*being // in the order of creation, dead ones too
 	sites    map[log.Site]uint64
 	horizon  log.HLC
@@ -27,6 +34,7 @@ type being struct {
 	dot     log.Dot
 	id      string
 	url     string
+	crop    raster.Crop
 	code    int
 	dead    bool
 	picture blob.Hash
@@ -46,11 +54,30 @@ type named struct {
 	dead bool
 }
 
-func newModel() *model {
-	return &model{sites: map[log.Site]uint64{}, concepts: map[string]bool{}}
+// NewModel returns the meaning of an application's empty log.
+func NewModel(app catalog.AppID) *Model {
+	return &Model{app: app, sites: map[log.Site]uint64{}, concepts: map[string]bool{}}
 }
 
-func (m *model) live(is func(b *being) bool) *being {
+// SiteSeq returns the number of a site's last operation.
+func (m *Model) SiteSeq(s log.Site) uint64 { return m.sites[s] }
+
+// Inputs returns the live inputs in the order of their creation.
+func (m *Model) Inputs() (out []log.Dot) {
+	for _, b := range m.living() {
+		out = append(out, b.dot)
+	}
+	return out
+}
+
+// HasModel reports whether a recognition model is live.
+func (m *Model) HasModel(dot log.Dot) bool { return find(m.models, dot) != nil }
+
+func (m *Model) living() []*being {
+	return slices.DeleteFunc(slices.Clone(m.inputs), func(b *being) bool { return b.dead })
+}
+
+func (m *Model) live(is func(b *being) bool) *being {
 	for _, b := range m.inputs {
 		if !b.dead && is(b) {
 			return b
@@ -59,12 +86,12 @@ func (m *model) live(is func(b *being) bool) *being {
 	return nil
 }
 
-func (m *model) byDot(dot log.Dot) *being {
+func (m *Model) byDot(dot log.Dot) *being {
 	return m.live(func(b *being) bool { return b.dot == dot })
 }
 
-// fold returns the verdict's code, 0 for an operation that it has no opinion on.
-func (m *model) fold(op *log.Op) fold.Code {
+// Fold folds the next operation. It returns the verdict's code, 0 for an operation that it has no opinion on.
+func (m *Model) Fold(op *log.Op) fold.Code {
 	switch last := m.sites[op.Dot.Site]; {
 	case op.Dot.Seq <= last:
 		return fold.Duplicate
@@ -108,7 +135,7 @@ func (m *model) fold(op *log.Op) fold.Code {
 }
 
 // field is the verdict on a write whose registers the model does not keep.
-func (m *model) field(op *log.Op, input log.Dot) fold.Code {
+func (m *Model) field(op *log.Op, input log.Dot) fold.Code {
 	switch {
 	case m.byDot(input) == nil:
 		return fold.Gone
@@ -118,7 +145,7 @@ func (m *model) field(op *log.Op, input log.Dot) fold.Code {
 	return 0
 }
 
-func (m *model) fetched(b *log.InputFetched) fold.Code {
+func (m *Model) fetched(b *log.InputFetched) fold.Code {
 	x := m.byDot(b.Input)
 	switch {
 	case x == nil:
@@ -130,7 +157,7 @@ func (m *model) fetched(b *log.InputFetched) fold.Code {
 	return fold.OK
 }
 
-func (m *model) geo(op *log.Op, b *log.InputGeo) fold.Code {
+func (m *Model) geo(op *log.Op, b *log.InputGeo) fold.Code {
 	if code := m.field(op, b.Input); code != 0 {
 		return code
 	}
@@ -142,18 +169,15 @@ func (m *model) geo(op *log.Op, b *log.InputGeo) fold.Code {
 	return fold.OK
 }
 
-func (m *model) create(op *log.Op, b *log.InputCreate) fold.Code {
+func (m *Model) create(op *log.Op, b *log.InputCreate) fold.Code {
 	if op.At < m.barrier {
 		return fold.Gone
 	}
 	broken := func(x *being) bool { return x.code != catalog.InputPending && x.code != catalog.InputReady }
-	id := b.ID
-	if id == "" {
-		id = fmt.Sprint("made of ", op.Dot)
-	}
+	id := cmp.Or(b.ID, m.made("input", op.Dot))
 	same := m.live(func(x *being) bool { return x.id == id })
 	if same != nil && !broken(same) {
-		if b.MergeIfEqual && same.url == b.URL && same.picture == b.Blob {
+		if b.MergeIfEqual && same.url == b.URL && same.crop == b.Crop && same.picture == b.Blob {
 			return m.label(op, same, b.Labels)
 		}
 		return fold.Duplicate
@@ -165,7 +189,9 @@ func (m *model) create(op *log.Op, b *log.InputCreate) fold.Code {
 	for _, x := range m.inputs {
 		x.dead = x.dead || x == same || sharing(x)
 	}
-	x := &being{dot: op.Dot, id: id, url: b.URL, code: catalog.InputPending, picture: b.Blob, labels: map[string]write[log.Value]{}}
+	x := &being{
+		dot: op.Dot, id: id, url: b.URL, crop: b.Crop, code: catalog.InputPending, picture: b.Blob, labels: map[string]write[log.Value]{},
+	}
 	if !b.Blob.IsZero() {
 		x.code = catalog.InputReady
 	}
@@ -182,7 +208,18 @@ func (m *model) create(op *log.Op, b *log.InputCreate) fold.Code {
 	return fold.OK
 }
 
-func (m *model) use(labels []log.Label) {
+// made returns the id that a create without one gets: the start of a digest of the application and the operation, in hex.
+func (m *Model) made(what string, dot log.Dot) string {
+	sum := sha256.New()
+	fmt.Fprintf(sum, "%s%s", what, m.app[:])
+	_ = binary.Write(sum, binary.BigEndian, struct {
+		Site uint32
+		Seq  uint64
+	}{uint32(dot.Site), dot.Seq})
+	return hex.EncodeToString(sum.Sum(nil))[:32]
+}
+
+func (m *Model) use(labels []log.Label) {
 	for _, l := range labels {
 		if l.Value != log.Removed && l.Concept != "ai_1" {
 			m.concepts[l.Concept] = true
@@ -190,7 +227,7 @@ func (m *model) use(labels []log.Label) {
 	}
 }
 
-func (m *model) label(op *log.Op, x *being, labels []log.Label) fold.Code {
+func (m *Model) label(op *log.Op, x *being, labels []log.Label) fold.Code {
 	if x == nil {
 		return fold.Gone
 	}
@@ -212,10 +249,10 @@ func (m *model) label(op *log.Op, x *being, labels []log.Label) fold.Code {
 }
 
 // rest folds what is not about inputs.
-func (m *model) rest(op *log.Op) fold.Code {
+func (m *Model) rest(op *log.Op) fold.Code {
 	switch b := op.Body.(type) {
 	case *log.ModelCreate:
-		return create(&m.models, op.Dot, b.ID)
+		return create(&m.models, op.Dot, cmp.Or(b.ID, m.made("model", op.Dot)))
 	case *log.ModelDelete:
 		return kill(m.models, b.Model)
 	case *log.ModelPatch:
@@ -229,7 +266,7 @@ func (m *model) rest(op *log.Op) fold.Code {
 	case *log.Unknown:
 		return fold.Refused
 	case *log.WorkflowCreate:
-		return create(&m.flows, op.Dot, b.ID)
+		return create(&m.flows, op.Dot, cmp.Or(b.ID, m.made("workflow", op.Dot)))
 	case *log.WorkflowDelete:
 		return kill(m.flows, b.Workflow)
 	case *log.Feedback:
@@ -253,7 +290,7 @@ func find(list []*named, dot log.Dot) *named {
 
 func create(list *[]*named, dot log.Dot, id string) fold.Code {
 	for _, x := range *list {
-		if !x.dead && x.id == id && id != "" {
+		if !x.dead && x.id == id {
 			return fold.Duplicate
 		}
 	}
@@ -270,10 +307,10 @@ func kill(list []*named, dot log.Dot) fold.Code {
 	return fold.OK
 }
 
-func dots(list []*named) (out []log.Dot) {
+func living(list []*named) (out []named) {
 	for _, x := range list {
 		if !x.dead {
-			out = append(out, x.dot)
+			out = append(out, *x)
 		}
 	}
 	return out
@@ -281,67 +318,61 @@ func dots(list []*named) (out []log.Dot) {
 
 // shown are the labels that users see, by concept.
 func (b *being) shown() (out []log.Label) {
-	for _, concept := range []string{"ai_1", "x", "y", "z"} {
-		if w, ok := b.labels[concept]; ok && w.v != log.Removed {
-			out = append(out, log.Label{Concept: concept, Value: w.v})
+	for _, concept := range slices.Sorted(maps.Keys(b.labels)) {
+		if v := b.labels[concept].v; v != log.Removed {
+			out = append(out, log.Label{Concept: concept, Value: v})
 		}
 	}
 	return out
 }
 
-// compare holds a state to the model.
-func (m *model) compare(r catalog.Reader) error {
-	var living []*being
-	for _, x := range m.inputs {
-		if !x.dead {
-			living = append(living, x)
-		}
-	}
+// Compare holds a state to the model.
+func (m *Model) Compare(r catalog.Reader) error {
+	rest := m.living()
 	var wrong error
-	i := 0
 	err := r.Inputs(0, func(in catalog.Input) bool {
-		if i == len(living) {
-			wrong = fmt.Errorf("input %q of %v should not be", in.ID, in.Dot)
-		} else {
-			wrong = living[i].compare(&in)
+		if len(rest) == 0 {
+			wrong = fmt.Errorf("input %q of %v should be dead", in.ID, in.Dot)
+			return false
 		}
-		i++
+		wrong = rest[0].compare(&in)
+		rest = rest[1:]
 		return wrong == nil
 	})
-	if err != nil || wrong != nil {
-		return joined(wrong, err)
+	if wrong != nil || err != nil {
+		return cmp.Or(wrong, err)
 	}
-	if i != len(living) {
-		return fmt.Errorf("%d live inputs, want %d: %v is missing", i, len(living), living[i].dot)
+	if len(rest) > 0 {
+		return fmt.Errorf("input %q of %v is missing", rest[0].id, rest[0].dot)
 	}
-	for _, c := range []string{"w", "x", "y", "z"} {
-		if _, err := r.Concept(c); m.concepts[c] && err != nil {
+	for _, c := range slices.Sorted(maps.Keys(m.concepts)) {
+		if _, err := r.Concept(c); err != nil {
 			return err
 		}
 	}
 	return m.compareNamed(r)
 }
 
-func (m *model) compareNamed(r catalog.Reader) error {
-	var models, flows []log.Dot
+func (m *Model) compareNamed(r catalog.Reader) error {
+	var models, flows []named
 	err := r.Models(func(x catalog.Model) bool {
-		models = append(models, x.Dot)
+		models = append(models, named{dot: x.Dot, id: x.ID})
 		return true
 	})
 	if err != nil {
 		return err
 	}
 	err = r.Workflows(func(x catalog.Workflow) bool {
-		flows = append(flows, x.Dot)
+		flows = append(flows, named{dot: x.Dot, id: x.ID})
 		return true
 	})
 	if err != nil {
 		return err
 	}
-	if want := dots(m.models); !slices.Equal(models, want) {
+	if want := living(m.models); !slices.Equal(models, want) {
 		return fmt.Errorf("models %v, want %v", models, want)
 	}
-	if want := dots(m.flows); !slices.Equal(flows, want) {
+	if want := living(m.flows); !slices.Equal(flows, want) {
 		return fmt.Errorf("workflows %v, want %v", flows, want)
 	}
 	return nil
@@ -354,9 +385,12 @@ func (b *being) compare(in *catalog.Input) error {
 			shown = append(shown, l.Label)
 		}
 	}
-	if in.Dot != b.dot || in.Code != b.code || in.Blob != b.picture || !slices.Equal(shown, b.shown()) {
+	if in.Dot != b.dot || in.ID != b.id || in.Code != b.code || !slices.Equal(shown, b.shown()) {
 		return fmt.Errorf("input %q of %v at %d with %v, want %q of %v at %d with %v",
 			in.ID, in.Dot, in.Code, shown, b.id, b.dot, b.code, b.shown())
+	}
+	if in.Blob != b.picture {
+		return fmt.Errorf("input %q of %v has picture %x, want %x", in.ID, in.Dot, in.Blob, b.picture)
 	}
 	if a, p := in.Geo, b.place.v; (a == nil) != (p == nil) || a != nil && *a != *p {
 		return fmt.Errorf("input %q of %v is at %v, want %v", in.ID, in.Dot, a, p)
