@@ -40,9 +40,8 @@ func TestGoldenCells(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines := strings.Split(string(want), "\n")
-	for _, level := range kernel.Levels.All() {
+	for level := range kernel.Levels.Each() {
 		t.Run(level.String(), func(t *testing.T) {
-			defer kernel.Levels.Force(level)()
 			looked := pictures[:2]
 			if level == cpu.Generic { // a second each, and in a guest ten
 				looked = looked[:1]

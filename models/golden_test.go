@@ -33,9 +33,8 @@ func TestGoldenOutputs(t *testing.T) {
 	}
 	pictures := goldenPictures(t)
 	want := readGolden(t)
-	for _, level := range kernel.Levels.All() {
+	for level := range kernel.Levels.Each() {
 		t.Run(level.String(), func(t *testing.T) {
-			defer kernel.Levels.Force(level)()
 			a := set.NewAnalyser(raster.Limits{})
 			var rows bytes.Buffer
 			for _, p := range pictures {

@@ -19,6 +19,7 @@ package cpu
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 )
 
@@ -51,8 +52,8 @@ func Has(l Level) bool {
 	return l <= best
 }
 
-// Choice is the level that a package's kernels work at. Reading it may run beside reading
-// it; [Choice.Force] may not run beside anything.
+// Choice is the level that a package's kernels work at. Any number of goroutines may read it;
+// [Choice.Force] and [Choice.Each] need it for themselves.
 type Choice struct {
 	now Level
 	all []Level
@@ -71,10 +72,20 @@ func Choose(written ...Level) Choice {
 // Now is the level in use.
 func (c *Choice) Now() Level { return c.now }
 
-// All lists the levels there are to choose from, fastest first; the last is Generic.
-func (c *Choice) All() []Level { return slices.Clone(c.all) }
+// Each yields the levels that this program can choose from, fastest first; the last is Generic. A level is in use while
+// the body of the loop runs. It is for tests and measurements.
+func (c *Choice) Each() iter.Seq[Level] {
+	return func(yield func(Level) bool) {
+		defer c.Force(c.now)()
+		for _, l := range c.all {
+			if c.now = l; !yield(l) {
+				return
+			}
+		}
+	}
+}
 
-// Force switches to a level of [Choice.All] and returns a function that switches back. It is
+// Force switches to a level of [Choice.Each] and returns a function that switches back. It is
 // for tests and measurements. It panics for a level that is not there.
 func (c *Choice) Force(to Level) (restore func()) {
 	if !slices.Contains(c.all, to) {

@@ -47,7 +47,7 @@ func TestChoose(t *testing.T) {
 		allow(t, tt.best)
 		given := slices.Clone(tt.written)
 		c := Choose(tt.written...)
-		if got := c.All(); !slices.Equal(got, tt.want) || c.Now() != tt.want[0] {
+		if got := slices.Collect(c.Each()); !slices.Equal(got, tt.want) || c.Now() != tt.want[0] {
 			t.Errorf("with %v, Choose(%v) = %v of %v, want the first of %v", tt.best, tt.written, c.Now(), got, tt.want)
 		}
 		if !slices.Equal(tt.written, given) {
@@ -70,9 +70,16 @@ func TestForce(t *testing.T) {
 	if back(); c.Now() != AVX512 {
 		t.Errorf("back at %v, want avx512", c.Now())
 	}
-	c.All()[0] = Generic
-	if c.All()[0] != AVX512 {
-		t.Error("All lends what the choice is made of")
+	for l := range c.Each() {
+		if c.Now() != l {
+			t.Errorf("at %v, want %v", c.Now(), l)
+		}
+		if l == AVX2 {
+			break
+		}
+	}
+	if c.Now() != AVX512 {
+		t.Errorf("at %v after the levels, want avx512", c.Now())
 	}
 	defer func() {
 		if recover() == nil {

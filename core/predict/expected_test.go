@@ -175,17 +175,16 @@ func TestLevelsAgree(t *testing.T) {
 			return rgb(byte(x*y>>i), byte(x+3*y), byte(rng.IntN(1+60*i)))
 		})
 		var first Analysis
-		for j, level := range kernel.Levels.All() {
-			restore := kernel.Levels.Force(level)
+		var fastest string
+		for level := range kernel.Levels.Each() {
 			out, err := s.NewAnalyser(raster.Limits{}).Analyse(data, raster.Crop{}, WantConcepts|WantColors)
-			restore()
 			if err != nil {
 				t.Fatal(err)
 			}
-			if j == 0 {
-				first = out
+			if fastest == "" {
+				first, fastest = out, level.String()
 			} else if diff := cmp.Diff(first, out); diff != "" {
-				t.Errorf("picture %d: %s differs from %s:\n%s", i, level, kernel.Levels.All()[0], diff)
+				t.Errorf("picture %d: %s differs from %s:\n%s", i, level, fastest, diff)
 			}
 		}
 	}

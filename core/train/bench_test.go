@@ -80,9 +80,8 @@ func solve(m *matrix, tasks ...*task) {
 // included: 1,000 embeddings of 512 dimensions, 20 concepts, C = 10.
 func BenchmarkPeers(b *testing.B) {
 	x, y := crowd(5, 1000, 512, 20)
-	for _, l := range kernel.Levels.All() {
+	for l := range kernel.Levels.Each() {
 		b.Run("n=1000/dim=512/concepts=20/level="+l.String(), func(b *testing.B) {
-			defer kernel.Levels.Force(l)()
 			defer perProcessor(b)()
 			rounds := 0
 			for b.Loop() {
@@ -102,10 +101,9 @@ func BenchmarkFit(b *testing.B) {
 		w := newWorld(6, 2, 1.1)
 		p := w.problem(n, "a", "b")
 		p.Background = w.background(2048)
-		for _, l := range kernel.Levels.All() {
+		for l := range kernel.Levels.Each() {
 			for _, skip := range []bool{true, false} {
 				b.Run(fmt.Sprintf("photos=%d/evaluated=%v/level=%s", n, !skip, l), func(b *testing.B) {
-					defer kernel.Levels.Force(l)()
 					defer perProcessor(b)()
 					for b.Loop() {
 						if skip {
@@ -166,9 +164,8 @@ func BenchmarkConceptValues(b *testing.B) {
 		e := w.picture(-1)
 		q, scale = append(q, e.Q[:]...), append(scale, e.Scale)
 	}
-	for _, l := range kernel.Levels.All() {
+	for l := range kernel.Levels.Each() {
 		b.Run("level="+l.String(), func(b *testing.B) {
-			defer kernel.Levels.Force(l)()
 			for b.Loop() {
 				h.ConceptValues(dst, 0, q, scale)
 			}

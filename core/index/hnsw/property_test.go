@@ -9,7 +9,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/sightline-dev/sightline/core/cpu"
 	"github.com/sightline-dev/sightline/core/index/hnsw/kernel"
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
@@ -194,10 +193,7 @@ func sameGraph(t interface{ Fatalf(string, ...any) }, got, want *Graph) {
 // TestSameChangesSameGraph builds a graph at every level of the kernel, and once more closing and opening it
 // all the time.
 func TestSameChangesSameGraph(t *testing.T) {
-	var graphs []*Graph
-	for i, level := range append([]cpu.Level{kernel.Levels.Now()}, kernel.Levels.All()...) {
-		reopen := i == 0
-		restore := kernel.Levels.Force(level)
+	build := func(reopen bool) *Graph {
 		c := newClusters(5, 10, 64)
 		o := Options{Dim: 64, M: 6, EfConstruction: 50}
 		g := newGraph(t, o)
@@ -227,11 +223,11 @@ func TestSameChangesSameGraph(t *testing.T) {
 				}
 			}
 		}
-		restore()
-		graphs = append(graphs, g)
+		return g
 	}
-	for _, g := range graphs[1:] {
-		sameGraph(t, g, graphs[0])
+	want := build(true)
+	for range kernel.Levels.Each() {
+		sameGraph(t, build(false), want)
 	}
 }
 

@@ -4,10 +4,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"testing"
 
 	"github.com/sightline-dev/sightline/core/predict/nn"
-	"github.com/sightline-dev/sightline/core/predict/nn/kernel"
 	"pgregory.net/rapid"
 )
 
@@ -255,16 +253,6 @@ func differs(got nn.Tensor, want array) string {
 		}
 	}
 	return ""
-}
-
-// atEveryLevel runs f with the kernels forced to each level that this machine has.
-func atEveryLevel(t testing.TB, f func(level string)) {
-	t.Helper()
-	for _, level := range kernel.Levels.All() {
-		restore := kernel.Levels.Force(level)
-		f(level.String())
-		restore()
-	}
 }
 
 // again reads n from its own file.

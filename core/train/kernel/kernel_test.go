@@ -13,11 +13,8 @@ import (
 // atEveryLevel runs f at each level of this machine.
 func atEveryLevel(t *testing.T, f func(t *testing.T)) {
 	t.Helper()
-	for _, l := range Levels.All() {
-		t.Run(l.String(), func(t *testing.T) {
-			defer Levels.Force(l)()
-			f(t)
-		})
+	for level := range Levels.Each() {
+		t.Run(level.String(), f)
 	}
 }
 
@@ -251,9 +248,8 @@ func BenchmarkProduct(b *testing.B) {
 	for _, m := range []int{2, 20} {
 		const k = 512
 		a, panel, dst := random(rng, m*k, 0), random(rng, k*Lanes, 0), make([]float32, m*Lanes)
-		for _, l := range Levels.All() {
+		for l := range Levels.Each() {
 			b.Run(fmt.Sprintf("level=%s/m=%d", l, m), func(b *testing.B) {
-				defer Levels.Force(l)()
 				for b.Loop() {
 					Product(dst, Lanes, a, k, m, panel, k)
 				}
@@ -266,9 +262,8 @@ func BenchmarkProduct(b *testing.B) {
 func BenchmarkRows(b *testing.B) {
 	const n, d = 1000, 256
 	w, q, dst := make([]float32, d), make([]int16, n*d), make([]float32, n)
-	for _, l := range Levels.All() {
+	for l := range Levels.Each() {
 		b.Run("level="+l.String(), func(b *testing.B) {
-			defer Levels.Force(l)()
 			for b.Loop() {
 				Rows(dst, w, q)
 			}

@@ -11,11 +11,8 @@ import (
 
 // atEveryLevel runs f as a subtest of each level the machine has.
 func atEveryLevel(t *testing.T, f func(t *testing.T)) {
-	for _, level := range Levels.All() {
-		t.Run(level.String(), func(t *testing.T) {
-			defer Levels.Force(level)()
-			f(t)
-		})
+	for level := range Levels.Each() {
+		t.Run(level.String(), f)
 	}
 }
 
@@ -204,11 +201,10 @@ func TestMisuse(t *testing.T) {
 }
 
 func BenchmarkDistances(b *testing.B) {
-	for _, level := range Levels.All() {
+	for level := range Levels.Each() {
 		for _, dim := range []int{128, 256} {
 			for _, n := range []int{1000, 100_000} {
 				b.Run(fmt.Sprintf("%s/dim=%d/n=%d", level, dim, n), func(b *testing.B) {
-					defer Levels.Force(level)()
 					rng := rand.New(rand.NewPCG(1, 1))
 					v, _ := NewVectors(dim)
 					v.Grow(n)

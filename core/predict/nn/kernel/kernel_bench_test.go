@@ -50,9 +50,8 @@ var mobileNetV2Rows = [][3]int{
 // perLevel runs a benchmark at each level the machine has and reports the rate of
 // ops operations (a multiply-add is two).
 func perLevel(b *testing.B, name string, ops int, f func()) {
-	for _, level := range Levels.All() {
+	for level := range Levels.Each() {
 		b.Run(fmt.Sprintf("%s/level=%s", name, level), func(b *testing.B) {
-			defer Levels.Force(level)()
 			for b.Loop() {
 				f()
 			}

@@ -132,11 +132,8 @@ func guarded(n, ld, width int) (b []uint8, check func(t *testing.T)) {
 
 // atEveryLevel runs f as a subtest of each level the machine has.
 func atEveryLevel(t *testing.T, f func(t *testing.T)) {
-	for _, level := range Levels.All() {
-		t.Run(level.String(), func(t *testing.T) {
-			defer Levels.Force(level)()
-			f(t)
-		})
+	for level := range Levels.Each() {
+		t.Run(level.String(), f)
 	}
 }
 
