@@ -201,10 +201,9 @@ func (k *kernels) defineWiden() *emit.Func {
 	return f
 }
 
-// defineConv defines conv_u8, conv_rows_u8, conv_i32 and gemv_u16.
+// defineConv defines conv_u8, conv_rows_u8 and gemv_u16.
 func (k *kernels) defineConv() {
-	other := k.defineTile(tileRows, modeI32, modeAdd)
-	rows := k.defineRows(other)
+	rows := k.defineRows()
 
 	f := k.Func("conv_u8", ints(9))
 	h, dst, ldd, q, add := f.Param(0), f.Param(1), f.Param(2), f.Param(7), f.Param(8)
@@ -226,13 +225,7 @@ func (k *kernels) defineConv() {
 
 	k.defineConvRows(f)
 
-	f = k.Func("conv_i32", ints(8))
-	h = f.Param(0)
-	f.Store(h, cMode, emit.C(modeI32))
-	f.Store(h, cLdr, emit.C(0))
-	f.Call(rows, h, f.Param(1), f.Param(2), f.Param(3), f.Param(4), f.Param(5), f.Param(6), f.Param(7), emit.C(0), emit.C(0))
-
-	k.defineGemv(other)
+	k.defineGemv()
 }
 
 // setConstants writes the clamp and the shift of a rounding whose zero, lo and hi stand at
@@ -246,13 +239,13 @@ func setConstants(f *emit.Func, h, from value, offset, hi, lo, bits int) {
 
 // defineRows defines the walk over a product:
 // (h, dst, ldd, src, stepX, srcStride, m, bias, scale, r), by the mode in h.
-func (k *kernels) defineRows(other *emit.Func) *emit.Func {
-	widen, most, single := k.defineWiden(), k.defineTile(tileRows, modeU8), k.defineTile(1, modeI32, modeAdd, modeU8)
+func (k *kernels) defineRows() *emit.Func {
+	widen, most, adding := k.defineWiden(), k.defineTile(tileRows, modeU8), k.defineTile(tileRows, modeAdd)
+	single := k.defineTile(1, modeAdd, modeU8)
 	f := k.Func("", ints(10))
 	h, dst, ldd, src, stepX := f.Param(0), f.Param(1), f.Param(2), f.Param(3), f.Param(4)
 	stride, m, bias, scale, r := f.Param(5), f.Param(6), f.Param(7), f.Param(8), f.Param(9)
 	mode := f.Let(h.Load(i32, cMode))
-	size := f.Let(mode.Eq(modeI32).Shl(1)) // of an element, as a power of two
 	n, depth, ldr := f.Let(h.Load(i32, hN)), f.Let(h.Load(i32, hDepth)), f.Let(h.Load(i32, cLdr))
 	scratch, tail := f.Let(h.Load(i32, hScratch)), f.Let(h.Load(i32, hTail))
 	pitch, panel := f.Let(depth.Shl(1)), f.Let(depth.Shl(4))
@@ -261,7 +254,7 @@ func (k *kernels) defineRows(other *emit.Func) *emit.Func {
 	at := func() *tile {
 		return &tile{
 			a: scratch.Add(i.Mul(pitch)), pitch: pitch, w: w, rounds: depth.DivU(depthStep),
-			dst: dst.Add(i.Mul(ldd).Add(j).Shl(size)), ldd: ldd.Shl(size), bias: b, scale: s,
+			dst: dst.Add(i.Mul(ldd)).Add(j), ldd: ldd, bias: b, scale: s,
 			r: r.Add(i.Mul(ldr)).Add(j), ldr: ldr, h: h,
 		}
 	}
@@ -279,10 +272,10 @@ func (k *kernels) defineRows(other *emit.Func) *emit.Func {
 			f.Set(b, bias.Add(j.Shl(2)))
 			f.Set(s, scale.Add(j.Shl(2)))
 			f.Set(i, 0)
-			f.If(cols.LtS(tileCols).Or(bias.Eq(0)), func() { k.edge(f, tail, b, s, bias, scale, cols) })
+			f.If(cols.LtS(tileCols), func() { k.edge(f, tail, b, s, cols) })
 			f.If(cols.Eq(tileCols), func() {
 				each(f, i, now, tileRows, func() {
-					f.If(mode, func() { f.Call(other, at().args()...) }, func() { f.Call(most, at().args()...) })
+					f.If(mode, func() { f.Call(adding, at().args()...) }, func() { f.Call(most, at().args()...) })
 				})
 				each(f, i, now, 1, func() { f.Call(single, at().args()...) })
 			}, func() {
@@ -292,35 +285,31 @@ func (k *kernels) defineRows(other *emit.Func) *emit.Func {
 					t.dst, t.r = tail.Add(tailSums), tail.Add(tailSums)
 					f.If(mode.Eq(modeAdd), func() { f.Call(k.copyBytes, t.r, r, cols) })
 					f.Call(single, t.args()...)
-					f.Call(k.copyBytes, dst, t.dst, cols.Shl(size))
+					f.Call(k.copyBytes, dst, t.dst, cols)
 				})
 			})
 			f.Inc(w, panel)
 			f.Inc(j, tileCols)
 		})
-		f.Inc(dst, now.Mul(ldd).Shl(size))
+		f.Inc(dst, now.Mul(ldd))
 		f.Inc(r, now.Mul(ldr))
 		f.Set(m, m.Sub(now))
 	})
 	return f
 }
 
-// edge copies the bias and the scales of the last columns to where eight can be read; a bias that is missing is zero.
-func (k *kernels) edge(f *emit.Func, tail, b, s, bias, scale, cols value) {
-	zero := i32x4.Splat(0)
-	f.Store(tail, 0, zero)
-	f.Store(tail, 16, zero)
-	f.If(bias, func() { f.Call(k.copyBytes, tail, b, cols.Shl(2)) })
+// edge copies the bias and the scales of the last columns to where eight can be read.
+func (k *kernels) edge(f *emit.Func, tail, b, s, cols value) {
+	f.Call(k.copyBytes, tail, b, cols.Shl(2))
 	f.Set(b, tail)
-	f.If(scale, func() {
-		f.Call(k.copyBytes, tail.Add(32), s, cols.Shl(2))
-		f.Set(s, tail.Add(32))
-	})
+	f.Call(k.copyBytes, tail.Add(32), s, cols.Shl(2))
+	f.Set(s, tail.Add(32))
 }
 
 // defineGemv defines gemv_u16(h, dst, a, bias): the low and the high bytes of a are two rows of a
 // product, each exact. The tile's other rows are whatever stands in scratch, and so are their sums.
-func (k *kernels) defineGemv(sums4 *emit.Func) {
+func (k *kernels) defineGemv() {
+	tileOfSums := k.defineTile(tileRows, modeI32)
 	f := k.Func("gemv_u16", ints(4))
 	h, dst, a, bias := f.Param(0), f.Param(1), f.Param(2), f.Param(3)
 	n, depth, pitch := f.Let(h.Load(i32, hN)), f.Let(h.Load(i32, hK)), f.Let(h.Load(i32, hDepth).Shl(1))
@@ -335,14 +324,13 @@ func (k *kernels) defineGemv(sums4 *emit.Func) {
 		both(v.And(255), v.ShrU(8))
 	})
 	each(f, i, h.Load(i32, hDepth), 1, func() { both(emit.C(0), emit.C(0)) })
-	f.Store(h, cMode, emit.C(modeI32))
 	sums := tail.Add(tailSums)
 	f.Store(tail, 0, i32x4.Splat(0))
 	f.Store(tail, 16, i32x4.Splat(0))
 	f.While(n.GtS(0), func() {
 		none := emit.C(0)
 		t := tile{low, pitch, w, h.Load(i32, hDepth).DivU(depthStep), sums, emit.C(4 * tileCols), tail, none, none, none, h}
-		f.Call(sums4, t.args()...)
+		f.Call(tileOfSums, t.args()...)
 		f.Set(i, 0)
 		each(f, i, emit.Min(n, emit.C(tileCols)), 1, func() {
 			f.Set(v, sums.Add(i.Shl(2)))

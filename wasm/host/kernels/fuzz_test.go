@@ -118,7 +118,7 @@ func (a *arena) furnish(rng *rand.Rand) {
 // z its length, c room enough, f a number, I any.
 var roles = map[string]string{
 	"pack_room": "knnn", "pack": "kaonnna", "unpack": "n",
-	"conv_u8": "1anannnqo", "conv_rows_u8": "1anannnqnnn", "conv_i32": "1anannno", "gemv_u16": "1aao",
+	"conv_u8": "1anannnqo", "conv_rows_u8": "1anannnqnnn", "gemv_u16": "1aao",
 	"conv_f32": "3anannnonff", "depthwise_u8": "2aadq", "depthwise_f32": "4aadff", "add_u8": "aaanp", "sum_rows_u8": "aannn",
 	"distances": "aasnfanthu", "dots": "aasanttu", "product": "ananlal",
 	"dot": "aal", "axpy": "afal", "residual": "aafaal", "raise": "aafl", "exp": "afaal", "share": "aaaaal", "rows": "anala",

@@ -123,7 +123,6 @@ var imports = [...]function{
 	{"unpack", "i", "", (*Instance).unpack},
 	{"conv_u8", "iiiiiiiii", "", (*Instance).convU8},
 	{"conv_rows_u8", "iiiiiiiiiii", "", (*Instance).convRowsU8},
-	{"conv_i32", "iiiiiiii", "", (*Instance).convI32},
 	{"gemv_u16", "iiii", "", (*Instance).gemvU16},
 	{"conv_f32", "iiiiiiiiiff", "", (*Instance).convF32},
 	{"depthwise_u8", "iiiii", "", (*Instance).depthwiseU8},

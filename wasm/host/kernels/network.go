@@ -65,18 +65,6 @@ func (in *Instance) convRowsU8(s []uint64) {
 	kernel.ConvRowsU8(dst, ldd, src, stepX, stride, m, r, w, in.readRequant(s[7], w.N))
 }
 
-// convI32(handle, dst, ldd, src, stepX, srcStride, m, bias)
-func (in *Instance) convI32(s []uint64) {
-	w, ldd, stepX, stride, m := in.productS8(s[0]), count(s[2]), count(s[4]), count(s[5]), count(s[6])
-	if m == 0 {
-		return
-	}
-	in.work(m, w.N, w.K)
-	dst := view[int32](in, s[1], extent(m, ldd, w.N))
-	src := onward[uint8](in, s[3], extent(m, stepX, extent(w.Segs, stride, w.Seg)))
-	kernel.ConvRowI32(dst, ldd, src, stepX, stride, m, w, optional[int32](in, s[7], w.N))
-}
-
 // gemvU16(handle, dst, a, bias)
 func (in *Instance) gemvU16(s []uint64) {
 	w := in.productS8(s[0])

@@ -12,11 +12,6 @@ func GemmU8(dst []uint8, ldd int, a []uint8, lda, m int, w *PackedS8, q *Requant
 	ConvRowU8(dst, ldd, a, lda, 0, m, w, q, add)
 }
 
-// GemmI32 is [ConvRowI32] for the matrix product of a (m, lda) with w.
-func GemmI32(dst []int32, ldd int, a []uint8, lda, m int, w *PackedS8, bias []int32) {
-	ConvRowI32(dst, ldd, a, lda, 0, m, w, bias)
-}
-
 // PackF32 packs w (n, k), row-major, for [GemmF32]. bias is (n) or nil for zero.
 func PackF32(w, bias []float32, n, k int) *PackedF32 { return PackConvF32(w, bias, n, 1, k) }
 

@@ -146,53 +146,11 @@ func gemmRowsU8(dst []uint8, ldd int, a []uint8, lda, segStride, m int, r *Rows,
 // noBias stands for a missing bias: as wide as one tile.
 var noBias [2 * panel]int32
 
-func gemmI32(dst []int32, ldd int, a []uint8, lda, segStride, m int, w *PackedS8, bias []int32) {
-	safe := safeRows(len(a), lda, segStride, m, w)
-	if safe < m {
-		gemmI32Generic(dst[safe*ldd:], ldd, a[safe*lda:], lda, segStride, m-safe, w, bias)
-	}
-	args := byteArgs(lda, segStride, w)
-	var edgeBias [panel]int32
-	var tmp [edgeRows * panel]int32
-	eachPanels(safe, w.N, w.K, func(i, rows, j, cols int) {
-		args.b = unsafe.Pointer(&w.b[j/panel*w.panelBytes()])
-		args.next = unsafe.Pointer(&w.b[min((j+cols)/panel*w.panelBytes(), len(w.b)-1)])
-		args.setColumns(cols)
-		args.bias = unsafe.Pointer(&noBias)
-		if bias != nil {
-			args.bias = unsafe.Pointer(&bias[j])
-		}
-		if Levels.Now() != cpu.AVX2 || cols == panel {
-			args.ldc = ldd * 4
-			tilesI32.block(rows, cols, &args, func(row int) {
-				args.a = unsafe.Pointer(&a[(i+row)*lda])
-				args.c = unsafe.Pointer(&dst[(i+row)*ldd+j])
-			})
-			return
-		}
-		if bias != nil {
-			copy(edgeBias[:], bias[j:j+cols])
-			args.bias = unsafe.Pointer(&edgeBias)
-		}
-		args.ldc = panel * 4
-		for r := 0; r < rows; r += edgeRows {
-			n := min(edgeRows, rows-r)
-			tilesI32.block(n, cols, &args, func(row int) {
-				args.a = unsafe.Pointer(&a[(i+r+row)*lda])
-				args.c = unsafe.Pointer(&tmp[row*panel])
-			})
-			for row := range n {
-				copy(dst[(i+r+row)*ldd+j:][:cols], tmp[row*panel:])
-			}
-		}
-	})
-}
-
 // gemvU16 splits a into its low and high bytes, two rows of one exact product.
 func gemvU16(dst []int64, a []uint16, w *PackedS8, bias []int32) {
 	const most = 4096
 	k4 := w.seg4 * 4
-	if Levels.Now() == cpu.Generic || 2*k4 > most || w.K > math.MaxInt32/(255*128) {
+	if Levels.Now() == cpu.Generic || w.K == 0 || 2*k4 > most || w.K > math.MaxInt32/(255*128) {
 		gemvU16Generic(dst, a, w, bias)
 		return
 	}
@@ -201,13 +159,19 @@ func gemvU16(dst []int64, a []uint16, w *PackedS8, bias []int32) {
 		bytes[k] = uint8(v)
 		bytes[k4+k] = uint8(v >> 8)
 	}
-	const wide = 2 * panel
-	var acc [2 * wide]int32
+	const widest = 2 * panel
+	var acc [2 * widest]int32
+	args := byteArgs(k4, 0, w)
+	args.a, args.c, args.ldc = unsafe.Pointer(&bytes), unsafe.Pointer(&acc), 4*widest
+	args.bias, args.tiles = unsafe.Pointer(&noBias), 1
+	wide := panelsPerTile() * panel
 	for j := 0; j < w.N; j += wide {
-		part := PackedS8{N: min(wide, w.N-j), K: w.K, Segs: 1, Seg: w.Seg, seg4: w.seg4, b: w.b[j/panel*w.panelBytes():]}
-		gemmI32(acc[:], wide, bytes[:], k4, 0, 2, &part, nil)
-		for c := range part.N {
-			dst[j+c] = int64(acc[c]) + int64(acc[wide+c])<<8
+		cols := min(wide, w.N-j)
+		args.b = unsafe.Pointer(&w.b[j/panel*w.panelBytes()])
+		args.setColumns(cols)
+		args.sums(cols)
+		for c := range cols {
+			dst[j+c] = int64(acc[c]) + int64(acc[widest+c])<<8
 			if bias != nil {
 				dst[j+c] += int64(bias[j+c])
 			}

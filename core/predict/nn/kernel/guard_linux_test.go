@@ -64,7 +64,6 @@ func TestNothingBeyondTheEndIsTouched(t *testing.T) {
 			w := PackConvS8(p.w, p.n, p.segs, p.seg)
 			src := a.bytes(p.src)
 			ConvRowU8(a.bytes(dst), p.ldd, src, p.stepX, p.srcStride, p.m, w, a.requant(p.q), nil)
-			ConvRowI32(guardWords(a, make([]int32, len(dst))), p.ldd, src, p.stepX, p.srcStride, p.m, w, guardWords(a, p.q.Bias))
 			floats := guardWords(a, floatsOf(rng, len(p.src)))
 			res := guardWords(a, floatsOf(rng, len(dst)))
 			wf := PackConvF32(floatsOf(rng, len(p.w)), nil, p.n, p.segs, p.seg)

@@ -140,20 +140,6 @@ func ConvRowsU8(dst []uint8, ldd int, src []uint8, stepX, srcStride, m int, r Ro
 	gemmRowsU8(dst, ldd, src, stepX, srcStride, m, &r, w, q)
 }
 
-// ConvRowI32 sets dst[i*ldd+j] = bias[j] + Σ_k a_i[k]·w[j][k] with the a_i of [ConvRowF32],
-// the raw wrapping int32 accumulators. bias may be nil.
-func ConvRowI32(dst []int32, ldd int, src []uint8, stepX, srcStride, m int, w *PackedS8, bias []int32) {
-	if m <= 0 || w.N == 0 {
-		return
-	}
-	checkRows("dst", len(dst), m, ldd, w.N)
-	checkRows("src", len(src), m, stepX, (w.Segs-1)*srcStride+w.Seg)
-	if bias != nil && len(bias) < w.N {
-		panic("kernel: bias shorter than N")
-	}
-	gemmI32(dst, ldd, src, stepX, srcStride, m, w, bias)
-}
-
 // GemvU16 sets dst[j] = bias[j] + Σ_k a[k]·w[j][k] exactly, in int64: pooled
 // features (sums of bytes) against int8 weights. bias may be nil. len(a) must be
 // w.K, w.Segs 1 and w.K at most 65,536.

@@ -183,29 +183,6 @@ func gemmU8Generic(dst []uint8, ldd int, a []uint8, lda, segStride, m int, w *Pa
 // columns is the packed weights from column j, a multiple of four.
 func (w *PackedS8) columns(j int) []int8 { return w.b[j/panel*w.panelBytes()+j%panel*4:] }
 
-func gemmI32Generic(dst []int32, ldd int, a []uint8, lda, segStride, m int, w *PackedS8, bias []int32) {
-	var rows [4][]uint8
-	var acc block4[int32]
-	for i := 0; i < m; i += 4 {
-		for r := range rows {
-			rows[r] = a[min(i+r, m-1)*lda:]
-		}
-		for j := 0; j < w.N; j += 4 {
-			w.dot4x4(&rows, segStride, w.columns(j), &acc)
-			cols := min(4, w.N-j)
-			for r := range min(4, m-i) {
-				out := dst[(i+r)*ldd+j:][:cols]
-				copy(out, acc[r][:])
-				if bias != nil {
-					for c := range out {
-						out[c] += bias[j+c]
-					}
-				}
-			}
-		}
-	}
-}
-
 func gemvU16Generic(dst []int64, a []uint16, w *PackedS8, bias []int32) {
 	for j := range w.N {
 		col := w.b[j/panel*w.panelBytes()+j%panel*4:]

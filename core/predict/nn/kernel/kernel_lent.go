@@ -21,10 +21,6 @@ func convU8(handle int32, dst *uint8, ldd int32, src *uint8, stepX, srcStride, m
 //go:noescape
 func convRowsU8(handle int32, dst *uint8, ldd int32, src *uint8, stepX, srcStride, m int32, q *requantArgs, rows, dstStep, srcStep int32)
 
-//go:wasmimport kernel conv_i32
-//go:noescape
-func convI32(handle int32, dst *int32, ldd int32, src *uint8, stepX, srcStride, m int32, bias *int32)
-
 //go:wasmimport kernel conv_f32
 //go:noescape
 func convF32(handle int32, dst *float32, ldd int32, src *float32, stepX, srcStride, m int32, res *float32, ldr int32, lo, hi float32)
@@ -150,14 +146,6 @@ func gemmAddU8(dst []uint8, ldd int, a []uint8, lda, segStride, m int, w *Packed
 	convU8(w.handle, &dst[0], int32(ldd), &a[0], int32(lda), int32(segStride), int32(m), &args, &sum)
 	runtime.KeepAlive(q)
 	runtime.KeepAlive(add)
-}
-
-func gemmI32(dst []int32, ldd int, a []uint8, lda, segStride, m int, w *PackedS8, bias []int32) {
-	if !w.lease.with() {
-		gemmI32Generic(dst, ldd, a, lda, segStride, m, w, bias)
-		return
-	}
-	convI32(w.handle, &dst[0], int32(ldd), &a[0], int32(lda), int32(segStride), int32(m), unsafe.SliceData(bias))
 }
 
 func gemvU16(dst []int64, a []uint16, w *PackedS8, bias []int32) {

@@ -18,10 +18,6 @@ func gemmRowsU8(dst []uint8, ldd int, a []uint8, lda, segStride, m int, r *Rows,
 	gemmRowsGeneric(dst, ldd, a, lda, segStride, m, r, w, q)
 }
 
-func gemmI32(dst []int32, ldd int, a []uint8, lda, segStride, m int, w *PackedS8, bias []int32) {
-	gemmI32Generic(dst, ldd, a, lda, segStride, m, w, bias)
-}
-
 func gemvU16(dst []int64, a []uint16, w *PackedS8, bias []int32) {
 	gemvU16Generic(dst, a, w, bias)
 }

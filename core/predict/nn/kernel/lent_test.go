@@ -43,22 +43,22 @@ func TestMoreThanTheHostTakes(t *testing.T) {
 	for i := range w {
 		w[i] = int8(i * i)
 	}
-	a, dst := make([]uint8, 1<<10), make([]int32, 1<<10)
+	a, dst := make([]uint16, 1<<10), make([]int64, 1<<10)
 	for i := range a {
-		a[i] = uint8(i)
+		a[i] = uint16(i * i)
 	}
 	p := PackS8(w, 1<<10, 1<<10)
 	if p.handle != 0 {
 		t.Fatal("the host takes more after all")
 	}
-	GemmI32(dst, 1<<10, a, 1<<10, 1, p, nil)
+	GemvU16(dst, a, p, nil)
 	for j, got := range dst {
-		want := int32(0)
+		want := int64(0)
 		for k, v := range a {
-			want += int32(v) * int32(w[j<<10+k])
+			want += int64(v) * int64(w[j<<10+k])
 		}
 		if got != want {
-			t.Fatalf("GemmI32[%d] = %d, want %d", j, got, want)
+			t.Fatalf("GemvU16[%d] = %d, want %d", j, got, want)
 		}
 	}
 	runtime.KeepAlive(held)

@@ -63,12 +63,12 @@ type PackedS8 struct {
 	lease
 }
 
-// PackS8 packs w (n, k), row-major, for [GemvU16], and for [ConvRowU8] and [ConvRowI32] as a matrix product.
+// PackS8 packs w (n, k), row-major, for [GemvU16], and for [ConvRowU8] as a matrix product.
 func PackS8(w []int8, n, k int) *PackedS8 {
 	return PackConvS8(w, n, 1, k)
 }
 
-// PackConvS8 packs w (n, segs, seg), row-major, for [ConvRowU8] and [ConvRowI32]:
+// PackConvS8 packs w (n, segs, seg), row-major, for [ConvRowU8]:
 // for a kh×kw convolution over c channels that is (n, kh, kw·c).
 func PackConvS8(w []int8, n, segs, seg int) *PackedS8 {
 	k := segs * seg

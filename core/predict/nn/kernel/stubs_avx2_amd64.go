@@ -26,9 +26,6 @@ func gemmU8Tile1x16AVX2(p *byte)
 func gemmI32Tile2x16AVX2(p *byte)
 
 //go:noescape
-func gemmI32Tile1x16AVX2(p *byte)
-
-//go:noescape
 func depthwiseU8Tapsx16AVX2(p *byte)
 
 //go:noescape

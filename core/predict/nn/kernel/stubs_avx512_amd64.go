@@ -50,13 +50,7 @@ func gemmU8Tile2x32AVX512(p *byte)
 func gemmU8Tile1x32AVX512(p *byte)
 
 //go:noescape
-func gemmI32Tile4x32AVX512(p *byte)
-
-//go:noescape
 func gemmI32Tile2x32AVX512(p *byte)
-
-//go:noescape
-func gemmI32Tile1x32AVX512(p *byte)
 
 //go:noescape
 func gemmU8Tile14x16AVX512(p *byte)
@@ -74,13 +68,7 @@ func gemmU8Tile2x16AVX512(p *byte)
 func gemmU8Tile1x16AVX512(p *byte)
 
 //go:noescape
-func gemmI32Tile4x16AVX512(p *byte)
-
-//go:noescape
 func gemmI32Tile2x16AVX512(p *byte)
-
-//go:noescape
-func gemmI32Tile1x16AVX512(p *byte)
 
 //go:noescape
 func depthwiseU8Tapsx64AVX512(p *byte)

@@ -13,7 +13,6 @@ type tiles uint8
 const (
 	tilesF32 tiles = iota
 	tilesU8
-	tilesI32
 )
 
 // heights lists the tile heights of the level, tallest first, ending with 1.
@@ -22,18 +21,15 @@ func (t tiles) heights() []int {
 	case Levels.Now() == cpu.AVX2 && t == tilesF32:
 		return heightsAVX2F32[:]
 	case Levels.Now() == cpu.AVX2:
-		return heightsAVX2Int[:]
-	case t == tilesI32:
-		return heightsI32[:]
+		return heightsAVX2U8[:]
 	}
 	return heights[:]
 }
 
 var (
 	heights        = [...]int{14, 7, 4, 2, 1}
-	heightsI32     = [...]int{4, 2, 1}
 	heightsAVX2F32 = [...]int{6, 4, 2, 1}
-	heightsAVX2Int = [...]int{2, 1}
+	heightsAVX2U8  = [...]int{2, 1}
 )
 
 // block splits m rows into runs of tiles of cols columns, tallest first. at sets
@@ -57,13 +53,22 @@ func (t tiles) run(height, width int, args *tileArgs) {
 		runAVX2(t, height, p)
 		return
 	}
-	switch t {
-	case tilesF32:
+	if t == tilesF32 {
 		runF32(height, width, p)
-	case tilesU8:
-		runU8(height, width, p)
-	case tilesI32:
-		runI32(height, width, p)
+		return
+	}
+	runU8(height, width, p)
+}
+
+// sums computes the tile of two rows whose results are the sums themselves.
+func (t *tileArgs) sums(cols int) {
+	switch {
+	case Levels.Now() == cpu.AVX2:
+		gemmI32Tile2x16AVX2(t.ptr())
+	case cols > panel:
+		gemmI32Tile2x32AVX512(t.ptr())
+	default:
+		gemmI32Tile2x16AVX512(t.ptr())
 	}
 }
 
@@ -79,12 +84,8 @@ func runAVX2(t tiles, height int, p *byte) {
 		gemmF32Tile1x16AVX2(p)
 	case t == tilesU8 && height == 2:
 		gemmU8Tile2x16AVX2(p)
-	case t == tilesU8:
-		gemmU8Tile1x16AVX2(p)
-	case height == 2:
-		gemmI32Tile2x16AVX2(p)
 	default:
-		gemmI32Tile1x16AVX2(p)
+		gemmU8Tile1x16AVX2(p)
 	}
 }
 
@@ -135,22 +136,5 @@ func runU8(height, width int, p *byte) {
 		gemmU8Tile1x32AVX512(p)
 	case 1*2 + 1:
 		gemmU8Tile1x16AVX512(p)
-	}
-}
-
-func runI32(height, width int, p *byte) {
-	switch height*2 + width {
-	case 4*2 + 2:
-		gemmI32Tile4x32AVX512(p)
-	case 4*2 + 1:
-		gemmI32Tile4x16AVX512(p)
-	case 2*2 + 2:
-		gemmI32Tile2x32AVX512(p)
-	case 2*2 + 1:
-		gemmI32Tile2x16AVX512(p)
-	case 1*2 + 2:
-		gemmI32Tile1x32AVX512(p)
-	case 1*2 + 1:
-		gemmI32Tile1x16AVX512(p)
 	}
 }
