@@ -7,6 +7,7 @@ import (
 
 	"github.com/sightline-dev/sightline/core/cpu"
 	"github.com/sightline-dev/sightline/core/predict/nn/kernel"
+	"github.com/sightline-dev/sightline/core/predict/nn/kernel/kerneltest"
 	train "github.com/sightline-dev/sightline/core/train/kernel"
 )
 
@@ -23,25 +24,19 @@ func sameBits(t testing.TB, what string, got, want []float32) {
 func TestConvF32(t *testing.T) {
 	defer kernel.Levels.Force(cpu.Generic)()
 	rounds(t, 100, func(t *testing.T, rng *rand.Rand) {
-		a := newArena(t, rng)
-		m, n, segs, seg := 1+rng.IntN(20), 1+rng.IntN(30), 1+rng.IntN(3), 1+rng.IntN(20)
-		stepX, ldd, ldr := rng.IntN(seg+9), n+rng.IntN(7), n+rng.IntN(7)
-		stride := (m-1)*stepX + seg + rng.IntN(5)
-		src, w, bias := floatsOf(rng, (m-1)*stepX+(segs-1)*stride+seg), floatsOf(rng, n*segs*seg), floatsOf(rng, n)
-		src[rng.IntN(len(src))] = float32(math.NaN())
-		var res []float32
-		at, lo, hi := uint32(0), float32(-2), float32(2)
-		if rng.IntN(2) == 0 {
-			res = floatsOf(rng, (m-1)*ldr+n)
-			at = put(a, res)
-			lo, hi = float32(math.Inf(-1)), float32(math.Inf(1))
+		a, p := newArena(t, rng), kerneltest.NewProductF32(rng, 1+rng.IntN(20), 1+rng.IntN(30), 1+rng.IntN(3), 1+rng.IntN(20))
+		p.Src[rng.IntN(len(p.Src))] = float32(math.NaN())
+		res := uint32(0)
+		if p.Res != nil {
+			res = put(a, p.Res)
 		}
-		want := make([]float32, (m-1)*ldd+n)
-		kernel.ConvRowF32(want, ldd, src, stepX, stride, m, kernel.PackConvF32(w, bias, n, segs, seg), res, ldr, lo, hi)
-		h := a.pack(3, put(a, w), put(a, bias), n, segs*seg, segs)
+		want := make([]float32, p.DstLen())
+		packed := kernel.PackConvF32(p.W, p.Bias, p.N, p.Segs, p.Seg)
+		kernel.ConvRowF32(want, p.LDD, p.Src, p.StepX, p.SrcStride, p.M, packed, p.Res, p.LDR, p.Lo, p.Hi)
+		h := a.pack(3, put(a, p.W), put(a, p.Bias), p.N, p.Segs*p.Seg, p.Segs)
 		dst := put(a, make([]float32, len(want)))
-		a.may(dst, m, 4*ldd, 4*n)
-		a.call("conv_f32", h, dst, ldd, last(a, src), stepX, stride, m, at, ldr, lo, hi)
+		a.may(dst, p.M, 4*p.LDD, 4*p.N)
+		a.call("conv_f32", h, dst, p.LDD, last(a, p.Src), p.StepX, p.SrcStride, p.M, res, p.LDR, p.Lo, p.Hi)
 		sameBits(t, "conv_f32", get[float32](a, dst, len(want)), want)
 	})
 }
@@ -49,13 +44,13 @@ func TestConvF32(t *testing.T) {
 func TestDepthwiseF32(t *testing.T) {
 	defer kernel.Levels.Force(cpu.Generic)()
 	rounds(t, 100, func(t *testing.T, rng *rand.Rand) {
-		a, s := newArena(t, rng), windowOf(rng)
-		src, w, bias := floatsOf(rng, s.srcLen()), floatsOf(rng, s.c*s.kh*s.kw), floatsOf(rng, s.c)
-		want := make([]float32, s.dstLen())
-		kernel.DepthwiseRowsF32(want, src, s.Depthwise, kernel.PackDepthwiseF32(w, bias, s.c, s.kh, s.kw), -1, 2)
-		h := a.pack(4, put(a, w), put(a, bias), s.c, s.kh*s.kw, s.kh)
+		a, s := newArena(t, rng), kerneltest.NewWindow(rng, 1+rng.IntN(50))
+		src, w, bias := kerneltest.Floats(rng, s.SrcLen()), kerneltest.Floats(rng, s.Taps()), kerneltest.Floats(rng, s.C)
+		want := make([]float32, s.DstLen())
+		kernel.DepthwiseRowsF32(want, src, s.Depthwise, kernel.PackDepthwiseF32(w, bias, s.C, s.KH, s.KW), -1, 2)
+		h := a.pack(4, put(a, w), put(a, bias), s.C, s.KH*s.KW, s.KH)
 		dst := put(a, make([]float32, len(want)))
-		a.may(dst, s.Rows, 4*s.DstStep, 4*s.Width*s.c)
+		a.may(dst, s.Rows, 4*s.DstStep, 4*s.Width*s.C)
 		a.call("depthwise_f32", h, dst, last(a, src), a.putWindow(s), float32(-1), float32(2))
 		sameBits(t, "depthwise_f32", get[float32](a, dst, len(want)), want)
 	})
@@ -65,7 +60,7 @@ func TestDepthwiseF32(t *testing.T) {
 func TestNoBias(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	a := newArena(t, rng)
-	w, src := floatsOf(rng, 3*5), floatsOf(rng, 5)
+	w, src := kerneltest.Floats(rng, 3*5), kerneltest.Floats(rng, 5)
 	want := make([]float32, 3)
 	kernel.ConvRowF32(want, 3, src, 5, 0, 1, kernel.PackConvF32(w, nil, 3, 1, 5), nil, 0, -9, 9)
 	h := a.pack(3, put(a, w), 0, 3, 5, 1)
@@ -94,7 +89,7 @@ func TestProduct(t *testing.T) {
 	rounds(t, 50, func(t *testing.T, rng *rand.Rand) {
 		a, m, k := newArena(t, rng), 1+rng.IntN(20), rng.IntN(40)
 		ldd, lda := train.Lanes+rng.IntN(5), k+rng.IntN(5)
-		x, panel, want := floatsOf(rng, (m-1)*lda+k), floatsOf(rng, k*train.Lanes), make([]float32, (m-1)*ldd+train.Lanes)
+		x, panel, want := kerneltest.Floats(rng, (m-1)*lda+k), kerneltest.Floats(rng, k*train.Lanes), make([]float32, (m-1)*ldd+train.Lanes)
 		train.Product(want, ldd, x, lda, m, panel, k)
 		dst := put(a, make([]float32, len(want)))
 		a.may(dst, m, 4*ldd, 4*train.Lanes)
@@ -107,7 +102,7 @@ func TestProduct(t *testing.T) {
 func TestTrainingSteps(t *testing.T) {
 	rounds(t, 50, func(t *testing.T, rng *rand.Rand) {
 		a, n := newArena(t, rng), train.Lanes*rng.IntN(6)
-		x, y, z, w := floatsOf(rng, n), floatsOf(rng, n), floatsOf(rng, n), floatsOf(rng, n)
+		x, y, z, w := kerneltest.Floats(rng, n), kerneltest.Floats(rng, n), kerneltest.Floats(rng, n), kerneltest.Floats(rng, n)
 		for i := range z {
 			z[i] *= 60 // beyond the exponential's clip
 			if rng.IntN(50) == 0 {
@@ -150,7 +145,7 @@ func float32frombits(v uint64) float32 { return math.Float32frombits(uint32(v)) 
 func TestRows(t *testing.T) {
 	rounds(t, 30, func(t *testing.T, rng *rand.Rand) {
 		a, n, d := newArena(t, rng), rng.IntN(9), train.Lanes*(1+rng.IntN(9))
-		w, q, want := floatsOf(rng, d), int16sOf(rng, n*d), make([]float32, n)
+		w, q, want := kerneltest.Floats(rng, d), int16sOf(rng, n*d), make([]float32, n)
 		train.Rows(want, w, q)
 		dst := a.out(1, 0, 4*n)
 		a.call("rows", dst, n, put(a, w), d, last(a, q))

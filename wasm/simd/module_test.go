@@ -9,8 +9,7 @@ import (
 
 	"github.com/tetratelabs/wazero"
 
-	"github.com/sightline-dev/sightline/core/cpu"
-	"github.com/sightline-dev/sightline/core/predict/nn/kernel"
+	"github.com/sightline-dev/sightline/core/predict/nn/kernel/kerneltest"
 	"github.com/sightline-dev/sightline/wasm/simd"
 )
 
@@ -100,13 +99,12 @@ func FuzzConv(f *testing.F) {
 	f.Fuzz(func(t *testing.T, seed uint64, m, n, segs, seg uint8) {
 		rng := rand.New(rand.NewPCG(seed, 7))
 		a := newArena(t, rng)
-		newProduct(rng, 1+int(m)%64, 1+int(n)%64, 1+int(segs)%5, 1+int(seg)%64).testU8(a)
+		testConv(a, kerneltest.NewProduct(rng, 1+int(m)%64, 1+int(n)%64, 1+int(segs)%5, 1+int(seg)%64))
 		a.reset()
-		s := windowOf(rng)
-		s.c, s.StrideX, s.Width = 1+int(n)%64, int(segs)%4, 1+int(m)%20
-		s.SrcStride, s.DstStep = ((s.Width-1)*s.StrideX+(s.kw-1)*s.DilationX+1)*s.c, s.Width*s.c
+		s := kerneltest.NewWindow(rng, 1+int(n)%64)
+		s.StrideX, s.Width = int(segs)%4, 1+int(m)%20
+		s.SrcStride, s.DstStep = ((s.Width-1)*s.StrideX+(s.KW-1)*s.DilationX+1)*s.C, s.Width*s.C
 		s.SrcStep = s.StrideX * s.SrcStride
-		defer kernel.Levels.Force(cpu.Generic)()
-		s.testU8(a)
+		testDepthwise(a, s)
 	})
 }

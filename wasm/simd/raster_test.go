@@ -6,6 +6,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/sightline-dev/sightline/core/predict/nn/kernel/kerneltest"
 )
 
 func f32bytes(v float32) []byte { return binary.LittleEndian.AppendUint32(nil, math.Float32bits(v)) }
@@ -22,7 +24,7 @@ func TestAddRows(t *testing.T) {
 	rounds(t, 50, func(t *testing.T, rng *rand.Rand) {
 		a, n, taps := newArena(t, rng), 1+rng.IntN(50), rng.IntN(6)
 		stride := n + rng.IntN(9)
-		pix, w, sums := bytesOf(rng, max(taps-1, 0)*stride+n), uint32sOf(rng, taps, 1<<21), uint32sOf(rng, n, 1<<30)
+		pix, w, sums := kerneltest.Bytes(rng, max(taps-1, 0)*stride+n), uint32sOf(rng, taps, 1<<21), uint32sOf(rng, n, 1<<30)
 		dst := put(a, sums)
 		a.may(dst, 1, 0, 4*n)
 		for k, f := range w {
@@ -58,7 +60,7 @@ func TestAcross(t *testing.T) {
 func TestColours(t *testing.T) {
 	rounds(t, 50, func(t *testing.T, rng *rand.Rand) {
 		a, n := newArena(t, rng), 1+rng.IntN(40)
-		y, cb, cr, want := bytesOf(rng, n), bytesOf(rng, n), bytesOf(rng, n), make([]uint8, 3*n)
+		y, cb, cr, want := kerneltest.Bytes(rng, n), kerneltest.Bytes(rng, n), kerneltest.Bytes(rng, n), make([]uint8, 3*n)
 		for i := range n {
 			want[3*i], want[3*i+1], want[3*i+2] = color.YCbCrToRGB(y[i], cb[i], cr[i])
 		}

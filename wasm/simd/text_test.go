@@ -5,6 +5,8 @@ import (
 	"encoding/base64"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/sightline-dev/sightline/core/predict/nn/kernel/kerneltest"
 )
 
 func TestQuote(t *testing.T) {
@@ -30,7 +32,7 @@ func TestQuote(t *testing.T) {
 func TestBase64(t *testing.T) {
 	rounds(t, 200, func(t *testing.T, rng *rand.Rand) {
 		a := newArena(t, rng)
-		plain := bytesOf(rng, rng.IntN(90))
+		plain := kerneltest.Bytes(rng, rng.IntN(90))
 		encoding := []*base64.Encoding{base64.StdEncoding, base64.URLEncoding}[rng.IntN(2)]
 		text := []byte(encoding.EncodeToString(plain))
 		room := len(text)/4*3 + rng.IntN(20)
@@ -61,7 +63,7 @@ func TestSum(t *testing.T) {
 	a := newArena(t, rng)
 	for n := range 300 {
 		a.reset()
-		b := bytesOf(rng, n)
+		b := kerneltest.Bytes(rng, n)
 		want := sha256.Sum256(b)
 		dst := a.out(1, 0, 32)
 		a.call("sha256", last(a, b), n, dst)

@@ -24,3 +24,11 @@ func DepthwiseRowF32(dst, src []float32, srcStride, width, strideX, dilationX in
 func DepthwiseRowU8(dst, src []uint8, srcStride, width, strideX, dilationX int, w *DepthwiseS8, q *Requant) {
 	DepthwiseRowsU8(dst, src, Depthwise{Rows: 1, Width: width, SrcStride: srcStride, StrideX: strideX, DilationX: dilationX}, w, q)
 }
+
+// MoveWeights replaces w's weights and biases with the copies that move returns.
+func (w *DepthwiseF32) MoveWeights(move func([]float32) []float32) {
+	w.w, w.Bias = move(w.w), move(w.Bias)
+}
+
+// Clamp bounds the results of the float kernels.
+var Clamp = clamp

@@ -1,9 +1,12 @@
-package kernel
+package kernel_test
 
 import (
 	"bytes"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/sightline-dev/sightline/core/predict/nn/kernel"
+	"github.com/sightline-dev/sightline/core/predict/nn/kernel/kerneltest"
 )
 
 // FuzzLevelsAgree holds the integer results of every level to the generic ones,
@@ -16,19 +19,19 @@ func FuzzLevelsAgree(f *testing.F) {
 	f.Add(uint64(5), uint16(29), uint16(49), uint8(7), uint16(3))
 	f.Fuzz(func(t *testing.T, seed uint64, m, n uint16, segs uint8, seg uint16) {
 		rng := rand.New(rand.NewPCG(seed, 7))
-		p := newProduct(rng, 1+int(m%70), 1+int(n%200), 1+int(segs%8), 1+int(seg%300))
-		win := windowOf(rng, 1+int(n%200))
-		w, d := PackConvS8(p.w, p.n, p.segs, p.seg), PackDepthwiseS8(int8sOf(rng, win.c*win.kh*win.kw), win.c, win.kh, win.kw)
-		in, q := bytesOf(rng, win.srcLen()), requantOf(rng, win.c)
+		p := kerneltest.NewProduct(rng, 1+int(m%70), 1+int(n%200), 1+int(segs%8), 1+int(seg%300))
+		win := kerneltest.NewWindow(rng, 1+int(n%200))
+		w, d := kernel.PackConvS8(p.W, p.N, p.Segs, p.Seg), kernel.PackDepthwiseS8(kerneltest.Int8s(rng, win.Taps()), win.C, win.KH, win.KW)
+		in, q := kerneltest.Bytes(rng, win.SrcLen()), kerneltest.NewRequant(rng, win.C)
 		var want []byte
-		for level := range Levels.Each() {
-			got := make([]byte, (p.m-1)*p.ldd+p.n+win.dstLen())
-			ConvRowU8(got, p.ldd, p.src, p.stepX, p.srcStride, p.m, w, p.q, nil)
-			DepthwiseRowsU8(got[(p.m-1)*p.ldd+p.n:], in, win.Depthwise, d, q)
+		for level := range kernel.Levels.Each() {
+			got := make([]byte, p.DstLen()+win.DstLen())
+			kernel.ConvRowU8(got, p.LDD, p.Src, p.StepX, p.SrcStride, p.M, w, p.Q, nil)
+			kernel.DepthwiseRowsU8(got[p.DstLen():], in, win.Depthwise, d, q)
 			if want == nil {
 				want = got
 			} else if !bytes.Equal(got, want) {
-				t.Fatalf("level %s differs from the fastest one (m=%d n=%d segs=%d seg=%d, rows %+v)", level, p.m, p.n, p.segs, p.seg, win)
+				t.Fatalf("level %s differs from the fastest one (%v, rows %+v)", level, p, win)
 			}
 		}
 	})

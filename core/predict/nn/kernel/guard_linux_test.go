@@ -1,10 +1,13 @@
-package kernel
+package kernel_test
 
 import (
 	"math/rand/v2"
 	"syscall"
 	"testing"
 	"unsafe"
+
+	"github.com/sightline-dev/sightline/core/predict/nn/kernel"
+	"github.com/sightline-dev/sightline/core/predict/nn/kernel/kerneltest"
 )
 
 // arena hands out slices that end where an unreadable page begins, so that a read
@@ -48,7 +51,7 @@ func guardWords[T int32 | uint32 | float32](a *arena, from []T) []T {
 	return unsafe.Slice((*T)(unsafe.Pointer(&b[0])), len(from))
 }
 
-func (a *arena) requant(q *Requant) *Requant {
+func (a *arena) requant(q *kernel.Requant) *kernel.Requant {
 	guarded := *q
 	guarded.Bias, guarded.Scale = guardWords(a, q.Bias), guardWords(a, q.Scale)
 	return &guarded
@@ -59,29 +62,31 @@ func TestNothingBeyondTheEndIsTouched(t *testing.T) {
 		a := &arena{t: t}
 		seeds(t, 150, func(t *testing.T, rng *rand.Rand) {
 			defer a.free()
-			p := newProduct(rng, 1+rng.IntN(33), 1+rng.IntN(70), 1+rng.IntN(3), 1+rng.IntN(40))
-			dst := make([]uint8, (p.m-1)*p.ldd+p.n)
-			w := PackConvS8(p.w, p.n, p.segs, p.seg)
-			src := a.bytes(p.src)
-			ConvRowU8(a.bytes(dst), p.ldd, src, p.stepX, p.srcStride, p.m, w, a.requant(p.q), nil)
-			floats := guardWords(a, floatsOf(rng, len(p.src)))
-			res := guardWords(a, floatsOf(rng, len(dst)))
-			wf := PackConvF32(floatsOf(rng, len(p.w)), nil, p.n, p.segs, p.seg)
-			ConvRowF32(guardWords(a, make([]float32, len(dst))), p.ldd, floats, p.stepX, p.srcStride, p.m, wf, res, p.ldd, -1, 1)
+			p := kerneltest.NewProduct(rng, 1+rng.IntN(33), 1+rng.IntN(70), 1+rng.IntN(3), 1+rng.IntN(40))
+			dst := make([]uint8, p.DstLen())
+			w := kernel.PackConvS8(p.W, p.N, p.Segs, p.Seg)
+			src := a.bytes(p.Src)
+			kernel.ConvRowU8(a.bytes(dst), p.LDD, src, p.StepX, p.SrcStride, p.M, w, a.requant(p.Q), nil)
+			floats := guardWords(a, kerneltest.Floats(rng, len(p.Src)))
+			res := guardWords(a, kerneltest.Floats(rng, len(dst)))
+			wf := kernel.PackConvF32(kerneltest.Floats(rng, len(p.W)), nil, p.N, p.Segs, p.Seg)
+			kernel.ConvRowF32(guardWords(a, make([]float32, len(dst))), p.LDD, floats, p.StepX, p.SrcStride, p.M, wf, res, p.LDD, -1, 1)
 
-			s := windowOf(rng, 1+rng.IntN(140))
-			d8 := PackDepthwiseS8(int8sOf(rng, s.c*s.kh*s.kw), s.c, s.kh, s.kw)
-			DepthwiseRowsU8(a.bytes(make([]uint8, s.dstLen())), a.bytes(bytesOf(rng, s.srcLen())), s.Depthwise, d8, a.requant(requantOf(rng, s.c)))
-			df := PackDepthwiseF32(floatsOf(rng, s.c*s.kh*s.kw), nil, s.c, s.kh, s.kw)
-			df.w, df.Bias = guardWords(a, df.w), guardWords(a, df.Bias)
-			DepthwiseRowsF32(guardWords(a, make([]float32, s.dstLen())), guardWords(a, floatsOf(rng, s.srcLen())), s.Depthwise, df, 0, 6)
+			s := kerneltest.NewWindow(rng, 1+rng.IntN(140))
+			d8 := kernel.PackDepthwiseS8(kerneltest.Int8s(rng, s.Taps()), s.C, s.KH, s.KW)
+			in, q := a.bytes(kerneltest.Bytes(rng, s.SrcLen())), a.requant(kerneltest.NewRequant(rng, s.C))
+			kernel.DepthwiseRowsU8(a.bytes(make([]uint8, s.DstLen())), in, s.Depthwise, d8, q)
+			df := kernel.PackDepthwiseF32(kerneltest.Floats(rng, s.Taps()), nil, s.C, s.KH, s.KW)
+			df.MoveWeights(func(v []float32) []float32 { return guardWords(a, v) })
+			inF := guardWords(a, kerneltest.Floats(rng, s.SrcLen()))
+			kernel.DepthwiseRowsF32(guardWords(a, make([]float32, s.DstLen())), inF, s.Depthwise, df, 0, 6)
 
 			n := 1 + rng.IntN(200)
-			x, f := a.bytes(bytesOf(rng, n)), guardWords(a, floatsOf(rng, n))
-			AddU8(a.bytes(make([]uint8, n)), x, x, addOf(rng))
-			AddF32(guardWords(a, make([]float32, n)), f, f, 0, 1)
-			SumRowsU8(guardWords(a, make([]uint32, n)), x, 0, 3)
-			SumRowsF32(guardWords(a, make([]float32, n)), f, 0, 3)
+			x, f := a.bytes(kerneltest.Bytes(rng, n)), guardWords(a, kerneltest.Floats(rng, n))
+			kernel.AddU8(a.bytes(make([]uint8, n)), x, x, kerneltest.NewAdd(rng))
+			kernel.AddF32(guardWords(a, make([]float32, n)), f, f, 0, 1)
+			kernel.SumRowsU8(guardWords(a, make([]uint32, n)), x, 0, 3)
+			kernel.SumRowsF32(guardWords(a, make([]float32, n)), f, 0, 3)
 		})
 	})
 }

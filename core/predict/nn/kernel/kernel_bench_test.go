@@ -1,9 +1,12 @@
-package kernel
+package kernel_test
 
 import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/sightline-dev/sightline/core/predict/nn/kernel"
+	"github.com/sightline-dev/sightline/core/predict/nn/kernel/kerneltest"
 )
 
 // mobileNetV2 lists the products of MobileNetV2-1.0 at 224: m, k, n.
@@ -50,7 +53,7 @@ var mobileNetV2Rows = [][3]int{
 // perLevel runs a benchmark at each level the machine has and reports the rate of
 // ops operations (a multiply-add is two).
 func perLevel(b *testing.B, name string, ops int, f func()) {
-	for level := range Levels.Each() {
+	for level := range kernel.Levels.Each() {
 		b.Run(fmt.Sprintf("%s/level=%s", name, level), func(b *testing.B) {
 			for b.Loop() {
 				f()
@@ -64,8 +67,8 @@ func perLevel(b *testing.B, name string, ops int, f func()) {
 // activations do in an arena.
 func aligned[T any](v []T) []T { return append(make([]T, 0, len(v)), v...) }
 
-func benchRequant(rng *rand.Rand, n int) *Requant {
-	q := &Requant{Bias: make([]int32, n), Scale: make([]float32, n), Hi: 255}
+func benchRequant(rng *rand.Rand, n int) *kernel.Requant {
+	q := &kernel.Requant{Bias: make([]int32, n), Scale: make([]float32, n), Hi: 255}
 	for j := range q.Scale {
 		q.Scale[j] = rng.Float32() / 1000
 	}
@@ -77,10 +80,11 @@ func BenchmarkGemm(b *testing.B) {
 	for _, s := range mobileNetV2 {
 		m, k, n := s[0], s[1], s[2]
 		name := fmt.Sprintf("m=%d/k=%d/n=%d", m, k, n)
-		w, a, dst := PackF32(floatsOf(rng, n*k), nil, n, k), aligned(floatsOf(rng, m*k)), make([]float32, m*n)
-		perLevel(b, name+"/f32", 2*m*k*n, func() { GemmF32(dst, n, a, k, m, w, nil, 0, 0, 6) })
-		w8, a8, dst8, q := PackS8(int8sOf(rng, n*k), n, k), aligned(bytesOf(rng, m*k)), make([]uint8, m*n), benchRequant(rng, n)
-		perLevel(b, name+"/u8", 2*m*k*n, func() { GemmU8(dst8, n, a8, k, m, w8, q, nil) })
+		w, a, dst := kernel.PackF32(kerneltest.Floats(rng, n*k), nil, n, k), aligned(kerneltest.Floats(rng, m*k)), make([]float32, m*n)
+		perLevel(b, name+"/f32", 2*m*k*n, func() { kernel.GemmF32(dst, n, a, k, m, w, nil, 0, 0, 6) })
+		w8, q := kernel.PackS8(kerneltest.Int8s(rng, n*k), n, k), benchRequant(rng, n)
+		a8, dst8 := aligned(kerneltest.Bytes(rng, m*k)), make([]uint8, m*n)
+		perLevel(b, name+"/u8", 2*m*k*n, func() { kernel.GemmU8(dst8, n, a8, k, m, w8, q, nil) })
 	}
 }
 
@@ -90,18 +94,20 @@ func BenchmarkDepthwise(b *testing.B) {
 		o, c, stride := s[0], s[1], s[2]
 		name := fmt.Sprintf("side=%d/c=%d/stride=%d", o, c, stride)
 		in := (o-1)*stride + 3
-		d := Depthwise{Rows: o, Width: o, DstStep: o * c, SrcStep: stride * in * c, SrcStride: in * c, StrideX: stride, DilationX: 1}
+		d := kernel.Depthwise{Rows: o, Width: o, DstStep: o * c, SrcStep: stride * in * c, SrcStride: in * c, StrideX: stride, DilationX: 1}
 		ops := 2 * 9 * o * o * c
-		w, a, dst := PackDepthwiseF32(floatsOf(rng, 9*c), nil, c, 3, 3), aligned(floatsOf(rng, in*in*c)), make([]float32, o*o*c)
-		perLevel(b, name+"/f32", ops, func() { DepthwiseRowsF32(dst, a, d, w, 0, 6) })
-		w8, a8, dst8, q := PackDepthwiseS8(int8sOf(rng, 9*c), c, 3, 3), aligned(bytesOf(rng, in*in*c)), make([]uint8, o*o*c), benchRequant(rng, c)
-		perLevel(b, name+"/u8", ops, func() { DepthwiseRowsU8(dst8, a8, d, w8, q) })
+		w := kernel.PackDepthwiseF32(kerneltest.Floats(rng, 9*c), nil, c, 3, 3)
+		a, dst := aligned(kerneltest.Floats(rng, in*in*c)), make([]float32, o*o*c)
+		perLevel(b, name+"/f32", ops, func() { kernel.DepthwiseRowsF32(dst, a, d, w, 0, 6) })
+		w8, q := kernel.PackDepthwiseS8(kerneltest.Int8s(rng, 9*c), c, 3, 3), benchRequant(rng, c)
+		a8, dst8 := aligned(kerneltest.Bytes(rng, in*in*c)), make([]uint8, o*o*c)
+		perLevel(b, name+"/u8", ops, func() { kernel.DepthwiseRowsU8(dst8, a8, d, w8, q) })
 	}
 }
 
 func BenchmarkAddU8(b *testing.B) {
 	rng := rand.New(rand.NewPCG(1, 2))
-	y, r, p := aligned(bytesOf(rng, 784*32)), aligned(bytesOf(rng, 784*32)), addOf(rng)
+	y, r, p := aligned(kerneltest.Bytes(rng, 784*32)), aligned(kerneltest.Bytes(rng, 784*32)), kerneltest.NewAdd(rng)
 	dst := make([]uint8, len(y))
-	perLevel(b, "n=25088", len(y), func() { AddU8(dst, y, r, p) })
+	perLevel(b, "n=25088", len(y), func() { kernel.AddU8(dst, y, r, p) })
 }

@@ -1,0 +1,288 @@
+// Package kerneltest draws operands for the kernels and computes the results one output at a time, straight from the contract. The tests
+// of package kernel and those of the SIMD module check against it.
+package kerneltest
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"github.com/sightline-dev/sightline/core/predict/nn/kernel"
+)
+
+// Product is the operands of a byte product, or of rows of a convolution.
+type Product struct {
+	M, N, Segs, Seg       int
+	StepX, SrcStride, LDD int
+	Src                   []uint8
+	W                     []int8
+	Q                     *kernel.Requant
+	Add                   *kernel.Add // nil: none
+}
+
+// NewProduct draws a product without an add.
+func NewProduct(rng *rand.Rand, m, n, segs, seg int) *Product {
+	p := &Product{M: m, N: n, Segs: segs, Seg: seg, StepX: rng.IntN(seg + 9), LDD: n + rng.IntN(7)}
+	p.SrcStride = (m-1)*p.StepX + seg + rng.IntN(5)
+	p.Src = Bytes(rng, (m-1)*p.StepX+(segs-1)*p.SrcStride+seg)
+	p.W, p.Q = Int8s(rng, n*segs*seg), NewRequant(rng, n)
+	return p
+}
+
+func (p *Product) String() string { return shape(p.M, p.N, p.Segs, p.Seg) }
+
+func shape(m, n, segs, seg int) string {
+	return fmt.Sprintf("product of m=%d n=%d segs=%d seg=%d", m, n, segs, seg)
+}
+
+// DrawAdd gives p an add with a second operand of its own.
+func (p *Product) DrawAdd(rng *rand.Rand) {
+	p.Add = NewAdd(rng)
+	p.Add.LDR = p.N + rng.IntN(5)
+	p.Add.R = Bytes(rng, (p.M-1)*p.Add.LDR+p.N)
+}
+
+// DstLen is the number of elements from the first result to the last.
+func (p *Product) DstLen() int { return (p.M-1)*p.LDD + p.N }
+
+// Fill writes the results to dst and leaves what is between the rows.
+func (p *Product) Fill(dst []uint8) {
+	for i := range p.M {
+		for j := range p.N {
+			b := requantised(p.Q, p.acc(i, j), j)
+			if p.Add != nil {
+				b = Added(p.Add, b, p.Add.R[i*p.Add.LDR+j])
+			}
+			dst[i*p.LDD+j] = b
+		}
+	}
+}
+
+func (p *Product) acc(i, j int) int32 {
+	s := p.Q.Bias[j]
+	for g := range p.Segs {
+		for t := range p.Seg {
+			s += int32(p.Src[i*p.StepX+g*p.SrcStride+t]) * int32(p.W[(j*p.Segs+g)*p.Seg+t])
+		}
+	}
+	return s
+}
+
+// ProductF32 is the operands of a product in float32.
+type ProductF32 struct {
+	M, N, Segs, Seg       int
+	StepX, SrcStride, LDD int
+	Src, W, Bias          []float32
+	Res                   []float32 // nil: none
+	LDR                   int
+	Lo, Hi                float32
+}
+
+// NewProductF32 draws a product, with a residual or without.
+func NewProductF32(rng *rand.Rand, m, n, segs, seg int) *ProductF32 {
+	p := &ProductF32{M: m, N: n, Segs: segs, Seg: seg, StepX: rng.IntN(seg + 9), LDD: n + rng.IntN(7), LDR: n + rng.IntN(7), Lo: -1, Hi: 1.5}
+	p.SrcStride = (m-1)*p.StepX + seg + rng.IntN(5)
+	p.Src = Floats(rng, (m-1)*p.StepX+(segs-1)*p.SrcStride+seg)
+	p.W, p.Bias = Floats(rng, n*segs*seg), Floats(rng, n)
+	if rng.IntN(2) == 0 {
+		p.Lo, p.Hi = float32(math.Inf(-1)), float32(math.Inf(1))
+	}
+	if rng.IntN(2) == 0 {
+		p.Res = Floats(rng, (m-1)*p.LDR+n)
+	}
+	return p
+}
+
+func (p *ProductF32) String() string { return shape(p.M, p.N, p.Segs, p.Seg) }
+
+// DstLen is the number of elements from the first result to the last.
+func (p *ProductF32) DstLen() int { return (p.M-1)*p.LDD + p.N }
+
+// Want returns result i, j, and by how much float32 arithmetic may differ from it.
+func (p *ProductF32) Want(i, j int) (want, tolerance float64) {
+	var s sum
+	s.add(float64(p.Bias[j]))
+	for g := range p.Segs {
+		for t := range p.Seg {
+			s.add(float64(p.Src[i*p.StepX+g*p.SrcStride+t]) * float64(p.W[(j*p.Segs+g)*p.Seg+t]))
+		}
+	}
+	if p.Res != nil {
+		s.add(float64(p.Res[i*p.LDR+j]))
+	}
+	return s.clamped(p.Lo, p.Hi), s.tolerance(p.Segs * p.Seg)
+}
+
+// sum adds terms of a product, and their magnitudes.
+type sum struct{ total, mass float64 }
+
+func (s *sum) add(term float64) { s.total, s.mass = s.total+term, s.mass+math.Abs(term) }
+
+func (s *sum) clamped(lo, hi float32) float64 {
+	return math.Min(math.Max(s.total, float64(lo)), float64(hi))
+}
+
+// tolerance is what the package states for as many roundings.
+func (s *sum) tolerance(terms int) float64 { return float64(terms+2) * s.mass * 0x1p-23 }
+
+// Window is the shape of rows of a depthwise convolution.
+type Window struct {
+	kernel.Depthwise
+	C, KH, KW int
+}
+
+// NewWindow draws a window over c channels.
+func NewWindow(rng *rand.Rand, c int) Window {
+	s := Window{kernel.Depthwise{Rows: 1 + rng.IntN(3), Width: 1 + rng.IntN(9), StrideX: 1 + rng.IntN(3), DilationX: 1}, c, 3, 3}
+	if rng.IntN(3) == 0 {
+		s.KH, s.KW, s.DilationX = 1+rng.IntN(6), 1+rng.IntN(6), 1+rng.IntN(2)
+	}
+	if rng.IntN(40) == 0 {
+		s.KH, s.KW = 12, 12 // more taps than the assembly takes
+	}
+	s.SrcStride = ((s.Width-1)*s.StrideX+(s.KW-1)*s.DilationX+1)*s.C + rng.IntN(9)
+	s.SrcStep = rng.IntN(3) * s.SrcStride
+	s.DstStep = s.Width*s.C + rng.IntN(9)
+	return s
+}
+
+// DstLen is the number of elements from the first result to the last.
+func (s Window) DstLen() int { return (s.Rows-1)*s.DstStep + s.Width*s.C }
+
+// SrcLen is the number of elements that the windows lie in.
+func (s Window) SrcLen() int {
+	return (s.Rows-1)*s.SrcStep + (s.KH-1)*s.SrcStride + ((s.Width-1)*s.StrideX+(s.KW-1)*s.DilationX+1)*s.C
+}
+
+// Taps is the number of weights.
+func (s Window) Taps() int { return s.C * s.KH * s.KW }
+
+// eachTap calls f with the source offset and the weight offset of output y, x, c.
+func (s Window) eachTap(y, x, c int, f func(src, w int)) {
+	for ky := range s.KH {
+		for kx := range s.KW {
+			f(y*s.SrcStep+ky*s.SrcStride+(x*s.StrideX+kx*s.DilationX)*s.C+c, (c*s.KH+ky)*s.KW+kx)
+		}
+	}
+}
+
+// Fill writes the results for bytes to dst and leaves what is between the rows.
+func (s Window) Fill(dst, src []uint8, w []int8, q *kernel.Requant) {
+	for y := range s.Rows {
+		for i := range s.Width * s.C {
+			c := i % s.C
+			acc := q.Bias[c]
+			s.eachTap(y, i/s.C, c, func(a, b int) { acc += int32(src[a]) * int32(w[b]) })
+			dst[y*s.DstStep+i] = requantised(q, acc, c)
+		}
+	}
+}
+
+// Want returns the result for float32 at output y and i, the channels of its pixels one after the other, and by how much float32 arithmetic
+// may differ from it.
+func (s Window) Want(y, i int, src, w, bias []float32, lo, hi float32) (want, tolerance float64) {
+	c := i % s.C
+	var t sum
+	t.add(float64(bias[c]))
+	s.eachTap(y, i/s.C, c, func(a, b int) { t.add(float64(src[a]) * float64(w[b])) })
+	return t.clamped(lo, hi), t.tolerance(s.KH * s.KW)
+}
+
+// NewRequant draws constants whose results lie below, inside and above the clamp, some
+// beyond int32, some exactly halfway.
+func NewRequant(rng *rand.Rand, n int) *kernel.Requant {
+	q := &kernel.Requant{Bias: make([]int32, n), Scale: make([]float32, n), Hi: 255}
+	for j := range n {
+		q.Bias[j] = int32(rng.IntN(1<<16) - 1<<15)
+		q.Scale[j] = float32(math.Exp2(rng.Float64()*24 - 22))
+		switch rng.IntN(12) {
+		case 0:
+			q.Bias[j] = int32(rng.Uint32())
+		case 1:
+			q.Scale[j] = 1.0 / 1024
+		case 2:
+			q.Scale[j] = -q.Scale[j]
+		case 3:
+			q.Scale[j] = 1e30
+		}
+	}
+	if rng.IntN(2) == 0 {
+		q.Zero = int32(rng.IntN(256))
+		q.Lo = uint8(rng.IntN(256))
+		q.Hi = q.Lo + uint8(rng.IntN(256-int(q.Lo)))
+	}
+	return q
+}
+
+// requantised is the byte of a whole accumulator.
+func requantised(q *kernel.Requant, acc int32, j int) uint8 {
+	return rounded(float32(acc)*q.Scale[j], q.Zero, q.Lo, q.Hi)
+}
+
+func rounded(v float32, zero int32, lo, hi uint8) uint8 {
+	return uint8(math.Min(math.Max(math.RoundToEven(float64(v))+float64(zero), float64(lo)), float64(hi)))
+}
+
+// NewAdd draws an add without a second operand.
+func NewAdd(rng *rand.Rand) *kernel.Add {
+	a := &kernel.Add{
+		ScaleY: float32(math.Exp2(rng.Float64()*8 - 5)), ScaleR: float32(math.Exp2(rng.Float64()*8 - 5)),
+		ZeroY: int32(rng.IntN(256)), ZeroR: int32(rng.IntN(256)), Zero: int32(rng.IntN(256)), Hi: 255,
+	}
+	switch rng.IntN(5) {
+	case 0:
+		a.Lo = uint8(rng.IntN(256))
+		a.Hi = a.Lo + uint8(rng.IntN(256-int(a.Lo)))
+	case 1:
+		a.ScaleY, a.ScaleR = 0.5, 0.25 // halves
+	case 2:
+		a.ScaleY = 1e9
+	case 3:
+		a.ScaleY, a.ScaleR = 1.3e36, -1.3e36 // the largest that the contract allows: the sum may be infinite
+	}
+	return a
+}
+
+// Added is the byte of a residual add.
+func Added(p *kernel.Add, y, r uint8) uint8 {
+	s := float32(float32(int32(y)-p.ZeroY)*p.ScaleY) + float32(float32(int32(r)-p.ZeroR)*p.ScaleR)
+	return rounded(s, p.Zero, p.Lo, p.Hi)
+}
+
+// Bytes returns n random bytes at an odd alignment, sometimes only extremes. Their capacity ends with their length, so that reading on is
+// a fault or a wrong result.
+func Bytes(rng *rand.Rand, n int) []uint8 {
+	off := rng.IntN(64)
+	b := make([]uint8, n+off)[off:]
+	extreme := rng.IntN(4) == 0
+	for i := range b {
+		b[i] = uint8(rng.Uint32())
+		if extreme {
+			b[i] = 255 * uint8(rng.IntN(2)|rng.IntN(2))
+		}
+	}
+	return b
+}
+
+// Int8s returns n random weights, sometimes only extremes.
+func Int8s(rng *rand.Rand, n int) []int8 {
+	w := make([]int8, n)
+	extreme := rng.IntN(4) == 0
+	for i := range w {
+		w[i] = int8(rng.Uint32())
+		if extreme {
+			w[i] = [...]int8{-128, 127}[rng.IntN(2)]
+		}
+	}
+	return w
+}
+
+// Floats returns n random numbers at an odd alignment.
+func Floats(rng *rand.Rand, n int) []float32 {
+	off := rng.IntN(16)
+	f := make([]float32, n+off)[off:]
+	for i := range f {
+		f[i] = float32(rng.NormFloat64())
+	}
+	return f
+}
