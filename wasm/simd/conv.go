@@ -141,8 +141,7 @@ func (t *tile) addResidual(f *emit.Func, acc [][2]value) {
 		for v, widen := range []func(value) value{i32x4.LowU, i32x4.HighU} {
 			y := f32x4.Mul(f32x4.Convert(acc[i][v]), scaleY)
 			x := f32x4.Mul(f32x4.Convert(i32x4.Sub(widen(words), zeroR)), scaleR)
-			// Infinities may have met: what is not a number is the zero point, whatever its other bits.
-			f.Set(acc[i][v], emit.BitAnd(i32x4.Sub(rounded(f32x4.Add(y, x), hi, lo), bits), i32x4.Splat(255)))
+			f.Set(acc[i][v], i32x4.Sub(rounded(f32x4.Add(y, x), hi, lo), bits))
 		}
 		f.Inc(t.r, t.ldr)
 	}

@@ -26,8 +26,7 @@ func roundingOf(f *emit.Func, p value) *rounding {
 func (a *rounding) of(y, r value) value {
 	y = f32x4.Mul(f32x4.Convert(i32x4.Sub(y, a.zeroY)), a.scaleY)
 	r = f32x4.Mul(f32x4.Convert(i32x4.Sub(r, a.zeroR)), a.scaleR)
-	v := i32x4.Sub(rounded(f32x4.Add(y, r), a.hi, a.lo), a.bits)
-	return emit.BitAnd(v, i32x4.Splat(255))
+	return i32x4.Sub(rounded(f32x4.Add(y, r), a.hi, a.lo), a.bits)
 }
 
 // defineAdd defines add_u8(dst, y, r, n, add).

@@ -283,9 +283,9 @@ func (n *Node) sum(x Value, with *Value, out *Value) error {
 	return sumFits(x.Levels, with.Levels, n.To)
 }
 
-// sumFits checks that a sum of a and b can be stored as to.
+// sumFits checks that a sum of a and b can be stored as to: neither part may be infinite, since ∞ - ∞ has other bytes at each kernel level.
 func sumFits(a, b, to Levels) error {
-	if add := residual(a, b, to); !finite(add.ScaleY) || !finite(add.ScaleR) {
+	if add := residual(a, b, to); !finite(math.MaxUint8*add.ScaleY) || !finite(math.MaxUint8*add.ScaleR) {
 		return fmt.Errorf("scales %v and %v to %v", a.Scale, b.Scale, to.Scale)
 	}
 	return nil

@@ -66,6 +66,8 @@ func TestAppendRefuses(t *testing.T) {
 		{"scales that overflow", integers, unit, func(n *nn.Node) { n.Scales, n.To.Scale = []float32{1, 3e38}, 1e-30 }, "scales"},
 		{"a residual without levels before", integers, unit, func(n *nn.Node) { n.With = 1 }, "levels"},
 		{"a residual that overflows", integers, unit, func(n *nn.Node) { n.With, n.Before, n.To.Scale = 1, nn.Levels{Scale: 3e38}, 1e-30 }, "scales"},
+		{"a sum of infinities", sum, nn.Levels{Scale: 2e36}, func(n *nn.Node) { n.To = unit }, "scales"},
+		{"a large sum", sum, nn.Levels{Scale: 1e36}, func(n *nn.Node) { n.To = unit }, ""},
 		{"one operand", sum, nn.Levels{}, func(n *nn.Node) { n.With = 0 }, "operands"},
 		{"levels of floats", sum, nn.Levels{}, func(n *nn.Node) { n.To = unit }, "levels"},
 		{"a sum of bytes without levels", sum, unit, func(*nn.Node) {}, "levels"},

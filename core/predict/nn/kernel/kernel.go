@@ -60,7 +60,7 @@ type Requant struct {
 //
 // each product and the sum rounded to float32. Zero points lie in 0..255.
 type Add struct {
-	ScaleY, ScaleR float32 // y.scale/out.scale and r.scale/out.scale, finite
+	ScaleY, ScaleR float32 // y.scale/out.scale and r.scale/out.scale; 255 times each is finite
 	ZeroY, ZeroR   int32
 	Zero           int32 // zero point of the output
 	Lo, Hi         uint8
