@@ -221,6 +221,7 @@ func (v *Vectors) Distances(dst []uint32, z *Query, rows []uint32) {
 		panic("kernel: lengths differ")
 	}
 	if len(rows) > 0 {
+		checkRows(rows, v.rows)
 		v.distances(dst, z, rows)
 	}
 }
@@ -232,7 +233,19 @@ func (v *Vectors) Dots(dst []int64, z *Query, rows []uint32) {
 		panic("kernel: lengths differ")
 	}
 	if len(rows) > 0 {
+		checkRows(rows, v.rows)
 		v.dots(dst, z, rows)
+	}
+}
+
+// checkRows panics when a row does not exist: assembly and hosts trust their arguments.
+func checkRows(rows []uint32, below int) {
+	largest := uint32(0)
+	for _, r := range rows {
+		largest = max(largest, r)
+	}
+	if int(largest) >= below {
+		panic("kernel: row out of range")
 	}
 }
 

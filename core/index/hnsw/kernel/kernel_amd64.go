@@ -27,23 +27,11 @@ type args struct {
 
 func (a *args) ptr() *byte { return (*byte)(unsafe.Pointer(a)) }
 
-// checkRows panics when a row does not exist: the assembly trusts its arguments.
-func checkRows(rows []uint32, below int) {
-	largest := uint32(0)
-	for _, r := range rows {
-		largest = max(largest, r)
-	}
-	if int(largest) >= below {
-		panic("kernel: row out of range")
-	}
-}
-
 func (v *Vectors) distances(dst []uint32, z *Query, rows []uint32) {
 	if Levels.Now() == cpu.Generic {
 		v.distancesGeneric(dst, z, rows)
 		return
 	}
-	checkRows(rows, v.rows)
 	weight := z.weight()
 	a := args{
 		dst: unsafe.Pointer(&dst[0]), rows: unsafe.Pointer(&rows[0]), n: len(rows), codes: unsafe.Pointer(&z.codes[0]),
@@ -78,7 +66,6 @@ func (v *Vectors) dots(dst []int64, z *Query, rows []uint32) {
 		v.dotsGeneric(dst, z, rows)
 		return
 	}
-	checkRows(rows, v.rows)
 	a := args{
 		dst: unsafe.Pointer(&dst[0]), rows: unsafe.Pointer(&rows[0]), n: len(rows), codes: unsafe.Pointer(&z.full[0]),
 		high: unsafe.Pointer(&v.high[0]), low: unsafe.Pointer(&v.low[0]), blocks: v.stride / line, stride: v.stride,
@@ -104,7 +91,6 @@ func (l *Lists) find(rows []uint32, x uint32) int {
 	if Levels.Now() == cpu.Generic {
 		return l.findGeneric(rows, x)
 	}
-	checkRows(rows, l.rows)
 	a := findArgs{
 		rows: unsafe.Pointer(&rows[0]), n: len(rows), chunks: unsafe.Pointer(&l.chunks[0]),
 		blocks: l.stride / vectorWords, stride: 4 * l.stride, x: int(x),

@@ -69,5 +69,6 @@ func (l *Lists) Find(rows []uint32, x uint32) int {
 	if len(rows) == 0 {
 		return -1
 	}
+	checkRows(rows, l.rows)
 	return l.find(rows, x)
 }
