@@ -1,21 +1,68 @@
 package built
 
 import (
+	"bytes"
 	"context"
+	"crypto/rand"
 	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
 	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
+	"github.com/tetratelabs/wazero/sys"
 
 	"github.com/sightline-dev/sightline/core/proof"
 )
 
-// Tests is the tests of a package, such as core/jsonio, as a guest that is lent its kernels.
-func Tests(t testing.TB, pkg string) []byte {
+// Suite is tests of a package that computes with kernels of its host.
+type Suite struct{ Package, Run string }
+
+// Kernels are the packages whose kernels a host provides. Their own tests hold them to the definitions.
+var Kernels = []Suite{
+	{"core/predict/nn/kernel", "."},
+	{"core/index/hnsw/kernel", "."},
+	{"core/train/kernel", "."},
+	{"core/predict/raster", "."},
+	{"core/predict/raster/jpg", "Inverse"},
+	{"core/jsonio", "."},
+	{"core/blob", "Sum|Hash|Blobs"},
+}
+
+// Test runs a suite as a guest, in the folder of its package. attach gives the guest what it needs before it starts; nil: nothing.
+func (s Suite) Test(ctx context.Context, t testing.TB, r wazero.Runtime, attach func(ctx context.Context, guest api.Module) error) {
+	t.Helper()
+	compiled, err := r.CompileModule(ctx, tests(t, s.Package))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	guest, err := r.InstantiateModule(ctx, compiled, wazero.NewModuleConfig().WithName("").WithStartFunctions().
+		WithArgs("test", "-test.short", "-test.run="+s.Run).WithEnv("PWD", filepath.Join(proof.Root(t), s.Package)).
+		WithStdout(&out).WithStderr(&out).WithFSConfig(wazero.NewFSConfig().WithDirMount("/", "/")).
+		WithSysWalltime().WithSysNanotime().WithSysNanosleep().WithRandSource(rand.Reader))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer guest.Close(ctx)
+	if attach != nil {
+		if err := attach(ctx, guest); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err = guest.ExportedFunction("_start").Call(ctx)
+	var exit *sys.ExitError
+	if !errors.As(err, &exit) || exit.ExitCode() != 0 || !strings.HasSuffix(out.String(), "PASS\n") {
+		t.Errorf("%s: %v\n%s", s.Package, err, out.String())
+	}
+}
+
+// tests builds the tests of a package, such as core/jsonio, as a guest whose kernels are its host's.
+func tests(t testing.TB, pkg string) []byte {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "test.wasm")
 	cmd := exec.Command("go", "test", "-c", "-tags", "lent", "-trimpath", "-ldflags", "-s -w", "-o", file, "./"+pkg)
@@ -31,7 +78,7 @@ func Tests(t testing.TB, pkg string) []byte {
 	return b
 }
 
-// Runtime is a runtime with WASI for [Tests], which compiles into the cache of the wasip1 tests.
+// Runtime is a runtime with WASI for a [Suite], which compiles into the cache of the wasip1 tests.
 func Runtime(t testing.TB) wazero.Runtime {
 	t.Helper()
 	cache, err := wazero.NewCompilationCacheWithDir(filepath.Join(proof.Root(t), ".cache", "wazero"))

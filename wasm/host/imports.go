@@ -14,6 +14,7 @@ import (
 	wapi "github.com/tetratelabs/wazero/api"
 
 	"github.com/sightline-dev/sightline/wasm/abi"
+	"github.com/sightline-dev/sightline/wasm/host/kernels"
 )
 
 // call is one call of an import: who calls, with what, and in which memory. It lives as long as
@@ -106,7 +107,7 @@ func filled(i int, f func(c *call) ([]byte, error)) hostFunc {
 }
 
 func lend(name, params, results string, f hostFunc) imported {
-	return imported{f, name, valueTypes(params), valueTypes(results)}
+	return imported{f, name, kernels.Types(params), kernels.Types(results)}
 }
 
 // imports are what a host lends, in the order of wasm/README.md: parameters, result, and which of

@@ -11,6 +11,7 @@ import (
 	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/wasm/abi"
+	"github.com/sightline-dev/sightline/wasm/host/kernels"
 )
 
 // memoryFiles are a host's files, in memory.
@@ -147,7 +148,7 @@ func (p *prober) name(name string, args ...uint64) int64 {
 	if err != nil {
 		p.t.Fatalf("%s: %v", name, err)
 	}
-	if n := importOf(p.t, name); len(imports[n].results) > 0 && imports[n].results[0] == valueTypes("i")[0] {
+	if n := importOf(p.t, name); len(imports[n].results) > 0 && imports[n].results[0] == kernels.Types("i")[0] {
 		return int64(int32(v))
 	}
 	return int64(v)

@@ -76,15 +76,15 @@ type types struct{ params, results []wapi.ValueType }
 // exports are what a module must export.
 var exports = map[string]types{
 	"_initialize": {},
-	"abi":         {nil, valueTypes("i")},
-	"reserve":     {valueTypes("i"), valueTypes("i")},
-	"open":        {valueTypes("i"), valueTypes("I")},
-	"serve":       {valueTypes("i"), valueTypes("I")},
-	"resume":      {valueTypes("i"), valueTypes("I")},
-	"step":        {valueTypes("i"), valueTypes("I")},
-	"analyse":     {valueTypes("i"), valueTypes("I")},
-	"ask":         {valueTypes("i"), valueTypes("I")},
-	"sync":        {valueTypes("i"), valueTypes("I")},
+	"abi":         {nil, kernels.Types("i")},
+	"reserve":     {kernels.Types("i"), kernels.Types("i")},
+	"open":        {kernels.Types("i"), kernels.Types("I")},
+	"serve":       {kernels.Types("i"), kernels.Types("I")},
+	"resume":      {kernels.Types("i"), kernels.Types("I")},
+	"step":        {kernels.Types("i"), kernels.Types("I")},
+	"analyse":     {kernels.Types("i"), kernels.Types("I")},
+	"ask":         {kernels.Types("i"), kernels.Types("I")},
+	"sync":        {kernels.Types("i"), kernels.Types("I")},
 }
 
 // Open makes an instance and opens it with s. It sets the Bundles, Tokens and Counted of s from

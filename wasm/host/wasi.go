@@ -7,8 +7,9 @@ import (
 	"io"
 
 	"github.com/tetratelabs/wazero"
-	wapi "github.com/tetratelabs/wazero/api"
 	"github.com/tetratelabs/wazero/sys"
+
+	"github.com/sightline-dev/sightline/wasm/host/kernels"
 )
 
 // What the Go runtime inside the guest asks of wasi_snapshot_preview1. There are no arguments, no
@@ -75,9 +76,9 @@ func linkWASI(ctx context.Context, r wazero.Runtime, m wazero.CompiledModule) er
 		seen[name] = true
 		do, known := wasi[name]
 		switch {
-		case known && !sameTypes(f.ParamTypes(), valueTypes(wasiTypes[name])):
+		case known && !sameTypes(f.ParamTypes(), kernels.Types(wasiTypes[name])):
 			return fmt.Errorf("%w: %s has another type", ErrModule, name)
-		case !known && !sameTypes(f.ResultTypes(), valueTypes("i")):
+		case !known && !sameTypes(f.ResultTypes(), kernels.Types("i")):
 			return fmt.Errorf("%w: WASI has no %s with this type", ErrModule, name)
 		case !known:
 			do = wasiUnknown(name)
@@ -170,13 +171,4 @@ func (in *Instance) print(data []byte) {
 		in.printed = append(in.printed[:0], in.printed[over:]...)
 	}
 	in.printed = append(in.printed, data...)
-}
-
-// valueTypes reads types: i and I are integers of 32 and 64 bits, f a float of 32.
-func valueTypes(s string) []wapi.ValueType {
-	types := make([]wapi.ValueType, 0, len(s))
-	for _, c := range s {
-		types = append(types, map[rune]wapi.ValueType{'i': wapi.ValueTypeI32, 'I': wapi.ValueTypeI64, 'f': wapi.ValueTypeF32}[c])
-	}
-	return types
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/wasm/abi"
+	"github.com/sightline-dev/sightline/wasm/host/kernels"
 )
 
 // Opcodes that the tests' own guests are made of.
@@ -131,7 +132,7 @@ func (g *guest) encode() []byte {
 	}
 	for _, e := range g.extra[len(g.imports):] {
 		imports = append(imports, code(sized([]byte(e.module)), sized([]byte(e.name)), 0x00, uleb(uint64(len(kinds)))))
-		kinds = append(kinds, typeOf(valueTypes(e.params), valueTypes(e.results)))
+		kinds = append(kinds, typeOf(kernels.Types(e.params), kernels.Types(e.results)))
 	}
 	data := vec()
 	var segments [][]byte

@@ -71,7 +71,7 @@ func (n *Native) Instantiate(ctx context.Context, r wazero.Runtime) error {
 	b := r.NewHostModuleBuilder(Module)
 	for i := range imports {
 		im := &imports[i]
-		b.NewFunctionBuilder().WithGoModuleFunction(im, types(im.params), types(im.results)).Export(im.name)
+		b.NewFunctionBuilder().WithGoModuleFunction(im, Types(im.params), Types(im.results)).Export(im.name)
 	}
 	if _, err := b.Instantiate(ctx); err != nil {
 		return fmt.Errorf("module %s: %w", Module, err)
@@ -108,7 +108,8 @@ func (f *function) Call(ctx context.Context, m wapi.Module, s []uint64) {
 	in.mem, in.ctx = nil, nil
 }
 
-func types(letters string) []wapi.ValueType {
+// Types reads parameters or results of an import, a letter each: i i32, I i64, f f32.
+func Types(letters string) []wapi.ValueType {
 	t := make([]wapi.ValueType, len(letters))
 	for i, c := range letters {
 		t[i] = map[rune]wapi.ValueType{'i': wapi.ValueTypeI32, 'I': wapi.ValueTypeI64, 'f': wapi.ValueTypeF32}[c]
