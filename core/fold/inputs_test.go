@@ -43,14 +43,6 @@ func TestCreate(t *testing.T) {
 	w.check()
 }
 
-func TestGeneratedIDs(t *testing.T) {
-	w := newWorld(t)
-	a, b := w.expect(fold.OK, 1, 1, create("")), w.expect(fold.OK, 2, 1, create(""))
-	if a.ID == b.ID || len(a.ID) != 32 || w.input(a.ID).Dot != a.Dot {
-		t.Errorf("generated ids %q and %q", a.ID, b.ID)
-	}
-}
-
 func TestDuplicates(t *testing.T) {
 	w := newWorld(t)
 	a := w.expect(fold.OK, 1, 1, fetch("a", "http://x/1"))

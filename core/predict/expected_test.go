@@ -2,15 +2,11 @@ package predict
 
 import (
 	"encoding/csv"
-	"image/color"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/sightline-dev/sightline/core/cpu"
 	"github.com/sightline-dev/sightline/core/predict/nn/kernel"
@@ -162,30 +158,5 @@ func TestShippedFoodIsHonest(t *testing.T) {
 	t.Logf("highest food value: mean %.3f on %d photos of food, %.3f on %d others", mean(food), len(food), mean(other), len(other))
 	if mean(food) < 0.8 || mean(other) > 0.35 || len(food) < 8 {
 		t.Errorf("highest food value: mean %.3f on food, %.3f elsewhere, want at least 0.8 and at most 0.35", mean(food), mean(other))
-	}
-}
-
-// Every kernel level gives the same bytes, here on generated pictures; package models holds
-// photos and other targets to golden hashes.
-func TestLevelsAgree(t *testing.T) {
-	s := shipped(t)
-	rng := rand.New(rand.NewPCG(1, 1))
-	for i := range 3 {
-		data := picture(t, 100+97*i, 300-50*i, func(x, y int) color.Color {
-			return rgb(byte(x*y>>i), byte(x+3*y), byte(rng.IntN(1+60*i)))
-		})
-		var first Analysis
-		var fastest string
-		for level := range kernel.Levels.Each() {
-			out, err := s.NewAnalyser(raster.Limits{}).Analyse(data, raster.Crop{}, WantConcepts|WantColors)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if fastest == "" {
-				first, fastest = out, level.String()
-			} else if diff := cmp.Diff(first, out); diff != "" {
-				t.Errorf("picture %d: %s differs from %s:\n%s", i, level, fastest, diff)
-			}
-		}
 	}
 }
