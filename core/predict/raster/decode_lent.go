@@ -92,9 +92,8 @@ func (v *View) args(l *Limits) viewArgs {
 // error is the host's text, of the class it names.
 func (i *infoArgs) error() error {
 	text := string(i.text[:min(max(i.length, 0), int32(len(i.text)))])
-	classes := [...]error{1: ErrUnsupported, 2: ErrTooLarge, 3: ErrCorrupt, 4: ErrExpired}
-	if i.class >= 1 && int(i.class) < len(classes) {
-		return &lentError{text, classes[i.class]}
+	if i.class >= 1 && int(i.class) <= len(classes) {
+		return &lentError{text, classes[i.class-1]}
 	}
 	for _, err := range [...]error{errView, errCrop} {
 		if text == err.Error() {

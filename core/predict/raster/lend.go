@@ -1,6 +1,9 @@
 package raster
 
-import "slices"
+import (
+	"errors"
+	"slices"
+)
 
 // The inner loops under their own names, for a host that lends them to a guest whose raster
 // leaves them to it. They take the same, and panic for slices that are too short.
@@ -17,6 +20,18 @@ func Across(out []byte, sums []uint32, first []int32, w []uint32, taps int, half
 // YCbCr converts a row of JFIF's YCbCr to RGB, (len(y), 3).
 func YCbCr(dst, y, cb, cr []byte) {
 	rowYCbCr(dst, 0, 3, &[4][]byte{y, cb, cr}, len(y))
+}
+
+// classes are the errors of a picture by the numbers that a host gives a guest, from 1 on.
+var classes = [...]error{ErrUnsupported, ErrTooLarge, ErrCorrupt, ErrExpired}
+
+// ErrorNumber is the number of an error of [Decoder.Decode] for a guest: 1 unsupported, 2 too large, 3 corrupt, 4 expired, 5 another one.
+func ErrorNumber(err error) int {
+	i := slices.IndexFunc(classes[:], func(class error) bool { return errors.Is(err, class) })
+	if i < 0 {
+		i = len(classes)
+	}
+	return i + 1
 }
 
 // FormatNumber is the number of an [Info]'s Format: 1 jpeg, 2 png, 3 gif, 4 webp, 5 bmp, 6 tiff.

@@ -6,7 +6,6 @@ import "github.com/sightline-dev/sightline/core/cpu"
 
 //go:generate go run ./asm -out row_amd64.s -stubs stubs_amd64.go -pkg raster
 
-// hasAVX2 is a variable for the tests.
 var hasAVX2 = cpu.Has(cpu.AVX2)
 
 // addRows is addRowsGeneric.

@@ -1,8 +1,6 @@
 package kernels
 
 import (
-	"errors"
-
 	"github.com/sightline-dev/sightline/core/predict/raster"
 	"github.com/sightline-dev/sightline/core/predict/raster/jpg"
 )
@@ -13,9 +11,6 @@ const (
 	viewBytes = 112
 	textBytes = 1024 // of info
 )
-
-// classes are the errors of a picture by the number that info gives them, from 1 on.
-var classes = [...]error{raster.ErrUnsupported, raster.ErrTooLarge, raster.ErrCorrupt, raster.ErrExpired}
 
 // decode(src, len, view, dst, cap, info) → i64
 func (in *Instance) decode(s []uint64) {
@@ -36,13 +31,7 @@ func (in *Instance) decode(s []uint64) {
 		s[0] = uint64(copy(dst, img.Pix))
 		return
 	}
-	info[2] = int32(len(classes) + 1)
-	for i, class := range classes {
-		if errors.Is(err, class) {
-			info[2] = int32(i + 1)
-			break
-		}
-	}
+	info[2] = int32(raster.ErrorNumber(err))
 	info[3] = int32(copy(text, err.Error()))
 	n := int64(refused)
 	s[0] = uint64(n)
