@@ -22,7 +22,7 @@ func YCbCr(dst, y, cb, cr []byte) {
 	rowYCbCr(dst, 0, 3, &[4][]byte{y, cb, cr}, len(y))
 }
 
-// classes are the errors of a picture by the numbers that a host gives a guest, from 1 on.
+// classes are the errors of a picture. A host tells a guest their numbers, starting at 1.
 var classes = [...]error{ErrUnsupported, ErrTooLarge, ErrCorrupt, ErrExpired}
 
 // ErrorNumber is the number of an error of [Decoder.Decode] for a guest: 1 unsupported, 2 too large, 3 corrupt, 4 expired, 5 another one.

@@ -35,7 +35,7 @@ func shape(m, n, segs, seg int) string {
 	return fmt.Sprintf("product of m=%d n=%d segs=%d seg=%d", m, n, segs, seg)
 }
 
-// DrawAdd gives p an add with a second operand of its own.
+// DrawAdd draws an add for p, with a second operand.
 func (p *Product) DrawAdd(rng *rand.Rand) {
 	p.Add = NewAdd(rng)
 	p.Add.LDR = p.N + rng.IntN(5)
@@ -122,7 +122,7 @@ func (s *sum) clamped(lo, hi float32) float64 {
 	return math.Min(math.Max(s.total, float64(lo)), float64(hi))
 }
 
-// tolerance is what the package states for as many roundings.
+// tolerance returns the error that the package allows for as many roundings.
 func (s *sum) tolerance(terms int) float64 { return float64(terms+2) * s.mass * 0x1p-23 }
 
 // Window is the shape of rows of a depthwise convolution.
