@@ -1,6 +1,8 @@
 package raster
 
 import (
+	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -86,5 +88,14 @@ func TestRecogniseVideos(t *testing.T) {
 	}
 	if n < 24 {
 		t.Errorf("%d films, want at least 24", n)
+	}
+}
+
+// TestErrorNumbers holds the numbers of wasm/README.md.
+func TestErrorNumbers(t *testing.T) {
+	for err, want := range map[error]int{ErrUnsupported: 1, ErrTooLarge: 2, ErrCorrupt: 3, ErrExpired: 4, io.EOF: 5} {
+		if got := ErrorNumber(fmt.Errorf("picture: %w", err)); got != want {
+			t.Errorf("ErrorNumber(%v) = %d, want %d", err, got, want)
+		}
 	}
 }
