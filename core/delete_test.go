@@ -297,7 +297,7 @@ func TestDeletionUnderCalls(t *testing.T) {
 				t.Errorf("a task of a deleted application ends with %v", err)
 			}
 		}
-		for call, want := range map[*api.Call][]int{added: {401}, searched: {200, 401}} {
+		for call, want := range map[*api.Exchange][]int{added: {401}, searched: {200, 401}} {
 			for !call.Done() {
 				var results []api.Result
 				for _, job := range call.Jobs() {

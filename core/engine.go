@@ -154,7 +154,7 @@ func (e *Engine) Models(base [32]byte) *predict.Set {
 }
 
 // Begin starts a request; see [api.Call]. On a closed engine the call is done, and refused.
-func (e *Engine) Begin(ctx context.Context, r *api.Request) *api.Call {
+func (e *Engine) Begin(ctx context.Context, r *api.Request) *api.Exchange {
 	if e.closed.Load() {
 		return api.Answered(e.service.Refuse(r, fmt.Errorf("%w: the server is stopping", api.ErrBusy)))
 	}

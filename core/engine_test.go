@@ -79,7 +79,7 @@ func newFixture(t testing.TB) *fixture {
 }
 
 // work is a host's part of a call whose pictures came as base64.
-func work(t testing.TB, l *fixture, call *api.Call) api.Response {
+func work(t testing.TB, l *fixture, call *api.Exchange) api.Response {
 	analyser := l.o.Models.NewAnalyser(raster.Limits{})
 	for !call.Done() {
 		var results []api.Result

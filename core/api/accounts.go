@@ -10,7 +10,7 @@ import (
 )
 
 // login opens a session for an account, as scripts do; people sign in on the web pages.
-func login(x *exchange) error {
+func login(x *Call) error {
 	email, err := x.body.text("email")
 	if err != nil {
 		return refuse(ErrAccountRequest, err)
@@ -36,8 +36,8 @@ func login(x *exchange) error {
 	return nil
 }
 
-// one is the only element of a list of a call that makes something.
-func (x *exchange) one(list string) (object, error) {
+// oneElement is the only element of a list of a call that makes something.
+func oneElement(x *Call, list string) (object, error) {
 	elements, _, err := x.body.some(list, 1, ErrAccountRequest)
 	if err != nil {
 		return object{}, err
@@ -56,8 +56,8 @@ const (
 
 // createApp makes an application for the account whose session it is. Its language is English
 // where the call says nothing: clients of old cannot.
-func createApp(x *exchange) error {
-	o, err := x.one("apps")
+func createApp(x *Call) error {
+	o, err := oneElement(x, "apps")
 	if err != nil {
 		return err
 	}
@@ -82,11 +82,11 @@ func createApp(x *exchange) error {
 		return err
 	}
 	x.elsewhere = true
-	x.writeApps([]catalog.App{made})
+	writeApps(x, []catalog.App{made})
 	return nil
 }
 
-func listApps(x *exchange) error {
+func listApps(x *Call) error {
 	p, err := x.paged()
 	if err != nil {
 		return err
@@ -95,12 +95,12 @@ func listApps(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	x.writeApps(cut(owned, p))
+	writeApps(x, cut(owned, p))
 	return nil
 }
 
 // ownedApp is an application of the account; another's is answered like one that is not there.
-func (x *exchange) ownedApp(id string) (catalog.App, error) {
+func ownedApp(x *Call, id string) (catalog.App, error) {
 	app, err := x.s.o.Apps.App(id)
 	if err == nil && app.Owner != x.who.Account {
 		return app, errPath
@@ -108,8 +108,8 @@ func (x *exchange) ownedApp(id string) (catalog.App, error) {
 	return app, unless(err, errPath)
 }
 
-func readApp(x *exchange) error {
-	app, err := x.ownedApp(x.ids["app_id"])
+func readApp(x *Call) error {
+	app, err := ownedApp(x, x.ids["app_id"])
 	if err != nil {
 		return err
 	}
@@ -120,7 +120,7 @@ func readApp(x *exchange) error {
 	return nil
 }
 
-func (x *exchange) writeApps(apps []catalog.App) {
+func writeApps(x *Call, apps []catalog.App) {
 	x.ok(func(w *jsonio.Writer) {
 		w.Name("apps")
 		w.Array()
@@ -154,8 +154,8 @@ func writeAppRecord(w *jsonio.Writer, a *catalog.App) {
 
 // createKey makes a key to one of the account's applications. Its id is the key itself: here it
 // is told, and never again.
-func createKey(x *exchange) error {
-	o, err := x.one("keys")
+func createKey(x *Call) error {
+	o, err := oneElement(x, "keys")
 	if err != nil {
 		return err
 	}
@@ -185,7 +185,7 @@ func createKey(x *exchange) error {
 			return errPath
 		}
 	}
-	if _, err := x.ownedApp(k.App); err != nil {
+	if _, err := ownedApp(x, k.App); err != nil {
 		return err
 	}
 	keys, err := x.s.o.Apps.Keys(k.App)
@@ -200,13 +200,13 @@ func createKey(x *exchange) error {
 		return err
 	}
 	x.elsewhere = true
-	x.writeKeys([]keyRow{{key, record}})
+	writeKeys(x, []keyRow{{key, record}})
 	x.call.response.Header = append(x.call.response.Header, noStore)
 	return nil
 }
 
 // listKeys lists the keys of all the account's applications, by the start of their hashes.
-func listKeys(x *exchange) error {
+func listKeys(x *Call) error {
 	p, err := x.paged()
 	if err != nil {
 		return err
@@ -225,7 +225,7 @@ func listKeys(x *exchange) error {
 			rows = append(rows, keyRow{auth.By(k.Hash), k})
 		}
 	}
-	x.writeKeys(cut(rows, p))
+	writeKeys(x, cut(rows, p))
 	return nil
 }
 
@@ -235,18 +235,18 @@ type keyRow struct {
 	catalog.Key
 }
 
-func (x *exchange) writeKeys(rows []keyRow) {
+func writeKeys(x *Call, rows []keyRow) {
 	x.ok(func(w *jsonio.Writer) {
 		w.Name("keys")
 		w.Array()
 		for i := range rows {
-			x.writeKey(w, &rows[i])
+			writeKey(x, w, &rows[i])
 		}
 		w.End(']')
 	})
 }
 
-func (x *exchange) writeKey(w *jsonio.Writer, k *keyRow) {
+func writeKey(x *Call, w *jsonio.Writer, k *keyRow) {
 	w.Object()
 	w.Name("id")
 	w.String(k.id)
@@ -279,12 +279,12 @@ func writeTexts(w *jsonio.Writer, texts []string) {
 }
 
 // listScopes lists the scopes that a key can be made with.
-func listScopes(x *exchange) error { return x.answerScopes(auth.ScopeNames()) }
+func listScopes(x *Call) error { return answerScopes(x, auth.ScopeNames()) }
 
 // listMyScopes lists those of whoever asks.
-func listMyScopes(x *exchange) error { return x.answerScopes(x.who.Scopes.Names()) }
+func listMyScopes(x *Call) error { return answerScopes(x, x.who.Scopes.Names()) }
 
-func (x *exchange) answerScopes(names []string) error {
+func answerScopes(x *Call, names []string) error {
 	app, err := x.s.o.Apps.App(x.app.ID)
 	if err != nil {
 		return fmt.Errorf("application %s: %w", x.app.ID, err)

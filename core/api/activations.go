@@ -14,28 +14,28 @@ import (
 // readActivations answers where in pictures a model sees concepts: how much of each cell that the
 // network saw speaks for each concept that is asked for. Pictures come as in a predict call, or by the id of
 // a stored input.
-func readActivations(x *exchange) error {
-	p, err := x.predictor(x.ids["model_id"], "")
+func readActivations(x *Call) error {
+	p, err := findPredictor(x, x.ids["model_id"], "")
 	if err != nil {
 		return err
 	}
 	if p.kind() != predict.TypeConcept {
 		return refusef(ErrModelArgument, "model_id '%s' does not support activations.", x.ids["model_id"])
 	}
-	places, missing, err := x.activated(&p)
+	places, missing, err := activated(x, &p)
 	if err != nil {
 		return err
 	}
-	inputs, jobs, err := x.activatedPictures()
+	inputs, jobs, err := activatedPictures(x)
 	if err != nil {
 		return err
 	}
-	x.await(jobs, func(results []Result) error { return x.activations(&p, places, missing, inputs, results) })
+	x.await(jobs, func(results []Result) error { return answerActivations(x, &p, places, missing, inputs, results) })
 	return nil
 }
 
 // activated reads concepts, ids of the model's: their places, and those that it does not have.
-func (x *exchange) activated(p *predictor) (places []int, missing []string, err error) {
+func activated(x *Call, p *predictor) (places []int, missing []string, err error) {
 	v := x.body.get("concepts")
 	if n := v.Len(); v.Kind() != jsonio.Array || n == 0 || n > maxActivations {
 		return nil, nil, refusef(ErrModelArgument, "concepts: must be an array of 1 to %d ids.", maxActivations)
@@ -60,7 +60,7 @@ func (x *exchange) activated(p *predictor) (places []int, missing []string, err 
 }
 
 // activatedPictures is pictures, where an element with an id alone is a stored input.
-func (x *exchange) activatedPictures() ([]input, []Job, error) {
+func activatedPictures(x *Call) ([]input, []Job, error) {
 	elements, n, err := x.body.some("inputs", maxActivatedInputs, ErrPredict)
 	if err != nil {
 		return nil, nil, err
@@ -68,11 +68,11 @@ func (x *exchange) activatedPictures() ([]input, []Job, error) {
 	inputs := make([]input, 0, n)
 	var jobs []Job
 	for o, malformed := range elements {
-		read := x.picture
+		read := readMedia
 		if malformed == nil && o.has("id") && !o.has("data") {
-			read = x.storedPicture
+			read = storedPicture
 		}
-		in, err := read(o, malformed)
+		in, err := read(x, o, malformed)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -92,7 +92,7 @@ func (x *exchange) activatedPictures() ([]input, []Job, error) {
 }
 
 // storedPicture is the picture of a stored input, for a key that may read inputs. For another there is none.
-func (x *exchange) storedPicture(o object, _ error) (in input, err error) {
+func storedPicture(x *Call, o object, _ error) (in input, err error) {
 	if in.id, in.err = o.id("id"); in.err != nil {
 		in.id, err = x.newID()
 		return in, err
@@ -112,9 +112,9 @@ func (x *exchange) storedPicture(o object, _ error) (in input, err error) {
 	return in, nil
 }
 
-// activations answers the call. results belong to the inputs without an error, in order.
-func (x *exchange) activations(p *predictor, places []int, missing []string, inputs []input, results []Result) error {
-	seen, good, err := x.beside(inputs, results, nil)
+// answerActivations answers the call. results belong to the inputs without an error, in order.
+func answerActivations(x *Call, p *predictor, places []int, missing []string, inputs []input, results []Result) error {
+	seen, good, err := matchResults(x, inputs, results, nil)
 	if err != nil {
 		return err
 	}
@@ -127,7 +127,7 @@ func (x *exchange) activations(p *predictor, places []int, missing []string, inp
 		if a.Has&predict.WantCells == 0 {
 			return errNoResult
 		}
-		if maps[i], err = x.mapsOf(p, &a.Cells, places); err != nil {
+		if maps[i], err = mapsOf(x, p, &a.Cells, places); err != nil {
 			return err
 		}
 	}
@@ -142,7 +142,7 @@ func (x *exchange) activations(p *predictor, places []int, missing []string, inp
 			w.Name("status")
 			inputs[i].writeStatus(w)
 			if r := seen[i]; r != nil {
-				x.writeActivations(w, p, &r.Analysis.Cells, places, maps[i])
+				writeActivations(x, w, p, &r.Analysis.Cells, places, maps[i])
 			}
 			w.End('}')
 		}
@@ -152,7 +152,7 @@ func (x *exchange) activations(p *predictor, places []int, missing []string, inp
 }
 
 // mapsOf are how much of each cell speaks for the concepts at places.
-func (x *exchange) mapsOf(p *predictor, c *predict.Cells, places []int) ([][]float32, error) {
+func mapsOf(x *Call, p *predictor, c *predict.Cells, places []int) ([][]float32, error) {
 	if p.public != nil {
 		return x.net.models.Activations(p.public, c, places)
 	}
@@ -181,7 +181,7 @@ func direction(h *train.Head, place int) []float32 {
 	return apart
 }
 
-func (x *exchange) writeActivations(w *jsonio.Writer, p *predictor, c *predict.Cells, places []int, maps [][]float32) {
+func writeActivations(x *Call, w *jsonio.Writer, p *predictor, c *predict.Cells, places []int, maps [][]float32) {
 	w.Name("activations")
 	w.Object()
 	w.Name("box")

@@ -16,7 +16,7 @@ var ErrWhichApp = errors.New("application missing: use a path that starts with /
 // what fails after that is.
 //
 //	credential ─▶ rate ─▶ quota ─▶ application or account of the path ─▶ scopes
-func (x *exchange) admit(r *Request) error {
+func admit(x *Call, r *Request) error {
 	asks := x.route.need.Asks
 	switch {
 	case (asks == auth.OfAccount || asks == auth.OfNobody) && x.at.long:
@@ -24,9 +24,9 @@ func (x *exchange) admit(r *Request) error {
 	case asks == auth.OfNobody || asks == auth.OfClient:
 		return nil // their handlers look at what they are shown
 	case r.App != "":
-		return x.vouch(r.App)
+		return vouch(x, r.App)
 	}
-	if err := x.identify(r); err != nil {
+	if err := identify(x, r); err != nil {
 		return err
 	}
 	x.who.Page = x.who.Page || r.Page
@@ -34,26 +34,26 @@ func (x *exchange) admit(r *Request) error {
 	switch {
 	case x.who.Free:
 		limiter = x.s.limiters.operator
-	case x.shown():
+	case pageReads(x):
 		limiter = x.s.limiters.page
 	}
 	if err := limiter.Take(x.who.Bucket, x.now); err != nil {
 		return err
 	}
-	if !x.shown() {
-		if err := x.spend(); err != nil {
+	if !pageReads(x) {
+		if err := spend(x); err != nil {
 			return err
 		}
 	}
-	if err := x.arrive(); err != nil {
+	if err := arrive(x); err != nil {
 		return err
 	}
 	return x.route.need.Check(x.who.Scopes)
 }
 
-// shown reports whether one of our own pages reads what it shows: a screen of pictures is many requests, and none
+// pageReads reports whether one of our own pages reads what it shows: a screen of pictures is many requests, and none
 // of them is a call that somebody makes.
-func (x *exchange) shown() bool {
+func pageReads(x *Call) bool {
 	need := x.route.need
 	standing := x.route.method == "GET" && need == auth.NeedAll // of a copy: a page asks for it again and again
 	return x.who.Page && (standing || !need.Writes() && need.Refuse&auth.Predict == 0)
@@ -61,11 +61,11 @@ func (x *exchange) shown() bool {
 
 // arrive holds the path to what the credential is of. What is another's is answered like what is
 // not there.
-func (x *exchange) arrive() error {
+func arrive(x *Call) error {
 	if x.route.need.Asks == auth.OfAccount {
 		switch user := x.ids["user_id"]; {
 		case x.who.Account == "":
-			return &fault{auth.ErrInsufficient, "Use a session token from POST /v2/login to manage applications and keys; API keys and access tokens cannot."}
+			return refusef(auth.ErrInsufficient, "Use a session token from POST /v2/login to manage applications and keys; API keys and access tokens cannot.")
 		case user != me && user != x.who.Account:
 			return errPath
 		}
@@ -81,7 +81,7 @@ func (x *exchange) arrive() error {
 }
 
 // vouch admits a request for whose application's owner the host speaks.
-func (x *exchange) vouch(app string) error {
+func vouch(x *Call, app string) error {
 	if x.route.need.Asks == auth.OfAccount {
 		return auth.ErrSession
 	}
@@ -97,18 +97,18 @@ func (x *exchange) vouch(app string) error {
 }
 
 // identify reads the credential of a request. Authorization is stronger than a session token.
-func (x *exchange) identify(r *Request) error {
+func identify(x *Call, r *Request) error {
 	if r.Authorization == "" && r.Session != "" {
-		return x.bySession(r.Session)
+		return bySession(x, r.Session)
 	}
 	if token, ok := auth.Bearer(r.Authorization); ok {
-		return x.byToken(token)
+		return byToken(x, token)
 	}
-	return x.byKey(r.Authorization)
+	return byKey(x, r.Authorization)
 }
 
 // byKey reads the store, so a key that was deleted is unknown to the next request.
-func (x *exchange) byKey(authorization string) error {
+func byKey(x *Call, authorization string) error {
 	hash, err := auth.Key(authorization)
 	if err != nil {
 		return err
@@ -126,7 +126,7 @@ func (x *exchange) byKey(authorization string) error {
 
 // byToken lets in whom the host's token names, while the client that it was issued to is of the
 // same generation.
-func (x *exchange) byToken(token string) error {
+func byToken(x *Call, token string) error {
 	if x.s.o.Tokens == nil || token == "" {
 		return auth.ErrToken
 	}
@@ -155,7 +155,7 @@ func (x *exchange) byToken(token string) error {
 // bySession lets an account into its own applications: the one that the path names, else its
 // only one. Where there is none, app stays nil: the call is counted before it is refused. Calls
 // about the account need none.
-func (x *exchange) bySession(session string) error {
+func bySession(x *Call, session string) error {
 	if x.s.o.Accounts == nil {
 		return auth.ErrSession
 	}
@@ -196,7 +196,7 @@ func unless(err, gone error) error {
 const headerCallsLeft = "X-Sightline-Calls-Left"
 
 // spend counts the call.
-func (x *exchange) spend() error {
+func spend(x *Call) error {
 	if x.s.o.Calls == nil {
 		return nil
 	}

@@ -21,7 +21,7 @@ const (
 var errSending = &fault{ErrBusy, "Too many bytes of answers are being sent: read them first, or try again."}
 
 // bounded writes an answer within the limit and within the memory that the host reserves for it.
-func (x *exchange) bounded(w *jsonio.Writer, write func(*jsonio.Writer)) error {
+func (x *Call) bounded(w *jsonio.Writer, write func(*jsonio.Writer)) error {
 	most := x.maxAnswer()
 	w.Bound(most, x.reserved)
 	write(w)
@@ -35,7 +35,7 @@ func (x *exchange) bounded(w *jsonio.Writer, write func(*jsonio.Writer)) error {
 }
 
 // maxAnswer is the limit. Answers without a service, or of the zero one, are small.
-func (x *exchange) maxAnswer() int {
+func (x *Call) maxAnswer() int {
 	if x.s == nil || x.s.o.MaxAnswer == 0 {
 		return DefaultMaxAnswer
 	}
@@ -43,7 +43,7 @@ func (x *exchange) maxAnswer() int {
 }
 
 // reserved asks the host for the memory of the loaded records and of a buffer.
-func (x *exchange) reserved(buffer int) bool {
+func (x *Call) reserved(buffer int) bool {
 	if x.memory != nil && !x.unreserved && !x.memory.Reserve(int64(x.loaded+buffer)) {
 		x.unreserved = true
 	}
@@ -51,7 +51,7 @@ func (x *exchange) reserved(buffer int) bool {
 }
 
 // tooLarge is the error for an answer above the limit. It names the largest page that fits.
-func (x *exchange) tooLarge(most int, write func(*jsonio.Writer)) error {
+func (x *Call) tooLarge(most int, write func(*jsonio.Writer)) error {
 	var w jsonio.Writer
 	w.Split()
 	write(&w)
@@ -88,7 +88,7 @@ func fitting(rows []int, room int) int {
 
 // withhold ends a call whose answer has no room, with err. A call that has written has succeeded all the same: its answer then has
 // ids and statuses alone.
-func (x *exchange) withhold(s status, err error, write func(*jsonio.Writer)) {
+func (x *Call) withhold(s status, err error, write func(*jsonio.Writer)) {
 	x.unreserved, x.loaded = false, 0
 	if len(x.durability()) == 0 {
 		x.fail(err)
@@ -103,7 +103,7 @@ func (x *exchange) withhold(s status, err error, write func(*jsonio.Writer)) {
 
 // Withheld is res, the answer to a call that has written, without the body that a host has no memory for.
 func Withheld(r *Request, res Response) Response {
-	x := exchange{s: &Service{}}
+	x := Call{s: &Service{}}
 	x.route, _, _, _ = resolve(r.Method, r.Path)
 	s := statusOk
 	if res.Status == statusMixed.http {
@@ -117,22 +117,22 @@ func Withheld(r *Request, res Response) Response {
 // labelBytes is less than a label takes in an answer, without its concept's id and name, and about what it takes in memory.
 const labelBytes = 60
 
-// load reads an input that the answer lists. It does not read on for an answer that the host has no memory for, unless the call has
+// loadInput reads an input that the answer lists. It does not read on for an answer that the host has no memory for, unless the call has
 // written and shows the inputs' ids.
-func (x *exchange) load(v *partition.View, ord uint32) (catalog.Input, error) {
+func loadInput(x *Call, v *partition.View, ord uint32) (catalog.Input, error) {
 	if x.unreserved && len(x.durability()) == 0 {
 		return catalog.Input{}, errSending
 	}
 	in, err := v.Input(ord)
 	if err == nil {
-		x.hold(&in)
-		err = x.nameSameFile(v, &in)
+		holdInput(x, &in)
+		err = nameSameFile(x, v, &in)
 	}
 	return in, err
 }
 
-// hold counts what an input that the answer lists takes.
-func (x *exchange) hold(in *catalog.Input) {
+// holdInput counts what an input that the answer lists takes.
+func holdInput(x *Call, in *catalog.Input) {
 	if !x.shows(auth.ConceptsGet) {
 		in.Labels = nil
 	}
@@ -152,7 +152,7 @@ func (x *exchange) hold(in *catalog.Input) {
 
 // weighs counts n bytes of a record that the answer shows. It returns false, and counts nothing, if there is no room for them: then
 // the answer will be refused, and the bytes need not be kept.
-func (x *exchange) weighs(n int) bool {
+func (x *Call) weighs(n int) bool {
 	if x.unreserved || x.loaded+n > x.maxAnswer() {
 		return false
 	}
@@ -161,7 +161,7 @@ func (x *exchange) weighs(n int) bool {
 }
 
 // weigh returns a part of a record, or as many other bytes if there is no room for it.
-func (x *exchange) weigh(part []byte) []byte {
+func (x *Call) weigh(part []byte) []byte {
 	if len(part) == 0 || x.weighs(len(part)) {
 		return part
 	}
@@ -169,7 +169,7 @@ func (x *exchange) weigh(part []byte) []byte {
 }
 
 // blank returns n bytes that take the place of others in an answer that will be refused.
-func (x *exchange) blank(n int) []byte {
+func (x *Call) blank(n int) []byte {
 	for len(x.blanks) < n {
 		x.blanks = append(x.blanks, '0')
 	}
@@ -177,7 +177,7 @@ func (x *exchange) blank(n int) []byte {
 }
 
 // weighConfig returns the settings of an operation, counted.
-func (x *exchange) weighConfig(list []log.Setting) []log.Setting {
+func weighConfig(x *Call, list []log.Setting) []log.Setting {
 	list = slices.Clone(list)
 	for i := range list {
 		list[i].JSON = x.weigh(list[i].JSON)
@@ -186,7 +186,7 @@ func (x *exchange) weighConfig(list []log.Setting) []log.Setting {
 }
 
 // weighOp counts an operation that the answer shows.
-func (x *exchange) weighOp(op *log.Op) {
+func weighOp(x *Call, op *log.Op) {
 	switch b := op.Body.(type) {
 	case *log.InputCreate:
 		shown := *b
@@ -201,11 +201,11 @@ func (x *exchange) weighOp(op *log.Op) {
 		op.Body = &shown
 	case *log.ModelCreate:
 		shown := *b
-		shown.Config = x.weighConfig(b.Config)
+		shown.Config = weighConfig(x, b.Config)
 		op.Body = &shown
 	case *log.ModelPatch:
 		shown := *b
-		shown.Config = x.weighConfig(b.Config)
+		shown.Config = weighConfig(x, b.Config)
 		op.Body = &shown
 	case *log.Feedback:
 		shown := *b

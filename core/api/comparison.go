@@ -15,21 +15,21 @@ import (
 )
 
 // asked is a parameter of the query; "" when absent. What is malformed is unknown, and so ignored.
-func (x *exchange) asked(name string) string {
+func (x *Call) asked(name string) string {
 	values, _ := url.ParseQuery(x.query)
 	return values.Get(name)
 }
 
 // compareVersions tells of which inputs a trained version says something else than another one, by default the one
 // trained before it: what came, went and stayed is by each version's own cut-offs.
-func compareVersions(x *exchange) error {
+func compareVersions(x *Call) error {
 	p, err := x.paged()
 	if err != nil {
 		return err
 	}
 	v := x.view()
 	defer v.Close()
-	m, err := x.taughtModel(v)
+	m, err := taughtModel(x, v)
 	if err != nil {
 		return err
 	}
@@ -37,15 +37,15 @@ func compareVersions(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	was, err := x.comparedWith(v, m.own, &is)
+	was, err := comparedWith(x, v, m.own, &is)
 	if err != nil {
 		return err
 	}
 	c := comparison{x: x, view: v}
-	if c.after, err = x.side(v, &is); err != nil {
+	if c.after, err = sideOf(x, v, &is); err != nil {
 		return err
 	}
-	if c.before, err = x.side(v, &was); err != nil {
+	if c.before, err = sideOf(x, v, &was); err != nil {
 		return err
 	}
 	if err := c.find(p); err != nil {
@@ -56,9 +56,9 @@ func compareVersions(x *exchange) error {
 }
 
 // comparedWith is the version that the query names, or the one that was trained before another.
-func (x *exchange) comparedWith(v *partition.View, m *catalog.Model, than *catalog.Version) (catalog.Version, error) {
+func comparedWith(x *Call, v *partition.View, m *catalog.Model, than *catalog.Version) (catalog.Version, error) {
 	if with := x.asked("with"); with != "" {
-		other, err := x.findModel(v, m.ID, with)
+		other, err := findModel(x, v, m.ID, with)
 		if err != nil {
 			return catalog.Version{}, err
 		}
@@ -81,7 +81,7 @@ type compared struct {
 	names   []named
 }
 
-func (x *exchange) side(v *partition.View, version *catalog.Version) (compared, error) {
+func sideOf(x *Call, v *partition.View, version *catalog.Version) (compared, error) {
 	var c compared
 	head, err := x.s.heads.load(v, version, x.net.base)
 	if err != nil {
@@ -95,13 +95,13 @@ func (x *exchange) side(v *partition.View, version *catalog.Version) (compared, 
 		return c, fmt.Errorf("%w: metrics of version %q: %w", ErrInternal, version.ID, err)
 	}
 	c.Side = training.NewSide(&head.Head, &c.metrics)
-	c.names, err = x.conceptsNamed(v, head.Concepts, lang.English)
+	c.names, err = conceptsNamed(x, v, head.Concepts, lang.English)
 	return c, err
 }
 
 // comparison is a page of what has changed.
 type comparison struct {
-	x             *exchange
+	x             *Call
 	view          *partition.View
 	before, after compared
 	inputs        uint64 // that were compared
@@ -130,7 +130,7 @@ func (c *comparison) find(p page) error {
 	c.changed = len(changes)
 	for _, change := range cut(changes, p) {
 		row := changedInput{}
-		if row.input, err = c.x.load(c.view, change.Ord); err != nil {
+		if row.input, err = loadInput(c.x, c.view, change.Ord); err != nil {
 			return err
 		}
 		e, _, err := index.Embedding(change.Ord)
@@ -173,7 +173,7 @@ func (c *comparison) write(w *jsonio.Writer) {
 func (c *comparison) writeRow(w *jsonio.Writer, row *changedInput) {
 	w.Object()
 	w.Name("input")
-	c.x.writeInput(w, &c.lines, &row.input, nil)
+	writeInput(c.x, w, &c.lines, &row.input, nil)
 	if c.x.shows(auth.ConceptsGet) {
 		var before, after []training.Pair
 		for _, p := range training.Pairs(c.before.Head, c.after.Head) {

@@ -22,15 +22,15 @@ type named struct {
 
 // publicNamed is a public concept in a language. Its dates are those of the model that
 // brought it.
-func (x *exchange) publicNamed(p public, language string) named {
+func publicNamed(x *Call, p public, language string) named {
 	return named{
-		id: p.concept.ID, name: x.conceptName(p.concept, language), language: language,
+		id: p.concept.ID, name: conceptName(x, p.concept, language), language: language,
 		created: p.model.CreatedAt, updated: p.model.VersionCreatedAt, public: true,
 	}
 }
 
 // ownNamed is a concept of the application's own, which has one name in all languages.
-func (x *exchange) ownNamed(c *catalog.Concept) named {
+func ownNamed(x *Call, c *catalog.Concept) named {
 	language := c.Language
 	if language == "" {
 		language = x.app.Language
@@ -40,22 +40,22 @@ func (x *exchange) ownNamed(c *catalog.Concept) named {
 
 // conceptNamed finds a concept by id. The error is catalog.ErrNotFound for one that is
 // neither public nor the application's.
-func (x *exchange) conceptNamed(v *partition.View, id, language string) (named, error) {
+func conceptNamed(x *Call, v *partition.View, id, language string) (named, error) {
 	if p, ok := x.net.concepts[id]; ok {
-		return x.publicNamed(p, language), nil
+		return publicNamed(x, p, language), nil
 	}
 	c, err := v.Concept(id)
 	if err != nil {
 		return named{}, err
 	}
-	return x.ownNamed(&c), nil
+	return ownNamed(x, &c), nil
 }
 
 // conceptsNamed finds concepts by id, in the order of ids.
-func (x *exchange) conceptsNamed(v *partition.View, ids []string, language string) ([]named, error) {
+func conceptsNamed(x *Call, v *partition.View, ids []string, language string) ([]named, error) {
 	all := make([]named, 0, len(ids))
 	for _, id := range ids {
-		c, err := x.conceptNamed(v, id, language)
+		c, err := conceptNamed(x, v, id, language)
 		if err != nil {
 			return nil, err
 		}
@@ -66,7 +66,7 @@ func (x *exchange) conceptsNamed(v *partition.View, ids []string, language strin
 
 // listConcepts lists the application's concepts in the order of their creation, then the
 // public ones: those of the general model, in its order.
-func listConcepts(x *exchange) error {
+func listConcepts(x *Call) error {
 	p, err := x.paged()
 	if err != nil {
 		return err
@@ -77,7 +77,7 @@ func listConcepts(x *exchange) error {
 	n := int64(0)
 	if err := v.Concepts(func(c catalog.Concept) bool {
 		if p.has(n) {
-			rows = append(rows, x.ownNamed(&c))
+			rows = append(rows, ownNamed(x, &c))
 		}
 		n++
 		return true
@@ -85,38 +85,38 @@ func listConcepts(x *exchange) error {
 		return err
 	}
 	m := x.net.models.General()
-	language := x.spoken(m)
+	language := languageOf(x, m)
 	for i := range m.Concepts {
 		if p.has(n) {
-			rows = append(rows, x.publicNamed(public{m, &m.Concepts[i]}, language))
+			rows = append(rows, publicNamed(x, public{m, &m.Concepts[i]}, language))
 		}
 		n++
 	}
-	x.writeConceptList(rows, known)
+	writeConceptList(x, rows, known)
 	return nil
 }
 
-func (x *exchange) writeConceptList(rows []named, form conceptForm) {
+func writeConceptList(x *Call, rows []named, form conceptForm) {
 	x.ok(func(w *jsonio.Writer) {
 		w.Name("concepts")
 		w.Array()
 		for i := range rows {
-			x.writeConcept(w, &rows[i], form)
+			writeConcept(x, w, &rows[i], form)
 		}
 		w.End(']')
 	})
 }
 
 // readConcept finds a concept by its id.
-func readConcept(x *exchange) error {
+func readConcept(x *Call) error {
 	id := x.ids["concept_id"]
 	v := x.view()
 	defer v.Close()
 	language := lang.English
 	if p, ok := x.net.concepts[id]; ok {
-		language = x.spoken(p.model)
+		language = languageOf(x, p.model)
 	}
-	c, err := x.conceptNamed(v, id, language)
+	c, err := conceptNamed(x, v, id, language)
 	if errors.Is(err, catalog.ErrNotFound) {
 		return unknown("concept_id", id)
 	}
@@ -125,7 +125,7 @@ func readConcept(x *exchange) error {
 	}
 	x.ok(func(w *jsonio.Writer) {
 		w.Name("concept")
-		x.writeConcept(w, &c, known)
+		writeConcept(x, w, &c, known)
 	})
 	return nil
 }
@@ -133,7 +133,7 @@ func readConcept(x *exchange) error {
 // searchConcepts finds concepts by concept_query: name, which may end in a `*`, in a
 // language, the application's when absent. The application's own come first; their one
 // name counts in every language.
-func searchConcepts(x *exchange) error {
+func searchConcepts(x *Call) error {
 	p, err := x.paged()
 	if err != nil {
 		return err
@@ -160,22 +160,22 @@ func searchConcepts(x *exchange) error {
 	if err != nil {
 		return refuse(ErrConceptQuery, err)
 	}
-	all, err := x.ownConceptsCalled(name)
+	all, err := ownConceptsCalled(x, name)
 	if err != nil {
 		return err
 	}
 	for _, id := range ids {
 		if p, ok := x.net.concepts[id]; ok {
-			all = append(all, x.publicNamed(p, language))
+			all = append(all, publicNamed(x, p, language))
 		}
 	}
-	x.writeConceptList(cut(all, p), found)
+	writeConceptList(x, cut(all, p), found)
 	return nil
 }
 
 // ownConceptsCalled finds the application's concepts by name, in the order of the folded
 // names, as public ones are found and ordered.
-func (x *exchange) ownConceptsCalled(pattern string) ([]named, error) {
+func ownConceptsCalled(x *Call, pattern string) ([]named, error) {
 	v := x.view()
 	defer v.Close()
 	stem, wild := strings.CutSuffix(pattern, "*")
@@ -188,7 +188,7 @@ func (x *exchange) ownConceptsCalled(pattern string) ([]named, error) {
 	err := v.Concepts(func(c catalog.Concept) bool {
 		key := lang.Fold(c.Name)
 		if key == stem || wild && strings.HasPrefix(key, stem) {
-			rows = append(rows, row{key, x.ownNamed(&c)})
+			rows = append(rows, row{key, ownNamed(x, &c)})
 		}
 		return true
 	})
@@ -210,7 +210,7 @@ const (
 
 // writeConcept writes a concept as reads and searches show it. Clients that want the app_id
 // "main" fail on updated_at.
-func (x *exchange) writeConcept(w *jsonio.Writer, c *named, form conceptForm) {
+func writeConcept(x *Call, w *jsonio.Writer, c *named, form conceptForm) {
 	w.Object()
 	w.Name("id")
 	w.String(c.id)
@@ -227,14 +227,14 @@ func (x *exchange) writeConcept(w *jsonio.Writer, c *named, form conceptForm) {
 	w.Name("language")
 	w.String(c.language)
 	w.Name("app_id")
-	x.writeApp(w, c.public)
+	writeApp(x, w, c.public)
 	w.End('}')
 }
 
 // writeApp writes an app_id: what is public has everyone's.
-func (x *exchange) writeApp(w *jsonio.Writer, public bool) {
+func writeApp(x *Call, w *jsonio.Writer, public bool) {
 	if public {
-		x.writePublicApp(w)
+		writePublicApp(x, w)
 	} else {
 		w.String(x.app.ID)
 	}
@@ -242,7 +242,7 @@ func (x *exchange) writeApp(w *jsonio.Writer, public bool) {
 
 // conceptName is what a concept is called in a language; the English name where the
 // names have none, as for colours.
-func (x *exchange) conceptName(c *predict.Concept, language string) string {
+func conceptName(x *Call, c *predict.Concept, language string) string {
 	if language != lang.English {
 		if name, ok := x.net.models.Names().Name(c.ID, language); ok {
 			return name

@@ -15,7 +15,7 @@ import (
 
 // createConcepts makes concepts of the application's own: all of the call's, or none when
 // one cannot be.
-func createConcepts(x *exchange) error {
+func createConcepts(x *Call) error {
 	elements, n, err := x.body.some("concepts", maxInputs, ErrConcept)
 	if err != nil {
 		return err
@@ -26,7 +26,7 @@ func createConcepts(x *exchange) error {
 		if err != nil {
 			return refuse(ErrConcept, err)
 		}
-		c, err := x.newConcept(o)
+		c, err := newConcept(x, o)
 		if err != nil {
 			return err
 		}
@@ -36,7 +36,7 @@ func createConcepts(x *exchange) error {
 		ids = append(ids, c.ID)
 		bodies = append(bodies, c)
 	}
-	if err := x.freeConcepts(ids); err != nil {
+	if err := freeConcepts(x, ids); err != nil {
 		return err
 	}
 	verdicts, err := x.record(bodies...)
@@ -48,11 +48,11 @@ func createConcepts(x *exchange) error {
 			return conceptExists(ids[i])
 		}
 	}
-	return x.answerConcepts(ids)
+	return answerConcepts(x, ids)
 }
 
 // newConcept reads one concept to be made. Its name is its id unless it says another.
-func (x *exchange) newConcept(o object) (*log.ConceptCreate, error) {
+func newConcept(x *Call, o object) (*log.ConceptCreate, error) {
 	id, err := o.text("id")
 	if err != nil {
 		return nil, refuse(ErrConcept, err)
@@ -96,7 +96,7 @@ func checkName(kind error, o object, name string) error {
 }
 
 // freeConcepts refuses ids that the application has already.
-func (x *exchange) freeConcepts(ids []string) error {
+func freeConcepts(x *Call, ids []string) error {
 	v := x.view()
 	defer v.Close()
 	for _, id := range ids {
@@ -115,23 +115,23 @@ func conceptExists(id string) error {
 }
 
 // answerConcepts answers with the application's concepts of these ids.
-func (x *exchange) answerConcepts(ids []string) error {
+func answerConcepts(x *Call, ids []string) error {
 	v := x.view()
 	defer v.Close()
-	all, err := x.conceptsNamed(v, ids, lang.English)
+	all, err := conceptsNamed(x, v, ids, lang.English)
 	if errors.Is(err, catalog.ErrNotFound) {
 		return unknown("concept_id", strings.Join(ids, ", "))
 	}
 	if err != nil {
 		return err
 	}
-	x.writeConceptList(all, known)
+	writeConceptList(x, all, known)
 	return nil
 }
 
 // renameConcepts renames concepts of the application's own.
-func renameConcepts(x *exchange) error {
-	if _, err := x.action(map[string]patchAction{"overwrite": overwrite}); err != nil {
+func renameConcepts(x *Call) error {
+	if _, err := readAction(x, map[string]patchAction{"overwrite": overwrite}); err != nil {
 		return err
 	}
 	elements, n, err := x.body.some("concepts", maxInputs, ErrConcept)
@@ -176,13 +176,13 @@ func renameConcepts(x *exchange) error {
 	if _, err := x.record(bodies...); err != nil {
 		return err
 	}
-	return x.answerConcepts(ids)
+	return answerConcepts(x, ids)
 }
 
 // record writes operations to the application's log and returns what the fold made of each.
-func (x *exchange) record(bodies ...log.Body) ([]fold.Verdict, error) {
+func (x *Call) record(bodies ...log.Body) ([]fold.Verdict, error) {
 	return x.submit(bodies, nil)
 }
 
 // view is the application's data at this moment; close it.
-func (x *exchange) view() *partition.View { return x.app.Partition.View() }
+func (x *Call) view() *partition.View { return x.app.Partition.View() }

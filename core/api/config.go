@@ -20,8 +20,8 @@ type config struct {
 	missing  []string
 }
 
-// outputConfig reads model.output_info.output_config.
-func (x *exchange) outputConfig(p *predictor) (config, error) {
+// readOutputConfig reads model.output_info.output_config.
+func readOutputConfig(x *Call, p *predictor) (config, error) {
 	o := x.body
 	for _, name := range []string{"model", "output_info", "output_config"} {
 		var err error
@@ -29,13 +29,13 @@ func (x *exchange) outputConfig(p *predictor) (config, error) {
 			return config{}, refuse(ErrModelArgument, err)
 		}
 	}
-	return x.configOf(o, p)
+	return configOf(x, o, p)
 }
 
 // configOf reads what a call asks of a model's outputs. What it leaves open, an own model's
 // settings say. All errors but the language's are ErrModelArgument.
-func (x *exchange) configOf(o object, p *predictor) (config, error) {
-	c, err := x.readConfig(o, p)
+func configOf(x *Call, o object, p *predictor) (config, error) {
+	c, err := readConfig(x, o, p)
 	if err != nil && statusOf(err).code != codeModelArgument {
 		err = refuse(ErrModelArgument, err)
 	}
@@ -44,7 +44,7 @@ func (x *exchange) configOf(o object, p *predictor) (config, error) {
 
 const codeModelArgument = 21202
 
-func (x *exchange) readConfig(o object, p *predictor) (config, error) {
+func readConfig(x *Call, o object, p *predictor) (config, error) {
 	var c config
 	asked, err := o.text("language")
 	if err != nil {
@@ -59,19 +59,19 @@ func (x *exchange) readConfig(o object, p *predictor) (config, error) {
 			return c, err
 		}
 	}
-	most, err := pick(o, base, "max_concepts").count("max_concepts")
+	most, err := readCount(pick(o, base, "max_concepts"), "max_concepts")
 	if err != nil {
 		return c, err
 	}
-	least, err := pick(o, base, "min_value").share("min_value")
+	least, err := readShare(pick(o, base, "min_value"), "min_value")
 	if err != nil {
 		return c, err
 	}
 	c.most, c.least = most, float32(least)
-	if c.sampleMS, err = pick(o, base, "sample_ms").sample("sample_ms"); err != nil {
+	if c.sampleMS, err = readSample(pick(o, base, "sample_ms"), "sample_ms"); err != nil {
 		return c, err
 	}
-	if err := x.selectConcepts(&c, pick(o, base, "select_concepts"), p); err != nil {
+	if err := selectConcepts(x, &c, pick(o, base, "select_concepts"), p); err != nil {
 		return c, err
 	}
 	if c.most == 0 && c.selected == nil {
@@ -88,8 +88,8 @@ func pick(o, base object, name string) object {
 	return base
 }
 
-// count reads a number of concepts, 0 when absent.
-func (o object) count(name string) (int, error) {
+// readCount reads a number of concepts, 0 when absent.
+func readCount(o object, name string) (int, error) {
 	n, err := o.integer(name)
 	if err == nil && (n < 0 || n > maxConcepts) {
 		err = refusef(ErrModelArgument, "%s: must be 1 to %d; 0 means %d.", o.at(name), maxConcepts, shownConcepts)
@@ -97,8 +97,8 @@ func (o object) count(name string) (int, error) {
 	return int(n), err
 }
 
-// sample reads a number of milliseconds, the default when absent. Only videos are held to its range.
-func (o object) sample(name string) (int, error) {
+// readSample reads a number of milliseconds, the default when absent. Only videos are held to its range.
+func readSample(o object, name string) (int, error) {
 	if !o.has(name) {
 		return defaultSampleMS, nil
 	}
@@ -106,8 +106,8 @@ func (o object) sample(name string) (int, error) {
 	return int(min(max(n, math.MinInt32), math.MaxInt32)), err
 }
 
-// share reads a number from 0 to 1, 0 when absent.
-func (o object) share(name string) (float64, error) {
+// readShare reads a number from 0 to 1, 0 when absent.
+func readShare(o object, name string) (float64, error) {
 	f, err := o.number(name)
 	if err == nil && (f < 0 || f > 1) {
 		err = refusef(ErrModelArgument, "%s: must be a number from 0 to 1.", o.at(name))
@@ -117,7 +117,7 @@ func (o object) share(name string) (float64, error) {
 
 // selectConcepts reads select_concepts: ids, or names in the call's language, compared
 // exactly. All unknown is an error; some unknown are remembered.
-func (x *exchange) selectConcepts(c *config, o object, p *predictor) error {
+func selectConcepts(x *Call, c *config, o object, p *predictor) error {
 	refs, n, err := o.objects("select_concepts")
 	if err != nil {
 		return err
@@ -147,7 +147,7 @@ func (x *exchange) selectConcepts(c *config, o object, p *predictor) error {
 			place, ok = p.place(x.net, id)
 		} else {
 			if names == nil {
-				names = x.namesOf(p, c.language)
+				names = namesOf(x, p, c.language)
 			}
 			place, ok = names[name]
 			id = name
@@ -166,7 +166,7 @@ func (x *exchange) selectConcepts(c *config, o object, p *predictor) error {
 }
 
 // namesOf are the places of the concepts by their names.
-func (x *exchange) namesOf(p *predictor, language string) map[string]int {
+func namesOf(x *Call, p *predictor, language string) map[string]int {
 	names := make(map[string]int, p.size())
 	for i := range p.size() {
 		_, name, _ := p.concept(x, i, language)

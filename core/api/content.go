@@ -75,7 +75,7 @@ func (t *tell) content(w *jsonio.Writer, op *log.Op) {
 func (t *tell) newInput(w *jsonio.Writer, b *log.InputCreate) {
 	member(w, "url", b.URL)
 	if !b.Blob.IsZero() {
-		member(w, "hosted", t.x.hostedAddress(b.Hosted))
+		member(w, "hosted", hostedAddress(t.x, b.Hosted))
 	}
 	picture(w, b.Blob, b.ContentType)
 	if b.Crop != (raster.Crop{}) {

@@ -46,7 +46,7 @@ var errNoCopy = &fault{ErrPath, "This application is not a replica. Writes are i
 	"These calls are for replicas, at an edge or in a browser, which store writes until the origin confirms them."}
 
 // copied returns the request's application, and where it stands. The error is errNoCopy.
-func (x *exchange) copied() (*partition.Partition, Standing, error) {
+func (x *Call) copied() (*partition.Partition, Standing, error) {
 	p := x.app.Partition
 	if !p.Copied() {
 		return nil, Standing{}, errNoCopy
@@ -62,7 +62,7 @@ func (x *exchange) copied() (*partition.Partition, Standing, error) {
 
 // absent refuses a deletion that names things unknown to a copy that is not in sync: its origin may have them, and would
 // keep them. Things that the copy knows to be deleted are no error, so a caller may repeat a call.
-func (x *exchange) absent(kind error, ids []string) error {
+func (x *Call) absent(kind error, ids []string) error {
 	p, s, err := x.copied()
 	if errors.Is(err, errNoCopy) || err == nil && (len(ids) == 0 || s.Phase == inSync) {
 		return nil
@@ -107,7 +107,7 @@ func (x *exchange) absent(kind error, ids []string) error {
 
 // conflicted returns the request's application, which is a copy, or keeps what it refused an older life of one. The error
 // is errNoCopy.
-func (x *exchange) conflicted() (*partition.Partition, error) {
+func conflicted(x *Call) (*partition.Partition, error) {
 	p := x.app.Partition
 	if n, err := p.CountConflicts(); err != nil || n > 0 {
 		return p, err
@@ -117,7 +117,7 @@ func (x *exchange) conflicted() (*partition.Partition, error) {
 }
 
 // copyStatus tells where a copy stands.
-func copyStatus(x *exchange) error {
+func copyStatus(x *Call) error {
 	p, s, err := x.copied()
 	if err != nil {
 		return err
@@ -171,7 +171,7 @@ func moment(w *jsonio.Writer, name string, t time.Time) {
 }
 
 // listOutbox lists the copy's own operations that are not confirmed, oldest first.
-func listOutbox(x *exchange) error {
+func listOutbox(x *Call) error {
 	page, err := x.paged()
 	if err != nil {
 		return err
@@ -183,7 +183,7 @@ func listOutbox(x *exchange) error {
 	ops := make([]log.Op, 0, min(page.size, defaultPerPage))
 	// They follow one another, so a page begins so many behind the last that is confirmed.
 	err = p.Made(s.Folded+uint64((page.number-1)*page.size), func(op log.Op) bool {
-		x.weighOp(&op)
+		weighOp(x, &op)
 		ops = append(ops, op)
 		return int64(len(ops)) < page.size
 	})
@@ -218,12 +218,12 @@ func listOutbox(x *exchange) error {
 
 // listConflicts lists the copy's own operations that the log did not take as they were meant, oldest
 // first, with all that they say.
-func listConflicts(x *exchange) error {
+func listConflicts(x *Call) error {
 	page, err := x.paged()
 	if err != nil {
 		return err
 	}
-	p, err := x.conflicted()
+	p, err := conflicted(x)
 	if err != nil {
 		return err
 	}
@@ -231,7 +231,7 @@ func listConflicts(x *exchange) error {
 	at, from := int64(0), (page.number-1)*page.size
 	err = p.Conflicts(func(c partition.Conflict) bool {
 		if at >= from {
-			x.weighOp(&c.Op)
+			weighOp(x, &c.Op)
 			rows = append(rows, c)
 		}
 		at++
@@ -272,8 +272,8 @@ func listConflicts(x *exchange) error {
 }
 
 // dismissConflict takes one off the list, for good.
-func dismissConflict(x *exchange) error {
-	p, err := x.conflicted()
+func dismissConflict(x *Call) error {
+	p, err := conflicted(x)
 	if err != nil {
 		return err
 	}

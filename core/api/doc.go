@@ -23,5 +23,5 @@
 //	404,405  401          429     402      404          403       400
 //
 // Which credential and which scopes stands in the route table, by package auth's needs; what a
-// key may not see is left out where answers are written, by exchange.shows.
+// key may not see is left out where answers are written, by Call.shows.
 package api

@@ -11,14 +11,14 @@ import (
 
 // listDuplicates lists the inputs that may be the picture of another: of the same file, saved again, and
 // similar ones.
-func listDuplicates(x *exchange) error {
+func listDuplicates(x *Call) error {
 	p, err := x.paged()
 	if err != nil {
 		return err
 	}
 	v := x.view()
 	defer v.Close()
-	in, err := x.inputOfPath(v)
+	in, err := inputOfPath(x, v)
 	if err != nil {
 		return err
 	}
@@ -31,7 +31,7 @@ func listDuplicates(x *exchange) error {
 	var lines conceptLines
 	inputs := make([]catalog.Input, len(found))
 	for i := range found {
-		if inputs[i], err = x.load(v, found[i].Ord); err != nil {
+		if inputs[i], err = loadInput(x, v, found[i].Ord); err != nil {
 			return err
 		}
 		if err := lines.read(x, v, &inputs[i]); err != nil {
@@ -45,7 +45,7 @@ func listDuplicates(x *exchange) error {
 		for i := range inputs {
 			w.Object()
 			w.Name("input")
-			x.writeInput(w, &lines, &inputs[i], nil)
+			writeInput(x, w, &lines, &inputs[i], nil)
 			w.Name("score")
 			w.Float32(found[i].Score)
 			w.Name("tier")
@@ -62,12 +62,12 @@ const maxDuplicates = maxPerPage
 
 // listDuplicateGroups lists the groups of inputs that may be one picture, by tier. Where neighbours have to be
 // looked for the answer says of how many inputs that is done: asking again goes on.
-func listDuplicateGroups(x *exchange) error {
+func listDuplicateGroups(x *Call) error {
 	p, err := x.paged()
 	if err != nil {
 		return err
 	}
-	tiers, err := x.tiers()
+	tiers, err := readTiers(x)
 	if err != nil {
 		return err
 	}
@@ -83,7 +83,7 @@ func listDuplicateGroups(x *exchange) error {
 	inputs := make([][]catalog.Input, len(found.Groups))
 	for i, g := range found.Groups {
 		for _, m := range g.Inputs {
-			in, err := x.load(v, m.Ord)
+			in, err := loadInput(x, v, m.Ord)
 			if err == nil {
 				err = lines.read(x, v, &in)
 			}
@@ -103,7 +103,7 @@ func listDuplicateGroups(x *exchange) error {
 		w.Name("groups")
 		w.Array()
 		for i := range found.Groups {
-			x.writeGroup(w, &lines, &found.Groups[i], inputs[i])
+			writeGroup(x, w, &lines, &found.Groups[i], inputs[i])
 		}
 		w.End(']')
 	})
@@ -113,8 +113,8 @@ func listDuplicateGroups(x *exchange) error {
 // maxGroups is how many groups a page has.
 const maxGroups = 100
 
-// tiers reads which tiers are asked for; absent: all.
-func (x *exchange) tiers() ([]search.Tier, error) {
+// readTiers reads which tiers are asked for; absent: all.
+func readTiers(x *Call) ([]search.Tier, error) {
 	values, _ := url.ParseQuery(x.query)
 	name := values.Get("tier")
 	if name == "" {
@@ -127,7 +127,7 @@ func (x *exchange) tiers() ([]search.Tier, error) {
 	return []search.Tier{search.Tier(i)}, nil
 }
 
-func (x *exchange) writeGroup(w *jsonio.Writer, lines *conceptLines, g *search.Group, inputs []catalog.Input) {
+func writeGroup(x *Call, w *jsonio.Writer, lines *conceptLines, g *search.Group, inputs []catalog.Input) {
 	w.Object()
 	w.Name("tier")
 	w.String(g.Tier.String())
@@ -138,7 +138,7 @@ func (x *exchange) writeGroup(w *jsonio.Writer, lines *conceptLines, g *search.G
 	for i := range inputs {
 		w.Object()
 		w.Name("input")
-		x.writeInput(w, lines, &inputs[i], nil)
+		writeInput(x, w, lines, &inputs[i], nil)
 		w.Name("score")
 		w.Float32(g.Inputs[i].Score)
 		w.End('}')

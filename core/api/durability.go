@@ -21,7 +21,7 @@ const (
 
 // submit appends operations to the application's log and folds them. also adds what they need
 // to the same batch; nil: nothing.
-func (x *exchange) submit(bodies []log.Body, also func(*kv.Batch)) ([]fold.Verdict, error) {
+func (x *Call) submit(bodies []log.Body, also func(*kv.Batch)) ([]fold.Verdict, error) {
 	verdicts, made, err := x.app.Partition.SubmitSpan(x.ctx, x.asks(), bodies, also)
 	switch {
 	case made == (partition.Span{}):
@@ -34,12 +34,12 @@ func (x *exchange) submit(bodies []log.Body, also func(*kv.Batch)) ([]fold.Verdi
 }
 
 // asks is who asks in the words of a partition.
-func (x *exchange) asks() partition.Who {
+func (x *Call) asks() partition.Who {
 	return partition.Who{By: x.who.By, Token: partition.Token{Client: x.who.Client, Generation: x.who.Generation}}
 }
 
 // durability are the headers of an answer to a call that has written.
-func (x *exchange) durability() []Field {
+func (x *Call) durability() []Field {
 	switch {
 	case x.made == (partition.Span{}) && !x.elsewhere:
 		return nil

@@ -28,4 +28,4 @@ func Endpoints() []Endpoint {
 }
 
 // shows reports whether the answer shows what a scope covers.
-func (x *exchange) shows(scope auth.Set) bool { return x.route.need.Shows(x.who.Scopes, scope) }
+func (x *Call) shows(scope auth.Set) bool { return x.route.need.Shows(x.who.Scopes, scope) }

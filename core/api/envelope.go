@@ -14,8 +14,8 @@ import (
 
 const contentType = "application/json; charset=UTF-8"
 
-// exchange is one request on its way to its response.
-type exchange struct {
+// Call is one request on its way to its response.
+type Call struct {
 	s     *Service
 	ctx   context.Context
 	route *route // nil when the path stands for nothing
@@ -27,7 +27,7 @@ type exchange struct {
 	query string
 	doc   jsonio.Doc
 	body  object
-	call  Call
+	call  Exchange
 	now   time.Time // when the call began
 
 	at                    address        // what the path names, in its long form
@@ -50,7 +50,7 @@ type exchange struct {
 
 // parse reads the body, whatever its content type says. An absent body is an empty object.
 // Clients that ask for tokens send anything.
-func (x *exchange) parse(body []byte) error {
+func (x *Call) parse(body []byte) error {
 	if len(body) == 0 || x.route.method == "GET" || x.route.need.Asks == auth.OfClient {
 		return nil
 	}
@@ -66,7 +66,7 @@ func (x *exchange) parse(body []byte) error {
 
 // answer ends the call with the envelope: the status, then the members that write makes. It calls write again to measure an answer
 // that is too large.
-func (x *exchange) answer(s status, details string, write func(*jsonio.Writer)) {
+func (x *Call) answer(s status, details string, write func(*jsonio.Writer)) {
 	envelope := func(w *jsonio.Writer) {
 		w.Object()
 		w.Name("status")
@@ -89,7 +89,7 @@ func (x *exchange) answer(s status, details string, write func(*jsonio.Writer)) 
 }
 
 // empty writes the list of the route without elements.
-func (x *exchange) empty(w *jsonio.Writer) {
+func (x *Call) empty(w *jsonio.Writer) {
 	if x.route != nil && x.route.list != "" {
 		w.Name(x.route.list)
 		w.Array()
@@ -98,7 +98,7 @@ func (x *exchange) empty(w *jsonio.Writer) {
 }
 
 // headers are those of an answer. A page of another origin may read what concerns it.
-func (x *exchange) headers(more ...Field) []Field {
+func (x *Call) headers(more ...Field) []Field {
 	all := append([]Field{allowOrigin}, x.header...)
 	all = append(all, x.durability()...)
 	if len(all) > 1 {
@@ -108,10 +108,10 @@ func (x *exchange) headers(more ...Field) []Field {
 }
 
 // ok ends the call well.
-func (x *exchange) ok(write func(*jsonio.Writer)) { x.answer(statusOk, "", write) }
+func (x *Call) ok(write func(*jsonio.Writer)) { x.answer(statusOk, "", write) }
 
 // fail ends the call with an error's status and an empty list.
-func (x *exchange) fail(err error) {
+func (x *Call) fail(err error) {
 	s := statusOf(err)
 	wait := int64(1)
 	if limit := (*auth.RateError)(nil); errors.As(err, &limit) {
@@ -150,7 +150,7 @@ var exposeHeaders = Field{"Access-Control-Expose-Headers", ExposedHeaders}
 
 // preflight is the answer to OPTIONS, which browsers ask without credentials.
 func preflight() Response {
-	var x exchange
+	var x Call
 	x.ok(func(*jsonio.Writer) {})
 	x.call.response.Header = []Field{
 		allowOrigin,
@@ -193,4 +193,4 @@ func decimal(b []byte, n int) {
 }
 
 // newID makes an id of 32 lower-case hex digits.
-func (x *exchange) newID() (string, error) { return log.NewID(x.s.o.Rand) }
+func (x *Call) newID() (string, error) { return log.NewID(x.s.o.Rand) }

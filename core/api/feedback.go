@@ -7,10 +7,10 @@ import (
 )
 
 // modelFeedback keeps what a user said of a model's outputs. It changes nothing else.
-func modelFeedback(x *exchange) error {
+func modelFeedback(x *Call) error {
 	v := x.view()
 	defer v.Close()
-	m, err := x.model(v)
+	m, err := modelOfPath(x, v)
 	if err != nil {
 		return err
 	}

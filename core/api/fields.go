@@ -63,9 +63,9 @@ const (
 	maxMetaMembers = 2000 // members and elements together
 )
 
-// metadata returns data.metadata as it came: any JSON value. nil when absent; null says that
+// readMetadata returns data.metadata as it came: any JSON value. nil when absent; null says that
 // there is none.
-func (o object) metadata() ([]byte, error) {
+func readMetadata(o object) ([]byte, error) {
 	v := o.get("metadata")
 	if v.Kind() == jsonio.Absent {
 		return nil, nil
@@ -89,8 +89,8 @@ func checkMeta(raw []byte) error {
 	return nil
 }
 
-// noRegions refuses data with regions: an input has none.
-func (o object) noRegions() error {
+// refuseRegions refuses data with regions: an input has none.
+func refuseRegions(o object) error {
 	_, n, err := o.objects("regions")
 	if err == nil && n > 0 {
 		err = refusef(ErrInput, "%s: regions of a picture are not supported.", o.at("regions"))
@@ -98,9 +98,9 @@ func (o object) noRegions() error {
 	return err
 }
 
-// geo reads data.geo: {"geo_point": {"longitude", "latitude"}} or the two at once. nil when
+// readGeo reads data.geo: {"geo_point": {"longitude", "latitude"}} or the two at once. nil when
 // absent or empty.
-func (o object) geo() (*log.Point, error) {
+func readGeo(o object) (*log.Point, error) {
 	for name := "geo"; ; name = "geo_point" {
 		if v := o.get(name); v.Kind() == jsonio.Array && v.Len() > 0 {
 			return nil, refusef(ErrInput, "%s: an input can have at most one point.", o.at(name))
@@ -114,10 +114,10 @@ func (o object) geo() (*log.Point, error) {
 			break
 		}
 	}
-	return o.point()
+	return readPoint(o)
 }
 
-func (o object) point() (*log.Point, error) {
+func readPoint(o object) (*log.Point, error) {
 	var p log.Point
 	for _, c := range []struct {
 		name string

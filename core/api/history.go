@@ -15,7 +15,7 @@ import (
 // readHistory lists the operations that made an input and have changed it since, newest first: those of the log, and
 // at a copy its own as long as they are here. Where they are not all there, what the input itself remembers of the
 // others stands in their place. Of an input that was deleted that alone is told, where it is known: by whom and when.
-func readHistory(x *exchange) error {
+func readHistory(x *Call) error {
 	page, err := x.paged()
 	if err != nil {
 		return err
@@ -57,7 +57,7 @@ func readHistory(x *exchange) error {
 
 // history is that of one input.
 type history struct {
-	x         *exchange
+	x         *Call
 	partition *partition.Partition
 	copy      bool
 	standing  Standing // of a copy
@@ -77,7 +77,7 @@ type past struct {
 
 // find finds the operations about the input that the path names, and reports whether they are all that there are.
 func (h *history) find(v *partition.View) (whole bool, err error) {
-	in, gone := h.x.inputOfPath(v)
+	in, gone := inputOfPath(h.x, v)
 	if gone == nil {
 		return h.collect(&in)
 	}
@@ -120,7 +120,7 @@ func (h *history) fill(rows []past) error {
 		if rows[i].missing {
 			places[rows[i].Op.Stamp()] = &rows[i]
 		} else {
-			h.x.weighOp(&rows[i].Op)
+			weighOp(h.x, &rows[i].Op)
 		}
 	}
 	if len(places) == 0 {
@@ -128,7 +128,7 @@ func (h *history) fill(rows []past) error {
 	}
 	_, err := h.partition.History(h.input, func(e log.Entry) bool {
 		if p := places[e.Op.Stamp()]; p != nil {
-			h.x.weighOp(&e.Op)
+			weighOp(h.x, &e.Op)
 			p.Entry = e
 			delete(places, e.Op.Stamp())
 		}

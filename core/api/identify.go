@@ -21,8 +21,8 @@ func (s *Service) Identify(ctx context.Context, r *Request) (auth.Principal, tim
 		}
 		return auth.Principal{App: r.App, By: auth.BySession, Scopes: auth.All, Bucket: auth.HashKey(r.App), Caller: app.Caller()}, time.Time{}, nil
 	}
-	x := exchange{s: s, ctx: ctx, route: &route{}, now: s.o.Clock()}
-	if err := x.identify(r); err != nil {
+	x := &Call{s: s, ctx: ctx, route: &route{}, now: s.o.Clock()}
+	if err := identify(x, r); err != nil {
 		return auth.Principal{}, time.Time{}, err
 	}
 	if x.who.App == "" || x.app == nil {
@@ -39,7 +39,7 @@ func (s *Service) Caller(ctx context.Context, r *Request) (string, error) {
 	if r.Method == "OPTIONS" {
 		return "", nil
 	}
-	x := exchange{s: s, ctx: ctx, now: s.o.Clock()}
+	x := &Call{s: s, ctx: ctx, now: s.o.Clock()}
 	var err error
 	if x.route, x.ids, x.at, err = resolve(r.Method, r.Path); err != nil {
 		return "", err
@@ -50,7 +50,7 @@ func (s *Service) Caller(ctx context.Context, r *Request) (string, error) {
 	case r.App != "":
 		return r.App, nil
 	}
-	if err := x.identify(r); err != nil {
+	if err := identify(x, r); err != nil {
 		return "", err
 	}
 	if x.app != nil {

@@ -9,7 +9,7 @@ import (
 // newThing reads the id that a request gives to what it creates. An absent one is made up.
 // Errors are of the given kind: an id that is too long, that holds control characters, or
 // that no path could name.
-func (x *exchange) newThing(kind error, o object) (string, error) {
+func (x *Call) newThing(kind error, o object) (string, error) {
 	id, err := o.text("id")
 	if err != nil {
 		return "", refuse(kind, err)
@@ -43,7 +43,7 @@ func checkConceptID(kind error, where, id string) error {
 
 // conceptRefs reads a list of concepts by id, without repetitions. Those of the application
 // may be new; public ones must exist. Errors are of the given kind.
-func (x *exchange) conceptRefs(kind error, o object, name string) ([]string, error) {
+func (x *Call) conceptRefs(kind error, o object, name string) ([]string, error) {
 	refs, n, err := o.objects(name)
 	if err != nil {
 		return nil, refuse(kind, err)

@@ -22,9 +22,9 @@ type input struct {
 	downloaded bool      // its url may come with what it gave
 }
 
-// picture decodes one element of inputs. What is wrong with it stands in its err, since
+// readMedia decodes one element of inputs. What is wrong with it stands in its err, since
 // the other inputs of the call go on; the error returned is trouble of our own.
-func (x *exchange) picture(o object, malformed error) (input, error) {
+func readMedia(x *Call, o object, malformed error) (input, error) {
 	var in input
 	err := malformed
 	if err == nil {
@@ -37,7 +37,7 @@ func (x *exchange) picture(o object, malformed error) (input, error) {
 		}
 	}
 	if err == nil && in.url == "" {
-		err = x.host(&in, o)
+		err = hostMedia(x, &in, o)
 	}
 	if err != nil && statusOf(err).http >= 500 {
 		return in, err
@@ -86,10 +86,10 @@ func (in *input) address(image object) (inline bool, err error) {
 		return false, err
 	}
 	in.url = strings.TrimSpace(address)
-	if in.crop, err = image.crop("crop"); err != nil {
+	if in.crop, err = readCrop(image, "crop"); err != nil {
 		return false, err
 	}
-	switch inline = image.inline(); {
+	switch inline = isInline(image); {
 	case in.url != "" && inline && !in.downloaded:
 		return false, refusef(ErrInput, "%s: use either url or base64, not both.", image.path)
 	case in.url != "":
@@ -100,12 +100,12 @@ func (in *input) address(image object) (inline bool, err error) {
 	return true, nil
 }
 
-// inline reports whether an image, or a video, comes as base64. Some clients send an empty string where they mean nothing.
-func (o object) inline() bool { return o.has("base64") && string(o.get("base64").Raw()) != `""` }
+// isInline reports whether an image, or a video, comes as base64. Some clients send an empty string where they mean nothing.
+func isInline(o object) bool { return o.has("base64") && string(o.get("base64").Raw()) != `""` }
 
-// host decodes the base64 of an input, checks that it is a picture or a video, keeps it for a while
+// hostMedia decodes the base64 of an input, checks that it is a picture or a video, keeps it for a while
 // and gives it an address.
-func (x *exchange) host(in *input, o object) error {
+func hostMedia(x *Call, in *input, o object) error {
 	media, err := in.media(o)
 	if err != nil {
 		return err
@@ -114,9 +114,9 @@ func (x *exchange) host(in *input, o object) error {
 		x.borrow()
 	}
 	var contentType string
-	read := object.picture
+	read := decodeImage
 	if in.video {
-		read = object.film
+		read = decodeFilm
 	}
 	if x.scratch, contentType, err = read(media, x.scratch[:0]); err != nil {
 		return err
@@ -142,8 +142,8 @@ func (x *exchange) host(in *input, o object) error {
 	return nil
 }
 
-// picture decodes the base64 of an image into buf's memory, and returns its content type.
-func (o object) picture(buf []byte) (picture []byte, contentType string, err error) {
+// decodeImage decodes the base64 of an image into buf's memory, and returns its content type.
+func decodeImage(o object, buf []byte) (picture []byte, contentType string, err error) {
 	return decodePicture(buf, o.get("base64"), o.at("base64"))
 }
 
@@ -155,8 +155,8 @@ func decodePicture(buf []byte, text jsonio.Value, path string) (picture []byte, 
 	return picture, "image/" + info.Format, err
 }
 
-// film decodes the base64 of a video into buf's memory, and returns its content type.
-func (o object) film(buf []byte) (film []byte, contentType string, err error) {
+// decodeFilm decodes the base64 of a video into buf's memory, and returns its content type.
+func decodeFilm(o object, buf []byte) (film []byte, contentType string, err error) {
 	if film, err = decodeMedia(buf, o.get("base64"), o.at("base64"), maxVideoBytes); err != nil {
 		return film, "", err
 	}
@@ -188,8 +188,8 @@ func checkURL(path, address string) error {
 	return nil
 }
 
-// crop reads [top, left, bottom, right]; absent and empty are all of the picture.
-func (o object) crop(name string) (raster.Crop, error) {
+// readCrop reads [top, left, bottom, right]; absent and empty are all of the picture.
+func readCrop(o object, name string) (raster.Crop, error) {
 	v := o.get(name)
 	if v.Kind() == jsonio.Absent || v.Kind() == jsonio.Array && v.Len() == 0 {
 		return raster.Crop{}, nil

@@ -18,31 +18,31 @@ import (
 
 // readInputOutputs answers with what the general model predicted when the input was analysed,
 // as edited since; no output before that.
-func readInputOutputs(x *exchange) error {
+func readInputOutputs(x *Call) error {
 	v := x.app.Partition.View()
 	defer v.Close()
-	in, err := x.inputOfPath(v)
+	in, err := inputOfPath(x, v)
 	if err != nil {
 		return err
 	}
-	return x.answerInputOutputs(v, &in)
+	return answerInputOutputs(x, v, &in)
 }
 
 // patchInputOutputs edits the stored predictions of an input: merge sets the values of
 // concepts, remove takes them out. Which model the outputs name is not looked at: clients send
 // a version's id.
-func patchInputOutputs(x *exchange) error {
-	action, err := x.action(map[string]patchAction{"merge": merge, "remove": remove})
+func patchInputOutputs(x *Call) error {
+	action, err := readAction(x, map[string]patchAction{"merge": merge, "remove": remove})
 	if err != nil {
 		return err
 	}
 	v := x.app.Partition.View()
 	defer v.Close()
-	in, err := x.inputOfPath(v)
+	in, err := inputOfPath(x, v)
 	if err != nil {
 		return err
 	}
-	edits, err := x.outputEdits(action)
+	edits, err := outputEdits(x, action)
 	if err != nil {
 		return err
 	}
@@ -60,14 +60,14 @@ func patchInputOutputs(x *exchange) error {
 	}
 	after := x.app.Partition.View()
 	defer after.Close()
-	if in, err = x.inputOfPath(after); err != nil {
+	if in, err = inputOfPath(x, after); err != nil {
 		return err
 	}
-	return x.answerInputOutputs(after, &in)
+	return answerInputOutputs(x, after, &in)
 }
 
 // outputEdits reads outputs[].data.concepts.
-func (x *exchange) outputEdits(action patchAction) ([]log.OutputEdit, error) {
+func outputEdits(x *Call, action patchAction) ([]log.OutputEdit, error) {
 	outputs, n, err := x.body.objects("outputs")
 	if err != nil {
 		return nil, err
@@ -92,7 +92,7 @@ func (x *exchange) outputEdits(action patchAction) ([]log.OutputEdit, error) {
 			if err != nil {
 				return nil, err
 			}
-			edit, err := x.outputEdit(c, action)
+			edit, err := outputEdit(x, c, action)
 			if err != nil {
 				return nil, err
 			}
@@ -105,8 +105,8 @@ func (x *exchange) outputEdits(action patchAction) ([]log.OutputEdit, error) {
 	return edits, nil
 }
 
-func (x *exchange) outputEdit(o object, action patchAction) (log.OutputEdit, error) {
-	id, err := x.conceptRef(o)
+func outputEdit(x *Call, o object, action patchAction) (log.OutputEdit, error) {
+	id, err := conceptRef(x, o)
 	if err != nil {
 		return log.OutputEdit{}, err
 	}
@@ -137,7 +137,7 @@ type valued struct {
 
 // answerInputOutputs answers with the one output of an input, or none while it has no
 // predictions.
-func (x *exchange) answerInputOutputs(v *partition.View, in *catalog.Input) error {
+func answerInputOutputs(x *Call, v *partition.View, in *catalog.Input) error {
 	m := x.net.models.General()
 	derived, err := v.Derived(x.net.base, in)
 	if in.Code != catalog.InputReady || errors.Is(err, catalog.ErrNotFound) {
@@ -172,9 +172,9 @@ func (x *exchange) answerInputOutputs(v *partition.View, in *catalog.Input) erro
 		w.Name("created_at")
 		w.String(timestamp(in.Created.Time()))
 		w.Name("model")
-		x.writeModel(w, &shown{model: model{public: m}})
+		writeModel(x, w, &shown{model: model{public: m}})
 		w.Name("input")
-		(&input{id: in.ID, url: x.addressOf(in), crop: in.Crop}).write(w)
+		(&input{id: in.ID, url: addressOf(x, in), crop: in.Crop}).write(w)
 		w.Name("data")
 		w.Object()
 		w.Name("concepts")

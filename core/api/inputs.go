@@ -12,7 +12,7 @@ import (
 
 // listInputs lists the inputs in the order of their creation. A page with one whose download
 // failed is Mixed Success: clients look for it.
-func listInputs(x *exchange) error {
+func listInputs(x *Call) error {
 	p, err := x.paged()
 	if err != nil {
 		return err
@@ -23,7 +23,7 @@ func listInputs(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	inputs, err := x.stored(v, ords)
+	inputs, err := loadInputs(x, v, ords)
 	if err != nil {
 		return err
 	}
@@ -31,14 +31,14 @@ func listInputs(x *exchange) error {
 	if slices.ContainsFunc(inputs, func(in catalog.Input) bool { return failedDownload(in.Code) }) {
 		s = statusMixed
 	}
-	return x.answerInputs(v, s, inputs, nil)
+	return answerInputs(x, v, s, inputs, nil)
 }
 
-// stored reads records by their ordinals and passes over those that are not there.
-func (x *exchange) stored(v *partition.View, ords []uint32) ([]catalog.Input, error) {
+// loadInputs reads records by their ordinals and passes over those that are not there.
+func loadInputs(x *Call, v *partition.View, ords []uint32) ([]catalog.Input, error) {
 	inputs := make([]catalog.Input, 0, len(ords))
 	for _, ord := range ords {
-		in, err := x.load(v, ord)
+		in, err := loadInput(x, v, ord)
 		if errors.Is(err, catalog.ErrNotFound) {
 			continue
 		}
@@ -52,7 +52,7 @@ func (x *exchange) stored(v *partition.View, ords []uint32) ([]catalog.Input, er
 
 // answerInputs answers with a list of inputs. said is what to say of each in place of its
 // download, nil: nothing.
-func (x *exchange) answerInputs(v *partition.View, s status, inputs []catalog.Input, said *status) error {
+func answerInputs(x *Call, v *partition.View, s status, inputs []catalog.Input, said *status) error {
 	var lines conceptLines
 	for i := range inputs {
 		if err := lines.read(x, v, &inputs[i]); err != nil {
@@ -64,7 +64,7 @@ func (x *exchange) answerInputs(v *partition.View, s status, inputs []catalog.In
 		w.Name("inputs")
 		w.Array()
 		for i := range inputs {
-			x.writeInput(w, &lines, &inputs[i], said)
+			writeInput(x, w, &lines, &inputs[i], said)
 		}
 		w.End(']')
 	})
@@ -75,33 +75,33 @@ func (x *exchange) answerInputs(v *partition.View, s status, inputs []catalog.In
 const inputBytes = 400
 
 // readInput answers with one input.
-func readInput(x *exchange) error {
+func readInput(x *Call) error {
 	v := x.app.Partition.View()
 	defer v.Close()
-	in, err := x.inputOfPath(v)
+	in, err := inputOfPath(x, v)
 	if err != nil {
 		return err
 	}
-	if err := x.nameSameFile(v, &in); err != nil {
+	if err := nameSameFile(x, v, &in); err != nil {
 		return err
 	}
-	return x.answerInput(v, &in, nil)
+	return answerInput(x, v, &in, nil)
 }
 
-func (x *exchange) answerInput(v *partition.View, in *catalog.Input, said *status) error {
+func answerInput(x *Call, v *partition.View, in *catalog.Input, said *status) error {
 	var lines conceptLines
 	if err := lines.read(x, v, in); err != nil {
 		return err
 	}
 	x.ok(func(w *jsonio.Writer) {
 		w.Name("input")
-		x.writeInput(w, &lines, in, said)
+		writeInput(x, w, &lines, in, said)
 	})
 	return nil
 }
 
 // inputOfPath is the input that the path names.
-func (x *exchange) inputOfPath(v *partition.View) (catalog.Input, error) {
+func inputOfPath(x *Call, v *partition.View) (catalog.Input, error) {
 	id := x.ids["input_id"]
 	in, err := v.InputByID(id)
 	if errors.Is(err, catalog.ErrNotFound) {
@@ -111,7 +111,7 @@ func (x *exchange) inputOfPath(v *partition.View) (catalog.Input, error) {
 }
 
 // inputsStatus counts the inputs by what became of their downloads.
-func inputsStatus(x *exchange) error {
+func inputsStatus(x *Call) error {
 	v := x.app.Partition.View()
 	defer v.Close()
 	n, err := v.Counts()
@@ -133,20 +133,20 @@ func inputsStatus(x *exchange) error {
 }
 
 // deleteInput deletes one input.
-func deleteInput(x *exchange) error {
+func deleteInput(x *Call) error {
 	v := x.app.Partition.View()
 	defer v.Close()
-	in, err := x.inputOfPath(v)
+	in, err := inputOfPath(x, v)
 	if err != nil {
 		return err
 	}
-	return x.deleted(&log.InputDelete{Input: in.Dot})
+	return x.done(&log.InputDelete{Input: in.Dot})
 }
 
 // deleteInputs deletes the inputs whose ids the body lists, or all of them, in one operation.
 // Unknown ids are ignored. At a copy that is not in sync they are an
-// error, see [exchange.absent]. A body that says neither deletes nothing.
-func deleteInputs(x *exchange) error {
+// error, see [Call.absent]. A body that says neither deletes nothing.
+func deleteInputs(x *Call) error {
 	all, err := x.body.flag("delete_all")
 	if err != nil {
 		return refuse(ErrInputs, err)
@@ -159,7 +159,7 @@ func deleteInputs(x *exchange) error {
 	case all && len(ids) > 0:
 		return refusef(ErrInputs, "Use either ids or delete_all, not both.")
 	case all:
-		return x.did("inputs.delete_all", x.deleted(&log.InputDeleteAll{}))
+		return x.did("inputs.delete_all", x.done(&log.InputDeleteAll{}))
 	case len(ids) == 0:
 		return refusef(ErrInputs, "Missing ids or \"delete_all\": true.")
 	}
@@ -181,24 +181,13 @@ func deleteInputs(x *exchange) error {
 	if err := x.absent(ErrNoInput, missing); err != nil {
 		return err
 	}
-	return x.deleted(bodies...)
+	return x.done(bodies...)
 }
 
 // did has the host note in its audit log what the call did, unless there was an error, which it returns.
-func (x *exchange) did(action string, err error) error {
+func (x *Call) did(action string, err error) error {
 	if err == nil {
 		x.call.response.Did = Deed{Action: action, App: x.app.ID, By: x.who.Maker}
 	}
 	return err
-}
-
-// deleted submits deletions and says that they are done.
-func (x *exchange) deleted(bodies ...log.Body) error {
-	if len(bodies) > 0 {
-		if _, err := x.submit(bodies, nil); err != nil {
-			return err
-		}
-	}
-	x.ok(func(*jsonio.Writer) {})
-	return nil
 }

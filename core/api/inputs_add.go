@@ -37,7 +37,7 @@ const wantOfInputs = predict.WantConcepts | predict.WantThumb
 // addInputs adds up to 128 inputs, in one write. Each goes its own way: one that cannot be
 // added has a status that says why. Pictures sent as base64 are analysed within the call;
 // those behind addresses are fetched afterwards.
-func addInputs(x *exchange) error {
+func addInputs(x *Call) error {
 	elements, n, err := x.body.some("inputs", maxInputs, ErrInputs)
 	if err != nil {
 		return err
@@ -63,15 +63,15 @@ func addInputs(x *exchange) error {
 		jobs = append(jobs, job)
 	}
 	if len(jobs) == 0 {
-		return x.add(added, nil)
+		return submitAdditions(x, added, nil)
 	}
-	x.ask(jobs, func(results []Result) error { return x.add(added, results) })
+	x.ask(jobs, func(results []Result) error { return submitAdditions(x, added, results) })
 	return nil
 }
 
 // read decodes an input. What is wrong with it stands in its err; the error returned is
 // trouble of our own.
-func (a *addition) read(x *exchange, v *partition.View, o object, malformed error) error {
+func (a *addition) read(x *Call, v *partition.View, o object, malformed error) error {
 	a.err = malformed
 	if a.err == nil {
 		a.err = a.decode(x, o)
@@ -112,7 +112,7 @@ func (a *addition) read(x *exchange, v *partition.View, o object, malformed erro
 }
 
 // decode reads everything that an input says of itself.
-func (a *addition) decode(x *exchange, o object) error {
+func (a *addition) decode(x *Call, o object) error {
 	id, err := o.id("id")
 	if err != nil {
 		return err
@@ -142,22 +142,22 @@ func (a *addition) decode(x *exchange, o object) error {
 	if a.create.URL, a.create.Crop = in.url, in.crop; err != nil {
 		return err
 	}
-	if err := data.noRegions(); err != nil {
+	if err := refuseRegions(data); err != nil {
 		return err
 	}
 	if a.create.AllowDuplicate, err = image.flag("allow_duplicate_url"); err != nil {
 		return err
 	}
-	if a.create.Labels, err = x.labels(data); err != nil {
+	if a.create.Labels, err = readLabels(x, data); err != nil {
 		return err
 	}
-	if a.create.Meta, err = data.metadata(); err != nil {
+	if a.create.Meta, err = readMetadata(data); err != nil {
 		return err
 	}
-	if a.create.Geo, err = data.geo(); err != nil || !inline {
+	if a.create.Geo, err = readGeo(data); err != nil || !inline {
 		return err
 	}
-	picture, contentType, err := image.picture(nil)
+	picture, contentType, err := decodeImage(image, nil)
 	if err != nil {
 		return err
 	}
@@ -165,14 +165,14 @@ func (a *addition) decode(x *exchange, o object) error {
 	return nil
 }
 
-// add submits what can be added and answers. results belong to the additions with a picture
+// submitAdditions submits what can be added and answers. results belong to the additions with a picture
 // of their own, in order.
-func (x *exchange) add(added []addition, results []Result) error {
-	err := x.analysed(added, results)
+func submitAdditions(x *Call, added []addition, results []Result) error {
+	err := takeResults(x, added, results)
 	// What the results hold is let go of in the end: the records claim it by then.
-	defer x.release(added)
+	defer releaseHeld(x, added)
 	if err == nil {
-		err = x.tryAdditions(added)
+		err = tryAdditions(x, added)
 	}
 	if err != nil {
 		return err
@@ -180,7 +180,7 @@ func (x *exchange) add(added []addition, results []Result) error {
 	var verdicts []fold.Verdict
 	bodies, at := creates(added)
 	if len(bodies) > 0 {
-		if verdicts, err = x.submit(bodies, func(b *kv.Batch) { x.putDerived(b, added) }); err != nil {
+		if verdicts, err = x.submit(bodies, func(b *kv.Batch) { putDerived(x, b, added) }); err != nil {
 			return err
 		}
 	}
@@ -189,7 +189,7 @@ func (x *exchange) add(added []addition, results []Result) error {
 		added[at[i]].err = errorOf(&verdict)
 		ords[at[i]] = verdict.Ord
 	}
-	return x.answerAdded(added, ords)
+	return answerAdded(x, added, ords)
 }
 
 // creates are the operations of the additions that can be made, and which ones those are.
@@ -205,7 +205,7 @@ func creates(added []addition) (bodies []log.Body, at []int) {
 
 // tryAdditions has a copy refuse what is refused as things stand here, such as an id that is taken: who
 // asked is told so, and nothing of it waits for the origin, to come back as a conflict or to be done after all.
-func (x *exchange) tryAdditions(added []addition) error {
+func tryAdditions(x *Call, added []addition) error {
 	if !x.app.Partition.Copied() {
 		return nil
 	}
@@ -220,8 +220,8 @@ func (x *exchange) tryAdditions(added []addition) error {
 	return nil
 }
 
-// analysed gives the additions their results.
-func (x *exchange) analysed(added []addition, results []Result) error {
+// takeResults gives the additions their results.
+func takeResults(x *Call, added []addition, results []Result) error {
 	var trouble error
 	for i := range added {
 		a := &added[i]
@@ -272,7 +272,7 @@ func (n *network) derive(a *predict.Analysis) (*catalog.Derived, error) {
 // putDerived adds what analysing has given to the batch of the records that need it. What was
 // there when the call began may have gone with the last input that had it, and is put again then:
 // from here on until these inputs are folded nothing is tidied.
-func (x *exchange) putDerived(b *kv.Batch, added []addition) {
+func putDerived(x *Call, b *kv.Batch, added []addition) {
 	v := x.app.Partition.View()
 	defer v.Close()
 	for i := range added {
@@ -292,7 +292,7 @@ func (x *exchange) putDerived(b *kv.Batch, added []addition) {
 	}
 }
 
-func (x *exchange) release(added []addition) {
+func releaseHeld(x *Call, added []addition) {
 	ctx := context.WithoutCancel(x.ctx)
 	for i := range added {
 		if h := added[i].held; !h.IsZero() {
@@ -322,13 +322,13 @@ func errorOf(v *fold.Verdict) error {
 }
 
 // answerAdded answers a call that added inputs.
-func (x *exchange) answerAdded(added []addition, ords []uint32) error {
+func answerAdded(x *Call, added []addition, ords []uint32) error {
 	items := make([]outcome, len(added))
 	for i := range added {
 		items[i] = outcome{ord: ords[i], asked: added[i].refused(), err: added[i].err}
 		items[i].asked.Code = catalog.InputPending
 	}
-	return x.answerOutcomes(items, nil)
+	return answerOutcomes(x, items, nil)
 }
 
 // refused is what can be said of an input that was not added.
@@ -336,9 +336,9 @@ func (a *addition) refused() catalog.Input {
 	return catalog.Input{ID: a.create.ID, URL: a.create.URL, Crop: a.create.Crop}
 }
 
-// labels reads data.concepts: each an id, or a name that is one, and whether it is present.
+// readLabels reads data.concepts: each an id, or a name that is one, and whether it is present.
 // What says nothing is; the last word on a concept counts.
-func (x *exchange) labels(data object) ([]log.Label, error) {
+func readLabels(x *Call, data object) ([]log.Label, error) {
 	list, n, err := data.objects("concepts")
 	if err != nil || n == 0 {
 		return nil, err
@@ -351,7 +351,7 @@ func (x *exchange) labels(data object) ([]log.Label, error) {
 		if err != nil {
 			return nil, err
 		}
-		label, err := x.label(o)
+		label, err := readLabel(x, o)
 		if err != nil {
 			return nil, err
 		}
@@ -364,8 +364,8 @@ func (x *exchange) labels(data object) ([]log.Label, error) {
 	return labels, nil
 }
 
-func (x *exchange) label(o object) (log.Label, error) {
-	id, err := x.conceptRef(o)
+func readLabel(x *Call, o object) (log.Label, error) {
+	id, err := conceptRef(x, o)
 	if err != nil {
 		return log.Label{}, err
 	}
@@ -381,7 +381,7 @@ func (x *exchange) label(o object) (log.Label, error) {
 
 // conceptRef reads the id of a concept that is labelled with, which may stand as its name.
 // An own concept is made by its first use; a public one must be there.
-func (x *exchange) conceptRef(o object) (string, error) {
+func conceptRef(x *Call, o object) (string, error) {
 	id, err := o.id("id")
 	if err == nil && id == "" {
 		id, err = o.id("name")

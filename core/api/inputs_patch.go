@@ -23,8 +23,8 @@ const (
 	overwrite                    // have these and no others
 )
 
-// action reads a PATCH's action; what says none merges.
-func (x *exchange) action(known map[string]patchAction) (patchAction, error) {
+// readAction reads a PATCH's action; what says none merges.
+func readAction(x *Call, known map[string]patchAction) (patchAction, error) {
 	name, err := x.body.text("action")
 	if err != nil {
 		return 0, refuse(ErrAction, err)
@@ -39,8 +39,8 @@ func (x *exchange) action(known map[string]patchAction) (patchAction, error) {
 var patchActions = map[string]patchAction{"merge": merge, "remove": remove, "overwrite": overwrite}
 
 // patchInputs changes labels, metadata and places of up to 128 inputs, in one write.
-func patchInputs(x *exchange) error {
-	action, err := x.action(patchActions)
+func patchInputs(x *Call) error {
+	action, err := readAction(x, patchActions)
 	if err != nil {
 		return err
 	}
@@ -62,12 +62,12 @@ func patchInputs(x *exchange) error {
 	if err := p.submit(items); err != nil {
 		return err
 	}
-	return x.answerPatched(items)
+	return answerPatched(x, items)
 }
 
 // patchConcepts is the form of 2016: the labels of one input.
-func patchConcepts(x *exchange) error {
-	action, err := x.action(map[string]patchAction{
+func patchConcepts(x *Call) error {
+	action, err := readAction(x, map[string]patchAction{
 		"merge_concepts": merge, "delete_concepts": remove, "merge": merge, "remove": remove, "overwrite": overwrite,
 	})
 	if err != nil {
@@ -75,7 +75,7 @@ func patchConcepts(x *exchange) error {
 	}
 	v := x.app.Partition.View()
 	defer v.Close()
-	in, err := x.inputOfPath(v)
+	in, err := inputOfPath(x, v)
 	if err != nil {
 		return err
 	}
@@ -93,16 +93,16 @@ func patchConcepts(x *exchange) error {
 	}
 	after := x.app.Partition.View()
 	defer after.Close()
-	if in, err = x.inputOfPath(after); err != nil {
+	if in, err = inputOfPath(x, after); err != nil {
 		return err
 	}
-	return x.answerInput(after, &in, &statusModified)
+	return answerInput(x, after, &in, &statusModified)
 }
 
 // patch is a PATCH under way. Its inputs are as they will be, so that one that is listed twice
 // is changed twice.
 type patch struct {
-	x      *exchange
+	x      *Call
 	v      *partition.View
 	action patchAction
 	inputs map[string]*catalog.Input // by id
@@ -176,7 +176,7 @@ func (p *patch) changes(in *catalog.Input, data object) ([]log.Body, error) {
 			bodies = append(bodies, &log.InputMeta{Input: in.Dot, Writes: writes})
 		}
 	}
-	at, err := data.geo()
+	at, err := readGeo(data)
 	if err != nil {
 		return nil, err
 	}
@@ -200,7 +200,7 @@ func (p *patch) samePicture(in *catalog.Input, data object) error {
 	if err != nil {
 		return err
 	}
-	crop, err := image.crop("crop")
+	crop, err := readCrop(image, "crop")
 	if err != nil {
 		return err
 	}
@@ -209,19 +209,19 @@ func (p *patch) samePicture(in *catalog.Input, data object) error {
 	}
 	address = strings.TrimSpace(address)
 	switch {
-	case address != "" && address != p.x.addressOf(in):
+	case address != "" && address != addressOf(p.x, in):
 		return fixed(image, "url")
-	case image.inline():
+	case isInline(image):
 		return fixed(image, "base64")
 	case crop != (raster.Crop{}) && crop != in.Crop:
 		return fixed(image, "crop")
 	}
-	return data.noRegions()
+	return refuseRegions(data)
 }
 
 // labels is the operation that data.concepts asks for, none where it lists none.
 func (p *patch) labels(in *catalog.Input, data object) ([]log.Body, error) {
-	labels, err := p.x.labels(data)
+	labels, err := readLabels(p.x, data)
 	if err != nil {
 		return nil, err
 	}
@@ -319,11 +319,11 @@ func (p *patch) submit(items []patched) error {
 }
 
 // answerPatched answers a PATCH with the inputs as they are now.
-func (x *exchange) answerPatched(items []patched) error {
+func answerPatched(x *Call, items []patched) error {
 	gone := errorOf(&fold.Verdict{Code: fold.Gone})
 	all := make([]outcome, len(items))
 	for i := range items {
 		all[i] = outcome{ord: items[i].ord, asked: catalog.Input{ID: items[i].id}, err: items[i].err, gone: gone}
 	}
-	return x.answerOutcomes(all, &statusModified)
+	return answerOutcomes(x, all, &statusModified)
 }

@@ -14,13 +14,13 @@ import (
 
 // writeInput writes a stored input as answers show it. data.image is in every one: clients
 // look for it without a check.
-func (x *exchange) writeInput(w *jsonio.Writer, lines *conceptLines, in *catalog.Input, said *status) {
+func writeInput(x *Call, w *jsonio.Writer, lines *conceptLines, in *catalog.Input, said *status) {
 	w.Object()
-	x.writeInputMembers(w, lines, in, said)
+	writeInputMembers(x, w, lines, in, said)
 	w.End('}')
 }
 
-func (x *exchange) writeInputMembers(w *jsonio.Writer, lines *conceptLines, in *catalog.Input, said *status) {
+func writeInputMembers(x *Call, w *jsonio.Writer, lines *conceptLines, in *catalog.Input, said *status) {
 	w.Name("id")
 	w.String(in.ID)
 	if x.brief {
@@ -30,7 +30,7 @@ func (x *exchange) writeInputMembers(w *jsonio.Writer, lines *conceptLines, in *
 	}
 	w.Name("data")
 	w.Object()
-	writeImage(w, x.addressOf(in), in.Crop)
+	writeImage(w, addressOf(x, in), in.Crop)
 	if x.shows(auth.ConceptsGet) {
 		lines.write(w, in)
 	}
@@ -53,7 +53,7 @@ func (x *exchange) writeInputMembers(w *jsonio.Writer, lines *conceptLines, in *
 }
 
 // nameSameFile has the status of an input name the earliest input with the same file and crop.
-func (x *exchange) nameSameFile(v *partition.View, in *catalog.Input) error {
+func nameSameFile(x *Call, v *partition.View, in *catalog.Input) error {
 	if in.Code != catalog.InputReady {
 		return nil
 	}
@@ -82,14 +82,14 @@ func (x *exchange) nameSameFile(v *partition.View, in *catalog.Input) error {
 }
 
 // addressOf is the address of an input's picture: the given one or, for bytes, one of this host. A deleted input has none.
-func (x *exchange) addressOf(in *catalog.Input) string {
+func addressOf(x *Call, in *catalog.Input) string {
 	if in.URL != "" || in.Hosted == [16]byte{} {
 		return in.URL
 	}
-	return x.hostedAddress(in.Hosted)
+	return hostedAddress(x, in.Hosted)
 }
 
-func (x *exchange) hostedAddress(name [16]byte) string {
+func hostedAddress(x *Call, name [16]byte) string {
 	return x.s.o.PublicURL + HostedPath + hex.EncodeToString(name[:])
 }
 
@@ -128,7 +128,7 @@ func writeGeo(w *jsonio.Writer, p *log.Point) {
 // once each.
 type conceptLines struct {
 	known map[string]conceptLine
-	x     *exchange
+	x     *Call
 }
 
 type conceptLine struct {
@@ -137,7 +137,7 @@ type conceptLine struct {
 }
 
 // read looks up the concepts of an input's labels.
-func (l *conceptLines) read(x *exchange, v *partition.View, in *catalog.Input) error {
+func (l *conceptLines) read(x *Call, v *partition.View, in *catalog.Input) error {
 	l.x = x
 	for i := range in.Labels {
 		if in.Labels[i].Value == log.Removed {
@@ -158,7 +158,7 @@ func (l *conceptLines) look(v *partition.View, id string) error {
 		l.known = map[string]conceptLine{}
 	}
 	if p, ok := l.x.net.concepts[id]; ok {
-		l.known[id] = conceptLine{l.x.conceptName(p.concept, l.x.spoken(p.model)), true}
+		l.known[id] = conceptLine{conceptName(l.x, p.concept, languageOf(l.x, p.model)), true}
 		return nil
 	}
 	c, err := v.Concept(id)
@@ -202,7 +202,7 @@ func (l *conceptLines) start(w *jsonio.Writer, id string) {
 	w.String(line.name)
 	w.Name("app_id")
 	if line.public {
-		l.x.writePublicApp(w)
+		writePublicApp(l.x, w)
 	} else {
 		w.String(l.x.app.ID)
 	}

@@ -24,17 +24,17 @@ var (
 
 // evaluateVersion asks for the evaluation of a trained version. It came with the training,
 // so there is nothing to be done, but clients want to hear that it is queued.
-func evaluateVersion(x *exchange) error {
+func evaluateVersion(x *Call) error {
 	v := x.view()
 	defer v.Close()
-	m, err := x.ownModel(v)
+	m, err := ownModel(x, v)
 	if err != nil {
 		return err
 	}
 	if _, err := trainedVersion(v, &m); err != nil {
 		return err
 	}
-	e, err := x.evaluation(v, m.version)
+	e, err := newEvaluation(x, v, m.version)
 	if err != nil {
 		return err
 	}
@@ -75,10 +75,10 @@ func (e *evaluation) writeInputCount(w *jsonio.Writer) {
 }
 
 // readMetrics answers with a version and how well it does on pictures that it has not seen.
-func readMetrics(x *exchange) error {
+func readMetrics(x *Call) error {
 	v := x.view()
 	defer v.Close()
-	m, err := x.model(v)
+	m, err := modelOfPath(x, v)
 	if err != nil {
 		return err
 	}
@@ -86,10 +86,10 @@ func readMetrics(x *exchange) error {
 		return refusef(ErrModelArgument, "model_id '%s' is public and has no evaluation.", m.public.ID)
 	}
 	if m.version.Code != catalog.VersionTrained {
-		x.unevaluated(m.version, "")
+		answerUnevaluated(x, m.version, "")
 		return nil
 	}
-	e, err := x.evaluation(v, m.version)
+	e, err := newEvaluation(x, v, m.version)
 	if err != nil {
 		return err
 	}
@@ -97,7 +97,7 @@ func readMetrics(x *exchange) error {
 		return err
 	}
 	if e.Folds == 0 {
-		x.unevaluated(m.version, e.manifest.Unevaluated())
+		answerUnevaluated(x, m.version, e.manifest.Unevaluated())
 		return nil
 	}
 	x.ok(func(w *jsonio.Writer) {
@@ -112,8 +112,8 @@ func readMetrics(x *exchange) error {
 	return nil
 }
 
-// unevaluated answers with a version that has no metrics.
-func (x *exchange) unevaluated(version *catalog.Version, why string) {
+// answerUnevaluated answers with a version that has no metrics.
+func answerUnevaluated(x *Call, version *catalog.Version, why string) {
 	x.ok(func(w *jsonio.Writer) {
 		w.Name("model_version")
 		writeVersion(w, version, func() {
@@ -128,7 +128,7 @@ func (x *exchange) unevaluated(version *catalog.Version, why string) {
 
 // evaluation is the metrics of a trained version with the names of what they are about.
 type evaluation struct {
-	x        *exchange
+	x        *Call
 	manifest catalog.Manifest
 	train.Metrics
 	concepts []named
@@ -143,7 +143,7 @@ type weakInput struct {
 	input catalog.Input
 }
 
-func (x *exchange) evaluation(v *partition.View, version *catalog.Version) (*evaluation, error) {
+func newEvaluation(x *Call, v *partition.View, version *catalog.Version) (*evaluation, error) {
 	e := &evaluation{x: x}
 	var err error
 	if e.manifest, err = v.Manifest(version); err != nil {
@@ -156,7 +156,7 @@ func (x *exchange) evaluation(v *partition.View, version *catalog.Version) (*eva
 	if len(e.Concepts) != n || len(e.Confusion) != n+1 {
 		return nil, fmt.Errorf("%w: metrics of version %q have %d concepts", ErrInternal, version.ID, len(e.Concepts))
 	}
-	if e.concepts, err = x.conceptsNamed(v, version.Concepts, lang.English); err != nil {
+	if e.concepts, err = conceptsNamed(x, v, version.Concepts, lang.English); err != nil {
 		return nil, err
 	}
 	e.places = make(map[string]int, n)
@@ -385,7 +385,7 @@ func (e *evaluation) writeConcept(w *jsonio.Writer, i int) {
 	w.Name("f1")
 	w.Float32(float32(m.F1))
 	w.Name("concept")
-	e.x.writeConcept(w, &e.concepts[i], known)
+	writeConcept(e.x, w, &e.concepts[i], known)
 	fpr, tpr, precision, thresholds := curvesOf(m)
 	w.Name("roc_curve")
 	writeCurve(w, curve{"fpr", fpr}, curve{"tpr", tpr}, curve{"thresholds", thresholds})
@@ -439,7 +439,7 @@ func (e *evaluation) writeWeak(w *jsonio.Writer, weak *weakInput) {
 	w.Name("id")
 	w.String(weak.input.ID)
 	w.Name("url")
-	w.String(e.x.addressOf(&weak.input))
+	w.String(addressOf(e.x, &weak.input))
 	w.Name("predicted_concepts")
 	w.Array()
 	e.writeSaid(w, weak.Concept, weak.Value)
@@ -477,6 +477,6 @@ func (e *evaluation) writeSaid(w *jsonio.Writer, place int, value float32) {
 	w.Name("value")
 	w.Float32(value)
 	w.Name("app_id")
-	e.x.writeApp(w, c.public)
+	writeApp(e.x, w, c.public)
 	w.End('}')
 }

@@ -13,14 +13,14 @@ import (
 
 // listModelInputs lists the inputs that a training of the model would learn its concepts
 // from now: those with a label, true or false, for any of them. Public models have none.
-func listModelInputs(x *exchange) error {
+func listModelInputs(x *Call) error {
 	p, err := x.paged()
 	if err != nil {
 		return err
 	}
 	v := x.view()
 	defer v.Close()
-	m, err := x.model(v)
+	m, err := modelOfPath(x, v)
 	if err != nil {
 		return err
 	}
@@ -28,19 +28,19 @@ func listModelInputs(x *exchange) error {
 	if m.own != nil {
 		ids = members(m.own)
 	}
-	all, err := x.labelledWith(v, ids)
+	all, err := labelledWith(x, v, ids)
 	if err != nil {
 		return err
 	}
-	inputs, err := x.stored(v, rows(all, p))
+	inputs, err := loadInputs(x, v, rows(all, p))
 	if err != nil {
 		return err
 	}
-	return x.answerInputs(v, statusOk, inputs, nil)
+	return answerInputs(x, v, statusOk, inputs, nil)
 }
 
 // labelledWith is the ordinals of the inputs with a label for any of the concepts.
-func (x *exchange) labelledWith(v *partition.View, concepts []string) (*roaring.Bitmap, error) {
+func labelledWith(x *Call, v *partition.View, concepts []string) (*roaring.Bitmap, error) {
 	index := x.app.Partition.Index().At(v.Reader)
 	all := roaring.New()
 	for _, id := range concepts {
@@ -71,14 +71,14 @@ func rows(all *roaring.Bitmap, p page) []uint32 {
 
 // listVersionInputs lists the inputs that a version learned its concepts from, with the
 // labels that they had then. Inputs that were deleted since have status 30102.
-func listVersionInputs(x *exchange) error {
+func listVersionInputs(x *Call) error {
 	p, err := x.paged()
 	if err != nil {
 		return err
 	}
 	v := x.view()
 	defer v.Close()
-	m, err := x.model(v)
+	m, err := modelOfPath(x, v)
 	if err != nil {
 		return err
 	}
@@ -88,15 +88,15 @@ func listVersionInputs(x *exchange) error {
 		if err != nil {
 			return err
 		}
-		if inputs, err = x.frozen(v, m.version, &manifest, p); err != nil {
+		if inputs, err = frozenInputs(x, v, m.version, &manifest, p); err != nil {
 			return err
 		}
 	}
-	return x.answerInputs(v, statusOk, inputs, nil)
+	return answerInputs(x, v, statusOk, inputs, nil)
 }
 
-// frozen returns a page of a version's inputs as they were.
-func (x *exchange) frozen(v *partition.View, version *catalog.Version, m *catalog.Manifest, p page) ([]catalog.Input, error) {
+// frozenInputs returns a page of a version's inputs as they were.
+func frozenInputs(x *Call, v *partition.View, version *catalog.Version, m *catalog.Manifest, p page) ([]catalog.Input, error) {
 	taught := teaches(version)
 	var inputs []catalog.Input
 	at, from := int64(0), (p.number-1)*p.size
@@ -121,14 +121,14 @@ func (x *exchange) frozen(v *partition.View, version *catalog.Version, m *catalo
 		if at++; at <= from {
 			continue
 		}
-		if err := x.nameSameFile(v, &in); err != nil {
+		if err := nameSameFile(x, v, &in); err != nil {
 			return nil, err
 		}
 		in.Labels = make([]catalog.Label, len(t.Labels))
 		for j, l := range t.Labels {
 			in.Labels[j].Label = l
 		}
-		x.hold(&in)
+		holdInput(x, &in)
 		inputs = append(inputs, in)
 	}
 	return inputs, nil

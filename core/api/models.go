@@ -12,13 +12,13 @@ import (
 
 // listModels lists the application's models in the order of their creation, then the
 // public ones.
-func listModels(x *exchange) error {
-	return x.answerModels(func(model) bool { return true })
+func listModels(x *Call) error {
+	return answerModels(x, func(model) bool { return true })
 }
 
 // searchModels finds models by model_query: name, which may end in a `*`, and type, which
 // is a model's type or type_ext. What is absent matches all.
-func searchModels(x *exchange) error {
+func searchModels(x *Call) error {
 	query, err := x.body.object("model_query")
 	if err != nil {
 		return refuse(ErrModelQuery, err)
@@ -31,7 +31,7 @@ func searchModels(x *exchange) error {
 	if err != nil {
 		return refuse(ErrModelQuery, err)
 	}
-	return x.answerModels(func(m model) bool {
+	return answerModels(x, func(m model) bool {
 		is := predict.Model{Type: predict.TypeConcept, TypeExt: string(predict.TypeConcept)}
 		if m.public != nil {
 			is = *m.public
@@ -51,7 +51,7 @@ func called(name, pattern string) bool {
 }
 
 // answerModels answers with the page of those models that match, own ones first.
-func (x *exchange) answerModels(match func(model) bool) error {
+func answerModels(x *Call, match func(model) bool) error {
 	p, err := x.paged()
 	if err != nil {
 		return err
@@ -95,52 +95,52 @@ func (x *exchange) answerModels(match func(model) bool) error {
 			rows[i].version = &newest
 		}
 	}
-	x.writeModels(rows)
+	writeModels(x, rows)
 	return nil
 }
 
-func (x *exchange) writeModels(models []model) {
+func writeModels(x *Call, models []model) {
 	x.ok(func(w *jsonio.Writer) {
 		w.Name("models")
 		w.Array()
 		for _, m := range models {
-			x.writeModel(w, &shown{model: m})
+			writeModel(x, w, &shown{model: m})
 		}
 		w.End(']')
 	})
 }
 
 // answerModel answers with one model.
-func (x *exchange) answerModel(m model, form infoForm) error {
+func answerModel(x *Call, m model, form infoForm) error {
 	v := x.view()
 	defer v.Close()
-	s, err := x.show(v, m, form)
+	s, err := infoOf(x, v, m, form)
 	if err != nil {
 		return err
 	}
 	x.ok(func(w *jsonio.Writer) {
 		w.Name("model")
-		x.writeModel(w, &s)
+		writeModel(x, w, &s)
 	})
 	return nil
 }
 
-func readModel(x *exchange) error { return x.readModel(message) }
+func readModel(x *Call) error { return answerModelOfPath(x, message) }
 
-func readOutputInfo(x *exchange) error { return x.readModel(concepts) }
+func readOutputInfo(x *Call) error { return answerModelOfPath(x, concepts) }
 
-func (x *exchange) readModel(form infoForm) error {
+func answerModelOfPath(x *Call, form infoForm) error {
 	v := x.view()
 	defer v.Close()
-	m, err := x.model(v)
+	m, err := modelOfPath(x, v)
 	if err != nil {
 		return err
 	}
-	return x.answerModel(m, form)
+	return answerModel(x, m, form)
 }
 
 // writePublicApp writes the app_id of what is everyone's.
-func (x *exchange) writePublicApp(w *jsonio.Writer) {
+func writePublicApp(x *Call, w *jsonio.Writer) {
 	if id := x.s.o.PublicAppID; id != "" {
 		w.String(id)
 	} else {
@@ -148,9 +148,9 @@ func (x *exchange) writePublicApp(w *jsonio.Writer) {
 	}
 }
 
-// spoken is the language of a model's names in a request that sets none: the
+// languageOf is the language of a model's names in a request that sets none: the
 // application's, English for a model that does not speak it.
-func (x *exchange) spoken(m *predict.Model) string {
+func languageOf(x *Call, m *predict.Model) string {
 	if slices.Contains(m.Languages, x.app.Language) {
 		return x.app.Language
 	}

@@ -15,14 +15,14 @@ import (
 // createModel makes a model and its first version, at 21102. The model comes as model or
 // as the one element of models. A call with nothing but ids is one client's way to delete
 // a list of models.
-func createModel(x *exchange) error {
+func createModel(x *Call) error {
 	if x.body.has("ids") && !x.body.has("model") && !x.body.has("models") {
 		if err := auth.NeedModelsDelete.Check(x.who.Scopes); err != nil {
 			return err
 		}
-		return x.deleteListed()
+		return deleteListed(x)
 	}
-	o, err := x.oneModel()
+	o, err := oneModel(x)
 	if err != nil {
 		return err
 	}
@@ -39,14 +39,14 @@ func createModel(x *exchange) error {
 	if err := checkName(ErrModelQuery, o, create.Name); err != nil {
 		return err
 	}
-	if create.Concepts, create.Config, err = x.outputInfo(o); err != nil {
+	if create.Concepts, create.Config, err = outputInfo(x, o); err != nil {
 		return err
 	}
 	if create.Version, err = x.newID(); err != nil {
 		return err
 	}
 	v := x.view()
-	_, err = x.findModel(v, create.ID, "")
+	_, err = findModel(x, v, create.ID, "")
 	v.Close()
 	switch {
 	case err == nil:
@@ -61,7 +61,7 @@ func createModel(x *exchange) error {
 	if verdicts[0].Code == fold.Duplicate {
 		return duplicateModel(create.ID)
 	}
-	return x.answerOwn(create.ID)
+	return answerOwn(x, create.ID)
 }
 
 func duplicateModel(id string) error {
@@ -69,7 +69,7 @@ func duplicateModel(id string) error {
 }
 
 // oneModel is the model of a creating call.
-func (x *exchange) oneModel() (object, error) {
+func oneModel(x *Call) (object, error) {
 	if !x.body.has("models") {
 		o, err := x.body.object("model")
 		if err == nil && !x.body.has("model") {
@@ -99,7 +99,7 @@ func refuseIf(kind, err error) error {
 }
 
 // outputInfo reads the concepts and the settings that a request gives a model.
-func (x *exchange) outputInfo(o object) ([]string, []log.Setting, error) {
+func outputInfo(x *Call, o object) ([]string, []log.Setting, error) {
 	info, err := o.object("output_info")
 	if err != nil {
 		return nil, nil, refuse(ErrModelQuery, err)
@@ -121,21 +121,21 @@ func (x *exchange) outputInfo(o object) ([]string, []log.Setting, error) {
 }
 
 // answerOwn answers with the application's own model of this id.
-func (x *exchange) answerOwn(id string) error {
+func answerOwn(x *Call, id string) error {
 	v := x.view()
 	defer v.Close()
-	m, err := x.findModel(v, id, "")
+	m, err := findModel(x, v, id, "")
 	if err != nil {
 		return err
 	}
-	return x.answerModel(m, message)
+	return answerModel(x, m, message)
 }
 
 // patchModels changes models: all of the call's, or none when one cannot be. Names and
 // settings are overwritten; concepts are merged, removed or overwritten by the action,
 // merged without one.
-func patchModels(x *exchange) error {
-	action, err := x.action(patchActions)
+func patchModels(x *Call) error {
+	action, err := readAction(x, patchActions)
 	if err != nil {
 		return err
 	}
@@ -158,18 +158,18 @@ func patchModels(x *exchange) error {
 		if slices.Contains(ids, id) {
 			return refusef(ErrModelQuery, "%s: duplicate value %q.", o.at("id"), id)
 		}
-		patch, err := x.modelPatch(v, o, id, action)
+		patch, err := modelPatch(x, v, o, id, action)
 		if err != nil {
 			return err
 		}
 		ids = append(ids, id)
 		bodies = append(bodies, patch)
 	}
-	return x.patched(bodies, ids, func(models []model) { x.writeModels(models) })
+	return submitPatches(x, bodies, ids, func(models []model) { writeModels(x, models) })
 }
 
-// patched submits patches and answers with the models as they are then.
-func (x *exchange) patched(bodies []log.Body, ids []string, answer func([]model)) error {
+// submitPatches submits patches and answers with the models as they are then.
+func submitPatches(x *Call, bodies []log.Body, ids []string, answer func([]model)) error {
 	verdicts, err := x.record(bodies...)
 	if err != nil {
 		return err
@@ -183,7 +183,7 @@ func (x *exchange) patched(bodies []log.Body, ids []string, answer func([]model)
 	defer v.Close()
 	models := make([]model, 0, len(ids))
 	for _, id := range ids {
-		m, err := x.findModel(v, id, "")
+		m, err := findModel(x, v, id, "")
 		if err != nil {
 			return err
 		}
@@ -194,8 +194,8 @@ func (x *exchange) patched(bodies []log.Body, ids []string, answer func([]model)
 }
 
 // modelPatch reads what is to change in one model.
-func (x *exchange) modelPatch(v *partition.View, o object, id string, action patchAction) (*log.ModelPatch, error) {
-	m, err := x.findModel(v, id, "")
+func modelPatch(x *Call, v *partition.View, o object, id string, action patchAction) (*log.ModelPatch, error) {
+	m, err := findModel(x, v, id, "")
 	if err != nil {
 		return nil, err
 	}
@@ -213,7 +213,7 @@ func (x *exchange) modelPatch(v *partition.View, o object, id string, action pat
 	if err := checkName(ErrModelQuery, o, name); err != nil {
 		return nil, err
 	}
-	listed, config, err := x.outputInfo(o)
+	listed, config, err := outputInfo(x, o)
 	if err != nil {
 		return nil, err
 	}
@@ -225,12 +225,12 @@ func (x *exchange) modelPatch(v *partition.View, o object, id string, action pat
 	if info := o.get("output_info").Get("data").Get("concepts"); action == overwrite && info.Kind() != jsonio.Array {
 		action = merge
 	}
-	return patch, x.changeConcepts(patch, m.own, listed, action)
+	return patch, changeConcepts(x, patch, m.own, listed, action)
 }
 
 // changeConcepts notes which concepts a patch adds and removes. A change makes another
 // version of the model.
-func (x *exchange) changeConcepts(patch *log.ModelPatch, m *catalog.Model, listed []string, action patchAction) error {
+func changeConcepts(x *Call, patch *log.ModelPatch, m *catalog.Model, listed []string, action patchAction) error {
 	now := members(m)
 	has := make(map[string]bool, len(now))
 	for _, id := range now {
@@ -260,8 +260,8 @@ func (x *exchange) changeConcepts(patch *log.ModelPatch, m *catalog.Model, liste
 }
 
 // patchModelConcepts is the first public form of a patch, of the concepts of one model.
-func patchModelConcepts(x *exchange) error {
-	action, err := x.action(map[string]patchAction{
+func patchModelConcepts(x *Call) error {
+	action, err := readAction(x, map[string]patchAction{
 		"merge_concepts": merge, "delete_concepts": remove, "merge": merge, "remove": remove, "overwrite": overwrite,
 	})
 	if err != nil {
@@ -276,36 +276,36 @@ func patchModelConcepts(x *exchange) error {
 	}
 	v := x.view()
 	defer v.Close()
-	m, err := x.ownModel(v)
+	m, err := ownModel(x, v)
 	if err != nil {
 		return err
 	}
 	patch := &log.ModelPatch{Model: m.own.Dot}
-	if err := x.changeConcepts(patch, m.own, listed, action); err != nil {
+	if err := changeConcepts(x, patch, m.own, listed, action); err != nil {
 		return err
 	}
-	return x.patched([]log.Body{patch}, []string{m.own.ID}, func(models []model) {
+	return submitPatches(x, []log.Body{patch}, []string{m.own.ID}, func(models []model) {
 		x.ok(func(w *jsonio.Writer) {
 			w.Name("model")
-			x.writeModel(w, &shown{model: models[0]})
+			writeModel(x, w, &shown{model: models[0]})
 		})
 	})
 }
 
 // deleteModels deletes the models of a list of ids, or all of the application's: those need
 // delete_all, or a body that says nothing.
-func deleteModels(x *exchange) error {
+func deleteModels(x *Call) error {
 	switch all, err := x.body.flag("delete_all"); {
 	case err != nil:
 		return refuse(ErrModelQuery, err)
 	case all || x.body.v.Len() == 0:
 		return x.did("models.delete_all", x.done(&log.ModelDeleteAll{}))
 	}
-	return x.deleteListed()
+	return deleteListed(x)
 }
 
 // deleteListed deletes the models of body's ids. Unknown ids are ignored, as by [deleteInputs].
-func (x *exchange) deleteListed() error {
+func deleteListed(x *Call) error {
 	ids, err := idList(ErrModelQuery, x.body, "ids")
 	if err != nil {
 		return err
@@ -315,7 +315,7 @@ func (x *exchange) deleteListed() error {
 	var bodies []log.Body
 	var missing []string
 	for _, id := range ids {
-		m, err := x.findModel(v, id, "")
+		m, err := findModel(x, v, id, "")
 		if errors.Is(err, ErrPath) {
 			missing = append(missing, id)
 			continue
@@ -334,10 +334,10 @@ func (x *exchange) deleteListed() error {
 	return x.done(bodies...)
 }
 
-func deleteModel(x *exchange) error {
+func deleteModel(x *Call) error {
 	v := x.view()
 	defer v.Close()
-	m, err := x.ownModel(v)
+	m, err := ownModel(x, v)
 	if err != nil {
 		return err
 	}
@@ -345,7 +345,7 @@ func deleteModel(x *exchange) error {
 }
 
 // done submits operations and answers with the status alone.
-func (x *exchange) done(bodies ...log.Body) error {
+func (x *Call) done(bodies ...log.Body) error {
 	if len(bodies) > 0 {
 		if _, err := x.record(bodies...); err != nil {
 			return err

@@ -81,7 +81,7 @@ func (s *Service) networkOf(r catalog.Reader) (*network, error) {
 }
 
 // findNetwork finds the one that serves the request's application now.
-func (x *exchange) findNetwork() error {
+func (x *Call) findNetwork() error {
 	if x.app == nil || x.app.Partition == nil {
 		x.net = x.s.network([32]byte{})
 		return nil

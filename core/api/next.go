@@ -17,19 +17,19 @@ import (
 
 // listNext lists inputs of which nobody has said whether they show a concept of the model, those first that would
 // teach it most. total counts all of them; the list ends after training.MaxNext.
-func listNext(x *exchange) error {
+func listNext(x *Call) error {
 	p, err := x.paged()
 	if err != nil {
 		return err
 	}
 	v := x.view()
 	defer v.Close()
-	m, err := x.taughtModel(v)
+	m, err := taughtModel(x, v)
 	if err != nil {
 		return err
 	}
 	index := x.app.Partition.Index().At(v.Reader)
-	known, err := x.labelledWith(v, members(m.own))
+	known, err := labelledWith(x, v, members(m.own))
 	if err != nil {
 		return err
 	}
@@ -39,7 +39,7 @@ func listNext(x *exchange) error {
 	}
 	known.And(unlabelled)
 	unlabelled.AndNot(known)
-	q, err := x.questioner(v, m.own)
+	q, err := newQuestioner(x, v, m.own)
 	if err != nil {
 		return err
 	}
@@ -53,7 +53,7 @@ func listNext(x *exchange) error {
 	inputs := make([]catalog.Input, len(rows))
 	var lines conceptLines
 	for i := range rows {
-		if inputs[i], err = x.load(v, rows[i].Ord); err != nil {
+		if inputs[i], err = loadInput(x, v, rows[i].Ord); err != nil {
 			return err
 		}
 		if err := lines.read(x, v, &inputs[i]); err != nil {
@@ -66,7 +66,7 @@ func listNext(x *exchange) error {
 		w.Array()
 		for i := range rows {
 			w.Object()
-			x.writeInputMembers(w, &lines, &inputs[i], nil)
+			writeInputMembers(x, w, &lines, &inputs[i], nil)
 			q.write(x, w, &rows[i], inputs[i].Created > q.since)
 			w.End('}')
 		}
@@ -84,7 +84,7 @@ type questioner struct {
 	since             log.HLC // when the version was asked for
 }
 
-func (x *exchange) questioner(v *partition.View, m *catalog.Model) (*questioner, error) {
+func newQuestioner(x *Call, v *partition.View, m *catalog.Model) (*questioner, error) {
 	q := &questioner{exclusive: settingIs(m, SettingExclusive), closed: settingIs(m, SettingClosed)}
 	newest, err := lastTrained(v, m)
 	if err != nil || newest == nil {
@@ -105,7 +105,7 @@ func (x *exchange) questioner(v *partition.View, m *catalog.Model) (*questioner,
 			ids, q.places = append(ids, id), append(q.places, place)
 		}
 	}
-	q.names, err = x.conceptsNamed(v, ids, lang.English)
+	q.names, err = conceptsNamed(x, v, ids, lang.English)
 	return q, err
 }
 
@@ -126,7 +126,7 @@ func (q *questioner) judge() training.Judge {
 }
 
 // write writes why an input is in the list, and what is thought of it.
-func (q *questioner) write(x *exchange, w *jsonio.Writer, row *training.Next, later bool) {
+func (q *questioner) write(x *Call, w *jsonio.Writer, row *training.Next, later bool) {
 	why := string(row.Why)
 	if row.Why == training.Different && later && q.head != nil {
 		why = "new"

@@ -12,7 +12,7 @@ import (
 // tell shows operations to people: who made them and when, what they are about, and all that they
 // say. It is told of each before it writes any.
 type tell struct {
-	x     *exchange
+	x     *Call
 	view  *partition.View
 	names map[log.Dot]string // of what an operation is about, by the operation
 	lines conceptLines

@@ -17,7 +17,7 @@ type outcome struct {
 
 // answerOutcomes answers with each input as it is stored now, or with why there is none. said is
 // what to say of each in place of its download, nil: nothing.
-func (x *exchange) answerOutcomes(items []outcome, said *status) error {
+func answerOutcomes(x *Call, items []outcome, said *status) error {
 	v := x.app.Partition.View()
 	defer v.Close()
 	var lines conceptLines
@@ -27,7 +27,7 @@ func (x *exchange) answerOutcomes(items []outcome, said *status) error {
 		item := &items[i]
 		inputs[i] = item.asked
 		if item.err == nil {
-			in, err := x.load(v, item.ord)
+			in, err := loadInput(x, v, item.ord)
 			switch {
 			case err == nil:
 				inputs[i] = in
@@ -51,9 +51,9 @@ func (x *exchange) answerOutcomes(items []outcome, said *status) error {
 		w.Array()
 		for i := range inputs {
 			if err := items[i].err; err != nil {
-				x.writeRefused(w, &inputs[i], err)
+				writeRefused(x, w, &inputs[i], err)
 			} else {
-				x.writeInput(w, &lines, &inputs[i], said)
+				writeInput(x, w, &lines, &inputs[i], said)
 			}
 		}
 		w.End(']')
@@ -63,7 +63,7 @@ func (x *exchange) answerOutcomes(items []outcome, said *status) error {
 
 // writeRefused writes an item of a call that was not done: its id, its picture's address
 // where it has one, and why.
-func (x *exchange) writeRefused(w *jsonio.Writer, in *catalog.Input, err error) {
+func writeRefused(x *Call, w *jsonio.Writer, in *catalog.Input, err error) {
 	w.Object()
 	w.Name("id")
 	w.String(in.ID)

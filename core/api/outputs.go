@@ -10,25 +10,25 @@ import (
 
 // predictOutputs runs the inputs of a call through a model. Each input goes its own way:
 // one that fails is an output with its status and empty data.
-func predictOutputs(x *exchange) error {
-	p, err := x.predictor(x.ids["model_id"], x.ids["version_id"])
+func predictOutputs(x *Call) error {
+	p, err := findPredictor(x, x.ids["model_id"], x.ids["version_id"])
 	if err != nil {
 		return err
 	}
-	c, err := x.outputConfig(&p)
+	c, err := readOutputConfig(x, &p)
 	if err != nil {
 		return err
 	}
-	inputs, jobs, err := x.media(maxInputs, p.want(), c.sampleMS)
+	inputs, jobs, err := readMediaList(x, maxInputs, p.want(), c.sampleMS)
 	if err != nil {
 		return err
 	}
-	x.await(jobs, func(results []Result) error { return x.outputs(&p, &c, inputs, results) })
+	x.await(jobs, func(results []Result) error { return answerOutputs(x, &p, &c, inputs, results) })
 	return nil
 }
 
-// media reads the inputs of a call, 1 to most, and makes a job of each that has no error. Videos give a frame each sampleMS.
-func (x *exchange) media(most int, want predict.Want, sampleMS int) ([]input, []Job, error) {
+// readMediaList reads the inputs of a call, 1 to most, and makes a job of each that has no error. Videos give a frame each sampleMS.
+func readMediaList(x *Call, most int, want predict.Want, sampleMS int) ([]input, []Job, error) {
 	elements, n, err := x.body.some("inputs", most, ErrPredict)
 	if err != nil {
 		return nil, nil, err
@@ -37,7 +37,7 @@ func (x *exchange) media(most int, want predict.Want, sampleMS int) ([]input, []
 	var jobs []Job
 	videos := 0
 	for o, malformed := range elements {
-		in, err := x.picture(o, malformed)
+		in, err := readMedia(x, o, malformed)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -71,7 +71,7 @@ func (x *exchange) media(most int, want predict.Want, sampleMS int) ([]input, []
 
 // await has jobs done and then finishes the call, at once when there are none. An error of
 // finish is the call's answer.
-func (x *exchange) await(jobs []Job, finish func([]Result) error) {
+func (x *Call) await(jobs []Job, finish func([]Result) error) {
 	if len(jobs) > 0 {
 		x.ask(jobs, finish)
 	} else if err := finish(nil); err != nil {
@@ -81,7 +81,7 @@ func (x *exchange) await(jobs []Job, finish func([]Result) error) {
 
 // ask has jobs done by the network that serves the application, and then calls finish, whose
 // error is the call's answer. finish may ask again.
-func (x *exchange) ask(jobs []Job, finish func([]Result) error) {
+func (x *Call) ask(jobs []Job, finish func([]Result) error) {
 	for i := range jobs {
 		jobs[i].Base = x.net.base
 	}
@@ -94,9 +94,9 @@ func (x *exchange) ask(jobs []Job, finish func([]Result) error) {
 	}
 }
 
-// outputs answers a predict call. results belong to the inputs without an error, in order.
-func (x *exchange) outputs(p *predictor, c *config, inputs []input, results []Result) error {
-	seen, good, err := x.beside(inputs, results, []predictor{*p})
+// answerOutputs answers a predict call. results belong to the inputs without an error, in order.
+func answerOutputs(x *Call, p *predictor, c *config, inputs []input, results []Result) error {
+	seen, good, err := matchResults(x, inputs, results, []predictor{*p})
 	if err != nil {
 		return err
 	}
@@ -104,24 +104,24 @@ func (x *exchange) outputs(p *predictor, c *config, inputs []input, results []Re
 	if err != nil {
 		return err
 	}
-	model := x.modelJSON(&p.shown)
+	model := modelJSON(x, &p.shown)
 	s, details := overall(good, len(inputs), c.missing)
 	x.answer(s, details, func(w *jsonio.Writer) {
 		w.Grow(len(inputs) * (len(model) + outputBytes + conceptBytes*c.most))
 		w.Name("outputs")
 		w.Array()
 		for i := range inputs {
-			x.writeOutput(w, p, c, &output{ids[i], &inputs[i], seen[i], model})
+			writeOutput(x, w, p, c, &output{ids[i], &inputs[i], seen[i], model})
 		}
 		w.End(']')
 	})
 	return nil
 }
 
-// beside puts results beside their inputs: those without an error, in order. A failed
+// matchResults puts results beside their inputs: those without an error, in order. A failed
 // result is its input's error, and nil; good counts the others. The error is
 // one that ends the call, as for an analysis that lacks what one of the models needs.
-func (x *exchange) beside(inputs []input, results []Result, models []predictor) (seen []*Result, good int, err error) {
+func matchResults(x *Call, inputs []input, results []Result, models []predictor) (seen []*Result, good int, err error) {
 	seen = make([]*Result, len(inputs))
 	for i := range inputs {
 		if inputs[i].err != nil {
@@ -158,7 +158,7 @@ func (p *predictor) completes(r *Result, video bool) bool {
 }
 
 // newIDs makes n ids.
-func (x *exchange) newIDs(n int) ([]string, error) {
+func (x *Call) newIDs(n int) ([]string, error) {
 	ids := make([]string, n)
 	for i := range ids {
 		var err error
@@ -195,7 +195,7 @@ type output struct {
 	model []byte  // as JSON
 }
 
-func (x *exchange) writeOutput(w *jsonio.Writer, p *predictor, c *config, out *output) {
+func writeOutput(x *Call, w *jsonio.Writer, p *predictor, c *config, out *output) {
 	w.Object()
 	w.Name("id")
 	w.String(out.id)
@@ -212,16 +212,16 @@ func (x *exchange) writeOutput(w *jsonio.Writer, p *predictor, c *config, out *o
 	switch {
 	case out.seen == nil:
 	case out.input.video:
-		x.writeFrames(w, p, c, out.seen.Frames)
+		writeFrames(x, w, p, c, out.seen.Frames)
 	default:
-		x.writeAnalysis(w, p, c, &out.seen.Analysis)
+		writeAnalysis(x, w, p, c, &out.seen.Analysis)
 	}
 	w.End('}')
 	w.End('}')
 }
 
 // writeFrames writes what the model gives for each frame of a video. Strict clients read index and time also when they are 0.
-func (x *exchange) writeFrames(w *jsonio.Writer, p *predictor, c *config, frames []Frame) {
+func writeFrames(x *Call, w *jsonio.Writer, p *predictor, c *config, frames []Frame) {
 	w.Name("frames")
 	w.Array()
 	for i := range frames {
@@ -235,7 +235,7 @@ func (x *exchange) writeFrames(w *jsonio.Writer, p *predictor, c *config, frames
 		w.End('}')
 		w.Name("data")
 		w.Object()
-		x.writeAnalysis(w, p, c, &frames[i].Analysis)
+		writeAnalysis(x, w, p, c, &frames[i].Analysis)
 		w.End('}')
 		w.End('}')
 	}
@@ -243,19 +243,19 @@ func (x *exchange) writeFrames(w *jsonio.Writer, p *predictor, c *config, frames
 }
 
 // writeAnalysis writes what the model gives for a picture.
-func (x *exchange) writeAnalysis(w *jsonio.Writer, p *predictor, c *config, a *predict.Analysis) {
+func writeAnalysis(x *Call, w *jsonio.Writer, p *predictor, c *config, a *predict.Analysis) {
 	switch p.kind() {
 	case predict.TypeColor:
 		c.writeColors(w, p.public, a.Colors)
 	case predict.TypeEmbed:
 		writeEmbedding(w, &a.Embedding)
 	default:
-		x.writeConcepts(w, p, c, p.values(a))
+		writeConcepts(x, w, p, c, p.values(a))
 	}
 }
 
 // writeConcepts writes what the values come to: the list is there even when nothing passes.
-func (x *exchange) writeConcepts(w *jsonio.Writer, p *predictor, c *config, values []float32) {
+func writeConcepts(x *Call, w *jsonio.Writer, p *predictor, c *config, values []float32) {
 	var places []int
 	if c.selected != nil {
 		places = slices.Clone(c.selected)
@@ -278,7 +278,7 @@ func (x *exchange) writeConcepts(w *jsonio.Writer, p *predictor, c *config, valu
 		w.Name("value")
 		w.Float32(values[i])
 		w.Name("app_id")
-		x.writeApp(w, public)
+		writeApp(x, w, public)
 		w.End('}')
 	}
 	w.End(']')

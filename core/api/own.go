@@ -24,7 +24,7 @@ type model struct {
 
 // findModel finds a model by id, and its version where one is named; version is empty
 // where none is. Errors are 404s and those of the store.
-func (x *exchange) findModel(v *partition.View, id, version string) (model, error) {
+func findModel(x *Call, v *partition.View, id, version string) (model, error) {
 	if m, ok := x.net.models.Model(id); ok {
 		if version != "" && version != m.VersionID {
 			return model{}, unknown("model_version_id", version)
@@ -57,14 +57,14 @@ func (x *exchange) findModel(v *partition.View, id, version string) (model, erro
 	return m, nil
 }
 
-// model finds the model that the path names, and its version where it names one too.
-func (x *exchange) model(v *partition.View) (model, error) {
-	return x.findModel(v, x.ids["model_id"], x.ids["version_id"])
+// modelOfPath finds the model that the path names, and its version where it names one too.
+func modelOfPath(x *Call, v *partition.View) (model, error) {
+	return findModel(x, v, x.ids["model_id"], x.ids["version_id"])
 }
 
 // ownModel finds the application's own model that the path names. A public one is refused.
-func (x *exchange) ownModel(v *partition.View) (model, error) {
-	m, err := x.model(v)
+func ownModel(x *Call, v *partition.View) (model, error) {
+	m, err := modelOfPath(x, v)
 	if err == nil && m.public != nil {
 		err = publicModel(m.public.ID)
 	}
@@ -108,16 +108,16 @@ type shown struct {
 	concepts []named // with the form concepts
 }
 
-// show looks up what is needed to write a model.
-func (x *exchange) show(v *partition.View, m model, form infoForm) (shown, error) {
+// infoOf looks up what is needed to write a model.
+func infoOf(x *Call, v *partition.View, m model, form infoForm) (shown, error) {
 	s := shown{model: m, form: form}
 	if form == message {
 		return s, nil
 	}
 	if m.public != nil {
-		language := x.spoken(m.public)
+		language := languageOf(x, m.public)
 		for i := range m.public.Concepts {
-			s.concepts = append(s.concepts, x.publicNamed(public{m.public, &m.public.Concepts[i]}, language))
+			s.concepts = append(s.concepts, publicNamed(x, public{m.public, &m.public.Concepts[i]}, language))
 		}
 		return s, nil
 	}
@@ -126,13 +126,13 @@ func (x *exchange) show(v *partition.View, m model, form infoForm) (shown, error
 		ids = m.version.Concepts
 	}
 	var err error
-	s.concepts, err = x.conceptsNamed(v, ids, lang.English)
+	s.concepts, err = conceptsNamed(x, v, ids, lang.English)
 	return s, err
 }
 
 // writeModel writes a model; for a key that may not read models, its id and its type alone,
 // without which clients do not know what an output is of.
-func (x *exchange) writeModel(w *jsonio.Writer, s *shown) {
+func writeModel(x *Call, w *jsonio.Writer, s *shown) {
 	all := x.shows(auth.ModelsGet)
 	id, name, created := "", "", time.Time{}
 	if m := s.public; m != nil {
@@ -149,10 +149,10 @@ func (x *exchange) writeModel(w *jsonio.Writer, s *shown) {
 		w.Name("created_at")
 		w.String(timestamp(created))
 		w.Name("app_id")
-		x.writeApp(w, s.public != nil)
+		writeApp(x, w, s.public != nil)
 	}
 	w.Name("output_info")
-	x.writeOutputInfo(w, s)
+	writeOutputInfo(x, w, s)
 	switch {
 	case !all:
 	case s.public != nil:
@@ -170,11 +170,11 @@ func (x *exchange) writeModel(w *jsonio.Writer, s *shown) {
 }
 
 // modelJSON is what writeModel writes of a model that an output is of. It is shared.
-func (x *exchange) modelJSON(s *shown) []byte {
+func modelJSON(x *Call, s *shown) []byte {
 	var w jsonio.Writer
 	kept := x.net.written[s.public]
 	if kept == nil || s.form != message {
-		x.writeModel(&w, s)
+		writeModel(x, &w, s)
 		return w.Bytes()
 	}
 	place := &kept.little
@@ -184,13 +184,13 @@ func (x *exchange) modelJSON(s *shown) []byte {
 	if p := place.Load(); p != nil {
 		return *p
 	}
-	x.writeModel(&w, s)
+	writeModel(x, &w, s)
 	b := slices.Clip(w.Bytes())
 	place.Store(&b)
 	return b
 }
 
-func (x *exchange) writeOutputInfo(w *jsonio.Writer, s *shown) {
+func writeOutputInfo(x *Call, w *jsonio.Writer, s *shown) {
 	all := x.shows(auth.ModelsGet)
 	w.Object()
 	switch {
@@ -204,7 +204,7 @@ func (x *exchange) writeOutputInfo(w *jsonio.Writer, s *shown) {
 		w.Name("concepts")
 		w.Array()
 		for i := range s.concepts {
-			x.writeConcept(w, &s.concepts[i], known)
+			writeConcept(x, w, &s.concepts[i], known)
 		}
 		w.End(']')
 		w.End('}')

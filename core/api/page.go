@@ -15,7 +15,7 @@ const farthest = 1 << 40
 
 // paged reads page and per_page from the query, and from the body's pagination, which
 // wins where both say something. Absent and 0 mean page 1 and the default size.
-func (x *exchange) paged() (page, error) {
+func (x *Call) paged() (page, error) {
 	var p page
 	x.chosen = true
 	values, _ := url.ParseQuery(x.query) // what is malformed is unknown, and so ignored

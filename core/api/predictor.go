@@ -23,16 +23,16 @@ type predictor struct {
 	names []named     // of an own model's concepts, in the head's order
 }
 
-// predictor finds a model that can predict, with the version named or else its newest
+// findPredictor finds a model that can predict, with the version named or else its newest
 // trained one. Errors are 404s, ErrUntrained and ErrQueued.
-func (x *exchange) predictor(id, version string) (predictor, error) {
+func findPredictor(x *Call, id, version string) (predictor, error) {
 	if _, public := x.net.models.Model(id); public {
-		m, err := x.findModel(nil, id, version)
+		m, err := findModel(x, nil, id, version)
 		return predictor{shown: shown{model: m}}, err
 	}
 	v := x.view()
 	defer v.Close()
-	m, err := x.findModel(v, id, version)
+	m, err := findModel(x, v, id, version)
 	if err != nil {
 		return predictor{}, err
 	}
@@ -45,7 +45,7 @@ func (x *exchange) predictor(id, version string) (predictor, error) {
 	if p.head, err = x.s.heads.load(v, &trained, x.net.base); err != nil {
 		return predictor{}, err
 	}
-	p.names, err = x.conceptsNamed(v, p.head.Concepts, lang.English)
+	p.names, err = conceptsNamed(x, v, p.head.Concepts, lang.English)
 	return p, err
 }
 
@@ -94,10 +94,10 @@ func (p *predictor) size() int {
 }
 
 // concept is the id and the name of the concept at a place, and whether it is public.
-func (p *predictor) concept(x *exchange, i int, language string) (id, name string, public bool) {
+func (p *predictor) concept(x *Call, i int, language string) (id, name string, public bool) {
 	if p.public != nil {
 		c := &p.public.Concepts[i]
-		return c.ID, x.conceptName(c, language), true
+		return c.ID, conceptName(x, c, language), true
 	}
 	c := &p.names[i]
 	return c.id, c.name, c.public

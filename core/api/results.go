@@ -7,8 +7,8 @@ import (
 
 // runWorkflow runs the inputs of a call through every model of a workflow, each picture
 // analysed once.
-func runWorkflow(x *exchange) error {
-	f, _, err := x.workflow()
+func runWorkflow(x *Call) error {
+	f, _, err := workflowOfPath(x)
 	if err != nil {
 		return err
 	}
@@ -19,11 +19,11 @@ func runWorkflow(x *exchange) error {
 	run := workflowRun{workflow: f}
 	var want predict.Want
 	for _, node := range f.nodes {
-		p, err := x.predictor(node.Model, node.Version)
+		p, err := findPredictor(x, node.Model, node.Version)
 		if err != nil {
 			return err
 		}
-		c, err := x.configOf(o, &p)
+		c, err := configOf(x, o, &p)
 		if err != nil {
 			return err
 		}
@@ -32,11 +32,11 @@ func runWorkflow(x *exchange) error {
 		run.missing = append(run.missing, c.missing...)
 		want |= p.want()
 	}
-	inputs, jobs, err := x.media(maxWorkflowInputs, want, run.configs[0].sampleMS) // one decoding serves all models
+	inputs, jobs, err := readMediaList(x, maxWorkflowInputs, want, run.configs[0].sampleMS) // one decoding serves all models
 	if err != nil {
 		return err
 	}
-	x.await(jobs, func(results []Result) error { return x.results(&run, inputs, results) })
+	x.await(jobs, func(results []Result) error { return answerResults(x, &run, inputs, results) })
 	return nil
 }
 
@@ -48,9 +48,9 @@ type workflowRun struct {
 	missing []string // concepts that were selected and are in none
 }
 
-// results answers a workflow call: a result for each input, with an output of each model.
-func (x *exchange) results(run *workflowRun, inputs []input, results []Result) error {
-	seen, good, err := x.beside(inputs, results, run.models)
+// answerResults answers a workflow call: a result for each input, with an output of each model.
+func answerResults(x *Call, run *workflowRun, inputs []input, results []Result) error {
+	seen, good, err := matchResults(x, inputs, results, run.models)
 	if err != nil {
 		return err
 	}
@@ -60,12 +60,12 @@ func (x *exchange) results(run *workflowRun, inputs []input, results []Result) e
 	}
 	models := make([][]byte, len(run.models))
 	for i := range run.models {
-		models[i] = x.modelJSON(&run.models[i].shown)
+		models[i] = modelJSON(x, &run.models[i].shown)
 	}
 	s, details := overall(good, len(inputs), run.missing)
 	x.answer(s, details, func(w *jsonio.Writer) {
 		w.Name("workflow")
-		x.writeWorkflow(w, &run.workflow, false)
+		writeWorkflow(x, w, &run.workflow, false)
 		w.Name("results")
 		w.Array()
 		for i := range inputs {
@@ -78,7 +78,7 @@ func (x *exchange) results(run *workflowRun, inputs []input, results []Result) e
 			w.Array()
 			for j := range run.models {
 				out := &output{ids[i*len(models)+j], &inputs[i], seen[i], models[j]}
-				x.writeOutput(w, &run.models[j], &run.configs[j], out)
+				writeOutput(x, w, &run.models[j], &run.configs[j], out)
 			}
 			w.End(']')
 			w.End('}')

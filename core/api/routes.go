@@ -14,7 +14,7 @@ type route struct {
 	path   string // after /v2
 	list   string // the list that is in every answer, errors included; empty: none
 	need   auth.Need
-	handle func(*exchange) error
+	handle func(*Call) error
 }
 
 // routes is /v2 in the order of the interface's documentation. Where two rows match, the
@@ -200,7 +200,7 @@ func find(method string, parts []string) (*route, map[string]string, error) {
 		}
 	}
 	if other != nil {
-		return other, nil, &fault{ErrMethod, "Allowed methods: " + strings.Join(methods(parts), ", ") + "."}
+		return other, nil, refusef(ErrMethod, "Allowed methods: %s.", strings.Join(methods(parts), ", "))
 	}
 	return nil, nil, errPath
 }

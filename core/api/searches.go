@@ -14,29 +14,29 @@ import (
 )
 
 // searchInputs finds inputs by the clauses of query.
-func searchInputs(x *exchange) error {
+func searchInputs(x *Call) error {
 	p, err := x.paged()
 	if err != nil {
 		return err
 	}
-	return x.queried(func(q *search.Query) error { return x.hits(q, p) })
+	return withQuery(x, func(q *search.Query) error { return answerHits(x, q, p) })
 }
 
-// queried reads the query of the body and has the pictures analysed that a clause shows, before it is answered.
-func (x *exchange) queried(answer func(q *search.Query) error) error {
-	q, err := search.Parse(x.body.get("query"), x.searchOptions())
+// withQuery reads the query of the body and has the pictures analysed that a clause shows, before it is answered.
+func withQuery(x *Call, answer func(q *search.Query) error) error {
+	q, err := search.Parse(x.body.get("query"), searchOptions(x))
 	if err != nil {
 		return err
 	}
-	jobs, places, err := x.picturesOf(q)
+	jobs, places, err := picturesOf(x, q)
 	if err != nil {
 		return err
 	}
-	return x.embedded(q, jobs, places, func() error { return answer(q) })
+	return answerEmbedded(x, q, jobs, places, func() error { return answer(q) })
 }
 
 // searchOptions are what the application's queries are read against.
-func (x *exchange) searchOptions() search.Options {
+func searchOptions(x *Call) search.Options {
 	return search.Options{
 		Names: x.net.models.Names(), Language: x.app.Language,
 		Own: func(name string) ([]string, error) {
@@ -57,7 +57,7 @@ func (x *exchange) searchOptions() search.Options {
 
 // picturesOf are the jobs of a query's pictures and their places among them. The picture of a
 // stored input is looked up where it was analysed as it stands, and so needs none.
-func (x *exchange) picturesOf(q *search.Query) (jobs []Job, places []int, err error) {
+func picturesOf(x *Call, q *search.Query) (jobs []Job, places []int, err error) {
 	for i := range q.Pictures {
 		p := &q.Pictures[i]
 		job := Job{Crop: p.Crop, Want: predict.WantConcepts}
@@ -108,9 +108,9 @@ func embed(q *search.Query, places []int, results []Result) error {
 	return nil
 }
 
-// embedded has the query's pictures analysed and then answers. Should the
+// answerEmbedded has the query's pictures analysed and then answers. Should the
 // application have gone over to another network meanwhile, they are analysed by that one.
-func (x *exchange) embedded(q *search.Query, jobs []Job, places []int, answer func() error) error {
+func answerEmbedded(x *Call, q *search.Query, jobs []Job, places []int, answer func() error) error {
 	if len(jobs) == 0 {
 		return answer()
 	}
@@ -120,7 +120,7 @@ func (x *exchange) embedded(q *search.Query, jobs []Job, places []int, answer fu
 		}
 		err := answer()
 		if errors.Is(err, errMoved) {
-			return x.embedded(q, jobs, places, answer)
+			return answerEmbedded(x, q, jobs, places, answer)
 		}
 		return err
 	})
@@ -132,7 +132,7 @@ var errMoved = errors.New("the application now uses another network")
 
 // stay holds what is answered next to the network of the moment that v shows. The error is errMoved
 // where the query has an embedding by another.
-func (x *exchange) stay(q *search.Query, v *partition.View) (err error) {
+func stay(x *Call, q *search.Query, v *partition.View) (err error) {
 	was := x.net
 	if x.net, err = x.s.networkOf(v.Reader); err != nil {
 		return err
@@ -143,15 +143,15 @@ func (x *exchange) stay(q *search.Query, v *partition.View) (err error) {
 	return nil
 }
 
-// hits runs a query and answers with a page of what it finds.
-func (x *exchange) hits(q *search.Query, p page) error {
+// answerHits runs a query and answers with a page of what it finds.
+func answerHits(x *Call, q *search.Query, p page) error {
 	id, err := x.newID()
 	if err != nil {
 		return err
 	}
 	v := x.app.Partition.View()
 	defer v.Close()
-	if err := x.stay(q, v); err != nil {
+	if err := stay(x, q, v); err != nil {
 		return err
 	}
 	found, err := search.Run(x.ctx, v.Reader, x.app.Partition.Index(), q, search.Page{Offset: uint64((p.number - 1) * p.size), N: uint64(p.size)})
@@ -161,7 +161,7 @@ func (x *exchange) hits(q *search.Query, p page) error {
 	inputs := make([]catalog.Input, len(found.Hits))
 	lines := conceptLines{}
 	for i, hit := range found.Hits {
-		if inputs[i], err = x.load(v, hit.Ord); err != nil {
+		if inputs[i], err = loadInput(x, v, hit.Ord); err != nil {
 			return err
 		}
 		if err := lines.read(x, v, &inputs[i]); err != nil {
@@ -179,7 +179,7 @@ func (x *exchange) hits(q *search.Query, p page) error {
 			w.Name("score")
 			w.Float32(found.Hits[i].Score)
 			w.Name("input")
-			x.writeInput(w, &lines, &inputs[i], nil)
+			writeInput(x, w, &lines, &inputs[i], nil)
 			w.End('}')
 		}
 		w.End(']')
@@ -188,7 +188,7 @@ func (x *exchange) hits(q *search.Query, p page) error {
 }
 
 // searchFeedback keeps what a user said of a search: which of its hits was looked at.
-func searchFeedback(x *exchange) error {
+func searchFeedback(x *Call) error {
 	input, err := x.body.object("input")
 	if err != nil {
 		return refuse(ErrFeedback, err)

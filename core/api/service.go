@@ -150,8 +150,8 @@ func New(o Options) (*Service, error) {
 
 // Begin starts a request. The call is done at once unless it needs pictures analysed.
 // ctx bounds the reading and writing of blobs.
-func (s *Service) Begin(ctx context.Context, r *Request) *Call {
-	x := &exchange{s: s, ctx: ctx, query: r.Query, now: s.o.Clock(), memory: r.Memory}
+func (s *Service) Begin(ctx context.Context, r *Request) *Exchange {
+	x := &Call{s: s, ctx: ctx, query: r.Query, now: s.o.Clock(), memory: r.Memory}
 	if r.Method == "OPTIONS" && segments(r.Path) != nil {
 		return Answered(preflight())
 	}
@@ -162,7 +162,7 @@ func (s *Service) Begin(ctx context.Context, r *Request) *Call {
 	matched, ids, at, err := resolve(method, r.Path)
 	x.route, x.ids, x.at, x.authorization, x.remote = matched, ids, at, r.Authorization, r.Remote
 	if err == nil {
-		err = x.admit(r)
+		err = admit(x, r)
 	}
 	if err == nil {
 		err = x.findNetwork()
@@ -187,14 +187,14 @@ func (s *Service) Begin(ctx context.Context, r *Request) *Call {
 const maxKeptPicture = 1 << 20
 
 // borrow takes memory for decoded pictures, of which a call needs one after the other.
-func (x *exchange) borrow() {
+func (x *Call) borrow() {
 	if kept, ok := x.s.pictures.Get().(*[]byte); ok {
 		x.scratch = *kept
 	}
 }
 
 // giveBack hands such memory on.
-func (x *exchange) giveBack() {
+func (x *Call) giveBack() {
 	if c := cap(x.scratch); 0 < c && c <= maxKeptPicture {
 		kept := x.scratch[:0]
 		x.s.pictures.Put(&kept)
@@ -205,7 +205,7 @@ func (x *exchange) giveBack() {
 // Refuse is the answer to a request that the host does not begin, or does not end: with
 // [ErrBusy], [ErrTimeout], jsonio's ErrTooLong, or any other error of core.
 func (s *Service) Refuse(r *Request, err error) Response {
-	x := exchange{s: s}
+	x := Call{s: s}
 	x.route, _, _, _ = resolve(r.Method, r.Path)
 	x.fail(err)
 	return x.call.response

@@ -111,12 +111,12 @@ func isWhole(o object, name string) error {
 }
 
 func isCount(o object, name string) error {
-	_, err := o.count(name)
+	_, err := readCount(o, name)
 	return err
 }
 
 func isShare(o object, name string) error {
-	_, err := o.share(name)
+	_, err := readShare(o, name)
 	return err
 }
 

@@ -13,10 +13,10 @@ import (
 //
 // An input with a url and a picture is brought elsewhere by a POST of both, with "downloaded":
 // true in its image, which says that the picture is what the url gave.
-func readSource(x *exchange) error {
+func readSource(x *Call) error {
 	v := x.app.Partition.View()
 	defer v.Close()
-	in, err := x.inputOfPath(v)
+	in, err := inputOfPath(x, v)
 	if err != nil {
 		return err
 	}
@@ -29,7 +29,7 @@ func readSource(x *exchange) error {
 		}
 		if in.Code == catalog.InputReady {
 			w.Name("picture")
-			w.String(x.hostedAddress(in.Hosted))
+			w.String(hostedAddress(x, in.Hosted))
 			w.Name("content_type")
 			w.String(in.ContentType)
 			w.Name("sha256")

@@ -18,43 +18,43 @@ const (
 
 // summariseSearch answers with what all the matches of a search come to, in place of a page of
 // them: how many there are, how their scores lie, of which days and where they are.
-func summariseSearch(x *exchange) error {
-	ask, err := x.summaryAsked()
+func summariseSearch(x *Call) error {
+	ask, err := readSummary(x)
 	if err != nil {
 		return err
 	}
-	return x.queried(func(q *search.Query) error { return x.summary(q, ask) })
+	return withQuery(x, func(q *search.Query) error { return answerSummary(x, q, ask) })
 }
 
-// summaryAsked reads the member "summary"; what is not named in it is not answered.
-func (x *exchange) summaryAsked() (ask search.Ask, err error) {
+// readSummary reads the member "summary"; what is not named in it is not answered.
+func readSummary(x *Call) (ask search.Ask, err error) {
 	asked, err := x.body.object("summary")
 	if err != nil {
 		return ask, refuse(search.ErrQuery, err)
 	}
 	if asked.has("scores") {
-		if ask.Bins, err = asked.within("scores", "bins", 1, search.MaxBins, defaultBins); err != nil {
+		if ask.Bins, err = readWithin(asked, "scores", "bins", 1, search.MaxBins, defaultBins); err != nil {
 			return ask, err
 		}
 	}
 	if asked.has("days") {
 		ask.Days = &search.Days{}
-		if ask.Days.Offset, err = asked.within("days", "utc_offset", -maxUTCOffset, maxUTCOffset, 0); err != nil {
+		if ask.Days.Offset, err = readWithin(asked, "days", "utc_offset", -maxUTCOffset, maxUTCOffset, 0); err != nil {
 			return ask, err
 		}
 	}
 	if asked.has("places") {
 		ask.Places = &search.PlaceAsk{}
-		if ask.Places.Zoom, err = asked.within("places", "zoom", 0, search.MaxZoom, 0); err != nil {
+		if ask.Places.Zoom, err = readWithin(asked, "places", "zoom", 0, search.MaxZoom, 0); err != nil {
 			return ask, err
 		}
-		ask.Places.Box, err = asked.box()
+		ask.Places.Box, err = readBox(asked)
 	}
 	return ask, err
 }
 
-// within reads a whole number of a member that is an object.
-func (o object) within(member, name string, least, most, absent int64) (int, error) {
+// readWithin reads a whole number of a member that is an object.
+func readWithin(o object, member, name string, least, most, absent int64) (int, error) {
 	inner, err := o.object(member)
 	if err != nil {
 		return 0, refuse(search.ErrQuery, err)
@@ -72,8 +72,8 @@ func (o object) within(member, name string, least, most, absent int64) (int, err
 	return int(n), nil
 }
 
-// box reads places.box: [south, west, north, east]. West of 180° it may begin east of where it ends.
-func (o object) box() (*search.Box, error) {
+// readBox reads places.box: [south, west, north, east]. West of 180° it may begin east of where it ends.
+func readBox(o object) (*search.Box, error) {
 	places, err := o.object("places")
 	if err != nil || !places.has("box") {
 		return nil, err
@@ -102,14 +102,14 @@ func (o object) box() (*search.Box, error) {
 	return b, nil
 }
 
-// summary runs a query and answers with what its matches come to.
-func (x *exchange) summary(q *search.Query, ask search.Ask) error {
+// answerSummary runs a query and answers with what its matches come to.
+func answerSummary(x *Call, q *search.Query, ask search.Ask) error {
 	v := x.app.Partition.View()
 	defer v.Close()
-	if err := x.stay(q, v); err != nil {
+	if err := stay(x, q, v); err != nil {
 		return err
 	}
-	ask.Learn = x.learn()
+	ask.Learn = learnFrom(x)
 	s, err := search.Summarise(x.ctx, v.Reader, x.app.Partition.Index(), q, ask)
 	if err != nil {
 		return err
@@ -144,8 +144,8 @@ func (x *exchange) summary(q *search.Query, ask search.Ask) error {
 	return nil
 }
 
-// learn is what cut-offs may be learned from in an answer: what the key may not read says nothing.
-func (x *exchange) learn() search.Learn {
+// learnFrom is what cut-offs may be learned from in an answer: what the key may not read says nothing.
+func learnFrom(x *Call) search.Learn {
 	return search.Learn{
 		Labels:      x.shows(auth.ConceptsGet),
 		Evaluations: x.shows(auth.ConceptsGet) && x.shows(auth.ModelsGet),

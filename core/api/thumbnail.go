@@ -13,10 +13,10 @@ import (
 // an addition of ours to the interface.
 //
 // An origin sends no thumbnails: a copy whose host says so makes one of the picture when it is first asked for.
-func readThumbnail(x *exchange) error {
+func readThumbnail(x *Call) error {
 	v := x.app.Partition.View()
 	defer v.Close()
-	in, err := x.inputOfPath(v)
+	in, err := inputOfPath(x, v)
 	if err != nil {
 		return err
 	}
@@ -24,19 +24,19 @@ func readThumbnail(x *exchange) error {
 	missing := errors.Is(err, catalog.ErrNotFound)
 	switch {
 	case in.Code == catalog.InputReady && missing && x.s.o.Thumbnails && x.app.Partition.Copied():
-		x.ask([]Job{{Blob: in.Blob, Crop: in.Crop, Want: predict.WantThumb}}, func(results []Result) error { return x.madeThumbnail(&in, results) })
+		x.ask([]Job{{Blob: in.Blob, Crop: in.Crop, Want: predict.WantThumb}}, func(results []Result) error { return madeThumbnail(x, &in, results) })
 		return nil
 	case in.Code != catalog.InputReady || missing:
 		return refusef(ErrPath, "input '%s' has no thumbnail: its picture has not been analysed.", in.ID)
 	case err != nil:
 		return err
 	}
-	x.answerThumbnail(thumb)
+	answerThumbnail(x, thumb)
 	return nil
 }
 
 // madeThumbnail keeps the thumbnail that was made, for as long as an input has its picture, and answers with it.
-func (x *exchange) madeThumbnail(in *catalog.Input, results []Result) error {
+func madeThumbnail(x *Call, in *catalog.Input, results []Result) error {
 	if len(results) == 0 {
 		return errNoResult
 	}
@@ -57,11 +57,11 @@ func (x *exchange) madeThumbnail(in *catalog.Input, results []Result) error {
 	if err != nil && !errors.Is(err, kv.ErrFull) { // without room it is made again
 		return err
 	}
-	x.answerThumbnail(r.Analysis.Thumb)
+	answerThumbnail(x, r.Analysis.Thumb)
 	return nil
 }
 
-func (x *exchange) answerThumbnail(jpeg []byte) {
+func answerThumbnail(x *Call, jpeg []byte) {
 	x.call.response = Response{
 		Status:      200,
 		ContentType: "image/jpeg",

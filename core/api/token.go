@@ -21,10 +21,10 @@ var noStore = Field{"Cache-Control", "no-store"}
 // A client that is not known costs what one with another secret costs: a hash of the secret, one
 // look into the store, one comparison. Who asks too often is told so whether right or wrong, and
 // wrong secrets never count against the right one.
-func issueToken(x *exchange) error {
+func issueToken(x *Call) error {
 	id, secret, ok := auth.Basic(x.authorization)
 	if !ok {
-		return &fault{auth.ErrNoCredentials, "Send your client ID and secret in the header Authorization: Basic BASE64(ID:SECRET)."}
+		return refusef(auth.ErrNoCredentials, "Send your client ID and secret in the header Authorization: Basic BASE64(ID:SECRET).")
 	}
 	l := &x.s.limiters
 	if x.remote != "" {

@@ -12,10 +12,10 @@ import (
 )
 
 // readTrainingSet tells what a training of an own model would learn from now, and what would help it most.
-func readTrainingSet(x *exchange) error {
+func readTrainingSet(x *Call) error {
 	v := x.view()
 	defer v.Close()
-	m, err := x.taughtModel(v)
+	m, err := taughtModel(x, v)
 	if err != nil {
 		return err
 	}
@@ -28,7 +28,7 @@ func readTrainingSet(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	names, err := x.conceptsNamed(v, ids, lang.English)
+	names, err := conceptsNamed(x, v, ids, lang.English)
 	if err != nil {
 		return err
 	}
@@ -72,8 +72,8 @@ func readTrainingSet(x *exchange) error {
 }
 
 // taughtModel finds the own model that the path names; public ones learn nothing here.
-func (x *exchange) taughtModel(v *partition.View) (model, error) {
-	m, err := x.model(v)
+func taughtModel(x *Call, v *partition.View) (model, error) {
+	m, err := modelOfPath(x, v)
 	if err == nil && m.public != nil {
 		err = refusef(ErrModelArgument, "model_id '%s' is public and cannot be trained.", m.public.ID)
 	}

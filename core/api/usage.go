@@ -25,7 +25,7 @@ type used struct {
 // conceptUsage lists the application's own concepts, then those of the general model that are said of an input,
 // predicted of one or part of an own model: by how many inputs users said something of, by how many are predicted
 // to show them, by id. q is the start of their names in language, the application's when absent.
-func conceptUsage(x *exchange) error {
+func conceptUsage(x *Call) error {
 	p, err := x.paged()
 	if err != nil {
 		return err
@@ -43,17 +43,17 @@ func conceptUsage(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	own, err := x.ownUsed(v, index, pattern, models)
+	own, err := ownUsed(x, v, index, pattern, models)
 	if err != nil {
 		return err
 	}
-	public, err := x.publicUsed(index, ids, language, models)
+	public, err := publicUsed(x, index, ids, language, models)
 	if err != nil {
 		return err
 	}
 	all := append(own, public...)
 	rows := cut(all, p)
-	if err := x.predictedOf(index, rows); err != nil {
+	if err := predictedOf(x, index, rows); err != nil {
 		return err
 	}
 	x.ok(func(w *jsonio.Writer) {
@@ -61,7 +61,7 @@ func conceptUsage(x *exchange) error {
 		w.Name("concepts")
 		w.Array()
 		for i := range rows {
-			x.writeUsed(w, &rows[i])
+			writeUsed(x, w, &rows[i])
 		}
 		w.End(']')
 	})
@@ -69,7 +69,7 @@ func conceptUsage(x *exchange) error {
 }
 
 // predictedOf counts what is predicted of the own ones among some concepts.
-func (x *exchange) predictedOf(index *index.View, rows []used) error {
+func predictedOf(x *Call, index *index.View, rows []used) error {
 	var own []string
 	for i := range rows {
 		if !rows[i].public {
@@ -111,8 +111,8 @@ func (u *used) labels(x *index.View) (err error) {
 	return err
 }
 
-func (x *exchange) ownUsed(v *partition.View, index *index.View, pattern string, models map[string][]string) ([]used, error) {
-	concepts, err := x.ownConceptsOf(v, pattern)
+func ownUsed(x *Call, v *partition.View, index *index.View, pattern string, models map[string][]string) ([]used, error) {
+	concepts, err := ownConceptsOf(x, v, pattern)
 	if err != nil {
 		return nil, err
 	}
@@ -128,7 +128,7 @@ func (x *exchange) ownUsed(v *partition.View, index *index.View, pattern string,
 }
 
 // publicUsed are those concepts of the general model that are in use.
-func (x *exchange) publicUsed(index *index.View, ids []string, language string, models map[string][]string) ([]used, error) {
+func publicUsed(x *Call, index *index.View, ids []string, language string, models map[string][]string) ([]used, error) {
 	general := x.net.models.General()
 	var all []used
 	for _, id := range ids {
@@ -136,7 +136,7 @@ func (x *exchange) publicUsed(index *index.View, ids []string, language string, 
 		if !ok {
 			continue
 		}
-		u := used{named: x.publicNamed(public{general, &general.Concepts[place]}, language), models: models[id]}
+		u := used{named: publicNamed(x, public{general, &general.Concepts[place]}, language), models: models[id]}
 		if err := u.labels(index); err != nil {
 			return nil, err
 		}
@@ -157,7 +157,7 @@ func mostUsed(a, b used) int {
 	return cmp.Or(cmp.Compare(b.present+b.absent, a.present+a.absent), cmp.Compare(b.predicted, a.predicted), strings.Compare(a.id, b.id))
 }
 
-func (x *exchange) writeUsed(w *jsonio.Writer, u *used) {
+func writeUsed(x *Call, w *jsonio.Writer, u *used) {
 	w.Object()
 	member(w, "id", u.id)
 	member(w, "name", u.name)
@@ -178,13 +178,13 @@ func (x *exchange) writeUsed(w *jsonio.Writer, u *used) {
 	w.End('}')
 }
 
-// ownConceptsOf finds the application's concepts by name, as [exchange.ownConceptsCalled] does.
-func (x *exchange) ownConceptsOf(v *partition.View, pattern string) ([]named, error) {
+// ownConceptsOf finds the application's concepts by name, as [ownConceptsCalled] does.
+func ownConceptsOf(x *Call, v *partition.View, pattern string) ([]named, error) {
 	stem := lang.Fold(strings.TrimSuffix(pattern, "*"))
 	var all []named
 	err := v.Concepts(func(c catalog.Concept) bool {
 		if strings.HasPrefix(lang.Fold(c.Name), stem) {
-			all = append(all, x.ownNamed(&c))
+			all = append(all, ownNamed(x, &c))
 		}
 		return true
 	})

@@ -11,14 +11,14 @@ import (
 )
 
 // listVersions lists a model's versions, newest first.
-func listVersions(x *exchange) error {
+func listVersions(x *Call) error {
 	p, err := x.paged()
 	if err != nil {
 		return err
 	}
 	v := x.view()
 	defer v.Close()
-	m, err := x.model(v)
+	m, err := modelOfPath(x, v)
 	if err != nil {
 		return err
 	}
@@ -59,10 +59,10 @@ func listVersions(x *exchange) error {
 	return nil
 }
 
-func readVersion(x *exchange) error {
+func readVersion(x *Call) error {
 	v := x.view()
 	defer v.Close()
-	m, err := x.model(v)
+	m, err := modelOfPath(x, v)
 	if err != nil {
 		return err
 	}
@@ -79,7 +79,7 @@ func readVersion(x *exchange) error {
 		} else {
 			writeVersion(w, m.version, func() {
 				writeDigest(w, digest)
-				x.writeProgress(w, m.version)
+				writeProgress(x, w, m.version)
 			})
 		}
 	})
@@ -95,7 +95,7 @@ func writeDigest(w *jsonio.Writer, digest [32]byte) {
 }
 
 // writeProgress writes how far the training of a version is, if it is under way here.
-func (x *exchange) writeProgress(w *jsonio.Writer, v *catalog.Version) {
+func writeProgress(x *Call, w *jsonio.Writer, v *catalog.Version) {
 	if v.Code != catalog.VersionQueued || x.app.Training == nil {
 		return
 	}
@@ -107,10 +107,10 @@ func (x *exchange) writeProgress(w *jsonio.Writer, v *catalog.Version) {
 
 // trainModel asks for another version of a model, which is trained in the background. What
 // the body says does not matter.
-func trainModel(x *exchange) error {
+func trainModel(x *Call) error {
 	v := x.view()
 	defer v.Close()
-	m, err := x.ownModel(v)
+	m, err := ownModel(x, v)
 	if err != nil {
 		return err
 	}
@@ -130,17 +130,17 @@ func trainModel(x *exchange) error {
 	}
 	after := x.view()
 	defer after.Close()
-	if m, err = x.findModel(after, m.own.ID, version); err != nil {
+	if m, err = findModel(x, after, m.own.ID, version); err != nil {
 		return err
 	}
 	m.named = false
-	return x.answerModel(m, message)
+	return answerModel(x, m, message)
 }
 
-func deleteVersion(x *exchange) error {
+func deleteVersion(x *Call) error {
 	v := x.view()
 	defer v.Close()
-	m, err := x.ownModel(v)
+	m, err := ownModel(x, v)
 	if err != nil {
 		return err
 	}

@@ -24,7 +24,7 @@ type workflow struct {
 	public  bool
 }
 
-func (x *exchange) generalWorkflow() workflow {
+func generalWorkflow(x *Call) workflow {
 	m := x.net.models.General()
 	return workflow{publicWorkflow, m.CreatedAt, []log.WorkflowNode{{ID: "general", Model: m.ID, Version: m.VersionID}}, true}
 }
@@ -33,12 +33,12 @@ func ownWorkflow(w *catalog.Workflow) workflow {
 	return workflow{w.ID, w.Created.Time(), w.Nodes, false}
 }
 
-// workflow finds the workflow that the path names, and its record when it is the
+// workflowOfPath finds the workflow that the path names, and its record when it is the
 // application's own.
-func (x *exchange) workflow() (workflow, *catalog.Workflow, error) {
+func workflowOfPath(x *Call) (workflow, *catalog.Workflow, error) {
 	id := x.ids["workflow_id"]
 	if id == publicWorkflow {
-		return x.generalWorkflow(), nil, nil
+		return generalWorkflow(x), nil, nil
 	}
 	v := x.view()
 	defer v.Close()
@@ -50,7 +50,7 @@ func (x *exchange) workflow() (workflow, *catalog.Workflow, error) {
 }
 
 // createWorkflows makes workflows: all of the call's, or none when one cannot be.
-func createWorkflows(x *exchange) error {
+func createWorkflows(x *Call) error {
 	elements, n, err := x.body.some("workflows", maxInputs, ErrWorkflow)
 	if err != nil {
 		return err
@@ -63,7 +63,7 @@ func createWorkflows(x *exchange) error {
 		if err != nil {
 			return refuse(ErrWorkflow, err)
 		}
-		create, err := x.newWorkflow(v, o)
+		create, err := newWorkflow(x, v, o)
 		if err != nil {
 			return err
 		}
@@ -92,7 +92,7 @@ func createWorkflows(x *exchange) error {
 		}
 		made = append(made, ownWorkflow(&own))
 	}
-	x.writeWorkflows(made)
+	writeWorkflows(x, made)
 	return nil
 }
 
@@ -102,7 +102,7 @@ func duplicateWorkflow(id string) error {
 
 // newWorkflow reads one workflow to be made. Its models, and their versions where they are
 // fixed, must exist; they need not be trained yet.
-func (x *exchange) newWorkflow(v *partition.View, o object) (*log.WorkflowCreate, error) {
+func newWorkflow(x *Call, v *partition.View, o object) (*log.WorkflowCreate, error) {
 	id, err := x.newThing(ErrWorkflow, o)
 	if err != nil {
 		return nil, err
@@ -128,7 +128,7 @@ func (x *exchange) newWorkflow(v *partition.View, o object) (*log.WorkflowCreate
 		if err != nil {
 			return nil, refuse(ErrWorkflow, err)
 		}
-		if _, err := x.findModel(v, step.Model, step.Version); errors.Is(err, ErrPath) {
+		if _, err := findModel(x, v, step.Model, step.Version); errors.Is(err, ErrPath) {
 			return nil, refuse(ErrWorkflow, err)
 		} else if err != nil {
 			return nil, err
@@ -166,30 +166,30 @@ func readNode(o object) (log.WorkflowNode, error) {
 	return step, checkID(ErrWorkflow, o.at("id"), step.ID)
 }
 
-func (x *exchange) writeWorkflows(all []workflow) {
+func writeWorkflows(x *Call, all []workflow) {
 	x.ok(func(w *jsonio.Writer) {
 		w.Name("workflows")
 		w.Array()
 		for i := range all {
-			x.writeWorkflow(w, &all[i], true)
+			writeWorkflow(x, w, &all[i], true)
 		}
 		w.End(']')
 	})
 }
 
-func (x *exchange) writeWorkflow(w *jsonio.Writer, f *workflow, nodes bool) {
+func writeWorkflow(x *Call, w *jsonio.Writer, f *workflow, nodes bool) {
 	w.Object()
 	w.Name("id")
 	w.String(f.id)
 	w.Name("app_id")
-	x.writeApp(w, f.public)
+	writeApp(x, w, f.public)
 	w.Name("created_at")
 	w.String(timestamp(f.created))
 	if nodes {
 		w.Name("nodes")
 		w.Array()
 		for i := range f.nodes {
-			x.writeNode(w, &f.nodes[i])
+			writeNode(x, w, &f.nodes[i])
 		}
 		w.End(']')
 	}
@@ -197,7 +197,7 @@ func (x *exchange) writeWorkflow(w *jsonio.Writer, f *workflow, nodes bool) {
 }
 
 // writeNode writes a step; its model by the id alone for a key that may not read models.
-func (x *exchange) writeNode(w *jsonio.Writer, n *log.WorkflowNode) {
+func writeNode(x *Call, w *jsonio.Writer, n *log.WorkflowNode) {
 	w.Object()
 	w.Name("id")
 	w.String(n.ID)
@@ -217,7 +217,7 @@ func (x *exchange) writeNode(w *jsonio.Writer, n *log.WorkflowNode) {
 }
 
 // listWorkflows lists the application's workflows in the order of their creation.
-func listWorkflows(x *exchange) error {
+func listWorkflows(x *Call) error {
 	p, err := x.paged()
 	if err != nil {
 		return err
@@ -231,33 +231,33 @@ func listWorkflows(x *exchange) error {
 	}); err != nil {
 		return err
 	}
-	x.writeWorkflows(cut(all, p))
+	writeWorkflows(x, cut(all, p))
 	return nil
 }
 
-func listPublicWorkflows(x *exchange) error {
+func listPublicWorkflows(x *Call) error {
 	p, err := x.paged()
 	if err != nil {
 		return err
 	}
-	x.writeWorkflows(cut([]workflow{x.generalWorkflow()}, p))
+	writeWorkflows(x, cut([]workflow{generalWorkflow(x)}, p))
 	return nil
 }
 
-func readWorkflow(x *exchange) error {
-	f, _, err := x.workflow()
+func readWorkflow(x *Call) error {
+	f, _, err := workflowOfPath(x)
 	if err != nil {
 		return err
 	}
 	x.ok(func(w *jsonio.Writer) {
 		w.Name("workflow")
-		x.writeWorkflow(w, &f, true)
+		writeWorkflow(x, w, &f, true)
 	})
 	return nil
 }
 
-func deleteWorkflow(x *exchange) error {
-	_, own, err := x.workflow()
+func deleteWorkflow(x *Call) error {
+	_, own, err := workflowOfPath(x)
 	if err != nil {
 		return err
 	}

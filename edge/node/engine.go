@@ -151,7 +151,7 @@ func (e *engine) Bring(ctx context.Context, h blob.Hash) error {
 }
 
 // Begin implements [jobs.Service].
-func (e *engine) Begin(ctx context.Context, r *api.Request) *api.Call {
+func (e *engine) Begin(ctx context.Context, r *api.Request) *api.Exchange {
 	f, err := e.fleet()
 	if err != nil {
 		e.log.Error("cannot start the module", "error", err)

@@ -16,7 +16,7 @@ var refuser api.Service
 
 // Begin starts a request; see core's Engine. Where the guest is dead, or dies of it, the call is
 // done and refused with api.ErrInternal.
-func (in *Instance) Begin(ctx context.Context, r *api.Request) *api.Call {
+func (in *Instance) Begin(ctx context.Context, r *api.Request) *api.Exchange {
 	in.head = abi.AppendRequestHead(in.head[:0], r)
 	answer, err := in.call(ctx, "serve", in.head, r.Body)
 	asked := *r
@@ -25,7 +25,7 @@ func (in *Instance) Begin(ctx context.Context, r *api.Request) *api.Call {
 }
 
 // goOn is the call that an answer of serve leaves.
-func (in *Instance) goOn(ctx context.Context, r *api.Request, answer []byte, err error) *api.Call {
+func (in *Instance) goOn(ctx context.Context, r *api.Request, answer []byte, err error) *api.Exchange {
 	s, err := in.served(answer, err)
 	switch {
 	case err != nil:
@@ -34,7 +34,7 @@ func (in *Instance) goOn(ctx context.Context, r *api.Request, answer []byte, err
 		return api.Answered(s.Response)
 	}
 	n := s.Call
-	return api.NewCall(s.Jobs, func(results []api.Result) ([]api.Job, api.Response, bool) {
+	return api.NewExchange(s.Jobs, func(results []api.Result) ([]api.Job, api.Response, bool) {
 		s, err := in.served(in.resume(ctx, n, results))
 		switch {
 		case err != nil:

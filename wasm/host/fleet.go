@@ -126,7 +126,7 @@ func (f *Fleet) Refuse(r *api.Request, err error) api.Response { return refuser.
 var errStopping = fmt.Errorf("%w: the server is stopping", api.ErrBusy)
 
 // Begin starts a request on the instance of its application.
-func (f *Fleet) Begin(ctx context.Context, r *api.Request) *api.Call {
+func (f *Fleet) Begin(ctx context.Context, r *api.Request) *api.Exchange {
 	app := f.front.application(r)
 	if app == "" {
 		return f.front.service.Begin(ctx, r)
@@ -138,7 +138,7 @@ func (f *Fleet) Begin(ctx context.Context, r *api.Request) *api.Call {
 	}
 	w, err := f.writer(app)
 	if err == nil {
-		var call *api.Call
+		var call *api.Exchange
 		if call, err = w.begin(ctx, r); err == nil {
 			return call
 		}

@@ -206,7 +206,7 @@ func (w *writer) retire() error {
 }
 
 // begin starts a request.
-func (w *writer) begin(ctx context.Context, r *api.Request) (*api.Call, error) {
+func (w *writer) begin(ctx context.Context, r *api.Request) (*api.Exchange, error) {
 	if err := w.take(ctx); err != nil {
 		return nil, err
 	}
@@ -226,7 +226,7 @@ func (w *writer) begin(ctx context.Context, r *api.Request) (*api.Call, error) {
 	w.calls++
 	asked := *r
 	asked.Body, asked.Header = nil, nil // the caller's
-	return api.NewCall(call.Jobs(), func(results []api.Result) ([]api.Job, api.Response, bool) {
+	return api.NewExchange(call.Jobs(), func(results []api.Result) ([]api.Job, api.Response, bool) {
 		return w.resume(in, call, &asked, results)
 	}), nil
 }
@@ -250,7 +250,7 @@ func (w *writer) sync(ctx context.Context, e replica.Event) (abi.Synced, error) 
 
 // resume goes on with a call of an instance. Where that has ended meanwhile nothing of the call is
 // done.
-func (w *writer) resume(in *Instance, call *api.Call, r *api.Request, results []api.Result) ([]api.Job, api.Response, bool) {
+func (w *writer) resume(in *Instance, call *api.Exchange, r *api.Request, results []api.Result) ([]api.Job, api.Response, bool) {
 	<-w.turn
 	defer w.give()
 	if w.in != in {

@@ -94,7 +94,7 @@ type World struct {
 // Guest is an engine elsewhere, such as in a module, on what a world lends it. Its methods are
 // those of [core.Engine], and the analysers' beside it.
 type Guest interface {
-	Begin(ctx context.Context, r *api.Request) *api.Call
+	Begin(ctx context.Context, r *api.Request) *api.Exchange
 	Take(now time.Time, n int) ([]core.Task, error)
 	Done(ctx context.Context, t core.Task, r core.Result) error
 	Step(ctx context.Context, now time.Time) (more bool, err error)

@@ -10,7 +10,7 @@ import (
 
 // Service is the engine as the pool drives it.
 type Service interface {
-	Begin(ctx context.Context, r *api.Request) *api.Call
+	Begin(ctx context.Context, r *api.Request) *api.Exchange
 	// Caller returns the account or the application that a request speaks for, from its head.
 	Caller(ctx context.Context, r *api.Request) (string, error)
 	// Refuse answers a request that is not let through.

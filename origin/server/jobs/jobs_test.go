@@ -403,7 +403,7 @@ func TestPictureTimeIsTheThreads(t *testing.T) {
 // service is a Service whose calls want the jobs that the body names.
 type service struct{ refused []error }
 
-func (s *service) Begin(_ context.Context, r *api.Request) *api.Call {
+func (s *service) Begin(_ context.Context, r *api.Request) *api.Exchange {
 	return api.Answered(api.Response{Status: 200, Body: fmt.Appendf(nil, "%s %s", r.Method, r.Path)})
 }
 

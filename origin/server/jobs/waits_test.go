@@ -54,12 +54,12 @@ func newWaitWorld(change func(*Options)) *waitWorld {
 }
 
 // Begin implements [Service].
-func (w *waitWorld) Begin(_ context.Context, r *api.Request) *api.Call {
+func (w *waitWorld) Begin(_ context.Context, r *api.Request) *api.Exchange {
 	jobs := append([]api.Job(nil), w.plan[string(r.Body)]...)
 	for i := range jobs {
 		jobs[i].Caller = r.Caller
 	}
-	return api.NewCall(jobs, func(results []api.Result) ([]api.Job, api.Response, bool) {
+	return api.NewExchange(jobs, func(results []api.Result) ([]api.Job, api.Response, bool) {
 		failed := 0
 		for i := range results {
 			if results[i].Err != nil {

@@ -52,7 +52,7 @@ type Instance struct {
 // underWay is a call that waits for its jobs' results.
 type underWay struct {
 	number  uint64
-	call    *api.Call
+	call    *api.Exchange
 	request api.Request // without its body: to refuse it by
 }
 

@@ -8,7 +8,7 @@ import (
 // TestNewCall walks a call that goes on elsewhere through two rounds of jobs.
 func TestNewCall(t *testing.T) {
 	var got [][]Result
-	call := NewCall([]Job{{URL: "a"}, {URL: "b"}}, func(results []Result) ([]Job, Response, bool) {
+	call := NewExchange([]Job{{URL: "a"}, {URL: "b"}}, func(results []Result) ([]Job, Response, bool) {
 		got = append(got, results)
 		if len(got) == 1 {
 			return []Job{{URL: "c"}}, Response{}, false
@@ -41,7 +41,7 @@ func TestNewCall(t *testing.T) {
 func TestGiveUp(t *testing.T) {
 	var told []error
 	rounds := 0
-	call := NewCall(make([]Job, 2), func(results []Result) ([]Job, Response, bool) {
+	call := NewExchange(make([]Job, 2), func(results []Result) ([]Job, Response, bool) {
 		for _, r := range results {
 			told = append(told, r.Err)
 		}
@@ -53,7 +53,7 @@ func TestGiveUp(t *testing.T) {
 		t.Errorf("told %v, want %v", told, want)
 	}
 	resumed := false
-	own := &Call{jobs: make([]Job, 1), resume: func([]Result) Response {
+	own := &Exchange{jobs: make([]Job, 1), resume: func([]Result) Response {
 		resumed = true
 		return Response{}
 	}}

@@ -1,0 +1,65 @@
+package api
+
+// Exchange is a request and its answer, as a host sees them. It is used by one thread at a time.
+//
+//	exchange := service.Begin(ctx, &request)
+//	for !exchange.Done() {
+//		exchange.Resume(work(exchange.Jobs()))
+//	}
+//	response := exchange.Response()
+type Exchange struct {
+	jobs     []Job
+	resume   func([]Result) Response // nil when done
+	response Response
+	far      bool // it goes on elsewhere
+}
+
+// Done reports whether the response is ready.
+func (e *Exchange) Done() bool { return e.resume == nil }
+
+// Jobs lists what the exchange waits for, none when it is done. The slice is the exchange's own.
+func (e *Exchange) Jobs() []Job { return e.jobs }
+
+// Resume hands over the results of all jobs, in their order. Jobs without a result count
+// as failed. After it the exchange may be done or have other jobs.
+func (e *Exchange) Resume(results []Result) {
+	if e.Done() {
+		return
+	}
+	next := e.resume
+	e.jobs, e.resume = nil, nil
+	e.response = next(results)
+}
+
+// Response is the answer; it is ready when the exchange is done.
+func (e *Exchange) Response() Response { return e.response }
+
+// GiveUp tells an exchange that goes on elsewhere that nobody waits for its answer: err is the result of
+// each of its jobs. Such an exchange is held there until it is resumed; one of this program is not.
+func (e *Exchange) GiveUp(err error) {
+	for e.far && !e.Done() {
+		results := make([]Result, len(e.jobs))
+		for i := range results {
+			results[i].Err = err
+		}
+		e.Resume(results)
+	}
+}
+
+// Answered is an exchange that is done with a response from elsewhere, such as [Service.Refuse].
+func Answered(r Response) *Exchange { return &Exchange{response: r} }
+
+// NewExchange is an exchange that goes on elsewhere, such as in a guest: it waits for jobs, and hands
+// their results to resume, one a job, which returns the jobs that come next, or the response
+// and true. resume is called once for each time that it was not done.
+func NewExchange(jobs []Job, resume func([]Result) (next []Job, r Response, done bool)) *Exchange {
+	e := &Exchange{jobs: jobs, far: true}
+	e.resume = func(results []Result) Response {
+		next, r, done := resume(results)
+		if !done {
+			*e = *NewExchange(next, resume)
+		}
+		return r
+	}
+	return e
+}
