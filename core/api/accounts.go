@@ -3,6 +3,7 @@ package api
 import (
 	"fmt"
 
+	"github.com/sightline-dev/sightline/core/api/call"
 	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/jsonio"
@@ -10,118 +11,112 @@ import (
 )
 
 // login opens a session for an account, as scripts do; people sign in on the web pages.
-func login(x *Call) error {
-	email, err := x.body.text("email")
+func login(x *call.Call) error {
+	email, err := x.Body.Text("email")
 	if err != nil {
-		return refuse(ErrAccountRequest, err)
+		return call.Refuse(call.ErrAccountRequest, err)
 	}
-	password, err := x.body.text("password")
+	password, err := x.Body.Text("password")
 	if err != nil {
-		return refuse(ErrAccountRequest, err)
+		return call.Refuse(call.ErrAccountRequest, err)
 	}
-	if x.s.o.Accounts == nil {
+	if x.Host.Accounts == nil {
 		return auth.ErrLogin
 	}
-	session, account, err := x.s.o.Accounts.Login(x.ctx, email, password, x.remote)
+	session, account, err := x.Host.Accounts.Login(x.Ctx, email, password, x.Remote)
 	if err != nil {
 		return err
 	}
-	x.ok(func(w *jsonio.Writer) {
+	x.OK(func(w *jsonio.Writer) {
 		w.Name("session_token")
 		w.String(session)
 		w.Name("v2_user_id")
 		w.String(account)
 	})
-	x.call.response.Header = append(x.call.response.Header, noStore)
+	x.NoStore()
 	return nil
 }
 
 // oneElement is the only element of a list of a call that makes something.
-func oneElement(x *Call, list string) (object, error) {
-	elements, _, err := x.body.some(list, 1, ErrAccountRequest)
+func oneElement(x *call.Call, list string) (call.Object, error) {
+	elements, _, err := x.Body.Some(list, 1, call.ErrAccountRequest)
 	if err != nil {
-		return object{}, err
+		return call.Object{}, err
 	}
 	for o, err := range elements {
-		return o, refuseIf(ErrAccountRequest, err)
+		return o, call.RefuseIf(call.ErrAccountRequest, err)
 	}
-	return object{}, nil
+	return call.Object{}, nil
 }
-
-// Bounds of what an account makes, over /v2 and on the pages, about: two calls at once may pass them.
-const (
-	MaxApps = 200 // of an account
-	MaxKeys = 500 // of an application
-)
 
 // createApp makes an application for the account whose session it is. Its language is English
 // where the call says nothing: clients of old cannot.
-func createApp(x *Call) error {
+func createApp(x *call.Call) error {
 	o, err := oneElement(x, "apps")
 	if err != nil {
 		return err
 	}
-	var a NewApp
+	var a call.NewApp
 	for name, to := range map[string]*string{"name": &a.Name, "default_language": &a.Language} {
-		if *to, err = o.text(name); err != nil {
-			return refuse(ErrAccountRequest, err)
+		if *to, err = o.Text(name); err != nil {
+			return call.Refuse(call.ErrAccountRequest, err)
 		}
 	}
 	if a.Language == "" {
 		a.Language = lang.English
 	}
-	owned, err := x.s.o.Apps.Owned(x.who.Account)
+	owned, err := x.Host.Apps.Owned(x.Who.Account)
 	if err != nil {
 		return err
 	}
-	if len(owned) >= MaxApps {
-		return refusef(ErrAccountRequest, "An account can have at most %d applications.", MaxApps)
+	if len(owned) >= call.MaxApps {
+		return call.Refusef(call.ErrAccountRequest, "An account can have at most %d applications.", call.MaxApps)
 	}
-	made, err := x.s.o.Apps.CreateApp(x.ctx, x.who.Account, x.remote, a)
+	made, err := x.Host.Apps.CreateApp(x.Ctx, x.Who.Account, x.Remote, a)
 	if err != nil {
 		return err
 	}
-	x.elsewhere = true
+	x.Elsewhere = true
 	writeApps(x, []catalog.App{made})
 	return nil
 }
 
-func listApps(x *Call) error {
-	p, err := x.paged()
+func listApps(x *call.Call) error {
+	p, err := x.Page()
 	if err != nil {
 		return err
 	}
-	owned, err := x.s.o.Apps.Owned(x.who.Account)
+	owned, err := x.Host.Apps.Owned(x.Who.Account)
 	if err != nil {
 		return err
 	}
-	writeApps(x, cut(owned, p))
+	writeApps(x, call.Cut(owned, p))
 	return nil
 }
 
 // ownedApp is an application of the account; another's is answered like one that is not there.
-func ownedApp(x *Call, id string) (catalog.App, error) {
-	app, err := x.s.o.Apps.App(id)
-	if err == nil && app.Owner != x.who.Account {
-		return app, errPath
+func ownedApp(x *call.Call, id string) (catalog.App, error) {
+	app, err := x.Host.Apps.App(id)
+	if err == nil && app.Owner != x.Who.Account {
+		return app, call.NoPath
 	}
-	return app, unless(err, errPath)
+	return app, call.Unless(err, call.NoPath)
 }
 
-func readApp(x *Call) error {
-	app, err := ownedApp(x, x.ids["app_id"])
+func readApp(x *call.Call) error {
+	app, err := ownedApp(x, x.IDs["app_id"])
 	if err != nil {
 		return err
 	}
-	x.ok(func(w *jsonio.Writer) {
+	x.OK(func(w *jsonio.Writer) {
 		w.Name("app")
 		writeAppRecord(w, &app)
 	})
 	return nil
 }
 
-func writeApps(x *Call, apps []catalog.App) {
-	x.ok(func(w *jsonio.Writer) {
+func writeApps(x *call.Call, apps []catalog.App) {
+	x.OK(func(w *jsonio.Writer) {
 		w.Name("apps")
 		w.Array()
 		for i := range apps {
@@ -154,70 +149,70 @@ func writeAppRecord(w *jsonio.Writer, a *catalog.App) {
 
 // createKey makes a key to one of the account's applications. Its id is the key itself: here it
 // is told, and never again.
-func createKey(x *Call) error {
+func createKey(x *call.Call) error {
 	o, err := oneElement(x, "keys")
 	if err != nil {
 		return err
 	}
-	k := NewKey{}
-	if k.Description, err = o.text("description"); err != nil {
-		return refuse(ErrAccountRequest, err)
+	k := call.NewKey{}
+	if k.Description, err = o.Text("description"); err != nil {
+		return call.Refuse(call.ErrAccountRequest, err)
 	}
-	if k.Scopes, err = o.texts("scopes"); err != nil {
-		return refuse(ErrAccountRequest, err)
+	if k.Scopes, err = o.Texts("scopes"); err != nil {
+		return call.Refuse(call.ErrAccountRequest, err)
 	}
-	apps, _, err := o.some("apps", 1, ErrAccountRequest)
+	apps, _, err := o.Some("apps", 1, call.ErrAccountRequest)
 	if err != nil {
 		return err
 	}
 	for app, err := range apps {
 		if err != nil {
-			return refuse(ErrAccountRequest, err)
+			return call.Refuse(call.ErrAccountRequest, err)
 		}
-		if k.App, err = app.text("id"); err != nil {
-			return refuse(ErrAccountRequest, err)
+		if k.App, err = app.Text("id"); err != nil {
+			return call.Refuse(call.ErrAccountRequest, err)
 		}
-		user, err := app.text("user_id")
+		user, err := app.Text("user_id")
 		if err != nil {
-			return refuse(ErrAccountRequest, err)
+			return call.Refuse(call.ErrAccountRequest, err)
 		}
-		if user != "" && user != me && user != x.who.Account {
-			return errPath
+		if user != "" && user != call.Me && user != x.Who.Account {
+			return call.NoPath
 		}
 	}
 	if _, err := ownedApp(x, k.App); err != nil {
 		return err
 	}
-	keys, err := x.s.o.Apps.Keys(k.App)
+	keys, err := x.Host.Apps.Keys(k.App)
 	if err != nil {
 		return err
 	}
-	if len(keys) >= MaxKeys {
-		return refusef(ErrAccountRequest, "An application can have at most %d keys.", MaxKeys)
+	if len(keys) >= call.MaxKeys {
+		return call.Refusef(call.ErrAccountRequest, "An application can have at most %d keys.", call.MaxKeys)
 	}
-	key, record, err := x.s.o.Apps.CreateKey(x.ctx, x.who.Account, x.remote, k)
+	key, record, err := x.Host.Apps.CreateKey(x.Ctx, x.Who.Account, x.Remote, k)
 	if err != nil {
 		return err
 	}
-	x.elsewhere = true
+	x.Elsewhere = true
 	writeKeys(x, []keyRow{{key, record}})
-	x.call.response.Header = append(x.call.response.Header, noStore)
+	x.NoStore()
 	return nil
 }
 
 // listKeys lists the keys of all the account's applications, by the start of their hashes.
-func listKeys(x *Call) error {
-	p, err := x.paged()
+func listKeys(x *call.Call) error {
+	p, err := x.Page()
 	if err != nil {
 		return err
 	}
-	owned, err := x.s.o.Apps.Owned(x.who.Account)
+	owned, err := x.Host.Apps.Owned(x.Who.Account)
 	if err != nil {
 		return err
 	}
 	var rows []keyRow
 	for i := range owned {
-		keys, err := x.s.o.Apps.Keys(owned[i].ID)
+		keys, err := x.Host.Apps.Keys(owned[i].ID)
 		if err != nil {
 			return err
 		}
@@ -225,7 +220,7 @@ func listKeys(x *Call) error {
 			rows = append(rows, keyRow{auth.By(k.Hash), k})
 		}
 	}
-	writeKeys(x, cut(rows, p))
+	writeKeys(x, call.Cut(rows, p))
 	return nil
 }
 
@@ -235,8 +230,8 @@ type keyRow struct {
 	catalog.Key
 }
 
-func writeKeys(x *Call, rows []keyRow) {
-	x.ok(func(w *jsonio.Writer) {
+func writeKeys(x *call.Call, rows []keyRow) {
+	x.OK(func(w *jsonio.Writer) {
 		w.Name("keys")
 		w.Array()
 		for i := range rows {
@@ -246,7 +241,7 @@ func writeKeys(x *Call, rows []keyRow) {
 	})
 }
 
-func writeKey(x *Call, w *jsonio.Writer, k *keyRow) {
+func writeKey(x *call.Call, w *jsonio.Writer, k *keyRow) {
 	w.Object()
 	w.Name("id")
 	w.String(k.id)
@@ -262,7 +257,7 @@ func writeKey(x *Call, w *jsonio.Writer, k *keyRow) {
 	w.Name("id")
 	w.String(k.App)
 	w.Name("user_id")
-	w.String(x.who.Account)
+	w.String(x.Who.Account)
 	w.End('}')
 	w.End(']')
 	w.Name("created_at")
@@ -279,17 +274,17 @@ func writeTexts(w *jsonio.Writer, texts []string) {
 }
 
 // listScopes lists the scopes that a key can be made with.
-func listScopes(x *Call) error { return answerScopes(x, auth.ScopeNames()) }
+func listScopes(x *call.Call) error { return answerScopes(x, auth.ScopeNames()) }
 
 // listMyScopes lists those of whoever asks.
-func listMyScopes(x *Call) error { return answerScopes(x, x.who.Scopes.Names()) }
+func listMyScopes(x *call.Call) error { return answerScopes(x, x.Who.Scopes.Names()) }
 
-func answerScopes(x *Call, names []string) error {
-	app, err := x.s.o.Apps.App(x.app.ID)
+func answerScopes(x *call.Call, names []string) error {
+	app, err := x.Host.Apps.App(x.App.ID)
 	if err != nil {
-		return fmt.Errorf("application %s: %w", x.app.ID, err)
+		return fmt.Errorf("application %s: %w", x.App.ID, err)
 	}
-	x.ok(func(w *jsonio.Writer) {
+	x.OK(func(w *jsonio.Writer) {
 		w.Name("scopes")
 		writeTexts(w, names)
 		w.Name("app")

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/sightline-dev/sightline/core/api/call"
 	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/jsonio"
@@ -14,13 +15,13 @@ import (
 // readActivations answers where in pictures a model sees concepts: how much of each cell that the
 // network saw speaks for each concept that is asked for. Pictures come as in a predict call, or by the id of
 // a stored input.
-func readActivations(x *Call) error {
-	p, err := findPredictor(x, x.ids["model_id"], "")
+func readActivations(x *call.Call) error {
+	p, err := findPredictor(x, x.IDs["model_id"], "")
 	if err != nil {
 		return err
 	}
 	if p.kind() != predict.TypeConcept {
-		return refusef(ErrModelArgument, "model_id '%s' does not support activations.", x.ids["model_id"])
+		return call.Refusef(call.ErrModelArgument, "model_id '%s' does not support activations.", x.IDs["model_id"])
 	}
 	places, missing, err := activated(x, &p)
 	if err != nil {
@@ -30,22 +31,22 @@ func readActivations(x *Call) error {
 	if err != nil {
 		return err
 	}
-	x.await(jobs, func(results []Result) error { return answerActivations(x, &p, places, missing, inputs, results) })
+	x.Await(jobs, func(results []call.Result) error { return answerActivations(x, &p, places, missing, inputs, results) })
 	return nil
 }
 
 // activated reads concepts, ids of the model's: their places, and those that it does not have.
-func activated(x *Call, p *predictor) (places []int, missing []string, err error) {
-	v := x.body.get("concepts")
-	if n := v.Len(); v.Kind() != jsonio.Array || n == 0 || n > maxActivations {
-		return nil, nil, refusef(ErrModelArgument, "concepts: must be an array of 1 to %d ids.", maxActivations)
+func activated(x *call.Call, p *predictor) (places []int, missing []string, err error) {
+	v := x.Body.Get("concepts")
+	if n := v.Len(); v.Kind() != jsonio.Array || n == 0 || n > call.MaxActivations {
+		return nil, nil, call.Refusef(call.ErrModelArgument, "concepts: must be an array of 1 to %d ids.", call.MaxActivations)
 	}
 	for e := range v.Elems() {
 		id, err := e.Str()
 		if err != nil {
-			return nil, nil, refuse(ErrModelArgument, x.body.wrap("concepts", err))
+			return nil, nil, call.Refuse(call.ErrModelArgument, x.Body.Wrap("concepts", err))
 		}
-		place, ok := p.place(x.net, id)
+		place, ok := p.place(x.Net, id)
 		switch {
 		case !ok:
 			missing = append(missing, id)
@@ -54,22 +55,22 @@ func activated(x *Call, p *predictor) (places []int, missing []string, err error
 		}
 	}
 	if len(places) == 0 {
-		return nil, nil, refusef(ErrModelArgument, "concepts: unknown to this model: %s.", listed(missing))
+		return nil, nil, call.Refusef(call.ErrModelArgument, "concepts: unknown to this model: %s.", listed(missing))
 	}
 	return places, missing, nil
 }
 
 // activatedPictures is pictures, where an element with an id alone is a stored input.
-func activatedPictures(x *Call) ([]input, []Job, error) {
-	elements, n, err := x.body.some("inputs", maxActivatedInputs, ErrPredict)
+func activatedPictures(x *call.Call) ([]input, []call.Job, error) {
+	elements, n, err := x.Body.Some("inputs", call.MaxActivatedInputs, call.ErrPredict)
 	if err != nil {
 		return nil, nil, err
 	}
 	inputs := make([]input, 0, n)
-	var jobs []Job
+	var jobs []call.Job
 	for o, malformed := range elements {
 		read := readMedia
-		if malformed == nil && o.has("id") && !o.has("data") {
+		if malformed == nil && o.Has("id") && !o.Has("data") {
 			read = storedPicture
 		}
 		in, err := read(x, o, malformed)
@@ -77,11 +78,11 @@ func activatedPictures(x *Call) ([]input, []Job, error) {
 			return nil, nil, err
 		}
 		if in.video && in.err == nil {
-			in.err = refusef(ErrInput, "%s: this endpoint takes pictures only.", o.at("data.video"))
+			in.err = call.Refusef(call.ErrInput, "%s: this endpoint takes pictures only.", o.At("data.video"))
 		}
 		inputs = append(inputs, in)
 		if in.err == nil {
-			job := Job{Blob: in.blob, Crop: in.crop, Want: predict.WantCells}
+			job := call.Job{Blob: in.blob, Crop: in.crop, Want: predict.WantCells}
 			if in.blob.IsZero() {
 				job.URL = in.url
 			}
@@ -92,28 +93,28 @@ func activatedPictures(x *Call) ([]input, []Job, error) {
 }
 
 // storedPicture is the picture of a stored input, for a key that may read inputs. For another there is none.
-func storedPicture(x *Call, o object, _ error) (in input, err error) {
-	if in.id, in.err = o.id("id"); in.err != nil {
-		in.id, err = x.newID()
+func storedPicture(x *call.Call, o call.Object, _ error) (in input, err error) {
+	if in.id, in.err = o.ID("id"); in.err != nil {
+		in.id, err = x.NewID()
 		return in, err
 	}
-	v := x.app.Partition.View()
+	v := x.App.Partition.View()
 	defer v.Close()
 	stored, err := v.InputByID(in.id)
 	switch {
-	case errors.Is(err, catalog.ErrNotFound) || err == nil && !x.who.Scopes.Has(auth.InputsGet):
-		in.err = refusef(ErrNoInput, "%s: '%s' not found.", o.at("id"), in.id)
+	case errors.Is(err, catalog.ErrNotFound) || err == nil && !x.Who.Scopes.Has(auth.InputsGet):
+		in.err = call.Refusef(call.ErrNoInput, "%s: '%s' not found.", o.At("id"), in.id)
 	case err != nil:
 		return in, err
 	case stored.Code != catalog.InputReady:
-		in.err = refusef(ErrInput, "%s: the picture of '%s' is not available (yet).", o.at("id"), in.id)
+		in.err = call.Refusef(call.ErrInput, "%s: the picture of '%s' is not available (yet).", o.At("id"), in.id)
 	}
 	in.blob, in.crop = stored.Blob, stored.Crop
 	return in, nil
 }
 
 // answerActivations answers the call. results belong to the inputs without an error, in order.
-func answerActivations(x *Call, p *predictor, places []int, missing []string, inputs []input, results []Result) error {
+func answerActivations(x *call.Call, p *predictor, places []int, missing []string, inputs []input, results []call.Result) error {
 	seen, good, err := matchResults(x, inputs, results, nil)
 	if err != nil {
 		return err
@@ -125,14 +126,14 @@ func answerActivations(x *Call, p *predictor, places []int, missing []string, in
 		}
 		a := &r.Analysis
 		if a.Has&predict.WantCells == 0 {
-			return errNoResult
+			return call.ErrNoResult
 		}
 		if maps[i], err = mapsOf(x, p, &a.Cells, places); err != nil {
 			return err
 		}
 	}
 	s, details := overall(good, len(inputs), missing)
-	x.answer(s, details, func(w *jsonio.Writer) {
+	x.Answer(s, details, func(w *jsonio.Writer) {
 		w.Name("outputs")
 		w.Array()
 		for i := range inputs {
@@ -152,9 +153,9 @@ func answerActivations(x *Call, p *predictor, places []int, missing []string, in
 }
 
 // mapsOf are how much of each cell speaks for the concepts at places.
-func mapsOf(x *Call, p *predictor, c *predict.Cells, places []int) ([][]float32, error) {
+func mapsOf(x *call.Call, p *predictor, c *predict.Cells, places []int) ([][]float32, error) {
 	if p.public != nil {
-		return x.net.models.Activations(p.public, c, places)
+		return x.Net.Models.Activations(p.public, c, places)
 	}
 	maps := make([][]float32, len(places))
 	for k, place := range places {
@@ -181,7 +182,7 @@ func direction(h *train.Head, place int) []float32 {
 	return apart
 }
 
-func writeActivations(x *Call, w *jsonio.Writer, p *predictor, c *predict.Cells, places []int, maps [][]float32) {
+func writeActivations(x *call.Call, w *jsonio.Writer, p *predictor, c *predict.Cells, places []int, maps [][]float32) {
 	w.Name("activations")
 	w.Object()
 	w.Name("box")

@@ -4,23 +4,19 @@ import (
 	"errors"
 	"strconv"
 
+	"github.com/sightline-dev/sightline/core/api/call"
 	"github.com/sightline-dev/sightline/core/auth"
-	"github.com/sightline-dev/sightline/core/catalog"
 )
-
-// ErrWhichApp is returned for a session token of an account that has not one application but
-// none, or several, on a path that names none.
-var ErrWhichApp = errors.New("application missing: use a path that starts with /v2/users/me/apps/{app_id}")
 
 // admit finds out who asks and refuses who may not. What is refused for its rate is not counted;
 // what fails after that is.
 //
 //	credential ─▶ rate ─▶ quota ─▶ application or account of the path ─▶ scopes
-func admit(x *Call, r *Request) error {
-	asks := x.route.need.Asks
+func admit(x *call.Call, r *call.Request) error {
+	asks := x.Route.Need.Asks
 	switch {
-	case (asks == auth.OfAccount || asks == auth.OfNobody) && x.at.long:
-		return errPath
+	case (asks == auth.OfAccount || asks == auth.OfNobody) && x.At.Long:
+		return call.NoPath
 	case asks == auth.OfNobody || asks == auth.OfClient:
 		return nil // their handlers look at what they are shown
 	case r.App != "":
@@ -29,15 +25,15 @@ func admit(x *Call, r *Request) error {
 	if err := identify(x, r); err != nil {
 		return err
 	}
-	x.who.Page = x.who.Page || r.Page
-	limiter := x.s.limiters.account
+	x.Who.Page = x.Who.Page || r.Page
+	limiter := x.Host.Limiters.Account
 	switch {
-	case x.who.Free:
-		limiter = x.s.limiters.operator
+	case x.Who.Free:
+		limiter = x.Host.Limiters.Operator
 	case pageReads(x):
-		limiter = x.s.limiters.page
+		limiter = x.Host.Limiters.Page
 	}
-	if err := limiter.Take(x.who.Bucket, x.now); err != nil {
+	if err := limiter.Take(x.Who.Bucket, x.Now); err != nil {
 		return err
 	}
 	if !pageReads(x) {
@@ -48,56 +44,56 @@ func admit(x *Call, r *Request) error {
 	if err := arrive(x); err != nil {
 		return err
 	}
-	return x.route.need.Check(x.who.Scopes)
+	return x.Route.Need.Check(x.Who.Scopes)
 }
 
 // pageReads reports whether one of our own pages reads what it shows: a screen of pictures is many requests, and none
 // of them is a call that somebody makes.
-func pageReads(x *Call) bool {
-	need := x.route.need
-	standing := x.route.method == "GET" && need == auth.NeedAll // of a copy: a page asks for it again and again
-	return x.who.Page && (standing || !need.Writes() && need.Refuse&auth.Predict == 0)
+func pageReads(x *call.Call) bool {
+	need := x.Route.Need
+	standing := x.Route.Method == "GET" && need == auth.NeedAll // of a copy: a page asks for it again and again
+	return x.Who.Page && (standing || !need.Writes() && need.Refuse&auth.Predict == 0)
 }
 
 // arrive holds the path to what the credential is of. What is another's is answered like what is
 // not there.
-func arrive(x *Call) error {
-	if x.route.need.Asks == auth.OfAccount {
-		switch user := x.ids["user_id"]; {
-		case x.who.Account == "":
-			return refusef(auth.ErrInsufficient, "Use a session token from POST /v2/login to manage applications and keys; API keys and access tokens cannot.")
-		case user != me && user != x.who.Account:
-			return errPath
+func arrive(x *call.Call) error {
+	if x.Route.Need.Asks == auth.OfAccount {
+		switch user := x.IDs["user_id"]; {
+		case x.Who.Account == "":
+			return call.Refusef(auth.ErrInsufficient, "Use a session token from POST /v2/login to manage applications and keys; API keys and access tokens cannot.")
+		case user != call.Me && user != x.Who.Account:
+			return call.NoPath
 		}
 		return nil
 	}
 	switch {
-	case !x.at.names(x.app):
-		return errPath
-	case x.app == nil:
-		return ErrWhichApp
+	case !x.At.Names(x.App):
+		return call.NoPath
+	case x.App == nil:
+		return call.ErrWhichApp
 	}
 	return nil
 }
 
 // vouch admits a request for whose application's owner the host speaks.
-func vouch(x *Call, app string) error {
-	if x.route.need.Asks == auth.OfAccount {
+func vouch(x *call.Call, app string) error {
+	if x.Route.Need.Asks == auth.OfAccount {
 		return auth.ErrSession
 	}
-	open, err := x.s.o.Apps.Open(app)
+	open, err := x.Host.Apps.Open(app)
 	if err != nil {
 		return err
 	}
-	x.app, x.who = open, auth.Principal{App: app, Scopes: auth.All}
-	if !x.at.names(open) {
-		return errPath
+	x.App, x.Who = open, auth.Principal{App: app, Scopes: auth.All}
+	if !x.At.Names(open) {
+		return call.NoPath
 	}
 	return nil
 }
 
 // identify reads the credential of a request. Authorization is stronger than a session token.
-func identify(x *Call, r *Request) error {
+func identify(x *call.Call, r *call.Request) error {
 	if r.Authorization == "" && r.Session != "" {
 		return bySession(x, r.Session)
 	}
@@ -108,46 +104,46 @@ func identify(x *Call, r *Request) error {
 }
 
 // byKey reads the store, so a key that was deleted is unknown to the next request.
-func byKey(x *Call, authorization string) error {
+func byKey(x *call.Call, authorization string) error {
 	hash, err := auth.Key(authorization)
 	if err != nil {
 		return err
 	}
-	key, err := x.s.o.Apps.Key(hash)
+	key, err := x.Host.Apps.Key(hash)
 	if err == nil {
-		x.app, err = x.s.o.Apps.Open(key.App)
+		x.App, err = x.Host.Apps.Open(key.App)
 	}
 	if err != nil {
-		return unless(err, auth.ErrKeyUnknown)
+		return call.Unless(err, auth.ErrKeyUnknown)
 	}
-	x.who = auth.Principal{App: key.App, By: auth.By(hash), Scopes: auth.SetOf(key.Scopes), Bucket: hash, Maker: key.By, Free: key.By == ""}
+	x.Who = auth.Principal{App: key.App, By: auth.By(hash), Scopes: auth.SetOf(key.Scopes), Bucket: hash, Maker: key.By, Free: key.By == ""}
 	return nil
 }
 
 // byToken lets in whom the host's token names, while the client that it was issued to is of the
 // same generation.
-func byToken(x *Call, token string) error {
-	if x.s.o.Tokens == nil || token == "" {
+func byToken(x *call.Call, token string) error {
+	if x.Host.Tokens == nil || token == "" {
 		return auth.ErrToken
 	}
-	claims, err := x.s.o.Tokens.Read(token)
+	claims, err := x.Host.Tokens.Read(token)
 	if err != nil {
 		return err
 	}
-	client, err := x.s.o.Apps.Client(claims.Client)
+	client, err := x.Host.Apps.Client(claims.Client)
 	if err == nil && (client.App != claims.App || client.Generation != claims.Generation) {
 		return auth.ErrToken
 	}
 	if err == nil {
-		x.app, err = x.s.o.Apps.Open(client.App)
+		x.App, err = x.Host.Apps.Open(client.App)
 	}
 	if err != nil {
-		return unless(err, auth.ErrToken)
+		return call.Unless(err, auth.ErrToken)
 	}
-	x.until = claims.Expires
-	x.who = auth.Principal{
+	x.Until = claims.Expires
+	x.Who = auth.Principal{
 		App: client.App, By: auth.ByToken, Client: client.ID, Generation: client.Generation, Scopes: auth.All, Bucket: auth.HashKey(client.ID),
-		Page: claims.Page, Maker: x.app.Owner, Free: x.app.Owner == "",
+		Page: claims.Page, Maker: x.App.Owner, Free: x.App.Owner == "",
 	}
 	return nil
 }
@@ -155,61 +151,50 @@ func byToken(x *Call, token string) error {
 // bySession lets an account into its own applications: the one that the path names, else its
 // only one. Where there is none, app stays nil: the call is counted before it is refused. Calls
 // about the account need none.
-func bySession(x *Call, session string) error {
-	if x.s.o.Accounts == nil {
+func bySession(x *call.Call, session string) error {
+	if x.Host.Accounts == nil {
 		return auth.ErrSession
 	}
-	account, err := x.s.o.Accounts.Session(x.ctx, session)
+	account, err := x.Host.Accounts.Session(x.Ctx, session)
 	if err != nil {
 		return err
 	}
-	x.who = auth.Principal{Account: account, Maker: account, By: auth.BySession, Scopes: auth.All, Bucket: auth.HashKey(account)}
-	if x.route.need.Asks == auth.OfAccount {
+	x.Who = auth.Principal{Account: account, Maker: account, By: auth.BySession, Scopes: auth.All, Bucket: auth.HashKey(account)}
+	if x.Route.Need.Asks == auth.OfAccount {
 		return nil
 	}
-	if x.at.long {
-		app, err := x.s.o.Apps.App(x.at.app)
+	if x.At.Long {
+		app, err := x.Host.Apps.App(x.At.App)
 		if err != nil || app.Owner != account {
-			return unless(err, nil)
+			return call.Unless(err, nil)
 		}
-		x.who.App = app.ID
+		x.Who.App = app.ID
 	} else {
-		owned, err := x.s.o.Apps.Owned(account)
+		owned, err := x.Host.Apps.Owned(account)
 		if err != nil || len(owned) != 1 {
 			return err
 		}
-		x.who.App = owned[0].ID
+		x.Who.App = owned[0].ID
 	}
-	x.app, err = x.s.o.Apps.Open(x.who.App)
-	return unless(err, nil)
+	x.App, err = x.Host.Apps.Open(x.Who.App)
+	return call.Unless(err, nil)
 }
-
-// unless is err, or what to say for a record that is not there.
-func unless(err, gone error) error {
-	if errors.Is(err, catalog.ErrNotFound) {
-		return gone
-	}
-	return err
-}
-
-// headerCallsLeft tells an account with a limit how many calls it has left.
-const headerCallsLeft = "X-Sightline-Calls-Left"
 
 // spend counts the call.
-func spend(x *Call) error {
-	if x.s.o.Calls == nil {
+func spend(x *call.Call) error {
+	if x.Host.Calls == nil {
 		return nil
 	}
-	c := Spent{Account: x.who.Account, By: x.who.By, Route: x.route.method + " " + x.route.path}
-	if x.app != nil {
-		c.App, c.Account = x.app.ID, x.app.Owner
+	c := call.Spent{Account: x.Who.Account, By: x.Who.By, Route: x.Route.Method + " " + x.Route.Path}
+	if x.App != nil {
+		c.App, c.Account = x.App.ID, x.App.Owner
 	}
-	left, err := x.s.o.Calls.Spend(x.ctx, c)
+	left, err := x.Host.Calls.Spend(x.Ctx, c)
 	if errors.Is(err, auth.ErrQuota) {
 		left = 0
 	}
 	if left >= 0 && (err == nil || errors.Is(err, auth.ErrQuota)) {
-		x.header = append(x.header, Field{headerCallsLeft, strconv.FormatInt(left, 10)})
+		x.Header = append(x.Header, call.Field{Name: call.HeaderCallsLeft, Value: strconv.FormatInt(left, 10)})
 	}
 	return err
 }

@@ -3,8 +3,8 @@ package api
 import (
 	"encoding/json"
 	"fmt"
-	"net/url"
 
+	"github.com/sightline-dev/sightline/core/api/call"
 	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/jsonio"
@@ -14,20 +14,14 @@ import (
 	"github.com/sightline-dev/sightline/core/training"
 )
 
-// asked is a parameter of the query; "" when absent. What is malformed is unknown, and so ignored.
-func (x *Call) asked(name string) string {
-	values, _ := url.ParseQuery(x.query)
-	return values.Get(name)
-}
-
 // compareVersions tells of which inputs a trained version says something else than another one, by default the one
 // trained before it: what came, went and stayed is by each version's own cut-offs.
-func compareVersions(x *Call) error {
-	p, err := x.paged()
+func compareVersions(x *call.Call) error {
+	p, err := x.Page()
 	if err != nil {
 		return err
 	}
-	v := x.view()
+	v := x.View()
 	defer v.Close()
 	m, err := taughtModel(x, v)
 	if err != nil {
@@ -51,13 +45,13 @@ func compareVersions(x *Call) error {
 	if err := c.find(p); err != nil {
 		return err
 	}
-	x.ok(c.write)
+	x.OK(c.write)
 	return nil
 }
 
 // comparedWith is the version that the query names, or the one that was trained before another.
-func comparedWith(x *Call, v *partition.View, m *catalog.Model, than *catalog.Version) (catalog.Version, error) {
-	if with := x.asked("with"); with != "" {
+func comparedWith(x *call.Call, v *partition.View, m *catalog.Model, than *catalog.Version) (catalog.Version, error) {
+	if with := x.Param("with"); with != "" {
 		other, err := findModel(x, v, m.ID, with)
 		if err != nil {
 			return catalog.Version{}, err
@@ -66,7 +60,7 @@ func comparedWith(x *Call, v *partition.View, m *catalog.Model, than *catalog.Ve
 	}
 	older, err := trainedBefore(v, m, than)
 	if err == nil && older == nil {
-		err = refusef(ErrModelArgument, "model_version_id '%s' is the first trained version; name the other version in the query parameter \"with\".", than.ID)
+		err = call.Refusef(call.ErrModelArgument, "model_version_id '%s' is the first trained version; name the other version in the query parameter \"with\".", than.ID)
 	}
 	if err != nil {
 		return catalog.Version{}, err
@@ -81,9 +75,9 @@ type compared struct {
 	names   []named
 }
 
-func sideOf(x *Call, v *partition.View, version *catalog.Version) (compared, error) {
+func sideOf(x *call.Call, v *partition.View, version *catalog.Version) (compared, error) {
 	var c compared
-	head, err := x.s.heads.load(v, version, x.net.base)
+	head, err := x.Host.Heads.Load(v, version, x.Net.Base)
 	if err != nil {
 		return c, err
 	}
@@ -92,7 +86,7 @@ func sideOf(x *Call, v *partition.View, version *catalog.Version) (compared, err
 		return c, err
 	}
 	if err := json.Unmarshal(manifest.Metrics, &c.metrics); err != nil {
-		return c, fmt.Errorf("%w: metrics of version %q: %w", ErrInternal, version.ID, err)
+		return c, fmt.Errorf("%w: metrics of version %q: %w", call.ErrInternal, version.ID, err)
 	}
 	c.Side = training.NewSide(&head.Head, &c.metrics)
 	c.names, err = conceptsNamed(x, v, head.Concepts, lang.English)
@@ -101,7 +95,7 @@ func sideOf(x *Call, v *partition.View, version *catalog.Version) (compared, err
 
 // comparison is a page of what has changed.
 type comparison struct {
-	x             *Call
+	x             *call.Call
 	view          *partition.View
 	before, after compared
 	inputs        uint64 // that were compared
@@ -116,19 +110,19 @@ type changedInput struct {
 	was, is []float32 // of all concepts
 }
 
-func (c *comparison) find(p page) error {
-	index := c.x.app.Partition.Index().At(c.view.Reader)
+func (c *comparison) find(p call.Page) error {
+	index := c.x.App.Partition.Index().At(c.view.Reader)
 	all, err := index.Analysed()
 	if err != nil {
 		return err
 	}
 	c.inputs = all.GetCardinality()
-	changes, err := training.Compare(c.x.ctx, index, all, &c.before.Side, &c.after.Side)
+	changes, err := training.Compare(c.x.Ctx, index, all, &c.before.Side, &c.after.Side)
 	if err != nil {
 		return err
 	}
 	c.changed = len(changes)
-	for _, change := range cut(changes, p) {
+	for _, change := range call.Cut(changes, p) {
 		row := changedInput{}
 		if row.input, err = loadInput(c.x, c.view, change.Ord); err != nil {
 			return err
@@ -174,7 +168,7 @@ func (c *comparison) writeRow(w *jsonio.Writer, row *changedInput) {
 	w.Object()
 	w.Name("input")
 	writeInput(c.x, w, &c.lines, &row.input, nil)
-	if c.x.shows(auth.ConceptsGet) {
+	if c.x.Shows(auth.ConceptsGet) {
 		var before, after []training.Pair
 		for _, p := range training.Pairs(c.before.Head, c.after.Head) {
 			if differ, _ := p.Differ(&c.before.Side, &c.after.Side, row.was, row.is); !differ {

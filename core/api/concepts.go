@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sightline-dev/sightline/core/api/call"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/jsonio"
 	"github.com/sightline-dev/sightline/core/lang"
@@ -22,26 +23,26 @@ type named struct {
 
 // publicNamed is a public concept in a language. Its dates are those of the model that
 // brought it.
-func publicNamed(x *Call, p public, language string) named {
+func publicNamed(x *call.Call, p call.Public, language string) named {
 	return named{
-		id: p.concept.ID, name: conceptName(x, p.concept, language), language: language,
-		created: p.model.CreatedAt, updated: p.model.VersionCreatedAt, public: true,
+		id: p.Concept.ID, name: conceptName(x, p.Concept, language), language: language,
+		created: p.Model.CreatedAt, updated: p.Model.VersionCreatedAt, public: true,
 	}
 }
 
 // ownNamed is a concept of the application's own, which has one name in all languages.
-func ownNamed(x *Call, c *catalog.Concept) named {
+func ownNamed(x *call.Call, c *catalog.Concept) named {
 	language := c.Language
 	if language == "" {
-		language = x.app.Language
+		language = x.App.Language
 	}
 	return named{id: c.ID, name: c.Name, language: language, created: c.Created.Time(), updated: c.Updated.Time()}
 }
 
 // conceptNamed finds a concept by id. The error is catalog.ErrNotFound for one that is
 // neither public nor the application's.
-func conceptNamed(x *Call, v *partition.View, id, language string) (named, error) {
-	if p, ok := x.net.concepts[id]; ok {
+func conceptNamed(x *call.Call, v *partition.View, id, language string) (named, error) {
+	if p, ok := x.Net.Concepts[id]; ok {
 		return publicNamed(x, p, language), nil
 	}
 	c, err := v.Concept(id)
@@ -52,7 +53,7 @@ func conceptNamed(x *Call, v *partition.View, id, language string) (named, error
 }
 
 // conceptsNamed finds concepts by id, in the order of ids.
-func conceptsNamed(x *Call, v *partition.View, ids []string, language string) ([]named, error) {
+func conceptsNamed(x *call.Call, v *partition.View, ids []string, language string) ([]named, error) {
 	all := make([]named, 0, len(ids))
 	for _, id := range ids {
 		c, err := conceptNamed(x, v, id, language)
@@ -66,17 +67,17 @@ func conceptsNamed(x *Call, v *partition.View, ids []string, language string) ([
 
 // listConcepts lists the application's concepts in the order of their creation, then the
 // public ones: those of the general model, in its order.
-func listConcepts(x *Call) error {
-	p, err := x.paged()
+func listConcepts(x *call.Call) error {
+	p, err := x.Page()
 	if err != nil {
 		return err
 	}
-	v := x.view()
+	v := x.View()
 	defer v.Close()
 	var rows []named
 	n := int64(0)
 	if err := v.Concepts(func(c catalog.Concept) bool {
-		if p.has(n) {
+		if p.Has(n) {
 			rows = append(rows, ownNamed(x, &c))
 		}
 		n++
@@ -84,11 +85,11 @@ func listConcepts(x *Call) error {
 	}); err != nil {
 		return err
 	}
-	m := x.net.models.General()
+	m := x.Net.Models.General()
 	language := languageOf(x, m)
 	for i := range m.Concepts {
-		if p.has(n) {
-			rows = append(rows, publicNamed(x, public{m, &m.Concepts[i]}, language))
+		if p.Has(n) {
+			rows = append(rows, publicNamed(x, call.Public{Model: m, Concept: &m.Concepts[i]}, language))
 		}
 		n++
 	}
@@ -96,8 +97,8 @@ func listConcepts(x *Call) error {
 	return nil
 }
 
-func writeConceptList(x *Call, rows []named, form conceptForm) {
-	x.ok(func(w *jsonio.Writer) {
+func writeConceptList(x *call.Call, rows []named, form conceptForm) {
+	x.OK(func(w *jsonio.Writer) {
 		w.Name("concepts")
 		w.Array()
 		for i := range rows {
@@ -108,22 +109,22 @@ func writeConceptList(x *Call, rows []named, form conceptForm) {
 }
 
 // readConcept finds a concept by its id.
-func readConcept(x *Call) error {
-	id := x.ids["concept_id"]
-	v := x.view()
+func readConcept(x *call.Call) error {
+	id := x.IDs["concept_id"]
+	v := x.View()
 	defer v.Close()
 	language := lang.English
-	if p, ok := x.net.concepts[id]; ok {
-		language = languageOf(x, p.model)
+	if p, ok := x.Net.Concepts[id]; ok {
+		language = languageOf(x, p.Model)
 	}
 	c, err := conceptNamed(x, v, id, language)
 	if errors.Is(err, catalog.ErrNotFound) {
-		return unknown("concept_id", id)
+		return call.Unknown("concept_id", id)
 	}
 	if err != nil {
 		return err
 	}
-	x.ok(func(w *jsonio.Writer) {
+	x.OK(func(w *jsonio.Writer) {
 		w.Name("concept")
 		writeConcept(x, w, &c, known)
 	})
@@ -133,50 +134,50 @@ func readConcept(x *Call) error {
 // searchConcepts finds concepts by concept_query: name, which may end in a `*`, in a
 // language, the application's when absent. The application's own come first; their one
 // name counts in every language.
-func searchConcepts(x *Call) error {
-	p, err := x.paged()
+func searchConcepts(x *call.Call) error {
+	p, err := x.Page()
 	if err != nil {
 		return err
 	}
-	query, err := x.body.object("concept_query")
+	query, err := x.Body.Object("concept_query")
 	if err != nil {
-		return refuse(ErrConceptQuery, err)
+		return call.Refuse(call.ErrConceptQuery, err)
 	}
-	name, err := query.text("name")
+	name, err := query.Text("name")
 	if err != nil {
-		return refuse(ErrConceptQuery, err)
+		return call.Refuse(call.ErrConceptQuery, err)
 	}
 	if name == "" {
-		return refusef(ErrConceptQuery, "%s is required; use \"*\" to match every name.", query.at("name"))
+		return call.Refusef(call.ErrConceptQuery, "%s is required; use \"*\" to match every name.", query.At("name"))
 	}
-	language, err := query.text("language")
+	language, err := query.Text("language")
 	if err != nil {
-		return refuse(ErrConceptQuery, err)
+		return call.Refuse(call.ErrConceptQuery, err)
 	}
 	if language == "" {
-		language = x.app.Language
+		language = x.App.Language
 	}
-	ids, err := x.net.models.Names().Search(name, language)
+	ids, err := x.Net.Models.Names().Search(name, language)
 	if err != nil {
-		return refuse(ErrConceptQuery, err)
+		return call.Refuse(call.ErrConceptQuery, err)
 	}
 	all, err := ownConceptsCalled(x, name)
 	if err != nil {
 		return err
 	}
 	for _, id := range ids {
-		if p, ok := x.net.concepts[id]; ok {
+		if p, ok := x.Net.Concepts[id]; ok {
 			all = append(all, publicNamed(x, p, language))
 		}
 	}
-	writeConceptList(x, cut(all, p), found)
+	writeConceptList(x, call.Cut(all, p), found)
 	return nil
 }
 
 // ownConceptsCalled finds the application's concepts by name, in the order of the folded
 // names, as public ones are found and ordered.
-func ownConceptsCalled(x *Call, pattern string) ([]named, error) {
-	v := x.view()
+func ownConceptsCalled(x *call.Call, pattern string) ([]named, error) {
+	v := x.View()
 	defer v.Close()
 	stem, wild := strings.CutSuffix(pattern, "*")
 	stem = lang.Fold(stem)
@@ -210,7 +211,7 @@ const (
 
 // writeConcept writes a concept as reads and searches show it. Clients that want the app_id
 // "main" fail on updated_at.
-func writeConcept(x *Call, w *jsonio.Writer, c *named, form conceptForm) {
+func writeConcept(x *call.Call, w *jsonio.Writer, c *named, form conceptForm) {
 	w.Object()
 	w.Name("id")
 	w.String(c.id)
@@ -220,7 +221,7 @@ func writeConcept(x *Call, w *jsonio.Writer, c *named, form conceptForm) {
 	w.Int(1)
 	w.Name("created_at")
 	w.String(timestamp(c.created))
-	if form == found && x.s.o.PublicAppID != "main" {
+	if form == found && x.Host.PublicAppID != "main" {
 		w.Name("updated_at")
 		w.String(timestamp(c.updated))
 	}
@@ -232,19 +233,19 @@ func writeConcept(x *Call, w *jsonio.Writer, c *named, form conceptForm) {
 }
 
 // writeApp writes an app_id: what is public has everyone's.
-func writeApp(x *Call, w *jsonio.Writer, public bool) {
+func writeApp(x *call.Call, w *jsonio.Writer, public bool) {
 	if public {
 		writePublicApp(x, w)
 	} else {
-		w.String(x.app.ID)
+		w.String(x.App.ID)
 	}
 }
 
 // conceptName is what a concept is called in a language; the English name where the
 // names have none, as for colours.
-func conceptName(x *Call, c *predict.Concept, language string) string {
+func conceptName(x *call.Call, c *predict.Concept, language string) string {
 	if language != lang.English {
-		if name, ok := x.net.models.Names().Name(c.ID, language); ok {
+		if name, ok := x.Net.Models.Names().Name(c.ID, language); ok {
 			return name
 		}
 	}

@@ -4,19 +4,18 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"unicode"
 
+	"github.com/sightline-dev/sightline/core/api/call"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/lang"
 	"github.com/sightline-dev/sightline/core/log"
-	"github.com/sightline-dev/sightline/core/partition"
 )
 
 // createConcepts makes concepts of the application's own: all of the call's, or none when
 // one cannot be.
-func createConcepts(x *Call) error {
-	elements, n, err := x.body.some("concepts", maxInputs, ErrConcept)
+func createConcepts(x *call.Call) error {
+	elements, n, err := x.Body.Some("concepts", call.MaxInputs, call.ErrConcept)
 	if err != nil {
 		return err
 	}
@@ -24,14 +23,14 @@ func createConcepts(x *Call) error {
 	bodies := make([]log.Body, 0, n)
 	for o, err := range elements {
 		if err != nil {
-			return refuse(ErrConcept, err)
+			return call.Refuse(call.ErrConcept, err)
 		}
 		c, err := newConcept(x, o)
 		if err != nil {
 			return err
 		}
 		if slices.Contains(ids, c.ID) {
-			return refusef(ErrConcept, "%s: duplicate value %q.", o.at("id"), c.ID)
+			return call.Refusef(call.ErrConcept, "%s: duplicate value %q.", o.At("id"), c.ID)
 		}
 		ids = append(ids, c.ID)
 		bodies = append(bodies, c)
@@ -39,7 +38,7 @@ func createConcepts(x *Call) error {
 	if err := freeConcepts(x, ids); err != nil {
 		return err
 	}
-	verdicts, err := x.record(bodies...)
+	verdicts, err := x.Record(bodies...)
 	if err != nil {
 		return err
 	}
@@ -52,52 +51,44 @@ func createConcepts(x *Call) error {
 }
 
 // newConcept reads one concept to be made. Its name is its id unless it says another.
-func newConcept(x *Call, o object) (*log.ConceptCreate, error) {
-	id, err := o.text("id")
+func newConcept(x *call.Call, o call.Object) (*log.ConceptCreate, error) {
+	id, err := o.Text("id")
 	if err != nil {
-		return nil, refuse(ErrConcept, err)
+		return nil, call.Refuse(call.ErrConcept, err)
 	}
-	name, err := o.text("name")
+	name, err := o.Text("name")
 	if err != nil {
-		return nil, refuse(ErrConcept, err)
+		return nil, call.Refuse(call.ErrConcept, err)
 	}
-	language, err := o.text("language")
+	language, err := o.Text("language")
 	if err != nil {
-		return nil, refuse(ErrConcept, err)
+		return nil, call.Refuse(call.ErrConcept, err)
 	}
 	if language != "" && !lang.Valid(language) {
-		return nil, refusef(ErrConcept, "%s: unsupported language %q.", o.at("language"), language)
+		return nil, call.Refusef(call.ErrConcept, "%s: unsupported language %q.", o.At("language"), language)
 	}
-	if language == x.app.Language {
+	if language == x.App.Language {
 		language = "" // as of concepts that a label or a model brings
 	}
 	switch {
 	case id == "" && name == "":
-		return nil, refusef(ErrConcept, "%s is missing.", o.at("id"))
+		return nil, call.Refusef(call.ErrConcept, "%s is missing.", o.At("id"))
 	case id == "":
-		if id, err = x.newID(); err != nil {
+		if id, err = x.NewID(); err != nil {
 			return nil, err
 		}
 	case name == "":
 		name = id
 	}
-	if err := checkConceptID(ErrConcept, o.at("id"), id); err != nil {
+	if err := call.CheckConceptID(call.ErrConcept, o.At("id"), id); err != nil {
 		return nil, err
 	}
-	return &log.ConceptCreate{ID: id, Name: name, Language: language}, checkName(ErrConcept, o, name)
-}
-
-// checkName refuses a name that is too long, or has control characters, which a terminal or a log would obey.
-func checkName(kind error, o object, name string) error {
-	if len(name) > maxNameBytes || strings.ContainsFunc(name, unicode.IsControl) {
-		return refusef(kind, "%s: must be at most %d bytes without control characters.", o.at("name"), maxNameBytes)
-	}
-	return nil
+	return &log.ConceptCreate{ID: id, Name: name, Language: language}, call.CheckName(call.ErrConcept, o, name)
 }
 
 // freeConcepts refuses ids that the application has already.
-func freeConcepts(x *Call, ids []string) error {
-	v := x.view()
+func freeConcepts(x *call.Call, ids []string) error {
+	v := x.View()
 	defer v.Close()
 	for _, id := range ids {
 		switch _, err := v.Concept(id); {
@@ -111,16 +102,16 @@ func freeConcepts(x *Call, ids []string) error {
 }
 
 func conceptExists(id string) error {
-	return refusef(ErrConcept, "concept_id '%s' already exists.", id)
+	return call.Refusef(call.ErrConcept, "concept_id '%s' already exists.", id)
 }
 
 // answerConcepts answers with the application's concepts of these ids.
-func answerConcepts(x *Call, ids []string) error {
-	v := x.view()
+func answerConcepts(x *call.Call, ids []string) error {
+	v := x.View()
 	defer v.Close()
 	all, err := conceptsNamed(x, v, ids, lang.English)
 	if errors.Is(err, catalog.ErrNotFound) {
-		return unknown("concept_id", strings.Join(ids, ", "))
+		return call.Unknown("concept_id", strings.Join(ids, ", "))
 	}
 	if err != nil {
 		return err
@@ -130,59 +121,51 @@ func answerConcepts(x *Call, ids []string) error {
 }
 
 // renameConcepts renames concepts of the application's own.
-func renameConcepts(x *Call) error {
+func renameConcepts(x *call.Call) error {
 	if _, err := readAction(x, map[string]patchAction{"overwrite": overwrite}); err != nil {
 		return err
 	}
-	elements, n, err := x.body.some("concepts", maxInputs, ErrConcept)
+	elements, n, err := x.Body.Some("concepts", call.MaxInputs, call.ErrConcept)
 	if err != nil {
 		return err
 	}
-	v := x.view()
+	v := x.View()
 	defer v.Close()
 	ids := make([]string, 0, n)
 	bodies := make([]log.Body, 0, n)
 	for o, err := range elements {
 		if err != nil {
-			return refuse(ErrConcept, err)
+			return call.Refuse(call.ErrConcept, err)
 		}
-		id, err := o.text("id")
+		id, err := o.Text("id")
 		if err != nil {
-			return refuse(ErrConcept, err)
+			return call.Refuse(call.ErrConcept, err)
 		}
-		name, err := o.text("name")
+		name, err := o.Text("name")
 		if err != nil {
-			return refuse(ErrConcept, err)
+			return call.Refuse(call.ErrConcept, err)
 		}
-		if _, public := x.net.concepts[id]; public || isPublicID(id) {
-			return refusef(ErrConcept, "concept_id '%s' is public and cannot be changed.", id)
+		if _, public := x.Net.Concepts[id]; public || call.IsPublicID(id) {
+			return call.Refusef(call.ErrConcept, "concept_id '%s' is public and cannot be changed.", id)
 		}
 		_, err = v.Concept(id)
 		if errors.Is(err, catalog.ErrNotFound) {
-			return unknown("concept_id", id)
+			return call.Unknown("concept_id", id)
 		}
 		if err != nil {
 			return err
 		}
 		if name == "" {
-			return refusef(ErrConcept, "%s is missing.", o.at("name"))
+			return call.Refusef(call.ErrConcept, "%s is missing.", o.At("name"))
 		}
-		if err := checkName(ErrConcept, o, name); err != nil {
+		if err := call.CheckName(call.ErrConcept, o, name); err != nil {
 			return err
 		}
 		ids = append(ids, id)
 		bodies = append(bodies, &log.ConceptName{ID: id, Name: name})
 	}
-	if _, err := x.record(bodies...); err != nil {
+	if _, err := x.Record(bodies...); err != nil {
 		return err
 	}
 	return answerConcepts(x, ids)
 }
-
-// record writes operations to the application's log and returns what the fold made of each.
-func (x *Call) record(bodies ...log.Body) ([]fold.Verdict, error) {
-	return x.submit(bodies, nil)
-}
-
-// view is the application's data at this moment; close it.
-func (x *Call) view() *partition.View { return x.app.Partition.View() }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sightline-dev/sightline/core/api/call"
 	"github.com/sightline-dev/sightline/core/jsonio"
 	"github.com/sightline-dev/sightline/core/lang"
 )
@@ -21,12 +22,12 @@ type config struct {
 }
 
 // readOutputConfig reads model.output_info.output_config.
-func readOutputConfig(x *Call, p *predictor) (config, error) {
-	o := x.body
+func readOutputConfig(x *call.Call, p *predictor) (config, error) {
+	o := x.Body
 	for _, name := range []string{"model", "output_info", "output_config"} {
 		var err error
-		if o, err = o.object(name); err != nil {
-			return config{}, refuse(ErrModelArgument, err)
+		if o, err = o.Object(name); err != nil {
+			return config{}, call.Refuse(call.ErrModelArgument, err)
 		}
 	}
 	return configOf(x, o, p)
@@ -34,26 +35,26 @@ func readOutputConfig(x *Call, p *predictor) (config, error) {
 
 // configOf reads what a call asks of a model's outputs. What it leaves open, an own model's
 // settings say. All errors but the language's are ErrModelArgument.
-func configOf(x *Call, o object, p *predictor) (config, error) {
+func configOf(x *call.Call, o call.Object, p *predictor) (config, error) {
 	c, err := readConfig(x, o, p)
-	if err != nil && statusOf(err).code != codeModelArgument {
-		err = refuse(ErrModelArgument, err)
+	if err != nil && call.StatusOf(err).Code != codeModelArgument {
+		err = call.Refuse(call.ErrModelArgument, err)
 	}
 	return c, err
 }
 
 const codeModelArgument = 21202
 
-func readConfig(x *Call, o object, p *predictor) (config, error) {
+func readConfig(x *call.Call, o call.Object, p *predictor) (config, error) {
 	var c config
-	asked, err := o.text("language")
+	asked, err := o.Text("language")
 	if err != nil {
 		return c, err
 	}
-	if c.language, err = lang.Choose(asked, x.app.Language, p.languages()); err != nil {
+	if c.language, err = lang.Choose(asked, x.App.Language, p.languages()); err != nil {
 		return c, err
 	}
-	var base object
+	var base call.Object
 	if p.own != nil && len(p.own.Config) > 0 {
 		if base, err = settingsOf(p.own.Config).object(new(jsonio.Doc)); err != nil {
 			return c, err
@@ -75,76 +76,76 @@ func readConfig(x *Call, o object, p *predictor) (config, error) {
 		return c, err
 	}
 	if c.most == 0 && c.selected == nil {
-		c.most = shownConcepts
+		c.most = call.ShownConcepts
 	}
 	return c, nil
 }
 
 // pick is the object that has a member: what the call says, else the model's settings.
-func pick(o, base object, name string) object {
-	if o.has(name) {
+func pick(o, base call.Object, name string) call.Object {
+	if o.Has(name) {
 		return o
 	}
 	return base
 }
 
 // readCount reads a number of concepts, 0 when absent.
-func readCount(o object, name string) (int, error) {
-	n, err := o.integer(name)
-	if err == nil && (n < 0 || n > maxConcepts) {
-		err = refusef(ErrModelArgument, "%s: must be 1 to %d; 0 means %d.", o.at(name), maxConcepts, shownConcepts)
+func readCount(o call.Object, name string) (int, error) {
+	n, err := o.Integer(name)
+	if err == nil && (n < 0 || n > call.MaxConcepts) {
+		err = call.Refusef(call.ErrModelArgument, "%s: must be 1 to %d; 0 means %d.", o.At(name), call.MaxConcepts, call.ShownConcepts)
 	}
 	return int(n), err
 }
 
 // readSample reads a number of milliseconds, the default when absent. Only videos are held to its range.
-func readSample(o object, name string) (int, error) {
-	if !o.has(name) {
-		return defaultSampleMS, nil
+func readSample(o call.Object, name string) (int, error) {
+	if !o.Has(name) {
+		return call.DefaultSampleMS, nil
 	}
-	n, err := o.integer(name)
+	n, err := o.Integer(name)
 	return int(min(max(n, math.MinInt32), math.MaxInt32)), err
 }
 
 // readShare reads a number from 0 to 1, 0 when absent.
-func readShare(o object, name string) (float64, error) {
-	f, err := o.number(name)
+func readShare(o call.Object, name string) (float64, error) {
+	f, err := o.Number(name)
 	if err == nil && (f < 0 || f > 1) {
-		err = refusef(ErrModelArgument, "%s: must be a number from 0 to 1.", o.at(name))
+		err = call.Refusef(call.ErrModelArgument, "%s: must be a number from 0 to 1.", o.At(name))
 	}
 	return f, err
 }
 
 // selectConcepts reads select_concepts: ids, or names in the call's language, compared
 // exactly. All unknown is an error; some unknown are remembered.
-func selectConcepts(x *Call, c *config, o object, p *predictor) error {
-	refs, n, err := o.objects("select_concepts")
+func selectConcepts(x *call.Call, c *config, o call.Object, p *predictor) error {
+	refs, n, err := o.Objects("select_concepts")
 	if err != nil {
 		return err
 	}
 	if n == 0 {
 		return nil
 	}
-	if n > maxSelected {
-		return refusef(ErrModelArgument, "%s: at most %d concepts are allowed.", o.at("select_concepts"), maxSelected)
+	if n > call.MaxSelected {
+		return call.Refusef(call.ErrModelArgument, "%s: at most %d concepts are allowed.", o.At("select_concepts"), call.MaxSelected)
 	}
 	var names map[string]int
 	for ref, err := range refs {
 		if err != nil {
 			return err
 		}
-		id, err := ref.text("id")
+		id, err := ref.Text("id")
 		if err != nil {
 			return err
 		}
-		name, err := ref.text("name")
+		name, err := ref.Text("name")
 		if err != nil {
 			return err
 		}
 		var place int
 		var ok bool
 		if id != "" {
-			place, ok = p.place(x.net, id)
+			place, ok = p.place(x.Net, id)
 		} else {
 			if names == nil {
 				names = namesOf(x, p, c.language)
@@ -160,13 +161,13 @@ func selectConcepts(x *Call, c *config, o object, p *predictor) error {
 		}
 	}
 	if len(c.selected) == 0 {
-		return refusef(ErrModelArgument, "%s: unknown to this model: %s.", o.at("select_concepts"), listed(c.missing))
+		return call.Refusef(call.ErrModelArgument, "%s: unknown to this model: %s.", o.At("select_concepts"), listed(c.missing))
 	}
 	return nil
 }
 
 // namesOf are the places of the concepts by their names.
-func namesOf(x *Call, p *predictor, language string) map[string]int {
+func namesOf(x *call.Call, p *predictor, language string) map[string]int {
 	names := make(map[string]int, p.size())
 	for i := range p.size() {
 		_, name, _ := p.concept(x, i, language)

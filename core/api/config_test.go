@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sightline-dev/sightline/core/api/call"
 	"github.com/sightline-dev/sightline/core/lang"
 	"github.com/sightline-dev/sightline/core/predict"
 )
@@ -70,14 +71,14 @@ func TestOutputConfig(t *testing.T) {
 		{`{"select_concepts":[{"id":"ai_WHITE"}]}`, "21202"},
 		{`{"select_concepts":[{}]}`, "21202"},
 		{`{"select_concepts":[{"name":"White"},{"name":"None"}]}`, "10010"},
-		{`{"select_concepts":[` + strings.Repeat(`{"name":"x"},`, maxSelected-1) + `{"id":"ai_white"}]}`, "10010"},
+		{`{"select_concepts":[` + strings.Repeat(`{"name":"x"},`, call.MaxSelected-1) + `{"id":"ai_white"}]}`, "10010"},
 		{`{"select_concepts":[]}`, both},
 		{`{"select_concepts":null}`, both},
 		{`{"select_concepts":7}`, "21202"},
 		{`{"select_concepts":[7]}`, "21202"},
 		{`{"select_concepts":[{"id":7}]}`, "21202"},
 		{`{"select_concepts":[{"name":7}]}`, "21202"},
-		{`{"select_concepts":[` + strings.Repeat(`{"id":"x"},`, maxSelected) + `{"id":"ai_white"}]}`, "21202"},
+		{`{"select_concepts":[` + strings.Repeat(`{"id":"x"},`, call.MaxSelected) + `{"id":"ai_white"}]}`, "21202"},
 		{`{"language":"en"}`, both},
 		{`{"language":7}`, "21202"},
 		{`7`, "21202"},

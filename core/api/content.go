@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 
+	"github.com/sightline-dev/sightline/core/api/call"
 	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/jsonio"
@@ -67,7 +68,7 @@ func (t *tell) content(w *jsonio.Writer, op *log.Op) {
 		member(w, "data", base64.StdEncoding.EncodeToString(log.Encode(nil, op)))
 		return
 	}
-	if (len(op.Extra.Body) > 0 || len(op.Extra.Op) > 0) && t.x.shows(auth.ConceptsGet) { // of a later version, and not to be read
+	if (len(op.Extra.Body) > 0 || len(op.Extra.Op) > 0) && t.x.Shows(auth.ConceptsGet) { // of a later version, and not to be read
 		member(w, "data", base64.StdEncoding.EncodeToString(log.Encode(nil, op)))
 	}
 }
@@ -97,7 +98,7 @@ func (t *tell) newInput(w *jsonio.Writer, b *log.InputCreate) {
 
 // labels writes what is said of concepts: 1 or 0, and null where a label is taken off.
 func (t *tell) labels(w *jsonio.Writer, labels []log.Label) {
-	if len(labels) == 0 || !t.x.shows(auth.ConceptsGet) {
+	if len(labels) == 0 || !t.x.Shows(auth.ConceptsGet) {
 		return
 	}
 	w.Name("concepts")
@@ -137,7 +138,7 @@ func (t *tell) concepts(w *jsonio.Writer, name string, ids []string) {
 }
 
 func (t *tell) edits(w *jsonio.Writer, edits []log.OutputEdit) {
-	if !t.x.shows(auth.ConceptsGet) {
+	if !t.x.Shows(auth.ConceptsGet) {
 		return
 	}
 	w.Name("concepts")
@@ -158,11 +159,11 @@ func (t *tell) edits(w *jsonio.Writer, edits []log.OutputEdit) {
 // result writes what a download or a training came to.
 func (t *tell) result(w *jsonio.Writer, code int, detail string) {
 	w.Name("status")
-	s := statusOfCode(code)
-	if s.description == "" {
+	s := call.StatusOfCode(code)
+	if s.Description == "" {
 		s = versionStatus(code)
 	}
-	writeStatus(w, s, detail)
+	call.WriteStatus(w, s, detail)
 }
 
 // metaActions are what may be done at a path, as people are told.

@@ -4,6 +4,7 @@ import (
 	"net/url"
 	"slices"
 
+	"github.com/sightline-dev/sightline/core/api/call"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/jsonio"
 	"github.com/sightline-dev/sightline/core/search"
@@ -11,23 +12,23 @@ import (
 
 // listDuplicates lists the inputs that may be the picture of another: of the same file, saved again, and
 // similar ones.
-func listDuplicates(x *Call) error {
-	p, err := x.paged()
+func listDuplicates(x *call.Call) error {
+	p, err := x.Page()
 	if err != nil {
 		return err
 	}
-	v := x.view()
+	v := x.View()
 	defer v.Close()
 	in, err := inputOfPath(x, v)
 	if err != nil {
 		return err
 	}
-	most := int(min(p.number*p.size, maxDuplicates))
-	found, err := search.Duplicates(x.ctx, v.Reader, x.app.Partition.Index(), &in, most, x.net.similarity.SameScene)
+	most := int(min(p.Number*p.Size, maxDuplicates))
+	found, err := search.Duplicates(x.Ctx, v.Reader, x.App.Partition.Index(), &in, most, x.Net.Similarity.SameScene)
 	if err != nil {
 		return err
 	}
-	found = cut(found, p)
+	found = call.Cut(found, p)
 	var lines conceptLines
 	inputs := make([]catalog.Input, len(found))
 	for i := range found {
@@ -38,8 +39,8 @@ func listDuplicates(x *Call) error {
 			return err
 		}
 	}
-	x.ok(func(w *jsonio.Writer) {
-		w.Grow(len(inputs)*inputBytes + x.loaded)
+	x.OK(func(w *jsonio.Writer) {
+		w.Grow(len(inputs)*inputBytes + x.Loaded)
 		w.Name("duplicates")
 		w.Array()
 		for i := range inputs {
@@ -58,12 +59,12 @@ func listDuplicates(x *Call) error {
 }
 
 // maxDuplicates is how many duplicates of one input are found.
-const maxDuplicates = maxPerPage
+const maxDuplicates = call.MaxPerPage
 
 // listDuplicateGroups lists the groups of inputs that may be one picture, by tier. Where neighbours have to be
 // looked for the answer says of how many inputs that is done: asking again goes on.
-func listDuplicateGroups(x *Call) error {
-	p, err := x.paged()
+func listDuplicateGroups(x *call.Call) error {
+	p, err := x.Page()
 	if err != nil {
 		return err
 	}
@@ -71,11 +72,11 @@ func listDuplicateGroups(x *Call) error {
 	if err != nil {
 		return err
 	}
-	v := x.view()
+	v := x.View()
 	defer v.Close()
-	p.size = min(p.size, maxGroups)
-	page := search.Page{Offset: uint64((p.number - 1) * p.size), N: uint64(p.size)}
-	found, err := search.FindGroups(x.ctx, v.Reader, x.app.Partition.Index(), tiers, page, x.net.similarity.SameScene)
+	p.Size = min(p.Size, maxGroups)
+	page := search.Page{Offset: uint64((p.Number - 1) * p.Size), N: uint64(p.Size)}
+	found, err := search.FindGroups(x.Ctx, v.Reader, x.App.Partition.Index(), tiers, page, x.Net.Similarity.SameScene)
 	if err != nil {
 		return err
 	}
@@ -93,7 +94,7 @@ func listDuplicateGroups(x *Call) error {
 			inputs[i] = append(inputs[i], in)
 		}
 	}
-	x.ok(func(w *jsonio.Writer) {
+	x.OK(func(w *jsonio.Writer) {
 		w.Name("total")
 		w.Int(int64(found.Total))
 		w.Name("examined")
@@ -114,20 +115,20 @@ func listDuplicateGroups(x *Call) error {
 const maxGroups = 100
 
 // readTiers reads which tiers are asked for; absent: all.
-func readTiers(x *Call) ([]search.Tier, error) {
-	values, _ := url.ParseQuery(x.query)
+func readTiers(x *call.Call) ([]search.Tier, error) {
+	values, _ := url.ParseQuery(x.Query)
 	name := values.Get("tier")
 	if name == "" {
 		return []search.Tier{search.SameFile, search.ReEncoded, search.Alike}, nil
 	}
 	i := slices.Index(search.Tiers[:], name)
 	if i < 0 {
-		return nil, refusef(search.ErrQuery, "tier: %q must be same_file, re_encoded or similar.", name)
+		return nil, call.Refusef(search.ErrQuery, "tier: %q must be same_file, re_encoded or similar.", name)
 	}
 	return []search.Tier{search.Tier(i)}, nil
 }
 
-func writeGroup(x *Call, w *jsonio.Writer, lines *conceptLines, g *search.Group, inputs []catalog.Input) {
+func writeGroup(x *call.Call, w *jsonio.Writer, lines *conceptLines, g *search.Group, inputs []catalog.Input) {
 	w.Object()
 	w.Name("tier")
 	w.String(g.Tier.String())

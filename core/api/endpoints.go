@@ -20,12 +20,9 @@ func Endpoints() []Endpoint {
 	for i := range routes {
 		r := &routes[i]
 		all[i] = Endpoint{
-			Method: r.method, Path: r.path, List: r.list, Asks: r.need.Asks,
-			Required: r.need.Refuse.Names(), Redacted: r.need.Redact.Names(), Instead: r.need.Patch.Names(),
+			Method: r.Method, Path: r.Path, List: r.List, Asks: r.Need.Asks,
+			Required: r.Need.Refuse.Names(), Redacted: r.Need.Redact.Names(), Instead: r.Need.Patch.Names(),
 		}
 	}
 	return all
 }
-
-// shows reports whether the answer shows what a scope covers.
-func (x *Call) shows(scope auth.Set) bool { return x.route.need.Shows(x.who.Scopes, scope) }

@@ -1,9 +1,11 @@
 package api
 
+import "github.com/sightline-dev/sightline/core/api/call"
+
 // Known reports whether an answer is one that the table of statuses can give.
 func Known(http, code int, description string) bool {
-	for _, s := range append([]status{statusOk, statusMixed, statusFailure}, statuses...) {
-		if s.http == http && s.code == code && s.description == description {
+	for _, s := range call.Statuses() {
+		if s.HTTP == http && s.Code == code && s.Description == description {
 			return true
 		}
 	}
@@ -22,5 +24,5 @@ func ListOf(method, path string) string {
 	if r == nil {
 		return ""
 	}
-	return r.list
+	return r.List
 }

@@ -3,28 +3,29 @@ package api
 import (
 	"bytes"
 
+	"github.com/sightline-dev/sightline/core/api/call"
 	"github.com/sightline-dev/sightline/core/log"
 )
 
 // modelFeedback keeps what a user said of a model's outputs. It changes nothing else.
-func modelFeedback(x *Call) error {
-	v := x.view()
+func modelFeedback(x *call.Call) error {
+	v := x.View()
 	defer v.Close()
 	m, err := modelOfPath(x, v)
 	if err != nil {
 		return err
 	}
-	input, err := x.body.object("input")
+	input, err := x.Body.Object("input")
 	if err != nil {
-		return refuse(ErrFeedback, err)
+		return call.Refuse(call.ErrFeedback, err)
 	}
-	raw := input.v.Raw()
-	if len(raw) == 0 || len(raw) > maxFeedbackBytes {
-		return refusef(ErrFeedback, "input: must be an object of at most %d bytes.", maxFeedbackBytes)
+	raw := input.Value.Raw()
+	if len(raw) == 0 || len(raw) > call.MaxFeedbackBytes {
+		return call.Refusef(call.ErrFeedback, "input: must be an object of at most %d bytes.", call.MaxFeedbackBytes)
 	}
-	f := &log.Feedback{Version: x.ids["version_id"], JSON: bytes.Clone(raw)}
-	if f.Model = x.ids["model_id"]; m.public != nil {
+	f := &log.Feedback{Version: x.IDs["version_id"], JSON: bytes.Clone(raw)}
+	if f.Model = x.IDs["model_id"]; m.public != nil {
 		f.Model = m.public.ID
 	}
-	return x.done(f)
+	return x.Done(f)
 }

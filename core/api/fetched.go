@@ -3,6 +3,7 @@ package api
 import (
 	"errors"
 
+	"github.com/sightline-dev/sightline/core/api/call"
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/ingest"
@@ -11,22 +12,22 @@ import (
 )
 
 // FetchJob is the job that a pending input waits for, by the network with a base.
-func FetchJob(url string, crop raster.Crop, base [32]byte) *Job {
-	return &Job{URL: url, Crop: crop, Want: wantOfInputs, Base: base, Keep: true}
+func FetchJob(url string, crop raster.Crop, base [32]byte) *call.Job {
+	return &call.Job{URL: url, Crop: crop, Want: call.WantOfInputs, Base: base, Keep: true}
 }
 
 // codeUnread is that of an input whose picture could not be analysed, whyever.
 const codeUnread = 30300
 
 // Fetched is what the result of a [FetchJob] with a base means for its input.
-func (s *Service) Fetched(base [32]byte, r *Result) ingest.Outcome {
+func (s *Service) Fetched(base [32]byte, r *call.Result) ingest.Outcome {
 	err := r.Err
 	if err == nil && r.Blob.IsZero() {
-		err = errNoResult
+		err = call.ErrNoResult
 	}
 	var derived *catalog.Derived
 	if err == nil {
-		derived, err = s.network(base).derive(&r.Analysis)
+		derived, err = s.host.Network(base).Derive(&r.Analysis)
 	}
 	if err == nil {
 		return ingest.Outcome{
@@ -34,31 +35,31 @@ func (s *Service) Fetched(base [32]byte, r *Result) ingest.Outcome {
 			Derived: derived, Thumb: r.Analysis.Thumb,
 		}
 	}
-	st := statusOf(err)
-	o := ingest.Outcome{Code: st.code, Detail: detailsOf(err, st)}
+	st := call.StatusOf(err)
+	o := ingest.Outcome{Code: st.Code, Detail: call.DetailsOf(err, st)}
 	switch {
-	case errors.Is(err, ErrBusy), errors.Is(err, ErrTimeout):
+	case errors.Is(err, call.ErrBusy), errors.Is(err, call.ErrTimeout):
 		o.Retry = ingest.Always
-	case errors.Is(err, ErrFetch) && r.Passing:
+	case errors.Is(err, call.ErrFetch) && r.Passing:
 		o.Retry = ingest.Limited
-	case st.http >= 500: // ours; it may be the picture that brings it about
+	case st.HTTP >= 500: // ours; it may be the picture that brings it about
 		o = ingest.Outcome{Code: codeUnread, Detail: "Could not analyse the picture.", Retry: ingest.Limited}
 	}
 	return o
 }
 
 // RenewJob is the job of a ready input's picture that another network is to analyse.
-func RenewJob(picture blob.Hash, crop raster.Crop, base [32]byte) *Job {
-	return &Job{Blob: picture, Crop: crop, Want: wantOfInputs, Base: base}
+func RenewJob(picture blob.Hash, crop raster.Crop, base [32]byte) *call.Job {
+	return &call.Job{Blob: picture, Crop: crop, Want: call.WantOfInputs, Base: base}
 }
 
 // Renewed returns the derived record that the result of a [RenewJob] with a base gives, or nil and the cause.
-func (s *Service) Renewed(base [32]byte, r *Result) (d *catalog.Derived, c renew.Cause) {
+func (s *Service) Renewed(base [32]byte, r *call.Result) (d *catalog.Derived, c renew.Cause) {
 	if r.Err == nil {
-		d, r.Err = s.network(base).derive(&r.Analysis)
+		d, r.Err = s.host.Network(base).Derive(&r.Analysis)
 	}
 	switch {
-	case errors.Is(r.Err, ErrBusy), errors.Is(r.Err, ErrTimeout):
+	case errors.Is(r.Err, call.ErrBusy), errors.Is(r.Err, call.ErrTimeout):
 		c = renew.Passing
 	case errors.Is(r.Err, blob.ErrNotFound), errors.Is(r.Err, blob.ErrCorrupt):
 		c = renew.Missing

@@ -117,7 +117,7 @@ func (a fixedApp) Open(string) (*Application, error) {
 	app := &Application{ID: fixedID, Language: string(a)}
 	var err error
 	app.Partition, err = partition.Open(partition.Options{
-		Store: memkv.New(), App: app.appID(), Clock: func() time.Time { return start },
+		Store: memkv.New(), App: app.AppID(), Clock: func() time.Time { return start },
 		Index: &index.Options{Space: index.Space{Base: [32]byte{1}, Concepts: []string{"ai_dog", "ai_dogsled", "ai_cat"}}},
 	})
 	return app, err

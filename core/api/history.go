@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/sightline-dev/sightline/core/api/call"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/jsonio"
 	"github.com/sightline-dev/sightline/core/log"
@@ -15,16 +16,16 @@ import (
 // readHistory lists the operations that made an input and have changed it since, newest first: those of the log, and
 // at a copy its own as long as they are here. Where they are not all there, what the input itself remembers of the
 // others stands in their place. Of an input that was deleted that alone is told, where it is known: by whom and when.
-func readHistory(x *Call) error {
-	page, err := x.paged()
+func readHistory(x *call.Call) error {
+	page, err := x.Page()
 	if err != nil {
 		return err
 	}
-	v := x.view()
+	v := x.View()
 	defer v.Close()
-	h := history{x: x, partition: x.app.Partition, copy: x.app.Partition.Copied(), told: tell{x: x, view: v}}
+	h := history{x: x, partition: x.App.Partition, copy: x.App.Partition.Copied(), told: tell{x: x, view: v}}
 	if h.copy {
-		if h.partition, h.standing, err = x.copied(); err != nil {
+		if h.partition, h.standing, err = x.Copied(); err != nil {
 			return err
 		}
 	}
@@ -32,16 +33,16 @@ func readHistory(x *Call) error {
 	if err != nil {
 		return err
 	}
-	rows := cut(h.all, page)
+	rows := call.Cut(h.all, page)
 	if err := h.fill(rows); err != nil {
 		return err
 	}
 	for i := range rows {
-		if err := h.learn(&rows[i], x.ids["input_id"]); err != nil {
+		if err := h.learn(&rows[i], x.IDs["input_id"]); err != nil {
 			return err
 		}
 	}
-	x.ok(func(w *jsonio.Writer) {
+	x.OK(func(w *jsonio.Writer) {
 		count(w, "total", uint64(len(h.all)))
 		w.Name("complete")
 		w.Bool(whole)
@@ -57,10 +58,10 @@ func readHistory(x *Call) error {
 
 // history is that of one input.
 type history struct {
-	x         *Call
+	x         *call.Call
 	partition *partition.Partition
 	copy      bool
-	standing  Standing // of a copy
+	standing  call.Standing // of a copy
 	told      tell
 	all       []past
 	input     log.Dot // whose history it is
@@ -81,10 +82,10 @@ func (h *history) find(v *partition.View) (whole bool, err error) {
 	if gone == nil {
 		return h.collect(&in)
 	}
-	if !errors.Is(gone, ErrPath) {
+	if !errors.Is(gone, call.ErrPath) {
 		return false, gone
 	}
-	by, known, err := h.partition.Deleted(h.x.ids["input_id"])
+	by, known, err := h.partition.Deleted(h.x.IDs["input_id"])
 	if err == nil && !known {
 		err = gone
 	}
@@ -135,7 +136,7 @@ func (h *history) fill(rows []past) error {
 		return len(places) > 0
 	})
 	if err == nil && len(places) > 0 {
-		err = fmt.Errorf("%w: the log was trimmed while it was read", ErrBusy)
+		err = fmt.Errorf("%w: the log was trimmed while it was read", call.ErrBusy)
 	}
 	return err
 }

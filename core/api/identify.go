@@ -5,6 +5,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/sightline-dev/sightline/core/api/call"
 	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/catalog"
 )
@@ -13,38 +14,38 @@ import (
 // asked with ends; zero: it does not. It neither counts the call nor holds it to a rate: that is
 // for calls of the interface, and this is for what a host mounts beside it. The principal has an
 // application. Errors: those of credentials, [ErrWhichApp] and the store's.
-func (s *Service) Identify(ctx context.Context, r *Request) (auth.Principal, time.Time, error) {
+func (s *Service) Identify(ctx context.Context, r *call.Request) (auth.Principal, time.Time, error) {
 	if r.App != "" {
-		app, err := s.o.Apps.Open(r.App)
+		app, err := s.host.Apps.Open(r.App)
 		if err != nil {
 			return auth.Principal{}, time.Time{}, err
 		}
 		return auth.Principal{App: r.App, By: auth.BySession, Scopes: auth.All, Bucket: auth.HashKey(r.App), Caller: app.Caller()}, time.Time{}, nil
 	}
-	x := &Call{s: s, ctx: ctx, route: &route{}, now: s.o.Clock()}
+	x := call.NewCall(ctx, s.host, r)
+	x.Route = &call.Route{}
 	if err := identify(x, r); err != nil {
 		return auth.Principal{}, time.Time{}, err
 	}
-	if x.who.App == "" || x.app == nil {
-		return auth.Principal{}, time.Time{}, ErrWhichApp
+	if x.Who.App == "" || x.App == nil {
+		return auth.Principal{}, time.Time{}, call.ErrWhichApp
 	}
-	x.who.Caller = x.app.Caller()
-	return x.who, x.until, nil
+	x.Who.Caller = x.App.Caller()
+	return x.Who, x.Until, nil
 }
 
 // Caller returns whom a call is for, as [Application.Caller], or the account that asks, from the head of the request alone: a host can
 // refuse a stranger before it reads the body. It is empty for calls that need no credential, or a client's. It neither counts the call nor
 // holds it to a rate. Errors: those of paths, methods and credentials.
-func (s *Service) Caller(ctx context.Context, r *Request) (string, error) {
+func (s *Service) Caller(ctx context.Context, r *call.Request) (string, error) {
 	if r.Method == "OPTIONS" {
 		return "", nil
 	}
-	x := &Call{s: s, ctx: ctx, now: s.o.Clock()}
-	var err error
-	if x.route, x.ids, x.at, err = resolve(r.Method, r.Path); err != nil {
+	x := call.NewCall(ctx, s.host, r)
+	if _, err := routed(x, r.Method, r.Path); err != nil {
 		return "", err
 	}
-	switch asks := x.route.need.Asks; {
+	switch asks := x.Route.Need.Asks; {
 	case asks == auth.OfNobody, asks == auth.OfClient:
 		return "", nil
 	case r.App != "":
@@ -53,17 +54,17 @@ func (s *Service) Caller(ctx context.Context, r *Request) (string, error) {
 	if err := identify(x, r); err != nil {
 		return "", err
 	}
-	if x.app != nil {
-		return x.app.Caller(), nil
+	if x.App != nil {
+		return x.App.Caller(), nil
 	}
-	return cmp.Or(x.who.Account, x.who.App), nil
+	return cmp.Or(x.Who.Account, x.Who.App), nil
 }
 
 // Serving is the base of the network that serves an application as r shows it.
 func (s *Service) Serving(r catalog.Reader) ([32]byte, error) {
-	n, err := s.networkOf(r)
+	n, err := s.host.NetworkOf(r)
 	if err != nil {
 		return [32]byte{}, err
 	}
-	return n.base, nil
+	return n.Base, nil
 }

@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/sightline-dev/sightline/core/api/call"
 	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/jsonio"
@@ -24,7 +25,7 @@ type input struct {
 
 // readMedia decodes one element of inputs. What is wrong with it stands in its err, since
 // the other inputs of the call go on; the error returned is trouble of our own.
-func readMedia(x *Call, o object, malformed error) (input, error) {
+func readMedia(x *call.Call, o call.Object, malformed error) (input, error) {
 	var in input
 	err := malformed
 	if err == nil {
@@ -32,14 +33,14 @@ func readMedia(x *Call, o object, malformed error) (input, error) {
 	}
 	if in.id == "" {
 		var trouble error
-		if in.id, trouble = x.newID(); trouble != nil {
+		if in.id, trouble = x.NewID(); trouble != nil {
 			return in, trouble
 		}
 	}
 	if err == nil && in.url == "" {
 		err = hostMedia(x, &in, o)
 	}
-	if err != nil && statusOf(err).http >= 500 {
+	if err != nil && call.StatusOf(err).HTTP >= 500 {
 		return in, err
 	}
 	in.err = err
@@ -47,9 +48,9 @@ func readMedia(x *Call, o object, malformed error) (input, error) {
 }
 
 // decode reads everything but base64.
-func (in *input) decode(o object) error {
+func (in *input) decode(o call.Object) error {
 	var err error
-	if in.id, err = o.id("id"); err != nil {
+	if in.id, err = o.ID("id"); err != nil {
 		in.id = ""
 		return err
 	}
@@ -57,31 +58,31 @@ func (in *input) decode(o object) error {
 	if err != nil {
 		return err
 	}
-	if in.video && media.has("crop") {
-		return refusef(ErrInput, "%s: videos have no crop.", media.at("crop"))
+	if in.video && media.Has("crop") {
+		return call.Refusef(call.ErrInput, "%s: videos have no crop.", media.At("crop"))
 	}
 	_, err = in.address(media)
 	return err
 }
 
 // media returns data.image or data.video, and notes which.
-func (in *input) media(o object) (object, error) {
-	data, err := o.object("data")
+func (in *input) media(o call.Object) (call.Object, error) {
+	data, err := o.Object("data")
 	if err != nil {
-		return object{}, err
+		return call.Object{}, err
 	}
 	name := "image"
-	if in.video = data.has("video"); in.video {
-		if name = "video"; data.has("image") {
-			return object{}, refusef(ErrInput, "%s: use either image or video, not both.", data.path)
+	if in.video = data.Has("video"); in.video {
+		if name = "video"; data.Has("image") {
+			return call.Object{}, call.Refusef(call.ErrInput, "%s: use either image or video, not both.", data.Path)
 		}
 	}
-	return data.object(name)
+	return data.Object(name)
 }
 
 // address reads where the picture is and which part of it counts; inline: it is base64.
-func (in *input) address(image object) (inline bool, err error) {
-	address, err := image.text("url")
+func (in *input) address(image call.Object) (inline bool, err error) {
+	address, err := image.Text("url")
 	if err != nil {
 		return false, err
 	}
@@ -91,64 +92,64 @@ func (in *input) address(image object) (inline bool, err error) {
 	}
 	switch inline = isInline(image); {
 	case in.url != "" && inline && !in.downloaded:
-		return false, refusef(ErrInput, "%s: use either url or base64, not both.", image.path)
+		return false, call.Refusef(call.ErrInput, "%s: use either url or base64, not both.", image.Path)
 	case in.url != "":
-		return inline, checkURL(image.at("url"), in.url)
+		return inline, checkURL(image.At("url"), in.url)
 	case !inline:
-		return false, refusef(ErrInput, "%s: url or base64 is required.", image.path)
+		return false, call.Refusef(call.ErrInput, "%s: url or base64 is required.", image.Path)
 	}
 	return true, nil
 }
 
 // isInline reports whether an image, or a video, comes as base64. Some clients send an empty string where they mean nothing.
-func isInline(o object) bool { return o.has("base64") && string(o.get("base64").Raw()) != `""` }
+func isInline(o call.Object) bool { return o.Has("base64") && string(o.Get("base64").Raw()) != `""` }
 
 // hostMedia decodes the base64 of an input, checks that it is a picture or a video, keeps it for a while
 // and gives it an address.
-func hostMedia(x *Call, in *input, o object) error {
+func hostMedia(x *call.Call, in *input, o call.Object) error {
 	media, err := in.media(o)
 	if err != nil {
 		return err
 	}
-	if x.scratch == nil {
-		x.borrow()
+	if x.Scratch == nil {
+		x.Borrow()
 	}
 	var contentType string
 	read := decodeImage
 	if in.video {
 		read = decodeFilm
 	}
-	if x.scratch, contentType, err = read(media, x.scratch[:0]); err != nil {
+	if x.Scratch, contentType, err = read(media, x.Scratch[:0]); err != nil {
 		return err
 	}
-	if x.s.o.Storage != nil {
-		fits, err := x.s.o.Storage.KeepPicture(x.app.Owner, int64(len(x.scratch)), x.s.o.KeepPredicted)
+	if x.Host.Storage != nil {
+		fits, err := x.Host.Storage.KeepPicture(x.App.Owner, int64(len(x.Scratch)), x.Host.KeepPredicted)
 		if err != nil {
 			return err
 		}
 		if !fits {
-			return refusef(auth.ErrQuota, "Storage limit: the pictures of predict calls exceed what the account may store; send URLs, or wait.")
+			return call.Refusef(auth.ErrQuota, "Storage limit: the pictures of predict calls exceed what the account may store; send URLs, or wait.")
 		}
 	}
-	name, hash, err := x.s.o.Hosted.Add(x.ctx, x.scratch, contentType, x.now.Add(x.s.o.KeepPredicted))
-	if ended := x.ctx.Err(); ended != nil {
+	name, hash, err := x.Host.Hosted.Add(x.Ctx, x.Scratch, contentType, x.Now.Add(x.Host.KeepPredicted))
+	if ended := x.Ctx.Err(); ended != nil {
 		return ended
 	}
 	if err != nil {
-		return fmt.Errorf("%w: store picture: %w", ErrInternal, err)
+		return fmt.Errorf("%w: store picture: %w", call.ErrInternal, err)
 	}
 	in.blob = hash
-	in.url = x.s.o.PublicURL + HostedPath + name
+	in.url = x.Host.PublicURL + call.HostedPath + name
 	return nil
 }
 
 // decodeImage decodes the base64 of an image into buf's memory, and returns its content type.
-func decodeImage(o object, buf []byte) (picture []byte, contentType string, err error) {
-	return decodePicture(buf, o.get("base64"), o.at("base64"))
+func decodeImage(o call.Object, buf []byte) (picture []byte, contentType string, err error) {
+	return decodePicture(buf, o.Get("base64"), o.At("base64"))
 }
 
 func decodePicture(buf []byte, text jsonio.Value, path string) (picture []byte, contentType string, err error) {
-	if picture, err = decodeMedia(buf, text, path, maxPictureBytes); err != nil {
+	if picture, err = decodeMedia(buf, text, path, call.MaxPictureBytes); err != nil {
 		return picture, "", err
 	}
 	info, err := raster.Inspect(picture)
@@ -156,8 +157,8 @@ func decodePicture(buf []byte, text jsonio.Value, path string) (picture []byte, 
 }
 
 // decodeFilm decodes the base64 of a video into buf's memory, and returns its content type.
-func decodeFilm(o object, buf []byte) (film []byte, contentType string, err error) {
-	if film, err = decodeMedia(buf, o.get("base64"), o.at("base64"), maxVideoBytes); err != nil {
+func decodeFilm(o call.Object, buf []byte) (film []byte, contentType string, err error) {
+	if film, err = decodeMedia(buf, o.Get("base64"), o.At("base64"), call.MaxVideoBytes); err != nil {
 		return film, "", err
 	}
 	t, err := raster.InspectVideo(film)
@@ -167,14 +168,14 @@ func decodeFilm(o object, buf []byte) (film []byte, contentType string, err erro
 // decodeMedia decodes base64 of 1 to most bytes into buf's memory.
 func decodeMedia(buf []byte, text jsonio.Value, path string, most int) ([]byte, error) {
 	if len(text.Raw())/4*3 > most+4 {
-		return buf, refusef(raster.ErrTooLarge, "%s: must be at most %d bytes.", path, most)
+		return buf, call.Refusef(raster.ErrTooLarge, "%s: must be at most %d bytes.", path, most)
 	}
 	data, err := text.Base64(buf)
 	if err != nil {
 		return buf, fmt.Errorf("%s: %w", path, err)
 	}
 	if len(data) == 0 {
-		return data, refusef(ErrInput, "%s is empty.", path)
+		return data, call.Refusef(call.ErrInput, "%s is empty.", path)
 	}
 	return data, nil
 }
@@ -182,20 +183,20 @@ func decodeMedia(buf []byte, text jsonio.Value, path string, most int) ([]byte, 
 // checkURL holds the address of a picture, which stands at path, to what may be one.
 func checkURL(path, address string) error {
 	u, err := url.Parse(address)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || len(address) > maxURLBytes {
-		return refusef(ErrURL, "%s: must be an http:// or https:// URL of at most %d bytes.", path, maxURLBytes)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || len(address) > call.MaxURLBytes {
+		return call.Refusef(call.ErrURL, "%s: must be an http:// or https:// URL of at most %d bytes.", path, call.MaxURLBytes)
 	}
 	return nil
 }
 
 // readCrop reads [top, left, bottom, right]; absent and empty are all of the picture.
-func readCrop(o object, name string) (raster.Crop, error) {
-	v := o.get(name)
+func readCrop(o call.Object, name string) (raster.Crop, error) {
+	v := o.Get(name)
 	if v.Kind() == jsonio.Absent || v.Kind() == jsonio.Array && v.Len() == 0 {
 		return raster.Crop{}, nil
 	}
-	bad := refusef(ErrInput, "%s: must be four numbers from 0 to 1: top, left, bottom, right, "+
-		"with top above bottom and left before right.", o.at(name))
+	bad := call.Refusef(call.ErrInput, "%s: must be four numbers from 0 to 1: top, left, bottom, right, "+
+		"with top above bottom and left before right.", o.At(name))
 	edges := make([]float64, 0, 4)
 	for e := range v.Elems() {
 		f, err := e.Float()
@@ -235,13 +236,13 @@ func (in *input) write(w *jsonio.Writer) {
 // writeStatus writes the status of an input among others.
 func (in *input) writeStatus(w *jsonio.Writer) {
 	if in.err == nil {
-		writeStatus(w, statusOk, "")
+		call.WriteStatus(w, call.StatusOk, "")
 		return
 	}
-	s := statusOf(in.err)
-	details := detailsOf(in.err, s)
+	s := call.StatusOf(in.err)
+	details := call.DetailsOf(in.err, s)
 	if in.video {
-		s, details = s.ofVideo(details)
+		s, details = s.OfVideo(details)
 	}
-	writeStatus(w, s, details)
+	call.WriteStatus(w, s, details)
 }

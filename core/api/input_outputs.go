@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sightline-dev/sightline/core/api/call"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/jsonio"
@@ -18,8 +19,8 @@ import (
 
 // readInputOutputs answers with what the general model predicted when the input was analysed,
 // as edited since; no output before that.
-func readInputOutputs(x *Call) error {
-	v := x.app.Partition.View()
+func readInputOutputs(x *call.Call) error {
+	v := x.App.Partition.View()
 	defer v.Close()
 	in, err := inputOfPath(x, v)
 	if err != nil {
@@ -31,12 +32,12 @@ func readInputOutputs(x *Call) error {
 // patchInputOutputs edits the stored predictions of an input: merge sets the values of
 // concepts, remove takes them out. Which model the outputs name is not looked at: clients send
 // a version's id.
-func patchInputOutputs(x *Call) error {
+func patchInputOutputs(x *call.Call) error {
 	action, err := readAction(x, map[string]patchAction{"merge": merge, "remove": remove})
 	if err != nil {
 		return err
 	}
-	v := x.app.Partition.View()
+	v := x.App.Partition.View()
 	defer v.Close()
 	in, err := inputOfPath(x, v)
 	if err != nil {
@@ -47,18 +48,18 @@ func patchInputOutputs(x *Call) error {
 		return err
 	}
 	if len(edits) > 0 {
-		verdicts, err := x.submit([]log.Body{&log.OutputsPatch{Input: in.Dot, Edits: edits}}, nil)
+		verdicts, err := x.Submit([]log.Body{&log.OutputsPatch{Input: in.Dot, Edits: edits}}, nil)
 		if err != nil {
 			return err
 		}
 		if verdicts[0].Code == fold.Gone {
-			return unknown("input_id", in.ID)
+			return call.Unknown("input_id", in.ID)
 		}
 		if err := errorOf(&verdicts[0]); err != nil {
 			return err
 		}
 	}
-	after := x.app.Partition.View()
+	after := x.App.Partition.View()
 	defer after.Close()
 	if in, err = inputOfPath(x, after); err != nil {
 		return err
@@ -67,24 +68,24 @@ func patchInputOutputs(x *Call) error {
 }
 
 // outputEdits reads outputs[].data.concepts.
-func outputEdits(x *Call, action patchAction) ([]log.OutputEdit, error) {
-	outputs, n, err := x.body.objects("outputs")
+func outputEdits(x *call.Call, action patchAction) ([]log.OutputEdit, error) {
+	outputs, n, err := x.Body.Objects("outputs")
 	if err != nil {
 		return nil, err
 	}
 	if n == 0 {
-		return nil, refusef(ErrInput, "outputs is required.")
+		return nil, call.Refusef(call.ErrInput, "outputs is required.")
 	}
 	var edits []log.OutputEdit
 	for o, err := range outputs {
 		if err != nil {
 			return nil, err
 		}
-		data, err := o.object("data")
+		data, err := o.Object("data")
 		if err != nil {
 			return nil, err
 		}
-		list, _, err := data.objects("concepts")
+		list, _, err := data.Objects("concepts")
 		if err != nil {
 			return nil, err
 		}
@@ -97,21 +98,21 @@ func outputEdits(x *Call, action patchAction) ([]log.OutputEdit, error) {
 				return nil, err
 			}
 			edits = slices.DeleteFunc(edits, func(e log.OutputEdit) bool { return e.Concept == edit.Concept })
-			if edits = append(edits, edit); len(edits) > maxLabels {
-				return nil, refusef(ErrInput, "%s: at most %d concepts are allowed.", data.at("concepts"), maxLabels)
+			if edits = append(edits, edit); len(edits) > call.MaxLabels {
+				return nil, call.Refusef(call.ErrInput, "%s: at most %d concepts are allowed.", data.At("concepts"), call.MaxLabels)
 			}
 		}
 	}
 	return edits, nil
 }
 
-func outputEdit(x *Call, o object, action patchAction) (log.OutputEdit, error) {
+func outputEdit(x *call.Call, o call.Object, action patchAction) (log.OutputEdit, error) {
 	id, err := conceptRef(x, o)
 	if err != nil {
 		return log.OutputEdit{}, err
 	}
 	edit := log.OutputEdit{Concept: id, Value: 1, Removed: action == remove}
-	v := o.get("value")
+	v := o.Get("value")
 	switch v.Kind() {
 	case jsonio.Absent, jsonio.True:
 	case jsonio.False:
@@ -119,10 +120,10 @@ func outputEdit(x *Call, o object, action patchAction) (log.OutputEdit, error) {
 	default:
 		f, err := v.Float()
 		if err != nil {
-			return edit, o.wrap("value", err)
+			return edit, o.Wrap("value", err)
 		}
 		if f < 0 || f > 1 {
-			return edit, refusef(ErrInput, "%s: must be a number from 0 to 1.", o.at("value"))
+			return edit, call.Refusef(call.ErrInput, "%s: must be a number from 0 to 1.", o.At("value"))
 		}
 		edit.Value = float32(f)
 	}
@@ -137,11 +138,11 @@ type valued struct {
 
 // answerInputOutputs answers with the one output of an input, or none while it has no
 // predictions.
-func answerInputOutputs(x *Call, v *partition.View, in *catalog.Input) error {
-	m := x.net.models.General()
-	derived, err := v.Derived(x.net.base, in)
+func answerInputOutputs(x *call.Call, v *partition.View, in *catalog.Input) error {
+	m := x.Net.Models.General()
+	derived, err := v.Derived(x.Net.Base, in)
 	if in.Code != catalog.InputReady || errors.Is(err, catalog.ErrNotFound) {
-		x.ok(func(w *jsonio.Writer) {
+		x.OK(func(w *jsonio.Writer) {
 			w.Name("outputs")
 			w.Array()
 			w.End(']')
@@ -152,7 +153,7 @@ func answerInputOutputs(x *Call, v *partition.View, in *catalog.Input) error {
 		return err
 	}
 	if len(derived.Values) != len(m.Concepts) {
-		return fmt.Errorf("%w: %d values for %d concepts", ErrInternal, len(derived.Values), len(m.Concepts))
+		return fmt.Errorf("%w: %d values for %d concepts", call.ErrInternal, len(derived.Values), len(m.Concepts))
 	}
 	rows := edited(m, derived.Values, in.Edits)
 	lines := conceptLines{x: x}
@@ -161,14 +162,14 @@ func answerInputOutputs(x *Call, v *partition.View, in *catalog.Input) error {
 			return err
 		}
 	}
-	x.ok(func(w *jsonio.Writer) {
+	x.OK(func(w *jsonio.Writer) {
 		w.Name("outputs")
 		w.Array()
 		w.Object()
 		w.Name("id")
 		w.String(outputID(in))
 		w.Name("status")
-		writeStatus(w, statusOk, "")
+		call.WriteStatus(w, call.StatusOk, "")
 		w.Name("created_at")
 		w.String(timestamp(in.Created.Time()))
 		w.Name("model")
@@ -204,7 +205,7 @@ func outputID(in *catalog.Input) string {
 // set since, by value descending, equal ones by id.
 func edited(m *predict.Model, values []float32, edits []catalog.Edit) []valued {
 	var rows []valued
-	for _, i := range m.Top(nil, values, shownConcepts, 0) {
+	for _, i := range m.Top(nil, values, call.ShownConcepts, 0) {
 		rows = append(rows, valued{m.Concepts[i].ID, values[i]})
 	}
 	for i := range edits {

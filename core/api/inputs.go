@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/sightline-dev/sightline/core/api/call"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/jsonio"
 	"github.com/sightline-dev/sightline/core/log"
@@ -12,14 +13,14 @@ import (
 
 // listInputs lists the inputs in the order of their creation. A page with one whose download
 // failed is Mixed Success: clients look for it.
-func listInputs(x *Call) error {
-	p, err := x.paged()
+func listInputs(x *call.Call) error {
+	p, err := x.Page()
 	if err != nil {
 		return err
 	}
-	v := x.app.Partition.View()
+	v := x.App.Partition.View()
 	defer v.Close()
-	ords, err := x.app.Partition.Index().At(v.Reader).Page(uint64((p.number-1)*p.size), uint64(p.size))
+	ords, err := x.App.Partition.Index().At(v.Reader).Page(uint64((p.Number-1)*p.Size), uint64(p.Size))
 	if err != nil {
 		return err
 	}
@@ -27,15 +28,15 @@ func listInputs(x *Call) error {
 	if err != nil {
 		return err
 	}
-	s := statusOk
-	if slices.ContainsFunc(inputs, func(in catalog.Input) bool { return failedDownload(in.Code) }) {
-		s = statusMixed
+	s := call.StatusOk
+	if slices.ContainsFunc(inputs, func(in catalog.Input) bool { return call.FailedDownload(in.Code) }) {
+		s = call.StatusMixed
 	}
 	return answerInputs(x, v, s, inputs, nil)
 }
 
 // loadInputs reads records by their ordinals and passes over those that are not there.
-func loadInputs(x *Call, v *partition.View, ords []uint32) ([]catalog.Input, error) {
+func loadInputs(x *call.Call, v *partition.View, ords []uint32) ([]catalog.Input, error) {
 	inputs := make([]catalog.Input, 0, len(ords))
 	for _, ord := range ords {
 		in, err := loadInput(x, v, ord)
@@ -52,15 +53,15 @@ func loadInputs(x *Call, v *partition.View, ords []uint32) ([]catalog.Input, err
 
 // answerInputs answers with a list of inputs. said is what to say of each in place of its
 // download, nil: nothing.
-func answerInputs(x *Call, v *partition.View, s status, inputs []catalog.Input, said *status) error {
+func answerInputs(x *call.Call, v *partition.View, s call.Status, inputs []catalog.Input, said *call.Status) error {
 	var lines conceptLines
 	for i := range inputs {
 		if err := lines.read(x, v, &inputs[i]); err != nil {
 			return err
 		}
 	}
-	x.answer(s, "", func(w *jsonio.Writer) {
-		w.Grow(len(inputs)*inputBytes + x.loaded)
+	x.Answer(s, "", func(w *jsonio.Writer) {
+		w.Grow(len(inputs)*inputBytes + x.Loaded)
 		w.Name("inputs")
 		w.Array()
 		for i := range inputs {
@@ -75,8 +76,8 @@ func answerInputs(x *Call, v *partition.View, s status, inputs []catalog.Input, 
 const inputBytes = 400
 
 // readInput answers with one input.
-func readInput(x *Call) error {
-	v := x.app.Partition.View()
+func readInput(x *call.Call) error {
+	v := x.App.Partition.View()
 	defer v.Close()
 	in, err := inputOfPath(x, v)
 	if err != nil {
@@ -88,12 +89,12 @@ func readInput(x *Call) error {
 	return answerInput(x, v, &in, nil)
 }
 
-func answerInput(x *Call, v *partition.View, in *catalog.Input, said *status) error {
+func answerInput(x *call.Call, v *partition.View, in *catalog.Input, said *call.Status) error {
 	var lines conceptLines
 	if err := lines.read(x, v, in); err != nil {
 		return err
 	}
-	x.ok(func(w *jsonio.Writer) {
+	x.OK(func(w *jsonio.Writer) {
 		w.Name("input")
 		writeInput(x, w, &lines, in, said)
 	})
@@ -101,24 +102,24 @@ func answerInput(x *Call, v *partition.View, in *catalog.Input, said *status) er
 }
 
 // inputOfPath is the input that the path names.
-func inputOfPath(x *Call, v *partition.View) (catalog.Input, error) {
-	id := x.ids["input_id"]
+func inputOfPath(x *call.Call, v *partition.View) (catalog.Input, error) {
+	id := x.IDs["input_id"]
 	in, err := v.InputByID(id)
 	if errors.Is(err, catalog.ErrNotFound) {
-		err = unknown("input_id", id)
+		err = call.Unknown("input_id", id)
 	}
 	return in, err
 }
 
 // inputsStatus counts the inputs by what became of their downloads.
-func inputsStatus(x *Call) error {
-	v := x.app.Partition.View()
+func inputsStatus(x *call.Call) error {
+	v := x.App.Partition.View()
 	defer v.Close()
 	n, err := v.Counts()
 	if err != nil {
 		return err
 	}
-	x.ok(func(w *jsonio.Writer) {
+	x.OK(func(w *jsonio.Writer) {
 		w.Name("counts")
 		w.Object()
 		w.Name("processed")
@@ -133,37 +134,37 @@ func inputsStatus(x *Call) error {
 }
 
 // deleteInput deletes one input.
-func deleteInput(x *Call) error {
-	v := x.app.Partition.View()
+func deleteInput(x *call.Call) error {
+	v := x.App.Partition.View()
 	defer v.Close()
 	in, err := inputOfPath(x, v)
 	if err != nil {
 		return err
 	}
-	return x.done(&log.InputDelete{Input: in.Dot})
+	return x.Done(&log.InputDelete{Input: in.Dot})
 }
 
 // deleteInputs deletes the inputs whose ids the body lists, or all of them, in one operation.
 // Unknown ids are ignored. At a copy that is not in sync they are an
 // error, see [Call.absent]. A body that says neither deletes nothing.
-func deleteInputs(x *Call) error {
-	all, err := x.body.flag("delete_all")
+func deleteInputs(x *call.Call) error {
+	all, err := x.Body.Flag("delete_all")
 	if err != nil {
-		return refuse(ErrInputs, err)
+		return call.Refuse(call.ErrInputs, err)
 	}
-	ids, err := x.body.texts("ids")
+	ids, err := x.Body.Texts("ids")
 	if err != nil {
-		return refuse(ErrInputs, err)
+		return call.Refuse(call.ErrInputs, err)
 	}
 	switch {
 	case all && len(ids) > 0:
-		return refusef(ErrInputs, "Use either ids or delete_all, not both.")
+		return call.Refusef(call.ErrInputs, "Use either ids or delete_all, not both.")
 	case all:
-		return x.did("inputs.delete_all", x.done(&log.InputDeleteAll{}))
+		return x.Did("inputs.delete_all", x.Done(&log.InputDeleteAll{}))
 	case len(ids) == 0:
-		return refusef(ErrInputs, "Missing ids or \"delete_all\": true.")
+		return call.Refusef(call.ErrInputs, "Missing ids or \"delete_all\": true.")
 	}
-	v := x.app.Partition.View()
+	v := x.App.Partition.View()
 	defer v.Close()
 	bodies := make([]log.Body, 0, len(ids))
 	var missing []string
@@ -178,16 +179,8 @@ func deleteInputs(x *Call) error {
 		}
 		bodies = append(bodies, &log.InputDelete{Input: in.Dot})
 	}
-	if err := x.absent(ErrNoInput, missing); err != nil {
+	if err := x.Absent(call.ErrNoInput, missing); err != nil {
 		return err
 	}
-	return x.done(bodies...)
-}
-
-// did has the host note in its audit log what the call did, unless there was an error, which it returns.
-func (x *Call) did(action string, err error) error {
-	if err == nil {
-		x.call.response.Did = Deed{Action: action, App: x.app.ID, By: x.who.Maker}
-	}
-	return err
+	return x.Done(bodies...)
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sightline-dev/sightline/core/api/call"
 	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/catalog"
@@ -15,9 +16,6 @@ import (
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/partition"
-	"github.com/sightline-dev/sightline/core/predict"
-	"github.com/sightline-dev/sightline/core/predict/raster"
-	"github.com/sightline-dev/sightline/core/search"
 )
 
 // addition is one input of a call that adds some. It owns its memory.
@@ -31,21 +29,18 @@ type addition struct {
 	err     error     // why it is not added
 }
 
-// wantOfInputs is what is kept of every input's picture.
-const wantOfInputs = predict.WantConcepts | predict.WantThumb
-
 // addInputs adds up to 128 inputs, in one write. Each goes its own way: one that cannot be
 // added has a status that says why. Pictures sent as base64 are analysed within the call;
 // those behind addresses are fetched afterwards.
-func addInputs(x *Call) error {
-	elements, n, err := x.body.some("inputs", maxInputs, ErrInputs)
+func addInputs(x *call.Call) error {
+	elements, n, err := x.Body.Some("inputs", call.MaxInputs, call.ErrInputs)
 	if err != nil {
 		return err
 	}
-	v := x.app.Partition.View()
+	v := x.App.Partition.View()
 	defer v.Close()
 	added := make([]addition, n)
-	var jobs []Job
+	var jobs []call.Job
 	i := 0
 	for o, malformed := range elements {
 		a := &added[i]
@@ -56,31 +51,31 @@ func addInputs(x *Call) error {
 		if a.err != nil || a.data == nil {
 			continue
 		}
-		job := Job{Data: a.data, Crop: a.create.Crop, Keep: true}
+		job := call.Job{Data: a.data, Crop: a.create.Crop, Keep: true}
 		if a.derived == nil {
-			job.Want = wantOfInputs
+			job.Want = call.WantOfInputs
 		}
 		jobs = append(jobs, job)
 	}
 	if len(jobs) == 0 {
 		return submitAdditions(x, added, nil)
 	}
-	x.ask(jobs, func(results []Result) error { return submitAdditions(x, added, results) })
+	x.Ask(jobs, func(results []call.Result) error { return submitAdditions(x, added, results) })
 	return nil
 }
 
 // read decodes an input. What is wrong with it stands in its err; the error returned is
 // trouble of our own.
-func (a *addition) read(x *Call, v *partition.View, o object, malformed error) error {
+func (a *addition) read(x *call.Call, v *partition.View, o call.Object, malformed error) error {
 	a.err = malformed
 	if a.err == nil {
 		a.err = a.decode(x, o)
 	}
-	if a.err != nil && statusOf(a.err).http >= 500 {
+	if a.err != nil && call.StatusOf(a.err).HTTP >= 500 {
 		return a.err
 	}
 	if a.create.ID == "" {
-		id, err := x.newID()
+		id, err := x.NewID()
 		if err != nil {
 			return err
 		}
@@ -89,14 +84,14 @@ func (a *addition) read(x *Call, v *partition.View, o object, malformed error) e
 	if a.err != nil {
 		return nil
 	}
-	if _, err := io.ReadFull(x.s.o.Rand, a.create.Hosted[:]); err != nil {
+	if _, err := io.ReadFull(x.Host.Rand, a.create.Hosted[:]); err != nil {
 		return fmt.Errorf("random source: %w", err)
 	}
 	if a.data == nil {
 		return nil
 	}
 	in := catalog.Input{Blob: blob.Sum(a.data), Crop: a.create.Crop}
-	d, err := v.Derived(x.net.base, &in)
+	d, err := v.Derived(x.Net.Base, &in)
 	switch {
 	case err == nil && !d.Thumb.IsZero() && len(d.Print) > 0:
 		a.thumb, err = v.Thumb(in.Blob, in.Crop)
@@ -112,30 +107,30 @@ func (a *addition) read(x *Call, v *partition.View, o object, malformed error) e
 }
 
 // decode reads everything that an input says of itself.
-func (a *addition) decode(x *Call, o object) error {
-	id, err := o.id("id")
+func (a *addition) decode(x *call.Call, o call.Object) error {
+	id, err := o.ID("id")
 	if err != nil {
 		return err
 	}
 	if id != "" {
-		if err := checkID(ErrInput, o.at("id"), id); err != nil {
+		if err := call.CheckID(call.ErrInput, o.At("id"), id); err != nil {
 			return err
 		}
 	}
 	a.create.ID = id
-	data, err := o.object("data")
+	data, err := o.Object("data")
 	if err != nil {
 		return err
 	}
-	if data.has("video") {
-		return ErrVideoKept
+	if data.Has("video") {
+		return call.ErrVideoKept
 	}
-	image, err := data.object("image")
+	image, err := data.Object("image")
 	if err != nil {
 		return err
 	}
 	var in input
-	if in.downloaded, err = image.flag("downloaded"); err != nil {
+	if in.downloaded, err = image.Flag("downloaded"); err != nil {
 		return err
 	}
 	inline, err := in.address(image)
@@ -145,7 +140,7 @@ func (a *addition) decode(x *Call, o object) error {
 	if err := refuseRegions(data); err != nil {
 		return err
 	}
-	if a.create.AllowDuplicate, err = image.flag("allow_duplicate_url"); err != nil {
+	if a.create.AllowDuplicate, err = image.Flag("allow_duplicate_url"); err != nil {
 		return err
 	}
 	if a.create.Labels, err = readLabels(x, data); err != nil {
@@ -167,7 +162,7 @@ func (a *addition) decode(x *Call, o object) error {
 
 // submitAdditions submits what can be added and answers. results belong to the additions with a picture
 // of their own, in order.
-func submitAdditions(x *Call, added []addition, results []Result) error {
+func submitAdditions(x *call.Call, added []addition, results []call.Result) error {
 	err := takeResults(x, added, results)
 	// What the results hold is let go of in the end: the records claim it by then.
 	defer releaseHeld(x, added)
@@ -180,7 +175,7 @@ func submitAdditions(x *Call, added []addition, results []Result) error {
 	var verdicts []fold.Verdict
 	bodies, at := creates(added)
 	if len(bodies) > 0 {
-		if verdicts, err = x.submit(bodies, func(b *kv.Batch) { putDerived(x, b, added) }); err != nil {
+		if verdicts, err = x.Submit(bodies, func(b *kv.Batch) { putDerived(x, b, added) }); err != nil {
 			return err
 		}
 	}
@@ -205,12 +200,12 @@ func creates(added []addition) (bodies []log.Body, at []int) {
 
 // tryAdditions has a copy refuse what is refused as things stand here, such as an id that is taken: who
 // asked is told so, and nothing of it waits for the origin, to come back as a conflict or to be done after all.
-func tryAdditions(x *Call, added []addition) error {
-	if !x.app.Partition.Copied() {
+func tryAdditions(x *call.Call, added []addition) error {
+	if !x.App.Partition.Copied() {
 		return nil
 	}
 	bodies, at := creates(added)
-	verdicts, err := x.app.Partition.Try(x.who.By, bodies)
+	verdicts, err := x.App.Partition.Try(x.Who.By, bodies)
 	if err != nil {
 		return err
 	}
@@ -221,7 +216,7 @@ func tryAdditions(x *Call, added []addition) error {
 }
 
 // takeResults gives the additions their results.
-func takeResults(x *Call, added []addition, results []Result) error {
+func takeResults(x *call.Call, added []addition, results []call.Result) error {
 	var trouble error
 	for i := range added {
 		a := &added[i]
@@ -229,20 +224,20 @@ func takeResults(x *Call, added []addition, results []Result) error {
 			continue
 		}
 		if len(results) == 0 {
-			return errNoResult
+			return call.ErrNoResult
 		}
 		r := &results[0]
 		results = results[1:]
 		a.held, a.data = r.Blob, nil
 		switch {
-		case r.Err != nil && statusOf(r.Err).http >= 500:
+		case r.Err != nil && call.StatusOf(r.Err).HTTP >= 500:
 			trouble = errors.Join(trouble, r.Err)
 		case r.Err != nil:
 			a.err = r.Err
 		case r.Blob != a.create.Blob:
-			trouble = errors.Join(trouble, errNoResult)
+			trouble = errors.Join(trouble, call.ErrNoResult)
 		case a.derived == nil:
-			if a.derived, a.err = x.net.derive(&r.Analysis); a.err != nil {
+			if a.derived, a.err = x.Net.Derive(&r.Analysis); a.err != nil {
 				trouble = errors.Join(trouble, a.err)
 			}
 			a.thumb = r.Analysis.Thumb
@@ -251,29 +246,11 @@ func takeResults(x *Call, added []addition, results []Result) error {
 	return trouble
 }
 
-// derive is what is kept of an analysis with wantOfInputs.
-func (n *network) derive(a *predict.Analysis) (*catalog.Derived, error) {
-	general := n.models.General()
-	values := general.Values(a)
-	if a.Has&wantOfInputs != wantOfInputs || len(values) != len(general.Concepts) {
-		return nil, errNoResult
-	}
-	embedding, err := a.Embedding.MarshalBinary()
-	if err != nil {
-		return nil, err
-	}
-	fingerprint, err := search.Fingerprint(raster.NewDecoder(raster.Limits{}), a.Thumb)
-	if err != nil {
-		return nil, fmt.Errorf("%w: thumbnail: %v", errNoResult, err) // the picture itself was read
-	}
-	return &catalog.Derived{Embedding: embedding, Values: values, Thumb: blob.Sum(a.Thumb), Print: fingerprint}, nil
-}
-
 // putDerived adds what analysing has given to the batch of the records that need it. What was
 // there when the call began may have gone with the last input that had it, and is put again then:
 // from here on until these inputs are folded nothing is tidied.
-func putDerived(x *Call, b *kv.Batch, added []addition) {
-	v := x.app.Partition.View()
+func putDerived(x *call.Call, b *kv.Batch, added []addition) {
+	v := x.App.Partition.View()
 	defer v.Close()
 	for i := range added {
 		a := &added[i]
@@ -282,22 +259,22 @@ func putDerived(x *Call, b *kv.Batch, added []addition) {
 		}
 		there := false
 		if a.known {
-			_, err := v.DerivedOf(x.net.base, a.create.Blob, a.create.Crop)
+			_, err := v.DerivedOf(x.Net.Base, a.create.Blob, a.create.Crop)
 			there = err == nil
 		}
 		if !there {
-			catalog.PutDerived(b, x.app.appID(), x.net.base, a.create.Blob, a.create.Crop, *a.derived)
-			catalog.PutThumb(b, x.app.appID(), a.create.Blob, a.create.Crop, a.thumb)
+			catalog.PutDerived(b, x.App.AppID(), x.Net.Base, a.create.Blob, a.create.Crop, *a.derived)
+			catalog.PutThumb(b, x.App.AppID(), a.create.Blob, a.create.Crop, a.thumb)
 		}
 	}
 }
 
-func releaseHeld(x *Call, added []addition) {
-	ctx := context.WithoutCancel(x.ctx)
+func releaseHeld(x *call.Call, added []addition) {
+	ctx := context.WithoutCancel(x.Ctx)
 	for i := range added {
 		if h := added[i].held; !h.IsZero() {
 			// A blob that cannot be deleted now is tried again by the next sweep.
-			_ = x.s.o.Hosted.Release(ctx, h)
+			_ = x.Host.Hosted.Release(ctx, h)
 		}
 	}
 }
@@ -309,20 +286,20 @@ func errorOf(v *fold.Verdict) error {
 		return nil
 	case fold.Duplicate:
 		if v.Detail == "url" {
-			return refusef(ErrDuplicate, "An input with this URL already exists. Set allow_duplicate_url to add it again.")
+			return call.Refusef(call.ErrDuplicate, "An input with this URL already exists. Set allow_duplicate_url to add it again.")
 		}
-		return refusef(ErrDuplicate, "An input with this %s already exists.", v.Detail)
+		return call.Refusef(call.ErrDuplicate, "An input with this %s already exists.", v.Detail)
 	case fold.Gone:
-		return refusef(ErrNoInput, "The input was deleted.")
+		return call.Refusef(call.ErrNoInput, "The input was deleted.")
 	}
 	if why, ok := strings.CutPrefix(v.Detail, partition.QuotaRefused); ok {
-		return refusef(auth.ErrQuota, "Storage limit: %s.", why)
+		return call.Refusef(auth.ErrQuota, "Storage limit: %s.", why)
 	}
-	return refusef(ErrInput, "%s", v.Detail)
+	return call.Refusef(call.ErrInput, "%s", v.Detail)
 }
 
 // answerAdded answers a call that added inputs.
-func answerAdded(x *Call, added []addition, ords []uint32) error {
+func answerAdded(x *call.Call, added []addition, ords []uint32) error {
 	items := make([]outcome, len(added))
 	for i := range added {
 		items[i] = outcome{ord: ords[i], asked: added[i].refused(), err: added[i].err}
@@ -338,13 +315,13 @@ func (a *addition) refused() catalog.Input {
 
 // readLabels reads data.concepts: each an id, or a name that is one, and whether it is present.
 // What says nothing is; the last word on a concept counts.
-func readLabels(x *Call, data object) ([]log.Label, error) {
-	list, n, err := data.objects("concepts")
+func readLabels(x *call.Call, data call.Object) ([]log.Label, error) {
+	list, n, err := data.Objects("concepts")
 	if err != nil || n == 0 {
 		return nil, err
 	}
-	if n > maxLabels {
-		return nil, refusef(ErrInput, "%s: at most %d concepts are allowed.", data.at("concepts"), maxLabels)
+	if n > call.MaxLabels {
+		return nil, call.Refusef(call.ErrInput, "%s: at most %d concepts are allowed.", data.At("concepts"), call.MaxLabels)
 	}
 	labels := make([]log.Label, 0, n)
 	for o, err := range list {
@@ -364,12 +341,12 @@ func readLabels(x *Call, data object) ([]log.Label, error) {
 	return labels, nil
 }
 
-func readLabel(x *Call, o object) (log.Label, error) {
+func readLabel(x *call.Call, o call.Object) (log.Label, error) {
 	id, err := conceptRef(x, o)
 	if err != nil {
 		return log.Label{}, err
 	}
-	present, err := o.truth("value", true)
+	present, err := o.Truth("value")
 	if err != nil {
 		return log.Label{}, err
 	}
@@ -381,25 +358,19 @@ func readLabel(x *Call, o object) (log.Label, error) {
 
 // conceptRef reads the id of a concept that is labelled with, which may stand as its name.
 // An own concept is made by its first use; a public one must be there.
-func conceptRef(x *Call, o object) (string, error) {
-	id, err := o.id("id")
+func conceptRef(x *call.Call, o call.Object) (string, error) {
+	id, err := o.ID("id")
 	if err == nil && id == "" {
-		id, err = o.id("name")
+		id, err = o.ID("name")
 	}
 	if err != nil {
 		return "", err
 	}
 	if id == "" {
-		return "", refusef(ErrInput, "%s is missing.", o.at("id"))
+		return "", call.Refusef(call.ErrInput, "%s is missing.", o.At("id"))
 	}
-	if _, public := x.net.concepts[id]; public {
+	if _, public := x.Net.Concepts[id]; public {
 		return id, nil
 	}
-	return id, checkConceptID(ErrInput, o.at("id"), id)
-}
-
-// appID is the application's id as records know it.
-func (a *Application) appID() catalog.AppID {
-	id, _ := catalog.ParseAppID(a.ID) // it is one of ours
-	return id
+	return id, call.CheckConceptID(call.ErrInput, o.At("id"), id)
 }

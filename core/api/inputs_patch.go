@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sightline-dev/sightline/core/api/call"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/log"
@@ -24,14 +25,14 @@ const (
 )
 
 // readAction reads a PATCH's action; what says none merges.
-func readAction(x *Call, known map[string]patchAction) (patchAction, error) {
-	name, err := x.body.text("action")
+func readAction(x *call.Call, known map[string]patchAction) (patchAction, error) {
+	name, err := x.Body.Text("action")
 	if err != nil {
-		return 0, refuse(ErrAction, err)
+		return 0, call.Refuse(call.ErrAction, err)
 	}
 	a, ok := known[name]
 	if !ok && name != "" {
-		return 0, refusef(ErrAction, "action: %q must be one of %s.", name, strings.Join(slices.Sorted(maps.Keys(known)), ", "))
+		return 0, call.Refusef(call.ErrAction, "action: %q must be one of %s.", name, strings.Join(slices.Sorted(maps.Keys(known)), ", "))
 	}
 	return a, nil
 }
@@ -39,16 +40,16 @@ func readAction(x *Call, known map[string]patchAction) (patchAction, error) {
 var patchActions = map[string]patchAction{"merge": merge, "remove": remove, "overwrite": overwrite}
 
 // patchInputs changes labels, metadata and places of up to 128 inputs, in one write.
-func patchInputs(x *Call) error {
+func patchInputs(x *call.Call) error {
 	action, err := readAction(x, patchActions)
 	if err != nil {
 		return err
 	}
-	elements, n, err := x.body.some("inputs", maxInputs, ErrInputs)
+	elements, n, err := x.Body.Some("inputs", call.MaxInputs, call.ErrInputs)
 	if err != nil {
 		return err
 	}
-	v := x.app.Partition.View()
+	v := x.App.Partition.View()
 	defer v.Close()
 	p := patch{x: x, v: v, action: action, inputs: map[string]*catalog.Input{}}
 	items := make([]patched, 0, n)
@@ -66,21 +67,21 @@ func patchInputs(x *Call) error {
 }
 
 // patchConcepts is the form of 2016: the labels of one input.
-func patchConcepts(x *Call) error {
+func patchConcepts(x *call.Call) error {
 	action, err := readAction(x, map[string]patchAction{
 		"merge_concepts": merge, "delete_concepts": remove, "merge": merge, "remove": remove, "overwrite": overwrite,
 	})
 	if err != nil {
 		return err
 	}
-	v := x.app.Partition.View()
+	v := x.App.Partition.View()
 	defer v.Close()
 	in, err := inputOfPath(x, v)
 	if err != nil {
 		return err
 	}
 	p := patch{x: x, v: v, action: action}
-	bodies, err := p.labels(&in, x.body)
+	bodies, err := p.labels(&in, x.Body)
 	if err != nil {
 		return err
 	}
@@ -91,18 +92,18 @@ func patchConcepts(x *Call) error {
 	if err := items[0].err; err != nil {
 		return err
 	}
-	after := x.app.Partition.View()
+	after := x.App.Partition.View()
 	defer after.Close()
 	if in, err = inputOfPath(x, after); err != nil {
 		return err
 	}
-	return answerInput(x, after, &in, &statusModified)
+	return answerInput(x, after, &in, &call.StatusModified)
 }
 
 // patch is a PATCH under way. Its inputs are as they will be, so that one that is listed twice
 // is changed twice.
 type patch struct {
-	x      *Call
+	x      *call.Call
 	v      *partition.View
 	action patchAction
 	inputs map[string]*catalog.Input // by id
@@ -118,24 +119,24 @@ type patched struct {
 
 // item reads what an element changes. What is wrong with it stands in its err; the error
 // returned is trouble of our own.
-func (p *patch) item(o object, malformed error) (patched, error) {
+func (p *patch) item(o call.Object, malformed error) (patched, error) {
 	if malformed != nil {
 		return patched{err: malformed}, nil
 	}
 	item := patched{}
-	if item.id, item.err = o.id("id"); item.err != nil {
+	if item.id, item.err = o.ID("id"); item.err != nil {
 		return item, nil
 	}
 	in, err := p.input(item.id)
 	switch {
 	case errors.Is(err, catalog.ErrNotFound):
-		item.err = refusef(ErrNoInput, "%s: input '%s' not found.", o.at("id"), item.id)
+		item.err = call.Refusef(call.ErrNoInput, "%s: input '%s' not found.", o.At("id"), item.id)
 		return item, nil
 	case err != nil:
 		return item, err
 	}
 	item.ord = in.Ord
-	data, err := o.object("data")
+	data, err := o.Object("data")
 	if err == nil {
 		item.bodies, err = p.changes(in, data)
 	}
@@ -158,7 +159,7 @@ func (p *patch) input(id string) (*catalog.Input, error) {
 }
 
 // changes are the operations that data asks for.
-func (p *patch) changes(in *catalog.Input, data object) ([]log.Body, error) {
+func (p *patch) changes(in *catalog.Input, data call.Object) ([]log.Body, error) {
 	if err := p.samePicture(in, data); err != nil {
 		return nil, err
 	}
@@ -167,7 +168,7 @@ func (p *patch) changes(in *catalog.Input, data object) ([]log.Body, error) {
 	if err != nil {
 		return nil, err
 	}
-	if data.has("metadata") {
+	if data.Has("metadata") {
 		writes, err := p.metadata(&after, data)
 		if err != nil {
 			return nil, err
@@ -191,12 +192,12 @@ func (p *patch) changes(in *catalog.Input, data object) ([]log.Body, error) {
 }
 
 // samePicture refuses data that would change the picture of an input. Clients may repeat what answers show of it.
-func (p *patch) samePicture(in *catalog.Input, data object) error {
-	image, err := data.object("image")
+func (p *patch) samePicture(in *catalog.Input, data call.Object) error {
+	image, err := data.Object("image")
 	if err != nil {
 		return err
 	}
-	address, err := image.text("url")
+	address, err := image.Text("url")
 	if err != nil {
 		return err
 	}
@@ -204,8 +205,8 @@ func (p *patch) samePicture(in *catalog.Input, data object) error {
 	if err != nil {
 		return err
 	}
-	fixed := func(o object, name string) error {
-		return refusef(ErrInput, "%s: a stored picture cannot be changed; add the new picture as another input.", o.at(name))
+	fixed := func(o call.Object, name string) error {
+		return call.Refusef(call.ErrInput, "%s: a stored picture cannot be changed; add the new picture as another input.", o.At(name))
 	}
 	address = strings.TrimSpace(address)
 	switch {
@@ -220,7 +221,7 @@ func (p *patch) samePicture(in *catalog.Input, data object) error {
 }
 
 // labels is the operation that data.concepts asks for, none where it lists none.
-func (p *patch) labels(in *catalog.Input, data object) ([]log.Body, error) {
+func (p *patch) labels(in *catalog.Input, data call.Object) ([]log.Body, error) {
 	labels, err := readLabels(p.x, data)
 	if err != nil {
 		return nil, err
@@ -231,7 +232,7 @@ func (p *patch) labels(in *catalog.Input, data object) ([]log.Body, error) {
 			labels[i].Value = log.Removed
 		}
 	case overwrite:
-		if !data.has("concepts") {
+		if !data.Has("concepts") {
 			return nil, nil
 		}
 		for i := range in.Labels {
@@ -259,35 +260,35 @@ func (p *patch) labels(in *catalog.Input, data object) ([]log.Body, error) {
 			live++
 		}
 	}
-	if live > maxLabels {
-		return nil, refusef(ErrInput, "%s: an input can have at most %d concepts.", data.at("concepts"), maxLabels)
+	if live > call.MaxLabels {
+		return nil, call.Refusef(call.ErrInput, "%s: an input can have at most %d concepts.", data.At("concepts"), call.MaxLabels)
 	}
 	return []log.Body{&log.InputLabels{Input: in.Dot, Labels: labels}}, nil
 }
 
 // metadata are the writes that data.metadata asks for. What comes of them must be within the
 // limits too.
-func (p *patch) metadata(in *catalog.Input, data object) ([]log.MetaWrite, error) {
-	v := data.get("metadata")
+func (p *patch) metadata(in *catalog.Input, data call.Object) ([]log.MetaWrite, error) {
+	v := data.Get("metadata")
 	if err := checkMeta(v.Raw()); err != nil {
-		return nil, data.wrap("metadata", err)
+		return nil, data.Wrap("metadata", err)
 	}
 	translate := [...]func(stored, patch []byte) ([]log.MetaWrite, error){
 		merge: catalog.MergeWrites, remove: catalog.RemoveWrites, overwrite: catalog.OverwriteWrites,
 	}[p.action]
 	writes, err := translate(in.Meta.JSON(), v.Raw())
 	if err != nil {
-		return nil, data.wrap("metadata", refuse(ErrInput, err))
+		return nil, data.Wrap("metadata", call.Refuse(call.ErrInput, err))
 	}
 	meta := slices.Clone(in.Meta)
 	for _, w := range writes {
 		if _, err := meta.Write(w, log.Stamp{At: math.MaxUint64}); err != nil {
-			return nil, data.wrap("metadata", refuse(ErrInput, err))
+			return nil, data.Wrap("metadata", call.Refuse(call.ErrInput, err))
 		}
 	}
 	if doc := meta.JSON(); doc != nil {
 		if err := checkMeta(doc); err != nil {
-			return nil, data.wrap("metadata", err)
+			return nil, data.Wrap("metadata", err)
 		}
 	}
 	in.Meta = meta
@@ -303,7 +304,7 @@ func (p *patch) submit(items []patched) error {
 	if len(bodies) == 0 {
 		return nil
 	}
-	verdicts, err := p.x.submit(bodies, nil)
+	verdicts, err := p.x.Submit(bodies, nil)
 	if err != nil {
 		return err
 	}
@@ -319,11 +320,11 @@ func (p *patch) submit(items []patched) error {
 }
 
 // answerPatched answers a PATCH with the inputs as they are now.
-func answerPatched(x *Call, items []patched) error {
+func answerPatched(x *call.Call, items []patched) error {
 	gone := errorOf(&fold.Verdict{Code: fold.Gone})
 	all := make([]outcome, len(items))
 	for i := range items {
 		all[i] = outcome{ord: items[i].ord, asked: catalog.Input{ID: items[i].id}, err: items[i].err, gone: gone}
 	}
-	return answerOutcomes(x, all, &statusModified)
+	return answerOutcomes(x, all, &call.StatusModified)
 }

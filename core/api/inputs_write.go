@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"errors"
 
+	"github.com/sightline-dev/sightline/core/api/call"
 	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/jsonio"
@@ -14,24 +15,24 @@ import (
 
 // writeInput writes a stored input as answers show it. data.image is in every one: clients
 // look for it without a check.
-func writeInput(x *Call, w *jsonio.Writer, lines *conceptLines, in *catalog.Input, said *status) {
+func writeInput(x *call.Call, w *jsonio.Writer, lines *conceptLines, in *catalog.Input, said *call.Status) {
 	w.Object()
 	writeInputMembers(x, w, lines, in, said)
 	w.End('}')
 }
 
-func writeInputMembers(x *Call, w *jsonio.Writer, lines *conceptLines, in *catalog.Input, said *status) {
+func writeInputMembers(x *call.Call, w *jsonio.Writer, lines *conceptLines, in *catalog.Input, said *call.Status) {
 	w.Name("id")
 	w.String(in.ID)
-	if x.brief {
+	if x.Brief {
 		w.Name("status")
-		writeStatus(w, statusOfCode(in.Code), in.Detail)
+		call.WriteStatus(w, call.StatusOfCode(in.Code), in.Detail)
 		return
 	}
 	w.Name("data")
 	w.Object()
 	writeImage(w, addressOf(x, in), in.Crop)
-	if x.shows(auth.ConceptsGet) {
+	if x.Shows(auth.ConceptsGet) {
 		lines.write(w, in)
 	}
 	if meta := in.Meta.JSON(); meta != nil {
@@ -46,14 +47,14 @@ func writeInputMembers(x *Call, w *jsonio.Writer, lines *conceptLines, in *catal
 	w.String(timestamp(in.Created.Time()))
 	w.Name("status")
 	if said != nil {
-		writeStatus(w, *said, "")
+		call.WriteStatus(w, *said, "")
 	} else {
-		writeStatus(w, statusOfCode(in.Code), in.Detail)
+		call.WriteStatus(w, call.StatusOfCode(in.Code), in.Detail)
 	}
 }
 
 // nameSameFile has the status of an input name the earliest input with the same file and crop.
-func nameSameFile(x *Call, v *partition.View, in *catalog.Input) error {
+func nameSameFile(x *call.Call, v *partition.View, in *catalog.Input) error {
 	if in.Code != catalog.InputReady {
 		return nil
 	}
@@ -65,32 +66,32 @@ func nameSameFile(x *Call, v *partition.View, in *catalog.Input) error {
 	if err != nil || first == in.Ord {
 		return err
 	}
-	id, known := x.earliest[first]
+	id, known := x.Earliest[first]
 	if !known {
 		other, err := v.Input(first)
 		if err != nil {
 			return err
 		}
-		if x.earliest == nil {
-			x.earliest = map[uint32]string{}
+		if x.Earliest == nil {
+			x.Earliest = map[uint32]string{}
 		}
 		id = other.ID
-		x.earliest[first] = id
+		x.Earliest[first] = id
 	}
 	in.Detail = "Input '" + id + "' has the same file."
 	return nil
 }
 
 // addressOf is the address of an input's picture: the given one or, for bytes, one of this host. A deleted input has none.
-func addressOf(x *Call, in *catalog.Input) string {
+func addressOf(x *call.Call, in *catalog.Input) string {
 	if in.URL != "" || in.Hosted == [16]byte{} {
 		return in.URL
 	}
 	return hostedAddress(x, in.Hosted)
 }
 
-func hostedAddress(x *Call, name [16]byte) string {
-	return x.s.o.PublicURL + HostedPath + hex.EncodeToString(name[:])
+func hostedAddress(x *call.Call, name [16]byte) string {
+	return x.Host.PublicURL + call.HostedPath + hex.EncodeToString(name[:])
 }
 
 func writeImage(w *jsonio.Writer, address string, c raster.Crop) {
@@ -128,7 +129,7 @@ func writeGeo(w *jsonio.Writer, p *log.Point) {
 // once each.
 type conceptLines struct {
 	known map[string]conceptLine
-	x     *Call
+	x     *call.Call
 }
 
 type conceptLine struct {
@@ -137,7 +138,7 @@ type conceptLine struct {
 }
 
 // read looks up the concepts of an input's labels.
-func (l *conceptLines) read(x *Call, v *partition.View, in *catalog.Input) error {
+func (l *conceptLines) read(x *call.Call, v *partition.View, in *catalog.Input) error {
 	l.x = x
 	for i := range in.Labels {
 		if in.Labels[i].Value == log.Removed {
@@ -157,8 +158,8 @@ func (l *conceptLines) look(v *partition.View, id string) error {
 	if l.known == nil {
 		l.known = map[string]conceptLine{}
 	}
-	if p, ok := l.x.net.concepts[id]; ok {
-		l.known[id] = conceptLine{conceptName(l.x, p.concept, languageOf(l.x, p.model)), true}
+	if p, ok := l.x.Net.Concepts[id]; ok {
+		l.known[id] = conceptLine{conceptName(l.x, p.Concept, languageOf(l.x, p.Model)), true}
 		return nil
 	}
 	c, err := v.Concept(id)
@@ -204,6 +205,6 @@ func (l *conceptLines) start(w *jsonio.Writer, id string) {
 	if line.public {
 		writePublicApp(l.x, w)
 	} else {
-		w.String(l.x.app.ID)
+		w.String(l.x.App.ID)
 	}
 }

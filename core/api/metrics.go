@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/sightline-dev/sightline/core/api/call"
 	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/jsonio"
@@ -17,15 +18,15 @@ import (
 
 // Statuses of an evaluation.
 var (
-	statusEvaluated    = status{code: 21300, description: "Model was successfully evaluated."}
-	statusNotEvaluated = status{code: 21302, description: "Model has not yet been evaluated."}
-	statusEvaluating   = status{code: 21303, description: "Model is queued for evaluation."}
+	statusEvaluated    = call.Status{Code: 21300, Description: "Model was successfully evaluated."}
+	statusNotEvaluated = call.Status{Code: 21302, Description: "Model has not yet been evaluated."}
+	statusEvaluating   = call.Status{Code: 21303, Description: "Model is queued for evaluation."}
 )
 
 // evaluateVersion asks for the evaluation of a trained version. It came with the training,
 // so there is nothing to be done, but clients want to hear that it is queued.
-func evaluateVersion(x *Call) error {
-	v := x.view()
+func evaluateVersion(x *call.Call) error {
+	v := x.View()
 	defer v.Close()
 	m, err := ownModel(x, v)
 	if err != nil {
@@ -38,13 +39,13 @@ func evaluateVersion(x *Call) error {
 	if err != nil {
 		return err
 	}
-	x.ok(func(w *jsonio.Writer) {
+	x.OK(func(w *jsonio.Writer) {
 		w.Name("model_version")
 		writeVersion(w, m.version, func() {
 			w.Name("metrics")
 			w.Object()
 			w.Name("status")
-			writeStatus(w, statusEvaluating, "")
+			call.WriteStatus(w, statusEvaluating, "")
 			w.End('}')
 			e.writeInputCount(w)
 		})
@@ -68,22 +69,22 @@ func (e *evaluation) inputs() int {
 }
 
 func (e *evaluation) writeInputCount(w *jsonio.Writer) {
-	if n := e.inputs(); n > 0 && e.x.shows(auth.InputsGet) {
+	if n := e.inputs(); n > 0 && e.x.Shows(auth.InputsGet) {
 		w.Name("total_input_count")
 		w.Int(int64(n))
 	}
 }
 
 // readMetrics answers with a version and how well it does on pictures that it has not seen.
-func readMetrics(x *Call) error {
-	v := x.view()
+func readMetrics(x *call.Call) error {
+	v := x.View()
 	defer v.Close()
 	m, err := modelOfPath(x, v)
 	if err != nil {
 		return err
 	}
 	if m.public != nil {
-		return refusef(ErrModelArgument, "model_id '%s' is public and has no evaluation.", m.public.ID)
+		return call.Refusef(call.ErrModelArgument, "model_id '%s' is public and has no evaluation.", m.public.ID)
 	}
 	if m.version.Code != catalog.VersionTrained {
 		answerUnevaluated(x, m.version, "")
@@ -100,7 +101,7 @@ func readMetrics(x *Call) error {
 		answerUnevaluated(x, m.version, e.manifest.Unevaluated())
 		return nil
 	}
-	x.ok(func(w *jsonio.Writer) {
+	x.OK(func(w *jsonio.Writer) {
 		w.Name("model_version")
 		writeVersion(w, m.version, func() {
 			writeDigest(w, e.manifest.Digest)
@@ -113,14 +114,14 @@ func readMetrics(x *Call) error {
 }
 
 // answerUnevaluated answers with a version that has no metrics.
-func answerUnevaluated(x *Call, version *catalog.Version, why string) {
-	x.ok(func(w *jsonio.Writer) {
+func answerUnevaluated(x *call.Call, version *catalog.Version, why string) {
+	x.OK(func(w *jsonio.Writer) {
 		w.Name("model_version")
 		writeVersion(w, version, func() {
 			w.Name("metrics")
 			w.Object()
 			w.Name("status")
-			writeStatus(w, statusNotEvaluated, why)
+			call.WriteStatus(w, statusNotEvaluated, why)
 			w.End('}')
 		})
 	})
@@ -128,7 +129,7 @@ func answerUnevaluated(x *Call, version *catalog.Version, why string) {
 
 // evaluation is the metrics of a trained version with the names of what they are about.
 type evaluation struct {
-	x        *Call
+	x        *call.Call
 	manifest catalog.Manifest
 	train.Metrics
 	concepts []named
@@ -143,18 +144,18 @@ type weakInput struct {
 	input catalog.Input
 }
 
-func newEvaluation(x *Call, v *partition.View, version *catalog.Version) (*evaluation, error) {
+func newEvaluation(x *call.Call, v *partition.View, version *catalog.Version) (*evaluation, error) {
 	e := &evaluation{x: x}
 	var err error
 	if e.manifest, err = v.Manifest(version); err != nil {
 		return nil, err
 	}
 	if err := json.Unmarshal(e.manifest.Metrics, &e.Metrics); err != nil {
-		return nil, fmt.Errorf("%w: metrics of version %q: %w", ErrInternal, version.ID, err)
+		return nil, fmt.Errorf("%w: metrics of version %q: %w", call.ErrInternal, version.ID, err)
 	}
 	n := len(version.Concepts)
 	if len(e.Concepts) != n || len(e.Confusion) != n+1 {
-		return nil, fmt.Errorf("%w: metrics of version %q have %d concepts", ErrInternal, version.ID, len(e.Concepts))
+		return nil, fmt.Errorf("%w: metrics of version %q have %d concepts", call.ErrInternal, version.ID, len(e.Concepts))
 	}
 	if e.concepts, err = conceptsNamed(x, v, version.Concepts, lang.English); err != nil {
 		return nil, err
@@ -182,7 +183,7 @@ func newEvaluation(x *Call, v *partition.View, version *catalog.Version) (*evalu
 func (e *evaluation) write(w *jsonio.Writer) {
 	w.Object()
 	w.Name("status")
-	writeStatus(w, statusEvaluated, "")
+	call.WriteStatus(w, statusEvaluated, "")
 	w.Name("summary")
 	e.writeSummary(w)
 	w.Name("confusion_matrix")
@@ -195,7 +196,7 @@ func (e *evaluation) write(w *jsonio.Writer) {
 		e.writeConcept(w, i)
 	}
 	w.End(']')
-	if e.x.shows(auth.InputsGet) {
+	if e.x.Shows(auth.InputsGet) {
 		w.Name("test_set")
 		w.Array()
 		for i := range e.weakest {
@@ -228,7 +229,7 @@ func (e *evaluation) writeExtension(w *jsonio.Writer) {
 	w.Array()
 	e.cells(func(_, _, n, _ int) { w.Int(int64(n)) })
 	w.End(']')
-	if e.since != nil && e.x.shows(auth.InputsGet) {
+	if e.since != nil && e.x.Shows(auth.InputsGet) {
 		e.since.write(w)
 	}
 	w.End('}')

@@ -5,6 +5,7 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
+	"github.com/sightline-dev/sightline/core/api/call"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/log"
@@ -13,12 +14,12 @@ import (
 
 // listModelInputs lists the inputs that a training of the model would learn its concepts
 // from now: those with a label, true or false, for any of them. Public models have none.
-func listModelInputs(x *Call) error {
-	p, err := x.paged()
+func listModelInputs(x *call.Call) error {
+	p, err := x.Page()
 	if err != nil {
 		return err
 	}
-	v := x.view()
+	v := x.View()
 	defer v.Close()
 	m, err := modelOfPath(x, v)
 	if err != nil {
@@ -36,12 +37,12 @@ func listModelInputs(x *Call) error {
 	if err != nil {
 		return err
 	}
-	return answerInputs(x, v, statusOk, inputs, nil)
+	return answerInputs(x, v, call.StatusOk, inputs, nil)
 }
 
 // labelledWith is the ordinals of the inputs with a label for any of the concepts.
-func labelledWith(x *Call, v *partition.View, concepts []string) (*roaring.Bitmap, error) {
-	index := x.app.Partition.Index().At(v.Reader)
+func labelledWith(x *call.Call, v *partition.View, concepts []string) (*roaring.Bitmap, error) {
+	index := x.App.Partition.Index().At(v.Reader)
 	all := roaring.New()
 	for _, id := range concepts {
 		for _, value := range []log.Value{log.True, log.False} {
@@ -56,10 +57,10 @@ func labelledWith(x *Call, v *partition.View, concepts []string) (*roaring.Bitma
 }
 
 // rows are the ordinals of a page.
-func rows(all *roaring.Bitmap, p page) []uint32 {
-	from, n := uint64((p.number-1)*p.size), all.GetCardinality()
+func rows(all *roaring.Bitmap, p call.Page) []uint32 {
+	from, n := uint64((p.Number-1)*p.Size), all.GetCardinality()
 	var ords []uint32
-	for at := from; at < min(from+uint64(p.size), n); at++ {
+	for at := from; at < min(from+uint64(p.Size), n); at++ {
 		ord, err := all.Select(uint32(at))
 		if err != nil {
 			break // never: at is below the cardinality
@@ -71,12 +72,12 @@ func rows(all *roaring.Bitmap, p page) []uint32 {
 
 // listVersionInputs lists the inputs that a version learned its concepts from, with the
 // labels that they had then. Inputs that were deleted since have status 30102.
-func listVersionInputs(x *Call) error {
-	p, err := x.paged()
+func listVersionInputs(x *call.Call) error {
+	p, err := x.Page()
 	if err != nil {
 		return err
 	}
-	v := x.view()
+	v := x.View()
 	defer v.Close()
 	m, err := modelOfPath(x, v)
 	if err != nil {
@@ -92,20 +93,20 @@ func listVersionInputs(x *Call) error {
 			return err
 		}
 	}
-	return answerInputs(x, v, statusOk, inputs, nil)
+	return answerInputs(x, v, call.StatusOk, inputs, nil)
 }
 
 // frozenInputs returns a page of a version's inputs as they were.
-func frozenInputs(x *Call, v *partition.View, version *catalog.Version, m *catalog.Manifest, p page) ([]catalog.Input, error) {
+func frozenInputs(x *call.Call, v *partition.View, version *catalog.Version, m *catalog.Manifest, p call.Page) ([]catalog.Input, error) {
 	taught := teaches(version)
 	var inputs []catalog.Input
-	at, from := int64(0), (p.number-1)*p.size
+	at, from := int64(0), (p.Number-1)*p.Size
 	for i := range m.Inputs {
 		t := &m.Inputs[i]
 		if !taught(t) {
 			continue
 		}
-		if at == from+p.size {
+		if at == from+p.Size {
 			break
 		}
 		in, err := v.InputByDot(t.Dot)
@@ -137,7 +138,7 @@ func frozenInputs(x *Call, v *partition.View, version *catalog.Version, m *catal
 // deletedInput is the record of an input of a training set that was deleted since.
 func deletedInput(t *catalog.Trained) catalog.Input {
 	gone := errorOf(&fold.Verdict{Code: fold.Gone})
-	return catalog.Input{ID: t.ID, Created: t.Created, Code: statusOf(gone).code, Detail: gone.Error()}
+	return catalog.Input{ID: t.ID, Created: t.Created, Code: call.StatusOf(gone).Code, Detail: gone.Error()}
 }
 
 // teaches reports of an input of a training set whether it has a label for one of the

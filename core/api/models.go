@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sightline-dev/sightline/core/api/call"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/jsonio"
 	"github.com/sightline-dev/sightline/core/lang"
@@ -12,24 +13,24 @@ import (
 
 // listModels lists the application's models in the order of their creation, then the
 // public ones.
-func listModels(x *Call) error {
+func listModels(x *call.Call) error {
 	return answerModels(x, func(model) bool { return true })
 }
 
 // searchModels finds models by model_query: name, which may end in a `*`, and type, which
 // is a model's type or type_ext. What is absent matches all.
-func searchModels(x *Call) error {
-	query, err := x.body.object("model_query")
+func searchModels(x *call.Call) error {
+	query, err := x.Body.Object("model_query")
 	if err != nil {
-		return refuse(ErrModelQuery, err)
+		return call.Refuse(call.ErrModelQuery, err)
 	}
-	name, err := query.text("name")
+	name, err := query.Text("name")
 	if err != nil {
-		return refuse(ErrModelQuery, err)
+		return call.Refuse(call.ErrModelQuery, err)
 	}
-	kind, err := query.text("type")
+	kind, err := query.Text("type")
 	if err != nil {
-		return refuse(ErrModelQuery, err)
+		return call.Refuse(call.ErrModelQuery, err)
 	}
 	return answerModels(x, func(m model) bool {
 		is := predict.Model{Type: predict.TypeConcept, TypeExt: string(predict.TypeConcept)}
@@ -51,12 +52,12 @@ func called(name, pattern string) bool {
 }
 
 // answerModels answers with the page of those models that match, own ones first.
-func answerModels(x *Call, match func(model) bool) error {
-	p, err := x.paged()
+func answerModels(x *call.Call, match func(model) bool) error {
+	p, err := x.Page()
 	if err != nil {
 		return err
 	}
-	v := x.view()
+	v := x.View()
 	defer v.Close()
 	var rows []model
 	n := int64(0)
@@ -65,10 +66,10 @@ func answerModels(x *Call, match func(model) bool) error {
 		if !match(own) {
 			return true
 		}
-		if p.has(n) {
+		if p.Has(n) {
 			m.Concepts = nil // a list shows none
 			for i := range m.Config {
-				m.Config[i].JSON = x.weigh(m.Config[i].JSON)
+				m.Config[i].JSON = x.Weigh(m.Config[i].JSON)
 			}
 			rows = append(rows, own)
 		}
@@ -77,9 +78,9 @@ func answerModels(x *Call, match func(model) bool) error {
 	}); err != nil {
 		return err
 	}
-	for _, m := range x.net.models.Models() {
+	for _, m := range x.Net.Models.Models() {
 		if public := (model{public: m}); match(public) {
-			if p.has(n) {
+			if p.Has(n) {
 				rows = append(rows, public)
 			}
 			n++
@@ -99,8 +100,8 @@ func answerModels(x *Call, match func(model) bool) error {
 	return nil
 }
 
-func writeModels(x *Call, models []model) {
-	x.ok(func(w *jsonio.Writer) {
+func writeModels(x *call.Call, models []model) {
+	x.OK(func(w *jsonio.Writer) {
 		w.Name("models")
 		w.Array()
 		for _, m := range models {
@@ -111,26 +112,26 @@ func writeModels(x *Call, models []model) {
 }
 
 // answerModel answers with one model.
-func answerModel(x *Call, m model, form infoForm) error {
-	v := x.view()
+func answerModel(x *call.Call, m model, form infoForm) error {
+	v := x.View()
 	defer v.Close()
 	s, err := infoOf(x, v, m, form)
 	if err != nil {
 		return err
 	}
-	x.ok(func(w *jsonio.Writer) {
+	x.OK(func(w *jsonio.Writer) {
 		w.Name("model")
 		writeModel(x, w, &s)
 	})
 	return nil
 }
 
-func readModel(x *Call) error { return answerModelOfPath(x, message) }
+func readModel(x *call.Call) error { return answerModelOfPath(x, message) }
 
-func readOutputInfo(x *Call) error { return answerModelOfPath(x, concepts) }
+func readOutputInfo(x *call.Call) error { return answerModelOfPath(x, concepts) }
 
-func answerModelOfPath(x *Call, form infoForm) error {
-	v := x.view()
+func answerModelOfPath(x *call.Call, form infoForm) error {
+	v := x.View()
 	defer v.Close()
 	m, err := modelOfPath(x, v)
 	if err != nil {
@@ -140,8 +141,8 @@ func answerModelOfPath(x *Call, form infoForm) error {
 }
 
 // writePublicApp writes the app_id of what is everyone's.
-func writePublicApp(x *Call, w *jsonio.Writer) {
-	if id := x.s.o.PublicAppID; id != "" {
+func writePublicApp(x *call.Call, w *jsonio.Writer) {
+	if id := x.Host.PublicAppID; id != "" {
 		w.String(id)
 	} else {
 		w.Null()
@@ -150,9 +151,9 @@ func writePublicApp(x *Call, w *jsonio.Writer) {
 
 // languageOf is the language of a model's names in a request that sets none: the
 // application's, English for a model that does not speak it.
-func languageOf(x *Call, m *predict.Model) string {
-	if slices.Contains(m.Languages, x.app.Language) {
-		return x.app.Language
+func languageOf(x *call.Call, m *predict.Model) string {
+	if slices.Contains(m.Languages, x.App.Language) {
+		return x.App.Language
 	}
 	return lang.English
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/sightline-dev/sightline/core/api/call"
 	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/fold"
@@ -15,9 +16,9 @@ import (
 // createModel makes a model and its first version, at 21102. The model comes as model or
 // as the one element of models. A call with nothing but ids is one client's way to delete
 // a list of models.
-func createModel(x *Call) error {
-	if x.body.has("ids") && !x.body.has("model") && !x.body.has("models") {
-		if err := auth.NeedModelsDelete.Check(x.who.Scopes); err != nil {
+func createModel(x *call.Call) error {
+	if x.Body.Has("ids") && !x.Body.Has("model") && !x.Body.Has("models") {
+		if err := auth.NeedModelsDelete.Check(x.Who.Scopes); err != nil {
 			return err
 		}
 		return deleteListed(x)
@@ -27,34 +28,34 @@ func createModel(x *Call) error {
 		return err
 	}
 	create := &log.ModelCreate{}
-	if create.ID, err = x.newThing(ErrModelQuery, o); err != nil {
+	if create.ID, err = x.NewThing(call.ErrModelQuery, o); err != nil {
 		return err
 	}
-	if create.Name, err = o.text("name"); err != nil {
-		return refuse(ErrModelQuery, err)
+	if create.Name, err = o.Text("name"); err != nil {
+		return call.Refuse(call.ErrModelQuery, err)
 	}
 	if create.Name == "" {
 		create.Name = create.ID
 	}
-	if err := checkName(ErrModelQuery, o, create.Name); err != nil {
+	if err := call.CheckName(call.ErrModelQuery, o, create.Name); err != nil {
 		return err
 	}
 	if create.Concepts, create.Config, err = outputInfo(x, o); err != nil {
 		return err
 	}
-	if create.Version, err = x.newID(); err != nil {
+	if create.Version, err = x.NewID(); err != nil {
 		return err
 	}
-	v := x.view()
+	v := x.View()
 	_, err = findModel(x, v, create.ID, "")
 	v.Close()
 	switch {
 	case err == nil:
 		return duplicateModel(create.ID)
-	case !errors.Is(err, ErrPath):
+	case !errors.Is(err, call.ErrPath):
 		return err
 	}
-	verdicts, err := x.record(create)
+	verdicts, err := x.Record(create)
 	if err != nil {
 		return err
 	}
@@ -65,64 +66,56 @@ func createModel(x *Call) error {
 }
 
 func duplicateModel(id string) error {
-	return refusef(ErrIDTaken, "model_id '%s' already exists.", id)
+	return call.Refusef(call.ErrIDTaken, "model_id '%s' already exists.", id)
 }
 
 // oneModel is the model of a creating call.
-func oneModel(x *Call) (object, error) {
-	if !x.body.has("models") {
-		o, err := x.body.object("model")
-		if err == nil && !x.body.has("model") {
-			err = refusef(ErrModelQuery, "model is missing.")
+func oneModel(x *call.Call) (call.Object, error) {
+	if !x.Body.Has("models") {
+		o, err := x.Body.Object("model")
+		if err == nil && !x.Body.Has("model") {
+			err = call.Refusef(call.ErrModelQuery, "model is missing.")
 		}
-		return o, refuseIf(ErrModelQuery, err)
+		return o, call.RefuseIf(call.ErrModelQuery, err)
 	}
-	elements, n, err := x.body.objects("models")
+	elements, n, err := x.Body.Objects("models")
 	if err != nil {
-		return object{}, refuse(ErrModelQuery, err)
+		return call.Object{}, call.Refuse(call.ErrModelQuery, err)
 	}
 	if n != 1 {
-		return object{}, refusef(ErrModelQuery, "models: only one model per call, not %d.", n)
+		return call.Object{}, call.Refusef(call.ErrModelQuery, "models: only one model per call, not %d.", n)
 	}
 	for o, err := range elements {
-		return o, refuseIf(ErrModelQuery, err)
+		return o, call.RefuseIf(call.ErrModelQuery, err)
 	}
-	return object{}, nil
-}
-
-// refuseIf is refuse for an error that may be nil.
-func refuseIf(kind, err error) error {
-	if err == nil {
-		return nil
-	}
-	return refuse(kind, err)
+	return call.Object{}, nil
 }
 
 // outputInfo reads the concepts and the settings that a request gives a model.
-func outputInfo(x *Call, o object) ([]string, []log.Setting, error) {
-	info, err := o.object("output_info")
+func outputInfo(x *call.Call, o call.Object) ([]string, []log.Setting, error) {
+	info, err := o.Object("output_info")
 	if err != nil {
-		return nil, nil, refuse(ErrModelQuery, err)
+		return nil, nil, call.Refuse(call.ErrModelQuery, err)
 	}
-	data, err := info.object("data")
+	data, err := info.Object("data")
 	if err != nil {
-		return nil, nil, refuse(ErrModelQuery, err)
+		return nil, nil, call.Refuse(call.ErrModelQuery, err)
 	}
-	ids, err := x.conceptRefs(ErrModelQuery, data, "concepts")
+	ids, err := x.ConceptRefs(call.ErrModelQuery, data, "concepts")
 	if err != nil {
 		return nil, nil, err
 	}
-	config, err := info.object("output_config")
+	config, err := info.Object("output_config")
 	if err != nil {
-		return nil, nil, refuse(ErrModelArgument, err)
+		return nil, nil, call.Refuse(call.ErrModelArgument, err)
 	}
 	set, err := readSettings(config)
 	return ids, set, err
 }
 
 // answerOwn answers with the application's own model of this id.
-func answerOwn(x *Call, id string) error {
-	v := x.view()
+func answerOwn(x *call.Call, id string) error {
+	v := x.View()
 	defer v.Close()
 	m, err := findModel(x, v, id, "")
 	if err != nil {
@@ -134,29 +127,29 @@ func answerOwn(x *Call, id string) error {
 // patchModels changes models: all of the call's, or none when one cannot be. Names and
 // settings are overwritten; concepts are merged, removed or overwritten by the action,
 // merged without one.
-func patchModels(x *Call) error {
+func patchModels(x *call.Call) error {
 	action, err := readAction(x, patchActions)
 	if err != nil {
 		return err
 	}
-	elements, n, err := x.body.some("models", maxInputs, ErrModelQuery)
+	elements, n, err := x.Body.Some("models", call.MaxInputs, call.ErrModelQuery)
 	if err != nil {
 		return err
 	}
-	v := x.view()
+	v := x.View()
 	defer v.Close()
 	ids := make([]string, 0, n)
 	bodies := make([]log.Body, 0, n)
 	for o, err := range elements {
 		if err != nil {
-			return refuse(ErrModelQuery, err)
+			return call.Refuse(call.ErrModelQuery, err)
 		}
-		id, err := o.text("id")
+		id, err := o.Text("id")
 		if err != nil {
-			return refuse(ErrModelQuery, err)
+			return call.Refuse(call.ErrModelQuery, err)
 		}
 		if slices.Contains(ids, id) {
-			return refusef(ErrModelQuery, "%s: duplicate value %q.", o.at("id"), id)
+			return call.Refusef(call.ErrModelQuery, "%s: duplicate value %q.", o.At("id"), id)
 		}
 		patch, err := modelPatch(x, v, o, id, action)
 		if err != nil {
@@ -169,17 +162,17 @@ func patchModels(x *Call) error {
 }
 
 // submitPatches submits patches and answers with the models as they are then.
-func submitPatches(x *Call, bodies []log.Body, ids []string, answer func([]model)) error {
-	verdicts, err := x.record(bodies...)
+func submitPatches(x *call.Call, bodies []log.Body, ids []string, answer func([]model)) error {
+	verdicts, err := x.Record(bodies...)
 	if err != nil {
 		return err
 	}
 	for i, got := range verdicts {
 		if got.Code == fold.Gone {
-			return unknown("model_id", ids[i])
+			return call.Unknown("model_id", ids[i])
 		}
 	}
-	v := x.view()
+	v := x.View()
 	defer v.Close()
 	models := make([]model, 0, len(ids))
 	for _, id := range ids {
@@ -194,7 +187,7 @@ func submitPatches(x *Call, bodies []log.Body, ids []string, answer func([]model
 }
 
 // modelPatch reads what is to change in one model.
-func modelPatch(x *Call, v *partition.View, o object, id string, action patchAction) (*log.ModelPatch, error) {
+func modelPatch(x *call.Call, v *partition.View, o call.Object, id string, action patchAction) (*log.ModelPatch, error) {
 	m, err := findModel(x, v, id, "")
 	if err != nil {
 		return nil, err
@@ -203,14 +196,14 @@ func modelPatch(x *Call, v *partition.View, o object, id string, action patchAct
 		return nil, publicModel(id)
 	}
 	patch := &log.ModelPatch{Model: m.own.Dot}
-	name, err := o.text("name")
+	name, err := o.Text("name")
 	if err != nil {
-		return nil, refuse(ErrModelQuery, err)
+		return nil, call.Refuse(call.ErrModelQuery, err)
 	}
 	if name != "" {
 		patch.Name = &name
 	}
-	if err := checkName(ErrModelQuery, o, name); err != nil {
+	if err := call.CheckName(call.ErrModelQuery, o, name); err != nil {
 		return nil, err
 	}
 	listed, config, err := outputInfo(x, o)
@@ -222,7 +215,7 @@ func modelPatch(x *Call, v *partition.View, o object, id string, action patchAct
 		patch.Config = unset(config)
 	}
 	// An empty list overwrites, an absent one does not.
-	if info := o.get("output_info").Get("data").Get("concepts"); action == overwrite && info.Kind() != jsonio.Array {
+	if info := o.Get("output_info").Get("data").Get("concepts"); action == overwrite && info.Kind() != jsonio.Array {
 		action = merge
 	}
 	return patch, changeConcepts(x, patch, m.own, listed, action)
@@ -230,7 +223,7 @@ func modelPatch(x *Call, v *partition.View, o object, id string, action patchAct
 
 // changeConcepts notes which concepts a patch adds and removes. A change makes another
 // version of the model.
-func changeConcepts(x *Call, patch *log.ModelPatch, m *catalog.Model, listed []string, action patchAction) error {
+func changeConcepts(x *call.Call, patch *log.ModelPatch, m *catalog.Model, listed []string, action patchAction) error {
 	now := members(m)
 	has := make(map[string]bool, len(now))
 	for _, id := range now {
@@ -248,33 +241,33 @@ func changeConcepts(x *Call, patch *log.ModelPatch, m *catalog.Model, listed []s
 			patch.Remove = append(patch.Remove, id)
 		}
 	}
-	if len(now)+len(patch.Add) > maxModelConcepts {
-		return refusef(ErrModelQuery, "A model can have at most %d concepts.", maxModelConcepts)
+	if len(now)+len(patch.Add) > call.MaxModelConcepts {
+		return call.Refusef(call.ErrModelQuery, "A model can have at most %d concepts.", call.MaxModelConcepts)
 	}
 	if len(patch.Add)+len(patch.Remove) == 0 {
 		return nil
 	}
 	var err error
-	patch.Version, err = x.newID()
+	patch.Version, err = x.NewID()
 	return err
 }
 
 // patchModelConcepts is the first public form of a patch, of the concepts of one model.
-func patchModelConcepts(x *Call) error {
+func patchModelConcepts(x *call.Call) error {
 	action, err := readAction(x, map[string]patchAction{
 		"merge_concepts": merge, "delete_concepts": remove, "merge": merge, "remove": remove, "overwrite": overwrite,
 	})
 	if err != nil {
 		return err
 	}
-	listed, err := x.conceptRefs(ErrModelQuery, x.body, "concepts")
+	listed, err := x.ConceptRefs(call.ErrModelQuery, x.Body, "concepts")
 	if err != nil {
 		return err
 	}
-	if x.body.get("concepts").Kind() != jsonio.Array {
-		return refusef(ErrModelQuery, "concepts is missing.")
+	if x.Body.Get("concepts").Kind() != jsonio.Array {
+		return call.Refusef(call.ErrModelQuery, "concepts is missing.")
 	}
-	v := x.view()
+	v := x.View()
 	defer v.Close()
 	m, err := ownModel(x, v)
 	if err != nil {
@@ -285,7 +278,7 @@ func patchModelConcepts(x *Call) error {
 		return err
 	}
 	return submitPatches(x, []log.Body{patch}, []string{m.own.ID}, func(models []model) {
-		x.ok(func(w *jsonio.Writer) {
+		x.OK(func(w *jsonio.Writer) {
 			w.Name("model")
 			writeModel(x, w, &shown{model: models[0]})
 		})
@@ -294,29 +287,29 @@ func patchModelConcepts(x *Call) error {
 
 // deleteModels deletes the models of a list of ids, or all of the application's: those need
 // delete_all, or a body that says nothing.
-func deleteModels(x *Call) error {
-	switch all, err := x.body.flag("delete_all"); {
+func deleteModels(x *call.Call) error {
+	switch all, err := x.Body.Flag("delete_all"); {
 	case err != nil:
-		return refuse(ErrModelQuery, err)
-	case all || x.body.v.Len() == 0:
-		return x.did("models.delete_all", x.done(&log.ModelDeleteAll{}))
+		return call.Refuse(call.ErrModelQuery, err)
+	case all || x.Body.Value.Len() == 0:
+		return x.Did("models.delete_all", x.Done(&log.ModelDeleteAll{}))
 	}
 	return deleteListed(x)
 }
 
 // deleteListed deletes the models of body's ids. Unknown ids are ignored, as by [deleteInputs].
-func deleteListed(x *Call) error {
-	ids, err := idList(ErrModelQuery, x.body, "ids")
+func deleteListed(x *call.Call) error {
+	ids, err := call.IDList(call.ErrModelQuery, x.Body, "ids")
 	if err != nil {
 		return err
 	}
-	v := x.view()
+	v := x.View()
 	defer v.Close()
 	var bodies []log.Body
 	var missing []string
 	for _, id := range ids {
 		m, err := findModel(x, v, id, "")
-		if errors.Is(err, ErrPath) {
+		if errors.Is(err, call.ErrPath) {
 			missing = append(missing, id)
 			continue
 		}
@@ -328,29 +321,18 @@ func deleteListed(x *Call) error {
 		}
 		bodies = append(bodies, &log.ModelDelete{Model: m.own.Dot})
 	}
-	if err := x.absent(ErrPath, missing); err != nil {
+	if err := x.Absent(call.ErrPath, missing); err != nil {
 		return err
 	}
-	return x.done(bodies...)
+	return x.Done(bodies...)
 }
 
-func deleteModel(x *Call) error {
-	v := x.view()
+func deleteModel(x *call.Call) error {
+	v := x.View()
 	defer v.Close()
 	m, err := ownModel(x, v)
 	if err != nil {
 		return err
 	}
-	return x.done(&log.ModelDelete{Model: m.own.Dot})
-}
-
-// done submits operations and answers with the status alone.
-func (x *Call) done(bodies ...log.Body) error {
-	if len(bodies) > 0 {
-		if _, err := x.record(bodies...); err != nil {
-			return err
-		}
-	}
-	x.ok(func(*jsonio.Writer) {})
-	return nil
+	return x.Done(&log.ModelDelete{Model: m.own.Dot})
 }

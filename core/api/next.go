@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/sightline-dev/sightline/core/api/call"
 	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/jsonio"
@@ -17,18 +18,18 @@ import (
 
 // listNext lists inputs of which nobody has said whether they show a concept of the model, those first that would
 // teach it most. total counts all of them; the list ends after training.MaxNext.
-func listNext(x *Call) error {
-	p, err := x.paged()
+func listNext(x *call.Call) error {
+	p, err := x.Page()
 	if err != nil {
 		return err
 	}
-	v := x.view()
+	v := x.View()
 	defer v.Close()
 	m, err := taughtModel(x, v)
 	if err != nil {
 		return err
 	}
-	index := x.app.Partition.Index().At(v.Reader)
+	index := x.App.Partition.Index().At(v.Reader)
 	known, err := labelledWith(x, v, members(m.own))
 	if err != nil {
 		return err
@@ -44,12 +45,12 @@ func listNext(x *Call) error {
 		return err
 	}
 	total := unlabelled.GetCardinality()
-	depth := min(p.number*p.size, training.MaxNext)
-	list, err := training.Order(x.ctx, index, unlabelled, known, q.judge(), int(depth))
+	depth := min(p.Number*p.Size, training.MaxNext)
+	list, err := training.Order(x.Ctx, index, unlabelled, known, q.judge(), int(depth))
 	if err != nil {
 		return err
 	}
-	rows := cut(list, p)
+	rows := call.Cut(list, p)
 	inputs := make([]catalog.Input, len(rows))
 	var lines conceptLines
 	for i := range rows {
@@ -60,7 +61,7 @@ func listNext(x *Call) error {
 			return err
 		}
 	}
-	x.ok(func(w *jsonio.Writer) {
+	x.OK(func(w *jsonio.Writer) {
 		count(w, "total", total)
 		w.Name("inputs")
 		w.Array()
@@ -77,22 +78,22 @@ func listNext(x *Call) error {
 
 // questioner is what the newest trained version of a model thinks of pictures.
 type questioner struct {
-	head              *loadedHead // nil: there is no such version
-	names             []named     // of the concepts that the head and the model share
-	places            []int       // of them in the head
+	head              *call.LoadedHead // nil: there is no such version
+	names             []named          // of the concepts that the head and the model share
+	places            []int            // of them in the head
 	exclusive, closed bool
 	since             log.HLC // when the version was asked for
 }
 
-func newQuestioner(x *Call, v *partition.View, m *catalog.Model) (*questioner, error) {
+func newQuestioner(x *call.Call, v *partition.View, m *catalog.Model) (*questioner, error) {
 	q := &questioner{exclusive: settingIs(m, SettingExclusive), closed: settingIs(m, SettingClosed)}
 	newest, err := lastTrained(v, m)
 	if err != nil || newest == nil {
 		return q, err
 	}
 	q.since = newest.Created
-	head, err := x.s.heads.load(v, newest, x.net.base)
-	if errors.Is(err, ErrQueued) {
+	head, err := x.Host.Heads.Load(v, newest, x.Net.Base)
+	if errors.Is(err, call.ErrQueued) {
 		return q, nil // another network's: it is being trained again
 	}
 	if err != nil {
@@ -101,7 +102,7 @@ func newQuestioner(x *Call, v *partition.View, m *catalog.Model) (*questioner, e
 	q.head = head
 	var ids []string
 	for _, id := range members(m) {
-		if place, ok := head.places[id]; ok {
+		if place, ok := head.Places[id]; ok {
 			ids, q.places = append(ids, id), append(q.places, place)
 		}
 	}
@@ -126,7 +127,7 @@ func (q *questioner) judge() training.Judge {
 }
 
 // write writes why an input is in the list, and what is thought of it.
-func (q *questioner) write(x *Call, w *jsonio.Writer, row *training.Next, later bool) {
+func (q *questioner) write(x *call.Call, w *jsonio.Writer, row *training.Next, later bool) {
 	why := string(row.Why)
 	if row.Why == training.Different && later && q.head != nil {
 		why = "new"
@@ -137,7 +138,7 @@ func (q *questioner) write(x *Call, w *jsonio.Writer, row *training.Next, later 
 	w.Float32(float32(row.Score))
 	member(w, "why", why)
 	w.End('}')
-	if !x.shows(auth.ConceptsGet) {
+	if !x.Shows(auth.ConceptsGet) {
 		return
 	}
 	order := make([]int, len(row.Values))

@@ -3,6 +3,7 @@ package api
 import (
 	"fmt"
 
+	"github.com/sightline-dev/sightline/core/api/call"
 	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/jsonio"
 	"github.com/sightline-dev/sightline/core/log"
@@ -12,7 +13,7 @@ import (
 // tell shows operations to people: who made them and when, what they are about, and all that they
 // say. It is told of each before it writes any.
 type tell struct {
-	x     *Call
+	x     *call.Call
 	view  *partition.View
 	names map[log.Dot]string // of what an operation is about, by the operation
 	lines conceptLines
@@ -21,7 +22,7 @@ type tell struct {
 // learn looks up what an operation names. id is of what it is about, where that is known otherwise.
 func (t *tell) learn(op *log.Op, id string) (err error) {
 	if id == "" {
-		if id, err = t.x.app.Partition.NameOf(op.Body); err != nil {
+		if id, err = t.x.App.Partition.NameOf(op.Body); err != nil {
 			return err
 		}
 	}

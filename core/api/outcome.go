@@ -3,6 +3,7 @@ package api
 import (
 	"errors"
 
+	"github.com/sightline-dev/sightline/core/api/call"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/jsonio"
 )
@@ -17,8 +18,8 @@ type outcome struct {
 
 // answerOutcomes answers with each input as it is stored now, or with why there is none. said is
 // what to say of each in place of its download, nil: nothing.
-func answerOutcomes(x *Call, items []outcome, said *status) error {
-	v := x.app.Partition.View()
+func answerOutcomes(x *call.Call, items []outcome, said *call.Status) error {
+	v := x.App.Partition.View()
 	defer v.Close()
 	var lines conceptLines
 	inputs := make([]catalog.Input, len(items))
@@ -45,8 +46,8 @@ func answerOutcomes(x *Call, items []outcome, said *status) error {
 		}
 	}
 	s, _ := overall(good, len(items), nil)
-	x.answer(s, "", func(w *jsonio.Writer) {
-		w.Grow(len(inputs)*inputBytes + x.loaded)
+	x.Answer(s, "", func(w *jsonio.Writer) {
+		w.Grow(len(inputs)*inputBytes + x.Loaded)
 		w.Name("inputs")
 		w.Array()
 		for i := range inputs {
@@ -63,7 +64,7 @@ func answerOutcomes(x *Call, items []outcome, said *status) error {
 
 // writeRefused writes an item of a call that was not done: its id, its picture's address
 // where it has one, and why.
-func writeRefused(x *Call, w *jsonio.Writer, in *catalog.Input, err error) {
+func writeRefused(x *call.Call, w *jsonio.Writer, in *catalog.Input, err error) {
 	w.Object()
 	w.Name("id")
 	w.String(in.ID)
@@ -72,7 +73,7 @@ func writeRefused(x *Call, w *jsonio.Writer, in *catalog.Input, err error) {
 	writeImage(w, in.URL, in.Crop)
 	w.End('}')
 	w.Name("status")
-	s := statusOf(err)
-	writeStatus(w, s, detailsOf(err, s))
+	s := call.StatusOf(err)
+	call.WriteStatus(w, s, call.DetailsOf(err, s))
 	w.End('}')
 }

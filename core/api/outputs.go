@@ -1,17 +1,17 @@
 package api
 
 import (
-	"errors"
 	"slices"
 
+	"github.com/sightline-dev/sightline/core/api/call"
 	"github.com/sightline-dev/sightline/core/jsonio"
 	"github.com/sightline-dev/sightline/core/predict"
 )
 
 // predictOutputs runs the inputs of a call through a model. Each input goes its own way:
 // one that fails is an output with its status and empty data.
-func predictOutputs(x *Call) error {
-	p, err := findPredictor(x, x.ids["model_id"], x.ids["version_id"])
+func predictOutputs(x *call.Call) error {
+	p, err := findPredictor(x, x.IDs["model_id"], x.IDs["version_id"])
 	if err != nil {
 		return err
 	}
@@ -19,22 +19,22 @@ func predictOutputs(x *Call) error {
 	if err != nil {
 		return err
 	}
-	inputs, jobs, err := readMediaList(x, maxInputs, p.want(), c.sampleMS)
+	inputs, jobs, err := readMediaList(x, call.MaxInputs, p.want(), c.sampleMS)
 	if err != nil {
 		return err
 	}
-	x.await(jobs, func(results []Result) error { return answerOutputs(x, &p, &c, inputs, results) })
+	x.Await(jobs, func(results []call.Result) error { return answerOutputs(x, &p, &c, inputs, results) })
 	return nil
 }
 
 // readMediaList reads the inputs of a call, 1 to most, and makes a job of each that has no error. Videos give a frame each sampleMS.
-func readMediaList(x *Call, most int, want predict.Want, sampleMS int) ([]input, []Job, error) {
-	elements, n, err := x.body.some("inputs", most, ErrPredict)
+func readMediaList(x *call.Call, most int, want predict.Want, sampleMS int) ([]input, []call.Job, error) {
+	elements, n, err := x.Body.Some("inputs", most, call.ErrPredict)
 	if err != nil {
 		return nil, nil, err
 	}
 	inputs := make([]input, 0, n)
-	var jobs []Job
+	var jobs []call.Job
 	videos := 0
 	for o, malformed := range elements {
 		in, err := readMedia(x, o, malformed)
@@ -42,16 +42,16 @@ func readMediaList(x *Call, most int, want predict.Want, sampleMS int) ([]input,
 			return nil, nil, err
 		}
 		if in.video {
-			if videos++; videos > maxVideos {
-				return nil, nil, refusef(ErrPredict, "Send at most %d videos in one call.", maxVideos)
+			if videos++; videos > call.MaxVideos {
+				return nil, nil, call.Refusef(call.ErrPredict, "Send at most %d videos in one call.", call.MaxVideos)
 			}
-			if in.err == nil && (sampleMS < MinSampleMS || sampleMS > MaxSampleMS) {
-				in.err = refusef(ErrInput, "sample_ms: must be %d to %d, not %d.", MinSampleMS, MaxSampleMS, sampleMS)
+			if in.err == nil && (sampleMS < call.MinSampleMS || sampleMS > call.MaxSampleMS) {
+				in.err = call.Refusef(call.ErrInput, "sample_ms: must be %d to %d, not %d.", call.MinSampleMS, call.MaxSampleMS, sampleMS)
 			}
 		}
 		inputs = append(inputs, in)
 		if in.err == nil {
-			job := Job{Blob: in.blob, Crop: in.crop, Want: want}
+			job := call.Job{Blob: in.blob, Crop: in.crop, Want: want}
 			if in.video {
 				job.Video.SampleMS = sampleMS
 			}
@@ -63,50 +63,25 @@ func readMediaList(x *Call, most int, want predict.Want, sampleMS int) ([]input,
 	}
 	for i := range jobs {
 		if jobs[i].Video.SampleMS > 0 {
-			jobs[i].Video.MaxFrames = maxFrames / videos
+			jobs[i].Video.MaxFrames = call.MaxFrames / videos
 		}
 	}
 	return inputs, jobs, nil
 }
 
-// await has jobs done and then finishes the call, at once when there are none. An error of
-// finish is the call's answer.
-func (x *Call) await(jobs []Job, finish func([]Result) error) {
-	if len(jobs) > 0 {
-		x.ask(jobs, finish)
-	} else if err := finish(nil); err != nil {
-		x.fail(err)
-	}
-}
-
-// ask has jobs done by the network that serves the application, and then calls finish, whose
-// error is the call's answer. finish may ask again.
-func (x *Call) ask(jobs []Job, finish func([]Result) error) {
-	for i := range jobs {
-		jobs[i].Base = x.net.base
-	}
-	x.call.jobs = jobs
-	x.call.resume = func(results []Result) Response {
-		if err := finish(results); err != nil {
-			x.fail(err)
-		}
-		return x.call.response
-	}
-}
-
 // answerOutputs answers a predict call. results belong to the inputs without an error, in order.
-func answerOutputs(x *Call, p *predictor, c *config, inputs []input, results []Result) error {
+func answerOutputs(x *call.Call, p *predictor, c *config, inputs []input, results []call.Result) error {
 	seen, good, err := matchResults(x, inputs, results, []predictor{*p})
 	if err != nil {
 		return err
 	}
-	ids, err := x.newIDs(len(inputs))
+	ids, err := x.NewIDs(len(inputs))
 	if err != nil {
 		return err
 	}
 	model := modelJSON(x, &p.shown)
 	s, details := overall(good, len(inputs), c.missing)
-	x.answer(s, details, func(w *jsonio.Writer) {
+	x.Answer(s, details, func(w *jsonio.Writer) {
 		w.Grow(len(inputs) * (len(model) + outputBytes + conceptBytes*c.most))
 		w.Name("outputs")
 		w.Array()
@@ -121,23 +96,23 @@ func answerOutputs(x *Call, p *predictor, c *config, inputs []input, results []R
 // matchResults puts results beside their inputs: those without an error, in order. A failed
 // result is its input's error, and nil; good counts the others. The error is
 // one that ends the call, as for an analysis that lacks what one of the models needs.
-func matchResults(x *Call, inputs []input, results []Result, models []predictor) (seen []*Result, good int, err error) {
-	seen = make([]*Result, len(inputs))
+func matchResults(x *call.Call, inputs []input, results []call.Result, models []predictor) (seen []*call.Result, good int, err error) {
+	seen = make([]*call.Result, len(inputs))
 	for i := range inputs {
 		if inputs[i].err != nil {
 			continue
 		}
 		if len(results) == 0 {
-			return nil, 0, errNoResult
+			return nil, 0, call.ErrNoResult
 		}
 		r := &results[0]
 		results = results[1:]
-		if r.Err != nil && statusOf(r.Err).http >= 500 {
+		if r.Err != nil && call.StatusOf(r.Err).HTTP >= 500 {
 			return nil, 0, r.Err
 		}
 		for j := range models {
 			if r.Err == nil && !models[j].completes(r, inputs[i].video) {
-				return nil, 0, errNoResult
+				return nil, 0, call.ErrNoResult
 			}
 		}
 		if inputs[i].err = r.Err; r.Err == nil {
@@ -149,37 +124,25 @@ func matchResults(x *Call, inputs []input, results []Result, models []predictor)
 }
 
 // completes reports whether a result of a picture or of a video has what the model's outputs are made from.
-func (p *predictor) completes(r *Result, video bool) bool {
+func (p *predictor) completes(r *call.Result, video bool) bool {
 	if !video {
 		return p.complete(&r.Analysis)
 	}
-	incomplete := func(f Frame) bool { return !p.complete(&f.Analysis) }
+	incomplete := func(f call.Frame) bool { return !p.complete(&f.Analysis) }
 	return len(r.Frames) > 0 && !slices.ContainsFunc(r.Frames, incomplete)
 }
 
-// newIDs makes n ids.
-func (x *Call) newIDs(n int) ([]string, error) {
-	ids := make([]string, n)
-	for i := range ids {
-		var err error
-		if ids[i], err = x.newID(); err != nil {
-			return nil, err
-		}
-	}
-	return ids, nil
-}
-
 // overall is the status of a call whose items have their own.
-func overall(good, all int, missing []string) (status, string) {
+func overall(good, all int, missing []string) (call.Status, string) {
 	switch {
 	case good == 0:
-		return statusFailure, ""
+		return call.StatusFailure, ""
 	case len(missing) > 0:
-		return statusMixed, "Unknown to this model: " + listed(missing) + "."
+		return call.StatusMixed, "Unknown to this model: " + listed(missing) + "."
 	case good < all:
-		return statusMixed, ""
+		return call.StatusMixed, ""
 	}
-	return statusOk, ""
+	return call.StatusOk, ""
 }
 
 // What an output and one of its concepts come to, about: room made at once.
@@ -191,18 +154,18 @@ const (
 type output struct {
 	id    string
 	input *input
-	seen  *Result // nil for a failed input
-	model []byte  // as JSON
+	seen  *call.Result // nil for a failed input
+	model []byte       // as JSON
 }
 
-func writeOutput(x *Call, w *jsonio.Writer, p *predictor, c *config, out *output) {
+func writeOutput(x *call.Call, w *jsonio.Writer, p *predictor, c *config, out *output) {
 	w.Object()
 	w.Name("id")
 	w.String(out.id)
 	w.Name("status")
 	out.input.writeStatus(w)
 	w.Name("created_at")
-	w.String(timestamp(x.now))
+	w.String(timestamp(x.Now))
 	w.Name("model")
 	w.Raw(out.model)
 	w.Name("input")
@@ -221,7 +184,7 @@ func writeOutput(x *Call, w *jsonio.Writer, p *predictor, c *config, out *output
 }
 
 // writeFrames writes what the model gives for each frame of a video. Strict clients read index and time also when they are 0.
-func writeFrames(x *Call, w *jsonio.Writer, p *predictor, c *config, frames []Frame) {
+func writeFrames(x *call.Call, w *jsonio.Writer, p *predictor, c *config, frames []call.Frame) {
 	w.Name("frames")
 	w.Array()
 	for i := range frames {
@@ -243,7 +206,7 @@ func writeFrames(x *Call, w *jsonio.Writer, p *predictor, c *config, frames []Fr
 }
 
 // writeAnalysis writes what the model gives for a picture.
-func writeAnalysis(x *Call, w *jsonio.Writer, p *predictor, c *config, a *predict.Analysis) {
+func writeAnalysis(x *call.Call, w *jsonio.Writer, p *predictor, c *config, a *predict.Analysis) {
 	switch p.kind() {
 	case predict.TypeColor:
 		c.writeColors(w, p.public, a.Colors)
@@ -255,7 +218,7 @@ func writeAnalysis(x *Call, w *jsonio.Writer, p *predictor, c *config, a *predic
 }
 
 // writeConcepts writes what the values come to: the list is there even when nothing passes.
-func writeConcepts(x *Call, w *jsonio.Writer, p *predictor, c *config, values []float32) {
+func writeConcepts(x *call.Call, w *jsonio.Writer, p *predictor, c *config, values []float32) {
 	var places []int
 	if c.selected != nil {
 		places = slices.Clone(c.selected)
@@ -330,6 +293,3 @@ func writeEmbedding(w *jsonio.Writer, e *predict.Embedding) {
 	w.End('}')
 	w.End(']')
 }
-
-// errNoResult is for a host that answers fewer jobs than it was given, or less than was wanted.
-var errNoResult = errors.New("the host returned no result for a job")

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sightline-dev/sightline/core/api/call"
 	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/jsonio"
@@ -24,16 +25,16 @@ type model struct {
 
 // findModel finds a model by id, and its version where one is named; version is empty
 // where none is. Errors are 404s and those of the store.
-func findModel(x *Call, v *partition.View, id, version string) (model, error) {
-	if m, ok := x.net.models.Model(id); ok {
+func findModel(x *call.Call, v *partition.View, id, version string) (model, error) {
+	if m, ok := x.Net.Models.Model(id); ok {
 		if version != "" && version != m.VersionID {
-			return model{}, unknown("model_version_id", version)
+			return model{}, call.Unknown("model_version_id", version)
 		}
 		return model{public: m, named: version != ""}, nil
 	}
 	own, err := v.Model(id)
 	if errors.Is(err, catalog.ErrNotFound) {
-		return model{}, unknown("model_id", id)
+		return model{}, call.Unknown("model_id", id)
 	}
 	if err != nil {
 		return model{}, err
@@ -48,7 +49,7 @@ func findModel(x *Call, v *partition.View, id, version string) (model, error) {
 	}
 	got, err := v.Version(own.Dot, want)
 	if errors.Is(err, catalog.ErrNotFound) && m.named {
-		return model{}, unknown("model_version_id", version)
+		return model{}, call.Unknown("model_version_id", version)
 	}
 	if err != nil {
 		return model{}, err
@@ -58,12 +59,12 @@ func findModel(x *Call, v *partition.View, id, version string) (model, error) {
 }
 
 // modelOfPath finds the model that the path names, and its version where it names one too.
-func modelOfPath(x *Call, v *partition.View) (model, error) {
-	return findModel(x, v, x.ids["model_id"], x.ids["version_id"])
+func modelOfPath(x *call.Call, v *partition.View) (model, error) {
+	return findModel(x, v, x.IDs["model_id"], x.IDs["version_id"])
 }
 
 // ownModel finds the application's own model that the path names. A public one is refused.
-func ownModel(x *Call, v *partition.View) (model, error) {
+func ownModel(x *call.Call, v *partition.View) (model, error) {
 	m, err := modelOfPath(x, v)
 	if err == nil && m.public != nil {
 		err = publicModel(m.public.ID)
@@ -72,12 +73,7 @@ func ownModel(x *Call, v *partition.View) (model, error) {
 }
 
 func publicModel(id string) error {
-	return refusef(ErrModelPermission, "model_id '%s' is public and cannot be changed.", id)
-}
-
-// unknown is the error for an id that stands for nothing.
-func unknown(what, id string) error {
-	return refusef(ErrPath, "%s '%s' not found. Check the url of your request.", what, id)
+	return call.Refusef(call.ErrModelPermission, "model_id '%s' is public and cannot be changed.", id)
 }
 
 // members are the ids of the concepts that belong to a model now, in the order of their
@@ -109,7 +105,7 @@ type shown struct {
 }
 
 // infoOf looks up what is needed to write a model.
-func infoOf(x *Call, v *partition.View, m model, form infoForm) (shown, error) {
+func infoOf(x *call.Call, v *partition.View, m model, form infoForm) (shown, error) {
 	s := shown{model: m, form: form}
 	if form == message {
 		return s, nil
@@ -117,7 +113,7 @@ func infoOf(x *Call, v *partition.View, m model, form infoForm) (shown, error) {
 	if m.public != nil {
 		language := languageOf(x, m.public)
 		for i := range m.public.Concepts {
-			s.concepts = append(s.concepts, publicNamed(x, public{m.public, &m.public.Concepts[i]}, language))
+			s.concepts = append(s.concepts, publicNamed(x, call.Public{Model: m.public, Concept: &m.public.Concepts[i]}, language))
 		}
 		return s, nil
 	}
@@ -132,8 +128,8 @@ func infoOf(x *Call, v *partition.View, m model, form infoForm) (shown, error) {
 
 // writeModel writes a model; for a key that may not read models, its id and its type alone,
 // without which clients do not know what an output is of.
-func writeModel(x *Call, w *jsonio.Writer, s *shown) {
-	all := x.shows(auth.ModelsGet)
+func writeModel(x *call.Call, w *jsonio.Writer, s *shown) {
+	all := x.Shows(auth.ModelsGet)
 	id, name, created := "", "", time.Time{}
 	if m := s.public; m != nil {
 		id, name, created = m.ID, m.Name, m.CreatedAt
@@ -170,16 +166,16 @@ func writeModel(x *Call, w *jsonio.Writer, s *shown) {
 }
 
 // modelJSON is what writeModel writes of a model that an output is of. It is shared.
-func modelJSON(x *Call, s *shown) []byte {
+func modelJSON(x *call.Call, s *shown) []byte {
 	var w jsonio.Writer
-	kept := x.net.written[s.public]
+	kept := x.Net.Written[s.public]
 	if kept == nil || s.form != message {
 		writeModel(x, &w, s)
 		return w.Bytes()
 	}
-	place := &kept.little
-	if x.shows(auth.ModelsGet) {
-		place = &kept.all
+	place := &kept.Little
+	if x.Shows(auth.ModelsGet) {
+		place = &kept.All
 	}
 	if p := place.Load(); p != nil {
 		return *p
@@ -190,15 +186,15 @@ func modelJSON(x *Call, s *shown) []byte {
 	return b
 }
 
-func writeOutputInfo(x *Call, w *jsonio.Writer, s *shown) {
-	all := x.shows(auth.ModelsGet)
+func writeOutputInfo(x *call.Call, w *jsonio.Writer, s *shown) {
+	all := x.Shows(auth.ModelsGet)
 	w.Object()
 	switch {
 	case !all:
 	case s.form == message:
 		w.Name("message")
 		w.String("Show output_info with: GET /models/{model_id}/output_info")
-	case len(s.concepts) > 0 && x.shows(auth.ConceptsGet):
+	case len(s.concepts) > 0 && x.Shows(auth.ConceptsGet):
 		w.Name("data")
 		w.Object()
 		w.Name("concepts")
@@ -222,7 +218,7 @@ func writeOutputInfo(x *Call, w *jsonio.Writer, s *shown) {
 		if s.named && s.version != nil {
 			config = settingsOf(s.version.Config)
 		}
-		if !x.shows(auth.ConceptsGet) {
+		if !x.Shows(auth.ConceptsGet) {
 			delete(config, settingSelected)
 		}
 		w.Name("output_config")
@@ -239,7 +235,7 @@ func writePublicVersion(w *jsonio.Writer, m *predict.Model) {
 	w.Name("created_at")
 	w.String(timestamp(m.VersionCreatedAt))
 	w.Name("status")
-	writeStatus(w, statusTrained, "")
+	call.WriteStatus(w, call.StatusTrained, "")
 	if n := len(m.Concepts); n > 0 {
 		w.Name("active_concept_count")
 		w.Int(int64(n))
@@ -255,7 +251,7 @@ func writeVersion(w *jsonio.Writer, v *catalog.Version, more func()) {
 	w.Name("created_at")
 	w.String(timestamp(v.Created.Time()))
 	w.Name("status")
-	writeStatus(w, versionStatus(v.Code), v.Detail)
+	call.WriteStatus(w, versionStatus(v.Code), v.Detail)
 	if n := len(v.Concepts); n > 0 {
 		w.Name("active_concept_count")
 		w.Int(int64(n))
@@ -267,21 +263,21 @@ func writeVersion(w *jsonio.Writer, v *catalog.Version, more func()) {
 }
 
 // versionStatuses are what a version can be at.
-var versionStatuses = []status{
-	statusTrained,
-	{code: 21101, description: "Model is training"},
-	{code: 21102, description: "Model not yet trained"},
-	{code: 21103, description: "Custom model is in queue for training, waiting on inputs to process."},
-	{code: 21110, description: "Model training had no data."},
-	{code: 21111, description: "Model training had no positive examples."},
-	{code: 21112, description: "Model training was one of several but with a single class."},
-	{code: 21115, description: "Model training had an unknown error."},
+var versionStatuses = []call.Status{
+	call.StatusTrained,
+	{Code: 21101, Description: "Model is training"},
+	{Code: 21102, Description: "Model not yet trained"},
+	{Code: 21103, Description: "Custom model is in queue for training, waiting on inputs to process."},
+	{Code: 21110, Description: "Model training had no data."},
+	{Code: 21111, Description: "Model training had no positive examples."},
+	{Code: 21112, Description: "Model training was one of several but with a single class."},
+	{Code: 21115, Description: "Model training had an unknown error."},
 }
 
-func versionStatus(code int) status {
-	i := slices.IndexFunc(versionStatuses, func(s status) bool { return s.code == code })
+func versionStatus(code int) call.Status {
+	i := slices.IndexFunc(versionStatuses, func(s call.Status) bool { return s.Code == code })
 	if i < 0 {
-		return status{code: code, description: "Model training had an unknown error."}
+		return call.Status{Code: code, Description: "Model training had an unknown error."}
 	}
 	return versionStatuses[i]
 }
@@ -298,7 +294,7 @@ func newestTrained(v *partition.View, m *catalog.Model) (catalog.Version, error)
 			newest = &got
 		}
 		switch got.Code {
-		case statusTrained.code:
+		case call.StatusTrained.Code:
 			var here bool
 			if here, failed = v.HasObject(got.Manifest); here {
 				trained = &got
@@ -314,11 +310,11 @@ func newestTrained(v *partition.View, m *catalog.Model) (catalog.Version, error)
 	case trained != nil:
 		return *trained, nil
 	case queued:
-		return catalog.Version{}, refusef(ErrQueued, "model_id '%s' is being trained. Try again when its version has code %d.", m.ID, statusTrained.code)
+		return catalog.Version{}, call.Refusef(call.ErrQueued, "model_id '%s' is being trained. Try again when its version has code %d.", m.ID, call.StatusTrained.Code)
 	case newest != nil && newest.Code != codeUntrained:
-		return catalog.Version{}, refusef(ErrUntrained, "model_id '%s': its last training ended with code %d: %s", m.ID, newest.Code, versionStatus(newest.Code).description)
+		return catalog.Version{}, call.Refusef(call.ErrUntrained, "model_id '%s': its last training ended with code %d: %s", m.ID, newest.Code, versionStatus(newest.Code).Description)
 	}
-	return catalog.Version{}, refusef(ErrUntrained, "model_id '%s' is not trained. Train it with POST /v2/models/{model_id}/versions.", m.ID)
+	return catalog.Version{}, call.Refusef(call.ErrUntrained, "model_id '%s' is not trained. Train it with POST /v2/models/{model_id}/versions.", m.ID)
 }
 
 // Codes of versions that handlers look at.
@@ -334,11 +330,11 @@ func trainedVersion(v *partition.View, m *model) (catalog.Version, error) {
 		return newestTrained(v, m.own)
 	}
 	switch got := m.version; got.Code {
-	case statusTrained.code:
+	case call.StatusTrained.Code:
 		return *got, nil
 	case codeQueued:
-		return *got, refusef(ErrQueued, "model_version_id '%s' is being trained. Try again when it has code %d.", got.ID, statusTrained.code)
+		return *got, call.Refusef(call.ErrQueued, "model_version_id '%s' is being trained. Try again when it has code %d.", got.ID, call.StatusTrained.Code)
 	default:
-		return *got, refusef(ErrUntrained, "model_version_id '%s' has code %d: %s", got.ID, got.Code, versionStatus(got.Code).description)
+		return *got, call.Refusef(call.ErrUntrained, "model_version_id '%s' has code %d: %s", got.ID, got.Code, versionStatus(got.Code).Description)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sightline-dev/sightline/core/api/call"
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/predict"
 	"github.com/sightline-dev/sightline/core/predict/raster"
@@ -119,7 +120,7 @@ func TestItemStatuses(t *testing.T) {
 		{`{"url":"b.jpg"}`, 30106},
 		{`{"url":"http://"}`, 30106},
 		{`{"url":"http://a\u0000b/"}`, 30106},
-		{`{"url":"http://a/` + strings.Repeat("b", maxURLBytes) + `"}`, 30106},
+		{`{"url":"http://a/` + strings.Repeat("b", call.MaxURLBytes) + `"}`, 30106},
 		{`{"base64":""}`, 30104},
 		{`{"base64":"*"}`, 30104},
 		{`{"base64":17}`, 30104},
@@ -287,7 +288,7 @@ func TestBase64IsHosted(t *testing.T) {
 	if crop := a.Outputs[0].Input.Data.Image.Crop; !slices.Equal(crop, []float64{0, 0, 0.5, 1}) {
 		t.Errorf("crop %v is echoed", crop)
 	}
-	gallery := Gallery{Names: s.o.Hosted.(*blob.Hosted), Clock: s.o.Clock}
+	gallery := Gallery{Names: s.host.Hosted.(*blob.Hosted), Clock: s.host.Clock}
 	p, err := gallery.Hosted(name)
 	if err != nil || p.ContentType != "image/png" || p.Hash != jobs[0].Blob {
 		t.Errorf("Hosted = %+v, %v", p, err)

@@ -1,20 +1,21 @@
 package api
 
 import (
+	"github.com/sightline-dev/sightline/core/api/call"
 	"github.com/sightline-dev/sightline/core/jsonio"
 	"github.com/sightline-dev/sightline/core/predict"
 )
 
 // runWorkflow runs the inputs of a call through every model of a workflow, each picture
 // analysed once.
-func runWorkflow(x *Call) error {
+func runWorkflow(x *call.Call) error {
 	f, _, err := workflowOfPath(x)
 	if err != nil {
 		return err
 	}
-	o, err := x.body.object("output_config")
+	o, err := x.Body.Object("output_config")
 	if err != nil {
-		return refuse(ErrModelArgument, err)
+		return call.Refuse(call.ErrModelArgument, err)
 	}
 	run := workflowRun{workflow: f}
 	var want predict.Want
@@ -32,11 +33,11 @@ func runWorkflow(x *Call) error {
 		run.missing = append(run.missing, c.missing...)
 		want |= p.want()
 	}
-	inputs, jobs, err := readMediaList(x, maxWorkflowInputs, want, run.configs[0].sampleMS) // one decoding serves all models
+	inputs, jobs, err := readMediaList(x, call.MaxWorkflowInputs, want, run.configs[0].sampleMS) // one decoding serves all models
 	if err != nil {
 		return err
 	}
-	x.await(jobs, func(results []Result) error { return answerResults(x, &run, inputs, results) })
+	x.Await(jobs, func(results []call.Result) error { return answerResults(x, &run, inputs, results) })
 	return nil
 }
 
@@ -49,12 +50,12 @@ type workflowRun struct {
 }
 
 // answerResults answers a workflow call: a result for each input, with an output of each model.
-func answerResults(x *Call, run *workflowRun, inputs []input, results []Result) error {
+func answerResults(x *call.Call, run *workflowRun, inputs []input, results []call.Result) error {
 	seen, good, err := matchResults(x, inputs, results, run.models)
 	if err != nil {
 		return err
 	}
-	ids, err := x.newIDs(len(inputs) * len(run.models))
+	ids, err := x.NewIDs(len(inputs) * len(run.models))
 	if err != nil {
 		return err
 	}
@@ -63,7 +64,7 @@ func answerResults(x *Call, run *workflowRun, inputs []input, results []Result) 
 		models[i] = modelJSON(x, &run.models[i].shown)
 	}
 	s, details := overall(good, len(inputs), run.missing)
-	x.answer(s, details, func(w *jsonio.Writer) {
+	x.Answer(s, details, func(w *jsonio.Writer) {
 		w.Name("workflow")
 		writeWorkflow(x, w, &run.workflow, false)
 		w.Name("results")

@@ -5,21 +5,22 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sightline-dev/sightline/core/api/call"
 	"github.com/sightline-dev/sightline/core/auth"
 )
 
-// route is one endpoint. A segment of its path in braces stands for any one segment.
-type route struct {
+// endpoint is a row of the route table. A segment of its path in braces stands for any one segment.
+type endpoint struct {
 	method string
 	path   string // after /v2
 	list   string // the list that is in every answer, errors included; empty: none
 	need   auth.Need
-	handle func(*Call) error
+	handle func(*call.Call) error
 }
 
-// routes is /v2 in the order of the interface's documentation. Where two rows match, the
+// table is /v2 in the order of the interface's documentation. Where two rows match, the
 // first wins, so fixed paths stand before those with ids.
-var routes = []route{
+var table = []endpoint{
 	{"POST", "/models/{model_id}/outputs", "outputs", auth.NeedPredict, predictOutputs},
 	{"POST", "/models/{model_id}/versions/{version_id}/outputs", "outputs", auth.NeedPredict, predictOutputs},
 	{"POST", "/models/{model_id}/activations", "outputs", auth.NeedPredict, readActivations},
@@ -91,38 +92,6 @@ var routes = []route{
 	{"DELETE", "/sync/conflicts/{conflict_id}", "", auth.NeedAll, dismissConflict},
 }
 
-// Limits of a call.
-const (
-	maxInputs      = 128  // inputs of one call that predicts, adds or changes some
-	maxLabels      = 1000 // of one input, and of one item of a call
-	maxConcepts    = 200  // of one output, by max_concepts
-	shownConcepts  = 20   // of one output when max_concepts says nothing
-	defaultPerPage = 20   // rows of a page
-	maxPerPage     = 1000 // a larger per_page is taken as this
-	maxIDBytes     = 128  // of an id
-	maxNameBytes   = 1024 // of a concept's or a model's name
-	maxIDs         = 1000 // of one call that deletes models
-	maxURLBytes    = 8192 // of a picture's address
-	maxSelected    = 1000 // select_concepts of one call
-
-	maxActivatedInputs = 8  // of one call that asks where concepts are: a quarter of a megabyte each comes from the network
-	maxActivations     = 20 // concepts of such a call
-
-	maxModelConcepts  = 5000     // of one own model
-	maxSettingBytes   = 64 << 10 // of one field of a model's output_config
-	maxWorkflowInputs = 32       // of one workflow call
-	maxWorkflowModels = 5        // of one workflow
-
-	maxFeedbackBytes = 64 << 10 // of one piece of feedback
-
-	maxPictureBytes = 20_000_000 // of one picture sent as base64
-	maxVideoBytes   = 10_000_000 // of one video sent as base64
-
-	maxVideos       = 4   // of one call
-	maxFrames       = 600 // of the videos of one call, each of which may have an equal part of them
-	defaultSampleMS = 1000
-)
-
 // segments splits a path, which is still percent-encoded, before it decodes the parts, so
 // that an id may hold a slash. Empty parts are left out: slashes may be doubled or trail.
 // It returns nil for what is not below /v2 and for a part that is badly encoded.
@@ -144,86 +113,114 @@ func segments(path string) []string {
 	return parts[1:]
 }
 
-// address is what the long form of a path names: everything of an application also stands
-// after /v2/users/{user_id}/apps/{app_id}.
-type address struct {
-	long      bool
-	user, app string
-}
-
-// me is the user of a path who is the one that asks.
-const me = "me"
-
 // short takes the long form's address off the segments of a path.
-func short(parts []string) ([]string, address) {
+func short(parts []string) ([]string, call.Address) {
 	if len(parts) > 4 && parts[0] == "users" && parts[2] == "apps" {
-		return parts[4:], address{true, parts[1], parts[3]}
+		return parts[4:], call.Address{Long: true, User: parts[1], App: parts[3]}
 	}
-	return parts, address{}
-}
-
-// names reports whether a path leads to the application: a short one always does, a long one
-// has to name it and its owner.
-func (at address) names(app *Application) bool {
-	return !at.long || app != nil && at.app == app.ID && (at.user == me || at.user == app.Owner && at.user != "")
-}
-
-// resolve finds the route of a path, in either form.
-func resolve(method, path string) (*route, map[string]string, address, error) {
-	parts, at := short(segments(path))
-	matched, ids, err := find(method, parts)
-	return matched, ids, at, err
+	return parts, call.Address{}
 }
 
 // Writes reports whether a call changes an application: for hosts that let nothing be written for now.
 func Writes(method, path string) bool {
 	r, _, _, err := resolve(method, path)
-	return err == nil && r.method != "GET" && r.need.Writes()
+	return err == nil && r.Method != "GET" && r.Need.Writes()
 }
 
-// errPath is the answer to what is not there, and to what is another's.
-var errPath = &fault{ErrPath, "Check the url of your request."}
+// route is a row of the table with its path split.
+type route struct {
+	call.Route
+	segments []string
+	handle   func(*call.Call) error
+}
+
+// place is where the rows are that a path may match: all paths begin with a word.
+type place struct {
+	segments int
+	first    string
+}
+
+var (
+	routes = split(table)
+	places = placesOf(routes)
+)
+
+func split(table []endpoint) []route {
+	all := make([]route, len(table))
+	for i, e := range table {
+		all[i] = route{call.Route{Method: e.method, Path: e.path, List: e.list, Need: e.need}, strings.Split(e.path[1:], "/"), e.handle}
+	}
+	return all
+}
+
+// placesOf keeps the order of the table.
+func placesOf(all []route) map[place][]*route {
+	at := map[place][]*route{}
+	for i := range all {
+		p := place{len(all[i].segments), all[i].segments[0]}
+		at[p] = append(at[p], &all[i])
+	}
+	return at
+}
+
+// at returns the rows that the parts of a path may match.
+func at(parts []string) []*route {
+	if len(parts) == 0 {
+		return nil
+	}
+	return places[place{len(parts), parts[0]}]
+}
+
+// resolve finds the route of a path, in either form.
+func resolve(method, path string) (*route, map[string]string, call.Address, error) {
+	parts, at := short(segments(path))
+	matched, ids, err := find(method, parts)
+	return matched, ids, at, err
+}
+
+// routed finds the route of a call, which then knows what its path says.
+func routed(x *call.Call, method, path string) (matched *route, err error) {
+	if matched, x.IDs, x.At, err = resolve(method, path); matched != nil {
+		x.Route = &matched.Route
+	}
+	return matched, err
+}
 
 // find returns the route of a request and its ids by name. The error is ErrPath or
 // ErrMethod; with ErrMethod the route is one of the path's, for its list.
 func find(method string, parts []string) (*route, map[string]string, error) {
 	var other *route
-	for i := range routes {
-		r := &routes[i]
+	for _, r := range at(parts) {
 		ids, ok := r.match(parts)
 		switch {
 		case !ok:
-		case r.method == method:
+		case r.Method == method:
 			return r, ids, nil
 		case other == nil:
 			other = r
 		}
 	}
 	if other != nil {
-		return other, nil, refusef(ErrMethod, "Allowed methods: %s.", strings.Join(methods(parts), ", "))
+		return other, nil, call.Refusef(call.ErrMethod, "Allowed methods: %s.", strings.Join(methods(parts), ", "))
 	}
-	return nil, nil, errPath
+	return nil, nil, call.NoPath
 }
 
 // methods lists what a path takes, OPTIONS last.
 func methods(parts []string) []string {
 	var allowed []string
-	for i := range routes {
-		if _, ok := routes[i].match(parts); ok && !slices.Contains(allowed, routes[i].method) {
-			allowed = append(allowed, routes[i].method)
+	for _, r := range at(parts) {
+		if _, ok := r.match(parts); ok && !slices.Contains(allowed, r.Method) {
+			allowed = append(allowed, r.Method)
 		}
 	}
 	return append(allowed, "OPTIONS")
 }
 
-// match reports whether the route stands for parts, and the ids among them. One client
+// match reports whether the route stands for parts, of which it has as many, and the ids among them. One client
 // misspells "versions" in the singular.
 func (r *route) match(parts []string) (ids map[string]string, ok bool) {
-	if strings.Count(r.path, "/") != len(parts) {
-		return nil, false
-	}
-	i := 0
-	for want := range strings.SplitSeq(r.path[1:], "/") {
+	for i, want := range r.segments {
 		part := parts[i]
 		switch {
 		case want[0] == '{':
@@ -234,7 +231,6 @@ func (r *route) match(parts []string) (ids map[string]string, ok bool) {
 		case part != want && (want != "versions" || part != "version"):
 			return nil, false
 		}
-		i++
 	}
 	return ids, true
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/sightline-dev/sightline/core/api/call"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/jsonio"
 	"github.com/sightline-dev/sightline/core/log"
@@ -14,8 +15,8 @@ import (
 )
 
 // searchInputs finds inputs by the clauses of query.
-func searchInputs(x *Call) error {
-	p, err := x.paged()
+func searchInputs(x *call.Call) error {
+	p, err := x.Page()
 	if err != nil {
 		return err
 	}
@@ -23,8 +24,8 @@ func searchInputs(x *Call) error {
 }
 
 // withQuery reads the query of the body and has the pictures analysed that a clause shows, before it is answered.
-func withQuery(x *Call, answer func(q *search.Query) error) error {
-	q, err := search.Parse(x.body.get("query"), searchOptions(x))
+func withQuery(x *call.Call, answer func(q *search.Query) error) error {
+	q, err := search.Parse(x.Body.Get("query"), searchOptions(x))
 	if err != nil {
 		return err
 	}
@@ -36,11 +37,11 @@ func withQuery(x *Call, answer func(q *search.Query) error) error {
 }
 
 // searchOptions are what the application's queries are read against.
-func searchOptions(x *Call) search.Options {
+func searchOptions(x *call.Call) search.Options {
 	return search.Options{
-		Names: x.net.models.Names(), Language: x.app.Language,
+		Names: x.Net.Models.Names(), Language: x.App.Language,
 		Own: func(name string) ([]string, error) {
-			v := x.app.Partition.View()
+			v := x.App.Partition.View()
 			defer v.Close()
 			var ids []string
 			err := v.Concepts(func(c catalog.Concept) bool {
@@ -51,16 +52,16 @@ func searchOptions(x *Call) search.Options {
 			})
 			return ids, err
 		},
-		Hosted: x.s.hostedName,
+		Hosted: x.Host.HostedName,
 	}
 }
 
 // picturesOf are the jobs of a query's pictures and their places among them. The picture of a
 // stored input is looked up where it was analysed as it stands, and so needs none.
-func picturesOf(x *Call, q *search.Query) (jobs []Job, places []int, err error) {
+func picturesOf(x *call.Call, q *search.Query) (jobs []call.Job, places []int, err error) {
 	for i := range q.Pictures {
 		p := &q.Pictures[i]
-		job := Job{Crop: p.Crop, Want: predict.WantConcepts}
+		job := call.Job{Crop: p.Crop, Want: predict.WantConcepts}
 		switch {
 		case p.URL != "":
 			if err := checkURL("query: image.url", p.URL); err != nil {
@@ -74,7 +75,7 @@ func picturesOf(x *Call, q *search.Query) (jobs []Job, places []int, err error) 
 		case p.Stored():
 			continue
 		default:
-			v := x.app.Partition.View()
+			v := x.App.Partition.View()
 			in, err := v.InputByID(p.Input)
 			v.Close()
 			if errors.Is(err, catalog.ErrNotFound) || err == nil && in.Code != catalog.InputReady {
@@ -91,9 +92,9 @@ func picturesOf(x *Call, q *search.Query) (jobs []Job, places []int, err error) 
 }
 
 // embed gives a query's pictures their embeddings.
-func embed(q *search.Query, places []int, results []Result) error {
+func embed(q *search.Query, places []int, results []call.Result) error {
 	if len(results) < len(places) {
-		return errNoResult
+		return call.ErrNoResult
 	}
 	for i, place := range places {
 		r := &results[i]
@@ -101,7 +102,7 @@ func embed(q *search.Query, places []int, results []Result) error {
 			return r.Err
 		}
 		if r.Analysis.Has&predict.WantConcepts == 0 {
-			return errNoResult
+			return call.ErrNoResult
 		}
 		q.Pictures[place].Embedding = &r.Analysis.Embedding
 	}
@@ -110,11 +111,11 @@ func embed(q *search.Query, places []int, results []Result) error {
 
 // answerEmbedded has the query's pictures analysed and then answers. Should the
 // application have gone over to another network meanwhile, they are analysed by that one.
-func answerEmbedded(x *Call, q *search.Query, jobs []Job, places []int, answer func() error) error {
+func answerEmbedded(x *call.Call, q *search.Query, jobs []call.Job, places []int, answer func() error) error {
 	if len(jobs) == 0 {
 		return answer()
 	}
-	x.ask(jobs, func(results []Result) error {
+	x.Ask(jobs, func(results []call.Result) error {
 		if err := embed(q, places, results); err != nil {
 			return err
 		}
@@ -132,29 +133,29 @@ var errMoved = errors.New("the application now uses another network")
 
 // stay holds what is answered next to the network of the moment that v shows. The error is errMoved
 // where the query has an embedding by another.
-func stay(x *Call, q *search.Query, v *partition.View) (err error) {
-	was := x.net
-	if x.net, err = x.s.networkOf(v.Reader); err != nil {
+func stay(x *call.Call, q *search.Query, v *partition.View) (err error) {
+	was := x.Net
+	if x.Net, err = x.Host.NetworkOf(v.Reader); err != nil {
 		return err
 	}
-	if x.net != was && slices.ContainsFunc(q.Pictures, func(p search.Picture) bool { return p.Embedding != nil }) {
+	if x.Net != was && slices.ContainsFunc(q.Pictures, func(p search.Picture) bool { return p.Embedding != nil }) {
 		return errMoved
 	}
 	return nil
 }
 
 // answerHits runs a query and answers with a page of what it finds.
-func answerHits(x *Call, q *search.Query, p page) error {
-	id, err := x.newID()
+func answerHits(x *call.Call, q *search.Query, p call.Page) error {
+	id, err := x.NewID()
 	if err != nil {
 		return err
 	}
-	v := x.app.Partition.View()
+	v := x.App.Partition.View()
 	defer v.Close()
 	if err := stay(x, q, v); err != nil {
 		return err
 	}
-	found, err := search.Run(x.ctx, v.Reader, x.app.Partition.Index(), q, search.Page{Offset: uint64((p.number - 1) * p.size), N: uint64(p.size)})
+	found, err := search.Run(x.Ctx, v.Reader, x.App.Partition.Index(), q, search.Page{Offset: uint64((p.Number - 1) * p.Size), N: uint64(p.Size)})
 	if err != nil {
 		return err
 	}
@@ -168,8 +169,8 @@ func answerHits(x *Call, q *search.Query, p page) error {
 			return err
 		}
 	}
-	x.ok(func(w *jsonio.Writer) {
-		w.Grow(len(inputs)*inputBytes + x.loaded)
+	x.OK(func(w *jsonio.Writer) {
+		w.Grow(len(inputs)*inputBytes + x.Loaded)
 		w.Name("id")
 		w.String(id)
 		w.Name("hits")
@@ -188,27 +189,27 @@ func answerHits(x *Call, q *search.Query, p page) error {
 }
 
 // searchFeedback keeps what a user said of a search: which of its hits was looked at.
-func searchFeedback(x *Call) error {
-	input, err := x.body.object("input")
+func searchFeedback(x *call.Call) error {
+	input, err := x.Body.Object("input")
 	if err != nil {
-		return refuse(ErrFeedback, err)
+		return call.Refuse(call.ErrFeedback, err)
 	}
-	info, err := input.object("feedback_info")
+	info, err := input.Object("feedback_info")
 	if err != nil {
-		return refuse(ErrFeedback, err)
+		return call.Refuse(call.ErrFeedback, err)
 	}
-	if _, err := input.id("id"); err != nil {
-		return refuse(ErrFeedback, err)
+	if _, err := input.ID("id"); err != nil {
+		return call.Refuse(call.ErrFeedback, err)
 	}
-	if info.v.Len() == 0 {
-		return refusef(ErrFeedback, "%s is missing.", info.path)
+	if info.Value.Len() == 0 {
+		return call.Refusef(call.ErrFeedback, "%s is missing.", info.Path)
 	}
-	if n := len(input.v.Raw()); n > maxFeedbackBytes {
-		return refusef(ErrFeedback, "input: %d bytes, but at most %d are allowed.", n, maxFeedbackBytes)
+	if n := len(input.Value.Raw()); n > call.MaxFeedbackBytes {
+		return call.Refusef(call.ErrFeedback, "input: %d bytes, but at most %d are allowed.", n, call.MaxFeedbackBytes)
 	}
-	if _, err := x.submit([]log.Body{&log.Feedback{JSON: bytes.Clone(input.v.Raw())}}, nil); err != nil {
+	if _, err := x.Submit([]log.Body{&log.Feedback{JSON: bytes.Clone(input.Value.Raw())}}, nil); err != nil {
 		return err
 	}
-	x.ok(func(*jsonio.Writer) {})
+	x.OK(func(*jsonio.Writer) {})
 	return nil
 }

@@ -2,211 +2,59 @@ package api
 
 import (
 	"context"
-	"fmt"
-	"io"
-	"net/url"
-	"strings"
-	"sync"
-	"time"
 
-	"github.com/sightline-dev/sightline/core/auth"
-	"github.com/sightline-dev/sightline/core/blob"
-	"github.com/sightline-dev/sightline/core/jsonio"
-	"github.com/sightline-dev/sightline/core/lang"
-	"github.com/sightline-dev/sightline/core/predict"
+	"github.com/sightline-dev/sightline/core/api/call"
 )
-
-// Models is what the service asks of the public models; *predict.Set is it.
-type Models interface {
-	Models() []*predict.Model // in the order in which they are listed
-	Model(id string) (*predict.Model, bool)
-	General() *predict.Model
-	Names() *lang.Table
-	Base() [32]byte // names what embeddings and the general model's values come from
-
-	// Activations are how much of each cell of a picture speaks for concepts of one of the models.
-	Activations(m *predict.Model, c *predict.Cells, places []int) ([][]float32, error)
-}
-
-var _ Models = (*predict.Set)(nil)
-
-// Options are the settings of a [Service].
-type Options struct {
-	Models   Models           // needed
-	Older    []Models         // those of older networks that still serve applications
-	Hosted   Hosting          // keeps pictures that come as base64; needed
-	Apps     Applications     // needed
-	Tokens   Tokens           // nil: there are none
-	Accounts Accounts         // nil: there are none
-	Calls    Calls            // nil: calls are not counted
-	Storage  Storage          // nil: storage has no limits
-	Clock    func() time.Time // needed
-	Rand     io.Reader        // makes ids; needed
-
-	// Copies says where an application that is a copy stands with its origin; false, or nil: nobody keeps it
-	// in step.
-	Copies func(app string) (Standing, bool)
-
-	Thumbnails bool // copies make those that they lack, of pictures that the host has or gets
-
-	PublicURL     string        // start of the addresses of hosted pictures; empty: "http://127.0.0.1:8080"
-	PublicAppID   string        // app_id of public models and concepts; empty: null
-	KeepPredicted time.Duration // life of a picture sent to be predicted; 0: 24 h
-	JSON          jsonio.Limits // of a request's body
-	MaxAnswer     int64         // bytes of an answer's body; 0: DefaultMaxAnswer
-
-	Rate         auth.Rate // of each key that an account made, and of its tokens and sessions; zero: 10 per second, 100 at once; PerSecond < 0: none
-	OperatorRate auth.Rate // the same of the operator's; zero: none
-}
-
-// Hosting keeps pictures at addresses that nobody can guess; *blob.Hosted is it.
-type Hosting interface {
-	// Add keeps a picture and names it, until expires.
-	Add(ctx context.Context, data []byte, contentType string, expires time.Time) (name string, h blob.Hash, err error)
-	// Release gives up what a Result with a Blob holds.
-	Release(ctx context.Context, h blob.Hash) error
-}
-
-var _ Hosting = (*blob.Hosted)(nil)
 
 // Service answers requests. It is immutable and safe for concurrent use, as far as its
 // options are.
-type Service struct {
-	o        Options
-	networks map[[32]byte]*network // by base
-	heads    heads                 // of own models
-	limiters limiters
-	pictures sync.Pool // *[]byte: memory of decoded pictures
-}
-
-// limiters hold callers to their rates.
-type limiters struct {
-	account, operator *auth.Limiter // by Principal.Bucket
-	page              *auth.Limiter // the same, what our own pages show
-	client, guess     *auth.Limiter // POST /v2/token, by the client's id: with the right secret, with a wrong one
-	remote            *auth.Limiter // POST /v2/token, by Request.Remote
-}
-
-// pageRate is how fast a page may read what it shows: some screens of pictures at once.
-var pageRate = auth.Rate{PerSecond: 100, Burst: 1000}
-
-// Rates of asking for tokens, which are renewed every few minutes. Wrong secrets are counted on
-// their own, so that whoever knows a client's id cannot keep its owner out.
-var (
-	clientRate = auth.Rate{PerSecond: 1, Burst: 60}
-	guessRate  = auth.Rate{PerSecond: 0.2, Burst: 10}
-	remoteRate = auth.Rate{PerSecond: 5, Burst: 100}
-)
-
-// maxLimited is how many callers each limiter remembers.
-const maxLimited = 10_000
-
-func newLimiters(o *Options) limiters {
-	if o.Rate.PerSecond == 0 {
-		o.Rate.PerSecond = 10
-	}
-	if o.Rate.Burst == 0 {
-		o.Rate.Burst = 100
-	}
-	if o.OperatorRate.Burst == 0 {
-		o.OperatorRate.Burst = 100
-	}
-	limiter := func(r auth.Rate) *auth.Limiter { return auth.NewLimiter(r, maxLimited) }
-	return limiters{limiter(o.Rate), limiter(o.OperatorRate), limiter(pageRate), limiter(clientRate), limiter(guessRate), limiter(remoteRate)}
-}
+type Service struct{ host *call.Host }
 
 // New checks the options. It returns [ErrOptions] for what is missing or malformed.
-func New(o Options) (*Service, error) {
-	if o.PublicURL == "" {
-		o.PublicURL = "http://127.0.0.1:8080"
+func New(o call.Options) (*Service, error) {
+	host, err := call.NewHost(o)
+	if err != nil {
+		return nil, err
 	}
-	o.PublicURL = strings.TrimRight(o.PublicURL, "/")
-	if o.KeepPredicted == 0 {
-		o.KeepPredicted = 24 * time.Hour
-	}
-	if o.MaxAnswer == 0 {
-		o.MaxAnswer = DefaultMaxAnswer
-	}
-	u, err := url.Parse(o.PublicURL)
-	switch {
-	case o.Models == nil || o.Hosted == nil || o.Apps == nil || o.Clock == nil || o.Rand == nil:
-		return nil, fmt.Errorf("%w: Models, Hosted, Apps, Clock and Rand are required", ErrOptions)
-	case o.Models.General() == nil:
-		return nil, fmt.Errorf("%w: no general model", ErrOptions)
-	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
-		return nil, fmt.Errorf("%w: invalid public URL %q", ErrOptions, o.PublicURL)
-	case o.MaxAnswer < MinMaxAnswer:
-		return nil, fmt.Errorf("%w: MaxAnswer is %d, the minimum is %d", ErrOptions, o.MaxAnswer, MinMaxAnswer)
-	case o.KeepPredicted < 0:
-		return nil, fmt.Errorf("%w: KeepPredicted is negative: %v", ErrOptions, o.KeepPredicted)
-	}
-	s := &Service{networks: map[[32]byte]*network{}, limiters: newLimiters(&o)}
-	s.o = o
-	for _, m := range append(o.Older[:len(o.Older):len(o.Older)], o.Models) {
-		s.networks[m.Base()] = newNetwork(m)
-	}
-	return s, nil
+	return &Service{host}, nil
 }
 
 // Begin starts a request. The call is done at once unless it needs pictures analysed.
 // ctx bounds the reading and writing of blobs.
-func (s *Service) Begin(ctx context.Context, r *Request) *Exchange {
-	x := &Call{s: s, ctx: ctx, query: r.Query, now: s.o.Clock(), memory: r.Memory}
+func (s *Service) Begin(ctx context.Context, r *call.Request) *call.Exchange {
 	if r.Method == "OPTIONS" && segments(r.Path) != nil {
-		return Answered(preflight())
+		return call.Answered(call.Preflight())
 	}
 	method := r.Method
 	if method == "HEAD" {
 		method = "GET" // the host sends the head of it
 	}
-	matched, ids, at, err := resolve(method, r.Path)
-	x.route, x.ids, x.at, x.authorization, x.remote = matched, ids, at, r.Authorization, r.Remote
+	x := call.NewCall(ctx, s.host, r)
+	matched, err := routed(x, method, r.Path)
 	if err == nil {
 		err = admit(x, r)
 	}
 	if err == nil {
-		err = x.findNetwork()
+		err = x.FindNetwork()
 	}
 	if err == nil {
-		err = x.parse(r.Body)
+		err = x.Parse(r.Body)
 	}
 	if err == nil {
 		err = matched.handle(x)
 	}
 	if err != nil {
-		x.fail(err)
+		x.Fail(err)
 	}
-	// The body is the host's again; what outlives it has been copied.
-	x.doc.Reset()
-	x.body = object{}
-	x.giveBack()
-	return &x.call
-}
-
-// maxKeptPicture is the largest memory for a decoded picture that is kept for another call.
-const maxKeptPicture = 1 << 20
-
-// borrow takes memory for decoded pictures, of which a call needs one after the other.
-func (x *Call) borrow() {
-	if kept, ok := x.s.pictures.Get().(*[]byte); ok {
-		x.scratch = *kept
-	}
-}
-
-// giveBack hands such memory on.
-func (x *Call) giveBack() {
-	if c := cap(x.scratch); 0 < c && c <= maxKeptPicture {
-		kept := x.scratch[:0]
-		x.s.pictures.Put(&kept)
-	}
-	x.scratch = nil
+	x.Release()
+	return &x.Exchange
 }
 
 // Refuse is the answer to a request that the host does not begin, or does not end: with
 // [ErrBusy], [ErrTimeout], jsonio's ErrTooLong, or any other error of core.
-func (s *Service) Refuse(r *Request, err error) Response {
-	x := Call{s: s}
-	x.route, _, _, _ = resolve(r.Method, r.Path)
-	x.fail(err)
-	return x.call.response
+func (s *Service) Refuse(r *call.Request, err error) call.Response {
+	x := &call.Call{Host: s.host}
+	_, _ = routed(x, r.Method, r.Path)
+	x.Fail(err)
+	return x.Exchange.Response()
 }

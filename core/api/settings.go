@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/sightline-dev/sightline/core/api/call"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/jsonio"
 	"github.com/sightline-dev/sightline/core/lang"
@@ -16,7 +17,7 @@ import (
 type setting struct {
 	name  string
 	empty string // what answers show where it is not set; empty: nothing
-	check func(object, string) error
+	check func(call.Object, string) error
 }
 
 // settings are those that can be stored with a model. All are echoed as they were given;
@@ -46,19 +47,19 @@ const settingSelected = "select_concepts"
 
 // readSettings reads the fields of an output_config that a request sets, in the order of
 // the table. The values are copies.
-func readSettings(o object) ([]log.Setting, error) {
+func readSettings(o call.Object) ([]log.Setting, error) {
 	var set []log.Setting
 	for _, s := range settings {
-		if !o.has(s.name) {
+		if !o.Has(s.name) {
 			continue
 		}
-		raw := o.get(s.name).Raw()
-		if len(raw) > maxSettingBytes {
-			return nil, refusef(ErrModelArgument, "%s: must be at most %d bytes.", o.at(s.name), maxSettingBytes)
+		raw := o.Get(s.name).Raw()
+		if len(raw) > call.MaxSettingBytes {
+			return nil, call.Refusef(call.ErrModelArgument, "%s: must be at most %d bytes.", o.At(s.name), call.MaxSettingBytes)
 		}
 		if err := s.check(o, s.name); err != nil {
-			if statusOf(err).code != codeModelArgument {
-				err = refuse(ErrModelArgument, err)
+			if call.StatusOf(err).Code != codeModelArgument {
+				err = call.Refuse(call.ErrModelArgument, err)
 			}
 			return nil, err
 		}
@@ -69,10 +70,10 @@ func readSettings(o object) ([]log.Setting, error) {
 
 // form is how a value is kept: as it was given, but 1 and 0 as true and false where those
 // are meant, and what is shown without a value as none.
-func (s *setting) form(o object, raw []byte) []byte {
+func (s *setting) form(o call.Object, raw []byte) []byte {
 	form := bytes.Clone(raw)
 	if s.empty == "false" {
-		on, _ := o.flag(s.name)
+		on, _ := o.Flag(s.name)
 		form = strconv.AppendBool(nil, on)
 	}
 	if string(form) == s.empty {
@@ -81,67 +82,67 @@ func (s *setting) form(o object, raw []byte) []byte {
 	return form
 }
 
-func isBool(o object, name string) error {
-	_, err := o.flag(name)
+func isBool(o call.Object, name string) error {
+	_, err := o.Flag(name)
 	return err
 }
 
-func isText(o object, name string) error {
-	_, err := o.text(name)
+func isText(o call.Object, name string) error {
+	_, err := o.Text(name)
 	return err
 }
 
-func isHyper(o object, name string) error {
-	text, err := o.text(name)
+func isHyper(o call.Object, name string) error {
+	text, err := o.Text(name)
 	if err != nil {
 		return err
 	}
 	if _, err := training.Precision(text); err != nil {
-		return refusef(ErrModelArgument, "%s: %s.", o.at(name), err)
+		return call.Refusef(call.ErrModelArgument, "%s: %s.", o.At(name), err)
 	}
 	return nil
 }
 
-func isWhole(o object, name string) error {
-	n, err := o.integer(name)
+func isWhole(o call.Object, name string) error {
+	n, err := o.Integer(name)
 	if err == nil && n < 0 {
-		err = refusef(ErrModelArgument, "%s: must be an integer of at least 0.", o.at(name))
+		err = call.Refusef(call.ErrModelArgument, "%s: must be an integer of at least 0.", o.At(name))
 	}
 	return err
 }
 
-func isCount(o object, name string) error {
+func isCount(o call.Object, name string) error {
 	_, err := readCount(o, name)
 	return err
 }
 
-func isShare(o object, name string) error {
+func isShare(o call.Object, name string) error {
 	_, err := readShare(o, name)
 	return err
 }
 
-func isLanguage(o object, name string) error {
-	code, err := o.text(name)
+func isLanguage(o call.Object, name string) error {
+	code, err := o.Text(name)
 	if err == nil && code != "" && !lang.Valid(code) {
-		err = refusef(ErrModelArgument, "%s: unsupported language %q.", o.at(name), code)
+		err = call.Refusef(call.ErrModelArgument, "%s: unsupported language %q.", o.At(name), code)
 	}
 	return err
 }
 
-func isRefs(o object, name string) error {
-	refs, n, err := o.objects(name)
+func isRefs(o call.Object, name string) error {
+	refs, n, err := o.Objects(name)
 	if err != nil {
 		return err
 	}
-	if n > maxSelected {
-		return refusef(ErrModelArgument, "%s: at most %d concepts are allowed.", o.at(name), maxSelected)
+	if n > call.MaxSelected {
+		return call.Refusef(call.ErrModelArgument, "%s: at most %d concepts are allowed.", o.At(name), call.MaxSelected)
 	}
 	for ref, err := range refs {
 		if err != nil {
 			return err
 		}
 		for _, part := range []string{"id", "name"} {
-			if _, err := ref.text(part); err != nil {
+			if _, err := ref.Text(part); err != nil {
 				return err
 			}
 		}
@@ -180,7 +181,7 @@ func (s given) write(w *jsonio.Writer) {
 
 // object is the settings as a request would say them, but the language: that is for each
 // call to say.
-func (s given) object(doc *jsonio.Doc) (object, error) {
+func (s given) object(doc *jsonio.Doc) (call.Object, error) {
 	var w jsonio.Writer
 	w.Object()
 	for _, known := range settings {
@@ -191,9 +192,9 @@ func (s given) object(doc *jsonio.Doc) (object, error) {
 	}
 	w.End('}')
 	if err := doc.Parse(w.Bytes(), jsonio.Limits{}); err != nil {
-		return object{}, err
+		return call.Object{}, err
 	}
-	return asObject(doc.Root(), "output_config")
+	return call.AsObject(doc.Root(), "output_config")
 }
 
 // unset turns what a removing patch calls true into back to its default.

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"github.com/sightline-dev/sightline/core/api/call"
 	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/jsonio"
@@ -13,14 +14,14 @@ import (
 //
 // An input with a url and a picture is brought elsewhere by a POST of both, with "downloaded":
 // true in its image, which says that the picture is what the url gave.
-func readSource(x *Call) error {
-	v := x.app.Partition.View()
+func readSource(x *call.Call) error {
+	v := x.App.Partition.View()
 	defer v.Close()
 	in, err := inputOfPath(x, v)
 	if err != nil {
 		return err
 	}
-	x.ok(func(w *jsonio.Writer) {
+	x.OK(func(w *jsonio.Writer) {
 		w.Name("source")
 		w.Object()
 		if in.URL != "" {
@@ -35,7 +36,7 @@ func readSource(x *Call) error {
 			w.Name("sha256")
 			w.String(in.Blob.String())
 		}
-		if x.shows(auth.ConceptsGet) {
+		if x.Shows(auth.ConceptsGet) {
 			w.Name("edits")
 			w.Array()
 			for i := range in.Edits {

@@ -3,6 +3,7 @@ package api
 import (
 	"time"
 
+	"github.com/sightline-dev/sightline/core/api/call"
 	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/jsonio"
@@ -18,7 +19,7 @@ const (
 
 // summariseSearch answers with what all the matches of a search come to, in place of a page of
 // them: how many there are, how their scores lie, of which days and where they are.
-func summariseSearch(x *Call) error {
+func summariseSearch(x *call.Call) error {
 	ask, err := readSummary(x)
 	if err != nil {
 		return err
@@ -27,23 +28,23 @@ func summariseSearch(x *Call) error {
 }
 
 // readSummary reads the member "summary"; what is not named in it is not answered.
-func readSummary(x *Call) (ask search.Ask, err error) {
-	asked, err := x.body.object("summary")
+func readSummary(x *call.Call) (ask search.Ask, err error) {
+	asked, err := x.Body.Object("summary")
 	if err != nil {
-		return ask, refuse(search.ErrQuery, err)
+		return ask, call.Refuse(search.ErrQuery, err)
 	}
-	if asked.has("scores") {
+	if asked.Has("scores") {
 		if ask.Bins, err = readWithin(asked, "scores", "bins", 1, search.MaxBins, defaultBins); err != nil {
 			return ask, err
 		}
 	}
-	if asked.has("days") {
+	if asked.Has("days") {
 		ask.Days = &search.Days{}
 		if ask.Days.Offset, err = readWithin(asked, "days", "utc_offset", -maxUTCOffset, maxUTCOffset, 0); err != nil {
 			return ask, err
 		}
 	}
-	if asked.has("places") {
+	if asked.Has("places") {
 		ask.Places = &search.PlaceAsk{}
 		if ask.Places.Zoom, err = readWithin(asked, "places", "zoom", 0, search.MaxZoom, 0); err != nil {
 			return ask, err
@@ -54,33 +55,33 @@ func readSummary(x *Call) (ask search.Ask, err error) {
 }
 
 // readWithin reads a whole number of a member that is an object.
-func readWithin(o object, member, name string, least, most, absent int64) (int, error) {
-	inner, err := o.object(member)
+func readWithin(o call.Object, member, name string, least, most, absent int64) (int, error) {
+	inner, err := o.Object(member)
 	if err != nil {
-		return 0, refuse(search.ErrQuery, err)
+		return 0, call.Refuse(search.ErrQuery, err)
 	}
-	if !inner.has(name) {
+	if !inner.Has(name) {
 		return int(absent), nil
 	}
-	n, err := inner.integer(name)
+	n, err := inner.Integer(name)
 	if err != nil {
-		return 0, refuse(search.ErrQuery, err)
+		return 0, call.Refuse(search.ErrQuery, err)
 	}
 	if n < least || n > most {
-		return 0, refusef(search.ErrQuery, "%s: must be %d to %d, not %d.", inner.at(name), least, most, n)
+		return 0, call.Refusef(search.ErrQuery, "%s: must be %d to %d, not %d.", inner.At(name), least, most, n)
 	}
 	return int(n), nil
 }
 
 // readBox reads places.box: [south, west, north, east]. West of 180° it may begin east of where it ends.
-func readBox(o object) (*search.Box, error) {
-	places, err := o.object("places")
-	if err != nil || !places.has("box") {
+func readBox(o call.Object) (*search.Box, error) {
+	places, err := o.Object("places")
+	if err != nil || !places.Has("box") {
 		return nil, err
 	}
-	bad := refusef(search.ErrQuery, "%s: must be south, west, north and east in degrees, with south below north.", places.at("box"))
+	bad := call.Refusef(search.ErrQuery, "%s: must be south, west, north and east in degrees, with south below north.", places.At("box"))
 	var edges []float64
-	for e := range places.get("box").Elems() {
+	for e := range places.Get("box").Elems() {
 		f, err := e.Float()
 		if err != nil || len(edges) == 4 {
 			return nil, bad
@@ -103,14 +104,14 @@ func readBox(o object) (*search.Box, error) {
 }
 
 // answerSummary runs a query and answers with what its matches come to.
-func answerSummary(x *Call, q *search.Query, ask search.Ask) error {
-	v := x.app.Partition.View()
+func answerSummary(x *call.Call, q *search.Query, ask search.Ask) error {
+	v := x.App.Partition.View()
 	defer v.Close()
 	if err := stay(x, q, v); err != nil {
 		return err
 	}
 	ask.Learn = learnFrom(x)
-	s, err := search.Summarise(x.ctx, v.Reader, x.app.Partition.Index(), q, ask)
+	s, err := search.Summarise(x.Ctx, v.Reader, x.App.Partition.Index(), q, ask)
 	if err != nil {
 		return err
 	}
@@ -125,7 +126,7 @@ func answerSummary(x *Call, q *search.Query, ask search.Ask) error {
 		}
 		ids[i] = in.ID
 	}
-	x.ok(func(w *jsonio.Writer) {
+	x.OK(func(w *jsonio.Writer) {
 		w.Name("summary")
 		w.Object()
 		w.Name("matching")
@@ -145,11 +146,11 @@ func answerSummary(x *Call, q *search.Query, ask search.Ask) error {
 }
 
 // learnFrom is what cut-offs may be learned from in an answer: what the key may not read says nothing.
-func learnFrom(x *Call) search.Learn {
+func learnFrom(x *call.Call) search.Learn {
 	return search.Learn{
-		Labels:      x.shows(auth.ConceptsGet),
-		Evaluations: x.shows(auth.ConceptsGet) && x.shows(auth.ModelsGet),
-		Network:     x.net.similar,
+		Labels:      x.Shows(auth.ConceptsGet),
+		Evaluations: x.Shows(auth.ConceptsGet) && x.Shows(auth.ModelsGet),
+		Network:     x.Net.Similar,
 	}
 }
 

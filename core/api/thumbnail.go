@@ -3,6 +3,7 @@ package api
 import (
 	"errors"
 
+	"github.com/sightline-dev/sightline/core/api/call"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/log"
@@ -13,8 +14,8 @@ import (
 // an addition of ours to the interface.
 //
 // An origin sends no thumbnails: a copy whose host says so makes one of the picture when it is first asked for.
-func readThumbnail(x *Call) error {
-	v := x.app.Partition.View()
+func readThumbnail(x *call.Call) error {
+	v := x.App.Partition.View()
 	defer v.Close()
 	in, err := inputOfPath(x, v)
 	if err != nil {
@@ -23,11 +24,11 @@ func readThumbnail(x *Call) error {
 	thumb, err := v.Thumb(in.Blob, in.Crop)
 	missing := errors.Is(err, catalog.ErrNotFound)
 	switch {
-	case in.Code == catalog.InputReady && missing && x.s.o.Thumbnails && x.app.Partition.Copied():
-		x.ask([]Job{{Blob: in.Blob, Crop: in.Crop, Want: predict.WantThumb}}, func(results []Result) error { return madeThumbnail(x, &in, results) })
+	case in.Code == catalog.InputReady && missing && x.Host.Thumbnails && x.App.Partition.Copied():
+		x.Ask([]call.Job{{Blob: in.Blob, Crop: in.Crop, Want: predict.WantThumb}}, func(results []call.Result) error { return madeThumbnail(x, &in, results) })
 		return nil
 	case in.Code != catalog.InputReady || missing:
-		return refusef(ErrPath, "input '%s' has no thumbnail: its picture has not been analysed.", in.ID)
+		return call.Refusef(call.ErrPath, "input '%s' has no thumbnail: its picture has not been analysed.", in.ID)
 	case err != nil:
 		return err
 	}
@@ -36,22 +37,22 @@ func readThumbnail(x *Call) error {
 }
 
 // madeThumbnail keeps the thumbnail that was made, for as long as an input has its picture, and answers with it.
-func madeThumbnail(x *Call, in *catalog.Input, results []Result) error {
+func madeThumbnail(x *call.Call, in *catalog.Input, results []call.Result) error {
 	if len(results) == 0 {
-		return errNoResult
+		return call.ErrNoResult
 	}
 	r := &results[0]
 	switch {
-	case errors.Is(r.Err, ErrFetch):
-		return refusef(ErrPath, "input '%s': neither picture nor thumbnail is stored here, and the download from the origin failed.", in.ID)
+	case errors.Is(r.Err, call.ErrFetch):
+		return call.Refusef(call.ErrPath, "input '%s': neither picture nor thumbnail is stored here, and the download from the origin failed.", in.ID)
 	case r.Err != nil:
 		return r.Err
 	case r.Analysis.Has&predict.WantThumb == 0:
-		return errNoResult
+		return call.ErrNoResult
 	}
-	err := x.app.Partition.Analysed([]log.Dot{in.Dot}, func(w kv.Writer, inputs []catalog.Input) {
+	err := x.App.Partition.Analysed([]log.Dot{in.Dot}, func(w kv.Writer, inputs []catalog.Input) {
 		for i := range inputs {
-			catalog.PutThumb(w, x.app.appID(), inputs[i].Blob, inputs[i].Crop, r.Analysis.Thumb)
+			catalog.PutThumb(w, x.App.AppID(), inputs[i].Blob, inputs[i].Crop, r.Analysis.Thumb)
 		}
 	})
 	if err != nil && !errors.Is(err, kv.ErrFull) { // without room it is made again
@@ -61,11 +62,6 @@ func madeThumbnail(x *Call, in *catalog.Input, results []Result) error {
 	return nil
 }
 
-func answerThumbnail(x *Call, jpeg []byte) {
-	x.call.response = Response{
-		Status:      200,
-		ContentType: "image/jpeg",
-		Header:      x.headers(Field{"Cache-Control", "private, max-age=3600"}),
-		Body:        jpeg,
-	}
+func answerThumbnail(x *call.Call, jpeg []byte) {
+	x.Send("image/jpeg", jpeg, call.Field{Name: "Cache-Control", Value: "private, max-age=3600"})
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/sightline-dev/sightline/core/api/call"
 	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/jsonio"
@@ -12,51 +13,48 @@ import (
 // tokenScope is what every access token shows as its scope.
 const tokenScope = "api_access_write api_access api_access_read"
 
-// noStore keeps secrets out of the caches between us and who asked for them.
-var noStore = Field{"Cache-Control", "no-store"}
-
 // issueToken gives an application's client an access token. Basic authentication alone says who
 // asks; clients send any body.
 //
 // A client that is not known costs what one with another secret costs: a hash of the secret, one
 // look into the store, one comparison. Who asks too often is told so whether right or wrong, and
 // wrong secrets never count against the right one.
-func issueToken(x *Call) error {
-	id, secret, ok := auth.Basic(x.authorization)
+func issueToken(x *call.Call) error {
+	id, secret, ok := auth.Basic(x.Authorization)
 	if !ok {
-		return refusef(auth.ErrNoCredentials, "Send your client ID and secret in the header Authorization: Basic BASE64(ID:SECRET).")
+		return call.Refusef(auth.ErrNoCredentials, "Send your client ID and secret in the header Authorization: Basic BASE64(ID:SECRET).")
 	}
-	l := &x.s.limiters
-	if x.remote != "" {
-		if err := l.remote.Take(auth.HashKey(x.remote), x.now); err != nil {
+	l := &x.Host.Limiters
+	if x.Remote != "" {
+		if err := l.Remote.Take(auth.HashKey(x.Remote), x.Now); err != nil {
 			return err
 		}
 	}
-	client, err := x.s.o.Apps.Client(id)
+	client, err := x.Host.Apps.Client(id)
 	if err != nil && !errors.Is(err, catalog.ErrNotFound) {
 		return err
 	}
 	name := auth.HashKey(id)
-	if same := auth.Same(client.Secret, secret); !same || err != nil || x.s.o.Tokens == nil {
-		if err := l.guess.Take(name, x.now); err != nil {
+	if same := auth.Same(client.Secret, secret); !same || err != nil || x.Host.Tokens == nil {
+		if err := l.Guess.Take(name, x.Now); err != nil {
 			return err
 		}
 		return auth.ErrClient
 	}
-	if err := l.client.Take(name, x.now); err != nil {
+	if err := l.Client.Take(name, x.Now); err != nil {
 		return err
 	}
-	if x.app, err = x.s.o.Apps.Open(client.App); err != nil {
-		return unless(err, auth.ErrClient)
+	if x.App, err = x.Host.Apps.Open(client.App); err != nil {
+		return call.Unless(err, auth.ErrClient)
 	}
-	if !x.at.names(x.app) {
-		return errPath
+	if !x.At.Names(x.App) {
+		return call.NoPath
 	}
-	token, life, err := x.s.o.Tokens.Issue(auth.Claims{App: client.App, Client: client.ID, Generation: client.Generation})
+	token, life, err := x.Host.Tokens.Issue(auth.Claims{App: client.App, Client: client.ID, Generation: client.Generation})
 	if err != nil {
 		return err
 	}
-	x.ok(func(w *jsonio.Writer) {
+	x.OK(func(w *jsonio.Writer) {
 		w.Name("access_token")
 		w.String(token)
 		w.Name("expires_in")
@@ -64,6 +62,6 @@ func issueToken(x *Call) error {
 		w.Name("scope")
 		w.String(tokenScope)
 	})
-	x.call.response.Header = append(x.call.response.Header, noStore)
+	x.NoStore()
 	return nil
 }

@@ -3,6 +3,7 @@ package api
 import (
 	"errors"
 
+	"github.com/sightline-dev/sightline/core/api/call"
 	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/jsonio"
@@ -12,8 +13,8 @@ import (
 )
 
 // readTrainingSet tells what a training of an own model would learn from now, and what would help it most.
-func readTrainingSet(x *Call) error {
-	v := x.view()
+func readTrainingSet(x *call.Call) error {
+	v := x.View()
 	defer v.Close()
 	m, err := taughtModel(x, v)
 	if err != nil {
@@ -24,7 +25,7 @@ func readTrainingSet(x *Call) error {
 		return err
 	}
 	ids := members(m.own)
-	survey, err := training.Take(v, x.app.Partition.Index().At(v.Reader), ids, newest)
+	survey, err := training.Take(v, x.App.Partition.Index().At(v.Reader), ids, newest)
 	if err != nil {
 		return err
 	}
@@ -33,7 +34,7 @@ func readTrainingSet(x *Call) error {
 		return err
 	}
 	advice := training.Advise(&survey, settingIs(m.own, SettingExclusive), settingIs(m.own, SettingClosed))
-	x.ok(func(w *jsonio.Writer) {
+	x.OK(func(w *jsonio.Writer) {
 		w.Name("training_set")
 		w.Object()
 		count(w, "inputs", survey.Inputs)
@@ -41,7 +42,7 @@ func readTrainingSet(x *Call) error {
 		if newest != nil {
 			member(w, "version_id", newest.ID)
 		}
-		if x.shows(auth.ConceptsGet) {
+		if x.Shows(auth.ConceptsGet) {
 			w.Name("concepts")
 			w.Array()
 			for i := range names {
@@ -58,7 +59,7 @@ func readTrainingSet(x *Call) error {
 			w.Name("advice")
 			w.Object()
 			member(w, "code", string(advice.Code))
-			if advice.Concept >= 0 && x.shows(auth.ConceptsGet) {
+			if advice.Concept >= 0 && x.Shows(auth.ConceptsGet) {
 				member(w, "concept_id", names[advice.Concept].id)
 			}
 			if advice.Missing > 0 {
@@ -72,10 +73,10 @@ func readTrainingSet(x *Call) error {
 }
 
 // taughtModel finds the own model that the path names; public ones learn nothing here.
-func taughtModel(x *Call, v *partition.View) (model, error) {
+func taughtModel(x *call.Call, v *partition.View) (model, error) {
 	m, err := modelOfPath(x, v)
 	if err == nil && m.public != nil {
-		err = refusef(ErrModelArgument, "model_id '%s' is public and cannot be trained.", m.public.ID)
+		err = call.Refusef(call.ErrModelArgument, "model_id '%s' is public and cannot be trained.", m.public.ID)
 	}
 	return m, err
 }
@@ -83,7 +84,7 @@ func taughtModel(x *Call, v *partition.View) (model, error) {
 // lastTrained is a model's newest trained version; nil: it has none.
 func lastTrained(v *partition.View, m *catalog.Model) (*catalog.Version, error) {
 	got, err := newestTrained(v, m)
-	if errors.Is(err, ErrUntrained) || errors.Is(err, ErrQueued) {
+	if errors.Is(err, call.ErrUntrained) || errors.Is(err, call.ErrQueued) {
 		return nil, nil
 	}
 	return &got, err

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sightline-dev/sightline/core/api/call"
 	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/index"
@@ -25,20 +26,20 @@ type used struct {
 // conceptUsage lists the application's own concepts, then those of the general model that are said of an input,
 // predicted of one or part of an own model: by how many inputs users said something of, by how many are predicted
 // to show them, by id. q is the start of their names in language, the application's when absent.
-func conceptUsage(x *Call) error {
-	p, err := x.paged()
+func conceptUsage(x *call.Call) error {
+	p, err := x.Page()
 	if err != nil {
 		return err
 	}
-	language := cmp.Or(x.asked("language"), x.app.Language)
-	pattern := x.asked("q") + "*"
-	ids, err := x.net.models.Names().Search(pattern, language)
+	language := cmp.Or(x.Param("language"), x.App.Language)
+	pattern := x.Param("q") + "*"
+	ids, err := x.Net.Models.Names().Search(pattern, language)
 	if err != nil {
-		return refuse(ErrConceptQuery, err)
+		return call.Refuse(call.ErrConceptQuery, err)
 	}
-	v := x.view()
+	v := x.View()
 	defer v.Close()
-	index := x.app.Partition.Index().At(v.Reader)
+	index := x.App.Partition.Index().At(v.Reader)
 	models, err := modelsOf(v)
 	if err != nil {
 		return err
@@ -52,11 +53,11 @@ func conceptUsage(x *Call) error {
 		return err
 	}
 	all := append(own, public...)
-	rows := cut(all, p)
+	rows := call.Cut(all, p)
 	if err := predictedOf(x, index, rows); err != nil {
 		return err
 	}
-	x.ok(func(w *jsonio.Writer) {
+	x.OK(func(w *jsonio.Writer) {
 		count(w, "total", uint64(len(all)))
 		w.Name("concepts")
 		w.Array()
@@ -69,14 +70,14 @@ func conceptUsage(x *Call) error {
 }
 
 // predictedOf counts what is predicted of the own ones among some concepts.
-func predictedOf(x *Call, index *index.View, rows []used) error {
+func predictedOf(x *call.Call, index *index.View, rows []used) error {
 	var own []string
 	for i := range rows {
 		if !rows[i].public {
 			own = append(own, rows[i].id)
 		}
 	}
-	if err := index.Warm(x.ctx, own); err != nil {
+	if err := index.Warm(x.Ctx, own); err != nil {
 		return err
 	}
 	for i := range rows {
@@ -84,7 +85,7 @@ func predictedOf(x *Call, index *index.View, rows []used) error {
 			continue
 		}
 		var err error
-		if rows[i].predicted, err = index.CountPresent(x.ctx, rows[i].id); err != nil {
+		if rows[i].predicted, err = index.CountPresent(x.Ctx, rows[i].id); err != nil {
 			return err
 		}
 	}
@@ -111,7 +112,7 @@ func (u *used) labels(x *index.View) (err error) {
 	return err
 }
 
-func ownUsed(x *Call, v *partition.View, index *index.View, pattern string, models map[string][]string) ([]used, error) {
+func ownUsed(x *call.Call, v *partition.View, index *index.View, pattern string, models map[string][]string) ([]used, error) {
 	concepts, err := ownConceptsOf(x, v, pattern)
 	if err != nil {
 		return nil, err
@@ -128,20 +129,20 @@ func ownUsed(x *Call, v *partition.View, index *index.View, pattern string, mode
 }
 
 // publicUsed are those concepts of the general model that are in use.
-func publicUsed(x *Call, index *index.View, ids []string, language string, models map[string][]string) ([]used, error) {
-	general := x.net.models.General()
+func publicUsed(x *call.Call, index *index.View, ids []string, language string, models map[string][]string) ([]used, error) {
+	general := x.Net.Models.General()
 	var all []used
 	for _, id := range ids {
-		place, ok := x.net.places[general][id]
+		place, ok := x.Net.Places[general][id]
 		if !ok {
 			continue
 		}
-		u := used{named: publicNamed(x, public{general, &general.Concepts[place]}, language), models: models[id]}
+		u := used{named: publicNamed(x, call.Public{Model: general, Concept: &general.Concepts[place]}, language), models: models[id]}
 		if err := u.labels(index); err != nil {
 			return nil, err
 		}
 		var err error
-		if u.predicted, err = index.CountPresent(x.ctx, id); err != nil {
+		if u.predicted, err = index.CountPresent(x.Ctx, id); err != nil {
 			return nil, err
 		}
 		if u.present+u.absent+u.predicted > 0 || len(u.models) > 0 {
@@ -157,17 +158,17 @@ func mostUsed(a, b used) int {
 	return cmp.Or(cmp.Compare(b.present+b.absent, a.present+a.absent), cmp.Compare(b.predicted, a.predicted), strings.Compare(a.id, b.id))
 }
 
-func writeUsed(x *Call, w *jsonio.Writer, u *used) {
+func writeUsed(x *call.Call, w *jsonio.Writer, u *used) {
 	w.Object()
 	member(w, "id", u.id)
 	member(w, "name", u.name)
 	if !u.public {
-		member(w, "app_id", x.app.ID)
+		member(w, "app_id", x.App.ID)
 	}
 	count(w, "present", u.present)
 	count(w, "absent", u.absent)
 	count(w, "predicted", u.predicted)
-	if x.shows(auth.ModelsGet) {
+	if x.Shows(auth.ModelsGet) {
 		w.Name("models")
 		w.Array()
 		for _, id := range u.models {
@@ -179,7 +180,7 @@ func writeUsed(x *Call, w *jsonio.Writer, u *used) {
 }
 
 // ownConceptsOf finds the application's concepts by name, as [ownConceptsCalled] does.
-func ownConceptsOf(x *Call, v *partition.View, pattern string) ([]named, error) {
+func ownConceptsOf(x *call.Call, v *partition.View, pattern string) ([]named, error) {
 	stem := lang.Fold(strings.TrimSuffix(pattern, "*"))
 	var all []named
 	err := v.Concepts(func(c catalog.Concept) bool {

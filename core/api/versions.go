@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"math"
 
+	"github.com/sightline-dev/sightline/core/api/call"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/jsonio"
@@ -11,12 +12,12 @@ import (
 )
 
 // listVersions lists a model's versions, newest first.
-func listVersions(x *Call) error {
-	p, err := x.paged()
+func listVersions(x *call.Call) error {
+	p, err := x.Page()
 	if err != nil {
 		return err
 	}
-	v := x.view()
+	v := x.View()
 	defer v.Close()
 	m, err := modelOfPath(x, v)
 	if err != nil {
@@ -25,16 +26,16 @@ func listVersions(x *Call) error {
 	var rows []catalog.Version
 	var public []model
 	if m.public != nil {
-		public = cut([]model{m}, p)
+		public = call.Cut([]model{m}, p)
 	} else {
-		at, from := int64(0), (p.number-1)*p.size
+		at, from := int64(0), (p.Number-1)*p.Size
 		if err := v.Versions(m.own.Dot, func(got catalog.Version) bool {
 			if at >= from {
 				clear(got.Concepts) // a list shows their number
 				rows = append(rows, got)
 			}
 			at++
-			return at < from+p.size
+			return at < from+p.Size
 		}); err != nil {
 			return err
 		}
@@ -45,7 +46,7 @@ func listVersions(x *Call) error {
 			return err
 		}
 	}
-	x.ok(func(w *jsonio.Writer) {
+	x.OK(func(w *jsonio.Writer) {
 		w.Name("model_versions")
 		w.Array()
 		for _, m := range public {
@@ -59,8 +60,8 @@ func listVersions(x *Call) error {
 	return nil
 }
 
-func readVersion(x *Call) error {
-	v := x.view()
+func readVersion(x *call.Call) error {
+	v := x.View()
 	defer v.Close()
 	m, err := modelOfPath(x, v)
 	if err != nil {
@@ -72,7 +73,7 @@ func readVersion(x *Call) error {
 			return err
 		}
 	}
-	x.ok(func(w *jsonio.Writer) {
+	x.OK(func(w *jsonio.Writer) {
 		w.Name("model_version")
 		if m.public != nil {
 			writePublicVersion(w, m.public)
@@ -95,11 +96,11 @@ func writeDigest(w *jsonio.Writer, digest [32]byte) {
 }
 
 // writeProgress writes how far the training of a version is, if it is under way here.
-func writeProgress(x *Call, w *jsonio.Writer, v *catalog.Version) {
-	if v.Code != catalog.VersionQueued || x.app.Training == nil {
+func writeProgress(x *call.Call, w *jsonio.Writer, v *catalog.Version) {
+	if v.Code != catalog.VersionQueued || x.App.Training == nil {
 		return
 	}
-	if share, underway := x.app.Training(v); underway {
+	if share, underway := x.App.Training(v); underway {
 		w.Name("progress")
 		w.Float(math.Floor(share*1000) / 1000)
 	}
@@ -107,28 +108,28 @@ func writeProgress(x *Call, w *jsonio.Writer, v *catalog.Version) {
 
 // trainModel asks for another version of a model, which is trained in the background. What
 // the body says does not matter.
-func trainModel(x *Call) error {
-	v := x.view()
+func trainModel(x *call.Call) error {
+	v := x.View()
 	defer v.Close()
 	m, err := ownModel(x, v)
 	if err != nil {
 		return err
 	}
 	if len(members(m.own)) == 0 {
-		return refusef(ErrModelArgument, "model_id '%s' has no concepts to train.", m.own.ID)
+		return call.Refusef(call.ErrModelArgument, "model_id '%s' has no concepts to train.", m.own.ID)
 	}
-	version, err := x.newID()
+	version, err := x.NewID()
 	if err != nil {
 		return err
 	}
-	verdicts, err := x.record(&log.VersionTrain{Model: m.own.Dot, Version: version})
+	verdicts, err := x.Record(&log.VersionTrain{Model: m.own.Dot, Version: version})
 	if err != nil {
 		return err
 	}
 	if verdicts[0].Code == fold.Gone {
-		return unknown("model_id", m.own.ID)
+		return call.Unknown("model_id", m.own.ID)
 	}
-	after := x.view()
+	after := x.View()
 	defer after.Close()
 	if m, err = findModel(x, after, m.own.ID, version); err != nil {
 		return err
@@ -137,12 +138,12 @@ func trainModel(x *Call) error {
 	return answerModel(x, m, message)
 }
 
-func deleteVersion(x *Call) error {
-	v := x.view()
+func deleteVersion(x *call.Call) error {
+	v := x.View()
 	defer v.Close()
 	m, err := ownModel(x, v)
 	if err != nil {
 		return err
 	}
-	return x.done(&log.VersionDelete{Model: m.own.Dot, Version: m.version.ID})
+	return x.Done(&log.VersionDelete{Model: m.own.Dot, Version: m.version.ID})
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sightline-dev/sightline/core/api/call"
 	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/fold"
@@ -24,8 +25,8 @@ type workflow struct {
 	public  bool
 }
 
-func generalWorkflow(x *Call) workflow {
-	m := x.net.models.General()
+func generalWorkflow(x *call.Call) workflow {
+	m := x.Net.Models.General()
 	return workflow{publicWorkflow, m.CreatedAt, []log.WorkflowNode{{ID: "general", Model: m.ID, Version: m.VersionID}}, true}
 }
 
@@ -35,45 +36,45 @@ func ownWorkflow(w *catalog.Workflow) workflow {
 
 // workflowOfPath finds the workflow that the path names, and its record when it is the
 // application's own.
-func workflowOfPath(x *Call) (workflow, *catalog.Workflow, error) {
-	id := x.ids["workflow_id"]
+func workflowOfPath(x *call.Call) (workflow, *catalog.Workflow, error) {
+	id := x.IDs["workflow_id"]
 	if id == publicWorkflow {
 		return generalWorkflow(x), nil, nil
 	}
-	v := x.view()
+	v := x.View()
 	defer v.Close()
 	own, err := v.Workflow(id)
 	if errors.Is(err, catalog.ErrNotFound) {
-		return workflow{}, nil, unknown("workflow_id", id)
+		return workflow{}, nil, call.Unknown("workflow_id", id)
 	}
 	return ownWorkflow(&own), &own, err
 }
 
 // createWorkflows makes workflows: all of the call's, or none when one cannot be.
-func createWorkflows(x *Call) error {
-	elements, n, err := x.body.some("workflows", maxInputs, ErrWorkflow)
+func createWorkflows(x *call.Call) error {
+	elements, n, err := x.Body.Some("workflows", call.MaxInputs, call.ErrWorkflow)
 	if err != nil {
 		return err
 	}
-	v := x.view()
+	v := x.View()
 	defer v.Close()
 	ids := make([]string, 0, n)
 	bodies := make([]log.Body, 0, n)
 	for o, err := range elements {
 		if err != nil {
-			return refuse(ErrWorkflow, err)
+			return call.Refuse(call.ErrWorkflow, err)
 		}
 		create, err := newWorkflow(x, v, o)
 		if err != nil {
 			return err
 		}
 		if slices.Contains(ids, create.ID) {
-			return refusef(ErrWorkflow, "%s: duplicate value %q.", o.at("id"), create.ID)
+			return call.Refusef(call.ErrWorkflow, "%s: duplicate value %q.", o.At("id"), create.ID)
 		}
 		ids = append(ids, create.ID)
 		bodies = append(bodies, create)
 	}
-	verdicts, err := x.record(bodies...)
+	verdicts, err := x.Record(bodies...)
 	if err != nil {
 		return err
 	}
@@ -82,7 +83,7 @@ func createWorkflows(x *Call) error {
 			return duplicateWorkflow(ids[i])
 		}
 	}
-	after := x.view()
+	after := x.View()
 	defer after.Close()
 	made := make([]workflow, 0, n)
 	for _, id := range ids {
@@ -97,13 +98,13 @@ func createWorkflows(x *Call) error {
 }
 
 func duplicateWorkflow(id string) error {
-	return refusef(ErrWorkflowTaken, "workflow_id '%s' already exists.", id)
+	return call.Refusef(call.ErrWorkflowTaken, "workflow_id '%s' already exists.", id)
 }
 
 // newWorkflow reads one workflow to be made. Its models, and their versions where they are
 // fixed, must exist; they need not be trained yet.
-func newWorkflow(x *Call, v *partition.View, o object) (*log.WorkflowCreate, error) {
-	id, err := x.newThing(ErrWorkflow, o)
+func newWorkflow(x *call.Call, v *partition.View, o call.Object) (*log.WorkflowCreate, error) {
+	id, err := x.NewThing(call.ErrWorkflow, o)
 	if err != nil {
 		return nil, err
 	}
@@ -112,24 +113,24 @@ func newWorkflow(x *Call, v *partition.View, o object) (*log.WorkflowCreate, err
 	} else if !errors.Is(err, catalog.ErrNotFound) {
 		return nil, err
 	}
-	nodes, n, err := o.objects("nodes")
+	nodes, n, err := o.Objects("nodes")
 	if err != nil {
-		return nil, refuse(ErrWorkflow, err)
+		return nil, call.Refuse(call.ErrWorkflow, err)
 	}
-	if n == 0 || n > maxWorkflowModels {
-		return nil, refusef(ErrWorkflow, "%s: must have 1 to %d elements, not %d.", o.at("nodes"), maxWorkflowModels, n)
+	if n == 0 || n > call.MaxWorkflowModels {
+		return nil, call.Refusef(call.ErrWorkflow, "%s: must have 1 to %d elements, not %d.", o.At("nodes"), call.MaxWorkflowModels, n)
 	}
 	create := &log.WorkflowCreate{ID: id}
 	for node, err := range nodes {
 		if err != nil {
-			return nil, refuse(ErrWorkflow, err)
+			return nil, call.Refuse(call.ErrWorkflow, err)
 		}
 		step, err := readNode(node)
 		if err != nil {
-			return nil, refuse(ErrWorkflow, err)
+			return nil, call.Refuse(call.ErrWorkflow, err)
 		}
-		if _, err := findModel(x, v, step.Model, step.Version); errors.Is(err, ErrPath) {
-			return nil, refuse(ErrWorkflow, err)
+		if _, err := findModel(x, v, step.Model, step.Version); errors.Is(err, call.ErrPath) {
+			return nil, call.Refuse(call.ErrWorkflow, err)
 		} else if err != nil {
 			return nil, err
 		}
@@ -139,35 +140,35 @@ func newWorkflow(x *Call, v *partition.View, o object) (*log.WorkflowCreate, err
 }
 
 // readNode reads a step of a workflow. Its id is its model's unless it says another.
-func readNode(o object) (log.WorkflowNode, error) {
+func readNode(o call.Object) (log.WorkflowNode, error) {
 	var step log.WorkflowNode
-	m, err := o.object("model")
+	m, err := o.Object("model")
 	if err != nil {
 		return step, err
 	}
-	version, err := m.object("model_version")
+	version, err := m.Object("model_version")
 	if err != nil {
 		return step, err
 	}
 	for _, field := range []struct {
-		of   object
+		of   call.Object
 		into *string
 	}{{o, &step.ID}, {m, &step.Model}, {version, &step.Version}} {
-		if *field.into, err = field.of.text("id"); err != nil {
+		if *field.into, err = field.of.Text("id"); err != nil {
 			return step, err
 		}
 	}
 	if step.Model == "" {
-		return step, refusef(ErrWorkflow, "%s is missing.", m.at("id"))
+		return step, call.Refusef(call.ErrWorkflow, "%s is missing.", m.At("id"))
 	}
 	if step.ID == "" {
 		step.ID = step.Model
 	}
-	return step, checkID(ErrWorkflow, o.at("id"), step.ID)
+	return step, call.CheckID(call.ErrWorkflow, o.At("id"), step.ID)
 }
 
-func writeWorkflows(x *Call, all []workflow) {
-	x.ok(func(w *jsonio.Writer) {
+func writeWorkflows(x *call.Call, all []workflow) {
+	x.OK(func(w *jsonio.Writer) {
 		w.Name("workflows")
 		w.Array()
 		for i := range all {
@@ -177,7 +178,7 @@ func writeWorkflows(x *Call, all []workflow) {
 	})
 }
 
-func writeWorkflow(x *Call, w *jsonio.Writer, f *workflow, nodes bool) {
+func writeWorkflow(x *call.Call, w *jsonio.Writer, f *workflow, nodes bool) {
 	w.Object()
 	w.Name("id")
 	w.String(f.id)
@@ -197,7 +198,7 @@ func writeWorkflow(x *Call, w *jsonio.Writer, f *workflow, nodes bool) {
 }
 
 // writeNode writes a step; its model by the id alone for a key that may not read models.
-func writeNode(x *Call, w *jsonio.Writer, n *log.WorkflowNode) {
+func writeNode(x *call.Call, w *jsonio.Writer, n *log.WorkflowNode) {
 	w.Object()
 	w.Name("id")
 	w.String(n.ID)
@@ -205,7 +206,7 @@ func writeNode(x *Call, w *jsonio.Writer, n *log.WorkflowNode) {
 	w.Object()
 	w.Name("id")
 	w.String(n.Model)
-	if n.Version != "" && x.shows(auth.ModelsGet) {
+	if n.Version != "" && x.Shows(auth.ModelsGet) {
 		w.Name("model_version")
 		w.Object()
 		w.Name("id")
@@ -217,12 +218,12 @@ func writeNode(x *Call, w *jsonio.Writer, n *log.WorkflowNode) {
 }
 
 // listWorkflows lists the application's workflows in the order of their creation.
-func listWorkflows(x *Call) error {
-	p, err := x.paged()
+func listWorkflows(x *call.Call) error {
+	p, err := x.Page()
 	if err != nil {
 		return err
 	}
-	v := x.view()
+	v := x.View()
 	defer v.Close()
 	var all []workflow
 	if err := v.Workflows(func(f catalog.Workflow) bool {
@@ -231,38 +232,38 @@ func listWorkflows(x *Call) error {
 	}); err != nil {
 		return err
 	}
-	writeWorkflows(x, cut(all, p))
+	writeWorkflows(x, call.Cut(all, p))
 	return nil
 }
 
-func listPublicWorkflows(x *Call) error {
-	p, err := x.paged()
+func listPublicWorkflows(x *call.Call) error {
+	p, err := x.Page()
 	if err != nil {
 		return err
 	}
-	writeWorkflows(x, cut([]workflow{generalWorkflow(x)}, p))
+	writeWorkflows(x, call.Cut([]workflow{generalWorkflow(x)}, p))
 	return nil
 }
 
-func readWorkflow(x *Call) error {
+func readWorkflow(x *call.Call) error {
 	f, _, err := workflowOfPath(x)
 	if err != nil {
 		return err
 	}
-	x.ok(func(w *jsonio.Writer) {
+	x.OK(func(w *jsonio.Writer) {
 		w.Name("workflow")
 		writeWorkflow(x, w, &f, true)
 	})
 	return nil
 }
 
-func deleteWorkflow(x *Call) error {
+func deleteWorkflow(x *call.Call) error {
 	_, own, err := workflowOfPath(x)
 	if err != nil {
 		return err
 	}
 	if own == nil {
-		return refusef(ErrWorkflow, "workflow_id '%s' is public and cannot be changed.", publicWorkflow)
+		return call.Refusef(call.ErrWorkflow, "workflow_id '%s' is public and cannot be changed.", publicWorkflow)
 	}
-	return x.done(&log.WorkflowDelete{Workflow: own.Dot})
+	return x.Done(&log.WorkflowDelete{Workflow: own.Dot})
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/api/call"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/log/field"
 	"github.com/sightline-dev/sightline/core/predict"
@@ -31,23 +32,23 @@ func putAnalysis(e *field.Encoder, x *analysis) {
 	e.Raw(8, x.Picture)
 }
 
-func putApiDeed(e *field.Encoder, x *api.Deed) {
+func putCallDeed(e *field.Encoder, x *call.Deed) {
 	e.Text(1, x.Action)
 	e.Text(2, x.App)
 	e.Text(3, x.By)
 }
 
-func putApiField(e *field.Encoder, x *api.Field) {
+func putCallField(e *field.Encoder, x *call.Field) {
 	e.Text(1, x.Name)
 	e.Text(2, x.Value)
 }
 
-func putApiFrame(e *field.Encoder, x *api.Frame) {
+func putCallFrame(e *field.Encoder, x *call.Frame) {
 	e.Uint(1, uint64(x.TimeMS))
 	putSeen(e, 2, &x.Analysis)
 }
 
-func putApiJob(e *field.Encoder, x *api.Job) {
+func putCallJob(e *field.Encoder, x *call.Job) {
 	e.Text(1, x.URL)
 	e.Raw(2, x.Data)
 	e.Hash(3, x.Blob[:])
@@ -55,14 +56,14 @@ func putApiJob(e *field.Encoder, x *api.Job) {
 	e.Uint(5, uint64(x.Want))
 	e.Hash(6, x.Base[:])
 	e.Bool(7, x.Keep)
-	if x.Video != (api.Video{}) {
+	if x.Video != (call.Video{}) {
 		at := e.Open(8)
-		putApiVideo(e, &x.Video)
+		putCallVideo(e, &x.Video)
 		e.Close(at)
 	}
 }
 
-func putApiVideo(e *field.Encoder, x *api.Video) {
+func putCallVideo(e *field.Encoder, x *call.Video) {
 	e.Uint(1, uint64(max(x.SampleMS, 0)))
 	e.Uint(2, uint64(max(x.MaxFrames, 0)))
 }
@@ -104,7 +105,7 @@ func putEffect(e *field.Encoder, x *effect) {
 	e.Text(5, x.Query)
 	for i := range x.Header {
 		at := e.Open(6)
-		putApiField(e, &x.Header[i])
+		putCallField(e, &x.Header[i])
 		e.Close(at)
 	}
 	e.Bool(7, x.Stream)
@@ -129,7 +130,7 @@ func putEvent(e *field.Encoder, x *event) {
 	e.Uint(3, uint64(max(x.Status, 0)))
 	for i := range x.Header {
 		at := e.Open(4)
-		putApiField(e, &x.Header[i])
+		putCallField(e, &x.Header[i])
 		e.Close(at)
 	}
 	e.Bool(5, x.More)
@@ -150,7 +151,7 @@ func putFilm(e *field.Encoder, x *Film) {
 	e.Raw(1, x.Output)
 	if x.Video != (api.Video{}) {
 		at := e.Open(2)
-		putApiVideo(e, &x.Video)
+		putCallVideo(e, &x.Video)
 		e.Close(at)
 	}
 	e.Uint(3, uint64(x.Failure))
@@ -196,9 +197,9 @@ func putJob(e *field.Encoder, x *Job) {
 	e.Uint(5, uint64(x.Job.Want))
 	e.Hash(6, x.Job.Base[:])
 	e.Bool(7, x.Job.Keep)
-	if x.Job.Video != (api.Video{}) {
+	if x.Job.Video != (call.Video{}) {
 		at := e.Open(8)
-		putApiVideo(e, &x.Job.Video)
+		putCallVideo(e, &x.Job.Video)
 		e.Close(at)
 	}
 	if x.Planes != nil {
@@ -324,7 +325,7 @@ func putResult(e *field.Encoder, x *result) {
 	e.Raw(7, x.Result.Picture)
 	for i := range x.Result.Result.Frames {
 		at := e.Open(8)
-		putApiFrame(e, &x.Result.Result.Frames[i])
+		putCallFrame(e, &x.Result.Result.Frames[i])
 		e.Close(at)
 	}
 }
@@ -343,18 +344,18 @@ func putServed(e *field.Encoder, x *Served) {
 	e.Text(2, x.Response.ContentType)
 	for i := range x.Response.Header {
 		at := e.Open(3)
-		putApiField(e, &x.Response.Header[i])
+		putCallField(e, &x.Response.Header[i])
 		e.Close(at)
 	}
 	e.Uint(8, x.Call)
 	for i := range x.Jobs {
 		at := e.Open(9)
-		putApiJob(e, &x.Jobs[i])
+		putCallJob(e, &x.Jobs[i])
 		e.Close(at)
 	}
-	if x.Response.Did != (api.Deed{}) {
+	if x.Response.Did != (call.Deed{}) {
 		at := e.Open(10)
-		putApiDeed(e, &x.Response.Did)
+		putCallDeed(e, &x.Response.Did)
 		e.Close(at)
 	}
 	e.Raw(15, x.Response.Body)
@@ -431,7 +432,7 @@ func putSynced(e *field.Encoder, x *synced) {
 func putTask(e *field.Encoder, x *Task) {
 	e.Uint(1, x.Number)
 	at2 := e.Open(2)
-	putApiJob(e, &x.Job)
+	putCallJob(e, &x.Job)
 	e.Close(at2)
 }
 
@@ -466,7 +467,7 @@ func getAnalysis(d *field.Decoder, x *analysis) {
 	}
 }
 
-func getApiDeed(d *field.Decoder, x *api.Deed) {
+func getCallDeed(d *field.Decoder, x *call.Deed) {
 	for d.Next() {
 		switch d.Number {
 		case 1:
@@ -479,7 +480,7 @@ func getApiDeed(d *field.Decoder, x *api.Deed) {
 	}
 }
 
-func getApiField(d *field.Decoder, x *api.Field) {
+func getCallField(d *field.Decoder, x *call.Field) {
 	for d.Next() {
 		switch d.Number {
 		case 1:
@@ -490,7 +491,7 @@ func getApiField(d *field.Decoder, x *api.Field) {
 	}
 }
 
-func getApiFrame(d *field.Decoder, x *api.Frame) {
+func getCallFrame(d *field.Decoder, x *call.Frame) {
 	for d.Next() {
 		switch d.Number {
 		case 1:
@@ -501,7 +502,7 @@ func getApiFrame(d *field.Decoder, x *api.Frame) {
 	}
 }
 
-func getApiJob(d *field.Decoder, x *api.Job) {
+func getCallJob(d *field.Decoder, x *call.Job) {
 	for d.Next() {
 		switch d.Number {
 		case 1:
@@ -524,15 +525,15 @@ func getApiJob(d *field.Decoder, x *api.Job) {
 		case 7:
 			x.Keep = d.Bool()
 		case 8:
-			x.Video = api.Video{}
+			x.Video = call.Video{}
 			at := d.Open()
-			getApiVideo(d, &x.Video)
+			getCallVideo(d, &x.Video)
 			d.Close(at)
 		}
 	}
 }
 
-func getApiVideo(d *field.Decoder, x *api.Video) {
+func getCallVideo(d *field.Decoder, x *call.Video) {
 	for d.Next() {
 		switch d.Number {
 		case 1:
@@ -616,7 +617,7 @@ func getEffect(d *field.Decoder, x *effect) {
 		case 6:
 			x.Header = append(x.Header, api.Field{})
 			at := d.Open()
-			getApiField(d, &x.Header[len(x.Header)-1])
+			getCallField(d, &x.Header[len(x.Header)-1])
 			d.Close(at)
 		case 7:
 			x.Stream = d.Bool()
@@ -653,7 +654,7 @@ func getEvent(d *field.Decoder, x *event) {
 		case 4:
 			x.Header = append(x.Header, api.Field{})
 			at := d.Open()
-			getApiField(d, &x.Header[len(x.Header)-1])
+			getCallField(d, &x.Header[len(x.Header)-1])
 			d.Close(at)
 		case 5:
 			x.More = d.Bool()
@@ -689,7 +690,7 @@ func getFilm(d *field.Decoder, x *Film) {
 		case 2:
 			x.Video = api.Video{}
 			at := d.Open()
-			getApiVideo(d, &x.Video)
+			getCallVideo(d, &x.Video)
 			d.Close(at)
 		case 3:
 			n := d.Uint()
@@ -778,9 +779,9 @@ func getJob(d *field.Decoder, x *Job) {
 		case 7:
 			x.Job.Keep = d.Bool()
 		case 8:
-			x.Job.Video = api.Video{}
+			x.Job.Video = call.Video{}
 			at := d.Open()
-			getApiVideo(d, &x.Job.Video)
+			getCallVideo(d, &x.Job.Video)
 			d.Close(at)
 		case 9:
 			x.Planes = &raster.Planes{}
@@ -1014,9 +1015,9 @@ func getResult(d *field.Decoder, x *result) {
 		case 7:
 			x.Result.Picture = d.Raw()
 		case 8:
-			x.Result.Result.Frames = append(x.Result.Result.Frames, api.Frame{})
+			x.Result.Result.Frames = append(x.Result.Result.Frames, call.Frame{})
 			at := d.Open()
-			getApiFrame(d, &x.Result.Result.Frames[len(x.Result.Result.Frames)-1])
+			getCallFrame(d, &x.Result.Result.Frames[len(x.Result.Result.Frames)-1])
 			d.Close(at)
 		}
 	}
@@ -1044,21 +1045,21 @@ func getServed(d *field.Decoder, x *Served) {
 		case 2:
 			x.Response.ContentType = d.Text()
 		case 3:
-			x.Response.Header = append(x.Response.Header, api.Field{})
+			x.Response.Header = append(x.Response.Header, call.Field{})
 			at := d.Open()
-			getApiField(d, &x.Response.Header[len(x.Response.Header)-1])
+			getCallField(d, &x.Response.Header[len(x.Response.Header)-1])
 			d.Close(at)
 		case 8:
 			x.Call = d.Uint()
 		case 9:
 			x.Jobs = append(x.Jobs, api.Job{})
 			at := d.Open()
-			getApiJob(d, &x.Jobs[len(x.Jobs)-1])
+			getCallJob(d, &x.Jobs[len(x.Jobs)-1])
 			d.Close(at)
 		case 10:
-			x.Response.Did = api.Deed{}
+			x.Response.Did = call.Deed{}
 			at := d.Open()
-			getApiDeed(d, &x.Response.Did)
+			getCallDeed(d, &x.Response.Did)
 			d.Close(at)
 		case 15:
 			x.Response.Body = d.Raw()
@@ -1194,7 +1195,7 @@ func getTask(d *field.Decoder, x *Task) {
 		case 2:
 			x.Job = api.Job{}
 			at := d.Open()
-			getApiJob(d, &x.Job)
+			getCallJob(d, &x.Job)
 			d.Close(at)
 		}
 	}

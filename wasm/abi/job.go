@@ -54,7 +54,7 @@ func getBox(d *field.Decoder) raster.Crop { return getCrop(d) }
 // AppendJob writes a job in an envelope of its own, as analyse takes it.
 func AppendJob(buf []byte, j *api.Job) []byte {
 	e := encoder(buf)
-	putApiJob(e, j)
+	putCallJob(e, j)
 	return e.Bytes(nil)
 }
 
@@ -69,12 +69,12 @@ func AppendFrame(buf []byte, j *Job) []byte {
 // before and after.
 func JobAround(j *api.Job) (before, after []byte) {
 	e := encoder(nil)
-	putApiJob(e, &api.Job{URL: j.URL})
+	putCallJob(e, &api.Job{URL: j.URL})
 	before = last(e.Bytes(nil), jobData, len(j.Data))
 	rest := *j
 	rest.URL, rest.Data = "", nil
 	e = encoder(nil)
-	putApiJob(e, &rest)
+	putCallJob(e, &rest)
 	return before, inner(e)
 }
 

@@ -18,12 +18,16 @@ import (
 	"github.com/sightline-dev/sightline/core/proof"
 )
 
-// source parses the files of core/api that are no tests.
+// source parses the files of core/api and the packages in it that are no tests.
 func source(t testing.TB) []*ast.File {
 	t.Helper()
-	names, err := filepath.Glob(filepath.Join(proof.Root(t), "core", "api", "*.go"))
-	if err != nil || len(names) == 0 {
-		t.Fatalf("%v: %d files of core/api", err, len(names))
+	var names []string
+	for _, pattern := range []string{"*.go", "*/*.go"} {
+		some, err := filepath.Glob(filepath.Join(proof.Root(t), "core", "api", pattern))
+		if err != nil || len(some) == 0 {
+			t.Fatalf("%v: %d files of core/api", err, len(some))
+		}
+		names = append(names, some...)
 	}
 	var files []*ast.File
 	for _, name := range names {
@@ -44,7 +48,7 @@ func source(t testing.TB) []*ast.File {
 }
 
 // TestCodes holds the table of codes to the statuses that core/api writes down: literals of type
-// status, by position or by name.
+// call.Status, by position or by name.
 func TestCodes(t *testing.T) {
 	want := map[string]bool{}
 	http := map[string]map[string]bool{}
@@ -84,7 +88,7 @@ func TestCodes(t *testing.T) {
 	}
 }
 
-// statusRow reads {err, http, code, "text"} and {http: http, code: code, description: "text"}.
+// statusRow reads {err, http, code, "text"} and {HTTP: http, Code: code, Description: "text"}.
 func statusRow(lit *ast.CompositeLit) (row, http string, ok bool) {
 	parts := map[string]ast.Expr{}
 	for i, e := range lit.Elts {
@@ -93,17 +97,17 @@ func statusRow(lit *ast.CompositeLit) (row, http string, ok bool) {
 				parts[key.Name] = kv.Value
 			}
 		} else if len(lit.Elts) == 4 {
-			parts[[]string{"err", "http", "code", "description"}[i]] = e
+			parts[[]string{"err", "HTTP", "Code", "Description"}[i]] = e
 		}
 	}
-	code := wholeNumber(parts["code"])
-	words, _ := parts["description"].(*ast.BasicLit)
+	code := wholeNumber(parts["Code"])
+	words, _ := parts["Description"].(*ast.BasicLit)
 	if code == "" || words == nil || words.Kind != token.STRING {
 		return "", "", false
 	}
 	text, err := strconv.Unquote(words.Value)
 	http = "0"
-	if n, ok := parts["http"].(*ast.BasicLit); ok {
+	if n, ok := parts["HTTP"].(*ast.BasicLit); ok {
 		http = n.Value
 	}
 	return code + " " + text, http, err == nil
@@ -137,6 +141,7 @@ func TestLimits(t *testing.T) {
 					if i < len(spec.Values) {
 						if n, ok := evaluate(spec.Values[i]); ok {
 							got[name.Name] = n
+							got[strings.ToLower(name.Name[:1])+name.Name[1:]] = n
 						}
 					}
 				}

@@ -4,7 +4,7 @@
 
 import { type Reader, Writer } from './envelope.ts';
 
-export interface ApiDeed {
+export interface CallDeed {
   /** such as "inputs.delete_all" */
   action: string;
   /** the application to which it was done */
@@ -13,8 +13,8 @@ export interface ApiDeed {
   by: string;
 }
 
-export function getApiDeed(r: Reader): ApiDeed {
-  const x: ApiDeed = {action: '', app: '', by: ''};
+export function getCallDeed(r: Reader): CallDeed {
+  const x: CallDeed = {action: '', app: '', by: ''};
   while (r.next())
     switch (r.number) {
       case 1:
@@ -30,19 +30,19 @@ export function getApiDeed(r: Reader): ApiDeed {
   return x;
 }
 
-export interface ApiField {
+export interface CallField {
   name?: string | undefined;
   value?: string | undefined;
 }
 
-export function putApiField(w: Writer, x: ApiField): Writer {
+export function putCallField(w: Writer, x: CallField): Writer {
   w.text(1, x.name);
   w.text(2, x.value);
   return w;
 }
 
-export function getApiField(r: Reader): ApiField {
-  const x: ApiField = {};
+export function getCallField(r: Reader): CallField {
+  const x: CallField = {};
   while (r.next())
     switch (r.number) {
       case 1:
@@ -55,7 +55,7 @@ export function getApiField(r: Reader): ApiField {
   return x;
 }
 
-export interface ApiJob {
+export interface CallJob {
   /** fetch the picture from here, or */
   url: string;
   /** this is the picture, or */
@@ -74,8 +74,8 @@ export interface ApiJob {
   video?: Uint8Array<ArrayBuffer>;
 }
 
-export function getApiJob(r: Reader): ApiJob {
-  const x: ApiJob = {url: '', want: 0, keep: false};
+export function getCallJob(r: Reader): CallJob {
+  const x: CallJob = {url: '', want: 0, keep: false};
   while (r.next())
     switch (r.number) {
       case 1:
@@ -157,7 +157,7 @@ export interface Effect {
   method: string;
   path: string;
   query: string;
-  header: ApiField[];
+  header: CallField[];
   stream: boolean;
   /** of a wake, nanoseconds since 1970 */
   at: number;
@@ -195,7 +195,7 @@ export function getEffect(r: Reader): Effect {
         x.query = r.text();
         break;
       case 6:
-        x.header.push(getApiField(r.message()));
+        x.header.push(getCallField(r.message()));
         break;
       case 7:
         x.stream = r.bool();
@@ -233,7 +233,7 @@ export interface Event {
   /** likewise */
   status?: number | undefined;
   /** likewise */
-  header?: ApiField[] | undefined;
+  header?: CallField[] | undefined;
   /** another piece follows */
   more?: boolean | undefined;
   /** the answer ends here */
@@ -250,7 +250,7 @@ export function putEvent(w: Writer, x: Event): Writer {
   w.uint(1, x.kind);
   w.uint(2, x.id);
   w.uint(3, x.status);
-  for (const v of x.header ?? []) w.message(4, putApiField(new Writer(), v));
+  for (const v of x.header ?? []) w.message(4, putCallField(new Writer(), v));
   w.bool(5, x.more);
   if (x.error !== undefined) w.element(6, x.error);
   w.raw(7, x.blob);
@@ -766,13 +766,13 @@ export interface Served {
   /** empty when there is no body */
   contentType: string;
   /** other headers, in a fixed order */
-  header: ApiField[];
+  header: CallField[];
   /** 0: Response is the answer */
   call: number;
   /** of the call */
-  jobs: ApiJob[];
+  jobs: CallJob[];
   /** what the host notes in its audit log before it sends the answer; zero: nothing */
-  did?: ApiDeed;
+  did?: CallDeed;
   body?: Uint8Array<ArrayBuffer>;
 }
 
@@ -787,16 +787,16 @@ export function getServed(r: Reader): Served {
         x.contentType = r.text();
         break;
       case 3:
-        x.header.push(getApiField(r.message()));
+        x.header.push(getCallField(r.message()));
         break;
       case 8:
         x.call = r.uint();
         break;
       case 9:
-        x.jobs.push(getApiJob(r.message()));
+        x.jobs.push(getCallJob(r.message()));
         break;
       case 10:
-        x.did = getApiDeed(r.message());
+        x.did = getCallDeed(r.message());
         break;
       case 15:
         x.body = r.raw().slice();
@@ -953,7 +953,7 @@ export function getSynced(r: Reader): Synced {
 
 export interface Task {
   number: number;
-  job?: ApiJob;
+  job?: CallJob;
 }
 
 export function getTask(r: Reader): Task {
@@ -964,7 +964,7 @@ export function getTask(r: Reader): Task {
         x.number = r.uint();
         break;
       case 2:
-        x.job = getApiJob(r.message());
+        x.job = getCallJob(r.message());
         break;
     }
   return x;

@@ -1,7 +1,7 @@
 // The envelopes of wasm/README.md in the words of the pages. Their fields are in envelope.gen.ts.
 
 import {
-  type ApiField,
+  type CallField,
   type Fault,
   type Settings as Fields,
   type Film,
@@ -116,7 +116,7 @@ export function decodeServed(data: Uint8Array): Served {
 }
 
 /** A header as a pair. */
-export const pair = ({ name = '', value = '' }: ApiField): [name: string, value: string] => [name, value];
+export const pair = ({ name = '', value = '' }: CallField): [name: string, value: string] => [name, value];
 
 /** An envelope that holds a job with its data, for `analyse`. */
 export function encodeJob({ crop, want, base, keep, video, planes }: Job, data: Uint8Array): Uint8Array<ArrayBuffer> {

@@ -1,9 +1,10 @@
-package api
+package call
 
 import (
 	"fmt"
 
 	"github.com/sightline-dev/sightline/core/fold"
+	"github.com/sightline-dev/sightline/core/jsonio"
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/partition"
@@ -19,10 +20,10 @@ const (
 	headerOperations = "X-Sightline-Operations"
 )
 
-// submit appends operations to the application's log and folds them. also adds what they need
+// Submit appends operations to the application's log and folds them. also adds what they need
 // to the same batch; nil: nothing.
-func (x *Call) submit(bodies []log.Body, also func(*kv.Batch)) ([]fold.Verdict, error) {
-	verdicts, made, err := x.app.Partition.SubmitSpan(x.ctx, x.asks(), bodies, also)
+func (x *Call) Submit(bodies []log.Body, also func(*kv.Batch)) ([]fold.Verdict, error) {
+	verdicts, made, err := x.App.Partition.SubmitSpan(x.Ctx, x.asks(), bodies, also)
 	switch {
 	case made == (partition.Span{}):
 	case x.made == (partition.Span{}):
@@ -35,15 +36,39 @@ func (x *Call) submit(bodies []log.Body, also func(*kv.Batch)) ([]fold.Verdict, 
 
 // asks is who asks in the words of a partition.
 func (x *Call) asks() partition.Who {
-	return partition.Who{By: x.who.By, Token: partition.Token{Client: x.who.Client, Generation: x.who.Generation}}
+	return partition.Who{By: x.Who.By, Token: partition.Token{Client: x.Who.Client, Generation: x.Who.Generation}}
+}
+
+// Record writes operations to the application's log and returns what the fold made of each.
+func (x *Call) Record(bodies ...log.Body) ([]fold.Verdict, error) {
+	return x.Submit(bodies, nil)
+}
+
+// Done submits operations and answers with the status alone.
+func (x *Call) Done(bodies ...log.Body) error {
+	if len(bodies) > 0 {
+		if _, err := x.Record(bodies...); err != nil {
+			return err
+		}
+	}
+	x.OK(func(*jsonio.Writer) {})
+	return nil
+}
+
+// Did has the host note in its audit log what the call did, unless there was an error, which it returns.
+func (x *Call) Did(action string, err error) error {
+	if err == nil {
+		x.Exchange.response.Did = Deed{Action: action, App: x.App.ID, By: x.Who.Maker}
+	}
+	return err
 }
 
 // durability are the headers of an answer to a call that has written.
 func (x *Call) durability() []Field {
 	switch {
-	case x.made == (partition.Span{}) && !x.elsewhere:
+	case x.made == (partition.Span{}) && !x.Elsewhere:
 		return nil
-	case x.app == nil || !x.app.Partition.Copied():
+	case x.App == nil || !x.App.Partition.Copied():
 		return []Field{{headerDurability, "origin"}}
 	}
 	return []Field{

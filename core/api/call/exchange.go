@@ -1,4 +1,4 @@
-package api
+package call
 
 // Exchange is a request and its answer, as a host sees them. It is used by one thread at a time.
 //
@@ -46,7 +46,7 @@ func (e *Exchange) GiveUp(err error) {
 	}
 }
 
-// Answered is an exchange that is done with a response from elsewhere, such as [Service.Refuse].
+// Answered is an exchange that is done with a response from elsewhere, such as a service's Refuse.
 func Answered(r Response) *Exchange { return &Exchange{response: r} }
 
 // NewExchange is an exchange that goes on elsewhere, such as in a guest: it waits for jobs, and hands

@@ -1,4 +1,4 @@
-package api
+package call
 
 import (
 	"context"
@@ -64,6 +64,8 @@ var (
 	ErrTimeout = errors.New("the request timed out")
 	// ErrInternal is what a host answers for a bug of ours.
 	ErrInternal = errors.New("internal error")
+	// ErrNoResult is for a host that answers fewer jobs than it was given, or less than was wanted.
+	ErrNoResult = errors.New("the host returned no result for a job")
 	// ErrInputs is returned for a call that adds, changes or deletes inputs and lists none, or too many.
 	ErrInputs = errors.New("malformed inputs request")
 	// ErrAction is returned for a PATCH with an unknown action.
@@ -93,47 +95,47 @@ var (
 	ErrFetch = errors.New("could not download the picture: the URL must be public, respond in time and return less than 20 MB")
 )
 
-// status is what an error, or a success, is on the wire.
-type status struct {
+// Status is what an error, or a success, is on the wire.
+type Status struct {
 	err         error // matched by errors.Is; the first row wins
-	http        int   // of the whole call; an input's error fails the call when it is 500 or more
-	code        int
-	description string
+	HTTP        int   // of the whole call; an input's error fails the call when it is 500 or more
+	Code        int
+	Description string
 }
 
 // Statuses that are no errors.
 var (
-	statusOk      = status{http: 200, code: 10000, description: "Ok"}
-	statusMixed   = status{http: 207, code: 10010, description: "Mixed Success"}
-	statusFailure = status{http: 400, code: 10020, description: "Failure"}
-	statusTrained = status{code: 21100, description: "Model trained successfully"}
+	StatusOk      = Status{HTTP: 200, Code: 10000, Description: "Ok"}
+	StatusMixed   = Status{HTTP: 207, Code: 10010, Description: "Mixed Success"}
+	StatusFailure = Status{HTTP: 400, Code: 10020, Description: "Failure"}
+	StatusTrained = Status{Code: 21100, Description: "Model trained successfully"}
 
-	statusDownloaded = status{code: catalog.InputReady, description: "Download complete"}
-	statusPending    = status{code: catalog.InputPending, description: "Download pending"}
-	statusModified   = status{code: 30200, description: "Input image modification success"}
+	statusDownloaded = Status{Code: catalog.InputReady, Description: "Download complete"}
+	statusPending    = Status{Code: catalog.InputPending, Description: "Download pending"}
+	StatusModified   = Status{Code: 30200, Description: "Input image modification success"}
 )
 
-// statusOfCode is the status of a stored input.
-func statusOfCode(code int) status {
-	for _, s := range [...]status{statusDownloaded, statusPending} {
-		if s.code == code {
+// StatusOfCode is the status of a stored input.
+func StatusOfCode(code int) Status {
+	for _, s := range [...]Status{statusDownloaded, statusPending} {
+		if s.Code == code {
 			return s
 		}
 	}
 	for _, s := range statuses {
-		if s.code == code {
+		if s.Code == code {
 			return s
 		}
 	}
-	return status{code: code}
+	return Status{Code: code}
 }
 
-// failedDownload reports whether a code is that of an input whose picture could not be had.
-func failedDownload(code int) bool { return code != catalog.InputReady && code != catalog.InputPending }
+// FailedDownload reports whether a code is that of an input whose picture could not be had.
+func FailedDownload(code int) bool { return code != catalog.InputReady && code != catalog.InputPending }
 
 // statuses turns every error of core into wire codes. What is not here is an internal
 // error, and so are the rows at its end: they concern the start of the program.
-var statuses = []status{
+var statuses = []Status{
 	{auth.ErrNoCredentials, 401, 11102, "Invalid request"},
 	{auth.ErrKeyUnknown, 401, 11009, "API key not found"},
 	{auth.ErrToken, 401, 11001, "Invalid authentication token"},
@@ -205,6 +207,7 @@ var statuses = []status{
 
 	statusInternal,
 	{ErrOptions, 500, 99009, "Internal error"},
+	{ErrNoResult, 500, 99009, "Internal error"},
 	{auth.ErrScope, 500, 99009, "Internal error"},
 	{blob.ErrNotFound, 500, 99009, "Internal error"},
 	{blob.ErrHash, 500, 99009, "Internal error"},
@@ -258,10 +261,13 @@ var statuses = []status{
 	{hnsw.ErrCorrupt, 500, 99009, "Internal error"},
 }
 
-var statusInternal = status{ErrInternal, 500, 99009, "Internal error"}
+// Statuses are those that an answer may have, for documents and for tests.
+func Statuses() []Status { return append([]Status{StatusOk, StatusMixed, StatusFailure}, statuses...) }
 
-// statusOf finds an error's row.
-func statusOf(err error) status {
+var statusInternal = Status{ErrInternal, 500, 99009, "Internal error"}
+
+// StatusOf finds an error's row.
+func StatusOf(err error) Status {
 	for _, s := range statuses {
 		if errors.Is(err, s.err) {
 			return s
@@ -277,13 +283,14 @@ type fault struct {
 }
 
 func (f *fault) Error() string { return f.details }
+
 func (f *fault) Unwrap() error { return f.err }
 
-// ofVideo returns the status that an input with a video has where one with a picture has s, and its details.
-func (s status) ofVideo(details string) (status, string) {
-	if s.code/1000 == 30 {
-		s.code += 1000
-		s.description = strings.Replace(s.description, "image", "video", 1)
+// OfVideo returns the status that an input with a video has where one with a picture has s, and its details.
+func (s Status) OfVideo(details string) (Status, string) {
+	if s.Code/1000 == 30 {
+		s.Code += 1000
+		s.Description = strings.Replace(s.Description, "image", "video", 1)
 	}
 	if s.err == ErrFetch {
 		details = fetchVideo
@@ -294,17 +301,33 @@ func (s status) ofVideo(details string) (status, string) {
 // fetchVideo is the text of ErrFetch for a video.
 const fetchVideo = "could not download the video: the URL must be public and respond in time"
 
-// detailsOf is what the caller is told: nothing about our own trouble, one text for
+// DetailsOf is what the caller is told: nothing about our own trouble, one text for
 // every failed fetch and one for all that took too long, and the error's words for the rest.
-func detailsOf(err error, s status) string {
+func DetailsOf(err error, s Status) string {
 	switch s.err {
 	case ErrFetch:
 		return ErrFetch.Error()
 	case context.DeadlineExceeded, context.Canceled:
 		return ErrTimeout.Error()
 	}
-	if s.code == statusInternal.code {
+	if s.Code == statusInternal.Code {
 		return ""
 	}
 	return err.Error()
+}
+
+// NoPath is the answer to what is not there, and to what is another's.
+var NoPath = Refusef(ErrPath, "Check the url of your request.")
+
+// Unknown is the error for an id that stands for nothing.
+func Unknown(what, id string) error {
+	return Refusef(ErrPath, "%s '%s' not found. Check the url of your request.", what, id)
+}
+
+// Unless is err, or what to say for a record that is not there.
+func Unless(err, gone error) error {
+	if errors.Is(err, catalog.ErrNotFound) {
+		return gone
+	}
+	return err
 }

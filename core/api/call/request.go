@@ -1,12 +1,8 @@
-package api
+package call
 
 import (
 	"context"
 	"io"
-
-	"github.com/sightline-dev/sightline/core/blob"
-	"github.com/sightline-dev/sightline/core/predict"
-	"github.com/sightline-dev/sightline/core/predict/raster"
 )
 
 // Request is one request as it came, its bytes borrowed until the call is done.
@@ -17,7 +13,7 @@ type Request struct {
 	Authorization string `wire:"4"` // the header's value
 	Session       string `wire:"5"` // the header X-Clarifai-Session-Token; Authorization is stronger
 	App           string `wire:"6"` // the application, where the host vouches for its owner; empty: Authorization says. Never from the network
-	Caller        string // what [Service.Caller] returned, or Remote for a stranger; set for requests with a body. Never from the network
+	Caller        string // what the service's Caller returned, or Remote for a stranger; set for requests with a body. Never from the network
 	Remote        string `wire:"7"` // address of the caller, for throttling: IPv4, or the /64 network of IPv6; empty: all callers count as one
 	Page          bool   `wire:"8"` // the caller is a page of this program, if a host whose callers show keys knows. Never from the network
 	Body          []byte `wire:"15"`
@@ -71,37 +67,4 @@ type Deed struct {
 	Action string `wire:"1"` // such as "inputs.delete_all"
 	App    string `wire:"2"` // the application to which it was done
 	By     string `wire:"3"` // the account that did it, by its ID; empty: the operator
-}
-
-// Job is a picture, or a video, that a call, or an input in the background, wants analysed.
-type Job struct {
-	URL   string       `wire:"1"`                           // fetch the picture from here, or
-	Data  []byte       `wire:"2,view"`                      // this is the picture, or
-	Blob  blob.Hash    `wire:"3"`                           // read it from the blobs, when there is neither
-	Video Video        `wire:"8,opaque"`                    // these frames of a video are wanted; zero: it is a picture
-	Crop  raster.Crop  `wire:"4,func=Crop,type=bytes (32)"` // part of the upright picture; zero: all of it
-	Want  predict.Want `wire:"5"`                           // parts of the analysis
-	Base  [32]byte     `wire:"6"`                           // names the network that analyses it, see predict.Set.Base; zero: the newest
-	Keep  bool         `wire:"7"`                           // hold the picture in the blobs once it has been analysed; see Result.Blob
-
-	// Caller has the job done: the account of an application, or an application of the operator. Callers share the host's places
-	// and turns. The host sets it for the jobs of a call.
-	Caller string
-}
-
-// Result is what became of the [Job] at the same place.
-//
-// Err wraps what stopped it: [ErrFetch] for every failure to get the bytes behind a URL,
-// package raster's errors for a picture, [ErrBusy] or [ErrTimeout] when the host gives up
-// on the whole call. Any other error is an internal one.
-type Result struct {
-	Analysis predict.Analysis `wire:"3,func=AnalysisBytes,type=bytes"` // of a picture
-	Frames   []Frame          `wire:"8,opaque"`                        // of a video, by time, at least one
-	Err      error
-	Passing  bool `wire:"4"` // Err is ErrFetch, and the address may answer the next time
-
-	// Of a job with Keep and no error: the picture's blob, durable and held as blob.Hosted
-	// holds, and its content type. The caller that takes the result releases it.
-	Blob        blob.Hash `wire:"5"`
-	ContentType string    `wire:"6"`
 }

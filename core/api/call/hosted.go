@@ -1,4 +1,4 @@
-package api
+package call
 
 import (
 	"encoding/hex"
@@ -82,9 +82,9 @@ func orNotFound[T any](v T, err error) (T, error) {
 	return v, err
 }
 
-// hostedName is the public name in the address of a picture of ours.
-func (s *Service) hostedName(url string) (name [16]byte, ours bool) {
-	text, ours := strings.CutPrefix(url, s.o.PublicURL+HostedPath)
+// HostedName is the public name in the address of a picture of ours.
+func (h *Host) HostedName(url string) (name [16]byte, ours bool) {
+	text, ours := strings.CutPrefix(url, h.PublicURL+HostedPath)
 	if !ours || len(text) != 2*len(name) {
 		return name, false
 	}

@@ -1,4 +1,4 @@
-package api
+package call
 
 import (
 	"cmp"
@@ -108,4 +108,30 @@ type Spent struct {
 	App     string // empty: a call about the account itself
 	By      string // start of the key's hash, or "token", "session"
 	Route   string // method and path as in the route table: "GET /inputs/{input_id}"
+}
+
+// AppID is the application's id as records know it.
+func (a *Application) AppID() catalog.AppID {
+	id, _ := catalog.ParseAppID(a.ID) // it is one of ours
+	return id
+}
+
+// ErrWhichApp is returned for a session token of an account that has not one application but
+// none, or several, on a path that names none.
+var ErrWhichApp = errors.New("application missing: use a path that starts with /v2/users/me/apps/{app_id}")
+
+// Address is what the long form of a path names: everything of an application also stands
+// after /v2/users/{user_id}/apps/{app_id}.
+type Address struct {
+	Long      bool
+	User, App string
+}
+
+// Me is the user of a path who is the one that asks.
+const Me = "me"
+
+// Names reports whether a path leads to the application: a short one always does, a long one
+// has to name it and its owner.
+func (at Address) Names(app *Application) bool {
+	return !at.Long || app != nil && at.App == app.ID && (at.User == Me || at.User == app.Owner && at.User != "")
 }

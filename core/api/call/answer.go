@@ -1,0 +1,126 @@
+package call
+
+import (
+	"errors"
+	"strconv"
+
+	"github.com/sightline-dev/sightline/core/auth"
+	"github.com/sightline-dev/sightline/core/jsonio"
+)
+
+const contentType = "application/json; charset=UTF-8"
+
+// Answer ends the call with the envelope: the status, then the members that write makes. It calls write again to measure an answer
+// that is too large.
+func (x *Call) Answer(s Status, details string, write func(*jsonio.Writer)) {
+	envelope := func(w *jsonio.Writer) {
+		w.Object()
+		w.Name("status")
+		WriteStatus(w, s, details)
+		write(w)
+		w.End('}')
+	}
+	var w jsonio.Writer
+	w.Grow(512)
+	if err := x.bounded(&w, envelope); err != nil {
+		x.withhold(s, err, write)
+		return
+	}
+	x.Exchange.response = Response{
+		Status:      s.HTTP,
+		ContentType: contentType,
+		Header:      x.headers(),
+		Body:        w.Bytes(),
+	}
+}
+
+// empty writes the list of the route without elements.
+func (x *Call) empty(w *jsonio.Writer) {
+	if x.Route != nil && x.Route.List != "" {
+		w.Name(x.Route.List)
+		w.Array()
+		w.End(']')
+	}
+}
+
+// headers are those of an answer. A page of another origin may read what concerns it.
+func (x *Call) headers(more ...Field) []Field {
+	all := append([]Field{allowOrigin}, x.Header...)
+	all = append(all, x.durability()...)
+	if len(all) > 1 {
+		all = append(all, exposeHeaders)
+	}
+	return append(all, more...)
+}
+
+// OK ends the call well.
+func (x *Call) OK(write func(*jsonio.Writer)) { x.Answer(StatusOk, "", write) }
+
+// Send ends the call well with a body that is not JSON.
+func (x *Call) Send(contentType string, body []byte, header ...Field) {
+	x.Exchange.response = Response{Status: 200, ContentType: contentType, Header: x.headers(header...), Body: body}
+}
+
+// NoStore keeps an answer with a secret out of the caches between us and who asked for it.
+func (x *Call) NoStore() {
+	x.Exchange.response.Header = append(x.Exchange.response.Header, Field{"Cache-Control", "no-store"})
+}
+
+// Fail ends the call with an error's status and an empty list.
+func (x *Call) Fail(err error) {
+	s := StatusOf(err)
+	wait := int64(1)
+	if limit := (*auth.RateError)(nil); errors.As(err, &limit) {
+		wait = limit.Seconds()
+	}
+	if s.err == ErrBusy || s.err == auth.ErrRate {
+		x.Header = append(x.Header, Field{"Retry-After", strconv.FormatInt(wait, 10)})
+	}
+	x.Answer(s, DetailsOf(err, s), x.empty)
+	if s.Code == statusInternal.Code {
+		x.Exchange.response.Err = err
+	}
+}
+
+// WriteStatus writes a status as an object; details may be empty.
+func WriteStatus(w *jsonio.Writer, s Status, details string) {
+	w.Object()
+	w.Name("code")
+	w.Int(int64(s.Code))
+	w.Name("description")
+	w.String(s.Description)
+	if details != "" {
+		w.Name("details")
+		w.String(details)
+	}
+	w.End('}')
+}
+
+// HeaderCallsLeft tells an account with a limit how many calls it has left.
+const HeaderCallsLeft = "X-Sightline-Calls-Left"
+
+// Any page may call us: there are no cookies to steal.
+var allowOrigin = Field{"Access-Control-Allow-Origin", "*"}
+
+// ExposedHeaders are those of answers that pages of other origins may read; a host that adds one of its
+// own names it in every answer, beside these.
+const ExposedHeaders = "Retry-After, " + HeaderCallsLeft + ", " + headerDurability + ", " + headerOperations
+
+var exposeHeaders = Field{"Access-Control-Expose-Headers", ExposedHeaders}
+
+// Preflight is the answer to OPTIONS, which browsers ask without credentials.
+func Preflight() Response {
+	var x Call
+	x.OK(func(*jsonio.Writer) {})
+	x.Exchange.response.Header = []Field{
+		allowOrigin,
+		{"Access-Control-Allow-Methods", "GET, POST, PUT, PATCH, DELETE, OPTIONS"},
+		{
+			"Access-Control-Allow-Headers",
+			"authorization, content-type, accept, origin, x-requested-with, X-Clarifai-Client, " +
+				"X-Clarifai-Session-Token, X-Clarifai-Application-Id",
+		},
+		{"Access-Control-Max-Age", "86400"},
+	}
+	return x.Exchange.response
+}

@@ -1,0 +1,105 @@
+package call
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// NewThing reads the id that a request gives to what it creates. An absent one is made up.
+// Errors are of the given kind: an id that is too long, that holds control characters, or
+// that no path could name.
+func (x *Call) NewThing(kind error, o Object) (string, error) {
+	id, err := o.Text("id")
+	if err != nil {
+		return "", Refuse(kind, err)
+	}
+	if id == "" {
+		return x.NewID()
+	}
+	return id, CheckID(kind, o.At("id"), id)
+}
+
+// CheckID refuses an id that cannot be one; where is its place in the request.
+func CheckID(kind error, where, id string) error {
+	switch {
+	case len(id) > maxIDBytes || strings.ContainsFunc(id, unicode.IsControl):
+		return Refusef(kind, "%s: must be at most %d bytes, without control characters.", where, maxIDBytes)
+	case id == "":
+		return Refusef(kind, "%s is missing.", where)
+	case id == "." || id == ".." || slices.Contains(Reserved, id):
+		return Refusef(kind, "%s: %q is part of a path and reserved; use another id.", where, id)
+	}
+	return nil
+}
+
+// CheckConceptID refuses what cannot be a concept of an application's own.
+func CheckConceptID(kind error, where, id string) error {
+	if IsPublicID(id) {
+		return Refusef(kind, "%s: ids starting with %q are reserved for public concepts.", where, publicPrefix)
+	}
+	return CheckID(kind, where, id)
+}
+
+// ConceptRefs reads a list of concepts by id, without repetitions. Those of the application
+// may be new; public ones must exist. Errors are of the given kind.
+func (x *Call) ConceptRefs(kind error, o Object, name string) ([]string, error) {
+	refs, n, err := o.Objects(name)
+	if err != nil {
+		return nil, Refuse(kind, err)
+	}
+	if n > MaxModelConcepts {
+		return nil, Refusef(kind, "%s: at most %d concepts are allowed.", o.At(name), MaxModelConcepts)
+	}
+	var ids []string
+	seen := make(map[string]bool, n)
+	for ref, err := range refs {
+		if err != nil {
+			return nil, Refuse(kind, err)
+		}
+		id, err := ref.Text("id")
+		if err != nil {
+			return nil, Refuse(kind, err)
+		}
+		if _, public := x.Net.Concepts[id]; !public {
+			if err := CheckConceptID(kind, ref.At("id"), id); err != nil {
+				return nil, err
+			}
+		}
+		if !seen[id] {
+			seen[id] = true
+			ids = append(ids, id)
+		}
+	}
+	return ids, nil
+}
+
+// IDList reads a list of ids, as deletes send it.
+func IDList(kind error, o Object, name string) ([]string, error) {
+	ids, err := o.Texts(name)
+	if err != nil {
+		return nil, Refuse(kind, err)
+	}
+	if len(ids) == 0 || len(ids) > maxIDs {
+		return nil, Refusef(kind, "%s: send 1 to %d ids.", o.At(name), maxIDs)
+	}
+	return ids, nil
+}
+
+// publicPrefix begins the ids of public concepts.
+const publicPrefix = "ai_"
+
+// IsPublicID reports whether an id is one that only public concepts have.
+func IsPublicID(id string) bool { return strings.HasPrefix(id, publicPrefix) }
+
+// Reserved are the segments that stand where other paths have an id, of any resource. Nothing
+// made from now on may have one as its id: it could not be read.
+var Reserved = []string{"searches", "status", "usage"}
+
+// CheckName refuses a name that is too long, or has control characters, which a terminal or a log would obey.
+func CheckName(kind error, o Object, name string) error {
+	if len(name) > maxNameBytes || strings.ContainsFunc(name, unicode.IsControl) {
+		return Refusef(kind, "%s: must be at most %d bytes without control characters.", o.At("name"), maxNameBytes)
+	}
+	return nil
+}

@@ -1,0 +1,110 @@
+package call
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/sightline-dev/sightline/core/proof"
+)
+
+// TestEveryErrorHasAStatus walks every exported Err of core and looks for it in the table.
+func TestEveryErrorHasAStatus(t *testing.T) {
+	root := filepath.Join(proof.Root(t), "core")
+	declared := map[string]string{} // "blob.ErrHash" → file
+	fset := token.NewFileSet()
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		file, err := parser.ParseFile(fset, path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		// The errors of core and its register reach requests only as errors of other packages, and those of api are of call.
+		if name := file.Name.Name; slices.Contains([]string{"main", "core", "register", "api"}, name) || strings.HasSuffix(name, "test") {
+			return nil
+		}
+		for _, decl := range file.Decls {
+			gen, ok := decl.(*ast.GenDecl)
+			if !ok || gen.Tok != token.VAR {
+				continue
+			}
+			for _, spec := range gen.Specs {
+				for _, name := range spec.(*ast.ValueSpec).Names {
+					if strings.HasPrefix(name.Name, "Err") {
+						declared[file.Name.Name+"."+name.Name] = path
+					}
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := tableRows(t)
+	for name, path := range declared {
+		if !rows[name] {
+			t.Errorf("%s, of %s, has no row in statuses", name, path)
+		}
+	}
+	if len(declared) < 30 {
+		t.Errorf("only %d errors found: the walk is broken", len(declared))
+	}
+}
+
+// tableRows are the errors that the source of the table names.
+func tableRows(t *testing.T) map[string]bool {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), "status.go", nil, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := map[string]bool{}
+	for _, decl := range file.Decls {
+		gen, ok := decl.(*ast.GenDecl)
+		if !ok || gen.Tok != token.VAR {
+			continue
+		}
+		for _, spec := range gen.Specs {
+			v := spec.(*ast.ValueSpec)
+			if !strings.HasPrefix(v.Names[0].Name, "status") {
+				continue
+			}
+			ast.Inspect(v, func(n ast.Node) bool {
+				switch n := n.(type) {
+				case *ast.SelectorExpr:
+					if p, ok := n.X.(*ast.Ident); ok {
+						rows[p.Name+"."+n.Sel.Name] = true
+					}
+				case *ast.Ident:
+					rows["call."+n.Name] = true
+				}
+				return true
+			})
+		}
+	}
+	return rows
+}
+
+// TestStatusesAgree holds that a code has one description, and that descriptions are what
+// clients compare.
+func TestStatusesAgree(t *testing.T) {
+	said := map[int]Status{}
+	for _, s := range append([]Status{StatusOk, StatusMixed, StatusFailure, StatusTrained}, statuses...) {
+		const header = 11102 // also of a request without credentials, which is a 401 like all trouble with them
+		if before, ok := said[s.Code]; ok && (before.Description != s.Description || before.HTTP != s.HTTP && s.Code != header) {
+			t.Errorf("%d is both %d %q and %d %q", s.Code, before.HTTP, before.Description, s.HTTP, s.Description)
+		}
+		said[s.Code] = s
+	}
+	if StatusOk.Description != "Ok" || StatusMixed.Description != "Mixed Success" {
+		t.Errorf("%q and %q: clients compare the text", StatusOk.Description, StatusMixed.Description)
+	}
+}

@@ -1,0 +1,66 @@
+package api
+
+import "github.com/sightline-dev/sightline/core/api/call"
+
+// What hosts need of package call. They import package api alone: many of them have a function or a type named call.
+type (
+	Request       = call.Request
+	Response      = call.Response
+	Field         = call.Field
+	Deed          = call.Deed
+	Memory        = call.Memory
+	Exchange      = call.Exchange
+	Job           = call.Job
+	Result        = call.Result
+	Video         = call.Video
+	Frame         = call.Frame
+	Options       = call.Options
+	Models        = call.Models
+	Hosting       = call.Hosting
+	Gallery       = call.Gallery
+	Applications  = call.Applications
+	Application   = call.Application
+	NewApp        = call.NewApp
+	NewKey        = call.NewKey
+	Tokens        = call.Tokens
+	Accounts      = call.Accounts
+	Calls         = call.Calls
+	Spent         = call.Spent
+	Storage       = call.Storage
+	StorageLimits = call.StorageLimits
+	Standing      = call.Standing
+)
+
+// Limits and names that hosts use.
+const (
+	HostedPath       = call.HostedPath
+	ThumbnailPath    = call.ThumbnailPath
+	MinMaxAnswer     = call.MinMaxAnswer
+	DefaultMaxAnswer = call.DefaultMaxAnswer
+	MaxApps          = call.MaxApps
+	MaxKeys          = call.MaxKeys
+	MinSampleMS      = call.MinSampleMS
+	MaxSampleMS      = call.MaxSampleMS
+	ExposedHeaders   = call.ExposedHeaders
+)
+
+// Errors that hosts answer with, or look for.
+var (
+	ErrInternal       = call.ErrInternal
+	ErrBusy           = call.ErrBusy
+	ErrTimeout        = call.ErrTimeout
+	ErrFetch          = call.ErrFetch
+	ErrPath           = call.ErrPath
+	ErrMethod         = call.ErrMethod
+	ErrSync           = call.ErrSync
+	ErrOptions        = call.ErrOptions
+	ErrAccountRequest = call.ErrAccountRequest
+)
+
+// Answered is an exchange that is done with a response from elsewhere, such as [Service.Refuse].
+func Answered(r Response) *Exchange { return call.Answered(r) }
+
+// NewExchange is an exchange that goes on elsewhere, such as in a guest, see [call.NewExchange].
+func NewExchange(jobs []Job, resume func([]Result) (next []Job, r Response, done bool)) *Exchange {
+	return call.NewExchange(jobs, resume)
+}

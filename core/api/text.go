@@ -1,0 +1,54 @@
+package api
+
+import (
+	"time"
+
+	"github.com/sightline-dev/sightline/core/jsonio"
+)
+
+// timestamp is t as answers show it: UTC, six digits.
+func timestamp(t time.Time) string {
+	t = t.UTC()
+	year, month, day := t.Date()
+	if year < 0 || year > 9999 {
+		return t.Format("2006-01-02T15:04:05.000000Z")
+	}
+	hour, minute, second := t.Clock()
+	b := []byte("0000-00-00T00:00:00.000000Z")
+	decimal(b[:4], year)
+	decimal(b[5:7], int(month))
+	decimal(b[8:10], day)
+	decimal(b[11:13], hour)
+	decimal(b[14:16], minute)
+	decimal(b[17:19], second)
+	decimal(b[20:26], t.Nanosecond()/1000)
+	return string(b)
+}
+
+// decimal writes n, which is not negative, with as many digits as b has bytes.
+func decimal(b []byte, n int) {
+	for i := len(b) - 1; i >= 0; i-- {
+		b[i] = byte('0' + n%10)
+		n /= 10
+	}
+}
+
+// member writes a text, unless it is empty.
+func member(w *jsonio.Writer, name, text string) {
+	if text != "" {
+		w.Name(name)
+		w.String(text)
+	}
+}
+
+func count(w *jsonio.Writer, name string, n uint64) {
+	w.Name(name)
+	w.Int(int64(n))
+}
+
+// moment writes a time, unless it is zero.
+func moment(w *jsonio.Writer, name string, t time.Time) {
+	if !t.IsZero() {
+		member(w, name, timestamp(t))
+	}
+}
