@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/sightline-dev/sightline/core/api/call"
+	"github.com/sightline-dev/sightline/core/api/show"
 	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/jsonio"
@@ -139,7 +140,7 @@ func writeAppRecord(w *jsonio.Writer, a *catalog.App) {
 		w.String(a.Owner)
 	}
 	w.Name("created_at")
-	w.String(timestamp(a.Created.Time()))
+	w.String(show.Timestamp(a.Created.Time()))
 	if a.LocalOnly {
 		w.Name("local_only")
 		w.Bool(true)
@@ -261,7 +262,7 @@ func writeKey(x *call.Call, w *jsonio.Writer, k *keyRow) {
 	w.End('}')
 	w.End(']')
 	w.Name("created_at")
-	w.String(timestamp(k.Created.Time()))
+	w.String(show.Timestamp(k.Created.Time()))
 	w.End('}')
 }
 

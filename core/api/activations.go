@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/sightline-dev/sightline/core/api/call"
+	"github.com/sightline-dev/sightline/core/api/show"
 	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/jsonio"
@@ -16,11 +17,11 @@ import (
 // network saw speaks for each concept that is asked for. Pictures come as in a predict call, or by the id of
 // a stored input.
 func readActivations(x *call.Call) error {
-	p, err := findPredictor(x, x.IDs["model_id"], "")
+	p, err := show.FindPredictor(x, x.IDs["model_id"], "")
 	if err != nil {
 		return err
 	}
-	if p.kind() != predict.TypeConcept {
+	if p.Kind() != predict.TypeConcept {
 		return call.Refusef(call.ErrModelArgument, "model_id '%s' does not support activations.", x.IDs["model_id"])
 	}
 	places, missing, err := activated(x, &p)
@@ -36,7 +37,7 @@ func readActivations(x *call.Call) error {
 }
 
 // activated reads concepts, ids of the model's: their places, and those that it does not have.
-func activated(x *call.Call, p *predictor) (places []int, missing []string, err error) {
+func activated(x *call.Call, p *show.Predictor) (places []int, missing []string, err error) {
 	v := x.Body.Get("concepts")
 	if n := v.Len(); v.Kind() != jsonio.Array || n == 0 || n > call.MaxActivations {
 		return nil, nil, call.Refusef(call.ErrModelArgument, "concepts: must be an array of 1 to %d ids.", call.MaxActivations)
@@ -46,7 +47,7 @@ func activated(x *call.Call, p *predictor) (places []int, missing []string, err 
 		if err != nil {
 			return nil, nil, call.Refuse(call.ErrModelArgument, x.Body.Wrap("concepts", err))
 		}
-		place, ok := p.place(x.Net, id)
+		place, ok := p.Place(x.Net, id)
 		switch {
 		case !ok:
 			missing = append(missing, id)
@@ -55,21 +56,21 @@ func activated(x *call.Call, p *predictor) (places []int, missing []string, err 
 		}
 	}
 	if len(places) == 0 {
-		return nil, nil, call.Refusef(call.ErrModelArgument, "concepts: unknown to this model: %s.", listed(missing))
+		return nil, nil, call.Refusef(call.ErrModelArgument, "concepts: unknown to this model: %s.", show.Listed(missing))
 	}
 	return places, missing, nil
 }
 
 // activatedPictures is pictures, where an element with an id alone is a stored input.
-func activatedPictures(x *call.Call) ([]input, []call.Job, error) {
+func activatedPictures(x *call.Call) ([]show.Media, []call.Job, error) {
 	elements, n, err := x.Body.Some("inputs", call.MaxActivatedInputs, call.ErrPredict)
 	if err != nil {
 		return nil, nil, err
 	}
-	inputs := make([]input, 0, n)
+	inputs := make([]show.Media, 0, n)
 	var jobs []call.Job
 	for o, malformed := range elements {
-		read := readMedia
+		read := show.ReadMedia
 		if malformed == nil && o.Has("id") && !o.Has("data") {
 			read = storedPicture
 		}
@@ -77,14 +78,14 @@ func activatedPictures(x *call.Call) ([]input, []call.Job, error) {
 		if err != nil {
 			return nil, nil, err
 		}
-		if in.video && in.err == nil {
-			in.err = call.Refusef(call.ErrInput, "%s: this endpoint takes pictures only.", o.At("data.video"))
+		if in.Video && in.Err == nil {
+			in.Err = call.Refusef(call.ErrInput, "%s: this endpoint takes pictures only.", o.At("data.video"))
 		}
 		inputs = append(inputs, in)
-		if in.err == nil {
-			job := call.Job{Blob: in.blob, Crop: in.crop, Want: predict.WantCells}
-			if in.blob.IsZero() {
-				job.URL = in.url
+		if in.Err == nil {
+			job := call.Job{Blob: in.Blob, Crop: in.Crop, Want: predict.WantCells}
+			if in.Blob.IsZero() {
+				job.URL = in.URL
 			}
 			jobs = append(jobs, job)
 		}
@@ -93,29 +94,29 @@ func activatedPictures(x *call.Call) ([]input, []call.Job, error) {
 }
 
 // storedPicture is the picture of a stored input, for a key that may read inputs. For another there is none.
-func storedPicture(x *call.Call, o call.Object, _ error) (in input, err error) {
-	if in.id, in.err = o.ID("id"); in.err != nil {
-		in.id, err = x.NewID()
+func storedPicture(x *call.Call, o call.Object, _ error) (in show.Media, err error) {
+	if in.ID, in.Err = o.ID("id"); in.Err != nil {
+		in.ID, err = x.NewID()
 		return in, err
 	}
 	v := x.App.Partition.View()
 	defer v.Close()
-	stored, err := v.InputByID(in.id)
+	stored, err := v.InputByID(in.ID)
 	switch {
 	case errors.Is(err, catalog.ErrNotFound) || err == nil && !x.Who.Scopes.Has(auth.InputsGet):
-		in.err = call.Refusef(call.ErrNoInput, "%s: '%s' not found.", o.At("id"), in.id)
+		in.Err = call.Refusef(call.ErrNoInput, "%s: '%s' not found.", o.At("id"), in.ID)
 	case err != nil:
 		return in, err
 	case stored.Code != catalog.InputReady:
-		in.err = call.Refusef(call.ErrInput, "%s: the picture of '%s' is not available (yet).", o.At("id"), in.id)
+		in.Err = call.Refusef(call.ErrInput, "%s: the picture of '%s' is not available (yet).", o.At("id"), in.ID)
 	}
-	in.blob, in.crop = stored.Blob, stored.Crop
+	in.Blob, in.Crop = stored.Blob, stored.Crop
 	return in, nil
 }
 
 // answerActivations answers the call. results belong to the inputs without an error, in order.
-func answerActivations(x *call.Call, p *predictor, places []int, missing []string, inputs []input, results []call.Result) error {
-	seen, good, err := matchResults(x, inputs, results, nil)
+func answerActivations(x *call.Call, p *show.Predictor, places []int, missing []string, inputs []show.Media, results []call.Result) error {
+	seen, good, err := show.MatchResults(x, inputs, results, nil)
 	if err != nil {
 		return err
 	}
@@ -132,16 +133,16 @@ func answerActivations(x *call.Call, p *predictor, places []int, missing []strin
 			return err
 		}
 	}
-	s, details := overall(good, len(inputs), missing)
+	s, details := show.Overall(good, len(inputs), missing)
 	x.Answer(s, details, func(w *jsonio.Writer) {
 		w.Name("outputs")
 		w.Array()
 		for i := range inputs {
 			w.Object()
 			w.Name("input_id")
-			w.String(inputs[i].id)
+			w.String(inputs[i].ID)
 			w.Name("status")
-			inputs[i].writeStatus(w)
+			inputs[i].WriteStatus(w)
 			if r := seen[i]; r != nil {
 				writeActivations(x, w, p, &r.Analysis.Cells, places, maps[i])
 			}
@@ -153,13 +154,13 @@ func answerActivations(x *call.Call, p *predictor, places []int, missing []strin
 }
 
 // mapsOf are how much of each cell speaks for the concepts at places.
-func mapsOf(x *call.Call, p *predictor, c *predict.Cells, places []int) ([][]float32, error) {
-	if p.public != nil {
-		return x.Net.Models.Activations(p.public, c, places)
+func mapsOf(x *call.Call, p *show.Predictor, c *predict.Cells, places []int) ([][]float32, error) {
+	if p.Public != nil {
+		return x.Net.Models.Activations(p.Public, c, places)
 	}
 	maps := make([][]float32, len(places))
 	for k, place := range places {
-		maps[k] = c.Along(direction(&p.head.Head, place))
+		maps[k] = c.Along(direction(&p.Head.Head, place))
 	}
 	return maps, nil
 }
@@ -182,7 +183,7 @@ func direction(h *train.Head, place int) []float32 {
 	return apart
 }
 
-func writeActivations(x *call.Call, w *jsonio.Writer, p *predictor, c *predict.Cells, places []int, maps [][]float32) {
+func writeActivations(x *call.Call, w *jsonio.Writer, p *show.Predictor, c *predict.Cells, places []int, maps [][]float32) {
 	w.Name("activations")
 	w.Object()
 	w.Name("box")
@@ -198,7 +199,7 @@ func writeActivations(x *call.Call, w *jsonio.Writer, p *predictor, c *predict.C
 	w.Name("concepts")
 	w.Array()
 	for k, place := range places {
-		id, _, _ := p.concept(x, place, "")
+		id, _, _ := p.Concept(x, place, "")
 		w.Object()
 		w.Name("id")
 		w.String(id)

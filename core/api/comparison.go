@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/sightline-dev/sightline/core/api/call"
+	"github.com/sightline-dev/sightline/core/api/show"
 	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/jsonio"
@@ -27,11 +28,11 @@ func compareVersions(x *call.Call) error {
 	if err != nil {
 		return err
 	}
-	is, err := trainedVersion(v, &m)
+	is, err := show.TrainedVersion(v, &m)
 	if err != nil {
 		return err
 	}
-	was, err := comparedWith(x, v, m.own, &is)
+	was, err := comparedWith(x, v, m.Own, &is)
 	if err != nil {
 		return err
 	}
@@ -52,11 +53,11 @@ func compareVersions(x *call.Call) error {
 // comparedWith is the version that the query names, or the one that was trained before another.
 func comparedWith(x *call.Call, v *partition.View, m *catalog.Model, than *catalog.Version) (catalog.Version, error) {
 	if with := x.Param("with"); with != "" {
-		other, err := findModel(x, v, m.ID, with)
+		other, err := show.FindModel(x, v, m.ID, with)
 		if err != nil {
 			return catalog.Version{}, err
 		}
-		return trainedVersion(v, &other)
+		return show.TrainedVersion(v, &other)
 	}
 	older, err := trainedBefore(v, m, than)
 	if err == nil && older == nil {
@@ -72,7 +73,7 @@ func comparedWith(x *call.Call, v *partition.View, m *catalog.Model, than *catal
 type compared struct {
 	training.Side
 	metrics train.Metrics
-	names   []named
+	names   []show.Concept
 }
 
 func sideOf(x *call.Call, v *partition.View, version *catalog.Version) (compared, error) {
@@ -89,7 +90,7 @@ func sideOf(x *call.Call, v *partition.View, version *catalog.Version) (compared
 		return c, fmt.Errorf("%w: metrics of version %q: %w", call.ErrInternal, version.ID, err)
 	}
 	c.Side = training.NewSide(&head.Head, &c.metrics)
-	c.names, err = conceptsNamed(x, v, head.Concepts, lang.English)
+	c.names, err = show.ConceptsNamed(x, v, head.Concepts, lang.English)
 	return c, err
 }
 
@@ -101,7 +102,7 @@ type comparison struct {
 	inputs        uint64 // that were compared
 	changed       int
 	rows          []changedInput
-	lines         conceptLines
+	lines         show.ConceptNames
 }
 
 // changedInput is an input with what each version says of the concepts that came or went.
@@ -124,7 +125,7 @@ func (c *comparison) find(p call.Page) error {
 	c.changed = len(changes)
 	for _, change := range call.Cut(changes, p) {
 		row := changedInput{}
-		if row.input, err = loadInput(c.x, c.view, change.Ord); err != nil {
+		if row.input, err = show.LoadInput(c.x, c.view, change.Ord); err != nil {
 			return err
 		}
 		e, _, err := index.Embedding(change.Ord)
@@ -132,7 +133,7 @@ func (c *comparison) find(p call.Page) error {
 			return err
 		}
 		row.was, row.is = c.before.Head.Values(nil, e), c.after.Head.Values(nil, e)
-		if err := c.lines.read(c.x, c.view, &row.input); err != nil {
+		if err := c.lines.Read(c.x, c.view, &row.input); err != nil {
 			return err
 		}
 		c.rows = append(c.rows, row)
@@ -143,8 +144,8 @@ func (c *comparison) find(p call.Page) error {
 func (c *comparison) write(w *jsonio.Writer) {
 	w.Name("comparison")
 	w.Object()
-	count(w, "inputs", c.inputs)
-	count(w, "changed", uint64(c.changed))
+	show.Count(w, "inputs", c.inputs)
+	show.Count(w, "changed", uint64(c.changed))
 	w.Name("roc_auc")
 	w.Array()
 	for _, side := range []*compared{&c.after, &c.before} {
@@ -167,7 +168,7 @@ func (c *comparison) write(w *jsonio.Writer) {
 func (c *comparison) writeRow(w *jsonio.Writer, row *changedInput) {
 	w.Object()
 	w.Name("input")
-	writeInput(c.x, w, &c.lines, &row.input, nil)
+	show.WriteInput(c.x, w, &c.lines, &row.input, nil)
 	if c.x.Shows(auth.ConceptsGet) {
 		var before, after []training.Pair
 		for _, p := range training.Pairs(c.before.Head, c.after.Head) {

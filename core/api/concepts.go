@@ -4,66 +4,13 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/sightline-dev/sightline/core/api/call"
+	"github.com/sightline-dev/sightline/core/api/show"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/jsonio"
 	"github.com/sightline-dev/sightline/core/lang"
-	"github.com/sightline-dev/sightline/core/partition"
-	"github.com/sightline-dev/sightline/core/predict"
 )
-
-// named is a concept as answers show it: public or the application's own.
-type named struct {
-	id, name, language string
-	created, updated   time.Time
-	public             bool
-}
-
-// publicNamed is a public concept in a language. Its dates are those of the model that
-// brought it.
-func publicNamed(x *call.Call, p call.Public, language string) named {
-	return named{
-		id: p.Concept.ID, name: conceptName(x, p.Concept, language), language: language,
-		created: p.Model.CreatedAt, updated: p.Model.VersionCreatedAt, public: true,
-	}
-}
-
-// ownNamed is a concept of the application's own, which has one name in all languages.
-func ownNamed(x *call.Call, c *catalog.Concept) named {
-	language := c.Language
-	if language == "" {
-		language = x.App.Language
-	}
-	return named{id: c.ID, name: c.Name, language: language, created: c.Created.Time(), updated: c.Updated.Time()}
-}
-
-// conceptNamed finds a concept by id. The error is catalog.ErrNotFound for one that is
-// neither public nor the application's.
-func conceptNamed(x *call.Call, v *partition.View, id, language string) (named, error) {
-	if p, ok := x.Net.Concepts[id]; ok {
-		return publicNamed(x, p, language), nil
-	}
-	c, err := v.Concept(id)
-	if err != nil {
-		return named{}, err
-	}
-	return ownNamed(x, &c), nil
-}
-
-// conceptsNamed finds concepts by id, in the order of ids.
-func conceptsNamed(x *call.Call, v *partition.View, ids []string, language string) ([]named, error) {
-	all := make([]named, 0, len(ids))
-	for _, id := range ids {
-		c, err := conceptNamed(x, v, id, language)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, c)
-	}
-	return all, nil
-}
 
 // listConcepts lists the application's concepts in the order of their creation, then the
 // public ones: those of the general model, in its order.
@@ -74,11 +21,11 @@ func listConcepts(x *call.Call) error {
 	}
 	v := x.View()
 	defer v.Close()
-	var rows []named
+	var rows []show.Concept
 	n := int64(0)
 	if err := v.Concepts(func(c catalog.Concept) bool {
 		if p.Has(n) {
-			rows = append(rows, ownNamed(x, &c))
+			rows = append(rows, show.OwnConcept(x, &c))
 		}
 		n++
 		return true
@@ -86,23 +33,23 @@ func listConcepts(x *call.Call) error {
 		return err
 	}
 	m := x.Net.Models.General()
-	language := languageOf(x, m)
+	language := show.LanguageOf(x, m)
 	for i := range m.Concepts {
 		if p.Has(n) {
-			rows = append(rows, publicNamed(x, call.Public{Model: m, Concept: &m.Concepts[i]}, language))
+			rows = append(rows, show.PublicConcept(x, call.Public{Model: m, Concept: &m.Concepts[i]}, language))
 		}
 		n++
 	}
-	writeConceptList(x, rows, known)
+	writeConceptList(x, rows, show.Known)
 	return nil
 }
 
-func writeConceptList(x *call.Call, rows []named, form conceptForm) {
+func writeConceptList(x *call.Call, rows []show.Concept, form show.ConceptForm) {
 	x.OK(func(w *jsonio.Writer) {
 		w.Name("concepts")
 		w.Array()
 		for i := range rows {
-			writeConcept(x, w, &rows[i], form)
+			show.WriteConcept(x, w, &rows[i], form)
 		}
 		w.End(']')
 	})
@@ -115,9 +62,9 @@ func readConcept(x *call.Call) error {
 	defer v.Close()
 	language := lang.English
 	if p, ok := x.Net.Concepts[id]; ok {
-		language = languageOf(x, p.Model)
+		language = show.LanguageOf(x, p.Model)
 	}
-	c, err := conceptNamed(x, v, id, language)
+	c, err := show.ConceptNamed(x, v, id, language)
 	if errors.Is(err, catalog.ErrNotFound) {
 		return call.Unknown("concept_id", id)
 	}
@@ -126,7 +73,7 @@ func readConcept(x *call.Call) error {
 	}
 	x.OK(func(w *jsonio.Writer) {
 		w.Name("concept")
-		writeConcept(x, w, &c, known)
+		show.WriteConcept(x, w, &c, show.Known)
 	})
 	return nil
 }
@@ -167,87 +114,36 @@ func searchConcepts(x *call.Call) error {
 	}
 	for _, id := range ids {
 		if p, ok := x.Net.Concepts[id]; ok {
-			all = append(all, publicNamed(x, p, language))
+			all = append(all, show.PublicConcept(x, p, language))
 		}
 	}
-	writeConceptList(x, call.Cut(all, p), found)
+	writeConceptList(x, call.Cut(all, p), show.Found)
 	return nil
 }
 
 // ownConceptsCalled finds the application's concepts by name, in the order of the folded
 // names, as public ones are found and ordered.
-func ownConceptsCalled(x *call.Call, pattern string) ([]named, error) {
+func ownConceptsCalled(x *call.Call, pattern string) ([]show.Concept, error) {
 	v := x.View()
 	defer v.Close()
 	stem, wild := strings.CutSuffix(pattern, "*")
 	stem = lang.Fold(stem)
 	type row struct {
 		key string
-		c   named
+		c   show.Concept
 	}
 	var rows []row
 	err := v.Concepts(func(c catalog.Concept) bool {
 		key := lang.Fold(c.Name)
 		if key == stem || wild && strings.HasPrefix(key, stem) {
-			rows = append(rows, row{key, ownNamed(x, &c)})
+			rows = append(rows, row{key, show.OwnConcept(x, &c)})
 		}
 		return true
 	})
 	slices.SortStableFunc(rows, func(a, b row) int { return strings.Compare(a.key, b.key) })
-	all := make([]named, len(rows))
+	all := make([]show.Concept, len(rows))
 	for i := range rows {
 		all[i] = rows[i].c
 	}
 	return all, err
-}
-
-// conceptForm is the form of a concept: searches add when it was last changed.
-type conceptForm bool
-
-const (
-	known conceptForm = false
-	found conceptForm = true
-)
-
-// writeConcept writes a concept as reads and searches show it. Clients that want the app_id
-// "main" fail on updated_at.
-func writeConcept(x *call.Call, w *jsonio.Writer, c *named, form conceptForm) {
-	w.Object()
-	w.Name("id")
-	w.String(c.id)
-	w.Name("name")
-	w.String(c.name)
-	w.Name("value")
-	w.Int(1)
-	w.Name("created_at")
-	w.String(timestamp(c.created))
-	if form == found && x.Host.PublicAppID != "main" {
-		w.Name("updated_at")
-		w.String(timestamp(c.updated))
-	}
-	w.Name("language")
-	w.String(c.language)
-	w.Name("app_id")
-	writeApp(x, w, c.public)
-	w.End('}')
-}
-
-// writeApp writes an app_id: what is public has everyone's.
-func writeApp(x *call.Call, w *jsonio.Writer, public bool) {
-	if public {
-		writePublicApp(x, w)
-	} else {
-		w.String(x.App.ID)
-	}
-}
-
-// conceptName is what a concept is called in a language; the English name where the
-// names have none, as for colours.
-func conceptName(x *call.Call, c *predict.Concept, language string) string {
-	if language != lang.English {
-		if name, ok := x.Net.Models.Names().Name(c.ID, language); ok {
-			return name
-		}
-	}
-	return c.Name
 }

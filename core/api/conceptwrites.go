@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/sightline-dev/sightline/core/api/call"
+	"github.com/sightline-dev/sightline/core/api/show"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/lang"
@@ -109,20 +110,20 @@ func conceptExists(id string) error {
 func answerConcepts(x *call.Call, ids []string) error {
 	v := x.View()
 	defer v.Close()
-	all, err := conceptsNamed(x, v, ids, lang.English)
+	all, err := show.ConceptsNamed(x, v, ids, lang.English)
 	if errors.Is(err, catalog.ErrNotFound) {
 		return call.Unknown("concept_id", strings.Join(ids, ", "))
 	}
 	if err != nil {
 		return err
 	}
-	writeConceptList(x, all, known)
+	writeConceptList(x, all, show.Known)
 	return nil
 }
 
 // renameConcepts renames concepts of the application's own.
 func renameConcepts(x *call.Call) error {
-	if _, err := readAction(x, map[string]patchAction{"overwrite": overwrite}); err != nil {
+	if _, err := show.ReadAction(x, map[string]show.Action{"overwrite": show.Overwrite}); err != nil {
 		return err
 	}
 	elements, n, err := x.Body.Some("concepts", call.MaxInputs, call.ErrConcept)

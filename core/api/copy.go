@@ -7,7 +7,9 @@ import (
 	"strings"
 
 	"github.com/sightline-dev/sightline/core/api/call"
+	"github.com/sightline-dev/sightline/core/api/show"
 	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/jsonio"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/partition"
@@ -39,20 +41,20 @@ func copyStatus(x *call.Call) error {
 	x.OK(func(w *jsonio.Writer) {
 		w.Name("copy")
 		w.Object()
-		member(w, "app_id", x.App.ID)
-		member(w, "origin", s.Origin)
-		member(w, "phase", s.Phase)
-		count(w, "site", uint64(p.Site()))
-		count(w, "cursor", cursor)
-		count(w, "head", max(s.Head, cursor))
-		moment(w, "contact", s.Contact)
-		moment(w, "as_of", s.AsOf)
-		count(w, "queued", issued-min(s.Accepted, issued))
-		count(w, "sent", s.Accepted-min(s.Folded, s.Accepted))
-		count(w, "conflicts", uint64(conflicts))
-		member(w, "denied", s.Denied)
-		member(w, "problem", s.Problem)
-		moment(w, "retry", s.Retry)
+		show.Member(w, "app_id", x.App.ID)
+		show.Member(w, "origin", s.Origin)
+		show.Member(w, "phase", s.Phase)
+		show.Count(w, "site", uint64(p.Site()))
+		show.Count(w, "cursor", cursor)
+		show.Count(w, "head", max(s.Head, cursor))
+		show.Moment(w, "contact", s.Contact)
+		show.Moment(w, "as_of", s.AsOf)
+		show.Count(w, "queued", issued-min(s.Accepted, issued))
+		show.Count(w, "sent", s.Accepted-min(s.Folded, s.Accepted))
+		show.Count(w, "conflicts", uint64(conflicts))
+		show.Member(w, "denied", s.Denied)
+		show.Member(w, "problem", s.Problem)
+		show.Moment(w, "retry", s.Retry)
 		w.End('}')
 	})
 	return nil
@@ -71,7 +73,7 @@ func listOutbox(x *call.Call) error {
 	ops := make([]log.Op, 0, min(page.Size, call.DefaultPerPage))
 	// They follow one another, so a page begins so many behind the last that is confirmed.
 	err = p.Made(s.Folded+uint64((page.Number-1)*page.Size), func(op log.Op) bool {
-		weighOp(x, &op)
+		show.WeighOp(x, &op)
 		ops = append(ops, op)
 		return int64(len(ops)) < page.Size
 	})
@@ -80,9 +82,9 @@ func listOutbox(x *call.Call) error {
 	}
 	v := p.View()
 	defer v.Close()
-	told := tell{x: x, view: v}
+	told := show.OpWriter{X: x, View: v}
 	for i := range ops {
-		if err := told.learn(&ops[i], ""); err != nil {
+		if err := told.Learn(&ops[i], ""); err != nil {
 			return err
 		}
 	}
@@ -91,12 +93,12 @@ func listOutbox(x *call.Call) error {
 		w.Array()
 		for i := range ops {
 			w.Object()
-			told.operation(w, &ops[i])
+			told.Write(w, &ops[i])
 			state := "queued"
 			if ops[i].Dot.Seq <= s.Accepted {
 				state = "sent"
 			}
-			member(w, "state", state)
+			show.Member(w, "state", state)
 			w.End('}')
 		}
 		w.End(']')
@@ -119,7 +121,7 @@ func listConflicts(x *call.Call) error {
 	at, from := int64(0), (page.Number-1)*page.Size
 	err = p.Conflicts(func(c partition.Conflict) bool {
 		if at >= from {
-			weighOp(x, &c.Op)
+			show.WeighOp(x, &c.Op)
 			rows = append(rows, c)
 		}
 		at++
@@ -130,10 +132,10 @@ func listConflicts(x *call.Call) error {
 	}
 	v := p.View()
 	defer v.Close()
-	told := tell{x: x, view: v}
+	told := show.OpWriter{X: x, View: v}
 	orphans := make([]bool, len(rows))
 	for i := range rows {
-		if err := told.learn(&rows[i].Op, rows[i].ID); err != nil {
+		if err := told.Learn(&rows[i].Op, rows[i].ID); err != nil {
 			return err
 		}
 		_, err := p.Conflict(partition.Subject(rows[i].Op.Body))
@@ -147,11 +149,11 @@ func listConflicts(x *call.Call) error {
 		for i := range rows {
 			c := &rows[i]
 			w.Object()
-			member(w, "id", conflictID(c.Op.Dot))
-			told.operation(w, &c.Op)
-			member(w, "verdict", c.Verdict.Code.String())
-			member(w, "reason", reason(c, orphans[i]))
-			count(w, "position", c.Seq)
+			show.Member(w, "id", conflictID(c.Op.Dot))
+			told.Write(w, &c.Op)
+			show.Member(w, "verdict", c.Verdict.Code.String())
+			show.Member(w, "reason", reason(c, orphans[i]))
+			show.Count(w, "position", c.Seq)
 			w.End('}')
 		}
 		w.End(']')
@@ -192,4 +194,55 @@ func parseConflictID(id string) (log.Dot, bool) {
 	n, fault := strconv.ParseUint(seq, 10, 64)
 	dot := log.Dot{Site: log.Site(s), Seq: n}
 	return dot, err == nil && fault == nil && conflictID(dot) == id
+}
+
+// reason is why an operation was not taken as it was meant, in a sentence. orphan says that what it is about
+// was made by another one that was not taken.
+func reason(c *partition.Conflict, orphan bool) string {
+	v := &c.Verdict
+	_, creates := c.Op.Body.(*log.InputCreate)
+	switch v.Code {
+	case fold.Duplicate:
+		switch v.Detail {
+		case "url":
+			return fmt.Sprintf("Input %q already has this URL.", v.ID)
+		case "version":
+			return "The model already has a version with this ID."
+		}
+		return fmt.Sprintf("Another %s with this ID already existed.", thing(c.Op.Body))
+	case fold.Gone:
+		switch {
+		case v.Detail == "lease":
+			return "The training had already ended, or was restarted elsewhere."
+		case v.Detail == "unknown":
+			return "It is not in the snapshot downloaded from the origin; its outcome is unknown."
+		case creates:
+			return "A later call deleted all inputs, including this one."
+		case orphan:
+			return fmt.Sprintf("The %s it refers to was rejected.", thing(c.Op.Body))
+		}
+		return fmt.Sprintf("The %s was already deleted.", thing(c.Op.Body))
+	case fold.Stale:
+		return "It was made too long ago to be merged safely."
+	case fold.Refused:
+		return fmt.Sprintf("The origin rejected it: %s.", v.Detail)
+	}
+	return v.Detail
+}
+
+// thing is what an operation is about, in a word.
+func thing(body log.Body) string {
+	switch body.(type) {
+	case *log.InputCreate, *log.InputFetched, *log.InputLabels, *log.InputMeta, *log.InputGeo, *log.InputDelete, *log.OutputsPatch:
+		return "input"
+	case *log.ConceptCreate, *log.ConceptName:
+		return "concept"
+	case *log.ModelCreate, *log.ModelPatch, *log.ModelDelete, *log.VersionTrain:
+		return "model"
+	case *log.VersionResult, *log.VersionDelete:
+		return "model version"
+	case *log.WorkflowCreate, *log.WorkflowDelete:
+		return "workflow"
+	}
+	return "thing"
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/sightline-dev/sightline/core/api/call"
+	"github.com/sightline-dev/sightline/core/api/show"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/jsonio"
 	"github.com/sightline-dev/sightline/core/search"
@@ -29,24 +30,24 @@ func listDuplicates(x *call.Call) error {
 		return err
 	}
 	found = call.Cut(found, p)
-	var lines conceptLines
+	var lines show.ConceptNames
 	inputs := make([]catalog.Input, len(found))
 	for i := range found {
-		if inputs[i], err = loadInput(x, v, found[i].Ord); err != nil {
+		if inputs[i], err = show.LoadInput(x, v, found[i].Ord); err != nil {
 			return err
 		}
-		if err := lines.read(x, v, &inputs[i]); err != nil {
+		if err := lines.Read(x, v, &inputs[i]); err != nil {
 			return err
 		}
 	}
 	x.OK(func(w *jsonio.Writer) {
-		w.Grow(len(inputs)*inputBytes + x.Loaded)
+		w.Grow(len(inputs)*show.InputBytes + x.Loaded)
 		w.Name("duplicates")
 		w.Array()
 		for i := range inputs {
 			w.Object()
 			w.Name("input")
-			writeInput(x, w, &lines, &inputs[i], nil)
+			show.WriteInput(x, w, &lines, &inputs[i], nil)
 			w.Name("score")
 			w.Float32(found[i].Score)
 			w.Name("tier")
@@ -80,13 +81,13 @@ func listDuplicateGroups(x *call.Call) error {
 	if err != nil {
 		return err
 	}
-	var lines conceptLines
+	var lines show.ConceptNames
 	inputs := make([][]catalog.Input, len(found.Groups))
 	for i, g := range found.Groups {
 		for _, m := range g.Inputs {
-			in, err := loadInput(x, v, m.Ord)
+			in, err := show.LoadInput(x, v, m.Ord)
 			if err == nil {
-				err = lines.read(x, v, &in)
+				err = lines.Read(x, v, &in)
 			}
 			if err != nil {
 				return err
@@ -128,7 +129,7 @@ func readTiers(x *call.Call) ([]search.Tier, error) {
 	return []search.Tier{search.Tier(i)}, nil
 }
 
-func writeGroup(x *call.Call, w *jsonio.Writer, lines *conceptLines, g *search.Group, inputs []catalog.Input) {
+func writeGroup(x *call.Call, w *jsonio.Writer, lines *show.ConceptNames, g *search.Group, inputs []catalog.Input) {
 	w.Object()
 	w.Name("tier")
 	w.String(g.Tier.String())
@@ -139,7 +140,7 @@ func writeGroup(x *call.Call, w *jsonio.Writer, lines *conceptLines, g *search.G
 	for i := range inputs {
 		w.Object()
 		w.Name("input")
-		writeInput(x, w, lines, &inputs[i], nil)
+		show.WriteInput(x, w, lines, &inputs[i], nil)
 		w.Name("score")
 		w.Float32(g.Inputs[i].Score)
 		w.End('}')

@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	"github.com/sightline-dev/sightline/core/api/call"
+	"github.com/sightline-dev/sightline/core/api/show"
 	"github.com/sightline-dev/sightline/core/log"
 )
 
@@ -11,7 +12,7 @@ import (
 func modelFeedback(x *call.Call) error {
 	v := x.View()
 	defer v.Close()
-	m, err := modelOfPath(x, v)
+	m, err := show.ModelOfPath(x, v)
 	if err != nil {
 		return err
 	}
@@ -24,8 +25,8 @@ func modelFeedback(x *call.Call) error {
 		return call.Refusef(call.ErrFeedback, "input: must be an object of at most %d bytes.", call.MaxFeedbackBytes)
 	}
 	f := &log.Feedback{Version: x.IDs["version_id"], JSON: bytes.Clone(raw)}
-	if f.Model = x.IDs["model_id"]; m.public != nil {
-		f.Model = m.public.ID
+	if f.Model = x.IDs["model_id"]; m.Public != nil {
+		f.Model = m.Public.ID
 	}
 	return x.Done(f)
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/sightline-dev/sightline/core/api/call"
+	"github.com/sightline-dev/sightline/core/api/show"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/jsonio"
 	"github.com/sightline-dev/sightline/core/log"
@@ -23,7 +24,7 @@ func readHistory(x *call.Call) error {
 	}
 	v := x.View()
 	defer v.Close()
-	h := history{x: x, partition: x.App.Partition, copy: x.App.Partition.Copied(), told: tell{x: x, view: v}}
+	h := history{x: x, partition: x.App.Partition, copy: x.App.Partition.Copied(), told: show.OpWriter{X: x, View: v}}
 	if h.copy {
 		if h.partition, h.standing, err = x.Copied(); err != nil {
 			return err
@@ -43,7 +44,7 @@ func readHistory(x *call.Call) error {
 		}
 	}
 	x.OK(func(w *jsonio.Writer) {
-		count(w, "total", uint64(len(h.all)))
+		show.Count(w, "total", uint64(len(h.all)))
 		w.Name("complete")
 		w.Bool(whole)
 		w.Name("operations")
@@ -62,7 +63,7 @@ type history struct {
 	partition *partition.Partition
 	copy      bool
 	standing  call.Standing // of a copy
-	told      tell
+	told      show.OpWriter
 	all       []past
 	input     log.Dot // whose history it is
 }
@@ -121,7 +122,7 @@ func (h *history) fill(rows []past) error {
 		if rows[i].missing {
 			places[rows[i].Op.Stamp()] = &rows[i]
 		} else {
-			weighOp(h.x, &rows[i].Op)
+			show.WeighOp(h.x, &rows[i].Op)
 		}
 	}
 	if len(places) == 0 {
@@ -129,7 +130,7 @@ func (h *history) fill(rows []past) error {
 	}
 	_, err := h.partition.History(h.input, func(e log.Entry) bool {
 		if p := places[e.Op.Stamp()]; p != nil {
-			weighOp(h.x, &e.Op)
+			show.WeighOp(h.x, &e.Op)
 			p.Entry = e
 			delete(places, e.Op.Stamp())
 		}
@@ -144,7 +145,7 @@ func (h *history) fill(rows []past) error {
 // learn looks up what an operation names, and what became of it.
 func (h *history) learn(p *past, id string) error {
 	p.state = "confirmed"
-	if err := h.told.learn(&p.Op, id); err != nil || !h.copy || p.Op.Dot.Site != h.partition.Site() || p.remembered {
+	if err := h.told.Learn(&p.Op, id); err != nil || !h.copy || p.Op.Dot.Site != h.partition.Site() || p.remembered {
 		return err
 	}
 	switch seq := p.Op.Dot.Seq; {
@@ -163,12 +164,15 @@ func (h *history) learn(p *past, id string) error {
 
 func (h *history) write(w *jsonio.Writer, p *past) {
 	w.Object()
-	h.told.operation(w, &p.Op)
-	member(w, "state", p.state)
+	h.told.Write(w, &p.Op)
+	show.Member(w, "state", p.state)
 	if p.Seq > 0 {
-		count(w, "position", p.Seq)
+		show.Count(w, "position", p.Seq)
 	}
-	member(w, "verdict", p.verdict)
-	flag(w, "remembered", p.remembered)
+	show.Member(w, "verdict", p.verdict)
+	if p.remembered {
+		w.Name("remembered")
+		w.Bool(true)
+	}
 	w.End('}')
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/sightline-dev/sightline/core/api/call"
+	"github.com/sightline-dev/sightline/core/api/show"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/jsonio"
@@ -33,7 +34,7 @@ func readInputOutputs(x *call.Call) error {
 // concepts, remove takes them out. Which model the outputs name is not looked at: clients send
 // a version's id.
 func patchInputOutputs(x *call.Call) error {
-	action, err := readAction(x, map[string]patchAction{"merge": merge, "remove": remove})
+	action, err := show.ReadAction(x, map[string]show.Action{"merge": show.Merge, "remove": show.Remove})
 	if err != nil {
 		return err
 	}
@@ -55,7 +56,7 @@ func patchInputOutputs(x *call.Call) error {
 		if verdicts[0].Code == fold.Gone {
 			return call.Unknown("input_id", in.ID)
 		}
-		if err := errorOf(&verdicts[0]); err != nil {
+		if err := show.VerdictError(&verdicts[0]); err != nil {
 			return err
 		}
 	}
@@ -68,7 +69,7 @@ func patchInputOutputs(x *call.Call) error {
 }
 
 // outputEdits reads outputs[].data.concepts.
-func outputEdits(x *call.Call, action patchAction) ([]log.OutputEdit, error) {
+func outputEdits(x *call.Call, action show.Action) ([]log.OutputEdit, error) {
 	outputs, n, err := x.Body.Objects("outputs")
 	if err != nil {
 		return nil, err
@@ -106,12 +107,12 @@ func outputEdits(x *call.Call, action patchAction) ([]log.OutputEdit, error) {
 	return edits, nil
 }
 
-func outputEdit(x *call.Call, o call.Object, action patchAction) (log.OutputEdit, error) {
+func outputEdit(x *call.Call, o call.Object, action show.Action) (log.OutputEdit, error) {
 	id, err := conceptRef(x, o)
 	if err != nil {
 		return log.OutputEdit{}, err
 	}
-	edit := log.OutputEdit{Concept: id, Value: 1, Removed: action == remove}
+	edit := log.OutputEdit{Concept: id, Value: 1, Removed: action == show.Remove}
 	v := o.Get("value")
 	switch v.Kind() {
 	case jsonio.Absent, jsonio.True:
@@ -156,9 +157,9 @@ func answerInputOutputs(x *call.Call, v *partition.View, in *catalog.Input) erro
 		return fmt.Errorf("%w: %d values for %d concepts", call.ErrInternal, len(derived.Values), len(m.Concepts))
 	}
 	rows := edited(m, derived.Values, in.Edits)
-	lines := conceptLines{x: x}
+	lines := show.ConceptNames{X: x}
 	for _, row := range rows {
-		if err := lines.look(v, row.id); err != nil {
+		if err := lines.Look(v, row.id); err != nil {
 			return err
 		}
 	}
@@ -171,18 +172,18 @@ func answerInputOutputs(x *call.Call, v *partition.View, in *catalog.Input) erro
 		w.Name("status")
 		call.WriteStatus(w, call.StatusOk, "")
 		w.Name("created_at")
-		w.String(timestamp(in.Created.Time()))
+		w.String(show.Timestamp(in.Created.Time()))
 		w.Name("model")
-		writeModel(x, w, &shown{model: model{public: m}})
+		show.WriteModel(x, w, &show.ModelInfo{Model: show.Model{Public: m}})
 		w.Name("input")
-		(&input{id: in.ID, url: addressOf(x, in), crop: in.Crop}).write(w)
+		(&show.Media{ID: in.ID, URL: show.AddressOf(x, in), Crop: in.Crop}).Write(w)
 		w.Name("data")
 		w.Object()
 		w.Name("concepts")
 		w.Array()
 		for _, row := range rows {
 			w.Object()
-			lines.start(w, row.id)
+			lines.Start(w, row.id)
 			w.Name("value")
 			w.Float32(row.value)
 			w.End('}')

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/sightline-dev/sightline/core/api/call"
+	"github.com/sightline-dev/sightline/core/api/show"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/jsonio"
 	"github.com/sightline-dev/sightline/core/log"
@@ -24,7 +25,7 @@ func listInputs(x *call.Call) error {
 	if err != nil {
 		return err
 	}
-	inputs, err := loadInputs(x, v, ords)
+	inputs, err := show.LoadInputs(x, v, ords)
 	if err != nil {
 		return err
 	}
@@ -32,48 +33,8 @@ func listInputs(x *call.Call) error {
 	if slices.ContainsFunc(inputs, func(in catalog.Input) bool { return call.FailedDownload(in.Code) }) {
 		s = call.StatusMixed
 	}
-	return answerInputs(x, v, s, inputs, nil)
+	return show.AnswerInputs(x, v, s, inputs, nil)
 }
-
-// loadInputs reads records by their ordinals and passes over those that are not there.
-func loadInputs(x *call.Call, v *partition.View, ords []uint32) ([]catalog.Input, error) {
-	inputs := make([]catalog.Input, 0, len(ords))
-	for _, ord := range ords {
-		in, err := loadInput(x, v, ord)
-		if errors.Is(err, catalog.ErrNotFound) {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		inputs = append(inputs, in)
-	}
-	return inputs, nil
-}
-
-// answerInputs answers with a list of inputs. said is what to say of each in place of its
-// download, nil: nothing.
-func answerInputs(x *call.Call, v *partition.View, s call.Status, inputs []catalog.Input, said *call.Status) error {
-	var lines conceptLines
-	for i := range inputs {
-		if err := lines.read(x, v, &inputs[i]); err != nil {
-			return err
-		}
-	}
-	x.Answer(s, "", func(w *jsonio.Writer) {
-		w.Grow(len(inputs)*inputBytes + x.Loaded)
-		w.Name("inputs")
-		w.Array()
-		for i := range inputs {
-			writeInput(x, w, &lines, &inputs[i], said)
-		}
-		w.End(']')
-	})
-	return nil
-}
-
-// inputBytes is what an input comes to, about: room made at once.
-const inputBytes = 400
 
 // readInput answers with one input.
 func readInput(x *call.Call) error {
@@ -83,20 +44,20 @@ func readInput(x *call.Call) error {
 	if err != nil {
 		return err
 	}
-	if err := nameSameFile(x, v, &in); err != nil {
+	if err := show.NameSameFile(x, v, &in); err != nil {
 		return err
 	}
 	return answerInput(x, v, &in, nil)
 }
 
 func answerInput(x *call.Call, v *partition.View, in *catalog.Input, said *call.Status) error {
-	var lines conceptLines
-	if err := lines.read(x, v, in); err != nil {
+	var lines show.ConceptNames
+	if err := lines.Read(x, v, in); err != nil {
 		return err
 	}
 	x.OK(func(w *jsonio.Writer) {
 		w.Name("input")
-		writeInput(x, w, &lines, in, said)
+		show.WriteInput(x, w, &lines, in, said)
 	})
 	return nil
 }

@@ -6,10 +6,9 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 
 	"github.com/sightline-dev/sightline/core/api/call"
-	"github.com/sightline-dev/sightline/core/auth"
+	"github.com/sightline-dev/sightline/core/api/show"
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/fold"
@@ -129,12 +128,12 @@ func (a *addition) decode(x *call.Call, o call.Object) error {
 	if err != nil {
 		return err
 	}
-	var in input
-	if in.downloaded, err = image.Flag("downloaded"); err != nil {
+	var in show.Media
+	if in.Downloaded, err = image.Flag("downloaded"); err != nil {
 		return err
 	}
-	inline, err := in.address(image)
-	if a.create.URL, a.create.Crop = in.url, in.crop; err != nil {
+	inline, err := in.ReadAddress(image)
+	if a.create.URL, a.create.Crop = in.URL, in.Crop; err != nil {
 		return err
 	}
 	if err := refuseRegions(data); err != nil {
@@ -152,7 +151,7 @@ func (a *addition) decode(x *call.Call, o call.Object) error {
 	if a.create.Geo, err = readGeo(data); err != nil || !inline {
 		return err
 	}
-	picture, contentType, err := decodeImage(image, nil)
+	picture, contentType, err := show.DecodeImage(image, nil)
 	if err != nil {
 		return err
 	}
@@ -181,7 +180,7 @@ func submitAdditions(x *call.Call, added []addition, results []call.Result) erro
 	}
 	ords := make([]uint32, len(added))
 	for i, verdict := range verdicts {
-		added[at[i]].err = errorOf(&verdict)
+		added[at[i]].err = show.VerdictError(&verdict)
 		ords[at[i]] = verdict.Ord
 	}
 	return answerAdded(x, added, ords)
@@ -210,7 +209,7 @@ func tryAdditions(x *call.Call, added []addition) error {
 		return err
 	}
 	for i, verdict := range verdicts {
-		added[at[i]].err = errorOf(&verdict)
+		added[at[i]].err = show.VerdictError(&verdict)
 	}
 	return nil
 }
@@ -277,25 +276,6 @@ func releaseHeld(x *call.Call, added []addition) {
 			_ = x.Host.Hosted.Release(ctx, h)
 		}
 	}
-}
-
-// errorOf is what a verdict means for the item it is about; nil: it is done.
-func errorOf(v *fold.Verdict) error {
-	switch v.Code {
-	case fold.OK, fold.Superseded:
-		return nil
-	case fold.Duplicate:
-		if v.Detail == "url" {
-			return call.Refusef(call.ErrDuplicate, "An input with this URL already exists. Set allow_duplicate_url to add it again.")
-		}
-		return call.Refusef(call.ErrDuplicate, "An input with this %s already exists.", v.Detail)
-	case fold.Gone:
-		return call.Refusef(call.ErrNoInput, "The input was deleted.")
-	}
-	if why, ok := strings.CutPrefix(v.Detail, partition.QuotaRefused); ok {
-		return call.Refusef(auth.ErrQuota, "Storage limit: %s.", why)
-	}
-	return call.Refusef(call.ErrInput, "%s", v.Detail)
 }
 
 // answerAdded answers a call that added inputs.

@@ -2,12 +2,12 @@ package api
 
 import (
 	"errors"
-	"maps"
 	"math"
 	"slices"
 	"strings"
 
 	"github.com/sightline-dev/sightline/core/api/call"
+	"github.com/sightline-dev/sightline/core/api/show"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/log"
@@ -15,33 +15,9 @@ import (
 	"github.com/sightline-dev/sightline/core/predict/raster"
 )
 
-// patchAction is what a PATCH does with what it lists.
-type patchAction int
-
-const (
-	merge     patchAction = iota // add, or change
-	remove                       // take away
-	overwrite                    // have these and no others
-)
-
-// readAction reads a PATCH's action; what says none merges.
-func readAction(x *call.Call, known map[string]patchAction) (patchAction, error) {
-	name, err := x.Body.Text("action")
-	if err != nil {
-		return 0, call.Refuse(call.ErrAction, err)
-	}
-	a, ok := known[name]
-	if !ok && name != "" {
-		return 0, call.Refusef(call.ErrAction, "action: %q must be one of %s.", name, strings.Join(slices.Sorted(maps.Keys(known)), ", "))
-	}
-	return a, nil
-}
-
-var patchActions = map[string]patchAction{"merge": merge, "remove": remove, "overwrite": overwrite}
-
 // patchInputs changes labels, metadata and places of up to 128 inputs, in one write.
 func patchInputs(x *call.Call) error {
-	action, err := readAction(x, patchActions)
+	action, err := show.ReadAction(x, show.Actions)
 	if err != nil {
 		return err
 	}
@@ -68,8 +44,8 @@ func patchInputs(x *call.Call) error {
 
 // patchConcepts is the form of 2016: the labels of one input.
 func patchConcepts(x *call.Call) error {
-	action, err := readAction(x, map[string]patchAction{
-		"merge_concepts": merge, "delete_concepts": remove, "merge": merge, "remove": remove, "overwrite": overwrite,
+	action, err := show.ReadAction(x, map[string]show.Action{
+		"merge_concepts": show.Merge, "delete_concepts": show.Remove, "merge": show.Merge, "remove": show.Remove, "overwrite": show.Overwrite,
 	})
 	if err != nil {
 		return err
@@ -105,7 +81,7 @@ func patchConcepts(x *call.Call) error {
 type patch struct {
 	x      *call.Call
 	v      *partition.View
-	action patchAction
+	action show.Action
 	inputs map[string]*catalog.Input // by id
 }
 
@@ -182,7 +158,7 @@ func (p *patch) changes(in *catalog.Input, data call.Object) ([]log.Body, error)
 		return nil, err
 	}
 	if at != nil {
-		if p.action == remove {
+		if p.action == show.Remove {
 			at = nil
 		}
 		bodies = append(bodies, &log.InputGeo{Input: in.Dot, Geo: at})
@@ -201,7 +177,7 @@ func (p *patch) samePicture(in *catalog.Input, data call.Object) error {
 	if err != nil {
 		return err
 	}
-	crop, err := readCrop(image, "crop")
+	crop, err := show.ReadCrop(image, "crop")
 	if err != nil {
 		return err
 	}
@@ -210,9 +186,9 @@ func (p *patch) samePicture(in *catalog.Input, data call.Object) error {
 	}
 	address = strings.TrimSpace(address)
 	switch {
-	case address != "" && address != addressOf(p.x, in):
+	case address != "" && address != show.AddressOf(p.x, in):
 		return fixed(image, "url")
-	case isInline(image):
+	case show.IsInline(image):
 		return fixed(image, "base64")
 	case crop != (raster.Crop{}) && crop != in.Crop:
 		return fixed(image, "crop")
@@ -227,11 +203,11 @@ func (p *patch) labels(in *catalog.Input, data call.Object) ([]log.Body, error) 
 		return nil, err
 	}
 	switch p.action {
-	case remove:
+	case show.Remove:
 		for i := range labels {
 			labels[i].Value = log.Removed
 		}
-	case overwrite:
+	case show.Overwrite:
 		if !data.Has("concepts") {
 			return nil, nil
 		}
@@ -274,7 +250,7 @@ func (p *patch) metadata(in *catalog.Input, data call.Object) ([]log.MetaWrite, 
 		return nil, data.Wrap("metadata", err)
 	}
 	translate := [...]func(stored, patch []byte) ([]log.MetaWrite, error){
-		merge: catalog.MergeWrites, remove: catalog.RemoveWrites, overwrite: catalog.OverwriteWrites,
+		show.Merge: catalog.MergeWrites, show.Remove: catalog.RemoveWrites, show.Overwrite: catalog.OverwriteWrites,
 	}[p.action]
 	writes, err := translate(in.Meta.JSON(), v.Raw())
 	if err != nil {
@@ -310,7 +286,7 @@ func (p *patch) submit(items []patched) error {
 	}
 	for i := range items {
 		for range items[i].bodies {
-			if err := errorOf(&verdicts[0]); err != nil {
+			if err := show.VerdictError(&verdicts[0]); err != nil {
 				items[i].err = err
 			}
 			verdicts = verdicts[1:]
@@ -321,7 +297,7 @@ func (p *patch) submit(items []patched) error {
 
 // answerPatched answers a PATCH with the inputs as they are now.
 func answerPatched(x *call.Call, items []patched) error {
-	gone := errorOf(&fold.Verdict{Code: fold.Gone})
+	gone := show.VerdictError(&fold.Verdict{Code: fold.Gone})
 	all := make([]outcome, len(items))
 	for i := range items {
 		all[i] = outcome{ord: items[i].ord, asked: catalog.Input{ID: items[i].id}, err: items[i].err, gone: gone}

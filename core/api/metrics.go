@@ -7,6 +7,7 @@ import (
 	"math"
 
 	"github.com/sightline-dev/sightline/core/api/call"
+	"github.com/sightline-dev/sightline/core/api/show"
 	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/jsonio"
@@ -28,20 +29,20 @@ var (
 func evaluateVersion(x *call.Call) error {
 	v := x.View()
 	defer v.Close()
-	m, err := ownModel(x, v)
+	m, err := show.OwnModel(x, v)
 	if err != nil {
 		return err
 	}
-	if _, err := trainedVersion(v, &m); err != nil {
+	if _, err := show.TrainedVersion(v, &m); err != nil {
 		return err
 	}
-	e, err := newEvaluation(x, v, m.version)
+	e, err := newEvaluation(x, v, m.Version)
 	if err != nil {
 		return err
 	}
 	x.OK(func(w *jsonio.Writer) {
 		w.Name("model_version")
-		writeVersion(w, m.version, func() {
+		show.WriteVersion(w, m.Version, func() {
 			w.Name("metrics")
 			w.Object()
 			w.Name("status")
@@ -79,31 +80,31 @@ func (e *evaluation) writeInputCount(w *jsonio.Writer) {
 func readMetrics(x *call.Call) error {
 	v := x.View()
 	defer v.Close()
-	m, err := modelOfPath(x, v)
+	m, err := show.ModelOfPath(x, v)
 	if err != nil {
 		return err
 	}
-	if m.public != nil {
-		return call.Refusef(call.ErrModelArgument, "model_id '%s' is public and has no evaluation.", m.public.ID)
+	if m.Public != nil {
+		return call.Refusef(call.ErrModelArgument, "model_id '%s' is public and has no evaluation.", m.Public.ID)
 	}
-	if m.version.Code != catalog.VersionTrained {
-		answerUnevaluated(x, m.version, "")
+	if m.Version.Code != catalog.VersionTrained {
+		answerUnevaluated(x, m.Version, "")
 		return nil
 	}
-	e, err := newEvaluation(x, v, m.version)
+	e, err := newEvaluation(x, v, m.Version)
 	if err != nil {
 		return err
 	}
-	if e.since, err = sinceBefore(v, m.own, m.version, &e.manifest); err != nil {
+	if e.since, err = sinceBefore(v, m.Own, m.Version, &e.manifest); err != nil {
 		return err
 	}
 	if e.Folds == 0 {
-		answerUnevaluated(x, m.version, e.manifest.Unevaluated())
+		answerUnevaluated(x, m.Version, e.manifest.Unevaluated())
 		return nil
 	}
 	x.OK(func(w *jsonio.Writer) {
 		w.Name("model_version")
-		writeVersion(w, m.version, func() {
+		show.WriteVersion(w, m.Version, func() {
 			writeDigest(w, e.manifest.Digest)
 			w.Name("metrics")
 			e.write(w)
@@ -117,7 +118,7 @@ func readMetrics(x *call.Call) error {
 func answerUnevaluated(x *call.Call, version *catalog.Version, why string) {
 	x.OK(func(w *jsonio.Writer) {
 		w.Name("model_version")
-		writeVersion(w, version, func() {
+		show.WriteVersion(w, version, func() {
 			w.Name("metrics")
 			w.Object()
 			w.Name("status")
@@ -132,7 +133,7 @@ type evaluation struct {
 	x        *call.Call
 	manifest catalog.Manifest
 	train.Metrics
-	concepts []named
+	concepts []show.Concept
 	places   map[string]int // of them, by id
 	weakest  []weakInput
 	since    *since // nil: the first version
@@ -157,7 +158,7 @@ func newEvaluation(x *call.Call, v *partition.View, version *catalog.Version) (*
 	if len(e.Concepts) != n || len(e.Confusion) != n+1 {
 		return nil, fmt.Errorf("%w: metrics of version %q have %d concepts", call.ErrInternal, version.ID, len(e.Concepts))
 	}
-	if e.concepts, err = conceptsNamed(x, v, version.Concepts, lang.English); err != nil {
+	if e.concepts, err = show.ConceptsNamed(x, v, version.Concepts, lang.English); err != nil {
 		return nil, err
 	}
 	e.places = make(map[string]int, n)
@@ -212,9 +213,9 @@ func (e *evaluation) write(w *jsonio.Writer) {
 // writeExtension writes what the definitions of the interface have no keys for.
 func (e *evaluation) writeExtension(w *jsonio.Writer) {
 	w.Object()
-	count(w, "folds", uint64(e.Folds))
-	count(w, "inputs", uint64(e.inputs()))
-	count(w, "other_inputs", uint64(e.inputs()-e.labelled()))
+	show.Count(w, "folds", uint64(e.Folds))
+	show.Count(w, "inputs", uint64(e.inputs()))
+	show.Count(w, "other_inputs", uint64(e.inputs()-e.labelled()))
 	if e.Precision > 0 {
 		w.Name("promised_precision")
 		w.Float32(float32(e.Precision))
@@ -256,7 +257,7 @@ func (e *evaluation) labelled() int {
 func (e *evaluation) writeCutOff(w *jsonio.Writer, i int) {
 	m := &e.Concepts[i]
 	w.Object()
-	member(w, "id", e.concepts[i].id)
+	show.Member(w, "id", e.concepts[i].ID)
 	share := func(name string, value float64) {
 		w.Name(name)
 		w.Float32(float32(value))
@@ -333,10 +334,10 @@ func (e *evaluation) writeConfusion(w *jsonio.Writer) {
 	e.cells(func(row, column, n, sum int) {
 		w.Object()
 		if column < len(e.concepts) {
-			member(w, "predicted", e.concepts[column].id)
+			show.Member(w, "predicted", e.concepts[column].ID)
 		}
 		if row < len(e.concepts) {
-			member(w, "actual", e.concepts[row].id)
+			show.Member(w, "actual", e.concepts[row].ID)
 		}
 		w.Name("value")
 		w.Float32(float32(float64(n) / float64(sum)))
@@ -346,7 +347,7 @@ func (e *evaluation) writeConfusion(w *jsonio.Writer) {
 	w.Name("concept_ids")
 	w.Array()
 	for i := range e.concepts {
-		w.String(e.concepts[i].id)
+		w.String(e.concepts[i].ID)
 	}
 	w.End(']')
 	w.End('}')
@@ -359,7 +360,7 @@ func (e *evaluation) writeCounts(w *jsonio.Writer) {
 	for i := range e.Concepts {
 		w.Object()
 		w.Name("concept_name")
-		w.String(e.concepts[i].name)
+		w.String(e.concepts[i].Name)
 		if n := e.Concepts[i].Positives; n > 0 {
 			w.Name("count")
 			w.Int(int64(n))
@@ -386,7 +387,7 @@ func (e *evaluation) writeConcept(w *jsonio.Writer, i int) {
 	w.Name("f1")
 	w.Float32(float32(m.F1))
 	w.Name("concept")
-	writeConcept(e.x, w, &e.concepts[i], known)
+	show.WriteConcept(e.x, w, &e.concepts[i], show.Known)
 	fpr, tpr, precision, thresholds := curvesOf(m)
 	w.Name("roc_curve")
 	writeCurve(w, curve{"fpr", fpr}, curve{"tpr", tpr}, curve{"thresholds", thresholds})
@@ -440,7 +441,7 @@ func (e *evaluation) writeWeak(w *jsonio.Writer, weak *weakInput) {
 	w.Name("id")
 	w.String(weak.input.ID)
 	w.Name("url")
-	w.String(addressOf(e.x, &weak.input))
+	w.String(show.AddressOf(e.x, &weak.input))
 	w.Name("predicted_concepts")
 	w.Array()
 	e.writeSaid(w, weak.Concept, weak.Value)
@@ -472,12 +473,12 @@ func (e *evaluation) writeSaid(w *jsonio.Writer, place int, value float32) {
 	c := &e.concepts[place]
 	w.Object()
 	w.Name("id")
-	w.String(c.id)
+	w.String(c.ID)
 	w.Name("name")
-	w.String(c.name)
+	w.String(c.Name)
 	w.Name("value")
 	w.Float32(value)
 	w.Name("app_id")
-	writeApp(e.x, w, c.public)
+	show.WriteAppOf(e.x, w, c)
 	w.End('}')
 }

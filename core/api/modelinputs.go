@@ -6,6 +6,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/sightline-dev/sightline/core/api/call"
+	"github.com/sightline-dev/sightline/core/api/show"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/log"
@@ -21,23 +22,23 @@ func listModelInputs(x *call.Call) error {
 	}
 	v := x.View()
 	defer v.Close()
-	m, err := modelOfPath(x, v)
+	m, err := show.ModelOfPath(x, v)
 	if err != nil {
 		return err
 	}
 	var ids []string
-	if m.own != nil {
-		ids = members(m.own)
+	if m.Own != nil {
+		ids = show.Members(m.Own)
 	}
 	all, err := labelledWith(x, v, ids)
 	if err != nil {
 		return err
 	}
-	inputs, err := loadInputs(x, v, rows(all, p))
+	inputs, err := show.LoadInputs(x, v, rows(all, p))
 	if err != nil {
 		return err
 	}
-	return answerInputs(x, v, call.StatusOk, inputs, nil)
+	return show.AnswerInputs(x, v, call.StatusOk, inputs, nil)
 }
 
 // labelledWith is the ordinals of the inputs with a label for any of the concepts.
@@ -79,21 +80,21 @@ func listVersionInputs(x *call.Call) error {
 	}
 	v := x.View()
 	defer v.Close()
-	m, err := modelOfPath(x, v)
+	m, err := show.ModelOfPath(x, v)
 	if err != nil {
 		return err
 	}
 	var inputs []catalog.Input
-	if m.own != nil && m.version.Code == catalog.VersionTrained {
-		manifest, err := v.Manifest(m.version)
+	if m.Own != nil && m.Version.Code == catalog.VersionTrained {
+		manifest, err := v.Manifest(m.Version)
 		if err != nil {
 			return err
 		}
-		if inputs, err = frozenInputs(x, v, m.version, &manifest, p); err != nil {
+		if inputs, err = frozenInputs(x, v, m.Version, &manifest, p); err != nil {
 			return err
 		}
 	}
-	return answerInputs(x, v, call.StatusOk, inputs, nil)
+	return show.AnswerInputs(x, v, call.StatusOk, inputs, nil)
 }
 
 // frozenInputs returns a page of a version's inputs as they were.
@@ -122,14 +123,14 @@ func frozenInputs(x *call.Call, v *partition.View, version *catalog.Version, m *
 		if at++; at <= from {
 			continue
 		}
-		if err := nameSameFile(x, v, &in); err != nil {
+		if err := show.NameSameFile(x, v, &in); err != nil {
 			return nil, err
 		}
 		in.Labels = make([]catalog.Label, len(t.Labels))
 		for j, l := range t.Labels {
 			in.Labels[j].Label = l
 		}
-		holdInput(x, &in)
+		show.HoldInput(x, &in)
 		inputs = append(inputs, in)
 	}
 	return inputs, nil
@@ -137,7 +138,7 @@ func frozenInputs(x *call.Call, v *partition.View, version *catalog.Version, m *
 
 // deletedInput is the record of an input of a training set that was deleted since.
 func deletedInput(t *catalog.Trained) catalog.Input {
-	gone := errorOf(&fold.Verdict{Code: fold.Gone})
+	gone := show.VerdictError(&fold.Verdict{Code: fold.Gone})
 	return catalog.Input{ID: t.ID, Created: t.Created, Code: call.StatusOf(gone).Code, Detail: gone.Error()}
 }
 

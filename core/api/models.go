@@ -1,20 +1,19 @@
 package api
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/sightline-dev/sightline/core/api/call"
+	"github.com/sightline-dev/sightline/core/api/show"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/jsonio"
-	"github.com/sightline-dev/sightline/core/lang"
 	"github.com/sightline-dev/sightline/core/predict"
 )
 
 // listModels lists the application's models in the order of their creation, then the
 // public ones.
 func listModels(x *call.Call) error {
-	return answerModels(x, func(model) bool { return true })
+	return answerModels(x, func(show.Model) bool { return true })
 }
 
 // searchModels finds models by model_query: name, which may end in a `*`, and type, which
@@ -32,12 +31,12 @@ func searchModels(x *call.Call) error {
 	if err != nil {
 		return call.Refuse(call.ErrModelQuery, err)
 	}
-	return answerModels(x, func(m model) bool {
+	return answerModels(x, func(m show.Model) bool {
 		is := predict.Model{Type: predict.TypeConcept, TypeExt: string(predict.TypeConcept)}
-		if m.public != nil {
-			is = *m.public
+		if m.Public != nil {
+			is = *m.Public
 		} else {
-			is.Name = m.own.Name
+			is.Name = m.Own.Name
 		}
 		return called(is.Name, name) && (kind == "" || kind == "*" || kind == string(is.Type) || kind == is.TypeExt)
 	})
@@ -52,17 +51,17 @@ func called(name, pattern string) bool {
 }
 
 // answerModels answers with the page of those models that match, own ones first.
-func answerModels(x *call.Call, match func(model) bool) error {
+func answerModels(x *call.Call, match func(show.Model) bool) error {
 	p, err := x.Page()
 	if err != nil {
 		return err
 	}
 	v := x.View()
 	defer v.Close()
-	var rows []model
+	var rows []show.Model
 	n := int64(0)
 	if err := v.Models(func(m catalog.Model) bool {
-		own := model{own: &m}
+		own := show.Model{Own: &m}
 		if !match(own) {
 			return true
 		}
@@ -79,7 +78,7 @@ func answerModels(x *call.Call, match func(model) bool) error {
 		return err
 	}
 	for _, m := range x.Net.Models.Models() {
-		if public := (model{public: m}); match(public) {
+		if public := (show.Model{Public: m}); match(public) {
 			if p.Has(n) {
 				rows = append(rows, public)
 			}
@@ -87,73 +86,55 @@ func answerModels(x *call.Call, match func(model) bool) error {
 		}
 	}
 	for i := range rows {
-		if own := rows[i].own; own != nil && own.Newest != "" {
+		if own := rows[i].Own; own != nil && own.Newest != "" {
 			newest, err := v.Version(own.Dot, own.Newest)
 			if err != nil {
 				return err
 			}
 			clear(newest.Concepts) // a list shows their number
-			rows[i].version = &newest
+			rows[i].Version = &newest
 		}
 	}
 	writeModels(x, rows)
 	return nil
 }
 
-func writeModels(x *call.Call, models []model) {
+func writeModels(x *call.Call, models []show.Model) {
 	x.OK(func(w *jsonio.Writer) {
 		w.Name("models")
 		w.Array()
 		for _, m := range models {
-			writeModel(x, w, &shown{model: m})
+			show.WriteModel(x, w, &show.ModelInfo{Model: m})
 		}
 		w.End(']')
 	})
 }
 
 // answerModel answers with one model.
-func answerModel(x *call.Call, m model, form infoForm) error {
+func answerModel(x *call.Call, m show.Model, form show.InfoForm) error {
 	v := x.View()
 	defer v.Close()
-	s, err := infoOf(x, v, m, form)
+	s, err := show.InfoOf(x, v, m, form)
 	if err != nil {
 		return err
 	}
 	x.OK(func(w *jsonio.Writer) {
 		w.Name("model")
-		writeModel(x, w, &s)
+		show.WriteModel(x, w, &s)
 	})
 	return nil
 }
 
-func readModel(x *call.Call) error { return answerModelOfPath(x, message) }
+func readModel(x *call.Call) error { return answerModelOfPath(x, show.Message) }
 
-func readOutputInfo(x *call.Call) error { return answerModelOfPath(x, concepts) }
+func readOutputInfo(x *call.Call) error { return answerModelOfPath(x, show.Concepts) }
 
-func answerModelOfPath(x *call.Call, form infoForm) error {
+func answerModelOfPath(x *call.Call, form show.InfoForm) error {
 	v := x.View()
 	defer v.Close()
-	m, err := modelOfPath(x, v)
+	m, err := show.ModelOfPath(x, v)
 	if err != nil {
 		return err
 	}
 	return answerModel(x, m, form)
-}
-
-// writePublicApp writes the app_id of what is everyone's.
-func writePublicApp(x *call.Call, w *jsonio.Writer) {
-	if id := x.Host.PublicAppID; id != "" {
-		w.String(id)
-	} else {
-		w.Null()
-	}
-}
-
-// languageOf is the language of a model's names in a request that sets none: the
-// application's, English for a model that does not speak it.
-func languageOf(x *call.Call, m *predict.Model) string {
-	if slices.Contains(m.Languages, x.App.Language) {
-		return x.App.Language
-	}
-	return lang.English
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/sightline-dev/sightline/core/api/call"
+	"github.com/sightline-dev/sightline/core/api/show"
 	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/fold"
@@ -47,7 +48,7 @@ func createModel(x *call.Call) error {
 		return err
 	}
 	v := x.View()
-	_, err = findModel(x, v, create.ID, "")
+	_, err = show.FindModel(x, v, create.ID, "")
 	v.Close()
 	switch {
 	case err == nil:
@@ -109,7 +110,7 @@ func outputInfo(x *call.Call, o call.Object) ([]string, []log.Setting, error) {
 	if err != nil {
 		return nil, nil, call.Refuse(call.ErrModelArgument, err)
 	}
-	set, err := readSettings(config)
+	set, err := show.ReadSettings(config)
 	return ids, set, err
 }
 
@@ -117,18 +118,18 @@ func outputInfo(x *call.Call, o call.Object) ([]string, []log.Setting, error) {
 func answerOwn(x *call.Call, id string) error {
 	v := x.View()
 	defer v.Close()
-	m, err := findModel(x, v, id, "")
+	m, err := show.FindModel(x, v, id, "")
 	if err != nil {
 		return err
 	}
-	return answerModel(x, m, message)
+	return answerModel(x, m, show.Message)
 }
 
 // patchModels changes models: all of the call's, or none when one cannot be. Names and
 // settings are overwritten; concepts are merged, removed or overwritten by the action,
 // merged without one.
 func patchModels(x *call.Call) error {
-	action, err := readAction(x, patchActions)
+	action, err := show.ReadAction(x, show.Actions)
 	if err != nil {
 		return err
 	}
@@ -158,11 +159,11 @@ func patchModels(x *call.Call) error {
 		ids = append(ids, id)
 		bodies = append(bodies, patch)
 	}
-	return submitPatches(x, bodies, ids, func(models []model) { writeModels(x, models) })
+	return submitPatches(x, bodies, ids, func(models []show.Model) { writeModels(x, models) })
 }
 
 // submitPatches submits patches and answers with the models as they are then.
-func submitPatches(x *call.Call, bodies []log.Body, ids []string, answer func([]model)) error {
+func submitPatches(x *call.Call, bodies []log.Body, ids []string, answer func([]show.Model)) error {
 	verdicts, err := x.Record(bodies...)
 	if err != nil {
 		return err
@@ -174,9 +175,9 @@ func submitPatches(x *call.Call, bodies []log.Body, ids []string, answer func([]
 	}
 	v := x.View()
 	defer v.Close()
-	models := make([]model, 0, len(ids))
+	models := make([]show.Model, 0, len(ids))
 	for _, id := range ids {
-		m, err := findModel(x, v, id, "")
+		m, err := show.FindModel(x, v, id, "")
 		if err != nil {
 			return err
 		}
@@ -187,15 +188,15 @@ func submitPatches(x *call.Call, bodies []log.Body, ids []string, answer func([]
 }
 
 // modelPatch reads what is to change in one model.
-func modelPatch(x *call.Call, v *partition.View, o call.Object, id string, action patchAction) (*log.ModelPatch, error) {
-	m, err := findModel(x, v, id, "")
+func modelPatch(x *call.Call, v *partition.View, o call.Object, id string, action show.Action) (*log.ModelPatch, error) {
+	m, err := show.FindModel(x, v, id, "")
 	if err != nil {
 		return nil, err
 	}
-	if m.public != nil {
-		return nil, publicModel(id)
+	if m.Public != nil {
+		return nil, show.RefusePublic(id)
 	}
-	patch := &log.ModelPatch{Model: m.own.Dot}
+	patch := &log.ModelPatch{Model: m.Own.Dot}
 	name, err := o.Text("name")
 	if err != nil {
 		return nil, call.Refuse(call.ErrModelQuery, err)
@@ -211,20 +212,20 @@ func modelPatch(x *call.Call, v *partition.View, o call.Object, id string, actio
 		return nil, err
 	}
 	patch.Config = config
-	if action == remove {
-		patch.Config = unset(config)
+	if action == show.Remove {
+		patch.Config = show.Unset(config)
 	}
 	// An empty list overwrites, an absent one does not.
-	if info := o.Get("output_info").Get("data").Get("concepts"); action == overwrite && info.Kind() != jsonio.Array {
-		action = merge
+	if info := o.Get("output_info").Get("data").Get("concepts"); action == show.Overwrite && info.Kind() != jsonio.Array {
+		action = show.Merge
 	}
-	return patch, changeConcepts(x, patch, m.own, listed, action)
+	return patch, changeConcepts(x, patch, m.Own, listed, action)
 }
 
 // changeConcepts notes which concepts a patch adds and removes. A change makes another
 // version of the model.
-func changeConcepts(x *call.Call, patch *log.ModelPatch, m *catalog.Model, listed []string, action patchAction) error {
-	now := members(m)
+func changeConcepts(x *call.Call, patch *log.ModelPatch, m *catalog.Model, listed []string, action show.Action) error {
+	now := show.Members(m)
 	has := make(map[string]bool, len(now))
 	for _, id := range now {
 		has[id] = true
@@ -232,12 +233,12 @@ func changeConcepts(x *call.Call, patch *log.ModelPatch, m *catalog.Model, liste
 	wanted := make(map[string]bool, len(listed))
 	for _, id := range listed {
 		wanted[id] = true
-		if action != remove && !has[id] {
+		if action != show.Remove && !has[id] {
 			patch.Add = append(patch.Add, id)
 		}
 	}
 	for _, id := range now {
-		if action == remove && wanted[id] || action == overwrite && !wanted[id] {
+		if action == show.Remove && wanted[id] || action == show.Overwrite && !wanted[id] {
 			patch.Remove = append(patch.Remove, id)
 		}
 	}
@@ -254,8 +255,8 @@ func changeConcepts(x *call.Call, patch *log.ModelPatch, m *catalog.Model, liste
 
 // patchModelConcepts is the first public form of a patch, of the concepts of one model.
 func patchModelConcepts(x *call.Call) error {
-	action, err := readAction(x, map[string]patchAction{
-		"merge_concepts": merge, "delete_concepts": remove, "merge": merge, "remove": remove, "overwrite": overwrite,
+	action, err := show.ReadAction(x, map[string]show.Action{
+		"merge_concepts": show.Merge, "delete_concepts": show.Remove, "merge": show.Merge, "remove": show.Remove, "overwrite": show.Overwrite,
 	})
 	if err != nil {
 		return err
@@ -269,18 +270,18 @@ func patchModelConcepts(x *call.Call) error {
 	}
 	v := x.View()
 	defer v.Close()
-	m, err := ownModel(x, v)
+	m, err := show.OwnModel(x, v)
 	if err != nil {
 		return err
 	}
-	patch := &log.ModelPatch{Model: m.own.Dot}
-	if err := changeConcepts(x, patch, m.own, listed, action); err != nil {
+	patch := &log.ModelPatch{Model: m.Own.Dot}
+	if err := changeConcepts(x, patch, m.Own, listed, action); err != nil {
 		return err
 	}
-	return submitPatches(x, []log.Body{patch}, []string{m.own.ID}, func(models []model) {
+	return submitPatches(x, []log.Body{patch}, []string{m.Own.ID}, func(models []show.Model) {
 		x.OK(func(w *jsonio.Writer) {
 			w.Name("model")
-			writeModel(x, w, &shown{model: models[0]})
+			show.WriteModel(x, w, &show.ModelInfo{Model: models[0]})
 		})
 	})
 }
@@ -308,7 +309,7 @@ func deleteListed(x *call.Call) error {
 	var bodies []log.Body
 	var missing []string
 	for _, id := range ids {
-		m, err := findModel(x, v, id, "")
+		m, err := show.FindModel(x, v, id, "")
 		if errors.Is(err, call.ErrPath) {
 			missing = append(missing, id)
 			continue
@@ -316,10 +317,10 @@ func deleteListed(x *call.Call) error {
 		if err != nil {
 			return err
 		}
-		if m.public != nil {
-			return publicModel(id)
+		if m.Public != nil {
+			return show.RefusePublic(id)
 		}
-		bodies = append(bodies, &log.ModelDelete{Model: m.own.Dot})
+		bodies = append(bodies, &log.ModelDelete{Model: m.Own.Dot})
 	}
 	if err := x.Absent(call.ErrPath, missing); err != nil {
 		return err
@@ -330,9 +331,9 @@ func deleteListed(x *call.Call) error {
 func deleteModel(x *call.Call) error {
 	v := x.View()
 	defer v.Close()
-	m, err := ownModel(x, v)
+	m, err := show.OwnModel(x, v)
 	if err != nil {
 		return err
 	}
-	return x.Done(&log.ModelDelete{Model: m.own.Dot})
+	return x.Done(&log.ModelDelete{Model: m.Own.Dot})
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/sightline-dev/sightline/core/api/call"
+	"github.com/sightline-dev/sightline/core/api/show"
 	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/jsonio"
@@ -30,7 +31,7 @@ func listNext(x *call.Call) error {
 		return err
 	}
 	index := x.App.Partition.Index().At(v.Reader)
-	known, err := labelledWith(x, v, members(m.own))
+	known, err := labelledWith(x, v, show.Members(m.Own))
 	if err != nil {
 		return err
 	}
@@ -40,7 +41,7 @@ func listNext(x *call.Call) error {
 	}
 	known.And(unlabelled)
 	unlabelled.AndNot(known)
-	q, err := newQuestioner(x, v, m.own)
+	q, err := newQuestioner(x, v, m.Own)
 	if err != nil {
 		return err
 	}
@@ -52,22 +53,22 @@ func listNext(x *call.Call) error {
 	}
 	rows := call.Cut(list, p)
 	inputs := make([]catalog.Input, len(rows))
-	var lines conceptLines
+	var lines show.ConceptNames
 	for i := range rows {
-		if inputs[i], err = loadInput(x, v, rows[i].Ord); err != nil {
+		if inputs[i], err = show.LoadInput(x, v, rows[i].Ord); err != nil {
 			return err
 		}
-		if err := lines.read(x, v, &inputs[i]); err != nil {
+		if err := lines.Read(x, v, &inputs[i]); err != nil {
 			return err
 		}
 	}
 	x.OK(func(w *jsonio.Writer) {
-		count(w, "total", total)
+		show.Count(w, "total", total)
 		w.Name("inputs")
 		w.Array()
 		for i := range rows {
 			w.Object()
-			writeInputMembers(x, w, &lines, &inputs[i], nil)
+			show.WriteInputMembers(x, w, &lines, &inputs[i], nil)
 			q.write(x, w, &rows[i], inputs[i].Created > q.since)
 			w.End('}')
 		}
@@ -79,14 +80,14 @@ func listNext(x *call.Call) error {
 // questioner is what the newest trained version of a model thinks of pictures.
 type questioner struct {
 	head              *call.LoadedHead // nil: there is no such version
-	names             []named          // of the concepts that the head and the model share
+	names             []show.Concept   // of the concepts that the head and the model share
 	places            []int            // of them in the head
 	exclusive, closed bool
 	since             log.HLC // when the version was asked for
 }
 
 func newQuestioner(x *call.Call, v *partition.View, m *catalog.Model) (*questioner, error) {
-	q := &questioner{exclusive: settingIs(m, SettingExclusive), closed: settingIs(m, SettingClosed)}
+	q := &questioner{exclusive: settingIs(m, show.SettingExclusive), closed: settingIs(m, show.SettingClosed)}
 	newest, err := lastTrained(v, m)
 	if err != nil || newest == nil {
 		return q, err
@@ -101,12 +102,12 @@ func newQuestioner(x *call.Call, v *partition.View, m *catalog.Model) (*question
 	}
 	q.head = head
 	var ids []string
-	for _, id := range members(m) {
+	for _, id := range show.Members(m) {
 		if place, ok := head.Places[id]; ok {
 			ids, q.places = append(ids, id), append(q.places, place)
 		}
 	}
-	q.names, err = conceptsNamed(x, v, ids, lang.English)
+	q.names, err = show.ConceptsNamed(x, v, ids, lang.English)
 	return q, err
 }
 
@@ -136,7 +137,7 @@ func (q *questioner) write(x *call.Call, w *jsonio.Writer, row *training.Next, l
 	w.Object()
 	w.Name("score")
 	w.Float32(float32(row.Score))
-	member(w, "why", why)
+	show.Member(w, "why", why)
 	w.End('}')
 	if !x.Shows(auth.ConceptsGet) {
 		return
@@ -146,7 +147,7 @@ func (q *questioner) write(x *call.Call, w *jsonio.Writer, row *training.Next, l
 		order[i] = i
 	}
 	slices.SortFunc(order, func(a, b int) int {
-		return cmp.Or(cmp.Compare(row.Values[b], row.Values[a]), cmp.Compare(q.names[a].id, q.names[b].id))
+		return cmp.Or(cmp.Compare(row.Values[b], row.Values[a]), cmp.Compare(q.names[a].ID, q.names[b].ID))
 	})
 	w.Name("predicted")
 	w.Array()
@@ -157,10 +158,10 @@ func (q *questioner) write(x *call.Call, w *jsonio.Writer, row *training.Next, l
 }
 
 // writeJudged writes a concept with what a model says of it.
-func writeJudged(w *jsonio.Writer, c *named, value float32) {
+func writeJudged(w *jsonio.Writer, c *show.Concept, value float32) {
 	w.Object()
-	member(w, "id", c.id)
-	member(w, "name", c.name)
+	show.Member(w, "id", c.ID)
+	show.Member(w, "name", c.Name)
 	w.Name("value")
 	w.Float32(value)
 	w.End('}')

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/sightline-dev/sightline/core/api/call"
+	"github.com/sightline-dev/sightline/core/api/show"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/jsonio"
 )
@@ -21,14 +22,14 @@ type outcome struct {
 func answerOutcomes(x *call.Call, items []outcome, said *call.Status) error {
 	v := x.App.Partition.View()
 	defer v.Close()
-	var lines conceptLines
+	var lines show.ConceptNames
 	inputs := make([]catalog.Input, len(items))
 	good := 0
 	for i := range items {
 		item := &items[i]
 		inputs[i] = item.asked
 		if item.err == nil {
-			in, err := loadInput(x, v, item.ord)
+			in, err := show.LoadInput(x, v, item.ord)
 			switch {
 			case err == nil:
 				inputs[i] = in
@@ -41,20 +42,20 @@ func answerOutcomes(x *call.Call, items []outcome, said *call.Status) error {
 		if item.err == nil {
 			good++
 		}
-		if err := lines.read(x, v, &inputs[i]); err != nil {
+		if err := lines.Read(x, v, &inputs[i]); err != nil {
 			return err
 		}
 	}
-	s, _ := overall(good, len(items), nil)
+	s, _ := show.Overall(good, len(items), nil)
 	x.Answer(s, "", func(w *jsonio.Writer) {
-		w.Grow(len(inputs)*inputBytes + x.Loaded)
+		w.Grow(len(inputs)*show.InputBytes + x.Loaded)
 		w.Name("inputs")
 		w.Array()
 		for i := range inputs {
 			if err := items[i].err; err != nil {
 				writeRefused(x, w, &inputs[i], err)
 			} else {
-				writeInput(x, w, &lines, &inputs[i], said)
+				show.WriteInput(x, w, &lines, &inputs[i], said)
 			}
 		}
 		w.End(']')
@@ -70,7 +71,7 @@ func writeRefused(x *call.Call, w *jsonio.Writer, in *catalog.Input, err error) 
 	w.String(in.ID)
 	w.Name("data")
 	w.Object()
-	writeImage(w, in.URL, in.Crop)
+	show.WriteImage(w, in.URL, in.Crop)
 	w.End('}')
 	w.Name("status")
 	s := call.StatusOf(err)

@@ -2,6 +2,7 @@ package api
 
 import (
 	"github.com/sightline-dev/sightline/core/api/call"
+	"github.com/sightline-dev/sightline/core/api/show"
 	"github.com/sightline-dev/sightline/core/jsonio"
 	"github.com/sightline-dev/sightline/core/predict"
 )
@@ -20,20 +21,20 @@ func runWorkflow(x *call.Call) error {
 	run := workflowRun{workflow: f}
 	var want predict.Want
 	for _, node := range f.nodes {
-		p, err := findPredictor(x, node.Model, node.Version)
+		p, err := show.FindPredictor(x, node.Model, node.Version)
 		if err != nil {
 			return err
 		}
-		c, err := configOf(x, o, &p)
+		c, err := show.ConfigOf(x, o, &p)
 		if err != nil {
 			return err
 		}
 		run.models = append(run.models, p)
 		run.configs = append(run.configs, c)
-		run.missing = append(run.missing, c.missing...)
-		want |= p.want()
+		run.missing = append(run.missing, c.Missing...)
+		want |= p.Want()
 	}
-	inputs, jobs, err := readMediaList(x, call.MaxWorkflowInputs, want, run.configs[0].sampleMS) // one decoding serves all models
+	inputs, jobs, err := show.ReadAllMedia(x, call.MaxWorkflowInputs, want, run.configs[0].SampleMS) // one decoding serves all models
 	if err != nil {
 		return err
 	}
@@ -44,14 +45,14 @@ func runWorkflow(x *call.Call) error {
 // workflowRun is a workflow with its models ready.
 type workflowRun struct {
 	workflow
-	models  []predictor
-	configs []config
+	models  []show.Predictor
+	configs []show.Config
 	missing []string // concepts that were selected and are in none
 }
 
 // answerResults answers a workflow call: a result for each input, with an output of each model.
-func answerResults(x *call.Call, run *workflowRun, inputs []input, results []call.Result) error {
-	seen, good, err := matchResults(x, inputs, results, run.models)
+func answerResults(x *call.Call, run *workflowRun, inputs []show.Media, results []call.Result) error {
+	seen, good, err := show.MatchResults(x, inputs, results, run.models)
 	if err != nil {
 		return err
 	}
@@ -61,9 +62,9 @@ func answerResults(x *call.Call, run *workflowRun, inputs []input, results []cal
 	}
 	models := make([][]byte, len(run.models))
 	for i := range run.models {
-		models[i] = modelJSON(x, &run.models[i].shown)
+		models[i] = show.ModelJSON(x, &run.models[i].ModelInfo)
 	}
-	s, details := overall(good, len(inputs), run.missing)
+	s, details := show.Overall(good, len(inputs), run.missing)
 	x.Answer(s, details, func(w *jsonio.Writer) {
 		w.Name("workflow")
 		writeWorkflow(x, w, &run.workflow, false)
@@ -72,14 +73,14 @@ func answerResults(x *call.Call, run *workflowRun, inputs []input, results []cal
 		for i := range inputs {
 			w.Object()
 			w.Name("status")
-			inputs[i].writeStatus(w)
+			inputs[i].WriteStatus(w)
 			w.Name("input")
-			inputs[i].write(w)
+			inputs[i].Write(w)
 			w.Name("outputs")
 			w.Array()
 			for j := range run.models {
-				out := &output{ids[i*len(models)+j], &inputs[i], seen[i], models[j]}
-				writeOutput(x, w, &run.models[j], &run.configs[j], out)
+				out := &show.Output{ID: ids[i*len(models)+j], Input: &inputs[i], Seen: seen[i], Model: models[j]}
+				show.WriteOutput(x, w, &run.models[j], &run.configs[j], out)
 			}
 			w.End(']')
 			w.End('}')

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/sightline-dev/sightline/core/api/call"
+	"github.com/sightline-dev/sightline/core/api/show"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/jsonio"
 	"github.com/sightline-dev/sightline/core/log"
@@ -64,12 +65,12 @@ func picturesOf(x *call.Call, q *search.Query) (jobs []call.Job, places []int, e
 		job := call.Job{Crop: p.Crop, Want: predict.WantConcepts}
 		switch {
 		case p.URL != "":
-			if err := checkURL("query: image.url", p.URL); err != nil {
+			if err := show.CheckURL("query: image.url", p.URL); err != nil {
 				return nil, nil, err
 			}
 			job.URL = p.URL
 		case p.Base64.Kind() != jsonio.Absent:
-			if job.Data, _, err = decodePicture(nil, p.Base64, "query: image.base64"); err != nil {
+			if job.Data, _, err = show.DecodePicture(nil, p.Base64, "query: image.base64"); err != nil {
 				return nil, nil, err
 			}
 		case p.Stored():
@@ -160,17 +161,17 @@ func answerHits(x *call.Call, q *search.Query, p call.Page) error {
 		return err
 	}
 	inputs := make([]catalog.Input, len(found.Hits))
-	lines := conceptLines{}
+	lines := show.ConceptNames{}
 	for i, hit := range found.Hits {
-		if inputs[i], err = loadInput(x, v, hit.Ord); err != nil {
+		if inputs[i], err = show.LoadInput(x, v, hit.Ord); err != nil {
 			return err
 		}
-		if err := lines.read(x, v, &inputs[i]); err != nil {
+		if err := lines.Read(x, v, &inputs[i]); err != nil {
 			return err
 		}
 	}
 	x.OK(func(w *jsonio.Writer) {
-		w.Grow(len(inputs)*inputBytes + x.Loaded)
+		w.Grow(len(inputs)*show.InputBytes + x.Loaded)
 		w.Name("id")
 		w.String(id)
 		w.Name("hits")
@@ -180,7 +181,7 @@ func answerHits(x *call.Call, q *search.Query, p call.Page) error {
 			w.Name("score")
 			w.Float32(found.Hits[i].Score)
 			w.Name("input")
-			writeInput(x, w, &lines, &inputs[i], nil)
+			show.WriteInput(x, w, &lines, &inputs[i], nil)
 			w.End('}')
 		}
 		w.End(']')

@@ -3,6 +3,7 @@ package api
 import (
 	"slices"
 
+	"github.com/sightline-dev/sightline/core/api/show"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/jsonio"
 	"github.com/sightline-dev/sightline/core/log"
@@ -45,7 +46,7 @@ func sinceBefore(v *partition.View, m *catalog.Model, version *catalog.Version, 
 // a label, for a concept of both, that is another now or was taken back. One that only got a further label is neither.
 func differ(older, newer *catalog.Version, before, after *catalog.Manifest) since {
 	type said struct {
-		input   log.Dot
+		Media   log.Dot
 		concept string
 	}
 	learned, labels := map[log.Dot]bool{}, map[said]log.Value{}
@@ -94,8 +95,8 @@ func isOf(v *catalog.Version, concept string) bool { return slices.Contains(v.Co
 func (s *since) write(w *jsonio.Writer) {
 	w.Name("since")
 	w.Object()
-	member(w, "version_id", s.version)
-	count(w, "new_inputs", uint64(s.new))
-	count(w, "corrected_inputs", uint64(s.corrected))
+	show.Member(w, "version_id", s.version)
+	show.Count(w, "new_inputs", uint64(s.new))
+	show.Count(w, "corrected_inputs", uint64(s.corrected))
 	w.End('}')
 }

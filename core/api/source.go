@@ -2,6 +2,7 @@ package api
 
 import (
 	"github.com/sightline-dev/sightline/core/api/call"
+	"github.com/sightline-dev/sightline/core/api/show"
 	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/jsonio"
@@ -30,7 +31,7 @@ func readSource(x *call.Call) error {
 		}
 		if in.Code == catalog.InputReady {
 			w.Name("picture")
-			w.String(hostedAddress(x, in.Hosted))
+			w.String(show.HostedAddress(x, in.Hosted))
 			w.Name("content_type")
 			w.String(in.ContentType)
 			w.Name("sha256")

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/sightline-dev/sightline/core/api/call"
+	"github.com/sightline-dev/sightline/core/api/show"
 	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/jsonio"
@@ -20,37 +21,37 @@ func readTrainingSet(x *call.Call) error {
 	if err != nil {
 		return err
 	}
-	newest, err := lastTrained(v, m.own)
+	newest, err := lastTrained(v, m.Own)
 	if err != nil {
 		return err
 	}
-	ids := members(m.own)
+	ids := show.Members(m.Own)
 	survey, err := training.Take(v, x.App.Partition.Index().At(v.Reader), ids, newest)
 	if err != nil {
 		return err
 	}
-	names, err := conceptsNamed(x, v, ids, lang.English)
+	names, err := show.ConceptsNamed(x, v, ids, lang.English)
 	if err != nil {
 		return err
 	}
-	advice := training.Advise(&survey, settingIs(m.own, SettingExclusive), settingIs(m.own, SettingClosed))
+	advice := training.Advise(&survey, settingIs(m.Own, show.SettingExclusive), settingIs(m.Own, show.SettingClosed))
 	x.OK(func(w *jsonio.Writer) {
 		w.Name("training_set")
 		w.Object()
-		count(w, "inputs", survey.Inputs)
-		count(w, "new_inputs", survey.New)
+		show.Count(w, "inputs", survey.Inputs)
+		show.Count(w, "new_inputs", survey.New)
 		if newest != nil {
-			member(w, "version_id", newest.ID)
+			show.Member(w, "version_id", newest.ID)
 		}
 		if x.Shows(auth.ConceptsGet) {
 			w.Name("concepts")
 			w.Array()
 			for i := range names {
 				w.Object()
-				member(w, "id", names[i].id)
-				member(w, "name", names[i].name)
-				count(w, "positives", survey.Concepts[i].Positives)
-				count(w, "negatives", survey.Concepts[i].Negatives)
+				show.Member(w, "id", names[i].ID)
+				show.Member(w, "name", names[i].Name)
+				show.Count(w, "positives", survey.Concepts[i].Positives)
+				show.Count(w, "negatives", survey.Concepts[i].Negatives)
 				w.End('}')
 			}
 			w.End(']')
@@ -58,12 +59,12 @@ func readTrainingSet(x *call.Call) error {
 		if advice.Code != training.NoAdvice {
 			w.Name("advice")
 			w.Object()
-			member(w, "code", string(advice.Code))
+			show.Member(w, "code", string(advice.Code))
 			if advice.Concept >= 0 && x.Shows(auth.ConceptsGet) {
-				member(w, "concept_id", names[advice.Concept].id)
+				show.Member(w, "concept_id", names[advice.Concept].ID)
 			}
 			if advice.Missing > 0 {
-				count(w, "missing", uint64(advice.Missing))
+				show.Count(w, "missing", uint64(advice.Missing))
 			}
 			w.End('}')
 		}
@@ -73,17 +74,17 @@ func readTrainingSet(x *call.Call) error {
 }
 
 // taughtModel finds the own model that the path names; public ones learn nothing here.
-func taughtModel(x *call.Call, v *partition.View) (model, error) {
-	m, err := modelOfPath(x, v)
-	if err == nil && m.public != nil {
-		err = call.Refusef(call.ErrModelArgument, "model_id '%s' is public and cannot be trained.", m.public.ID)
+func taughtModel(x *call.Call, v *partition.View) (show.Model, error) {
+	m, err := show.ModelOfPath(x, v)
+	if err == nil && m.Public != nil {
+		err = call.Refusef(call.ErrModelArgument, "model_id '%s' is public and cannot be trained.", m.Public.ID)
 	}
 	return m, err
 }
 
 // lastTrained is a model's newest trained version; nil: it has none.
 func lastTrained(v *partition.View, m *catalog.Model) (*catalog.Version, error) {
-	got, err := newestTrained(v, m)
+	got, err := show.NewestTrained(v, m)
 	if errors.Is(err, call.ErrUntrained) || errors.Is(err, call.ErrQueued) {
 		return nil, nil
 	}

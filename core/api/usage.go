@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/sightline-dev/sightline/core/api/call"
+	"github.com/sightline-dev/sightline/core/api/show"
 	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/index"
@@ -17,7 +18,7 @@ import (
 
 // used is a concept with what it is used for.
 type used struct {
-	named
+	show.Concept
 	present, absent uint64   // inputs that users said to show it, and not to
 	predicted       uint64   // inputs that are predicted to; of an own concept known once it is shown
 	models          []string // ids of the application's own that have it
@@ -58,7 +59,7 @@ func conceptUsage(x *call.Call) error {
 		return err
 	}
 	x.OK(func(w *jsonio.Writer) {
-		count(w, "total", uint64(len(all)))
+		show.Count(w, "total", uint64(len(all)))
 		w.Name("concepts")
 		w.Array()
 		for i := range rows {
@@ -73,19 +74,19 @@ func conceptUsage(x *call.Call) error {
 func predictedOf(x *call.Call, index *index.View, rows []used) error {
 	var own []string
 	for i := range rows {
-		if !rows[i].public {
-			own = append(own, rows[i].id)
+		if !rows[i].Public {
+			own = append(own, rows[i].ID)
 		}
 	}
 	if err := index.Warm(x.Ctx, own); err != nil {
 		return err
 	}
 	for i := range rows {
-		if rows[i].public {
+		if rows[i].Public {
 			continue
 		}
 		var err error
-		if rows[i].predicted, err = index.CountPresent(x.Ctx, rows[i].id); err != nil {
+		if rows[i].predicted, err = index.CountPresent(x.Ctx, rows[i].ID); err != nil {
 			return err
 		}
 	}
@@ -96,7 +97,7 @@ func predictedOf(x *call.Call, index *index.View, rows []used) error {
 func modelsOf(v *partition.View) (map[string][]string, error) {
 	of := map[string][]string{}
 	return of, v.Models(func(m catalog.Model) bool {
-		for _, id := range members(&m) {
+		for _, id := range show.Members(&m) {
 			of[id] = append(of[id], m.ID)
 		}
 		return true
@@ -105,10 +106,10 @@ func modelsOf(v *partition.View) (map[string][]string, error) {
 
 // labels counts what users said.
 func (u *used) labels(x *index.View) (err error) {
-	if u.present, err = x.CountLabelled(u.id, log.True); err != nil {
+	if u.present, err = x.CountLabelled(u.ID, log.True); err != nil {
 		return err
 	}
-	u.absent, err = x.CountLabelled(u.id, log.False)
+	u.absent, err = x.CountLabelled(u.ID, log.False)
 	return err
 }
 
@@ -119,7 +120,7 @@ func ownUsed(x *call.Call, v *partition.View, index *index.View, pattern string,
 	}
 	all := make([]used, len(concepts))
 	for i := range concepts {
-		all[i] = used{named: concepts[i], models: models[concepts[i].id]}
+		all[i] = used{Concept: concepts[i], models: models[concepts[i].ID]}
 		if err := all[i].labels(index); err != nil {
 			return nil, err
 		}
@@ -137,7 +138,7 @@ func publicUsed(x *call.Call, index *index.View, ids []string, language string, 
 		if !ok {
 			continue
 		}
-		u := used{named: publicNamed(x, call.Public{Model: general, Concept: &general.Concepts[place]}, language), models: models[id]}
+		u := used{Concept: show.PublicConcept(x, call.Public{Model: general, Concept: &general.Concepts[place]}, language), models: models[id]}
 		if err := u.labels(index); err != nil {
 			return nil, err
 		}
@@ -155,19 +156,19 @@ func publicUsed(x *call.Call, index *index.View, ids []string, language string, 
 
 // mostUsed orders concepts.
 func mostUsed(a, b used) int {
-	return cmp.Or(cmp.Compare(b.present+b.absent, a.present+a.absent), cmp.Compare(b.predicted, a.predicted), strings.Compare(a.id, b.id))
+	return cmp.Or(cmp.Compare(b.present+b.absent, a.present+a.absent), cmp.Compare(b.predicted, a.predicted), strings.Compare(a.ID, b.ID))
 }
 
 func writeUsed(x *call.Call, w *jsonio.Writer, u *used) {
 	w.Object()
-	member(w, "id", u.id)
-	member(w, "name", u.name)
-	if !u.public {
-		member(w, "app_id", x.App.ID)
+	show.Member(w, "id", u.ID)
+	show.Member(w, "name", u.Name)
+	if !u.Public {
+		show.Member(w, "app_id", x.App.ID)
 	}
-	count(w, "present", u.present)
-	count(w, "absent", u.absent)
-	count(w, "predicted", u.predicted)
+	show.Count(w, "present", u.present)
+	show.Count(w, "absent", u.absent)
+	show.Count(w, "predicted", u.predicted)
 	if x.Shows(auth.ModelsGet) {
 		w.Name("models")
 		w.Array()
@@ -180,12 +181,12 @@ func writeUsed(x *call.Call, w *jsonio.Writer, u *used) {
 }
 
 // ownConceptsOf finds the application's concepts by name, as [ownConceptsCalled] does.
-func ownConceptsOf(x *call.Call, v *partition.View, pattern string) ([]named, error) {
+func ownConceptsOf(x *call.Call, v *partition.View, pattern string) ([]show.Concept, error) {
 	stem := lang.Fold(strings.TrimSuffix(pattern, "*"))
-	var all []named
+	var all []show.Concept
 	err := v.Concepts(func(c catalog.Concept) bool {
 		if strings.HasPrefix(lang.Fold(c.Name), stem) {
-			all = append(all, ownNamed(x, &c))
+			all = append(all, show.OwnConcept(x, &c))
 		}
 		return true
 	})

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/sightline-dev/sightline/core/api/call"
+	"github.com/sightline-dev/sightline/core/api/show"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/jsonio"
@@ -19,17 +20,17 @@ func listVersions(x *call.Call) error {
 	}
 	v := x.View()
 	defer v.Close()
-	m, err := modelOfPath(x, v)
+	m, err := show.ModelOfPath(x, v)
 	if err != nil {
 		return err
 	}
 	var rows []catalog.Version
-	var public []model
-	if m.public != nil {
-		public = call.Cut([]model{m}, p)
+	var public []show.Model
+	if m.Public != nil {
+		public = call.Cut([]show.Model{m}, p)
 	} else {
 		at, from := int64(0), (p.Number-1)*p.Size
-		if err := v.Versions(m.own.Dot, func(got catalog.Version) bool {
+		if err := v.Versions(m.Own.Dot, func(got catalog.Version) bool {
 			if at >= from {
 				clear(got.Concepts) // a list shows their number
 				rows = append(rows, got)
@@ -50,10 +51,10 @@ func listVersions(x *call.Call) error {
 		w.Name("model_versions")
 		w.Array()
 		for _, m := range public {
-			writePublicVersion(w, m.public)
+			show.WritePublicVersion(w, m.Public)
 		}
 		for i := range rows {
-			writeVersion(w, &rows[i], func() { writeDigest(w, digests[i]) })
+			show.WriteVersion(w, &rows[i], func() { writeDigest(w, digests[i]) })
 		}
 		w.End(']')
 	})
@@ -63,24 +64,24 @@ func listVersions(x *call.Call) error {
 func readVersion(x *call.Call) error {
 	v := x.View()
 	defer v.Close()
-	m, err := modelOfPath(x, v)
+	m, err := show.ModelOfPath(x, v)
 	if err != nil {
 		return err
 	}
 	var digest [32]byte
-	if m.public == nil {
-		if digest, err = v.TrainingDigest(m.version); err != nil {
+	if m.Public == nil {
+		if digest, err = v.TrainingDigest(m.Version); err != nil {
 			return err
 		}
 	}
 	x.OK(func(w *jsonio.Writer) {
 		w.Name("model_version")
-		if m.public != nil {
-			writePublicVersion(w, m.public)
+		if m.Public != nil {
+			show.WritePublicVersion(w, m.Public)
 		} else {
-			writeVersion(w, m.version, func() {
+			show.WriteVersion(w, m.Version, func() {
 				writeDigest(w, digest)
-				writeProgress(x, w, m.version)
+				writeProgress(x, w, m.Version)
 			})
 		}
 	})
@@ -111,39 +112,39 @@ func writeProgress(x *call.Call, w *jsonio.Writer, v *catalog.Version) {
 func trainModel(x *call.Call) error {
 	v := x.View()
 	defer v.Close()
-	m, err := ownModel(x, v)
+	m, err := show.OwnModel(x, v)
 	if err != nil {
 		return err
 	}
-	if len(members(m.own)) == 0 {
-		return call.Refusef(call.ErrModelArgument, "model_id '%s' has no concepts to train.", m.own.ID)
+	if len(show.Members(m.Own)) == 0 {
+		return call.Refusef(call.ErrModelArgument, "model_id '%s' has no concepts to train.", m.Own.ID)
 	}
 	version, err := x.NewID()
 	if err != nil {
 		return err
 	}
-	verdicts, err := x.Record(&log.VersionTrain{Model: m.own.Dot, Version: version})
+	verdicts, err := x.Record(&log.VersionTrain{Model: m.Own.Dot, Version: version})
 	if err != nil {
 		return err
 	}
 	if verdicts[0].Code == fold.Gone {
-		return call.Unknown("model_id", m.own.ID)
+		return call.Unknown("model_id", m.Own.ID)
 	}
 	after := x.View()
 	defer after.Close()
-	if m, err = findModel(x, after, m.own.ID, version); err != nil {
+	if m, err = show.FindModel(x, after, m.Own.ID, version); err != nil {
 		return err
 	}
-	m.named = false
-	return answerModel(x, m, message)
+	m.Named = false
+	return answerModel(x, m, show.Message)
 }
 
 func deleteVersion(x *call.Call) error {
 	v := x.View()
 	defer v.Close()
-	m, err := ownModel(x, v)
+	m, err := show.OwnModel(x, v)
 	if err != nil {
 		return err
 	}
-	return x.Done(&log.VersionDelete{Model: m.own.Dot, Version: m.version.ID})
+	return x.Done(&log.VersionDelete{Model: m.Own.Dot, Version: m.Version.ID})
 }

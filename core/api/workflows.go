@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sightline-dev/sightline/core/api/call"
+	"github.com/sightline-dev/sightline/core/api/show"
 	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/fold"
@@ -129,7 +130,7 @@ func newWorkflow(x *call.Call, v *partition.View, o call.Object) (*log.WorkflowC
 		if err != nil {
 			return nil, call.Refuse(call.ErrWorkflow, err)
 		}
-		if _, err := findModel(x, v, step.Model, step.Version); errors.Is(err, call.ErrPath) {
+		if _, err := show.FindModel(x, v, step.Model, step.Version); errors.Is(err, call.ErrPath) {
 			return nil, call.Refuse(call.ErrWorkflow, err)
 		} else if err != nil {
 			return nil, err
@@ -183,9 +184,13 @@ func writeWorkflow(x *call.Call, w *jsonio.Writer, f *workflow, nodes bool) {
 	w.Name("id")
 	w.String(f.id)
 	w.Name("app_id")
-	writeApp(x, w, f.public)
+	if f.public {
+		show.WritePublicApp(x, w)
+	} else {
+		w.String(x.App.ID)
+	}
 	w.Name("created_at")
-	w.String(timestamp(f.created))
+	w.String(show.Timestamp(f.created))
 	if nodes {
 		w.Name("nodes")
 		w.Array()

@@ -1,4 +1,4 @@
-package api
+package show
 
 import (
 	"time"
@@ -6,8 +6,8 @@ import (
 	"github.com/sightline-dev/sightline/core/jsonio"
 )
 
-// timestamp is t as answers show it: UTC, six digits.
-func timestamp(t time.Time) string {
+// Timestamp is t as answers show it: UTC, six digits.
+func Timestamp(t time.Time) string {
 	t = t.UTC()
 	year, month, day := t.Date()
 	if year < 0 || year > 9999 {
@@ -33,22 +33,31 @@ func decimal(b []byte, n int) {
 	}
 }
 
-// member writes a text, unless it is empty.
-func member(w *jsonio.Writer, name, text string) {
+// Member writes a text, unless it is empty.
+func Member(w *jsonio.Writer, name, text string) {
 	if text != "" {
 		w.Name(name)
 		w.String(text)
 	}
 }
 
-func count(w *jsonio.Writer, name string, n uint64) {
+// Count writes a whole number.
+func Count(w *jsonio.Writer, name string, n uint64) {
 	w.Name(name)
 	w.Int(int64(n))
 }
 
-// moment writes a time, unless it is zero.
-func moment(w *jsonio.Writer, name string, t time.Time) {
+// Moment writes a time, unless it is zero.
+func Moment(w *jsonio.Writer, name string, t time.Time) {
 	if !t.IsZero() {
-		member(w, name, timestamp(t))
+		Member(w, name, Timestamp(t))
+	}
+}
+
+// flag writes true, unless it is false.
+func flag(w *jsonio.Writer, name string, set bool) {
+	if set {
+		w.Name(name)
+		w.Bool(true)
 	}
 }

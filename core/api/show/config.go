@@ -1,4 +1,4 @@
-package api
+package show
 
 import (
 	"fmt"
@@ -11,31 +11,31 @@ import (
 	"github.com/sightline-dev/sightline/core/lang"
 )
 
-// config is what a predict call asks of its outputs.
-type config struct {
+// Config is what a predict call asks of its outputs.
+type Config struct {
 	language string
-	most     int     // concepts of an output; 0: all that were selected
+	Most     int     // concepts of an output; 0: all that were selected
 	least    float32 // value of a concept, reached or passed
-	sampleMS int     // milliseconds from one frame of a video to the next, unchecked
+	SampleMS int     // milliseconds from one frame of a video to the next, unchecked
 	selected []int   // places in the model's concepts; nil: those that rank highest
-	missing  []string
+	Missing  []string
 }
 
-// readOutputConfig reads model.output_info.output_config.
-func readOutputConfig(x *call.Call, p *predictor) (config, error) {
+// ReadOutputConfig reads model.output_info.output_config.
+func ReadOutputConfig(x *call.Call, p *Predictor) (Config, error) {
 	o := x.Body
 	for _, name := range []string{"model", "output_info", "output_config"} {
 		var err error
 		if o, err = o.Object(name); err != nil {
-			return config{}, call.Refuse(call.ErrModelArgument, err)
+			return Config{}, call.Refuse(call.ErrModelArgument, err)
 		}
 	}
-	return configOf(x, o, p)
+	return ConfigOf(x, o, p)
 }
 
-// configOf reads what a call asks of a model's outputs. What it leaves open, an own model's
+// ConfigOf reads what a call asks of a model's outputs. What it leaves open, an own model's
 // settings say. All errors but the language's are ErrModelArgument.
-func configOf(x *call.Call, o call.Object, p *predictor) (config, error) {
+func ConfigOf(x *call.Call, o call.Object, p *Predictor) (Config, error) {
 	c, err := readConfig(x, o, p)
 	if err != nil && call.StatusOf(err).Code != codeModelArgument {
 		err = call.Refuse(call.ErrModelArgument, err)
@@ -45,8 +45,8 @@ func configOf(x *call.Call, o call.Object, p *predictor) (config, error) {
 
 const codeModelArgument = 21202
 
-func readConfig(x *call.Call, o call.Object, p *predictor) (config, error) {
-	var c config
+func readConfig(x *call.Call, o call.Object, p *Predictor) (Config, error) {
+	var c Config
 	asked, err := o.Text("language")
 	if err != nil {
 		return c, err
@@ -55,8 +55,8 @@ func readConfig(x *call.Call, o call.Object, p *predictor) (config, error) {
 		return c, err
 	}
 	var base call.Object
-	if p.own != nil && len(p.own.Config) > 0 {
-		if base, err = settingsOf(p.own.Config).object(new(jsonio.Doc)); err != nil {
+	if p.Own != nil && len(p.Own.Config) > 0 {
+		if base, err = settingsOf(p.Own.Config).object(new(jsonio.Doc)); err != nil {
 			return c, err
 		}
 	}
@@ -68,15 +68,15 @@ func readConfig(x *call.Call, o call.Object, p *predictor) (config, error) {
 	if err != nil {
 		return c, err
 	}
-	c.most, c.least = most, float32(least)
-	if c.sampleMS, err = readSample(pick(o, base, "sample_ms"), "sample_ms"); err != nil {
+	c.Most, c.least = most, float32(least)
+	if c.SampleMS, err = readSample(pick(o, base, "sample_ms"), "sample_ms"); err != nil {
 		return c, err
 	}
 	if err := selectConcepts(x, &c, pick(o, base, "select_concepts"), p); err != nil {
 		return c, err
 	}
-	if c.most == 0 && c.selected == nil {
-		c.most = call.ShownConcepts
+	if c.Most == 0 && c.selected == nil {
+		c.Most = call.ShownConcepts
 	}
 	return c, nil
 }
@@ -118,7 +118,7 @@ func readShare(o call.Object, name string) (float64, error) {
 
 // selectConcepts reads select_concepts: ids, or names in the call's language, compared
 // exactly. All unknown is an error; some unknown are remembered.
-func selectConcepts(x *call.Call, c *config, o call.Object, p *predictor) error {
+func selectConcepts(x *call.Call, c *Config, o call.Object, p *Predictor) error {
 	refs, n, err := o.Objects("select_concepts")
 	if err != nil {
 		return err
@@ -145,7 +145,7 @@ func selectConcepts(x *call.Call, c *config, o call.Object, p *predictor) error 
 		var place int
 		var ok bool
 		if id != "" {
-			place, ok = p.place(x.Net, id)
+			place, ok = p.Place(x.Net, id)
 		} else {
 			if names == nil {
 				names = namesOf(x, p, c.language)
@@ -155,29 +155,29 @@ func selectConcepts(x *call.Call, c *config, o call.Object, p *predictor) error 
 		}
 		switch {
 		case !ok:
-			c.missing = append(c.missing, id)
+			c.Missing = append(c.Missing, id)
 		case !slices.Contains(c.selected, place):
 			c.selected = append(c.selected, place)
 		}
 	}
 	if len(c.selected) == 0 {
-		return call.Refusef(call.ErrModelArgument, "%s: unknown to this model: %s.", o.At("select_concepts"), listed(c.missing))
+		return call.Refusef(call.ErrModelArgument, "%s: unknown to this model: %s.", o.At("select_concepts"), Listed(c.Missing))
 	}
 	return nil
 }
 
 // namesOf are the places of the concepts by their names.
-func namesOf(x *call.Call, p *predictor, language string) map[string]int {
+func namesOf(x *call.Call, p *Predictor, language string) map[string]int {
 	names := make(map[string]int, p.size())
 	for i := range p.size() {
-		_, name, _ := p.concept(x, i, language)
+		_, name, _ := p.Concept(x, i, language)
 		names[name] = i
 	}
 	return names
 }
 
-// listed is the beginning of a list, for an error.
-func listed(all []string) string {
+// Listed is the beginning of a list, for an error.
+func Listed(all []string) string {
 	if n := len(all) - mostListed; n > 0 {
 		return fmt.Sprintf("%s and %d more", strings.Join(all[:mostListed], ", "), n)
 	}

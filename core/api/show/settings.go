@@ -1,4 +1,4 @@
-package api
+package show
 
 import (
 	"bytes"
@@ -45,9 +45,9 @@ const (
 // settingSelected is the one that names concepts.
 const settingSelected = "select_concepts"
 
-// readSettings reads the fields of an output_config that a request sets, in the order of
+// ReadSettings reads the fields of an output_config that a request sets, in the order of
 // the table. The values are copies.
-func readSettings(o call.Object) ([]log.Setting, error) {
+func ReadSettings(o call.Object) ([]log.Setting, error) {
 	var set []log.Setting
 	for _, s := range settings {
 		if !o.Has(s.name) {
@@ -197,8 +197,8 @@ func (s given) object(doc *jsonio.Doc) (call.Object, error) {
 	return call.AsObject(doc.Root(), "output_config")
 }
 
-// unset turns what a removing patch calls true into back to its default.
-func unset(set []log.Setting) []log.Setting {
+// Unset turns what a removing patch calls true into back to its default.
+func Unset(set []log.Setting) []log.Setting {
 	out := slices.Clone(set)
 	for i := range out {
 		if string(out[i].JSON) == "true" {

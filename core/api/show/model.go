@@ -1,4 +1,4 @@
-package api
+package show
 
 import (
 	"errors"
@@ -14,71 +14,72 @@ import (
 	"github.com/sightline-dev/sightline/core/predict"
 )
 
-// model is what a path or a workflow names: a public model, or one of the application's
+// Model is what a path or a workflow names: a public model, or one of the application's
 // own at one version.
-type model struct {
-	public  *predict.Model   // nil: own
-	own     *catalog.Model   // nil: public
-	version *catalog.Version // of an own one: the version named, else the newest; nil: it has none
-	named   bool             // the path names the version
+type Model struct {
+	Public  *predict.Model   // nil: own
+	Own     *catalog.Model   // nil: public
+	Version *catalog.Version // of an own one: the version named, else the newest; nil: it has none
+	Named   bool             // the path names the version
 }
 
-// findModel finds a model by id, and its version where one is named; version is empty
+// FindModel finds a model by id, and its version where one is named; version is empty
 // where none is. Errors are 404s and those of the store.
-func findModel(x *call.Call, v *partition.View, id, version string) (model, error) {
+func FindModel(x *call.Call, v *partition.View, id, version string) (Model, error) {
 	if m, ok := x.Net.Models.Model(id); ok {
 		if version != "" && version != m.VersionID {
-			return model{}, call.Unknown("model_version_id", version)
+			return Model{}, call.Unknown("model_version_id", version)
 		}
-		return model{public: m, named: version != ""}, nil
+		return Model{Public: m, Named: version != ""}, nil
 	}
 	own, err := v.Model(id)
 	if errors.Is(err, catalog.ErrNotFound) {
-		return model{}, call.Unknown("model_id", id)
+		return Model{}, call.Unknown("model_id", id)
 	}
 	if err != nil {
-		return model{}, err
+		return Model{}, err
 	}
-	m := model{own: &own, named: version != ""}
+	m := Model{Own: &own, Named: version != ""}
 	want := own.Newest
-	if m.named {
+	if m.Named {
 		want = version
 	}
 	if want == "" {
 		return m, nil
 	}
 	got, err := v.Version(own.Dot, want)
-	if errors.Is(err, catalog.ErrNotFound) && m.named {
-		return model{}, call.Unknown("model_version_id", version)
+	if errors.Is(err, catalog.ErrNotFound) && m.Named {
+		return Model{}, call.Unknown("model_version_id", version)
 	}
 	if err != nil {
-		return model{}, err
+		return Model{}, err
 	}
-	m.version = &got
+	m.Version = &got
 	return m, nil
 }
 
-// modelOfPath finds the model that the path names, and its version where it names one too.
-func modelOfPath(x *call.Call, v *partition.View) (model, error) {
-	return findModel(x, v, x.IDs["model_id"], x.IDs["version_id"])
+// ModelOfPath finds the model that the path names, and its version where it names one too.
+func ModelOfPath(x *call.Call, v *partition.View) (Model, error) {
+	return FindModel(x, v, x.IDs["model_id"], x.IDs["version_id"])
 }
 
-// ownModel finds the application's own model that the path names. A public one is refused.
-func ownModel(x *call.Call, v *partition.View) (model, error) {
-	m, err := modelOfPath(x, v)
-	if err == nil && m.public != nil {
-		err = publicModel(m.public.ID)
+// OwnModel finds the application's own model that the path names. A public one is refused.
+func OwnModel(x *call.Call, v *partition.View) (Model, error) {
+	m, err := ModelOfPath(x, v)
+	if err == nil && m.Public != nil {
+		err = RefusePublic(m.Public.ID)
 	}
 	return m, err
 }
 
-func publicModel(id string) error {
+// RefusePublic is the error for a change of a public model.
+func RefusePublic(id string) error {
 	return call.Refusef(call.ErrModelPermission, "model_id '%s' is public and cannot be changed.", id)
 }
 
-// members are the ids of the concepts that belong to a model now, in the order of their
+// Members are the ids of the concepts that belong to a model now, in the order of their
 // first addition.
-func members(m *catalog.Model) []string {
+func Members(m *catalog.Model) []string {
 	var ids []string
 	for _, c := range m.Concepts {
 		if c.In {
@@ -88,53 +89,53 @@ func members(m *catalog.Model) []string {
 	return ids
 }
 
-// infoForm is the form of a model's output_info: a message everywhere but on the path
+// InfoForm is the form of a model's output_info: a message everywhere but on the path
 // that the message names, which shows the concepts instead.
-type infoForm bool
+type InfoForm bool
 
 const (
-	message  infoForm = false
-	concepts infoForm = true
+	Message  InfoForm = false
+	Concepts InfoForm = true
 )
 
-// shown is a model ready to be written.
-type shown struct {
-	model
-	form     infoForm
-	concepts []named // with the form concepts
+// ModelInfo is a model ready to be written.
+type ModelInfo struct {
+	Model
+	form     InfoForm
+	concepts []Concept // with the form concepts
 }
 
-// infoOf looks up what is needed to write a model.
-func infoOf(x *call.Call, v *partition.View, m model, form infoForm) (shown, error) {
-	s := shown{model: m, form: form}
-	if form == message {
+// InfoOf looks up what is needed to write a model.
+func InfoOf(x *call.Call, v *partition.View, m Model, form InfoForm) (ModelInfo, error) {
+	s := ModelInfo{Model: m, form: form}
+	if form == Message {
 		return s, nil
 	}
-	if m.public != nil {
-		language := languageOf(x, m.public)
-		for i := range m.public.Concepts {
-			s.concepts = append(s.concepts, publicNamed(x, call.Public{Model: m.public, Concept: &m.public.Concepts[i]}, language))
+	if m.Public != nil {
+		language := LanguageOf(x, m.Public)
+		for i := range m.Public.Concepts {
+			s.concepts = append(s.concepts, PublicConcept(x, call.Public{Model: m.Public, Concept: &m.Public.Concepts[i]}, language))
 		}
 		return s, nil
 	}
-	ids := members(m.own)
-	if m.named && m.version != nil {
-		ids = m.version.Concepts
+	ids := Members(m.Own)
+	if m.Named && m.Version != nil {
+		ids = m.Version.Concepts
 	}
 	var err error
-	s.concepts, err = conceptsNamed(x, v, ids, lang.English)
+	s.concepts, err = ConceptsNamed(x, v, ids, lang.English)
 	return s, err
 }
 
-// writeModel writes a model; for a key that may not read models, its id and its type alone,
+// WriteModel writes a model; for a key that may not read models, its id and its type alone,
 // without which clients do not know what an output is of.
-func writeModel(x *call.Call, w *jsonio.Writer, s *shown) {
+func WriteModel(x *call.Call, w *jsonio.Writer, s *ModelInfo) {
 	all := x.Shows(auth.ModelsGet)
 	id, name, created := "", "", time.Time{}
-	if m := s.public; m != nil {
+	if m := s.Public; m != nil {
 		id, name, created = m.ID, m.Name, m.CreatedAt
 	} else {
-		id, name, created = s.own.ID, s.own.Name, s.own.Created.Time()
+		id, name, created = s.Own.ID, s.Own.Name, s.Own.Created.Time()
 	}
 	w.Object()
 	w.Name("id")
@@ -143,34 +144,34 @@ func writeModel(x *call.Call, w *jsonio.Writer, s *shown) {
 		w.Name("name")
 		w.String(name)
 		w.Name("created_at")
-		w.String(timestamp(created))
+		w.String(Timestamp(created))
 		w.Name("app_id")
-		writeApp(x, w, s.public != nil)
+		writeApp(x, w, s.Public != nil)
 	}
 	w.Name("output_info")
 	writeOutputInfo(x, w, s)
 	switch {
 	case !all:
-	case s.public != nil:
+	case s.Public != nil:
 		w.Name("model_version")
-		writePublicVersion(w, s.public)
-	case s.version != nil:
+		WritePublicVersion(w, s.Public)
+	case s.Version != nil:
 		w.Name("model_version")
-		writeVersion(w, s.version, nil)
+		WriteVersion(w, s.Version, nil)
 	}
-	if all && s.public != nil && s.public.DisplayName != "" {
+	if all && s.Public != nil && s.Public.DisplayName != "" {
 		w.Name("display_name")
-		w.String(s.public.DisplayName)
+		w.String(s.Public.DisplayName)
 	}
 	w.End('}')
 }
 
-// modelJSON is what writeModel writes of a model that an output is of. It is shared.
-func modelJSON(x *call.Call, s *shown) []byte {
+// ModelJSON is what writeModel writes of a model that an output is of. It is shared.
+func ModelJSON(x *call.Call, s *ModelInfo) []byte {
 	var w jsonio.Writer
-	kept := x.Net.Written[s.public]
-	if kept == nil || s.form != message {
-		writeModel(x, &w, s)
+	kept := x.Net.Written[s.Public]
+	if kept == nil || s.form != Message {
+		WriteModel(x, &w, s)
 		return w.Bytes()
 	}
 	place := &kept.Little
@@ -180,18 +181,18 @@ func modelJSON(x *call.Call, s *shown) []byte {
 	if p := place.Load(); p != nil {
 		return *p
 	}
-	writeModel(x, &w, s)
+	WriteModel(x, &w, s)
 	b := slices.Clip(w.Bytes())
 	place.Store(&b)
 	return b
 }
 
-func writeOutputInfo(x *call.Call, w *jsonio.Writer, s *shown) {
+func writeOutputInfo(x *call.Call, w *jsonio.Writer, s *ModelInfo) {
 	all := x.Shows(auth.ModelsGet)
 	w.Object()
 	switch {
 	case !all:
-	case s.form == message:
+	case s.form == Message:
 		w.Name("message")
 		w.String("Show output_info with: GET /models/{model_id}/output_info")
 	case len(s.concepts) > 0 && x.Shows(auth.ConceptsGet):
@@ -200,23 +201,23 @@ func writeOutputInfo(x *call.Call, w *jsonio.Writer, s *shown) {
 		w.Name("concepts")
 		w.Array()
 		for i := range s.concepts {
-			writeConcept(x, w, &s.concepts[i], known)
+			WriteConcept(x, w, &s.concepts[i], Known)
 		}
 		w.End(']')
 		w.End('}')
 	}
 	kind, ext := string(predict.TypeConcept), string(predict.TypeConcept)
-	if s.public != nil {
-		kind, ext = string(s.public.Type), s.public.TypeExt
+	if s.Public != nil {
+		kind, ext = string(s.Public.Type), s.Public.TypeExt
 	}
 	w.Name("type")
 	w.String(kind)
 	w.Name("type_ext")
 	w.String(ext)
-	if all && s.own != nil {
-		config := settingsOf(s.own.Config)
-		if s.named && s.version != nil {
-			config = settingsOf(s.version.Config)
+	if all && s.Own != nil {
+		config := settingsOf(s.Own.Config)
+		if s.Named && s.Version != nil {
+			config = settingsOf(s.Version.Config)
 		}
 		if !x.Shows(auth.ConceptsGet) {
 			delete(config, settingSelected)
@@ -227,13 +228,13 @@ func writeOutputInfo(x *call.Call, w *jsonio.Writer, s *shown) {
 	w.End('}')
 }
 
-// writePublicVersion writes the one version of a public model.
-func writePublicVersion(w *jsonio.Writer, m *predict.Model) {
+// WritePublicVersion writes the one version of a public model.
+func WritePublicVersion(w *jsonio.Writer, m *predict.Model) {
 	w.Object()
 	w.Name("id")
 	w.String(m.VersionID)
 	w.Name("created_at")
-	w.String(timestamp(m.VersionCreatedAt))
+	w.String(Timestamp(m.VersionCreatedAt))
 	w.Name("status")
 	call.WriteStatus(w, call.StatusTrained, "")
 	if n := len(m.Concepts); n > 0 {
@@ -243,13 +244,13 @@ func writePublicVersion(w *jsonio.Writer, m *predict.Model) {
 	w.End('}')
 }
 
-// writeVersion writes a version of an own model; more adds members, when it is not nil.
-func writeVersion(w *jsonio.Writer, v *catalog.Version, more func()) {
+// WriteVersion writes a version of an own model; more adds members, when it is not nil.
+func WriteVersion(w *jsonio.Writer, v *catalog.Version, more func()) {
 	w.Object()
 	w.Name("id")
 	w.String(v.ID)
 	w.Name("created_at")
-	w.String(timestamp(v.Created.Time()))
+	w.String(Timestamp(v.Created.Time()))
 	w.Name("status")
 	call.WriteStatus(w, versionStatus(v.Code), v.Detail)
 	if n := len(v.Concepts); n > 0 {
@@ -282,10 +283,10 @@ func versionStatus(code int) call.Status {
 	return versionStatuses[i]
 }
 
-// newestTrained finds the version that predicts: the newest at 21100 whose manifest is here, as it may not be
+// NewestTrained finds the version that predicts: the newest at 21100 whose manifest is here, as it may not be
 // of one that a copy has heard of and whose deletion follows. The error is ErrUntrained or ErrQueued when there
 // is none.
-func newestTrained(v *partition.View, m *catalog.Model) (catalog.Version, error) {
+func NewestTrained(v *partition.View, m *catalog.Model) (catalog.Version, error) {
 	var trained, newest *catalog.Version
 	var failed error
 	queued := false
@@ -323,13 +324,13 @@ const (
 	codeQueued    = 21103
 )
 
-// trainedVersion is newestTrained where no version is named, else the named one, which
+// TrainedVersion is NewestTrained where no version is named, else the named one, which
 // must be trained.
-func trainedVersion(v *partition.View, m *model) (catalog.Version, error) {
-	if !m.named {
-		return newestTrained(v, m.own)
+func TrainedVersion(v *partition.View, m *Model) (catalog.Version, error) {
+	if !m.Named {
+		return NewestTrained(v, m.Own)
 	}
-	switch got := m.version; got.Code {
+	switch got := m.Version; got.Code {
 	case call.StatusTrained.Code:
 		return *got, nil
 	case codeQueued:

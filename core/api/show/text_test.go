@@ -1,4 +1,4 @@
-package api
+package show
 
 import (
 	"math/rand/v2"
@@ -15,7 +15,7 @@ func TestTimestamp(t *testing.T) {
 		times = append(times, time.Unix(rng.Int64N(1<<38)-1<<37, rng.Int64N(1e9)).In(time.FixedZone("", rng.IntN(9e4)-45e3)))
 	}
 	for _, at := range times {
-		if got, want := timestamp(at), at.UTC().Format(layout); got != want {
+		if got, want := Timestamp(at), at.UTC().Format(layout); got != want {
 			t.Fatalf("timestamp(%v) = %q, want %q", at, got, want)
 		}
 	}

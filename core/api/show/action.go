@@ -1,0 +1,34 @@
+package show
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/sightline-dev/sightline/core/api/call"
+)
+
+// Action is what a PATCH does with what it lists.
+type Action int
+
+const (
+	Merge     Action = iota // add, or change
+	Remove                  // take away
+	Overwrite               // have these and no others
+)
+
+// ReadAction reads a PATCH's action; what says none merges.
+func ReadAction(x *call.Call, known map[string]Action) (Action, error) {
+	name, err := x.Body.Text("action")
+	if err != nil {
+		return 0, call.Refuse(call.ErrAction, err)
+	}
+	a, ok := known[name]
+	if !ok && name != "" {
+		return 0, call.Refusef(call.ErrAction, "action: %q must be one of %s.", name, strings.Join(slices.Sorted(maps.Keys(known)), ", "))
+	}
+	return a, nil
+}
+
+// Actions are those of most calls, by name.
+var Actions = map[string]Action{"merge": Merge, "remove": Remove, "overwrite": Overwrite}

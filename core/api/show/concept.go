@@ -1,0 +1,223 @@
+package show
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/sightline-dev/sightline/core/api/call"
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/jsonio"
+	"github.com/sightline-dev/sightline/core/lang"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/partition"
+	"github.com/sightline-dev/sightline/core/predict"
+)
+
+// Concept is a concept as answers show it: public or the application's own.
+type Concept struct {
+	ID, Name, language string
+	created, updated   time.Time
+	Public             bool
+}
+
+// PublicConcept is a public concept in a language. Its dates are those of the model that
+// brought it.
+func PublicConcept(x *call.Call, p call.Public, language string) Concept {
+	return Concept{
+		ID: p.Concept.ID, Name: conceptName(x, p.Concept, language), language: language,
+		created: p.Model.CreatedAt, updated: p.Model.VersionCreatedAt, Public: true,
+	}
+}
+
+// OwnConcept is a concept of the application's own, which has one name in all languages.
+func OwnConcept(x *call.Call, c *catalog.Concept) Concept {
+	language := c.Language
+	if language == "" {
+		language = x.App.Language
+	}
+	return Concept{ID: c.ID, Name: c.Name, language: language, created: c.Created.Time(), updated: c.Updated.Time()}
+}
+
+// ConceptNamed finds a concept by id. The error is catalog.ErrNotFound for one that is
+// neither public nor the application's.
+func ConceptNamed(x *call.Call, v *partition.View, id, language string) (Concept, error) {
+	if p, ok := x.Net.Concepts[id]; ok {
+		return PublicConcept(x, p, language), nil
+	}
+	c, err := v.Concept(id)
+	if err != nil {
+		return Concept{}, err
+	}
+	return OwnConcept(x, &c), nil
+}
+
+// ConceptsNamed finds concepts by id, in the order of ids.
+func ConceptsNamed(x *call.Call, v *partition.View, ids []string, language string) ([]Concept, error) {
+	all := make([]Concept, 0, len(ids))
+	for _, id := range ids {
+		c, err := ConceptNamed(x, v, id, language)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, c)
+	}
+	return all, nil
+}
+
+// ConceptForm is the form of a concept: searches add when it was last changed.
+type ConceptForm bool
+
+const (
+	Known ConceptForm = false
+	Found ConceptForm = true
+)
+
+// WriteConcept writes a concept as reads and searches show it. Clients that want the app_id
+// "main" fail on updated_at.
+func WriteConcept(x *call.Call, w *jsonio.Writer, c *Concept, form ConceptForm) {
+	w.Object()
+	w.Name("id")
+	w.String(c.ID)
+	w.Name("name")
+	w.String(c.Name)
+	w.Name("value")
+	w.Int(1)
+	w.Name("created_at")
+	w.String(Timestamp(c.created))
+	if form == Found && x.Host.PublicAppID != "main" {
+		w.Name("updated_at")
+		w.String(Timestamp(c.updated))
+	}
+	w.Name("language")
+	w.String(c.language)
+	w.Name("app_id")
+	writeApp(x, w, c.Public)
+	w.End('}')
+}
+
+// WriteAppOf writes the app_id of a concept.
+func WriteAppOf(x *call.Call, w *jsonio.Writer, c *Concept) { writeApp(x, w, c.Public) }
+
+// writeApp writes an app_id: what is public has everyone's.
+func writeApp(x *call.Call, w *jsonio.Writer, public bool) {
+	if public {
+		WritePublicApp(x, w)
+	} else {
+		w.String(x.App.ID)
+	}
+}
+
+// WritePublicApp writes the app_id of what is everyone's.
+func WritePublicApp(x *call.Call, w *jsonio.Writer) {
+	if id := x.Host.PublicAppID; id != "" {
+		w.String(id)
+	} else {
+		w.Null()
+	}
+}
+
+// conceptName is what a concept is called in a language; the English name where the
+// names have none, as for colours.
+func conceptName(x *call.Call, c *predict.Concept, language string) string {
+	if language != lang.English {
+		if name, ok := x.Net.Models.Names().Name(c.ID, language); ok {
+			return name
+		}
+	}
+	return c.Name
+}
+
+// LanguageOf is the language of a model's names in a request that sets none: the
+// application's, English for a model that does not speak it.
+func LanguageOf(x *call.Call, m *predict.Model) string {
+	if slices.Contains(m.Languages, x.App.Language) {
+		return x.App.Language
+	}
+	return lang.English
+}
+
+// ConceptNames are the names of the concepts that an answer's inputs are labelled with, read
+// once each.
+type ConceptNames struct {
+	known map[string]conceptLine
+	X     *call.Call
+}
+
+type conceptLine struct {
+	name   string
+	public bool
+}
+
+// Read looks up the concepts of an input's labels.
+func (l *ConceptNames) Read(x *call.Call, v *partition.View, in *catalog.Input) error {
+	l.X = x
+	for i := range in.Labels {
+		if in.Labels[i].Value == log.Removed {
+			continue
+		}
+		if err := l.Look(v, in.Labels[i].Concept); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Look looks up one concept.
+func (l *ConceptNames) Look(v *partition.View, id string) error {
+	if _, ok := l.known[id]; ok {
+		return nil
+	}
+	if l.known == nil {
+		l.known = map[string]conceptLine{}
+	}
+	if p, ok := l.X.Net.Concepts[id]; ok {
+		l.known[id] = conceptLine{conceptName(l.X, p.Concept, LanguageOf(l.X, p.Model)), true}
+		return nil
+	}
+	c, err := v.Concept(id)
+	if errors.Is(err, catalog.ErrNotFound) {
+		c.Name, err = id, nil // of a bundle that is no longer there
+	}
+	l.known[id] = conceptLine{c.Name, false}
+	return err
+}
+
+// write writes data.concepts, which an input without labels does not have.
+func (l *ConceptNames) write(w *jsonio.Writer, in *catalog.Input) {
+	open := false
+	for i := range in.Labels {
+		label := &in.Labels[i]
+		if label.Value == log.Removed {
+			continue
+		}
+		if !open {
+			open = true
+			w.Name("concepts")
+			w.Array()
+		}
+		w.Object()
+		l.Start(w, label.Concept)
+		w.Name("value")
+		w.Int(int64(label.Value - log.False))
+		w.End('}')
+	}
+	if open {
+		w.End(']')
+	}
+}
+
+// Start writes a concept's id, name and app_id.
+func (l *ConceptNames) Start(w *jsonio.Writer, id string) {
+	line := l.known[id]
+	w.Name("id")
+	w.String(id)
+	w.Name("name")
+	w.String(line.name)
+	w.Name("app_id")
+	if line.public {
+		WritePublicApp(l.X, w)
+	} else {
+		w.String(l.X.App.ID)
+	}
+}

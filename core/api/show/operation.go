@@ -1,0 +1,402 @@
+package show
+
+import (
+	"encoding/base64"
+	"encoding/hex"
+	"slices"
+
+	"github.com/sightline-dev/sightline/core/api/call"
+	"github.com/sightline-dev/sightline/core/auth"
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/jsonio"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/partition"
+	"github.com/sightline-dev/sightline/core/predict/raster"
+)
+
+// OpWriter shows operations to people: who made them and when, what they are about, and all that they
+// say. It is told of each before it writes any.
+type OpWriter struct {
+	X     *call.Call
+	View  *partition.View
+	names map[log.Dot]string // of what an operation is about, by the operation
+	lines ConceptNames
+}
+
+// Learn looks up what an operation names. id is of what it is about, where that is known otherwise.
+func (t *OpWriter) Learn(op *log.Op, id string) (err error) {
+	if id == "" {
+		if id, err = t.X.App.Partition.NameOf(op.Body); err != nil {
+			return err
+		}
+	}
+	if id != "" {
+		if t.names == nil {
+			t.names = map[log.Dot]string{}
+		}
+		t.names[op.Dot] = id
+	}
+	t.lines.X = t.X
+	for _, concept := range conceptsOf(op.Body) {
+		if err := t.lines.Look(t.View, concept); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// conceptsOf are the ids of the concepts that a body names.
+func conceptsOf(body log.Body) (ids []string) {
+	labels := func(list []log.Label) {
+		for i := range list {
+			ids = append(ids, list[i].Concept)
+		}
+	}
+	switch b := body.(type) {
+	case *log.InputCreate:
+		labels(b.Labels)
+	case *log.InputLabels:
+		labels(b.Labels)
+	case *log.OutputsPatch:
+		for i := range b.Edits {
+			ids = append(ids, b.Edits[i].Concept)
+		}
+	case *log.ModelCreate:
+		ids = b.Concepts
+	case *log.ModelPatch:
+		ids = append(append(ids, b.Add...), b.Remove...)
+	}
+	return ids
+}
+
+// Write writes the members of an operation.
+func (t *OpWriter) Write(w *jsonio.Writer, op *log.Op) {
+	Count(w, "site", uint64(op.Dot.Site))
+	if op.Dot.Seq > 0 {
+		Count(w, "seq", op.Dot.Seq)
+	}
+	Moment(w, "at", op.At.Time())
+	Member(w, "by", op.By)
+	Member(w, "kind", log.KindOf(op.Body).String())
+	t.subject(w, op)
+	w.Name("content")
+	w.Object()
+	t.content(w, op)
+	w.End('}')
+}
+
+// subject writes the ids of what an operation is about.
+func (t *OpWriter) subject(w *jsonio.Writer, op *log.Op) {
+	name := t.names[op.Dot]
+	switch b := op.Body.(type) {
+	case *log.InputCreate:
+		Member(w, "input_id", b.ID)
+	case *log.InputFetched, *log.InputLabels, *log.InputMeta, *log.InputGeo, *log.InputDelete, *log.OutputsPatch:
+		Member(w, "input_id", name)
+	case *log.ConceptCreate:
+		Member(w, "concept_id", b.ID)
+	case *log.ConceptName:
+		Member(w, "concept_id", b.ID)
+	case *log.ModelCreate:
+		Member(w, "model_id", b.ID)
+		Member(w, "version_id", b.Version)
+	case *log.ModelPatch:
+		Member(w, "model_id", name)
+		Member(w, "version_id", b.Version)
+	case *log.ModelDelete:
+		Member(w, "model_id", name)
+	case *log.VersionTrain:
+		Member(w, "model_id", name)
+		Member(w, "version_id", b.Version)
+	case *log.VersionResult:
+		Member(w, "model_id", name)
+		Member(w, "version_id", b.Version)
+	case *log.VersionDelete:
+		Member(w, "model_id", name)
+		Member(w, "version_id", b.Version)
+	case *log.WorkflowCreate:
+		Member(w, "workflow_id", b.ID)
+	case *log.WorkflowDelete:
+		Member(w, "workflow_id", name)
+	case *log.Feedback:
+		Member(w, "model_id", b.Model)
+		Member(w, "version_id", b.Version)
+	}
+}
+
+// content writes what a body says besides what it is about. A body that is none of an application's,
+// or of a later version, is shown as it is kept.
+func (t *OpWriter) content(w *jsonio.Writer, op *log.Op) {
+	switch b := op.Body.(type) {
+	case *log.InputCreate:
+		t.newInput(w, b)
+	case *log.InputFetched:
+		t.result(w, b.Code, b.Detail)
+		picture(w, b.Blob, b.ContentType)
+	case *log.InputLabels:
+		t.labels(w, b.Labels)
+	case *log.InputMeta:
+		writes(w, b.Writes)
+	case *log.InputGeo:
+		if b.Geo == nil {
+			w.Name("geo")
+			w.Null()
+		} else {
+			writeGeo(w, b.Geo)
+		}
+	case *log.InputDelete, *log.ModelDelete, *log.ModelDeleteAll, *log.VersionTrain, *log.VersionDelete, *log.WorkflowDelete:
+	case *log.InputDeleteAll:
+		flag(w, "barrier", b.Barrier)
+	case *log.OutputsPatch:
+		t.edits(w, b.Edits)
+	case *log.ConceptCreate:
+		Member(w, "name", b.Name)
+		Member(w, "language", b.Language)
+	case *log.ConceptName:
+		Member(w, "name", b.Name)
+	case *log.ModelCreate:
+		Member(w, "name", b.Name)
+		t.concepts(w, "concepts", b.Concepts)
+		outputConfig(w, b.Config)
+	case *log.ModelPatch:
+		if b.Name != nil {
+			w.Name("name")
+			w.String(*b.Name)
+		}
+		t.concepts(w, "added_concepts", b.Add)
+		t.concepts(w, "removed_concepts", b.Remove)
+		outputConfig(w, b.Config)
+	case *log.VersionResult:
+		t.result(w, b.Code, b.Detail)
+		hash(w, "manifest", b.Manifest)
+	case *log.WorkflowCreate:
+		nodes(w, b.Nodes)
+	case *log.Feedback:
+		raw(w, "feedback", b.JSON)
+	case *log.Refused:
+		Member(w, "reason", b.Reason)
+	default:
+		Count(w, "number", uint64(log.KindOf(b)))
+		Member(w, "data", base64.StdEncoding.EncodeToString(log.Encode(nil, op)))
+		return
+	}
+	if (len(op.Extra.Body) > 0 || len(op.Extra.Op) > 0) && t.X.Shows(auth.ConceptsGet) { // of a later version, and not to be read
+		Member(w, "data", base64.StdEncoding.EncodeToString(log.Encode(nil, op)))
+	}
+}
+
+func (t *OpWriter) newInput(w *jsonio.Writer, b *log.InputCreate) {
+	Member(w, "url", b.URL)
+	if !b.Blob.IsZero() {
+		Member(w, "hosted", HostedAddress(t.X, b.Hosted))
+	}
+	picture(w, b.Blob, b.ContentType)
+	if b.Crop != (raster.Crop{}) {
+		w.Name("crop")
+		w.Array()
+		for _, edge := range []float64{b.Crop.Top, b.Crop.Left, b.Crop.Bottom, b.Crop.Right} {
+			w.Float(edge)
+		}
+		w.End(']')
+	}
+	t.labels(w, b.Labels)
+	raw(w, "metadata", b.Meta)
+	if b.Geo != nil {
+		writeGeo(w, b.Geo)
+	}
+	flag(w, "allow_duplicate_url", b.AllowDuplicate)
+	flag(w, "merge_if_equal", b.MergeIfEqual)
+}
+
+// labels writes what is said of concepts: 1 or 0, and null where a label is taken off.
+func (t *OpWriter) labels(w *jsonio.Writer, labels []log.Label) {
+	if len(labels) == 0 || !t.X.Shows(auth.ConceptsGet) {
+		return
+	}
+	w.Name("concepts")
+	w.Array()
+	for i := range labels {
+		t.concept(w, labels[i].Concept)
+		w.Name("value")
+		if labels[i].Value == log.Removed {
+			w.Null()
+		} else {
+			w.Int(int64(labels[i].Value - log.False))
+		}
+		w.End('}')
+	}
+	w.End(']')
+}
+
+// concept opens the object of a concept: its id and its name.
+func (t *OpWriter) concept(w *jsonio.Writer, id string) {
+	w.Object()
+	w.Name("id")
+	w.String(id)
+	Member(w, "name", t.lines.known[id].name)
+}
+
+func (t *OpWriter) concepts(w *jsonio.Writer, name string, ids []string) {
+	if len(ids) == 0 {
+		return
+	}
+	w.Name(name)
+	w.Array()
+	for _, id := range ids {
+		t.concept(w, id)
+		w.End('}')
+	}
+	w.End(']')
+}
+
+func (t *OpWriter) edits(w *jsonio.Writer, edits []log.OutputEdit) {
+	if !t.X.Shows(auth.ConceptsGet) {
+		return
+	}
+	w.Name("concepts")
+	w.Array()
+	for i := range edits {
+		t.concept(w, edits[i].Concept)
+		w.Name("value")
+		if edits[i].Removed {
+			w.Null()
+		} else {
+			w.Float32(edits[i].Value)
+		}
+		w.End('}')
+	}
+	w.End(']')
+}
+
+// result writes what a download or a training came to.
+func (t *OpWriter) result(w *jsonio.Writer, code int, detail string) {
+	w.Name("status")
+	s := call.StatusOfCode(code)
+	if s.Description == "" {
+		s = versionStatus(code)
+	}
+	call.WriteStatus(w, s, detail)
+}
+
+// metaActions are what may be done at a path, as people are told.
+var metaActions = map[log.MetaAction]string{log.MetaSet: "set", log.MetaRemove: "remove", log.MetaAppend: "append"}
+
+func writes(w *jsonio.Writer, list []log.MetaWrite) {
+	w.Name("metadata")
+	w.Array()
+	for i := range list {
+		w.Object()
+		Member(w, "action", metaActions[list[i].Action])
+		w.Name("path")
+		w.Array()
+		for _, part := range list[i].Path {
+			w.String(part)
+		}
+		w.End(']')
+		raw(w, "value", list[i].JSON)
+		w.End('}')
+	}
+	w.End(']')
+}
+
+func outputConfig(w *jsonio.Writer, list []log.Setting) {
+	if len(list) == 0 {
+		return
+	}
+	w.Name("output_config")
+	w.Array()
+	for i := range list {
+		w.Object()
+		w.Name("name")
+		w.String(list[i].Name)
+		w.Name("value")
+		if list[i].JSON == nil {
+			w.Null() // back to the default
+		} else {
+			w.Raw(valid(list[i].JSON))
+		}
+		w.End('}')
+	}
+	w.End(']')
+}
+
+func nodes(w *jsonio.Writer, list []log.WorkflowNode) {
+	w.Name("nodes")
+	w.Array()
+	for i := range list {
+		w.Object()
+		Member(w, "id", list[i].ID)
+		Member(w, "model_id", list[i].Model)
+		Member(w, "version_id", list[i].Version)
+		w.End('}')
+	}
+	w.End(']')
+}
+
+// raw writes JSON as it came, unless there is none.
+func raw(w *jsonio.Writer, name string, value []byte) {
+	if len(value) > 0 {
+		w.Name(name)
+		w.Raw(valid(value))
+	}
+}
+
+// valid is JSON as it came; what is none, as an operation that was refused for it may hold, as a string.
+func valid(value []byte) []byte {
+	var doc jsonio.Doc
+	if doc.Parse(value, jsonio.Limits{}) == nil {
+		return value
+	}
+	var w jsonio.Writer
+	w.String(string(value))
+	return w.Bytes()
+}
+
+func picture(w *jsonio.Writer, h blob.Hash, contentType string) {
+	hash(w, "sha256", h)
+	Member(w, "content_type", contentType)
+}
+
+func hash(w *jsonio.Writer, name string, h blob.Hash) {
+	if !h.IsZero() {
+		Member(w, name, hex.EncodeToString(h[:]))
+	}
+}
+
+// weighConfig returns the settings of an operation, counted.
+func weighConfig(x *call.Call, list []log.Setting) []log.Setting {
+	list = slices.Clone(list)
+	for i := range list {
+		list[i].JSON = x.Weigh(list[i].JSON)
+	}
+	return list
+}
+
+// WeighOp counts an operation that the answer shows.
+func WeighOp(x *call.Call, op *log.Op) {
+	switch b := op.Body.(type) {
+	case *log.InputCreate:
+		shown := *b
+		shown.Meta = x.Weigh(b.Meta)
+		op.Body = &shown
+	case *log.InputMeta:
+		shown := *b
+		shown.Writes = slices.Clone(b.Writes)
+		for i := range shown.Writes {
+			shown.Writes[i].JSON = x.Weigh(shown.Writes[i].JSON)
+		}
+		op.Body = &shown
+	case *log.ModelCreate:
+		shown := *b
+		shown.Config = weighConfig(x, b.Config)
+		op.Body = &shown
+	case *log.ModelPatch:
+		shown := *b
+		shown.Config = weighConfig(x, b.Config)
+		op.Body = &shown
+	case *log.Feedback:
+		shown := *b
+		shown.JSON = x.Weigh(b.JSON)
+		op.Body = &shown
+	}
+}

@@ -1,0 +1,173 @@
+package show
+
+import (
+	"slices"
+
+	"github.com/sightline-dev/sightline/core/api/call"
+	"github.com/sightline-dev/sightline/core/jsonio"
+	"github.com/sightline-dev/sightline/core/predict"
+)
+
+// Overall is the status of a call whose items have their own.
+func Overall(good, all int, missing []string) (call.Status, string) {
+	switch {
+	case good == 0:
+		return call.StatusFailure, ""
+	case len(missing) > 0:
+		return call.StatusMixed, "Unknown to this model: " + Listed(missing) + "."
+	case good < all:
+		return call.StatusMixed, ""
+	}
+	return call.StatusOk, ""
+}
+
+// What an output and one of its concepts come to, about: room made at once.
+const (
+	OutputBytes  = 400
+	ConceptBytes = 80
+)
+
+// Output is what a model makes of one input of a call.
+type Output struct {
+	ID    string
+	Input *Media
+	Seen  *call.Result // nil for a failed input
+	Model []byte       // as JSON
+}
+
+// WriteOutput writes an output with its status, and no data where its input failed.
+func WriteOutput(x *call.Call, w *jsonio.Writer, p *Predictor, c *Config, out *Output) {
+	w.Object()
+	w.Name("id")
+	w.String(out.ID)
+	w.Name("status")
+	out.Input.WriteStatus(w)
+	w.Name("created_at")
+	w.String(Timestamp(x.Now))
+	w.Name("model")
+	w.Raw(out.Model)
+	w.Name("input")
+	out.Input.Write(w)
+	w.Name("data")
+	w.Object()
+	switch {
+	case out.Seen == nil:
+	case out.Input.Video:
+		writeFrames(x, w, p, c, out.Seen.Frames)
+	default:
+		writeAnalysis(x, w, p, c, &out.Seen.Analysis)
+	}
+	w.End('}')
+	w.End('}')
+}
+
+// writeFrames writes what the model gives for each frame of a video. Strict clients read index and time also when they are 0.
+func writeFrames(x *call.Call, w *jsonio.Writer, p *Predictor, c *Config, frames []call.Frame) {
+	w.Name("frames")
+	w.Array()
+	for i := range frames {
+		w.Object()
+		w.Name("frame_info")
+		w.Object()
+		w.Name("index")
+		w.Int(int64(i))
+		w.Name("time")
+		w.Int(frames[i].TimeMS)
+		w.End('}')
+		w.Name("data")
+		w.Object()
+		writeAnalysis(x, w, p, c, &frames[i].Analysis)
+		w.End('}')
+		w.End('}')
+	}
+	w.End(']')
+}
+
+// writeAnalysis writes what the model gives for a picture.
+func writeAnalysis(x *call.Call, w *jsonio.Writer, p *Predictor, c *Config, a *predict.Analysis) {
+	switch p.Kind() {
+	case predict.TypeColor:
+		c.writeColors(w, p.Public, a.Colors)
+	case predict.TypeEmbed:
+		writeEmbedding(w, &a.Embedding)
+	default:
+		writeConcepts(x, w, p, c, p.values(a))
+	}
+}
+
+// writeConcepts writes what the values come to: the list is there even when nothing passes.
+func writeConcepts(x *call.Call, w *jsonio.Writer, p *Predictor, c *Config, values []float32) {
+	var places []int
+	if c.selected != nil {
+		places = slices.Clone(c.selected)
+		p.sort(places, values)
+	} else {
+		places = p.rank(values, c.Most, c.least)
+	}
+	w.Name("concepts")
+	w.Array()
+	for n, i := range places {
+		if c.Most > 0 && n >= c.Most || values[i] < c.least {
+			break
+		}
+		id, name, public := p.Concept(x, i, c.language)
+		w.Object()
+		w.Name("id")
+		w.String(id)
+		w.Name("name")
+		w.String(name)
+		w.Name("value")
+		w.Float32(values[i])
+		w.Name("app_id")
+		writeApp(x, w, public)
+		w.End('}')
+	}
+	w.End(']')
+}
+
+// writeColors writes the colours, largest share first as the analysis has them.
+func (c *Config) writeColors(w *jsonio.Writer, m *predict.Model, shares []predict.ColorShare) {
+	w.Name("colors")
+	w.Array()
+	n := 0
+	for i := range shares {
+		share := &shares[i]
+		chosen := func(place int) bool { return m.Concepts[place].ID == share.W3C.ID }
+		if share.Value < c.least || c.selected != nil && !slices.ContainsFunc(c.selected, chosen) {
+			continue
+		}
+		if n++; c.Most > 0 && n > c.Most {
+			break
+		}
+		w.Object()
+		w.Name("raw_hex")
+		w.String(share.RawHex)
+		w.Name("w3c")
+		w.Object()
+		w.Name("hex")
+		w.String(share.W3C.Hex)
+		w.Name("name")
+		w.String(share.W3C.Name)
+		w.End('}')
+		w.Name("value")
+		w.Float32(share.Value)
+		w.End('}')
+	}
+	w.End(']')
+}
+
+func writeEmbedding(w *jsonio.Writer, e *predict.Embedding) {
+	w.Name("embeddings")
+	w.Array()
+	w.Object()
+	w.Name("vector")
+	w.Array()
+	for _, v := range e.Unit(make([]float32, 0, predict.Dim)) {
+		w.Float32(v)
+	}
+	w.End(']')
+	w.Name("num_dimensions")
+	w.Int(predict.Dim)
+	w.End('}')
+	w.End(']')
+}
