@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/sightline-dev/sightline/core/api/call"
+	"github.com/sightline-dev/sightline/core/api/inputs"
 	"github.com/sightline-dev/sightline/core/auth"
 )
 
@@ -24,21 +25,21 @@ var table = []endpoint{
 	{"POST", "/models/{model_id}/outputs", "outputs", auth.NeedPredict, predictOutputs},
 	{"POST", "/models/{model_id}/versions/{version_id}/outputs", "outputs", auth.NeedPredict, predictOutputs},
 	{"POST", "/models/{model_id}/activations", "outputs", auth.NeedPredict, readActivations},
-	{"POST", "/inputs", "inputs", auth.NeedInputsAdd, addInputs},
-	{"GET", "/inputs", "inputs", auth.NeedInputs, listInputs},
-	{"PATCH", "/inputs", "inputs", auth.NeedInputsPatch, patchInputs},
-	{"DELETE", "/inputs", "", auth.NeedInputsDelete, deleteInputs},
-	{"GET", "/inputs/status", "", auth.NeedInputs, inputsStatus},
-	{"GET", "/inputs/{input_id}", "", auth.NeedInputs, readInput},
-	{"DELETE", "/inputs/{input_id}", "", auth.NeedInputsDelete, deleteInput},
-	{"PATCH", "/inputs/{input_id}/data/concepts", "", auth.NeedInputsPatch, patchConcepts},
-	{"GET", "/inputs/{input_id}/outputs", "outputs", auth.NeedPredictions, readInputOutputs},
-	{"PATCH", "/inputs/{input_id}/outputs", "outputs", auth.NeedPredictionsPatch, patchInputOutputs},
-	{"GET", "/inputs/{input_id}/thumbnail", "", auth.NeedInputs, readThumbnail},
-	{"GET", "/inputs/{input_id}/source", "", auth.NeedInputs, readSource},
-	{"GET", "/inputs/{input_id}/history", "operations", auth.NeedInputs, readHistory},
-	{"GET", "/inputs/{input_id}/duplicates", "duplicates", auth.NeedDuplicates, listDuplicates},
-	{"GET", "/duplicates", "groups", auth.NeedDuplicates, listDuplicateGroups},
+	{"POST", "/inputs", "inputs", auth.NeedInputsAdd, inputs.Add},
+	{"GET", "/inputs", "inputs", auth.NeedInputs, inputs.List},
+	{"PATCH", "/inputs", "inputs", auth.NeedInputsPatch, inputs.Patch},
+	{"DELETE", "/inputs", "", auth.NeedInputsDelete, inputs.DeleteMany},
+	{"GET", "/inputs/status", "", auth.NeedInputs, inputs.Status},
+	{"GET", "/inputs/{input_id}", "", auth.NeedInputs, inputs.Read},
+	{"DELETE", "/inputs/{input_id}", "", auth.NeedInputsDelete, inputs.Delete},
+	{"PATCH", "/inputs/{input_id}/data/concepts", "", auth.NeedInputsPatch, inputs.PatchConcepts},
+	{"GET", "/inputs/{input_id}/outputs", "outputs", auth.NeedPredictions, inputs.Outputs},
+	{"PATCH", "/inputs/{input_id}/outputs", "outputs", auth.NeedPredictionsPatch, inputs.PatchOutputs},
+	{"GET", "/inputs/{input_id}/thumbnail", "", auth.NeedInputs, inputs.Thumbnail},
+	{"GET", "/inputs/{input_id}/source", "", auth.NeedInputs, inputs.Source},
+	{"GET", "/inputs/{input_id}/history", "operations", auth.NeedInputs, inputs.History},
+	{"GET", "/inputs/{input_id}/duplicates", "duplicates", auth.NeedDuplicates, inputs.Duplicates},
+	{"GET", "/duplicates", "groups", auth.NeedDuplicates, inputs.DuplicateGroups},
 	{"POST", "/models/searches", "models", auth.NeedModels, searchModels},
 	{"GET", "/models", "models", auth.NeedModels, listModels},
 	{"POST", "/models", "", auth.NeedModelsAdd, createModel},

@@ -1,4 +1,4 @@
-package api
+package inputs
 
 import (
 	"crypto/sha256"
@@ -18,9 +18,9 @@ import (
 	"github.com/sightline-dev/sightline/core/predict"
 )
 
-// readInputOutputs answers with what the general model predicted when the input was analysed,
+// Outputs answers with what the general model predicted when the input was analysed,
 // as edited since; no output before that.
-func readInputOutputs(x *call.Call) error {
+func Outputs(x *call.Call) error {
 	v := x.App.Partition.View()
 	defer v.Close()
 	in, err := inputOfPath(x, v)
@@ -30,10 +30,10 @@ func readInputOutputs(x *call.Call) error {
 	return answerInputOutputs(x, v, &in)
 }
 
-// patchInputOutputs edits the stored predictions of an input: merge sets the values of
+// PatchOutputs edits the stored predictions of an input: merge sets the values of
 // concepts, remove takes them out. Which model the outputs name is not looked at: clients send
 // a version's id.
-func patchInputOutputs(x *call.Call) error {
+func PatchOutputs(x *call.Call) error {
 	action, err := show.ReadAction(x, map[string]show.Action{"merge": show.Merge, "remove": show.Remove})
 	if err != nil {
 		return err

@@ -1,4 +1,4 @@
-package api
+package inputs
 
 import (
 	"cmp"
@@ -14,10 +14,10 @@ import (
 	"github.com/sightline-dev/sightline/core/partition"
 )
 
-// readHistory lists the operations that made an input and have changed it since, newest first: those of the log, and
+// History lists the operations that made an input and have changed it since, newest first: those of the log, and
 // at a copy its own as long as they are here. Where they are not all there, what the input itself remembers of the
 // others stands in their place. Of an input that was deleted that alone is told, where it is known: by whom and when.
-func readHistory(x *call.Call) error {
+func History(x *call.Call) error {
 	page, err := x.Page()
 	if err != nil {
 		return err

@@ -1,4 +1,4 @@
-package api
+package inputs
 
 import (
 	"context"
@@ -28,10 +28,10 @@ type addition struct {
 	err     error     // why it is not added
 }
 
-// addInputs adds up to 128 inputs, in one write. Each goes its own way: one that cannot be
+// Add adds up to 128 inputs, in one write. Each goes its own way: one that cannot be
 // added has a status that says why. Pictures sent as base64 are analysed within the call;
 // those behind addresses are fetched afterwards.
-func addInputs(x *call.Call) error {
+func Add(x *call.Call) error {
 	elements, n, err := x.Body.Some("inputs", call.MaxInputs, call.ErrInputs)
 	if err != nil {
 		return err

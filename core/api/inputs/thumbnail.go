@@ -1,4 +1,4 @@
-package api
+package inputs
 
 import (
 	"errors"
@@ -10,11 +10,11 @@ import (
 	"github.com/sightline-dev/sightline/core/predict"
 )
 
-// readThumbnail answers with a small JPEG of an input's picture, cropped as the input is. It is
+// Thumbnail answers with a small JPEG of an input's picture, cropped as the input is. It is
 // an addition of ours to the interface.
 //
 // An origin sends no thumbnails: a copy whose host says so makes one of the picture when it is first asked for.
-func readThumbnail(x *call.Call) error {
+func Thumbnail(x *call.Call) error {
 	v := x.App.Partition.View()
 	defer v.Close()
 	in, err := inputOfPath(x, v)

@@ -1,4 +1,4 @@
-package api
+package inputs
 
 import (
 	"errors"
@@ -15,8 +15,8 @@ import (
 	"github.com/sightline-dev/sightline/core/predict/raster"
 )
 
-// patchInputs changes labels, metadata and places of up to 128 inputs, in one write.
-func patchInputs(x *call.Call) error {
+// Patch changes labels, metadata and places of up to 128 inputs, in one write.
+func Patch(x *call.Call) error {
 	action, err := show.ReadAction(x, show.Actions)
 	if err != nil {
 		return err
@@ -42,8 +42,8 @@ func patchInputs(x *call.Call) error {
 	return answerPatched(x, items)
 }
 
-// patchConcepts is the form of 2016: the labels of one input.
-func patchConcepts(x *call.Call) error {
+// PatchConcepts is the form of 2016: the labels of one input.
+func PatchConcepts(x *call.Call) error {
 	action, err := show.ReadAction(x, map[string]show.Action{
 		"merge_concepts": show.Merge, "delete_concepts": show.Remove, "merge": show.Merge, "remove": show.Remove, "overwrite": show.Overwrite,
 	})

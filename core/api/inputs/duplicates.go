@@ -1,4 +1,4 @@
-package api
+package inputs
 
 import (
 	"net/url"
@@ -11,9 +11,9 @@ import (
 	"github.com/sightline-dev/sightline/core/search"
 )
 
-// listDuplicates lists the inputs that may be the picture of another: of the same file, saved again, and
+// Duplicates lists the inputs that may be the picture of another: of the same file, saved again, and
 // similar ones.
-func listDuplicates(x *call.Call) error {
+func Duplicates(x *call.Call) error {
 	p, err := x.Page()
 	if err != nil {
 		return err
@@ -62,9 +62,9 @@ func listDuplicates(x *call.Call) error {
 // maxDuplicates is how many duplicates of one input are found.
 const maxDuplicates = call.MaxPerPage
 
-// listDuplicateGroups lists the groups of inputs that may be one picture, by tier. Where neighbours have to be
+// DuplicateGroups lists the groups of inputs that may be one picture, by tier. Where neighbours have to be
 // looked for the answer says of how many inputs that is done: asking again goes on.
-func listDuplicateGroups(x *call.Call) error {
+func DuplicateGroups(x *call.Call) error {
 	p, err := x.Page()
 	if err != nil {
 		return err

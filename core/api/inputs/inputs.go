@@ -1,4 +1,7 @@
-package api
+// Package inputs answers what is asked of an application's pictures: adding, listing, changing and deleting inputs, their stored outputs,
+// history, thumbnails and duplicates. A call adds or changes many inputs in one write, and each has its own status.
+// What other resources read or show of inputs is in package show.
+package inputs
 
 import (
 	"errors"
@@ -12,9 +15,9 @@ import (
 	"github.com/sightline-dev/sightline/core/partition"
 )
 
-// listInputs lists the inputs in the order of their creation. A page with one whose download
+// List lists the inputs in the order of their creation. A page with one whose download
 // failed is Mixed Success: clients look for it.
-func listInputs(x *call.Call) error {
+func List(x *call.Call) error {
 	p, err := x.Page()
 	if err != nil {
 		return err
@@ -36,8 +39,8 @@ func listInputs(x *call.Call) error {
 	return show.AnswerInputs(x, v, s, inputs, nil)
 }
 
-// readInput answers with one input.
-func readInput(x *call.Call) error {
+// Read answers with one input.
+func Read(x *call.Call) error {
 	v := x.App.Partition.View()
 	defer v.Close()
 	in, err := inputOfPath(x, v)
@@ -72,8 +75,8 @@ func inputOfPath(x *call.Call, v *partition.View) (catalog.Input, error) {
 	return in, err
 }
 
-// inputsStatus counts the inputs by what became of their downloads.
-func inputsStatus(x *call.Call) error {
+// Status counts the inputs by what became of their downloads.
+func Status(x *call.Call) error {
 	v := x.App.Partition.View()
 	defer v.Close()
 	n, err := v.Counts()
@@ -94,8 +97,8 @@ func inputsStatus(x *call.Call) error {
 	return nil
 }
 
-// deleteInput deletes one input.
-func deleteInput(x *call.Call) error {
+// Delete deletes one input.
+func Delete(x *call.Call) error {
 	v := x.App.Partition.View()
 	defer v.Close()
 	in, err := inputOfPath(x, v)
@@ -105,10 +108,10 @@ func deleteInput(x *call.Call) error {
 	return x.Done(&log.InputDelete{Input: in.Dot})
 }
 
-// deleteInputs deletes the inputs whose ids the body lists, or all of them, in one operation.
+// DeleteMany deletes the inputs whose ids the body lists, or all of them, in one operation.
 // Unknown ids are ignored. At a copy that is not in sync they are an
 // error, see [Call.absent]. A body that says neither deletes nothing.
-func deleteInputs(x *call.Call) error {
+func DeleteMany(x *call.Call) error {
 	all, err := x.Body.Flag("delete_all")
 	if err != nil {
 		return call.Refuse(call.ErrInputs, err)

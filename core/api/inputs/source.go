@@ -1,4 +1,4 @@
-package api
+package inputs
 
 import (
 	"github.com/sightline-dev/sightline/core/api/call"
@@ -9,13 +9,13 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// readSource answers with what an export needs of an input and no other answer has: the
+// Source answers with what an export needs of an input and no other answer has: the
 // address that it was given by, where its picture is here and what its hash is, and what was
 // changed in its predictions.
 //
 // An input with a url and a picture is brought elsewhere by a POST of both, with "downloaded":
 // true in its image, which says that the picture is what the url gave.
-func readSource(x *call.Call) error {
+func Source(x *call.Call) error {
 	v := x.App.Partition.View()
 	defer v.Close()
 	in, err := inputOfPath(x, v)
