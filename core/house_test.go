@@ -177,8 +177,6 @@ func TestSizes(t *testing.T) {
 
 // larger are the exceptions of [TestSizes].
 var larger = map[string]int{
-	"core/api files": 31,
-	"core/api lines": 4271,
 	"core/api/apitest/program/model.go patchMeta":    61,
 	"core/blob/blobtest/hosted.go againstModel":      63,
 	"core/ingest/worker.go scan":                     63,

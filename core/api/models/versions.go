@@ -1,4 +1,4 @@
-package api
+package models
 
 import (
 	"encoding/hex"
@@ -12,8 +12,8 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// listVersions lists a model's versions, newest first.
-func listVersions(x *call.Call) error {
+// Versions lists a model's versions, newest first.
+func Versions(x *call.Call) error {
 	p, err := x.Page()
 	if err != nil {
 		return err
@@ -61,7 +61,7 @@ func listVersions(x *call.Call) error {
 	return nil
 }
 
-func readVersion(x *call.Call) error {
+func Version(x *call.Call) error {
 	v := x.View()
 	defer v.Close()
 	m, err := show.ModelOfPath(x, v)
@@ -107,9 +107,9 @@ func writeProgress(x *call.Call, w *jsonio.Writer, v *catalog.Version) {
 	}
 }
 
-// trainModel asks for another version of a model, which is trained in the background. What
+// Train asks for another version of a model, which is trained in the background. What
 // the body says does not matter.
-func trainModel(x *call.Call) error {
+func Train(x *call.Call) error {
 	v := x.View()
 	defer v.Close()
 	m, err := show.OwnModel(x, v)
@@ -139,7 +139,7 @@ func trainModel(x *call.Call) error {
 	return answerModel(x, m, show.Message)
 }
 
-func deleteVersion(x *call.Call) error {
+func DeleteVersion(x *call.Call) error {
 	v := x.View()
 	defer v.Close()
 	m, err := show.OwnModel(x, v)

@@ -1,4 +1,4 @@
-package api
+package models
 
 import (
 	"errors"
@@ -13,9 +13,9 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// createConcepts makes concepts of the application's own: all of the call's, or none when
+// CreateConcepts makes concepts of the application's own: all of the call's, or none when
 // one cannot be.
-func createConcepts(x *call.Call) error {
+func CreateConcepts(x *call.Call) error {
 	elements, n, err := x.Body.Some("concepts", call.MaxInputs, call.ErrConcept)
 	if err != nil {
 		return err
@@ -121,8 +121,8 @@ func answerConcepts(x *call.Call, ids []string) error {
 	return nil
 }
 
-// renameConcepts renames concepts of the application's own.
-func renameConcepts(x *call.Call) error {
+// RenameConcepts renames concepts of the application's own.
+func RenameConcepts(x *call.Call) error {
 	if _, err := show.ReadAction(x, map[string]show.Action{"overwrite": show.Overwrite}); err != nil {
 		return err
 	}

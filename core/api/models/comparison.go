@@ -1,4 +1,4 @@
-package api
+package models
 
 import (
 	"encoding/json"
@@ -15,9 +15,9 @@ import (
 	"github.com/sightline-dev/sightline/core/training"
 )
 
-// compareVersions tells of which inputs a trained version says something else than another one, by default the one
+// Compare tells of which inputs a trained version says something else than another one, by default the one
 // trained before it: what came, went and stayed is by each version's own cut-offs.
-func compareVersions(x *call.Call) error {
+func Compare(x *call.Call) error {
 	p, err := x.Page()
 	if err != nil {
 		return err

@@ -1,4 +1,7 @@
-package api
+// Package models answers what is asked of models and of the concepts that they tell: making, changing and training models, their versions,
+// evaluations and training sets, and finding and naming concepts. Public models are shown and never changed.
+// Training itself happens in the background, so a call that asks for it only writes that it is wanted.
+package models
 
 import (
 	"strings"
@@ -10,15 +13,15 @@ import (
 	"github.com/sightline-dev/sightline/core/predict"
 )
 
-// listModels lists the application's models in the order of their creation, then the
+// List lists the application's models in the order of their creation, then the
 // public ones.
-func listModels(x *call.Call) error {
+func List(x *call.Call) error {
 	return answerModels(x, func(show.Model) bool { return true })
 }
 
-// searchModels finds models by model_query: name, which may end in a `*`, and type, which
+// Search finds models by model_query: name, which may end in a `*`, and type, which
 // is a model's type or type_ext. What is absent matches all.
-func searchModels(x *call.Call) error {
+func Search(x *call.Call) error {
 	query, err := x.Body.Object("model_query")
 	if err != nil {
 		return call.Refuse(call.ErrModelQuery, err)
@@ -125,9 +128,9 @@ func answerModel(x *call.Call, m show.Model, form show.InfoForm) error {
 	return nil
 }
 
-func readModel(x *call.Call) error { return answerModelOfPath(x, show.Message) }
+func Read(x *call.Call) error { return answerModelOfPath(x, show.Message) }
 
-func readOutputInfo(x *call.Call) error { return answerModelOfPath(x, show.Concepts) }
+func OutputInfo(x *call.Call) error { return answerModelOfPath(x, show.Concepts) }
 
 func answerModelOfPath(x *call.Call, form show.InfoForm) error {
 	v := x.View()

@@ -1,4 +1,4 @@
-package api
+package models
 
 import (
 	"encoding/json"
@@ -24,9 +24,9 @@ var (
 	statusEvaluating   = call.Status{Code: 21303, Description: "Model is queued for evaluation."}
 )
 
-// evaluateVersion asks for the evaluation of a trained version. It came with the training,
+// Evaluate asks for the evaluation of a trained version. It came with the training,
 // so there is nothing to be done, but clients want to hear that it is queued.
-func evaluateVersion(x *call.Call) error {
+func Evaluate(x *call.Call) error {
 	v := x.View()
 	defer v.Close()
 	m, err := show.OwnModel(x, v)
@@ -76,8 +76,8 @@ func (e *evaluation) writeInputCount(w *jsonio.Writer) {
 	}
 }
 
-// readMetrics answers with a version and how well it does on pictures that it has not seen.
-func readMetrics(x *call.Call) error {
+// Metrics answers with a version and how well it does on pictures that it has not seen.
+func Metrics(x *call.Call) error {
 	v := x.View()
 	defer v.Close()
 	m, err := show.ModelOfPath(x, v)

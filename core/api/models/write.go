@@ -1,4 +1,4 @@
-package api
+package models
 
 import (
 	"errors"
@@ -14,10 +14,10 @@ import (
 	"github.com/sightline-dev/sightline/core/partition"
 )
 
-// createModel makes a model and its first version, at 21102. The model comes as model or
+// Create makes a model and its first version, at 21102. The model comes as model or
 // as the one element of models. A call with nothing but ids is one client's way to delete
 // a list of models.
-func createModel(x *call.Call) error {
+func Create(x *call.Call) error {
 	if x.Body.Has("ids") && !x.Body.Has("model") && !x.Body.Has("models") {
 		if err := auth.NeedModelsDelete.Check(x.Who.Scopes); err != nil {
 			return err
@@ -125,10 +125,10 @@ func answerOwn(x *call.Call, id string) error {
 	return answerModel(x, m, show.Message)
 }
 
-// patchModels changes models: all of the call's, or none when one cannot be. Names and
+// Patch changes models: all of the call's, or none when one cannot be. Names and
 // settings are overwritten; concepts are merged, removed or overwritten by the action,
 // merged without one.
-func patchModels(x *call.Call) error {
+func Patch(x *call.Call) error {
 	action, err := show.ReadAction(x, show.Actions)
 	if err != nil {
 		return err
@@ -253,8 +253,8 @@ func changeConcepts(x *call.Call, patch *log.ModelPatch, m *catalog.Model, liste
 	return err
 }
 
-// patchModelConcepts is the first public form of a patch, of the concepts of one model.
-func patchModelConcepts(x *call.Call) error {
+// PatchConcepts is the first public form of a patch, of the concepts of one model.
+func PatchConcepts(x *call.Call) error {
 	action, err := show.ReadAction(x, map[string]show.Action{
 		"merge_concepts": show.Merge, "delete_concepts": show.Remove, "merge": show.Merge, "remove": show.Remove, "overwrite": show.Overwrite,
 	})
@@ -286,9 +286,9 @@ func patchModelConcepts(x *call.Call) error {
 	})
 }
 
-// deleteModels deletes the models of a list of ids, or all of the application's: those need
+// DeleteMany deletes the models of a list of ids, or all of the application's: those need
 // delete_all, or a body that says nothing.
-func deleteModels(x *call.Call) error {
+func DeleteMany(x *call.Call) error {
 	switch all, err := x.Body.Flag("delete_all"); {
 	case err != nil:
 		return call.Refuse(call.ErrModelQuery, err)
@@ -328,7 +328,7 @@ func deleteListed(x *call.Call) error {
 	return x.Done(bodies...)
 }
 
-func deleteModel(x *call.Call) error {
+func Delete(x *call.Call) error {
 	v := x.View()
 	defer v.Close()
 	m, err := show.OwnModel(x, v)

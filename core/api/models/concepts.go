@@ -1,4 +1,4 @@
-package api
+package models
 
 import (
 	"errors"
@@ -12,9 +12,9 @@ import (
 	"github.com/sightline-dev/sightline/core/lang"
 )
 
-// listConcepts lists the application's concepts in the order of their creation, then the
+// ListConcepts lists the application's concepts in the order of their creation, then the
 // public ones: those of the general model, in its order.
-func listConcepts(x *call.Call) error {
+func ListConcepts(x *call.Call) error {
 	p, err := x.Page()
 	if err != nil {
 		return err
@@ -55,8 +55,8 @@ func writeConceptList(x *call.Call, rows []show.Concept, form show.ConceptForm) 
 	})
 }
 
-// readConcept finds a concept by its id.
-func readConcept(x *call.Call) error {
+// ReadConcept finds a concept by its id.
+func ReadConcept(x *call.Call) error {
 	id := x.IDs["concept_id"]
 	v := x.View()
 	defer v.Close()
@@ -78,10 +78,10 @@ func readConcept(x *call.Call) error {
 	return nil
 }
 
-// searchConcepts finds concepts by concept_query: name, which may end in a `*`, in a
+// SearchConcepts finds concepts by concept_query: name, which may end in a `*`, in a
 // language, the application's when absent. The application's own come first; their one
 // name counts in every language.
-func searchConcepts(x *call.Call) error {
+func SearchConcepts(x *call.Call) error {
 	p, err := x.Page()
 	if err != nil {
 		return err

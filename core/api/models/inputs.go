@@ -1,4 +1,4 @@
-package api
+package models
 
 import (
 	"errors"
@@ -13,9 +13,9 @@ import (
 	"github.com/sightline-dev/sightline/core/partition"
 )
 
-// listModelInputs lists the inputs that a training of the model would learn its concepts
+// Inputs lists the inputs that a training of the model would learn its concepts
 // from now: those with a label, true or false, for any of them. Public models have none.
-func listModelInputs(x *call.Call) error {
+func Inputs(x *call.Call) error {
 	p, err := x.Page()
 	if err != nil {
 		return err
@@ -71,9 +71,9 @@ func rows(all *roaring.Bitmap, p call.Page) []uint32 {
 	return ords
 }
 
-// listVersionInputs lists the inputs that a version learned its concepts from, with the
+// VersionInputs lists the inputs that a version learned its concepts from, with the
 // labels that they had then. Inputs that were deleted since have status 30102.
-func listVersionInputs(x *call.Call) error {
+func VersionInputs(x *call.Call) error {
 	p, err := x.Page()
 	if err != nil {
 		return err

@@ -1,4 +1,4 @@
-package api
+package models
 
 import (
 	"bytes"
@@ -8,8 +8,8 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// modelFeedback keeps what a user said of a model's outputs. It changes nothing else.
-func modelFeedback(x *call.Call) error {
+// Feedback keeps what a user said of a model's outputs. It changes nothing else.
+func Feedback(x *call.Call) error {
 	v := x.View()
 	defer v.Close()
 	m, err := show.ModelOfPath(x, v)

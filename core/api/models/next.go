@@ -1,4 +1,4 @@
-package api
+package models
 
 import (
 	"cmp"
@@ -17,9 +17,9 @@ import (
 	"github.com/sightline-dev/sightline/core/training"
 )
 
-// listNext lists inputs of which nobody has said whether they show a concept of the model, those first that would
+// Next lists inputs of which nobody has said whether they show a concept of the model, those first that would
 // teach it most. total counts all of them; the list ends after training.MaxNext.
-func listNext(x *call.Call) error {
+func Next(x *call.Call) error {
 	p, err := x.Page()
 	if err != nil {
 		return err

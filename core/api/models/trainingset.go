@@ -1,4 +1,4 @@
-package api
+package models
 
 import (
 	"errors"
@@ -13,8 +13,8 @@ import (
 	"github.com/sightline-dev/sightline/core/training"
 )
 
-// readTrainingSet tells what a training of an own model would learn from now, and what would help it most.
-func readTrainingSet(x *call.Call) error {
+// TrainingSet tells what a training of an own model would learn from now, and what would help it most.
+func TrainingSet(x *call.Call) error {
 	v := x.View()
 	defer v.Close()
 	m, err := taughtModel(x, v)

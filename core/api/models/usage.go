@@ -1,4 +1,4 @@
-package api
+package models
 
 import (
 	"cmp"
@@ -24,10 +24,10 @@ type used struct {
 	models          []string // ids of the application's own that have it
 }
 
-// conceptUsage lists the application's own concepts, then those of the general model that are said of an input,
+// ConceptUsage lists the application's own concepts, then those of the general model that are said of an input,
 // predicted of one or part of an own model: by how many inputs users said something of, by how many are predicted
 // to show them, by id. q is the start of their names in language, the application's when absent.
-func conceptUsage(x *call.Call) error {
+func ConceptUsage(x *call.Call) error {
 	p, err := x.Page()
 	if err != nil {
 		return err
