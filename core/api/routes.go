@@ -8,6 +8,7 @@ import (
 	"github.com/sightline-dev/sightline/core/api/call"
 	"github.com/sightline-dev/sightline/core/api/inputs"
 	"github.com/sightline-dev/sightline/core/api/models"
+	"github.com/sightline-dev/sightline/core/api/predict"
 	"github.com/sightline-dev/sightline/core/auth"
 )
 
@@ -23,9 +24,9 @@ type endpoint struct {
 // table is /v2 in the order of the interface's documentation. Where two rows match, the
 // first wins, so fixed paths stand before those with ids.
 var table = []endpoint{
-	{"POST", "/models/{model_id}/outputs", "outputs", auth.NeedPredict, predictOutputs},
-	{"POST", "/models/{model_id}/versions/{version_id}/outputs", "outputs", auth.NeedPredict, predictOutputs},
-	{"POST", "/models/{model_id}/activations", "outputs", auth.NeedPredict, readActivations},
+	{"POST", "/models/{model_id}/outputs", "outputs", auth.NeedPredict, predict.Outputs},
+	{"POST", "/models/{model_id}/versions/{version_id}/outputs", "outputs", auth.NeedPredict, predict.Outputs},
+	{"POST", "/models/{model_id}/activations", "outputs", auth.NeedPredict, predict.Activations},
 	{"POST", "/inputs", "inputs", auth.NeedInputsAdd, inputs.Add},
 	{"GET", "/inputs", "inputs", auth.NeedInputs, inputs.List},
 	{"PATCH", "/inputs", "inputs", auth.NeedInputsPatch, inputs.Patch},

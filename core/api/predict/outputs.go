@@ -1,4 +1,7 @@
-package api
+// Package predict answers what models say of the pictures and videos of a call, and where in a picture they see a concept.
+// It asks the host for the analyses and writes an output for each input. What a prediction shows is in package show, since workflows
+// answer with it too.
+package predict
 
 import (
 	"github.com/sightline-dev/sightline/core/api/call"
@@ -6,9 +9,9 @@ import (
 	"github.com/sightline-dev/sightline/core/jsonio"
 )
 
-// predictOutputs runs the inputs of a call through a model. Each input goes its own way:
+// Outputs runs the inputs of a call through a model. Each input goes its own way:
 // one that fails is an output with its status and empty data.
-func predictOutputs(x *call.Call) error {
+func Outputs(x *call.Call) error {
 	p, err := show.FindPredictor(x, x.IDs["model_id"], x.IDs["version_id"])
 	if err != nil {
 		return err

@@ -1,4 +1,4 @@
-package api
+package predict
 
 import (
 	"errors"
@@ -13,10 +13,10 @@ import (
 	"github.com/sightline-dev/sightline/core/train"
 )
 
-// readActivations answers where in pictures a model sees concepts: how much of each cell that the
+// Activations answers where in pictures a model sees concepts: how much of each cell that the
 // network saw speaks for each concept that is asked for. Pictures come as in a predict call, or by the id of
 // a stored input.
-func readActivations(x *call.Call) error {
+func Activations(x *call.Call) error {
 	p, err := show.FindPredictor(x, x.IDs["model_id"], "")
 	if err != nil {
 		return err
