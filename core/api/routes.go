@@ -9,6 +9,7 @@ import (
 	"github.com/sightline-dev/sightline/core/api/inputs"
 	"github.com/sightline-dev/sightline/core/api/models"
 	"github.com/sightline-dev/sightline/core/api/predict"
+	"github.com/sightline-dev/sightline/core/api/searches"
 	"github.com/sightline-dev/sightline/core/auth"
 )
 
@@ -71,9 +72,9 @@ var table = []endpoint{
 	{"PATCH", "/concepts", "concepts", auth.NeedConceptsPatch, models.RenameConcepts},
 	{"GET", "/concepts/usage", "concepts", auth.NeedConceptsUsage, models.ConceptUsage},
 	{"GET", "/concepts/{concept_id}", "", auth.NeedConcepts, models.ReadConcept},
-	{"POST", "/searches", "hits", auth.NeedSearch, searchInputs},
-	{"POST", "/searches/summary", "", auth.NeedSearch, summariseSearch},
-	{"POST", "/searches/feedback", "", auth.NeedSearchFeedback, searchFeedback},
+	{"POST", "/searches", "hits", auth.NeedSearch, searches.Run},
+	{"POST", "/searches/summary", "", auth.NeedSearch, searches.Summarise},
+	{"POST", "/searches/feedback", "", auth.NeedSearchFeedback, searches.Feedback},
 	{"POST", "/workflows", "workflows", auth.NeedWorkflowsAdd, createWorkflows},
 	{"GET", "/workflows", "workflows", auth.NeedWorkflows, listWorkflows},
 	{"GET", "/public_workflows", "workflows", auth.NeedNothing, listPublicWorkflows},

@@ -1,4 +1,6 @@
-package api
+// Package searches answers searches: a page of the inputs that a query finds, or a summary of all of them.
+// It has the pictures of a query analysed before package search runs it. If the application changes its network meanwhile, they are analysed again.
+package searches
 
 import (
 	"bytes"
@@ -15,8 +17,8 @@ import (
 	"github.com/sightline-dev/sightline/core/search"
 )
 
-// searchInputs finds inputs by the clauses of query.
-func searchInputs(x *call.Call) error {
+// Run finds inputs by the clauses of query.
+func Run(x *call.Call) error {
 	p, err := x.Page()
 	if err != nil {
 		return err
@@ -189,8 +191,8 @@ func answerHits(x *call.Call, q *search.Query, p call.Page) error {
 	return nil
 }
 
-// searchFeedback keeps what a user said of a search: which of its hits was looked at.
-func searchFeedback(x *call.Call) error {
+// Feedback keeps what a user said of a search: which of its hits was looked at.
+func Feedback(x *call.Call) error {
 	input, err := x.Body.Object("input")
 	if err != nil {
 		return call.Refuse(call.ErrFeedback, err)

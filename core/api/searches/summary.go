@@ -1,4 +1,4 @@
-package api
+package searches
 
 import (
 	"time"
@@ -17,9 +17,9 @@ const (
 	maxUTCOffset = 24 * 60 // minutes
 )
 
-// summariseSearch answers with what all the matches of a search come to, in place of a page of
+// Summarise answers with what all the matches of a search come to, in place of a page of
 // them: how many there are, how their scores lie, of which days and where they are.
-func summariseSearch(x *call.Call) error {
+func Summarise(x *call.Call) error {
 	ask, err := readSummary(x)
 	if err != nil {
 		return err
