@@ -10,6 +10,7 @@ import (
 	"github.com/sightline-dev/sightline/core/api/models"
 	"github.com/sightline-dev/sightline/core/api/predict"
 	"github.com/sightline-dev/sightline/core/api/searches"
+	"github.com/sightline-dev/sightline/core/api/workflows"
 	"github.com/sightline-dev/sightline/core/auth"
 )
 
@@ -75,12 +76,12 @@ var table = []endpoint{
 	{"POST", "/searches", "hits", auth.NeedSearch, searches.Run},
 	{"POST", "/searches/summary", "", auth.NeedSearch, searches.Summarise},
 	{"POST", "/searches/feedback", "", auth.NeedSearchFeedback, searches.Feedback},
-	{"POST", "/workflows", "workflows", auth.NeedWorkflowsAdd, createWorkflows},
-	{"GET", "/workflows", "workflows", auth.NeedWorkflows, listWorkflows},
-	{"GET", "/public_workflows", "workflows", auth.NeedNothing, listPublicWorkflows},
-	{"GET", "/workflows/{workflow_id}", "", auth.NeedWorkflows, readWorkflow},
-	{"DELETE", "/workflows/{workflow_id}", "", auth.NeedWorkflowsDelete, deleteWorkflow},
-	{"POST", "/workflows/{workflow_id}/results", "results", auth.NeedWorkflowsRun, runWorkflow},
+	{"POST", "/workflows", "workflows", auth.NeedWorkflowsAdd, workflows.Create},
+	{"GET", "/workflows", "workflows", auth.NeedWorkflows, workflows.List},
+	{"GET", "/public_workflows", "workflows", auth.NeedNothing, workflows.ListPublic},
+	{"GET", "/workflows/{workflow_id}", "", auth.NeedWorkflows, workflows.Read},
+	{"DELETE", "/workflows/{workflow_id}", "", auth.NeedWorkflowsDelete, workflows.Delete},
+	{"POST", "/workflows/{workflow_id}/results", "results", auth.NeedWorkflowsRun, workflows.Run},
 	{"POST", "/token", "", auth.NeedClient, issueToken},
 	{"POST", "/login", "", auth.NeedNobody, login},
 	{"POST", "/users/{user_id}/apps", "apps", auth.NeedAccount, createApp},

@@ -1,4 +1,4 @@
-package api
+package workflows
 
 import (
 	"github.com/sightline-dev/sightline/core/api/call"
@@ -7,9 +7,9 @@ import (
 	"github.com/sightline-dev/sightline/core/predict"
 )
 
-// runWorkflow runs the inputs of a call through every model of a workflow, each picture
+// Run runs the inputs of a call through every model of a workflow, each picture
 // analysed once.
-func runWorkflow(x *call.Call) error {
+func Run(x *call.Call) error {
 	f, _, err := workflowOfPath(x)
 	if err != nil {
 		return err

@@ -1,4 +1,6 @@
-package api
+// Package workflows answers what is asked of workflows, each a list of models: making, listing and deleting them, and running pictures
+// through all models of one. A run analyses each picture once. Public workflows are shown and never changed.
+package workflows
 
 import (
 	"errors"
@@ -51,8 +53,8 @@ func workflowOfPath(x *call.Call) (workflow, *catalog.Workflow, error) {
 	return ownWorkflow(&own), &own, err
 }
 
-// createWorkflows makes workflows: all of the call's, or none when one cannot be.
-func createWorkflows(x *call.Call) error {
+// Create makes workflows: all of the call's, or none when one cannot be.
+func Create(x *call.Call) error {
 	elements, n, err := x.Body.Some("workflows", call.MaxInputs, call.ErrWorkflow)
 	if err != nil {
 		return err
@@ -222,8 +224,8 @@ func writeNode(x *call.Call, w *jsonio.Writer, n *log.WorkflowNode) {
 	w.End('}')
 }
 
-// listWorkflows lists the application's workflows in the order of their creation.
-func listWorkflows(x *call.Call) error {
+// List lists the application's workflows in the order of their creation.
+func List(x *call.Call) error {
 	p, err := x.Page()
 	if err != nil {
 		return err
@@ -241,7 +243,7 @@ func listWorkflows(x *call.Call) error {
 	return nil
 }
 
-func listPublicWorkflows(x *call.Call) error {
+func ListPublic(x *call.Call) error {
 	p, err := x.Page()
 	if err != nil {
 		return err
@@ -250,7 +252,7 @@ func listPublicWorkflows(x *call.Call) error {
 	return nil
 }
 
-func readWorkflow(x *call.Call) error {
+func Read(x *call.Call) error {
 	f, _, err := workflowOfPath(x)
 	if err != nil {
 		return err
@@ -262,7 +264,7 @@ func readWorkflow(x *call.Call) error {
 	return nil
 }
 
-func deleteWorkflow(x *call.Call) error {
+func Delete(x *call.Call) error {
 	_, own, err := workflowOfPath(x)
 	if err != nil {
 		return err
