@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sightline-dev/sightline/core/api/apps"
 	"github.com/sightline-dev/sightline/core/api/call"
 	"github.com/sightline-dev/sightline/core/api/inputs"
 	"github.com/sightline-dev/sightline/core/api/models"
@@ -82,15 +83,15 @@ var table = []endpoint{
 	{"GET", "/workflows/{workflow_id}", "", auth.NeedWorkflows, workflows.Read},
 	{"DELETE", "/workflows/{workflow_id}", "", auth.NeedWorkflowsDelete, workflows.Delete},
 	{"POST", "/workflows/{workflow_id}/results", "results", auth.NeedWorkflowsRun, workflows.Run},
-	{"POST", "/token", "", auth.NeedClient, issueToken},
-	{"POST", "/login", "", auth.NeedNobody, login},
-	{"POST", "/users/{user_id}/apps", "apps", auth.NeedAccount, createApp},
-	{"GET", "/users/{user_id}/apps", "apps", auth.NeedAccount, listApps},
-	{"GET", "/users/{user_id}/apps/{app_id}", "", auth.NeedAccount, readApp},
-	{"POST", "/users/{user_id}/keys", "keys", auth.NeedAccount, createKey},
-	{"GET", "/users/{user_id}/keys", "keys", auth.NeedAccount, listKeys},
-	{"GET", "/scopes", "scopes", auth.NeedNothing, listScopes},
-	{"GET", "/myscopes", "scopes", auth.NeedNothing, listMyScopes},
+	{"POST", "/token", "", auth.NeedClient, apps.IssueToken},
+	{"POST", "/login", "", auth.NeedNobody, apps.Login},
+	{"POST", "/users/{user_id}/apps", "apps", auth.NeedAccount, apps.CreateApp},
+	{"GET", "/users/{user_id}/apps", "apps", auth.NeedAccount, apps.ListApps},
+	{"GET", "/users/{user_id}/apps/{app_id}", "", auth.NeedAccount, apps.ReadApp},
+	{"POST", "/users/{user_id}/keys", "keys", auth.NeedAccount, apps.CreateKey},
+	{"GET", "/users/{user_id}/keys", "keys", auth.NeedAccount, apps.ListKeys},
+	{"GET", "/scopes", "scopes", auth.NeedNothing, apps.ListScopes},
+	{"GET", "/myscopes", "scopes", auth.NeedNothing, apps.ListMyScopes},
 	{"GET", "/sync/status", "", auth.NeedAll, copyStatus},
 	{"GET", "/sync/outbox", "operations", auth.NeedAll, listOutbox},
 	{"GET", "/sync/conflicts", "conflicts", auth.NeedAll, listConflicts},

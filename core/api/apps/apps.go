@@ -1,4 +1,7 @@
-package api
+// Package apps answers what accounts and clients ask: sessions, access tokens, applications, keys and scopes.
+// These calls write through the host, which owns the accounts, and not into the log of an application.
+// A secret is in one answer alone, which no cache may store.
+package apps
 
 import (
 	"fmt"
@@ -11,8 +14,8 @@ import (
 	"github.com/sightline-dev/sightline/core/lang"
 )
 
-// login opens a session for an account, as scripts do; people sign in on the web pages.
-func login(x *call.Call) error {
+// Login opens a session for an account, as scripts do; people sign in on the web pages.
+func Login(x *call.Call) error {
 	email, err := x.Body.Text("email")
 	if err != nil {
 		return call.Refuse(call.ErrAccountRequest, err)
@@ -50,9 +53,9 @@ func oneElement(x *call.Call, list string) (call.Object, error) {
 	return call.Object{}, nil
 }
 
-// createApp makes an application for the account whose session it is. Its language is English
+// CreateApp makes an application for the account whose session it is. Its language is English
 // where the call says nothing: clients of old cannot.
-func createApp(x *call.Call) error {
+func CreateApp(x *call.Call) error {
 	o, err := oneElement(x, "apps")
 	if err != nil {
 		return err
@@ -82,7 +85,7 @@ func createApp(x *call.Call) error {
 	return nil
 }
 
-func listApps(x *call.Call) error {
+func ListApps(x *call.Call) error {
 	p, err := x.Page()
 	if err != nil {
 		return err
@@ -104,7 +107,7 @@ func ownedApp(x *call.Call, id string) (catalog.App, error) {
 	return app, call.Unless(err, call.NoPath)
 }
 
-func readApp(x *call.Call) error {
+func ReadApp(x *call.Call) error {
 	app, err := ownedApp(x, x.IDs["app_id"])
 	if err != nil {
 		return err
@@ -148,9 +151,9 @@ func writeAppRecord(w *jsonio.Writer, a *catalog.App) {
 	w.End('}')
 }
 
-// createKey makes a key to one of the account's applications. Its id is the key itself: here it
+// CreateKey makes a key to one of the account's applications. Its id is the key itself: here it
 // is told, and never again.
-func createKey(x *call.Call) error {
+func CreateKey(x *call.Call) error {
 	o, err := oneElement(x, "keys")
 	if err != nil {
 		return err
@@ -201,8 +204,8 @@ func createKey(x *call.Call) error {
 	return nil
 }
 
-// listKeys lists the keys of all the account's applications, by the start of their hashes.
-func listKeys(x *call.Call) error {
+// ListKeys lists the keys of all the account's applications, by the start of their hashes.
+func ListKeys(x *call.Call) error {
 	p, err := x.Page()
 	if err != nil {
 		return err
@@ -274,11 +277,11 @@ func writeTexts(w *jsonio.Writer, texts []string) {
 	w.End(']')
 }
 
-// listScopes lists the scopes that a key can be made with.
-func listScopes(x *call.Call) error { return answerScopes(x, auth.ScopeNames()) }
+// ListScopes lists the scopes that a key can be made with.
+func ListScopes(x *call.Call) error { return answerScopes(x, auth.ScopeNames()) }
 
-// listMyScopes lists those of whoever asks.
-func listMyScopes(x *call.Call) error { return answerScopes(x, x.Who.Scopes.Names()) }
+// ListMyScopes lists those of whoever asks.
+func ListMyScopes(x *call.Call) error { return answerScopes(x, x.Who.Scopes.Names()) }
 
 func answerScopes(x *call.Call, names []string) error {
 	app, err := x.Host.Apps.App(x.App.ID)

@@ -1,4 +1,4 @@
-package api
+package apps
 
 import (
 	"errors"
@@ -13,13 +13,13 @@ import (
 // tokenScope is what every access token shows as its scope.
 const tokenScope = "api_access_write api_access api_access_read"
 
-// issueToken gives an application's client an access token. Basic authentication alone says who
+// IssueToken gives an application's client an access token. Basic authentication alone says who
 // asks; clients send any body.
 //
 // A client that is not known costs what one with another secret costs: a hash of the secret, one
 // look into the store, one comparison. Who asks too often is told so whether right or wrong, and
 // wrong secrets never count against the right one.
-func issueToken(x *call.Call) error {
+func IssueToken(x *call.Call) error {
 	id, secret, ok := auth.Basic(x.Authorization)
 	if !ok {
 		return call.Refusef(auth.ErrNoCredentials, "Send your client ID and secret in the header Authorization: Basic BASE64(ID:SECRET).")
