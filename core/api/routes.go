@@ -7,6 +7,7 @@ import (
 
 	"github.com/sightline-dev/sightline/core/api/apps"
 	"github.com/sightline-dev/sightline/core/api/call"
+	"github.com/sightline-dev/sightline/core/api/copy"
 	"github.com/sightline-dev/sightline/core/api/inputs"
 	"github.com/sightline-dev/sightline/core/api/models"
 	"github.com/sightline-dev/sightline/core/api/predict"
@@ -92,10 +93,10 @@ var table = []endpoint{
 	{"GET", "/users/{user_id}/keys", "keys", auth.NeedAccount, apps.ListKeys},
 	{"GET", "/scopes", "scopes", auth.NeedNothing, apps.ListScopes},
 	{"GET", "/myscopes", "scopes", auth.NeedNothing, apps.ListMyScopes},
-	{"GET", "/sync/status", "", auth.NeedAll, copyStatus},
-	{"GET", "/sync/outbox", "operations", auth.NeedAll, listOutbox},
-	{"GET", "/sync/conflicts", "conflicts", auth.NeedAll, listConflicts},
-	{"DELETE", "/sync/conflicts/{conflict_id}", "", auth.NeedAll, dismissConflict},
+	{"GET", "/sync/status", "", auth.NeedAll, copy.Status},
+	{"GET", "/sync/outbox", "operations", auth.NeedAll, copy.Outbox},
+	{"GET", "/sync/conflicts", "conflicts", auth.NeedAll, copy.Conflicts},
+	{"DELETE", "/sync/conflicts/{conflict_id}", "", auth.NeedAll, copy.Dismiss},
 }
 
 // segments splits a path, which is still percent-encoded, before it decodes the parts, so

@@ -1,4 +1,10 @@
-package api
+// Package copy answers what a copy of an application tells of itself: where it is with its origin, which of its own operations wait for
+// the origin, and which ones the log did not take as they were meant. Only the copy knows that, so an origin answers these calls as
+// unknown paths.
+//
+//	made here ──▶ queued ──push──▶ sent ──the log's echo──▶ confirmed
+//	              └──── outbox ───────┘                       └──▶ conflicts, until they are dismissed
+package copy
 
 import (
 	"errors"
@@ -26,8 +32,8 @@ func conflicted(x *call.Call) (*partition.Partition, error) {
 	return p, err
 }
 
-// copyStatus tells where a copy stands.
-func copyStatus(x *call.Call) error {
+// Status tells where a copy stands.
+func Status(x *call.Call) error {
 	p, s, err := x.Copied()
 	if err != nil {
 		return err
@@ -60,8 +66,8 @@ func copyStatus(x *call.Call) error {
 	return nil
 }
 
-// listOutbox lists the copy's own operations that are not confirmed, oldest first.
-func listOutbox(x *call.Call) error {
+// Outbox lists the copy's own operations that are not confirmed, oldest first.
+func Outbox(x *call.Call) error {
 	page, err := x.Page()
 	if err != nil {
 		return err
@@ -106,9 +112,9 @@ func listOutbox(x *call.Call) error {
 	return nil
 }
 
-// listConflicts lists the copy's own operations that the log did not take as they were meant, oldest
+// Conflicts lists the copy's own operations that the log did not take as they were meant, oldest
 // first, with all that they say.
-func listConflicts(x *call.Call) error {
+func Conflicts(x *call.Call) error {
 	page, err := x.Page()
 	if err != nil {
 		return err
@@ -161,8 +167,8 @@ func listConflicts(x *call.Call) error {
 	return nil
 }
 
-// dismissConflict takes one off the list, for good.
-func dismissConflict(x *call.Call) error {
+// Dismiss takes one off the list, for good.
+func Dismiss(x *call.Call) error {
 	p, err := conflicted(x)
 	if err != nil {
 		return err
