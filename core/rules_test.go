@@ -29,7 +29,7 @@ const module = "github.com/sightline-dev/sightline"
 var layers = []string{"core", "models", "web", "sync", "wasm", "origin/server", "origin", "edge"}
 
 // TestImportsPointInward keeps the order core < models, web < sync < wasm < origin/server < origin, edge, as compiled natively and as wasip1.
-// Only tests of the program of an edge run an origin too.
+// Only tests of the program of an edge run an origin too. Within core/api it keeps the order of rankInAPI.
 func TestImportsPointInward(t *testing.T) {
 	targets := map[string][]string{
 		"native": nil,
@@ -41,6 +41,12 @@ func TestImportsPointInward(t *testing.T) {
 				// Packages of helpers for tests import testing.
 				if slices.Contains(p.Imports, module+"/core/proof") && !slices.Contains(p.Imports, "testing") {
 					t.Errorf("%s imports core/proof outside its tests", p.ImportPath)
+				}
+				for _, imported := range p.Imports {
+					from, within := rankInAPI(p.ImportPath)
+					if to, ok := rankInAPI(imported); ok && within && to >= from {
+						t.Errorf("%s imports %s: the order is call, show, a resource, api", p.ImportPath, imported)
+					}
 				}
 				from, ok := layerOf(p.ImportPath)
 				if !ok {
@@ -76,6 +82,21 @@ var onnx = []string{"github.com/owulveryck/onnx-go", module + "/models/onnx", mo
 
 // heads writes and reads heads as models of spago.
 const heads = module + "/core/train/spago"
+
+// rankInAPI is the place of a package in the order within core/api: call < show < one package a resource < api. No resource imports another.
+func rankInAPI(importPath string) (rank int, ok bool) {
+	switch rest, within := strings.CutPrefix(importPath, module+"/core/api"); {
+	case !within || strings.HasPrefix(rest, "/apitest"):
+		return 0, false
+	case rest == "/call":
+		return 1, true
+	case rest == "/show":
+		return 2, true
+	case rest == "":
+		return 4, true
+	}
+	return 3, true
+}
 
 type listed struct {
 	ImportPath                         string

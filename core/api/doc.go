@@ -4,15 +4,18 @@
 // back.
 //
 //	          Begin(request)
-//	host ────────────────────▶ Service ── route ── decode ── check ──┐
-//	                              │                                  │ nothing slow wanted
-//	          ◀─── Call.Jobs() ───┘ pictures to fetch and analyse    │
-//	fetches, analyses                                                │
-//	          ──── Call.Resume(results) ──▶ ── encode ───────────────┤
-//	          ◀─── Call.Response() ──────────────────────────────────┘
+//	host ────────────────────▶ Service ── route ── admit ── handler ──┐
+//	                              │                                   │ nothing slow wanted
+//	          ◀── Exchange.Jobs() ┘ pictures to fetch and analyse     │
+//	fetches, analyses                                                 │
+//	          ─── Exchange.Resume(results) ──▶ ── handler ────────────┤
+//	          ◀── Exchange.Response() ────────────────────────────────┘
 //
-// What a path means stands in one table (routes.go), what an error means on the wire in
-// another (status.go): handlers return errors and never write codes. The envelope and
+// The table in routes.go names the handler of each path, a function of a [call.Call] in the package of its resource. Imports point one way:
+//
+//	call ◀─ show ◀─ inputs models predict searches workflows apps copy ◀─ api
+//
+// What an error means on the wire is in another table (call/status.go): handlers return errors and never write codes. The envelope and
 // the rules for empty values are those of the interface's published clients: the list of
 // an endpoint is in every answer, errors included, and other empty things are left out.
 //
@@ -22,6 +25,6 @@
 //	path ─▶ credential ─▶ rate ─▶ quota ─▶ long path ─▶ scopes ─▶ body ─▶ handler
 //	404,405  401          429     402      404          403       400
 //
-// Which credential and which scopes stands in the route table, by package auth's needs; what a
-// key may not see is left out where answers are written, by Call.shows.
+// Which credential and which scopes is in the route table, by package auth's needs; what a
+// key may not see is left out where answers are written, by [call.Call.Shows].
 package api

@@ -85,6 +85,7 @@ func CreateApp(x *call.Call) error {
 	return nil
 }
 
+// ListApps lists the applications of the account.
 func ListApps(x *call.Call) error {
 	p, err := x.Page()
 	if err != nil {
@@ -107,6 +108,7 @@ func ownedApp(x *call.Call, id string) (catalog.App, error) {
 	return app, call.Unless(err, call.NoPath)
 }
 
+// ReadApp answers with one application of the account.
 func ReadApp(x *call.Call) error {
 	app, err := ownedApp(x, x.IDs["app_id"])
 	if err != nil {

@@ -46,7 +46,7 @@ type Call struct {
 
 	chosen     bool   // the answer is a page of a list
 	Loaded     int    // bytes of the records that the answer shows
-	blanks     []byte // see blank
+	blanks     []byte // see Blank
 	memory     Memory // see Request.Memory; may be nil
 	unreserved bool   // the host has no memory for the answer
 	Brief      bool   // the answer shows ids and statuses alone

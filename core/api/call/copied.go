@@ -9,13 +9,6 @@ import (
 	"github.com/sightline-dev/sightline/core/partition"
 )
 
-// What a copy tells of itself: where it stands with its origin, which operations of its own wait for
-// it, and which ones its log did not take as they were meant. Nobody but the copy knows that, so
-// an origin answers these calls as what is not there.
-//
-//	made here ──▶ queued ──push──▶ sent ──the log's echo──▶ confirmed
-//	              └──── outbox ───────┘                       └──▶ conflicts, until they are dismissed
-
 // Standing is where a copy stands with its origin, as far as whoever keeps it in step knows. What is
 // sent and confirmed is never said to be more than it is.
 type Standing struct {

@@ -41,39 +41,6 @@ func CheckConceptID(kind error, where, id string) error {
 	return CheckID(kind, where, id)
 }
 
-// ConceptRefs reads a list of concepts by id, without repetitions. Those of the application
-// may be new; public ones must exist. Errors are of the given kind.
-func (x *Call) ConceptRefs(kind error, o Object, name string) ([]string, error) {
-	refs, n, err := o.Objects(name)
-	if err != nil {
-		return nil, Refuse(kind, err)
-	}
-	if n > MaxModelConcepts {
-		return nil, Refusef(kind, "%s: at most %d concepts are allowed.", o.At(name), MaxModelConcepts)
-	}
-	var ids []string
-	seen := make(map[string]bool, n)
-	for ref, err := range refs {
-		if err != nil {
-			return nil, Refuse(kind, err)
-		}
-		id, err := ref.Text("id")
-		if err != nil {
-			return nil, Refuse(kind, err)
-		}
-		if _, public := x.Net.Concepts[id]; !public {
-			if err := CheckConceptID(kind, ref.At("id"), id); err != nil {
-				return nil, err
-			}
-		}
-		if !seen[id] {
-			seen[id] = true
-			ids = append(ids, id)
-		}
-	}
-	return ids, nil
-}
-
 // IDList reads a list of ids, as deletes send it.
 func IDList(kind error, o Object, name string) ([]string, error) {
 	ids, err := o.Texts(name)

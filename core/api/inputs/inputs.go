@@ -110,7 +110,7 @@ func Delete(x *call.Call) error {
 
 // DeleteMany deletes the inputs whose ids the body lists, or all of them, in one operation.
 // Unknown ids are ignored. At a copy that is not in sync they are an
-// error, see [Call.absent]. A body that says neither deletes nothing.
+// error, see [call.Call.Absent]. A body that says neither deletes nothing.
 func DeleteMany(x *call.Call) error {
 	all, err := x.Body.Flag("delete_all")
 	if err != nil {

@@ -128,8 +128,10 @@ func answerModel(x *call.Call, m show.Model, form show.InfoForm) error {
 	return nil
 }
 
+// Read answers with one model.
 func Read(x *call.Call) error { return answerModelOfPath(x, show.Message) }
 
+// OutputInfo answers with one model and its concepts.
 func OutputInfo(x *call.Call) error { return answerModelOfPath(x, show.Concepts) }
 
 func answerModelOfPath(x *call.Call, form show.InfoForm) error {

@@ -61,6 +61,7 @@ func Versions(x *call.Call) error {
 	return nil
 }
 
+// Version answers with one version of a model.
 func Version(x *call.Call) error {
 	v := x.View()
 	defer v.Close()
@@ -139,6 +140,7 @@ func Train(x *call.Call) error {
 	return answerModel(x, m, show.Message)
 }
 
+// DeleteVersion deletes a version of an own model.
 func DeleteVersion(x *call.Call) error {
 	v := x.View()
 	defer v.Close()

@@ -102,7 +102,7 @@ func outputInfo(x *call.Call, o call.Object) ([]string, []log.Setting, error) {
 	if err != nil {
 		return nil, nil, call.Refuse(call.ErrModelQuery, err)
 	}
-	ids, err := x.ConceptRefs(call.ErrModelQuery, data, "concepts")
+	ids, err := conceptRefs(x, data, "concepts")
 	if err != nil {
 		return nil, nil, err
 	}
@@ -112,6 +112,39 @@ func outputInfo(x *call.Call, o call.Object) ([]string, []log.Setting, error) {
 	}
 	set, err := show.ReadSettings(config)
 	return ids, set, err
+}
+
+// conceptRefs reads a list of concepts by id, without repetitions. Those of the application
+// may be new; public ones must exist.
+func conceptRefs(x *call.Call, o call.Object, name string) ([]string, error) {
+	refs, n, err := o.Objects(name)
+	if err != nil {
+		return nil, call.Refuse(call.ErrModelQuery, err)
+	}
+	if n > call.MaxModelConcepts {
+		return nil, call.Refusef(call.ErrModelQuery, "%s: at most %d concepts are allowed.", o.At(name), call.MaxModelConcepts)
+	}
+	var ids []string
+	seen := make(map[string]bool, n)
+	for ref, err := range refs {
+		if err != nil {
+			return nil, call.Refuse(call.ErrModelQuery, err)
+		}
+		id, err := ref.Text("id")
+		if err != nil {
+			return nil, call.Refuse(call.ErrModelQuery, err)
+		}
+		if _, public := x.Net.Concepts[id]; !public {
+			if err := call.CheckConceptID(call.ErrModelQuery, ref.At("id"), id); err != nil {
+				return nil, err
+			}
+		}
+		if !seen[id] {
+			seen[id] = true
+			ids = append(ids, id)
+		}
+	}
+	return ids, nil
 }
 
 // answerOwn answers with the application's own model of this id.
@@ -261,7 +294,7 @@ func PatchConcepts(x *call.Call) error {
 	if err != nil {
 		return err
 	}
-	listed, err := x.ConceptRefs(call.ErrModelQuery, x.Body, "concepts")
+	listed, err := conceptRefs(x, x.Body, "concepts")
 	if err != nil {
 		return err
 	}
@@ -298,7 +331,7 @@ func DeleteMany(x *call.Call) error {
 	return deleteListed(x)
 }
 
-// deleteListed deletes the models of body's ids. Unknown ids are ignored, as by [deleteInputs].
+// deleteListed deletes the models of body's ids. Unknown ids are ignored, as where inputs are deleted.
 func deleteListed(x *call.Call) error {
 	ids, err := call.IDList(call.ErrModelQuery, x.Body, "ids")
 	if err != nil {
@@ -328,6 +361,7 @@ func deleteListed(x *call.Call) error {
 	return x.Done(bodies...)
 }
 
+// Delete deletes an own model.
 func Delete(x *call.Call) error {
 	v := x.View()
 	defer v.Close()

@@ -166,7 +166,7 @@ func WriteModel(x *call.Call, w *jsonio.Writer, s *ModelInfo) {
 	w.End('}')
 }
 
-// ModelJSON is what writeModel writes of a model that an output is of. It is shared.
+// ModelJSON is what WriteModel writes of a model that an output is of. It is shared.
 func ModelJSON(x *call.Call, s *ModelInfo) []byte {
 	var w jsonio.Writer
 	kept := x.Net.Written[s.Public]

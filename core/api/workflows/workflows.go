@@ -243,6 +243,7 @@ func List(x *call.Call) error {
 	return nil
 }
 
+// ListPublic lists the public workflows.
 func ListPublic(x *call.Call) error {
 	p, err := x.Page()
 	if err != nil {
@@ -252,6 +253,7 @@ func ListPublic(x *call.Call) error {
 	return nil
 }
 
+// Read answers with one workflow.
 func Read(x *call.Call) error {
 	f, _, err := workflowOfPath(x)
 	if err != nil {
@@ -264,6 +266,7 @@ func Read(x *call.Call) error {
 	return nil
 }
 
+// Delete deletes an own workflow.
 func Delete(x *call.Call) error {
 	_, own, err := workflowOfPath(x)
 	if err != nil {
