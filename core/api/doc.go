@@ -15,7 +15,7 @@
 //
 //	call ◀─ show ◀─ inputs models predict searches workflows apps copy ◀─ api
 //
-// What an error means on the wire is in another table (call/status.go): handlers return errors and never write codes. The envelope and
+// Another table (call/status.go) gives each error its status: handlers return errors and never write codes. The envelope and
 // the rules for empty values are those of the interface's published clients: the list of
 // an endpoint is in every answer, errors included, and other empty things are left out.
 //

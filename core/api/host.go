@@ -2,7 +2,7 @@ package api
 
 import "github.com/sightline-dev/sightline/core/api/call"
 
-// What hosts need of package call. They import package api alone: many of them have a function or a type named call.
+// The types of package call that hosts use. Hosts import package api alone: many of them have a function or a type named call.
 type (
 	Request       = call.Request
 	Response      = call.Response
@@ -60,7 +60,7 @@ var (
 // Answered is an exchange that is done with a response from elsewhere, such as [Service.Refuse].
 func Answered(r Response) *Exchange { return call.Answered(r) }
 
-// NewExchange is an exchange that goes on elsewhere, such as in a guest, see [call.NewExchange].
+// NewExchange is an exchange of another program, such as a guest, see [call.NewExchange].
 func NewExchange(jobs []Job, resume func([]Result) (next []Job, r Response, done bool)) *Exchange {
 	return call.NewExchange(jobs, resume)
 }

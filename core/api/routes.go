@@ -141,7 +141,7 @@ type route struct {
 	handle   func(*call.Call) error
 }
 
-// place is where the rows are that a path may match: all paths begin with a word.
+// place is the key of the rows that a path may match. All paths begin with a word.
 type place struct {
 	segments int
 	first    string

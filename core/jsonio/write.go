@@ -125,6 +125,12 @@ func (w *Writer) String(s string) {
 	w.buf = AppendString(w.buf, s)
 }
 
+// Text writes a member that is a string.
+func (w *Writer) Text(name, text string) {
+	w.Name(name)
+	w.String(text)
+}
+
 // Int writes n.
 func (w *Writer) Int(n int64) {
 	w.sep()

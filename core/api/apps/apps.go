@@ -1,4 +1,4 @@
-// Package apps answers what accounts and clients ask: sessions, access tokens, applications, keys and scopes.
+// Package apps has the calls of accounts and clients: sessions, access tokens, applications, keys and scopes.
 // These calls write through the host, which owns the accounts, and not into the log of an application.
 // A secret is in one answer alone, which no cache may store.
 package apps
@@ -32,10 +32,8 @@ func Login(x *call.Call) error {
 		return err
 	}
 	x.OK(func(w *jsonio.Writer) {
-		w.Name("session_token")
-		w.String(session)
-		w.Name("v2_user_id")
-		w.String(account)
+		w.Text("session_token", session)
+		w.Text("v2_user_id", account)
 	})
 	x.NoStore()
 	return nil
@@ -134,18 +132,13 @@ func writeApps(x *call.Call, apps []catalog.App) {
 
 func writeAppRecord(w *jsonio.Writer, a *catalog.App) {
 	w.Object()
-	w.Name("id")
-	w.String(a.ID)
-	w.Name("name")
-	w.String(a.Name)
-	w.Name("default_language")
-	w.String(a.Language)
+	w.Text("id", a.ID)
+	w.Text("name", a.Name)
+	w.Text("default_language", a.Language)
 	if a.Owner != "" {
-		w.Name("user_id")
-		w.String(a.Owner)
+		w.Text("user_id", a.Owner)
 	}
-	w.Name("created_at")
-	w.String(show.Timestamp(a.Created.Time()))
+	w.Text("created_at", show.Timestamp(a.Created.Time()))
 	if a.LocalOnly {
 		w.Name("local_only")
 		w.Bool(true)
@@ -249,25 +242,20 @@ func writeKeys(x *call.Call, rows []keyRow) {
 
 func writeKey(x *call.Call, w *jsonio.Writer, k *keyRow) {
 	w.Object()
-	w.Name("id")
-	w.String(k.id)
+	w.Text("id", k.id)
 	if k.Description != "" {
-		w.Name("description")
-		w.String(k.Description)
+		w.Text("description", k.Description)
 	}
 	w.Name("scopes")
 	writeTexts(w, k.Scopes)
 	w.Name("apps")
 	w.Array()
 	w.Object()
-	w.Name("id")
-	w.String(k.App)
-	w.Name("user_id")
-	w.String(x.Who.Account)
+	w.Text("id", k.App)
+	w.Text("user_id", x.Who.Account)
 	w.End('}')
 	w.End(']')
-	w.Name("created_at")
-	w.String(show.Timestamp(k.Created.Time()))
+	w.Text("created_at", show.Timestamp(k.Created.Time()))
 	w.End('}')
 }
 

@@ -55,12 +55,10 @@ func IssueToken(x *call.Call) error {
 		return err
 	}
 	x.OK(func(w *jsonio.Writer) {
-		w.Name("access_token")
-		w.String(token)
+		w.Text("access_token", token)
 		w.Name("expires_in")
 		w.Int(int64(life / time.Second))
-		w.Name("scope")
-		w.String(tokenScope)
+		w.Text("scope", tokenScope)
 	})
 	x.NoStore()
 	return nil

@@ -87,11 +87,9 @@ func WriteStatus(w *jsonio.Writer, s Status, details string) {
 	w.Object()
 	w.Name("code")
 	w.Int(int64(s.Code))
-	w.Name("description")
-	w.String(s.Description)
+	w.Text("description", s.Description)
 	if details != "" {
-		w.Name("details")
-		w.String(details)
+		w.Text("details", details)
 	}
 	w.End('}')
 }

@@ -58,7 +58,7 @@ func (o Object) Get(name string) jsonio.Value {
 	return v
 }
 
-// Has reports whether a member is there and not null.
+// Has reports whether the object has a member that is not null.
 func (o Object) Has(name string) bool { return o.Get(name).Kind() != jsonio.Absent }
 
 // Object returns a member that is an object, an empty one when absent.

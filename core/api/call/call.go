@@ -10,7 +10,7 @@ import (
 	"github.com/sightline-dev/sightline/core/partition"
 )
 
-// Route is what a call knows of its endpoint.
+// Route describes the endpoint of a call.
 type Route struct {
 	Method string
 	Path   string // after /v2, with its ids in braces
@@ -22,7 +22,7 @@ type Route struct {
 type Call struct {
 	Host  *Host
 	Ctx   context.Context
-	Route *Route // nil when the path stands for nothing
+	Route *Route // nil for an unknown path
 	IDs   map[string]string
 	App   *Application   // whose credential the request has; nil where the need asks for none
 	Who   auth.Principal // whose credential it is

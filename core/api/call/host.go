@@ -69,7 +69,7 @@ type Hosting interface {
 
 var _ Hosting = (*blob.Hosted)(nil)
 
-// Host is what all calls of a service share. It is safe for concurrent use, as far as its options are.
+// Host has the options, networks, heads and limiters that all calls of a service share. It is safe for concurrent use if its options are.
 type Host struct {
 	Options
 	networks map[[32]byte]*Network // by base

@@ -26,7 +26,7 @@ func TestEveryErrorHasAStatus(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		// The errors of core and its register reach requests only as errors of other packages, and those of api are of call.
+		// The errors of core and its register reach requests only as errors of other packages, and package api has those of package call.
 		if name := file.Name.Name; slices.Contains([]string{"main", "core", "register", "api"}, name) || strings.HasSuffix(name, "test") {
 			return nil
 		}

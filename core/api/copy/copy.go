@@ -1,5 +1,5 @@
-// Package copy answers what a copy of an application tells of itself: where it is with its origin, which of its own operations wait for
-// the origin, and which ones the log did not take as they were meant. Only the copy knows that, so an origin answers these calls as
+// Package copy has the calls about a copy of an application: its distance from its origin, its operations that wait for
+// the origin, and those that the log did not take as they were meant. Only the copy knows that, so an origin answers these calls as
 // unknown paths.
 //
 //	made here ──▶ queued ──push──▶ sent ──the log's echo──▶ confirmed
@@ -187,8 +187,7 @@ func Dismiss(x *call.Call) error {
 	if err := p.Dismiss(dot); err != nil {
 		return err
 	}
-	x.OK(func(*jsonio.Writer) {})
-	return nil
+	return x.Done()
 }
 
 // conflictID names a conflict: its operation's site and sequence.

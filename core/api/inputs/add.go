@@ -36,7 +36,7 @@ func Add(x *call.Call) error {
 	if err != nil {
 		return err
 	}
-	v := x.App.Partition.View()
+	v := x.View()
 	defer v.Close()
 	added := make([]addition, n)
 	var jobs []call.Job
@@ -249,7 +249,7 @@ func takeResults(x *call.Call, added []addition, results []call.Result) error {
 // there when the call began may have gone with the last input that had it, and is put again then:
 // from here on until these inputs are folded nothing is tidied.
 func putDerived(x *call.Call, b *kv.Batch, added []addition) {
-	v := x.App.Partition.View()
+	v := x.View()
 	defer v.Close()
 	for i := range added {
 		a := &added[i]

@@ -50,8 +50,7 @@ func Duplicates(x *call.Call) error {
 			show.WriteInput(x, w, &lines, &inputs[i], nil)
 			w.Name("score")
 			w.Float32(found[i].Score)
-			w.Name("tier")
-			w.String(found[i].Tier.String())
+			w.Text("tier", found[i].Tier.String())
 			w.End('}')
 		}
 		w.End(']')
@@ -131,8 +130,7 @@ func readTiers(x *call.Call) ([]search.Tier, error) {
 
 func writeGroup(x *call.Call, w *jsonio.Writer, lines *show.ConceptNames, g *search.Group, inputs []catalog.Input) {
 	w.Object()
-	w.Name("tier")
-	w.String(g.Tier.String())
+	w.Text("tier", g.Tier.String())
 	w.Name("count")
 	w.Int(int64(g.Count))
 	w.Name("inputs")

@@ -1,6 +1,6 @@
-// Package inputs answers what is asked of an application's pictures: adding, listing, changing and deleting inputs, their stored outputs,
+// Package inputs has the calls about an application's pictures: adding, listing, changing and deleting inputs, their stored outputs,
 // history, thumbnails and duplicates. A call adds or changes many inputs in one write, and each has its own status.
-// What other resources read or show of inputs is in package show.
+// Package show has the code for inputs that other resources use too.
 package inputs
 
 import (
@@ -22,7 +22,7 @@ func List(x *call.Call) error {
 	if err != nil {
 		return err
 	}
-	v := x.App.Partition.View()
+	v := x.View()
 	defer v.Close()
 	ords, err := x.App.Partition.Index().At(v.Reader).Page(uint64((p.Number-1)*p.Size), uint64(p.Size))
 	if err != nil {
@@ -41,7 +41,7 @@ func List(x *call.Call) error {
 
 // Read answers with one input.
 func Read(x *call.Call) error {
-	v := x.App.Partition.View()
+	v := x.View()
 	defer v.Close()
 	in, err := inputOfPath(x, v)
 	if err != nil {
@@ -77,7 +77,7 @@ func inputOfPath(x *call.Call, v *partition.View) (catalog.Input, error) {
 
 // Status counts the inputs by what became of their downloads.
 func Status(x *call.Call) error {
-	v := x.App.Partition.View()
+	v := x.View()
 	defer v.Close()
 	n, err := v.Counts()
 	if err != nil {
@@ -99,7 +99,7 @@ func Status(x *call.Call) error {
 
 // Delete deletes one input.
 func Delete(x *call.Call) error {
-	v := x.App.Partition.View()
+	v := x.View()
 	defer v.Close()
 	in, err := inputOfPath(x, v)
 	if err != nil {
@@ -128,7 +128,7 @@ func DeleteMany(x *call.Call) error {
 	case len(ids) == 0:
 		return call.Refusef(call.ErrInputs, "Missing ids or \"delete_all\": true.")
 	}
-	v := x.App.Partition.View()
+	v := x.View()
 	defer v.Close()
 	bodies := make([]log.Body, 0, len(ids))
 	var missing []string

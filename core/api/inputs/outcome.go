@@ -20,7 +20,7 @@ type outcome struct {
 // answerOutcomes answers with each input as it is stored now, or with why there is none. said is
 // what to say of each in place of its download, nil: nothing.
 func answerOutcomes(x *call.Call, items []outcome, said *call.Status) error {
-	v := x.App.Partition.View()
+	v := x.View()
 	defer v.Close()
 	var lines show.ConceptNames
 	inputs := make([]catalog.Input, len(items))
@@ -67,8 +67,7 @@ func answerOutcomes(x *call.Call, items []outcome, said *call.Status) error {
 // where it has one, and why.
 func writeRefused(x *call.Call, w *jsonio.Writer, in *catalog.Input, err error) {
 	w.Object()
-	w.Name("id")
-	w.String(in.ID)
+	w.Text("id", in.ID)
 	w.Name("data")
 	w.Object()
 	show.WriteImage(w, in.URL, in.Crop)

@@ -21,7 +21,7 @@ import (
 // Outputs answers with what the general model predicted when the input was analysed,
 // as edited since; no output before that.
 func Outputs(x *call.Call) error {
-	v := x.App.Partition.View()
+	v := x.View()
 	defer v.Close()
 	in, err := inputOfPath(x, v)
 	if err != nil {
@@ -38,7 +38,7 @@ func PatchOutputs(x *call.Call) error {
 	if err != nil {
 		return err
 	}
-	v := x.App.Partition.View()
+	v := x.View()
 	defer v.Close()
 	in, err := inputOfPath(x, v)
 	if err != nil {
@@ -49,7 +49,7 @@ func PatchOutputs(x *call.Call) error {
 		return err
 	}
 	if len(edits) > 0 {
-		verdicts, err := x.Submit([]log.Body{&log.OutputsPatch{Input: in.Dot, Edits: edits}}, nil)
+		verdicts, err := x.Record(&log.OutputsPatch{Input: in.Dot, Edits: edits})
 		if err != nil {
 			return err
 		}
@@ -60,7 +60,7 @@ func PatchOutputs(x *call.Call) error {
 			return err
 		}
 	}
-	after := x.App.Partition.View()
+	after := x.View()
 	defer after.Close()
 	if in, err = inputOfPath(x, after); err != nil {
 		return err
@@ -167,12 +167,10 @@ func answerInputOutputs(x *call.Call, v *partition.View, in *catalog.Input) erro
 		w.Name("outputs")
 		w.Array()
 		w.Object()
-		w.Name("id")
-		w.String(outputID(in))
+		w.Text("id", outputID(in))
 		w.Name("status")
 		call.WriteStatus(w, call.StatusOk, "")
-		w.Name("created_at")
-		w.String(show.Timestamp(in.Created.Time()))
+		w.Text("created_at", show.Timestamp(in.Created.Time()))
 		w.Name("model")
 		show.WriteModel(x, w, &show.ModelInfo{Model: show.Model{Public: m}})
 		w.Name("input")

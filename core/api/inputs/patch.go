@@ -25,7 +25,7 @@ func Patch(x *call.Call) error {
 	if err != nil {
 		return err
 	}
-	v := x.App.Partition.View()
+	v := x.View()
 	defer v.Close()
 	p := patch{x: x, v: v, action: action, inputs: map[string]*catalog.Input{}}
 	items := make([]patched, 0, n)
@@ -50,7 +50,7 @@ func PatchConcepts(x *call.Call) error {
 	if err != nil {
 		return err
 	}
-	v := x.App.Partition.View()
+	v := x.View()
 	defer v.Close()
 	in, err := inputOfPath(x, v)
 	if err != nil {
@@ -68,7 +68,7 @@ func PatchConcepts(x *call.Call) error {
 	if err := items[0].err; err != nil {
 		return err
 	}
-	after := x.App.Partition.View()
+	after := x.View()
 	defer after.Close()
 	if in, err = inputOfPath(x, after); err != nil {
 		return err
@@ -280,7 +280,7 @@ func (p *patch) submit(items []patched) error {
 	if len(bodies) == 0 {
 		return nil
 	}
-	verdicts, err := p.x.Submit(bodies, nil)
+	verdicts, err := p.x.Record(bodies...)
 	if err != nil {
 		return err
 	}

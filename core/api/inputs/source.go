@@ -16,7 +16,7 @@ import (
 // An input with a url and a picture is brought elsewhere by a POST of both, with "downloaded":
 // true in its image, which says that the picture is what the url gave.
 func Source(x *call.Call) error {
-	v := x.App.Partition.View()
+	v := x.View()
 	defer v.Close()
 	in, err := inputOfPath(x, v)
 	if err != nil {
@@ -26,16 +26,12 @@ func Source(x *call.Call) error {
 		w.Name("source")
 		w.Object()
 		if in.URL != "" {
-			w.Name("url")
-			w.String(in.URL)
+			w.Text("url", in.URL)
 		}
 		if in.Code == catalog.InputReady {
-			w.Name("picture")
-			w.String(show.HostedAddress(x, in.Hosted))
-			w.Name("content_type")
-			w.String(in.ContentType)
-			w.Name("sha256")
-			w.String(in.Blob.String())
+			w.Text("picture", show.HostedAddress(x, in.Hosted))
+			w.Text("content_type", in.ContentType)
+			w.Text("sha256", in.Blob.String())
 		}
 		if x.Shows(auth.ConceptsGet) {
 			w.Name("edits")
@@ -52,8 +48,7 @@ func Source(x *call.Call) error {
 
 func writeEdit(w *jsonio.Writer, e *log.OutputEdit) {
 	w.Object()
-	w.Name("id")
-	w.String(e.Concept)
+	w.Text("id", e.Concept)
 	w.Name("value")
 	w.Float32(e.Value)
 	if e.Removed {

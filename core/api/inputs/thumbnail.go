@@ -15,7 +15,7 @@ import (
 //
 // An origin sends no thumbnails: a copy whose host says so makes one of the picture when it is first asked for.
 func Thumbnail(x *call.Call) error {
-	v := x.App.Partition.View()
+	v := x.View()
 	defer v.Close()
 	in, err := inputOfPath(x, v)
 	if err != nil {

@@ -359,8 +359,7 @@ func (e *evaluation) writeCounts(w *jsonio.Writer) {
 	w.Array()
 	for i := range e.Concepts {
 		w.Object()
-		w.Name("concept_name")
-		w.String(e.concepts[i].Name)
+		w.Text("concept_name", e.concepts[i].Name)
 		if n := e.Concepts[i].Positives; n > 0 {
 			w.Name("count")
 			w.Int(int64(n))
@@ -438,10 +437,8 @@ func writeCurve(w *jsonio.Writer, coordinates ...curve) {
 // else users said, what it shows first.
 func (e *evaluation) writeWeak(w *jsonio.Writer, weak *weakInput) {
 	w.Object()
-	w.Name("id")
-	w.String(weak.input.ID)
-	w.Name("url")
-	w.String(show.AddressOf(e.x, &weak.input))
+	w.Text("id", weak.input.ID)
+	w.Text("url", show.AddressOf(e.x, &weak.input))
 	w.Name("predicted_concepts")
 	w.Array()
 	e.writeSaid(w, weak.Concept, weak.Value)
@@ -472,10 +469,8 @@ func (e *evaluation) writeWeak(w *jsonio.Writer, weak *weakInput) {
 func (e *evaluation) writeSaid(w *jsonio.Writer, place int, value float32) {
 	c := &e.concepts[place]
 	w.Object()
-	w.Name("id")
-	w.String(c.ID)
-	w.Name("name")
-	w.String(c.Name)
+	w.Text("id", c.ID)
+	w.Text("name", c.Name)
 	w.Name("value")
 	w.Float32(value)
 	w.Name("app_id")

@@ -1,6 +1,6 @@
-// Package models answers what is asked of models and of the concepts that they tell: making, changing and training models, their versions,
+// Package models has the calls about models and their concepts: making, changing and training models, their versions,
 // evaluations and training sets, and finding and naming concepts. Public models are shown and never changed.
-// Training itself happens in the background, so a call that asks for it only writes that it is wanted.
+// Training itself happens in the background, so such a call only writes that a version is wanted.
 package models
 
 import (

@@ -92,8 +92,7 @@ func Version(x *call.Call) error {
 // writeDigest writes the digest of a version's training, unless it has none.
 func writeDigest(w *jsonio.Writer, digest [32]byte) {
 	if digest != ([32]byte{}) {
-		w.Name("digest")
-		w.String(hex.EncodeToString(digest[:]))
+		w.Text("digest", hex.EncodeToString(digest[:]))
 	}
 }
 
@@ -140,7 +139,7 @@ func Train(x *call.Call) error {
 	return answerModel(x, m, show.Message)
 }
 
-// DeleteVersion deletes a version of an own model.
+// DeleteVersion deletes a version of a model.
 func DeleteVersion(x *call.Call) error {
 	v := x.View()
 	defer v.Close()

@@ -361,7 +361,7 @@ func deleteListed(x *call.Call) error {
 	return x.Done(bodies...)
 }
 
-// Delete deletes an own model.
+// Delete deletes a model of the application.
 func Delete(x *call.Call) error {
 	v := x.View()
 	defer v.Close()

@@ -99,7 +99,7 @@ func storedPicture(x *call.Call, o call.Object, _ error) (in show.Media, err err
 		in.ID, err = x.NewID()
 		return in, err
 	}
-	v := x.App.Partition.View()
+	v := x.View()
 	defer v.Close()
 	stored, err := v.InputByID(in.ID)
 	switch {
@@ -139,8 +139,7 @@ func answerActivations(x *call.Call, p *show.Predictor, places []int, missing []
 		w.Array()
 		for i := range inputs {
 			w.Object()
-			w.Name("input_id")
-			w.String(inputs[i].ID)
+			w.Text("input_id", inputs[i].ID)
 			w.Name("status")
 			inputs[i].WriteStatus(w)
 			if r := seen[i]; r != nil {
@@ -201,8 +200,7 @@ func writeActivations(x *call.Call, w *jsonio.Writer, p *show.Predictor, c *pred
 	for k, place := range places {
 		id, _, _ := p.Concept(x, place, "")
 		w.Object()
-		w.Name("id")
-		w.String(id)
+		w.Text("id", id)
 		w.Name("values")
 		w.Array()
 		for _, v := range maps[k] {

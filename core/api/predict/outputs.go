@@ -1,6 +1,6 @@
-// Package predict answers what models say of the pictures and videos of a call, and where in a picture they see a concept.
-// It asks the host for the analyses and writes an output for each input. What a prediction shows is in package show, since workflows
-// answer with it too.
+// Package predict has the calls that run models on pictures and videos, and the one that locates concepts in a picture.
+// It asks the host for the analyses and writes an output for each input. The form of an output is in package show, because workflows
+// write it too.
 package predict
 
 import (

@@ -44,7 +44,7 @@ func searchOptions(x *call.Call) search.Options {
 	return search.Options{
 		Names: x.Net.Models.Names(), Language: x.App.Language,
 		Own: func(name string) ([]string, error) {
-			v := x.App.Partition.View()
+			v := x.View()
 			defer v.Close()
 			var ids []string
 			err := v.Concepts(func(c catalog.Concept) bool {
@@ -78,7 +78,7 @@ func picturesOf(x *call.Call, q *search.Query) (jobs []call.Job, places []int, e
 		case p.Stored():
 			continue
 		default:
-			v := x.App.Partition.View()
+			v := x.View()
 			in, err := v.InputByID(p.Input)
 			v.Close()
 			if errors.Is(err, catalog.ErrNotFound) || err == nil && in.Code != catalog.InputReady {
@@ -153,7 +153,7 @@ func answerHits(x *call.Call, q *search.Query, p call.Page) error {
 	if err != nil {
 		return err
 	}
-	v := x.App.Partition.View()
+	v := x.View()
 	defer v.Close()
 	if err := stay(x, q, v); err != nil {
 		return err
@@ -174,8 +174,7 @@ func answerHits(x *call.Call, q *search.Query, p call.Page) error {
 	}
 	x.OK(func(w *jsonio.Writer) {
 		w.Grow(len(inputs)*show.InputBytes + x.Loaded)
-		w.Name("id")
-		w.String(id)
+		w.Text("id", id)
 		w.Name("hits")
 		w.Array()
 		for i := range inputs {
@@ -210,9 +209,5 @@ func Feedback(x *call.Call) error {
 	if n := len(input.Value.Raw()); n > call.MaxFeedbackBytes {
 		return call.Refusef(call.ErrFeedback, "input: %d bytes, but at most %d are allowed.", n, call.MaxFeedbackBytes)
 	}
-	if _, err := x.Submit([]log.Body{&log.Feedback{JSON: bytes.Clone(input.Value.Raw())}}, nil); err != nil {
-		return err
-	}
-	x.OK(func(*jsonio.Writer) {})
-	return nil
+	return x.Done(&log.Feedback{JSON: bytes.Clone(input.Value.Raw())})
 }

@@ -105,7 +105,7 @@ func readBox(o call.Object) (*search.Box, error) {
 
 // answerSummary runs a query and answers with what its matches come to.
 func answerSummary(x *call.Call, q *search.Query, ask search.Ask) error {
-	v := x.App.Partition.View()
+	v := x.View()
 	defer v.Close()
 	if err := stay(x, q, v); err != nil {
 		return err
@@ -178,8 +178,7 @@ func writeCutOff(w *jsonio.Writer, c *search.CutOff) {
 	w.Object()
 	w.Name("value")
 	w.Float32(float32(c.Value))
-	w.Name("source")
-	w.String(string(c.Source))
+	w.Text("source", string(c.Source))
 	w.Name("examples")
 	w.Int(int64(c.Examples))
 	w.End('}')
@@ -190,8 +189,7 @@ func writeDays(w *jsonio.Writer, days []search.Day) {
 	w.Array()
 	for _, d := range days {
 		w.Object()
-		w.Name("day")
-		w.String(time.Unix(d.Number*24*60*60, 0).UTC().Format(time.DateOnly))
+		w.Text("day", time.Unix(d.Number*24*60*60, 0).UTC().Format(time.DateOnly))
 		w.Name("count")
 		w.Int(int64(d.Count))
 		w.End('}')
@@ -212,8 +210,7 @@ func writePlaces(w *jsonio.Writer, places []search.Cluster, ids []string) {
 		w.Name("count")
 		w.Int(int64(places[i].Count))
 		if ids[i] != "" {
-			w.Name("input_id")
-			w.String(ids[i])
+			w.Text("input_id", ids[i])
 		}
 		w.End('}')
 	}

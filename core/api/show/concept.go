@@ -77,20 +77,15 @@ const (
 // "main" fail on updated_at.
 func WriteConcept(x *call.Call, w *jsonio.Writer, c *Concept, form ConceptForm) {
 	w.Object()
-	w.Name("id")
-	w.String(c.ID)
-	w.Name("name")
-	w.String(c.Name)
+	w.Text("id", c.ID)
+	w.Text("name", c.Name)
 	w.Name("value")
 	w.Int(1)
-	w.Name("created_at")
-	w.String(Timestamp(c.created))
+	w.Text("created_at", Timestamp(c.created))
 	if form == Found && x.Host.PublicAppID != "main" {
-		w.Name("updated_at")
-		w.String(Timestamp(c.updated))
+		w.Text("updated_at", Timestamp(c.updated))
 	}
-	w.Name("language")
-	w.String(c.language)
+	w.Text("language", c.language)
 	w.Name("app_id")
 	writeApp(x, w, c.Public)
 	w.End('}')
@@ -210,10 +205,8 @@ func (l *ConceptNames) write(w *jsonio.Writer, in *catalog.Input) {
 // Start writes a concept's id, name and app_id.
 func (l *ConceptNames) Start(w *jsonio.Writer, id string) {
 	line := l.known[id]
-	w.Name("id")
-	w.String(id)
-	w.Name("name")
-	w.String(line.name)
+	w.Text("id", id)
+	w.Text("name", line.name)
 	w.Name("app_id")
 	if line.public {
 		WritePublicApp(l.X, w)

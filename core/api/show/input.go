@@ -101,8 +101,7 @@ func WriteInput(x *call.Call, w *jsonio.Writer, lines *ConceptNames, in *catalog
 
 // WriteInputMembers writes the members of an input, for an object that has more.
 func WriteInputMembers(x *call.Call, w *jsonio.Writer, lines *ConceptNames, in *catalog.Input, said *call.Status) {
-	w.Name("id")
-	w.String(in.ID)
+	w.Text("id", in.ID)
 	if x.Brief {
 		w.Name("status")
 		call.WriteStatus(w, call.StatusOfCode(in.Code), in.Detail)
@@ -122,8 +121,7 @@ func WriteInputMembers(x *call.Call, w *jsonio.Writer, lines *ConceptNames, in *
 		writeGeo(w, in.Geo)
 	}
 	w.End('}')
-	w.Name("created_at")
-	w.String(Timestamp(in.Created.Time()))
+	w.Text("created_at", Timestamp(in.Created.Time()))
 	w.Name("status")
 	if said != nil {
 		call.WriteStatus(w, *said, "")
@@ -169,7 +167,7 @@ func AddressOf(x *call.Call, in *catalog.Input) string {
 	return HostedAddress(x, in.Hosted)
 }
 
-// HostedAddress is the address at which this host serves a picture of its own.
+// HostedAddress is the address at which this host serves a picture.
 func HostedAddress(x *call.Call, name [16]byte) string {
 	return x.Host.PublicURL + call.HostedPath + hex.EncodeToString(name[:])
 }
@@ -179,8 +177,7 @@ func WriteImage(w *jsonio.Writer, address string, c raster.Crop) {
 	w.Name("image")
 	w.Object()
 	if address != "" {
-		w.Name("url")
-		w.String(address)
+		w.Text("url", address)
 	}
 	if c != (raster.Crop{}) {
 		w.Name("crop")

@@ -216,16 +216,14 @@ func ReadCrop(o call.Object, name string) (raster.Crop, error) {
 // Write writes the input as answers echo it: base64 by its hosted address.
 func (in *Media) Write(w *jsonio.Writer) {
 	w.Object()
-	w.Name("id")
-	w.String(in.ID)
+	w.Text("id", in.ID)
 	w.Name("data")
 	w.Object()
 	if in.Video {
 		w.Name("video")
 		w.Object()
 		if in.URL != "" {
-			w.Name("url")
-			w.String(in.URL)
+			w.Text("url", in.URL)
 		}
 		w.End('}')
 	} else {

@@ -138,13 +138,10 @@ func WriteModel(x *call.Call, w *jsonio.Writer, s *ModelInfo) {
 		id, name, created = s.Own.ID, s.Own.Name, s.Own.Created.Time()
 	}
 	w.Object()
-	w.Name("id")
-	w.String(id)
+	w.Text("id", id)
 	if all {
-		w.Name("name")
-		w.String(name)
-		w.Name("created_at")
-		w.String(Timestamp(created))
+		w.Text("name", name)
+		w.Text("created_at", Timestamp(created))
 		w.Name("app_id")
 		writeApp(x, w, s.Public != nil)
 	}
@@ -160,8 +157,7 @@ func WriteModel(x *call.Call, w *jsonio.Writer, s *ModelInfo) {
 		WriteVersion(w, s.Version, nil)
 	}
 	if all && s.Public != nil && s.Public.DisplayName != "" {
-		w.Name("display_name")
-		w.String(s.Public.DisplayName)
+		w.Text("display_name", s.Public.DisplayName)
 	}
 	w.End('}')
 }
@@ -193,8 +189,7 @@ func writeOutputInfo(x *call.Call, w *jsonio.Writer, s *ModelInfo) {
 	switch {
 	case !all:
 	case s.form == Message:
-		w.Name("message")
-		w.String("Show output_info with: GET /models/{model_id}/output_info")
+		w.Text("message", "Show output_info with: GET /models/{model_id}/output_info")
 	case len(s.concepts) > 0 && x.Shows(auth.ConceptsGet):
 		w.Name("data")
 		w.Object()
@@ -210,10 +205,8 @@ func writeOutputInfo(x *call.Call, w *jsonio.Writer, s *ModelInfo) {
 	if s.Public != nil {
 		kind, ext = string(s.Public.Type), s.Public.TypeExt
 	}
-	w.Name("type")
-	w.String(kind)
-	w.Name("type_ext")
-	w.String(ext)
+	w.Text("type", kind)
+	w.Text("type_ext", ext)
 	if all && s.Own != nil {
 		config := settingsOf(s.Own.Config)
 		if s.Named && s.Version != nil {
@@ -231,10 +224,8 @@ func writeOutputInfo(x *call.Call, w *jsonio.Writer, s *ModelInfo) {
 // WritePublicVersion writes the one version of a public model.
 func WritePublicVersion(w *jsonio.Writer, m *predict.Model) {
 	w.Object()
-	w.Name("id")
-	w.String(m.VersionID)
-	w.Name("created_at")
-	w.String(Timestamp(m.VersionCreatedAt))
+	w.Text("id", m.VersionID)
+	w.Text("created_at", Timestamp(m.VersionCreatedAt))
 	w.Name("status")
 	call.WriteStatus(w, call.StatusTrained, "")
 	if n := len(m.Concepts); n > 0 {
@@ -247,10 +238,8 @@ func WritePublicVersion(w *jsonio.Writer, m *predict.Model) {
 // WriteVersion writes a version of an own model; more adds members, when it is not nil.
 func WriteVersion(w *jsonio.Writer, v *catalog.Version, more func()) {
 	w.Object()
-	w.Name("id")
-	w.String(v.ID)
-	w.Name("created_at")
-	w.String(Timestamp(v.Created.Time()))
+	w.Text("id", v.ID)
+	w.Text("created_at", Timestamp(v.Created.Time()))
 	w.Name("status")
 	call.WriteStatus(w, versionStatus(v.Code), v.Detail)
 	if n := len(v.Concepts); n > 0 {

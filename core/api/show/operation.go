@@ -160,8 +160,7 @@ func (t *OpWriter) content(w *jsonio.Writer, op *log.Op) {
 		outputConfig(w, b.Config)
 	case *log.ModelPatch:
 		if b.Name != nil {
-			w.Name("name")
-			w.String(*b.Name)
+			w.Text("name", *b.Name)
 		}
 		t.concepts(w, "added_concepts", b.Add)
 		t.concepts(w, "removed_concepts", b.Remove)
@@ -231,8 +230,7 @@ func (t *OpWriter) labels(w *jsonio.Writer, labels []log.Label) {
 // concept opens the object of a concept: its id and its name.
 func (t *OpWriter) concept(w *jsonio.Writer, id string) {
 	w.Object()
-	w.Name("id")
-	w.String(id)
+	w.Text("id", id)
 	Member(w, "name", t.lines.known[id].name)
 }
 
@@ -307,8 +305,7 @@ func outputConfig(w *jsonio.Writer, list []log.Setting) {
 	w.Array()
 	for i := range list {
 		w.Object()
-		w.Name("name")
-		w.String(list[i].Name)
+		w.Text("name", list[i].Name)
 		w.Name("value")
 		if list[i].JSON == nil {
 			w.Null() // back to the default

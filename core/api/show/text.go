@@ -36,8 +36,7 @@ func decimal(b []byte, n int) {
 // Member writes a text, unless it is empty.
 func Member(w *jsonio.Writer, name, text string) {
 	if text != "" {
-		w.Name(name)
-		w.String(text)
+		w.Text(name, text)
 	}
 }
 

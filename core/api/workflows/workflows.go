@@ -1,4 +1,4 @@
-// Package workflows answers what is asked of workflows, each a list of models: making, listing and deleting them, and running pictures
+// Package workflows has the calls about workflows, each a list of models: making, listing and deleting them, and running pictures
 // through all models of one. A run analyses each picture once. Public workflows are shown and never changed.
 package workflows
 
@@ -183,16 +183,14 @@ func writeWorkflows(x *call.Call, all []workflow) {
 
 func writeWorkflow(x *call.Call, w *jsonio.Writer, f *workflow, nodes bool) {
 	w.Object()
-	w.Name("id")
-	w.String(f.id)
+	w.Text("id", f.id)
 	w.Name("app_id")
 	if f.public {
 		show.WritePublicApp(x, w)
 	} else {
 		w.String(x.App.ID)
 	}
-	w.Name("created_at")
-	w.String(show.Timestamp(f.created))
+	w.Text("created_at", show.Timestamp(f.created))
 	if nodes {
 		w.Name("nodes")
 		w.Array()
@@ -207,17 +205,14 @@ func writeWorkflow(x *call.Call, w *jsonio.Writer, f *workflow, nodes bool) {
 // writeNode writes a step; its model by the id alone for a key that may not read models.
 func writeNode(x *call.Call, w *jsonio.Writer, n *log.WorkflowNode) {
 	w.Object()
-	w.Name("id")
-	w.String(n.ID)
+	w.Text("id", n.ID)
 	w.Name("model")
 	w.Object()
-	w.Name("id")
-	w.String(n.Model)
+	w.Text("id", n.Model)
 	if n.Version != "" && x.Shows(auth.ModelsGet) {
 		w.Name("model_version")
 		w.Object()
-		w.Name("id")
-		w.String(n.Version)
+		w.Text("id", n.Version)
 		w.End('}')
 	}
 	w.End('}')
@@ -266,7 +261,7 @@ func Read(x *call.Call) error {
 	return nil
 }
 
-// Delete deletes an own workflow.
+// Delete deletes a workflow of the application.
 func Delete(x *call.Call) error {
 	_, own, err := workflowOfPath(x)
 	if err != nil {
