@@ -112,7 +112,6 @@ var takesBool = []string{
 	"core/jsonio.Bool", "core/log/field.Bool",
 	"core/proof.Hold", "core/blob/blobtest.FailAt", "core/kv/journal/journaltest.FailAt", // of tests
 	"wasm/guest.KVScan", "wasm/guest/lenttest.KVScan", // the function of a host
-	"core/index.Stage", "core/renew.Done", "core/training.Advise", "core/training.Unsure", // to be changed
 }
 
 // Sizes that a file, a function and a package may have.

@@ -99,7 +99,7 @@ func (s *teacher) next(t *testing.T, pool, known *roaring.Bitmap, h *train.Head)
 	if h != nil {
 		judge = func(e *predict.Embedding) ([]float32, float64) {
 			values := h.Values(nil, e)
-			return values, training.Unsure(values, false, false)
+			return values, training.Unsure(values, training.Relation{})
 		}
 	}
 	list, err := training.Order(t.Context(), s.album, roaring.AndNot(pool, known), known, judge, 10)

@@ -14,21 +14,20 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// Stage puts what the changes do to the index into the batch of the state's own change. tx
-// shows the state after them, derived records included. Applied or Discard must follow;
-// after an error, too.
-func (x *Index) Stage(tx *kv.Overlay, changes []fold.Change, deletedAll bool) error {
+// Stage adds to the batch of the state's own change what an outcome of the fold changes in the index. tx shows the state
+// after the outcome, derived records included. Applied or Discard must follow, after an error, too.
+func (x *Index) Stage(tx *kv.Overlay, out *fold.Outcome) error {
 	x.lockStage()
-	if deletedAll {
+	if out.DeletedAll {
 		x.reset = true
 		tx.DeleteRange(x.prefix, after(slices.Clone(x.prefix)))
 	}
-	if deletedAll || len(changes) > 0 {
+	if out.DeletedAll || len(out.Changes) > 0 {
 		tx.Put(x.section(sectionFormat), []byte{format})
 	}
 	s := x.newStage(tx)
 	s.fresh = &x.newest
-	for _, c := range net(changes) {
+	for _, c := range net(out.Changes) {
 		if err := s.change(c.Before, c.After); err != nil {
 			return err
 		}

@@ -312,7 +312,7 @@ type change struct {
 // apply makes the overlay's batch visible, with what the index makes of it.
 func (p *Partition) apply(c change) error {
 	if p.index != nil {
-		err := p.index.Stage(p.tx, c.indexed.Changes, c.indexed.DeletedAll)
+		err := p.index.Stage(p.tx, &c.indexed)
 		if err == nil && len(c.analysed) > 0 {
 			err = p.index.Analysed(p.tx, c.analysed)
 		}

@@ -25,9 +25,8 @@ const (
 // Enough is how many positives a concept should have: with ten photographs each, models tell two concepts well.
 const Enough = 10
 
-// Advise looks at a survey of a model that is trained with certain settings: whether its concepts exclude each
-// other, and whether every picture shows one of them.
-func Advise(s *Survey, exclusive, closed bool) Advice {
+// Advise returns what the training set of a model lacks most. r is how the concepts of the model relate.
+func Advise(s *Survey, r Relation) Advice {
 	if len(s.Concepts) == 0 {
 		return Advice{NoConcepts, -1, 0}
 	}
@@ -46,11 +45,11 @@ func Advise(s *Survey, exclusive, closed bool) Advice {
 	slices.Sort(counts)
 	usual := (counts[len(counts)/2] + 1) / 2
 	switch {
-	case exclusive && shown == 1:
+	case r.Exclusive && shown == 1:
 		return Advice{OneClass, least, missing(n, Enough)}
 	case n == 0:
 		return Advice{NoPositives, least, Enough}
-	case closed && indistinct(s):
+	case r.Closed && indistinct(s):
 		return Advice{OneClass, least, 0}
 	case n < Enough:
 		return Advice{FewExamples, least, missing(n, Enough)}

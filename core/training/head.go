@@ -98,9 +98,9 @@ func fit(view *partition.View, h *ModelHead) (m catalog.Model, fits *train.Head,
 		return m, nil, err
 	case h.Base != serving.Base:
 		return m, nil, fmt.Errorf("embedding %x, the application has %x: %w", h.Base, serving.Base, train.ErrHead)
-	case h.Head.Exclusive && !isSet(m.Config, settingExclusive):
+	case h.Head.Exclusive && !RelationOf(m.Config).Exclusive:
 		return m, nil, fmt.Errorf("softmax, but the concepts of model %q are not mutually exclusive: %w", m.ID, train.ErrHead)
-	case !h.Head.Exclusive && isSet(m.Config, settingExclusive):
+	case !h.Head.Exclusive && RelationOf(m.Config).Exclusive:
 		return m, nil, fmt.Errorf("sigmoid, but the concepts of model %q are mutually exclusive: %w", m.ID, train.ErrHead)
 	}
 	fits = &train.Head{Exclusive: h.Head.Exclusive}

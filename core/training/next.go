@@ -199,10 +199,10 @@ func mix(h uint32) uint32 {
 	return h ^ h>>16
 }
 
-// Unsure is how unsure a model is by its values, 0 to 1: of its most doubtful concept, or, where the concepts
-// exclude each other, between the two most likely, none of them being one more.
-func Unsure(values []float32, exclusive, closed bool) float64 {
-	if !exclusive {
+// Unsure returns how unsure a model is by its values, 0 to 1: of its most doubtful concept, or, where the concepts
+// exclude each other, between the two most likely. A model that is not closed has one more value: that none of them is shown.
+func Unsure(values []float32, r Relation) float64 {
+	if !r.Exclusive {
 		most := 0.0
 		for _, v := range values {
 			most = max(most, 1-2*abs(float64(v)-0.5))
@@ -221,7 +221,7 @@ func Unsure(values []float32, exclusive, closed bool) float64 {
 		none -= float64(v)
 		see(float64(v))
 	}
-	if !closed {
+	if !r.Closed {
 		see(none)
 	}
 	return 1 - (first - second)

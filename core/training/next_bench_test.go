@@ -79,7 +79,7 @@ func BenchmarkLabelNext(b *testing.B) {
 	}
 	judge := func(e *predict.Embedding) ([]float32, float64) {
 		values := head.Values(nil, e)
-		return values, Unsure(values, false, false)
+		return values, Unsure(values, Relation{})
 	}
 	side := NewSide(&head, &train.Metrics{})
 	for _, op := range []struct {

@@ -164,7 +164,7 @@ func TestUnsure(t *testing.T) {
 		{[]float32{0.25, 0}, true, true, 0.75},
 		{[]float32{1, 0}, true, false, 0},
 	} {
-		if got := Unsure(tt.values, tt.exclusive, tt.closed); got != tt.want {
+		if got := Unsure(tt.values, Relation{tt.exclusive, tt.closed}); got != tt.want {
 			t.Errorf("Unsure(%v, exclusive %t, closed %t) = %v, want %v", tt.values, tt.exclusive, tt.closed, got, tt.want)
 		}
 	}
@@ -199,7 +199,7 @@ func TestAdvise(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := Survey{Inputs: tt.inputs, Concepts: tt.concepts}
-			if got := Advise(&s, tt.exclusive, tt.closed); got != tt.want {
+			if got := Advise(&s, Relation{tt.exclusive, tt.closed}); got != tt.want {
 				t.Errorf("%+v, want %+v", got, tt.want)
 			}
 		})

@@ -75,14 +75,25 @@ func Start(view *partition.View, models Models, version catalog.Version) *Run {
 
 func newRun(view *partition.View, models Models, version catalog.Version) *Run {
 	r := &Run{version: version, models: models, view: view, seq: view.Seq()}
-	exclusive, closed := isSet(version.Config, settingExclusive), isSet(version.Config, settingClosed)
-	r.problem = train.Problem{Concepts: version.Concepts, Exclusive: exclusive, Closed: closed}
+	relation := RelationOf(version.Config)
+	r.problem = train.Problem{Concepts: version.Concepts, Exclusive: relation.Exclusive, Closed: relation.Closed}
 	r.problem.Precision = promised(version.Config)
-	if !closed {
+	if !relation.Closed {
 		r.problem.Background = models.Background()
 	}
 	r.manifest = catalog.Manifest{Version: version.ID, Base: models.Base(), Seq: r.seq}
 	return r
+}
+
+// Relation says how the concepts of a model relate.
+type Relation struct {
+	Exclusive bool // a picture shows at most one of them
+	Closed    bool // every picture shows at least one of them
+}
+
+// RelationOf returns what the settings of a model say.
+func RelationOf(config []catalog.Setting) Relation {
+	return Relation{Exclusive: isSet(config, settingExclusive), Closed: isSet(config, settingClosed)}
 }
 
 // Settings of a model that decide how it is trained.

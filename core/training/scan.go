@@ -47,7 +47,7 @@ const (
 )
 
 func newScan(v *catalog.Version) *scan {
-	s := &scan{place: places(v), closed: isSet(v.Config, settingClosed)}
+	s := &scan{place: places(v), closed: RelationOf(v.Config).Closed}
 	for i, most := range []int{maxLabelled, maxOther, maxUnlabelled} {
 		s.pools[i].most = most
 	}

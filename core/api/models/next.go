@@ -79,15 +79,15 @@ func Next(x *call.Call) error {
 
 // questioner is what the newest trained version of a model thinks of pictures.
 type questioner struct {
-	head              *call.LoadedHead // nil: there is no such version
-	names             []show.Concept   // of the concepts that the head and the model share
-	places            []int            // of them in the head
-	exclusive, closed bool
-	since             log.HLC // when the version was asked for
+	head     *call.LoadedHead // nil: there is no such version
+	names    []show.Concept   // of the concepts that the head and the model share
+	places   []int            // of them in the head
+	relation training.Relation
+	since    log.HLC // when the version was asked for
 }
 
 func newQuestioner(x *call.Call, v *partition.View, m *catalog.Model) (*questioner, error) {
-	q := &questioner{exclusive: settingIs(m, show.SettingExclusive), closed: settingIs(m, show.SettingClosed)}
+	q := &questioner{relation: training.RelationOf(m.Config)}
 	newest, err := lastTrained(v, m)
 	if err != nil || newest == nil {
 		return q, err
@@ -123,7 +123,7 @@ func (q *questioner) judge() training.Judge {
 		for i, place := range q.places {
 			values[i] = all[place]
 		}
-		return values, training.Unsure(values, q.exclusive, q.closed)
+		return values, training.Unsure(values, q.relation)
 	}
 }
 

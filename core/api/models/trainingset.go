@@ -34,7 +34,7 @@ func TrainingSet(x *call.Call) error {
 	if err != nil {
 		return err
 	}
-	advice := training.Advise(&survey, settingIs(m.Own, show.SettingExclusive), settingIs(m.Own, show.SettingClosed))
+	advice := training.Advise(&survey, training.RelationOf(m.Own.Config))
 	x.OK(func(w *jsonio.Writer) {
 		w.Name("training_set")
 		w.Object()
@@ -89,14 +89,4 @@ func lastTrained(v *partition.View, m *catalog.Model) (*catalog.Version, error) 
 		return nil, nil
 	}
 	return &got, err
-}
-
-// settingIs reports whether a model has a setting that is true.
-func settingIs(m *catalog.Model, name string) bool {
-	for i := range m.Config {
-		if m.Config[i].Name == name {
-			return string(m.Config[i].JSON) == "true"
-		}
-	}
-	return false
 }

@@ -36,12 +36,6 @@ var settings = []setting{
 	{"training_timeout", "", isWhole},
 }
 
-// Names of the settings that training reads.
-const (
-	SettingExclusive = "concepts_mutually_exclusive"
-	SettingClosed    = "closed_environment"
-)
-
 // settingSelected is the one that names concepts.
 const settingSelected = "select_concepts"
 

@@ -90,9 +90,8 @@ type Tx struct {
 	*catalog.Writer
 	Overlay *kv.Overlay
 
-	w          *World
-	changes    []fold.Change
-	deletedAll bool
+	w   *World
+	out fold.Outcome
 }
 
 // Commit makes what do changes visible: state and index in one batch. Where it fails the test ends.
@@ -103,7 +102,7 @@ func (w *World) Commit(t testing.TB, do func(tx *Tx)) {
 	do(tx)
 	w.header.Seq++
 	tx.PutHeader(&w.header)
-	if err := w.Index.Stage(overlay, tx.changes, tx.deletedAll); err != nil {
+	if err := w.Index.Stage(overlay, &tx.out); err != nil {
 		w.Index.Discard()
 		t.Fatal(err)
 	}
@@ -138,7 +137,7 @@ func (tx *Tx) InsertAt(ord uint32, in *catalog.Input, d *catalog.Derived) *catal
 	}
 	tx.InsertInput(in)
 	tx.w.Live[in.Ord] = in
-	tx.changes = append(tx.changes, fold.Change{After: in})
+	tx.out.Changes = append(tx.out.Changes, fold.Change{After: in})
 	return in
 }
 
@@ -163,21 +162,21 @@ func (tx *Tx) Update(before *catalog.Input, d *catalog.Derived, change func(in *
 	}
 	tx.UpdateInput(before, &after)
 	tx.w.Live[after.Ord] = &after
-	tx.changes = append(tx.changes, fold.Change{Before: before, After: &after})
+	tx.out.Changes = append(tx.out.Changes, fold.Change{Before: before, After: &after})
 }
 
 // Delete removes an input.
 func (tx *Tx) Delete(in *catalog.Input) {
 	tx.DeleteInput(in)
 	delete(tx.w.Live, in.Ord)
-	tx.changes = append(tx.changes, fold.Change{Before: in})
+	tx.out.Changes = append(tx.out.Changes, fold.Change{Before: in})
 }
 
 // DeleteAll removes every input.
 func (tx *Tx) DeleteAll() {
 	tx.DeleteInputs()
 	clear(tx.w.Live)
-	tx.changes, tx.deletedAll = nil, true
+	tx.out = fold.Outcome{DeletedAll: true}
 }
 
 // Train makes a version at 21100 of a model of its own, with a random head.
