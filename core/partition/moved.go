@@ -61,16 +61,24 @@ func (p *Partition) moved(site log.Site) (last uint64, moved bool, err error) {
 	return binary.BigEndian.Uint64(data), true, nil
 }
 
-// sentAgain returns the name by which the log has an operation of a site whose replica has moved those after last to another one; the zero dot:
-// the log does not have it.
-func (p *Partition) sentAgain(op *log.Op, last uint64) (as log.Dot, err error) {
+// sentAgain returns the name that the log has for an operation whose replica moved it to another site. The zero dot: the log does not have it.
+// moved reports whether the log lacks the operation by its old name, and the replica has moved it.
+func (p *Partition) sentAgain(op *log.Op) (as log.Dot, moved bool, err error) {
+	h, err := p.heard(op.Dot.Site)
+	if err != nil || op.Dot.Seq <= h.seq {
+		return as, false, err
+	}
+	last, moved, err := p.moved(op.Dot.Site)
+	if err != nil || !moved {
+		return as, false, err
+	}
 	err = p.log.Read(p.log.Floor(), func(e log.Entry) bool {
 		if isMoved(op, &e.Op, last) {
 			as = e.Op.Dot
 		}
 		return as == (log.Dot{})
 	})
-	return as, err
+	return as, true, err
 }
 
 // isMoved reports whether now is an operation that was made as was, after its replica moved those after last to another site.

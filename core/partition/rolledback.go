@@ -5,6 +5,7 @@ import (
 	"crypto/hmac"
 	"encoding/binary"
 	"errors"
+	"slices"
 
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/kv"
@@ -57,12 +58,23 @@ func (p *Partition) rolledBack() (r rolled, err error) {
 	return r, errors.Join(err, failed)
 }
 
-// Meant has operations name lost ones by the names that they have now. A replica has made them before it knew of a rollback of the disk.
-func (p *Partition) Meant(ops []log.Op) error {
+// Meant has operations name lost ones by the names that they have now. A replica has made them before it knew of a rollback of the disk. back are
+// entries that are about to be taken back with them: the log may have one of those by the name of another site.
+func (p *Partition) Meant(ops []log.Op, back ...log.Entry) error {
 	if _, restored := p.log.Renewed(); !restored {
 		return nil
 	}
 	r, err := p.rolledBack()
+	for i := range back {
+		op := &back[i].Op
+		if err != nil || !slices.ContainsFunc(ops, func(x log.Op) bool { return Subject(x.Body) == op.Dot }) {
+			continue
+		}
+		var as log.Dot
+		if as, _, err = p.sentAgain(op); as != (log.Dot{}) {
+			r.names[op.Dot] = as
+		}
+	}
 	for i := range ops {
 		r.rename(&ops[i])
 	}

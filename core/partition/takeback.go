@@ -239,17 +239,12 @@ func (p *Partition) sort(b *Back) (*taking, error) {
 		life := lifeOf(lives[d.Site], d.Seq)
 		known := d.Seq <= had[d.Site]
 		used := t.same[d] != nil && !bytes.Equal(t.same[d], nameless(log.Encode(nil, op)))
-		last, moved := uint64(0), false
-		var err error
-		if d.Seq > had[d.Site] {
-			last, moved, err = p.moved(d.Site)
-		}
+		as, moved, err := p.sentAgain(op)
 		switch {
 		case err != nil:
 		case moved:
-			var as log.Dot
 			t.exact = false // what follows may name it
-			if as, err = p.sentAgain(op, last); as == (log.Dot{}) {
+			if as == (log.Dot{}) {
 				t.lose(op, "its replica sends it again as another site")
 			} else {
 				t.rolled.names[d], t.moved[lostOp{d, op.At}] = as, as

@@ -134,7 +134,7 @@ func (c *call) takeBack(p *partition.Partition, m *wire.Back, entries []log.Entr
 			fetched = append(fetched, ops[i])
 		}
 	}
-	err := p.Meant(fetched)
+	err := p.Meant(fetched, entries...)
 	if err != nil {
 		return err
 	}

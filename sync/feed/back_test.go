@@ -6,12 +6,14 @@ import (
 	"testing"
 
 	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/api/apitest"
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/partition"
+	"github.com/sightline-dev/sightline/core/predict/raster"
 	"github.com/sightline-dev/sightline/sync/feed"
 	"github.com/sightline-dev/sightline/sync/wire"
 )
@@ -104,6 +106,76 @@ func TestBackRenamed(t *testing.T) {
 			}
 			if d, err := v.DerivedOf(base, in.Blob, in.Crop); err != nil || len(d.Print) == 0 {
 				t.Errorf("the picture is not analysed with crop %v: %v", in.Crop, err)
+			}
+		})
+	}
+}
+
+// TestBackMoved has a replica send an input again as another site. Another one then gives it back in the order that an earlier restore left: the picture
+// comes before the input. The picture is listed while it is lost, and analysed with the input's crop when a replica brings it.
+func TestBackMoved(t *testing.T) {
+	for _, lost := range []bool{false, true} {
+		t.Run(fmt.Sprintf("lost %v", lost), func(t *testing.T) {
+			w, open := sealed(t)
+			p := open(w.Store)
+			if _, err := p.Submit(t.Context(), "", []log.Body{&log.ConceptCreate{ID: "before", Name: "before"}}, nil); err != nil {
+				t.Fatal(err)
+			}
+			image, first := copyOf(t, w.Store), p.Log().Head()
+			of := w.join(w.App, w.Key)
+			ops := of.next(&log.InputCreate{ID: "a", URL: "http://pictures.test/half.png", Crop: raster.Crop{Bottom: 1, Right: 0.5}})
+			picture := apitest.Picture("half.png")
+			fetched := &log.InputFetched{Input: ops[0].Dot, Code: catalog.InputReady, Blob: blob.Sum(picture), ContentType: "image/png"}
+			if _, err := p.Submit(t.Context(), "", []log.Body{fetched}, nil); err != nil {
+				t.Fatal(err)
+			}
+			of.pushed(ops)
+			run := backOf(t, w, p, first, p.Log().Head())
+
+			p = open(image)
+			r := &replica{w: w, app: w.App, authorization: "Key " + w.Key}
+			run.Present, run.Epoch = true, p.Log().Epoch()
+			if got := r.refused("POST", "/v2/sync/back", run.Encode()); got.Code != wire.RefusedEpoch {
+				t.Fatalf("refused with %d %s", got.Code, got.Detail)
+			}
+			if _, err := p.Moves(of.site, 0); err != nil {
+				t.Fatal(err)
+			}
+			as := w.join(w.App, w.Key)
+			as.pushed(as.next(ops[0].Body))
+			run.Present, run.Epoch = false, p.Log().Epoch()
+			if lost {
+				r.must(200, "POST", "/v2/sync/back", run.Encode())
+				listed := 0
+				if err := p.Conflicts(func(c partition.Conflict) bool {
+					if c.Verdict.Detail == "restore: "+partition.LostPicture {
+						listed++
+					}
+					return true
+				}); err != nil || listed != 1 {
+					t.Errorf("%d pictures are listed, want 1; %v", listed, err)
+				}
+			}
+			r.upload(picture)
+			r.must(200, "POST", "/v2/sync/back", run.Encode())
+			v := p.View()
+			defer v.Close()
+			in, err := v.InputByID("a")
+			if err != nil || in.Dot.Site != as.site || in.Blob != fetched.Blob {
+				t.Fatalf("input %+v, %v", in, err)
+			}
+			base, err := w.Engine.Serving(v.Reader)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d, err := v.DerivedOf(base, in.Blob, in.Crop); err != nil || len(d.Print) == 0 {
+				t.Errorf("the picture is not analysed with crop %v: %v", in.Crop, err)
+			}
+			if err := p.Conflicts(func(c partition.Conflict) bool {
+				t.Errorf("%T is listed: %+v", c.Op.Body, c.Verdict)
+				return true
+			}); err != nil {
+				t.Error(err)
 			}
 		})
 	}
