@@ -85,7 +85,7 @@ func newRun(view *partition.View, models Models, version catalog.Version) *Run {
 	return r
 }
 
-// Relation says how the concepts of a model relate.
+// Relation is how the concepts of a model relate.
 type Relation struct {
 	Exclusive bool // a picture shows at most one of them
 	Closed    bool // every picture shows at least one of them
