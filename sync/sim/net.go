@@ -68,7 +68,7 @@ func (r *party) send(a replica.Ask) {
 			}
 			if !x.More {
 				delete(r.asked, a.ID)
-				if x.Err == nil && known.Seq > 0 && (asks || known.Epoch != r.known.Epoch) {
+				if x.Err == nil && known != (partition.Cursor{}) && (asks || known.Epoch != r.known.Epoch) {
 					r.known = known
 				}
 			}
