@@ -18,9 +18,9 @@ import (
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
-// needs is what the operations of one push need beside them: pictures that are here and the
-// application's to name, what is derived from those, and manifests. It is made here, of bytes whose
-// hash was checked: nothing that a replica says of a picture is believed.
+// needs holds what the operations of one push refer to: pictures that this host has and the application may name, their
+// derived records, and manifests. The origin derives the records itself, from bytes whose hash it checked, because it
+// believes nothing that a replica says of a picture.
 type needs struct {
 	c   *call
 	p   *partition.Partition

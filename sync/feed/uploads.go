@@ -16,8 +16,8 @@ import (
 //	piece, piece, piece ──▶ part ──hash──▶ whole: held in the blobs, until an operation's record
 //	                        in memory              claims it or its time is over
 //
-// A part is nobody's to read. Its room is taken when it begins, so what has begun can be finished. What is lost
-// with the process is sent again.
+// Nobody can read a part. Its room is reserved when it begins, so an upload that began can be finished. A replica sends
+// again what is lost with the process.
 type uploads struct {
 	o *Options
 
@@ -35,7 +35,7 @@ type share struct {
 	whole uint64
 }
 
-// partCost is what a part takes beside its bytes, so that many tiny ones are no way around the limit.
+// partCost is added to the bytes of each part, so that many tiny parts cannot get around the limit.
 const partCost = 512
 
 // uploaded names an upload.

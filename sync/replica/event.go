@@ -12,7 +12,7 @@ type Event interface{ event() }
 
 // The events.
 type (
-	// Begin starts the machine, or starts it anew after Stop.
+	// Begin starts the machine, or starts it again after Stop.
 	Begin struct{}
 
 	// Wake says that the moment of the last WakeAt has come. One that comes early, late or
@@ -101,9 +101,8 @@ type (
 	// Changed says that what Status tells has changed in what a person is shown.
 	Changed struct{}
 
-	// Take hands a snapshot that has come whole to a host that can take it beside the machine, by [TakeSnapshot] on a
-	// partition of its own: see Options.Takes. The machine is done with, whatever comes of it: the host makes another
-	// one, over what there is then.
+	// Take hands a complete snapshot to a host that can take it itself, by [TakeSnapshot] on a partition of its own; see
+	// Options.Takes. The machine ends here in any case. The host makes another one over the new state.
 	Take struct{ Manifest []byte }
 
 	// Purge says that the application is no longer for this replica to hold: it was deleted, or

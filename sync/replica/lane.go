@@ -19,8 +19,8 @@ const (
 	maxPause    = time.Hour // what an origin may ask for at most
 )
 
-// lane is one of the things that the machine does beside the others: it has at most one request
-// under way, and pauses of its own after failures. So a push that is refused holds back no pull.
+// lane is one of the tasks that the machine does at the same time. It has at most one request under way, and pauses of
+// its own after failures, so that a refused push delays no pull.
 type lane struct {
 	name  string
 	id    uint64        // of the request under way; 0: none

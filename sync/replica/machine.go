@@ -99,7 +99,7 @@ type Options struct {
 	Name      string        // of this replica, for people; empty: none
 	Rand      io.Reader     // spreads the pauses
 	Audit     time.Duration // between two comparisons with the origin's state; 0: an hour; below 0: never
-	Takes     bool          // the host takes large snapshots beside the machine where there is nothing yet: Ask.Place, Take
+	Takes     bool          // the host can take a large snapshot itself while the store is empty: see Ask.Place and Take
 }
 
 // The lanes, in the order in which they are looked at.

@@ -22,8 +22,8 @@ const (
 // noPicture is why an operation is refused whose picture cannot be sent.
 const noPicture = "blob: the origin did not receive the picture"
 
-// push is how far our own operations got. Nothing here outlives the process: the session tells
-// it anew, and sending again is free.
+// push is how far our own operations got. It is lost with the process: the next session says it again, and sending an
+// operation twice changes nothing.
 type push struct {
 	accepted uint64 // last own operation that the origin says its log has
 	last     uint64 // last one of the push under way

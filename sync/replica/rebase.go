@@ -27,8 +27,8 @@ const MaxPiece = maxObject
 //	manifest ─▶ chunks and objects, two at a time, each by its hash ─▶ in place of the state, under the outbox
 //	         └▶ entries that it has in it, which are kept ([fill]) ──┘
 //
-// Where nothing was ever pulled, chunks of derived records go where the records belong at once. While one piece is
-// taken, the origin makes the next and it is on its way: laneAhead asks for it beside laneRebase.
+// A replica that has never pulled writes chunks of derived records to their final place at once. While it takes one
+// piece, laneAhead asks the origin for the next one.
 type rebase struct {
 	name     [32]byte // of the snapshot; zero: the newest
 	force    bool     // we want one, whatever the origin says of our cursor
@@ -116,7 +116,7 @@ func (m *Machine) sealed() (query []string) {
 	return []string{"chain", hex.EncodeToString(c.Chain[:]), "seal", hex.EncodeToString(seal)}
 }
 
-// startAhead asks for a piece beside the one that is on its way.
+// startAhead asks for the piece after the one that laneRebase asked for.
 func (m *Machine) startAhead() error {
 	if !m.session.rebase || m.rebase.manifest == nil || m.lane[laneRebase].id == 0 {
 		return nil

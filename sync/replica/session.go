@@ -16,7 +16,7 @@ import (
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
-// renewAfter is how long a session is good for at most: budgets and scopes are told anew then.
+// renewAfter is how long a session lasts at most. The next one tells the replica its current budgets and scopes.
 const renewAfter = time.Hour
 
 // versionPause is the pause after a refusal that only a newer version of somebody ends.
@@ -213,8 +213,8 @@ func (m *Machine) drained() {
 // noAccess is why an application is refused where the origin gives no reason.
 const noAccess = "this replica no longer has access to the application"
 
-// pause has nothing be pulled until another session, since the log's rules are newer than ours. What is ours is
-// kept, and pushed on.
+// pause stops pulling until another session, because the log's rules are newer than ours. Our own operations are kept
+// and still pushed.
 func (s *session) pause(at time.Duration) {
 	s.paused = "the origin's log needs a newer version of this program; update it"
 	s.renew = at + versionPause

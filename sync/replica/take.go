@@ -18,8 +18,8 @@ import (
 //	        ◀── Answer, Placed ──┘
 //	        ── Take ──▶ host: the machine ends ── TakeSnapshot ──▶ state, index ── another machine begins, and pulls on
 //
-// A host that is killed, or fails, in between leaves what a machine's own death would: the pieces, or a state that is
-// torn and is wiped by whoever opens it.
+// A host that is killed or fails in between leaves the same as a machine that is: the pieces, or a torn state, which
+// [partition.Open] wipes.
 
 // takesFrom is the size of a snapshot, in bytes, from which on it is given to the host: another machine costs more than to
 // take a smaller one.
