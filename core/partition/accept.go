@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"unicode/utf8"
 
 	"github.com/sightline-dev/sightline/core/catalog"
@@ -25,12 +24,6 @@ const (
 	MaxOperation = 128 << 10 // bytes of its encoding
 	maxBy        = 256       // bytes of By
 )
-
-// sites is what was appended of other sites. The zero value knows of none.
-type sites struct {
-	mu    sync.Mutex
-	heard map[log.Site]heard
-}
 
 // heard is how far a site's operations were appended.
 type heard struct {
@@ -91,11 +84,9 @@ func (p *Partition) accept(ctx context.Context, ops, sent []log.Op, lives []Life
 		err = p.foldTo(a.last)
 	}
 	verdicts = make([]fold.Verdict, a.skipped, len(ops))
-	if a.first != 0 {
-		p.waiting.Lock()
-		verdicts = append(verdicts, p.tickets[a.first].verdicts...)
-		delete(p.tickets, a.first)
-		p.waiting.Unlock()
+	if a.ticket != nil {
+		p.drop(a.first, a.ticket)
+		verdicts = append(verdicts, a.ticket.verdicts...)
 	}
 	if err != nil {
 		return nil, 0, fmt.Errorf("accept: %w", err)
@@ -107,8 +98,7 @@ func (p *Partition) accept(ctx context.Context, ops, sent []log.Op, lives []Life
 // none. It may not outlive a crash yet.
 func (p *Partition) SiteSeq(site log.Site) (uint64, error) {
 	if site == p.Site() {
-		p.appending.Lock()
-		defer p.appending.Unlock()
+		defer p.locks.take(appending).unlock()
 		if site == p.o.Site {
 			return p.last, nil
 		}
@@ -120,9 +110,9 @@ func (p *Partition) SiteSeq(site log.Site) (uint64, error) {
 // heard looks a site up. What is not known was not appended by this process, so it is in the
 // state, which [Open] has folded.
 func (p *Partition) heard(site log.Site) (heard, error) {
-	p.others.mu.Lock()
-	h, ok := p.others.heard[site]
-	p.others.mu.Unlock()
+	lock := p.locks.take(hearing)
+	h, ok := p.others[site]
+	lock.unlock()
 	if ok {
 		return h, nil
 	}
@@ -153,15 +143,15 @@ func (p *Partition) contiguous(ops []log.Op) error {
 // admitted is what became of operations in the log.
 type admitted struct {
 	skipped     int
-	first, last uint64 // entries; first is 0: nothing was appended
+	first, last uint64  // entries
+	ticket      *ticket // nil: nothing was appended
 	wait        func() error
 	full        error // kv.ErrFull: not all of them
 }
 
 // admit appends those operations that the log has not. sent are as in AcceptAgain, or nil.
 func (p *Partition) admit(ops, sent []log.Op, lives []Life, also func(*kv.Batch)) (a admitted, err error) {
-	p.appending.Lock()
-	defer p.appending.Unlock()
+	defer p.locks.take(appending).unlock()
 	if err := p.whyClosed(); err != nil {
 		return a, err
 	}
@@ -213,14 +203,10 @@ func (p *Partition) admit(ops, sent []log.Op, lives []Life, also func(*kv.Batch)
 	}
 	a.first = p.log.Appended() + 1
 	a.last = a.first + uint64(len(vetted)) - 1
-	p.waiting.Lock()
-	p.tickets[a.first] = &ticket{verdicts: make([]fold.Verdict, len(vetted))}
-	p.waiting.Unlock()
+	a.ticket = p.expect(a.first, len(vetted))
 	if _, a.wait, err = p.log.Append(append(vetted[:len(vetted):len(vetted)], kills...), beside); err != nil {
 		p.unreserve(vetted)
-		p.waiting.Lock()
-		delete(p.tickets, a.first)
-		p.waiting.Unlock()
+		p.drop(a.first, a.ticket)
 		return a, err
 	}
 	p.hear(vetted[len(vetted)-1:])

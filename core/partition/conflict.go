@@ -98,8 +98,7 @@ func (p *Partition) Conflict(dot log.Dot) (c Conflict, err error) {
 
 // Dismiss forgets a conflict; one that is not there is no error.
 func (p *Partition) Dismiss(dot log.Dot) error {
-	p.folding.Lock()
-	defer p.folding.Unlock()
+	defer p.locks.take(folding).unlock()
 	if err := p.whyClosed(); err != nil {
 		return err
 	}

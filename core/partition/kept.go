@@ -97,7 +97,7 @@ func (p *Partition) Keep(r *Run, before log.Chain, snapshot uint64) error {
 	if p.replica == nil {
 		return ErrReplica
 	}
-	defer p.rest()()
+	defer p.rest().unlock()
 	if err := p.whyClosed(); err != nil {
 		return err
 	}
@@ -119,8 +119,7 @@ func (p *Partition) Keep(r *Run, before log.Chain, snapshot uint64) error {
 	}
 	k.to = r.To
 	p.tx.Put(noteKey(p.o.App), m.note.encode())
-	p.visible.Lock()
-	defer p.visible.Unlock()
+	defer p.locks.take(showing).unlock()
 	err := p.o.Store.Apply(p.tx.Batch())
 	if err == nil {
 		p.replica.note = m.note
@@ -275,8 +274,7 @@ func dotOf(key []byte) log.Dot {
 
 // KeptOf returns the epoch of the log that the kept entries are of; zero: there are none.
 func (p *Partition) KeptOf() log.Epoch {
-	p.visible.RLock()
-	defer p.visible.RUnlock()
+	defer p.locks.take(reading).unlock()
 	if p.replica == nil {
 		return log.Epoch{}
 	}
@@ -325,8 +323,7 @@ func (p *Partition) LastKept() (k Kept, sealed bool, err error) {
 		k, failed = readKept(key, bytes.Clone(value))
 		return false
 	})
-	p.visible.RLock()
-	defer p.visible.RUnlock()
+	defer p.locks.take(reading).unlock()
 	if p.replica == nil {
 		return Kept{}, false, ErrReplica
 	}
@@ -389,8 +386,7 @@ func (p *Partition) ConfirmedAfter(site log.Site, after uint64, yield func(log.O
 // Lose lists own operations as conflicts, with their content: a log had them, was restored from a backup since, and will refuse them. It returns
 // when the list outlives a crash. Errors: those of kv.
 func (p *Partition) Lose(ops []log.Op, why string) (err error) {
-	p.folding.Lock()
-	defer p.folding.Unlock()
+	defer p.locks.take(folding).unlock()
 	if err := p.whyClosed(); err != nil {
 		return err
 	}

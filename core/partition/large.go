@@ -2,7 +2,7 @@ package partition
 
 import (
 	"fmt"
-	"sync"
+	"sync/atomic"
 
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/fold"
@@ -62,8 +62,7 @@ func (m *mix) mend() (err error) {
 	if m.large.torn {
 		err = m.p.wipe()
 	}
-	m.p.visible.Lock()
-	defer m.p.visible.Unlock()
+	defer m.p.locks.take(showing).unlock()
 	m.p.unpin()
 	if err != nil {
 		m.p.closed, m.p.shut = err, true
@@ -89,21 +88,12 @@ func (p *Partition) wipe() error {
 // pinned is a snapshot that several views share.
 type pinned struct {
 	kv.Snapshot
-	mu    sync.Mutex
-	users int
-}
-
-func (s *pinned) hold() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.users++
+	users atomic.Int64 // the partition is one of them until unpin, and only it adds others
 }
 
 // Close implements [kv.Snapshot]: the last user closes it.
 func (s *pinned) Close() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.users--; s.users > 0 {
+	if s.users.Add(-1) > 0 {
 		return nil
 	}
 	return s.Snapshot.Close()
@@ -111,15 +101,15 @@ func (s *pinned) Close() error {
 
 // pin has views show what is visible now, whatever is written, until unpin.
 func (p *Partition) pin() {
-	p.visible.Lock()
-	defer p.visible.Unlock()
+	defer p.locks.take(showing).unlock()
 	if p.pinned != nil {
 		return
 	}
-	p.pinned = &pinned{Snapshot: p.o.Store.Snapshot(), users: 1}
+	p.pinned = &pinned{Snapshot: p.o.Store.Snapshot()}
+	p.pinned.users.Add(1)
 }
 
-// unpin has views show what is visible again; visible is held.
+// unpin has views show what is visible again. The caller holds showing.
 func (p *Partition) unpin() {
 	if p.pinned != nil {
 		_ = p.pinned.Close() // a snapshot that was read from; its views report what is wrong

@@ -134,8 +134,7 @@ func (p *Partition) openLife() error {
 // Restored reports whether the replica was restored from a backup and writes as the site of before: it has to take
 // another one, since the replica that was backed up may be in use.
 func (p *Partition) Restored() bool {
-	p.visible.RLock()
-	defer p.visible.RUnlock()
+	defer p.locks.take(reading).unlock()
 	return p.replica != nil && p.replica.restored && p.replica.site != 0
 }
 
@@ -147,9 +146,9 @@ func (p *Partition) Fork(issued, had uint64, theirs []Life) (last uint64, forked
 	if p.replica == nil || site == 0 {
 		return 0, false, nil
 	}
-	p.visible.RLock()
+	lock := p.locks.take(reading)
 	parted := p.replica.parted
-	p.visible.RUnlock()
+	lock.unlock()
 	if parted != 0 {
 		return parted - 1, true, nil
 	}
@@ -181,10 +180,7 @@ type renewal struct {
 // sent them. Closing the partition forgets a renewal that has not ended. Errors: ErrReplica, ErrSite and
 // those of kv.
 func (p *Partition) Renew(site log.Site, last uint64, epoch log.Epoch) error {
-	p.appending.Lock()
-	defer p.appending.Unlock()
-	p.folding.Lock()
-	defer p.folding.Unlock()
+	defer p.locks.take(appending | folding).unlock()
 	if err := p.whyClosed(); err != nil {
 		return err
 	}
@@ -195,9 +191,9 @@ func (p *Partition) Renew(site log.Site, last uint64, epoch log.Epoch) error {
 	case site == 0, site == log.Origin, site == r.site:
 		return fmt.Errorf("site %d instead of %d: %w", site, r.site, ErrSite)
 	}
-	p.visible.Lock()
+	lock := p.locks.take(showing)
 	r.renewal = &renewal{site: site, last: last, epoch: epoch}
-	p.visible.Unlock()
+	lock.unlock()
 	err := p.foldAll()
 	if err == nil {
 		m := p.newMix()
@@ -214,8 +210,7 @@ func (p *Partition) Renew(site log.Site, last uint64, epoch log.Epoch) error {
 
 // Renewing reports whether a Renew waits for the log.
 func (p *Partition) Renewing() bool {
-	p.visible.RLock()
-	defer p.visible.RUnlock()
+	defer p.locks.take(reading).unlock()
 	return p.replica != nil && p.replica.renewal != nil
 }
 

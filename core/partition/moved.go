@@ -25,8 +25,7 @@ func movedKey(app catalog.AppID, site log.Site) []byte {
 // Moves notes that a replica takes another site, and sends again all of its operations of this one after last, or after the last one that the log
 // has if that comes first. It returns the last one that the log has. Errors: ErrReplica and those of kv.
 func (p *Partition) Moves(site log.Site, last uint64) (had uint64, err error) {
-	p.appending.Lock()
-	defer p.appending.Unlock()
+	defer p.locks.take(appending).unlock()
 	if err := p.whyClosed(); err != nil {
 		return 0, err
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/sightline-dev/sightline/core/catalog"
@@ -54,30 +53,27 @@ type Partition struct {
 	replica *replica // nil: the partition has a log of its own
 	sealKey []byte   // nil: the log has none
 
-	// appending is held while operations get their numbers and are appended: never during a sync.
-	appending sync.Mutex
-	last      uint64 // sequence number of our site's last operation
-	others    sites
+	locks locks
 
-	// folding is held while entries are folded. Who needs both takes appending first.
-	folding sync.Mutex
-	fold    *fold.Fold
-	tx      *kv.Overlay
-	tidy    bool // something may be owed
+	// Fields that appending guards.
+	last uint64 // sequence number of our site's last operation
 
-	// visible is held while a batch becomes visible, and to look at what is.
-	visible sync.RWMutex
-	seq     uint64  // last entry of log that was folded
-	at      uint64  // last entry that the state has: of a replica the pulled log's and the pending operations behind it
-	moves   uint64  // batches of entries that became visible
-	pinned  *pinned // what is looked at instead while a large snapshot is taken; nil: what is
-	closed  error   // why it takes nothing more; nil: it does
-	shut    bool    // not even what was appended is folded
+	// Fields that folding guards.
+	fold *fold.Fold
+	tx   *kv.Overlay
+	tidy bool // something may be owed
 
-	trim trimming
+	// Fields that showing guards. A holder of folding may read them, too.
+	seq    uint64  // last entry of log that was folded
+	at     uint64  // last entry that the state has: of a replica the pulled log's and the pending operations behind it
+	moves  uint64  // batches of entries that became visible
+	pinned *pinned // what is looked at instead while a large snapshot is taken; nil: what is
+	closed error   // why it takes nothing more; nil: it does
+	shut   bool    // not even what was appended is folded
 
-	waiting sync.Mutex
-	tickets map[uint64]*ticket // by their first entry
+	trim    trimState          // guarded by trimming
+	tickets map[uint64]*ticket // by their first entry; guarded by waiting
+	others  map[log.Site]heard // what this process appended of other sites; guarded by hearing
 }
 
 // ticket is a Submit that waits for its verdicts.
@@ -95,7 +91,7 @@ func Open(o Options) (*Partition, error) {
 	o.Keep.defaults()
 	p := &Partition{
 		o: o, clock: log.NewClock(o.Clock), fold: fold.NewUpTo(o.App, o.Rules), tx: kv.NewOverlay(o.Store),
-		tidy: true, tickets: map[uint64]*ticket{},
+		tidy: true, tickets: map[uint64]*ticket{}, others: map[log.Site]heard{},
 	}
 	err := p.openReplica()
 	if err == nil {
@@ -197,12 +193,7 @@ func (p *Partition) Log() log.Log { return p.log }
 
 // Close ends the partition once what was submitted is folded. Its store stays open.
 func (p *Partition) Close() error {
-	p.appending.Lock()
-	defer p.appending.Unlock()
-	p.folding.Lock()
-	defer p.folding.Unlock()
-	p.visible.Lock()
-	defer p.visible.Unlock()
+	defer p.locks.take(appending | folding | showing).unlock()
 	p.closed = kv.ErrClosed
 	if p.index != nil {
 		return p.index.Close()
@@ -214,19 +205,13 @@ func (p *Partition) Close() error {
 // returns nothing of the partition writes, but for a Step that is under way; every call under
 // way that would have, and every later one, returns why. Views can still be read.
 func (p *Partition) Shut(why error) {
-	p.appending.Lock()
-	defer p.appending.Unlock()
-	p.folding.Lock()
-	defer p.folding.Unlock()
-	p.visible.Lock()
-	defer p.visible.Unlock()
+	defer p.locks.take(appending | folding | showing).unlock()
 	p.closed, p.shut = why, true
 }
 
 // whyClosed is why the partition takes nothing more; nil: it does.
 func (p *Partition) whyClosed() error {
-	p.visible.RLock()
-	defer p.visible.RUnlock()
+	defer p.locks.take(reading).unlock()
 	return p.closed
 }
 
@@ -241,10 +226,9 @@ type View struct {
 
 // View returns the state as it is now.
 func (p *Partition) View() *View {
-	p.visible.RLock()
-	defer p.visible.RUnlock()
+	defer p.locks.take(reading).unlock()
 	if pinned := p.pinned; pinned != nil {
-		pinned.hold()
+		pinned.users.Add(1)
 		return &View{Reader: catalog.Read(pinned, p.o.App), snapshot: pinned, seq: p.at, moves: p.moves}
 	}
 	s := p.o.Store.Snapshot()
@@ -253,8 +237,7 @@ func (p *Partition) View() *View {
 
 // Header is that of the state as it is now: one record needs no view.
 func (p *Partition) Header() (catalog.Header, error) {
-	p.visible.RLock()
-	defer p.visible.RUnlock()
+	defer p.locks.take(reading).unlock()
 	if p.pinned != nil {
 		return catalog.Read(p.pinned, p.o.App).Header()
 	}

@@ -41,7 +41,7 @@ func (p *Partition) foldPending() error {
 	if err := p.noteUndo(p.tx, p.o.Store, p.tx.Batch()); err != nil {
 		return err
 	}
-	analysed, err := p.ofOthers(entries, out)
+	analysed, err := p.findIndexable(entries, out)
 	if err != nil {
 		return err
 	}

@@ -47,7 +47,7 @@ func (p *Partition) Pull(ctx context.Context, r Run) ([]Told, error) {
 	if p.replica == nil {
 		return nil, ErrReplica
 	}
-	defer p.rest()()
+	defer p.rest().unlock()
 	if err := p.whyClosed(); err != nil {
 		return nil, err
 	}
@@ -63,22 +63,17 @@ func (p *Partition) Pull(ctx context.Context, r Run) ([]Told, error) {
 	return told, nil
 }
 
-// rest has nobody fold, and nobody append where the outbox may be replaced, until the function that it returns is called.
-func (p *Partition) rest() func() {
+// rest takes folding, and appending where the outbox may be replaced.
+func (p *Partition) rest() hold {
 	for {
 		if p.Renewing() {
-			p.appending.Lock()
-			p.folding.Lock()
-			return func() {
-				p.folding.Unlock()
-				p.appending.Unlock()
-			}
+			return p.locks.take(appending | folding)
 		}
-		p.folding.Lock()
+		lock := p.locks.take(folding)
 		if p.replica.renewal == nil {
-			return p.folding.Unlock
+			return lock
 		}
-		p.folding.Unlock()
+		lock.unlock()
 	}
 }
 
@@ -315,9 +310,8 @@ func (m *mix) here(entry, own *log.Op) error {
 	if err != nil || sameOp(entry, &mine) {
 		return err
 	}
-	p.visible.Lock()
+	defer p.locks.take(showing).unlock()
 	p.replica.parted = own.Dot.Seq
-	p.visible.Unlock()
 	return fmt.Errorf("operation %d of site %d is not the one that was created here: %w", own.Dot.Seq, own.Dot.Site, ErrSite)
 }
 
@@ -426,8 +420,7 @@ func (m *mix) turned() {
 	if n > 0 {
 		p.replica.noted = m.note.site
 	}
-	p.waiting.Lock()
-	defer p.waiting.Unlock()
+	defer p.locks.take(waiting).unlock()
 	clear(p.tickets) // they have their verdicts
 }
 
@@ -528,7 +521,7 @@ func (m *mix) change(pending fold.Outcome) (c change, err error) {
 		c.watched.Changes = append(m.large.watched, c.watched.Changes...)
 	}
 	r := catalog.Read(m.p.tx, m.p.o.App)
-	if err := m.ofOthers(r, c.indexed.Changes); err != nil {
+	if err := m.noteIndexable(r, c.indexed.Changes); err != nil {
 		return c, err
 	}
 	for _, ord := range slices.Sorted(maps.Keys(m.derived)) {
@@ -542,8 +535,8 @@ func (m *mix) change(pending fold.Outcome) (c change, err error) {
 	return c, nil
 }
 
-// ofOthers notes inputs that were here without a derived record which came with another one of the same picture.
-func (m *mix) ofOthers(r catalog.Reader, changes []fold.Change) error {
+// noteIndexable notes stored inputs without a derived record if their record arrived with another input of the same picture.
+func (m *mix) noteIndexable(r catalog.Reader, changes []fold.Change) error {
 	if len(m.came) == 0 {
 		return nil
 	}

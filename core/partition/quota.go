@@ -19,7 +19,7 @@ type Quota interface {
 	// Prepare counts what is stored already, if bodies need room. No lock is held.
 	Prepare(bodies []log.Body) error
 	// Reserve reserves room for operations that are appended next, and returns for each why it is refused; "": it
-	// is not. The partition's lock on appending is held.
+	// is not. The partition holds its lock on appending.
 	Reserve(ops []log.Op) (refused []string, err error)
 	// Cancel ends the reservations of operations that were not appended.
 	Cancel(ops []log.Op)
@@ -32,8 +32,7 @@ const QuotaRefused = "quota: "
 
 // State calls read with the state while nothing is folded.
 func (p *Partition) State(read func(catalog.Reader) error) error {
-	p.folding.Lock()
-	defer p.folding.Unlock()
+	defer p.locks.take(folding).unlock()
 	if err := p.whyClosed(); err != nil {
 		return err
 	}

@@ -81,7 +81,7 @@ func (p *Partition) replace(ctx context.Context, what string, do func(m *mix) er
 	if p.replica == nil {
 		return ErrReplica
 	}
-	defer p.rest()()
+	defer p.rest().unlock()
 	if err := p.whyClosed(); err != nil {
 		return err
 	}

@@ -169,10 +169,7 @@ func (p *Partition) openReplica() error {
 // Lease gives a replica its site, durably. It is called once, before the first Submit; again
 // only with the same site. Errors: ErrSite, ErrReplica, and those of kv.
 func (p *Partition) Lease(site log.Site) error {
-	p.appending.Lock()
-	defer p.appending.Unlock()
-	p.folding.Lock()
-	defer p.folding.Unlock()
+	defer p.locks.take(appending | folding).unlock()
 	if err := p.whyClosed(); err != nil {
 		return err
 	}
@@ -200,17 +197,15 @@ func (p *Partition) lease(site log.Site) error {
 		err = wait()
 	}
 	if err == nil {
-		p.visible.Lock()
+		defer p.locks.take(showing).unlock()
 		r.note = n
-		p.visible.Unlock()
 	}
 	return err
 }
 
 // Cursor is how far a replica has pulled.
 func (p *Partition) Cursor() Cursor {
-	p.visible.RLock()
-	defer p.visible.RUnlock()
+	defer p.locks.take(reading).unlock()
 	if p.replica == nil {
 		return Cursor{}
 	}
@@ -219,8 +214,7 @@ func (p *Partition) Cursor() Cursor {
 
 // Sealed is the seal of the log up to the cursor; nil: none came.
 func (p *Partition) Sealed() []byte {
-	p.visible.RLock()
-	defer p.visible.RUnlock()
+	defer p.locks.take(reading).unlock()
 	if p.replica == nil {
 		return nil
 	}
@@ -229,8 +223,7 @@ func (p *Partition) Sealed() []byte {
 
 // Site is the site whose operations are submitted here; 0: none yet.
 func (p *Partition) Site() log.Site {
-	p.visible.RLock()
-	defer p.visible.RUnlock()
+	defer p.locks.take(reading).unlock()
 	if p.replica == nil {
 		return p.o.Site
 	}
@@ -251,8 +244,7 @@ func (p *Partition) MadeBy(site log.Site) bool {
 // Outbox is the last operation of a replica's own that was made, and the last that was folded
 // from the origin's log; those between are pending.
 func (p *Partition) Outbox() (issued, confirmed uint64) {
-	p.visible.RLock()
-	defer p.visible.RUnlock()
+	defer p.locks.take(reading).unlock()
 	if p.replica == nil {
 		return 0, 0
 	}
@@ -261,8 +253,7 @@ func (p *Partition) Outbox() (issued, confirmed uint64) {
 
 // Older is the last operation of a replica's own that was made on a log of another epoch than the present one; 0: there is none.
 func (p *Partition) Older() uint64 {
-	p.visible.RLock()
-	defer p.visible.RUnlock()
+	defer p.locks.take(reading).unlock()
 	if p.replica == nil {
 		return 0
 	}

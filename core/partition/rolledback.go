@@ -141,8 +141,7 @@ func (p *Partition) sameNames(entries []log.Entry) (found map[log.Dot][]byte, re
 // RolledBack gives the log another epoch if entries of the present one, or a place in it, which it sealed, prove that it had more than it has. It
 // reports whether it did. A process does so at most once, since nobody can roll back a disk that a process uses. Errors: those of kv.
 func (p *Partition) RolledBack(b *Back) (bool, error) {
-	p.appending.Lock()
-	defer p.appending.Unlock()
+	defer p.locks.take(appending).unlock()
 	if err := p.whyClosed(); err != nil {
 		return false, err
 	}
@@ -185,8 +184,7 @@ func (p *Partition) lacks(entries []log.Entry) (bool, error) {
 
 // RenewLog gives the log the epoch of this process, for the register of a data folder whose disk was rolled back. Errors: those of kv.
 func (p *Partition) RenewLog() error {
-	p.appending.Lock()
-	defer p.appending.Unlock()
+	defer p.locks.take(appending).unlock()
 	if err := p.whyClosed(); err != nil {
 		return err
 	}

@@ -54,8 +54,7 @@ func (p *Partition) stepKeep(ctx context.Context, now time.Time) error {
 	if !p.keeps() {
 		return nil
 	}
-	p.trim.mu.Lock()
-	defer p.trim.mu.Unlock()
+	defer p.locks.take(trimming).unlock()
 	err := p.stepTrim(now)
 	if err == nil {
 		err = p.stepHorizon(ctx, now)
@@ -68,10 +67,7 @@ func (p *Partition) stepKeep(ctx context.Context, now time.Time) error {
 
 // stepTidy tidies a little, if everything that was appended is folded.
 func (p *Partition) stepTidy() (more bool, err error) {
-	p.appending.Lock()
-	defer p.appending.Unlock()
-	p.folding.Lock()
-	defer p.folding.Unlock()
+	defer p.locks.take(appending | folding).unlock()
 	if !p.tidy || p.shut {
 		return false, nil
 	}
@@ -104,8 +100,7 @@ func (p *Partition) Analysed(dots []log.Dot, put func(w kv.Writer, inputs []cata
 	if err := p.o.Store.Room(); err != nil {
 		return err
 	}
-	p.folding.Lock()
-	defer p.folding.Unlock()
+	defer p.locks.take(folding).unlock()
 	if err := p.whyClosed(); err != nil {
 		return err
 	}
@@ -130,8 +125,7 @@ func (p *Partition) Analysed(dots []log.Dot, put func(w kv.Writer, inputs []cata
 		p.index.Discard()
 		return fmt.Errorf("index: %w", err)
 	}
-	p.visible.Lock()
-	defer p.visible.Unlock()
+	defer p.locks.take(showing).unlock()
 	if err := p.o.Store.Apply(p.tx.Batch()); err != nil {
 		p.index.Discard()
 		return err
@@ -142,8 +136,7 @@ func (p *Partition) Analysed(dots []log.Dot, put func(w kv.Writer, inputs []cata
 
 // Forget has the derived records of a base model removed by the next Steps.
 func (p *Partition) Forget(base [32]byte) error {
-	p.folding.Lock()
-	defer p.folding.Unlock()
+	defer p.locks.take(folding).unlock()
 	if err := p.whyClosed(); err != nil {
 		return err
 	}
@@ -156,8 +149,7 @@ func (p *Partition) Forget(base [32]byte) error {
 // Tidy makes visible, in one batch, what do writes beside the log: tidying that is owed and
 // that the partition cannot do by itself. The batch is not synced; do runs under a lock.
 func (p *Partition) Tidy(do func(tx *kv.Overlay) error) error {
-	p.folding.Lock()
-	defer p.folding.Unlock()
+	defer p.locks.take(folding).unlock()
 	if err := p.whyClosed(); err != nil {
 		return err
 	}
@@ -170,10 +162,7 @@ func (p *Partition) Tidy(do func(tx *kv.Overlay) error) error {
 
 // Redact changes operations of the log, from an entry on, in one batch: see [log.Store.Redact].
 func (p *Partition) Redact(from uint64, edit func(log.Body) bool) error {
-	p.appending.Lock()
-	defer p.appending.Unlock()
-	p.folding.Lock()
-	defer p.folding.Unlock()
+	defer p.locks.take(appending | folding).unlock()
 	if err := p.whyClosed(); err != nil {
 		return err
 	}

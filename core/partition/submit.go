@@ -56,11 +56,7 @@ func (p *Partition) SubmitSpan(ctx context.Context, who Who, bodies []log.Body, 
 	if err == nil {
 		err = p.foldOf(made.Site, first+uint64(len(bodies))-1)
 	}
-	p.waiting.Lock()
-	if p.tickets[first] == t { // else the replica took another site, and all of before was folded
-		delete(p.tickets, first)
-	}
-	p.waiting.Unlock()
+	p.drop(first, t)
 	if err != nil {
 		return nil, Span{}, fmt.Errorf("submit: %w", err)
 	}
@@ -72,8 +68,7 @@ func (p *Partition) append(who Who, bodies []log.Body, also func(*kv.Batch)) (fi
 	if err := p.prepare(bodies); err != nil {
 		return 0, made, nil, nil, err
 	}
-	p.appending.Lock()
-	defer p.appending.Unlock()
+	defer p.locks.take(appending).unlock()
 	if err := p.whyClosed(); err != nil {
 		return 0, made, nil, nil, err
 	}
@@ -111,15 +106,10 @@ func (p *Partition) append(who Who, bodies []log.Body, also func(*kv.Batch)) (fi
 		return 0, made, nil, nil, err
 	}
 	first = p.log.Appended() + 1
-	t = &ticket{verdicts: make([]fold.Verdict, len(ops))}
-	p.waiting.Lock()
-	p.tickets[first] = t
-	p.waiting.Unlock()
+	t = p.expect(first, len(ops))
 	if _, wait, err = p.log.Append(ops, beside); err != nil {
 		p.unreserve(ops)
-		p.waiting.Lock()
-		delete(p.tickets, first)
-		p.waiting.Unlock()
+		p.drop(first, t)
 		return 0, made, nil, nil, err
 	}
 	made = Span{Site: site, First: p.last + 1, Last: p.last + uint64(len(ops))}
@@ -146,15 +136,13 @@ func deletes(bodies []log.Body) bool {
 // foldTo folds at least the entries up to one that outlives a crash, and whatever others do.
 // The first Submit through the lock so folds for those that wait behind it.
 func (p *Partition) foldTo(seq uint64) error {
-	p.folding.Lock()
-	defer p.folding.Unlock()
+	defer p.locks.take(folding).unlock()
 	return p.foldLocked(seq)
 }
 
 // foldOf is foldTo for entries of a site's. When a replica takes another site all of them are folded.
 func (p *Partition) foldOf(site log.Site, seq uint64) error {
-	p.folding.Lock()
-	defer p.folding.Unlock()
+	defer p.locks.take(folding).unlock()
 	if p.Site() != site {
 		return nil
 	}
@@ -201,7 +189,7 @@ func (p *Partition) foldRun() error {
 	if err != nil {
 		return err
 	}
-	analysed, err := p.ofOthers(entries, out)
+	analysed, err := p.findIndexable(entries, out)
 	if err != nil {
 		return err
 	}
@@ -243,9 +231,9 @@ func (p *Partition) foldEntries(f *fold.Fold, tx *kv.Overlay, entries []log.Entr
 	return verdicts, f.End(), nil
 }
 
-// ofOthers are the inputs, beside those that entries change, whose derived records have come with a picture of theirs: such as an
-// input that a copy took from an origin that had not analysed it, when the same picture is added at the copy.
-func (p *Partition) ofOthers(entries []log.Entry, out fold.Outcome) (inputs []catalog.Input, err error) {
+// findIndexable returns unchanged inputs that the index lacks, if their derived record arrived with another input of the same
+// picture. For example, a copy has an input that its origin has not analysed, and the same picture is added at the copy.
+func (p *Partition) findIndexable(entries []log.Entry, out fold.Outcome) (inputs []catalog.Input, err error) {
 	if p.index == nil {
 		return nil, nil
 	}
@@ -324,8 +312,7 @@ func (p *Partition) apply(c change) error {
 	if c.write == nil {
 		c.write = p.o.Store.Apply
 	}
-	p.visible.Lock()
-	defer p.visible.Unlock()
+	defer p.locks.take(showing).unlock()
 	if err := c.write(p.tx.Batch()); err != nil {
 		if p.index != nil {
 			p.index.Discard()
@@ -344,10 +331,25 @@ func (p *Partition) apply(c change) error {
 	return nil
 }
 
+// expect adds a ticket for n entries. The first of them is entry first.
+func (p *Partition) expect(first uint64, n int) *ticket {
+	t := &ticket{verdicts: make([]fold.Verdict, n)}
+	defer p.locks.take(waiting).unlock()
+	p.tickets[first] = t
+	return t
+}
+
+// drop deletes a ticket. When a replica takes another site, it deletes all tickets, and later ones may have the same first entry.
+func (p *Partition) drop(first uint64, t *ticket) {
+	defer p.locks.take(waiting).unlock()
+	if p.tickets[first] == t {
+		delete(p.tickets, first)
+	}
+}
+
 // hand gives the verdicts on the entries from first on to who waits for them.
 func (p *Partition) hand(first uint64, verdicts []fold.Verdict) {
-	p.waiting.Lock()
-	defer p.waiting.Unlock()
+	defer p.locks.take(waiting).unlock()
 	end := first + uint64(len(verdicts))
 	for start, t := range p.tickets {
 		lo, hi := max(start, first), min(start+uint64(len(t.verdicts)), end)
@@ -355,4 +357,31 @@ func (p *Partition) hand(first uint64, verdicts []fold.Verdict) {
 			copy(t.verdicts[lo-start:hi-start], verdicts[lo-first:])
 		}
 	}
+}
+
+// Try returns what would become of bodies, here and now, if a replica submitted them, and submits
+// nothing: what is refused to its face need not go to the origin, where another state may hold by then. Nothing is
+// known of a replica without a site. Bodies are borrowed. Errors: ErrReplica and those of kv.
+func (p *Partition) Try(by string, bodies []log.Body) (verdicts []fold.Verdict, err error) {
+	if p.replica == nil {
+		return nil, ErrReplica
+	}
+	site := p.Site()
+	if site == 0 || len(bodies) == 0 {
+		return nil, nil
+	}
+	lock := p.locks.take(appending)
+	last := p.last
+	lock.unlock()
+	entries := make([]log.Entry, len(bodies))
+	for i, body := range bodies {
+		dot := log.Dot{Site: site, Seq: last + 1 + uint64(i)}
+		entries[i].Op = log.Op{Dot: dot, At: p.clock.Next(), By: by, Body: body}
+	}
+	v := p.View()
+	verdicts, _, err = p.foldOwn(fold.NewPending(p.o.App, p.o.Rules), kv.NewOverlay(v.snapshot), entries)
+	if err = errors.Join(err, v.Close()); err != nil {
+		return nil, fmt.Errorf("try: %w", err)
+	}
+	return verdicts, nil
 }

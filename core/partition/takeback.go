@@ -121,10 +121,9 @@ func (p *Partition) TakeBack(ctx context.Context, b *Back, also func(*kv.Batch))
 	return nil
 }
 
-// takeBack appends under the lock.
+// takeBack appends under appending.
 func (p *Partition) takeBack(b *Back, also func(*kv.Batch)) (last uint64, wait func() error, err error) {
-	p.appending.Lock()
-	defer p.appending.Unlock()
+	defer p.locks.take(appending).unlock()
 	if err := p.whyClosed(); err != nil {
 		return 0, nil, err
 	}
@@ -167,18 +166,14 @@ func (p *Partition) takeBack(b *Back, also func(*kv.Batch)) (last uint64, wait f
 
 // hear notes how far operations of sites are appended.
 func (p *Partition) hear(ops []log.Op) {
-	p.others.mu.Lock()
-	defer p.others.mu.Unlock()
-	if p.others.heard == nil {
-		p.others.heard = map[log.Site]heard{}
-	}
+	defer p.locks.take(hearing).unlock()
 	for i := range ops {
 		d := ops[i].Dot
 		if d.Site == p.o.Site {
 			p.last = d.Seq
 			continue
 		}
-		p.others.heard[d.Site] = heard{seq: d.Seq, at: ops[i].At}
+		p.others[d.Site] = heard{seq: d.Seq, at: ops[i].At}
 	}
 }
 
@@ -207,7 +202,7 @@ const otherLife = "another life of the replica wrote since"
 // lostFor begins the reasons for which an operation is not taken back.
 const lostFor = "restore: "
 
-// sort finds out which entries are lacking. The caller holds p.appending, and all of the log is folded.
+// sort finds out which entries are lacking. The caller holds appending, and all of the log is folded.
 func (p *Partition) sort(b *Back) (*taking, error) {
 	t := &taking{p: p, taken: map[log.Dot]bool{}, renamed: map[lostOp]log.Dot{}, moved: map[lostOp]log.Dot{}}
 	lives := bySite(b.Lives)

@@ -3,7 +3,6 @@ package partition
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 
 	"github.com/sightline-dev/sightline/core/catalog"
@@ -57,9 +56,8 @@ func (k *Keep) defaults() {
 	}
 }
 
-// trimming is what Step remembers of what it has trimmed.
-type trimming struct {
-	mu    sync.Mutex
+// trimState has the marks of the log, and when Step moves the horizon.
+type trimState struct {
 	known bool // marks are what is noted
 	marks []mark
 	next  time.Time // when the horizon is looked at next
@@ -90,9 +88,9 @@ func (p *Partition) keeps() bool { return p.replica == nil && p.o.App != catalog
 // stepTrim trims the log. Nothing is lost by it: only what the state has folded goes, in a batch behind that
 // of the state, so that no crash takes back the one without the other.
 func (p *Partition) stepTrim(now time.Time) error {
-	p.visible.RLock()
+	lock := p.locks.take(reading)
 	seq, shut := p.seq, p.shut
-	p.visible.RUnlock()
+	lock.unlock()
 	floor, keep := p.log.Floor(), &p.o.Keep
 	least := min(leastKept, keep.Entries)
 	if shut || seq+1 < floor+least {
@@ -132,8 +130,7 @@ func (p *Partition) readMarks() error {
 // Stable is the last entry that replicas need not keep for a restore of an older backup: it was trimmed, or is older than
 // Keep.Writes, as far as marks tell. A log without marks is short, and replicas keep what they wrote in it.
 func (p *Partition) Stable(now time.Time) (seq uint64, err error) {
-	p.trim.mu.Lock()
-	defer p.trim.mu.Unlock()
+	defer p.locks.take(trimming).unlock()
 	if err := p.readMarks(); err != nil {
 		return 0, err
 	}
