@@ -14,7 +14,7 @@ import (
 //	var w jsonio.Writer
 //	w.Object()
 //	w.Name("code"); w.Int(10000)
-//	w.Name("tags"); w.Array(); w.String("a"); w.End(']')
+//	w.Texts("tags", []string{"a"})
 //	w.End('}')        // {"code":10000,"tags":["a"]}
 type Writer struct {
 	buf   []byte
@@ -129,6 +129,41 @@ func (w *Writer) String(s string) {
 func (w *Writer) Text(name, text string) {
 	w.Name(name)
 	w.String(text)
+}
+
+// Begin opens an object that is a member.
+func (w *Writer) Begin(name string) {
+	w.Name(name)
+	w.Object()
+}
+
+// List writes a member that is an array of n elements. write writes the one at i.
+func (w *Writer) List(name string, n int, write func(i int)) {
+	w.Name(name)
+	w.Array()
+	for i := range n {
+		write(i)
+	}
+	w.End(']')
+}
+
+// Objects writes a member that is an array of n objects. write writes the members of the one at i.
+func (w *Writer) Objects(name string, n int, write func(i int)) {
+	w.List(name, n, func(i int) {
+		w.Object()
+		write(i)
+		w.End('}')
+	})
+}
+
+// Texts writes a member that is an array of strings.
+func (w *Writer) Texts(name string, texts []string) {
+	w.List(name, len(texts), func(i int) { w.String(texts[i]) })
+}
+
+// Floats writes a member that is an array of numbers.
+func (w *Writer) Floats(name string, all []float32) {
+	w.List(name, len(all), func(i int) { w.Float32(all[i]) })
 }
 
 // Int writes n.

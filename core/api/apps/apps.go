@@ -121,12 +121,7 @@ func ReadApp(x *call.Call) error {
 
 func writeApps(x *call.Call, apps []catalog.App) {
 	x.OK(func(w *jsonio.Writer) {
-		w.Name("apps")
-		w.Array()
-		for i := range apps {
-			writeAppRecord(w, &apps[i])
-		}
-		w.End(']')
+		w.List("apps", len(apps), func(i int) { writeAppRecord(w, &apps[i]) })
 	})
 }
 
@@ -135,14 +130,9 @@ func writeAppRecord(w *jsonio.Writer, a *catalog.App) {
 	w.Text("id", a.ID)
 	w.Text("name", a.Name)
 	w.Text("default_language", a.Language)
-	if a.Owner != "" {
-		w.Text("user_id", a.Owner)
-	}
+	show.Member(w, "user_id", a.Owner)
 	w.Text("created_at", show.Timestamp(a.Created.Time()))
-	if a.LocalOnly {
-		w.Name("local_only")
-		w.Bool(true)
-	}
+	show.Flag(w, "local_only", a.LocalOnly)
 	w.End('}')
 }
 
@@ -231,21 +221,14 @@ type keyRow struct {
 
 func writeKeys(x *call.Call, rows []keyRow) {
 	x.OK(func(w *jsonio.Writer) {
-		w.Name("keys")
-		w.Array()
-		for i := range rows {
-			writeKey(x, w, &rows[i])
-		}
-		w.End(']')
+		w.List("keys", len(rows), func(i int) { writeKey(x, w, &rows[i]) })
 	})
 }
 
 func writeKey(x *call.Call, w *jsonio.Writer, k *keyRow) {
 	w.Object()
 	w.Text("id", k.id)
-	if k.Description != "" {
-		w.Text("description", k.Description)
-	}
+	show.Member(w, "description", k.Description)
 	w.Name("scopes")
 	writeTexts(w, k.Scopes)
 	w.Name("apps")

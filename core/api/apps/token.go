@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/sightline-dev/sightline/core/api/call"
+	"github.com/sightline-dev/sightline/core/api/show"
 	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/jsonio"
@@ -56,8 +57,7 @@ func IssueToken(x *call.Call) error {
 	}
 	x.OK(func(w *jsonio.Writer) {
 		w.Text("access_token", token)
-		w.Name("expires_in")
-		w.Int(int64(life / time.Second))
+		show.Count(w, "expires_in", life/time.Second)
 		w.Text("scope", tokenScope)
 	})
 	x.NoStore()

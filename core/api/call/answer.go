@@ -15,7 +15,6 @@ const contentType = "application/json; charset=UTF-8"
 func (x *Call) Answer(s Status, details string, write func(*jsonio.Writer)) {
 	envelope := func(w *jsonio.Writer) {
 		w.Object()
-		w.Name("status")
 		WriteStatus(w, s, details)
 		write(w)
 		w.End('}')
@@ -82,9 +81,9 @@ func (x *Call) Fail(err error) {
 	}
 }
 
-// WriteStatus writes a status as an object; details may be empty.
+// WriteStatus writes the member status; details may be empty.
 func WriteStatus(w *jsonio.Writer, s Status, details string) {
-	w.Object()
+	w.Begin("status")
 	w.Name("code")
 	w.Int(int64(s.Code))
 	w.Text("description", s.Description)

@@ -45,8 +45,7 @@ func Status(x *call.Call) error {
 	issued, _ := p.Outbox()
 	cursor := p.Cursor().Seq
 	x.OK(func(w *jsonio.Writer) {
-		w.Name("copy")
-		w.Object()
+		w.Begin("copy")
 		show.Member(w, "app_id", x.App.ID)
 		show.Member(w, "origin", s.Origin)
 		show.Member(w, "phase", s.Phase)
@@ -95,19 +94,14 @@ func Outbox(x *call.Call) error {
 		}
 	}
 	x.OK(func(w *jsonio.Writer) {
-		w.Name("operations")
-		w.Array()
-		for i := range ops {
-			w.Object()
+		w.Objects("operations", len(ops), func(i int) {
 			told.Write(w, &ops[i])
 			state := "queued"
 			if ops[i].Dot.Seq <= s.Accepted {
 				state = "sent"
 			}
 			show.Member(w, "state", state)
-			w.End('}')
-		}
-		w.End(']')
+		})
 	})
 	return nil
 }
@@ -150,19 +144,14 @@ func Conflicts(x *call.Call) error {
 		}
 	}
 	x.OK(func(w *jsonio.Writer) {
-		w.Name("conflicts")
-		w.Array()
-		for i := range rows {
+		w.Objects("conflicts", len(rows), func(i int) {
 			c := &rows[i]
-			w.Object()
 			show.Member(w, "id", conflictID(c.Op.Dot))
 			told.Write(w, &c.Op)
 			show.Member(w, "verdict", c.Verdict.Code.String())
 			show.Member(w, "reason", reason(c, orphans[i]))
 			show.Count(w, "position", c.Seq)
-			w.End('}')
-		}
-		w.End(']')
+		})
 	})
 	return nil
 }

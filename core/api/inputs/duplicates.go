@@ -42,18 +42,12 @@ func Duplicates(x *call.Call) error {
 	}
 	x.OK(func(w *jsonio.Writer) {
 		w.Grow(len(inputs)*show.InputBytes + x.Loaded)
-		w.Name("duplicates")
-		w.Array()
-		for i := range inputs {
-			w.Object()
+		w.Objects("duplicates", len(inputs), func(i int) {
 			w.Name("input")
 			show.WriteInput(x, w, &lines, &inputs[i], nil)
-			w.Name("score")
-			w.Float32(found[i].Score)
+			show.Share(w, "score", found[i].Score)
 			w.Text("tier", found[i].Tier.String())
-			w.End('}')
-		}
-		w.End(']')
+		})
 	})
 	return nil
 }
@@ -95,18 +89,10 @@ func DuplicateGroups(x *call.Call) error {
 		}
 	}
 	x.OK(func(w *jsonio.Writer) {
-		w.Name("total")
-		w.Int(int64(found.Total))
-		w.Name("examined")
-		w.Int(int64(found.Examined))
-		w.Name("of")
-		w.Int(int64(found.Of))
-		w.Name("groups")
-		w.Array()
-		for i := range found.Groups {
-			writeGroup(x, w, &lines, &found.Groups[i], inputs[i])
-		}
-		w.End(']')
+		show.Count(w, "total", found.Total)
+		show.Count(w, "examined", found.Examined)
+		show.Count(w, "of", found.Of)
+		w.List("groups", len(found.Groups), func(i int) { writeGroup(x, w, &lines, &found.Groups[i], inputs[i]) })
 	})
 	return nil
 }
@@ -131,18 +117,11 @@ func readTiers(x *call.Call) ([]search.Tier, error) {
 func writeGroup(x *call.Call, w *jsonio.Writer, lines *show.ConceptNames, g *search.Group, inputs []catalog.Input) {
 	w.Object()
 	w.Text("tier", g.Tier.String())
-	w.Name("count")
-	w.Int(int64(g.Count))
-	w.Name("inputs")
-	w.Array()
-	for i := range inputs {
-		w.Object()
+	show.Count(w, "count", g.Count)
+	w.Objects("inputs", len(inputs), func(i int) {
 		w.Name("input")
 		show.WriteInput(x, w, lines, &inputs[i], nil)
-		w.Name("score")
-		w.Float32(g.Inputs[i].Score)
-		w.End('}')
-	}
-	w.End(']')
+		show.Share(w, "score", g.Inputs[i].Score)
+	})
 	w.End('}')
 }

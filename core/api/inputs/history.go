@@ -47,12 +47,7 @@ func History(x *call.Call) error {
 		show.Count(w, "total", uint64(len(h.all)))
 		w.Name("complete")
 		w.Bool(whole)
-		w.Name("operations")
-		w.Array()
-		for i := range rows {
-			h.write(w, &rows[i])
-		}
-		w.End(']')
+		w.List("operations", len(rows), func(i int) { h.write(w, &rows[i]) })
 	})
 	return nil
 }
@@ -170,9 +165,6 @@ func (h *history) write(w *jsonio.Writer, p *past) {
 		show.Count(w, "position", p.Seq)
 	}
 	show.Member(w, "verdict", p.verdict)
-	if p.remembered {
-		w.Name("remembered")
-		w.Bool(true)
-	}
+	show.Flag(w, "remembered", p.remembered)
 	w.End('}')
 }

@@ -84,14 +84,10 @@ func Status(x *call.Call) error {
 		return err
 	}
 	x.OK(func(w *jsonio.Writer) {
-		w.Name("counts")
-		w.Object()
-		w.Name("processed")
-		w.Int(int64(n.Processed))
-		w.Name("to_process")
-		w.Int(int64(n.ToProcess))
-		w.Name("errors")
-		w.Int(int64(n.Errors))
+		w.Begin("counts")
+		show.Count(w, "processed", n.Processed)
+		show.Count(w, "to_process", n.ToProcess)
+		show.Count(w, "errors", n.Errors)
 		w.End('}')
 	})
 	return nil

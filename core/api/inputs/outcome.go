@@ -49,16 +49,13 @@ func answerOutcomes(x *call.Call, items []outcome, said *call.Status) error {
 	s, _ := show.Overall(good, len(items), nil)
 	x.Answer(s, "", func(w *jsonio.Writer) {
 		w.Grow(len(inputs)*show.InputBytes + x.Loaded)
-		w.Name("inputs")
-		w.Array()
-		for i := range inputs {
+		w.List("inputs", len(inputs), func(i int) {
 			if err := items[i].err; err != nil {
 				writeRefused(x, w, &inputs[i], err)
 			} else {
 				show.WriteInput(x, w, &lines, &inputs[i], said)
 			}
-		}
-		w.End(']')
+		})
 	})
 	return nil
 }
@@ -68,11 +65,9 @@ func answerOutcomes(x *call.Call, items []outcome, said *call.Status) error {
 func writeRefused(x *call.Call, w *jsonio.Writer, in *catalog.Input, err error) {
 	w.Object()
 	w.Text("id", in.ID)
-	w.Name("data")
-	w.Object()
+	w.Begin("data")
 	show.WriteImage(w, in.URL, in.Crop)
 	w.End('}')
-	w.Name("status")
 	s := call.StatusOf(err)
 	call.WriteStatus(w, s, call.DetailsOf(err, s))
 	w.End('}')

@@ -23,23 +23,15 @@ func Source(x *call.Call) error {
 		return err
 	}
 	x.OK(func(w *jsonio.Writer) {
-		w.Name("source")
-		w.Object()
-		if in.URL != "" {
-			w.Text("url", in.URL)
-		}
+		w.Begin("source")
+		show.Member(w, "url", in.URL)
 		if in.Code == catalog.InputReady {
 			w.Text("picture", show.HostedAddress(x, in.Hosted))
 			w.Text("content_type", in.ContentType)
 			w.Text("sha256", in.Blob.String())
 		}
 		if x.Shows(auth.ConceptsGet) {
-			w.Name("edits")
-			w.Array()
-			for i := range in.Edits {
-				writeEdit(w, &in.Edits[i].OutputEdit)
-			}
-			w.End(']')
+			w.List("edits", len(in.Edits), func(i int) { writeEdit(w, &in.Edits[i].OutputEdit) })
 		}
 		w.End('}')
 	})
@@ -49,11 +41,7 @@ func Source(x *call.Call) error {
 func writeEdit(w *jsonio.Writer, e *log.OutputEdit) {
 	w.Object()
 	w.Text("id", e.Concept)
-	w.Name("value")
-	w.Float32(e.Value)
-	if e.Removed {
-		w.Name("removed")
-		w.Bool(true)
-	}
+	show.Share(w, "value", e.Value)
+	show.Flag(w, "removed", e.Removed)
 	w.End('}')
 }

@@ -142,8 +142,7 @@ func (c *comparison) find(p call.Page) error {
 }
 
 func (c *comparison) write(w *jsonio.Writer) {
-	w.Name("comparison")
-	w.Object()
+	w.Begin("comparison")
 	show.Count(w, "inputs", c.inputs)
 	show.Count(w, "changed", uint64(c.changed))
 	w.Name("roc_auc")
@@ -157,12 +156,7 @@ func (c *comparison) write(w *jsonio.Writer) {
 	}
 	w.End(']')
 	w.End('}')
-	w.Name("changes")
-	w.Array()
-	for i := range c.rows {
-		c.writeRow(w, &c.rows[i])
-	}
-	w.End(']')
+	w.List("changes", len(c.rows), func(i int) { c.writeRow(w, &c.rows[i]) })
 }
 
 func (c *comparison) writeRow(w *jsonio.Writer, row *changedInput) {
@@ -170,30 +164,20 @@ func (c *comparison) writeRow(w *jsonio.Writer, row *changedInput) {
 	w.Name("input")
 	show.WriteInput(c.x, w, &c.lines, &row.input, nil)
 	if c.x.Shows(auth.ConceptsGet) {
-		var before, after []training.Pair
+		var before, after []int // places in the two heads
 		for _, p := range training.Pairs(c.before.Head, c.after.Head) {
 			if differ, _ := p.Differ(&c.before.Side, &c.after.Side, row.was, row.is); !differ {
 				continue
 			}
 			if p.Before >= 0 {
-				before = append(before, p)
+				before = append(before, p.Before)
 			}
 			if p.After >= 0 {
-				after = append(after, p)
+				after = append(after, p.After)
 			}
 		}
-		w.Name("before")
-		w.Array()
-		for _, p := range before {
-			writeJudged(w, &c.before.names[p.Before], row.was[p.Before])
-		}
-		w.End(']')
-		w.Name("after")
-		w.Array()
-		for _, p := range after {
-			writeJudged(w, &c.after.names[p.After], row.is[p.After])
-		}
-		w.End(']')
+		w.List("before", len(before), func(i int) { writeJudged(w, &c.before.names[before[i]], row.was[before[i]]) })
+		w.List("after", len(after), func(i int) { writeJudged(w, &c.after.names[after[i]], row.is[after[i]]) })
 	}
 	w.End('}')
 }

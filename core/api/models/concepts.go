@@ -46,12 +46,7 @@ func ListConcepts(x *call.Call) error {
 
 func writeConceptList(x *call.Call, rows []show.Concept, form show.ConceptForm) {
 	x.OK(func(w *jsonio.Writer) {
-		w.Name("concepts")
-		w.Array()
-		for i := range rows {
-			show.WriteConcept(x, w, &rows[i], form)
-		}
-		w.End(']')
+		w.List("concepts", len(rows), func(i int) { show.WriteConcept(x, w, &rows[i], form) })
 	})
 }
 

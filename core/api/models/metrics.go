@@ -43,9 +43,7 @@ func Evaluate(x *call.Call) error {
 	x.OK(func(w *jsonio.Writer) {
 		w.Name("model_version")
 		show.WriteVersion(w, m.Version, func() {
-			w.Name("metrics")
-			w.Object()
-			w.Name("status")
+			w.Begin("metrics")
 			call.WriteStatus(w, statusEvaluating, "")
 			w.End('}')
 			e.writeInputCount(w)
@@ -71,8 +69,7 @@ func (e *evaluation) inputs() int {
 
 func (e *evaluation) writeInputCount(w *jsonio.Writer) {
 	if n := e.inputs(); n > 0 && e.x.Shows(auth.InputsGet) {
-		w.Name("total_input_count")
-		w.Int(int64(n))
+		show.Count(w, "total_input_count", n)
 	}
 }
 
@@ -119,9 +116,7 @@ func answerUnevaluated(x *call.Call, version *catalog.Version, why string) {
 	x.OK(func(w *jsonio.Writer) {
 		w.Name("model_version")
 		show.WriteVersion(w, version, func() {
-			w.Name("metrics")
-			w.Object()
-			w.Name("status")
+			w.Begin("metrics")
 			call.WriteStatus(w, statusNotEvaluated, why)
 			w.End('}')
 		})
@@ -183,7 +178,6 @@ func newEvaluation(x *call.Call, v *partition.View, version *catalog.Version) (*
 
 func (e *evaluation) write(w *jsonio.Writer) {
 	w.Object()
-	w.Name("status")
 	call.WriteStatus(w, statusEvaluated, "")
 	w.Name("summary")
 	e.writeSummary(w)
@@ -191,19 +185,9 @@ func (e *evaluation) write(w *jsonio.Writer) {
 	e.writeConfusion(w)
 	w.Name("label_counts")
 	e.writeCounts(w)
-	w.Name("binary_metrics")
-	w.Array()
-	for i := range e.Concepts {
-		e.writeConcept(w, i)
-	}
-	w.End(']')
+	w.List("binary_metrics", len(e.Concepts), func(i int) { e.writeConcept(w, i) })
 	if e.x.Shows(auth.InputsGet) {
-		w.Name("test_set")
-		w.Array()
-		for i := range e.weakest {
-			e.writeWeak(w, &e.weakest[i])
-		}
-		w.End(']')
+		w.List("test_set", len(e.weakest), func(i int) { e.writeWeak(w, &e.weakest[i]) })
 	}
 	w.Name("sightline")
 	e.writeExtension(w)
@@ -217,15 +201,9 @@ func (e *evaluation) writeExtension(w *jsonio.Writer) {
 	show.Count(w, "inputs", uint64(e.inputs()))
 	show.Count(w, "other_inputs", uint64(e.inputs()-e.labelled()))
 	if e.Precision > 0 {
-		w.Name("promised_precision")
-		w.Float32(float32(e.Precision))
+		show.Share(w, "promised_precision", e.Precision)
 	}
-	w.Name("concepts")
-	w.Array()
-	for i := range e.Concepts {
-		e.writeCutOff(w, i)
-	}
-	w.End(']')
+	w.List("concepts", len(e.Concepts), func(i int) { e.writeCutOff(w, i) })
 	w.Name("confusion_counts")
 	w.Array()
 	e.cells(func(_, _, n, _ int) { w.Int(int64(n)) })
@@ -259,8 +237,7 @@ func (e *evaluation) writeCutOff(w *jsonio.Writer, i int) {
 	w.Object()
 	show.Member(w, "id", e.concepts[i].ID)
 	share := func(name string, value float64) {
-		w.Name(name)
-		w.Float32(float32(value))
+		show.Share(w, name, value)
 	}
 	if m.CutOff > 0 {
 		share("cut_off", m.CutOff)
@@ -272,10 +249,7 @@ func (e *evaluation) writeCutOff(w *jsonio.Writer, i int) {
 	if m.Curve != nil {
 		share("supported_precision", m.Supported)
 	}
-	if m.AgainstBackground {
-		w.Name("against_background")
-		w.Bool(true)
-	}
+	show.Flag(w, "against_background", m.AgainstBackground)
 	w.End('}')
 }
 
@@ -303,8 +277,7 @@ func (e *evaluation) writeSummary(w *jsonio.Writer) {
 		{"macro_avg_precision", e.Macro.Precision},
 		{"macro_avg_recall", e.Macro.Recall},
 	} {
-		w.Name(f.name)
-		w.Float32(float32(f.value))
+		show.Share(w, f.name, f.value)
 	}
 	w.End('}')
 }
@@ -339,34 +312,22 @@ func (e *evaluation) writeConfusion(w *jsonio.Writer) {
 		if row < len(e.concepts) {
 			show.Member(w, "actual", e.concepts[row].ID)
 		}
-		w.Name("value")
-		w.Float32(float32(float64(n) / float64(sum)))
+		show.Share(w, "value", float64(n)/float64(sum))
 		w.End('}')
 	})
 	w.End(']')
-	w.Name("concept_ids")
-	w.Array()
-	for i := range e.concepts {
-		w.String(e.concepts[i].ID)
-	}
-	w.End(']')
+	w.List("concept_ids", len(e.concepts), func(i int) { w.String(e.concepts[i].ID) })
 	w.End('}')
 }
 
 func (e *evaluation) writeCounts(w *jsonio.Writer) {
 	w.Object()
-	w.Name("positive_label_counts")
-	w.Array()
-	for i := range e.Concepts {
-		w.Object()
+	w.Objects("positive_label_counts", len(e.Concepts), func(i int) {
 		w.Text("concept_name", e.concepts[i].Name)
 		if n := e.Concepts[i].Positives; n > 0 {
-			w.Name("count")
-			w.Int(int64(n))
+			show.Count(w, "count", n)
 		}
-		w.End('}')
-	}
-	w.End(']')
+	})
 	w.End('}')
 }
 
@@ -378,13 +339,10 @@ func (e *evaluation) writeConcept(w *jsonio.Writer, i int) {
 		name  string
 		value int
 	}{{"num_pos", m.Positives}, {"num_neg", m.Negatives}, {"num_tot", m.Positives + m.Negatives}} {
-		w.Name(n.name)
-		w.Int(int64(n.value))
+		show.Count(w, n.name, n.value)
 	}
-	w.Name("roc_auc")
-	w.Float32(float32(m.ROCAUC))
-	w.Name("f1")
-	w.Float32(float32(m.F1))
+	show.Share(w, "roc_auc", m.ROCAUC)
+	show.Share(w, "f1", m.F1)
 	w.Name("concept")
 	show.WriteConcept(e.x, w, &e.concepts[i], show.Known)
 	fpr, tpr, precision, thresholds := curvesOf(m)
@@ -422,12 +380,7 @@ type curve struct {
 func writeCurve(w *jsonio.Writer, coordinates ...curve) {
 	w.Object()
 	for _, c := range coordinates {
-		w.Name(c.name)
-		w.Array()
-		for _, v := range c.values {
-			w.Float32(v)
-		}
-		w.End(']')
+		w.Floats(c.name, c.values)
 	}
 	w.End('}')
 }
@@ -471,9 +424,7 @@ func (e *evaluation) writeSaid(w *jsonio.Writer, place int, value float32) {
 	w.Object()
 	w.Text("id", c.ID)
 	w.Text("name", c.Name)
-	w.Name("value")
-	w.Float32(value)
-	w.Name("app_id")
-	show.WriteAppOf(e.x, w, c)
+	show.Share(w, "value", value)
+	show.WriteApp(e.x, w, c.Public)
 	w.End('}')
 }

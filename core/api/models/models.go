@@ -104,12 +104,7 @@ func answerModels(x *call.Call, match func(show.Model) bool) error {
 
 func writeModels(x *call.Call, models []show.Model) {
 	x.OK(func(w *jsonio.Writer) {
-		w.Name("models")
-		w.Array()
-		for _, m := range models {
-			show.WriteModel(x, w, &show.ModelInfo{Model: m})
-		}
-		w.End(']')
+		w.List("models", len(models), func(i int) { show.WriteModel(x, w, &show.ModelInfo{Model: models[i]}) })
 	})
 }
 

@@ -64,15 +64,10 @@ func Next(x *call.Call) error {
 	}
 	x.OK(func(w *jsonio.Writer) {
 		show.Count(w, "total", total)
-		w.Name("inputs")
-		w.Array()
-		for i := range rows {
-			w.Object()
+		w.Objects("inputs", len(rows), func(i int) {
 			show.WriteInputMembers(x, w, &lines, &inputs[i], nil)
 			q.write(x, w, &rows[i], inputs[i].Created > q.since)
-			w.End('}')
-		}
-		w.End(']')
+		})
 	})
 	return nil
 }
@@ -133,10 +128,8 @@ func (q *questioner) write(x *call.Call, w *jsonio.Writer, row *training.Next, l
 	if row.Why == training.Different && later && q.head != nil {
 		why = "new"
 	}
-	w.Name("useful")
-	w.Object()
-	w.Name("score")
-	w.Float32(float32(row.Score))
+	w.Begin("useful")
+	show.Share(w, "score", row.Score)
 	show.Member(w, "why", why)
 	w.End('}')
 	if !x.Shows(auth.ConceptsGet) {
@@ -149,12 +142,7 @@ func (q *questioner) write(x *call.Call, w *jsonio.Writer, row *training.Next, l
 	slices.SortFunc(order, func(a, b int) int {
 		return cmp.Or(cmp.Compare(row.Values[b], row.Values[a]), cmp.Compare(q.names[a].ID, q.names[b].ID))
 	})
-	w.Name("predicted")
-	w.Array()
-	for _, i := range order {
-		writeJudged(w, &q.names[i], row.Values[i])
-	}
-	w.End(']')
+	w.List("predicted", len(order), func(i int) { writeJudged(w, &q.names[order[i]], row.Values[order[i]]) })
 }
 
 // writeJudged writes a concept with what a model says of it.
@@ -162,7 +150,6 @@ func writeJudged(w *jsonio.Writer, c *show.Concept, value float32) {
 	w.Object()
 	show.Member(w, "id", c.ID)
 	show.Member(w, "name", c.Name)
-	w.Name("value")
-	w.Float32(value)
+	show.Share(w, "value", value)
 	w.End('}')
 }

@@ -93,8 +93,7 @@ func differ(older, newer *catalog.Version, before, after *catalog.Manifest) sinc
 func isOf(v *catalog.Version, concept string) bool { return slices.Contains(v.Concepts, concept) }
 
 func (s *since) write(w *jsonio.Writer) {
-	w.Name("since")
-	w.Object()
+	w.Begin("since")
 	show.Member(w, "version_id", s.version)
 	show.Count(w, "new_inputs", uint64(s.new))
 	show.Count(w, "corrected_inputs", uint64(s.corrected))

@@ -36,29 +36,22 @@ func TrainingSet(x *call.Call) error {
 	}
 	advice := training.Advise(&survey, training.RelationOf(m.Own.Config))
 	x.OK(func(w *jsonio.Writer) {
-		w.Name("training_set")
-		w.Object()
+		w.Begin("training_set")
 		show.Count(w, "inputs", survey.Inputs)
 		show.Count(w, "new_inputs", survey.New)
 		if newest != nil {
 			show.Member(w, "version_id", newest.ID)
 		}
 		if x.Shows(auth.ConceptsGet) {
-			w.Name("concepts")
-			w.Array()
-			for i := range names {
-				w.Object()
+			w.Objects("concepts", len(names), func(i int) {
 				show.Member(w, "id", names[i].ID)
 				show.Member(w, "name", names[i].Name)
 				show.Count(w, "positives", survey.Concepts[i].Positives)
 				show.Count(w, "negatives", survey.Concepts[i].Negatives)
-				w.End('}')
-			}
-			w.End(']')
+			})
 		}
 		if advice.Code != training.NoAdvice {
-			w.Name("advice")
-			w.Object()
+			w.Begin("advice")
 			show.Member(w, "code", string(advice.Code))
 			if advice.Concept >= 0 && x.Shows(auth.ConceptsGet) {
 				show.Member(w, "concept_id", names[advice.Concept].ID)

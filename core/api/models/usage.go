@@ -60,12 +60,7 @@ func ConceptUsage(x *call.Call) error {
 	}
 	x.OK(func(w *jsonio.Writer) {
 		show.Count(w, "total", uint64(len(all)))
-		w.Name("concepts")
-		w.Array()
-		for i := range rows {
-			writeUsed(x, w, &rows[i])
-		}
-		w.End(']')
+		w.List("concepts", len(rows), func(i int) { writeUsed(x, w, &rows[i]) })
 	})
 	return nil
 }
@@ -170,12 +165,7 @@ func writeUsed(x *call.Call, w *jsonio.Writer, u *used) {
 	show.Count(w, "absent", u.absent)
 	show.Count(w, "predicted", u.predicted)
 	if x.Shows(auth.ModelsGet) {
-		w.Name("models")
-		w.Array()
-		for _, id := range u.models {
-			w.String(id)
-		}
-		w.End(']')
+		w.Texts("models", u.models)
 	}
 	w.End('}')
 }

@@ -135,19 +135,13 @@ func answerActivations(x *call.Call, p *show.Predictor, places []int, missing []
 	}
 	s, details := show.Overall(good, len(inputs), missing)
 	x.Answer(s, details, func(w *jsonio.Writer) {
-		w.Name("outputs")
-		w.Array()
-		for i := range inputs {
-			w.Object()
+		w.Objects("outputs", len(inputs), func(i int) {
 			w.Text("input_id", inputs[i].ID)
-			w.Name("status")
 			inputs[i].WriteStatus(w)
 			if r := seen[i]; r != nil {
 				writeActivations(x, w, p, &r.Analysis.Cells, places, maps[i])
 			}
-			w.End('}')
-		}
-		w.End(']')
+		})
 	})
 	return nil
 }
@@ -183,32 +177,15 @@ func direction(h *train.Head, place int) []float32 {
 }
 
 func writeActivations(x *call.Call, w *jsonio.Writer, p *show.Predictor, c *predict.Cells, places []int, maps [][]float32) {
-	w.Name("activations")
-	w.Object()
-	w.Name("box")
-	w.Array()
-	for _, edge := range [...]float64{c.Box.Top, c.Box.Left, c.Box.Bottom, c.Box.Right} {
-		w.Float32(float32(edge))
-	}
-	w.End(']')
-	w.Name("width")
-	w.Int(int64(c.Width))
-	w.Name("height")
-	w.Int(int64(c.Height))
-	w.Name("concepts")
-	w.Array()
-	for k, place := range places {
+	w.Begin("activations")
+	w.Floats("box", []float32{float32(c.Box.Top), float32(c.Box.Left), float32(c.Box.Bottom), float32(c.Box.Right)})
+	show.Count(w, "width", c.Width)
+	show.Count(w, "height", c.Height)
+	w.Objects("concepts", len(places), func(k int) {
+		place := places[k]
 		id, _, _ := p.Concept(x, place, "")
-		w.Object()
 		w.Text("id", id)
-		w.Name("values")
-		w.Array()
-		for _, v := range maps[k] {
-			w.Float32(v)
-		}
-		w.End(']')
-		w.End('}')
-	}
-	w.End(']')
+		w.Floats("values", maps[k])
+	})
 	w.End('}')
 }

@@ -175,17 +175,11 @@ func answerHits(x *call.Call, q *search.Query, p call.Page) error {
 	x.OK(func(w *jsonio.Writer) {
 		w.Grow(len(inputs)*show.InputBytes + x.Loaded)
 		w.Text("id", id)
-		w.Name("hits")
-		w.Array()
-		for i := range inputs {
-			w.Object()
-			w.Name("score")
-			w.Float32(found.Hits[i].Score)
+		w.Objects("hits", len(inputs), func(i int) {
+			show.Share(w, "score", found.Hits[i].Score)
 			w.Name("input")
 			show.WriteInput(x, w, &lines, &inputs[i], nil)
-			w.End('}')
-		}
-		w.End(']')
+		})
 	})
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/sightline-dev/sightline/core/api/call"
+	"github.com/sightline-dev/sightline/core/api/show"
 	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/jsonio"
@@ -127,10 +128,8 @@ func answerSummary(x *call.Call, q *search.Query, ask search.Ask) error {
 		ids[i] = in.ID
 	}
 	x.OK(func(w *jsonio.Writer) {
-		w.Name("summary")
-		w.Object()
-		w.Name("matching")
-		w.Int(int64(s.Matching))
+		w.Begin("summary")
+		show.Count(w, "matching", s.Matching)
 		if s.Scores != nil {
 			writeScores(w, s.Scores)
 		}
@@ -155,18 +154,12 @@ func learnFrom(x *call.Call) search.Learn {
 }
 
 func writeScores(w *jsonio.Writer, s *search.Scores) {
-	w.Name("scores")
-	w.Object()
+	w.Begin("scores")
 	w.Name("from")
 	w.Float(s.From)
 	w.Name("to")
 	w.Float(s.To)
-	w.Name("counts")
-	w.Array()
-	for _, n := range s.Counts {
-		w.Int(int64(n))
-	}
-	w.End(']')
+	w.List("counts", len(s.Counts), func(i int) { w.Int(int64(s.Counts[i])) })
 	if s.CutOff != nil {
 		writeCutOff(w, s.CutOff)
 	}
@@ -174,45 +167,29 @@ func writeScores(w *jsonio.Writer, s *search.Scores) {
 }
 
 func writeCutOff(w *jsonio.Writer, c *search.CutOff) {
-	w.Name("cut_off")
-	w.Object()
-	w.Name("value")
-	w.Float32(float32(c.Value))
+	w.Begin("cut_off")
+	show.Share(w, "value", c.Value)
 	w.Text("source", string(c.Source))
-	w.Name("examples")
-	w.Int(int64(c.Examples))
+	show.Count(w, "examples", c.Examples)
 	w.End('}')
 }
 
 func writeDays(w *jsonio.Writer, days []search.Day) {
-	w.Name("days")
-	w.Array()
-	for _, d := range days {
-		w.Object()
+	w.Objects("days", len(days), func(i int) {
+		d := days[i]
 		w.Text("day", time.Unix(d.Number*24*60*60, 0).UTC().Format(time.DateOnly))
-		w.Name("count")
-		w.Int(int64(d.Count))
-		w.End('}')
-	}
-	w.End(']')
+		show.Count(w, "count", d.Count)
+	})
 }
 
 // writePlaces writes clusters; ids are of the inputs that stand alone.
 func writePlaces(w *jsonio.Writer, places []search.Cluster, ids []string) {
-	w.Name("places")
-	w.Array()
-	for i := range places {
-		w.Object()
+	w.Objects("places", len(places), func(i int) {
 		w.Name("latitude")
 		w.Float(places[i].Place.Latitude)
 		w.Name("longitude")
 		w.Float(places[i].Place.Longitude)
-		w.Name("count")
-		w.Int(int64(places[i].Count))
-		if ids[i] != "" {
-			w.Text("input_id", ids[i])
-		}
-		w.End('}')
-	}
-	w.End(']')
+		show.Count(w, "count", places[i].Count)
+		show.Member(w, "input_id", ids[i])
+	})
 }

@@ -79,33 +79,24 @@ func WriteConcept(x *call.Call, w *jsonio.Writer, c *Concept, form ConceptForm) 
 	w.Object()
 	w.Text("id", c.ID)
 	w.Text("name", c.Name)
-	w.Name("value")
-	w.Int(1)
+	Count(w, "value", 1)
 	w.Text("created_at", Timestamp(c.created))
 	if form == Found && x.Host.PublicAppID != "main" {
 		w.Text("updated_at", Timestamp(c.updated))
 	}
 	w.Text("language", c.language)
-	w.Name("app_id")
-	writeApp(x, w, c.Public)
+	WriteApp(x, w, c.Public)
 	w.End('}')
 }
 
-// WriteAppOf writes the app_id of a concept.
-func WriteAppOf(x *call.Call, w *jsonio.Writer, c *Concept) { writeApp(x, w, c.Public) }
-
-// writeApp writes an app_id: what is public has everyone's.
-func writeApp(x *call.Call, w *jsonio.Writer, public bool) {
-	if public {
-		WritePublicApp(x, w)
-	} else {
-		w.String(x.App.ID)
+// WriteApp writes the member app_id: what is public has everyone's.
+func WriteApp(x *call.Call, w *jsonio.Writer, public bool) {
+	id := x.Host.PublicAppID
+	if !public {
+		id = x.App.ID
 	}
-}
-
-// WritePublicApp writes the app_id of what is everyone's.
-func WritePublicApp(x *call.Call, w *jsonio.Writer) {
-	if id := x.Host.PublicAppID; id != "" {
+	w.Name("app_id")
+	if id != "" {
 		w.String(id)
 	} else {
 		w.Null()
@@ -180,26 +171,21 @@ func (l *ConceptNames) Look(v *partition.View, id string) error {
 
 // write writes data.concepts, which an input without labels does not have.
 func (l *ConceptNames) write(w *jsonio.Writer, in *catalog.Input) {
-	open := false
-	for i := range in.Labels {
-		label := &in.Labels[i]
-		if label.Value == log.Removed {
-			continue
-		}
-		if !open {
-			open = true
-			w.Name("concepts")
-			w.Array()
-		}
-		w.Object()
-		l.Start(w, label.Concept)
-		w.Name("value")
-		w.Int(int64(label.Value - log.False))
-		w.End('}')
+	live := func(l catalog.Label) bool { return l.Value != log.Removed }
+	if !slices.ContainsFunc(in.Labels, live) {
+		return
 	}
-	if open {
-		w.End(']')
+	w.Name("concepts")
+	w.Array()
+	for _, label := range in.Labels {
+		if live(label) {
+			w.Object()
+			l.Start(w, label.Concept)
+			Count(w, "value", label.Value-log.False)
+			w.End('}')
+		}
 	}
+	w.End(']')
 }
 
 // Start writes a concept's id, name and app_id.
@@ -207,10 +193,5 @@ func (l *ConceptNames) Start(w *jsonio.Writer, id string) {
 	line := l.known[id]
 	w.Text("id", id)
 	w.Text("name", line.name)
-	w.Name("app_id")
-	if line.public {
-		WritePublicApp(l.X, w)
-	} else {
-		w.String(l.X.App.ID)
-	}
+	WriteApp(l.X, w, line.public)
 }

@@ -78,12 +78,7 @@ func AnswerInputs(x *call.Call, v *partition.View, s call.Status, inputs []catal
 	}
 	x.Answer(s, "", func(w *jsonio.Writer) {
 		w.Grow(len(inputs)*InputBytes + x.Loaded)
-		w.Name("inputs")
-		w.Array()
-		for i := range inputs {
-			WriteInput(x, w, &lines, &inputs[i], said)
-		}
-		w.End(']')
+		w.List("inputs", len(inputs), func(i int) { WriteInput(x, w, &lines, &inputs[i], said) })
 	})
 	return nil
 }
@@ -103,12 +98,10 @@ func WriteInput(x *call.Call, w *jsonio.Writer, lines *ConceptNames, in *catalog
 func WriteInputMembers(x *call.Call, w *jsonio.Writer, lines *ConceptNames, in *catalog.Input, said *call.Status) {
 	w.Text("id", in.ID)
 	if x.Brief {
-		w.Name("status")
 		call.WriteStatus(w, call.StatusOfCode(in.Code), in.Detail)
 		return
 	}
-	w.Name("data")
-	w.Object()
+	w.Begin("data")
 	WriteImage(w, AddressOf(x, in), in.Crop)
 	if x.Shows(auth.ConceptsGet) {
 		lines.write(w, in)
@@ -122,7 +115,6 @@ func WriteInputMembers(x *call.Call, w *jsonio.Writer, lines *ConceptNames, in *
 	}
 	w.End('}')
 	w.Text("created_at", Timestamp(in.Created.Time()))
-	w.Name("status")
 	if said != nil {
 		call.WriteStatus(w, *said, "")
 	} else {
@@ -174,27 +166,23 @@ func HostedAddress(x *call.Call, name [16]byte) string {
 
 // WriteImage writes the member image: an address, and a crop where it is not all of the picture.
 func WriteImage(w *jsonio.Writer, address string, c raster.Crop) {
-	w.Name("image")
-	w.Object()
-	if address != "" {
-		w.Text("url", address)
-	}
-	if c != (raster.Crop{}) {
-		w.Name("crop")
-		w.Array()
-		for _, edge := range []float64{c.Top, c.Left, c.Bottom, c.Right} {
-			w.Float(edge)
-		}
-		w.End(']')
-	}
+	w.Begin("image")
+	Member(w, "url", address)
+	writeCrop(w, c)
 	w.End('}')
 }
 
+// writeCrop writes the member crop, unless it is all of the picture.
+func writeCrop(w *jsonio.Writer, c raster.Crop) {
+	if c != (raster.Crop{}) {
+		edges := []float64{c.Top, c.Left, c.Bottom, c.Right}
+		w.List("crop", len(edges), func(i int) { w.Float(edges[i]) })
+	}
+}
+
 func writeGeo(w *jsonio.Writer, p *log.Point) {
-	w.Name("geo")
-	w.Object()
-	w.Name("geo_point")
-	w.Object()
+	w.Begin("geo")
+	w.Begin("geo_point")
 	w.Name("longitude")
 	w.Float(p.Longitude)
 	w.Name("latitude")

@@ -217,14 +217,10 @@ func ReadCrop(o call.Object, name string) (raster.Crop, error) {
 func (in *Media) Write(w *jsonio.Writer) {
 	w.Object()
 	w.Text("id", in.ID)
-	w.Name("data")
-	w.Object()
+	w.Begin("data")
 	if in.Video {
-		w.Name("video")
-		w.Object()
-		if in.URL != "" {
-			w.Text("url", in.URL)
-		}
+		w.Begin("video")
+		Member(w, "url", in.URL)
 		w.End('}')
 	} else {
 		WriteImage(w, in.URL, in.Crop)

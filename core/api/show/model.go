@@ -142,8 +142,7 @@ func WriteModel(x *call.Call, w *jsonio.Writer, s *ModelInfo) {
 	if all {
 		w.Text("name", name)
 		w.Text("created_at", Timestamp(created))
-		w.Name("app_id")
-		writeApp(x, w, s.Public != nil)
+		WriteApp(x, w, s.Public != nil)
 	}
 	w.Name("output_info")
 	writeOutputInfo(x, w, s)
@@ -191,14 +190,8 @@ func writeOutputInfo(x *call.Call, w *jsonio.Writer, s *ModelInfo) {
 	case s.form == Message:
 		w.Text("message", "Show output_info with: GET /models/{model_id}/output_info")
 	case len(s.concepts) > 0 && x.Shows(auth.ConceptsGet):
-		w.Name("data")
-		w.Object()
-		w.Name("concepts")
-		w.Array()
-		for i := range s.concepts {
-			WriteConcept(x, w, &s.concepts[i], Known)
-		}
-		w.End(']')
+		w.Begin("data")
+		w.List("concepts", len(s.concepts), func(i int) { WriteConcept(x, w, &s.concepts[i], Known) })
 		w.End('}')
 	}
 	kind, ext := string(predict.TypeConcept), string(predict.TypeConcept)
@@ -226,11 +219,9 @@ func WritePublicVersion(w *jsonio.Writer, m *predict.Model) {
 	w.Object()
 	w.Text("id", m.VersionID)
 	w.Text("created_at", Timestamp(m.VersionCreatedAt))
-	w.Name("status")
 	call.WriteStatus(w, call.StatusTrained, "")
 	if n := len(m.Concepts); n > 0 {
-		w.Name("active_concept_count")
-		w.Int(int64(n))
+		Count(w, "active_concept_count", n)
 	}
 	w.End('}')
 }
@@ -240,11 +231,9 @@ func WriteVersion(w *jsonio.Writer, v *catalog.Version, more func()) {
 	w.Object()
 	w.Text("id", v.ID)
 	w.Text("created_at", Timestamp(v.Created.Time()))
-	w.Name("status")
 	call.WriteStatus(w, versionStatus(v.Code), v.Detail)
 	if n := len(v.Concepts); n > 0 {
-		w.Name("active_concept_count")
-		w.Int(int64(n))
+		Count(w, "active_concept_count", n)
 	}
 	if more != nil {
 		more()

@@ -11,7 +11,6 @@ import (
 	"github.com/sightline-dev/sightline/core/jsonio"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/partition"
-	"github.com/sightline-dev/sightline/core/predict/raster"
 )
 
 // OpWriter shows operations to people: who made them and when, what they are about, and all that they
@@ -79,8 +78,7 @@ func (t *OpWriter) Write(w *jsonio.Writer, op *log.Op) {
 	Member(w, "by", op.By)
 	Member(w, "kind", log.KindOf(op.Body).String())
 	t.subject(w, op)
-	w.Name("content")
-	w.Object()
+	w.Begin("content")
 	t.content(w, op)
 	w.End('}')
 }
@@ -146,7 +144,7 @@ func (t *OpWriter) content(w *jsonio.Writer, op *log.Op) {
 		}
 	case *log.InputDelete, *log.ModelDelete, *log.ModelDeleteAll, *log.VersionTrain, *log.VersionDelete, *log.WorkflowDelete:
 	case *log.InputDeleteAll:
-		flag(w, "barrier", b.Barrier)
+		Flag(w, "barrier", b.Barrier)
 	case *log.OutputsPatch:
 		t.edits(w, b.Edits)
 	case *log.ConceptCreate:
@@ -190,21 +188,14 @@ func (t *OpWriter) newInput(w *jsonio.Writer, b *log.InputCreate) {
 		Member(w, "hosted", HostedAddress(t.X, b.Hosted))
 	}
 	picture(w, b.Blob, b.ContentType)
-	if b.Crop != (raster.Crop{}) {
-		w.Name("crop")
-		w.Array()
-		for _, edge := range []float64{b.Crop.Top, b.Crop.Left, b.Crop.Bottom, b.Crop.Right} {
-			w.Float(edge)
-		}
-		w.End(']')
-	}
+	writeCrop(w, b.Crop)
 	t.labels(w, b.Labels)
 	raw(w, "metadata", b.Meta)
 	if b.Geo != nil {
 		writeGeo(w, b.Geo)
 	}
-	flag(w, "allow_duplicate_url", b.AllowDuplicate)
-	flag(w, "merge_if_equal", b.MergeIfEqual)
+	Flag(w, "allow_duplicate_url", b.AllowDuplicate)
+	Flag(w, "merge_if_equal", b.MergeIfEqual)
 }
 
 // labels writes what is said of concepts: 1 or 0, and null where a label is taken off.
@@ -212,9 +203,7 @@ func (t *OpWriter) labels(w *jsonio.Writer, labels []log.Label) {
 	if len(labels) == 0 || !t.X.Shows(auth.ConceptsGet) {
 		return
 	}
-	w.Name("concepts")
-	w.Array()
-	for i := range labels {
+	w.List("concepts", len(labels), func(i int) {
 		t.concept(w, labels[i].Concept)
 		w.Name("value")
 		if labels[i].Value == log.Removed {
@@ -223,8 +212,7 @@ func (t *OpWriter) labels(w *jsonio.Writer, labels []log.Label) {
 			w.Int(int64(labels[i].Value - log.False))
 		}
 		w.End('}')
-	}
-	w.End(']')
+	})
 }
 
 // concept opens the object of a concept: its id and its name.
@@ -238,22 +226,18 @@ func (t *OpWriter) concepts(w *jsonio.Writer, name string, ids []string) {
 	if len(ids) == 0 {
 		return
 	}
-	w.Name(name)
-	w.Array()
-	for _, id := range ids {
+	w.List(name, len(ids), func(i int) {
+		id := ids[i]
 		t.concept(w, id)
 		w.End('}')
-	}
-	w.End(']')
+	})
 }
 
 func (t *OpWriter) edits(w *jsonio.Writer, edits []log.OutputEdit) {
 	if !t.X.Shows(auth.ConceptsGet) {
 		return
 	}
-	w.Name("concepts")
-	w.Array()
-	for i := range edits {
+	w.List("concepts", len(edits), func(i int) {
 		t.concept(w, edits[i].Concept)
 		w.Name("value")
 		if edits[i].Removed {
@@ -262,13 +246,11 @@ func (t *OpWriter) edits(w *jsonio.Writer, edits []log.OutputEdit) {
 			w.Float32(edits[i].Value)
 		}
 		w.End('}')
-	}
-	w.End(']')
+	})
 }
 
 // result writes what a download or a training came to.
 func (t *OpWriter) result(w *jsonio.Writer, code int, detail string) {
-	w.Name("status")
 	s := call.StatusOfCode(code)
 	if s.Description == "" {
 		s = versionStatus(code)
@@ -280,31 +262,18 @@ func (t *OpWriter) result(w *jsonio.Writer, code int, detail string) {
 var metaActions = map[log.MetaAction]string{log.MetaSet: "set", log.MetaRemove: "remove", log.MetaAppend: "append"}
 
 func writes(w *jsonio.Writer, list []log.MetaWrite) {
-	w.Name("metadata")
-	w.Array()
-	for i := range list {
-		w.Object()
+	w.Objects("metadata", len(list), func(i int) {
 		Member(w, "action", metaActions[list[i].Action])
-		w.Name("path")
-		w.Array()
-		for _, part := range list[i].Path {
-			w.String(part)
-		}
-		w.End(']')
+		w.Texts("path", list[i].Path)
 		raw(w, "value", list[i].JSON)
-		w.End('}')
-	}
-	w.End(']')
+	})
 }
 
 func outputConfig(w *jsonio.Writer, list []log.Setting) {
 	if len(list) == 0 {
 		return
 	}
-	w.Name("output_config")
-	w.Array()
-	for i := range list {
-		w.Object()
+	w.Objects("output_config", len(list), func(i int) {
 		w.Text("name", list[i].Name)
 		w.Name("value")
 		if list[i].JSON == nil {
@@ -312,22 +281,15 @@ func outputConfig(w *jsonio.Writer, list []log.Setting) {
 		} else {
 			w.Raw(valid(list[i].JSON))
 		}
-		w.End('}')
-	}
-	w.End(']')
+	})
 }
 
 func nodes(w *jsonio.Writer, list []log.WorkflowNode) {
-	w.Name("nodes")
-	w.Array()
-	for i := range list {
-		w.Object()
+	w.Objects("nodes", len(list), func(i int) {
 		Member(w, "id", list[i].ID)
 		Member(w, "model_id", list[i].Model)
 		Member(w, "version_id", list[i].Version)
-		w.End('}')
-	}
-	w.End(']')
+	})
 }
 
 // raw writes JSON as it came, unless there is none.

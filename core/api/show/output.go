@@ -39,15 +39,13 @@ type Output struct {
 func WriteOutput(x *call.Call, w *jsonio.Writer, p *Predictor, c *Config, out *Output) {
 	w.Object()
 	w.Text("id", out.ID)
-	w.Name("status")
 	out.Input.WriteStatus(w)
 	w.Text("created_at", Timestamp(x.Now))
 	w.Name("model")
 	w.Raw(out.Model)
 	w.Name("input")
 	out.Input.Write(w)
-	w.Name("data")
-	w.Object()
+	w.Begin("data")
 	switch {
 	case out.Seen == nil:
 	case out.Input.Video:
@@ -61,24 +59,15 @@ func WriteOutput(x *call.Call, w *jsonio.Writer, p *Predictor, c *Config, out *O
 
 // writeFrames writes what the model gives for each frame of a video. Strict clients read index and time also when they are 0.
 func writeFrames(x *call.Call, w *jsonio.Writer, p *Predictor, c *Config, frames []call.Frame) {
-	w.Name("frames")
-	w.Array()
-	for i := range frames {
-		w.Object()
-		w.Name("frame_info")
-		w.Object()
-		w.Name("index")
-		w.Int(int64(i))
-		w.Name("time")
-		w.Int(frames[i].TimeMS)
+	w.Objects("frames", len(frames), func(i int) {
+		w.Begin("frame_info")
+		Count(w, "index", i)
+		Count(w, "time", frames[i].TimeMS)
 		w.End('}')
-		w.Name("data")
-		w.Object()
+		w.Begin("data")
 		writeAnalysis(x, w, p, c, &frames[i].Analysis)
 		w.End('}')
-		w.End('}')
-	}
-	w.End(']')
+	})
 }
 
 // writeAnalysis writes what the model gives for a picture.
@@ -112,10 +101,8 @@ func writeConcepts(x *call.Call, w *jsonio.Writer, p *Predictor, c *Config, valu
 		w.Object()
 		w.Text("id", id)
 		w.Text("name", name)
-		w.Name("value")
-		w.Float32(values[i])
-		w.Name("app_id")
-		writeApp(x, w, public)
+		Share(w, "value", values[i])
+		WriteApp(x, w, public)
 		w.End('}')
 	}
 	w.End(']')
@@ -137,13 +124,11 @@ func (c *Config) writeColors(w *jsonio.Writer, m *predict.Model, shares []predic
 		}
 		w.Object()
 		w.Text("raw_hex", share.RawHex)
-		w.Name("w3c")
-		w.Object()
+		w.Begin("w3c")
 		w.Text("hex", share.W3C.Hex)
 		w.Text("name", share.W3C.Name)
 		w.End('}')
-		w.Name("value")
-		w.Float32(share.Value)
+		Share(w, "value", share.Value)
 		w.End('}')
 	}
 	w.End(']')
@@ -153,14 +138,8 @@ func writeEmbedding(w *jsonio.Writer, e *predict.Embedding) {
 	w.Name("embeddings")
 	w.Array()
 	w.Object()
-	w.Name("vector")
-	w.Array()
-	for _, v := range e.Unit(make([]float32, 0, predict.Dim)) {
-		w.Float32(v)
-	}
-	w.End(']')
-	w.Name("num_dimensions")
-	w.Int(predict.Dim)
+	w.Floats("vector", e.Unit(make([]float32, 0, predict.Dim)))
+	Count(w, "num_dimensions", predict.Dim)
 	w.End('}')
 	w.End(']')
 }

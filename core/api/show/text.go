@@ -41,9 +41,15 @@ func Member(w *jsonio.Writer, name, text string) {
 }
 
 // Count writes a whole number.
-func Count(w *jsonio.Writer, name string, n uint64) {
+func Count[N ~int | ~int64 | ~uint8 | ~uint32 | ~uint64](w *jsonio.Writer, name string, n N) {
 	w.Name(name)
 	w.Int(int64(n))
+}
+
+// Share writes a number with the digits that single precision has.
+func Share[F float32 | float64](w *jsonio.Writer, name string, x F) {
+	w.Name(name)
+	w.Float32(float32(x))
 }
 
 // Moment writes a time, unless it is zero.
@@ -53,8 +59,8 @@ func Moment(w *jsonio.Writer, name string, t time.Time) {
 	}
 }
 
-// flag writes true, unless it is false.
-func flag(w *jsonio.Writer, name string, set bool) {
+// Flag writes true, unless it is false.
+func Flag(w *jsonio.Writer, name string, set bool) {
 	if set {
 		w.Name(name)
 		w.Bool(true)

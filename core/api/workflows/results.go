@@ -68,24 +68,15 @@ func answerResults(x *call.Call, run *workflowRun, inputs []show.Media, results 
 	x.Answer(s, details, func(w *jsonio.Writer) {
 		w.Name("workflow")
 		writeWorkflow(x, w, &run.workflow, false)
-		w.Name("results")
-		w.Array()
-		for i := range inputs {
-			w.Object()
-			w.Name("status")
+		w.Objects("results", len(inputs), func(i int) {
 			inputs[i].WriteStatus(w)
 			w.Name("input")
 			inputs[i].Write(w)
-			w.Name("outputs")
-			w.Array()
-			for j := range run.models {
+			w.List("outputs", len(run.models), func(j int) {
 				out := &show.Output{ID: ids[i*len(models)+j], Input: &inputs[i], Seen: seen[i], Model: models[j]}
 				show.WriteOutput(x, w, &run.models[j], &run.configs[j], out)
-			}
-			w.End(']')
-			w.End('}')
-		}
-		w.End(']')
+			})
+		})
 	})
 	return nil
 }

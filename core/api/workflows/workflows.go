@@ -172,32 +172,17 @@ func readNode(o call.Object) (log.WorkflowNode, error) {
 
 func writeWorkflows(x *call.Call, all []workflow) {
 	x.OK(func(w *jsonio.Writer) {
-		w.Name("workflows")
-		w.Array()
-		for i := range all {
-			writeWorkflow(x, w, &all[i], true)
-		}
-		w.End(']')
+		w.List("workflows", len(all), func(i int) { writeWorkflow(x, w, &all[i], true) })
 	})
 }
 
 func writeWorkflow(x *call.Call, w *jsonio.Writer, f *workflow, nodes bool) {
 	w.Object()
 	w.Text("id", f.id)
-	w.Name("app_id")
-	if f.public {
-		show.WritePublicApp(x, w)
-	} else {
-		w.String(x.App.ID)
-	}
+	show.WriteApp(x, w, f.public)
 	w.Text("created_at", show.Timestamp(f.created))
 	if nodes {
-		w.Name("nodes")
-		w.Array()
-		for i := range f.nodes {
-			writeNode(x, w, &f.nodes[i])
-		}
-		w.End(']')
+		w.List("nodes", len(f.nodes), func(i int) { writeNode(x, w, &f.nodes[i]) })
 	}
 	w.End('}')
 }
@@ -206,12 +191,10 @@ func writeWorkflow(x *call.Call, w *jsonio.Writer, f *workflow, nodes bool) {
 func writeNode(x *call.Call, w *jsonio.Writer, n *log.WorkflowNode) {
 	w.Object()
 	w.Text("id", n.ID)
-	w.Name("model")
-	w.Object()
+	w.Begin("model")
 	w.Text("id", n.Model)
 	if n.Version != "" && x.Shows(auth.ModelsGet) {
-		w.Name("model_version")
-		w.Object()
+		w.Begin("model_version")
 		w.Text("id", n.Version)
 		w.End('}')
 	}
