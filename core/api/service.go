@@ -30,15 +30,13 @@ func (s *Service) Begin(ctx context.Context, r *call.Request) *call.Exchange {
 		method = "GET" // the host sends the head of it
 	}
 	x := call.NewCall(ctx, s.host, r)
+	defer x.Release()
 	matched, err := routed(x, method, r.Path)
 	if err == nil {
 		err = admit(x, r)
 	}
 	if err == nil {
-		err = x.FindNetwork()
-	}
-	if err == nil {
-		err = x.Parse(r.Body)
+		err = x.Prepare(r.Body)
 	}
 	if err == nil {
 		err = matched.handle(x)
@@ -46,7 +44,6 @@ func (s *Service) Begin(ctx context.Context, r *call.Request) *call.Exchange {
 	if err != nil {
 		x.Fail(err)
 	}
-	x.Release()
 	return &x.Exchange
 }
 

@@ -30,6 +30,7 @@ type Call struct {
 	Net   *Network       // that serves app
 	Query string
 	doc   jsonio.Doc
+	views []*partition.View // that are open
 	Body  Object
 	Now   time.Time // when the call began
 
@@ -57,11 +58,11 @@ func NewCall(ctx context.Context, h *Host, r *Request) *Call {
 	return &Call{Host: h, Ctx: ctx, Query: r.Query, Authorization: r.Authorization, Remote: r.Remote, memory: r.Memory, Now: h.Clock()}
 }
 
-// Parse reads the body, whatever its content type says. An absent body is an empty object.
-// Clients that ask for tokens send anything.
-func (x *Call) Parse(body []byte) error {
-	if len(body) == 0 || x.Route.Method == "GET" || x.Route.Need.Asks == auth.OfClient {
-		return nil
+// Prepare finds the network that serves the request's application now, and reads the body, whatever its content type says. An absent body
+// is an empty object. Clients that ask for tokens send anything.
+func (x *Call) Prepare(body []byte) error {
+	if err := x.findNetwork(); err != nil || len(body) == 0 || x.Route.Method == "GET" || x.Route.Need.Asks == auth.OfClient {
+		return err
 	}
 	if err := x.doc.Parse(body, x.Host.JSON); err != nil {
 		return err
@@ -77,7 +78,12 @@ func (x *Call) Parse(body []byte) error {
 func (x *Call) Release() {
 	x.doc.Reset()
 	x.Body = Object{}
-	x.giveBack()
+	if c := cap(x.Scratch); 0 < c && c <= maxKeptPicture {
+		kept := x.Scratch[:0]
+		x.Host.pictures.Put(&kept)
+	}
+	x.Scratch = nil
+	x.closeViews()
 }
 
 // maxKeptPicture is the largest memory for a decoded picture that is kept for another call.
@@ -90,17 +96,7 @@ func (x *Call) Borrow() {
 	}
 }
 
-// giveBack hands such memory on.
-func (x *Call) giveBack() {
-	if c := cap(x.Scratch); 0 < c && c <= maxKeptPicture {
-		kept := x.Scratch[:0]
-		x.Host.pictures.Put(&kept)
-	}
-	x.Scratch = nil
-}
-
-// FindNetwork finds the one that serves the request's application now.
-func (x *Call) FindNetwork() error {
+func (x *Call) findNetwork() error {
 	if x.App == nil || x.App.Partition == nil {
 		x.Net = x.Host.Network([32]byte{})
 		return nil
@@ -113,8 +109,19 @@ func (x *Call) FindNetwork() error {
 // Shows reports whether the answer shows what a scope covers.
 func (x *Call) Shows(scope auth.Set) bool { return x.Route.Need.Shows(x.Who.Scopes, scope) }
 
-// View is the application's data at this moment; close it.
-func (x *Call) View() *partition.View { return x.App.Partition.View() }
+// View is the application's data at this moment. It is open until the call is done or waits for jobs.
+func (x *Call) View() *partition.View {
+	v := x.App.Partition.View()
+	x.views = append(x.views, v)
+	return v
+}
+
+func (x *Call) closeViews() {
+	for _, v := range x.views {
+		_ = v.Close()
+	}
+	x.views = nil
+}
 
 // NewID makes an id of 32 lower-case hex digits.
 func (x *Call) NewID() (string, error) { return log.NewID(x.Host.Rand) }
@@ -131,27 +138,22 @@ func (x *Call) NewIDs(n int) ([]string, error) {
 	return ids, nil
 }
 
-// Await has jobs done and then finishes the call, at once when there are none. An error of
-// finish is the call's answer.
-func (x *Call) Await(jobs []Job, finish func([]Result) error) {
-	if len(jobs) > 0 {
-		x.Ask(jobs, finish)
-	} else if err := finish(nil); err != nil {
-		x.Fail(err)
+// Ask has jobs done by the network that serves the application, and then calls finish, whose error is the call's answer: at once if there
+// are no jobs. finish may ask again.
+func (x *Call) Ask(jobs []Job, finish func([]Result) error) error {
+	if len(jobs) == 0 {
+		return finish(nil)
 	}
-}
-
-// Ask has jobs done by the network that serves the application, and then calls finish, whose
-// error is the call's answer. finish may ask again.
-func (x *Call) Ask(jobs []Job, finish func([]Result) error) {
 	for i := range jobs {
 		jobs[i].Base = x.Net.Base
 	}
 	x.Exchange.jobs = jobs
 	x.Exchange.resume = func(results []Result) Response {
+		defer x.closeViews()
 		if err := finish(results); err != nil {
 			x.Fail(err)
 		}
 		return x.Exchange.response
 	}
+	return nil
 }

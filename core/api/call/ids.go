@@ -9,7 +9,7 @@ import (
 // NewThing reads the id that a request gives to what it creates. An absent one is made up.
 // Errors are of the given kind: an id that is too long, that holds control characters, or
 // that no path could name.
-func (x *Call) NewThing(kind error, o Object) (string, error) {
+func NewThing(x *Call, kind error, o Object) (string, error) {
 	id, err := o.Text("id")
 	if err != nil {
 		return "", Refuse(kind, err)

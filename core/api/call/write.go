@@ -20,9 +20,9 @@ const (
 	headerOperations = "X-Sightline-Operations"
 )
 
-// Submit appends operations to the application's log and folds them. also adds what they need
+// Submit appends operations to the application's log and returns what the fold made of each. also adds what they need
 // to the same batch; nil: nothing.
-func (x *Call) Submit(bodies []log.Body, also func(*kv.Batch)) ([]fold.Verdict, error) {
+func (x *Call) Submit(also func(*kv.Batch), bodies ...log.Body) ([]fold.Verdict, error) {
 	verdicts, made, err := x.App.Partition.SubmitSpan(x.Ctx, x.asks(), bodies, also)
 	switch {
 	case made == (partition.Span{}):
@@ -39,15 +39,10 @@ func (x *Call) asks() partition.Who {
 	return partition.Who{By: x.Who.By, Token: partition.Token{Client: x.Who.Client, Generation: x.Who.Generation}}
 }
 
-// Record writes operations to the application's log and returns what the fold made of each.
-func (x *Call) Record(bodies ...log.Body) ([]fold.Verdict, error) {
-	return x.Submit(bodies, nil)
-}
-
 // Done submits operations and answers with the status alone.
 func (x *Call) Done(bodies ...log.Body) error {
 	if len(bodies) > 0 {
-		if _, err := x.Record(bodies...); err != nil {
+		if _, err := x.Submit(nil, bodies...); err != nil {
 			return err
 		}
 	}

@@ -85,8 +85,7 @@ func Outbox(x *call.Call) error {
 	if err != nil {
 		return err
 	}
-	v := p.View()
-	defer v.Close()
+	v := x.View()
 	told := show.OpWriter{X: x, View: v}
 	for i := range ops {
 		if err := told.Learn(&ops[i], ""); err != nil {
@@ -130,8 +129,7 @@ func Conflicts(x *call.Call) error {
 	if err != nil {
 		return err
 	}
-	v := p.View()
-	defer v.Close()
+	v := x.View()
 	told := show.OpWriter{X: x, View: v}
 	orphans := make([]bool, len(rows))
 	for i := range rows {

@@ -37,7 +37,6 @@ func Add(x *call.Call) error {
 		return err
 	}
 	v := x.View()
-	defer v.Close()
 	added := make([]addition, n)
 	var jobs []call.Job
 	i := 0
@@ -56,11 +55,7 @@ func Add(x *call.Call) error {
 		}
 		jobs = append(jobs, job)
 	}
-	if len(jobs) == 0 {
-		return submitAdditions(x, added, nil)
-	}
-	x.Ask(jobs, func(results []call.Result) error { return submitAdditions(x, added, results) })
-	return nil
+	return x.Ask(jobs, func(results []call.Result) error { return submitAdditions(x, added, results) })
 }
 
 // read decodes an input. What is wrong with it stands in its err; the error returned is
@@ -174,7 +169,7 @@ func submitAdditions(x *call.Call, added []addition, results []call.Result) erro
 	var verdicts []fold.Verdict
 	bodies, at := creates(added)
 	if len(bodies) > 0 {
-		if verdicts, err = x.Submit(bodies, func(b *kv.Batch) { putDerived(x, b, added) }); err != nil {
+		if verdicts, err = x.Submit(func(b *kv.Batch) { putDerived(x, b, added) }, bodies...); err != nil {
 			return err
 		}
 	}
@@ -250,7 +245,6 @@ func takeResults(x *call.Call, added []addition, results []call.Result) error {
 // from here on until these inputs are folded nothing is tidied.
 func putDerived(x *call.Call, b *kv.Batch, added []addition) {
 	v := x.View()
-	defer v.Close()
 	for i := range added {
 		a := &added[i]
 		if a.err != nil || a.derived == nil {

@@ -18,9 +18,7 @@ func Duplicates(x *call.Call) error {
 	if err != nil {
 		return err
 	}
-	v := x.View()
-	defer v.Close()
-	in, err := inputOfPath(x, v)
+	v, in, err := inputOfPath(x)
 	if err != nil {
 		return err
 	}
@@ -67,7 +65,6 @@ func DuplicateGroups(x *call.Call) error {
 		return err
 	}
 	v := x.View()
-	defer v.Close()
 	p.Size = min(p.Size, maxGroups)
 	page := search.Page{Offset: uint64((p.Number - 1) * p.Size), N: uint64(p.Size)}
 	found, err := search.FindGroups(x.Ctx, v.Reader, x.App.Partition.Index(), tiers, page, x.Net.Similarity.SameScene)

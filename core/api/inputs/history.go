@@ -22,15 +22,13 @@ func History(x *call.Call) error {
 	if err != nil {
 		return err
 	}
-	v := x.View()
-	defer v.Close()
-	h := history{x: x, partition: x.App.Partition, copy: x.App.Partition.Copied(), told: show.OpWriter{X: x, View: v}}
+	h := history{x: x, partition: x.App.Partition, copy: x.App.Partition.Copied()}
 	if h.copy {
 		if h.partition, h.standing, err = x.Copied(); err != nil {
 			return err
 		}
 	}
-	whole, err := h.find(v)
+	whole, err := h.find()
 	if err != nil {
 		return err
 	}
@@ -73,8 +71,9 @@ type past struct {
 }
 
 // find finds the operations about the input that the path names, and reports whether they are all that there are.
-func (h *history) find(v *partition.View) (whole bool, err error) {
-	in, gone := inputOfPath(h.x, v)
+func (h *history) find() (whole bool, err error) {
+	v, in, gone := inputOfPath(h.x)
+	h.told = show.OpWriter{X: h.x, View: v}
 	if gone == nil {
 		return h.collect(&in)
 	}

@@ -23,7 +23,6 @@ func List(x *call.Call) error {
 		return err
 	}
 	v := x.View()
-	defer v.Close()
 	ords, err := x.App.Partition.Index().At(v.Reader).Page(uint64((p.Number-1)*p.Size), uint64(p.Size))
 	if err != nil {
 		return err
@@ -41,9 +40,7 @@ func List(x *call.Call) error {
 
 // Read answers with one input.
 func Read(x *call.Call) error {
-	v := x.View()
-	defer v.Close()
-	in, err := inputOfPath(x, v)
+	v, in, err := inputOfPath(x)
 	if err != nil {
 		return err
 	}
@@ -65,20 +62,19 @@ func answerInput(x *call.Call, v *partition.View, in *catalog.Input, said *call.
 	return nil
 }
 
-// inputOfPath is the input that the path names.
-func inputOfPath(x *call.Call, v *partition.View) (catalog.Input, error) {
-	id := x.IDs["input_id"]
+// inputOfPath is the input that the path names, in a view of its own.
+func inputOfPath(x *call.Call) (*partition.View, catalog.Input, error) {
+	id, v := x.IDs["input_id"], x.View()
 	in, err := v.InputByID(id)
 	if errors.Is(err, catalog.ErrNotFound) {
 		err = call.Unknown("input_id", id)
 	}
-	return in, err
+	return v, in, err
 }
 
 // Status counts the inputs by what became of their downloads.
 func Status(x *call.Call) error {
 	v := x.View()
-	defer v.Close()
 	n, err := v.Counts()
 	if err != nil {
 		return err
@@ -95,9 +91,7 @@ func Status(x *call.Call) error {
 
 // Delete deletes one input.
 func Delete(x *call.Call) error {
-	v := x.View()
-	defer v.Close()
-	in, err := inputOfPath(x, v)
+	_, in, err := inputOfPath(x)
 	if err != nil {
 		return err
 	}
@@ -125,7 +119,6 @@ func DeleteMany(x *call.Call) error {
 		return call.Refusef(call.ErrInputs, "Missing ids or \"delete_all\": true.")
 	}
 	v := x.View()
-	defer v.Close()
 	bodies := make([]log.Body, 0, len(ids))
 	var missing []string
 	for _, id := range ids {

@@ -21,7 +21,6 @@ type outcome struct {
 // what to say of each in place of its download, nil: nothing.
 func answerOutcomes(x *call.Call, items []outcome, said *call.Status) error {
 	v := x.View()
-	defer v.Close()
 	var lines show.ConceptNames
 	inputs := make([]catalog.Input, len(items))
 	good := 0

@@ -14,20 +14,61 @@ import (
 	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/jsonio"
 	"github.com/sightline-dev/sightline/core/log"
-	"github.com/sightline-dev/sightline/core/partition"
 	"github.com/sightline-dev/sightline/core/predict"
 )
 
-// Outputs answers with what the general model predicted when the input was analysed,
-// as edited since; no output before that.
+// Outputs answers with the one output of an input: what the general model predicted when the input was analysed,
+// as edited since; none before that.
 func Outputs(x *call.Call) error {
-	v := x.View()
-	defer v.Close()
-	in, err := inputOfPath(x, v)
+	v, in, err := inputOfPath(x)
 	if err != nil {
 		return err
 	}
-	return answerInputOutputs(x, v, &in)
+	m := x.Net.Models.General()
+	derived, err := v.Derived(x.Net.Base, &in)
+	if in.Code != catalog.InputReady || errors.Is(err, catalog.ErrNotFound) {
+		x.OK(func(w *jsonio.Writer) {
+			w.Name("outputs")
+			w.Array()
+			w.End(']')
+		})
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if len(derived.Values) != len(m.Concepts) {
+		return fmt.Errorf("%w: %d values for %d concepts", call.ErrInternal, len(derived.Values), len(m.Concepts))
+	}
+	rows := edited(m, derived.Values, in.Edits)
+	lines := show.ConceptNames{X: x}
+	for _, row := range rows {
+		if err := lines.Look(v, row.id); err != nil {
+			return err
+		}
+	}
+	x.OK(func(w *jsonio.Writer) {
+		w.Name("outputs")
+		w.Array()
+		w.Object()
+		w.Text("id", outputID(&in))
+		call.WriteStatus(w, call.StatusOk, "")
+		w.Text("created_at", show.Timestamp(in.Created.Time()))
+		w.Name("model")
+		show.WriteModel(x, w, &show.ModelInfo{Model: show.Model{Public: m}})
+		w.Name("input")
+		(&show.Media{ID: in.ID, URL: show.AddressOf(x, &in), Crop: in.Crop}).Write(w)
+		w.Begin("data")
+		w.Objects("concepts", len(rows), func(i int) {
+			row := rows[i]
+			lines.Start(w, row.id)
+			show.Share(w, "value", row.value)
+		})
+		w.End('}')
+		w.End('}')
+		w.End(']')
+	})
+	return nil
 }
 
 // PatchOutputs edits the stored predictions of an input: merge sets the values of
@@ -38,9 +79,7 @@ func PatchOutputs(x *call.Call) error {
 	if err != nil {
 		return err
 	}
-	v := x.View()
-	defer v.Close()
-	in, err := inputOfPath(x, v)
+	_, in, err := inputOfPath(x)
 	if err != nil {
 		return err
 	}
@@ -49,7 +88,7 @@ func PatchOutputs(x *call.Call) error {
 		return err
 	}
 	if len(edits) > 0 {
-		verdicts, err := x.Record(&log.OutputsPatch{Input: in.Dot, Edits: edits})
+		verdicts, err := x.Submit(nil, &log.OutputsPatch{Input: in.Dot, Edits: edits})
 		if err != nil {
 			return err
 		}
@@ -60,12 +99,7 @@ func PatchOutputs(x *call.Call) error {
 			return err
 		}
 	}
-	after := x.View()
-	defer after.Close()
-	if in, err = inputOfPath(x, after); err != nil {
-		return err
-	}
-	return answerInputOutputs(x, after, &in)
+	return Outputs(x)
 }
 
 // outputEdits reads outputs[].data.concepts.
@@ -135,56 +169,6 @@ func outputEdit(x *call.Call, o call.Object, action show.Action) (log.OutputEdit
 type valued struct {
 	id    string
 	value float32
-}
-
-// answerInputOutputs answers with the one output of an input, or none while it has no
-// predictions.
-func answerInputOutputs(x *call.Call, v *partition.View, in *catalog.Input) error {
-	m := x.Net.Models.General()
-	derived, err := v.Derived(x.Net.Base, in)
-	if in.Code != catalog.InputReady || errors.Is(err, catalog.ErrNotFound) {
-		x.OK(func(w *jsonio.Writer) {
-			w.Name("outputs")
-			w.Array()
-			w.End(']')
-		})
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	if len(derived.Values) != len(m.Concepts) {
-		return fmt.Errorf("%w: %d values for %d concepts", call.ErrInternal, len(derived.Values), len(m.Concepts))
-	}
-	rows := edited(m, derived.Values, in.Edits)
-	lines := show.ConceptNames{X: x}
-	for _, row := range rows {
-		if err := lines.Look(v, row.id); err != nil {
-			return err
-		}
-	}
-	x.OK(func(w *jsonio.Writer) {
-		w.Name("outputs")
-		w.Array()
-		w.Object()
-		w.Text("id", outputID(in))
-		call.WriteStatus(w, call.StatusOk, "")
-		w.Text("created_at", show.Timestamp(in.Created.Time()))
-		w.Name("model")
-		show.WriteModel(x, w, &show.ModelInfo{Model: show.Model{Public: m}})
-		w.Name("input")
-		(&show.Media{ID: in.ID, URL: show.AddressOf(x, in), Crop: in.Crop}).Write(w)
-		w.Begin("data")
-		w.Objects("concepts", len(rows), func(i int) {
-			row := rows[i]
-			lines.Start(w, row.id)
-			show.Share(w, "value", row.value)
-		})
-		w.End('}')
-		w.End('}')
-		w.End(']')
-	})
-	return nil
 }
 
 // outputID is the id of a stored input's output: the same each time it is read.

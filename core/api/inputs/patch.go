@@ -26,7 +26,6 @@ func Patch(x *call.Call) error {
 		return err
 	}
 	v := x.View()
-	defer v.Close()
 	p := patch{x: x, v: v, action: action, inputs: map[string]*catalog.Input{}}
 	items := make([]patched, 0, n)
 	for o, malformed := range elements {
@@ -50,9 +49,7 @@ func PatchConcepts(x *call.Call) error {
 	if err != nil {
 		return err
 	}
-	v := x.View()
-	defer v.Close()
-	in, err := inputOfPath(x, v)
+	v, in, err := inputOfPath(x)
 	if err != nil {
 		return err
 	}
@@ -68,12 +65,10 @@ func PatchConcepts(x *call.Call) error {
 	if err := items[0].err; err != nil {
 		return err
 	}
-	after := x.View()
-	defer after.Close()
-	if in, err = inputOfPath(x, after); err != nil {
+	if v, in, err = inputOfPath(x); err != nil {
 		return err
 	}
-	return answerInput(x, after, &in, &call.StatusModified)
+	return answerInput(x, v, &in, &call.StatusModified)
 }
 
 // patch is a PATCH under way. Its inputs are as they will be, so that one that is listed twice
@@ -280,7 +275,7 @@ func (p *patch) submit(items []patched) error {
 	if len(bodies) == 0 {
 		return nil
 	}
-	verdicts, err := p.x.Record(bodies...)
+	verdicts, err := p.x.Submit(nil, bodies...)
 	if err != nil {
 		return err
 	}

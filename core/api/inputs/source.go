@@ -16,9 +16,7 @@ import (
 // An input with a url and a picture is brought elsewhere by a POST of both, with "downloaded":
 // true in its image, which says that the picture is what the url gave.
 func Source(x *call.Call) error {
-	v := x.View()
-	defer v.Close()
-	in, err := inputOfPath(x, v)
+	_, in, err := inputOfPath(x)
 	if err != nil {
 		return err
 	}

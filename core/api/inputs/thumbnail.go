@@ -15,9 +15,7 @@ import (
 //
 // An origin sends no thumbnails: a copy whose host says so makes one of the picture when it is first asked for.
 func Thumbnail(x *call.Call) error {
-	v := x.View()
-	defer v.Close()
-	in, err := inputOfPath(x, v)
+	v, in, err := inputOfPath(x)
 	if err != nil {
 		return err
 	}
@@ -25,8 +23,7 @@ func Thumbnail(x *call.Call) error {
 	missing := errors.Is(err, catalog.ErrNotFound)
 	switch {
 	case in.Code == catalog.InputReady && missing && x.Host.Thumbnails && x.App.Partition.Copied():
-		x.Ask([]call.Job{{Blob: in.Blob, Crop: in.Crop, Want: predict.WantThumb}}, func(results []call.Result) error { return madeThumbnail(x, &in, results) })
-		return nil
+		return x.Ask([]call.Job{{Blob: in.Blob, Crop: in.Crop, Want: predict.WantThumb}}, func(results []call.Result) error { return madeThumbnail(x, &in, results) })
 	case in.Code != catalog.InputReady || missing:
 		return call.Refusef(call.ErrPath, "input '%s' has no thumbnail: its picture has not been analysed.", in.ID)
 	case err != nil:

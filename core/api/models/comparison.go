@@ -22,9 +22,7 @@ func Compare(x *call.Call) error {
 	if err != nil {
 		return err
 	}
-	v := x.View()
-	defer v.Close()
-	m, err := taughtModel(x, v)
+	v, m, err := taughtModel(x)
 	if err != nil {
 		return err
 	}

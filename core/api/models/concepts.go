@@ -20,7 +20,6 @@ func ListConcepts(x *call.Call) error {
 		return err
 	}
 	v := x.View()
-	defer v.Close()
 	var rows []show.Concept
 	n := int64(0)
 	if err := v.Concepts(func(c catalog.Concept) bool {
@@ -54,7 +53,6 @@ func writeConceptList(x *call.Call, rows []show.Concept, form show.ConceptForm) 
 func ReadConcept(x *call.Call) error {
 	id := x.IDs["concept_id"]
 	v := x.View()
-	defer v.Close()
 	language := lang.English
 	if p, ok := x.Net.Concepts[id]; ok {
 		language = show.LanguageOf(x, p.Model)
@@ -120,7 +118,6 @@ func SearchConcepts(x *call.Call) error {
 // names, as public ones are found and ordered.
 func ownConceptsCalled(x *call.Call, pattern string) ([]show.Concept, error) {
 	v := x.View()
-	defer v.Close()
 	stem, wild := strings.CutSuffix(pattern, "*")
 	stem = lang.Fold(stem)
 	type row struct {

@@ -39,7 +39,7 @@ func CreateConcepts(x *call.Call) error {
 	if err := freeConcepts(x, ids); err != nil {
 		return err
 	}
-	verdicts, err := x.Record(bodies...)
+	verdicts, err := x.Submit(nil, bodies...)
 	if err != nil {
 		return err
 	}
@@ -90,7 +90,6 @@ func newConcept(x *call.Call, o call.Object) (*log.ConceptCreate, error) {
 // freeConcepts refuses ids that the application has already.
 func freeConcepts(x *call.Call, ids []string) error {
 	v := x.View()
-	defer v.Close()
 	for _, id := range ids {
 		switch _, err := v.Concept(id); {
 		case err == nil:
@@ -109,7 +108,6 @@ func conceptExists(id string) error {
 // answerConcepts answers with the application's concepts of these ids.
 func answerConcepts(x *call.Call, ids []string) error {
 	v := x.View()
-	defer v.Close()
 	all, err := show.ConceptsNamed(x, v, ids, lang.English)
 	if errors.Is(err, catalog.ErrNotFound) {
 		return call.Unknown("concept_id", strings.Join(ids, ", "))
@@ -131,7 +129,6 @@ func RenameConcepts(x *call.Call) error {
 		return err
 	}
 	v := x.View()
-	defer v.Close()
 	ids := make([]string, 0, n)
 	bodies := make([]log.Body, 0, n)
 	for o, err := range elements {
@@ -165,7 +162,7 @@ func RenameConcepts(x *call.Call) error {
 		ids = append(ids, id)
 		bodies = append(bodies, &log.ConceptName{ID: id, Name: name})
 	}
-	if _, err := x.Record(bodies...); err != nil {
+	if _, err := x.Submit(nil, bodies...); err != nil {
 		return err
 	}
 	return answerConcepts(x, ids)

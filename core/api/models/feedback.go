@@ -10,9 +10,7 @@ import (
 
 // Feedback keeps what a user said of a model's outputs. It changes nothing else.
 func Feedback(x *call.Call) error {
-	v := x.View()
-	defer v.Close()
-	m, err := show.ModelOfPath(x, v)
+	_, m, err := show.ModelOfPath(x)
 	if err != nil {
 		return err
 	}

@@ -20,9 +20,7 @@ func Inputs(x *call.Call) error {
 	if err != nil {
 		return err
 	}
-	v := x.View()
-	defer v.Close()
-	m, err := show.ModelOfPath(x, v)
+	v, m, err := show.ModelOfPath(x)
 	if err != nil {
 		return err
 	}
@@ -78,9 +76,7 @@ func VersionInputs(x *call.Call) error {
 	if err != nil {
 		return err
 	}
-	v := x.View()
-	defer v.Close()
-	m, err := show.ModelOfPath(x, v)
+	v, m, err := show.ModelOfPath(x)
 	if err != nil {
 		return err
 	}

@@ -27,9 +27,7 @@ var (
 // Evaluate asks for the evaluation of a trained version. It came with the training,
 // so there is nothing to be done, but clients want to hear that it is queued.
 func Evaluate(x *call.Call) error {
-	v := x.View()
-	defer v.Close()
-	m, err := show.OwnModel(x, v)
+	v, m, err := show.OwnModel(x)
 	if err != nil {
 		return err
 	}
@@ -75,9 +73,7 @@ func (e *evaluation) writeInputCount(w *jsonio.Writer) {
 
 // Metrics answers with a version and how well it does on pictures that it has not seen.
 func Metrics(x *call.Call) error {
-	v := x.View()
-	defer v.Close()
-	m, err := show.ModelOfPath(x, v)
+	v, m, err := show.ModelOfPath(x)
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/sightline-dev/sightline/core/api/show"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/jsonio"
+	"github.com/sightline-dev/sightline/core/partition"
 	"github.com/sightline-dev/sightline/core/predict"
 )
 
@@ -60,7 +61,6 @@ func answerModels(x *call.Call, match func(show.Model) bool) error {
 		return err
 	}
 	v := x.View()
-	defer v.Close()
 	var rows []show.Model
 	n := int64(0)
 	if err := v.Models(func(m catalog.Model) bool {
@@ -109,9 +109,7 @@ func writeModels(x *call.Call, models []show.Model) {
 }
 
 // answerModel answers with one model.
-func answerModel(x *call.Call, m show.Model, form show.InfoForm) error {
-	v := x.View()
-	defer v.Close()
+func answerModel(x *call.Call, v *partition.View, m show.Model, form show.InfoForm) error {
 	s, err := show.InfoOf(x, v, m, form)
 	if err != nil {
 		return err
@@ -130,11 +128,9 @@ func Read(x *call.Call) error { return answerModelOfPath(x, show.Message) }
 func OutputInfo(x *call.Call) error { return answerModelOfPath(x, show.Concepts) }
 
 func answerModelOfPath(x *call.Call, form show.InfoForm) error {
-	v := x.View()
-	defer v.Close()
-	m, err := show.ModelOfPath(x, v)
+	v, m, err := show.ModelOfPath(x)
 	if err != nil {
 		return err
 	}
-	return answerModel(x, m, form)
+	return answerModel(x, v, m, form)
 }

@@ -24,9 +24,7 @@ func Next(x *call.Call) error {
 	if err != nil {
 		return err
 	}
-	v := x.View()
-	defer v.Close()
-	m, err := taughtModel(x, v)
+	v, m, err := taughtModel(x)
 	if err != nil {
 		return err
 	}

@@ -15,9 +15,7 @@ import (
 
 // TrainingSet tells what a training of an own model would learn from now, and what would help it most.
 func TrainingSet(x *call.Call) error {
-	v := x.View()
-	defer v.Close()
-	m, err := taughtModel(x, v)
+	v, m, err := taughtModel(x)
 	if err != nil {
 		return err
 	}
@@ -67,12 +65,12 @@ func TrainingSet(x *call.Call) error {
 }
 
 // taughtModel finds the own model that the path names; public ones learn nothing here.
-func taughtModel(x *call.Call, v *partition.View) (show.Model, error) {
-	m, err := show.ModelOfPath(x, v)
+func taughtModel(x *call.Call) (*partition.View, show.Model, error) {
+	v, m, err := show.ModelOfPath(x)
 	if err == nil && m.Public != nil {
 		err = call.Refusef(call.ErrModelArgument, "model_id '%s' is public and cannot be trained.", m.Public.ID)
 	}
-	return m, err
+	return v, m, err
 }
 
 // lastTrained is a model's newest trained version; nil: it has none.

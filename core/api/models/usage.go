@@ -39,7 +39,6 @@ func ConceptUsage(x *call.Call) error {
 		return call.Refuse(call.ErrConceptQuery, err)
 	}
 	v := x.View()
-	defer v.Close()
 	index := x.App.Partition.Index().At(v.Reader)
 	models, err := modelsOf(v)
 	if err != nil {

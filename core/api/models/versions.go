@@ -18,9 +18,7 @@ func Versions(x *call.Call) error {
 	if err != nil {
 		return err
 	}
-	v := x.View()
-	defer v.Close()
-	m, err := show.ModelOfPath(x, v)
+	v, m, err := show.ModelOfPath(x)
 	if err != nil {
 		return err
 	}
@@ -63,9 +61,7 @@ func Versions(x *call.Call) error {
 
 // Version answers with one version of a model.
 func Version(x *call.Call) error {
-	v := x.View()
-	defer v.Close()
-	m, err := show.ModelOfPath(x, v)
+	v, m, err := show.ModelOfPath(x)
 	if err != nil {
 		return err
 	}
@@ -110,9 +106,7 @@ func writeProgress(x *call.Call, w *jsonio.Writer, v *catalog.Version) {
 // Train asks for another version of a model, which is trained in the background. What
 // the body says does not matter.
 func Train(x *call.Call) error {
-	v := x.View()
-	defer v.Close()
-	m, err := show.OwnModel(x, v)
+	_, m, err := show.OwnModel(x)
 	if err != nil {
 		return err
 	}
@@ -123,27 +117,24 @@ func Train(x *call.Call) error {
 	if err != nil {
 		return err
 	}
-	verdicts, err := x.Record(&log.VersionTrain{Model: m.Own.Dot, Version: version})
+	verdicts, err := x.Submit(nil, &log.VersionTrain{Model: m.Own.Dot, Version: version})
 	if err != nil {
 		return err
 	}
 	if verdicts[0].Code == fold.Gone {
 		return call.Unknown("model_id", m.Own.ID)
 	}
-	after := x.View()
-	defer after.Close()
-	if m, err = show.FindModel(x, after, m.Own.ID, version); err != nil {
+	v := x.View()
+	if m, err = show.FindModel(x, v, m.Own.ID, version); err != nil {
 		return err
 	}
 	m.Named = false
-	return answerModel(x, m, show.Message)
+	return answerModel(x, v, m, show.Message)
 }
 
 // DeleteVersion deletes a version of a model.
 func DeleteVersion(x *call.Call) error {
-	v := x.View()
-	defer v.Close()
-	m, err := show.OwnModel(x, v)
+	_, m, err := show.OwnModel(x)
 	if err != nil {
 		return err
 	}

@@ -29,7 +29,7 @@ func Create(x *call.Call) error {
 		return err
 	}
 	create := &log.ModelCreate{}
-	if create.ID, err = x.NewThing(call.ErrModelQuery, o); err != nil {
+	if create.ID, err = call.NewThing(x, call.ErrModelQuery, o); err != nil {
 		return err
 	}
 	if create.Name, err = o.Text("name"); err != nil {
@@ -47,16 +47,14 @@ func Create(x *call.Call) error {
 	if create.Version, err = x.NewID(); err != nil {
 		return err
 	}
-	v := x.View()
-	_, err = show.FindModel(x, v, create.ID, "")
-	v.Close()
+	_, err = show.FindModel(x, x.View(), create.ID, "")
 	switch {
 	case err == nil:
 		return duplicateModel(create.ID)
 	case !errors.Is(err, call.ErrPath):
 		return err
 	}
-	verdicts, err := x.Record(create)
+	verdicts, err := x.Submit(nil, create)
 	if err != nil {
 		return err
 	}
@@ -150,12 +148,11 @@ func conceptRefs(x *call.Call, o call.Object, name string) ([]string, error) {
 // answerOwn answers with the application's own model of this id.
 func answerOwn(x *call.Call, id string) error {
 	v := x.View()
-	defer v.Close()
 	m, err := show.FindModel(x, v, id, "")
 	if err != nil {
 		return err
 	}
-	return answerModel(x, m, show.Message)
+	return answerModel(x, v, m, show.Message)
 }
 
 // Patch changes models: all of the call's, or none when one cannot be. Names and
@@ -171,7 +168,6 @@ func Patch(x *call.Call) error {
 		return err
 	}
 	v := x.View()
-	defer v.Close()
 	ids := make([]string, 0, n)
 	bodies := make([]log.Body, 0, n)
 	for o, err := range elements {
@@ -197,7 +193,7 @@ func Patch(x *call.Call) error {
 
 // submitPatches submits patches and answers with the models as they are then.
 func submitPatches(x *call.Call, bodies []log.Body, ids []string, answer func([]show.Model)) error {
-	verdicts, err := x.Record(bodies...)
+	verdicts, err := x.Submit(nil, bodies...)
 	if err != nil {
 		return err
 	}
@@ -207,7 +203,6 @@ func submitPatches(x *call.Call, bodies []log.Body, ids []string, answer func([]
 		}
 	}
 	v := x.View()
-	defer v.Close()
 	models := make([]show.Model, 0, len(ids))
 	for _, id := range ids {
 		m, err := show.FindModel(x, v, id, "")
@@ -301,9 +296,7 @@ func PatchConcepts(x *call.Call) error {
 	if x.Body.Get("concepts").Kind() != jsonio.Array {
 		return call.Refusef(call.ErrModelQuery, "concepts is missing.")
 	}
-	v := x.View()
-	defer v.Close()
-	m, err := show.OwnModel(x, v)
+	_, m, err := show.OwnModel(x)
 	if err != nil {
 		return err
 	}
@@ -338,7 +331,6 @@ func deleteListed(x *call.Call) error {
 		return err
 	}
 	v := x.View()
-	defer v.Close()
 	var bodies []log.Body
 	var missing []string
 	for _, id := range ids {
@@ -363,9 +355,7 @@ func deleteListed(x *call.Call) error {
 
 // Delete deletes a model of the application.
 func Delete(x *call.Call) error {
-	v := x.View()
-	defer v.Close()
-	m, err := show.OwnModel(x, v)
+	_, m, err := show.OwnModel(x)
 	if err != nil {
 		return err
 	}

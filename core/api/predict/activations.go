@@ -32,8 +32,7 @@ func Activations(x *call.Call) error {
 	if err != nil {
 		return err
 	}
-	x.Await(jobs, func(results []call.Result) error { return answerActivations(x, &p, places, missing, inputs, results) })
-	return nil
+	return x.Ask(jobs, func(results []call.Result) error { return answerActivations(x, &p, places, missing, inputs, results) })
 }
 
 // activated reads concepts, ids of the model's: their places, and those that it does not have.
@@ -100,7 +99,6 @@ func storedPicture(x *call.Call, o call.Object, _ error) (in show.Media, err err
 		return in, err
 	}
 	v := x.View()
-	defer v.Close()
 	stored, err := v.InputByID(in.ID)
 	switch {
 	case errors.Is(err, catalog.ErrNotFound) || err == nil && !x.Who.Scopes.Has(auth.InputsGet):

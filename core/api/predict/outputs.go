@@ -24,8 +24,7 @@ func Outputs(x *call.Call) error {
 	if err != nil {
 		return err
 	}
-	x.Await(jobs, func(results []call.Result) error { return answerOutputs(x, &p, &c, inputs, results) })
-	return nil
+	return x.Ask(jobs, func(results []call.Result) error { return answerOutputs(x, &p, &c, inputs, results) })
 }
 
 // answerOutputs answers a predict call. results belong to the inputs without an error, in order.

@@ -44,10 +44,8 @@ func searchOptions(x *call.Call) search.Options {
 	return search.Options{
 		Names: x.Net.Models.Names(), Language: x.App.Language,
 		Own: func(name string) ([]string, error) {
-			v := x.View()
-			defer v.Close()
 			var ids []string
-			err := v.Concepts(func(c catalog.Concept) bool {
+			err := x.View().Concepts(func(c catalog.Concept) bool {
 				if c.Name == name {
 					ids = append(ids, c.ID)
 				}
@@ -78,9 +76,7 @@ func picturesOf(x *call.Call, q *search.Query) (jobs []call.Job, places []int, e
 		case p.Stored():
 			continue
 		default:
-			v := x.View()
-			in, err := v.InputByID(p.Input)
-			v.Close()
+			in, err := x.View().InputByID(p.Input)
 			if errors.Is(err, catalog.ErrNotFound) || err == nil && in.Code != catalog.InputReady {
 				continue
 			}
@@ -115,10 +111,7 @@ func embed(q *search.Query, places []int, results []call.Result) error {
 // answerEmbedded has the query's pictures analysed and then answers. Should the
 // application have gone over to another network meanwhile, they are analysed by that one.
 func answerEmbedded(x *call.Call, q *search.Query, jobs []call.Job, places []int, answer func() error) error {
-	if len(jobs) == 0 {
-		return answer()
-	}
-	x.Ask(jobs, func(results []call.Result) error {
+	return x.Ask(jobs, func(results []call.Result) error {
 		if err := embed(q, places, results); err != nil {
 			return err
 		}
@@ -128,7 +121,6 @@ func answerEmbedded(x *call.Call, q *search.Query, jobs []call.Job, places []int
 		}
 		return err
 	})
-	return nil
 }
 
 // errMoved is for embeddings by another network than the one that serves now.
@@ -154,7 +146,6 @@ func answerHits(x *call.Call, q *search.Query, p call.Page) error {
 		return err
 	}
 	v := x.View()
-	defer v.Close()
 	if err := stay(x, q, v); err != nil {
 		return err
 	}

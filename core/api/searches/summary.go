@@ -107,7 +107,6 @@ func readBox(o call.Object) (*search.Box, error) {
 // answerSummary runs a query and answers with what its matches come to.
 func answerSummary(x *call.Call, q *search.Query, ask search.Ask) error {
 	v := x.View()
-	defer v.Close()
 	if err := stay(x, q, v); err != nil {
 		return err
 	}

@@ -58,18 +58,20 @@ func FindModel(x *call.Call, v *partition.View, id, version string) (Model, erro
 	return m, nil
 }
 
-// ModelOfPath finds the model that the path names, and its version where it names one too.
-func ModelOfPath(x *call.Call, v *partition.View) (Model, error) {
-	return FindModel(x, v, x.IDs["model_id"], x.IDs["version_id"])
+// ModelOfPath finds the model that the path names, and its version where it names one too, in a view of its own.
+func ModelOfPath(x *call.Call) (*partition.View, Model, error) {
+	v := x.View()
+	m, err := FindModel(x, v, x.IDs["model_id"], x.IDs["version_id"])
+	return v, m, err
 }
 
 // OwnModel finds the application's own model that the path names. A public one is refused.
-func OwnModel(x *call.Call, v *partition.View) (Model, error) {
-	m, err := ModelOfPath(x, v)
+func OwnModel(x *call.Call) (*partition.View, Model, error) {
+	v, m, err := ModelOfPath(x)
 	if err == nil && m.Public != nil {
 		err = RefusePublic(m.Public.ID)
 	}
-	return m, err
+	return v, m, err
 }
 
 // RefusePublic is the error for a change of a public model.

@@ -25,7 +25,6 @@ func FindPredictor(x *call.Call, id, version string) (Predictor, error) {
 		return Predictor{ModelInfo: ModelInfo{Model: m}}, err
 	}
 	v := x.View()
-	defer v.Close()
 	m, err := FindModel(x, v, id, version)
 	if err != nil {
 		return Predictor{}, err

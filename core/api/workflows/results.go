@@ -38,8 +38,7 @@ func Run(x *call.Call) error {
 	if err != nil {
 		return err
 	}
-	x.Await(jobs, func(results []call.Result) error { return answerResults(x, &run, inputs, results) })
-	return nil
+	return x.Ask(jobs, func(results []call.Result) error { return answerResults(x, &run, inputs, results) })
 }
 
 // workflowRun is a workflow with its models ready.

@@ -45,7 +45,6 @@ func workflowOfPath(x *call.Call) (workflow, *catalog.Workflow, error) {
 		return generalWorkflow(x), nil, nil
 	}
 	v := x.View()
-	defer v.Close()
 	own, err := v.Workflow(id)
 	if errors.Is(err, catalog.ErrNotFound) {
 		return workflow{}, nil, call.Unknown("workflow_id", id)
@@ -60,7 +59,6 @@ func Create(x *call.Call) error {
 		return err
 	}
 	v := x.View()
-	defer v.Close()
 	ids := make([]string, 0, n)
 	bodies := make([]log.Body, 0, n)
 	for o, err := range elements {
@@ -77,7 +75,7 @@ func Create(x *call.Call) error {
 		ids = append(ids, create.ID)
 		bodies = append(bodies, create)
 	}
-	verdicts, err := x.Record(bodies...)
+	verdicts, err := x.Submit(nil, bodies...)
 	if err != nil {
 		return err
 	}
@@ -87,7 +85,6 @@ func Create(x *call.Call) error {
 		}
 	}
 	after := x.View()
-	defer after.Close()
 	made := make([]workflow, 0, n)
 	for _, id := range ids {
 		own, err := after.Workflow(id)
@@ -107,7 +104,7 @@ func duplicateWorkflow(id string) error {
 // newWorkflow reads one workflow to be made. Its models, and their versions where they are
 // fixed, must exist; they need not be trained yet.
 func newWorkflow(x *call.Call, v *partition.View, o call.Object) (*log.WorkflowCreate, error) {
-	id, err := x.NewThing(call.ErrWorkflow, o)
+	id, err := call.NewThing(x, call.ErrWorkflow, o)
 	if err != nil {
 		return nil, err
 	}
@@ -209,7 +206,6 @@ func List(x *call.Call) error {
 		return err
 	}
 	v := x.View()
-	defer v.Close()
 	var all []workflow
 	if err := v.Workflows(func(f catalog.Workflow) bool {
 		all = append(all, ownWorkflow(&f))
