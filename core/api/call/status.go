@@ -8,22 +8,13 @@ import (
 	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/catalog"
-	"github.com/sightline-dev/sightline/core/fold"
-	"github.com/sightline-dev/sightline/core/index"
-	"github.com/sightline-dev/sightline/core/index/hnsw"
 	"github.com/sightline-dev/sightline/core/jsonio"
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/lang"
-	"github.com/sightline-dev/sightline/core/log"
-	"github.com/sightline-dev/sightline/core/log/field"
 	"github.com/sightline-dev/sightline/core/partition"
-	"github.com/sightline-dev/sightline/core/predict"
-	"github.com/sightline-dev/sightline/core/predict/nn"
 	"github.com/sightline-dev/sightline/core/predict/raster"
 	"github.com/sightline-dev/sightline/core/predict/raster/jpg"
 	"github.com/sightline-dev/sightline/core/search"
-	"github.com/sightline-dev/sightline/core/train"
-	"github.com/sightline-dev/sightline/core/training"
 )
 
 // Errors of calls.
@@ -108,23 +99,27 @@ var (
 	StatusOk      = Status{HTTP: 200, Code: 10000, Description: "Ok"}
 	StatusMixed   = Status{HTTP: 207, Code: 10010, Description: "Mixed Success"}
 	StatusFailure = Status{HTTP: 400, Code: 10020, Description: "Failure"}
-	StatusTrained = Status{Code: 21100, Description: "Model trained successfully"}
+	StatusTrained = Status{Code: catalog.VersionTrained, Description: "Model trained successfully"}
 
-	statusDownloaded = Status{Code: catalog.InputReady, Description: "Download complete"}
-	statusPending    = Status{Code: catalog.InputPending, Description: "Download pending"}
-	StatusModified   = Status{Code: 30200, Description: "Input image modification success"}
+	StatusModified = Status{Code: 30200, Description: "Input image modification success"}
 )
 
-// StatusOfCode is the status of a stored input.
+// stored are the statuses of inputs and of model versions as they are stored.
+var stored = append([]Status{
+	{Code: catalog.InputReady, Description: "Download complete"},
+	{Code: catalog.InputPending, Description: "Download pending"},
+	StatusTrained,
+	{Code: 21101, Description: "Model is training"},
+	{Code: 21110, Description: "Model training had no data."},
+	{Code: 21111, Description: "Model training had no positive examples."},
+	{Code: 21112, Description: "Model training was one of several but with a single class."},
+}, statuses...)
+
+// StatusOfCode is the status of a stored input, or of a stored model version. It has no words for a code of a later program.
 func StatusOfCode(code int) Status {
-	for _, s := range [...]Status{statusDownloaded, statusPending} {
-		if s.Code == code {
-			return s
-		}
-	}
-	for _, s := range statuses {
-		if s.Code == code {
-			return s
+	for i := range stored {
+		if stored[i].Code == code {
+			return stored[i]
 		}
 	}
 	return Status{Code: code}
@@ -133,8 +128,7 @@ func StatusOfCode(code int) Status {
 // FailedDownload reports whether a code is that of an input whose picture could not be had.
 func FailedDownload(code int) bool { return code != catalog.InputReady && code != catalog.InputPending }
 
-// statuses turns every error of core into wire codes. What is not here is an internal
-// error, and so are the rows at its end: they concern the start of the program.
+// statuses turns errors of core into wire codes. An error that is not here is an internal one; status_test.go lists those.
 var statuses = []Status{
 	{auth.ErrNoCredentials, 401, 11102, "Invalid request"},
 	{auth.ErrKeyUnknown, 401, 11009, "API key not found"},
@@ -206,59 +200,8 @@ var statuses = []Status{
 	{blob.ErrTooLarge, 400, 30105, "Input image too large"},
 
 	statusInternal,
-	{ErrOptions, 500, 99009, "Internal error"},
-	{ErrNoResult, 500, 99009, "Internal error"},
-	{auth.ErrScope, 500, 99009, "Internal error"},
-	{blob.ErrNotFound, 500, 99009, "Internal error"},
-	{blob.ErrHash, 500, 99009, "Internal error"},
-	{blob.ErrCorrupt, 500, 99009, "Internal error"},
-	{blob.ErrContentType, 500, 99009, "Internal error"},
-	{blob.ErrRandom, 500, 99009, "Internal error"},
-	{kv.ErrNotFound, 500, 99009, "Internal error"},
-	{kv.ErrClosed, 500, 99009, "Internal error"},
-	{kv.ErrCorrupt, 500, 99009, "Internal error"},
-	{kv.ErrFailed, 500, 99009, "Internal error"},
-	{kv.ErrForeign, 500, 99009, "Internal error"},
-	{kv.ErrNewer, 500, 99009, "Internal error"},
-	{fold.ErrNewer, 500, 99009, "Internal error"},
-	{kv.ErrInUse, 500, 99009, "Internal error"},
-	{kv.ErrBatch, 500, 99009, "Internal error"},
-	{index.ErrCorrupt, 500, 99009, "Internal error"},
-	{index.ErrPattern, 500, 99009, "Internal error"},
-	{index.ErrSpace, 500, 99009, "Internal error"},
-	{field.ErrFormat, 500, 99009, "Internal error"},
-	{log.ErrTrimmed, 500, 99009, "Internal error"},
-	{partition.ErrSequence, 500, 99009, "Internal error"},
-	{partition.ErrForged, 500, 99009, "Internal error"},
-	{partition.ErrLife, 500, 99009, "Internal error"},
-	{partition.ErrChunk, 500, 99009, "Internal error"},
-	{fold.ErrPrefix, 500, 99009, "Internal error"},
-	{catalog.ErrOrder, 500, 99009, "Internal error"},
-	{partition.ErrReplica, 500, 99009, "Internal error"},
-	{partition.ErrRestored, 500, 99009, "Internal error"},
 	{partition.ErrNoSite, 503, 40030, "Service busy"},
 	{partition.ErrOutbox, 507, 39998, "Writes disabled"},
-	{partition.ErrSite, 500, 99009, "Internal error"},
-	{partition.ErrCursor, 500, 99009, "Internal error"},
-	{partition.ErrChain, 500, 99009, "Internal error"},
-	{lang.ErrFormat, 500, 99009, "Internal error"},
-	{predict.ErrBundle, 500, 99009, "Internal error"},
-	{predict.ErrEngine, 500, 99009, "Internal error"},
-	{predict.ErrEmbedding, 500, 99009, "Internal error"},
-	{predict.ErrNetwork, 500, 99009, "Internal error"},
-	{nn.ErrUnsupported, 500, 99009, "Internal error"},
-	{nn.ErrMemory, 500, 99009, "Internal error"},
-	{nn.ErrInput, 500, 99009, "Internal error"},
-	{nn.ErrWork, 500, 99009, "Internal error"},
-	{nn.ErrFormat, 500, 99009, "Internal error"},
-	{training.ErrUnready, 500, 99009, "Internal error"},
-	// What stops a training stands in its model version, by package training's codes.
-	{train.ErrNoExamples, 500, 99009, "Internal error"},
-	{train.ErrNoPositives, 500, 99009, "Internal error"},
-	{train.ErrSingleClass, 500, 99009, "Internal error"},
-	{train.ErrHead, 500, 99009, "Internal error"},
-	{train.ErrProblem, 500, 99009, "Internal error"},
-	{hnsw.ErrCorrupt, 500, 99009, "Internal error"},
 }
 
 // Statuses are those that an answer may have, for documents and for tests.

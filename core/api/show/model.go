@@ -243,24 +243,13 @@ func WriteVersion(w *jsonio.Writer, v *catalog.Version, more func()) {
 	w.End('}')
 }
 
-// versionStatuses are what a version can be at.
-var versionStatuses = []call.Status{
-	call.StatusTrained,
-	{Code: 21101, Description: "Model is training"},
-	{Code: 21102, Description: "Model not yet trained"},
-	{Code: 21103, Description: "Custom model is in queue for training, waiting on inputs to process."},
-	{Code: 21110, Description: "Model training had no data."},
-	{Code: 21111, Description: "Model training had no positive examples."},
-	{Code: 21112, Description: "Model training was one of several but with a single class."},
-	{Code: 21115, Description: "Model training had an unknown error."},
-}
-
+// versionStatus is the status of a version with a code.
 func versionStatus(code int) call.Status {
-	i := slices.IndexFunc(versionStatuses, func(s call.Status) bool { return s.Code == code })
-	if i < 0 {
-		return call.Status{Code: code, Description: "Model training had an unknown error."}
+	s := call.StatusOfCode(code)
+	if s.Description == "" {
+		s.Description = "Model training had an unknown error."
 	}
-	return versionStatuses[i]
+	return s
 }
 
 // NewestTrained finds the version that predicts: the newest at 21100 whose manifest is here, as it may not be
@@ -275,12 +264,12 @@ func NewestTrained(v *partition.View, m *catalog.Model) (catalog.Version, error)
 			newest = &got
 		}
 		switch got.Code {
-		case call.StatusTrained.Code:
+		case catalog.VersionTrained:
 			var here bool
 			if here, failed = v.HasObject(got.Manifest); here {
 				trained = &got
 			}
-		case codeQueued:
+		case catalog.VersionQueued:
 			queued = true
 		}
 		return trained == nil && failed == nil
@@ -291,18 +280,12 @@ func NewestTrained(v *partition.View, m *catalog.Model) (catalog.Version, error)
 	case trained != nil:
 		return *trained, nil
 	case queued:
-		return catalog.Version{}, call.Refusef(call.ErrQueued, "model_id '%s' is being trained. Try again when its version has code %d.", m.ID, call.StatusTrained.Code)
-	case newest != nil && newest.Code != codeUntrained:
+		return catalog.Version{}, call.Refusef(call.ErrQueued, "model_id '%s' is being trained. Try again when its version has code %d.", m.ID, catalog.VersionTrained)
+	case newest != nil && newest.Code != catalog.VersionUntrained:
 		return catalog.Version{}, call.Refusef(call.ErrUntrained, "model_id '%s': its last training ended with code %d: %s", m.ID, newest.Code, versionStatus(newest.Code).Description)
 	}
 	return catalog.Version{}, call.Refusef(call.ErrUntrained, "model_id '%s' is not trained. Train it with POST /v2/models/{model_id}/versions.", m.ID)
 }
-
-// Codes of versions that handlers look at.
-const (
-	codeUntrained = 21102
-	codeQueued    = 21103
-)
 
 // TrainedVersion is NewestTrained where no version is named, else the named one, which
 // must be trained.
@@ -311,10 +294,10 @@ func TrainedVersion(v *partition.View, m *Model) (catalog.Version, error) {
 		return NewestTrained(v, m.Own)
 	}
 	switch got := m.Version; got.Code {
-	case call.StatusTrained.Code:
+	case catalog.VersionTrained:
 		return *got, nil
-	case codeQueued:
-		return *got, call.Refusef(call.ErrQueued, "model_version_id '%s' is being trained. Try again when it has code %d.", got.ID, call.StatusTrained.Code)
+	case catalog.VersionQueued:
+		return *got, call.Refusef(call.ErrQueued, "model_version_id '%s' is being trained. Try again when it has code %d.", got.ID, catalog.VersionTrained)
 	default:
 		return *got, call.Refusef(call.ErrUntrained, "model_version_id '%s' has code %d: %s", got.ID, got.Code, versionStatus(got.Code).Description)
 	}

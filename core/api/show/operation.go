@@ -251,11 +251,7 @@ func (t *OpWriter) edits(w *jsonio.Writer, edits []log.OutputEdit) {
 
 // result writes what a download or a training came to.
 func (t *OpWriter) result(w *jsonio.Writer, code int, detail string) {
-	s := call.StatusOfCode(code)
-	if s.Description == "" {
-		s = versionStatus(code)
-	}
-	call.WriteStatus(w, s, detail)
+	call.WriteStatus(w, versionStatus(code), detail)
 }
 
 // metaActions are what may be done at a path, as people are told.
