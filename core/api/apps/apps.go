@@ -4,6 +4,7 @@
 package apps
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/sightline-dev/sightline/core/api/call"
@@ -16,11 +17,8 @@ import (
 
 // Login opens a session for an account, as scripts do; people sign in on the web pages.
 func Login(x *call.Call) error {
-	email, err := x.Body.Text("email")
-	if err != nil {
-		return call.Refuse(call.ErrAccountRequest, err)
-	}
-	password, err := x.Body.Text("password")
+	var err error
+	email, password := call.Read(&err, x.Body.Text, "email"), call.Read(&err, x.Body.Text, "password")
 	if err != nil {
 		return call.Refuse(call.ErrAccountRequest, err)
 	}
@@ -40,8 +38,8 @@ func Login(x *call.Call) error {
 }
 
 // oneElement is the only element of a list of a call that makes something.
-func oneElement(x *call.Call, list string) (call.Object, error) {
-	elements, _, err := x.Body.Some(list, 1, call.ErrAccountRequest)
+func oneElement(o call.Object, list string) (call.Object, error) {
+	elements, _, err := o.Some(list, 1, call.ErrAccountRequest)
 	if err != nil {
 		return call.Object{}, err
 	}
@@ -54,19 +52,15 @@ func oneElement(x *call.Call, list string) (call.Object, error) {
 // CreateApp makes an application for the account whose session it is. Its language is English
 // where the call says nothing: clients of old cannot.
 func CreateApp(x *call.Call) error {
-	o, err := oneElement(x, "apps")
+	o, err := oneElement(x.Body, "apps")
 	if err != nil {
 		return err
 	}
-	var a call.NewApp
-	for name, to := range map[string]*string{"name": &a.Name, "default_language": &a.Language} {
-		if *to, err = o.Text(name); err != nil {
-			return call.Refuse(call.ErrAccountRequest, err)
-		}
+	a := call.NewApp{Name: call.Read(&err, o.Text, "name"), Language: call.Read(&err, o.Text, "default_language")}
+	if err != nil {
+		return call.Refuse(call.ErrAccountRequest, err)
 	}
-	if a.Language == "" {
-		a.Language = lang.English
-	}
+	a.Language = cmp.Or(a.Language, lang.English)
 	owned, err := x.Host.Apps.Owned(x.Who.Account)
 	if err != nil {
 		return err
@@ -139,35 +133,25 @@ func writeAppRecord(w *jsonio.Writer, a *catalog.App) {
 // CreateKey makes a key to one of the account's applications. Its id is the key itself: here it
 // is told, and never again.
 func CreateKey(x *call.Call) error {
-	o, err := oneElement(x, "keys")
+	o, err := oneElement(x.Body, "keys")
 	if err != nil {
 		return err
 	}
-	k := call.NewKey{}
-	if k.Description, err = o.Text("description"); err != nil {
+	k := call.NewKey{Description: call.Read(&err, o.Text, "description"), Scopes: call.Read(&err, o.Texts, "scopes")}
+	if err != nil {
 		return call.Refuse(call.ErrAccountRequest, err)
 	}
-	if k.Scopes, err = o.Texts("scopes"); err != nil {
-		return call.Refuse(call.ErrAccountRequest, err)
-	}
-	apps, _, err := o.Some("apps", 1, call.ErrAccountRequest)
+	app, err := oneElement(o, "apps")
 	if err != nil {
 		return err
 	}
-	for app, err := range apps {
-		if err != nil {
-			return call.Refuse(call.ErrAccountRequest, err)
-		}
-		if k.App, err = app.Text("id"); err != nil {
-			return call.Refuse(call.ErrAccountRequest, err)
-		}
-		user, err := app.Text("user_id")
-		if err != nil {
-			return call.Refuse(call.ErrAccountRequest, err)
-		}
-		if user != "" && user != call.Me && user != x.Who.Account {
-			return call.NoPath
-		}
+	k.App = call.Read(&err, app.Text, "id")
+	user := call.Read(&err, app.Text, "user_id")
+	switch {
+	case err != nil:
+		return call.Refuse(call.ErrAccountRequest, err)
+	case user != "" && user != call.Me && user != x.Who.Account:
+		return call.NoPath
 	}
 	if _, err := ownedApp(x, k.App); err != nil {
 		return err

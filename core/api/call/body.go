@@ -68,9 +68,9 @@ func (o Object) Object(name string) (Object, error) {
 
 // Objects yields the elements of an array of objects; an absent array has none.
 func (o Object) Objects(name string) (iter.Seq2[Object, error], int, error) {
-	v := o.Get(name)
-	if k := v.Kind(); k != jsonio.Array && k != jsonio.Absent && (k != jsonio.Object || v.Len() > 0) {
-		return nil, 0, wrongKind(o.At(name), k, "array")
+	v, err := o.array(name)
+	if err != nil {
+		return nil, 0, err
 	}
 	return func(yield func(Object, error) bool) {
 		i := 0
@@ -81,6 +81,15 @@ func (o Object) Objects(name string) (iter.Seq2[Object, error], int, error) {
 			i++
 		}
 	}, v.Len(), nil
+}
+
+// array returns a member that is an array; an empty object is an empty one.
+func (o Object) array(name string) (jsonio.Value, error) {
+	v := o.Get(name)
+	if k := v.Kind(); k != jsonio.Array && k != jsonio.Absent && (k != jsonio.Object || v.Len() > 0) {
+		return v, wrongKind(o.At(name), k, "array")
+	}
+	return v, nil
 }
 
 // Some is objects of which there must be 1 to most; its errors are kind's.
@@ -99,33 +108,28 @@ func (o Object) Some(name string, most int, kind error) (iter.Seq2[Object, error
 }
 
 // Text returns a string member, "" when absent.
-func (o Object) Text(name string) (string, error) {
-	v := o.Get(name)
-	if v.Kind() == jsonio.Absent {
-		return "", nil
-	}
-	s, err := v.Str()
-	return s, o.Wrap(name, err)
-}
+func (o Object) Text(name string) (string, error) { return member(o, name, jsonio.Value.Str) }
 
 // Integer returns a whole number, 0 when absent.
-func (o Object) Integer(name string) (int64, error) {
-	v := o.Get(name)
-	if v.Kind() == jsonio.Absent {
-		return 0, nil
-	}
-	n, err := v.Int()
-	return n, o.Wrap(name, err)
-}
+func (o Object) Integer(name string) (int64, error) { return member(o, name, jsonio.Value.Int) }
 
 // Number returns a number, 0 when absent.
-func (o Object) Number(name string) (float64, error) {
-	v := o.Get(name)
-	if v.Kind() == jsonio.Absent {
-		return 0, nil
+func (o Object) Number(name string) (float64, error) { return member(o, name, jsonio.Value.Float) }
+
+// member returns a member as a type, the zero value when absent.
+func member[T any](o Object, name string, as func(jsonio.Value) (T, error)) (value T, err error) {
+	if o.Has(name) {
+		value, err = as(o.Get(name))
 	}
-	f, err := v.Float()
-	return f, o.Wrap(name, err)
+	return value, o.Wrap(name, err)
+}
+
+// Read reads a member, such as with [Object.Text], unless an earlier one had an error. It sets err to its own.
+func Read[T any](err *error, read func(name string) (T, error), name string) (value T) {
+	if *err == nil {
+		value, *err = read(name)
+	}
+	return value
 }
 
 // Refuse is err with another kind, for the status table, and its own words.
@@ -170,9 +174,9 @@ func (o Object) truth(name string, absent bool) (bool, error) {
 
 // Texts returns an array of strings, nil when absent.
 func (o Object) Texts(name string) ([]string, error) {
-	v := o.Get(name)
-	if k := v.Kind(); k != jsonio.Array && k != jsonio.Absent && (k != jsonio.Object || v.Len() > 0) {
-		return nil, wrongKind(o.At(name), k, "array")
+	v, err := o.array(name)
+	if err != nil {
+		return nil, err
 	}
 	all := make([]string, 0, v.Len())
 	for e := range v.Elems() {

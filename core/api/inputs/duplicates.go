@@ -1,7 +1,6 @@
 package inputs
 
 import (
-	"net/url"
 	"slices"
 
 	"github.com/sightline-dev/sightline/core/api/call"
@@ -31,10 +30,7 @@ func Duplicates(x *call.Call) error {
 	var lines show.ConceptNames
 	inputs := make([]catalog.Input, len(found))
 	for i := range found {
-		if inputs[i], err = show.LoadInput(x, v, found[i].Ord); err != nil {
-			return err
-		}
-		if err := lines.Read(x, v, &inputs[i]); err != nil {
+		if inputs[i], err = lines.Load(x, v, found[i].Ord); err != nil {
 			return err
 		}
 	}
@@ -75,10 +71,7 @@ func DuplicateGroups(x *call.Call) error {
 	inputs := make([][]catalog.Input, len(found.Groups))
 	for i, g := range found.Groups {
 		for _, m := range g.Inputs {
-			in, err := show.LoadInput(x, v, m.Ord)
-			if err == nil {
-				err = lines.Read(x, v, &in)
-			}
+			in, err := lines.Load(x, v, m.Ord)
 			if err != nil {
 				return err
 			}
@@ -99,8 +92,7 @@ const maxGroups = 100
 
 // readTiers reads which tiers are asked for; absent: all.
 func readTiers(x *call.Call) ([]search.Tier, error) {
-	values, _ := url.ParseQuery(x.Query)
-	name := values.Get("tier")
+	name := x.Param("tier")
 	if name == "" {
 		return []search.Tier{search.SameFile, search.ReEncoded, search.Alike}, nil
 	}

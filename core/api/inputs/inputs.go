@@ -35,7 +35,7 @@ func List(x *call.Call) error {
 	if slices.ContainsFunc(inputs, func(in catalog.Input) bool { return call.FailedDownload(in.Code) }) {
 		s = call.StatusMixed
 	}
-	return show.AnswerInputs(x, v, s, inputs, nil)
+	return show.AnswerInputs(x, v, s, inputs)
 }
 
 // Read answers with one input.
@@ -102,15 +102,11 @@ func Delete(x *call.Call) error {
 // Unknown ids are ignored. At a copy that is not in sync they are an
 // error, see [call.Call.Absent]. A body that says neither deletes nothing.
 func DeleteMany(x *call.Call) error {
-	all, err := x.Body.Flag("delete_all")
-	if err != nil {
-		return call.Refuse(call.ErrInputs, err)
-	}
-	ids, err := x.Body.Texts("ids")
-	if err != nil {
-		return call.Refuse(call.ErrInputs, err)
-	}
+	var err error
+	all, ids := call.Read(&err, x.Body.Flag, "delete_all"), call.Read(&err, x.Body.Texts, "ids")
 	switch {
+	case err != nil:
+		return call.Refuse(call.ErrInputs, err)
 	case all && len(ids) > 0:
 		return call.Refusef(call.ErrInputs, "Use either ids or delete_all, not both.")
 	case all:

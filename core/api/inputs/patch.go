@@ -43,9 +43,7 @@ func Patch(x *call.Call) error {
 
 // PatchConcepts is the form of 2016: the labels of one input.
 func PatchConcepts(x *call.Call) error {
-	action, err := show.ReadAction(x, map[string]show.Action{
-		"merge_concepts": show.Merge, "delete_concepts": show.Remove, "merge": show.Merge, "remove": show.Remove, "overwrite": show.Overwrite,
-	})
+	action, err := show.ReadAction(x, show.ConceptActions)
 	if err != nil {
 		return err
 	}
@@ -164,11 +162,9 @@ func (p *patch) changes(in *catalog.Input, data call.Object) ([]log.Body, error)
 
 // samePicture refuses data that would change the picture of an input. Clients may repeat what answers show of it.
 func (p *patch) samePicture(in *catalog.Input, data call.Object) error {
-	image, err := data.Object("image")
-	if err != nil {
-		return err
-	}
-	address, err := image.Text("url")
+	var err error
+	image := call.Read(&err, data.Object, "image")
+	address := call.Read(&err, image.Text, "url")
 	if err != nil {
 		return err
 	}

@@ -123,7 +123,7 @@ func (c *comparison) find(p call.Page) error {
 	c.changed = len(changes)
 	for _, change := range call.Cut(changes, p) {
 		row := changedInput{}
-		if row.input, err = show.LoadInput(c.x, c.view, change.Ord); err != nil {
+		if row.input, err = c.lines.Load(c.x, c.view, change.Ord); err != nil {
 			return err
 		}
 		e, _, err := index.Embedding(change.Ord)
@@ -131,9 +131,6 @@ func (c *comparison) find(p call.Page) error {
 			return err
 		}
 		row.was, row.is = c.before.Head.Values(nil, e), c.after.Head.Values(nil, e)
-		if err := c.lines.Read(c.x, c.view, &row.input); err != nil {
-			return err
-		}
 		c.rows = append(c.rows, row)
 	}
 	return nil

@@ -1,6 +1,7 @@
 package models
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/jsonio"
 	"github.com/sightline-dev/sightline/core/lang"
+	"github.com/sightline-dev/sightline/core/partition"
 )
 
 // ListConcepts lists the application's concepts in the order of their creation, then the
@@ -79,11 +81,8 @@ func SearchConcepts(x *call.Call) error {
 	if err != nil {
 		return err
 	}
-	query, err := x.Body.Object("concept_query")
-	if err != nil {
-		return call.Refuse(call.ErrConceptQuery, err)
-	}
-	name, err := query.Text("name")
+	query := call.Read(&err, x.Body.Object, "concept_query")
+	name := call.Read(&err, query.Text, "name")
 	if err != nil {
 		return call.Refuse(call.ErrConceptQuery, err)
 	}
@@ -94,14 +93,12 @@ func SearchConcepts(x *call.Call) error {
 	if err != nil {
 		return call.Refuse(call.ErrConceptQuery, err)
 	}
-	if language == "" {
-		language = x.App.Language
-	}
+	language = cmp.Or(language, x.App.Language)
 	ids, err := x.Net.Models.Names().Search(name, language)
 	if err != nil {
 		return call.Refuse(call.ErrConceptQuery, err)
 	}
-	all, err := ownConceptsCalled(x, name)
+	all, err := ownConceptsCalled(x, x.View(), name)
 	if err != nil {
 		return err
 	}
@@ -116,8 +113,7 @@ func SearchConcepts(x *call.Call) error {
 
 // ownConceptsCalled finds the application's concepts by name, in the order of the folded
 // names, as public ones are found and ordered.
-func ownConceptsCalled(x *call.Call, pattern string) ([]show.Concept, error) {
-	v := x.View()
+func ownConceptsCalled(x *call.Call, v *partition.View, pattern string) ([]show.Concept, error) {
 	stem, wild := strings.CutSuffix(pattern, "*")
 	stem = lang.Fold(stem)
 	type row struct {

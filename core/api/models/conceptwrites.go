@@ -53,15 +53,9 @@ func CreateConcepts(x *call.Call) error {
 
 // newConcept reads one concept to be made. Its name is its id unless it says another.
 func newConcept(x *call.Call, o call.Object) (*log.ConceptCreate, error) {
-	id, err := o.Text("id")
-	if err != nil {
-		return nil, call.Refuse(call.ErrConcept, err)
-	}
-	name, err := o.Text("name")
-	if err != nil {
-		return nil, call.Refuse(call.ErrConcept, err)
-	}
-	language, err := o.Text("language")
+	var err error
+	id, name := call.Read(&err, o.Text, "id"), call.Read(&err, o.Text, "name")
+	language := call.Read(&err, o.Text, "language")
 	if err != nil {
 		return nil, call.Refuse(call.ErrConcept, err)
 	}
@@ -135,11 +129,7 @@ func RenameConcepts(x *call.Call) error {
 		if err != nil {
 			return call.Refuse(call.ErrConcept, err)
 		}
-		id, err := o.Text("id")
-		if err != nil {
-			return call.Refuse(call.ErrConcept, err)
-		}
-		name, err := o.Text("name")
+		id, name := call.Read(&err, o.Text, "id"), call.Read(&err, o.Text, "name")
 		if err != nil {
 			return call.Refuse(call.ErrConcept, err)
 		}

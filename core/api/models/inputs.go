@@ -36,7 +36,7 @@ func Inputs(x *call.Call) error {
 	if err != nil {
 		return err
 	}
-	return show.AnswerInputs(x, v, call.StatusOk, inputs, nil)
+	return show.AnswerInputs(x, v, call.StatusOk, inputs)
 }
 
 // labelledWith is the ordinals of the inputs with a label for any of the concepts.
@@ -90,7 +90,7 @@ func VersionInputs(x *call.Call) error {
 			return err
 		}
 	}
-	return show.AnswerInputs(x, v, call.StatusOk, inputs, nil)
+	return show.AnswerInputs(x, v, call.StatusOk, inputs)
 }
 
 // frozenInputs returns a page of a version's inputs as they were.

@@ -23,15 +23,9 @@ func List(x *call.Call) error {
 // Search finds models by model_query: name, which may end in a `*`, and type, which
 // is a model's type or type_ext. What is absent matches all.
 func Search(x *call.Call) error {
-	query, err := x.Body.Object("model_query")
-	if err != nil {
-		return call.Refuse(call.ErrModelQuery, err)
-	}
-	name, err := query.Text("name")
-	if err != nil {
-		return call.Refuse(call.ErrModelQuery, err)
-	}
-	kind, err := query.Text("type")
+	var err error
+	query := call.Read(&err, x.Body.Object, "model_query")
+	name, kind := call.Read(&err, query.Text, "name"), call.Read(&err, query.Text, "type")
 	if err != nil {
 		return call.Refuse(call.ErrModelQuery, err)
 	}

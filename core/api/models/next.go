@@ -53,10 +53,7 @@ func Next(x *call.Call) error {
 	inputs := make([]catalog.Input, len(rows))
 	var lines show.ConceptNames
 	for i := range rows {
-		if inputs[i], err = show.LoadInput(x, v, rows[i].Ord); err != nil {
-			return err
-		}
-		if err := lines.Read(x, v, &inputs[i]); err != nil {
+		if inputs[i], err = lines.Load(x, v, rows[i].Ord); err != nil {
 			return err
 		}
 	}

@@ -11,7 +11,6 @@ import (
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/index"
 	"github.com/sightline-dev/sightline/core/jsonio"
-	"github.com/sightline-dev/sightline/core/lang"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/partition"
 )
@@ -108,7 +107,7 @@ func (u *used) labels(x *index.View) (err error) {
 }
 
 func ownUsed(x *call.Call, v *partition.View, index *index.View, pattern string, models map[string][]string) ([]used, error) {
-	concepts, err := ownConceptsOf(x, v, pattern)
+	concepts, err := ownConceptsCalled(x, v, pattern)
 	if err != nil {
 		return nil, err
 	}
@@ -167,17 +166,4 @@ func writeUsed(x *call.Call, w *jsonio.Writer, u *used) {
 		w.Texts("models", u.models)
 	}
 	w.End('}')
-}
-
-// ownConceptsOf finds the application's concepts by name, as [ownConceptsCalled] does.
-func ownConceptsOf(x *call.Call, v *partition.View, pattern string) ([]show.Concept, error) {
-	stem := lang.Fold(strings.TrimSuffix(pattern, "*"))
-	var all []show.Concept
-	err := v.Concepts(func(c catalog.Concept) bool {
-		if strings.HasPrefix(lang.Fold(c.Name), stem) {
-			all = append(all, show.OwnConcept(x, &c))
-		}
-		return true
-	})
-	return all, err
 }

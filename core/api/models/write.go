@@ -1,6 +1,7 @@
 package models
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 
@@ -35,9 +36,7 @@ func Create(x *call.Call) error {
 	if create.Name, err = o.Text("name"); err != nil {
 		return call.Refuse(call.ErrModelQuery, err)
 	}
-	if create.Name == "" {
-		create.Name = create.ID
-	}
+	create.Name = cmp.Or(create.Name, create.ID)
 	if err := call.CheckName(call.ErrModelQuery, o, create.Name); err != nil {
 		return err
 	}
@@ -92,11 +91,9 @@ func oneModel(x *call.Call) (call.Object, error) {
 
 // outputInfo reads the concepts and the settings that a request gives a model.
 func outputInfo(x *call.Call, o call.Object) ([]string, []log.Setting, error) {
-	info, err := o.Object("output_info")
-	if err != nil {
-		return nil, nil, call.Refuse(call.ErrModelQuery, err)
-	}
-	data, err := info.Object("data")
+	var err error
+	info := call.Read(&err, o.Object, "output_info")
+	data := call.Read(&err, info.Object, "data")
 	if err != nil {
 		return nil, nil, call.Refuse(call.ErrModelQuery, err)
 	}
@@ -283,9 +280,7 @@ func changeConcepts(x *call.Call, patch *log.ModelPatch, m *catalog.Model, liste
 
 // PatchConcepts is the first public form of a patch, of the concepts of one model.
 func PatchConcepts(x *call.Call) error {
-	action, err := show.ReadAction(x, map[string]show.Action{
-		"merge_concepts": show.Merge, "delete_concepts": show.Remove, "merge": show.Merge, "remove": show.Remove, "overwrite": show.Overwrite,
-	})
+	action, err := show.ReadAction(x, show.ConceptActions)
 	if err != nil {
 		return err
 	}

@@ -156,10 +156,7 @@ func answerHits(x *call.Call, q *search.Query, p call.Page) error {
 	inputs := make([]catalog.Input, len(found.Hits))
 	lines := show.ConceptNames{}
 	for i, hit := range found.Hits {
-		if inputs[i], err = show.LoadInput(x, v, hit.Ord); err != nil {
-			return err
-		}
-		if err := lines.Read(x, v, &inputs[i]); err != nil {
+		if inputs[i], err = lines.Load(x, v, hit.Ord); err != nil {
 			return err
 		}
 	}
@@ -177,15 +174,10 @@ func answerHits(x *call.Call, q *search.Query, p call.Page) error {
 
 // Feedback keeps what a user said of a search: which of its hits was looked at.
 func Feedback(x *call.Call) error {
-	input, err := x.Body.Object("input")
-	if err != nil {
-		return call.Refuse(call.ErrFeedback, err)
-	}
-	info, err := input.Object("feedback_info")
-	if err != nil {
-		return call.Refuse(call.ErrFeedback, err)
-	}
-	if _, err := input.ID("id"); err != nil {
+	var err error
+	input := call.Read(&err, x.Body.Object, "input")
+	info := call.Read(&err, input.Object, "feedback_info")
+	if call.Read(&err, input.ID, "id"); err != nil {
 		return call.Refuse(call.ErrFeedback, err)
 	}
 	if info.Value.Len() == 0 {

@@ -32,3 +32,8 @@ func ReadAction(x *call.Call, known map[string]Action) (Action, error) {
 
 // Actions are those of most calls, by name.
 var Actions = map[string]Action{"merge": Merge, "remove": Remove, "overwrite": Overwrite}
+
+// ConceptActions are those of the calls of 2016, which change the concepts of one thing.
+var ConceptActions = map[string]Action{
+	"merge_concepts": Merge, "delete_concepts": Remove, "merge": Merge, "remove": Remove, "overwrite": Overwrite,
+}

@@ -149,6 +149,15 @@ func (l *ConceptNames) Read(x *call.Call, v *partition.View, in *catalog.Input) 
 	return nil
 }
 
+// Load loads an input that the answer lists and looks up the concepts of its labels.
+func (l *ConceptNames) Load(x *call.Call, v *partition.View, ord uint32) (catalog.Input, error) {
+	in, err := LoadInput(x, v, ord)
+	if err == nil {
+		err = l.Read(x, v, &in)
+	}
+	return in, err
+}
+
 // Look looks up one concept.
 func (l *ConceptNames) Look(v *partition.View, id string) error {
 	if _, ok := l.known[id]; ok {

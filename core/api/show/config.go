@@ -1,10 +1,12 @@
 package show
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/sightline-dev/sightline/core/api/call"
 	"github.com/sightline-dev/sightline/core/jsonio"
@@ -24,11 +26,12 @@ type Config struct {
 // ReadOutputConfig reads model.output_info.output_config.
 func ReadOutputConfig(x *call.Call, p *Predictor) (Config, error) {
 	o := x.Body
+	var err error
 	for _, name := range []string{"model", "output_info", "output_config"} {
-		var err error
-		if o, err = o.Object(name); err != nil {
-			return Config{}, call.Refuse(call.ErrModelArgument, err)
-		}
+		o = call.Read(&err, o.Object, name)
+	}
+	if err != nil {
+		return Config{}, call.Refuse(call.ErrModelArgument, err)
 	}
 	return ConfigOf(x, o, p)
 }
@@ -37,13 +40,16 @@ func ReadOutputConfig(x *call.Call, p *Predictor) (Config, error) {
 // settings say. All errors but the language's are ErrModelArgument.
 func ConfigOf(x *call.Call, o call.Object, p *Predictor) (Config, error) {
 	c, err := readConfig(x, o, p)
-	if err != nil && call.StatusOf(err).Code != codeModelArgument {
-		err = call.Refuse(call.ErrModelArgument, err)
-	}
-	return c, err
+	return c, asArgument(err)
 }
 
-const codeModelArgument = 21202
+// asArgument makes an error of reading one of a model's arguments, with its own words. It leaves those that have that code alone.
+func asArgument(err error) error {
+	if err == nil || call.StatusOf(err).Code == call.StatusOf(call.ErrModelArgument).Code {
+		return err
+	}
+	return call.Refuse(call.ErrModelArgument, err)
+}
 
 func readConfig(x *call.Call, o call.Object, p *Predictor) (Config, error) {
 	var c Config
@@ -119,43 +125,19 @@ func readShare(o call.Object, name string) (float64, error) {
 // selectConcepts reads select_concepts: ids, or names in the call's language, compared
 // exactly. All unknown is an error; some unknown are remembered.
 func selectConcepts(x *call.Call, c *Config, o call.Object, p *Predictor) error {
-	refs, n, err := o.Objects("select_concepts")
-	if err != nil {
+	refs, err := readRefs(o, "select_concepts")
+	if err != nil || len(refs) == 0 {
 		return err
 	}
-	if n == 0 {
-		return nil
-	}
-	if n > call.MaxSelected {
-		return call.Refusef(call.ErrModelArgument, "%s: at most %d concepts are allowed.", o.At("select_concepts"), call.MaxSelected)
-	}
-	var names map[string]int
-	for ref, err := range refs {
-		if err != nil {
-			return err
-		}
-		id, err := ref.Text("id")
-		if err != nil {
-			return err
-		}
-		name, err := ref.Text("name")
-		if err != nil {
-			return err
-		}
-		var place int
-		var ok bool
-		if id != "" {
-			place, ok = p.Place(x.Net, id)
-		} else {
-			if names == nil {
-				names = namesOf(x, p, c.language)
-			}
-			place, ok = names[name]
-			id = name
+	names := sync.OnceValue(func() map[string]int { return namesOf(x, p, c.language) })
+	for _, r := range refs {
+		place, ok := p.Place(x.Net, r.id)
+		if r.id == "" {
+			place, ok = names()[r.name]
 		}
 		switch {
 		case !ok:
-			c.Missing = append(c.Missing, id)
+			c.Missing = append(c.Missing, cmp.Or(r.id, r.name))
 		case !slices.Contains(c.selected, place):
 			c.selected = append(c.selected, place)
 		}
@@ -164,6 +146,29 @@ func selectConcepts(x *call.Call, c *Config, o call.Object, p *Predictor) error 
 		return call.Refusef(call.ErrModelArgument, "%s: unknown to this model: %s.", o.At("select_concepts"), Listed(c.Missing))
 	}
 	return nil
+}
+
+// ref is a concept as a request refers to it: by id, or else by name.
+type ref struct{ id, name string }
+
+// readRefs reads a list of concepts, none when absent.
+func readRefs(o call.Object, name string) ([]ref, error) {
+	list, n, err := o.Objects(name)
+	if err == nil && n > call.MaxSelected {
+		err = call.Refusef(call.ErrModelArgument, "%s: at most %d concepts are allowed.", o.At(name), call.MaxSelected)
+	}
+	if err != nil {
+		return nil, err
+	}
+	refs := make([]ref, 0, n)
+	for o, err := range list {
+		r := ref{call.Read(&err, o.Text, "id"), call.Read(&err, o.Text, "name")}
+		if err != nil {
+			return nil, err
+		}
+		refs = append(refs, r)
+	}
+	return refs, nil
 }
 
 // namesOf are the places of the concepts by their names.

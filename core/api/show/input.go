@@ -67,9 +67,8 @@ func LoadInputs(x *call.Call, v *partition.View, ords []uint32) ([]catalog.Input
 	return inputs, nil
 }
 
-// AnswerInputs answers with a list of inputs. said is what to say of each in place of its
-// download, nil: nothing.
-func AnswerInputs(x *call.Call, v *partition.View, s call.Status, inputs []catalog.Input, said *call.Status) error {
+// AnswerInputs answers with a list of inputs.
+func AnswerInputs(x *call.Call, v *partition.View, s call.Status, inputs []catalog.Input) error {
 	var lines ConceptNames
 	for i := range inputs {
 		if err := lines.Read(x, v, &inputs[i]); err != nil {
@@ -78,7 +77,7 @@ func AnswerInputs(x *call.Call, v *partition.View, s call.Status, inputs []catal
 	}
 	x.Answer(s, "", func(w *jsonio.Writer) {
 		w.Grow(len(inputs)*InputBytes + x.Loaded)
-		w.List("inputs", len(inputs), func(i int) { WriteInput(x, w, &lines, &inputs[i], said) })
+		w.List("inputs", len(inputs), func(i int) { WriteInput(x, w, &lines, &inputs[i], nil) })
 	})
 	return nil
 }

@@ -24,15 +24,15 @@ type setting struct {
 // max_concepts, min_value and select_concepts hold for its predictions where a call says
 // nothing, the first two and hyper_parameters decide how it is trained, and the others only wait to be read.
 var settings = []setting{
-	{"concepts_mutually_exclusive", "false", isBool},
-	{"closed_environment", "false", isBool},
-	{"max_concepts", "0", isCount},
-	{"min_value", "0", isShare},
+	{"concepts_mutually_exclusive", "false", is(call.Object.Flag)},
+	{"closed_environment", "false", is(call.Object.Flag)},
+	{"max_concepts", "0", is(readCount)},
+	{"min_value", "0", is(readShare)},
 	{"language", "", isLanguage},
 	{"hyper_parameters", "", isHyper},
-	{settingSelected, "", isRefs},
+	{settingSelected, "", is(readRefs)},
 	{"sample_ms", "", isWhole},
-	{"existing_model_id", "", isText},
+	{"existing_model_id", "", is(call.Object.Text)},
 	{"training_timeout", "", isWhole},
 }
 
@@ -52,10 +52,7 @@ func ReadSettings(o call.Object) ([]log.Setting, error) {
 			return nil, call.Refusef(call.ErrModelArgument, "%s: must be at most %d bytes.", o.At(s.name), call.MaxSettingBytes)
 		}
 		if err := s.check(o, s.name); err != nil {
-			if call.StatusOf(err).Code != codeModelArgument {
-				err = call.Refuse(call.ErrModelArgument, err)
-			}
-			return nil, err
+			return nil, asArgument(err)
 		}
 		set = append(set, log.Setting{Name: s.name, JSON: s.form(o, raw)})
 	}
@@ -76,14 +73,12 @@ func (s *setting) form(o call.Object, raw []byte) []byte {
 	return form
 }
 
-func isBool(o call.Object, name string) error {
-	_, err := o.Flag(name)
-	return err
-}
-
-func isText(o call.Object, name string) error {
-	_, err := o.Text(name)
-	return err
+// is makes a check of a reader: its error is the reader's.
+func is[T any](read func(call.Object, string) (T, error)) func(call.Object, string) error {
+	return func(o call.Object, name string) error {
+		_, err := read(o, name)
+		return err
+	}
 }
 
 func isHyper(o call.Object, name string) error {
@@ -105,43 +100,12 @@ func isWhole(o call.Object, name string) error {
 	return err
 }
 
-func isCount(o call.Object, name string) error {
-	_, err := readCount(o, name)
-	return err
-}
-
-func isShare(o call.Object, name string) error {
-	_, err := readShare(o, name)
-	return err
-}
-
 func isLanguage(o call.Object, name string) error {
 	code, err := o.Text(name)
 	if err == nil && code != "" && !lang.Valid(code) {
 		err = call.Refusef(call.ErrModelArgument, "%s: unsupported language %q.", o.At(name), code)
 	}
 	return err
-}
-
-func isRefs(o call.Object, name string) error {
-	refs, n, err := o.Objects(name)
-	if err != nil {
-		return err
-	}
-	if n > call.MaxSelected {
-		return call.Refusef(call.ErrModelArgument, "%s: at most %d concepts are allowed.", o.At(name), call.MaxSelected)
-	}
-	for ref, err := range refs {
-		if err != nil {
-			return err
-		}
-		for _, part := range []string{"id", "name"} {
-			if _, err := ref.Text(part); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }
 
 // given are the settings of a model or version, by name.

@@ -3,6 +3,7 @@
 package workflows
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"time"
@@ -141,29 +142,17 @@ func newWorkflow(x *call.Call, v *partition.View, o call.Object) (*log.WorkflowC
 
 // readNode reads a step of a workflow. Its id is its model's unless it says another.
 func readNode(o call.Object) (log.WorkflowNode, error) {
-	var step log.WorkflowNode
-	m, err := o.Object("model")
-	if err != nil {
+	var err error
+	m := call.Read(&err, o.Object, "model")
+	version := call.Read(&err, m.Object, "model_version")
+	step := log.WorkflowNode{ID: call.Read(&err, o.Text, "id"), Model: call.Read(&err, m.Text, "id"), Version: call.Read(&err, version.Text, "id")}
+	switch {
+	case err != nil:
 		return step, err
-	}
-	version, err := m.Object("model_version")
-	if err != nil {
-		return step, err
-	}
-	for _, field := range []struct {
-		of   call.Object
-		into *string
-	}{{o, &step.ID}, {m, &step.Model}, {version, &step.Version}} {
-		if *field.into, err = field.of.Text("id"); err != nil {
-			return step, err
-		}
-	}
-	if step.Model == "" {
+	case step.Model == "":
 		return step, call.Refusef(call.ErrWorkflow, "%s is missing.", m.At("id"))
 	}
-	if step.ID == "" {
-		step.ID = step.Model
-	}
+	step.ID = cmp.Or(step.ID, step.Model)
 	return step, call.CheckID(call.ErrWorkflow, o.At("id"), step.ID)
 }
 
