@@ -1,6 +1,7 @@
 package call
 
 import (
+	"cmp"
 	"net/url"
 	"strconv"
 )
@@ -16,39 +17,32 @@ const farthest = 1 << 40
 // Page reads page and per_page from the query, and from the body's pagination, which
 // wins where both say something. Absent and 0 mean page 1 and the default size.
 func (x *Call) Page() (Page, error) {
-	var p Page
 	x.chosen = true
 	values, _ := url.ParseQuery(x.Query) // what is malformed is unknown, and so ignored
-	for name, n := range map[string]*int64{"page": &p.Number, "per_page": &p.Size} {
+	number := func(name string) (n int64, err error) {
 		if text := values.Get(name); text != "" {
-			var err error
-			if *n, err = strconv.ParseInt(text, 10, 64); err != nil {
-				return p, Refusef(ErrPage, "%s: %q is not an integer.", name, text)
+			if n, err = strconv.ParseInt(text, 10, 64); err != nil {
+				err = Refusef(ErrPage, "%s: %q is not an integer.", name, text)
 			}
 		}
+		return n, err
 	}
-	body, err := x.Body.Object("pagination")
+	var err error
+	p := Page{Read(&err, number, "page"), Read(&err, number, "per_page")}
+	body := Read(&err, x.Body.Object, "pagination")
+	if body.Has("page") {
+		p.Number = Read(&err, body.Integer, "page")
+	}
+	if body.Has("per_page") {
+		p.Size = Read(&err, body.Integer, "per_page")
+	}
 	if err != nil {
 		return p, Refuse(ErrPage, err)
-	}
-	for name, n := range map[string]*int64{"page": &p.Number, "per_page": &p.Size} {
-		if !body.Has(name) {
-			continue
-		}
-		if *n, err = body.Integer(name); err != nil {
-			return p, Refuse(ErrPage, err)
-		}
 	}
 	if p.Number < 0 || p.Size < 0 {
 		return p, Refusef(ErrPage, "page and per_page must be at least 1.")
 	}
-	if p.Number == 0 {
-		p.Number = 1
-	}
-	if p.Size == 0 {
-		p.Size = DefaultPerPage
-	}
-	return Page{min(p.Number, farthest), min(p.Size, MaxPerPage)}, nil
+	return Page{min(cmp.Or(p.Number, 1), farthest), min(cmp.Or(p.Size, DefaultPerPage), MaxPerPage)}, nil
 }
 
 // Has reports whether the row at a place, from 0, belongs to the page.

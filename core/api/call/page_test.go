@@ -1,0 +1,16 @@
+package call
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestPageNamesItsFirstError holds that a request with two wrong numbers gets the same answer each time, and at each host.
+func TestPageNamesItsFirstError(t *testing.T) {
+	for range 32 {
+		x := Call{Query: "per_page=y&page=x"}
+		if _, err := x.Page(); err == nil || !strings.HasPrefix(err.Error(), `page: "x"`) {
+			t.Fatalf("%v, want an error about page", err)
+		}
+	}
+}
