@@ -16,87 +16,89 @@ import (
 	"github.com/sightline-dev/sightline/core/auth"
 )
 
-// endpoint is a row of the route table. A segment of its path in braces stands for any one segment.
-type endpoint struct {
-	method string
-	path   string // after /v2
-	list   string // the list that is in every answer, errors included; empty: none
-	need   auth.Need
-	handle func(*call.Call) error
+// route is a row of the route table. A segment of its path in braces stands for any one segment.
+type route struct {
+	call.Route
+	segments []string
+	handle   func(*call.Call) error
 }
 
-// table is /v2 in the order of the interface's documentation. Where two rows match, the
+func row(method, path, list string, need auth.Need, handle func(*call.Call) error) route {
+	return route{call.Route{Method: method, Path: path, List: list, Need: need}, strings.Split(path[1:], "/"), handle}
+}
+
+// routes are /v2 in the order of the interface's documentation. Where two rows match, the
 // first wins, so fixed paths stand before those with ids.
-var table = []endpoint{
-	{"POST", "/models/{model_id}/outputs", "outputs", auth.NeedPredict, predict.Outputs},
-	{"POST", "/models/{model_id}/versions/{version_id}/outputs", "outputs", auth.NeedPredict, predict.Outputs},
-	{"POST", "/models/{model_id}/activations", "outputs", auth.NeedPredict, predict.Activations},
-	{"POST", "/inputs", "inputs", auth.NeedInputsAdd, inputs.Add},
-	{"GET", "/inputs", "inputs", auth.NeedInputs, inputs.List},
-	{"PATCH", "/inputs", "inputs", auth.NeedInputsPatch, inputs.Patch},
-	{"DELETE", "/inputs", "", auth.NeedInputsDelete, inputs.DeleteMany},
-	{"GET", "/inputs/status", "", auth.NeedInputs, inputs.Status},
-	{"GET", "/inputs/{input_id}", "", auth.NeedInputs, inputs.Read},
-	{"DELETE", "/inputs/{input_id}", "", auth.NeedInputsDelete, inputs.Delete},
-	{"PATCH", "/inputs/{input_id}/data/concepts", "", auth.NeedInputsPatch, inputs.PatchConcepts},
-	{"GET", "/inputs/{input_id}/outputs", "outputs", auth.NeedPredictions, inputs.Outputs},
-	{"PATCH", "/inputs/{input_id}/outputs", "outputs", auth.NeedPredictionsPatch, inputs.PatchOutputs},
-	{"GET", "/inputs/{input_id}/thumbnail", "", auth.NeedInputs, inputs.Thumbnail},
-	{"GET", "/inputs/{input_id}/source", "", auth.NeedInputs, inputs.Source},
-	{"GET", "/inputs/{input_id}/history", "operations", auth.NeedInputs, inputs.History},
-	{"GET", "/inputs/{input_id}/duplicates", "duplicates", auth.NeedDuplicates, inputs.Duplicates},
-	{"GET", "/duplicates", "groups", auth.NeedDuplicates, inputs.DuplicateGroups},
-	{"POST", "/models/searches", "models", auth.NeedModels, models.Search},
-	{"GET", "/models", "models", auth.NeedModels, models.List},
-	{"POST", "/models", "", auth.NeedModelsAdd, models.Create},
-	{"PATCH", "/models", "models", auth.NeedModelsPatch, models.Patch},
-	{"DELETE", "/models", "", auth.NeedModelsDelete, models.DeleteMany},
-	{"GET", "/models/{model_id}", "", auth.NeedModels, models.Read},
-	{"DELETE", "/models/{model_id}", "", auth.NeedModelsDelete, models.Delete},
-	{"GET", "/models/{model_id}/output_info", "", auth.NeedModels, models.OutputInfo},
-	{"PATCH", "/models/{model_id}/output_info/data/concepts", "", auth.NeedModelsPatch, models.PatchConcepts},
-	{"GET", "/models/{model_id}/inputs", "inputs", auth.NeedModelInputs, models.Inputs},
-	{"GET", "/models/{model_id}/training_set", "", auth.NeedModelInputs, models.TrainingSet},
-	{"GET", "/models/{model_id}/next", "inputs", auth.NeedModelInputs, models.Next},
-	{"POST", "/models/{model_id}/feedback", "", auth.NeedFeedback, models.Feedback},
-	{"POST", "/models/{model_id}/versions", "", auth.NeedModelsTrain, models.Train},
-	{"GET", "/models/{model_id}/versions", "model_versions", auth.NeedModels, models.Versions},
-	{"GET", "/models/{model_id}/versions/{version_id}", "", auth.NeedModels, models.Version},
-	{"DELETE", "/models/{model_id}/versions/{version_id}", "", auth.NeedModelsDelete, models.DeleteVersion},
-	{"GET", "/models/{model_id}/versions/{version_id}/output_info", "", auth.NeedModels, models.OutputInfo},
-	{"GET", "/models/{model_id}/versions/{version_id}/inputs", "inputs", auth.NeedModelInputs, models.VersionInputs},
-	{"POST", "/models/{model_id}/versions/{version_id}/feedback", "", auth.NeedFeedback, models.Feedback},
-	{"POST", "/models/{model_id}/versions/{version_id}/metrics", "", auth.NeedEvaluate, models.Evaluate},
-	{"GET", "/models/{model_id}/versions/{version_id}/metrics", "", auth.NeedMetrics, models.Metrics},
-	{"GET", "/models/{model_id}/versions/{version_id}/comparison", "changes", auth.NeedModelInputs, models.Compare},
-	{"POST", "/concepts/searches", "concepts", auth.NeedConceptsSearch, models.SearchConcepts},
-	{"POST", "/concepts", "concepts", auth.NeedConceptsAdd, models.CreateConcepts},
-	{"GET", "/concepts", "concepts", auth.NeedConcepts, models.ListConcepts},
-	{"PATCH", "/concepts", "concepts", auth.NeedConceptsPatch, models.RenameConcepts},
-	{"GET", "/concepts/usage", "concepts", auth.NeedConceptsUsage, models.ConceptUsage},
-	{"GET", "/concepts/{concept_id}", "", auth.NeedConcepts, models.ReadConcept},
-	{"POST", "/searches", "hits", auth.NeedSearch, searches.Run},
-	{"POST", "/searches/summary", "", auth.NeedSearch, searches.Summarise},
-	{"POST", "/searches/feedback", "", auth.NeedSearchFeedback, searches.Feedback},
-	{"POST", "/workflows", "workflows", auth.NeedWorkflowsAdd, workflows.Create},
-	{"GET", "/workflows", "workflows", auth.NeedWorkflows, workflows.List},
-	{"GET", "/public_workflows", "workflows", auth.NeedNothing, workflows.ListPublic},
-	{"GET", "/workflows/{workflow_id}", "", auth.NeedWorkflows, workflows.Read},
-	{"DELETE", "/workflows/{workflow_id}", "", auth.NeedWorkflowsDelete, workflows.Delete},
-	{"POST", "/workflows/{workflow_id}/results", "results", auth.NeedWorkflowsRun, workflows.Run},
-	{"POST", "/token", "", auth.NeedClient, apps.IssueToken},
-	{"POST", "/login", "", auth.NeedNobody, apps.Login},
-	{"POST", "/users/{user_id}/apps", "apps", auth.NeedAccount, apps.CreateApp},
-	{"GET", "/users/{user_id}/apps", "apps", auth.NeedAccount, apps.ListApps},
-	{"GET", "/users/{user_id}/apps/{app_id}", "", auth.NeedAccount, apps.ReadApp},
-	{"POST", "/users/{user_id}/keys", "keys", auth.NeedAccount, apps.CreateKey},
-	{"GET", "/users/{user_id}/keys", "keys", auth.NeedAccount, apps.ListKeys},
-	{"GET", "/scopes", "scopes", auth.NeedNothing, apps.ListScopes},
-	{"GET", "/myscopes", "scopes", auth.NeedNothing, apps.ListMyScopes},
-	{"GET", "/sync/status", "", auth.NeedAll, copy.Status},
-	{"GET", "/sync/outbox", "operations", auth.NeedAll, copy.Outbox},
-	{"GET", "/sync/conflicts", "conflicts", auth.NeedAll, copy.Conflicts},
-	{"DELETE", "/sync/conflicts/{conflict_id}", "", auth.NeedAll, copy.Dismiss},
+var routes = []route{
+	row("POST", "/models/{model_id}/outputs", "outputs", auth.NeedPredict, predict.Outputs),
+	row("POST", "/models/{model_id}/versions/{version_id}/outputs", "outputs", auth.NeedPredict, predict.Outputs),
+	row("POST", "/models/{model_id}/activations", "outputs", auth.NeedPredict, predict.Activations),
+	row("POST", "/inputs", "inputs", auth.NeedInputsAdd, inputs.Add),
+	row("GET", "/inputs", "inputs", auth.NeedInputs, inputs.List),
+	row("PATCH", "/inputs", "inputs", auth.NeedInputsPatch, inputs.Patch),
+	row("DELETE", "/inputs", "", auth.NeedInputsDelete, inputs.DeleteMany),
+	row("GET", "/inputs/status", "", auth.NeedInputs, inputs.Status),
+	row("GET", "/inputs/{input_id}", "", auth.NeedInputs, inputs.Read),
+	row("DELETE", "/inputs/{input_id}", "", auth.NeedInputsDelete, inputs.Delete),
+	row("PATCH", "/inputs/{input_id}/data/concepts", "", auth.NeedInputsPatch, inputs.PatchConcepts),
+	row("GET", "/inputs/{input_id}/outputs", "outputs", auth.NeedPredictions, inputs.Outputs),
+	row("PATCH", "/inputs/{input_id}/outputs", "outputs", auth.NeedPredictionsPatch, inputs.PatchOutputs),
+	row("GET", "/inputs/{input_id}/thumbnail", "", auth.NeedInputs, inputs.Thumbnail),
+	row("GET", "/inputs/{input_id}/source", "", auth.NeedInputs, inputs.Source),
+	row("GET", "/inputs/{input_id}/history", "operations", auth.NeedInputs, inputs.History),
+	row("GET", "/inputs/{input_id}/duplicates", "duplicates", auth.NeedDuplicates, inputs.Duplicates),
+	row("GET", "/duplicates", "groups", auth.NeedDuplicates, inputs.DuplicateGroups),
+	row("POST", "/models/searches", "models", auth.NeedModels, models.Search),
+	row("GET", "/models", "models", auth.NeedModels, models.List),
+	row("POST", "/models", "", auth.NeedModelsAdd, models.Create),
+	row("PATCH", "/models", "models", auth.NeedModelsPatch, models.Patch),
+	row("DELETE", "/models", "", auth.NeedModelsDelete, models.DeleteMany),
+	row("GET", "/models/{model_id}", "", auth.NeedModels, models.Read),
+	row("DELETE", "/models/{model_id}", "", auth.NeedModelsDelete, models.Delete),
+	row("GET", "/models/{model_id}/output_info", "", auth.NeedModels, models.OutputInfo),
+	row("PATCH", "/models/{model_id}/output_info/data/concepts", "", auth.NeedModelsPatch, models.PatchConcepts),
+	row("GET", "/models/{model_id}/inputs", "inputs", auth.NeedModelInputs, models.Inputs),
+	row("GET", "/models/{model_id}/training_set", "", auth.NeedModelInputs, models.TrainingSet),
+	row("GET", "/models/{model_id}/next", "inputs", auth.NeedModelInputs, models.Next),
+	row("POST", "/models/{model_id}/feedback", "", auth.NeedFeedback, models.Feedback),
+	row("POST", "/models/{model_id}/versions", "", auth.NeedModelsTrain, models.Train),
+	row("GET", "/models/{model_id}/versions", "model_versions", auth.NeedModels, models.Versions),
+	row("GET", "/models/{model_id}/versions/{version_id}", "", auth.NeedModels, models.Version),
+	row("DELETE", "/models/{model_id}/versions/{version_id}", "", auth.NeedModelsDelete, models.DeleteVersion),
+	row("GET", "/models/{model_id}/versions/{version_id}/output_info", "", auth.NeedModels, models.OutputInfo),
+	row("GET", "/models/{model_id}/versions/{version_id}/inputs", "inputs", auth.NeedModelInputs, models.VersionInputs),
+	row("POST", "/models/{model_id}/versions/{version_id}/feedback", "", auth.NeedFeedback, models.Feedback),
+	row("POST", "/models/{model_id}/versions/{version_id}/metrics", "", auth.NeedEvaluate, models.Evaluate),
+	row("GET", "/models/{model_id}/versions/{version_id}/metrics", "", auth.NeedMetrics, models.Metrics),
+	row("GET", "/models/{model_id}/versions/{version_id}/comparison", "changes", auth.NeedModelInputs, models.Compare),
+	row("POST", "/concepts/searches", "concepts", auth.NeedConceptsSearch, models.SearchConcepts),
+	row("POST", "/concepts", "concepts", auth.NeedConceptsAdd, models.CreateConcepts),
+	row("GET", "/concepts", "concepts", auth.NeedConcepts, models.ListConcepts),
+	row("PATCH", "/concepts", "concepts", auth.NeedConceptsPatch, models.RenameConcepts),
+	row("GET", "/concepts/usage", "concepts", auth.NeedConceptsUsage, models.ConceptUsage),
+	row("GET", "/concepts/{concept_id}", "", auth.NeedConcepts, models.ReadConcept),
+	row("POST", "/searches", "hits", auth.NeedSearch, searches.Run),
+	row("POST", "/searches/summary", "", auth.NeedSearch, searches.Summarise),
+	row("POST", "/searches/feedback", "", auth.NeedSearchFeedback, searches.Feedback),
+	row("POST", "/workflows", "workflows", auth.NeedWorkflowsAdd, workflows.Create),
+	row("GET", "/workflows", "workflows", auth.NeedWorkflows, workflows.List),
+	row("GET", "/public_workflows", "workflows", auth.NeedNothing, workflows.ListPublic),
+	row("GET", "/workflows/{workflow_id}", "", auth.NeedWorkflows, workflows.Read),
+	row("DELETE", "/workflows/{workflow_id}", "", auth.NeedWorkflowsDelete, workflows.Delete),
+	row("POST", "/workflows/{workflow_id}/results", "results", auth.NeedWorkflowsRun, workflows.Run),
+	row("POST", "/token", "", auth.NeedClient, apps.IssueToken),
+	row("POST", "/login", "", auth.NeedNobody, apps.Login),
+	row("POST", "/users/{user_id}/apps", "apps", auth.NeedAccount, apps.CreateApp),
+	row("GET", "/users/{user_id}/apps", "apps", auth.NeedAccount, apps.ListApps),
+	row("GET", "/users/{user_id}/apps/{app_id}", "", auth.NeedAccount, apps.ReadApp),
+	row("POST", "/users/{user_id}/keys", "keys", auth.NeedAccount, apps.CreateKey),
+	row("GET", "/users/{user_id}/keys", "keys", auth.NeedAccount, apps.ListKeys),
+	row("GET", "/scopes", "scopes", auth.NeedNothing, apps.ListScopes),
+	row("GET", "/myscopes", "scopes", auth.NeedNothing, apps.ListMyScopes),
+	row("GET", "/sync/status", "", auth.NeedAll, copy.Status),
+	row("GET", "/sync/outbox", "operations", auth.NeedAll, copy.Outbox),
+	row("GET", "/sync/conflicts", "conflicts", auth.NeedAll, copy.Conflicts),
+	row("DELETE", "/sync/conflicts/{conflict_id}", "", auth.NeedAll, copy.Dismiss),
 }
 
 // segments splits a path, which is still percent-encoded, before it decodes the parts, so
@@ -134,31 +136,13 @@ func Writes(method, path string) bool {
 	return err == nil && r.Method != "GET" && r.Need.Writes()
 }
 
-// route is a row of the table with its path split.
-type route struct {
-	call.Route
-	segments []string
-	handle   func(*call.Call) error
-}
-
 // place is the key of the rows that a path may match. All paths begin with a word.
 type place struct {
 	segments int
 	first    string
 }
 
-var (
-	routes = split(table)
-	places = placesOf(routes)
-)
-
-func split(table []endpoint) []route {
-	all := make([]route, len(table))
-	for i, e := range table {
-		all[i] = route{call.Route{Method: e.method, Path: e.path, List: e.list, Need: e.need}, strings.Split(e.path[1:], "/"), e.handle}
-	}
-	return all
-}
+var places = placesOf(routes)
 
 // placesOf keeps the order of the table.
 func placesOf(all []route) map[place][]*route {

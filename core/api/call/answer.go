@@ -36,9 +36,7 @@ func (x *Call) Answer(s Status, details string, write func(*jsonio.Writer)) {
 // empty writes the list of the route without elements.
 func (x *Call) empty(w *jsonio.Writer) {
 	if x.Route != nil && x.Route.List != "" {
-		w.Name(x.Route.List)
-		w.Array()
-		w.End(']')
+		w.Texts(x.Route.List, nil)
 	}
 }
 

@@ -50,7 +50,8 @@ func (g Gallery) Thumbnail(name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return orNotFound(r.Thumb(in.Blob, in.Crop))
+	thumb, err := r.Thumb(in.Blob, in.Crop)
+	return thumb, Unless(err, blob.ErrNotFound)
 }
 
 // input is the input whose picture has a public name, once it has been downloaded.
@@ -67,19 +68,10 @@ func (g Gallery) input(name string) (catalog.Reader, *catalog.Input, error) {
 			return r, &in, nil
 		}
 	}
-	_, err = orNotFound(struct{}{}, err)
-	if err == nil {
+	if err = Unless(err, blob.ErrNotFound); err == nil {
 		err = blob.ErrNotFound
 	}
 	return catalog.Reader{}, nil, err
-}
-
-// orNotFound is v, and blob.ErrNotFound for a record that is not there.
-func orNotFound[T any](v T, err error) (T, error) {
-	if errors.Is(err, catalog.ErrNotFound) {
-		err = blob.ErrNotFound
-	}
-	return v, err
 }
 
 // HostedName is the public name in the address of a picture of ours.

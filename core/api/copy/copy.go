@@ -7,14 +7,12 @@
 package copy
 
 import (
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 
 	"github.com/sightline-dev/sightline/core/api/call"
 	"github.com/sightline-dev/sightline/core/api/show"
-	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/jsonio"
 	"github.com/sightline-dev/sightline/core/log"
@@ -49,14 +47,14 @@ func Status(x *call.Call) error {
 		show.Member(w, "app_id", x.App.ID)
 		show.Member(w, "origin", s.Origin)
 		show.Member(w, "phase", s.Phase)
-		show.Count(w, "site", uint64(p.Site()))
+		show.Count(w, "site", p.Site())
 		show.Count(w, "cursor", cursor)
 		show.Count(w, "head", max(s.Head, cursor))
 		show.Moment(w, "contact", s.Contact)
 		show.Moment(w, "as_of", s.AsOf)
 		show.Count(w, "queued", issued-min(s.Accepted, issued))
 		show.Count(w, "sent", s.Accepted-min(s.Folded, s.Accepted))
-		show.Count(w, "conflicts", uint64(conflicts))
+		show.Count(w, "conflicts", conflicts)
 		show.Member(w, "denied", s.Denied)
 		show.Member(w, "problem", s.Problem)
 		show.Moment(w, "retry", s.Retry)
@@ -137,7 +135,8 @@ func Conflicts(x *call.Call) error {
 			return err
 		}
 		_, err := p.Conflict(partition.Subject(rows[i].Op.Body))
-		if orphans[i] = err == nil; err != nil && !errors.Is(err, catalog.ErrNotFound) {
+		orphans[i] = err == nil
+		if err := call.Unless(err, nil); err != nil {
 			return err
 		}
 	}
@@ -166,10 +165,7 @@ func Dismiss(x *call.Call) error {
 		return call.Unknown("conflict_id", id)
 	}
 	if _, err := p.Conflict(dot); err != nil {
-		if errors.Is(err, catalog.ErrNotFound) {
-			return call.Unknown("conflict_id", id)
-		}
-		return err
+		return call.Unless(err, call.Unknown("conflict_id", id))
 	}
 	if err := p.Dismiss(dot); err != nil {
 		return err

@@ -276,15 +276,11 @@ func releaseHeld(x *call.Call, added []addition) {
 func answerAdded(x *call.Call, added []addition, ords []uint32) error {
 	items := make([]outcome, len(added))
 	for i := range added {
-		items[i] = outcome{ord: ords[i], asked: added[i].refused(), err: added[i].err}
-		items[i].asked.Code = catalog.InputPending
+		c := &added[i].create
+		asked := catalog.Input{ID: c.ID, URL: c.URL, Crop: c.Crop, Code: catalog.InputPending}
+		items[i] = outcome{ord: ords[i], asked: asked, err: added[i].err}
 	}
 	return answerOutcomes(x, items, nil)
-}
-
-// refused is what can be said of an input that was not added.
-func (a *addition) refused() catalog.Input {
-	return catalog.Input{ID: a.create.ID, URL: a.create.URL, Crop: a.create.Crop}
 }
 
 // readLabels reads data.concepts: each an id, or a name that is one, and whether it is present.
@@ -320,14 +316,12 @@ func readLabel(x *call.Call, o call.Object) (log.Label, error) {
 	if err != nil {
 		return log.Label{}, err
 	}
+	label := log.Label{Concept: id, Value: log.False}
 	present, err := o.Truth("value")
-	if err != nil {
-		return log.Label{}, err
-	}
 	if present {
-		return log.Label{Concept: id, Value: log.True}, nil
+		label.Value = log.True
 	}
-	return log.Label{Concept: id, Value: log.False}, nil
+	return label, err
 }
 
 // conceptRef reads the id of a concept that is labelled with, which may stand as its name.

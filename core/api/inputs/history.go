@@ -42,7 +42,7 @@ func History(x *call.Call) error {
 		}
 	}
 	x.OK(func(w *jsonio.Writer) {
-		show.Count(w, "total", uint64(len(h.all)))
+		show.Count(w, "total", len(h.all))
 		w.Name("complete")
 		w.Bool(whole)
 		w.List("operations", len(rows), func(i int) { h.write(w, &rows[i]) })
@@ -149,11 +149,10 @@ func (h *history) learn(p *past, id string) error {
 		p.state = "sent"
 	}
 	c, err := h.partition.Conflict(p.Op.Dot)
-	if errors.Is(err, catalog.ErrNotFound) {
-		return nil
+	if err == nil {
+		p.Seq, p.verdict = c.Seq, c.Verdict.Code.String()
 	}
-	p.Seq, p.verdict = c.Seq, c.Verdict.Code.String()
-	return err
+	return call.Unless(err, nil)
 }
 
 func (h *history) write(w *jsonio.Writer, p *past) {

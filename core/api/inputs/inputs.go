@@ -66,10 +66,7 @@ func answerInput(x *call.Call, v *partition.View, in *catalog.Input, said *call.
 func inputOfPath(x *call.Call) (*partition.View, catalog.Input, error) {
 	id, v := x.IDs["input_id"], x.View()
 	in, err := v.InputByID(id)
-	if errors.Is(err, catalog.ErrNotFound) {
-		err = call.Unknown("input_id", id)
-	}
-	return v, in, err
+	return v, in, call.Unless(err, call.Unknown("input_id", id))
 }
 
 // Status counts the inputs by what became of their downloads.

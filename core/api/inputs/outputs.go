@@ -1,6 +1,7 @@
 package inputs
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -27,11 +28,7 @@ func Outputs(x *call.Call) error {
 	m := x.Net.Models.General()
 	derived, err := v.Derived(x.Net.Base, &in)
 	if in.Code != catalog.InputReady || errors.Is(err, catalog.ErrNotFound) {
-		x.OK(func(w *jsonio.Writer) {
-			w.Name("outputs")
-			w.Array()
-			w.End(']')
-		})
+		x.OK(func(w *jsonio.Writer) { w.Texts("outputs", nil) })
 		return nil
 	}
 	if err != nil {
@@ -191,13 +188,7 @@ func edited(m *predict.Model, values []float32, edits []catalog.Edit) []valued {
 		}
 	}
 	slices.SortStableFunc(rows, func(a, b valued) int {
-		switch {
-		case a.value > b.value:
-			return -1
-		case a.value < b.value:
-			return 1
-		}
-		return strings.Compare(a.id, b.id)
+		return cmp.Or(cmp.Compare(b.value, a.value), strings.Compare(a.id, b.id))
 	})
 	return rows
 }

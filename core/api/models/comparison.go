@@ -139,7 +139,7 @@ func (c *comparison) find(p call.Page) error {
 func (c *comparison) write(w *jsonio.Writer) {
 	w.Begin("comparison")
 	show.Count(w, "inputs", c.inputs)
-	show.Count(w, "changed", uint64(c.changed))
+	show.Count(w, "changed", c.changed)
 	w.Name("roc_auc")
 	w.Array()
 	for _, side := range []*compared{&c.after, &c.before} {

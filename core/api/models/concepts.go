@@ -2,7 +2,6 @@ package models
 
 import (
 	"cmp"
-	"errors"
 	"slices"
 	"strings"
 
@@ -60,11 +59,8 @@ func ReadConcept(x *call.Call) error {
 		language = show.LanguageOf(x, p.Model)
 	}
 	c, err := show.ConceptNamed(x, v, id, language)
-	if errors.Is(err, catalog.ErrNotFound) {
-		return call.Unknown("concept_id", id)
-	}
 	if err != nil {
-		return err
+		return call.Unless(err, call.Unknown("concept_id", id))
 	}
 	x.OK(func(w *jsonio.Writer) {
 		w.Name("concept")

@@ -103,11 +103,8 @@ func conceptExists(id string) error {
 func answerConcepts(x *call.Call, ids []string) error {
 	v := x.View()
 	all, err := show.ConceptsNamed(x, v, ids, lang.English)
-	if errors.Is(err, catalog.ErrNotFound) {
-		return call.Unknown("concept_id", strings.Join(ids, ", "))
-	}
 	if err != nil {
-		return err
+		return call.Unless(err, call.Unknown("concept_id", strings.Join(ids, ", ")))
 	}
 	writeConceptList(x, all, show.Known)
 	return nil
@@ -136,12 +133,8 @@ func RenameConcepts(x *call.Call) error {
 		if _, public := x.Net.Concepts[id]; public || call.IsPublicID(id) {
 			return call.Refusef(call.ErrConcept, "concept_id '%s' is public and cannot be changed.", id)
 		}
-		_, err = v.Concept(id)
-		if errors.Is(err, catalog.ErrNotFound) {
-			return call.Unknown("concept_id", id)
-		}
-		if err != nil {
-			return err
+		if _, err := v.Concept(id); err != nil {
+			return call.Unless(err, call.Unknown("concept_id", id))
 		}
 		if name == "" {
 			return call.Refusef(call.ErrConcept, "%s is missing.", o.At("name"))

@@ -81,8 +81,7 @@ func Metrics(x *call.Call) error {
 		return call.Refusef(call.ErrModelArgument, "model_id '%s' is public and has no evaluation.", m.Public.ID)
 	}
 	if m.Version.Code != catalog.VersionTrained {
-		answerUnevaluated(x, m.Version, "")
-		return nil
+		return answerUnevaluated(x, m.Version, "")
 	}
 	e, err := newEvaluation(x, v, m.Version)
 	if err != nil {
@@ -92,14 +91,12 @@ func Metrics(x *call.Call) error {
 		return err
 	}
 	if e.Folds == 0 {
-		answerUnevaluated(x, m.Version, e.manifest.Unevaluated())
-		return nil
+		return answerUnevaluated(x, m.Version, e.manifest.Unevaluated())
 	}
 	x.OK(func(w *jsonio.Writer) {
 		w.Name("model_version")
 		show.WriteVersion(w, m.Version, func() {
 			writeDigest(w, e.manifest.Digest)
-			w.Name("metrics")
 			e.write(w)
 			e.writeInputCount(w)
 		})
@@ -108,7 +105,7 @@ func Metrics(x *call.Call) error {
 }
 
 // answerUnevaluated answers with a version that has no metrics.
-func answerUnevaluated(x *call.Call, version *catalog.Version, why string) {
+func answerUnevaluated(x *call.Call, version *catalog.Version, why string) error {
 	x.OK(func(w *jsonio.Writer) {
 		w.Name("model_version")
 		show.WriteVersion(w, version, func() {
@@ -117,6 +114,7 @@ func answerUnevaluated(x *call.Call, version *catalog.Version, why string) {
 			w.End('}')
 		})
 	})
+	return nil
 }
 
 // evaluation is the metrics of a trained version with the names of what they are about.
@@ -173,29 +171,25 @@ func newEvaluation(x *call.Call, v *partition.View, version *catalog.Version) (*
 }
 
 func (e *evaluation) write(w *jsonio.Writer) {
-	w.Object()
+	w.Begin("metrics")
 	call.WriteStatus(w, statusEvaluated, "")
-	w.Name("summary")
 	e.writeSummary(w)
-	w.Name("confusion_matrix")
 	e.writeConfusion(w)
-	w.Name("label_counts")
 	e.writeCounts(w)
 	w.List("binary_metrics", len(e.Concepts), func(i int) { e.writeConcept(w, i) })
 	if e.x.Shows(auth.InputsGet) {
 		w.List("test_set", len(e.weakest), func(i int) { e.writeWeak(w, &e.weakest[i]) })
 	}
-	w.Name("sightline")
 	e.writeExtension(w)
 	w.End('}')
 }
 
 // writeExtension writes what the definitions of the interface have no keys for.
 func (e *evaluation) writeExtension(w *jsonio.Writer) {
-	w.Object()
-	show.Count(w, "folds", uint64(e.Folds))
-	show.Count(w, "inputs", uint64(e.inputs()))
-	show.Count(w, "other_inputs", uint64(e.inputs()-e.labelled()))
+	w.Begin("sightline")
+	show.Count(w, "folds", e.Folds)
+	show.Count(w, "inputs", e.inputs())
+	show.Count(w, "other_inputs", e.inputs()-e.labelled())
 	if e.Precision > 0 {
 		show.Share(w, "promised_precision", e.Precision)
 	}
@@ -261,7 +255,7 @@ func (e *evaluation) writeSummary(w *jsonio.Writer) {
 		}
 		return math.Sqrt(sum / float64(max(1, n)))
 	}
-	w.Object()
+	w.Begin("summary")
 	for _, f := range []struct {
 		name  string
 		value float64
@@ -297,7 +291,7 @@ func (e *evaluation) cells(yield func(row, column, n, sum int)) {
 // writeConfusion writes for each concept the shares of its labels that are predicted as each concept. An entry without
 // actual counts predictions without a label, one without predicted counts labels without a prediction.
 func (e *evaluation) writeConfusion(w *jsonio.Writer) {
-	w.Object()
+	w.Begin("confusion_matrix")
 	w.Name("matrix")
 	w.Array()
 	e.cells(func(row, column, n, sum int) {
@@ -317,7 +311,7 @@ func (e *evaluation) writeConfusion(w *jsonio.Writer) {
 }
 
 func (e *evaluation) writeCounts(w *jsonio.Writer) {
-	w.Object()
+	w.Begin("label_counts")
 	w.Objects("positive_label_counts", len(e.Concepts), func(i int) {
 		w.Text("concept_name", e.concepts[i].Name)
 		if n := e.Concepts[i].Positives; n > 0 {
@@ -342,13 +336,11 @@ func (e *evaluation) writeConcept(w *jsonio.Writer, i int) {
 	w.Name("concept")
 	show.WriteConcept(e.x, w, &e.concepts[i], show.Known)
 	fpr, tpr, precision, thresholds := curvesOf(m)
-	w.Name("roc_curve")
-	writeCurve(w, curve{"fpr", fpr}, curve{"tpr", tpr}, curve{"thresholds", thresholds})
-	w.Name("precision_recall_curve")
+	writeCurve(w, "roc_curve", curve{"fpr", fpr}, curve{"tpr", tpr}, curve{"thresholds", thresholds})
 	if m.Curve == nil && m.Evaluated { // by an older program, which stored one point
 		tpr, precision, thresholds = []float32{float32(m.Recall)}, []float32{float32(m.Precision)}, []float32{train.Threshold}
 	}
-	writeCurve(w, curve{"recall", tpr}, curve{"precision", precision}, curve{"thresholds", thresholds})
+	writeCurve(w, "precision_recall_curve", curve{"recall", tpr}, curve{"precision", precision}, curve{"thresholds", thresholds})
 	w.End('}')
 }
 
@@ -373,8 +365,8 @@ type curve struct {
 	values []float32
 }
 
-func writeCurve(w *jsonio.Writer, coordinates ...curve) {
-	w.Object()
+func writeCurve(w *jsonio.Writer, name string, coordinates ...curve) {
+	w.Begin(name)
 	for _, c := range coordinates {
 		w.Floats(c.name, c.values)
 	}

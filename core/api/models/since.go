@@ -95,7 +95,7 @@ func isOf(v *catalog.Version, concept string) bool { return slices.Contains(v.Co
 func (s *since) write(w *jsonio.Writer) {
 	w.Begin("since")
 	show.Member(w, "version_id", s.version)
-	show.Count(w, "new_inputs", uint64(s.new))
-	show.Count(w, "corrected_inputs", uint64(s.corrected))
+	show.Count(w, "new_inputs", s.new)
+	show.Count(w, "corrected_inputs", s.corrected)
 	w.End('}')
 }

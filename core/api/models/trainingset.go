@@ -55,7 +55,7 @@ func TrainingSet(x *call.Call) error {
 				show.Member(w, "concept_id", names[advice.Concept].ID)
 			}
 			if advice.Missing > 0 {
-				show.Count(w, "missing", uint64(advice.Missing))
+				show.Count(w, "missing", advice.Missing)
 			}
 			w.End('}')
 		}

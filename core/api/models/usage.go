@@ -57,7 +57,7 @@ func ConceptUsage(x *call.Call) error {
 		return err
 	}
 	x.OK(func(w *jsonio.Writer) {
-		show.Count(w, "total", uint64(len(all)))
+		show.Count(w, "total", len(all))
 		w.List("concepts", len(rows), func(i int) { writeUsed(x, w, &rows[i]) })
 	})
 	return nil

@@ -33,11 +33,8 @@ func FindModel(x *call.Call, v *partition.View, id, version string) (Model, erro
 		return Model{Public: m, Named: version != ""}, nil
 	}
 	own, err := v.Model(id)
-	if errors.Is(err, catalog.ErrNotFound) {
-		return Model{}, call.Unknown("model_id", id)
-	}
 	if err != nil {
-		return Model{}, err
+		return Model{}, call.Unless(err, call.Unknown("model_id", id))
 	}
 	m := Model{Own: &own, Named: version != ""}
 	want := own.Newest
@@ -146,7 +143,6 @@ func WriteModel(x *call.Call, w *jsonio.Writer, s *ModelInfo) {
 		w.Text("created_at", Timestamp(created))
 		WriteApp(x, w, s.Public != nil)
 	}
-	w.Name("output_info")
 	writeOutputInfo(x, w, s)
 	switch {
 	case !all:
@@ -186,7 +182,7 @@ func ModelJSON(x *call.Call, s *ModelInfo) []byte {
 
 func writeOutputInfo(x *call.Call, w *jsonio.Writer, s *ModelInfo) {
 	all := x.Shows(auth.ModelsGet)
-	w.Object()
+	w.Begin("output_info")
 	switch {
 	case !all:
 	case s.form == Message:
@@ -210,7 +206,6 @@ func writeOutputInfo(x *call.Call, w *jsonio.Writer, s *ModelInfo) {
 		if !x.Shows(auth.ConceptsGet) {
 			delete(config, settingSelected)
 		}
-		w.Name("output_config")
 		config.write(w)
 	}
 	w.End('}')

@@ -123,7 +123,7 @@ func settingsOf(all []catalog.Setting) given {
 
 // write writes an output_config: some fields always, the others where they are set.
 func (s given) write(w *jsonio.Writer) {
-	w.Object()
+	w.Begin("output_config")
 	for _, known := range settings {
 		value := s[known.name]
 		if value == nil {

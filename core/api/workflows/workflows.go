@@ -47,10 +47,7 @@ func workflowOfPath(x *call.Call) (workflow, *catalog.Workflow, error) {
 	}
 	v := x.View()
 	own, err := v.Workflow(id)
-	if errors.Is(err, catalog.ErrNotFound) {
-		return workflow{}, nil, call.Unknown("workflow_id", id)
-	}
-	return ownWorkflow(&own), &own, err
+	return ownWorkflow(&own), &own, call.Unless(err, call.Unknown("workflow_id", id))
 }
 
 // Create makes workflows: all of the call's, or none when one cannot be.
