@@ -113,7 +113,7 @@ func TestNoBools(t *testing.T) {
 var takesBool = []string{
 	"core/jsonio.Bool", "core/log/field.Bool",
 	"core/proof.Hold", "core/blob/blobtest.FailAt", "core/kv/journal/journaltest.FailAt", // of tests
-	"wasm/guest.KVScan", "wasm/guest/lenttest.KVScan", // the function of a host
+	"wasm/guest.KVScan", "wasm/host/lend.KVScan", // the function of a host
 }
 
 // Sizes that a file, a function and a package may have.

@@ -2,13 +2,8 @@ package host
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"io/fs"
-	"log/slog"
 	"math"
-	"strings"
 	"unicode/utf8"
 
 	wapi "github.com/tetratelabs/wazero/api"
@@ -44,28 +39,19 @@ func (c *call) view(address, n uint32) []byte {
 // bytes is the range that parameters i and i+1 say.
 func (c *call) bytes(i int) []byte { return c.view(c.u32(i), c.u32(i+1)) }
 
+// bound is such a range as an upper bound, not nil if it is empty; nil: there is no bound.
+func (c *call) bound(i int) []byte {
+	if c.u32(i+1) == math.MaxUint32 {
+		return nil
+	}
+	return append([]byte{}, c.bytes(i)...)
+}
+
 // text is such a range as a string.
 func (c *call) text(i int) string { return string(c.bytes(i)) }
 
-// fill answers with the length of data, which is written to the room that parameters i and i+1
-// say, where it fits.
-func (c *call) fill(i int, data []byte, err error) {
-	room := c.bytes(i)
-	if err != nil {
-		c.refuse(err)
-		return
-	}
-	if len(data) <= len(room) {
-		copy(room, data)
-	}
-	c.stack[0] = uint64(len(data))
-}
-
-// refuse answers an i64 with an error's number, negated.
-func (c *call) refuse(err error) { c.stack[0] = wapi.EncodeI64(-int64(abi.ErrnoOf(err))) }
-
-// did answers an i32 with an error's number, 0 for nil.
-func (c *call) did(err error) { c.set(uint32(abi.ErrnoOf(err))) }
+// hash is the 32 bytes that parameter i says.
+func (c *call) hash(i int) *[32]byte { return (*[32]byte)(c.view(c.u32(i), 32)) }
 
 // end stops the guest: the call that it is in returns err, and it is dead. It does not return.
 func (c *call) end(err error) { panic(err) }
@@ -93,130 +79,93 @@ type imported struct {
 	params, results []wapi.ValueType
 }
 
-// status makes an import that answers with the number of an error, 0 for nil.
-func status(f func(c *call) error) hostFunc {
-	return func(c *call) { c.did(f(c)) }
+// none makes an import that answers nothing.
+func none(name, params string, f hostFunc) imported {
+	return imported{f, name, kernels.Types(params), nil}
 }
 
-// filled makes an import that answers with bytes, in the room that parameters i and i+1 say; see [call.fill].
-func filled(i int, f func(c *call) ([]byte, error)) hostFunc {
-	return func(c *call) {
-		data, err := f(c)
-		c.fill(i, data, err)
-	}
+// short makes an import that answers 32 bits.
+func short(name, params string, f func(c *call) int32) imported {
+	return imported{func(c *call) { c.set(uint32(f(c))) }, name, kernels.Types(params), kernels.Types("i")}
 }
 
-func lend(name, params, results string, f hostFunc) imported {
-	return imported{f, name, kernels.Types(params), kernels.Types(results)}
+// long makes an import that answers 64 bits.
+func long(name, params string, f func(c *call) int64) imported {
+	return imported{func(c *call) { c.stack[0] = wapi.EncodeI64(f(c)) }, name, kernels.Types(params), kernels.Types("I")}
 }
 
-// imports are what a host lends, in the order of wasm/README.md: parameters, result, and which of
-// the memory is read (r) and written (w).
+// imports call the functions of package lend, in the order of wasm/README.md.
 var imports = []imported{
-	lend("now", "", "I", now),
-	lend("random", "ii", "", random),                             // w dst
-	lend("log", "iii", "", logLine),                              // r line
-	lend("bundle", "iiii", "I", bundle),                          // r name, w dst
-	lend("older", "iiiii", "I", older),                           // r base, name, w dst
-	lend("kv_get", "iiiii", "I", filled(3, kvGet)),               // r key, w dst
-	lend("kv_scan", "iiiiii", "I", kvScan),                       // r lo, hi
-	lend("kv_next", "iii", "I", kvNext),                          // w dst
-	lend("kv_end", "i", "", kvEnd),                               //
-	lend("kv_snapshot", "", "i", kvSnapshot),                     //
-	lend("kv_release", "i", "", kvRelease),                       //
-	lend("kv_apply", "ii", "i", status(kvApply)),                 // r batch
-	lend("kv_commit", "ii", "i", status(kvCommit)),               // r batch
-	lend("kv_room", "", "i", status(kvRoom)),                     //
-	lend("kv_compact", "iiii", "i", status(kvCompact)),           // r lo, hi
-	lend("file_size", "i", "I", fileSize),                        //
-	lend("file_read", "iIii", "i", status(fileRead)),             // w dst
-	lend("file_write", "iIii", "i", status(fileWrite)),           // r src
-	lend("file_truncate", "iI", "i", status(fileTruncate)),       //
-	lend("file_sync", "i", "i", status(fileSync)),                //
-	lend("picture_add", "iiiiIi", "i", status(pictureAdd)),       // r data, type, w 48 bytes
-	lend("picture_release", "i", "i", status(pictureRelease)),    // r 32 bytes
-	lend("picture_drop", "i", "i", status(pictureDrop)),          // r 32 bytes
-	lend("picture_lookup", "iii", "I", filled(1, pictureLookup)), // r 16 bytes, w dst
-	lend("picture_has", "i", "i", status(pictureHas)),            // r 32 bytes
-	lend("picture_get", "iii", "I", filled(1, pictureGet)),       // r 32 bytes, w dst
-	lend("picture_put", "iii", "i", status(picturePut)),          // r 32 bytes, data
-	lend("register_seq", "", "I", registerSeq),                   //
-	lend("register_take", "Iii", "i", status(registerTake)),      // r data
-	lend("token_issue", "iiii", "I", filled(2, tokenIssue)),      // r claims, w dst
-	lend("token_read", "iiii", "I", filled(2, tokenRead)),        // r token, w dst
-	lend("count", "ii", "I", filled(0, count)),                   // w dst
-}
-
-// errNotLent is what an import answers whose capability this host does not have.
-var errNotLent = errors.New("not provided by the host")
-
-func now(c *call) { c.stack[0] = wapi.EncodeI64(c.in.lent.Clock().UnixNano()) }
-
-func random(c *call) {
-	if _, err := io.ReadFull(c.in.lent.Rand, c.bytes(0)); err != nil {
-		c.end(fmt.Errorf("random source: %w", err))
-	}
+	long("now", "", func(c *call) int64 { return c.in.host.Now() }),
+	none("random", "ii", func(c *call) { c.in.host.Random(c.bytes(0)) }),
+	none("log", "iii", func(c *call) { c.in.host.Log(int32(c.u32(0)), line(c.bytes(1))) }),
+	long("bundle", "iiii", func(c *call) int64 { return c.in.host.Bundle(c.text(0), c.bytes(2)) }),
+	long("older", "iiiii", func(c *call) int64 { return c.in.host.Older(c.hash(0), c.text(1), c.bytes(3)) }),
+	long("kv_get", "iiiii", func(c *call) int64 { return c.in.host.KVGet(c.u32(0), c.bytes(1), c.bytes(3)) }),
+	long("kv_scan", "iiiiii", func(c *call) int64 { return c.in.host.KVScan(c.u32(0), c.bytes(1), c.bound(3), c.u32(5) != 0) }),
+	long("kv_next", "iii", func(c *call) int64 { return c.in.host.KVNext(c.u32(0), c.bytes(1)) }),
+	none("kv_end", "i", func(c *call) { c.in.host.KVEnd(c.u32(0)) }),
+	short("kv_snapshot", "", func(c *call) int32 { return int32(c.in.host.KVSnapshot()) }),
+	none("kv_release", "i", func(c *call) { c.in.host.KVRelease(c.u32(0)) }),
+	short("kv_apply", "ii", kvApply),
+	short("kv_commit", "ii", kvCommit),
+	short("kv_room", "", func(c *call) int32 { return c.in.host.KVRoom() }),
+	short("kv_compact", "iiii", func(c *call) int32 { return c.in.host.KVCompact(c.bytes(0), c.bound(2)) }),
+	long("file_size", "i", func(c *call) int64 { return c.in.host.FileSize(c.u32(0)) }),
+	short("file_read", "iIii", func(c *call) int32 { return c.in.host.FileRead(c.u32(0), int64(c.stack[1]), c.bytes(2)) }),
+	short("file_write", "iIii", func(c *call) int32 { return c.in.host.FileWrite(c.u32(0), int64(c.stack[1]), c.bytes(2)) }),
+	short("file_truncate", "iI", func(c *call) int32 { return c.in.host.FileTruncate(c.u32(0), int64(c.stack[1])) }),
+	short("file_sync", "i", func(c *call) int32 { return c.in.host.FileSync(c.u32(0)) }),
+	short("picture_add", "iiiiIi", pictureAdd),
+	short("picture_release", "i", func(c *call) int32 { return c.in.host.PictureRelease(c.hash(0)) }),
+	short("picture_drop", "i", func(c *call) int32 { return c.in.host.PictureDrop(c.hash(0)) }),
+	long("picture_lookup", "iii", pictureLookup),
+	short("picture_has", "i", func(c *call) int32 { return c.in.host.PictureHas(c.hash(0)) }),
+	long("picture_get", "iii", func(c *call) int64 { return c.in.host.PictureGet(c.hash(0), c.bytes(1)) }),
+	short("picture_put", "iii", func(c *call) int32 { return c.in.host.PicturePut(c.hash(0), c.bytes(1)) }),
+	long("register_seq", "", func(c *call) int64 { return c.in.host.RegisterSeq() }),
+	short("register_take", "Iii", func(c *call) int32 { return c.in.host.RegisterTake(int64(c.stack[0]), c.bytes(1)) }),
+	long("token_issue", "iiii", func(c *call) int64 { return c.in.host.TokenIssue(c.bytes(0), c.bytes(2)) }),
+	long("token_read", "iiii", func(c *call) int64 { return c.in.host.TokenRead(c.text(0), c.bytes(2)) }),
+	long("count", "ii", func(c *call) int64 { return c.in.host.Count(c.bytes(0)) }),
 }
 
 // maxLine is how much of a line a guest may log.
 const maxLine = 4 << 10
 
-func logLine(c *call) {
-	line := c.bytes(1)
-	if len(line) > maxLine {
-		line = line[:maxLine]
-		for len(line) > 0 && !utf8.Valid(line[len(line)-1:]) {
-			line = line[:len(line)-1]
+// line is a line of the log, cut where it is too long.
+func line(text []byte) string {
+	if len(text) > maxLine {
+		text = text[:maxLine]
+		for len(text) > 0 && !utf8.Valid(text[len(text)-1:]) {
+			text = text[:len(text)-1]
 		}
 	}
-	level := max(slog.LevelDebug, min(slog.Level(int32(c.u32(0))), slog.LevelError))
-	c.in.log.Log(c.ctx, level, "guest", "line", string(line))
+	return string(text)
 }
 
-func bundle(c *call) {
-	name := c.text(0)
-	c.file(2, c.in.lent.Bundles, name)
+func kvApply(c *call) int32 {
+	c.in.writes++
+	code := c.in.host.KVApply(c.bytes(0))
+	if code == 0 {
+		c.in.rt.running.wrote(c.in, c.in.rt.o.Now())
+	}
+	return code
 }
 
-func older(c *call) {
-	base := [32]byte(c.view(c.u32(0), 32))
-	name := c.text(1)
-	if c.in.lent.Older == nil {
-		c.fill(3, nil, fs.ErrNotExist)
-		return
-	}
-	files, err := c.in.lent.Older(base)
-	if err != nil {
-		c.fill(3, nil, err)
-		return
-	}
-	if name == "" {
-		list, err := names(files)
-		c.fill(3, []byte(strings.Join(list, "\n")), err)
-		return
-	}
-	c.file(3, files, name)
+func kvCommit(c *call) int32 {
+	c.in.writes++
+	c.in.commits++
+	return c.in.host.KVCommit(c.bytes(0))
 }
 
-// file answers with a file's bytes. One that does not fit is not read.
-func (c *call) file(i int, files fs.FS, name string) {
-	if files == nil {
-		c.fill(i, nil, errNotLent)
-		return
-	}
-	info, err := fs.Stat(files, name)
-	if err == nil && (!info.Mode().IsRegular() || info.Size() > math.MaxInt32) {
-		err = fs.ErrInvalid
-	}
-	if err != nil {
-		c.fill(i, nil, err)
-		return
-	}
-	if info.Size() > int64(c.u32(i+1)) {
-		c.bytes(i)
-		c.stack[0] = uint64(info.Size())
-		return
-	}
-	data, err := fs.ReadFile(files, name)
-	c.fill(i, data, err)
+func pictureAdd(c *call) int32 {
+	const room = abi.PictureNameBytes + 32
+	dst := c.view(c.u32(5), room)
+	return c.in.host.PictureAdd(c.bytes(0), c.text(2), int64(c.stack[4]), (*[room]byte)(dst))
+}
+
+func pictureLookup(c *call) int64 {
+	name := c.view(c.u32(0), abi.PictureNameBytes)
+	return c.in.host.PictureLookup((*[abi.PictureNameBytes]byte)(name), c.bytes(1))
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/wasm/abi"
+	"github.com/sightline-dev/sightline/wasm/host/lend"
 )
 
 // book is a register of one application.
@@ -66,7 +67,7 @@ func TestImportsOfCopies(t *testing.T) {
 	}
 
 	var err error
-	if p.in.bounds, err = boundsOf(claims.App); err != nil {
+	if p.in.host, err = lend.New(p.lent, claims.App); err != nil {
 		t.Fatal(err)
 	}
 	if got := p.name("register_take", 7, data, n); got != 0 || register.data != "picture" {

@@ -12,16 +12,17 @@ import (
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/wasm/abi"
 	"github.com/sightline-dev/sightline/wasm/host/kernels"
+	"github.com/sightline-dev/sightline/wasm/host/lend"
 )
 
 // memoryFiles are a host's files, in memory.
-type memoryFiles [numbered][]byte
+type memoryFiles [4][]byte
 
 func (f *memoryFiles) Size(file int) (int64, error) { return int64(len(f[file])), nil }
 
 func (f *memoryFiles) Read(file int, offset int64, dst []byte) error {
 	if offset > int64(len(f[file])) || copy(dst, f[file][offset:]) < len(dst) {
-		return errTooLong
+		return lend.ErrTooLong
 	}
 	return nil
 }
@@ -109,7 +110,7 @@ func (p *prober) call(n int, args ...uint64) (uint64, error) {
 	if err == nil {
 		return binary.LittleEndian.Uint64(answer), nil
 	}
-	if !errors.Is(err, abi.ErrWild) && !errors.Is(err, errTooMany) {
+	if !errors.Is(err, abi.ErrWild) && !errors.Is(err, lend.ErrTooMany) {
 		p.t.Fatalf("%s(%x) ends the guest with %v", imports[n].name, args, err)
 	}
 	if err := p.in.Close(); err != nil {
@@ -228,12 +229,12 @@ func TestImports(t *testing.T) {
 		}
 	}
 	scan := uint64(p.name("kv_scan", snapshot, 0, 0, 0, 1<<32-1, 1))
-	if got := p.name("kv_next", scan, room, 5); got != recordHead+5+3*99 {
+	if got := p.name("kv_next", scan, room, 5); got != 8+5+3*99 {
 		t.Errorf("kv_next without room = %d", got)
 	}
 	p.name("kv_release", snapshot) // and the scan with it
-	if len(p.in.reading.scans)+len(p.in.reading.snapshots) != 0 {
-		t.Errorf("open: %v", p.in.reading)
+	if snapshots, scans := p.in.host.Open(); snapshots+scans != 0 {
+		t.Errorf("%d snapshots, %d scans are open", snapshots, scans)
 	}
 	if p.name("kv_room") != 0 || p.name("kv_compact", 0, 0, 0, 1<<32-1) != 0 {
 		t.Error("kv_room, kv_compact")
@@ -309,7 +310,7 @@ func (p *prober) count(room, size uint64) {
 		want   int64
 	}{{"", 0, 0}, {"none left", size, 9}, {"none left", 8, -int64(abi.Other)}} {
 		p.lent.Count = func(string) string { return tt.reason }
-		p.in.lent.Count = p.lent.Count
+		p.in.host.Lent.Count = p.lent.Count
 		if got := p.name("count", room, tt.room); got != tt.want || got > 0 && p.read(room, uint64(got)) != tt.reason {
 			t.Errorf("count with %q = %d, want %d", tt.reason, got, tt.want)
 		}
@@ -319,16 +320,16 @@ func (p *prober) count(room, size uint64) {
 // TestOpenScansAreBounded ends a guest that keeps opening them.
 func TestOpenScansAreBounded(t *testing.T) {
 	p := newProber(t)
-	for range maxScans {
+	for range lend.MaxOpen {
 		p.name("kv_scan", 0, 0, 0, 0, 0, 0)
 	}
 	if got := p.name("kv_scan", 0, 0, 0, 0, 0, 0); got != -int64(abi.Other) {
 		t.Errorf("one scan too many = %d", got)
 	}
-	for range maxSnapshots {
+	for range lend.MaxOpen {
 		p.name("kv_snapshot")
 	}
-	if _, err := p.call(importOf(t, "kv_snapshot")); !errors.Is(err, errTooMany) {
+	if _, err := p.call(importOf(t, "kv_snapshot")); !errors.Is(err, lend.ErrTooMany) {
 		t.Errorf("one snapshot too many: %v", err)
 	}
 }

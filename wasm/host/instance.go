@@ -4,64 +4,32 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
-	"log/slog"
-	"time"
 
 	wapi "github.com/tetratelabs/wazero/api"
 
 	"github.com/sightline-dev/sightline/core/api"
-	"github.com/sightline-dev/sightline/core/blob"
-	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/predict"
-	"github.com/sightline-dev/sightline/sync/replica"
 	"github.com/sightline-dev/sightline/wasm/abi"
 	"github.com/sightline-dev/sightline/wasm/host/kernels"
+	"github.com/sightline-dev/sightline/wasm/host/lend"
 )
 
 // ErrDead is returned by an instance whose guest has trapped or broken the contract. All
 // acknowledged writes are in the store.
 var ErrDead = errors.New("module instance has failed")
 
-// Pictures keep the pictures that calls bring; *blob.Hosted is one.
-type Pictures interface {
-	Add(ctx context.Context, data []byte, contentType string, expires time.Time) (name string, h blob.Hash, err error)
-	Release(ctx context.Context, h blob.Hash) error
-	Drop(ctx context.Context, h blob.Hash) error
-	Lookup(name string, now time.Time) (blob.Picture, error)
-}
-
-var _ Pictures = (*blob.Hosted)(nil)
-
-// Lent is what a host lends to an instance. Clock and Rand are needed; what is nil is not there.
-type Lent struct {
-	Store    kv.Store
-	Hosted   Pictures
-	Bundles  fs.FS                              // the files of Settings.Bundles
-	Older    func(base [32]byte) (fs.FS, error) // those of an older network
-	Tokens   api.Tokens
-	Count    func(app string) (refused string) // counts a call of an application, or returns why it is refused; nil: calls are not counted
-	Blobs    replica.Blobs                     // of copies, by hash; nil: pictures of copies are neither sent nor fetched
-	Register Register                          // of copies; nil: there are none
-	Files    Files
-	Clock    func() time.Time
-	Rand     io.Reader    // ids are made from it; fit for secrets
-	Log      *slog.Logger // what the guest has to say; nil: nobody listens
-}
+// Lent are the services of an instance. Clock and Rand are required; a nil service is unavailable.
+type Lent = lend.Lent
 
 // Instance is a guest with what it was lent. It has the shapes of *core.Engine, and one of its
 // methods is called at a time; Dead and Bytes may be called at any time.
 type Instance struct {
 	rt      *Runtime
-	lent    Lent
-	log     *slog.Logger
-	bounds  bounds
+	host    *lend.Host
 	module  wapi.Module
 	free    func()
 	kernels *kernels.Instance
 	exports map[string]wapi.Function
-	reading reading
 	writes  int    // to the lent store, tried
 	commits int    // of these, synced ones
 	printed []byte // the end of what the guest printed
@@ -94,14 +62,11 @@ func (rt *Runtime) Open(ctx context.Context, lent Lent, s abi.Settings) (_ *Inst
 	if lent.Clock == nil || lent.Rand == nil {
 		return nil, fmt.Errorf("%w: Clock and Rand are required", api.ErrOptions)
 	}
-	in := &Instance{rt: rt, lent: lent, log: lent.Log, reading: reading{snapshots: map[uint32]kv.Snapshot{}, scans: map[uint32]*scan{}}}
-	if in.log == nil {
-		in.log = slog.New(slog.DiscardHandler)
-	}
-	if in.bounds, err = boundsOf(s.App); err != nil {
+	in := &Instance{rt: rt}
+	if in.host, err = lend.New(lent, s.App); err != nil {
 		return nil, err
 	}
-	if s.Bundles, err = names(lent.Bundles); err != nil {
+	if s.Bundles, err = lend.Names(lent.Bundles); err != nil {
 		return nil, err
 	}
 	s.Tokens, s.Counted = lent.Tokens != nil, lent.Count != nil
@@ -123,25 +88,11 @@ func (rt *Runtime) Open(ctx context.Context, lent Lent, s abi.Settings) (_ *Inst
 	return in, nil
 }
 
-// names are those of all files of bundles.
-func names(bundles fs.FS) (names []string, err error) {
-	if bundles == nil {
-		return nil, nil
-	}
-	err = fs.WalkDir(bundles, ".", func(name string, d fs.DirEntry, err error) error {
-		if err == nil && d.Type().IsRegular() {
-			names = append(names, name)
-		}
-		return err
-	})
-	return names, err
-}
-
 // start makes the instance and initialises it.
 func (in *Instance) start(ctx context.Context) (err error) {
 	in.rt.open.Add(1)
 	in.kernels = in.rt.kernels.Open()
-	in.kernels.LendNetworks(func(base [32]byte) *predict.Set { return in.rt.network(&in.lent, base) })
+	in.kernels.LendNetworks(func(base [32]byte) *predict.Set { return in.rt.network(&in.host.Lent, base) })
 	ctx = in.bind(ctx)
 	if in.module, in.free, err = in.rt.instantiate(ctx); err != nil {
 		return err
@@ -165,7 +116,8 @@ func (in *Instance) start(ctx context.Context) (err error) {
 
 // bind returns a context in which imports find the instance and its kernels.
 func (in *Instance) bind(ctx context.Context) context.Context {
-	return in.kernels.Bind(context.WithValue(ctx, instanceKey{}, in))
+	in.host.Context = in.kernels.Bind(context.WithValue(ctx, instanceKey{}, in))
+	return in.host.Context
 }
 
 // run calls an export, with its parameters and then its result in stack.
@@ -201,7 +153,7 @@ func (in *Instance) call(ctx context.Context, name string, parts ...[]byte) ([]b
 		n += len(p)
 	}
 	if uint64(n) > uint64(in.rt.o.MemoryPages)<<16 {
-		return nil, fmt.Errorf("%w: %d bytes", errTooLong, n)
+		return nil, fmt.Errorf("%w: %d bytes", lend.ErrTooLong, n)
 	}
 	stack := [1]uint64{uint64(n)}
 	if err := in.run(ctx, "reserve", stack[:]); err != nil {
@@ -264,7 +216,7 @@ func (in *Instance) Drop() error {
 	if in.dead == nil {
 		in.dead = fmt.Errorf("%w: the instance is closed", ErrDead)
 	}
-	err := in.reading.close()
+	err := in.host.Close()
 	in.kernels.Close()
 	if in.module != nil {
 		err = errors.Join(err, in.module.Close(context.Background()))

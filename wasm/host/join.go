@@ -10,6 +10,7 @@ import (
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/predict"
 	"github.com/sightline-dev/sightline/sync/replica"
+	"github.com/sightline-dev/sightline/wasm/host/lend"
 )
 
 // A copy that joins is taken natively, since the module does the same four times as slowly: its pieces as they come, and the
@@ -80,7 +81,7 @@ func (f *Fleet) takeSnapshot(ctx context.Context, app string, manifest []byte) e
 		App: app, Store: o.Store, Models: f.o.Models, Hosted: o.Hosted, Clock: o.Clock, Rand: o.Rand,
 		Older: func(base [32]byte) (*predict.Set, error) {
 			if o.Older == nil {
-				return nil, fmt.Errorf("network %x: %w", base[:4], errNotLent)
+				return nil, fmt.Errorf("network %x: %w", base[:4], lend.ErrNotLent)
 			}
 			files, err := o.Older(base)
 			if err != nil {

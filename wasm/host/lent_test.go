@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"io/fs"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -16,6 +17,7 @@ import (
 	"github.com/sightline-dev/sightline/core/api/apitest"
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/wasm/abi"
+	"github.com/sightline-dev/sightline/wasm/host/lend"
 )
 
 // bench is 64 KiB of a guest's memory with an instance, for imports that are called without a guest.
@@ -27,7 +29,16 @@ type bench struct {
 func newBench(lent Lent) *bench {
 	begun := apitest.Start
 	rt := &Runtime{o: Options{Now: func() time.Time { return begun.Add(time.Second) }, Rand: newSeeded()}, begun: begun}
-	return &bench{make([]byte, 1<<16), &Instance{rt: rt, lent: lent}}
+	host, err := lend.New(lent, "")
+	if err != nil {
+		panic(err) // of an application
+	}
+	return &bench{make([]byte, 1<<16), &Instance{rt: rt, host: host}}
+}
+
+// lentAs is an import by its name.
+func lentAs(name string) hostFunc {
+	return imports[slices.IndexFunc(imports, func(im imported) bool { return im.name == name })].hostFunc
 }
 
 // call calls an import; ended says that it ended the guest.
@@ -114,15 +125,15 @@ func TestPoll(t *testing.T) {
 // TestNoRandomness ends a guest whose host has no randomness left: nothing is made from zeros.
 func TestNoRandomness(t *testing.T) {
 	b := newBench(Lent{Rand: newSeeded()})
-	for _, f := range []hostFunc{random, wasiRandom} {
+	for _, f := range []hostFunc{lentAs("random"), wasiRandom} {
 		clear(b.mem)
 		if _, err := b.call(f, 1000, 32); err != nil || bytes.Equal(b.mem[1000:1032], make([]byte, 32)) {
 			t.Errorf("random = % x, %v", b.mem[1000:1032], err)
 		}
 	}
 	broken := errors.New("no more")
-	b.in.lent.Rand, b.in.rt.o.Rand = iotest.ErrReader(broken), iotest.ErrReader(broken)
-	for _, f := range []hostFunc{random, wasiRandom} {
+	b.in.host.Rand, b.in.rt.o.Rand = iotest.ErrReader(broken), iotest.ErrReader(broken)
+	for _, f := range []hostFunc{lentAs("random"), wasiRandom} {
 		if _, err := b.call(f, 1000, 32); !errors.Is(err, broken) {
 			t.Errorf("without randomness the guest ends with %v, want %v", err, broken)
 		}
@@ -137,7 +148,7 @@ func TestOlder(t *testing.T) {
 	ask := func(name string, room uint64) (int64, string) {
 		t.Helper()
 		copy(b.mem[100:], name)
-		answer, err := b.call(older, 0, 100, uint64(len(name)), 1000, room)
+		answer, err := b.call(lentAs("older"), 0, 100, uint64(len(name)), 1000, room)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -151,7 +162,7 @@ func TestOlder(t *testing.T) {
 	if n, _ := ask("", 99); n != absent(fs.ErrNotExist) {
 		t.Errorf("without older networks: %d, want %d", n, absent(fs.ErrNotExist))
 	}
-	b.in.lent.Older = func(base [32]byte) (fs.FS, error) {
+	b.in.host.Lent.Older = func(base [32]byte) (fs.FS, error) {
 		if base != [32]byte{7} {
 			return nil, fs.ErrNotExist
 		}
@@ -183,14 +194,14 @@ func TestOlder(t *testing.T) {
 // TestNothingLent answers a guest that asks for what its host does not have.
 func TestNothingLent(t *testing.T) {
 	b := newBench(Lent{})
-	code := uint64(abi.ErrnoOf(errNotLent))
-	for name, f := range map[string]hostFunc{"picture_release": status(pictureRelease), "picture_drop": status(pictureDrop), "kv_room": status(kvRoom)} {
-		if answer, err := b.call(f, 0, 0, 0); answer != code || err != nil {
+	code := uint64(abi.ErrnoOf(lend.ErrNotLent))
+	for _, name := range []string{"picture_release", "picture_drop", "kv_room"} {
+		if answer, err := b.call(lentAs(name), 0, 0, 0); answer != code || err != nil {
 			t.Errorf("%s = %d, %v, want %d", name, answer, err, code)
 		}
 	}
-	for name, f := range map[string]hostFunc{"bundle": bundle, "picture_lookup": filled(1, pictureLookup), "count": filled(0, count)} {
-		if answer, err := b.call(f, 0, 0, 100, 0); -int64(answer) != int64(code) || err != nil {
+	for _, name := range []string{"bundle", "picture_lookup", "count"} {
+		if answer, err := b.call(lentAs(name), 0, 0, 100, 0); -int64(answer) != int64(code) || err != nil {
 			t.Errorf("%s = %d, %v, want -%d", name, int64(answer), err, code)
 		}
 	}

@@ -22,11 +22,11 @@ import (
 	"github.com/sightline-dev/sightline/core"
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/api/apitest"
-	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/proof"
 	"github.com/sightline-dev/sightline/wasm/abi"
 	"github.com/sightline-dev/sightline/wasm/built"
+	"github.com/sightline-dev/sightline/wasm/host/lend"
 	"github.com/sightline-dev/sightline/wasm/simd"
 	"github.com/sightline-dev/sightline/web/process"
 )
@@ -314,7 +314,11 @@ func (e farExport) CallWithStack(ctx context.Context, stack []uint64) error {
 // open is Runtime.Open with the guest in the page.
 func (p *page) open(rt *Runtime, lent Lent, s abi.Settings) (*Instance, error) {
 	p.last++
-	in := &Instance{rt: rt, lent: lent, log: rt.o.Log, reading: reading{snapshots: map[uint32]kv.Snapshot{}, scans: map[uint32]*scan{}}}
+	host, err := lend.New(lent, s.App)
+	if err != nil {
+		return nil, err
+	}
+	in := &Instance{rt: rt, host: host}
 	in.kernels = rt.kernels.Open()
 	rt.open.Add(1)
 	f := &far{page: p, id: p.last, in: in}
@@ -322,11 +326,7 @@ func (p *page) open(rt *Runtime, lent Lent, s abi.Settings) (*Instance, error) {
 	for name := range exports {
 		in.exports[name] = farExport{far: f, name: name}
 	}
-	var err error
-	if in.bounds, err = boundsOf(s.App); err != nil {
-		return nil, err
-	}
-	if s.Bundles, err = names(lent.Bundles); err != nil {
+	if s.Bundles, err = lend.Names(lent.Bundles); err != nil {
 		return nil, err
 	}
 	s.Tokens = lent.Tokens != nil

@@ -27,7 +27,7 @@ import (
 	"github.com/sightline-dev/sightline/sync/replica"
 	"github.com/sightline-dev/sightline/sync/wire"
 	"github.com/sightline-dev/sightline/wasm/abi"
-	"github.com/sightline-dev/sightline/wasm/guest/lenttest"
+	"github.com/sightline-dev/sightline/wasm/host/lend"
 )
 
 // source is an origin with an application of the world's.
@@ -140,16 +140,16 @@ func (s *source) keep(t testing.TB, disk journal.Files, join bool) (*kept, error
 	t.Helper()
 	p := &page{now: s.Now, names: *apitest.NewCounter(1 << 33)}
 	bundles := apitest.TinyBundles(t)
-	h := lenttest.Host{Bundles: bundles, Clock: func() time.Time { return p.now }, Rand: p, Disk: disk}
-	p.analyser = open(t, &lenttest.Host{Bundles: bundles, Clock: h.Clock, Rand: p}, abi.Settings{Role: abi.Analyser, Store: abi.StoreMemory})
+	h := newHost(lend.Lent{Bundles: bundles, Clock: func() time.Time { return p.now }, Rand: p, Files: disk})
+	p.analyser = open(t, newHost(lend.Lent{Bundles: bundles, Clock: h.Clock, Rand: p}), abi.Settings{Role: abi.Analyser, Store: abi.StoreMemory})
 	settings := abi.Settings{
-		Role: abi.Engine, App: s.App, Store: abi.StoreFiles, OpenDoor: true, Bundles: lenttest.Names(bundles),
+		Role: abi.Engine, App: s.App, Store: abi.StoreFiles, OpenDoor: true, Bundles: names(bundles),
 		Replica: &abi.Replica{Name: "page", Live: replica.Once, Wants: wire.Wants{Vectors: wire.VectorsQ16}, Origin: "https://origin.example"},
 	}
 	if join {
 		settings.Replica.RegisterSeq, settings.Replica.Register = s.register(t)
 	}
-	p.guest = &guest{Instance: newInstance(&h), host: &h, move: func(d time.Duration) { p.now = p.now.Add(d) }, work: p.do}
+	p.guest = &guest{Instance: newInstance(h), host: h, move: func(d time.Duration) { p.now = p.now.Add(d) }, work: p.do}
 	told, err := abi.ParseDone(p.Open(settings.Marshal()))
 	if err != nil {
 		t.Fatal(err)
@@ -325,14 +325,14 @@ func TestNoCopy(t *testing.T) {
 	if done, err := abi.ParseSynced(p.Sync(abi.AppendEvent(nil, replica.Begin{}))); !errors.Is(done.Err, api.ErrOptions) || err != nil {
 		t.Errorf("an event for none is %v, %v", done.Err, err)
 	}
-	h := lenttest.Host{Bundles: apitest.TinyBundles(t), Clock: func() time.Time { return p.now }, Rand: p}
+	h := newHost(lend.Lent{Bundles: apitest.TinyBundles(t), Clock: func() time.Time { return p.now }, Rand: p})
 	for name, s := range map[string]abi.Settings{
 		"an application without an origin":  {App: strings.Repeat("a", 32)},
 		"a copy of all":                     {Replica: &abi.Replica{}},
 		"a register of another application": {App: strings.Repeat("b", 32), Replica: &abi.Replica{RegisterSeq: 1, Register: []byte{1}}},
 	} {
-		s.Role, s.Store, s.Bundles = abi.Engine, abi.StoreMemory, lenttest.Names(h.Bundles)
-		if told, err := abi.ParseDone(newInstance(&h).Open(s.Marshal())); told == nil || err != nil {
+		s.Role, s.Store, s.Bundles = abi.Engine, abi.StoreMemory, names(h.Bundles)
+		if told, err := abi.ParseDone(newInstance(h).Open(s.Marshal())); told == nil || err != nil {
 			t.Errorf("%s opens: %v, %v", name, told, err)
 		}
 	}

@@ -20,12 +20,12 @@ import (
 	"github.com/sightline-dev/sightline/core/register"
 	"github.com/sightline-dev/sightline/wasm/abi"
 	"github.com/sightline-dev/sightline/wasm/guest/instance"
-	"github.com/sightline-dev/sightline/wasm/guest/lenttest"
+	"github.com/sightline-dev/sightline/wasm/host/lend"
 )
 
 // tripping panics in one of its functions once it is armed, or its store fails once.
 type tripping struct {
-	*lenttest.Host
+	*host
 	now, get, fails bool
 }
 
@@ -34,7 +34,7 @@ func (h *tripping) Now() int64 {
 		h.now = false
 		panic("now")
 	}
-	return h.Host.Now()
+	return h.host.Now()
 }
 
 func (h *tripping) KVGet(snapshot uint32, key, dst []byte) int64 {
@@ -46,17 +46,17 @@ func (h *tripping) KVGet(snapshot uint32, key, dst []byte) int64 {
 		h.fails = false
 		return -int64(abi.Damaged)
 	}
-	return h.Host.KVGet(snapshot, key, dst)
+	return h.host.KVGet(snapshot, key, dst)
 }
 
 // TestPanics holds that a panic costs what it came with, and nothing else.
 func TestPanics(t *testing.T) {
 	w := apitest.NewWorld(t, memkv.New(), apitest.Tiny(t), nil, nil)
 	g := lentTo(t, w, w.App, apitest.TinyBundles(t), nil)
-	h := &tripping{Host: g.host}
+	h := &tripping{host: g.host}
 	g.Imports = h
 	g2 := &guest{Instance: &instance.Instance{Imports: h}, host: g.host, work: g.work, move: g.move}
-	s := abi.Settings{Role: abi.Both, App: w.App, Store: abi.StoreLent, Bundles: lenttest.Names(h.Bundles), PictureTime: time.Hour}
+	s := abi.Settings{Role: abi.Both, App: w.App, Store: abi.StoreLent, Bundles: names(h.Bundles), PictureTime: time.Hour}
 	h.get = true
 	if told, err := abi.ParseDone(g2.Open(s.Marshal())); !errors.Is(told, api.ErrInternal) || err != nil {
 		t.Fatalf("a panic in open is %v, %v", told, err)
@@ -102,7 +102,7 @@ func TestPanics(t *testing.T) {
 
 func TestRoles(t *testing.T) {
 	bundles := apitest.TinyBundles(t)
-	h := &lenttest.Host{Bundles: bundles, Clock: func() time.Time { return apitest.Start }, Rand: &apitest.Counter{}}
+	h := newHost(lend.Lent{Bundles: bundles, Clock: func() time.Time { return apitest.Start }, Rand: &apitest.Counter{}})
 	job := api.Job{Data: apitest.Picture("red.png"), Want: predict.WantConcepts | predict.WantColors | predict.WantThumb, Keep: true}
 	get := abi.AppendRequest(nil, &api.Request{Method: "GET", Path: "/v2/models"})
 
@@ -160,10 +160,10 @@ func TestSettingsThatCannotBe(t *testing.T) {
 		{"an address that is none", bundles, abi.Settings{Role: abi.Engine, Store: abi.StoreMemory, PublicURL: "x"}, api.ErrOptions},
 	}
 	for _, tt := range tests {
-		h := &lenttest.Host{Store: memkv.New(), Bundles: tt.bundles, Clock: func() time.Time { return apitest.Start }, Rand: &apitest.Counter{}}
+		h := newHost(lend.Lent{Store: memkv.New(), Bundles: tt.bundles, Clock: func() time.Time { return apitest.Start }, Rand: &apitest.Counter{}})
 		i := &instance.Instance{Imports: h}
 		if tt.bundles != nil {
-			tt.s.Bundles = lenttest.Names(tt.bundles)
+			tt.s.Bundles = names(tt.bundles)
 		}
 		if told, err := abi.ParseDone(i.Open(tt.s.Marshal())); !errors.Is(told, tt.want) || err != nil {
 			t.Errorf("%s: %v, %v, want %v", tt.name, told, err, tt.want)
@@ -177,10 +177,10 @@ func TestSettingsThatCannotBe(t *testing.T) {
 // TestPictureTime has the clock run while a picture is decoded.
 func TestPictureTime(t *testing.T) {
 	now := apitest.Start
-	h := &lenttest.Host{Bundles: apitest.TinyBundles(t), Rand: &apitest.Counter{}, Clock: func() time.Time {
+	h := newHost(lend.Lent{Bundles: apitest.TinyBundles(t), Rand: &apitest.Counter{}, Clock: func() time.Time {
 		now = now.Add(40 * time.Millisecond)
 		return now
-	}}
+	}})
 	g := open(t, h, abi.Settings{Role: abi.Analyser, Store: abi.StoreMemory, PictureTime: 30 * time.Millisecond})
 	job := api.Job{Data: apitest.Picture("red.png"), Want: predict.WantConcepts}
 	if r, err := abi.ParseResult(g.Analyse(abi.AppendJob(nil, &job))); !errors.Is(r.Err, raster.ErrExpired) || err != nil {
@@ -191,15 +191,15 @@ func TestPictureTime(t *testing.T) {
 // TestOlderNetworks analyses by the network that a job names.
 func TestOlderNetworks(t *testing.T) {
 	old, next := apitest.Tiny(t), apitest.TinyNext(t)
-	h := &lenttest.Host{
+	h := newHost(lend.Lent{
 		Bundles: apitest.TinyNextBundles(t), Rand: &apitest.Counter{}, Clock: func() time.Time { return apitest.Start },
-		OlderOf: func(base [32]byte) fs.FS {
+		Older: func(base [32]byte) (fs.FS, error) {
 			if base == old.Base() {
-				return apitest.TinyBundles(t)
+				return apitest.TinyBundles(t), nil
 			}
-			return nil
+			return nil, fs.ErrNotExist
 		},
-	}
+	})
 	g := open(t, h, abi.Settings{Role: abi.Analyser, Store: abi.StoreMemory})
 	for _, set := range []*predict.Set{next, old, next} {
 		job := api.Job{Data: apitest.Picture("red.png"), Want: predict.WantConcepts, Base: set.Base()}
@@ -213,7 +213,7 @@ func TestOlderNetworks(t *testing.T) {
 	if r, err := abi.ParseResult(g.Analyse(abi.AppendJob(nil, &job))); r.Err == nil || err != nil {
 		t.Errorf("by a network that is not there: %+v, %v", r, err)
 	}
-	if n := h.Calls("older"); n == 0 || n > 200 {
+	if n := h.older; n == 0 || n > 200 {
 		t.Errorf("older was called %d times", n)
 	}
 }
@@ -319,7 +319,7 @@ func FuzzInstance(f *testing.F) {
 	f.Add(byte(4), (&abi.Question{What: abi.AskMemory}).Marshal())
 	f.Add(byte(5), (&abi.Settings{Role: abi.Both, Store: abi.StoreMemory}).Marshal())
 	bundles := apitest.TinyBundles(f)
-	h := &lenttest.Host{Bundles: bundles, Clock: func() time.Time { return apitest.Start }, Rand: &apitest.Counter{}}
+	h := newHost(lend.Lent{Bundles: bundles, Clock: func() time.Time { return apitest.Start }, Rand: &apitest.Counter{}})
 	g := open(f, h, abi.Settings{Role: abi.Both, Store: abi.StoreMemory, OpenDoor: true})
 	f.Fuzz(func(t *testing.T, export byte, data []byte) {
 		if q, err := abi.ParseQuestion(data); err == nil && q.What == abi.AskClose {

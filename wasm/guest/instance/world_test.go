@@ -16,26 +16,67 @@ import (
 	"github.com/sightline-dev/sightline/core/predict"
 	"github.com/sightline-dev/sightline/wasm/abi"
 	"github.com/sightline-dev/sightline/wasm/guest/instance"
-	"github.com/sightline-dev/sightline/wasm/guest/lenttest"
+	"github.com/sightline-dev/sightline/wasm/guest/lent"
+	"github.com/sightline-dev/sightline/wasm/host/lend"
 )
 
 // guest is an instance that is asked through envelopes, and what does its jobs.
 type guest struct {
 	*instance.Instance
-	host  *lenttest.Host
+	host  *host
 	work  func(api.Job) abi.Result
 	move  func(time.Duration) // the clock
 	taken int                 // tasks so far
 }
 
-func newInstance(h *lenttest.Host) *instance.Instance { return &instance.Instance{Imports: h} }
+// host serves an instance without a module. It keeps the lines that the instance logs.
+type host struct {
+	*lend.Host
+	lines []string
+	older int // calls of Older
+}
+
+func newHost(l lend.Lent) *host {
+	h, err := lend.New(l, "")
+	if err != nil {
+		panic(err) // of an application
+	}
+	return &host{Host: h}
+}
+
+var _ lent.Imports = (*host)(nil)
+
+func (h *host) Log(level int32, line string) { h.lines = append(h.lines, fmt.Sprint(level, " ", line)) }
+
+func (h *host) Older(base *[32]byte, name string, dst []byte) int64 {
+	h.older++
+	return h.Host.Older(base, name, dst)
+}
+
+// Lines returns what was logged, and forgets it.
+func (h *host) Lines() []string {
+	lines := h.lines
+	h.lines = nil
+	return lines
+}
+
+// names lists the files of bundles in memory.
+func names(bundles fs.FS) []string {
+	all, err := lend.Names(bundles)
+	if err != nil {
+		panic(err)
+	}
+	return all
+}
+
+func newInstance(h *host) *instance.Instance { return &instance.Instance{Imports: h} }
 
 // open opens an instance.
-func open(t testing.TB, h *lenttest.Host, s abi.Settings) *guest {
+func open(t testing.TB, h *host, s abi.Settings) *guest {
 	t.Helper()
 	g := &guest{Instance: newInstance(h), host: h}
 	if h.Bundles != nil {
-		s.Bundles = lenttest.Names(h.Bundles)
+		s.Bundles = names(h.Bundles)
 	}
 	told, err := abi.ParseDone(g.Open(s.Marshal()))
 	if err != nil || told != nil {
@@ -136,10 +177,10 @@ func lentTo(t testing.TB, w *apitest.World, app string, bundles fs.FS, settings 
 		}
 		defer setAside(t, w)()
 	}
-	g := open(t, &lenttest.Host{
+	g := open(t, newHost(lend.Lent{
 		Store: w.Store, Hosted: w.Hosted, Bundles: bundles, Tokens: w.Mint,
 		Clock: func() time.Time { return w.Now }, Rand: &w.IDs,
-	}, s)
+	}), s)
 	g.work = func(j api.Job) abi.Result { return abi.Result{Result: w.Work(j)} }
 	g.move = func(d time.Duration) { w.Now = w.Now.Add(d) }
 	return g
@@ -221,13 +262,13 @@ func (p *page) Read(b []byte) (int, error) {
 func openPage(t testing.TB, bundles fs.FS, disk journal.Files) *page {
 	t.Helper()
 	p := &page{now: apitest.Start, names: *apitest.NewCounter(1 << 32)}
-	h := lenttest.Host{Bundles: bundles, Clock: func() time.Time { return p.now }, Rand: p, Disk: disk}
-	p.analyser = open(t, &lenttest.Host{Bundles: bundles, Clock: h.Clock, Rand: p}, abi.Settings{Role: abi.Analyser, Store: abi.StoreMemory})
+	h := newHost(lend.Lent{Bundles: bundles, Clock: func() time.Time { return p.now }, Rand: p, Files: disk})
+	p.analyser = open(t, newHost(lend.Lent{Bundles: bundles, Clock: h.Clock, Rand: p}), abi.Settings{Role: abi.Analyser, Store: abi.StoreMemory})
 	s := abi.Settings{Role: abi.Engine, Store: abi.StoreMemory, OpenDoor: true}
 	if disk != nil {
 		s.Store = abi.StoreFiles
 	}
-	p.guest = open(t, &h, s)
+	p.guest = open(t, h, s)
 	p.guest.move = func(d time.Duration) { p.now = p.now.Add(d) }
 	p.guest.work = p.do
 	return p

@@ -20,12 +20,20 @@ import (
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/wasm/abi"
 	"github.com/sightline-dev/sightline/wasm/guest/lent"
-	"github.com/sightline-dev/sightline/wasm/guest/lenttest"
+	"github.com/sightline-dev/sightline/wasm/host/lend"
 )
+
+func newHost(l lend.Lent) *lend.Host {
+	h, err := lend.New(l, "")
+	if err != nil {
+		panic(err) // of an application
+	}
+	return h
+}
 
 func TestStore(t *testing.T) {
 	kvtest.Store(t, func(t testing.TB) kv.Store {
-		h := &lenttest.Host{Store: memkv.New()}
+		h := newHost(lend.Lent{Store: memkv.New()})
 		t.Cleanup(func() {
 			if _, scans := h.Open(); scans != 0 {
 				t.Errorf("%d scans are left open", scans)
@@ -37,7 +45,7 @@ func TestStore(t *testing.T) {
 
 // TestLongScans has records around the sizes of a scan's buffers, and scans inside scans.
 func TestLongScans(t *testing.T) {
-	h := &lenttest.Host{Store: memkv.New()}
+	h := newHost(lend.Lent{Store: memkv.New()})
 	s := lent.NewStore(h)
 	b := &kv.Batch{}
 	var want []string
@@ -99,7 +107,7 @@ func (f failing) Room() error                            { return f.err }
 
 func TestStoreErrors(t *testing.T) {
 	for _, want := range []error{kv.ErrFull, kv.ErrFailed, kv.ErrClosed, kv.ErrCorrupt} {
-		s := lent.NewStore(&lenttest.Host{Store: failing{memkv.New(), want}})
+		s := lent.NewStore(newHost(lend.Lent{Store: failing{memkv.New(), want}}))
 		_, committed := s.Commit(&kv.Batch{})
 		for what, err := range map[string]error{"Apply": s.Apply(&kv.Batch{}), "Commit": committed, "Room": s.Room()} {
 			if !errors.Is(err, want) {
@@ -107,7 +115,7 @@ func TestStoreErrors(t *testing.T) {
 			}
 		}
 	}
-	s := lent.NewStore(&lenttest.Host{Store: memkv.New()})
+	s := lent.NewStore(newHost(lend.Lent{Store: memkv.New()}))
 	snapshot := s.Snapshot()
 	if err := snapshot.Close(); err != nil {
 		t.Fatal(err)
@@ -125,7 +133,7 @@ func TestStoreErrors(t *testing.T) {
 
 func TestDisk(t *testing.T) {
 	disk := journaltest.NewDisk()
-	d := lent.Disk{From: &lenttest.Host{Disk: disk}}
+	d := lent.Disk{From: newHost(lend.Lent{Files: disk})}
 	if n, err := d.Size(2); n != 0 || err != nil {
 		t.Errorf("Size of a new file = %d, %v", n, err)
 	}
@@ -155,13 +163,16 @@ func TestFiles(t *testing.T) {
 		"a/manifest.json": {Data: []byte("{}")}, "a/names/en.tsv": {Data: bytes.Repeat([]byte("x"), 9000)},
 		"a.b/c": {Data: []byte{}}, "ab": {Data: []byte("1")}, "a/names.txt": {Data: []byte("2")},
 	}
-	h := &lenttest.Host{Bundles: bundles, OlderOf: func(base [32]byte) fs.FS {
+	h := newHost(lend.Lent{Bundles: bundles, Older: func(base [32]byte) (fs.FS, error) {
 		if base[0] == 1 {
-			return bundles
+			return bundles, nil
 		}
-		return nil
-	}}
-	names := lenttest.Names(bundles)
+		return nil, fs.ErrNotExist
+	}})
+	names, err := lend.Names(bundles)
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := fstest.TestFS(lent.Bundles(h, names), names...); err != nil {
 		t.Error(err)
 	}
@@ -190,7 +201,7 @@ func TestPictures(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := lent.Pictures{From: &lenttest.Host{Hosted: hosted, Clock: func() time.Time { return now }}}
+	p := lent.Pictures{From: newHost(lend.Lent{Hosted: hosted, Clock: func() time.Time { return now }})}
 	ctx := t.Context()
 	name, hash, err := p.Add(ctx, []byte("picture"), "image/png", now.Add(time.Hour))
 	if err != nil || hash != blob.Sum([]byte("picture")) {
@@ -231,7 +242,7 @@ func TestPictures(t *testing.T) {
 func TestTokens(t *testing.T) {
 	now := apitest.Start
 	w := apitest.NewWorld(t, memkv.New(), apitest.Tiny(t), nil, nil)
-	h := &lenttest.Host{Tokens: w.Mint, Clock: func() time.Time { return now }}
+	h := newHost(lend.Lent{Tokens: w.Mint, Clock: func() time.Time { return now }})
 	tokens := lent.Tokens{From: h}
 	claims := auth.Claims{App: "a", Client: "c", Generation: 2}
 	token, life, err := tokens.Issue(claims)
@@ -253,7 +264,7 @@ func TestTokens(t *testing.T) {
 // TestCalls has the host count calls, and passes on why a call is refused.
 func TestCalls(t *testing.T) {
 	refused := ""
-	calls := lent.Calls{From: &lenttest.Host{Counts: func() string { return refused }}}
+	calls := lent.Calls{From: newHost(lend.Lent{Count: func(string) string { return refused }})}
 	if left, err := calls.Spend(t.Context(), api.Spent{}); left >= 0 || err != nil {
 		t.Errorf("Spend = %d, %v", left, err)
 	}
@@ -261,7 +272,7 @@ func TestCalls(t *testing.T) {
 	if _, err := calls.Spend(t.Context(), api.Spent{}); !errors.Is(err, auth.ErrQuota) || !strings.HasSuffix(err.Error(), refused) {
 		t.Errorf("Spend without calls left: %v", err)
 	}
-	if _, err := (lent.Calls{From: &lenttest.Host{}}).Spend(t.Context(), api.Spent{}); !errors.Is(err, abi.ErrHost) {
+	if _, err := (lent.Calls{From: newHost(lend.Lent{})}).Spend(t.Context(), api.Spent{}); !errors.Is(err, abi.ErrHost) {
 		t.Errorf("Spend at a host that counts nothing: %v", err)
 	}
 }

@@ -1,4 +1,4 @@
-package host
+package lend
 
 import (
 	"bytes"
@@ -11,9 +11,6 @@ import (
 
 // errForeign is the error of a guest that reaches for what is another application's.
 var errForeign = errors.New("the key belongs to another application")
-
-// errTooLong is the error of an answer that the guest has no room for and may not ask for again.
-var errTooLong = errors.New("answer is too long")
 
 // bounds limit the writes of an instance of one application in a store that holds others. The zero value allows the
 // writes of all of them. An instance may read any key, since a public name may lead to another application's picture.

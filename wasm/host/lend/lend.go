@@ -1,0 +1,185 @@
+// Package lend implements the functions of module sightline that wasm/README.md lists, with slices for addresses and lengths.
+//
+//	guest in wazero ──▶ package host: ranges of the guest's memory ──▶ Host ──▶ Lent: store, pictures, files, clock, …
+//	package instance, run natively by tests ─────────────────────────▶ Host
+//
+// A function that fills dst returns the length. If dst is too small, nothing is written. A number below 0 is an [abi.Errno], negated.
+package lend
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"log/slog"
+	"math"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/sync/replica"
+	"github.com/sightline-dev/sightline/wasm/abi"
+)
+
+// ErrNotLent is the error of a function whose capability this host does not have.
+var ErrNotLent = errors.New("not provided by the host")
+
+// ErrTooLong is the error of an answer that the guest has no room for and may not ask for again.
+var ErrTooLong = errors.New("answer is too long")
+
+// Pictures keep the pictures that calls bring; *blob.Hosted is one.
+type Pictures interface {
+	Add(ctx context.Context, data []byte, contentType string, expires time.Time) (name string, h blob.Hash, err error)
+	Release(ctx context.Context, h blob.Hash) error
+	Drop(ctx context.Context, h blob.Hash) error
+	Lookup(name string, now time.Time) (blob.Picture, error)
+}
+
+var _ Pictures = (*blob.Hosted)(nil)
+
+// Files are the host's files that hold a guest's own store. They are numbered 0 to 3 and empty at first.
+type Files interface {
+	Size(file int) (int64, error)
+	Read(file int, offset int64, dst []byte) error // all of dst, or an error
+	Write(file int, offset int64, src []byte) error
+	Truncate(file int, size int64) error
+	Sync(file int) error // what was written outlives a crash
+}
+
+// Register has the records of applications that are copies of an origin's.
+type Register interface {
+	// RegisterSeq returns the place of an application's record in the origin's control log; 0: there is no record.
+	RegisterSeq(app string) (uint64, error)
+	// TakeRegister takes a newer one. It is called while the application's guest runs: what ends that waits until
+	// the call is over. data is the host's.
+	TakeRegister(app string, seq uint64, data []byte) error
+}
+
+// Lent are the services of an instance. Clock and Rand are required; a nil service is unavailable.
+type Lent struct {
+	Store    kv.Store
+	Hosted   Pictures
+	Bundles  fs.FS                              // the files of Settings.Bundles
+	Older    func(base [32]byte) (fs.FS, error) // those of an older network
+	Tokens   api.Tokens
+	Count    func(app string) (refused string) // counts a call of an application, or returns why it is refused; nil: calls are not counted
+	Blobs    replica.Blobs                     // of copies, by hash; nil: pictures of copies are neither sent nor fetched
+	Register Register                          // of copies; nil: there are none
+	Files    Files
+	Clock    func() time.Time
+	Rand     io.Reader    // ids are made from it; fit for secrets
+	Log      *slog.Logger // what the guest has to say; nil: nobody listens
+}
+
+// Host serves one instance. Its functions are safe for concurrent use if the services are.
+type Host struct {
+	Lent
+	Context context.Context // of the call of the guest that is under way
+	bounds  bounds
+
+	mu        sync.Mutex
+	last      uint32 // number given to a snapshot or a scan
+	snapshots map[uint32]kv.Snapshot
+	scans     map[uint32]*scan
+}
+
+// New makes the host of an instance that serves app; empty: all applications.
+func New(lent Lent, app string) (*Host, error) {
+	if lent.Log == nil {
+		lent.Log = slog.New(slog.DiscardHandler)
+	}
+	b, err := boundsOf(app)
+	return &Host{Lent: lent, Context: context.Background(), bounds: b, snapshots: map[uint32]kv.Snapshot{}, scans: map[uint32]*scan{}}, err
+}
+
+// put answers with data, which is written to dst where it fits, or with an error's number.
+func put(dst, data []byte, err error) int64 {
+	if err != nil {
+		return -int64(abi.ErrnoOf(err))
+	}
+	if len(data) <= len(dst) {
+		copy(dst, data)
+	}
+	return int64(len(data))
+}
+
+// putOnce answers with data that must not be asked for twice. If it does not fit, the guest has broken the contract.
+func putOnce(dst, data []byte, err error) int64 {
+	if err == nil && len(data) > len(dst) {
+		err = ErrTooLong
+	}
+	return put(dst, data, err)
+}
+
+// did answers with an error's number, 0 for nil.
+func did(err error) int32 { return int32(abi.ErrnoOf(err)) }
+
+// Now is the time in nanoseconds since 1970.
+func (h *Host) Now() int64 { return h.Clock().UnixNano() }
+
+// Random fills dst. It panics if there is no randomness left: nothing is made from zeros.
+func (h *Host) Random(dst []byte) {
+	if _, err := io.ReadFull(h.Rand, dst); err != nil {
+		panic(err)
+	}
+}
+
+// Log logs a line of the guest.
+func (h *Host) Log(level int32, line string) {
+	h.Lent.Log.Log(h.Context, max(slog.LevelDebug, min(slog.Level(level), slog.LevelError)), "guest", "line", line)
+}
+
+// Bundle reads a file of the bundles.
+func (h *Host) Bundle(name string, dst []byte) int64 { return file(dst, h.Bundles, name) }
+
+// Older reads a file of an older network. The empty name lists all, one a line.
+func (h *Host) Older(base *[32]byte, name string, dst []byte) int64 {
+	if h.Lent.Older == nil {
+		return put(dst, nil, fs.ErrNotExist)
+	}
+	files, err := h.Lent.Older(*base)
+	if err != nil {
+		return put(dst, nil, err)
+	}
+	if name == "" {
+		list, err := Names(files)
+		return put(dst, []byte(strings.Join(list, "\n")), err)
+	}
+	return file(dst, files, name)
+}
+
+// file answers with a file's bytes. One that does not fit is not read.
+func file(dst []byte, files fs.FS, name string) int64 {
+	if files == nil {
+		return put(dst, nil, ErrNotLent)
+	}
+	info, err := fs.Stat(files, name)
+	if err == nil && (!info.Mode().IsRegular() || info.Size() > math.MaxInt32) {
+		err = fs.ErrInvalid
+	}
+	if err == nil && info.Size() > int64(len(dst)) {
+		return info.Size()
+	}
+	var data []byte
+	if err == nil {
+		data, err = fs.ReadFile(files, name)
+	}
+	return put(dst, data, err)
+}
+
+// Names are those of all files of bundles.
+func Names(bundles fs.FS) (names []string, err error) {
+	if bundles == nil {
+		return nil, nil
+	}
+	err = fs.WalkDir(bundles, ".", func(name string, d fs.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() {
+			names = append(names, name)
+		}
+		return err
+	})
+	return names, err
+}
