@@ -79,6 +79,16 @@ func encoder(buf []byte) *field.Encoder {
 	return &e
 }
 
-// inner is what an envelope's fields are without the version before them: a message inside
-// another, or a value that is one.
-func inner(e *field.Encoder) []byte { return e.Bytes(nil)[1:] }
+// inner returns the fields of a message without the version before them, as a value has them.
+func inner[T any](x *T, put func(*field.Encoder, *T)) []byte {
+	e := encoder(nil)
+	put(e, x)
+	return e.Bytes(nil)[1:]
+}
+
+// fields reads what inner wrote.
+func fields[T any](name string, data []byte, get func(*field.Decoder, *T)) (x T, err error) {
+	d := field.Fields(data)
+	get(d, &x)
+	return x, envelope(name, d)
+}

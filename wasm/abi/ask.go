@@ -5,7 +5,6 @@ import (
 
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/log"
-	"github.com/sightline-dev/sightline/core/log/field"
 )
 
 // Questions.
@@ -23,7 +22,7 @@ const (
 
 // Question is anything that is no request.
 //
-//field:fields put get
+//field:message envelope of question
 //field:pages put
 type Question struct {
 	What string `wire:"1"`       // one of the questions below
@@ -32,22 +31,14 @@ type Question struct {
 }
 
 // Marshal returns the envelope.
-func (q *Question) Marshal() []byte {
-	e := encoder(nil)
-	putQuestion(e, q)
-	return e.Bytes(nil)
-}
+func (q *Question) Marshal() []byte { return encodeQuestion(nil, q) }
 
 // ParseQuestion reads an envelope.
-func ParseQuestion(data []byte) (q Question, err error) {
-	d := field.Decode(data)
-	getQuestion(d, &q)
-	return q, envelope("question", d)
-}
+func ParseQuestion(data []byte) (Question, error) { return decodeQuestion(data) }
 
 // reply is a question's answer.
 //
-//field:fields put get
+//field:message envelope of reply
 //field:pages get
 type reply struct {
 	Error *fault `wire:"1"`
@@ -59,17 +50,13 @@ func AppendReply(buf, value []byte, err error) []byte {
 	if err != nil || len(value) == 0 {
 		value = nil
 	}
-	e := encoder(buf)
-	putReply(e, &reply{faultOf(err), value})
-	return e.Bytes(nil)
+	return encodeReply(buf, &reply{faultOf(err), value})
 }
 
 // ParseReply reads an answer. told is the guest's error, err that of the envelope; value is borrowed.
 func ParseReply(data []byte) (value []byte, told, err error) {
-	var r reply
-	d := field.Decode(data)
-	getReply(d, &r)
-	return r.Value, r.Error.err(), envelope("reply", d)
+	r, err := decodeReply(data)
+	return r.Value, r.Error.err(), err
 }
 
 // HostedReply is what a public name stands for. Data is there where the guest has the blobs; without it, the
@@ -85,17 +72,11 @@ type HostedReply struct {
 }
 
 // Marshal returns the fields of the value.
-func (h *HostedReply) Marshal() []byte {
-	e := encoder(nil)
-	putHostedReply(e, h)
-	return inner(e)
-}
+func (h *HostedReply) Marshal() []byte { return inner(h, putHostedReply) }
 
 // ParseHosted reads the fields of a value. Its data is borrowed.
-func ParseHosted(value []byte) (h HostedReply, err error) {
-	d := field.Fields(value)
-	getHostedReply(d, &h)
-	return h, envelope("hosted picture", d)
+func ParseHosted(value []byte) (HostedReply, error) {
+	return fields("hosted picture", value, getHostedReply)
 }
 
 // MemoryReply is what the guest's heap holds and what it has of the system, in bytes.
@@ -108,18 +89,10 @@ type MemoryReply struct {
 }
 
 // Marshal returns the fields of the value.
-func (m *MemoryReply) Marshal() []byte {
-	e := encoder(nil)
-	putMemoryReply(e, m)
-	return inner(e)
-}
+func (m *MemoryReply) Marshal() []byte { return inner(m, putMemoryReply) }
 
 // ParseMemory reads the fields of a value.
-func ParseMemory(value []byte) (m MemoryReply, err error) {
-	d := field.Fields(value)
-	getMemoryReply(d, &m)
-	return m, envelope("memory", d)
-}
+func ParseMemory(value []byte) (MemoryReply, error) { return fields("memory", value, getMemoryReply) }
 
 // DigestReply is the digest of what a copy has of its origin's log.
 //
@@ -132,15 +105,7 @@ type DigestReply struct {
 }
 
 // Marshal returns the fields of the value.
-func (r *DigestReply) Marshal() []byte {
-	e := encoder(nil)
-	putDigestReply(e, r)
-	return inner(e)
-}
+func (r *DigestReply) Marshal() []byte { return inner(r, putDigestReply) }
 
 // ParseDigest reads the fields of a value.
-func ParseDigest(value []byte) (r DigestReply, err error) {
-	d := field.Fields(value)
-	getDigestReply(d, &r)
-	return r, envelope("digest", d)
-}
+func ParseDigest(value []byte) (DigestReply, error) { return fields("digest", value, getDigestReply) }

@@ -4,6 +4,7 @@ package abi
 
 import (
 	"bytes"
+	"fmt"
 	"math"
 	"time"
 
@@ -16,6 +17,222 @@ import (
 	"github.com/sightline-dev/sightline/sync/replica"
 	"github.com/sightline-dev/sightline/sync/wire"
 )
+
+// encodeJob writes the message into buf's memory.
+func encodeJob(buf []byte, x *Job) []byte {
+	var e field.Encoder
+	e.Reset(buf)
+	putJob(&e, x)
+	return e.Bytes(nil)
+}
+
+// decodeJob reads the message. Errors: field.ErrFormat.
+func decodeJob(data []byte) (x Job, err error) {
+	d := field.Decode(data)
+	getJob(d, &x)
+	if err := d.Err(); err != nil {
+		return x, fmt.Errorf("envelope of job: %w", err)
+	}
+	return x, nil
+}
+
+// encodeQuestion writes the message into buf's memory.
+func encodeQuestion(buf []byte, x *Question) []byte {
+	var e field.Encoder
+	e.Reset(buf)
+	putQuestion(&e, x)
+	return e.Bytes(nil)
+}
+
+// decodeQuestion reads the message. Errors: field.ErrFormat.
+func decodeQuestion(data []byte) (x Question, err error) {
+	d := field.Decode(data)
+	getQuestion(d, &x)
+	if err := d.Err(); err != nil {
+		return x, fmt.Errorf("envelope of question: %w", err)
+	}
+	return x, nil
+}
+
+// encodeServed writes the message into buf's memory.
+func encodeServed(buf []byte, x *Served) []byte {
+	var e field.Encoder
+	e.Reset(buf)
+	putServed(&e, x)
+	return e.Bytes(nil)
+}
+
+// decodeServed reads the message. Errors: field.ErrFormat.
+func decodeServed(data []byte) (x Served, err error) {
+	d := field.Decode(data)
+	getServed(d, &x)
+	if err := d.Err(); err != nil {
+		return x, fmt.Errorf("envelope of response: %w", err)
+	}
+	return x, nil
+}
+
+// encodeStepped writes the message into buf's memory.
+func encodeStepped(buf []byte, x *Stepped) []byte {
+	var e field.Encoder
+	e.Reset(buf)
+	putStepped(&e, x)
+	return e.Bytes(nil)
+}
+
+// decodeStepped reads the message. Errors: field.ErrFormat.
+func decodeStepped(data []byte) (x Stepped, err error) {
+	d := field.Decode(data)
+	getStepped(d, &x)
+	if err := d.Err(); err != nil {
+		return x, fmt.Errorf("envelope of stepped: %w", err)
+	}
+	return x, nil
+}
+
+// encodeDone writes the message into buf's memory.
+func encodeDone(buf []byte, x *done) []byte {
+	var e field.Encoder
+	e.Reset(buf)
+	putDone(&e, x)
+	return e.Bytes(nil)
+}
+
+// decodeDone reads the message. Errors: field.ErrFormat.
+func decodeDone(data []byte) (x done, err error) {
+	d := field.Decode(data)
+	getDone(d, &x)
+	if err := d.Err(); err != nil {
+		return x, fmt.Errorf("envelope of done: %w", err)
+	}
+	return x, nil
+}
+
+// encodeEvent writes the message into buf's memory.
+func encodeEvent(buf []byte, x *event) []byte {
+	var e field.Encoder
+	e.Reset(buf)
+	putEvent(&e, x)
+	return e.Bytes(nil)
+}
+
+// decodeEvent reads the message. Errors: field.ErrFormat.
+func decodeEvent(data []byte) (x event, err error) {
+	d := field.Decode(data)
+	getEvent(d, &x)
+	if err := d.Err(); err != nil {
+		return x, fmt.Errorf("envelope of event: %w", err)
+	}
+	return x, nil
+}
+
+// encodeReply writes the message into buf's memory.
+func encodeReply(buf []byte, x *reply) []byte {
+	var e field.Encoder
+	e.Reset(buf)
+	putReply(&e, x)
+	return e.Bytes(nil)
+}
+
+// decodeReply reads the message. Errors: field.ErrFormat.
+func decodeReply(data []byte) (x reply, err error) {
+	d := field.Decode(data)
+	getReply(d, &x)
+	if err := d.Err(); err != nil {
+		return x, fmt.Errorf("envelope of reply: %w", err)
+	}
+	return x, nil
+}
+
+// encodeRequest writes the message into buf's memory.
+func encodeRequest(buf []byte, x *request) []byte {
+	var e field.Encoder
+	e.Reset(buf)
+	putRequest(&e, x)
+	return e.Bytes(nil)
+}
+
+// decodeRequest reads the message. Errors: field.ErrFormat.
+func decodeRequest(data []byte) (x request, err error) {
+	d := field.Decode(data)
+	getRequest(d, &x)
+	if err := d.Err(); err != nil {
+		return x, fmt.Errorf("envelope of request: %w", err)
+	}
+	return x, nil
+}
+
+// encodeResult writes the message into buf's memory.
+func encodeResult(buf []byte, x *result) []byte {
+	var e field.Encoder
+	e.Reset(buf)
+	putResult(&e, x)
+	return e.Bytes(nil)
+}
+
+// decodeResult reads the message. Errors: field.ErrFormat.
+func decodeResult(data []byte) (x result, err error) {
+	d := field.Decode(data)
+	getResult(d, &x)
+	if err := d.Err(); err != nil {
+		return x, fmt.Errorf("envelope of result: %w", err)
+	}
+	return x, nil
+}
+
+// encodeResults writes the message into buf's memory.
+func encodeResults(buf []byte, x *results) []byte {
+	var e field.Encoder
+	e.Reset(buf)
+	putResults(&e, x)
+	return e.Bytes(nil)
+}
+
+// decodeResults reads the message. Errors: field.ErrFormat.
+func decodeResults(data []byte) (x results, err error) {
+	d := field.Decode(data)
+	getResults(d, &x)
+	if err := d.Err(); err != nil {
+		return x, fmt.Errorf("envelope of results: %w", err)
+	}
+	return x, nil
+}
+
+// encodeStep writes the message into buf's memory.
+func encodeStep(buf []byte, x *step) []byte {
+	var e field.Encoder
+	e.Reset(buf)
+	putStep(&e, x)
+	return e.Bytes(nil)
+}
+
+// decodeStep reads the message. Errors: field.ErrFormat.
+func decodeStep(data []byte) (x step, err error) {
+	d := field.Decode(data)
+	getStep(d, &x)
+	if err := d.Err(); err != nil {
+		return x, fmt.Errorf("envelope of step: %w", err)
+	}
+	return x, nil
+}
+
+// encodeSynced writes the message into buf's memory.
+func encodeSynced(buf []byte, x *synced) []byte {
+	var e field.Encoder
+	e.Reset(buf)
+	putSynced(&e, x)
+	return e.Bytes(nil)
+}
+
+// decodeSynced reads the message. Errors: field.ErrFormat.
+func decodeSynced(data []byte) (x synced, err error) {
+	d := field.Decode(data)
+	getSynced(d, &x)
+	if err := d.Err(); err != nil {
+		return x, fmt.Errorf("envelope of effects: %w", err)
+	}
+	return x, nil
+}
 
 func putAnalysis(e *field.Encoder, x *analysis) {
 	e.Uint(1, uint64(x.Has))

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/sightline-dev/sightline/core/api"
-	"github.com/sightline-dev/sightline/core/log/field"
 	"github.com/sightline-dev/sightline/core/predict/raster"
 )
 
@@ -44,15 +43,7 @@ type FilmReply struct {
 }
 
 // Marshal returns the fields of the value.
-func (r *FilmReply) Marshal() []byte {
-	e := encoder(nil)
-	putFilmReply(e, r)
-	return inner(e)
-}
+func (r *FilmReply) Marshal() []byte { return inner(r, putFilmReply) }
 
 // ParseFilm reads the fields of a value.
-func ParseFilm(value []byte) (r FilmReply, err error) {
-	d := field.Fields(value)
-	getFilmReply(d, &r)
-	return r, envelope("film", d)
-}
+func ParseFilm(value []byte) (FilmReply, error) { return fields("film", value, getFilmReply) }

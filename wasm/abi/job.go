@@ -12,7 +12,7 @@ import (
 
 // Job is a job for analyse. With Planes its data is the samples of a frame of a video, which Planes describes.
 //
-//field:fields put get
+//field:message envelope of job
 //field:pages put
 type Job struct {
 	api.Job `wire:"+0"`
@@ -59,11 +59,7 @@ func AppendJob(buf []byte, j *api.Job) []byte {
 }
 
 // AppendFrame writes such an envelope of a frame of a video.
-func AppendFrame(buf []byte, j *Job) []byte {
-	e := encoder(buf)
-	putJob(e, j)
-	return e.Bytes(nil)
-}
+func AppendFrame(buf []byte, j *Job) []byte { return encodeJob(buf, j) }
 
 // JobAround writes such an envelope but for the bytes of the job's data, which stand between
 // before and after.
@@ -73,17 +69,11 @@ func JobAround(j *api.Job) (before, after []byte) {
 	before = last(e.Bytes(nil), jobData, len(j.Data))
 	rest := *j
 	rest.URL, rest.Data = "", nil
-	e = encoder(nil)
-	putCallJob(e, &rest)
-	return before, inner(e)
+	return before, inner(&rest, putCallJob)
 }
 
 // ParseJob reads a job in an envelope of its own. Its data is borrowed.
-func ParseJob(data []byte) (j Job, err error) {
-	d := field.Decode(data)
-	getJob(d, &j)
-	return j, envelope("job", d)
-}
+func ParseJob(data []byte) (Job, error) { return decodeJob(data) }
 
 // Result is what became of a job.
 type Result struct {
@@ -93,7 +83,7 @@ type Result struct {
 
 // result is a result with its error.
 //
-//field:fields put get
+//field:message envelope of result
 //field:pages put get
 type result struct {
 	Error  Code   `wire:"1"` // 0 well, or a code below
@@ -142,22 +132,18 @@ func getSeen(d *field.Decoder) predict.Analysis { return getAnalysisBytes(d) }
 // AppendResult writes a result in an envelope of its own, as analyse answers it.
 func AppendResult(buf []byte, r *Result) []byte {
 	x := resultOf(r)
-	e := encoder(buf)
-	putResult(e, &x)
-	return e.Bytes(nil)
+	return encodeResult(buf, &x)
 }
 
 // ParseResult reads a result in an envelope of its own. Its picture is borrowed.
 func ParseResult(data []byte) (Result, error) {
-	var x result
-	d := field.Decode(data)
-	getResult(d, &x)
-	return x.of(), envelope("result", d)
+	x, err := decodeResult(data)
+	return x.of(), err
 }
 
 // results are those of a call.
 //
-//field:fields put get
+//field:message envelope of results
 //field:pages put
 type results struct {
 	Call    uint64   `wire:"8"` // of the jobs
@@ -170,18 +156,14 @@ func AppendResults(buf []byte, call uint64, list []Result) []byte {
 	for i := range list {
 		x.Results[i] = resultOf(&list[i])
 	}
-	e := encoder(buf)
-	putResults(e, &x)
-	return e.Bytes(nil)
+	return encodeResults(buf, &x)
 }
 
 // ParseResults reads the results of a call. Pictures are borrowed.
 func ParseResults(data []byte) (call uint64, list []Result, err error) {
-	var x results
-	d := field.Decode(data)
-	getResults(d, &x)
+	x, err := decodeResults(data)
 	for i := range x.Results {
 		list = append(list, x.Results[i].of())
 	}
-	return x.Call, list, envelope("results", d)
+	return x.Call, list, err
 }

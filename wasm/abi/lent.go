@@ -22,18 +22,12 @@ type claims struct {
 }
 
 // MarshalClaims returns the fields of a token's claims.
-func MarshalClaims(c auth.Claims) []byte {
-	e := encoder(nil)
-	putClaims(e, &claims{c})
-	return inner(e)
-}
+func MarshalClaims(c auth.Claims) []byte { return inner(&claims{c}, putClaims) }
 
 // ParseClaims reads the fields of claims.
 func ParseClaims(data []byte) (auth.Claims, error) {
-	var c claims
-	d := field.Fields(data)
-	getClaims(d, &c)
-	return c.Claims, envelope("claims", d)
+	c, err := fields("claims", data, getClaims)
+	return c.Claims, err
 }
 
 // AppendToken writes what token_issue returns: i64 life in nanoseconds, then the token.

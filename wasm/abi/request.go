@@ -1,9 +1,6 @@
 package abi
 
-import (
-	"github.com/sightline-dev/sightline/core/api"
-	"github.com/sightline-dev/sightline/core/log/field"
-)
+import "github.com/sightline-dev/sightline/core/api"
 
 const bodyField = 15 // of requests and responses: the last
 
@@ -18,7 +15,7 @@ func (m room) Room() int64 { return int64(m) }
 
 // request is a request with the room for its answer.
 //
-//field:fields put get
+//field:message envelope of request
 //field:pages put
 type request struct {
 	api.Request `wire:"+0"`
@@ -33,9 +30,7 @@ func AppendRequestHead(buf []byte, r *api.Request) []byte {
 	if r.Memory != nil {
 		x.Room = uint64(r.Memory.Room())
 	}
-	e := encoder(buf)
-	putRequest(e, &x)
-	return last(e.Bytes(nil), bodyField, len(r.Body))
+	return last(encodeRequest(buf, &x), bodyField, len(r.Body))
 }
 
 // AppendRequest writes a request.
@@ -45,17 +40,16 @@ func AppendRequest(buf []byte, r *api.Request) []byte {
 
 // ParseRequest reads a request. Its body is borrowed from data.
 func ParseRequest(data []byte) (api.Request, error) {
-	var x request
-	d := field.Decode(data)
-	if getRequest(d, &x); x.Room > 0 {
+	x, err := decodeRequest(data)
+	if x.Room > 0 {
 		x.Memory = room(x.Room)
 	}
-	return x.Request, envelope("request", d)
+	return x.Request, err
 }
 
 // Served is what serve and resume answer: a response, or the jobs of a call that waits for them.
 //
-//field:fields put get
+//field:message envelope of response
 //field:pages get
 type Served struct {
 	Response api.Response `wire:"+0"`
@@ -67,21 +61,13 @@ type Served struct {
 func AppendResponse(buf []byte, r *api.Response) []byte {
 	x := Served{Response: *r}
 	x.Response.Body = nil
-	e := encoder(buf)
-	putServed(e, &x)
-	return append(last(e.Bytes(nil), bodyField, len(r.Body)), r.Body...)
+	return append(last(encodeServed(buf, &x), bodyField, len(r.Body)), r.Body...)
 }
 
 // AppendJobs writes the jobs of a call, whose number is above 0.
 func AppendJobs(buf []byte, call uint64, jobs []api.Job) []byte {
-	e := encoder(buf)
-	putServed(e, &Served{Call: call, Jobs: jobs})
-	return e.Bytes(nil)
+	return encodeServed(buf, &Served{Call: call, Jobs: jobs})
 }
 
 // ParseServed reads what serve or resume answered. The body, and the jobs' data, are borrowed.
-func ParseServed(data []byte) (s Served, err error) {
-	d := field.Decode(data)
-	getServed(d, &s)
-	return s, envelope("response", d)
-}
+func ParseServed(data []byte) (Served, error) { return decodeServed(data) }

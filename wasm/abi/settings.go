@@ -89,25 +89,19 @@ func envelope(name string, d *field.Decoder) error {
 
 // done is the answer of open.
 //
-//field:fields put get
+//field:message envelope of done
 //field:pages get
 type done struct {
 	Error *fault `wire:"1"` // absent: well
 }
 
 // AppendDone writes what open answers: err, or nil.
-func AppendDone(buf []byte, err error) []byte {
-	e := encoder(buf)
-	putDone(e, &done{faultOf(err)})
-	return e.Bytes(nil)
-}
+func AppendDone(buf []byte, err error) []byte { return encodeDone(buf, &done{faultOf(err)}) }
 
 // ParseDone reads what open answered. told is the guest's error, err that of the envelope.
 func ParseDone(data []byte) (told, err error) {
-	var x done
-	d := field.Decode(data)
-	getDone(d, &x)
-	return x.Error.err(), envelope("done", d)
+	x, err := decodeDone(data)
+	return x.Error.err(), err
 }
 
 // fault is an error as it crosses; nil: there is none.

@@ -1,9 +1,6 @@
 package abi
 
-import (
-	"github.com/sightline-dev/sightline/core/api"
-	"github.com/sightline-dev/sightline/core/log/field"
-)
+import "github.com/sightline-dev/sightline/core/api"
 
 // Step asks an engine for a little of its own work.
 type Step struct {
@@ -20,7 +17,7 @@ type Handed struct {
 
 // step is a Step as it is written.
 //
-//field:fields put get
+//field:message envelope of step
 //field:pages put
 type step struct {
 	Take int      `wire:"1"` // maximum number of new tasks
@@ -40,26 +37,22 @@ func (s *Step) Marshal() []byte {
 	for i := range s.Done {
 		x.Done[i] = handed{s.Done[i].Task, resultOf(&s.Done[i].Result)}
 	}
-	e := encoder(nil)
-	putStep(e, &x)
-	return e.Bytes(nil)
+	return encodeStep(nil, &x)
 }
 
 // ParseStep reads an envelope. Pictures are borrowed.
 func ParseStep(data []byte) (Step, error) {
-	var x step
-	d := field.Decode(data)
-	getStep(d, &x)
+	x, err := decodeStep(data)
 	s := Step{Take: x.Take, Idle: x.Idle}
 	for i := range x.Done {
 		s.Done = append(s.Done, Handed{x.Done[i].Task, x.Done[i].Result.of()})
 	}
-	return s, envelope("step", d)
+	return s, err
 }
 
 // Stepped is what a step came to.
 //
-//field:fields put get
+//field:message envelope of stepped
 //field:pages get
 type Stepped struct {
 	More     bool   `wire:"1"` // step again soon
@@ -76,15 +69,7 @@ type Task struct {
 }
 
 // Append writes the envelope into buf's memory.
-func (s *Stepped) Append(buf []byte) []byte {
-	e := encoder(buf)
-	putStepped(e, s)
-	return e.Bytes(nil)
-}
+func (s *Stepped) Append(buf []byte) []byte { return encodeStepped(buf, s) }
 
 // ParseStepped reads an envelope. The jobs' data is borrowed.
-func ParseStepped(data []byte) (s Stepped, err error) {
-	d := field.Decode(data)
-	getStepped(d, &s)
-	return s, envelope("stepped", d)
-}
+func ParseStepped(data []byte) (Stepped, error) { return decodeStepped(data) }

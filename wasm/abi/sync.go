@@ -36,7 +36,7 @@ const (
 
 // event is an event of a replica's machine. The body of an answer comes last.
 //
-//field:fields put get
+//field:message envelope of event
 //field:pages put
 type event struct {
 	Kind   uint64      `wire:"1"`     // 0 status alone, 1 begin, 2 wake, 3 local, 4 answer, 5 need, 6 offline, 7 online, 8 stop
@@ -80,18 +80,14 @@ func AppendEvent(buf []byte, e replica.Event) []byte {
 	default:
 		panic(fmt.Sprintf("abi: event %T", e))
 	}
-	to := encoder(buf)
-	putEvent(to, &x)
-	return to.Bytes(nil)
+	return encodeEvent(buf, &x)
 }
 
 // ParseEvent reads an envelope; nil wants the status alone. The body of an answer is borrowed. Errors:
 // field.ErrFormat, for an event that is none too.
 func ParseEvent(data []byte) (replica.Event, error) {
-	var x event
-	d := field.Decode(data)
-	getEvent(d, &x)
-	if err := envelope("event", d); err != nil {
+	x, err := decodeEvent(data)
+	if err != nil {
 		return nil, err
 	}
 	switch x.Kind {
@@ -130,7 +126,7 @@ type Synced struct {
 
 // synced is a Synced as it is written.
 //
-//field:fields put get
+//field:message envelope of effects
 //field:pages get
 type synced struct {
 	Error   *fault         `wire:"1"` // error of the store; the machine has ended
@@ -162,18 +158,13 @@ func (s *Synced) Append(buf []byte) []byte {
 	for i, e := range s.Effects {
 		x.Effects[i] = effectOf(e)
 	}
-	to := encoder(buf)
-	putSynced(to, &x)
-	return to.Bytes(nil)
+	return encodeSynced(buf, &x)
 }
 
 // ParseSynced reads an envelope. Bodies are borrowed.
 func ParseSynced(data []byte) (Synced, error) {
-	var x synced
-	d := field.Decode(data)
-	getSynced(d, &x)
+	x, err := decodeSynced(data)
 	s := Synced{Err: x.Error.err(), Status: x.Status}
-	err := envelope("effects", d)
 	for i := range x.Effects {
 		e, failed := x.Effects[i].effect()
 		if err = cmp.Or(err, failed); err != nil {
