@@ -143,8 +143,8 @@ func Refusef(kind error, format string, args ...any) error {
 // ID returns a member that is an id, "" when absent.
 func (o Object) ID(name string) (string, error) {
 	id, err := o.Text(name)
-	if err == nil && (len(id) > maxIDBytes || strings.ContainsFunc(id, unicode.IsControl)) {
-		err = Refusef(ErrInput, "%s: must be at most %d bytes, without control characters.", o.At(name), maxIDBytes)
+	if err == nil && (len(id) > MaxIDBytes || strings.ContainsFunc(id, unicode.IsControl)) {
+		err = Refusef(ErrInput, "%s: must be at most %d bytes, without control characters.", o.At(name), MaxIDBytes)
 	}
 	return id, err
 }

@@ -23,8 +23,8 @@ func NewThing(x *Call, kind error, o Object) (string, error) {
 // CheckID refuses an id that cannot be one; where is its place in the request.
 func CheckID(kind error, where, id string) error {
 	switch {
-	case len(id) > maxIDBytes || strings.ContainsFunc(id, unicode.IsControl):
-		return Refusef(kind, "%s: must be at most %d bytes, without control characters.", where, maxIDBytes)
+	case len(id) > MaxIDBytes || strings.ContainsFunc(id, unicode.IsControl):
+		return Refusef(kind, "%s: must be at most %d bytes, without control characters.", where, MaxIDBytes)
 	case id == "":
 		return Refusef(kind, "%s is missing.", where)
 	case id == "." || id == ".." || slices.Contains(Reserved, id):
@@ -47,8 +47,8 @@ func IDList(kind error, o Object, name string) ([]string, error) {
 	if err != nil {
 		return nil, Refuse(kind, err)
 	}
-	if len(ids) == 0 || len(ids) > maxIDs {
-		return nil, Refusef(kind, "%s: send 1 to %d ids.", o.At(name), maxIDs)
+	if len(ids) == 0 || len(ids) > MaxIDs {
+		return nil, Refusef(kind, "%s: send 1 to %d ids.", o.At(name), MaxIDs)
 	}
 	return ids, nil
 }
@@ -65,8 +65,8 @@ var Reserved = []string{"searches", "status", "usage"}
 
 // CheckName refuses a name that is too long, or has control characters, which a terminal or a log would obey.
 func CheckName(kind error, o Object, name string) error {
-	if len(name) > maxNameBytes || strings.ContainsFunc(name, unicode.IsControl) {
-		return Refusef(kind, "%s: must be at most %d bytes without control characters.", o.At("name"), maxNameBytes)
+	if len(name) > MaxNameBytes || strings.ContainsFunc(name, unicode.IsControl) {
+		return Refusef(kind, "%s: must be at most %d bytes without control characters.", o.At("name"), MaxNameBytes)
 	}
 	return nil
 }

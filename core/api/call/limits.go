@@ -8,9 +8,9 @@ const (
 	ShownConcepts  = 20   // of one output when max_concepts says nothing
 	DefaultPerPage = 20   // rows of a page
 	MaxPerPage     = 1000 // a larger per_page is taken as this
-	maxIDBytes     = 128  // of an id
-	maxNameBytes   = 1024 // of a concept's or a model's name
-	maxIDs         = 1000 // of one call that deletes models
+	MaxIDBytes     = 128  // of an id
+	MaxNameBytes   = 1024 // of a concept's or a model's name
+	MaxIDs         = 1000 // of one call that deletes models
 	MaxURLBytes    = 8192 // of a picture's address
 	MaxSelected    = 1000 // select_concepts of one call
 

@@ -1,5 +1,7 @@
 package describe
 
+import "github.com/sightline-dev/sightline/core/api/call"
+
 // activations are what tells where in a picture a model sees concepts.
 var activations = []member{
 	{"Activations", closed("Where in a picture a model recognises concepts, as a value for each cell of a grid.",
@@ -21,6 +23,6 @@ var activations = []member{
 	{"ActivationsRequest", record("",
 		always("inputs", list(record("A picture, or only the ID of a stored input.",
 			maybe("id", id, "Returned with the output."),
-			maybe("data", record("", always("image", ref("PictureSource"), "")), "")), size(1, limits["maxActivatedInputs"])...), ""),
-		always("concepts", list(id, size(1, limits["maxActivations"])...), "IDs of concepts of the model."))},
+			maybe("data", record("", always("image", ref("PictureSource"), "")), "")), size(1, call.MaxActivatedInputs)...), ""),
+		always("concepts", list(id, size(1, call.MaxActivations)...), "IDs of concepts of the model."))},
 }

@@ -9,7 +9,7 @@
 //
 // The document is written down here rather than derived from the handlers, which read and write
 // JSON by hand. What keeps it true are the tests: the operations are those of the table of
-// endpoints and no others, the codes and limits are those of core/api's source, and every
+// endpoints and no others, the codes are those of core/api's source, and every
 // exchange of core/api's transcripts is held to it. The schemas of answers are closed, so a
 // handler that shows one more member fails there.
 package describe

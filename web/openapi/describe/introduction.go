@@ -3,6 +3,8 @@ package describe
 import (
 	"fmt"
 	"strings"
+
+	"github.com/sightline-dev/sightline/core/api/call"
 )
 
 // introduction is the description of the document, in Markdown.
@@ -58,5 +60,5 @@ replica and »origin« at the origin. Pending writes and conflicts are listed un
 ## Quota
 
 Responses to calls that count against an account's quota have »X-Sightline-Calls-Left« if the account has a limit.
-`, limits["maxInputs"], limits["defaultPerPage"], limits["maxPerPage"], len(languages), strings.Join(languages, ", ")))
+`, call.MaxInputs, call.DefaultPerPage, call.MaxPerPage, len(languages), strings.Join(languages, ", ")))
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/api/call"
 	"github.com/sightline-dev/sightline/core/auth"
 )
 
@@ -234,8 +235,8 @@ var parameters = object{
 	{"per_page", object{
 		{"name", "per_page"},
 		{"in", "query"},
-		{"description", fmt.Sprintf("Number of rows on a page. Values above %d count as %[1]d.", limits["maxPerPage"])},
-		{"schema", object{{"type", "integer"}, {"minimum", 0}, {"default", limits["defaultPerPage"]}}},
+		{"description", fmt.Sprintf("Number of rows on a page. Values above %d count as %[1]d.", call.MaxPerPage)},
+		{"schema", object{{"type", "integer"}, {"minimum", 0}, {"default", call.DefaultPerPage}}},
 	}},
 	inPath("model_id", "ID of a model, not its name. Write `/` in an ID as `%2F`.", "aaa03c23b3724a16a56b629203edc62c"),
 	inPath("version_id", "ID of a model version.", "aa9ca48295b37401f8af92ad1af0d91d"),

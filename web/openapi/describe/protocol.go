@@ -2,8 +2,8 @@ package describe
 
 import "strconv"
 
-// call is a call of the sync protocol, which is no endpoint of core/api: package sync/feed answers it.
-type call struct {
+// syncCall is a call of the sync protocol, which is no endpoint of core/api: package sync/feed answers it.
+type syncCall struct {
 	method, path string // after /v2
 	id           string
 	summary      string
@@ -36,7 +36,7 @@ var octets = object{{"application/octet-stream", object{{"schema", text(member{"
 var named = []string{"sync_app", "sync_partition"}
 
 // calls are those of the protocol, in the order of sync/README.md.
-var calls = []call{
+var calls = []syncCall{
 	{
 		method: "POST", path: "/sync/session", id: "beginSyncSession", summary: "Start a session",
 		note: "The replica reports what it is and what it stores. The origin assigns it a site number for its writes. " +
@@ -112,7 +112,7 @@ var calls = []call{
 var refusals = []int{400, 401, 403, 404, 409, 410, 413, 426, 429, 500, 503}
 
 // item is the call as an operation of the document.
-func (c *call) item() object {
+func (c *syncCall) item() object {
 	o := object{
 		{"tags", []string{"Sync protocol"}},
 		{"summary", c.summary},

@@ -3,6 +3,7 @@ package describe
 import (
 	"fmt"
 
+	"github.com/sightline-dev/sightline/core/api/call"
 	"github.com/sightline-dev/sightline/core/search"
 )
 
@@ -24,7 +25,7 @@ func items(name string, least, most int, note string) object {
 
 var pagination = maybe("pagination", ref("Pagination"), "Takes precedence over `page` and `per_page` in the query.")
 
-var atMostVideos = fmt.Sprintf("At most %d of them videos, which have at most %d frames in equal parts.", limits["maxVideos"], limits["maxFrames"])
+var atMostVideos = fmt.Sprintf("At most %d of them videos, which have at most %d frames in equal parts.", call.MaxVideos, call.MaxFrames)
 
 var requests = []member{
 	{"Pagination", record("",
@@ -36,7 +37,7 @@ var requests = []member{
 		maybe("name", id, "Used if id is absent."),
 		maybe("value", truth(), "true (default): the picture shows the concept; false: it does not."))},
 	{"PictureSource", record("Exactly one of url and base64.",
-		maybe("url", text(member{"maxLength", limits["maxURLBytes"]}, eg("https://pictures.example/dragonfly.jpg")),
+		maybe("url", text(member{"maxLength", call.MaxURLBytes}, eg("https://pictures.example/dragonfly.jpg")),
 			"A public http or https URL. It must respond in time with a picture of less than 20 MB."),
 		maybe("base64", text(),
 			"The bytes of a picture of less than 20 MB: JPEG, PNG, TIFF, BMP, WebP or GIF. A command line can hold about 195 KB of "+
@@ -45,27 +46,27 @@ var requests = []member{
 			"The edges top, left, bottom, right, as fractions of the picture from its top left corner. Only the part inside is used. "+
 				"Empty: the whole picture."))},
 	{"VideoSource", record("Exactly one of url and base64. Videos have no crop.",
-		maybe("url", text(member{"maxLength", limits["maxURLBytes"]}, eg("https://pictures.example/pond.mp4")),
+		maybe("url", text(member{"maxLength", call.MaxURLBytes}, eg("https://pictures.example/pond.mp4")),
 			"A public http or https URL. It must respond in time with a video of at most 80 MB, unless the operator changed that."),
 		maybe("base64", text(), fmt.Sprintf(
 			"The bytes of a video of at most %d MB: MP4, MOV, 3GP, WebM, MKV, AVI, WMV, GIF or WebP. A still picture is a video of one frame.",
-			limits["maxVideoBytes"]/1_000_000)))},
+			call.MaxVideoBytes/1_000_000)))},
 	{"PredictInput", record("",
 		maybe("id", id, "Returned with the output."),
 		always("data", record("Exactly one of image and video.", maybe("image", ref("PictureSource"), ""), maybe("video", ref("VideoSource"), "")), ""))},
 	{"OutputConfigAsked", record("Settings for the outputs. For omitted fields, the settings of a custom model apply.",
 		maybe("language", language,
 			"Language of the names. Default: the application's. Only the general model supports languages other than English."),
-		maybe("max_concepts", object{{"type", "integer"}, {"minimum", 0}, {"maximum", limits["maxConcepts"]}},
+		maybe("max_concepts", object{{"type", "integer"}, {"minimum", 0}, {"maximum", call.MaxConcepts}},
 			"Maximum number of concepts. Omitted or 0: 20, or all of select_concepts."),
 		maybe("min_value", share, "Concepts with a lower value are omitted."),
-		maybe("select_concepts", list(ref("ConceptRef"), member{"maxItems", limits["maxSelected"]}),
+		maybe("select_concepts", list(ref("ConceptRef"), member{"maxItems", call.MaxSelected}),
 			"Return only these concepts. Low values are included unless min_value is set."),
 		maybe("sample_ms", object{{"type", "integer"}}, fmt.Sprintf(
 			"Only for videos: milliseconds from one frame to the next, %d to %d. Default: %d. max_concepts, min_value and select_concepts "+
-				"apply to each frame.", limits["MinSampleMS"], limits["MaxSampleMS"], limits["defaultSampleMS"])))},
+				"apply to each frame.", call.MinSampleMS, call.MaxSampleMS, call.DefaultSampleMS)))},
 	{"PredictRequest", record("",
-		always("inputs", items("PredictInput", 1, limits["maxInputs"], atMostVideos), ""),
+		always("inputs", items("PredictInput", 1, call.MaxInputs, atMostVideos), ""),
 		maybe("model", record("", maybe("output_info", record("", maybe("output_config", ref("OutputConfigAsked"), "")), "")), ""))},
 
 	{"GeoAsked", record("A location in degrees (SRID 4326), in `geo_point` or directly in `longitude` and `latitude`.",
@@ -77,19 +78,19 @@ var requests = []member{
 			always("image", object{{"allOf", []object{ref("PictureSource"), record("",
 				maybe("allow_duplicate_url", truth(), "Add the input even if the application already has one with this URL."),
 				maybe("downloaded", truth(), "base64 is the picture at url, so the server does not download it again. For imports."))}}}, ""),
-			maybe("concepts", items("Label", 0, limits["maxLabels"], ""), ""),
+			maybe("concepts", items("Label", 0, call.MaxLabels, ""), ""),
 			maybe("metadata", anything, "Any JSON of up to 64 KiB, 32 levels and 2000 fields and list elements. Searches can use it."),
 			maybe("geo", ref("GeoAsked"), "")), ""))},
-	{"AddInputs", record("", always("inputs", items("NewInput", 1, limits["maxInputs"], ""), ""))},
+	{"AddInputs", record("", always("inputs", items("NewInput", 1, call.MaxInputs, ""), ""))},
 	{"PatchInputs", record("",
 		always("inputs", list(record("",
 			always("id", id, ""),
 			maybe("data", record("",
-				maybe("concepts", items("Label", 0, limits["maxLabels"], ""), ""),
+				maybe("concepts", items("Label", 0, call.MaxLabels, ""), ""),
 				maybe("metadata", anything, ""),
-				maybe("geo", ref("GeoAsked"), "")), "")), size(1, limits["maxInputs"])...), ""),
+				maybe("geo", ref("GeoAsked"), "")), "")), size(1, call.MaxInputs)...), ""),
 		action(threeActions, "merge", "remove", "overwrite"))},
-	{"PatchConcepts", record("", maybe("concepts", items("Label", 0, limits["maxLabels"], ""), ""),
+	{"PatchConcepts", record("", maybe("concepts", items("Label", 0, call.MaxLabels, ""), ""),
 		action(firstActions, "merge_concepts", "delete_concepts", "merge", "remove", "overwrite"))},
 	{"DeleteInputs", record("Either ids or delete_all.",
 		maybe("ids", list(text()), "Unknown IDs are ignored."),
@@ -104,18 +105,18 @@ var requests = []member{
 	{"Settings", record("Stored with the model.",
 		maybe("concepts_mutually_exclusive", truth(), "true: each picture shows only one of the concepts. Default: false."),
 		maybe("closed_environment", truth(), "true: training does not use pictures of other things as negative examples. Default: false."),
-		maybe("max_concepts", object{{"type", "integer"}, {"minimum", 0}, {"maximum", limits["maxConcepts"]}},
+		maybe("max_concepts", object{{"type", "integer"}, {"minimum", 0}, {"maximum", call.MaxConcepts}},
 			"Maximum number of concepts in an output. Omitted or 0: 20."),
 		maybe("min_value", share, "Minimum value of a concept in an output. Default: 0."),
 		maybe("language", text(oneOf(append([]string{""}, languages...)...)), "Stored but not used; each call sets its language."),
-		maybe("select_concepts", list(ref("ConceptRef"), member{"maxItems", limits["maxSelected"]}), ""),
+		maybe("select_concepts", list(ref("ConceptRef"), member{"maxItems", call.MaxSelected}), ""),
 		maybe("hyper_parameters", text(), hyper),
 		maybe("sample_ms", whole(), "Milliseconds from one frame of a video to the next."),
 		maybe("existing_model_id", text(), "Stored but not used."),
 		maybe("training_timeout", whole(), "Stored but not used."))},
 	{"OutputInfoAsked", record("",
 		maybe("data", record("", maybe("concepts", list(record("", always("id", id, "A custom concept is created when it is first used.")),
-			member{"maxItems", limits["maxModelConcepts"]}), "")), ""),
+			member{"maxItems", call.MaxModelConcepts}), "")), ""),
 		maybe("output_config", ref("Settings"), ""))},
 	{"NewModel", record("",
 		maybe("id", id, "Omitted: 32 hexadecimal digits are generated."),
@@ -124,18 +125,18 @@ var requests = []member{
 	{"CreateModel", record("The model, in `model` or as the only element of `models`.",
 		maybe("model", ref("NewModel"), ""),
 		maybe("models", items("NewModel", 1, 1, ""), ""),
-		maybe("ids", list(id, size(1, limits["maxIDs"])...),
+		maybe("ids", list(id, size(1, call.MaxIDs)...),
 			"Without model and models: deletes the models with these IDs, like DELETE /models."))},
 	{"PatchModels", record("",
 		always("models", list(record("", always("id", id, ""), maybe("name", name, ""), maybe("output_info", ref("OutputInfoAsked"), "")),
-			size(1, limits["maxInputs"])...), ""),
+			size(1, call.MaxInputs)...), ""),
 		action(threeActions+
 			" The action applies to concepts. Names and settings are overwritten; `remove` resets the listed settings to their "+
 			"defaults.", "merge", "remove", "overwrite"))},
 	{"PatchModelConcepts", record("", always("concepts", list(record("", always("id", id, ""))), ""),
 		action(firstActions, "merge_concepts", "delete_concepts", "merge", "remove", "overwrite"))},
 	{"DeleteModels", record("An empty body deletes all models.",
-		maybe("ids", list(id, size(1, limits["maxIDs"])...), "Unknown IDs are ignored."),
+		maybe("ids", list(id, size(1, call.MaxIDs)...), "Unknown IDs are ignored."),
 		maybe("delete_all", truth(), "Delete all custom models of the application."))},
 	{"ModelSearch", record("",
 		maybe("model_query", record("",
@@ -154,9 +155,9 @@ var requests = []member{
 
 	{"NewConcepts", record("", always("concepts", list(record("Requires id or name.",
 		maybe("id", id, "Omitted: generated."), maybe("name", name, "Default: the ID."),
-		maybe("language", language, "Language of the name. Default: the application's.")), size(1, limits["maxInputs"])...), ""))},
+		maybe("language", language, "Language of the name. Default: the application's.")), size(1, call.MaxInputs)...), ""))},
 	{"RenameConcepts", record("",
-		always("concepts", list(record("", always("id", id, ""), always("name", name, "")), size(1, limits["maxInputs"])...), ""),
+		always("concepts", list(record("", always("id", id, ""), always("name", name, "")), size(1, call.MaxInputs)...), ""),
 		action("", "overwrite"))},
 	{"ConceptSearch", record("",
 		always("concept_query", record("",
@@ -178,9 +179,9 @@ var requests = []member{
 			maybe("id", id, "Default: the ID of the model."),
 			always("model", record("", always("id", id, ""), maybe("model_version", record("", maybe("id", text(), "")),
 				"Omitted: each call uses the latest trained version.")), "")),
-			size(1, limits["maxWorkflowModels"])...), "")), size(1, limits["maxInputs"])...), ""))},
+			size(1, call.MaxWorkflowModels)...), "")), size(1, call.MaxInputs)...), ""))},
 	{"RunWorkflow", record("",
-		always("inputs", items("PredictInput", 1, limits["maxWorkflowInputs"], atMostVideos), ""),
+		always("inputs", items("PredictInput", 1, call.MaxWorkflowInputs, atMostVideos), ""),
 		maybe("output_config", ref("OutputConfigAsked"), "Applies to every model."))},
 
 	{"Login", record("", always("email", text(), ""), always("password", text(), ""))},

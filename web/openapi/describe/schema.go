@@ -1,6 +1,7 @@
 package describe
 
 import (
+	"github.com/sightline-dev/sightline/core/api/call"
 	"github.com/sightline-dev/sightline/core/lang"
 )
 
@@ -87,8 +88,8 @@ var (
 	boolean  = object{{"type", "boolean"}}
 	share    = number(member{"minimum", 0}, member{"maximum", 1})
 	degrees  = func(most int) object { return number(member{"minimum", -most}, member{"maximum", most}) }
-	id       = text(member{"maxLength", limits["maxIDBytes"]})
-	name     = text(member{"maxLength", limits["maxNameBytes"]})
+	id       = text(member{"maxLength", call.MaxIDBytes})
+	name     = text(member{"maxLength", call.MaxNameBytes})
 	language = text(oneOf(languages...))
 	when     = text(member{"format", "date-time"}, eg("2026-11-21T18:00:00.000000Z"))
 	address  = text(eg("https://pictures.example/dragonfly.jpg"))
@@ -100,15 +101,3 @@ var (
 	cropAsked = list(share, member{"maxItems", 4})
 	languages = lang.Codes()
 )
-
-// limits are those of core/api's table of routes, by their names there; a test compares them.
-var limits = map[string]int{
-	"maxInputs": 128, "maxLabels": 1000, "maxConcepts": 200, "shownConcepts": 20,
-	"defaultPerPage": 20, "maxPerPage": 1000, "maxIDBytes": 128, "maxNameBytes": 1024,
-	"maxIDs": 1000, "maxURLBytes": 8192, "maxSelected": 1000, "maxModelConcepts": 5000,
-	"maxActivatedInputs": 8, "maxActivations": 20,
-	"maxSettingBytes": 64 << 10, "maxWorkflowInputs": 32, "maxWorkflowModels": 5,
-	"maxFeedbackBytes": 64 << 10, "maxPictureBytes": 20_000_000,
-	"maxVideoBytes": 10_000_000, "maxVideos": 4, "maxFrames": 600,
-	"defaultSampleMS": 1000, "MinSampleMS": 100, "MaxSampleMS": 600_000,
-}
