@@ -42,7 +42,7 @@ const (
 )
 
 // leaves reports whether a file of the general bundle is left out.
-func (of extent) leaves(n *network, name string) bool {
+func (of extent) leaves(n *Network, name string) bool {
 	switch of {
 	case tables:
 		return name == n.File
@@ -221,7 +221,7 @@ var pixels = nn.Levels{Scale: 1 / 127.5, Zero: 128}
 
 // compile reads and compiles a network: one input of (1, 3, size, size) in bytes, or in floats
 // that are pixel/127.5 − 1, and the two outputs that n names.
-func compile(data []byte, n *network) (*backbone, error) {
+func compile(data []byte, n *Network) (*backbone, error) {
 	network, err := nn.Read(data)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w: %w", n.File, ErrBundle, err)

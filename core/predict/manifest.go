@@ -30,8 +30,8 @@ const manifestFile = "manifest.json"
 // lastONNX is the last commit whose program reads bundles of format 1, with an ONNX file.
 const lastONNX = "76626462"
 
-// manifest is manifest.json; models/README.md describes it.
-type manifest struct {
+// Manifest is the content of manifest.json, which models/README.md describes. The bake writes it.
+type Manifest struct {
 	Format           int               `json:"format"`
 	MinimumEngine    int               `json:"minimum_engine"`
 	Kind             string            `json:"kind"`
@@ -41,12 +41,20 @@ type manifest struct {
 	DisplayName      string            `json:"display_name"`
 	Type             Type              `json:"type"`
 	TypeExt          string            `json:"type_ext"`
-	CreatedAt        time.Time         `json:"created_at"`
-	VersionCreatedAt time.Time         `json:"version_created_at"`
-	Base             string            `json:"base"`
-	Network          *network          `json:"network"`
-	Similarity       *Similarity       `json:"similarity"`
+	CreatedAt        Stamp             `json:"created_at"`
+	VersionCreatedAt Stamp             `json:"version_created_at"`
+	Base             string            `json:"base,omitempty"`
+	Network          *Network          `json:"network,omitempty"`
+	Similarity       *Similarity       `json:"similarity,omitempty"`
 	Files            map[string]string `json:"files"`
+}
+
+// Stamp is a time that JSON has with six digits of a second.
+type Stamp struct{ time.Time }
+
+// MarshalJSON implements [json.Marshaler].
+func (s Stamp) MarshalJSON() ([]byte, error) {
+	return s.AppendFormat(nil, `"2006-01-02T15:04:05.000000Z07:00"`), nil
 }
 
 // Similarity is bounds of the similarity (1 + cosine)/2 of two pictures' embeddings, measured by the bake on pictures that
@@ -57,11 +65,11 @@ type Similarity struct {
 	Pictures  int     `json:"pictures"`   // number of measured pictures
 }
 
-// network is how a bundle's network is run.
-type network struct {
+// Network describes the network of a bundle.
+type Network struct {
 	File     string `json:"file"`
 	SHA256   string `json:"sha256"`
-	Identity string `json:"identity"` // hash that Base takes for the network; empty: the file's
+	Identity string `json:"identity,omitempty"` // hash that Base takes for the network; empty: the file's
 	Input    struct {
 		Name   string `json:"name"`
 		Size   int    `json:"size"`
@@ -76,7 +84,7 @@ type network struct {
 
 // identity returns the hash that Base takes for the network. A network has one plan file, so the file's hash identifies it. A
 // network that was shipped in an earlier form keeps the hash of that form, with which its records were derived.
-func (n *network) identity() string {
+func (n *Network) identity() string {
 	if n.Identity != "" {
 		return n.Identity
 	}
@@ -86,7 +94,7 @@ func (n *network) identity() string {
 // bundle is a folder that was read and whose hashes are right.
 type bundle struct {
 	folder string
-	manifest
+	Manifest
 	data      map[string][]byte // by name in the folder, without the manifest
 	elsewhere int32             // the host's number of the network, which then is not read; 0: it has none
 }
@@ -96,8 +104,8 @@ var typeOf = map[string]Type{
 	"general": TypeConcept, "food": TypeConcept, "color": TypeColor, "embed": TypeEmbed,
 }
 
-func parseManifest(data []byte) (*manifest, error) {
-	var m manifest
+func parseManifest(data []byte) (*Manifest, error) {
+	var m Manifest
 	d := json.NewDecoder(bytes.NewReader(data))
 	var engine struct {
 		MinimumEngine int `json:"minimum_engine"`
@@ -115,7 +123,7 @@ func parseManifest(data []byte) (*manifest, error) {
 	return &m, m.check()
 }
 
-func (m *manifest) check() error {
+func (m *Manifest) check() error {
 	bad := func(format string, a ...any) error {
 		return fmt.Errorf("%s: %w", fmt.Sprintf(format, a...), ErrBundle)
 	}
@@ -213,7 +221,7 @@ func readBundle(fsys fs.FS, folder string, data []byte, of extent, checked bool)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", manifestFile, err)
 	}
-	b := &bundle{folder: folder, manifest: *m, data: map[string][]byte{}}
+	b := &bundle{folder: folder, Manifest: *m, data: map[string][]byte{}}
 	if m.Network != nil && of != tables {
 		b.elsewhere = networkElsewhere(baseOf(b))
 	}

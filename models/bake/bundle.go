@@ -9,47 +9,11 @@ import (
 	"os"
 	"path/filepath"
 	"text/template"
+	"time"
 
 	"github.com/sightline-dev/sightline/core/predict"
 	"github.com/sightline-dev/sightline/core/predict/nn"
 )
-
-// manifest is manifest.json as models/README.md gives it.
-type manifest struct {
-	Format           int                 `json:"format"`
-	MinimumEngine    int                 `json:"minimum_engine"`
-	Kind             string              `json:"kind"`
-	ID               string              `json:"id"`
-	VersionID        string              `json:"version_id"`
-	Name             string              `json:"name"`
-	DisplayName      string              `json:"display_name"`
-	Type             string              `json:"type"`
-	TypeExt          string              `json:"type_ext"`
-	CreatedAt        string              `json:"created_at"`
-	VersionCreatedAt string              `json:"version_created_at"`
-	Base             string              `json:"base,omitempty"`
-	Network          *network            `json:"network,omitempty"`
-	Similarity       *predict.Similarity `json:"similarity,omitempty"`
-	Files            map[string]string   `json:"files"`
-}
-
-type network struct {
-	File       string `json:"file"`
-	SHA256     string `json:"sha256"`
-	Identity   string `json:"identity,omitempty"`
-	Input      input  `json:"input"`
-	Embedding  string `json:"embedding"`
-	Logits     string `json:"logits"`
-	Dimensions int    `json:"dimensions"`
-	Classes    int    `json:"classes"`
-	Heads      int    `json:"heads"`
-}
-
-type input struct {
-	Name   string `json:"name"`
-	Size   int    `json:"size"`
-	Centre int    `json:"centre"`
-}
 
 const general = "general-v1.3"
 
@@ -62,27 +26,36 @@ const (
 
 // The identity of each public model. Ids and names are the documented ones, and so are the general model's
 // times and the version ids of general and food; the other times and version ids are our choice.
-var identities = map[string]manifest{
+var identities = map[string]predict.Manifest{
 	general: {
 		Kind: "general", ID: "aaa03c23b3724a16a56b629203edc62c", VersionID: "aa9ca48295b37401f8af92ad1af0d91d",
-		Name: "general-v1.3", DisplayName: "General", Type: "concept", TypeExt: "concept",
-		CreatedAt: "2016-03-09T17:11:39.608845Z", VersionCreatedAt: "2016-07-13T01:19:12.147644Z",
+		Name: "general-v1.3", DisplayName: "General", Type: predict.TypeConcept, TypeExt: "concept",
+		CreatedAt: at("2016-03-09T17:11:39.608845Z"), VersionCreatedAt: at("2016-07-13T01:19:12.147644Z"),
 	},
 	"food-items-v1.0": {
 		Kind: "food", ID: "bd367be194cf45149e75f01d59f77ba7", VersionID: "dfebc169854e429086aceb8368662641",
-		Name: "food-items-v1.0", DisplayName: "Food", Type: "concept", TypeExt: "concept", Base: general,
-		CreatedAt: "2016-09-17T12:00:00.000000Z", VersionCreatedAt: "2016-09-17T12:00:00.000000Z",
+		Name: "food-items-v1.0", DisplayName: "Food", Type: predict.TypeConcept, TypeExt: "concept", Base: general,
+		CreatedAt: at("2016-09-17T12:00:00.000000Z"), VersionCreatedAt: at("2016-09-17T12:00:00.000000Z"),
 	},
 	"color": {
 		Kind: "color", ID: "eeed0b6733a644cea07cf4c60f87ebb7", VersionID: "dd9458324b4b45c2be1a7ba84d27cd04",
-		Name: "color", DisplayName: "Color", Type: "color", TypeExt: "color",
-		CreatedAt: "2016-05-11T12:00:00.000000Z", VersionCreatedAt: "2016-07-13T12:00:00.000000Z",
+		Name: "color", DisplayName: "Color", Type: predict.TypeColor, TypeExt: "color",
+		CreatedAt: at("2016-05-11T12:00:00.000000Z"), VersionCreatedAt: at("2016-07-13T12:00:00.000000Z"),
 	},
 	"general-embed": {
 		Kind: "embed", ID: "bbb5f41425b8468d9b7a554ff10f8581", VersionID: "bb186755eda04f9cbb6fe32e816be104",
-		Name: "general-v1.3", DisplayName: "General Embedding", Type: "embed", TypeExt: "embed", Base: general,
-		CreatedAt: "2016-06-17T12:00:00.000000Z", VersionCreatedAt: "2016-07-13T12:00:00.000000Z",
+		Name: "general-v1.3", DisplayName: "General Embedding", Type: predict.TypeEmbed, TypeExt: "embed", Base: general,
+		CreatedAt: at("2016-06-17T12:00:00.000000Z"), VersionCreatedAt: at("2016-07-13T12:00:00.000000Z"),
 	},
+}
+
+// at reads a time of the table above.
+func at(text string) predict.Stamp {
+	t, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		panic(err)
+	}
+	return predict.Stamp{Time: t}
 }
 
 //go:embed cards.tmpl
@@ -129,11 +102,12 @@ var released = map[string]string{
 	"8f6722950108ab0bd01b0bf404f76810b077e4ce7ec598e74c1ed6b05070be4c": "5cb9c9feca76a7c32f73ff15f479855f06bd82f9e5bedf78a22e0068abae5b50", // general-v1.3 as ONNX
 }
 
-func (r *release) network(n *nn.Network, file []byte) *network {
-	made := &network{
-		File: networkFile, SHA256: digest(file), Identity: released[digest(file)], Input: input{inputName, inputSize, centre},
+func (r *release) network(n *nn.Network, file []byte) *predict.Network {
+	made := &predict.Network{
+		File: networkFile, SHA256: digest(file), Identity: released[digest(file)],
 		Embedding: embedding, Logits: logits, Dimensions: r.heads.dim, Heads: r.heads.count,
 	}
+	made.Input.Name, made.Input.Size, made.Input.Centre = inputName, inputSize, centre
 	for _, o := range n.Outputs() {
 		if v, ok := n.Value(o.Of); ok && o.Name == logits {
 			made.Classes = v.Shape[1]
@@ -154,7 +128,7 @@ func (r *release) food() []concept {
 }
 
 // write replaces the folder dir by a bundle.
-func write(dir string, m manifest, files map[string][]byte) error {
+func write(dir string, m predict.Manifest, files map[string][]byte) error {
 	m.Format, m.MinimumEngine, m.Files = 2, 1, map[string]string{}
 	if err := os.RemoveAll(dir); err != nil {
 		return err
@@ -169,10 +143,10 @@ func write(dir string, m manifest, files map[string][]byte) error {
 			return err
 		}
 	}
-	return m.write(filepath.Join(dir, "manifest.json"))
+	return writeManifest(filepath.Join(dir, "manifest.json"), &m)
 }
 
-func (m *manifest) write(path string) error {
+func writeManifest(path string, m *predict.Manifest) error {
 	b, err := json.MarshalIndent(m, "", "  ")
 	if err != nil {
 		return err

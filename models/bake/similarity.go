@@ -138,10 +138,10 @@ func storeSimilarity(bundles string, s predict.Similarity) error {
 	if err != nil {
 		return err
 	}
-	var m manifest
+	var m predict.Manifest
 	if err := json.Unmarshal(data, &m); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	m.Similarity = &s
-	return m.write(path)
+	return writeManifest(path, &m)
 }
