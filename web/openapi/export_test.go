@@ -4,4 +4,4 @@ package openapi
 func Document() []byte { return document }
 
 // ETag returns the entity tag of the document.
-func ETag() string { return etag }
+func ETag() string { return file.Tag }

@@ -3,17 +3,10 @@
 package openapi
 
 import (
-	"bytes"
-	"compress/gzip"
-	"crypto/sha256"
 	_ "embed"
-	"encoding/hex"
-	"errors"
-	"strconv"
-	"strings"
-	"sync"
 
 	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/web/static"
 )
 
 //go:generate go run generate.go
@@ -24,10 +17,11 @@ var document []byte
 // Path is where a host serves the document.
 const Path = "/openapi.json"
 
-// etag is the entity tag of the document: strong, quoted, and another for each other document.
-var etag = func() string {
-	sum := sha256.Sum256(document)
-	return `"` + hex.EncodeToString(sum[:16]) + `"`
+// file is the document, with gzip's form, a tenth of its size.
+var file = func() *static.File {
+	f := static.New(Path, document)
+	f.Zipped()
+	return f
 }()
 
 // Serve answers a request for [Path]: the document to GET and HEAD, or 304 where the header
@@ -42,45 +36,7 @@ func Serve(r *api.Request) api.Response {
 		return envelope(405, `{"status":{"code":11103,"description":"Method not allowed","details":"Allowed methods: `+methods+`."}}`,
 			api.Field{Name: "Allow", Value: methods})
 	}
-	header := []api.Field{allowOrigin, {Name: "ETag", Value: etag}, {Name: "Cache-Control", Value: "no-cache"}, {Name: "Vary", Value: "Accept-Encoding"}}
-	asked := func(name string) string {
-		if r.Header == nil {
-			return ""
-		}
-		return r.Header(name)
-	}
-	if matches(asked("If-None-Match")) {
-		return api.Response{Status: 304, Header: header}
-	}
-	body := document
-	if unzips(asked("Accept-Encoding")) {
-		header = append(header, api.Field{Name: "Content-Encoding", Value: "gzip"})
-		body = zipped()
-	}
-	return api.Response{Status: 200, ContentType: contentType, Header: header, Body: body}
-}
-
-// zipped is the document in gzip's form, a tenth of its size.
-var zipped = sync.OnceValue(func() []byte {
-	var b bytes.Buffer
-	w := gzip.NewWriter(&b)
-	_, err := w.Write(document)
-	if err = errors.Join(err, w.Close()); err != nil {
-		panic(err) // into memory
-	}
-	return b.Bytes()
-})
-
-// unzips reports whether an Accept-Encoding takes gzip, and not with the weight 0.
-func unzips(header string) bool {
-	for one := range strings.SplitSeq(header, ",") {
-		name, weight, _ := strings.Cut(one, ";")
-		if strings.TrimSpace(name) == "gzip" {
-			q, err := strconv.ParseFloat(strings.TrimPrefix(strings.TrimSpace(weight), "q="), 64)
-			return err != nil || q > 0
-		}
-	}
-	return false
+	return file.Answer(r, allowOrigin)
 }
 
 // envelope is an answer with a status alone.
@@ -98,13 +54,3 @@ var (
 	allowMethods = api.Field{Name: "Access-Control-Allow-Methods", Value: methods}
 	allowHeaders = api.Field{Name: "Access-Control-Allow-Headers", Value: "authorization, content-type, if-none-match"}
 )
-
-// matches reports whether an If-None-Match names the tag. Weak ones do, too (RFC 9110, 13.1.2).
-func matches(header string) bool {
-	for tag := range strings.SplitSeq(header, ",") {
-		if tag = strings.TrimSpace(tag); tag == "*" || strings.TrimPrefix(tag, "W/") == etag {
-			return true
-		}
-	}
-	return false
-}

@@ -29,9 +29,9 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/web/static"
 )
 
 //go:embed all:dist
@@ -59,12 +59,8 @@ type Files struct {
 }
 
 type file struct {
-	data      []byte
-	tag, kind string
-	hashed    bool   // its name holds its hash
-	brotli    []byte // nil where it was not made
-	gzip      func() []byte
-	packed    func() ([]byte, error) // reads the file, compressed by gzip; nil: it is in data
+	static.File
+	packed func() ([]byte, error) // reads the file, compressed by gzip; nil: it is in Body
 }
 
 // New makes the files. It keeps the parts' bytes.
@@ -96,8 +92,8 @@ func newFiles(built fs.FS, p Parts) (*Files, error) {
 		return nil, err
 	}
 	for name, one := range f.files { // what was compressed when the scripts were built
-		if data, err := fs.ReadFile(built, name+".br"); err == nil && one.hashed {
-			one.brotli = data
+		if data, err := fs.ReadFile(built, name+".br"); err == nil && one.Cache == static.Forever {
+			one.Encodings = slices.Insert(one.Encodings, 0, static.Encoding{Name: "br", Body: func() []byte { return data }})
 		}
 	}
 	return f, nil
@@ -128,7 +124,7 @@ func (f *Files) parts(p Parts) error {
 		sum := sha256.Sum256(data)
 		hash := hex.EncodeToString(sum[:])
 		url := stem + "-" + hash[:16] + ending
-		f.add(url, data).hashed = true
+		f.add(url, data).Cache = static.Forever
 		manifest.Files = append(manifest.Files, entry{name, url, len(data), hash, parts})
 	}
 	add("guest.wasm", "guest", ".wasm", p.Guest, nil)
@@ -182,7 +178,7 @@ func (f *Files) film(read func() ([]byte, error)) (entry, error) {
 	}
 	hash := hex.EncodeToString(sum.Sum(nil))
 	e := entry{Name: "ffmpreg.wasm", URL: "ffmpreg-" + hash[:16] + ".wasm", Size: int(size), SHA256: hash}
-	f.files[e.URL] = &file{tag: `"` + hash[:24] + `"`, kind: kinds[".wasm"], hashed: true, packed: read}
+	f.files[e.URL] = &file{static.File{Tag: `"` + hash[:24] + `"`, Kind: static.KindOf(e.URL), Cache: static.Forever}, read}
 	return e, nil
 }
 
@@ -215,26 +211,9 @@ func bundled(bundles fs.FS) ([]string, error) {
 	return names, nil
 }
 
-var kinds = map[string]string{
-	".js":   "text/javascript; charset=utf-8",
-	".json": "application/json",
-	".wasm": "application/wasm",
-}
-
 func (f *Files) add(name string, data []byte) *file {
-	sum := sha256.Sum256(data)
-	one := &file{data: data, tag: `"` + hex.EncodeToString(sum[:12]) + `"`, kind: kinds[path.Ext(name)]}
-	if one.kind == "" {
-		one.kind = "application/octet-stream"
-	}
-	one.gzip = sync.OnceValue(func() []byte {
-		var buf bytes.Buffer
-		w := gzip.NewWriter(&buf)
-		if _, err := w.Write(data); err != nil || w.Close() != nil || buf.Len() > len(data)*9/10 {
-			return nil // it gains nothing
-		}
-		return buf.Bytes()
-	})
+	one := &file{File: *static.New(name, data)}
+	one.Zipped()
 	f.files[name] = one
 	return one
 }
@@ -258,74 +237,39 @@ func (f *Files) Serve(_ context.Context, r *api.Request) api.Response {
 	if r.Method != "GET" && r.Method != "HEAD" {
 		return api.Response{Status: 405, Header: []api.Field{{Name: "Allow", Value: "GET, HEAD"}}}
 	}
-	cache := "no-cache"
-	if one.hashed {
-		cache = "public, max-age=31536000, immutable"
+	if one.packed != nil {
+		var err error
+		if one, err = one.read(r); err != nil {
+			return api.Response{Status: 404} // it was there before
+		}
 	}
-	res := api.Response{Status: 200, ContentType: one.kind, Header: []api.Field{
+	header := []api.Field{
 		{Name: "Content-Security-Policy", Value: policy},
 		{Name: "Cross-Origin-Resource-Policy", Value: "same-origin"},
 		{Name: "X-Content-Type-Options", Value: "nosniff"},
-		{Name: "Cache-Control", Value: cache},
-		{Name: "ETag", Value: one.tag},
-		{Name: "Vary", Value: "Accept-Encoding"},
-	}}
+	}
 	if name == "serviceWorker.js" {
-		res.Header = append(res.Header, api.Field{Name: "Service-Worker-Allowed", Value: "/"})
+		header = append(header, api.Field{Name: "Service-Worker-Allowed", Value: "/"})
 	}
-	if slices.Contains(list(r, "If-None-Match"), one.tag) {
-		res.Status, res.ContentType = 304, ""
-		return res
-	}
-	body, encoding, err := one.encoded(r)
-	if err != nil {
-		return api.Response{Status: 404} // it was there before
-	}
-	if encoding != "" {
-		res.Header = append(res.Header, api.Field{Name: "Content-Encoding", Value: encoding})
-	}
-	res.Body = body
-	return res
+	return one.Answer(r, header...)
 }
 
-// encoded is the file as who asks takes it.
-func (one *file) encoded(r *api.Request) (body []byte, encoding string, err error) {
-	takes := map[string]bool{}
-	for _, field := range list(r, "Accept-Encoding") {
-		name, weight, _ := strings.Cut(field, ";")
-		weight = strings.TrimLeft(weight, " q=")
-		takes[strings.TrimSpace(name)] = !strings.HasPrefix(weight, "0") || strings.ContainsAny(weight, "123456789")
+// read returns a file that is stored compressed, as the client takes it.
+func (f *file) read(r *api.Request) (*file, error) {
+	packed, err := f.packed()
+	if err != nil {
+		return nil, err
 	}
-	switch {
-	case one.packed != nil:
-		packed, err := one.packed()
-		if err != nil || takes["gzip"] {
-			return packed, "gzip", err
-		}
+	one := *f
+	one.Encodings = []static.Encoding{{Name: "gzip", Body: func() []byte { return packed }}}
+	if !static.Takes(r, "gzip") {
 		unzip, err := gzip.NewReader(bytes.NewReader(packed))
 		if err != nil {
-			return nil, "", err
+			return nil, err
 		}
-		body, err = io.ReadAll(unzip)
-		return body, "", err
-	case one.brotli != nil && takes["br"]:
-		return one.brotli, "br", nil
-	case takes["gzip"]:
-		if zipped := one.gzip(); zipped != nil {
-			return zipped, "gzip", nil
+		if one.Body, err = io.ReadAll(unzip); err != nil {
+			return nil, err
 		}
 	}
-	return one.data, "", nil
-}
-
-// list are the elements of a header's value.
-func list(r *api.Request, name string) []string {
-	if r.Header == nil {
-		return nil
-	}
-	parts := strings.Split(r.Header(name), ",")
-	for i, part := range parts {
-		parts[i] = strings.TrimPrefix(strings.TrimSpace(part), "W/")
-	}
-	return parts
+	return &one, nil
 }

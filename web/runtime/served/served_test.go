@@ -158,7 +158,7 @@ func TestGzip(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if plain, err := io.ReadAll(unzip); err != nil || !bytes.Equal(plain, one.data) {
+		if plain, err := io.ReadAll(unzip); err != nil || !bytes.Equal(plain, one.Body) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -1,0 +1,129 @@
+// Package static sends files from memory: in an encoding that the client takes, or as 304 to a client that has the file.
+package static
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
+	"path"
+	"strings"
+	"sync"
+
+	"github.com/sightline-dev/sightline/core/api"
+)
+
+// Values of Cache-Control. A file whose name has a hash of its bytes never changes. A client asks again for any other.
+const (
+	Forever = "public, max-age=31536000, immutable"
+	Ask     = "no-cache"
+)
+
+// File is a file, ready to send.
+type File struct {
+	Body      []byte
+	Kind      string // content type
+	Tag       string // entity tag with its quotes; empty: the answer has none
+	Cache     string
+	Encodings []Encoding // the best first
+}
+
+// Encoding is another form of a file's body.
+type Encoding struct {
+	Name string // in Accept-Encoding
+	Body func() []byte
+}
+
+// New returns a file with a type by its name's ending and a tag by its bytes.
+func New(name string, body []byte) *File {
+	sum := sha256.Sum256(body)
+	return &File{Body: body, Kind: KindOf(name), Tag: `"` + hex.EncodeToString(sum[:12]) + `"`, Cache: Ask}
+}
+
+// Zipped adds gzip as an encoding. The first request for it compresses the file.
+func (f *File) Zipped() {
+	f.Encodings = append(f.Encodings, Encoding{"gzip", sync.OnceValue(func() []byte {
+		var b bytes.Buffer
+		w := gzip.NewWriter(&b)
+		if _, err := w.Write(f.Body); err != nil || w.Close() != nil || b.Len() > len(f.Body)*9/10 {
+			return nil // it gains nothing
+		}
+		return b.Bytes()
+	})})
+}
+
+// kinds are content types by ending. The hosts' tables differ, so none is asked.
+var kinds = map[string]string{
+	".html":        "text/html; charset=utf-8",
+	".js":          "text/javascript; charset=utf-8",
+	".css":         "text/css; charset=utf-8",
+	".svg":         "image/svg+xml",
+	".jpg":         "image/jpeg",
+	".png":         "image/png",
+	".json":        "application/json",
+	".webmanifest": "application/manifest+json",
+	".wasm":        "application/wasm",
+	".txt":         "text/plain; charset=utf-8",
+	".tsv":         "text/tab-separated-values; charset=utf-8",
+}
+
+// KindOf returns the content type of a file by its name.
+func KindOf(name string) string {
+	if kind, ok := kinds[path.Ext(name)]; ok {
+		return kind
+	}
+	return "application/octet-stream"
+}
+
+// Answer sends the file, with a header. The body is shared.
+func (f *File) Answer(r *api.Request, header ...api.Field) api.Response {
+	header = append(header, api.Field{Name: "Cache-Control", Value: f.Cache})
+	if f.Tag != "" {
+		header = append(header, api.Field{Name: "ETag", Value: f.Tag})
+	}
+	if f.Encodings != nil {
+		header = append(header, api.Field{Name: "Vary", Value: "Accept-Encoding"})
+	}
+	if f.Tag != "" && f.matches(Header(r, "If-None-Match")) {
+		return api.Response{Status: 304, Header: header}
+	}
+	for _, e := range f.Encodings {
+		if !Takes(r, e.Name) {
+			continue
+		}
+		if body := e.Body(); body != nil {
+			header = append(header, api.Field{Name: "Content-Encoding", Value: e.Name})
+			return api.Response{Status: 200, ContentType: f.Kind, Header: header, Body: body}
+		}
+	}
+	return api.Response{Status: 200, ContentType: f.Kind, Header: header, Body: f.Body}
+}
+
+// matches reports whether an If-None-Match names the file's tag. A weak tag matches, too (RFC 9110, section 13.1.2).
+func (f *File) matches(header string) bool {
+	for tag := range strings.SplitSeq(header, ",") {
+		if tag = strings.TrimSpace(tag); tag == "*" || strings.TrimPrefix(tag, "W/") == f.Tag {
+			return true
+		}
+	}
+	return false
+}
+
+// Takes reports whether a client takes an encoding: it is listed, by name or by *, with a weight above 0.
+func Takes(r *api.Request, encoding string) bool {
+	for one := range strings.SplitSeq(Header(r, "Accept-Encoding"), ",") {
+		name, weight, _ := strings.Cut(one, ";")
+		if name = strings.TrimSpace(name); name == encoding || name == "*" {
+			return !strings.HasPrefix(strings.TrimLeft(weight, " q="), "0") || strings.ContainsAny(weight, "123456789")
+		}
+	}
+	return false
+}
+
+// Header returns a header of a request; empty: there is none.
+func Header(r *api.Request, name string) string {
+	if r.Header == nil {
+		return ""
+	}
+	return r.Header(name)
+}
