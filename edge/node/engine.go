@@ -290,7 +290,7 @@ func (e *engine) Close() error {
 // oldest returns how long the longest call of the module has been running.
 func (e *engine) oldest() time.Duration {
 	if f := e.started.Load(); f != nil {
-		return f.Oldest()
+		return f.Runtime().Oldest()
 	}
 	return 0
 }
@@ -304,6 +304,6 @@ func (e *engine) status() *control.Module {
 	rt := f.Runtime()
 	return &control.Module{
 		SHA256: fmt.Sprintf("%x", rt.Hash()), Compiled: rt.Compiled(),
-		Instances: f.Instances(), Bytes: f.Bytes(),
+		Instances: rt.Instances(), Bytes: f.Bytes(),
 	}
 }

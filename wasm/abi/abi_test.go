@@ -93,19 +93,10 @@ func TestErrnos(t *testing.T) {
 	}
 }
 
-// TestAround holds that what is written in parts is the envelope.
-func TestAround(t *testing.T) {
+// TestHead holds that a head and a body are the envelope of a request.
+func TestHead(t *testing.T) {
 	for _, n := range []int{0, 1, 127, 128, 70_000} {
-		j := job()
-		j.URL, j.Data = "", bytes.Repeat([]byte{7}, n)
-		if n == 0 {
-			j.Data = nil
-		}
-		before, after := abi.JobAround(&j)
-		if got := bytes.Join([][]byte{before, j.Data, after}, nil); !bytes.Equal(got, abi.AppendJob(nil, &j)) {
-			t.Errorf("a job of %d bytes in parts: %x", n, got)
-		}
-		r := api.Request{Method: "POST", Path: "/v2", Body: j.Data}
+		r := api.Request{Method: "POST", Path: "/v2", Body: bytes.Repeat([]byte{7}, n)}
 		head := abi.AppendRequestHead(nil, &r)
 		if got := append(head, r.Body...); !bytes.Equal(got, abi.AppendRequest(nil, &r)) {
 			t.Errorf("a request of %d bytes in parts: %x", n, got)

@@ -19,9 +19,6 @@ type Job struct {
 	Planes  *raster.Planes `wire:"9,opaque"` // of a frame of a video: data is its samples, as raster.Planes has them; without Pix
 }
 
-// jobData is the field of a job's data.
-const jobData = 2
-
 // putCrop writes four float64, little-endian, unless the crop is the whole picture.
 func putCrop(e *field.Encoder, number int, c *raster.Crop) {
 	if *c != (raster.Crop{}) {
@@ -52,25 +49,10 @@ func getCrop(d *field.Decoder) (c raster.Crop) {
 func getBox(d *field.Decoder) raster.Crop { return getCrop(d) }
 
 // AppendJob writes a job in an envelope of its own, as analyse takes it.
-func AppendJob(buf []byte, j *api.Job) []byte {
-	e := encoder(buf)
-	putCallJob(e, j)
-	return e.Bytes(nil)
-}
+func AppendJob(buf []byte, j *api.Job) []byte { return encodeJob(buf, &Job{Job: *j}) }
 
 // AppendFrame writes such an envelope of a frame of a video.
 func AppendFrame(buf []byte, j *Job) []byte { return encodeJob(buf, j) }
-
-// JobAround writes such an envelope but for the bytes of the job's data, which stand between
-// before and after.
-func JobAround(j *api.Job) (before, after []byte) {
-	e := encoder(nil)
-	putCallJob(e, &api.Job{URL: j.URL})
-	before = last(e.Bytes(nil), jobData, len(j.Data))
-	rest := *j
-	rest.URL, rest.Data = "", nil
-	return before, inner(&rest, putCallJob)
-}
 
 // ParseJob reads a job in an envelope of its own. Its data is borrowed.
 func ParseJob(data []byte) (Job, error) { return decodeJob(data) }

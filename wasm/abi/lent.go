@@ -80,6 +80,9 @@ func FromNanos(n int64) time.Time {
 	return time.Unix(0, n).UTC()
 }
 
+// RecordHead is the length of the two lengths in front of a record.
+const RecordHead = 8
+
 // AppendRecord writes a record of a scan as kv_next returns them: u32 length of the key, u32
 // length of the value, key, value.
 func AppendRecord(buf, key, value []byte) []byte {

@@ -209,12 +209,6 @@ func (f *Fleet) Detach(app string) {
 	}
 }
 
-// Oldest returns how long the longest call under way has been running, without writing anything.
-func (f *Fleet) Oldest() time.Duration { return f.o.Runtime.Oldest() }
-
-// Instances returns the number of open instances.
-func (f *Fleet) Instances() int { return f.o.Runtime.Instances() }
-
 // Bytes returns how much memory the guests have.
 func (f *Fleet) Bytes() (n int64) {
 	for _, w := range f.all() {

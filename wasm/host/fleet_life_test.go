@@ -62,7 +62,7 @@ func TestStrangers(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer engine.Close()
-	before := n.fleet.Instances()
+	before := n.fleet.Runtime().Instances()
 	unknown := strings.Repeat("0", 32)
 	for _, credential := range []string{
 		"", "Key", "Key " + unknown, "Key nonsense", "Bearer token-9", "Bearer ", "Bearer " + ten.key,
@@ -78,7 +78,7 @@ func TestStrangers(t *testing.T) {
 			}
 		}
 	}
-	if got := n.fleet.Instances(); got != before {
+	if got := n.fleet.Runtime().Instances(); got != before {
 		t.Errorf("%d instances are open, %d before", got, before)
 	}
 	got := n.serve(&api.Request{Method: "POST", Path: "/v2/token", Authorization: basic(ten.client.ID, ten.client.Secret)})
@@ -109,7 +109,7 @@ func TestIdleWritersAreClosed(t *testing.T) {
 	n.must(first, "POST", "/v2/inputs", add, `"code":30001`)
 	n.must(second, "GET", "/v2/inputs", "", `"inputs":[]`)
 	n.background()
-	if got := n.fleet.Instances(); got != 0 {
+	if got := n.fleet.Runtime().Instances(); got != 0 {
 		t.Errorf("%d instances are open", got)
 	}
 	n.must(first, "GET", "/v2/inputs/status", "", `"processed":1`)
@@ -166,8 +166,8 @@ func TestSnapshotWaitsForJobs(t *testing.T) {
 		t.Errorf("a call under way gets %d %s", got.Status, got.Body)
 	}
 	all.Wait()
-	if n.fleet.Instances() != 0 || !w.alone {
-		t.Errorf("%d instances, alone %v", n.fleet.Instances(), w.alone)
+	if n.fleet.Runtime().Instances() != 0 || !w.alone {
+		t.Errorf("%d instances, alone %v", n.fleet.Runtime().Instances(), w.alone)
 	}
 	n.must(ten, "GET", "/v2/inputs", "", `"inputs":[]`)
 }
@@ -221,14 +221,14 @@ func TestDetach(t *testing.T) {
 		n.must(ten, "POST", "/v2/inputs", add, `"code":30001`)
 	}
 	n.background()
-	before := n.fleet.Instances()
+	before := n.fleet.Runtime().Instances()
 	if err := n.control.DeleteApp(context.Background(), register.Who{}, gone.app); err != nil {
 		t.Fatal(err)
 	}
 	if err := n.control.Purge(context.Background(), apitest.Start); err != nil {
 		t.Fatal(err)
 	}
-	if got := n.fleet.Instances(); got != before-1 {
+	if got := n.fleet.Runtime().Instances(); got != before-1 {
 		t.Errorf("%d instances, want %d", got, before-1)
 	}
 	if got := n.ask(gone, "GET", "/v2/inputs", ""); got.Status != 401 {
@@ -253,7 +253,7 @@ func TestGivenUp(t *testing.T) {
 		t.Errorf("Refuse = %d", got.Status)
 	}
 	n.background()
-	if got := n.fleet.Instances(); got != 0 {
+	if got := n.fleet.Runtime().Instances(); got != 0 {
 		t.Errorf("%d instances are open", got)
 	}
 }

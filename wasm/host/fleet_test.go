@@ -90,7 +90,7 @@ func newNode(t testing.TB, rt *Runtime, change func(*FleetOptions)) *node {
 		if err := errors.Join(n.fleet.Close(), n.control.Close()); err != nil {
 			t.Error(err)
 		}
-		if got := n.fleet.Instances(); got != 0 {
+		if got := n.fleet.Runtime().Instances(); got != 0 {
 			t.Errorf("%d instances are left", got)
 		}
 	})
@@ -235,7 +235,7 @@ func TestFleet(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if got := n.fleet.Instances(); got < 3 || n.fleet.Bytes() < 1<<20 {
+	if got := n.fleet.Runtime().Instances(); got < 3 || n.fleet.Bytes() < 1<<20 {
 		t.Errorf("%d instances of %d bytes", got, n.fleet.Bytes())
 	}
 	n.background()
@@ -243,8 +243,8 @@ func TestFleet(t *testing.T) {
 		n.must(ten, "GET", "/v2/inputs/status", "", `"processed":0,"to_process":0,"errors":5`)
 		n.must(ten, "GET", fmt.Sprintf("/v2/inputs/i%d-0", i), "", `"id"`)
 	}
-	if n.deaths.Load() != 0 || n.fleet.Oldest() != 0 {
-		t.Errorf("%d deaths, the oldest call is of %v", n.deaths.Load(), n.fleet.Oldest())
+	if n.deaths.Load() != 0 || n.fleet.Runtime().Oldest() != 0 {
+		t.Errorf("%d deaths, the oldest call is of %v", n.deaths.Load(), n.fleet.Runtime().Oldest())
 	}
 }
 

@@ -173,7 +173,7 @@ func TestTakesSnapshots(t *testing.T) {
 	if got := own.says(id); got != want {
 		t.Errorf("the copy that was joined natively says\n%.2000s\nthe other\n%.2000s", got, want)
 	}
-	if in := own.Instances(); in != 1 {
+	if in := own.Runtime().Instances(); in != 1 {
 		t.Errorf("%d instances are open", in)
 	}
 }

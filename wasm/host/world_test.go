@@ -62,8 +62,7 @@ type guestOf struct {
 
 // Analyse does a job whose picture is in Data, on an instance that is an analyser, as a page does.
 func (in *Instance) Analyse(ctx context.Context, j *api.Job) api.Result {
-	before, after := abi.JobAround(j)
-	answer, err := in.call(ctx, "analyse", before, j.Data, after)
+	answer, err := in.call(ctx, "analyse", abi.AppendJob(nil, j))
 	if err != nil {
 		return api.Result{Err: api.ErrInternal}
 	}

@@ -3,12 +3,12 @@ package lend
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"errors"
 	"iter"
 	"math"
 
 	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/wasm/abi"
 )
 
 // MaxOpen is the maximum number of scans, and of snapshots, that an instance may hold open in the store.
@@ -112,9 +112,6 @@ func (h *Host) KVScan(snapshot uint32, lo, hi []byte, back bool) int64 {
 	return int64(n)
 }
 
-// recordHead is the length of the two lengths before a record's key.
-const recordHead = 8
-
 // KVNext fills dst with the next records of a scan, as many as fit, each as [abi.NextRecord] reads it.
 func (h *Host) KVNext(scan uint32, dst []byte) int64 {
 	h.mu.Lock()
@@ -125,18 +122,14 @@ func (h *Host) KVNext(scan uint32, dst []byte) int64 {
 	}
 	n := 0
 	for ; s.more; s.advance() {
-		size := recordHead + len(s.key) + len(s.value)
+		size := abi.RecordHead + len(s.key) + len(s.value)
 		if size > len(dst)-n {
 			if n == 0 {
 				n = size // nothing is written: ask with this much
 			}
 			break
 		}
-		at := dst[n:]
-		binary.LittleEndian.PutUint32(at, uint32(len(s.key)))
-		binary.LittleEndian.PutUint32(at[4:], uint32(len(s.value)))
-		copy(at[recordHead+copy(at[recordHead:], s.key):], s.value)
-		n += size
+		n = len(abi.AppendRecord(dst[:n], s.key, s.value))
 	}
 	if n == 0 && s.err != nil {
 		return put(nil, nil, s.err)
