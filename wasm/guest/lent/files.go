@@ -1,6 +1,7 @@
 package lent
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"io/fs"
@@ -18,11 +19,7 @@ type Files struct {
 	read  func(name string, dst []byte) int64
 }
 
-var (
-	_ fs.ReadFileFS = (*Files)(nil)
-	_ fs.ReadDirFS  = (*Files)(nil)
-	_ fs.StatFS     = (*Files)(nil)
-)
+var _ fs.ReadFileFS = (*Files)(nil)
 
 // Bundles are the files of the bundles that have these names.
 func Bundles(from Imports, names []string) *Files { return newFiles(names, from.Bundle) }
@@ -93,12 +90,6 @@ func (f *Files) Open(name string) (fs.File, error) {
 	return &opened{entry: e}, nil
 }
 
-// Stat implements [fs.StatFS].
-func (f *Files) Stat(name string) (fs.FileInfo, error) {
-	e, err := f.find("stat", name)
-	return e, err
-}
-
 // ReadFile implements [fs.ReadFileFS].
 func (f *Files) ReadFile(name string) ([]byte, error) {
 	e, err := f.find("open", name)
@@ -106,15 +97,6 @@ func (f *Files) ReadFile(name string) ([]byte, error) {
 		return nil, err
 	}
 	return e.data()
-}
-
-// ReadDir implements [fs.ReadDirFS].
-func (f *Files) ReadDir(name string) ([]fs.DirEntry, error) {
-	e, err := f.find("open", name)
-	if err != nil {
-		return nil, err
-	}
-	return e.list()
 }
 
 // entry is a file or a folder.
@@ -155,8 +137,7 @@ func (e entry) list() ([]fs.DirEntry, error) {
 		}
 		out = append(out, in)
 	}
-	slices.SortFunc(out, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
-	return slices.CompactFunc(out, func(a, b fs.DirEntry) bool { return a.Name() == b.Name() }), nil
+	return out, nil
 }
 
 // Name implements [fs.FileInfo] and [fs.DirEntry].
@@ -191,9 +172,8 @@ func (e entry) Info() (fs.FileInfo, error) { return e, nil }
 // opened is a file being read, or a folder being listed.
 type opened struct {
 	entry
-	rest   []byte
-	listed []fs.DirEntry
-	begun  bool
+	content *bytes.Reader // of a file; nil before the first Read
+	listed  []fs.DirEntry // entries that are left; nil before the first ReadDir
 }
 
 // Stat implements [fs.File].
@@ -204,29 +184,22 @@ func (o *opened) Close() error { return nil }
 
 // Read implements [fs.File].
 func (o *opened) Read(p []byte) (int, error) {
-	if !o.begun {
+	if o.content == nil {
 		data, err := o.data()
 		if err != nil {
 			return 0, err
 		}
-		o.rest, o.begun = data, true
+		o.content = bytes.NewReader(data)
 	}
-	n := copy(p, o.rest)
-	o.rest = o.rest[n:]
-	if n == 0 && len(p) > 0 {
-		return 0, io.EOF
-	}
-	return n, nil
+	return o.content.Read(p)
 }
 
 // ReadDir implements [fs.ReadDirFile].
-func (o *opened) ReadDir(n int) ([]fs.DirEntry, error) {
-	if !o.begun {
-		all, err := o.list()
-		if err != nil {
+func (o *opened) ReadDir(n int) (out []fs.DirEntry, err error) {
+	if o.listed == nil {
+		if o.listed, err = o.list(); err != nil {
 			return nil, err
 		}
-		o.listed, o.begun = all, true
 	}
 	if n <= 0 {
 		n = len(o.listed)
@@ -234,7 +207,6 @@ func (o *opened) ReadDir(n int) ([]fs.DirEntry, error) {
 		return nil, io.EOF
 	}
 	n = min(n, len(o.listed))
-	out := o.listed[:n]
-	o.listed = o.listed[n:]
+	out, o.listed = o.listed[:n], o.listed[n:]
 	return out, nil
 }
