@@ -240,18 +240,9 @@ func (r *release) readExpected(path string) error {
 
 // folder returns the pictures in a folder, in the order of their names.
 func folder(dir string) ([]string, error) {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return nil, err
+	paths, err := filepath.Glob(filepath.Join(dir, "*.jpg"))
+	if err == nil && len(paths) == 0 {
+		err = fmt.Errorf("%s holds no pictures", dir)
 	}
-	var paths []string
-	for _, e := range entries {
-		if strings.HasSuffix(e.Name(), ".jpg") {
-			paths = append(paths, filepath.Join(dir, e.Name()))
-		}
-	}
-	if len(paths) == 0 {
-		return nil, fmt.Errorf("%s holds no pictures", dir)
-	}
-	return paths, nil
+	return paths, err
 }

@@ -22,22 +22,16 @@ func Mute(t testing.TB, address string, count int, request func(n int) string) {
 		all.Go(func() {
 			begin := sync.OnceFunc(begun.Done)
 			defer begin()
-			for {
+			for ended := false; !ended; {
 				c := mute(address, n, request(n))
 				begin()
-				again := time.NewTimer(muteTime)
 				select {
 				case <-ending:
-				case <-again.C:
+					ended = true
+				case <-time.After(muteTime):
 				}
-				again.Stop()
 				if c != nil {
 					_ = c.Close()
-				}
-				select {
-				case <-ending:
-					return
-				default:
 				}
 			}
 		})

@@ -1,10 +1,10 @@
 package describe
 
-// operationFields are what is told of an operation of a copy's own.
-func operationFields(more ...field) []field {
+// operationFields are the fields of an operation. seq is its sequence number, which may be forgotten.
+func operationFields(seq field, more ...field) []field {
 	return append([]field{
 		always("site", whole(), "Number of the site that made it: a replica or the origin."),
-		always("seq", whole(), "Sequence number among the operations of the site, starting at 1."),
+		seq,
 		always("at", when, "Time at which it was made, by the clock of the site."),
 		maybe("by", text(), "Author: the start of the API key's hash, `token` or `session`. Omitted if the site made the operation by itself."),
 		always("kind", text(eg("input_labels")), "Kind of operation."),
@@ -16,6 +16,8 @@ func operationFields(more ...field) []field {
 		always("content", ref("OperationContent"), ""),
 	}, more...)
 }
+
+const seqNote = "Sequence number among the operations of the site, starting at 1."
 
 const verdicts = "`superseded`: a later write took precedence. `duplicate`: the ID or URL is already in use. " +
 	"`gone`: its target was deleted or does not exist. `stale`: the operation is too old. `refused`: the origin rejected it."
@@ -41,11 +43,11 @@ var copies = []member{
 		maybe("denied", text(), "Why the origin denies access."),
 		maybe("problem", text(), "Current error."),
 		maybe("retry", when, "When sync tries again."))},
-	{"Operation", closed("A pending operation: made at this replica and not yet confirmed by the origin's log.", operationFields(
+	{"Operation", closed("A pending operation: made at this replica and not yet confirmed by the origin's log.", operationFields(always("seq", whole(), seqNote),
 		always("state", text(oneOf("queued", "sent")), "`queued`: not yet known to be at the origin. `sent`: acknowledged by the origin."))...)},
 	{"Conflict", closed("An operation of this replica that was not applied as intended.", append([]field{
 		always("id", text(eg("2-17")), "Site and sequence number, for DELETE /sync/conflicts/{conflict_id}."),
-	}, operationFields(
+	}, operationFields(always("seq", whole(), seqNote),
 		always("verdict", text(oneOf("superseded", "duplicate", "gone", "stale", "refused")), verdicts),
 		always("reason", text(), "The reason, in a sentence."),
 		always("position", whole(), "Entry of the origin's log that the verdict belongs to."))...)...)},

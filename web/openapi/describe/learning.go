@@ -5,27 +5,6 @@ import "github.com/sightline-dev/sightline/core/training"
 // judged is a concept with what a version says of an input.
 var judged = list(ref("JudgedConcept"))
 
-// inputFields are the members of an input.
-func inputFields(more ...field) []field {
-	return append([]field{
-		always("id", id, ""),
-		always("data", ref("InputData"), ""),
-		always("created_at", when, ""),
-		always("status", ref("Status"), ""),
-	}, more...)
-}
-
-// seqUnsure are the fields of an operation whose sequence number may not be known any more.
-func seqUnsure(fields []field) []field {
-	for i := range fields {
-		if fields[i].name == "seq" {
-			fields[i] = maybe("seq", whole(),
-				"Sequence number among the operations of the site, starting at 1. Omitted if it is no longer known.")
-		}
-	}
-	return fields
-}
-
 // learning are the schemas of what helps people to teach a model and to see what it has learned.
 var learning = []member{
 	{"JudgedConcept", closed("", always("id", id, ""), always("name", text(), ""), always("value", share, ""))},
@@ -44,13 +23,17 @@ var learning = []member{
 					"concept. `unbalanced`: fewer than half as many inputs show a concept as usual in the model."),
 			maybe("concept_id", id, ""),
 			maybe("missing", whole(), "Number of further inputs showing the concept that would be enough.")), ""))},
-	{"NextInput", closed("An input without a label for any concept of the model.", inputFields(
+	{"NextInput", closed("An input without a label for any concept of the model.",
+		always("id", id, ""),
+		always("data", ref("InputData"), ""),
+		always("created_at", when, ""),
+		always("status", ref("Status"), ""),
 		always("useful", closed("",
 			always("score", share, "Estimated value of labelling this input, 0 to 1."),
 			always("why", text(oneOf("uncertain", "different", "new")),
 				"`uncertain`: the latest trained version is unsure about it. `different`: it differs from the labelled inputs and from "+
 					"those before it. `new`: like `different`, and it was added after the training of the version was requested.")), ""),
-		maybe("predicted", judged, "Predictions of the latest trained version, highest value first. Empty if there is none."))...)},
+		maybe("predicted", judged, "Predictions of the latest trained version, highest value first. Empty if there is none."))},
 	{"VersionChange", closed("An input for which two versions predict different concepts.",
 		always("input", ref("Input"), ""),
 		maybe("before", judged, "The concepts that changed, with the values of the version compared with."),
@@ -63,14 +46,15 @@ var learning = []member{
 		always("predicted", whole(),
 			"Number of inputs predicted to show it, by the general model or by the latest trained version that has it."),
 		maybe("models", list(id), "IDs of the custom models that have it."))},
-	{"PastOperation", closed("An operation that created, changed or deleted an input.", seqUnsure(operationFields(
+	{"PastOperation", closed("An operation that created, changed or deleted an input.", operationFields(
+		maybe("seq", whole(), seqNote+" Omitted if it is no longer known."),
 		always("state", text(oneOf("queued", "sent", "confirmed")),
 			"`queued`: not yet known to be at the origin. `sent`: acknowledged by the origin. `confirmed`: in the origin's log."),
 		maybe("position", whole(), "Its entry in the log. Omitted if it has none yet and, at a replica, if the entry is unknown."),
 		maybe("verdict", text(oneOf("superseded", "duplicate", "gone", "stale", "refused")),
 			"Present if the operation was not applied as intended. "+verdicts),
 		maybe("remembered", boolean,
-			"The operation itself is no longer stored. It is reconstructed from the input, as far as it still has an effect.")))...)},
+			"The operation itself is no longer stored. It is reconstructed from the input, as far as it still has an effect."))...)},
 
 	{"TrainingSetAnswer", answer("", always("training_set", ref("TrainingSet"), ""))},
 	{"NextAnswer", answer("",
