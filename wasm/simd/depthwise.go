@@ -19,49 +19,49 @@ func geometryOf(f *emit.Func, d value) geometry {
 }
 
 // eachOutput runs body for every row and pixel; out and in are the addresses of its first
-// channel. size is that of an element, as a power of two.
-func (g *geometry) eachOutput(f *emit.Func, size int, body func(out, in value)) {
+// channel.
+func (g *geometry) eachOutput(f *emit.Func, body func(out, in value)) {
 	out, in, x := f.Local(i32), f.Local(i32), f.Local(i32)
-	pixel, step := f.Let(g.ch.Shl(size)), f.Let(g.ch.Mul(g.strideX).Shl(size))
+	step := f.Let(g.ch.Mul(g.strideX))
 	f.While(g.rows.GtS(0), func() {
 		f.Set(out, g.dst)
 		f.Set(in, g.src)
 		f.Set(x, g.width)
 		f.While(x.GtS(0), func() {
 			body(out, in)
-			f.Inc(out, pixel)
+			f.Inc(out, g.ch)
 			f.Inc(in, step)
 			f.Inc(x, -1)
 		})
-		f.Inc(g.dst, g.dstStep.Shl(size))
-		f.Inc(g.src, g.srcStep.Shl(size))
+		f.Inc(g.dst, g.dstStep)
+		f.Inc(g.src, g.srcStep)
 		f.Inc(g.rows, -1)
 	})
 }
 
-// eachBlock runs body for every block of wide channels, the last of which overlaps; w walks the
+// eachBlock runs body for every block of eight channels, the last of which overlaps; w walks the
 // weights, blockBytes each.
-func (g *geometry) eachBlock(f *emit.Func, w value, blockBytes value, wide int, body func(c value)) {
+func (g *geometry) eachBlock(f *emit.Func, w value, blockBytes int, body func(c value)) {
 	block, c := f.Local(i32), f.Local(i32)
 	f.Set(block, 0)
 	f.Set(w, g.h.Load(i32, hWeights))
 	f.While(block.LtS(g.ch), func() {
-		f.Set(c, emit.Min(block, g.ch.Sub(wide)))
+		f.Set(c, emit.Min(block, g.ch.Sub(tileCols)))
 		body(c)
 		f.Inc(w, blockBytes)
-		f.Inc(block, wide)
+		f.Inc(block, tileCols)
 	})
 }
 
 // setOffsets writes where the taps stand from the first, in bytes, to scratch.
-func (g *geometry) setOffsets(f *emit.Func, size int) value {
+func (g *geometry) setOffsets(f *emit.Func) value {
 	at := f.Let(g.h.Load(i32, hScratch))
 	table := f.Let(at)
 	y, x, rows, cols := f.Local(i32), f.Local(i32), f.Let(g.h.Load(i32, hSegs)), f.Let(g.h.Load(i32, hSeg))
 	each(f, y, rows, 1, func() {
 		f.Set(x, 0)
 		each(f, x, cols, 1, func() {
-			f.Store(at, 0, y.Mul(g.srcStride).Add(x.Mul(g.dilationX).Mul(g.ch)).Shl(size))
+			f.Store(at, 0, y.Mul(g.srcStride).Add(x.Mul(g.dilationX).Mul(g.ch)))
 			f.Inc(at, 4)
 		})
 	})
@@ -139,8 +139,8 @@ func (k *kernels) defineThree() *emit.Func {
 		at[t] = f.Local(i32)
 	}
 	four := f.Local(i32) // c in elements of four bytes
-	g.eachOutput(f, 0, func(out, in value) {
-		g.eachBlock(f, w, emit.C(5*32), 8, func(c value) {
+	g.eachOutput(f, func(out, in value) {
+		g.eachBlock(f, w, 5*32, func(c value) {
 			f.Set(at[0], in.Add(c))
 			f.Set(at[3], at[0].Add(g.srcStride))
 			f.Set(at[6], at[3].Add(g.srcStride))
@@ -165,12 +165,12 @@ func (k *kernels) defineThree() *emit.Func {
 // defineTaps defines windows of any size, for eight channels and more.
 func (k *kernels) defineTaps() *emit.Func {
 	f, g, bias, scale := k.beginWindow()
-	taps, table := f.Let(g.h.Load(i32, hK)), g.setOffsets(f, 0)
+	taps, table := f.Let(g.h.Load(i32, hK)), g.setOffsets(f)
 	w, p, t := f.Local(i32), f.Local(i32), f.Local(i32)
 	s := newSums(f, g.h)
 	x, base := f.Local(v128), f.Local(i32)
-	g.eachOutput(f, 0, func(out, in value) {
-		g.eachBlock(f, w, emit.C(0), 8, func(c value) {
+	g.eachOutput(f, func(out, in value) {
+		g.eachBlock(f, w, 0, func(c value) {
 			f.Set(base, in.Add(c))
 			s.begin(f, bias.Add(c.Shl(2)))
 			f.Set(p, table)
@@ -195,10 +195,10 @@ func (k *kernels) defineTaps() *emit.Func {
 // defineFewChannels defines windows of fewer than eight channels, one at a time.
 func (k *kernels) defineFewChannels() *emit.Func {
 	f, g, bias, scale := k.beginWindow()
-	taps, table := f.Let(g.h.Load(i32, hK)), g.setOffsets(f, 0)
+	taps, table := f.Let(g.h.Load(i32, hK)), g.setOffsets(f)
 	c, t, w, sum := f.Local(i32), f.Local(i32), f.Local(i32), f.Local(i32)
 	hi, lo, bits := f.Let(g.h.Load32Splat(cHi)), f.Let(g.h.Load32Splat(cLo)), f.Let(g.h.Load32Splat(cBits))
-	g.eachOutput(f, 0, func(out, in value) {
+	g.eachOutput(f, func(out, in value) {
 		f.Set(c, 0)
 		each(f, c, g.ch, 1, func() {
 			f.Set(sum, bias.Add(c.Shl(2)).Load(i32, 0))

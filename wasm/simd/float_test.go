@@ -5,8 +5,6 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/sightline-dev/sightline/core/cpu"
-	"github.com/sightline-dev/sightline/core/predict/nn/kernel"
 	"github.com/sightline-dev/sightline/core/predict/nn/kernel/kerneltest"
 	train "github.com/sightline-dev/sightline/core/train/kernel"
 )
@@ -21,65 +19,13 @@ func sameBits(t testing.TB, what string, got, want []float32) {
 	}
 }
 
-func TestConvF32(t *testing.T) {
-	defer kernel.Levels.Force(cpu.Generic)()
-	rounds(t, 100, func(t *testing.T, rng *rand.Rand) {
-		a, p := newArena(t, rng), kerneltest.NewProductF32(rng, 1+rng.IntN(20), 1+rng.IntN(30), 1+rng.IntN(3), 1+rng.IntN(20))
-		p.Src[rng.IntN(len(p.Src))] = float32(math.NaN())
-		res := uint32(0)
-		if p.Res != nil {
-			res = put(a, p.Res)
-		}
-		want := make([]float32, p.DstLen())
-		packed := kernel.PackConvF32(p.W, p.Bias, p.N, p.Segs, p.Seg)
-		kernel.ConvRowF32(want, p.LDD, p.Src, p.StepX, p.SrcStride, p.M, packed, p.Res, p.LDR, p.Lo, p.Hi)
-		h := a.pack(3, put(a, p.W), put(a, p.Bias), p.N, p.Segs*p.Seg, p.Segs)
-		dst := put(a, make([]float32, len(want)))
-		a.may(dst, p.M, 4*p.LDD, 4*p.N)
-		a.call("conv_f32", h, dst, p.LDD, last(a, p.Src), p.StepX, p.SrcStride, p.M, res, p.LDR, p.Lo, p.Hi)
-		sameBits(t, "conv_f32", get[float32](a, dst, len(want)), want)
-	})
-}
-
-func TestDepthwiseF32(t *testing.T) {
-	defer kernel.Levels.Force(cpu.Generic)()
-	rounds(t, 100, func(t *testing.T, rng *rand.Rand) {
-		a, s := newArena(t, rng), kerneltest.NewWindow(rng, 1+rng.IntN(50))
-		src, w, bias := kerneltest.Floats(rng, s.SrcLen()), kerneltest.Floats(rng, s.Taps()), kerneltest.Floats(rng, s.C)
-		want := make([]float32, s.DstLen())
-		kernel.DepthwiseRowsF32(want, src, s.Depthwise, kernel.PackDepthwiseF32(w, bias, s.C, s.KH, s.KW), -1, 2)
-		h := a.pack(4, put(a, w), put(a, bias), s.C, s.KH*s.KW, s.KH)
-		dst := put(a, make([]float32, len(want)))
-		a.may(dst, s.Rows, 4*s.DstStep, 4*s.Width*s.C)
-		a.call("depthwise_f32", h, dst, last(a, src), a.putWindow(s), float32(-1), float32(2))
-		sameBits(t, "depthwise_f32", get[float32](a, dst, len(want)), want)
-	})
-}
-
-// A packing without biases has none.
-func TestNoBias(t *testing.T) {
-	rng := rand.New(rand.NewPCG(1, 1))
-	a := newArena(t, rng)
-	w, src := kerneltest.Floats(rng, 3*5), kerneltest.Floats(rng, 5)
-	want := make([]float32, 3)
-	kernel.ConvRowF32(want, 3, src, 5, 0, 1, kernel.PackConvF32(w, nil, 3, 1, 5), nil, 0, -9, 9)
-	h := a.pack(3, put(a, w), 0, 3, 5, 1)
-	dst := a.out(1, 0, 12)
-	a.call("conv_f32", h, dst, 3, put(a, src), 5, 0, 1, 0, 0, float32(-9), float32(9))
-	for i, got := range get[float32](a, dst, 3) {
-		if math.Abs(float64(got-want[i])) > 1e-5 {
-			t.Fatalf("[%d] = %v, want %v", i, got, want[i])
-		}
-	}
-}
-
 func TestPackRefusesOtherKinds(t *testing.T) {
 	a := newArena(t, rand.New(rand.NewPCG(1, 1)))
-	for _, kind := range []int{0, 5, -1} {
+	for _, kind := range []int{0, 3, -1} {
 		if room := a.call("pack_room", kind, 8, 8, 1); room != 0 {
 			t.Errorf("pack_room(%d) = %d, want 0", kind, room)
 		}
-		if h := a.call("pack", kind, 64, 0, 8, 8, 1, 64); h != 0 {
+		if h := a.call("pack", kind, 64, 8, 8, 1, 64); h != 0 {
 			t.Errorf("pack(%d) = %d, want 0", kind, h)
 		}
 	}

@@ -241,12 +241,12 @@ func (a *arena) call(name string, args ...any) uint64 {
 }
 
 // pack packs weights into room of the arena.
-func (a *arena) pack(kind int, w, bias uint32, n, k, segs int) uint32 {
+func (a *arena) pack(kind int, w uint32, n, k, segs int) uint32 {
 	a.t.Helper()
 	size := int(a.call("pack_room", kind, n, k, segs))
 	at := a.place(size)
 	a.rooms = append(a.rooms, span{at, at + uint32(size)})
-	h := uint32(a.call("pack", kind, w, bias, n, k, segs, at))
+	h := uint32(a.call("pack", kind, w, n, k, segs, at))
 	if h == 0 {
 		a.t.Fatalf("pack of kind %d: no handle", kind)
 	}

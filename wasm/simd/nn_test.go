@@ -37,7 +37,7 @@ func testConv(a *arena, p *kerneltest.Product) {
 	a.t.Helper()
 	want := make([]uint8, p.DstLen())
 	p.Fill(want)
-	h := a.pack(1, put(a, p.W), 0, p.N, p.Segs*p.Seg, p.Segs)
+	h := a.pack(1, put(a, p.W), p.N, p.Segs*p.Seg, p.Segs)
 	add := uint32(0)
 	if p.Add != nil {
 		add = a.putAdd(p.Add, put(a, p.Add.R))
@@ -67,7 +67,7 @@ func TestGemv(t *testing.T) {
 		for i := range v {
 			v[i] = uint16(rng.Uint32())
 		}
-		h := a.pack(1, put(a, w), 0, n, k, 1)
+		h := a.pack(1, put(a, w), n, k, 1)
 		for _, bias := range [][]int32{nil, bias} {
 			kernel.GemvU16(want, v, kernel.PackS8(w, n, k), bias)
 			at := uint32(0)
@@ -92,7 +92,7 @@ func testDepthwise(a *arena, s kerneltest.Window) {
 	src, w, q := kerneltest.Bytes(a.rng, s.SrcLen()), kerneltest.Int8s(a.rng, s.Taps()), kerneltest.NewRequant(a.rng, s.C)
 	want := make([]uint8, s.DstLen())
 	s.Fill(want, src, w, q)
-	h := a.pack(2, put(a, w), 0, s.C, s.KH*s.KW, s.KH)
+	h := a.pack(2, put(a, w), s.C, s.KH*s.KW, s.KH)
 	dst := put(a, make([]uint8, len(want)))
 	a.may(dst, s.Rows, s.DstStep, s.Width*s.C)
 	a.call("depthwise_u8", h, dst, last(a, src), a.putWindow(s), a.putQ(q))

@@ -15,7 +15,7 @@ func TestConvRows(t *testing.T) {
 		p := kerneltest.NewProduct(rng, 1+rng.IntN(20), 1+rng.IntN(40), 1+rng.IntN(3), 1+rng.IntN(40))
 		r := kernel.Rows{Rows: rng.IntN(5), DstStep: p.DstLen() + rng.IntN(9), SrcStep: rng.IntN(len(p.Src) + 9)}
 		src := kerneltest.Bytes(rng, max(0, r.Rows-1)*r.SrcStep+len(p.Src))
-		h := a.pack(1, put(a, p.W), 0, p.N, p.Segs*p.Seg, p.Segs)
+		h := a.pack(1, put(a, p.W), p.N, p.Segs*p.Seg, p.Segs)
 		want := make([]uint8, max(0, r.Rows-1)*r.DstStep+p.DstLen())
 		dst := put(a, want)
 		for y := range r.Rows {

@@ -8,16 +8,17 @@ import "github.com/sightline-dev/sightline/wasm/simd/emit"
 const lanes = 32
 
 // defineTraining defines product, dot, axpy, residual, raise, exp, share and rows.
-func (k *kernels) defineTraining(tile, single *emit.Func) {
-	k.defineProduct(tile, single)
+func (k *kernels) defineTraining() {
+	k.defineProduct()
 	k.defineDot()
 	k.defineRowsOfWeights()
 	k.defineSteps()
 }
 
 // defineProduct defines product(dst, ldd, a, lda, m, panel, depth): tiles of eight columns, four of
-// which make a panel. An element starts from +0, which stands in dst until the tile writes it.
-func (k *kernels) defineProduct(tile, single *emit.Func) {
+// which make a panel.
+func (k *kernels) defineProduct() {
+	tile, single := k.defineProductTile(tileRows), k.defineProductTile(1)
 	f := k.Func("product", ints(7))
 	dst, ldd, a, lda, m := f.Param(0), f.Let(f.Param(1).Shl(2)), f.Param(2), f.Let(f.Param(3).Shl(2)), f.Param(4)
 	panel, depth := f.Param(5), f.Param(6)
@@ -26,14 +27,7 @@ func (k *kernels) defineProduct(tile, single *emit.Func) {
 		f.While(m.GeS(rows), func() {
 			f.Set(j, 0)
 			each(f, j, emit.C(4*lanes), 4*tileCols, func() {
-				f.Store(dst.Add(j), 0, i32x4.Splat(0))
-				f.Store(dst.Add(j), 16, i32x4.Splat(0))
-				t := floatTile{
-					a: a, stepX: lda, srcStride: emit.C(0), segs: emit.C(1), seg: depth, w: panel.Add(j), wStep: emit.C(4 * lanes),
-					bias: dst.Add(j), dst: dst.Add(j), ldd: ldd, res: emit.C(0), ldr: emit.C(0),
-					lo: emit.Float(-infinity), hi: emit.Float(infinity),
-				}
-				f.Call(kernel, t.args()...)
+				f.Call(kernel, dst.Add(j), ldd, a, lda, panel.Add(j), depth)
 			})
 			f.Inc(dst, ldd.Mul(rows))
 			f.Inc(a, lda.Mul(rows))
@@ -42,6 +36,39 @@ func (k *kernels) defineProduct(tile, single *emit.Func) {
 	}
 	take(tileRows, tile)
 	take(1, single)
+}
+
+// defineProductTile defines a tile (dst, ldd, a, lda, panel, depth), all steps in bytes, for a number of rows by eight
+// columns. An element is summed in ascending k from +0, each product rounded before it is added.
+func (k *kernels) defineProductTile(rows int) *emit.Func {
+	f := k.Func("", ints(6))
+	dst, ldd, first, lda, panel, depth := f.Param(0), f.Param(1), f.Param(2), f.Param(3), f.Param(4), f.Param(5)
+	a, acc := make([]value, rows), make([][2]value, rows)
+	for r := range a {
+		if a[r] = first; r > 0 {
+			a[r] = f.Let(a[r-1].Add(lda))
+		}
+		acc[r] = [2]value{f.Let(i32x4.Splat(0)), f.Let(i32x4.Splat(0))}
+	}
+	w0, w1, x := f.Local(v128), f.Local(v128), f.Local(v128)
+	f.While(depth, func() {
+		f.Set(w0, panel.Load(v128, 0))
+		f.Set(w1, panel.Load(v128, 16))
+		for r := range a {
+			f.Set(x, a[r].Load32Splat(0))
+			f.Set(acc[r][0], f32x4.Add(acc[r][0], f32x4.Mul(x, w0)))
+			f.Set(acc[r][1], f32x4.Add(acc[r][1], f32x4.Mul(x, w1)))
+			f.Inc(a[r], 4)
+		}
+		f.Inc(panel, 4*lanes)
+		f.Inc(depth, -1)
+	})
+	for r := range a {
+		f.Store(dst, 0, acc[r][0])
+		f.Store(dst, 16, acc[r][1])
+		f.Inc(dst, ldd)
+	}
+	return f
 }
 
 // fold32 adds the upper half of 32 lanes to the lower until one is left.

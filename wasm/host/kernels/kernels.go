@@ -120,14 +120,12 @@ func Types(letters string) []wapi.ValueType {
 // imports are the functions, in the order of wasm/README.md.
 var imports = [...]function{
 	{"pack_room", "iiii", "i", (*Instance).packRoom},
-	{"pack", "iiiiiii", "i", (*Instance).pack},
+	{"pack", "iiiiii", "i", (*Instance).pack},
 	{"unpack", "i", "", (*Instance).unpack},
 	{"conv_u8", "iiiiiiiii", "", (*Instance).convU8},
 	{"conv_rows_u8", "iiiiiiiiiii", "", (*Instance).convRowsU8},
 	{"gemv_u16", "iiii", "", (*Instance).gemvU16},
-	{"conv_f32", "iiiiiiiiiff", "", (*Instance).convF32},
 	{"depthwise_u8", "iiiii", "", (*Instance).depthwiseU8},
-	{"depthwise_f32", "iiiiff", "", (*Instance).depthwiseF32},
 	{"add_u8", "iiiii", "", (*Instance).addU8},
 	{"sum_rows_u8", "iiiii", "", (*Instance).sumRowsU8},
 	{"distances", "iiiifiiiii", "", (*Instance).distances},

@@ -74,26 +74,6 @@ func (in *Instance) gemvU16(s []uint64) {
 	kernel.GemvU16(view[int64](in, s[1], w.N), view[uint16](in, s[2], w.K), w, optional[int32](in, s[3], w.N))
 }
 
-// convF32(handle, dst, ldd, src, stepX, srcStride, m, res, ldr, lo, hi)
-func (in *Instance) convF32(s []uint64) {
-	w, ldd, stepX, stride, m := in.packing(s[0]).f32, count(s[2]), count(s[4]), count(s[5]), count(s[6])
-	if w == nil {
-		wild()
-	}
-	if m == 0 {
-		return
-	}
-	in.work(m, w.N, w.K)
-	dst := view[float32](in, s[1], extent(m, ldd, w.N))
-	src := view[float32](in, s[3], extent(m, stepX, extent(w.Segs, stride, w.Seg)))
-	var res []float32
-	ldr := count(s[8])
-	if uint32(s[7]) != 0 {
-		res = view[float32](in, s[7], extent(m, ldr, w.N))
-	}
-	kernel.ConvRowF32(dst, ldd, src, stepX, stride, m, w, res, ldr, float(s[9]), float(s[10]))
-}
-
 // readDepthwise reads {rows, width, dstStep, srcStep, srcStride, strideX, dilationX} and returns
 // them with how many elements the results and the inputs lie in, of c channels and kh×kw taps.
 func (in *Instance) readDepthwise(at uint64, c, kh, kw int) (d kernel.Depthwise, dst, src int) {
@@ -117,16 +97,6 @@ func (in *Instance) depthwiseU8(s []uint64) {
 	}
 	d, dst, src := in.readDepthwise(s[3], w.C, w.KH, w.KW)
 	kernel.DepthwiseRowsU8(view[uint8](in, s[1], dst), view[uint8](in, s[2], src), d, w, in.readRequant(s[4], w.C))
-}
-
-// depthwiseF32(handle, dst, src, d, lo, hi)
-func (in *Instance) depthwiseF32(s []uint64) {
-	w := in.packing(s[0]).dw32
-	if w == nil {
-		wild()
-	}
-	d, dst, src := in.readDepthwise(s[3], w.C, w.KH, w.KW)
-	kernel.DepthwiseRowsF32(view[float32](in, s[1], dst), view[float32](in, s[2], src), d, w, float(s[4]), float(s[5]))
 }
 
 // addU8(dst, y, r, n, add)

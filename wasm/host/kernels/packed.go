@@ -12,8 +12,6 @@ import (
 const (
 	productS8 = 1 + iota
 	depthwiseS8
-	productF32
-	depthwiseF32
 )
 
 // packed is weights in the layout that core's kernels read, of one kind. It is immutable.
@@ -22,10 +20,8 @@ type packed struct {
 	bytes int64 // as accounted
 	users int   // handles of all instances; guarded by shared.mu
 
-	s8   *kernel.PackedS8
-	dw8  *kernel.DepthwiseS8
-	f32  *kernel.PackedF32
-	dw32 *kernel.DepthwiseF32
+	s8  *kernel.PackedS8
+	dw8 *kernel.DepthwiseS8
 }
 
 // shared is all packings, by content.
@@ -83,35 +79,24 @@ func (in *Instance) packRoom(s []uint64) { s[0] = 0 }
 // maxHandles bounds the handles of an instance.
 const maxHandles = 1 << 16
 
-// pack(kind, w, bias, n, k, segs, room) → handle
+// pack(kind, w, n, k, segs, room) → handle
 func (in *Instance) pack(s []uint64) {
-	kind, n, k, segs := int32(s[0]), count(s[3]), count(s[4]), count(s[5])
-	if kind < productS8 || kind > depthwiseF32 {
+	kind, n, k, segs := int32(s[0]), count(s[2]), count(s[3]), count(s[4])
+	if kind < productS8 || kind > depthwiseS8 {
 		s[0] = 0
 		return
 	}
 	if n == 0 || k == 0 || segs == 0 || k%segs != 0 {
 		wild()
 	}
-	size := 1
-	if kind >= productF32 {
-		size = 4
-	}
-	w := in.bytes(s[1], times(times(n, k), size))
-	if int(uint32(s[1]))%size != 0 {
-		wild()
-	}
-	var bias []float32
-	if kind >= productF32 {
-		bias = optional[float32](in, s[2], n)
-	}
+	w := in.bytes(s[1], times(n, k))
 	bytes := packedBytes(kind, int64(n), int64(k), int64(segs))
 	if in.weights+bytes > in.native.o.Weights || len(in.handles)-len(in.free) >= maxHandles {
 		s[0] = 0
 		return
 	}
-	p := in.native.shared.take(contentHash(kind, n, k, segs, w, bias), func() *packed {
-		return newPacked(kind, w, bias, n, k, segs, bytes)
+	p := in.native.shared.take(contentHash(kind, n, k, segs, w), func() *packed {
+		return newPacked(kind, w, n, k, segs, bytes)
 	})
 	in.weights += p.bytes
 	s[0] = uint64(in.handle(p))
@@ -122,43 +107,29 @@ func (in *Instance) pack(s []uint64) {
 func packedBytes(kind int32, n, k, segs int64) int64 {
 	const overhead = 1 << 10
 	columns := (n + 15) / 16 * 16
-	switch kind {
-	case productS8:
+	if kind == productS8 {
 		return columns*segs*((k/segs+3)/4*4) + 4*n + overhead
-	case depthwiseS8:
-		return columns*(k+4)*4 + 4*n + overhead
-	case productF32:
-		return columns*(k+1)*4 + overhead
 	}
-	return n*(k+1)*4 + overhead
+	return columns*(k+4)*4 + 4*n + overhead
 }
 
-func contentHash(kind int32, n, k, segs int, w []byte, bias []float32) (sum [sha256.Size]byte) {
+func contentHash(kind int32, n, k, segs int, w []byte) (sum [sha256.Size]byte) {
 	h := sha256.New()
-	var head [20]byte
-	for i, v := range [...]int{int(kind), n, k, segs, len(bias)} {
+	var head [16]byte
+	for i, v := range [...]int{int(kind), n, k, segs} {
 		binary.LittleEndian.PutUint32(head[4*i:], uint32(v))
 	}
 	h.Write(head[:])
 	h.Write(w)
-	h.Write(raw(bias))
 	h.Sum(sum[:0])
 	return sum
 }
 
-func newPacked(kind int32, w []byte, bias []float32, n, k, segs int, bytes int64) *packed {
-	p := &packed{bytes: bytes}
-	switch kind {
-	case productS8:
-		p.s8 = kernel.PackConvS8(cast[int8](w), n, segs, k/segs)
-	case depthwiseS8:
-		p.dw8 = kernel.PackDepthwiseS8(cast[int8](w), n, segs, k/segs)
-	case productF32:
-		p.f32 = kernel.PackConvF32(cast[float32](w), bias, n, segs, k/segs)
-	case depthwiseF32:
-		p.dw32 = kernel.PackDepthwiseF32(cast[float32](w), bias, n, segs, k/segs)
+func newPacked(kind int32, w []byte, n, k, segs int, bytes int64) *packed {
+	if kind == productS8 {
+		return &packed{bytes: bytes, s8: kernel.PackConvS8(cast[int8](w), n, segs, k/segs)}
 	}
-	return p
+	return &packed{bytes: bytes, dw8: kernel.PackDepthwiseS8(cast[int8](w), n, segs, k/segs)}
 }
 
 // handle gives p a number.

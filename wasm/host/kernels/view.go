@@ -113,11 +113,3 @@ func clamp(lo, hi int32) (uint8, uint8) {
 func overlap(a uint64, n int, b uint64, m int) bool {
 	return uint64(uint32(a)) < uint64(uint32(b))+uint64(m) && uint64(uint32(b)) < uint64(uint32(a))+uint64(n)
 }
-
-// raw is the bytes of elements.
-func raw[T element](v []T) []byte {
-	if len(v) == 0 {
-		return nil
-	}
-	return unsafe.Slice((*byte)(unsafe.Pointer(&v[0])), len(v)*int(unsafe.Sizeof(v[0])))
-}

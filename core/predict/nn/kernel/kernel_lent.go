@@ -21,10 +21,6 @@ func convU8(handle int32, dst *uint8, ldd int32, src *uint8, stepX, srcStride, m
 //go:noescape
 func convRowsU8(handle int32, dst *uint8, ldd int32, src *uint8, stepX, srcStride, m int32, q *requantArgs, rows, dstStep, srcStep int32)
 
-//go:wasmimport kernel conv_f32
-//go:noescape
-func convF32(handle int32, dst *float32, ldd int32, src *float32, stepX, srcStride, m int32, res *float32, ldr int32, lo, hi float32)
-
 //go:wasmimport kernel gemv_u16
 //go:noescape
 func gemvLent(handle int32, dst *int64, a *uint16, bias *int32)
@@ -32,10 +28,6 @@ func gemvLent(handle int32, dst *int64, a *uint16, bias *int32)
 //go:wasmimport kernel depthwise_u8
 //go:noescape
 func depthwiseLentU8(handle int32, dst, src *uint8, d *depthwiseArgs, q *requantArgs)
-
-//go:wasmimport kernel depthwise_f32
-//go:noescape
-func depthwiseLentF32(handle int32, dst, src *float32, d *depthwiseArgs, lo, hi float32)
 
 //go:wasmimport kernel add_u8
 //go:noescape
@@ -90,13 +82,6 @@ func (p *Add) args() addArgs {
 	}
 }
 
-func (d *Depthwise) args() depthwiseArgs {
-	return depthwiseArgs{
-		rows: int32(d.Rows), width: int32(d.Width), dstStep: int32(d.DstStep), srcStep: int32(d.SrcStep),
-		srcStride: int32(d.SrcStride), strideX: int32(d.StrideX), dilationX: int32(d.DilationX),
-	}
-}
-
 // with reports whether the host computes with these weights.
 func (l *lease) with() bool {
 	if l.handle == 0 || Levels.Now() == cpu.Lent {
@@ -109,11 +94,7 @@ func (l *lease) with() bool {
 }
 
 func gemmF32(dst []float32, ldd int, a []float32, lda, segStride, m int, w *PackedF32, res []float32, ldr int, lo, hi float32) {
-	if !w.lease.with() {
-		gemmF32Generic(dst, ldd, a, lda, segStride, m, w, res, ldr, lo, hi)
-		return
-	}
-	convF32(w.handle, &dst[0], int32(ldd), &a[0], int32(lda), int32(segStride), int32(m), unsafe.SliceData(res), int32(ldr), lo, hi)
+	gemmF32Generic(dst, ldd, a, lda, segStride, m, w, res, ldr, lo, hi)
 }
 
 func gemmU8(dst []uint8, ldd int, a []uint8, lda, segStride, m int, w *PackedS8, q *Requant) {
@@ -157,12 +138,7 @@ func gemvU16(dst []int64, a []uint16, w *PackedS8, bias []int32) {
 }
 
 func depthwiseF32(dst, src []float32, d *Depthwise, w *DepthwiseF32, lo, hi float32) {
-	if !w.lease.with() {
-		depthwiseF32Generic(dst, src, d, w, 0, lo, hi)
-		return
-	}
-	args := d.args()
-	depthwiseLentF32(w.handle, &dst[0], &src[0], &args, lo, hi)
+	depthwiseF32Generic(dst, src, d, w, 0, lo, hi)
 }
 
 func depthwiseU8(dst, src []uint8, d *Depthwise, w *DepthwiseS8, q *Requant) {
@@ -170,7 +146,10 @@ func depthwiseU8(dst, src []uint8, d *Depthwise, w *DepthwiseS8, q *Requant) {
 		depthwiseU8Generic(dst, src, d, w, 0, q)
 		return
 	}
-	args, requant := d.args(), q.args()
+	args, requant := depthwiseArgs{
+		rows: int32(d.Rows), width: int32(d.Width), dstStep: int32(d.DstStep), srcStep: int32(d.SrcStep),
+		srcStride: int32(d.SrcStride), strideX: int32(d.StrideX), dilationX: int32(d.DilationX),
+	}, q.args()
 	depthwiseLentU8(w.handle, &dst[0], &src[0], &args, &requant)
 	runtime.KeepAlive(q)
 }

@@ -11,7 +11,7 @@ import (
 func packRoom(kind, n, k, segs int32) int32
 
 //go:wasmimport kernel pack
-func packLent(kind int32, w, bias unsafe.Pointer, n, k, segs int32, room *byte) int32
+func packLent(kind int32, w *int8, n, k, segs int32, room *byte) int32
 
 //go:wasmimport kernel unpack
 func unpackLent(handle int32)
@@ -28,14 +28,13 @@ var packBoth bool
 // alone reports whether the weights must be packed here.
 func (l *lease) alone() bool { return l.handle == 0 || packBoth }
 
-// lend has the host pack w, as long as owner lives. bias may be nil.
-func lend[O any, T int8 | float32](owner *O, l *lease, kind packing, w, bias []T, n, k, segs int) {
+// lend has the host pack w, as long as owner lives.
+func lend[O any](owner *O, l *lease, kind packing, w []int8, n, k, segs int) {
 	if n <= 0 || k <= 0 {
 		return
 	}
 	l.room = make([]byte, packRoom(int32(kind), int32(n), int32(k), int32(segs)))
-	l.handle = packLent(int32(kind), unsafe.Pointer(&w[0]), unsafe.Pointer(unsafe.SliceData(bias)),
-		int32(n), int32(k), int32(segs), unsafe.SliceData(l.room))
+	l.handle = packLent(int32(kind), &w[0], int32(n), int32(k), int32(segs), unsafe.SliceData(l.room))
 	if l.handle == 0 {
 		l.room = nil
 		return

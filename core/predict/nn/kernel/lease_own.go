@@ -7,4 +7,4 @@ type lease struct{}
 
 func (*lease) alone() bool { return true }
 
-func lend[O any, T int8 | float32](*O, *lease, packing, []T, []T, int, int, int) {}
+func lend[O any](*O, *lease, packing, []int8, int, int, int) {}

@@ -4,14 +4,12 @@ package kernel
 // float32 or int32, two of AVX2.
 const panel = 16
 
-// packing is a kind of weights, by the number that a host knows it by.
+// packing is a kind of weights, by the number that a host knows it by. Hosts pack integers; floats are packed here.
 type packing int32
 
 const (
-	productS8     packing = 1
-	depthwisesS8  packing = 2
-	productF32    packing = 3
-	depthwisesF32 packing = 4
+	productS8    packing = 1
+	depthwisesS8 packing = 2
 )
 
 // PackedF32 holds the weights of a float32 product in the layout the kernels read.
@@ -23,7 +21,6 @@ type PackedF32 struct {
 	Seg  int       // elements per segment
 	Bias []float32 // (N), with room for ⌈N/16⌉·16
 	b    []float32 // (⌈N/16⌉, K, 16), zero beyond N
-	lease
 }
 
 // PackConvF32 packs w (n, segs, seg), row-major, for [ConvRowF32]: for a kh×kw
@@ -34,13 +31,8 @@ func PackConvF32(w, bias []float32, n, segs, seg int) *PackedF32 {
 		panic("kernel: PackConvF32 shapes")
 	}
 	panels := (n + panel - 1) / panel
-	p := &PackedF32{N: n, K: k, Segs: segs, Seg: seg, Bias: make([]float32, panels*panel)[:n]}
+	p := &PackedF32{N: n, K: k, Segs: segs, Seg: seg, Bias: make([]float32, panels*panel)[:n], b: make([]float32, panels*k*panel)}
 	copy(p.Bias, bias)
-	lend(p, &p.lease, productF32, w, bias, n, k, segs)
-	if !p.alone() {
-		return p
-	}
-	p.b = make([]float32, panels*k*panel)
 	for j := range n {
 		col := p.b[j/panel*k*panel+j%panel:]
 		for i, v := range w[j*k : (j+1)*k] {
@@ -84,7 +76,7 @@ func PackConvS8(w []int8, n, segs, seg int) *PackedS8 {
 		}
 		p.Sum[j] = sum
 	}
-	if lend(p, &p.lease, productS8, w, nil, n, k, segs); p.alone() {
+	if lend(p, &p.lease, productS8, w, n, k, segs); p.alone() {
 		p.pack(w)
 	}
 	return p
@@ -111,7 +103,6 @@ type DepthwiseF32 struct {
 	C, KH, KW int
 	Bias      []float32 // (C)
 	w         []float32 // (KH·KW, C)
-	lease
 }
 
 // PackDepthwiseF32 packs w (c, kh, kw). bias is (c) or nil for zero.
@@ -119,19 +110,20 @@ func PackDepthwiseF32(w, bias []float32, c, kh, kw int) *DepthwiseF32 {
 	if len(w) != c*kh*kw || (bias != nil && len(bias) != c) {
 		panic("kernel: PackDepthwiseF32 shapes")
 	}
-	p := &DepthwiseF32{C: c, KH: kh, KW: kw, Bias: make([]float32, c)}
+	p := &DepthwiseF32{C: c, KH: kh, KW: kw, Bias: make([]float32, c), w: byTap(w, c)}
 	copy(p.Bias, bias)
-	taps := kh * kw
-	if lend(p, &p.lease, depthwisesF32, w, bias, c, taps, kh); !p.alone() {
-		return p
-	}
-	p.w = make([]float32, len(w))
+	return p
+}
+
+// byTap turns w (c, taps) into (taps, c).
+func byTap[T any](w []T, c int) []T {
+	r, taps := make([]T, len(w)), len(w)/max(1, c)
 	for j := range c {
 		for t := range taps {
-			p.w[t*c+j] = w[j*taps+t]
+			r[t*c+j] = w[j*taps+t]
 		}
 	}
-	return p
+	return r
 }
 
 // DepthwiseS8 holds depthwise int8 weights. It is immutable and safe to share.
@@ -162,15 +154,10 @@ func PackDepthwiseS8(w []int8, c, kh, kw int) *DepthwiseS8 {
 			p.Sum[j] += int32(v)
 		}
 	}
-	if lend(p, &p.lease, depthwisesS8, w, nil, c, taps, kh); !p.alone() {
+	if lend(p, &p.lease, depthwisesS8, w, c, taps, kh); !p.alone() {
 		return p
 	}
-	p.w = make([]int8, len(w))
-	for j := range c {
-		for t := range taps {
-			p.w[t*c+j] = w[j*taps+t]
-		}
-	}
+	p.w = byTap(w, c)
 	p.packPairs()
 	p.packQuads()
 	return p
