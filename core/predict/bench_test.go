@@ -58,7 +58,7 @@ func BenchmarkValues(b *testing.B) {
 	}
 	e := mustEmbed(b, randomVector(rng, 1))
 	general, food := make([]float32, len(ev.rules)), make([]float32, len(ev.food))
-	var tmp Scratch
+	var tmp scratch
 	b.ReportAllocs()
 	for b.Loop() {
 		if err := ev.values(general, food, logits, &e, &tmp); err != nil {

@@ -115,7 +115,7 @@ func (s *Set) Activations(m *Model, c *Cells, places []int) ([][]float32, error)
 		return nil, ErrNetwork
 	}
 	logits, embedding := c.whole()
-	e := evidence{t: &s.evaluator.Evaluation, c: c, exps: make([]float64, len(logits)), means: make([]float64, c.Height*c.Width)}
+	e := evidence{ev: s.evaluator, c: c, exps: make([]float64, len(logits)), means: make([]float64, c.Height*c.Width)}
 	if _, err := exponentials(e.exps, logits); err != nil {
 		return nil, err
 	}
@@ -142,7 +142,7 @@ func (s *Set) Activations(m *Model, c *Cells, places []int) ([][]float32, error)
 
 // evidence is what Activations goes by.
 type evidence struct {
-	t      *Evaluation
+	ev     *evaluator
 	c      *Cells
 	exps   []float64 // (classes) of the logits of the whole
 	means  []float64 // (cells) of all logits of each
@@ -151,26 +151,25 @@ type evidence struct {
 
 // of is what each cell says for a concept of the general model: by its classes, and by its head where that counts.
 func (e *evidence) of(place int, heads bool) []float64 {
-	classSlope, headSlope, _ := e.t.slopes(place)
-	terms := e.t.terms(place)
-	total := sum(e.exps, terms)
+	r := &e.ev.rules[place]
+	total := sum(e.exps, r.classes)
 	var weights []float32 // nil: there is no head
-	if head := int(e.t.Heads[place]); heads && head >= 0 && e.length > 0 {
-		weights = e.t.Weights[head*Dim:][:Dim]
+	if heads && r.head >= 0 && e.length > 0 {
+		weights = e.ev.weights[r.head*Dim:][:Dim]
 	}
 	out := make([]float64, len(e.means))
 	for i := range out {
 		v, l := 0.0, e.c.logits(i)
-		for _, j := range terms {
-			share := 1 / float64(len(terms)) // where none has any
+		for _, j := range r.classes {
+			share := 1 / float64(len(r.classes)) // where none has any
 			if total > 0 {
 				share = e.exps[j] / total
 			}
 			v += float64(share * (float64(l[j]) - e.means[i]))
 		}
-		out[i] = float64(classSlope * v)
+		out[i] = float64(r.classSlope * v)
 		if weights != nil {
-			out[i] += float64(headSlope * (along(weights, e.c.embedding(i)) / e.length))
+			out[i] += float64(r.headSlope * (along(weights, e.c.embedding(i)) / e.length))
 		}
 	}
 	return out

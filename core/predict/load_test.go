@@ -347,7 +347,7 @@ func FuzzConcepts(f *testing.F) {
 		}
 		ev := newEvaluator(c, make([]float32, heads*Dim), make([]float32, heads))
 		general, food := make([]float32, len(c.list)), make([]float32, len(c.food))
-		var tmp Scratch
+		var tmp scratch
 		if err := ev.values(general, food, make([]float32, classes), &Embedding{}, &tmp); err != nil {
 			t.Error(err)
 		}

@@ -13,7 +13,7 @@ type Recogniser struct {
 	set     *Set
 	session *nn.Session // nil: the host's
 	input   nn.Tensor
-	scratch Scratch
+	scratch scratch
 }
 
 // NewRecogniser makes a recogniser. The set is one of [Load] or [LoadNetwork].

@@ -3,6 +3,7 @@ package predict
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/sightline-dev/sightline/core/predict/elementary"
 )
@@ -23,90 +24,25 @@ import (
 // right; every product is rounded before it is added. Sums of p are sums of exponentials,
 // divided once. A value is rounded to float32 at the very end, to nearest even.
 type evaluator struct {
-	rules []rule
-	food  []int // places in rules
-	Evaluation
-	lent lentTables
-}
-
-// Evaluation is the tables of an evaluator as loops, and a host that evaluates for a guest, take them.
-type Evaluation struct {
-	Terms      []uint16  // the classes of every concept, ascending, one concept after the other
-	Starts     []uint32  // (concepts + 1) where those of a concept begin, and the last end
-	Heads      []int32   // (concepts) which head, or −1
-	Slopes     []float64 // (concepts, 3) of the classes, of the head, the intercept
-	Weights    []float32 // (heads, Dim)
-	Intercepts []float32 // (heads)
-	Food       []uint32  // places of the concepts of the food model
-	FoodTerms  []uint16  // the classes of all of them, ascending, each once
+	rules       []rule
+	food        []int     // places in rules of the concepts of the food model
+	foodClasses []uint16  // the classes of all of them, ascending, each once
+	weights     []float32 // (heads, Dim)
+	intercepts  []float32 // (heads)
 }
 
 func newEvaluator(c *concepts, weights, intercepts []float32) *evaluator {
-	ev := &evaluator{rules: c.rules, food: c.food}
-	t := &ev.Evaluation
-	t.Weights, t.Intercepts = weights, intercepts
-	t.Starts = append(t.Starts, 0)
-	for i := range c.rules {
-		r := &c.rules[i]
-		t.Terms = append(t.Terms, r.classes...)
-		t.Starts = append(t.Starts, uint32(len(t.Terms)))
-		t.Heads = append(t.Heads, int32(r.head))
-		t.Slopes = append(t.Slopes, r.classSlope, r.headSlope, r.intercept)
-	}
-	in := map[uint16]bool{}
+	ev := &evaluator{rules: c.rules, food: c.food, weights: weights, intercepts: intercepts}
 	for _, place := range c.food {
-		t.Food = append(t.Food, uint32(place))
-		for _, class := range c.rules[place].classes {
-			in[class] = true
-		}
+		ev.foodClasses = append(ev.foodClasses, c.rules[place].classes...)
 	}
-	for class := range maxClasses {
-		if in[uint16(class)] {
-			t.FoodTerms = append(t.FoodTerms, uint16(class))
-		}
-	}
-	ev.lent = lend(t)
+	slices.Sort(ev.foodClasses)
+	ev.foodClasses = slices.Compact(ev.foodClasses)
 	return ev
 }
 
-// values fills general (one element a concept) and food (one a food concept).
-func (ev *evaluator) values(general, food, logits []float32, e *Embedding, tmp *Scratch) error {
-	if ev.valuesElsewhere(general, food, logits, e) {
-		return nil
-	}
-	return ev.Values(general, food, logits, e, tmp)
-}
-
-// Fits reports whether all of the tables' numbers are such that Values stays inside them, with so many
-// classes.
-func (t *Evaluation) Fits(classes int) bool {
-	n := len(t.Heads)
-	if len(t.Starts) != n+1 || len(t.Slopes) != 3*n || len(t.Weights) != Dim*len(t.Intercepts) || int64(t.Starts[n]) != int64(len(t.Terms)) || t.Starts[0] != 0 {
-		return false
-	}
-	for i, head := range t.Heads {
-		if t.Starts[i] > t.Starts[i+1] || int(head) >= len(t.Intercepts) {
-			return false
-		}
-	}
-	for _, place := range t.Food {
-		if int64(place) >= int64(n) {
-			return false
-		}
-	}
-	return below(t.Terms, classes) && below(t.FoodTerms, classes)
-}
-
-func below(terms []uint16, classes int) bool {
-	largest := -1
-	for _, class := range terms {
-		largest = max(largest, int(class))
-	}
-	return largest < classes
-}
-
-// Scratch is what one evaluation needs; the zero value is ready, and grows.
-type Scratch struct {
+// scratch is what one evaluation needs; the zero value is ready, and grows.
+type scratch struct {
 	exps  []float64 // (classes) e^(logit − largest)
 	heads []float64 // (heads)
 	odds  []float64 // (concepts of general, then of food)
@@ -132,40 +68,36 @@ func odds(s float64) float64 {
 	return s / (1 - s)
 }
 
-// Values fills general (one element a concept) and food (one a food concept) from a network's outputs.
+// values fills general (one element a concept) and food (one a food concept) from a network's outputs.
 // It returns ErrNetwork for logits that are not finite.
-func (t *Evaluation) Values(general, food, logits []float32, e *Embedding, tmp *Scratch) error {
-	tmp.exps, tmp.heads = grown(tmp.exps, len(logits)), grown(tmp.heads, len(t.Intercepts))
+func (ev *evaluator) values(general, food, logits []float32, e *Embedding, tmp *scratch) error {
+	tmp.exps, tmp.heads = grown(tmp.exps, len(logits)), grown(tmp.heads, len(ev.intercepts))
 	total, err := exponentials(tmp.exps, logits)
 	if err != nil {
 		return err
 	}
-	t.evaluateHeads(tmp.heads, e)
-	n := len(t.Heads)
-	tmp.odds = grown(tmp.odds, n+len(t.Food))
+	ev.evaluateHeads(tmp.heads, e)
+	n := len(ev.rules)
+	tmp.odds = grown(tmp.odds, n+len(ev.food))
 	z := tmp.odds
-	for i := range n {
-		z[i] = odds(sum(tmp.exps, t.terms(i)) / total)
+	for i := range ev.rules {
+		z[i] = odds(sum(tmp.exps, ev.rules[i].classes) / total)
 	}
-	all := sum(tmp.exps, t.FoodTerms) / total
-	if all < 0.5 {
-		all = 0.5
-	}
-	for i, place := range t.Food {
-		z[n+i] = odds(sum(tmp.exps, t.terms(int(place))) / total / all)
+	all := max(0.5, sum(tmp.exps, ev.foodClasses)/total)
+	for i, place := range ev.food {
+		z[n+i] = odds(sum(tmp.exps, ev.rules[place].classes) / total / all)
 	}
 	elementary.Logs(z)
-	for i := range n {
-		classSlope, headSlope, intercept := t.slopes(i)
-		h := 0.0
-		if head := t.Heads[i]; head >= 0 {
-			h = tmp.heads[head]
+	for i := range ev.rules {
+		r, h := &ev.rules[i], 0.0
+		if r.head >= 0 {
+			h = tmp.heads[r.head]
 		}
-		z[i] = float64(classSlope*z[i]) + float64(headSlope*h) + intercept
+		z[i] = float64(r.classSlope*z[i]) + float64(r.headSlope*h) + r.intercept
 	}
-	for i, place := range t.Food {
-		classSlope, _, intercept := t.slopes(int(place))
-		z[n+i] = float64(classSlope*z[n+i]) + intercept
+	for i, place := range ev.food {
+		r := &ev.rules[place]
+		z[n+i] = float64(r.classSlope*z[n+i]) + r.intercept
 	}
 	elementary.Logistics(z)
 	for i := range general {
@@ -175,15 +107,6 @@ func (t *Evaluation) Values(general, food, logits []float32, e *Embedding, tmp *
 		food[i] = float32(z[n+i])
 	}
 	return nil
-}
-
-// terms are the classes of a concept.
-func (t *Evaluation) terms(i int) []uint16 { return t.Terms[t.Starts[i]:t.Starts[i+1]] }
-
-// slopes are those of a concept, and its intercept.
-func (t *Evaluation) slopes(i int) (class, head, intercept float64) {
-	s := (*[3]float64)(t.Slopes[3*i:])
-	return s[0], s[1], s[2]
 }
 
 // exponentials fills exps with e^(logit − largest logit) and returns their sum, at least 1.
@@ -219,7 +142,7 @@ func sum(exps []float64, classes []uint16) float64 {
 
 // evaluateHeads fills dst with Scale · Σ Q[i]·weight[j][i] + intercept[j]. A product of a
 // float32 and an int16 is exact in float64.
-func (t *Evaluation) evaluateHeads(dst []float64, e *Embedding) {
+func (ev *evaluator) evaluateHeads(dst []float64, e *Embedding) {
 	var q [Dim]float64
 	for i, v := range &e.Q {
 		q[i] = float64(v)
@@ -227,7 +150,7 @@ func (t *Evaluation) evaluateHeads(dst []float64, e *Embedding) {
 	scale := float64(e.Scale)
 	j := 0
 	for ; j+4 <= len(dst); j += 4 { // four sums at a time, so that none waits for its last addition
-		w := t.Weights[j*Dim : (j+4)*Dim]
+		w := ev.weights[j*Dim : (j+4)*Dim]
 		w0, w1, w2, w3 := (*[Dim]float32)(w), (*[Dim]float32)(w[Dim:]), (*[Dim]float32)(w[2*Dim:]), (*[Dim]float32)(w[3*Dim:])
 		var s0, s1, s2, s3 float64
 		for i, v := range &q {
@@ -237,14 +160,14 @@ func (t *Evaluation) evaluateHeads(dst []float64, e *Embedding) {
 			s3 += float64(v * float64(w3[i]))
 		}
 		for k, s := range [4]float64{s0, s1, s2, s3} {
-			dst[j+k] = float64(s*scale) + float64(t.Intercepts[j+k])
+			dst[j+k] = float64(s*scale) + float64(ev.intercepts[j+k])
 		}
 	}
 	for ; j < len(dst); j++ {
 		s := 0.0
-		for i, w := range (*[Dim]float32)(t.Weights[j*Dim:]) {
+		for i, w := range (*[Dim]float32)(ev.weights[j*Dim:]) {
 			s += float64(q[i] * float64(w))
 		}
-		dst[j] = float64(s*scale) + float64(t.Intercepts[j])
+		dst[j] = float64(s*scale) + float64(ev.intercepts[j])
 	}
 }

@@ -38,9 +38,9 @@ func plainValues(ev *evaluator, logits []float32, e *Embedding) (general, food [
 		r := &ev.rules[i]
 		z := term(r, part(r.classes)) + r.intercept
 		if r.head >= 0 {
-			h := float64(ev.Intercepts[r.head])
+			h := float64(ev.intercepts[r.head])
 			for i, u := range unit {
-				h += float64(u) * float64(ev.Weights[r.head*Dim+i])
+				h += float64(u) * float64(ev.weights[r.head*Dim+i])
 			}
 			z += r.headSlope * h
 		}
@@ -69,7 +69,7 @@ func TestValuesAreTheDefinition(t *testing.T) {
 			ev, bb := s.evaluator, s.backbone
 			rng := rand.New(rand.NewPCG(1, 1))
 			general, food := make([]float32, len(ev.rules)), make([]float32, len(ev.food))
-			var tmp Scratch
+			var tmp scratch
 			for range 50 {
 				logits := make([]float32, bb.classes)
 				spread := math.Exp(3*rng.Float64() - 1)
@@ -100,7 +100,7 @@ func compareValues(t *testing.T, model string, got []float32, want []float64) {
 func TestValuesRefuse(t *testing.T) {
 	s := tinySet(t)
 	ev := s.evaluator
-	var tmp Scratch
+	var tmp scratch
 	for _, bad := range []float32{float32(math.NaN()), float32(math.Inf(1)), float32(math.Inf(-1))} {
 		logits := []float32{0, 1, 2, bad, 4, 5}
 		err := ev.values(make([]float32, 6), make([]float32, 4), logits, &Embedding{}, &tmp)

@@ -2,11 +2,10 @@ package simd
 
 import "github.com/sightline-dev/sightline/wasm/simd/emit"
 
-// defineText defines quote and base64, and what this module does not compute, since the guest does: a picture's headers,
-// values, and all that a network is used for.
+// defineText defines quote and base64, and what this module does not compute, since the guest does: a picture's headers
+// and all that a network is used for.
 func (k *kernels) defineText() {
 	k.Func("inspect", ints(3), i32).Return(emit.C(0))
-	k.Func("values", ints(6), i32).Return(emit.C(0))
 	k.Func("network", ints(1), i32).Return(emit.C(0))
 	k.Func("recognise", ints(8), i32).Return(emit.C(0))
 	k.Func("cells", ints(5), i64).Return(emit.I64.Int(0))

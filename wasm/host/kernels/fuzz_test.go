@@ -50,7 +50,6 @@ const (
 	requantAt  = 68 << 10  // structures of 64 bytes each: 32 of them
 	addAt      = 70 << 10  // likewise
 	shapeAt    = 72 << 10  // likewise
-	tablesAt   = 74 << 10  // likewise
 	pictureAt  = 96 << 10  // a JPEG
 	dataAt     = 128 << 10 // small numbers, up to the end
 )
@@ -96,14 +95,6 @@ func (a *arena) furnish(rng *rand.Rand) {
 	for i := range 32 {
 		put(requantAt+64*i, data(), data(), upTo(256), upTo(100), 100+upTo(156))
 		put(addAt+64*i, 0x3f000000, 0x3f800000, upTo(256), upTo(256), upTo(256), upTo(100), 100+upTo(156), data(), upTo(99))
-		n, terms := upTo(9), upTo(40)
-		starts := data()
-		for k := range n {
-			put(int(starts)+4*int(k), upTo(int(terms)+1))
-		}
-		put(int(starts), 0)
-		put(int(starts+4*n), terms)
-		put(tablesAt+64*i, data(), starts, data(), data(), data(), data(), data(), data(), n, 100*upTo(2), upTo(5), terms, upTo(9))
 		put(shapeAt+64*i, upTo(5), upTo(6), upTo(300), upTo(300), upTo(300), upTo(4), upTo(3))
 	}
 	copy(a.mem[pictureAt:], small)
@@ -114,7 +105,7 @@ func (a *arena) furnish(rng *rand.Rand) {
 
 // roles say what each parameter of an import is, so that most calls get somewhere: 1–2 a handle of
 // that kind, a an address, o one or 0, n a small number, l a length of training, s a stride of
-// vectors, k a kind, q, p, d and e structures, t a table, u how many rows it has, v a view, j a picture,
+// vectors, k a kind, q, p and d structures, t a table, u how many rows it has, v a view, j a picture,
 // z its length, c room enough, f a number, I any.
 var roles = map[string]string{
 	"pack_room": "knnn", "pack": "kannna", "unpack": "n",
@@ -123,7 +114,7 @@ var roles = map[string]string{
 	"distances": "aasnfanthu", "dots": "aasanttu", "product": "ananlal",
 	"dot": "aal", "axpy": "afal", "residual": "aafaal", "raise": "aafl", "exp": "afaal", "share": "aaaaal", "rows": "anala",
 	"inspect": "jza", "decode": "jzvaca", "add_rows": "aanann", "across": "aaaannII", "ycbcr": "aaaan", "inverse8": "anaa", "inverse4": "anaa",
-	"base64": "acaz", "quote": "az", "sha256": "aza", "values": "eaaana",
+	"base64": "acaz", "quote": "az", "sha256": "aza",
 	"network": "a", "recognise": "1aaaanan", "cells": "1anan",
 }
 
@@ -150,8 +141,6 @@ func (a *arena) argument(rng *rand.Rand, role rune) uint64 {
 		return addAt + structure
 	case 'd':
 		return shapeAt + structure
-	case 'e':
-		return tablesAt + structure
 	case 't':
 		return tableAt
 	case 'u':

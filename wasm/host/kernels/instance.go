@@ -30,7 +30,6 @@ type Instance struct {
 	rows      [rowsAtOnce]uint32
 
 	embedding predict.Embedding
-	scratch   predict.Scratch
 
 	networks Networks // nil: there are none
 	lent     []lentNetwork

@@ -147,7 +147,6 @@ var imports = [...]function{
 	{"inverse4", "iiii", "", (*Instance).inverse4},
 	{"base64", "iiii", "I", (*Instance).base64},
 	{"quote", "ii", "i", (*Instance).quote},
-	{"values", "iiiiii", "i", (*Instance).values},
 	{"sha256", "iii", "", (*Instance).sha256},
 	{"network", "i", "i", (*Instance).network},
 	{"recognise", "iiiiiiii", "i", (*Instance).recognise},
