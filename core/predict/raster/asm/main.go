@@ -7,29 +7,24 @@ import (
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	. "github.com/mmcloughlin/avo/reg"
+
+	"github.com/sightline-dev/sightline/core/cpu/asm"
 )
 
 func main() {
-	ConstraintExpr("!purego")
-	addRows()
-	across()
-	ycbcr()
-	Generate()
+	asm.Generator(func() {
+		addRows()
+		across()
+		ycbcr()
+	})
 }
 
 // dwords is a 32-byte constant of eight equal dwords.
-func dwords(name string, v int32) Mem {
-	m := GLOBL(name, RODATA|NOPTR)
-	for i := range 8 {
-		DATA(4*i, U32(uint32(v)))
-	}
-	return m
-}
+func dwords(name string, v int32) Mem { return asm.Dwords(name, uint32(v), 8) }
 
 // addRows adds weighted rows to sums, 32 columns at a time and then 8.
 func addRows() {
-	TEXT("addRowsAVX2", NOSPLIT, "func(sums *uint32, pix *byte, stride int, w *uint32, taps int, n int)")
-	Pragma("noescape")
+	asm.Begin("addRowsAVX2", "func(sums *uint32, pix *byte, stride int, w *uint32, taps int, n int)")
 	Doc("addRowsAVX2 is addRowsGeneric for n columns, a multiple of 8, and at least one row.")
 	sums, pix := Load(Param("sums"), GP64()), Load(Param("pix"), GP64())
 	stride, weights := Load(Param("stride"), GP64()), Load(Param("w"), GP64())
@@ -77,15 +72,13 @@ func addRows() {
 		JMP(LabelRef(block.label))
 	}
 	Label("done")
-	VZEROUPPER()
-	RET()
+	asm.End()
 }
 
 // across gives eight pixels at a time: their samples lie within 24 of each other, in
 // three registers, out of which VPERMD picks one for each pixel.
 func across() {
-	TEXT("acrossAVX2", NOSPLIT, "func(out *byte, sums *uint32, base *int32, rel *int32, w *uint32, taps int, groups int, half uint64, m uint64)")
-	Pragma("noescape")
+	asm.Begin("acrossAVX2", "func(out *byte, sums *uint32, base *int32, rel *int32, w *uint32, taps int, groups int, half uint64, m uint64)")
 	Doc("acrossAVX2 is lane.acrossGeneric for groups of eight pixels, at least one.")
 	out, sums := Load(Param("out"), GP64()), Load(Param("sums"), GP64())
 	base, rel := Load(Param("base"), GP64()), Load(Param("rel"), GP64())
@@ -151,8 +144,7 @@ func across() {
 	ADDQ(Imm(32), rel)
 	DECQ(groups)
 	JNZ(LabelRef("group"))
-	VZEROUPPER()
-	RET()
+	asm.End()
 }
 
 // paramMem is where a parameter lies, for instructions that broadcast from memory.
@@ -179,14 +171,10 @@ func ycbcr() {
 			DATA(16*half+i, U8(from))
 		}
 	}
-	TEXT("ycbcrAVX2", NOSPLIT, "func(dst *byte, y *byte, cb *byte, cr *byte, n int)")
-	Pragma("noescape")
+	asm.Begin("ycbcrAVX2", "func(dst *byte, y *byte, cb *byte, cr *byte, n int)")
 	Doc("ycbcrAVX2 is rowYCbCr with step 3 for n pixels, a multiple of 8 and at least 8.")
 	dst, n := Load(Param("dst"), GP64()), Load(Param("n"), GP64())
-	var in [3]Register
-	for i, name := range []string{"y", "cb", "cr"} {
-		in[i] = Load(Param(name), GP64())
-	}
+	in := asm.Params("y", "cb", "cr")
 	Label("pixels")
 	y, cb, cr := YMM(), YMM(), YMM()
 	for i, x := range []VecVirtual{y, cb, cr} {
@@ -218,6 +206,5 @@ func ycbcr() {
 	ADDQ(Imm(24), dst)
 	SUBQ(Imm(8), n)
 	JNZ(LabelRef("pixels"))
-	VZEROUPPER()
-	RET()
+	asm.End()
 }

@@ -4,14 +4,14 @@
 package main
 
 import (
-	"flag"
 	"fmt"
-	"log"
 	"math"
 
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	. "github.com/mmcloughlin/avo/reg"
+
+	"github.com/sightline-dev/sightline/core/cpu/asm"
 )
 
 // lanes is kernel.Lanes: what lengths are multiples of.
@@ -27,18 +27,13 @@ type set struct {
 }
 
 func main() {
-	level := flag.String("level", "", "avx512 or avx2")
-	flag.Parse()
-	ConstraintExpr("!purego")
-	s := &set{consts: map[string]Mem{}}
-	switch *level {
-	case "avx512":
-		s.suffix, s.width, s.vec, s.heights = "AVX512", 16, ZMM, []int{8, 4, 2, 1}
-	case "avx2":
-		s.suffix, s.width, s.vec, s.heights = "AVX2", 8, YMM, []int{2, 1}
-	default:
-		log.Fatal("asm: -level must be avx512 or avx2")
-	}
+	asm.Levels(map[string]func(){
+		"avx512": func() { emit(&set{suffix: "AVX512", width: 16, vec: ZMM, heights: []int{8, 4, 2, 1}}) },
+		"avx2":   func() { emit(&set{suffix: "AVX2", width: 8, vec: YMM, heights: []int{2, 1}}) },
+	})
+}
+
+func emit(s *set) {
 	s.constants()
 	for _, h := range s.heights {
 		s.product(h)
@@ -50,10 +45,10 @@ func main() {
 	s.exp()
 	s.share()
 	s.rows()
-	Generate()
 }
 
 func (s *set) constants() {
+	s.consts = map[string]Mem{}
 	for _, c := range []struct {
 		name string
 		bits uint32
@@ -72,9 +67,7 @@ func (s *set) constants() {
 		{"c3", math.Float32bits(0x1.5555555555555p-3)},
 		{"c2", math.Float32bits(0.5)},
 	} {
-		m := GLOBL(c.name+s.suffix, RODATA|NOPTR)
-		DATA(0, U32(c.bits))
-		s.consts[c.name] = m
+		s.consts[c.name] = asm.Dwords(c.name+s.suffix, c.bits, 1)
 	}
 }
 
@@ -94,19 +87,11 @@ func (s *set) zero(v VecVirtual) {
 }
 
 // begin opens a function of the level.
-func (s *set) begin(name, signature string) {
-	TEXT(name+s.suffix, NOSPLIT, signature)
-	Pragma("noescape")
-}
-
-func (s *set) end() {
-	VZEROUPPER()
-	RET()
-}
+func (s *set) begin(name, signature string) { asm.Begin(name+s.suffix, signature) }
 
 func (s *set) bytes() int { return 4 * s.width }
 
-func at(p Register, disp int) Mem { return Mem{Base: p, Disp: disp} }
+var at = asm.At
 
 // product is a block of height rows by 32 columns, kept in registers over all k.
 func (s *set) product(height int) {
@@ -189,7 +174,7 @@ func (s *set) product(height int) {
 			ADDQ(ldd, dst)
 		}
 	}
-	s.end()
+	asm.End()
 }
 
 // fold adds the upper half of the 32 lanes to the lower until one is left, in acc[0].
@@ -242,7 +227,7 @@ func (s *set) dot() {
 	JNZ(LabelRef("loop"))
 	Label("done")
 	Store(s.fold(acc), ReturnIndex(0))
-	s.end()
+	asm.End()
 }
 
 // each emits a loop over n elements, a vector at a time; step addresses the pointers at disp 0.
@@ -257,15 +242,7 @@ func (s *set) each(pointers []Register, n Register, step func()) {
 	SUBQ(Imm(uint64(s.width)), n)
 	JNZ(LabelRef("loop"))
 	Label("done")
-	s.end()
-}
-
-func (s *set) pointers(names ...string) []Register {
-	out := make([]Register, len(names))
-	for i, name := range names {
-		out[i] = Load(Param(name), GP64())
-	}
-	return out
+	asm.End()
 }
 
 // scalar broadcasts a float32 parameter.
@@ -278,7 +255,7 @@ func (s *set) scalar(name string) VecVirtual {
 
 func (s *set) axpy() {
 	s.begin("axpy", "func(y *float32, f float32, x *float32, n int)")
-	p, f, n := s.pointers("y", "x"), s.scalar("f"), Load(Param("n"), GP64())
+	p, f, n := asm.Params("y", "x"), s.scalar("f"), Load(Param("n"), GP64())
 	t := s.vec()
 	s.each(p, n, func() {
 		VMULPS(at(p[1], 0), f, t)
@@ -329,7 +306,7 @@ func (e *exponential) emit(x VecVirtual) {
 
 func (s *set) residual() {
 	s.begin("residual", "func(r, z *float32, bias float32, w, y *float32, n int)")
-	p, bias, n := s.pointers("r", "z", "w", "y"), s.scalar("bias"), Load(Param("n"), GP64())
+	p, bias, n := asm.Params("r", "z", "w", "y"), s.scalar("bias"), Load(Param("n"), GP64())
 	e, sign, x, t := s.exponential(), s.all("sign"), s.vec(), s.vec()
 	s.each(p, n, func() {
 		VADDPS(at(p[1], 0), bias, x)
@@ -349,7 +326,7 @@ func (s *set) residual() {
 
 func (s *set) raise() {
 	s.begin("raise", "func(top, z *float32, bias float32, n int)")
-	p, bias, n := s.pointers("top", "z"), s.scalar("bias"), Load(Param("n"), GP64())
+	p, bias, n := asm.Params("top", "z"), s.scalar("bias"), Load(Param("n"), GP64())
 	x := s.vec()
 	s.each(p, n, func() {
 		VADDPS(at(p[1], 0), bias, x)
@@ -360,7 +337,7 @@ func (s *set) raise() {
 
 func (s *set) exp() {
 	s.begin("exp", "func(z *float32, bias float32, top, sum *float32, n int)")
-	p, bias, n := s.pointers("z", "top", "sum"), s.scalar("bias"), Load(Param("n"), GP64())
+	p, bias, n := asm.Params("z", "top", "sum"), s.scalar("bias"), Load(Param("n"), GP64())
 	e, x, t := s.exponential(), s.vec(), s.vec()
 	s.each(p, n, func() {
 		VADDPS(at(p[0], 0), bias, x)
@@ -374,7 +351,7 @@ func (s *set) exp() {
 
 func (s *set) share() {
 	s.begin("share", "func(r, e, sum, w, y *float32, n int)")
-	p, n := s.pointers("r", "e", "sum", "w", "y"), Load(Param("n"), GP64())
+	p, n := asm.Params("r", "e", "sum", "w", "y"), Load(Param("n"), GP64())
 	x := s.vec()
 	s.each(p, n, func() {
 		VMOVUPS(at(p[1], 0), x)
@@ -414,5 +391,5 @@ func (s *set) rows() {
 	ADDQ(Imm(4), dst)
 	DECQ(n)
 	JNZ(LabelRef("row"))
-	s.end()
+	asm.End()
 }

@@ -4,6 +4,8 @@ import (
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	. "github.com/mmcloughlin/avo/reg"
+
+	"github.com/sightline-dev/sightline/core/cpu/asm"
 )
 
 var constants2 struct{ lo, hi, far, sign, low, ones, sixteens Mem }
@@ -14,14 +16,12 @@ var constants2 struct{ lo, hi, far, sign, low, ones, sixteens Mem }
 // so eight of them add up in 16 bits: those of four lines. VPMADDUBSW never saturates here.
 func distances2(name string, blocks int) {
 	if constants2.lo.Base == nil {
-		constants2.lo, constants2.hi = word("lo2", 0xce400000), word("hi2", 0x4e400000)
-		constants2.far, constants2.sign = word("far2", 1<<30), words("sign2", 0x80808080)
-		constants2.low, constants2.ones = words("low2", 0x0f0f0f0f), words("ones2", 0x00010001)
-		constants2.sixteens = words("sixteens2", 0x00100010)
+		constants2.lo, constants2.hi = asm.Dwords("lo2", 0xce400000, 1), asm.Dwords("hi2", 0x4e400000, 1)
+		constants2.far, constants2.sign = asm.Dwords("far2", 1<<30, 1), asm.Dwords("sign2", 0x80808080, 8)
+		constants2.low, constants2.ones = asm.Dwords("low2", 0x0f0f0f0f, 8), asm.Dwords("ones2", 0x00010001, 8)
+		constants2.sixteens = asm.Dwords("sixteens2", 0x00100010, 8)
 	}
-	TEXT(name, NOSPLIT, "func(a *byte)")
-	Pragma("noescape")
-	p := Load(Param("a"), GP64())
+	p := begin(name)
 	g := newGroup(p)
 	lines := blocks
 	if blocks == 0 {
@@ -70,8 +70,7 @@ func distances2(name string, blocks int) {
 	Label("one")
 	VMOVD(out, at(g.dst, 0))
 	Label("done")
-	VZEROUPPER()
-	RET()
+	asm.End()
 }
 
 // storedHalves keeps the nibbles of the query on the stack, the upper and the lower ones of 32 bytes in turn.
@@ -236,9 +235,7 @@ func (g *group) fetch(row Register, lines int) {
 
 // dots2 is dotsGeneric, as dots512.
 func dots2() {
-	TEXT("dotsAVX2", NOSPLIT, "func(a *byte)")
-	Pragma("noescape")
-	p := Load(Param("a"), GP64())
+	p := begin("dotsAVX2")
 	rows, left, dst, stride := load(p, argRows), load(p, argN), load(p, argDst), load(p, argStride)
 	high, low := load(p, argHigh), load(p, argLow)
 	ahead := GP64()
@@ -305,8 +302,7 @@ func dots2() {
 	JLT(LabelRef("fetch"))
 	JMP(LabelRef("row"))
 	Label("done")
-	VZEROUPPER()
-	RET()
+	asm.End()
 }
 
 // dotsAhead is how many rows ahead of the one that is read another is asked for.
@@ -331,8 +327,7 @@ const (
 
 // find2 is findGeneric; beyond a list's room there is only NoRow.
 func find2() {
-	TEXT("findAVX2", NOSPLIT, "func(a *byte) int")
-	Pragma("noescape")
+	asm.Begin("findAVX2", "func(a *byte) int")
 	p := Load(Param("a"), GP64())
 	rows, n, chunks, stride := load(p, findRows), load(p, findN), load(p, findChunks), load(p, findStride)
 	x := YMM()
@@ -367,8 +362,7 @@ func find2() {
 
 // fetch2 asks the caches for the two lines of a list of 32.
 func fetch2() {
-	TEXT("fetchSSE", NOSPLIT, "func(list *byte)")
-	Pragma("noescape")
+	asm.Begin("fetchSSE", "func(list *byte)")
 	list := Load(Param("list"), GP64())
 	PREFETCHT0(at(list, 0))
 	PREFETCHT0(at(list, 64))

@@ -4,6 +4,8 @@ import (
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	. "github.com/mmcloughlin/avo/reg"
+
+	"github.com/sightline-dev/sightline/core/cpu/asm"
 )
 
 var constants512 struct{ lo, hi, far, sign Mem }
@@ -11,12 +13,10 @@ var constants512 struct{ lo, hi, far, sign Mem }
 // distances512 is distancesGeneric for rows of blocks lines, or of any number where blocks is 0.
 func distances512(name string, blocks int) {
 	if name == "distances2AVX512" {
-		constants512.lo, constants512.hi = word("lo", 0xce400000), word("hi", 0x4e400000)
-		constants512.far, constants512.sign = word("far", 1<<30), word("sign", 0x80808080)
+		constants512.lo, constants512.hi = asm.Dwords("lo", 0xce400000, 1), asm.Dwords("hi", 0x4e400000, 1)
+		constants512.far, constants512.sign = asm.Dwords("far", 1<<30, 1), asm.Dwords("sign", 0x80808080, 1)
 	}
-	TEXT(name, NOSPLIT, "func(a *byte)")
-	Pragma("noescape")
-	p := Load(Param("a"), GP64())
+	p := begin(name)
 	g := newGroup(p)
 	codes := load(p, argCodes)
 	weight, offset, lo, hi, far := XMM(), XMM(), XMM(), XMM(), XMM()
@@ -45,7 +45,7 @@ func distances512(name string, blocks int) {
 	if blocks > 0 {
 		for b, q := range query {
 			for i, row := range g.row {
-				raw("VPDPBUSD", at(row, 64*b), q, acc[i])
+				asm.Raw("VPDPBUSD", at(row, 64*b), q, acc[i])
 			}
 		}
 	} else {
@@ -57,7 +57,7 @@ func distances512(name string, blocks int) {
 		VMOVDQU64(at(from, 0), q)
 		VPXORQ(sign, q, q)
 		for i, row := range g.row {
-			raw("VPDPBUSD", at(row, 0), q, acc[i])
+			asm.Raw("VPDPBUSD", at(row, 0), q, acc[i])
 			ADDQ(Imm(64), row)
 		}
 		ADDQ(Imm(64), from)
@@ -83,8 +83,7 @@ func distances512(name string, blocks int) {
 	KMOVW(ones.As32(), k)
 	VMOVDQU32(out, k, at(g.dst, 0))
 	Label("done")
-	VZEROUPPER()
-	RET()
+	asm.End()
 }
 
 // fourSums is the sum of the sixteen lanes of each of four registers, in one XMM.
@@ -112,9 +111,7 @@ func fourSums(acc [4]VecVirtual) VecVirtual {
 // dots512 is dotsGeneric, a row at a time: the high and the low bytes apart, each in sixteen
 // lanes of 32 bits that cannot overflow below kernel.MaxDim.
 func dots512() {
-	TEXT("dotsAVX512", NOSPLIT, "func(a *byte)")
-	Pragma("noescape")
-	p := Load(Param("a"), GP64())
+	p := begin("dotsAVX512")
 	rows, left, dst, stride := load(p, argRows), load(p, argN), load(p, argDst), load(p, argStride)
 	high, low := load(p, argHigh), load(p, argLow)
 	Label("row")
@@ -135,8 +132,8 @@ func dots512() {
 		VMOVDQU64(at(q, 64*half), query)
 		VPMOVSXBW(at(h, 32*half), hi)
 		VPMOVZXBW(at(l, 32*half), lo)
-		raw("VPDPWSSD", hi, query, acc[0])
-		raw("VPDPWSSD", lo, query, acc[1])
+		asm.Raw("VPDPWSSD", hi, query, acc[0])
+		asm.Raw("VPDPWSSD", lo, query, acc[1])
 	}
 	ADDQ(Imm(128), q)
 	ADDQ(Imm(64), h)
@@ -162,8 +159,7 @@ func dots512() {
 	ADDQ(Imm(4), rows)
 	DECQ(left)
 	JNZ(LabelRef("row"))
-	VZEROUPPER()
-	RET()
+	asm.End()
 }
 
 // storeSum64 stores the sum of the four lanes of v.

@@ -7,37 +7,36 @@
 package main
 
 import (
-	"flag"
-	"log"
-
 	. "github.com/mmcloughlin/avo/build"
-	"github.com/mmcloughlin/avo/ir"
 	. "github.com/mmcloughlin/avo/operand"
 	. "github.com/mmcloughlin/avo/reg"
+
+	"github.com/sightline-dev/sightline/core/cpu/asm"
 )
 
-func main() {
-	level := flag.String("level", "", "avx512 or avx2")
-	flag.Parse()
-	ConstraintExpr("!purego")
-	switch *level {
-	case "avx512":
-		distances512("distances2AVX512", 2)
-		distances512("distances4AVX512", 4)
-		distances512("distancesAVX512", 0)
-		dots512()
-	case "avx2":
-		distances2("distances1AVX2", 1)
-		distances2("distances2AVX2", 2)
-		distances2("distances4AVX2", 4)
-		distances2("distancesAVX2", 0)
-		dots2()
-		find2()
-		fetch2()
-	default:
-		log.Fatal("asm: -level must be avx512 or avx2")
-	}
-	Generate()
+func main() { asm.Levels(map[string]func(){"avx512": avx512, "avx2": avx2}) }
+
+func avx512() {
+	distances512("distances2AVX512", 2)
+	distances512("distances4AVX512", 4)
+	distances512("distancesAVX512", 0)
+	dots512()
+}
+
+func avx2() {
+	distances2("distances1AVX2", 1)
+	distances2("distances2AVX2", 2)
+	distances2("distances4AVX2", 4)
+	distances2("distancesAVX2", 0)
+	dots2()
+	find2()
+	fetch2()
+}
+
+// begin begins a function, and returns its parameter.
+func begin(name string) Register {
+	asm.Begin(name, "func(a *byte)")
+	return asm.Params("a")[0]
 }
 
 // The fields of kernel.args, in order.
@@ -61,36 +60,10 @@ const (
 	chunkMask  = 1<<chunkShift - 1
 )
 
-func at(p Register, disp int) Mem { return Mem{Base: p, Disp: disp} }
-
-// load returns a new register that holds field f.
-func load(p Register, f int) GPVirtual {
-	r := GP64()
-	MOVQ(at(p, f), r)
-	return r
-}
-
-// raw emits an instruction avo has no constructor for; the last operand is read
-// and written.
-func raw(opcode string, ops ...Op) {
-	Instruction(&ir.Instruction{Opcode: opcode, Operands: ops, Inputs: ops, Outputs: ops[len(ops)-1:]})
-}
-
-// constants of distanceOf, as 32-bit words.
-func word(name string, v uint32) Mem {
-	m := GLOBL(name, RODATA|NOPTR)
-	DATA(0, U32(v))
-	return m
-}
-
-// words is a register full of a 32-bit word.
-func words(name string, v uint32) Mem {
-	m := GLOBL(name, RODATA|NOPTR)
-	for i := range 8 {
-		DATA(4*i, U32(v))
-	}
-	return m
-}
+var (
+	at   = asm.At
+	load = asm.Field
+)
 
 // address sets to to the first byte of row in the chunks of table; row is lost.
 func address(to, row, table, stride Register) {

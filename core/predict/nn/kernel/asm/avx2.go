@@ -6,6 +6,8 @@ import (
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	. "github.com/mmcloughlin/avo/reg"
+
+	"github.com/sightline-dev/sightline/core/cpu/asm"
 )
 
 func avx2() {
@@ -43,9 +45,7 @@ type tile2 struct {
 // frame emits the function around a tile: for each of argTiles tiles, clear the
 // accumulators, take a step for each k of each segment, and finish.
 func (t *tile2) frame(name string, unroll int, step func(rows *rowsOf, b Register, u int), finish func()) {
-	TEXT(fmt.Sprintf("%s%dx16AVX2", name, t.height), NOSPLIT, "func(p *byte)")
-	Pragma("noescape")
-	t.p = Load(Param("p"), GP64())
+	t.p = begin(fmt.Sprintf("%s%dx16AVX2", name, t.height))
 	p := t.p
 	t.cur = newCursor(p, argA, argC, argRes, argTiles)
 	rows := newRows(p, argLDA, t.height)
@@ -95,8 +95,7 @@ func (t *tile2) frame(name string, unroll int, step func(rows *rowsOf, b Registe
 	t.cur.skip(argRes, argLDR, t.height)
 	DECQ(t.cur.at(argTiles))
 	JNZ(LabelRef("tile"))
-	VZEROUPPER()
-	RET()
+	asm.End()
 }
 
 func (t *tile2) f32() {

@@ -6,6 +6,8 @@ import (
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	. "github.com/mmcloughlin/avo/reg"
+
+	"github.com/sightline-dev/sightline/core/cpu/asm"
 )
 
 func avx512() {
@@ -64,9 +66,7 @@ type tile struct {
 // accumulators start from the bias, step runs for each k of each segment, and
 // finish stores. unroll steps of aBytes each share a loop turn.
 func (t *tile) frame(name string, unroll, aBytes int, ints bool, step func(rows *rowsOf, b, bstep Register, u int), finish func()) {
-	TEXT(fmt.Sprintf("%s%dx%dAVX512", name, t.height, t.vecs*16), NOSPLIT, "func(p *byte)")
-	Pragma("noescape")
-	t.p = Load(Param("p"), GP64())
+	t.p = begin(fmt.Sprintf("%s%dx%dAVX512", name, t.height, t.vecs*16))
 	p := t.p
 	t.cur = newCursor(p, argA, argC, argRes, argTiles)
 	m := load(p, argMask)
@@ -156,8 +156,7 @@ func (t *tile) frame(name string, unroll, aBytes int, ints bool, step func(rows 
 	}
 	DECQ(t.cur.at(argTiles))
 	JNZ(LabelRef("tile"))
-	VZEROUPPER()
-	RET()
+	asm.End()
 	if t.end != nil {
 		t.end()
 	}
@@ -224,7 +223,7 @@ func (t *tile) dpbusd(rows *rowsOf, b, bstep Register, u int) {
 		av := ZMM()
 		VPBROADCASTD(rows.row(r, u*4), av)
 		for v := range bv {
-			raw("VPDPBUSD", bv[v], av, t.acc[r][v])
+			asm.Raw("VPDPBUSD", bv[v], av, t.acc[r][v])
 		}
 	}
 }

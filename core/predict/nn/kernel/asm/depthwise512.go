@@ -6,6 +6,8 @@ import (
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	. "github.com/mmcloughlin/avo/reg"
+
+	"github.com/sightline-dev/sightline/core/cpu/asm"
 )
 
 // The fields of kernel.rowArgs, in order.
@@ -47,8 +49,7 @@ func eachRow(p Register, body func(src, dst, width Register)) {
 	ADDQ(step, cur.at(rowDst))
 	DECQ(cur.at(rowRows))
 	JNZ(LabelRef("row"))
-	VZEROUPPER()
-	RET()
+	asm.End()
 }
 
 // depthwiseU8 is output rows of a block of 16·lanes channels.
@@ -78,9 +79,7 @@ func (d *depthwiseU8) vec() VecVirtual {
 }
 
 func (d *depthwiseU8) begin(name string) {
-	TEXT(fmt.Sprintf("depthwiseU8%sx%dAVX512", name, d.lanes*16), NOSPLIT, "func(p *byte)")
-	Pragma("noescape")
-	d.p = Load(Param("p"), GP64())
+	d.p = begin(fmt.Sprintf("depthwiseU8%sx%dAVX512", name, d.lanes*16))
 	if d.lanes == 1 {
 		d.mask = K()
 		KMOVW(load(d.p, rowMask).As32(), d.mask)
@@ -152,7 +151,7 @@ func (d *depthwiseU8) start(acc [4]VecVirtual) {
 // dot adds group g of the weights times the taps.
 func (d *depthwiseU8) dot(w Register, g int, taps, acc [4]VecVirtual) {
 	for v := range acc {
-		raw("VPDPBUSD", at(w, (g*4+v)*d.lanes*16), taps[v], acc[v])
+		asm.Raw("VPDPBUSD", at(w, (g*4+v)*d.lanes*16), taps[v], acc[v])
 	}
 }
 
@@ -270,9 +269,7 @@ type depthwiseF32 struct {
 }
 
 func (d *depthwiseF32) begin(name string) {
-	TEXT(fmt.Sprintf("depthwiseF32%sx%dAVX512", name, d.vecs*16), NOSPLIT, "func(p *byte)")
-	Pragma("noescape")
-	d.p = Load(Param("p"), GP64())
+	d.p = begin(fmt.Sprintf("depthwiseF32%sx%dAVX512", name, d.vecs*16))
 	m := load(d.p, rowMask)
 	d.mask = make([]OpmaskVirtual, d.vecs)
 	for v := range d.mask {

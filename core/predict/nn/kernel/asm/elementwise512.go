@@ -4,6 +4,8 @@ import (
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	. "github.com/mmcloughlin/avo/reg"
+
+	"github.com/sightline-dev/sightline/core/cpu/asm"
 )
 
 // The fields of kernel.elementArgs, in order.
@@ -31,9 +33,7 @@ func broadcast(p Register, field int) VecVirtual {
 
 // addU8 is the quantised add of elN blocks of 64 bytes.
 func addU8(perm Mem) {
-	TEXT("addU8AVX512", NOSPLIT, "func(p *byte)")
-	Pragma("noescape")
-	p := Load(Param("p"), GP64())
+	p := begin("addU8AVX512")
 	dst, x, y, n := load(p, elDst), load(p, elX), load(p, elY), load(p, elN)
 	scale := [2]VecVirtual{broadcast(p, elScaleX), broadcast(p, elScaleY)}
 	zero := [2]VecVirtual{broadcast(p, elZeroX), broadcast(p, elZeroY)}
@@ -65,8 +65,7 @@ func addU8(perm Mem) {
 	ADDQ(Imm(64), dst)
 	DECQ(n)
 	JNZ(LabelRef("loop"))
-	VZEROUPPER()
-	RET()
+	asm.End()
 }
 
 // masks splits a 64-bit mask into four.
@@ -83,9 +82,7 @@ func masks(p Register, field int) [4]OpmaskVirtual {
 
 // sumRows adds up elN rows of up to 64 columns.
 func sumRows(name string, size int, zero func(v VecVirtual), add func(m Mem, k OpmaskVirtual, acc VecVirtual), store func(v VecVirtual, k OpmaskVirtual, m Mem)) {
-	TEXT(name, NOSPLIT, "func(p *byte)")
-	Pragma("noescape")
-	p := Load(Param("p"), GP64())
+	p := begin(name)
 	dst, x, n, step := load(p, elDst), load(p, elX), load(p, elN), load(p, elStep)
 	ks := masks(p, elMask)
 	acc := [4]VecVirtual{ZMM(), ZMM(), ZMM(), ZMM()}
@@ -102,8 +99,7 @@ func sumRows(name string, size int, zero func(v VecVirtual), add func(m Mem, k O
 	for i, v := range acc {
 		store(v, ks[i], at(dst, 64*i))
 	}
-	VZEROUPPER()
-	RET()
+	asm.End()
 }
 
 func elementwise512(perm Mem) {
@@ -133,9 +129,7 @@ func elementwise512(perm Mem) {
 
 // clamped applies op to elN blocks of 16 floats, the last one masked, and clamps.
 func clamped(name string, op func(x VecVirtual, y Mem, k OpmaskVirtual)) {
-	TEXT(name, NOSPLIT, "func(p *byte)")
-	Pragma("noescape")
-	p := Load(Param("p"), GP64())
+	p := begin(name)
 	dst, x, y, n := load(p, elDst), load(p, elX), load(p, elY), load(p, elN)
 	lo, hi := broadcast(p, elLo), broadcast(p, elHi)
 	k, ones := K(), GP32()
@@ -157,6 +151,5 @@ func clamped(name string, op func(x VecVirtual, y Mem, k OpmaskVirtual)) {
 	ADDQ(Imm(64), off)
 	TESTQ(n, n)
 	JNZ(LabelRef("loop"))
-	VZEROUPPER()
-	RET()
+	asm.End()
 }

@@ -7,28 +7,19 @@
 package main
 
 import (
-	"flag"
-	"log"
-
 	. "github.com/mmcloughlin/avo/build"
-	"github.com/mmcloughlin/avo/ir"
 	. "github.com/mmcloughlin/avo/operand"
 	. "github.com/mmcloughlin/avo/reg"
+
+	"github.com/sightline-dev/sightline/core/cpu/asm"
 )
 
-func main() {
-	level := flag.String("level", "", "avx512 or avx2")
-	flag.Parse()
-	ConstraintExpr("!purego")
-	switch *level {
-	case "avx512":
-		avx512()
-	case "avx2":
-		avx2()
-	default:
-		log.Fatal("asm: -level must be avx512 or avx2")
-	}
-	Generate()
+func main() { asm.Levels(map[string]func(){"avx512": avx512, "avx2": avx2}) }
+
+// begin begins a function, and returns its parameter.
+func begin(name string) Register {
+	asm.Begin(name, "func(p *byte)")
+	return asm.Params("p")[0]
 }
 
 // The fields of kernel.tileArgs, in order.
@@ -55,20 +46,10 @@ const (
 	argNext               // the panels after these, to fetch meanwhile (AVX-512)
 )
 
-func at(p Register, disp int) Mem { return Mem{Base: p, Disp: disp} }
-
-// load returns a new register that holds field f.
-func load(p Register, f int) GPVirtual {
-	r := GP64()
-	MOVQ(at(p, f), r)
-	return r
-}
-
-// raw emits an instruction avo has no constructor for; the last operand is read
-// and written.
-func raw(opcode string, ops ...Op) {
-	Instruction(&ir.Instruction{Opcode: opcode, Operands: ops, Inputs: ops, Outputs: ops[len(ops)-1:]})
-}
+var (
+	at   = asm.At
+	load = asm.Field
+)
 
 // rowsOf addresses up to 14 rows through two base registers and three strides.
 type rowsOf struct {

@@ -4,15 +4,15 @@ import (
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	. "github.com/mmcloughlin/avo/reg"
+
+	"github.com/sightline-dev/sightline/core/cpu/asm"
 )
 
 // depthwiseU8AVX2 is output rows of a block of 16 channels. Two taps of a
 // channel share a dword, widened to words, so that VPMADDWD sums them exactly:
 // the first register holds channels 0–3 and 8–11, the second 4–7 and 12–15.
 func depthwiseU8AVX2() {
-	TEXT("depthwiseU8Tapsx16AVX2", NOSPLIT, "func(p *byte)")
-	Pragma("noescape")
-	p := Load(Param("p"), GP64())
+	p := begin("depthwiseU8Tapsx16AVX2")
 	gather := func(field int) [2]VecVirtual {
 		from, first, out := load(p, field), YMM(), [2]VecVirtual{YMM(), YMM()}
 		VMOVDQU(at(from, 0), first)
@@ -68,9 +68,7 @@ func depthwiseU8AVX2() {
 // a 3x3 kernel in registers, and with any taps.
 func depthwiseF32AVX2() {
 	begin := func(name string) (p Register, lo, hi VecVirtual) {
-		TEXT(name, NOSPLIT, "func(p *byte)")
-		Pragma("noescape")
-		p = Load(Param("p"), GP64())
+		p = begin(name)
 		lo, hi = YMM(), YMM()
 		VBROADCASTSS(at(p, rowLo), lo)
 		VBROADCASTSS(at(p, rowHi), hi)
@@ -146,9 +144,7 @@ func depthwiseF32AVX2() {
 
 // elementwise2 is addU8 in blocks of 32 bytes and the sums of 32 columns.
 func elementwise2(zip Mem) {
-	TEXT("addU8AVX2", NOSPLIT, "func(p *byte)")
-	Pragma("noescape")
-	p := Load(Param("p"), GP64())
+	p := begin("addU8AVX2")
 	dst, x, y, n := load(p, elDst), load(p, elX), load(p, elY), load(p, elN)
 	out := newRequant2(p, elLo, elHi, elZero)
 	broadcast2 := func(field int) VecVirtual {
@@ -184,8 +180,7 @@ func elementwise2(zip Mem) {
 	ADDQ(Imm(32), dst)
 	DECQ(n)
 	JNZ(LabelRef("loop"))
-	VZEROUPPER()
-	RET()
+	asm.End()
 
 	sumRows2("sumRowsU8AVX2", 1, func(m Mem, acc VecVirtual) {
 		v := YMM()
@@ -196,9 +191,7 @@ func elementwise2(zip Mem) {
 }
 
 func sumRows2(name string, size int, add func(m Mem, acc VecVirtual)) {
-	TEXT(name, NOSPLIT, "func(p *byte)")
-	Pragma("noescape")
-	p := Load(Param("p"), GP64())
+	p := begin(name)
 	dst, x, n, step := load(p, elDst), load(p, elX), load(p, elN), load(p, elStep)
 	acc := [4]VecVirtual{YMM(), YMM(), YMM(), YMM()}
 	for _, v := range acc {
@@ -214,6 +207,5 @@ func sumRows2(name string, size int, add func(m Mem, acc VecVirtual)) {
 	for i, v := range acc {
 		VMOVUPS(v, at(dst, 32*i))
 	}
-	VZEROUPPER()
-	RET()
+	asm.End()
 }

@@ -7,23 +7,19 @@ import (
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	. "github.com/mmcloughlin/avo/reg"
+
+	"github.com/sightline-dev/sightline/core/cpu/asm"
 )
 
 func main() {
-	ConstraintExpr("!purego")
-	inverse8()
-	inverse4()
-	Generate()
+	asm.Generator(func() {
+		inverse8()
+		inverse4()
+	})
 }
 
 // vector is a 32-byte constant of eight equal dwords.
-func vector(name string, v int32) Mem {
-	m := GLOBL(name, RODATA|NOPTR)
-	for i := range 8 {
-		DATA(4*i, U32(uint32(v)))
-	}
-	return m
-}
+func vector(name string, v int32) Mem { return asm.Dwords(name, uint32(v), 8) }
 
 // rotation holds the three factors of rotate in inverse8.go.
 type rotation struct{ cos, diff, sum Mem }
@@ -61,8 +57,7 @@ func args() (dst, stride, b, quant Register) {
 // inverse8 is inverse8Generic. The registers are named as its variables; b and quant are
 // in transform order, so each load is the same coefficient of all eight rows.
 func inverse8() {
-	TEXT("inverse8AVX2", NOSPLIT, "func(dst *byte, stride int, b, quant *[64]int32)")
-	Pragma("noescape")
+	asm.Begin("inverse8AVX2", "func(dst *byte, stride int, b, quant *[64]int32)")
 	dst, stride, b, quant := args()
 	var x [8]VecVirtual
 	zero := YMM()
@@ -119,8 +114,7 @@ func inverse8() {
 		VPSRAD(U8(18), x[i], x[i])
 	}
 	store8(x, dst, stride)
-	VZEROUPPER()
-	RET()
+	asm.End()
 }
 
 // odd ends the odd half and joins it with the even one: x[0] to x[7] are then the results
@@ -191,8 +185,7 @@ func store8(x [8]VecVirtual, dst, stride Register) {
 
 // inverse4 is inverse4Generic: rows, transposition, columns, each of four dwords.
 func inverse4() {
-	TEXT("inverse4AVX2", NOSPLIT, "func(dst *byte, stride int, b, quant *[64]int32)")
-	Pragma("noescape")
+	asm.Begin("inverse4AVX2", "func(dst *byte, stride int, b, quant *[64]int32)")
 	dst, stride, b, quant := args()
 	zero := YMM()
 	VPXOR(zero, zero, zero)
@@ -223,8 +216,7 @@ func inverse4() {
 			ADDQ(stride, dst)
 		}
 	}
-	VZEROUPPER()
-	RET()
+	asm.End()
 }
 
 // pass4 is inverseRow4 with its rounding.
