@@ -20,7 +20,9 @@ func avx2() {
 	}
 	(&tile2{height: 2, vecs: 4}).i32()
 	depthwiseU8AVX2()
-	depthwiseF32AVX2()
+	d := depthwiseF32{vecs: 1, vec: YMM, suffix: "x8AVX2"}
+	d.three()
+	d.general()
 	elementwise2(zip)
 }
 
@@ -60,35 +62,7 @@ func (t *tile2) frame(name string, unroll int, step func(rows *rowsOf, b Registe
 			VXORPS(t.acc[r][v], t.acc[r][v], t.acc[r][v])
 		}
 	}
-	MOVQ(t.cur.at(argA), a)
-	MOVQ(at(p, argB), b)
-	MOVQ(at(p, argSegs), segs)
-	Label("segment")
-	rows.start(a)
-	MOVQ(at(p, argK), k)
-	SUBQ(Imm(uint64(unroll)), k)
-	JLT(LabelRef("tail"))
-	Label("loop")
-	for u := range unroll {
-		step(rows, b, u)
-	}
-	rows.advance(unroll * 4)
-	ADDQ(U32(unroll*64), b)
-	SUBQ(Imm(uint64(unroll)), k)
-	JGE(LabelRef("loop"))
-	Label("tail")
-	ADDQ(Imm(uint64(unroll)), k)
-	JZ(LabelRef("done"))
-	Label("tailloop")
-	step(rows, b, 0)
-	rows.advance(4)
-	ADDQ(Imm(64), b)
-	DECQ(k)
-	JNZ(LabelRef("tailloop"))
-	Label("done")
-	ADDQ(at(p, argSegStep), a)
-	DECQ(segs)
-	JNZ(LabelRef("segment"))
+	walk(p, t.cur, rows, [4]Register{a, b, k, segs}, unroll, func(u int) { step(rows, b, u) }, func(int) {})
 	finish()
 	t.cur.skip(argA, argLDA, t.height)
 	t.cur.skip(argC, argLDC, t.height)

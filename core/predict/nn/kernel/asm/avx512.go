@@ -30,10 +30,10 @@ func avx512() {
 		(&depthwiseU8{lanes: lanes}).three(2)
 	}
 	for _, vecs := range []int{2, 1} {
-		(&depthwiseF32{vecs: vecs}).three()
+		(&depthwiseF32{vecs: vecs, vec: ZMM, suffix: fmt.Sprintf("x%dAVX512", vecs*16)}).three()
 	}
 	for _, vecs := range []int{4, 1} {
-		(&depthwiseF32{vecs: vecs}).general()
+		(&depthwiseF32{vecs: vecs, vec: ZMM, suffix: fmt.Sprintf("x%dAVX512", vecs*16)}).general()
 	}
 	elementwise512(perm)
 }
@@ -64,8 +64,8 @@ type tile struct {
 
 // frame emits the function around a tile: for each of argTiles tiles, the
 // accumulators start from the bias, step runs for each k of each segment, and
-// finish stores. unroll steps of aBytes each share a loop turn.
-func (t *tile) frame(name string, unroll, aBytes int, ints bool, step func(rows *rowsOf, b, bstep Register, u int), finish func()) {
+// finish stores. unroll steps share a loop turn.
+func (t *tile) frame(name string, unroll int, ints bool, step func(rows *rowsOf, b, bstep Register, u int), finish func()) {
 	t.p = begin(fmt.Sprintf("%s%dx%dAVX512", name, t.height, t.vecs*16))
 	p := t.p
 	t.cur = newCursor(p, argA, argC, argRes, argTiles)
@@ -99,46 +99,19 @@ func (t *tile) frame(name string, unroll, aBytes int, ints bool, step func(rows 
 			}
 		}
 	}
-	MOVQ(t.cur.at(argA), a)
-	MOVQ(at(p, argB), b)
-	MOVQ(at(p, argSegs), segs)
-	Label("segment")
-	rows.start(a)
-	MOVQ(at(p, argK), k)
-	SUBQ(Imm(uint64(unroll)), k)
-	JLT(LabelRef("tail"))
-	Label("loop")
-	for u := range unroll {
-		step(rows, b, bstep, u)
-		if t.height >= 7 {
+	walk(p, t.cur, rows, [4]Register{a, b, k, segs}, unroll, func(u int) { step(rows, b, bstep, u) }, func(u int) {
+		switch {
+		case t.height >= 7 && u < unroll:
 			PREFETCHT1(at(next, u*64))
-			continue
+		case t.height >= 7:
+			ADDQ(U32(unroll*64), next)
+		case u < unroll:
+			PREFETCHT0(at(b, u*64+ahead))
+			if t.vecs == 2 {
+				PREFETCHT0(Mem{Base: b, Index: bstep, Scale: 1, Disp: u*64 + ahead})
+			}
 		}
-		PREFETCHT0(at(b, u*64+ahead))
-		if t.vecs == 2 {
-			PREFETCHT0(Mem{Base: b, Index: bstep, Scale: 1, Disp: u*64 + ahead})
-		}
-	}
-	if t.height >= 7 {
-		ADDQ(U32(unroll*64), next)
-	}
-	rows.advance(unroll * aBytes)
-	ADDQ(U32(unroll*64), b)
-	SUBQ(Imm(uint64(unroll)), k)
-	JGE(LabelRef("loop"))
-	Label("tail")
-	ADDQ(Imm(uint64(unroll)), k)
-	JZ(LabelRef("done"))
-	Label("tailloop")
-	step(rows, b, bstep, 0)
-	rows.advance(aBytes)
-	ADDQ(Imm(64), b)
-	DECQ(k)
-	JNZ(LabelRef("tailloop"))
-	Label("done")
-	ADDQ(at(p, argSegStep), a)
-	DECQ(segs)
-	JNZ(LabelRef("segment"))
+	})
 	finish()
 	t.cur.skip(argA, argLDA, t.height)
 	t.cur.skip(argC, argLDC, t.height)
@@ -181,7 +154,7 @@ func (t *tile) f32() {
 			}
 		}
 	}
-	t.frame("gemmF32Tile", 4, 4, false, step, func() {
+	t.frame("gemmF32Tile", 4, false, step, func() {
 		lo, hi := ZMM(), ZMM()
 		VBROADCASTSS(at(t.p, argLo), lo)
 		VBROADCASTSS(at(t.p, argHi), hi)
@@ -229,7 +202,7 @@ func (t *tile) dpbusd(rows *rowsOf, b, bstep Register, u int) {
 }
 
 func (t *tile) i32() {
-	t.frame("gemmI32Tile", 2, 4, true, t.dpbusd, func() {
+	t.frame("gemmI32Tile", 2, true, t.dpbusd, func() {
 		c := t.cur.load(argC)
 		ldc := load(t.p, argLDC)
 		for r := range t.acc {
@@ -242,7 +215,7 @@ func (t *tile) i32() {
 }
 
 func (t *tile) u8() {
-	t.frame("gemmU8Tile", 2, 4, true, t.dpbusd, func() {
+	t.frame("gemmU8Tile", 2, true, t.dpbusd, func() {
 		sp := load(t.p, argScale)
 		scale := []VecVirtual{ZMM(), ZMM()}[:t.vecs]
 		for v := range scale {

@@ -260,24 +260,28 @@ func (d *depthwiseU8) three(stride int) {
 	d.out.end()
 }
 
-// depthwiseF32 is output rows of a block of 16·vecs channels, masked.
+// depthwiseF32 is output rows of a block of vecs registers of channels, which AVX-512 masks.
 type depthwiseF32 struct {
 	vecs   int
+	vec    func() VecVirtual
+	suffix string
 	p      Register
-	mask   []OpmaskVirtual
+	mask   []OpmaskVirtual // nil: of AVX2
 	lo, hi VecVirtual
 }
 
 func (d *depthwiseF32) begin(name string) {
-	d.p = begin(fmt.Sprintf("depthwiseF32%sx%dAVX512", name, d.vecs*16))
-	m := load(d.p, rowMask)
-	d.mask = make([]OpmaskVirtual, d.vecs)
-	for v := range d.mask {
-		d.mask[v] = K()
-		KMOVW(m.As32(), d.mask[v])
-		SHRQ(Imm(16), m)
+	d.p = begin("depthwiseF32" + name + d.suffix)
+	d.lo, d.hi = d.vec(), d.vec()
+	if d.lo.Size() == 64 {
+		m := load(d.p, rowMask)
+		d.mask = make([]OpmaskVirtual, d.vecs)
+		for v := range d.mask {
+			d.mask[v] = K()
+			KMOVW(m.As32(), d.mask[v])
+			SHRQ(Imm(16), m)
+		}
 	}
-	d.lo, d.hi = ZMM(), ZMM()
 	VBROADCASTSS(at(d.p, rowLo), d.lo)
 	VBROADCASTSS(at(d.p, rowHi), d.hi)
 }
@@ -286,17 +290,36 @@ func (d *depthwiseF32) store(acc []VecVirtual, dst Register) {
 	for v, x := range acc {
 		VMAXPS(x, d.lo, x)
 		VMINPS(x, d.hi, x)
-		VMOVUPS(x, d.mask[v], at(dst, v*64))
+		if d.mask == nil {
+			VMOVUPS(x, at(dst, 0))
+		} else {
+			VMOVUPS(x, d.mask[v], at(dst, v*64))
+		}
 	}
 }
 
 func (d *depthwiseF32) loads(from Register) []VecVirtual {
 	vs := make([]VecVirtual, d.vecs)
 	for v := range vs {
-		vs[v] = ZMM()
-		VMOVUPS_Z(at(from, v*64), d.mask[v], vs[v])
+		vs[v] = d.vec()
+		if d.mask == nil {
+			VMOVUPS(at(from, 0), vs[v])
+		} else {
+			VMOVUPS_Z(at(from, v*64), d.mask[v], vs[v])
+		}
 	}
 	return vs
+}
+
+// add adds the products of the inputs at from with w. It masks them and not their loads, which would take a slot of their own.
+func (d *depthwiseF32) add(from Mem, w, acc []VecVirtual) {
+	for v := range acc {
+		if d.mask == nil {
+			VFMADD231PS(from, w[v], acc[v])
+		} else {
+			VFMADD231PS(from.Offset(v*64), w[v], d.mask[v], acc[v])
+		}
+	}
 }
 
 // three keeps the nine weights of the block in registers. rowOut is also the
@@ -318,7 +341,7 @@ func (d *depthwiseF32) three() {
 		Label("pixel")
 		acc := make([]VecVirtual, d.vecs)
 		for v := range acc {
-			acc[v] = ZMM()
+			acc[v] = d.vec()
 			VMOVAPS(bias[v], acc[v])
 		}
 		for ky, r := range rows {
@@ -327,10 +350,7 @@ func (d *depthwiseF32) three() {
 				if kx > 0 {
 					m.Index, m.Scale = col, uint8(kx)
 				}
-				for v := range acc {
-					// A masked product, not a masked load: that takes a slot of its own.
-					VFMADD231PS(m.Offset(v*64), w[ky*3+kx][v], d.mask[v], acc[v])
-				}
+				d.add(m, w[ky*3+kx], acc)
 			}
 		}
 		d.store(acc, dst)
@@ -358,9 +378,7 @@ func (d *depthwiseF32) general() {
 		MOVQ(at(d.p, rowCount), n)
 		Label("tap")
 		MOVQ(at(taps, 0), off)
-		for v, wv := range d.loads(w) {
-			VFMADD231PS(Mem{Base: src, Index: off, Scale: 1, Disp: v * 64}, wv, d.mask[v], acc[v])
-		}
+		d.add(Mem{Base: src, Index: off, Scale: 1}, d.loads(w), acc)
 		ADDQ(Imm(8), taps)
 		ADDQ(out, w)
 		DECQ(n)

@@ -25,8 +25,8 @@ const (
 	elZero
 )
 
-func broadcast(p Register, field int) VecVirtual {
-	v := ZMM()
+// broadcast fills v with the dword of a field.
+func broadcast(p Register, field int, v VecVirtual) VecVirtual {
 	VPBROADCASTD(at(p, field), v)
 	return v
 }
@@ -35,34 +35,39 @@ func broadcast(p Register, field int) VecVirtual {
 func addU8(perm Mem) {
 	p := begin("addU8AVX512")
 	dst, x, y, n := load(p, elDst), load(p, elX), load(p, elY), load(p, elN)
-	scale := [2]VecVirtual{broadcast(p, elScaleX), broadcast(p, elScaleY)}
-	zero := [2]VecVirtual{broadcast(p, elZeroX), broadcast(p, elZeroY)}
-	out := &requant{p: p, hi: broadcast(p, elHi), zero: ZMM(), lo: ZMM(), permData: perm}
+	scale := [2]VecVirtual{broadcast(p, elScaleX, ZMM()), broadcast(p, elScaleY, ZMM())}
+	zero := [2]VecVirtual{broadcast(p, elZeroX, ZMM()), broadcast(p, elZeroY, ZMM())}
+	out := &requant{p: p, hi: broadcast(p, elHi, ZMM()), zero: ZMM(), lo: ZMM(), permData: perm}
 	VPBROADCASTW(at(p, elZero), out.zero)
 	VPBROADCASTB(at(p, elLo), out.lo)
-	index := out.perm()
+	out.addBlocks([2]Register{x, y}, dst, n, scale, zero, out.perm(), func(z VecVirtual) { VMOVDQU32(z, at(dst, 0)) })
+}
+
+// addBlocks adds n blocks of four registers of bytes of x and y, and ends the function. index is the order that pack undoes.
+func (q *requant) addBlocks(xy [2]Register, dst, n Register, scale, zero [2]VecVirtual, index VecVirtual, store func(z VecVirtual)) {
+	lanes := int(q.hi.Size()) / 4
 	Label("loop")
 	sums := make([]VecVirtual, 4)
 	for i := range sums {
 		var term [2]VecVirtual
-		for o, from := range []Register{x, y} {
-			v := ZMM()
-			VPMOVZXBD(at(from, 16*i), v)
+		for o, from := range xy {
+			v := like(q.hi)
+			VPMOVZXBD(at(from, lanes*i), v)
 			VPSUBD(zero[o], v, v)
 			VCVTDQ2PS(v, v)
 			VMULPS(scale[o], v, v)
 			term[o] = v
 		}
 		VADDPS(term[1], term[0], term[0])
-		out.steps(term[0])
+		q.steps(term[0])
 		sums[i] = term[0]
 	}
-	z := out.pack(sums)
+	z := q.pack(sums)
 	VPERMD(z, index, z)
-	VMOVDQU32(z, at(dst, 0))
-	ADDQ(Imm(64), x)
-	ADDQ(Imm(64), y)
-	ADDQ(Imm(64), dst)
+	store(z)
+	for _, p := range []Register{xy[0], xy[1], dst} {
+		ADDQ(Imm(uint64(4*lanes)), p)
+	}
 	DECQ(n)
 	JNZ(LabelRef("loop"))
 	asm.End()
@@ -80,46 +85,60 @@ func masks(p Register, field int) [4]OpmaskVirtual {
 	return ks
 }
 
-// sumRows adds up elN rows of up to 64 columns.
-func sumRows(name string, size int, zero func(v VecVirtual), add func(m Mem, k OpmaskVirtual, acc VecVirtual), store func(v VecVirtual, k OpmaskVirtual, m Mem)) {
+// rowSums adds up elN rows of four registers of columns.
+type rowSums struct {
+	size   int // bytes of a column
+	vec    func() VecVirtual
+	masked bool
+	zero   func(v VecVirtual)
+	add    func(m Mem, k OpmaskVirtual, acc VecVirtual)
+	store  func(v VecVirtual, k OpmaskVirtual, m Mem)
+}
+
+func (s rowSums) emit(name string) {
 	p := begin(name)
 	dst, x, n, step := load(p, elDst), load(p, elX), load(p, elN), load(p, elStep)
-	ks := masks(p, elMask)
-	acc := [4]VecVirtual{ZMM(), ZMM(), ZMM(), ZMM()}
+	var ks [4]OpmaskVirtual
+	if s.masked {
+		ks = masks(p, elMask)
+	}
+	acc := [4]VecVirtual{s.vec(), s.vec(), s.vec(), s.vec()}
+	bytes := int(acc[0].Size())
 	for _, v := range acc {
-		zero(v)
+		s.zero(v)
 	}
 	Label("loop")
 	for i, v := range acc {
-		add(at(x, 16*size*i), ks[i], v)
+		s.add(at(x, bytes/4*s.size*i), ks[i], v)
 	}
 	ADDQ(step, x)
 	DECQ(n)
 	JNZ(LabelRef("loop"))
 	for i, v := range acc {
-		store(v, ks[i], at(dst, 64*i))
+		s.store(v, ks[i], at(dst, bytes*i))
 	}
 	asm.End()
 }
 
 func elementwise512(perm Mem) {
 	addU8(perm)
-	sumRows("sumRowsU8AVX512", 1,
-		func(v VecVirtual) { VPXORD(v, v, v) },
-		func(m Mem, k OpmaskVirtual, acc VecVirtual) {
+	s := rowSums{
+		size: 1, vec: ZMM, masked: true, zero: func(v VecVirtual) { VPXORD(v, v, v) },
+		add: func(m Mem, k OpmaskVirtual, acc VecVirtual) {
 			x := ZMM()
 			VPMOVZXBD_Z(m, k, x)
 			VPADDD(x, acc, acc)
 		},
-		func(v VecVirtual, k OpmaskVirtual, m Mem) { VMOVDQU32(v, k, m) })
-	sumRows("sumRowsF32AVX512", 4,
-		func(v VecVirtual) { VPXORD(v, v, v) },
-		func(m Mem, k OpmaskVirtual, acc VecVirtual) {
-			x := ZMM()
-			VMOVUPS_Z(m, k, x)
-			VADDPS(x, acc, acc)
-		},
-		func(v VecVirtual, k OpmaskVirtual, m Mem) { VMOVUPS(v, k, m) })
+		store: func(v VecVirtual, k OpmaskVirtual, m Mem) { VMOVDQU32(v, k, m) },
+	}
+	s.emit("sumRowsU8AVX512")
+	s.size, s.store = 4, func(v VecVirtual, k OpmaskVirtual, m Mem) { VMOVUPS(v, k, m) }
+	s.add = func(m Mem, k OpmaskVirtual, acc VecVirtual) {
+		x := ZMM()
+		VMOVUPS_Z(m, k, x)
+		VADDPS(x, acc, acc)
+	}
+	s.emit("sumRowsF32AVX512")
 	clamped("addF32AVX512", func(x VecVirtual, y Mem, k OpmaskVirtual) {
 		v := ZMM()
 		VMOVUPS_Z(y, k, v)
@@ -131,7 +150,7 @@ func elementwise512(perm Mem) {
 func clamped(name string, op func(x VecVirtual, y Mem, k OpmaskVirtual)) {
 	p := begin(name)
 	dst, x, y, n := load(p, elDst), load(p, elX), load(p, elY), load(p, elN)
-	lo, hi := broadcast(p, elLo), broadcast(p, elHi)
+	lo, hi := broadcast(p, elLo, ZMM()), broadcast(p, elHi, ZMM())
 	k, ones := K(), GP32()
 	MOVL(U32(0xffff), ones)
 	KMOVW(ones, k)

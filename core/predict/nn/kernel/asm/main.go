@@ -106,6 +106,44 @@ func (r *rowsOf) row(i, disp int) Mem {
 	return m
 }
 
+// walk emits the steps of a tile, of four bytes of each row, for each k of each segment. to are registers for the first
+// row, the panels, k and the segments. unroll steps share a turn of the loop; fetch comes after each of them and, with unroll,
+// after all.
+func walk(p Register, cur *cursor, rows *rowsOf, to [4]Register, unroll int, step, fetch func(u int)) {
+	a, b, k, segs := to[0], to[1], to[2], to[3]
+	MOVQ(cur.at(argA), a)
+	MOVQ(at(p, argB), b)
+	MOVQ(at(p, argSegs), segs)
+	Label("segment")
+	rows.start(a)
+	MOVQ(at(p, argK), k)
+	SUBQ(Imm(uint64(unroll)), k)
+	JLT(LabelRef("tail"))
+	Label("loop")
+	for u := range unroll {
+		step(u)
+		fetch(u)
+	}
+	fetch(unroll)
+	rows.advance(unroll * 4)
+	ADDQ(U32(unroll*64), b)
+	SUBQ(Imm(uint64(unroll)), k)
+	JGE(LabelRef("loop"))
+	Label("tail")
+	ADDQ(Imm(uint64(unroll)), k)
+	JZ(LabelRef("done"))
+	Label("tailloop")
+	step(0)
+	rows.advance(4)
+	ADDQ(Imm(64), b)
+	DECQ(k)
+	JNZ(LabelRef("tailloop"))
+	Label("done")
+	ADDQ(at(p, argSegStep), a)
+	DECQ(segs)
+	JNZ(LabelRef("segment"))
+}
+
 // cursor keeps the fields that move from tile to tile in the function's frame: the
 // caller's struct holds pointers that must never pass the end of their arrays.
 type cursor struct {

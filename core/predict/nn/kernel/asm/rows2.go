@@ -4,8 +4,6 @@ import (
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	. "github.com/mmcloughlin/avo/reg"
-
-	"github.com/sightline-dev/sightline/core/cpu/asm"
 )
 
 // depthwiseU8AVX2 is output rows of a block of 16 channels. Two taps of a
@@ -64,148 +62,27 @@ func depthwiseU8AVX2() {
 	})
 }
 
-// depthwiseF32AVX2 is output rows of a block of 8 channels: with the weights of
-// a 3x3 kernel in registers, and with any taps.
-func depthwiseF32AVX2() {
-	begin := func(name string) (p Register, lo, hi VecVirtual) {
-		p = begin(name)
-		lo, hi = YMM(), YMM()
-		VBROADCASTSS(at(p, rowLo), lo)
-		VBROADCASTSS(at(p, rowHi), hi)
-		return p, lo, hi
-	}
-	p, lo, hi := begin("depthwiseF32Threex8AVX2")
-	bias := YMM()
-	VMOVUPS(at(load(p, rowBias), 0), bias)
-	wp, out := load(p, rowW), load(p, rowOut)
-	w := make([]VecVirtual, 9)
-	for t := range w {
-		w[t] = YMM()
-		VMOVUPS(at(wp, 0), w[t])
-		ADDQ(out, wp)
-	}
-	next, step, col := load(p, rowNext), load(p, rowStep), load(p, rowCol)
-	eachRow(p, func(src, dst, width Register) {
-		rows := []Register{src, GP64(), GP64()}
-		LEAQ(Mem{Base: rows[0], Index: step, Scale: 1}, rows[1])
-		LEAQ(Mem{Base: rows[0], Index: step, Scale: 2}, rows[2])
-		Label("pixel")
-		acc := YMM()
-		VMOVAPS(bias, acc)
-		for ky, r := range rows {
-			for kx := range 3 {
-				m := Mem{Base: r}
-				if kx > 0 {
-					m.Index, m.Scale = col, uint8(kx)
-				}
-				VFMADD231PS(m, w[ky*3+kx], acc)
-			}
-		}
-		VMAXPS(acc, lo, acc)
-		VMINPS(acc, hi, acc)
-		VMOVUPS(acc, at(dst, 0))
-		for _, r := range rows {
-			ADDQ(next, r)
-		}
-		ADDQ(out, dst)
-		DECQ(width)
-		JNZ(LabelRef("pixel"))
-	})
-
-	p, lo, hi = begin("depthwiseF32Tapsx8AVX2")
-	bp := load(p, rowBias)
-	next, out = load(p, rowNext), load(p, rowOut)
-	w8, taps, n, off := GP64(), GP64(), GP64(), GP64()
-	eachRow(p, func(src, dst, width Register) {
-		Label("pixel")
-		acc := YMM()
-		VMOVUPS(at(bp, 0), acc)
-		MOVQ(at(p, rowW), w8)
-		MOVQ(at(p, rowTaps), taps)
-		MOVQ(at(p, rowCount), n)
-		Label("tap")
-		MOVQ(at(taps, 0), off)
-		x := YMM()
-		VMOVUPS(at(w8, 0), x)
-		VFMADD231PS(Mem{Base: src, Index: off, Scale: 1}, x, acc)
-		ADDQ(Imm(8), taps)
-		ADDQ(out, w8)
-		DECQ(n)
-		JNZ(LabelRef("tap"))
-		VMAXPS(acc, lo, acc)
-		VMINPS(acc, hi, acc)
-		VMOVUPS(acc, at(dst, 0))
-		ADDQ(next, src)
-		ADDQ(out, dst)
-		DECQ(width)
-		JNZ(LabelRef("pixel"))
-	})
-}
-
 // elementwise2 is addU8 in blocks of 32 bytes and the sums of 32 columns.
 func elementwise2(zip Mem) {
 	p := begin("addU8AVX2")
 	dst, x, y, n := load(p, elDst), load(p, elX), load(p, elY), load(p, elN)
 	out := newRequant2(p, elLo, elHi, elZero)
-	broadcast2 := func(field int) VecVirtual {
-		v := YMM()
-		VPBROADCASTD(at(p, field), v)
-		return v
-	}
-	scale := [2]VecVirtual{broadcast2(elScaleX), broadcast2(elScaleY)}
-	zero := [2]VecVirtual{broadcast2(elZeroX), broadcast2(elZeroY)}
+	scale := [2]VecVirtual{broadcast(p, elScaleX, YMM()), broadcast(p, elScaleY, YMM())}
+	zero := [2]VecVirtual{broadcast(p, elZeroX, YMM()), broadcast(p, elZeroY, YMM())}
 	index := YMM()
 	VMOVDQU(zip, index)
-	Label("loop")
-	sums := make([]VecVirtual, 4)
-	for i := range sums {
-		var term [2]VecVirtual
-		for o, from := range []Register{x, y} {
+	out.addBlocks([2]Register{x, y}, dst, n, scale, zero, index, func(z VecVirtual) { VMOVDQU(z, at(dst, 0)) })
+
+	s := rowSums{
+		size: 1, vec: YMM, zero: func(v VecVirtual) { VXORPS(v, v, v) },
+		add: func(m Mem, _ OpmaskVirtual, acc VecVirtual) {
 			v := YMM()
-			VPMOVZXBD(at(from, 8*i), v)
-			VPSUBD(zero[o], v, v)
-			VCVTDQ2PS(v, v)
-			VMULPS(scale[o], v, v)
-			term[o] = v
-		}
-		VADDPS(term[1], term[0], term[0])
-		out.steps(term[0])
-		sums[i] = term[0]
+			VPMOVZXBD(m, v)
+			VPADDD(v, acc, acc)
+		},
+		store: func(v VecVirtual, _ OpmaskVirtual, m Mem) { VMOVUPS(v, m) },
 	}
-	z := out.pack(sums)
-	VPERMD(z, index, z)
-	VMOVDQU(z, at(dst, 0))
-	ADDQ(Imm(32), x)
-	ADDQ(Imm(32), y)
-	ADDQ(Imm(32), dst)
-	DECQ(n)
-	JNZ(LabelRef("loop"))
-	asm.End()
-
-	sumRows2("sumRowsU8AVX2", 1, func(m Mem, acc VecVirtual) {
-		v := YMM()
-		VPMOVZXBD(m, v)
-		VPADDD(v, acc, acc)
-	})
-	sumRows2("sumRowsF32AVX2", 4, func(m Mem, acc VecVirtual) { VADDPS(m, acc, acc) })
-}
-
-func sumRows2(name string, size int, add func(m Mem, acc VecVirtual)) {
-	p := begin(name)
-	dst, x, n, step := load(p, elDst), load(p, elX), load(p, elN), load(p, elStep)
-	acc := [4]VecVirtual{YMM(), YMM(), YMM(), YMM()}
-	for _, v := range acc {
-		VXORPS(v, v, v)
-	}
-	Label("loop")
-	for i, v := range acc {
-		add(at(x, 8*size*i), v)
-	}
-	ADDQ(step, x)
-	DECQ(n)
-	JNZ(LabelRef("loop"))
-	for i, v := range acc {
-		VMOVUPS(v, at(dst, 32*i))
-	}
-	asm.End()
+	s.emit("sumRowsU8AVX2")
+	s.size, s.add = 4, func(m Mem, _ OpmaskVirtual, acc VecVirtual) { VADDPS(m, acc, acc) }
+	s.emit("sumRowsF32AVX2")
 }
