@@ -116,21 +116,45 @@ func (g *group) addresses() {
 	}
 }
 
-// finish turns the four dot products of sums into distances: distanceOf of kernel_generic.go.
-func (g *group) finish(sums, weight, offset, lo, hi, far VecVirtual) VecVirtual {
+// scaling is what turns products into distances.
+type scaling struct{ weight, offset, lo, hi, far VecVirtual }
+
+// loadScaling loads the query's weight and offset, and the constants of distanceOf.
+func (g *group) loadScaling(lo, hi, far Mem) scaling {
+	s := scaling{XMM(), XMM(), XMM(), XMM(), XMM()}
+	VBROADCASTSS(Mem{Base: load(g.p, argWeight)}, s.weight)
+	VPBROADCASTD(at(g.p, argOffset), s.offset)
+	VBROADCASTSS(lo, s.lo)
+	VBROADCASTSS(hi, s.hi)
+	VPBROADCASTD(far, s.far)
+	return s
+}
+
+// finish turns the four dot products of sums into distances, distanceOf of kernel_generic.go, stores them and goes on with the
+// next group, or to the label done. Where fewer are left it returns them, with left + 4 of them to be stored.
+func (g *group) finish(sums VecVirtual, s scaling) VecVirtual {
 	offsets, scales := XMM(), XMM()
 	VSHUFPS(Imm(0x88), g.metas[1], g.metas[0], offsets)
 	VSHUFPS(Imm(0xdd), g.metas[1], g.metas[0], scales)
 	VPSLLD(Imm(2), sums, sums)
 	VPADDD(offsets, sums, sums)
-	VPADDD(offset, sums, sums)
+	VPADDD(s.offset, sums, sums)
 	VCVTDQ2PS(sums, sums)
 	VMULPS(scales, sums, sums)
-	VMULPS(weight, sums, sums)
-	VMAXPS(lo, sums, sums)
-	VMINPS(hi, sums, sums)
+	VMULPS(s.weight, sums, sums)
+	VMAXPS(s.lo, sums, sums)
+	VMINPS(s.hi, sums, sums)
 	VCVTPS2DQ(sums, sums)
 	out := XMM()
-	VPSUBD(sums, far, out)
+	VPSUBD(sums, s.far, out)
+	SUBQ(Imm(4), g.left)
+	JL(LabelRef("tail"))
+	VMOVDQU(out, at(g.dst, 0))
+	ADDQ(Imm(16), g.dst)
+	ADDQ(Imm(16), g.rows)
+	TESTQ(g.left, g.left)
+	JNZ(LabelRef("group"))
+	JMP(LabelRef("done"))
+	Label("tail")
 	return out
 }
