@@ -8,71 +8,50 @@ import (
 // picture into scratch and is copied: row by row its products would be too short.
 const narrow = 16
 
-// conv lowers a Conv node, float or integer, to one of four forms: depthwise, 1×1 (a product
-// over all pixels), segmented rows (the kernel reads the window in place), or rows gathered into
-// scratch (groups, dilation along x).
+// conv lowers a Conv node, float or integer, to one of three forms: depthwise, segmented rows (the kernel reads the window
+// in place), or rows gathered into scratch (groups, dilation along x).
 func (c *compiler) conv(n *node) {
 	w, x := n.slide, n.in
 	switch {
 	case n.depthwise():
 		c.depthwise(n, w, x)
-	case w.pointwise():
-		c.pointwise(n, x)
-	case w.group == 1 && w.dw == 1:
+	case w.group == 1 && (w.dw == 1 || w.kw == 1):
 		c.segmented(n, w, x)
 	default:
 		c.gathered(n, w, x)
 	}
 }
 
-// pointwise emits a 1×1 convolution: one product where input, output and residual are dense.
-func (c *compiler) pointwise(n *node, x *value) {
+// segmented emits a convolution whose kernel rows are read in place from the haloed input. A 1×1 convolution is one product
+// over all pixels where input, output and residual are dense.
+func (c *compiler) segmented(n *node, w window, x *value) {
 	out, res := n.out, n.add
 	target := out
-	if out.halo != [4]int{} && out.shape[3] <= narrow {
+	if w.pointwise() && out.halo != [4]int{} && out.shape[3] <= narrow {
 		target = out.fresh()
 		target.nhwc = true
 	}
-	p := c.product(n, x, target, 0, 1, 1, x.shape[1])
-	p.stepX = x.shape[1]
-	batch, h, w := out.shape[0], out.shape[2], out.shape[3]
-	dense := x.halo == [4]int{} && target.halo == [4]int{} && (res == nil || res.halo == [4]int{})
+	p := c.product(n, x, target, 0, 1, w.kh, w.kw*x.shape[1])
+	p.stepX, p.stepRow = w.sw*x.shape[1], w.dh*x.row()
+	batch, height, width := out.shape[0], out.shape[2], out.shape[3]
 	run := func(s *Session) {
 		for b := range batch {
 			if res == nil {
-				p.block(s, target.at(b, 0), target.row(), x.at(b, 0), x.row(), h, w)
+				p.block(s, target.at(b, 0), target.row(), x.under(b, 0, w), w.sh*x.row(), height, width)
 				continue
 			}
-			for y := range h {
-				p.rows(s, target.at(b, y), x.at(b, y), res.at(b, y), w)
+			for y := range height {
+				p.rows(s, target.at(b, y), x.under(b, y, w), res.at(b, y), width)
 			}
 		}
 	}
-	if dense {
-		run = func(s *Session) { p.rows(s, 0, 0, 0, batch*h*w) }
+	if w.pointwise() && x.halo == [4]int{} && target.halo == [4]int{} && (res == nil || res.halo == [4]int{}) {
+		run = func(s *Session) { p.rows(s, 0, 0, 0, batch*height*width) }
 	}
 	c.emit(step{name: n.String(), out: []*value{target}, in: p.reads(), run: run})
 	if target != out {
 		c.copyStep(n.String(), out, target)
 	}
-}
-
-// segmented emits a dense convolution whose kernel rows are read in place from the haloed input.
-func (c *compiler) segmented(n *node, w window, x *value) {
-	out, res := n.out, n.add
-	p := c.product(n, x, out, 0, 1, w.kh, w.kw*x.shape[1])
-	p.stepX, p.stepRow = w.sw*x.shape[1], w.dh*x.row()
-	c.emit(step{name: n.String(), out: []*value{out}, in: p.reads(), run: func(s *Session) {
-		for b := range out.shape[0] {
-			if res == nil {
-				p.block(s, out.at(b, 0), out.row(), x.under(b, 0, w), w.sh*x.row(), out.shape[2], out.shape[3])
-				continue
-			}
-			for y := range out.shape[2] {
-				p.rows(s, out.at(b, y), x.under(b, y, w), res.at(b, y), out.shape[3])
-			}
-		}
-	}})
 }
 
 // gatherTile is the size of windows side by side that gathered multiplies at a time, in bytes.
