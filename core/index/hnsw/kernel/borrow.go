@@ -7,7 +7,7 @@ import "unsafe"
 // and a row of {offset, scale} for each, or nil. All must stay as long as v is measured from; the
 // caller has checked that they hold what they say. [Vectors.Grow] and [Vectors.Set] are not for v.
 func (v *Vectors) Borrow(stride, rows int, high, low []unsafe.Pointer, scales unsafe.Pointer) {
-	*v = Vectors{dim: stride, stride: stride, rows: rows, high: high, low: low}
+	*v = Vectors{dim: stride, high: table{stride, rows, high}, low: table{stride, rows, low}}
 	if scales != nil {
 		v.meta = unsafe.Slice((*meta)(scales), rows)
 	}

@@ -44,13 +44,6 @@ var Levels = cpu.Choose(cpu.AVX2, cpu.AVX512VNNI, cpu.Lent)
 const MaxDim = 2048
 
 const (
-	line       = 64 // bytes of a cache line
-	chunkShift = 12
-	chunkRows  = 1 << chunkShift
-	firstRows  = 64 // of the first chunk
-)
-
-const (
 	one   = 1 << 29       // a cosine of 1
 	limit = 1.5 * one     // beyond any cosine of unit vectors
 	far   = 2 * one       // the distance at a right angle
@@ -71,10 +64,9 @@ type meta struct {
 // Vectors is a growing array of vectors. Changing it must not run beside anything else;
 // calls that only read may run beside each other.
 type Vectors struct {
-	dim, stride int
-	rows        int
-	high, low   []unsafe.Pointer // first bytes of the chunks
-	meta        []meta
+	dim       int
+	high, low table
+	meta      []meta
 }
 
 // NewVectors returns an empty array of vectors of dim elements, a multiple of 32 up to
@@ -83,7 +75,8 @@ func NewVectors(dim int) (*Vectors, error) {
 	if dim <= 0 || dim%32 != 0 || dim > MaxDim {
 		return nil, fmt.Errorf("vectors of %d dimensions: want a multiple of 32 up to %d", dim, MaxDim)
 	}
-	return &Vectors{dim: dim, stride: (dim + line - 1) / line * line}, nil
+	rows := table{stride: (dim + line - 1) / line * line}
+	return &Vectors{dim: dim, high: rows, low: rows}, nil
 }
 
 // Dim is the number of dimensions.
@@ -91,62 +84,30 @@ func (v *Vectors) Dim() int { return v.dim }
 
 // Bytes is the memory held, in bytes.
 func (v *Vectors) Bytes() int {
-	return 2*v.rows*v.stride + cap(v.meta)*int(unsafe.Sizeof(meta{})) + (cap(v.high)+cap(v.low))*int(unsafe.Sizeof(uintptr(0)))
+	return v.high.bytes() + v.low.bytes() + cap(v.meta)*int(unsafe.Sizeof(meta{}))
 }
 
 // Grow makes room for at least rows rows; new ones hold the zero vector.
 func (v *Vectors) Grow(rows int) {
-	for v.rows < rows {
-		switch {
-		case v.rows == 0:
-			v.high, v.low = append(v.high, v.chunk(firstRows)), append(v.low, v.chunk(firstRows))
-			v.rows = firstRows
-		case v.rows < chunkRows:
-			v.high[0], v.low[0] = v.doubled(v.high[0]), v.doubled(v.low[0])
-			v.rows *= 2
-		default:
-			v.high, v.low = append(v.high, v.chunk(chunkRows)), append(v.low, v.chunk(chunkRows))
-			v.rows += chunkRows
-		}
-	}
-	if len(v.meta) < v.rows {
-		grown := make([]meta, v.rows, v.rows+v.rows/8)
-		if v.rows <= cap(v.meta) {
-			grown = v.meta[:v.rows]
+	v.high.grow(rows, 0)
+	v.low.grow(rows, 0)
+	if n := v.high.rows; len(v.meta) < n {
+		grown := make([]meta, n, n+n/8)
+		if n <= cap(v.meta) {
+			grown = v.meta[:n]
 		}
 		copy(grown, v.meta)
 		v.meta = grown
 	}
 }
 
-// chunk returns rows rows of zeros, aligned to a line.
-func (v *Vectors) chunk(rows int) unsafe.Pointer {
-	b := make([]byte, rows*v.stride+line-1)
-	skip := -uintptr(unsafe.Pointer(&b[0])) % line
-	return unsafe.Pointer(&b[skip])
-}
-
-func (v *Vectors) doubled(chunk unsafe.Pointer) unsafe.Pointer {
-	n := v.rows * v.stride
-	to := v.chunk(2 * v.rows)
-	copy(unsafe.Slice((*byte)(to), n), unsafe.Slice((*byte)(chunk), n))
-	return to
-}
-
 // highOf and lowOf are the bytes of a row.
 func (v *Vectors) highOf(row uint32) []int8 {
-	return unsafe.Slice((*int8)(v.at(v.high, row)), v.stride)
+	return unsafe.Slice((*int8)(v.high.at(row)), v.high.stride)
 }
 
 func (v *Vectors) lowOf(row uint32) []uint8 {
-	return unsafe.Slice((*uint8)(v.at(v.low, row)), v.stride)
-}
-
-func (v *Vectors) at(chunks []unsafe.Pointer, row uint32) unsafe.Pointer {
-	if int(row) >= v.rows {
-		panic("kernel: row out of range")
-	}
-	return unsafe.Add(chunks[row>>chunkShift], int(row&(chunkRows-1))*v.stride)
+	return unsafe.Slice((*uint8)(v.low.at(row)), v.high.stride)
 }
 
 // Set writes a vector: dim elements and the scale, 1 over their length or 0 for the zero
@@ -197,8 +158,8 @@ type Query struct {
 
 // Set makes z the query q; the slices of an earlier Set are used again. q is read now.
 func (z *Query) Set(v *Vectors, q []int16, scale float32) {
-	if len(z.full) != v.stride {
-		z.codes, z.full = make([]int8, v.stride), make([]int16, v.stride)
+	if len(z.full) != v.high.stride {
+		z.codes, z.full = make([]int8, v.high.stride), make([]int16, v.high.stride)
 	}
 	copy(z.full, q[:v.dim])
 	for i, x := range q[:v.dim] {
@@ -217,11 +178,11 @@ func (v *Vectors) Row(row uint32) Query {
 // Distances sets dst[i] to the distance from z to rows[i], on the high bytes.
 // dst has the length of rows.
 func (v *Vectors) Distances(dst []uint32, z *Query, rows []uint32) {
-	if len(dst) != len(rows) || len(z.codes) != v.stride {
+	if len(dst) != len(rows) || len(z.codes) != v.high.stride {
 		panic("kernel: lengths differ")
 	}
 	if len(rows) > 0 {
-		checkRows(rows, v.rows)
+		checkRows(rows, v.high.rows)
 		v.distances(dst, z, rows)
 	}
 }
@@ -229,11 +190,11 @@ func (v *Vectors) Distances(dst []uint32, z *Query, rows []uint32) {
 // Dots sets dst[i] to the exact dot product of z and rows[i], on all 16 bits. z must be one
 // of [Query.Set].
 func (v *Vectors) Dots(dst []int64, z *Query, rows []uint32) {
-	if len(dst) != len(rows) || len(z.full) != v.stride {
+	if len(dst) != len(rows) || len(z.full) != v.high.stride {
 		panic("kernel: lengths differ")
 	}
 	if len(rows) > 0 {
-		checkRows(rows, v.rows)
+		checkRows(rows, v.high.rows)
 		v.dots(dst, z, rows)
 	}
 }

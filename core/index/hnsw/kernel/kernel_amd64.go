@@ -35,7 +35,7 @@ func (v *Vectors) distances(dst []uint32, z *Query, rows []uint32) {
 	weight := z.weight()
 	a := args{
 		dst: unsafe.Pointer(&dst[0]), rows: unsafe.Pointer(&rows[0]), n: len(rows), codes: unsafe.Pointer(&z.codes[0]),
-		high: unsafe.Pointer(&v.high[0]), meta: unsafe.Pointer(&v.meta[0]), blocks: v.stride / line, stride: v.stride,
+		high: v.high.first(), meta: unsafe.Pointer(&v.meta[0]), blocks: v.high.stride / line, stride: v.high.stride,
 		offset: int(z.offset), weight: unsafe.Pointer(&weight),
 	}
 	if Levels.Now() == cpu.AVX512VNNI {
@@ -68,7 +68,7 @@ func (v *Vectors) dots(dst []int64, z *Query, rows []uint32) {
 	}
 	a := args{
 		dst: unsafe.Pointer(&dst[0]), rows: unsafe.Pointer(&rows[0]), n: len(rows), codes: unsafe.Pointer(&z.full[0]),
-		high: unsafe.Pointer(&v.high[0]), low: unsafe.Pointer(&v.low[0]), blocks: v.stride / line, stride: v.stride,
+		high: v.high.first(), low: v.low.first(), blocks: v.high.stride / line, stride: v.high.stride,
 	}
 	if Levels.Now() == cpu.AVX512VNNI {
 		dotsAVX512(a.ptr())
@@ -92,8 +92,8 @@ func (l *Lists) find(rows []uint32, x uint32) int {
 		return l.findGeneric(rows, x)
 	}
 	a := findArgs{
-		rows: unsafe.Pointer(&rows[0]), n: len(rows), chunks: unsafe.Pointer(&l.chunks[0]),
-		blocks: l.stride / vectorWords, stride: 4 * l.stride, x: int(x),
+		rows: unsafe.Pointer(&rows[0]), n: len(rows), chunks: l.first(),
+		blocks: l.stride / vectorBytes, stride: l.stride, x: int(x),
 	}
 	return findAVX2((*byte)(unsafe.Pointer(&a)))
 }

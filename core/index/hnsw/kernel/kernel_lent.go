@@ -24,8 +24,8 @@ func (v *Vectors) distances(dst []uint32, z *Query, rows []uint32) {
 		v.distancesGeneric(dst, z, rows)
 		return
 	}
-	distancesLent(&dst[0], &z.codes[0], int32(v.stride), z.offset, z.weight(), &rows[0], int32(len(rows)),
-		unsafe.Pointer(&v.high[0]), unsafe.Pointer(&v.meta[0]), int32(v.rows))
+	distancesLent(&dst[0], &z.codes[0], int32(v.high.stride), z.offset, z.weight(), &rows[0], int32(len(rows)),
+		v.high.first(), unsafe.Pointer(&v.meta[0]), int32(v.high.rows))
 }
 
 func (v *Vectors) dots(dst []int64, z *Query, rows []uint32) {
@@ -33,8 +33,8 @@ func (v *Vectors) dots(dst []int64, z *Query, rows []uint32) {
 		v.dotsGeneric(dst, z, rows)
 		return
 	}
-	dotsLent(&dst[0], &z.full[0], int32(v.stride), &rows[0], int32(len(rows)),
-		unsafe.Pointer(&v.high[0]), unsafe.Pointer(&v.low[0]), int32(v.rows))
+	dotsLent(&dst[0], &z.full[0], int32(v.high.stride), &rows[0], int32(len(rows)),
+		v.high.first(), v.low.first(), int32(v.high.rows))
 }
 
 func (l *Lists) find(rows []uint32, x uint32) int { return l.findGeneric(rows, x) }

@@ -137,8 +137,8 @@ func TestGrowing(t *testing.T) {
 			t.Fatalf("row %d = %v, %v", row, got, s)
 		}
 	}
-	if v.Dim() != 32 || v.rows < rows || l.rows < rows || l.room != 4 {
-		t.Errorf("%d rows of %d, %d lists of %d", v.rows, v.Dim(), l.rows, l.room)
+	if v.Dim() != 32 || v.high.rows < rows || l.rows < rows || l.room != 4 {
+		t.Errorf("%d rows of %d, %d lists of %d", v.high.rows, v.Dim(), l.rows, l.room)
 	}
 	if least := rows * (2*64 + 8); v.Bytes() < least || v.Bytes() > 2*least || l.Bytes() < rows*32 || l.Bytes() > 2*rows*32 {
 		t.Errorf("%d bytes of vectors, %d of lists", v.Bytes(), l.Bytes())

@@ -1,0 +1,62 @@
+package kernel
+
+import "unsafe"
+
+const (
+	line       = 64 // bytes of a cache line
+	chunkShift = 12
+	chunkRows  = 1 << chunkShift
+	firstRows  = 64 // of the first chunk
+)
+
+// table is a growing array of rows of bytes in chunks of 4096 rows that never move; the first one doubles until it is whole.
+// A chunk is aligned to a line.
+type table struct {
+	stride int // bytes of a row
+	rows   int
+	chunks []unsafe.Pointer // first bytes of the chunks
+}
+
+// at returns the first byte of a row.
+func (t *table) at(row uint32) unsafe.Pointer {
+	if int(row) >= t.rows {
+		panic("kernel: row out of range")
+	}
+	return unsafe.Add(t.chunks[row>>chunkShift], int(row&(chunkRows-1))*t.stride)
+}
+
+// first returns the address of the table of chunks, of which there is one.
+func (t *table) first() unsafe.Pointer { return unsafe.Pointer(&t.chunks[0]) }
+
+// bytes is the memory held.
+func (t *table) bytes() int { return t.rows*t.stride + cap(t.chunks)*int(unsafe.Sizeof(uintptr(0))) }
+
+// grow makes room for at least rows rows. The bytes of new ones are fill.
+func (t *table) grow(rows int, fill byte) {
+	for t.rows < rows {
+		switch {
+		case t.rows == 0:
+			t.chunks, t.rows = append(t.chunks, t.chunk(firstRows, fill)), firstRows
+		case t.rows < chunkRows:
+			n := t.rows * t.stride
+			to := t.chunk(2*t.rows, fill)
+			copy(unsafe.Slice((*byte)(to), n), unsafe.Slice((*byte)(t.chunks[0]), n))
+			t.chunks[0] = to
+			t.rows *= 2
+		default:
+			t.chunks = append(t.chunks, t.chunk(chunkRows, fill))
+			t.rows += chunkRows
+		}
+	}
+}
+
+func (t *table) chunk(rows int, fill byte) unsafe.Pointer {
+	b := make([]byte, rows*t.stride+line-1)
+	if fill != 0 {
+		for i := range b {
+			b[i] = fill
+		}
+	}
+	skip := -uintptr(unsafe.Pointer(&b[0])) % line
+	return unsafe.Pointer(&b[skip])
+}
