@@ -37,18 +37,33 @@ func Product(dst []float32, ldd int, a []float32, lda, m int, panel []float32, k
 	if len(dst) < (m-1)*ldd+Lanes || len(a) < (m-1)*lda+k || len(panel) < k*Lanes {
 		panic("kernel: a matrix is too short")
 	}
+	if isGeneric(k) {
+		productGeneric(dst, ldd, a, lda, m, panel, k)
+		return
+	}
 	product(dst, ldd, a, lda, m, panel, k)
 }
+
+// isGeneric reports whether plain Go computes n elements. The other levels read the addresses of their operands' first ones, so
+// it takes none as well.
+func isGeneric(n int) bool { return n == 0 || Levels.Now() == cpu.Generic }
 
 // Dot returns Σ a[i]·b[i] in 32 lanes. The lengths are one multiple of 32.
 func Dot(a, b []float32) float32 {
 	b = whole(a, b)
+	if isGeneric(len(a)) {
+		return dotGeneric(a, b)
+	}
 	return dot(a, b)
 }
 
 // Axpy adds f·x[i] to y[i]. The lengths are one multiple of 32.
 func Axpy(y []float32, f float32, x []float32) {
 	x = whole(y, x)
+	if isGeneric(len(y)) {
+		axpyGeneric(y, f, x)
+		return
+	}
 	axpy(y, f, x)
 }
 
@@ -59,12 +74,20 @@ func Axpy(y []float32, f float32, x []float32) {
 // The lengths are one multiple of 32; r may be z. The sigmoid is within 3·10⁻⁷ of the true one.
 func Residual(r, z []float32, bias float32, w, y []float32) {
 	z, w, y = whole(r, z), whole(r, w), whole(r, y)
+	if isGeneric(len(r)) {
+		residualGeneric(r, z, bias, w, y)
+		return
+	}
 	residual(r, z, bias, w, y)
 }
 
 // Max raises top[i] to z[i]+bias where that is larger. The lengths are one multiple of 32.
 func Max(top, z []float32, bias float32) {
 	z = whole(top, z)
+	if isGeneric(len(z)) {
+		raiseGeneric(top, z, bias)
+		return
+	}
 	raise(top, z, bias)
 }
 
@@ -72,6 +95,10 @@ func Max(top, z []float32, bias float32) {
 // −87…87; the result is within 3·10⁻⁷ relative. The lengths are one multiple of 32.
 func Exp(z []float32, bias float32, top, sum []float32) {
 	top, sum = whole(z, top), whole(z, sum)
+	if isGeneric(len(z)) {
+		expGeneric(z, bias, top, sum)
+		return
+	}
 	exp(z, bias, top, sum)
 }
 
@@ -79,6 +106,10 @@ func Exp(z []float32, bias float32, top, sum []float32) {
 // sum are known: r[i] = w[i]·(e[i]/sum[i] − y[i]). The lengths are one multiple of 32; r may be e.
 func Share(r, e, sum, w, y []float32) {
 	e, sum, w, y = whole(r, e), whole(r, sum), whole(r, w), whole(r, y)
+	if isGeneric(len(r)) {
+		shareGeneric(r, e, sum, w, y)
+		return
+	}
 	share(r, e, sum, w, y)
 }
 
@@ -90,6 +121,10 @@ func Share(r, e, sum, w, y []float32) {
 func Rows(dst, w []float32, q []int16) {
 	if len(w)%Lanes != 0 || len(q) < len(dst)*len(w) {
 		panic("kernel: length is not a multiple of 32, or rows are missing")
+	}
+	if isGeneric(min(len(dst), len(w))) {
+		rowsGeneric(dst, w, q)
+		return
 	}
 	rows(dst, w, q)
 }

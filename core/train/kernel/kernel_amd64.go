@@ -8,10 +8,6 @@ import "github.com/sightline-dev/sightline/core/cpu"
 //go:generate go run ./asm -level avx2 -out kernel_avx2_amd64.s -stubs stubs_avx2_amd64.go -pkg kernel
 
 func product(dst []float32, ldd int, a []float32, lda, m int, panel []float32, k int) {
-	if Levels.Now() == cpu.Generic || k == 0 {
-		productGeneric(dst, ldd, a, lda, m, panel, k)
-		return
-	}
 	for i := 0; i < m; {
 		d, r, b := &dst[i*ldd], &a[i*lda], &panel[0]
 		switch left := m - i; {
@@ -38,77 +34,56 @@ func product(dst []float32, ldd int, a []float32, lda, m int, panel []float32, k
 }
 
 func dot(a, b []float32) float32 {
-	switch {
-	case len(a) == 0 || Levels.Now() == cpu.Generic:
-		return dotGeneric(a, b)
-	case Levels.Now() == cpu.AVX512:
+	if Levels.Now() == cpu.AVX512 {
 		return dotAVX512(&a[0], &b[0], len(a))
 	}
 	return dotAVX2(&a[0], &b[0], len(a))
 }
 
 func axpy(y []float32, f float32, x []float32) {
-	switch {
-	case len(y) == 0 || Levels.Now() == cpu.Generic:
-		axpyGeneric(y, f, x)
-	case Levels.Now() == cpu.AVX512:
+	if Levels.Now() == cpu.AVX512 {
 		axpyAVX512(&y[0], f, &x[0], len(y))
-	default:
-		axpyAVX2(&y[0], f, &x[0], len(y))
+		return
 	}
+	axpyAVX2(&y[0], f, &x[0], len(y))
 }
 
 func residual(r, z []float32, bias float32, w, y []float32) {
-	switch {
-	case len(r) == 0 || Levels.Now() == cpu.Generic:
-		residualGeneric(r, z, bias, w, y)
-	case Levels.Now() == cpu.AVX512:
+	if Levels.Now() == cpu.AVX512 {
 		residualAVX512(&r[0], &z[0], bias, &w[0], &y[0], len(r))
-	default:
-		residualAVX2(&r[0], &z[0], bias, &w[0], &y[0], len(r))
+		return
 	}
+	residualAVX2(&r[0], &z[0], bias, &w[0], &y[0], len(r))
 }
 
 func raise(top, z []float32, bias float32) {
-	switch {
-	case len(z) == 0 || Levels.Now() == cpu.Generic:
-		raiseGeneric(top, z, bias)
-	case Levels.Now() == cpu.AVX512:
+	if Levels.Now() == cpu.AVX512 {
 		raiseAVX512(&top[0], &z[0], bias, len(z))
-	default:
-		raiseAVX2(&top[0], &z[0], bias, len(z))
+		return
 	}
+	raiseAVX2(&top[0], &z[0], bias, len(z))
 }
 
 func exp(z []float32, bias float32, top, sum []float32) {
-	switch {
-	case len(z) == 0 || Levels.Now() == cpu.Generic:
-		expGeneric(z, bias, top, sum)
-	case Levels.Now() == cpu.AVX512:
+	if Levels.Now() == cpu.AVX512 {
 		expAVX512(&z[0], bias, &top[0], &sum[0], len(z))
-	default:
-		expAVX2(&z[0], bias, &top[0], &sum[0], len(z))
+		return
 	}
+	expAVX2(&z[0], bias, &top[0], &sum[0], len(z))
 }
 
 func share(r, e, sum, w, y []float32) {
-	switch {
-	case len(r) == 0 || Levels.Now() == cpu.Generic:
-		shareGeneric(r, e, sum, w, y)
-	case Levels.Now() == cpu.AVX512:
+	if Levels.Now() == cpu.AVX512 {
 		shareAVX512(&r[0], &e[0], &sum[0], &w[0], &y[0], len(r))
-	default:
-		shareAVX2(&r[0], &e[0], &sum[0], &w[0], &y[0], len(r))
+		return
 	}
+	shareAVX2(&r[0], &e[0], &sum[0], &w[0], &y[0], len(r))
 }
 
 func rows(dst, w []float32, q []int16) {
-	switch {
-	case len(dst) == 0 || len(w) == 0 || Levels.Now() == cpu.Generic:
-		rowsGeneric(dst, w, q)
-	case Levels.Now() == cpu.AVX512:
+	if Levels.Now() == cpu.AVX512 {
 		rowsAVX512(&dst[0], len(dst), &w[0], len(w), &q[0])
-	default:
-		rowsAVX2(&dst[0], len(dst), &w[0], len(w), &q[0])
+		return
 	}
+	rowsAVX2(&dst[0], len(dst), &w[0], len(w), &q[0])
 }

@@ -2,8 +2,6 @@
 
 package kernel
 
-import "github.com/sightline-dev/sightline/core/cpu"
-
 // The imports are those of wasm/README.md.
 
 //go:wasmimport kernel product
@@ -38,68 +36,34 @@ func shareLent(r, e, sum, w, y *float32, n int32)
 //go:noescape
 func rowsLent(dst *float32, n int32, w *float32, d int32, q *int16)
 
-// own reports whether n elements are computed here: there are none, or a level says so.
-func own(n int) bool { return n == 0 || Levels.Now() != cpu.Lent }
-
 func product(dst []float32, ldd int, a []float32, lda, m int, panel []float32, k int) {
-	if own(k) {
-		productGeneric(dst, ldd, a, lda, m, panel, k)
-		return
-	}
 	productLent(&dst[0], int32(ldd), &a[0], int32(lda), int32(m), &panel[0], int32(k))
 }
 
 func dot(a, b []float32) float32 {
-	if own(len(a)) {
-		return dotGeneric(a, b)
-	}
 	return dotLent(&a[0], &b[0], int32(len(a)))
 }
 
 func axpy(y []float32, f float32, x []float32) {
-	if own(len(y)) {
-		axpyGeneric(y, f, x)
-		return
-	}
 	axpyLent(&y[0], f, &x[0], int32(len(y)))
 }
 
 func residual(r, z []float32, bias float32, w, y []float32) {
-	if own(len(r)) {
-		residualGeneric(r, z, bias, w, y)
-		return
-	}
 	residualLent(&r[0], &z[0], bias, &w[0], &y[0], int32(len(r)))
 }
 
 func raise(top, z []float32, bias float32) {
-	if own(len(z)) {
-		raiseGeneric(top, z, bias)
-		return
-	}
 	raiseLent(&top[0], &z[0], bias, int32(len(z)))
 }
 
 func exp(z []float32, bias float32, top, sum []float32) {
-	if own(len(z)) {
-		expGeneric(z, bias, top, sum)
-		return
-	}
 	expLent(&z[0], bias, &top[0], &sum[0], int32(len(z)))
 }
 
 func share(r, e, sum, w, y []float32) {
-	if own(len(r)) {
-		shareGeneric(r, e, sum, w, y)
-		return
-	}
 	shareLent(&r[0], &e[0], &sum[0], &w[0], &y[0], int32(len(r)))
 }
 
 func rows(dst, w []float32, q []int16) {
-	if own(min(len(dst), len(w))) {
-		rowsGeneric(dst, w, q)
-		return
-	}
 	rowsLent(&dst[0], int32(len(dst)), &w[0], int32(len(w)), &q[0])
 }

@@ -181,10 +181,12 @@ func (v *Vectors) Distances(dst []uint32, z *Query, rows []uint32) {
 	if len(dst) != len(rows) || len(z.codes) != v.high.stride {
 		panic("kernel: lengths differ")
 	}
-	if len(rows) > 0 {
-		checkRows(rows, v.high.rows)
-		v.distances(dst, z, rows)
+	checkRows(rows, v.high.rows)
+	if isGeneric(rows) {
+		v.distancesGeneric(dst, z, rows)
+		return
 	}
+	v.distances(dst, z, rows)
 }
 
 // Dots sets dst[i] to the exact dot product of z and rows[i], on all 16 bits. z must be one
@@ -193,11 +195,17 @@ func (v *Vectors) Dots(dst []int64, z *Query, rows []uint32) {
 	if len(dst) != len(rows) || len(z.full) != v.high.stride {
 		panic("kernel: lengths differ")
 	}
-	if len(rows) > 0 {
-		checkRows(rows, v.high.rows)
-		v.dots(dst, z, rows)
+	checkRows(rows, v.high.rows)
+	if isGeneric(rows) {
+		v.dotsGeneric(dst, z, rows)
+		return
 	}
+	v.dots(dst, z, rows)
 }
+
+// isGeneric reports whether plain Go measures rows. The other levels read the addresses of their operands' first elements, so it
+// takes none as well.
+func isGeneric(rows []uint32) bool { return len(rows) == 0 || Levels.Now() == cpu.Generic }
 
 // checkRows panics when a row does not exist: assembly and hosts trust their arguments.
 func checkRows(rows []uint32, below int) {
@@ -205,7 +213,7 @@ func checkRows(rows []uint32, below int) {
 	for _, r := range rows {
 		largest = max(largest, r)
 	}
-	if int(largest) >= below {
+	if len(rows) > 0 && int(largest) >= below {
 		panic("kernel: row out of range")
 	}
 }

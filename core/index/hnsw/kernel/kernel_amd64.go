@@ -28,10 +28,6 @@ type args struct {
 func (a *args) ptr() *byte { return (*byte)(unsafe.Pointer(a)) }
 
 func (v *Vectors) distances(dst []uint32, z *Query, rows []uint32) {
-	if Levels.Now() == cpu.Generic {
-		v.distancesGeneric(dst, z, rows)
-		return
-	}
 	weight := z.weight()
 	a := args{
 		dst: unsafe.Pointer(&dst[0]), rows: unsafe.Pointer(&rows[0]), n: len(rows), codes: unsafe.Pointer(&z.codes[0]),
@@ -62,10 +58,6 @@ func (v *Vectors) distances(dst []uint32, z *Query, rows []uint32) {
 }
 
 func (v *Vectors) dots(dst []int64, z *Query, rows []uint32) {
-	if Levels.Now() == cpu.Generic {
-		v.dotsGeneric(dst, z, rows)
-		return
-	}
 	a := args{
 		dst: unsafe.Pointer(&dst[0]), rows: unsafe.Pointer(&rows[0]), n: len(rows), codes: unsafe.Pointer(&z.full[0]),
 		high: v.high.first(), low: v.low.first(), blocks: v.high.stride / line, stride: v.high.stride,
@@ -88,9 +80,6 @@ type findArgs struct {
 }
 
 func (l *Lists) find(rows []uint32, x uint32) int {
-	if Levels.Now() == cpu.Generic {
-		return l.findGeneric(rows, x)
-	}
 	a := findArgs{
 		rows: unsafe.Pointer(&rows[0]), n: len(rows), chunks: l.first(),
 		blocks: l.stride / vectorBytes, stride: l.stride, x: int(x),

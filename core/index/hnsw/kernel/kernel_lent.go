@@ -2,11 +2,7 @@
 
 package kernel
 
-import (
-	"unsafe"
-
-	"github.com/sightline-dev/sightline/core/cpu"
-)
+import "unsafe"
 
 // The imports are those of wasm/README.md. Tables of chunks are read as they lie here: a pointer
 // takes eight bytes, of which a host reads the lower four.
@@ -20,19 +16,11 @@ func distancesLent(dst *uint32, codes *int8, stride, offset int32, weight float3
 func dotsLent(dst *int64, full *int16, stride int32, rows *uint32, n int32, high, low unsafe.Pointer, total int32)
 
 func (v *Vectors) distances(dst []uint32, z *Query, rows []uint32) {
-	if Levels.Now() != cpu.Lent {
-		v.distancesGeneric(dst, z, rows)
-		return
-	}
 	distancesLent(&dst[0], &z.codes[0], int32(v.high.stride), z.offset, z.weight(), &rows[0], int32(len(rows)),
 		v.high.first(), unsafe.Pointer(&v.meta[0]), int32(v.high.rows))
 }
 
 func (v *Vectors) dots(dst []int64, z *Query, rows []uint32) {
-	if Levels.Now() != cpu.Lent {
-		v.dotsGeneric(dst, z, rows)
-		return
-	}
 	dotsLent(&dst[0], &z.full[0], int32(v.high.stride), &rows[0], int32(len(rows)),
 		v.high.first(), v.low.first(), int32(v.high.rows))
 }

@@ -33,9 +33,9 @@ func (l *Lists) Fetch(row uint32) { fetch(unsafe.Pointer(unsafe.SliceData(l.At(r
 
 // Find returns the place in rows of the first whose list has x, or −1. x is not NoRow.
 func (l *Lists) Find(rows []uint32, x uint32) int {
-	if len(rows) == 0 {
-		return -1
-	}
 	checkRows(rows, l.rows)
+	if isGeneric(rows) {
+		return l.findGeneric(rows, x)
+	}
 	return l.find(rows, x)
 }
