@@ -69,9 +69,9 @@ func (d *Decoder) decode(picture []byte, h *header, win *window) (Image, error) 
 	case formatJPEG:
 		return d.decodeJPEG(picture, h, win)
 	case formatGIF:
-		return d.firstGIF(picture, win)
+		return d.firstFrame(picture, h, win)
 	case formatWebP:
-		return d.firstWebP(picture, win)
+		return d.decodeWebP(picture, h, win)
 	case formatPNG:
 		m, err = d.library(picture, png.Decode)
 	case formatBMP:
@@ -91,52 +91,34 @@ func (d *Decoder) decode(picture []byte, h *header, win *window) (Image, error) 
 	return d.renderPicture(m, win)
 }
 
-// firstGIF renders the first frame of a GIF on its screen.
-func (d *Decoder) firstGIF(picture []byte, win *window) (Image, error) {
-	g, err := newGIF(picture)
+// firstFrame renders the first frame of an animation on its canvas.
+func (d *Decoder) firstFrame(picture []byte, h *header, win *window) (Image, error) {
+	next, err := d.frameSource(picture, h)
 	if err != nil {
 		return Image{}, err
 	}
-	f, err := g.next()
-	if err == io.EOF {
-		err = fmt.Errorf("%w: no picture", ErrCorrupt)
-	}
-	if err == nil {
-		err = d.gif.decode(g, &f, d.limits.Expired)
-	}
+	f, err := next()
 	if err != nil {
 		return Image{}, err
 	}
-	return d.renderRows(gifPicture{frame: &f, pix: d.gif.pix}, g.width, g.height, win)
+	defer d.forget()
+	return d.renderRows(f.rows, h.width, h.height, win)
 }
 
-// firstWebP renders a still WebP, or the first frame of an animation.
-func (d *Decoder) firstWebP(picture []byte, win *window) (Image, error) {
+// decodeWebP renders a still WebP, or the first frame of an animation.
+func (d *Decoder) decodeWebP(picture []byte, h *header, win *window) (Image, error) {
 	f, err := parseWebP(picture)
 	if err != nil {
 		return Image{}, err
 	}
-	if !f.animated {
-		m, err := d.webpPicture(&f.still)
-		if err != nil {
-			return Image{}, err
-		}
-		return d.renderPicture(m, win)
+	if f.animated {
+		return d.firstFrame(picture, h, win)
 	}
-	frame, err := f.nextFrame()
-	if err == io.EOF {
-		err = fmt.Errorf("%w: no picture", ErrCorrupt)
-	}
+	m, err := d.webpPicture(&f.still)
 	if err != nil {
 		return Image{}, err
 	}
-	m, err := d.webpPicture(&frame)
-	if err != nil {
-		return Image{}, err
-	}
-	d.rows = pictureRows{m: m, x: frame.x, y: frame.y}
-	defer d.forget()
-	return d.renderRows(&d.rows, f.width, f.height, win)
+	return d.renderPicture(m, win)
 }
 
 // guardedReader is what a library decoder reads from: it gives little at a time, so that

@@ -18,7 +18,7 @@ type Frames struct {
 	picture []byte
 	head    header
 	sample  time.Duration
-	decode  func() (shownFrame, error) // the next frame; io.EOF after the last; nil: a still picture
+	decode  func() (shownFrame, error) // the next frame; nil: a still picture
 
 	frame   shownFrame    // the frame on the canvas, but for its pixels
 	decoded int           // frames
@@ -126,9 +126,6 @@ func (f *Frames) advance() error {
 		c.dispose(f.frame)
 	}
 	next, err := f.decode()
-	if err == io.EOF {
-		err = fmt.Errorf("%w: no picture", ErrCorrupt)
-	}
 	if err != nil {
 		return err
 	}
@@ -186,6 +183,7 @@ func shownFor(delay time.Duration) time.Duration {
 type shownFrame struct {
 	x, y, w, h int
 	rows       interface {
+		rowLoader
 		over(dst []byte, y, x0, x1 int)
 	}
 	replaces bool // its place is cleared before it is painted
@@ -193,7 +191,10 @@ type shownFrame struct {
 	duration time.Duration
 }
 
-// frameSource returns a function that decodes the next frame; io.EOF after the last.
+// errFrames is an end before the frames that the headers declared.
+var errFrames = fmt.Errorf("%w: no picture", ErrCorrupt)
+
+// frameSource returns a function that decodes the next frame.
 func (d *Decoder) frameSource(picture []byte, h *header) (func() (shownFrame, error), error) {
 	if h.format == formatWebP {
 		f, err := parseWebP(picture)
@@ -205,6 +206,9 @@ func (d *Decoder) frameSource(picture []byte, h *header) (func() (shownFrame, er
 
 func (d *Decoder) nextGIF(g *gifReader) (shownFrame, error) {
 	f, err := g.next()
+	if err == io.EOF {
+		err = errFrames
+	}
 	if err != nil {
 		return shownFrame{}, err
 	}

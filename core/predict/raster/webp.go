@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"image"
-	"io"
 	"time"
 
 	"golang.org/x/image/webp"
@@ -144,7 +143,7 @@ func parsePicture(b []byte) (webpFrame, error) {
 	}
 }
 
-// nextFrame returns the next ANMF chunk's frame; io.EOF after the last.
+// nextFrame returns the next ANMF chunk's frame.
 func (f *webpFile) nextFrame() (webpFrame, error) {
 	for len(f.chunks) > 0 {
 		id, p, rest, err := riffChunk(f.chunks)
@@ -171,7 +170,7 @@ func (f *webpFile) nextFrame() (webpFrame, error) {
 		}
 		return frame, nil
 	}
-	return webpFrame{}, io.EOF
+	return webpFrame{}, errFrames
 }
 
 // webpDelay returns the time that a frame is shown. p is its ANMF chunk, of at least 16 bytes.
