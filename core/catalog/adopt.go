@@ -74,7 +74,7 @@ func (a *Adopter) End() error {
 // restOfTable removes what is left of a table, and goes to the next.
 func (a *Adopter) restOfTable() {
 	lo := a.app.key(stateTables[a.table], len(a.last)+1)
-	hi := after(lo)
+	hi := kv.After(lo)
 	if a.last != nil {
 		lo = append(a.whole(a.last), 0)
 	}
@@ -165,7 +165,7 @@ func (a *Adopter) input(key, was, is []byte) {
 	if err == nil && before != nil && before.Hosted != [16]byte{} {
 		name := hostedKey(before.Hosted, a.app)
 		var leads []byte
-		if leads, err = valueOf(a.r, name); err == nil && bytes.Equal(leads, key[1:]) {
+		if leads, err = kv.Find(a.r, name); err == nil && bytes.Equal(leads, key[1:]) {
 			a.w.Delete(name)
 		}
 	}
@@ -203,7 +203,7 @@ func (a *Adopter) derived(pairs []Pair) {
 			a.failed = fmt.Errorf("key %x: %w", p.Key, ErrOrder)
 			return
 		}
-		have, err := valueOf(a.r, a.whole(p.Key))
+		have, err := kv.Find(a.r, a.whole(p.Key))
 		if err != nil {
 			a.failed = err
 			return
@@ -221,7 +221,7 @@ func (a *Adopter) Repair(pairs []Pair) error {
 		if !StateTable(p.Key) {
 			return fmt.Errorf("key %x: %w", p.Key, ErrOrder)
 		}
-		was, err := valueOf(a.r, a.whole(p.Key))
+		was, err := kv.Find(a.r, a.whole(p.Key))
 		if err != nil {
 			return err
 		}

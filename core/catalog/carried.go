@@ -3,7 +3,6 @@ package catalog
 import (
 	"bytes"
 	"encoding/binary"
-	"errors"
 
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/kv"
@@ -49,14 +48,16 @@ func (r Reader) EachMade(base [32]byte, yield func(ord uint32, x Made) bool) err
 	inputs := make([]byte, 0, picturesAtOnce*size) // picture, ordinal
 	for next, more := table, true; more; {
 		inputs, more = inputs[:0], false
-		err := r.kv.Scan(next, after(table), func(key, _ []byte) bool {
+		var err error
+		for key := range kv.Range(r.kv, next, kv.After(table), &err) {
 			if more = len(inputs) == cap(inputs); more {
 				next = bytes.Clone(key)
-			} else if len(key) == len(table)+size {
+				break
+			}
+			if len(key) == len(table)+size {
 				inputs = append(inputs, key[len(table):]...)
 			}
-			return !more
-		})
+		}
 		if err == nil && len(inputs) > 0 {
 			more, err = r.eachMade(base, inputs, more, yield)
 		}
@@ -72,12 +73,12 @@ func (r Reader) eachMade(base [32]byte, inputs []byte, more bool, yield func(ord
 	table := r.app.key(tableDerived, 0)
 	const size = pictureBytes + 4
 	lo := append(bytes.Clone(table), inputs[:pictureBytes]...)
-	hi := after(append(bytes.Clone(table), inputs[len(inputs)-size:][:pictureBytes]...))
-	var bad error
-	err := r.kv.Scan(lo, hi, func(key, value []byte) bool {
+	hi := kv.After(append(bytes.Clone(table), inputs[len(inputs)-size:][:pictureBytes]...))
+	var failed error
+	for key, value := range kv.Range(r.kv, lo, hi, &failed) {
 		key = key[len(table):]
 		if !bytes.Equal(key[min(pictureBytes, len(key)):], base[:]) {
-			return true
+			continue
 		}
 		var x Made
 		for decoded := false; len(inputs) > 0; inputs = inputs[size:] {
@@ -89,19 +90,21 @@ func (r Reader) eachMade(base [32]byte, inputs []byte, more bool, yield func(ord
 				continue
 			}
 			if !decoded {
-				if x, bad = decodeMade(value); bad != nil {
-					return false
+				var err error
+				if x, err = decodeMade(value); err != nil {
+					return false, err
 				}
 				decoded = true
 			}
 			if !yield(binary.BigEndian.Uint32(inputs[pictureBytes:size]), x) {
-				more = false
-				return false
+				return false, nil
 			}
 		}
-		return len(inputs) > 0
-	})
-	return more, errors.Join(err, bad)
+		if len(inputs) == 0 {
+			break
+		}
+	}
+	return more, failed
 }
 
 // decodeMade is decodeDerived without a copy.

@@ -9,32 +9,22 @@ import (
 
 // App returns an application's record, from the control partition.
 func (r Reader) App(id string) (App, error) {
-	v, err := r.get(r.app.named(tableKeyApp, id), "application", id)
-	if err != nil {
-		return App{}, err
-	}
-	return decodeApp(v)
+	return lookup(r, r.app.named(tableKeyApp, id), "application", id, decodeApp)
 }
 
 // Apps yields the applications by id, from the control partition.
 func (r Reader) Apps(yield func(App) bool) error {
-	prefix := r.app.key(tableKeyApp, 0)
-	return scan(r, prefix, after(prefix), decodeApp, yield)
+	return all(r, r.app.key(tableKeyApp, 0), decodeApp, yield)
 }
 
 // Key returns the key whose text has a SHA-256, from the control partition.
 func (r Reader) Key(hash [32]byte) (Key, error) {
-	v, err := r.get(r.app.named(tableKey, string(hash[:])), "key of hash", hex.EncodeToString(hash[:4]))
-	if err != nil {
-		return Key{}, err
-	}
-	return decodeKey(v)
+	return lookup(r, r.app.named(tableKey, string(hash[:])), "key of hash", hex.EncodeToString(hash[:4]), decodeKey)
 }
 
 // Keys yields the keys by hash, from the control partition.
 func (r Reader) Keys(yield func(Key) bool) error {
-	prefix := r.app.key(tableKey, 0)
-	return scan(r, prefix, after(prefix), decodeKey, yield)
+	return all(r, r.app.key(tableKey, 0), decodeKey, yield)
 }
 
 // KeysOf yields the keys of an application by hash, from the control partition.
@@ -44,22 +34,12 @@ func (r Reader) KeysOf(app string, yield func(Key) bool) error {
 		return err
 	}
 	prefix := append(r.app.key(tableAppKey, len(id)), id[:]...)
-	var failed error
-	err = r.kv.Scan(prefix, after(prefix), func(key, _ []byte) bool {
-		var k Key
-		k, failed = r.Key([32]byte(key[len(prefix):]))
-		return failed == nil && yield(k)
-	})
-	return errors.Join(err, failed)
+	return each(r, prefix, func(key, _ []byte) (Key, error) { return r.Key([32]byte(key[len(prefix):])) }, yield)
 }
 
 // Client returns the client with an id, from the control partition.
 func (r Reader) Client(id string) (Client, error) {
-	v, err := r.get(r.app.named(tableClient, id), "client", id)
-	if err != nil {
-		return Client{}, err
-	}
-	return decodeClient(v)
+	return lookup(r, r.app.named(tableClient, id), "client", id, decodeClient)
 }
 
 // ClientOf returns the client of an application, from the control partition.
@@ -73,11 +53,8 @@ func (r Reader) ClientOf(app string) (Client, error) {
 
 // AppGone reports whether an application with this id was deleted.
 func (r Reader) AppGone(id string) (bool, error) {
-	_, err := r.kv.Get(r.app.named(tableAppGone, id))
-	if errors.Is(err, kv.ErrNotFound) {
-		return false, nil
-	}
-	return err == nil, err
+	v, err := kv.Find(r.kv, r.app.named(tableAppGone, id))
+	return v != nil, err
 }
 
 // PutApp writes an application.

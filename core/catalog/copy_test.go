@@ -73,7 +73,7 @@ func TestUndo(t *testing.T) {
 					t.Fatal(err)
 				}
 				if !had {
-					was, err := valueOf(tx, k)
+					was, err := kv.Find(tx, k)
 					if err != nil {
 						t.Fatal(err)
 					}

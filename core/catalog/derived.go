@@ -17,11 +17,7 @@ func (r Reader) Derived(base [32]byte, in *Input) (Derived, error) {
 
 // DerivedOf returns what the network called base made of a picture and a crop.
 func (r Reader) DerivedOf(base [32]byte, picture blob.Hash, crop raster.Crop) (Derived, error) {
-	v, err := r.get(derivedKey(r.app, base, picture, crop), "derived record of picture", picture)
-	if err != nil {
-		return Derived{}, err
-	}
-	return decodeDerived(v)
+	return lookup(r, derivedKey(r.app, base, picture, crop), "derived record of picture", picture, decodeDerived)
 }
 
 // Print returns the fingerprint of an input's picture and crop; empty where the record has none.
@@ -58,13 +54,8 @@ func (r Reader) Object(hash blob.Hash) ([]byte, error) {
 }
 
 // HasObject reports whether the bytes with a hash are here. They are checked by whoever reads them.
-func (r Reader) HasObject(hash blob.Hash) (has bool, err error) {
-	key := append(r.app.key(tableObject, len(hash)+1), hash[:]...)
-	err = r.kv.Scan(key, append(key, 0), func(_, _ []byte) bool {
-		has = true
-		return false
-	})
-	return has, err
+func (r Reader) HasObject(hash blob.Hash) (bool, error) {
+	return kv.Some(r.kv, append(r.app.key(tableObject, len(hash)), hash[:]...))
 }
 
 // PutObject adds an object to a batch and returns its hash. It belongs into the batch of the
@@ -112,17 +103,18 @@ func (r Reader) Objects(yield func(h blob.Hash, size int) bool) error {
 		return err
 	}
 	table := r.app.key(tableObject, 0)
-	return r.kv.Scan(table, after(table), func(key, value []byte) bool {
-		h := blob.Hash(key[len(table):])
-		return !named[h] || yield(h, len(value))
-	})
+	for key, value := range kv.All(r.kv, table, &err) {
+		if h := blob.Hash(key[len(table):]); named[h] && !yield(h, len(value)) {
+			return nil
+		}
+	}
+	return err
 }
 
 // namedObjects are the hashes of the objects that versions name.
 func (r Reader) namedObjects() (map[blob.Hash]bool, error) {
 	named := map[blob.Hash]bool{}
-	versions := r.app.key(tableVersion, 0)
-	err := scan(r, versions, after(versions), decodeVersion, func(v Version) bool {
+	err := all(r, r.app.key(tableVersion, 0), decodeVersion, func(v Version) bool {
 		named[v.Manifest] = true
 		return true
 	})

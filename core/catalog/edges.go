@@ -3,7 +3,9 @@ package catalog
 import (
 	"encoding/binary"
 	"encoding/hex"
+	"slices"
 
+	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/log"
 )
 
@@ -70,12 +72,7 @@ func (e *Edge) Holder() string { return "edge " + e.ID }
 
 // Holds reports whether an edge may hold an application.
 func (e *Edge) Holds(app string) bool {
-	for _, id := range e.Apps {
-		if id == app {
-			return e.Revoked == 0
-		}
-	}
-	return false
+	return e.Revoked == 0 && slices.Contains(e.Apps, app)
 }
 
 // Site is who writes under a number, in the control partition: an edge, or a browser's profile
@@ -95,11 +92,7 @@ type Site struct {
 
 // Edge returns an edge, from the control partition.
 func (r Reader) Edge(id string) (Edge, error) {
-	v, err := r.get(r.app.named(tableEdge, id), "edge", id)
-	if err != nil {
-		return Edge{}, err
-	}
-	return decodeEdge(v)
+	return lookup(r, r.app.named(tableEdge, id), "edge", id, decodeEdge)
 }
 
 // EdgeByToken returns the edge whose token's text has a SHA-256, from the control partition.
@@ -113,38 +106,22 @@ func (r Reader) EdgeByToken(hash [32]byte) (Edge, error) {
 
 // Edges yields the edges by id, from the control partition.
 func (r Reader) Edges(yield func(Edge) bool) error {
-	prefix := r.app.key(tableEdge, 0)
-	return scan(r, prefix, after(prefix), decodeEdge, yield)
+	return all(r, r.app.key(tableEdge, 0), decodeEdge, yield)
 }
 
 // Site returns a leased site, from the control partition.
 func (r Reader) Site(site log.Site) (Site, error) {
-	v, err := r.get(r.app.numbered(tableLease, uint32(site)), "site", site)
-	if err != nil {
-		return Site{}, err
-	}
-	return decodeSite(v)
+	return lookup(r, r.app.numbered(tableLease, uint32(site)), "site", site, decodeSite)
 }
 
 // Sites yields the leased sites by number, from the control partition.
 func (r Reader) Sites(yield func(Site) bool) error {
-	prefix := r.app.key(tableLease, 0)
-	return scan(r, prefix, after(prefix), decodeSite, yield)
+	return all(r, r.app.key(tableLease, 0), decodeSite, yield)
 }
 
 // SitesOf yields the sites that were leased for an application, by number, from the control partition.
 func (r Reader) SitesOf(app string, yield func(Site) bool) error {
-	prefix := appSites(r.app, app)
-	var failed error
-	err := r.kv.Scan(prefix, after(prefix), func(key, _ []byte) bool {
-		s, err := r.Site(log.Site(ordAt(key)))
-		failed = err
-		return err == nil && yield(s)
-	})
-	if failed != nil {
-		return failed
-	}
-	return err
+	return each(r, appSites(r.app, app), func(key, _ []byte) (Site, error) { return r.Site(log.Site(ordAt(key))) }, yield)
 }
 
 // PutEdge writes an edge. The token of one that is revoked leads to it no longer.
@@ -175,10 +152,10 @@ func appSites(control AppID, app string) []byte {
 // deleteSites removes the sites of an application. Their numbers are never given again.
 func (w *Writer) deleteSites(app string) error {
 	prefix := appSites(w.app, app)
-	err := w.tx.Scan(prefix, after(prefix), func(key, _ []byte) bool {
-		w.tx.Delete(w.app.numbered(tableLease, ordAt(key)))
+	err := w.ords(prefix, func(site uint32) bool {
+		w.tx.Delete(w.app.numbered(tableLease, site))
 		return true
 	})
-	w.tx.DeleteRange(prefix, after(prefix))
+	w.tx.DeleteRange(prefix, kv.After(prefix))
 	return err
 }

@@ -242,16 +242,7 @@ func TestParseAppID(t *testing.T) {
 	}
 }
 
-func TestAfter(t *testing.T) {
-	for _, tt := range []struct{ prefix, want []byte }{
-		{[]byte("a"), []byte("b")},
-		{[]byte{1, 0xff}, []byte{2}},
-		{[]byte{0xff, 0xff}, nil},
-	} {
-		if got := after(slices.Clone(tt.prefix)); !bytes.Equal(got, tt.want) || (got == nil) != (tt.want == nil) {
-			t.Errorf("after(%x) = %x, want %x", tt.prefix, got, tt.want)
-		}
-	}
+func TestShortNumbers(t *testing.T) {
 	for _, short := range [][]byte{nil, {1}, make([]byte, 20)} {
 		if _, err := number4(short); err == nil {
 			t.Errorf("number4(%x) is a number", short)

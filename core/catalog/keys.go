@@ -8,6 +8,7 @@ import (
 	"math"
 
 	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/log/field"
 	"github.com/sightline-dev/sightline/core/predict/raster"
@@ -137,24 +138,11 @@ func (a AppID) key(table byte, room int) []byte {
 // names of its pictures: what deleting it deletes.
 func (a AppID) Range() (lo, hi []byte) {
 	lo = append([]byte{tableApp}, a[:]...)
-	return lo, after(lo)
+	return lo, kv.After(lo)
 }
 
 // HostedRange returns the bounds of the public names of all applications' pictures.
 func HostedRange() (lo, hi []byte) { return []byte{tableHosted}, []byte{tableHosted + 1} }
-
-// after returns the first key that does not begin with prefix, which is no longer valid;
-// nil: there is none.
-func after(prefix []byte) []byte {
-	for i := len(prefix) - 1; i >= 0; i-- {
-		if prefix[i] != math.MaxUint8 {
-			hi := append([]byte{}, prefix[:i+1]...)
-			hi[i]++
-			return hi
-		}
-	}
-	return nil
-}
 
 // LogPrefix is the prefix of the application's log.
 func (a AppID) LogPrefix() []byte { return a.key(tableLog, 0) }

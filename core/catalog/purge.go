@@ -34,21 +34,16 @@ func (p *Purge) encode() []byte { return append(binary.BigEndian.AppendUint64(ni
 // Purges returns what is owed of deleted applications, from the control partition.
 func (r Reader) Purges() ([]Purge, error) {
 	prefix := r.app.TidyKey(string(tidyPurge))
-	var all []Purge
+	var owed []Purge
 	var failed error
-	err := r.kv.Scan(prefix, after(prefix), func(key, value []byte) bool {
+	for key, value := range kv.All(r.kv, prefix, &failed) {
 		id := key[len(prefix):]
 		if len(id) != len(AppID{}) || len(value) < 8 {
-			failed = fmt.Errorf("%w: purge of %x with %d bytes", field.ErrFormat, id, len(value))
-			return false
+			return nil, fmt.Errorf("%w: purge of %x with %d bytes", field.ErrFormat, id, len(value))
 		}
-		all = append(all, Purge{App: AppID(id), Seq: binary.BigEndian.Uint64(value), from: bytes.Clone(value[8:])})
-		return true
-	})
-	if failed != nil {
-		return nil, failed
+		owed = append(owed, Purge{App: AppID(id), Seq: binary.BigEndian.Uint64(value), from: bytes.Clone(value[8:])})
 	}
-	return all, err
+	return owed, failed
 }
 
 // Pay removes some of what the application held, looking at about limit keys, and reports

@@ -1,7 +1,7 @@
 package catalog
 
 import (
-	"encoding/binary"
+	"bytes"
 	"errors"
 	"fmt"
 
@@ -41,6 +41,24 @@ func (r Reader) get(key []byte, what string, id any) ([]byte, error) {
 	return v, err
 }
 
+// lookup decodes the value of a key; ErrNotFound names what is missing.
+func lookup[T any](r Reader, key []byte, what string, id any, decode func([]byte) (T, error)) (x T, err error) {
+	v, err := r.get(key, what, id)
+	if err != nil {
+		return x, err
+	}
+	return decode(v)
+}
+
+// orZero decodes the value of a key; zero: there is no such key.
+func orZero[T any](r Reader, key []byte, decode func([]byte) (T, error)) (x T, err error) {
+	v, err := kv.Find(r.kv, key)
+	if v == nil {
+		return x, err
+	}
+	return decode(v)
+}
+
 // missing says what was not found, and is put into words only when somebody asks: whether
 // an id is free is asked for every input.
 type missing struct {
@@ -56,14 +74,7 @@ func (m *missing) Unwrap() error { return ErrNotFound }
 
 // Header returns what the fold knows of the partition; the zero Header before its first entry.
 func (r Reader) Header() (Header, error) {
-	v, err := r.kv.Get(r.app.key(tableHeader, 0))
-	if errors.Is(err, kv.ErrNotFound) {
-		return Header{}, nil
-	}
-	if err != nil {
-		return Header{}, err
-	}
-	return decodeHeader(v)
+	return orZero(r, r.app.key(tableHeader, 0), decodeHeader)
 }
 
 // Counts returns how many live inputs are in which state.
@@ -74,40 +85,22 @@ func (r Reader) Counts() (Counts, error) {
 
 // SiteSeq returns the last sequence number of a site that was folded, 0 for a new site.
 func (r Reader) SiteSeq(s log.Site) (uint64, error) {
-	v, err := r.kv.Get(r.app.numbered(tableSite, uint32(s)))
-	if errors.Is(err, kv.ErrNotFound) {
-		return 0, nil
-	}
-	if err != nil {
-		return 0, err
-	}
-	return number8(v)
+	return orZero(r, r.app.numbered(tableSite, uint32(s)), number8)
 }
 
 // Writers yields the sites of which operations were folded, in their order.
 func (r Reader) Writers(yield func(log.Site) bool) error {
-	prefix := r.app.key(tableSite, 0)
-	return r.kv.Scan(prefix, after(prefix), func(key, _ []byte) bool {
-		return yield(log.Site(binary.BigEndian.Uint32(key[len(prefix):])))
-	})
+	return r.ords(r.app.key(tableSite, 0), func(site uint32) bool { return yield(log.Site(site)) })
 }
 
 // Input returns the live input with an ordinal.
 func (r Reader) Input(ord uint32) (Input, error) {
-	v, err := r.get(r.app.numbered(tableInput, ord), "input of ordinal", ord)
-	if err != nil {
-		return Input{}, err
-	}
-	return decodeInput(v)
+	return lookup(r, r.app.numbered(tableInput, ord), "input of ordinal", ord, decodeInput)
 }
 
 // Ord returns the ordinal of the live input with an id.
 func (r Reader) Ord(id string) (uint32, error) {
-	v, err := r.get(r.app.named(tableInputID, id), "input", id)
-	if err != nil {
-		return 0, err
-	}
-	return number4(v)
+	return lookup(r, r.app.named(tableInputID, id), "input", id, number4)
 }
 
 // InputByID returns the live input with an id.
@@ -121,11 +114,7 @@ func (r Reader) InputByID(id string) (Input, error) {
 
 // InputByDot returns the live input that an operation created.
 func (r Reader) InputByDot(dot log.Dot) (Input, error) {
-	v, err := r.get(r.app.dotted(tableInputDot, dot, 0), "input of operation", dot)
-	if err != nil {
-		return Input{}, err
-	}
-	ord, err := number4(v)
+	ord, err := lookup(r, r.app.dotted(tableInputDot, dot, 0), "input of operation", dot, number4)
 	if err != nil {
 		return Input{}, err
 	}
@@ -134,24 +123,28 @@ func (r Reader) InputByDot(dot log.Dot) (Input, error) {
 
 // Inputs yields the live inputs from an ordinal on, in the order of their creation.
 func (r Reader) Inputs(from uint32, yield func(Input) bool) error {
-	return scan(r, r.app.numbered(tableInput, from), after(r.app.key(tableInput, 0)), decodeInput, yield)
+	var failed error
+	for _, value := range kv.Range(r.kv, r.app.numbered(tableInput, from), kv.After(r.app.key(tableInput, 0)), &failed) {
+		in, err := decodeInput(bytes.Clone(value))
+		if err != nil || !yield(in) {
+			return err
+		}
+	}
+	return failed
 }
 
 // URLTaken yields the ordinals of the live inputs with a URL, in the order of their creation.
 func (r Reader) URLTaken(url string, yield func(ord uint32) bool) error {
 	key := r.app.url(url)
-	v, err := r.kv.Get(key)
-	if errors.Is(err, kv.ErrNotFound) {
-		return nil
-	}
-	if err != nil {
+	v, err := kv.Find(r.kv, key)
+	if v == nil {
 		return err
 	}
 	ord, err := number4(v)
 	if err != nil || !yield(ord) {
 		return err
 	}
-	return r.kv.Scan(append(key[:len(key):len(key)], 0), after(key), func(other, _ []byte) bool { return yield(ordAt(other)) })
+	return r.kv.Scan(append(key[:len(key):len(key)], 0), kv.After(key), func(other, _ []byte) bool { return yield(ordAt(other)) })
 }
 
 // ByBlob yields the ordinals of the live inputs with a picture, whatever their crop; those of
@@ -167,63 +160,52 @@ func (r Reader) PendingInputs(yield func(ord uint32) bool) error {
 
 // ords yields the ordinals at the ends of the keys that begin with prefix.
 func (r Reader) ords(prefix []byte, yield func(ord uint32) bool) error {
-	return r.kv.Scan(prefix, after(prefix), func(key, _ []byte) bool { return yield(ordAt(key)) })
+	return r.kv.Scan(prefix, kv.After(prefix), func(key, _ []byte) bool { return yield(ordAt(key)) })
 }
 
-// scan decodes the values of a range of keys and yields them.
-func scan[T any](r Reader, lo, hi []byte, decode func([]byte) (T, error), yield func(T) bool) error {
+// all decodes the values of the keys that begin with prefix and yields them.
+func all[T any](r Reader, prefix []byte, decode func([]byte) (T, error), yield func(T) bool) error {
+	return each(r, prefix, func(_, value []byte) (T, error) { return decode(bytes.Clone(value)) }, yield)
+}
+
+// each yields what get makes of the keys that begin with prefix.
+func each[T any](r Reader, prefix []byte, get func(key, value []byte) (T, error), yield func(T) bool) error {
 	var failed error
-	err := r.kv.Scan(lo, hi, func(_, value []byte) bool { return each(value, decode, yield, &failed) })
-	return errors.Join(err, failed)
-}
-
-// scanBack is scan in descending order.
-func scanBack[T any](r Reader, lo, hi []byte, decode func([]byte) (T, error), yield func(T) bool) error {
-	var failed error
-	err := r.kv.ScanBack(lo, hi, func(_, value []byte) bool { return each(value, decode, yield, &failed) })
-	return errors.Join(err, failed)
-}
-
-func each[T any](value []byte, decode func([]byte) (T, error), yield func(T) bool, failed *error) bool {
-	record, err := decode(append([]byte{}, value...))
-	if err != nil {
-		*failed = err
-		return false
+	for key, value := range kv.All(r.kv, prefix, &failed) {
+		x, err := get(key, value)
+		if err != nil || !yield(x) {
+			return err
+		}
 	}
-	return yield(record)
+	return failed
 }
 
 // HostedInput returns the application and the ordinal of the live input whose picture has a
 // public name. It is the only read that is not of one application.
 func HostedInput(r kv.Reader, name [16]byte) (AppID, uint32, error) {
 	prefix := append([]byte{tableHosted}, name[:]...)
-	var (
-		app    AppID
-		ord    uint32
-		found  bool
-		failed error
-	)
-	err := r.Scan(prefix, after(prefix), func(key, value []byte) bool {
-		copy(app[:], key[len(prefix):])
-		if ord, failed = number4(value); failed != nil {
-			return false
+	var failed error
+	for key, value := range kv.All(r, prefix, &failed) {
+		app := AppID(key[len(prefix):])
+		ord, err := number4(value)
+		if err != nil {
+			return AppID{}, 0, err
 		}
-		var in Input
-		in, failed = Read(r, app).hosted(ord)
-		if errors.Is(failed, ErrNotFound) {
-			failed = nil // deleted with all the others; the name goes in a later step
-			return true
+		in, err := Read(r, app).hosted(ord)
+		if errors.Is(err, ErrNotFound) {
+			continue // deleted with all the others; the name goes in a later step
 		}
-		found = failed == nil && in.Hosted == name
-		return !found && failed == nil
-	})
-	if err = errors.Join(err, failed); err != nil {
-		return AppID{}, 0, err
+		if err != nil {
+			return AppID{}, 0, err
+		}
+		if in.Hosted == name {
+			return app, ord, nil
+		}
 	}
-	if !found {
-		return AppID{}, 0, fmt.Errorf("picture %x: %w", name, ErrNotFound)
+	if failed == nil {
+		failed = fmt.Errorf("picture %x: %w", name, ErrNotFound)
 	}
-	return app, ord, nil
+	return AppID{}, 0, failed
 }
 
 // hosted returns the live input with an ordinal, of an application that is not deleted.

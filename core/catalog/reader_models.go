@@ -1,7 +1,7 @@
 package catalog
 
 import (
-	"errors"
+	"bytes"
 
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/log"
@@ -9,11 +9,7 @@ import (
 
 // Concept returns the application's own concept with an id.
 func (r Reader) Concept(id string) (Concept, error) {
-	v, err := r.get(r.app.named(tableConcept, id), "concept", id)
-	if err != nil {
-		return Concept{}, err
-	}
-	return decodeConcept(v)
+	return lookup(r, r.app.named(tableConcept, id), "concept", id, decodeConcept)
 }
 
 // Concepts yields the application's own concepts in the order of their creation.
@@ -23,29 +19,12 @@ func (r Reader) Concepts(yield func(Concept) bool) error {
 
 // inOrder yields the records whose ids a table holds in the order of creation.
 func inOrder[T any](r Reader, table byte, get func(id string) (T, error), yield func(T) bool) error {
-	var failed error
-	prefix := r.app.key(table, 0)
-	err := r.kv.Scan(prefix, after(prefix), func(_, id []byte) bool {
-		record, err := get(string(id))
-		if err != nil {
-			failed = err
-			return false
-		}
-		return yield(record)
-	})
-	if failed != nil {
-		return failed
-	}
-	return err
+	return each(r, r.app.key(table, 0), func(_, id []byte) (T, error) { return get(string(id)) }, yield)
 }
 
 // Model returns the application's own live model with an id.
 func (r Reader) Model(id string) (Model, error) {
-	v, err := r.get(r.app.named(tableModel, id), "model", id)
-	if err != nil {
-		return Model{}, err
-	}
-	return decodeModel(v)
+	return lookup(r, r.app.named(tableModel, id), "model", id, decodeModel)
 }
 
 // ModelByDot returns the live model that an operation created.
@@ -65,11 +44,7 @@ func (r Reader) Models(yield func(Model) bool) error {
 // Version returns the version of a live model with an id.
 func (r Reader) Version(model log.Dot, id string) (Version, error) {
 	key := append(r.app.dotted(tableVersionID, model, len(id)), id...)
-	v, err := r.get(key, "version", id)
-	if err != nil {
-		return Version{}, err
-	}
-	seq, err := number8(v)
+	seq, err := lookup(r, key, "version", id, number8)
 	if err != nil {
 		return Version{}, err
 	}
@@ -77,17 +52,20 @@ func (r Reader) Version(model log.Dot, id string) (Version, error) {
 }
 
 func (r Reader) version(model log.Dot, seq uint64) (Version, error) {
-	v, err := r.get(r.app.version(model, seq), "version of entry", seq)
-	if err != nil {
-		return Version{}, err
-	}
-	return decodeVersion(v)
+	return lookup(r, r.app.version(model, seq), "version of entry", seq, decodeVersion)
 }
 
 // Versions yields the versions of a live model, newest first.
 func (r Reader) Versions(model log.Dot, yield func(Version) bool) error {
 	prefix := r.app.dotted(tableVersion, model, 0)
-	return scanBack(r, prefix, after(prefix), decodeVersion, yield)
+	var failed error
+	for _, value := range kv.Backward(r.kv, prefix, kv.After(prefix), &failed) {
+		v, err := decodeVersion(bytes.Clone(value))
+		if err != nil || !yield(v) {
+			return err
+		}
+	}
+	return failed
 }
 
 // Current returns the newest version of a model at 21100, the one that predicts. It is
@@ -108,20 +86,7 @@ func (r Reader) Current(model log.Dot) (Version, error) {
 
 // PendingVersions yields the versions at 21103, in the order in which they were asked for.
 func (r Reader) PendingVersions(yield func(Version) bool) error {
-	var failed error
-	prefix := r.app.key(tableTraining, 0)
-	err := r.kv.Scan(prefix, after(prefix), func(key, value []byte) bool {
-		v, err := r.training(key, value)
-		if err != nil {
-			failed = err
-			return false
-		}
-		return yield(v)
-	})
-	if failed != nil {
-		return failed
-	}
-	return err
+	return each(r, r.app.key(tableTraining, 0), r.training, yield)
 }
 
 func (r Reader) training(key, value []byte) (Version, error) {
@@ -149,11 +114,8 @@ func askedOf(value []byte) (model, asked log.Dot, err error) {
 
 // Asked returns the operation that a version at 21103 was asked for by; zero: none is known.
 func (r Reader) Asked(v *Version) (log.Dot, error) {
-	value, err := r.kv.Get(r.app.sequenced(tableTraining, v.Seq))
-	if errors.Is(err, kv.ErrNotFound) {
-		return log.Dot{}, nil
-	}
-	if err != nil {
+	value, err := kv.Find(r.kv, r.app.sequenced(tableTraining, v.Seq))
+	if value == nil {
 		return log.Dot{}, err
 	}
 	_, asked, err := askedOf(value)
@@ -162,11 +124,7 @@ func (r Reader) Asked(v *Version) (log.Dot, error) {
 
 // Workflow returns the application's own workflow with an id.
 func (r Reader) Workflow(id string) (Workflow, error) {
-	v, err := r.get(r.app.named(tableWorkflow, id), "workflow", id)
-	if err != nil {
-		return Workflow{}, err
-	}
-	return decodeWorkflow(v)
+	return lookup(r, r.app.named(tableWorkflow, id), "workflow", id, decodeWorkflow)
 }
 
 // WorkflowByDot returns the live workflow that an operation created.
@@ -185,6 +143,5 @@ func (r Reader) Workflows(yield func(Workflow) bool) error {
 
 // Feedback yields what users said, oldest first.
 func (r Reader) Feedback(yield func(Feedback) bool) error {
-	prefix := r.app.key(tableFeedback, 0)
-	return scan(r, prefix, after(prefix), decodeFeedback, yield)
+	return all(r, r.app.key(tableFeedback, 0), decodeFeedback, yield)
 }

@@ -164,29 +164,19 @@ func registerKey(app string) []byte { return Control.LocalKey("register " + app)
 // RegisterSeq returns the place in the control log, and that log's epoch, of the register of an
 // application that a replica has, from the control partition; zeros without any.
 func (r Reader) RegisterSeq(app string) (epoch log.Epoch, seq uint64, err error) {
-	v, err := r.kv.Get(registerKey(app))
-	if errors.Is(err, kv.ErrNotFound) {
-		return epoch, 0, nil
-	}
-	if err == nil && len(v) != len(epoch)+8 {
-		err = fmt.Errorf("%w: %d bytes for the position of an app record", field.ErrFormat, len(v))
-	}
-	if err != nil {
+	v, err := kv.Find(r.kv, registerKey(app))
+	if v == nil {
 		return epoch, 0, err
+	}
+	if len(v) != len(epoch)+8 {
+		return epoch, 0, fmt.Errorf("%w: %d bytes for the position of an app record", field.ErrFormat, len(v))
 	}
 	return log.Epoch(v[:len(epoch)]), binary.BigEndian.Uint64(v[len(epoch):]), nil
 }
 
 // Copied reports whether the register of any application was taken from elsewhere, from the control partition: then
 // not all of its records are those of its log.
-func (r Reader) Copied() (copied bool, err error) {
-	lo := registerKey("")
-	err = r.kv.Scan(lo, after(slices.Clone(lo)), func(_, _ []byte) bool {
-		copied = true
-		return false
-	})
-	return copied, err
-}
+func (r Reader) Copied() (bool, error) { return kv.Some(r.kv, registerKey("")) }
 
 // TakeRegister writes what a register says, which is of a place in the control log, in the
 // place of what an older one said, and reports whether it is newer than what is there. It is of a

@@ -9,25 +9,23 @@ import (
 // ReplaceState adds to a batch what puts the state that from holds of an application in the
 // place of another: for the repair of a store from its own log. Derived records, objects and
 // the index stay as they are.
-func ReplaceState(b kv.Writer, from kv.Reader, app AppID) error {
+func ReplaceState(b kv.Writer, from kv.Reader, app AppID) (err error) {
 	prefix := app.key(0, 0)
 	prefix = prefix[:len(prefix)-1]
 	for _, t := range stateTables {
 		lo := append(bytes.Clone(prefix), t)
-		b.DeleteRange(lo, after(lo))
-		err := from.Scan(lo, after(lo), func(key, value []byte) bool {
+		b.DeleteRange(lo, kv.After(lo))
+		for key, value := range kv.All(from, lo, &err) {
 			b.Put(key, value)
-			return true
-		})
+		}
 		if err != nil {
 			return err
 		}
 	}
-	lo := []byte{tableHosted}
-	return from.Scan(lo, after(lo), func(key, value []byte) bool {
+	for key, value := range kv.All(from, []byte{tableHosted}, &err) {
 		if bytes.HasSuffix(key, app[:]) {
 			b.Put(key, value)
 		}
-		return true
-	})
+	}
+	return err
 }

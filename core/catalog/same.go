@@ -2,9 +2,9 @@ package catalog
 
 import (
 	"bytes"
-	"cmp"
 
 	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/log/field"
 	"github.com/sightline-dev/sightline/core/predict/raster"
@@ -21,33 +21,30 @@ func (r Reader) ByPicture(h blob.Hash, c raster.Crop, yield func(ord uint32) boo
 func (r Reader) SamePictures(yield func(ords []uint32) bool) error {
 	var of []byte // the picture and the crop
 	var ords []uint32
-	prefix, more := r.app.key(tableBlob, 0), true
-	end := func() {
-		if len(ords) > 1 {
-			more = yield(ords)
-			ords = nil
-		}
-		ords = ords[:0]
-	}
-	err := r.kv.Scan(prefix, after(prefix), func(key, _ []byte) bool {
+	var failed error
+	for key := range kv.All(r.kv, r.app.key(tableBlob, 0), &failed) {
 		if picture := key[:len(key)-4]; !bytes.Equal(picture, of) {
-			end()
-			of = append(of[:0], picture...)
+			if len(ords) > 1 {
+				if !yield(ords) {
+					return nil
+				}
+				ords = nil
+			}
+			of, ords = append(of[:0], picture...), ords[:0]
 		}
 		ords = append(ords, ordAt(key))
-		return more
-	})
-	if err == nil && more {
-		end()
 	}
-	return err
+	if failed == nil && len(ords) > 1 {
+		yield(ords)
+	}
+	return failed
 }
 
 // Created yields when the live inputs from an ordinal on were created, in the order of their creation in the
 // log. Of the records no more is read than that.
 func (r Reader) Created(from uint32, yield func(ord uint32, at log.HLC) bool) error {
-	var bad error
-	err := r.kv.Scan(r.app.numbered(tableInput, from), after(r.app.key(tableInput, 0)), func(key, value []byte) bool {
+	var failed error
+	for key, value := range kv.Range(r.kv, r.app.numbered(tableInput, from), kv.After(r.app.key(tableInput, 0)), &failed) {
 		d := field.Decode(value)
 		at := log.HLC(0)
 		for at == 0 && d.Next() {
@@ -55,8 +52,9 @@ func (r Reader) Created(from uint32, yield func(ord uint32, at log.HLC) bool) er
 				at = log.HLC(d.Fixed64())
 			}
 		}
-		bad = d.Err()
-		return bad == nil && yield(ordAt(key), at)
-	})
-	return cmp.Or(err, bad)
+		if err := d.Err(); err != nil || !yield(ordAt(key), at) {
+			return err
+		}
+	}
+	return failed
 }

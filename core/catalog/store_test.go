@@ -50,7 +50,7 @@ func input(ord uint32, picture string) *Input {
 // keys counts the keys of a store below a prefix.
 func keys(t testing.TB, store kv.Reader, prefix []byte) (n int) {
 	t.Helper()
-	err := store.Scan(prefix, after(bytes.Clone(prefix)), func(_, _ []byte) bool {
+	err := store.Scan(prefix, kv.After(prefix), func(_, _ []byte) bool {
 		n++
 		return true
 	})

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"slices"
 
+	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/log"
 )
 
@@ -49,26 +50,21 @@ func (r Reader) tables(tables, from []byte, yield func(table byte, key, value []
 	if len(from) > 0 {
 		tables = tables[max(bytes.IndexByte(tables, from[0]), 0):]
 	}
-	var failed error
-	stopped := false
 	for i, t := range tables {
 		lo := append(bytes.Clone(prefix), t)
-		hi := after(lo)
+		hi := kv.After(lo)
 		if i == 0 && len(from) > 0 {
 			lo = append(lo, from[1:]...)
 		}
-		err := r.kv.Scan(lo, hi, func(key, value []byte) bool {
-			if value, failed = collected(t, value, h.Horizon); failed != nil {
-				return false
+		var failed error
+		for key, value := range kv.Range(r.kv, lo, hi, &failed) {
+			value, err := collected(t, value, h.Horizon)
+			if err != nil || !yield(t, key[len(prefix):], value) {
+				return err
 			}
-			stopped = !yield(t, key[len(prefix):], value)
-			return !stopped
-		})
+		}
 		if failed != nil {
 			return failed
-		}
-		if err != nil || stopped {
-			return err
 		}
 	}
 	return nil

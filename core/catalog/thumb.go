@@ -25,11 +25,4 @@ func PutThumb(b kv.Writer, app AppID, picture blob.Hash, crop raster.Crop, jpeg 
 }
 
 // HasDerived reports whether the application has any derived record.
-func (r Reader) HasDerived() (some bool, err error) {
-	table := r.app.key(tableDerived, 0)
-	err = r.kv.Scan(table, after(table), func(_, _ []byte) bool {
-		some = true
-		return false
-	})
-	return some, err
-}
+func (r Reader) HasDerived() (bool, error) { return kv.Some(r.kv, r.app.key(tableDerived, 0)) }

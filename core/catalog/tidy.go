@@ -33,7 +33,7 @@ func OweObjects(w kv.Writer, app AppID) { w.Put(app.TidyKey(string(tidyObjects))
 
 func (w *Writer) oweAll() {
 	single := w.app.TidyKey(string(tidyPicture))
-	w.tx.DeleteRange(single, after(single))
+	w.tx.DeleteRange(single, kv.After(single))
 	w.tx.Put(w.app.TidyKey(string(tidyDerived)), nil)
 	w.tx.Put(w.app.TidyKey(string(tidyHosted)), nil)
 }
@@ -53,11 +53,12 @@ func Tidy(tx *kv.Overlay, app AppID, limit int) (more bool, err error) {
 	prefix := app.TidyKey("")
 	type debt struct{ key, value []byte }
 	var owed []debt
-	err = tx.Scan(prefix, after(prefix), func(key, value []byte) bool {
-		owed = append(owed, debt{bytes.Clone(key), bytes.Clone(value)})
-		return len(owed) <= limit
-	})
-	t.more = len(owed) > limit
+	for key, value := range kv.All(tx, prefix, &err) {
+		if owed = append(owed, debt{bytes.Clone(key), bytes.Clone(value)}); len(owed) > limit {
+			t.more = true
+			break
+		}
+	}
 	for _, d := range owed {
 		if err != nil || t.left <= 0 {
 			return true, err
@@ -105,20 +106,14 @@ const pictureBytes = len(blob.Hash{}) + 16
 
 // used reports whether a live input has a picture and crop.
 func (t *tidier) used(picture []byte) (bool, error) {
-	lo := append(t.app.key(tableBlob, len(picture)), picture...)
-	used := false
-	err := t.tx.Scan(lo, after(lo), func([]byte, []byte) bool {
-		used = true
-		return false
-	})
-	return used, err
+	return kv.Some(t.tx, append(t.app.key(tableBlob, len(picture)), picture...))
 }
 
 func (t *tidier) picture(picture []byte) error {
 	used, err := t.used(picture)
 	if err == nil && !used {
 		lo := append(t.app.key(tableDerived, len(picture)), picture...)
-		t.tx.DeleteRange(lo, after(lo))
+		t.tx.DeleteRange(lo, kv.After(lo))
 	}
 	return err
 }
@@ -141,24 +136,24 @@ func (t *tidier) sweepFrom(table, from []byte, goes func(key, value []byte) (boo
 	if len(from) > 0 {
 		lo = from
 	}
-	var (
-		gone   [][]byte
-		next   []byte
-		failed error
-	)
-	err := t.tx.Scan(lo, after(table), func(key, value []byte) bool {
+	var gone [][]byte
+	var next []byte
+	var failed error
+	for key, value := range kv.Range(t.tx, lo, kv.After(table), &failed) {
 		if t.left--; t.left < 0 {
 			next = bytes.Clone(key)
-			return false
+			break
 		}
-		var ok bool
-		if ok, failed = goes(key, value); ok {
+		ok, err := goes(key, value)
+		if err != nil {
+			return err
+		}
+		if ok {
 			gone = append(gone, bytes.Clone(key))
 		}
-		return failed == nil
-	})
-	if err = errors.Join(err, failed); err != nil {
-		return err
+	}
+	if failed != nil {
+		return failed
 	}
 	for _, key := range gone {
 		t.tx.Delete(key)
@@ -186,24 +181,18 @@ func (t *tidier) isStale(key, value []byte) (bool, error) {
 
 // objects deletes the objects that no version names.
 func (t *tidier) objects() error {
-	named := map[blob.Hash]bool{}
-	versions := t.app.key(tableVersion, 0)
-	err := scan(t.r, versions, after(versions), decodeVersion, func(v Version) bool {
-		named[v.Manifest] = true
-		return true
-	})
+	named, err := t.r.namedObjects()
 	if err != nil {
 		return err
 	}
 	var gone [][]byte
 	table := t.app.key(tableObject, 0)
-	err = t.tx.Scan(table, after(table), func(key, _ []byte) bool {
+	for key := range kv.All(t.tx, table, &err) {
 		t.left--
 		if !named[blob.Hash(key[len(table):])] {
 			gone = append(gone, bytes.Clone(key))
 		}
-		return true
-	})
+	}
 	for _, key := range gone {
 		t.tx.Delete(key)
 	}

@@ -1,9 +1,6 @@
 package catalog
 
 import (
-	"errors"
-
-	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/log"
 )
 
@@ -19,14 +16,7 @@ type Trust struct {
 
 // Trust returns the origin's keys, from the control partition of the origin.
 func (r Reader) Trust() (Trust, error) {
-	v, err := r.kv.Get(r.app.key(tableTrust, 0))
-	if errors.Is(err, kv.ErrNotFound) {
-		return Trust{}, nil
-	}
-	if err != nil {
-		return Trust{}, err
-	}
-	return decodeTrust(v)
+	return orZero(r, r.app.key(tableTrust, 0), decodeTrust)
 }
 
 // PutTrust writes the origin's keys.
@@ -52,14 +42,7 @@ func trustKey(app string) []byte { return Control.LocalKey("trust " + app) }
 
 // TrustOf returns whom a replica trusts for an application as its register says, from the control partition.
 func (r Reader) TrustOf(app string) (Trust, error) {
-	v, err := r.kv.Get(trustKey(app))
-	if errors.Is(err, kv.ErrNotFound) {
-		return Trust{}, nil
-	}
-	if err != nil {
-		return Trust{}, err
-	}
-	return decodeTrust(v)
+	return orZero(r, trustKey(app), decodeTrust)
 }
 
 // takeTrust writes whom a register says to trust.

@@ -2,7 +2,6 @@ package catalog
 
 import (
 	"bytes"
-	"errors"
 
 	"github.com/sightline-dev/sightline/core/kv"
 )
@@ -29,30 +28,20 @@ func PutUndo(w kv.Writer, app AppID, key, value []byte) {
 
 // HasUndo reports whether a key has its undo record already.
 func HasUndo(r kv.Reader, app AppID, key []byte) (bool, error) {
-	_, err := r.Get(app.undoKey(key))
-	if errors.Is(err, kv.ErrNotFound) {
-		return false, nil
-	}
-	return err == nil, err
+	undo, err := kv.Find(r, app.undoKey(key))
+	return undo != nil, err
 }
 
 // SomeUndo reports whether there are undo records.
-func SomeUndo(r kv.Reader, app AppID) (some bool, err error) {
-	table := app.key(tableUndo, 0)
-	err = r.Scan(table, after(table), func(_, _ []byte) bool {
-		some = true
-		return false
-	})
-	return some, err
-}
+func SomeUndo(r kv.Reader, app AppID) (bool, error) { return kv.Some(r, app.key(tableUndo, 0)) }
 
 // Undo adds to tx what takes the pending operations back, and that there is nothing left to
 // take back. It yields the ordinals of the inputs that they changed, ascending.
-func Undo(tx *kv.Overlay, app AppID, yield func(ord uint32)) error {
+func Undo(tx *kv.Overlay, app AppID, yield func(ord uint32)) (err error) {
 	table := app.key(tableUndo, 0)
 	inputs := app.key(tableInput, 0)
 	some := false
-	err := tx.Scan(table, after(table), func(k, v []byte) bool {
+	for k, v := range kv.All(tx, table, &err) {
 		some = true
 		key := k[len(table):]
 		if bytes.HasPrefix(key, inputs) {
@@ -63,10 +52,9 @@ func Undo(tx *kv.Overlay, app AppID, yield func(ord uint32)) error {
 		} else {
 			tx.Delete(key)
 		}
-		return true
-	})
+	}
 	if some {
-		tx.DeleteRange(table, after(table))
+		tx.DeleteRange(table, kv.After(table))
 	}
 	return err
 }
@@ -90,12 +78,12 @@ type before struct {
 
 // Get implements [kv.Reader].
 func (b *before) Get(key []byte) ([]byte, error) {
-	v, err := b.kv.Get(b.app.undoKey(key))
+	v, err := kv.Find(b.kv, b.app.undoKey(key))
 	switch {
-	case errors.Is(err, kv.ErrNotFound):
-		return b.kv.Get(key)
 	case err != nil:
 		return nil, err
+	case v == nil:
+		return b.kv.Get(key)
 	}
 	if v = undone(v); v == nil {
 		return nil, kv.ErrNotFound
@@ -140,7 +128,7 @@ type undoMerge struct {
 
 func (b *before) merge(lo, hi []byte, yield func(key, value []byte) bool) *undoMerge {
 	table := b.app.key(tableUndo, 0)
-	m := &undoMerge{table: table, lo: b.app.undoKey(lo), hi: after(table), yield: yield}
+	m := &undoMerge{table: table, lo: b.app.undoKey(lo), hi: kv.After(table), yield: yield}
 	if hi != nil {
 		m.hi = b.app.undoKey(hi)
 	}
@@ -206,11 +194,11 @@ func (m *undoMerge) take() {
 // is none.
 func Differ(before, after Reader, ord uint32) (was, is *Input, differ bool, err error) {
 	key := before.app.numbered(tableInput, ord)
-	a, err := valueOf(before.kv, key)
+	a, err := kv.Find(before.kv, key)
 	if err != nil {
 		return nil, nil, false, err
 	}
-	b, err := valueOf(after.kv, key)
+	b, err := kv.Find(after.kv, key)
 	if err != nil || a == nil && b == nil || a != nil && b != nil && bytes.Equal(a, b) {
 		return nil, nil, false, err
 	}
@@ -219,15 +207,6 @@ func Differ(before, after Reader, ord uint32) (was, is *Input, differ bool, err 
 	}
 	is, err = inputOr(b)
 	return was, is, err == nil, err
-}
-
-// valueOf is the value of a key; nil: there is none.
-func valueOf(r kv.Reader, key []byte) ([]byte, error) {
-	v, err := r.Get(key)
-	if errors.Is(err, kv.ErrNotFound) {
-		return nil, nil
-	}
-	return v, err
 }
 
 func inputOr(value []byte) (*Input, error) {

@@ -171,7 +171,7 @@ func (w *Writer) DeleteInputs() {
 func (w *Writer) deleteTables(tables []byte) {
 	for _, t := range tables {
 		prefix := w.app.key(t, 0)
-		w.tx.DeleteRange(prefix, after(prefix))
+		w.tx.DeleteRange(prefix, kv.After(prefix))
 	}
 }
 

@@ -1,0 +1,59 @@
+package kv
+
+import (
+	"errors"
+	"iter"
+)
+
+// After returns the smallest key above all that begin with prefix; nil: there is none.
+func After(prefix []byte) []byte {
+	for i := len(prefix) - 1; i >= 0; i-- {
+		if prefix[i] != 0xff {
+			return append(append([]byte{}, prefix[:i]...), prefix[i]+1)
+		}
+	}
+	return nil
+}
+
+// All is [Reader.Scan] of the keys that begin with prefix, as a loop. If the scan fails, the loop ends and sets err:
+//
+//	for key, value := range kv.All(r, prefix, &err) { … }
+//	if err != nil { … }
+func All(r Reader, prefix []byte, err *error) iter.Seq2[[]byte, []byte] {
+	return Range(r, prefix, After(prefix), err)
+}
+
+// Range is [All] of the keys lo ≤ key < hi.
+func Range(r Reader, lo, hi []byte, err *error) iter.Seq2[[]byte, []byte] {
+	return loop(r.Scan, lo, hi, err)
+}
+
+// Backward is [Range] in descending order.
+func Backward(r Reader, lo, hi []byte, err *error) iter.Seq2[[]byte, []byte] {
+	return loop(r.ScanBack, lo, hi, err)
+}
+
+func loop(scan func(lo, hi []byte, yield func(key, value []byte) bool) error, lo, hi []byte, err *error) iter.Seq2[[]byte, []byte] {
+	return func(yield func(key, value []byte) bool) {
+		if failed := scan(lo, hi, yield); failed != nil {
+			*err = failed
+		}
+	}
+}
+
+// Some reports whether any key begins with prefix.
+func Some(r Reader, prefix []byte) (some bool, err error) {
+	for range All(r, prefix, &err) {
+		return true, nil
+	}
+	return false, err
+}
+
+// Find is [Reader.Get] of a key that may not exist: its value is nil then.
+func Find(r Reader, key []byte) ([]byte, error) {
+	value, err := r.Get(key)
+	if errors.Is(err, ErrNotFound) {
+		return nil, nil
+	}
+	return value, err
+}
