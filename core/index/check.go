@@ -3,9 +3,10 @@ package index
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/kv"
@@ -20,11 +21,11 @@ func (x *Index) Check(ctx context.Context, r catalog.Reader) error {
 	err := x.chunks(ctx, r, func(tx *kv.Overlay) error {
 		return x.fresh(tx, func(key, value []byte) error {
 			keys++
-			stored, err := r.KV().Get(key)
-			if err != nil && !errors.Is(err, kv.ErrNotFound) {
+			stored, err := kv.Find(r.KV(), key)
+			if err != nil {
 				return err
 			}
-			if err != nil || !bytes.Equal(stored, value) {
+			if stored == nil || !bytes.Equal(stored, value) {
 				return fmt.Errorf("key %x is %x, want %x: %w", key[len(x.prefix):], stored, value, ErrCorrupt)
 			}
 			return nil
@@ -69,7 +70,7 @@ func (x *Index) chunks(ctx context.Context, r catalog.Reader, do func(tx *kv.Ove
 			return err
 		}
 		tx.Reset(r.KV())
-		tx.DeleteRange(x.prefix, after(x.prefix))
+		tx.DeleteRange(x.prefix, kv.After(x.prefix))
 		s := x.newStage(tx)
 		for i := range inputs {
 			if err := s.change(nil, &inputs[i]); err != nil {
@@ -99,15 +100,13 @@ func (x *Index) fresh(r kv.Reader, yield func(key, value []byte) error) error {
 	}
 	for _, p := range prefixes {
 		var failed error
-		err := r.Scan(p, after(p), func(key, value []byte) bool {
-			failed = yield(key, value)
-			return failed == nil
-		})
-		if err == nil {
-			err = failed
+		for key, value := range kv.All(r, p, &failed) {
+			if err := yield(key, value); err != nil {
+				return err
+			}
 		}
-		if err != nil {
-			return err
+		if failed != nil {
+			return failed
 		}
 	}
 	return nil
@@ -123,14 +122,13 @@ func (x *Index) checkColumns(ctx context.Context, sp *space, r catalog.Reader) e
 	if err != nil {
 		return err
 	}
-	for _, number := range sortedKeys(covered) {
+	for _, number := range slices.Sorted(maps.Keys(covered)) {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 		columns := make([][]byte, len(sp.Concepts))
 		for c := range columns {
-			columns[c], err = r.KV().Get(numbered(sp.column(c), number))
-			if err != nil && !errors.Is(err, kv.ErrNotFound) {
+			if columns[c], err = kv.Find(r.KV(), numbered(sp.column(c), number)); err != nil {
 				return err
 			}
 			if len(columns[c]) != columnBytes {
@@ -167,7 +165,7 @@ func (x *Index) Rebuild(ctx context.Context) error {
 	snapshot := x.store.Snapshot()
 	defer snapshot.Close()
 	var b kv.Batch
-	b.DeleteRange(x.prefix, after(x.prefix))
+	b.DeleteRange(x.prefix, kv.After(x.prefix))
 	if err := x.store.Apply(&b); err != nil {
 		return err
 	}

@@ -2,8 +2,8 @@ package index
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"sort"
@@ -42,20 +42,18 @@ func (m *mask) full() bool {
 func (s *space) covered(r kv.Reader) (coverage, error) {
 	out := coverage{}
 	prefix := s.section(spaceCovered)
-	var bad error
-	err := r.Scan(prefix, after(prefix), func(k, value []byte) bool {
+	var failed error
+	for k, value := range kv.All(r, prefix, &failed) {
 		if len(value) != blockSize/8 {
-			bad = fmt.Errorf("coverage of %d bytes: %w", len(value), ErrCorrupt)
-			return false
+			return nil, fmt.Errorf("coverage of %d bytes: %w", len(value), ErrCorrupt)
 		}
 		b := new(mask)
 		for i := range b {
 			b[i] = binary.LittleEndian.Uint64(value[8*i:])
 		}
 		out[lastNumber(k)] = b
-		return true
-	})
-	return out, errors.Join(err, bad)
+	}
+	return out, failed
 }
 
 // fill sets the values of a general model's concept: from its column, and from the derived
@@ -138,29 +136,28 @@ func (v *View) made(place int, out Valued) error {
 
 // scanColumn takes the blocks in one pass over the column.
 func (v *View) scanColumn(prefix []byte, blocks []block, covered coverage, out Valued) error {
-	var bad error
+	blocks = slices.DeleteFunc(blocks, func(b block) bool { return covered[b.number] == nil })
+	if len(blocks) == 0 {
+		return nil
+	}
+	var failed error
 	last := blocks[len(blocks)-1].number
-	err := v.kv.Scan(numbered(prefix, blocks[0].number), after(prefix), func(k, column []byte) bool {
+	for k, column := range kv.Range(v.kv, numbered(prefix, blocks[0].number), numbered(prefix, last+1), &failed) {
 		number := lastNumber(k)
-		for len(blocks) > 0 && blocks[0].number < number {
-			if covered[blocks[0].number] != nil {
-				bad = fmt.Errorf("block %d has no column: %w", blocks[0].number, ErrCorrupt)
-				return false
+		if len(blocks) == 0 || blocks[0].number < number {
+			break
+		}
+		if blocks[0].number == number {
+			if err := blocks[0].take(out, column, covered); err != nil {
+				return err
 			}
 			blocks = blocks[1:]
 		}
-		if len(blocks) > 0 && blocks[0].number == number {
-			bad = blocks[0].take(out, column, covered)
-			blocks = blocks[1:]
-		}
-		return bad == nil && number < last
-	})
-	for _, b := range blocks {
-		if err == nil && bad == nil && covered[b.number] != nil {
-			bad = fmt.Errorf("block %d has no column: %w", b.number, ErrCorrupt)
-		}
 	}
-	return errors.Join(err, bad)
+	if failed == nil && len(blocks) > 0 {
+		failed = fmt.Errorf("block %d has no column: %w", blocks[0].number, ErrCorrupt)
+	}
+	return failed
 }
 
 // take sets the values of the inputs of one block that are in its column.
@@ -218,7 +215,7 @@ func (s *space) tail(r kv.Reader) (*roaring.Bitmap, coverage, error) {
 		return nil, nil, err
 	}
 	var known []uint32
-	for _, number := range sortedKeys(covered) {
+	for _, number := range slices.Sorted(maps.Keys(covered)) {
 		for i := range uint32(blockSize) {
 			if covered[number].has(i) {
 				known = append(known, number*blockSize+i)

@@ -13,12 +13,6 @@ import (
 	"github.com/sightline-dev/sightline/core/train"
 )
 
-// Embeddings calls yield with the embedding of every input of ords, all of them analysed, in their order. The
-// embedding is borrowed until yield returns. Where ords are dense the rows are read in one scan.
-func (v *View) Embeddings(ctx context.Context, ords *roaring.Bitmap, yield func(ord uint32, e *predict.Embedding)) error {
-	return v.embeddings(ctx, ords, yield)
-}
-
 // CountLabelled is how many inputs [View.Labelled] has, without reading which.
 func (v *View) CountLabelled(concept string, value log.Value) (uint64, error) {
 	switch value {
@@ -94,7 +88,7 @@ func (v *View) Warm(ctx context.Context, concepts []string) error {
 		defer c.mu.Unlock()
 		missing.Or(roaring.AndNot(analysed, c.have))
 	}
-	return v.embeddings(ctx, missing, func(ord uint32, e *predict.Embedding) {
+	return v.Embeddings(ctx, missing, func(ord uint32, e *predict.Embedding) {
 		for _, c := range cold {
 			c.put(ord, e)
 		}

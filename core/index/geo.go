@@ -2,7 +2,6 @@ package index
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"math"
 	"math/bits"
@@ -102,11 +101,11 @@ func (s *stage) place(ord uint32, before, after *log.Point) error {
 	p, ok := s.places[block]
 	if !ok {
 		p = &places{}
-		value, err := s.tx.Get(numbered(s.x.section(sectionPlaces), block))
-		if err == nil {
+		value, err := kv.Find(s.tx, numbered(s.x.section(sectionPlaces), block))
+		if value != nil {
 			err = p.decode(value)
 		}
-		if err != nil && !errors.Is(err, kv.ErrNotFound) {
+		if err != nil {
 			return err
 		}
 		s.places[block] = p
@@ -306,23 +305,22 @@ func (v *View) withinCells(g Region) (out *roaring.Bitmap, ok bool, err error) {
 	var found []candidate
 	prefix := v.x.section(sectionCell)
 	coverer := s2.RegionCoverer{MaxLevel: s2.MaxLevel, LevelMod: 1, MaxCells: maxCells}
-	var bad error
+	var failed error
 	for _, cell := range coverer.Covering(g.cover()) {
 		lo := binary.BigEndian.AppendUint64(prefix[:len(prefix):len(prefix)], uint64(cell.RangeMin()))
 		hi := binary.BigEndian.AppendUint64(prefix[:len(prefix):len(prefix)], uint64(cell.RangeMax())+1)
-		err := v.kv.Scan(lo, hi, func(k, value []byte) bool {
-			var place log.Point
-			if place, bad = placeOfCell(value); bad != nil {
-				return false
+		for k, value := range kv.Range(v.kv, lo, hi, &failed) {
+			if len(found) == maxPlaceKeys {
+				return nil, false, nil
+			}
+			place, err := placeOfCell(value)
+			if err != nil {
+				return nil, false, err
 			}
 			found = append(found, candidate{lastNumber(k), place})
-			return len(found) <= maxPlaceKeys
-		})
-		if err = errors.Join(err, bad); err != nil {
-			return nil, false, err
 		}
-		if len(found) > maxPlaceKeys {
-			return nil, false, nil
+		if failed != nil {
+			return nil, false, failed
 		}
 	}
 	ords := make([]uint32, 0, len(found))
@@ -339,17 +337,14 @@ func (v *View) withinCells(g Region) (out *roaring.Bitmap, ok bool, err error) {
 func (v *View) withinBlocks(g Region) (*roaring.Bitmap, error) {
 	var dense []uint64 // bits of the ordinals in the region, but for those far behind
 	var far, doubtful []uint32
-	prefix := v.x.section(sectionPlaces)
-	var bad error
-	err := v.kv.Scan(prefix, after(prefix), func(k, value []byte) bool {
+	var failed error
+	for k, value := range kv.All(v.kv, v.x.section(sectionPlaces), &failed) {
 		if len(value) != placesBytes {
-			bad = fmt.Errorf("places of %d bytes: %w", len(value), ErrCorrupt)
-			return false
+			return nil, fmt.Errorf("places of %d bytes: %w", len(value), ErrCorrupt)
 		}
 		number := lastNumber(k)
 		if number > math.MaxUint32/placesBlock {
-			bad = fmt.Errorf("block %d of places: %w", number, ErrCorrupt)
-			return false
+			return nil, fmt.Errorf("block %d of places: %w", number, ErrCorrupt)
 		}
 		var in, unsure placeBits
 		g.sort(value, &in, &unsure)
@@ -360,17 +355,16 @@ func (v *View) withinBlocks(g Region) (*roaring.Bitmap, error) {
 			for w, word := range in {
 				far = appendBits(far, number*placesBlock+uint32(64*w), word)
 			}
-			return true
+			continue
 		}
 		at := int(number) * len(in)
 		if need := at + len(in) - len(dense); need > 0 {
 			dense = append(dense, make([]uint64, need)...)
 		}
 		copy(dense[at:], in[:])
-		return true
-	})
-	if err = errors.Join(err, bad); err != nil {
-		return nil, err
+	}
+	if failed != nil {
+		return nil, failed
 	}
 	out := roaring.New()
 	out.FromDense(dense, false)

@@ -85,22 +85,23 @@ func (s *space) openGraph(r kv.Reader) (*graph, error) {
 // lend yields the embeddings of all rows, those that left among them, and notes whose they are.
 func (s *space) lend(r kv.Reader, lent *roaring.Bitmap, yield func(uint32, []int16, float32) bool) error {
 	var e predict.Embedding
-	var bad error
+	var failed error
 	for _, section := range []byte{spaceRow, spaceLeft} {
-		prefix := s.section(section)
-		err := r.Scan(prefix, after(prefix), func(k, value []byte) bool {
-			if bad = readEmbedding(&e, value); bad != nil {
-				return false
+		for k, value := range kv.All(r, s.section(section), &failed) {
+			if err := readEmbedding(&e, value); err != nil {
+				return err
 			}
 			ord := lastNumber(k)
 			if section == spaceLeft && lent.Contains(ord) { // another input has the ordinal
-				return true
+				continue
 			}
 			lent.Add(ord)
-			return yield(ord, e.Q[:], e.Scale)
-		})
-		if err = errors.Join(err, bad); err != nil {
-			return err
+			if !yield(ord, e.Q[:], e.Scale) {
+				return nil
+			}
+		}
+		if failed != nil {
+			return failed
 		}
 	}
 	return nil
@@ -108,16 +109,16 @@ func (s *space) lend(r kv.Reader, lent *roaring.Bitmap, yield func(uint32, []int
 
 // settle makes the graph agree with an input's row.
 func (s *space) settle(r kv.Reader, g *graph, ord uint32) error {
-	value, err := r.Get(s.row(ord))
-	if errors.Is(err, kv.ErrNotFound) {
+	value, err := kv.Find(r, s.row(ord))
+	if err != nil {
+		return err
+	}
+	if value == nil {
 		g.mu.Lock()
 		g.nodes.Remove(ord)
 		g.mu.Unlock()
 		g.g.Delete(ord)
 		return nil
-	}
-	if err != nil {
-		return err
 	}
 	var e predict.Embedding
 	if err := readEmbedding(&e, value); err != nil {
@@ -125,11 +126,11 @@ func (s *space) settle(r kv.Reader, g *graph, ord uint32) error {
 	}
 	insert := !g.g.Has(ord)
 	if !insert { // the node may be that of an input which left
-		_, err = r.Get(s.left(ord))
-		insert = err == nil
-		if err != nil && !errors.Is(err, kv.ErrNotFound) {
+		left, err := kv.Find(r, s.left(ord))
+		if err != nil {
 			return err
 		}
+		insert = left != nil
 	}
 	if insert {
 		g.g.Insert(ord, e.Q[:], e.Scale)

@@ -66,12 +66,12 @@ func Open(store kv.Store, app catalog.AppID, o Options) (*Index, error) {
 		}
 		x.spaces = append(x.spaces, sp)
 	}
-	value, err := store.Get(x.section(sectionFormat))
+	value, err := kv.Find(store, x.section(sectionFormat))
 	switch {
-	case errors.Is(err, kv.ErrNotFound):
-		return x, x.begin()
 	case err != nil:
 		return nil, err
+	case value == nil:
+		return x, x.begin()
 	case len(value) != 1 || value[0] > format:
 		return nil, fmt.Errorf("index of format %x: %w", value, kv.ErrNewer)
 	}

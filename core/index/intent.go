@@ -2,7 +2,6 @@ package index
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -22,15 +21,12 @@ func lastValue(seq uint64) []byte { return binary.BigEndian.AppendUint64(nil, se
 
 // lastIntent is the number of the last intent that was ever written.
 func (s *space) lastIntent(r kv.Reader) (uint64, error) {
-	v, err := r.Get(s.section(spaceLast))
-	if errors.Is(err, kv.ErrNotFound) {
-		return 0, nil
-	}
-	if err == nil && len(v) != 8 {
-		err = fmt.Errorf("number of the last intent: %d bytes: %w", len(v), ErrCorrupt)
-	}
-	if err != nil {
+	v, err := kv.Find(r, s.section(spaceLast))
+	if v == nil {
 		return 0, err
+	}
+	if len(v) != 8 {
+		return 0, fmt.Errorf("number of the last intent: %d bytes: %w", len(v), ErrCorrupt)
 	}
 	return binary.BigEndian.Uint64(v), nil
 }
@@ -38,15 +34,16 @@ func (s *space) lastIntent(r kv.Reader) (uint64, error) {
 // intents yields the intents from a number on, oldest first.
 func (s *space) intents(r kv.Reader, from uint64, yield func(seq uint64, ord uint32) bool) error {
 	prefix := s.section(spaceIntent)
-	var bad error
-	err := r.Scan(s.intent(from), after(prefix), func(k, v []byte) bool {
+	var failed error
+	for k, v := range kv.Range(r, s.intent(from), kv.After(prefix), &failed) {
 		if len(k) != len(prefix)+8 || len(v) != 4 {
-			bad = fmt.Errorf("intent of %d bytes: %w", len(v), ErrCorrupt)
-			return false
+			return fmt.Errorf("intent of %d bytes: %w", len(v), ErrCorrupt)
 		}
-		return yield(binary.BigEndian.Uint64(k[len(prefix):]), binary.BigEndian.Uint32(v))
-	})
-	return errors.Join(err, bad)
+		if !yield(binary.BigEndian.Uint64(k[len(prefix):]), binary.BigEndian.Uint32(v)) {
+			return nil
+		}
+	}
+	return failed
 }
 
 // intended is the ordinals that intents name.

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 
@@ -180,11 +181,11 @@ func (l *load) chunk(at uint64) (*members, error) {
 	m := &l.slab[0]
 	l.slab = l.slab[1:]
 	if l.stored {
-		value, err := l.x.store.Get(l.chunkOf(at).key())
-		if err == nil {
+		value, err := kv.Find(l.x.store, l.chunkOf(at).key())
+		if value != nil {
 			err = m.decode(value)
 		}
-		if err != nil && !errors.Is(err, kv.ErrNotFound) {
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -194,13 +195,8 @@ func (l *load) chunk(at uint64) (*members, error) {
 
 // flush writes the postings, in the order of their keys, and lets go of them.
 func (l *load) flush() error {
-	all := make([]uint64, 0, len(l.chunks))
-	for at := range l.chunks {
-		all = append(all, at)
-	}
-	slices.Sort(all)
 	var value []byte
-	for _, at := range all {
+	for _, at := range slices.Sorted(maps.Keys(l.chunks)) {
 		value = l.chunks[at].encode(value[:0])
 		l.batch.Put(l.chunkOf(at).key(), value)
 		if len(l.batch.Bytes()) >= l.size {

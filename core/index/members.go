@@ -2,7 +2,6 @@ package index
 
 import (
 	"encoding/binary"
-	"errors"
 	"slices"
 
 	"github.com/sightline-dev/sightline/core/kv"
@@ -133,13 +132,11 @@ func (s *stage) none() *members {
 // read is a chunk as it is stored.
 func (s *stage) read(key []byte) *members {
 	m := s.none()
-	value, err := s.tx.Get(key)
-	if err == nil {
+	value, err := kv.Find(s.tx, key)
+	if value != nil {
 		err = m.decode(value)
 	}
-	if !errors.Is(err, kv.ErrNotFound) {
-		s.fail(err)
-	}
+	s.fail(err)
 	return m
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -175,14 +176,7 @@ func (v *View) Newest(concept string) (*catalog.Version, error) {
 	return version, err
 }
 
-func placeOf(h *train.Head, concept string) int {
-	for i, c := range h.Concepts {
-		if c == concept {
-			return i
-		}
-	}
-	return -1
-}
+func placeOf(h *train.Head, concept string) int { return slices.Index(h.Concepts, concept) }
 
 // own sets the values that the newest version gives a concept of the application's own. It
 // reports false when no version gives any.
@@ -228,7 +222,7 @@ func (c *ownColumn) compute(ctx context.Context, v *View, head *train.Head, plac
 		c.have.AddMany(ords)
 		ords, q, scales = ords[:0], q[:0], scales[:0]
 	}
-	err := v.embeddings(ctx, missing, func(ord uint32, e *predict.Embedding) {
+	err := v.Embeddings(ctx, missing, func(ord uint32, e *predict.Embedding) {
 		ords, q, scales = append(ords, ord), append(q, e.Q[:]...), append(scales, e.Scale)
 		if len(ords) == batch {
 			flush()

@@ -3,12 +3,12 @@ package index
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"math"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
+	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/log"
 )
 
@@ -50,22 +50,19 @@ func (v *View) askPlaces(ctx context.Context, ords *roaring.Bitmap, yield func(o
 
 // scanPlaces goes through the places of all inputs, by leaf cell.
 func (v *View) scanPlaces(ctx context.Context, yield func(ord uint32, p log.Point)) error {
-	var bad error
+	var failed error
 	n := 0
-	prefix := v.x.section(sectionCell)
-	err := v.kv.Scan(prefix, after(prefix), func(k, value []byte) bool {
+	for k, value := range kv.All(v.kv, v.x.section(sectionCell), &failed) {
 		if n++; n%1024 == 0 && ctx.Err() != nil {
-			bad = ctx.Err()
-			return false
+			return ctx.Err()
 		}
-		var p log.Point
-		if p, bad = placeOfCell(value); bad != nil {
-			return false
+		p, err := placeOfCell(value)
+		if err != nil {
+			return err
 		}
 		yield(lastNumber(k), p)
-		return true
-	})
-	return errors.Join(err, bad)
+	}
+	return failed
 }
 
 // placeOfCell reads the value of a leaf cell's key.

@@ -120,19 +120,20 @@ func chunkNumber(prefix, key []byte) (uint32, error) {
 func bitmap(r kv.Reader, prefix []byte) (*roaring.Bitmap, error) {
 	var dense []uint64  // words of the chunks that are bits
 	var sparse []uint32 // members of the others
-	var bad error
-	err := r.Scan(prefix, after(prefix), func(key, value []byte) bool {
-		var n uint32
-		if n, bad = chunkNumber(prefix, key); bad != nil {
-			return false
+	var failed error
+	for key, value := range kv.All(r, prefix, &failed) {
+		n, err := chunkNumber(prefix, key)
+		if err != nil {
+			return nil, err
 		}
-		if len(value) == chunkBytes && isPending(n<<chunkBits) {
+		switch {
+		case len(value) == chunkBytes && isPending(n<<chunkBits):
 			var c chunk
-			bad = c.decode(value)
+			if err := c.decode(value); err != nil {
+				return nil, err
+			}
 			c.each(func(i uint32) { sparse = append(sparse, n<<chunkBits|i) })
-			return bad == nil
-		}
-		if len(value) == chunkBytes {
+		case len(value) == chunkBytes:
 			at := int(n) * (chunkSize / 64)
 			for len(dense) < at+chunkSize/64 {
 				dense = append(dense, 0)
@@ -140,18 +141,14 @@ func bitmap(r kv.Reader, prefix []byte) (*roaring.Bitmap, error) {
 			for i := range chunkSize / 64 {
 				dense[at+i] = binary.LittleEndian.Uint64(value[8*i:])
 			}
-			return true
+		default:
+			for i := 0; i+1 < len(value); i += 2 {
+				sparse = append(sparse, n<<chunkBits|uint32(binary.LittleEndian.Uint16(value[i:])))
+			}
 		}
-		for i := 0; i+1 < len(value); i += 2 {
-			sparse = append(sparse, n<<chunkBits|uint32(binary.LittleEndian.Uint16(value[i:])))
-		}
-		return true
-	})
-	if err == nil {
-		err = bad
 	}
-	if err != nil {
-		return nil, err
+	if failed != nil {
+		return nil, failed
 	}
 	out := roaring.New()
 	if dense != nil {
@@ -183,34 +180,32 @@ func BitmapOf(ords []uint32) *roaring.Bitmap {
 }
 
 // cardinality counts a posting.
-func cardinality(r kv.Reader, prefix []byte) (uint64, error) {
-	n := uint64(0)
-	err := r.Scan(prefix, after(prefix), func(_, value []byte) bool {
+func cardinality(r kv.Reader, prefix []byte) (n uint64, err error) {
+	for _, value := range kv.All(r, prefix, &err) {
 		n += stored(value)
-		return true
-	})
+	}
 	return n, err
 }
 
 // page returns n members of a posting from the given rank on.
 func page(r kv.Reader, prefix []byte, offset, n uint64) ([]uint32, error) {
 	out := make([]uint32, 0, min(n, chunkSize))
-	var bad error
-	err := r.Scan(prefix, after(prefix), func(key, value []byte) bool {
+	var failed error
+	for key, value := range kv.All(r, prefix, &failed) {
 		if uint64(len(out)) == n {
-			return false
+			break
 		}
 		if have := stored(value); have <= offset {
 			offset -= have
-			return true
+			continue
+		}
+		number, err := chunkNumber(prefix, key)
+		if err != nil {
+			return nil, err
 		}
 		var c chunk
-		var number uint32
-		if number, bad = chunkNumber(prefix, key); bad != nil {
-			return false
-		}
-		if bad = c.decode(value); bad != nil {
-			return false
+		if err := c.decode(value); err != nil {
+			return nil, err
 		}
 		c.each(func(i uint32) {
 			switch {
@@ -220,20 +215,6 @@ func page(r kv.Reader, prefix []byte, offset, n uint64) ([]uint32, error) {
 				out = append(out, number<<chunkBits|i)
 			}
 		})
-		return true
-	})
-	if err == nil {
-		err = bad
 	}
-	return out, err
-}
-
-// after is the smallest key above all that begin with prefix; nil when there is none.
-func after(prefix []byte) []byte {
-	for i := len(prefix) - 1; i >= 0; i-- {
-		if prefix[i] != 0xff {
-			return append(append([]byte{}, prefix[:i]...), prefix[i]+1)
-		}
-	}
-	return nil
+	return out, failed
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -24,11 +23,8 @@ type Similar struct {
 
 // Embedding is the embedding of an input; false while it is not analysed.
 func (v *View) Embedding(ord uint32) (*predict.Embedding, bool, error) {
-	value, err := v.kv.Get(v.space.row(ord))
-	if errors.Is(err, kv.ErrNotFound) {
-		return nil, false, nil
-	}
-	if err != nil {
+	value, err := kv.Find(v.kv, v.space.row(ord))
+	if value == nil {
 		return nil, false, err
 	}
 	var r row
@@ -38,9 +34,9 @@ func (v *View) Embedding(ord uint32) (*predict.Embedding, bool, error) {
 	return &r.embedding, true, nil
 }
 
-// embeddings calls yield with the embedding of every input of ords, in their order. The
-// embedding is borrowed until yield returns.
-func (v *View) embeddings(ctx context.Context, ords *roaring.Bitmap, yield func(ord uint32, e *predict.Embedding)) error {
+// Embeddings calls yield with the embedding of every input of ords, all of them analysed, in their order. The
+// embedding is borrowed until yield returns. Where ords are dense the rows are read in one scan.
+func (v *View) Embeddings(ctx context.Context, ords *roaring.Bitmap, yield func(ord uint32, e *predict.Embedding)) error {
 	if ords.IsEmpty() {
 		return nil
 	}
@@ -68,37 +64,33 @@ func (v *View) embeddings(ctx context.Context, ords *roaring.Bitmap, yield func(
 }
 
 func (v *View) scanRows(ctx context.Context, ords *roaring.Bitmap, e *predict.Embedding, yield func(ord uint32, e *predict.Embedding)) error {
-	var bad error
+	var failed error
 	n := 0
 	it := ords.Iterator()
-	next := it.Next()
 	lo, hi := v.space.row(ords.Minimum()), append(v.space.row(ords.Maximum()), 0)
-	more := true
-	err := v.kv.Scan(lo, hi, func(k, value []byte) bool {
+	for k, value := range kv.Range(v.kv, lo, hi, &failed) {
 		if n++; n%256 == 0 && ctx.Err() != nil {
-			bad = ctx.Err()
-			return false
+			return ctx.Err()
 		}
 		ord := lastNumber(k)
-		if ord < next {
-			return true
+		if ord < it.PeekNext() {
+			continue
 		}
-		if ord > next {
-			return false
+		if ord > it.PeekNext() {
+			break
 		}
-		if bad = readEmbedding(e, value); bad != nil {
-			return false
+		if err := readEmbedding(e, value); err != nil {
+			return err
 		}
 		yield(ord, e)
-		if more = it.HasNext(); more {
-			next = it.Next()
+		if it.Next(); !it.HasNext() {
+			return nil
 		}
-		return more
-	})
-	if err = errors.Join(err, bad); err == nil && more {
-		err = fmt.Errorf("row of input %d is missing: %w", next, ErrCorrupt)
 	}
-	return err
+	if failed == nil {
+		failed = fmt.Errorf("row of input %d is missing: %w", it.PeekNext(), ErrCorrupt)
+	}
+	return failed
 }
 
 // readEmbedding reads the embedding of a row without checking it again.
@@ -136,7 +128,7 @@ func (v *View) Cosines(ctx context.Context, e *predict.Embedding, ords *roaring.
 	if missing.IsEmpty() {
 		return out, nil
 	}
-	err := v.embeddings(ctx, missing, func(ord uint32, other *predict.Embedding) {
+	err := v.Embeddings(ctx, missing, func(ord uint32, other *predict.Embedding) {
 		out = append(out, Similar{ord, e.Cosine(other)})
 	})
 	slices.SortFunc(out, func(a, b Similar) int { return cmp.Compare(a.Ord, b.Ord) })
@@ -156,7 +148,7 @@ func (v *View) Nearest(ctx context.Context, e *predict.Embedding, ords *roaring.
 			near.add(Similar{h.Node, h.Cosine})
 		}
 	}
-	err := v.embeddings(ctx, missing, func(ord uint32, other *predict.Embedding) {
+	err := v.Embeddings(ctx, missing, func(ord uint32, other *predict.Embedding) {
 		near.add(Similar{ord, e.Cosine(other)})
 	})
 	if err != nil {

@@ -20,7 +20,7 @@ func (x *Index) Stage(tx *kv.Overlay, out *fold.Outcome) error {
 	x.lockStage()
 	if out.DeletedAll {
 		x.reset = true
-		tx.DeleteRange(x.prefix, after(slices.Clone(x.prefix)))
+		tx.DeleteRange(x.prefix, kv.After(x.prefix))
 	}
 	if out.DeletedAll || len(out.Changes) > 0 {
 		tx.Put(x.section(sectionFormat), []byte{format})
@@ -197,11 +197,7 @@ func (s *stage) fail(err error) {
 
 // flush writes the chunks, in the order of their keys so that equal runs give equal batches.
 func (s *stage) flush() {
-	terms := make([]termChunk, 0, len(s.terms))
-	for at := range s.terms {
-		terms = append(terms, at)
-	}
-	slices.SortFunc(terms, func(a, b termChunk) int {
+	terms := slices.SortedFunc(maps.Keys(s.terms), func(a, b termChunk) int {
 		return cmp.Or(compareTerms(a.term, b.term), cmp.Compare(a.number, b.number))
 	})
 	for _, at := range terms {
@@ -214,7 +210,7 @@ func (s *stage) flush() {
 	for _, k := range slices.Sorted(maps.Keys(chunks)) {
 		s.write([]byte(k), chunks[k])
 	}
-	for _, b := range sortedKeys(s.places) {
+	for _, b := range slices.Sorted(maps.Keys(s.places)) {
 		s.places[b].put(s.tx, numbered(s.x.section(sectionPlaces), b))
 	}
 	for _, sp := range s.x.all() {
@@ -222,15 +218,6 @@ func (s *stage) flush() {
 			s.tx.Put(sp.section(spaceLast), lastValue(last))
 		}
 	}
-}
-
-func sortedKeys[V any](m map[uint32]V) []uint32 {
-	keys := make([]uint32, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
 }
 
 func (s *stage) change(before, after *catalog.Input) error {
@@ -262,9 +249,7 @@ func (s *stage) edits(ord uint32, before, after *catalog.Input) {
 	}
 	for i := range editsOf(after) {
 		e := &after.Edits[i]
-		v := make([]byte, 4)
-		binary.LittleEndian.PutUint32(v, math.Float32bits(editedValue(e)))
-		s.tx.Put(numbered(s.x.edits(e.Concept), ord), v)
+		s.tx.Put(numbered(s.x.edits(e.Concept), ord), binary.LittleEndian.AppendUint32(nil, math.Float32bits(editedValue(e))))
 	}
 }
 
@@ -349,11 +334,8 @@ func (s *stage) someDerived() bool {
 
 // forget takes an input out of a space.
 func (s *stage) forget(sp *space, ord uint32) error {
-	value, err := s.tx.Get(sp.row(ord))
-	if errors.Is(err, kv.ErrNotFound) {
-		return nil
-	}
-	if err != nil {
+	value, err := kv.Find(s.tx, sp.row(ord))
+	if value == nil {
 		return err
 	}
 	var r row
@@ -379,15 +361,11 @@ func (s *stage) forget(sp *space, ord uint32) error {
 // uncover has the columns no longer have the values of an ordinal, which another input may get.
 func (s *stage) uncover(sp *space, ord uint32) error {
 	key := numbered(sp.section(spaceCovered), ord/blockSize)
-	value, err := s.tx.Get(key)
-	if errors.Is(err, kv.ErrNotFound) {
-		return nil
-	}
+	value, err := kv.Find(s.tx, key)
 	at, bit := ord%blockSize/8, byte(1)<<(ord%8)
 	if err != nil || len(value) != blockSize/8 || value[at]&bit == 0 {
 		return err
 	}
-	value = slices.Clone(value)
 	value[at] &^= bit
 	s.tx.Put(key, value)
 	return nil

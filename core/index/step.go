@@ -142,16 +142,13 @@ func (s *space) lostBlock(r kv.Reader, covered coverage) (int64, bool, error) {
 	if err != nil {
 		return 0, false, err
 	}
-	found := int64(-1)
-	prefix := s.section(spaceLost)
-	err = r.Scan(prefix, after(prefix), func(k, _ []byte) bool {
+	for k := range kv.All(r, s.section(spaceLost), &err) {
 		number := lastNumber(k)
 		if covered[number] != nil && !analysed.IntersectsWithInterval(uint64(number)*blockSize, uint64(number+1)*blockSize) {
-			found = int64(number)
+			return int64(number), true, nil
 		}
-		return found < 0
-	})
-	return found, true, err
+	}
+	return -1, true, err
 }
 
 func (s *space) dropColumns(b *kv.Batch, number uint32) {

@@ -3,6 +3,7 @@ package index
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
@@ -58,8 +59,8 @@ func (x *Index) Analysed(tx *kv.Overlay, inputs []catalog.Input) error {
 			continue
 		}
 		for _, sp := range x.all() {
-			_, err := tx.Get(sp.row(in.Ord))
-			if errors.Is(err, kv.ErrNotFound) {
+			row, err := kv.Find(tx, sp.row(in.Ord))
+			if err == nil && row == nil {
 				err = s.learn(sp, in)
 			}
 			if err != nil {
@@ -74,8 +75,8 @@ func (x *Index) Analysed(tx *kv.Overlay, inputs []catalog.Input) error {
 // Lacks reports whether an input is not in the space that answers though its derived record is there.
 func (x *Index) Lacks(r kv.Reader, in *catalog.Input) (bool, error) {
 	sp := x.serving()
-	_, err := r.Get(sp.row(in.Ord))
-	if !errors.Is(err, kv.ErrNotFound) {
+	row, err := kv.Find(r, sp.row(in.Ord))
+	if err != nil || row != nil {
 		return false, err
 	}
 	_, err = catalog.Read(r, x.app).Derived(sp.Base, in)
@@ -88,21 +89,19 @@ func (x *Index) Lacks(r kv.Reader, in *catalog.Input) (bool, error) {
 // Switch makes the space of a base model the one that answers: views taken from now on. What
 // Open is given decides again after a restart. Errors: ErrSpace.
 func (x *Index) Switch(base [32]byte) error {
-	if _, err := x.spaceOf(base); err != nil {
+	sp, err := x.spaceOf(base)
+	if err != nil {
 		return err
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	spaces := make([]*space, 0, len(x.spaces))
-	for _, first := range []bool{true, false} {
-		for _, sp := range x.spaces {
-			if (sp.Base == base) == first {
-				spaces = append(spaces, sp)
-			}
-		}
-	}
-	x.spaces = spaces
+	x.spaces = slices.Insert(x.without(sp), 0, sp)
 	return nil
+}
+
+// without returns the spaces but one. mu is held.
+func (x *Index) without(sp *space) []*space {
+	return slices.DeleteFunc(slices.Clone(x.spaces), func(other *space) bool { return other == sp })
 }
 
 // Drop removes the space of a base model that does not answer, all at once. Views taken
@@ -122,17 +121,11 @@ func (x *Index) Drop(base [32]byte) error {
 		return fmt.Errorf("base model %x is in use: %w", base[:4], ErrSpace)
 	}
 	var b kv.Batch
-	b.DeleteRange(sp.prefix, after(sp.prefix))
+	b.DeleteRange(sp.prefix, kv.After(sp.prefix))
 	if err := x.store.Apply(&b); err != nil {
 		return err
 	}
-	var rest []*space
-	for _, other := range x.spaces {
-		if other != sp {
-			rest = append(rest, other)
-		}
-	}
-	x.spaces = rest
+	x.spaces = x.without(sp)
 	return nil
 }
 
@@ -143,15 +136,16 @@ func (x *Index) DropStrays(also func(b *kv.Batch, base [32]byte)) error {
 	x.commit.Lock()
 	defer x.commit.Unlock()
 	lo := key(x.prefix, []byte{sectionSpace})
-	hi := after(lo)
+	hi := kv.After(lo)
 	var b kv.Batch
 	for next := lo; ; {
 		var base [32]byte
+		var err error
 		found := false
-		err := x.store.Scan(next, hi, func(k, _ []byte) bool {
+		for k := range kv.Range(x.store, next, hi, &err) {
 			found = copy(base[:], k[len(lo):]) == len(base)
-			return false
-		})
+			break
+		}
 		if err != nil {
 			return err
 		}
@@ -159,7 +153,7 @@ func (x *Index) DropStrays(also func(b *kv.Batch, base [32]byte)) error {
 			break
 		}
 		prefix := key(lo, base[:])
-		next = after(prefix)
+		next = kv.After(prefix)
 		if _, err := x.spaceOf(base); err != nil {
 			b.DeleteRange(prefix, next)
 			also(&b, base)

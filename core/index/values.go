@@ -3,12 +3,13 @@ package index
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
 
 	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/sightline-dev/sightline/core/kv"
 )
 
 // blockSize is how many ordinals a column's block has.
@@ -119,17 +120,14 @@ func (v *View) edited(concept string, ords []uint32) (edits, error) {
 
 // eachEdit yields the edited values of a concept by ascending ordinal.
 func (v *View) eachEdit(concept string, yield func(ord uint32, value float32)) error {
-	var bad error
-	prefix := v.x.edits(concept)
-	err := v.kv.Scan(prefix, after(prefix), func(k, value []byte) bool {
+	var failed error
+	for k, value := range kv.All(v.kv, v.x.edits(concept), &failed) {
 		if len(value) != 4 {
-			bad = fmt.Errorf("edit of %d bytes: %w", len(value), ErrCorrupt)
-			return false
+			return fmt.Errorf("edit of %d bytes: %w", len(value), ErrCorrupt)
 		}
 		yield(lastNumber(k), math.Float32frombits(binary.LittleEndian.Uint32(value)))
-		return true
-	})
-	return errors.Join(err, bad)
+	}
+	return failed
 }
 
 // maxRows is how many inputs a view keeps the stored values of: a block, as usually at most

@@ -2,7 +2,6 @@ package hnsw
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"math/bits"
 
@@ -48,24 +47,17 @@ func Open(r kv.Reader, prefix []byte, o Options, vectors Vectors) (*Graph, error
 
 // readHeader returns nil where there is nothing under prefix.
 func readHeader(r kv.Reader, prefix []byte) (*header, error) {
-	b, err := r.Get(headerKey(prefix))
-	switch {
-	case err == nil:
+	b, err := kv.Find(r, headerKey(prefix))
+	if err != nil {
+		return nil, err
+	}
+	if b != nil {
 		return parseHeader(b)
-	case !errors.Is(err, kv.ErrNotFound):
-		return nil, err
 	}
-	empty := true
-	if err := r.Scan(pageKey(prefix, 0), pagesEnd(prefix), func(_, _ []byte) bool {
-		empty = false
-		return false
-	}); err != nil {
-		return nil, err
-	}
-	if !empty {
+	for range kv.Range(r, pageKey(prefix, 0), pagesEnd(prefix), &err) {
 		return nil, corrupt("pages without a header")
 	}
-	return nil, nil
+	return nil, err
 }
 
 func headerKey(prefix []byte) []byte { return append(prefix[:len(prefix):len(prefix)], 'h') }
@@ -83,30 +75,26 @@ func (g *Graph) readPages(r kv.Reader, prefix []byte, h *header) error {
 	}
 	want := (int(h.slots) + pageSlots - 1) / pageSlots
 	next, digest := 0, uint64(0)
-	var bad error
-	err := r.Scan(pageKey(prefix, 0), pagesEnd(prefix), func(key, value []byte) bool {
+	var failed error
+	for key, value := range kv.Range(r, pageKey(prefix, 0), pagesEnd(prefix), &failed) {
 		switch {
 		case next == want:
-			bad = corrupt("more than %d pages", want)
+			return corrupt("more than %d pages", want)
 		case string(key) != string(pageKey(prefix, next)):
-			bad = corrupt("page %d is missing", next)
-		default:
-			// Slots come into being with their pages: a header alone reserves no memory.
-			g.growTo(min(int(h.slots), (next+1)*pageSlots))
-			bad = g.readPage(next, value)
+			return corrupt("page %d is missing", next)
 		}
-		if bad == nil {
-			g.sums = append(g.sums, binary.LittleEndian.Uint32(value[12:]))
-			digest += pageDigest(next, g.sums[next])
-			next++
+		// Slots come into being with their pages: a header alone reserves no memory.
+		g.growTo(min(int(h.slots), (next+1)*pageSlots))
+		if err := g.readPage(next, value); err != nil {
+			return err
 		}
-		return bad == nil
-	})
+		g.sums = append(g.sums, binary.LittleEndian.Uint32(value[12:]))
+		digest += pageDigest(next, g.sums[next])
+		next++
+	}
 	switch {
-	case err != nil:
-		return err
-	case bad != nil:
-		return bad
+	case failed != nil:
+		return failed
 	case next != want:
 		return corrupt("%d pages, want %d", next, want)
 	case digest != h.pages:
