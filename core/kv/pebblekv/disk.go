@@ -3,10 +3,8 @@
 package pebblekv
 
 import (
-	"io/fs"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
@@ -38,7 +36,7 @@ func (d *disk) List(dir string) ([]string, error) {
 func (d *disk) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
 	if strings.HasSuffix(name, ".sst") {
 		if d.health.failure() != nil && !d.health.isServing() {
-			return nullFile{}, nil // a flush that fails is what Pebble's Open would wait for
+			return nullFile(), nil // a flush that fails is what Pebble's Open would wait for
 		}
 		if err := d.health.waitSpace(); err != nil {
 			return nil, err
@@ -114,7 +112,7 @@ func (d *disk) isLog(name string) bool {
 
 // logFile opens one, or a file that holds nothing once the store has failed.
 func (d *disk) logFile(open func() (vfs.File, error)) (vfs.File, error) {
-	f := vfs.File(nullFile{})
+	f := nullFile()
 	d.do(func() error {
 		opened, err := open()
 		if err == nil {
@@ -174,7 +172,7 @@ func (f *logFile) SyncTo(length int64) (fullSync bool, err error) {
 
 // Stat implements [vfs.File].
 func (f *logFile) Stat() (vfs.FileInfo, error) {
-	info := vfs.FileInfo(nullFile{})
+	info, err := nullFile().Stat()
 	f.disk.do(func() error {
 		got, err := f.File.Stat()
 		if err == nil {
@@ -182,7 +180,7 @@ func (f *logFile) Stat() (vfs.FileInfo, error) {
 		}
 		return err
 	})
-	return info, nil
+	return info, err
 }
 
 // Close implements [vfs.File].
@@ -192,69 +190,13 @@ func (f *logFile) Close() error {
 	return nil
 }
 
-// nullFile takes everything and holds nothing.
-type nullFile struct{}
-
 var (
-	_ vfs.FS       = (*disk)(nil)
-	_ vfs.File     = (*logFile)(nil)
-	_ vfs.File     = nullFile{}
-	_ vfs.FileInfo = nullFile{}
+	_ vfs.FS   = (*disk)(nil)
+	_ vfs.File = (*logFile)(nil)
 )
 
-// Close implements [vfs.File].
-func (nullFile) Close() error { return nil }
-
-// Read implements [vfs.File].
-func (nullFile) Read([]byte) (int, error) { return 0, fs.ErrInvalid }
-
-// ReadAt implements [vfs.File].
-func (nullFile) ReadAt([]byte, int64) (int, error) { return 0, fs.ErrInvalid }
-
-// Write implements [vfs.File].
-func (nullFile) Write(p []byte) (int, error) { return len(p), nil }
-
-// WriteAt implements [vfs.File].
-func (nullFile) WriteAt(p []byte, _ int64) (int, error) { return len(p), nil }
-
-// Preallocate implements [vfs.File].
-func (nullFile) Preallocate(_, _ int64) error { return nil }
-
-// Stat implements [vfs.File].
-func (nullFile) Stat() (vfs.FileInfo, error) { return nullFile{}, nil }
-
-// Sync implements [vfs.File].
-func (nullFile) Sync() error { return nil }
-
-// SyncTo implements [vfs.File].
-func (nullFile) SyncTo(int64) (bool, error) { return true, nil }
-
-// SyncData implements [vfs.File].
-func (nullFile) SyncData() error { return nil }
-
-// Prefetch implements [vfs.File].
-func (nullFile) Prefetch(_, _ int64) error { return nil }
-
-// Fd implements [vfs.File].
-func (nullFile) Fd() uintptr { return vfs.InvalidFd }
-
-// Name implements [vfs.FileInfo].
-func (nullFile) Name() string { return "" }
-
-// Size implements [vfs.FileInfo].
-func (nullFile) Size() int64 { return 0 }
-
-// Mode implements [vfs.FileInfo].
-func (nullFile) Mode() fs.FileMode { return 0 }
-
-// ModTime implements [vfs.FileInfo].
-func (nullFile) ModTime() time.Time { return time.Time{} }
-
-// IsDir implements [vfs.FileInfo].
-func (nullFile) IsDir() bool { return false }
-
-// Sys implements [vfs.FileInfo].
-func (nullFile) Sys() any { return nil }
-
-// DeviceID implements [vfs.FileInfo].
-func (nullFile) DeviceID() vfs.DeviceID { return vfs.DeviceID{} }
+// nullFile returns an empty file in memory. Once the store has failed, Pebble may write to it what nobody reads.
+func nullFile() vfs.File {
+	f, _ := vfs.NewMem().Create("null", vfs.WriteCategoryUnspecified)
+	return f
+}

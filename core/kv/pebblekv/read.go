@@ -88,31 +88,15 @@ func get(r pebble.Reader, key []byte) ([]byte, error) {
 }
 
 func scan(r pebble.Reader, lo, hi []byte, yield func(key, value []byte) bool) error {
-	return iterate(r, lo, hi, func(it *pebble.Iterator) error {
-		for ok := it.First(); ok; ok = it.Next() {
-			value, err := it.ValueAndErr()
-			if err != nil || !yield(it.Key(), value) {
-				return err
-			}
-		}
-		return it.Error()
-	})
+	return iterate(r, lo, hi, (*pebble.Iterator).First, (*pebble.Iterator).Next, yield)
 }
 
 func scanBack(r pebble.Reader, lo, hi []byte, yield func(key, value []byte) bool) error {
-	return iterate(r, lo, hi, func(it *pebble.Iterator) error {
-		for ok := it.Last(); ok; ok = it.Prev() {
-			value, err := it.ValueAndErr()
-			if err != nil || !yield(it.Key(), value) {
-				return err
-			}
-		}
-		return it.Error()
-	})
+	return iterate(r, lo, hi, (*pebble.Iterator).Last, (*pebble.Iterator).Prev, yield)
 }
 
-// iterate calls walk with an iterator over lo ≤ key < hi, unless there is no such key, and closes it, panic or not.
-func iterate(r pebble.Reader, lo, hi []byte, walk func(*pebble.Iterator) error) (err error) {
+// iterate yields the keys lo ≤ key < hi that an iterator meets from its start on. It closes the iterator, panic or not.
+func iterate(r pebble.Reader, lo, hi []byte, start, next func(*pebble.Iterator) bool, yield func(key, value []byte) bool) (err error) {
 	if hi != nil && bytes.Compare(lo, hi) >= 0 {
 		return nil
 	}
@@ -126,5 +110,11 @@ func iterate(r pebble.Reader, lo, hi []byte, walk func(*pebble.Iterator) error) 
 			err = translate(closed)
 		}
 	}()
-	return translate(walk(it))
+	for ok := start(it); ok; ok = next(it) {
+		value, err := it.ValueAndErr()
+		if err != nil || !yield(it.Key(), value) {
+			return translate(err)
+		}
+	}
+	return translate(it.Error())
 }
