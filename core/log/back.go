@@ -3,8 +3,8 @@ package log
 import (
 	"bytes"
 	"encoding/binary"
-	"errors"
 
+	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/log/field"
 )
 
@@ -63,13 +63,14 @@ func (l *Store) back(may func(data []byte) bool, yield func(Entry) bool) error {
 	floor, durable := l.floor, l.durable
 	l.mu.Unlock()
 	var failed error
-	err := l.store.ScanBack(l.entryKey(floor), l.entryKey(durable+1), func(key, value []byte) bool {
+	for key, value := range kv.Backward(l.store, l.entryKey(floor), l.entryKey(durable+1), &failed) {
 		if len(value) < len(Chain{}) || !may(value[len(Chain{}):]) {
-			return true
+			continue
 		}
-		entry := Entry{Seq: binary.BigEndian.Uint64(key[len(key)-8:])}
-		entry.Op, failed = Decode(bytes.Clone(value[len(Chain{}):]))
-		return failed == nil && yield(entry)
-	})
-	return errors.Join(err, failed)
+		op, err := Decode(bytes.Clone(value[len(Chain{}):]))
+		if err != nil || !yield(Entry{Seq: binary.BigEndian.Uint64(key[len(key)-8:]), Op: op}) {
+			return err
+		}
+	}
+	return failed
 }

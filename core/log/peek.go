@@ -12,15 +12,14 @@ import (
 func Peek(r kv.Reader, prefix []byte, from uint64, yield func(Op) bool) error {
 	l := Store{prefix: prefix}
 	var failed error
-	err := r.Scan(l.entryKey(from), l.end(), func(_, value []byte) bool {
-		var op Op
-		if _, failed = chainOf(value); failed == nil {
-			op, failed = Decode(bytes.Clone(value[len(Chain{}):]))
+	for _, value := range kv.Range(r, l.entryKey(from), l.end(), &failed) {
+		if _, err := chainOf(value); err != nil {
+			return err
 		}
-		return failed == nil && yield(op)
-	})
-	if err != nil {
-		return err
+		op, err := Decode(bytes.Clone(value[len(Chain{}):]))
+		if err != nil || !yield(op) {
+			return err
+		}
 	}
 	return failed
 }

@@ -35,10 +35,10 @@ func (l *Store) Redact(from uint64, edit func(Body) bool) error {
 	next, was := from, chain
 	changed := false
 	var failed error
-	err := l.store.Scan(l.entryKey(from), l.end(), func(key, value []byte) bool {
-		var e Entry
-		if e, failed = readEntry(key, value, next, &was, true); failed != nil {
-			return false
+	for key, value := range kv.Range(l.store, l.entryKey(from), l.end(), &failed) {
+		e, err := readEntry(key, value, next, &was, true)
+		if err != nil {
+			return err
 		}
 		next = e.Seq + 1
 		data := value[len(chain):]
@@ -50,13 +50,9 @@ func (l *Store) Redact(from uint64, edit func(Body) bool) error {
 		if changed {
 			b.Put(binary.BigEndian.AppendUint64(bytes.Clone(key[:len(key)-8]), e.Seq), append(bytes.Clone(chain[:]), data...))
 		}
-		return true
-	})
-	if failed != nil {
-		return failed
 	}
-	if err != nil || !changed {
-		return err
+	if failed != nil || !changed {
+		return failed
 	}
 	if err := l.store.Apply(&b); err != nil {
 		return err

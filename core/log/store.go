@@ -75,28 +75,25 @@ func Open(store kv.Store, o Options) (*Store, error) {
 
 // load reads where the log stands.
 func (l *Store) load(epoch Epoch) error {
-	data, err := l.store.Get(l.metaKey())
+	data, err := kv.Find(l.store, l.metaKey())
 	switch {
-	case errors.Is(err, kv.ErrNotFound):
-		l.epoch, l.floor, l.base = epoch, 1, Chain(epoch)
-		if err := l.settle(); err != nil {
-			return err
-		}
 	case err != nil:
-		return err
+	case data == nil:
+		l.epoch, l.floor, l.base = epoch, 1, Chain(epoch)
+		err = l.settle()
 	default:
-		if l.meta, err = decodeMeta(data); err != nil {
-			return err
-		}
+		l.meta, err = decodeMeta(data)
+	}
+	if err != nil {
+		return err
 	}
 	l.appended, l.chain = l.floor-1, l.base
-	var failed error
-	err = l.store.ScanBack(l.entryKey(0), l.end(), func(key, value []byte) bool {
+	for key, value := range kv.Backward(l.store, l.entryKey(0), l.end(), &err) {
 		l.appended = binary.BigEndian.Uint64(key[len(key)-8:])
-		l.chain, failed = chainOf(value)
-		return false
-	})
-	return errors.Join(err, failed)
+		l.chain, err = chainOf(value)
+		break
+	}
+	return err
 }
 
 // settle makes what the store holds outlive a crash.

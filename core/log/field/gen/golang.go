@@ -121,6 +121,11 @@ func (g *golang) kinds(kinds []*message) {
 	for _, m := range kinds {
 		g.f("func (*%s) kind() Kind { return kind%[1]s }\n", m.Name())
 	}
+	g.f("\n// kindNames are the kinds as people are shown them.\nvar kindNames = map[Kind]string{\n")
+	for _, m := range kinds {
+		g.f("kind%s: %q,\n", m.Name(), strings.Join(split(m.Name()), "_"))
+	}
+	g.f("}\n")
 	g.f("\n// putKind writes the fields of a body.\nfunc putKind(e *field.Encoder, body Body) {\nswitch x := body.(type) {\n")
 	for _, m := range kinds {
 		g.f("case *%s:\nput%s(e, x)\n", m.Name(), g.title(m))
