@@ -89,8 +89,11 @@ func (v *View) Warm(ctx context.Context, concepts []string) error {
 		missing.Or(roaring.AndNot(analysed, c.have))
 	}
 	return v.Embeddings(ctx, missing, func(ord uint32, e *predict.Embedding) {
+		scale := [1]float32{e.Scale}
 		for _, c := range cold {
-			c.put(ord, e)
+			var value [1]float32
+			c.head.ConceptValues(value[:], c.key.concept, e.Q[:], scale[:])
+			c.put(ord, value[0])
 		}
 	})
 }
@@ -100,16 +103,4 @@ type coldColumn struct {
 	key  ownKey
 	head *train.Head
 	*ownColumn
-}
-
-// put adds the value of one input.
-func (c *coldColumn) put(ord uint32, e *predict.Embedding) {
-	b := c.blocks[ord/blockSize]
-	if b == nil {
-		b = new([blockSize]float32)
-		c.blocks[ord/blockSize] = b
-	}
-	scale := [1]float32{e.Scale}
-	c.head.ConceptValues(b[ord%blockSize:][:1], c.key.concept, e.Q[:], scale[:])
-	c.have.Add(ord)
 }

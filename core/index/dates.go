@@ -7,6 +7,7 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
+	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/log"
 )
 
@@ -14,14 +15,19 @@ import (
 // was made without a network is late in the log. It never changes, so it is kept in memory once a
 // search has asked for it, a minute a number: zones are whole minutes apart.
 
-// dates is the minutes in which inputs were created. Inputs whose creation is pending are in none.
-type dates struct {
+// dates is the minutes since 1970 in which inputs were created. Inputs whose creation is pending are in none.
+type dates = kept[uint32]
+
+// kept is values of inputs that are kept in memory, in blocks.
+type kept[T any] struct {
 	mu     sync.Mutex
 	have   *roaring.Bitmap
-	blocks map[uint32]*[blockSize]uint32 // minutes since 1970
+	blocks map[uint32]*[blockSize]T
 }
 
-func newDates() *dates { return &dates{have: roaring.New(), blocks: map[uint32]*[blockSize]uint32{}} }
+func newKept[T any]() *kept[T] {
+	return &kept[T]{have: roaring.New(), blocks: map[uint32]*[blockSize]T{}}
+}
 
 const minuteMillis = 60_000
 
@@ -61,14 +67,20 @@ func (v *View) EachMinute(ctx context.Context, ords *roaring.Bitmap, yield func(
 	return nil
 }
 
-func (d *dates) put(ord, minute uint32) {
-	b := d.blocks[ord/blockSize]
+// put keeps a value. mu is held.
+func (k *kept[T]) put(ord uint32, value T) {
+	k.set(ord, value)
+	k.have.Add(ord)
+}
+
+// set is put without a note in have.
+func (k *kept[T]) set(ord uint32, value T) {
+	b := k.blocks[ord/blockSize]
 	if b == nil {
-		b = new([blockSize]uint32)
-		d.blocks[ord/blockSize] = b
+		b = new([blockSize]T)
+		k.blocks[ord/blockSize] = b
 	}
-	b[ord%blockSize] = minute
-	d.have.Add(ord)
+	b[ord%blockSize] = value
 }
 
 // eachCreated yields when ords were created: of many by going through all from the first to the last.
@@ -76,22 +88,10 @@ func (v *View) eachCreated(ctx context.Context, ords *roaring.Bitmap, yield func
 	if ords.IsEmpty() {
 		return nil
 	}
-	n := 0
 	if span := uint64(ords.Maximum()-ords.Minimum()) + 1; 4*ords.GetCardinality() < span {
-		it := ords.Iterator()
-		for ; it.HasNext(); n++ {
-			if n%256 == 0 && ctx.Err() != nil {
-				return ctx.Err()
-			}
-			in, err := v.records.Input(it.Next())
-			if err != nil {
-				return err
-			}
-			yield(in.Ord, in.Created)
-		}
-		return nil
+		return v.inputs(ctx, ords, func(in *catalog.Input) { yield(in.Ord, in.Created) })
 	}
-	last := ords.Maximum()
+	n, last := 0, ords.Maximum()
 	err := v.records.Created(ords.Minimum(), func(ord uint32, at log.HLC) bool {
 		if n++; n%256 == 0 && ctx.Err() != nil {
 			return false

@@ -55,7 +55,7 @@ type Index struct {
 // Open opens the index of an application. What it holds stays in the store; graphs are read when they are first
 // needed. An index of another format is made again by the next Steps.
 func Open(store kv.Store, app catalog.AppID, o Options) (*Index, error) {
-	x := &Index{app: app, store: store, prefix: app.IndexPrefix(), bare: o.NoColumns, heads: newHeads(), dates: newDates()}
+	x := &Index{app: app, store: store, prefix: app.IndexPrefix(), bare: o.NoColumns, heads: newHeads(), dates: newKept[uint32]()}
 	for _, s := range []*Space{&o.Space, o.Next} {
 		if s == nil {
 			continue

@@ -43,22 +43,18 @@ type ownKey struct {
 // ownColumn is the values of one concept of one version.
 type ownColumn struct {
 	used uint64 // under heads.mu
-
-	mu     sync.Mutex
-	have   *roaring.Bitmap
-	blocks map[uint32]*[blockSize]float32
+	*kept[float32]
 }
 
 func newHeads() *heads {
-	h := &heads{}
-	h.reset()
-	return h
+	return &heads{heads: map[headKey]*train.Head{}, columns: map[ownKey]*ownColumn{}}
 }
 
 func (h *heads) reset() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.heads, h.columns = map[headKey]*train.Head{}, map[ownKey]*ownColumn{}
+	clear(h.heads)
+	clear(h.columns)
 }
 
 // maxHeads is how many heads are kept.
@@ -105,7 +101,7 @@ func (h *heads) column(k ownKey) *ownColumn {
 	c, ok := h.columns[k]
 	if !ok {
 		h.makeRoom()
-		c = &ownColumn{have: roaring.New(), blocks: map[uint32]*[blockSize]float32{}}
+		c = &ownColumn{kept: newKept[float32]()}
 		h.columns[k] = c
 	}
 	c.used = h.clock
@@ -212,12 +208,7 @@ func (c *ownColumn) compute(ctx context.Context, v *View, head *train.Head, plac
 	flush := func() {
 		head.ConceptValues(values[:len(ords)], place, q, scales)
 		for i, ord := range ords {
-			b := c.blocks[ord/blockSize]
-			if b == nil {
-				b = new([blockSize]float32)
-				c.blocks[ord/blockSize] = b
-			}
-			b[ord%blockSize] = values[i]
+			c.set(ord, values[i])
 		}
 		c.have.AddMany(ords)
 		ords, q, scales = ords[:0], q[:0], scales[:0]

@@ -8,6 +8,7 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
+	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/log"
 )
@@ -21,7 +22,11 @@ func (v *View) EachPlace(ctx context.Context, among *roaring.Bitmap, yield func(
 	}
 	among = roaring.And(placed, among)
 	if 32*among.GetCardinality() <= placed.GetCardinality() {
-		return v.askPlaces(ctx, among, yield)
+		return v.inputs(ctx, among, func(in *catalog.Input) {
+			if in.Geo != nil {
+				yield(in.Ord, *in.Geo)
+			}
+		})
 	}
 	whole := among.GetCardinality() == placed.GetCardinality()
 	return v.scanPlaces(ctx, func(ord uint32, p log.Point) {
@@ -29,23 +34,6 @@ func (v *View) EachPlace(ctx context.Context, among *roaring.Bitmap, yield func(
 			yield(ord, p)
 		}
 	})
-}
-
-func (v *View) askPlaces(ctx context.Context, ords *roaring.Bitmap, yield func(ord uint32, p log.Point)) error {
-	it := ords.Iterator()
-	for n := 0; it.HasNext(); n++ {
-		if n%256 == 0 && ctx.Err() != nil {
-			return ctx.Err()
-		}
-		in, err := v.records.Input(it.Next())
-		if err != nil {
-			return err
-		}
-		if in.Geo != nil {
-			yield(in.Ord, *in.Geo)
-		}
-	}
-	return nil
 }
 
 // scanPlaces goes through the places of all inputs, by leaf cell.

@@ -2,7 +2,6 @@ package index
 
 import (
 	"context"
-	"fmt"
 	"sync"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -98,21 +97,28 @@ func (v *View) Containing(ctx context.Context, p *Pattern, among *roaring.Bitmap
 	if err != nil {
 		return nil, err
 	}
-	it := doubtful.Iterator()
+	err = v.inputs(ctx, doubtful, func(in *catalog.Input) {
+		if p.Match(in.Meta.JSON()) {
+			out.Add(in.Ord)
+		}
+	})
+	return out, err
+}
+
+// inputs yields the records of inputs, in their order.
+func (v *View) inputs(ctx context.Context, ords *roaring.Bitmap, yield func(in *catalog.Input)) error {
+	it := ords.Iterator()
 	for n := 0; it.HasNext(); n++ {
 		if n%256 == 0 && ctx.Err() != nil {
-			return nil, ctx.Err()
+			return ctx.Err()
 		}
-		ord := it.Next()
-		in, err := v.records.Input(ord)
+		in, err := v.records.Input(it.Next())
 		if err != nil {
-			return nil, fmt.Errorf("candidate %d: %w", ord, err)
+			return err
 		}
-		if p.Match(in.Meta.JSON()) {
-			out.Add(ord)
-		}
+		yield(&in)
 	}
-	return out, nil
+	return nil
 }
 
 // candidates returns what surely contains a pattern and what may.

@@ -144,10 +144,7 @@ func (g *Graph) rescue(slot uint32) {
 	w.stack = append(w.stack, slot)
 	s := &g.work
 	z := g.vec.Row(slot)
-	at := g.entry
-	for l := g.top; l > 0; l-- {
-		at = g.greedy(s, &z, at, l)
-	}
+	at := g.descend(s, &z, 0)
 	g.walk(s, &z, at, 0, g.ef, nil)
 	near := s.choose(nil, g.vec, s.pool, g.m)
 	g.mu.Lock()

@@ -357,10 +357,7 @@ func (g *Graph) strengthen(slot uint32, level int) {
 	}
 	s := &g.work
 	z := g.vec.Row(slot)
-	at := g.entry
-	for l := g.top; l > level; l-- {
-		at = g.greedy(s, &z, at, l)
-	}
+	at := g.descend(s, &z, level)
 	g.walk(s, &z, at, level, g.ef, nil)
 	var found []uint32
 	links := g.links(slot, level)

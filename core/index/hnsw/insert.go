@@ -50,10 +50,7 @@ func (g *Graph) candidates(slot uint32, level int) [][]uint32 {
 	}
 	s := &g.work
 	z := g.vec.Row(slot)
-	at := g.entry
-	for l := g.top; l > level; l-- {
-		at = g.greedy(s, &z, at, l)
-	}
+	at := g.descend(s, &z, level)
 	chosen := make([][]uint32, min(level, g.top)+1)
 	for l := len(chosen) - 1; l >= 0; l-- {
 		g.walk(s, &z, at, l, g.ef, nil)

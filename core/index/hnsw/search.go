@@ -61,10 +61,7 @@ func (g *Graph) searchWalk(dst []Hit, s *scratch, k, ef int, allow *roaring.Bitm
 		f = s.fill(allow)
 		there = min(there, int(allow.GetCardinality()))
 	}
-	at := g.entry
-	for l := g.top; l > 0; l-- {
-		at = g.greedy(s, &s.query, at, l)
-	}
+	at := g.descend(s, &s.query, 0)
 	g.walk(s, &s.query, at, 0, ef, f)
 	if len(s.pool) < min(ef, there) {
 		return dst, false

@@ -63,6 +63,15 @@ func (g *Graph) greedy(s *scratch, z *kernel.Query, from uint32, level int) uint
 	}
 }
 
+// descend walks down from the entry point to a level.
+func (g *Graph) descend(s *scratch, z *kernel.Query, level int) uint32 {
+	at := g.entry
+	for l := g.top; l > level; l-- {
+		at = g.greedy(s, z, at, l)
+	}
+	return at
+}
+
 // full is the part of links in use.
 func full(links []uint32) []uint32 {
 	for i, to := range links {
