@@ -174,7 +174,7 @@ func (c *composer) value(parts Meta, depth int, there jsonio.Value) bool {
 			there = d.Root()
 		}
 	}
-	if len(parts) == 0 || !c.shows(parts, depth) && there.Kind() != jsonio.Object {
+	if len(parts) == 0 || !shows(parts) && there.Kind() != jsonio.Object {
 		if there.Kind() == jsonio.Absent {
 			return false
 		}
@@ -212,7 +212,7 @@ func (c *composer) member(name string, parts Meta, depth int, there jsonio.Value
 }
 
 // shows reports whether the parts, on nothing, come to anything.
-func (c *composer) shows(parts Meta, depth int) bool {
+func shows(parts Meta) bool {
 	return slices.ContainsFunc(parts, func(p MetaPart) bool { return !p.Removed })
 }
 

@@ -163,6 +163,17 @@ func (r Reader) ords(prefix []byte, yield func(ord uint32) bool) error {
 	return r.kv.Scan(prefix, kv.After(prefix), func(key, _ []byte) bool { return yield(ordAt(key)) })
 }
 
+// Collect returns what a reader's method yields:
+//
+//	apps, err := catalog.Collect(r.Apps)
+func Collect[T any](each func(yield func(T) bool) error) (all []T, err error) {
+	err = each(func(x T) bool {
+		all = append(all, x)
+		return true
+	})
+	return all, err
+}
+
 // all decodes the values of the keys that begin with prefix and yields them.
 func all[T any](r Reader, prefix []byte, decode func([]byte) (T, error), yield func(T) bool) error {
 	return each(r, prefix, func(_, value []byte) (T, error) { return decode(bytes.Clone(value)) }, yield)

@@ -110,12 +110,7 @@ func (r *Register) Edge(id string) (catalog.Edge, error) {
 
 // Edges lists the edges by id, revoked ones among them.
 func (r *Register) Edges() ([]catalog.Edge, error) {
-	var edges []catalog.Edge
-	err := r.Read().Edges(func(e catalog.Edge) bool {
-		edges = append(edges, e)
-		return true
-	})
-	return edges, err
+	return catalog.Collect(r.Read().Edges)
 }
 
 // RevokeEdge shuts an edge out for ever: nothing that it sends after the call is let in, and

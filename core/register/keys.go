@@ -65,17 +65,11 @@ func (r *Register) Keys(app string) ([]catalog.Key, error) {
 	s := r.o.Store.Snapshot()
 	defer s.Close()
 	records := catalog.Read(s, catalog.Control)
-	var keys []catalog.Key
-	add := func(k catalog.Key) bool {
-		keys = append(keys, k)
-		return true
+	each := records.Keys
+	if app != "" {
+		each = func(yield func(catalog.Key) bool) error { return records.KeysOf(app, yield) }
 	}
-	var err error
-	if app == "" {
-		err = records.Keys(add)
-	} else {
-		err = records.KeysOf(app, add)
-	}
+	keys, err := catalog.Collect(each)
 	if errors.Is(err, catalog.ErrNotFound) { // no id of an application
 		err = nil
 	}

@@ -2,16 +2,13 @@ package register
 
 import (
 	"context"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/lang"
 	"github.com/sightline-dev/sightline/core/log"
@@ -147,12 +144,9 @@ func (r *Register) newClient(app, id string) (made Client, set *log.ClientSet, e
 			return Client{}, nil, err
 		}
 	}
-	var secret [32]byte
-	if _, err := io.ReadFull(r.o.Rand, secret[:]); err != nil {
-		return Client{}, nil, fmt.Errorf("random source: %w", err)
-	}
-	made.Secret = hex.EncodeToString(secret[:])
-	return made, &log.ClientSet{App: app, ID: made.ID, Secret: auth.HashKey(made.Secret)}, nil
+	secret, hash, err := r.secret()
+	made.Secret = secret
+	return made, &log.ClientSet{App: app, ID: made.ID, Secret: hash}, err
 }
 
 // ChangeApp changes an application. Errors: ErrApplication, ErrName, ErrDefaultModel and the
@@ -210,12 +204,7 @@ func (r *Register) App(id string) (catalog.App, error) {
 
 // Apps lists the applications of everybody, in the order of their ids.
 func (r *Register) Apps() ([]catalog.App, error) {
-	var all []catalog.App
-	err := r.Read().Apps(func(app catalog.App) bool {
-		all = append(all, app)
-		return true
-	})
-	return all, err
+	return catalog.Collect(r.Read().Apps)
 }
 
 // Client returns an application's client as it is kept. Errors: ErrApplication and the store's.

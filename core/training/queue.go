@@ -84,11 +84,8 @@ func (q *Queue) Take(now time.Time, n int) ([]*Run, error) {
 	if n <= 0 || q.idle && q.seen == view.Moves() {
 		return nil, nil
 	}
-	var waiting []catalog.Version
-	if err := view.PendingVersions(func(v catalog.Version) bool {
-		waiting = append(waiting, v)
-		return true
-	}); err != nil {
+	waiting, err := catalog.Collect(view.PendingVersions)
+	if err != nil {
 		return nil, err
 	}
 	q.forget(waiting)
