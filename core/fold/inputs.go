@@ -119,11 +119,7 @@ func (f *Fold) inTheWay(id string, b *log.InputCreate) (replaced []catalog.Input
 	if free, err := f.w.URLFree(b.URL); free || err != nil {
 		return replaced, Verdict{}, err
 	}
-	var ords []uint32
-	err = f.w.URLTaken(b.URL, func(ord uint32) bool {
-		ords = append(ords, ord)
-		return true
-	})
+	ords, err := catalog.Collect(func(yield func(uint32) bool) error { return f.w.URLTaken(b.URL, yield) })
 	for _, ord := range ords {
 		if err != nil {
 			break
@@ -192,17 +188,24 @@ func (f *Fold) kill(in *catalog.Input) error {
 
 // setLabel writes a label and reports whether it is not superseded.
 func setLabel(in *catalog.Input, l log.Label, at log.Stamp) bool {
-	i, ok := slices.BinarySearchFunc(in.Labels, l.Concept, func(have catalog.Label, id string) int {
-		return strings.Compare(have.Concept, id)
+	return put(&in.Labels, catalog.Label{Label: l, At: at}, func(l catalog.Label) (string, log.Stamp) { return l.Concept, l.At })
+}
+
+// put writes an entry into a list in the order of its entries' keys, and reports whether it is not superseded.
+func put[E any](list *[]E, e E, of func(E) (key string, at log.Stamp)) bool {
+	key, at := of(e)
+	i, ok := slices.BinarySearchFunc(*list, key, func(have E, key string) int {
+		has, _ := of(have)
+		return strings.Compare(has, key)
 	})
 	if !ok {
-		in.Labels = slices.Insert(in.Labels, i, catalog.Label{Label: l, At: at})
+		*list = slices.Insert(*list, i, e)
 		return true
 	}
-	if at.Less(in.Labels[i].At) {
+	if _, written := of((*list)[i]); at.Less(written) {
 		return false
 	}
-	in.Labels[i] = catalog.Label{Label: l, At: at}
+	(*list)[i] = e
 	return true
 }
 
@@ -320,18 +323,7 @@ func (f *Fold) outputsPatch(b *log.OutputsPatch) (Verdict, error) {
 
 // setEdit writes an edit of a prediction and reports whether it is not superseded.
 func setEdit(in *catalog.Input, x log.OutputEdit, at log.Stamp) bool {
-	i, ok := slices.BinarySearchFunc(in.Edits, x.Concept, func(have catalog.Edit, id string) int {
-		return strings.Compare(have.Concept, id)
-	})
-	if !ok {
-		in.Edits = slices.Insert(in.Edits, i, catalog.Edit{OutputEdit: x, At: at})
-		return true
-	}
-	if at.Less(in.Edits[i].At) {
-		return false
-	}
-	in.Edits[i] = catalog.Edit{OutputEdit: x, At: at}
-	return true
+	return put(&in.Edits, catalog.Edit{OutputEdit: x, At: at}, func(x catalog.Edit) (string, log.Stamp) { return x.Concept, x.At })
 }
 
 func (f *Fold) inputDelete(b *log.InputDelete) (Verdict, error) {

@@ -1,6 +1,7 @@
 package fold
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"strings"
@@ -48,11 +49,7 @@ func (f *Fold) conceptCreate(b *log.ConceptCreate) (Verdict, error) {
 	if !errors.Is(err, catalog.ErrNotFound) {
 		return Verdict{}, err
 	}
-	name := b.Name
-	if name == "" {
-		name = id
-	}
-	f.newConcept(id, name, b.Language)
+	f.newConcept(id, cmp.Or(b.Name, id), b.Language)
 	return Verdict{Code: OK, Dot: f.e.Op.Dot, ID: id}, nil
 }
 
@@ -96,12 +93,8 @@ func (f *Fold) modelCreate(b *log.ModelCreate) (Verdict, error) {
 	if !errors.Is(err, catalog.ErrNotFound) {
 		return Verdict{}, err
 	}
-	name := b.Name
-	if name == "" {
-		name = id
-	}
 	op := &f.e.Op
-	m := catalog.Model{Dot: op.Dot, Seq: f.e.Seq, ID: id, Name: name, NameAt: f.stamp, Created: op.At}
+	m := catalog.Model{Dot: op.Dot, Seq: f.e.Seq, ID: id, Name: cmp.Or(b.Name, id), NameAt: f.stamp, Created: op.At}
 	setConfig(&m, b.Config, f.stamp)
 	setMembers(&m, b.Concepts, true, f.stamp)
 	if err := f.useConcepts(b.Concepts); err != nil {
@@ -143,18 +136,7 @@ func (f *Fold) newVersion(m *catalog.Model, id string, code int) {
 // setConfig writes settings and reports whether any is not superseded.
 func setConfig(m *catalog.Model, settings []log.Setting, at log.Stamp) (changed bool) {
 	for _, s := range settings {
-		i, ok := slices.BinarySearchFunc(m.Config, s.Name, func(have catalog.Setting, name string) int {
-			return strings.Compare(have.Name, name)
-		})
-		switch {
-		case !ok:
-			m.Config = slices.Insert(m.Config, i, catalog.Setting{Setting: s, At: at})
-		case at.Less(m.Config[i].At):
-			continue
-		default:
-			m.Config[i] = catalog.Setting{Setting: s, At: at}
-		}
-		changed = true
+		changed = put(&m.Config, catalog.Setting{Setting: s, At: at}, func(s catalog.Setting) (string, log.Stamp) { return s.Name, s.At }) || changed
 	}
 	return changed
 }

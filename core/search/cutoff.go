@@ -29,6 +29,9 @@ const (
 	FromRule       Source = "rule"       // index.Present
 )
 
+// sources are all, from the weakest.
+var sources = []Source{FromBackground, FromPairs, FromLabels, FromEvaluation, FromRule}
+
 // Learn is what cut-offs may be learned from; by the zero value there are only rules.
 type Learn struct {
 	Labels      bool           // what users said of the inputs
@@ -49,21 +52,12 @@ func (e *execution) cutOff(outputs []*Clause, learn Learn) (*CutOff, error) {
 				return nil, err
 			}
 			out.Value *= one.Value
-			if out.Source == "" || rank(one.Source) < rank(out.Source) {
+			if out.Source == "" || slices.Index(sources, one.Source) < slices.Index(sources, out.Source) {
 				out.Source, out.Examples = one.Source, one.Examples
 			}
 		}
 	}
 	return &out, nil
-}
-
-func rank(s Source) int {
-	for i, known := range []Source{FromBackground, FromPairs, FromLabels, FromEvaluation} {
-		if s == known {
-			return i
-		}
-	}
-	return 4
 }
 
 func (e *execution) cutOffOf(c Condition, learn Learn) (*CutOff, error) {

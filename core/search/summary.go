@@ -2,6 +2,7 @@ package search
 
 import (
 	"context"
+	"math"
 	"slices"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -139,25 +140,17 @@ func (s scored) histogram(bins int) *Scores {
 	for _, f := range s.factor {
 		least, most = min(least, f), max(most, f)
 	}
-	first, last := floor(least*step), floor(most*step)
-	if float64(last) < most*step || last == first {
+	first, last := math.Floor(least*step), math.Floor(most*step)
+	if last < most*step || last == first {
 		last++
 	}
-	h.From, h.To = float64(first)/step, float64(last)/step
+	h.From, h.To = first/step, last/step
 	wide := float64(bins) / (h.To - h.From)
 	for _, f := range s.factor {
 		at := int(float64(f-h.From) * wide)
 		h.Counts[min(max(at, 0), bins-1)]++
 	}
 	return h
-}
-
-func floor(f float64) int64 {
-	n := int64(f)
-	if float64(n) > f {
-		n--
-	}
-	return n
 }
 
 const dayMinutes = 24 * 60

@@ -1,7 +1,9 @@
 package training
 
 import (
+	"cmp"
 	"context"
+	"math"
 	"slices"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -177,12 +179,7 @@ func Sample(ords *roaring.Bitmap, n int) *roaring.Bitmap {
 		ord := it.Next()
 		all = append(all, hashed{mix(ord), ord})
 	}
-	slices.SortFunc(all, func(a, b hashed) int {
-		if a.hash < b.hash {
-			return -1
-		}
-		return 1 // mix is a bijection: no two are the same
-	})
+	slices.SortFunc(all, func(a, b hashed) int { return cmp.Compare(a.hash, b.hash) }) // mix is a bijection: no two are the same
 	some := roaring.New()
 	for _, h := range all[:n] {
 		some.Add(h.ord)
@@ -205,7 +202,7 @@ func Unsure(values []float32, r Relation) float64 {
 	if !r.Exclusive {
 		most := 0.0
 		for _, v := range values {
-			most = max(most, 1-2*abs(float64(v)-0.5))
+			most = max(most, 1-2*math.Abs(float64(v)-0.5))
 		}
 		return most
 	}
@@ -225,11 +222,4 @@ func Unsure(values []float32, r Relation) float64 {
 		see(none)
 	}
 	return 1 - (first - second)
-}
-
-func abs(x float64) float64 {
-	if x < 0 {
-		return -x
-	}
-	return x
 }
