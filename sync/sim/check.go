@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -75,7 +76,7 @@ func (w *world) inspect(r *party) error {
 	if err != nil {
 		return err
 	}
-	if err := joined(w.outbox(r), w.keeps(r)); err != nil {
+	if err := cmp.Or(w.outbox(r), w.keeps(r)); err != nil {
 		return err
 	}
 	return w.visible(r, c.Seq)
@@ -102,7 +103,7 @@ func (o *oracle) explain(s kv.Reader, seq uint64) error {
 	for key, v := range want {
 		diff += fmt.Sprintf("\n\t%q is missing, want %q", key, v)
 	}
-	return joined(err, fmt.Errorf("I1: another state at entry %d:%s", seq, diff))
+	return cmp.Or(err, fmt.Errorf("I1: another state at entry %d:%s", seq, diff))
 }
 
 // outbox checks a replica's promises: each operation that it acknowledged is in
@@ -119,7 +120,7 @@ func (w *world) outbox(r *party) error {
 		pending[op.Dot] = true
 		return wrong == nil
 	})
-	if err = joined(wrong, err); err != nil {
+	if err = cmp.Or(wrong, err); err != nil {
 		return err
 	}
 	c := r.part.Cursor()
@@ -201,7 +202,7 @@ func (w *world) visible(r *party, seq uint64) error {
 	view := r.part.View()
 	err = m.Compare(view.Reader)
 	if err == nil {
-		err = joined(w.complete(r, view.Reader, seq), w.weights(r, view.Reader))
+		err = cmp.Or(w.complete(r, view.Reader, seq), w.weights(r, view.Reader))
 	}
 	return errors.Join(err, view.Close())
 }
@@ -232,7 +233,7 @@ func (w *world) complete(p *party, r catalog.Reader, seq uint64) error {
 		}
 		return wrong == nil
 	})
-	return joined(wrong, err)
+	return cmp.Or(wrong, err)
 }
 
 // unpictured reports whether the origin lists an input, or the operation of a log that brought its picture, as one whose picture a restore lost.
@@ -279,10 +280,10 @@ func (w *world) weights(p *party, r catalog.Reader) error {
 			}
 			return wrong == nil
 		})
-		wrong = joined(wrong, err)
+		wrong = cmp.Or(wrong, err)
 		return wrong == nil
 	})
-	return joined(wrong, err)
+	return cmp.Or(wrong, err)
 }
 
 // told holds a verdict that a replica has learnt to the log's.

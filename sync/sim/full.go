@@ -39,20 +39,6 @@ func (w *world) fill(r *party) {
 	w.after(w.some(20*time.Second), func() { set(spacious) })
 }
 
-// spare sets what is left of the replica's disk.
-func (r *party) spare(s space) {
-	if r.space = s; r.up {
-		r.wire.space = s
-	}
-}
-
-// spare sets what is left of the origin's disk.
-func (g *origin) spare(s space) {
-	if g.space = s; g.up {
-		g.wire.space = s
-	}
-}
-
 // isFull reports whether a full disk may cause err.
 func isFull(err error, s space) bool { return s > spacious && errors.Is(err, kv.ErrFull) }
 

@@ -1,43 +1,31 @@
 package sim
 
 import (
-	"container/heap"
+	"slices"
 	"time"
 )
 
-// loop is the order in which things happen: a queue by time, and among equal times by turn.
+// loop is the order in which things happen: a queue by time, and among equal times in the order in which they were queued.
 type loop struct {
 	now   time.Duration // since the beginning, as nobody in the simulation knows it
-	turn  uint64
-	queue events
+	queue []event
 }
 
 type event struct {
-	at   time.Duration
-	turn uint64
-	do   func()
-}
-
-type events []event
-
-func (q events) Len() int { return len(q) }
-func (q events) Less(i, j int) bool {
-	return q[i].at < q[j].at || q[i].at == q[j].at && q[i].turn < q[j].turn
-}
-func (q events) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
-func (q *events) Push(x any)   { *q = append(*q, x.(event)) }
-func (q *events) Pop() any {
-	old := *q
-	x := old[len(old)-1]
-	old[len(old)-1] = event{}
-	*q = old[:len(old)-1]
-	return x
+	at time.Duration
+	do func()
 }
 
 // after has something done later.
 func (l *loop) after(d time.Duration, do func()) {
-	l.turn++
-	heap.Push(&l.queue, event{l.now + max(d, 0), l.turn, do})
+	e := event{l.now + max(d, 0), do}
+	i, _ := slices.BinarySearchFunc(l.queue, e.at, func(queued event, at time.Duration) int {
+		if queued.at <= at {
+			return -1
+		}
+		return 1
+	})
+	l.queue = slices.Insert(l.queue, i, e)
 }
 
 // step does the next thing, unless nothing is left or it is later than until.
@@ -45,7 +33,8 @@ func (l *loop) step(until time.Duration) bool {
 	if len(l.queue) == 0 || l.queue[0].at > until {
 		return false
 	}
-	e := heap.Pop(&l.queue).(event)
+	e := l.queue[0]
+	l.queue = slices.Delete(l.queue, 0, 1)
 	l.now = e.at
 	e.do()
 	return true

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -91,7 +92,7 @@ func (o *oracle) follow(l log.Log) error {
 		wrong = o.take(e)
 		return wrong == nil
 	})
-	if err = joined(wrong, err); err != nil {
+	if err = cmp.Or(wrong, err); err != nil {
 		return err
 	}
 	chain, err := l.Chain(head)
@@ -169,7 +170,7 @@ func (o *oracle) names(op *log.Op, data []byte) error {
 	if was := o.own[op.Dot]; was != nil {
 		first, err := log.Decode(was)
 		if err != nil || first.At != op.At || !o.same(&first, op) {
-			return joined(err, fmt.Errorf("I3: the origin names %v, %T, as another operation of an earlier log", op.Dot, op.Body))
+			return cmp.Or(err, fmt.Errorf("I3: the origin names %v, %T, as another operation of an earlier log", op.Dot, op.Body))
 		}
 	}
 	o.own[op.Dot] = data
@@ -367,14 +368,4 @@ func (o *oracle) verdict(dot log.Dot) (fold.Code, bool) {
 		return 0, false
 	}
 	return o.codes[seq-1], true
-}
-
-// joined is the first error that there is.
-func joined(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -1,15 +1,13 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/sightline-dev/sightline/core/auth"
-	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/catalog"
-	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/partition"
 	"github.com/sightline-dev/sightline/core/register"
@@ -18,17 +16,8 @@ import (
 
 // origin is the party that has the log.
 type origin struct {
-	world *world
-	disk  Disk
-	wire  *wired
-	part  *partition.Partition
-	clock clock
-	up    bool
-	rules uint32 // newest version that it knows
-	space space  // that is left of its disk
-
-	random io.Reader
-	blobs  *blob.Memory // pictures: each outlives a crash once it is there
+	node
+	rules  uint32 // newest version that it knows
 	engine *engine
 	feed   *feed.Feed
 	held   []*held // polls
@@ -49,12 +38,10 @@ func (g *origin) look() {
 }
 
 // start opens what the disk holds.
-func (g *origin) start() error {
-	store, err := g.disk.Open()
-	if err != nil {
+func (g *origin) start() (err error) {
+	if err := g.mount(); err != nil {
 		return err
 	}
-	g.wire = &wired{Store: store, space: min(g.space, scarce)}
 	if err := g.open(); err != nil {
 		return err
 	}
@@ -71,7 +58,7 @@ func (g *origin) start() error {
 		return err
 	}
 	g.up = true
-	if err := joined(g.follow(), g.lists()); err != nil { // it may have crashed before it could answer
+	if err := cmp.Or(g.follow(), g.lists()); err != nil { // it may have crashed before it could answer
 		return err
 	}
 	return g.edges()
@@ -132,37 +119,17 @@ func (g *origin) found(epoch log.Epoch) error {
 // guarded runs do, which a loss of power may end anywhere, and looks at the log after it. It
 // reports whether do came to its end.
 func (g *origin) guarded(do func() error) (whole bool) {
-	defer func() {
-		switch x := recover(); x.(type) {
-		case nil:
-		case cut:
-			g.crash()
-		default:
-			panic(x)
-		}
-	}()
 	g.look()
-	err := do()
-	if err == nil {
-		err = g.follow()
-	}
-	if isFull(err, g.space) {
-		return false
-	}
-	if err != nil {
+	whole, err := powered(func() error {
+		if err := do(); err != nil {
+			return err
+		}
+		return g.follow()
+	}, g.crash)
+	if err != nil && !isFull(err, g.space) {
 		g.world.fail(fmt.Errorf("origin: %w", err))
 	}
-	return err == nil
-}
-
-// fuse has the power fail soon.
-func (g *origin) fuse() {
-	if !g.up {
-		return
-	}
-	if g.wire.left = 1 + g.world.rng.IntN(12); g.wire.left > 8 {
-		g.crash()
-	}
+	return whole && err == nil
 }
 
 // crash cuts the power, and has it back later.
@@ -170,21 +137,13 @@ func (g *origin) crash() {
 	if !g.up {
 		return
 	}
-	w := g.world
-	w.stats.OriginCuts++
+	g.world.stats.OriginCuts++
 	if g.feed != nil {
 		_ = g.feed.Close() // snapshots that are open end with the process
 	}
-	g.up, g.part, g.engine, g.feed = false, nil, nil, nil
-	defer g.moved()
-	var killed bool
-	g.disk, killed = w.lose(g.disk)
-	w.after(w.some(10*time.Second), func() {
-		if !g.up {
-			g.guarded(g.start)
-			w.relapse(killed, g.crash)
-		}
-	})
+	g.engine, g.feed = nil, nil
+	g.fall(10*time.Second, func() { g.guarded(g.start) }, g.crash)
+	g.moved()
 }
 
 // backup keeps a copy of the disk somewhere else. A local-only application is not copied: the backup would lack what replicas send after it, which
@@ -203,7 +162,7 @@ func (g *origin) restore() {
 	}
 	w.stats.Restores++
 	epoch := name(g.random)
-	g.back(epoch, func() error { return g.renew(epoch) })
+	g.back(epoch, func() error { return renew(g.disk, epoch, catalog.Control, w.app) })
 }
 
 // rollback replaces the disk of the origin by the backup, without restoring that: the origin does not notice. All replicas that run have followed
@@ -244,24 +203,6 @@ func (g *origin) back(epoch log.Epoch, do func() error) {
 	})
 }
 
-// renew gives the logs on the disk another epoch, as a restore does.
-func (g *origin) renew(epoch log.Epoch) error {
-	store, err := g.disk.Open()
-	for _, app := range []catalog.AppID{catalog.Control, g.world.app} {
-		var l *log.Store
-		if err == nil {
-			l, err = log.Open(store, log.Options{Prefix: app.LogPrefix()})
-		}
-		if err == nil {
-			err = l.Renew(epoch)
-		}
-	}
-	if err == nil {
-		err = store.Close()
-	}
-	return err
-}
-
 // write has a user of the origin write.
 func (g *origin) write() {
 	if !g.up {
@@ -270,12 +211,7 @@ func (g *origin) write() {
 	w := g.world
 	bodies := w.bodies(log.Origin)
 	g.guarded(func() error {
-		v, err := g.part.Submit(context.Background(), "key", bodies, func(b *kv.Batch) {
-			for _, body := range bodies {
-				derive(b, w.app, body)
-				keep(g.blobs, body)
-			}
-		})
+		v, err := g.part.Submit(context.Background(), "key", bodies, g.supply(bodies))
 		if err != nil {
 			return err
 		}
@@ -299,15 +235,7 @@ func (g *origin) lists() error {
 // tidy does some of the work that was left for later.
 func (g *origin) tidy() {
 	if g.up {
-		g.guarded(func() error { return tidy(g.part, g.clock.now()) })
-	}
-}
-
-func tidy(p *partition.Partition, now time.Time) error {
-	for {
-		if more, err := p.Step(context.Background(), now); err != nil || !more {
-			return err
-		}
+		g.guarded(g.node.tidy)
 	}
 }
 

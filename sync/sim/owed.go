@@ -2,6 +2,7 @@ package sim
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -96,7 +97,7 @@ func (w *world) paid() error {
 		}
 		return wrong == nil
 	})
-	if err = joined(wrong, err); err != nil {
+	if err = cmp.Or(wrong, err); err != nil {
 		return err
 	}
 	w.stats.Owed += len(w.owed)

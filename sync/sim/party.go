@@ -1,19 +1,19 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"crypto/ed25519"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/sightline-dev/sightline/core/auth"
-	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/fold"
-	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/partition"
 	"github.com/sightline-dev/sightline/core/register"
@@ -24,39 +24,42 @@ import (
 
 // party is a replica with what it stands on: its disk, its clock, its link to the origin.
 type party struct {
-	world  *world
+	node
+	promises
 	number int
-	disk   Disk
-	blobs  *blob.Memory // pictures: each outlives a crash once it is there
-	random io.Reader
 	edge   *edge // nil: it asks with a key and leases its site
 	old    bool  // it runs an older version, which does not know the log's rules, and notes no tokens
 	gone   bool  // it was told to forget all, and has
-	space  space // that is left of its disk
-	clock  clock
 
-	wire    *wired
-	part    *partition.Partition
 	machine *replica.Machine
 	life    int             // it is another after each start: what was on its way to an earlier one is lost
-	up      bool            // it runs
 	down    bool            // its link is cut
 	asked   map[uint64]bool // requests that were not answered yet
 	waking  int             // the last WakeAt, counted
 
-	image    *image              // an older state of the disk; nil: none was kept
-	site     log.Site            // at the last look
-	last     uint64              // last operation of the site that stays as it is when another one is taken
-	rolled   bool                // its disk was rolled back since it took the site
-	known    partition.Cursor    // end of the log when the origin last answered what it has of the site, or a session of another log
-	seen     partition.Cursor    // at the last look
+	image  *image           // an older state of the disk; nil: none was kept
+	last   uint64           // last operation of the site that stays as it is when another one is taken
+	rolled bool             // its disk was rolled back since it took the site
+	known  partition.Cursor // end of the log when the origin last answered what it has of the site, or a session of another log
+	seen   partition.Cursor // at the last look
+	base   uint64           // last entry that was trimmed when it took a snapshot
+	small  bool             // it keeps few entries
+}
+
+// promises are the known facts that bind a replica. They belong to a state of its disk.
+type promises struct {
 	promised []log.Dot           // operations that it said are safe
 	tail     []byte              // last of them, encoded; nil: none is
 	refused  map[log.Dot]refusal // of those, the ones whose writer must be told
 	ords     map[uint32]log.Dot  // inputs by their ordinals
 	epoch    log.Epoch           // of the log that they are of
-	base     uint64              // last entry that was trimmed when it took a snapshot
-	small    bool                // it keeps few entries
+	site     log.Site            // at the last look
+}
+
+// clone returns a copy that keeps what p is now.
+func (p promises) clone() promises {
+	p.promised, p.refused, p.ords = slices.Clone(p.promised), maps.Clone(p.refused), maps.Clone(p.ords)
+	return p
 }
 
 // begins stands among the requests of a machine that is about to begin: none has the number.
@@ -69,16 +72,14 @@ type refusal struct {
 }
 
 // start opens what the disk holds and begins.
-func (r *party) start() error {
+func (r *party) start() (err error) {
 	if r.gone {
 		return nil
 	}
-	store, err := r.disk.Open()
-	if err != nil {
+	if err := r.mount(); err != nil {
 		return err
 	}
 	r.life++
-	r.wire = &wired{Store: store, space: min(r.space, scarce)}
 	if r.part, err = partition.Open(partition.Options{
 		Store: r.wire, App: r.world.app, Clock: r.clock.now, Replica: &partition.Replica{Keep: r.room()}, Rules: r.rules(), Epoch: name(r.random),
 	}); err != nil {
@@ -155,12 +156,7 @@ func (r *party) write() {
 	bodies := w.bodies(r.part.Site())
 	r.guarded(func() error {
 		who := partition.Who{By: r.by(), Token: r.token()}
-		v, _, err := r.part.SubmitSpan(context.Background(), who, bodies, func(b *kv.Batch) {
-			for _, body := range bodies {
-				derive(b, w.app, body)
-				keep(r.blobs, body)
-			}
-		})
+		v, _, err := r.part.SubmitSpan(context.Background(), who, bodies, r.supply(bodies))
 		if err != nil {
 			return err
 		}
@@ -179,7 +175,7 @@ func (r *party) write() {
 			w.program.issued(&op)
 			return true
 		})
-		return joined(wrong, err)
+		return cmp.Or(wrong, err)
 	})
 	r.step(replica.Local{})
 }
@@ -226,7 +222,7 @@ func before(tail []byte, dot log.Dot) []byte {
 func (r *party) tidy() {
 	if r.up {
 		r.guarded(func() error {
-			if err := tidy(r.part, r.clock.now()); err != nil {
+			if err := r.node.tidy(); err != nil {
 				return err
 			}
 			return r.world.inspect(r)
@@ -248,28 +244,9 @@ func (r *party) reopen() {
 	})
 }
 
-// fuse has the power fail soon.
-func (r *party) fuse() {
-	if !r.up {
-		return
-	}
-	if r.wire.left = 1 + r.world.rng.IntN(12); r.wire.left > 8 {
-		r.crash()
-	}
-}
-
 // guarded runs do, which a loss of power may end anywhere.
 func (r *party) guarded(do func() error) {
-	defer func() {
-		switch x := recover(); x.(type) {
-		case nil:
-		case cut:
-			r.crash()
-		default:
-			panic(x)
-		}
-	}()
-	if err := do(); err != nil && !isFull(err, r.space) {
+	if _, err := powered(do, r.crash); err != nil && !isFull(err, r.space) {
 		r.world.fail(fmt.Errorf("replica %d: %w", r.number, err))
 	}
 }
@@ -279,18 +256,10 @@ func (r *party) crash() {
 	if !r.up {
 		return
 	}
-	w := r.world
-	w.stats.ReplicaCuts++
-	r.up, r.part, r.machine = false, nil, nil
+	r.world.stats.ReplicaCuts++
+	r.machine = nil
 	r.life++
-	var killed bool
-	r.disk, killed = w.lose(r.disk)
-	w.after(w.some(5*time.Second), func() {
-		if !r.up {
-			r.guarded(r.start)
-			w.relapse(killed, r.crash)
-		}
-	})
+	r.fall(5*time.Second, func() { r.guarded(r.start) }, r.crash)
 }
 
 // tapped is a partition whose verdicts are heard.
@@ -341,11 +310,6 @@ func (t *tapped) Rebase(ctx context.Context, s partition.Snapshot) error {
 		err = t.party.moved()
 	}
 	return err
-}
-
-// forget empties what is known of what the replica holds.
-func (r *party) forget() {
-	r.promised, r.tail, r.refused, r.ords, r.image, r.site = nil, nil, map[log.Dot]refusal{}, map[uint32]log.Dot{}, nil, 0
 }
 
 // edge is a replica that has enrolled and signs what it asks.

@@ -2,9 +2,9 @@ package sim
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"maps"
-	"slices"
 	"time"
 
 	"github.com/sightline-dev/sightline/core/fold"
@@ -13,14 +13,9 @@ import (
 
 // image is a copy of a replica's disk, with the promises of that time.
 type image struct {
-	disk     *Memory
-	promised []log.Dot
-	tail     []byte
-	refused  map[log.Dot]refusal
-	ords     map[uint32]log.Dot
-	epoch    log.Epoch
-	site     log.Site
-	edge     edge
+	promises
+	disk *Memory
+	edge edge
 }
 
 // keep keeps an image of the replica's disk.
@@ -29,10 +24,7 @@ func (r *party) keep() {
 	if !ok || !r.up || r.part.Site() == 0 || r.part.Site() != r.site {
 		return
 	}
-	r.image = &image{
-		disk: disk.Copy(), promised: slices.Clone(r.promised), tail: r.tail, refused: maps.Clone(r.refused), ords: maps.Clone(r.ords),
-		epoch: r.epoch, site: r.site,
-	}
+	r.image = &image{promises: r.promises.clone(), disk: disk.Copy()}
 	if r.edge != nil {
 		r.image.edge = *r.edge
 	}
@@ -62,14 +54,13 @@ func (r *party) rollback() {
 	r.up, r.part, r.machine = false, nil, nil
 	r.life++
 	r.disk = x.disk.Copy()
-	r.promised, r.tail, r.refused, r.ords = slices.Clone(x.promised), x.tail, maps.Clone(x.refused), maps.Clone(x.ords)
-	r.epoch, r.site, r.rolled = x.epoch, x.site, true
+	r.promises, r.rolled = x.promises.clone(), true
 	if r.edge != nil {
 		r.edge.heard, r.edge.token = x.edge.heard, x.edge.token
 	}
 	r.guarded(func() error {
 		if w.rng.IntN(2) == 0 {
-			if err := r.restored(); err != nil {
+			if err := renew(r.disk, name(r.random), w.app); err != nil {
 				return err
 			}
 		}
@@ -81,22 +72,6 @@ func (r *party) rollback() {
 	if way < 2 {
 		w.after(time.Millisecond, r.write)
 	}
-}
-
-// restored does to the disk what restoring a backup does.
-func (r *party) restored() error {
-	store, err := r.disk.Open()
-	if err != nil {
-		return err
-	}
-	l, err := log.Open(store, log.Options{Prefix: r.world.app.LogPrefix()})
-	if err == nil {
-		err = l.Renew(name(r.random))
-	}
-	if err == nil {
-		err = store.Close()
-	}
-	return err
 }
 
 // move is that a replica takes another site, and sends its operations after last again from there.
@@ -169,7 +144,7 @@ func (r *party) moved() error {
 		wrong = r.keepsToken(op.Dot)
 		return wrong == nil
 	})
-	if err = joined(wrong, err); err != nil {
+	if err = cmp.Or(wrong, err); err != nil {
 		return err
 	}
 	if !r.world.healing { // what was not synced by now is lost

@@ -1,23 +1,21 @@
 package sim
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"runtime/debug"
 	"time"
 
-	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/log"
 )
 
 // Options of a run. The zero value is what make test runs.
 type Options struct {
-	Disk  func() Disk // a blank disk; nil: Memory
-	Steps int         // what happens before the healing; 0: 28
-
-	LocalOnly bool // the application becomes local only
+	Disk      func() Disk // a blank disk; nil: Memory
+	LocalOnly bool        // the application becomes local only
 }
 
 // Stats is what happened in a run.
@@ -40,36 +38,6 @@ type Stats struct {
 	Owed, Listed            int // operations that restores took from the origin and replicas held; of those, not in the log
 	Checks                  int
 	Rounds                  int // from the healing to agreement
-}
-
-// Add adds what happened in another run; of rounds it keeps the most.
-func (s *Stats) Add(o Stats) {
-	s.Requests += o.Requests
-	s.Duplicates += o.Duplicates
-	s.OriginCuts += o.OriginCuts
-	s.ReplicaCuts += o.ReplicaCuts
-	s.Partitions += o.Partitions
-	s.Jumps += o.Jumps
-	s.Writes += o.Writes
-	s.Entries += o.Entries
-	s.Trims += o.Trims
-	s.Horizons += o.Horizons
-	s.Rebases += o.Rebases
-	s.Scopes += o.Scopes
-	s.Upgrades += o.Upgrades
-	s.Stopped += o.Stopped
-	s.Revocations += o.Revocations
-	s.Quarantined += o.Quarantined
-	s.Restores += o.Restores
-	s.OriginRollbacks += o.OriginRollbacks
-	s.Noticed += o.Noticed
-	s.Full += o.Full
-	s.Rollbacks += o.Rollbacks
-	s.Renewals += o.Renewals
-	s.Owed += o.Owed
-	s.Listed += o.Listed
-	s.Checks += o.Checks
-	s.Rounds = max(s.Rounds, o.Rounds)
 }
 
 // world is one run.
@@ -100,14 +68,11 @@ func Run(seed uint64, o Options) (stats Stats, err error) {
 	if o.Disk == nil {
 		o.Disk = func() Disk { return &Memory{} }
 	}
-	if o.Steps == 0 {
-		o.Steps = 28
-	}
 	rng := rand.New(rand.NewPCG(seed, 0x51d))
 	w := &world{rng: rng, o: o, program: program{Rand: rng}, owed: map[log.Dot]*owed{}}
 	defer func() {
 		if x := recover(); x != nil { // what is known first is what is wrong
-			stats, err = w.stats, joined(w.failed, fmt.Errorf("panic: %v\n%s", x, debug.Stack()))
+			stats, err = w.stats, cmp.Or(w.failed, fmt.Errorf("panic: %v\n%s", x, debug.Stack()))
 		}
 	}()
 	w.faults = w.draw()
@@ -146,16 +111,15 @@ func (w *world) close() (err error) {
 
 // open starts everybody.
 func (w *world) open() error {
-	w.origin = &origin{world: w, disk: w.o.Disk(), clock: clock{loop: &w.loop}, random: random(w.rng), blobs: blob.NewMemory(blob.Options{}), rules: oldRules + uint32(w.rng.IntN(2))}
+	w.origin = &origin{node: w.node(), rules: oldRules + uint32(w.rng.IntN(2))}
 	if err := w.origin.start(); err != nil {
 		return fmt.Errorf("origin: %w", err)
 	}
 	small := w.rng.IntN(8) == 0
 	for i := range 3 + w.rng.IntN(3) {
-		r := &party{world: w, number: i, disk: w.o.Disk(), clock: clock{loop: &w.loop}, random: random(w.rng), blobs: blob.NewMemory(blob.Options{})}
+		r := &party{node: w.node(), number: i, promises: promises{refused: map[log.Dot]refusal{}, ords: map[uint32]log.Dot{}}}
 		r.old, r.small = w.rng.IntN(3) == 0, small || w.rng.IntN(8) == 0
 		w.parties = append(w.parties, r)
-		r.forget()
 		if i == 0 && w.rng.IntN(4) == 0 { // signing is dear
 			if err := r.enrol(); err != nil {
 				return fmt.Errorf("edge: %w", err)
@@ -171,8 +135,11 @@ func (w *world) open() error {
 // goOn makes an oracle the one of the log as it is from now on.
 func (w *world) goOn(o *oracle) { w.oracle, w.logs = o, append(w.logs, o) }
 
-// length is how long a run goes on before it heals.
-const length = time.Minute
+// A run has a length before it heals, and so many things happen in it.
+const (
+	length = time.Minute
+	steps  = 28
+)
 
 // fail keeps the first failure and ends the run.
 func (w *world) fail(err error) {
@@ -191,7 +158,7 @@ func (w *world) draw() faults {
 
 // plan spreads what happens over the length of the run.
 func (w *world) plan() {
-	for range w.o.Steps {
+	for range steps {
 		w.after(time.Duration(w.rng.Int64N(int64(length))), w.happen)
 	}
 	if w.o.LocalOnly {
