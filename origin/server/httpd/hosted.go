@@ -1,6 +1,7 @@
 package httpd
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -91,7 +92,7 @@ func (s *Server) hosted(ctx *fasthttp.RequestCtx, id string, r *api.Request, nam
 	if status == fasthttp.StatusPartialContent {
 		body = &section{body, part.from, part.end - part.from}
 	}
-	ctx.Response.SetBodyStream(&whole{from: body}, int(part.end-part.from))
+	ctx.Response.SetBodyStream(newWhole(body), int(part.end-part.from))
 	return status
 }
 
@@ -121,42 +122,19 @@ func shown(contentType string) bool {
 // whole keeps the last byte back until the source has said that all of them are good, so
 // that a damaged picture arrives short, which every client notices.
 type whole struct {
-	from io.ReadCloser
-	last byte
-	held bool // last has been read and not handed out
-	end  bool // the source has given io.EOF
+	io.Closer
+	from *bufio.Reader
 }
 
-func (w *whole) Read(p []byte) (int, error) {
-	for len(p) > 0 && !w.end {
-		n, err := w.from.Read(p)
-		w.end = errors.Is(err, io.EOF)
-		if err != nil && !w.end {
-			return 0, err
-		}
-		if n > 0 {
-			last := p[n-1]
-			copy(p[1:n], p[:n-1])
-			p[0], w.last = w.last, last
-			if !w.held { // the first byte of all: nothing to hand out in its place
-				w.held = true
-				copy(p, p[1:n])
-				n--
-			}
-		}
-		if n > 0 {
-			return n, nil
-		}
-	}
-	if len(p) == 0 {
-		return 0, nil
-	}
-	if !w.held {
-		return 0, io.EOF
-	}
-	p[0], w.held = w.last, false
-	return 1, io.EOF
-}
+func newWhole(from io.ReadCloser) whole { return whole{from, bufio.NewReader(from)} }
 
-// Close closes the source.
-func (w *whole) Close() error { return w.from.Close() }
+func (w whole) Read(p []byte) (int, error) {
+	switch _, err := w.from.Peek(2); {
+	case err == nil:
+		return w.from.Read(p[:min(len(p), w.from.Buffered()-1)])
+	case errors.Is(err, io.EOF):
+		return w.from.Read(p)
+	default:
+		return 0, err
+	}
+}
