@@ -100,7 +100,6 @@ func (srv *Server) wire() error {
 		Version:       Version,
 		Module:        srv.module(),
 		Metrics:       registry,
-		Gather:        registry,
 		Now:           system.Now,
 		Random:        system.Random,
 		Pause:         system.Pause,

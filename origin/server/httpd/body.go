@@ -122,11 +122,12 @@ func (s *Server) readBody(ctx *fasthttp.RequestCtx, request *api.Request, b *bod
 	if stream == nil {
 		return nil
 	}
-	r := paced{conn: ctx.Conn(), from: stream, start: s.now(), o: &s.o}
+	r := paced{conn: ctx.Conn(), from: stream, start: s.now(), now: s.o.Now}
 	defer r.end()
 	length := int64(ctx.Request.Header.ContentLength())
-	if length < 0 {
-		return readChunked(&r, b)
+	chunked := length < 0
+	if chunked {
+		length = b.from.most + 1
 	}
 	for int64(len(b.bytes)) < length {
 		if len(b.bytes) == cap(b.bytes) {
@@ -136,41 +137,20 @@ func (s *Server) readBody(ctx *fasthttp.RequestCtx, request *api.Request, b *bod
 		}
 		n, err := r.Read(b.bytes[len(b.bytes):cap(b.bytes)])
 		b.bytes = b.bytes[:len(b.bytes)+n]
-		if err != nil && int64(len(b.bytes)) < length {
-			return broken(err)
-		}
-	}
-	return nil
-}
-
-// readChunked reads a body that does not declare its length.
-func readChunked(r *paced, b *body) error {
-	for {
-		if len(b.bytes) == cap(b.bytes) {
-			if err := b.grow(b.from.most + 1); err != nil {
-				return err
-			}
-		}
-		n, err := r.Read(b.bytes[len(b.bytes):cap(b.bytes)])
-		b.bytes = b.bytes[:len(b.bytes)+n]
-		if int64(len(b.bytes)) > b.from.most {
-			return errLarge
-		}
-		if errors.Is(err, io.EOF) {
+		switch {
+		case err == nil, int64(len(b.bytes)) == length:
+		case errors.Is(err, errSlow):
+			return errSlow
+		case !chunked || !errors.Is(err, io.EOF):
+			return errChunks
+		default:
 			return nil
 		}
-		if err != nil {
-			return broken(err)
-		}
 	}
-}
-
-// broken says what an error in the middle of a body means.
-func broken(err error) error {
-	if errors.Is(err, errSlow) {
-		return errSlow
+	if chunked {
+		return errLarge
 	}
-	return errChunks
+	return nil
 }
 
 // paced reads a body whose client must finish before the deadline and, after a grace, have
@@ -186,18 +166,18 @@ type paced struct {
 	from  io.Reader
 	start time.Time
 	read  int64
-	o     *Options
+	now   func() time.Time
 }
 
 func (p *paced) Read(b []byte) (int, error) {
-	allowed := p.o.BodyGrace + time.Duration(float64(p.read)/float64(p.o.MinBodyRate)*float64(time.Second))
-	deadline := p.start.Add(min(allowed, p.o.BodyTimeout))
+	allowed := bodyGrace + time.Duration(float64(p.read)/minRate*float64(time.Second))
+	deadline := p.start.Add(min(allowed, bodyTimeout))
 	if err := p.conn.SetReadDeadline(deadline); err != nil {
 		return 0, err
 	}
 	n, err := p.from.Read(b)
 	p.read += int64(n)
-	if err != nil && !errors.Is(err, io.EOF) && !p.o.Now().Before(deadline) {
+	if err != nil && !errors.Is(err, io.EOF) && !p.now().Before(deadline) {
 		return n, errSlow // the library hides a timeout between chunks
 	}
 	return n, err

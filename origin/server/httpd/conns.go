@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"log/slog"
 	"net"
-	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -24,21 +23,20 @@ type gate struct {
 	net.Listener
 	most, mostPerIP int         // 0: no bound per client
 	secure          *tls.Config // nil: plain HTTP
-	header          time.Duration
 	now             func() time.Time
 	metrics         *metrics
 	log             *slog.Logger
 
 	mu      sync.Mutex
 	open    int
-	perIP   map[netip.Addr]int
-	waiting *list.List // of *conn, the one that waits longest in front
+	perIP   map[string]int // by network
+	waiting *list.List     // of *conn, the one that waits longest in front
 }
 
 func newGate(l net.Listener, o *Options, m *metrics) *gate {
 	g := &gate{
-		Listener: l, most: o.MaxConns, mostPerIP: o.MaxConnsPerIP, header: o.HeaderTimeout, now: o.Now, metrics: m, log: o.Log,
-		perIP: map[netip.Addr]int{}, waiting: list.New(),
+		Listener: l, most: o.MaxConns, mostPerIP: o.MaxConnsPerIP, now: o.Now, metrics: m, log: o.Log,
+		perIP: map[string]int{}, waiting: list.New(),
 	}
 	if o.TLS != nil {
 		g.secure = secured(o.TLS, o.Now)
@@ -51,7 +49,7 @@ type conn struct {
 	net.Conn // raw, or TLS on it
 	raw      net.Conn
 	gate     *gate
-	client   netip.Addr
+	client   string       // network that it counts for
 	drain    bool         // read on after the last answer, so that the client gets it
 	phase    atomic.Int32 // silent, arriving, serving or writing
 	unserved func()       // ends a call whose WebSocket never began; nil: there is none
@@ -60,7 +58,6 @@ type conn struct {
 	// Deadlines of the answer that is sent; see Write.
 	each  time.Duration // for the client to take one piece; 0: the library's deadlines count
 	grace time.Duration // until the client must have kept the least rate; 0: any rate
-	rate  int64         // the least, bytes a second
 	began time.Time
 	sent  int64
 
@@ -84,9 +81,9 @@ func (g *gate) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		c := &conn{Conn: raw, raw: raw, gate: g, client: clientOf(raw)}
+		c := &conn{Conn: raw, raw: raw, gate: g, client: network(address(raw.RemoteAddr().String()))}
 		if g.secure != nil {
-			c.Conn = &handshaking{Conn: tls.Server(raw, g.secure), raw: raw, gate: g, timeout: g.header}
+			c.Conn = &handshaking{Conn: tls.Server(raw, g.secure), raw: raw, gate: g}
 		}
 		if refused := g.admit(c); refused != nil {
 			if g.secure == nil { // a handshake would be the work that is refused
@@ -146,13 +143,6 @@ func (g *gate) forget(c *conn) {
 	}
 }
 
-// connections returns how many are open.
-func (g *gate) connections() int {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.open
-}
-
 // closeSilent closes every connection that has nothing of a request under way.
 func (g *gate) closeSilent() {
 	g.mu.Lock()
@@ -199,8 +189,8 @@ func (c *conn) Read(p []byte) (int, error) {
 const pieceBytes = 64 << 10
 
 // pace sets the deadlines of an answer. late writes it, if it is a stream.
-func (c *conn) pace(o *Options, late *stream) {
-	c.each, c.grace, c.rate, c.began, c.sent = o.StallTimeout, o.WriteTimeout, o.MinBodyRate, c.gate.now(), 0
+func (c *conn) pace(late *stream) {
+	c.each, c.grace, c.began, c.sent = stallTimeout, writeTimeout, c.gate.now(), 0
 	if late != nil {
 		c.each, c.grace = late.each, 0 // it takes the time that its handler takes
 	}
@@ -231,7 +221,7 @@ func (c *conn) schedule() error {
 	}
 	deadline := c.gate.now().Add(c.each)
 	if c.grace > 0 {
-		least := c.began.Add(c.grace + time.Duration(float64(c.sent)/float64(c.rate)*float64(time.Second)))
+		least := c.began.Add(c.grace + time.Duration(float64(c.sent)/minRate*float64(time.Second)))
 		if least.Before(deadline) {
 			deadline = least
 		}
@@ -241,10 +231,7 @@ func (c *conn) schedule() error {
 
 // onState hears from the library that an answer has been written.
 func onState(c net.Conn, state fasthttp.ConnState) {
-	mine, ok := c.(*conn)
-	if !ok {
-		return
-	}
+	mine := c.(*conn)
 	if mine.answer != nil && (state == fasthttp.StateIdle || state == fasthttp.StateClosed) {
 		mine.answer.settle(0)
 		mine.answer = nil
@@ -274,30 +261,11 @@ func (c *conn) Close() error {
 	return c.Conn.Close()
 }
 
-// clientOf is whom a connection counts for: an IPv4 address, or the /64 that an IPv6 client
-// may choose its addresses from.
-func clientOf(c net.Conn) netip.Addr {
-	a := address(c.RemoteAddr().String())
-	if !a.Is6() {
-		return a
-	}
-	p, err := a.Prefix(64)
-	if err != nil {
-		return a
-	}
-	return p.Addr()
-}
-
 // connOf is the gate's connection behind a request.
-func connOf(ctx *fasthttp.RequestCtx) *conn {
-	c, _ := ctx.Conn().(*conn)
-	return c
-}
+func connOf(ctx *fasthttp.RequestCtx) *conn { return ctx.Conn().(*conn) }
 
 // linger closes the connection after the answer, reading on for a while.
 func (s *Server) linger(ctx *fasthttp.RequestCtx) {
 	ctx.SetConnectionClose()
-	if c := connOf(ctx); c != nil {
-		c.drain = true
-	}
+	connOf(ctx).drain = true
 }

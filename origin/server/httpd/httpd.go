@@ -23,6 +23,7 @@
 package httpd
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/hex"
@@ -48,8 +49,8 @@ import (
 // response to the server from then on. It is called concurrently.
 //
 // Of a response with a Stream, the stream is the last that happens: ctx and r live until it
-// has returned. What it writes goes out in chunks, each of which the client has WriteTimeout
-// to take. A stream needs HTTP/1.1.
+// has returned. The client has writeTimeout to take each chunk of its
+// output. A stream needs HTTP/1.1.
 type Handler interface {
 	Serve(ctx context.Context, r *api.Request) api.Response
 	// Refuse is the answer to a request that the server does not let through.
@@ -72,81 +73,57 @@ type Mount struct {
 
 	Static bool // bodies of answers are memory that all requests share, which is not counted
 
-	CallTimeout time.Duration // of the work behind one request, a stream included; 0 means that of Options
+	CallTimeout time.Duration // of the work behind one request, a stream included; 0 means 5 min
 
 	// Live answers are streams that last and mostly wait. Their calls end when the server begins to
-	// drain, each piece has StallTimeout, and a client may have one as a WebSocket; see socket.go.
+	// drain, each piece has stallTimeout, and a client may have one as a WebSocket; see socket.go.
 	Live bool
 }
 
-// Options are the settings of a [Server]. Mounts, Now, Pause, Random and Log are required.
+// Times and rates that a client must keep.
+const (
+	headerTimeout = 10 * time.Second // from the first byte to the end of a header
+	bodyTimeout   = time.Minute      // of a whole body
+	bodyGrace     = 5 * time.Second  // until a body must keep the least rate
+	minRate       = 16 << 10         // bytes a second, of a body and of an answer
+	writeTimeout  = time.Minute      // until an answer must keep the least rate, and of one piece of a stream
+	stallTimeout  = 10 * time.Second // to take a piece of an answer, unless a stream that is not live writes it
+	idleTimeout   = time.Minute      // between requests
+)
+
+// callTimeout is the time of the work behind one request, where the mount has no other.
+const callTimeout = 5 * time.Minute
+
+// Options are the settings of a [Server]. All are required, but for those that name a meaning of nil or 0.
 type Options struct {
 	Mounts []Mount // the first whose prefix fits answers
 	Hosted Hosted  // pictures at /hosted/; nil: none
 
-	MaxBody       int64         // bytes of one body; 0 means 96 MB
-	BodyBudget    int64         // bytes of all bodies at once; 0 means 512 MB. Those of strangers have a 16th of it besides
-	AnswerBudget  int64         // bytes of all answers at once, but for 64 KB of each; 0 means 128 MB
-	HeaderTimeout time.Duration // from the first byte to the end of a header; 0 means 10 s
-	BodyTimeout   time.Duration // of a whole body; 0 means 60 s
-	BodyGrace     time.Duration // until a body must keep the least rate; 0 means 5 s
-	MinBodyRate   int64         // bytes a second, of a body and of an answer; 0 means 16 KB
-	CallTimeout   time.Duration // of the work behind one request; 0 means 5 min
-	WriteTimeout  time.Duration // until an answer must keep the least rate, and of one piece of a stream; 0 means 60 s
-	StallTimeout  time.Duration // for a client to take a piece of an answer, unless a stream that is not live writes it; 0 means 10 s
-	IdleTimeout   time.Duration // between requests; 0 means 60 s
-	MaxConns      int           // open connections; 0 means 2,048
-	MaxConnsPerIP int           // of one client; 0 means no bound
+	MaxBody       int64 // bytes of one body
+	BodyBudget    int64 // bytes of all bodies at once. Those of strangers have a 16th of it besides
+	AnswerBudget  int64 // bytes of all answers at once, but for 64 KB of each
+	MaxConns      int   // open connections
+	MaxConnsPerIP int   // of one client; 0 means no bound
 
 	TLS         *tls.Config // nil: plain HTTP. Its protocols are http/1.1 and, for ACME, acme-tls/1
 	Strict      bool        // tells browsers to come over HTTPS alone, for a year
 	BehindProxy bool        // a peer on loopback or of a private network names its client in X-Forwarded-For
 
-	Full    func(caller string) error            // non-nil: no more work of a caller is taken now; asked before a body is read
+	Full    func(caller string) error            // an error: no more work of a caller is taken now; asked before a body is read
 	Ready   func() error                         // nil or a reason why requests should go elsewhere
 	Version string                               // of the program
 	Module  string                               // SHA-256 of the module that answers; empty: none does
-	Metrics prometheus.Registerer                // where to register; nil: nowhere
-	Gather  prometheus.Gatherer                  // what /metrics shows; nil: nothing
+	Metrics *prometheus.Registry                 // where the server registers its own, and what /metrics shows
 	Now     func() time.Time                     // the clock
 	Random  io.Reader                            // request ids come from it
 	Log     *slog.Logger                         // access log at Info, trouble above
-	Pause   func(context.Context, time.Duration) // waits, until its context ends; required
+	Pause   func(context.Context, time.Duration) // waits, until its context ends
 }
 
-func (o *Options) defaults() error {
-	if len(o.Mounts) == 0 || o.Now == nil || o.Random == nil || o.Log == nil || o.Pause == nil {
-		return errors.New("httpd: Mounts, Now, Pause, Random and Log are required")
-	}
-	orInt := func(v *int64, d int64) {
-		if *v == 0 {
-			*v = d
-		}
-	}
-	or := func(v *time.Duration, d time.Duration) {
-		if *v == 0 {
-			*v = d
-		}
-	}
-	orInt(&o.MaxBody, 96<<20)
-	orInt(&o.BodyBudget, 512<<20)
-	orInt(&o.AnswerBudget, 128<<20)
-	orInt(&o.MinBodyRate, 16<<10)
-	or(&o.HeaderTimeout, 10*time.Second)
-	or(&o.BodyTimeout, 60*time.Second)
-	or(&o.BodyGrace, 5*time.Second)
-	or(&o.CallTimeout, 5*time.Minute)
-	or(&o.WriteTimeout, 60*time.Second)
-	or(&o.StallTimeout, 10*time.Second)
-	or(&o.IdleTimeout, 60*time.Second)
-	if o.MaxConns == 0 {
-		o.MaxConns = 2048
-	}
-	if o.Full == nil {
-		o.Full = func(string) error { return nil }
-	}
-	if o.Ready == nil {
-		o.Ready = func() error { return nil }
+func (o *Options) check() error {
+	if len(o.Mounts) == 0 || o.MaxConns == 0 || o.Full == nil || o.Ready == nil || o.Metrics == nil || o.Now == nil || o.Random == nil ||
+		o.Log == nil || o.Pause == nil {
+		return errors.New("httpd: Mounts, MaxConns, Full, Ready, Metrics, Now, Random, Log and Pause are required")
 	}
 	if o.MaxBody > o.BodyBudget {
 		return fmt.Errorf("httpd: bodies of %d bytes do not fit a budget of %d", o.MaxBody, o.BodyBudget)
@@ -177,7 +154,7 @@ type Server struct {
 
 // New checks the options.
 func New(o Options) (*Server, error) {
-	if err := o.defaults(); err != nil {
+	if err := o.check(); err != nil {
 		return nil, err
 	}
 	s := &Server{o: o, metrics: newMetrics()}
@@ -186,10 +163,8 @@ func New(o Options) (*Server, error) {
 	s.answers = shares.New(o.AnswerBudget, 0)
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.live, s.still = context.WithCancel(s.ctx)
-	if o.Metrics != nil {
-		if err := s.metrics.register(o.Metrics, s); err != nil {
-			return nil, fmt.Errorf("httpd: %w", err)
-		}
+	if err := s.metrics.register(o.Metrics, s); err != nil {
+		return nil, fmt.Errorf("httpd: %w", err)
 	}
 	s.fast = &fasthttp.Server{
 		Handler:        s.handle,
@@ -203,9 +178,9 @@ func New(o Options) (*Server, error) {
 		DisablePreParseMultipartForm: true,
 		MaxRequestBodySize:           int(o.MaxBody),
 		ReadBufferSize:               maxHeaderBytes,
-		ReadTimeout:                  o.HeaderTimeout,
-		WriteTimeout:                 o.WriteTimeout,
-		IdleTimeout:                  o.IdleTimeout,
+		ReadTimeout:                  headerTimeout,
+		WriteTimeout:                 writeTimeout,
+		IdleTimeout:                  idleTimeout,
 		MaxRequestsPerConn:           10_000,
 		Concurrency:                  4*o.MaxConns + 1000, // the gate's bound is the one that counts
 		MaxIdleWorkerDuration:        time.Second,
@@ -229,7 +204,7 @@ func (s *Server) Serve(l net.Listener) error {
 
 // onHeader gives the library's first read of a body, of at most 8 KB, the grace.
 func (s *Server) onHeader(*fasthttp.RequestHeader) fasthttp.RequestConfig {
-	return fasthttp.RequestConfig{ReadTimeout: s.o.BodyGrace}
+	return fasthttp.RequestConfig{ReadTimeout: bodyGrace}
 }
 
 // handle answers one request.
@@ -243,9 +218,7 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 		late     *stream // writes the answer's body after all here
 	)
 	c := connOf(ctx)
-	if c != nil {
-		c.phase.CompareAndSwap(silent, arriving) // a pipelined request was read with the one before
-	}
+	c.phase.CompareAndSwap(silent, arriving) // a pipelined request was read with the one before
 	s.metrics.inFlight.Inc()
 	defer func() {
 		if p := recover(); p != nil {
@@ -264,10 +237,8 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 		} else {
 			end()
 		}
-		if c != nil {
-			c.enter(writing)
-			c.pace(&s.o, late)
-		}
+		c.enter(writing)
+		c.pace(late)
 	}()
 
 	err := s.head(ctx, &r)
@@ -282,9 +253,7 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 		status = s.write(ctx, id, &res)
 		return
 	}
-	if c != nil {
-		c.enter(serving)
-	}
+	c.enter(serving)
 	r.Body = b.bytes
 	status, late = s.route(ctx, id, &r)
 }
@@ -332,16 +301,12 @@ func (s *Server) route(ctx *fasthttp.RequestCtx, id string, r *api.Request) (int
 		res := s.refuse(r, errPath)
 		return s.write(ctx, id, &res), nil
 	}
-	timeout := m.CallTimeout
-	if timeout == 0 {
-		timeout = s.o.CallTimeout
-	}
 	base := s.ctx
 	if m.Live {
 		base = s.live
 		authorizeSocket(ctx, r)
 	}
-	call, cancel := context.WithTimeout(base, timeout)
+	call, cancel := context.WithTimeout(base, cmp.Or(m.CallTimeout, callTimeout))
 	var late *stream
 	defer func() {
 		if late == nil {
@@ -353,7 +318,7 @@ func (s *Server) route(ctx *fasthttp.RequestCtx, id string, r *api.Request) (int
 		r.Method = "GET"
 	}
 	c := connOf(ctx)
-	if c != nil && !m.Static {
+	if !m.Static {
 		c.answer = &share{of: s.answers, caller: func() string {
 			caller, _ := m.caller(call, r) // who has none is a stranger
 			return caller

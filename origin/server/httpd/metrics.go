@@ -59,20 +59,20 @@ func (m *metrics) register(r prometheus.Registerer, s *Server) error {
 }
 
 func (s *Server) openConnections() int {
-	if g := s.gate.Load(); g != nil {
-		return g.connections()
+	g := s.gate.Load()
+	if g == nil {
+		return 0
 	}
-	return 0
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.open
 }
 
 // exposition asks prometheus' own handler, which speaks net/http.
 func (s *Server) exposition(ctx *fasthttp.RequestCtx, id string) int {
-	if s.o.Gather == nil {
-		return s.text(ctx, id, 404, "metrics are not available\n")
-	}
 	w := recorder{header: http.Header{}, status: 200}
 	request := &http.Request{Method: "GET", Header: http.Header{}}
-	promhttp.HandlerFor(s.o.Gather, promhttp.HandlerOpts{}).ServeHTTP(&w, request)
+	promhttp.HandlerFor(s.o.Metrics, promhttp.HandlerOpts{}).ServeHTTP(&w, request)
 	return s.write(ctx, id, &api.Response{Status: w.status, ContentType: w.header.Get("Content-Type"), Body: w.body.Bytes()})
 }
 

@@ -31,11 +31,10 @@ func secured(c *tls.Config, now func() time.Time) *tls.Config {
 // the deadline of its first header: a stalled handshake is a stalled header.
 type handshaking struct {
 	*tls.Conn
-	raw     net.Conn
-	gate    *gate
-	timeout time.Duration // of writing our part
-	shaken  atomic.Bool
-	failed  bool // used by the reading goroutine alone
+	raw    net.Conn
+	gate   *gate
+	shaken atomic.Bool
+	failed bool // used by the reading goroutine alone
 }
 
 // Read implements net.Conn. A handshake that fails reads like a client that has gone: there
@@ -56,7 +55,7 @@ func (h *handshaking) Read(p []byte) (int, error) {
 
 // shake shakes hands, and reports whether there is a client to serve after it.
 func (h *handshaking) shake() bool {
-	if h.raw.SetWriteDeadline(h.gate.now().Add(h.timeout)) != nil {
+	if h.raw.SetWriteDeadline(h.gate.now().Add(headerTimeout)) != nil {
 		return false
 	}
 	err := h.Handshake()

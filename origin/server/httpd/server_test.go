@@ -12,7 +12,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/goleak"
 
 	"github.com/sightline-dev/sightline/core/api"
@@ -219,9 +218,8 @@ func TestFullRefusesBeforeTheBody(t *testing.T) {
 }
 
 func TestOperations(t *testing.T) {
-	registry := prometheus.NewRegistry()
 	o := options(&echo{})
-	o.Metrics, o.Gather, o.Version = registry, registry, "v1.2.3"
+	o.Version = "v1.2.3"
 	o.Module = "ab12"
 	var notReady atomic.Bool
 	o.Ready = func() error {
@@ -303,9 +301,7 @@ func TestNewChecksItsOptions(t *testing.T) {
 	if _, err := New(o); err == nil {
 		t.Error("New with bodies larger than the budget succeeded")
 	}
-	registry := prometheus.NewRegistry()
 	o = options(&echo{})
-	o.Metrics = registry
 	if _, err := New(o); err != nil {
 		t.Fatal(err)
 	}

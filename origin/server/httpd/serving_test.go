@@ -17,6 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/jsonio"
 )
@@ -79,8 +81,10 @@ func (c *counter) Read(p []byte) (int, error) {
 
 func options(h Handler) Options {
 	return Options{
-		Mounts: []Mount{{Prefix: "/v2", Handler: h, Caller: anyone}, {Prefix: "", Handler: h, Caller: anyone}},
-		Now:    time.Now, Random: &counter{}, Log: slog.New(slog.DiscardHandler),
+		Mounts:  []Mount{{Prefix: "/v2", Handler: h, Caller: anyone}, {Prefix: "", Handler: h, Caller: anyone}},
+		MaxBody: 96 << 20, BodyBudget: 512 << 20, AnswerBudget: 128 << 20, MaxConns: 2048,
+		Full: func(string) error { return nil }, Ready: func() error { return nil }, Metrics: prometheus.NewRegistry(),
+		Now: time.Now, Random: &counter{}, Log: slog.New(slog.DiscardHandler),
 		Pause: func(ctx context.Context, d time.Duration) {
 			select {
 			case <-ctx.Done():

@@ -68,7 +68,7 @@ func TestHostileReaders(t *testing.T) {
 		if status, _ := answered(asks(l, "mute", "/v2/big")); status != "HTTP/1.1 503" {
 			t.Errorf("the same caller, a large answer: %s, want 503", status)
 		}
-		time.Sleep(s.o.StallTimeout + time.Second) // virtual
+		time.Sleep(stallTimeout + time.Second) // virtual
 		synctest.Wait()
 		if left, open := s.answers.Free(), s.openConnections(); left != o.AnswerBudget || open != 0 {
 			t.Errorf("%d bytes are left of %d and %d connections are open, want all and none", left, o.AnswerBudget, open)

@@ -64,12 +64,8 @@ func authorizeSocket(ctx *fasthttp.RequestCtx, r *api.Request) {
 
 // socket goes over to the WebSocket protocol, in which t is then written.
 func (s *Server) socket(ctx *fasthttp.RequestCtx, id string, t *stream, res *api.Response) (status int, err error) {
-	c := connOf(ctx)
-	switch {
-	case s.draining.Load():
+	if s.draining.Load() {
 		return 0, errBusy
-	case c == nil:
-		return 0, errSocket
 	}
 	s.write(ctx, id, &api.Response{Status: res.Status, Header: res.Header})
 	serve := func(k *websocket.Conn) {
@@ -80,15 +76,13 @@ func (s *Server) socket(ctx *fasthttp.RequestCtx, id string, t *stream, res *api
 		ctx.Response.Reset()
 		return 0, errSocket
 	}
-	c.unserved = sync.OnceFunc(func() { _ = t.Close() }) // the library drops those that come as it stops
+	connOf(ctx).unserved = sync.OnceFunc(func() { _ = t.Close() }) // the library drops those that come as it stops
 	return fasthttp.StatusSwitchingProtocols, nil
 }
 
 // serve writes the stream as messages. The library has a goroutine for it.
 func (t *stream) serve(k *websocket.Conn) {
-	if c, ok := t.conn.(*conn); ok {
-		c.each = 0 // Flush sets the deadlines of messages
-	}
+	t.conn.each = 0 // Flush sets the deadlines of messages
 	t.s.sockets.Add(1)
 	defer t.s.sockets.Add(-1)
 	defer func() { _ = t.Close() }()
@@ -147,9 +141,7 @@ func (m *messages) Flush() error {
 	if m.err = m.t.s.ctx.Err(); m.err != nil {
 		return m.err
 	}
-	if mine, ok := m.t.conn.(*conn); ok {
-		mine.enter(writing)
-	}
+	m.t.conn.enter(writing)
 	if m.err = m.k.SetWriteDeadline(m.t.s.now().Add(m.t.each)); m.err == nil {
 		m.err = m.k.WriteMessage(websocket.BinaryMessage, m.held)
 	}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"net"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -21,7 +20,7 @@ const (
 // handler has returned, in the connection's own goroutine.
 type stream struct {
 	s      *Server
-	conn   net.Conn
+	conn   *conn
 	id     string
 	body   func(io.Writer) error
 	gather int                // bytes before it sends
@@ -32,9 +31,9 @@ type stream struct {
 
 // newStream is the stream of a mount's answer.
 func (s *Server) newStream(ctx *fasthttp.RequestCtx, id string, m *Mount, body func(io.Writer) error, cancel context.CancelFunc) *stream {
-	t := &stream{s: s, conn: ctx.Conn(), id: id, body: body, gather: chunkBytes, each: s.o.WriteTimeout, cancel: cancel}
+	t := &stream{s: s, conn: connOf(ctx), id: id, body: body, gather: chunkBytes, each: writeTimeout, cancel: cancel}
 	if m.Live {
-		t.gather, t.each = liveChunkBytes, s.o.StallTimeout
+		t.gather, t.each = liveChunkBytes, stallTimeout
 	}
 	return t
 }
@@ -108,9 +107,7 @@ func (c *chunks) Write(p []byte) (n int, err error) {
 	if c.err != nil {
 		return 0, c.err
 	}
-	if mine, ok := c.t.conn.(*conn); ok {
-		mine.enter(writing) // whoever takes what it gets is not the one that waits longest
-	}
+	c.t.conn.enter(writing) // a client that takes what it gets is not the one that waits longest
 	n, c.err = c.w.Write(p)
 	c.sent += int64(n)
 	return n, c.err
