@@ -30,24 +30,20 @@ type Background struct {
 	Now    func() time.Time
 	Pause  func(context.Context, time.Duration) // waits, until its context ends
 	Log    *slog.Logger
-
-	AtOnce int           // tasks under way, most of which wait for downloads; 0 means 32
-	Idle   time.Duration // between two looks at an engine that had nothing to do; 0 means 20 ms
 }
+
+const (
+	atOnce = 32                    // tasks under way, most of which wait for downloads
+	idle   = 20 * time.Millisecond // between two looks at an engine that had nothing to do
+)
 
 // Run works until ctx ends and waits for what is under way, which is given up and will be
 // handed out again after the next start.
 func (b *Background) Run(ctx context.Context) {
-	if b.AtOnce <= 0 {
-		b.AtOnce = 32
-	}
-	if b.Idle <= 0 {
-		b.Idle = 20 * time.Millisecond
-	}
 	var tasks sync.WaitGroup
 	defer tasks.Wait()
-	free := make(chan struct{}, b.AtOnce)
-	for range b.AtOnce {
+	free := make(chan struct{}, atOnce)
+	for range atOnce {
 		free <- struct{}{}
 	}
 	tasks.Go(func() { b.steps(ctx) })
@@ -67,7 +63,7 @@ func (b *Background) Run(ctx context.Context) {
 		case err != nil:
 			b.Pause(ctx, time.Second) // it may pass
 		case len(taken) == 0:
-			b.Pause(ctx, b.Idle)
+			b.Pause(ctx, idle)
 		}
 	}
 }
@@ -113,12 +109,10 @@ func (b *Background) train(ctx context.Context, run core.Trainer) (err error) {
 			err = fmt.Errorf("%w: panic during a training", api.ErrInternal)
 		}
 	}()
-	select {
-	case b.Pool.trainings <- struct{}{}:
-		defer func() { <-b.Pool.trainings }()
-	case <-ctx.Done():
-		return ctx.Err()
+	if err := b.Pool.trainings.Take(ctx, ""); err != nil {
+		return err
 	}
+	defer b.Pool.trainings.Give("", 1)
 	return b.Pool.Behind(ctx, func(yield func(rest func()) error) {
 		begun := b.Now()
 		for !run.Step() {
@@ -171,7 +165,7 @@ func (b *Background) steps(ctx context.Context) {
 		case err != nil:
 			b.Pause(ctx, time.Second) // it may pass
 		case !more:
-			b.Pause(ctx, b.Idle)
+			b.Pause(ctx, idle)
 		}
 	}
 }

@@ -52,7 +52,6 @@ func TestTheBackgroundIsNotForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var g gauge
 		o := options(&g, time.Second)
-		o.PerCall, o.MaxPictures = 4, 1000
 		p := New(o)
 		ctx, stop := context.WithCancel(t.Context())
 		var wg sync.WaitGroup

@@ -10,8 +10,8 @@
 // may be under way, and take turns at the analysers. So a flood of one caller neither takes all places
 // nor makes the others wait behind it.
 //
-// A call that waits for downloads is not work: it counts neither against MaxCalls nor against
-// MaxPictures. Downloads have their own bounds, which callers share: one caller takes at
+// A call that waits for downloads is not work: it counts neither against maxCalls nor against
+// maxPictures. Downloads have their own bounds, which callers share: one caller takes at
 // most half of the places that the others leave. So the slow URLs of one caller delay its own
 // calls only.
 //
@@ -26,6 +26,7 @@
 package jobs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -74,16 +75,10 @@ type Options struct {
 	Now         func() time.Time                                       // the clock
 	Log         *slog.Logger                                           // causes of failed fetches at Debug, panics at Error
 
-	Base        [32]byte      // the newest network
-	Workers     int           // analyses at once; 0 means 1
-	Fetches     int           // pictures from the blobs in memory; 0 means 16
-	Downloads   int           // pictures of calls being downloaded, or downloaded and waiting; 0 means 16
-	Behind      int           // pictures of the background in memory; 0 means a quarter of Downloads, at least 4
-	PerCall     int           // pictures of one call at once, and downloads of one call besides; 0 means 8
-	MaxCalls    int           // calls at once without those that wait for downloads, one caller's at most half; 0 means 32 for each worker
-	MaxPictures int           // pictures of all calls that are not done, without downloads, one caller's at most half; 0 means 512 for each worker
-	MaxWaiting  int           // pictures of calls that wait for downloads, at least PerCall a call; 0 means 2,048
-	PictureTime time.Duration // of one analysis, by Spent; 0 means 1.5 s
+	Base      [32]byte // the newest network
+	Workers   int      // analyses at once; 0 means 1
+	Fetches   int      // pictures from the blobs in memory; 0 means 16
+	Downloads int      // pictures of calls being downloaded, or downloaded and waiting; 0 means 16
 
 	// Spent is the processor time that the calling thread has used. A picture's time is
 	// measured by it, so that a busy machine fails no picture that an idle one analyses; ten
@@ -91,16 +86,25 @@ type Options struct {
 	Spent func() time.Duration
 }
 
+// Bounds of a pool.
+const (
+	perCall     = 8                       // pictures of one call at once, and downloads of one call besides
+	maxCalls    = 32                      // calls for each worker, without those that wait for downloads
+	maxPictures = 512                     // pictures of calls for each worker that are not done, without downloads
+	maxWaiting  = 2048                    // pictures of calls that wait for downloads, at least perCall a call
+	pictureTime = 1500 * time.Millisecond // of one analysis, by Spent
+)
+
 // Pool runs jobs. It is safe for concurrent use and starts goroutines only inside Run.
 type Pool struct {
 	o         Options
 	turns     turns          // hands out analysers
-	fetches   chan struct{}  // a token for each picture from the blobs in memory
+	fetches   *shares.Shares // a place for each picture from the blobs in memory; one caller may have all
 	downloads *shares.Shares // a place for each picture of a call that is downloaded
-	behind    *shares.Shares // a place for each picture of the background
+	behind    *shares.Shares // a place for each picture of the background in memory
 	waiting   *shares.Shares // a place for each picture of the calls that wait for downloads
-	heavy     chan struct{}  // a token for each heavy picture being analysed
-	trainings chan struct{}  // a token for each training under way
+	heavy     *shares.Shares // a place for each heavy picture being analysed; one caller may have all
+	trainings *shares.Shares // a place for each training under way; one caller may have all
 	calls     *shares.Shares // a place for each call, by caller
 	pictures  *shares.Shares // a place for each picture, by caller
 	done      atomic.Int64
@@ -123,27 +127,13 @@ type worker struct {
 
 // New makes a pool and its analysers.
 func New(o Options) *Pool {
-	or := func(v *int, d int) {
-		if *v <= 0 {
-			*v = d
-		}
-	}
-	or(&o.Workers, 1)
-	or(&o.Fetches, 16)
-	or(&o.Downloads, 16)
-	or(&o.Behind, max(4, o.Downloads/4))
-	or(&o.PerCall, 8)
-	or(&o.MaxCalls, 32*o.Workers)
-	or(&o.MaxPictures, 512*o.Workers)
-	or(&o.MaxWaiting, 2048)
-	if o.PictureTime <= 0 {
-		o.PictureTime = 1500 * time.Millisecond
-	}
+	o.Workers, o.Fetches, o.Downloads = cmp.Or(o.Workers, 1), cmp.Or(o.Fetches, 16), cmp.Or(o.Downloads, 16)
+	workers, fetches, half := int64(o.Workers), int64(o.Fetches), max(1, int64(o.Workers)/2)
 	p := &Pool{
-		o: o, fetches: make(chan struct{}, o.Fetches),
-		unread: map[blob.Hash]bool{}, downloads: shares.New(int64(o.Downloads), 1), behind: shares.New(int64(o.Behind), 1), waiting: shares.New(int64(o.MaxWaiting), int64(o.PerCall)),
-		calls: shares.New(int64(o.MaxCalls), 1), pictures: shares.New(int64(o.MaxPictures), 1),
-		heavy: make(chan struct{}, max(1, o.Workers/2)), trainings: make(chan struct{}, max(1, o.Workers/2)),
+		o: o, unread: map[blob.Hash]bool{},
+		fetches: shares.New(fetches, fetches), downloads: shares.New(int64(o.Downloads), 1), behind: shares.New(max(4, int64(o.Downloads)/4), 1),
+		calls: shares.New(maxCalls*workers, 1), pictures: shares.New(maxPictures*workers, 1), waiting: shares.New(maxWaiting, perCall),
+		heavy: shares.New(half, half), trainings: shares.New(half, half),
 	}
 	for range o.Workers {
 		p.turns.give(p.newWorker())
@@ -195,7 +185,7 @@ func (p *Pool) Enter(caller string) (leave func(), err error) {
 	return func() { p.calls.Give(caller, 1) }, nil
 }
 
-// Waiting returns the places that calls take which wait for downloads; see Options.MaxWaiting.
+// Waiting returns the places that calls take which wait for downloads; see maxWaiting.
 func (p *Pool) Waiting() int64 { return p.waiting.Used() }
 
 // Load returns the calls and pictures under way without those that wait for downloads, and the
@@ -265,7 +255,7 @@ func (p *Pool) run(ctx context.Context, caller string, jobs []api.Job, entered b
 // each does the jobs of one call at the given places, a few at a time.
 func (p *Pool) each(wg *sync.WaitGroup, places []int, do func(i int)) {
 	next := new(atomic.Int64)
-	for range min(p.o.PerCall, len(places)) {
+	for range min(perCall, len(places)) {
 		wg.Go(func() {
 			for i := next.Add(1) - 1; i < int64(len(places)); i = next.Add(1) - 1 {
 				do(places[i])
@@ -284,7 +274,7 @@ func (p *Pool) far(job *api.Job) bool {
 
 // wait counts a call of a caller in that waits for n downloads.
 func (p *Pool) wait(caller string, n int) (leave func(), err error) {
-	places := int64(max(n, p.o.PerCall)) // each call holds a connection and goroutines
+	places := int64(max(n, perCall)) // each call holds a connection and goroutines
 	switch {
 	case p.waiting.Try(caller, places):
 		return func() { p.waiting.Give(caller, places) }, nil
@@ -317,7 +307,7 @@ func gaveUp(ctx context.Context) error {
 }
 
 // Picture does one job of the background, after everything that requests wait for. It waits
-// for its turn while as many as Options.Behind are under way. When ctx ends the result's error
+// for its turn while as many as may be are under way. When ctx ends the result's error
 // wraps api.ErrBusy, and nothing is held.
 func (p *Pool) Picture(ctx context.Context, job *api.Job) api.Result {
 	r := p.one(ctx, back, job, true)
@@ -387,12 +377,7 @@ func (p *Pool) room(ctx context.Context, l lane, job *api.Job, far bool) (leave 
 	if l == back {
 		places = p.behind
 	} else if !far {
-		select {
-		case p.fetches <- struct{}{}:
-			return func() { <-p.fetches }, nil
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
+		places = p.fetches
 	}
 	if err := places.Take(ctx, job.Caller); err != nil {
 		return nil, err
@@ -403,17 +388,15 @@ func (p *Pool) room(ctx context.Context, l lane, job *api.Job, far bool) (leave 
 // inTurn analyses a picture when a worker is free.
 func (p *Pool) inTurn(ctx context.Context, l lane, picture []byte, job *api.Job) api.Result {
 	if weight := weigh(picture); weight > heavyPixels {
-		select {
-		case p.heavy <- struct{}{}:
-			defer func() {
-				if weight > hugePixels {
-					runtime.GC() // or the next one's memory is added to what this one has left behind
-				}
-				<-p.heavy
-			}()
-		case <-ctx.Done():
+		if p.heavy.Take(ctx, job.Caller) != nil {
 			return api.Result{Err: gaveUp(ctx)}
 		}
+		defer func() {
+			if weight > hugePixels {
+				runtime.GC() // or the garbage of this one adds to the memory of the next
+			}
+			p.heavy.Give(job.Caller, 1)
+		}()
 	}
 	return p.analyse(ctx, l, job, func(_ *worker, a Analyser) (predict.Analysis, error) { return a.Analyse(picture, job.Crop, job.Want) })
 }
@@ -523,12 +506,12 @@ func (p *Pool) analyse(ctx context.Context, l lane, job *api.Job, work func(*wor
 		p.done.Add(1)
 		p.turns.give(w)
 	}()
-	w.deadline = p.o.Now().Add(p.o.PictureTime)
+	w.deadline = p.o.Now().Add(pictureTime)
 	if p.o.Spent != nil {
 		runtime.LockOSThread() // Spent is the thread's
 		defer runtime.UnlockOSThread()
-		w.deadline = p.o.Now().Add(10 * p.o.PictureTime)
-		w.budget = p.o.Spent() + p.o.PictureTime
+		w.deadline = p.o.Now().Add(10 * pictureTime)
+		w.budget = p.o.Spent() + pictureTime
 	}
 	r.Analysis, r.Err = work(w, p.analyser(w, job.Base))
 	return r

@@ -23,6 +23,7 @@ import (
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/predict"
 	"github.com/sightline-dev/sightline/core/predict/raster"
+	"github.com/sightline-dev/sightline/origin/server/shares"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -288,8 +289,9 @@ func TestBounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var g gauge
 		o := options(&g, time.Second)
-		o.MaxCalls, o.MaxPictures, o.Fetches = 2, 10, 3
+		o.Fetches = 3
 		p := New(o)
+		p.calls, p.pictures = shares.New(2, 1), shares.New(10, 1)
 		first, err := p.Enter("a")
 		if err != nil {
 			t.Fatal(err)
@@ -314,7 +316,7 @@ func TestBounds(t *testing.T) {
 			}
 		})
 		synctest.Wait()
-		if n := len(p.fetches); n != 3 {
+		if n := p.fetches.Used(); n != 3 {
 			t.Errorf("%d pictures are in memory, want 3", n)
 		}
 		if _, err := p.Run(t.Context(), blobs(1)); !errors.Is(err, api.ErrBusy) {
@@ -416,10 +418,9 @@ func (s *service) Refuse(_ *api.Request, err error) api.Response {
 
 func TestHandlerBoundsCallsWithABody(t *testing.T) {
 	var g gauge
-	o := options(&g, 0)
-	o.MaxCalls = 1
 	s := &service{}
-	h := &Handler{Service: s, Pool: New(o)}
+	h := &Handler{Service: s, Pool: New(options(&g, 0))}
+	h.Pool.calls = shares.New(1, 1)
 	leave, err := h.Pool.Enter("")
 	if err != nil {
 		t.Fatal(err)

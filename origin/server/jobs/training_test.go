@@ -149,8 +149,8 @@ func TestTrains(t *testing.T) {
 				t.Errorf("version %s is at %d", id, code)
 			}
 		}
-		if len(b.Pool.trainings) != 0 || s.q.Out() != 0 {
-			t.Errorf("%d trainings hold a token, %d are out", len(b.Pool.trainings), s.q.Out())
+		if b.Pool.trainings.Used() != 0 || s.q.Out() != 0 {
+			t.Errorf("%d trainings hold a token, %d are out", b.Pool.trainings.Used(), s.q.Out())
 		}
 
 		s.bug.Store(true)

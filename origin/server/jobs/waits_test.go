@@ -14,6 +14,7 @@ import (
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/origin/server/shares"
 )
 
 const downloadTime = 30 * time.Second // of a slow URL
@@ -195,7 +196,8 @@ func TestManyWaitingCallsAreRefused(t *testing.T) {
 // TestOthersFillTheWaitingCalls has so many applications wait that no place is free for one more: it is refused with status 503.
 func TestOthersFillTheWaitingCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWaitWorld(func(o *Options) { o.MaxWaiting = 8 })
+		w := newWaitWorld(nil)
+		w.Pool.waiting = shares.New(perCall, perCall)
 		w.plan["slow"] = slowURLs(1)
 		ctx, stop := context.WithCancel(t.Context())
 		var first sync.WaitGroup
