@@ -155,7 +155,7 @@ func newPredictor(ctx context.Context, f *predictFlags) (*predictor, error) {
 		return nil, err
 	}
 	p.app = app.ID
-	p.fetcher = fetch.New(fetch.Options{AllowPrivate: f.allowPrivate, Resolve: system.Resolve, Dial: system.Dial})
+	p.fetcher = fetch.New(fetch.Options{Policy: fetch.Policy{AllowPrivate: f.allowPrivate}, Resolve: system.Resolve, Dial: system.Dial})
 	return p, nil
 }
 

@@ -135,7 +135,7 @@ func (n *Node) keeps(h blob.Hash) bool { return n.Register == nil || n.Register.
 func (n *Node) startPool() {
 	memory := system.MemoryLimit()
 	fetcher := fetch.New(fetch.Options{
-		AllowPrivate: n.Settings.AllowPrivate, Ports: n.Settings.FetchPorts,
+		Policy:  fetch.Policy{AllowPrivate: n.Settings.AllowPrivate, Ports: n.Settings.FetchPorts},
 		Resolve: n.Settings.Network.Resolve, Dial: n.Settings.Network.Dial,
 	})
 	n.Pool = jobs.New(jobs.Options{
@@ -150,8 +150,8 @@ func (n *Node) startPool() {
 		Spent:       system.ThreadTime,
 		Log:         n.Log,
 		Workers:     n.Settings.Workers,
-		Fetches:     int(max(4, min(memory/16/fetch.DefaultMaxBytes, 64))),
-		Downloads:   int(max(4, min(memory/8/fetch.DefaultMaxBytes, 64))),
+		Fetches:     int(max(4, min(memory/16/fetch.MaxBytes, 64))),
+		Downloads:   int(max(4, min(memory/8/fetch.MaxBytes, 64))),
 	})
 	n.Handler = &jobs.Handler{Service: n.Engine, Pool: n.Pool, Timeout: callTime, Audit: n.auditCall}
 }

@@ -29,14 +29,15 @@ import (
 	"github.com/sightline-dev/sightline/core/predict/raster"
 )
 
-// Limits of one fetch where Options leaves them zero.
-const (
-	DefaultMaxBytes      = 20 << 20
-	DefaultMaxRedirects  = 5
-	DefaultHeaderTimeout = 10 * time.Second
-	DefaultTimeout       = 30 * time.Second
+// MaxBytes is the maximum number of bytes of a picture.
+const MaxBytes = 20 << 20
 
+// Other limits of one fetch.
+const (
+	maxRedirects   = 5
 	maxHeaderBytes = 64 << 10
+	headerTimeout  = 10 * time.Second // from the start of the fetch to the last response's headers
+	timeout        = 30 * time.Second // of a whole Fetch
 )
 
 // Failure is the error of every fetch that fails. Its text is always the same, because it
@@ -79,16 +80,9 @@ func (f *Failure) Is(target error) bool {
 	return target == context.Canceled && errors.Is(f.cause, context.Canceled)
 }
 
-// Options are the fetcher's rules and what it borrows from the process. Resolve and Dial are
-// required; the other fields have useful zero values.
+// Options are the fetcher's rules and what it borrows from the process. Resolve and Dial are required.
 type Options struct {
-	AllowPrivate bool     // any address and any port: for tests and closed networks only
-	Ports        []uint16 // allowed besides 80 and 443
-
-	MaxBytes      int64         // of one picture; 0 means 20 MB
-	MaxRedirects  int           // 0 means 5, negative none
-	HeaderTimeout time.Duration // from the start of the fetch to the last response's headers; 0 means 10 s
-	Timeout       time.Duration // of a whole Fetch; 0 means 30 s
+	Policy
 
 	// Resolve returns the addresses of a name. Each request asks once.
 	Resolve func(ctx context.Context, host string) ([]netip.Addr, error)
@@ -100,7 +94,6 @@ type Options struct {
 // Fetcher downloads pictures. It is safe for concurrent use and keeps no connection open.
 type Fetcher struct {
 	o      Options
-	policy Policy
 	client *http.Client
 }
 
@@ -109,19 +102,7 @@ func New(o Options) *Fetcher {
 	if o.Resolve == nil || o.Dial == nil {
 		panic("fetch: Options without Resolve or Dial")
 	}
-	if o.MaxBytes == 0 {
-		o.MaxBytes = DefaultMaxBytes
-	}
-	if o.MaxRedirects == 0 {
-		o.MaxRedirects = DefaultMaxRedirects
-	}
-	if o.HeaderTimeout == 0 {
-		o.HeaderTimeout = DefaultHeaderTimeout
-	}
-	if o.Timeout == 0 {
-		o.Timeout = DefaultTimeout
-	}
-	f := &Fetcher{o: o, policy: Policy{AllowPrivate: o.AllowPrivate, Ports: o.Ports}}
+	f := &Fetcher{o: o}
 	f.client = &http.Client{
 		Transport: &http.Transport{
 			Proxy:                  nil, // the environment's proxies would dial for us, unchecked
@@ -129,7 +110,7 @@ func New(o Options) *Fetcher {
 			DisableKeepAlives:      true,
 			DisableCompression:     true,
 			MaxResponseHeaderBytes: maxHeaderBytes,
-			TLSHandshakeTimeout:    o.HeaderTimeout,
+			TLSHandshakeTimeout:    headerTimeout,
 		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
@@ -141,7 +122,7 @@ func New(o Options) *Fetcher {
 // reading other things. Every error is a *Failure.
 func (f *Fetcher) Fetch(ctx context.Context, rawURL string) ([]byte, error) {
 	var picture bytes.Buffer
-	if err := f.Download(ctx, rawURL, Wanted{raster.Picture, f.o.MaxBytes, f.o.Timeout}, &picture); err != nil {
+	if err := f.Download(ctx, rawURL, Wanted{raster.Picture, MaxBytes, timeout}, &picture); err != nil {
 		return nil, err
 	}
 	return picture.Bytes(), nil
@@ -168,12 +149,12 @@ func (f *Fetcher) Download(ctx context.Context, rawURL string, w Wanted, to io.W
 func (f *Fetcher) follow(ctx context.Context, rawURL string, read func(*http.Response) error) error {
 	headers, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	late, cancel := context.WithTimeout(ctx, f.o.HeaderTimeout)
+	late, cancel := context.WithTimeout(ctx, headerTimeout)
 	defer cancel()
 	armed := context.AfterFunc(late, func() { stop(errHeadersLate) })
 	defer armed()
 
-	target, err := f.policy.Parse(rawURL)
+	target, err := f.o.Parse(rawURL)
 	for redirects := 0; ; redirects++ {
 		if err != nil {
 			return err
@@ -191,9 +172,9 @@ func (f *Fetcher) follow(ctx context.Context, rawURL string, read func(*http.Res
 		if err2 != nil {
 			return err2
 		}
-		if redirects >= f.o.MaxRedirects {
+		if redirects >= maxRedirects {
 			return errRedirects
 		}
-		target, err = f.policy.parse(next)
+		target, err = f.o.parse(next)
 	}
 }

@@ -16,6 +16,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/sightline-dev/sightline/core/predict/raster"
 )
 
 // picture is what passes for a picture here: the fetcher looks at its first bytes alone.
@@ -250,11 +252,11 @@ func TestSSRFHostileOrigins(t *testing.T) {
 		serve func(net.Conn)
 		most  time.Duration
 	}{
-		{"silent", func(c net.Conn) { _, _ = c.Read(make([]byte, 1)) }, DefaultHeaderTimeout},
+		{"silent", func(c net.Conn) { _, _ = c.Read(make([]byte, 1)) }, headerTimeout},
 		{"drips headers", func(c net.Conn) {
 			fmt.Fprint(c, "HTTP/1.1 200 OK\r\n")
 			forever(c, []byte("X: y\r\n"), time.Second)
-		}, DefaultHeaderTimeout},
+		}, headerTimeout},
 		{"endless headers", func(c net.Conn) {
 			fmt.Fprint(c, "HTTP/1.1 200 OK\r\n")
 			forever(c, []byte("X: "+strings.Repeat("y", 1000)+"\r\n"), 0)
@@ -262,7 +264,7 @@ func TestSSRFHostileOrigins(t *testing.T) {
 		{"drips the body", func(c net.Conn) {
 			respond("200 OK", "Content-Length: 100000\r\n", picture[:2000])(c)
 			forever(c, []byte("x"), time.Second)
-		}, DefaultTimeout},
+		}, timeout},
 		{"endless body", func(c net.Conn) {
 			respond("200 OK", "", picture)(c)
 			forever(c, big, 0)
@@ -286,7 +288,7 @@ func TestSSRFHostileOrigins(t *testing.T) {
 		{"no HTTP", func(c net.Conn) { fmt.Fprint(c, "220 mail.example ESMTP\r\n") }, time.Second},
 		{"informational for ever", func(c net.Conn) {
 			forever(c, []byte("HTTP/1.1 103 Early Hints\r\n\r\n"), time.Second)
-		}, DefaultHeaderTimeout},
+		}, headerTimeout},
 		{"hangs up", func(net.Conn) {}, time.Second},
 	}
 	for _, tt := range tests {
@@ -319,11 +321,12 @@ func TestFetchLimits(t *testing.T) {
 	}{{"at the limit", exact, true}, {"one over", append(exact[:len(exact):len(exact)], 0), false}} {
 		for _, headers := range []string{lengthOf(tt.body), ""} {
 			network := &pipes{serve: respond("200 OK", headers, tt.body)}
-			f := New(Options{MaxBytes: 10_000, Resolve: answering("93.184.216.34"), Dial: network.dial})
-			got, err := f.Fetch(t.Context(), "http://a.example/")
+			f := New(Options{Resolve: answering("93.184.216.34"), Dial: network.dial})
+			var got bytes.Buffer
+			err := f.Download(t.Context(), "http://a.example/", Wanted{raster.Picture, 10_000, timeout}, &got)
 			network.wg.Wait()
-			if (err == nil) != tt.ok || (tt.ok && !bytes.Equal(got, tt.body)) {
-				t.Errorf("%s (%q): %d bytes, %v", tt.name, headers, len(got), err)
+			if (err == nil) != tt.ok || (tt.ok && !bytes.Equal(got.Bytes(), tt.body)) {
+				t.Errorf("%s (%q): %d bytes, %v", tt.name, headers, got.Len(), err)
 			}
 		}
 	}
@@ -331,9 +334,9 @@ func TestFetchLimits(t *testing.T) {
 
 func TestFetchFollowsAllowedRedirects(t *testing.T) {
 	for _, tt := range []struct {
-		redirects, limit int
-		ok               bool
-	}{{5, 0, true}, {6, 0, false}, {1, -1, false}, {0, -1, true}, {2, 2, true}} {
+		redirects int
+		ok        bool
+	}{{0, true}, {2, true}, {maxRedirects, true}, {maxRedirects + 1, false}} {
 		n := 0
 		network := &pipes{}
 		network.serve = func(c net.Conn) {
@@ -344,11 +347,11 @@ func TestFetchFollowsAllowedRedirects(t *testing.T) {
 			}
 			respond("200 OK", lengthOf(picture), picture)(c)
 		}
-		f := New(Options{MaxRedirects: tt.limit, Resolve: answering("93.184.216.34"), Dial: network.dial})
+		f := New(Options{Resolve: answering("93.184.216.34"), Dial: network.dial})
 		_, err := f.Fetch(t.Context(), "http://a.example/")
 		network.wg.Wait()
 		if (err == nil) != tt.ok {
-			t.Errorf("%d redirects under limit %d: %v, want ok = %v", tt.redirects, tt.limit, err, tt.ok)
+			t.Errorf("%d redirects: %v, want ok = %v", tt.redirects, err, tt.ok)
 		}
 	}
 }
@@ -366,7 +369,7 @@ func TestFetchCutsWhatIsNoPicture(t *testing.T) {
 
 func TestFetchPrivateWhenAllowed(t *testing.T) {
 	network := &pipes{serve: respond("200 OK", lengthOf(picture), picture)}
-	f := New(Options{AllowPrivate: true, Resolve: answering("10.0.0.7"), Dial: network.dial})
+	f := New(Options{Policy: Policy{AllowPrivate: true}, Resolve: answering("10.0.0.7"), Dial: network.dial})
 	for _, u := range []string{"http://127.0.0.1:8123/p.jpg", "http://inside.example:9000/p.jpg", "http://[::1]:81/"} {
 		if _, err := f.Fetch(t.Context(), u); err != nil {
 			t.Errorf("Fetch(%s) = %v", u, err.(*Failure).Cause())

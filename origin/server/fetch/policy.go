@@ -20,7 +20,7 @@ var errURL = errors.New("the URL is not allowed")
 
 // Policy says which URLs may be fetched, before anything is resolved.
 type Policy struct {
-	AllowPrivate bool     // any port; addresses are not looked at
+	AllowPrivate bool     // any address and any port: for tests and closed networks only
 	Ports        []uint16 // allowed besides 80 and 443
 }
 

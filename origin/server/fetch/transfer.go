@@ -62,7 +62,7 @@ func (f *Fetcher) dial(ctx context.Context, network, address string) (net.Conn, 
 	}
 	var failures error
 	for _, a := range addresses {
-		one, cancel := context.WithTimeout(ctx, f.o.HeaderTimeout/3) // a dead address leaves time for the next
+		one, cancel := context.WithTimeout(ctx, headerTimeout/3) // a dead address leaves time for the next
 		c, err := f.o.Dial(one, network, netip.AddrPortFrom(a, uint16(port)).String(), f.control)
 		cancel()
 		if err == nil {
@@ -114,7 +114,7 @@ func (f *Fetcher) control(_, address string) error {
 	if err := f.check(ap.Addr()); err != nil {
 		return err
 	}
-	return f.policy.port(ap.Port())
+	return f.o.port(ap.Port())
 }
 
 // read writes the body of a final response, and closes it.
