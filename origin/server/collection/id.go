@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"strings"
 	"unicode"
 	"unicode/utf8"
 )
@@ -13,14 +14,8 @@ const maxIDBytes = 128
 
 // pathID is the id of a picture that only its path names: the path, where it can be an id.
 func pathID(name string) string {
-	if len(name) <= maxIDBytes && utf8.ValidString(name) && name != "status" && name != "searches" {
-		plain := true
-		for _, r := range name {
-			plain = plain && !unicode.IsControl(r)
-		}
-		if plain {
-			return name
-		}
+	if len(name) <= maxIDBytes && utf8.ValidString(name) && !strings.ContainsFunc(name, unicode.IsControl) && name != "status" && name != "searches" {
+		return name
 	}
 	return digest("path", name, 0)
 }

@@ -17,54 +17,42 @@ const maxLine = 32 << 20
 
 // lines calls yield with every line that is not blank and its number, from 1.
 func lines(r io.Reader, yield func(n int, line []byte) error) error {
-	b := bufio.NewReaderSize(r, 64<<10)
-	var line []byte
-	for n, more := 1, true; more; n++ {
-		line = line[:0]
-		for {
-			part, err := b.ReadSlice('\n')
-			line = append(line, part...)
-			if len(line) > maxLine {
-				return fmt.Errorf("line %d: more than %d bytes: %w", n, maxLine, ErrFormat)
-			}
-			if errors.Is(err, bufio.ErrBufferFull) {
-				continue
-			}
-			if err != nil && !errors.Is(err, io.EOF) {
-				return err
-			}
-			more = err == nil
-			break
-		}
-		if trimmed := bytes.TrimSpace(line); len(trimmed) > 0 {
-			if err := yield(n, trimmed); err != nil {
+	s := bufio.NewScanner(r)
+	s.Buffer(nil, maxLine)
+	n := 1
+	for ; s.Scan(); n++ {
+		if line := bytes.TrimSpace(s.Bytes()); len(line) > 0 {
+			if err := yield(n, line); err != nil {
 				return err
 			}
 		}
 	}
-	return nil
+	if errors.Is(s.Err(), bufio.ErrTooLong) {
+		return fmt.Errorf("line %d: more than %d bytes: %w", n, maxLine, ErrFormat)
+	}
+	return s.Err()
 }
 
 // image is where a picture is; the members of /v2 and two of ours.
 type image struct {
-	URL               string          `json:"url"`
-	Base64            string          `json:"base64"`
-	Path              string          `json:"path"`
-	SHA256            string          `json:"sha256"`
-	Crop              json.RawMessage `json:"crop"`
-	AllowDuplicateURL bool            `json:"allow_duplicate_url"`
+	URL               string          `json:"url,omitempty"`
+	Base64            string          `json:"base64,omitempty"`
+	Path              string          `json:"path,omitempty"`
+	SHA256            string          `json:"sha256,omitempty"`
+	AllowDuplicateURL bool            `json:"allow_duplicate_url,omitempty"`
+	Crop              json.RawMessage `json:"crop,omitempty"`
 }
 
 // labelled is what is said of a picture.
 type labelled struct {
-	Concepts []label         `json:"concepts"`
-	Metadata json.RawMessage `json:"metadata"`
-	Text     string          `json:"metadata_text"` // the same in a text, where its spaces are to be kept
-	Geo      json.RawMessage `json:"geo"`
-	Edits    json.RawMessage `json:"edits"`
+	Concepts []label         `json:"concepts,omitempty"`
+	Metadata json.RawMessage `json:"metadata,omitempty"`
+	Text     string          `json:"metadata_text,omitempty"` // the metadata in a text, which keeps its spaces
+	Geo      json.RawMessage `json:"geo,omitempty"`
+	Edits    json.RawMessage `json:"edits,omitempty"`
 }
 
-// record is a line: an input as in /v2, or the same without its folds.
+// record is a line: an input as in /v2, or the same without its folds, as an export writes it.
 type record struct {
 	ID string `json:"id"`
 	image
@@ -72,21 +60,32 @@ type record struct {
 	Data *struct {
 		Image *image `json:"image"`
 		labelled
-	} `json:"data"`
+	} `json:"data,omitempty"`
 }
 
 // label is a concept of an input: an id, or an object with a value that is 1 when absent.
 type label struct{ Concept }
+
+// written is a label that is an object.
+type written struct {
+	ID    string `json:"id"`
+	Value any    `json:"value"`
+}
+
+// MarshalJSON implements json.Marshaler.
+func (l label) MarshalJSON() ([]byte, error) {
+	if l.False {
+		return Marshal(written{l.ID, 0})
+	}
+	return Marshal(written{l.ID, 1})
+}
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (l *label) UnmarshalJSON(b []byte) error {
 	if len(b) > 0 && b[0] == '"' {
 		return json.Unmarshal(b, &l.ID)
 	}
-	var c struct {
-		ID    string `json:"id"`
-		Value any    `json:"value"`
-	}
+	var c written
 	if err := json.Unmarshal(b, &c); err != nil {
 		return err
 	}

@@ -1,7 +1,7 @@
 package collection
 
 import (
-	"bytes"
+	"bufio"
 	"encoding/csv"
 	"encoding/json"
 	"errors"
@@ -173,10 +173,9 @@ func (in *row) fill(set []column, cells []string) error {
 
 // skipMark leaves out the byte order mark that spreadsheets put first.
 func skipMark(r io.Reader) io.Reader {
-	start := make([]byte, 3)
-	n, _ := io.ReadFull(r, start) // its error comes again with the rest
-	if string(start[:n]) == "\xef\xbb\xbf" {
-		return r
+	b := bufio.NewReader(r)
+	if start, _ := b.Peek(3); string(start) == "\xef\xbb\xbf" { // an error comes again with the rest
+		_, _ = b.Discard(3)
 	}
-	return io.MultiReader(bytes.NewReader(start[:n]), r)
+	return b
 }

@@ -92,39 +92,18 @@ func Marshal(v any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte{'\n'}), nil
 }
 
-// exported is the line of an input.
-type exported struct {
-	ID       string          `json:"id"`
-	URL      string          `json:"url,omitempty"`
-	Path     string          `json:"path,omitempty"`
-	SHA256   string          `json:"sha256,omitempty"`
-	Twice    bool            `json:"allow_duplicate_url,omitempty"`
-	Crop     json.RawMessage `json:"crop,omitempty"`
-	Concepts []exportedLabel `json:"concepts,omitempty"`
-	Metadata json.RawMessage `json:"metadata,omitempty"`
-	Text     string          `json:"metadata_text,omitempty"`
-	Geo      json.RawMessage `json:"geo,omitempty"`
-	Edits    json.RawMessage `json:"edits,omitempty"`
-}
-
-type exportedLabel struct {
-	ID    string `json:"id"`
-	Value int    `json:"value"`
-}
-
 // Input writes an input and its picture; one whose picture was never got has none.
 func (w *Writer) Input(in *Input, picture []byte, contentType string) error {
-	line := exported{ID: in.ID, URL: in.URL, Twice: in.AllowDuplicateURL, Crop: in.Crop, Metadata: in.Metadata, Geo: in.Geo, Edits: in.Edits}
+	line := record{
+		ID: in.ID, image: image{URL: in.URL, AllowDuplicateURL: in.AllowDuplicateURL, Crop: in.Crop},
+		labelled: labelled{Metadata: in.Metadata, Geo: in.Geo, Edits: in.Edits},
+	}
 	var compact bytes.Buffer
 	if err := json.Compact(&compact, in.Metadata); in.Metadata != nil && (err != nil || !bytes.Equal(compact.Bytes(), in.Metadata)) {
 		line.Metadata, line.Text = nil, string(in.Metadata) // a line has no room for its spaces and line ends
 	}
 	for _, c := range in.Concepts {
-		l := exportedLabel{c.ID, 1}
-		if c.False {
-			l.Value = 0
-		}
-		line.Concepts = append(line.Concepts, l)
+		line.Concepts = append(line.Concepts, label{c})
 	}
 	if picture != nil {
 		h := blob.Sum(picture)
