@@ -94,24 +94,12 @@ func (w *Writer) WriteFrames(frame []byte) error {
 	return err
 }
 
-// Reader undoes what a Writer, or [Bytes], did.
-type Reader struct{ d *zstd.Decoder }
-
-// NewReader returns a Reader over r. It gives what has come as soon as its zstd frame is
-// whole, and starts no goroutine. It must be closed.
-func NewReader(r io.Reader) (*Reader, error) {
+// NewReader returns a reader over r that undoes what a Writer, or [Bytes], did. It gives the bytes of a zstd frame once all of it has
+// come, and starts no goroutine. An end in the middle of a zstd frame is io.ErrUnexpectedEOF. It must be closed.
+func NewReader(r io.Reader) (io.ReadCloser, error) {
 	d, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
 	if err != nil {
 		return nil, fmt.Errorf("compressed stream: %w", err)
 	}
-	return &Reader{d}, nil
-}
-
-// Read reads the stream. An end in the middle of a zstd frame is io.ErrUnexpectedEOF.
-func (r *Reader) Read(p []byte) (int, error) { return r.d.Read(p) }
-
-// Close releases the memory.
-func (r *Reader) Close() error {
-	r.d.Close()
-	return nil
+	return d.IOReadCloser(), nil
 }

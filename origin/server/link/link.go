@@ -339,11 +339,11 @@ func unpacked(res *http.Response) (*http.Response, error) {
 
 // unpacking is a body that is unpacked as it comes.
 type unpacking struct {
-	*press.Reader
+	io.ReadCloser
 	below io.Closer
 }
 
-func (u unpacking) Close() error { return errors.Join(u.Reader.Close(), u.below.Close()) }
+func (u unpacking) Close() error { return errors.Join(u.ReadCloser.Close(), u.below.Close()) }
 
 // fields are an answer's headers in the order of their names.
 func fields(h http.Header) []api.Field {
