@@ -181,7 +181,8 @@ func (n *Node) picture(ctx context.Context, h blob.Hash) ([]byte, error) {
 // would refuse to connect to itself.
 func (n *Node) fetch(ctx context.Context, fetcher *fetch.Fetcher, url string) ([]byte, error) {
 	if name, ours := n.hostedName(url); ours {
-		return n.hostedBytes(ctx, name)
+		b, _, err := n.Picture(ctx, name)
+		return b, err
 	}
 	return fetcher.Fetch(ctx, url)
 }
@@ -189,15 +190,6 @@ func (n *Node) fetch(ctx context.Context, fetcher *fetch.Fetcher, url string) ([
 // hostedName returns the name in the URL of a picture or video that we host.
 func (n *Node) hostedName(url string) (name string, ours bool) {
 	return strings.CutPrefix(url, strings.TrimRight(n.Settings.PublicURL, "/")+api.HostedPath)
-}
-
-// hostedBytes returns what we host under a name.
-func (n *Node) hostedBytes(ctx context.Context, name string) ([]byte, error) {
-	p, err := n.Engine.Hosted(name)
-	if err != nil {
-		return nil, err
-	}
-	return n.Folder.Blobs.Get(ctx, p.Hash)
 }
 
 // startLoops starts what works beside the calls.

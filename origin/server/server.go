@@ -86,7 +86,7 @@ func (srv *Server) wire() error {
 	}
 	srv.http, err = httpd.New(httpd.Options{
 		Mounts:        mounts,
-		Hosted:        &hosted{engine: srv.Engine, register: srv.Register, blobs: srv.Folder.Blobs, keepLocation: srv.Settings.KeepLocation},
+		Hosted:        (&hosted{engine: srv.Engine, register: srv.Register, blobs: srv.Folder.Blobs, keepLocation: srv.Settings.KeepLocation}).open,
 		MaxBody:       srv.Settings.MaxBody,
 		BodyBudget:    max(2*srv.Settings.MaxBody, min(memory/4, 2<<30)),
 		AnswerBudget:  8 * srv.Settings.MaxAnswer, // one alone has half: the records and the text of two
@@ -201,8 +201,8 @@ type hosted struct {
 	planning sync.Mutex // one file in memory at a time
 }
 
-// Open implements httpd.Hosted.
-func (h *hosted) Open(ctx context.Context, name string) (httpd.Picture, error) {
+// open returns the picture or video of a name.
+func (h *hosted) open(ctx context.Context, name string) (httpd.Picture, error) {
 	if picture, ok := strings.CutSuffix(name, api.ThumbnailPath); ok {
 		thumb, err := h.register.Thumbnail(picture)
 		body := io.NopCloser(bytes.NewReader(thumb))

@@ -175,35 +175,31 @@ func parseSettings(k *koanf.Koanf, o *Options) (s Settings, err error) {
 	if s.KeepPredicted, err = time.ParseDuration(k.String("keep-predicted")); err != nil || s.KeepPredicted <= 0 {
 		return s, Usagef("keep-predicted: %q is not a duration such as 24h", k.String("keep-predicted"))
 	}
-	if s.KeepLocation, err = strconv.ParseBool(k.String("keep-location")); err != nil {
-		return s, Usagef("keep-location: %q is not true or false", k.String("keep-location"))
+	for name, into := range map[string]*bool{
+		"keep-location": &s.KeepLocation, "allow-private-fetch": &s.AllowPrivate, "behind-proxy": &s.BehindProxy,
+	} {
+		if *into, err = strconv.ParseBool(k.String(name)); err != nil {
+			return s, Usagef("%s: %q is not true or false", name, k.String(name))
+		}
 	}
-	if s.AllowPrivate, err = strconv.ParseBool(k.String("allow-private-fetch")); err != nil {
-		return s, Usagef("allow-private-fetch: %q is not true or false", k.String("allow-private-fetch"))
-	}
-	if s.FetchPorts, err = parsePorts(k.Get("fetch-ports")); err != nil {
+	if s.FetchPorts, err = parsePorts(k); err != nil {
 		return s, err
 	}
-	if s.MaxBody, err = ParseSize(k.String("max-body")); err != nil {
-		return s, Usagef("max-body: %w", err)
-	}
-	if s.MaxAnswer, err = ParseSize(k.String("max-answer")); err != nil {
-		return s, Usagef("max-answer: %w", err)
+	for name, into := range map[string]*int64{
+		"max-body": &s.MaxBody, "max-answer": &s.MaxAnswer, "max-video": &s.MaxVideo, "min-free": &s.MinFree,
+	} {
+		if *into, err = ParseSize(k.String(name)); err != nil {
+			return s, Usagef("%s: %w", name, err)
+		}
 	}
 	if s.MaxAnswer < api.MinMaxAnswer {
 		return s, Usagef("max-answer: %q is less than 2MB", k.String("max-answer"))
-	}
-	if s.MaxVideo, err = ParseSize(k.String("max-video")); err != nil {
-		return s, Usagef("max-video: %w", err)
 	}
 	s.VideoModule, s.VideoDecoder = k.String("video-module"), k.String("video-decoder")
 	for name, into := range map[string]*time.Duration{"video-time": &s.VideoTime, "video-call-time": &s.VideoCallTime} {
 		if *into, err = time.ParseDuration(k.String(name)); err != nil || *into < time.Second {
 			return s, Usagef("%s: %q is not a duration of at least 1s", name, k.String(name))
 		}
-	}
-	if s.MinFree, err = ParseSize(k.String("min-free")); err != nil {
-		return s, Usagef("min-free: %w", err)
 	}
 	if err := s.LogLevel.UnmarshalText([]byte(k.String("log"))); err != nil {
 		return s, Usagef("log: %q is not debug, info, warn or error", k.String("log"))
@@ -221,9 +217,6 @@ func parseSettings(k *koanf.Koanf, o *Options) (s Settings, err error) {
 	}
 	if err := s.parseLimits(k); err != nil {
 		return s, err
-	}
-	if s.BehindProxy, err = strconv.ParseBool(k.String("behind-proxy")); err != nil {
-		return s, Usagef("behind-proxy: %q is not true or false", k.String("behind-proxy"))
 	}
 	if s.BehindProxy && s.PublicURL == "" {
 		return s, Usagef("behind-proxy: --public-url is required: the URL that the proxy serves")
@@ -278,25 +271,18 @@ func checkListen(listen string, protected bool) error {
 		"Use --tls-cert and --tls-key, --acme-domain, --behind-proxy, or a loopback address such as 127.0.0.1:%s", listen, port)
 }
 
-// parsePorts reads what a flag, a variable ("8080,8443") or a file may give.
-func parsePorts(v any) (ports []uint16, err error) {
-	var texts []string
-	switch v := v.(type) {
-	case nil:
-	case string:
-		texts = strings.FieldsFunc(strings.Trim(v, "[]"), func(r rune) bool { return r == ',' || r == ' ' })
-	case []int:
-		for _, n := range v {
-			texts = append(texts, strconv.Itoa(n))
-		}
-	case []any:
-		for _, n := range v {
-			texts = append(texts, fmt.Sprint(n))
-		}
-	default:
-		texts = []string{fmt.Sprint(v)}
+// parseWords reads a list that a flag, a variable ("a,b") or a file may give.
+func parseWords(k *koanf.Koanf, name string) []string {
+	if !k.Exists(name) {
+		return nil
 	}
-	for _, text := range texts {
+	text := strings.Trim(fmt.Sprint(k.Get(name)), "[]")
+	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' })
+}
+
+// parsePorts reads a list of ports.
+func parsePorts(k *koanf.Koanf) (ports []uint16, err error) {
+	for _, text := range parseWords(k, "fetch-ports") {
 		n, err := strconv.ParseUint(text, 10, 16)
 		if err != nil || n == 0 {
 			return nil, Usagef("fetch-ports: %q is not a port", text)

@@ -58,18 +58,6 @@ func parseSecure(k *koanf.Koanf) (s TLSSettings, err error) {
 	return s, nil
 }
 
-// parseWords reads a list that a flag, a variable ("a,b") or a file may give.
-func parseWords(k *koanf.Koanf, name string) (words []string) {
-	list := k.Strings(name)
-	if text, ok := k.Get(name).(string); ok {
-		list = []string{text}
-	}
-	for _, text := range list {
-		words = append(words, strings.FieldsFunc(strings.Trim(text, "[]"), func(r rune) bool { return r == ',' || r == ' ' })...)
-	}
-	return words
-}
-
 // open returns the configuration to serve with, and the name that it is good for first; nil
 // for plain HTTP.
 func (s *TLSSettings) open(data string, log *slog.Logger) (c *tls.Config, name string, err error) {

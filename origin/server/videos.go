@@ -56,7 +56,7 @@ var _ jobs.Videos = (*videos)(nil)
 // Fetch implements [jobs.Videos].
 func (v *videos) Fetch(ctx context.Context, url string, to io.Writer) error {
 	if name, ours := v.n.hostedName(url); ours {
-		b, err := v.n.hostedBytes(ctx, name)
+		b, _, err := v.n.Picture(ctx, name)
 		if err == nil {
 			_, err = to.Write(b)
 		}

@@ -2,7 +2,6 @@ package httpd
 
 import (
 	"bufio"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -13,12 +12,6 @@ import (
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/blob"
 )
-
-// Hosted are pictures and videos with public names.
-type Hosted interface {
-	// Open returns the picture or video of a name. It wraps blob.ErrNotFound for an unknown, malformed or expired name.
-	Open(ctx context.Context, name string) (Picture, error)
-}
 
 // Picture is a hosted picture or video on its way out.
 type Picture struct {
@@ -38,7 +31,7 @@ func (s *Server) hosted(ctx *fasthttp.RequestCtx, id string, r *api.Request, nam
 		res := s.refuse(r, errMethod)
 		return s.write(ctx, id, &res)
 	}
-	p, err := s.o.Hosted.Open(s.ctx, name)
+	p, err := s.o.Hosted(s.ctx, name)
 	if errors.Is(err, blob.ErrNotFound) {
 		res := s.refuse(r, errPath)
 		return s.write(ctx, id, &res)
@@ -52,12 +45,15 @@ func (s *Server) hosted(ctx *fasthttp.RequestCtx, id string, r *api.Request, nam
 	if p.Tag != "" {
 		h.Set("ETag", p.Tag)
 	}
-	if p.Tag != "" && matches(r.Header("If-None-Match"), p.Tag) {
+	unsent := func(status int) int {
 		if err := p.Body.Close(); err != nil {
 			s.o.Log.Warn("hosted picture", "error", err)
 		}
-		ctx.SetStatusCode(fasthttp.StatusNotModified)
-		return fasthttp.StatusNotModified
+		ctx.SetStatusCode(status)
+		return status
+	}
+	if p.Tag != "" && matches(r.Header("If-None-Match"), p.Tag) {
+		return unsent(fasthttp.StatusNotModified)
 	}
 	part, status := span{0, p.Size}, fasthttp.StatusOK
 	if asked := r.Header("Range"); asked != "" && r.Method == "GET" && unchanged(r.Header("If-Range"), p.Tag) {
@@ -70,18 +66,15 @@ func (s *Server) hosted(ctx *fasthttp.RequestCtx, id string, r *api.Request, nam
 			h.Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", part.from, part.end-1, p.Size))
 		}
 	}
-	ctx.SetStatusCode(status)
 	h.Set("Accept-Ranges", "bytes")
 	h.Set("Content-Security-Policy", hostedPolicy)
 	if shown(p.ContentType) && strings.HasPrefix(p.ContentType, "video/") {
 		h.Set("Content-Security-Policy", videoPolicy)
 	}
 	if status == fasthttp.StatusRequestedRangeNotSatisfiable {
-		if err := p.Body.Close(); err != nil {
-			s.o.Log.Warn("hosted picture", "error", err)
-		}
-		return status
+		return unsent(status)
 	}
+	ctx.SetStatusCode(status)
 	h.SetContentType("application/octet-stream")
 	if shown(p.ContentType) {
 		h.SetContentType(p.ContentType)

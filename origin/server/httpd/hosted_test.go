@@ -14,7 +14,7 @@ import (
 	"github.com/sightline-dev/sightline/core/predict/raster"
 )
 
-// pictures is a Hosted of one picture.
+// pictures is Hosted of one picture.
 type pictures struct {
 	p   Picture
 	err error
@@ -70,7 +70,7 @@ func TestHostedPicture(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			o := options(&echo{})
-			o.Hosted = tt.hosted
+			o.Hosted = tt.hosted.Open
 			_, address := start(t, o)
 			const path = "/hosted/0123456789abcdef0123456789abcdef"
 			res, err := http.Get("http://" + address + path)
@@ -95,7 +95,7 @@ func TestHostedPicture(t *testing.T) {
 	}
 }
 
-// deleted is a Hosted whose picture a test deletes.
+// deleted is Hosted whose picture a test deletes.
 type deleted struct {
 	pictures
 	gone atomic.Bool
@@ -113,7 +113,7 @@ func (d *deleted) Open(ctx context.Context, name string) (Picture, error) {
 func TestCachesOfHostedPicturesAsk(t *testing.T) {
 	o := options(&echo{})
 	d := &deleted{pictures: pictures{p: Picture{ContentType: "image/jpeg", Tag: `"1"`}, b: "picture"}}
-	o.Hosted = d
+	o.Hosted = d.Open
 	_, address := start(t, o)
 	ask := func(method, known string) (status int, body, cache, tag string) {
 		t.Helper()
@@ -176,7 +176,7 @@ func TestRanges(t *testing.T) {
 	film := strings.Repeat("0123456789", 10_000)
 	const size = 100_000
 	o := options(&echo{})
-	o.Hosted = pictures{p: Picture{ContentType: "video/webm", Tag: `"1"`}, b: film}
+	o.Hosted = pictures{p: Picture{ContentType: "video/webm", Tag: `"1"`}, b: film}.Open
 	_, address := start(t, o)
 	for _, tt := range []struct {
 		method, header, condition string
@@ -251,7 +251,7 @@ func TestRanges(t *testing.T) {
 // TestCacheHasTheWholeOfARange sends If-None-Match with Range: the cache has all of it.
 func TestCacheHasTheWholeOfARange(t *testing.T) {
 	o := options(&echo{})
-	o.Hosted = pictures{p: Picture{ContentType: "image/jpeg", Tag: `"1"`}, b: "picture"}
+	o.Hosted = pictures{p: Picture{ContentType: "image/jpeg", Tag: `"1"`}, b: "picture"}.Open
 	_, address := start(t, o)
 	const head = "GET /hosted/0123456789abcdef0123456789abcdef HTTP/1.1\r\nHost: h\r\nRange: bytes=0-1\r\n"
 	answers, _ := exchange(t, address, head+"If-None-Match: \"1\"\r\n\r\n"+head+"If-None-Match: \"0\"\r\n\r\n")
@@ -264,7 +264,7 @@ func TestDamagedPictureArrivesShort(t *testing.T) {
 	for _, n := range []int{1, 5, 100_000} {
 		for _, part := range []string{"", "bytes=0-0", "bytes=0-2"} { // also where the damage is outside of the range
 			o := options(&echo{})
-			o.Hosted = pictures{p: Picture{ContentType: "image/jpeg"}, b: strings.Repeat("p", n), err: blob.ErrCorrupt}
+			o.Hosted = pictures{p: Picture{ContentType: "image/jpeg"}, b: strings.Repeat("p", n), err: blob.ErrCorrupt}.Open
 			_, address := start(t, o)
 			req, err := http.NewRequest("GET", "http://"+address+"/hosted/0123456789abcdef0123456789abcdef", http.NoBody)
 			if err != nil {

@@ -97,7 +97,10 @@ const callTimeout = 5 * time.Minute
 // Options are the settings of a [Server]. All are required, but for those that name a meaning of nil or 0.
 type Options struct {
 	Mounts []Mount // the first whose prefix fits answers
-	Hosted Hosted  // pictures at /hosted/; nil: none
+
+	// Hosted returns the picture or video of a name at /hosted/. It wraps blob.ErrNotFound for an unknown, malformed or expired name.
+	// nil: there are none.
+	Hosted func(ctx context.Context, name string) (Picture, error)
 
 	MaxBody       int64 // bytes of one body
 	BodyBudget    int64 // bytes of all bodies at once. Those of strangers have a 16th of it besides

@@ -34,7 +34,7 @@ func TestHostedVideoRunsNoScript(t *testing.T) {
 	}
 	for contentType, body := range map[string]string{"text/html": hostilePage, "image/svg+xml": hostileDrawing} {
 		o := options(&echo{})
-		o.Hosted = pictures{p: Picture{ContentType: "video/mp4"}, b: body}
+		o.Hosted = pictures{p: Picture{ContentType: "video/mp4"}, b: body}.Open
 		if _, address := start(t, o); runs("http://" + address + "/hosted/0123456789abcdef0123456789abcdef") {
 			t.Errorf("a script runs in a hosted video that is %s", contentType)
 		}
