@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"cmp"
 	"context"
+	"embed"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -14,7 +15,6 @@ import (
 	"os/exec"
 	"runtime"
 	"runtime/debug"
-	"time"
 
 	"github.com/sightline-dev/sightline/core/film"
 	"github.com/sightline-dev/sightline/origin/server/system"
@@ -284,7 +284,7 @@ var _ fs.FS = oneFile{}
 func (o oneFile) Open(name string) (fs.File, error) {
 	switch name {
 	case ".":
-		return folder{}, nil
+		return embed.FS{}.Open(name) // a folder that lists nothing
 	case moduleInput:
 		info, err := o.file.Stat()
 		if err != nil {
@@ -306,24 +306,3 @@ func (f openFile) Stat() (fs.FileInfo, error) { return f.info, nil }
 
 // Close implements [fs.File].
 func (openFile) Close() error { return nil }
-
-// folder is the folder itself. It lists nothing.
-type folder struct{}
-
-// Stat implements [fs.File].
-func (f folder) Stat() (fs.FileInfo, error) { return f, nil }
-
-// Read implements [fs.File].
-func (folder) Read([]byte) (int, error) { return 0, fs.ErrInvalid }
-
-// Close implements [fs.File].
-func (folder) Close() error { return nil }
-
-// These methods implement [fs.FileInfo].
-
-func (folder) Name() string       { return "." }
-func (folder) Size() int64        { return 0 }
-func (folder) Mode() fs.FileMode  { return fs.ModeDir | 0o500 }
-func (folder) ModTime() time.Time { return time.Time{} }
-func (folder) IsDir() bool        { return true }
-func (folder) Sys() any           { return nil }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/sightline-dev/sightline/core/predict/raster"
 	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/origin/server/shares"
 
 	"github.com/sightline-dev/sightline/core/film"
 )
@@ -139,8 +140,9 @@ func TestTimeIsUp(t *testing.T) {
 // TestWaitingForDecoder holds the only decoder, and all places of those that wait for it.
 func TestWaitingForDecoder(t *testing.T) {
 	o := fakeSystem(t)
-	o.AtOnce = 1
+
 	d := decoder(t, o)
+	d.slots = shares.New(1, 1)
 	leave, err := d.Enter(t.Context(), "first")
 	if err != nil {
 		t.Fatal(err)

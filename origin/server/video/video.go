@@ -49,7 +49,6 @@ type Options struct {
 	Scratch string        // folder for files while a module is compiled; empty: Cache, which no other process may use then
 	Key     [32]byte      // seals the files of Cache
 	Time    time.Duration // processor time of one film, and time by the clock that the host waits for it; 0: DefaultTime
-	AtOnce  int           // films decoded at once; 0: half of the cores, at least 1
 	Log     *slog.Logger  // what FFmpeg writes of a film that fails, at Debug; nil: nothing is logged
 
 	Spool func() (*os.File, error) // makes a file without a name; nil: system.Spool
@@ -58,7 +57,7 @@ type Options struct {
 // Decoder decodes films. It is safe for concurrent use.
 type Decoder struct {
 	o       Options
-	slots   *shares.Shares // a place for each film that is decoded
+	slots   *shares.Shares // a place for each film that is decoded: half of the cores, at least 1
 	waiting *shares.Shares // a place for each film that waits for one
 }
 
@@ -73,7 +72,6 @@ func New(o Options) (*Decoder, error) {
 	}
 	o.Module = cmp.Or(o.Module, filepath.Join(filepath.Dir(o.Program), ModuleFile))
 	o.Time = cmp.Or(o.Time, DefaultTime)
-	o.AtOnce = cmp.Or(o.AtOnce, max(1, system.Cores()/2))
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
@@ -85,7 +83,7 @@ func New(o Options) (*Decoder, error) {
 			return nil, fmt.Errorf("folder of the compiled decoding module: %w", err)
 		}
 	}
-	return &Decoder{o, shares.New(int64(o.AtOnce), 1), shares.New(waiting, 1)}, nil
+	return &Decoder{o, shares.New(max(1, int64(system.Cores())/2), 1), shares.New(waiting, 1)}, nil
 }
 
 // tidy makes the folder of compiled modules, and removes what children of a process that was killed left in it.
