@@ -12,6 +12,7 @@ import (
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/kv/pebblekv"
+	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/origin/server/control"
 	"github.com/sightline-dev/sightline/origin/server/system"
 )
@@ -271,5 +272,22 @@ func renew(dir string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	return renewLogs(store, system.Random)
+	all, err := partitions(store)
+	if err != nil {
+		return err
+	}
+	for _, app := range all {
+		l, err := openLog(store, app)
+		if err != nil {
+			return err
+		}
+		var epoch log.Epoch
+		if _, err := io.ReadFull(system.Random, epoch[:]); err != nil {
+			return fmt.Errorf("random source: %w", err)
+		}
+		if err := l.Renew(epoch); err != nil {
+			return fmt.Errorf("log of %s: %w", title(app), err)
+		}
+	}
+	return nil
 }

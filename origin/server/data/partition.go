@@ -3,7 +3,6 @@ package data
 import (
 	"errors"
 	"fmt"
-	"io"
 
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/fold"
@@ -39,28 +38,6 @@ func openLog(store kv.Store, app catalog.AppID) (*log.Store, error) {
 		return nil, fmt.Errorf("log of %s: %w", title(app), err)
 	}
 	return l, nil
-}
-
-// renewLogs gives every log of a store another epoch.
-func renewLogs(store kv.Store, random io.Reader) error {
-	all, err := partitions(store)
-	if err != nil {
-		return err
-	}
-	for _, app := range all {
-		l, err := openLog(store, app)
-		if err != nil {
-			return err
-		}
-		var epoch log.Epoch
-		if _, err := io.ReadFull(random, epoch[:]); err != nil {
-			return fmt.Errorf("random source: %w", err)
-		}
-		if err := l.Renew(epoch); err != nil {
-			return fmt.Errorf("log of %s: %w", title(app), err)
-		}
-	}
-	return nil
 }
 
 // foldRun is how many entries are folded into one batch.
