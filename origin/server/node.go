@@ -238,7 +238,9 @@ func (n *Node) Close() error {
 	var errs []error
 	if n.control != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-		errs = append(errs, ignoreDeadline(n.control.Close(ctx)))
+		if err := n.control.Close(ctx); !errors.Is(err, context.DeadlineExceeded) { // else calls were cut off
+			errs = append(errs, err)
+		}
 		cancel()
 	}
 	n.cancel()
@@ -253,14 +255,6 @@ func (n *Node) Close() error {
 		errs = append(errs, n.Folder.Close())
 	}
 	return errors.Join(errs...)
-}
-
-// ignoreDeadline forgives calls that were cut off.
-func ignoreDeadline(err error) error {
-	if errors.Is(err, context.DeadlineExceeded) {
-		return nil
-	}
-	return err
 }
 
 // Call implements [control.Folder].

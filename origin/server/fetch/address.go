@@ -1,6 +1,9 @@
 package fetch
 
-import "net/netip"
+import (
+	"net/netip"
+	"slices"
+)
 
 // special4 are the IPv4 blocks that are no public host: IANA's special-purpose registry
 // (RFC 6890 and its successors), multicast, the reserved class, and the one address in
@@ -70,12 +73,7 @@ func Public(a netip.Addr) bool {
 }
 
 func within(a netip.Addr, blocks []netip.Prefix) bool {
-	for _, b := range blocks {
-		if b.Contains(a) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(blocks, func(b netip.Prefix) bool { return b.Contains(a) })
 }
 
 // isatap reports whether the interface identifier is 0000:5efe or 0200:5efe followed by an

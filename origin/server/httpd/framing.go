@@ -6,6 +6,8 @@ import (
 	"iter"
 	"slices"
 	"strings"
+
+	"golang.org/x/net/http/httpguts"
 )
 
 // maxFields bounds the lines of a header; the bytes are bounded by the read buffer.
@@ -62,7 +64,7 @@ func (f *framing) line(line []byte) error {
 		return fmt.Errorf("%w: a header line has no name", errFraming)
 	}
 	for _, c := range name {
-		if !tokenByte(c) {
+		if !httpguts.IsTokenRune(rune(c)) {
 			return fmt.Errorf("%w: invalid byte %#02x in the name of a header line", errFraming, c)
 		}
 	}
@@ -174,15 +176,6 @@ func checkTarget(method, target string) (path, query string, err error) {
 	}
 	path, query, _ = strings.Cut(target, "?")
 	return path, query, nil
-}
-
-// tokenByte reports whether c may stand in a method or in the name of a header line.
-func tokenByte(c byte) bool {
-	switch {
-	case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9':
-		return true
-	}
-	return strings.IndexByte("!#$%&'*+-.^_`|~", c) >= 0
 }
 
 // fields yields the values of the lines of a name in a header that has passed [checkFraming].
