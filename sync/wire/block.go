@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/log/field"
@@ -113,7 +114,7 @@ func encodeBlock(n int, op func(int) *log.Op) []byte {
 	for i := range n {
 		o := op(i)
 		b.asked.add(o.By)
-		b.note(o)
+		b.note(o, formOf(o))
 	}
 	b.asked.sort()
 	b.concepts.sort()
@@ -122,12 +123,13 @@ func encodeBlock(n int, op func(int) *log.Op) []byte {
 	for i := range n {
 		o := op(i)
 		h.add(&b, o)
-		form := uint64(b.body(o))
+		form := formOf(o)
+		b.body(o, form)
 		if len(o.Extra.Op) > 0 {
 			form |= formMore
 			b.raw(colMoreSize, colMore, o.Extra.Op)
 		}
-		b.int(colForms, form)
+		b.int(colForms, uint64(form))
 	}
 	return b.encode(n)
 }
@@ -269,30 +271,20 @@ func formOf(o *log.Op) int {
 }
 
 func plainLabels(labels []log.Label) bool {
-	for _, l := range labels {
-		if l.Value > log.True {
-			return false
-		}
-	}
-	return len(labels) <= maxLabels
+	return len(labels) <= maxLabels && !slices.ContainsFunc(labels, func(l log.Label) bool { return l.Value > log.True })
 }
 
-// note puts what a body names into the dictionaries.
-func (b *block) note(o *log.Op) {
-	switch body := o.Body.(type) {
-	case *log.InputCreate:
-		if formOf(o) == formCreate {
-			b.noteLabels(body.Labels)
-			b.types.add(body.ContentType)
-		}
-	case *log.InputLabels:
-		if formOf(o) == formLabels {
-			b.noteLabels(body.Labels)
-		}
-	case *log.InputFetched:
-		if formOf(o) == formFetched {
-			b.types.add(body.ContentType)
-		}
+// note puts what a body of a form names into the dictionaries.
+func (b *block) note(o *log.Op, form int) {
+	switch form {
+	case formCreate:
+		body := o.Body.(*log.InputCreate)
+		b.noteLabels(body.Labels)
+		b.types.add(body.ContentType)
+	case formLabels:
+		b.noteLabels(o.Body.(*log.InputLabels).Labels)
+	case formFetched:
+		b.types.add(o.Body.(*log.InputFetched).ContentType)
 	}
 }
 
@@ -302,34 +294,24 @@ func (b *block) noteLabels(labels []log.Label) {
 	}
 }
 
-// body writes a body into its columns and returns its form.
-func (b *block) body(o *log.Op) int {
-	form := formOf(o)
-	switch body := o.Body.(type) {
-	case *log.InputCreate:
-		if form == formCreate {
-			b.create(body)
-		}
-	case *log.InputLabels:
-		if form == formLabels {
-			b.dot(body.Input)
-			b.labels(body.Labels)
-		}
-	case *log.InputFetched:
-		if form == formFetched {
-			b.fetched(body)
-		}
-	case *log.InputDelete:
-		if form == formDelete {
-			b.dot(body.Input)
-		}
-	}
-	if form == formWhole {
+// body writes a body of a form into its columns.
+func (b *block) body(o *log.Op, form int) {
+	switch form {
+	case formCreate:
+		b.create(o.Body.(*log.InputCreate))
+	case formLabels:
+		body := o.Body.(*log.InputLabels)
+		b.dot(body.Input)
+		b.labels(body.Labels)
+	case formFetched:
+		b.fetched(o.Body.(*log.InputFetched))
+	case formDelete:
+		b.dot(o.Body.(*log.InputDelete).Input)
+	default:
 		whole := log.Op{Body: o.Body, Extra: log.Extra{Body: o.Extra.Body}}
 		b.scratch = log.Encode(b.scratch[:0], &whole)
 		b.bytes[colWhole] = append(b.bytes[colWhole], b.scratch[1:]...) // without the version
 	}
-	return form
 }
 
 func (b *block) dot(d log.Dot) {
@@ -425,13 +407,8 @@ func hexID(id string) (b [16]byte, ok bool) {
 	if len(id) != 2*len(b) {
 		return b, false
 	}
-	for i := range len(id) {
-		if c := id[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
-			return b, false
-		}
-	}
 	_, err := hex.Decode(b[:], []byte(id))
-	return b, err == nil
+	return b, err == nil && !strings.ContainsAny(id, "ABCDEF")
 }
 
 func texts(e *field.Encoder, number int, list []string) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
+	"slices"
 )
 
 // A column of whole numbers is one byte that says how it is written, and the numbers. How many
@@ -56,11 +57,7 @@ func measure(values []uint64) (form byte, size int) {
 
 // appendInts appends a column of numbers in the shortest form; the first of equally short ones.
 func appendInts(dst []byte, values []uint64) []byte {
-	zero := true
-	for _, v := range values {
-		zero = zero && v == 0
-	}
-	if zero {
+	if !slices.ContainsFunc(values, func(v uint64) bool { return v != 0 }) {
 		return dst
 	}
 	form, size := measure(values)
@@ -100,11 +97,8 @@ func appendPacked(dst []byte, values []uint64) []byte {
 	if len(values) == 0 {
 		return dst
 	}
-	low, high := values[0], values[0]
-	for _, v := range values {
-		low, high = min(low, v), max(high, v)
-	}
-	width := bits.Len64(high - low)
+	low := slices.Min(values)
+	width := bits.Len64(slices.Max(values) - low)
 	dst = append(binary.AppendUvarint(dst, low), byte(width))
 	var word uint64
 	held := 0

@@ -262,7 +262,7 @@ func (u *unblock) bodies(op func(int) *log.Op) {
 			u.create(o.Body.(*log.InputCreate))
 		case formLabels:
 			o.Body, labels = &labels[0], labels[1:]
-			u.setLabels(o.Body.(*log.InputLabels))
+			*o.Body.(*log.InputLabels) = log.InputLabels{Input: u.dot(), Labels: u.takeLabels()}
 		case formFetched:
 			o.Body, fetches = &fetches[0], fetches[1:]
 			u.fetched(o.Body.(*log.InputFetched))
@@ -291,9 +291,9 @@ func (u *unblock) prepare(n *[formsEnd]int) {
 	u.loadTexts(colDetailSize, colDetails, n[formFetched])
 
 	u.load(colFlags, n[formCreate], flagsEnd-1)
-	var hex, meta, geo, micro int
+	var hexIDs, meta, geo, micro int
 	for _, flags := range u.ints[colFlags] {
-		hex += int(flags / flagHexID & 1)
+		hexIDs += int(flags / flagHexID & 1)
 		meta += int(flags / flagMeta & 1)
 		geo += int(flags / flagGeo & 1)
 		micro += int(flags / flagMicro & 1)
@@ -302,8 +302,8 @@ func (u *unblock) prepare(n *[formsEnd]int) {
 		}
 	}
 	u.points = make([]log.Point, geo+micro)
-	u.prepareHexIDs(hex)
-	u.loadTexts(colIDSize, colIDs, n[formCreate]-hex)
+	u.texts[colHexIDs] = hex.EncodeToString(u.raw(colHexIDs, 16*uint64(hexIDs)))
+	u.loadTexts(colIDSize, colIDs, n[formCreate]-hexIDs)
 	u.loadTexts(colURLSize, colURLs, n[formCreate])
 	u.load(colMetaSize, meta, math.MaxInt32)
 	u.load(colLongs, micro, math.MaxUint64)
@@ -325,11 +325,6 @@ func (u *unblock) prepareLabels(n int) {
 	}
 }
 
-// prepareHexIDs turns n ids into text.
-func (u *unblock) prepareHexIDs(n int) {
-	u.texts[colHexIDs] = hex.EncodeToString(u.raw(colHexIDs, 16*uint64(n)))
-}
-
 func (u *unblock) dot() log.Dot {
 	return log.Dot{Site: log.Site(u.int(colDotSites)), Seq: u.int(colDotSeqs)}
 }
@@ -343,10 +338,6 @@ func (u *unblock) takeLabels() []log.Label {
 	list := u.labels[:n:n]
 	u.labels = u.labels[n:]
 	return list
-}
-
-func (u *unblock) setLabels(b *log.InputLabels) {
-	b.Input, b.Labels = u.dot(), u.takeLabels()
 }
 
 func (u *unblock) blob() (h blob.Hash) {
