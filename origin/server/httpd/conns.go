@@ -33,9 +33,10 @@ type gate struct {
 	waiting *list.List     // of *conn, the one that waits longest in front
 }
 
-func newGate(l net.Listener, o *Options, m *metrics) *gate {
+// newGate makes a gate, which Serve gives its listener.
+func newGate(o *Options, m *metrics) *gate {
 	g := &gate{
-		Listener: l, most: o.MaxConns, mostPerIP: o.MaxConnsPerIP, now: o.Now, metrics: m, log: o.Log,
+		most: o.MaxConns, mostPerIP: o.MaxConnsPerIP, now: o.Now, metrics: m, log: o.Log,
 		perIP: map[string]int{}, waiting: list.New(),
 	}
 	if o.TLS != nil {

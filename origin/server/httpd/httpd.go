@@ -139,7 +139,7 @@ type Server struct {
 	o        Options
 	fast     *fasthttp.Server
 	metrics  *metrics
-	gate     atomic.Pointer[gate]
+	gate     *gate
 	bodies   *shares.Shares // of callers that are known
 	unknown  *shares.Shares // bodies of strangers, by their networks
 	answers  *shares.Shares
@@ -161,6 +161,7 @@ func New(o Options) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{o: o, metrics: newMetrics()}
+	s.gate = newGate(&s.o, s.metrics)
 	s.bodies = shares.New(o.BodyBudget, o.MaxBody+1)
 	s.unknown = shares.New(max(o.BodyBudget/16, maxStrangerBody), 0)
 	s.answers = shares.New(o.AnswerBudget, 0)
@@ -200,9 +201,8 @@ const maxHeaderBytes = 8 << 10
 
 // Serve answers on l until Drain, and returns the listener's error or nil.
 func (s *Server) Serve(l net.Listener) error {
-	g := newGate(l, &s.o, s.metrics)
-	s.gate.Store(g)
-	return s.fast.Serve(g)
+	s.gate.Listener = l
+	return s.fast.Serve(s.gate)
 }
 
 // onHeader gives the library's first read of a body, of at most 8 KB, the grace.
@@ -443,9 +443,7 @@ func (s *Server) Drain(ctx context.Context) error {
 	go func() { // the library waits five seconds for whoever has connected and says nothing
 		defer close(silenced)
 		for s.o.Pause(shut, lameDuck); shut.Err() == nil; s.o.Pause(shut, lameDuck) {
-			if g := s.gate.Load(); g != nil {
-				g.closeSilent()
-			}
+			s.gate.closeSilent()
 		}
 	}()
 	err := s.fast.ShutdownWithContext(ctx)

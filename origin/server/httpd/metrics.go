@@ -59,13 +59,9 @@ func (m *metrics) register(r prometheus.Registerer, s *Server) error {
 }
 
 func (s *Server) openConnections() int {
-	g := s.gate.Load()
-	if g == nil {
-		return 0
-	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.open
+	s.gate.mu.Lock()
+	defer s.gate.mu.Unlock()
+	return s.gate.open
 }
 
 // exposition asks prometheus' own handler, which speaks net/http.

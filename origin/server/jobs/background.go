@@ -42,20 +42,17 @@ const (
 func (b *Background) Run(ctx context.Context) {
 	var tasks sync.WaitGroup
 	defer tasks.Wait()
-	free := make(chan struct{}, atOnce)
-	for range atOnce {
-		free <- struct{}{}
-	}
+	begun := make(chan struct{}, atOnce)
 	tasks.Go(func() { b.steps(ctx) })
 	for ctx.Err() == nil {
-		taken, err := b.Engine.Take(b.Now(), len(free))
+		taken, err := b.Engine.Take(b.Now(), atOnce-len(begun))
 		if err != nil && ctx.Err() == nil {
 			b.Log.Error("cannot take background tasks", "error", err)
 		}
 		for _, t := range taken {
-			<-free // only this loop takes
+			begun <- struct{}{} // there is room: only this loop begins tasks
 			tasks.Go(func() {
-				defer func() { free <- struct{}{} }()
+				defer func() { <-begun }()
 				b.do(ctx, t)
 			})
 		}

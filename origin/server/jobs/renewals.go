@@ -3,6 +3,7 @@ package jobs
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/sightline-dev/sightline/core"
@@ -56,9 +57,7 @@ func (r *Renewals) look() {
 	if r.seen == nil {
 		r.seen = map[string]*passage{}
 	}
-	still := map[string]bool{}
 	for _, p := range under {
-		still[p.App] = true
 		s := r.seen[p.App]
 		if s == nil {
 			s = &passage{begun: now, from: p.Done}
@@ -73,7 +72,7 @@ func (r *Renewals) look() {
 			"app", p.App, "done", p.Done, "total", p.All, "errors", p.Failed, "per_second", rate, "left", left.String())
 	}
 	for app, s := range r.seen {
-		if still[app] {
+		if slices.ContainsFunc(under, func(p core.Progress) bool { return p.App == app }) {
 			continue
 		}
 		delete(r.seen, app)
