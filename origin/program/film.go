@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/predict/raster"
@@ -155,18 +154,13 @@ func (p *predictor) newDecoder() (*video.Decoder, error) {
 // where there is none that this user alone can enter.
 func userCache() (name string, key [32]byte) {
 	dir, err := system.CacheFolder()
+	if err == nil {
+		name, key, err = server.DecoderCache(dir)
+	}
 	if err != nil {
-		return "", key
+		return "", [32]byte{}
 	}
-	folder, err := system.OpenFolder(dir)
-	if err != nil {
-		return "", key
-	}
-	key, err = system.Key(folder, server.DecoderKey)
-	if err := errors.Join(err, folder.Close()); err != nil {
-		return "", key
-	}
-	return filepath.Join(dir, server.DecoderDir), key
+	return name, key
 }
 
 // frames decodes a video and analyses its frames.

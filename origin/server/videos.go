@@ -25,21 +25,26 @@ const (
 // Names in the data folder.
 const (
 	DecoderDir = "decoder"     // the compiled decoding module
-	DecoderKey = "decoder.key" // the key that seals it
+	decoderKey = "decoder.key" // the key that seals it
 )
+
+// DecoderCache returns the folder for the compiled decoding module in the folder dir, and the key that seals its files.
+func DecoderCache(dir string) (cache string, key [32]byte, err error) {
+	folder, err := system.OpenFolder(dir)
+	if err != nil {
+		return "", key, err
+	}
+	key, err = system.Key(folder, decoderKey)
+	return filepath.Join(dir, DecoderDir), key, errors.Join(err, folder.Close())
+}
 
 // newDecoder makes the decoder of a server. Where the compiled module cannot be kept, each video compiles it.
 func newDecoder(s *Settings, log *slog.Logger) (*video.Decoder, error) {
 	o := video.Options{Module: s.VideoModule, System: s.VideoDecoder, Time: s.VideoTime, Log: log}
-	dir, err := system.OpenFolder(s.Data)
-	if err == nil {
-		o.Key, err = system.Key(dir, DecoderKey)
-		err = errors.Join(err, dir.Close())
-	}
-	if err == nil {
-		o.Cache = filepath.Join(s.Data, DecoderDir)
-	} else {
+	if cache, key, err := DecoderCache(s.Data); err != nil {
 		log.Warn("cannot keep the compiled decoding module", "error", err)
+	} else {
+		o.Cache, o.Key = cache, key
 	}
 	return video.New(o)
 }
