@@ -292,7 +292,7 @@ func (c *copies) carry(ctx context.Context, one *copied) error {
 	}
 	o := c.options()
 	machine := &stepper{ctx: context.WithoutCancel(ctx), fleet: f, one: one, c: c}
-	o.Machine, o.Place, o.Effect = machine, machine.place, one.effect
+	o.Machine, o.Local, o.Place, o.Effect = machine, one.kick, machine.place, one.effect
 	l, err := link.New(o)
 	if err != nil {
 		return err
@@ -305,21 +305,7 @@ func (c *copies) carry(ctx context.Context, one *copied) error {
 		one.link = nil
 		one.mu.Unlock()
 	}()
-	carrying, stop := context.WithCancel(ctx)
-	var telling sync.WaitGroup
-	telling.Go(func() {
-		for {
-			select {
-			case <-one.kick:
-				l.Tell(carrying, replica.Local{})
-			case <-carrying.Done():
-				return
-			}
-		}
-	})
 	err = l.Run(ctx)
-	stop()
-	telling.Wait()
 	if err != nil && !errors.Is(err, errReplaced) { // or the machine would wait for answers that nobody brings any more
 		if _, failed := f.Sync(context.WithoutCancel(ctx), one.app, replica.Stop{}); failed != nil {
 			err = errors.Join(err, failed)

@@ -140,6 +140,7 @@ type syncer struct {
 	partition *partition.Partition
 	machine   *replica.Machine
 	link      *link.Link
+	local     chan struct{}  // has a value when something was written to the partition
 	first     replica.Status // before anything was done
 	purge     *replica.Purge
 	shown     string          // the last line of progress
@@ -208,7 +209,8 @@ func (s *syncer) open(ctx context.Context) error {
 	if s.told, err = s.partition.CountConflicts(); err != nil {
 		return err
 	}
-	o.Machine = s.machine
+	s.local = make(chan struct{}, 1)
+	o.Machine, o.Local = s.machine, s.local
 	s.link, err = link.New(o)
 	return err
 }
@@ -299,27 +301,12 @@ func (s *syncer) run(ctx context.Context) error {
 		s.moving = system.AfterFunc(s.f.patience, func() { cancel(errPatience) })
 		defer s.moving.Stop()
 	}
-	var telling sync.WaitGroup
-	defer telling.Wait()
-	local := make(chan struct{}, 1)
 	defer s.partition.Log().Tail(func() {
 		select {
-		case local <- struct{}{}:
+		case s.local <- struct{}{}:
 		default: // it has been told and not looked yet
 		}
 	})()
-	ending, end := context.WithCancel(ctx)
-	defer end()
-	telling.Go(func() {
-		for {
-			select {
-			case <-ending.Done():
-				return
-			case <-local:
-				s.link.Tell(ending, replica.Local{})
-			}
-		}
-	})
 	s.end = cancel
 	err := s.link.Run(ctx)
 	s.line("")

@@ -54,6 +54,9 @@ type Options struct {
 	// Authorize returns the Authorization header of a request. path is below the origin's address.
 	Authorize func(method, path, query string, body []byte) (string, error)
 
+	// Local has a value when something was written here that the machine has to send. nil: nothing is.
+	Local <-chan struct{}
+
 	// Effect is told what concerns the host, from the goroutine of Run: Got, Changed and Purge. nil:
 	// nobody is.
 	Effect func(replica.Effect)
@@ -124,7 +127,7 @@ func newClient() *http.Client {
 	return &http.Client{Transport: t, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
-// Tell hands the machine an event: Local, Need, Online or Offline. It waits while many wait already,
+// Tell hands the machine an event: Need, Online or Offline. It waits while many wait already,
 // and returns false when ctx ends first.
 func (l *Link) Tell(ctx context.Context, e replica.Event) bool {
 	select {
@@ -156,6 +159,8 @@ func (l *Link) Run(ctx context.Context) (err error) {
 			return l.step(ctx, &requests, replica.Stop{})
 		case e := <-l.told:
 			err = l.step(ctx, &requests, e)
+		case <-l.o.Local:
+			err = l.step(ctx, &requests, replica.Local{})
 		case <-l.wake.C:
 			err = l.step(ctx, &requests, replica.Wake{})
 		case p := <-l.pieces:

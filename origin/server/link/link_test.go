@@ -299,6 +299,7 @@ func TestNoConnection(t *testing.T) {
 func TestWakeAndTell(t *testing.T) {
 	var events []string
 	m := &script{}
+	local := make(chan struct{}, 1)
 	var l *link.Link
 	m.step = func(e replica.Event) []replica.Effect {
 		events = append(events, fmt.Sprintf("%T", e))
@@ -306,15 +307,18 @@ func TestWakeAndTell(t *testing.T) {
 		case replica.Begin:
 			return []replica.Effect{replica.WakeAt{At: time.Now().Add(time.Hour)}, replica.WakeAt{At: time.Now().Add(-time.Hour)}}
 		case replica.Wake:
-			if !l.Tell(t.Context(), replica.Local{}) {
+			if !l.Tell(t.Context(), replica.Online{}) {
 				t.Error("not told")
 			}
+		case replica.Online:
+			local <- struct{}{}
 		case replica.Local:
 			m.fail = errors.New("store")
 		}
 		return nil
 	}
 	o := options("http://127.0.0.1:1", m)
+	o.Local = local
 	var err error
 	if l, err = link.New(o); err != nil {
 		t.Fatal(err)
@@ -322,7 +326,7 @@ func TestWakeAndTell(t *testing.T) {
 	if err := l.Run(t.Context()); err == nil || err.Error() != "store" {
 		t.Errorf("Run = %v", err)
 	}
-	if got := strings.Join(events, " "); got != "replica.Begin replica.Wake replica.Local" {
+	if got := strings.Join(events, " "); got != "replica.Begin replica.Wake replica.Online replica.Local" {
 		t.Errorf("events %s", got)
 	}
 }
