@@ -1,7 +1,6 @@
 package node
 
 import (
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -47,17 +46,12 @@ func openAge(store kv.Store, app string, now time.Time) (*age, error) {
 		return nil, err
 	}
 	a := &age{store: store, key: id.LocalKey("heard"), old: never, at: now}
-	data, err := store.Get(a.key)
-	if err == nil {
+	data, err := kv.Find(store, a.key)
+	if data != nil {
 		err = a.read(data)
-		a.kept = a.old
-		a.grow(now)
-		return a, err
-	}
-	if errors.Is(err, kv.ErrNotFound) {
-		err = nil
 	}
 	a.kept = a.old
+	a.grow(now)
 	return a, err
 }
 

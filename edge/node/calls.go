@@ -51,12 +51,9 @@ func openCalls(store kv.Store, app string) (*calls, error) {
 		return nil, err
 	}
 	c := &calls{store: store, key: id.LocalKey("counted")}
-	data, err := store.Get(c.key)
-	if errors.Is(err, kv.ErrNotFound) {
-		return c, nil
-	}
-	if err != nil {
-		return nil, err
+	data, err := kv.Find(store, c.key)
+	if err != nil || data == nil {
+		return c, err
 	}
 	if c.record, err = decodeRecord(data); err != nil {
 		return nil, fmt.Errorf("count of calls: %w: %w", kv.ErrCorrupt, err)

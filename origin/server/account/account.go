@@ -205,7 +205,11 @@ func (r *Registry) Account(id string) (Account, error) {
 
 // Allowance is how many calls an account may still make, and of how many. Negative: any number.
 func (r *Registry) Allowance(id string) (left, limit int64, err error) {
-	return r.meters.allowance(id, r.o.Now())
+	err = r.meters.with(id, r.o.Now(), func(m *meter) error {
+		left, limit = m.allowance()
+		return nil
+	})
+	return left, limit, err
 }
 
 // Rename gives an account another name.
@@ -245,26 +249,26 @@ func load(store kv.Reader, id string) (rec record, err error) {
 	return rec, get(store, accountKey(id), &rec)
 }
 
-// find reads the record of the holder of an address, see address.go.
+// find reads the record of the holder of an address, see address.go; the zero record: it has none.
 func find(store kv.Reader, email string) (rec record, err error) {
-	id, err := store.Get(emailKey(email))
-	if errors.Is(err, kv.ErrNotFound) {
-		return rec, ErrUnknown
+	id, err := kv.Find(store, emailKey(email))
+	if id != nil {
+		rec, err = load(store, string(id))
 	}
-	if err != nil {
-		return rec, err
+	if errors.Is(err, ErrUnknown) {
+		return record{}, nil
 	}
-	return load(store, string(id))
+	return rec, err
 }
 
 // get reads a value in JSON. The error is ErrUnknown where there is none.
 func get(store kv.Reader, key []byte, v any) error {
-	b, err := store.Get(key)
-	if errors.Is(err, kv.ErrNotFound) {
-		return ErrUnknown
-	}
+	b, err := kv.Find(store, key)
 	if err != nil {
 		return err
+	}
+	if b == nil {
+		return ErrUnknown
 	}
 	if err := json.Unmarshal(b, v); err != nil {
 		return fmt.Errorf("%w: unreadable record of table u%c", kv.ErrCorrupt, key[1])

@@ -35,11 +35,8 @@ func firstClaim(store kv.Reader, email string) (first claim, err error) {
 // claimHash returns the password hash of one of the unverified accounts with an address; empty: there is none.
 func claimHash(store kv.Reader, email string) (string, error) {
 	holder, err := find(store, email)
-	if err == nil && !holder.Verified {
-		return holder.Password, nil
-	}
-	if err != nil && !errors.Is(err, ErrUnknown) {
-		return "", err
+	if err != nil || holder.ID != "" && !holder.Verified {
+		return holder.Password, err
 	}
 	first, err := firstClaim(store, email)
 	return first.password, err
@@ -49,10 +46,10 @@ func claimHash(store kv.Reader, email string) (string, error) {
 func (c *change) claim(rec *record) error {
 	holder, err := find(c.store, rec.Email)
 	switch {
-	case errors.Is(err, ErrUnknown) || err == nil && holder.ID == rec.ID:
-		c.Put(emailKey(rec.Email), []byte(rec.ID))
 	case err != nil:
 		return err
+	case holder.ID == "" || holder.ID == rec.ID:
+		c.Put(emailKey(rec.Email), []byte(rec.ID))
 	default:
 		c.Put(claimKey(rec), []byte(rec.Password))
 	}
@@ -63,12 +60,13 @@ func (c *change) claim(rec *record) error {
 func (c *change) own(rec *record) error {
 	holder, err := find(c.store, rec.Email)
 	switch {
-	case err == nil && holder.ID != rec.ID && holder.Verified:
-		return ErrTaken
-	case err == nil && holder.ID != rec.ID:
-		c.Put(claimKey(&holder), []byte(holder.Password))
-	case err != nil && !errors.Is(err, ErrUnknown):
+	case err != nil:
 		return err
+	case holder.ID == "" || holder.ID == rec.ID:
+	case holder.Verified:
+		return ErrTaken
+	default:
+		c.Put(claimKey(&holder), []byte(holder.Password))
 	}
 	c.Delete(claimKey(rec))
 	c.Put(emailKey(rec.Email), []byte(rec.ID))
@@ -79,10 +77,10 @@ func (c *change) own(rec *record) error {
 // leave removes an account from its address. If it is the holder, the first claim holds the address next.
 func (c *change) leave(rec *record) error {
 	holder, err := find(c.store, rec.Email)
-	if err != nil && !errors.Is(err, ErrUnknown) {
+	if err != nil {
 		return err
 	}
-	if err == nil && holder.ID != rec.ID {
+	if holder.ID != "" && holder.ID != rec.ID {
 		c.Delete(claimKey(rec))
 		return nil
 	}
@@ -136,7 +134,7 @@ func (r *Registry) match(ctx context.Context, email, password string) (rec recor
 	s := r.o.Store.Snapshot()
 	defer func() { err = errors.Join(err, s.Close()) }()
 	holder, err := find(s, email)
-	if err != nil && !errors.Is(err, ErrUnknown) {
+	if err != nil {
 		return rec, "", err
 	}
 	if holder.Verified {

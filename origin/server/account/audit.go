@@ -66,11 +66,8 @@ type head struct {
 }
 
 func readHead(store kv.Reader) (h head, err error) {
-	b, err := store.Get(headKey())
-	if errors.Is(err, kv.ErrNotFound) {
-		return h, nil
-	}
-	if err != nil {
+	b, err := kv.Find(store, headKey())
+	if err != nil || b == nil {
 		return h, err
 	}
 	if len(b) != 8+len(h.hash) {

@@ -116,11 +116,11 @@ func (r *Registry) MailReset(_ context.Context, email, remote string) error {
 	var to record
 	err = r.change(func(c *change) error {
 		rec, err := find(c.store, email)
-		if errors.Is(err, ErrUnknown) || err == nil && rec.Password == "" { // the demo's has none
-			return c.event(Event{Action: PasswordMail, Remote: remote})
-		}
 		if err != nil {
 			return err
+		}
+		if rec.Password == "" { // of nobody, or of the demo's account
+			return c.event(Event{Action: PasswordMail, Remote: remote})
 		}
 		c.dropReset(&rec)
 		rec.Reset, rec.ResetEnd = h[:], c.now.Add(resetLife)
@@ -154,10 +154,7 @@ func (r *Registry) Reset(
 		return "", a, err
 	}
 	h := hashOf(token)
-	id, err := r.o.Store.Get(resetKey(h[:]))
-	if errors.Is(err, kv.ErrNotFound) {
-		return "", a, ErrLink
-	}
+	id, err := kv.Find(r.o.Store, resetKey(h[:]))
 	if err != nil {
 		return "", a, err
 	}

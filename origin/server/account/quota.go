@@ -44,11 +44,9 @@ func (q quota) encode() []byte {
 }
 
 func readQuota(store kv.Reader, id string) (q quota, err error) {
-	b, err := store.Get(quotaKey(id))
+	b, err := kv.Find(store, quotaKey(id))
 	switch {
-	case errors.Is(err, kv.ErrNotFound):
-		return q, nil
-	case err != nil:
+	case err != nil || b == nil:
 		return q, err
 	case len(b) == 20:
 		b = binary.BigEndian.AppendUint64(b[:20:20], 0)
@@ -229,12 +227,16 @@ func (m *meter) counter() (used *uint64, limit int64) {
 
 // add writes n more calls.
 func (m *meter) add(used *uint64, n int64) (wait func() error, err error) {
-	before := *used
+	before := m.quota
 	*used += uint64(n)
-	var b kv.Batch
+	return m.commit(&kv.Batch{}, before)
+}
+
+// commit writes the counters together with a batch. If they cannot be written, they are what they were before.
+func (m *meter) commit(b *kv.Batch, before quota) (wait func() error, err error) {
 	b.Put(quotaKey(m.id), m.quota.encode())
-	if wait, err = m.store.Commit(&b); err != nil {
-		*used = before
+	if wait, err = m.store.Commit(b); err != nil {
+		m.quota = before
 	}
 	return wait, err
 }
@@ -251,15 +253,6 @@ func (m *meter) over(now time.Time) error {
 func nextMonth(now time.Time) time.Time {
 	t := now.UTC()
 	return time.Date(t.Year(), t.Month()+1, 1, 0, 0, 0, 0, time.UTC)
-}
-
-// allowance is Registry.Allowance.
-func (ms *meters) allowance(id string, now time.Time) (left, limit int64, err error) {
-	err = ms.with(id, now, func(m *meter) error {
-		left, limit = m.allowance()
-		return nil
-	})
-	return left, limit, err
 }
 
 func (m *meter) allowance() (left, limit int64) {

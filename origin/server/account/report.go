@@ -53,13 +53,11 @@ func (m *meter) report(key []byte, count uint64) (added uint64, left bool, err e
 		*used += added
 		var b kv.Batch
 		b.Put(key, binary.BigEndian.AppendUint64(nil, count))
-		b.Put(quotaKey(m.id), m.quota.encode())
-		wait, err := m.store.Commit(&b)
-		if err != nil {
-			m.quota = before
-			return 0, false, err
+		wait, err := m.commit(&b, before)
+		if err == nil {
+			err = wait()
 		}
-		if err := wait(); err != nil {
+		if err != nil {
 			return 0, false, err
 		}
 	}
@@ -71,14 +69,10 @@ const leaseBytes = 44
 
 // readReport reads the last count of an edge; 0: it has reported none.
 func readReport(store kv.Reader, key []byte) (uint64, error) {
-	b, err := store.Get(key)
+	b, err := kv.Find(store, key)
 	switch {
-	case errors.Is(err, kv.ErrNotFound):
-		return 0, nil
-	case err != nil:
+	case err != nil || b == nil || len(b) == leaseBytes:
 		return 0, err
-	case len(b) == leaseBytes:
-		return 0, nil
 	case len(b) != 8:
 		return 0, fmt.Errorf("%w: %d bytes for the calls of an edge", kv.ErrCorrupt, len(b))
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/subtle"
 	"encoding/json"
-	"errors"
 	"time"
 )
 
@@ -182,7 +181,7 @@ const DemoEmail = "demo@sightline.example"
 // and without a password that anybody knows.
 func (r *Registry) Demo() (Account, error) {
 	rec, err := find(r.o.Store, DemoEmail)
-	if err == nil && rec.Verified || err != nil && !errors.Is(err, ErrUnknown) {
+	if err != nil || rec.Verified {
 		return rec.Account, err
 	}
 	id, err := r.random(16)
@@ -190,7 +189,7 @@ func (r *Registry) Demo() (Account, error) {
 		return Account{}, err
 	}
 	err = r.change(func(c *change) error {
-		if rec, err = find(c.store, DemoEmail); err == nil && rec.Verified || err != nil && !errors.Is(err, ErrUnknown) {
+		if rec, err = find(c.store, DemoEmail); err != nil || rec.Verified {
 			return err
 		}
 		rec = record{Account: Account{ID: id, Name: "Demo", Email: DemoEmail, Verified: true, Operator: true, Plan: r.o.Plan.Name}}
@@ -224,9 +223,7 @@ func (r *Registry) Erase(actor, id, remote string) error {
 			return err
 		}
 		c.Delete(quotaKey(id))
-		if rec.Reset != nil {
-			c.Delete(resetKey(rec.Reset))
-		}
+		c.dropReset(&rec)
 		return c.event(Event{Actor: actor, Action: AccountErase, Target: id, Remote: remote})
 	})
 	r.erasures.Add(1)

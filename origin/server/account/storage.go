@@ -21,7 +21,11 @@ func (r *Registry) StorageLimits(id string) (api.StorageLimits, error) {
 	if id == "" || o.Unverified == (Storage{}) && o.Verified == (Storage{}) {
 		return api.StorageLimits{}, nil
 	}
-	verified, err := r.meters.verified(id, r.o.Now())
+	var verified bool
+	err := r.meters.with(id, r.o.Now(), func(m *meter) error {
+		verified = m.verified
+		return nil
+	})
 	switch {
 	case errors.Is(err, auth.ErrQuota):
 		return api.StorageLimits{}, nil
@@ -47,26 +51,12 @@ func (r *Registry) KeepPicture(id string, bytes int64, life time.Duration) (fits
 		if fits = empty <= now.Add(life).UnixNano(); !fits {
 			return nil
 		}
-		before := m.quota.predicted
+		before := m.quota
 		m.quota.predicted = empty
-		var b kv.Batch
-		b.Put(quotaKey(m.id), m.quota.encode())
-		if _, err := m.store.Commit(&b); err != nil {
-			m.quota.predicted = before
-			return err
-		}
-		return nil
+		_, err := m.commit(&kv.Batch{}, before)
+		return err
 	})
 	return fits, err
-}
-
-// verified reports whether the address of an account is verified.
-func (ms *meters) verified(id string, now time.Time) (verified bool, err error) {
-	err = ms.with(id, now, func(m *meter) error {
-		verified = m.verified
-		return nil
-	})
-	return verified, err
 }
 
 // with calls do with the account's meter, which is up to date and locked.

@@ -1,9 +1,8 @@
 package account
 
 import (
+	"cmp"
 	"encoding/binary"
-	"encoding/hex"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -130,12 +129,9 @@ func (u *usage) write(cells map[cellKey]*cell) error {
 // number reads the numbers of 8 bytes at a key; zeros where there is none.
 func number(r kv.Reader, k []byte, size int) ([]uint64, error) {
 	n := make([]uint64, size/8)
-	b, err := r.Get(k)
-	if errors.Is(err, kv.ErrNotFound) {
-		return n, nil
-	}
-	if err != nil {
-		return nil, err
+	b, err := kv.Find(r, k)
+	if err != nil || b == nil {
+		return n, err
 	}
 	if len(b) != size {
 		return nil, fmt.Errorf("%w: %d bytes of usage", kv.ErrCorrupt, len(b))
@@ -236,10 +232,7 @@ func counts(m map[string]int64) []Count {
 		all = append(all, Count{name, n})
 	}
 	slices.SortFunc(all, func(a, b Count) int {
-		if a.Calls != b.Calls {
-			return int(max(min(b.Calls-a.Calls, 1), -1))
-		}
-		return strings.Compare(a.Name, b.Name)
+		return cmp.Or(cmp.Compare(b.Calls, a.Calls), strings.Compare(a.Name, b.Name))
 	})
 	return all
 }
@@ -273,10 +266,10 @@ func (r *Registry) DropUsage(app string) error {
 	if err := r.usage.flush(); err != nil {
 		return err
 	}
-	id, err := hex.DecodeString(app)
-	if err != nil || len(id) != 16 {
+	if !isID(app) {
 		return ErrUnknown
 	}
+	id := bytesOf(app)
 	var b kv.Batch
 	prefix := key(tableKey, id)
 	b.DeleteRange(prefix, after(prefix))

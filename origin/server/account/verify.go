@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/subtle"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -58,10 +57,10 @@ func (r *Registry) code(c *change, rec *record) (mail Mail, err error) {
 		return mail, err
 	}
 	holder, err := find(c.store, rec.Email)
-	if err != nil && !errors.Is(err, ErrUnknown) {
+	if err != nil {
 		return mail, err
 	}
-	holds := err != nil || holder.ID == rec.ID
+	holds := holder.ID == "" || holder.ID == rec.ID
 	sent := holds || r.throttle.codes.take(rec.Email, c.now) == nil
 	switch {
 	case !sent:
