@@ -127,7 +127,7 @@ func (c *call) refuse(err error) api.Response {
 			res.Header = append(res.Header, api.Field{Name: "Retry-After", Value: strconv.FormatInt(wait.Seconds(), 10)})
 		}
 		if s.err == errMethod {
-			res.Header = append(res.Header, api.Field{Name: "Allow", Value: allowed(c.routes, c.r.Path)})
+			res.Header = append(res.Header, api.Field{Name: "Allow", Value: c.allow})
 		}
 		return res
 	}

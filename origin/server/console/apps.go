@@ -82,11 +82,7 @@ func (c *call) listed(apps []catalog.App, err error) (any, error) {
 	return map[string]any{"apps": views}, err
 }
 
-func (c *call) createApp() (any, error) {
-	var in register.NewApp
-	if err := c.read(&in); err != nil {
-		return nil, err
-	}
+func (c *call) createApp(in register.NewApp) (any, error) {
 	mine, err := c.owned()
 	if err != nil {
 		return nil, err
@@ -96,10 +92,7 @@ func (c *call) createApp() (any, error) {
 	}
 	in.Owner = c.account.ID
 	a, client, err := c.o.Register.CreateApp(c.ctx, c.by(), in)
-	if err != nil {
-		return nil, err
-	}
-	return map[string]any{"app": viewOf(&a), "client": client}, nil
+	return map[string]any{"app": viewOf(&a), "client": client}, err
 }
 
 // app shows an application with what it holds.
@@ -119,36 +112,21 @@ func (c *call) app(a *catalog.App) (any, error) {
 	return map[string]any{"app": view}, nil
 }
 
-func (c *call) changeApp() (any, error) {
-	var in struct {
-		Name         *string
-		DefaultModel *string `json:"default_model"`
-		LocalOnly    *bool   `json:"local_only"`
-	}
-	if err := c.read(&in); err != nil {
-		return nil, err
-	}
-	a, err := c.mine()
-	if err != nil {
-		return nil, err
-	}
+// appChange is what a page may change of an application.
+type appChange struct {
+	Name         *string
+	DefaultModel *string `json:"default_model"`
+	LocalOnly    *bool   `json:"local_only"`
+}
+
+func (c *call) changeApp(a *catalog.App, in appChange) (any, error) {
 	change := register.AppChange{Name: in.Name, DefaultModel: in.DefaultModel, LocalOnly: in.LocalOnly}
-	if a, err = c.o.Register.ChangeApp(c.ctx, c.by(), a.ID, change); err != nil {
-		return nil, err
-	}
-	return map[string]any{"app": viewOf(&a)}, nil
+	changed, err := c.o.Register.ChangeApp(c.ctx, c.by(), a.ID, change)
+	return map[string]any{"app": viewOf(&changed)}, err
 }
 
 // deleteApp deletes an application whose name was typed.
-func (c *call) deleteApp() (any, error) {
-	var in struct{ Name string }
-	if err := c.read(&in); err != nil {
-		return nil, err
-	}
-	a, err := c.mine()
-	if err != nil {
-		return nil, err
-	}
+func (c *call) deleteApp(a *catalog.App, in struct{ Name string }) (any, error) {
 	if in.Name != a.Name {
 		return nil, errName
 	}

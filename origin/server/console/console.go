@@ -102,17 +102,13 @@ type call struct {
 	account account.Account
 	id      string // what the path names
 	key     string // likewise, after id
+	allow   string // methods of the path, if the request has none of them
 }
 
 // Serve answers a request.
 func (h *Handler) Serve(ctx context.Context, r *api.Request) api.Response {
 	c := &call{Handler: h, ctx: ctx, r: r}
-	serve := c.serve
-	if h.o.Edge != nil {
-		serve = c.serveEdge
-	}
-	v, err := serve()
-	return c.answer(v, err)
+	return c.answer(c.serve())
 }
 
 func (c *call) serve() (any, error) {
@@ -120,14 +116,17 @@ func (c *call) serve() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := c.checkOrigin(route.method != "GET"); err != nil {
+	changes := route.method != "GET"
+	if err := c.checkOrigin(changes); err != nil {
 		return nil, err
 	}
-	if err := c.enter(); err != nil {
-		return nil, err
+	if c.o.Edge == nil {
+		if err := c.enter(); err != nil {
+			return nil, err
+		}
 	}
-	if route.method != "GET" {
-		if err := c.checkCSRF(); err != nil {
+	if changes {
+		if err := c.checkChange(); err != nil {
 			return nil, err
 		}
 	}

@@ -2,7 +2,6 @@ package console
 
 import (
 	"context"
-	"mime"
 	"time"
 
 	"github.com/sightline-dev/sightline/core/api"
@@ -47,22 +46,6 @@ var edgeRoutes = []route{
 	{"GET", "/apps", anybody, (*call).edgeApps},
 	{"GET", "/apps/{id}/keys-age", anybody, (*call).edgeKeys},
 	{"POST", "/apps/{id}/page-token", anybody, (*call).edgeToken},
-}
-
-// serveEdge answers at an edge.
-func (c *call) serveEdge() (any, error) {
-	route, err := c.find()
-	if err != nil {
-		return nil, err
-	}
-	changes := route.method != "GET"
-	if err := c.checkOrigin(changes); err != nil {
-		return nil, err
-	}
-	if kind, _, err := mime.ParseMediaType(c.header("Content-Type")); changes && (err != nil || kind != "application/json") {
-		return nil, errContentType
-	}
-	return route.serve(c)
 }
 
 // edgeSession is what a page knows of itself at an edge.

@@ -53,18 +53,13 @@ func (c *call) keys(a *catalog.App) (any, error) {
 	return map[string]any{"keys": views}, nil
 }
 
-func (c *call) createKey() (any, error) {
-	var in struct {
-		Description string
-		Scopes      []string
-	}
-	if err := c.read(&in); err != nil {
-		return nil, err
-	}
-	a, err := c.mine()
-	if err != nil {
-		return nil, err
-	}
+// wantedKey is what a page says of a key to be made.
+type wantedKey struct {
+	Description string
+	Scopes      []string
+}
+
+func (c *call) createKey(a *catalog.App, in wantedKey) (any, error) {
 	keys, err := c.o.Register.Keys(a.ID)
 	if err != nil {
 		return nil, err
@@ -117,10 +112,7 @@ func (c *call) replaceKey(a *catalog.App) (any, error) {
 
 func (c *call) replaceSecret(a *catalog.App) (any, error) {
 	client, err := c.o.Register.ReplaceSecret(c.ctx, c.by(), a.ID)
-	if err != nil {
-		return nil, err
-	}
-	return map[string]any{"client": client}, nil
+	return map[string]any{"client": client}, err
 }
 
 func (c *call) revokeTokens(a *catalog.App) (any, error) {
@@ -141,10 +133,7 @@ func (c *call) pageToken(a *catalog.App) (any, error) {
 		return nil, err
 	}
 	token, life, err := c.o.Tokens.Issue(auth.Claims{App: a.ID, Client: client.ID, Generation: client.Generation, Page: true})
-	if err != nil {
-		return nil, err
-	}
-	return map[string]any{"token": token, "expires_in": int64(life / time.Second)}, nil
+	return map[string]any{"token": token, "expires_in": int64(life / time.Second)}, err
 }
 
 // edges lists the edges that have enrolled and hold the application, by name. Each learns of a key at its next contact.

@@ -115,11 +115,7 @@ func (c *call) opened(token string, err error) (any, error) {
 	return c.session()
 }
 
-func (c *call) signIn() (any, error) {
-	var in struct{ Email, Password string }
-	if err := c.read(&in); err != nil {
-		return nil, err
-	}
+func (c *call) signIn(in struct{ Email, Password string }) (any, error) {
 	token, _, err := c.o.Accounts.SignIn(c.ctx, in.Email, in.Password, c.r.Remote)
 	return c.opened(token, err)
 }
@@ -144,25 +140,19 @@ func (c *call) nobody() (any, error) {
 	return c.session()
 }
 
-func (c *call) signUp() (any, error) {
-	var in account.New
-	if err := c.read(&in); err != nil {
-		return nil, err
-	}
+func (c *call) signUp(in account.New) (any, error) {
 	token, _, err := c.o.Accounts.Create(c.ctx, in, c.r.Remote)
 	return c.opened(token, err)
 }
 
-// changeAccount makes one of three changes.
-func (c *call) changeAccount() (any, error) {
-	var in struct {
-		Name, Email *string
-		Confirm     string // the password, where the address changes
-		Password    *struct{ Old, New string }
-	}
-	if err := c.read(&in); err != nil {
-		return nil, err
-	}
+// accountChange is one of three changes of an account.
+type accountChange struct {
+	Name, Email *string
+	Confirm     string // the password, where the address changes
+	Password    *struct{ Old, New string }
+}
+
+func (c *call) changeAccount(in accountChange) (any, error) {
 	var err error
 	switch {
 	case in.Name != nil && in.Email == nil && in.Password == nil:
@@ -183,11 +173,7 @@ func (c *call) changeAccount() (any, error) {
 }
 
 // leave erases the account for good, once it has no applications left.
-func (c *call) leave() (any, error) {
-	var in struct{ Password string }
-	if err := c.read(&in); err != nil {
-		return nil, err
-	}
+func (c *call) leave(in struct{ Password string }) (any, error) {
 	apps, err := c.owned()
 	if err != nil {
 		return nil, err
@@ -201,13 +187,9 @@ func (c *call) leave() (any, error) {
 	return c.nobody()
 }
 
-func (c *call) verify() (any, error) {
-	var in struct{ Code string }
-	err := c.read(&in)
-	if err == nil {
-		c.account, err = c.o.Accounts.Verify(c.ctx, c.account.ID, in.Code, c.r.Remote)
-	}
-	if err != nil {
+func (c *call) verify(in struct{ Code string }) (any, error) {
+	var err error
+	if c.account, err = c.o.Accounts.Verify(c.ctx, c.account.ID, in.Code, c.r.Remote); err != nil {
 		return nil, err
 	}
 	return c.session()
@@ -217,19 +199,11 @@ func (c *call) sendCode() (any, error) {
 	return nil, c.o.Accounts.SendCode(c.ctx, c.account.ID)
 }
 
-func (c *call) mailReset() (any, error) {
-	var in struct{ Email string }
-	if err := c.read(&in); err != nil {
-		return nil, err
-	}
+func (c *call) mailReset(in struct{ Email string }) (any, error) {
 	return nil, c.o.Accounts.MailReset(c.ctx, in.Email, c.r.Remote)
 }
 
-func (c *call) reset() (any, error) {
-	var in struct{ Token, Password string }
-	if err := c.read(&in); err != nil {
-		return nil, err
-	}
+func (c *call) reset(in struct{ Token, Password string }) (any, error) {
 	token, _, err := c.o.Accounts.Reset(c.ctx, in.Token, in.Password, c.r.Remote, c.revokeAll)
 	return c.opened(token, err)
 }

@@ -21,38 +21,41 @@ type route struct {
 	method string
 	path   string // below Prefix; {id} and {key} stand for a segment
 	who    who
-	serve  func(c *call) (any, error)
+	serve  handler
 }
+
+// handler answers a call with the members of an object.
+type handler = func(c *call) (any, error)
 
 // routes are all there are at an origin.
 var routes = []route{
 	{"GET", "/session", anybody, (*call).getSession},
-	{"POST", "/session", anybody, (*call).signIn},
+	{"POST", "/session", anybody, body((*call).signIn)},
 	{"DELETE", "/session", anybody, empty((*call).signOut)},
-	{"POST", "/accounts", anybody, (*call).signUp},
-	{"PATCH", "/account", signedIn, (*call).changeAccount},
-	{"DELETE", "/account", signedIn, (*call).leave},
-	{"POST", "/verification", signedIn, (*call).verify},
+	{"POST", "/accounts", anybody, body((*call).signUp)},
+	{"PATCH", "/account", signedIn, body((*call).changeAccount)},
+	{"DELETE", "/account", signedIn, body((*call).leave)},
+	{"POST", "/verification", signedIn, body((*call).verify)},
 	{"POST", "/verification/mail", signedIn, empty((*call).sendCode)},
-	{"POST", "/password/mail", anybody, (*call).mailReset},
-	{"POST", "/password", anybody, (*call).reset},
+	{"POST", "/password/mail", anybody, body((*call).mailReset)},
+	{"POST", "/password", anybody, body((*call).reset)},
 	{"GET", "/mail", anybody, (*call).mails},
 	{"GET", "/sessions", signedIn, (*call).sessions},
 	{"DELETE", "/sessions/{id}", signedIn, empty((*call).endSession)},
 	{"GET", "/audit", signedIn, (*call).audit},
 
 	{"GET", "/apps", signedIn, (*call).apps},
-	{"POST", "/apps", signedIn, (*call).createApp},
+	{"POST", "/apps", signedIn, body((*call).createApp)},
 	{"GET", "/apps/{id}", signedIn, ofApp((*call).app)},
-	{"PATCH", "/apps/{id}", signedIn, (*call).changeApp},
-	{"DELETE", "/apps/{id}", signedIn, (*call).deleteApp},
+	{"PATCH", "/apps/{id}", signedIn, bodyOfApp((*call).changeApp)},
+	{"DELETE", "/apps/{id}", signedIn, bodyOfApp((*call).deleteApp)},
 	{"GET", "/apps/{id}/export", signedIn, ofApp((*call).export)},
 	{"GET", "/apps/{id}/usage", signedIn, ofApp((*call).usage)},
 	{"GET", "/apps/{id}/edges", signedIn, ofApp((*call).edges)},
 	{"GET", "/models", signedIn, (*call).models},
 
 	{"GET", "/apps/{id}/keys", signedIn, ofApp((*call).keys)},
-	{"POST", "/apps/{id}/keys", signedIn, (*call).createKey},
+	{"POST", "/apps/{id}/keys", signedIn, bodyOfApp((*call).createKey)},
 	{"DELETE", "/apps/{id}/keys/{key}", signedIn, empty(ofApp((*call).deleteKey))},
 	{"POST", "/apps/{id}/keys/{key}/replacement", signedIn, empty(ofApp((*call).replaceKey))},
 	{"POST", "/apps/{id}/client", signedIn, empty(ofApp((*call).replaceSecret))},
@@ -61,18 +64,24 @@ var routes = []route{
 	{"GET", "/scopes", signedIn, (*call).scopes},
 }
 
-// empty returns a handler of requests whose body has no members.
-func empty(serve func(c *call) (any, error)) func(c *call) (any, error) {
+// body returns a handler of requests whose body has the members of In and no others.
+func body[In any](serve func(c *call, in In) (any, error)) handler {
 	return func(c *call) (any, error) {
-		if err := c.read(&struct{}{}); err != nil {
+		var in In
+		if err := c.read(&in); err != nil {
 			return nil, err
 		}
-		return serve(c)
+		return serve(c, in)
 	}
 }
 
+// empty returns a handler of requests whose body has no members.
+func empty(serve handler) handler {
+	return body(func(c *call, _ struct{}) (any, error) { return serve(c) })
+}
+
 // ofApp returns a handler of requests about the application that the path names.
-func ofApp(serve func(c *call, a *catalog.App) (any, error)) func(c *call) (any, error) {
+func ofApp(serve func(c *call, a *catalog.App) (any, error)) handler {
 	return func(c *call) (any, error) {
 		a, err := c.mine()
 		if err != nil {
@@ -80,6 +89,13 @@ func ofApp(serve func(c *call, a *catalog.App) (any, error)) func(c *call) (any,
 		}
 		return serve(c, &a)
 	}
+}
+
+// bodyOfApp is [body] and then [ofApp].
+func bodyOfApp[In any](serve func(c *call, a *catalog.App, in In) (any, error)) handler {
+	return body(func(c *call, in In) (any, error) {
+		return ofApp(func(c *call, a *catalog.App) (any, error) { return serve(c, a, in) })(c)
+	})
 }
 
 // find finds the route of a request, and what its path names.
@@ -93,51 +109,35 @@ func (c *call) find() (*route, error) {
 		}
 		segments[i] = s
 	}
-	known := false
+	var methods []string
 	for i := range c.routes {
-		named, ok := c.routes[i].fits(segments)
-		if !ok {
+		if !c.fits(&c.routes[i], segments) {
 			continue
 		}
-		if known = true; c.routes[i].method == c.r.Method {
-			c.id, c.key = named["{id}"], named["{key}"]
+		if c.routes[i].method == c.r.Method {
 			return &c.routes[i], nil
 		}
+		methods = append(methods, c.routes[i].method)
 	}
-	if known {
-		return nil, errMethod
+	if methods == nil {
+		return nil, errMissing
 	}
-	return nil, errMissing
+	c.allow = strings.Join(methods, ", ")
+	return nil, errMethod
 }
 
-// fits reports whether a path is the route's.
-func (r *route) fits(segments []string) (named map[string]string, ok bool) {
+// fits reports whether a path is the route's, and notes what it names.
+func (c *call) fits(r *route, segments []string) bool {
 	pattern := strings.Split(r.path[1:], "/")
-	if len(pattern) != len(segments) {
-		return nil, false
-	}
-	for i, p := range pattern {
-		switch {
-		case p[0] == '{':
-			if named == nil {
-				named = map[string]string{}
-			}
-			named[p] = segments[i]
-		case p != segments[i]:
-			return nil, false
+	return slices.EqualFunc(pattern, segments, func(p, segment string) bool {
+		switch p {
+		case "{id}":
+			c.id = segment
+		case "{key}":
+			c.key = segment
+		default:
+			return p == segment
 		}
-	}
-	return named, true
-}
-
-// allowed are the methods of a path, for the header Allow.
-func allowed(routes []route, path string) string {
-	segments := strings.Split(strings.Trim(strings.TrimPrefix("/"+strings.TrimLeft(path, "/"), Prefix), "/"), "/")
-	var methods []string
-	for i := range routes {
-		if _, ok := routes[i].fits(segments); ok && !slices.Contains(methods, routes[i].method) {
-			methods = append(methods, routes[i].method)
-		}
-	}
-	return strings.Join(methods, ", ")
+		return true
+	})
 }
