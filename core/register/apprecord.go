@@ -90,6 +90,31 @@ func (r *Register) ApplyAppRecord(ctx context.Context, app string, seq uint64, d
 	})
 }
 
+// Copied is the register of an application that is a copy, for the machine that keeps it in step.
+type Copied struct {
+	Of  *Register
+	App string
+}
+
+// Seq is the place of the register in the origin's control log. If it cannot be read it is 0: the register is asked for again, and taking
+// it returns the error.
+func (c Copied) Seq() uint64 {
+	_, seq, err := c.Of.AppRecordSeq(c.App)
+	if err != nil {
+		return 0
+	}
+	return seq
+}
+
+// Take takes a newer register. gone says why the application is the replica's no longer; empty: it is.
+func (c Copied) Take(seq uint64, data []byte) (gone string, err error) {
+	x, err := catalog.DecodeRegister(data)
+	if err != nil {
+		return "", err
+	}
+	return x.Gone, c.Of.ApplyAppRecord(context.Background(), c.App, seq, data)
+}
+
 // ApplyAppRecord takes what an origin says of an application, at a place in its control log, into
 // the store of a copy, in one batch that outlives a crash. What is older than what is there changes nothing. A
 // register that says that the application is gone leaves nothing of it but that note: its records,

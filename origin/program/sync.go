@@ -17,6 +17,7 @@ import (
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/partition"
+	"github.com/sightline-dev/sightline/core/register"
 	"github.com/sightline-dev/sightline/origin/server"
 	"github.com/sightline-dev/sightline/origin/server/control"
 	"github.com/sightline-dev/sightline/origin/server/link"
@@ -190,7 +191,7 @@ func (s *syncer) open(ctx context.Context) error {
 	}
 	options := replica.Options{
 		App: s.app, Partition: s.partition, Store: s.node.Folder.Store, Blobs: s.node.Folder.Blobs,
-		Register: &taking{engine: s.engine, app: id}, Live: replica.Once, Name: s.f.name, Rand: system.Random,
+		Register: register.Copied{Of: s.engine.Register, App: id}, Live: replica.Once, Name: s.f.name, Rand: system.Random,
 		Wants: wire.Wants{Vectors: wire.VectorsQ16, Blobs: wire.BlobsFull},
 	}
 	if s.f.pictures == "own" {
@@ -261,30 +262,6 @@ func (s *syncer) join(ctx context.Context, o link.Options, id string) error {
 		return fmt.Errorf("%s: %w", s.f.origin, err)
 	}
 	return s.engine.Register.ApplyAppRecord(ctx, id, seq, data)
-}
-
-// taking is the register of a copy.
-type taking struct {
-	engine native
-	app    string
-}
-
-// Seq implements [replica.Register].
-func (t *taking) Seq() uint64 {
-	_, seq, err := t.engine.Register.AppRecordSeq(t.app)
-	if err != nil {
-		return 0 // it is asked for whole, then, and taking it says what is wrong
-	}
-	return seq
-}
-
-// Take implements [replica.Register].
-func (t *taking) Take(seq uint64, data []byte) (gone string, err error) {
-	x, err := catalog.DecodeRegister(data)
-	if err != nil {
-		return "", err
-	}
-	return x.Gone, t.engine.Register.ApplyAppRecord(context.Background(), t.app, seq, data)
 }
 
 // errPatience ends a --once whose origin does not come forward.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/sightline-dev/sightline/core"
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/fold"
@@ -39,7 +38,7 @@ func (i *Instance) openReplica(store kv.Store) error {
 		o.Blobs, o.Register = lent.Blobs{From: i.Imports}, lent.Register{From: i.Imports}
 		o.Takes = s.Takes // over the same store
 	} else {
-		o.Blobs, o.Register = i.pictures.blobs, ownRegister{i.engine, i.settings.App}
+		o.Blobs, o.Register = i.pictures.blobs, register.Copied{Of: i.engine.Register, App: i.settings.App}
 	}
 	i.machine, err = replica.New(o)
 	return err
@@ -57,30 +56,6 @@ func (i *Instance) register(store kv.Store) error {
 		return nil
 	}
 	return register.ApplyAppRecord(ctx, store, i.settings.App, r.RegisterSeq, r.Register)
-}
-
-// ownRegister is that of an engine which keeps its records itself.
-type ownRegister struct {
-	engine *core.Engine
-	app    string
-}
-
-// Seq implements [replica.Register].
-func (r ownRegister) Seq() uint64 {
-	_, seq, err := r.engine.Register.AppRecordSeq(r.app)
-	if err != nil {
-		return 0 // it is taken again
-	}
-	return seq
-}
-
-// Take implements [replica.Register].
-func (r ownRegister) Take(seq uint64, data []byte) (gone string, err error) {
-	x, err := catalog.DecodeRegister(data)
-	if err != nil {
-		return "", err
-	}
-	return x.Gone, r.engine.Register.ApplyAppRecord(context.Background(), r.app, seq, data)
 }
 
 // Sync tells the machine of a copy an event. The answer is Synced.
