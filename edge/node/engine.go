@@ -230,43 +230,31 @@ type analyser struct {
 
 // Analyse implements [jobs.Analyser].
 func (a *analyser) Analyse(picture []byte, c raster.Crop, w predict.Want) (predict.Analysis, error) {
-	of, err := a.open()
-	if err != nil {
-		return predict.Analysis{}, err
-	}
-	return of.Analyse(picture, c, w)
+	return a.with(func(of *predict.Analyser) (predict.Analysis, error) { return of.Analyse(picture, c, w) })
 }
 
 // AnalysePlanes implements [jobs.Analyser].
 func (a *analyser) AnalysePlanes(p raster.Planes, w predict.Want) (predict.Analysis, error) {
-	of, err := a.open()
-	if err != nil {
-		return predict.Analysis{}, err
-	}
-	return of.AnalysePlanes(p, w)
+	return a.with(func(of *predict.Analyser) (predict.Analysis, error) { return of.AnalysePlanes(p, w) })
 }
 
 // AnalyseFrame implements [jobs.Analyser].
 func (a *analyser) AnalyseFrame(f *raster.Frames, w predict.Want) (predict.Analysis, error) {
-	of, err := a.open()
-	if err != nil {
-		return predict.Analysis{}, err
-	}
-	return of.AnalyseFrame(f, w)
+	return a.with(func(of *predict.Analyser) (predict.Analysis, error) { return of.AnalyseFrame(f, w) })
 }
 
-// open makes the analyser before its first picture.
-func (a *analyser) open() (*predict.Analyser, error) {
+// with makes the analyser before its first picture.
+func (a *analyser) with(analyse func(*predict.Analyser) (predict.Analysis, error)) (predict.Analysis, error) {
 	if a.of == nil {
 		f, err := a.e.fleet()
 		if err == nil {
 			a.of, err = f.NewAnalyser(a.base, a.limits)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%w: %w", api.ErrInternal, err)
+			return predict.Analysis{}, fmt.Errorf("%w: %w", api.ErrInternal, err)
 		}
 	}
-	return a.of, nil
+	return analyse(a.of)
 }
 
 // Close implements [server.Engine].

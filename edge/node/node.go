@@ -26,7 +26,7 @@ import (
 	"log/slog"
 	"net"
 	"os/exec"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/knadh/koanf/v2"
@@ -55,8 +55,7 @@ type Node struct {
 	pictures wire.Blobs    // how pictures of the origin's come here
 	demo     bool          // whoever opens the pages on this machine needs no key
 
-	mu     sync.Mutex
-	engine *engine // nil: nothing is open
+	engine atomic.Pointer[engine] // nil: nothing is open
 }
 
 // New makes the program sightline-edge.
@@ -202,11 +201,12 @@ func listen(ctx context.Context, s *server.Settings, log *slog.Logger) (net.List
 // graceTime is how long after a call's time the keeper waits: the process tells of itself where it can.
 const graceTime = 10 * time.Second
 
-// current is the engine; nil where none is open.
-func (n *Node) current() *engine {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.engine
+// copies are the applications of an origin; nil: the edge stands alone, or nothing is open.
+func (n *Node) copies() *copies {
+	if e := n.engine.Load(); e != nil {
+		return e.copies
+	}
+	return nil
 }
 
 // openEngine opens the engine of a data folder.
@@ -215,33 +215,24 @@ func (n *Node) openEngine(ctx context.Context, on *server.Node, u server.Use) (s
 	if err != nil {
 		return server.Opened{}, err
 	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.engine = e
+	n.engine.Store(e)
 	return server.Opened{Engine: e, Register: e.Register, Networks: e}, nil
 }
 
 // started keeps the copies of an origin's applications in step with it.
 func (n *Node) started(s *server.Server, _ io.Writer) error {
-	if e := n.current(); e != nil && e.copies != nil {
-		s.Begin(e.copies.run)
+	if c := n.copies(); c != nil {
+		s.Begin(c.run)
 	}
 	return nil
 }
 
 // alone reports whether the edge has joined no origin, and has applications of its own.
-func (n *Node) alone() bool {
-	e := n.current()
-	return e == nil || e.copies == nil
-}
+func (n *Node) alone() bool { return n.copies() == nil }
 
 // stuck returns an error if a call of the module takes longer than it may.
 func (n *Node) stuck() error {
-	e := n.current()
-	if e == nil {
-		return nil
-	}
-	if took := e.oldest(); took > n.callTime {
+	if e := n.engine.Load(); e != nil && e.oldest() > n.callTime {
 		return fmt.Errorf("a module call exceeded %v; the process must restart. No acknowledged write is lost", n.callTime)
 	}
 	return nil
@@ -250,10 +241,10 @@ func (n *Node) stuck() error {
 // status adds the module and the copies to the status of the process.
 func (n *Node) status(s *control.Status) {
 	s.Program = Name
-	if e := n.current(); e != nil {
+	if e := n.engine.Load(); e != nil {
 		s.Module = e.status()
-		if e.copies != nil {
-			s.Copies = e.copies.status()
-		}
+	}
+	if c := n.copies(); c != nil {
+		s.Copies = c.status()
 	}
 }

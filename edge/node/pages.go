@@ -46,11 +46,11 @@ func asked(r *api.Request) *api.Request {
 
 // who is what the edge is called and where its origin is; empty: it stands alone.
 func (n *Node) who() (name, origin string) {
-	e := n.current()
-	if e == nil || e.copies == nil {
+	c := n.copies()
+	if c == nil {
 		return "", ""
 	}
-	who := e.copies.who
+	who := c.who
 	who.mu.Lock()
 	defer who.mu.Unlock()
 	return who.Name, who.Origin
@@ -58,11 +58,10 @@ func (n *Node) who() (name, origin string) {
 
 // keysAge is how old what is known of the keys of an application is; false: it is this edge's own.
 func (n *Node) keysAge(app string) (console.KeysAge, bool) {
-	e := n.current()
-	if e == nil || e.copies == nil {
-		return console.KeysAge{}, false
+	if c := n.copies(); c != nil {
+		return c.keysAge(app)
 	}
-	return e.copies.keysAge(app)
+	return console.KeysAge{}, false
 }
 
 func (c *copies) keysAge(app string) (console.KeysAge, bool) {
@@ -79,7 +78,7 @@ func (c *copies) keysAge(app string) (console.KeysAge, bool) {
 
 // appOf is the application that a request's credential is good for; empty: none.
 func (n *Node) appOf(_ context.Context, r *api.Request) string {
-	e := n.current()
+	e := n.engine.Load()
 	if e == nil {
 		return ""
 	}

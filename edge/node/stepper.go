@@ -86,20 +86,15 @@ func spoke(before, now *replica.Status) bool {
 
 // effect takes what a link does not.
 func (one *copied) effect(x replica.Effect) {
-	if purge, ok := x.(replica.Purge); ok {
-		one.mu.Lock()
-		one.own = purge.KeepOutbox
-		one.mu.Unlock()
-	}
-	got, ok := x.(replica.Got)
-	if !ok {
-		return
-	}
 	one.mu.Lock()
-	waits := one.waits[got.Blob]
-	delete(one.waits, got.Blob)
-	one.mu.Unlock()
-	for _, w := range waits {
-		w <- got.Err
+	defer one.mu.Unlock()
+	switch x := x.(type) {
+	case replica.Purge:
+		one.own = x.KeepOutbox
+	case replica.Got:
+		for _, w := range one.waits[x.Blob] {
+			w <- x.Err // it has room
+		}
+		delete(one.waits, x.Blob)
 	}
 }
