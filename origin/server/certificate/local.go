@@ -1,7 +1,6 @@
 package certificate
 
 import (
-	"bytes"
 	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -12,7 +11,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"math/big"
 	"net"
 	"net/netip"
 	"path/filepath"
@@ -166,7 +164,7 @@ func newAuthority(dir string, names []string, addresses []netip.Addr, now time.T
 	if a.certificate, err = x509.ParseCertificate(der); err != nil {
 		return nil, err
 	}
-	return a, errors.Join(writeKey(filepath.Join(dir, AuthorityKeyFile), key), writePEM(filepath.Join(dir, AuthorityFile), 0o644, der))
+	return a, errors.Join(writeKey(filepath.Join(dir, AuthorityKeyFile), key), writeCertificate(filepath.Join(dir, AuthorityFile), der))
 }
 
 // issue writes a server's certificate and its key.
@@ -183,20 +181,14 @@ func (a *authority) issue(dir string, names []string, addresses []netip.Addr, no
 	if err != nil {
 		return err
 	}
-	return errors.Join(writeKey(filepath.Join(dir, KeyFile), key), writePEM(filepath.Join(dir, CertificateFile), 0o644, der))
+	return errors.Join(writeKey(filepath.Join(dir, KeyFile), key), writeCertificate(filepath.Join(dir, CertificateFile), der))
 }
 
-// sign makes a certificate with a new key and a random serial number, signed by an authority; nil: by its own key.
+// sign makes a certificate with a new key, signed by an authority; nil: by its own key.
 func sign(template *x509.Certificate, by *authority, random io.Reader) (der []byte, key *ecdsa.PrivateKey, err error) {
 	if key, err = ecdsa.GenerateKey(elliptic.P256(), random); err != nil {
 		return nil, nil, err
 	}
-	var b [16]byte
-	if _, err := io.ReadFull(random, b[:]); err != nil {
-		return nil, nil, fmt.Errorf("random source: %w", err)
-	}
-	b[0] = b[0]&0x7f | 0x40 // positive, and never zero
-	template.SerialNumber = new(big.Int).SetBytes(b[:])
 	if by == nil {
 		by = &authority{template, key}
 	}
@@ -209,21 +201,15 @@ func writeKey(name string, key *ecdsa.PrivateKey) error {
 	if err != nil {
 		return err
 	}
-	var b bytes.Buffer
-	if err := pem.Encode(&b, &pem.Block{Type: "PRIVATE KEY", Bytes: der}); err != nil {
-		return err
-	}
-	return system.ReplaceFile(name, b.Bytes(), 0o600)
+	return writePEM(name, "PRIVATE KEY", 0o600, der)
 }
 
-func writePEM(name string, mode fs.FileMode, ders ...[]byte) error {
-	var b bytes.Buffer
-	for _, der := range ders {
-		if err := pem.Encode(&b, &pem.Block{Type: "CERTIFICATE", Bytes: der}); err != nil {
-			return err
-		}
-	}
-	return system.ReplaceFile(name, b.Bytes(), mode)
+func writeCertificate(name string, der []byte) error {
+	return writePEM(name, "CERTIFICATE", 0o644, der)
+}
+
+func writePEM(name, kind string, mode fs.FileMode, der []byte) error {
+	return system.ReplaceFile(name, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), mode)
 }
 
 func readPEM(name, kind string) ([]byte, error) {

@@ -45,15 +45,13 @@ func (c *Caller) Do(ctx context.Context, name string, in, out any) error {
 		return err
 	}
 	defer res.Body.Close()
-	if err := refused(res); err != nil {
-		return err
-	}
 	if err := json.NewDecoder(res.Body).Decode(out); err != nil {
 		return fmt.Errorf("control socket: %w", err)
 	}
 	return nil
 }
 
+// send makes a request. A refusal is an error; otherwise the caller closes the answer's body.
 func (c *Caller) send(ctx context.Context, method, path string, in any) (*http.Response, error) {
 	var body io.Reader
 	if in != nil {
@@ -67,7 +65,14 @@ func (c *Caller) send(ctx context.Context, method, path string, in any) (*http.R
 	if err != nil {
 		return nil, err
 	}
-	return c.http.Do(req)
+	res, err := c.http.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	if err := refused(res); err != nil {
+		return nil, errors.Join(err, res.Body.Close())
+	}
+	return res, nil
 }
 
 // refused is the error that an answer says.
@@ -89,9 +94,6 @@ func (c *Caller) Backup(ctx context.Context, to string, progress func(done, tota
 		return Copied{}, err
 	}
 	defer res.Body.Close()
-	if err := refused(res); err != nil {
-		return Copied{}, err
-	}
 	for lines := json.NewDecoder(res.Body); ; {
 		var l step
 		if err := lines.Decode(&l); err != nil {
@@ -114,9 +116,6 @@ func (c *Caller) Picture(ctx context.Context, name string) (data []byte, content
 		return nil, "", err
 	}
 	defer res.Body.Close()
-	if err := refused(res); err != nil {
-		return nil, "", err
-	}
 	data, err = io.ReadAll(res.Body)
 	return data, res.Header.Get("Content-Type"), err
 }

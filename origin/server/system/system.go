@@ -49,14 +49,7 @@ func Every(ctx context.Context, interval time.Duration, f func(ctx context.Conte
 }
 
 // Pause waits for d, or until ctx ends.
-func Pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	}
-}
+func Pause(ctx context.Context, d time.Duration) { Await(ctx, nil, d) }
 
 // Await waits until moved gives a value, for d at most, or until ctx ends.
 func Await(ctx context.Context, moved <-chan struct{}, d time.Duration) {
