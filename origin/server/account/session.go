@@ -22,22 +22,22 @@ const (
 	secretBytes  = 32        // of sessions and links
 )
 
-// Session is an open session, as its account's owner sees it.
+// Session is an open session, as it is kept.
 type Session struct {
-	ID      string // start of the token's hash, 16 hex digits
+	Account string
 	Created time.Time
 	Seen    time.Time // used last, to the hour
 	Remote  string    // network that it was opened from
+	hash    hash      // of its token
 }
 
-// session is one as it is kept.
-type session struct {
-	Account       string
-	Created, Seen time.Time
-	Remote        string
-}
+// ID is the start of the token's hash, 16 hex digits.
+func (s *Session) ID() string { return hex.EncodeToString(s.hash[:8]) }
 
-func (s *session) over(now time.Time) bool { return now.Sub(s.Seen) > SessionLife }
+// Is reports whether a token is that of the session.
+func (s *Session) Is(token string) bool { return s.hash == hashOf(token) }
+
+func (s *Session) over(now time.Time) bool { return now.Sub(s.Seen) > SessionLife }
 
 // NewToken returns a secret of 256 bits in hex, such as a session's before anybody signs in.
 func (r *Registry) NewToken() (string, error) { return r.random(secretBytes) }
@@ -121,7 +121,7 @@ func (c *change) open(id, token, remote string) error {
 	}
 	h := hashOf(token)
 	c.Put(sessionsKey(id, h), nil)
-	return c.put(sessionKey(h), session{id, c.now, c.now, remote})
+	return c.put(sessionKey(h), Session{Account: id, Created: c.now, Seen: c.now, Remote: remote})
 }
 
 // crowd makes room for one more session.
@@ -130,7 +130,7 @@ func (c *change) crowd(id string) error {
 	if err != nil || len(open) < mostSessions {
 		return err
 	}
-	slices.SortFunc(open, func(a, b held) int { return a.Seen.Compare(b.Seen) })
+	slices.SortFunc(open, func(a, b Session) int { return a.Seen.Compare(b.Seen) })
 	for _, s := range open[:len(open)-mostSessions+1] {
 		c.end(id, s.hash)
 	}
@@ -153,21 +153,15 @@ func (c *change) endAll(id string, but hash) error {
 	return err
 }
 
-// held is a session and the hash of its token.
-type held struct {
-	session
-	hash hash
-}
-
 // sessions are those of an account.
-func sessions(store kv.Reader, id string) (open []held, err error) {
+func sessions(store kv.Reader, id string) (open []Session, err error) {
 	prefix := key(tableSessions, bytesOf(id))
 	err = store.Scan(prefix, after(prefix), func(k, _ []byte) bool {
-		open = append(open, held{hash: hash(k[len(prefix):])})
+		open = append(open, Session{hash: hash(k[len(prefix):])})
 		return true
 	})
 	for i := range open {
-		if err := get(store, sessionKey(open[i].hash), &open[i].session); err != nil && !errors.Is(err, ErrUnknown) {
+		if err := get(store, sessionKey(open[i].hash), &open[i]); err != nil && !errors.Is(err, ErrUnknown) {
 			return nil, err
 		}
 	}
@@ -178,20 +172,10 @@ func sessions(store kv.Reader, id string) (open []held, err error) {
 func (r *Registry) Sessions(id string) ([]Session, error) {
 	open, err := sessions(r.o.Store, id)
 	now := r.o.Now()
-	list := []Session{}
-	for _, s := range open {
-		if s.Account == id && !s.over(now) {
-			list = append(list, Session{sessionID(s.hash), s.Created, s.Seen, s.Remote})
-		}
-	}
-	slices.SortFunc(list, func(a, b Session) int { return b.Created.Compare(a.Created) })
-	return list, err
+	open = slices.DeleteFunc(open, func(s Session) bool { return s.Account != id || s.over(now) })
+	slices.SortFunc(open, func(a, b Session) int { return b.Created.Compare(a.Created) })
+	return open, err
 }
-
-// SessionID is the [Session] ID of a token.
-func SessionID(token string) string { return sessionID(hashOf(token)) }
-
-func sessionID(h hash) string { return hex.EncodeToString(h[:8]) }
 
 // Session implements [github.com/sightline-dev/sightline/core/api.Accounts].
 func (r *Registry) Session(_ context.Context, token string) (account string, err error) {
@@ -199,7 +183,7 @@ func (r *Registry) Session(_ context.Context, token string) (account string, err
 		return "", auth.ErrSession
 	}
 	var (
-		s   session
+		s   Session
 		now = r.o.Now()
 		h   = hashOf(token)
 	)
@@ -220,7 +204,7 @@ func (r *Registry) Session(_ context.Context, token string) (account string, err
 func (r *Registry) see(h hash, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var s session
+	var s Session
 	if err := get(r.o.Store, sessionKey(h), &s); err != nil {
 		return // it was ended meanwhile
 	}
@@ -238,7 +222,7 @@ func (r *Registry) see(h hash, now time.Time) {
 func (r *Registry) SignOut(token, remote string) error {
 	h := hashOf(token)
 	return r.change(func(c *change) error {
-		var s session
+		var s Session
 		if err := get(c.store, sessionKey(h), &s); err != nil {
 			if errors.Is(err, ErrUnknown) {
 				return nil
@@ -258,7 +242,7 @@ func (r *Registry) EndSession(account, id, remote string) error {
 			return err
 		}
 		for _, s := range open {
-			if sessionID(s.hash) == id {
+			if s.ID() == id {
 				c.end(account, s.hash)
 				return c.event(Event{Actor: account, Action: SignOut, Target: account, Remote: remote})
 			}
@@ -281,7 +265,7 @@ func (r *Registry) endSessions(now time.Time) error {
 	var b kv.Batch
 	prefix := key(tableSession)
 	err := r.o.Store.Scan(prefix, after(prefix), func(k, v []byte) bool {
-		var s session
+		var s Session
 		if json.Unmarshal(v, &s) == nil && s.over(now) {
 			b.Delete(k)
 			b.Delete(sessionsKey(s.Account, hash(k[len(prefix):])))

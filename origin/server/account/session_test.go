@@ -250,10 +250,10 @@ func TestSessionsAreListedAndEnded(t *testing.T) {
 	if err != nil || len(list) != 2 || list[0].Remote != away || list[1].Remote != home {
 		t.Fatalf("Sessions = %+v, %v", list, err)
 	}
-	if err := w.EndSession(op.ID, list[0].ID, home); !errors.Is(err, ErrUnknown) {
+	if err := w.EndSession(op.ID, list[0].ID(), home); !errors.Is(err, ErrUnknown) {
 		t.Errorf("another's session: %v", err)
 	}
-	if err := w.EndSession(a.ID, list[0].ID, home); err != nil {
+	if err := w.EndSession(a.ID, list[0].ID(), home); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := w.Session(t.Context(), other); !errors.Is(err, auth.ErrSession) {

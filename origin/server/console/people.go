@@ -266,7 +266,7 @@ func (c *call) sessions() (any, error) {
 	list, err := c.o.Accounts.Sessions(c.account.ID)
 	sessions := []open{}
 	for _, s := range list {
-		sessions = append(sessions, open{s.ID, timestamp(s.Created), timestamp(s.Seen), s.Remote, s.ID == account.SessionID(c.token)})
+		sessions = append(sessions, open{s.ID(), timestamp(s.Created), timestamp(s.Seen), s.Remote, s.Is(c.token)})
 	}
 	return map[string]any{"sessions": sessions}, err
 }
