@@ -56,16 +56,12 @@ at its first start, and then authenticates with its own key:
 
 // printToken prints the token of an edge that was made: alone, so that a script can take it as it is.
 func printToken(c *cli.FolderCommand, e control.CreatedEdge) error {
-	if !c.AsJSON {
-		_, err := fmt.Fprintln(c.Env.Stdout, e.Token)
-		return err
-	}
-	return server.NewJSON(c.Env.Stdout).Encode(struct {
+	return c.Print(struct {
 		Token string   `json:"token"`
 		ID    string   `json:"edge_id"`
 		Name  string   `json:"name"`
 		Apps  []string `json:"app_ids"`
-	}{e.Token, e.Record.ID, e.Record.Name, e.Record.Apps})
+	}{e.Token, e.Record.ID, e.Record.Name, e.Record.Apps}, "%s\n", e.Token)
 }
 
 func newEdgeList(env *server.Env) *cobra.Command {
@@ -117,11 +113,7 @@ The origin rejects all its requests; at its next connection the edge deletes its
 		if e, err = control.RevokeEdge.Do(ctx, s, control.ID{ID: e.ID}); err != nil {
 			return err
 		}
-		if c.AsJSON {
-			return server.NewJSON(c.Env.Stdout).Encode(e)
-		}
-		_, err = fmt.Fprintf(c.Env.Stdout, "revoked %s, %s\n", e.ID, server.Printable(e.Name))
-		return err
+		return c.Print(e, "revoked %s, %s\n", e.ID, server.Printable(e.Name))
 	})
 }
 

@@ -57,11 +57,7 @@ func (f *headFlags) with(cmd *cobra.Command, do func(context.Context, control.Fo
 
 // print prints the version that a head belongs to.
 func (f *headFlags) print(h *control.Head, did string) error {
-	if f.AsJSON {
-		return server.NewJSON(f.Env.Stdout).Encode(map[string]string{"model_id": f.Model, "version_id": h.Version})
-	}
-	_, err := fmt.Fprintf(f.Env.Stdout, "version %s, %d concepts, %s\n", h.Version, len(h.Concepts), did)
-	return err
+	return f.Print(map[string]string{"model_id": f.Model, "version_id": h.Version}, "version %s, %d concepts, %s\n", h.Version, len(h.Concepts), did)
 }
 
 // formats encode a head.

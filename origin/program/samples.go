@@ -14,6 +14,7 @@ import (
 	"github.com/sightline-dev/sightline/origin/server"
 	"github.com/sightline-dev/sightline/origin/server/cli"
 	"github.com/sightline-dev/sightline/origin/server/control"
+	"github.com/sightline-dev/sightline/origin/server/system"
 	"github.com/sightline-dev/sightline/web"
 )
 
@@ -49,14 +50,7 @@ type lesson struct {
 
 // markDemo notes that a new folder is a demonstration's, before anything is put into it.
 func markDemo(n *server.Node) error {
-	f, err := n.Folder.Files.Create(unfilled)
-	if err == nil {
-		err = errors.Join(f.Sync(), f.Close(), n.Folder.Files.SyncDir("."))
-	}
-	if errors.Is(err, fs.ErrExist) {
-		return nil
-	}
-	return err
+	return system.ReplaceIn(n.Folder.Files, unfilled, nil)
 }
 
 // fillDemo puts the samples, with their places and credits, into the application of a demonstration, and has two models

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -104,19 +105,31 @@ func (c *FolderCommand) tell(pairs ...pair) error {
 	return nil
 }
 
+// Print prints v as a JSON object, or else a line.
+func (c *FolderCommand) Print(v any, format string, args ...any) error {
+	if c.AsJSON {
+		return server.NewJSON(c.Env.Stdout).Encode(v)
+	}
+	_, err := fmt.Fprintf(c.Env.Stdout, format, args...)
+	return err
+}
+
 // Group is a command that has others below it.
 func Group(use, short, long string, below ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: use, Short: short, Long: long + FolderHelp,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return server.Usagef("unknown command %q", args[0])
-			}
-			return cmd.Help()
-		},
+		RunE: showHelp,
 	}
 	cmd.AddCommand(below...)
 	return cmd
+}
+
+// showHelp shows the help of a command that only has others below it.
+func showHelp(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return server.Usagef("unknown command %q", args[0])
+	}
+	return cmd.Help()
 }
 
 func newApp(env *server.Env) *cobra.Command {
@@ -272,11 +285,7 @@ func (c *FolderCommand) deleteApp(ctx context.Context, s control.Folder, name, i
 	if _, err := control.DeleteApp.Do(ctx, s, control.ID{ID: id}); err != nil {
 		return err
 	}
-	if c.AsJSON {
-		return server.NewJSON(c.Env.Stdout).Encode(deleted{app.ID, app.Name, contents})
-	}
-	_, err = fmt.Fprintf(c.Env.Stdout, "deleted %s (%s) with %s\n", server.Printable(app.Name), app.ID, counted(contents))
-	return err
+	return c.Print(deleted{app.ID, app.Name, contents}, "deleted %s (%s) with %s\n", server.Printable(app.Name), app.ID, counted(contents))
 }
 
 // findApp finds an application by its id.
@@ -285,12 +294,11 @@ func findApp(ctx context.Context, s control.Folder, id string) (control.App, err
 	if err != nil {
 		return control.App{}, err
 	}
-	for _, a := range apps {
-		if a.ID == id {
-			return a, nil
-		}
+	i := slices.IndexFunc(apps, func(a control.App) bool { return a.ID == id })
+	if i < 0 {
+		return control.App{}, fmt.Errorf("%w: %q", register.ErrApplication, id)
 	}
-	return control.App{}, fmt.Errorf("%w: %q", register.ErrApplication, id)
+	return apps[i], nil
 }
 
 // confirm has the application's name typed.

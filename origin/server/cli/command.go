@@ -67,19 +67,14 @@ func Run(ctx context.Context, p Program, env server.Env) int {
 
 func (p *Program) command(env *server.Env) *cobra.Command {
 	root := &cobra.Command{
-		Use:           p.Name,
-		Short:         p.Short,
-		Long:          p.Long,
-		Version:       server.Version,
-		SilenceErrors: true,
-		SilenceUsage:  true,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return server.Usagef("unknown command %q", args[0])
-			}
-			return nil
-		},
-		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Use:               p.Name,
+		Short:             p.Short,
+		Long:              p.Long,
+		Version:           server.Version,
+		SilenceErrors:     true,
+		SilenceUsage:      true,
+		Args:              cobra.ArbitraryArgs,
+		RunE:              showHelp,
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return server.UsageError{Err: err} })

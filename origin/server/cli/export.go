@@ -180,26 +180,32 @@ func Pages[T any](ctx context.Context, s Session, path, list string, visit func(
 }
 
 // isPublic reports whether a concept or model is not the application's own.
-func isPublic(appID *string) bool { return appID == nil || *appID == "" || *appID == "main" }
+func isPublic(appID string) bool { return appID == "" || appID == "main" }
+
+// exportOwn writes those elements of a list that are the application's own as lines of a file.
+func exportOwn[Line any](ctx context.Context, ex *exporter, list, file string) error {
+	return Pages(ctx, ex.session, "/v2/"+list, list, func(element *json.RawMessage) error {
+		var owner struct {
+			AppID string `json:"app_id"`
+		}
+		var line Line
+		err := errors.Join(json.Unmarshal(*element, &owner), json.Unmarshal(*element, &line))
+		if err != nil || isPublic(owner.AppID) {
+			return err
+		}
+		return ex.to.Line(file, line)
+	})
+}
 
 func (ex *exporter) concepts(ctx context.Context) error {
-	type concept struct {
-		conceptLine
-		AppID *string `json:"app_id"`
-	}
-	return Pages(ctx, ex.session, "/v2/concepts", "concepts", func(c *concept) error {
-		if isPublic(c.AppID) {
-			return nil
-		}
-		return ex.to.Line(collection.ConceptsFile, c.conceptLine)
-	})
+	return exportOwn[conceptLine](ctx, ex, "concepts", collection.ConceptsFile)
 }
 
 func (ex *exporter) models(ctx context.Context) error {
 	type model struct {
 		ID     string
 		Name   string
-		AppID  *string `json:"app_id"`
+		AppID  string `json:"app_id"`
 		Output struct {
 			Config map[string]json.RawMessage `json:"output_config"`
 			Data   struct{ Concepts []struct{ ID string } }
@@ -222,16 +228,7 @@ func (ex *exporter) models(ctx context.Context) error {
 }
 
 func (ex *exporter) workflows(ctx context.Context) error {
-	type workflow struct {
-		workflowLine
-		AppID *string `json:"app_id"`
-	}
-	return Pages(ctx, ex.session, "/v2/workflows", "workflows", func(w *workflow) error {
-		if isPublic(w.AppID) {
-			return nil
-		}
-		return ex.to.Line(collection.WorkflowsFile, w.workflowLine)
-	})
+	return exportOwn[workflowLine](ctx, ex, "workflows", collection.WorkflowsFile)
 }
 
 // exportedInput is an input as it is answered.

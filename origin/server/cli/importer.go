@@ -248,6 +248,9 @@ func isThere(s Status) bool {
 	return s.Code == downloaded || s.Code == downloadPending || s.Code == downloading
 }
 
+// askers is how many inputs are asked for at once.
+const askers = 8
+
 // missing returns those inputs that the application does not hold.
 func (im *importer) missing(ctx context.Context, inputs []collection.Input) ([]collection.Input, error) {
 	if im.fresh {
@@ -256,18 +259,13 @@ func (im *importer) missing(ctx context.Context, inputs []collection.Input) ([]c
 	states := make([]Status, len(inputs))
 	errs := make([]error, len(inputs))
 	var asking sync.WaitGroup
-	next := make(chan int)
-	for range min(8, len(inputs)) {
+	for first := range askers {
 		asking.Go(func() {
-			for i := range next {
+			for i := first; i < len(inputs); i += askers {
 				states[i], errs[i] = im.there(ctx, inputs[i].ID)
 			}
 		})
 	}
-	for i := range inputs {
-		next <- i
-	}
-	close(next)
 	asking.Wait()
 	var out []collection.Input
 	for i := range inputs {

@@ -52,11 +52,7 @@ _Get, _Patch and _Delete: Inputs, Concepts (not _Delete), Models (also _Train), 
 
 // tellKey prints a key that was made: alone, so that a script can take it as it is.
 func (c *FolderCommand) tellKey(k control.CreatedKey) error {
-	if c.AsJSON {
-		return c.tell(pair{"key", k.Key}, pair{"key_id", k.Record.ID}, pair{"app_id", k.Record.App})
-	}
-	_, err := fmt.Fprintln(c.Env.Stdout, k.Key)
-	return err
+	return c.Print(map[string]string{"key": k.Key, "key_id": k.Record.ID, "app_id": k.Record.App}, "%s\n", k.Key)
 }
 
 func newKeyList(env *server.Env) *cobra.Command {
@@ -96,11 +92,7 @@ at least 8 digits. It stops working immediately.` + FolderHelp,
 		if _, err := control.DeleteKey.Do(ctx, s, control.ID{ID: k.ID}); err != nil {
 			return err
 		}
-		if c.AsJSON {
-			return server.NewJSON(c.Env.Stdout).Encode(k)
-		}
-		_, err = fmt.Fprintf(c.Env.Stdout, "deleted %s of application %s\n", k.ID, k.App)
-		return err
+		return c.Print(k, "deleted %s of application %s\n", k.ID, k.App)
 	})
 }
 
