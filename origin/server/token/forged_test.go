@@ -59,7 +59,7 @@ func forge(t testing.TB, tokens *Tokens, change func(map[string]any)) string {
 	payload := payloadOf(t, issue(t, tokens))
 	change(payload)
 	k := &tokens.ring.Load().keys[0]
-	return sign(headerOf(k.id), text(payload), k.private)
+	return sign(headerOf(k.ID), text(payload), k.private)
 }
 
 func headerOf(kid string) string { return fmt.Sprintf(`{"alg":"EdDSA","kid":%q,"typ":"JWT"}`, kid) }
@@ -253,7 +253,7 @@ func TestForgedTokens(t *testing.T) {
 		f.good = append(f.good, token)
 	}
 	keys := tokens.ring.Load().keys
-	f.kid, f.other, f.public = keys[0].id, keys[1].id, keys[0].private.Public().(ed25519.PublicKey)
+	f.kid, f.other, f.public = keys[0].ID, keys[1].ID, keys[0].private.Public().(ed25519.PublicKey)
 
 	from, rounds := proof.Rounds(t, 2000, 100_000)
 	accepted, kinds := 0, map[string]int{}
@@ -326,12 +326,12 @@ func TestClaimsOfOurOwnKey(t *testing.T) {
 	}
 	k := &tokens.ring.Load().keys[0]
 	for name, token := range map[string]string{
-		"no JSON":        sign(headerOf(k.id), "no JSON", k.private),
-		"a list":         sign(headerOf(k.id), "[]", k.private),
-		"nothing":        sign(headerOf(k.id), "", k.private),
-		"typ in small":   sign(strings.Replace(headerOf(k.id), "JWT", "jwt", 1), text(payloadOf(t, issue(t, tokens))), k.private),
-		"another order":  sign(fmt.Sprintf(`{"kid":%q,"alg":"EdDSA","typ":"JWT"}`, k.id), text(payloadOf(t, issue(t, tokens))), k.private),
-		"one more field": sign(strings.Replace(headerOf(k.id), "{", `{"a":1,`, 1), text(payloadOf(t, issue(t, tokens))), k.private),
+		"no JSON":        sign(headerOf(k.ID), "no JSON", k.private),
+		"a list":         sign(headerOf(k.ID), "[]", k.private),
+		"nothing":        sign(headerOf(k.ID), "", k.private),
+		"typ in small":   sign(strings.Replace(headerOf(k.ID), "JWT", "jwt", 1), text(payloadOf(t, issue(t, tokens))), k.private),
+		"another order":  sign(fmt.Sprintf(`{"kid":%q,"alg":"EdDSA","typ":"JWT"}`, k.ID), text(payloadOf(t, issue(t, tokens))), k.private),
+		"one more field": sign(strings.Replace(headerOf(k.ID), "{", `{"a":1,`, 1), text(payloadOf(t, issue(t, tokens))), k.private),
 	} {
 		if _, err := tokens.Read(token); !errors.Is(err, auth.ErrToken) {
 			t.Errorf("%s: %v, want ErrToken", name, err)

@@ -60,7 +60,7 @@ func (t *Tokens) Public() []log.PublicKey {
 	r := t.ring.Load()
 	var keys []log.PublicKey
 	for i := range r.keys {
-		keys = append(keys, log.PublicKey{ID: r.keys[i].id, Key: [32]byte(r.keys[i].private.Public().(ed25519.PublicKey))})
+		keys = append(keys, log.PublicKey{ID: r.keys[i].ID, Key: [32]byte(r.keys[i].private.Public().(ed25519.PublicKey))})
 	}
 	return keys
 }

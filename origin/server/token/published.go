@@ -17,7 +17,7 @@ func (r *ring) publish() error {
 	set := jwkset.NewMemoryStorage()
 	for i := range r.keys {
 		k, err := jwkset.NewJWKFromKey(r.keys[i].private.Public().(ed25519.PublicKey), jwkset.JWKOptions{
-			Metadata: jwkset.JWKMetadataOptions{ALG: jwkset.AlgEdDSA, KID: r.keys[i].id, USE: jwkset.UseSig},
+			Metadata: jwkset.JWKMetadataOptions{ALG: jwkset.AlgEdDSA, KID: r.keys[i].ID, USE: jwkset.UseSig},
 		})
 		if err != nil {
 			return err

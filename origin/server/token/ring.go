@@ -40,18 +40,20 @@ var ErrKeys = errors.New("damaged signing keys; deleting the file creates new on
 
 // key is a signing key.
 type key struct {
-	id      string // 16 hex digits, from its public half
+	ID   string    `json:"kid"` // 16 hex digits, from its public half
+	Made time.Time `json:"made_at"`
+	From time.Time `json:"from"` // signs from then on
+	Seed []byte    `json:"seed"`
+
 	private ed25519.PrivateKey
-	made    time.Time
-	from    time.Time // signs from then on
-	header  string    // of its tokens, as base64
+	header  string // of its tokens, as base64
 }
 
 func newKey(seed []byte, made, from time.Time) (key, error) {
-	k := key{private: ed25519.NewKeyFromSeed(seed), made: made, from: from}
+	k := key{Made: made.UTC(), From: from.UTC(), Seed: seed, private: ed25519.NewKeyFromSeed(seed)}
 	sum := sha256.Sum256(k.private.Public().(ed25519.PublicKey))
-	k.id = hex.EncodeToString(sum[:8])
-	header, err := json.Marshal(map[string]any{"alg": "EdDSA", "kid": k.id, "typ": "JWT"})
+	k.ID = hex.EncodeToString(sum[:8])
+	header, err := json.Marshal(map[string]any{"alg": "EdDSA", "kid": k.ID, "typ": "JWT"})
 	k.header = base64.RawURLEncoding.EncodeToString(header)
 	return k, err
 }
@@ -65,7 +67,7 @@ type ring struct {
 // signing is the key that signs now.
 func (r *ring) signing(now time.Time) *key {
 	for i := len(r.keys) - 1; i > 0; i-- {
-		if !now.Before(r.keys[i].from) {
+		if !now.Before(r.keys[i].From) {
 			return &r.keys[i]
 		}
 	}
@@ -87,7 +89,7 @@ func (r *ring) find(header string, now time.Time) *key {
 
 // dead reports whether no token of key i can live.
 func (r *ring) dead(i int, now time.Time) bool {
-	return i+1 < len(r.keys) && now.After(r.keys[i+1].from.Add(MaxLife+time.Second))
+	return i+1 < len(r.keys) && now.After(r.keys[i+1].From.Add(MaxLife+time.Second))
 }
 
 // turn returns the keys of now. Where it is time it makes the next key, which counts once it is
@@ -117,13 +119,13 @@ func (t *Tokens) turn(now time.Time) (*ring, error) {
 	}
 	t.ring.Store(next)
 	newest := &next.keys[len(next.keys)-1]
-	t.o.Log.Info("new signing key", "key", newest.id, "from", newest.from.UTC().Format(time.RFC3339), "keys", len(next.keys))
+	t.o.Log.Info("new signing key", "key", newest.ID, "from", newest.From.Format(time.RFC3339), "keys", len(next.keys))
 	return next, nil
 }
 
 // due reports whether a key should be made.
 func (r *ring) due(now time.Time) bool {
-	return len(r.keys) == 0 || !now.Before(r.keys[len(r.keys)-1].made.Add(turnAfter))
+	return len(r.keys) == 0 || !now.Before(r.keys[len(r.keys)-1].Made.Add(turnAfter))
 }
 
 // next is the ring with one more key, and without the dead ones.
@@ -152,15 +154,8 @@ func (r *ring) next(now time.Time, random io.Reader) (*ring, error) {
 
 // kept is what the file holds.
 type kept struct {
-	Version int       `json:"version"`
-	Keys    []keptKey `json:"keys"`
-}
-
-type keptKey struct {
-	ID   string    `json:"kid"`
-	Made time.Time `json:"made_at"`
-	From time.Time `json:"from"`
-	Seed []byte    `json:"seed"`
+	Version int   `json:"version"`
+	Keys    []key `json:"keys"`
 }
 
 const (
@@ -204,7 +199,7 @@ func decode(b []byte) (*ring, error) {
 			return nil, ErrKeys
 		}
 		one, err := newKey(have.Seed, have.Made, have.From)
-		if err != nil || one.id != have.ID || slices.ContainsFunc(r.keys, func(k key) bool { return k.id == one.id }) {
+		if err != nil || one.ID != have.ID || slices.ContainsFunc(r.keys, func(k key) bool { return k.ID == one.ID }) {
 			return nil, ErrKeys
 		}
 		r.keys = append(r.keys, one)
@@ -213,12 +208,7 @@ func decode(b []byte) (*ring, error) {
 }
 
 func (r *ring) encode() ([]byte, error) {
-	k := kept{Version: keptVersion}
-	for i := range r.keys {
-		have := &r.keys[i]
-		k.Keys = append(k.Keys, keptKey{have.id, have.made.UTC(), have.from.UTC(), have.private.Seed()})
-	}
-	return json.MarshalIndent(k, "", "  ")
+	return json.MarshalIndent(kept{keptVersion, r.keys}, "", "  ")
 }
 
 // save replaces the file, whole or not at all.

@@ -152,7 +152,7 @@ func (t *Tokens) signing(app string, now time.Time) (Delegate, error) {
 		return Delegate{}, err
 	}
 	k := r.signing(now)
-	return Delegate{ID: k.id, Issuer: t.o.Issuer, Private: k.private}, nil
+	return Delegate{ID: k.ID, Issuer: t.o.Issuer, Private: k.private}, nil
 }
 
 // Read implements [api.Tokens].

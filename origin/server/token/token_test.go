@@ -193,7 +193,7 @@ func TestRotation(t *testing.T) {
 		tokens := w.open(t, func(o *Options) { o.Life = MaxLife })
 		published := string(tokens.ring.Load().public)
 		token := issue(t, tokens)
-		kid := tokens.ring.Load().signing(w.now).id
+		kid := tokens.ring.Load().signing(w.now).ID
 		if day > 0 && !strings.Contains(published, kid) {
 			t.Fatalf("day %d: signed with a key that was not published the day before", day)
 		}
@@ -321,7 +321,7 @@ func TestKeysThatCannotBeKept(t *testing.T) {
 
 		w.files = refusing{plain, &left}
 		tokens = w.open(t, nil)
-		first := tokens.ring.Load().keys[0].id
+		first := tokens.ring.Load().keys[0].ID
 		w.now = w.now.Add(turnAfter)
 		left = n
 		if issue(t, tokens); len(tokens.ring.Load().keys) != 1 {
@@ -333,7 +333,7 @@ func TestKeysThatCannotBeKept(t *testing.T) {
 		}
 		w.now = w.now.Add(again)
 		issue(t, tokens)
-		if r := tokens.ring.Load(); len(r.keys) != 2 || r.signing(w.now).id != first {
+		if r := tokens.ring.Load(); len(r.keys) != 2 || r.signing(w.now).ID != first {
 			t.Errorf("operation %d: %d keys, want two of which the first signs", n, len(r.keys))
 		}
 		if strings.Contains(w.log.String(), "seed") {
