@@ -145,12 +145,12 @@ func Open(o Options) (*Registry, error) {
 		o.Plan.Name = "unlimited"
 	}
 	r := &Registry{o: o, hashing: newGate(), throttle: newThrottles(o.SignUps)}
-	r.meters.open(r)
-	r.usage.open(o.Store)
+	r.meters = meters{r: r, byID: map[string]*meter{}}
+	r.usage = usage{store: o.Store, cells: map[cellKey]*cell{}}
 	if o.Mail == nil {
 		r.o.Mail = logSender{o.Log}
 	}
-	r.post.open(&r.o)
+	r.post = post{queue: make(chan Mail, mostPosted), sender: r.o.Mail, log: o.Log, now: o.Now, keep: o.Demo}
 	var err error
 	r.audit, err = readHead(o.Store)
 	return r, err

@@ -132,10 +132,6 @@ type post struct {
 	kept []Mail // the newest last
 }
 
-func (p *post) open(o *Options) {
-	*p = post{queue: make(chan Mail, mostPosted), sender: o.Mail, log: o.Log, now: o.Now, keep: o.Demo}
-}
-
 // send queues a mail; the zero Mail is none.
 func (p *post) send(m Mail) {
 	if m.To == "" {

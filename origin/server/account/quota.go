@@ -84,8 +84,6 @@ type meters struct {
 	byID map[string]*meter
 }
 
-func (ms *meters) open(r *Registry) { ms.r, ms.byID = r, map[string]*meter{} }
-
 // meter counts one account's calls.
 //
 //	stored:   used ──────────────┐

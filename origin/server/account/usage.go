@@ -40,8 +40,6 @@ type cellKey struct {
 // cell is a counter.
 type cell struct{ calls, last atomic.Int64 } // last in Unix seconds
 
-func (u *usage) open(store kv.Store) { u.store, u.cells = store, map[cellKey]*cell{} }
-
 const secondsPerDay = 24 * 60 * 60
 
 func dayOf(t time.Time) uint32 { return uint32(t.Unix() / secondsPerDay) }
