@@ -4,10 +4,8 @@ import (
 	"context"
 	"crypto/ed25519"
 	"errors"
-	"fmt"
 	"time"
 
-	"github.com/sightline-dev/sightline/core"
 	"github.com/sightline-dev/sightline/origin/server"
 	"github.com/sightline-dev/sightline/origin/server/httpd"
 	"github.com/sightline-dev/sightline/origin/server/system"
@@ -18,14 +16,11 @@ import (
 // liveTime bounds a call of the sync protocol: a stream ends by itself before.
 const liveTime = 65 * time.Minute
 
-// edgeSigners are the edges as holders of keys that tokens are issued with.
-type edgeSigners struct{ *core.Engine }
+var _ token.Others = native{}
 
-var _ token.Others = edgeSigners{}
-
-// Signer implements [token.Others]. An edge that was revoked may issue none: those that it has issued are dead.
-func (e edgeSigners) Signer(kid string) (token.Signer, bool) {
-	edge, err := e.Register.Edge(kid)
+// Signer implements [token.Others]: the edges hold keys that tokens are issued with. An edge that was revoked may issue none: those that it has issued are dead.
+func (n native) Signer(kid string) (token.Signer, bool) {
+	edge, err := n.Register.Edge(kid)
 	if err != nil || edge.Key == [32]byte{} {
 		return token.Signer{}, false
 	}
@@ -33,7 +28,7 @@ func (e edgeSigners) Signer(kid string) (token.Signer, bool) {
 }
 
 // Delegate implements [token.Others]: nobody delegates anything to an origin.
-func (edgeSigners) Delegate(string) (token.Delegate, bool) { return token.Delegate{}, false }
+func (native) Delegate(string) (token.Delegate, bool) { return token.Delegate{}, false }
 
 // feedHost is what the change feed asks of a server.
 type feedHost struct {
@@ -80,10 +75,7 @@ const feedInterval = 5 * time.Second
 
 // feeds are the mounts of the sync protocol. They count no calls and have no rate of calls, unlike those of the interface.
 func feeds(srv *server.Server) ([]httpd.Mount, error) {
-	engine, ok := srv.Engine.(native)
-	if !ok {
-		return nil, fmt.Errorf("engine %T is not an origin's", srv.Engine)
-	}
+	engine := srv.Engine.(native) // as open returned it
 	h := &feedHost{srv, engine}
 	f, err := feed.New(feed.Options{
 		Engine: engine, Register: engine.Register, Blobs: srv.Folder.Blobs, Holder: srv.Hosted, Run: srv.Pool.Run,

@@ -150,10 +150,7 @@ func (o *origin) console(srv *server.Server) (*console.Handler, error) {
 		}
 		models = append(models, console.Model{ID: m.ID, Name: m.Name})
 	}
-	engine, ok := srv.Engine.(native)
-	if !ok {
-		return nil, fmt.Errorf("engine %T is not an origin's", srv.Engine)
-	}
+	engine := srv.Engine.(native) // as open returned it
 	return srv.Console(console.Options{
 		Stored: engine.Stored, Accounts: srv.Accounts, Models: models, Demo: o.people.demo, Export: func(ctx context.Context, app string, w io.Writer) error { return cli.ExportApp(ctx, srv.Node, app, w) },
 	})

@@ -1,9 +1,11 @@
 package program
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
+	"iter"
 	"slices"
 	"strings"
 	"sync"
@@ -222,78 +224,75 @@ type answer struct {
 	fatal   error  // why nothing can work
 }
 
-// all predicts pictures on all workers and hands the answers to out in order.
+// all predicts pictures and hands the answers to out in order.
 func (p *predictor) all(ctx context.Context, pictures []picture, stdin io.Reader, out writer, progress *cli.Progress) (failed int, err error) {
-	workers := p.flags.workers
-	if workers == 0 {
-		workers = system.Cores()
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	ordered, finished := p.begin(ctx, pictures, min(workers, len(pictures)), stdin, progress)
-	for done := range ordered {
-		a, ok := <-done
-		if !ok || err != nil {
-			continue
+	for a := range p.answers(ctx, pictures, stdin, progress) {
+		if a.fatal != nil || ctx.Err() != nil {
+			return failed, a.fatal
 		}
-		if err = a.fatal; err == nil && ctx.Err() == nil {
-			if a.video {
-				progress.Noun = "pictures and videos"
-			}
-			if a.err != nil {
-				failed++
-				progress.Failure(a.picture.name, a.err)
-			}
-			err = progress.Around(func() error { return out.write(&a) })
-			progress.Step(a.err)
+		if a.video {
+			progress.Noun = "pictures and videos"
 		}
+		if a.err != nil {
+			failed++
+			progress.Failure(a.picture.name, a.err)
+		}
+		progress.Clear()
+		err := out.write(&a)
+		progress.Step(a.err)
 		if err != nil {
-			cancel()
+			return failed, err
 		}
 	}
-	cancel()
-	finished.Wait()
-	return failed, err
+	return failed, nil
 }
 
-// begin starts the workers. Each picture has its place in the ordered channel before it is
-// worked on, so the answers come in order; the channel's length bounds how many wait there,
-// so memory does not grow with the number of pictures. A place that is closed without an
-// answer was given up with ctx.
-func (p *predictor) begin(ctx context.Context, pictures []picture, workers int, stdin io.Reader, progress *cli.Progress) (<-chan chan answer, *sync.WaitGroup) {
+// answers predicts pictures on all workers and yields the answers in the order of the pictures, until ctx ends. Each picture has its place
+// in the ordered channel before it is worked on; the channel's length bounds how many answers wait there, so memory does not grow with
+// the number of pictures.
+func (p *predictor) answers(ctx context.Context, pictures []picture, stdin io.Reader, progress *cli.Progress) iter.Seq[answer] {
 	type task struct {
 		picture picture
 		done    chan answer
 	}
-	var (
-		tasks    = make(chan task)
-		ordered  = make(chan chan answer, 4*workers)
-		finished sync.WaitGroup
-	)
-	finished.Go(func() {
-		defer close(ordered)
-		defer close(tasks)
-		for _, picture := range pictures {
-			done := make(chan answer, 1)
-			select {
-			case ordered <- done:
-			case <-ctx.Done():
-				return
+	return func(yield func(answer) bool) {
+		workers := min(cmp.Or(p.flags.workers, system.Cores()), len(pictures))
+		tasks, ordered := make(chan task), make(chan task, 4*workers)
+		var running sync.WaitGroup
+		defer running.Wait()
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		running.Go(func() {
+			defer close(ordered)
+			defer close(tasks)
+			for _, picture := range pictures {
+				t := task{picture, make(chan answer, 1)}
+				for _, to := range []chan task{ordered, tasks} {
+					select {
+					case to <- t:
+					case <-ctx.Done():
+						return
+					}
+				}
 			}
+		})
+		for range workers {
+			running.Go(func() {
+				w := p.newWorker(stdin, progress)
+				for t := range tasks {
+					t.done <- w.predict(ctx, t.picture)
+				}
+			})
+		}
+		for t := range ordered {
 			select {
-			case tasks <- task{picture, done}:
+			case a := <-t.done:
+				if !yield(a) {
+					return
+				}
 			case <-ctx.Done():
-				close(done)
 				return
 			}
 		}
-	})
-	for range workers {
-		finished.Go(func() {
-			w := p.newWorker(stdin, progress)
-			for t := range tasks {
-				t.done <- w.predict(ctx, t.picture)
-			}
-		})
 	}
-	return ordered, &finished
 }

@@ -117,11 +117,7 @@ func runSync(ctx context.Context, f *syncFlags, env *server.Env) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, n.Close()) }()
-	engine, ok := n.Engine.(native)
-	if !ok {
-		return errors.New("this program does not support replicas")
-	}
-	s.node, s.engine = n, engine
+	s.node, s.engine = n, n.Engine.(native) // as open returned it
 	if err := s.open(ctx); err != nil {
 		return err
 	}

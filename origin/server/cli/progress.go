@@ -55,12 +55,11 @@ func newBar(w io.Writer, verb, noun string, total int) *progressbar.ProgressBar 
 	)
 }
 
-// Around lets f write an answer where the bar stands.
-func (p *Progress) Around(f func() error) error {
+// Clear makes room for an answer where the bar stands.
+func (p *Progress) Clear() {
 	if p.bar != nil && p.Shared {
 		_ = p.bar.Clear() // a bar that cannot be cleared is only ugly
 	}
-	return f()
 }
 
 // Failure tells that a picture failed, and why.
