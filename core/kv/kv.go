@@ -79,15 +79,6 @@ type Writer interface {
 	DeleteRange(lo, hi []byte)
 }
 
-// Find is Get of r. For a key without a value, it returns nil and no error.
-func Find(r Reader, key []byte) ([]byte, error) {
-	value, err := r.Get(key)
-	if errors.Is(err, ErrNotFound) {
-		return nil, nil
-	}
-	return value, err
-}
-
 // Store is the port. Its methods may be called concurrently.
 type Store interface {
 	Reader
