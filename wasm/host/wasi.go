@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/sys"
@@ -45,23 +46,20 @@ const (
 	maxPrinted        = 8 << 10 // bytes of what a guest prints, the last of it
 )
 
-var wasi = map[string]func(c *call){
-	"args_get":          func(c *call) { c.set(wasiOK) },
-	"args_sizes_get":    wasiNone,
-	"environ_get":       func(c *call) { c.set(wasiOK) },
-	"environ_sizes_get": wasiNone,
-	"clock_time_get":    wasiClock,
-	"random_get":        wasiRandom,
-	"fd_write":          wasiWrite,
-	"poll_oneoff":       wasiPoll,
-	"sched_yield":       func(c *call) { c.set(wasiOK) },
-	"proc_exit":         func(c *call) { panic(sys.NewExitError(c.u32(0))) },
-}
-
-// wasiTypes are what the functions above must be imported as.
-var wasiTypes = map[string]string{
-	"args_get": "ii", "args_sizes_get": "ii", "environ_get": "ii", "environ_sizes_get": "ii",
-	"clock_time_get": "iIi", "random_get": "ii", "fd_write": "iiii", "poll_oneoff": "iiii", "sched_yield": "", "proc_exit": "i",
+var wasi = map[string]struct {
+	params string // types that it must be imported with
+	do     hostFunc
+}{
+	"args_get":          {"ii", func(c *call) { c.set(wasiOK) }},
+	"args_sizes_get":    {"ii", wasiNone},
+	"environ_get":       {"ii", func(c *call) { c.set(wasiOK) }},
+	"environ_sizes_get": {"ii", wasiNone},
+	"clock_time_get":    {"iIi", wasiClock},
+	"random_get":        {"ii", wasiRandom},
+	"fd_write":          {"iiii", wasiWrite},
+	"poll_oneoff":       {"iiii", wasiPoll},
+	"sched_yield":       {"", func(c *call) { c.set(wasiOK) }},
+	"proc_exit":         {"i", func(c *call) { panic(sys.NewExitError(c.u32(0))) }},
 }
 
 // linkWASI gives the module the functions that it imports, under the types that it imports them by.
@@ -74,16 +72,16 @@ func linkWASI(ctx context.Context, r wazero.Runtime, m wazero.CompiledModule) er
 			continue
 		}
 		seen[name] = true
-		do, known := wasi[name]
+		one, known := wasi[name]
 		switch {
-		case known && !sameTypes(f.ParamTypes(), kernels.Types(wasiTypes[name])):
+		case known && !sameTypes(f.ParamTypes(), kernels.Types(one.params)):
 			return fmt.Errorf("%w: %s has another type", ErrModule, name)
 		case !known && !sameTypes(f.ResultTypes(), kernels.Types("i")):
 			return fmt.Errorf("%w: WASI has no %s with this type", ErrModule, name)
 		case !known:
-			do = wasiUnknown(name)
+			one.do = wasiUnknown(name)
 		}
-		b.NewFunctionBuilder().WithGoModuleFunction(hostFunc(do), f.ParamTypes(), f.ResultTypes()).Export(name)
+		b.NewFunctionBuilder().WithGoModuleFunction(one.do, f.ParamTypes(), f.ResultTypes()).Export(name)
 	}
 	if _, err := b.Instantiate(ctx); err != nil {
 		return fmt.Errorf("%w: %w", ErrModule, err)
@@ -92,9 +90,9 @@ func linkWASI(ctx context.Context, r wazero.Runtime, m wazero.CompiledModule) er
 }
 
 // wasiUnknown answers for a function that asks for files or sockets: they are all closed.
-func wasiUnknown(name string) func(*call) {
+func wasiUnknown(name string) hostFunc {
 	answer := uint64(wasiNoSys)
-	if len(name) > 3 && name[:3] == "fd_" {
+	if strings.HasPrefix(name, "fd_") {
 		answer = wasiBadF
 	}
 	return func(c *call) { c.stack[0] = answer }
