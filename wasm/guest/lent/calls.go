@@ -16,7 +16,7 @@ type Tokens struct{ From Imports }
 
 var _ api.Tokens = Tokens{}
 
-// rooms are buffers of abi.RoomOnce bytes: every call that is counted needs one.
+// rooms are buffers of abi.RoomOnce bytes: every call that is counted needs one, and every read of the store.
 var rooms = sync.Pool{New: func() any { return new([abi.RoomOnce]byte) }}
 
 // once calls an import that must not be asked twice. read borrows what it filled.

@@ -5,37 +5,27 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"sync"
 	"sync/atomic"
 
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/wasm/abi"
 )
 
-// Sizes of buffers. A scan begins with little, since most end after a record or two, and asks for
-// more each time.
-const (
-	valueBytes = 64 << 10
-	firstChunk = 1 << 10
-	chunkBytes = 64 << 10
-)
+// firstChunk is the number of bytes that a scan asks for first, since most end after a record or two. It asks for more each time.
+const firstChunk = 1 << 10
 
 // Store is the store that the host lends. It may be called concurrently where its imports may.
 type Store struct {
 	reader
 	from   Imports
 	closed atomic.Bool
-
-	mu    sync.Mutex
-	value []byte   // scratch of Get
-	free  [][]byte // buffers of scans that have ended
 }
 
 var _ kv.Store = (*Store)(nil)
 
 // NewStore is the store behind the imports kv_.
 func NewStore(from Imports) *Store {
-	s := &Store{from: from, value: make([]byte, valueBytes)}
+	s := &Store{from: from}
 	s.reader = reader{s, 0}
 	return s
 }
@@ -99,16 +89,10 @@ func (r reader) Get(key []byte) ([]byte, error) {
 	if r.over() {
 		return nil, kv.ErrClosed
 	}
-	r.s.mu.Lock()
-	defer r.s.mu.Unlock()
-	got, err := fill(r.s.value, func(dst []byte) int64 { return r.s.from.KVGet(r.at, key, dst) })
-	switch {
-	case err != nil:
-		return nil, err
-	case len(got) > len(r.s.value):
-		return got, nil // new memory
-	}
-	return append(make([]byte, 0, len(got)), got...), nil
+	room := rooms.Get().(*[abi.RoomOnce]byte)
+	defer rooms.Put(room)
+	got, err := fill(room[:], func(dst []byte) int64 { return r.s.from.KVGet(r.at, key, dst) })
+	return bytes.Clone(got), err
 }
 
 // Scan implements [kv.Reader].
@@ -135,10 +119,10 @@ func (r reader) scan(lo, hi []byte, back bool, yield func(key, value []byte) boo
 	}
 	scan := uint32(n)
 	defer s.from.KVEnd(scan)
-	buf := s.buffer()
-	defer s.giveBack(buf)
-	for room := firstChunk; ; room = min(4*room, chunkBytes) {
-		chunk, err := fill(buf[:room], func(dst []byte) int64 { return s.from.KVNext(scan, dst) })
+	room := rooms.Get().(*[abi.RoomOnce]byte) // as many are in use as scans are inside each other
+	defer rooms.Put(room)
+	for n := firstChunk; ; n = min(4*n, len(room)) {
+		chunk, err := fill(room[:n], func(dst []byte) int64 { return s.from.KVNext(scan, dst) })
 		if err != nil || len(chunk) == 0 {
 			return err
 		}
@@ -152,25 +136,6 @@ func (r reader) scan(lo, hi []byte, back bool, yield func(key, value []byte) boo
 			}
 		}
 	}
-}
-
-// buffer takes a buffer of chunkBytes: as many are in use as scans are inside each other.
-func (s *Store) buffer() []byte {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	n := len(s.free)
-	if n == 0 {
-		return make([]byte, chunkBytes)
-	}
-	buf := s.free[n-1]
-	s.free = s.free[:n-1]
-	return buf
-}
-
-func (s *Store) giveBack(buf []byte) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.free = append(s.free, buf)
 }
 
 // snapshot is one moment of the store.
