@@ -9,6 +9,7 @@ import (
 	"go/printer"
 	"go/token"
 	"go/types"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -69,15 +70,13 @@ func (p *program) golang() ([]byte, error) {
 // imported returns the lines of the imports, those of the standard library first.
 func (g *golang) imported() string {
 	var std, ours []string
-	for path := range g.imports {
+	for _, path := range slices.Sorted(maps.Keys(g.imports)) {
 		if strings.Contains(path, ".") {
 			ours = append(ours, path)
 		} else {
 			std = append(std, path)
 		}
 	}
-	slices.Sort(std)
-	slices.Sort(ours)
 	if len(std) > 0 {
 		std = append(std, "")
 	}
@@ -199,11 +198,7 @@ func (g *golang) expression(f *member, text string) (string, error) {
 // born returns the value with which the fields with the option or are compared, and its type. If method is true, the message has a
 // method that returns it. Otherwise it is a parameter of the message's put function.
 func (g *golang) born(m *message) (name, typ string, method bool) {
-	for i := range types.NewMethodSet(types.NewPointer(m.Type())).Len() {
-		if types.NewMethodSet(types.NewPointer(m.Type())).At(i).Obj().Name() == "born" {
-			method = true
-		}
-	}
+	method = types.NewMethodSet(types.NewPointer(m.Type())).Lookup(m.Pkg(), "born") != nil
 	for _, f := range m.fields {
 		if v := f.options["or"]; v != "" {
 			return v, g.typ(f.typ), method
@@ -443,12 +438,8 @@ func split(name string) (parts []string) {
 // rest writes the filled and box functions that the put and get functions call.
 func (g *golang) rest() {
 	for len(g.zero) > 0 {
-		var todo []*message
-		for m := range g.zero {
-			todo = append(todo, m)
-		}
+		todo := g.sorted(g.zero)
 		clear(g.zero)
-		slices.SortFunc(todo, func(a, b *message) int { return strings.Compare(g.title(a), g.title(b)) })
 		for _, m := range todo {
 			var all []string
 			for _, f := range m.fields {
@@ -460,12 +451,7 @@ func (g *golang) rest() {
 			g.f("\nfunc filled%s(x *%s) bool {\nreturn %s\n}\n", g.title(m), g.of(m), strings.Join(all, " ||\n"))
 		}
 	}
-	boxed := make([]string, 0, len(g.boxed))
-	for b := range g.boxed {
-		boxed = append(boxed, b)
-	}
-	slices.Sort(boxed)
-	for _, b := range boxed {
+	for _, b := range slices.Sorted(maps.Keys(g.boxed)) {
 		method, typ, _ := strings.Cut(b, " ")
 		g.f("\n// box%s reads a value that replaces another.\nfunc box%[1]s(d *field.Decoder) *%s {\n", method, typ)
 		g.f("v := new(%s)\nat := d.Open()\nfor d.Next() {\nswitch d.Number {\ncase 1:\n*v = d.%s()\n}\n}\nd.Close(at)\nreturn v\n}\n", typ, method)

@@ -10,6 +10,7 @@ import (
 	"go/parser"
 	"go/token"
 	"go/types"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -333,19 +334,18 @@ func (p *program) reached(wanted func(m *message) bool, hold func(f *member) boo
 			visit(m)
 		}
 	}
-	var all []*message
-	for m := range seen {
-		all = append(all, m)
-	}
-	slices.SortFunc(all, func(a, b *message) int { return strings.Compare(p.title(a), p.title(b)) })
-	return all
+	return p.sorted(seen)
+}
+
+// sorted returns messages in the order of their names.
+func (p *program) sorted(all map[*message]bool) []*message {
+	return slices.SortedFunc(maps.Keys(all), func(a, b *message) int { return strings.Compare(p.title(a), p.title(b)) })
 }
 
 // title returns the name of a message in the names of functions. It begins with the package, if that is another one.
 func (p *program) title(m *message) string {
-	name := strings.ToUpper(m.Name()[:1]) + m.Name()[1:]
 	if m.Pkg() != p.Package {
-		name = strings.ToUpper(m.Pkg().Name()[:1]) + m.Pkg().Name()[1:] + name
+		return upper(m.Pkg().Name()) + upper(m.Name())
 	}
-	return name
+	return upper(m.Name())
 }

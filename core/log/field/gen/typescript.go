@@ -60,7 +60,7 @@ func (t *typescript) f(format string, args ...any) { fmt.Fprintf(t, format, args
 func camel(name string) string {
 	parts := split(name)
 	for i := 1; i < len(parts); i++ {
-		parts[i] = strings.ToUpper(parts[i][:1]) + parts[i][1:]
+		parts[i] = upper(parts[i])
 	}
 	return strings.Join(parts, "")
 }
