@@ -46,12 +46,16 @@ func paths() (object, error) {
 	for _, e := range api.Endpoints() {
 		needs[e.Method+" "+e.Path] = e
 	}
-	for _, op := range operations {
-		i := slices.IndexFunc(all, func(m member) bool { return m.name == op.path })
+	add := func(path, method string, short bool, body object) {
+		i := slices.IndexFunc(all, func(m member) bool { return m.name == path })
 		if i < 0 {
 			i = len(all)
-			all = append(all, member{op.path, op.item()})
+			all = append(all, member{path, item(path, short)})
 		}
+		item, _ := all[i].value.(object)
+		all[i].value = item.with(member{strings.ToLower(method), body})
+	}
+	for _, op := range operations {
 		need, ok := needs[op.method+" "+op.path]
 		if !ok {
 			return nil, fmt.Errorf("%s %s: no such endpoint", op.method, op.path)
@@ -60,31 +64,22 @@ func paths() (object, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s %s: %w", op.method, op.path, err)
 		}
-		item, _ := all[i].value.(object)
-		all[i].value = item.with(member{methodNames[op.method], body})
+		add(op.path, op.method, op.short, body)
 	}
 	for _, c := range calls {
-		i := slices.IndexFunc(all, func(m member) bool { return m.name == c.path })
-		if i < 0 {
-			i = len(all)
-			all = append(all, member{c.path, (&operation{path: c.path, short: true}).item()})
-		}
-		item, _ := all[i].value.(object)
-		all[i].value = item.with(member{methodNames[c.method], c.item()})
+		add(c.path, c.method, true, c.item())
 	}
 	return all, nil
 }
 
-var methodNames = map[string]string{"GET": "get", "POST": "post", "PATCH": "patch", "PUT": "put", "DELETE": "delete"}
-
-// item is a path before its operations: its ids.
-func (op *operation) item() object {
+// item returns a path before its operations: its IDs, and the server of one that has no long form.
+func item(path string, short bool) object {
 	var item object
-	if op.short {
+	if short {
 		item = append(item, member{"servers", []object{{{"url", "/v2"}}}})
 	}
 	var ids []object
-	for _, m := range braces.FindAllStringSubmatch(op.path, -1) {
+	for _, m := range braces.FindAllStringSubmatch(path, -1) {
 		ids = append(ids, object{{"$ref", "#/components/parameters/" + m[1]}})
 	}
 	if len(ids) > 0 {
