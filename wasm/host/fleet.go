@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math"
+	"slices"
 	"sync"
 	"time"
 
@@ -188,11 +190,7 @@ func (f *Fleet) now() time.Time { return f.o.Runtime.o.Now() }
 func (f *Fleet) all() []*writer {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	all := make([]*writer, 0, len(f.writers))
-	for _, w := range f.writers {
-		all = append(all, w)
-	}
-	return all
+	return slices.Collect(maps.Values(f.writers))
 }
 
 // Detach ends what serves an application that was deleted: when it returns nothing writes to it.
