@@ -6,8 +6,10 @@ import (
 	_ "embed" // the cards are templates
 	"encoding/hex"
 	"encoding/json"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"text/template"
 	"time"
 
@@ -67,17 +69,16 @@ func writeBundles(to string, r *release, n *nn.Network, f figures) error {
 	if err != nil {
 		return err
 	}
+	food := slices.DeleteFunc(slices.Clone(r.concepts), func(c concept) bool { return !c.food })
 	facts := map[string]any{
 		"F": f, "Concepts": len(r.concepts), "Sources": r.sources, "Heads": r.heads.count, "Dim": r.heads.dim,
-		"Food": len(r.food()), "Background": len(r.files["background.f16"]) / 2 / r.heads.dim,
+		"Food": len(food), "Background": len(r.files["background.f16"]) / 2 / r.heads.dim,
 	}
 	for name, m := range identities {
 		files := map[string][]byte{}
 		switch m.Kind {
 		case "general":
-			for file, data := range r.files {
-				files[file] = data
-			}
+			maps.Copy(files, r.files)
 			files[networkFile] = n.Marshal()
 			m.Network = r.network(n, files[networkFile])
 		case "color":
@@ -114,17 +115,6 @@ func (r *release) network(n *nn.Network, file []byte) *predict.Network {
 		}
 	}
 	return made
-}
-
-// food are the concepts of the food model.
-func (r *release) food() []concept {
-	var all []concept
-	for _, c := range r.concepts {
-		if c.food {
-			all = append(all, c)
-		}
-	}
-	return all
 }
 
 // write replaces the folder dir by a bundle.
