@@ -132,20 +132,24 @@ func (h *huffman) makeDC() {
 	h.hasDC = true
 	clear(h.dc[:])
 	h.each(dcBits, func(code uint32, length int, symbol byte) {
-		size := int(symbol)
-		if length+size > dcBits {
-			return
-		}
-		shift := dcBits - length - size
-		base := code << (dcBits - length)
-		for v := range uint32(1) << size {
-			e := extend(v, size)<<16 | int32(length+size)
-			part := h.dc[base+v<<shift:]
-			for k := range part[:1<<shift] {
-				part[k] = e
-			}
+		if size := int(symbol); length+size <= dcBits {
+			fill(h.dc[:], dcBits, code, length, size, 0)
 		}
 	})
+}
+
+// fill sets the entries, of a table with a look-up width of bits, that begin with a code of some length and have size value
+// bits after it: value<<16 | run<<8 | bits.
+func fill(table []int32, bits int, code uint32, length, size int, run int32) {
+	shift := bits - length - size
+	base := code << (bits - length)
+	for v := range uint32(1) << size {
+		e := extend(v, size)<<16 | run<<8 | int32(length+size)
+		part := table[base+v<<shift:]
+		for k := range part[:1<<shift] {
+			part[k] = e
+		}
+	}
 }
 
 // makeAC fills h.ac.
@@ -164,15 +168,7 @@ func (h *huffman) makeAC() {
 		} else if size == 0 && run != 15 || length+size > acBits {
 			return
 		}
-		shift := acBits - length - size
-		base := code << (acBits - length)
-		for v := range uint32(1) << size {
-			e := extend(v, size)<<16 | run<<8 | int32(length+size)
-			part := h.ac[base+v<<shift:]
-			for k := range part[:1<<shift] {
-				part[k] = e
-			}
-		}
+		fill(h.ac[:], acBits, code, length, size, run)
 	})
 }
 

@@ -166,7 +166,7 @@ func (d *Decoder) firstAC(y, x0, x1 int) error {
 						break block
 					}
 					r.acc, r.n, r.p = acc, n&63, p
-					zig = d.bandAC(b, zig, &mask)
+					zig = d.bigAC(0, zig, b, &mask)
 					acc, n, p = r.acc, r.n, r.p
 					break
 				}
@@ -188,30 +188,6 @@ func (d *Decoder) firstAC(y, x0, x1 int) error {
 	}
 	r.acc, r.n, r.p = acc, n&63, p
 	return nil
-}
-
-// bandAC is bigAC for a band.
-func (d *Decoder) bandAC(b []int32, zig uint, mask *uint64) uint {
-	symbol, err := d.bits.symbol(d.s.ac[0])
-	if err != nil {
-		d.fail(err)
-		return 64
-	}
-	run, size := uint(symbol>>4), uint(symbol&15)
-	switch {
-	case size != 0:
-		if zig += run; zig > uint(d.s.to) {
-			return 64
-		}
-		b[d.place[zig]] = extend(d.bits.take(size), int(size)) << d.s.low
-		*mask |= 1 << zig
-		return zig + 1
-	case run == 15:
-		return zig + 16
-	default:
-		d.eobRun = 1<<run + int(d.bits.take(run)) - 1
-		return 64
-	}
 }
 
 // refineAC reads one more bit of a band of AC coefficients, of one component.

@@ -158,7 +158,7 @@ func (d *Decoder) meanRow(x0, x1 int, write bool) error {
 				continue
 			}
 			r.acc, r.n, r.p = acc, n&63, p
-			zig = d.bigAC(b.i, zig, &d.passed)
+			zig = d.bigAC(b.i, zig, d.passed[:], nil)
 			acc, n, p = r.acc, r.n, r.p
 			if zig < 64 {
 				goto four
@@ -215,7 +215,7 @@ func (d *Decoder) valueRow(x0, x1 int) error {
 					z := zig + uint(e>>24)&0xff
 					if z > 64 && z-pairEnd > 63 {
 						r.acc, r.n, r.p = acc, n&63, p
-						zig = d.bigAC(b.i, zig, block)
+						zig = d.bigAC(b.i, zig, block[:], nil)
 						acc, n, p = r.acc, r.n, r.p
 						if zig > keepTo {
 							goto rest
@@ -248,7 +248,7 @@ func (d *Decoder) valueRow(x0, x1 int) error {
 						z = next
 					} else {
 						r.acc, r.n, r.p = acc, n&63, p
-						z = d.bigAC(b.i, z, &d.passed)
+						z = d.bigAC(b.i, z, d.passed[:], nil)
 						acc, n, p = r.acc, r.n, r.p
 						break
 					}
@@ -307,10 +307,10 @@ func (d *Decoder) fail(err error) {
 	}
 }
 
-// bigAC decodes one AC code into block symbol by symbol and returns the coefficient
-// after it, 64 or more at the end of the block. The end of several blocks is one of a
+// bigAC decodes an AC coefficient of the scan's band by its symbol into block, and adds its place to mask, which may be nil. It
+// returns the place after it: 64 or more at the end of the band. The end of several blocks is one of a
 // progressive picture, but image/jpeg takes it everywhere.
-func (d *Decoder) bigAC(i int, zig uint, block *[64]int32) uint {
+func (d *Decoder) bigAC(i int, zig uint, block []int32, mask *uint64) uint {
 	symbol, err := d.bits.symbol(d.s.ac[i])
 	if err != nil {
 		d.fail(err)
@@ -319,10 +319,13 @@ func (d *Decoder) bigAC(i int, zig uint, block *[64]int32) uint {
 	run, size := uint(symbol>>4), uint(symbol&15)
 	switch {
 	case size != 0:
-		if zig += run; zig > 63 {
+		if zig += run; zig > uint(d.s.to) {
 			return 64
 		}
-		block[d.place[zig]] = extend(d.bits.take(size), int(size))
+		block[d.place[zig]] = extend(d.bits.take(size), int(size)) << d.s.low
+		if mask != nil {
+			*mask |= 1 << zig
+		}
 		return zig + 1
 	case run == 15:
 		return zig + 16
