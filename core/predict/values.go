@@ -41,7 +41,7 @@ func newEvaluator(c *concepts, weights, intercepts []float32) *evaluator {
 	return ev
 }
 
-// scratch is what one evaluation needs; the zero value is ready, and grows.
+// scratch is the memory of one evaluation. The zero value is ready, and grows.
 type scratch struct {
 	exps  []float64 // (classes) e^(logit − largest)
 	heads []float64 // (heads)

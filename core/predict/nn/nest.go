@@ -37,7 +37,7 @@ func newNest(shape, to, from []int) nest {
 	return t
 }
 
-// move copies src to dst element by element as t says, from elements to and from on.
+// move copies src, from element from, to dst, from element to, in the loops of t.
 func move[T any](t nest, dst, src []T, to, from int) {
 	l := t[0]
 	switch {

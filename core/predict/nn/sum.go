@@ -1,10 +1,6 @@
 package nn
 
-import (
-	"math"
-
-	"github.com/sightline-dev/sightline/core/predict/nn/kernel"
-)
+import "github.com/sightline-dev/sightline/core/predict/nn/kernel"
 
 // add lowers Add: line by line where its values have halos, otherwise all at once.
 func (c *compiler) add(n *node) {
@@ -18,7 +14,6 @@ func (c *compiler) add(n *node) {
 	if a.typ != Float32 {
 		p = residual(a.Levels, b.Levels, out.Levels)
 	}
-	inf := float32(math.Inf(1))
 	c.emit(step{name: n.String(), out: []*value{out}, in: []*value{a, b}, run: func(s *Session) {
 		for i := range lines {
 			d, x, y := out.at(i/height, i%height), a.at(i/height, i%height), b.at(i/height, i%height)
@@ -26,7 +21,7 @@ func (c *compiler) add(n *node) {
 				kernel.AddU8(data[uint8](s, out)[d:][:size], data[uint8](s, a)[x:], data[uint8](s, b)[y:], p)
 				continue
 			}
-			kernel.AddF32(data[float32](s, out)[d:][:size], data[float32](s, a)[x:], data[float32](s, b)[y:], -inf, inf)
+			kernel.AddF32(data[float32](s, out)[d:][:size], data[float32](s, a)[x:], data[float32](s, b)[y:])
 		}
 	}})
 }

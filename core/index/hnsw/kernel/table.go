@@ -9,7 +9,7 @@ const (
 	firstRows  = 64 // of the first chunk
 )
 
-// table is a growing array of rows of bytes in chunks of 4096 rows that never move; the first one doubles until it is whole.
+// table is a growing array of rows of bytes in chunks of 4096 rows that never move. The first one doubles up to that size.
 // A chunk is aligned to a line.
 type table struct {
 	stride int // bytes of a row
@@ -25,7 +25,7 @@ func (t *table) at(row uint32) unsafe.Pointer {
 	return unsafe.Add(t.chunks[row>>chunkShift], int(row&(chunkRows-1))*t.stride)
 }
 
-// first returns the address of the table of chunks, of which there is one.
+// first returns the address of the table of chunks. It panics for a table without one.
 func (t *table) first() unsafe.Pointer { return unsafe.Pointer(&t.chunks[0]) }
 
 // bytes is the memory held.

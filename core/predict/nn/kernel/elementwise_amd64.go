@@ -3,6 +3,7 @@
 package kernel
 
 import (
+	"math"
 	"unsafe"
 
 	"github.com/sightline-dev/sightline/core/cpu"
@@ -46,22 +47,18 @@ func (e *elementArgs) addBlocks(n int) {
 	addU8AVX512(e.ptr())
 }
 
-// floatArgs covers n floats in blocks of 16.
-func floatArgs(dst, a []float32, lo, hi float32) elementArgs {
+// addF32 adds in blocks of 16 floats, and clamps nothing.
+func addF32(dst, a, b []float32) {
 	n := len(dst)
-	return elementArgs{
-		dst: unsafe.Pointer(&dst[0]), x: unsafe.Pointer(&a[0]), n: (n + panel - 1) / panel,
-		mask: 1<<((n-1)%panel+1) - 1, lo: bits(lo), hi: bits(hi),
-	}
-}
-
-func addF32(dst, a, b []float32, lo, hi float32) {
-	if Levels.Now() != cpu.AVX512VNNI || len(dst) == 0 {
-		addF32Generic(dst, a, b, lo, hi)
+	if Levels.Now() != cpu.AVX512VNNI || n == 0 {
+		addF32Generic(dst, a, b)
 		return
 	}
-	args := floatArgs(dst, a, lo, hi)
-	args.y = unsafe.Pointer(&b[0])
+	inf := float32(math.Inf(1))
+	args := elementArgs{
+		dst: unsafe.Pointer(&dst[0]), x: unsafe.Pointer(&a[0]), y: unsafe.Pointer(&b[0]), n: (n + panel - 1) / panel,
+		mask: 1<<((n-1)%panel+1) - 1, lo: bits(-inf), hi: bits(inf),
+	}
 	addF32AVX512(args.ptr())
 }
 

@@ -29,6 +29,3 @@ func DepthwiseRowU8(dst, src []uint8, srcStride, width, strideX, dilationX int, 
 func (w *DepthwiseF32) MoveWeights(move func([]float32) []float32) {
 	w.w, w.Bias = move(w.w), move(w.Bias)
 }
-
-// Clamp bounds the results of the float kernels.
-var Clamp = clamp

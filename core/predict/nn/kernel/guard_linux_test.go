@@ -84,7 +84,7 @@ func TestNothingBeyondTheEndIsTouched(t *testing.T) {
 			n := 1 + rng.IntN(200)
 			x, f := a.bytes(kerneltest.Bytes(rng, n)), guardWords(a, kerneltest.Floats(rng, n))
 			kernel.AddU8(a.bytes(make([]uint8, n)), x, x, kerneltest.NewAdd(rng))
-			kernel.AddF32(guardWords(a, make([]float32, n)), f, f, 0, 1)
+			kernel.AddF32(guardWords(a, make([]float32, n)), f, f)
 			kernel.SumRowsU8(guardWords(a, make([]uint32, n)), x, 0, 3)
 			kernel.SumRowsF32(guardWords(a, make([]float32, n)), f, 0, 3)
 		})

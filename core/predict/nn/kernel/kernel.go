@@ -201,10 +201,8 @@ func AddU8(dst, y, r []uint8, p *Add) {
 	addU8(dst, y[:len(dst)], r[:len(dst)], p)
 }
 
-// AddF32 sets dst[i] = clamp(a[i]+b[i], lo, hi) for every i < len(dst). dst may be a or b.
-func AddF32(dst, a, b []float32, lo, hi float32) {
-	addF32(dst, a[:len(dst)], b[:len(dst)], lo, hi)
-}
+// AddF32 sets dst[i] = a[i]+b[i] for every i < len(dst). dst may be a or b.
+func AddF32(dst, a, b []float32) { addF32(dst, a[:len(dst)], b[:len(dst)]) }
 
 // SumRowsU8 sets dst[c] = Σ_{i<rows} src[i*lds+c] for every c < len(dst), exactly
 // (rows at most 2²⁴): the sums of a global average pool.

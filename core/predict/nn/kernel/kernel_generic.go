@@ -272,9 +272,9 @@ func addU8Generic(dst, y, r []uint8, p *Add) {
 	}
 }
 
-func addF32Generic(dst, a, b []float32, lo, hi float32) {
+func addF32Generic(dst, a, b []float32) {
 	for i := range dst {
-		dst[i] = clamp(a[i]+b[i], lo, hi)
+		dst[i] = a[i] + b[i]
 	}
 }
 

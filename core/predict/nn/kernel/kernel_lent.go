@@ -167,7 +167,7 @@ func addU8(dst, y, r []uint8, p *Add) {
 	addLent(&dst[0], &y[0], &r[0], int32(len(dst)), &args)
 }
 
-func addF32(dst, a, b []float32, lo, hi float32) { addF32Generic(dst, a, b, lo, hi) }
+func addF32(dst, a, b []float32) { addF32Generic(dst, a, b) }
 
 func sumRowsU8(dst []uint32, src []uint8, lds, rows int) {
 	if len(dst)*rows < lendFrom || Levels.Now() != cpu.Lent {

@@ -32,7 +32,7 @@ func depthwiseU8(dst, src []uint8, d *Depthwise, w *DepthwiseS8, q *Requant) {
 
 func addU8(dst, y, r []uint8, p *Add) { addU8Generic(dst, y, r, p) }
 
-func addF32(dst, a, b []float32, lo, hi float32) { addF32Generic(dst, a, b, lo, hi) }
+func addF32(dst, a, b []float32) { addF32Generic(dst, a, b) }
 
 func sumRowsU8(dst []uint32, src []uint8, lds, rows int) { sumRowsU8Generic(dst, src, lds, rows) }
 

@@ -116,7 +116,7 @@ func (g *group) addresses() {
 	}
 }
 
-// scaling is what turns products into distances.
+// scaling holds the numbers that finish multiplies and clips by.
 type scaling struct{ weight, offset, lo, hi, far VecVirtual }
 
 // loadScaling loads the query's weight and offset, and the constants of distanceOf.
@@ -130,8 +130,8 @@ func (g *group) loadScaling(lo, hi, far Mem) scaling {
 	return s
 }
 
-// finish turns the four dot products of sums into distances, distanceOf of kernel_generic.go, stores them and goes on with the
-// next group, or to the label done. Where fewer are left it returns them, with left + 4 of them to be stored.
+// finish turns the four dot products of sums into distances as distanceOf of kernel_generic.go does. It stores four and jumps to
+// the next group, or to the label done. Behind it the caller stores the last one to three, left + 4 of those that it returns.
 func (g *group) finish(sums VecVirtual, s scaling) VecVirtual {
 	offsets, scales := XMM(), XMM()
 	VSHUFPS(Imm(0x88), g.metas[1], g.metas[0], offsets)

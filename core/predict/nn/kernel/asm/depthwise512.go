@@ -311,7 +311,7 @@ func (d *depthwiseF32) loads(from Register) []VecVirtual {
 	return vs
 }
 
-// add adds the products of the inputs at from with w. It masks them and not their loads, which would take a slot of their own.
+// add adds the products of the inputs at from with w. It masks the products, because masked loads take more slots.
 func (d *depthwiseF32) add(from Mem, w, acc []VecVirtual) {
 	for v := range acc {
 		if d.mask == nil {

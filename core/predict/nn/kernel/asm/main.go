@@ -106,9 +106,9 @@ func (r *rowsOf) row(i, disp int) Mem {
 	return m
 }
 
-// walk emits the steps of a tile, of four bytes of each row, for each k of each segment. to are registers for the first
-// row, the panels, k and the segments. unroll steps share a turn of the loop; fetch comes after each of them and, with unroll,
-// after all.
+// walk emits the steps of a tile, of four bytes of each row, for each k of each segment. The registers of to hold the first
+// row, the panels, k and the segments. unroll steps share a turn of the loop. Each is followed by its fetch, and the last also
+// by fetch(unroll).
 func walk(p Register, cur *cursor, rows *rowsOf, to [4]Register, unroll int, step, fetch func(u int)) {
 	a, b, k, segs := to[0], to[1], to[2], to[3]
 	MOVQ(cur.at(argA), a)
