@@ -1,6 +1,7 @@
 package predict
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"slices"
 	"strings"
@@ -69,17 +70,9 @@ func (m *Model) Values(a *Analysis) []float32 {
 // Sort puts places in m.Concepts into the order in which an output lists them: by value descending, equal values by
 // id. values has one element a concept.
 func (m *Model) Sort(places []int, values []float32) {
-	slices.SortFunc(places, func(a, b int) int { return m.compare(values, a, b) })
-}
-
-func (m *Model) compare(values []float32, a, b int) int {
-	switch {
-	case values[a] > values[b]:
-		return -1
-	case values[a] < values[b]:
-		return 1
-	}
-	return strings.Compare(m.Concepts[a].ID, m.Concepts[b].ID)
+	slices.SortFunc(places, func(a, b int) int {
+		return cmp.Or(cmp.Compare(values[b], values[a]), strings.Compare(m.Concepts[a].ID, m.Concepts[b].ID))
+	})
 }
 
 // Top appends to dst the first n places in the order of [Model.Sort]. It leaves out hidden concepts and values below
