@@ -56,7 +56,7 @@ type Store struct {
 
 var (
 	_ kv.Store    = (*Store)(nil)
-	_ kv.Snapshot = (*snapshot)(nil)
+	_ kv.Snapshot = (*view)(nil)
 )
 
 // New returns an empty store without a journal.
@@ -98,7 +98,7 @@ func (s *Store) Get(key []byte) ([]byte, error) {
 	if s.closed {
 		return nil, kv.ErrClosed
 	}
-	return view{s.tree, s.filed}.get(key)
+	return (&view{tree: s.tree, filed: s.filed}).Get(key)
 }
 
 // Scan implements [kv.Reader].
@@ -108,7 +108,7 @@ func (s *Store) Scan(lo, hi []byte, yield func(key, value []byte) bool) error {
 		return err
 	}
 	defer v.leave()
-	return v.scan(lo, hi, yield)
+	return v.Scan(lo, hi, yield)
 }
 
 // ScanBack implements [kv.Reader].
@@ -118,7 +118,7 @@ func (s *Store) ScanBack(lo, hi []byte, yield func(key, value []byte) bool) erro
 		return err
 	}
 	defer v.leave()
-	return v.scanBack(lo, hi, yield)
+	return v.ScanBack(lo, hi, yield)
 }
 
 // enter returns the store as it is now, to be read until leave is called.
@@ -127,7 +127,7 @@ func (s *Store) enter() (view, error) {
 		s.filed.enter() // first, so that nothing goes that the tree has
 	}
 	t, err := s.freeze()
-	v := view{t, s.filed}
+	v := view{tree: t, filed: s.filed}
 	if err != nil {
 		v.leave()
 	}
@@ -311,45 +311,6 @@ func (s *Store) Close() error {
 // Snapshot implements [kv.Store].
 func (s *Store) Snapshot() kv.Snapshot {
 	v, err := s.enter()
-	return &snapshot{view: v, err: err}
-}
-
-// snapshot is a tree that does not change.
-type snapshot struct {
-	view view
-	err  error // kv.ErrClosed, once that is so
-}
-
-// Get implements [kv.Reader].
-func (s *snapshot) Get(key []byte) ([]byte, error) {
-	if s.err != nil {
-		return nil, s.err
-	}
-	return s.view.get(key)
-}
-
-// Scan implements [kv.Reader].
-func (s *snapshot) Scan(lo, hi []byte, yield func(key, value []byte) bool) error {
-	if s.err != nil {
-		return s.err
-	}
-	return s.view.scan(lo, hi, yield)
-}
-
-// ScanBack implements [kv.Reader].
-func (s *snapshot) ScanBack(lo, hi []byte, yield func(key, value []byte) bool) error {
-	if s.err != nil {
-		return s.err
-	}
-	return s.view.scanBack(lo, hi, yield)
-}
-
-// Close implements [kv.Snapshot].
-func (s *snapshot) Close() error {
-	if s.err != nil {
-		return s.err
-	}
-	s.view.leave()
-	s.view, s.err = view{}, kv.ErrClosed
-	return nil
+	v.err = err
+	return &v
 }

@@ -148,20 +148,35 @@ func run(all []wanted) int {
 	return n
 }
 
-// view reads a tree that does not change.
+// view reads a tree that does not change. It is a snapshot.
 type view struct {
 	tree  *tree
 	filed *filed // of far values; or nil
+	err   error  // kv.ErrClosed, once that is so
+}
+
+// Close implements [kv.Snapshot].
+func (v *view) Close() error {
+	if v.err != nil {
+		return v.err
+	}
+	v.leave()
+	*v = view{err: kv.ErrClosed}
+	return nil
 }
 
 // leave is called when it is read no more.
-func (v view) leave() {
+func (v *view) leave() {
 	if v.filed != nil {
 		v.filed.leave()
 	}
 }
 
-func (v view) get(key []byte) ([]byte, error) {
+// Get implements [kv.Reader].
+func (v *view) Get(key []byte) ([]byte, error) {
+	if v.err != nil {
+		return nil, v.err
+	}
 	value, ok := v.tree.get(key)
 	if !ok {
 		return nil, kv.ErrNotFound
@@ -172,7 +187,8 @@ func (v view) get(key []byte) ([]byte, error) {
 	return append([]byte{}, value.near...), nil
 }
 
-func (v view) scan(lo, hi []byte, yield func(key, value []byte) bool) error {
+// Scan implements [kv.Reader].
+func (v *view) Scan(lo, hi []byte, yield func(key, value []byte) bool) error {
 	return v.each(yield, func(g *group) {
 		v.tree.ascend(lo, func(key []byte, value value) bool {
 			return (hi == nil || bytes.Compare(key, hi) < 0) && g.take(key, value)
@@ -180,7 +196,8 @@ func (v view) scan(lo, hi []byte, yield func(key, value []byte) bool) error {
 	})
 }
 
-func (v view) scanBack(lo, hi []byte, yield func(key, value []byte) bool) error {
+// ScanBack implements [kv.Reader].
+func (v *view) ScanBack(lo, hi []byte, yield func(key, value []byte) bool) error {
 	return v.each(yield, func(g *group) {
 		v.tree.descend(hi, func(key []byte, value value) bool {
 			return bytes.Compare(key, lo) >= 0 && g.take(key, value)
@@ -189,7 +206,10 @@ func (v view) scanBack(lo, hi []byte, yield func(key, value []byte) bool) error 
 }
 
 // each yields the pairs that walk has a group take.
-func (v view) each(yield func(key, value []byte) bool, walk func(g *group)) error {
+func (v *view) each(yield func(key, value []byte) bool, walk func(g *group)) error {
+	if v.err != nil {
+		return v.err
+	}
 	g := group{filed: v.filed, yield: yield}
 	walk(&g)
 	if g.err == nil && !g.ended {

@@ -491,7 +491,7 @@ func TestNoSpaceForCheckpoint(t *testing.T) {
 	}
 }
 
-// What stands for a file after a failure is empty and takes everything.
+// TestNullFile writes to the file that a failed store gives to Pebble: the file is empty and takes everything.
 func TestNullFile(t *testing.T) {
 	f := nullFile()
 	info, err := f.Stat()

@@ -15,6 +15,7 @@ func (s *Store) Snapshot() kv.Snapshot {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	snap := &snapshot{store: s, closed: s.closed}
+	snap.reader = reader{enter: snap.enter, exit: s.exit, of: func() pebble.Reader { return snap.pebble }}
 	if !s.closed {
 		snap.pebble = s.db.NewSnapshot()
 		s.snapshots[snap] = struct{}{}
@@ -22,8 +23,16 @@ func (s *Store) Snapshot() kv.Snapshot {
 	return snap
 }
 
+// reader reads the store, or a snapshot of it. enter begins a use, which lasts until exit, and fails once it is closed.
+type reader struct {
+	enter func() error
+	exit  func()
+	of    func() pebble.Reader
+}
+
 // snapshot is the store at one moment.
 type snapshot struct {
+	reader
 	store  *Store
 	pebble *pebble.Snapshot
 	closed bool // store.mu
@@ -40,30 +49,27 @@ func (s *snapshot) enter() error {
 }
 
 // Get implements [kv.Reader].
-func (s *snapshot) Get(key []byte) ([]byte, error) {
-	if err := s.enter(); err != nil {
+func (r *reader) Get(key []byte) ([]byte, error) {
+	if err := r.enter(); err != nil {
 		return nil, err
 	}
-	defer s.store.exit()
-	return get(s.pebble, key)
+	defer r.exit()
+	value, closer, err := r.of().Get(key)
+	if err != nil {
+		return nil, translate(err)
+	}
+	value = append([]byte{}, value...)
+	return value, translate(closer.Close())
 }
 
 // Scan implements [kv.Reader].
-func (s *snapshot) Scan(lo, hi []byte, yield func(key, value []byte) bool) error {
-	if err := s.enter(); err != nil {
-		return err
-	}
-	defer s.store.exit()
-	return scan(s.pebble, lo, hi, yield)
+func (r *reader) Scan(lo, hi []byte, yield func(key, value []byte) bool) error {
+	return r.iterate(lo, hi, (*pebble.Iterator).First, (*pebble.Iterator).Next, yield)
 }
 
 // ScanBack implements [kv.Reader].
-func (s *snapshot) ScanBack(lo, hi []byte, yield func(key, value []byte) bool) error {
-	if err := s.enter(); err != nil {
-		return err
-	}
-	defer s.store.exit()
-	return scanBack(s.pebble, lo, hi, yield)
+func (r *reader) ScanBack(lo, hi []byte, yield func(key, value []byte) bool) error {
+	return r.iterate(lo, hi, (*pebble.Iterator).Last, (*pebble.Iterator).Prev, yield)
 }
 
 // Close implements [kv.Snapshot].
@@ -78,29 +84,16 @@ func (s *snapshot) Close() error {
 	return s.pebble.Close()
 }
 
-func get(r pebble.Reader, key []byte) ([]byte, error) {
-	value, closer, err := r.Get(key)
-	if err != nil {
-		return nil, translate(err)
+// iterate yields the keys lo ≤ key < hi in the order of an iterator that begins with start. It closes the iterator, panic or not.
+func (r *reader) iterate(lo, hi []byte, start, next func(*pebble.Iterator) bool, yield func(key, value []byte) bool) (err error) {
+	if err := r.enter(); err != nil {
+		return err
 	}
-	value = append([]byte{}, value...)
-	return value, translate(closer.Close())
-}
-
-func scan(r pebble.Reader, lo, hi []byte, yield func(key, value []byte) bool) error {
-	return iterate(r, lo, hi, (*pebble.Iterator).First, (*pebble.Iterator).Next, yield)
-}
-
-func scanBack(r pebble.Reader, lo, hi []byte, yield func(key, value []byte) bool) error {
-	return iterate(r, lo, hi, (*pebble.Iterator).Last, (*pebble.Iterator).Prev, yield)
-}
-
-// iterate yields the keys lo ≤ key < hi that an iterator meets from its start on. It closes the iterator, panic or not.
-func iterate(r pebble.Reader, lo, hi []byte, start, next func(*pebble.Iterator) bool, yield func(key, value []byte) bool) (err error) {
+	defer r.exit()
 	if hi != nil && bytes.Compare(lo, hi) >= 0 {
 		return nil
 	}
-	it, err := r.NewIter(&pebble.IterOptions{LowerBound: lo, UpperBound: hi})
+	it, err := r.of().NewIter(&pebble.IterOptions{LowerBound: lo, UpperBound: hi})
 	if err != nil {
 		return translate(err)
 	}

@@ -18,6 +18,7 @@ import (
 
 // Store is a store in a folder. Its methods may be called concurrently.
 type Store struct {
+	reader
 	dir     string
 	options Options
 	disk    *disk
@@ -47,6 +48,7 @@ func Open(dir string, o Options) (_ *Store, err error) {
 	o.setDefaults()
 	s := &Store{dir: dir, options: o, health: newHealth(&o), snapshots: map[*snapshot]struct{}{}}
 	s.idle.L = &s.mu
+	s.reader = reader{enter: s.enter, exit: s.exit, of: func() pebble.Reader { return s.db }}
 	s.disk = &disk{dir: dir, health: s.health, FS: vfs.OnDiskFull(o.FS, func() {
 		s.releaseBallast()
 		s.health.diskFull()
@@ -200,33 +202,6 @@ func (s *Store) exit() {
 	if s.users--; s.users == 0 {
 		s.idle.Broadcast()
 	}
-}
-
-// Get implements [kv.Reader].
-func (s *Store) Get(key []byte) ([]byte, error) {
-	if err := s.enter(); err != nil {
-		return nil, err
-	}
-	defer s.exit()
-	return get(s.db, key)
-}
-
-// Scan implements [kv.Reader].
-func (s *Store) Scan(lo, hi []byte, yield func(key, value []byte) bool) error {
-	if err := s.enter(); err != nil {
-		return err
-	}
-	defer s.exit()
-	return scan(s.db, lo, hi, yield)
-}
-
-// ScanBack implements [kv.Reader].
-func (s *Store) ScanBack(lo, hi []byte, yield func(key, value []byte) bool) error {
-	if err := s.enter(); err != nil {
-		return err
-	}
-	defer s.exit()
-	return scanBack(s.db, lo, hi, yield)
 }
 
 // Apply implements [kv.Store].
