@@ -5,7 +5,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"iter"
 	"math/rand/v2"
+	"slices"
 	"sync/atomic"
 
 	"github.com/sightline-dev/sightline/core/kv"
@@ -172,51 +174,34 @@ var errWrong = errors.New("wrong data")
 // IsWrong reports whether an error of Check or Run means that a store gave wrong data without an error.
 func IsWrong(err error) bool { return errors.Is(err, errWrong) }
 
-// same compares two readers forwards, and got backwards with itself.
+// same compares two readers forwards and backwards.
 func same(got, want kv.Reader, lo, hi []byte) error {
 	type pair struct{ key, value []byte }
 	var expected []pair
-	if err := want.Scan(lo, hi, func(k, v []byte) bool {
+	var failed error
+	for k, v := range kv.Range(want, lo, hi, &failed) {
 		expected = append(expected, pair{bytes.Clone(k), bytes.Clone(v)})
-		return true
-	}); err != nil {
-		return err
 	}
-	i := 0
-	var wrong error
-	check := func(k, v []byte) bool {
-		switch {
-		case i < 0 || i >= len(expected):
-			wrong = fmt.Errorf("%w: %q is there", errWrong, k)
-		case !bytes.Equal(k, expected[i].key):
-			wrong = fmt.Errorf("%w: key %q, want %q", errWrong, k, expected[i].key)
-		case !bytes.Equal(v, expected[i].value):
-			wrong = fmt.Errorf("%w: key %q has another value", errWrong, k)
+	for _, loop := range []func(kv.Reader, []byte, []byte, *error) iter.Seq2[[]byte, []byte]{kv.Range, kv.Backward} {
+		i := 0
+		for k, v := range loop(got, lo, hi, &failed) {
+			switch {
+			case i == len(expected):
+				return fmt.Errorf("%w: %q is there", errWrong, k)
+			case !bytes.Equal(k, expected[i].key):
+				return fmt.Errorf("%w: key %q, want %q", errWrong, k, expected[i].key)
+			case !bytes.Equal(v, expected[i].value):
+				return fmt.Errorf("%w: key %q has another value", errWrong, k)
+			}
+			i++
 		}
-		return wrong == nil
-	}
-	err := got.Scan(lo, hi, func(k, v []byte) bool {
-		ok := check(k, v)
-		i++
-		return ok
-	})
-	if err = errors.Join(err, wrong); err != nil {
-		return err
-	}
-	if i != len(expected) {
-		return fmt.Errorf("%w: %d keys, want %d", errWrong, i, len(expected))
-	}
-	i--
-	err = got.ScanBack(lo, hi, func(k, v []byte) bool {
-		ok := check(k, v)
-		i--
-		return ok
-	})
-	if err = errors.Join(err, wrong); err != nil {
-		return err
-	}
-	if i >= 0 {
-		return fmt.Errorf("%w: %d keys missing backwards", errWrong, i+1)
+		if failed != nil {
+			return failed
+		}
+		if i < len(expected) {
+			return fmt.Errorf("%w: %d keys, want %d", errWrong, i, len(expected))
+		}
+		slices.Reverse(expected)
 	}
 	return nil
 }
