@@ -53,22 +53,6 @@ func (m *Memory) Put(ctx context.Context, r io.Reader, want Hash) (Hash, error) 
 	return h, nil
 }
 
-// PutLazy keeps data, whose hash is h. Here it is as lasting as any other.
-func (m *Memory) PutLazy(ctx context.Context, data []byte, h Hash) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	if int64(len(data)) > m.limit {
-		return ErrTooLarge
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if _, ok := m.blobs[h]; !ok {
-		m.blobs[h] = bytes.Clone(data)
-	}
-	return nil
-}
-
 func (m *Memory) get(ctx context.Context, h Hash) ([]byte, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
