@@ -179,16 +179,21 @@ func (t *Table) Search(pattern, code string) ([]string, error) {
 func (w *words) span(pattern string) (lo, hi int) {
 	stem, wild := strings.CutSuffix(pattern, "*")
 	if !wild {
-		key := Fold(pattern)
-		lo = sort.Search(len(w.order), func(i int) bool { return w.sorted(i) >= key })
-		for hi = lo; hi < len(w.order) && w.sorted(hi) == key; hi++ {
-		}
-		return lo, hi
+		return w.equal(pattern)
 	}
 	key := foldPrefix(stem)
 	lo = sort.Search(len(w.order), func(i int) bool { return w.sorted(i) >= key })
 	n := sort.Search(len(w.order)-lo, func(i int) bool { return !strings.HasPrefix(w.sorted(lo+i), key) })
 	return lo, lo + n
+}
+
+// equal is the range of order whose folded names equal a name's.
+func (w *words) equal(name string) (lo, hi int) {
+	key := Fold(name)
+	lo = sort.Search(len(w.order), func(i int) bool { return w.sorted(i) >= key })
+	for hi = lo; hi < len(w.order) && w.sorted(hi) == key; hi++ {
+	}
+	return lo, hi
 }
 
 // Resolve returns the id of the one concept that a search clause means by name: the concept
@@ -202,12 +207,10 @@ func (t *Table) Resolve(name, code string) (string, bool) {
 	}
 	w := &t.words[c]
 	w.index(t)
-	stem := Fold(name)
-	lo := sort.Search(len(w.order), func(i int) bool { return w.sorted(i) >= stem })
-	hi := lo
+	lo, hi := w.equal(name)
 	exact := norm.NFC.String(name)
-	for ; hi < len(w.order) && w.sorted(hi) == stem; hi++ {
-		if place := w.order[hi]; w.name(place) == exact {
+	for _, place := range w.order[lo:hi] {
+		if w.name(place) == exact {
 			return t.ids[place], true
 		}
 	}

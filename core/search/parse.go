@@ -3,6 +3,7 @@ package search
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/sightline-dev/sightline/core/blob"
@@ -108,7 +109,14 @@ func (n node) get(name string) jsonio.Value {
 
 func (n node) has(name string) bool { return n.get(name).Kind() != jsonio.Absent }
 
-func (n node) object(name string) (node, error) { return object(n.get(name), n.path+"."+name) }
+// object returns a member as an object, and refuses one that says something, but nothing of known.
+func (n node) object(name string, known ...string) (node, error) {
+	m, err := object(n.get(name), n.path+"."+name)
+	if err == nil && len(known) > 0 {
+		err = m.knows(known)
+	}
+	return m, err
+}
 
 // text returns a string member, "" when absent.
 func (n node) text(name string) (string, error) {
@@ -137,14 +145,12 @@ func (n node) number(name string) (float64, error) {
 }
 
 // knows refuses an object that says something, but nothing of what is known here.
-func (n node) knows(names ...string) error {
+func (n node) knows(names []string) error {
 	said := false
 	for name, v := range n.v.Members() {
 		said = said || v.Kind() != jsonio.Null
-		for _, known := range names {
-			if name == known {
-				return nil
-			}
+		if slices.Contains(names, name) {
+			return nil
 		}
 	}
 	if said {
@@ -192,14 +198,14 @@ func (p *parser) clause(v jsonio.Value, path string) error {
 		}
 		c.Negate = negate
 	}
-	input, err := n.object("input")
+	input, err := n.object("input", "id", "data")
 	if err == nil {
 		err = p.input(&c, input)
 	}
 	if err != nil {
 		return err
 	}
-	output, err := n.object("output")
+	output, err := n.object("output", "data", "input")
 	if err == nil {
 		err = p.output(&c, output)
 	}
@@ -228,9 +234,6 @@ func truth(v jsonio.Value) (bool, error) {
 }
 
 func (p *parser) input(c *Clause, n node) error {
-	if err := n.knows("id", "data"); err != nil {
-		return err
-	}
 	id, err := n.text("id")
 	if err != nil {
 		return err
@@ -238,11 +241,8 @@ func (p *parser) input(c *Clause, n node) error {
 	if id != "" {
 		c.All = append(c.All, InputID{id})
 	}
-	data, err := n.object("data")
+	data, err := n.object("data", "concepts", "metadata", "image", "geo")
 	if err != nil {
-		return err
-	}
-	if err := data.knows("concepts", "metadata", "image", "geo"); err != nil {
 		return err
 	}
 	if err := p.concepts(c, data, func(ids []string, present bool) Condition {
@@ -268,11 +268,8 @@ func (p *parser) input(c *Clause, n node) error {
 
 // url reads the image of an input clause, which is looked for by address or by bytes.
 func (p *parser) url(c *Clause, data node) error {
-	image, err := data.object("image")
+	image, err := data.object("image", "url", "base64")
 	if err != nil {
-		return err
-	}
-	if err := image.knows("url", "base64"); err != nil {
 		return err
 	}
 	address, err := image.text("url")
@@ -313,14 +310,8 @@ func (n node) base64() (jsonio.Value, error) {
 }
 
 func (p *parser) output(c *Clause, n node) error {
-	if err := n.knows("data", "input"); err != nil {
-		return err
-	}
-	data, err := n.object("data")
+	data, err := n.object("data", "concepts")
 	if err != nil {
-		return err
-	}
-	if err := data.knows("concepts"); err != nil {
 		return err
 	}
 	if err := p.concepts(c, data, func(ids []string, present bool) Condition {
@@ -328,7 +319,7 @@ func (p *parser) output(c *Clause, n node) error {
 	}); err != nil {
 		return err
 	}
-	input, err := n.object("input")
+	input, err := n.object("input", "id", "data")
 	if err != nil {
 		return err
 	}
@@ -337,21 +328,12 @@ func (p *parser) output(c *Clause, n node) error {
 
 // similar reads the input of an output clause: a picture by address, bytes or stored input.
 func (p *parser) similar(c *Clause, n node) error {
-	if err := n.knows("id", "data"); err != nil {
-		return err
-	}
-	data, err := n.object("data")
+	data, err := n.object("data", "image")
 	if err != nil {
 		return err
 	}
-	if err := data.knows("image"); err != nil {
-		return err
-	}
-	image, err := data.object("image")
+	image, err := data.object("image", "url", "base64", "crop")
 	if err != nil {
-		return err
-	}
-	if err := image.knows("url", "base64", "crop"); err != nil {
 		return err
 	}
 	var pic Picture
@@ -464,11 +446,8 @@ func (p *parser) concept(n node) ([]string, error) {
 }
 
 func (p *parser) geo(c *Clause, data node) error {
-	n, err := data.object("geo")
+	n, err := data.object("geo", "geo_point", "geo_box", "longitude", "latitude")
 	if err != nil {
-		return err
-	}
-	if err := n.knows("geo_point", "geo_box", "longitude", "latitude"); err != nil {
 		return err
 	}
 	if n.has("geo_box") {

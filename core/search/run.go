@@ -22,7 +22,8 @@ import (
 func Run(ctx context.Context, r catalog.Reader, x *index.Index, q *Query, p Page) (Result, error) {
 	e := execution{ctx: ctx, r: r, v: x.At(r), q: q}
 	if len(q.Clauses) == 0 {
-		return e.everything(p)
+		ords, err := e.v.Page(p.Offset, p.N)
+		return Result{filtered(ords)}, err
 	}
 	ok, err := e.embeddings()
 	if err != nil || !ok {
@@ -39,11 +40,6 @@ type execution struct {
 	q       *Query
 	matches *roaring.Bitmap // what the clauses so far leave; nil: every live input
 	mem     *memory         // of what ranks
-}
-
-func (e *execution) everything(p Page) (Result, error) {
-	ords, err := e.v.Page(p.Offset, p.N)
-	return Result{filtered(ords)}, err
 }
 
 // filtered is hits of a query without output conditions.

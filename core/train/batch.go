@@ -109,10 +109,7 @@ func (b *batch) step() (done bool) {
 
 // fill takes tasks into work and gathers the weights at their trials.
 func (b *batch) fill() {
-	columns := 0
-	for _, t := range b.active {
-		columns += len(t.columns)
-	}
+	columns := b.columns()
 	for len(b.queue) > 0 && (columns == 0 || columns+len(b.queue[0].columns) <= maxColumns) {
 		columns += len(b.queue[0].columns)
 		b.active = append(b.active, b.queue[0])
