@@ -35,10 +35,7 @@ type Pair struct{ Before, After int }
 
 // Pairs are the concepts of two versions: those of after in its order, then those that only before has.
 func Pairs(before, after *train.Head) []Pair {
-	place := make(map[string]int, len(before.Concepts))
-	for i, id := range before.Concepts {
-		place[id] = i
-	}
+	place := places(before.Concepts)
 	var all []Pair
 	for i, id := range after.Concepts {
 		was, ok := place[id]

@@ -137,7 +137,7 @@ func (q *Queue) forget(waiting []catalog.Version) {
 // ready reports whether no input that was there when the version was asked for is still
 // pending with a label for one of its concepts.
 func (q *Queue) ready(view *partition.View, v *catalog.Version) (bool, error) {
-	place := places(v)
+	place := places(v.Concepts)
 	lease := leaseOf(v)
 	holds := func(in *catalog.Input, err error) (bool, error) {
 		if errors.Is(err, catalog.ErrNotFound) {

@@ -24,7 +24,7 @@ func Renew(view *partition.View, models Models, version catalog.Version, id stri
 		return r, nil
 	}
 	r.manifest.Seq, r.manifest.Version = m.Seq, id
-	place := places(&version)
+	place := places(version.Concepts)
 	for i := range m.Inputs {
 		t := &m.Inputs[i]
 		in, err := view.InputByDot(t.Dot)

@@ -47,16 +47,17 @@ const (
 )
 
 func newScan(v *catalog.Version) *scan {
-	s := &scan{place: places(v), closed: RelationOf(v.Config).Closed}
+	s := &scan{place: places(v.Concepts), closed: RelationOf(v.Config).Closed}
 	for i, most := range []int{maxLabelled, maxOther, maxUnlabelled} {
 		s.pools[i].most = most
 	}
 	return s
 }
 
-func places(v *catalog.Version) map[string]int {
-	place := make(map[string]int, len(v.Concepts))
-	for i, id := range v.Concepts {
+// places are the places of concepts.
+func places(concepts []string) map[string]int {
+	place := make(map[string]int, len(concepts))
+	for i, id := range concepts {
 		place[id] = i
 	}
 	return place

@@ -76,9 +76,8 @@ type signs [2]*roaring.Bitmap
 // taught are the inputs that a version learned from, by concept and label.
 func taught(v *partition.View, concepts []string, version *catalog.Version) ([]signs, error) {
 	all := make([]signs, len(concepts))
-	place := make(map[string]int, len(concepts))
-	for i, id := range concepts {
-		all[i], place[id] = signs{roaring.New(), roaring.New()}, i
+	for i := range all {
+		all[i] = signs{roaring.New(), roaring.New()}
 	}
 	if version == nil {
 		return all, nil
@@ -87,6 +86,7 @@ func taught(v *partition.View, concepts []string, version *catalog.Version) ([]s
 	if err != nil {
 		return nil, err
 	}
+	place := places(concepts)
 	for i := range m.Inputs {
 		t := &m.Inputs[i]
 		ord := t.Ord
