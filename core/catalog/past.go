@@ -43,6 +43,16 @@ func (p *past) add(at log.Stamp, body log.Body) {
 	p.ops = append(p.ops, log.Op{Dot: log.Dot{Site: at.Site}, At: at.At, Body: body})
 }
 
+// bodyAt returns the body of the operation with a stamp. It adds empty if there is none.
+func bodyAt[B log.Body](p *past, bodies map[log.Stamp]B, at log.Stamp, empty B) B {
+	if body, ok := bodies[at]; ok {
+		return body
+	}
+	bodies[at] = empty
+	p.add(at, empty)
+	return empty
+}
+
 func (p *past) labels() {
 	bodies := map[log.Stamp]*log.InputLabels{}
 	for _, l := range p.in.Labels {
@@ -50,12 +60,7 @@ func (p *past) labels() {
 			p.made.Labels = append(p.made.Labels, l.Label)
 			continue
 		}
-		body := bodies[l.At]
-		if body == nil {
-			body = &log.InputLabels{Input: p.in.Dot}
-			bodies[l.At] = body
-			p.add(l.At, body)
-		}
+		body := bodyAt(p, bodies, l.At, &log.InputLabels{Input: p.in.Dot})
 		body.Labels = append(body.Labels, l.Label)
 	}
 }
@@ -67,12 +72,7 @@ func (p *past) meta() {
 			p.made.Meta = part.JSON
 			continue
 		}
-		body := bodies[part.At]
-		if body == nil {
-			body = &log.InputMeta{Input: p.in.Dot}
-			bodies[part.At] = body
-			p.add(part.At, body)
-		}
+		body := bodyAt(p, bodies, part.At, &log.InputMeta{Input: p.in.Dot})
 		write := log.MetaWrite{Path: part.Path, JSON: part.JSON}
 		if part.Removed {
 			write.Action = log.MetaRemove
@@ -84,12 +84,7 @@ func (p *past) meta() {
 func (p *past) edits() {
 	bodies := map[log.Stamp]*log.OutputsPatch{}
 	for _, e := range p.in.Edits {
-		body := bodies[e.At]
-		if body == nil {
-			body = &log.OutputsPatch{Input: p.in.Dot}
-			bodies[e.At] = body
-			p.add(e.At, body)
-		}
+		body := bodyAt(p, bodies, e.At, &log.OutputsPatch{Input: p.in.Dot})
 		body.Edits = append(body.Edits, e.OutputEdit)
 	}
 }

@@ -41,12 +41,7 @@ func Codes() []string { return slices.Clone(codes) }
 // Valid reports whether code is one of the 23. Codes are compared as written: "zh-tw" is none.
 func Valid(code string) bool { return index(code) >= 0 }
 
-func index(code string) int {
-	if i, ok := slices.BinarySearch(codes, code); ok {
-		return i
-	}
-	return -1
-}
+func index(code string) int { return slices.Index(codes, code) }
 
 // Choose returns the language to answer in: asked, or fallback (the application's default)
 // when the request names none. spoken are the codes the model speaks.

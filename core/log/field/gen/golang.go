@@ -122,7 +122,7 @@ func (g *golang) kinds(kinds []*message) {
 	}
 	g.f("\n// kindNames are the kinds as people are shown them.\nvar kindNames = map[Kind]string{\n")
 	for _, m := range kinds {
-		g.f("kind%s: %q,\n", m.Name(), strings.Join(split(m.Name()), "_"))
+		g.f("kind%s: %q,\n", m.Name(), snake(m.Name()))
 	}
 	g.f("}\n")
 	g.f("\n// putKind writes the fields of a body.\nfunc putKind(e *field.Encoder, body Body) {\nswitch x := body.(type) {\n")
