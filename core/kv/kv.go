@@ -103,6 +103,15 @@ type Store interface {
 	Close() error
 }
 
+// Sync commits a batch and returns once it outlives a crash; see Store.Commit for what an error means.
+func Sync(s Store, b *Batch) error {
+	wait, err := s.Commit(b)
+	if err != nil {
+		return err
+	}
+	return wait()
+}
+
 // Snapshot is a store at one moment. Its methods may be called concurrently.
 type Snapshot interface {
 	Reader

@@ -100,11 +100,7 @@ func (l *Store) load(epoch Epoch) error {
 func (l *Store) settle() error {
 	var b kv.Batch
 	b.Put(l.metaKey(), encodeMeta(nil, &l.meta))
-	wait, err := l.store.Commit(&b)
-	if err != nil {
-		return err
-	}
-	return wait()
+	return kv.Sync(l.store, &b)
 }
 
 func (l *Store) metaKey() []byte { return append(bytes.Clone(l.prefix), 'm') }

@@ -97,10 +97,7 @@ func (c *calls) write() error {
 	}
 	var b kv.Batch
 	b.Put(c.key, encodeRecord(nil, &c.record))
-	wait, err := c.store.Commit(&b)
-	if err == nil {
-		err = wait()
-	}
+	err := kv.Sync(c.store, &b)
 	if err == nil {
 		c.written = c.record
 	}

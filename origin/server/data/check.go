@@ -391,7 +391,7 @@ func (c *checker) replaceState(ctx context.Context, app catalog.AppID, scratch k
 	if err := catalog.ReplaceState(&b, scratch, app); err != nil {
 		return c.damage("state", title(app), errors.Join(wrong, err))
 	}
-	if err := c.commit(&b); err != nil {
+	if err := kv.Sync(c.store, &b); err != nil {
 		return err
 	}
 	c.found(Finding{Part: "state", App: title(app), Text: wrong.Error(), Repaired: true})
@@ -403,14 +403,6 @@ func (c *checker) replaceState(ctx context.Context, app catalog.AppID, scratch k
 		return err
 	}
 	return x.Rebuild(ctx)
-}
-
-func (c *checker) commit(b *kv.Batch) error {
-	wait, err := c.store.Commit(b)
-	if err != nil {
-		return err
-	}
-	return wait()
 }
 
 // index compares the index with the records.
