@@ -59,8 +59,6 @@ Exit codes: 0 everything exported; 1 the export is incomplete and was removed; 2
 	return cmd
 }
 
-func spool() (collection.Spool, error) { return system.Spool() }
-
 // createTarget makes a new folder or archive. finish ends it: with whole it gets its name,
 // otherwise it is removed.
 func createTarget(name string) (t collection.Target, finish func(whole bool) error, err error) {
@@ -96,7 +94,7 @@ func runExport(ctx context.Context, f *exportFlags, name string, env *server.Env
 	if err != nil {
 		return err
 	}
-	ex := &exporter{session: s, to: collection.Create(target, spool)}
+	ex := &exporter{session: s, to: collection.Create(target, system.Spool)}
 	err = ex.run(ctx, func(total int) {
 		ex.progress = NewProgress(env.Stderr, ProgressOptions{Verb: "exporting", Noun: "inputs", Total: total, Quiet: f.quiet, Shared: server.IsTerminal(env.Stdout)})
 	})
@@ -114,7 +112,7 @@ func runExport(ctx context.Context, f *exportFlags, name string, env *server.Env
 
 // ExportApp writes an application of a data folder as the command export does, as a zip file.
 func ExportApp(ctx context.Context, f control.Folder, app string, w io.Writer) error {
-	ex := &exporter{session: LocalSession(f, app), to: collection.Create(collection.NewZip(unclosed{w}), spool)}
+	ex := &exporter{session: LocalSession(f, app), to: collection.Create(collection.NewZip(unclosed{w}), system.Spool)}
 	err := ex.run(ctx, func(total int) { ex.progress = NewProgress(io.Discard, ProgressOptions{Total: total, Quiet: true}) })
 	if err != nil {
 		ex.to.Abandon()

@@ -168,8 +168,6 @@ func TestTable(t *testing.T) {
 	}
 }
 
-func spool() (Spool, error) { return system.Spool() }
-
 func TestExportIsReadBack(t *testing.T) {
 	inputs := []Input{
 		{ID: "a/1", URL: "http://x/1.jpg", Crop: json.RawMessage("[0,0,1,1]"), Concepts: []Concept{{"cat", false}, {"dog", true}}, Metadata: json.RawMessage(`{"k":1.0}`), Geo: json.RawMessage(`{"geo_point":{"longitude":1,"latitude":2}}`)},
@@ -195,7 +193,7 @@ func TestExportIsReadBack(t *testing.T) {
 				defer f.Close()
 				target = NewFolder(f)
 			}
-			w := Create(target, spool)
+			w := Create(target, system.Spool)
 			for i := range inputs {
 				if err := w.Input(&inputs[i], pictures[i], "image/jpeg"); err != nil {
 					t.Fatal(err)

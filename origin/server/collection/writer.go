@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path"
 	"strings"
 
@@ -18,12 +19,6 @@ type Target interface {
 	Create(name string) (io.WriteCloser, error)
 	// Close ends the export: whole after a nil error.
 	Close() error
-}
-
-// Spool is written, read back from its start and closed.
-type Spool interface {
-	io.ReadWriteSeeker
-	io.Closer
 }
 
 // Manifest is what sightline.json says of an export.
@@ -41,15 +36,15 @@ const (
 // Writer writes an export: first lines of any kind, in any order among the kinds, then Close.
 type Writer struct {
 	to       Target
-	spool    func() (Spool, error)
-	spools   map[string]Spool
+	spool    func() (*os.File, error)
+	spools   map[string]*os.File
 	counts   map[string]int
 	pictures map[blob.Hash]string // to their paths
 }
 
 // Create begins an export. spool makes a file for lines until Close writes them, which is deleted when it is closed.
-func Create(to Target, spool func() (Spool, error)) *Writer {
-	return &Writer{to: to, spool: spool, spools: map[string]Spool{}, counts: map[string]int{}, pictures: map[blob.Hash]string{}}
+func Create(to Target, spool func() (*os.File, error)) *Writer {
+	return &Writer{to: to, spool: spool, spools: map[string]*os.File{}, counts: map[string]int{}, pictures: map[blob.Hash]string{}}
 }
 
 // Abandon lets go of what an export that failed has open.
