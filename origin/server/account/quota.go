@@ -80,7 +80,7 @@ func (r *Registry) Spend(_ context.Context, c api.Spent) (left int64, err error)
 type meters struct {
 	r *Registry
 
-	mu   sync.RWMutex
+	mu   sync.Mutex
 	byID map[string]*meter
 }
 
@@ -108,15 +108,10 @@ type meter struct {
 
 // of returns an account's meter.
 func (ms *meters) of(id string) *meter {
-	ms.mu.RLock()
-	m := ms.byID[id]
-	ms.mu.RUnlock()
-	if m != nil {
-		return m
-	}
 	ms.mu.Lock()
 	defer ms.mu.Unlock()
-	if m = ms.byID[id]; m == nil {
+	m := ms.byID[id]
+	if m == nil {
 		m = &meter{store: ms.r.o.Store, plan: ms.r.o.Plan, id: id}
 		ms.byID[id] = m
 	}
@@ -267,9 +262,9 @@ func (m *meter) allowance() (left, limit int64) {
 
 // changed has an account's meter read its record again.
 func (ms *meters) changed(id string) {
-	ms.mu.RLock()
+	ms.mu.Lock()
 	m := ms.byID[id]
-	ms.mu.RUnlock()
+	ms.mu.Unlock()
 	if m == nil {
 		return
 	}

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/sightline-dev/sightline/core/api"
@@ -24,7 +23,7 @@ const (
 type usage struct {
 	store kv.Store
 
-	mu     sync.RWMutex
+	mu     sync.Mutex
 	cells  map[cellKey]*cell
 	pruned uint32 // day on which days were last removed
 
@@ -38,7 +37,7 @@ type cellKey struct {
 }
 
 // cell is a counter.
-type cell struct{ calls, last atomic.Int64 } // last in Unix seconds
+type cell struct{ calls, last int64 } // last in Unix seconds
 
 const secondsPerDay = 24 * 60 * 60
 
@@ -47,36 +46,23 @@ func dayOf(t time.Time) uint32 { return uint32(t.Unix() / secondsPerDay) }
 // count counts calls. When more is told apart than memory has room for, what is new is counted by its application alone.
 func (u *usage) count(c *api.Spent, calls uint64, now time.Time) {
 	k := cellKey{c.App, c.By, c.Route, dayOf(now)}
-	u.mu.RLock()
-	if cell := u.cells[k]; cell != nil {
-		cell.add(int64(calls), now.Unix())
-		u.mu.RUnlock()
-		return
-	}
-	u.mu.RUnlock()
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if len(u.cells) >= mostCells && u.cells[k] == nil {
 		k.by, k.route = "", ""
 	}
-	u.cell(k).add(int64(calls), now.Unix())
+	u.add(k, cell{int64(calls), now.Unix()})
 }
 
-// cell returns a counter, which is made when it is missing. The lock is held.
-func (u *usage) cell(k cellKey) *cell {
+// add adds to a counter, which is made when it is missing. The lock is held.
+func (u *usage) add(k cellKey, more cell) {
 	c := u.cells[k]
 	if c == nil {
 		c = &cell{}
 		u.cells[cellKey{strings.Clone(k.app), strings.Clone(k.by), strings.Clone(k.route), k.day}] = c
 	}
-	return c
-}
-
-func (c *cell) add(calls, last int64) {
-	c.calls.Add(calls)
-	if c.last.Load() < last {
-		c.last.Store(last)
-	}
+	c.calls += more.calls
+	c.last = max(c.last, more.last)
 }
 
 // flush adds what was counted to the store. What cannot be written is counted on.
@@ -95,7 +81,7 @@ func (u *usage) flush() error {
 		u.mu.Lock()
 		defer u.mu.Unlock()
 		for k, c := range cells {
-			u.cell(k).add(c.calls.Load(), c.last.Load())
+			u.add(k, *c)
 		}
 	}
 	return err
@@ -111,14 +97,14 @@ func (u *usage) write(cells map[cellKey]*cell) error {
 		if err != nil {
 			return err
 		}
-		n[0] += uint64(c.calls.Load())
+		n[0] += uint64(c.calls)
 		tx.Put(row, numbers(n))
 		total := append(key(tableKey, app), k.by...)
 		if n, err = number(tx, total, 16); err != nil {
 			return err
 		}
-		n[0] += uint64(c.calls.Load())
-		n[1] = max(n[1], uint64(c.last.Load()))
+		n[0] += uint64(c.calls)
+		n[1] = max(n[1], uint64(c.last))
 		tx.Put(total, numbers(n))
 	}
 	return u.store.Apply(tx.Batch())
