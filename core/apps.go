@@ -160,7 +160,7 @@ func (a *apps) openPartition(to *application, app catalog.AppID) error {
 	if err != nil {
 		return err
 	}
-	settings.Index = &index.Options{Space: spaceOf(serving), NoColumns: a.o.NoColumns}
+	settings.Index = &index.Options{Space: SpaceOf(serving), NoColumns: a.o.NoColumns}
 	settings.Keep = a.o.Keep
 	_, copied, err := a.register.AppRecordSeq(app.String())
 	if err != nil {
@@ -171,7 +171,7 @@ func (a *apps) openPartition(to *application, app catalog.AppID) error {
 		to.copied = true
 	}
 	if serving != a.o.Models && !to.copied {
-		next := spaceOf(a.o.Models)
+		next := SpaceOf(a.o.Models)
 		settings.Index.Next = &next
 	}
 	to.inputs = ingest.New(app, serving.Base())

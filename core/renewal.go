@@ -53,7 +53,8 @@ func (r *renewal) takeTrainings(now time.Time, n int) ([]*training.Run, *trainin
 // began before it.
 const dropAfter = time.Minute
 
-func spaceOf(set *predict.Set) index.Space {
+// SpaceOf is the space of the indexes over embeddings of a network.
+func SpaceOf(set *predict.Set) index.Space {
 	s := index.Space{Base: set.Base()}
 	for _, c := range set.General().Concepts {
 		s.Concepts = append(s.Concepts, c.ID)

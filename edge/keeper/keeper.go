@@ -24,6 +24,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"sync"
 	"syscall"
 	"time"
 
@@ -102,30 +103,27 @@ func (l *life) live(ctx context.Context) (err error) {
 	if err != nil {
 		return errors.Join(err, notices.Close())
 	}
-	said := make(chan string)
-	heard := make(chan struct{})
-	go func() {
-		defer close(heard)
+	said, done := make(chan string), make(chan struct{})
+	var hearing sync.WaitGroup
+	hearing.Go(func() {
 		for {
 			text, err := notices.Next()
 			if err != nil {
 				return
 			}
-			said <- text
+			select {
+			case said <- text:
+			case <-done:
+			}
 		}
-	}()
+	})
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	err = l.watch(ctx, cmd.Process, said, ended)
-	closed := notices.Close()
-	for waiting := true; waiting; {
-		select {
-		case <-said:
-		case <-heard:
-			waiting = false
-		}
-	}
-	return errors.Join(err, closed)
+	close(done)
+	err = errors.Join(err, notices.Close())
+	hearing.Wait()
+	return err
 }
 
 // start starts the server.

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"fmt"
 	"sync"
 	"time"
@@ -134,24 +135,22 @@ func (a *age) back() {
 
 // admits is what is let through with keys so old, in a word; empty: all is.
 func admits(old, maxStale time.Duration) string {
-	for _, x := range [...]struct{ method, word string }{{"GET", "nothing"}, {"POST", "reads"}} {
-		if shut(old, maxStale, &api.Request{Method: x.method, Path: "/v2/inputs"}) != nil {
-			return x.word
-		}
+	switch {
+	case old > register.RefuseStale:
+		return "nothing"
+	case old > cmp.Or(maxStale, register.DefaultMaxStale):
+		return "reads"
 	}
 	return ""
 }
 
 // shut says what may not be done with keys that are so old; nil: anything may.
 func shut(old, maxStale time.Duration, r *api.Request) error {
-	if maxStale == 0 {
-		maxStale = register.DefaultMaxStale
-	}
-	switch {
-	case old > register.RefuseStale:
+	switch word := admits(old, maxStale); {
+	case word == "nothing":
 		return fmt.Errorf("%w: no contact with the origin for more than %v, so keys cannot be verified", auth.ErrStale, register.RefuseStale)
-	case old > maxStale && api.Writes(r.Method, r.Path):
-		return fmt.Errorf("%w: no contact with the origin for more than %v; reads work and earlier writes are safe", auth.ErrAged, maxStale)
+	case word == "reads" && api.Writes(r.Method, r.Path):
+		return fmt.Errorf("%w: no contact with the origin for more than %v; reads work and earlier writes are safe", auth.ErrAged, cmp.Or(maxStale, register.DefaultMaxStale))
 	}
 	return nil
 }

@@ -45,7 +45,6 @@ type demo struct {
 // end is a process that has ended: by its number in names.
 type end struct {
 	which int
-	cmd   *exec.Cmd
 	err   error
 }
 
@@ -192,7 +191,7 @@ func (d *demo) start(which int, args ...string) (*exec.Cmd, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("%s: %w", d.names[which], err)
 	}
-	go func() { d.ended <- end{which, cmd, cmd.Wait()} }()
+	go func() { d.ended <- end{which, cmd.Wait()} }()
 	return cmd, nil
 }
 
@@ -278,19 +277,15 @@ func (d *demo) watch(ctx context.Context) error {
 
 // stop ends the edges and the origin, and waits for them.
 func (d *demo) stop(edges []*exec.Cmd) {
-	left := map[*exec.Cmd]bool{}
-	for _, cmd := range edges {
-		left[cmd] = true
-	}
+	running := edges
 	if d.origin != nil {
-		left[d.origin] = true
+		running = append(running, d.origin)
 	}
-	for cmd := range left {
+	for _, cmd := range running {
 		_ = cmd.Process.Signal(os.Interrupt) // it may have ended
 	}
-	for len(left) > 0 {
-		e := <-d.ended
-		delete(left, e.cmd)
+	for range running {
+		<-d.ended
 	}
 }
 

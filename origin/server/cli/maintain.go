@@ -8,6 +8,8 @@ import (
 	"log/slog"
 	"path/filepath"
 
+	"github.com/sightline-dev/sightline/core"
+
 	"github.com/spf13/cobra"
 
 	"github.com/sightline-dev/sightline/core/index"
@@ -167,11 +169,7 @@ func modelSpace() (index.Space, error) {
 	if err != nil {
 		return index.Space{}, err
 	}
-	space := index.Space{Base: set.Base()}
-	for _, c := range set.General().Concepts {
-		space.Concepts = append(space.Concepts, c.ID)
-	}
-	return space, nil
+	return core.SpaceOf(set), nil
 }
 
 type doctorFlags struct {

@@ -88,7 +88,7 @@ func (w *where) open(ctx context.Context, env *server.Env) (Session, error) {
 		return nil, server.Usagef("--url %q is not a URL such as http://127.0.0.1:8080", w.url)
 	}
 	transport := &http.Transport{MaxIdleConnsPerHost: 16, DisableCompression: true, ResponseHeaderTimeout: 6 * time.Minute}
-	return &remote{base: strings.TrimRight(w.url, "/"), key: w.key, client: &http.Client{Transport: transport}, transport: transport}, nil
+	return &remote{base: strings.TrimRight(w.url, "/"), key: w.key, client: &http.Client{Transport: transport}}, nil
 }
 
 // ChooseApp returns the ID of the application that --app names, or of the only one.
@@ -147,7 +147,6 @@ func (l *local) close() error { return l.done() }
 type remote struct {
 	base, key string
 	client    *http.Client
-	transport *http.Transport
 }
 
 // maxAnswer bounds what is read of an answer.
@@ -199,7 +198,7 @@ func (r *remote) do(req *http.Request) (*http.Response, []byte, error) {
 }
 
 func (r *remote) close() error {
-	r.transport.CloseIdleConnections()
+	r.client.CloseIdleConnections()
 	return nil
 }
 

@@ -16,8 +16,7 @@ import (
 
 // Caller is the folder at the other end of a socket. It is safe for concurrent use.
 type Caller struct {
-	http      http.Client
-	transport *http.Transport
+	http http.Client
 }
 
 var _ Folder = (*Caller)(nil)
@@ -29,12 +28,12 @@ func NewCaller(dial func(context.Context) (net.Conn, error)) *Caller {
 		MaxIdleConnsPerHost: 16,
 		DisableCompression:  true,
 	}
-	return &Caller{http: http.Client{Transport: t, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}, transport: t}
+	return &Caller{http: http.Client{Transport: t, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
 }
 
 // Close closes the connections that nobody uses.
 func (c *Caller) Close() error {
-	c.transport.CloseIdleConnections()
+	c.http.CloseIdleConnections()
 	return nil
 }
 

@@ -57,8 +57,7 @@ type Options struct {
 	// Local has a value when something was written here that the machine has to send. nil: nothing is.
 	Local <-chan struct{}
 
-	// Effect is told what concerns the host, from the goroutine of Run: Got, Changed and Purge. nil:
-	// nobody is.
+	// Effect is told what concerns the host, from the goroutine of Run: Got, Changed and Purge.
 	Effect func(replica.Effect)
 
 	// Place is offered the pieces of snapshots that the machine says may be put in their place without it, whole, and with
@@ -202,18 +201,12 @@ func (l *Link) step(ctx context.Context, requests *sync.WaitGroup, e replica.Eve
 			l.wake.Reset(max(x.At.Sub(l.o.Now()), 0))
 		case replica.Purge:
 			l.purged = &x
-			l.tell(x)
+			l.o.Effect(x)
 		default:
-			l.tell(x)
+			l.o.Effect(x)
 		}
 	}
 	return nil
-}
-
-func (l *Link) tell(x replica.Effect) {
-	if l.o.Effect != nil {
-		l.o.Effect(x)
-	}
 }
 
 // pieceBytes is how much of an answer is read at once.

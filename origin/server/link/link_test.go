@@ -35,7 +35,7 @@ func (s *script) Step(_ time.Time, e replica.Event) ([]replica.Effect, error) {
 
 func options(server string, m link.Stepper) link.Options {
 	return link.Options{
-		Origin: server, Machine: m, Now: time.Now,
+		Origin: server, Machine: m, Now: time.Now, Effect: func(replica.Effect) {},
 		Authorize: func(method, path, query string, body []byte) (string, error) {
 			return fmt.Sprintf("Key %s %s?%s %d", method, path, query, len(body)), nil
 		},
