@@ -24,11 +24,9 @@ type claim struct {
 
 // firstClaim returns the oldest account that claims an address in addition to its holder; if there is none, the zero claim.
 func firstClaim(store kv.Reader, email string) (first claim, err error) {
-	lo := claimsKey(email)
-	err = store.Scan(lo, after(lo), func(k, v []byte) bool {
-		first = claim{bytes.Clone(k), claimID(k), string(v)}
-		return false
-	})
+	for k, v := range kv.All(store, claimsKey(email), &err) {
+		return claim{bytes.Clone(k), claimID(k), string(v)}, nil
+	}
 	return first, err
 }
 
@@ -154,13 +152,11 @@ func (r *Registry) match(ctx context.Context, email, password string) (rec recor
 		return rec, "", err
 	}
 	id := ""
-	lo := claimsKey(email)
-	err = s.Scan(lo, after(lo), func(k, v []byte) bool {
+	for k, v := range kv.All(s, claimsKey(email), &err) {
 		if subtle.ConstantTimeCompare(v, []byte(hashed)) == 1 {
 			id = claimID(k)
 		}
-		return true
-	})
+	}
 	switch {
 	case err != nil:
 		return rec, "", err

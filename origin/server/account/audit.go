@@ -119,7 +119,7 @@ func (r *Registry) Audit(by register.Who, a register.Action, target string) erro
 // below the number before; 0 starts with the newest. ByOperator stands for the command line.
 func (r *Registry) Events(account string, before uint64, n int) ([]Event, error) {
 	lo := key(tableAudits, bytesOf(account))
-	hi := after(lo)
+	hi := kv.After(lo)
 	if before > 0 {
 		hi = auditsKey(account, before)
 	}
@@ -127,10 +127,13 @@ func (r *Registry) Events(account string, before uint64, n int) ([]Event, error)
 	if n < 1 || !isID(account) && account != ByOperator {
 		return nil, nil
 	}
-	err := r.o.Store.ScanBack(lo, hi, func(k, _ []byte) bool {
+	var err error
+	for k := range kv.Backward(r.o.Store, lo, hi, &err) {
 		seqs = append(seqs, binary.BigEndian.Uint64(k[len(k)-8:]))
-		return len(seqs) < n
-	})
+		if len(seqs) == n {
+			break
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -169,32 +172,25 @@ func VerifyAudit(store kv.Reader) (Audited, error) {
 	if err != nil {
 		return Audited{}, err
 	}
-	var (
-		got    head
-		failed error
-	)
+	var got head
 	lo := key(tableAudit)
-	err = store.Scan(lo, after(lo), func(k, v []byte) bool {
-		var text []byte
+	for k, v := range kv.All(store, lo, &err) {
 		next := got.count + 1
 		if len(k) != len(lo)+8 || binary.BigEndian.Uint64(k[len(lo):]) != next {
-			failed = fmt.Errorf("%w: record %d is missing", ErrAudit, next)
-			return false
+			return Audited{}, fmt.Errorf("%w: record %d is missing", ErrAudit, next)
 		}
-		if _, text, failed = parseEvent(next, v); failed != nil {
-			return false
+		_, text, err := parseEvent(next, v)
+		if err != nil {
+			return Audited{}, err
 		}
 		got = head{next, chain(got.hash, text)}
 		if got.hash != hash(v[:sha256.Size]) {
-			failed = fmt.Errorf("%w: the hash of record %d does not match the records before it", ErrAudit, next)
+			return Audited{}, fmt.Errorf("%w: the hash of record %d does not match the records before it", ErrAudit, next)
 		}
-		return failed == nil
-	})
+	}
 	switch {
 	case err != nil:
 		return Audited{}, err
-	case failed != nil:
-		return Audited{}, failed
 	case got != want:
 		return Audited{}, fmt.Errorf("%w: it ends at record %d instead of %d", ErrAudit, got.count, want.count)
 	}

@@ -96,13 +96,3 @@ func auditsKey(id string, seq uint64) []byte {
 func dayKey(day uint32, app []byte) []byte {
 	return append(binary.BigEndian.AppendUint32(key(tableDay), day), app...)
 }
-
-// after returns the first key that does not begin with prefix, whose last byte is not 0xff.
-func after(prefix []byte) []byte {
-	hi := append([]byte{}, prefix...)
-	for i := len(hi) - 1; ; i-- {
-		if hi[i]++; hi[i] != 0 {
-			return hi[:i+1]
-		}
-	}
-}

@@ -156,10 +156,9 @@ func (c *change) endAll(id string, but hash) error {
 // sessions are those of an account.
 func sessions(store kv.Reader, id string) (open []Session, err error) {
 	prefix := key(tableSessions, bytesOf(id))
-	err = store.Scan(prefix, after(prefix), func(k, _ []byte) bool {
+	for k := range kv.All(store, prefix, &err) {
 		open = append(open, Session{hash: hash(k[len(prefix):])})
-		return true
-	})
+	}
 	for i := range open {
 		if err := get(store, sessionKey(open[i].hash), &open[i]); err != nil && !errors.Is(err, ErrUnknown) {
 			return nil, err
@@ -264,14 +263,14 @@ func (r *Registry) endSessions(now time.Time) error {
 	r.ended = now
 	var b kv.Batch
 	prefix := key(tableSession)
-	err := r.o.Store.Scan(prefix, after(prefix), func(k, v []byte) bool {
+	var err error
+	for k, v := range kv.All(r.o.Store, prefix, &err) {
 		var s Session
 		if json.Unmarshal(v, &s) == nil && s.over(now) {
 			b.Delete(k)
 			b.Delete(sessionsKey(s.Account, hash(k[len(prefix):])))
 		}
-		return true
-	})
+	}
 	if err != nil || b.Len() == 0 {
 		return err
 	}

@@ -5,6 +5,8 @@ import (
 	"crypto/subtle"
 	"encoding/json"
 	"time"
+
+	"github.com/sightline-dev/sightline/core/kv"
 )
 
 // SetupLife is how long the link for the first account is open.
@@ -45,17 +47,15 @@ func (r *Registry) empty() (bool, error) {
 	if r.settled.Load() == now {
 		return false, nil
 	}
-	empty := true
-	lo := key(tableAccount)
-	err := r.o.Store.Scan(lo, after(lo), func(_, v []byte) bool {
+	var err error
+	for _, v := range kv.All(r.o.Store, key(tableAccount), &err) {
 		var rec record
-		empty = json.Unmarshal(v, &rec) != nil || !rec.Operator || rec.Password == ""
-		return empty
-	})
-	if err == nil && !empty {
-		r.settled.Store(now) // an account that was erased meanwhile makes it void
+		if json.Unmarshal(v, &rec) == nil && rec.Operator && rec.Password != "" {
+			r.settled.Store(now) // an account that was erased meanwhile makes it void
+			return false, nil
+		}
 	}
-	return empty, err
+	return true, err
 }
 
 // SignUp is who may sign up: "first" with the printed link alone, "open" everybody, "closed" nobody.

@@ -197,7 +197,7 @@ func (r *Registry) Usage(app string, days int) (Usage, error) {
 // day adds up one day.
 func (u *usage) day(day uint32, app string, keys, endpoints map[string]int64) (calls int64, err error) {
 	prefix := dayKey(day, bytesOf(app))
-	err = u.store.Scan(prefix, after(prefix), func(k, v []byte) bool {
+	for k, v := range kv.All(u.store, prefix, &err) {
 		by, route, ok := strings.Cut(string(k[len(prefix):]), "\x00")
 		if ok && len(v) == 8 {
 			n := int64(binary.BigEndian.Uint64(v))
@@ -205,8 +205,7 @@ func (u *usage) day(day uint32, app string, keys, endpoints map[string]int64) (c
 			keys[by] += n
 			endpoints[route] += n
 		}
-		return true
-	})
+	}
 	return calls, err
 }
 
@@ -234,13 +233,13 @@ func (r *Registry) KeyUses(app string) (map[string]KeyUse, error) {
 	}
 	uses := map[string]KeyUse{}
 	prefix := key(tableKey, bytesOf(app))
-	err := r.o.Store.Scan(prefix, after(prefix), func(k, v []byte) bool {
+	var err error
+	for k, v := range kv.All(r.o.Store, prefix, &err) {
 		if len(v) == 16 {
 			last := time.Unix(int64(binary.BigEndian.Uint64(v[8:])), 0).UTC()
 			uses[string(k[len(prefix):])] = KeyUse{int64(binary.BigEndian.Uint64(v)), last}
 		}
-		return true
-	})
+	}
 	return uses, err
 }
 
@@ -255,19 +254,12 @@ func (r *Registry) DropUsage(app string) error {
 	}
 	id := bytesOf(app)
 	var b kv.Batch
-	prefix := key(tableKey, id)
-	b.DeleteRange(prefix, after(prefix))
-	reports := key(tableReport, id)
-	b.DeleteRange(reports, after(reports))
+	for _, prefix := range [][]byte{key(tableKey, id), key(tableReport, id)} {
+		b.DeleteRange(prefix, kv.After(prefix))
+	}
 	for day := dayOf(now) - usageDays; day <= dayOf(now); day++ {
 		prefix := dayKey(day, id)
-		err := r.o.Store.Scan(prefix, after(prefix), func(k, _ []byte) bool {
-			b.Delete(k)
-			return true
-		})
-		if err != nil {
-			return err
-		}
+		b.DeleteRange(prefix, kv.After(prefix))
 	}
 	return r.o.Store.Apply(&b)
 }
