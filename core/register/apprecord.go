@@ -106,7 +106,7 @@ func (c Copied) Seq() uint64 {
 	return seq
 }
 
-// Take takes a newer register. gone says why the application is the replica's no longer; empty: it is.
+// Take takes a newer register. gone is the reason why the replica has lost the application; empty: it has it.
 func (c Copied) Take(seq uint64, data []byte) (gone string, err error) {
 	x, err := catalog.DecodeRegister(data)
 	if err != nil {

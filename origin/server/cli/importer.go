@@ -248,7 +248,7 @@ func isThere(s Status) bool {
 	return s.Code == downloaded || s.Code == downloadPending || s.Code == downloading
 }
 
-// askers is how many inputs are asked for at once.
+// askers is the number of inputs that are asked for at once.
 const askers = 8
 
 // missing returns those inputs that the application does not hold.

@@ -112,7 +112,7 @@ func (c *call) app(a *catalog.App) (any, error) {
 	return map[string]any{"app": view}, nil
 }
 
-// appChange is what a page may change of an application.
+// appChange is a change of an application by a page.
 type appChange struct {
 	Name         *string
 	DefaultModel *string `json:"default_model"`

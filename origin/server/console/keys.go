@@ -53,7 +53,7 @@ func (c *call) keys(a *catalog.App) (any, error) {
 	return map[string]any{"keys": views}, nil
 }
 
-// wantedKey is what a page says of a key to be made.
+// wantedKey is a key to be made.
 type wantedKey struct {
 	Description string
 	Scopes      []string

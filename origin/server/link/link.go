@@ -57,7 +57,7 @@ type Options struct {
 	// Local has a value when something was written here that the machine has to send. nil: nothing is.
 	Local <-chan struct{}
 
-	// Effect is told what concerns the host, from the goroutine of Run: Got, Changed and Purge.
+	// Effect takes what concerns the host, from the goroutine of Run: Got, Changed and Purge.
 	Effect func(replica.Effect)
 
 	// Place is offered the pieces of snapshots that the machine says may be put in their place without it, whole, and with
