@@ -2,10 +2,10 @@ package account
 
 import (
 	"context"
-	"crypto/rand"
 	"crypto/subtle"
+	"encoding/binary"
 	"fmt"
-	"math/big"
+	"io"
 	"time"
 
 	"github.com/sightline-dev/sightline/core/auth"
@@ -36,11 +36,16 @@ type mailed struct {
 
 // newCode makes six digits.
 func (r *Registry) newCode() (string, error) {
-	n, err := rand.Int(r.o.Random, big.NewInt(1_000_000))
-	if err != nil {
-		return "", fmt.Errorf("random source: %w", err)
+	const digits = 1_000_000
+	for {
+		var b [4]byte
+		if _, err := io.ReadFull(r.o.Random, b[:]); err != nil {
+			return "", fmt.Errorf("random source: %w", err)
+		}
+		if n := binary.BigEndian.Uint32(b[:]); n < 1<<32/digits*digits { // each digit is as likely as another
+			return fmt.Sprintf("%06d", n%digits), nil
+		}
 	}
-	return fmt.Sprintf("%06d", n), nil
 }
 
 // code gives an account a code and returns the mail with it. If another account has verified the address, the mail is to its owner and
