@@ -29,12 +29,10 @@ func Login(x *call.Call) error {
 	if err != nil {
 		return err
 	}
-	x.OK(func(w *jsonio.Writer) {
+	return x.NoStore(x.OK(func(w *jsonio.Writer) {
 		w.Text("session_token", session)
 		w.Text("v2_user_id", account)
-	})
-	x.NoStore()
-	return nil
+	}))
 }
 
 // oneElement is the only element of a list of a call that makes something.
@@ -44,7 +42,7 @@ func oneElement(o call.Object, list string) (call.Object, error) {
 		return call.Object{}, err
 	}
 	for o, err := range elements {
-		return o, call.RefuseIf(call.ErrAccountRequest, err)
+		return o, call.Refuse(call.ErrAccountRequest, err)
 	}
 	return call.Object{}, nil
 }
@@ -73,8 +71,7 @@ func CreateApp(x *call.Call) error {
 		return err
 	}
 	x.Elsewhere = true
-	writeApps(x, []catalog.App{made})
-	return nil
+	return writeApps(x, []catalog.App{made})
 }
 
 // ListApps lists the applications of the account.
@@ -87,8 +84,7 @@ func ListApps(x *call.Call) error {
 	if err != nil {
 		return err
 	}
-	writeApps(x, call.Cut(owned, p))
-	return nil
+	return writeApps(x, call.Cut(owned, p))
 }
 
 // ownedApp is an application of the account; another's is answered like one that is not there.
@@ -106,15 +102,14 @@ func ReadApp(x *call.Call) error {
 	if err != nil {
 		return err
 	}
-	x.OK(func(w *jsonio.Writer) {
+	return x.OK(func(w *jsonio.Writer) {
 		w.Name("app")
 		writeAppRecord(w, &app)
 	})
-	return nil
 }
 
-func writeApps(x *call.Call, apps []catalog.App) {
-	x.OK(func(w *jsonio.Writer) {
+func writeApps(x *call.Call, apps []catalog.App) error {
+	return x.OK(func(w *jsonio.Writer) {
 		w.List("apps", len(apps), func(i int) { writeAppRecord(w, &apps[i]) })
 	})
 }
@@ -168,9 +163,7 @@ func CreateKey(x *call.Call) error {
 		return err
 	}
 	x.Elsewhere = true
-	writeKeys(x, []keyRow{{key, record}})
-	x.NoStore()
-	return nil
+	return x.NoStore(writeKeys(x, []keyRow{{key, record}}))
 }
 
 // ListKeys lists the keys of all the account's applications, by the start of their hashes.
@@ -193,8 +186,7 @@ func ListKeys(x *call.Call) error {
 			rows = append(rows, keyRow{auth.By(k.Hash), k})
 		}
 	}
-	writeKeys(x, call.Cut(rows, p))
-	return nil
+	return writeKeys(x, call.Cut(rows, p))
 }
 
 // keyRow is a key as answers show it.
@@ -203,8 +195,8 @@ type keyRow struct {
 	catalog.Key
 }
 
-func writeKeys(x *call.Call, rows []keyRow) {
-	x.OK(func(w *jsonio.Writer) {
+func writeKeys(x *call.Call, rows []keyRow) error {
+	return x.OK(func(w *jsonio.Writer) {
 		w.List("keys", len(rows), func(i int) { writeKey(x, w, &rows[i]) })
 	})
 }
@@ -245,11 +237,10 @@ func answerScopes(x *call.Call, names []string) error {
 	if err != nil {
 		return fmt.Errorf("application %s: %w", x.App.ID, err)
 	}
-	x.OK(func(w *jsonio.Writer) {
+	return x.OK(func(w *jsonio.Writer) {
 		w.Name("scopes")
 		writeTexts(w, names)
 		w.Name("app")
 		writeAppRecord(w, &app)
 	})
-	return nil
 }

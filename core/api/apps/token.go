@@ -55,11 +55,9 @@ func IssueToken(x *call.Call) error {
 	if err != nil {
 		return err
 	}
-	x.OK(func(w *jsonio.Writer) {
+	return x.NoStore(x.OK(func(w *jsonio.Writer) {
 		w.Text("access_token", token)
 		show.Count(w, "expires_in", life/time.Second)
 		w.Text("scope", tokenScope)
-	})
-	x.NoStore()
-	return nil
+	}))
 }

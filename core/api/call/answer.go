@@ -11,8 +11,8 @@ import (
 const contentType = "application/json; charset=UTF-8"
 
 // Answer ends the call with the envelope: the status, then the members that write makes. It calls write again to measure an answer
-// that is too large.
-func (x *Call) Answer(s Status, details string, write func(*jsonio.Writer)) {
+// that is too large. It returns nil, so that a handler can end with it, as do OK, Send and NoStore.
+func (x *Call) Answer(s Status, details string, write func(*jsonio.Writer)) error {
 	envelope := func(w *jsonio.Writer) {
 		w.Object()
 		WriteStatus(w, s, details)
@@ -23,7 +23,7 @@ func (x *Call) Answer(s Status, details string, write func(*jsonio.Writer)) {
 	w.Grow(512)
 	if err := x.bounded(&w, envelope); err != nil {
 		x.withhold(s, err, write)
-		return
+		return nil
 	}
 	x.Exchange.response = Response{
 		Status:      s.HTTP,
@@ -31,6 +31,7 @@ func (x *Call) Answer(s Status, details string, write func(*jsonio.Writer)) {
 		Header:      x.headers(),
 		Body:        w.Bytes(),
 	}
+	return nil
 }
 
 // empty writes the list of the route without elements.
@@ -51,16 +52,18 @@ func (x *Call) headers(more ...Field) []Field {
 }
 
 // OK ends the call well.
-func (x *Call) OK(write func(*jsonio.Writer)) { x.Answer(StatusOk, "", write) }
+func (x *Call) OK(write func(*jsonio.Writer)) error { return x.Answer(StatusOk, "", write) }
 
 // Send ends the call well with a body that is not JSON.
-func (x *Call) Send(contentType string, body []byte, header ...Field) {
+func (x *Call) Send(contentType string, body []byte, header ...Field) error {
 	x.Exchange.response = Response{Status: 200, ContentType: contentType, Header: x.headers(header...), Body: body}
+	return nil
 }
 
-// NoStore keeps an answer with a secret out of the caches between us and who asked for it.
-func (x *Call) NoStore() {
+// NoStore keeps an answer with a secret out of the caches between us and who asked for it. It returns the error of the answer.
+func (x *Call) NoStore(err error) error {
 	x.Exchange.response.Header = append(x.Exchange.response.Header, Field{"Cache-Control", "no-store"})
+	return err
 }
 
 // Fail ends the call with an error's status and an empty list.
@@ -73,7 +76,7 @@ func (x *Call) Fail(err error) {
 	if s.err == ErrBusy || s.err == auth.ErrRate {
 		x.Header = append(x.Header, Field{"Retry-After", strconv.FormatInt(wait, 10)})
 	}
-	x.Answer(s, DetailsOf(err, s), x.empty)
+	_ = x.Answer(s, DetailsOf(err, s), x.empty)
 	if s.Code == statusInternal.Code {
 		x.Exchange.response.Err = err
 	}
@@ -106,7 +109,7 @@ var exposeHeaders = Field{"Access-Control-Expose-Headers", ExposedHeaders}
 // Preflight is the answer to OPTIONS, which browsers ask without credentials.
 func Preflight() Response {
 	var x Call
-	x.OK(func(*jsonio.Writer) {})
+	_ = x.OK(func(*jsonio.Writer) {})
 	x.Exchange.response.Header = []Field{
 		allowOrigin,
 		{"Access-Control-Allow-Methods", "GET, POST, PUT, PATCH, DELETE, OPTIONS"},

@@ -132,8 +132,13 @@ func Read[T any](err *error, read func(name string) (T, error), name string) (va
 	return value
 }
 
-// Refuse is err with another kind, for the status table, and its own words.
-func Refuse(kind, err error) error { return &fault{kind, err.Error()} }
+// Refuse is err with another kind, for the status table, and its own words; nil for none.
+func Refuse(kind, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &fault{kind, err.Error()}
+}
 
 // Refusef is an error of a kind, for the status table, with words for the caller.
 func Refusef(kind error, format string, args ...any) error {
@@ -187,12 +192,4 @@ func (o Object) Texts(name string) ([]string, error) {
 		all = append(all, s)
 	}
 	return all, nil
-}
-
-// RefuseIf is refuse for an error that may be nil.
-func RefuseIf(kind, err error) error {
-	if err == nil {
-		return nil
-	}
-	return Refuse(kind, err)
 }

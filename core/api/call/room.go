@@ -93,7 +93,7 @@ func (x *Call) withhold(s Status, err error, write func(*jsonio.Writer)) {
 		write = x.empty
 	}
 	x.Brief = true
-	x.Answer(s, "The call is done, and the answer shows less than usual. "+err.Error(), write)
+	_ = x.Answer(s, "The call is done, and the answer shows less than usual. "+err.Error(), write)
 }
 
 // Withheld is an answer to a call that has written, without the body that a host has no memory for.
@@ -102,7 +102,7 @@ func (x *Call) Withheld(res Response) Response {
 	if res.Status == StatusMixed.HTTP {
 		s = StatusMixed
 	}
-	x.Answer(s, "The call is done, and the answer is empty. "+errSending.details, x.empty)
+	_ = x.Answer(s, "The call is done, and the answer is empty. "+errSending.details, x.empty)
 	res.Body, res.ContentType = x.Exchange.response.Body, x.Exchange.response.ContentType
 	return res
 }

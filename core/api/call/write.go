@@ -46,8 +46,7 @@ func (x *Call) Done(bodies ...log.Body) error {
 			return err
 		}
 	}
-	x.OK(func(*jsonio.Writer) {})
-	return nil
+	return x.OK(func(*jsonio.Writer) {})
 }
 
 // Did has the host note in its audit log what the call did, unless there was an error, which it returns.

@@ -42,7 +42,7 @@ func Status(x *call.Call) error {
 	}
 	issued, _ := p.Outbox()
 	cursor := p.Cursor().Seq
-	x.OK(func(w *jsonio.Writer) {
+	return x.OK(func(w *jsonio.Writer) {
 		w.Begin("copy")
 		show.Member(w, "app_id", x.App.ID)
 		show.Member(w, "origin", s.Origin)
@@ -60,7 +60,6 @@ func Status(x *call.Call) error {
 		show.Moment(w, "retry", s.Retry)
 		w.End('}')
 	})
-	return nil
 }
 
 // Outbox lists the copy's own operations that are not confirmed, oldest first.
@@ -90,7 +89,7 @@ func Outbox(x *call.Call) error {
 			return err
 		}
 	}
-	x.OK(func(w *jsonio.Writer) {
+	return x.OK(func(w *jsonio.Writer) {
 		w.Objects("operations", len(ops), func(i int) {
 			told.Write(w, &ops[i])
 			state := "queued"
@@ -100,7 +99,6 @@ func Outbox(x *call.Call) error {
 			show.Member(w, "state", state)
 		})
 	})
-	return nil
 }
 
 // Conflicts lists the copy's own operations that the log did not take as they were meant, oldest
@@ -140,7 +138,7 @@ func Conflicts(x *call.Call) error {
 			return err
 		}
 	}
-	x.OK(func(w *jsonio.Writer) {
+	return x.OK(func(w *jsonio.Writer) {
 		w.Objects("conflicts", len(rows), func(i int) {
 			c := &rows[i]
 			show.Member(w, "id", conflictID(c.Op.Dot))
@@ -150,7 +148,6 @@ func Conflicts(x *call.Call) error {
 			show.Count(w, "position", c.Seq)
 		})
 	})
-	return nil
 }
 
 // Dismiss takes one off the list, for good.

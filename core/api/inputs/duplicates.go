@@ -34,7 +34,7 @@ func Duplicates(x *call.Call) error {
 			return err
 		}
 	}
-	x.OK(func(w *jsonio.Writer) {
+	return x.OK(func(w *jsonio.Writer) {
 		w.Grow(len(inputs)*show.InputBytes + x.Loaded)
 		w.Objects("duplicates", len(inputs), func(i int) {
 			w.Name("input")
@@ -43,7 +43,6 @@ func Duplicates(x *call.Call) error {
 			w.Text("tier", found[i].Tier.String())
 		})
 	})
-	return nil
 }
 
 // maxDuplicates is how many duplicates of one input are found.
@@ -78,13 +77,12 @@ func DuplicateGroups(x *call.Call) error {
 			inputs[i] = append(inputs[i], in)
 		}
 	}
-	x.OK(func(w *jsonio.Writer) {
+	return x.OK(func(w *jsonio.Writer) {
 		show.Count(w, "total", found.Total)
 		show.Count(w, "examined", found.Examined)
 		show.Count(w, "of", found.Of)
 		w.List("groups", len(found.Groups), func(i int) { writeGroup(x, w, &lines, &found.Groups[i], inputs[i]) })
 	})
-	return nil
 }
 
 // maxGroups is how many groups a page has.

@@ -41,13 +41,12 @@ func History(x *call.Call) error {
 			return err
 		}
 	}
-	x.OK(func(w *jsonio.Writer) {
+	return x.OK(func(w *jsonio.Writer) {
 		show.Count(w, "total", len(h.all))
 		w.Name("complete")
 		w.Bool(whole)
 		w.List("operations", len(rows), func(i int) { h.write(w, &rows[i]) })
 	})
-	return nil
 }
 
 // history is that of one input.

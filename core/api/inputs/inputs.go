@@ -55,11 +55,10 @@ func answerInput(x *call.Call, v *partition.View, in *catalog.Input, said *call.
 	if err := lines.Read(x, v, in); err != nil {
 		return err
 	}
-	x.OK(func(w *jsonio.Writer) {
+	return x.OK(func(w *jsonio.Writer) {
 		w.Name("input")
 		show.WriteInput(x, w, &lines, in, said)
 	})
-	return nil
 }
 
 // inputOfPath is the input that the path names, in a view of its own.
@@ -76,14 +75,13 @@ func Status(x *call.Call) error {
 	if err != nil {
 		return err
 	}
-	x.OK(func(w *jsonio.Writer) {
+	return x.OK(func(w *jsonio.Writer) {
 		w.Begin("counts")
 		show.Count(w, "processed", n.Processed)
 		show.Count(w, "to_process", n.ToProcess)
 		show.Count(w, "errors", n.Errors)
 		w.End('}')
 	})
-	return nil
 }
 
 // Delete deletes one input.

@@ -46,7 +46,7 @@ func answerOutcomes(x *call.Call, items []outcome, said *call.Status) error {
 		}
 	}
 	s, _ := show.Overall(good, len(items), nil)
-	x.Answer(s, "", func(w *jsonio.Writer) {
+	return x.Answer(s, "", func(w *jsonio.Writer) {
 		w.Grow(len(inputs)*show.InputBytes + x.Loaded)
 		w.List("inputs", len(inputs), func(i int) {
 			if err := items[i].err; err != nil {
@@ -56,7 +56,6 @@ func answerOutcomes(x *call.Call, items []outcome, said *call.Status) error {
 			}
 		})
 	})
-	return nil
 }
 
 // writeRefused writes an item of a call that was not done: its id, its picture's address

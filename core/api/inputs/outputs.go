@@ -28,8 +28,7 @@ func Outputs(x *call.Call) error {
 	m := x.Net.Models.General()
 	derived, err := v.Derived(x.Net.Base, &in)
 	if in.Code != catalog.InputReady || errors.Is(err, catalog.ErrNotFound) {
-		x.OK(func(w *jsonio.Writer) { w.Texts("outputs", nil) })
-		return nil
+		return x.OK(func(w *jsonio.Writer) { w.Texts("outputs", nil) })
 	}
 	if err != nil {
 		return err
@@ -44,7 +43,7 @@ func Outputs(x *call.Call) error {
 			return err
 		}
 	}
-	x.OK(func(w *jsonio.Writer) {
+	return x.OK(func(w *jsonio.Writer) {
 		w.Name("outputs")
 		w.Array()
 		w.Object()
@@ -65,7 +64,6 @@ func Outputs(x *call.Call) error {
 		w.End('}')
 		w.End(']')
 	})
-	return nil
 }
 
 // PatchOutputs edits the stored predictions of an input: merge sets the values of

@@ -20,7 +20,7 @@ func Source(x *call.Call) error {
 	if err != nil {
 		return err
 	}
-	x.OK(func(w *jsonio.Writer) {
+	return x.OK(func(w *jsonio.Writer) {
 		w.Begin("source")
 		show.Member(w, "url", in.URL)
 		if in.Code == catalog.InputReady {
@@ -33,7 +33,6 @@ func Source(x *call.Call) error {
 		}
 		w.End('}')
 	})
-	return nil
 }
 
 func writeEdit(w *jsonio.Writer, e *log.OutputEdit) {

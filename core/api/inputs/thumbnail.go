@@ -29,8 +29,7 @@ func Thumbnail(x *call.Call) error {
 	case err != nil:
 		return err
 	}
-	answerThumbnail(x, thumb)
-	return nil
+	return answerThumbnail(x, thumb)
 }
 
 // madeThumbnail keeps the thumbnail that was made, for as long as an input has its picture, and answers with it.
@@ -55,10 +54,9 @@ func madeThumbnail(x *call.Call, in *catalog.Input, results []call.Result) error
 	if err != nil && !errors.Is(err, kv.ErrFull) { // without room it is made again
 		return err
 	}
-	answerThumbnail(x, r.Analysis.Thumb)
-	return nil
+	return answerThumbnail(x, r.Analysis.Thumb)
 }
 
-func answerThumbnail(x *call.Call, jpeg []byte) {
-	x.Send("image/jpeg", jpeg, call.Field{Name: "Cache-Control", Value: "private, max-age=3600"})
+func answerThumbnail(x *call.Call, jpeg []byte) error {
+	return x.Send("image/jpeg", jpeg, call.Field{Name: "Cache-Control", Value: "private, max-age=3600"})
 }

@@ -44,8 +44,7 @@ func Compare(x *call.Call) error {
 	if err := c.find(p); err != nil {
 		return err
 	}
-	x.OK(c.write)
-	return nil
+	return x.OK(c.write)
 }
 
 // comparedWith is the version that the query names, or the one that was trained before another.

@@ -40,12 +40,11 @@ func ListConcepts(x *call.Call) error {
 		}
 		n++
 	}
-	writeConceptList(x, rows, show.Known)
-	return nil
+	return writeConceptList(x, rows, show.Known)
 }
 
-func writeConceptList(x *call.Call, rows []show.Concept, form show.ConceptForm) {
-	x.OK(func(w *jsonio.Writer) {
+func writeConceptList(x *call.Call, rows []show.Concept, form show.ConceptForm) error {
+	return x.OK(func(w *jsonio.Writer) {
 		w.List("concepts", len(rows), func(i int) { show.WriteConcept(x, w, &rows[i], form) })
 	})
 }
@@ -62,11 +61,10 @@ func ReadConcept(x *call.Call) error {
 	if err != nil {
 		return call.Unless(err, call.Unknown("concept_id", id))
 	}
-	x.OK(func(w *jsonio.Writer) {
+	return x.OK(func(w *jsonio.Writer) {
 		w.Name("concept")
 		show.WriteConcept(x, w, &c, show.Known)
 	})
-	return nil
 }
 
 // SearchConcepts finds concepts by concept_query: name, which may end in a `*`, in a
@@ -103,8 +101,7 @@ func SearchConcepts(x *call.Call) error {
 			all = append(all, show.PublicConcept(x, p, language))
 		}
 	}
-	writeConceptList(x, call.Cut(all, p), show.Found)
-	return nil
+	return writeConceptList(x, call.Cut(all, p), show.Found)
 }
 
 // ownConceptsCalled finds the application's concepts by name, in the order of the folded

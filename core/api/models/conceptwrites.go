@@ -106,8 +106,7 @@ func answerConcepts(x *call.Call, ids []string) error {
 	if err != nil {
 		return call.Unless(err, call.Unknown("concept_id", strings.Join(ids, ", ")))
 	}
-	writeConceptList(x, all, show.Known)
-	return nil
+	return writeConceptList(x, all, show.Known)
 }
 
 // RenameConcepts renames concepts of the application's own.

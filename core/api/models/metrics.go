@@ -38,7 +38,7 @@ func Evaluate(x *call.Call) error {
 	if err != nil {
 		return err
 	}
-	x.OK(func(w *jsonio.Writer) {
+	return x.OK(func(w *jsonio.Writer) {
 		w.Name("model_version")
 		show.WriteVersion(w, m.Version, func() {
 			w.Begin("metrics")
@@ -47,7 +47,6 @@ func Evaluate(x *call.Call) error {
 			e.writeInputCount(w)
 		})
 	})
-	return nil
 }
 
 // inputs returns the number of labelled inputs that the version was evaluated on. Versions of older programs, and
@@ -93,7 +92,7 @@ func Metrics(x *call.Call) error {
 	if e.Folds == 0 {
 		return answerUnevaluated(x, m.Version, e.manifest.Unevaluated())
 	}
-	x.OK(func(w *jsonio.Writer) {
+	return x.OK(func(w *jsonio.Writer) {
 		w.Name("model_version")
 		show.WriteVersion(w, m.Version, func() {
 			writeDigest(w, e.manifest.Digest)
@@ -101,12 +100,11 @@ func Metrics(x *call.Call) error {
 			e.writeInputCount(w)
 		})
 	})
-	return nil
 }
 
 // answerUnevaluated answers with a version that has no metrics.
 func answerUnevaluated(x *call.Call, version *catalog.Version, why string) error {
-	x.OK(func(w *jsonio.Writer) {
+	return x.OK(func(w *jsonio.Writer) {
 		w.Name("model_version")
 		show.WriteVersion(w, version, func() {
 			w.Begin("metrics")
@@ -114,7 +112,6 @@ func answerUnevaluated(x *call.Call, version *catalog.Version, why string) error
 			w.End('}')
 		})
 	})
-	return nil
 }
 
 // evaluation is the metrics of a trained version with the names of what they are about.

@@ -92,12 +92,11 @@ func answerModels(x *call.Call, match func(show.Model) bool) error {
 			rows[i].Version = &newest
 		}
 	}
-	writeModels(x, rows)
-	return nil
+	return writeModels(x, rows)
 }
 
-func writeModels(x *call.Call, models []show.Model) {
-	x.OK(func(w *jsonio.Writer) {
+func writeModels(x *call.Call, models []show.Model) error {
+	return x.OK(func(w *jsonio.Writer) {
 		w.List("models", len(models), func(i int) { show.WriteModel(x, w, &show.ModelInfo{Model: models[i]}) })
 	})
 }
@@ -108,11 +107,10 @@ func answerModel(x *call.Call, v *partition.View, m show.Model, form show.InfoFo
 	if err != nil {
 		return err
 	}
-	x.OK(func(w *jsonio.Writer) {
+	return x.OK(func(w *jsonio.Writer) {
 		w.Name("model")
 		show.WriteModel(x, w, &s)
 	})
-	return nil
 }
 
 // Read answers with one model.

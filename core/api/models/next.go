@@ -57,14 +57,13 @@ func Next(x *call.Call) error {
 			return err
 		}
 	}
-	x.OK(func(w *jsonio.Writer) {
+	return x.OK(func(w *jsonio.Writer) {
 		show.Count(w, "total", total)
 		w.Objects("inputs", len(rows), func(i int) {
 			show.WriteInputMembers(x, w, &lines, &inputs[i], nil)
 			q.write(x, w, &rows[i], inputs[i].Created > q.since)
 		})
 	})
-	return nil
 }
 
 // questioner is what the newest trained version of a model thinks of pictures.

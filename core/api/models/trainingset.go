@@ -33,7 +33,7 @@ func TrainingSet(x *call.Call) error {
 		return err
 	}
 	advice := training.Advise(&survey, training.RelationOf(m.Own.Config))
-	x.OK(func(w *jsonio.Writer) {
+	return x.OK(func(w *jsonio.Writer) {
 		w.Begin("training_set")
 		show.Count(w, "inputs", survey.Inputs)
 		show.Count(w, "new_inputs", survey.New)
@@ -61,7 +61,6 @@ func TrainingSet(x *call.Call) error {
 		}
 		w.End('}')
 	})
-	return nil
 }
 
 // taughtModel finds the own model that the path names; public ones learn nothing here.

@@ -56,11 +56,10 @@ func ConceptUsage(x *call.Call) error {
 	if err := predictedOf(x, index, rows); err != nil {
 		return err
 	}
-	x.OK(func(w *jsonio.Writer) {
+	return x.OK(func(w *jsonio.Writer) {
 		show.Count(w, "total", len(all))
 		w.List("concepts", len(rows), func(i int) { writeUsed(x, w, &rows[i]) })
 	})
-	return nil
 }
 
 // predictedOf counts what is predicted of the own ones among some concepts.

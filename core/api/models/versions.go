@@ -45,7 +45,7 @@ func Versions(x *call.Call) error {
 			return err
 		}
 	}
-	x.OK(func(w *jsonio.Writer) {
+	return x.OK(func(w *jsonio.Writer) {
 		w.Name("model_versions")
 		w.Array()
 		for _, m := range public {
@@ -56,7 +56,6 @@ func Versions(x *call.Call) error {
 		}
 		w.End(']')
 	})
-	return nil
 }
 
 // Version answers with one version of a model.
@@ -71,7 +70,7 @@ func Version(x *call.Call) error {
 			return err
 		}
 	}
-	x.OK(func(w *jsonio.Writer) {
+	return x.OK(func(w *jsonio.Writer) {
 		w.Name("model_version")
 		if m.Public != nil {
 			show.WritePublicVersion(w, m.Public)
@@ -82,7 +81,6 @@ func Version(x *call.Call) error {
 			})
 		}
 	})
-	return nil
 }
 
 // writeDigest writes the digest of a version's training, unless it has none.

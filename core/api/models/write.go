@@ -74,7 +74,7 @@ func oneModel(x *call.Call) (call.Object, error) {
 		if err == nil && !x.Body.Has("model") {
 			err = call.Refusef(call.ErrModelQuery, "model is missing.")
 		}
-		return o, call.RefuseIf(call.ErrModelQuery, err)
+		return o, call.Refuse(call.ErrModelQuery, err)
 	}
 	elements, n, err := x.Body.Objects("models")
 	if err != nil {
@@ -84,7 +84,7 @@ func oneModel(x *call.Call) (call.Object, error) {
 		return call.Object{}, call.Refusef(call.ErrModelQuery, "models: only one model per call, not %d.", n)
 	}
 	for o, err := range elements {
-		return o, call.RefuseIf(call.ErrModelQuery, err)
+		return o, call.Refuse(call.ErrModelQuery, err)
 	}
 	return call.Object{}, nil
 }
@@ -185,11 +185,11 @@ func Patch(x *call.Call) error {
 		ids = append(ids, id)
 		bodies = append(bodies, patch)
 	}
-	return submitPatches(x, bodies, ids, func(models []show.Model) { writeModels(x, models) })
+	return submitPatches(x, bodies, ids, func(models []show.Model) error { return writeModels(x, models) })
 }
 
 // submitPatches submits patches and answers with the models as they are then.
-func submitPatches(x *call.Call, bodies []log.Body, ids []string, answer func([]show.Model)) error {
+func submitPatches(x *call.Call, bodies []log.Body, ids []string, answer func([]show.Model) error) error {
 	verdicts, err := x.Submit(nil, bodies...)
 	if err != nil {
 		return err
@@ -208,8 +208,7 @@ func submitPatches(x *call.Call, bodies []log.Body, ids []string, answer func([]
 		}
 		models = append(models, m)
 	}
-	answer(models)
-	return nil
+	return answer(models)
 }
 
 // modelPatch reads what is to change in one model.
@@ -299,8 +298,8 @@ func PatchConcepts(x *call.Call) error {
 	if err := changeConcepts(x, patch, m.Own, listed, action); err != nil {
 		return err
 	}
-	return submitPatches(x, []log.Body{patch}, []string{m.Own.ID}, func(models []show.Model) {
-		x.OK(func(w *jsonio.Writer) {
+	return submitPatches(x, []log.Body{patch}, []string{m.Own.ID}, func(models []show.Model) error {
+		return x.OK(func(w *jsonio.Writer) {
 			w.Name("model")
 			show.WriteModel(x, w, &show.ModelInfo{Model: models[0]})
 		})

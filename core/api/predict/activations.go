@@ -132,7 +132,7 @@ func answerActivations(x *call.Call, p *show.Predictor, places []int, missing []
 		}
 	}
 	s, details := show.Overall(good, len(inputs), missing)
-	x.Answer(s, details, func(w *jsonio.Writer) {
+	return x.Answer(s, details, func(w *jsonio.Writer) {
 		w.Objects("outputs", len(inputs), func(i int) {
 			w.Text("input_id", inputs[i].ID)
 			inputs[i].WriteStatus(w)
@@ -141,7 +141,6 @@ func answerActivations(x *call.Call, p *show.Predictor, places []int, missing []
 			}
 		})
 	})
-	return nil
 }
 
 // mapsOf are how much of each cell speaks for the concepts at places.

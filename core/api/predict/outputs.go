@@ -39,11 +39,10 @@ func answerOutputs(x *call.Call, p *show.Predictor, c *show.Config, inputs []sho
 	}
 	model := show.ModelJSON(x, &p.ModelInfo)
 	s, details := show.Overall(good, len(inputs), c.Missing)
-	x.Answer(s, details, func(w *jsonio.Writer) {
+	return x.Answer(s, details, func(w *jsonio.Writer) {
 		w.Grow(len(inputs) * (len(model) + show.OutputBytes + show.ConceptBytes*c.Most))
 		w.List("outputs", len(inputs), func(i int) {
 			show.WriteOutput(x, w, p, c, &show.Output{ID: ids[i], Input: &inputs[i], Seen: seen[i], Model: model})
 		})
 	})
-	return nil
 }

@@ -160,7 +160,7 @@ func answerHits(x *call.Call, q *search.Query, p call.Page) error {
 			return err
 		}
 	}
-	x.OK(func(w *jsonio.Writer) {
+	return x.OK(func(w *jsonio.Writer) {
 		w.Grow(len(inputs)*show.InputBytes + x.Loaded)
 		w.Text("id", id)
 		w.Objects("hits", len(inputs), func(i int) {
@@ -169,7 +169,6 @@ func answerHits(x *call.Call, q *search.Query, p call.Page) error {
 			show.WriteInput(x, w, &lines, &inputs[i], nil)
 		})
 	})
-	return nil
 }
 
 // Feedback keeps what a user said of a search: which of its hits was looked at.

@@ -126,7 +126,7 @@ func answerSummary(x *call.Call, q *search.Query, ask search.Ask) error {
 		}
 		ids[i] = in.ID
 	}
-	x.OK(func(w *jsonio.Writer) {
+	return x.OK(func(w *jsonio.Writer) {
 		w.Begin("summary")
 		show.Count(w, "matching", s.Matching)
 		if s.Scores != nil {
@@ -140,7 +140,6 @@ func answerSummary(x *call.Call, q *search.Query, ask search.Ask) error {
 		}
 		w.End('}')
 	})
-	return nil
 }
 
 // learnFrom is what cut-offs may be learned from in an answer: what the key may not read says nothing.

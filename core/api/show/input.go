@@ -75,11 +75,10 @@ func AnswerInputs(x *call.Call, v *partition.View, s call.Status, inputs []catal
 			return err
 		}
 	}
-	x.Answer(s, "", func(w *jsonio.Writer) {
+	return x.Answer(s, "", func(w *jsonio.Writer) {
 		w.Grow(len(inputs)*InputBytes + x.Loaded)
 		w.List("inputs", len(inputs), func(i int) { WriteInput(x, w, &lines, &inputs[i], nil) })
 	})
-	return nil
 }
 
 // InputBytes is what an input comes to, about: room made at once.

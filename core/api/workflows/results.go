@@ -64,7 +64,7 @@ func answerResults(x *call.Call, run *workflowRun, inputs []show.Media, results 
 		models[i] = show.ModelJSON(x, &run.models[i].ModelInfo)
 	}
 	s, details := show.Overall(good, len(inputs), run.missing)
-	x.Answer(s, details, func(w *jsonio.Writer) {
+	return x.Answer(s, details, func(w *jsonio.Writer) {
 		w.Name("workflow")
 		writeWorkflow(x, w, &run.workflow, false)
 		w.Objects("results", len(inputs), func(i int) {
@@ -77,5 +77,4 @@ func answerResults(x *call.Call, run *workflowRun, inputs []show.Media, results 
 			})
 		})
 	})
-	return nil
 }

@@ -91,8 +91,7 @@ func Create(x *call.Call) error {
 		}
 		made = append(made, ownWorkflow(&own))
 	}
-	writeWorkflows(x, made)
-	return nil
+	return writeWorkflows(x, made)
 }
 
 func duplicateWorkflow(id string) error {
@@ -153,8 +152,8 @@ func readNode(o call.Object) (log.WorkflowNode, error) {
 	return step, call.CheckID(call.ErrWorkflow, o.At("id"), step.ID)
 }
 
-func writeWorkflows(x *call.Call, all []workflow) {
-	x.OK(func(w *jsonio.Writer) {
+func writeWorkflows(x *call.Call, all []workflow) error {
+	return x.OK(func(w *jsonio.Writer) {
 		w.List("workflows", len(all), func(i int) { writeWorkflow(x, w, &all[i], true) })
 	})
 }
@@ -199,8 +198,7 @@ func List(x *call.Call) error {
 	}); err != nil {
 		return err
 	}
-	writeWorkflows(x, call.Cut(all, p))
-	return nil
+	return writeWorkflows(x, call.Cut(all, p))
 }
 
 // ListPublic lists the public workflows.
@@ -209,8 +207,7 @@ func ListPublic(x *call.Call) error {
 	if err != nil {
 		return err
 	}
-	writeWorkflows(x, call.Cut([]workflow{generalWorkflow(x)}, p))
-	return nil
+	return writeWorkflows(x, call.Cut([]workflow{generalWorkflow(x)}, p))
 }
 
 // Read answers with one workflow.
@@ -219,11 +216,10 @@ func Read(x *call.Call) error {
 	if err != nil {
 		return err
 	}
-	x.OK(func(w *jsonio.Writer) {
+	return x.OK(func(w *jsonio.Writer) {
 		w.Name("workflow")
 		writeWorkflow(x, w, &f, true)
 	})
-	return nil
 }
 
 // Delete deletes a workflow of the application.
