@@ -111,7 +111,7 @@ func TestNoBools(t *testing.T) {
 
 // takesBool are encoders and setters of flags.
 var takesBool = []string{
-	"core/jsonio.Bool", "core/log/field.Bool", "core/api/show.Flag", "core/api/show.WriteApp",
+	"core/jsonio.Bool", "core/log/field.Bool", "core/api/show.Flag",
 	"core/proof.Hold", "core/blob/blobtest.FailAt", "core/kv/journal/journaltest.FailAt", // of tests
 	"wasm/guest.KVScan", "wasm/host/lend.KVScan", // the function of a host
 }

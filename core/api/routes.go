@@ -16,7 +16,7 @@ import (
 	"github.com/sightline-dev/sightline/core/auth"
 )
 
-// route is a row of the route table. A segment of its path in braces stands for any one segment.
+// route is a row of the route table. A segment of its path in braces matches any one segment.
 type route struct {
 	call.Route
 	segments []string

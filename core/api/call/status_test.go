@@ -13,8 +13,8 @@ import (
 	"github.com/sightline-dev/sightline/core/proof"
 )
 
-// internal are the errors that callers see as an internal one: they concern the start of the program, or are bugs of ours. What stops a
-// training stands in its model version, by package training's codes.
+// internal are the errors that callers see as an internal one: they concern the start of the program, or are bugs of ours. A model
+// version has the cause of a failed training, as one of package training's codes.
 var internal = []string{
 	"call.ErrOptions", "call.ErrNoResult", "auth.ErrScope", "blob.ErrNotFound", "blob.ErrHash", "blob.ErrCorrupt",
 	"blob.ErrContentType", "blob.ErrRandom", "kv.ErrNotFound", "kv.ErrClosed", "kv.ErrCorrupt", "kv.ErrFailed", "kv.ErrForeign",

@@ -61,7 +61,7 @@ func answerInput(x *call.Call, v *partition.View, in *catalog.Input, said *call.
 	})
 }
 
-// inputOfPath is the input that the path names, in a view of its own.
+// inputOfPath returns the input that the path names, and the view from which it was read.
 func inputOfPath(x *call.Call) (*partition.View, catalog.Input, error) {
 	id, v := x.IDs["input_id"], x.View()
 	in, err := v.InputByID(id)

@@ -410,6 +410,6 @@ func (e *evaluation) writeSaid(w *jsonio.Writer, place int, value float32) {
 	w.Text("id", c.ID)
 	w.Text("name", c.Name)
 	show.Share(w, "value", value)
-	show.WriteApp(e.x, w, c.Public)
+	show.WriteAppOf(e.x, w, c)
 	w.End('}')
 }

@@ -85,18 +85,26 @@ func WriteConcept(x *call.Call, w *jsonio.Writer, c *Concept, form ConceptForm) 
 		w.Text("updated_at", Timestamp(c.updated))
 	}
 	w.Text("language", c.language)
-	WriteApp(x, w, c.Public)
+	writeApp(x, w, c.Public)
 	w.End('}')
 }
 
-// WriteApp writes the member app_id: what is public has everyone's.
-func WriteApp(x *call.Call, w *jsonio.Writer, public bool) {
-	id := x.Host.PublicAppID
-	if !public {
-		id = x.App.ID
+// WriteAppOf writes the member app_id of a concept.
+func WriteAppOf(x *call.Call, w *jsonio.Writer, c *Concept) { writeApp(x, w, c.Public) }
+
+// writeApp writes the member app_id: what is public has everyone's.
+func writeApp(x *call.Call, w *jsonio.Writer, public bool) {
+	if public {
+		WritePublicApp(x, w)
+	} else {
+		w.Text("app_id", x.App.ID)
 	}
+}
+
+// WritePublicApp writes the member app_id of what is everyone's.
+func WritePublicApp(x *call.Call, w *jsonio.Writer) {
 	w.Name("app_id")
-	if id != "" {
+	if id := x.Host.PublicAppID; id != "" {
 		w.String(id)
 	} else {
 		w.Null()
@@ -202,5 +210,5 @@ func (l *ConceptNames) Start(w *jsonio.Writer, id string) {
 	line := l.known[id]
 	w.Text("id", id)
 	w.Text("name", line.name)
-	WriteApp(l.X, w, line.public)
+	writeApp(l.X, w, line.public)
 }

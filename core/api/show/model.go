@@ -55,7 +55,7 @@ func FindModel(x *call.Call, v *partition.View, id, version string) (Model, erro
 	return m, nil
 }
 
-// ModelOfPath finds the model that the path names, and its version where it names one too, in a view of its own.
+// ModelOfPath finds the model that the path names, and its version where it names one too. It returns the view from which they were read.
 func ModelOfPath(x *call.Call) (*partition.View, Model, error) {
 	v := x.View()
 	m, err := FindModel(x, v, x.IDs["model_id"], x.IDs["version_id"])
@@ -141,7 +141,7 @@ func WriteModel(x *call.Call, w *jsonio.Writer, s *ModelInfo) {
 	if all {
 		w.Text("name", name)
 		w.Text("created_at", Timestamp(created))
-		WriteApp(x, w, s.Public != nil)
+		writeApp(x, w, s.Public != nil)
 	}
 	writeOutputInfo(x, w, s)
 	switch {

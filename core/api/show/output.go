@@ -102,7 +102,7 @@ func writeConcepts(x *call.Call, w *jsonio.Writer, p *Predictor, c *Config, valu
 		w.Text("id", id)
 		w.Text("name", name)
 		Share(w, "value", values[i])
-		WriteApp(x, w, public)
+		writeApp(x, w, public)
 		w.End('}')
 	}
 	w.End(']')

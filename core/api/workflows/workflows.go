@@ -161,7 +161,11 @@ func writeWorkflows(x *call.Call, all []workflow) error {
 func writeWorkflow(x *call.Call, w *jsonio.Writer, f *workflow, nodes bool) {
 	w.Object()
 	w.Text("id", f.id)
-	show.WriteApp(x, w, f.public)
+	if f.public {
+		show.WritePublicApp(x, w)
+	} else {
+		w.Text("app_id", x.App.ID)
+	}
 	w.Text("created_at", show.Timestamp(f.created))
 	if nodes {
 		w.List("nodes", len(f.nodes), func(i int) { writeNode(x, w, &f.nodes[i]) })
