@@ -147,7 +147,7 @@ func inward(from, to string) bool {
 // An empty list stands for every name of the package.
 var lent = map[string][]string{
 	"time":         {"Now", "Since", "Until", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker", "Sleep"},
-	"crypto/rand":  {"Reader", "Read", "Text"}, // other functions take a reader
+	"crypto/rand":  nil,
 	"math/rand":    nil,
 	"math/rand/v2": {"Int", "IntN", "Float64", "Uint64", "Perm", "Shuffle", "N"},
 	"os": {

@@ -203,12 +203,8 @@ func (h *Host) KVApply(batch []byte) int32 {
 // KVCommit writes a batch, which outlives a crash when it returns.
 func (h *Host) KVCommit(batch []byte) int32 {
 	b, err := h.batch(batch)
-	var wait func() error
 	if err == nil {
-		wait, err = h.Store.Commit(b)
-	}
-	if err == nil {
-		err = wait()
+		err = kv.Sync(h.Store, b)
 	}
 	return did(err)
 }
