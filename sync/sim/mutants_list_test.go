@@ -46,8 +46,8 @@ var mutants = []mutant{
 	},
 	{
 		name: "a later write of an older clock wins", file: "core/fold/inputs.go",
-		from: "	if at.Less(in.Labels[i].At) {",
-		to:   "	if at.Less(in.Labels[i].At) && !$ {",
+		from: "	if _, written := of((*list)[i]); at.Less(written) {",
+		to:   "	if _, written := of((*list)[i]); at.Less(written) && !$ {",
 	},
 	{
 		name: "the cursor before the data", file: "core/partition/pull.go",
