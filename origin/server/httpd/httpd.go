@@ -293,7 +293,7 @@ func (s *Server) head(ctx *fasthttp.RequestCtx, r *api.Request) error {
 // route finds who answers r and writes the answer. It returns its status, and the stream
 // that is to write its body, if one does.
 func (s *Server) route(ctx *fasthttp.RequestCtx, id string, r *api.Request) (int, *stream) {
-	if status, done := s.operations(ctx, id, r); done {
+	if status, done := s.operation(ctx, id, r); done {
 		return status, nil
 	}
 	if name, ok := strings.CutPrefix(r.Path, api.HostedPath); ok && s.o.Hosted != nil {

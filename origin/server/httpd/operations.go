@@ -1,6 +1,7 @@
 package httpd
 
 import (
+	"cmp"
 	"encoding/json"
 	"runtime"
 	"runtime/debug"
@@ -10,20 +11,15 @@ import (
 	"github.com/sightline-dev/sightline/core/api"
 )
 
-// operations answers what an operator asks: is the process alive, should it get requests,
-// what does it measure, what is it.
-func (s *Server) operations(ctx *fasthttp.RequestCtx, id string, r *api.Request) (status int, done bool) {
-	var answer func() int
-	switch r.Path {
-	case "/healthz":
-		answer = func() int { return s.text(ctx, id, 200, "ok\n") }
-	case "/readyz":
-		answer = func() int { return s.readiness(ctx, id) }
-	case "/metrics":
-		answer = func() int { return s.exposition(ctx, id) }
-	case "/version":
-		answer = func() int { return s.version(ctx, id) }
-	default:
+// operations are the answers to an operator: is the process alive, should it get requests, what does it measure, what is it.
+var operations = map[string]func(s *Server, ctx *fasthttp.RequestCtx, id string) int{
+	"/healthz": (*Server).health, "/readyz": (*Server).readiness, "/metrics": (*Server).exposition, "/version": (*Server).version,
+}
+
+// operation answers a request of an operator.
+func (s *Server) operation(ctx *fasthttp.RequestCtx, id string, r *api.Request) (status int, done bool) {
+	answer, ok := operations[r.Path]
+	if !ok {
 		return 0, false
 	}
 	if r.Method != "GET" && r.Method != "HEAD" {
@@ -31,8 +27,10 @@ func (s *Server) operations(ctx *fasthttp.RequestCtx, id string, r *api.Request)
 		res.Header = append(res.Header, api.Field{Name: "Allow", Value: "GET, HEAD"})
 		return s.write(ctx, id, &res), true
 	}
-	return answer(), true
+	return answer(s, ctx, id), true
 }
+
+func (s *Server) health(ctx *fasthttp.RequestCtx, id string) int { return s.text(ctx, id, 200, "ok\n") }
 
 func (s *Server) text(ctx *fasthttp.RequestCtx, id string, status int, text string) int {
 	return s.write(ctx, id, &api.Response{Status: status, ContentType: "text/plain; charset=utf-8", Body: []byte(text)})
@@ -44,10 +42,7 @@ func (s *Server) readiness(ctx *fasthttp.RequestCtx, id string) int {
 	if s.draining.Load() {
 		return s.text(ctx, id, 503, "draining\n")
 	}
-	if err := s.o.Full(""); err != nil {
-		return s.text(ctx, id, 503, err.Error()+"\n")
-	}
-	if err := s.o.Ready(); err != nil {
+	if err := cmp.Or(s.o.Full(""), s.o.Ready()); err != nil {
 		return s.text(ctx, id, 503, err.Error()+"\n")
 	}
 	return s.text(ctx, id, 200, "ready\n")
