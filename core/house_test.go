@@ -221,7 +221,7 @@ var larger = map[string]int{
 	"models/peers/main.go run":                       65,
 	"models/peers/vectors/main.go run":               64,
 	"origin/server/cli/importer.go batches":          69,
-	"origin/server/data/check.go inputs":             76,
+	"origin/server/data/check.go inputs":             67,
 	"origin/server/httpd/hosted.go hosted":           62,
 	"origin/server/httpd/httpd.go route":             77,
 	"origin/server/settings.go parseSettings":        66,

@@ -103,7 +103,7 @@ type Store interface {
 	Close() error
 }
 
-// Sync commits a batch and returns once it outlives a crash; see Store.Commit for what an error means.
+// Sync commits a batch and returns once it outlives a crash. Its errors are those of Store.Commit and of its wait.
 func Sync(s Store, b *Batch) error {
 	wait, err := s.Commit(b)
 	if err != nil {

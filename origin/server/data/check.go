@@ -1,6 +1,7 @@
 package data
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -48,12 +49,7 @@ type Report struct {
 
 // Sound reports whether nothing that was acknowledged is missing or wrong, or is not any more.
 func (r *Report) Sound() bool {
-	for _, f := range r.Findings {
-		if !f.Harmless && !f.Repaired {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(r.Findings, func(f Finding) bool { return !f.Harmless && !f.Repaired })
 }
 
 // CheckOptions say how to check.
@@ -425,20 +421,11 @@ func (c *checker) index(ctx context.Context, app catalog.AppID) error {
 // inputs looks for the picture of every input and of every write that waits or was refused, and counts. A copy has
 // the origin's pictures only when somebody has asked for them.
 func (c *checker) inputs(ctx context.Context, app catalog.AppID) error {
-	copied, err := c.copied(app)
-	if err != nil {
-		return c.damage("state", title(app), err)
-	}
-	claimed, err := c.pictureSet(app, partition.Claims)
-	if err != nil {
-		return c.damage("state", title(app), err)
-	}
-	unsent, err := c.pictureSet(app, partition.Unsent) // which the copy alone may have
-	if err != nil {
-		return c.damage("state", title(app), err)
-	}
-	lacks, err := partition.LostPictures(c.store, app) // and people know of it
-	if err != nil {
+	copied, err1 := c.copied(app)
+	claimed, err2 := c.pictureSet(app, partition.Claims)
+	unsent, err3 := c.pictureSet(app, partition.Unsent) // which the copy alone may have
+	lacks, err4 := partition.LostPictures(c.store, app) // and people know of it
+	if err := cmp.Or(err1, err2, err3, err4); err != nil {
 		return c.damage("state", title(app), err)
 	}
 	for h := range claimed {
@@ -450,7 +437,7 @@ func (c *checker) inputs(ctx context.Context, app catalog.AppID) error {
 	r := catalog.Read(c.store, app)
 	var n catalog.Counts
 	listed := 0
-	err = r.Inputs(0, func(in catalog.Input) bool {
+	err := r.Inputs(0, func(in catalog.Input) bool {
 		c.report.Checked.Inputs++
 		switch in.Code {
 		case catalog.InputReady:

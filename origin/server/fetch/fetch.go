@@ -24,6 +24,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/sightline-dev/sightline/core/predict/raster"
@@ -53,10 +54,9 @@ func (f *Failure) Cause() error { return f.cause }
 // Passing reports whether the same URL may do better a little later: nothing answered, or what
 // did said that the trouble is its own. What the rules refuse is refused for ever.
 func (f *Failure) Passing() bool {
-	for _, err := range []error{errURL, errAddress, errNoAddress, errRedirects, errTooLarge, errEncoding, errEmpty} {
-		if errors.Is(f.cause, err) {
-			return false
-		}
+	rules := []error{errURL, errAddress, errNoAddress, errRedirects, errTooLarge, errEncoding, errEmpty}
+	if slices.ContainsFunc(rules, func(rule error) bool { return errors.Is(f.cause, rule) }) {
+		return false
 	}
 	if status := new(statusError); errors.As(f.cause, &status) {
 		switch status.code {
