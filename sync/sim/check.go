@@ -161,12 +161,7 @@ func (w *world) outbox(r *party) error {
 
 // inOther reports whether another log has an operation, too.
 func (w *world) inOther(o *oracle, dot log.Dot) bool {
-	for _, l := range w.logs {
-		if l != o && l.at[dot] != 0 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(w.logs, func(l *oracle) bool { return l != o && l.at[dot] != 0 })
 }
 
 // has reports whether the entry of an operation is the one that its replica made last, or a refusal of it. If two replicas may have had one site,

@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/sightline-dev/sightline/core/register"
@@ -103,12 +104,7 @@ func (w *world) settle() {
 }
 
 func (w *world) busy() bool {
-	for _, r := range w.parties {
-		if !r.gone && (len(r.asked) > 0 || !r.up) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(w.parties, func(r *party) bool { return !r.gone && (len(r.asked) > 0 || !r.up) })
 }
 
 // agreed reports whether everybody has all of the log and all of everybody's is in it.

@@ -258,12 +258,10 @@ func (x *owed) together(y *owed) bool {
 
 // survived reports whether an earlier log has an input after a deletion.
 func (w *world) survived(input, deletion log.Dot) bool {
-	for _, o := range w.logs {
-		if at := o.at[deletion]; o != w.oracle && at != 0 && at < o.at[input] && o.killed[input] == 0 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(w.logs, func(o *oracle) bool {
+		at := o.at[deletion]
+		return o != w.oracle && at != 0 && at < o.at[input] && o.killed[input] == 0
+	})
 }
 
 // keeps checks that a replica has kept what it has pulled, or with a snapshot received, and a restore may take from the origin.

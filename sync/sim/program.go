@@ -47,15 +47,14 @@ func (p *program) recent(dots []log.Dot) log.Dot {
 
 // issued takes note of an operation, so that later ones name what it made.
 func (p *program) issued(op *log.Op) {
-	switch op.Body.(type) {
+	switch b := op.Body.(type) {
 	case *log.InputCreate:
 		p.inputs = append(p.inputs, op.Dot)
 	case *log.ModelCreate:
 		p.models = append(p.models, op.Dot)
 	case *log.WorkflowCreate:
 		p.flows = append(p.flows, op.Dot)
-	}
-	if b, ok := op.Body.(*log.VersionTrain); ok {
+	case *log.VersionTrain:
 		p.trains = append(p.trains, training{op.Dot, b.Model, b.Version})
 	}
 }
