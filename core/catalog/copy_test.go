@@ -17,8 +17,6 @@ import (
 	"github.com/sightline-dev/sightline/core/predict/raster"
 )
 
-type scanner func(lo, hi []byte, yield func(key, value []byte) bool) error
-
 // rows are the keys and the values of a range, at most n of them.
 func rows(t require, scan scanner, lo, hi []byte, n int) (out []string) {
 	t.Helper()
@@ -43,8 +41,8 @@ func TestUndo(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		before, store := memkv.New(), memkv.New()
 		var first kv.Batch
-		// Some keys are of inputs, and there may be many records.
-		n := rapid.SampledFrom([]int{3, 300}).Draw(t, "keys")
+		// Some keys are of inputs, and there may be more records than a merge reads at once.
+		n := rapid.SampledFrom([]int{3, undoPage, 3 * undoPage}).Draw(t, "keys")
 		key := func(i int) []byte {
 			if i%2 == 0 {
 				return testApp.numbered(tableInput, uint32(i))

@@ -47,21 +47,16 @@ func Undo(tx *kv.Overlay, app AppID, yield func(ord uint32)) (err error) {
 		if bytes.HasPrefix(key, inputs) {
 			yield(ordAt(key))
 		}
-		undo(tx, key, v)
+		if value := undone(v); value != nil {
+			tx.Put(key, value)
+		} else {
+			tx.Delete(key)
+		}
 	}
 	if some {
 		tx.DeleteRange(table, kv.After(table))
 	}
 	return err
-}
-
-// undo writes what an undo record says of a key.
-func undo(w kv.Writer, key, record []byte) {
-	if value := undone(record); value != nil {
-		w.Put(key, value)
-	} else {
-		w.Delete(key)
-	}
 }
 
 // undone is the value that an undo record holds; nil: none.
@@ -98,35 +93,101 @@ func (b *before) Get(key []byte) ([]byte, error) {
 
 // Scan implements [kv.Reader].
 func (b *before) Scan(lo, hi []byte, yield func(key, value []byte) bool) error {
-	r, err := b.undone(lo, hi)
-	if err != nil {
-		return err
-	}
-	return r.Scan(lo, hi, yield)
+	m := b.merge(lo, hi, yield)
+	m.page, m.first = b.kv.Scan, func(a, b []byte) bool { return bytes.Compare(a, b) < 0 }
+	m.next = func(last []byte) { m.lo = append(last, 0) }
+	return m.run(b.kv.Scan, lo, hi)
 }
 
 // ScanBack implements [kv.Reader].
 func (b *before) ScanBack(lo, hi []byte, yield func(key, value []byte) bool) error {
-	r, err := b.undone(lo, hi)
+	m := b.merge(lo, hi, yield)
+	m.page, m.first = b.kv.ScanBack, func(a, b []byte) bool { return bytes.Compare(a, b) > 0 }
+	m.next = func(last []byte) { m.hi = last }
+	return m.run(b.kv.ScanBack, lo, hi)
+}
+
+// undoPage is how many undo records a merge reads at once.
+const undoPage = 128
+
+type scanner func(lo, hi []byte, yield func(key, value []byte) bool) error
+
+// undoMerge yields a range of keys with their undo records in their places.
+type undoMerge struct {
+	table   []byte
+	lo, hi  []byte // undo records that were not read yet
+	page    scanner
+	first   func(a, b []byte) bool // in the scan's order
+	next    func(last []byte)      // moves lo or hi past an undo record
+	undo    [][2][]byte            // key and value, to be yielded
+	ended   bool                   // there are no more
+	yield   func(key, value []byte) bool
+	stopped bool
+	failed  error
+}
+
+func (b *before) merge(lo, hi []byte, yield func(key, value []byte) bool) *undoMerge {
+	table := b.app.key(tableUndo, 0)
+	m := &undoMerge{table: table, lo: b.app.undoKey(lo), hi: kv.After(table), yield: yield}
+	if hi != nil {
+		m.hi = b.app.undoKey(hi)
+	}
+	return m
+}
+
+func (m *undoMerge) run(scan scanner, lo, hi []byte) error {
+	err := scan(lo, hi, func(key, value []byte) bool {
+		for m.fill() && m.first(m.undo[0][0], key) {
+			m.take()
+		}
+		if m.stopped || m.failed != nil {
+			return false
+		}
+		if m.fill() && bytes.Equal(m.undo[0][0], key) {
+			m.take()
+		} else if m.failed == nil {
+			m.stopped = !m.yield(key, value)
+		}
+		return !m.stopped && m.failed == nil
+	})
 	if err != nil {
 		return err
 	}
-	return r.ScanBack(lo, hi, yield)
+	for m.fill() {
+		m.take()
+	}
+	return m.failed
 }
 
-// undone returns the store with the undo records of a range of keys in their places. It holds all of them in memory.
-func (b *before) undone(lo, hi []byte) (kv.Reader, error) {
-	table := b.app.key(tableUndo, 0)
-	end := kv.After(table)
-	if hi != nil {
-		end = b.app.undoKey(hi)
+// fill reports whether there is another undo record to be yielded.
+func (m *undoMerge) fill() bool {
+	if m.stopped || m.failed != nil {
+		return false
 	}
-	o := kv.NewOverlay(b.kv)
-	var err error
-	for k, v := range kv.Range(b.kv, b.app.undoKey(lo), end, &err) {
-		undo(o, k[len(table):], v)
+	if len(m.undo) > 0 || m.ended {
+		return len(m.undo) > 0
 	}
-	return o, err
+	var last []byte
+	m.failed = m.page(m.lo, m.hi, func(k, v []byte) bool {
+		last = bytes.Clone(k)
+		m.undo = append(m.undo, [2][]byte{last[len(m.table):], bytes.Clone(v)})
+		return len(m.undo) < undoPage
+	})
+	if len(m.undo) < undoPage {
+		m.ended = true
+	} else {
+		m.next(last)
+	}
+	return m.failed == nil && len(m.undo) > 0
+}
+
+// take yields the first undo record, if there is a key without the pending operations.
+func (m *undoMerge) take() {
+	u := m.undo[0]
+	m.undo = m.undo[1:]
+	if value := undone(u[1]); value != nil {
+		m.stopped = !m.yield(u[0], value)
+	}
 }
 
 // Differ returns the records of an ordinal's input in two states, and whether they differ; nil
