@@ -104,9 +104,5 @@ func (p *Partition) Dismiss(dot log.Dot) error {
 	}
 	var b kv.Batch
 	b.Delete(conflictKey(p.o.App, dot))
-	wait, err := p.o.Store.Commit(&b)
-	if err != nil {
-		return err
-	}
-	return wait()
+	return kv.Sync(p.o.Store, &b)
 }

@@ -398,9 +398,5 @@ func (p *Partition) Lose(ops []log.Op, why string) (err error) {
 		}
 		p.PutConflict(&b, &c)
 	}
-	wait, err := p.o.Store.Commit(&b)
-	if err != nil {
-		return err
-	}
-	return wait()
+	return kv.Sync(p.o.Store, &b)
 }

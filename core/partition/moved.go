@@ -38,11 +38,7 @@ func (p *Partition) Moves(site log.Site, last uint64) (had uint64, err error) {
 	}
 	var b kv.Batch
 	b.Put(movedKey(p.o.App, site), binary.BigEndian.AppendUint64(nil, min(last, h.seq)))
-	wait, err := p.o.Store.Commit(&b)
-	if err == nil {
-		err = wait()
-	}
-	return h.seq, err
+	return h.seq, kv.Sync(p.o.Store, &b)
 }
 
 // moved returns the last operation that stays a site's whose replica has taken another one; false: it has not.

@@ -192,10 +192,7 @@ func (p *Partition) lease(site log.Site) error {
 	n.site = site
 	var b kv.Batch
 	b.Put(noteKey(p.o.App), n.encode())
-	wait, err := p.o.Store.Commit(&b)
-	if err == nil {
-		err = wait()
-	}
+	err := kv.Sync(p.o.Store, &b)
 	if err == nil {
 		defer p.locks.take(showing).unlock()
 		r.note = n

@@ -56,10 +56,7 @@ func (p *Partition) openSeal() error {
 	}
 	var b kv.Batch
 	b.Put(p.o.App.LocalKey(sealName), p.o.Secret[:])
-	wait, err := p.o.Store.Commit(&b)
-	if err == nil {
-		err = wait()
-	}
+	err = kv.Sync(p.o.Store, &b)
 	if errors.Is(err, kv.ErrFull) { // the next opening begins one
 		return nil
 	}

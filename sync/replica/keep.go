@@ -30,10 +30,7 @@ func (m *Machine) keep() error {
 	if c == m.kept.cursor {
 		return nil
 	}
-	wait, err := m.o.Store.Commit(&kv.Batch{})
-	if err == nil {
-		err = wait()
-	}
+	err := kv.Sync(m.o.Store, &kv.Batch{})
 	if errors.Is(err, kv.ErrFull) { // what was pulled can be pulled again
 		m.kept.next = m.at + longPause
 		return nil

@@ -62,10 +62,7 @@ func (m *Machine) readNote() error {
 func (m *Machine) writeNote(n note) error {
 	var b kv.Batch
 	b.Put(m.noteKey(), encodeNote(nil, &n))
-	wait, err := m.o.Store.Commit(&b)
-	if err == nil {
-		err = wait()
-	}
+	err := kv.Sync(m.o.Store, &b)
 	if err == nil {
 		m.note = n
 	}
