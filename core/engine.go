@@ -16,7 +16,7 @@
 // to time. The engine starts nothing of its own and waits for nothing.
 //
 // A host may also give each application an engine of its own ([Options.App]), a guest each,
-// and hold one [register.Register] beside them, which writes what they read.
+// and hold one [register.Register], which writes what they read.
 package core
 
 import (

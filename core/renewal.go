@@ -91,7 +91,7 @@ func (a *apps) loadSets() error {
 	return nil
 }
 
-// older lists the networks that serve applications beside the newest.
+// older lists the networks that serve applications besides the newest one.
 func (a *apps) older() (sets []api.Models) {
 	for _, set := range a.sets {
 		if set != a.o.Models {
@@ -224,7 +224,7 @@ func (e *Engine) dropOld(now time.Time, app *application) error {
 }
 
 // Progress is how far an application is on its way to the newest network. Once Done and Failed
-// are All together its models are trained anew, which takes moments.
+// are All together, its models are trained again, which takes moments.
 type Progress struct {
 	App       string
 	Done, All uint64 // inputs

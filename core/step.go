@@ -44,7 +44,7 @@ func (e *Engine) Step(ctx context.Context, now time.Time) (more bool, err error)
 }
 
 // Strays reports whether pictures may have been left that nothing claims, since it was last
-// asked: whoever lent an engine of one application its pictures then looks through them all,
+// asked. The host of an engine of one application then looks through all pictures that it lends,
 // as [register.Register.Collect] does. An engine of all applications does so itself.
 func (e *Engine) Strays() bool { return e.strays.Swap(false) }
 
@@ -75,7 +75,7 @@ func (e *Engine) dropGone(ctx context.Context, app *application) (more bool, err
 }
 
 // dropHeld notes that a picture whose input is gone may have been kept for something of a copy that is on its
-// way or in dispute, and has strays be looked for once nothing is any more.
+// way or in dispute. Once nothing is, Strays reports true.
 func (e *Engine) dropHeld(app *application, dropped bool) error {
 	if !app.copied || !dropped && !app.held {
 		return nil

@@ -30,9 +30,9 @@ var _ Trainer = (*training.Run)(nil)
 //	Picture   an input's picture: fetch it, analyse it and hold it in the blobs
 //	Training  a model's version: step until the run has ended, giving way in between
 //
-// Whoever has done it hands the task back to [Engine.Done] with the field of the same name in
-// a [Result]. A task that is not handed back is handed out again when the engine has been
-// opened anew: what is to be done stands in the applications' state.
+// The host hands a finished task back to [Engine.Done] with the field of the same name in
+// a [Result]. A task that is not handed back is handed out again after the engine was
+// opened again, since the state of the applications says what is to be done.
 type Task struct {
 	Picture  *api.Job
 	Training Trainer
@@ -42,7 +42,7 @@ type Task struct {
 	app     *application
 	input   ingest.Task
 	renewed *renew.Task // of an input that the newest network analyses
-	again   bool        // Training is of a version that the newest network makes anew
+	again   bool        // Training is of a version that the newest network makes again
 	queue   *training.Queue
 }
 

@@ -5,7 +5,7 @@
 //	color/             the 140 W3C colour names
 //	general-embed/     the unit embedding of the same network
 //
-// README.md beside this file is the format; the command bake makes the bundles from a release of
+// README.md in this folder specifies the format; the command bake makes the bundles from a release of
 // the network, and predict.Load reads them. Nothing here knows what is in them.
 package models
 

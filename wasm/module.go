@@ -6,7 +6,7 @@
 //	                     host (wazero, in Go) · a page's worker ◀──┘
 //
 // The files are built, not kept: a program compiled without them says so when it is asked for one.
-// README.md beside this file is the whole contract between the module and its hosts.
+// README.md in this folder is the whole contract between the module and its hosts.
 package wasm
 
 import (

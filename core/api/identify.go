@@ -10,9 +10,9 @@ import (
 	"github.com/sightline-dev/sightline/core/catalog"
 )
 
-// Identify says for whom a request speaks, as every call finds it out, and when what it was
-// asked with ends; zero: it does not. It neither counts the call nor holds it to a rate: that is
-// for calls of the interface, and this is for what a host mounts beside it. The principal has an
+// Identify returns for whom a request speaks, by the rules of every call, and when its credential
+// ends; zero: never. It neither counts the call nor limits its rate: calls of the interface have
+// counts and rates, and this is for what a host mounts next to it. The principal has an
 // application. Errors: those of credentials, [ErrWhichApp] and the store's.
 func (s *Service) Identify(ctx context.Context, r *call.Request) (auth.Principal, time.Time, error) {
 	if r.App != "" {

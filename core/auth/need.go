@@ -129,8 +129,8 @@ var led = map[Set]Need{
 	WorkflowsAdd: NeedWorkflowsAdd, WorkflowsPatch: NeedWorkflows, WorkflowsDelete: NeedWorkflowsDelete,
 }
 
-// Needs are the scopes, in the form of the wire, without which a key cannot do what the named
-// one is taken for: advice to whoever makes a key, and no rule. A Delete needs Add and Get, an
+// Needs returns the scopes, in the form of the wire, without which a key cannot do what people expect of the
+// named scope. It is advice for a person who makes a key, not a rule. A Delete needs Add and Get, an
 // Add its Get, and each what else refuses its calls.
 func Needs(name string) []string {
 	s := SetOf([]string{name})

@@ -23,8 +23,8 @@ const (
 //	blobs/3f/3f9a…   64 hex digits: the bytes with this SHA-256, and nothing else
 //	blobs.new/17     being written; emptied by OpenFolder
 //
-// A blob is written beside, synced and renamed, so a crash at any moment leaves it whole or
-// absent; once Put has returned it stays. Deleting is not synced: after a crash a deleted
+// A blob is written to another file, synced and renamed, so that a crash at any moment leaves it whole or
+// absent. Once Put has returned, it stays. Deleting is not synced: after a crash a deleted
 // blob may be there again. PutLazy leaves out the syncs, for what may be lost.
 type Folder struct {
 	fsys  FS

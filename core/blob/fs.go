@@ -19,7 +19,7 @@ type FS interface {
 	// Create makes a new file and fails with fs.ErrExist where there is one.
 	Create(name string) (File, error)
 	Open(name string) (io.ReadCloser, error)
-	// Rename replaces to atomically: whoever opens it finds the old file or all of the new.
+	// Rename replaces to atomically: opening it finds the old file or all of the new one.
 	Rename(from, to string) error
 	Remove(name string) error
 	// ReadDir returns the names in a folder, in any order.
@@ -76,7 +76,7 @@ const (
 )
 
 // write calls fill with a new file and, when it returns a path, moves the file there,
-// replacing what is there. When anything fails, or fill returns no path, nothing is left.
+// replacing a file of that name. When anything fails, or fill returns no path, nothing is left.
 func (s *spool) write(d durability, fill func(io.Writer) (to string, err error)) (err error) {
 	s.mu.Lock()
 	from := path.Join(s.dir, strconv.FormatUint(s.next, 10))

@@ -15,7 +15,7 @@ const maxPath = jsonio.DefaultDepth - 1
 
 // Write writes w, at its place in the log, and reports whether it changed anything: a write
 // older than one to the same path or to one above is superseded. Setting and removing give
-// the same metadata in any order of the log; elements are appended to what is there when it
+// the same metadata in any order of the log; elements are appended to the present list when it
 // is their turn, whatever the clocks say, and the value then has the later of both stamps.
 // Errors, with nothing changed: those of jsonio. The parts' memory is m's own and is reused.
 func (m *Meta) Write(w log.MetaWrite, at log.Stamp) (changed bool, err error) {

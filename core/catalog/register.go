@@ -178,10 +178,10 @@ func (r Reader) RegisterSeq(app string) (epoch log.Epoch, seq uint64, err error)
 // not all of its records are those of its log.
 func (r Reader) Copied() (bool, error) { return kv.Some(r.kv, registerKey("")) }
 
-// TakeRegister writes what a register says, which is of a place in the control log, in the
-// place of what an older one said, and reports whether it is newer than what is there. It is of a
-// replica: where applications are made, the fold alone writes them. One that says Gone removes
-// the records and owes the purge of what the application holds.
+// TakeRegister replaces the records of an application by a register of a place in the control log, and reports
+// whether the register is newer than the records. Only replicas call it: where applications are made, the fold
+// alone writes their records. A register that says Gone removes the records and leaves a note to purge what the
+// application holds.
 func (w *Writer) TakeRegister(x *Register, seq uint64) (taken bool, err error) {
 	epoch, have, err := w.RegisterSeq(x.App)
 	if err != nil || epoch == x.Epoch && seq <= have {

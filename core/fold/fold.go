@@ -59,8 +59,8 @@ func NewUpTo(app catalog.AppID, version uint32) *Fold {
 	return &Fold{app: app, newest: version, concepts: map[string]bool{}}
 }
 
-// Begin starts a run: what its entries change goes to tx, over what is there. It returns
-// ErrNewer for a state of newer rules.
+// Begin starts a run, whose entries write their changes into tx. It returns ErrNewer for a
+// state of newer rules.
 func (f *Fold) Begin(tx *kv.Overlay) error {
 	f.w = catalog.Write(tx, f.app)
 	f.sites = map[log.Site]uint64{}

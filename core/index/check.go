@@ -54,7 +54,7 @@ func (x *Index) Check(ctx context.Context, r catalog.Reader) error {
 	return nil
 }
 
-// chunks stages the inputs anew, a chunk of ordinals at a time, over an empty index.
+// chunks stages all inputs again over an empty index, a chunk of ordinals at a time.
 func (x *Index) chunks(ctx context.Context, r catalog.Reader, do func(tx *kv.Overlay) error) error {
 	tx := kv.NewOverlay(r.KV())
 	for from := uint64(0); from <= math.MaxUint32; {

@@ -12,8 +12,8 @@
 // says why), so nothing is loaded at the start, and what a search sees is the state of one moment. In memory are
 // the graph, which searches complete by what it lacks, and values of own concepts, which never change.
 //
-// What comes from a base model lives in a space named by the model's hash. Two spaces are never mixed; a second
-// one is filled beside the first and takes its place at once.
+// What comes from a base model lives in a space named by the model's hash. Two spaces are never mixed. A second
+// one is filled while the first serves, and then takes its place at once.
 //
 // The index ranks nothing and reads no queries: package search does.
 package index

@@ -27,9 +27,8 @@ type Options struct {
 	NoColumns bool
 }
 
-// Index is one application's. Searches may run at any time beside everything else. Stage,
-// Applied and Discard belong to the application's one writer; Step and Rebuild may run beside
-// it, one at a time.
+// Index is one application's. Searches may run at any time. Stage, Applied and Discard belong to the
+// application's one writer. One Step or Rebuild may run at the same time as the writer.
 type Index struct {
 	app    catalog.AppID
 	store  kv.Store

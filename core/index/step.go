@@ -12,7 +12,7 @@ import (
 )
 
 // Step does a part of what the index owes: about budget inputs enter or leave the graphs, and
-// one block of columns is written. It reports whether there is more. It may run beside searches
+// one block of columns is written. It reports whether there is more. It may run at the same time as searches
 // and the writer, but not between the writer's own Stage and Applied.
 func (x *Index) Step(ctx context.Context, budget int) (more bool, err error) {
 	x.step.Lock()

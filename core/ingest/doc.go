@@ -10,8 +10,8 @@
 // 30001 is taken again after the next start. A picture whose analysis fails on our side, time
 // after time, ends as an error too, so that it holds up nothing.
 //
-// A replica takes the inputs that its own site has made; a partition with a log of its own takes all, and
-// whoever is first ends a download.
+// A replica takes the inputs that its own site has made; a partition with a log of its own takes all.
+// The first result of a download counts.
 //
 // The worker sees every change of the inputs through [Worker.Watch], and so knows at once of
 // new ones, and of pictures that may have lost their last input.

@@ -3,7 +3,7 @@ package log
 import "github.com/sightline-dev/sightline/core/log/field"
 
 // Decode reads an operation, which keeps data. A body of a later version, or one that is
-// malformed, becomes an Unknown: whoever folds it does the same everywhere. Errors: field.ErrFormat.
+// malformed, becomes an Unknown, which the fold treats the same everywhere. Errors: field.ErrFormat.
 func Decode(data []byte) (Op, error) {
 	var o Op
 	d := field.Decode(data)

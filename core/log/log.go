@@ -6,7 +6,7 @@ import (
 	"github.com/sightline-dev/sightline/core/kv"
 )
 
-// ErrTrimmed is returned by Read for entries that the log no longer has: whoever needs them
+// ErrTrimmed is returned by Read for entries that the log no longer has. A reader that needs them
 // takes a snapshot of the state instead.
 var ErrTrimmed = errors.New("log was trimmed past this entry")
 

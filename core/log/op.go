@@ -315,7 +315,7 @@ type (
 		JSON    []byte `wire:"3"`
 	}
 	// NetworkSwitch makes a base model the one that serves: what was derived with it answers
-	// from here on, and the versions that were trained anew with it are current.
+	// from here on, and the versions that were trained again with it are current.
 	//
 	//field:kind 52
 	NetworkSwitch struct {
@@ -344,7 +344,7 @@ type (
 	}
 )
 
-// Renewed is a version that was trained anew, with another base model.
+// Renewed is a version that was trained again, with another base model.
 type Renewed struct {
 	Model    Dot       `wire:"1"`
 	From     string    `wire:"2"` // id of the version that it replaces

@@ -13,7 +13,7 @@ import (
 // and their dots; what a body held that this version does not know goes too.
 //
 // All of it is one batch, of all entries after the first that is changed, since each has
-// another chain then: who has read on in the log finds that it is another, and begins anew.
+// another chain then. A reader that goes on in the log finds that, and begins again.
 func (l *Store) Redact(from uint64, edit func(Body) bool) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

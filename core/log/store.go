@@ -136,8 +136,8 @@ func (l *Store) Epoch() Epoch {
 	return l.epoch
 }
 
-// Renew gives the log another epoch, durably: for one that is restored from a backup, so that
-// whoever has read on in the log that was backed up notices. Entries keep their chain.
+// Renew gives the log another epoch, durably. A log restored from a backup gets one, so that readers of the
+// log that was backed up notice. Entries keep their chain.
 func (l *Store) Renew(e Epoch) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 
 // Claims yields the pictures that the copy of an application in a store holds for something else than its inputs,
 // until yield returns false: those of own operations that its origin does not have yet, which cannot be sent without,
-// and of conflicts, from which a person may say it again. It reads the store as it is, whoever has the partition open;
+// and of conflicts, from which a person may say it again. It reads the store also while a partition is open on it;
 // an application that is no copy claims nothing so, and the same picture may come more than once. Errors: the store's.
 func Claims(r kv.Reader, app catalog.AppID, yield func(blob.Hash) bool) error {
 	return claims(r, app, func(*log.Op) bool { return false }, yield)

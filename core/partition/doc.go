@@ -17,7 +17,7 @@
 // A replica ([Options.Replica]) is a partition whose log is another's. What is submitted to it waits in an
 // outbox, in the place where a log would be, whose entry n is operation n of the replica's site:
 //
-//	Submit ──▶ outbox: one synced batch ──▶ fold over what is there ──▶ records, undo records: unsynced
+//	Submit ──▶ outbox: one synced batch ──▶ fold over the state ──────▶ records, undo records: unsynced
 //	             │                                                            │
 //	          Pending ──push──▶ origin's log ──Pull──▶ take back, fold entries, fold what is pending again
 //	                                                     │      all of it, and the cursor, in one batch

@@ -10,8 +10,8 @@ import (
 )
 
 // Most operations name a thing by its dot, and a state says its id for as long as it is live. People know
-// it by its id alone, so when something is taken from under a pending operation its id is noted: whoever is
-// shown the conflict later is told what it was about.
+// it by its id alone, so when a pending operation loses its thing, the id of the thing is noted. A conflict
+// can then name it.
 
 // nameName begins the names of the notes that keep ids; the operation's site and sequence follow, as
 // numbers of 4 and 8 bytes.

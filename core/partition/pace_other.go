@@ -2,8 +2,8 @@
 
 package partition
 
-// Work of one Step, which runs beside calls: as much as makes what a step costs besides it small, also where a
-// thousand other applications are asked in between.
+// Work of one Step, which runs at the same time as calls. It is large enough that the cost of beginning a step is small,
+// also if a thousand other applications are asked in between.
 const (
 	tidyKeys   = 1024
 	indexSteps = 64 // inputs that enter or leave the graph

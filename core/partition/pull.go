@@ -23,7 +23,7 @@ type Run struct {
 	Stable   uint64          // last entry that the origin will never lose; 0: as it was
 	Lives    []SiteLife      // that made the entries, as far as the origin noted them
 	Seal     []byte          // by which the origin knows the log up to To again; nil: none
-	Also     func(*kv.Batch) // adds what the entries need beside them, such as derived records; nil: nothing
+	Also     func(*kv.Batch) // adds what the entries need, such as derived records; nil: nothing
 }
 
 // Told is the log's word on an operation of a replica's own.
@@ -206,7 +206,7 @@ type mix struct {
 	rewritten bool   // the state was changed otherwise than by entries
 
 	derived map[uint32]bool // inputs whose derived records came
-	came    []catalog.Pair  // derived records that came beside entries, whosever they are: only keys
+	came    []catalog.Pair  // derived records that came with entries, of any site: only keys
 	large   *large          // a snapshot that takes more than one batch; nil: none does
 	renewed *renewed        // the outbox under another site; nil: the site stays
 	blank   bool            // there was no input
@@ -337,7 +337,7 @@ func nameless(data []byte) []byte {
 	return log.Encode(nil, &op)
 }
 
-// oweFor notes that what was written beside an operation may go.
+// oweFor notes that what was written with an operation may go.
 func oweFor(w kv.Writer, app catalog.AppID, body log.Body) {
 	switch b := body.(type) {
 	case *log.InputCreate:

@@ -335,7 +335,7 @@ func (m *mix) passedOver(theirs uint64) error {
 	return errors.Join(err, failed)
 }
 
-// refold folds an operation again over the snapshot's state, beside it, to see whether it had the effect
+// refold folds an operation again over the snapshot's state, without changing it, to see whether it had the effect
 // that it was meant to have.
 func (m *mix) refold(op log.Op) (c Conflict, is bool, err error) {
 	switch op.Body.(type) {
@@ -365,7 +365,7 @@ func (m *mix) refold(op log.Op) (c Conflict, is bool, err error) {
 	return c, changed, err
 }
 
-// appends reports whether an operation adds to what is there.
+// appends reports whether an operation adds to a list.
 func appends(body log.Body) bool {
 	b, ok := body.(*log.InputMeta)
 	if !ok {

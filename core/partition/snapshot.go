@@ -18,7 +18,7 @@ import (
 // listed.
 var ErrChunk = errors.New("chunk does not belong to the snapshot")
 
-// Snapshot is the state of a log up to one entry, as whoever joins late takes it in place of
+// Snapshot is the state of a log up to one entry. A replica that joins late takes it instead of
 // the log's beginning:
 //
 //	Seq 1200 ─┬─ chunk 0   state: keys in the order of catalog's CopyTables, up to 1 MiB
@@ -43,14 +43,14 @@ type Snapshot struct {
 	Seal    []byte  // of the log up to Seq, see [Partition.Seal]; nil: none
 	Theirs  uint64  // first operation of the replica's site that another life may have made; 0: none. A snapshot that has it is not taken
 
-	// Read returns the bytes of a chunk by its number, for whoever takes the snapshot.
+	// Read returns the bytes of a chunk by its number.
 	Read func(i int) ([]byte, error)
 
 	// Held reports that a chunk was held to its hash when it came; nil: none was. Then it is done here.
 	Held func(i int) bool
 
-	// Placed reports that a chunk has nothing but derived records, which the store of whoever takes the snapshot has in
-	// their place since the chunk came; nil: none was. It is then read only where there are inputs already. See [PlacedKey].
+	// Placed reports that a chunk has nothing but derived records, which the replica's store has had in
+	// their place since the chunk came; nil: no chunk was placed. It is then read only where there are inputs already. See [PlacedKey].
 	Placed func(i int) bool
 }
 

@@ -13,7 +13,7 @@ import (
 
 // Step does some of the work that was left for later: it folds what a full store kept from
 // being folded, tidies up after deletions, lets the index catch up, trims the log and moves the horizon as
-// [Keep] says. It reports whether there is more. Steps may run beside everything else.
+// [Keep] says. It reports whether there is more. Steps may run at the same time as all other calls.
 func (p *Partition) Step(ctx context.Context, now time.Time) (more bool, err error) {
 	if err := p.whyClosed(); err != nil {
 		return false, err
@@ -146,7 +146,7 @@ func (p *Partition) Forget(base [32]byte) error {
 	return p.o.Store.Apply(&b)
 }
 
-// Tidy makes visible, in one batch, what do writes beside the log: tidying that is owed and
+// Tidy makes visible, in one batch, what do writes without an operation: tidying that is owed and
 // that the partition cannot do by itself. The batch is not synced; do runs under a lock.
 func (p *Partition) Tidy(do func(tx *kv.Overlay) error) error {
 	defer p.locks.take(folding).unlock()

@@ -18,7 +18,7 @@ import (
 // Submit makes operations of bodies, asked for by the key or account called by, and returns
 // what became of each once they, and their effect, can be read and outlive a crash. All of them
 // reach the log or none; they follow one another there. also adds to their batch what they
-// need beside them, such as derived records; it may be nil, and runs under a lock. Bodies are
+// need, such as derived records; it may be nil, and runs under a lock. Bodies are
 // borrowed until Submit returns. The result of a training may follow the request for it: see [log.SetLeases].
 //
 // ctx is asked before anything is written, never after. Errors: kv.ErrFull before anything is

@@ -16,8 +16,8 @@ type Who struct {
 }
 
 // Token is of which client and generation an access token is. A replica that took one may not know yet that the
-// generation is over, so it keeps beside each operation of its own under which one it was asked for, until nobody
-// can want the operation of it again.
+// generation is over, so it keeps with each operation of its own under which one it was asked for, until nobody
+// can ask for the operation again.
 //
 //field:message
 type Token struct {

@@ -10,8 +10,8 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// Keep says how much of a log is kept behind the state that is folded from it, for those who read on in it;
-// whoever is further behind takes a snapshot. A replica's outbox and the control partition keep what they
+// Keep is how much of a log is kept after the state includes it, for replicas that read on in it.
+// A replica that is further behind takes a snapshot. A replica's outbox and the control partition keep what they
 // have.
 //
 //	trimmed ─┬─ kept: no older than Age, no more than Entries ─── head
@@ -32,7 +32,7 @@ type Keep struct {
 	Writes time.Duration
 }
 
-// What Keep means by 0, and what is kept of any log: whoever has just taken a snapshot reads on.
+// What Keep means by 0, and what is kept of any log, so that a replica that has just taken a snapshot can read on.
 const (
 	keepAge     = 30 * 24 * time.Hour
 	keepEntries = 200_000

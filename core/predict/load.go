@@ -58,8 +58,8 @@ const (
 	namesFolder    = "names/"
 )
 
-// Checked is a file system of bundles whose files have been held to their hashes by whoever hands them
-// over, such as a page's script, which has a hash function of the browser's: they are not hashed again.
+// Checked is a file system of bundles whose files its caller has compared with their hashes, such as a page's script, which
+// uses the browser's hash function. They are not hashed again.
 type Checked struct{ fs.FS }
 
 func load(fsys fs.FS, of extent) (*Set, error) {

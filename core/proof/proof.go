@@ -34,7 +34,7 @@ func Root(t testing.TB) string {
 	}
 }
 
-// Shared is the path of an element of the test data beside the project, such as
+// Shared returns the path of an element of the test data next to the project, such as
 // Shared(t, "photos", "labels.tsv"). Where it is missing the test skips and says so.
 func Shared(t testing.TB, elem ...string) string {
 	t.Helper()

@@ -116,7 +116,7 @@ func (c Copied) Take(seq uint64, data []byte) (gone string, err error) {
 }
 
 // ApplyAppRecord takes what an origin says of an application, at a place in its control log, into
-// the store of a copy, in one batch that outlives a crash. What is older than what is there changes nothing. A
+// the store of a copy, in one batch that outlives a crash. An older one changes nothing. A
 // register that says that the application is gone leaves nothing of it but that note: its records,
 // log, operations that were not sent, index and notes are removed, and its pictures are claimed by nothing any
 // longer. Errors: field.ErrFormat for bytes that are no register of app, and the store's.

@@ -135,8 +135,8 @@ func (r *Register) RevokeEdge(ctx context.Context, by Who, id string) error {
 }
 
 // EnrolEdge gives the edge of a token its public Ed25519 key, and a site that it writes as. The
-// caller has seen that whoever asks has the key. Again with the same key it returns the same,
-// so an answer that was lost may be asked for again. Errors: ErrEnrol and the store's.
+// caller has checked that the edge has the private key. With the same key again it returns the same,
+// so that an edge may ask again after a lost answer. Errors: ErrEnrol and the store's.
 func (r *Register) EnrolEdge(ctx context.Context, token string, key [32]byte) (catalog.Edge, error) {
 	e, err := r.Read().EdgeByToken(auth.HashKey(token))
 	switch {

@@ -36,7 +36,7 @@ func (r *Register) DeleteApp(ctx context.Context, by Who, id string) error {
 	return err
 }
 
-// detach has whoever writes to a deleted application end.
+// detach ends the replicas and streams of a deleted application.
 func (r *Register) detach(app string) {
 	if r.o.Detach != nil {
 		r.o.Detach(app)

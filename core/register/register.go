@@ -6,7 +6,7 @@
 //	     └── DeleteApp ──▶ Detach ──▶ Step: the application's keys, names, pictures go
 //
 // A register opens no application. An engine of all applications has one; a host that gives each application an engine of its own
-// has one beside them, on the same store.
+// has one on the same store.
 package register
 
 import (
@@ -122,7 +122,7 @@ type Register struct {
 }
 
 // listed is the list of the applications' ids, which the background asks for many times a
-// second. It is read anew after each change.
+// second. It is read again after each change.
 type listed struct {
 	mu    sync.Mutex
 	known bool
@@ -209,7 +209,7 @@ func (r *Register) disputed(name string) (blob.Picture, bool) {
 	return blob.Picture{}, false
 }
 
-// Thumbnail returns the JPEG beside an input's picture by the picture's hosted name; the error
+// Thumbnail returns the small JPEG of an input's picture by the picture's hosted name; the error
 // is blob.ErrNotFound.
 func (r *Register) Thumbnail(name string) ([]byte, error) { return r.gallery.Thumbnail(name) }
 
@@ -233,7 +233,7 @@ func (r *Register) IDs() ([]string, error) {
 	return ids, err
 }
 
-// relist has the list of applications read anew.
+// relist makes the next call read the list of applications again.
 func (r *Register) relist() {
 	r.listed.mu.Lock()
 	defer r.listed.mu.Unlock()

@@ -9,8 +9,8 @@
 //	                        one operation: the network, and the new versions ──▶ every reader sees both, or neither
 //
 // What is left to do stands in the application's state: the index knows which inputs a base
-// model lacks, and a derived record that is there is not made again. So a worker that is
-// killed goes on where it was; trainings, which take moments, begin anew. Vectors of two
+// model lacks, and a derived record that exists is not made again. So a worker that is
+// killed goes on where it was. Trainings are short and begin again. Vectors of two
 // networks are never compared: an embedding names its base model, and so does every space of
 // the index.
 //
@@ -95,7 +95,7 @@ const (
 	longPause  = time.Hour
 )
 
-// head is a version trained anew.
+// head is a version that was trained again.
 type head struct {
 	from     string // version it stands in for
 	id       string
@@ -322,7 +322,7 @@ func (w *Worker) old(v *partition.View) ([]catalog.Version, error) {
 	return old, errors.Join(err, failed)
 }
 
-// Trained takes back a run that has ended. A version that cannot be trained anew, because
+// Trained takes back a run that has ended. A version that cannot be trained again, because
 // nothing of its set is left, is none of the new network's: it stays, and cannot predict.
 func (w *Worker) Trained(r *training.Run, trouble error) error {
 	r.Close()
@@ -341,7 +341,7 @@ func (w *Worker) Trained(r *training.Run, trouble error) error {
 }
 
 // Switch makes the new network serve, if every input is analysed and every current version
-// trained anew. It is to be called while no training of the old network is out. done is false
+// trained again. It is to be called while no training of the old network is out. done is false
 // while something is left to do; the next Take, or Trainings, says what.
 func (w *Worker) Switch(ctx context.Context) (done bool, err error) {
 	w.mu.Lock()

@@ -43,7 +43,7 @@ const (
 )
 
 // FindGroups finds an application's duplicates of some tiers. Files that are the same are all found at once. For
-// the others each input's neighbours have to be looked for: a call does so for a limited number of inputs, the oldest
+// the others it searches each input's neighbours: a call does so for a limited number of inputs, the oldest
 // first, and keeps what it found in memory. Examined says how far it has come, and calling again goes on.
 //
 // Inputs that were saved again go into one group when they are linked by others. An input that is only similar

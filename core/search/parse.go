@@ -181,7 +181,7 @@ func (p *parser) language(query node) error {
 	return nil
 }
 
-// clause reads {"input": …} or {"output": …}, with "negate" beside it.
+// clause reads {"input": …} or {"output": …}, each with an optional "negate".
 func (p *parser) clause(v jsonio.Value, path string) error {
 	n := node{v, path}
 	if v.Kind() != jsonio.Object {

@@ -57,7 +57,7 @@ func (t *task) begin(x []float32, tol float32) {
 }
 
 // batch solves tasks over one matrix side by side, so that a matrix product serves many of
-// them. What a task gets does not depend on those beside it.
+// them. The result of a task does not depend on the other tasks.
 type batch struct {
 	m      *matrix
 	queue  []*task // waiting

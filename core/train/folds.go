@@ -71,7 +71,7 @@ func (e *evaluation) begin() {
 	e.values = make([]float32, len(e.f.rows)*len(e.f.p.Concepts))
 }
 
-// pose makes the tasks of the next fold beside those of the head. A concept without a positive outside
+// pose makes the tasks of the next fold, which are solved with those of the head. A concept without a positive outside
 // the fold has none.
 func (e *evaluation) pose() {
 	f, k := e.f, len(e.tasks)

@@ -116,7 +116,7 @@ func Unevaluated(p *Problem) *Metrics {
 	return m
 }
 
-// judgement is one value beside the truth.
+// judgement is one value with the truth.
 type judgement struct {
 	value    float32
 	positive bool

@@ -1,7 +1,7 @@
 // Package train fits heads: the small trained layer of a model version, on the unit embedding.
 //
 //	examples, labels ─▶ weights, targets ─▶ L-BFGS on our kernels ─▶ Head ─▶ values
-//	background ───────▶                  └▶ k folds beside it ─────▶ Metrics
+//	background ───────▶                  └▶ k folds with it ───────▶ Metrics
 //
 // A head is logistic regression with an L2 penalty: one output a concept through the sigmoid, or
 // all concepts through one softmax when they exclude each other. Package spago below writes it as a spago model

@@ -13,7 +13,7 @@
 // version's result reach the store in one batch, or not at all; after a kill the version is
 // still pending and is trained again from the start.
 //
-// [Again] makes a trained version's head anew from its manifest, bit for bit, or for another
+// [Again] makes a trained version's head again from its manifest, bit for bit, or for another
 // network from the same inputs.
 //
 // [Export] returns a version's head, and [Import] makes a version of one that was trained elsewhere, without a training: the request and

@@ -74,8 +74,8 @@ func NewQueue(p Partition, m Models) *Queue {
 // Take hands out at most n trainings that are due at now and whose inputs are ready, in the
 // order in which they were asked for. Each is out until Done. A replica trains what its own site
 // asked for, and a partition with a log of its own what others ask for only when they have had time to
-// do it themselves: whoever is first ends a training. While the application does not change it
-// costs one opening of a view.
+// do it themselves. The first result of a training counts. While the application does not change,
+// a call costs one opening of a view.
 func (q *Queue) Take(now time.Time, n int) ([]*Run, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 )
 
 // How many inputs a training set holds at most. Of more, those are taken whose dots have the
-// lowest hashes: a sample that is the same whoever takes it.
+// lowest hashes: a sample that is the same on every host.
 const (
 	maxLabelled   = 100_000 // with a label for one of the model's concepts
 	maxOther      = 2_000   // labelled true with other concepts alone

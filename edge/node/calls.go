@@ -73,7 +73,7 @@ func (c *calls) spend(now time.Time) (refused string) {
 	return ""
 }
 
-// due returns the count, and whether the origin has to be asked: it does not know of all calls, or it may have more by now.
+// due returns the count, and whether to ask the origin, because it does not know of all calls or may have more by now.
 func (c *calls) due(now time.Time) (count uint64, due bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

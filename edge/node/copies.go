@@ -147,7 +147,7 @@ const (
 	lastPause  = time.Minute
 )
 
-// retry calls try until it succeeds or ctx ends, with pauses in between that begin anew after reset has
+// retry calls try until it succeeds or ctx ends, with pauses in between that begin at the shortest again after reset has
 // passed. final stops it.
 func retry(ctx context.Context, try func() (final bool)) {
 	for pause := firstPause; ctx.Err() == nil; pause = min(2*pause, lastPause) {
@@ -367,7 +367,7 @@ func (c *copies) TakeRegister(app string, seq uint64, data []byte) error {
 	return c.take(context.Background(), one, seq, data)
 }
 
-// fetchTime is how long whoever asks for a picture waits for it to come from the origin.
+// fetchTime is how long a request for a picture waits for the origin to send it.
 const fetchTime = 15 * time.Second
 
 // have sees to it that a picture is here. The error is blob.ErrNotFound where it cannot be had now: nobody waits for

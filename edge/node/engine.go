@@ -25,8 +25,8 @@ import (
 	"github.com/sightline-dev/sightline/wasm/host"
 )
 
-// engine is the module's instances, and the register of applications beside them, which runs
-// natively: it is read by all instances and written by none.
+// engine has the module's instances and the register of applications. The register runs
+// natively. All instances read it, and none writes it.
 type engine struct {
 	Register *register.Register
 	node     *Node

@@ -53,7 +53,7 @@ type Node struct {
 	origin   string        // address; empty: as the folder has it, or none
 	token    string        // that enrols the edge there; empty: it is enrolled
 	pictures wire.Blobs    // how pictures of the origin's come here
-	demo     bool          // whoever opens the pages on this machine needs no key
+	demo     bool          // a person who opens the pages on this machine needs no key
 
 	engine atomic.Pointer[engine] // nil: nothing is open
 }

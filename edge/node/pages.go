@@ -32,9 +32,9 @@ func (n *Node) mounts(s *server.Server) ([]httpd.Mount, error) {
 // headerPage is what the pages that an edge serves send with all that they ask.
 const headerPage = "X-Sightline-Page"
 
-// asked is a request, and whether a page asks it. A page at an edge comes with a key, as programs do, and says itself that it is one: what
-// it reads to show it is then no call of the key's, as none of a page's is at an origin. A program that says so gains the rate that pages
-// read at, and no more: whoever has the key may read it all by a page.
+// asked notes in a request whether a page sent it. A page at an edge sends a key, as programs do, and says that it is a page. What it reads
+// in order to show it then does not count as a call of the key, as at an origin. A program that says so gains only the rate at which pages
+// read: the owner of the key may read the same with a page.
 func asked(r *api.Request) *api.Request {
 	if r.Header == nil || r.Header(headerPage) == "" {
 		return r

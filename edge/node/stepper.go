@@ -17,7 +17,7 @@ import (
 // with another link, since the answers that are on their way are to questions it has not asked.
 var errReplaced = errors.New("the application's instance was replaced")
 
-// errTaken is errReplaced after a snapshot was taken beside the machine: the next link begins at once.
+// errTaken is errReplaced after the host took a snapshot itself: the next link begins at once.
 var errTaken = fmt.Errorf("%w: a snapshot was installed", errReplaced)
 
 // stepper is the machine in an application's instance.

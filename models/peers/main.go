@@ -1,4 +1,4 @@
-// Command peers measures Sightline beside what people would pick instead, in one interleaved run:
+// Command peers measures Sightline and the software that people would pick instead, in one interleaved run:
 // in each round every case runs ours, then the peer, so that a machine whose speed drifts slows
 // both. Figures are CPU time of one thread, the median of the rounds; the ratio is taken round by round.
 // In a browser, which does not tell CPU time, they are the clock's; of a server, its process's, but where waiting is
@@ -7,7 +7,7 @@
 //	go run ./models/peers [-rounds 5] [-n 20] [-only REGEXP]
 //
 // The peers are onnxruntime-node, onnxruntime-web and sharp, installed by npm ci in this folder, and Go's
-// image/jpeg with golang.org/x/image; bin/sightline-edge is measured beside bin/sightline. The networks come from the test data beside the project.
+// image/jpeg with golang.org/x/image; bin/sightline-edge is compared with bin/sightline. The networks come from the test data next to the project.
 package main
 
 import (

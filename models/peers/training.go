@@ -10,15 +10,15 @@ import (
 	"time"
 )
 
-// Of the model that is trained beside predicts.
+// Sizes of the model that is trained while predicts run.
 const (
 	trainedConcepts = 20
 	trainedCopies   = 8 // of each photo of the test data
 	trainedModel    = "beside"
 )
 
-// beside is a server whose model is trained again and again while predicts are asked for.
-type beside struct {
+// trainer is a server that trains a model again and again while it answers predicts.
+type trainer struct {
 	dir     string
 	general string
 	bodies  [][]byte
@@ -28,7 +28,7 @@ type beside struct {
 // trainingCase is the 99th percentile of a predict by base64 over HTTP while one training after the other runs,
 // against the same server's while it does nothing else. It is the clock's, since waiting is what is measured.
 func trainingCase(dir, shared string) (c comparison, stop func(), err error) {
-	b := &beside{dir: dir}
+	b := &trainer{dir: dir}
 	if b.general, err = generalID(); err != nil {
 		return c, nil, err
 	}
@@ -42,7 +42,7 @@ func trainingCase(dir, shared string) (c comparison, stop func(), err error) {
 	}, nil
 }
 
-func (b *beside) alone(n int) (float64, error) {
+func (b *trainer) alone(n int) (float64, error) {
 	if err := b.open(); err != nil {
 		return 0, err
 	}
@@ -50,7 +50,7 @@ func (b *beside) alone(n int) (float64, error) {
 }
 
 // training trains until the predicts are through. It is an error if none has begun by then.
-func (b *beside) training(n int) (float64, error) {
+func (b *trainer) training(n int) (float64, error) {
 	if err := b.open(); err != nil {
 		return 0, err
 	}
@@ -67,7 +67,7 @@ func (b *beside) training(n int) (float64, error) {
 }
 
 // train makes versions, each when the last is trained, until over is closed. It closes begun with the first.
-func (b *beside) train(over, begun chan struct{}) error {
+func (b *trainer) train(over, begun chan struct{}) error {
 	const (
 		trained = 21100
 		queued  = 21103
@@ -107,7 +107,7 @@ func (b *beside) train(over, begun chan struct{}) error {
 }
 
 // percentile is the 99th of the times of ten times n predicts, in milliseconds.
-func (b *beside) percentile(n int) (float64, error) {
+func (b *trainer) percentile(n int) (float64, error) {
 	var took []time.Duration
 	for i := -warmUps; i < 10*n; i++ {
 		start := time.Now()
@@ -123,7 +123,7 @@ func (b *beside) percentile(n int) (float64, error) {
 }
 
 // open starts the server, adds the photos, each several times and with a concept, and makes the model.
-func (b *beside) open() (err error) {
+func (b *trainer) open() (err error) {
 	if b.server != nil {
 		return nil
 	}

@@ -213,7 +213,7 @@ func (d *demo) ready(ctx context.Context, which int) error {
 		}
 		select {
 		case e := <-d.ended:
-			d.ended <- e // whoever stops them counts it
+			d.ended <- e // the loop that stops them counts it
 			return fmt.Errorf("%s stopped: %w", d.names[e.which], errors.Join(e.err, ctx.Err()))
 		case <-ctx.Done():
 			return nil
@@ -250,7 +250,7 @@ func (d *demo) watch(ctx context.Context) error {
 			return nil
 		case e := <-d.ended:
 			if e.which > 0 {
-				d.ended <- e // whoever stops them counts it
+				d.ended <- e // the loop that stops them counts it
 				return fmt.Errorf("%s stopped: %w", d.names[e.which], e.err)
 			}
 			d.origin = nil

@@ -151,7 +151,7 @@ type syncer struct {
 	moving *time.Timer // fires when nothing went forward; nil with --watch
 }
 
-// standing is where the copy stands, for whoever asks the copy itself while it is kept in step.
+// standing returns where the copy stands with its origin, for calls to the copy while it syncs.
 func (s *syncer) standing(app string) (api.Standing, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -51,8 +51,8 @@ func (n *Node) tendAccounts(ctx context.Context) {
 	})
 }
 
-// LogAudit writes to the log how long the audit log is and its last hash: whoever keeps the log can
-// tell later whether the folder's was written anew.
+// LogAudit writes to the log how long the audit log is and its last hash. They show later whether somebody
+// replaced the audit log of the folder.
 func (n *Node) LogAudit() {
 	a, err := n.Accounts.VerifyAudit()
 	if err != nil {

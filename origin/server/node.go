@@ -192,7 +192,7 @@ func (n *Node) hostedName(url string) (name string, ours bool) {
 	return strings.CutPrefix(url, strings.TrimRight(n.Settings.PublicURL, "/")+api.HostedPath)
 }
 
-// startLoops starts what works beside the calls.
+// startLoops starts the work in the background.
 func (n *Node) startLoops(ctx context.Context, work bool) error {
 	listener, err := system.ListenUnix(ctx, n.Folder.Dir, control.Socket)
 	if err != nil {

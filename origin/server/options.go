@@ -47,7 +47,7 @@ type Options struct {
 	// Status adds to the status of the process.
 	Status func(s *control.Status)
 
-	// Stuck returns why the process has to be started again; nil: it works.
+	// Stuck returns why the process must be started again; nil: it works.
 	Stuck func() error
 }
 

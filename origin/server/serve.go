@@ -60,7 +60,7 @@ func runServe(cmd *cobra.Command, env *Env) error {
 	if err != nil {
 		return err
 	}
-	if inherited != nil { // whoever listens for us says where
+	if inherited != nil { // the process that listens for us says where
 		if err := cmd.Flags().Set("listen", inherited.Addr().String()); err != nil {
 			return err
 		}

@@ -13,8 +13,8 @@ import (
 // LocalApp is the application that a first start makes.
 const LocalApp = "local"
 
-// Welcome makes a new folder's application and its key, and tells them to whoever started
-// the server, by the program's name: the key is told once. It does nothing for a folder that has a key.
+// Welcome makes a new folder's application and its key, and prints them for the person who started
+// the server, with commands of the program. The key is printed once. It does nothing for a folder that has a key.
 func (n *Node) Welcome(ctx context.Context, w io.Writer, name string) error {
 	keys, err := control.Keys.Do(ctx, n, control.ID{ID: ""})
 	if err != nil || len(keys) > 0 {

@@ -14,7 +14,7 @@
 // made here: a [Disk] that fills up and loses power between any two of its operations, a network that does
 // what networks do, and clocks that are set by twenty seconds either way.
 //
-// The oracle keeps each entry that ever outlived a crash, folds it by package fold and, beside it,
+// The oracle keeps each entry that ever outlived a crash, folds it by package fold and also
 // by a naive model that shares no code with the fold, and knows what each party has promised. It
 // holds everybody to the invariants I1 to I10 of the protocol, at random moments and once all faults have
 // ended and all should agree within a bounded number of rounds. [Run] returns the first that was broken.

@@ -78,7 +78,7 @@ func (e *engine) Partition(app string) (*partition.Partition, error) {
 	return e.origin.part, nil
 }
 
-// Identify implements [feed.Engine]: whoever has a key of the application.
+// Identify implements [feed.Engine]: every caller has a key of the application.
 func (e *engine) Identify(_ context.Context, r *api.Request) (auth.Principal, time.Time, error) {
 	by, ok := strings.CutPrefix(r.Authorization, "Key ")
 	if !ok {

@@ -217,7 +217,7 @@ func keep(blobs *blob.Memory, body log.Body) {
 // base is the base model that pictures are analysed with.
 var base = [32]byte{7}
 
-// derive adds the derived records that a create, or the end of a download, needs beside it.
+// derive adds the derived records that a create, or the end of a download, needs.
 func derive(w kv.Writer, app catalog.AppID, body log.Body) {
 	switch b := body.(type) {
 	case *log.InputCreate:

@@ -11,7 +11,7 @@
 // A message is a message of package field: a version byte, then fields in the protobuf wire
 // format. Fields that a later version added are kept, and written again when the message is
 // sent on. Decoding never panics, checks every range, and takes memory in proportion to what
-// it was given, whoever sent it.
+// it was given.
 //
 // Nothing here reads a socket, compresses or decides: HTTP compresses, package feed answers
 // and package replica asks.

@@ -30,8 +30,8 @@ import (
 //	the name under which wazero asks for it, with its folder
 //	what wazero wrote
 //
-// A file that is damaged, another's, or another module's is no file: the module is compiled
-// anew and the file replaced. wazero itself reads and writes a scratch folder, which is made for
+// A file that is damaged, another's, or another module's counts as missing: the module is compiled
+// again and the file replaced. wazero itself reads and writes a scratch folder, which is made for
 // one compilation, can be entered by this user alone, and is removed at once.
 type Cache struct {
 	Files blob.FS  // a folder that this user alone can enter

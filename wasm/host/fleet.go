@@ -124,7 +124,7 @@ func rateOf(r, absent auth.Rate) (rate, burst uint32) {
 // Refuse is the answer to a request that is not begun or cannot be ended.
 func (f *Fleet) Refuse(r *api.Request, err error) api.Response { return refuser.Refuse(r, err) }
 
-// errStopping is told to whoever asks a fleet that is closed.
+// errStopping is the error of calls to a closed fleet.
 var errStopping = fmt.Errorf("%w: the server is stopping", api.ErrBusy)
 
 // Begin starts a request on the instance of its application.
@@ -156,7 +156,7 @@ func (f *Fleet) Begin(ctx context.Context, r *api.Request) *api.Exchange {
 }
 
 // Sync tells the machine of an application's copy an event, nil to ask for its status alone. An instance that was
-// opened anew has a machine that has not begun.
+// opened again has a machine that has not begun.
 func (f *Fleet) Sync(ctx context.Context, app string, e replica.Event) (abi.Synced, error) {
 	w, err := f.writer(app)
 	if err != nil {

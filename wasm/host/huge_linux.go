@@ -16,8 +16,8 @@ const hugePage = 2 << 20
 // small.
 func hugeMemory(all []byte) { _ = unix.Madvise(all, unix.MADV_HUGEPAGE) }
 
-// hugeCode has the system move what modules were compiled to into huge pages. Ours is some 60 MB, of which a request
-// runs through a few hundred KB here and there: in pages of 4 KB the processor looks up most of their addresses anew
+// hugeCode asks the system to move the compiled code of modules into huge pages. Ours is about 60 MB, of which a request
+// runs a few hundred KB in many places. With pages of 4 KB the processor looks up most of their addresses again
 // each time. Where the system has no such pages, code runs as it lies.
 //
 // wazero does not say where its code lies, but nothing else in the process makes memory that runs and is no file's.

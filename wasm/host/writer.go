@@ -190,7 +190,7 @@ func (w *writer) drain(ctx context.Context) {
 		case <-idle:
 		case <-ctx.Done():
 		}
-		<-w.turn // whoever has it gives it back soon
+		<-w.turn // its holder gives it back soon
 		if ctx.Err() != nil {
 			break
 		}

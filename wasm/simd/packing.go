@@ -8,7 +8,7 @@ const (
 	kindDepthwise = 2 // int8 (n, kh, kw)
 )
 
-// A packing is a header, the weights, and scratch that belongs to whoever uses it now:
+// A packing is a header, the weights, and scratch that belongs to its present user:
 //
 //	product   (⌈n/8⌉, depth/2, 8, 2) int16: panels of eight columns, pairs of k; zero beyond n and k
 //	depthwise (⌈n/8⌉, ⌈k/2⌉, 8, 2) int16: blocks of eight channels, pairs of taps

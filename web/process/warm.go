@@ -12,7 +12,7 @@ import (
 )
 
 // Warm makes a data folder one for which an edge's program has compiled its module: once for all tests and packages, into
-// .cache beside the project, from where each folder is given it. The seal on what is compiled makes that safe.
+// .cache of the project, from where each folder gets it. The seal on what is compiled makes that safe.
 func Warm(t testing.TB, edge, data string) {
 	t.Helper()
 	kept := filepath.Join(proof.Root(t), ".cache", "edge")

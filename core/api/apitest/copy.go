@@ -212,7 +212,7 @@ func NewCopyServer(t testing.TB, set *predict.Set, settings map[string]string) S
 	}
 }
 
-// Restart opens the copy anew on what its store holds.
+// Restart opens the copy again on what its store holds.
 func (c *Copy) Restart(t testing.TB) {
 	t.Helper()
 	if err := c.Engine.Close(); err != nil {

@@ -60,7 +60,7 @@ var shades = []shade{
 }
 
 // Tiny loads the tiny bundles: models with the ids and dates of the released ones, 24
-// concepts that are colours, four of the W3C's colour names, and names "red-de" beside "red".
+// concepts that are colours, four of the W3C's colour names, and the names "red" and "red-de".
 func Tiny(t testing.TB) *predict.Set {
 	t.Helper()
 	return load(t, TinyBundles(t))

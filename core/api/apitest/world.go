@@ -92,7 +92,7 @@ type World struct {
 }
 
 // Guest is an engine elsewhere, such as in a module, on what a world lends it. Its methods are
-// those of [core.Engine], and the analysers' beside it.
+// those of [core.Engine] and of the analysers.
 type Guest interface {
 	Begin(ctx context.Context, r *api.Request) *api.Exchange
 	Take(now time.Time, n int) ([]core.Task, error)
@@ -242,15 +242,15 @@ func (h here) Analyse(media []byte, j *api.Job) (r api.Result) {
 	return r
 }
 
-// Alone opens the engine anew at a host that lends neither accounts nor tokens.
+// Alone opens the engine again at a host that lends neither accounts nor tokens.
 func (w *World) Alone(t testing.TB) {
 	t.Helper()
 	w.options.Tokens, w.options.Accounts, w.options.Calls = nil, nil, nil
 	w.Open(t, w.Store)
 }
 
-// Renew opens the engine anew as a program that carries another network does, with the old
-// one's bundles at hand.
+// Renew opens the engine again like a program with another network, which can read the old
+// one's bundles.
 func (w *World) Renew(t testing.TB, next, old *predict.Set) {
 	t.Helper()
 	w.options.Models = next

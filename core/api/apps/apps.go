@@ -229,7 +229,7 @@ func writeTexts(w *jsonio.Writer, texts []string) {
 // ListScopes lists the scopes that a key can be made with.
 func ListScopes(x *call.Call) error { return answerScopes(x, auth.ScopeNames()) }
 
-// ListMyScopes lists those of whoever asks.
+// ListMyScopes lists the scopes of the caller.
 func ListMyScopes(x *call.Call) error { return answerScopes(x, x.Who.Scopes.Names()) }
 
 func answerScopes(x *call.Call, names []string) error {

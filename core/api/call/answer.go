@@ -100,8 +100,8 @@ const HeaderCallsLeft = "X-Sightline-Calls-Left"
 // Any page may call us: there are no cookies to steal.
 var allowOrigin = Field{"Access-Control-Allow-Origin", "*"}
 
-// ExposedHeaders are those of answers that pages of other origins may read; a host that adds one of its
-// own names it in every answer, beside these.
+// ExposedHeaders are the headers of answers that pages of other origins may read. A host that adds a header
+// names it in every answer after these.
 const ExposedHeaders = "Retry-After, " + HeaderCallsLeft + ", " + headerDurability + ", " + headerOperations
 
 var exposeHeaders = Field{"Access-Control-Expose-Headers", ExposedHeaders}

@@ -9,8 +9,8 @@ import (
 	"github.com/sightline-dev/sightline/core/partition"
 )
 
-// Standing is where a copy stands with its origin, as far as whoever keeps it in step knows. What is
-// sent and confirmed is never said to be more than it is.
+// Standing is where a copy stands with its origin, as far as its replica knows. It never says that more was
+// sent or confirmed than was.
 type Standing struct {
 	Origin   string // address of the origin; empty: nobody says
 	Phase    string // what is being done, such as "current"

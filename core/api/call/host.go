@@ -89,8 +89,8 @@ type limiters struct {
 // pageRate is how fast a page may read what it shows: some screens of pictures at once.
 var pageRate = auth.Rate{PerSecond: 100, Burst: 1000}
 
-// Rates of asking for tokens, which are renewed every few minutes. Wrong secrets are counted on
-// their own, so that whoever knows a client's id cannot keep its owner out.
+// Rates of asking for tokens, which are renewed every few minutes. Wrong secrets have a count of
+// their own, so that a caller who knows only a client's id cannot lock its owner out.
 var (
 	clientRate = auth.Rate{PerSecond: 1, Burst: 60}
 	guessRate  = auth.Rate{PerSecond: 0.2, Burst: 10}

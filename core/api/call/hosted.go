@@ -43,7 +43,7 @@ func (g Gallery) Hosted(name string) (blob.Picture, error) {
 	return blob.Picture{Hash: in.Blob, ContentType: in.ContentType}, nil
 }
 
-// Thumbnail returns the JPEG that stands beside an input's picture. The error is
+// Thumbnail returns the small JPEG of an input's picture. The error is
 // blob.ErrNotFound; say no more than 404.
 func (g Gallery) Thumbnail(name string) ([]byte, error) {
 	r, in, err := g.input(name)

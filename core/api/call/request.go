@@ -24,7 +24,7 @@ type Request struct {
 	Watch func(ctx context.Context) (watched context.Context, stop func())
 
 	// Header returns the first value of any other header, and "" where there is none. The core
-	// asks for none; what a host mounts beside /v2 may. nil: there are none.
+	// asks for none; what a host mounts next to /v2 may. nil: there are none.
 	Header func(name string) string
 }
 
@@ -51,7 +51,7 @@ type Response struct {
 	Body        []byte  `wire:"15"`
 
 	// Stream writes the body in place of Body, after the header has gone out, and returns when it is
-	// whole. The core's answers have none; what a host mounts beside /v2 may. An error cuts the
+	// whole. The core's answers have none; what a host mounts next to /v2 may. An error cuts the
 	// connection off, so that nobody takes a part for the whole. Where w has a method Flush() error, it
 	// sends at once what has been written.
 	Stream func(w io.Writer) error

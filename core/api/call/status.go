@@ -100,6 +100,7 @@ var (
 	StatusMixed   = Status{HTTP: 207, Code: 10010, Description: "Mixed Success"}
 	StatusFailure = Status{HTTP: 400, Code: 10020, Description: "Failure"}
 	StatusTrained = Status{Code: catalog.VersionTrained, Description: "Model trained successfully"}
+	StatusTrouble = Status{Code: 21115, Description: "Model training had an unknown error."}
 
 	StatusModified = Status{Code: 30200, Description: "Input image modification success"}
 )
@@ -113,6 +114,7 @@ var stored = append([]Status{
 	{Code: 21110, Description: "Model training had no data."},
 	{Code: 21111, Description: "Model training had no positive examples."},
 	{Code: 21112, Description: "Model training was one of several but with a single class."},
+	StatusTrouble,
 }, statuses...)
 
 // StatusOfCode is the status of a stored input, or of a stored model version. It has no words for a code of a later program.

@@ -285,7 +285,7 @@ func ReadAllMedia(x *call.Call, most int, want predict.Want, sampleMS int) ([]Me
 	return inputs, jobs, nil
 }
 
-// MatchResults puts results beside their inputs: those without an error, in order. A failed
+// MatchResults assigns results to their inputs: those without an error, in order. A failed
 // result is its input's error, and nil; good counts the others. The error is
 // one that ends the call, as for an analysis that lacks what one of the models needs.
 func MatchResults(x *call.Call, inputs []Media, results []call.Result, models []Predictor) (seen []*call.Result, good int, err error) {

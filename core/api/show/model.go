@@ -242,7 +242,7 @@ func WriteVersion(w *jsonio.Writer, v *catalog.Version, more func()) {
 func versionStatus(code int) call.Status {
 	s := call.StatusOfCode(code)
 	if s.Description == "" {
-		s.Description = "Model training had an unknown error."
+		s.Description = call.StatusTrouble.Description // a later program's code
 	}
 	return s
 }

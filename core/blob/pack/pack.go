@@ -11,7 +11,7 @@
 // is opened, however many there are. What was removed or replaced goes when the journal is
 // compacted. The idea is the log-structured file system of Rosenblum and Ousterhout (1992).
 //
-// It checks no contents: whoever keeps pictures knows their hashes.
+// It checks no contents: its callers know the hashes of their pictures.
 package pack
 
 import (
@@ -170,7 +170,7 @@ func (f *FS) check(r *record) error {
 	return nil
 }
 
-// recordBytes is about what a record takes beside its body, with a name.
+// recordBytes is about the size of a record with a name, without its body.
 const recordBytes = 120
 
 // apply makes a change that was checked; a body lies at a place in the journal.

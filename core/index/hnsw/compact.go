@@ -24,7 +24,7 @@ const (
 )
 
 // Compact collects tombstones: it handles about n slots and reports whether there is nothing left to do. Its
-// steps may be spread over any time, between other changes; a graph opened anew
+// steps may be spread over any time, between other changes; a graph that is opened again
 // begins a cycle again and finds what was done.
 func (g *Graph) Compact(n int) (done bool) {
 	g.writer.Lock()

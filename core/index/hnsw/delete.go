@@ -24,7 +24,7 @@ func (g *Graph) remove(slot uint32) {
 	beyond := g.entomb(slot, leading)
 	g.mu.Unlock()
 
-	// What the node held together and who shall choose links again is looked for beside searches.
+	// Searches may run while this looks for the nodes that lose a path and those that choose links again.
 	torn := g.torn(g.level0.At(slot)[0], leading[0], beyond)
 	g.mu.Lock()
 	for _, path := range torn {

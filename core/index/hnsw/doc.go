@@ -28,15 +28,15 @@
 // and one of them, the hub, reaches all that it led to: mostly over others, for a link made to that end
 // takes the place of a better one. A slot whose link to the tombstone was not known
 // reaches the hub through it, until [Graph.Compact] collects it in steps. One of those that led to it
-// chooses its links anew with each delete, so a graph whose nodes are replaced does not age.
+// chooses its links again with each delete, so a graph whose nodes are replaced does not age.
 //
 // A filtered search is planned: few matches are scanned exactly, many filter the
 // walk, which then looks behind excluded neighbours as ACORN does (Patel and others 2024,
 // arXiv:2403.04871).
 //
-// The graph is kept in a store as pages of links beside the vectors that the caller keeps; README.md
-// specifies them. It is a derived thing: any doubt about its pages is
-// [ErrCorrupt], and the caller builds it again.
+// A store keeps the graph as pages of links; README.md specifies them. The caller keeps the vectors. The graph
+// can be built from the vectors again, so any doubt about its pages is
+// [ErrCorrupt].
 //
 // It is no store of vectors, starts no goroutines, and knows nothing of inputs or concepts.
 package hnsw

@@ -35,7 +35,7 @@ const (
 // MaxNode is the largest number a node can have.
 const MaxNode = noNode - 1
 
-// Graph is the index in memory. Searches may run beside each other and beside one change; changes
+// Graph is the index in memory. Searches may run at the same time as each other and as one change; changes
 // wait for each other. A search waits for a change only while links are being
 // written, never while their candidates are looked for.
 type Graph struct {

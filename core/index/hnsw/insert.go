@@ -21,7 +21,7 @@ func (g *Graph) Insert(node uint32, q []int16, scale float32) {
 	g.set(slot, q, scale)
 	g.mu.Unlock()
 
-	// Nothing leads to the slot yet: candidates are looked for beside searches.
+	// Nothing leads to the slot yet, so searches may run while this looks for candidates.
 	chosen := g.candidates(slot, level)
 
 	g.mu.Lock()

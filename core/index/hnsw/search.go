@@ -12,7 +12,7 @@ import (
 // filter a walk, wider the rarer they are, whichever is expected to be cheaper. A walk that does not
 // find enough becomes a scan: a search never returns fewer than k nodes where there are k.
 //
-// q and allow are borrowed until Search returns. Search is safe beside others and a change.
+// q and allow are borrowed until Search returns. Search may run at the same time as other searches and a change.
 func (g *Graph) Search(dst []Hit, q []int16, scale float32, k, ef int, allow *roaring.Bitmap) []Hit {
 	if k <= 0 {
 		return dst

@@ -266,7 +266,7 @@ func (f *filed) read(v far) ([]byte, error) {
 // due reports whether the files should be compacted, where so many bytes are live.
 func (f *filed) due(live int64) bool { return f.journal.Due(live, f.o.Slack) }
 
-// compact begins to write a tree anew.
+// compact begins to write a whole tree to another file.
 func (f *filed) compact(live *tree) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -220,7 +220,7 @@ func (s *Store) write(b *kv.Batch, commits bool) (wait func() error, err error) 
 	return s.last, nil
 }
 
-// journalBytes is about what a journal spends on a key and its value beside their bytes.
+// journalBytes is about what a journal spends on a key and its value besides their bytes.
 const journalBytes = 6
 
 // compact has files compacted that ask for it; mu is held.

@@ -60,7 +60,7 @@ func (p *places) drop(id place, n int) {
 	p.dead[id] = n
 }
 
-// enter says that somebody begins to read what is there now.
+// enter notes that a reader begins.
 func (p *places) enter() { p.readers++ }
 
 // leave says that somebody has read.

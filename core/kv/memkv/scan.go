@@ -139,7 +139,7 @@ func (g *group) read() error {
 
 func (w wanted) end() int64 { return w.at + int64(w.n) }
 
-// run is how many of all, which are in order, lie beside one another.
+// run returns how many of all, which are in order, are neighbours from the first on.
 func run(all []wanted) int {
 	n := 1
 	for n < len(all) && all[n].at <= all[n-1].end()+gapBytes {

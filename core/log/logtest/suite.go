@@ -142,7 +142,7 @@ func onlyDurable(t *testing.T, open func(testing.TB) (log.Log, kv.Reader)) {
 	}
 }
 
-// also writes beside the log.
+// also tests writes that go with an append.
 func also(t *testing.T, open func(testing.TB) (log.Log, kv.Reader)) {
 	l, store := open(t)
 	var b kv.Batch

@@ -9,8 +9,8 @@
 //	           └───────────────────┬──────────────────────┘
 //	                               ▼ kv.Store, table u
 //
-// It is the origin's own table, beside the applications' logs: names, addresses and passwords
-// travel to no edge and are gone when they are erased. What an account owns is not here:
+// It is a table of the origin's own and not in the applications' logs, so that names, addresses and passwords
+// reach no edge and are gone when they are erased. What an account owns is not here:
 // applications name their owner in the control log.
 //
 // An account is made by signing up. The first one is made with a link that the server prints

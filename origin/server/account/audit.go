@@ -49,8 +49,8 @@ type Event struct {
 	Hash   string    `json:"-"`      // SHA-256 of the record before it and of this one, in hex
 }
 
-// Audited is returned by VerifyAudit: how long the log is and its last hash. Kept elsewhere, it shows
-// later whether the log was written anew.
+// Audited is returned by VerifyAudit: how long the log is and its last hash. A copy of it elsewhere shows
+// later whether somebody replaced the log.
 type Audited struct {
 	Count uint64
 	Hash  string

@@ -102,7 +102,7 @@ func (s *smtpSender) Send(ctx context.Context, m Mail) error {
 	return client.DialAndSendWithContext(ctx, msg)
 }
 
-// logSender writes mails to the log: whoever runs the server hands them on.
+// logSender writes mails to the log. The operator passes them on.
 type logSender struct{ log *slog.Logger }
 
 // Send implements [Sender].
@@ -118,9 +118,9 @@ const (
 	mailPause  = 5 * time.Second // after the first failure; each further one doubles it
 )
 
-// post is the way of mails out of the registry, which waits for none: neither does a slow server hold
-// anybody up, nor does the time of an answer tell who has an account. Mails that wait are lost with the
-// process; whoever misses one asks again.
+// post sends the registry's mails in the background. So a slow mail server delays no answer, and the time of
+// an answer does not tell whether an account exists. Mails that wait are lost with the process; a person who
+// misses one asks again.
 type post struct {
 	queue  chan Mail
 	sender Sender

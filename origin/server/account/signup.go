@@ -18,9 +18,9 @@ type link struct {
 	End  time.Time
 }
 
-// SetupLink makes the link for the first account, and returns its address: a host tells it to whoever
-// started the server. The one before ends. Where the operator has an account, and in a demo, there is none and
-// it returns "".
+// SetupLink makes the link for the first account and returns its address, which the host shows to the person who
+// started the server. The previous link ends. If the operator has an account, or in a demo, there is no link and
+// SetupLink returns "".
 func (r *Registry) SetupLink() (string, error) {
 	if r.o.Demo {
 		return "", nil

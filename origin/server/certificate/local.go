@@ -40,7 +40,7 @@ const (
 var ErrHost = errors.New("not a host name or IP address")
 
 // Local makes a certificate for hosts and for loopback, signed by an authority of the folder's
-// own, and returns whether the authority is new too and has to be trusted first. The authority
+// own, and returns whether the authority is new too, so that people must trust it first. The authority
 // may sign for these hosts alone, so that trusting it gives nobody more than them; it is used
 // again as long as it covers the hosts and outlives the certificate.
 func Local(dir string, hosts []string, now time.Time, random io.Reader) (fresh bool, err error) {

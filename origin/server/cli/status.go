@@ -52,7 +52,7 @@ Exit codes: 0 running and accepting writes; 1 not running, or read-only; 2 usage
 	return cmd
 }
 
-// askStatus asks whoever has the folder open.
+// askStatus asks the process that has the folder open.
 func askStatus(ctx context.Context, dir string) (s control.Status, err error) {
 	if !system.IsDir(dir) {
 		return s, fmt.Errorf("data folder %s does not exist", dir)

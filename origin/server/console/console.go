@@ -4,8 +4,8 @@
 //	          rebinding,                          └───▶ Engine             applications, keys, clients
 //	          other sites                               every action of a person is in the audit log
 //
-// It stands beside /v2 and shares its envelope and its codes, but not its credentials: a key or a
-// token opens nothing here, and a cookie nothing there: a page that keeps a copy of an application asks here for
+// It shares the envelope and the codes of /v2, but not its credentials: a key or a
+// token opens nothing here, and a cookie opens nothing there. A page that keeps a copy of an application asks here for
 // an access token to it. What another owns is answered like what is not there, byte for byte.
 //
 // A cookie is 256 random bits. Before anybody signs in it stands for nobody and only carries the

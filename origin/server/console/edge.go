@@ -30,7 +30,7 @@ type Edge struct {
 	// Keys tells of the keys of an application that an origin lends; false: the application is the edge's own.
 	Keys func(app string) (KeysAge, bool)
 
-	Open bool // a demonstration's: whoever reaches it has its applications; on loopback only
+	Open bool // a demonstration's: every visitor has its applications; on loopback only
 }
 
 // KeysAge is how old what an edge knows of an application's keys is, and how old it may be.
@@ -84,8 +84,8 @@ func (c *call) edgeApps() (any, error) {
 	return c.listed([]catalog.App{a}, nil)
 }
 
-// edgeKeys tells how old what is known of the keys of an application is, to whoever has a credential of it; at a
-// demonstration's edge to anybody.
+// edgeKeys returns how old the edge's copy of an application's keys is. The caller needs a credential of the
+// application, except at a demonstration's edge.
 func (c *call) edgeKeys() (any, error) {
 	if !c.o.Edge.Open || c.r.Authorization != "" {
 		if c.r.Authorization == "" {

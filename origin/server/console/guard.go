@@ -117,8 +117,8 @@ func (c *call) setCookie() api.Field {
 	return api.Field{Name: "Set-Cookie", Value: value}
 }
 
-// csrf is the token that a page shows with each change: whoever cannot read the answers to this cookie does
-// not know it.
+// csrf is the token that a page sends with each change. A page of another site does not know it, because it cannot
+// read the answers to this cookie.
 func (c *call) csrf() string {
 	sum := sha256.Sum256([]byte("sightline csrf\x00" + c.token))
 	return hex.EncodeToString(sum[:])

@@ -5,8 +5,8 @@
 //	     │ DIR/LOCK is free: open the folder, this process alone      ─▶ Folder (in process)
 //	     └ it is held:       DIR/control.sock, 0600 ─▶ the holder's   ─▶ Folder
 //
-// Whoever holds a folder's lock serves the socket, so that there is one writer at any time
-// and commands work beside a running server. A [Server] offers a [Folder] on a listener;
+// The process that holds a folder's lock serves the socket. So there is one writer at any time,
+// and commands work while a server runs. A [Server] offers a [Folder] on a listener;
 // a [Caller] is the same folder at the other end, so a command does not know which it has.
 //
 // It speaks HTTP with small JSON bodies, one path for each [Op], and passes /v2 requests on for

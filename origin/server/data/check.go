@@ -329,7 +329,7 @@ func (c *checker) log(ctx context.Context, l *log.Store, app catalog.AppID) erro
 	return c.damage("log", title(app), err)
 }
 
-// state folds the log again and compares what comes out with what is there.
+// state folds the log again and compares the result with the stored state.
 func (c *checker) state(ctx context.Context, l *log.Store, app catalog.AppID) error {
 	header, err := catalog.Read(c.store, app).Header()
 	if err != nil {

@@ -94,8 +94,8 @@ func full(err error) error {
 	return err
 }
 
-// readOnly is files that another process uses: nothing of them is changed, and tidying that
-// whoever opens them would do is left out.
+// readOnly has files that another process uses. It changes nothing, and leaves out the tidying
+// of an opening.
 type readOnly struct{ blob.FS }
 
 // Create implements [blob.FS].

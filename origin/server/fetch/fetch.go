@@ -42,7 +42,7 @@ const (
 )
 
 // Failure is the error of every fetch that fails. Its text is always the same, because it
-// goes to whoever named the URL; Cause is for the log of the operator.
+// goes to the caller that named the URL; Cause is for the log of the operator.
 type Failure struct{ cause error }
 
 // Error returns the one text of all failures.

@@ -14,7 +14,7 @@ import (
 
 // gate is the listener of a server. It bounds connections, for each client and in all, and
 // when there are too many it closes the one that has kept us waiting longest: a flood of
-// silent or dripping connections loses its own, and whoever has something to say gets in.
+// silent or dripping connections loses its own, and a client that sends a request gets in.
 //
 //	accept ──▶ silent ──▶ arriving ──▶ serving ──▶ writing ──▶ silent …
 //	           └──── in waiting ────┘              └─── in waiting ──┘

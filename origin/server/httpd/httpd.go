@@ -440,7 +440,7 @@ func (s *Server) Drain(ctx context.Context) error {
 	s.o.Pause(ctx, lameDuck)
 	silenced := make(chan struct{})
 	shut, cancel := context.WithCancel(ctx)
-	go func() { // the library waits five seconds for whoever has connected and says nothing
+	go func() { // the library waits five seconds for clients that have connected and send nothing
 		defer close(silenced)
 		for s.o.Pause(shut, lameDuck); shut.Err() == nil; s.o.Pause(shut, lameDuck) {
 			s.gate.closeSilent()

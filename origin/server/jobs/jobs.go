@@ -54,7 +54,7 @@ type Analyser interface {
 
 var _ Analyser = (*predict.Analyser)(nil)
 
-// Keeper holds pictures in the blobs for whoever takes a result; *blob.Hosted is one.
+// Keeper holds pictures in the blobs until the receiver of a result claims them; *blob.Hosted is one.
 type Keeper interface {
 	// Hold keeps data durably until it is released.
 	Hold(ctx context.Context, data []byte) (blob.Hash, error)

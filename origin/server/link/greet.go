@@ -13,7 +13,7 @@ import (
 // maxOffered bounds the answer to a session.
 const maxOffered = 1 << 20
 
-// Greet begins a session with the origin beside the machine's, which knows nothing of it. It needs no machine.
+// Greet begins a session with the origin without a machine. A machine that runs knows nothing of it.
 //
 // Errors: a *wire.Refusal or StatusError of the origin's, wire.ErrFormat, and those of the connection.
 func Greet(ctx context.Context, o Options, s *wire.Session) (out wire.Offered, err error) {

@@ -61,7 +61,7 @@ type Options struct {
 	Effect func(replica.Effect)
 
 	// Place is offered the pieces of snapshots that the machine says may be put in their place without it, whole, and with
-	// their hash; it says whether it did. It runs beside Step. nil: the machine gets them all.
+	// their hash; it says whether it did. It runs at the same time as Step. nil: the machine gets them all.
 	Place func(ctx context.Context, hash blob.Hash, piece []byte) (bool, error)
 
 	Now func() time.Time

@@ -20,12 +20,12 @@ import (
 )
 
 // What a process and its supervisor say to each other is what systemd and its services do
-// (sd_listen_fds(3), sd_notify(3)), whoever the supervisor is:
+// (sd_listen_fds(3), sd_notify(3)), with any supervisor:
 //
 //	supervisor ── LISTEN_FDS ──▶ a socket that outlives the process
 //	           ◀─ NOTIFY_SOCKET ─ READY=1 · WATCHDOG=1, again and again · STOPPING=1
 
-// unnumbered says that whoever started us could not know our process id.
+// unnumbered means that the process that started us could not know our process id.
 const unnumbered = "0"
 
 // Inherited returns the socket that a supervisor listens on for us; nil: there is none.

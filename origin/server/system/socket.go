@@ -22,8 +22,8 @@ const maxSocketPath = 103
 var ErrPeer = errors.New("the connection belongs to another user")
 
 // ListenUnix listens on the socket name in the folder dir, which only this user may connect
-// to. A file of that name is removed first: the caller holds the folder's lock, so whoever
-// made it is dead. Closing the listener removes the socket.
+// to. A file of that name is removed first: the caller holds the folder's lock, so the process
+// that made it has ended. Closing the listener removes the socket.
 func ListenUnix(ctx context.Context, dir, name string) (net.Listener, error) {
 	path := filepath.Join(dir, name)
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -112,8 +112,8 @@ func (l *unixListener) Close() error {
 	return err
 }
 
-// IsGone reports whether err says that nobody listens on a socket, that there is none, or that whoever
-// listened has ended without reading what was sent.
+// IsGone reports whether err says that nobody listens on a socket, that there is none, or that the process that
+// listened has ended without reading everything.
 func IsGone(err error) bool {
 	return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, os.ErrNotExist) ||
 		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)

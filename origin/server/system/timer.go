@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// NewTimer is time's: it fires once, after d, and can be set anew.
+// NewTimer is that of package time: it fires once, after d, and can be set again.
 func NewTimer(d time.Duration) *time.Timer { return time.NewTimer(d) }
 
 // AfterFunc is time's: f runs in a goroutine of its own, after d.

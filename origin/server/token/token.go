@@ -12,7 +12,7 @@
 //
 // So there is no algorithm to choose, no key to name but ours and those of whom we trust (see others.go), and no
 // two texts of one token. A token's audience is its application, and nothing else.
-// The signing keys are in a file beside the store, not in it: a copy of the store lets nobody
+// The signing keys are in a file of the folder and not in the store, so that a copy of the store lets nobody
 // in, and a backup restored elsewhere signs with keys of its own. A key signs for thirty days,
 // is published a day before it does, and is kept until no token of it can live (see ring.go).
 //

@@ -16,8 +16,8 @@ import (
 	"github.com/sightline-dev/sightline/core/register"
 )
 
-// door lets whoever asks into the one application: a page's own data, which lies in the reach of
-// the page whatever it shows. What is malformed is refused in the engine's words.
+// door lets every caller into the one application. It has a page's own data, which the page can
+// reach with any credential. Malformed credentials are refused in the engine's words.
 type door struct {
 	instance *Instance
 	app      catalog.App     // the zero value: not looked for yet
@@ -55,7 +55,7 @@ func (d *door) application() (catalog.App, error) {
 	return app, err
 }
 
-// admit makes the owner of whoever asks, where what they show is well formed.
+// admit gives a request the rights of the owner, if its credential is well formed.
 func (d *door) admit(r *api.Request) {
 	if r.App != "" {
 		return

@@ -14,7 +14,7 @@ import (
 	"github.com/sightline-dev/sightline/wasm/guest/lent"
 )
 
-// pictures are the instance's own, beside a store of its own.
+// pictures are those of an instance that has its own store.
 type pictures struct {
 	*blob.Hosted
 	blobs blob.Blobs

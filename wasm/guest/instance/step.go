@@ -45,7 +45,7 @@ func (i *Instance) step(s *abi.Step, out *abi.Stepped) error {
 		more, err := i.engine.Step(ctx, now)
 		out.More, out.Strays = more, i.settings.App != "" && i.engine.Strays()
 		errs = append(errs, err)
-		if i.pictures != nil && i.settings.App != "" { // the engine leaves them to whoever lent them: that is us
+		if i.pictures != nil && i.settings.App != "" { // the engine leaves them to its host: that is us
 			if out.Strays {
 				i.pictures.tidy.Again()
 			}
@@ -59,8 +59,8 @@ func (i *Instance) step(s *abi.Step, out *abi.Stepped) error {
 	return errors.Join(errs...)
 }
 
-// handBack is told what became of a task. One that is not under way is passed over: the instance
-// was opened anew meanwhile, and hands it out again.
+// handBack takes the result of a task. It ignores a task that is not under way: the instance
+// was opened again since, and hands the task out again.
 func (i *Instance) handBack(ctx context.Context, h *abi.Handed) error {
 	t, ok := i.tasks[h.Task]
 	if !ok {

@@ -75,7 +75,7 @@ func (f *Func) BreakIf(to Label, cond Value) {
 	f.code = unsigned(append(f.code, 0x0d), uint64(f.depth-to.depth))
 }
 
-// While repeats body as long as cond, computed anew, is not 0.
+// While repeats body as long as cond, which it computes before each round, is not 0.
 func (f *Func) While(cond Value, body func()) {
 	f.If(cond, func() { f.DoWhile(body, cond) })
 }

@@ -50,7 +50,7 @@ func closed(note string, fields ...field) object {
 	return record(note, fields...).with(member{"additionalProperties", false})
 }
 
-// answer is the schema of a whole answer: the status and members beside it.
+// answer is the schema of a whole answer: the status and other members.
 func answer(note string, fields ...field) object {
 	return closed(note, append([]field{always("status", ref("Status"), "")}, fields...)...)
 }

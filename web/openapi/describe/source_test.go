@@ -120,7 +120,7 @@ func wholeNumber(e ast.Expr) string {
 			return e.Value
 		}
 	case *ast.SelectorExpr:
-		return map[string]string{"InputReady": "30000", "InputPending": "30001"}[e.Sel.Name]
+		return map[string]string{"InputReady": "30000", "InputPending": "30001", "VersionTrained": "21100"}[e.Sel.Name]
 	}
 	return ""
 }

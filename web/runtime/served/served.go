@@ -9,7 +9,7 @@
 //	/runtime/bundles-….bin                 all other files of the bundles, one behind the other
 //	/runtime/ffmpreg-….wasm                the module that decodes videos, if the server has it
 //
-// The scripts are built by `npm run build` beside this folder, and with them a copy of the module that is
+// The scripts are built by `npm run build` in the folder above, and with them a copy of the module that is
 // compressed better than a server has time for. web/runtime/src/load.ts reads the manifest.
 package served
 

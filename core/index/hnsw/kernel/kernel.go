@@ -55,14 +55,14 @@ const (
 // Far is the distance of vectors at a right angle, and of every vector to the zero vector.
 const Far = uint32(far)
 
-// meta is what a distance needs of a row beside its bytes.
+// meta is what a distance needs of a row besides its bytes.
 type meta struct {
 	offset int32   // −510·Σh
 	scale  float32 // of the vector
 }
 
-// Vectors is a growing array of vectors. Changing it must not run beside anything else;
-// calls that only read may run beside each other.
+// Vectors is a growing array of vectors. Calls that only read may run at the same time. A call that changes it must
+// run alone.
 type Vectors struct {
 	dim       int
 	high, low table

@@ -17,7 +17,7 @@ const (
 // bulk, buffer by buffer.
 //
 // Reading past the end gives undefined bits and is found by overrun: no prefix code can
-// end without bits that were not there, so whoever reads on must pass the end.
+// end without bits that were not there, so a reader that goes on must pass the end.
 type bitReader struct {
 	// acc holds n valid bits at its top. p is the index in buf of the first byte that is
 	// not counted in n; bits below the n valid ones are those of buf[p], or zero.
