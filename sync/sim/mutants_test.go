@@ -90,7 +90,7 @@ func overlay(t *testing.T, root, dir string) string {
 }
 
 // mutantSeeds is the number of schedules that a mutant may survive.
-const mutantSeeds = 4000
+const mutantSeeds = 10_000
 
 // TestMutants builds the simulator with seeded bugs in the product: without any it passes,
 // and each of them is caught.
