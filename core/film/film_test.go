@@ -1,0 +1,31 @@
+package film
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/predict/raster"
+)
+
+// TestFaults checks what a user reads about a film that cannot be decoded: its kind, and how much of the film is sound.
+func TestFaults(t *testing.T) {
+	ask := api.Video{SampleMS: 500}
+	for _, tt := range []struct {
+		err  error
+		is   error
+		want string
+	}{
+		{Unprobed(), raster.ErrCorrupt, "video damaged: its index is missing or cannot be read"},
+		{Undecoded(0, ask), raster.ErrCorrupt, "video damaged from its beginning"},
+		{Undecoded(4, ask), raster.ErrCorrupt, "video damaged after 1.5 s"},
+		{TooLong(2*time.Minute, 0, ask), raster.ErrTooLarge, "video takes more than 2m0s to decode: nothing of it was decoded"},
+		{TooLong(2*time.Minute, 3, ask), raster.ErrTooLarge, "video takes more than 2m0s to decode: 1 s of it was decoded"},
+		{TooMuchMemory(), raster.ErrTooLarge, "video takes more than 512 MB of memory to decode"},
+	} {
+		if !errors.Is(tt.err, tt.is) || tt.err.Error() != tt.want {
+			t.Errorf("error %q, want %q, which is %v", tt.err, tt.want, tt.is)
+		}
+	}
+}
