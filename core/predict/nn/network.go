@@ -178,7 +178,7 @@ func (l Levels) fits(t Type) bool {
 
 func positive(x float32) bool { return x > 0 && x <= math.MaxFloat32 }
 
-func finite(x float32) bool { return x-x == 0 }
+func finite(x float32) bool { return math.Abs(float64(x)) <= math.MaxFloat32 } // x-x == 0 is wrong for a product: arm64 may fuse it
 
 // result checks a node and returns the value that it computes.
 func (n *Network) result(node *Node) (Value, error) {
