@@ -84,7 +84,7 @@ func (f *File) Answer(r *api.Request, header ...api.Field) api.Response {
 	if f.Encodings != nil {
 		header = append(header, api.Field{Name: "Vary", Value: "Accept-Encoding"})
 	}
-	if f.Tag != "" && f.matches(Header(r, "If-None-Match")) {
+	if f.Tag != "" && Matches(Header(r, "If-None-Match"), f.Tag) {
 		return api.Response{Status: 304, Header: header}
 	}
 	for _, e := range f.Encodings {
@@ -99,10 +99,10 @@ func (f *File) Answer(r *api.Request, header ...api.Field) api.Response {
 	return api.Response{Status: 200, ContentType: f.Kind, Header: header, Body: f.Body}
 }
 
-// matches reports whether an If-None-Match names the file's tag. A weak tag matches, too (RFC 9110, section 13.1.2).
-func (f *File) matches(header string) bool {
-	for tag := range strings.SplitSeq(header, ",") {
-		if tag = strings.TrimSpace(tag); tag == "*" || strings.TrimPrefix(tag, "W/") == f.Tag {
+// Matches reports whether an If-None-Match names a tag. A weak tag matches, too (RFC 9110, section 13.1.2).
+func Matches(header, tag string) bool {
+	for one := range strings.SplitSeq(header, ",") {
+		if one = strings.TrimSpace(one); one == "*" || strings.TrimPrefix(one, "W/") == tag {
 			return true
 		}
 	}

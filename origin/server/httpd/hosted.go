@@ -11,6 +11,7 @@ import (
 
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/web/static"
 )
 
 // Picture is a hosted picture or video on its way out.
@@ -52,7 +53,7 @@ func (s *Server) hosted(ctx *fasthttp.RequestCtx, id string, r *api.Request, nam
 		ctx.SetStatusCode(status)
 		return status
 	}
-	if p.Tag != "" && matches(r.Header("If-None-Match"), p.Tag) {
+	if p.Tag != "" && static.Matches(r.Header("If-None-Match"), p.Tag) {
 		return unsent(fasthttp.StatusNotModified)
 	}
 	part, status := span{0, p.Size}, fasthttp.StatusOK
@@ -91,16 +92,6 @@ func (s *Server) hosted(ctx *fasthttp.RequestCtx, id string, r *api.Request, nam
 
 // unchanged reports whether an If-Range permits a part: it is absent, or equals the tag, which a weak one never does.
 func unchanged(header, tag string) bool { return header == "" || header == tag && tag != "" }
-
-// matches reports whether an If-None-Match names a tag. A weak one does, too (RFC 9110, section 13.1.2).
-func matches(header, tag string) bool {
-	for one := range strings.SplitSeq(header, ",") {
-		if one = strings.TrimSpace(one); one == "*" || strings.TrimPrefix(one, "W/") == tag {
-			return true
-		}
-	}
-	return false
-}
 
 // shown reports whether a browser may render a type: raster pictures, and so never SVG, and the videos that package raster supports.
 func shown(contentType string) bool {
