@@ -75,7 +75,7 @@ func (e *Engine) dropGone(ctx context.Context, app *application) (more bool, err
 }
 
 // dropHeld notes that a picture whose input is gone may have been kept for something of a copy that is on its
-// way or in dispute. Once nothing is, Strays reports true.
+// way or in dispute. Once no such thing is left, Strays reports true.
 func (e *Engine) dropHeld(app *application, dropped bool) error {
 	if !app.copied || !dropped && !app.held {
 		return nil

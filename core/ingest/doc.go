@@ -10,7 +10,7 @@
 // 30001 is taken again after the next start. A picture whose analysis fails on our side, time
 // after time, ends as an error too, so that it holds up nothing.
 //
-// A replica takes the inputs that its own site has made; a partition with a log of its own takes all.
+// A replica takes the inputs that its own site has made; a partition that has the log takes all.
 // The first result of a download counts.
 //
 // The worker sees every change of the inputs through [Worker.Watch], and so knows at once of

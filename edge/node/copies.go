@@ -367,7 +367,7 @@ func (c *copies) TakeRegister(app string, seq uint64, data []byte) error {
 	return c.take(context.Background(), one, seq, data)
 }
 
-// fetchTime is how long a request for a picture waits for the origin to send it.
+// fetchTime is the maximum time that a request for a picture waits for the origin.
 const fetchTime = 15 * time.Second
 
 // have sees to it that a picture is here. The error is blob.ErrNotFound where it cannot be had now: nobody waits for

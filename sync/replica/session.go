@@ -16,7 +16,7 @@ import (
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
-// renewAfter is how long a session lasts at most. The next one tells the replica its current budgets and scopes.
+// renewAfter is the maximum time of a session. The next one tells the replica its current budgets and scopes.
 const renewAfter = time.Hour
 
 // versionPause is the pause after a refusal that only a newer version of somebody ends.

@@ -48,7 +48,7 @@ func oneElement(o call.Object, list string) (call.Object, error) {
 }
 
 // CreateApp makes an application for the account whose session it is. Its language is English
-// where the call says nothing: clients of old cannot.
+// if the call names none, as old clients cannot.
 func CreateApp(x *call.Call) error {
 	o, err := oneElement(x.Body, "apps")
 	if err != nil {
@@ -125,8 +125,8 @@ func writeAppRecord(w *jsonio.Writer, a *catalog.App) {
 	w.End('}')
 }
 
-// CreateKey makes a key to one of the account's applications. Its id is the key itself: here it
-// is told, and never again.
+// CreateKey makes a key to one of the account's applications. Its id is the key itself, which
+// no later answer shows.
 func CreateKey(x *call.Call) error {
 	o, err := oneElement(x.Body, "keys")
 	if err != nil {

@@ -120,7 +120,7 @@ func (a *Application) AppID() catalog.AppID {
 // none, or several, on a path that names none.
 var ErrWhichApp = errors.New("application missing: use a path that starts with /v2/users/me/apps/{app_id}")
 
-// Address is what the long form of a path names: everything of an application also stands
+// Address has the parts of the long form of a path: everything of an application also stands
 // after /v2/users/{user_id}/apps/{app_id}.
 type Address struct {
 	Long      bool

@@ -31,7 +31,7 @@ type keptHead struct {
 	head *LoadedHead
 }
 
-// maxHeadBytes is what the heads in memory may take together, about.
+// maxHeadBytes limits the heads in memory, approximately.
 const maxHeadBytes = 64 << 20
 
 // Load returns the head of a trained version. base is the hash of the network that

@@ -97,7 +97,7 @@ var (
 	remoteRate = auth.Rate{PerSecond: 5, Burst: 100}
 )
 
-// maxLimited is how many callers each limiter remembers.
+// maxLimited is the number of callers that each limiter remembers.
 const maxLimited = 10_000
 
 func newLimiters(o *Options) limiters {

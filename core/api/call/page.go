@@ -57,7 +57,7 @@ func Cut[T any](rows []T, p Page) []T {
 	return rows[from:min(from+p.Size, int64(len(rows)))]
 }
 
-// Param is a parameter of the query; "" when absent. What is malformed is unknown, and so ignored.
+// Param is a parameter of the query; "" when absent. A malformed one counts as absent.
 func (x *Call) Param(name string) string {
 	values, _ := url.ParseQuery(x.Query)
 	return values.Get(name)

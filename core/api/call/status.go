@@ -264,7 +264,7 @@ func DetailsOf(err error, s Status) string {
 // NoPath is the answer to what is not there, and to what is another's.
 var NoPath = Refusef(ErrPath, "Check the url of your request.")
 
-// Unknown is the error for an id that stands for nothing.
+// Unknown returns the error for an id without a record.
 func Unknown(what, id string) error {
 	return Refusef(ErrPath, "%s '%s' not found. Check the url of your request.", what, id)
 }

@@ -30,7 +30,7 @@ func conflicted(x *call.Call) (*partition.Partition, error) {
 	return p, err
 }
 
-// Status tells where a copy stands.
+// Status answers with the progress of a copy.
 func Status(x *call.Call) error {
 	p, s, err := x.Copied()
 	if err != nil {

@@ -45,7 +45,7 @@ func Duplicates(x *call.Call) error {
 	})
 }
 
-// maxDuplicates is how many duplicates of one input are found.
+// maxDuplicates is the maximum number of duplicates found for one input.
 const maxDuplicates = call.MaxPerPage
 
 // DuplicateGroups lists the groups of inputs that may be one picture, by tier. Where neighbours have to be
@@ -85,7 +85,7 @@ func DuplicateGroups(x *call.Call) error {
 	})
 }
 
-// maxGroups is how many groups a page has.
+// maxGroups is the maximum number of groups of a page.
 const maxGroups = 100
 
 // readTiers reads which tiers are asked for; absent: all.

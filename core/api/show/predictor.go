@@ -50,7 +50,7 @@ func (p *Predictor) Kind() predict.Type {
 	return predict.TypeConcept
 }
 
-// Want is what an analysis must have.
+// Want returns the parts that an analysis must have.
 func (p *Predictor) Want() predict.Want {
 	if p.Public != nil {
 		return p.Public.Want()

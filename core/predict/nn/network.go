@@ -178,7 +178,8 @@ func (l Levels) fits(t Type) bool {
 
 func positive(x float32) bool { return x > 0 && x <= math.MaxFloat32 }
 
-func finite(x float32) bool { return math.Abs(float64(x)) <= math.MaxFloat32 } // x-x == 0 is wrong for a product: arm64 may fuse it
+// finite does not test x-x == 0: where x is a product, arm64 may compute that as one multiply-subtract, which is not 0.
+func finite(x float32) bool { return math.Abs(float64(x)) <= math.MaxFloat32 }
 
 // result checks a node and returns the value that it computes.
 func (n *Network) result(node *Node) (Value, error) {

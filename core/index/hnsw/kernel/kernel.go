@@ -55,7 +55,7 @@ const (
 // Far is the distance of vectors at a right angle, and of every vector to the zero vector.
 const Far = uint32(far)
 
-// meta is what a distance needs of a row besides its bytes.
+// meta has the numbers that a distance needs besides the bytes of a row.
 type meta struct {
 	offset int32   // −510·Σh
 	scale  float32 // of the vector
