@@ -3,6 +3,7 @@ package partition
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"math"
 	"strings"
 
@@ -18,9 +19,16 @@ var (
 	allModels = log.Dot{Seq: 2}
 )
 
+// earlier is a deletion that came before what it deletes.
+type earlier struct {
+	kill   *log.Op // deletes the thing now; nil: there is none
+	met    log.Dot // the one that came before; zero: nobody noted it
+	unsure bool    // nobody knows whether the thing was made before all of its kind were deleted
+}
+
 // early returns a deletion of the thing that an operation makes, if the log has one already. A thing that was in the log before counts
-// as deleted by a later operation that deletes all: unsure reports that nobody knows whether it was.
-func (p *Partition) early(op *log.Op, again bool) (kill *log.Op, unsure bool, err error) {
+// as deleted by a later operation that deletes all.
+func (p *Partition) early(op *log.Op, again bool) (e earlier, err error) {
 	var body log.Body
 	all := log.Dot{}
 	switch op.Body.(type) {
@@ -31,22 +39,35 @@ func (p *Partition) early(op *log.Op, again bool) (kill *log.Op, unsure bool, er
 	case *log.WorkflowCreate:
 		body = &log.WorkflowDelete{Workflow: op.Dot}
 	default:
-		return nil, false, nil
+		return e, nil
 	}
-	_, err = p.o.Store.Get(earlyKey(p.o.App, op.Dot))
-	if isMissing(err) && again && all != (log.Dot{}) {
-		var at []byte
-		if at, err = p.o.Store.Get(earlyKey(p.o.App, all)); err == nil {
-			if len(at) != 8 || log.HLC(binary.BigEndian.Uint64(at)) < op.At {
-				return nil, false, nil
-			}
-			unsure = true
+	value, err := p.o.Store.Get(earlyKey(p.o.App, op.Dot))
+	switch {
+	case err == nil:
+		met, err := readEarly(value)
+		if err != nil {
+			return e, err
 		}
+		e.met = met.Dot
+	case isMissing(err) && again && all != (log.Dot{}):
+		at, err := p.o.Store.Get(earlyKey(p.o.App, all))
+		if err != nil || len(at) != 8 || log.HLC(binary.BigEndian.Uint64(at)) < op.At {
+			return e, ignoreMissing(err)
+		}
+		e.unsure = true
+	default:
+		return e, ignoreMissing(err)
 	}
-	if err != nil {
-		return nil, false, ignoreMissing(err)
+	e.kill = &log.Op{At: p.clock.Next(), Body: body}
+	return e, nil
+}
+
+// readEarly reads the note of a deletion; it is empty in notes of programs before November 2026.
+func readEarly(value []byte) (op log.Op, err error) {
+	if len(value) == 1 {
+		return op, nil
 	}
-	return &log.Op{At: p.clock.Next(), Body: body}, unsure, nil
+	return log.Decode(bytes.Clone(value))
 }
 
 // deletedEarly returns deletions of things that operations make, if a restored log has such deletions already.
@@ -66,21 +87,22 @@ func (p *Partition) deletedEarly(ops, had []log.Op, beside **kv.Batch) (kills []
 		if err := p.unlist(*beside, &ops[i]); err != nil {
 			return nil, err
 		}
-		kill, unsure, err := p.early(&ops[i], len(had) > 0)
+		e, err := p.early(&ops[i], len(had) > 0)
 		if err != nil {
 			return nil, err
 		}
-		if unsure {
+		if e.unsure {
 			p.PutConflict(*beside, &Conflict{Op: ops[i], Verdict: fold.Verdict{Code: fold.Gone, Detail: lostFor + deletedAll}})
 		}
-		if kill == nil {
-			if kill, err = p.meets(&ops[i], *beside); err != nil {
+		if e.kill == nil {
+			if e, err = p.meets(&ops[i], *beside); err != nil {
 				return nil, err
 			}
 		}
-		if kill != nil {
-			kill.Dot = log.Dot{Site: p.o.Site, Seq: p.last + 1 + uint64(len(kills))}
-			kills = append(kills, *kill)
+		if e.kill != nil {
+			(*beside).Delete(conflictKey(p.o.App, e.met))
+			e.kill.Dot = log.Dot{Site: p.o.Site, Seq: p.last + 1 + uint64(len(kills))}
+			kills = append(kills, *e.kill)
 		}
 	}
 	if err := p.noteRefused(*beside, ops, had); err != nil {
@@ -164,15 +186,29 @@ func (p *Partition) noteEarly(b *kv.Batch, ops []log.Op, ordered, exact bool) er
 		if dot == (log.Dot{}) || made[dot] || dot.Site == p.o.Site {
 			continue
 		}
-		h, err := p.heard(dot.Site)
-		if err != nil {
+		if err := p.noteOne(b, dot, &ops[i]); err != nil {
 			return err
-		}
-		if dot.Seq > h.seq {
-			b.Put(earlyKey(p.o.App, dot), []byte{1})
 		}
 	}
 	return nil
+}
+
+// noteOne notes the deletion of a thing that the log may not have, unless one is noted.
+func (p *Partition) noteOne(b *kv.Batch, dot log.Dot, op *log.Op) error {
+	h, err := p.heard(dot.Site)
+	if err != nil || dot.Seq <= h.seq {
+		return err
+	}
+	value, err := p.o.Store.Get(earlyKey(p.o.App, dot))
+	if err == nil && len(value) > 1 {
+		return nil
+	}
+	b.Put(earlyKey(p.o.App, dot), log.Encode(nil, op))
+	last, moved, failed := p.moved(dot.Site)
+	if moved && dot.Seq > last {
+		failed = p.listDeletion(b, op)
+	}
+	return errors.Join(ignoreMissing(err), failed)
 }
 
 // deletesAll notes operations of this log that delete all, where it may still take back what they mean.

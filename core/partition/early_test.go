@@ -43,7 +43,8 @@ func TestTakeBackDeleted(t *testing.T) {
 }
 
 // TestDeletedBeforeMove: another replica deleted an input that its own replica sends again as another site, before or after the deletion comes
-// back, or is pushed for the first time. The input is deleted.
+// back, or is pushed for the first time. The input is deleted. If nobody gives back the input by its old name, the log cannot know which input the
+// deletion means, and lists it.
 func TestDeletedBeforeMove(t *testing.T) {
 	store := memkv.New()
 	origin := sealing(t, store)
@@ -88,6 +89,9 @@ func TestDeletedBeforeMove(t *testing.T) {
 		"sent, given back, pushed": {sends, back(before), pushes},
 		"given back, sent, pushed": {back(before), sends, pushes},
 		"given back, pushed, sent": {back(before), pushes, sends},
+		"sent, pushed, given back": {sends, pushes, back(before)},
+		"pushed, sent, given back": {pushes, sends, back(before)},
+		"pushed, given back, sent": {pushes, back(before), sends},
 	} {
 		p := restored(t, image, 2)
 		if _, err := p.Moves(9, 9); err != nil {
@@ -98,11 +102,29 @@ func TestDeletedBeforeMove(t *testing.T) {
 		}
 		v := p.View()
 		conflicts := conflictsOf(t, p)
-		listed := slices.ContainsFunc(conflicts, func(c partition.Conflict) bool { return c.Op.Dot == made.Dot })
+		listed := slices.ContainsFunc(conflicts, func(c partition.Conflict) bool { return c.Op.Dot == made.Dot || c.Op.Dot == deletes.Dot })
 		if got := ids(t, v.Reader); len(got) > 0 || listed {
 			t.Errorf("%s: inputs %v live, conflicts %+v", name, got, conflicts)
 		}
 		_ = v.Close()
+	}
+	moves := func(p *partition.Partition) {
+		if _, err := p.Moves(9, 9); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, steps := range map[string][]func(*partition.Partition){
+		"moved, sent, pushed": {moves, sends, pushes},
+		"moved, pushed, sent": {moves, pushes, sends},
+		"pushed, moved, sent": {pushes, moves, sends},
+	} {
+		p := restored(t, image, 2)
+		for _, step := range steps {
+			step(p)
+		}
+		if c := conflictsOf(t, p); len(c) != 1 || c[0].Op.Dot != deletes.Dot {
+			t.Errorf("%s, never given back: conflicts %+v, want the deletion", name, c)
+		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/log"
 )
@@ -36,9 +37,38 @@ func (p *Partition) Moves(site log.Site, last uint64) (had uint64, err error) {
 	if err != nil {
 		return 0, err
 	}
+	last = min(last, h.seq)
+	if before, moved, err := p.moved(site); err != nil || moved && before == last {
+		return h.seq, err
+	}
 	var b kv.Batch
-	b.Put(movedKey(p.o.App, site), binary.BigEndian.AppendUint64(nil, min(last, h.seq)))
+	b.Put(movedKey(p.o.App, site), binary.BigEndian.AppendUint64(nil, last))
+	var failed error
+	err = p.o.Store.Scan(earlyKey(p.o.App, log.Dot{Site: site, Seq: last + 1}), earlyKey(p.o.App, log.Dot{Site: site + 1}), func(_, value []byte) bool {
+		var op log.Op
+		if op, failed = readEarly(value); failed == nil && op.Body != nil {
+			failed = p.listDeletion(&b, &op)
+		}
+		return failed == nil
+	})
+	if err := errors.Join(err, failed); err != nil {
+		return 0, err
+	}
 	return h.seq, kv.Sync(p.o.Store, &b)
+}
+
+// deletesMoved is why a deletion is listed: another life of the replica may have used the name that it deletes.
+const deletesMoved = "what it deletes is lost; its replica may have sent that again as another site"
+
+// listDeletion lists a deletion of a thing that the log lacks. The replica that made the thing takes another site. The deletion is taken off the list
+// when the thing is given back.
+func (p *Partition) listDeletion(b *kv.Batch, op *log.Op) error {
+	c := Conflict{Op: *op, Verdict: fold.Verdict{Code: fold.Gone, Detail: lostFor + deletesMoved}}
+	var err error
+	if c.ID, err = p.NameOf(op.Body); err == nil {
+		p.PutConflict(b, &c)
+	}
+	return err
 }
 
 // moved returns the last operation that stays a site's whose replica has taken another one; false: it has not.
@@ -126,16 +156,20 @@ func (p *Partition) givenBack(op *log.Op) (was log.Op, found bool, err error) {
 
 // meets takes an operation that a replica sends again off the conflicts. Operations of others that have its old name mean its new one. meets returns a
 // deletion if one of them came before.
-func (p *Partition) meets(op *log.Op, b *kv.Batch) (kill *log.Op, err error) {
+func (p *Partition) meets(op *log.Op, b *kv.Batch) (e earlier, err error) {
 	was, found, err := p.givenBack(op)
 	if err != nil || !found {
-		return nil, err
+		return e, err
 	}
 	putRenamed(b, p.o.App, lostOp{was.Dot, was.At}, op.Dot)
 	b.Delete(conflictKey(p.o.App, was.Dot))
-	kill, _, err = p.early(&was, false)
-	if kill != nil {
-		log.Rename(kill.Body, func(log.Dot) log.Dot { return op.Dot })
+	return p.earlyAs(&was, op.Dot)
+}
+
+// earlyAs is early for an operation that has another name now.
+func (p *Partition) earlyAs(was *log.Op, name log.Dot) (e earlier, err error) {
+	if e, err = p.early(was, false); e.kill != nil {
+		log.Rename(e.kill.Body, func(log.Dot) log.Dot { return name })
 	}
-	return kill, err
+	return e, err
 }

@@ -26,7 +26,7 @@ import (
 // An operation may then come after one that deletes what it makes. The origin notes such deletions, and deletes the thing as
 // soon as it is made:
 //
-//	early/SITE SEQ    of the thing
+//	early/SITE SEQ    of the thing: the deletion
 //
 // The origin may refuse an operation that its replica sends again, such as one whose token was revoked since. It notes why, and lists the
 // operation when another replica gives it back:
@@ -239,11 +239,7 @@ func (p *Partition) sort(b *Back) (*taking, error) {
 		case err != nil:
 		case moved:
 			t.exact = false // what follows may name it
-			if as == (log.Dot{}) {
-				t.lose(op, "its replica sends it again as another site")
-			} else {
-				t.rolled.names[d], t.moved[lostOp{d, op.At}] = as, as
-			}
+			err = t.meets(op, as, &made)
 		case used && !sealed:
 			t.lose(op, noSeal)
 		case used:
@@ -282,6 +278,21 @@ func (p *Partition) sort(b *Back) (*taking, error) {
 		err = t.try(doomed)
 	}
 	return t, err
+}
+
+// meets finds an operation that its replica sends again as another site. as is the name by which the log has it; zero: not yet.
+func (t *taking) meets(op *log.Op, as log.Dot, made *made) error {
+	if as == (log.Dot{}) {
+		t.lose(op, "its replica sends it again as another site")
+		return nil
+	}
+	t.rolled.names[op.Dot], t.moved[lostOp{op.Dot, op.At}] = as, as
+	e, err := t.p.earlyAs(op, as)
+	if e.kill != nil {
+		made.deleted = append(made.deleted, doomed{body: e.kill.Body})
+		t.taken[e.met] = true
+	}
+	return err
 }
 
 // made are deletions of the inputs and models that entries make. A later entry deletes those in deleted with all others. It may not do so in
@@ -468,15 +479,16 @@ func (t *taking) try(doomed []log.Body) error {
 	t.ops, t.own = nil, nil
 	for i := range ops {
 		t.ops, t.own = append(t.ops, ops[i]), append(t.own, own[i])
-		kill, unsure, err := p.early(&ops[i], true)
+		e, err := p.early(&ops[i], true)
 		if err != nil {
 			return err
 		}
-		if unsure {
+		if e.unsure {
 			t.lost = append(t.lost, Conflict{Op: ops[i], Verdict: fold.Verdict{Code: fold.Gone, Detail: lostFor + deletedAll}})
 		}
-		if kill != nil {
-			t.ops, t.own = append(t.ops, *kill), append(t.own, true)
+		if e.kill != nil {
+			t.ops, t.own = append(t.ops, *e.kill), append(t.own, true)
+			t.taken[e.met] = true
 		}
 	}
 	for _, body := range doomed {

@@ -291,8 +291,8 @@ var mutants = []mutant{
 	},
 	{
 		name: "deletions that came early are not noted", file: "core/partition/early.go",
-		from: "		if dot.Seq > h.seq {",
-		to:   "		if dot.Seq > h.seq && !$ {",
+		from: "	if err != nil || dot.Seq <= h.seq {",
+		to:   "	if err != nil || dot.Seq <= h.seq || $ {",
 	},
 	{
 		name: "an operation that comes later stays listed as lost", file: "core/partition/early.go",

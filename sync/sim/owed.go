@@ -237,8 +237,22 @@ func (w *world) resurrected(old *oracle) error {
 		if live[dot] && seq != 0 && o.same(by, &o.entries[seq-1].Op) {
 			return fmt.Errorf("I4: input %v was deleted by %v %T before the log was restored, and lives", dot, by.Dot, by.Body)
 		}
+		if now := w.movedName(dot); now != dot && live[now] && seq != 0 && o.same(by, &o.entries[seq-1].Op) && !w.origin.listed[by.Dot] && w.same(old, dot, now) {
+			return fmt.Errorf("I4: input %v was deleted by %v %T before the log was restored, lives as %v, and the deletion is not listed", dot, by.Dot, by.Body, now)
+		}
 	}
 	return nil
+}
+
+// same reports whether the log has an operation of an older one by the name that its replica gave it.
+func (w *world) same(old *oracle, dot, name log.Dot) bool {
+	was, err := log.Decode(log.Encode(nil, &old.entries[old.at[dot]-1].Op))
+	if err != nil {
+		return false
+	}
+	was.Dot = name
+	log.Rename(was.Body, w.movedName)
+	return sameBody(&was, &w.oracle.entries[w.oracle.at[name]-1].Op)
 }
 
 // follows reports whether some log of the run has an operation behind another one.
