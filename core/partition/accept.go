@@ -25,28 +25,26 @@ const (
 	maxBy        = 256       // bytes of By
 )
 
-// heard is how far a site's operations were appended.
+// heard is the last appended operation of a site.
 type heard struct {
 	seq uint64
 	at  log.HLC // of the last of them; 0: before this process
 }
 
-// Accept appends operations of one other site, which follow one another and what the log has
-// of that site: those that it has are skipped, so sending again is free, and a gap is
-// ErrSequence, with nothing written. When it returns without an error all of ops outlive a
-// crash and their effect can be read.
+// Accept appends operations of one other site, in sequence. It skips those that the log has, so sending again is free. If operations are
+// missing before the first, it returns ErrSequence and writes nothing. If it returns no error, all of ops survive a crash and their
+// effect is visible.
 //
 //	had ─┬─ appended ──────────────────────┬─ not sent yet
 //	   skip      clamp, vet, append       verdicts
 //
-// What a site may not write (see [Admit]) is appended as a log.Refused of the same dot, so that its
-// sequence has no hole and it learns why. A clock more than two seconds ahead of ours is set to
-// ours. also is as in [Partition.Submit].
+// If the site may not write an operation (see [Admit]), Accept appends a log.Refused of the same dot, so that the sequence has no gap and
+// the site learns the reason. It sets a clock that is more than two seconds ahead to its own clock. also is as in [Partition.Submit].
 //
-// verdicts are of the first len(verdicts) operations: of all of them, or, with kv.ErrFull, of those
-// before the first that does not make room. That of a skipped one is the zero Verdict. last is
-// an entry of the log by which all of those are in it: a site that has folded it knows what became
-// of them. ops are borrowed. Errors: ErrForged, ErrSequence, kv.ErrFull and those of Submit.
+// verdicts belong to the first len(verdicts) operations. With kv.ErrFull these are the operations before the first one for which the
+// store has no space; otherwise all of them. A skipped operation has the zero Verdict. All of these operations are at or before entry
+// last of the log, so a site that has folded that entry knows their verdicts. Accept borrows ops. Errors: ErrForged, ErrSequence,
+// kv.ErrFull and those of Submit.
 func (p *Partition) Accept(ctx context.Context, ops []log.Op, also func(*kv.Batch)) (verdicts []fold.Verdict, last uint64, err error) {
 	return p.AcceptOf(ctx, ops, nil, also)
 }
@@ -107,8 +105,8 @@ func (p *Partition) SiteSeq(site log.Site) (uint64, error) {
 	return h.seq, err
 }
 
-// heard looks a site up. What is not known was not appended by this process, so it is in the
-// state, which [Open] has folded.
+// heard looks a site up. If this process has not appended an operation of the site, the last one is in the state, since [Open] has folded
+// the whole log.
 func (p *Partition) heard(site log.Site) (heard, error) {
 	lock := p.locks.take(hearing)
 	h, ok := p.others[site]
@@ -120,7 +118,7 @@ func (p *Partition) heard(site log.Site) (heard, error) {
 	return heard{seq: seq}, err
 }
 
-// contiguous checks that operations are of one other site, one after another.
+// contiguous checks that all operations belong to one other site, in sequence.
 func (p *Partition) contiguous(ops []log.Op) error {
 	if p.replica != nil {
 		return ErrReplica
@@ -140,7 +138,7 @@ func (p *Partition) contiguous(ops []log.Op) error {
 	return nil
 }
 
-// admitted is what became of operations in the log.
+// admitted is the result of appending operations.
 type admitted struct {
 	skipped     int
 	first, last uint64  // entries
@@ -248,8 +246,8 @@ func roomy(ops []log.Op) []log.Op {
 	return ops
 }
 
-// vet returns the operations as they are to be appended: with clocks that rise and are not far
-// ahead, and refused where they may not be written.
+// vet returns the operations as the log appends them: with clocks that rise and are not far ahead, and refused if the site may not write
+// them.
 func (p *Partition) vet(ops []log.Op, had heard) ([]log.Op, error) {
 	vetted := make([]log.Op, len(ops))
 	at := had.at
@@ -290,7 +288,7 @@ func (p *Partition) hostedTaken(body log.Body) (why string, err error) {
 	return "scope: the public name of another picture", nil
 }
 
-// Refuse puts a log.Refused in the place of what an operation says. What it was is not kept.
+// Refuse replaces an operation's body by a log.Refused. It drops the content.
 func Refuse(op *log.Op, why string) {
 	op.Body, op.Extra = &log.Refused{Reason: why}, log.Extra{}
 	if !plain(op.By) {
@@ -298,10 +296,9 @@ func Refuse(op *log.Op, why string) {
 	}
 }
 
-// Admit says why an operation is none that another site may write; "": it may. A replica
-// writes of inputs, concepts, models, versions, workflows and feedback; when a horizon
-// passes, which base model serves, and who may do what are the origin's to say. What an
-// operation of those kinds says is the fold's to judge.
+// Admit returns the reason why another site may not write an operation; "": it may. A replica may write inputs, concepts, models,
+// versions, workflows and feedback. Only the origin writes horizons, the serving base model, keys and scopes. Admit does not check the
+// content, which the fold judges.
 func Admit(op *log.Op) (why string) {
 	switch op.Body.(type) {
 	case *log.InputCreate, *log.InputFetched, *log.InputLabels, *log.InputMeta, *log.InputGeo, *log.InputDelete,

@@ -28,7 +28,7 @@ func TestConvergeAccept(t *testing.T) {
 	}
 }
 
-// outboxes are what the edges of a run have to send, by site, and how much of it was accepted.
+// outboxes are the operations that the edges of a run send, by site, with the number of accepted ones.
 type outboxes struct {
 	ops map[log.Site][]log.Op
 
@@ -54,15 +54,15 @@ func newOutboxes(seed uint64) *outboxes {
 	return o
 }
 
-// now is what was accepted.
+// now returns the last accepted operation of each site.
 func (o *outboxes) now() map[log.Site]uint64 {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return maps.Clone(o.accepted)
 }
 
-// beside adds the derived records of what is sent.
-func beside(ops []log.Op) func(*kv.Batch) {
+// records returns a function that adds the derived records of operations.
+func records(ops []log.Op) func(*kv.Batch) {
 	return func(b *kv.Batch) {
 		for i := range ops {
 			if c, ok := ops[i].Body.(*log.InputCreate); ok {
@@ -92,7 +92,7 @@ func (o *outboxes) send(t *testing.T, p *partition.Partition, site log.Site, rng
 		if len(part) == 0 {
 			part = ops[len(ops)-1:]
 		}
-		if _, _, err := p.Accept(t.Context(), part, beside(part)); err != nil {
+		if _, _, err := p.Accept(t.Context(), part, records(part)); err != nil {
 			t.Error(err)
 			return
 		}
@@ -155,7 +155,7 @@ func acceptRun(t *testing.T, seed uint64) {
 	}
 }
 
-// check holds what a crash has left to what was accepted before it.
+// check compares the state after a crash with the operations that were accepted before it.
 func (o *outboxes) check(t *testing.T, p *partition.Partition, accepted map[log.Site]uint64) {
 	t.Helper()
 	next := map[log.Site]uint64{}
@@ -183,7 +183,7 @@ func (o *outboxes) complete(t *testing.T, p *partition.Partition) {
 	t.Helper()
 	for site, ops := range o.ops {
 		had := siteSeq(t, p, site)
-		v, _, err := p.Accept(t.Context(), ops, beside(ops))
+		v, _, err := p.Accept(t.Context(), ops, records(ops))
 		if err != nil || len(v) != len(ops) {
 			t.Fatalf("%d verdicts, %v", len(v), err)
 		}

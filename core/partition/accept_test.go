@@ -195,7 +195,7 @@ var writable = map[string]bool{
 	"*log.VersionDelete": true, "*log.WorkflowCreate": true, "*log.WorkflowDelete": true, "*log.Refused": true,
 }
 
-// TestAcceptKinds lets in what a replica may write, and keeps the place of everything else.
+// TestAcceptKinds: Accept appends the operations that a replica may write, and refuses all others at their places.
 func TestAcceptKinds(t *testing.T) {
 	p := open(t, memkv.New())
 	taken := "an input has this"
@@ -359,8 +359,8 @@ func TestAcceptFails(t *testing.T) {
 	}
 }
 
-// TestAcceptConcurrently has several senders of each site send what overlaps, among our own writers:
-// each operation is in the log once, in its site's order, and whoever was answered can read it.
+// TestAcceptConcurrently: several senders of each site send overlapping operations, while others write here. Each operation is in the log
+// once, in its site's order, and every caller that got an answer can read its effect.
 func TestAcceptConcurrently(t *testing.T) {
 	for seed := range proof.Seeds(t, 20, 2000) {
 		store := memkv.New()

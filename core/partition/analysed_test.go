@@ -17,8 +17,7 @@ import (
 	"github.com/sightline-dev/sightline/core/partition"
 )
 
-// TestAnalysed adds derived records by another base model to inputs that are there, all or
-// nothing, and forgets those of the first.
+// TestAnalysed adds derived records by another base model to existing inputs, all or nothing, and deletes those of the first.
 func TestAnalysed(t *testing.T) {
 	store := &faulty{Store: memkv.New()}
 	next := index.Space{Base: [32]byte{8}, Concepts: space.Concepts}
@@ -117,7 +116,7 @@ func TestAnalysedWithAnother(t *testing.T) {
 	again := create("b")
 	again.ID, again.AllowDuplicate = "again", true
 	for name, p := range map[string]*partition.Partition{"origin": origin, "replica": replica} {
-		bodies := []log.Body{create("a"), again} // the first is refused, and its record that of the one that is there
+		bodies := []log.Body{create("a"), again} // the first is refused, and its record is that of the existing input
 		verdicts, err := p.Submit(context.Background(), "", bodies, func(batch *kv.Batch) {
 			for _, b := range bodies {
 				c := b.(*log.InputCreate)

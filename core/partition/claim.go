@@ -12,10 +12,10 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// Claims yields the pictures that the copy of an application in a store holds for something else than its inputs,
-// until yield returns false: those of own operations that its origin does not have yet, which cannot be sent without,
-// and of conflicts, from which a person may say it again. It reads the store also while a partition is open on it;
-// an application that is no copy claims nothing so, and the same picture may come more than once. Errors: the store's.
+// Claims yields the pictures that the copy of an application needs for something other than its inputs, until yield returns false. These
+// are pictures of own operations that the origin does not have yet, which cannot be sent without them, and of conflicts, which a person
+// may write again. Claims also reads the store while a partition is open on it. It yields nothing for an application that is not a copy,
+// and may yield a picture more than once. Errors: those of the store.
 func Claims(r kv.Reader, app catalog.AppID, yield func(blob.Hash) bool) error {
 	return claims(r, app, func(*log.Op) bool { return false }, yield)
 }

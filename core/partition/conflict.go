@@ -25,8 +25,8 @@ func dotKey(app catalog.AppID, name string, dot log.Dot) []byte {
 	return binary.BigEndian.AppendUint64(k, dot.Seq)
 }
 
-// isConflict reports whether a verdict is one that its writer must be told of: what was
-// written later anyway is none.
+// isConflict reports whether an operation with this verdict is listed as a conflict. A superseded operation is not: a later write
+// replaced it.
 func isConflict(c fold.Code) bool { return c != fold.OK && c != fold.Superseded }
 
 func (c *Conflict) encode() []byte { return encodeConflict(nil, c) }
@@ -64,14 +64,13 @@ func (p *Partition) PutConflict(w kv.Writer, c *Conflict) {
 	w.Put(conflictKey(p.o.App, c.Op.Dot), c.encode())
 }
 
-// Conflicts yields the operations of our own that the log has not taken as they were meant and
-// that were not dismissed, oldest first, until yield returns false.
+// Conflicts yields the conflicts of this site that were not dismissed, oldest first, until yield returns false.
 func (p *Partition) Conflicts(yield func(Conflict) bool) error {
 	v := p.View()
 	return errors.Join(conflictsIn(v.snapshot, p.o.App, yield), v.Close())
 }
 
-// CountConflicts is how many [Partition.Conflicts] has. It reads no more than their keys.
+// CountConflicts returns the number of [Partition.Conflicts]. It reads only their keys.
 func (p *Partition) CountConflicts() (n int, err error) {
 	v := p.View()
 	lo, hi := conflictRange(p.o.App)

@@ -38,8 +38,8 @@ func named(t *testing.T, c *copied) map[uint64]string {
 	return all
 }
 
-// TestConflictNames holds that a conflict says by its id what it is about, though that is gone: in
-// whatever runs the deletion and the operation's echo come, through a restart, and over a snapshot.
+// TestConflictNames: a conflict has the id of its deleted thing, whatever runs bring the deletion and the operation's echo, after a
+// restart, and after a snapshot.
 func TestConflictNames(t *testing.T) {
 	ways := map[string]func(t *testing.T, c *copied, origin *partition.Partition) *copied{
 		"one run": func(t *testing.T, c *copied, origin *partition.Partition) *copied {
@@ -90,7 +90,7 @@ func TestConflictNames(t *testing.T) {
 			c = bring(t, c, origin)
 			want := map[uint64]string{1: "picture", 2: "picture", 3: "picture", 4: "way", 5: "way", 7: "flow"}
 			if name == "a snapshot of all" {
-				delete(want, 7) // it is gone, as was meant
+				delete(want, 7) // deleted, as intended
 			}
 			if diff := cmp.Diff(want, named(t, c)); diff != "" {
 				t.Errorf("conflicts (-want +got):\n%s", diff)
@@ -119,7 +119,7 @@ func TestConflictNames(t *testing.T) {
 	}
 }
 
-// TestMade holds what is listed as our own operations: all that are here, confirmed or not.
+// TestMade: Made yields all operations of this site that the replica stores, confirmed or not.
 func TestMade(t *testing.T) {
 	origin := open(t, memkv.New())
 	if origin.Copied() {

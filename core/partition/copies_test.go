@@ -25,7 +25,7 @@ import (
 	"github.com/sightline-dev/sightline/core/proof"
 )
 
-// tb is what helpers want of a test, be it rapid's.
+// tb is the part of testing.T that helpers need; rapid.T has it, too.
 type tb interface {
 	Helper()
 	Error(...any)
@@ -201,8 +201,8 @@ func (w *copies) modelBody() log.Body {
 	return &log.Unknown{Kind: 90, Data: []byte{1}}
 }
 
-// beside adds the derived records of what bodies need.
-func (w *copies) beside(bodies []log.Body) func(*kv.Batch) {
+// records returns a function that adds the derived records that bodies need.
+func (w *copies) records(bodies []log.Body) func(*kv.Batch) {
 	return func(b *kv.Batch) {
 		for _, body := range bodies {
 			switch x := body.(type) {
@@ -258,7 +258,7 @@ func (w *copies) write(p *partition.Partition, site log.Site, last uint64) {
 			w.trains = append(w.trains, training{b.Model, b.Version, dot})
 		}
 	}
-	if _, err := p.Submit(context.Background(), "key", bodies, w.beside(bodies)); err != nil {
+	if _, err := p.Submit(context.Background(), "key", bodies, w.records(bodies)); err != nil {
 		w.Fatal(err)
 	}
 }
@@ -273,7 +273,7 @@ func (w *copies) pull(c *copied, n int) {
 	for i := range r.Entries {
 		bodies[i] = r.Entries[i].Op.Body
 	}
-	r.Also = w.beside(bodies)
+	r.Also = w.records(bodies)
 	before := c.Cursor().Seq
 	told, err := c.Pull(context.Background(), r)
 	if err != nil {

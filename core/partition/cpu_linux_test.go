@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// processorTime is what the process has used so far; elapsed time says little on a shared machine.
+// processorTime returns the processor time of the process; on a shared machine elapsed time varies too much.
 func processorTime(b *testing.B) time.Duration {
 	b.Helper()
 	var r syscall.Rusage

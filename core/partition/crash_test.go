@@ -26,7 +26,7 @@ import (
 	"github.com/sightline-dev/sightline/core/proof"
 )
 
-// clonesPerRun is how often the power fails in one run.
+// clonesPerRun is the number of power failures in one run.
 const clonesPerRun = 8
 
 // TestKillPartition cuts the power of partitions that several callers write to. After a restart every acknowledged operation has
@@ -50,7 +50,7 @@ type counter struct {
 	more sync.Cond
 }
 
-// add counts n more; 0 tells of a failure.
+// add counts n more; 0 means a failure.
 func (c *counter) add(n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -153,7 +153,7 @@ func crashRun(t *testing.T, seed uint64) {
 	}
 }
 
-// writeUntil writes what comes to mind until it is stopped.
+// writeUntil writes random operations until it is stopped.
 func writeUntil(t *testing.T, p *partition.Partition, rng *rand.Rand, w int, done *acks, stop chan struct{}) {
 	defer done.grown.add(0)
 	var mine []log.Dot
@@ -195,7 +195,7 @@ func dotOf(t *testing.T, p *partition.Partition, v []fold.Verdict, bodies []log.
 	return log.Dot{Site: last.Dot.Site, Seq: last.Dot.Seq - uint64(len(bodies)-1)}
 }
 
-// draw makes the bodies of one Submit, and what they need beside them.
+// draw makes the bodies of one Submit, and a function that adds the records that they need.
 func draw(rng *rand.Rand, id string, mine []log.Dot) ([]log.Body, func(*kv.Batch)) {
 	var bodies []log.Body
 	var pictures []blob.Hash
@@ -258,7 +258,7 @@ func derived(picture blob.Hash) catalog.Derived {
 	return x
 }
 
-// checkCrashed holds what a crash has left to what was acknowledged before it.
+// checkCrashed compares the state after a crash with the operations that were acknowledged before it.
 func checkCrashed(t *testing.T, store kv.Store, p *partition.Partition, acked []ack) {
 	t.Helper()
 	again, codes := refold(t, p)
@@ -301,7 +301,7 @@ func checkCrashed(t *testing.T, store kv.Store, p *partition.Partition, acked []
 	}
 }
 
-// refold folds the log from its beginning into a store of its own.
+// refold folds the log from its beginning into another store.
 func refold(t *testing.T, p *partition.Partition) (kv.Store, map[log.Dot]fold.Code) {
 	t.Helper()
 	store := memkv.New()

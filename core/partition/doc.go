@@ -1,5 +1,4 @@
-// Package partition is one application in one process: its log, the state that is folded
-// from it, and its index, behind one way in.
+// Package partition runs one application in one process: its log, the state that results from folding the log, and its index.
 //
 //	Submit ──▶ number, stamp ──▶ log: one synced batch, shared with others' syncs
 //	                                 │ durable
@@ -8,29 +7,26 @@
 //	                                                       │
 //	                                            View: a snapshot of all of it
 //
-// A write is acknowledged when its entries outlive a crash and their effect can be read. Only
-// durable entries are folded, so no reader ever sees what a crash could take back; and the
-// state's batch needs no sync of its own, since the log gives it again: [Open] folds from the
-// cursor, which is in the batch. While one Submit folds, others' syncs run, and the first of them
-// through the lock folds for all.
+// A write is acknowledged when its entries survive a crash and their effect is visible. Only durable entries are folded, so no reader
+// sees an effect that a crash could undo. The batch of the state needs no sync, since the state can be folded again: [Open] folds from
+// the cursor, which is in the batch. While one Submit folds, others sync, and the first of them that gets the lock folds for all.
 //
-// A replica ([Options.Replica]) is a partition whose log is another's. What is submitted to it waits in an
-// outbox, in the place where a log would be, whose entry n is operation n of the replica's site:
+// A replica ([Options.Replica]) is a partition whose log belongs to another partition. Its submitted operations wait in an outbox instead
+// of a log. Entry n of the outbox is operation n of the replica's site:
 //
 //	Submit ──▶ outbox: one synced batch ──▶ fold over the state ──────▶ records, undo records: unsynced
 //	             │                                                            │
-//	          Pending ──push──▶ origin's log ──Pull──▶ take back, fold entries, fold what is pending again
+//	          Pending ──push──▶ origin's log ──Pull──▶ undo, fold entries, fold pending operations again
 //	                                                     │      all of it, and the cursor, in one batch
 //	                                     verdicts, conflicts
 //
-// So a reader sees the log up to the cursor and its own writes on top, at any moment and after any
-// crash; and without what the undo records take back ([Partition.Confirmed]) the state is that of the log,
-// byte for byte, which is what digests compare. Nothing is merged: an operation of ours that the log
-// has is folded as the log has it, and its verdict there is the last word. [Partition.Rebase] takes
-// a snapshot in the place of entries.
+// So a reader always sees the log up to the cursor and the replica's writes on top of it, also after a crash. Without the changes that
+// the undo records revert ([Partition.Confirmed]), the state equals that of the log byte for byte, so that digests can be compared.
+// Nothing is merged: an operation of this site that the log has is folded as the log has it, and its verdict there is final.
+// [Partition.Rebase] installs a snapshot instead of folding entries.
 //
-// Nothing here is a goroutine and nothing waits but for a sync: work that is left for later, of the index
-// and of tidying, is done by [Partition.Step], which the host calls.
+// The package starts no goroutine and waits only for syncs. The host calls [Partition.Step], which does postponed work of the index and
+// of cleaning up.
 package partition
 
 //go:generate go run ../log/field/gen

@@ -11,7 +11,7 @@ import (
 	"github.com/sightline-dev/sightline/core/partition"
 )
 
-// A write says what became of each of its operations, and a view shows it from then on.
+// A write returns the verdict of each of its operations, and a view shows it from then on.
 func ExamplePartition_Submit() {
 	p, err := partition.Open(partition.Options{Store: memkv.New(), App: catalog.AppID{15: 1}, Clock: clock})
 	if err != nil {

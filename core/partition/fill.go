@@ -18,8 +18,8 @@ import (
 // placedNote begins the names of PlacedKeys.
 const placedNote = "sync/placed/"
 
-// PlacedKey is the key of a note that the derived records of a chunk are in their place, where no input leads to them yet.
-// While there is one, and the replica has pulled nothing, they are not tidied away.
+// PlacedKey is the key of a note that the derived records of a chunk are stored, although no input names them yet. While such a note
+// exists, and the replica has pulled nothing, cleaning up does not delete them.
 func PlacedKey(app catalog.AppID, chunk blob.Hash) []byte {
 	return append(app.LocalKey(placedNote), chunk[:]...)
 }

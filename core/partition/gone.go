@@ -23,7 +23,7 @@ const (
 	goneSeq = "gone/seq/"
 )
 
-// goneKept is of how many entries deletions are remembered.
+// goneKept is the number of entries for which deletions are remembered.
 const goneKept = 4096
 
 func goneIDKey(app catalog.AppID, id string) []byte { return append(app.LocalKey(goneID), id...) }

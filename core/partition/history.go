@@ -7,10 +7,10 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// History yields the operations that made or concern an input, by the operation that made it, newest first, until
-// yield returns false: those of the log, and of a replica, which keeps no other's operations, its own as long as
-// they are here. An entry's Seq is its place in the log; 0: a replica does not know it. whole says that these are
-// all that there are. It costs a look at every entry after the first of them, at some hundred bytes each.
+// History yields the operations that made or concern an input, by the operation that made it, newest first, until yield returns false. A
+// partition with a log yields those of the log. A replica stores only operations of its site, and yields those. An entry's Seq is its
+// place in the log; 0: a replica does not know it. whole reports that these are all operations on the input. History reads every entry
+// after the first of them, at some hundred bytes each.
 func (p *Partition) History(input log.Dot, yield func(log.Entry) bool) (whole bool, err error) {
 	// All that the state shows is appended by now; what is appended and not yet folded is shown, too.
 	whole, err = p.log.About(input, func(e log.Entry) bool {
@@ -23,16 +23,16 @@ func (p *Partition) History(input log.Dot, yield func(log.Entry) bool) (whole bo
 		return yield(e)
 	})
 	if p.replica != nil {
-		// What was confirmed others may have written of, too.
+		// Others may have written to a confirmed input, too.
 		_, confirmed := p.Outbox()
 		whole = whole && input.Seq > confirmed
 	}
 	return whole, err
 }
 
-// Deleted returns the operation that deleted the input that had an id last: of the log, or of a replica's own as long as
-// they are here, or one that it has pulled lately. An entry's Seq is its place in the log; 0: a replica does not know it.
-// false: nobody here knows of one.
+// Deleted returns the last operation that deleted the input with an id: an operation of the log, of this replica, or one that the replica
+// pulled lately. An entry's Seq is its place in the log; 0: a replica does not know it. known is false if no such operation is stored
+// here.
 func (p *Partition) Deleted(id string) (by log.Entry, known bool, err error) {
 	if by, known, err = p.deleted(id); err != nil || p.replica == nil {
 		return by, known, err
@@ -68,7 +68,7 @@ func (p *Partition) deleted(id string) (by log.Entry, known bool, err error) {
 	return by, known, err
 }
 
-// confirmedInput is what made the input with an id that a replica had before its pending operations.
+// confirmedInput returns the operation that made the input with an id in the confirmed state of a replica, before its pending operations.
 func (p *Partition) confirmedInput(id string) (log.Dot, bool, error) {
 	v := p.View()
 	in, err := catalog.Read(catalog.Before(v.snapshot, p.o.App), p.o.App).InputByID(id)

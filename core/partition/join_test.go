@@ -18,9 +18,9 @@ import (
 	"github.com/sightline-dev/sightline/core/predict"
 )
 
-// TestJoinedSearch has a replica that has nothing take a snapshot, in one batch and in many, with derived records that
-// come with it or were placed before, and search by similarity before it has done a single step: it finds what comparing all embeddings finds, and so it does
-// in the middle of indexing. In the end its index is as the records have it.
+// TestJoinedSearch: an empty replica takes a snapshot, in one batch and in many. Its derived records come with the snapshot or were
+// placed before. Before its first step, and during indexing, a search by similarity finds the same as comparing all embeddings. In the
+// end the index equals the records.
 func TestJoinedSearch(t *testing.T) {
 	ctx := context.Background()
 	origin := open(t, memkv.New())
@@ -143,8 +143,8 @@ func sweep(t *testing.T, store kv.Store) {
 	}
 }
 
-// TestPlacedAlready has a replica make an input of its own after derived records were placed: the snapshot has to bring
-// them again, and does. What was placed and nothing leads to is tidied away, but not before.
+// TestPlacedAlready: a replica makes an input after derived records were placed, so the snapshot must bring them again. Placed records
+// that no input names are deleted, but not before.
 func TestPlacedAlready(t *testing.T) {
 	ctx := context.Background()
 	origin := open(t, memkv.New())
@@ -205,8 +205,7 @@ func TestPlacedAlready(t *testing.T) {
 	p.check(t, origin)
 }
 
-// TestDerivedOfAnother has a derived record come beside one input while another one of the same picture is here without: both
-// are found by what is in them.
+// TestDerivedOfAnother: a derived record arrives with one input, while another one of the same picture has none. Searches find both.
 func TestDerivedOfAnother(t *testing.T) {
 	origin := open(t, memkv.New())
 	p := (&copies{tb: t}).reopen(&copied{store: memkv.New(), site: 2})

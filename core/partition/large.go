@@ -9,19 +9,19 @@ import (
 	"github.com/sightline-dev/sightline/core/kv"
 )
 
-// defaultBatch is how many bytes a batch of a Rebase has before the next is begun.
+// defaultBatch is the size in bytes at which a Rebase begins another batch.
 const defaultBatch = 8 << 20
 
-// large is a snapshot that is taken in more than one batch:
+// large is a snapshot that is installed in more than one batch:
 //
 //	pin ── batch, torn ── batch ── … ── batch: cursor, pending operations, not torn ── unpin
 //	 │                                                                                  │
 //	views of before ────────────────────────────────────────────────────────── views of after
 //
-// Whoever opens a torn state wipes it.
+// Open deletes a torn state.
 type large struct {
 	torn    bool          // some of it is in the store
-	watched []fold.Change // what the watcher is told at the end
+	watched []fold.Change // changes for the watcher at the end
 }
 
 // spill makes room in the overlay: what it has goes to the store.

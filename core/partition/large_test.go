@@ -104,8 +104,8 @@ func TestLargeSnapshot(t *testing.T) {
 	}
 }
 
-// TestWipedOutbox: a replica that has lost half a snapshot, and has told the origin long ago of
-// operations that were trimmed as stable, goes on under those that are not.
+// TestWipedOutbox: a replica lost half a snapshot. The origin acknowledged its early operations long ago, and they were trimmed as
+// stable. The replica continues below the remaining ones.
 func TestWipedOutbox(t *testing.T) {
 	origin := open(t, memkv.New())
 	large(t, origin, 0, 2000)

@@ -47,10 +47,10 @@ type asked struct {
 	value log.Value
 }
 
-// answered is what came back.
+// answered is the answer of a call.
 type answered struct {
 	code  fold.Code
-	dot   log.Dot   // of what was made, is in the way, or was read; zero: nothing is there
+	dot   log.Dot   // made, conflicting or read; zero: nothing
 	value log.Value // that was read
 	list  string    // ids in the order of creation
 }

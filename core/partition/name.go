@@ -71,9 +71,9 @@ func Subject(body log.Body) log.Dot {
 	return dot
 }
 
-// NameOf is the id of the thing that an operation's body names by its dot; empty for bodies that name
-// none so, and where nobody here knows. What a pending operation of our own has deleted is known by the confirmed
-// state, and what one has made, by that.
+// NameOf returns the id of the thing that an operation's body names by its dot. It is empty for bodies without such a name, and if this
+// store does not know it. If a pending operation of this site deleted the thing, the confirmed state has the id; if one made it, that
+// operation has it.
 func (p *Partition) NameOf(body log.Body) (id string, err error) {
 	dot, name := subject(body)
 	if dot == (log.Dot{}) {
@@ -92,7 +92,7 @@ func (p *Partition) NameOf(body log.Body) (id string, err error) {
 	return id, err
 }
 
-// madeName is the id that an operation of our own has given to what it made.
+// madeName returns the id that an operation of this site has given to its thing.
 func (p *Partition) madeName(dot log.Dot) (id string, err error) {
 	if p.replica == nil || dot.Site != p.Site() || dot.Seq < p.log.Floor() {
 		return "", nil
@@ -111,8 +111,7 @@ func (p *Partition) madeName(dot log.Dot) (id string, err error) {
 	return id, err
 }
 
-// noteNames notes the ids of what is gone from under pending operations, as the state that is visible until
-// then has them.
+// noteNames notes the ids of things that entries delete and pending operations name, as the state before them has these ids.
 func (p *Partition) noteNames(w kv.Writer, entries []log.Entry, verdicts []fold.Verdict) error {
 	for i := range entries {
 		if verdicts[i].Code != fold.Gone {
@@ -129,7 +128,7 @@ func (p *Partition) noteNames(w kv.Writer, entries []log.Entry, verdicts []fold.
 	return nil
 }
 
-// named is the id of what an operation is about whose verdict has come, and the note of it goes.
+// named returns the id of the thing of an operation whose verdict has arrived, and deletes the note of it.
 func (p *Partition) named(op *log.Op) (string, error) {
 	id, err := p.NameOf(op.Body)
 	if err != nil {

@@ -26,18 +26,17 @@ type Options struct {
 	// [Partition.Seal]. Zero: such a log gets no key.
 	Secret [32]byte
 
-	// Replica makes the partition a copy of another one, whose log it pulls; nil: it has a log
-	// of its own.
+	// Replica makes the partition a copy of another one, whose log it pulls; nil: the partition has a log.
 	Replica *Replica
 
 	// Rules is the newest version of the fold's rules that is known; 0 means fold.Version.
 	Rules uint32
 
-	// Keep is how much of its log the partition keeps; zero fields mean what they say.
+	// Keep limits the kept part of the log; zero fields are documented there.
 	Keep Keep
 
-	// Watch is told what each run of entries did to the inputs, once that is visible; nil:
-	// nobody is. It must return at once and not use the partition.
+	// Watch gets the changes of inputs by each run of entries, once they are visible; nil: nobody does. It must return at once and not
+	// use the partition.
 	Watch func(fold.Outcome)
 
 	// Quota limits what operations store; nil: nothing does. A replica ignores it: its origin has one.
@@ -50,7 +49,7 @@ type Partition struct {
 	log     *log.Store // a replica's outbox: entry n is operation n of its site
 	clock   *log.Clock
 	index   *index.Index
-	replica *replica // nil: the partition has a log of its own
+	replica *replica // nil: the partition has a log
 	sealKey []byte   // nil: the log has none
 
 	locks locks
@@ -79,8 +78,8 @@ type Partition struct {
 // ticket is a Submit that waits for its verdicts.
 type ticket struct{ verdicts []fold.Verdict }
 
-// Open opens a partition and folds what its log has beyond its state. A log of its own says from here on by which rules
-// it is folded, where that is by newer ones than before. Errors: those of kv, and fold.ErrNewer.
+// Open opens a partition and folds the entries of its log that the state lacks. If the program knows newer rules of the fold than are in
+// force, Open puts them in force in the log. Errors: those of kv, and fold.ErrNewer.
 func Open(o Options) (*Partition, error) {
 	if o.Site == 0 {
 		o.Site = log.Origin
@@ -124,8 +123,8 @@ func Open(o Options) (*Partition, error) {
 	return p, nil
 }
 
-// rule leaves a state of newer rules alone, and puts the newest that are known in force in a log of our own that others
-// pull. In a full store those of before stay.
+// rule rejects a state of newer rules. It puts the newest known rules in force in a log that others pull. If the store is full, the
+// previous rules stay in force.
 func (p *Partition) rule() error {
 	h, err := p.Header()
 	switch rules := max(h.Fold, fold.First); {
@@ -201,9 +200,8 @@ func (p *Partition) Close() error {
 	return nil
 }
 
-// Shut ends the partition for good, at once, because what it holds is to be removed. Once it
-// returns nothing of the partition writes, but for a Step that is under way; every call under
-// way that would have, and every later one, returns why. Views can still be read.
+// Shut ends the partition permanently, because its data will be deleted. After it returns, the partition writes nothing, except a running
+// Step. Every running call that would write, and every later call, returns why. Views can still be read.
 func (p *Partition) Shut(why error) {
 	defer p.locks.take(appending | folding | showing).unlock()
 	p.closed, p.shut = why, true
@@ -248,8 +246,8 @@ func (p *Partition) Header() (catalog.Header, error) {
 // the pending operations count as entries behind it.
 func (v *View) Seq() uint64 { return v.seq }
 
-// Moves counts what became visible since the partition was opened: as long as it is the same, so is
-// the state. Of a replica Seq may be the same when an operation of its own has come to another verdict.
+// Moves counts the visible changes since the partition was opened. The state is unchanged as long as the number is. In a replica Seq may
+// stay the same although an operation of its site got another verdict.
 func (v *View) Moves() uint64 { return v.moves }
 
 // Close releases the view.

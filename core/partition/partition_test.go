@@ -158,7 +158,7 @@ func digest(t tb, store kv.Reader) [32]byte {
 	return d
 }
 
-// TestDerived keeps what came with an operation until the last input with its picture goes.
+// TestDerived: a derived record that came with an operation stays until the last input with its picture is deleted.
 func TestDerived(t *testing.T) {
 	store := memkv.New()
 	p := open(t, store)

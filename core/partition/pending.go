@@ -73,8 +73,7 @@ func (p *Partition) foldOwn(f *fold.Fold, tx *kv.Overlay, entries []log.Entry) (
 	return p.foldEntries(f, tx, entries)
 }
 
-// told is what a watcher is told of pending changes: nothing of what they delete, since it may
-// come back.
+// told returns the part of pending changes that the watcher gets. It leaves deletions out, since a pending deletion may be undone.
 func told(out fold.Outcome) (t fold.Outcome) {
 	for _, c := range out.Changes {
 		if c.After != nil {
@@ -84,8 +83,8 @@ func told(out fold.Outcome) (t fold.Outcome) {
 	return t
 }
 
-// noteUndo adds to w the undo records of the keys that a batch changes over base, as far as
-// they have none. What a range deletes costs a record a key.
+// noteUndo adds to w the undo records of the keys that a batch changes over base, unless they have one. A range delete needs one record
+// for each key.
 func (p *Partition) noteUndo(w kv.Writer, base kv.Reader, b *kv.Batch) error {
 	some, err := catalog.SomeUndo(base, p.o.App)
 	if err != nil {
@@ -103,7 +102,7 @@ func (p *Partition) noteUndo(w kv.Writer, base kv.Reader, b *kv.Batch) error {
 		}
 		err := base.Scan(op.Key, hi, func(key, value []byte) bool {
 			if value == nil {
-				value = []byte{} // of a key that is there
+				value = []byte{} // of an existing key
 			}
 			if !n.seen[string(key)] {
 				n.note(key, value)

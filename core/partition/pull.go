@@ -32,14 +32,13 @@ type Told struct {
 	Verdict fold.Verdict
 }
 
-// Pull folds entries of the log that follow the cursor. What they do, that they were folded,
-// and the pending operations over the new state become visible in one batch, which is not
-// synced: what a crash takes back is pulled again, and who pulls syncs when it has caught up. Told are the verdicts on our own operations
-// among the entries; those that are conflicts are kept until they are dismissed, too.
+// Pull folds entries of the log that follow the cursor. Their effect, the new cursor, and the pending operations over the new state
+// become visible in one batch. The batch is not synced: after a crash the caller pulls again, and it syncs once it has caught up. Pull
+// returns the verdicts on operations of this site among the entries. It stores those that are conflicts until they are dismissed.
 //
-// Its cost grows with the pending operations, which are folded again: while there are many, runs
-// should be long. Entries are borrowed. Errors: ErrCursor, ErrChain, ErrSite, kv.ErrFull unless all that the
-// entries do is to delete, and others of kv; nothing is changed then.
+// The cost grows with the number of pending operations, which are folded again, so runs should be long if there are many. Pull borrows
+// the entries. Errors: ErrCursor, ErrChain, ErrSite, kv.ErrFull unless all entries only delete, and others of kv. After an error nothing
+// has changed.
 func (p *Partition) Pull(ctx context.Context, r Run) ([]Told, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -158,7 +157,7 @@ func (p *Partition) pull(r *Run) ([]Told, error) {
 	return m.told, m.finish()
 }
 
-// comes notes the derived records in a batch that are not there yet.
+// comes notes the derived records of a batch that the store lacks.
 func (m *mix) comes(beside *kv.Batch) error {
 	p := m.p
 	all, _ := p.o.App.Range()
@@ -456,8 +455,8 @@ func (m *mix) again() (out fold.Outcome, err error) {
 	return out, nil
 }
 
-// net is what became of the inputs, from the state that is visible to the one that will be; and
-// what the watcher is told: deletions only that are the log's.
+// net returns the changes of the inputs between the visible state and the next one, and the changes for the watcher, which contain only
+// deletions by the log.
 func (m *mix) net(pending fold.Outcome) (changes, watched fold.Outcome, err error) {
 	p := m.p
 	if !m.undone && !m.rewritten && len(pending.Changes) == 0 && !pending.DeletedAll {

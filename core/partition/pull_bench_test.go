@@ -17,8 +17,8 @@ import (
 	"github.com/sightline-dev/sightline/core/partition"
 )
 
-// BenchmarkPull has a replica with an index, and with operations of its own that wait, pull the
-// creates of 20,000 inputs with labels, metadata and places, in runs as a stream brings them.
+// BenchmarkPull: a replica with an index and pending operations pulls the creates of 20,000 inputs with labels, metadata and places, in
+// runs as a stream brings them.
 func BenchmarkPull(b *testing.B) {
 	const inputs = 20_000
 	source := memkv.New()
@@ -57,7 +57,7 @@ func BenchmarkPull(b *testing.B) {
 	}
 }
 
-// readyToPull is a replica with some operations of its own that wait.
+// readyToPull returns a replica with some pending operations.
 func readyToPull(b *testing.B, store kv.Store, pending int) *copied {
 	p, err := partition.Open(partition.Options{
 		Store: store, App: app, Clock: clock, Index: &index.Options{Space: plainSpace}, Replica: &partition.Replica{Site: 2},
@@ -74,8 +74,7 @@ func readyToPull(b *testing.B, store kv.Store, pending int) *copied {
 	return &copied{store: store, Partition: p, site: 2}
 }
 
-// BenchmarkRebase has a replica with an index take a snapshot of 20,000 inputs, without and with what a
-// network made of them.
+// BenchmarkRebase: a replica with an index takes a snapshot of 20,000 inputs, without and with derived records.
 func BenchmarkRebase(b *testing.B) {
 	const inputs = 20_000
 	source := memkv.New()

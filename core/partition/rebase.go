@@ -14,21 +14,19 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// Rebase takes the state of a snapshot in the place of what was pulled so far, and moves the
-// cursor to it. What the outbox has beyond what the snapshot knows of our site
-// is pending, and is folded on top; nothing of it is lost. Chunks are read twice, in their order: to
-// be checked and to be taken. Only what differs is written.
+// Rebase replaces the confirmed state by a snapshot and moves the cursor to it. Operations of the outbox that the snapshot does not
+// contain stay pending and are folded on top; none is lost. Rebase reads the chunks twice, in their order: first to check them, then to
+// install them. It writes only differences.
 //
-// Own operations between what was confirmed and what the snapshot knows have had their verdicts
-// in entries that were passed over. Those whose effect is not in the snapshot are kept as conflicts, with
-// what folding them again gives.
+// Own operations between the confirmed ones and those that the snapshot contains got their verdicts in entries that were skipped. If the
+// effect of one is not in the snapshot, Rebase stores it as a conflict with the verdict of folding it again.
 //
-// A snapshot that differs in more than some megabytes takes more than one batch. Views show the state
-// before until the last of them; should the process end, or the store fail, in between, the replica
-// is one that has pulled nothing, under its pending operations, and takes a snapshot again.
+// If the snapshot differs in more than some megabytes, Rebase needs more than one batch. Until the last batch, views show the previous
+// state. If the process ends, or the store fails, in between, the replica has pulled nothing, keeps its pending operations, and takes a
+// snapshot again.
 //
-// Errors: ErrChunk, kv.ErrNewer for rules of another version, kv.ErrCorrupt for a snapshot whose
-// digest is another, ErrSite, ErrReplica and those of kv; but for the latter nothing is changed then.
+// Errors: ErrChunk, kv.ErrNewer for rules of another version, kv.ErrCorrupt for a snapshot with a wrong digest, ErrSite, ErrReplica and
+// those of kv. Except for errors of kv, nothing has changed then.
 func (p *Partition) Rebase(ctx context.Context, s Snapshot) error {
 	return p.replace(ctx, "rebase", func(m *mix) error {
 		if err := m.adopt(ctx, &s); err != nil {
@@ -51,9 +49,8 @@ func (p *Partition) Rebase(ctx context.Context, s Snapshot) error {
 	})
 }
 
-// Repair writes keys of the confirmed state as the origin has them at entry seq, which must be
-// the cursor's: keys without the application's id, nil values for keys that are to go. Errors:
-// ErrCursor, catalog.ErrOrder, kv.ErrCorrupt, ErrReplica and those of kv.
+// Repair writes keys of the confirmed state as the origin has them at entry seq, which must be the cursor's. Keys are without the
+// application's id; a nil value deletes the key. Errors: ErrCursor, catalog.ErrOrder, kv.ErrCorrupt, ErrReplica and those of kv.
 func (p *Partition) Repair(ctx context.Context, seq uint64, keys []catalog.Pair) error {
 	return p.replace(ctx, "repair", func(m *mix) error {
 		if m.note.cursor.Seq != seq {
@@ -104,7 +101,7 @@ func (p *Partition) replace(ctx context.Context, what string, do func(m *mix) er
 	if err == nil && m.other && p.index != nil {
 		p.index.Forget()
 	}
-	p.forget() // what was known of the state before is not so
+	p.forget() // cached facts of the previous state are invalid
 	if err != nil {
 		return fmt.Errorf("%s: %w", what, errors.Join(err, m.mend()))
 	}
@@ -122,7 +119,7 @@ func (m *mix) changed(ord uint32, after *catalog.Input) {
 	}
 }
 
-// adopt puts a snapshot's state in the place of the confirmed one.
+// adopt replaces the confirmed state by that of a snapshot.
 func (m *mix) adopt(ctx context.Context, s *Snapshot) error {
 	if s.Fold > m.p.o.Rules {
 		return fmt.Errorf("snapshot with fold rules of version %d: %w", s.Fold, fold.ErrNewer)
@@ -154,7 +151,7 @@ func (m *mix) adopt(ctx context.Context, s *Snapshot) error {
 	return err
 }
 
-// begin is adopt where there is no input: derived records come first, so that an input is indexed once, whole.
+// begin is adopt for a store without inputs. It writes derived records first, so that each input is indexed completely, once.
 func (m *mix) begin(s *Snapshot, derived where) (err error) {
 	for i := derived.from; i < len(s.Chunks) && err == nil; i++ {
 		if !s.placed(i) {
@@ -174,12 +171,12 @@ func (m *mix) begin(s *Snapshot, derived where) (err error) {
 	return err
 }
 
-// ofState are those of pairs that are no derived records. pairs is changed.
+// ofState returns the pairs that are not derived records. It changes pairs.
 func ofState(pairs []catalog.Pair) []catalog.Pair {
 	return slices.DeleteFunc(pairs, func(p catalog.Pair) bool { return catalog.DerivedTable(p.Key) })
 }
 
-// differ is adopt in the place of another state: only what differs is written.
+// differ is adopt for a store with inputs. It writes only differences.
 func (m *mix) differ(s *Snapshot) (err error) {
 	a, state := m.adopter(), catalog.Read(m.p.tx, m.p.o.App)
 	for i := 0; i < len(s.Chunks) && err == nil; i++ {
@@ -197,7 +194,7 @@ func (m *mix) differ(s *Snapshot) (err error) {
 	return err
 }
 
-// take does with the keys of one chunk what is to be done, and makes room for the next.
+// take calls do with the keys of one chunk, and then frees memory for the next.
 func (m *mix) take(s *Snapshot, i int, do func([]catalog.Pair) error) error {
 	pairs, err := s.pairs(i)
 	if err == nil {
@@ -212,7 +209,7 @@ func (m *mix) take(s *Snapshot, i int, do func([]catalog.Pair) error) error {
 	return nil
 }
 
-// noInputs reports whether there is no input, neither with what is pending nor without.
+// noInputs reports whether the state has no input, with and without pending operations.
 func (m *mix) noInputs() (none bool, err error) {
 	none = true
 	for _, r := range []kv.Reader{m.p.o.Store, m.p.tx} {
@@ -240,7 +237,7 @@ func (s *Snapshot) pairs(i int) ([]catalog.Pair, error) {
 	return pairs, err
 }
 
-// where says in which chunks of a snapshot derived records are: from one on, and state only before another.
+// where gives the chunks of a snapshot with derived records: they start in chunk from, and state ends before chunk before.
 type where struct{ from, before int }
 
 // verify holds the chunks that will be read to their hashes, and the state in them to its digest.
@@ -284,7 +281,7 @@ func (m *mix) verify(ctx context.Context, s *Snapshot) (derived where, err error
 	return derived, nil
 }
 
-// size is how many bytes the chunks have.
+// size returns the number of bytes of all chunks.
 func (s *Snapshot) size() (n uint64) {
 	for i := range s.Chunks {
 		n += s.Chunks[i].Size
@@ -340,7 +337,7 @@ func (m *mix) passedOver(theirs uint64) error {
 func (m *mix) refold(op log.Op) (c Conflict, is bool, err error) {
 	switch op.Body.(type) {
 	case *log.InputDelete, *log.InputDeleteAll, *log.ModelDelete, *log.ModelDeleteAll, *log.VersionDelete, *log.WorkflowDelete, *log.Feedback:
-		return c, false, nil // what is gone is as it was meant; feedback leaves no trace to look for
+		return c, false, nil // a deleted thing has the intended state; feedback leaves no trace to look for
 	}
 	p := m.p
 	tx := kv.NewOverlay(p.tx)

@@ -24,7 +24,7 @@ func rebase(t testing.TB, c *copied, of *partition.Partition) {
 	}
 }
 
-// conflicts are what a replica keeps of conflicts, by operation.
+// conflicts returns the verdicts of a replica's conflicts, by operation.
 func conflicts(t testing.TB, c *copied) map[uint64]fold.Verdict {
 	t.Helper()
 	all := map[uint64]fold.Verdict{}
@@ -90,7 +90,7 @@ func TestRunsThatDoNotLeadOn(t *testing.T) {
 	}
 }
 
-// TestFullOutbox takes no more operations than may wait, and goes on when the origin has some.
+// TestFullOutbox: a replica accepts no more operations than may wait, and accepts more when the origin has some.
 func TestFullOutbox(t *testing.T) {
 	w := newCopies(t, rand.New(rand.NewPCG(1, 1)), 0, false)
 	c := w.reopen(&copied{store: memkv.New(), site: 2, limit: 3})
@@ -185,8 +185,8 @@ func TestPassedOver(t *testing.T) {
 	c.check(t, origin)
 }
 
-// TestRestoredOrigin: an origin that was restored from an old backup, under another epoch, gets the
-// operations again that it has lost, and in the place of those that it called stable an empty one.
+// TestRestoredOrigin: an origin that was restored from an old backup, under another epoch, gets the lost operations again. For those that
+// it had called stable, it gets an empty operation.
 func TestRestoredOrigin(t *testing.T) {
 	for _, stable := range []bool{false, true} {
 		origin := open(t, memkv.New())

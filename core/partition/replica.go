@@ -12,21 +12,21 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// ErrReplica is returned when a replica is asked for what only a partition with its own log
-// can do, or the other way round, and by Open for a store of the other sort.
+// ErrReplica is returned for an operation that only a partition with a log supports, or only a replica, and by Open for a store of the
+// other kind.
 var ErrReplica = errors.New("not supported by this kind of partition (replica or origin)")
 
-// ErrNoSite is returned by Submit on a replica that has no site of its own yet.
+// ErrNoSite is returned by Submit on a replica that has no site yet.
 var ErrNoSite = errors.New("replica has no site yet")
 
-// ErrSite is returned when a replica is to have another site than the one it has, and when its
-// own site's operations are in the log that it has not made.
+// ErrSite is returned if a replica with a site should get another one, and if the log has operations of the replica's site that the
+// replica has not made.
 var ErrSite = errors.New("replica has a different site")
 
 // ErrOutbox is returned by Submit when as many operations wait for the origin as may.
 var ErrOutbox = errors.New("too many operations are waiting for the origin")
 
-// ErrCursor is returned by Pull for a run that does not go on from the cursor.
+// ErrCursor is returned by Pull for a run that does not start at the cursor.
 var ErrCursor = errors.New("entries do not start at the cursor")
 
 // ErrChain is returned by Pull for a run that is not of the log that was pulled so far.
@@ -40,10 +40,10 @@ type Replica struct {
 	Keep  uint64   // bytes of pulled entries that are kept for an origin that is restored from a backup; 0 means 32 MiB
 }
 
-// defaultLimit is how many own operations may wait for the origin.
+// defaultLimit is the maximum number of pending operations.
 const defaultLimit = 10_000
 
-// Cursor is how far a replica has pulled. The zero Cursor is that of one that has nothing.
+// Cursor is the place in the log up to which a replica has pulled. The zero Cursor is that of an empty replica.
 type Cursor struct {
 	Epoch  log.Epoch `wire:"1"`
 	Seq    uint64    `wire:"2"` // last entry
@@ -51,7 +51,7 @@ type Cursor struct {
 	Stable uint64    `wire:"4"` // last entry that the origin will never lose, as far as is known
 }
 
-// Conflict is an operation of our own that the log has not taken as it was meant.
+// Conflict is an operation of this site that did not have its intended effect.
 //
 //field:message conflict
 type Conflict struct {
@@ -61,13 +61,13 @@ type Conflict struct {
 	ID      string       `wire:"7"` // of the thing that the operation names by its dot, which may be deleted; empty: it names none so, or the replica never had it
 }
 
-// replica is what a partition knows of being one. All of it is in the store, too.
+// replica is the additional state of a partition that is a replica. All of it is in the store, too.
 type replica struct {
 	limit uint64
 	batch int
 	keep  uint64
 	note
-	pending   *fold.Fold // of operations of our own, over the state that is visible
+	pending   *fold.Fold // of own operations, over the visible state
 	confirmed uint64     // last own operation that was folded from the log
 	noted     log.Site   // whose operations this life is noted to make; 0: none
 	restored  bool       // from a backup, since when the site is not its own alone
@@ -75,7 +75,7 @@ type replica struct {
 	parted    uint64     // first own operation for which the log has another one; 0: none was seen
 }
 
-// note is the record of a replica's place. It changes in the batch of what it is about.
+// note is the record of a replica's place. It is written in the batch that changes the place.
 //
 //field:message
 type note struct {
@@ -120,7 +120,7 @@ func (n *note) settled() (own uint64) {
 
 func noteKey(app catalog.AppID) []byte { return app.LocalKey("replica") }
 
-// openReplica reads what is kept of a replica, or of none. It must be called before the log is opened.
+// openReplica reads the stored state of a replica, if there is one. The caller must call it before it opens the log.
 func (p *Partition) openReplica() error {
 	data, err := p.o.Store.Get(noteKey(p.o.App))
 	if err != nil && !errors.Is(err, kv.ErrNotFound) {
@@ -200,7 +200,7 @@ func (p *Partition) lease(site log.Site) error {
 	return err
 }
 
-// Cursor is how far a replica has pulled.
+// Cursor returns the place in the log up to which a replica has pulled.
 func (p *Partition) Cursor() Cursor {
 	defer p.locks.take(reading).unlock()
 	if p.replica == nil {
@@ -227,8 +227,8 @@ func (p *Partition) Site() log.Site {
 	return p.replica.site
 }
 
-// Owns reports whether the work that an operation asks for, a download or a training, is ours
-// to do: with a log of its own a partition does all, a replica what its own site asks for.
+// Owns reports whether this partition does the work that an operation requests, a download or a training. A partition with a log does all
+// of it; a replica does the work that its site requested.
 func (p *Partition) Owns(dot log.Dot) bool {
 	return p.replica == nil || dot.Site == p.Site()
 }
@@ -257,10 +257,9 @@ func (p *Partition) Older() uint64 {
 	return p.replica.older
 }
 
-// Pending yields the pending operations after one of our site's, oldest first, until yield
-// returns false. They outlive a crash. In the place of one that was stable, and is not here any more,
-// stands a log.Refused: an origin that has lost it all the same, as one that was restored from an old
-// backup may have, takes those behind it.
+// Pending yields the pending operations of this site after one, oldest first, until yield returns false. They survive a crash. For an
+// operation that was stable and was deleted here, Pending yields a log.Refused, so that an origin which lost it nevertheless, such as one
+// that was restored from an old backup, can append those after it.
 func (p *Partition) Pending(after uint64, yield func(log.Op) bool) error {
 	if p.replica == nil {
 		return ErrReplica
@@ -276,8 +275,8 @@ func (p *Partition) Pending(after uint64, yield func(log.Op) bool) error {
 	return p.own(after, issued, yield)
 }
 
-// Made yields our site's operations after one, oldest first, until yield returns false, as far as they are
-// here: those that are pending, and of the confirmed ones those that may not be stable yet.
+// Made yields the stored operations of this site after one, oldest first, until yield returns false: the pending ones, and confirmed ones
+// that may not be stable yet.
 func (p *Partition) Made(after uint64, yield func(log.Op) bool) error {
 	if p.replica == nil {
 		return ErrReplica
@@ -292,7 +291,7 @@ func (p *Partition) Made(after uint64, yield func(log.Op) bool) error {
 // Copied reports whether the partition is a replica.
 func (p *Partition) Copied() bool { return p.replica != nil }
 
-// own yields own operations after < sequence ≤ last, as far as they are here.
+// own yields the stored own operations after < sequence ≤ last.
 func (p *Partition) own(after, last uint64, yield func(log.Op) bool) error {
 	if after = p.known(after); after >= last {
 		return nil

@@ -76,7 +76,7 @@ func replicaRun(t *testing.T, seed uint64) {
 	}
 }
 
-// newCopiesLike makes other choices about the same origin, from a side of its own.
+// newCopiesLike makes other choices about the same origin, with another side.
 func newCopiesLike(w *copies, side byte, c chooser) *copies {
 	return &copies{tb: w.tb, chooser: c, origin: w.origin, vectors: w.vectors, side: side}
 }
@@ -99,7 +99,7 @@ func until(stop chan struct{}) bool {
 	}
 }
 
-// writeUntil submits what comes to mind.
+// writeUntil submits random operations.
 func (u *underway) writeUntil(w *copies, stop chan struct{}) {
 	for until(stop) {
 		issued, _ := u.Outbox()

@@ -18,7 +18,7 @@ import (
 	"github.com/sightline-dev/sightline/core/partition"
 )
 
-// copied is a replica with what it stands on.
+// copied is a replica with its store.
 type copied struct {
 	store kv.Store
 	*partition.Partition

@@ -34,8 +34,8 @@ func rulesIn(t *testing.T, p *partition.Partition) (seqs []uint64) {
 	return seqs
 }
 
-// TestRules has an origin become a newer version: its log says so once, and nothing older opens it again. The control log,
-// which nobody pulls, says nothing.
+// TestRules: a newer version of the program opens an origin's folder. It writes its rules to the log once, and no older version opens the
+// folder again. It writes none to the control log, which nobody pulls.
 func TestRules(t *testing.T) {
 	store := memkv.New()
 	must := func(p *partition.Partition, err error) *partition.Partition {
@@ -71,8 +71,8 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// TestRulesStop: a replica does not pull past rules that it does not know. Nothing of it changes, its own operations are
-// taken and pending as before, and a newer program goes on from there.
+// TestRulesStop: a replica does not pull past unknown rules. It does not change, accepts operations as before, and a newer program
+// continues from there.
 func TestRulesStop(t *testing.T) {
 	at := memkv.New()
 	origin, err := openRules(at, app, 0, nil)

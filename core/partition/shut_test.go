@@ -45,8 +45,7 @@ func (c *counted) Commit(b *kv.Batch) (func() error, error) {
 	return c.Store.Commit(b)
 }
 
-// TestShut ends a partition under its writers: each is told why, or has written before, and
-// nothing is written from then on.
+// TestShut ends a partition under its writers. Each of them gets the reason, or has written before, and nothing is written afterwards.
 func TestShut(t *testing.T) {
 	for seed := range proof.Seeds(t, 100, 10_000) {
 		r := rand.New(rand.NewPCG(seed, 5))
@@ -97,7 +96,7 @@ func TestShut(t *testing.T) {
 	}
 }
 
-// TestTidy makes visible what is written beside the log, or nothing.
+// TestTidy: writes that bypass the log become visible completely, or not at all.
 func TestTidy(t *testing.T) {
 	store := memkv.New()
 	p := open(t, store)

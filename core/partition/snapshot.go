@@ -14,21 +14,18 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// ErrChunk is returned for a chunk of a snapshot that is none, or is not the one that was
-// listed.
+// ErrChunk is returned for an invalid chunk of a snapshot, and for one with another hash than the listed one.
 var ErrChunk = errors.New("chunk does not belong to the snapshot")
 
-// Snapshot is the state of a log up to one entry. A replica that joins late takes it instead of
-// the log's beginning:
+// Snapshot is the state of a log up to one entry. A replica that joins late takes it instead of the log's beginning:
 //
 //	Seq 1200 ─┬─ chunk 0   state: keys in the order of catalog's CopyTables, up to 1 MiB
 //	          ├─ chunk 1
-//	          ├─ chunk 2   derived records, if they were asked for
+//	          ├─ chunk 2   derived records, if they were requested
 //	          └─ objects   manifests of the versions, by hash
 //
-// A chunk is named by the SHA-256 of its bytes, and ends where the hash of a key says so, once it is
-// large enough: what has not changed is in the same chunks the next time, so a download that
-// was cut goes on with those that are missing, even in another snapshot.
+// The name of a chunk is the SHA-256 of its bytes. A chunk that is large enough ends where the hash of a key permits it. So unchanged
+// keys are in the same chunks of the next snapshot, and an interrupted download needs only the missing chunks, even of another snapshot.
 type Snapshot struct {
 	Epoch   log.Epoch
 	Seq     uint64
@@ -49,8 +46,8 @@ type Snapshot struct {
 	// Held reports that a chunk was held to its hash when it came; nil: none was. Then it is done here.
 	Held func(i int) bool
 
-	// Placed reports that a chunk has nothing but derived records, which the replica's store has had in
-	// their place since the chunk came; nil: no chunk was placed. It is then read only where there are inputs already. See [PlacedKey].
+	// Placed reports that a chunk has only derived records, which the replica's store already contains; nil: no chunk was placed. Rebase
+	// then reads the chunk only if the replica has inputs. See [PlacedKey].
 	Placed func(i int) bool
 }
 
@@ -66,7 +63,7 @@ type Chunk struct {
 const (
 	minChunk = 256 << 10
 	maxChunk = 1 << 20
-	cutEvery = 1 << 10 // keys, from minChunk on
+	cutEvery = 1 << 10 // keys, after minChunk
 )
 
 // Export is a snapshot that can be read: it shows the state of one moment for as long as it
@@ -154,7 +151,7 @@ func (x *Export) Chunk(i int) ([]byte, error) {
 	return chunk, err
 }
 
-// Find returns the number of a chunk by its hash, false: it is none of them.
+// Find returns the number of the chunk with a hash; false: the snapshot has no such chunk.
 func (x *Export) Find(h blob.Hash) (int, bool) {
 	for i := range x.Chunks {
 		if x.Chunks[i].Hash == h {

@@ -41,7 +41,7 @@ func large(t testing.TB, p *partition.Partition, from, n int) {
 	}
 }
 
-// export takes a snapshot and holds every chunk to what is listed of it.
+// export takes a snapshot and compares every chunk with its list.
 func export(t testing.TB, p *partition.Partition, base [32]byte) (x *partition.Export, chunks [][]byte) {
 	t.Helper()
 	x, err := p.Export(base)
@@ -179,8 +179,8 @@ func TestExportLess(t *testing.T) {
 	}
 }
 
-// TestExportResumes changes little of a large state: most chunks of the next snapshot are
-// those of the one before, so a download that was cut goes on.
+// TestExportResumes changes a small part of a large state. Most chunks of the next snapshot are those of the previous one, so an
+// interrupted download continues.
 func TestExportResumes(t *testing.T) {
 	p := open(t, memkv.New())
 	defer p.Close()

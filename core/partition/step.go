@@ -160,7 +160,7 @@ func (p *Partition) Tidy(do func(tx *kv.Overlay) error) error {
 	return p.o.Store.Apply(p.tx.Batch())
 }
 
-// Redact changes operations of the log, from an entry on, in one batch: see [log.Store.Redact].
+// Redact changes operations of the log, starting at an entry, in one batch: see [log.Store.Redact].
 func (p *Partition) Redact(from uint64, edit func(log.Body) bool) error {
 	defer p.locks.take(appending | folding).unlock()
 	if err := p.whyClosed(); err != nil {

@@ -15,32 +15,28 @@ import (
 	"github.com/sightline-dev/sightline/core/predict/raster"
 )
 
-// Submit makes operations of bodies, asked for by the key or account called by, and returns
-// what became of each once they, and their effect, can be read and outlive a crash. All of them
-// reach the log or none; they follow one another there. also adds to their batch what they
-// need, such as derived records; it may be nil, and runs under a lock. Bodies are
-// borrowed until Submit returns. The result of a training may follow the request for it: see [log.SetLeases].
+// Submit makes operations of bodies, on behalf of the key or account by. It returns the verdict of each operation once all are durable
+// and their effect is visible. The log gets either all of them, in a row, or none. also adds related records to their batch, such as
+// derived records; it may be nil, and runs under a lock. Submit borrows bodies until it returns. The result of a training may follow the
+// request for it: see [log.SetLeases].
 //
-// ctx is asked before anything is written, never after. Errors: kv.ErrFull before anything is
-// written, unless all that is asked for is to delete; kv.ErrFailed and others of the store, after
-// which the operations may or may not be in the log, and if they are, take their effect in time.
+// Submit checks ctx only before it writes. Errors: kv.ErrFull before anything is written, unless all bodies only delete; kv.ErrFailed and
+// others of the store, after which the log may or may not have the operations. If it has them, they take effect later.
 //
-// On a replica the operations wait in the outbox for the origin, and their verdicts are what
-// is true here and now: the log has the last word, which Pull tells. Further errors: ErrNoSite,
-// ErrOutbox.
+// On a replica the operations wait in the outbox for the origin, and the verdicts are those of the local state. The log decides, and Pull
+// returns the final verdicts. Further errors: ErrNoSite, ErrOutbox.
 func (p *Partition) Submit(ctx context.Context, by string, bodies []log.Body, also func(*kv.Batch)) ([]fold.Verdict, error) {
 	verdicts, _, err := p.SubmitSpan(ctx, Who{By: by}, bodies, also)
 	return verdicts, err
 }
 
-// Span is some operations of one site that follow one another: those from First to Last. The zero
-// Span is of none.
+// Span is a run of operations of one site, from First to Last. The zero Span is empty.
 type Span struct {
 	Site        log.Site
 	First, Last uint64
 }
 
-// SubmitSpan is [Partition.Submit] for who shows a token, too, and says which operations were made.
+// SubmitSpan is [Partition.Submit] for callers with a token. It also returns the made operations.
 func (p *Partition) SubmitSpan(ctx context.Context, who Who, bodies []log.Body, also func(*kv.Batch)) ([]fold.Verdict, Span, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, Span{}, err
@@ -166,7 +162,7 @@ func (p *Partition) foldLocked(seq uint64) error {
 	return nil
 }
 
-// forget drops what was learnt with a batch that is not there.
+// forget drops cached facts of a batch that was not written.
 func (p *Partition) forget() {
 	p.fold = fold.NewUpTo(p.o.App, p.o.Rules)
 	if p.replica != nil {
@@ -174,7 +170,7 @@ func (p *Partition) forget() {
 	}
 }
 
-// runEntries is how many entries share a batch at most.
+// runEntries is the maximum number of entries in a batch.
 const runEntries = 512
 
 // foldRun folds some entries and makes their effect visible in one batch. That batch is not
@@ -282,13 +278,13 @@ func (p *Partition) findIndexable(entries []log.Entry, out fold.Outcome) (inputs
 	return inputs, nil
 }
 
-// picture is what a derived record is of.
+// picture identifies the picture of a derived record.
 type picture struct {
 	blob blob.Hash
 	crop raster.Crop
 }
 
-// change is what the overlay's batch does.
+// change is the effect of the overlay's batch.
 type change struct {
 	indexed  fold.Outcome          // what the index makes its own of
 	analysed []catalog.Input       // inputs whose derived records come with it, otherwise unchanged
@@ -297,7 +293,7 @@ type change struct {
 	write    func(*kv.Batch) error // writes the batch; nil: Apply of the store
 }
 
-// apply makes the overlay's batch visible, with what the index makes of it.
+// apply makes the overlay's batch visible, together with the changes of the index.
 func (p *Partition) apply(c change) error {
 	if p.index != nil {
 		err := p.index.Stage(p.tx, &c.indexed)

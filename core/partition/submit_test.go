@@ -18,7 +18,7 @@ import (
 	"github.com/sightline-dev/sightline/core/partition"
 )
 
-// faulty is a store whose parts fail when told to, and whose syncs may be held up.
+// faulty is a store with parts that tests can make fail, and with syncs that tests can delay.
 type faulty struct {
 	kv.Store
 	mu                 sync.Mutex

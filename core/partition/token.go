@@ -9,15 +9,14 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// Who asks for operations.
+// Who identifies the caller that requests operations.
 type Who struct {
 	By    string // what they are signed with, see [log.Op]
 	Token Token  // that was shown; zero: none was
 }
 
-// Token is of which client and generation an access token is. A replica that took one may not know yet that the
-// generation is over, so it keeps with each operation of its own under which one it was asked for, until nobody
-// can ask for the operation again.
+// Token has the client and the generation of an access token. A replica that accepts a token may not know yet that the generation has
+// ended. So it stores the Token of each own operation until nobody can request the operation again.
 //
 //field:message
 type Token struct {
@@ -38,8 +37,8 @@ func (p *Partition) noteToken(b *kv.Batch, ops []log.Op, t Token) {
 	}
 }
 
-// TokenOf is the token under which an operation of our own was made; zero where none was shown, and for
-// operations that an earlier version has made, which noted none.
+// TokenOf returns the token of an operation of this site. It is zero for an operation without a token, and for operations of earlier
+// versions, which stored none.
 func (p *Partition) TokenOf(dot log.Dot) (Token, error) {
 	data, err := p.o.Store.Get(tokenKey(p.o.App, dot))
 	if isMissing(err) {

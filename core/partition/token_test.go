@@ -47,8 +47,8 @@ func notes(t *testing.T, store kv.Store) (n int) {
 	return n
 }
 
-// TestTokens: under which token an operation was asked for is known for as long as the operation may be offered: over a
-// restart, and when it came back in a log that may be taken back; then the note goes. A log of one's own needs none.
+// TestTokens: a replica knows the token of an operation as long as it may send the operation: after a restart, and while the log that has
+// it may be restored. Then it deletes the note. A partition with a log needs no notes.
 func TestTokens(t *testing.T) {
 	store := memkv.New()
 	origin := open(t, store)

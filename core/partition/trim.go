@@ -10,21 +10,20 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// Keep is how much of a log is kept after the state includes it, for replicas that read on in it.
-// A replica that is further behind takes a snapshot. A replica's outbox and the control partition keep what they
-// have.
+// Keep limits the part of a log that is kept after the state includes it, for replicas that pull it. A replica that is further behind
+// takes a snapshot. The limits do not apply to a replica's outbox and to the control partition.
 //
 //	trimmed ─┬─ kept: no older than Age, no more than Entries ─── head
-//	       floor            ▲ mark: the head of a day, to tell how old an entry is
+//	       floor            ▲ mark: the head of a day, which gives the age of entries
 //
-// How old an entry is says when it was appended, not its clock: what an edge wrote while it was
-// away is as new as its arrival.
+// The age of an entry counts from when it was appended, not from its clock: operations that an edge made while it was offline are as new
+// as their arrival.
 type Keep struct {
 	Age     time.Duration // 0 means 30 days
 	Entries uint64        // 0 means 200,000. Of them the last 4,096 are kept whatever their age
 
-	// Away is how old a write of a field may be when it arrives: the clock below which they are
-	// stale, the horizon, follows at this distance, once another site has written. 0 means 90 days.
+	// Away is the maximum age of a write of a field when it arrives. Older writes are stale: the horizon follows the clock at this
+	// distance, once another site has written. 0 means 90 days.
 	Away time.Duration
 
 	// Writes is the time for which replicas keep their confirmed operations, at least: an origin restored from a backup that is
@@ -32,7 +31,7 @@ type Keep struct {
 	Writes time.Duration
 }
 
-// What Keep means by 0, and what is kept of any log, so that a replica that has just taken a snapshot can read on.
+// Defaults of Keep, and the minimum for any log, so that a replica that has just taken a snapshot can pull.
 const (
 	keepAge     = 30 * 24 * time.Hour
 	keepEntries = 200_000
@@ -58,7 +57,7 @@ func (k *Keep) defaults() {
 
 // trimState has the marks of the log, and when Step moves the horizon.
 type trimState struct {
-	known bool // marks are what is noted
+	known bool // marks are read
 	marks []mark
 	next  time.Time // when the horizon is looked at next
 	seen  uint64    // the last entry then
@@ -77,7 +76,7 @@ type noted struct {
 	marks []mark `wire:"1"`
 }
 
-// marksKept is how finely ages are told: Age in so many parts.
+// marksKept is the resolution of ages: the number of parts of Age.
 const marksKept = 16
 
 func marksKey(app catalog.AppID) []byte { return app.LocalKey("trim") }
@@ -185,7 +184,7 @@ func decodeMarks(data []byte) ([]mark, error) {
 	return x.marks, err
 }
 
-// horizonEvery is how often the horizon is moved: Away in so many parts.
+// horizonEvery is the number of moves of the horizon in the time Away.
 const horizonEvery = 64
 
 // stepHorizon moves the horizon on, by an entry of the log, so that what is below it is the same at all who fold
@@ -238,7 +237,7 @@ func (p *Partition) reaches(to time.Time) (bool, error) {
 		others = !last
 		return false
 	})
-	if errors.Is(err, log.ErrTrimmed) { // all of it is gone, so it has begun long before
+	if errors.Is(err, log.ErrTrimmed) { // all entries were trimmed, so the log began long before
 		return true, nil
 	}
 	if err != nil || !others {

@@ -63,9 +63,8 @@ func keys(t testing.TB, store kv.Store) (n int) {
 	return n
 }
 
-// TestTrimmedLog changes labels for as long as it takes to fill the log many times: what the store holds stays
-// bounded, the state is that of a log that was never trimmed, what was sent is known again, and opening it
-// anew needs nothing that is gone.
+// TestTrimmedLog changes labels until the log has been filled many times. The size of the store stays bounded, the state is that of a log
+// that was never trimmed, operations that are sent again are recognized, and opening the store again needs no trimmed entry.
 func TestTrimmedLog(t *testing.T) {
 	const kept, rounds, changes = 1000, 40, 500
 	c := &ticking{at: clock()}
@@ -101,7 +100,7 @@ func TestTrimmedLog(t *testing.T) {
 		t.Errorf("reading what was trimmed: %v", err)
 	}
 	head, floor := l.Head(), l.Floor()
-	accept(t, p, sentOnce) // its entries are gone, its number is not
+	accept(t, p, sentOnce) // its entries were trimmed, its number was not
 	if err := p.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -221,7 +220,7 @@ func TestHorizonMoves(t *testing.T) {
 			t.Errorf("%d horizons in a month without a write, want %d", got, want)
 		}
 	}
-	idle(0) // the last one is of the last write
+	idle(0) // the last entry is that of the last write
 	submit(t, p, flip(input, 1)...)
 	idle(1)
 	v := p.View()
