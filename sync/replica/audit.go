@@ -21,16 +21,15 @@ const (
 	maxLeaves  = 256         // that are repaired one by one; beyond, a snapshot is cheaper
 )
 
-// audit compares the confirmed state with the origin's, from the root of both trees of digests
-// down to where they differ, and takes the origin's keys there:
+// audit compares the confirmed state with the origin's. It starts at the roots of both trees of digests, descends where they differ, and
+// takes the origin's keys there:
 //
 //	   root           equal: done
 //	0 1 … f           differs: only 7
 //	     70 … 7f      differs: only 73
-//	       …  73a1    a leaf: its keys and values, put in the place of ours
+//	       …  73a1    a leaf: its keys and values replace ours
 //
-// Both trees are of one entry, so the log must not have moved on; when it has, the audit
-// begins again later. The outbox is no part of it, and stays.
+// Both trees must belong to the same entry. If the log has moved on, the audit begins again later. It does not change the outbox.
 type audit struct {
 	due    time.Duration
 	seq    uint64     // entry that both trees are of

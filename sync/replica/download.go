@@ -18,7 +18,7 @@ import (
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
-// Bounds of what comes down.
+// Limits of downloads.
 const (
 	maxBlobBytes = 64 << 20
 	maxEager     = 1024 // hashes that wait in memory
@@ -172,7 +172,7 @@ func (m *Machine) scanInputs() error {
 	return err
 }
 
-// keepPart keeps what came of a picture before the connection was lost.
+// keepPart stores the part of a picture that arrived before the connection was lost.
 func (m *Machine) keepPart(l *lane) {
 	d := &m.load
 	switch from, ok := rangeFrom(l.header); {
@@ -186,7 +186,7 @@ func (m *Machine) keepPart(l *lane) {
 	}
 }
 
-// rangeFrom is where the bytes of a partial answer begin.
+// rangeFrom returns the offset of the first byte of a partial answer.
 func rangeFrom(fields []api.Field) (from int, ok bool) {
 	s, ok := strings.CutPrefix(strings.TrimSpace(header(fields, "Content-Range")), "bytes ")
 	s, _, found := strings.Cut(s, "-")

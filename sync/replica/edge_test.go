@@ -55,8 +55,7 @@ func (f *full) Commit(b *kv.Batch) (func() error, error) {
 	return f.Store.Commit(b)
 }
 
-// TestFull: a disk without room holds the pull up, and what there is goes on being served; with
-// room it goes on by itself.
+// TestFull: a disk without space stops the pull. Reads continue. With space the pull continues by itself.
 func TestFull(t *testing.T) {
 	r := newRig(t, replica.Options{})
 	r.settle()
@@ -158,7 +157,7 @@ func TestFullUnsynced(t *testing.T) {
 	}
 }
 
-// TestStrays: answers to nothing, or to what was given up, change nothing.
+// TestStrays: answers to no request, or to a cancelled one, change nothing.
 func TestStrays(t *testing.T) {
 	r := newRig(t, replica.Options{})
 	r.settle()
@@ -319,7 +318,7 @@ func TestSnapshotForged(t *testing.T) {
 	}
 }
 
-// TestSnapshotSuperseded: when the snapshot is gone the newest is taken.
+// TestSnapshotSuperseded: if the origin no longer has a snapshot, the replica takes the newest.
 func TestSnapshotSuperseded(t *testing.T) {
 	r := newRig(t, replica.Options{})
 	r.origin.submit(create("a"), &log.ModelCreate{ID: "m", Version: "v"})
@@ -489,7 +488,7 @@ func TestUnknownFrames(t *testing.T) {
 	}
 }
 
-// TestHeaders: each request says who asks, and nothing but what HTTP can carry.
+// TestHeaders: each request identifies the replica, and contains only characters that HTTP allows.
 func TestHeaders(t *testing.T) {
 	r := newRig(t, replica.Options{})
 	sites, seen := 0, 0

@@ -7,7 +7,7 @@ import (
 	"github.com/sightline-dev/sightline/core/blob"
 )
 
-// Event is what the host tells the machine: one of the types below.
+// Event is an event of the host: one of the types below.
 type Event interface{ event() }
 
 // The events.
@@ -22,9 +22,8 @@ type (
 	// Local says that something was submitted to the partition: it is pushed at once.
 	Local struct{}
 
-	// Answer brings the answer to an Ask, whole or a piece of it. Pieces come in order, as they
-	// arrive; the first has Status and Header, and More is false in the last alone. Err ends
-	// the answer: nothing, or only what came before, arrived. Body is borrowed until Step returns.
+	// Answer is the answer to an Ask, or a piece of it. Pieces arrive in order. The first has Status and Header, and only the last has
+	// More false. Err ends the answer: only the previous pieces arrived, or nothing. Body is borrowed until Step returns.
 	Answer struct {
 		ID     uint64 // of the Ask
 		Status int
@@ -37,12 +36,11 @@ type (
 		// thirty times as fast as a guest. Zero: the machine does where it matters.
 		Sum blob.Hash
 
-		// Placed says that the host has put the piece that was asked for in its place by [Place]. There is no Body then, but a Sum.
+		// Placed reports that the host has stored the requested piece by [Place]. Then there is no Body, but a Sum.
 		Placed bool
 	}
 
-	// Need asks for a blob that a reader misses. It is answered by Got, at once where the blob
-	// is here.
+	// Need asks for a blob that a reader lacks. The answer is Got, at once if the blob is stored here.
 	Need struct{ Blob blob.Hash }
 
 	// Offline says that the host knows of no way to the origin: nothing is asked until Online.
@@ -65,7 +63,7 @@ func (Offline) event() {}
 func (Online) event()  {}
 func (Stop) event()    {}
 
-// Effect is what the machine wants of its host: one of the types below.
+// Effect is a request of the machine to its host: one of the types below.
 type Effect interface{ effect() }
 
 // The effects.
@@ -81,28 +79,28 @@ type (
 		Query  string // without '?'
 		Header []api.Field
 		Body   []byte // the machine's own; unchanged until the answer or Cancel
-		Stream bool   // the answer goes on for as long as the connection lives
-		Place  bool   // of a piece of a snapshot: the host may try [Place] on it, and say so in Answer
+		Stream bool   // the answer lasts as long as the connection
+		Place  bool   // of a piece of a snapshot: the host may try [Place] on it, and report it in Answer
 	}
 
 	// Cancel gives up a request. Pieces of its answer that come later are ignored.
 	Cancel struct{ ID uint64 }
 
-	// WakeAt wants a Wake at a moment, in the place of any that was wanted before. The host
-	// takes it as the time from now until then, so that a clock that is set does not hold it back.
+	// WakeAt asks for a Wake at a time, and replaces the previous request. The host waits for the duration from now until then, so that a
+	// change of the clock does not delay it.
 	WakeAt struct{ At time.Time }
 
-	// Got ends a Need: the blob is held, or Err says why not.
+	// Got ends a Need: the blob is stored, or Err has the reason why not.
 	Got struct {
 		Blob blob.Hash
 		Err  error
 	}
 
-	// Changed says that what Status tells has changed in what a person is shown.
+	// Changed reports a change of Status that a person sees.
 	Changed struct{}
 
-	// Take hands a complete snapshot to a host that can take it itself, by [TakeSnapshot] on a partition of its own; see
-	// Options.Takes. The machine ends here in any case. The host makes another one over the new state.
+	// Take passes a complete snapshot to a host that installs it itself, by [TakeSnapshot] on another partition; see Options.Takes. The
+	// machine has ended in any case. The host creates another one over the new state.
 	Take struct{ Manifest []byte }
 
 	// Purge says that the application is no longer for this replica to hold: it was deleted, or
@@ -110,7 +108,7 @@ type (
 	// opened over: state, pictures and, unless KeepOutbox is set, its own operations too.
 	Purge struct {
 		Why        string
-		KeepOutbox bool // the application is there, but outside the scope: own operations are nobody else's to drop
+		KeepOutbox bool // the application exists, but outside the scope: only this replica has its own operations
 	}
 )
 

@@ -44,7 +44,7 @@ func (m *Machine) fills() (bool, error) {
 		if k.Op.Body != nil {
 			chain = k.Before.Next(log.Encode(nil, &k.Op))
 		}
-		// What was kept for another snapshot may be of a log whose disk was rolled back since.
+		// Entries that were kept for another snapshot may come from a log whose disk was rolled back since.
 		if fresh && sealed && m.p.KeptOf() == x.Epoch && k.At.Seq >= f.at && (k.At.Seq < x.Seq || k.At.Seq == x.Seq && chain == f.of) {
 			f.at, f.chain = k.At.Seq, chain
 		}

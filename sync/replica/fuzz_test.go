@@ -12,9 +12,8 @@ import (
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
-// hostile lives with an origin that answers what data says: any bytes, or messages of ours that
-// were changed. The machine never panics, its store never fails, and of what was written here nothing is
-// lost, nor told to be confirmed that the log has not brought (R17).
+// hostile runs a replica against an origin that answers with data: any bytes, or changed messages. The machine never panics, and its
+// store never fails. No local write is lost, and none counts as confirmed before the log has brought it back (R17).
 func hostile(t *testing.T, data []byte) {
 	r := newRig(t, replica.Options{Wants: wire.Wants{Vectors: wire.VectorsQ16, Blobs: wire.BlobsFull}, Register: &register{}, Audit: time.Hour})
 	r.origin.submit(create("a"), create("b"), r.picture(50), &log.ModelCreate{ID: "m", Version: "v"})
@@ -70,7 +69,7 @@ func hostile(t *testing.T, data []byte) {
 	}
 }
 
-// own holds what is confirmed to what the state says was folded of our site.
+// own compares the confirmed operations with the operations of this site in the state.
 func own(t *testing.T, r *rig, confirmed uint64) {
 	t.Helper()
 	v := r.part.View()

@@ -8,19 +8,17 @@ import (
 	"github.com/sightline-dev/sightline/core/partition"
 )
 
-// keepPause is the least time between two syncs of what was pulled: so much of it a crash may take
-// back while writes go on at the origin.
+// keepPause is the minimum time between two syncs of pulled entries. A crash may undo so much of them while the origin accepts writes.
 const keepPause = time.Second
 
-// kept is how far what was pulled outlives a crash.
+// kept is the durable part of the pulled entries.
 type kept struct {
 	cursor partition.Cursor // the store held it at the last sync
 	next   time.Duration    // none is made before
 }
 
-// keep makes what was pulled durable, once the replica has caught up and when it loses its way to the
-// origin: batches of a pull are not synced, since they can be pulled again, but a replica that is started
-// without a network has nothing to pull them from.
+// keep syncs the pulled entries, once the replica has caught up and when it loses its connection to the origin. Batches of a pull are not
+// synced, since they can be pulled again. But a replica that starts offline could not pull them.
 func (m *Machine) keep() error {
 	away := !m.running || !m.online
 	if m.told.purged || !away && (!m.pull.caught || m.at < m.kept.next) {

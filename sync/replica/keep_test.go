@@ -10,7 +10,7 @@ import (
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
-// powerless starts the replica anew without a network, on what was synced and nothing else.
+// powerless restarts the replica offline, with only the synced data.
 func (r *rig) powerless() {
 	r.Helper()
 	r.disk = &disk{batches: slices.Clone(r.disk.batches[:r.disk.durable]), durable: r.disk.durable}

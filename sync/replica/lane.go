@@ -19,8 +19,8 @@ const (
 	maxPause    = time.Hour // what an origin may ask for at most
 )
 
-// lane is one of the tasks that the machine does at the same time. It has at most one request under way, and pauses of
-// its own after failures, so that a refused push delays no pull.
+// lane is one of the tasks that the machine does at the same time. It has at most one request in flight, and pauses separately after
+// failures, so that a refused push delays no pull.
 type lane struct {
 	name  string
 	id    uint64        // of the request under way; 0: none
@@ -32,7 +32,7 @@ type lane struct {
 
 	status int         // of the answer that is coming in; 0: nothing of it has
 	header []api.Field // likewise
-	body   []byte      // what came of it, unless it is a stream
+	body   []byte      // of the answer, unless it is a stream
 }
 
 // idle reports whether the lane may ask at a moment.
@@ -47,9 +47,8 @@ func (l *lane) done() {
 // well notes that something went forward.
 func (l *lane) well() { l.fails, l.next, l.wrong = 0, 0, "" }
 
-// pause is how long a lane waits after so many failures in a row: it doubles from half a second
-// to a minute, and chance takes up to half of it off, so that replicas that were cut off
-// together do not come back together.
+// pause returns the time that a lane waits after some failures in a row. It doubles from half a second to a minute. Up to half of it is
+// subtracted at random, so that replicas that were disconnected together do not come back together.
 func pause(fails int, random io.Reader) time.Duration {
 	d := longPause
 	if fails < 8 {

@@ -23,7 +23,7 @@ var ErrOptions = errors.New("missing options")
 // errAnswer is an answer that is against the protocol: its origin is asked again, later.
 var errAnswer = errors.New("invalid response from the origin")
 
-// Partition is what the machine asks of the application's partition, opened as a replica.
+// Partition is the part of the application's partition, opened as a replica, that the machine uses.
 type Partition interface {
 	Cursor() partition.Cursor
 	Sealed() []byte
@@ -56,21 +56,20 @@ type Partition interface {
 
 var _ Partition = (*partition.Partition)(nil)
 
-// Blobs is what the machine asks of the pictures' store; [blob.Blobs] has it.
+// Blobs is the part of the pictures' store that the machine uses; [blob.Blobs] has it.
 type Blobs interface {
 	Put(ctx context.Context, r io.Reader, want blob.Hash) (blob.Hash, error)
 	Get(ctx context.Context, h blob.Hash) ([]byte, error)
 	Has(ctx context.Context, h blob.Hash) (bool, error)
 }
 
-// Register takes in what the origin says of the application: its record, keys and client.
+// Register stores the origin's register of the application: its record, keys and client.
 type Register interface {
 	// Seq is the entry of the control log that the register is of; 0: there is none yet.
 	Seq() uint64
 
-	// Take takes one in, in one batch; one that is not newer changes nothing. gone says why the
-	// application is no longer for this replica, where the register says so. What is no register is an
-	// error that wraps wire.ErrFormat; others are the store's.
+	// Take stores a register in one batch. If it is not newer, Take changes nothing. gone is the reason in the register why the replica
+	// no longer has access to the application. For an invalid register the error wraps wire.ErrFormat; other errors are the store's.
 	Take(seq uint64, data []byte) (gone string, err error)
 }
 
@@ -81,19 +80,19 @@ type Live int
 const (
 	Stream Live = iota // on a connection that stays open
 	Poll               // by requests that the origin holds until there is something
-	Once               // not: it pulls until it has all there is and all of its own is confirmed
+	Once               // not: it pulls until it has the whole log and its operations are confirmed
 )
 
 // String returns the way's name in a request: "stream", "poll" or "0".
 func (l Live) String() string { return [...]string{"stream", "poll", "0"}[l] }
 
-// Options are what a machine is made of. Fields without "nil:" or "0:" are needed.
+// Options are the parts of a machine. Fields without "nil:" or "0:" are required.
 type Options struct {
 	App       catalog.AppID
 	Partition Partition
 	Store     kv.Store // the partition's: notes of the machine lie there, and a snapshot on its way
 	Blobs     Blobs    // nil: pictures are neither sent nor fetched
-	Register  Register // nil: what comes of the register is passed over
+	Register  Register // nil: registers are ignored
 	Wants     wire.Wants
 	Live      Live
 	Name      string        // of this replica, for people; empty: none
@@ -205,7 +204,7 @@ func (m *Machine) tick(now time.Time) {
 	m.wall = now
 }
 
-// take is what an event does by itself.
+// take handles an event.
 func (m *Machine) take(e Event) error {
 	switch e := e.(type) {
 	case Begin:

@@ -9,8 +9,8 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// note is what the machine itself must know after a restart. Where the replica stands is not
-// in it: that is the partition's, and changes with its state.
+// note is the part of the machine's state that must survive a restart. It does not contain the cursor, which the partition stores with
+// its state.
 //
 //field:message note
 type note struct {

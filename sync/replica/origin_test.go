@@ -41,7 +41,7 @@ type origin struct {
 	unstable     bool     // nothing is stable, whatever stable is
 	reg          uint64   // entry of the register; 0: there is none
 	registerData string
-	do           wire.Do // what a session is told, in the place of what follows; 0: what follows
+	do           wire.Do // the answer to a session; 0: the normal answer
 	local        bool    // the application is local only
 	lives        bool    // it notes the lives of replicas
 	seals        bool    // entries come with seals, and a restored log takes them back
@@ -81,7 +81,7 @@ func (o *origin) open(e log.Epoch) {
 	}
 }
 
-// restore puts a copy of the store in the place of the origin's, under another epoch.
+// restore replaces the origin's store by a copy of a store, under another epoch.
 func (o *origin) restore(store kv.Store, e log.Epoch) {
 	o.Helper()
 	l, err := log.Open(store, log.Options{Prefix: app.LogPrefix()})
@@ -136,12 +136,12 @@ func (o *origin) submit(bodies ...log.Body) []fold.Verdict {
 	return v
 }
 
-// derivedOf is what analysing a picture gives here.
+// derivedOf returns the derived record of a picture.
 func derivedOf(h blob.Hash) catalog.Derived {
 	return catalog.Derived{Embedding: bytes.Repeat(h[:8], 4), Values: []float32{float32(h[0])}}
 }
 
-// answer is what the origin says to a request.
+// answer returns the origin's answer to a request.
 func (o *origin) answer(a *replica.Ask) replica.Answer {
 	query, err := url.ParseQuery(a.Query)
 	if err != nil {
@@ -475,7 +475,7 @@ func (o *origin) push(body []byte) ([]byte, error) {
 			lives = append(lives, partition.Life(l))
 		}
 	}
-	_, _, err = o.part.AcceptOf(context.Background(), ops, lives, func(b *kv.Batch) { o.beside(b, ops) })
+	_, _, err = o.part.AcceptOf(context.Background(), ops, lives, func(b *kv.Batch) { o.putRecords(b, ops) })
 	if errors.Is(err, partition.ErrSequence) {
 		return nil, &wire.Refusal{Code: wire.RefusedSequence, Accepted: had}
 	}
@@ -489,8 +489,8 @@ func (o *origin) push(body []byte) ([]byte, error) {
 	return out.Encode(), err
 }
 
-// beside is what the origin writes with operations that it takes.
-func (o *origin) beside(b *kv.Batch, ops []log.Op) {
+// putRecords adds the records that the origin writes with accepted operations.
+func (o *origin) putRecords(b *kv.Batch, ops []log.Op) {
 	for i := range ops {
 		switch body := ops[i].Body.(type) {
 		case *log.InputCreate:

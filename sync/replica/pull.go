@@ -17,7 +17,7 @@ import (
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
-// Bounds of what may come before the entries that need it.
+// Limits of the records that may arrive before the entries which need them.
 const (
 	maxBeside  = 64 << 20 // of objects
 	maxDerived = 8 << 20  // of derived records that are held; with more they are written before the entries
@@ -27,7 +27,7 @@ const (
 // idlePause is the least time between two polls of which the first brought nothing at once.
 const idlePause = time.Second
 
-// strayed is how many runs in a row may be of another log before we ask for a snapshot ourselves.
+// strayed is the number of consecutive runs of another log after which the machine asks for a snapshot.
 const strayed = 3
 
 // pull is one stream of changes.
@@ -45,7 +45,7 @@ type pull struct {
 	fills   bool         // entries are kept for a snapshot
 }
 
-// reset forgets a stream. What came of it and was not folded comes again.
+// reset forgets a stream. Its records that were not folded come again.
 func (p *pull) reset() {
 	*p = pull{caught: p.caught, stray: p.stray}
 }
@@ -70,7 +70,7 @@ func (m *Machine) startPull(l *lane) error {
 	return nil
 }
 
-// vectors is what we want of what was derived, in a query.
+// vectors returns the query parameter for derived records.
 func (m *Machine) vectors() string {
 	if m.o.Wants.Vectors == wire.VectorsQ16 {
 		return "q16"
@@ -78,8 +78,8 @@ func (m *Machine) vectors() string {
 	return "none"
 }
 
-// settledLog reports whether nothing is left to be pulled: neither of the log, as far as the
-// origin has said, nor the echo of what it took from us.
+// settledLog reports whether nothing is left to pull: neither entries that the origin has announced, nor operations of this site that it
+// accepted.
 func (m *Machine) settledLog() bool {
 	_, confirmed := m.p.Outbox()
 	return m.pull.caught && confirmed >= m.push.accepted
@@ -177,7 +177,7 @@ func (m *Machine) roomBeside(n int) error {
 	return nil
 }
 
-// object keeps the pieces of an object, and when it is whole, the object.
+// object collects the pieces of an object, and stores the object when it is complete.
 func (m *Machine) object(body []byte) error {
 	o, err := wire.DecodeObject(body)
 	if err != nil {
@@ -228,8 +228,7 @@ func (m *Machine) register(body []byte) error {
 	return err
 }
 
-// entries folds a run of the log, in one batch with what it needs. A run that was folded
-// already is passed over; one that leaves a gap ends the stream.
+// entries folds a run of the log, in one batch with its records. It skips a run that was folded already, and ends the stream at a gap.
 func (m *Machine) entries(l *lane, body []byte) error {
 	e, err := wire.DecodeEntriesFrame(body)
 	if err != nil {
@@ -304,8 +303,8 @@ func runOf(e *wire.Entries, entries []log.Entry) partition.Run {
 	return r
 }
 
-// astray is what follows from a run of another log than ours: the origin is told where we stand, and
-// should it send the same again, a snapshot is asked for. Our own operations stay.
+// astray handles a run of another log. The machine sends its cursor again. If the origin sends the same run again, the machine asks for a
+// snapshot. Own operations stay.
 func (m *Machine) astray(l *lane, err error) {
 	m.pull.stray++
 	stray := m.pull.stray

@@ -22,8 +22,8 @@ const (
 // noPicture is why an operation is refused whose picture cannot be sent.
 const noPicture = "blob: the origin did not receive the picture"
 
-// push is how far our own operations got. It is lost with the process: the next session says it again, and sending an
-// operation twice changes nothing.
+// push is the progress of sending own operations. It is lost with the process: the next session sends it again, and sending an operation
+// twice changes nothing.
 type push struct {
 	accepted uint64 // last own operation that the origin says its log has
 	last     uint64 // last one of the push under way
@@ -44,7 +44,7 @@ func (m *Machine) startPush(l *lane) error {
 	case m.session.drains && m.back.done == m.session.epoch: // no snapshot comes, and all that the log lacked was given back
 		older = issued
 	default:
-		return nil // until the snapshot tells what of ours is in it
+		return nil // until the snapshot shows which own operations it contains
 	}
 	if m.p.Site() == 0 || m.p.Renewing() || m.session.site != m.p.Site() || m.push.foreign || m.push.accepted >= issued {
 		return nil
@@ -74,7 +74,7 @@ func (m *Machine) startPush(l *lane) error {
 	return nil
 }
 
-// batch is the beginning of what the origin has not accepted, as far as it can be sent now.
+// batch returns the first operations that the origin has not accepted, as far as they can be sent now.
 func (m *Machine) batch() (ops []log.Op, err error) {
 	most, room := pushOps, pushBytes
 	if n := m.session.limits.PushOps; n > 0 && n < uint64(most) {
@@ -175,8 +175,8 @@ func (m *Machine) pushed(l *lane, body []byte) error {
 	return nil
 }
 
-// echoed is called when the cursor stands at the end of the log: what the origin said it took
-// must have come back by then. What has not is offered again. A log that is shorter since has lost it, if it was asked for after that.
+// echoed is called when the cursor is at the end of the log. Operations that the origin accepted must have come back by then. The others
+// are sent again. If the pull began after the acknowledgement and the log is shorter, the log has lost them.
 func (m *Machine) echoed() {
 	_, confirmed := m.p.Outbox()
 	if m.push.echo == 0 || m.push.echo > m.p.Cursor().Seq && m.lane[lanePull].since <= m.push.said {
@@ -195,7 +195,7 @@ func (m *Machine) echoed() {
 	}
 }
 
-// pushRefused is what a refusal of a push means beyond a pause.
+// pushRefused handles a refusal of a push beyond a pause.
 func (m *Machine) pushRefused(r *wire.Refusal, status int) (done bool) {
 	l := &m.lane[lanePush]
 	_, confirmed := m.p.Outbox()

@@ -21,14 +21,14 @@ import (
 // MaxPiece bounds one piece of a snapshot, in bytes.
 const MaxPiece = maxObject
 
-// rebase is a snapshot on its way. What came of it lies in the store, by hash, so that a
-// download that was cut, even by a restart, goes on with what is missing.
+// rebase is the download of a snapshot. The store has its pieces by hash, so that an interrupted download continues with the missing
+// ones, even after a restart.
 //
-//	manifest ─▶ chunks and objects, two at a time, each by its hash ─▶ in place of the state, under the outbox
-//	         └▶ entries that it has in it, which are kept ([fill]) ──┘
+//	manifest ─▶ chunks and objects, two at a time, each by its hash ─▶ replace the state, under the outbox
+//	         └▶ entries that the snapshot contains, which are kept ([fill]) ──┘
 //
-// A replica that has never pulled writes chunks of derived records to their final place at once. While it takes one
-// piece, laneAhead asks the origin for the next one.
+// A replica that has never pulled writes chunks of derived records to their final keys at once. While it processes one piece, laneAhead
+// asks the origin for the next one.
 type rebase struct {
 	name     [32]byte // of the snapshot; zero: the newest
 	force    bool     // we want one, whatever the origin says of our cursor
@@ -36,7 +36,7 @@ type rebase struct {
 	parts    []wire.Chunk // of the manifest: chunks, then objects
 	here     []bool       // of parts: it has come
 	held     []bool       // of parts: it was held to its hash when it came, since the machine began
-	placed   []bool       // of parts: a chunk whose derived records are in their place
+	placed   []bool       // by part: a chunk whose derived records are under their final keys
 	next     int          // of parts: first that may be missing
 	swept    bool         // nothing of an earlier one is left in the store
 	given    bool         // to the host, to be taken there
@@ -61,7 +61,7 @@ func (r *rebase) forget() {
 	r.manifest, r.parts, r.here, r.held, r.placed, r.next = nil, nil, nil, nil, nil, 0
 }
 
-// startRebase asks for the next piece, or takes the snapshot when all are there.
+// startRebase asks for the next piece, or installs the snapshot when all have arrived.
 func (m *Machine) startRebase(l *lane) error {
 	r := &m.rebase
 	if m.session.paused != "" || r.given {
@@ -107,7 +107,8 @@ func (m *Machine) startRebase(l *lane) error {
 	return m.takeSnapshot(l)
 }
 
-// sealed names the place in the log that was folded, for the origin to tell whether its log has it, as far as the log of the session sealed it.
+// sealed returns query parameters with the place in the log up to which the replica has folded, if the log of the session sealed it, so
+// that the origin can check whether its log has the place.
 func (m *Machine) sealed() (query []string) {
 	c, seal := m.p.Cursor(), m.p.Sealed()
 	if len(seal) == 0 || c.Epoch != m.session.epoch {
@@ -187,7 +188,7 @@ func (m *Machine) hasPart(i int) (bool, error) {
 	return err == nil, err
 }
 
-// came notes that a piece is here.
+// came notes that a piece has arrived.
 func (r *rebase) came(i int) {
 	r.here[i] = true
 	for r.next < len(r.here) && r.here[r.next] {
@@ -252,8 +253,8 @@ func (m *Machine) sweep() error {
 	return nil
 }
 
-// gotSnapshot takes the manifest, or a piece, whose hash the host may have worked out, or which it has put in its place. What
-// is of a snapshot that was given up meanwhile is passed over.
+// gotSnapshot handles the manifest, or a piece. The host may have computed the piece's hash, or stored it by Place. gotSnapshot ignores
+// answers for a snapshot that was abandoned meanwhile.
 func (m *Machine) gotSnapshot(lane int, body []byte, a *Answer) error {
 	r, l := &m.rebase, &m.lane[lane]
 	asked := r.asked[lane]
@@ -345,8 +346,7 @@ func (r *rebase) begin(f *wire.Manifest) {
 	r.here, r.held, r.placed = make([]bool, n), make([]bool, n), make([]bool, n)
 }
 
-// takeSnapshot puts the snapshot in the place of the confirmed state. The outbox stays, and what is
-// pending is folded again on top.
+// takeSnapshot replaces the confirmed state by the snapshot. The outbox stays, and pending operations are folded again on top.
 func (m *Machine) takeSnapshot(l *lane) error {
 	r := &m.rebase
 	err := m.adopt(context.Background())
@@ -377,7 +377,7 @@ func (m *Machine) takeSnapshot(l *lane) error {
 	return m.sweep()
 }
 
-// adopt has the partition take the snapshot, and puts its objects in their place.
+// adopt installs the snapshot in the partition, and stores its objects.
 func (m *Machine) adopt(ctx context.Context) error {
 	r := &m.rebase
 	f := r.manifest
@@ -409,7 +409,7 @@ func (m *Machine) adopt(ctx context.Context) error {
 	return err
 }
 
-// putObjects puts those objects of a snapshot in their place that are not there.
+// putObjects stores those objects of a snapshot that are missing.
 func (m *Machine) putObjects(list []wire.Chunk) error {
 	var b kv.Batch
 	for _, o := range list {
@@ -447,8 +447,7 @@ func chunksOf(list []wire.Chunk) (out []partition.Chunk) {
 	return out
 }
 
-// snapshotRefused begins with the newest snapshot when this one is gone. Pieces that both have
-// are not fetched again.
+// snapshotRefused continues with the newest snapshot if the origin no longer has this one. Pieces that both have are not fetched again.
 func (m *Machine) snapshotRefused(status int) (done bool) {
 	if status != 404 && status != 410 {
 		return false

@@ -123,8 +123,7 @@ func TestNewReplicaTakesState(t *testing.T) {
 	}
 }
 
-// TestRebaseGoesOn: a snapshot whose download is cut, by lost answers and by restarts, goes on
-// with the pieces that are missing.
+// TestRebaseGoesOn: a snapshot whose download is interrupted, by lost answers and by restarts, continues with the missing pieces.
 func TestRebaseGoesOn(t *testing.T) {
 	r := newRig(t, replica.Options{})
 	var bodies []log.Body
@@ -165,7 +164,7 @@ func TestTakenGoesOn(t *testing.T) {
 	r.agree()
 }
 
-// TestTakenSmall: the machine itself takes a snapshot that is small, and one that comes in the place of another state.
+// TestTakenSmall: the machine itself installs a small snapshot, and one that replaces another state.
 func TestTakenSmall(t *testing.T) {
 	r := newRig(t, replica.Options{Wants: wire.Wants{Vectors: wire.VectorsQ16}, Takes: true})
 	r.derives(1, 3)
@@ -253,7 +252,7 @@ func (r *rig) trim() {
 	}
 }
 
-// goesOn has the snapshot of the origin be cut again and again, and returns how many pieces were placed at most.
+// goesOn interrupts the download of the origin's snapshot again and again, and returns the maximum number of placed pieces.
 func (r *rig) goesOn(t *testing.T) (placed int) {
 	t.Helper()
 	r.trim()
@@ -331,7 +330,7 @@ func TestAuditRepairs(t *testing.T) {
 	push = false
 	r.write(create("mine"))
 
-	var b kv.Batch // bits rot in the record of one input, and a label's concept is gone
+	var b kv.Batch // bits rot in the record of one input, and a label's concept is missing
 	var rotten []byte
 	lo, hi := app.Range()
 	err := r.store.Scan(append(slices.Clone(lo), 'i'), hi, func(key, value []byte) bool {
@@ -427,7 +426,7 @@ func TestAnotherEpoch(t *testing.T) {
 	r := newRig(t, replica.Options{})
 	r.origin.submit(create("a"))
 	r.settle()
-	r.origin.stable = 1 // the copy has no more
+	r.origin.stable = 1 // the copy stores no later entries
 	backup := copyOf(t, r.origin.store)
 	r.write(create("b"), create("c"))
 	r.settle()
@@ -664,7 +663,7 @@ func TestPicturesDown(t *testing.T) {
 	}
 }
 
-// TestDownloadGoesOn: a picture whose download is cut goes on where it was cut.
+// TestDownloadGoesOn: an interrupted download of a picture continues at the same byte.
 func TestDownloadGoesOn(t *testing.T) {
 	r := newRig(t, replica.Options{})
 	in := r.picture(100_000)

@@ -21,8 +21,7 @@ import (
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
-// disk is a store's journal, whose power can be cut: only what was synced stays, and some of
-// what was not.
+// disk is a store's journal whose power can be cut. Synced data stay, and some of the rest.
 type disk struct {
 	batches [][]byte
 	durable int
@@ -66,8 +65,7 @@ func (r *register) Take(seq uint64, data []byte) (gone string, err error) {
 	return "", nil
 }
 
-// rig is a replica with what it stands on, and the origin at the other end of a wire that does
-// as it is told.
+// rig is a replica with its stores, and the origin at the other end of a connection that the test controls.
 type rig struct {
 	testing.TB
 	rng     *rand.Rand
@@ -89,12 +87,12 @@ type rig struct {
 
 	// wire carries one answer: it may change it, or return false where it is lost. nil: as it is.
 	wire    func(a *replica.Ask, x *replica.Answer) bool
-	instead func(a *replica.Ask) *wire.Refusal // what the origin answers in place of what it would; nil: nothing
+	instead func(a *replica.Ask) *wire.Refusal // replaces the origin's answer; nil: none
 	over    func(s kv.Store) kv.Store          // lies over the store; nil: nothing
 	lose    func(a *replica.Ask) bool          // whether a request never arrives; nil: all do
 	cuts    bool                               // answers come in pieces, cut anywhere
-	lies    int                                // pieces that are said to be in their place and are not
-	taken   int                                // snapshots that were taken beside the machine
+	lies    int                                // pieces that were reported as placed but were not
+	taken   int                                // snapshots that were installed outside the machine
 }
 
 func newRig(t testing.TB, options replica.Options) *rig {
@@ -239,7 +237,7 @@ func (r *rig) holds(before *replica.Status) {
 	r.truthful(&s)
 }
 
-// truthful holds what is said of our operations to what the origin has.
+// truthful compares the reported status of own operations with the origin's log.
 func (r *rig) truthful(s *replica.Status) {
 	r.Helper()
 	if r.origin == nil || s.Site == 0 || s.Epoch != r.origin.part.Log().Epoch() {

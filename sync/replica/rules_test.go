@@ -11,8 +11,8 @@ import (
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
-// TestNewerRules: rules that come into force within a session, and are not known, stop a replica where it is. It says so,
-// serves, pushes what is written, asks no more than every ten minutes, and goes on once it is a newer version.
+// TestNewerRules: rules that come into force within a session, and are not known, stop a replica at their entry. It reports this, serves,
+// pushes writes, sends at most one session every ten minutes, and continues as a newer version.
 func TestNewerRules(t *testing.T) {
 	for _, live := range []replica.Live{replica.Stream, replica.Poll} {
 		r := newRig(t, replica.Options{Live: live})
@@ -52,7 +52,7 @@ func TestNewerRules(t *testing.T) {
 	}
 }
 
-// TestNewerSnapshot: likewise where it is a snapshot that is of newer rules.
+// TestNewerSnapshot: likewise for a snapshot of newer rules.
 func TestNewerSnapshot(t *testing.T) {
 	r := newRig(t, replica.Options{})
 	r.origin.submit(create("a"), create("b"))

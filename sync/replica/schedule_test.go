@@ -116,8 +116,7 @@ func schedule(t *testing.T, seed uint64) {
 	}
 }
 
-// TestBackOff: an origin that is away costs ever fewer requests, up to about one a minute for each
-// lane that has something to ask, and it is spread by chance.
+// TestBackOff: an offline origin gets ever fewer requests, down to about one a minute for each lane with a request, spread at random.
 func TestBackOff(t *testing.T) {
 	r := newRig(t, replica.Options{})
 	r.lose = func(*replica.Ask) bool { return true }
@@ -150,7 +149,7 @@ func TestBackOff(t *testing.T) {
 	}
 }
 
-// TestRetryAfter: an origin that names a wait is not asked before, however it says so.
+// TestRetryAfter: a machine waits for the time that the origin names, in whatever form.
 func TestRetryAfter(t *testing.T) {
 	busy := wire.Refusal{Code: wire.RefusedBusy, WaitMillis: 120_000}
 	quota := wire.Refusal{Code: wire.RefusedQuota, WaitMillis: 120_000, Limit: "ops"}
@@ -192,8 +191,7 @@ func TestWaitsAreBounded(t *testing.T) {
 	}
 }
 
-// TestVersions: a refusal that only a newer version ends is asked about rarely, and what is here
-// is served meanwhile.
+// TestVersions: a refusal that only a newer version ends is retried rarely. The replica serves meanwhile.
 func TestVersions(t *testing.T) {
 	for _, code := range []wire.RefusalCode{wire.RefusedProtocol, wire.RefusedFeatures, wire.RefusedFold} {
 		refusal := wire.Refusal{Code: code, Detail: "too old"}
@@ -228,7 +226,7 @@ func TestVersions(t *testing.T) {
 	r.agree()
 }
 
-// TestSilence: requests that are never answered are given up, and streams that say nothing.
+// TestSilence: the machine cancels requests without an answer, and streams without frames.
 func TestSilence(t *testing.T) {
 	r := newRig(t, replica.Options{})
 	r.settle()
@@ -247,8 +245,7 @@ func TestSilence(t *testing.T) {
 	t.Error("a stream that says nothing is kept for ever")
 }
 
-// TestKeepalives: a stream that says that it is alive is kept, and the status tells how fresh the
-// copy is.
+// TestKeepalives: a stream with keepalives stays open, and the status shows when the copy was current.
 func TestKeepalives(t *testing.T) {
 	r := newRig(t, replica.Options{})
 	r.settle()
@@ -314,8 +311,8 @@ func TestOffline(t *testing.T) {
 	r.agree()
 }
 
-// TestHonest: a replica that had all and whose origin does not answer any more does not say that it is
-// current; it says so again when the origin has.
+// TestHonest: a replica that was current does not count as current when the origin no longer answers. It does again after the next
+// answer.
 func TestHonest(t *testing.T) {
 	r := newRig(t, replica.Options{})
 	r.settle()
@@ -336,7 +333,7 @@ func TestHonest(t *testing.T) {
 	}
 }
 
-// TestDenied: a session that is refused for who we are says so, until there is one.
+// TestDenied: the status has the reason of a session that was refused for its credential, until there is a session.
 func TestDenied(t *testing.T) {
 	for _, status := range []int{401, 403, 404, 426} {
 		r := newRig(t, replica.Options{})
@@ -394,14 +391,14 @@ func TestSeveredSite(t *testing.T) {
 	}
 }
 
-// TestOptions: what is missing is said.
+// TestOptions: an error names a missing option.
 func TestOptions(t *testing.T) {
 	if _, err := replica.New(replica.Options{}); !errors.Is(err, replica.ErrOptions) {
 		t.Errorf("New = %v", err)
 	}
 }
 
-// TestStoreFails: a failure of the store is the end, and says so each time.
+// TestStoreFails: a failure of the store ends the machine, and every later step returns it.
 func TestStoreFails(t *testing.T) {
 	r := newRig(t, replica.Options{})
 	r.origin.submit(create("a"))

@@ -22,7 +22,7 @@ const renewAfter = time.Hour
 // versionPause is the pause after a refusal that only a newer version of somebody ends.
 const versionPause = 10 * time.Minute
 
-// session is what the origin has granted.
+// session is the origin's grant.
 type session struct {
 	held   bool
 	site   log.Site // that it was asked for
@@ -106,7 +106,7 @@ func (m *Machine) offered(l *lane, body []byte) error {
 	return nil
 }
 
-// lease takes a site of our own. Its secret is durable first: a site without it is of no use.
+// lease takes a new site. It stores the site's secret first, since a site without it is useless.
 func (m *Machine) lease(o *wire.Offered) error {
 	if !plain(o.Secret) {
 		return fmt.Errorf("%w: malformed secret", errAnswer)
@@ -127,7 +127,7 @@ func (m *Machine) lease(o *wire.Offered) error {
 	return err
 }
 
-// plain reports whether a secret may stand in a header.
+// plain reports whether a secret is valid in a header.
 func plain(secret []byte) bool {
 	for _, c := range secret {
 		if c <= ' ' || c > '~' {
@@ -220,14 +220,14 @@ func (s *session) pause(at time.Duration) {
 	s.renew = at + versionPause
 }
 
-// sameLog reports whether what was folded is of the log that the session is about: only then is
-// what was confirmed by it in it.
+// sameLog reports whether the folded entries belong to the session's log. Only then does that log contain the operations that are
+// confirmed.
 func (m *Machine) sameLog() bool {
 	c := m.p.Cursor()
 	return c.Epoch == m.session.epoch || c.Epoch == (log.Epoch{})
 }
 
-// life is how long something lasts by the origin's own clock, so that ours need not be right.
+// life returns a duration by the origin's clock, so that ours need not be right.
 func life(now, until wire.Millis) time.Duration {
 	if until <= now {
 		return 0
@@ -255,8 +255,7 @@ func (m *Machine) purge(why string, keep bool) {
 	m.effects = append(m.effects, Purge{Why: why, KeepOutbox: keep})
 }
 
-// refused is what follows from an answer that is none: everything is asked again, later, and
-// nothing is lost.
+// refused handles an answer that is an error. Everything is asked again later, and nothing is lost.
 func (m *Machine) refused(i int, l *lane, status int, fields []api.Field, body []byte) error {
 	r := wire.Refusal{Detail: fmt.Sprintf("HTTP status %d", status)}
 	if status == 507 {
@@ -301,7 +300,7 @@ func (m *Machine) refused(i int, l *lane, status int, fields []api.Field, body [
 	return nil
 }
 
-// refusedHere is what a refusal means to one lane alone.
+// refusedHere handles a refusal that concerns only one lane.
 func (m *Machine) refusedHere(i int, r *wire.Refusal, status int) (done bool, err error) {
 	switch i {
 	case lanePush:

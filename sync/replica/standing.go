@@ -2,8 +2,8 @@ package replica
 
 import "github.com/sightline-dev/sightline/core/api"
 
-// Standing is the status as the copy's own calls tell it: GET /v2/sync/status, /v2/sync/outbox and
-// /v2/sync/conflicts, which [api.Service] answers. origin is the origin's address, for people.
+// Standing returns the status in the form of the copy's calls GET /v2/sync/status, /v2/sync/outbox and /v2/sync/conflicts, which
+// [api.Service] answers. origin is the origin's address, for people.
 func (s *Status) Standing(origin string) api.Standing {
 	return api.Standing{
 		Origin: origin, Phase: s.Phase.String(), Head: s.Head, Contact: s.Contact, AsOf: s.AsOf,

@@ -8,7 +8,7 @@ import (
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
-// Phase is what the machine is doing.
+// Phase is the current activity of the machine.
 type Phase int
 
 // The phases.
@@ -17,7 +17,7 @@ const (
 	Unreachable              // the host knows of no way to the origin
 	Connecting               // there is no session
 	Rebasing                 // a snapshot is on its way
-	Pulling                  // the log goes on beyond the cursor, as far as we know
+	Pulling                  // the log has entries beyond the cursor, as far as the replica knows
 	Paused                   // nothing may be pulled: the log is folded by newer rules, or the application is refused to us, see Problem
 	Current                  // at the last word of the origin we had all of its log
 	Purged                   // the application is no longer for this replica to hold
@@ -28,7 +28,7 @@ func (p Phase) String() string {
 	return [...]string{"stopped", "unreachable", "connecting", "rebasing", "pulling", "paused", "current", "purged"}[p]
 }
 
-// told is what was learnt for people.
+// told collects figures for people.
 type told struct {
 	head      uint64 // last entry of the origin's log, as it said last
 	contact   time.Time
@@ -46,7 +46,7 @@ type told struct {
 	away      bool // a request was lost, and nothing was answered since
 }
 
-// confirm counts the log's word on operations of our own.
+// confirm counts the verdicts of the log on operations of this site.
 func (t *told) confirm(list []partition.Told) {
 	for i := range list {
 		if c := int(list[i].Verdict.Code); c < len(t.verdicts) {
@@ -55,7 +55,7 @@ func (t *told) confirm(list []partition.Told) {
 	}
 }
 
-// Status is where the replica stands. Of the origin it says what is known, and since when.
+// Status is the state of the replica, and its last knowledge of the origin with the time.
 type Status struct {
 	Phase    Phase     `wire:"1,max=Purged"`
 	Site     log.Site  `wire:"2"`     // our own; 0: none was leased yet
@@ -87,7 +87,7 @@ type Status struct {
 	Retry   time.Time `wire:"27,ns"` // when the next try is made, while something pauses; zero: nothing does
 }
 
-// Pending is how many of our own operations are not confirmed.
+// Pending returns the number of unconfirmed operations of this site.
 func (s *Status) Pending() uint64 { return s.Issued - min(s.Folded, s.Issued) }
 
 // Settled reports whether the replica has all there was, the origin has all of ours, and the
@@ -96,7 +96,7 @@ func (s *Status) Settled() bool {
 	return s.Phase == Current && s.Pending() == 0 && s.Uploads == 0 && s.Downloads == 0
 }
 
-// Status tells where the replica stands.
+// Status returns the state of the replica.
 func (m *Machine) Status() Status {
 	c := m.p.Cursor()
 	issued, confirmed := m.p.Outbox()
@@ -109,7 +109,7 @@ func (m *Machine) Status() Status {
 		BlobsSent: t.sentBlobs, BlobsGot: t.gotBlobs, Rebases: t.rebases, Repairs: t.repairs, Audited: t.audited,
 		Refused: m.conflicts(), Denied: t.denied, Problem: m.problem(), Renewed: m.note.renewed,
 	}
-	if m.session.held && !m.sameLog() { // the log that confirmed them is no more
+	if m.session.held && !m.sameLog() { // the log that confirmed them no longer exists
 		s.Accepted = m.push.accepted
 		s.Folded = min(confirmed, s.Accepted)
 	}
@@ -127,7 +127,7 @@ func (m *Machine) Status() Status {
 	return s
 }
 
-// problem is what goes wrong.
+// problem returns the current problem, for people.
 func (m *Machine) problem() string {
 	if m.told.problem != "" {
 		return m.told.problem
@@ -160,7 +160,7 @@ func (m *Machine) phase(c *partition.Cursor) Phase {
 	return Pulling
 }
 
-// downloads is how many pictures are known to be wanted; inputs that were not looked at count as one.
+// downloads returns the number of pictures that are known to be needed; inputs that were not looked at count as one.
 func (m *Machine) downloads() int {
 	d := &m.load
 	if m.o.Blobs == nil {
@@ -179,7 +179,7 @@ func (m *Machine) downloads() int {
 	return n
 }
 
-// conflicts counts the verdicts that a writer must be told of.
+// conflicts counts the verdicts that are conflicts.
 func (m *Machine) conflicts() (n uint64) {
 	for code, count := range m.told.verdicts {
 		if code > 2 {
@@ -189,7 +189,7 @@ func (m *Machine) conflicts() (n uint64) {
 	return n
 }
 
-// brief is what of a status a person is shown at once.
+// brief is the part of a status whose changes are reported at once.
 type brief struct {
 	phase                              Phase
 	cursor, head, issued, sent, folded uint64

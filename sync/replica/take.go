@@ -11,15 +11,15 @@ import (
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
-// A machine in a guest has a host that can do the same natively, several times as fast. What takes long when a replica
-// joins is done there, between the machine's steps, over the same store:
+// A machine in a guest has a host that can do the same natively, several times as fast. The host does the slow parts of a join between
+// the machine's steps, over the same store:
 //
 //	machine ── Ask, Place ──▶ host: piece, its hash ── Place ──▶ derived records in their table, PlacedKey
 //	        ◀── Answer, Placed ──┘
-//	        ── Take ──▶ host: the machine ends ── TakeSnapshot ──▶ state, index ── another machine begins, and pulls on
+//	        ── Take ──▶ host: the machine ends ── TakeSnapshot ──▶ state, index ── another machine begins, and pulls
 //
-// A host that is killed or fails in between leaves the same as a machine that is: the pieces, or a torn state, which
-// [partition.Open] wipes.
+// A host that is killed or fails in between leaves the same data as a machine that is killed: the pieces, or a torn state, which
+// [partition.Open] deletes.
 
 // takesFrom is the size of a snapshot, in bytes, from which on it is given to the host: another machine costs more than to
 // take a smaller one.
@@ -43,8 +43,9 @@ func (m *Machine) gives() (bool, error) {
 	return places, err
 }
 
-// Place puts a piece of a snapshot, which has that hash, where its derived records belong, in place of the machine of the application,
-// which is between two steps. It returns false, and changes nothing, for a piece with other things, or where there are inputs already.
+// Place stores the derived records of a snapshot's piece under their keys, instead of the application's machine, which must be between
+// two steps. hash is the hash of the piece. Place returns false, and changes nothing, if the piece has other records, or if the replica
+// has inputs already.
 func Place(store kv.Store, app catalog.AppID, hash blob.Hash, piece []byte) (bool, error) {
 	if err := store.Room(); err != nil {
 		return false, err
@@ -58,9 +59,8 @@ func Place(store kv.Store, app catalog.AppID, hash blob.Hash, piece []byte) (boo
 	return err == nil, err
 }
 
-// TakeSnapshot takes the snapshot of a [Take], whose pieces are in the store, in place of the application's machine, which
-// is no more. Of o it needs App, Partition and Store. With an error the replica is one that has pulled nothing, and the
-// next machine goes on from there.
+// TakeSnapshot installs the snapshot of a [Take], whose pieces are in the store, after the application's machine has ended. It uses App,
+// Partition and Store of o. After an error the replica has pulled nothing, and the next machine continues from there.
 func TakeSnapshot(ctx context.Context, o Options, manifest []byte) error {
 	f, err := wire.DecodeManifest(manifest)
 	if err != nil {

@@ -11,13 +11,13 @@ import (
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
-// TestTokens: a push says under which token each of its operations was asked for, as far as it was noted: after a crash, after
-// a lost answer, and again when the origin goes on from a copy of before they came.
+// TestTokens: a push names the token of each of its operations that has a note of it: after a crash, after a lost answer, and again when
+// the origin was restored from a backup of before they came.
 func TestTokens(t *testing.T) {
 	r := newRig(t, replica.Options{})
 	r.origin.submit(create("a"))
 	r.settle()
-	r.origin.stable = 1 // the copy has no more
+	r.origin.stable = 1 // the copy stores no later entries
 	backup := copyOf(t, r.origin.store)
 	n := 0
 	ask := func(by, client string, generation uint64) {

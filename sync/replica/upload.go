@@ -11,10 +11,10 @@ import (
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
-// Bounds of what goes up.
+// Limits of uploads.
 const (
 	askedHashes = 256     // of one question
-	pieceBytes  = 1 << 20 // of one request, so of what a cut costs
+	pieceBytes  = 1 << 20 // of one request, so the maximum loss of an interruption
 	knownHashes = 1 << 14 // that the origin has, remembered
 )
 
@@ -26,12 +26,12 @@ type upload struct {
 	lost  map[blob.Hash]bool // of those, what it cannot get: the operations that name it cannot be taken
 	first blob.Hash          // that the outbox waits for; zero: none
 	asked []blob.Hash        // of the question under way
-	queue []wire.Begun       // missing there, in the order of the outbox, with what it has of each
+	queue []wire.Begun       // missing at the origin, in the order of the outbox, with the bytes that it has of each
 	data  []byte             // of the first
 	sent  uint64             // end of the piece under way
 }
 
-// wants reports whether an operation has to wait for what it names.
+// wants reports whether an operation must wait for the upload of its picture or object.
 func (u *upload) wants(op *log.Op) bool {
 	picture, object := carried(op)
 	for _, h := range [...]blob.Hash{picture, object} {
@@ -97,8 +97,8 @@ func (m *Machine) has(h blob.Hash) {
 	u.known[h] = true
 }
 
-// lose remembers that the origin will not get what a hash names. Operations that name it are sent as
-// refused, so that each ends in a verdict and those after it go on.
+// lose notes that the origin will not get the object with a hash. Operations that name it are sent as refused, so that each gets a
+// verdict and those after it are sent.
 func (m *Machine) lose(h blob.Hash) {
 	m.has(h)
 	u := &m.upload
