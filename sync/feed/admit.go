@@ -23,7 +23,7 @@ import (
 
 var errTooLong = jsonio.ErrTooLong
 
-// who asks, and for what.
+// who is an authenticated caller, and the application that it asked for.
 type who struct {
 	app       string         // that is asked about, once it is known to be its own
 	edge      *catalog.Edge  // nil: a key or a token asks
@@ -31,7 +31,7 @@ type who struct {
 	until     time.Time      // end of the token; zero: it has none
 }
 
-// holder is who asks in the words that sites are leased to.
+// holder returns the caller in the form in which sites are leased.
 func (w *who) holder() string {
 	if w.edge != nil {
 		return w.edge.Holder()
@@ -39,8 +39,8 @@ func (w *who) holder() string {
 	return w.principal.By
 }
 
-// user is who asks in the words that quotas are kept by: whatever it holds of one application takes nothing from
-// another's.
+// user returns the caller in the form of the quotas. It contains the application, so a caller's use of one application does not count for
+// another.
 func (w *who) user() string {
 	if w.edge != nil {
 		return w.holder()
@@ -48,7 +48,7 @@ func (w *who) user() string {
 	return w.principal.App + " " + w.holder()
 }
 
-// edgeID is the edge's id; empty: it is none.
+// edgeID returns the edge's id; empty: the caller is not an edge.
 func (w *who) edgeID() string {
 	if w.edge != nil {
 		return w.edge.ID
@@ -136,7 +136,7 @@ func (c *call) gone(app string) error {
 	return &wire.Refusal{Code: wire.RefusedGone, Detail: "the application was deleted"}
 }
 
-// errScope is the answer about what is another's, whether or not it is there.
+// errScope is the answer for an application of another caller, whether or not it exists.
 var errScope = &wire.Refusal{Code: wire.RefusedScope, Detail: "the credential has no access to the application"}
 
 // may reports whether who asks may hold an application.
@@ -206,7 +206,7 @@ func (c *call) enter(app string) (*partition.Partition, error) {
 	return p, nil
 }
 
-// siteHeader is "number secret", of a site that is no edge's.
+// siteHeader contains "number secret" of a site that does not belong to an edge.
 const siteHeader = "Sync-Site"
 
 // writes holds the request to a site: an edge's own, or one whose secret it shows.
@@ -253,7 +253,7 @@ func parseQuery(text string) (query, error) {
 	return query{values}, nil
 }
 
-// number reads a parameter that is a number; 0 where it is not there.
+// number reads a numeric parameter; 0 if it is absent.
 func (q query) number(name string) (uint64, error) {
 	text := q.Get(name)
 	if text == "" {
@@ -266,12 +266,12 @@ func (q query) number(name string) (uint64, error) {
 	return n, nil
 }
 
-// malformed is the refusal of what is no message of the protocol.
+// malformed returns the refusal of an invalid message.
 func malformed(format string, args ...any) error {
 	return &wire.Refusal{Code: wire.RefusedFormat, Detail: fmt.Sprintf(format, args...)}
 }
 
-// unknown is the refusal of what is not there, or is another's.
+// unknown returns the refusal for something that does not exist or belongs to another application.
 func unknown(what string) error { return &wire.Refusal{Code: wire.RefusedUnknown, Detail: what} }
 
 // partOf refuses every partition but the one that an application has.

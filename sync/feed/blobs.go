@@ -30,8 +30,8 @@ func refers(r catalog.Reader, h blob.Hash) (bool, error) {
 	return found, err
 }
 
-// shown reports whether the bytes with a hash are here and the application's: one of its inputs has
-// them, or one of its replicas has sent them.
+// shown reports whether the origin has the bytes with a hash and the application has access to them: one of its inputs has them, or one
+// of its replicas has sent them.
 func (f *Feed) shown(ctx context.Context, app string, r catalog.Reader, h blob.Hash) (bool, error) {
 	if f.uploads.has(app, h, f.o.Clock()) {
 		return true, nil
@@ -43,7 +43,7 @@ func (f *Feed) shown(ctx context.Context, app string, r catalog.Reader, h blob.H
 	return f.o.Blobs.Has(ctx, h)
 }
 
-// have tells which pictures and objects need not be sent.
+// have answers which pictures and objects need not be sent.
 func (c *call) have() (api.Response, error) {
 	body, err := c.body(haveBytes, "HaveBytes")
 	if err != nil {
@@ -169,7 +169,7 @@ func (c *call) part(size int64, read func(from, to int64) (api.Response, error))
 	if err != nil {
 		return api.Response{}, err
 	}
-	_ = c.f.meters.frames.take(c.app, uint64(to-from), c.now, "bytes") // the next request is told
+	_ = c.f.meters.frames.take(c.app, uint64(to-from), c.now, "bytes") // the next request is refused
 	res.Status, res.ContentType, res.Header = 200, "application/octet-stream", headers
 	if partial {
 		res.Status = 206
@@ -178,8 +178,8 @@ func (c *call) part(size int64, read func(from, to int64) (api.Response, error))
 	return res, nil
 }
 
-// rangeOf reads a Range of one part (RFC 9110, section 14.1.2): from its first byte to before its last.
-// What is not understood is all of it; false: there is nothing there.
+// rangeOf reads a Range of one part (RFC 9110, section 14.1.2): from its first byte to before its last. An invalid range selects all
+// bytes; false: the range is beyond the end.
 func rangeOf(text string, size int64) (from, to int64, partial, ok bool) {
 	spec, isBytes := strings.CutPrefix(strings.TrimSpace(text), "bytes=")
 	first, last, isRange := strings.Cut(spec, "-")

@@ -25,8 +25,8 @@ func contentRange(from, to, size int) map[string]string {
 	return map[string]string{"Content-Range": fmt.Sprintf("bytes %d-%d/%d", from, to-1, size)}
 }
 
-// TestUploadsCutAnywhere sends a picture in two pieces, cut at each byte, with the answer to
-// the first lost: nobody can read it before it is whole, and what is here is not sent again.
+// TestUploadsCutAnywhere sends a picture in two pieces, cut at each byte, and loses the answer to the first. Nobody can read the
+// incomplete picture, and received bytes are not sent again.
 func TestUploadsCutAnywhere(t *testing.T) {
 	w := newWorld(t, nil)
 	r := w.join(w.App, w.Key)
@@ -152,7 +152,7 @@ func TestSnapshotOfAtLeast(t *testing.T) {
 	}
 }
 
-// TestSnapshot takes one in chunks, while the log goes on.
+// TestSnapshot fetches a snapshot in chunks, while the log grows.
 func TestSnapshot(t *testing.T) {
 	w := newWorld(t, nil)
 	for i := range 5 {

@@ -17,7 +17,7 @@ import (
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
-// live is how long an answer goes on.
+// live is the duration of an answer.
 type live int
 
 const (
@@ -160,7 +160,7 @@ func (x *reader) run(w io.Writer) error {
 	}
 	var taken *writeError
 	if errors.As(err, &taken) {
-		return err // nobody is there to be told
+		return err // the reader has closed the stream
 	}
 	if x.c.f.told(err); x.closed() {
 		return x.end(wire.WhyGone, "the application was deleted", 0)
@@ -188,7 +188,7 @@ func (x *reader) frames() error {
 	tell := func() {
 		select {
 		case moved <- struct{}{}:
-		default: // it has been told and not looked yet
+		default: // it was notified and has not looked yet
 		}
 	}
 	l := x.p.Log()
@@ -339,7 +339,7 @@ func (x *reader) registered() error {
 	return nil
 }
 
-// caughtUp sends the entries that there are.
+// caughtUp sends the existing entries.
 func (x *reader) caughtUp(l log.Log) error {
 	var r run
 	for x.c.ctx.Err() == nil && x.cursor < l.Head() {
@@ -387,7 +387,7 @@ func (x *reader) caughtUp(l log.Log) error {
 	return nil
 }
 
-// checkpoint says where the reader and the log stand.
+// checkpoint sends the places of the reader and of the log.
 func (x *reader) checkpoint(l log.Log) error {
 	head := l.Head()
 	m := wire.Checkpoint{Epoch: l.Epoch(), To: x.cursor, Head: head, Stable: x.c.f.o.Stable(x.c.app, head), Now: wire.MillisOf(x.c.f.o.Clock())}
@@ -412,7 +412,7 @@ func (e *writeError) Unwrap() error { return e.err }
 // send sends one message, frame by frame: the next goes out when the one before has been taken.
 func (x *reader) send(t wire.Type, body []byte) error {
 	framed := wire.AppendFrame(nil, t, body)
-	_ = x.c.f.meters.frames.take(x.c.app, uint64(len(framed)), x.c.f.o.Clock(), "bytes") // the next request is told
+	_ = x.c.f.meters.frames.take(x.c.app, uint64(len(framed)), x.c.f.o.Clock(), "bytes") // the next request is refused
 	for len(framed) > 0 {
 		n := min(len(framed), wire.HeaderSize+wire.MaxBody)
 		var err error

@@ -16,17 +16,16 @@ import (
 	"github.com/sightline-dev/sightline/core/register"
 )
 
-// An edge signs each request with its own key. What it signs is
+// An edge signs each request with its key. It signs
 //
 //	sightline edge 1 LF method LF path ? query LF milliseconds since 1970 LF SHA-256 of the body in hex
 //
-// and what it sends is
+// and sends
 //
 //	Authorization: Edge ID MILLISECONDS SIGNATURE
 //
-// where the signature is Ed25519 in hex. It is good for five minutes on each side of the
-// origin's clock. Whoever sends a recorded request again within that time has it answered
-// again, and changes nothing by it: operations are taken once.
+// where the signature is Ed25519 in hex. It is valid for five minutes on each side of the origin's clock. A recorded request that is sent
+// again within that time gets an answer, but changes nothing, since each operation is accepted only once.
 const (
 	edgeScheme = "Edge"
 	edgeSkew   = 5 * time.Minute
@@ -41,7 +40,7 @@ func Sign(key ed25519.PrivateKey, id string, now time.Time, method, path, query 
 	return edgeScheme + " " + id + " " + at + " " + hex.EncodeToString(ed25519.Sign(key, signed(at, method, path, query, body)))
 }
 
-// signed is what is signed of a request.
+// signed returns the signed text of a request.
 func signed(at, method, path, query string, body []byte) []byte {
 	if method == "HEAD" {
 		method = "GET"
@@ -50,7 +49,7 @@ func signed(at, method, path, query string, body []byte) []byte {
 	return []byte(signedAs + "\n" + method + "\n" + path + "?" + query + "\n" + at + "\n" + hex.EncodeToString(sum[:]))
 }
 
-// edgeOf is the id of the edge that a header is of; false: it is no edge's.
+// edgeOf returns the id of the edge in a header; false: the header is not an edge's.
 func edgeOf(authorization string) (id string, ok bool) {
 	scheme, rest, _ := strings.Cut(strings.TrimSpace(authorization), " ")
 	id, _, _ = strings.Cut(rest, " ")
@@ -84,8 +83,8 @@ type enrolment struct {
 	Signature string `json:"signature"` // 128 hex digits, of enrolledAs LF token
 }
 
-// Enrolment returns the body of POST /v2/sync/enrol: the token that the operator was told, and the
-// edge's public key, with a signature that shows that it has the other one.
+// Enrolment returns the body of POST /v2/sync/enrol: the token that the operator got, and the edge's public key, with a signature that
+// proves the possession of the private key.
 func Enrolment(key ed25519.PrivateKey, token string) []byte {
 	body, err := json.Marshal(enrolment{
 		Token: token, Key: hex.EncodeToString(key.Public().(ed25519.PublicKey)),

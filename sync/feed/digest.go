@@ -59,15 +59,14 @@ func (t *trees) put(x *tree) {
 	t.grown = append(t.grown, x)
 }
 
-// sweep drops those that nobody has used for a while, and those of applications that are gone.
+// sweep drops trees that were not used for a while, and those of deleted applications.
 func (t *trees) sweep(now time.Time, gone func(app string) bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.grown = slices.DeleteFunc(t.grown, func(x *tree) bool { return now.Sub(x.used).Abs() > keepTree || gone(x.app) })
 }
 
-// digest answers with a node of the tree of the state as it is now, or of an entry whose tree is
-// still here; which one it is stands in the answer.
+// digest answers with a node of the tree of the current state, or of an entry whose tree is still in memory. The answer names the entry.
 func (c *call) digest() (api.Response, error) {
 	p, err := c.target()
 	if err != nil {
@@ -138,8 +137,8 @@ func (c *call) leaves(r catalog.Reader, prefix string) ([]wire.Digest, error) {
 	return out, err
 }
 
-// register answers with what a replica needs of the control log for an application: its record,
-// its keys, what was revoked. since is the place that it has.
+// register answers with the part of the control log that a replica needs for an application: its record, its keys and revocations. since
+// is the place that the replica has.
 func (c *call) register() (api.Response, error) {
 	app := c.query.Get("app")
 	if _, err := c.open(app); err != nil {

@@ -1,25 +1,24 @@
-// Package feed is the origin's side of the sync protocol: the calls below /v2/sync, whose
-// messages are package wire's and whose specification is sync/README.md.
+// Package feed is the origin's side of the sync protocol: the calls below /v2/sync. Package wire has the messages, and sync/README.md is
+// the specification.
 //
 //	POST session             greeting ──▶ site, what to do about each application, limits
 //	GET  changes             register, derived, objects, entries … checkpoint … keepalive …
-//	POST push                operations of one site ──▶ how far the log has them
+//	POST push                operations of one site ──▶ the last one that the log has
 //	GET  snapshot[/HASH]     manifest, chunks
 //	GET  digest              nodes of the tree of digests
-//	POST blobs/have          which pictures are here
+//	POST blobs/have          existing pictures
 //	GET, HEAD, PUT blobs/HASH    a picture or an object, any part of it
 //	GET  keys                the register
 //	POST enrol               an edge's token, once ──▶ its site
 //
-// Who asks is an application's key or token with every scope, or an edge that signs with its
-// own key. All that a request names is held to that: another application's log, pictures and
-// snapshots do not exist for it, and a site is its own only with the site's secret. A hash is no
-// capability: bytes are shown where the application refers to them.
+// The caller is an application's key or token with every scope, or an edge that signs with its key. It has access only to that
+// application: another application's log, pictures and snapshots do not exist for it. It may use a site only with the site's secret.
+// Knowing a hash gives no access: the origin returns bytes only if the application refers to them.
 //
-// A reader costs what it is sent. There is no queue: the next frame is made when the one before
-// has been taken, from the log and where the reader says that it stands, and a reader that is
-// cut off comes back with its cursor. While it waits it holds a channel and no buffer.
+// The cost of a reader is that of the frames it gets. There is no queue: when the reader has taken a frame, the next one is made from the
+// log at the reader's place. A reader whose connection is lost comes back with its cursor. A waiting reader holds a channel and no
+// buffer.
 //
-// Nothing here reads a socket, a clock or a random source, and nothing starts a goroutine: the
-// host lends what waits ([Options.Wait]) and writes the streams.
+// The package uses no socket, clock or random source, and starts no goroutine. The host provides waiting ([Options.Wait]) and writes the
+// streams.
 package feed

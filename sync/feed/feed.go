@@ -23,7 +23,7 @@ import (
 // Prefix begins the paths of all calls.
 const Prefix = "/v2/sync"
 
-// Engine is what a feed asks of the origin's engine; *core.Engine is one.
+// Engine is the part of the origin's engine that a feed uses; *core.Engine is one.
 type Engine interface {
 	Identify(ctx context.Context, r *api.Request) (auth.Principal, time.Time, error)
 	Refuse(r *api.Request, err error) api.Response
@@ -40,7 +40,7 @@ type Holder interface {
 
 var _ Holder = (*blob.Hosted)(nil)
 
-// Options are what the host lends a [Feed]. Fields without "nil means" or "zero means" are needed.
+// Options are the services of the host for a [Feed]. Fields without "nil means" or "zero means" are required.
 type Options struct {
 	Engine   Engine
 	Register *register.Register // the engine's
@@ -68,7 +68,7 @@ type Options struct {
 	// many bytes of pictures and operations a day. nil means that storage has no limit.
 	Storage func(app string) (bytes int64, err error)
 
-	Log    *slog.Logger // told of our own trouble; nil means nobody is
+	Log    *slog.Logger // gets internal errors; nil means no log
 	Limits Limits
 }
 
@@ -99,9 +99,8 @@ func New(o Options) (*Feed, error) {
 	return f, nil
 }
 
-// Step lets go of what is held for nobody any more: uploads whose time is over, snapshots and trees
-// that are no longer read, and all that is of applications that were deleted. The host calls it
-// every few seconds.
+// Step releases resources that nobody uses any longer: expired uploads, unread snapshots and trees, and everything of deleted
+// applications. The host calls it every few seconds.
 func (f *Feed) Step(ctx context.Context) error {
 	now := f.o.Clock()
 	gone := func(app string) bool {

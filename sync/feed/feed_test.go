@@ -188,8 +188,8 @@ func TestPushWithoutItsPictures(t *testing.T) {
 	}
 }
 
-// TestPushOfWhatIsNoPicture has operations name bytes that are none, or another kind: they are
-// refused in the log, and their site goes on.
+// TestPushOfWhatIsNoPicture: operations that name invalid pictures, or objects of another kind, are refused in the log, and their site
+// continues.
 func TestPushOfWhatIsNoPicture(t *testing.T) {
 	w := newWorld(t, nil)
 	r := w.join(w.App, w.Key)
@@ -243,7 +243,7 @@ func TestManyPictures(t *testing.T) {
 	}
 	h := w.Now.Add(48 * time.Hour)
 	w.Now = h
-	r.upload([]byte("later")) // lets go of what was held
+	r.upload([]byte("later")) // releases the held bytes
 	if _, err := w.Hosted.Collect(t.Context()); err != nil {
 		t.Fatal(err)
 	}

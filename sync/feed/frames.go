@@ -16,7 +16,7 @@ const (
 	frameBytes = 192 << 10 // of derived records in one frame, and of a piece of an object
 )
 
-// run is some entries of a log on their way to a reader, with what they need before them.
+// run is some entries of a log for a reader, with the records that the reader needs before them.
 type run struct {
 	entries []log.Entry
 	bytes   int
@@ -78,8 +78,7 @@ func (x *reader) needsOf(d *derived, r *run, i int) error {
 	return nil
 }
 
-// cropOf is the crop of an input: of its record, or of a create in the run that nobody has folded
-// yet. An input that is gone needs nothing.
+// cropOf returns the crop of an input: of its record, or of a create in the run that was not folded yet. A deleted input needs no record.
 func (r *run) cropOf(input log.Dot, from catalog.Reader, before int) (raster.Crop, bool, error) {
 	in, err := from.InputByDot(input)
 	if err == nil {
@@ -124,9 +123,8 @@ func (d *derived) add(picture blob.Hash, crop raster.Crop) error {
 	return d.flush()
 }
 
-// all adds those of the inputs that there were at a time: the network that serves is another one
-// from there on. Those of later ones come with their own entries. A clock may be ahead of the log by
-// what log.Clock lets pass; a minute is more than that.
+// all adds the derived records of the inputs that existed at a time, since another network serves from there. Those of later inputs come
+// with their entries. A clock may be ahead of the log by the tolerance of log.Clock; a minute is more than that.
 func (d *derived) all(at log.HLC) error {
 	var failed error
 	latest := at.Time().Add(time.Minute)

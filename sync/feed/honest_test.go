@@ -19,8 +19,7 @@ import (
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
-// honest is a replica as it is meant to be: the machine over a copy of its own, which asks the same origin as
-// the hostile one beside it.
+// honest is a correct replica: a machine over another copy, which synchronizes with the same origin as the hostile one.
 type honest struct {
 	w    *world
 	app  catalog.AppID
@@ -47,7 +46,7 @@ func (w *world) newHonest(app, key string) *honest {
 	return h
 }
 
-// sync has a machine go on until it holds all there is and the origin all of its own.
+// sync runs a machine until it has the whole log and the origin has all of its operations.
 func (h *honest) sync() {
 	h.w.t.Helper()
 	m, err := machine.New(machine.Options{

@@ -21,9 +21,8 @@ import (
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
-// TestHostileReplica has a replica of one application do what it has no right to, beside an honest one of the
-// same application: each attack is refused with its status, and the digests of every application, the logs,
-// the pictures, and what the honest replica shows are what they were.
+// TestHostileReplica: a replica of one application attacks, while an honest one of the same application runs. The origin refuses each
+// attack with its status. The digests of every application, the logs, the pictures, and the data of the honest replica do not change.
 func TestHostileReplica(t *testing.T) {
 	w := newWorld(t, nil)
 	w.input("mine", "red.png")
@@ -316,8 +315,7 @@ func TestQuota(t *testing.T) {
 	}
 }
 
-// TestRandomRequests sends what nobody would: every answer has a status of its own, and nothing
-// but honest pushes changes anything.
+// TestRandomRequests sends random requests. Every answer has an expected status, and only honest pushes change anything.
 func TestRandomRequests(t *testing.T) {
 	w := newWorld(t, nil)
 	w.input("a", "red.png")

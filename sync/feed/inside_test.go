@@ -10,8 +10,7 @@ import (
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
-// TestPushFailed tells a replica what the log takes of nobody: it is to have another site, or to begin where the log
-// ends.
+// TestPushFailed: if the log accepts nothing, the refusal asks the replica to take another site, or to begin at the end of the log.
 func TestPushFailed(t *testing.T) {
 	c := &call{f: &Feed{o: Options{Engine: living{}}}}
 	for _, tt := range []struct {
@@ -32,7 +31,7 @@ func TestPushFailed(t *testing.T) {
 	}
 }
 
-// living is an engine whose applications are all there.
+// living is an engine whose applications all exist.
 type living struct{ Engine }
 
 func (living) AppGone(string) (bool, error) { return false, nil }

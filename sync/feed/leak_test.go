@@ -50,8 +50,8 @@ func (x *told) Hold(ctx context.Context, data []byte) (blob.Hash, error) {
 	return x.Holder.Hold(ctx, data)
 }
 
-// TestExistenceDoesNotLeak asks for what another application has, and for what nobody has: the answers are the
-// same to the byte, and so is what is asked of the pictures for them.
+// TestExistenceDoesNotLeak requests objects of another application and objects that do not exist. The answers are equal byte by byte, and
+// so are the reads of the picture store.
 func TestExistenceDoesNotLeak(t *testing.T) {
 	spy := &told{}
 	w := newWorld(t, func(o *feed.Options) {

@@ -47,7 +47,7 @@ type heard struct {
 	at time.Time
 }
 
-// listening is an answer that goes on.
+// listening is an open answer.
 type listening struct {
 	t      *testing.T
 	frames chan heard
@@ -55,7 +55,7 @@ type listening struct {
 	cancel context.CancelFunc
 }
 
-// listen asks for changes, and takes what comes.
+// listen requests changes, and collects the frames.
 func (r *replica) listen(t *testing.T, query string) *listening {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -99,7 +99,7 @@ func (r *replica) listen(t *testing.T, query string) *listening {
 	return x
 }
 
-// expect takes the next frames, which are to be of these types, and returns the last.
+// expect reads the next frames, checks their types, and returns the last.
 func (x *listening) expect(types ...wire.Type) heard {
 	x.t.Helper()
 	var f heard
@@ -112,7 +112,7 @@ func (x *listening) expect(types ...wire.Type) heard {
 	return f
 }
 
-// ends takes the end, which is to say why.
+// ends reads the end and checks its reason.
 func (x *listening) ends(why wire.Why) {
 	x.t.Helper()
 	m, err := wire.DecodeEnd(x.expect(wire.TypeEnd).Body)
@@ -124,7 +124,7 @@ func (x *listening) ends(why wire.Why) {
 	}
 }
 
-// TestLive has readers wait for what others write, and ends each as it should.
+// TestLive: readers wait for entries of other writers, and each stream ends for its reason.
 func TestLive(t *testing.T) {
 	tests := map[string]func(t *testing.T, w *world, r *replica){
 		"a stream says that it lives, and what is new": func(t *testing.T, w *world, r *replica) {

@@ -41,7 +41,7 @@ type made struct {
 	thumb   []byte
 }
 
-// want is a picture that is to be analysed, for the operation at a place.
+// want is a picture that must be analysed, for the operation at an index.
 type want struct {
 	at   int
 	job  api.Job
@@ -49,8 +49,7 @@ type want struct {
 	crop raster.Crop
 }
 
-// meet returns the operations that can be taken, the beginning of ops, with those refused that name what
-// is no picture or no manifest.
+// meet returns the operations that can be accepted, the first ones of ops. It refuses those that name an invalid picture or manifest.
 func (n *needs) meet(ops []log.Op) ([]log.Op, error) {
 	v := n.p.View()
 	defer v.Close()
@@ -78,7 +77,7 @@ func (n *needs) meet(ops []log.Op) ([]log.Op, error) {
 	return ops, n.analyse(base, ops, wants)
 }
 
-// meetOne looks for what one operation names. false: it is not here.
+// meetOne looks for the picture or object that one operation names. false: the origin lacks it.
 func (n *needs) meetOne(r catalog.Reader, base [32]byte, ops []log.Op, i int, wants *[]want) (bool, error) {
 	op := &ops[i]
 	if b, ok := op.Body.(*log.VersionResult); ok && !b.Manifest.IsZero() {
@@ -124,7 +123,7 @@ func (n *needs) meetOne(r catalog.Reader, base [32]byte, ops []log.Op, i int, wa
 	return true, nil
 }
 
-// cropOf is the crop of the picture that an operation brings; false: its input is gone.
+// cropOf returns the crop of the picture that an operation brings; false: its input was deleted.
 func cropOf(r catalog.Reader, ops []log.Op, i int) (raster.Crop, bool, error) {
 	switch b := ops[i].Body.(type) {
 	case *log.InputCreate:
@@ -166,7 +165,7 @@ func (n *needs) manifest(r catalog.Reader, op *log.Op, b *log.VersionResult) (bo
 	return true, nil
 }
 
-// analyse has pictures analysed, and refuses the operations of those that are none.
+// analyse analyses pictures, and refuses the operations of invalid ones.
 func (n *needs) analyse(base [32]byte, ops []log.Op, wants []want) error {
 	return n.each(base, wants, func(w *want, o *ingest.Outcome) {
 		switch {
@@ -231,14 +230,14 @@ func (n *needs) put(b kv.Writer) {
 	}
 }
 
-// missing is the refusal of a push whose first operation names what is not here.
+// missing returns the refusal of a push whose first operation names a missing picture or object.
 func (n *needs) missing() error {
 	return &wire.Refusal{
 		Code: wire.RefusedBlobs, Detail: "send the pictures that the operations refer to first", Blobs: n.lacks, Accepted: n.had,
 	}
 }
 
-// release lets go of what the analyses hold.
+// release releases the pictures of the analyses.
 func (n *needs) release() {
 	for _, h := range n.held {
 		if err := n.c.f.o.Holder.Release(context.WithoutCancel(n.c.ctx), h); err != nil {

@@ -14,11 +14,11 @@ import (
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
-// push takes operations of one site. What is accepted is always the beginning of them.
+// push accepts operations of one site. The accepted ones are always the first ones of a push.
 //
 //	body ─▶ application, site, epoch ─▶ sequence ─▶ quota ─▶ pictures ─▶ log ─▶ verdicts
 //	                                     │ had: skipped        │
-//	                                     └ gap: 409            └ not here: what is before them, or 409
+//	                                     └ gap: 409            └ missing: those before it, or 409
 func (c *call) push() (api.Response, error) {
 	limits := &c.f.o.Limits
 	body, err := c.body(limits.PushBytes, "PushBytes")
@@ -70,7 +70,7 @@ func (c *call) push() (api.Response, error) {
 	return message(out.Encode()), nil
 }
 
-// pushFailed is what to answer when the log took nothing.
+// pushFailed returns the answer if the log accepted nothing.
 func (c *call) pushFailed(err error, app string) error {
 	var refused *wire.Refusal
 	switch {
@@ -187,7 +187,7 @@ func keepRefused(p *partition.Partition, ops []log.Op, why string) (also func(*k
 	}, nil
 }
 
-// opBytes is what operations weigh on average, beyond which a push counts as one of more of them.
+// opBytes is the average size of an operation. A larger push counts as more operations.
 const opBytes = 4 << 10
 
 // meter holds a site, and all of its application, to operations a second.
@@ -198,7 +198,7 @@ func (c *call) meter(site log.Site, n uint64) error {
 	return c.f.meters.sites.take(c.app+" "+dotText(site), n, c.now, "operations")
 }
 
-// tell says what became of operations.
+// tell adds the verdicts of operations to the answer.
 func (c *call) tell(out *wire.Pushed, ops []log.Op, verdicts []fold.Verdict, last uint64) {
 	skipped := 0
 	for i := range verdicts {

@@ -8,7 +8,7 @@ import (
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
-// Limits are what a feed takes and gives. A zero field means what stands behind it.
+// Limits limit the requests and answers of a feed. A zero field means its default.
 type Limits struct {
 	PushOps     uint64 // operations of one push, at most wire.MaxOps; 512
 	PushBytes   uint64 // bytes of one push; 8 MiB
@@ -19,7 +19,7 @@ type Limits struct {
 	Snapshots   uint64 // snapshots and digest trees an hour that are made for one holder; 120
 	Streams     uint64 // live streams and polls of one application at one time; 2,000
 	AllStreams  uint64 // of all applications; 20,000
-	UploadBytes uint64 // bytes of unfinished uploads, as large as they are to be, a quarter of them of one application; 256 MiB
+	UploadBytes uint64 // bytes of unfinished uploads, counted in full size, a quarter of them of one application; 256 MiB
 	Uploads     uint64 // uploads of one application that no operation names yet; 100,000
 	Sites       uint64 // leases of one application at one time, edges aside; 10,000
 
@@ -65,7 +65,7 @@ func (l *Limits) defaults() {
 	}
 }
 
-// told are the limits as replicas are told them.
+// told returns the limits in the form of the protocol.
 func (l *Limits) told() wire.Limits {
 	return wire.Limits{
 		PushOps: l.PushOps, PushBytes: l.PushBytes, OpsRate: l.OpsRate, FrameRate: l.FrameRate, BlobBytes: l.BlobBytes, BlobSize: l.BlobSize,
@@ -73,7 +73,7 @@ func (l *Limits) told() wire.Limits {
 	}
 }
 
-// meters hold replicas to what they may use.
+// meters enforce the quotas of replicas.
 type meters struct {
 	sites, apps meter // operations
 	frames      meter // bytes, by application
@@ -110,7 +110,7 @@ type meter struct {
 
 	mu   sync.Mutex
 	full map[string]time.Time
-	most int           // users that are remembered before those are looked for whose bucket is full
+	most int           // number of remembered users at which those with a full bucket are dropped
 	look time.Time     // that was last done
 	last time.Time     // of the last use, on the meter's own clock
 	back time.Duration // by how much that is ahead of the wall clock, which was set back
@@ -134,7 +134,7 @@ const (
 	maxMetered = 200_000
 )
 
-// cost is how long the bucket takes to fill by n.
+// cost returns the time in which the bucket fills by n.
 func (m *meter) cost(n uint64) time.Duration {
 	return time.Duration(float64(n) / float64(m.amount) * float64(m.per))
 }
@@ -181,7 +181,7 @@ func (m *meter) bucket(user string, now time.Time) string {
 	return user
 }
 
-// counts are how many streams there are, by application.
+// counts are the numbers of open streams, by application.
 type counts struct {
 	mu  sync.Mutex
 	all uint64

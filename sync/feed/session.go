@@ -20,7 +20,7 @@ const (
 	maxPositions = 1000 // applications of one session
 )
 
-// support is what is spoken here.
+// support returns the supported versions.
 func (c *call) support() wire.Support {
 	return wire.Support{Min: wire.Oldest, Max: wire.Protocol, Schema: field.Version}
 }
@@ -182,9 +182,8 @@ func (c *call) older(app string, site log.Site) string {
 	return "a newer life of this edge writes now: it was restored from a backup, or its disk was rolled back"
 }
 
-// roomForSite refuses another site where an application has too many. One whose lease has ended makes room and
-// keeps its number: a replica that was away for long may come back with operations under it, so no other
-// ever gets it.
+// roomForSite refuses another site if an application has too many. A site whose lease has ended does not count, but nobody else gets its
+// number: a replica that was offline for long may come back with operations under it.
 func (c *call) roomForSite() error {
 	n, err := c.f.o.Register.Leases(c.app)
 	if err != nil {
@@ -199,7 +198,7 @@ func (c *call) roomForSite() error {
 	return nil
 }
 
-// grant says what to do about one application.
+// grant answers the position of one application.
 func (c *call) grant(at *wire.Position, m *wire.Session, site log.Site) (wire.Grant, error) {
 	g := wire.Grant{App: at.App, Partition: at.Partition}
 	var p *partition.Partition
@@ -274,8 +273,8 @@ func (c *call) drain(g wire.Grant, site log.Site) (wire.Grant, error) {
 	return g, err
 }
 
-// maxTail is how many entries a replica without anything pulls; beyond it takes a snapshot, which is the
-// state and no history.
+// maxTail is the maximum number of entries that an empty replica pulls. If the log is longer, the replica takes a snapshot, which has the
+// state without the history.
 const maxTail = 4 * wire.MaxOps
 
 // leadsOn reports whether a log leads on from a place in it. chain is nil where it is not known.

@@ -113,7 +113,7 @@ func (f *follower) answer() {
 	f.step(machine.Answer{ID: a.ID, Status: res.Status, Header: header, Body: res.Body})
 }
 
-// settle goes on until both have all.
+// settle runs until both have all entries.
 func (f *follower) settle() {
 	f.t.Helper()
 	for range 10_000 {
@@ -148,8 +148,8 @@ func (f *follower) write(pictures ...[]byte) {
 	f.step(machine.Local{})
 }
 
-// TestBytesOfPictures holds what a replica sends of pictures to the bar: at most 1.01 times what is new to the
-// origin, however many answers are lost and operations are sent again; of what it knows, nothing.
+// TestBytesOfPictures: a replica sends at most 1.01 times the bytes of new pictures, however many answers are lost and operations are
+// sent again, and no bytes of pictures that the origin has.
 func TestBytesOfPictures(t *testing.T) {
 	w := newWorld(t, nil)
 	chance := rand.NewChaCha8([32]byte{15})

@@ -10,15 +10,14 @@ import (
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
-// sign holds operations to whom they may name.
+// sign checks the signatures of operations.
 //
-//	who pushes            an operation is signed with
-//	a key or a token      itself; what a machine has done stays nobody's
-//	an edge               a key of the application, a token, a session, nobody
+//	pushing credential    permitted signatures
+//	a key or a token      itself, or none for operations of the program
+//	an edge               a key of the application, a token, a session, none
 //
-// An edge speaks for all whom it lets in, so a name that none of those has becomes nobody's. What it took
-// in while it was alone with a key that had been deleted here by then, or with a token whose generation had ended, is
-// refused; what was made before that stands.
+// An edge pushes for all of its callers, so an unknown signature becomes none. An operation that an offline edge accepted is refused if
+// its key had been deleted here by then, or the generation of its token had ended. Operations from before that time stay.
 func (c *call) sign(m *wire.Push, ops []log.Op) error {
 	if c.edge != nil {
 		return c.countersign(m, ops)
@@ -77,8 +76,8 @@ func (c *call) countersign(m *wire.Push, ops []log.Op) error {
 	return nil
 }
 
-// weigh refuses what was asked for with a token that was dead. An edge that says nothing of it, or what cannot be, gains
-// nothing by that, see [register.Tokens.Over].
+// weigh refuses operations that were requested with an invalid token. An edge gains nothing by a missing or impossible note, see
+// [register.Tokens.Over].
 func (c *call) weigh(m *wire.Push, ops []log.Op) error {
 	if !slices.ContainsFunc(ops, func(op log.Op) bool { return op.By == auth.ByToken }) {
 		return nil
@@ -110,8 +109,8 @@ func shown(tokens []wire.Tokens, op *log.Op) wire.Tokens {
 	return wire.Tokens{}
 }
 
-// issued is when an operation was made, as its push says. A run of operations has the time of its first, so
-// later ones are of the time on their clocks.
+// issued returns the time at which an operation was made, by its push. A run of operations has the time of its first, so for later ones
+// their clocks count.
 func issued(behalves []wire.Behalf, op *log.Op) time.Time {
 	at := op.At.Time()
 	for i := range behalves {

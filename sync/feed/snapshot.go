@@ -83,7 +83,7 @@ func (e *exports) put(x *export, now time.Time) error {
 	return failed
 }
 
-// sweep drops those that nobody has used for a while, and those of applications that are gone.
+// sweep drops snapshots that were not used for a while, and those of deleted applications.
 func (e *exports) sweep(now time.Time, gone func(app string) bool) (failed error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -121,7 +121,7 @@ func (e *exports) close() (err error) {
 	return err
 }
 
-// vectorsOf is the query's wish for what is derived.
+// vectorsOf reads the query's parameter for derived records.
 func vectorsOf(q query) (wire.Vectors, error) {
 	switch q.Get("vectors") {
 	case "", "none":

@@ -34,9 +34,8 @@ func (w *world) others(app string) string {
 	return b.String()
 }
 
-// TestHostileOperations has a replica push, as itself, operations that it may not write, or that say what is
-// not so: each takes its place in the log, does nothing there, and its site learns why. Nothing of another application has
-// changed, nor anything that an honest replica shows.
+// TestHostileOperations: a replica pushes operations that it may not write, or with false content. Each gets its place in the log, has no
+// effect there, and its site gets the reason. Nothing of another application changes, nor the data of an honest replica.
 func TestHostileOperations(t *testing.T) {
 	w := newWorld(t, nil)
 	w.input("mine", "red.png")
@@ -172,8 +171,8 @@ func (w *world) enrolled(seed byte) *replica {
 	return e
 }
 
-// TestSignedBy has replicas sign operations with what is theirs and what is not. A replica that is no edge
-// speaks for its own credential, an edge for those of the application.
+// TestSignedBy: replicas sign operations with permitted and forbidden names. A replica that is not an edge signs with its credential, an
+// edge with those of the application.
 func TestSignedBy(t *testing.T) {
 	w := newWorld(t, nil)
 	victim := w.NewTenant(t, "", "en")

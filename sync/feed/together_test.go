@@ -15,8 +15,8 @@ import (
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
-// TestTogether has sites push and readers read at once: each reader gets the log without a gap,
-// and each operation is in it once, whoever sent it twice.
+// TestTogether: sites push and readers read at the same time. Each reader gets the log without a gap, and each operation is in it once,
+// even if it was sent twice.
 func TestTogether(t *testing.T) {
 	const sites, rounds = 4, 40
 	w := newWorld(t, nil)

@@ -27,7 +27,7 @@ func (r *replica) signed(by string, n int) []log.Op {
 	return ops
 }
 
-// quarantined pushes, and returns the sequences of what was refused.
+// quarantined pushes, and returns the sequences of the refused operations.
 func (r *replica) quarantined(m *wire.Push) (seqs []uint64) {
 	r.w.t.Helper()
 	out, err := wire.DecodePushed(r.must(200, "POST", "/v2/sync/push", m.Encode()).Body)

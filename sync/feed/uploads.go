@@ -24,7 +24,7 @@ type uploads struct {
 	mu    sync.Mutex
 	parts map[uploaded]*part
 	whole map[uploaded]time.Time // until when it is held
-	bytes uint64                 // of all parts, as large as they are to be
+	bytes uint64                 // of all parts, in full size
 	of    map[string]share       // by application
 	next  time.Time              // when something may be over
 }
@@ -58,14 +58,14 @@ type piece struct {
 	at, size uint64
 }
 
-// state is how far an upload is.
+// state is the progress of an upload.
 type state struct {
-	size  uint64 // that is here; of one that is whole, all of it
+	size  uint64 // received bytes; of a complete upload, all of them
 	whole bool
 	new   bool // it became whole by this piece
 }
 
-// has reports whether an upload is whole.
+// has reports whether an upload is complete.
 func (u *uploads) has(app string, h blob.Hash, now time.Time) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -73,7 +73,7 @@ func (u *uploads) has(app string, h blob.Hash, now time.Time) bool {
 	return ok && now.Before(until)
 }
 
-// begun is how many bytes are here of an upload that is not whole.
+// begun returns the number of received bytes of an incomplete upload.
 func (u *uploads) begun(app string, h blob.Hash) uint64 {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -83,8 +83,8 @@ func (u *uploads) begun(app string, h blob.Hash) uint64 {
 	return 0
 }
 
-// add adds a piece. Errors: *wire.Refusal for one that does not follow what is here, with errPlace,
-// or that makes a whole of another hash; and those of the blobs.
+// add adds a piece. Errors: *wire.Refusal for a piece that does not follow the received bytes, with errPlace, or that completes an object
+// of another hash; and those of the blobs.
 func (u *uploads) add(ctx context.Context, x piece, now time.Time) (state, error) {
 	if u.due(now) {
 		if err := u.sweep(ctx, now, func(string) bool { return false }); err != nil {
@@ -124,7 +124,7 @@ type errPlace struct{ begun uint64 }
 
 func (e *errPlace) Error() string { return fmt.Sprintf("%d bytes were received", e.begun) }
 
-// gather adds a piece to its part, and returns all bytes once they are here.
+// gather adds a piece to its part, and returns all bytes once the part is complete.
 func (u *uploads) gather(x piece, now time.Time) (s state, data []byte, err error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -214,7 +214,7 @@ func (u *uploads) drop(key uploaded) {
 	}
 }
 
-// sweepEvery is how often uploads are looked through.
+// sweepEvery is the time between two checks of uploads.
 const sweepEvery = time.Minute
 
 // due reports whether it is time to look through the uploads.
@@ -224,7 +224,7 @@ func (u *uploads) due(now time.Time) bool {
 	return !now.Before(u.next)
 }
 
-// sweep drops what nobody went on with or is gone, and lets go of what was held for long enough.
+// sweep drops abandoned uploads and those of deleted applications, and releases expired ones.
 func (u *uploads) sweep(ctx context.Context, now time.Time, gone func(app string) bool) error {
 	u.mu.Lock()
 	defer u.mu.Unlock()

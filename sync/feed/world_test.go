@@ -132,7 +132,7 @@ func (r *replica) session(m *wire.Session) wire.Offered {
 	return o
 }
 
-// refused is what a request is refused with.
+// refused sends a request and returns its refusal.
 func (r *replica) refused(method, path string, body []byte) *wire.Refusal {
 	r.w.t.Helper()
 	res := r.ask(method, path, body)
@@ -146,7 +146,7 @@ func (r *replica) refused(method, path string, body []byte) *wire.Refusal {
 	return &m
 }
 
-// frames are what changes answers, apart.
+// frames splits an answer of changes into frames.
 func frames(t testing.TB, stream []byte) []wire.Frame {
 	t.Helper()
 	var in wire.Reader

@@ -12,15 +12,14 @@ import (
 	"github.com/sightline-dev/sightline/core/predict/raster"
 )
 
-// MaxOps is how many operations a block holds.
+// MaxOps is the maximum number of operations in a block.
 const MaxOps = 512
 
-// maxLabels is how many labels of one operation stand in columns: an operation with more is
-// written as a whole.
+// maxLabels is the maximum number of labels of an operation in columns; an operation with more is written as a whole.
 const maxLabels = 128
 
-// The columns of a block, by the number of their field. Sizes are of the strings in the column
-// after them. README.md says what each holds.
+// The columns of a block, by the number of their field. Sizes belong to the strings in the column after them. README.md specifies the
+// contents.
 const (
 	colCount    = 1 // of operations: a number
 	colSites    = 2
@@ -87,7 +86,7 @@ const (
 	flagMerge
 	flagBlob
 	flagHosted
-	flagHexID // else the id stands in colIDs
+	flagHexID // otherwise the id is in colIDs
 	flagCrop
 	flagMeta
 	flagGeo   // 16 bytes

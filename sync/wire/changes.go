@@ -34,7 +34,7 @@ func (m *Entries) Encode() []byte { return encodeEntries(nil, m) }
 // DecodeEntriesFrame reads an Entries, whose Block borrows data. Errors: ErrFormat.
 func DecodeEntriesFrame(data []byte) (Entries, error) { return decodeEntries(data) }
 
-// Derived is what analysing pictures gave, by one base model.
+// Derived contains results of analysed pictures, by one base model.
 //
 //field:message
 type Derived struct {
@@ -80,8 +80,8 @@ func DecodeObject(data []byte) (Object, error) {
 	return m, err
 }
 
-// Register is what a replica needs of the control log for one application: its record, keys,
-// client and edges, as of the control log's entry Seq.
+// Register is the part of the control log that a replica needs for one application: its record, keys, client and edges, as of the control
+// log's entry Seq.
 //
 //field:message
 type Register struct {
@@ -97,7 +97,7 @@ func (m *Register) Encode() []byte { return encodeRegister(nil, m) }
 // DecodeRegister reads a Register, whose Data borrows data. Errors: ErrFormat.
 func DecodeRegister(data []byte) (Register, error) { return decodeRegister(data) }
 
-// Checkpoint says where a reader and the log stand. It follows the last entries that there are.
+// Checkpoint has the places of a reader and of the log. It follows the last existing entries.
 //
 //field:message
 type Checkpoint struct {

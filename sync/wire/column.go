@@ -8,15 +8,13 @@ import (
 	"slices"
 )
 
-// A column of whole numbers is one byte that says how it is written, and the numbers. How many
-// they are the reader knows. All zero, it is no byte at all.
+// A column of whole numbers is one byte with the form, and the numbers. The reader knows how many there are. A column of zeros is empty.
 //
 //	runs      value, run  value, run  …        varints
 //	packed    base (varint), width (byte), then value − base in width bits each, from the lowest up
 //	varints   value value …
 //
-// With differences, the first value stands alone as a varint, and the others are written as
-// zigzag(value − the one before), modulo 2⁶⁴.
+// With differences, the first value is a varint before the others, and they are written as zigzag(value − the one before), modulo 2⁶⁴.
 const (
 	formRuns = iota
 	formPacked
@@ -230,7 +228,7 @@ func readPacked(dst []uint64, rest []byte) ([]byte, error) {
 	return rest, nil
 }
 
-// bitsAt returns the 64 bits from bit at on; those after the end of p are 0.
+// bitsAt returns the 64 bits that start at bit at; those after the end of p are 0.
 func bitsAt(p []byte, at int) uint64 {
 	i, shift := at/8, at%8
 	if i+9 <= len(p) {

@@ -49,7 +49,7 @@ func ExampleReader() {
 	// end
 }
 
-// An origin says what a replica would have to know.
+// An origin lists the features that a replica lacks.
 func ExampleSession_Agree() {
 	s := wire.Session{Min: 1, Max: 2, Schema: 1, Require: []string{"columns", "braids"}}
 	_, _, err := s.Agree(wire.Support{Min: 1, Max: 1, Schema: 1, Features: []string{"columns"}})

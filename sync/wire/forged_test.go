@@ -58,7 +58,7 @@ func run(tr *traffic, rng *rand.Rand, at log.Chain) ([]byte, []log.Entry) {
 	return m.Encode(), entries
 }
 
-// accept is what every replica does with a message of entries before it takes them.
+// accept checks a message of entries as every replica does.
 func accept(body []byte, at log.Chain, from uint64) ([]log.Entry, bool) {
 	m, err := wire.DecodeEntriesFrame(body)
 	if err != nil || m.Epoch != (log.Epoch{1}) || m.From != from {
@@ -99,7 +99,7 @@ func forge(rng *rand.Rand, body, other []byte) []byte {
 		p = append(p[:i], p[min(i+1+rng.IntN(8), len(p)):]...)
 	case 3:
 		p = append(p[:i], append(bytes.Clone(p[max(i-rng.IntN(8), 0):i]), p[i:]...)...)
-	case 4: // a part of another message in its place
+	case 4: // a part is replaced by that of another message
 		n := copy(p[i:], other[min(i, len(other)):])
 		p = p[:i+n]
 	default: // a number that is near

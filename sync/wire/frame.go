@@ -10,7 +10,7 @@ import (
 	"github.com/sightline-dev/sightline/core/log/field"
 )
 
-// ErrFormat is returned for bytes that are no frame, block or message of this protocol.
+// ErrFormat is returned for bytes that are not a valid frame, block or message of this protocol.
 var ErrFormat = field.ErrFormat
 
 // ErrTooLarge is returned for a frame or a message beyond its limit.
@@ -23,13 +23,12 @@ const (
 	HeaderSize = 5         // bytes before a body
 )
 
-// Type is what a frame holds. A reader that does not know a type below [Optional] cannot go
-// on; one from there on it passes over.
+// Type is the kind of a frame's body. A reader skips an unknown type from [Optional], and ends at an unknown type below it.
 type Type uint8
 
 // The types.
 const (
-	TypePart       Type = 1 + iota // the body goes on in the next frame
+	TypePart       Type = 1 + iota // the next frame has the rest of the body
 	TypeDerived                    // [Derived]
 	TypeObject                     // [Object]
 	TypeRegister                   // [Register]
@@ -74,9 +73,8 @@ func appendHeader(dst []byte, t Type, n int) []byte {
 	return append(binary.LittleEndian.AppendUint32(dst, uint32(n)), byte(t))
 }
 
-// Seam is where a frame of entries turns from what compresses to what does not: hashes and random
-// names. A compressor that ends a block there, as by a flush, gives each part its own code.
-// Without such a place it is the frame's length.
+// Seam returns the offset in a frame of entries from which the bytes are incompressible: hashes and random names. A compressor that ends
+// a block there, for example by a flush, gives each part its own code. Without such a place it is the frame's length.
 func Seam(frame []byte) int {
 	if len(frame) < HeaderSize+1 || Type(frame[4]) != TypeEntries {
 		return len(frame)
@@ -111,9 +109,9 @@ func seek(data []byte, at int, number protowire.Number) int {
 // Reader takes a stream apart into frames, however it was cut on its way. The zero value is
 // ready. It holds what has come of one message and no more than what it was given.
 type Reader struct {
-	in   []byte // what came
+	in   []byte // received bytes
 	at   int    // how much of it was read
-	part []byte // of a message that goes on
+	part []byte // of an incomplete message
 	err  error
 }
 

@@ -189,8 +189,7 @@ func TestMillis(t *testing.T) {
 	}
 }
 
-// FuzzReader gives a stream whole and in two: the frames are the same, and no memory is held but
-// for what came.
+// FuzzReader reads a stream in one piece and in two. The frames are the same, and the memory is proportional to the input.
 func FuzzReader(f *testing.F) {
 	f.Add(wire.AppendFrame(wire.AppendFrame(nil, wire.TypeEntries, []byte("one")), wire.TypeEnd, nil), 3)
 	f.Add(wire.AppendFrame([]byte{2, 0, 0, 0, 1, 'a', 'b'}, wire.TypeObject, []byte("c")), 8)

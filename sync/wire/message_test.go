@@ -18,7 +18,7 @@ import (
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
-// message is what every message can do.
+// message has the methods that all messages share.
 type message interface{ Encode() []byte }
 
 // codec is one message: an empty one, and how it is read.
@@ -126,8 +126,7 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-// TestCutMessages cuts every message at every byte: what is left is no message, or one of
-// which the later fields are missing, and never a panic.
+// TestCutMessages cuts every message at every byte. The rest is invalid, or lacks the later fields, and never causes a panic.
 func TestCutMessages(t *testing.T) {
 	for _, c := range codecs {
 		t.Run(c.name, func(t *testing.T) {

@@ -18,14 +18,14 @@ import (
 
 var benchApp = catalog.AppID{7}
 
-// stores are what a replica may have below it.
+// stores are the stores that a replica can use.
 var stores = map[string]func(b *testing.B) kv.Store{
 	"memkv": func(*testing.B) kv.Store { return memkv.New() },
 }
 
-// BenchmarkPull is what a replica does that catches up: messages of 512 entries come out of frames, are
-// decoded, and are folded with the index into a store that was empty. Inputs of two sorts: imported, with
-// a URL and a few labels; and of cameras, each with metadata of its own and a place.
+// BenchmarkPull measures a replica that catches up: it reads messages of 512 entries from frames, decodes them, and folds them with the
+// index into an empty store. There are two sorts of inputs: imported ones, with a URL and a few labels; and those of cameras, each with
+// different metadata and a place.
 func BenchmarkPull(b *testing.B) {
 	const inputs = 20 * wire.MaxOps
 	tr := newTraffic(1)

@@ -28,7 +28,7 @@ func init() {
 	}
 }
 
-// processorTime is what the process has used so far; elapsed time says little on a shared machine.
+// processorTime returns the processor time of the process; on a shared machine elapsed time varies too much.
 func processorTime() time.Duration {
 	var r syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &r) != nil {

@@ -4,5 +4,5 @@ import "time"
 
 var begun = time.Now()
 
-// processorTime is what has passed: a guest knows no other clock.
+// processorTime returns the elapsed time, since a guest has no other clock.
 func processorTime() time.Duration { return time.Since(begun) }

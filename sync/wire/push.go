@@ -33,8 +33,8 @@ type Behalf struct {
 	Scopes  []string `wire:"6,max=maxScopes"`
 }
 
-// Tokens says of which client and generation the access token was with which a run of operations was asked for,
-// so that the origin can tell whether it was over by then.
+// Tokens has the client and the generation of the access token with which a run of operations was requested, so that the origin can check
+// whether the token was still valid.
 type Tokens struct {
 	First      uint64 `wire:"1"` // sequence
 	Last       uint64 `wire:"2"` // sequence
@@ -69,7 +69,7 @@ type Run struct {
 	Count uint64 `wire:"3"`
 }
 
-// Verdict is what became of one operation.
+// Verdict is the result of one operation.
 type Verdict struct {
 	Seq    uint64  `wire:"1"` // the site's
 	Code   uint32  `wire:"2"` // fold.Code

@@ -14,9 +14,8 @@ const (
 	Oldest   = 1
 )
 
-// Refusal is why a request was refused, for a program: the body of an answer of 400 or above
-// whose content type is [ContentType]. Other answers of that kind are of the HTTP layer or of
-// something between, and their status alone tells.
+// Refusal is the reason for a refused request, for a program: the body of an answer of 400 or above with the content type [ContentType].
+// Other answers of that kind come from the HTTP layer or from a proxy, and only their status counts.
 //
 //field:message
 type Refusal struct {
@@ -34,12 +33,12 @@ type Refusal struct {
 	Extra      []byte      `wire:"*"`
 }
 
-// RefusalCode is what a refusal is about.
+// RefusalCode is the kind of a refusal.
 type RefusalCode uint32
 
 // The codes.
 const (
-	RefusedFormat   RefusalCode = 1 + iota // 400: it is no message of this protocol
+	RefusedFormat   RefusalCode = 1 + iota // 400: the message is invalid
 	RefusedProtocol                        // 426: no version is spoken by both
 	RefusedFeatures                        // 426: it requires features that are not known
 	RefusedFold                            // 426: its rules are older than the log's
@@ -53,7 +52,7 @@ const (
 	RefusedBusy                            // 503: come back
 	RefusedGone                            // 410: the application was deleted
 	RefusedUnknown                         // 404: there is no such thing, or it is not for the asker
-	RefusedBlobs                           // 409: pictures or objects that operations name are to be sent first
+	RefusedBlobs                           // 409: the pictures or objects that operations name must be sent first
 )
 
 var refusalStatus = [...]int{0, 400, 426, 426, 426, 403, 403, 409, 409, 409, 413, 429, 503, 410, 404, 409}
@@ -80,7 +79,7 @@ func (r *Refusal) Encode() []byte { return encodeRefusal(nil, r) }
 // DecodeRefusal reads a Refusal. Errors: ErrFormat.
 func DecodeRefusal(data []byte) (Refusal, error) { return decodeRefusal(data) }
 
-// Support is what an origin can do.
+// Support has the versions and features of an origin.
 type Support struct {
 	Min, Max uint32   // versions of the protocol
 	Schema   uint32   // version of the records that it writes

@@ -30,7 +30,7 @@ const (
 // Blobs is how a replica wants pictures.
 type Blobs uint32
 
-// The ways. They are the replica's own: it asks for what it wants.
+// The ways to transfer pictures. The replica asks for the pictures that it wants.
 const (
 	BlobsLazy  Blobs = iota // when one is asked for
 	BlobsNone               // never
@@ -38,7 +38,7 @@ const (
 	BlobsFull               // all of them, eagerly
 )
 
-// Wants is what of an application a replica wants.
+// Wants selects the parts of an application that a replica gets.
 type Wants struct {
 	Vectors Vectors `wire:"1"` // 0 none, 1 q16: derived records come with entries and snapshots
 	// 0 lazily, 1 never, 2 thumbnails at once, 3 all at once. The replica asks for them itself; this is for the origin's figures
@@ -90,7 +90,7 @@ func (m *Session) Encode() []byte { return encodeSession(nil, m) }
 // DecodeSession reads a Session. Errors: ErrFormat.
 func DecodeSession(data []byte) (Session, error) { return decodeSession(data) }
 
-// Do is what a replica is to do about one application.
+// Do is the next step of a replica with one application.
 type Do uint32
 
 // What it may be.
@@ -149,7 +149,7 @@ type Grant struct {
 	Extra       []byte    `wire:"*"`
 }
 
-// Limits are what the origin takes and gives. 0: it does not say.
+// Limits are the origin's limits of requests and answers. 0: unspecified.
 type Limits struct {
 	PushOps     uint64 `wire:"1"`  // operations of one push
 	PushBytes   uint64 `wire:"2"`  // bytes of its body, before compression
@@ -182,8 +182,8 @@ type Life struct {
 	ID    uint64 `wire:"2,fixed"`
 }
 
-// Lengths of lists in messages. What is longer is no message: it would take many times the
-// memory that it took on its way.
+// Maximum lengths of lists in messages. A message with a longer list is invalid, since decoding it would take many times the memory of
+// its bytes.
 const (
 	MaxPositions = 4096    // applications of one session
 	maxFeatures  = 256     // and links

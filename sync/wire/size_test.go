@@ -101,7 +101,7 @@ func (t *traffic) degrees(span float64) float64 {
 	return math.RoundToEven((t.rng.Float64()-0.5)*span*1e6) / 1e6
 }
 
-// cost is what an operation costs, in bytes: in the log, in a frame, and in a frame as it is sent.
+// cost is the size of an operation in bytes: in the log, in a frame, and in a compressed frame.
 type cost struct{ log, frame, sent float64 }
 
 // measure sends frames of n operations each.

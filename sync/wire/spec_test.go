@@ -357,7 +357,7 @@ func TestSpecification(t *testing.T) {
 	})
 }
 
-// TestSpecifiedExample holds the example of README.md, byte by byte, to what is encoded.
+// TestSpecifiedExample compares the example of README.md, byte by byte, with the encoding.
 func TestSpecifiedExample(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join(proof.Root(t), "sync", "README.md"))
 	if err != nil {

@@ -6,8 +6,7 @@ import (
 	"github.com/sightline-dev/sightline/core/log/field"
 )
 
-// Manifest says what a snapshot of an application's state is made of. Its name is the SHA-256
-// of its encoding.
+// Manifest lists the parts of a snapshot of an application's state. Its name is the SHA-256 of its encoding.
 //
 //field:message
 type Manifest struct {
@@ -86,7 +85,7 @@ func (m *Have) Encode() []byte { return encodeHave(nil, m) }
 // DecodeHave reads a Have. Errors: ErrFormat.
 func DecodeHave(data []byte) (Have, error) { return decodeHave(data) }
 
-// Had answers a Have: what the origin has whole, and of what it has the beginning.
+// Had answers a Have: the complete objects of the origin, and those of which it has the first bytes.
 //
 //field:message
 type Had struct {

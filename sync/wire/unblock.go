@@ -278,7 +278,7 @@ func (u *unblock) bodies(op func(int) *log.Op) {
 	}
 }
 
-// prepare loads the columns of bodies of which there are n of each form.
+// prepare loads the columns of bodies, with n bodies of each form.
 func (u *unblock) prepare(n *[formsEnd]int) {
 	named := n[formLabels] + n[formFetched] + n[formDelete]
 	u.load(colDotSites, named, math.MaxUint32)
@@ -397,7 +397,7 @@ func (u *unblock) point(is log.Point) *log.Point {
 
 func (u *unblock) degrees(column int) float64 { return degrees(int64(unzigzag(u.int(column)))) }
 
-// whole reads a body that stands as it is in an operation: in the field of its kind.
+// whole reads a body that is encoded as in an operation: in the field of its kind.
 func (u *unblock) whole(o *log.Op) {
 	number, _, n := protowire.ConsumeField(u.columns[colWhole])
 	if n < 0 || number < firstKind {
@@ -412,7 +412,7 @@ func (u *unblock) whole(o *log.Op) {
 	o.Body, o.Extra.Body = alone.Body, alone.Extra.Body
 }
 
-// Fields of an operation: those before firstMore are known, and a body is from firstKind on.
+// Fields of an operation: those before firstMore are known, and bodies start at firstKind.
 const (
 	firstMore = 5
 	firstKind = 16
