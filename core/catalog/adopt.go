@@ -13,23 +13,22 @@ import (
 // none of its tables.
 var ErrOrder = errors.New("keys out of order")
 
-// Pair is a key, without the application's id, and its value; of a key that is to go it is nil.
+// Pair is a key, without the application's id, and its value; nil deletes the key.
 type Pair struct{ Key, Value []byte }
 
-// Adopter puts the state of another copy of an application in the place of ours, and
-// writes only what differs:
+// Adopter replaces an application's state by that of another copy, and writes only differences:
 //
 //	theirs  c … s … i ─┬─ keys ─┬─ I …     Keys, some at a time, in the order of CopyTables
 //	ours               │        │
-//	                   └─ what they do not have goes
+//	                   └─ keys that they lack are deleted
 //
-// What leads to pictures by their public names follows the inputs; derived records are added.
+// Public names of pictures follow the inputs; derived records are added.
 type Adopter struct {
 	r       kv.Reader // ours
 	w       kv.Writer
 	app     AppID
 	changed func(ord uint32, after *Input) // called for each input that changes; nil: it goes
-	table   int                            // in stateTables, where it stands; len: behind them
+	table   int                            // index in stateTables; len: after all of them
 	last    []byte                         // key that was adopted last, in that table; nil: none
 	failed  error
 	scratch []byte
@@ -40,7 +39,7 @@ func Adopt(tx *kv.Overlay, app AppID, changed func(ord uint32, after *Input)) *A
 	return AdoptInto(tx, tx, app, changed)
 }
 
-// AdoptInto is Adopt of what r shows, into w. What was written need not show in r: nothing is looked at again.
+// AdoptInto is Adopt with the state of r, written to w. r need not show the writes to w, since the Adopter reads nothing twice.
 func AdoptInto(r kv.Reader, w kv.Writer, app AppID, changed func(ord uint32, after *Input)) *Adopter {
 	return &Adopter{r: r, w: w, app: app, changed: changed}
 }
@@ -138,7 +137,7 @@ func (a *Adopter) span(lo, hi []byte, pairs []Pair) {
 	a.failed = errors.Join(a.failed, err)
 }
 
-// set writes one key in the place of what it was; nil is no such key.
+// set writes the value is of a key, which had the value was; nil means no key.
 func (a *Adopter) set(key, was, is []byte) {
 	if a.failed != nil {
 		return
@@ -184,7 +183,7 @@ func (a *Adopter) input(key, was, is []byte) {
 	a.changed(ord, after)
 }
 
-// PutPairs adds the derived records among pairs, without a look at what there is.
+// PutPairs adds the derived records among pairs, without reading existing ones.
 func PutPairs(w kv.Writer, app AppID, pairs []Pair) {
 	key := app.key(tableDerived, pictureBytes+len([32]byte{}))
 	table := len(key)
@@ -196,7 +195,7 @@ func PutPairs(w kv.Writer, app AppID, pairs []Pair) {
 	}
 }
 
-// derived adds derived records that are not there.
+// derived adds the derived records that are missing.
 func (a *Adopter) derived(pairs []Pair) {
 	for _, p := range pairs {
 		if !DerivedTable(p.Key) {

@@ -16,8 +16,8 @@ func (r Reader) DerivedRecord(base [32]byte, picture blob.Hash, crop raster.Crop
 	return r.get(derivedKey(r.app, base, picture, crop), "derived record of picture", picture)
 }
 
-// PutDerivedRecord is [PutDerived] of bytes that another copy of the application has sent. The
-// error says that they are no record.
+// PutDerivedRecord is [PutDerived] for bytes that another copy of the application sent. It returns an error if they are not a valid
+// record.
 func PutDerivedRecord(b kv.Writer, app AppID, base [32]byte, picture blob.Hash, crop raster.Crop, record []byte) error {
 	x, err := decodeDerived(bytes.Clone(record))
 	if err != nil {
@@ -27,7 +27,7 @@ func PutDerivedRecord(b kv.Writer, app AppID, base [32]byte, picture blob.Hash, 
 	return nil
 }
 
-// Made is what a derived record says, as bytes that are borrowed.
+// Made is the content of a derived record. Its bytes are borrowed.
 //
 //field:fields get
 type Made struct {
@@ -36,12 +36,12 @@ type Made struct {
 	Print     []byte `wire:"4"` // see [Derived]
 }
 
-// picturesAtOnce is of how many inputs EachMade knows the pictures at a time.
+// picturesAtOnce is the number of inputs whose pictures EachMade holds at a time.
 const picturesAtOnce = 8192
 
-// EachMade yields what the network called base made of the inputs' pictures, in the order of the pictures and not of
-// the inputs: each is read where the one before it was, which is much quicker for all of them than [Reader.Derived] of one after
-// the other. An input whose record is missing is left out. Errors: those of malformed records and the store's.
+// EachMade yields the derived records of the inputs' pictures by the network base, in the order of the pictures and not of the inputs.
+// Each record is next to the previous one in the store, so reading all is much faster than by [Reader.Derived]. It skips inputs without a
+// record. Errors: those of malformed records and of the store.
 func (r Reader) EachMade(base [32]byte, yield func(ord uint32, x Made) bool) error {
 	table := r.app.key(tableBlob, 0)
 	const size = pictureBytes + 4
@@ -68,7 +68,7 @@ func (r Reader) EachMade(base [32]byte, yield func(ord uint32, x Made) bool) err
 	return nil
 }
 
-// eachMade yields what was made of some pictures, which are in their order, and reports whether to go on: more is what there is.
+// eachMade yields the records of some pictures, in their order, and reports whether to continue. more is false for the last pictures.
 func (r Reader) eachMade(base [32]byte, inputs []byte, more bool, yield func(ord uint32, x Made) bool) (bool, error) {
 	table := r.app.key(tableDerived, 0)
 	const size = pictureBytes + 4

@@ -6,8 +6,8 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// Collect drops the removals older than the horizon, which no write can come between any
-// more, and reports whether there were any. What users see stays as it is.
+// Collect drops removals older than the horizon, since no earlier write can arrive any longer. It reports whether there were any. The
+// visible state does not change.
 func (in *Input) Collect(horizon log.HLC) bool {
 	old := func(l Label) bool { return l.Value == log.Removed && l.At.At < horizon }
 	gone := slices.ContainsFunc(in.Labels, old)

@@ -60,8 +60,8 @@ func (r Reader) AppGone(id string) (bool, error) {
 // PutApp writes an application.
 func (w *Writer) PutApp(a *App) { w.tx.Put(w.app.named(tableKeyApp, a.ID), encodeApp(nil, a)) }
 
-// DeleteApp removes an application with its keys, its client and its sites, notes for ever
-// that it is gone, and owes the purge of what it holds.
+// DeleteApp deletes an application with its keys, its client and its sites. It notes permanently that the application was deleted, and
+// that its data must be purged.
 func (w *Writer) DeleteApp(a *App, seq uint64) error {
 	id, err := ParseAppID(a.ID)
 	if err != nil {
@@ -95,13 +95,13 @@ func (w *Writer) DeleteKey(k *Key) {
 	w.tx.Delete(w.appKey(k))
 }
 
-// appKey is where a key stands among those of its application.
+// appKey returns the key of an API key in the list of its application.
 func (w *Writer) appKey(k *Key) []byte {
-	b, _ := hex.DecodeString(k.App) // a key is of an application that is there
+	b, _ := hex.DecodeString(k.App) // a key belongs to an existing application
 	return append(append(w.app.key(tableAppKey, len(b)+len(k.Hash)), b...), k.Hash[:]...)
 }
 
-// PutClient writes the client of an application, in the place of any that it has.
+// PutClient writes the client of an application, and replaces the previous one.
 func (w *Writer) PutClient(c *Client) error {
 	if err := w.deleteClient(c.App); err != nil {
 		return err

@@ -36,12 +36,12 @@ type require interface {
 
 const everything = 1 << 30
 
-// TestUndo changes a state in rounds, each of which notes what it changes first, and looks at what was there before.
+// TestUndo changes a state in rounds. Each round first notes its changes, and checks the state before them.
 func TestUndo(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		before, store := memkv.New(), memkv.New()
 		var first kv.Batch
-		// Some keys are of inputs, and there may be more records than a merge reads at once.
+		// Some keys belong to inputs, and there may be more records than a merge reads at once.
 		n := rapid.SampledFrom([]int{3, undoPage, 3 * undoPage}).Draw(t, "keys")
 		key := func(i int) []byte {
 			if i%2 == 0 {
@@ -209,7 +209,7 @@ func someState(t *rapid.T) *memkv.Store {
 	return store
 }
 
-// copied are the pairs that a copy begins with, from a key on.
+// copied returns the pairs of a copy, starting at a key.
 func copied(t require, r Reader, from []byte) (pairs []Pair) {
 	t.Helper()
 	if err := r.CopyTables([32]byte{1}, from, func(key, value []byte) bool {
@@ -221,7 +221,7 @@ func copied(t require, r Reader, from []byte) (pairs []Pair) {
 	return pairs
 }
 
-// TestAdopt puts a state in the place of another, in whatever pieces, and repairs one by what differs.
+// TestAdopt replaces a state by another, in pieces of any size, and repairs a state by its differences.
 func TestAdopt(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		theirs, ours := someState(t), someState(t)
@@ -294,7 +294,7 @@ func TestAdopt(t *testing.T) {
 	})
 }
 
-// TestAdoptRefuses holds that keys out of order, and of other tables, are none of a state.
+// TestAdoptRefuses: keys out of order, and of other tables, are rejected.
 func TestAdoptRefuses(t *testing.T) {
 	store := memkv.New()
 	one, two := Pair{Key: []byte{tableConcept, 'a'}}, Pair{Key: []byte{tableConcept, 'b'}}

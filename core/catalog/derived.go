@@ -53,7 +53,7 @@ func (r Reader) Object(hash blob.Hash) ([]byte, error) {
 	return data, nil
 }
 
-// HasObject reports whether the bytes with a hash are here. A reader checks them.
+// HasObject reports whether the store has the bytes with a hash. A reader checks them.
 func (r Reader) HasObject(hash blob.Hash) (bool, error) {
 	return kv.Some(r.kv, append(r.app.key(tableObject, len(hash)), hash[:]...))
 }

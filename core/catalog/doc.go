@@ -1,22 +1,19 @@
-// Package catalog is what an application holds, as typed records over a [kv.Store]: inputs,
-// concepts, models and their versions, workflows, feedback, and in the control partition applications
-// and keys.
+// Package catalog stores the data of an application as typed records in a [kv.Store]: inputs, concepts, models and their versions,
+// workflows and feedback. In the control partition it stores applications and keys.
 //
 //	log ──fold──▶ Writer ──▶ records and the keys that lead to them    keys.go has the page
 //	                               │
 //	             snapshot ──▶ Reader ──▶ Input, Concept, Model, …
 //
-// A record is a protobuf message after a version byte (package log/field). Every mutable field of one
-// carries the stamp of its last write, since writes of other sites may still arrive; a
-// removal is such a write, and is dropped once the horizon has passed it. Metadata ([Meta]) keeps
-// the newest write of each path as the bytes that came.
+// A record is a protobuf message after a version byte (package log/field). Every mutable field has the stamp of its last write, since
+// writes of other sites may still arrive. A removal is such a write, and is dropped once it is older than the horizon. Metadata ([Meta])
+// keeps the newest write of each path, byte for byte.
 //
-// Beside the records stand what can be computed again: derived records (what a network made
-// of a picture and crop, the same bytes wherever) and objects by their hash (manifests of
-// trained versions). They come in the batch of the operation that needs them and go, in steps, when no
-// record leads to them any more ([Tidy]).
+// The store also caches results: derived records (the results of a network for a picture and crop, the same bytes
+// everywhere) and objects by their hash (manifests of trained versions). They are written in the batch of the operation that needs them,
+// and deleted in steps when no record refers to them any longer ([Tidy]).
 //
-// The package decides nothing about operations: what they mean is package fold's.
+// The package does not interpret operations; package fold does.
 package catalog
 
 //go:generate go run ../log/field/gen

@@ -9,8 +9,8 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// Edge is a node that holds copies of applications, in the control partition. Its record
-// stays when it is revoked, so that it can be told.
+// Edge is a node with copies of applications, in the control partition. Its record stays after it is revoked, so that its requests get
+// the reason.
 //
 //field:message edge
 type Edge struct {
@@ -75,8 +75,7 @@ func (e *Edge) Holds(app string) bool {
 	return e.Revoked == 0 && slices.Contains(e.Apps, app)
 }
 
-// Site is who writes under a number, in the control partition: an edge, or a browser's profile
-// or a folder that holds one application.
+// Site is the writer with a number, in the control partition: an edge, or a browser's profile or a folder with one application.
 //
 //field:message site
 type Site struct {
@@ -145,7 +144,7 @@ func (w *Writer) PutSite(s *Site) {
 
 // appSites begins the keys of an application's sites, in the control partition.
 func appSites(control AppID, app string) []byte {
-	b, _ := hex.DecodeString(app) // of an application that is there
+	b, _ := hex.DecodeString(app) // of an existing application
 	return append(control.key(tableAppLease, len(b)+4), b...)
 }
 

@@ -114,7 +114,7 @@ func TestRecords(t *testing.T) {
 	})
 }
 
-// TestCompact keeps a usual record small: what was written at its creation has no stamps of its own.
+// TestCompact: a usual record stays small, since fields that were written at its creation have no separate stamps.
 func TestCompact(t *testing.T) {
 	born := log.Stamp{At: 1_700_000_000_000 << 16, Site: 1}
 	in := Input{

@@ -2,8 +2,7 @@ package catalog
 
 import "github.com/sightline-dev/sightline/core/log"
 
-// Header is what the fold knows of the whole partition. It changes in the batch of what it
-// is about.
+// Header is the fold's record about the whole partition. It is written in the batch of the changes that it describes.
 //
 //field:message header
 type Header struct {

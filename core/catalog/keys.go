@@ -147,11 +147,11 @@ func HostedRange() (lo, hi []byte) { return []byte{tableHosted}, []byte{tableHos
 // LogPrefix is the prefix of the application's log.
 func (a AppID) LogPrefix() []byte { return a.key(tableLog, 0) }
 
-// IndexPrefix is the prefix of what the application's index keeps.
+// IndexPrefix returns the prefix of the keys of the application's index.
 func (a AppID) IndexPrefix() []byte { return a.key(tableIndex, 0) }
 
-// LocalKey is the key of a note of the engine's own about an application. Notes are no part
-// of the log or of the state's digest, and stay where they are.
+// LocalKey returns the key of a local note of the engine about an application. Notes belong neither to the log nor to the state's digest,
+// and are not replicated.
 func (a AppID) LocalKey(name string) []byte { return append(a.key(tableLocal, len(name)), name...) }
 
 // TidyKey is the key of tidying that is owed.

@@ -5,9 +5,8 @@ import (
 	"github.com/sightline-dev/sightline/core/log/field"
 )
 
-// Manifest says what a trained version is and what made it, so that it can be made again bit
-// for bit. Its bytes are an object, named by their hash in the version's record.
-// Field 5 was a digest that depended on the order of the inputs.
+// Manifest describes a trained version and its training, so that the training can be repeated bit for bit. Its bytes are an object, named
+// by their hash in the version's record. Field 5 was a digest that depended on the order of the inputs.
 //
 //field:message manifest
 //field:reserved 5

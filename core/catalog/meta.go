@@ -10,7 +10,7 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// maxPath is how many names a path may have, so that what lies below one can nest too.
+// maxPath is the maximum number of names of a path, so that values below a path can nest too.
 const maxPath = jsonio.DefaultDepth - 1
 
 // Write writes w, at its place in the log, and reports whether it changed anything: a write
@@ -98,8 +98,7 @@ func below(path, root []string) bool {
 	return len(path) > len(root) && slices.Equal(path[:len(root)], root)
 }
 
-// appended returns the list at w's path with w's elements after its own. What is no list is
-// replaced.
+// appended returns the list at w's path with w's elements added. It replaces a value that is not a list.
 func (m Meta) appended(w log.MetaWrite) []byte {
 	doc := m.JSON()
 	if doc == nil {
@@ -133,7 +132,7 @@ func joinLists(a, b []byte) []byte {
 	return append(out, ']')
 }
 
-// trimmed returns what stands between the brackets of a JSON array.
+// trimmed returns the bytes between the brackets of a JSON array.
 func trimmed(list []byte) []byte {
 	list = bytes.TrimSpace(list)
 	return list[1 : len(list)-1]
@@ -162,8 +161,8 @@ func (m Meta) JSON() []byte {
 // composer writes the document of parts.
 type composer struct{ w jsonio.Writer }
 
-// value writes what parts, all of which begin with the same depth names, make of what is
-// there from above, and reports whether that is anything.
+// value writes the result of parts, which all begin with the same depth names, over the existing value, and reports whether there is a
+// result.
 func (c *composer) value(parts Meta, depth int, there jsonio.Value) bool {
 	if len(parts[0].Path) == depth {
 		own := parts[0]

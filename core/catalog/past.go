@@ -7,10 +7,9 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// Past is what an input's record remembers of the operations that made it what it is, newest first: of each what is
-// still in force. What was written over since is not there, nor is the download. Of the operation that made the
-// input all is known but its metadata's and labels' later fate; of the others neither the sequence number, which is 0,
-// nor by whom.
+// Past returns the operations that an input's record remembers, newest first, each with the part that is still in force. It omits
+// overwritten writes and the download. The operation that made the input is complete, except for later changes of its metadata and
+// labels. The others have sequence 0 and no author.
 func (in *Input) Past() []log.Op {
 	made := &log.InputCreate{ID: in.ID, URL: in.URL, Crop: in.Crop}
 	if in.URL == "" {

@@ -47,7 +47,7 @@ func TestPast(t *testing.T) {
 	}
 }
 
-// record is what an input's record says, thing by thing.
+// record returns the parts of an input's record.
 func record(t *testing.T, in *Input) map[string]int {
 	all := map[string]int{}
 	for _, l := range in.Labels {
@@ -65,7 +65,7 @@ func record(t *testing.T, in *Input) map[string]int {
 	return all
 }
 
-// told is what operations say.
+// told returns the parts of operations.
 func told(t *testing.T, ops []log.Op) map[string]int {
 	all := map[string]int{}
 	for _, op := range ops {

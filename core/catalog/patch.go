@@ -8,15 +8,14 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// The actions of PATCH on metadata. Each takes the stored document, nil for none, and what a
-// request sends, and returns the writes that do what it asks for. In all of them objects are
-// followed inwards, a member of a request replaces what is no object and no list, and a null,
-// or an empty object as the whole request, changes nothing. They differ in
+// The actions of PATCH on metadata. Each gets the stored document, nil for none, and that of a request, and returns the writes that apply
+// the request. All of them descend into objects. A member of a request replaces a value that is neither an object nor a list. A null, or
+// an empty object as the whole request, changes nothing. They differ in
 //
 //	            list                    list of objects with ids    true         {}
 //	merge       is appended             is appended                 replaces     replaces
 //	overwrite   replaces                replaces                    replaces     replaces
-//	remove      is appended             these ids go                removes      nothing
+//	remove      is appended             deletes these ids           removes      nothing
 //
 // The error is that of jsonio for a document that is not JSON.
 
@@ -69,7 +68,7 @@ func (p *patcher) write(path []string, a log.MetaAction, json []byte) {
 	p.out = append(p.out, log.MetaWrite{Path: slices.Clone(path), Action: a, JSON: slices.Clone(json)})
 }
 
-// value compares what is stored at a path with what was sent for it.
+// value compares the stored value at a path with the sent one.
 func (p *patcher) value(path []string, stored, sent jsonio.Value) {
 	switch sent.Kind() {
 	case jsonio.Null:
@@ -95,8 +94,8 @@ func (p *patcher) value(path []string, stored, sent jsonio.Value) {
 	}
 }
 
-// replace puts an object in the place of what is none: as one write, so that what was there is
-// over and cannot come back when the object's members are taken away.
+// replace writes an object over another value in one write, so that the previous value cannot come back when the object's members are
+// removed.
 func (p *patcher) replace(path []string, sent jsonio.Value) {
 	inner := patcher{action: p.action}
 	for name, v := range sent.Members() {

@@ -14,7 +14,7 @@ func TestPatch(t *testing.T) {
 		{``, `{"a":1}`, `{"a":1}`, `{"a":1}`, `{"a":1}`},
 		{`{"a":1}`, `{"b":2}`, `{"a":1,"b":2}`, `{"a":1,"b":2}`, `{"a":1,"b":2}`},
 		{`{"a":{"x":1}}`, `{"a":{"y":{"z":2}}}`, `{"a":{"x":1,"y":{"z":2}}}`, `{"a":{"x":1,"y":{"z":2}}}`, `{"a":{"x":1,"y":{"z":2}}}`},
-		// Scalars replace, whatever was there.
+		// Scalars replace any value.
 		{`{"a":{"x":1}}`, `{"a":"s"}`, `{"a":"s"}`, `{"a":"s"}`, `{"a":"s"}`},
 		{`{"a":5}`, `{"a":{"x":1}}`, `{"a":{"x":1}}`, `{"a":{"x":1}}`, `{"a":{"x":1}}`},
 		// A null changes nothing.
@@ -37,7 +37,7 @@ func TestPatch(t *testing.T) {
 		// Empty objects: inside they replace, as the whole request they are nothing.
 		{`{"a":{"b":1}}`, `{"a":{}}`, `{"a":{}}`, `{"a":{}}`, `{"a":{"b":1}}`},
 		{`{"a":1}`, `{}`, `{"a":1}`, `{"a":1}`, `{"a":1}`},
-		// Metadata that is no object.
+		// Metadata that are not an object.
 		{`[1]`, `[2]`, `[1,2]`, `[2]`, `[1,2]`},
 		{`1`, `"s"`, `"s"`, `"s"`, `"s"`},
 	}

@@ -9,17 +9,17 @@ import (
 	"github.com/sightline-dev/sightline/core/log/field"
 )
 
-// Purge is the removal of what a deleted application held. It is owed from the batch that
-// deletes the application's record on, and paid when nobody writes to its partition any more:
+// Purge deletes the data of a deleted application. The batch that deletes the application's record creates the debt. It is paid when
+// nobody writes to the partition any longer:
 //
-//	owed ──Pay──▶ key range and public names gone, a part at a time ──Done──▶ the debt is gone
+//	owed ──Pay──▶ key range and public names deleted, a part at a time ──Done──▶ the debt is deleted
 //
-// Pictures go when no record claims them any longer, see blob.Hosted.Collect.
+// Pictures are deleted when no record claims them any longer, see blob.Hosted.Collect.
 type Purge struct {
 	App AppID
 	Seq uint64 // place in the control log of the operation that made the application
 
-	from []byte // where looking for public names goes on; empty: at the start
+	from []byte // where the search for public names continues; empty: at the start
 }
 
 func owePurge(b kv.Writer, app AppID, seq uint64) {
@@ -46,8 +46,7 @@ func (r Reader) Purges() ([]Purge, error) {
 	return owed, failed
 }
 
-// Pay removes some of what the application held, looking at about limit keys, and reports
-// whether more is left. What was paid is known after a crash.
+// Pay deletes some of the application's data, reading about limit keys, and reports whether more is left. The progress survives a crash.
 func (p *Purge) Pay(tx *kv.Overlay, limit int) (more bool, err error) {
 	lo, hi := p.App.Range()
 	tx.DeleteRange(lo, hi)

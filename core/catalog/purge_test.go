@@ -93,7 +93,7 @@ func commit(t testing.TB, store kv.Store, tx *kv.Overlay) {
 	}
 }
 
-// TestDamagedPurge tells a note that is none.
+// TestDamagedPurge: an invalid note is an error.
 func TestDamagedPurge(t *testing.T) {
 	for _, note := range []struct {
 		id    string

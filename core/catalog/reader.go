@@ -29,7 +29,7 @@ func Read(r kv.Reader, app AppID) Reader { return Reader{kv: r, app: app} }
 // AppID is the application that is read.
 func (r Reader) AppID() AppID { return r.app }
 
-// KV is what is read from.
+// KV returns the underlying reader.
 func (r Reader) KV() kv.Reader { return r.kv }
 
 // get returns the value of a key; ErrNotFound names what is missing.
@@ -59,8 +59,7 @@ func orZero[T any](r Reader, key []byte, decode func([]byte) (T, error)) (x T, e
 	return decode(v)
 }
 
-// missing says what was not found, and is put into words only when somebody asks: whether
-// an id is free is asked for every input.
+// missing is the error of a missing record. It formats its text only on request, since every new input asks whether its id is free.
 type missing struct {
 	what string
 	id   any
@@ -121,7 +120,7 @@ func (r Reader) InputByDot(dot log.Dot) (Input, error) {
 	return r.Input(ord)
 }
 
-// Inputs yields the live inputs from an ordinal on, in the order of their creation.
+// Inputs yields the live inputs, starting at an ordinal, in the order of their creation.
 func (r Reader) Inputs(from uint32, yield func(Input) bool) error {
 	var failed error
 	for _, value := range kv.Range(r.kv, r.app.numbered(tableInput, from), kv.After(r.app.key(tableInput, 0)), &failed) {

@@ -16,11 +16,10 @@ const (
 	VersionQueued    = 21103
 )
 
-// Extra is what a later version wrote into a record and this one does not know, in the
-// protobuf wire format. It is kept as it came.
+// Extra contains fields of later versions in a record, in the protobuf wire format, unchanged.
 type Extra []byte
 
-// Input is a stored picture and what is known of it.
+// Input is a stored picture and its data.
 //
 //field:message input
 type Input struct {
@@ -102,7 +101,7 @@ type Member struct {
 	At      log.Stamp `wire:"3,or=born"`
 }
 
-// Version is one version of a model. What it was made from is its manifest's.
+// Version is one version of a model. Its manifest has the training data.
 //
 //field:message version
 type Version struct {
@@ -135,7 +134,7 @@ type Workflow struct {
 	Extra   Extra              `wire:"*"`
 }
 
-// Feedback is what a user said of a prediction or a search.
+// Feedback is a user's comment on a prediction or a search.
 //
 //field:message feedback
 type Feedback struct {
@@ -179,7 +178,7 @@ type Key struct {
 	Extra       Extra    `wire:"*"`
 }
 
-// Client is what an application's tokens are issued to, in the control partition.
+// Client is the client to which an application's tokens are issued, in the control partition.
 //
 //field:message client
 type Client struct {
@@ -191,14 +190,14 @@ type Client struct {
 	Extra      Extra    `wire:"*"`
 }
 
-// Counts are how many live inputs are in which state.
+// Counts are the numbers of live inputs by state.
 type Counts struct {
 	Processed uint64 `wire:"1"`
 	ToProcess uint64 `wire:"2"`
 	Errors    uint64 `wire:"3"`
 }
 
-// Derived is what analysing a picture gives: the same bytes wherever it is computed.
+// Derived is the result of analysing a picture: the same bytes on every host.
 //
 //field:message derived record
 type Derived struct {

@@ -12,17 +12,17 @@ import (
 	"github.com/sightline-dev/sightline/core/log/field"
 )
 
-// Why a replica is to give up an application.
+// Reasons for which a replica must delete an application.
 const (
-	GoneDeleted = "deleted" // the application is no more
+	GoneDeleted = "deleted" // the application was deleted
 	GoneRevoked = "revoked" // it may not be held here
 )
 
-// Register is what a replica of an application needs of the control partition, at one moment.
+// Register is the part of the control partition that a replica of an application needs, at one moment.
 type Register struct {
 	Epoch  log.Epoch // of the control log
 	App    string
-	Gone   string // why the replica is to be emptied; then all below is left out. Empty: it is not
+	Gone   string // why the replica must delete the application; then all fields below are empty. Empty: it keeps it
 	Record App
 	Keys   []Key // by hash, and the client: for an edge
 	Client Client
@@ -142,7 +142,7 @@ func lastOf[T any](records [][]byte, decode func([]byte) (T, error), err *error)
 	return x
 }
 
-// whole reports whether all of a register is of one application.
+// whole reports whether all parts of a register belong to one application.
 func (x *Register) whole() bool {
 	if _, err := ParseAppID(x.App); err != nil {
 		return false
@@ -158,7 +158,7 @@ func (x *Register) whole() bool {
 	return x.Record.ID == x.App && (x.Client.ID == "") == (x.Client.App == "") && (x.Client.ID == "" || x.Client.App == x.App)
 }
 
-// registerKey is where it stands which register a replica has.
+// registerKey returns the key of the note about a replica's register.
 func registerKey(app string) []byte { return Control.LocalKey("register " + app) }
 
 // RegisterSeq returns the place in the control log, and that log's epoch, of the register of an

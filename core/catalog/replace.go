@@ -6,9 +6,8 @@ import (
 	"github.com/sightline-dev/sightline/core/kv"
 )
 
-// ReplaceState adds to a batch what puts the state that from holds of an application in the
-// place of another: for the repair of a store from its own log. Derived records, objects and
-// the index stay as they are.
+// ReplaceState adds to a batch the changes that replace an application's state by that in from, to repair a store from its log. Derived
+// records, objects and the index do not change.
 func ReplaceState(b kv.Writer, from kv.Reader, app AppID) (err error) {
 	prefix := app.key(0, 0)
 	prefix = prefix[:len(prefix)-1]

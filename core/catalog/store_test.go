@@ -233,7 +233,7 @@ func TestTidy(t *testing.T) {
 			t.Errorf("after the old network went: %v, %v, %v", first, second, thumb)
 		}
 	}
-	// What a later version owes is left to it.
+	// Debts of later versions stay.
 	batch(t, store, func(b *kv.Batch) { b.Put(testApp.TidyKey("?later"), nil) })
 	tidyAll(t, store, 2)
 	if _, err := store.Get(testApp.TidyKey("?later")); err != nil {
@@ -366,7 +366,7 @@ func TestDamagedRecords(t *testing.T) {
 	}
 }
 
-// TestDamagedState is seen by what reads records to leave out what is below the horizon.
+// TestDamagedState: reading the state below the horizon reports damage.
 func TestDamagedState(t *testing.T) {
 	for _, key := range [][]byte{testApp.numbered(tableInput, 1), testApp.named(tableModel, "m")} {
 		store := memkv.New()
@@ -412,7 +412,7 @@ func TestStateTables(t *testing.T) {
 	if r.AppID() != testApp || r.KV() != kv.Reader(store) {
 		t.Error("a reader has another application or store")
 	}
-	// A state that is put in the place of another is the same.
+	// A state that replaces another one is the same.
 	other := memkv.New()
 	write(t, other, func(w *Writer) {
 		if err := w.InsertInput(input(7, "old")); err != nil {

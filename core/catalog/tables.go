@@ -8,14 +8,13 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// StateTables yields the keys and the values of the state in a fixed order, with what the
-// horizon has collected left out: equal states yield equal bytes. Key and value are borrowed, and
-// the key is without the application's id.
+// StateTables yields the keys and the values of the state in a fixed order, without those that the horizon has collected: equal states
+// yield equal bytes. Key and value are borrowed, and the key is without the application's id.
 func (r Reader) StateTables(yield func(key, value []byte) bool) error {
 	return r.tables(stateTables[:], nil, func(_ byte, key, value []byte) bool { return yield(key, value) })
 }
 
-// StateTable reports whether a key, without the application's id, is of an application's state.
+// StateTable reports whether a key, without the application's id, belongs to an application's state.
 func StateTable(key []byte) bool { return len(key) > 0 && bytes.IndexByte(stateTables[:], key[0]) >= 0 }
 
 // DerivedTable reports whether a key, without the application's id, is that of a derived record.
@@ -39,7 +38,7 @@ func (r Reader) CopyTables(base [32]byte, from []byte, yield func(key, value []b
 	})
 }
 
-// tables yields the keys of tables, from one of them on, without the application's id.
+// tables yields the keys of tables, starting at one of them, without the application's id.
 func (r Reader) tables(tables, from []byte, yield func(table byte, key, value []byte) bool) error {
 	h, err := r.Header()
 	if err != nil {

@@ -9,14 +9,13 @@ import (
 	"github.com/sightline-dev/sightline/core/predict/raster"
 )
 
-// What may be owed after deletions, each a key of the tidy table. None of it is part of the
-// state: it is what the state no longer leads to.
+// Kinds of cleaning up after deletions, each a key of the tidy table. The state does not contain these keys, and no longer refers to this data.
 const (
 	tidyPicture = 'd' // then blob crop/16: records derived from a picture, if no input has it
-	tidyDerived = 'D' // all derived records whose picture no input has; value: where to go on
-	tidyHosted  = 'h' // public names whose inputs are gone; value: where to go on
+	tidyDerived = 'D' // all derived records whose picture no input has; value: the next key
+	tidyHosted  = 'h' // public names of deleted inputs; value: the next key
 	tidyObjects = 'O' // objects that no version names
-	tidyBase    = 'B' // then base: derived records of a network; value: where to go on
+	tidyBase    = 'B' // then base: derived records of a network; value: the next key
 	tidyPurge   = 'P' // then app, in the control partition: all that a deleted application held, see Purge
 )
 
@@ -129,8 +128,8 @@ func (t *tidier) sweep(debt, table, from []byte, goes func(key, value []byte) (b
 	})
 }
 
-// sweepFrom deletes the keys of a table that go, some at a time, and tells where to go on;
-// nil: it is done.
+// sweepFrom deletes the keys of a table for which goes returns true, some at a time, and passes the next key to later; nil: it has
+// finished.
 func (t *tidier) sweepFrom(table, from []byte, goes func(key, value []byte) (bool, error), later func(next []byte)) error {
 	lo := table
 	if len(from) > 0 {
@@ -163,7 +162,7 @@ func (t *tidier) sweepFrom(table, from []byte, goes func(key, value []byte) (boo
 	return nil
 }
 
-// isStale reports whether a public name is one of this application whose input is gone.
+// isStale reports whether a public name belongs to a deleted input of this application.
 func (t *tidier) isStale(key, value []byte) (bool, error) {
 	if !bytes.Equal(key[len(key)-len(t.app):], t.app[:]) {
 		return false, nil

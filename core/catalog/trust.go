@@ -4,7 +4,7 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// Trust is by whose keys access tokens are read where they were not issued.
+// Trust has the keys that verify access tokens at other hosts than the issuer.
 //
 //field:message trust
 type Trust struct {
@@ -22,7 +22,7 @@ func (r Reader) Trust() (Trust, error) {
 // PutTrust writes the origin's keys.
 func (w *Writer) PutTrust(t *Trust) { w.tx.Put(w.app.key(tableTrust, 0), encodeTrust(nil, t)) }
 
-// trustOf is whom an edge of an application trusts.
+// trustOf returns the keys that an edge of an application trusts.
 func (r Reader) trustOf(app, edge string) (Trust, error) {
 	t, err := r.Trust()
 	if err != nil {
@@ -37,7 +37,7 @@ func (r Reader) trustOf(app, edge string) (Trust, error) {
 	return t, err
 }
 
-// trustKey is where a replica keeps whom it trusts for an application.
+// trustKey returns the key of a replica's trusted keys for an application.
 func trustKey(app string) []byte { return Control.LocalKey("trust " + app) }
 
 // TrustOf returns whom a replica trusts for an application as its register says, from the control partition.

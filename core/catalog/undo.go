@@ -67,8 +67,8 @@ func undone(v []byte) []byte {
 	return v[1:]
 }
 
-// Before returns r as it is without the pending operations of an application. What r shows
-// must be one moment: a snapshot, or a store that nobody writes to.
+// Before returns r without the pending operations of an application. r must show one moment: a snapshot, or a store that nobody writes
+// to.
 func Before(r kv.Reader, app AppID) kv.Reader { return &before{r, app} }
 
 type before struct {
@@ -107,7 +107,7 @@ func (b *before) ScanBack(lo, hi []byte, yield func(key, value []byte) bool) err
 	return m.run(b.kv.ScanBack, lo, hi)
 }
 
-// undoPage is how many undo records a merge reads at once.
+// undoPage is the number of undo records that a merge reads at once.
 const undoPage = 128
 
 type scanner func(lo, hi []byte, yield func(key, value []byte) bool) error
@@ -120,7 +120,7 @@ type undoMerge struct {
 	first   func(a, b []byte) bool // in the scan's order
 	next    func(last []byte)      // moves lo or hi past an undo record
 	undo    [][2][]byte            // key and value, to be yielded
-	ended   bool                   // there are no more
+	ended   bool                   // no records are left
 	yield   func(key, value []byte) bool
 	stopped bool
 	failed  error
@@ -217,8 +217,7 @@ func inputOr(value []byte) (*Input, error) {
 	return &in, err
 }
 
-// Position reports whether a key of the store is of how far the fold has come, of the partition
-// or of a site, and of no record.
+// Position reports whether a key of the store contains the progress of the fold, of the partition or of a site, and not a record.
 func Position(app AppID, key []byte) bool {
 	table := app.key(tableHeader, 0)
 	n := len(table) - 1

@@ -16,7 +16,7 @@ type Writer struct {
 	tx      *kv.Overlay
 	buf     []byte // scratch of a record
 	scratch []byte // of a key
-	freeURL string // that is known to be no input's
+	freeURL string // a URL that no input has
 }
 
 // Write returns a writer of app into tx.
@@ -127,8 +127,8 @@ func (w *Writer) putInput(in *Input) {
 	w.tx.Put(binary.BigEndian.AppendUint32(w.key(tableInput), in.Ord), w.buf)
 }
 
-// UpdateInput writes after in the place of before, the same input. Ordinal, dot, id, URL, crop and
-// public name are as they were, and so is a picture that is there.
+// UpdateInput replaces the record before by after, of the same input. Ordinal, dot, id, URL, crop and public name are unchanged, and so
+// is an existing picture.
 func (w *Writer) UpdateInput(before, after *Input) {
 	w.putInput(after)
 	if before.Blob != after.Blob {

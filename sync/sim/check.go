@@ -36,7 +36,7 @@ func (w *world) place(r *party) error {
 	return nil
 }
 
-// log is what is known of the log that a replica has pulled: the newest one that has its cursor; nil: none has it.
+// log returns the oracle of the log that a replica has pulled: the newest one that has its cursor; nil: none has it.
 func (w *world) log(r *party) *oracle {
 	c := r.part.Cursor()
 	if c.Epoch == (log.Epoch{}) {
@@ -217,9 +217,9 @@ func (w *world) complete(p *party, r catalog.Reader, seq uint64) error {
 		}
 		p.ords[in.Ord] = in.Dot
 		if in.Code == catalog.InputReady {
-			// What the log deletes later on may have lost its derived record at the origin already.
-			// What a replica made, saw die and offers again, since the log that said so was restored, may
-			// have lost it here; the log brings it with the entry. An origin that has lost the picture at a restore lists the input.
+			// If the log deletes the input later, the origin may have deleted its derived record already. If a replica made an input,
+			// pulled its deletion and sends it again since the log with the deletion was restored, the replica may have deleted the
+			// record; the log brings it with the entry. An origin that lost the picture at a restore lists the input.
 			log := w.log(p)
 			again := w.origin.life > 0 && in.Dot.Site == p.part.Site() && (log.at[in.Dot] == 0 || log.at[in.Dot] > seq)
 			if _, err := r.Derived(base, &in); err != nil && log.killed[in.Dot] == 0 && !again && !w.unpictured(log, in.Dot) {

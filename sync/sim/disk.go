@@ -9,7 +9,7 @@ import (
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 )
 
-// Disk is what a party's store lies on.
+// Disk is the disk of a party's store.
 type Disk interface {
 	// Open opens the store that is on the disk; an empty disk has an empty one.
 	Open() (kv.Store, error)
@@ -19,13 +19,13 @@ type Disk interface {
 	// is not used again; false: this disk cannot tell the two apart.
 	Kill() (Disk, bool)
 
-	// Cut returns the disk as a loss of power at this moment leaves it: with all that is durable
-	// and with about percent of what is not. The old disk is not used again.
+	// Cut returns the disk after a loss of power at this moment: with all durable data and about percent of the rest. The old disk is not
+	// used again.
 	Cut(percent int, rng *rand.Rand) (Disk, error)
 }
 
-// Memory is the cheapest disk: the batches of a store in memory, of which a loss of power takes
-// the last ones that were not synced. It is what package kv promises of any store, and no more.
+// Memory is the cheapest disk: the batches of a store in memory. A loss of power deletes the last unsynced ones. It keeps exactly the
+// promises of package kv.
 type Memory struct {
 	batches [][]byte
 	durable int
@@ -76,7 +76,7 @@ func (m *Memory) Append(batch []byte) (wait func() error, err error) {
 	}, nil
 }
 
-// lose ends a process that stands on a disk: it is killed, or its machine loses power.
+// lose ends a process on a disk: it is killed, or its machine loses power.
 func (w *world) lose(d Disk) (after Disk, killed bool) {
 	if w.rng.IntN(4) == 0 {
 		if after, killed = d.Kill(); killed {
@@ -100,10 +100,10 @@ func (w *world) relapse(killed bool, crash func()) {
 	}
 }
 
-// cut is what a power cut in the middle of a call panics with.
+// cut is the panic of a power cut in the middle of a call.
 type cut struct{}
 
-// wired is a store whose power can be cut in the middle of what is done to it.
+// wired is a store whose power can be cut in the middle of an operation.
 type wired struct {
 	kv.Store
 	left  int   // steps until the power is cut; 0: it is not

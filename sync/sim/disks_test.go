@@ -29,7 +29,7 @@ func (d *onPebble) Open() (store kv.Store, err error) {
 // Kill implements [Disk]: the files of a store that is open belong to it.
 func (d *onPebble) Kill() (Disk, bool) { return nil, false }
 
-// Cut implements [Disk]. The store goes on with the old disk, until it is closed for its threads.
+// Cut implements [Disk]. The store still uses the old disk, until it is closed for its threads.
 func (d *onPebble) Cut(percent int, rng *rand.Rand) (Disk, error) {
 	return &onPebble{disk: d.disk.Cut(percent, rng)}, d.open.Close()
 }

@@ -19,8 +19,8 @@ import (
 	"github.com/sightline-dev/sightline/sync/feed"
 )
 
-// engine is what of the origin's engine a feed asks for: the register of applications, edges
-// and sites, which is the real one, and the one application.
+// engine is the part of the origin's engine that a feed uses: the real register of applications, edges and sites, and the one
+// application.
 type engine struct {
 	Register *register.Register
 	origin   *origin

@@ -10,8 +10,7 @@ import (
 	"github.com/sightline-dev/sightline/sync/replica"
 )
 
-// mostRounds is how many rounds agreement may take: three times the way from one replica to
-// another, which goes over the origin.
+// mostRounds is the maximum number of rounds until agreement: three times the way from one replica to another by the origin.
 const mostRounds = 3 * 2
 
 // heal ends all faults and has everybody talk until all agree. A round is everybody's turn to ask until
@@ -124,7 +123,7 @@ func (w *world) agreed() bool {
 	return true
 }
 
-// standing says where everybody is.
+// standing returns the state of all parties as text.
 func (w *world) standing() string {
 	out := fmt.Sprintf("\n\torigin: %d in %x", w.oracle.head(), w.oracle.epoch[:2])
 	for _, r := range w.parties {

@@ -40,7 +40,7 @@ func (l *loop) step(until time.Duration) bool {
 	return true
 }
 
-// epoch is when simulations begin.
+// epoch is the time at which simulations begin.
 var epoch = time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)
 
 // clock is one party's idea of the time.

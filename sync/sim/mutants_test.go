@@ -17,9 +17,8 @@ import (
 	"github.com/sightline-dev/sightline/core/proof"
 )
 
-// A mutant is a bug that somebody could make: one line of the product, written otherwise. The
-// sources stay as they are: the compiler is given other ones in their place, in which
-// mutant.Is says which bug is switched on.
+// A mutant is a plausible bug: one changed line of the product. The sources do not change: the compiler gets other files, in which
+// mutant.Is selects the bug.
 type mutant struct {
 	name string
 	file string
@@ -44,7 +43,7 @@ const mutantImport = "\n\nimport \"github.com/sightline-dev/sightline/core/mutan
 
 var packageLine = regexp.MustCompile(`(?m)^package \w+$`)
 
-// overlay writes the mutated sources beside a file that tells the compiler of them.
+// overlay writes the mutated sources and a file that maps the originals to them.
 func overlay(t *testing.T, root, dir string) string {
 	t.Helper()
 	replace := map[string]string{}

@@ -19,19 +19,19 @@ import (
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
-// errNetwork is what a host sees of everything that a network does.
+// errNetwork is the error of a host for every fault of the network.
 var errNetwork = errors.New("connection lost")
 
-// faults are what goes wrong in one run, in percent of the occasions.
+// faults are the probabilities of the faults of one run, in percent.
 type faults struct {
 	lost     int // requests that never arrive
 	cut      int // answers that end before their end
 	twice    int // requests that arrive again later
 	slow     int // messages that take seconds
-	unsynced int // of what was not synced, is on a disk after a loss of power
+	unsynced int // part of the unsynced data that a disk has after a loss of power
 }
 
-// delay is how long a message takes.
+// delay returns the transfer time of a message.
 func (w *world) delay() time.Duration {
 	if w.chance(w.faults.slow) {
 		return w.some(8 * time.Second)
@@ -182,10 +182,10 @@ type held struct {
 	reply   func(response, error)
 }
 
-// pollWait is how long the origin holds a poll.
+// pollWait is the maximum time for which the origin holds a poll.
 const pollWait = 25 * time.Second
 
-// serve answers a request. A poll that would say nothing waits for an entry.
+// serve answers a request. A poll without new entries waits for one.
 func (g *origin) serve(r *api.Request, reply func(response, error)) {
 	if !g.up {
 		reply(response{}, errNetwork)

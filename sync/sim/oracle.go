@@ -37,9 +37,9 @@ type oracle struct {
 	past   map[string]bool     // encoded operations of all logs of the run
 	own    map[log.Dot][]byte  // operations of the origin's own of all logs, encoded
 
-	created func(op *log.Op)                                      // told of each entry
+	created func(op *log.Op)                                      // called for each entry
 	moved   func(log.Dot) log.Dot                                 // the name of an operation that its replica has sent again as another site
-	over    func(op *log.Op, token partition.Token) (bool, error) // whether an operation was asked for with what was revoked; nil: nobody can say any more
+	over    func(op *log.Op, token partition.Token) (bool, error) // whether an operation was requested with a revoked credential; nil: nobody knows any longer
 	shut    map[log.Site]uint64                                   // sites that nothing is taken from any more, and what was
 	ruled   uint64                                                // entry that puts newer rules in force; 0: none does
 	shared  bool                                                  // a rollback may have taken back leases: two replicas may have had one site
@@ -70,12 +70,12 @@ func newOracle(app catalog.AppID, epoch log.Epoch, created func(op *log.Op)) *or
 	return o
 }
 
-// maxLead is how far the clock of an entry may be ahead of the origin's when it is appended.
+// maxLead is the maximum lead of an entry's clock over the origin's when it is appended.
 const maxLead = 2*time.Second + time.Millisecond
 
 func (o *oracle) head() uint64 { return uint64(len(o.entries)) }
 
-// follow takes in what the origin's log has beyond what is known, and holds it to I3 and I7.
+// follow reads the new entries of the origin's log, and checks I3 and I7.
 func (o *oracle) follow(l log.Log) error {
 	head := l.Head()
 	if head < o.head() {
@@ -281,8 +281,7 @@ func (o *oracle) isIssue(e *log.Entry, was issue) error {
 	return nil
 }
 
-// revoked reports whether an entry stands for an operation that was asked for with a revoked token, and holds it to
-// that.
+// revoked reports whether an entry is the refusal of an operation with a revoked token, and checks that it is.
 func (o *oracle) revoked(e *log.Entry, op *log.Op, token partition.Token) (bool, error) {
 	refused := quarantined(e)
 	if o.over == nil {
@@ -300,7 +299,7 @@ func (o *oracle) revoked(e *log.Entry, op *log.Op, token partition.Token) (bool,
 	return refused, nil
 }
 
-// quarantined reports whether an entry stands for what was asked for with a revoked token.
+// quarantined reports whether an entry is the refusal of an operation with a revoked token.
 func quarantined(e *log.Entry) bool {
 	b, ok := e.Op.Body.(*log.Refused)
 	return ok && b.Reason == "scope: the token was revoked"
@@ -316,7 +315,7 @@ func (o *oracle) quarantined() (n int) {
 	return n
 }
 
-// fork is what is known when the log goes on from an earlier entry, under another epoch.
+// fork returns the oracle of a log that continues from an earlier entry, under another epoch.
 func (o *oracle) fork(epoch log.Epoch, seq uint64) (*oracle, error) {
 	f := newOracle(o.app, epoch, func(*log.Op) {})
 	f.chains[0], f.latest, f.issued, f.past, f.own = o.chains[0], o.latest, o.issued, o.past, o.own

@@ -64,7 +64,7 @@ func (g *origin) start() (err error) {
 	return g.edges()
 }
 
-// follow takes in what the log has beyond what is known. An origin that was shown a rollback of its disk gives the log another epoch.
+// follow reads the new entries of the log. An origin that learned of a rollback of its disk gives the log another epoch.
 func (g *origin) follow() error {
 	w, l := g.world, g.part.Log()
 	if epoch := l.Epoch(); epoch != w.oracle.epoch {
@@ -78,8 +78,7 @@ func (g *origin) follow() error {
 	return w.oracle.follow(l)
 }
 
-// edges asks who is shut out: a revocation under way when the power failed is there or not, and
-// one after the backup that was restored is not.
+// edges reads the revoked edges: a revocation during a loss of power is stored or not, and one after the restored backup is not.
 func (g *origin) edges() error {
 	o := g.world.oracle
 	for _, r := range g.world.parties {
@@ -154,7 +153,7 @@ func (g *origin) backup() {
 	}
 }
 
-// restore has the origin go on from its backup.
+// restore restores the origin's backup.
 func (g *origin) restore() {
 	w := g.world
 	if g.copied == nil || !g.up {
@@ -181,7 +180,7 @@ func (g *origin) rollback() {
 	g.back(g.epoch, func() error { return nil })
 }
 
-// back has the origin go on from its backup, in the log of an epoch, once do has prepared the disk.
+// back restarts the origin from its backup, with a log of another epoch, once do has prepared the disk.
 func (g *origin) back(epoch log.Epoch, do func() error) {
 	w := g.world
 	g.disk = g.copied.Copy()
@@ -256,7 +255,7 @@ func (g *origin) trim() {
 	})
 }
 
-// horizon refuses the writes of those who were away for long.
+// horizon refuses the writes of replicas that were offline for long.
 func (g *origin) horizon() {
 	if !g.up {
 		return
@@ -278,7 +277,7 @@ func (g *origin) upgrade() {
 	}
 }
 
-// revokeTokens begins another generation of tokens, of which an edge hears when it is told.
+// revokeTokens begins another generation of tokens, which an edge learns at its next contact.
 func (g *origin) revokeTokens() {
 	if !g.up {
 		return
@@ -298,8 +297,7 @@ func (g *origin) over(op *log.Op, token partition.Token) (bool, error) {
 	return err == nil && tokens.Over(token.Client, token.Generation, op.At.Time()), err
 }
 
-// revoke shuts an edge out. Once the origin has said so nothing more of it is taken, and it has to
-// forget what it holds when it asks next.
+// revoke shuts an edge out. After that the origin accepts nothing of it, and the edge must delete its data at its next request.
 func (g *origin) revoke(r *party) {
 	if !g.up || r.edge == nil || r.edge.revoked {
 		return

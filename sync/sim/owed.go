@@ -146,7 +146,7 @@ func (w *world) paid() error {
 // conflicts reports whether a verdict is one of a conflict.
 func conflicts(code fold.Code) bool { return code != fold.OK && code != fold.Superseded }
 
-// refusal returns the refusal that an entry is; false: it is none.
+// refusal returns the refusal of an entry; false: the entry is not one.
 func (o *oracle) refusal(seq uint64) (b *log.Refused, ok bool) {
 	if seq > 0 {
 		b, ok = o.entries[seq-1].Op.Body.(*log.Refused)

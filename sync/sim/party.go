@@ -22,7 +22,7 @@ import (
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
-// party is a replica with what it stands on: its disk, its clock, its link to the origin.
+// party is a replica with its disk, its clock and its link to the origin.
 type party struct {
 	node
 	promises
@@ -50,7 +50,7 @@ type party struct {
 type promises struct {
 	promised []log.Dot           // operations that it said are safe
 	tail     []byte              // last of them, encoded; nil: none is
-	refused  map[log.Dot]refusal // of those, the ones whose writer must be told
+	refused  map[log.Dot]refusal // of those, the ones that are conflicts
 	ords     map[uint32]log.Dot  // inputs by their ordinals
 	epoch    log.Epoch           // of the log that they are of
 	site     log.Site            // at the last look
@@ -65,7 +65,7 @@ func (p promises) clone() promises {
 // begins stands among the requests of a machine that is about to begin: none has the number.
 const begins = 0
 
-// refusal is a verdict that the writer must be told.
+// refusal is a verdict that is a conflict.
 type refusal struct {
 	epoch log.Epoch
 	code  fold.Code
@@ -103,7 +103,7 @@ func (r *party) start() (err error) {
 	if err := r.moved(); err != nil {
 		return err
 	}
-	// What a crash took back will be told again, or passed over by a snapshot.
+	// Verdicts that a crash undid arrive again, or a snapshot skips them.
 	maps.DeleteFunc(r.refused, func(dot log.Dot, x refusal) bool {
 		return x.epoch != r.seen.Epoch || r.world.log(r).at[dot] > r.seen.Seq
 	})
@@ -126,8 +126,7 @@ func name(random io.Reader) (e log.Epoch) {
 	return e
 }
 
-// Versions of the fold's rules that programs of the simulation know. They do the same: what is held to is who folds
-// what.
+// Versions of the fold's rules in the simulation. They have the same effect: the simulator checks which party folds which entries.
 const (
 	oldRules = fold.First
 	newRules = fold.First + 1
@@ -341,7 +340,7 @@ func (r *party) enrol() error {
 	return nil
 }
 
-// by is what a replica's operations are signed with, which the origin holds it to.
+// by returns the signature of a replica's operations, which the origin checks.
 func (r *party) by() string {
 	if r.edge != nil {
 		return auth.ByToken // one of those that an edge lets in
@@ -357,7 +356,7 @@ func (r *party) token() partition.Token {
 	return r.edge.token
 }
 
-// register takes in what an edge is told of the application's tokens; another replica has no use for it.
+// register stores the application's tokens for an edge; other replicas do not use them.
 func (r *party) register() replica.Register {
 	if r.edge == nil {
 		return nil
@@ -378,7 +377,7 @@ func (e *edge) Take(seq uint64, data []byte) (gone string, err error) {
 	return "", nil
 }
 
-// credential is what proves who asks.
+// credential returns the credential of a request.
 func (r *party) credential(a *replica.Ask) string {
 	if r.edge != nil {
 		return feed.Sign(r.edge.key, r.edge.id, r.clock.now(), a.Method, a.Path, a.Query, a.Body)

@@ -27,7 +27,7 @@ type program struct {
 	made   int
 }
 
-// training is a version that was asked for and whose result was not issued.
+// training is a requested version without a result.
 type training struct {
 	train, model log.Dot
 	version      string
@@ -114,7 +114,7 @@ func (p *program) create() *log.InputCreate {
 	return b
 }
 
-// pictures are the pictures that there are.
+// pictures are all pictures of the simulation.
 var pictures = func() (out [4][]byte) {
 	for i := range out {
 		out[i] = fmt.Appendf(nil, "picture %d", i)

@@ -18,7 +18,7 @@ type Options struct {
 	LocalOnly bool        // the application becomes local only
 }
 
-// Stats is what happened in a run.
+// Stats counts the events of a run.
 type Stats struct {
 	Requests, Duplicates    int
 	OriginCuts, ReplicaCuts int
@@ -71,7 +71,7 @@ func Run(seed uint64, o Options) (stats Stats, err error) {
 	rng := rand.New(rand.NewPCG(seed, 0x51d))
 	w := &world{rng: rng, o: o, program: program{Rand: rng}, owed: map[log.Dot]*owed{}}
 	defer func() {
-		if x := recover(); x != nil { // what is known first is what is wrong
+		if x := recover(); x != nil { // the first violation is reported, not its consequences
 			stats, err = w.stats, cmp.Or(w.failed, fmt.Errorf("panic: %v\n%s", x, debug.Stack()))
 		}
 	}()
