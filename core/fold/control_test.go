@@ -26,8 +26,7 @@ type register struct {
 	seqs []uint64 // of them
 }
 
-// app is the record of an application as the operations since its creation make it; nil: it is not
-// there.
+// app returns the record of an application after the operations since its creation; nil: it does not exist.
 func (r *register) app(id string) (a *catalog.App) {
 	for i, op := range r.ops {
 		switch b := op.Body.(type) {
@@ -212,7 +211,7 @@ func (r *register) compareEdges(w *world) {
 	}
 }
 
-// compareTrust holds the keys of tokens to the model's: those that were told last.
+// compareTrust compares the keys of tokens with the model's: the last list.
 func (r *register) compareTrust(w *world) {
 	w.Helper()
 	var want catalog.Trust
@@ -402,8 +401,8 @@ func controlled(p *programmer, ids []string) log.Body {
 	return &log.TokensRevoke{App: app}
 }
 
-// TestControlAgainstOracle folds random operations on applications, keys and clients beside a naive
-// model, and folds them again in other runs.
+// TestControlAgainstOracle folds random operations on applications, keys and clients, compares the state with a naive model, and folds
+// them again in other runs.
 func TestControlAgainstOracle(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		controlAgainstOracle(t, drawn{t}, rapid.IntRange(1, 60).Draw(t, "operations"))

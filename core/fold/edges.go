@@ -8,8 +8,7 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// edgeCreate makes an edge of applications that are there. An id, and a token, is that of one
-// edge only.
+// edgeCreate makes an edge with existing applications. An id, and a token, belongs to one edge only.
 func (f *Fold) edgeCreate(b *log.EdgeCreate) (Verdict, error) {
 	if !isID(b.ID) || len(b.Apps) == 0 || b.Token == [32]byte{} {
 		return refused("edge"), nil

@@ -14,12 +14,11 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// Version is the newest version of the rules that this program knows. What is in force in a log is said by its entries
-// ([log.Rules]), the first version where none does: a rule of a later one is used only behind the entry that says so,
-// wherever the log is folded.
+// Version is the newest version of the rules that this program knows. Entries of a log ([log.Rules]) put versions in force; the first
+// version is in force before any. Rules of a later version apply only after its entry, wherever the log is folded.
 const Version = 1
 
-// First is the version in force in a log that says nothing of it.
+// First is the version in force in a log without [log.Rules].
 const First = 1
 
 // ErrNewer is returned for a state of newer rules than are known, and for an entry that puts such in force.
@@ -121,7 +120,7 @@ func (f *Fold) siteSeq(s log.Site) (uint64, error) {
 	return f.w.SiteSeq(s)
 }
 
-// End ends the run: it writes the header and returns what became of the inputs.
+// End ends the run: it writes the header and returns the changes of the inputs.
 func (f *Fold) End() Outcome {
 	for _, s := range slices.Sorted(maps.Keys(f.sites)) {
 		f.w.PutSiteSeq(s, f.sites[s])
@@ -205,10 +204,10 @@ func (f *Fold) modelBody() (Verdict, error) {
 	return refused("kind"), nil
 }
 
-// refused is the verdict on an operation that is none which can be followed.
+// refused returns the verdict on an invalid operation.
 func refused(why string) Verdict { return Verdict{Code: Refused, Detail: "schema: " + why} }
 
-// goneOr turns the absence of what an operation names into its verdict.
+// goneOr returns the verdict for an operation that names something missing, or the error.
 func goneOr(err error) (Verdict, error) {
 	if errors.Is(err, catalog.ErrNotFound) {
 		return Verdict{Code: Gone}, nil

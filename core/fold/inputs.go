@@ -77,7 +77,7 @@ func (f *Fold) inputCreate(b *log.InputCreate) (Verdict, error) {
 	return Verdict{Code: OK, Ord: in.Ord, Dot: in.Dot, ID: in.ID}, nil
 }
 
-// createFault says what makes a create none, or "".
+// createFault returns the reason why a create is invalid, or "".
 func createFault(b *log.InputCreate) string {
 	switch {
 	case !orNone(b.ID):

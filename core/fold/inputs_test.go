@@ -324,7 +324,7 @@ func TestHorizon(t *testing.T) {
 		w.expect(fold.Stale, 2, 24, body)
 	}
 	w.expect(fold.Gone, 2, 24, labels(log.Dot{Site: 7, Seq: 7}, "w", log.True))
-	w.expect(fold.OK, 2, 24, create("offline")) // creates and deletes are none of its business
+	w.expect(fold.OK, 2, 24, create("offline")) // creates and deletes do not depend on it
 
 	w.expect(fold.OK, 2, 25, labels(a, "y", log.True))
 	in := w.input("a")
@@ -346,7 +346,7 @@ func TestHorizon(t *testing.T) {
 	w.check()
 }
 
-// TestRefused gives operations that are none: every replica refuses them alike.
+// TestRefused: every replica refuses invalid operations alike.
 func TestRefused(t *testing.T) {
 	w := newWorld(t)
 	a := w.expect(fold.OK, 1, 1, create("a")).Dot

@@ -2,8 +2,8 @@ package fold
 
 import "github.com/sightline-dev/sightline/core/kv"
 
-// Who folds a log from its beginning has seen every id and URL that an input has had. A new input
-// mostly has others, and then the store, which answers such a question slowest of all, is not asked.
+// A fold that starts at the beginning of a log has seen every id and URL of its inputs. A new input usually has others, and then the fold
+// need not ask the store, whose slowest answer is that a key is missing.
 const (
 	knownID  = 'i'
 	knownURL = 'u'
@@ -23,7 +23,7 @@ func (f *Fold) note(what byte, name string) {
 	}
 }
 
-// mayBeTaken reports whether an input may have what another one is to have.
+// mayBeTaken reports whether an input may have the name that another one should get.
 func (f *Fold) mayBeTaken(what byte, name string) bool {
 	return f.taken == nil || f.taken.Has(f.known(what, name))
 }

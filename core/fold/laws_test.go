@@ -22,8 +22,8 @@ import (
 	"github.com/sightline-dev/sightline/core/proof"
 )
 
-// TestAgainstOracle folds random programs beside a naive model: every verdict, and every
-// state on the way, agree. That nothing dead comes back is part of it.
+// TestAgainstOracle folds random programs and compares every verdict, and every state on the way, with a naive model. This includes that
+// nothing deleted comes back.
 func TestAgainstOracle(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		againstOracle(t, program(drawn{t}, rapid.IntRange(1, 60).Draw(t, "operations")))
@@ -85,7 +85,7 @@ func TestRunsDoNotMatter(t *testing.T) {
 	})
 }
 
-// copied is a store with what a state's digest covers and nothing else.
+// copied returns a store with the state that the digest covers, and nothing else.
 func copied(t tb, w *world) kv.Store {
 	store := memkv.New()
 	var b kv.Batch
@@ -196,7 +196,7 @@ func interleave(t *rapid.T, writes map[log.Site][]log.Op) (out []log.Op) {
 	}
 }
 
-// registers is what must not depend on the order: every register and its stamp.
+// registers returns the part of the state that must not depend on the order: every register and its stamp.
 func registers(t tb, w *world) map[string]any {
 	out := map[string]any{}
 	r := w.reader()

@@ -8,10 +8,9 @@ import (
 // replica has made and not yet seen in the log. No ordinal of the log reaches it.
 const PendingOrds = 1 << 31
 
-// NewPending returns a fold of pending operations over the state of a log: entries that go on from its
-// last one. Their inputs have ordinals of their own, which follow from the operation's dot
-// alone, so that they lie behind all others and take none that the log gives to another input.
-// Everything else is as in the log, and so is version, the newest rules that are known.
+// NewPending returns a fold of pending operations over the state of a log, as entries after its last one. Their inputs have separate
+// ordinals, which follow from the operation's dot alone. They come after all others, and the log gives them to no other input. Everything
+// else is as in the log. version is the newest known version of the rules.
 func NewPending(app catalog.AppID, version uint32) *Fold {
 	f := NewUpTo(app, version)
 	f.pending = true

@@ -44,9 +44,8 @@ func (f *Fold) feedback(b *log.Feedback) (Verdict, error) {
 	return Verdict{Code: OK, Dot: op.Dot}, nil
 }
 
-// networkSwitch makes a base model the one that serves, and puts the versions that were trained
-// with it in the place of those they stand in for. A version of a model that was deleted
-// meanwhile, or trained again, is left out.
+// networkSwitch makes a base model the serving one, and replaces versions by those that were trained with it. It skips versions of models
+// that were deleted meanwhile, or trained again.
 func (f *Fold) networkSwitch(b *log.NetworkSwitch) (Verdict, error) {
 	if b.Base == [32]byte{} {
 		return refused("base"), nil

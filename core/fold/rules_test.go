@@ -11,8 +11,8 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// TestRules puts newer rules in force: who knows them goes on, and never back to older ones; who does not stops at the
-// entry with the store as it was, and stops before a state of them.
+// TestRules puts newer rules in force. A program that knows them continues, and never returns to older ones. A program that does not
+// stops at the entry without changing the store, and also before a state of these rules.
 func TestRules(t *testing.T) {
 	const known = fold.First + 2
 	entry := func(seq uint64, body log.Body) log.Entry {

@@ -11,10 +11,10 @@ import (
 	"github.com/sightline-dev/sightline/core/kv"
 )
 
-// ErrPrefix is returned for what is no node of a digest tree.
+// ErrPrefix is returned for a prefix without a node in the digest tree.
 var ErrPrefix = errors.New("invalid node of the digest tree")
 
-// TreeDepth is how many levels a digest tree has below its root.
+// TreeDepth is the number of levels of a digest tree below its root.
 const TreeDepth = 4
 
 // Tree is a 16-ary tree of digests over the keys of an application's state, by which two

@@ -135,7 +135,7 @@ func spoil(w *world, table byte) {
 	}
 }
 
-// TestTreePrefix refuses what is no node.
+// TestTreePrefix: invalid prefixes are refused.
 func TestTreePrefix(t *testing.T) {
 	w := newWorld(t)
 	a := tree(w)

@@ -5,7 +5,7 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// Code is what became of an operation. The zero Code is no verdict.
+// Code is the result of an operation. The zero Code means that there is no verdict.
 type Code uint8
 
 // The codes.
@@ -15,7 +15,7 @@ const (
 	Duplicate                  // the id or the URL is taken, by the thing of Ord and Dot
 	Gone                       // what it names was deleted, or never was
 	Stale                      // its clock is below the horizon
-	Refused                    // it is none that can be followed; Detail says why
+	Refused                    // it is invalid; Detail has the reason
 )
 
 var codeNames = [...]string{"", "ok", "superseded", "duplicate", "gone", "stale", "refused"}
@@ -28,7 +28,7 @@ func (c Code) String() string {
 	return "unknown"
 }
 
-// Verdict is what became of one operation.
+// Verdict is the result of one operation.
 type Verdict struct {
 	Code   Code     `wire:"1"`
 	Detail string   `wire:"2"` // "id" or "url" of a Duplicate; "schema: …" of a Refused; may be empty
@@ -44,7 +44,7 @@ type Change struct {
 	After  *catalog.Input // nil: it is deleted
 }
 
-// Outcome is what a run of entries did to the inputs.
+// Outcome has the changes of inputs by a run of entries.
 type Outcome struct {
 	DeletedAll bool     // before the changes, all inputs were deleted
 	Changes    []Change // in the order of the log; those before a deletion of all are left out

@@ -13,7 +13,7 @@ import (
 
 var app = catalog.AppID{1, 15: 1}
 
-// tb is what the helpers need of a *testing.T or a *rapid.T.
+// tb is the part of *testing.T and *rapid.T that the helpers need.
 type tb interface {
 	Helper()
 	Fatal(args ...any)
@@ -115,7 +115,7 @@ func (w *world) digest() [32]byte {
 	return d
 }
 
-// check holds the state to what must always be true of it.
+// check checks the invariants of the state.
 func (w *world) check() {
 	w.Helper()
 	r := w.reader()

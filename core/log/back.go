@@ -8,11 +8,10 @@ import (
 	"github.com/sightline-dev/sightline/core/log/field"
 )
 
-// About yields the entries that one operation is part of, newest first, until yield returns false: the operation
-// itself, and those whose bodies may name it. It begins at Head and reads what it passes over as bytes alone, which
-// an operation that names another one always holds in the same form; a body that holds them by chance is
-// yielded too. The last it may yield is the operation itself, which no entry before it can name. found says whether
-// it got as far: it does not where the log was trimmed beyond it, or yield ended it.
+// About yields the entries that concern one operation, newest first, until yield returns false: the operation itself, and those whose
+// bodies may name it. It begins at Head and compares bytes, since an operation that names another one always contains the name in the
+// same form. So it also yields bodies that contain these bytes by chance. The last one is the operation itself, since no earlier entry
+// can name it. found is false if the log was trimmed beyond the operation, or yield ended the search.
 func (l *Store) About(dot Dot, yield func(Entry) bool) (found bool, err error) {
 	var e field.Encoder
 	e.Uint(1, uint64(dot.Site))
@@ -41,7 +40,7 @@ func (l *Store) MadeInput(id string) (made Entry, found bool, err error) {
 	return made, found, err
 }
 
-// maxBare is about how long an operation is that says nothing but its kind.
+// maxBare is about the size of an operation whose body has no fields.
 const maxBare = 96
 
 // Deletions yields the operations that delete an input by the operation that made it, or all inputs, of the entries
@@ -57,7 +56,7 @@ func (l *Store) Deletions(dot Dot, after uint64, yield func(Entry) bool) error {
 	})
 }
 
-// back yields the entries from Head on, newest first, whose bytes may be what is wanted.
+// back yields the entries whose bytes satisfy may, newest first, starting at Head.
 func (l *Store) back(may func(data []byte) bool, yield func(Entry) bool) error {
 	l.mu.Lock()
 	floor, durable := l.floor, l.durable

@@ -10,8 +10,8 @@ import (
 	"github.com/sightline-dev/sightline/core/proof"
 )
 
-// TestAbout holds what is found about an operation to a look at every entry: all that name it are there, newest first
-// and with their places, down to the operation itself, or to where the log was trimmed; and yield ends it.
+// TestAbout compares About with a look at every entry. All entries that name the operation are found, newest first and with their places,
+// down to the operation itself, or to the trimmed end of the log. yield can end the search.
 func TestAbout(t *testing.T) {
 	for seed := range proof.Seeds(t, 60, 2000) {
 		random := rand.New(rand.NewPCG(seed, 1))

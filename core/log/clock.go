@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// maxLead is how far an operation's clock may be ahead of ours.
+// maxLead is the maximum lead of an operation's clock over ours.
 const maxLead = 2 * time.Second
 
 // hlcOf is the first HLC of a millisecond.

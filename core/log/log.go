@@ -25,11 +25,9 @@ type Log interface {
 	// Epoch is the log's.
 	Epoch() Epoch
 
-	// Append adds operations at the end, all of them or none, one after another, and writes
-	// also, which may be nil, into the local store not later than they can be read. wait
-	// returns nil once they outlive a crash, and until then no reader sees them; it is called
-	// once. When it returns an error they may or may not outlive a crash, and the log takes
-	// nothing more. Operations are borrowed until Append returns. Errors: those of kv.
+	// Append adds operations at the end, all or none, in a row. It writes also, which may be nil, to the local store before they can be
+	// read. wait returns nil once they are durable, and until then no reader sees them; the caller calls it once. If it returns an error,
+	// they may or may not be durable, and the log accepts nothing afterwards. Append borrows the operations until it returns. Errors: those of kv.
 	Append(ops []Op, also *kv.Batch) (first uint64, wait func() error, err error)
 
 	// Head is the last entry that outlives a crash, 0 for none: as far as anyone can read.
@@ -38,9 +36,8 @@ type Log interface {
 	// Floor is the first entry that the log still has, or will have.
 	Floor() uint64
 
-	// Read yields the entries from one on, up to Head as it was when Read began, until yield
-	// returns false. Entries are the yield's to keep. Errors: ErrTrimmed below Floor,
-	// kv.ErrCorrupt when an entry is missing or has changed.
+	// Read yields the entries, starting at one, up to Head as it was when Read began, until yield returns false. yield may keep the
+	// entries. Errors: ErrTrimmed below Floor, kv.ErrCorrupt when an entry is missing or has changed.
 	Read(from uint64, yield func(Entry) bool) error
 
 	// Chain returns the chain up to an entry at most Head, or 0. Errors: ErrTrimmed more than

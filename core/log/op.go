@@ -39,7 +39,7 @@ type Stamp struct {
 // Less reports whether s is older than o.
 func (s Stamp) Less(o Stamp) bool { return s.At < o.At || s.At == o.At && s.Site < o.Site }
 
-// Stamp is the stamp of what the operation writes.
+// Stamp returns the stamp of the fields that the operation writes.
 func (o *Op) Stamp() Stamp { return Stamp{At: o.At, Site: o.Dot.Site} }
 
 // Op is one operation: one write of one site.
@@ -54,8 +54,7 @@ type Op struct {
 	Extra Extra `wire:"+0"`
 }
 
-// Extra is what a later version wrote into an operation and this one does not know, in the
-// protobuf wire format. It is kept, and sent on, as it came.
+// Extra contains fields of later versions in an operation, in the protobuf wire format. They are kept, and sent on, unchanged.
 type Extra struct {
 	Op   []byte `wire:"*"`
 	Body []byte
@@ -67,7 +66,7 @@ type Entry struct {
 	Op  Op
 }
 
-// Body is what an operation does: one of the types below, by pointer.
+// Body is the effect of an operation: one of the types below, by pointer.
 type Body interface{ kind() Kind }
 
 // Unknown is the body of an operation of a later version. It is kept, and does nothing.
@@ -76,7 +75,7 @@ type Unknown struct {
 	Data []byte
 }
 
-// Value is what a label says about a concept.
+// Value is the value of a label.
 type Value uint8
 
 // A removed label is a value like the others until the horizon passes it.
@@ -86,7 +85,7 @@ const (
 	True
 )
 
-// Label says whether a concept is in a picture.
+// Label assigns a value to a concept of a picture.
 type Label struct {
 	Concept string `wire:"1"`
 	Value   Value  `wire:"2,max=True"`
@@ -177,10 +176,10 @@ type MetaWrite struct {
 	JSON   []byte     `wire:"3"` // the value as it came, or the elements to append as an array; nil with MetaRemove
 }
 
-// MetaAction is what a MetaWrite does.
+// MetaAction is the action of a MetaWrite.
 type MetaAction uint8
 
-// What may be done at a path.
+// The actions on a path.
 const (
 	MetaSet MetaAction = iota
 	MetaRemove
@@ -306,7 +305,7 @@ type (
 	WorkflowDelete struct {
 		Workflow Dot `wire:"1"`
 	}
-	// Feedback keeps what a user said of a prediction or a search.
+	// Feedback stores a user's comment on a prediction or a search.
 	//
 	//field:kind 50
 	Feedback struct {
@@ -328,15 +327,15 @@ type (
 	Horizon struct {
 		At HLC `wire:"1,fixed"`
 	}
-	// Rules puts a version of the fold's rules in force from here on, unless a newer one is. Who does not know it
-	// cannot go on.
+	// Rules puts a version of the fold's rules in force after this entry, unless a newer one is. A program that does not know the version
+	// must stop.
 	//
 	//field:kind 54
 	Rules struct {
 		Version uint32 `wire:"1"`
 	}
-	// Refused stands where an operation of another site was not let in: it keeps the site's
-	// sequence whole and tells the site why.
+	// Refused replaces an operation of another site that was not admitted. It keeps the site's sequence without a gap, and has the reason
+	// for the site.
 	//
 	//field:kind 53
 	Refused struct {
@@ -389,8 +388,7 @@ type (
 	AppDelete struct {
 		ID string `wire:"1"`
 	}
-	// KeyCreate lets a key into an application, in the place of another of the same
-	// application where Replaces says so.
+	// KeyCreate admits a key to an application. If Replaces is set, it replaces another key of the same application.
 	//
 	//field:kind 65
 	KeyCreate struct {
@@ -406,8 +404,7 @@ type (
 	KeyDelete struct {
 		Hash [32]byte `wire:"1"`
 	}
-	// ClientSet gives an application its client, in the place of any that it has. Its tokens
-	// are of a new generation.
+	// ClientSet sets the client of an application and replaces the previous one. Its tokens have a new generation.
 	//
 	//field:kind 69
 	ClientSet struct {
@@ -464,8 +461,7 @@ type (
 	SitesSkip struct {
 		To Site `wire:"1"`
 	}
-	// TokenKeys says which keys access tokens are signed with, in the place of what an earlier one said:
-	// who holds a copy reads tokens by them.
+	// TokenKeys lists the keys that sign access tokens, and replaces the previous list. Copies verify tokens by them.
 	//
 	//field:kind 76
 	TokenKeys struct {

@@ -8,12 +8,11 @@ import (
 	"github.com/sightline-dev/sightline/core/kv"
 )
 
-// Redact takes out of the entries from one on what must not be kept: edit changes a body and
-// says so. It must leave what the fold makes of the log as it is. Entries keep their places
-// and their dots; what a body held that this version does not know goes too.
+// Redact removes content from the entries, starting at one: edit changes a body and reports whether it did. edit must not change the
+// state that the log folds to. Entries keep their places and their dots. Unknown fields of changed bodies are removed, too.
 //
-// All of it is one batch, of all entries after the first that is changed, since each has
-// another chain then. A reader that goes on in the log finds that, and begins again.
+// All of it is one batch, with all entries after the first changed one, since each gets another chain. A reader that continues in the log
+// notices that, and begins again.
 func (l *Store) Redact(from uint64, edit func(Body) bool) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 	"github.com/sightline-dev/sightline/core/proof"
 )
 
-// secret is what is taken out, of bodies and of what a later version wrote into them.
+// secret is the text that is removed, from bodies and from unknown fields.
 const secret = "a secret name"
 
 // redactSecrets takes the names out of applications.
@@ -28,9 +28,8 @@ func redactSecrets(b log.Body) bool {
 	return true
 }
 
-// TestRedact takes words out of a log anywhere, with entries whose sync is still under way. The
-// log goes on as before, opened again too, and from the first change on it is another for whoever
-// has read it.
+// TestRedact removes words from a log anywhere, with entries that are not synced yet. The log works as before, also after it is opened
+// again. From the first change on its chain differs for earlier readers.
 func TestRedact(t *testing.T) {
 	for seed := range proof.Seeds(t, 200, 20_000) {
 		r := rand.New(rand.NewPCG(seed, 3))

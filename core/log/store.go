@@ -57,8 +57,7 @@ type Options struct {
 	Durable uint64
 }
 
-// Open opens the log, or begins one. What an earlier process appended and did not make
-// durable is now, or is gone.
+// Open opens the log, or begins one. Entries that an earlier process appended without a sync are now durable, or lost.
 func Open(store kv.Store, o Options) (*Store, error) {
 	l := &Store{store: store, prefix: bytes.Clone(o.Prefix), tails: map[int]func(){}}
 	if err := l.load(o.Epoch); err != nil {

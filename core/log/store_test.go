@@ -42,7 +42,7 @@ func openStore(t testing.TB, store kv.Store, o log.Options) *log.Store {
 	return l
 }
 
-// faulty is a store whose syncs, commits or other batches fail when told to.
+// faulty is a store whose syncs, commits or other batches can be made to fail.
 type faulty struct {
 	kv.Store
 	syncs, commits, applies error
@@ -90,7 +90,7 @@ func TestFailedSync(t *testing.T) {
 	}
 }
 
-// TestSettle waits for what was appended before, whoever else waits for it, and tells when that was lost.
+// TestSettle: Settle waits for all earlier appends, also those that another caller waits for, and returns an error if they were lost.
 func TestSettle(t *testing.T) {
 	store := &faulty{Store: memkv.New()}
 	l := openStore(t, store, settings)
@@ -149,7 +149,7 @@ func TestRenew(t *testing.T) {
 	}
 }
 
-// TestPeek looks into the log of another, between what lies before and behind it in the store.
+// TestPeek reads the log of another process, with other keys before and after it in the store.
 func TestPeek(t *testing.T) {
 	store := memkv.New()
 	put(t, store, "p", "before")
@@ -174,7 +174,7 @@ func TestPeek(t *testing.T) {
 	}
 }
 
-// TestFullStore leaves no trace of what did not fit.
+// TestFullStore: an append without space leaves no trace.
 func TestFullStore(t *testing.T) {
 	store := &faulty{Store: memkv.New()}
 	l := openStore(t, store, settings)

@@ -16,11 +16,10 @@ import (
 //	origin: AppRecord ──▶ bytes, place in the control log ──▶ ApplyAppRecord: an edge's store
 //	        Watch: ask again                                    └── gone ──▶ emptied
 
-// AppRecord returns what a copy of an application needs of the register, and the place in the
-// control log that it is of: with an edge's id what that edge does, and without one what a
-// browser does, who gets no keys. The bytes do not hold the place: they are equal for as long as nothing
-// of it changes. An application that was deleted, or that the edge may not hold, has a register
-// that says so. Errors: ErrApplication for one that never was, ErrElsewhere and the store's.
+// AppRecord returns the register of an application for a copy, and its place in the control log. With an edge's id it is the register of
+// that edge; without one it is that of a browser, which gets no keys. The bytes do not contain the place: they are equal as long as the
+// register is unchanged. The register of an application that was deleted, or that the edge may not have, has the reason. Errors:
+// ErrApplication for an application that never existed, ErrElsewhere and the store's.
 func (r *Register) AppRecord(app, edge string) (data []byte, seq uint64, err error) {
 	if r.partition == nil {
 		return nil, 0, ErrElsewhere
@@ -41,7 +40,7 @@ func (r *Register) AppRecord(app, edge string) (data []byte, seq uint64, err err
 // stop. moved returns at once and does not use the register: it has somebody else do so.
 func (r *Register) Watch(moved func()) (stop func()) { return r.watchers.add(moved) }
 
-// watchers are who is told of changes of the register.
+// watchers are notified of changes of the register.
 type watchers struct {
 	mu   sync.Mutex
 	next int
@@ -115,11 +114,10 @@ func (c Copied) Take(seq uint64, data []byte) (gone string, err error) {
 	return x.Gone, c.Of.ApplyAppRecord(context.Background(), c.App, seq, data)
 }
 
-// ApplyAppRecord takes what an origin says of an application, at a place in its control log, into
-// the store of a copy, in one batch that outlives a crash. An older one changes nothing. A
-// register that says that the application is gone leaves nothing of it but that note: its records,
-// log, operations that were not sent, index and notes are removed, and its pictures are claimed by nothing any
-// longer. Errors: field.ErrFormat for bytes that are no register of app, and the store's.
+// ApplyAppRecord stores an origin's register of an application, with its place in the control log, in the store of a copy, in one synced
+// batch. An older one changes nothing. If the register reports that the application was deleted, ApplyAppRecord keeps only that note. It
+// deletes the application's records, log, pending operations, index and notes, so that nothing claims its pictures any longer. Errors:
+// field.ErrFormat for an invalid register of app, and the store's.
 func ApplyAppRecord(ctx context.Context, store kv.Store, app string, seq uint64, data []byte) error {
 	return applyAppRecord(ctx, store, app, seq, data, func(bool) {})
 }
@@ -149,9 +147,8 @@ func applyAppRecord(ctx context.Context, store kv.Store, app string, seq uint64,
 	return Emptied(ctx, store)
 }
 
-// Emptied removes what applications that are gone held, of a store whose register is taken from
-// elsewhere, and has the store let go of it: what a crash kept ApplyAppRecord from. Nothing may
-// write to them any more. Errors: those of the store.
+// Emptied deletes the remaining data of deleted applications in the store of a copy, and compacts the store. A crash may have interrupted
+// ApplyAppRecord. Nothing may write to these applications any longer. Errors: those of the store.
 func Emptied(ctx context.Context, store kv.Store) error {
 	owed, err := catalog.Read(store, catalog.Control).Purges()
 	for i := 0; err == nil && i < len(owed); i++ {

@@ -19,14 +19,13 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// Who else writes: edges, which enrol once with a token and then sign with a key of their own,
-// and sites, browsers' profiles and folders of one application, which know a secret. Each has
-// a number that no other ever gets.
+// Other writers are edges, which enrol once with a token and then sign with their key, and sites: browsers' profiles and folders of one
+// application, which know a secret. Each has a number that nobody else ever gets.
 //
 //	CreateEdge ──token──▶ EnrolEdge ──▶ Edge{Key, Site}   until RevokeEdge
 //	LeaseSite ──secret──▶ CheckSite ──▶ Site{App, Holder} until its application is deleted
 
-// ErrNoEdge is returned for an edge that is not there.
+// ErrNoEdge is returned for an edge that does not exist.
 var ErrNoEdge = errors.New("no such edge")
 
 // ErrEnrol is returned for a token that no edge enrols with: it is unknown, its edge has enrolled with
@@ -36,14 +35,14 @@ var ErrEnrol = errors.New("the enrolment token is unknown, already used or revok
 // ErrNoSite is returned for a site and a secret that are not a pair of ours.
 var ErrNoSite = errors.New("no such site")
 
-// LeaseFor is how long a site that is not heard of is waited for.
+// LeaseFor is the time after its last contact for which a site counts.
 const LeaseFor = 30 * 24 * time.Hour
 
-// maxEdgeApps is how many applications an edge holds at most.
+// maxEdgeApps is the maximum number of applications of an edge.
 const maxEdgeApps = 1000
 
-// CreateEdge makes an edge that may hold applications, and returns the token that it enrols
-// with: it is told here and never again. Errors: ErrName, ErrApplication and the store's.
+// CreateEdge makes an edge with access to applications. It returns the token for its enrolment, which is not stored. Errors: ErrName,
+// ErrApplication and the store's.
 func (r *Register) CreateEdge(ctx context.Context, by Who, name string, apps []string) (token string, e catalog.Edge, err error) {
 	name, err = text("name", name, 1)
 	if err != nil {
@@ -113,9 +112,8 @@ func (r *Register) Edges() ([]catalog.Edge, error) {
 	return catalog.Collect(r.Read().Edges)
 }
 
-// RevokeEdge shuts an edge out for ever: nothing that it sends after the call is let in, and
-// what it holds is to go at its next contact. One that was revoked before stays so. Errors: ErrNoEdge and
-// the store's.
+// RevokeEdge shuts an edge out permanently. After the call the origin accepts nothing of it, and the edge must delete its data at its
+// next contact. Revoking it again changes nothing. Errors: ErrNoEdge and the store's.
 func (r *Register) RevokeEdge(ctx context.Context, by Who, id string) error {
 	e, err := r.Edge(id)
 	if err != nil || e.Revoked != 0 {
@@ -162,8 +160,8 @@ func (r *Register) EnrolEdge(ctx context.Context, token string, key [32]byte) (c
 	return r.Edge(e.ID)
 }
 
-// LeaseSite gives a holder of an application, the key or account called so, a site to write as, and
-// the secret by which it is known: it is told here and never again. Errors: ErrApplication and the store's.
+// LeaseSite gives a site to a holder in an application, a key or account, and returns the site's secret, which is not stored. Errors:
+// ErrApplication and the store's.
 func (r *Register) LeaseSite(ctx context.Context, app, holder string) (site log.Site, secret string, err error) {
 	return r.lease(ctx, &log.SiteLease{App: app, Holder: holder})
 }
@@ -211,8 +209,7 @@ func (r *Register) lease(ctx context.Context, b *log.SiteLease) (site log.Site, 
 	}
 }
 
-// Leases counts the sites of an application whose lease goes on: those that were leased, or heard of,
-// within [LeaseFor].
+// Leases counts the sites of an application that were leased, or had contact, within [LeaseFor].
 func (r *Register) Leases(app string) (n int, err error) {
 	now := log.HLC(r.o.Clock().UnixMilli()) << 16
 	err = r.Read().SitesOf(app, func(s catalog.Site) bool {
@@ -290,11 +287,11 @@ func (r *Register) RolledBack() error {
 	return nil
 }
 
-// leaseEnd is when a lease that begins now ends.
+// leaseEnd returns the end of a lease that begins now.
 func (r *Register) leaseEnd() log.HLC { return log.HLC(r.o.Clock().Add(LeaseFor).UnixMilli()) << 16 }
 
-// CheckSite returns the site that a secret stands for, an edge's never: that signs. A lease that
-// has ended is no reason to refuse anything. Errors: ErrNoSite and the store's.
+// CheckSite returns the site with a secret, but not that of an edge, which signs. The end of a lease is not a reason for refusal. Errors:
+// ErrNoSite and the store's.
 func (r *Register) CheckSite(site log.Site, secret string) (catalog.Site, error) {
 	s, err := r.Read().Site(site)
 	switch {

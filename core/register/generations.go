@@ -8,7 +8,7 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// Tokens says when generations of an application's access tokens began, each of which ended the one before.
+// Tokens has the times at which generations of an application's access tokens began. Each generation ended the previous one.
 type Tokens struct {
 	generations []generation  // in their order
 	maxStale    time.Duration // for which an edge lets tokens write whose end it has not heard of

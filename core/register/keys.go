@@ -10,8 +10,8 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// CreateKey makes a key to an application and returns it: it is told here and never again.
-// Errors: ErrApplication, ErrName, auth.ErrScope and the store's.
+// CreateKey makes a key to an application and returns it. The key itself is not stored. Errors: ErrApplication, ErrName, auth.ErrScope
+// and the store's.
 func (r *Register) CreateKey(ctx context.Context, by Who, k NewKey) (key string, record catalog.Key, err error) {
 	scopes, err := auth.Scopes(k.Scopes)
 	if err != nil {
@@ -76,8 +76,7 @@ func (r *Register) Keys(app string) ([]catalog.Key, error) {
 	return keys, err
 }
 
-// DeleteKey shuts a key out: no request that begins after it returns is let in by it. An
-// empty app stands for any. Errors: ErrNoKey and the store's.
+// DeleteKey shuts a key out: requests that begin after it returns are refused. An empty app means any. Errors: ErrNoKey and the store's.
 func (r *Register) DeleteKey(ctx context.Context, by Who, app string, hash [32]byte) error {
 	k, err := r.key(app, hash)
 	if err == nil {
@@ -89,8 +88,8 @@ func (r *Register) DeleteKey(ctx context.Context, by Who, app string, hash [32]b
 	return r.submit(ctx, by.Account, fmt.Errorf("%w: %s", ErrNoKey, auth.By(hash)), &log.KeyDelete{Hash: hash})
 }
 
-// ReplaceKey makes a key with the scopes and the description of another, which it shuts out
-// in the same moment. An empty app stands for any. Errors: ErrNoKey and the store's.
+// ReplaceKey makes a key with the scopes and the description of another one, which it deletes at the same time. An empty app means any.
+// Errors: ErrNoKey and the store's.
 func (r *Register) ReplaceKey(ctx context.Context, by Who, app string, old [32]byte) (key string, record catalog.Key, err error) {
 	k, err := r.key(app, old)
 	if err == nil {

@@ -12,8 +12,8 @@ import (
 // AppGone reports whether an application was deleted, by its id.
 func (r *Register) AppGone(id string) (bool, error) { return r.Read().AppGone(id) }
 
-// KeysDeleted says when keys of an application were deleted or replaced, by what operations are
-// signed with for them. Errors: ErrElsewhere and the store's.
+// KeysDeleted returns the times at which keys of an application were deleted or replaced, by the signature of their operations. Errors:
+// ErrElsewhere and the store's.
 func (r *Register) KeysDeleted(app string) (map[string]time.Time, error) {
 	o, unlock, err := r.outdated()
 	if err != nil {
@@ -42,7 +42,7 @@ func (r *Register) outdated() (o *outdated, unlock func(), err error) {
 	return o, o.mu.Unlock, nil
 }
 
-// outdated is what the control log says of keys and tokens that let nobody in any more, up to an entry.
+// outdated caches the deleted keys and the revoked tokens of the control log, up to an entry.
 type outdated struct {
 	mu   sync.Mutex
 	read uint64                          // entry that was read last

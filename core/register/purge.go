@@ -43,10 +43,10 @@ func (r *Register) detach(app string) {
 	}
 }
 
-// purgedOnce is how many public names a step of a purge looks at.
+// purgedOnce is the number of public names that a step of a purge reads.
 const purgedOnce = 4096
 
-// stepPurge removes some of what deleted applications held.
+// stepPurge deletes some data of deleted applications.
 func (r *Register) stepPurge(ctx context.Context, now time.Time) (more bool, err error) {
 	if !r.tidy.purge.Swap(false) {
 		return false, nil
@@ -92,8 +92,8 @@ type compacter interface {
 	Compact(ctx context.Context, lo, hi []byte) error
 }
 
-// compact has a store let go of what was deleted of an application: of its own keys, of the
-// public names, and of the control log. A store without room does it when it can.
+// compact compacts the deleted parts of an application in a store: its keys, the public names, and the control log. A store without space
+// compacts them later.
 func compact(ctx context.Context, s kv.Store, app catalog.AppID) error {
 	store, ok := s.(compacter)
 	if !ok {
@@ -133,8 +133,8 @@ func (r *Register) Purge(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// redact takes the words of a deleted application out of the control log: its name, its
-// owner, the descriptions of its keys, who asked for its sites. Ids and hashes, which say nothing, stay.
+// redact removes the texts of a deleted application from the control log: its name, its owner, the descriptions of its keys, and the
+// holders of its sites. Ids and hashes, which reveal nothing, stay.
 func (r *Register) redact(p *catalog.Purge) error {
 	id := p.App.String()
 	return r.partition.Redact(p.Seq, func(body log.Body) bool {

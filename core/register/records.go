@@ -14,17 +14,16 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// What is asked for applications, keys and clients is one operation of the control log each,
-// or several in one batch; its effect can be read, and outlives a crash, when the call
-// returns. by is who asks.
+// A change of applications, keys and clients is one operation of the control log, or several in one batch. Its effect is visible and
+// durable when the call returns. by is the caller.
 
 // ErrName is returned for a name, or a description, that cannot be one.
 var ErrName = errors.New("invalid name")
 
-// ErrDefaultModel is returned for a default model that is not there.
+// ErrDefaultModel is returned for a default model that does not exist.
 var ErrDefaultModel = errors.New("no such model")
 
-// ErrNoKey is returned for a key that is not there, or is another application's.
+// ErrNoKey is returned for a key that does not exist or belongs to another application.
 var ErrNoKey = errors.New("no such key")
 
 // maxNameBytes bounds the names of applications and the descriptions of keys.
@@ -39,7 +38,7 @@ type NewApp struct {
 	LocalOnly    bool   `json:"local_only,omitempty"` // sync sends nothing of it to edges, pages and other replicas
 }
 
-// AppChange is what may change of an application; nil: it stays.
+// AppChange has the mutable settings of an application; nil: unchanged.
 type AppChange struct {
 	Name         *string        `json:"name,omitempty"`
 	DefaultModel *string        `json:"default_model,omitempty"`
@@ -47,18 +46,17 @@ type AppChange struct {
 	LocalOnly    *bool          `json:"local_only,omitempty"`
 }
 
-// How long an edge that does not hear of the origin goes on with the keys that it knows: for so long it takes
-// writes, then it reads alone, and in the end it lets nobody in.
+// Times after the last contact with the origin: an edge then first refuses writes, and later all calls.
 const (
-	DefaultMaxStale = 24 * time.Hour // of an application that says nothing else
+	DefaultMaxStale = 24 * time.Hour // of an application without another setting
 	LeastMaxStale   = time.Minute
 	RefuseStale     = 7 * 24 * time.Hour
 )
 
-// ErrMaxStale is returned for a time for which an edge cannot go on alone.
+// ErrMaxStale is returned for a time that is out of bounds.
 var ErrMaxStale = fmt.Errorf("an edge must accept writes for %v to %v after it last synced its keys", LeastMaxStale, RefuseStale)
 
-// Client is what an application asks for access tokens with.
+// Client has the credentials for an application's access tokens.
 type Client struct {
 	ID     string `json:"client_id"`     // 32 lower-case hex digits
 	Secret string `json:"client_secret"` // 64 lower-case hex digits: 256 random bits, shown once
@@ -90,8 +88,8 @@ func text(what, s string, least int) (string, error) {
 	return s, nil
 }
 
-// CreateApp makes an application and its client, whose secret is told here and never again.
-// Errors: ErrName, lang.ErrUnknown, ErrDefaultModel and the store's.
+// CreateApp makes an application and its client, and returns the client's secret, which is not stored. Errors: ErrName, lang.ErrUnknown,
+// ErrDefaultModel and the store's.
 func (r *Register) CreateApp(ctx context.Context, by Who, a NewApp) (catalog.App, Client, error) {
 	name, err := text("name", a.Name, 1)
 	if err != nil {

@@ -1,12 +1,12 @@
-// Package register holds the applications, keys, clients and edges of a store: who may do what, and who else writes.
+// Package register manages the applications, keys, clients and edges of a store: the permissions, and the other writers.
 //
 //	control log ──fold──▶ App, Key, Client, Edge records ◀── read by engines, at each request
 //	     ▲                       │
 //	  Register ◀─────────────────┘
-//	     └── DeleteApp ──▶ Detach ──▶ Step: the application's keys, names, pictures go
+//	     └── DeleteApp ──▶ Detach ──▶ Step: deletes the application's keys, names, pictures
 //
-// A register opens no application. An engine of all applications has one; a host that gives each application an engine of its own
-// has one on the same store.
+// A register opens no application. An engine of all applications contains one. A host with one engine for each application has one on the
+// same store.
 package register
 
 import (
@@ -29,21 +29,21 @@ import (
 	"github.com/sightline-dev/sightline/core/predict"
 )
 
-// ErrApplication is returned for an application that is not there.
+// ErrApplication is returned for an application that does not exist.
 var ErrApplication = errors.New("no such application")
 
 // ErrClosed is returned by a register, or an engine, that is closed.
 var ErrClosed = errors.New("engine closed")
 
-// ErrElsewhere is returned by a register that is only read, for a change of what another on the
-// same store writes: applications, keys and clients.
+// ErrElsewhere is returned by a read-only register for changes of applications, keys and clients, which another register on the same
+// store writes.
 var ErrElsewhere = errors.New("applications and keys are managed elsewhere")
 
 // Pictures keeps pictures, at addresses that nobody can guess and for records that claim them;
 // *blob.Hosted is one.
 type Pictures interface {
 	api.Hosting
-	// Lookup returns what a name stands for; the error is blob.ErrNotFound.
+	// Lookup returns the picture with a name; the error is blob.ErrNotFound.
 	Lookup(name string, now time.Time) (blob.Picture, error)
 	// Drop deletes a picture that a record has claimed and perhaps no longer does.
 	Drop(ctx context.Context, h blob.Hash) error
@@ -51,7 +51,7 @@ type Pictures interface {
 
 var _ Pictures = (*blob.Hosted)(nil)
 
-// Options are what a host lends a [Register]. Fields without "nil means" are needed.
+// Options are the services of a host for a [Register]. Fields without "nil means" are required.
 type Options struct {
 	Store  kv.Store
 	Models *predict.Set // public models, to check default ones by; tables suffice
@@ -60,27 +60,26 @@ type Options struct {
 	Rand   io.Reader // ids, keys and secrets are made from it
 	Seals  io.Reader // keys of the logs' seals are made from it, see [partition.Partition.Seal]; nil means that logs have none
 
-	// Detach is told of an application that was deleted, perhaps more than once, and returns when
-	// nothing will write to it any more: what it holds is removed next. nil means that nothing writes to
-	// any.
+	// Detach ends the writes to a deleted application, and returns when nothing writes to it any longer. Then its data are deleted. It
+	// may be called more than once. nil means that nothing writes to applications.
 	Detach func(app string)
 
-	// Changed is told of an application whose record has changed. nil means that nobody is.
+	// Changed is called for an application whose record has changed. nil means no notification.
 	Changed func(app string)
 
-	// Audit notes an action: one that takes something away before it is done, one that makes or changes something before it is
-	// told. target is the id of the application, and after a '/' the start of a key's hash, or the id of an edge. An error
-	// refuses what was asked. nil means that nothing is noted.
+	// Audit notes an action. For a deletion it is called before the action; for an action that makes or changes something, before the
+	// answer. target is the id of the application, and after a '/' the start of a key's hash, or the id of an edge. An error refuses the
+	// action. nil means no notes.
 	Audit func(by Who, a Action, target string) error
 }
 
-// Who asks for something.
+// Who identifies a caller.
 type Who struct {
 	Account string // id; empty: the operator
 	Remote  string // network that the request came from; empty: this machine
 }
 
-// Action is what an audit log says was done.
+// Action is the name of an action in an audit log.
 type Action string
 
 // The actions of a register.
@@ -169,7 +168,7 @@ func (r *Register) PartitionOptions(app catalog.AppID) (partition.Options, error
 	return p, nil
 }
 
-// Close ends the register. It closes nothing that was lent.
+// Close ends the register. It closes none of the host's services.
 func (r *Register) Close() error {
 	if r.closed.Swap(true) || r.partition == nil {
 		return nil
@@ -229,7 +228,7 @@ func (r *Register) IDs() ([]string, error) {
 		ids = append(ids, app.ID)
 		return true
 	})
-	l.ids, l.known = ids, err == nil && r.partition != nil // others' changes are not told
+	l.ids, l.known = ids, err == nil && r.partition != nil // other registers' changes cause no notification
 	return ids, err
 }
 
@@ -240,8 +239,7 @@ func (r *Register) relist() {
 	r.listed.known, r.listed.ids = false, nil
 }
 
-// submit appends operations to the control log, all or none. gone is returned when what one
-// of them names is not there.
+// submit appends operations to the control log, all or none. It returns gone if one of them names something that does not exist.
 func (r *Register) submit(ctx context.Context, by string, gone error, bodies ...log.Body) error {
 	verdicts, err := r.append(ctx, by, bodies...)
 	if err != nil {
@@ -259,7 +257,7 @@ func (r *Register) submit(ctx context.Context, by string, gone error, bodies ...
 	return nil
 }
 
-// append appends operations to the control log, all or none, and returns what became of them.
+// append appends operations to the control log, all or none, and returns their verdicts.
 func (r *Register) append(ctx context.Context, by string, bodies ...log.Body) ([]fold.Verdict, error) {
 	if r.partition == nil {
 		return nil, ErrElsewhere

@@ -12,8 +12,7 @@ import (
 	"github.com/sightline-dev/sightline/core/partition"
 )
 
-// tidying is what Step remembers between two calls. None of it needs to outlive the program:
-// a register that is opened looks through all blobs once.
+// tidying is the state of Step between two calls. It need not survive the process: a register that is opened checks all blobs once.
 type tidying struct {
 	mu       sync.Mutex  // held by the one Step
 	pictures blob.Tidy   // zero: pictures are tidied elsewhere
@@ -31,8 +30,7 @@ func (r *Register) usable() error {
 	return nil
 }
 
-// Step does a little of what is due at now and no request waits for: removing what deleted
-// applications held, sweeping pictures whose time is over. It reports whether there is more.
+// Step does some due background work: it deletes data of deleted applications, and expired pictures. It reports whether there is more.
 func (r *Register) Step(ctx context.Context, now time.Time) (more bool, err error) {
 	if err := r.usable(); err != nil {
 		return false, err

@@ -124,7 +124,7 @@ func TestExtraInside(t *testing.T) {
 	}
 }
 
-// TestExtra keeps what is not known, behind what is.
+// TestExtra: unknown fields are kept, after the known ones.
 func TestExtra(t *testing.T) {
 	data := []byte{field.Version}
 	data = protowire.AppendVarint(protowire.AppendTag(data, 1, protowire.VarintType), 7)

@@ -10,9 +10,8 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// Crashes appends to a log whose disk loses its power at random moments. Afterwards the log
-// is a prefix of what was appended that reaches to the last entry which was waited for or
-// could be read, without gaps, and goes on there.
+// Crashes appends to a log whose disk loses its power at random moments. Afterwards the log is a prefix of the appended entries without
+// gaps. It contains the last entry that a caller waited for or read, and accepts new entries.
 func Crashes(t *testing.T, seeds iter.Seq[uint64], blank func() kvtest.Crasher, open func(kv.Store) (log.Log, error)) {
 	for seed := range seeds {
 		crashes(t, seed, blank(), open)

@@ -1,3 +1,2 @@
-// Package logtest holds every [log.Log] to its contract, crashes included, and makes random
-// operations for the tests of what reads logs.
+// Package logtest checks the contract of a [log.Log], including crashes, and makes random operations for the tests of its readers.
 package logtest

@@ -34,7 +34,7 @@ func OpOf(t *rapid.T, body log.Body) log.Op {
 	return op
 }
 
-// Fill sets every field of what p points to to something; stamps are not zero.
+// Fill sets every field of the value that p points to; stamps are not zero.
 func Fill(t *rapid.T, p any) { fill(t, reflect.ValueOf(p).Elem()) }
 
 func fill(t *rapid.T, v reflect.Value) {

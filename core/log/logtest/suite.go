@@ -57,7 +57,7 @@ func Add(t testing.TB, l log.Log, ops []log.Op) (first uint64) {
 	return first
 }
 
-// Read returns the dots of the entries from one on, and fails when their numbers have a gap.
+// Read returns the dots of the entries, starting at one, and fails if their numbers have a gap.
 func Read(t testing.TB, l log.Log, from uint64) (dots []log.Dot) {
 	t.Helper()
 	err := l.Read(from, func(e log.Entry) bool {
