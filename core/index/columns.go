@@ -16,7 +16,7 @@ import (
 
 const columnBytes = 4 * blockSize
 
-// coverage is which inputs have their values in the columns, by block.
+// coverage is the set of inputs with values in the columns, by block.
 type coverage map[uint32]*mask
 
 // mask is a block's inputs as bits.

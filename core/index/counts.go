@@ -13,7 +13,7 @@ import (
 	"github.com/sightline-dev/sightline/core/train"
 )
 
-// CountLabelled is how many inputs [View.Labelled] has, without reading which.
+// CountLabelled returns the number of inputs that [View.Labelled] returns, without reading the inputs.
 func (v *View) CountLabelled(concept string, value log.Value) (uint64, error) {
 	switch value {
 	case log.True:
@@ -24,9 +24,8 @@ func (v *View) CountLabelled(concept string, value log.Value) (uint64, error) {
 	return 0, nil
 }
 
-// CountPresent is how many analysed inputs are predicted to show a concept: those whose value, as [View.Predicted]
-// has it, reaches [Present]. Of a general model's concept that is read from what is kept; of the application's own
-// the values are computed when somebody first asks for them.
+// CountPresent returns the number of analysed inputs whose predicted value of a concept, as in [View.Predicted], reaches [Present]. For a
+// general model's concept it reads stored counts. For a custom concept it computes the values at the first request.
 func (v *View) CountPresent(ctx context.Context, concept string) (uint64, error) {
 	place, general := v.space.place[concept]
 	if general {

@@ -11,9 +11,8 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// Days are counted from when inputs were created, which does not follow from their order: an input that
-// was made without a network is late in the log. It never changes, so it is kept in memory once a
-// search has asked for it, a minute a number: zones are whole minutes apart.
+// Days are counted by the creation times of inputs, which do not follow their order: an input that was made offline is late in the log.
+// The time never changes, so it is kept in memory once a search has asked for it, in minutes: time zones differ by whole minutes.
 
 // dates is the minutes since 1970 in which inputs were created. Inputs whose creation is pending are in none.
 type dates = kept[uint32]

@@ -1,5 +1,5 @@
-// Package index finds an application's inputs: by label, prediction, metadata, place and
-// similarity. It is a projection of the fold's state, changed in the same batch of the store.
+// Package index finds an application's inputs: by label, prediction, metadata, place and similarity. It is a projection of the fold's
+// state, changed in the same batch of the store.
 //
 //	fold ──changes──▶ Stage ──▶ postings, rows, intents        one batch with the state; Applied follows
 //	                              │
@@ -7,13 +7,13 @@
 //	                   │
 //	searches ──At──▶ View    postings ∧ ∨ ¬ ──▶ inputs ──▶ values, similarities
 //
-// Every input has a dense ordinal, which grows with creation: a set of inputs is a bitmap of
-// ordinals, its order the order of creation. Sets are kept in chunks that a search reads from its own snapshot (posting.go
-// says why), so nothing is loaded at the start, and what a search sees is the state of one moment. In memory are
-// the graph, which searches complete by what it lacks, and values of own concepts, which never change.
+// Every input has a dense ordinal, which grows with creation. So a set of inputs is a bitmap of ordinals, and its order is the order of
+// creation. Sets are stored in chunks that a search reads from its snapshot (posting.go has the reason). So nothing is loaded at the
+// start, and a search sees the state of one moment. The graph and the values of custom concepts, which never change, are in memory. A
+// search also scans the rows that the graph lacks.
 //
-// What comes from a base model lives in a space named by the model's hash. Two spaces are never mixed. A second
-// one is filled while the first serves, and then takes its place at once.
+// The data of a base model are in a space named by the model's hash. Two spaces are never mixed. A second one is filled while the first
+// serves, and then replaces it at once.
 //
-// The index ranks nothing and reads no queries: package search does.
+// The index neither ranks nor parses queries; package search does.
 package index

@@ -7,7 +7,7 @@ import (
 	"github.com/sightline-dev/sightline/core/jsonio"
 )
 
-// document is what a document of metadata gives to the index. It is filled again and again.
+// document contains the terms of a document of metadata. It is reused for many documents.
 type document struct {
 	terms     set[term]
 	wide      bool // it has no terms
@@ -41,7 +41,7 @@ func (d *document) read(json []byte) {
 	}
 }
 
-// term adds the terms of what stands where the walk is.
+// term adds the terms of the value at the walk's current place.
 func (d *document) term(what []byte) {
 	for _, at := range d.cuts {
 		if len(d.terms.list) > maxTerms {
@@ -109,7 +109,7 @@ func (s *set[T]) has(x T) bool {
 	return slices.Contains(s.list, x)
 }
 
-// add adds x, and reports false when it was there.
+// add adds x, and reports whether it is new.
 func (s *set[T]) add(x T) bool {
 	if s.has(x) {
 		return false

@@ -157,8 +157,8 @@ func TestReadsThatFail(t *testing.T) {
 	}
 }
 
-// TestStepsThatFail breaks the store at every read and write of a step, a check, a rebuild and
-// a close; what is done again afterwards is whole.
+// TestStepsThatFail makes the store fail at every read and write of a step, a check, a rebuild and a close. A repetition then succeeds
+// and leaves no difference.
 func TestStepsThatFail(t *testing.T) {
 	w, b := faulty(t)
 	for name, do := range map[string]func() error{
@@ -223,7 +223,7 @@ func TestStagesThatFail(t *testing.T) {
 	check(t, w)
 }
 
-// TestDamageIsNoPanic puts other bytes in the place of stored ones and asks everything.
+// TestDamageIsNoPanic replaces stored bytes by others and makes every request.
 func TestDamageIsNoPanic(t *testing.T) {
 	w, b := faulty(t)
 	analysed, err := w.Index.At(w.Reader()).Analysed()

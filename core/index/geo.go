@@ -26,8 +26,8 @@ const (
 	maxPlaceKeys = 8_000 // keys to read before going over to the blocks
 )
 
-// slack is how far outside a radius a place may lie, in radians: a tenth of a millimetre's thousandth part,
-// far above the arithmetic's error and far below any map's, so that the edge counts on every host.
+// slack is the distance in radians by which a place may lie outside a radius: 6 micrometres, far above the arithmetic's error and far
+// below the resolution of any map, so that every host includes the edge.
 const slack = 1e-12
 
 // places is a block of unit vectors in units of 2⁻³¹; a place that is not there is zero.
@@ -76,7 +76,7 @@ func rounded(p s2.Point) [3]int32 {
 
 func latLng(p log.Point) s2.LatLng { return s2.LatLngFromDegrees(p.Latitude, p.Longitude) }
 
-// cellKey is where a place stands among the leaf cells.
+// cellKey returns the key of a place in the table of leaf cells.
 func (x *Index) cellKey(p log.Point, ord uint32) []byte {
 	k := append(append(make([]byte, 0, len(x.prefix)+13), x.prefix...), sectionCell)
 	k = binary.BigEndian.AppendUint64(k, uint64(s2.CellIDFromLatLng(latLng(p))))
@@ -114,12 +114,12 @@ func (s *stage) place(ord uint32, before, after *log.Point) error {
 	return nil
 }
 
-// Region is what a geo filter asks for: a [Radius] or a [Box].
+// Region is the area of a geo filter: a [Radius] or a [Box].
 type Region interface {
 	cover() s2.Region          // holds every place that the region holds
 	contains(p log.Point) bool // exactly
-	// sort tells of a block's places, 12 bytes each as they are stored, which the region holds and of which the
-	// rounded vectors do not tell, as bits; a zero place is in neither.
+	// sort returns, as bits, the places of a block, 12 bytes each as stored, that are in the region, and those for which the rounded
+	// vectors do not decide; a zero place is in neither.
 	sort(block []byte, in, doubtful *placeBits)
 }
 
@@ -138,7 +138,7 @@ func vector(b []byte) (x, y, z float64, some uint64) {
 // and branches would be guessed wrong as often.
 func negative(f float64) uint64 { return math.Float64bits(f) >> 63 }
 
-// doubt is how far a rounded vector may be off, with a margin; about a centimetre on earth.
+// doubt is the maximum error of a rounded vector, with a margin; about a centimetre on earth.
 const doubt = 1e-9
 
 // Radius is the places within an angle of a centre along a great circle, edge included.
@@ -263,7 +263,7 @@ func (b Box) sort(block []byte, in, doubtful *placeBits) {
 	}
 }
 
-// fewPlaced is how many inputs are asked for their places one by one.
+// fewPlaced is the number of inputs up to which places are read one by one.
 const fewPlaced = 64
 
 // Within is the inputs of among with a place in the region; a nil among is all.

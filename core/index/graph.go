@@ -15,12 +15,10 @@ import (
 	"github.com/sightline-dev/sightline/core/predict"
 )
 
-// graph is a space's graph in memory. A step opens it; until then, and for what it does not
-// hold yet, searches scan the rows.
+// graph is a space's graph in memory. A step opens it. Until then, and for the inputs that it lacks, searches scan the rows.
 //
-// Its pages are written after many changes, not after each: an insert touches about as many
-// pages as it has links. Intents stay until the pages that follow from them are written, in the same
-// batch, so that a crash costs the inserts since then and nothing else.
+// Its pages are written after many changes, since an insert changes about as many pages as it has links. Intents stay until the resulting
+// pages are written, in the same batch. So a crash loses only the inserts since then, which are repeated.
 type graph struct {
 	g       *hnsw.Graph
 	applied uint64          // number of the last intent that g follows; the step's own
@@ -82,7 +80,7 @@ func (s *space) openGraph(r kv.Reader) (*graph, error) {
 	return &graph{g: g, applied: g.Seq(), written: g.Seq(), backlog: backlog, nodes: nodes}, nil
 }
 
-// lend yields the embeddings of all rows, those that left among them, and notes whose they are.
+// lend yields the embeddings of all rows, also of deleted ones, and notes their inputs.
 func (s *space) lend(r kv.Reader, lent *roaring.Bitmap, yield func(uint32, []int16, float32) bool) error {
 	var e predict.Embedding
 	var failed error
@@ -235,7 +233,7 @@ func (x *Index) flushGraph(sp *space, g *graph, r kv.Reader, epoch uint64) error
 		g.written = g.applied
 		return nil
 	}
-	// What Flush took for written is not: the graph must be read again.
+	// Flush has marked unwritten pages as written: the graph must be read again.
 	sp.graph.CompareAndSwap(g, nil)
 	if errors.Is(err, errOutdated) {
 		return nil

@@ -22,8 +22,8 @@ type Options struct {
 	Space        // of the base model that serves
 	Next  *Space // of one that inputs are being analysed again for; nil: none
 
-	// NoColumns leaves stored values to the derived records, and removes columns that are there: they are the records' values
-	// once more, which a store in memory has no room for.
+	// NoColumns reads values only from the derived records, and deletes existing columns. They contain the records' values a second time,
+	// for which a store in memory has no space.
 	NoColumns bool
 }
 
@@ -39,7 +39,7 @@ type Index struct {
 	commit sync.Mutex
 	staged bool // commit is held by a Stage
 	reset  bool // the staged batch deletes everything
-	later  bool // what comes from base models waits for a Learn; the writer's
+	later  bool // data of base models wait for a Learn; the writer's
 	newest fresh
 
 	step sync.Mutex // held by the one Step
@@ -51,8 +51,8 @@ type Index struct {
 	dates  *dates
 }
 
-// Open opens the index of an application. What it holds stays in the store; graphs are read when they are first
-// needed. An index of another format is made again by the next Steps.
+// Open opens the index of an application. Its data stay in the store; graphs are read at the first need. An index of another format is
+// rebuilt by the next Steps.
 func Open(store kv.Store, app catalog.AppID, o Options) (*Index, error) {
 	x := &Index{app: app, store: store, prefix: app.IndexPrefix(), bare: o.NoColumns, heads: newHeads(), dates: newKept[uint32]()}
 	for _, s := range []*Space{&o.Space, o.Next} {

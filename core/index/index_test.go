@@ -138,7 +138,7 @@ func TestDeleteAll(t *testing.T) {
 	}
 }
 
-// TestReopen opens an index with and without its graph's pages, whole and damaged.
+// TestReopen opens an index with its graph's pages complete, damaged and missing.
 func TestReopen(t *testing.T) {
 	w, inputs := indextest.New(t, 2, memkv.New()), 500
 	if brief() {
@@ -280,7 +280,7 @@ func TestCheckSeesDamage(t *testing.T) {
 	if err := w.Index.Check(t.Context(), w.Reader()); !errors.Is(err, index.ErrCorrupt) {
 		t.Errorf("Check() = %v, want ErrCorrupt", err)
 	}
-	w.Reopen(t, indextest.Options()) // its format is gone, so it is made again
+	w.Reopen(t, indextest.Options()) // its format is unknown, so it is rebuilt
 	check(t, w)
 	settle(t, w)
 	check(t, w)
@@ -358,8 +358,7 @@ func TestValuesFromColumnsAndRows(t *testing.T) {
 	}
 }
 
-// narrows tells where Narrow takes an input away that it may not, or leaves one whose value,
-// which is not edited, is on the other side.
+// narrows returns an error if Narrow removes an input that it may not, or leaves one whose unedited value is on the other side.
 func narrows(w *indextest.World, concept string, to index.Outcome, among []uint32, values []float32) error {
 	left := roaring.BitmapOf(among...)
 	if err := w.Index.At(w.Reader()).Narrow(concept, to, left); err != nil {
@@ -458,7 +457,7 @@ func TestColumnsGoWithTheirInputs(t *testing.T) {
 	w.Commit(t, func(tx *indextest.Tx) {
 		for range 40 {
 			in := w.Input()
-			in.Code = catalog.InputReady // a block waits for what is pending in it
+			in.Code = catalog.InputReady // a block waits for its pending inputs
 			tx.Insert(in, w.Derived())
 		}
 	})

@@ -31,7 +31,7 @@ func (s *space) lastIntent(r kv.Reader) (uint64, error) {
 	return binary.BigEndian.Uint64(v), nil
 }
 
-// intents yields the intents from a number on, oldest first.
+// intents yields the intents, starting at a number, oldest first.
 func (s *space) intents(r kv.Reader, from uint64, yield func(seq uint64, ord uint32) bool) error {
 	prefix := s.section(spaceIntent)
 	var failed error

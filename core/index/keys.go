@@ -63,10 +63,10 @@ const (
 
 const hashBytes = 16
 
-// term names a posting that does not depend on a base model: its kind and the hash of what it is of.
+// term names a posting that does not depend on a base model: its kind and the hash of its subject.
 type term [1 + hashBytes]byte
 
-// plain is the term of a kind that stands for itself.
+// plain returns the term of a kind without a subject.
 func plain(kind byte) term { return term{kind} }
 
 func hashed(kind byte, what string) term {
@@ -76,7 +76,7 @@ func hashed(kind byte, what string) term {
 	return t
 }
 
-// key joins bytes into a key of their own.
+// key joins bytes into a new key.
 func key(parts ...[]byte) []byte {
 	n := 0
 	for _, p := range parts {

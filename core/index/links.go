@@ -6,8 +6,8 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 )
 
-// Links are pairs of inputs of one space that a search has found to belong together, kept in memory: what was
-// analysed never changes, so what is known of a pair is right as long as both inputs live. Safe for concurrent use.
+// Links are pairs of inputs of one space that a search has found to belong together, kept in memory. Analyses never change, so a pair
+// stays valid as long as both inputs live. Safe for concurrent use.
 type Links struct {
 	mu    sync.Mutex
 	known *roaring.Bitmap

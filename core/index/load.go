@@ -24,8 +24,8 @@ import (
 // Stage alone would read the derived records one by one, in an order that has nothing to do with theirs, and
 // write the postings of all concepts with every batch.
 
-// Postpone has Stage leave alone what comes from base models, until Learn or Resume. It is for a writer whose batches
-// nobody sees before all of them are there.
+// Postpone makes Stage skip the data of base models, until Learn or Resume. It is for a writer whose batches become visible together at
+// the end.
 func (x *Index) Postpone() { x.later = true }
 
 // Resume ends what Postpone began without a Learn, for a state that is given up.
@@ -39,7 +39,7 @@ func (x *Index) learning() []*space {
 	return x.all()
 }
 
-// maxLoaded is how many chunks of postings Learn holds in memory: about 36 MB.
+// maxLoaded is the maximum number of chunks of postings that Learn holds in memory: about 36 MB.
 const maxLoaded = 1 << 16
 
 // Learn takes the derived records of all inputs at 30000, of which the store has everything else and the index no
@@ -149,7 +149,7 @@ func (l *load) write() error {
 	return err
 }
 
-// set puts an ordinal into the posting of a concept's place, or of what is analysed.
+// set adds an ordinal to the posting of a concept, or to that of analysed inputs.
 func (l *load) set(concept int, ord uint32) error {
 	at := uint64(concept+1)<<32 | uint64(ord>>chunkBits)
 	m := l.chunks[at]

@@ -7,8 +7,7 @@ import (
 	"github.com/sightline-dev/sightline/core/kv"
 )
 
-// members is a chunk that is to be changed. Most terms have few members in one, and are kept as they are
-// stored.
+// members is a chunk to be changed. Most terms have few members in a chunk, which stay as they are stored.
 type members struct {
 	bits *chunk // nil: they are in few
 	few  [fewMembers]uint16
@@ -76,8 +75,8 @@ func (m *members) encode(dst []byte) []byte {
 	return dst
 }
 
-// fresh is the chunk that new inputs come into, from its first input on: a term that was not given to any of them
-// has no such chunk, and the store need not be asked for it.
+// fresh is the chunk of new inputs, starting at its first input. A term that none of them has, has no such chunk, and the store need not
+// be asked for it.
 type fresh struct {
 	number uint32
 	known  bool // all terms of the chunk are in terms
@@ -102,7 +101,7 @@ func (s *stage) enter(ord uint32) {
 	}
 }
 
-// analysed stands for the place of a concept.
+// analysed selects the posting of analysed inputs.
 const analysed = -1
 
 // spaceChunk names a chunk of a space's posting.

@@ -11,34 +11,33 @@ import (
 	"github.com/sightline-dev/sightline/core/jsonio"
 )
 
-// Metadata is matched by its structure. A pattern's pairs each hold where a stored object, at
-// any depth, has a member of that name whose value contains the pair's:
+// Metadata is matched by its structure. Each pair of a pattern matches if a stored object, at any depth, has a member of that name whose
+// value contains the pair's:
 //
 //	a scalar    equals it; numbers by value, so 1 is 1.0 and 1e0
 //	an object   has every member of the pattern's, containing its value
 //	a list      has, for every element of the pattern's, one that contains it, in any order
 //
-// A pattern that is no object must be contained in the whole document.
+// If a pattern is not an object, the whole document must contain it.
 //
-// Terms find the documents. A document has, for each scalar and each container in it, one term for
-// every way to cut the path to it down to its last names, so that a pattern finds its scalars wherever
-// it stands:
+// Terms find the documents. A document has, for each scalar and each container in it, one term for every suffix of the path to it. So a
+// pattern finds its scalars at any depth:
 //
 //	{"a": {"b": [7]}}    a·b·[]·7   b·[]·7   a·{}   a·b·[]   b·[]
 //
-// What has all of a pattern's terms contains it, unless two members have one name or a list holds two
-// containers: then the terms may come from different places, and the document itself is asked.
-// A document with too long paths or too many terms has none and is always asked.
+// A document with all of a pattern's terms contains the pattern, unless two members have one name or a list has two containers. Then the
+// terms may come from different places, and the document itself is compared. A document with too long paths or too many terms has no
+// terms and is always compared.
 const (
 	maxTokens   = 8
 	maxTerms    = 512
 	maxPatterns = 1000 // members and elements of a pattern, which bound the work for a document
 )
 
-// ErrPattern is returned by NewPattern for JSON that is none, or has too many members.
+// ErrPattern is returned by NewPattern for invalid JSON, and for JSON with too many members.
 var ErrPattern = errors.New("malformed metadata pattern")
 
-// Pattern is what a metadata clause looks for. It is immutable.
+// Pattern is the pattern of a metadata clause. It is immutable.
 type Pattern struct {
 	text  string // the JSON
 	root  pattern
@@ -283,14 +282,14 @@ func number(text string) string {
 	return "n" + sign + significant + "e" + strconv.FormatInt(shift, 10)
 }
 
-// appendName appends the token of a member's name; '[' stands for a list's element and '^' for the root.
+// appendName appends the token of a member's name; '[' means a list's element and '^' the root.
 func appendName(path []byte, name string) []byte {
 	path = append(path, '.')
 	path = binary.AppendUvarint(path, uint64(len(name)))
 	return append(path, name...)
 }
 
-// metaTerm is the term of what stands at the end of a path.
+// metaTerm returns the term of the value at the end of a path.
 func metaTerm(path []byte, what string) term {
 	return hashed(kindMeta, string(path)+"="+what)
 }

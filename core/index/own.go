@@ -57,11 +57,11 @@ func (h *heads) reset() {
 	clear(h.columns)
 }
 
-// maxHeads is how many heads are kept.
+// maxHeads is the maximum number of cached heads.
 const maxHeads = 64
 
-// head returns the head of a version, false when it came from another base model, or when its manifest is not here:
-// that of a version which a copy has heard of and whose deletion follows.
+// head returns the head of a version. It returns false if the version comes from another base model, or if its manifest is missing: a
+// copy may have a version without it whose deletion follows.
 func (v *View) head(version *catalog.Version) (*train.Head, bool, error) {
 	h := v.x.heads
 	k := headKey{v.space.Base, version.Manifest}

@@ -17,7 +17,7 @@ import (
 // TestPending has inputs whose creation is pending, far behind all others: they are found like those,
 // and no array reaches out for them.
 func TestPending(t *testing.T) {
-	const others, pending = 40, 9000 // places that are told by their blocks
+	const others, pending = 40, 9000 // places that are decided by their blocks
 	n := pending
 	if brief() {
 		n = 600

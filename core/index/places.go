@@ -13,8 +13,8 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// EachPlace calls yield with every input of among that has a place, in no order that hosts share.
-// Few are asked for their places, of many all the application's places are gone through.
+// EachPlace calls yield with every input of among that has a place. The order may differ between hosts. It reads the places of few inputs
+// one by one, and for many it reads all the application's places.
 func (v *View) EachPlace(ctx context.Context, among *roaring.Bitmap, yield func(ord uint32, p log.Point)) error {
 	placed, err := v.Placed()
 	if err != nil {

@@ -92,7 +92,7 @@ func (c *chunk) each(yield func(i uint32)) {
 	}
 }
 
-// stored is how many members a stored chunk has, without decoding it.
+// stored returns the number of members of a stored chunk, without decoding it.
 func stored(value []byte) uint64 {
 	if len(value) != chunkBytes {
 		return uint64(len(value) / 2)
@@ -187,7 +187,7 @@ func cardinality(r kv.Reader, prefix []byte) (n uint64, err error) {
 	return n, err
 }
 
-// page returns n members of a posting from the given rank on.
+// page returns n members of a posting, starting at a rank.
 func page(r kv.Reader, prefix []byte, offset, n uint64) ([]uint32, error) {
 	out := make([]uint32, 0, min(n, chunkSize))
 	var failed error

@@ -118,7 +118,7 @@ func (v *View) Cosines(ctx context.Context, e *predict.Embedding, ords *roaring.
 			out = append(out, Similar{h.Node, h.Cosine})
 		}
 		if uint64(len(out)) < known.GetCardinality() {
-			// What left the graph in between is read like what is not in it yet.
+			// Inputs that left the graph meanwhile are read like those that it lacks.
 			for _, s := range out {
 				known.Remove(s.Ord)
 			}
@@ -175,7 +175,7 @@ func (n *nearest) add(s Similar) {
 	}
 }
 
-// sorted is what is kept, the most similar first.
+// sorted returns the collected inputs, the most similar first.
 func (n *nearest) sorted() []Similar {
 	slices.SortFunc(n.some, bySimilarity)
 	n.some = n.some[:min(n.k, len(n.some))]

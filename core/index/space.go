@@ -13,7 +13,7 @@ import (
 // Present is the value from which a concept counts as predicted present.
 const Present float32 = 0.3
 
-// Space is what one base model gave: nothing in it is ever compared with another's.
+// Space contains the data of one base model, which are never compared with another's.
 type Space struct {
 	Base     [32]byte // see predict.Set.Base
 	Concepts []string // ids of the general model's concepts, in the order of its values

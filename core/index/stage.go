@@ -121,7 +121,7 @@ type stage struct {
 	places  map[uint32]*places
 	terms   map[termChunk]*members // of postings by term
 	slab    []members              // for those to come
-	fresh   *fresh                 // nil: nothing is known of what is not there
+	fresh   *fresh                 // nil: the missing keys are unknown
 	seq     map[*space]uint64      // number of the last intent
 	derived int                    // there are derived records: 1, or none: −1; 0: not looked yet
 	failed  error
@@ -146,8 +146,7 @@ func (x *Index) newStage(tx *kv.Overlay) *stage {
 	}
 }
 
-// set puts an ordinal into a posting of a space, or takes it out: that of a concept's place, or of what is
-// analysed.
+// set adds an ordinal to a posting of a space, or removes it: that of a concept, or that of analysed inputs.
 func (s *stage) set(sp *space, concept int, ord uint32, in bool) {
 	at := spaceChunk{sp, concept, ord >> chunkBits}
 	m := s.chunks[at]
@@ -260,7 +259,7 @@ func editsOf(in *catalog.Input) []catalog.Edit {
 	return in.Edits
 }
 
-// editedValue is what an edit makes of a prediction: a removed one is 0.
+// editedValue returns the value of an edited prediction: a removed one is 0.
 func editedValue(e *catalog.Edit) float32 {
 	if e.Removed {
 		return 0
@@ -294,7 +293,7 @@ func (s *stage) derive(sp *space, ord uint32, before, after *catalog.Input) erro
 	return nil
 }
 
-// learn takes an analysed input into a space, when its derived record is there.
+// learn adds an analysed input to a space, if its derived record exists.
 func (s *stage) learn(sp *space, in *catalog.Input) error {
 	if !s.someDerived() {
 		return s.failed

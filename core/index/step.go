@@ -11,9 +11,8 @@ import (
 	"github.com/sightline-dev/sightline/core/kv"
 )
 
-// Step does a part of what the index owes: about budget inputs enter or leave the graphs, and
-// one block of columns is written. It reports whether there is more. It may run at the same time as searches
-// and the writer, but not between the writer's own Stage and Applied.
+// Step does a part of the index's postponed work: about budget inputs enter or leave the graphs, and one block of columns is written. It
+// reports whether there is more. It may run at the same time as searches and the writer, but not between the writer's Stage and Applied.
 func (x *Index) Step(ctx context.Context, budget int) (more bool, err error) {
 	x.step.Lock()
 	defer x.step.Unlock()
@@ -55,7 +54,7 @@ func (x *Index) epochNow() uint64 {
 	return x.epoch
 }
 
-// lateBlock is how many inputs of a block that waits for downloads make it worth its columns.
+// lateBlock is the number of inputs from which a block that waits for downloads gets columns.
 const lateBlock = 256
 
 // stepColumns writes the columns of one block, or removes those of an empty one. While there
@@ -127,7 +126,7 @@ func (x *Index) owedBlock(r kv.Reader, sp *space, next uint32) (number int64, em
 	return sp.lostBlock(r, covered)
 }
 
-// spareBlock finds a block with columns, where there are to be none.
+// spareBlock finds a block with columns although there should be none.
 func (x *Index) spareBlock(r kv.Reader, sp *space, _ uint32) (number int64, empty bool, err error) {
 	covered, err := sp.covered(r)
 	for b := range covered {
@@ -136,7 +135,7 @@ func (x *Index) spareBlock(r kv.Reader, sp *space, _ uint32) (number int64, empt
 	return -1, false, err
 }
 
-// lostBlock finds a block with columns whose last input is gone.
+// lostBlock finds a block with columns whose last input was deleted.
 func (s *space) lostBlock(r kv.Reader, covered coverage) (int64, bool, error) {
 	analysed, err := bitmap(r, s.analysed())
 	if err != nil {

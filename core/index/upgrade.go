@@ -72,7 +72,7 @@ func (x *Index) Analysed(tx *kv.Overlay, inputs []catalog.Input) error {
 	return s.failed
 }
 
-// Lacks reports whether an input is not in the space that answers though its derived record is there.
+// Lacks reports whether an input with a derived record is missing in the serving space.
 func (x *Index) Lacks(r kv.Reader, in *catalog.Input) (bool, error) {
 	sp := x.serving()
 	row, err := kv.Find(r, sp.row(in.Ord))
@@ -86,8 +86,8 @@ func (x *Index) Lacks(r kv.Reader, in *catalog.Input) (bool, error) {
 	return err == nil, err
 }
 
-// Switch makes the space of a base model the one that answers: views taken from now on. What
-// Open is given decides again after a restart. Errors: ErrSpace.
+// Switch makes the space of a base model the serving one, for views that are taken afterwards. After a restart the argument of Open
+// decides. Errors: ErrSpace.
 func (x *Index) Switch(base [32]byte) error {
 	sp, err := x.spaceOf(base)
 	if err != nil {
@@ -129,9 +129,8 @@ func (x *Index) Drop(base [32]byte) error {
 	return nil
 }
 
-// DropStrays removes the spaces that Open was not told of, all at once: what is left of a base
-// model that served before, or was to serve and is not wanted any more. also adds to the
-// batch what else goes with one.
+// DropStrays deletes the spaces of base models that Open did not get, all at once: those of a previous network, or of one that no longer
+// should serve. also adds related changes to the batch.
 func (x *Index) DropStrays(also func(b *kv.Batch, base [32]byte)) error {
 	x.commit.Lock()
 	defer x.commit.Unlock()

@@ -14,8 +14,7 @@ import (
 
 var nextSpace = index.Space{Base: [32]byte{9}, Concepts: []string{"ai_bb", "ai_new"}}
 
-// TestAnotherBaseModel builds a second space beside the first, with changes on the way, and
-// switches: what answers never mixes the two.
+// TestAnotherBaseModel builds a second space while the first serves, with changes on the way, and switches. Answers never mix the two.
 func TestAnotherBaseModel(t *testing.T) {
 	w := indextest.New(t, 1, memkv.New())
 	bulk(t, w, 200)

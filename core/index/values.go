@@ -12,7 +12,7 @@ import (
 	"github.com/sightline-dev/sightline/core/kv"
 )
 
-// blockSize is how many ordinals a column's block has.
+// blockSize is the number of ordinals in a column's block.
 const blockSize = 1024
 
 // Valued is inputs with a value each.
@@ -21,12 +21,11 @@ type Valued struct {
 	Values []float32 // of the input at the same place
 }
 
-// Predicted is what is predicted of a concept for inputs that are analysed, their ordinals ascending: the
-// stored value of a general model's concept, the value of the newest trained version for the application's
-// own, and over both what a user edited. Inputs that have no value are left out.
+// Predicted returns the predictions of a concept for analysed inputs, whose ordinals must be ascending: the stored value of a general
+// model's concept, or the value of the newest trained version for a custom concept, with a user's edits. It omits inputs without a value.
 //
-// The result may be ords itself, not written to, and buf with its length changed: values go
-// there when they fit in its capacity.
+// The result may be ords itself, which is not written to, and buf with another length: values are stored there if they fit in its
+// capacity.
 func (v *View) Predicted(ctx context.Context, concept string, ords []uint32, buf []float32) (Valued, error) {
 	edits, err := v.edited(concept, ords)
 	if err != nil {
@@ -59,9 +58,8 @@ const (
 	Reaches Outcome = true // Present or more
 )
 
-// Narrow takes inputs out of among, all of them analysed, whose value of a concept is surely
-// on the other side of [Present]. Of a general model's concept those remain that are on this side in their
-// stored values or have an edit; of the application's own all do.
+// Narrow removes from among, which are all analysed, inputs whose value of a concept is certainly on the other side of [Present]. For a
+// general model's concept it keeps those that are on this side in their stored values or have an edit; for a custom concept it keeps all.
 func (v *View) Narrow(concept string, to Outcome, among *roaring.Bitmap) error {
 	place, ok := v.space.place[concept]
 	if !ok {
@@ -95,7 +93,7 @@ type edits struct {
 	values []float32
 }
 
-// alone is the edits as all the values that there are.
+// alone returns the edits as the only values.
 func (e edits) alone(ords []uint32) Valued {
 	var out Valued
 	for _, at := range e.at {
@@ -130,8 +128,8 @@ func (v *View) eachEdit(concept string, yield func(ord uint32, value float32)) e
 	return failed
 }
 
-// maxRows is how many inputs a view keeps the stored values of: a block, as usually at most
-// that many have none in the columns, and a query may ask for several concepts of each.
+// maxRows is the number of inputs whose stored values a view caches: a block, since usually at most that many have none in the columns,
+// and a query may ask for several concepts of each.
 const maxRows = blockSize
 
 // derived reads one stored value out of the input's derived record.

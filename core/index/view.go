@@ -43,14 +43,14 @@ func (x *Index) At(r catalog.Reader) *View {
 // Base is the base model whose space answers.
 func (v *View) Base() [32]byte { return v.space.Base }
 
-// datesNow is those of the present epoch: a view of before a deletion of everything goes on with its own.
+// datesNow returns the dates of the present epoch. A view from before a deletion of everything keeps its dates.
 func (x *Index) datesNow() *dates {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	return x.dates
 }
 
-// Page returns the ordinals of n live inputs in the order of creation, from rank offset on.
+// Page returns the ordinals of n live inputs in the order of creation, starting at rank offset.
 func (v *View) Page(offset, n uint64) ([]uint32, error) {
 	return page(v.kv, v.x.posting(plain(kindLive)), offset, n)
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 )
 
-// Check walks the whole graph and returns what is wrong with it, wrapping [ErrCorrupt]:
+// Check walks the whole graph and returns its faults, wrapping [ErrCorrupt]:
 //
 //	nodes     the live nodes are those of live (nil: not compared), each in one slot
 //	links     in range, to slots in use, none twice, none to itself, not to free slots
@@ -17,7 +17,7 @@ import (
 //	degree    99 % of the live nodes have links for half of the budget of level 0, or to all others
 //	counts    live nodes, tombstones, free slots and the entry point's level are as recorded
 //
-// It reads while changes wait; searches go on.
+// Changes wait for it; searches do not.
 func (g *Graph) Check(live *roaring.Bitmap) error {
 	g.writer.Lock()
 	defer g.writer.Unlock()
@@ -174,6 +174,6 @@ func (g *Graph) digest() uint64 {
 	return sum
 }
 
-// fewLinks is how many one-way links say nothing in a small graph, where one percent is less than one
-// round of deletes may leave.
+// fewLinks is the number of one-way links that is tolerated in a small graph, where one percent is less than one round of deletes may
+// leave.
 const fewLinks = 8

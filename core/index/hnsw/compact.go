@@ -1,11 +1,11 @@
 package hnsw
 
-// sweep is where Compact stands. One cycle goes over all slots twice:
+// sweep is the progress of Compact. One cycle goes over all slots twice:
 //
-//	links   links to tombstones become links to their hubs, and links are made mutual where there is room
-//	reach   what the entry point reaches on level 0 is marked; what it does not reach is linked again
+//	links   links to tombstones become links to their hubs, and links are made mutual if there is space
+//	reach   slots that the entry point reaches on level 0 are marked; the others are linked again
 //
-// and then frees the slots that were tombstones when it began, to which nothing leads any more.
+// and then frees the slots that were tombstones when it began. Nothing leads to them any longer.
 type sweep struct {
 	phase  phase
 	next   uint32 // slot

@@ -9,8 +9,8 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 )
 
-// TestSearchesBesideChanges runs searches of every kind beside one writer that inserts, deletes and
-// compacts. What was there all along must be found, and what was deleted before must not.
+// TestSearchesBesideChanges runs searches of every kind while one writer inserts, deletes and compacts. They must find nodes that live
+// all the time, and must not find nodes that were deleted before.
 func TestSearchesBesideChanges(t *testing.T) {
 	const dim, fixed = 32, 200
 	changes := 1500

@@ -101,7 +101,7 @@ func exact(nodes map[uint32]vector, query vector, k int) []Hit {
 	return hits[:min(k, len(hits))]
 }
 
-// common is how many nodes of want are among got.
+// common returns the number of nodes of want that are in got.
 func common(got, want []Hit) int {
 	n := 0
 	for _, w := range want {

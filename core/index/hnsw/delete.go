@@ -105,10 +105,9 @@ func (g *Graph) leadingTo(slot uint32, level int) []uint32 {
 	return from
 }
 
-// bypass takes the links on level 0 from the given slots to the tombstone gone out. One slot, the hub, shall
-// reach everything that gone led to, and the others the hub: torn says where that is missing. The
-// tombstone's first link is to its hub from now on, for those that lead to it unknown to us; walks see no
-// other. The rest are candidates for Compact.
+// bypass removes the links on level 0 from the given slots to the tombstone gone. One slot, the hub, must reach everything that gone led
+// to, and the others must reach the hub: torn returns the missing ways. The tombstone's first link then leads to its hub, for slots with
+// an unknown link to it; walks see no other. The remaining ways are candidates for Compact.
 func (g *Graph) bypass(gone uint32, from, beyond []uint32) {
 	links := g.level0.At(gone)
 	hub := g.hubOf(from, beyond)
@@ -133,8 +132,8 @@ func (g *Graph) bypass(gone uint32, from, beyond []uint32) {
 // path is a way on level 0 that there has to be.
 type path struct{ from, to uint32 }
 
-// torn returns the ways that a tombstone was part of and that are found no more: from those that led to it to
-// its hub, and from there to what was beyond. Most lead to one another.
+// torn returns the ways through a tombstone that no longer exist: from the slots that led to it to its hub, and from there to those
+// beyond. Most lead to one another.
 func (g *Graph) torn(hub uint32, from, beyond []uint32) []path {
 	if hub == noSlot {
 		return nil
@@ -180,7 +179,7 @@ func (g *Graph) hubOf(from, beyond []uint32) uint32 {
 	return noSlot
 }
 
-// redirect makes the tombstone p, which leads to the tombstone gone, lead to hub in its place.
+// redirect replaces the link of the tombstone p to the tombstone gone by one to hub.
 func (g *Graph) redirect(p, gone, hub uint32) {
 	links := g.level0.At(p)
 	g.touch(p)
@@ -216,8 +215,8 @@ func (g *Graph) resolve(slot uint32) uint32 {
 	return slot
 }
 
-// reaches reports whether slot leads to x on level 0, at once, over one other, or as far as a narrow walk
-// towards x goes. Whatever is reached stays so: a link is dropped only for a detour.
+// reaches reports whether slot leads to x on level 0 directly, over one other, or within a narrow walk towards x. A reached slot stays
+// reachable: a link is dropped only for a detour.
 func (g *Graph) reaches(slot, x uint32) bool {
 	if g.leads(slot, x) {
 		return true
@@ -249,9 +248,9 @@ func (g *Graph) lead(slot, x uint32) {
 	}
 }
 
-// relink replaces the link of slot to the tombstone gone by one to what gone leads to, or by more
-// where slot has less than half of the level's budget. The threshold is the budget, not the
-// present degree: else every round of deletes lowers it a little.
+// relink replaces the link of slot to the tombstone gone by one to a slot that gone leads to, or by more if slot has less than half of
+// the level's budget. The threshold is the budget and not the present degree, since otherwise every round of deletes would lower it a
+// little.
 func (g *Graph) relink(slot uint32, level int, gone uint32) {
 	links := g.links(slot, level)
 	had := len(full(links))

@@ -8,9 +8,8 @@ import (
 	"github.com/sightline-dev/sightline/core/index/hnsw/kernel"
 )
 
-// ErrCorrupt is returned by Open for pages that are missing, damaged, of another version or
-// at odds with each other or with the vectors, and wrapped by what Check finds. The graph is then built
-// again from the vectors.
+// ErrCorrupt is returned by Open for pages that are missing, damaged, of another version or inconsistent with each other or with the
+// vectors. Check wraps it. The caller then builds the graph again from the vectors.
 var ErrCorrupt = errors.New("graph is damaged")
 
 // Options are the parameters of a graph. A graph is opened with those it was made with.
@@ -42,8 +41,7 @@ type Graph struct {
 	m, ef int
 	m0    int // budget of level 0
 
-	// writer is held by the one change at a time. Who holds it may read what mu guards
-	// without mu, since nobody else writes.
+	// writer is held by the one change at a time. Its holder may read the fields that mu guards without mu, since nobody else writes.
 	writer  sync.Mutex
 	work    scratch
 	sweep   sweep

@@ -41,7 +41,7 @@ func benchSetOf(b *testing.B, n, dim int) *benchSet {
 	return s
 }
 
-// BenchmarkSearch reports recall@10 beside the time of a search.
+// BenchmarkSearch reports recall@10 and the time of a search.
 func BenchmarkSearch(b *testing.B) {
 	for _, n := range []int{10_000, 100_000} {
 		if n > 10_000 && testing.Short() {

@@ -42,8 +42,7 @@ func (g *Graph) Insert(node uint32, q []int16, scale float32) {
 	g.touch(slot)
 }
 
-// candidates returns the neighbours that slot, which may be linked already, shall have on each level that
-// exists, up to level.
+// candidates returns the best neighbours of slot, which may be linked already, on each existing level up to level.
 func (g *Graph) candidates(slot uint32, level int) [][]uint32 {
 	if g.entry == noSlot {
 		return nil

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// pageSlots is how many slots share a page: README.md has the format.
+// pageSlots is the number of slots in a page: README.md has the format.
 const pageSlots = 32
 
 const (
@@ -62,7 +62,7 @@ func parseHeader(b []byte) (*header, error) {
 	}, nil
 }
 
-// slotsIn is how many slots a page has.
+// slotsIn returns the number of slots in a page.
 func (g *Graph) slotsIn(page int) int { return min(pageSlots, len(g.nodes)-page*pageSlots) }
 
 // appendPage appends the bytes of a page.
@@ -101,8 +101,7 @@ func pageSum(b []byte) uint32 {
 	return crc32.Update(crc32.Checksum(b[:12], castagnoli), castagnoli, b[pageHead:])
 }
 
-// readPage fills the slots of a page, which are free, from its bytes. What links lead to is
-// checked when all pages are there.
+// readPage fills the slots of a page, which are free, from its bytes. The targets of links are checked after all pages.
 func (g *Graph) readPage(page int, b []byte) error {
 	if len(b) < pageHead || string(b[:4]) != "hnpg" {
 		return corrupt("page %d has no head in %d bytes", page, len(b))

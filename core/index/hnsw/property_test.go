@@ -14,7 +14,7 @@ import (
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 )
 
-// model is a graph beside the slow obvious thing: a map of its vectors.
+// model is a graph and its naive model: a map of its vectors.
 type model struct {
 	t      *rapid.T
 	c      *clusters

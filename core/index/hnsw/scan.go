@@ -18,7 +18,7 @@ type scanning struct {
 // near is a node by its distance on the high bytes.
 type near struct{ distance, node uint32 }
 
-// scanBlock is how many nodes are measured before changes are let in.
+// scanBlock is the number of nodes that are measured before changes may continue.
 const scanBlock = 2048
 
 // Scan appends to dst the k live nodes nearest to the query out of nodes (nil: out of all), by
@@ -43,7 +43,7 @@ func (g *Graph) Scan(dst []Hit, q []int16, scale float32, k int, nodes *roaring.
 	}
 }
 
-// spare is how many of the nearest may be deleted while a scan goes on before it begins again.
+// spare is the number of nearest nodes that may be deleted during a scan before it begins again.
 const spare = 8
 
 func (g *Graph) scanAll(s *scratch, k int, own vectorError, nodes *roaring.Bitmap) {
@@ -144,7 +144,7 @@ func (g *Graph) settle(dst []Hit, s *scratch, k int, own vectorError) (hits []Hi
 	return g.rank(dst, s, s.batch, k), gone
 }
 
-// vectorError says how far the high bytes of vectors are from them.
+// vectorError is the distance of the high bytes of vectors from the vectors.
 type vectorError struct {
 	length float64 // of the vector, times its scale: 1 but for rounding
 	rest   float64 // length of the difference between it and its high bytes, times its scale

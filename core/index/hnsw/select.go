@@ -14,12 +14,11 @@ type picking struct {
 	near           []uint32
 }
 
-// pick is the heuristic of the paper (algorithm 4): from keys, candidates for links of one
-// node, nearest first, it takes a candidate unless one taken before is nearer to it than
-// the node is, or is its twin and the node's. It stops after m; s.picked and s.pruned hold the two kinds in the order of keys.
+// pick is the heuristic of the paper (algorithm 4). From keys, candidates for links of one node, nearest first, it takes a candidate
+// unless a previously taken one is nearer to it than the node is, or is a twin of it and of the node. It stops after m; s.picked and
+// s.pruned hold the two kinds in the order of keys.
 //
-// It asks the other way round, each taken candidate for what it occludes, so that one call
-// of the kernel measures many distances.
+// It asks each taken candidate which others it occludes, so that one call of the kernel measures many distances.
 func (s *scratch) pick(v *kernel.Vectors, keys []key, m int) {
 	s.picked, s.pruned = s.picked[:0], s.pruned[:0]
 	s.rest = append(s.rest[:0], keys...)

@@ -8,8 +8,8 @@ import (
 	"github.com/sightline-dev/sightline/core/kv"
 )
 
-// Vectors lends the vectors of live nodes to Open, in any order, to yield until it returns false; q is borrowed. It
-// may lend those of other nodes too, which are ignored.
+// Vectors yields the vectors of live nodes for Open, in any order, until yield returns false; q is borrowed. Open ignores those of other
+// nodes.
 type Vectors func(yield func(node uint32, q []int16, scale float32) bool) error
 
 // Open reads the graph that Flush has written under prefix, and its vectors. Where there is
@@ -178,10 +178,9 @@ func (g *Graph) Seq() uint64 {
 	return g.seq
 }
 
-// Flush puts the pages that have changed since the last Flush into w, under prefix, and a header that says
-// that the graph includes the changes up to seq. A graph that [New] has made removes what is
-// under prefix first. The batch must become part of the store, whole: a caller whose store fails opens
-// the graph again.
+// Flush writes the pages that have changed since the last Flush to w, under prefix, and a header with seq, the last change that the graph
+// includes. If [New] made the graph, Flush first deletes all keys under prefix. The whole batch must reach the store: if the store fails,
+// the caller opens the graph again.
 func (g *Graph) Flush(w kv.Writer, prefix []byte, seq uint64) {
 	g.writer.Lock()
 	defer g.writer.Unlock()

@@ -19,7 +19,7 @@ func distanceOf(k key) uint32         { return uint32(k >> 32) }
 
 const expanded = key(1)
 
-// scratch is what one search, or the one change, needs for itself.
+// scratch is the memory of one search, or of the one change.
 type scratch struct {
 	query   kernel.Query
 	visited bitset   // by slot, empty between walks
@@ -36,7 +36,7 @@ type scratch struct {
 	scanning
 }
 
-// filter says which nodes a walk may keep; nil is all.
+// filter is the set of nodes that a walk may keep; nil is all.
 type filter []uint64
 
 func (f filter) has(node uint32) bool {
@@ -197,7 +197,7 @@ func (g *Graph) admit(s *scratch, z *kernel.Query, start, ef int) int {
 	return place(s.pool, nearest)
 }
 
-// place is how many of sorted keys are below k.
+// place returns the number of sorted keys below k.
 func place(keys []key, k key) int {
 	at := 0
 	for n := len(keys); n > 0; {
@@ -210,7 +210,7 @@ func place(keys []key, k key) int {
 	return at
 }
 
-// out is where a slot leads to: a tombstone to its hub alone.
+// out returns the links of a slot: of a tombstone only the one to its hub.
 func (g *Graph) out(slot uint32, level int) []uint32 {
 	links := g.links(slot, level)
 	if g.dead.has(slot) {
@@ -240,7 +240,7 @@ func (g *Graph) step(s *scratch, z *kernel.Query, from uint32, level, ef int, al
 		}
 	}
 	s.list = s.list[:n]
-	// What lies behind an excluded neighbour counts, but only as long as there are few others.
+	// Slots behind an excluded neighbour count, but only while there are few others.
 	for _, via := range s.around {
 		if len(s.list)-start >= g.m0 {
 			break

@@ -37,7 +37,7 @@ func (w *World) Embedding() predict.Embedding {
 	return e
 }
 
-// Derived is what some picture gives. Its values are few, so that ties and the threshold itself come up.
+// Derived returns the derived record of a picture. It has few values, so that ties and the threshold itself occur.
 func (w *World) Derived() *catalog.Derived {
 	e := w.Embedding()
 	d := &catalog.Derived{}
@@ -86,7 +86,7 @@ func (w *World) Input() *catalog.Input {
 // URL is one of few.
 func (w *World) URL() string { return fmt.Sprintf("https://example.com/%d.jpg", w.Rand.IntN(urls)) }
 
-// Concept is a public or an own concept's id, or one that nobody has.
+// Concept returns the id of a public, a custom or an unknown concept.
 func (w *World) Concept() string {
 	all := slices.Concat(Concepts, Own, []string{"nobody"})
 	return all[w.Rand.IntN(len(all))]

@@ -112,14 +112,13 @@ func (w *World) Commit(t testing.TB, do func(tx *Tx)) {
 	w.Index.Applied()
 }
 
-// Insert adds an input, which gets its ordinal, with what its picture gives; nil leaves it
-// without a derived record.
+// Insert adds an input, which gets its ordinal, with the derived record of its picture; nil: without.
 func (tx *Tx) Insert(in *catalog.Input, d *catalog.Derived) *catalog.Input {
 	tx.w.header.Next++
 	return tx.InsertAt(tx.w.header.Next-1, in, d)
 }
 
-// InsertAt is Insert of an input with an ordinal of its own, such as a pending one.
+// InsertAt is Insert with a given ordinal, such as that of a pending input.
 func (tx *Tx) InsertAt(ord uint32, in *catalog.Input, d *catalog.Derived) *catalog.Input {
 	in.Ord = ord
 	in.Dot = log.Dot{Site: 1, Seq: uint64(in.Ord) + 1}
@@ -179,7 +178,7 @@ func (tx *Tx) DeleteAll() {
 	tx.out = fold.Outcome{DeletedAll: true}
 }
 
-// Train makes a version at 21100 of a model of its own, with a random head.
+// Train makes a version at 21100 of a new model, with a random head.
 func (w *World) Train(t testing.TB, base [32]byte, concepts ...string) {
 	t.Helper()
 	head := &train.Head{Concepts: concepts, Exclusive: len(concepts) > 1 && w.Rand.IntN(2) == 0}
