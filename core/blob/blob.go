@@ -1,18 +1,15 @@
-// Package blob keeps pictures by the SHA-256 of their bytes, and gives some of them public
-// addresses.
+// Package blob stores pictures by the SHA-256 of their bytes, and gives some of them public addresses.
 //
 //	bytes ──Put──▶ hash ──▶ 3f/3f9a…  one file, written once, never changed      [Blobs]
 //	                 ▲
 //	name ────────────┘      128 random bits → hash, content type, expiry         [Hosted]
 //
-// A blob is immutable and the same for everyone who has its hash; an address can be guessed
-// by nobody and may end. Blobs are held in memory ([NewMemory]) or in a folder ([OpenFolder])
-// over a small file system port ([FS]), whose only names are hashes and hex digits of ours:
-// no id of a request ever reaches a path.
+// A blob is immutable and the same for every holder of its hash. Nobody can guess an address, and an address may expire. Blobs are held
+// in memory ([NewMemory]) or in a folder ([OpenFolder]) over a small file system port ([FS]). Its only names are hashes and hex digits of
+// ours: no id of a request ever reaches a path.
 //
-// Whatever reads a blob checks its hash, so a damaged file is an error and never a picture.
-// The idea of a content-addressed folder is git's and restic's. It is no cache, keeps no
-// order and knows nothing of pictures; who may read a blob is decided elsewhere.
+// Every reader of a blob checks its hash, so a damaged file is an error and never a picture. The idea of a content-addressed folder is
+// git's and restic's. The store is not a cache, has no order and does not interpret pictures; other packages decide who may read a blob.
 package blob
 
 import (
@@ -52,7 +49,7 @@ func ParseHash(s string) (Hash, error) {
 // String returns 64 lower-case hex digits.
 func (h Hash) String() string { return hex.EncodeToString(h[:]) }
 
-// IsZero reports whether h is no hash.
+// IsZero reports whether h is the zero Hash, which means no blob.
 func (h Hash) IsZero() bool { return h == Hash{} }
 
 // isHex reports whether s is n bytes in lower-case hex.
@@ -79,9 +76,8 @@ type Blobs interface {
 	// Get returns the bytes of a blob: the caller's own copy, checked against the hash.
 	Get(ctx context.Context, h Hash) ([]byte, error)
 
-	// Open returns a reader of the blob's bytes, to be closed. Where the bytes do not have
-	// their hash its last Read gives ErrCorrupt in place of io.EOF: nothing may be relied
-	// on before io.EOF. A reader stays good when the blob is deleted meanwhile.
+	// Open returns a reader of the blob's bytes, which the caller closes. If the bytes do not have their hash, the last Read returns
+	// ErrCorrupt instead of io.EOF, so the caller must not use them before io.EOF. A reader stays valid if the blob is deleted meanwhile.
 	Open(ctx context.Context, h Hash) (io.ReadCloser, error)
 
 	// Has reports whether the blob is held, without reading it.
@@ -93,7 +89,7 @@ type Blobs interface {
 	// Delete forgets the blob; one that is not held is no error.
 	Delete(ctx context.Context, h Hash) error
 
-	// Each calls yield with every hash held that is not below from, in ascending order, until it
-	// returns an error, which Each returns. What is put or deleted meanwhile may be seen or not.
+	// Each calls yield with every stored hash from from, in ascending order, until it returns an error, which Each returns. It may or may
+	// not yield blobs that are added or deleted meanwhile.
 	Each(ctx context.Context, from Hash, yield func(Hash) error) error
 }

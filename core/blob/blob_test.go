@@ -171,9 +171,8 @@ func TestDamagedNames(t *testing.T) {
 	}
 }
 
-// A session of adds, removals and sweeps, whose every operation on the file system fails once.
-// Whatever Add returned a name for is there, then and after a crash; nothing is half there;
-// what failed works when done again.
+// TestEveryFault runs a session of adds, removals and sweeps, and makes every operation on the file system fail once. Each name that Add
+// returned exists, then and after a crash. Nothing exists by half. A failed operation succeeds when it is repeated.
 func TestEveryFault(t *testing.T) {
 	for _, forAll := range []bool{false, true} {
 		for at := 1; ; at++ {
@@ -211,7 +210,7 @@ func faultAt(t *testing.T, at int, forAll bool) (done bool) {
 		}
 		if i == 3 {
 			for name := range named {
-				delete(named, name) // asked for: may be gone, whatever Remove returns
+				delete(named, name) // requested: may be deleted, whatever Remove returns
 				if err := h.Remove(ctx, name); err != nil && !errors.Is(err, blobtest.ErrFault) {
 					t.Errorf("Remove = %v", err)
 				}
@@ -243,8 +242,8 @@ func faultAt(t *testing.T, at int, forAll bool) (done bool) {
 	return done
 }
 
-// check holds names to what Add and Remove have promised. After a crash names may be there
-// that a failed Add left or a failed Remove took away; they too have their blobs.
+// check compares names with the promises of Add and Remove. After a crash there may be names that a failed Add left or a failed Remove
+// removed; they have their blobs, too.
 func check(t *testing.T, fsys *blobtest.FS, h *blob.Hosted, s blob.Blobs, named map[string][]byte, crashed bool) {
 	t.Helper()
 	for name, data := range named {
@@ -356,7 +355,7 @@ func TestCrashes(t *testing.T) {
 				}
 				if rng.IntN(3) == 0 {
 					for name := range named {
-						delete(named, name) // asked for: may be gone, whatever Remove returns
+						delete(named, name) // requested: may be deleted, whatever Remove returns
 						_ = h.Remove(t.Context(), name)
 						break
 					}

@@ -17,15 +17,14 @@ const (
 	blobsSpool = "blobs.new"
 )
 
-// Folder is a store of blobs as files. It is safe for concurrent use by one program; two
-// must not share a folder.
+// Folder is a store of blobs as files. It is safe for concurrent use by one program; two must not share a folder.
 //
 //	blobs/3f/3f9a…   64 hex digits: the bytes with this SHA-256, and nothing else
 //	blobs.new/17     being written; emptied by OpenFolder
 //
-// A blob is written to another file, synced and renamed, so that a crash at any moment leaves it whole or
-// absent. Once Put has returned, it stays. Deleting is not synced: after a crash a deleted
-// blob may be there again. PutLazy leaves out the syncs, for what may be lost.
+// A blob is written to another file, synced and renamed, so that a crash at any moment leaves all of it or nothing. Once Put has
+// returned, it stays. Deleting is not synced: after a crash a deleted blob may exist again. PutLazy omits the syncs, for blobs that may
+// be lost.
 type Folder struct {
 	fsys  FS
 	limit int64

@@ -10,11 +10,9 @@ import (
 	"sync"
 )
 
-// FS is the file system that [Folder] and [Hosted] live in, lent by the host; where that has
-// numbered files alone, package pack makes one of two of them. Paths are
-// relative to its root and separated by slashes; those used here are made of hashes, hex
-// digits and fixed words only. A missing file or folder is fs.ErrNotExist (errors.Is).
-// Methods may be called concurrently.
+// FS is the host's file system for [Folder] and [Hosted]. If the host has only numbered files, package pack makes one of two of them.
+// Paths are relative to its root and separated by slashes, and consist of hashes, hex digits and fixed words only. A missing file or
+// folder is fs.ErrNotExist (errors.Is). Methods may be called concurrently.
 type FS interface {
 	// Create makes a new file and fails with fs.ErrExist where there is one.
 	Create(name string) (File, error)
@@ -40,8 +38,7 @@ type File interface {
 	io.Closer
 }
 
-// spool writes files so that they appear whole or not at all: into a folder of its own
-// first, synced, then renamed.
+// spool writes files so that they appear completely or not at all: first to a separate folder, synced, then renamed.
 type spool struct {
 	fsys FS
 	dir  string
@@ -67,7 +64,7 @@ func openSpool(fsys FS, dir string) (*spool, error) {
 	return &spool{fsys: fsys, dir: dir}, nil
 }
 
-// durability is what a file outlives once it is written.
+// durability is whether a written file survives a crash.
 type durability bool
 
 const (
@@ -126,11 +123,11 @@ func remove(fsys FS, name string) error {
 	return nil
 }
 
-// place is where a name of hex digits lies: one folder for each first two digits.
+// place returns the path of a name of hex digits: one folder for each first two digits.
 func place(dir, name string) string { return path.Join(dir, name[:2], name) }
 
-// list calls yield with the names under dir that place put there, that are n bytes in hex and
-// not below from, in ascending order. Other files are none of ours and are passed over.
+// list calls yield with the names under dir that place stored there, with n bytes in hex and from from, in ascending order. It skips
+// other files.
 func list(fsys FS, dir string, n int, from string, yield func(name string) error) error {
 	folders, err := sortedDir(fsys, dir)
 	if err != nil {

@@ -25,17 +25,16 @@ const (
 	nameBytes  = 16
 )
 
-// Hosted gives blobs public names: 32 hex digits from 128 random bits, which nobody guesses.
-// It is safe for concurrent use, and counts names, so that a blob goes with its last name.
+// Hosted gives blobs public names: 32 hex digits from 128 random bits, which nobody can guess. It is safe for concurrent use, and counts
+// names, so that a blob is deleted with its last name.
 //
 //	names/a1/a1b2…   one record a name (record.go); absent without a file system
 //	names.new/4      being written
 //
-// A blob is stored before its name is, and a name removed before its blob, each synced, so
-// after a crash every name has its blob. What a crash can leave is a blob without a name;
-// [Hosted.Collect] finds those.
+// A blob is stored before its name, and a name removed before its blob, each synced, so after a crash every name has its blob. A crash
+// can leave a blob without a name; [Hosted.Collect] finds those.
 //
-// The names live in memory too: about 200 bytes each.
+// The names are in memory too: about 200 bytes each.
 type Hosted struct {
 	blobs  Blobs
 	random io.Reader
@@ -51,7 +50,7 @@ type Hosted struct {
 	damaged []string // files of names that cannot be read
 }
 
-// HostedOptions say where names and blobs are.
+// HostedOptions are the stores of names and blobs.
 type HostedOptions struct {
 	FS     FS        // where the names are kept; nil keeps them in memory alone
 	Blobs  Blobs     // where the bytes are
@@ -66,8 +65,7 @@ type HostedOptions struct {
 	Lazy bool
 }
 
-// OpenHosted reads the names that are there. A damaged record is no name; [Hosted.Collect]
-// removes it.
+// OpenHosted reads the existing names. It ignores a damaged record; [Hosted.Collect] deletes it.
 func OpenHosted(o HostedOptions) (*Hosted, error) {
 	h := &Hosted{
 		blobs: o.Blobs, random: o.Random, keep: o.Keep, fsys: o.FS,
@@ -169,8 +167,8 @@ func (h *Hosted) Hold(ctx context.Context, data []byte) (Hash, error) {
 	return hash, nil
 }
 
-// Release gives up one Hold; the blob stays only where a name, another Hold or Keep claims it.
-// When it cannot be deleted the error says so, and Sweep tries again.
+// Release ends one Hold. The blob stays only if a name, another Hold or Keep claims it. If it cannot be deleted, Release returns the
+// error, and Sweep tries again.
 func (h *Hosted) Release(ctx context.Context, hash Hash) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -231,8 +229,8 @@ func (h *Hosted) fresh() ([nameBytes]byte, error) {
 	return [nameBytes]byte{}, ErrRandom
 }
 
-// Lookup returns what name stands for at the time now. It returns ErrNotFound for a name that
-// is not held, is malformed or has expired: three cases a stranger cannot tell apart.
+// Lookup returns the picture with a name at the time now. It returns ErrNotFound for a name that is unknown, malformed or expired, so
+// that a stranger cannot distinguish the three cases.
 func (h *Hosted) Lookup(name string, now time.Time) (Picture, error) {
 	key, ok := parseName(name)
 	h.mu.Lock()
@@ -256,9 +254,8 @@ func (h *Hosted) Remove(ctx context.Context, name string) error {
 	return h.unname(ctx, key)
 }
 
-// Sweep removes the names that have expired at the time now, and every blob with its last
-// name, and returns how many names went. What fails is tried again by the next Sweep; the
-// rest is swept nevertheless.
+// Sweep deletes the names that have expired at the time now, and every blob with its last name, and returns the number of deleted names.
+// After an error it deletes the others nevertheless, and the next Sweep tries again.
 func (h *Hosted) Sweep(ctx context.Context, now time.Time) (int, error) {
 	h.mu.Lock()
 	var over [][nameBytes]byte
@@ -360,8 +357,8 @@ func (h *Hosted) Collect(ctx context.Context) (int, error) {
 	}
 }
 
-// CollectSome is Collect of the next n blobs whose hashes are not below from. It returns where
-// to go on, the zero hash after the last, and how many blobs went. With an error next is from.
+// CollectSome is Collect of the next n blobs, starting at the hash from. It returns the hash at which to continue, zero after the last,
+// and the number of deleted blobs. After an error next is from.
 func (h *Hosted) CollectSome(ctx context.Context, from Hash, n int) (next Hash, deleted int, err error) {
 	if err := h.removeDamaged(); err != nil {
 		return from, 0, err
@@ -415,7 +412,7 @@ func (h *Hosted) Len() int {
 	return len(h.names)
 }
 
-// Damaged returns the number of name records that could not be read and are still there.
+// Damaged returns the number of unreadable name records that still exist.
 func (h *Hosted) Damaged() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()

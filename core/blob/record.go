@@ -29,7 +29,7 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// Picture is what a hosted name stands for.
+// Picture is the picture of a hosted name.
 type Picture struct {
 	Hash        Hash
 	ContentType string    // as given when it was named
@@ -71,7 +71,7 @@ func parseRecord(b []byte) (Picture, error) {
 	return p, checkContentType(p.ContentType)
 }
 
-// checkContentType holds a content type to what may stand in a header line.
+// checkContentType checks that a content type is valid in a header line.
 func checkContentType(s string) error {
 	ok := len(s) <= maxContentType
 	for i := range len(s) {

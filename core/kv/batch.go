@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// Kind is what an operation of a batch does.
+// Kind is the kind of a batch's operation.
 type Kind byte
 
 // The kinds of operation, as they are encoded.
@@ -28,7 +28,7 @@ const endBytes = 256
 
 var end = bytes.Repeat([]byte{0xff}, endBytes)
 
-// End returns the bytes above all keys, which stand for the upper bound nil in a batch: 256 times 0xff.
+// End returns the bytes above all keys, which mean the upper bound nil in a batch: 256 times 0xff.
 func End() []byte { return bytes.Clone(end) }
 
 // version of the encoding, its first byte.
@@ -108,8 +108,7 @@ func ParseBatch(data []byte) (*Batch, error) {
 	return b, err
 }
 
-// BorrowBatch is ParseBatch without the copy: the batch is to be read, for as long as data stays
-// as it is.
+// BorrowBatch is ParseBatch without the copy: the caller may read the batch while data is unchanged.
 func BorrowBatch(data []byte) (*Batch, error) {
 	if len(data) == 0 || data[0] != version {
 		return nil, fmt.Errorf("%w: unsupported version %d", ErrBatch, version)

@@ -2,12 +2,11 @@ package kv
 
 import "math/bits"
 
-// Filter remembers keys, and sometimes believes that it has been given one that it has not. It tells a writer
-// which of its keys cannot be in a store yet, so that it need not ask; the zero Filter has
-// none. It grows with what it is given, 12 bits a key, and is right of 99 in 100 that it does not have.
+// Filter is a set of keys that may also report keys which were not added. A writer asks it which of its keys cannot be in a store yet,
+// and need not ask the store. The zero Filter is empty. It takes 12 bits for each key, and 1 in 100 answers for other keys is wrong.
 //
-// It is Bloom's (1970), with all bits of a key in one line of the cache, in layers of which each is
-// four times the one before. It is not safe for concurrent use.
+// It is Bloom's (1970), with all bits of a key in one line of the cache, in layers that are each four times as large as the previous one.
+// It is not safe for concurrent use.
 type Filter struct {
 	layers [][]uint64 // lines of lineWords each
 	room   int        // keys that the last layer still takes
@@ -49,7 +48,7 @@ func (f *Filter) grow() bool {
 	return true
 }
 
-// Has reports whether a key was added; sometimes it says so of one that was not, never otherwise.
+// Has reports whether a key was added; it is sometimes true for another key.
 func (f *Filter) Has(key []byte) bool {
 	for _, layer := range f.layers {
 		line, mask := f.line(layer, key)
@@ -65,7 +64,7 @@ func (f *Filter) Has(key []byte) bool {
 	return f.full
 }
 
-// line is where the bits of a key are, and which, nine bits a number.
+// line returns the words with the bits of a key, and these bits, nine bits a number.
 func (f *Filter) line(layer []uint64, key []byte) (line []uint64, mask uint64) {
 	h := hashKey(key)
 	hi, _ := bits.Mul64(h, uint64(len(layer)/lineWords))

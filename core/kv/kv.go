@@ -1,20 +1,17 @@
-// Package kv is the ordered key-value store that everything durable stands on: the port
-// [Store], the [Batch] that changes one, and the [Overlay] that shows a store with a batch
-// still under construction.
+// Package kv is the ordered key-value store under all durable data: the port [Store], the [Batch] that changes one, and the [Overlay]
+// that shows a store with an unfinished batch.
 //
 //	fold ──Put, Delete──▶ Overlay ──Get, Scan──▶ pending ops over the base, as if applied
 //	                         │
-//	                       Batch ──Apply──▶ Store    visible, whole, in order
-//	                             └─Commit─▶   … and wait() until it outlives a crash
+//	                       Batch ──Apply──▶ Store    visible, complete, in order
+//	                             └─Commit─▶   … and wait() until it is durable
 //
-// Durability is a prefix: after a crash the store holds the first n batches it was given, for
-// some n that reaches at least to the last batch whose wait returned nil. So a batch that may
-// be computed again is applied, and one that was promised to somebody is committed.
+// Durability is a prefix: after a crash the store has the first n batches, where n includes at least the last batch whose wait returned
+// nil. So a caller applies a batch that can be computed again, and commits one that was acknowledged.
 //
-// The port is implemented three times: in memory ([memkv]), on Pebble ([pebblekv], native
-// targets) and lent by a host to its guest. Package kvtest holds all of them to this page, crashes included.
-// It is no cache, knows nothing of what is kept in it, and has no transactions: each part
-// of the store has one writer, and readers take a snapshot.
+// There are three implementations: in memory ([memkv]), on Pebble ([pebblekv], native targets) and the host's store for a guest. Package
+// kvtest checks all of them against this page, including crashes. A store is not a cache, does not interpret its data, and has no
+// transactions: each part of the store has one writer, and readers take a snapshot.
 //
 // [memkv]: https://pkg.go.dev/github.com/sightline-dev/sightline/core/kv/memkv
 // [pebblekv]: https://pkg.go.dev/github.com/sightline-dev/sightline/core/kv/pebblekv
@@ -28,15 +25,15 @@ var ErrNotFound = errors.New("no such key")
 // ErrClosed is returned by a store or a snapshot that has been closed.
 var ErrClosed = errors.New("store is closed")
 
-// ErrFull is returned by Room, Apply and Commit while the store takes no more data because
-// its disk is nearly full. Reading and deleting go on, and writing returns with space.
+// ErrFull is returned by Room, Apply and Commit while the store accepts no more data because its disk is nearly full. Reads and deletions
+// still work, and writes do again when there is space.
 var ErrFull = errors.New("store is full")
 
-// ErrCorrupt is returned when stored bytes are damaged. What is returned without it is right.
+// ErrCorrupt is returned if stored bytes are damaged. Results without it are right.
 var ErrCorrupt = errors.New("store is damaged")
 
-// ErrFailed is returned by every write, and every wait, after the store could not make one
-// durable. Nothing more is ever acknowledged: only opening it again tells what was kept.
+// ErrFailed is returned by every write, and every wait, after the store failed to make a write durable. Nothing is acknowledged
+// afterwards. The store must be opened again to find out what it has.
 var ErrFailed = errors.New("store stopped after a failed write")
 
 // ErrForeign is returned by Open for a folder that holds something else than our store.
@@ -48,11 +45,11 @@ var ErrNewer = errors.New("store was written by a newer version")
 // ErrInUse is returned by Open for a store that another process, or this one, has open.
 var ErrInUse = errors.New("store is in use")
 
-// ErrBatch is returned by ParseBatch for bytes that are no batch.
+// ErrBatch is returned by ParseBatch for bytes that are not a valid batch.
 var ErrBatch = errors.New("malformed batch")
 
-// Reader is what a store, a snapshot and an overlay have in common. Keys are ordered as
-// bytes.Compare orders them. Arguments are borrowed until the call returns.
+// Reader has the methods that a store, a snapshot and an overlay share. The order of keys is that of bytes.Compare. Arguments are
+// borrowed until the call returns.
 type Reader interface {
 	// Get returns the value of key as the caller's own copy, never nil, or ErrNotFound.
 	Get(key []byte) ([]byte, error)
@@ -66,7 +63,7 @@ type Reader interface {
 	ScanBack(lo, hi []byte, yield func(key, value []byte) bool) error
 }
 
-// Writer is what a [Batch] and an [Overlay] have in common. Arguments are copied.
+// Writer has the methods that a [Batch] and an [Overlay] share. Arguments are copied.
 type Writer interface {
 	// Put sets the value of key. The key is not empty and does not begin with [End].
 	Put(key, value []byte)
@@ -74,8 +71,8 @@ type Writer interface {
 	// Delete removes key; a key that is not there is no error.
 	Delete(key []byte)
 
-	// DeleteRange removes the keys lo ≤ key < hi, at a cost that does not depend on their
-	// number; a nil hi reaches to the end. What is put into the range later is there.
+	// DeleteRange removes the keys lo ≤ key < hi, at a cost that does not depend on their number; a nil hi is the end. It does not affect
+	// later writes to the range.
 	DeleteRange(lo, hi []byte)
 }
 
@@ -83,9 +80,9 @@ type Writer interface {
 type Store interface {
 	Reader
 
-	// Apply makes the batch visible, whole, after all batches applied before. It outlives a
-	// crash as soon as a later Commit does, or earlier: a crash keeps a prefix of the batches.
-	// After ErrFull nothing of the batch is there. The batch is borrowed until Apply returns.
+	// Apply makes the batch visible, completely, after all batches applied before. The batch is durable as soon as a later Commit is, or
+	// earlier: a crash keeps a prefix of the batches. After ErrFull the store has no part of it. The batch is borrowed until Apply
+	// returns.
 	Apply(b *Batch) error
 
 	// Commit is Apply; the returned wait returns nil once the batch, and all before it,

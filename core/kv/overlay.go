@@ -12,7 +12,7 @@ import (
 type Overlay struct {
 	base    Reader
 	batch   Batch
-	pending written // what became of single keys; over gone
+	pending written // results of single keys, over deleted ranges
 	gone    []span  // deleted ranges of the base: ascending, apart; replaced, never changed
 }
 
@@ -32,8 +32,7 @@ func NewOverlay(base Reader) *Overlay {
 	return o
 }
 
-// Reset empties the batch, keeping its memory, and takes another base. What was read
-// through Batch before is no longer valid.
+// Reset empties the batch, keeping its memory, and uses another base. Earlier results of Batch become invalid.
 func (o *Overlay) Reset(base Reader) {
 	o.base, o.gone = base, nil
 	o.batch.Reset()

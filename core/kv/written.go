@@ -8,12 +8,12 @@ import (
 	"github.com/tidwall/btree"
 )
 
-// written is what became of single keys in a batch: the last put or delete of each. It finds them by
-// hash, since a fold asks for many keys one by one and seldom for a range:
+// written is the result of single keys in a batch: the last put or delete of each. It finds them by hash, since a fold reads many keys
+// one by one and seldom a range:
 //
 //	slots   ┌ hash, 24 bits ┬ where the operation begins in the batch, 40 bits ┐   0: free
 //
-// The order of the keys is worked out when a range is asked for, and kept up once that has been often.
+// The order of the keys is computed at the first range read, and maintained after several.
 type written struct {
 	batch *Batch
 	slots []uint64 // a power of two; nil while there is nothing

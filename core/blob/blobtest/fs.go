@@ -16,15 +16,14 @@ import (
 	"github.com/sightline-dev/sightline/core/blob"
 )
 
-// ErrFault is what an operation returns that [FS.FailAt] made fail.
+// ErrFault is the error of an operation that [FS.FailAt] made fail.
 var ErrFault = errors.New("injected fault")
 
-// FS is a file system in memory that can fail and crash. It keeps what a program sees apart
-// from what a disk would still have:
+// FS is a file system in memory that can fail and crash. It separates the visible state from that of the disk:
 //
-//	write            seen at once, lost in a crash unless Sync returned
-//	create, rename   seen at once, lost in a crash unless SyncDir of the folder (of a rename: the
-//	and remove       one it goes to) returned; of each folder's changes since, a crash keeps the
+//	write            visible at once, lost in a crash unless Sync returned
+//	create, rename   visible at once, lost in a crash unless SyncDir of the folder (of a rename: the
+//	and remove       target's) returned; of each folder's changes since, a crash keeps the
 //	                 first few, of one folder more and of another fewer
 //
 // It is safe for concurrent use.
@@ -82,8 +81,8 @@ func (f *FS) step(op, name string) error {
 	return nil
 }
 
-// Crash forgets what no sync has saved: rng says how many of the unsynced changes a folder
-// keeps, and what is in a file whose content was not synced. Files open for writing are lost.
+// Crash forgets unsynced data: rng determines how many of the unsynced changes a folder keeps, and the content of a file that was not
+// synced. Files open for writing are lost.
 func (f *FS) Crash(rng *rand.Rand) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package blobtest holds stores of blobs, and hosted names, to what package blob says of
-// them: one suite for every implementation, and a file system that fails and crashes.
+// Package blobtest checks the contract of stores of blobs, and of hosted names: one suite for every implementation, and a file system
+// that fails and crashes.
 package blobtest
 
 import (

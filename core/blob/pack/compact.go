@@ -9,8 +9,8 @@ import (
 	"github.com/sightline-dev/sightline/core/kv/journal"
 )
 
-// compaction writes what was there when it began: folders, and files with their contents. It
-// runs under the lock of the FS, with its changes.
+// compaction writes the folders and files that existed when it began, with their contents. It runs under the lock of the FS, with its
+// changes.
 type compaction struct {
 	fsys    *FS
 	folders []string // still to be written, those above first
@@ -89,8 +89,7 @@ func (c *compaction) Moved(from, to int64) {
 // errUnmoved says that a compaction has left out contents. It is a mistake of ours.
 var errUnmoved = errors.New("contents were not compacted")
 
-// Switch implements [journal.Source]. What is read of removed files that are not in the new file
-// is read now.
+// Switch implements [journal.Source]. It reads open removed files that the new file does not contain.
 func (c *compaction) Switch(read func(off int64, p []byte) error) error {
 	f := c.fsys
 	all := map[*extent]bool{}

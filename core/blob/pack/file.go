@@ -39,7 +39,7 @@ func (w *file) Write(p []byte) (int, error) {
 	return done, nil
 }
 
-// flush writes what was gathered; mu is held. A file that was removed needs it no more.
+// flush writes the collected bytes; mu is held. A removed file is not written any longer.
 func (w *file) flush() error {
 	if len(w.buffer) == 0 {
 		return nil

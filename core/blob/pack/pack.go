@@ -1,17 +1,16 @@
-// Package pack is a [blob.FS] in a pair of numbered files: for a host that has files which can be
-// written at any place, but no folders, such as a browser.
+// Package pack is a [blob.FS] in a pair of numbered files: for a host whose files can be written at any place, but which has no folders,
+// such as a browser.
 //
 //	create 7 blobs.new/0 │ data 7 ……… │ rename → blobs/3f/3f9a… │ remove … │ …   one journal
 //	                            ▲
 //	folders ── name ── node ── extents          in memory, read from the journal when it is opened
 //
-// Every change is a record of a [journal.Journal], in the order in which it was made, so a crash
-// leaves the first so many of all changes: more than a file system promises. Contents are
-// bodies of records, read from the file when they are asked for; they are not read when the pack
-// is opened, however many there are. What was removed or replaced goes when the journal is
-// compacted. The idea is the log-structured file system of Rosenblum and Ousterhout (1992).
+// Every change is a record of a [journal.Journal], in the order in which it was made, so a crash keeps a prefix of all changes: a file
+// system promises less. Contents are bodies of records, read from the file on request. Opening the pack does not read them, however many
+// there are. A compaction of the journal drops removed and replaced files. The idea is the log-structured file system of Rosenblum and
+// Ousterhout (1992).
 //
-// It checks no contents: its callers know the hashes of their pictures.
+// The package does not check contents: its callers know the hashes of their pictures.
 package pack
 
 import (
@@ -31,13 +30,13 @@ import (
 // magic begins the files of a pack.
 var magic = [8]byte{'S', 'L', 'B', 'L', 'O', 'B', 'S', '1'}
 
-// Options say where a pack is.
+// Options are the files of a pack.
 type Options struct {
 	Files journal.Files // borrowed for as long as the pack is open
 	Pair  [2]int        // the two of them
 
 	Extent int   // bytes of a file's contents that are one record at most; 0 means 1 MB
-	Slack  int64 // how many bytes more than twice what is kept the files may grow; 0 means 16 MB, below 0 means fewer
+	Slack  int64 // bytes by which the files may exceed twice the live data; 0 means 16 MB, below 0 means fewer
 	Step   int   // see journal.Options
 }
 
@@ -51,7 +50,7 @@ type FS struct {
 	nodes    map[uint64]*node
 	last     uint64 // id of the newest node
 	seq      uint64 // of the newest record
-	live     int64  // bytes that the records of all that is there take, about
+	live     int64  // bytes that the records of all live data take, about
 	readers  map[*reader]bool
 	compacts *compaction // under way, or nil
 }

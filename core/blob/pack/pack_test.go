@@ -207,7 +207,7 @@ func (s step) do(f blob.FS) (err error) {
 	return err
 }
 
-// class is what an error says.
+// class returns the kind of an error.
 func class(err error) string {
 	for _, is := range []error{fs.ErrNotExist, fs.ErrExist, fs.ErrInvalid, fs.ErrClosed} {
 		if errors.Is(err, is) {
@@ -314,7 +314,7 @@ func run(t testing.TB, d *journaltest.Disk, steps []step) []moment {
 	return moments
 }
 
-// stride is how far apart the places are at which a test cuts: on slow machines not at each.
+// stride is the distance between the places at which a test cuts: on slow machines not at each.
 func stride() int {
 	if testing.Short() {
 		return 7
@@ -459,7 +459,7 @@ func TestReadersStayGood(t *testing.T) {
 	}
 }
 
-// TestStaysSmall writes and removes files over and over, beside some that stay.
+// TestStaysSmall writes and removes files over and over, while some others stay.
 func TestStaysSmall(t *testing.T) {
 	d := journaltest.NewDisk()
 	f, err := pack.Open(pack.Options{Files: d, Pair: [2]int{2, 3}, Extent: 700, Slack: 10_000, Step: 100})
@@ -496,7 +496,7 @@ func TestStaysSmall(t *testing.T) {
 	}
 }
 
-// TestWritingRemovedFiles goes on writing a file that was removed meanwhile.
+// TestWritingRemovedFiles writes to a file that was removed meanwhile.
 func TestWritingRemovedFiles(t *testing.T) {
 	d := journaltest.NewDisk()
 	f := mustOpen(t, d)

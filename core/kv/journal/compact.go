@@ -19,10 +19,10 @@ type rewrite struct {
 // Copier is how a [Source] writes its records.
 type Copier struct{ j *Journal }
 
-// Put writes a record and returns where its body lies from Switch on.
+// Put writes a record and returns the offset that its body has after Switch.
 func (c *Copier) Put(head, body []byte) (int64, error) { return c.j.rewrite.tape.append(head, body) }
 
-// Read is [Journal.Read] of what the journal holds until Switch.
+// Read is [Journal.Read] of the journal before Switch.
 func (c *Copier) Read(off int64, p []byte) error { return c.j.read(off, p) }
 
 // Copy is Put with the n bytes of a body that lies at off.
@@ -43,9 +43,8 @@ func (j *Journal) Due(live, slack int64) bool {
 	return j.rewrite == nil && j.err == nil && size > 2*live+slack && size > j.again
 }
 
-// Compact begins to write what is live to the other file, where there is no compaction under
-// way; each Append goes on with it. The source must be of this moment: it gives what all records up to
-// now say, and nothing of later ones.
+// Compact begins to write live records to the other file, unless a compaction runs; each Append continues it. The source must be of this
+// moment: it returns the content of all records up to now, and nothing of later ones.
 func (j *Journal) Compact(source Source) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -62,7 +61,7 @@ func (j *Journal) Compact(source Source) {
 	}
 }
 
-// step goes on with the compaction for about n bytes. Its error is one that ends the journal.
+// step continues the compaction for about n bytes. It returns only errors that end the journal.
 func (j *Journal) step(n int) error {
 	for r := j.rewrite; r != nil && n > 0; r = j.rewrite {
 		before := r.tape.end()
@@ -145,7 +144,7 @@ func (j *Journal) abandon() {
 	j.rewrite = nil
 	j.again = j.now.end() + j.now.end()/4
 	r.source.Close()
-	// What is left of it has no header and is emptied when there is need; this is for the room.
+	// The rest of the file has no header and is emptied later otherwise; this frees its space now.
 	if err := j.files.Truncate(r.tape.file, 0); err != nil {
 		j.again = max(j.again, 2*j.now.end())
 	}

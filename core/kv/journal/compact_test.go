@@ -28,7 +28,7 @@ type shelf struct {
 	broken bool
 }
 
-// place is where contents lie, now and after the compaction under way.
+// place is the offset of contents, now and after the running compaction.
 type place struct {
 	at, next int64
 	n        int
@@ -109,7 +109,7 @@ func (s *shelf) Close() {
 	s.since = nil
 }
 
-// holds compares what lies where the shelf thinks.
+// holds compares the contents at the shelf's offsets.
 func (s *shelf) holds(t testing.TB, want map[string][]byte) {
 	t.Helper()
 	if len(s.places) != len(want) {
@@ -123,7 +123,7 @@ func (s *shelf) holds(t testing.TB, want map[string][]byte) {
 	}
 }
 
-// limited is a disk one of whose files has no room, from some time on.
+// limited is a disk with a file that has no space after some time.
 type limited struct {
 	*journaltest.Disk
 	full map[int]bool
@@ -151,8 +151,8 @@ func churn(t testing.TB, rng *rand.Rand, s *shelf, want map[string][]byte, n int
 	}
 }
 
-// TestCompaction replaces contents over and over: they are found where the compactions have put
-// them, and when the files are opened anew.
+// TestCompaction replaces contents over and over. They are found at the offsets that the compactions returned, also after the files are
+// opened again.
 func TestCompaction(t *testing.T) {
 	d := journaltest.NewDisk()
 	want := map[string][]byte{}
@@ -178,8 +178,8 @@ func TestCompaction(t *testing.T) {
 	}
 }
 
-// TestCompactionGivesUp lets compactions fail for want of room, or by their source: the journal
-// goes on, tries again when it has grown, and has it done when it can.
+// TestCompactionGivesUp makes compactions fail for want of space, or by their source. The journal accepts records, tries again when it
+// has grown, and succeeds when it can.
 func TestCompactionGivesUp(t *testing.T) {
 	n := 3000
 	if testing.Short() {
@@ -217,8 +217,7 @@ func TestCompactionGivesUp(t *testing.T) {
 	}
 }
 
-// TestCompactionMeetsDamage flips a bit of what came since a compaction began: it is not carried
-// over as if it were right.
+// TestCompactionMeetsDamage flips a bit of a record that was written during a compaction: the compaction does not copy it.
 func TestCompactionMeetsDamage(t *testing.T) {
 	d := journaltest.NewDisk()
 	s, err := openShelf(d)

@@ -24,8 +24,8 @@ func openReserved(t testing.TB, d *journaltest.Disk) (j *journal.Journal, heads 
 	return j, heads
 }
 
-// TestFull fills a disk: a record that finds no space is refused whole, those before it stay, the reserve is given up for records once Room
-// says that there is no space, and everything goes on when there is space again. Write finds out at once and Append at the sync.
+// TestFull fills a disk. A record without space is refused completely, and earlier ones stay. The journal frees its reserve once Room
+// reports no space, and works normally when there is space again. Write notices the full disk at once and Append at the sync.
 func TestFull(t *testing.T) {
 	for name, add := range map[string]func(j *journal.Journal, head string) error{
 		"write": func(j *journal.Journal, head string) error {

@@ -1,17 +1,16 @@
-// Package journal keeps records in order in a pair of files, so that they outlive a crash at
-// any byte. It is the log of a log-structured store; what records mean is its user's.
+// Package journal stores records in order in a pair of files, so that they survive a crash at any byte. It is the log of a log-structured
+// store. Its user defines the meaning of records.
 //
 //	Append ──▶ buffer ──▶ file 0   header │ frame │ frame │ fra…
 //	SyncTo ───────────────▶ │ sync            └ checked when it is opened: a torn tail is dropped
 //	                        ▼
-//	Compact ─▶ what is live, then what came since ──▶ file 1, which takes over
+//	Compact ─▶ live records, then those written since ──▶ file 1, which takes over
 //
-// README.md describes the bytes, what a crash may leave of them, and why nothing that was
-// synced is silently lost. The ideas are those of LevelDB's log (frames whose checksums end
-// a replay) and of two files in turn as in Bitcask's merge; marks of what was synced tell damage
-// from a torn tail.
+// README.md describes the bytes, the possible results of a crash, and why no synced record is lost without an error. The ideas are those
+// of LevelDB's log (frames whose checksums end a replay) and of two files in turn as in Bitcask's merge. Marks of the synced length
+// distinguish damage from a torn tail.
 //
-// It knows no names, keeps no index, and starts nothing: a compaction goes on with each Append.
+// The package has no names and no index, and starts no goroutine: each Append continues a compaction.
 package journal
 
 import (
@@ -31,16 +30,14 @@ type Files interface {
 	// Write writes p at off, at most at the file's end. After an error any part may be written. kv.ErrFull: for lack of space.
 	Write(file int, off int64, p []byte) error
 	Truncate(file int, size int64) error
-	// Sync makes a file as it is now outlive a crash. Of what was done to it since the last
-	// Sync a crash may keep any part.
+	// Sync makes a file durable. A crash may keep any part of the changes since the last Sync.
 	Sync(file int) error
 }
 
-// Source gives a compaction what is live. Its methods are called by Append, under the
-// journal's lock: they must not call the journal but by what they are handed.
+// Source provides the live records of a compaction. Append calls its methods, under the journal's lock. They may use the journal only by
+// their arguments.
 type Source interface {
-	// Next writes records of about n bytes of what was live when the compaction began, and
-	// reports whether those were the last.
+	// Next writes records of about n bytes that were live when the compaction began, and reports whether those were the last.
 	Next(to *Copier, n int) (done bool, err error)
 
 	// Moved says that the body of a record which was appended since then also stands elsewhere.
@@ -55,7 +52,7 @@ type Source interface {
 	Close()
 }
 
-// Options say where a journal is, and whose.
+// Options are the files and the owner of a journal.
 type Options struct {
 	Files Files   // borrowed for as long as it is used
 	Pair  [2]int  // its files
@@ -213,7 +210,7 @@ func (j *Journal) add(head, body []byte, through bool) (at int64, seq uint64, er
 	if j.err != nil {
 		return 0, 0, j.err
 	}
-	// Before the record is there, so that its place is not told by Moved before it is by Append.
+	// Before the record is written, so that Moved does not report its offset before Append returns it.
 	if err := j.step(2*(len(head)+len(body)) + j.pace); err != nil {
 		return 0, 0, err
 	}

@@ -51,7 +51,7 @@ func sync(t testing.TB, j *journal.Journal) {
 	}
 }
 
-// Offsets of a file whose records are of four bytes.
+// Offsets of a file with records of four bytes.
 const (
 	header = 64
 	record = 16 + 4
@@ -178,8 +178,7 @@ func TestClosed(t *testing.T) {
 	}
 }
 
-// FuzzOpen opens files of anything: it ends in an error or in records which, written anew,
-// are the same records.
+// FuzzOpen opens files with any content. The result is an error, or records that are the same after they are written again.
 func FuzzOpen(f *testing.F) {
 	d := journaltest.NewDisk()
 	j, _, err := open(d)

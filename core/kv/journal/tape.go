@@ -196,7 +196,7 @@ func (t *tape) replay(yield Yield) error {
 	return nil
 }
 
-// frame is a frame as it stands in the file.
+// frame is a frame as it is in the file.
 type frame struct {
 	head  []byte // the window's
 	body  int64  // where the body lies
@@ -204,8 +204,7 @@ type frame struct {
 	chain uint32
 }
 
-// frame reads the frame at a place; ok says whether there is one. A body that was synced is not
-// read.
+// frame reads the frame at a place; ok reports whether there is one. It does not read a synced body.
 func (t *tape) frame(w *window, at int64) (f frame, ok bool, err error) {
 	if at+frameBytes > w.size {
 		return f, false, nil

@@ -17,8 +17,8 @@ type Crasher interface {
 	// Open opens the store that is on the disk; an empty disk has an empty one.
 	Open() (kv.Store, error)
 
-	// Crash returns the disk as a power loss at this moment may leave it: with all that is
-	// durable and with percent of what is not. The store goes on, on the old disk.
+	// Crash returns the disk after a loss of power at this moment: with all durable data and with percent of the others. The store still
+	// works, on the old disk.
 	Crash(percent int, rng *rand.Rand) Crasher
 }
 
@@ -60,7 +60,7 @@ func crashRound(t *testing.T, seed uint64, disk Crasher) {
 	}
 }
 
-// crashDuring runs the session and cuts the power while it goes on.
+// crashDuring runs the session and cuts the power meanwhile.
 func crashDuring(t *testing.T, s *Session, store kv.Store, from int, p *Progress, disk Crasher, rng *rand.Rand) (next Crasher, least int64) {
 	percent := []int{0, 50, 100}[rng.IntN(3)]
 	target := int64(from + rng.IntN(s.Len()-from+1))
@@ -84,7 +84,7 @@ func crashDuring(t *testing.T, s *Session, store kv.Store, from int, p *Progress
 	return next, least
 }
 
-// watched is a store that says when a batch has been given to it.
+// watched is a store that reports when it gets a batch.
 type watched struct {
 	kv.Store
 	saw func()
@@ -102,8 +102,7 @@ func (w watched) Commit(b *kv.Batch) (func() error, error) {
 	return w.Store.Commit(b)
 }
 
-// CommitNothing applies batches, commits one that is empty and loses all that is not durable: what
-// was applied is there.
+// CommitNothing applies batches, commits an empty one and loses all data that are not durable. The applied batches are stored.
 func CommitNothing(t *testing.T, blank func() Crasher) {
 	disk := blank()
 	store, err := disk.Open()

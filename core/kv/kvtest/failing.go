@@ -7,10 +7,10 @@ import (
 	"github.com/sightline-dev/sightline/core/kv"
 )
 
-// ErrDisk is what reads of a [Failing] store say.
+// ErrDisk is the error of reads of a [Failing] store.
 var ErrDisk = errors.New("disk of the server")
 
-// Failing is a store whose reads, and those of its snapshots, fail from a certain one on.
+// Failing is a store whose reads, and those of its snapshots, fail after a number of them.
 type Failing struct {
 	kv.Store
 	Left atomic.Int64 // reads until then; less than 0 when one has failed

@@ -17,8 +17,8 @@ import (
 // counter is the key under which each batch of a session writes its number, from 1.
 var counter = []byte("a-counter")
 
-// Session is a script of calls that a seed draws, with the state that each batch leads to.
-// Run it on a store, stop the store anywhere, and Check tells which of the states is there.
+// Session is a script of calls drawn from a seed, with the state after each batch. A test runs it on a store and stops the store
+// anywhere. Check finds the state that the store has.
 type Session struct {
 	steps  []step
 	states []kv.Snapshot // [n] is after the first n batches
@@ -74,7 +74,7 @@ func drawKey(rng *rand.Rand) []byte {
 	return fmt.Appendf(nil, "key-%02d-%c", rng.IntN(40), 'a'+rng.IntN(10))
 }
 
-// Progress is how far a run has come. It may be read while the run goes on.
+// Progress is the progress of a run. It may be read during the run.
 type Progress struct {
 	Durable atomic.Int64 // batches that a crash must keep: the last whose wait returned nil
 	Given   atomic.Int64 // batches that a crash may keep: the last handed to the store
@@ -89,7 +89,7 @@ func (s *Session) Run(store kv.Store, from int, p *Progress) error {
 		p.Given.Store(int64(i + 1))
 		wait, err := s.give(store, st)
 		if err != nil {
-			if !errors.Is(err, kv.ErrFailed) { // it said that nothing of the batch is there
+			if !errors.Is(err, kv.ErrFailed) { // the store has no part of the batch then
 				p.Given.Store(int64(i))
 			}
 			return err
@@ -146,8 +146,8 @@ func (s *Session) read(store kv.Store, st step, n int) error {
 	return errors.Join(same(snap, s.states[n], []byte("key-1"), []byte("key-2")), snap.Close())
 }
 
-// Check finds the number n of batches whose state r holds and compares all of it. It returns an
-// error for a state that is none, and for one outside least ≤ n ≤ most.
+// Check finds the number n of batches whose state r has, and compares all of it. It returns an error for another state, and for one
+// outside least ≤ n ≤ most.
 func (s *Session) Check(r kv.Reader, least, most int64) (n int, err error) {
 	value, err := r.Get(counter)
 	switch {
@@ -168,7 +168,7 @@ func (s *Session) Check(r kv.Reader, least, most int64) (n int, err error) {
 // Len is the number of batches.
 func (s *Session) Len() int { return len(s.steps) }
 
-// errWrong is data that is not what was written, told from an error that says so.
+// errWrong means data that differ from the written ones, without an error of the store.
 var errWrong = errors.New("wrong data")
 
 // IsWrong reports whether an error of Check or Run means that a store gave wrong data without an error.

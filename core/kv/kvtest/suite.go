@@ -1,10 +1,10 @@
-// Package kvtest holds every [kv.Store] to the port's words: [Store] is what a store does while
-// it lives, [Crashes], [CommitNothing] and [CommitOrder] what is left of it after a power loss.
+// Package kvtest checks the contract of every [kv.Store]: [Store] while it runs, [Crashes], [CommitNothing] and [CommitOrder] after a
+// loss of power.
 //
 //	Session ──batches──▶ Store ──▶ Crasher.Crash ──▶ Open ──▶ Check: state n of the session,
 //	   └─ states 0…N, in memory ────────────────────────────▶  n at least the last one waited for
 //
-// A [Session] is also the script of the tests that break files and disks beneath a store.
+// A [Session] is also the script of the tests that damage files and disks under a store.
 package kvtest
 
 import (

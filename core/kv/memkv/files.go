@@ -16,21 +16,21 @@ import (
 // magic begins the files of a store.
 var magic = [8]byte{'S', 'L', 'S', 'T', 'O', 'R', 'E', '1'}
 
-// compactSlack is how many bytes a journal may be longer than twice what is kept.
+// compactSlack is the number of bytes by which a journal may exceed twice its live records.
 const compactSlack = 4 << 20
 
 // farBytes is the least of a value that stays in the files: what a page's index keeps of a picture, not what folding
 // reads of an input.
 const farBytes = 512
 
-// Files say where a store is kept: in a pair of numbered files, as a browser's private file system has them. A batch is a
-// record of a [journal.Journal], which is compacted as it grows, a little with each batch. Values of Far bytes and more stay
-// there, and are read when they are asked for.
+// Files are the files of a store: a pair of numbered files, as in a browser's private file system. A batch is a record of a
+// [journal.Journal], which is compacted as it grows, a little with each batch. Values of Far bytes and more stay there, and are read on
+// request.
 type Files struct {
 	Disk  journal.Files // borrowed for as long as the store is open
 	Pair  [2]int        // the two of them
 	Far   int           // bytes of the least value that stays there; 0 means 512
-	Slack int64         // how many bytes more than twice what is kept the files may grow; 0 means 4 MB, below 0 means fewer
+	Slack int64         // bytes by which the files may exceed twice the live records; 0 means 4 MB, below 0 means fewer
 	Step  int           // see journal.Options
 
 	// Reserve is the number of bytes that the files keep for batches that make room, see journal.Options. Room returns

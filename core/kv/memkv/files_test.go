@@ -67,7 +67,7 @@ func TestFiledCommitOrder(t *testing.T) {
 // stride is the distance in bytes between the places where a test cuts or damages a file.
 func stride(t testing.TB) int { return proof.Size(t, 13, 3, 1, 1) }
 
-// progress is what was acknowledged, and given, at moments of a disk.
+// progress is the number of acknowledged and of given batches at moments of a disk.
 type progress struct {
 	moment         int
 	durable, given int64
@@ -113,7 +113,7 @@ func (n noted) Commit(b *kv.Batch) (func() error, error) {
 	return n.Store.Commit(b)
 }
 
-// within are the bounds of what the disk may hold at a moment.
+// within returns the bounds of the disk's state at a moment.
 func within(notes []progress, moment int) (least, most int64) {
 	for _, n := range notes {
 		if n.moment <= moment {
@@ -396,7 +396,7 @@ func TestFiledStaysSmall(t *testing.T) {
 	}
 }
 
-// watchedDisk counts the bytes that are read of a disk, and fails to where it is told so.
+// watchedDisk counts the bytes that are read from a disk, and fails at chosen reads.
 type watchedDisk struct {
 	*journaltest.Disk
 	read int
@@ -587,7 +587,7 @@ func TestFarErrors(t *testing.T) {
 	}
 }
 
-// TestFarCompactsNoDamage has a compaction that meets a damaged value give up: what was there stays.
+// TestFarCompactsNoDamage: a compaction that reads a damaged value gives up, and the stored data stay.
 func TestFarCompactsNoDamage(t *testing.T) {
 	d := journaltest.NewDisk()
 	s, err := filed(d, 1<<40)
@@ -665,7 +665,7 @@ func TestFarUpgrade(t *testing.T) {
 	}
 }
 
-// BenchmarkReplay opens a store of what 10,000 inputs come to, about: 100,000 keys, 27 MB.
+// BenchmarkReplay opens a store of the size of 10,000 inputs: 100,000 keys, 27 MB.
 func BenchmarkReplay(b *testing.B) {
 	d := journaltest.NewDisk()
 	s, err := filed(d, 0)

@@ -1,16 +1,16 @@
-// Package memkv is a [kv.Store] in memory: a packed tree whose copies are free, so
-// that a snapshot or a scan holds one moment without stopping writers.
+// Package memkv is a [kv.Store] in memory: a packed tree with free copies, so that a snapshot or a scan shows one moment without stopping
+// writers.
 //
 //	Apply ──▶ journal, if there is one ──▶ tree ◀── Get
 //	                                        │ copy on write
 //	                                        ├──▶ Snapshot
 //	                                        └──▶ Scan
 //
-// In [Files] it outlives its process, as in a browser's private file system; large values then stay in the files, so that
-// memory holds keys, small values and where the others lie. With a [Journal] it outlives it as well: a test journals to a slice
-// that can be cut anywhere. Without either, wait returns at once, since nothing outlives anything.
+// With [Files] it survives its process, as in a browser's private file system. Large values then stay in the files, so that memory has
+// keys, small values and the places of the others. With a [Journal] it survives, too: a test uses a slice that can be cut anywhere.
+// Without either, wait returns at once, since nothing survives.
 //
-// The tree's leaves are in a B-tree of tidwall's. It is no cache: nothing is ever dropped, and what lies in files is read each time.
+// The tree's leaves are in a B-tree of tidwall's. The store is not a cache: it never drops data, and reads values in files each time.
 package memkv
 
 import (
@@ -33,7 +33,7 @@ type Journal interface {
 	Append(batch []byte) (wait func() error, err error)
 }
 
-// Options says how a store is kept.
+// Options are the storage of a store.
 type Options struct {
 	Files    *Files  // nil keeps the store in memory only,
 	Journal  Journal // unless there is a journal
@@ -62,7 +62,7 @@ var (
 // New returns an empty store without a journal.
 func New() *Store { return &Store{tree: newTree()} }
 
-// Open returns the store that the files, or the journal's batches, make. A batch that is none gives kv.ErrCorrupt.
+// Open returns the store with the content of the files, or of the journal's batches. An invalid batch gives kv.ErrCorrupt.
 func Open(o Options) (*Store, error) {
 	s := New()
 	s.options = o

@@ -12,11 +12,10 @@ import (
 // move them.
 type place uint32
 
-// places know where bytes lie, of values that stay there and are read when they are asked for. They follow a compaction
-// between begin and end, which count as a reader. What is dropped while there are readers stays readable until the last of
-// them leaves.
+// places are the offsets of values that stay in the files and are read on request. They follow a compaction between begin and end, which
+// count as a reader. A dropped value stays readable until the last of the present readers leaves.
 //
-// They are guarded by a lock that is held in each Append too.
+// A lock that is also held in each Append guards them.
 type places struct {
 	at      []int64 // by place
 	free    []place // to be given again
@@ -30,7 +29,7 @@ type places struct {
 // errUnmoved says that a compaction has left out a place. It is a mistake of ours.
 var errUnmoved = errors.New("compaction skipped a value in use")
 
-// add gives a place to what lies at off, in the body that was appended at body.
+// add returns a place for the bytes at off, in the body that was appended at body.
 func (p *places) add(body, off int64) (id place) {
 	if last := len(p.free) - 1; last >= 0 {
 		id, p.free = p.free[last], p.free[:last]
@@ -74,7 +73,7 @@ func (p *places) leave() {
 	p.dead, p.kept = nil, nil
 }
 
-// where returns where a place lies, or its bytes, which the journal has no more.
+// where returns the offset of a place, or its bytes if the journal no longer has them.
 func (p *places) where(id place) (off int64, data []byte) {
 	if data, ok := p.kept[id]; ok {
 		return 0, data
@@ -88,7 +87,7 @@ func (p *places) begin() {
 	p.next, p.since = make([]int64, len(p.at)), map[int64][]place{}
 }
 
-// copied says where the compaction has put a place.
+// copied notes the offset of a place after the compaction.
 func (p *places) copied(id place, off int64) { p.next[id] = off }
 
 // moved is the source's.

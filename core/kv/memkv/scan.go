@@ -12,10 +12,10 @@ import (
 const (
 	groupPairs = 128       // at most, that are read together
 	groupBytes = 256 << 10 // of them, about
-	gapBytes   = 4 << 10   // that are read though they are of no use, in place of reading twice
+	gapBytes   = 4 << 10   // useless bytes that are read instead of reading twice
 )
 
-// group yields pairs in the order of a scan, of which it reads far values together: more and more, as the scan goes on.
+// group yields pairs in the order of a scan, and reads far values together: more of them the longer the scan is.
 type group struct {
 	filed *filed
 	yield func(key, value []byte) bool
@@ -24,7 +24,7 @@ type group struct {
 	bytes int    // of their far values
 	most  int    // pairs
 	err   error
-	ended bool // yield wants no more
+	ended bool // yield has returned false
 
 	wanted []wanted
 	values [][]byte
@@ -139,7 +139,7 @@ func (g *group) read() error {
 
 func (w wanted) end() int64 { return w.at + int64(w.n) }
 
-// run returns how many of all, which are in order, are neighbours from the first on.
+// run returns how many of all, which are in order, are neighbours, starting at the first.
 func run(all []wanted) int {
 	n := 1
 	for n < len(all) && all[n].at <= all[n-1].end()+gapBytes {
@@ -165,7 +165,7 @@ func (v *view) Close() error {
 	return nil
 }
 
-// leave is called when it is read no more.
+// leave ends the use of the view.
 func (v *view) leave() {
 	if v.filed != nil {
 		v.filed.leave()

@@ -8,18 +8,18 @@ import (
 	"github.com/tidwall/btree"
 )
 
-// leafBytes is what a leaf holds at most, unless it holds one pair.
+// leafBytes is the maximum size of a leaf with more than one pair.
 const leafBytes = 2 << 10
 
-// tree is an ordered set of pairs. They lie packed in leaves, which a B-tree holds by where each begins: neither a pair nor its key
-// is an object of its own. A copy costs nothing, since a tree changes in place only leaves that it has made since.
+// tree is an ordered set of pairs. They are packed in leaves, which a B-tree holds by their first key: neither a pair nor its key is a
+// separate object. A copy is free, since a tree changes in place only leaves that it has made since.
 //
-// What it gives and yields is borrowed: a key until yield returns, a value until the tree is changed.
+// Its results are borrowed: a key until yield returns, a value until the tree is changed.
 type tree struct {
 	leaves *btree.BTreeG[ref] // of which the first, if there is one, begins with the least key of all
 	mine   *owner
 	n      int    // pairs
-	spare  []byte // of a leaf that is no more, for the next one
+	spare  []byte // of a deleted leaf, for the next one
 }
 
 // owner marks the leaves that a tree may change.
@@ -76,7 +76,7 @@ func (t *tree) copy() *tree {
 	return &tree{leaves: t.leaves.Copy(), mine: new(owner), n: t.n}
 }
 
-// get returns the value of a key, and whether it is there.
+// get returns the value of a key, and whether the key exists.
 func (t *tree) get(key []byte) (value, bool) {
 	l := t.find(key).leaf
 	if l == nil {
@@ -99,7 +99,7 @@ func (t *tree) find(key []byte) (found ref) {
 	return found
 }
 
-// ascend yields the pairs from a key on, in order.
+// ascend yields the pairs, starting at a key, in order.
 func (t *tree) ascend(lo []byte, yield func(key []byte, v value) bool) {
 	var key []byte
 	t.leaves.Ascend(t.find(lo), func(r ref) bool {
@@ -137,7 +137,7 @@ func (t *tree) descend(hi []byte, yield func(key []byte, v value) bool) {
 	t.leaves.Descend(ref{low: hi}, down)
 }
 
-// put sets the value of a key. Of the one that it had, if it was there, only the size and the place are left.
+// put sets the value of a key. It returns the size and the place of the previous value, if there was one.
 func (t *tree) put(key []byte, v value) (old value, was bool) {
 	r := t.find(key)
 	if r.leaf == nil {
@@ -161,7 +161,7 @@ func (t *tree) put(key []byte, v value) (old value, was bool) {
 	return old, was
 }
 
-// delete removes a key. Of its value, if it was there, only the size and the place are left.
+// delete removes a key. It returns the size and the place of its value, if there was one.
 func (t *tree) delete(key []byte) (old value, was bool) {
 	r := t.find(key)
 	if r.leaf == nil {
@@ -178,7 +178,7 @@ func (t *tree) delete(key []byte) (old value, was bool) {
 	return old, true
 }
 
-// deleteRange removes the keys from lo on and below hi, and yields each before it is gone.
+// deleteRange removes the keys from lo to before hi, and yields each before it removes it.
 func (t *tree) deleteRange(lo, hi []byte, yield func(key []byte, v value)) {
 	var of []ref
 	t.leaves.Ascend(t.find(lo), func(r ref) bool {
@@ -208,7 +208,7 @@ func (t *tree) deleteRange(lo, hi []byte, yield func(key []byte, v value)) {
 	}
 }
 
-// add puts a leaf in, or in the place of the one that begins there.
+// add inserts a leaf, or replaces the one that begins at low.
 func (t *tree) add(low []byte, l *leaf) ref {
 	l.owner = t.mine
 	r := ref{low, l}
@@ -311,7 +311,7 @@ func (l *leaf) search(key []byte) (i int, found bool) {
 	})
 }
 
-// end is where pair i ends in data.
+// end returns the offset of the end of pair i in data.
 func (l *leaf) end(i int) int {
 	if i+1 < len(l.starts) {
 		return int(l.starts[i+1])
@@ -358,7 +358,7 @@ func appendPair(to, rest []byte, v *value) []byte {
 	return binary.LittleEndian.AppendUint32(to, v.far.crc)
 }
 
-// pairBytes is how many bytes a pair takes, of which n of the key are behind the prefix.
+// pairBytes returns the size of a pair whose key has n bytes after the prefix.
 func pairBytes(n int, v *value) int {
 	size := 1 + n + 1 + len(v.near)
 	for ; n >= 0x80; n >>= 7 {
@@ -370,7 +370,7 @@ func pairBytes(n int, v *value) int {
 	return size
 }
 
-// fits reports whether there is room for a pair, for which the others' keys may have to stand with more of what they begin with.
+// fits reports whether there is space for a pair. The other keys may then need a shorter common prefix.
 func (l *leaf) fits(key []byte, v *value) bool {
 	n, common := len(l.starts), shared(l.prefix, key)
 	return n == 0 || len(l.data)+n*(len(l.prefix)-common)+pairBytes(len(key)-common, v) <= leafBytes
@@ -450,7 +450,7 @@ func (l *leaf) take(from *leaf, i, j int) {
 	}
 }
 
-// shared is how many bytes two keys have in common before they differ.
+// shared returns the length of the common prefix of two keys.
 func shared(a, b []byte) int {
 	n := min(len(a), len(b))
 	for i := range n {

@@ -8,9 +8,8 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// Checkpoint makes the folder dir, which must not exist, on the same file system, with the
-// store as it is now: durable, sealed, and to be opened by [Open]. Tables are linked and not copied, so
-// it costs little time and space. Reads and writes go on meanwhile.
+// Checkpoint copies the store as it is now to the folder dir, which must not exist, on the same file system: durable, sealed, and ready
+// for [Open]. It links tables instead of copying them, so it is fast and small. Reads and writes continue meanwhile.
 func (s *Store) Checkpoint(dir string) error {
 	if err := s.enter(); err != nil {
 		return err
@@ -31,7 +30,7 @@ func (s *Store) Checkpoint(dir string) error {
 	return nil
 }
 
-// Metrics is what a store says of itself.
+// Metrics are figures of a store.
 type Metrics struct {
 	DiskBytes uint64 // all files
 	LogBytes  uint64 // logs that a start would replay

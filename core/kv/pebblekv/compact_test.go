@@ -15,8 +15,7 @@ import (
 	"github.com/sightline-dev/sightline/core/kv/pebblekv"
 )
 
-// TestCompact lets go of what was deleted, or overwritten, on the disk too, by the next start at
-// the latest; its neighbours stay.
+// TestCompact: deleted and overwritten data leave the disk, by the next start at the latest; neighbouring data stay.
 func TestCompact(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	const marker, stays = "zebrafinch", "waxwing"

@@ -9,10 +9,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// disk is the file system as Pebble is to see it. An error on a log, a manifest or a folder
-// stops the store, and is not told to Pebble, which would panic in the midst of its locks, or
-// try again for ever; from then on nothing changes that a start would rely on: what follows
-// a lost write must be lost as well. Tables are not begun while there is no space for them.
+// disk is the file system that Pebble uses. An error on a log, a manifest or a folder stops the store and is hidden from Pebble, which
+// would panic while it holds its locks, or try again for ever. From then on no file changes that a start relies on, since everything
+// after a lost write must be lost as well. No table is begun while there is no space for it.
 type disk struct {
 	vfs.FS
 	dir    string // the store's: what goes to another folder is a checkpoint, which may fail alone
@@ -43,7 +42,7 @@ func (d *disk) Create(name string, category vfs.DiskWriteCategory) (vfs.File, er
 		}
 	}
 	if strings.HasPrefix(d.PathBase(name), "marker.") {
-		// Its name says which manifest counts: it must not outlive a crash that the manifest's name does not.
+		// The name of this file selects the manifest: it must not be durable before the manifest's name is.
 		d.do(func() error { return syncDir(d.FS, d.PathDir(name)) })
 	}
 	if !d.isLog(name) && (d.health.isServing() || strings.HasSuffix(name, ".sst")) {

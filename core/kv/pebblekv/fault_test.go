@@ -72,7 +72,7 @@ func everyOperation(t *testing.T, session *kvtest.Session, seed uint64) (disks i
 	return disks
 }
 
-// holds opens the store on a disk and checks that it is a state of the session, from batch least on.
+// holds opens the store on a disk and checks that it has a state of the session with at least the first least batches.
 func holds(session *kvtest.Session, disk power, least int64) error {
 	s, err := disk.Open()
 	if err != nil {
@@ -82,7 +82,7 @@ func holds(session *kvtest.Session, disk power, least int64) error {
 	return errors.Join(err, s.Close())
 }
 
-// fault fails operation at of those on files, counted from 1, or from it on.
+// fault makes operation at of those on files fail, counted from 1, or all after it, too.
 type fault struct {
 	at      int64
 	forAll  bool
@@ -179,7 +179,7 @@ func openFaulty(t *testing.T, session *kvtest.Session, disk pebbletest.Disk, lea
 	switch {
 	case err == nil:
 		counts["opened"]++
-		_ = s.Close() // which may tell of the fault
+		_ = s.Close() // it may return the fault
 	case met:
 		counts["refused"]++
 	default:
@@ -192,7 +192,7 @@ func openFaulty(t *testing.T, session *kvtest.Session, disk pebbletest.Disk, lea
 	return met
 }
 
-// faultRound reports what became of the session.
+// faultRound returns the outcome of the session.
 func faultRound(t *testing.T, session *kvtest.Session, f *fault) (outcome string) {
 	mem := pebbletest.New()
 	died := make(chan error, 100)
@@ -297,11 +297,11 @@ func damageRound(t *testing.T, seed uint64) (outcome string) {
 			t.Errorf("seed %d: %s: reading gives %v, want ErrCorrupt", seed, what, err)
 		}
 	}
-	_ = s.Close() // what it says of the damage was said before
+	_ = s.Close() // its error about the damage was returned before
 	return outcome
 }
 
-// damage flips, overwrites, cuts, lengthens or removes one file of the folder, and says which.
+// damage flips, overwrites, cuts, lengthens or removes one file of the folder, and returns its name and the damage.
 func damage(t *testing.T, fsys *vfs.MemFS, dir string, rng *rand.Rand) string {
 	t.Helper()
 	names, err := fsys.List(dir)

@@ -94,8 +94,8 @@ func filler(i int) *kv.Batch {
 	return b
 }
 
-// While tables find no space, writes are refused without hanging and without a spinning flush,
-// reads go on, and with space again everything does.
+// TestNoSpaceForTables: while tables have no space, writes are refused without hanging and without a spinning flush, and reads work. With
+// space everything works again.
 func TestNoSpaceForTables(t *testing.T) {
 	for _, known := range []bool{true, false} {
 		t.Run(fmt.Sprintf("free space known %v", known), func(t *testing.T) {
@@ -136,7 +136,7 @@ func TestNoSpaceForTables(t *testing.T) {
 			}
 			for i := n; i < n+300; i++ {
 				err := s.Apply(filler(i))
-				for try := 0; errors.Is(err, kv.ErrFull) && !known && try < 3; try++ { // what failed before may be told only now
+				for try := 0; errors.Is(err, kv.ErrFull) && !known && try < 3; try++ { // an earlier failure may be returned only now
 					_ = s.Room() // a try
 					err = s.Apply(filler(i))
 				}
@@ -393,7 +393,7 @@ func TestNoSpaceForTheLog(t *testing.T) {
 	}
 }
 
-// Damage that a compaction finds is told by Room, and by reads of what is damaged.
+// TestDamageInTheBackground: Room, and reads of the damaged data, return damage that a compaction finds.
 func TestDamageInTheBackground(t *testing.T) {
 	mem := vfs.NewMem()
 	session := kvtest.NewSession(1, 100, 600)
@@ -418,7 +418,7 @@ func TestDamageInTheBackground(t *testing.T) {
 	}
 	s = open(t, small(mem))
 	b := &kv.Batch{}
-	b.Put([]byte("a"), nil) // with z, over all that is there
+	b.Put([]byte("a"), nil) // with z, over all existing keys
 	b.Put([]byte("z"), nil)
 	if err := errors.Join(s.Apply(b), s.db.Flush()); err != nil {
 		t.Fatal(err)

@@ -14,8 +14,8 @@ import (
 	"github.com/sightline-dev/sightline/core/kv"
 )
 
-// health is what the store knows of its own state: whether it has failed, is damaged, or
-// has no space. Its methods may be called with any of Pebble's locks held.
+// health is the state of the store: whether it has failed, is damaged, or has no space. Its methods may be called with any of Pebble's
+// locks held.
 type health struct {
 	log     *slog.Logger
 	fatal   func(error)
@@ -29,7 +29,7 @@ type health struct {
 	failed  error     // kv.ErrFailed with its cause, for ever
 	damaged error     // kv.ErrCorrupt with its cause, for ever
 	short   bool      // the last look at the disk found less than must be free
-	low     bool      // the disk was full: the ballast is gone
+	low     bool      // the disk was full, and the ballast was freed
 	out     bool      // … and a write failed for lack of space all the same
 	serving bool      // Open is about to return
 	closing bool
@@ -170,7 +170,7 @@ func (h *health) room() error {
 	h.low, h.out = false, false
 	h.changed.Broadcast()
 	h.spacious(free)
-	if !known { // it was a try: the next call tells how it went
+	if !known { // it was a try: the next call shows its result
 		return fmt.Errorf("%w: trying again", kv.ErrFull)
 	}
 	return nil
@@ -210,7 +210,7 @@ func (h *health) moved() {
 	h.changed.Broadcast()
 }
 
-// moveCount is how often memtables have moved.
+// moveCount returns the number of moved memtables.
 func (h *health) moveCount() uint64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()

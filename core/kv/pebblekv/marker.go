@@ -37,7 +37,7 @@ const (
 	markerFormat = 1
 )
 
-// What a marker says of its store.
+// The states of a store in its marker.
 const (
 	stateCreating = "creating" // nothing was acknowledged yet
 	stateOpen     = "open"     // in use, or stopped by a crash
@@ -46,14 +46,14 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// sealedFile is what the seal knows of a file.
+// sealedFile is a file in the seal.
 type sealedFile struct {
 	name  string
 	bytes int64
 	sum   uint32 // CRC-32C
 }
 
-// marker is what the file says.
+// marker returns the content of the marker file.
 func marker(state string, files []sealedFile) []byte {
 	b := fmt.Appendf(nil, "%sformat %d\nstate %s\n", markerMagic, markerFormat, state)
 	for _, f := range files {
@@ -191,7 +191,7 @@ func sealed(name string) bool {
 	return strings.HasSuffix(name, ".log")
 }
 
-// ours reports whether the name is of a file that a store may leave before its marker is there.
+// ours reports whether the name belongs to a file that a store may leave before its marker exists.
 func ours(name string) bool {
 	return slices.Contains([]string{markerName, markerTemp, ballastName, lockName}, name)
 }

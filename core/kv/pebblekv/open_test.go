@@ -146,7 +146,7 @@ func closed(t *testing.T, fsys vfs.FS) {
 	}
 }
 
-// What a crash leaves of a store's first moments is a store without anything.
+// TestHalfMade: after a crash in the first moments of a store, the store is empty.
 func TestHalfMade(t *testing.T) {
 	for _, names := range [][]string{nil, {lockName}, {lockName, markerTemp}, {ballastName, lockName}} {
 		fsys := vfs.NewMem()
@@ -298,7 +298,7 @@ func TestLockErrors(t *testing.T) {
 	}
 }
 
-// What Pebble says reaches the log, and its Fatalf stops the store.
+// TestLogger: Pebble's messages reach the log, and its Fatalf stops the store.
 func TestLogger(t *testing.T) {
 	var words bytes.Buffer
 	o := logging(&words)

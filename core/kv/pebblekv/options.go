@@ -13,8 +13,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// Options says how a store is kept. The zero value is a store on the operating system's files
-// that knows nothing of the disk's space.
+// Options are the storage and the limits of a store. The zero value is a store on the operating system's files without limits of disk
+// space.
 type Options struct {
 	FS     vfs.FS       // nil means the operating system's
 	Logger *slog.Logger // nil logs nothing
@@ -57,7 +57,7 @@ func setDefault[T int | int64](v *T, value T) {
 	}
 }
 
-// maxMemTables is how many may be in memory, at their full size, the one that is being filled among them.
+// maxMemTables is the maximum number of memtables in memory, at their full size, including the one that is being filled.
 const maxMemTables = 4
 
 // pebbleOptions are Pebble's for many small values and records of 0.5 to 3 KB.

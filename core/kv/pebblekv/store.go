@@ -107,8 +107,8 @@ func (s *Store) open() error {
 		return err
 	}
 	if !mustExist {
-		// The log that Pebble begins while it creates a database is of an older format, which
-		// does not say how far it was durable: the first to be written to is the next one.
+		// The log that Pebble begins while it creates a database has an older format, which does not contain the durable length. So the
+		// store writes to the next one.
 		if err := s.db.Close(); err != nil {
 			return translate(err)
 		}

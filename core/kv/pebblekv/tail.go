@@ -16,11 +16,10 @@ import (
 	"github.com/sightline-dev/sightline/core/kv"
 )
 
-// Every chunk of a log says how far the log was durable when it was written. Pebble takes a
-// damaged chunk for the end of a log that a crash cut off unless a chunk that says otherwise
-// follows, and looks for one only from the next block of 32 KB on: damage in the last block
-// would drop all that follows it in silence. So after a crash the logs are looked through
-// here first, every byte behind the first bad chunk.
+// Every chunk of a log contains the length of the log that was durable when the chunk was written. Pebble takes a damaged chunk for the
+// end of a log that a crash cut off, unless a later chunk disproves it, and looks for one only from the next block of 32 KB. So damage in
+// the last block would drop everything after it without an error. Therefore, after a crash the store first checks the logs, every byte
+// after the first bad chunk.
 //
 //	chunk  0 CRC-32C, masked · 4 length · 6 kind · 7 number of the log · 11 durable up to · 19 payload
 const (
@@ -43,7 +42,7 @@ func checkTails(fsys vfs.FS, dir string) error {
 		digits, _, _ := strings.Cut(strings.TrimSuffix(name, ".log"), "-")
 		number, err := strconv.ParseUint(digits, 10, 64)
 		if err != nil {
-			continue // Pebble will say what it thinks of it
+			continue // Pebble will report it
 		}
 		data, err := readLog(fsys, fsys.PathJoin(dir, name))
 		if err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/sightline-dev/sightline/core/kv"
 )
 
-// TestDamageInTheLastBlock flips bytes of a log of less than one block, as a killed
-// process leaves it: opening refuses, or every write but the last is there.
+// TestDamageInTheLastBlock flips bytes of a log of less than one block, as a killed process leaves it. Opening fails, or the store has
+// every write except the last.
 func TestDamageInTheLastBlock(t *testing.T) {
 	live, dir := filepath.Join(t.TempDir(), "live"), filepath.Join(t.TempDir(), "copy")
 	s, err := Open(live, Options{})
@@ -81,7 +81,7 @@ func TestDamageInTheLastBlock(t *testing.T) {
 		if err := c.Scan(nil, nil, func(_, _ []byte) bool { n++; return true }); err != nil {
 			t.Fatal(err)
 		}
-		// A write says how far the log was durable just before it, and Pebble may learn that one write late.
+		// A write contains the durable length of the log just before it, and Pebble may learn that one write late.
 		if n < writes-2 {
 			t.Errorf("byte %d of %d damaged: %d of %d writes are there, and nothing was said", at, len(whole), n, writes)
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/sightline-dev/sightline/core/kv/journal"
 )
 
-// ErrFault is what a call returns that [Disk.FailAt] made fail.
+// ErrFault is the error of a call that [Disk.FailAt] made fail.
 var ErrFault = errors.New("injected fault")
 
 // Disk is numbered files. It remembers everything that was ever done to them, so that any
@@ -216,8 +216,7 @@ func (d *Disk) At(n, bytes int) *Disk {
 	return newDisk(files)
 }
 
-// Crash returns the disk as a loss of power leaves it now: with all that was synced, with a
-// percentage of what was not, and with parts of the rest.
+// Crash returns the disk after a loss of power: with all synced data, with a percentage of the others, and with parts of the rest.
 func (d *Disk) Crash(percent int, rng *rand.Rand) *Disk {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -249,7 +248,7 @@ func (d *Disk) crash(n, percent int, rng *rand.Rand) *Disk {
 	return newDisk(files)
 }
 
-// tear keeps nothing, some or blanks of what was not synced.
+// tear keeps none of the unsynced data, some of them, or zeros instead.
 func tear(files map[int][]byte, o op, rng *rand.Rand) {
 	if o.kind != opWrite || len(o.data) == 0 {
 		return
