@@ -1,19 +1,18 @@
-// Package auth says for whom a request speaks, and what that one may do.
+// Package auth authenticates the caller of a request and determines its permissions.
 //
 //	Authorization: Key <32 hex digits> ──SHA-256──▶ key record ─────────────┐
 //	Authorization: Bearer <token> ──host──▶ claims ──generation──▶ client ──┼─▶ Principal:
 //	X-Clarifai-Session-Token ──host──▶ account ──▶ its application ─────────┘   application, scopes
 //
-// A key is 128 random bits, shown once when it is made; what is kept is its hash, which
-// tells nothing of it and is what it is found by. So a copy of the store lets nobody in. The
-// same holds for the secret of a client, of 256 bits. Texts of errors never repeat a secret.
+// A key is 128 random bits, shown once when it is made. The store keeps only its hash, which finds the key and does
+// not reveal it. So a copy of the store gives no access. The same holds for the secret of a client, of 256 bits.
+// Texts of errors never repeat a secret.
 //
 // # Scopes
 //
-// Each row of the route table in package api has a [Need]: which scopes refuse a call when they
-// are missing, and which only leave what is of their kind out of its answer. That is decided by
-// one rule: a call is refused without a scope that lets it act, and without the Get of what
-// it is about; the Gets of other things only say what else the answer shows.
+// Each row of the route table in package api has a [Need]: the scopes without which a call is refused, and those without
+// which its answer omits the data of their kind. One rule decides: a call is refused without a scope that permits its action,
+// and without the Get of its subject. The Gets of other things only add to the answer.
 //
 //	call                     refused without                          left out without
 //	predict                  Predict                                  Models:Get: of the model all but id and type
@@ -57,7 +56,7 @@ import (
 	"time"
 )
 
-// Errors of credentials: HTTP status 401. ErrQuota, ErrRate, ErrAged and ErrStale are of good ones.
+// Errors of credentials: HTTP status 401. ErrQuota, ErrRate, ErrAged and ErrStale concern valid ones.
 var (
 	// ErrNoCredentials is returned for a request without a usable Authorization header.
 	ErrNoCredentials = errors.New("send your API key in the header Authorization: Key YOUR_KEY")
@@ -84,8 +83,8 @@ var (
 	ErrStale = errors.New("keys cannot be verified here at the moment")
 )
 
-// Claims are what an access token says: it stands for scope All of one application, until it
-// expires or the client's generation is another.
+// Claims is the content of an access token. The token has scope All of one application, until it expires or the client has another
+// generation.
 type Claims struct {
 	App        string `wire:"1"` // 32 hex digits
 	Client     string `wire:"2"` // id of the client that it was issued to
@@ -95,10 +94,10 @@ type Claims struct {
 	Expires time.Time // of a token that was read; zero: the host does not say
 }
 
-// Principal is who asks: a key, a token or a session, and the application it speaks for.
+// Principal is an authenticated caller: a key, a token or a session, and its application.
 type Principal struct {
 	App     string // 32 hex digits; empty: a session that speaks for its account alone
-	Account string // whose session it is; empty: it is none
+	Account string // account of the session; empty: it is not a session
 	Maker   string // account whose session it is, that made the key, or that owns the token's application; empty: the operator's
 	By      string // what operations are signed with: the start of the key's hash, "token" or "session"
 	Scopes  Set
@@ -129,7 +128,7 @@ func NewKey(random io.Reader) (string, error) {
 	return hex.EncodeToString(b[:]), nil
 }
 
-// By is what operations are signed with for a key.
+// By returns the signature of a key's operations.
 func By(h Hash) string { return hex.EncodeToString(h[:8]) }
 
 // Key reads the value of an Authorization header and returns the hash of its key. Schemes
@@ -148,8 +147,7 @@ func Key(authorization string) (Hash, error) {
 // maxTokenBytes is beyond the longest token that a host issues.
 const maxTokenBytes = 4096
 
-// Bearer reads the value of an Authorization header; ok where it shows an access token. What is
-// too long to be one is the empty token.
+// Bearer reads the value of an Authorization header; ok: it has an access token. A value that is too long gives the empty token.
 func Bearer(authorization string) (token string, ok bool) {
 	token, ok = credential(authorization, "Bearer")
 	if len(token) > maxTokenBytes {
@@ -161,9 +159,8 @@ func Bearer(authorization string) (token string, ok bool) {
 // maxBasicBytes bounds an id and a secret together.
 const maxBasicBytes = 512
 
-// Basic reads the value of an Authorization header; ok where it is of Basic authentication.
-// What is malformed comes back as an empty id and secret, to be looked up and found wanting
-// like any other.
+// Basic reads the value of an Authorization header; ok: it is Basic authentication. A malformed value gives an empty id and secret, which
+// are refused like any others.
 func Basic(authorization string) (id string, secret Hash, ok bool) {
 	text, ok := credential(authorization, "Basic")
 	if len(text) > maxBasicBytes {
@@ -177,7 +174,7 @@ func Basic(authorization string) (id string, secret Hash, ok bool) {
 	return user, HashKey(password), ok
 }
 
-// credential is what stands behind a scheme, which matches in any case.
+// credential returns the part after a scheme, which matches in any case.
 func credential(authorization, scheme string) (rest string, ok bool) {
 	first, rest, ok := strings.Cut(strings.TrimSpace(authorization), " ")
 	return strings.TrimSpace(rest), ok && strings.EqualFold(first, scheme)

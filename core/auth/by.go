@@ -1,6 +1,6 @@
 package auth
 
-// What operations are signed with that were asked for with a token or in a session; see [By].
+// Signatures of operations that were requested with a token or in a session; see [By].
 const (
 	ByToken   = "token"
 	BySession = "session"

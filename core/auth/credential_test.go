@@ -51,8 +51,8 @@ func TestBasic(t *testing.T) {
 	}
 }
 
-// FuzzAuthorization holds that of any header at most one scheme reads a credential, that a key is
-// read again from what it is written as, and that no error repeats what was sent.
+// FuzzAuthorization: at most one scheme reads a credential from a header, a key is read again from its written form, and no error repeats
+// sent bytes.
 func FuzzAuthorization(f *testing.F) {
 	for _, seed := range []string{
 		"", "Key", "Key 0123456789abcdef0123456789abcdef", "KEY  0123456789abcdef0123456789abcdef", "Bearer a.b.c", "Bearer ", "Basic aWQ6c2VjcmV0",

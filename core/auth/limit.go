@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Rate is how often something may be done. The zero Rate is no limit.
+// Rate is the permitted frequency of an action. The zero Rate is unlimited.
 type Rate struct {
 	PerSecond float64
 	Burst     int // at once, after a pause; at least 1 where there is a limit
@@ -48,7 +48,7 @@ func NewLimiter(r Rate, most int) *Limiter {
 	return &Limiter{rate: r, most: max(most, 1), byName: map[Hash]*list.Element{}, order: list.New()}
 }
 
-// longest is how long a bucket may take to fill, in nanoseconds: 36 years.
+// longest is the maximum time in which a bucket fills, in nanoseconds: 36 years.
 const longest = 1 << 60
 
 // Take lets one call through, or returns a [*RateError].

@@ -50,7 +50,7 @@ func TestLimiter(t *testing.T) {
 	})
 }
 
-// TestLimiterAfterTheWait holds that whoever waits as long as it is told is let through.
+// TestLimiterAfterTheWait: a caller that waits for the returned time is admitted.
 func TestLimiterAfterTheWait(t *testing.T) {
 	l := NewLimiter(Rate{PerSecond: 3, Burst: 2}, 1)
 	now := noon
@@ -68,8 +68,7 @@ func TestLimiterAfterTheWait(t *testing.T) {
 	}
 }
 
-// TestLimiterBounded holds that memory is, whoever asks, and that those who asked last are
-// remembered.
+// TestLimiterBounded: the memory is bounded for any callers, and the most recent ones are remembered.
 func TestLimiterBounded(t *testing.T) {
 	const most = 50
 	l := NewLimiter(Rate{PerSecond: 1, Burst: 1}, most)

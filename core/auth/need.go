@@ -8,7 +8,7 @@ import (
 // ErrInsufficient is returned for a key whose scopes do not cover a call.
 var ErrInsufficient = errors.New("insufficient scopes")
 
-// Credential is what a request must show to say who sends it.
+// Credential is the kind of credential that a request must have.
 type Credential int
 
 const (
@@ -19,15 +19,15 @@ const (
 	OfClient
 	// OfAccount is a session token. A key or an access token is refused, whatever its scopes.
 	OfAccount
-	// OfNobody is none: the body says who asks.
+	// OfNobody: the request has no credential; its body has one.
 	OfNobody
 )
 
-// Need is what a kind of call asks of a request.
+// Need is the credential and the scopes that a kind of call needs.
 type Need struct {
 	Asks   Credential
 	Refuse Set // scopes: without one of these the call is refused
-	Redact Set // without one of these, what is of its kind is left out of the answer
+	Redact Set // without one of these, the answer omits the data of its kind
 	Patch  Set // with these, a key needs none of the Adds of Refuse: older keys change so
 }
 
@@ -39,10 +39,9 @@ const writing = PredictFeedback | SearchFeedback | InputsAdd | InputsPatch | Inp
 // Writes reports whether calls of the kind change an application.
 func (n Need) Writes() bool { return n.Refuse&writing != 0 }
 
-// What each kind of call needs. Together, Refuse and Redact are the published list of its
-// scopes. The rule that divides it: a call is refused without a scope that lets it act, and
-// without the Get of what it is about, which is a large part of its answer; the Gets of other
-// things only say what else the answer shows.
+// The needs of each kind of call. Refuse and Redact together are the published list of its scopes. They are divided by a rule: a call is
+// refused without a scope that permits its action, and without the Get of its subject, which is a large part of its answer. The Gets of
+// other things only add to the answer.
 var (
 	// NeedPredict: the model is in the answer by its id and type alone without Models:Get. The
 	// concepts of an output are what Predict is for, and stay.
@@ -53,7 +52,7 @@ var (
 	NeedInputsPatch  = Need{Refuse: InputsAdd | InputsGet, Redact: ConceptsGet | ModelsGet, Patch: InputsPatch}
 	NeedInputsDelete = Need{Refuse: InputsAdd | InputsDelete | InputsGet}
 
-	// NeedPredictions are of the stored predictions of an input: concepts are all they are.
+	// NeedPredictions is for the stored predictions of an input, which consist of concepts.
 	NeedPredictions      = Need{Refuse: InputsGet | ConceptsGet, Redact: ModelsGet}
 	NeedPredictionsPatch = Need{Refuse: InputsAdd | InputsGet | ConceptsGet, Redact: ModelsGet, Patch: InputsPatch}
 
@@ -70,7 +69,7 @@ var (
 	NeedModelsDelete = Need{Refuse: ModelsAdd | ModelsDelete | ModelsGet, Redact: ConceptsGet}
 	NeedModelInputs  = Need{Refuse: ModelsGet | InputsGet, Redact: ConceptsGet}
 
-	// NeedMetrics are of an evaluation, which is about concepts and shows some inputs.
+	// NeedMetrics is for an evaluation, which has concepts and some inputs.
 	NeedMetrics  = Need{Refuse: ModelsGet | ConceptsGet, Redact: InputsGet}
 	NeedEvaluate = Need{Refuse: ModelsGet, Redact: ConceptsGet | InputsGet}
 
@@ -85,10 +84,10 @@ var (
 	NeedWorkflowsDelete = Need{Refuse: WorkflowsAdd | WorkflowsDelete | WorkflowsGet, Redact: ModelsGet}
 	NeedWorkflowsRun    = Need{Refuse: Predict | WorkflowsGet, Redact: ModelsGet | ConceptsGet}
 
-	// NeedNothing is of what is everyone's: any key may ask.
+	// NeedNothing is for public data: any key may read them.
 	NeedNothing = Need{}
 
-	// NeedAll is of what shows, and changes, anything that the application holds.
+	// NeedAll is for calls that show, or change, anything of the application.
 	NeedAll = Need{Refuse: All}
 
 	NeedClient  = Need{Asks: OfClient}
@@ -96,7 +95,7 @@ var (
 	NeedNobody  = Need{Asks: OfNobody}
 )
 
-// patched are the scopes that a Patch of the same family stands for.
+// patched are the scopes that a Patch of the same family replaces.
 const patched = InputsAdd | ConceptsAdd | ModelsAdd | ModelsTrain
 
 // Check returns nil for a set that covers the call, else an error that wraps ErrInsufficient and

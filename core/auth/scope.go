@@ -41,7 +41,7 @@ const (
 	All Set = 1<<iota - 1
 )
 
-// nameOfAll is the scope that stands for all of them.
+// nameOfAll is the scope that contains all others.
 const nameOfAll = "All"
 
 // scopes are the names on the wire, each at the place of its bit, after the one for all.
@@ -82,8 +82,7 @@ func wire(name string) string { return strings.ReplaceAll(name, ":", "_") }
 // Spoken is a scope's name as people read it: Inputs:Get for Inputs_Get.
 func Spoken(name string) string { return strings.ReplaceAll(name, "_", ":") }
 
-// SetOf is the set of named scopes. A name that is none of ours, as a newer program may have
-// stored it, lets nobody do anything here.
+// SetOf returns the set of named scopes. An unknown name, which a newer program may have stored, permits nothing here.
 func SetOf(names []string) Set {
 	var s Set
 	for _, name := range names {

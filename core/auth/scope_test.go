@@ -46,7 +46,7 @@ func TestSetsRoundTrip(t *testing.T) {
 	})
 }
 
-// needs are all of them, by what they are of.
+// needs are all needs, by the subject of their calls.
 var needs = map[string]Need{
 	"predict": NeedPredict, "inputs": NeedInputs, "add": NeedInputsAdd, "patch": NeedInputsPatch, "delete": NeedInputsDelete,
 	"predictions": NeedPredictions, "patch predictions": NeedPredictionsPatch, "concepts": NeedConcepts, "add concepts": NeedConceptsAdd,
@@ -57,7 +57,7 @@ var needs = map[string]Need{
 	"nothing": NeedNothing,
 }
 
-// TestPublishedNeeds holds the table to the published lists of what each call needs.
+// TestPublishedNeeds compares the table with the published lists of needed scopes.
 func TestPublishedNeeds(t *testing.T) {
 	for name, want := range map[string]string{
 		"predict":          "Predict, Models_Get, Concepts_Get",
@@ -137,7 +137,7 @@ func TestCheckAll(t *testing.T) {
 	}
 }
 
-// TestNeeds holds the advice to what is published, and that whoever follows it is not refused.
+// TestNeeds compares the advice with the published lists. A key with the advised scopes is not refused.
 func TestNeeds(t *testing.T) {
 	for name, want := range map[string][]string{
 		"Predict": {}, "Inputs_Get": {}, "All": {}, "no scope": {},

@@ -17,7 +17,7 @@ type CutOff struct {
 	Examples int // pictures, or judgements, that it was learned from; 0 of a rule
 }
 
-// Source is what a cut-off was learned from.
+// Source is the origin of a cut-off.
 type Source string
 
 // The sources, from the weakest.
@@ -25,16 +25,16 @@ const (
 	FromBackground Source = "background" // how alike unrelated pictures are
 	FromPairs      Source = "pairs"      // the similarity of labelled pictures, measured by the bake of the network
 	FromLabels     Source = "labels"     // how alike pictures with and without a common concept are
-	FromEvaluation Source = "evaluation" // how well the version that predicts a concept tells it
+	FromEvaluation Source = "evaluation" // the evaluation of the version that predicts the concept
 	FromRule       Source = "rule"       // index.Present
 )
 
 // sources are all, from the weakest.
 var sources = []Source{FromBackground, FromPairs, FromLabels, FromEvaluation, FromRule}
 
-// Learn is what cut-offs may be learned from; by the zero value there are only rules.
+// Learn selects the data from which cut-offs may be learned; the zero value permits only rules.
 type Learn struct {
-	Labels      bool           // what users said of the inputs
+	Labels      bool           // labels of the inputs by users
 	Evaluations bool           // of the versions that predict the application's own concepts
 	Network     func() *CutOff // that of similarity by the network, measured or see [OfUnrelated]; nil: there is none
 }

@@ -26,7 +26,7 @@ func learned(t *testing.T, w *indextest.World, learn search.Learn, clauses ...se
 
 func clauseOf(all ...search.Condition) search.Clause { return search.Clause{All: all} }
 
-// TestCutOffs learns from labels, and without them from what there is else.
+// TestCutOffs learns cut-offs from labels, and without labels from the other data.
 func TestCutOffs(t *testing.T) {
 	w := indextest.New(t, 3, memkv.New())
 	background := &search.CutOff{Value: 0.6, Source: search.FromBackground, Examples: 256}
@@ -75,7 +75,7 @@ func TestCutOffs(t *testing.T) {
 	}
 }
 
-// TestEvaluatedCutOffs takes that of an own concept from the version that predicts it.
+// TestEvaluatedCutOffs: a custom concept has the cut-off of the version that predicts it.
 func TestEvaluatedCutOffs(t *testing.T) {
 	w := indextest.New(t, 4, memkv.New())
 	w.Commit(t, func(tx *indextest.Tx) { tx.Insert(&catalog.Input{}, w.Derived()) })

@@ -13,7 +13,7 @@ import (
 	"github.com/sightline-dev/sightline/core/search"
 )
 
-// BenchmarkSummary is what a page asks for while one types, and deep pages, at 100,000 inputs.
+// BenchmarkSummary measures the requests of a page while a person types, and deep pages, at 100,000 inputs.
 func BenchmarkSummary(b *testing.B) {
 	const n = 100_000
 	w := large(b, memkv.New(), n)

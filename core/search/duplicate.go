@@ -13,7 +13,7 @@ import (
 	"github.com/sightline-dev/sightline/core/predict"
 )
 
-// Tier is how far two inputs are one picture.
+// Tier is the degree to which two inputs are one picture.
 type Tier int
 
 // The tiers, the closest first.
@@ -36,7 +36,7 @@ type Duplicate struct {
 }
 
 const (
-	// looked is how many of the most similar inputs are looked at for being the same picture.
+	// looked is the number of most similar inputs that are compared as pictures.
 	looked = 24
 	// leastAlike is the similarity below which two inputs are not: half the size keeps 0.75 and more, a fifth 0.53.
 	leastAlike = 0.6
@@ -94,7 +94,7 @@ func (k *kin) sameFile(in *catalog.Input) ([]Duplicate, error) {
 	return out, err
 }
 
-// near is the n most similar of among, the most similar first; of so many of them it is said whether they are one
+// near returns the n most similar inputs of among, the most similar first. For the first look of them it reports whether they are one
 // picture with the input.
 func (k *kin) near(in *catalog.Input, e *predict.Embedding, among *roaring.Bitmap, n, look int) ([]Duplicate, error) {
 	found, err := k.v.Nearest(k.ctx, e, among, n)

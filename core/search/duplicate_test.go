@@ -38,7 +38,7 @@ func sameAs(a, b *catalog.Derived) float64 {
 	return alikeness(&x, &y)
 }
 
-// near is what a picture gives that is like another, at a similarity of about 0.95.
+// near returns the derived record of a picture similar to another, at about 0.95.
 func near(w *indextest.World, d *catalog.Derived) *catalog.Derived {
 	e := embeddingOf(d)
 	v := e.Unit(nil)
@@ -77,7 +77,7 @@ func thumbnail(t testing.TB, seed uint64, width, quality int) []byte {
 	return b.Bytes()
 }
 
-// planted is an input with what it was made from.
+// planted is an input with its origin.
 type planted struct {
 	in        *catalog.Input
 	embedding predict.Embedding
@@ -250,7 +250,7 @@ func checkGroups(t *testing.T, w *indextest.World, all []planted, cutOff float64
 	}
 }
 
-// closest is the nearest input of another file, of those that stand for one.
+// closest returns the nearest input of another file, among the first inputs of files.
 func closest(files map[int][]uint32, of map[uint32]planted, p planted) planted {
 	var best planted
 	most := -1.0

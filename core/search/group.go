@@ -24,30 +24,30 @@ type Member struct {
 	Score float32 // similarity to the group's first; 1 of the first itself
 }
 
-// Groups is a page of what is known of an application's duplicates.
+// Groups is a page of the known duplicates of an application.
 type Groups struct {
 	Groups   []Group // by tier, then by their first inputs
 	Total    int     // of all pages
-	Examined uint64  // inputs of Of whose neighbours have been looked for; both 0 where that is not needed
+	Examined uint64  // number of inputs, of Of, with searched neighbours; both are 0 if that is not needed
 	Of       uint64
 }
 
-// MaxMembers is how many inputs of a group are named.
+// MaxMembers is the maximum number of listed inputs of a group.
 const MaxMembers = 100
 
 const (
-	// examined is how many inputs a call looks for the neighbours of, and neighbours how many it keeps of each.
+	// number of inputs whose neighbours a call searches, and number of neighbours kept of each
 	examined, neighbours = 100, 6
 	// leastKept is the similarity below which no bound lies: unrelated pictures have 0.5.
 	leastKept = 0.5
 )
 
-// FindGroups finds an application's duplicates of some tiers. Files that are the same are all found at once. For
-// the others it searches each input's neighbours: a call does so for a limited number of inputs, the oldest
-// first, and keeps what it found in memory. Examined says how far it has come, and calling again goes on.
+// FindGroups finds an application's duplicates of some tiers. It finds equal files all at once. For the others it searches each input's
+// neighbours: a call does so for a limited number of inputs, the oldest first, and keeps the results in memory. Examined is the progress;
+// another call continues.
 //
-// Inputs that were saved again go into one group when they are linked by others. An input that is only similar
-// goes with the oldest that it is similar to, and into one group. alike is as of [Duplicates].
+// Inputs that were saved again are in one group if others link them. An input that is only similar is in the group of the oldest input
+// that it is similar to, and only there. alike is as of [Duplicates].
 func FindGroups(ctx context.Context, r catalog.Reader, x *index.Index, tiers []Tier, p Page, alike float64) (Groups, error) {
 	k := kin{execution{ctx: ctx, r: r, v: x.At(r)}}
 	var out Groups
@@ -112,7 +112,7 @@ func (k *kin) score(g *Group) error {
 	return nil
 }
 
-// linked adds the groups of the tiers that need neighbours. Of inputs of one file the first stands for all.
+// linked adds the groups of the tiers that need neighbours. The first of the inputs of one file represents all of them.
 func (k *kin) linked(out *Groups, others *roaring.Bitmap, tiers []Tier, alike float64) error {
 	among, err := k.v.Analysed()
 	if err != nil {

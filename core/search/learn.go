@@ -13,15 +13,15 @@ import (
 	"github.com/sightline-dev/sightline/core/predict"
 )
 
-// From which similarity on two pictures are alike is learned from pairs of them:
+// The similarity from which two pictures are alike is learned from pairs of pictures:
 //
-//	labels     pairs that share a concept of the application's own ─┐
-//	           pairs that do not ──────────────────────────────────┴▶ the score that tells them best
-//	else       pairs that the bundle's bake measured ───────────────▶ the score that tells them best
+//	labels     pairs that share a custom concept ───────────────────┐
+//	           pairs that do not ──────────────────────────────────┴▶ the score that separates them best
+//	else       pairs that the bundle's bake measured ───────────────▶ the score that separates them best
 //	else       pairs of the bundle's background pictures ───────────▶ the score that 1 in 100 reaches
 //
-// Of all pictures few are like any one, so a pair that is wrongly called alike weighs as much as
-// farAway that are missed. Everything is sums of whole numbers and comparisons: every host learns the same.
+// Few of all pictures are like any one, so a wrong pair weighs as much as farAway missed ones. All computations are sums of whole numbers
+// and comparisons, so every host learns the same.
 const (
 	learnConcepts = 64  // of the application's own, the oldest that have labels
 	learnPictures = 256 // that are compared, each with each
@@ -37,8 +37,7 @@ type taught struct {
 	embedding predict.Embedding
 }
 
-// fromLabels learns the cut-off of similarity from an application's labels; nil when these are too few
-// or say nothing.
+// fromLabels learns the cut-off of similarity from an application's labels; nil if there are too few or if they separate nothing.
 func fromLabels(ctx context.Context, v *index.View, r catalog.Reader) (*CutOff, error) {
 	pictures, err := sample(v, r)
 	if err != nil {
@@ -125,7 +124,7 @@ func sample(v *index.View, r catalog.Reader) ([]taught, error) {
 	return out, nil
 }
 
-// labels is what the application's own concepts were said of, and what they were denied of.
+// labels returns the inputs with a positive and those with a negative label, by custom concept.
 func labels(v *index.View, r catalog.Reader) (yes, no []*roaring.Bitmap, err error) {
 	var failed error
 	err = r.Concepts(func(c catalog.Concept) bool {

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// few is how many hits are sorted rather than counted.
+// few is the number of hits up to which they are sorted rather than counted.
 const few = 2048
 
 // page is a page of the inputs by falling score, equal ones by ordinal. However many hits
@@ -65,7 +65,7 @@ func (s scored) ranks(from, to int, m *memory) []Hit {
 		if key < first.key || key > last.key {
 			continue
 		}
-		before, behind := false, false // of what is as good as the first, and as the last
+		before, behind := false, false // whether others are as good as the first, and as the last
 		if key == first.key {
 			before = atFirst < first.nth
 			atFirst++
@@ -84,8 +84,8 @@ func (s scored) ranks(from, to int, m *memory) []Hit {
 	return hits
 }
 
-// find is the key of a rank. It cuts the range of the keys into 2,048 parts, counts the keys of
-// each, and goes on with the part that holds the rank's, which it copies to spare, at least as long as keys.
+// find returns the key of a rank. It divides the range of the keys into 2,048 parts, counts the keys of each, and continues with the part
+// that contains the rank's key, which it copies to spare, at least as long as keys.
 func find(keys, spare []uint32, rank int) place {
 	const digit = 11
 	for {

@@ -14,13 +14,13 @@ import (
 	"github.com/sightline-dev/sightline/core/predict/raster"
 )
 
-// Names tells which public concept a name means; [lang.Table] is one.
+// Names finds the public concept with a name; [lang.Table] is one.
 type Names interface {
 	// Resolve returns the id of the concept called name in a language.
 	Resolve(name, code string) (id string, ok bool)
 }
 
-// Options are what a query is read against.
+// Options are the context of a query.
 type Options struct {
 	Names    Names
 	Language string                                      // of the application, for a query that names none
@@ -28,12 +28,11 @@ type Options struct {
 	Hosted   func(url string) (name [16]byte, ours bool) // public name in the address of a picture of ours; nil: none are
 }
 
-// Parse reads the member "query" of a search: {"ands": [clause…], "language": code, "min_score": 0…1}. A member that is
-// absent, or null or [] where an object belongs, is empty, and an empty query matches all. The
-// query borrows v in its Pictures' Base64 only.
+// Parse reads the member "query" of a search: {"ands": [clause…], "language": code, "min_score": 0…1}. A member that is absent, or null
+// or [] instead of an object, is empty, and an empty query matches all inputs. The query borrows v in its Pictures' Base64 only.
 //
-// It returns ErrQuery, with the path of what is wrong, for anything that is no query: more than
-// MaxClauses, an unknown language, a clause that says nothing known. Errors of Own are returned as they are.
+// For an invalid query it returns ErrQuery with the path of the fault: more than MaxClauses, an unknown language, a clause without a
+// known member. It returns errors of Own unchanged.
 func Parse(v jsonio.Value, o Options) (*Query, error) {
 	p := parser{o: o, q: &Query{}}
 	query, err := object(v, "query")
@@ -70,7 +69,7 @@ func Parse(v jsonio.Value, o Options) (*Query, error) {
 	return p.q, nil
 }
 
-// queryError is ErrQuery with words of its own.
+// queryError is ErrQuery with another text.
 type queryError struct{ text string }
 
 func (e *queryError) Error() string { return e.text }
@@ -144,7 +143,7 @@ func (n node) number(name string) (float64, error) {
 	return f, nil
 }
 
-// knows refuses an object that says something, but nothing of what is known here.
+// knows refuses an object that has members, but none of the known ones.
 func (n node) knows(names []string) error {
 	said := false
 	for name, v := range n.v.Members() {
@@ -358,7 +357,7 @@ func (p *parser) similar(c *Clause, n node) error {
 	}
 	switch {
 	case ways == 0 && pic.Crop == raster.Crop{}:
-		return nil // an empty image is no condition
+		return nil // an empty image adds no condition
 	case ways != 1:
 		return malformed("%s: expected exactly one of id, data.image.url and data.image.base64", n.path)
 	}

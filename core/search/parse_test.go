@@ -39,7 +39,7 @@ var options = search.Options{
 		return nil, nil
 	},
 	Hosted: func(url string) ([16]byte, bool) {
-		return [16]byte{1}, url == "https://here/hosted" // what is not ours has no name
+		return [16]byte{1}, url == "https://here/hosted" // other addresses have no name
 	},
 }
 

@@ -67,8 +67,8 @@ func printOf(fingerprint []byte) *print {
 	}
 }
 
-// average cuts n vectors into printSide equal parts and adds up each: a vector has the weight printSide in the part
-// that it lies in, and in two parts what lies in each.
+// average divides n vectors into printSide equal parts and adds up each. A vector has the weight printSide, divided between two parts if
+// it is in both.
 //
 //	dst (printSide, width)
 //	src (n, width), width ≤ 3·printSide
@@ -94,7 +94,7 @@ func average[T byte | int64](dst []int64, src []T, width, n int) {
 	}
 }
 
-// Of two prints of one picture.
+// Bounds for two prints of one picture.
 const (
 	together = 0.98 // correlation, at least
 	flat     = 2    // standard deviation of a plain picture, in levels
@@ -102,7 +102,7 @@ const (
 	rounding = 2.5  // pixels that a side may be off
 )
 
-// same reports whether two prints are of one picture: their shapes, and their colours.
+// same reports whether two prints have the shape and the colours of one picture.
 func (p *print) same(o *print) bool {
 	a, b := float64(p.width)*float64(o.height), float64(o.width)*float64(p.height)
 	if room := rounding * float64(max(p.width, p.height, o.width, o.height)); math.Abs(a-b) > room {

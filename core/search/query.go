@@ -11,10 +11,10 @@ import (
 	"github.com/sightline-dev/sightline/core/predict/raster"
 )
 
-// ErrQuery is returned by Parse for a query that says nothing sensible.
+// ErrQuery is returned by Parse for an invalid query.
 var ErrQuery = errors.New("malformed search query")
 
-// MaxClauses is how many clauses, and how many conditions, a query may have.
+// MaxClauses is the maximum number of clauses, and of conditions, of a query.
 const MaxClauses = 64
 
 // Query is an AND of clauses. The zero value matches every input.
@@ -79,13 +79,11 @@ func (Radius) condition()    {}
 func (Box) condition()       {}
 func (Similar) condition()   {}
 
-// Picture is what a Similar condition compares with. Exactly one of URL, Base64 and Input
-// says which picture that is.
+// Picture is the picture of a Similar condition. Exactly one of URL, Base64 and Input identifies it.
 //
-// Where Stored reports true, Run looks the embedding up. Otherwise the caller analyses the
-// picture (for an Input its stored blob, with this crop in place of the stored one) and sets
-// Embedding. A picture left without one, because its input is not yet at 30000 or there is no such input, is similar
-// to nothing: the query then has no hits.
+// If Stored is true, Run looks the embedding up. Otherwise the caller analyses the picture (for an Input its stored blob, with this crop
+// instead of the stored one) and sets Embedding. A picture without an embedding, because its input is not yet at 30000 or does not exist,
+// is similar to nothing: the query then has no hits.
 type Picture struct {
 	URL       string
 	Base64    jsonio.Value // a string, not yet decoded; borrowed from the request

@@ -9,8 +9,8 @@ import (
 	"github.com/sightline-dev/sightline/core/predict"
 )
 
-// walkLimit is how many hits, of all pages up to the one asked for, a walk of the graph finds.
-// Deeper pages rank every match.
+// walkLimit is the maximum number of hits, of all pages up to the requested one, that a walk of the graph finds. Deeper pages rank every
+// match.
 const walkLimit = 1000
 
 // walkStep rounds the number of hits that a walk finds, so that neighbouring pages come from
@@ -116,7 +116,7 @@ func (e *execution) nearest(to *predict.Embedding, p Page) (Result, error) {
 // similarity maps a cosine to 0…1: identical pictures have 1, unrelated ones about 0.5.
 func similarity(cosine float64) float64 { return (1 + cosine) / 2 }
 
-// clause is what an output clause gives to those of ords, ascending, that it matches.
+// clause returns the values of an output clause for those of ords, ascending, that it matches.
 func (e *execution) clause(c *Clause, ords []uint32) (scored, error) {
 	if c.Negate {
 		return e.negated(c, ords)
@@ -206,7 +206,7 @@ func (e *execution) values(c Condition, ords []uint32) (scored, []bool, error) {
 // holds reports whether the condition holds where the largest value of the concepts is f.
 func (p Predicted) holds(f float64) bool { return (f < float64(index.Present)) == p.Absent }
 
-// value is what it gives there.
+// value returns the condition's value for a prediction.
 func (p Predicted) value(f float64) float64 {
 	if p.Absent {
 		return 1 - f

@@ -10,14 +10,13 @@ import (
 	"github.com/sightline-dev/sightline/core/index"
 )
 
-// Run answers a query at the moment of r, a snapshot of the application that x indexes. The
-// embeddings of q's Pictures are set, but for those that are Stored.
+// Run answers a query at the moment of r, a snapshot of the application that x indexes. The embeddings of q's Pictures must be set,
+// except for those that are Stored.
 //
-// Without an output condition a query matches inputs at any status, each with a score of
-// exactly 1, in the order of creation. With one it matches analysed inputs only, and the
-// score is the product of what the output clauses give: first those without a Similar in
-// their order, then the others. Inputs with a score below the query's MinScore do not match. A clause gives the product of its conditions' values, negated 1 less
-// it. A negated clause matches where one of its conditions, Similar apart, does not hold; everywhere, when
+// Without an output condition a query matches inputs at any status, each with a score of exactly 1, in the order of creation. With one it
+// matches analysed inputs only, and the score is the product of the output clauses' values: first those without a Similar in their order,
+// then the others. Inputs with a score below the query's MinScore do not match. The value of a clause is the product of its conditions'
+// values; of a negated clause, 1 less it. A negated clause matches if one of its conditions, Similar apart, does not hold, and always if
 // it has no others.
 func Run(ctx context.Context, r catalog.Reader, x *index.Index, q *Query, p Page) (Result, error) {
 	e := execution{ctx: ctx, r: r, v: x.At(r), q: q}
@@ -39,7 +38,7 @@ type execution struct {
 	v       *index.View
 	q       *Query
 	matches *roaring.Bitmap // what the clauses so far leave; nil: every live input
-	mem     *memory         // of what ranks
+	mem     *memory         // buffers for scores
 }
 
 // filtered is hits of a query without output conditions.

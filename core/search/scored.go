@@ -13,9 +13,8 @@ type scored struct {
 	factor []float64
 }
 
-// memory is buffers of a query that the next one writes over: a million matches take 20 MB,
-// which is more work to allocate, and to collect, than to search. What is not given back is
-// garbage. Not safe for concurrent use.
+// memory holds buffers of a query that the next one overwrites: a million matches take 20 MB, which cost more to allocate and collect
+// than the search itself. Buffers that are not returned are garbage. Not safe for concurrent use.
 type memory struct {
 	ords    buffers[uint32]
 	values  buffers[float32]
@@ -25,10 +24,10 @@ type memory struct {
 
 var memories = sync.Pool{New: func() any { return new(memory) }}
 
-// buffers are of one type.
+// buffers have one type.
 type buffers[T any] struct{ free [][]T }
 
-// maxFree is how many buffers of a type are kept.
+// maxFree is the maximum number of free buffers of a type.
 const maxFree = 4
 
 // take returns n elements of any values.

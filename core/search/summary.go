@@ -12,7 +12,7 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// Ask is what to tell of all the matches of a query besides how many there are.
+// Ask selects the figures of all the matches of a query, besides their number.
 type Ask struct {
 	Bins   int       // of the histogram of scores, up to MaxBins; 0: none
 	Days   *Days     // nil: no days
@@ -27,16 +27,16 @@ const (
 	MaxPlaces = 2000 // clusters of an answer
 )
 
-// Days says where a day begins.
+// Days has the beginning of a day.
 type Days struct{ Offset int } // minutes east of Greenwich
 
-// PlaceAsk says how far apart places are told, and where.
+// PlaceAsk has the resolution and the area of places.
 type PlaceAsk struct {
 	Zoom int // as of web maps: the world is 256·2^Zoom pixels wide, and a cluster's cell 64
 	Box  *Box
 }
 
-// Summary is what all the matches of a query come to.
+// Summary has figures of all the matches of a query.
 type Summary struct {
 	Matching uint64
 	Scores   *Scores   // nil: nothing ranks, or they were not asked for
@@ -44,14 +44,14 @@ type Summary struct {
 	Places   []Cluster // the largest first
 }
 
-// Scores is how many matches have which score.
+// Scores is the histogram of the matches by score.
 type Scores struct {
 	From, To float64 // the first bin begins at From, and the last ends at To
 	Counts   []uint64
 	CutOff   *CutOff // nil: nothing to learn one from
 }
 
-// Day is how many matches were created on a day.
+// Day is the number of matches that were created on a day.
 type Day struct {
 	Number int64 // of days since 1970-01-01
 	Count  uint64
@@ -64,8 +64,8 @@ type Cluster struct {
 	Ord   uint32 // of the first of them in the order of creation
 }
 
-// Summarise answers a query as Run does, with what is asked of all its matches in place of a page of
-// them. The embeddings of q's Pictures are set, but for those that are Stored.
+// Summarise answers a query as Run does, with figures of all its matches instead of a page of them. The embeddings of q's Pictures must
+// be set, except for those that are Stored.
 func Summarise(ctx context.Context, r catalog.Reader, x *index.Index, q *Query, ask Ask) (Summary, error) {
 	e := execution{ctx: ctx, r: r, v: x.At(r), q: q, mem: memories.Get().(*memory)}
 	defer memories.Put(e.mem)
@@ -127,7 +127,7 @@ func (e *execution) all() ([]*Clause, error) {
 	return e.narrowed()
 }
 
-// step is what the ends of a histogram are multiples of: while one types they stay where they are.
+// step is the divisor of the ends of a histogram, so that they stay the same while a person types.
 const step = 20 // to 1
 
 // histogram counts scores by bins of equal width.

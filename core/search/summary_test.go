@@ -18,8 +18,8 @@ import (
 	"github.com/sightline-dev/sightline/core/search"
 )
 
-// summed is a summary by going through the naive answer's records. Of the histogram it knows the sum,
-// of the clusters all that does not depend on how cells are laid.
+// summed computes a summary from the records of the naive answer. It has the sum of the histogram, and the figures of the clusters that
+// do not depend on the division into cells.
 func summed(n *naive, ask search.Ask) search.Summary {
 	var out search.Summary
 	days := map[int64]uint64{}

@@ -11,8 +11,7 @@ import (
 	"github.com/sightline-dev/sightline/core/partition"
 )
 
-// Application is an application as requests meet it. Everything a request reads or writes
-// is of the application that its credential belongs to.
+// Application is an application as requests use it. A request reads and writes only data of the application of its credential.
 type Application struct {
 	ID           string // 32 hex digits
 	Owner        string // id of the account that it belongs to; empty: the operator's
@@ -20,7 +19,7 @@ type Application struct {
 	DefaultModel string // what pages preselect; changes no answer
 	Partition    *partition.Partition
 
-	// Training is how far the training of a version is that is made here now, 0 to 1; false: none is. nil: it is not known.
+	// Training returns the progress of the training of a version that runs here now, 0 to 1; false: none does. nil: unknown.
 	Training func(v *catalog.Version) (share float64, underway bool)
 }
 
@@ -28,8 +27,7 @@ type Application struct {
 // many applications, and they share what one caller may have.
 func (a *Application) Caller() string { return cmp.Or(a.Owner, a.ID) }
 
-// Applications is the register of applications, keys and clients. The error for what is not
-// there is catalog.ErrNotFound.
+// Applications is the register of applications, keys and clients. The error for a missing record is catalog.ErrNotFound.
 type Applications interface {
 	Open(app string) (*Application, error)
 	App(app string) (catalog.App, error)
@@ -60,7 +58,7 @@ type NewKey struct {
 // ErrAccountRequest is returned for an application, or a key, that cannot be made.
 var ErrAccountRequest = errors.New("malformed request")
 
-// Tokens issues access tokens and reads them. The host lends it, since signing keys are its own.
+// Tokens issues access tokens and reads them. The host implements it, since it has the signing keys.
 type Tokens interface {
 	// Issue returns a token with claims, and how long it lives.
 	Issue(c auth.Claims) (token string, life time.Duration, err error)
@@ -69,10 +67,9 @@ type Tokens interface {
 	Read(token string) (auth.Claims, error)
 }
 
-// Accounts is what a host knows of the people whom applications belong to.
+// Accounts has the host's accounts of people.
 type Accounts interface {
-	// Login opens a session. The errors are auth.ErrLogin and auth.ErrRate, better an
-	// *auth.RateError, which says how long to wait.
+	// Login opens a session. The errors are auth.ErrLogin and auth.ErrRate, preferably an *auth.RateError with the time to wait.
 	Login(ctx context.Context, email, password, remote string) (session, account string, err error)
 	// Session returns the account behind a session token. The error is auth.ErrSession.
 	Session(ctx context.Context, session string) (account string, err error)
@@ -80,9 +77,8 @@ type Accounts interface {
 
 // Calls counts authenticated calls.
 type Calls interface {
-	// Spend counts one authenticated call. left is how many more the account may make; negative: any
-	// number. The error is auth.ErrQuota, and then the call is refused and was not counted; its
-	// text is for the caller, who wants to hear what to do about it.
+	// Spend counts one authenticated call. left is the number of calls that the account has left; negative: unlimited. The error is
+	// auth.ErrQuota; then the call is refused and was not counted, and the text tells its caller what to do.
 	Spend(ctx context.Context, c Spent) (left int64, err error)
 }
 
@@ -104,7 +100,7 @@ type StorageLimits struct {
 
 // Spent is a call as it is counted.
 type Spent struct {
-	Account string // whose it is; empty: the operator's, which has no limit
+	Account string // of the application; empty: the operator's, which has no limit
 	App     string // empty: a call about the account itself
 	By      string // start of the key's hash, or "token", "session"
 	Route   string // method and path as in the route table: "GET /inputs/{input_id}"

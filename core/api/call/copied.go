@@ -9,17 +9,17 @@ import (
 	"github.com/sightline-dev/sightline/core/partition"
 )
 
-// Standing is where a copy stands with its origin, as far as its replica knows. It never says that more was
-// sent or confirmed than was.
+// Standing is the status of a copy, as far as its replica knows. It never counts unsent operations as sent, or unconfirmed ones as
+// confirmed.
 type Standing struct {
 	Origin   string // address of the origin; empty: nobody says
 	Phase    string // what is being done, such as "current"
 	Head     uint64 // last entry of the origin's log, as it said last
 	Contact  time.Time
-	AsOf     time.Time // when it last said that there was no more than what is here; zero: not yet
+	AsOf     time.Time // when it last had no later entries than the copy; zero: not yet
 	Accepted uint64    // last own operation that the origin says its log has
 	Folded   uint64    // last one that its log has brought back
-	Denied   string    // why the origin lets the copy in no more; empty: it does, or was not asked
+	Denied   string    // why the origin refuses the copy; empty: it does not, or was not asked
 	Problem  string    // what goes wrong; empty: nothing
 	Retry    time.Time // when the next try is made; zero: nothing waits for one
 }
@@ -30,11 +30,11 @@ const (
 	inSync = "current"
 )
 
-// errNoCopy is the answer of an application that is no copy.
+// errNoCopy is the answer of an application that is not a copy.
 var errNoCopy = &fault{ErrPath, "This application is not a replica. Writes are in its log at once. " +
 	"These calls are for replicas, at an edge or in a browser, which store writes until the origin confirms them."}
 
-// Copied returns the request's application, and where it stands. The error is errNoCopy.
+// Copied returns the request's application, and its status as a copy. The error is errNoCopy.
 func (x *Call) Copied() (*partition.Partition, Standing, error) {
 	p := x.App.Partition
 	if !p.Copied() {

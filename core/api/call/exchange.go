@@ -11,7 +11,7 @@ type Exchange struct {
 	jobs     []Job
 	resume   func([]Result) Response // nil when done
 	response Response
-	far      bool // it goes on elsewhere
+	far      bool // it continues elsewhere
 }
 
 // Done reports whether the response is ready.
@@ -34,8 +34,8 @@ func (e *Exchange) Resume(results []Result) {
 // Response is the answer; it is ready when the exchange is done.
 func (e *Exchange) Response() Response { return e.response }
 
-// GiveUp tells an exchange that goes on elsewhere that nobody waits for its answer: err is the result of
-// each of its jobs. Such an exchange is held there until it is resumed; one of this program is not.
+// GiveUp ends an exchange that continues elsewhere, if nobody needs its answer: err is the result of each of its jobs. The other side
+// keeps such an exchange until it is resumed; one of this program is not kept.
 func (e *Exchange) GiveUp(err error) {
 	for e.far && !e.Done() {
 		results := make([]Result, len(e.jobs))
@@ -49,9 +49,8 @@ func (e *Exchange) GiveUp(err error) {
 // Answered is an exchange that is done with a response from elsewhere, such as a service's Refuse.
 func Answered(r Response) *Exchange { return &Exchange{response: r} }
 
-// NewExchange is an exchange that goes on elsewhere, such as in a guest: it waits for jobs, and hands
-// their results to resume, one a job, which returns the jobs that come next, or the response
-// and true. resume is called once for each time that it was not done.
+// NewExchange returns an exchange that continues elsewhere, such as in a guest. It has jobs, and passes their results to resume, one for
+// each job. resume returns the next jobs, or the response and true. It is called again until it returns true.
 func NewExchange(jobs []Job, resume func([]Result) (next []Job, r Response, done bool)) *Exchange {
 	e := &Exchange{jobs: jobs, far: true}
 	e.resume = func(results []Result) Response {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestNewCall walks a call that goes on elsewhere through two rounds of jobs.
+// TestNewCall runs a call that continues elsewhere through two rounds of jobs.
 func TestNewCall(t *testing.T) {
 	var got [][]Result
 	call := NewExchange([]Job{{URL: "a"}, {URL: "b"}}, func(results []Result) ([]Job, Response, bool) {
@@ -36,8 +36,7 @@ func TestNewCall(t *testing.T) {
 	}
 }
 
-// TestGiveUp tells whoever holds a call elsewhere that it is over, and leaves one of this program
-// as it is.
+// TestGiveUp: the holder of a call elsewhere learns that it is over. A call of this program does not change.
 func TestGiveUp(t *testing.T) {
 	var told []error
 	rounds := 0

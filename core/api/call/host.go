@@ -16,7 +16,7 @@ import (
 	"github.com/sightline-dev/sightline/core/predict"
 )
 
-// Models is what the service asks of the public models; *predict.Set is it.
+// Models is the part of the public models that the service uses; *predict.Set is it.
 type Models interface {
 	Models() []*predict.Model // in the order in which they are listed
 	Model(id string) (*predict.Model, bool)
@@ -24,7 +24,7 @@ type Models interface {
 	Names() *lang.Table
 	Base() [32]byte // names what embeddings and the general model's values come from
 
-	// Activations are how much of each cell of a picture speaks for concepts of one of the models.
+	// Activations returns how much each cell of a picture contributes to concepts of one of the models.
 	Activations(m *predict.Model, c *predict.Cells, places []int) ([][]float32, error)
 }
 
@@ -43,8 +43,7 @@ type Options struct {
 	Clock    func() time.Time // needed
 	Rand     io.Reader        // makes ids; needed
 
-	// Copies says where an application that is a copy stands with its origin; false, or nil: nobody keeps it
-	// in step.
+	// Copies returns the status of an application that is a copy; false, or nil: it is not synchronized.
 	Copies func(app string) (Standing, bool)
 
 	Thumbnails bool // copies make those that they lack, of pictures that the host has or gets
@@ -89,8 +88,8 @@ type limiters struct {
 // pageRate is how fast a page may read what it shows: some screens of pictures at once.
 var pageRate = auth.Rate{PerSecond: 100, Burst: 1000}
 
-// Rates of asking for tokens, which are renewed every few minutes. Wrong secrets have a count of
-// their own, so that a caller who knows only a client's id cannot lock its owner out.
+// Rates of requests for tokens, which are renewed every few minutes. Wrong secrets are counted separately, so that a caller who knows
+// only a client's id cannot lock its owner out.
 var (
 	clientRate = auth.Rate{PerSecond: 1, Burst: 60}
 	guessRate  = auth.Rate{PerSecond: 0.2, Burst: 10}

@@ -11,26 +11,25 @@ import (
 	"github.com/sightline-dev/sightline/core/kv"
 )
 
-// HostedPath is the path below PublicURL at which hosted pictures are served, by name; an
-// input's thumbnail stands at the name followed by [ThumbnailPath].
+// HostedPath is the path below PublicURL at which hosted pictures are served, by name. An input's thumbnail has the same path followed by
+// [ThumbnailPath].
 const (
 	HostedPath    = "/hosted/"
 	ThumbnailPath = "/thumbnail"
 )
 
-// Gallery finds what stands at public names: pictures that came to be predicted, and inputs'.
+// Gallery finds the pictures of public names: those of predict calls, and those of inputs.
 type Gallery struct {
 	Names interface {
-		// Lookup returns what a name stands for; the error is blob.ErrNotFound.
+		// Lookup returns the picture with a name; the error is blob.ErrNotFound.
 		Lookup(name string, now time.Time) (blob.Picture, error)
 	}
 	Store kv.Reader // where inputs' pictures are found; nil: there are none
 	Clock func() time.Time
 }
 
-// Hosted returns the picture that stands at PublicURL + [HostedPath] + name, for the host to
-// serve its blob with nosniff: a copy that was made for a predict call, or an input's picture.
-// The error is blob.ErrNotFound; say no more than 404.
+// Hosted returns the picture at PublicURL + [HostedPath] + name, whose blob the host serves with nosniff: a copy for a predict call, or
+// an input's picture. The error is blob.ErrNotFound, for which the host answers 404 without a reason.
 func (g Gallery) Hosted(name string) (blob.Picture, error) {
 	p, err := g.Names.Lookup(name, g.Clock())
 	if err == nil || !errors.Is(err, blob.ErrNotFound) {

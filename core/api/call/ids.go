@@ -6,9 +6,8 @@ import (
 	"unicode"
 )
 
-// NewThing reads the id that a request gives to what it creates. An absent one is made up.
-// Errors are of the given kind: an id that is too long, that holds control characters, or
-// that no path could name.
+// NewThing reads the id that a request gives to a new thing, or generates one if it is absent. It returns errors of the given kind for an id that
+// is too long, has control characters, or cannot be in a path.
 func NewThing(x *Call, kind error, o Object) (string, error) {
 	id, err := o.Text("id")
 	if err != nil {
@@ -59,8 +58,8 @@ const publicPrefix = "ai_"
 // IsPublicID reports whether an id is one that only public concepts have.
 func IsPublicID(id string) bool { return strings.HasPrefix(id, publicPrefix) }
 
-// Reserved are the segments that stand where other paths have an id, of any resource. Nothing
-// made from now on may have one as its id: it could not be read.
+// Reserved are fixed segments of paths at which other paths have an id, of any resource. No new thing may have one as its id, since it
+// could not be read.
 var Reserved = []string{"searches", "status", "usage"}
 
 // CheckName refuses a name that is too long, or has control characters, which a terminal or a log would obey.

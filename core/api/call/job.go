@@ -27,19 +27,18 @@ type Job struct {
 	Caller string
 }
 
-// Result is what became of the [Job] at the same place.
+// Result is the result of the [Job] at the same index.
 //
-// Err wraps what stopped it: [ErrFetch] for every failure to get the bytes behind a URL,
-// package raster's errors for a picture, [ErrBusy] or [ErrTimeout] when the host gives up
-// on the whole call. Any other error is an internal one.
+// Err wraps its error: [ErrFetch] for every failure to get the bytes of a URL, package raster's errors for a picture, [ErrBusy] or
+// [ErrTimeout] when the host gives up on the whole call. Any other error is an internal one.
 type Result struct {
 	Analysis predict.Analysis `wire:"3,func=AnalysisBytes,type=bytes"` // of a picture
 	Frames   []Frame          `wire:"8,opaque"`                        // of a video, by time, at least one
 	Err      error
 	Passing  bool `wire:"4"` // Err is ErrFetch, and the address may answer the next time
 
-	// Of a job with Keep and no error: the picture's blob, durable and held as blob.Hosted
-	// holds, and its content type. The caller that takes the result releases it.
+	// For a job with Keep and without an error: the picture's blob, which is durable and has a hold of blob.Hosted, and its content type.
+	// The caller that takes the result releases it.
 	Blob        blob.Hash `wire:"5"`
 	ContentType string    `wire:"6"`
 }

@@ -5,7 +5,7 @@ const (
 	MaxInputs      = 128  // inputs of one call that predicts, adds or changes some
 	MaxLabels      = 1000 // of one input, and of one item of a call
 	MaxConcepts    = 200  // of one output, by max_concepts
-	ShownConcepts  = 20   // of one output when max_concepts says nothing
+	ShownConcepts  = 20   // of one output without max_concepts
 	DefaultPerPage = 20   // rows of a page
 	MaxPerPage     = 1000 // a larger per_page is taken as this
 	MaxIDBytes     = 128  // of an id
@@ -32,7 +32,7 @@ const (
 	DefaultSampleMS = 1000
 )
 
-// Bounds of what an account makes, over /v2 and on the pages, about: two calls at once may pass them.
+// Approximate limits of the things that an account makes, over /v2 and on the pages: two simultaneous calls may exceed them.
 const (
 	MaxApps = 200 // of an account
 	MaxKeys = 500 // of an application

@@ -12,8 +12,8 @@ import (
 	"github.com/sightline-dev/sightline/core/search"
 )
 
-// Network is a set of public models with what is looked up in it by id. A service has more
-// than one while applications go over from an older network to a newer.
+// Network is a set of public models, with tables by id. A service has more than one while applications change from an older network to a
+// newer one.
 type Network struct {
 	Models   Models
 	Base     [32]byte                          // of models
@@ -83,10 +83,10 @@ func (h *Host) NetworkOf(r catalog.Reader) (*Network, error) {
 	return h.Network(header.Base), nil
 }
 
-// WantOfInputs is what is kept of every input's picture.
+// WantOfInputs is the stored part of the analysis of every input's picture.
 const WantOfInputs = predict.WantConcepts | predict.WantThumb
 
-// Derive is what is kept of an analysis with WantOfInputs.
+// Derive returns the stored part of an analysis with WantOfInputs.
 func (n *Network) Derive(a *predict.Analysis) (*catalog.Derived, error) {
 	general := n.Models.General()
 	values := general.Values(a)

@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// Page says which rows of a list are wanted.
+// Page selects the rows of a list.
 type Page struct {
 	Number, Size int64 // number from 1
 }

@@ -50,12 +50,11 @@ type Response struct {
 	Header      []Field `wire:"3"` // other headers, in a fixed order
 	Body        []byte  `wire:"15"`
 
-	// Stream writes the body in place of Body, after the header has gone out, and returns when it is
-	// whole. The core's answers have none; what a host mounts next to /v2 may. An error cuts the
-	// connection off, so that nobody takes a part for the whole. Where w has a method Flush() error, it
-	// sends at once what has been written.
+	// Stream writes the body instead of Body, after the header was sent, and returns when the body is complete. The core's answers have
+	// none; those that a host mounts next to /v2 may. An error closes the connection, so that nobody mistakes a part for the whole. If w
+	// has a method Flush() error, it sends the written bytes at once.
 	Stream func(w io.Writer) error
-	Length int64 // of what Stream writes; 0: it is not known before
+	Length int64 // bytes that Stream writes; 0: unknown
 
 	Did Deed `wire:"10"` // what the host notes in its audit log before it sends the answer; zero: nothing
 

@@ -19,11 +19,11 @@ import (
 
 // Errors of calls.
 var (
-	// ErrPath is returned for a path or an id that stands for nothing.
+	// ErrPath is returned for an unknown path or id.
 	ErrPath = errors.New("no such resource")
 	// ErrMethod is returned for a path that exists with other methods only.
 	ErrMethod = errors.New("method not allowed")
-	// ErrPage is returned for page numbers that are none.
+	// ErrPage is returned for invalid page numbers.
 	ErrPage = errors.New("invalid page")
 	// ErrAnswer is returned for an answer that would be larger than one may be.
 	ErrAnswer = errors.New("the answer is too large")
@@ -49,11 +49,11 @@ var (
 	ErrWorkflowTaken = errors.New("the workflow already exists")
 	// ErrConceptQuery is returned for a malformed concept search.
 	ErrConceptQuery = errors.New("malformed concept query")
-	// ErrBusy is what a host answers when it takes no more work for now.
+	// ErrBusy is the answer of a host that accepts no more work at present.
 	ErrBusy = errors.New("server is busy; try again")
-	// ErrTimeout is what a host answers when a call took too long.
+	// ErrTimeout is the answer of a host for a call that took too long.
 	ErrTimeout = errors.New("the request timed out")
-	// ErrInternal is what a host answers for a bug of ours.
+	// ErrInternal is the answer of a host for an internal defect.
 	ErrInternal = errors.New("internal error")
 	// ErrNoResult is for a host that answers fewer jobs than it was given, or less than was wanted.
 	ErrNoResult = errors.New("the host returned no result for a job")
@@ -61,7 +61,7 @@ var (
 	ErrInputs = errors.New("malformed inputs request")
 	// ErrAction is returned for a PATCH with an unknown action.
 	ErrAction = errors.New("unknown action")
-	// ErrFeedback is returned for feedback that says nothing.
+	// ErrFeedback is returned for feedback without content.
 	ErrFeedback = errors.New("malformed feedback")
 	// ErrSync is returned for a request of the sync protocol that cannot be followed.
 	ErrSync = errors.New("malformed sync request")
@@ -71,22 +71,22 @@ var (
 
 // Errors of one input among others.
 var (
-	// ErrInput is returned for an input that does not say which picture.
+	// ErrInput is returned for an input without a picture.
 	ErrInput = errors.New("malformed input")
 	// ErrDuplicate is returned for an input whose id or URL the application has already.
 	ErrDuplicate = errors.New("duplicate input")
-	// ErrNoInput is returned for an item of a call that names an input that is not there.
+	// ErrNoInput is returned for an item of a call that names a missing input.
 	ErrNoInput = errors.New("no such input")
 	// ErrVideoKept is returned for an input to be stored that is a video.
 	ErrVideoKept = errors.New("videos can be predicted, not stored yet")
 	// ErrURL is returned for an address that cannot be one of a picture.
 	ErrURL = errors.New("not an http or https URL")
-	// ErrFetch is what a host wraps for every failure to get the bytes behind a URL. Its
-	// text is all that a caller learns, so that answers tell nothing of inner networks.
+	// ErrFetch wraps every failure of a host to get the bytes of a URL. A caller gets only its text, so that answers reveal nothing about
+	// internal networks.
 	ErrFetch = errors.New("could not download the picture: the URL must be public, respond in time and return less than 20 MB")
 )
 
-// Status is what an error, or a success, is on the wire.
+// Status is the form of an error, or a success, on the wire.
 type Status struct {
 	err         error // matched by errors.Is; the first row wins
 	HTTP        int   // of the whole call; an input's error fails the call when it is 500 or more
@@ -221,7 +221,7 @@ func StatusOf(err error) Status {
 	return statusInternal
 }
 
-// fault is an error with the words for its caller in place of the error's own.
+// fault is an error with another text for the caller.
 type fault struct {
 	err     error
 	details string
@@ -246,8 +246,8 @@ func (s Status) OfVideo(details string) (Status, string) {
 // fetchVideo is the text of ErrFetch for a video.
 const fetchVideo = "could not download the video: the URL must be public and respond in time"
 
-// DetailsOf is what the caller is told: nothing about our own trouble, one text for
-// every failed fetch and one for all that took too long, and the error's words for the rest.
+// DetailsOf returns the text for the caller: nothing about internal errors, one text for every failed fetch and one for all timeouts, and
+// the error's text for the rest.
 func DetailsOf(err error, s Status) string {
 	switch s.err {
 	case ErrFetch:
@@ -261,7 +261,7 @@ func DetailsOf(err error, s Status) string {
 	return err.Error()
 }
 
-// NoPath is the answer to what is not there, and to what is another's.
+// NoPath is the answer for missing things, and for those of another application.
 var NoPath = Refusef(ErrPath, "Check the url of your request.")
 
 // Unknown returns the error for an id without a record.
@@ -269,7 +269,7 @@ func Unknown(what, id string) error {
 	return Refusef(ErrPath, "%s '%s' not found. Check the url of your request.", what, id)
 }
 
-// Unless is err, or what to say for a record that is not there.
+// Unless returns err, or gone if err means a missing record.
 func Unless(err, gone error) error {
 	if errors.Is(err, catalog.ErrNotFound) {
 		return gone

@@ -12,8 +12,8 @@ import (
 
 // Headers of an answer to a call that has written.
 const (
-	// headerDurability says where what was written outlives a crash: "origin", in the application's own log,
-	// or "local", in a copy that keeps it until the origin has it.
+	// headerDurability has the place where a write is durable: "origin", in the application's log, or "local", in a copy that keeps it
+	// until the origin has it.
 	headerDurability = "X-Sightline-Durability"
 	// headerOperations names the operations that a call to a copy has made, as "site:first-last", so that they
 	// can be found in its outbox. Where several calls write at once, some between may be another's.
@@ -34,7 +34,7 @@ func (x *Call) Submit(also func(*kv.Batch), bodies ...log.Body) ([]fold.Verdict,
 	return verdicts, err
 }
 
-// asks is who asks in the words of a partition.
+// asks returns the caller in the form of a partition.
 func (x *Call) asks() partition.Who {
 	return partition.Who{By: x.Who.By, Token: partition.Token{Client: x.Who.Client, Generation: x.Who.Generation}}
 }

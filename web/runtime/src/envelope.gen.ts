@@ -694,7 +694,7 @@ export interface Result {
   analysis?: Uint8Array | undefined;
   /** Err is ErrFetch, and the address may answer the next time */
   passing?: boolean | undefined;
-  /** Of a job with Keep and no error: the picture's blob, durable and held as blob.Hosted holds, and its content type. The caller that takes the result releases it. */
+  /** For a job with Keep and without an error: the picture's blob, which is durable and has a hold of blob.Hosted, and its content type. The caller that takes the result releases it. */
   blob?: Uint8Array | undefined;
   contentType?: string | undefined;
   /** of a job with Keep, for a guest that holds the picture itself */
