@@ -132,7 +132,7 @@ func (c *certifier) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// order is the order as it stands.
+// order returns the current state of the order.
 func (c *certifier) order() cli.Object {
 	o := cli.Object{
 		"status": "pending", "identifiers": []cli.Object{{"type": "dns", "value": c.name}},

@@ -28,7 +28,7 @@ func decode(t testing.TB, text string, v any) {
 	}
 }
 
-// made is what app create and key create print.
+// made is the output of app create and key create.
 type made struct {
 	AppID string `json:"app_id"`
 	Key   string

@@ -132,7 +132,7 @@ func TestCallsAreAudited(t *testing.T) {
 	if code, text = login("DELETE", "/v2/inputs", "Authorization", "Key "+key, `{"delete_all":true}`); code != 200 {
 		t.Fatalf("DELETE inputs = %d %s", code, text)
 	}
-	// A body that says nothing deletes all models.
+	// An empty body deletes all models.
 	if code, text = login("DELETE", "/v2/models", "Authorization", "Key "+key, ""); code != 200 {
 		t.Fatalf("DELETE models = %d %s", code, text)
 	}
@@ -148,7 +148,7 @@ func TestCallsAreAudited(t *testing.T) {
 	}
 }
 
-// created is what a call that makes something answers.
+// created is the answer of a call that makes something.
 type created struct {
 	Apps [1]struct{ ID string }
 	Keys [1]struct {

@@ -24,11 +24,11 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/system"
 )
 
-// demo runs a demonstration: an origin and some edges, each a process of its own on this machine.
+// demo runs a demonstration: an origin and some edges, each as a process on this machine.
 //
 //	sightline demo ─┬─▶ sightline serve --demo ◀─ the origin may be stopped and started again
 //	                ├─▶ sightline-edge serve          ▲
-//	                └─▶ sightline-edge serve ─────────┘ go on meanwhile
+//	                └─▶ sightline-edge serve ─────────┘ work meanwhile
 type demo struct {
 	env     *server.Env
 	listen  string
@@ -148,7 +148,7 @@ func (d *demo) serve() []string {
 	return []string{"serve", "--demo", "--listen", d.places[0], "--data", d.data, "--log", "warn"}
 }
 
-// enrolled is the file of an edge's folder that says whose edge it is.
+// enrolled is the file of an edge's folder with its enrolment.
 const enrolled = "edge.json"
 
 // join are the arguments of an edge, which enrols where it has no folder yet.
@@ -223,7 +223,7 @@ func (d *demo) ready(ctx context.Context, which int) error {
 	}
 }
 
-// tell says where the pages are. An edge compiles its module at its first start, which nobody waits for.
+// tell prints the addresses of the pages. An edge compiles its module at its first start; nobody waits for that.
 func (d *demo) tell() {
 	fmt.Fprintf(d.env.Stdout, "\nSightline: http://%s\n", d.places[0])
 	if d.open {

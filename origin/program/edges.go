@@ -82,7 +82,7 @@ func newEdgeList(env *server.Env) *cobra.Command {
 	})
 }
 
-// edgeState is how far an edge has come, in words.
+// edgeState returns the state of an edge, in words.
 func edgeState(e control.Edge) string {
 	switch {
 	case !e.Revoked.IsZero():

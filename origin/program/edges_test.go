@@ -15,7 +15,7 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/control"
 )
 
-// madeEdge is what 'edge create --json' prints.
+// madeEdge is the output of 'edge create --json'.
 type madeEdge struct {
 	Token string   `json:"token"`
 	ID    string   `json:"edge_id"`

@@ -30,7 +30,7 @@ func (n native) Signer(kid string) (token.Signer, bool) {
 // Delegate implements [token.Others]: nobody delegates anything to an origin.
 func (native) Delegate(string) (token.Delegate, bool) { return token.Delegate{}, false }
 
-// feedHost is what the change feed asks of a server.
+// feedHost is the part of a server that the change feed uses.
 type feedHost struct {
 	srv    *server.Server
 	engine native
@@ -69,8 +69,7 @@ func (h *feedHost) stable(app string, head uint64) uint64 {
 	return min(seq, head)
 }
 
-// feedInterval is how often the feed lets go of what nobody reads any more, and those who hold copies are told
-// of new keys of tokens.
+// feedInterval is the time between two steps of the feed, which release unused resources and notify replicas of new token keys.
 const feedInterval = 5 * time.Second
 
 // feeds are the mounts of the sync protocol. They count no calls and have no rate of calls, unlike those of the interface.
@@ -98,8 +97,8 @@ func feeds(srv *server.Server) ([]httpd.Mount, error) {
 	return append(copyCalls(srv), httpd.Mount{Prefix: feed.Prefix, Handler: f, Caller: f.Caller, Live: true, CallTimeout: liveTime}), nil
 }
 
-// copyCalls are the mounts of what a copy tells of itself, which is the interface's although it stands among the
-// paths of the protocol. An application that is no copy says so there.
+// copyCalls are the mounts of a copy's status calls. They belong to the interface although their paths are among those of the protocol.
+// An application that is not a copy answers so.
 func copyCalls(srv *server.Server) (mounts []httpd.Mount) {
 	for _, call := range []string{"/status", "/outbox", "/conflicts"} {
 		mounts = append(mounts, httpd.Mount{Prefix: feed.Prefix + call, Handler: srv.Handler, Caller: srv.Handler.Caller})

@@ -86,7 +86,7 @@ func TestHostileBodiesAtOrigin(t *testing.T) {
 	t.Logf("seeds %d to %d, %d answered well, %d wrong", from, from+uint64(rounds)-1, good.Load(), wrong.Load())
 }
 
-// bent sends one request and says what is wrong with its answer.
+// bent sends one request and returns the fault of its answer.
 func bent(client *http.Client, base string, picture []byte, seed uint64) (status int, trouble string) {
 	rnd := rand.New(rand.NewPCG(seed, 11))
 	method, path, body := bend(rnd, picture)

@@ -22,14 +22,14 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/system"
 )
 
-// known is what must be true of an input: its label and the number in its metadata.
+// known is the required state of an input: its label and the number in its metadata.
 type known struct {
 	label bool // of concept "a"; false: an explicit false
 	n     int
 }
 
-// killer is a client that changes inputs of its own, one call at a time, and knows what was
-// acknowledged. The call that was under way when the server died may have been done, as a whole, or not.
+// killer is a client that changes its inputs, one call at a time, and knows the acknowledged changes. If the server dies during a call,
+// the call was executed completely or not at all.
 type killer struct {
 	name    string
 	rnd     *rand.Rand
@@ -74,7 +74,7 @@ func (k *killer) change(n int, after map[string]known, method, path string, body
 		case err != nil:
 			return err
 		case code == http.StatusServiceUnavailable || code == http.StatusTooManyRequests:
-			continue // not done, and said so
+			continue // refused, and reported as such
 		case code != http.StatusOK:
 			return fmt.Errorf("%s %s: %d %.300q", method, path, code, answer)
 		}
@@ -186,7 +186,7 @@ func TestKillProcess(t *testing.T) {
 	acknowledged, rounds, resumed, started := int64(0), 0, 0, system.Now()
 	var r *ruin
 	for seed := range proof.Seeds(t, 5, 500) {
-		if rounds%20 == 0 { // the log of a folder is folded anew by every doctor
+		if rounds%20 == 0 { // every doctor folds the log of a folder again
 			r = newRuin(t, seed, pictures, elsewhere.URL)
 		}
 		before := r.changes()
@@ -326,7 +326,7 @@ func (r *ruin) read(client *http.Client, base string) {
 	}
 }
 
-// check compares what the server holds with what was acknowledged.
+// check compares the server's data with the acknowledged changes.
 func (r *ruin) check(k *killer) {
 	r.t.Helper()
 	all, err := k.listing()
@@ -408,7 +408,7 @@ func (r *ruin) checkSearch(k *killer, want int) {
 	}
 }
 
-// settle waits until downloads and trainings have gone on to their end.
+// settle waits until downloads and trainings have finished.
 func (r *ruin) settle(k *killer, inputs int) {
 	r.t.Helper()
 	deadline := system.Now().Add(time.Minute)

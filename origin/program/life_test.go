@@ -22,7 +22,7 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/control"
 )
 
-// client is what app create and app secret print.
+// client is the output of app create and app secret.
 type client struct {
 	AppID  string `json:"app_id"`
 	ID     string `json:"client_id"`
@@ -220,8 +220,8 @@ func TestDeletedKeysAtOrigin(t *testing.T) {
 	t.Logf("%d requests served before their key was deleted, %d refused after it was; none was let in after", accepted, refused)
 }
 
-// TestNothingOfADeletedApplicationIsOnDisk scans the files of a folder for what an application was
-// given, once the command has ended that deletes it.
+// TestNothingOfADeletedApplicationIsOnDisk scans the files of a folder for the data of an application after the command that deletes it
+// has ended.
 func TestNothingOfADeletedApplicationIsOnDisk(t *testing.T) {
 	const marker = "zebrafinch"
 	dir := t.TempDir()

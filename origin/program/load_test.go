@@ -17,7 +17,7 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/system"
 )
 
-// stalled opens one connection of the n-th kind, from an address of its own, and leaves it.
+// stalled opens one connection of the n-th kind, from a different address, and leaves it.
 func stalled(address string, n int) (net.Conn, error) {
 	from := &net.TCPAddr{IP: net.IPv4(127, 0, byte(1+n/250), byte(1+n%250))}
 	d := net.Dialer{LocalAddr: from, Timeout: 5 * time.Second}
@@ -108,7 +108,7 @@ func TestLoadStalledConnections(t *testing.T) {
 	t.Logf("%d stalled, growth %d MB, innocent p99 %v (alone %v)", held, (peak-before)>>20, beside.p(99), alone.p(99))
 }
 
-// load is what an open loop met.
+// load is the result of an open loop.
 type load struct {
 	good, refused latencies
 	late          latencies // how late requests were sent: what the machine does besides
@@ -158,7 +158,7 @@ func (l *load) one(client *http.Client, url string, body []byte, due time.Time) 
 	}
 }
 
-// capacity is what as many callers as keep the server busy get done in a while.
+// capacity returns the work that enough callers to keep the server busy get done in a while.
 func capacity(client *http.Client, url string, body []byte, d time.Duration) *load {
 	l := &load{}
 	var wg sync.WaitGroup

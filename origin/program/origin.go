@@ -141,7 +141,7 @@ func (o *origin) mounts(srv *server.Server) ([]httpd.Mount, error) {
 	), err
 }
 
-// exportTime is the longest time of an export that a page asks for. Each part of it has a deadline of its own.
+// exportTime is the longest time of an export that a page requests. Each part of it has a separate deadline.
 const exportTime = 6 * time.Hour
 
 // native is the core in this process.

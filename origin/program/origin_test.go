@@ -76,7 +76,7 @@ func startOrigin(t testing.TB, s server.Settings) (*server.Server, string) {
 	return srv, "http://" + address
 }
 
-// toldKey is the key in what a first start tells.
+// toldKey returns the key in the output of a first start.
 func toldKey(text string) string {
 	_, rest, _ := strings.Cut(text, "\n    key     ")
 	key, _, _ := strings.Cut(rest, "\n")

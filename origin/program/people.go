@@ -156,7 +156,7 @@ func (o *origin) console(srv *server.Server) (*console.Handler, error) {
 	})
 }
 
-// started says where the first account is made, as long as there is none.
+// started prints where the first account is made, as long as there is none.
 func (o *origin) started(srv *server.Server, w io.Writer) error {
 	if o.people.demo {
 		if srv.Fresh {

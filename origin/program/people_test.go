@@ -344,7 +344,7 @@ func TestPeopleSettings(t *testing.T) {
 	}
 }
 
-// watchedLog is a log that says when a text stands in it.
+// watchedLog is a log that reports when it contains a text.
 type watchedLog struct {
 	safeBuffer
 	text  string

@@ -78,7 +78,7 @@ func (p *predictor) newWorker(stdin io.Reader, progress *cli.Progress) *worker {
 // pictureTime limits the analysis of one picture, or of one frame of a video. A person can wait.
 const pictureTime = 30 * time.Second
 
-// placeholder stands for a file's path in the request: the interface takes addresses alone.
+// placeholder replaces a file's path in the request, since the interface accepts only addresses.
 const placeholder = "http://file.invalid/"
 
 // predict sends one picture or video through the engine, as a call of one input.
@@ -183,8 +183,7 @@ func wireError(err error) error {
 	return err
 }
 
-// outputOf cuts the one Output object out of a response. A response without one says why
-// nothing can work.
+// outputOf cuts the one Output object out of a response. If the response has none, it returns the response's error.
 func outputOf(body []byte) ([]byte, error) {
 	var response struct {
 		Status  cli.Status

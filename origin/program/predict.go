@@ -28,7 +28,7 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/video"
 )
 
-// predictFlags are what a prediction may be told.
+// predictFlags are the flags of a prediction.
 type predictFlags struct {
 	model        string
 	language     string
@@ -183,7 +183,7 @@ func findModel(set *predict.Set, idOrName string) (*predict.Model, error) {
 	return nil, server.Usagef("--model %s: model not found; available:\n  %s", idOrName, strings.Join(known, "\n  "))
 }
 
-// run predicts what the arguments stand for and writes the answers in their order.
+// run predicts the arguments and writes the answers in their order.
 func (p *predictor) run(ctx context.Context, args []string, env *server.Env) error {
 	pictures := expand(args)
 	if len(pictures) == 0 {
@@ -199,7 +199,7 @@ func (p *predictor) run(ctx context.Context, args []string, env *server.Env) err
 	progress := cli.NewProgress(env.Stderr, cli.ProgressOptions{Verb: "predicting", Noun: "pictures", Total: len(pictures), Quiet: p.flags.quiet, Shared: server.IsTerminal(env.Stdout)})
 	failed, err := p.all(ctx, pictures, env.Stdin, out, progress)
 	if system.IsBrokenPipe(err) {
-		return err // nobody reads any more, which is no failure of ours
+		return err // the reader has closed the output, which is not an error
 	}
 	progress.Finish()
 	switch {

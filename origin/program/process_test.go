@@ -25,7 +25,7 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/video"
 )
 
-// asServer makes the test binary be the program: what main does, in a process of its own.
+// asServer makes the test binary run main, as a separate process.
 const asServer = "SIGHTLINE_TEST_AS_PROGRAM"
 
 // lastStatus names the file that such a process leaves its status in when it ends: what the system says of the
@@ -57,7 +57,7 @@ func TestMain(m *testing.M) {
 		goleak.IgnoreAnyFunction("os/signal.loop"))
 }
 
-// process is a server in a process of its own, so that its memory and its end are its own.
+// process is a server in a separate process, so that its memory and its end can be tested.
 type process struct {
 	cmd    *exec.Cmd
 	base   string

@@ -81,9 +81,8 @@ func metric(t testing.TB, client *http.Client, base, name string) string {
 	return ""
 }
 
-// TestAnotherProgramWithAnotherNetwork opens a data folder with a program that carries another
-// network: it answers by the old one, which the folder keeps, until every input is analysed
-// anew, and by its own from then on; a third start needs the old one no more.
+// TestAnotherProgramWithAnotherNetwork opens a data folder with a program that has another network. It answers with the old network,
+// which the folder keeps, until every input is analysed again, and then with its network. A third start no longer needs the old one.
 func TestAnotherProgramWithAnotherNetwork(t *testing.T) {
 	const each = 40
 	s, client := testSettings(t), own(t)

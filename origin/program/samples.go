@@ -18,7 +18,7 @@ import (
 	"github.com/sightline-dev/sightline/web"
 )
 
-// demoApp is what the application of a demonstration is called.
+// demoApp is the name of a demonstration's application.
 const demoApp = "Samples"
 
 // unfilled is a file of a demonstration's folder that does not hold everything yet. It is there from the start that
@@ -53,8 +53,8 @@ func markDemo(n *server.Node) error {
 	return system.ReplaceIn(n.Folder.Files, unfilled, nil)
 }
 
-// fillDemo puts the samples, with their places and credits, into the application of a demonstration, and has two models
-// learn from some of them. It goes on where an earlier start was cut off, and does nothing once it is done.
+// fillDemo adds the samples, with their places and credits, to the application of a demonstration, and trains two models with some of
+// them. It continues where an earlier start was interrupted, and does nothing once it has finished.
 func fillDemo(ctx context.Context, n *server.Node) error {
 	if _, err := n.Folder.Files.Size(unfilled); err != nil {
 		if errors.Is(err, fs.ErrNotExist) {

@@ -16,7 +16,7 @@ import (
 	"github.com/sightline-dev/sightline/origin/server"
 )
 
-// planted are secrets by what they are.
+// planted are secrets by their kind.
 type planted map[string]string
 
 // forms are how a secret may look in a text.
@@ -126,7 +126,7 @@ func TestSecretsStayOutOfLogs(t *testing.T) {
 	}
 }
 
-// sendRaw sends bytes that may be no request, and returns what comes back.
+// sendRaw sends bytes that may be an invalid request, and returns the answer.
 func sendRaw(t testing.TB, address, raw string) []byte {
 	t.Helper()
 	c, err := net.Dial("tcp", address)

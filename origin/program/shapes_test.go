@@ -1,8 +1,8 @@
 package program
 
-// Parts of what commands and the interface answer, as a client reads them.
+// Parts of the answers of commands and of the interface, as a client reads them.
 
-// imported is what import --json prints.
+// imported is the output of import --json.
 type imported struct {
 	Inputs, Added, There, Failed, Pending, Concepts, Models, Workflows, Renamed int
 }

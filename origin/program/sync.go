@@ -151,7 +151,7 @@ type syncer struct {
 	moving *time.Timer // fires when nothing went forward; nil with --watch
 }
 
-// standing returns where the copy stands with its origin, for calls to the copy while it syncs.
+// standing returns the copy's status, for calls to the copy while it syncs.
 func (s *syncer) standing(app string) (api.Standing, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -277,7 +277,7 @@ func (s *syncer) run(ctx context.Context) error {
 	defer s.partition.Log().Tail(func() {
 		select {
 		case s.local <- struct{}{}:
-		default: // it has been told and not looked yet
+		default: // it was notified and has not looked yet
 		}
 	})()
 	s.end = cancel
@@ -341,7 +341,7 @@ func (s *syncer) effect(x replica.Effect) {
 	}
 }
 
-// forward reports whether anything went on.
+// forward reports whether there was progress.
 func forward(was, is *replica.Status) bool {
 	return is.Cursor > was.Cursor || is.Accepted > was.Accepted || is.Folded > was.Folded || is.PiecesDone > was.PiecesDone ||
 		is.BlobsGot > was.BlobsGot || is.BlobsSent > was.BlobsSent || is.Phase != was.Phase && is.Problem == ""

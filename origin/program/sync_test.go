@@ -99,7 +99,7 @@ func TestSyncCopies(t *testing.T) {
 	}
 }
 
-// TestSyncRefusals: what is wrong is said at once, or after the patience, and nothing is lost.
+// TestSyncRefusals: sync reports a fault at once, or after the patience, and loses nothing.
 func TestSyncRefusals(t *testing.T) {
 	_, base := startOrigin(t, testSettings(t))
 	key := keyOf(strings.TrimPrefix(base, "http://"))
@@ -129,7 +129,7 @@ func TestSyncRefusals(t *testing.T) {
 	}
 }
 
-// inCopy makes one call on a copy, through whoever has its folder open.
+// inCopy makes one call on a copy, by the process that has its folder open.
 func inCopy(t testing.TB, folder, method, path, body string) (status int, answer []byte) {
 	t.Helper()
 	env := server.Env{Environ: func() []string { return nil }, Options: New().Server}
@@ -149,8 +149,7 @@ func inCopy(t testing.TB, folder, method, path, body string) (status int, answer
 	return res.Status, res.Body
 }
 
-// TestSyncTellsConflicts: a change of what was deleted at the origin meanwhile is told, once as news,
-// and kept.
+// TestSyncTellsConflicts: a change of an input that was deleted at the origin meanwhile is reported once as news, and stored.
 func TestSyncTellsConflicts(t *testing.T) {
 	srv, base := startOrigin(t, testSettings(t))
 	client := own(t)

@@ -17,8 +17,8 @@ import (
 // progressEvery is the least time between two lines of progress on a terminal.
 const progressEvery = 100 * time.Millisecond
 
-// progress shows where the copy stands: on a terminal in one line that changes, elsewhere, with
-// --watch, in a line for each change of what it is doing.
+// progress shows the copy's status: on a terminal in one line that changes, otherwise, with --watch, in a line for each change of
+// activity.
 func (s *syncer) progress(now *replica.Status) {
 	if s.f.quiet {
 		return
@@ -36,7 +36,7 @@ func (s *syncer) progress(now *replica.Status) {
 	}
 }
 
-// stand is where a copy stands, in a line.
+// stand returns the status of a copy as a line.
 func stand(now *replica.Status) string {
 	parts := []string{now.Phase.String()}
 	if now.Pieces > 0 {
@@ -62,7 +62,7 @@ func problem(now *replica.Status) string {
 	return " (" + server.Printable(now.Problem) + ")"
 }
 
-// line puts a line in the place of the last one; an empty one leaves none.
+// line replaces the last line; an empty one removes it.
 func (s *syncer) line(text string) {
 	if !s.terminal || s.f.quiet || text == "" && s.shown == "" {
 		return
@@ -91,7 +91,7 @@ func (s *syncer) dismiss(ctx context.Context, list []notAsMeant) error {
 	return nil
 }
 
-// outcome is what became of a sync.
+// outcome is the result of a sync.
 type outcome struct {
 	App       string       `json:"app_id"`
 	Phase     string       `json:"phase"`
@@ -126,7 +126,7 @@ type notAsMeant struct {
 	Position uint64          `json:"position"`
 }
 
-// about is what it is about, in words.
+// about returns the subject of the operation, in words.
 func (c *notAsMeant) about() string {
 	for _, x := range [][2]string{{"input", c.Input}, {"concept", c.Concept}, {"model", c.Model}, {"workflow", c.Workflow}} {
 		if x[1] != "" {
@@ -136,7 +136,7 @@ func (c *notAsMeant) about() string {
 	return c.Kind
 }
 
-// tell prints what became of it.
+// tell prints the result.
 func (s *syncer) tell(ctx context.Context, w io.Writer) error {
 	if s.machine == nil {
 		return nil

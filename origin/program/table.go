@@ -155,7 +155,7 @@ func clock(ms int64, decimals int) string {
 	return fmt.Sprintf("%d:%s", ms/60_000, strings.TrimSuffix(seconds[:3+decimals], "."))
 }
 
-// nothing says what an empty answer means.
+// nothing returns the text for an empty answer.
 func (t *table) nothing() string {
 	if strings.HasPrefix(t.model.Name, "food") {
 		return "no food"
@@ -163,7 +163,7 @@ func (t *table) nothing() string {
 	return "no result reaches --min-value"
 }
 
-// barCells is the width of a bar that stands for 1.
+// barCells is the width of a bar for the value 1.
 const barCells = 20
 
 func (t *table) rows(b *bufio.Writer, rows []row) {

@@ -79,7 +79,7 @@ type question struct {
 	echo   string // an id of another's that the request itself names
 }
 
-// drawQuestion makes a request of one of the tenants, now and then for what another has.
+// drawQuestion makes a request of one of the tenants, sometimes for data of another.
 func drawQuestion(rnd *rand.Rand, all []tenant) question {
 	me, other := all[rnd.IntN(len(all))], all[rnd.IntN(len(all))]
 	a := question{of: me, method: "GET", key: me.key, status: 200, mine: true}
@@ -126,7 +126,7 @@ func (a *question) write(w io.Writer) error {
 	return err
 }
 
-// wrong says what an answer must not be; empty: nothing.
+// wrong returns the fault of an answer; empty: none.
 func (a *question) wrong(status int, answer []byte, all []tenant) string {
 	if status != a.status || !json.Valid(answer) || !bytes.HasPrefix(answer, []byte(`{"status":{"code":`)) {
 		return fmt.Sprintf("status %d, want %d", status, a.status)

@@ -167,8 +167,7 @@ func TestCertificateCommand(t *testing.T) {
 	}
 }
 
-// TestBehindProxy has a proxy's headers believed, and the answers of a server whose address is
-// HTTPS say so to browsers.
+// TestBehindProxy: the server believes a proxy's headers, and if its address is HTTPS, its answers tell browsers so.
 func TestBehindProxy(t *testing.T) {
 	var log safeBuffer
 	s := testSettings(t)
@@ -198,8 +197,8 @@ func TestBehindProxy(t *testing.T) {
 	}
 }
 
-// TestStalledHandshakes keeps many connections in the middle of a handshake: whoever comes
-// after them is served, and stopping does not wait for them.
+// TestStalledHandshakes keeps many connections in the middle of a handshake. Later clients are served, and stopping does not wait for
+// them.
 func TestStalledHandshakes(t *testing.T) {
 	srv, address, dir := serveLocally(t, slog.New(slog.DiscardHandler), func(s *server.Settings) { s.MaxConns = 64 })
 	var stalled []net.Conn

@@ -20,7 +20,7 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/token"
 )
 
-// asking is a caller without a credential of its own.
+// asking is a caller without a stored credential.
 type asking struct {
 	*http.Client
 	t    testing.TB
@@ -33,7 +33,7 @@ func calling(t testing.TB, base string) *asking {
 	return &asking{&http.Client{Transport: transport, Timeout: time.Minute}, t, base}
 }
 
-// do sends a request with the given header lines, "Name: value", and returns what came back.
+// do sends a request with the given header lines, "Name: value", and returns the answer.
 func (a *asking) do(method, path string, body []byte, lines ...string) (int, http.Header, []byte) {
 	a.t.Helper()
 	request, err := http.NewRequestWithContext(a.t.Context(), method, a.base+path, bytes.NewReader(body))
@@ -222,8 +222,7 @@ func TestTokensOfAnotherAddress(t *testing.T) {
 	}
 }
 
-// TestBackupsHoldNoSigningKeys: who finds a backup must not be able to make tokens. A folder
-// that was restored from it signs with keys of its own.
+// TestBackupsHoldNoSigningKeys: nobody can make tokens with a backup. A restored folder signs with new keys.
 func TestBackupsHoldNoSigningKeys(t *testing.T) {
 	s := testSettings(t)
 	s.PublicURL = "http://sightline.test"

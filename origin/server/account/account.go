@@ -1,4 +1,4 @@
-// Package account knows the people: who may sign in, how many calls they may make, what they did.
+// Package account manages people: their sign-in, their number of calls, and the log of their actions.
 //
 //	sign-up ─▶ ┌──────────────── Registry ────────────────┐
 //	sign-in ─▶ │ accounts   name, address, argon2id hash  │──▶ Sender: codes, links
@@ -9,28 +9,25 @@
 //	           └───────────────────┬──────────────────────┘
 //	                               ▼ kv.Store, table u
 //
-// It is a table of the origin's own and not in the applications' logs, so that names, addresses and passwords
-// reach no edge and are gone when they are erased. What an account owns is not here:
-// applications name their owner in the control log.
+// It is a table of the origin and not in the applications' logs, so that names, addresses and passwords reach no edge and can be erased.
+// It does not list an account's applications: their records in the control log name their owner.
 //
-// An account is made by signing up. The first one is made with a link that the server prints
-// at its start, needs no verification, and is the operator's: it also sees the applications
-// that the command line made, whose owner is "". Until it is made nobody else can sign up, so
+// Signing up makes an account. The first one is made with a link that the server prints at its start, needs no verification, and is the
+// operator's: it also sees the applications that the command line made, whose owner is "". Until it is made nobody else can sign up, so
 // no stranger can be first.
 //
-// Calls are counted by [Registry.Spend]. An account that has not verified its address may
-// make [TrialCalls] in its life; after that its plan counts by the month. Where few calls
-// are left each is made durable before it is allowed; where many are left a block of them
-// is, and handed out from memory, so that a crash costs calls and never gives any.
+// [Registry.Spend] counts calls. An account that has not verified its address may make [TrialCalls] in total; after that its plan has a
+// monthly number. If few calls are left, each is made durable before it is allowed. If many are left, a block of them is made durable and
+// handed out from memory, so that a crash costs calls and never gives any.
 //
-// [Registry.StorageLimits] limits what the applications of an account store together. The engine counts that, from
-// the applications themselves. A client address signs up at most [Options].SignUps times in any hour.
+// [Registry.StorageLimits] limits the storage of all applications of an account. The engine counts it from the applications themselves. A
+// client address signs up at most [Options].SignUps times in any hour.
 //
-// Whoever guesses passwords is slowed down by network, and by account and network, so
-// that nobody can lock an account's owner out from another network.
+// Failed passwords slow down further tries by network, and by account and network, so that nobody can lock an account's owner out from
+// another network.
 //
-// No answer and no work shows a stranger whether an address is registered. Any number of accounts may claim an address, and each can
-// sign in. The one that verifies it first owns it; its owner gets a mail when another account claims the address.
+// No answer and no amount of work shows a stranger whether an address is registered. Any number of accounts may claim an address, and
+// each can sign in. The one that verifies it first owns it; its owner gets a mail when another account claims the address.
 package account
 
 import (
@@ -49,11 +46,11 @@ import (
 	"github.com/sightline-dev/sightline/core/kv"
 )
 
-// Errors of what people ask. Their texts are for them.
+// Errors of people's requests. Their texts are for people.
 var (
 	// ErrName is returned for a name that cannot be one.
 	ErrName = errors.New("a name must have 1 to 100 characters and no control characters")
-	// ErrEmail is returned for text that is no e-mail address.
+	// ErrEmail is returned for an invalid e-mail address.
 	ErrEmail = errors.New("not a valid email address")
 	// ErrTaken is returned to a caller who can read the mails to an address that another account has verified.
 	ErrTaken = errors.New("an account with this email address already exists: sign in, or reset the password")
@@ -67,11 +64,11 @@ var (
 	ErrLink = errors.New("this link is no longer valid: request a new one")
 	// ErrSignUp is returned when nobody can sign up, or the first account lacks its link.
 	ErrSignUp = errors.New("sign-up is closed; you need a link from the operator")
-	// ErrUnknown is returned for an account that is not there.
+	// ErrUnknown is returned for an account that does not exist.
 	ErrUnknown = errors.New("account not found")
 )
 
-// Plan is what an account may do.
+// Plan has the limits of an account.
 type Plan struct {
 	Name  string
 	Calls int64 // a month; 0: any number
@@ -83,7 +80,7 @@ type Options struct {
 	Now       func() time.Time
 	Random    io.Reader // fit for secrets
 	Log       *slog.Logger
-	Mail      Sender // sends mails; nil: they stand in Log
+	Mail      Sender // sends mails; nil: Log gets them
 	PublicURL string // start of the links in mails
 	Plan      Plan   // of every account; without a name: one without limits
 	Storage   struct{ Unverified, Verified Storage }
@@ -203,7 +200,7 @@ func (r *Registry) Account(id string) (Account, error) {
 	return rec.Account, err
 }
 
-// Allowance is how many calls an account may still make, and of how many. Negative: any number.
+// Allowance returns the number of calls that an account may still make, and its limit. Negative: unlimited.
 func (r *Registry) Allowance(id string) (left, limit int64, err error) {
 	err = r.meters.with(id, r.o.Now(), func(m *meter) error {
 		left, limit = m.allowance()

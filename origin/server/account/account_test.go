@@ -70,7 +70,7 @@ func (o *outbox) Send(_ context.Context, m Mail) error {
 	return nil
 }
 
-// world is a registry and what was lent to it.
+// world is a registry and its services.
 type world struct {
 	*Registry
 	t     *testing.T

@@ -13,7 +13,7 @@ import (
 	"github.com/sightline-dev/sightline/core/register"
 )
 
-// Action is what an audit record says was done.
+// Action is the action of an audit record.
 type Action string
 
 // The actions of accounts. Those of a register are [register.Action], those of calls are in [api.Deed].
@@ -34,7 +34,7 @@ const (
 	AppExport Action = "app.export"
 )
 
-// ByOperator is the actor of what is done on the command line.
+// ByOperator is the actor of commands on the command line.
 const ByOperator = "operator"
 
 // Event is something that somebody did. It carries no secret, no name and no address: what an
@@ -59,7 +59,7 @@ type Audited struct {
 // ErrAudit is returned for an audit log that was changed.
 var ErrAudit = errors.New("the audit log was changed or is damaged")
 
-// head is how long the log is and its last hash.
+// head is the length of the log and its last hash.
 type head struct {
 	count uint64
 	hash  hash
@@ -115,8 +115,8 @@ func (r *Registry) Audit(by register.Who, a register.Action, target string) erro
 	return r.Record(Event{Actor: cmp.Or(by.Account, ByOperator), Action: Action(a), Target: target, Remote: by.Remote})
 }
 
-// Events returns up to n events that an account did or that were done to it, newest first, from
-// below the number before; 0 starts with the newest. ByOperator stands for the command line.
+// Events returns up to n events by or on an account, newest first, before the number before; 0 starts with the newest. ByOperator means
+// the command line.
 func (r *Registry) Events(account string, before uint64, n int) ([]Event, error) {
 	lo := key(tableAudits, bytesOf(account))
 	hi := kv.After(lo)

@@ -42,7 +42,7 @@ const (
 	tableHead     = 'h'
 )
 
-// hash is what a secret is kept as: its SHA-256, which needs no salt since the secret has 256 random bits.
+// hash is the stored form of a secret: its SHA-256, which needs no salt since the secret has 256 random bits.
 type hash = [sha256.Size]byte
 
 func hashOf(secret string) hash { return sha256.Sum256([]byte(secret)) }
@@ -52,7 +52,7 @@ func isID(id string) bool {
 	return len(id) == 32 && strings.Trim(id, "0123456789abcdef") == ""
 }
 
-// bytesOf returns the bytes of an id, and zeros for one that is none.
+// bytesOf returns the bytes of an id, and zeros for an invalid one.
 func bytesOf(id string) []byte {
 	b := make([]byte, 16)
 	if isID(id) {

@@ -118,9 +118,8 @@ const (
 	mailPause  = 5 * time.Second // after the first failure; each further one doubles it
 )
 
-// post sends the registry's mails in the background. So a slow mail server delays no answer, and the time of
-// an answer does not tell whether an account exists. Mails that wait are lost with the process; a person who
-// misses one asks again.
+// post sends the registry's mails in the background. So a slow mail server delays no answer, and the time of an answer does not reveal
+// whether an account exists. Waiting mails are lost with the process; a person who misses one asks again.
 type post struct {
 	queue  chan Mail
 	sender Sender

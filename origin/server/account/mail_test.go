@@ -91,7 +91,7 @@ func TestSMTP(t *testing.T) {
 	if strings.Contains(header, "eve@") {
 		t.Errorf("a name reached the header:\n%s", header)
 	}
-	// Whatever reached us as an address: one recipient, or none.
+	// Each of these addresses gives one recipient, or none.
 	for _, to := range []string{"a@b.example\r\nRCPT TO:<eve@x.example>", "a@b.example, eve@x.example", "a@b.example\nBcc: eve@x.example"} {
 		if err := sender.Send(t.Context(), Mail{To: to, Subject: "x", Text: "y"}); err == nil {
 			t.Errorf("a mail was sent to %q", to)

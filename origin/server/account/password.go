@@ -9,7 +9,7 @@ import (
 	"github.com/sightline-dev/sightline/core/kv"
 )
 
-// resetLife is how long a reset link is open.
+// resetLife is the time for which a reset link is valid.
 const resetLife = time.Hour
 
 // ChangePassword gives an account another password. All its sessions end; the token of a new one is

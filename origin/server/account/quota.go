@@ -16,7 +16,7 @@ import (
 	"github.com/sightline-dev/sightline/core/kv"
 )
 
-// TrialCalls is how many calls an account may make in its life while its address is not verified.
+// TrialCalls is the number of calls that an account may ever make while its address is not verified.
 const TrialCalls = 100
 
 const (
@@ -134,10 +134,10 @@ func (ms *meters) spend(id string, now time.Time) (left int64, err error) {
 	}
 }
 
-// errGone is returned by a meter that counts no more.
+// errGone is returned by a meter that no longer counts.
 var errGone = errors.New("the meter was put away")
 
-// spend counts a call. What it reserves it holds the lock for, since others would find nothing left.
+// spend counts a call. It holds the lock while it reserves more, since others would find nothing left.
 func (m *meter) spend(now time.Time) (int64, error) {
 	m.mu.Lock()
 	if err := m.ready(now); err != nil {
@@ -210,7 +210,7 @@ func (m *meter) load() (err error) {
 	return nil
 }
 
-// counter is what a call is counted by, and how far it may go; 0: any number.
+// counter returns the counter of a call, and its limit; 0: unlimited.
 func (m *meter) counter() (used *uint64, limit int64) {
 	if m.verified {
 		return &m.quota.used, m.limit
@@ -234,7 +234,7 @@ func (m *meter) commit(b *kv.Batch, before quota) (wait func() error, err error)
 	return wait, err
 }
 
-// over is what an account without calls left is told.
+// over returns the error for an account without calls left.
 func (m *meter) over(now time.Time) error {
 	if !m.verified {
 		return fmt.Errorf("%w: verify your email address to make more than %d", auth.ErrQuota, TrialCalls)

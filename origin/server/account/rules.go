@@ -13,7 +13,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// Limits of what people may enter.
+// Limits of texts that people enter.
 const (
 	maxNameRunes     = 100
 	maxEmailBytes    = 254 // of RFC 5321
@@ -58,7 +58,7 @@ func checkEmail(email string) (string, error) {
 	return email, nil
 }
 
-// odd reports what is no part of an address without quotes.
+// odd reports characters that an address without quotes cannot contain.
 func odd(c rune) bool {
 	return c > unicode.MaxASCII || c != '.' && !unicode.IsLetter(c) && !unicode.IsDigit(c) && !strings.ContainsRune("!#$%&'*+-/=?^_`{|}~", c)
 }
@@ -69,8 +69,8 @@ var worstText string
 // worst are passwords of ten characters and more that guesses begin with, in lower case.
 var worst = strings.Fields(worstText)
 
-// checkPassword returns the form of a password that is hashed, so that every keyboard spells it
-// alike. about is what the password must not be: the name and the address.
+// checkPassword returns the form of a password that is hashed, the same for every keyboard. The password must not be one of about: the
+// name and the address.
 func checkPassword(password string, about ...string) (string, error) {
 	password = formPassword(password)
 	switch n := utf8.RuneCountInString(password); {

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// SessionLife is how long a session outlives its last use.
+	// SessionLife is the time after its last use for which a session is valid.
 	SessionLife = 30 * 24 * time.Hour
 
 	seenEvery    = time.Hour // a session's last use is noted this often
@@ -199,7 +199,7 @@ func (r *Registry) Session(_ context.Context, token string) (account string, err
 	return s.Account, nil
 }
 
-// see notes that a session is used. It is no loss when that cannot be written.
+// see notes that a session is used. It ignores errors of the store.
 func (r *Registry) see(h hash, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

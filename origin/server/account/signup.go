@@ -9,7 +9,7 @@ import (
 	"github.com/sightline-dev/sightline/core/kv"
 )
 
-// SetupLife is how long the link for the first account is open.
+// SetupLife is the time for which the link for the first account is valid.
 const SetupLife = 24 * time.Hour
 
 // link is the first account's, as it is kept.
@@ -58,7 +58,7 @@ func (r *Registry) empty() (bool, error) {
 	return true, err
 }
 
-// SignUp is who may sign up: "first" with the printed link alone, "open" everybody, "closed" nobody.
+// SignUp returns who may sign up: "first" only with the printed link, "open" everybody, "closed" nobody.
 func (r *Registry) SignUp() (string, error) {
 	empty, err := r.empty()
 	switch {
@@ -72,7 +72,7 @@ func (r *Registry) SignUp() (string, error) {
 	return "open", nil
 }
 
-// New is what a person signs up with.
+// New is the form of a person who signs up.
 type New struct {
 	Name, Email, Password string
 	Setup                 string // token of the first account's link, or empty
@@ -207,8 +207,8 @@ func (r *Registry) Leave(ctx context.Context, id, password, remote string) error
 	return r.Erase(id, id, remote)
 }
 
-// Erase removes an account with all that is known of it. Its records in the audit log stay, and name it
-// by its id alone. What it owns is to be deleted before. The error is ErrUnknown.
+// Erase deletes an account and its data. Its records in the audit log stay, and have only its id. The caller deletes its applications
+// before. The error is ErrUnknown.
 func (r *Registry) Erase(actor, id, remote string) error {
 	err := r.change(func(c *change) error {
 		rec, err := load(c.store, id)

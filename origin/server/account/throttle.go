@@ -7,8 +7,7 @@ import (
 	"github.com/sightline-dev/sightline/core/auth"
 )
 
-// throttles are the limits of what strangers may ask. Keys are hashed, and each limit remembers a
-// bounded number of them.
+// throttles limit the requests of strangers. Keys are hashed, and each limit remembers a bounded number of them.
 type throttles struct {
 	network limit  // sign-ins by network
 	account limit  // sign-ins by address and network
@@ -34,7 +33,7 @@ func newThrottles(signUps int) throttles {
 	}
 }
 
-// remembered is how many keys a limit remembers: 40 bytes each, and the map's.
+// remembered is the number of keys that a limit remembers: 40 bytes each, and the map's.
 const remembered = 1 << 14
 
 // limit is a token bucket for each key: burst tries at once, then one each every. A key is remembered

@@ -30,7 +30,7 @@ type usage struct {
 	flushing sync.Mutex
 }
 
-// cellKey is what calls are counted by.
+// cellKey is the key under which calls are counted.
 type cellKey struct {
 	app, by, route string
 	day            uint32 // since 1970
@@ -65,7 +65,7 @@ func (u *usage) add(k cellKey, more cell) {
 	c.last = max(c.last, more.last)
 }
 
-// flush adds what was counted to the store. What cannot be written is counted on.
+// flush adds the counts to the store. Counts that it cannot write are kept.
 func (u *usage) flush() error {
 	u.flushing.Lock()
 	defer u.flushing.Unlock()
@@ -220,7 +220,7 @@ func counts(m map[string]int64) []Count {
 	return all
 }
 
-// KeyUse is how much a key was used.
+// KeyUse is the usage of a key.
 type KeyUse struct {
 	Calls int64
 	Last  time.Time

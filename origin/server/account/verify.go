@@ -28,7 +28,7 @@ type code struct {
 	Tries int // wrong ones
 }
 
-// mailed is how many codes an account was sent.
+// mailed is the number of codes that an account was sent.
 type mailed struct {
 	Last, Since time.Time
 	Count       int // since Since

@@ -32,7 +32,7 @@ var (
 	errClient      = errors.New("this application has no client secret yet; create one first")
 )
 
-// status is what an error is on the wire. reason tells pages which words to show; details are in English.
+// status is the form of an error on the wire. Pages choose their text by reason; details are in English.
 type status struct {
 	err         error
 	http        int
@@ -91,7 +91,7 @@ type stream struct {
 	write             func(w io.Writer) error
 }
 
-// answer makes the answer of what a route has returned.
+// answer makes the answer from the result of a route.
 func (c *call) answer(v any, err error) api.Response {
 	var res api.Response
 	switch s, streams := v.(*stream); {
@@ -119,7 +119,7 @@ func (c *call) refuse(err error) api.Response {
 		}
 		details := err.Error()
 		if s.code == 11101 {
-			details = errMissing.Error() // what is not there and what is another's are told alike
+			details = errMissing.Error() // the same text for missing things and for those of another account
 		}
 		res := respond(s.http, envelope{s.code, s.description, details, s.reason}, nil)
 		var wait *auth.RateError

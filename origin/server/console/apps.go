@@ -47,7 +47,7 @@ func (c *call) mine() (catalog.App, error) {
 	return a, err
 }
 
-// by is who asks.
+// by returns the caller.
 func (c *call) by() register.Who { return register.Who{Account: c.account.ID, Remote: c.r.Remote} }
 
 // owned are the account's applications, oldest first.
@@ -95,7 +95,7 @@ func (c *call) createApp(in register.NewApp) (any, error) {
 	return map[string]any{"app": viewOf(&a), "client": client}, err
 }
 
-// app shows an application with what it holds.
+// app shows an application with the sizes of its data.
 func (c *call) app(a *catalog.App) (any, error) {
 	n, err := c.o.Register.Contents(a.ID)
 	if err != nil {

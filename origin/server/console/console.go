@@ -1,15 +1,15 @@
-// Package console is what the account and application pages ask, over JSON and a session cookie.
+// Package console answers the account and application pages, over JSON and a session cookie.
 //
 //	page ──▶ host, origin ─▶ cookie ─▶ csrf ─▶ route ─▶ account.Registry   people, sessions, usage
 //	          rebinding,                          └───▶ Engine             applications, keys, clients
 //	          other sites                               every action of a person is in the audit log
 //
-// It shares the envelope and the codes of /v2, but not its credentials: a key or a
-// token opens nothing here, and a cookie opens nothing there. A page that keeps a copy of an application asks here for
-// an access token to it. What another owns is answered like what is not there, byte for byte.
+// It shares the envelope and the codes of /v2, but not its credentials: a key or a token opens nothing here, and a cookie opens nothing
+// there. A page with a copy of an application gets an access token to it here. For things of another account the answer is the same, byte
+// for byte, as for missing ones.
 //
-// A cookie is 256 random bits. Before anybody signs in it stands for nobody and only carries the
-// page's CSRF token, which is a hash of it; signing in and changing a password replace it.
+// A cookie is 256 random bits. Before a sign-in it belongs to nobody and only carries the page's CSRF token, which is a hash of it;
+// signing in and changing a password replace it.
 package console
 
 import (
@@ -33,7 +33,7 @@ type Model struct {
 	Name string `json:"name"`
 }
 
-// Tokens is what is asked of [api.Tokens].
+// Tokens is the used part of [api.Tokens].
 type Tokens interface {
 	Issue(c auth.Claims) (token string, life time.Duration, err error)
 }
@@ -56,7 +56,7 @@ type Options struct {
 	Export func(ctx context.Context, app string, w io.Writer) error
 }
 
-// Prefix is where the handler is mounted.
+// Prefix is the path at which the handler is mounted.
 const Prefix = "/console"
 
 // Handler answers requests below [Prefix]. It is safe for concurrent use.
@@ -97,8 +97,8 @@ type call struct {
 	*Handler
 	ctx     context.Context
 	r       *api.Request
-	token   string // of the cookie: what was sent, or what is to be set
-	set     bool   // the cookie is to be set
+	token   string // of the cookie: the sent one, or the new one
+	set     bool   // the answer sets the cookie
 	account account.Account
 	id      string // what the path names
 	key     string // likewise, after id

@@ -203,8 +203,8 @@ func TestMistakes(t *testing.T) {
 	op.ok("GET", "/session", "", nil)
 }
 
-// TestForeignIsMissing asks for everything of another's application, and of one that is not there: the answers are
-// the same bytes, and nothing is changed.
+// TestForeignIsMissing requests everything of another account's application, and of a missing one: the answers are the same bytes, and
+// nothing is changed.
 func TestForeignIsMissing(t *testing.T) {
 	s := newSite(t, func(o *Options, _ *account.Options) {
 		o.Export = func(context.Context, string, io.Writer) error { return nil }
@@ -254,15 +254,15 @@ func TestForeignIsMissing(t *testing.T) {
 	}
 }
 
-// mint issues tokens that say what they are of.
+// mint issues tokens whose text is their claims.
 type mint struct{}
 
 func (mint) Issue(c auth.Claims) (string, time.Duration, error) {
 	return fmt.Sprintf("%s %s %d %t", c.App, c.Client, c.Generation, c.Page), 15 * time.Minute, nil
 }
 
-// TestPageToken asks for the token with which a page keeps a copy: it is of the application and of the generation that
-// its client's tokens are of, so that what kills those kills it.
+// TestPageToken requests the token for a page's copy: it belongs to the application and has the generation of its client's tokens, so
+// that it ends together with them.
 func TestPageToken(t *testing.T) {
 	s := newSite(t, func(o *Options, _ *account.Options) { o.Tokens = mint{} })
 	s.operator()

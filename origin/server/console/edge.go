@@ -21,19 +21,19 @@ import (
 // Another site gets no answer here, as at an origin; what another program on this machine may ask, it may ask at
 // the origin of a demonstration too.
 type Edge struct {
-	// Who says what the edge is called and where its origin is, as far as it knows; both are empty where it stands alone.
+	// Who returns the name of the edge and the address of its origin, as far as it knows; both are empty without an origin.
 	Who func() (name, origin string)
 
 	// Of returns the application that the credential of a request is good for; empty: it is good for none.
 	Of func(ctx context.Context, r *api.Request) (app string)
 
-	// Keys tells of the keys of an application that an origin lends; false: the application is the edge's own.
+	// Keys returns the age of the keys of an application that has an origin; false: the application exists only at the edge.
 	Keys func(app string) (KeysAge, bool)
 
 	Open bool // a demonstration's: every visitor has its applications; on loopback only
 }
 
-// KeysAge is how old what an edge knows of an application's keys is, and how old it may be.
+// KeysAge is the age of an edge's knowledge of an application's keys, and its limit.
 type KeysAge struct {
 	Known  time.Time     // when the origin last said that there is nothing else to be known; zero: never
 	Writes time.Duration // for so long after it writes are taken
@@ -48,7 +48,7 @@ var edgeRoutes = []route{
 	{"POST", "/apps/{id}/page-token", anybody, (*call).edgeToken},
 }
 
-// edgeSession is what a page knows of itself at an edge.
+// edgeSession returns the facts about the session for a page at an edge.
 func (c *call) edgeSession() (any, error) {
 	type edge struct {
 		Name   string `json:"name"`

@@ -13,14 +13,14 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/account"
 )
 
-// issuer issues tokens that say what they are of.
+// issuer issues tokens whose text is their claims.
 type issuer struct{}
 
 func (issuer) Issue(c auth.Claims) (string, time.Duration, error) {
 	return "token of " + c.App + " to " + c.Client, time.Minute, nil
 }
 
-// newEdge is the handler of an edge over an engine with two applications; of is which of them a header opens.
+// newEdge returns the handler of an edge over an engine with two applications; of maps a header to the application that it opens.
 func newEdge(t *testing.T, open bool) (b *browser, apps []string, of map[string]string) {
 	t.Helper()
 	of = map[string]string{}
@@ -66,7 +66,7 @@ func (b *browser) shows(authorization, method, path string) api.Response {
 	return b.Serve(b.t.Context(), r)
 }
 
-// TestEdgeSession says whose edge it is, and gives nobody a cookie or an account.
+// TestEdgeSession: the answer names the edge, and gives nobody a cookie or an account.
 func TestEdgeSession(t *testing.T) {
 	b, _, _ := newEdge(t, false)
 	res := b.do("GET", "/session", "")
@@ -125,7 +125,7 @@ func TestEdgeApps(t *testing.T) {
 	}
 }
 
-// TestEdgeKeys tells whoever has a key of an application how old what is known of its keys is, and nobody else.
+// TestEdgeKeys: only a caller with a key of an application gets the age of the edge's knowledge of its keys.
 func TestEdgeKeys(t *testing.T) {
 	b, apps, _ := newEdge(t, false)
 	for _, tt := range []struct {
@@ -149,7 +149,7 @@ func TestEdgeKeys(t *testing.T) {
 	}
 }
 
-// TestEdgeOpen lets whoever comes to a demonstration's edge in, from a page of its own alone.
+// TestEdgeOpen: a demonstration's edge admits every caller, but only from its pages.
 func TestEdgeOpen(t *testing.T) {
 	b, apps, _ := newEdge(t, true)
 	if got := named(t, b.do("GET", "/apps", "")); len(got) != 2 {

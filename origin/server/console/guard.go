@@ -14,9 +14,8 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/account"
 )
 
-// checkOrigin refuses what another site had a browser send: under a name that is not the server's own, as
-// a site does whose name suddenly stands for our address; or from a page that is not. strict asks
-// for proof that the page is ours.
+// checkOrigin refuses requests that another site made a browser send: under a name that is not the server's, such as one that was changed
+// to our address; or from a page of another site. strict requires proof that the page is ours.
 func (c *call) checkOrigin(strict bool) error {
 	if !c.hosts[strings.ToLower(c.header("Host"))] {
 		return errHost
@@ -38,7 +37,7 @@ func (c *call) header(name string) string {
 	return c.r.Header(name)
 }
 
-// enter finds whose cookie it is. One that is missing is made, and stands for nobody.
+// enter finds the session of the cookie. It makes a missing cookie, which belongs to nobody.
 func (c *call) enter() error {
 	c.token = c.sent()
 	if c.token == "" {
@@ -94,7 +93,7 @@ func (c *call) adopt(token string, err error) error {
 	return c.signedIn()
 }
 
-// tokenDigits is how long a cookie's value is.
+// tokenDigits is the length of a cookie's value.
 const tokenDigits = 64
 
 // sent is the cookie that came, or empty.

@@ -64,7 +64,7 @@ func TestOtherSitesChangeNothing(t *testing.T) {
 	ada.ok("GET", "/apps/"+app, "", nil)
 }
 
-// TestOtherSitesReadNothing asks as a name does that suddenly stands for our address, and as a page of another site.
+// TestOtherSitesReadNothing sends requests under a name that was changed to our address, and from a page of another site.
 func TestOtherSitesReadNothing(t *testing.T) {
 	s := newSite(t, func(o *Options, p *account.Options) {
 		o.PublicURL, o.Demo, p.Demo = "http://127.0.0.1:8080", true, true
@@ -133,7 +133,7 @@ func TestSessionsRotate(t *testing.T) {
 	cookie, csrf := b.cookie, b.csrf
 	b.ok("DELETE", "/session", "{}", nil)
 	stale(cookie, csrf)
-	cookie, csrf = b.cookie, b.csrf // stands for nobody
+	cookie, csrf = b.cookie, b.csrf // belongs to nobody
 	b.ok("POST", "/session", `{"email":"op@pictures.example","password":`+quote(password)+`}`, nil)
 	stale(cookie, csrf)
 	other := s.browser()
@@ -368,7 +368,7 @@ func FuzzBodies(f *testing.F) {
 	})
 }
 
-// FuzzRequests sends any path and headers: nothing but the envelope comes back, and nothing is told without a session.
+// FuzzRequests sends any path and headers: every answer is the envelope, and without a session it contains no data.
 func FuzzRequests(f *testing.F) {
 	f.Add("GET", "/console/apps/x/../y", "q=%zz", "pictures.example", "sightline=;;;=", "https://pictures.example")
 	f.Add("POST", "//console//session", "", "pictures.example:443", "__Host-sightline="+strings.Repeat("0", 64), "null")

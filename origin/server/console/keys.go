@@ -23,7 +23,7 @@ type keyView struct {
 	Created     string   `json:"created_at"`
 	Used        string   `json:"last_used_at,omitempty"`
 	Calls       int64    `json:"calls"`
-	Key         string   `json:"key,omitempty"` // in the one answer that tells it
+	Key         string   `json:"key,omitempty"` // in the one answer that shows it
 }
 
 func keyOf(k *catalog.Key, use account.KeyUse) keyView {
@@ -119,8 +119,8 @@ func (c *call) revokeTokens(a *catalog.App) (any, error) {
 	return nil, c.o.Register.RevokeTokens(c.ctx, c.by(), a.ID)
 }
 
-// pageToken gives a page an access token of the application, as its client gets them: what a copy of it in the
-// browser shows to the origin. What it reads is no call of the account's. It lives as long as any, also past the session that asked, and dies with the others.
+// pageToken gives a page an access token of the application, like its client's, for a copy in the browser to show to the origin. Its
+// reads do not count as calls of the account. It has the lifetime of other tokens, also beyond the session, and ends together with them.
 func (c *call) pageToken(a *catalog.App) (any, error) {
 	if c.o.Tokens == nil {
 		return nil, errMissing

@@ -31,7 +31,7 @@ type person struct {
 	BytesLimit  *int64 `json:"bytes_limit"`  // likewise
 }
 
-// session is what a page knows of itself.
+// session is the facts about the session for a page.
 type session struct {
 	Account   *person  `json:"account"`
 	CSRF      string   `json:"csrf"`
@@ -278,8 +278,8 @@ func (c *call) endSession() (any, error) {
 // eventsShown is a page of audit records.
 const eventsShown = 100
 
-// audit shows the account's audit records, newest first; ?before=seq goes on. The operator's account shows those of
-// the command line too.
+// audit shows the account's audit records, newest first; ?before=seq returns the next page. The operator's account shows those of the
+// command line too.
 func (c *call) audit() (any, error) {
 	var before uint64
 	query, err := url.ParseQuery(c.r.Query)

@@ -19,7 +19,7 @@ const (
 // route is one row of the table.
 type route struct {
 	method string
-	path   string // below Prefix; {id} and {key} stand for a segment
+	path   string // below Prefix; {id} and {key} match any segment
 	who    who
 	serve  handler
 }

@@ -99,7 +99,7 @@ func (s *site) browser() *browser {
 	return b
 }
 
-// request is what the browser's page sends.
+// request is a request of the browser's page.
 func (b *browser) request(method, path, body string) (*api.Request, map[string]string) {
 	path, query, _ := strings.Cut(path, "?")
 	u := strings.SplitN(b.origin, "/", 4)[2]
@@ -113,7 +113,7 @@ func (b *browser) request(method, path, body string) (*api.Request, map[string]s
 	}, header
 }
 
-// do sends a request and takes what is to be kept out of its answer.
+// do sends a request and stores the cookie of its answer.
 func (b *browser) do(method, path, body string) api.Response {
 	b.t.Helper()
 	r, _ := b.request(method, path, body)

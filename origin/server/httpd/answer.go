@@ -111,9 +111,8 @@ func methodLabel(method string) string {
 	return "other"
 }
 
-// told is what a log line takes from a client's path: its start, with every part that may be a
-// secret cut to eight letters. Hosted pictures have names that let in who knows them, and people
-// put keys where an id belongs; eight digits of an id still tell it from others.
+// told returns the part of a client's path for a log line: its start, with every part that may be a secret cut to eight letters. The
+// names of hosted pictures give access, and people put keys where an id belongs; eight digits of an id still identify it.
 func told(path string) string {
 	const most, shown = 200, 8
 	parts := strings.Split(path[:min(len(path), most)], "/")

@@ -7,12 +7,12 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// client is who asks: the connection's peer or, where that is our proxy, whom it names.
+// client returns the address of the caller: the connection's peer or, if that is our proxy, the address that it names.
 //
-//	X-Forwarded-For: whatever the client said, 203.0.113.7
-//	                                           └ written by the proxy itself, the last of the last line
+//	X-Forwarded-For: any text of the client, 203.0.113.7
+//	                                          └ written by the proxy itself, the last of the last line
 //
-// A proxy that names nobody is taken for the client: a shared limit errs on the safe side.
+// A proxy that names nobody counts as the client: a shared limit errs on the safe side.
 func (s *Server) client(ctx *fasthttp.RequestCtx) netip.Addr {
 	peer := address(ctx.RemoteAddr().String())
 	if !s.o.BehindProxy || !peer.IsLoopback() && !peer.IsPrivate() {
@@ -26,7 +26,7 @@ func (s *Server) client(ctx *fasthttp.RequestCtx) netip.Addr {
 	return peer
 }
 
-// address reads "ip:port", as connections name their ends. The zero Addr stands for what is none.
+// address reads "ip:port", as connections name their ends. It returns the zero Addr for an invalid text.
 func address(text string) netip.Addr {
 	ap, err := netip.ParseAddrPort(text)
 	if err != nil {

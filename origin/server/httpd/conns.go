@@ -89,7 +89,7 @@ func (g *gate) Accept() (net.Conn, error) {
 		if refused := g.admit(c); refused != nil {
 			if g.secure == nil { // a handshake would be the work that is refused
 				_ = raw.SetWriteDeadline(g.now().Add(100 * time.Millisecond))
-				_, _ = raw.Write(refused) // nobody to tell when it fails
+				_, _ = raw.Write(refused) // an error here reaches nobody
 			}
 			_ = raw.Close()
 			continue
@@ -250,8 +250,7 @@ const (
 	lingerTime  = time.Second
 )
 
-// Close closes the connection. Where a request was refused before its body had come, it
-// first says so and reads on for a while.
+// Close closes the connection. If a request was refused before its body had come, it first sends the answer and reads for a while.
 func (c *conn) Close() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok && c.drain && half.CloseWrite() == nil {
 		linger(c.Conn, c.gate.now())

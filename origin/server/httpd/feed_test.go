@@ -219,8 +219,7 @@ func TestPoll(t *testing.T) {
 	})
 }
 
-// TestIdleStream listens to an origin that has nothing to say: a keepalive each 15 s, below a
-// kilobyte a minute, and an entry the moment it is there.
+// TestIdleStream listens to an idle origin: it sends a keepalive each 15 s, below a kilobyte a minute, and an entry at once.
 func TestIdleStream(t *testing.T) {
 	pullable(t, feed.Limits{}, func(t *testing.T, p *pulled) {
 		x := p.listen("since=0&live=stream")
@@ -497,8 +496,7 @@ func TestPackedStream(t *testing.T) {
 	})
 }
 
-// TestBlobOverHTTP sends a picture of two megabytes in pieces, and has it back whole and in part, with its
-// length told before it comes.
+// TestBlobOverHTTP sends a picture of two megabytes in pieces, and reads all and parts of it, with its length in the header.
 func TestBlobOverHTTP(t *testing.T) {
 	pullable(t, feed.Limits{}, func(t *testing.T, p *pulled) {
 		data := bytes.Repeat([]byte("0123456789abcdef"), 128<<10)

@@ -13,25 +13,23 @@ import (
 // maxFields bounds the lines of a header; the bytes are bounded by the read buffer.
 const maxFields = 100
 
-// framing is what a header says about where its body ends.
+// framing is the part of a header that determines the end of its body.
 type framing struct {
 	contentLength, transferEncoding, host int
 	single                                [len(single)]bool // those that have come
 }
 
-// single are the other lines that must be said only once, and must arrive: who reads the first
-// and who reads the last would see another user, another origin, another wish.
+// single are the other lines that must occur exactly once: a program that reads the first and one that reads the last would see another
+// user, another origin, another request.
 var single = [...]string{
 	"authorization", "x-clarifai-session-token", "cookie", "origin", "sec-fetch-site", "x-sightline-csrf", "content-type", "expect",
 }
 
-// checkFraming refuses a request whose header two readers could understand differently:
-// who stands between us and the client may see another body, another host or another user
-// in it. The server library alone accepts both lengths at once, "identity", folded lines,
-// spaces in names and repeated credentials.
+// checkFraming refuses a request whose header two readers could understand differently: a proxy between us and the client may see another
+// body, another host or another user in it. The server library alone accepts both lengths at once, "identity", folded lines, spaces in
+// names and repeated credentials.
 //
-// header is the block of header lines with its final empty line, as it came; http11 says
-// whether the request line claims HTTP/1.1.
+// header is the block of header lines with its final empty line, unchanged; http11 reports whether the request line claims HTTP/1.1.
 func checkFraming(header []byte, http11 bool) error {
 	var f framing
 	for n := 0; len(header) > 0; n++ {
@@ -143,8 +141,7 @@ func (f *framing) verdict(http11 bool) error {
 	return nil
 }
 
-// checkTarget refuses what is no path of ours: it returns the path and the query, still
-// encoded, of an origin-form or absolute-form target.
+// checkTarget refuses an invalid path. It returns the path and the query, still encoded, of an origin-form or absolute-form target.
 func checkTarget(method, target string) (path, query string, err error) {
 	if target == "*" && method == "OPTIONS" {
 		return "*", "", nil

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// second is a request that hides in another's body: whoever answers it was fooled.
+// second is a request that hides in another's body: a server that answers it was deceived.
 const second = "GET /second HTTP/1.1\r\nHost: h\r\n\r\n"
 
 func head(lines ...string) string {
@@ -15,7 +15,7 @@ func head(lines ...string) string {
 // corpus is raw bytes, and the statuses that must come back, in order. A
 // request that is refused must be the last that its connection carries.
 var corpus = []struct{ name, raw, want string }{
-	// What is plain must work, or the rest proves nothing.
+	// Plain requests must work, or the rest proves nothing.
 	{"no body", "GET /v2/models HTTP/1.1\r\nHost: h\r\n\r\n", "200"},
 	{"two in a pipeline", "GET /a HTTP/1.1\r\nHost: h\r\n\r\n" + second, "200 200"},
 	{"length", head("Host: h", "Content-Length: 5") + "hello", "200"},

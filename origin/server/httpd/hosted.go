@@ -19,7 +19,7 @@ type Picture struct {
 	ContentType string
 	Tag         string        // entity tag of the bytes, in quotes; empty: none
 	Size        int64         // bytes of Body
-	Body        io.ReadCloser // gives an error in place of io.EOF when the bytes are damaged
+	Body        io.ReadCloser // returns an error instead of io.EOF when the bytes are damaged
 }
 
 // hostedCache lets any cache keep a picture, and makes it ask before each use: a picture can be deleted. Its tag answers without
@@ -103,8 +103,8 @@ func shown(contentType string) bool {
 	return false
 }
 
-// whole keeps the last byte back until the source has said that all of them are good, so
-// that a damaged picture arrives short, which every client notices.
+// whole holds the last byte back until the source has confirmed all of them, so that a damaged picture arrives short, which every client
+// notices.
 type whole struct {
 	io.Closer
 	from *bufio.Reader

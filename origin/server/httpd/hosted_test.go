@@ -31,7 +31,7 @@ func (p pictures) Open(_ context.Context, name string) (Picture, error) {
 	return out, nil
 }
 
-// failing gives err in place of io.EOF, when it is not nil.
+// failing returns err instead of io.EOF, when it is not nil.
 type failing struct {
 	io.Reader
 	err error

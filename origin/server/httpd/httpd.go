@@ -7,19 +7,16 @@
 //	             and in all: the longest                         share       recover share,
 //	             waiting is closed                                                   least rate
 //
-// The caller is known before the body is read, so that strangers share a little memory apart from that of others. Bodies and answers
-// take memory as they grow, and each caller has a fair share; see package shares.
+// The caller is known before the body is read, so that strangers share a little memory apart from that of others. Bodies and answers take
+// memory as they grow, and each caller has a fair share; see package shares.
 //
-// The library streams bodies and leaves everything between to us: it reserves what a client
-// declares when it buffers, accepts ambiguous framing, has no defence against slow clients,
-// does not recover panics, and does not read to the end a body that its handler left. This
-// package does all of that, and [TestHostileFraming] checks it with a corpus.
+// The library streams bodies and leaves the rest to us: it reserves the declared size when it buffers, accepts ambiguous framing, has no
+// defence against slow clients, does not recover panics, and does not read the rest of a body that its handler left. This package does
+// all of that, and [TestHostileFraming] checks it with a corpus.
 //
-// Bytes of a request die with the library's handler, so what goes inward is copied. Answers
-// are the interface's envelope, whatever went wrong. Beside the mounts the server answers
-// /healthz, /readyz, /metrics and /version. With TLS the same port answers a request in the
-// clear with a refusal, never with a redirection: its credential has been shown already. There
-// is no HTTP/2 here.
+// Bytes of a request are invalid after the library's handler, so data that go inward are copied. Answers have the interface's envelope in
+// every case. In addition to the mounts the server answers /healthz, /readyz, /metrics and /version. With TLS the same port refuses a
+// request in the clear, and never redirects it: its credential has been shown already. There is no HTTP/2 here.
 package httpd
 
 import (
@@ -45,11 +42,10 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/shares"
 )
 
-// Handler answers requests. r and its bytes belong to the handler until it returns, the
-// response to the server from then on. It is called concurrently.
+// Handler answers requests. r and its bytes belong to the handler until it returns, the response to the server from then on. It is called
+// concurrently.
 //
-// Of a response with a Stream, the stream is the last that happens: ctx and r live until it
-// has returned. The client has writeTimeout to take each chunk of its
+// If a response has a Stream, ctx and r are valid until the stream has returned. The client has writeTimeout to take each chunk of its
 // output. A stream needs HTTP/1.1.
 type Handler interface {
 	Serve(ctx context.Context, r *api.Request) api.Response
@@ -261,7 +257,7 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 	status, late = s.route(ctx, id, &r)
 }
 
-// head reads what stands above the body into r, and refuses what is ambiguous.
+// head reads the header into r, and refuses ambiguous ones.
 func (s *Server) head(ctx *fasthttp.RequestCtx, r *api.Request) error {
 	h := &ctx.Request.Header
 	r.Method, r.Path = string(h.Method()), "/"
@@ -397,7 +393,7 @@ func (s *Server) mount(path string) *Mount {
 	return nil
 }
 
-// panicked tells of a panic, from where it is recovered.
+// panicked reports a panic, from where it is recovered.
 func (s *Server) panicked(id string, p any) {
 	s.metrics.panics.Inc()
 	s.o.Log.Error("panic", "id", id, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
@@ -426,14 +422,13 @@ func (s *Server) newID() string {
 	return hex.EncodeToString(b[:])
 }
 
-// lameDuck is how long a draining server still accepts, so that connections that are on
-// their way are answered rather than reset.
+// lameDuck is the time for which a draining server still accepts, so that connections that are just being made are answered rather than
+// reset.
 const lameDuck = 250 * time.Millisecond
 
-// Drain stops the server: readiness goes, every answer closes its connection, the listener
-// closes, accepted requests are answered, connections that say nothing close. When ctx ends
-// before that, the calls under way are cancelled and have [lastMoments] to answer; Drain then
-// returns ctx's error.
+// Drain stops the server: readiness ends, every answer closes its connection, the listener closes, accepted requests are answered, idle
+// connections close. When ctx ends before that, running calls are cancelled and have [lastMoments] to answer; Drain then returns ctx's
+// error.
 func (s *Server) Drain(ctx context.Context) error {
 	s.draining.Store(true)
 	s.still()
@@ -461,5 +456,5 @@ func (s *Server) Drain(ctx context.Context) error {
 	return err
 }
 
-// lastMoments is what cancelled calls have to answer.
+// lastMoments is the time in which cancelled calls must answer.
 const lastMoments = time.Second

@@ -13,8 +13,8 @@ import (
 	"github.com/sightline-dev/sightline/sync/feed"
 )
 
-// TestIdleClients holds clients that have nothing to be told, on streams and on WebSockets: each takes at
-// most 1,024 bytes a minute, with those of HTTP, and 32 KiB of the server's memory, with its end of the pipe.
+// TestIdleClients has clients without news, on streams and on WebSockets: each takes at most 1,024 bytes a minute, with those of HTTP,
+// and 32 KiB of the server's memory, with its end of the pipe.
 func TestIdleClients(t *testing.T) {
 	for name, upgrade := range map[string]string{
 		"stream": "",

@@ -11,7 +11,7 @@ import (
 	"github.com/sightline-dev/sightline/core/api"
 )
 
-// metrics are what an operator watches.
+// metrics are the figures for an operator.
 type metrics struct {
 	requests *prometheus.CounterVec // by method and status
 	refused  *prometheus.CounterVec // by reason

@@ -123,8 +123,8 @@ func (s *Server) onExpect(ctx *fasthttp.RequestCtx) (status int) {
 	return res.Status
 }
 
-// atOnce is what a connection reads that is not taken at all: it is written without the
-// library, before anything is read. header are more lines.
+// atOnce returns the bytes for a connection that is refused: they are written without the library, before anything is read. header has
+// more lines.
 func atOnce(status, header, envelope string) []byte {
 	body := `{"status":{` + envelope + `}}`
 	return []byte("HTTP/1.1 " + status + "\r\n" +

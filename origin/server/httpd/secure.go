@@ -12,9 +12,9 @@ import (
 	"golang.org/x/crypto/acme"
 )
 
-// secured is a TLS configuration as it is served, whatever else is in it: TLS 1.2 at least, and
-// HTTP/1.1 as the only protocol, since the library speaks no other. A client that comes to see
-// whether we hold a name, as certificate authorities do, is let shake hands and no more.
+// secured returns a TLS configuration with our rules, whatever else is in it: TLS 1.2 at least, and HTTP/1.1 as the only protocol, since
+// the library has no other. A client that checks whether we hold a name, as certificate authorities do, may complete the handshake and
+// nothing else.
 func secured(c *tls.Config, now func() time.Time) *tls.Config {
 	c = c.Clone()
 	c.MinVersion = max(c.MinVersion, tls.VersionTLS12)

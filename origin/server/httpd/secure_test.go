@@ -23,7 +23,7 @@ import (
 	"golang.org/x/crypto/acme"
 )
 
-// certified is a server's configuration with a certificate of its own for "h", and a client's that trusts it.
+// certified returns a server's configuration with a new certificate for "h", and a client's that trusts it.
 func certified(t testing.TB) (server, client *tls.Config) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -99,8 +99,7 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// TestClearOnTLS sends a request in the clear to the port of TLS: it is told so, never sent
-// elsewhere, and never served.
+// TestClearOnTLS sends a request in the clear to the port of TLS: it is refused with the reason, never redirected, and never served.
 func TestClearOnTLS(t *testing.T) {
 	h := &echo{}
 	o := options(h)

@@ -120,8 +120,7 @@ func start(t testing.TB, o Options) (*Server, string) {
 	return s, l.Addr().String()
 }
 
-// exchange sends raw bytes and returns all answers until the server closes, or says nothing
-// more although the client has finished.
+// exchange sends raw bytes and returns all answers until the server closes, or is silent although the client has finished.
 func exchange(t testing.TB, address, raw string) (answers []*http.Response, rest string) {
 	t.Helper()
 	c, err := net.Dial("tcp", address)

@@ -72,8 +72,7 @@ func inBubble(t *testing.T, o Options, test func(t *testing.T, s *Server, l *pip
 // settle lets the library's worker pool notice, in virtual time, that it has stopped.
 func settle() { time.Sleep(2 * time.Second) }
 
-// drip sends raw, then one byte every interval, and returns what came back and when the
-// server hung up.
+// drip sends raw, then one byte every interval, and returns the answer and the time when the server closed the connection.
 func drip(l *pipeListener, raw string, interval time.Duration) (answer string, after time.Duration) {
 	c := l.dial("192.0.2.1")
 	start := time.Now()

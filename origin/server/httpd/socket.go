@@ -14,10 +14,9 @@ import (
 	"github.com/sightline-dev/sightline/core/api"
 )
 
-// A live answer comes as a WebSocket (RFC 6455) where the client asks for one. What its handler
-// writes between two flushes is one binary message; what the client sends is read and dropped, but
-// for a close, which ends the call. A page cannot set headers on a WebSocket, so the credential may
-// stand among the protocols that it offers:
+// A live answer is sent over a WebSocket (RFC 6455) if the client asks for one. The output of its handler between two flushes is one
+// binary message. Messages of the client are read and dropped, except for a close, which ends the call. A page cannot set headers on a
+// WebSocket, so the credential may be among the protocols that it offers:
 //
 //	new WebSocket(url, ["sightline.sync", "authorization." + base64url("Bearer …")])
 //

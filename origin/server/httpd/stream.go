@@ -10,7 +10,7 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// chunkBytes is what a stream gathers before it sends; a live one sends what its pieces are.
+// chunkBytes is the size at which a stream sends its output; a live stream sends each piece.
 const (
 	chunkBytes     = 32 << 10
 	liveChunkBytes = 1 << 10
@@ -60,7 +60,7 @@ type flusher interface {
 	Flush() error
 }
 
-// write has the body written to w. gone says what was sent, and why the rest is not taken.
+// write writes the body to w. gone returns the number of sent bytes, and the reason why the rest was not taken.
 func (t *stream) write(w flusher, gone func() (int64, error)) (err error) {
 	defer func() {
 		if p := recover(); p != nil {

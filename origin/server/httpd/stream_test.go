@@ -257,8 +257,7 @@ func TestRequestsAsHandlersSeeThem(t *testing.T) {
 	}
 }
 
-// TestHeadersOfAnswers holds every kind of answer to the headers that protect it, and answers
-// of our own pages to being ours alone.
+// TestHeadersOfAnswers checks the protective headers of every kind of answer, and that answers of our pages are for our pages only.
 func TestHeadersOfAnswers(t *testing.T) {
 	own := &answering{serve: func(context.Context, *api.Request) api.Response {
 		return api.Response{Status: 200, ContentType: "text/html", Body: []byte("<p>"), Header: []api.Field{
