@@ -38,7 +38,7 @@ func (n *Node) auditCall(r *api.Request, did api.Deed) error {
 	return n.Accounts.Audit(register.Who{Account: did.By, Remote: r.Remote}, register.Action(did.Action), did.App)
 }
 
-// flushEvery is how often usage is written.
+// flushEvery is the time between two writes of usage.
 const flushEvery = 5 * time.Second
 
 // tendAccounts sends mails and writes usage until ctx ends.
@@ -62,8 +62,8 @@ func (n *Node) LogAudit() {
 	n.Log.Info("audit log verified", "records", a.Count, "hash", a.Hash)
 }
 
-// Console makes the handler of the pages' own interface, with what every program's has in addition to o: the engine, its
-// tokens, and the names that the server has.
+// Console makes the handler of the pages' interface. It adds to o the parts that every program has: the engine, its tokens, and the
+// server's names.
 func (srv *Server) Console(o console.Options) (*console.Handler, error) {
 	o.Register, o.Refuse, o.Tokens, o.Version = srv.Register, srv.Engine.Refuse, srv.Tokens, Version
 	o.PublicURL, o.Origins = strings.TrimRight(srv.Settings.PublicURL, "/"), srv.ownOrigins()

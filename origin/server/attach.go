@@ -13,11 +13,11 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/system"
 )
 
-// attachTime is how long a command waits for a process that has the folder open and does
-// not answer: one that is starting or stopping.
+// attachTime is the time for which a command waits for a process that has the folder open and does not answer: one that is starting or
+// stopping.
 const attachTime = 15 * time.Second
 
-// Use is what a command does with a data folder that nobody has open.
+// Use is a command's use of a data folder that nobody has open.
 type Use struct {
 	Make bool // makes it, where it is missing
 	Work bool // does its background work meanwhile: downloads, trainings

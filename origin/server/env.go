@@ -15,7 +15,7 @@ import (
 // Version is set when a release is built.
 var Version = "development"
 
-// Env is what a process gives to a command.
+// Env is the environment that a process gives to a command.
 type Env struct {
 	Args           []string // without the program's name
 	Stdin          io.Reader

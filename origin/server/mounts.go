@@ -17,7 +17,7 @@ import (
 	"github.com/sightline-dev/sightline/web/runtime/served"
 )
 
-// mounts are what the server answers, by the beginnings of paths, the longest first.
+// mounts returns the handlers of the server, by the beginnings of paths, the longest first.
 func (srv *Server) mounts() ([]httpd.Mount, error) {
 	var mounts []httpd.Mount
 	if own := srv.Settings.Options.Mounts; own != nil {
@@ -36,8 +36,8 @@ func (srv *Server) mounts() ([]httpd.Mount, error) {
 	return mounts, nil
 }
 
-// runtime is what pages compute with for themselves. It is made for the first who asks: a server that
-// nobody asks for it saves its memory: 89 MiB at the peak of a thousand predictions, and 210 with it.
+// runtime returns the handler of the files with which pages compute. They are loaded at the first request, since they take memory: 89 MiB
+// without them at the peak of a thousand predictions, and 210 with them.
 func (srv *Server) runtime() httpd.Mount {
 	files := sync.OnceValues(func() (*served.Files, error) {
 		guest, err := wasm.Guest()

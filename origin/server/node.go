@@ -1,9 +1,10 @@
-// Package server is what both programs stand on: settings, TLS, the data folder, its engine and background, HTTP, and the end of all that.
+// Package server is the common part of both programs: settings, TLS, the data folder, its engine and background, HTTP, and the end of all
+// that.
 //
 //	serve ─▶ settings ─▶ lock ─▶ pictures ─▶ engine ─▶ pool ─▶ control socket ─▶ HTTP ─▶ SIGTERM ─▶ drain
 //
-// A [Node] is an open data folder. A [Server] is a node behind HTTP. What differs between the programs is in [Options]; this package and those
-// below it know neither program. The commands that both have are in package cli.
+// A [Node] is an open data folder. A [Server] is a node behind HTTP. [Options] has the differences between the programs; this package and
+// those below it know neither program. Package cli has their common commands.
 package server
 
 import (
@@ -56,8 +57,7 @@ type Node struct {
 
 var _ control.Folder = (*Node)(nil)
 
-// OpenNode opens a data folder and starts its control socket and, with work, its background.
-// What it has opened is closed when it fails.
+// OpenNode opens a data folder and starts its control socket and, with work, its background. If it fails, it closes everything.
 func OpenNode(ctx context.Context, s Settings, log *slog.Logger, u Use) (_ *Node, err error) {
 	if s.Network.Dial == nil {
 		s.Network = Network{system.Resolve, system.Dial}

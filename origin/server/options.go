@@ -17,8 +17,8 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/jobs"
 )
 
-// Options are what a program adds to the server. A value serves one run. A function that is nil adds nothing; Open is never nil.
-// The server calls them in the order Flags, Parse, Watch, Accounts, Open, Mounts, FirstApp, Started.
+// Options are a program's additions to the server. A value serves one run. A function that is nil adds nothing; Open is never nil. The
+// server calls them in the order Flags, Parse, Watch, Accounts, Open, Mounts, FirstApp, Started.
 type Options struct {
 	// Flags defines flags of serve.
 	Flags func(f *pflag.FlagSet)
@@ -35,7 +35,7 @@ type Options struct {
 	// Open opens an engine over the folder, the tokens and the accounts of a node, which are open. The caller closes the engine.
 	Open func(ctx context.Context, n *Node, u Use) (Opened, error)
 
-	// Mounts are what the server answers besides /v2, its description and its tokens.
+	// Mounts returns the handlers besides /v2, its description and its tokens.
 	Mounts func(s *Server) ([]httpd.Mount, error)
 
 	// FirstApp reports whether a folder without an API key gets its first application.
@@ -53,7 +53,7 @@ type Options struct {
 
 // Bringer is an engine whose inputs may have pictures that are not in the folder yet.
 type Bringer interface {
-	// Bring sees to it that a picture is there. The error wraps api.ErrFetch where it cannot be had now.
+	// Bring makes sure that a picture is stored. The error wraps api.ErrFetch if it cannot be had now.
 	Bring(ctx context.Context, h blob.Hash) error
 }
 

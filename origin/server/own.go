@@ -16,7 +16,7 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/system"
 )
 
-// operator asks for what the operator does with applications, keys and clients.
+// operator is the caller of the operator's changes of applications, keys and clients.
 var operator register.Who
 
 // operations are those of the operator on the folder of a node.

@@ -14,7 +14,7 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/system"
 )
 
-// NewServe makes the command that serves; more is what the help says of the program.
+// NewServe makes the command that serves; more is the program's part of the help.
 func NewServe(env *Env, more string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
@@ -60,7 +60,7 @@ func runServe(cmd *cobra.Command, env *Env) error {
 	if err != nil {
 		return err
 	}
-	if inherited != nil { // the process that listens for us says where
+	if inherited != nil { // the process that listens for us has the address
 		if err := cmd.Flags().Set("listen", inherited.Addr().String()); err != nil {
 			return err
 		}
@@ -110,11 +110,11 @@ func (srv *Server) await(ctx context.Context) error {
 	case <-ctx.Done():
 		srv.Log.Info("stopping")
 	case err := <-srv.failed:
-		// What was not acknowledged never will be, and what was is on the disk: the
-		// process ends as it stands, and the next start reads what was kept.
+		// Unacknowledged writes are lost, and acknowledged ones are on the disk: the process ends without closing anything, and the next
+		// start reads the disk.
 		return fmt.Errorf("writing to the data folder failed: %w", err)
 	case err := <-stuck:
-		return err // as it stands, too: what is stuck would not be closed
+		return err // without closing anything, too: closing could hang
 	case err := <-srv.served:
 		srv.Log.Error("serving failed", "error", err)
 		srv.served <- err
@@ -127,8 +127,7 @@ func (srv *Server) await(ctx context.Context) error {
 	return <-srv.served
 }
 
-// reportEvery is how often the program is asked whether it is stuck, where no supervisor wants to
-// know more often.
+// reportEvery is the time between two checks whether the program is stuck, unless the supervisor asks for shorter ones.
 const reportEvery = time.Second
 
 // report says to the supervisor that the server is ready, and then again and again that it works.

@@ -41,7 +41,7 @@ type Server struct {
 // Times of a stop: together below the ten seconds that supervisors wait.
 const drainTime = 8 * time.Second
 
-// Start opens everything and serves. What it has opened is closed when it fails.
+// Start opens everything and serves. If it fails, it closes everything.
 func Start(ctx context.Context, s Settings, log *slog.Logger) (_ *Server, err error) {
 	srv := &Server{served: make(chan error, 1)}
 	defer func() {
@@ -120,8 +120,8 @@ func (srv *Server) module() string {
 	return s.Module.SHA256
 }
 
-// connsPerIP is how many connections one client may have: an eighth of all where strangers
-// connect, and any number on loopback and through a proxy, which is one client for many.
+// connsPerIP returns the maximum number of connections of one client: an eighth of all if strangers connect, and unlimited on loopback
+// and behind a proxy, which is one client for many.
 func (srv *Server) connsPerIP() int {
 	host, _, err := net.SplitHostPort(srv.Settings.Listen)
 	if srv.Settings.BehindProxy || err == nil && system.IsLoopback(host) {

@@ -56,8 +56,8 @@ type Settings struct {
 	TLS          TLSSettings
 	BehindProxy  bool
 	TokenLife    time.Duration
-	Rate         auth.Rate // of what accounts' keys call
-	OperatorRate auth.Rate // of what the operator's call
+	Rate         auth.Rate // of calls with accounts' keys
+	OperatorRate auth.Rate // of calls with the operator's keys
 
 	Copies func(app string) (api.Standing, bool) // where the copies stand that this process keeps; nil: it keeps none
 

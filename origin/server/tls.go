@@ -21,7 +21,7 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/system"
 )
 
-// TLSSettings say where the certificate comes from; the zero value is plain HTTP.
+// TLSSettings has the source of the certificate; the zero value is plain HTTP.
 type TLSSettings struct {
 	Certificate, Key        string   // files
 	Domains                 []string // by ACME
@@ -89,7 +89,7 @@ func (s *TLSSettings) open(data string, log *slog.Logger) (c *tls.Config, name s
 	return &tls.Config{GetCertificate: told, NextProtos: []string{acme.ALPNProto}}, s.Domains[0], nil
 }
 
-// certificates is what tls.Config.GetCertificate is.
+// certificates is the type of tls.Config.GetCertificate.
 type certificates = func(*tls.ClientHelloInfo) (*tls.Certificate, error)
 
 // tellFailures logs, once a minute, why there is no certificate for one of our names: strangers
@@ -113,7 +113,7 @@ func tellFailures(get certificates, ours []string, now func() time.Time, log *sl
 	}
 }
 
-// publicURL is where clients reach a server, as far as it knows.
+// publicURL returns the address at which clients reach a server, as far as it knows.
 func publicURL(address net.Addr, secure bool, name string) string {
 	if !secure {
 		return "http://" + address.String()
@@ -128,8 +128,8 @@ func publicURL(address net.Addr, secure bool, name string) string {
 	return "https://" + net.JoinHostPort(name, port)
 }
 
-// strict reports whether browsers shall come by HTTPS alone from now on. Of this machine they
-// must not be told: a name that all of its servers share would be closed to the others.
+// strict reports whether browsers must use only HTTPS from now on. They must not for a name of this machine, since it would be closed for
+// all other servers of that name.
 func strict(publicURL string) bool {
 	u, err := url.Parse(publicURL)
 	if err != nil || u.Scheme != "https" {

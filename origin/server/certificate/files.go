@@ -19,7 +19,7 @@ import (
 // maxFile bounds a PEM file.
 const maxFile = 1 << 20
 
-// recheck is how often files are looked at, at most.
+// recheck is the minimum time between two checks of the files.
 const recheck = time.Second
 
 // Files is a certificate in two files, which who renews it replaces while the server runs. It
@@ -35,7 +35,7 @@ type Files struct {
 	checked time.Time
 }
 
-// state is what tells that a file has changed.
+// state changes when a file does.
 type state struct {
 	changed time.Time
 	size    int64
@@ -59,8 +59,8 @@ func (f *Files) Current() *tls.Certificate {
 	return f.current
 }
 
-// Certificate is for tls.Config.GetCertificate. It looks at the files once a second at most.
-// Files that are no pair, as between the replacing of one and of the other, change nothing.
+// Certificate is for tls.Config.GetCertificate. It checks the files at most once a second.
+// It ignores files that do not match, as between the replacements of the two.
 func (f *Files) Certificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -29,14 +29,14 @@ const (
 	KeyFile          = "key.pem"
 )
 
-// Lives of what [Local] makes. Some systems trust no server's certificate of more than 398 days.
+// Lifetimes of the certificates of [Local]. Some systems reject a server certificate of more than 398 days.
 const (
 	authorityLife   = 10 * 365 * 24 * time.Hour
 	certificateLife = 397 * 24 * time.Hour
 	dated           = time.Hour // back, for clocks that are behind
 )
 
-// ErrHost is returned for what is neither a host's name nor an IP address.
+// ErrHost is returned for a text that is neither a host's name nor an IP address.
 var ErrHost = errors.New("not a host name or IP address")
 
 // Local makes a certificate for hosts and for loopback, signed by an authority of the folder's

@@ -258,7 +258,7 @@ use --yes. Run '{prog} export' first to keep a copy.` + FolderHelp,
 	return cmd
 }
 
-// deleted is what app delete prints with --json.
+// deleted is the output of app delete --json.
 type deleted struct {
 	ID   string `json:"app_id"`
 	Name string `json:"name"`
@@ -325,7 +325,7 @@ Type the application's name to delete it: `, server.Printable(app.Name), counted
 	}
 }
 
-// counted says what an application holds.
+// counted returns the sizes of an application in words.
 func counted(c register.Contents) string {
 	parts := make([]string, 0, 6)
 	for _, n := range []struct {

@@ -65,7 +65,7 @@ that the authority cannot sign for need a new authority, which the command creat
 	return cmd
 }
 
-// trust tells how to trust an authority.
+// trust is the text about trusting an authority.
 const trust = `The certificate authority is new. Trust it where clients run:
 
     one curl    curl --cacert %[1]s https://localhost:8080/…

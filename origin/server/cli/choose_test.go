@@ -12,7 +12,7 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/control"
 )
 
-// TestChosenKey finds a key by what the operator gives.
+// TestChosenKey finds a key by the operator's argument.
 func TestChosenKey(t *testing.T) {
 	const text = "0123456789abcdef0123456789abcdef"
 	hash := auth.HashKey(text)

@@ -21,7 +21,7 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/system"
 )
 
-// Program is what a program says of itself, and what only it has. In help texts {prog} is its name.
+// Program describes a program, with the parts that only it has. In help texts {prog} is its name.
 type Program struct {
 	Name, Short, Long string
 	Serve             string                                 // paragraphs of the help of serve
@@ -84,7 +84,7 @@ func (p *Program) command(env *server.Env) *cobra.Command {
 	return root
 }
 
-// named puts a program's name in the place of {prog} in the help of a command and of those below it.
+// named replaces {prog} by a program's name in the help of a command and of its subcommands.
 func named(name string, cmd *cobra.Command) {
 	r := strings.NewReplacer("{prog}", name)
 	cmd.Short, cmd.Long, cmd.Example = r.Replace(cmd.Short), r.Replace(cmd.Long), r.Replace(cmd.Example)

@@ -136,7 +136,7 @@ type exporter struct {
 // rows of a page.
 const exportRows = 500
 
-// run writes everything; begin is told how many inputs there are.
+// run writes everything; begin gets the number of inputs.
 func (ex *exporter) run(ctx context.Context, begin func(total int)) error {
 	n, err := countInputs(ctx, ex.session)
 	if err != nil {
@@ -252,7 +252,7 @@ type fetched struct {
 	err         error
 }
 
-// inputSource is what /v2 answers at an input's source.
+// inputSource is the answer of /v2 at an input's source.
 type inputSource struct {
 	URL     string
 	Picture string
@@ -260,7 +260,7 @@ type inputSource struct {
 	Edits   json.RawMessage
 }
 
-// ahead is how many pictures are read at once.
+// ahead is the number of pictures that are read at once.
 const ahead = 8
 
 func (ex *exporter) inputs(ctx context.Context) error {

@@ -150,7 +150,7 @@ func runImport(ctx context.Context, f *importFlags, name string, env *server.Env
 	return nil
 }
 
-// sum is what became of an import.
+// sum is the result of an import.
 type sum struct {
 	Inputs    int `json:"inputs"`  // looked at
 	Added     int `json:"added"`   // now

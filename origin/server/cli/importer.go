@@ -25,10 +25,10 @@ const (
 
 // importer adds a source's inputs to an application.
 //
-//	source ─▶ batches ─▶ which are there? ─▶ read pictures ─▶ POST /v2/inputs ─▶ what became of each
-//	          one goroutine, one batch ahead                   parallel senders
+//	source ─▶ batches ─▶ existing ones? ─▶ read pictures ─▶ POST /v2/inputs ─▶ results
+//	          one goroutine, one batch ahead                parallel senders
 //
-// What is there already is the application's to say, so nothing is remembered between runs.
+// It asks the application for existing inputs, so it remembers nothing between runs.
 type importer struct {
 	session  Session
 	source   *collection.Source
@@ -47,7 +47,7 @@ type batch struct {
 	body   []byte
 }
 
-// run imports everything. Its error says why it stopped; failures of inputs are told.
+// run imports everything. Its error is the reason why it stopped; failures of inputs are reported separately.
 func (im *importer) run(ctx context.Context, wait bool) error {
 	if err := im.concepts(ctx); err != nil {
 		return err
@@ -235,7 +235,7 @@ func (im *importer) there(ctx context.Context, id string) (Status, error) {
 	return answer.Input.Status, err
 }
 
-// Statuses of inputs that are there.
+// Statuses of existing inputs.
 const (
 	downloaded      = 30000
 	downloadPending = 30001
@@ -284,7 +284,7 @@ func (im *importer) missing(ctx context.Context, inputs []collection.Input) ([]c
 	return out, nil
 }
 
-// done counts an input that is there.
+// done counts an existing input.
 func (im *importer) done(what *int) {
 	im.mu.Lock()
 	defer im.mu.Unlock()
@@ -303,7 +303,7 @@ func (im *importer) failed(in *collection.Input, err error) {
 	im.progress.Step(err)
 }
 
-// send makes one call and sees what became of each input.
+// send makes one call and reads the result of each input.
 func (im *importer) send(ctx context.Context, b *batch) error {
 	code, body, err := persist(ctx, im.session, "POST", "/v2/inputs", b.body)
 	if err != nil {
@@ -381,7 +381,7 @@ func (im *importer) edit(ctx context.Context, in *collection.Input) error {
 	return nil
 }
 
-// downloads waits until the server has downloaded what was added, and tells what failed.
+// downloads waits until the server has downloaded the added pictures, and reports failures.
 func (im *importer) downloads(ctx context.Context) error {
 	total := len(im.waiting)
 	im.progress.describe(fmt.Sprintf("waiting for %d downloads", total))

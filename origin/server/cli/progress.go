@@ -24,7 +24,7 @@ type Progress struct {
 	start  time.Time
 }
 
-// ProgressOptions say what is counted.
+// ProgressOptions describe the counted things.
 type ProgressOptions struct {
 	Verb   string // such as "predicting"
 	Noun   string // in the plural, such as "pictures"
@@ -62,7 +62,7 @@ func (p *Progress) Clear() {
 	}
 }
 
-// Failure tells that a picture failed, and why.
+// Failure reports that a picture failed, and why.
 func (p *Progress) Failure(name string, err error) {
 	if p.bar != nil {
 		_ = p.bar.Clear()
@@ -110,7 +110,7 @@ func (p *Progress) Frame(name string, done, of int) {
 	}
 }
 
-// describe says what is going on.
+// describe shows the current activity.
 func (p *Progress) describe(text string) {
 	if p.bar != nil {
 		p.bar.Describe(text)

@@ -24,7 +24,7 @@ import (
 // Object is a JSON object on its way out.
 type Object = map[string]any
 
-// where says which application a command works on.
+// where selects the application of a command.
 type where struct {
 	url, key string // a server and a key of the application, or
 	data     string // a data folder, and

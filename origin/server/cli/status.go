@@ -100,7 +100,7 @@ func tellStatus(w io.Writer, s *control.Status) error {
 	return table.Flush()
 }
 
-// keysAge says how old what is known of a copy's keys is, and what follows.
+// keysAge returns the age of a copy's keys in words, and its consequence.
 func keysAge(c *control.Copy) string {
 	age := "never"
 	if d := time.Duration(c.KeysAge) * time.Second; d < 10*365*24*time.Hour {
@@ -116,7 +116,7 @@ func keysAge(c *control.Copy) string {
 	return age
 }
 
-// tellCopy says how a copy is, and no more than is known.
+// tellCopy returns the status of a copy in words.
 func tellCopy(c *control.Copy) string {
 	as := "not in sync since the start"
 	if !c.AsOf.IsZero() {

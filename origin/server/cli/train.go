@@ -60,7 +60,7 @@ const (
 	trainingQueue = 21103
 )
 
-// suggested is how many pictures of a concept make a good start.
+// suggested is the number of pictures of a concept that make a good start.
 const suggested = 10
 
 // modelVersion is a model version as it is answered.

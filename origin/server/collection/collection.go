@@ -48,7 +48,7 @@ const (
 	PicturesDir   = "pictures"
 )
 
-// ErrFormat is returned for a source that is none of the formats, or malformed as a whole.
+// ErrFormat is returned for a source in an unknown format, or malformed as a whole.
 var ErrFormat = errors.New("invalid import source")
 
 // ErrPicture is returned for a picture whose bytes are not those that the source announces.
@@ -79,10 +79,10 @@ type Input struct {
 
 	AllowDuplicateURL bool
 
-	Err error // it could not be read; the rest is not to be relied on
+	Err error // it could not be read; the rest of the source may be missing
 }
 
-// Files are what a source reads its files from.
+// Files are the files of a source.
 type Files struct {
 	FS fs.FS
 	// ReadFile reads a picture that a manifest names, of at most limit bytes; nil: only what FS
@@ -100,7 +100,7 @@ type Source struct {
 	options  Options
 }
 
-// Options are what a person may say of a source.
+// Options are a person's options for a source.
 type Options struct {
 	FolderConcepts bool // the first folder below the source names a concept of the pictures in it
 }

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// FuzzReadLines reads lines of anything: no panic, every line that is not blank is an input
-// or an error, and one without an error says where its picture is.
+// FuzzReadLines reads any lines: no panic, every line that is not blank is an input or an error, and one without an error has the place
+// of its picture.
 func FuzzReadLines(f *testing.F) {
 	f.Add([]byte(`{"id":"a","url":"http://x/1.jpg","concepts":["cat",{"id":"dog","value":false}],"metadata":{"b":[1,2.0]}}`))
 	f.Add([]byte(`{"data":{"image":{"path":"p","crop":[0,0,1,1]}},"edits":[{"id":"x","value":0.5}]}` + "\n\n" + `{"base64":"cGljdHVyZQ==","metadata_text":"{ }"}`))
@@ -44,7 +44,7 @@ func FuzzReadTable(f *testing.F) {
 	f.Add([]byte("id,path,concepts,not_concepts,lat,lon,metadata.a.b\n1,x.jpg,cat; dog,cow,48.5,-11,7\n"))
 	f.Add([]byte("\xef\xbb\xbfurl,metadata.x\nhttp://x/,\"a \"\"b\"\"\"\n,\n\"x\"y\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		_ = readTable(bytes.NewReader(data), "f", func(in Input) error { // what is no table says so
+		_ = readTable(bytes.NewReader(data), "f", func(in Input) error { // an invalid table gives an error
 			if in.Err == nil && in.Metadata != nil && !json.Valid(in.Metadata) {
 				t.Errorf("metadata %q is no JSON", in.Metadata)
 			}

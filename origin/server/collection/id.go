@@ -20,7 +20,7 @@ func pathID(name string) string {
 	return digest("path", name, 0)
 }
 
-// namer names inputs without an id by what they hold, and equal ones by their number.
+// namer names inputs without an id by their content, and equal ones by their number.
 type namer map[string]int
 
 func (n namer) name(in *Input) string {

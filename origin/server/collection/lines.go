@@ -12,7 +12,7 @@ import (
 	"github.com/sightline-dev/sightline/core/blob"
 )
 
-// maxLine bounds a line: a picture in base64 and what is said of it.
+// maxLine is the maximum size of a line: a picture in base64 and its data.
 const maxLine = 32 << 20
 
 // lines calls yield with every line that is not blank and its number, from 1.
@@ -33,7 +33,7 @@ func lines(r io.Reader, yield func(n int, line []byte) error) error {
 	return s.Err()
 }
 
-// image is where a picture is; the members of /v2 and two of ours.
+// image is the place of a picture; the members of /v2 and two of ours.
 type image struct {
 	URL               string          `json:"url,omitempty"`
 	Base64            string          `json:"base64,omitempty"`
@@ -43,7 +43,7 @@ type image struct {
 	Crop              json.RawMessage `json:"crop,omitempty"`
 }
 
-// labelled is what is said of a picture.
+// labelled has the labels of a picture.
 type labelled struct {
 	Concepts []label         `json:"concepts,omitempty"`
 	Metadata json.RawMessage `json:"metadata,omitempty"`

@@ -7,7 +7,7 @@ import (
 	"io/fs"
 )
 
-// Manifest returns what an export says of itself; ok is false for a source that is none.
+// Manifest returns the manifest of an export; ok is false for another source.
 func (s *Source) Manifest() (m Manifest, ok bool, err error) {
 	if s.manifest != InputsFile {
 		return m, false, nil

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// column is what a table's column means for an input.
+// column is the meaning of a table's column for an input.
 type column func(in *row, cell string) error
 
 // row is an input under construction.
@@ -84,7 +84,7 @@ func scalar(cell string) any {
 	return cell
 }
 
-// readTable reads inputs that stand in the rows of a table with a header.
+// readTable reads inputs from the rows of a table with a header.
 func readTable(r io.Reader, name string, yield func(Input) error) error {
 	table := csv.NewReader(skipMark(r))
 	table.FieldsPerRecord = -1

@@ -21,7 +21,7 @@ func NewFolder(to blob.FS) Target {
 	return &folder{to: to, made: map[string]bool{".": true}}
 }
 
-// Create implements [Target]. What is written is synced.
+// Create implements [Target]. The file is synced when it is closed.
 func (f *folder) Create(name string) (io.WriteCloser, error) {
 	dir := path.Dir(name)
 	if !f.made[dir] {

@@ -13,7 +13,7 @@ import (
 	"github.com/sightline-dev/sightline/core/blob"
 )
 
-// Target is where an export goes: a folder or an archive. Files are written one at a time.
+// Target is the target of an export: a folder or an archive. Files are written one at a time.
 type Target interface {
 	// Create begins a file, which ends with Close.
 	Create(name string) (io.WriteCloser, error)
@@ -21,7 +21,7 @@ type Target interface {
 	Close() error
 }
 
-// Manifest is what sightline.json says of an export.
+// Manifest is the content of an export's sightline.json.
 type Manifest struct {
 	Format  string         `json:"format"` // formatName
 	Version int            `json:"version"`
@@ -47,10 +47,10 @@ func Create(to Target, spool func() (*os.File, error)) *Writer {
 	return &Writer{to: to, spool: spool, spools: map[string]*os.File{}, counts: map[string]int{}, pictures: map[blob.Hash]string{}}
 }
 
-// Abandon lets go of what an export that failed has open.
+// Abandon closes the files of a failed export.
 func (w *Writer) Abandon() {
 	for _, spool := range w.spools {
-		_ = spool.Close() // what failed has been told
+		_ = spool.Close() // the error was returned before
 	}
 	_ = w.to.Close()
 }
@@ -144,7 +144,7 @@ func extension(contentType string) string {
 	return ""
 }
 
-// Close writes what has been spooled, and the manifest last: an export without it is not whole.
+// Close writes the collected tables, and the manifest last: an export without it is incomplete.
 func (w *Writer) Close() error {
 	for _, name := range []string{ConceptsFile, ModelsFile, WorkflowsFile, InputsFile} {
 		if err := w.unspool(name); err != nil {

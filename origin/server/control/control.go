@@ -1,18 +1,16 @@
-// Package control is the operator's way into a data folder that a process has open: a socket
-// in the folder, which only the folder's user can connect to.
+// Package control gives the operator access to a data folder that a process has open: a socket in the folder, which only the folder's
+// user can connect to.
 //
 //	key create --data DIR
 //	     │ DIR/LOCK is free: open the folder, this process alone      ─▶ Folder (in process)
 //	     └ it is held:       DIR/control.sock, 0600 ─▶ the holder's   ─▶ Folder
 //
-// The process that holds a folder's lock serves the socket. So there is one writer at any time,
-// and commands work while a server runs. A [Server] offers a [Folder] on a listener;
-// a [Caller] is the same folder at the other end, so a command does not know which it has.
+// The process that holds a folder's lock serves the socket. So there is one writer at any time, and commands work while a server runs. A
+// [Server] offers a [Folder] on a listener; a [Caller] is the same folder at the other end, so a command does not know which it has.
 //
-// It speaks HTTP with small JSON bodies, one path for each [Op], and passes /v2 requests on for
-// the application that a header names: who can connect is the folder's owner and needs no key.
-// It is no part of /v2, takes no connection from the network, and is not for programs of others:
-// both ends are the same binary.
+// The protocol is HTTP with small JSON bodies, one path for each [Op]. It passes /v2 requests on for the application that a header names:
+// anyone who can connect is the folder's owner and needs no key. It is separate from /v2, accepts no connection from the network, and is
+// not for other programs: both ends are the same binary.
 package control
 
 import (
@@ -46,7 +44,7 @@ type App struct {
 	LocalOnly    bool      `json:"local_only,omitempty"` // sync sends nothing of it to edges, pages and other replicas
 }
 
-// Key is what may be told of an API key: never the key.
+// Key is the public part of an API key's record, without the key.
 type Key struct {
 	ID          string    `json:"key_id"` // start of its SHA-256: 16 hex digits
 	App         string    `json:"app_id"`
@@ -97,18 +95,18 @@ type Status struct {
 	Copies    []Copy    `json:"copies,omitempty"`  // of an origin's applications
 }
 
-// Copy is how an application that an origin lent is kept in step with it.
+// Copy is the status of an application that is a copy of an origin's.
 type Copy struct {
 	App       string    `json:"app"`
 	Origin    string    `json:"origin"`
 	Phase     string    `json:"phase"`             // "current", "pulling", "unreachable", …
-	Cursor    uint64    `json:"cursor"`            // last entry of the origin's log that is here
+	Cursor    uint64    `json:"cursor"`            // last pulled entry of the origin's log
 	Head      uint64    `json:"head"`              // last one that is known of
 	Pending   uint64    `json:"pending"`           // own writes that the origin's log is not known to have
 	Contact   time.Time `json:"contact,omitzero"`  // when the origin last answered since the start; zero: it has not
-	AsOf      time.Time `json:"as_of,omitzero"`    // when it last said that there was no more; zero: it has not
+	AsOf      time.Time `json:"as_of,omitzero"`    // when it last had no later entries; zero: not yet
 	Conflicts uint64    `json:"conflicts"`         // own writes since the start that came to nothing
-	KeysAge   int64     `json:"keys_age_seconds"`  // since the origin last told of keys
+	KeysAge   int64     `json:"keys_age_seconds"`  // since the origin last sent the keys
 	Admits    string    `json:"admits,omitempty"`  // with keys so old: "reads" alone or "nothing"; empty: all
 	Problem   string    `json:"problem,omitempty"` // what keeps them apart
 	Renewed   string    `json:"renewed,omitempty"` // that and when an older copy of its data was found restored
@@ -135,12 +133,12 @@ type Folder interface {
 	// Picture reads a hosted picture by its name. The error wraps blob.ErrNotFound.
 	Picture(ctx context.Context, name string) (data []byte, contentType string, err error)
 
-	// Backup copies the folder, as it is at one moment, into the new folder to, an absolute
-	// path. progress is called now and then with what has been copied and what there is.
+	// Backup copies the folder, as it is at one moment, into the new folder to, an absolute path. It calls progress from time to time
+	// with the copied amount and the total.
 	Backup(ctx context.Context, to string, progress func(done, total Copied)) (Copied, error)
 }
 
-// Op is an operation on a data folder, by its name on the socket, with what it takes and gives.
+// Op is an operation on a data folder: its name on the socket, with the types of its argument and its result.
 type Op[In, Out any] string
 
 // Do does the operation.
@@ -171,7 +169,7 @@ const (
 	ShowStatus    Op[Nothing, Status]             = "status"
 )
 
-// What operations take and give.
+// Arguments and results of operations.
 type (
 	// Nothing is taken or given.
 	Nothing struct{}
@@ -211,13 +209,13 @@ type (
 		Change register.AppChange `json:"change"`
 	}
 
-	// CreatedKey is a key, which is told here alone.
+	// CreatedKey is a new key, which only this answer contains.
 	CreatedKey struct {
 		Key    string `json:"key"`
 		Record Key    `json:"record"`
 	}
 
-	// CreatedEdge is an edge with the token that it enrols with, which is told here alone.
+	// CreatedEdge is a new edge with the token of its enrolment, which only this answer contains.
 	CreatedEdge struct {
 		Token  string `json:"token"`
 		Record Edge   `json:"record"`
@@ -229,9 +227,9 @@ type Table[T any] map[string]row[T]
 
 // row is an operation of a [Table].
 type row[T any] struct {
-	in func() any // makes a pointer to what it takes
+	in func() any // makes a pointer to its argument
 	do func(ctx context.Context, of T, in, out any) error
-	to func() any // makes a pointer to what it gives
+	to func() any // makes a pointer to its result
 }
 
 // Add adds an operation to a table.
@@ -251,7 +249,7 @@ func (t Table[T]) Do(ctx context.Context, of T, name string, in, out any) error 
 	return t[name].do(ctx, of, in, out)
 }
 
-// New makes pointers to what an operation takes and gives; false: there is none with the name.
+// New makes pointers to the argument and the result of an operation; false: there is none with the name.
 func (t Table[T]) New(name string) (in, out any, ok bool) {
 	r, ok := t[name]
 	if !ok {

@@ -184,7 +184,7 @@ func TestStaleSocketIsReplaced(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	// A second life after a kill: the file is there, and its lock was free.
+	// A second life after a kill: the file exists, and its lock was free.
 	l2, err := system.ListenUnix(t.Context(), dir, Socket)
 	if err != nil {
 		t.Fatalf("beside a stale socket: %v", err)

@@ -22,7 +22,7 @@ type Server struct {
 	http   http.Server
 }
 
-// NewServer makes a server of f. operation makes pointers to what an operation takes and gives; see [Table.New].
+// NewServer makes a server of f. operation makes pointers to an operation's argument and result; see [Table.New].
 func NewServer(f Folder, operation func(name string) (in, out any, ok bool)) *Server {
 	srv := &Server{folder: f}
 	mux := http.NewServeMux()
@@ -70,7 +70,7 @@ func (s *Server) picture(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", contentType)
-	_, _ = w.Write(data) // a client that is gone reads no error either
+	_, _ = w.Write(data) // a client that has closed the connection reads no error either
 }
 
 // operate does an operation.
@@ -88,7 +88,7 @@ func (s *Server) operate(w http.ResponseWriter, r *http.Request, in, out any) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(out) // a client that is gone reads no error either
+	_ = json.NewEncoder(w).Encode(out) // a client that has closed the connection reads no error either
 }
 
 // refuse answers an error.
@@ -98,7 +98,7 @@ func refuse(w http.ResponseWriter, err error) {
 	_ = json.NewEncoder(w).Encode(failureOf(err))
 }
 
-// backup answers with lines of progress, the last of which says how it ended.
+// backup answers with lines of progress; the last one has the result.
 func (s *Server) backup(w http.ResponseWriter, r *http.Request) {
 	var in Target
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<20)).Decode(&in); err != nil {
@@ -108,7 +108,7 @@ func (s *Server) backup(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/jsonl")
 	lines, flush := json.NewEncoder(w), http.NewResponseController(w)
 	tell := func(l step) {
-		_ = lines.Encode(l) // a client that is gone ends r.Context()
+		_ = lines.Encode(l) // r.Context() ends if the client closes the connection
 		_ = flush.Flush()
 	}
 	copied, err := s.folder.Backup(r.Context(), in.To, func(done, total Copied) { tell(step{Copied: done, Total: total}) })

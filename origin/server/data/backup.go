@@ -17,13 +17,13 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/system"
 )
 
-// backupFile says what a backup is. It is written last: a folder without it is not whole.
+// backupFile describes a backup. It is written last: a folder without it is incomplete.
 const backupFile = "BACKUP"
 
-// ErrBackup is returned for a folder that is no backup, or not a whole one.
+// ErrBackup is returned for a folder that is not a complete backup.
 var ErrBackup = errors.New("not a complete backup")
 
-// manifest is what backupFile holds.
+// manifest is the content of backupFile.
 type manifest struct {
 	Format  string         `json:"format"`
 	Version int            `json:"version"`
@@ -119,7 +119,7 @@ func copyBlobs(ctx context.Context, target *system.Folder, from blob.Blobs, prog
 	return done, err
 }
 
-// namesDir is where package blob keeps the names of pictures that end.
+// namesDir is the folder in which package blob keeps the names of temporary pictures.
 const namesDir = "names"
 
 // copyTree copies a file, or a folder and everything below it, if it exists, and returns the number of files. It leaves out files

@@ -21,8 +21,7 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/system"
 )
 
-// TestBackupComesBack restores a backup of a folder in use: all of it is there, and its logs
-// have begun another life.
+// TestBackupComesBack restores a backup of a folder in use: it has all data, and its logs have begun another life.
 func TestBackupComesBack(t *testing.T) {
 	u := newUsed(t, t.TempDir())
 	parent := t.TempDir()

@@ -23,8 +23,8 @@ const bootFile = "BOOT"
 // maxNote is the maximum number of bytes in a note: a small file about the folder.
 const maxNote = 1 << 10
 
-// CheckAfterPowerLoss removes damaged copies when the machine was started again since the
-// folder was last used, and notes the present boot. keep reports the blobs that are no copies.
+// CheckAfterPowerLoss deletes damaged copies if the machine was restarted since the folder was last used, and notes the present boot.
+// keep reports the blobs that are not copies.
 func (f *Folder) CheckAfterPowerLoss(ctx context.Context, boot string, keep func(blob.Hash) bool, log *slog.Logger) error {
 	before, err := system.ReadIn(f.folder, bootFile, maxNote)
 	switch {

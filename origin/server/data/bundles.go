@@ -11,9 +11,8 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/system"
 )
 
-// The bundles of every network that serves an application are kept in the folder: a program
-// that carries another network goes on serving with the old one until the application has
-// gone over.
+// The folder keeps the bundles of every network that serves an application. A program with another network serves the application with
+// the old one until it has changed over.
 //
 //	DIR/bundles/HASH/       the bundles of the network whose base has this hash
 //	DIR/bundles.new/        being written

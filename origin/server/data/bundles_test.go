@@ -9,7 +9,7 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/system"
 )
 
-// TestBundles keeps the bundles of two networks, whole, and drops one.
+// TestBundles stores the bundles of two networks and deletes one.
 func TestBundles(t *testing.T) {
 	dir := t.TempDir()
 	open := func() *Folder {

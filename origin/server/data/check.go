@@ -41,7 +41,7 @@ type Checked struct {
 	Bytes    int64  `json:"picture_bytes"`
 }
 
-// Report is what a check has found.
+// Report has the findings of a check.
 type Report struct {
 	Findings []Finding `json:"findings"`
 	Checked  Checked   `json:"checked"`
@@ -52,11 +52,11 @@ func (r *Report) Sound() bool {
 	return !slices.ContainsFunc(r.Findings, func(f Finding) bool { return !f.Harmless && !f.Repaired })
 }
 
-// CheckOptions say how to check.
+// CheckOptions are the options of a check.
 type CheckOptions struct {
 	Space  index.Space       // of the base model that the indexes are made with
 	Repair bool              // mend what can be mended without losing anything; for a folder that nobody has open
-	Tell   func(part string) // called as the check goes on; nil: nobody
+	Tell   func(part string) // called at each part of the check; nil: nobody
 }
 
 // checker is a check under way.
@@ -68,22 +68,20 @@ type checker struct {
 	missing []lost
 	used    map[blob.Hash]bool // pictures that something of an application names, of all of them
 	ours    map[blob.Hash]bool // those among them that no origin could send
-	good    map[blob.Hash]bool // pictures that are there and whole
+	good    map[blob.Hash]bool // existing, undamaged pictures
 	damaged []blob.Hash        // pictures that are not what their names say
 }
 
-// Check reads all that an open folder holds and reports what is wrong with it. With Repair
-// the folder must be used by nobody else in this process either. An error says that the check
-// itself could not go on.
+// Check reads all data of an open folder and reports the faults. With Repair nothing else in this process may use the folder either. An
+// error means that the check itself failed.
 func (f *Folder) Check(ctx context.Context, o CheckOptions) (Report, error) {
 	c := newChecker(f.Store, f.Blobs, o)
 	err := c.run(ctx, f.Files)
 	return c.report, err
 }
 
-// CheckInUse checks the folder dir, which another process has open, by checkpoints of its
-// store that the process makes. Pictures are read where they are; what is added or deleted
-// meanwhile is no finding.
+// CheckInUse checks the folder dir, which another process has open, by checkpoints of its store that the process makes. It reads pictures
+// in the folder. Additions and deletions meanwhile are not faults.
 func CheckInUse(ctx context.Context, dir string, checkpoint func(to string) error, o CheckOptions) (_ Report, err error) {
 	folder, err := system.OpenFolder(dir)
 	if err != nil {
@@ -106,7 +104,7 @@ func CheckInUse(ctx context.Context, dir string, checkpoint func(to string) erro
 	if err != nil || len(missing) == 0 {
 		return r, err
 	}
-	// Pictures of inputs that were deleted meanwhile, or that the origin has taken, are no loss: another look.
+	// Pictures of inputs that were deleted meanwhile, or that the origin has accepted, are not lost: check again.
 	again, err := withCheckpoint(dir, checkpoint, func(store kv.Store) (Report, error) {
 		c := newChecker(store, blobs, o)
 		for _, m := range missing {
@@ -336,7 +334,7 @@ func (c *checker) state(ctx context.Context, l *log.Store, app catalog.AppID) er
 		return c.damage("state", title(app), err)
 	}
 	if copied, err := c.copied(app); copied || err != nil {
-		return err // the log that its state is of is the origin's, to which sync holds it
+		return err // its state belongs to the origin's log, with which sync compares it
 	}
 	if header.Seq > l.Head() {
 		return c.damage("state", title(app), fmt.Errorf("the state includes %d log entries, but the log has only %d", header.Seq, l.Head()))
@@ -381,7 +379,7 @@ func (c *checker) copied(app catalog.AppID) (bool, error) {
 	return seq > 0, err
 }
 
-// replaceState puts what the log says in the place of a state that differs.
+// replaceState replaces a state that differs from its log.
 func (c *checker) replaceState(ctx context.Context, app catalog.AppID, scratch kv.Store, wrong error) error {
 	var b kv.Batch
 	if err := catalog.ReplaceState(&b, scratch, app); err != nil {
@@ -496,15 +494,15 @@ func (c *checker) readAll() bool {
 	return !slices.ContainsFunc(c.report.Findings, func(f Finding) bool { return !f.Harmless && !f.Repaired && !f.lost })
 }
 
-// unneeded tells of damaged pictures that no input or write is lost with: those that nothing names, and those that the
-// origin of a copy sends again once they are gone.
+// unneeded reports damaged pictures without a loss: those that nothing names, and those of a copy that its origin sends again once they
+// are deleted.
 func (c *checker) unneeded(ctx context.Context) error {
 	known := c.readAll()
 	for _, h := range c.damaged {
 		f := Finding{Part: "pictures", Text: fmt.Sprintf("%s is damaged", h)}
 		switch {
 		case c.ours[h]:
-			continue // it is lost, and told of
+			continue // it is lost, and reported
 		case known:
 			f.Text += ", but it can be downloaded again or is not needed"
 			f.Harmless, f.Repaired = true, c.Repair

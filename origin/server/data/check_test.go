@@ -156,8 +156,8 @@ func TestCheckFindsAndRepairs(t *testing.T) {
 	}
 }
 
-// TestCheckWhereReadsFail has the store fail at every read of a repair, that one or all from it on: the folder is not called
-// sound where something was not read, and no picture is lost to it.
+// TestCheckWhereReadsFail makes one read of a repair fail, or that and all later ones. The folder is not reported as undamaged if
+// something was not read, and no picture is lost.
 func TestCheckWhereReadsFail(t *testing.T) {
 	for _, once := range []bool{false, true} {
 		u := newUsed(t, t.TempDir())
@@ -210,8 +210,8 @@ func TestCheckEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// TestCheckInUse checks a folder by checkpoints while it goes on: nothing of it is changed, and
-// what is deleted meanwhile is no loss.
+// TestCheckInUse checks a folder by checkpoints while a process uses it: nothing of it is changed, and deletions meanwhile are not
+// losses.
 func TestCheckInUse(t *testing.T) {
 	u := newUsed(t, t.TempDir())
 	checkpoint := func(to string) error { return u.Store.Checkpoint(to) }

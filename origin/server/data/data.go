@@ -1,21 +1,20 @@
-// Package data is a data folder: everything that a server keeps, opened by one process at a time.
+// Package data manages a data folder: all data of a server, opened by one process at a time.
 //
 //	DIR/LOCK          held by the process that has the folder open
 //	DIR/control.sock  where that process takes the owner's commands
 //	DIR/store/        records, logs and indexes of all applications   (package pebblekv)
 //	DIR/blobs/        pictures by SHA-256                              (package blob)
-//	DIR/names/        the public names of pictures that end            (package blob)
+//	DIR/names/        the public names of temporary pictures           (package blob)
 //	DIR/bundles/      the networks that serve the applications, by hash
 //	DIR/BOOT          the start of the machine at which the folder was last used
 //	DIR/RESTORED      where a restored folder came from
-//	DIR/RESTORING     in a folder that is not restored to the end, or never will be
+//	DIR/RESTORING     in a folder whose restore has not finished, or never will
 //
-// The store and the blobs share a disk. Below a least amount of free space both refuse writes,
-// [Folder.Ready] returns the reason, and reads continue. After a failed sync of the store or of a picture
-// both refuse writes, and the process must end. Opening the folder again reads the durable data.
+// The store and the blobs share a disk. Below a least amount of free space both refuse writes, [Folder.Ready] returns the reason, and
+// reads continue. After a failed sync of the store or of a picture both refuse writes, and the process must end. Opening the folder again
+// reads the durable data.
 //
-// [Backup] copies a folder that is in use, [Restore] makes a new one of the copy, and [Check]
-// reads everything there is and says what is wrong with it.
+// [Backup] copies a folder that is in use, [Restore] makes a new folder from the copy, and [Check] reads all data and reports faults.
 package data
 
 import (
@@ -35,7 +34,7 @@ import (
 // storeDir is the folder of the store.
 const storeDir = "store"
 
-// DefaultMinFree is what is left of a disk when nothing is said.
+// DefaultMinFree is the default of the free space that stays on a disk.
 const DefaultMinFree = 512 << 20
 
 // Options are the settings of a folder.
@@ -59,9 +58,9 @@ type Folder struct {
 	unlock func() error
 }
 
-// Open locks and opens the data folder dir, and makes it where it is missing. It returns
-// system.ErrLocked for a folder that another process has open, ErrUnwritable for one that takes no writes, and package kv's errors for a
-// store that is no store of ours, newer, or damaged; then nothing is changed.
+// Open locks and opens the data folder dir, and creates it if it is missing. It returns system.ErrLocked for a folder that another
+// process has open, ErrUnwritable for one that does not accept writes, and package kv's errors for a store that is foreign, newer, or
+// damaged; then nothing has changed.
 func Open(dir string, o Options) (_ *Folder, err error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)

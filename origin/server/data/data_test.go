@@ -131,8 +131,8 @@ func TestFullDiskUnderBlobsIsFull(t *testing.T) {
 	}
 }
 
-// TestFailedSyncIsFatal fails a sync of the store: the write is not acknowledged, nothing is
-// from then on, the process is told once, and opening again finds what was acknowledged.
+// TestFailedSyncIsFatal makes a sync of the store fail: that write and all later ones are not acknowledged, the process is notified once,
+// and the folder, opened again, has every acknowledged write.
 func TestFailedSyncIsFatal(t *testing.T) {
 	var failing atomic.Bool
 	fs := errorfs.Wrap(vfs.Default, errorfs.InjectorFunc(func(op errorfs.Op) error {

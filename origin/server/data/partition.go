@@ -40,7 +40,7 @@ func openLog(store kv.Store, app catalog.AppID) (*log.Store, error) {
 	return l, nil
 }
 
-// foldRun is how many entries are folded into one batch.
+// foldRun is the number of entries that are folded in one batch.
 const foldRun = 1000
 
 // refold folds a log from its start up to the entry seq into an empty store.

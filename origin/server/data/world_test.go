@@ -131,7 +131,7 @@ func (u *used) lastKey(prefix []byte) []byte {
 	return last
 }
 
-// change commits a batch beside the log, as no program of ours does.
+// change commits a batch that bypasses the log, unlike any program of ours.
 func (u *used) change(do func(*kv.Batch)) {
 	u.t.Helper()
 	var b kv.Batch

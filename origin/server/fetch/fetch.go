@@ -1,17 +1,14 @@
-// Package fetch downloads pictures and videos from addresses that strangers name, without lending
-// them the server's place in the network.
+// Package fetch downloads pictures and videos from strangers' addresses, without giving strangers access to the server's network.
 //
 //	URL ──▶ Parse ──▶ resolve once ──▶ every answer public? ──▶ dial the checked address
 //	          ▲        (or literal)                                 │ socket asks again
 //	          │                                                     ▼
 //	          └───────────── redirect, at most five ◀──────── headers ──▶ body, bounded
 //
-// The rules are those of the OWASP notes on server-side request forgery, with the address
-// blocks of IANA's special-purpose registries: only http and https, no user information,
-// ports 80 and 443, no proxy from the environment, only global unicast addresses, connecting
-// to the very address that was checked. Size, time and redirects are limited, nothing is
-// decompressed, and every failure reads the same, so that answers tell nothing about the
-// network behind the server.
+// The rules are those of the OWASP notes on server-side request forgery, with the address blocks of IANA's special-purpose registries. It
+// permits only http and https, no user information, ports 80 and 443, no proxy from the environment, and only global unicast addresses.
+// It connects to the very address that was checked. Size, time and redirects are limited, and nothing is decompressed. Every failure has
+// the same text, so that answers reveal nothing about the network behind the server.
 //
 // It is not a browser: no cookies, no credentials, no cache, no HTTP/2.
 package fetch
@@ -51,8 +48,8 @@ func (*Failure) Error() string { return "the picture could not be downloaded" }
 // Cause returns what really happened. It may name private addresses: log it, never answer it.
 func (f *Failure) Cause() error { return f.cause }
 
-// Passing reports whether the same URL may do better a little later: nothing answered, or what
-// did said that the trouble is its own. What the rules refuse is refused for ever.
+// Passing reports whether the same URL may succeed a little later: nothing answered, or the answer was an error of the server. A refusal
+// by the rules is permanent.
 func (f *Failure) Passing() bool {
 	rules := []error{errURL, errAddress, errNoAddress, errRedirects, errTooLarge, errEncoding, errEmpty}
 	if slices.ContainsFunc(rules, func(rule error) bool { return errors.Is(f.cause, rule) }) {
@@ -86,8 +83,8 @@ type Options struct {
 
 	// Resolve returns the addresses of a name. Each request asks once.
 	Resolve func(ctx context.Context, host string) ([]netip.Addr, error)
-	// Dial connects to an IP address and port. It asks control about the address that its
-	// socket connects to, before any packet leaves, and gives up when control says no.
+	// Dial connects to an IP address and port. It calls control with the address that its socket connects to, before any packet leaves,
+	// and gives up when control returns an error.
 	Dial func(ctx context.Context, network, address string, control func(network, address string) error) (net.Conn, error)
 }
 
@@ -128,7 +125,7 @@ func (f *Fetcher) Fetch(ctx context.Context, rawURL string) ([]byte, error) {
 	return picture.Bytes(), nil
 }
 
-// Wanted is what a download may be.
+// Wanted is the permitted content of a download.
 type Wanted struct {
 	Kind    raster.Kind   // a file of another kind is cut after its first kilobyte
 	Bytes   int64         // the most; see [Failure.TooLarge]

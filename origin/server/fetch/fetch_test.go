@@ -20,7 +20,7 @@ import (
 	"github.com/sightline-dev/sightline/core/predict/raster"
 )
 
-// picture is what passes for a picture here: the fetcher looks at its first bytes alone.
+// picture is valid as a picture here, since the fetcher checks only its first bytes.
 var picture = append([]byte("\xff\xd8\xff\xe0"), bytes.Repeat([]byte("picture "), 4000)...)
 
 type payload struct {
@@ -169,7 +169,7 @@ func TestFetchConnectsToTheCheckedAddress(t *testing.T) {
 	}
 }
 
-// TestControlLooksAgain has a dialler that connects elsewhere than it was told.
+// TestControlLooksAgain has a dialler that connects to another address than the given one.
 func TestControlLooksAgain(t *testing.T) {
 	for _, elsewhere := range []string{"127.0.0.1:80", "93.184.216.34:22", "nonsense"} {
 		dial := func(_ context.Context, network, _ string, control func(string, string) error) (net.Conn, error) {

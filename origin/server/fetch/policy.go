@@ -18,17 +18,16 @@ const maxURLBytes = 8 << 10
 // errURL is returned for a URL that the policy refuses.
 var errURL = errors.New("the URL is not allowed")
 
-// Policy says which URLs may be fetched, before anything is resolved.
+// Policy checks which URLs may be fetched, before anything is resolved.
 type Policy struct {
 	AllowPrivate bool     // any address and any port: for tests and closed networks only
 	Ports        []uint16 // allowed besides 80 and 443
 }
 
-// Parse reads rawURL by rules narrower than net/url's, so that no other reader of the same
-// text can see another host in it: http or https, no user information, no backslash, space
-// or control character, a host that is a plain IP address or a name of letters, digits,
-// hyphens and underscores whose last label is no number, and an allowed port. International
-// names are mapped to ASCII. Spaces around the URL are dropped.
+// Parse reads rawURL by rules narrower than net/url's, so that no other reader of the same text sees another host in it. It permits http
+// or https, no user information, no backslash, space or control character, and an allowed port. The host must be a plain IP address or a
+// name of letters, digits, hyphens and underscores whose last label is not a number. International names are mapped to ASCII. Spaces
+// around the URL are dropped.
 func (p Policy) Parse(rawURL string) (*url.URL, error) {
 	rawURL = strings.Trim(rawURL, " ")
 	if err := plain(rawURL); err != nil {
@@ -136,7 +135,7 @@ func canonicalHost(host string, bracketed bool) (string, error) {
 	}
 	ascii, err := idna.Lookup.ToASCII(host)
 	if err != nil {
-		// Names with underscores or of one label "a_b" are no valid IDNA, but resolve.
+		// Names with underscores or of one label "a_b" are invalid in IDNA, but resolve.
 		ascii = strings.ToLower(host)
 	}
 	if err := checkName(ascii); err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/sightline-dev/sightline/core/predict/raster"
 )
 
-// What may go wrong behind a [Failure].
+// The errors behind a [Failure].
 var (
 	errAddress     = errors.New("the address is not public")
 	errNoAddress   = errors.New("the host name has no IP address")
@@ -158,7 +158,7 @@ func isRedirect(status int) bool {
 	return false
 }
 
-// location is where a redirect leads, resolved against where it came from.
+// location returns the target of a redirect, resolved against its source.
 func location(res *http.Response) (*url.URL, error) {
 	values := res.Header.Values("Location")
 	if len(values) != 1 {
@@ -174,5 +174,5 @@ func location(res *http.Response) (*url.URL, error) {
 	return next, nil
 }
 
-// sniffed is how much of a body decides whether it may be what is wanted.
+// sniffed is the number of bytes of a body that decide whether it may be the wanted content.
 const sniffed = 1 << 10

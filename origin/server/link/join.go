@@ -12,7 +12,7 @@ import (
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
-// maxRefusal bounds what is read of an answer that is none.
+// maxRefusal is the maximum size of a refusal that is read.
 const maxRefusal = 64 << 10
 
 // Join asks the origin for an application's register: what a store must hold before an
@@ -62,12 +62,12 @@ func Join(ctx context.Context, o Options, app string) (seq uint64, data []byte, 
 	}
 }
 
-// StatusError is an answer of an HTTP status and no more.
+// StatusError is an answer with only an HTTP status.
 type StatusError int
 
 func (s StatusError) Error() string { return fmt.Sprintf("HTTP status %d", int(s)) }
 
-// Refused is the error of an answer that is none: the origin's *wire.Refusal, or a StatusError.
+// Refused returns the error of a refused request: the origin's *wire.Refusal, or a StatusError.
 func Refused(status int, contentType string, body []byte) error {
 	if r, err := wire.DecodeRefusal(body); err == nil && contentType == wire.ContentType && r.Status() == status {
 		return &r

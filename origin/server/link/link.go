@@ -32,11 +32,10 @@ import (
 	"github.com/sightline-dev/sightline/sync/replica"
 )
 
-// ErrAddress is returned for an origin's address that is none.
+// ErrAddress is returned for an invalid address of an origin.
 var ErrAddress = errors.New("not the URL of an origin")
 
-// ErrPurged is returned by Run when the origin has said that the application is no longer for
-// this replica to hold.
+// ErrPurged is returned by Run if the origin reports that the replica may no longer have the application.
 var ErrPurged = errors.New("this replica no longer has access to the application")
 
 // Stepper is the machine: a *[replica.Machine], or a guest that has one.
@@ -60,8 +59,8 @@ type Options struct {
 	// Effect takes what concerns the host, from the goroutine of Run: Got, Changed and Purge.
 	Effect func(replica.Effect)
 
-	// Place is offered the pieces of snapshots that the machine says may be put in their place without it, whole, and with
-	// their hash; it says whether it did. It runs at the same time as Step. nil: the machine gets them all.
+	// Place gets the complete pieces of snapshots that the machine permits to be stored without it, with their hash, and reports whether
+	// it stored them. It runs at the same time as Step. nil: the machine gets all pieces.
 	Place func(ctx context.Context, hash blob.Hash, piece []byte) (bool, error)
 
 	Now func() time.Time
@@ -104,9 +103,8 @@ func New(o Options) (*Link, error) {
 	return l, nil
 }
 
-// Address checks an origin's address and returns it without a slash at its end. What goes there must
-// not be readable on the way, so it begins with https unless the origin is on this machine. The
-// error is ErrAddress.
+// Address checks an origin's address and returns it without a slash at its end. Requests must not be readable on the way, so it begins
+// with https unless the origin is on this machine. The error is ErrAddress.
 func Address(s string) (string, error) {
 	u, err := url.Parse(s)
 	switch {
@@ -185,7 +183,7 @@ func (l *Link) step(ctx context.Context, requests *sync.WaitGroup, e replica.Eve
 	for _, x := range effects {
 		switch x := x.(type) {
 		case replica.Ask:
-			// What is under way when ctx ends is given up by the machine's Stop.
+			// The machine's Stop cancels running requests when ctx ends.
 			asking, cancel := context.WithCancel(context.WithoutCancel(ctx))
 			l.asked[x.ID] = cancel
 			requests.Go(func() {
@@ -209,10 +207,10 @@ func (l *Link) step(ctx context.Context, requests *sync.WaitGroup, e replica.Eve
 	return nil
 }
 
-// pieceBytes is how much of an answer is read at once.
+// pieceBytes is the number of bytes of an answer that are read at once.
 const pieceBytes = 64 << 10
 
-// sumOf is what works out the hash of an answer's body, of those that the machine holds to one; nil: it is none.
+// sumOf returns a hash for the body of an answer whose hash the machine checks; nil for others.
 func sumOf(a *replica.Ask) hash.Hash {
 	if strings.HasPrefix(a.Path, "/v2/sync/snapshot/") {
 		return sha256.New()
@@ -257,7 +255,7 @@ func (l *Link) ask(ctx context.Context, a *replica.Ask) {
 	}
 }
 
-// place is the whole answer x to a request for a piece of a snapshot, which was put in its place where that can be.
+// place returns the whole answer x to a request for a piece of a snapshot, after it has offered the piece to Place.
 func (l *Link) place(ctx context.Context, a *replica.Ask, x replica.Answer, res *http.Response) replica.Answer {
 	x.More = false
 	room := bytes.NewBuffer(make([]byte, 0, min(max(res.ContentLength, pieceBytes), replica.MaxPiece)+bytes.MinRead))
@@ -266,7 +264,7 @@ func (l *Link) place(ctx context.Context, a *replica.Ask, x replica.Answer, res 
 	}
 	x.Body, x.Sum = room.Bytes(), sha256.Sum256(room.Bytes())
 	if asked, _ := blob.ParseHash(path.Base(a.Path)); asked != x.Sum {
-		return x // the machine says what is wrong
+		return x // the machine reports the fault
 	}
 	if placed, err := l.o.Place(ctx, x.Sum, x.Body); placed && err == nil {
 		x.Placed, x.Body = true, nil

@@ -200,8 +200,7 @@ func TestPacked(t *testing.T) {
 	}
 }
 
-// TestPlace: a piece of a snapshot that may be put in its place is offered whole, where it is what it is called; what is not
-// placed goes to the machine.
+// TestPlace: a complete piece of a snapshot is offered to Place if its hash is right; the machine gets a piece that Place does not store.
 func TestPlace(t *testing.T) {
 	first, second := strings.Repeat("placed! ", replica.MaxPiece/8), "not placed" // the first as long as one may be
 	pieces := map[string]string{blob.Sum([]byte(first)).String(): first, blob.Sum([]byte(second)).String(): second, blob.Sum(nil).String(): "another"}
@@ -295,7 +294,7 @@ func TestNoConnection(t *testing.T) {
 	}
 }
 
-// TestWakeAndTell: the machine is woken when it wants to be, and told what the host tells.
+// TestWakeAndTell: the machine is woken at the requested time, and gets the host's events.
 func TestWakeAndTell(t *testing.T) {
 	var events []string
 	m := &script{}
@@ -416,7 +415,7 @@ func TestJoin(t *testing.T) {
 	}
 }
 
-// TestGreet: a session beside the machine's is asked for with a message and answered with one.
+// TestGreet: a session in addition to the machine's is requested with a message and answered with one.
 func TestGreet(t *testing.T) {
 	offered := wire.Offered{Protocol: 1, Grants: []wire.Grant{{App: "a", Do: wire.DoTail, Over: 9}}}
 	refusal := wire.Refusal{Code: wire.RefusedScope, Detail: "not yours"}

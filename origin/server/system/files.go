@@ -51,9 +51,8 @@ func IsDir(name string) bool {
 	return err == nil && info.IsDir()
 }
 
-// Files calls yield with every regular file below dir, in the order of names, and with the
-// first bytes of each (at most 1 KB). Links are not followed. What cannot be read is passed
-// to failed and left out.
+// Files calls yield with every regular file below dir, in the order of names, and with the first bytes of each (at most 1 KB). It does
+// not follow links. It passes files that cannot be read to failed.
 func Files(dir string, yield func(name string, start []byte), failed func(error)) {
 	_ = filepath.WalkDir(dir, func(name string, entry fs.DirEntry, err error) error {
 		if err != nil {
@@ -88,8 +87,7 @@ func firstBytes(name string) (start []byte, err error) {
 // IsBrokenPipe reports whether err says that nobody reads what is written any more.
 func IsBrokenPipe(err error) bool { return errors.Is(err, syscall.EPIPE) }
 
-// Spool returns a new file for reading and writing that has no name and is gone when it is
-// closed, or when the process dies.
+// Spool returns a new file for reading and writing that has no name and is deleted when it is closed, or when the process dies.
 func Spool() (*os.File, error) {
 	f, err := os.CreateTemp("", "sightline-*")
 	if err != nil {
@@ -104,9 +102,8 @@ func Spool() (*os.File, error) {
 // DirFS is the folder dir for reading.
 func DirFS(dir string) fs.FS { return os.DirFS(dir) }
 
-// CreateFile makes a new file that gets its name when it is whole. finish is called after
-// the file was closed: with whole the file is there, durably, else it never was. A file of
-// that name that is there already is an error.
+// CreateFile makes a new file that gets its name when it is complete. finish is called after the file was closed: with whole the file
+// exists, durably, else it never did. A file of that name that exists already is an error.
 func CreateFile(name string) (f *os.File, finish func(whole bool) error, err error) {
 	if _, err := os.Lstat(name); err == nil {
 		return nil, nil, fmt.Errorf("%s: %w", name, fs.ErrExist)
@@ -176,7 +173,7 @@ func TempFolder(parent string) (dir string, done func(), err error) {
 	return dir, func() { _ = os.RemoveAll(dir) }, nil // what stays is the system's to tidy
 }
 
-// Changed returns what tells that a file has been replaced or written: when, and its size.
+// Changed returns two facts that change when a file is replaced or written: its time, and its size.
 func Changed(name string) (when time.Time, size int64, err error) {
 	info, err := os.Stat(name)
 	if err != nil {

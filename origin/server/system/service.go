@@ -19,8 +19,7 @@ import (
 	"github.com/coreos/go-systemd/v22/daemon"
 )
 
-// What a process and its supervisor say to each other is what systemd and its services do
-// (sd_listen_fds(3), sd_notify(3)), with any supervisor:
+// A process and its supervisor use the protocols of systemd (sd_listen_fds(3), sd_notify(3)), with any supervisor:
 //
 //	supervisor ── LISTEN_FDS ──▶ a socket that outlives the process
 //	           ◀─ NOTIFY_SOCKET ─ READY=1 · WATCHDOG=1, again and again · STOPPING=1
@@ -53,8 +52,8 @@ func Inherited() (net.Listener, error) {
 	return nil, errors.Join(fmt.Errorf("inherited sockets: expected one TCP socket, got %d", len(listeners)), err)
 }
 
-// Notify says to the supervisor how the process is: "READY=1", "STOPPING=1", "WATCHDOG=1", or
-// "STATUS=" and a line. Where there is none it says nothing.
+// Notify sends the state of the process to the supervisor: "READY=1", "STOPPING=1", "WATCHDOG=1", or "STATUS=" and a line. Without a
+// supervisor it does nothing.
 func Notify(state string) error {
 	_, err := daemon.SdNotify(false, state)
 	return err
@@ -83,7 +82,7 @@ func Supervise(environ []string, n *Notices, within time.Duration) []string {
 		"WATCHDOG_USEC="+strconv.FormatInt(within.Microseconds(), 10))
 }
 
-// Notices is what a process that we supervise says with [Notify].
+// Notices are the messages of a supervised process by [Notify].
 type Notices struct {
 	conn *net.UnixConn
 	path string

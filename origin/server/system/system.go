@@ -1,13 +1,13 @@
-// Package system is the one place where the process touches the world: the clock, the
-// random source, the file system, the resolver, the dialler, listeners and signals.
+// Package system is the one place where the process uses its environment: the clock, the random source, the file system, the resolver,
+// the dialler, listeners and signals.
 //
 //	command ──▶ system.Now, Random, Folder, Dial, Resolve, Listen, Lock
 //	               │ as arguments
 //	               ▼
-//	httpd, fetch, jobs, core/…: they take what they need and own none of it
+//	httpd, fetch, jobs, core/…: they get what they need as arguments
 //
-// Everything else takes these as arguments, so that tests put a clock they move, a resolver
-// that lies and a disk that fails in their place; a lint test bans direct use elsewhere.
+// All other packages get these as arguments, so that tests can pass a clock they move, a resolver that lies and a disk that fails; a lint
+// test bans direct use elsewhere.
 package system
 
 import (
@@ -76,9 +76,9 @@ func Listen(ctx context.Context, address string) (net.Listener, error) {
 	return lc.Listen(ctx, "tcp", address)
 }
 
-// Dial connects to address, which must be an IP address and a port: no name is resolved
-// here. control, when not nil, is asked with the address that the socket is about to connect
-// to, after the kernel's socket exists and before any packet leaves; its error ends the dial.
+// Dial connects to address, which must be an IP address and a port: no name is resolved here. If control is not nil, Dial calls it with
+// the address that the socket is about to connect to, after the kernel's socket exists and before any packet leaves; its error ends the
+// dial.
 func Dial(ctx context.Context, network, address string, control func(network, address string) error) (net.Conn, error) {
 	if _, err := netip.ParseAddrPort(address); err != nil {
 		return nil, err
@@ -116,10 +116,9 @@ func Resolve(ctx context.Context, host string) ([]netip.Addr, error) {
 // Cores is the number of threads that may run at once.
 func Cores() int { return runtime.GOMAXPROCS(0) }
 
-// SpareThreads lets n more threads run at once than there are cores. Who then keeps no more
-// threads busy than there are cores has short work, such as answering "busy", done by the
-// operating system's scheduler at once, where the runtime's would let it wait for a time
-// slice of each long one.
+// SpareThreads permits n more threads to run at once than there are cores. If the program keeps only as many threads busy as there are
+// cores, the operating system's scheduler then runs short work, such as answering "busy", at once. The runtime's scheduler would make it
+// wait for a time slice of each long one.
 func SpareThreads(n int) { runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + n) }
 
 // MemoryLimit returns the bytes that this process may use: the least of GOMEMLIMIT, the

@@ -9,7 +9,7 @@ import (
 // NewTimer is that of package time: it fires once, after d, and can be set again.
 func NewTimer(d time.Duration) *time.Timer { return time.NewTimer(d) }
 
-// AfterFunc is time's: f runs in a goroutine of its own, after d.
+// AfterFunc is time's: f runs in a new goroutine, after d.
 func AfterFunc(d time.Duration, f func()) *time.Timer { return time.AfterFunc(d, f) }
 
 // connectTime bounds the time in which a connection is made.

@@ -29,7 +29,7 @@ func sign(header, payload string, private ed25519.PrivateKey) string {
 	return text + "." + encode(ed25519.Sign(private, []byte(text)))
 }
 
-// payloadOf is what a token says, to be changed.
+// payloadOf returns the payload of a token, for changes.
 func payloadOf(t testing.TB, token string) map[string]any {
 	t.Helper()
 	b, err := base64.RawURLEncoding.DecodeString(strings.Split(token, ".")[1])
@@ -64,11 +64,10 @@ func forge(t testing.TB, tokens *Tokens, change func(map[string]any)) string {
 
 func headerOf(kid string) string { return fmt.Sprintf(`{"alg":"EdDSA","kid":%q,"typ":"JWT"}`, kid) }
 
-// forger knows what everybody may know of a server: its published keys and some tokens of its
-// own; and it holds keys of its own.
+// forger has the public knowledge about a server: its published keys and tokens of one application. It also has other keys.
 type forger struct {
 	*rand.Rand
-	good   []string // tokens of an application of its own
+	good   []string // valid tokens of the forger's application
 	kid    string   // that signed them
 	other  string   // another published one
 	public ed25519.PublicKey
@@ -138,8 +137,7 @@ func (f *forger) header() string {
 	return fmt.Sprintf(`{"alg":"EdDSA","kid":%q,"typ":"JWT","pad":%q}`, kid, strings.Repeat("a", f.IntN(1<<14)))
 }
 
-// keyed signs with HMAC under what a server publishes, in each form that a library might take
-// for a secret.
+// keyed signs with HMAC by the server's published keys, in each form that a library might take for a secret.
 func (f *forger) keyed(text string) string {
 	der, err := x509.MarshalPKIXPublicKey(f.public)
 	if err != nil {
@@ -211,7 +209,7 @@ func (f *forger) variation(t testing.TB) (kind, token string) {
 			header + "=." + payload + "." + signature, header + "." + payload + "=." + signature, header + "." + payload + "." + signature + "==",
 			strings.ReplaceAll(f.token(), ".", "=."),
 		}[f.IntN(4)]
-	case 11: // the last letter of a signature has four bits that say nothing
+	case 11: // the last letter of a signature has four unused bits
 		const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 		last := strings.IndexByte(letters, signature[85])
 		return "bits that say nothing", header + "." + payload + "." + signature[:85] + string(letters[last&^15|(last+1+f.IntN(15))&15])
@@ -238,8 +236,7 @@ func (f *forger) variation(t testing.TB) (kind, token string) {
 	return "damaged", f.damage(f.token())
 }
 
-// TestForgedTokens lets nobody in: of all texts, those that were issued are read, and no
-// others. The forgers go on where others have failed.
+// TestForgedTokens: of all texts, only issued tokens are read. The forgers continue where others have failed.
 func TestForgedTokens(t *testing.T) {
 	w := newWorld(t, 20)
 	tokens := w.open(t, nil)

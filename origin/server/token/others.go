@@ -8,9 +8,8 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// Others are the holders of keys that are not of this ring. An edge reads the tokens of its origin and of
-// other edges by theirs, and issues those of the applications that it was lent with the key that it was
-// enrolled with; the origin reads such tokens by that key.
+// Others has the keys outside this ring. An edge verifies the tokens of its origin and of other edges by their keys. It issues tokens of
+// the origin's applications with the key that it enrolled, by which the origin verifies them.
 //
 //	origin: ring ──────▶ tokens of all applications ◀── read at edges, by the keys in their registers
 //	edge: own key ─────▶ tokens of those it holds   ◀── read at the origin, and at others that hold them
@@ -30,7 +29,7 @@ type Signer struct {
 	May    func(app string) bool // whether it may issue those of an application
 }
 
-// Delegate is a key that tokens are issued with in the place of the ring's.
+// Delegate is a key that issues tokens instead of the ring's.
 type Delegate struct {
 	ID      string // that tokens name
 	Issuer  string
@@ -40,7 +39,7 @@ type Delegate struct {
 // EdgeIssuer is how the tokens that an edge issues name it. The id of the edge is that of its key.
 func EdgeIssuer(edge string) string { return "urn:sightline:edge:" + edge }
 
-// Join has tokens be read by the keys of others, and issued with what they delegate, from now on.
+// Join makes t accept tokens that are signed by o's keys, and sign with keys that o delegates.
 func (t *Tokens) Join(o Others) { t.others.Store(&o) }
 
 // joined are the others; nil: there are none.

@@ -35,8 +35,8 @@ func holds(apps ...string) func(string) bool {
 	return func(app string) bool { return slices.Contains(apps, app) }
 }
 
-// TestOthers has an origin and an edge issue tokens of an application that both hold, and each read the other's
-// without asking. What is issued elsewhere is held to its application, its issuer and its end like one's own.
+// TestOthers: an origin and an edge issue tokens of an application that both have, and each verifies the other's without a request.
+// Application, issuer and end of a foreign token are checked as for its own.
 func TestOthers(t *testing.T) {
 	w, v := newWorld(t, 31), newWorld(t, 32)
 	origin, edge := w.open(t, nil), v.open(t, func(o *Options) { o.Issuer = "https://edge.example" })

@@ -9,7 +9,7 @@ import (
 	"github.com/sightline-dev/sightline/core/api"
 )
 
-// Path is where the public halves of the signing keys are published, as RFC 7517 has it.
+// Path is the path of the public halves of the signing keys, in the form of RFC 7517.
 const Path = "/.well-known/jwks.json"
 
 // publish makes the public set.
@@ -40,7 +40,7 @@ type Refuser interface {
 	Refuse(r *api.Request, err error) api.Response
 }
 
-// Published answers requests for the published keys; it is to be mounted at [Path].
+// Published answers requests for the published keys. The host mounts it at [Path].
 type Published struct {
 	Tokens *Tokens
 	Refuser

@@ -9,7 +9,7 @@ import (
 	"github.com/sightline-dev/sightline/core/api"
 )
 
-// refuser tells what was refused.
+// refuser counts refusals.
 type refuser struct{}
 
 func (refuser) Refuse(_ *api.Request, err error) api.Response {

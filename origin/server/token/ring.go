@@ -31,11 +31,10 @@ const (
 	again     = time.Minute    // after a new key could not be kept
 )
 
-// File is the name of the file of signing keys. Who can read it can make tokens for every
-// application.
+// File is the name of the file of signing keys. Anyone who can read it can make tokens for every application.
 const File = "token-keys.json"
 
-// ErrKeys is returned for a file of signing keys that is none.
+// ErrKeys is returned for an invalid file of signing keys.
 var ErrKeys = errors.New("damaged signing keys; deleting the file creates new ones and invalidates all access tokens")
 
 // key is a signing key.
@@ -152,7 +151,7 @@ func (r *ring) next(now time.Time, random io.Reader) (*ring, error) {
 	return out, out.publish()
 }
 
-// kept is what the file holds.
+// kept is the content of the file.
 type kept struct {
 	Version int   `json:"version"`
 	Keys    []key `json:"keys"`

@@ -1,22 +1,20 @@
-// Package token issues access tokens and reads them: JSON Web Tokens (RFC 7519) with Ed25519
-// signatures and nothing else.
+// Package token issues access tokens and reads them: JSON Web Tokens (RFC 7519) with Ed25519 signatures and nothing else.
 //
 //	eyJhbGciOiJFZERTQSIsImtpZCI6…  .  eyJpc3MiOiJodHRwczovL…  .  signature, 86 characters
 //	 {"alg":"EdDSA","kid":…,"typ":"JWT"}   iss sub aud exp nbf iat jti client_id gen
 //
-// What is read is checked from the outside in, and nothing is parsed before it is ours:
+// A token is checked from the outside in, and nothing is parsed before its signature is verified:
 //
 //	length ─▶ alphabet ─▶ header ─▶ signature ─▶ JSON ─▶ issuer, audience, times
 //	                        │
 //	                        └ its text must be the header of a key that we know, letter for letter
 //
-// So there is no algorithm to choose, no key to name but ours and those of whom we trust (see others.go), and no
-// two texts of one token. A token's audience is its application, and nothing else.
-// The signing keys are in a file of the folder and not in the store, so that a copy of the store lets nobody
-// in, and a backup restored elsewhere signs with keys of its own. A key signs for thirty days,
-// is published a day before it does, and is kept until no token of it can live (see ring.go).
+// So a token cannot choose an algorithm, or name another key than ours and those that we trust (see others.go), and no token has two
+// texts. Its audience is its application, and nothing else. The signing keys are in a file of the folder and not in the store, so that a
+// copy of the store gives no access, and a backup restored elsewhere signs with new keys. A key signs for thirty days, is published a day
+// before it does, and is kept until no token of it can be valid (see ring.go).
 //
-// What a token stands for, and whether it has been revoked, is package core/auth's to say.
+// Package core/auth decides about the application of a token and its revocation.
 package token
 
 import (
@@ -61,7 +59,7 @@ type Options struct {
 	FS     blob.FS          // where the file of signing keys is
 	Now    func() time.Time // the clock
 	Random io.Reader        // keys and ids come from it; used by one goroutine at a time
-	Log    *slog.Logger     // told of new keys, and of keys that could not be kept
+	Log    *slog.Logger     // gets new keys, and keys that could not be stored
 }
 
 // Tokens issues tokens and reads them. It is safe for concurrent use.
@@ -166,7 +164,7 @@ func (t *Tokens) Read(token string) (auth.Claims, error) {
 	if json.Unmarshal(payload, &c) != nil {
 		return auth.Claims{}, auth.ErrToken
 	}
-	// Its times are judged last: "expired" is said of what was a good token, and of nothing else.
+	// Its times are checked last: only a token that is otherwise valid is "expired".
 	lives := jwt.NewValidator(jwt.WithExpirationRequired(), jwt.WithNotBeforeRequired(), jwt.WithIssuer(by.Issuer),
 		jwt.WithAudience(c.Subject), jwt.WithTimeFunc(func() time.Time { return now }))
 	err = lives.Validate(c)
@@ -183,7 +181,7 @@ func (t *Tokens) Read(token string) (auth.Claims, error) {
 	return auth.Claims{App: c.Subject, Client: c.Client, Generation: c.Generation, Page: c.Page, Expires: c.ExpiresAt.Time}, nil
 }
 
-// open returns the payload that one of our keys, or of those of others, has signed, and whose it is.
+// open returns the payload that one of our keys, or of the others' keys, has signed, and the signer.
 func (t *Tokens) open(token string, now time.Time) ([]byte, Signer, error) {
 	if len(token) > maxLength || !plain(token) {
 		return nil, Signer{}, auth.ErrToken
@@ -206,7 +204,7 @@ func (t *Tokens) open(token string, now time.Time) ([]byte, Signer, error) {
 	return payload, by, nil
 }
 
-// signer is whose key a header names.
+// signer returns the signer with the key in a header.
 func (t *Tokens) signer(header string, now time.Time) (Signer, bool) {
 	if k := t.ring.Load().find(header, now); k != nil {
 		return Signer{Public: k.private.Public().(ed25519.PublicKey), Issuer: t.o.Issuer}, true

@@ -19,7 +19,7 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/system"
 )
 
-// world is what tokens are made in: a folder, a clock, chance and a log.
+// world is the environment of tokens: a folder, a clock, a random source and a log.
 type world struct {
 	dir    string
 	files  blob.FS

@@ -166,7 +166,7 @@ func (d *Decoder) Enter(ctx context.Context, caller string) (leave func(), err e
 	return func() { d.slots.Give(caller, 1) }, nil
 }
 
-// recognise refuses what is not a video that FFmpeg is to read.
+// recognise refuses a file that is not a video for FFmpeg.
 func recognise(file *os.File) error {
 	head := make([]byte, 4096)
 	n, err := file.ReadAt(head, 0)
