@@ -7,17 +7,18 @@ import "slices"
 type tiling struct {
 	worthwhile int // bytes: an inner value smaller than this stays in L2 anyway
 	tile       int // bytes of inner rows of one tile, both convolutions' together
+	rows       int // bytes of them without a depthwise convolution, which would keep some for the next tile
 }
 
-var defaultTiling = tiling{worthwhile: 1 << 20, tile: 384 << 10}
+var defaultTiling = tiling{worthwhile: 256 << 10, tile: 384 << 10, rows: 64 << 10}
 
-// block finds expand → depthwise → project, the inverted residual of MobileNetV2, and makes each
-// one node that computes a few output rows at a time, so that the wide values between the three
-// convolutions never leave the cache:
+// block finds the inverted residuals of MobileNetV2 and of MobileNetEdgeTPU and makes each one node. Such a node computes a
+// few output rows at a time, so that the wide values between its convolutions never leave the cache:
 //
 //	x ─ rows ─▶ expand ─▶ [wide rows, kept for the next tile] ─▶ depthwise ─▶ [wide rows] ─▶ project ─▶ + residual
+//	x ─ rows ─▶ expand k×k ─▶ [wide rows] ─▶ project ─▶ + residual
 //
-// The first may be any convolution without groups, or absent.
+// Before a depthwise convolution the first may be any convolution without groups, or absent.
 func (g *graph) block(t tiling) {
 	readers, by := g.readers(), make(map[*value]*node)
 	for i, n := range g.nodes {
@@ -28,20 +29,19 @@ func (g *graph) block(t tiling) {
 		parts := []*node{n}
 		for _, kind := range []part{depthwisePart, expandPart} {
 			v := parts[0].in
-			p := by[v]
-			if p == nil || p.Kind != Conv || readers[v] != 1 || !p.matches(kind) {
-				break
+			if p := by[v]; p != nil && p.Kind == Conv && readers[v] == 1 && p.matches(kind) {
+				parts = slices.Insert(parts, 0, p)
 			}
-			parts = slices.Insert(parts, 0, p)
 		}
-		if len(parts) < 2 {
-			continue
+		first := parts[0]
+		if first == n || first.matches(pointwisePart) && parts[1] == n {
+			continue // of two products the second may be the first of another block
 		}
-		wide := parts[0].out
+		wide := first.out
 		if volume(wide.shape[1:])*wide.typ.Size() < t.worthwhile {
 			continue
 		}
-		made := &node{Node: Node{Kind: tiled}, in: parts[0].in, add: n.add, out: n.out, parts: parts}
+		made := &node{Node: Node{Kind: tiled}, in: first.in, add: n.add, out: n.out, parts: parts}
 		g.nodes[i], by[n.out] = made, made
 	}
 	g.sweep()
@@ -70,60 +70,67 @@ func (n *node) matches(role part) bool {
 }
 
 // tile computes a block, a few output rows at a time. Its wide rows lie in the order of the
-// picture; the depthwise convolution reads windows of them.
+// picture; the next convolution reads windows of them.
 type tile struct {
 	x, out, res *value // res may be nil
-	wide, mid   *value // expanded rows, nil without an expanding part; depthwise rows
+	wide, mid   *value // expanded rows, nil without an expanding part; depthwise rows, nil without a depthwise part
 
-	from, w       window // the expanding convolution's, the depthwise one's
+	from, w       window // the expanding convolution's, the next one's
 	height        int    // of the expanded value
 	row           int    // elements of a wide row, its halo included
 	rows          int    // output rows per tile
 	zero          byte   // what the wide halo holds
 	dense         bool   // out and res have no halo
 	expand, point *product
-	depthwise     func(s *Session, o, i, rows int)
+	depthwise     func(s *Session, o, i, rows int) // nil without a depthwise part
 }
 
 // blockStep lowers a block.
 func (c *compiler) blockStep(n *node) {
-	middle, last := n.parts[len(n.parts)-2], n.parts[len(n.parts)-1]
 	t := &tile{x: n.in, out: n.out, res: n.add}
 	in := []*value{t.x}
 	if t.res != nil {
 		in = append(in, t.res)
 	}
-	c.sizeTile(t, middle)
-	temps := []*value{t.mid}
-	wide, ch := middle.in, t.mid.shape[1]
-	if len(n.parts) == 3 {
-		first := n.parts[0]
+	var temps []*value
+	parts, rows := n.parts, t.x
+	if !parts[0].depthwise() {
+		parts = parts[1:]
+	}
+	next := parts[0]
+	ch, row := next.in.shape[1], t.x.row()
+	c.sizeTile(t, next)
+	if first := n.parts[0]; first != next {
 		t.from = first.slide
-		t.wide = scratch(wide.typ, ((t.rows-1)*t.w.sh+t.w.kh)*t.row)
+		t.wide = scratch(t.x.typ, ((t.rows-1)*t.w.sh+t.w.kh)*t.row)
 		t.expand = c.product(first, t.x, t.wide, 0, 1, t.from.kh, t.from.kw*t.x.shape[1])
 		t.expand.stepX, t.expand.stepRow = t.from.sw*t.x.shape[1], t.from.dh*t.x.row()
-		temps = append(temps, t.wide)
-		t.depthwise = c.depthwiseRows(middle, t.w, t.mid, t.wide, t.w.depthwise(t.out.shape[3], t.out.shape[3]*ch, t.row))
-	} else {
-		t.depthwise = c.depthwiseRows(middle, t.w, t.mid, t.x, t.w.depthwise(t.out.shape[3], t.out.shape[3]*ch, t.x.row()))
+		temps, rows, row = append(temps, t.wide), t.wide, t.row
 	}
-	t.point = c.product(last, t.mid, t.out, 0, 1, 1, ch)
+	if next.depthwise() {
+		t.mid = scratch(t.x.typ, t.rows*t.out.shape[3]*ch)
+		t.depthwise = c.depthwiseRows(next, t.w, t.mid, rows, t.w.depthwise(t.out.shape[3], t.out.shape[3]*ch, row))
+		temps, rows = append(temps, t.mid), t.mid
+	}
+	t.point = c.product(n.parts[len(n.parts)-1], rows, t.out, 0, 1, 1, ch)
 	t.point.stepX = ch
 	t.dense = t.out.halo == [4]int{} && (t.res == nil || t.res.halo == [4]int{})
 	c.emit(step{name: n.String(), out: []*value{n.out}, in: in, temp: temps, run: t.run})
 }
 
-// sizeTile sets t's geometry around depthwise convolution n.
+// sizeTile sets t's geometry around n, the convolution that reads the wide value.
 func (c *compiler) sizeTile(t *tile, n *node) {
-	wide, out, w := n.in, n.out, n.slide
+	wide, out, w := n.in, t.out, n.slide
 	ch, size := wide.shape[1], wide.typ.Size()
 	t.w, t.height, t.zero = w, wide.shape[2], wide.fill()
 	t.row = (w.pl + wide.shape[3] + w.pr) * ch
-	perRow := (out.shape[3]*ch + w.sh*t.row) * size
-	most := max(1, (c.options.blocks().tile-(w.kh-w.sh)*t.row*size)/perRow)
+	perRow, limit := w.sh*t.row*size, c.options.blocks().rows
+	if n.depthwise() {
+		perRow, limit = perRow+out.shape[3]*ch*size, c.options.blocks().tile
+	}
+	most := max(1, (limit-(w.kh-w.sh)*t.row*size)/perRow)
 	tiles := (out.shape[2] + most - 1) / most
 	t.rows = (out.shape[2] + tiles - 1) / tiles
-	t.mid = &value{typ: wide.typ, shape: []int{t.rows * out.shape[3], ch}}
 }
 
 // run computes the block.
@@ -138,7 +145,9 @@ func (t *tile) run(s *Session) {
 			} else {
 				from = t.x.under(b, y, t.w)
 			}
-			t.depthwise(s, 0, from, now)
+			if t.depthwise != nil {
+				t.depthwise(s, 0, from, now)
+			}
 			t.point.lines(s, t.out, t.res, b, y, now, t.dense, 0)
 		}
 	}

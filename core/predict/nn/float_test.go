@@ -98,6 +98,15 @@ func (f *floatNet) inverted() {
 	f.convolution(number+1, point, x.shape[1], lo, hi, rapid.Bool().Draw(f.t, "residual"))
 }
 
+// full is a full convolution that expands, project, and the sum where shapes allow.
+func (f *floatNet) full() {
+	of := f.operand()
+	x := f.values[of-1]
+	f.convolution(of, drawSlide(f.t, x.shape[2], x.shape[3], 3), f.int(2, 20, "wide"), 0, 6, false)
+	lo, hi := f.bounds()
+	f.convolution(len(f.values), point, x.shape[1], lo, hi, rapid.Bool().Draw(f.t, "residual"))
+}
+
 // sum adds an earlier value to the last one.
 func (f *floatNet) sum() {
 	number, x := f.last()
@@ -154,7 +163,7 @@ func growFloatNet(t *rapid.T) *floatNet {
 	x := newArray(drawShape(t)...)
 	x.v = drawFloats(t, len(x.v), "picture")
 	f := &floatNet{network(t, nn.Float32, nn.Levels{}, x.shape...), t, []array{x}}
-	layers := []func(){f.inverted, f.inverted, f.conv, f.conv, f.conv, f.sum}
+	layers := []func(){f.inverted, f.inverted, f.full, f.full, f.conv, f.conv, f.conv, f.sum}
 	for range f.int(1, 8, "layers") {
 		rapid.SampledFrom(layers).Draw(t, "layer")()
 	}

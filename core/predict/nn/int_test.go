@@ -127,6 +127,14 @@ func (f *intNet) inverted() {
 	f.convolution(number+1, point, x.shape[1], rapid.Bool().Draw(f.t, "residual"))
 }
 
+// full is the block of MobileNetEdgeTPU: a full convolution that expands, project, and perhaps the sum.
+func (f *intNet) full() {
+	of := f.operand()
+	x := f.values[of-1]
+	f.convolution(of, drawSlide(f.t, x.shape[2], x.shape[3], 3), f.int(2, 20, "wide"), false)
+	f.convolution(len(f.values), point, x.shape[1], rapid.Bool().Draw(f.t, "residual"))
+}
+
 // sum adds an earlier value to the last one.
 func (f *intNet) sum() {
 	number, x := f.last()
@@ -182,7 +190,7 @@ func growIntNet(t *rapid.T) (*intNet, []float32) {
 	x := stored{typ: nn.Uint8, shape: drawShape(t), Levels: drawLevels(t, 1)}
 	x.q = drawInts(t, size(x.shape), 0, 255, "picture")
 	f := &intNet{network(t, x.typ, x.Levels, x.shape...), t, []stored{x}}
-	layers := []func(){f.inverted, f.inverted, f.conv, f.conv, f.conv, f.sum}
+	layers := []func(){f.inverted, f.inverted, f.full, f.full, f.conv, f.conv, f.conv, f.sum}
 	for range f.int(1, 8, "layers") {
 		rapid.SampledFrom(layers).Draw(t, "layer")()
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/sightline-dev/sightline/core/predict/nn"
+	"github.com/sightline-dev/sightline/core/predict/nn/kernel"
 )
 
 // single returns a network of one convolution over a picture.
@@ -171,5 +172,60 @@ func TestSessionsShareAPlan(t *testing.T) {
 	s := p.NewSession()
 	if n := testing.AllocsPerRun(10, func() { _, _ = s.Run(in) }); n != 0 {
 		t.Errorf("Run allocates %v times", n)
+	}
+}
+
+// TestFullConvolutionBlocks holds a full convolution and its projection to the same bytes in a block and apart, and a block to
+// less memory than its wide value takes.
+func TestFullConvolutionBlocks(t *testing.T) {
+	const ins, wide, row = 8, 96, 12 * 96
+	same := slide{3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 1}
+	for name, tt := range map[string]struct {
+		first         slide
+		height, width int
+		residual      bool
+		tile          int // bytes
+	}{
+		"a row at a time":      {same, 13, 12, false, 1},
+		"two rows, odd height": {same, 13, 12, true, 2 * row},
+		"all rows":             {same, 13, 12, true, 13 * row},
+		"stride two":           {slide{3, 3, 2, 2, 1, 1, 0, 0, 1, 1, 1}, 26, 24, false, 4 * row},
+		"stride two, odd":      {slide{5, 5, 2, 2, 1, 1, 2, 2, 2, 2, 1}, 27, 23, false, 4 * row},
+		"dilated rows":         {slide{3, 1, 1, 1, 2, 1, 2, 0, 2, 0, 1}, 13, 12, true, 5 * row},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := network(t, nn.Uint8, nn.Levels{Scale: 1, Zero: 3}, 1, ins, tt.height, tt.width)
+			first, last := tt.first.conv(1, wide, ins), point.conv(2, ins, wide)
+			if tt.residual {
+				last.With, last.Before = 1, nn.Levels{Scale: 7, Zero: 90}
+			}
+			for _, node := range []*nn.Node{&first, &last} {
+				for i := range size(node.Shape[:]) {
+					node.Bytes = append(node.Bytes, int8(i*31%255-127))
+				}
+				outs := node.Shape[0]
+				node.Scales, node.Offsets, node.To = slices.Repeat([]float32{0.02}, outs), make([]int32, outs), nn.Levels{Scale: 3, Zero: 100}
+				add(t, n, *node)
+			}
+			give(t, n, 3)
+			apart, block := plan(t, n, nn.WithTiling(nn.Options{}, 1<<30, 1)), plan(t, n, nn.WithTiling(nn.Options{}, 1, tt.tile))
+			in := nn.Tensor{Type: nn.Uint8, Shape: apart.Input().Shape, U8: make([]uint8, ins*tt.height*tt.width)}
+			for i := range in.U8 {
+				in.U8[i] = uint8(i * 7919 >> 3)
+			}
+			for level := range kernel.Levels.Each() {
+				want, err := apart.NewSession().Run(in)
+				if err != nil {
+					t.Fatal(err)
+				}
+				got, err := block.NewSession().Run(in)
+				if err != nil || !slices.Equal(got[0].U8, want[0].U8) {
+					t.Errorf("%s: %v, bytes %v, want %v", level, err, got[0].U8, want[0].U8)
+				}
+			}
+			if got, most := block.SessionBytes(), apart.SessionBytes(); tt.tile < 13*row && got > most-4*row {
+				t.Errorf("a block takes %d bytes, its convolutions apart %d", got, most)
+			}
+		})
 	}
 }
