@@ -5,12 +5,25 @@ import "slices"
 // tiling says when convolutions run as one block, and how much of it at a time. A core's L2 cache is
 // 1 to 2 MB where we measure, 256 KB at the least.
 type tiling struct {
-	worthwhile int // bytes: an inner value smaller than this stays in L2 anyway
-	tile       int // bytes of inner rows of one tile, both convolutions' together
-	rows       int // bytes of them without a depthwise convolution, which would keep some for the next tile
+	depthwise bounds // with a depthwise convolution, which keeps rows for the next tile
+	full      bounds
 }
 
-var defaultTiling = tiling{worthwhile: 256 << 10, tile: 384 << 10, rows: 64 << 10}
+// bounds are numbers of bytes.
+type bounds struct {
+	worthwhile int // of an inner value: a smaller one stays in L2 anyway
+	tile       int // of inner rows of one tile, of all convolutions together
+}
+
+var defaultTiling = tiling{depthwise: bounds{64 << 10, 384 << 10}, full: bounds{256 << 10, 64 << 10}}
+
+// bounds returns those of blocks in which n reads the wide value.
+func (t tiling) bounds(n *node) bounds {
+	if n.depthwise() {
+		return t.depthwise
+	}
+	return t.full
+}
 
 // block finds the inverted residuals of MobileNetV2 and of MobileNetEdgeTPU and makes each one node. Such a node computes a
 // few output rows at a time, so that the wide values between its convolutions never leave the cache:
@@ -37,8 +50,11 @@ func (g *graph) block(t tiling) {
 		if first == n || first.matches(pointwisePart) && parts[1] == n {
 			continue // of two products the second may be the first of another block
 		}
-		wide := first.out
-		if volume(wide.shape[1:])*wide.typ.Size() < t.worthwhile {
+		wide, next := first.out, parts[1]
+		if first.depthwise() {
+			next = first
+		}
+		if volume(wide.shape[1:])*wide.typ.Size() < t.bounds(next).worthwhile {
 			continue
 		}
 		made := &node{Node: Node{Kind: tiled}, in: first.in, add: n.add, out: n.out, parts: parts}
@@ -124,13 +140,16 @@ func (c *compiler) sizeTile(t *tile, n *node) {
 	ch, size := wide.shape[1], wide.typ.Size()
 	t.w, t.height, t.zero = w, wide.shape[2], wide.fill()
 	t.row = (w.pl + wide.shape[3] + w.pr) * ch
-	perRow, limit := w.sh*t.row*size, c.options.blocks().rows
+	perRow := w.sh * t.row * size
 	if n.depthwise() {
-		perRow, limit = perRow+out.shape[3]*ch*size, c.options.blocks().tile
+		perRow += out.shape[3] * ch * size
 	}
-	most := max(1, (limit-(w.kh-w.sh)*t.row*size)/perRow)
+	most := max(1, (c.options.blocks().bounds(n).tile-(w.kh-w.sh)*t.row*size)/perRow)
 	tiles := (out.shape[2] + most - 1) / most
 	t.rows = (out.shape[2] + tiles - 1) / tiles
+	if !n.depthwise() {
+		t.rows = min((t.rows+3)&^3, out.shape[2]) // kernels compute four rows at a time where they can
+	}
 }
 
 // run computes the block.

@@ -107,12 +107,12 @@ func (p *product) lines(s *Session, out, res *value, b, y, now int, dense bool, 
 	if dense {
 		now, width = 1, now*width
 	}
+	if res == nil {
+		p.block(s, out.at(b, y)+ch, out.row(), 0, width*p.stepX, now, width)
+		return
+	}
 	for i := range now {
-		r := 0
-		if res != nil {
-			r = res.at(b, y+i) + ch
-		}
-		p.rows(s, out.at(b, y+i)+ch, i*width*p.stepX, r, width)
+		p.rows(s, out.at(b, y+i)+ch, i*width*p.stepX, res.at(b, y+i)+ch, width)
 	}
 }
 

@@ -186,12 +186,12 @@ func TestFullConvolutionBlocks(t *testing.T) {
 		residual      bool
 		tile          int // bytes
 	}{
-		"a row at a time":      {same, 13, 12, false, 1},
-		"two rows, odd height": {same, 13, 12, true, 2 * row},
-		"all rows":             {same, 13, 12, true, 13 * row},
-		"stride two":           {slide{3, 3, 2, 2, 1, 1, 0, 0, 1, 1, 1}, 26, 24, false, 4 * row},
-		"stride two, odd":      {slide{5, 5, 2, 2, 1, 1, 2, 2, 2, 2, 1}, 27, 23, false, 4 * row},
-		"dilated rows":         {slide{3, 1, 1, 1, 2, 1, 2, 0, 2, 0, 1}, 13, 12, true, 5 * row},
+		"four rows":        {same, 13, 12, false, 1},
+		"four, odd height": {same, 15, 12, true, 1},
+		"all rows":         {same, 13, 12, true, 13 * row},
+		"stride two":       {slide{3, 3, 2, 2, 1, 1, 0, 0, 1, 1, 1}, 26, 24, false, 4 * row},
+		"stride two, odd":  {slide{5, 5, 2, 2, 1, 1, 2, 2, 2, 2, 1}, 27, 23, false, 4 * row},
+		"dilated rows":     {slide{3, 1, 1, 1, 2, 1, 2, 0, 2, 0, 1}, 13, 12, true, 5 * row},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := network(t, nn.Uint8, nn.Levels{Scale: 1, Zero: 3}, 1, ins, tt.height, tt.width)
