@@ -27,6 +27,32 @@ type tileArgs struct {
 	zero         int
 	maskVec      unsafe.Pointer // AVX2: sixteen dwords, or nil for all columns
 	next         unsafe.Pointer // AVX-512: the panels to fetch meanwhile
+
+	// AVX-512 alone.
+	rows       int // of outputs, of that many tiles each
+	rowA, rowC int // bytes from behind a row's last tile to the next row
+	form       tileForm
+	add        *addArgs // of formAdd
+	residual   []uint8  // likewise: what res points into
+}
+
+// tileForm is how a tile stores its sums.
+type tileForm int
+
+// The forms of asm/main.go.
+const (
+	formClamp  tileForm = iota // clamped to Lo and Hi
+	formPacked                 // Lo is 0, Hi 255, and no result overflows an int32: packing clamps
+	formAdd                    // clamped, then added to bytes of res
+)
+
+// addArgs is a residual add as tiles read it: fields of 8 bytes in the order of the add… constants of asm/main.go.
+type addArgs struct {
+	scaleY, scaleR uint64
+	loY            uint64 // the clamp before the sum, less the zero point
+	zeroR          int
+	lo, hi         uint64
+	zero           int
 }
 
 func (t *tileArgs) ptr() *byte { return (*byte)(unsafe.Pointer(t)) }

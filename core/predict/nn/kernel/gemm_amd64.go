@@ -53,7 +53,7 @@ func gemmF32(dst []float32, ldd int, a []float32, lda, segStride, m int, w *Pack
 	}
 	args := tileArgs{
 		lda: lda * 4, segStep: segStride * 4, segs: w.Segs, k: w.Seg, bStep: w.K * panel * 4,
-		ldc: ldd * 4, lo: bits(lo), hi: bits(hi),
+		ldc: ldd * 4, lo: bits(lo), hi: bits(hi), rows: 1,
 	}
 	if res != nil {
 		args.ldr = ldr * 4
@@ -90,7 +90,7 @@ func safeRows(n, lda, segStride, m int, w *PackedS8) int {
 }
 
 func byteArgs(lda, segStride int, w *PackedS8) tileArgs {
-	return tileArgs{lda: lda, segStep: segStride, segs: w.Segs, k: w.seg4, bStep: w.panelBytes()}
+	return tileArgs{lda: lda, segStep: segStride, segs: w.Segs, k: w.seg4, bStep: w.panelBytes(), rows: 1}
 }
 
 // edgeRows is how many rows of a narrow last panel AVX2, which cannot mask bytes,
@@ -98,6 +98,11 @@ func byteArgs(lda, segStride int, w *PackedS8) tileArgs {
 const edgeRows = 32
 
 func gemmU8(dst []uint8, ldd int, a []uint8, lda, segStride, m int, w *PackedS8, q *Requant) {
+	if vectored(w) {
+		l := lines{dst, a, ldd, lda, segStride, m, &Rows{Rows: 1}, w, q}
+		l.run()
+		return
+	}
 	safe := safeRows(len(a), lda, segStride, m, w)
 	if safe < m {
 		gemmU8Generic(dst[safe*ldd:], ldd, a[safe*lda:], lda, segStride, m-safe, w, q)
@@ -136,10 +141,20 @@ func gemmU8(dst []uint8, ldd int, a []uint8, lda, segStride, m int, w *PackedS8,
 }
 
 func gemmAddU8(dst []uint8, ldd int, a []uint8, lda, segStride, m int, w *PackedS8, q *Requant, add *Add) {
+	if vectored(w) {
+		l := lines{dst, a, ldd, lda, segStride, m, &Rows{Rows: 1}, w, q}
+		l.runAdd(add)
+		return
+	}
 	gemmAddGeneric(dst, ldd, a, lda, segStride, m, w, q, add)
 }
 
 func gemmRowsU8(dst []uint8, ldd int, a []uint8, lda, segStride, m int, r *Rows, w *PackedS8, q *Requant) {
+	if vectored(w) {
+		l := lines{dst, a, ldd, lda, segStride, m, r, w, q}
+		l.run()
+		return
+	}
 	gemmRowsGeneric(dst, ldd, a, lda, segStride, m, r, w, q)
 }
 

@@ -62,13 +62,13 @@ type tile struct {
 	end          func() // emits what belongs after the function's end
 }
 
-// frame emits the function around a tile: for each of argTiles tiles, the
-// accumulators start from the bias, step runs for each k of each segment, and
-// finish stores. unroll steps share a loop turn.
+// frame emits the function around a tile: for each of argTiles tiles of each of
+// argRows rows, the accumulators start from the bias, step runs for each k of each
+// segment, and finish stores. unroll steps share a loop turn.
 func (t *tile) frame(name string, unroll int, ints bool, step func(rows *rowsOf, b, bstep Register, u int), finish func()) {
 	t.p = begin(fmt.Sprintf("%s%dx%dAVX512", name, t.height, t.vecs*16))
 	p := t.p
-	t.cur = newCursor(p, argA, argC, argRes, argTiles)
+	t.cur = newCursor(p, argA, argC, argRes, argTiles, argRows)
 	m := load(p, argMask)
 	for v := range t.vecs {
 		t.mask[v] = K()
@@ -115,9 +115,7 @@ func (t *tile) frame(name string, unroll int, ints bool, step func(rows *rowsOf,
 	finish()
 	t.cur.skip(argA, argLDA, t.height)
 	t.cur.skip(argC, argLDC, t.height)
-	if !ints {
-		t.cur.skip(argRes, argLDR, t.height)
-	}
+	t.cur.skip(argRes, argLDR, t.height)
 	if t.height >= 7 {
 		// Two tiles fetch the next panels whole; later ones touch their own.
 		left := t.cur.load(argTiles)
@@ -128,6 +126,11 @@ func (t *tile) frame(name string, unroll int, ints bool, step func(rows *rowsOf,
 		Label("again")
 	}
 	DECQ(t.cur.at(argTiles))
+	JNZ(LabelRef("tile"))
+	for _, f := range [][2]int{{argA, argRowA}, {argC, argRowC}, {argTiles, argTiles}} {
+		ADDQ(load(p, f[1]), t.cur.at(f[0]))
+	}
+	DECQ(t.cur.at(argRows))
 	JNZ(LabelRef("tile"))
 	asm.End()
 	if t.end != nil {
@@ -216,36 +219,88 @@ func (t *tile) i32() {
 
 func (t *tile) u8() {
 	t.frame("gemmU8Tile", 2, true, t.dpbusd, func() {
-		sp := load(t.p, argScale)
-		scale := []VecVirtual{ZMM(), ZMM()}[:t.vecs]
-		for v := range scale {
-			VMOVUPS_Z(at(sp, v*64), t.mask[v], scale[v])
-		}
+		form := load(t.p, argForm)
+		CMPQ(form, Imm(formPacked))
+		JEQ(LabelRef("packed"))
+		CMPQ(form, Imm(formAdd))
+		JEQ(LabelRef("add"))
 		out := newRequant(t.p, t.perm)
-		out.mayShift(argLo, argZero)
-		t.end = out.end
-		m := load(t.p, argMask)
-		bytes := K()
-		KMOVD(m.As32(), bytes)
-		c := t.cur.load(argC)
-		ldc := load(t.p, argLDC)
-		rowsPer := 4 / t.vecs
-		for r := 0; r < t.height; r += rowsPer {
-			group := []VecVirtual{}
-			for i := r; i < min(r+rowsPer, t.height); i++ {
-				for v, x := range t.acc[i] {
-					out.scale(x, scale[v])
-					group = append(group, x)
-				}
-			}
-			z := out.pack(group)
-			VPERMD(z, out.perm(), z)
-			for i := r; i < min(r+rowsPer, t.height); i++ {
-				t.storeRow(z, i-r, c, bytes)
-				ADDQ(ldc, c)
-			}
+		t.store(out, func(_ int, x, scale VecVirtual) { out.scale(x, scale) })
+		JMP(LabelRef("next"))
+		Label("packed")
+		t.packed()
+		JMP(LabelRef("next"))
+		Label("add")
+		t.add()
+		Label("next")
+	})
+}
+
+// packed leaves the clamping to the packs.
+func (t *tile) packed() {
+	out := &requant{p: t.p, zero: ZMM(), packs: true, permData: t.perm}
+	VPBROADCASTW(at(t.p, argZero), out.zero)
+	t.store(out, func(_ int, x, scale VecVirtual) {
+		VCVTDQ2PS(x, x)
+		VMULPS(scale, x, x)
+		VCVTPS2DQ(x, x)
+	})
+}
+
+// add rounds a result to a whole number that stays a float, less the zero point, and adds the residual.
+func (t *tile) add() {
+	p := load(t.p, argAdd)
+	res, ldr := t.cur.load(argRes), load(t.p, argLDR)
+	out := &requant{p: p, zeroField: addZero, loField: addLo, permData: t.perm}
+	t.store(out, func(v int, x, scale VecVirtual) {
+		VCVTDQ2PS(x, x)
+		VMULPS(scale, x, x)
+		VMINPS_BCST(at(t.p, argHi), x, x)
+		VMAXPS_BCST(at(p, addLoY), x, x)
+		VRNDSCALEPS(Imm(8), x, x)
+		VMULPS_BCST(at(p, addScaleY), x, x)
+		y := ZMM()
+		VPMOVZXBD_Z(at(res, v*16), t.mask[v], y)
+		VPSUBD_BCST(at(p, addZeroR), y, y)
+		VCVTDQ2PS(y, y)
+		VMULPS_BCST(at(p, addScaleR), y, y)
+		VADDPS(y, x, x)
+		VMINPS_BCST(at(p, addHi), x, x)
+		VCVTPS2DQ(x, x)
+		if v == t.vecs-1 {
+			ADDQ(ldr, res)
 		}
 	})
+}
+
+// store turns the sums into bytes and stores them. steps turns register v of a row into steps.
+func (t *tile) store(out *requant, steps func(v int, x, scale VecVirtual)) {
+	sp := load(t.p, argScale)
+	scale := []VecVirtual{ZMM(), ZMM()}[:t.vecs]
+	for v := range scale {
+		VMOVUPS_Z(at(sp, v*64), t.mask[v], scale[v])
+	}
+	m := load(t.p, argMask)
+	bytes := K()
+	KMOVD(m.As32(), bytes)
+	c := t.cur.load(argC)
+	ldc := load(t.p, argLDC)
+	rowsPer := 4 / t.vecs
+	for r := 0; r < t.height; r += rowsPer {
+		group := []VecVirtual{}
+		for i := r; i < min(r+rowsPer, t.height); i++ {
+			for v, x := range t.acc[i] {
+				steps(v, x, scale[v])
+				group = append(group, x)
+			}
+		}
+		z := out.pack(group)
+		VPERMD(z, out.perm(), z)
+		for i := r; i < min(r+rowsPer, t.height); i++ {
+			t.storeRow(z, i-r, c, bytes)
+			ADDQ(ldc, c)
+		}
+	}
 }
 
 // storeRow stores row i of a packed group.
@@ -271,14 +326,16 @@ func (t *tile) storeRow(z VecVirtual, i int, c Register, mask OpmaskVirtual) {
 
 // requant holds the constants that turn accumulators into bytes.
 type requant struct {
-	p        Register
-	hi, zero VecVirtual
-	lo       VecVirtual // nil: loaded from loField where it is needed
-	loField  int
-	idx      VecVirtual // taken when first needed, when registers have come free
-	permData Mem
-	shifted  GPVirtual // nonzero where Zero or Lo is; nil: not known
-	rare     []func()  // code for after the function's end
+	p         Register
+	hi, zero  VecVirtual // zero nil: loaded from zeroField where it is needed
+	lo        VecVirtual // nil: loaded from loField where it is needed
+	loField   int
+	zeroField int
+	packs     bool       // the packs clamp: Lo is 0, Hi 255
+	idx       VecVirtual // taken when first needed, when registers have come free
+	permData  Mem
+	shifted   GPVirtual // nonzero where Zero or Lo is; nil: not known
+	rare      []func()  // code for after the function's end
 }
 
 // like is a new register as wide as v.
@@ -339,10 +396,18 @@ func (q *requant) pack(v []VecVirtual) VecVirtual {
 	}
 	z, y := halves[0], halves[len(halves)-1]
 	full := func() {
+		zero := q.zero
+		if zero == nil {
+			zero = like(z)
+			VPBROADCASTW(at(q.p, q.zeroField), zero)
+		}
 		for _, h := range halves {
-			VPADDSW(q.zero, h, h)
+			VPADDSW(zero, h, h)
 		}
 		VPACKUSWB(y, z, z)
+		if q.packs {
+			return
+		}
 		lo := q.lo
 		if lo == nil {
 			lo = like(z)

@@ -44,6 +44,29 @@ const (
 	argZero               // zero point
 	argMaskVec            // sixteen dwords, all ones where there is a column, or nil for all (AVX2)
 	argNext               // the panels after these, to fetch meanwhile (AVX-512)
+	argRows               // rows of outputs, of argTiles tiles each (AVX-512)
+	argRowA               // bytes from behind the last tile of a row to the next row's first one, of a
+	argRowC               // likewise, of c
+	argForm               // how a tile stores its sums: formClamp, …
+	argAdd                // the residual add of formAdd: the fields add…
+)
+
+// The values of argForm.
+const (
+	formClamp  = iota // clamped to Lo and Hi
+	formPacked        // Lo is 0, Hi 255, and no result overflows an int32: packing clamps
+	formAdd           // clamped, then added to bytes of argRes
+)
+
+// The fields of kernel.addArgs, in order.
+const (
+	addScaleY = 8 * iota // float32 bits
+	addScaleR
+	addLoY   // the clamp before the sum, less the zero point: float32 bits
+	addZeroR // zero point
+	addLo    // a byte
+	addHi    // float32 bits
+	addZero  // zero point
 )
 
 var (

@@ -35,9 +35,12 @@ func shape(m, n, segs, seg int) string {
 	return fmt.Sprintf("product of m=%d n=%d segs=%d seg=%d", m, n, segs, seg)
 }
 
-// DrawAdd draws an add for p, with a second operand.
+// DrawAdd draws an add for p, with a second operand, often of the levels of p.
 func (p *Product) DrawAdd(rng *rand.Rand) {
 	p.Add = NewAdd(rng)
+	if rng.IntN(2) == 0 {
+		p.Add.ZeroY = p.Q.Zero
+	}
 	p.Add.LDR = p.N + rng.IntN(5)
 	p.Add.R = Bytes(rng, (p.M-1)*p.Add.LDR+p.N)
 }
@@ -189,7 +192,7 @@ func (s Window) Want(y, i int, src, w, bias []float32, lo, hi float32) (want, to
 }
 
 // NewRequant draws constants whose results lie below, inside and above the clamp, some
-// beyond int32, some exactly halfway.
+// beyond int32, some exactly halfway. In a third all scales are below 1, as in a network.
 func NewRequant(rng *rand.Rand, n int) *kernel.Requant {
 	q := &kernel.Requant{Bias: make([]int32, n), Scale: make([]float32, n), Hi: 255}
 	for j := range n {
@@ -205,6 +208,15 @@ func NewRequant(rng *rand.Rand, n int) *kernel.Requant {
 		case 3:
 			q.Scale[j] = 1e30
 		}
+	}
+	if rng.IntN(3) == 0 {
+		for j, s := range q.Scale {
+			if q.Scale[j] = float32(math.Mod(float64(s), 1)); rng.IntN(8) == 0 {
+				q.Scale[j] = math.Nextafter32(1, 0)
+			}
+		}
+		q.Zero = int32(rng.IntN(256))
+		return q
 	}
 	if rng.IntN(2) == 0 {
 		q.Zero = int32(rng.IntN(256))

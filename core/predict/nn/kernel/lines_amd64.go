@@ -1,0 +1,120 @@
+//go:build !purego
+
+package kernel
+
+import (
+	"unsafe"
+
+	"github.com/sightline-dev/sightline/core/cpu"
+)
+
+// lines is a byte product of AVX-512: rows of m results each, as ConvRowsU8 and ConvRowU8 take them.
+type lines struct {
+	dst, a         []uint8
+	ldd, lda, segs int // elements between results, between their inputs, between segments
+	m              int
+	r              *Rows
+	w              *PackedS8
+	q              *Requant
+}
+
+// vectored reports whether the tiles of AVX-512 compute with w.
+func vectored(w *PackedS8) bool { return Levels.Now() == cpu.AVX512VNNI && w.K > 0 }
+
+// run computes the product. Inputs at the end of a, where groups of four would pass it, are left to plain Go.
+func (l *lines) run() {
+	whole := l.r.Rows
+	for whole > 0 && l.safe(whole-1) < l.m {
+		whole--
+	}
+	args := l.args()
+	l.tiles(args, 0, whole, l.m)
+	for y := whole; y < l.r.Rows; y++ {
+		safe := l.safe(y)
+		l.tiles(args, y, 1, safe)
+		if safe < l.m {
+			d, x := y*l.r.DstStep+safe*l.ldd, y*l.r.SrcStep+safe*l.lda
+			gemmU8Generic(l.dst[d:], l.ldd, l.a[x:], l.lda, l.segs, l.m-safe, l.w, l.q)
+		}
+	}
+}
+
+// safe is the number of results of row y that the tiles may compute.
+func (l *lines) safe(y int) int { return safeRows(len(l.a)-y*l.r.SrcStep, l.lda, l.segs, l.m, l.w) }
+
+// runAdd is run for one row, with a residual add.
+func (l *lines) runAdd(add *Add) {
+	if l.w.Seg%4 != 0 || add.ZeroY != l.q.Zero {
+		gemmAddGeneric(l.dst, l.ldd, l.a, l.lda, l.segs, l.m, l.w, l.q, add)
+		return
+	}
+	args := l.args()
+	sum := addArgs{
+		scaleY: bits(add.ScaleY), scaleR: bits(add.ScaleR), loY: bits(float32(int32(l.q.Lo) - l.q.Zero)), zeroR: int(add.ZeroR),
+		lo: uint64(add.Lo), hi: bits(float32(int32(add.Hi) - add.Zero)), zero: int(add.Zero),
+	}
+	args.form, args.add, args.residual, args.ldr = formAdd, &sum, add.R, add.LDR
+	l.tiles(args, 0, 1, l.m)
+}
+
+func (l *lines) args() tileArgs {
+	args := byteArgs(l.lda, l.segs, l.w)
+	args.ldc = l.ldd
+	args.lo, args.hi, args.zero = uint64(l.q.Lo), bits(float32(int32(l.q.Hi)-l.q.Zero)), int(l.q.Zero)
+	if l.q.packs(l.w.N) {
+		args.form = formPacked
+	}
+	return args
+}
+
+// packs reports whether saturation alone clamps the results as q wants: no product of a sum and a scale below 1 overflows an int32.
+func (q *Requant) packs(n int) bool {
+	for _, s := range q.Scale[:n] {
+		if !(s > -1 && s < 1) {
+			return false
+		}
+	}
+	return q.Lo == 0 && q.Hi == 255
+}
+
+// tiles computes m results of each of rows from y on: parts of them whose inputs stay in the second cache, tile by tile of columns.
+func (l *lines) tiles(args tileArgs, y, rows, m int) {
+	const wide = 2 * panel
+	at := max(1, gemmChunk/max(1, l.r.SrcStep))
+	width := m
+	if rows <= 1 {
+		width = max(gemmChunk/l.w.K/14, 1) * 14
+	}
+	for ; rows > 0; y, rows = y+at, rows-at {
+		for i := 0; i < m; i += width {
+			for j := 0; j < l.w.N; j += wide {
+				l.column(args, y, min(at, rows), i, min(width, m-i), j, min(wide, l.w.N-j))
+			}
+		}
+	}
+}
+
+// column computes results i to i+m of rows from y on, columns j to j+cols: tiles below each other, the tallest first.
+func (l *lines) column(args tileArgs, y, rows, i, m, j, cols int) {
+	size := l.w.panelBytes()
+	args.b = unsafe.Pointer(&l.w.b[j/panel*size])
+	args.next = unsafe.Pointer(&l.w.b[min((j+cols)/panel*size, len(l.w.b)-1)])
+	args.setColumns(cols)
+	args.bias, args.scale = unsafe.Pointer(&l.q.Bias[j]), unsafe.Pointer(&l.q.Scale[j])
+	args.rows = rows
+	for _, h := range heights {
+		n := m / h
+		if n == 0 {
+			continue
+		}
+		args.tiles = n
+		args.a = unsafe.Pointer(&l.a[y*l.r.SrcStep+i*l.lda])
+		args.c = unsafe.Pointer(&l.dst[y*l.r.DstStep+i*l.ldd+j])
+		if args.add != nil {
+			args.res = unsafe.Pointer(&args.residual[i*args.ldr+j])
+		}
+		args.rowA, args.rowC = l.r.SrcStep-n*h*l.lda, l.r.DstStep-n*h*l.ldd
+		runU8(h, (cols+panel-1)/panel, args.ptr())
+		i, m = i+n*h, m-n*h
+	}
+}
