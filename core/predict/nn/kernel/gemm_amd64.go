@@ -93,69 +93,38 @@ func byteArgs(lda, segStride int, w *PackedS8) tileArgs {
 	return tileArgs{lda: lda, segStep: segStride, segs: w.Segs, k: w.seg4, bStep: w.panelBytes(), rows: 1}
 }
 
-// edgeRows is how many rows of a narrow last panel AVX2, which cannot mask bytes,
-// computes aside at a time.
-const edgeRows = 32
-
 func gemmU8(dst []uint8, ldd int, a []uint8, lda, segStride, m int, w *PackedS8, q *Requant) {
-	if vectored(w) {
-		l := lines{dst, a, ldd, lda, segStride, m, &Rows{Rows: 1}, w, q}
-		l.run()
+	if w.K == 0 || Levels.Now() == cpu.Generic {
+		gemmU8Generic(dst, ldd, a, lda, segStride, m, w, q)
 		return
 	}
-	safe := safeRows(len(a), lda, segStride, m, w)
-	if safe < m {
-		gemmU8Generic(dst[safe*ldd:], ldd, a[safe*lda:], lda, segStride, m-safe, w, q)
-	}
-	args := byteArgs(lda, segStride, w)
-	args.lo, args.hi, args.zero = uint64(q.Lo), bits(float32(int32(q.Hi)-q.Zero)), int(q.Zero)
-	var bias [panel]int32
-	var scale [panel]float32
-	var tmp [edgeRows * panel]uint8
-	eachPanels(safe, w.N, w.K, func(i, rows, j, cols int) {
-		args.b = unsafe.Pointer(&w.b[j/panel*w.panelBytes()])
-		args.next = unsafe.Pointer(&w.b[min((j+cols)/panel*w.panelBytes(), len(w.b)-1)])
-		args.setColumns(cols)
-		if Levels.Now() != cpu.AVX2 || cols == panel {
-			args.bias, args.scale, args.ldc = unsafe.Pointer(&q.Bias[j]), unsafe.Pointer(&q.Scale[j]), ldd
-			tilesU8.block(rows, cols, &args, func(row int) {
-				args.a = unsafe.Pointer(&a[(i+row)*lda])
-				args.c = unsafe.Pointer(&dst[(i+row)*ldd+j])
-			})
-			return
-		}
-		copy(bias[:], q.Bias[j:j+cols])
-		copy(scale[:], q.Scale[j:j+cols])
-		args.bias, args.scale, args.ldc = unsafe.Pointer(&bias), unsafe.Pointer(&scale), panel
-		for r := 0; r < rows; r += edgeRows {
-			n := min(edgeRows, rows-r)
-			tilesU8.block(n, cols, &args, func(row int) {
-				args.a = unsafe.Pointer(&a[(i+r+row)*lda])
-				args.c = unsafe.Pointer(&tmp[row*panel])
-			})
-			for row := range n {
-				copy(dst[(i+r+row)*ldd+j:][:cols], tmp[row*panel:])
-			}
-		}
-	})
+	gemmRowsU8(dst, ldd, a, lda, segStride, m, &Rows{Rows: 1}, w, q)
 }
 
 func gemmAddU8(dst []uint8, ldd int, a []uint8, lda, segStride, m int, w *PackedS8, q *Requant, add *Add) {
-	if vectored(w) {
+	switch {
+	case w.K > 0 && Levels.Now() == cpu.AVX512VNNI:
 		l := lines{dst, a, ldd, lda, segStride, m, &Rows{Rows: 1}, w, q}
 		l.runAdd(add)
-		return
+	case w.K > 0 && Levels.Now() == cpu.AVX2:
+		p := wordProduct{dst, ldd, a, lda, segStride, m, &Rows{Rows: 1}, w, q}
+		p.runAdd(add)
+	default:
+		gemmAddGeneric(dst, ldd, a, lda, segStride, m, w, q, add)
 	}
-	gemmAddGeneric(dst, ldd, a, lda, segStride, m, w, q, add)
 }
 
 func gemmRowsU8(dst []uint8, ldd int, a []uint8, lda, segStride, m int, r *Rows, w *PackedS8, q *Requant) {
-	if vectored(w) {
+	switch {
+	case w.K > 0 && Levels.Now() == cpu.AVX512VNNI:
 		l := lines{dst, a, ldd, lda, segStride, m, r, w, q}
 		l.run()
-		return
+	case w.K > 0 && Levels.Now() == cpu.AVX2:
+		p := wordProduct{dst, ldd, a, lda, segStride, m, r, w, q}
+		p.run()
+	default:
+		gemmRowsGeneric(dst, ldd, a, lda, segStride, m, r, w, q)
 	}
-	gemmRowsGeneric(dst, ldd, a, lda, segStride, m, r, w, q)
 }
 
 // noBias stands for a missing bias: as wide as one tile.

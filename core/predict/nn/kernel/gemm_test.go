@@ -34,8 +34,12 @@ func TestConvU8EveryLength(t *testing.T) {
 			testConvU8(t, kerneltest.NewProduct(rng, size, 5, 1, 4))
 			testConvU8(t, kerneltest.NewProduct(rng, 3, size, 1, 9))
 		}
+		testConvU8(t, kerneltest.NewProduct(rng, 41, 21, 1, longSeg))
 	})
 }
+
+// longSeg is a segment so long that a level takes a few rows at a time.
+const longSeg = 4999
 
 func TestGemmU8ThenAdd(t *testing.T) {
 	atEveryLevel(t, func(t *testing.T) {
@@ -44,21 +48,31 @@ func TestGemmU8ThenAdd(t *testing.T) {
 			if rng.IntN(20) == 0 {
 				p = kerneltest.NewProduct(rng, 3, 4100, 1, 3)
 			}
-			p.DrawAdd(rng)
-			before := kerneltest.Bytes(rng, p.DstLen())
-			inPlace := rng.IntN(2) == 0
-			if inPlace {
-				p.Add.R, p.Add.LDR = before, p.LDD
-			}
-			same(t, p, before, func(dst []uint8) {
-				add := *p.Add
-				if inPlace {
-					add.R = dst
-				}
-				kernel.GemmU8(dst, p.LDD, p.Src, p.StepX, p.M, kernel.PackS8(p.W, p.N, p.Seg), p.Q, &add)
-			}, p.Fill)
+			testGemmAdd(t, rng, p, rng.IntN(2) == 0)
 		})
+		rng := rand.New(rand.NewPCG(3, 3))
+		dense := kerneltest.NewProduct(rng, 41, 5, 1, longSeg)
+		testGemmAdd(t, rng, dense, false)
+		dense.LDD = dense.N
+		testGemmAdd(t, rng, dense, true)
 	})
+}
+
+// testGemmAdd holds product p and an add to the contract. In place, the result replaces the second operand.
+func testGemmAdd(t *testing.T, rng *rand.Rand, p *kerneltest.Product, inPlace bool) {
+	t.Helper()
+	p.DrawAdd(rng)
+	before := kerneltest.Bytes(rng, p.DstLen())
+	if inPlace {
+		p.Add.R, p.Add.LDR = before, p.LDD
+	}
+	same(t, p, before, func(dst []uint8) {
+		add := *p.Add
+		if inPlace {
+			add.R = dst
+		}
+		kernel.GemmU8(dst, p.LDD, p.Src, p.StepX, p.M, kernel.PackS8(p.W, p.N, p.Seg), p.Q, &add)
+	}, p.Fill)
 }
 
 func TestGemvU16IsExact(t *testing.T) {

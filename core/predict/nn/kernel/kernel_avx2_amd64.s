@@ -957,181 +957,509 @@ next:
 	VZEROUPPER
 	RET
 
-// func gemmU8Tile2x16AVX2(p *byte)
+// func widenRowsAVX2(p *byte)
 // Requires: AVX, AVX2
-TEXT ·gemmU8Tile2x16AVX2(SB), NOSPLIT, $32-8
+TEXT ·widenRowsAVX2(SB), NOSPLIT, $16-8
+	MOVQ p+0(FP), AX
+	MOVQ (AX), CX
+	MOVQ CX, (SP)
+	MOVQ 104(AX), CX
+	MOVQ CX, 8(SP)
+	MOVQ 16(AX), CX
+
+row:
+	MOVQ (SP), DX
+	MOVQ 64(AX), BX
+
+segment:
+	MOVQ 72(AX), SI
+	XORQ DI, DI
+
+block:
+	VPMOVZXBW (DX)(DI*1), Y0
+	VMOVDQU   Y0, (CX)(DI*2)
+	ADDQ      $0x10, DI
+	DECQ      SI
+	JNZ       block
+	ADDQ      56(AX), DX
+	ADDQ      88(AX), CX
+	DECQ      BX
+	JNZ       segment
+	MOVQ      48(AX), DX
+	IMUL3Q    $0x01, DX, DX
+	ADDQ      DX, (SP)
+	DECQ      8(SP)
+	JNZ       row
+	VZEROUPPER
+	RET
+
+// func widenPanelAVX2(p *byte)
+// Requires: AVX, AVX2
+TEXT ·widenPanelAVX2(SB), NOSPLIT, $0-8
+	MOVQ p+0(FP), AX
+	MOVQ 8(AX), CX
+	MOVQ 16(AX), DX
+	MOVQ 72(AX), AX
+
+group:
+	VPMOVSXBW (CX), Y0
+	VPMOVSXBW 16(CX), Y1
+	VSHUFPS   $0x88, Y1, Y0, Y2
+	VPERMQ    $0xd8, Y2, Y2
+	VMOVDQU   Y2, (DX)
+	VSHUFPS   $0xdd, Y1, Y0, Y0
+	VPERMQ    $0xd8, Y0, Y0
+	VMOVDQU   Y0, 64(DX)
+	VPMOVSXBW 32(CX), Y0
+	VPMOVSXBW 48(CX), Y1
+	VSHUFPS   $0x88, Y1, Y0, Y2
+	VPERMQ    $0xd8, Y2, Y2
+	VMOVDQU   Y2, 32(DX)
+	VSHUFPS   $0xdd, Y1, Y0, Y0
+	VPERMQ    $0xd8, Y0, Y0
+	VMOVDQU   Y0, 96(DX)
+	ADDQ      $0x40, CX
+	ADDQ      $0x00000080, DX
+	DECQ      AX
+	JNZ       group
+	VZEROUPPER
+	RET
+
+// func gemmU8Tile6x16AVX2(p *byte)
+// Requires: AVX, AVX2
+TEXT ·gemmU8Tile6x16AVX2(SB), NOSPLIT, $24-8
 	MOVQ p+0(FP), AX
 	MOVQ (AX), CX
 	MOVQ CX, (SP)
 	MOVQ 16(AX), CX
 	MOVQ CX, 8(SP)
-	MOVQ 24(AX), CX
-	MOVQ CX, 16(SP)
 	MOVQ 104(AX), CX
-	MOVQ CX, 24(SP)
+	MOVQ CX, 16(SP)
 	MOVQ 48(AX), DX
+	LEAQ (DX)(DX*2), BX
+	LEAQ (DX)(DX*4), SI
 
 tile:
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
-	VXORPS Y3, Y3, Y3
-	VXORPS Y4, Y4, Y4
-	VXORPS Y5, Y5, Y5
-	VXORPS Y6, Y6, Y6
-	VXORPS Y7, Y7, Y7
-	MOVQ   (SP), BX
-	MOVQ   8(AX), SI
-	MOVQ   64(AX), R8
+	MOVQ    32(AX), CX
+	VMOVDQU (CX), Y0
+	VMOVDQU 32(CX), Y1
+	VMOVDQU (CX), Y2
+	VMOVDQU 32(CX), Y3
+	VMOVDQU (CX), Y4
+	VMOVDQU 32(CX), Y5
+	VMOVDQU (CX), Y6
+	VMOVDQU 32(CX), Y7
+	VMOVDQU (CX), Y8
+	VMOVDQU 32(CX), Y9
+	VMOVDQU (CX), Y10
+	VMOVDQU 32(CX), Y11
+	MOVQ    (SP), CX
+	MOVQ    8(AX), DI
+	MOVQ    72(AX), R8
 
-segment:
-	MOVQ BX, CX
-	MOVQ 72(AX), DI
-	SUBQ $0x02, DI
-	JLT  tail
+group:
+	VMOVDQU      (DI), Y12
+	VMOVDQU      32(DI), Y13
+	VPBROADCASTD (CX), Y14
+	VPMADDWD     Y12, Y14, Y15
+	VPADDD       Y15, Y0, Y0
+	VPMADDWD     Y13, Y14, Y14
+	VPADDD       Y14, Y1, Y1
+	VPBROADCASTD (CX)(DX*1), Y14
+	VPMADDWD     Y12, Y14, Y15
+	VPADDD       Y15, Y2, Y2
+	VPMADDWD     Y13, Y14, Y14
+	VPADDD       Y14, Y3, Y3
+	VPBROADCASTD (CX)(DX*2), Y14
+	VPMADDWD     Y12, Y14, Y15
+	VPADDD       Y15, Y4, Y4
+	VPMADDWD     Y13, Y14, Y14
+	VPADDD       Y14, Y5, Y5
+	VPBROADCASTD (CX)(BX*1), Y14
+	VPMADDWD     Y12, Y14, Y15
+	VPADDD       Y15, Y6, Y6
+	VPMADDWD     Y13, Y14, Y14
+	VPADDD       Y14, Y7, Y7
+	VPBROADCASTD (CX)(DX*4), Y14
+	VPMADDWD     Y12, Y14, Y15
+	VPADDD       Y15, Y8, Y8
+	VPMADDWD     Y13, Y14, Y14
+	VPADDD       Y14, Y9, Y9
+	VPBROADCASTD (CX)(SI*1), Y14
+	VPMADDWD     Y12, Y14, Y12
+	VPADDD       Y12, Y10, Y10
+	VPMADDWD     Y13, Y14, Y14
+	VPADDD       Y14, Y11, Y11
+	VMOVDQU      64(DI), Y12
+	VMOVDQU      96(DI), Y13
+	VPBROADCASTD 4(CX), Y14
+	VPMADDWD     Y12, Y14, Y15
+	VPADDD       Y15, Y0, Y0
+	VPMADDWD     Y13, Y14, Y14
+	VPADDD       Y14, Y1, Y1
+	VPBROADCASTD 4(CX)(DX*1), Y14
+	VPMADDWD     Y12, Y14, Y15
+	VPADDD       Y15, Y2, Y2
+	VPMADDWD     Y13, Y14, Y14
+	VPADDD       Y14, Y3, Y3
+	VPBROADCASTD 4(CX)(DX*2), Y14
+	VPMADDWD     Y12, Y14, Y15
+	VPADDD       Y15, Y4, Y4
+	VPMADDWD     Y13, Y14, Y14
+	VPADDD       Y14, Y5, Y5
+	VPBROADCASTD 4(CX)(BX*1), Y14
+	VPMADDWD     Y12, Y14, Y15
+	VPADDD       Y15, Y6, Y6
+	VPMADDWD     Y13, Y14, Y14
+	VPADDD       Y14, Y7, Y7
+	VPBROADCASTD 4(CX)(DX*4), Y14
+	VPMADDWD     Y12, Y14, Y15
+	VPADDD       Y15, Y8, Y8
+	VPMADDWD     Y13, Y14, Y14
+	VPADDD       Y14, Y9, Y9
+	VPBROADCASTD 4(CX)(SI*1), Y14
+	VPMADDWD     Y12, Y14, Y12
+	VPADDD       Y12, Y10, Y10
+	VPMADDWD     Y13, Y14, Y14
+	VPADDD       Y14, Y11, Y11
+	ADDQ         $0x08, CX
+	ADDQ         $0x00000080, DI
+	DECQ         R8
+	JNZ          group
+	MOVQ         40(AX), CX
+	MOVQ         8(SP), DI
+	MOVQ         88(AX), R8
+	VBROADCASTSS 128(AX), Y12
+	VPBROADCASTW 136(AX), Y13
+	VPBROADCASTB 120(AX), Y14
+	VCVTDQ2PS    Y0, Y0
+	VMULPS       (CX), Y0, Y0
+	VMINPS       Y12, Y0, Y0
+	VCVTPS2DQ    Y0, Y0
+	VCVTDQ2PS    Y1, Y1
+	VMULPS       32(CX), Y1, Y1
+	VMINPS       Y12, Y1, Y1
+	VCVTPS2DQ    Y1, Y1
+	VCVTDQ2PS    Y2, Y2
+	VMULPS       (CX), Y2, Y2
+	VMINPS       Y12, Y2, Y2
+	VCVTPS2DQ    Y2, Y2
+	VCVTDQ2PS    Y3, Y3
+	VMULPS       32(CX), Y3, Y3
+	VMINPS       Y12, Y3, Y3
+	VCVTPS2DQ    Y3, Y3
+	VPACKSSDW    Y1, Y0, Y0
+	VPACKSSDW    Y3, Y2, Y2
+	VPADDSW      Y13, Y0, Y0
+	VPADDSW      Y13, Y2, Y2
+	VPACKUSWB    Y2, Y0, Y0
+	VPMAXUB      Y14, Y0, Y0
+	VMOVDQU      interleaveHalves<>+0(SB), Y1
+	VPERMD       Y0, Y1, Y0
+	VMOVDQU      X0, (DI)
+	ADDQ         R8, DI
+	VEXTRACTI128 $0x01, Y0, (DI)
+	ADDQ         R8, DI
+	VCVTDQ2PS    Y4, Y4
+	VMULPS       (CX), Y4, Y4
+	VMINPS       Y12, Y4, Y4
+	VCVTPS2DQ    Y4, Y4
+	VCVTDQ2PS    Y5, Y5
+	VMULPS       32(CX), Y5, Y5
+	VMINPS       Y12, Y5, Y5
+	VCVTPS2DQ    Y5, Y5
+	VCVTDQ2PS    Y6, Y6
+	VMULPS       (CX), Y6, Y6
+	VMINPS       Y12, Y6, Y6
+	VCVTPS2DQ    Y6, Y6
+	VCVTDQ2PS    Y7, Y7
+	VMULPS       32(CX), Y7, Y7
+	VMINPS       Y12, Y7, Y7
+	VCVTPS2DQ    Y7, Y7
+	VPACKSSDW    Y5, Y4, Y4
+	VPACKSSDW    Y7, Y6, Y6
+	VPADDSW      Y13, Y4, Y4
+	VPADDSW      Y13, Y6, Y6
+	VPACKUSWB    Y6, Y4, Y4
+	VPMAXUB      Y14, Y4, Y4
+	VMOVDQU      interleaveHalves<>+0(SB), Y0
+	VPERMD       Y4, Y0, Y4
+	VMOVDQU      X4, (DI)
+	ADDQ         R8, DI
+	VEXTRACTI128 $0x01, Y4, (DI)
+	ADDQ         R8, DI
+	VCVTDQ2PS    Y8, Y8
+	VMULPS       (CX), Y8, Y8
+	VMINPS       Y12, Y8, Y8
+	VCVTPS2DQ    Y8, Y8
+	VCVTDQ2PS    Y9, Y9
+	VMULPS       32(CX), Y9, Y9
+	VMINPS       Y12, Y9, Y9
+	VCVTPS2DQ    Y9, Y9
+	VCVTDQ2PS    Y10, Y10
+	VMULPS       (CX), Y10, Y10
+	VMINPS       Y12, Y10, Y10
+	VCVTPS2DQ    Y10, Y10
+	VCVTDQ2PS    Y11, Y11
+	VMULPS       32(CX), Y11, Y11
+	VMINPS       Y12, Y11, Y11
+	VCVTPS2DQ    Y11, Y11
+	VPACKSSDW    Y9, Y8, Y8
+	VPACKSSDW    Y11, Y10, Y10
+	VPADDSW      Y13, Y8, Y8
+	VPADDSW      Y13, Y10, Y10
+	VPACKUSWB    Y10, Y8, Y8
+	VPMAXUB      Y14, Y8, Y8
+	VMOVDQU      interleaveHalves<>+0(SB), Y0
+	VPERMD       Y8, Y0, Y8
+	VMOVDQU      X8, (DI)
+	ADDQ         R8, DI
+	VEXTRACTI128 $0x01, Y8, (DI)
+	ADDQ         R8, DI
+	MOVQ         48(AX), CX
+	IMUL3Q       $0x06, CX, CX
+	ADDQ         CX, (SP)
+	MOVQ         88(AX), CX
+	IMUL3Q       $0x06, CX, CX
+	ADDQ         CX, 8(SP)
+	DECQ         16(SP)
+	JNZ          tile
+	VZEROUPPER
+	RET
 
-loop:
-	VPBROADCASTD (CX), X8
-	VPMOVZXBW    X8, Y8
-	VPBROADCASTD (CX)(DX*1), X9
-	VPMOVZXBW    X9, Y9
-	VPMOVSXBW    (SI), Y10
-	VPMADDWD     Y10, Y8, Y11
+// func gemmU8Tile4x16AVX2(p *byte)
+// Requires: AVX, AVX2
+TEXT ·gemmU8Tile4x16AVX2(SB), NOSPLIT, $24-8
+	MOVQ p+0(FP), AX
+	MOVQ (AX), CX
+	MOVQ CX, (SP)
+	MOVQ 16(AX), CX
+	MOVQ CX, 8(SP)
+	MOVQ 104(AX), CX
+	MOVQ CX, 16(SP)
+	MOVQ 48(AX), DX
+	LEAQ (DX)(DX*2), BX
+
+tile:
+	MOVQ    32(AX), CX
+	VMOVDQU (CX), Y0
+	VMOVDQU 32(CX), Y1
+	VMOVDQU (CX), Y2
+	VMOVDQU 32(CX), Y3
+	VMOVDQU (CX), Y4
+	VMOVDQU 32(CX), Y5
+	VMOVDQU (CX), Y6
+	VMOVDQU 32(CX), Y7
+	MOVQ    (SP), CX
+	MOVQ    8(AX), SI
+	MOVQ    72(AX), DI
+
+group:
+	VMOVDQU      (SI), Y8
+	VMOVDQU      32(SI), Y9
+	VPBROADCASTD (CX), Y10
+	VPMADDWD     Y8, Y10, Y11
 	VPADDD       Y11, Y0, Y0
-	VPMADDWD     Y10, Y9, Y10
-	VPADDD       Y10, Y4, Y4
-	VPMOVSXBW    16(SI), Y10
-	VPMADDWD     Y10, Y8, Y11
-	VPADDD       Y11, Y1, Y1
-	VPMADDWD     Y10, Y9, Y10
-	VPADDD       Y10, Y5, Y5
-	VPMOVSXBW    32(SI), Y10
-	VPMADDWD     Y10, Y8, Y11
+	VPMADDWD     Y9, Y10, Y10
+	VPADDD       Y10, Y1, Y1
+	VPBROADCASTD (CX)(DX*1), Y10
+	VPMADDWD     Y8, Y10, Y11
 	VPADDD       Y11, Y2, Y2
-	VPMADDWD     Y10, Y9, Y10
-	VPADDD       Y10, Y6, Y6
-	VPMOVSXBW    48(SI), Y10
-	VPMADDWD     Y10, Y8, Y8
-	VPADDD       Y8, Y3, Y3
-	VPMADDWD     Y10, Y9, Y8
-	VPADDD       Y8, Y7, Y7
-	VPBROADCASTD 4(CX), X8
-	VPMOVZXBW    X8, Y8
-	VPBROADCASTD 4(CX)(DX*1), X9
-	VPMOVZXBW    X9, Y9
-	VPMOVSXBW    64(SI), Y10
-	VPMADDWD     Y10, Y8, Y11
+	VPMADDWD     Y9, Y10, Y10
+	VPADDD       Y10, Y3, Y3
+	VPBROADCASTD (CX)(DX*2), Y10
+	VPMADDWD     Y8, Y10, Y11
+	VPADDD       Y11, Y4, Y4
+	VPMADDWD     Y9, Y10, Y10
+	VPADDD       Y10, Y5, Y5
+	VPBROADCASTD (CX)(BX*1), Y10
+	VPMADDWD     Y8, Y10, Y8
+	VPADDD       Y8, Y6, Y6
+	VPMADDWD     Y9, Y10, Y10
+	VPADDD       Y10, Y7, Y7
+	VMOVDQU      64(SI), Y8
+	VMOVDQU      96(SI), Y9
+	VPBROADCASTD 4(CX), Y10
+	VPMADDWD     Y8, Y10, Y11
 	VPADDD       Y11, Y0, Y0
-	VPMADDWD     Y10, Y9, Y10
-	VPADDD       Y10, Y4, Y4
-	VPMOVSXBW    80(SI), Y10
-	VPMADDWD     Y10, Y8, Y11
-	VPADDD       Y11, Y1, Y1
-	VPMADDWD     Y10, Y9, Y10
-	VPADDD       Y10, Y5, Y5
-	VPMOVSXBW    96(SI), Y10
-	VPMADDWD     Y10, Y8, Y11
+	VPMADDWD     Y9, Y10, Y10
+	VPADDD       Y10, Y1, Y1
+	VPBROADCASTD 4(CX)(DX*1), Y10
+	VPMADDWD     Y8, Y10, Y11
 	VPADDD       Y11, Y2, Y2
-	VPMADDWD     Y10, Y9, Y10
-	VPADDD       Y10, Y6, Y6
-	VPMOVSXBW    112(SI), Y10
-	VPMADDWD     Y10, Y8, Y8
-	VPADDD       Y8, Y3, Y3
-	VPMADDWD     Y10, Y9, Y8
-	VPADDD       Y8, Y7, Y7
+	VPMADDWD     Y9, Y10, Y10
+	VPADDD       Y10, Y3, Y3
+	VPBROADCASTD 4(CX)(DX*2), Y10
+	VPMADDWD     Y8, Y10, Y11
+	VPADDD       Y11, Y4, Y4
+	VPMADDWD     Y9, Y10, Y10
+	VPADDD       Y10, Y5, Y5
+	VPBROADCASTD 4(CX)(BX*1), Y10
+	VPMADDWD     Y8, Y10, Y8
+	VPADDD       Y8, Y6, Y6
+	VPMADDWD     Y9, Y10, Y10
+	VPADDD       Y10, Y7, Y7
 	ADDQ         $0x08, CX
 	ADDQ         $0x00000080, SI
-	SUBQ         $0x02, DI
-	JGE          loop
-
-tail:
-	ADDQ $0x02, DI
-	JZ   done
-
-tailloop:
-	VPBROADCASTD (CX), X8
-	VPMOVZXBW    X8, Y8
-	VPBROADCASTD (CX)(DX*1), X9
-	VPMOVZXBW    X9, Y9
-	VPMOVSXBW    (SI), Y10
-	VPMADDWD     Y10, Y8, Y11
-	VPADDD       Y11, Y0, Y0
-	VPMADDWD     Y10, Y9, Y10
-	VPADDD       Y10, Y4, Y4
-	VPMOVSXBW    16(SI), Y10
-	VPMADDWD     Y10, Y8, Y11
-	VPADDD       Y11, Y1, Y1
-	VPMADDWD     Y10, Y9, Y10
-	VPADDD       Y10, Y5, Y5
-	VPMOVSXBW    32(SI), Y10
-	VPMADDWD     Y10, Y8, Y11
-	VPADDD       Y11, Y2, Y2
-	VPMADDWD     Y10, Y9, Y10
-	VPADDD       Y10, Y6, Y6
-	VPMOVSXBW    48(SI), Y10
-	VPMADDWD     Y10, Y8, Y8
-	VPADDD       Y8, Y3, Y3
-	VPMADDWD     Y10, Y9, Y8
-	VPADDD       Y8, Y7, Y7
-	ADDQ         $0x04, CX
-	ADDQ         $0x40, SI
 	DECQ         DI
-	JNZ          tailloop
-
-done:
-	ADDQ         56(AX), BX
-	DECQ         R8
-	JNZ          segment
-	MOVQ         32(AX), CX
-	MOVQ         8(SP), BX
-	MOVQ         88(AX), SI
-	MOVQ         40(AX), DI
+	JNZ          group
+	MOVQ         40(AX), CX
+	MOVQ         8(SP), SI
+	MOVQ         88(AX), DI
 	VBROADCASTSS 128(AX), Y8
 	VPBROADCASTW 136(AX), Y9
 	VPBROADCASTB 120(AX), Y10
-	VPHADDD      Y1, Y0, Y0
-	VPERMQ       $0xd8, Y0, Y0
-	VPADDD       (CX), Y0, Y0
-	VPHADDD      Y3, Y2, Y2
-	VPERMQ       $0xd8, Y2, Y2
-	VPADDD       32(CX), Y2, Y2
 	VCVTDQ2PS    Y0, Y0
-	VMULPS       (DI), Y0, Y0
+	VMULPS       (CX), Y0, Y0
 	VMINPS       Y8, Y0, Y0
 	VCVTPS2DQ    Y0, Y0
+	VCVTDQ2PS    Y1, Y1
+	VMULPS       32(CX), Y1, Y1
+	VMINPS       Y8, Y1, Y1
+	VCVTPS2DQ    Y1, Y1
 	VCVTDQ2PS    Y2, Y2
-	VMULPS       32(DI), Y2, Y2
+	VMULPS       (CX), Y2, Y2
 	VMINPS       Y8, Y2, Y2
 	VCVTPS2DQ    Y2, Y2
-	VPACKSSDW    Y2, Y0, Y0
+	VCVTDQ2PS    Y3, Y3
+	VMULPS       32(CX), Y3, Y3
+	VMINPS       Y8, Y3, Y3
+	VCVTPS2DQ    Y3, Y3
+	VPACKSSDW    Y1, Y0, Y0
+	VPACKSSDW    Y3, Y2, Y2
 	VPADDSW      Y9, Y0, Y0
-	VPACKUSWB    Y0, Y0, Y0
+	VPADDSW      Y9, Y2, Y2
+	VPACKUSWB    Y2, Y0, Y0
 	VPMAXUB      Y10, Y0, Y0
+	VMOVDQU      interleaveHalves<>+0(SB), Y1
+	VPERMD       Y0, Y1, Y0
+	VMOVDQU      X0, (SI)
+	ADDQ         DI, SI
+	VEXTRACTI128 $0x01, Y0, (SI)
+	ADDQ         DI, SI
+	VCVTDQ2PS    Y4, Y4
+	VMULPS       (CX), Y4, Y4
+	VMINPS       Y8, Y4, Y4
+	VCVTPS2DQ    Y4, Y4
+	VCVTDQ2PS    Y5, Y5
+	VMULPS       32(CX), Y5, Y5
+	VMINPS       Y8, Y5, Y5
+	VCVTPS2DQ    Y5, Y5
+	VCVTDQ2PS    Y6, Y6
+	VMULPS       (CX), Y6, Y6
+	VMINPS       Y8, Y6, Y6
+	VCVTPS2DQ    Y6, Y6
+	VCVTDQ2PS    Y7, Y7
+	VMULPS       32(CX), Y7, Y7
+	VMINPS       Y8, Y7, Y7
+	VCVTPS2DQ    Y7, Y7
+	VPACKSSDW    Y5, Y4, Y4
+	VPACKSSDW    Y7, Y6, Y6
+	VPADDSW      Y9, Y4, Y4
+	VPADDSW      Y9, Y6, Y6
+	VPACKUSWB    Y6, Y4, Y4
+	VPMAXUB      Y10, Y4, Y4
+	VMOVDQU      interleaveHalves<>+0(SB), Y0
+	VPERMD       Y4, Y0, Y4
+	VMOVDQU      X4, (SI)
+	ADDQ         DI, SI
+	VEXTRACTI128 $0x01, Y4, (SI)
+	ADDQ         DI, SI
+	MOVQ         48(AX), CX
+	IMUL3Q       $0x04, CX, CX
+	ADDQ         CX, (SP)
+	MOVQ         88(AX), CX
+	IMUL3Q       $0x04, CX, CX
+	ADDQ         CX, 8(SP)
+	DECQ         16(SP)
+	JNZ          tile
+	VZEROUPPER
+	RET
+
+// func gemmU8Tile2x16AVX2(p *byte)
+// Requires: AVX, AVX2
+TEXT ·gemmU8Tile2x16AVX2(SB), NOSPLIT, $24-8
+	MOVQ p+0(FP), AX
+	MOVQ (AX), CX
+	MOVQ CX, (SP)
+	MOVQ 16(AX), CX
+	MOVQ CX, 8(SP)
+	MOVQ 104(AX), CX
+	MOVQ CX, 16(SP)
+	MOVQ 48(AX), DX
+
+tile:
+	MOVQ    32(AX), CX
+	VMOVDQU (CX), Y0
+	VMOVDQU 32(CX), Y1
+	VMOVDQU (CX), Y2
+	VMOVDQU 32(CX), Y3
+	MOVQ    (SP), CX
+	MOVQ    8(AX), BX
+	MOVQ    72(AX), SI
+
+group:
+	VMOVDQU      (BX), Y4
+	VMOVDQU      32(BX), Y5
+	VPBROADCASTD (CX), Y6
+	VPMADDWD     Y4, Y6, Y7
+	VPADDD       Y7, Y0, Y0
+	VPMADDWD     Y5, Y6, Y6
+	VPADDD       Y6, Y1, Y1
+	VPBROADCASTD (CX)(DX*1), Y6
+	VPMADDWD     Y4, Y6, Y4
+	VPADDD       Y4, Y2, Y2
+	VPMADDWD     Y5, Y6, Y6
+	VPADDD       Y6, Y3, Y3
+	VMOVDQU      64(BX), Y4
+	VMOVDQU      96(BX), Y5
+	VPBROADCASTD 4(CX), Y6
+	VPMADDWD     Y4, Y6, Y7
+	VPADDD       Y7, Y0, Y0
+	VPMADDWD     Y5, Y6, Y6
+	VPADDD       Y6, Y1, Y1
+	VPBROADCASTD 4(CX)(DX*1), Y6
+	VPMADDWD     Y4, Y6, Y4
+	VPADDD       Y4, Y2, Y2
+	VPMADDWD     Y5, Y6, Y6
+	VPADDD       Y6, Y3, Y3
+	ADDQ         $0x08, CX
+	ADDQ         $0x00000080, BX
+	DECQ         SI
+	JNZ          group
+	MOVQ         40(AX), CX
+	MOVQ         8(SP), BX
+	MOVQ         88(AX), SI
+	VBROADCASTSS 128(AX), Y4
+	VPBROADCASTW 136(AX), Y5
+	VPBROADCASTB 120(AX), Y6
+	VCVTDQ2PS    Y0, Y0
+	VMULPS       (CX), Y0, Y0
+	VMINPS       Y4, Y0, Y0
+	VCVTPS2DQ    Y0, Y0
+	VCVTDQ2PS    Y1, Y1
+	VMULPS       32(CX), Y1, Y1
+	VMINPS       Y4, Y1, Y1
+	VCVTPS2DQ    Y1, Y1
+	VCVTDQ2PS    Y2, Y2
+	VMULPS       (CX), Y2, Y2
+	VMINPS       Y4, Y2, Y2
+	VCVTPS2DQ    Y2, Y2
+	VCVTDQ2PS    Y3, Y3
+	VMULPS       32(CX), Y3, Y3
+	VMINPS       Y4, Y3, Y3
+	VCVTPS2DQ    Y3, Y3
+	VPACKSSDW    Y1, Y0, Y0
+	VPACKSSDW    Y3, Y2, Y2
+	VPADDSW      Y5, Y0, Y0
+	VPADDSW      Y5, Y2, Y2
+	VPACKUSWB    Y2, Y0, Y0
+	VPMAXUB      Y6, Y0, Y0
 	VMOVDQU      interleaveHalves<>+0(SB), Y1
 	VPERMD       Y0, Y1, Y0
 	VMOVDQU      X0, (BX)
 	ADDQ         SI, BX
-	VPHADDD      Y5, Y4, Y4
-	VPERMQ       $0xd8, Y4, Y4
-	VPADDD       (CX), Y4, Y4
-	VPHADDD      Y7, Y6, Y6
-	VPERMQ       $0xd8, Y6, Y6
-	VPADDD       32(CX), Y6, Y6
-	VCVTDQ2PS    Y4, Y4
-	VMULPS       (DI), Y4, Y4
-	VMINPS       Y8, Y4, Y4
-	VCVTPS2DQ    Y4, Y4
-	VCVTDQ2PS    Y6, Y6
-	VMULPS       32(DI), Y6, Y6
-	VMINPS       Y8, Y6, Y6
-	VCVTPS2DQ    Y6, Y6
-	VPACKSSDW    Y6, Y4, Y4
-	VPADDSW      Y9, Y4, Y4
-	VPACKUSWB    Y4, Y4, Y4
-	VPMAXUB      Y10, Y4, Y4
-	VMOVDQU      interleaveHalves<>+0(SB), Y0
-	VPERMD       Y4, Y0, Y4
-	VMOVDQU      X4, (BX)
+	VEXTRACTI128 $0x01, Y0, (BX)
 	ADDQ         SI, BX
 	MOVQ         48(AX), CX
 	IMUL3Q       $0x02, CX, CX
@@ -1139,130 +1467,68 @@ done:
 	MOVQ         88(AX), CX
 	IMUL3Q       $0x02, CX, CX
 	ADDQ         CX, 8(SP)
-	MOVQ         96(AX), CX
-	IMUL3Q       $0x02, CX, CX
-	ADDQ         CX, 16(SP)
-	DECQ         24(SP)
+	DECQ         16(SP)
 	JNZ          tile
 	VZEROUPPER
 	RET
 
 // func gemmU8Tile1x16AVX2(p *byte)
 // Requires: AVX, AVX2
-TEXT ·gemmU8Tile1x16AVX2(SB), NOSPLIT, $32-8
+TEXT ·gemmU8Tile1x16AVX2(SB), NOSPLIT, $24-8
 	MOVQ p+0(FP), AX
 	MOVQ (AX), CX
 	MOVQ CX, (SP)
 	MOVQ 16(AX), CX
 	MOVQ CX, 8(SP)
-	MOVQ 24(AX), CX
-	MOVQ CX, 16(SP)
 	MOVQ 104(AX), CX
-	MOVQ CX, 24(SP)
+	MOVQ CX, 16(SP)
 	MOVQ 48(AX), CX
 
 tile:
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
-	VXORPS Y3, Y3, Y3
-	MOVQ   (SP), DX
-	MOVQ   8(AX), BX
-	MOVQ   64(AX), DI
+	MOVQ    32(AX), CX
+	VMOVDQU (CX), Y0
+	VMOVDQU 32(CX), Y1
+	MOVQ    (SP), CX
+	MOVQ    8(AX), DX
+	MOVQ    72(AX), BX
 
-segment:
-	MOVQ DX, CX
-	MOVQ 72(AX), SI
-	SUBQ $0x02, SI
-	JLT  tail
-
-loop:
-	VPBROADCASTD (CX), X4
-	VPMOVZXBW    X4, Y4
-	VPMOVSXBW    (BX), Y5
-	VPMADDWD     Y5, Y4, Y5
-	VPADDD       Y5, Y0, Y0
-	VPMOVSXBW    16(BX), Y5
-	VPMADDWD     Y5, Y4, Y5
-	VPADDD       Y5, Y1, Y1
-	VPMOVSXBW    32(BX), Y5
-	VPMADDWD     Y5, Y4, Y5
-	VPADDD       Y5, Y2, Y2
-	VPMOVSXBW    48(BX), Y5
-	VPMADDWD     Y5, Y4, Y4
-	VPADDD       Y4, Y3, Y3
-	VPBROADCASTD 4(CX), X4
-	VPMOVZXBW    X4, Y4
-	VPMOVSXBW    64(BX), Y5
-	VPMADDWD     Y5, Y4, Y5
-	VPADDD       Y5, Y0, Y0
-	VPMOVSXBW    80(BX), Y5
-	VPMADDWD     Y5, Y4, Y5
-	VPADDD       Y5, Y1, Y1
-	VPMOVSXBW    96(BX), Y5
-	VPMADDWD     Y5, Y4, Y5
-	VPADDD       Y5, Y2, Y2
-	VPMOVSXBW    112(BX), Y5
-	VPMADDWD     Y5, Y4, Y4
-	VPADDD       Y4, Y3, Y3
+group:
+	VMOVDQU      (DX), Y2
+	VMOVDQU      32(DX), Y3
+	VPBROADCASTD (CX), Y4
+	VPMADDWD     Y2, Y4, Y2
+	VPADDD       Y2, Y0, Y0
+	VPMADDWD     Y3, Y4, Y4
+	VPADDD       Y4, Y1, Y1
+	VMOVDQU      64(DX), Y2
+	VMOVDQU      96(DX), Y3
+	VPBROADCASTD 4(CX), Y4
+	VPMADDWD     Y2, Y4, Y2
+	VPADDD       Y2, Y0, Y0
+	VPMADDWD     Y3, Y4, Y4
+	VPADDD       Y4, Y1, Y1
 	ADDQ         $0x08, CX
-	ADDQ         $0x00000080, BX
-	SUBQ         $0x02, SI
-	JGE          loop
-
-tail:
-	ADDQ $0x02, SI
-	JZ   done
-
-tailloop:
-	VPBROADCASTD (CX), X4
-	VPMOVZXBW    X4, Y4
-	VPMOVSXBW    (BX), Y5
-	VPMADDWD     Y5, Y4, Y5
-	VPADDD       Y5, Y0, Y0
-	VPMOVSXBW    16(BX), Y5
-	VPMADDWD     Y5, Y4, Y5
-	VPADDD       Y5, Y1, Y1
-	VPMOVSXBW    32(BX), Y5
-	VPMADDWD     Y5, Y4, Y5
-	VPADDD       Y5, Y2, Y2
-	VPMOVSXBW    48(BX), Y5
-	VPMADDWD     Y5, Y4, Y4
-	VPADDD       Y4, Y3, Y3
-	ADDQ         $0x04, CX
-	ADDQ         $0x40, BX
-	DECQ         SI
-	JNZ          tailloop
-
-done:
-	ADDQ         56(AX), DX
-	DECQ         DI
-	JNZ          segment
-	MOVQ         32(AX), CX
+	ADDQ         $0x00000080, DX
+	DECQ         BX
+	JNZ          group
+	MOVQ         40(AX), CX
 	MOVQ         8(SP), DX
 	MOVQ         88(AX), BX
-	MOVQ         40(AX), SI
-	VBROADCASTSS 128(AX), Y4
-	VPBROADCASTW 136(AX), Y5
-	VPBROADCASTB 120(AX), Y6
-	VPHADDD      Y1, Y0, Y0
-	VPERMQ       $0xd8, Y0, Y0
-	VPADDD       (CX), Y0, Y0
-	VPHADDD      Y3, Y2, Y2
-	VPERMQ       $0xd8, Y2, Y2
-	VPADDD       32(CX), Y2, Y2
+	VBROADCASTSS 128(AX), Y2
+	VPBROADCASTW 136(AX), Y3
+	VPBROADCASTB 120(AX), Y4
 	VCVTDQ2PS    Y0, Y0
-	VMULPS       (SI), Y0, Y0
-	VMINPS       Y4, Y0, Y0
+	VMULPS       (CX), Y0, Y0
+	VMINPS       Y2, Y0, Y0
 	VCVTPS2DQ    Y0, Y0
-	VCVTDQ2PS    Y2, Y2
-	VMULPS       32(SI), Y2, Y2
-	VMINPS       Y4, Y2, Y2
-	VCVTPS2DQ    Y2, Y2
-	VPACKSSDW    Y2, Y0, Y0
-	VPADDSW      Y5, Y0, Y0
+	VCVTDQ2PS    Y1, Y1
+	VMULPS       32(CX), Y1, Y1
+	VMINPS       Y2, Y1, Y1
+	VCVTPS2DQ    Y1, Y1
+	VPACKSSDW    Y1, Y0, Y0
+	VPADDSW      Y3, Y0, Y0
 	VPACKUSWB    Y0, Y0, Y0
-	VPMAXUB      Y6, Y0, Y0
+	VPMAXUB      Y4, Y0, Y0
 	VMOVDQU      interleaveHalves<>+0(SB), Y1
 	VPERMD       Y0, Y1, Y0
 	VMOVDQU      X0, (DX)
@@ -1273,10 +1539,7 @@ done:
 	MOVQ         88(AX), CX
 	IMUL3Q       $0x01, CX, CX
 	ADDQ         CX, 8(SP)
-	MOVQ         96(AX), CX
-	IMUL3Q       $0x01, CX, CX
-	ADDQ         CX, 16(SP)
-	DECQ         24(SP)
+	DECQ         16(SP)
 	JNZ          tile
 	VZEROUPPER
 	RET

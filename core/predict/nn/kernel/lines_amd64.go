@@ -2,11 +2,7 @@
 
 package kernel
 
-import (
-	"unsafe"
-
-	"github.com/sightline-dev/sightline/core/cpu"
-)
+import "unsafe"
 
 // lines is a byte product of AVX-512: rows of m results each, as ConvRowsU8 and ConvRowU8 take them.
 type lines struct {
@@ -17,9 +13,6 @@ type lines struct {
 	w              *PackedS8
 	q              *Requant
 }
-
-// vectored reports whether the tiles of AVX-512 compute with w.
-func vectored(w *PackedS8) bool { return Levels.Now() == cpu.AVX512VNNI && w.K > 0 }
 
 // run computes the product. Inputs at the end of a, where groups of four would pass it, are left to plain Go.
 func (l *lines) run() {

@@ -12,8 +12,11 @@ func TestConvRowsU8(t *testing.T) {
 	atEveryLevel(t, func(t *testing.T) {
 		seeds(t, 100, func(t *testing.T, rng *rand.Rand) {
 			p := kerneltest.NewProduct(rng, 1+rng.IntN(20), 1+rng.IntN(70), 1+rng.IntN(3), 1+rng.IntN(40))
+			if rng.IntN(20) == 0 {
+				p = kerneltest.NewProduct(rng, 7, 17, 1, longSeg)
+			}
 			w := kernel.PackConvS8(p.W, p.N, p.Segs, p.Seg)
-			r := kernel.Rows{Rows: rng.IntN(6), DstStep: p.M*p.LDD + rng.IntN(9), SrcStep: rng.IntN(len(p.Src) + 9)}
+			r := kernel.Rows{Rows: rng.IntN(6), DstStep: p.M*p.LDD + rng.IntN(4), SrcStep: rng.IntN(len(p.Src) + 9)}
 			in := kerneltest.Bytes(rng, max(0, r.Rows-1)*r.SrcStep+len(p.Src))
 			same(t, p, make([]uint8, max(0, r.Rows-1)*r.DstStep+p.DstLen()), func(dst []uint8) {
 				kernel.ConvRowsU8(dst, p.LDD, in, p.StepX, p.SrcStride, p.M, r, w, p.Q)

@@ -17,6 +17,18 @@ func gemmF32Tile2x16AVX2(p *byte)
 func gemmF32Tile1x16AVX2(p *byte)
 
 //go:noescape
+func widenRowsAVX2(p *byte)
+
+//go:noescape
+func widenPanelAVX2(p *byte)
+
+//go:noescape
+func gemmU8Tile6x16AVX2(p *byte)
+
+//go:noescape
+func gemmU8Tile4x16AVX2(p *byte)
+
+//go:noescape
 func gemmU8Tile2x16AVX2(p *byte)
 
 //go:noescape

@@ -17,19 +17,15 @@ const (
 
 // heights lists the tile heights of the level, tallest first, ending with 1.
 func (t tiles) heights() []int {
-	switch {
-	case Levels.Now() == cpu.AVX2 && t == tilesF32:
-		return heightsAVX2F32[:]
-	case Levels.Now() == cpu.AVX2:
-		return heightsAVX2U8[:]
+	if Levels.Now() == cpu.AVX2 {
+		return heightsAVX2[:]
 	}
 	return heights[:]
 }
 
 var (
-	heights        = [...]int{14, 7, 4, 2, 1}
-	heightsAVX2F32 = [...]int{6, 4, 2, 1}
-	heightsAVX2U8  = [...]int{2, 1}
+	heights     = [...]int{14, 7, 4, 2, 1}
+	heightsAVX2 = [...]int{6, 4, 2, 1}
 )
 
 // block splits m rows into runs of tiles of cols columns, tallest first. at sets
@@ -82,7 +78,11 @@ func runAVX2(t tiles, height int, p *byte) {
 		gemmF32Tile2x16AVX2(p)
 	case t == tilesF32:
 		gemmF32Tile1x16AVX2(p)
-	case t == tilesU8 && height == 2:
+	case height == 6:
+		gemmU8Tile6x16AVX2(p)
+	case height == 4:
+		gemmU8Tile4x16AVX2(p)
+	case height == 2:
 		gemmU8Tile2x16AVX2(p)
 	default:
 		gemmU8Tile1x16AVX2(p)

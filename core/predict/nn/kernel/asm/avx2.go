@@ -15,8 +15,10 @@ func avx2() {
 	for _, height := range []int{6, 4, 2, 1} {
 		(&tile2{height: height, vecs: 2}).f32()
 	}
-	for _, height := range []int{2, 1} {
-		(&tile2{height: height, vecs: 4, zip: zip}).u8()
+	widenRowsAVX2()
+	widenPanelAVX2()
+	for _, height := range []int{6, 4, 2, 1} {
+		words(height, zip)
 	}
 	(&tile2{height: 2, vecs: 4}).i32()
 	depthwiseU8AVX2()
@@ -38,7 +40,6 @@ func interleaveHalves() Mem {
 // tile2 is a block of height rows by 16 columns in vecs registers per row.
 type tile2 struct {
 	height, vecs int
-	zip          Mem
 	p            Register
 	cur          *cursor
 	acc          [][]VecVirtual
@@ -189,28 +190,6 @@ func (t *tile2) i32() {
 			for h, x := range t.join(r, bias) {
 				VMOVDQU(x, at(c, 32*h))
 			}
-			ADDQ(ldc, c)
-		}
-	})
-}
-
-func (t *tile2) u8() {
-	t.frame("gemmU8Tile", 2, t.madd, func() {
-		bias, c, ldc := load(t.p, argBias), t.cur.load(argC), load(t.p, argLDC)
-		sp := load(t.p, argScale)
-		out := newRequant2(t.p, argLo, argHi, argZero)
-		for r := range t.acc {
-			x := t.join(r, bias)
-			for h := range x {
-				VCVTDQ2PS(x[h], x[h])
-				VMULPS(at(sp, 32*h), x[h], x[h])
-				out.steps(x[h])
-			}
-			z := out.pack(x[:])
-			index := YMM()
-			VMOVDQU(t.zip, index)
-			VPERMD(z, index, z)
-			VMOVDQU(z.AsX(), at(c, 0))
 			ADDQ(ldc, c)
 		}
 	})
