@@ -114,11 +114,21 @@ func depthwiseU8(dst, src []uint8, d *Depthwise, w *DepthwiseS8, q *Requant) {
 		depthwiseU8AVX512(dst, src, d, w, q, args)
 		return
 	}
+	depthwiseU8AVX2(dst, src, d, w, q, args)
+}
+
+func depthwiseU8AVX2(dst, src []uint8, d *Depthwise, w *DepthwiseS8, q *Requant, args rowArgs) {
+	columns := hasColumns(w.KH, w.KW) && d.DilationX == 1 && (d.StrideX == 1 || d.StrideX == 2)
+	args.count = len(w.couples)
 	var offsets rowOffsets
-	for t := range taps + taps%2 {
-		offsets.set(t, min(t, taps-1), w.KW, &args)
+	if !columns {
+		for i, pair := range w.couples {
+			for half, t := range pair {
+				offsets.set(2*i+half, max(t, 0), w.KW, &args)
+			}
+		}
+		args.taps = &offsets[0]
 	}
-	args.taps, args.count = &offsets[0], (taps+1)/2
 	c := 0
 	d.eachChunk(1, func(s, o, rows int) {
 		args.rows = rows
@@ -126,11 +136,28 @@ func depthwiseU8(dst, src []uint8, d *Depthwise, w *DepthwiseS8, q *Requant) {
 			args.src, args.dst = unsafe.Pointer(&src[s+c]), unsafe.Pointer(&dst[o+c])
 			args.w = unsafe.Pointer(&w.pairs[c/16*args.count*32])
 			args.bias, args.scale = unsafe.Pointer(&q.Bias[c]), unsafe.Pointer(&q.Scale[c])
-			depthwiseU8Tapsx16AVX2(args.ptr())
+			if columns {
+				runColumns(w.KH, d.StrideX, args.ptr())
+			} else {
+				depthwiseU8Tapsx16AVX2(args.ptr())
+			}
 		}
 	})
 	if c < w.C {
 		depthwiseU8Generic(dst, src, d, w, c, q)
+	}
+}
+
+func runColumns(side, stride int, p *byte) {
+	switch {
+	case side == 3 && stride == 1:
+		depthwiseU8Columns3Stride1AVX2(p)
+	case side == 3:
+		depthwiseU8Columns3Stride2AVX2(p)
+	case stride == 1:
+		depthwiseU8Columns5Stride1AVX2(p)
+	default:
+		depthwiseU8Columns5Stride2AVX2(p)
 	}
 }
 

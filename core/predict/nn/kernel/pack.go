@@ -136,7 +136,8 @@ type DepthwiseS8 struct {
 	C, KH, KW int
 	Sum       []int32  // (C) Σ of the taps, for folding the input's zero point into the bias
 	w         []int8   // (KH·KW, C)
-	pairs     []int16  // (⌈C/16⌉, ⌈KH·KW/2⌉, 16, 2): channels 0–3, 8–11, 4–7, 12–15; two taps
+	couples   [][2]int // taps of each pair; -1 is none
+	pairs     []int16  // (⌈C/16⌉, couples, 16, 2): channels 0–3, 8–11, 4–7, 12–15; two taps
 	groups    [][4]int // taps of each group; -1 is none
 	quads     []int8   // (⌈C/16⌉·16, groups, 4), blocked as above
 	lease
@@ -147,7 +148,7 @@ func PackDepthwiseS8(w []int8, c, kh, kw int) *DepthwiseS8 {
 	if len(w) != c*kh*kw {
 		panic("kernel: PackDepthwiseS8 shapes")
 	}
-	p := &DepthwiseS8{C: c, KH: kh, KW: kw, Sum: make([]int32, c), groups: tapGroups(kh, kw)}
+	p := &DepthwiseS8{C: c, KH: kh, KW: kw, Sum: make([]int32, c), couples: tapPairs(kh, kw), groups: tapGroups(kh, kw)}
 	taps := kh * kw
 	for j := range c {
 		for _, v := range w[j*taps : (j+1)*taps] {
@@ -164,13 +165,16 @@ func PackDepthwiseS8(w []int8, c, kh, kw int) *DepthwiseS8 {
 }
 
 func (w *DepthwiseS8) packPairs() {
-	taps := w.KH * w.KW
-	n := (taps + 1) / 2
+	n := len(w.couples)
 	w.pairs = make([]int16, (w.C+15)/16*n*32)
 	for c := range w.C {
 		at := [4]int{0, 2, 1, 3}[c%16/4]*4 + c%4
-		for t := range taps {
-			w.pairs[((c/16*n+t/2)*16+at)*2+t%2] = int16(w.w[t*w.C+c])
+		for i, pair := range w.couples {
+			for half, t := range pair {
+				if t >= 0 {
+					w.pairs[((c/16*n+i)*16+at)*2+half] = int16(w.w[t*w.C+c])
+				}
+			}
 		}
 	}
 }
@@ -192,6 +196,30 @@ func (w *DepthwiseS8) packQuads() {
 			}
 		}
 	}
+}
+
+// hasColumns reports whether AVX2 computes the kernel by columns.
+func hasColumns(kh, kw int) bool { return kh == kw && (kh == 3 || kh == 5) }
+
+// tapPairs puts the taps of a kernel in pairs: two below each other where it has columns, otherwise in order.
+func tapPairs(kh, kw int) [][2]int {
+	var pairs [][2]int
+	if !hasColumns(kh, kw) {
+		for t := 0; t < kh*kw; t += 2 {
+			pairs = append(pairs, [2]int{t, t + 1})
+		}
+		if kh*kw%2 == 1 {
+			pairs[len(pairs)-1][1] = -1
+		}
+		return pairs
+	}
+	for x := range kw {
+		for y := 0; y < kh; y += 2 {
+			pairs = append(pairs, [2]int{y*kw + x, (y+1)*kw + x})
+		}
+		pairs[len(pairs)-1][1] = -1
+	}
+	return pairs
 }
 
 // tapGroups puts the taps of a kernel in fours: a column each for 3x3, whose

@@ -41,6 +41,18 @@ func gemmI32Tile2x16AVX2(p *byte)
 func depthwiseU8Tapsx16AVX2(p *byte)
 
 //go:noescape
+func depthwiseU8Columns3Stride1AVX2(p *byte)
+
+//go:noescape
+func depthwiseU8Columns3Stride2AVX2(p *byte)
+
+//go:noescape
+func depthwiseU8Columns5Stride1AVX2(p *byte)
+
+//go:noescape
+func depthwiseU8Columns5Stride2AVX2(p *byte)
+
+//go:noescape
 func depthwiseF32Threex8AVX2(p *byte)
 
 //go:noescape

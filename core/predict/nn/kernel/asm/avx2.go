@@ -22,6 +22,11 @@ func avx2() {
 	}
 	(&tile2{height: 2, vecs: 4}).i32()
 	depthwiseU8AVX2()
+	for _, side := range []int{3, 5} {
+		for _, stride := range []int{1, 2} {
+			(&columns2{side: side, stride: stride}).emit()
+		}
+	}
 	d := depthwiseF32{vecs: 1, vec: YMM, suffix: "x8AVX2"}
 	d.three()
 	d.general()

@@ -11,7 +11,7 @@ import (
 )
 
 // widenRowsAVX2 writes argTiles rows of bytes at argA as words to argC, argLDC bytes per segment: argK blocks of 16 bytes
-// of each. What a segment's last block writes too much, the next segment overwrites.
+// of each. The next segment overwrites the surplus of the last block.
 func widenRowsAVX2() {
 	p := begin("widenRowsAVX2")
 	cur := newCursor(p, argA, argTiles)
@@ -101,18 +101,20 @@ func words(height int, zip Mem) {
 	ADDQ(U32(128), b)
 	DECQ(k)
 	JNZ(LabelRef("group"))
-	storeWords(p, cur, acc, zip)
+	end := storeWords(p, cur, acc, zip)
 	cur.skip(argA, argLDA, height)
 	cur.skip(argC, argLDC, height)
 	DECQ(cur.at(argTiles))
 	JNZ(LabelRef("tile"))
 	asm.End()
+	end()
 }
 
 // storeWords requantises the sums of a tile and stores them, two rows together.
-func storeWords(p Register, cur *cursor, acc [][2]VecVirtual, zip Mem) {
+func storeWords(p Register, cur *cursor, acc [][2]VecVirtual, zip Mem) (end func()) {
 	scale, c, ldc := load(p, argScale), cur.load(argC), load(p, argLDC)
 	out := newRequant2(p, argLo, argHi, argZero)
+	out.mayShift(argLo, argZero)
 	for r := 0; r < len(acc); r += 2 {
 		var group []VecVirtual
 		for i := r; i < min(r+2, len(acc)); i++ {
@@ -134,4 +136,5 @@ func storeWords(p Register, cur *cursor, acc [][2]VecVirtual, zip Mem) {
 			ADDQ(ldc, c)
 		}
 	}
+	return out.end
 }

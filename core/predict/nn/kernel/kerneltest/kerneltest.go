@@ -137,7 +137,10 @@ type Window struct {
 // NewWindow draws a window over c channels.
 func NewWindow(rng *rand.Rand, c int) Window {
 	s := Window{kernel.Depthwise{Rows: 1 + rng.IntN(3), Width: 1 + rng.IntN(9), StrideX: 1 + rng.IntN(3), DilationX: 1}, c, 3, 3}
-	if rng.IntN(3) == 0 {
+	switch rng.IntN(6) {
+	case 0:
+		s.KH, s.KW = 5, 5
+	case 1, 2:
 		s.KH, s.KW, s.DilationX = 1+rng.IntN(6), 1+rng.IntN(6), 1+rng.IntN(2)
 	}
 	if rng.IntN(40) == 0 {
