@@ -21,7 +21,7 @@ func sameBits(t testing.TB, what string, got, want []float32) {
 
 func TestPackRefusesOtherKinds(t *testing.T) {
 	a := newArena(t, rand.New(rand.NewPCG(1, 1)))
-	for _, kind := range []int{0, 3, -1} {
+	for _, kind := range []int{0, 4, -1} {
 		if room := a.call("pack_room", kind, 8, 8, 1); room != 0 {
 			t.Errorf("pack_room(%d) = %d, want 0", kind, room)
 		}

@@ -22,7 +22,7 @@ func TestNode(t *testing.T) {
 	record = new(recorder)
 	defer func() { record = nil }()
 	for _, test := range []func(*testing.T){
-		TestConv, TestConvRows, TestGemv, TestDepthwise, TestAddU8, TestSumRowsU8, TestProduct,
+		TestConv, TestConvRows, TestConv3x3, TestGemv, TestDepthwise, TestAddU8, TestSumRowsU8, TestProduct,
 		TestTrainingSteps, TestRows, TestVectors, TestAddRows, TestAcross, TestColours, TestInverse, TestQuote, TestBase64,
 	} {
 		test(t)

@@ -6,6 +6,7 @@ import "github.com/sightline-dev/sightline/wasm/simd/emit"
 const (
 	kindProduct   = 1 // int8 (n, segs, seg)
 	kindDepthwise = 2 // int8 (n, kh, kw)
+	kindWindows   = 3 // int8 (n, 3, seg)
 )
 
 // A packing is a header, the weights, and scratch that belongs to its present user:
@@ -46,7 +47,7 @@ func (k *kernels) definePacking() {
 	f := k.Func("pack", ints(6), i32)
 	kind, w, n, depth, segs := f.Param(0), f.Param(1), f.Param(2), f.Param(3), f.Param(4)
 	h := f.Let(f.Param(5).Add(15).And(-16))
-	f.If(kind.Sub(1).GeU(2), func() { f.Return(emit.C(0)) })
+	f.If(kind.Sub(1).GeU(3), func() { f.Return(emit.C(0)) })
 	f.Store(h, hKind, kind)
 	f.Store(h, hN, n)
 	f.Store(h, hK, depth)
@@ -56,7 +57,7 @@ func (k *kernels) definePacking() {
 	f.Store(h, hDepth, depth.Add(depthStep-1).And(-depthStep))
 	f.Store(h, hTail, h.Add(hSize))
 	f.Store(h, hWeights, h.Add(hSize+tailSize))
-	f.If(kind.Eq(kindProduct), func() { f.Call(product, h, w) }, func() { f.Call(depthwise, h, w) })
+	f.If(kind.Eq(kindDepthwise), func() { f.Call(depthwise, h, w) }, func() { f.Call(product, h, w) })
 	f.Return(h)
 
 	k.Func("unpack", ints(1))
@@ -70,7 +71,7 @@ func (k *kernels) definePackRoom() {
 	padded := depth.Add(depthStep - 1).And(-depthStep)
 	pairs := depth.Add(1).ShrU(1)
 	head := func(v value) value { return v.Add(16 + hSize + tailSize) }
-	f.If(kind.Eq(kindProduct), func() {
+	f.If(kind.Eq(kindProduct).Or(kind.Eq(kindWindows)), func() {
 		f.Return(head(blocks.Mul(padded).Mul(16).Add(padded.Mul(2 * blockRows))))
 	})
 	f.If(kind.Eq(kindDepthwise), func() {

@@ -4,27 +4,42 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/sightline-dev/sightline/core/predict/nn/kernel"
 	"github.com/sightline-dev/sightline/core/predict/nn/kernel/kerneltest"
 )
 
-// TestConvRows holds several rows in one call to their definition.
+// testRows holds several rows in one call to their definition, packed as a kind.
+func testRows(a *arena, b *kerneltest.Block, kind int) {
+	a.t.Helper()
+	h := a.pack(kind, put(a, b.W), b.N, b.Segs*b.Seg, b.Segs)
+	want := make([]uint8, b.DstLen())
+	dst := put(a, want)
+	b.Fill(want)
+	for y := range b.R.Rows {
+		a.may(dst+uint32(y*b.R.DstStep), b.M, b.LDD, b.N)
+	}
+	a.call("conv_rows_u8", h, dst, b.LDD, last(a, b.Src), b.StepX, b.SrcStride, b.M, a.putQ(b.Q), b.R.Rows, b.R.DstStep, b.R.SrcStep)
+	equal(a.t, "conv_rows_u8", get[uint8](a, dst, len(want)), want)
+}
+
 func TestConvRows(t *testing.T) {
+	rounds(t, 40, func(t *testing.T, rng *rand.Rand) { testRows(newArena(t, rng), kerneltest.NewBlock(rng), 1) })
+}
+
+func TestConv3x3(t *testing.T) {
 	rounds(t, 40, func(t *testing.T, rng *rand.Rand) {
-		a := newArena(t, rng)
-		p := kerneltest.NewProduct(rng, 1+rng.IntN(20), 1+rng.IntN(40), 1+rng.IntN(3), 1+rng.IntN(40))
-		r := kernel.Rows{Rows: rng.IntN(5), DstStep: p.DstLen() + rng.IntN(9), SrcStep: rng.IntN(len(p.Src) + 9)}
-		src := kerneltest.Bytes(rng, max(0, r.Rows-1)*r.SrcStep+len(p.Src))
-		h := a.pack(1, put(a, p.W), p.N, p.Segs*p.Seg, p.Segs)
-		want := make([]uint8, max(0, r.Rows-1)*r.DstStep+p.DstLen())
-		dst := put(a, want)
-		for y := range r.Rows {
-			row := *p
-			row.Src = src[y*r.SrcStep:]
-			row.Fill(want[y*r.DstStep:])
-			a.may(dst+uint32(y*r.DstStep), p.M, p.LDD, p.N)
-		}
-		a.call("conv_rows_u8", h, dst, p.LDD, last(a, src), p.StepX, p.SrcStride, p.M, a.putQ(p.Q), r.Rows, r.DstStep, r.SrcStep)
-		equal(a.t, "conv_rows_u8", get[uint8](a, dst, len(want)), want)
+		b := kerneltest.NewConv3x3(rng)
+		testRows(newArena(t, rng), b, 3)
+		b.R.SrcStep = rng.IntN(b.R.SrcStep) // not side by side any more
+		testRows(newArena(t, rng), b, 3)
 	})
+}
+
+func TestConv3x3Extremes(t *testing.T) {
+	for _, c := range []int{112, 128} {
+		rounds(t, 1, func(t *testing.T, rng *rand.Rand) {
+			for b := range kerneltest.Extremes(rng, c) {
+				testRows(newArena(t, rng), b, 3)
+			}
+		})
+	}
 }

@@ -28,7 +28,12 @@ func (c *compiler) product(n *node, src, dst *value, g, groups, segs, seg int) *
 		p.f = kernel.PackConvF32(arrange(slab(n.Weights, g, outs*depth), outs, ins, taps), slab(n.Bias, g, outs), outs, segs, seg)
 		return p
 	}
-	p.q = kernel.PackConvS8(arrange(slab(n.Bytes, g, outs*depth), outs, ins, taps), outs, segs, seg)
+	w := arrange(slab(n.Bytes, g, outs*depth), outs, ins, taps)
+	if n.slide.adjacent() && n.add == nil {
+		p.q = kernel.PackConv3x3S8(w, outs, ins)
+	} else {
+		p.q = kernel.PackConvS8(w, outs, segs, seg)
+	}
 	p.req = n.requant(p.q.Sum, g*outs)
 	if n.add != nil {
 		p.add = residual(n.Before, n.add.Levels, n.To)

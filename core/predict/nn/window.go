@@ -36,3 +36,8 @@ func (n *Node) window() (window, error) {
 func (w window) pointwise() bool {
 	return w.kh == 1 && w.kw == 1 && w.sh == 1 && w.sw == 1 && w.pt+w.pl+w.pb+w.pr == 0 && w.group == 1
 }
+
+// adjacent reports a 3×3 convolution without stride, dilation or groups.
+func (w window) adjacent() bool {
+	return w.kh == 3 && w.kw == 3 && w.sh == 1 && w.sw == 1 && w.dh == 1 && w.dw == 1 && w.group == 1
+}

@@ -201,7 +201,11 @@ func FuzzImports(f *testing.F) {
 			if rng.IntN(2) == 0 {
 				segs = k
 			}
-			in.pack([]uint64{uint64(1 + i%2), 64, uint64(1 + rng.IntN(70)), uint64(k), uint64(segs), 0})
+			kind, cols := productS8+i%3, 1+rng.IntN(70)
+			if kind == windowsS8 {
+				cols, k, segs = 16*(1+rng.IntN(3)), 9*16*(1+rng.IntN(2)), 3
+			}
+			in.pack([]uint64{uint64(kind), 64, uint64(cols), uint64(k), uint64(segs), 0})
 		}
 		well := 0
 		for range 200 {

@@ -12,6 +12,7 @@ import (
 const (
 	productS8 = 1 + iota
 	depthwiseS8
+	windowsS8 // a product whose windows lie side by side
 )
 
 // packed is weights in the layout that core's kernels read, of one kind. It is immutable.
@@ -82,11 +83,11 @@ const maxHandles = 1 << 16
 // pack(kind, w, n, k, segs, room) → handle
 func (in *Instance) pack(s []uint64) {
 	kind, n, k, segs := int32(s[0]), count(s[2]), count(s[3]), count(s[4])
-	if kind < productS8 || kind > depthwiseS8 {
+	if kind < productS8 || kind > windowsS8 {
 		s[0] = 0
 		return
 	}
-	if n == 0 || k == 0 || segs == 0 || k%segs != 0 {
+	if n == 0 || k == 0 || segs == 0 || k%segs != 0 || kind == windowsS8 && (segs != 3 || k%9 != 0) {
 		wild()
 	}
 	w := in.bytes(s[1], times(n, k))
@@ -103,12 +104,16 @@ func (in *Instance) pack(s []uint64) {
 }
 
 // packedBytes is what a packing takes: columns in panels of 16, depth in groups of four, depthwise
-// bytes in three layouts.
+// bytes in three layouts, windows in words at 36 places for 9 of theirs besides.
 func packedBytes(kind int32, n, k, segs int64) int64 {
 	const overhead = 1 << 10
 	columns := (n + 15) / 16 * 16
-	if kind == productS8 {
-		return columns*segs*((k/segs+3)/4*4) + 4*n + overhead
+	product := columns*segs*((k/segs+3)/4*4) + 4*n + overhead
+	switch kind {
+	case productS8:
+		return product
+	case windowsS8:
+		return product + 8*n*k
 	}
 	return columns*(k+4)*4 + 4*n + overhead
 }
@@ -126,8 +131,11 @@ func contentHash(kind int32, n, k, segs int, w []byte) (sum [sha256.Size]byte) {
 }
 
 func newPacked(kind int32, w []byte, n, k, segs int, bytes int64) *packed {
-	if kind == productS8 {
+	switch kind {
+	case productS8:
 		return &packed{bytes: bytes, s8: kernel.PackConvS8(cast[int8](w), n, segs, k/segs)}
+	case windowsS8:
+		return &packed{bytes: bytes, s8: kernel.PackConv3x3S8(cast[int8](w), n, k/9)}
 	}
 	return &packed{bytes: bytes, dw8: kernel.PackDepthwiseS8(cast[int8](w), n, segs, k/segs)}
 }

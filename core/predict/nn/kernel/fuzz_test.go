@@ -22,16 +22,19 @@ func FuzzLevelsAgree(f *testing.F) {
 		p := kerneltest.NewProduct(rng, 1+int(m%70), 1+int(n%200), 1+int(segs%8), 1+int(seg%300))
 		win := kerneltest.NewWindow(rng, 1+int(n%200))
 		w, d := kernel.PackConvS8(p.W, p.N, p.Segs, p.Seg), kernel.PackDepthwiseS8(kerneltest.Int8s(rng, win.Taps()), win.C, win.KH, win.KW)
+		rows := kerneltest.NewConv3x3(rng)
 		in, q := kerneltest.Bytes(rng, win.SrcLen()), kerneltest.NewRequant(rng, win.C)
 		var want []byte
 		for level := range kernel.Levels.Each() {
-			got := make([]byte, p.DstLen()+win.DstLen())
+			got := make([]byte, p.DstLen()+win.DstLen()+rows.DstLen())
 			kernel.ConvRowU8(got, p.LDD, p.Src, p.StepX, p.SrcStride, p.M, w, p.Q, nil)
 			kernel.DepthwiseRowsU8(got[p.DstLen():], in, win.Depthwise, d, q)
+			w3 := kernel.PackConv3x3S8(rows.W, rows.N, rows.StepX)
+			kernel.ConvRowsU8(got[p.DstLen()+win.DstLen():], rows.LDD, rows.Src, rows.StepX, rows.SrcStride, rows.M, rows.R, w3, rows.Q)
 			if want == nil {
 				want = got
 			} else if !bytes.Equal(got, want) {
-				t.Fatalf("level %s differs from the fastest one (%v, rows %+v)", level, p, win)
+				t.Fatalf("level %s differs from the fastest one (%v, rows %+v, %v)", level, p, win, rows)
 			}
 		}
 	})

@@ -34,12 +34,9 @@ func TestConvU8EveryLength(t *testing.T) {
 			testConvU8(t, kerneltest.NewProduct(rng, size, 5, 1, 4))
 			testConvU8(t, kerneltest.NewProduct(rng, 3, size, 1, 9))
 		}
-		testConvU8(t, kerneltest.NewProduct(rng, 41, 21, 1, longSeg))
+		testConvU8(t, kerneltest.NewProduct(rng, 41, 21, 1, kerneltest.LongSeg))
 	})
 }
-
-// longSeg is a segment so long that a level takes a few rows at a time.
-const longSeg = 4999
 
 func TestGemmU8ThenAdd(t *testing.T) {
 	atEveryLevel(t, func(t *testing.T) {
@@ -51,7 +48,7 @@ func TestGemmU8ThenAdd(t *testing.T) {
 			testGemmAdd(t, rng, p, rng.IntN(2) == 0)
 		})
 		rng := rand.New(rand.NewPCG(3, 3))
-		dense := kerneltest.NewProduct(rng, 41, 5, 1, longSeg)
+		dense := kerneltest.NewProduct(rng, 41, 5, 1, kerneltest.LongSeg)
 		testGemmAdd(t, rng, dense, false)
 		dense.LDD = dense.N
 		testGemmAdd(t, rng, dense, true)

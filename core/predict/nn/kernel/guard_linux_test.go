@@ -72,6 +72,10 @@ func TestNothingBeyondTheEndIsTouched(t *testing.T) {
 			wf := kernel.PackConvF32(kerneltest.Floats(rng, len(p.W)), nil, p.N, p.Segs, p.Seg)
 			kernel.ConvRowF32(guardWords(a, make([]float32, len(dst))), p.LDD, floats, p.StepX, p.SrcStride, p.M, wf, res, p.LDD, -1, 1)
 
+			b := kerneltest.NewConv3x3(rng)
+			w3 := kernel.PackConv3x3S8(b.W, b.N, b.StepX)
+			kernel.ConvRowsU8(a.bytes(make([]uint8, b.DstLen())), b.LDD, a.bytes(b.Src), b.StepX, b.SrcStride, b.M, b.R, w3, a.requant(b.Q))
+
 			s := kerneltest.NewWindow(rng, 1+rng.IntN(140))
 			d8 := kernel.PackDepthwiseS8(kerneltest.Int8s(rng, s.Taps()), s.C, s.KH, s.KW)
 			in, q := a.bytes(kerneltest.Bytes(rng, s.SrcLen())), a.requant(kerneltest.NewRequant(rng, s.C))

@@ -1,5 +1,7 @@
 package kernel
 
+import "github.com/sightline-dev/sightline/core/cpu"
+
 // panel is the number of output columns stored together: one AVX-512 register of
 // float32 or int32, two of AVX2.
 const panel = 16
@@ -10,6 +12,7 @@ type packing int32
 const (
 	productS8    packing = 1
 	depthwisesS8 packing = 2
+	windowsS8    packing = 3
 )
 
 // PackedF32 holds the weights of a float32 product in the layout the kernels read.
@@ -52,6 +55,8 @@ type PackedS8 struct {
 	Sum  []int32 // (N) Σ_k w[j][k], for folding the input's zero point into the bias
 	seg4 int     // groups of four per segment, the last one filled up with zero
 	b    []int8  // (⌈N/16⌉, Segs·seg4, 16, 4), zero beyond N and Seg
+
+	winograd []int16 // transformed, see packWinograd; nil: not
 	lease
 }
 
@@ -62,7 +67,13 @@ func PackS8(w []int8, n, k int) *PackedS8 {
 
 // PackConvS8 packs w (n, segs, seg), row-major, for [ConvRowU8]:
 // for a kh×kw convolution over c channels that is (n, kh, kw·c).
-func PackConvS8(w []int8, n, segs, seg int) *PackedS8 {
+func PackConvS8(w []int8, n, segs, seg int) *PackedS8 { return packProduct(productS8, w, n, segs, seg) }
+
+// PackConv3x3S8 is PackConvS8 of w (n, 3, 3, c) for windows that lie side by side in rows that do: in [ConvRowsU8] a stepX of c, and a
+// srcStride of SrcStep. Where the level saves multiplications by it, it takes up to nine times the memory.
+func PackConv3x3S8(w []int8, n, c int) *PackedS8 { return packProduct(windowsS8, w, n, 3, 3*c) }
+
+func packProduct(kind packing, w []int8, n, segs, seg int) *PackedS8 {
 	k := segs * seg
 	if len(w) != n*k {
 		panic("kernel: PackS8 shapes")
@@ -76,8 +87,11 @@ func PackConvS8(w []int8, n, segs, seg int) *PackedS8 {
 		}
 		p.Sum[j] = sum
 	}
-	if lend(p, &p.lease, productS8, w, n, k, segs); p.alone() {
+	if lend(p, &p.lease, kind, w, n, k, segs); p.alone() {
 		p.pack(w)
+		if kind == windowsS8 && Levels.Now() == cpu.AVX2 {
+			p.packWinograd(w, seg/3)
+		}
 	}
 	return p
 }

@@ -172,6 +172,7 @@ func TestNothingAllocates(t *testing.T) {
 		w8, w32 := kernel.PackS8(kerneltest.Int8s(rng, 48*30), 48, 30), kernel.PackF32(kerneltest.Floats(rng, 48*30), nil, 48, 30)
 		d8 := kernel.PackDepthwiseS8(kerneltest.Int8s(rng, 48*9), 48, 3, 3)
 		d32 := kernel.PackDepthwiseF32(kerneltest.Floats(rng, 48*9), nil, 48, 3, 3)
+		w3 := kernel.PackConv3x3S8(kerneltest.Int8s(rng, 16*9*16), 16, 16)
 		q, add := kerneltest.NewRequant(rng, 48), kerneltest.NewAdd(rng)
 		bytes, floats, sums := kerneltest.Bytes(rng, 48*100), kerneltest.Floats(rng, 48*100), make([]int64, 48)
 		dst, fdst := make([]uint8, 48*20), make([]float32, 48*20)
@@ -179,6 +180,7 @@ func TestNothingAllocates(t *testing.T) {
 		allocs := testing.AllocsPerRun(10, func() {
 			kernel.GemmU8(dst, 48, bytes, 30, 20, w8, q, nil)
 			kernel.GemmU8(dst, 48, bytes, 30, 20, w8, q, add)
+			kernel.ConvRowsU8(dst, 16, bytes, 16, 6*16, 4, kernel.Rows{Rows: 4, DstStep: 64, SrcStep: 6 * 16}, w3, q)
 			kernel.GemmF32(fdst, 48, floats, 30, 20, w32, nil, 0, 0, 1)
 			kernel.DepthwiseRowU8(dst, bytes, 480, 8, 1, 1, d8, q)
 			kernel.DepthwiseRowF32(fdst, floats, 480, 8, 1, 1, d32, 0, 6)

@@ -8,26 +8,42 @@ import (
 	"github.com/sightline-dev/sightline/core/predict/nn/kernel/kerneltest"
 )
 
+// testRows holds rows in one call to their definition.
+func testRows(t *testing.T, b *kerneltest.Block, w *kernel.PackedS8) {
+	t.Helper()
+	same(t, b, make([]uint8, b.DstLen()), func(dst []uint8) {
+		kernel.ConvRowsU8(dst, b.LDD, b.Src, b.StepX, b.SrcStride, b.M, b.R, w, b.Q)
+	}, b.Fill)
+}
+
 func TestConvRowsU8(t *testing.T) {
 	atEveryLevel(t, func(t *testing.T) {
 		seeds(t, 100, func(t *testing.T, rng *rand.Rand) {
-			p := kerneltest.NewProduct(rng, 1+rng.IntN(20), 1+rng.IntN(70), 1+rng.IntN(3), 1+rng.IntN(40))
-			if rng.IntN(20) == 0 {
-				p = kerneltest.NewProduct(rng, 7, 17, 1, longSeg)
-			}
-			w := kernel.PackConvS8(p.W, p.N, p.Segs, p.Seg)
-			r := kernel.Rows{Rows: rng.IntN(6), DstStep: p.M*p.LDD + rng.IntN(4), SrcStep: rng.IntN(len(p.Src) + 9)}
-			in := kerneltest.Bytes(rng, max(0, r.Rows-1)*r.SrcStep+len(p.Src))
-			same(t, p, make([]uint8, max(0, r.Rows-1)*r.DstStep+p.DstLen()), func(dst []uint8) {
-				kernel.ConvRowsU8(dst, p.LDD, in, p.StepX, p.SrcStride, p.M, r, w, p.Q)
-			}, func(dst []uint8) {
-				for y := range r.Rows {
-					row := *p
-					row.Src = in[y*r.SrcStep:]
-					row.Fill(dst[y*r.DstStep:])
-				}
-			})
+			b := kerneltest.NewBlock(rng)
+			testRows(t, b, kernel.PackConvS8(b.W, b.N, b.Segs, b.Seg))
 		})
+	})
+}
+
+func TestConv3x3U8(t *testing.T) {
+	atEveryLevel(t, func(t *testing.T) {
+		seeds(t, 40, func(t *testing.T, rng *rand.Rand) {
+			b := kerneltest.NewConv3x3(rng)
+			w := kernel.PackConv3x3S8(b.W, b.N, b.StepX)
+			testRows(t, b, w)
+			b.R.SrcStep = rng.IntN(b.R.SrcStep) // not side by side any more
+			testRows(t, b, w)
+		})
+	})
+}
+
+func TestConv3x3U8Extremes(t *testing.T) {
+	atEveryLevel(t, func(t *testing.T) {
+		for _, c := range []int{112, 128} {
+			for b := range kerneltest.Extremes(rand.New(rand.NewPCG(5, 5)), c) {
+				testRows(t, b, kernel.PackConv3x3S8(b.W, b.N, c))
+			}
+		}
 	})
 }
 

@@ -66,3 +66,27 @@ func sumRowsU8AVX2(p *byte)
 
 //go:noescape
 func sumRowsF32AVX2(p *byte)
+
+//go:noescape
+func winogradInAVX2(p *byte)
+
+//go:noescape
+func winogradMul6x16AVX2(p *byte)
+
+//go:noescape
+func winogradMul5x16AVX2(p *byte)
+
+//go:noescape
+func winogradMul4x16AVX2(p *byte)
+
+//go:noescape
+func winogradMul3x16AVX2(p *byte)
+
+//go:noescape
+func winogradMul2x16AVX2(p *byte)
+
+//go:noescape
+func winogradMul1x16AVX2(p *byte)
+
+//go:noescape
+func winogradOutAVX2(p *byte)

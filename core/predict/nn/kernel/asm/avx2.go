@@ -31,6 +31,7 @@ func avx2() {
 	d.three()
 	d.general()
 	elementwise2(zip)
+	winograd2(zip)
 }
 
 // interleaveHalves is the VPERMD index that takes dwords from the two halves in turn.

@@ -4,6 +4,7 @@ package kerneltest
 
 import (
 	"fmt"
+	"iter"
 	"math"
 	"math/rand/v2"
 
@@ -69,6 +70,111 @@ func (p *Product) acc(i, j int) int32 {
 		}
 	}
 	return s
+}
+
+// Block is the operands of rows of a byte product: those of the first, and where the others are. Src holds all.
+type Block struct {
+	*Product
+	R kernel.Rows
+}
+
+// LongSeg is the length of a segment so long that a level computes only a few rows at a time.
+const LongSeg = 4999
+
+// NewBlock draws up to five rows of a product.
+func NewBlock(rng *rand.Rand) *Block {
+	p := NewProduct(rng, 1+rng.IntN(20), 1+rng.IntN(70), 1+rng.IntN(3), 1+rng.IntN(40))
+	if rng.IntN(20) == 0 {
+		p = NewProduct(rng, 7, 17, 1, LongSeg)
+	}
+	b := &Block{p, kernel.Rows{Rows: 1 + rng.IntN(5), DstStep: p.M*p.LDD + rng.IntN(9), SrcStep: rng.IntN(len(p.Src) + 9)}}
+	p.Src = Bytes(rng, (b.R.Rows-1)*b.R.SrcStep+len(p.Src))
+	return b
+}
+
+// NewConv3x3 draws rows of a 3×3 convolution at stride 1, most of them of whole groups of channels.
+func NewConv3x3(rng *rand.Rand) *Block {
+	m, c, n := 1+rng.IntN(20), 16*(1+rng.IntN(3)), 16*(1+rng.IntN(3))
+	switch rng.IntN(8) {
+	case 0:
+		n = 1 + rng.IntN(70)
+	case 1:
+		c = 1 + rng.IntN(40)
+	case 2:
+		m, c = 1+rng.IntN(12), 16*(4+rng.IntN(6))
+	case 3:
+		m, c = 100+rng.IntN(60), 16
+	}
+	return newConv3x3(rng, m, c, n, 1+rng.IntN(10))
+}
+
+func newConv3x3(rng *rand.Rand, m, c, n, rows int) *Block {
+	p := &Product{M: m, N: n, Segs: 3, Seg: 3 * c, StepX: c, LDD: n + rng.IntN(7), SrcStride: (m+2)*c + rng.IntN(9)}
+	p.Src = Bytes(rng, (rows+1)*p.SrcStride+(m+2)*c)
+	p.W, p.Q = Int8s(rng, n*9*c), NewRequant(rng, n)
+	return &Block{p, kernel.Rows{Rows: rows, DstStep: m*p.LDD + rng.IntN(9), SrcStep: p.SrcStride}}
+}
+
+// extremes are the signs of the numbers that Winograd's transforms F(4×4, 3×3) multiply bytes and weights with.
+var extremes = [6]struct {
+	window  [6]int
+	weights [3]int
+}{
+	{[6]int{1, 0, -1, 0, 1, 0}, [3]int{1, 0, 0}},
+	{[6]int{0, -1, -1, 1, 1, 0}, [3]int{-1, -1, -1}},
+	{[6]int{0, 1, -1, -1, 1, 0}, [3]int{-1, 1, -1}},
+	{[6]int{0, -1, -1, 1, 1, 0}, [3]int{1, 1, 1}},
+	{[6]int{0, 1, -1, -1, 1, 0}, [3]int{1, -1, 1}},
+	{[6]int{0, 1, 0, -1, 0, 1}, [3]int{0, 0, 1}},
+}
+
+// Extremes yields 4×4 outputs of 3×3 convolutions of c channels, for which a number that Winograd's algorithm works with
+// is as large, or as small, as it can be: after the transforms, and the sum itself.
+func Extremes(rng *rand.Rand, c int) iter.Seq[*Block] {
+	return func(yield func(*Block) bool) {
+		sum := newConv3x3(rng, 4, c, 16, 4)
+		for at := range sum.Src {
+			sum.Src[at] = 255
+		}
+		for at := range sum.W {
+			sum.W[at] = int8(at/(9*c)%2*255 - 128)
+		}
+		if !yield(sum) {
+			return
+		}
+		for i := range 4 * 36 {
+			b := newConv3x3(rng, 4, c, 16, 4)
+			row, col := extremes[i/4/6], extremes[i/4%6]
+			for at := range b.Src {
+				y, x := at/b.SrcStride, at%b.SrcStride/c
+				b.Src[at] = 0
+				if x < 6 && row.window[y]*col.window[x]*(i%2*2-1) > 0 {
+					b.Src[at] = 255
+				}
+			}
+			for at := range b.W {
+				b.W[at] = -128
+				if row.weights[at/c/3%3]*col.weights[at/c%3]*(i&2-1) > 0 {
+					b.W[at] = 127
+				}
+			}
+			if !yield(b) {
+				return
+			}
+		}
+	}
+}
+
+// DstLen is the number of elements from the first result to the last.
+func (b *Block) DstLen() int { return (b.R.Rows-1)*b.R.DstStep + b.Product.DstLen() }
+
+// Fill writes the results to dst and leaves what is between them.
+func (b *Block) Fill(dst []uint8) {
+	for y := range b.R.Rows {
+		row := *b.Product
+		row.Src = b.Src[y*b.R.SrcStep:]
+		row.Fill(dst[y*b.R.DstStep:])
+	}
 }
 
 // ProductF32 is the operands of a product in float32.

@@ -1,0 +1,271 @@
+package main
+
+import (
+	"fmt"
+
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	. "github.com/mmcloughlin/avo/reg"
+
+	"github.com/sightline-dev/sightline/core/cpu/asm"
+)
+
+// The fields of kernel.winogradArgs, in order.
+const (
+	wiSrc     = 8 * iota // window of the first tile
+	wiRow                // bytes between rows of src
+	wiC                  // channels
+	wiPitch              // bytes between tiles of wiV: twice the channels
+	wiTiles              // tiles side by side
+	wiV                  // transformed windows
+	wiU                  // transformed weights of one panel
+	wiM                  // their products
+	wiDst                // first output
+	wiLDD                // bytes between outputs
+	wiDstStep            // bytes between rows of outputs
+	wiBias               // bias of the first column
+	wiScale              // scale of the first column
+	wiLo                 // a byte
+	wiHi                 // float32 bits
+	wiZero               // zero point
+)
+
+// Of the 36 places of a transformed tile: bytes from one to the next.
+const (
+	stepV = 1024 + 64 // not a power of two: the places of a tile would share the lines of the first cache
+	stepM = 6 * 64
+)
+
+// winograd2 is a 3×3 convolution at stride 1 by tiles of 4×4 outputs (../winograd_amd64.go).
+func winograd2(zip Mem) {
+	winogradIn()
+	for height := 6; height > 0; height-- {
+		winogradMul(height)
+	}
+	winogradOut(zip)
+}
+
+// winogradIn transforms the windows, 16 channels at a time: first their columns, into v, then the rows of v.
+func winogradIn() {
+	p := begin("winogradInAVX2")
+	src, v, tiles := load(p, wiSrc), load(p, wiV), load(p, wiTiles)
+	row, c := load(p, wiRow), load(p, wiC)
+	from, low, to, left := GP64(), GP64(), GP64(), GP64()
+	place := func(i, j int) Mem { return at(to, (6*i+j)*stepV) }
+	Label("tile")
+	MOVQ(c, left)
+	MOVQ(src, from)
+	MOVQ(v, to)
+	Label("channels")
+	LEAQ(Mem{Base: from, Index: row, Scale: 2}, low)
+	ADDQ(row, low)
+	for j := range 6 {
+		var d [6]VecVirtual
+		for i := range d {
+			m := Mem{Base: []Register{from, low}[i/3]}
+			if i%3 > 0 {
+				m.Index, m.Scale = row, uint8(i%3)
+			}
+			d[i] = YMM()
+			VPMOVZXBW(m, d[i])
+		}
+		for i, x := range inputs(d) {
+			VMOVDQU(x, place(i, j))
+		}
+		ADDQ(c, from)
+		ADDQ(c, low)
+	}
+	for i := range 6 {
+		var d [6]VecVirtual
+		for j := range d {
+			d[j] = YMM()
+			VMOVDQU(place(i, j), d[j])
+		}
+		for j, x := range inputs(d) {
+			VMOVDQU(x, place(i, j))
+		}
+	}
+	LEAQ(Mem{Base: c, Index: c, Scale: 2}, low)
+	ADDQ(low, low)
+	SUBQ(low, from)
+	ADDQ(Imm(16), from)
+	ADDQ(Imm(32), to)
+	SUBQ(Imm(16), left)
+	JNZ(LabelRef("channels"))
+	LEAQ(Mem{Base: src, Index: c, Scale: 4}, src)
+	LEAQ(Mem{Base: v, Index: c, Scale: 2}, v)
+	DECQ(tiles)
+	JNZ(LabelRef("tile"))
+	asm.End()
+}
+
+// inputs is six numbers d times the rows of
+//
+//	4  0 −5  0  1  0
+//	0 −4 −4  1  1  0
+//	0  4 −4 −1  1  0
+//	0 −2 −1  2  1  0
+//	0  2 −1 −2  1  0
+//	0  4  0 −5  0  1
+func inputs(d [6]VecVirtual) [6]VecVirtual {
+	var r [6]VecVirtual
+	for i := range r {
+		r[i] = YMM()
+	}
+	a, b, c, e := YMM(), YMM(), YMM(), YMM()
+	VPSUBW(d[2], d[4], c)
+	VPSUBW(d[2], d[0], r[0])
+	VPSLLW(Imm(2), r[0], r[0])
+	VPADDW(c, r[0], r[0])
+	VPSLLW(Imm(2), d[2], a)
+	VPSUBW(a, d[4], a)
+	VPSLLW(Imm(2), d[1], b)
+	VPSUBW(b, d[3], b)
+	VPADDW(b, a, r[1])
+	VPSUBW(b, a, r[2])
+	VPSUBW(d[1], d[3], e)
+	VPADDW(e, e, e)
+	VPADDW(e, c, r[3])
+	VPSUBW(e, c, r[4])
+	VPSUBW(d[3], d[5], r[5])
+	VPADDW(e, e, e)
+	VPSUBW(e, r[5], r[5])
+	return r
+}
+
+// winogradMul multiplies height transformed tiles by a panel of 16 columns, at each of the 36 places.
+func winogradMul(height int) {
+	p := begin(fmt.Sprintf("winogradMul%dx16AVX2", height))
+	rows := newRows(p, wiPitch, height)
+	v, b, m := load(p, wiV), load(p, wiU), load(p, wiM)
+	places, k := GP64(), GP64()
+	MOVQ(U32(36), places)
+	Label("place")
+	acc := make([][2]VecVirtual, height)
+	for r := range acc {
+		for h := range 2 {
+			acc[r][h] = YMM()
+			VXORPS(acc[r][h], acc[r][h], acc[r][h])
+		}
+	}
+	rows.start(v)
+	MOVQ(at(p, wiC), k)
+	Label("loop")
+	const unroll = 4 // pairs of channels
+	for u := range unroll {
+		w := [2]VecVirtual{YMM(), YMM()}
+		for h := range w {
+			VMOVDQU(at(b, 64*u+32*h), w[h])
+		}
+		for r := range acc {
+			a, x := YMM(), YMM()
+			VPBROADCASTD(rows.row(r, 4*u), a)
+			VPMADDWD(w[0], a, x)
+			VPADDD(x, acc[r][0], acc[r][0])
+			VPMADDWD(w[1], a, a)
+			VPADDD(a, acc[r][1], acc[r][1])
+		}
+	}
+	rows.advance(4 * unroll)
+	ADDQ(U32(64*unroll), b)
+	SUBQ(Imm(2*unroll), k)
+	JNZ(LabelRef("loop"))
+	for r := range acc {
+		for h, x := range acc[r] {
+			VMOVDQU(x, at(m, 64*r+32*h))
+		}
+	}
+	ADDQ(U32(stepV), v)
+	ADDQ(U32(stepM), m)
+	DECQ(places)
+	JNZ(LabelRef("place"))
+	asm.End()
+}
+
+// winogradOut turns the products of tiles into the bytes of 16 columns: first the columns of a tile, into m, then
+// its rows, which are 576 times the sums.
+func winogradOut(zip Mem) {
+	p := begin("winogradOutAVX2")
+	m, dst, tiles := load(p, wiM), load(p, wiDst), load(p, wiTiles)
+	ldd, bias, scale := load(p, wiLDD), load(p, wiBias), load(p, wiScale)
+	out := newRequant2(p, wiLo, wiHi, wiZero)
+	ninth := YMM()
+	VPBROADCASTD(asm.Dwords("ninth", 0x38e38e39, 1), ninth) // 9·ninth is 1 in 32 bits
+	place := func(i, j, half int) Mem { return at(m, (6*i+j)*stepM+32*half) }
+	line, c := GP64(), GP64()
+	Label("tile")
+	for half := range 2 {
+		for j := range 6 {
+			y := outputs(func(i int) Mem { return place(i, j, half) })
+			for i := range y {
+				VMOVDQU(y[i], place(i, j, half))
+			}
+		}
+	}
+	MOVQ(dst, line)
+	for i := range 4 {
+		MOVQ(line, c)
+		var steps [4][2]VecVirtual
+		for half := range 2 {
+			y := outputs(func(j int) Mem { return place(i, j, half) })
+			for x := range y {
+				VPMULLD(ninth, y[x], y[x])
+				VPSRAD(Imm(6), y[x], y[x])
+				VPADDD(at(bias, 32*half), y[x], y[x])
+				VCVTDQ2PS(y[x], y[x])
+				VMULPS(at(scale, 32*half), y[x], y[x])
+				out.steps(y[x])
+				steps[x][half] = y[x]
+			}
+		}
+		for x := 0; x < 4; x += 2 {
+			z, index := out.pack([]VecVirtual{steps[x][0], steps[x][1], steps[x+1][0], steps[x+1][1]}), YMM()
+			VMOVDQU(zip, index)
+			VPERMD(z, index, z)
+			VMOVDQU(z.AsX(), at(c, 0))
+			ADDQ(ldd, c)
+			VEXTRACTI128(Imm(1), z, at(c, 0))
+			ADDQ(ldd, c)
+		}
+		if i < 3 {
+			ADDQ(at(p, wiDstStep), line)
+		}
+	}
+	ADDQ(Imm(64), m)
+	LEAQ(Mem{Base: dst, Index: ldd, Scale: 4}, dst)
+	DECQ(tiles)
+	JNZ(LabelRef("tile"))
+	asm.End()
+}
+
+// outputs is six numbers m times the rows of
+//
+//	1  1  1  1  1  0
+//	0  1 −1  2 −2  0
+//	0  1  1  4  4  0
+//	0  1 −1  8 −8  2
+func outputs(m func(i int) Mem) [4]VecVirtual {
+	var y [4]VecVirtual
+	for i := range y {
+		y[i] = YMM()
+	}
+	s1, d1, s2, d2 := YMM(), YMM(), YMM(), YMM()
+	VMOVDQU(m(1), d1)
+	VPADDD(m(2), d1, s1)
+	VPSUBD(m(2), d1, d1)
+	VMOVDQU(m(3), d2)
+	VPADDD(m(4), d2, s2)
+	VPSUBD(m(4), d2, d2)
+	VPADDD(m(0), s1, y[0])
+	VPADDD(s2, y[0], y[0])
+	VPADDD(d2, d2, d2)
+	VPADDD(d2, d1, y[1])
+	VPSLLD(Imm(2), s2, s2)
+	VPADDD(s2, s1, y[2])
+	VMOVDQU(m(5), y[3])
+	VPADDD(y[3], y[3], y[3])
+	VPADDD(d1, y[3], y[3])
+	VPSLLD(Imm(2), d2, d2)
+	VPADDD(d2, y[3], y[3])
+	return y
+}

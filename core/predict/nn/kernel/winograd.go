@@ -1,0 +1,61 @@
+package kernel
+
+// A 3×3 convolution at stride 1 needs 144 multiplications for 4×4 outputs of a channel pair. Winograd's F(4×4, 3×3) needs 36, one at each
+// place of a transformed tile: with matrices G (6×3), B (6×6) and A (4×6),
+//
+//	outputs = A·Σ_c (G·weights·Gᵀ) ∘ (B·window·Bᵀ)·Aᵀ
+//
+// Rational G are the usual. These are whole numbers, and the result is 24² = 576 times the sums (A is that of the usual algorithm with 2
+// for its last 1; B is the usual one):
+//
+//	   6  0  0
+//	  −4 −4 −4
+//	  −4  4 −4
+//	   1  2  4
+//	   1 −2  4
+//	   0  0 12
+//
+// Weights become at most 12·12·128 = 18,432 in size and bytes at most 17,340, so both are int16. Sums may wrap: all that follows is
+// exact modulo 2³². The result times the inverse of 9 is 64 times the sum, and the sum is what is left of its upper 26 bits, as
+// long as it lies within ±2²⁵: so do all sums of 9·112 products of a byte and a weight.
+
+// winogradMost is the most channels that the sums allow; 16 are transformed at a time.
+const winogradMost = 112
+
+var winogradG = [6][3]int32{{6, 0, 0}, {-4, -4, -4}, {-4, 4, -4}, {1, 2, 4}, {1, -2, 4}, {0, 0, 12}}
+
+// packWinograd packs transformed weights, of w (N, 3, 3, c), into panels (N/16, 36, c/2, 16, 2), where all panels are full.
+func (w *PackedS8) packWinograd(from []int8, c int) {
+	if c == 0 || c%16 != 0 || c > winogradMost || w.N%panel != 0 {
+		return
+	}
+	w.winograd = make([]int16, w.N*36*c)
+	for j := range w.N {
+		panels := w.winograd[j/panel*panel*36*c:]
+		for ch := range c {
+			at := ch/2*panel*2 + j%panel*2 + ch%2
+			for place, u := range winogradWeights(from[j*w.K+ch:], c) {
+				panels[place*c*panel+at] = u
+			}
+		}
+	}
+}
+
+// winogradWeights is G·g·Gᵀ of the 3×3 weights g, which are c elements apart.
+func winogradWeights(g []int8, c int) [36]int16 {
+	var columns [6][3]int32
+	for i, row := range winogradG {
+		for x := range 3 {
+			for y, v := range row {
+				columns[i][x] += v * int32(g[(y*3+x)*c])
+			}
+		}
+	}
+	var u [36]int16
+	for i := range 6 {
+		for j, row := range winogradG {
+			u[6*i+j] = int16(row[0]*columns[i][0] + row[1]*columns[i][1] + row[2]*columns[i][2])
+		}
+	}
+	return u
+}

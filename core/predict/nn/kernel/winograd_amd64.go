@@ -1,0 +1,100 @@
+//go:build !purego
+
+package kernel
+
+import (
+	"unsafe"
+
+	"github.com/sightline-dev/sightline/core/cpu"
+)
+
+// Of the scratch of winograd.go: elements from one of the 36 places to the next (as in asm/winograd2.go), of them in use, and the most
+// tiles that are multiplied together.
+const (
+	winogradStep  = (1024 + 64) / 2
+	winogradRoom  = 1024 / 2
+	winogradTiles = 6
+)
+
+// winogradArgs is what the assembly reads: fields of 8 bytes in the order of the wi… constants of asm/winograd2.go.
+type winogradArgs struct {
+	src         unsafe.Pointer
+	row         int // bytes between rows of src
+	c, pitch    int
+	tiles       int
+	v, u, m     unsafe.Pointer
+	dst         unsafe.Pointer
+	ldd         int // bytes between outputs
+	dstStep     int // bytes between rows of outputs
+	bias, scale unsafe.Pointer
+	lo, hi      uint64
+	zero        int
+}
+
+func (w *winogradArgs) ptr() *byte { return (*byte)(unsafe.Pointer(w)) }
+
+// tiled reports whether rows of windows lie side by side, so that tiles of them can be computed.
+func (w *PackedS8) tiled(lda, segStride, m int, r *Rows) bool {
+	return Levels.Now() == cpu.AVX2 && w.winograd != nil && 3*lda == w.Seg && segStride == r.SrcStep && m >= 4 && r.Rows >= 4
+}
+
+// winogradU8 is gemmRowsU8 for tiles of 4×4 outputs, and the direct product for what is left of rows and lines.
+func winogradU8(dst []uint8, ldd int, a []uint8, lda, segStride, m int, r *Rows, w *PackedS8, q *Requant) {
+	var v [36 * winogradStep]int16
+	var products [36 * winogradTiles * panel]int32
+	args := winogradArgs{
+		row: segStride, c: lda, pitch: 2 * lda, v: unsafe.Pointer(&v), m: unsafe.Pointer(&products), ldd: ldd, dstStep: r.DstStep,
+		lo: uint64(q.Lo), hi: bits(float32(int32(q.Hi) - q.Zero)), zero: int(q.Zero),
+	}
+	wide, rows := m/4*4, r.Rows/4*4
+	for y := 0; y < rows; y += 4 {
+		for x := 0; x < wide; x += 4 * args.tiles {
+			args.tiles = min(winogradRoom/lda, (wide-x)/4)
+			args.src, args.dst = unsafe.Pointer(&a[y*r.SrcStep+x*lda]), unsafe.Pointer(&dst[y*r.DstStep+x*ldd])
+			winogradInAVX2(args.ptr())
+			args.panels(w, q)
+		}
+	}
+	rest := Rows{Rows: rows, DstStep: r.DstStep, SrcStep: r.SrcStep}
+	if wide < m {
+		gemmRowsU8(dst[wide*ldd:], ldd, a[wide*lda:], lda, segStride, m-wide, &rest, w, q)
+	}
+	if rest.Rows = r.Rows - rows; rest.Rows > 0 {
+		gemmRowsU8(dst[rows*r.DstStep:], ldd, a[rows*r.SrcStep:], lda, segStride, m, &rest, w, q)
+	}
+}
+
+// panels multiplies transformed tiles by all columns, as many at a time as a kernel takes.
+func (w winogradArgs) panels(by *PackedS8, q *Requant) {
+	n, v, dst := w.tiles, w.v, w.dst
+	groups := (n + winogradTiles - 1) / winogradTiles
+	for j := 0; j < by.N; j += panel {
+		w.u, w.bias, w.scale = unsafe.Pointer(&by.winograd[j*36*w.c]), unsafe.Pointer(&q.Bias[j]), unsafe.Pointer(&q.Scale[j])
+		for g := range groups {
+			i := g * n / groups
+			w.tiles = (g+1)*n/groups - i
+			w.v, w.dst = unsafe.Add(v, i*w.pitch), unsafe.Add(dst, j+4*i*w.ldd)
+			w.mul()
+			winogradOutAVX2(w.ptr())
+		}
+	}
+}
+
+// mul multiplies the tiles by a panel.
+func (w *winogradArgs) mul() {
+	p := w.ptr()
+	switch w.tiles {
+	case 6:
+		winogradMul6x16AVX2(p)
+	case 5:
+		winogradMul5x16AVX2(p)
+	case 4:
+		winogradMul4x16AVX2(p)
+	case 3:
+		winogradMul3x16AVX2(p)
+	case 2:
+		winogradMul2x16AVX2(p)
+	default:
+		winogradMul1x16AVX2(p)
+	}
+}
