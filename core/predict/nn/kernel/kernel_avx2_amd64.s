@@ -4173,7 +4173,7 @@ TEXT ·winogradMul6x16AVX2(SB), NOSPLIT, $0-8
 	LEAQ (DX)(DX*4), SI
 	MOVQ 40(AX), DI
 	MOVQ 48(AX), R8
-	MOVQ 56(AX), R9
+	MOVQ 64(AX), R9
 	MOVQ $0x00000024, R10
 
 place:
@@ -4352,7 +4352,7 @@ TEXT ·winogradMul5x16AVX2(SB), NOSPLIT, $0-8
 	LEAQ (DX)(DX*2), BX
 	MOVQ 40(AX), SI
 	MOVQ 48(AX), DI
-	MOVQ 56(AX), R8
+	MOVQ 64(AX), R8
 	MOVQ $0x00000024, R9
 
 place:
@@ -4507,7 +4507,7 @@ TEXT ·winogradMul4x16AVX2(SB), NOSPLIT, $0-8
 	LEAQ (DX)(DX*2), BX
 	MOVQ 40(AX), SI
 	MOVQ 48(AX), DI
-	MOVQ 56(AX), R8
+	MOVQ 64(AX), R8
 	MOVQ $0x00000024, R9
 
 place:
@@ -4637,7 +4637,7 @@ TEXT ·winogradMul3x16AVX2(SB), NOSPLIT, $0-8
 	MOVQ 24(AX), DX
 	MOVQ 40(AX), BX
 	MOVQ 48(AX), SI
-	MOVQ 56(AX), DI
+	MOVQ 64(AX), DI
 	MOVQ $0x00000024, R8
 
 place:
@@ -4743,7 +4743,7 @@ TEXT ·winogradMul2x16AVX2(SB), NOSPLIT, $0-8
 	MOVQ 24(AX), DX
 	MOVQ 40(AX), BX
 	MOVQ 48(AX), SI
-	MOVQ 56(AX), DI
+	MOVQ 64(AX), DI
 	MOVQ $0x00000024, R8
 
 place:
@@ -4825,7 +4825,7 @@ TEXT ·winogradMul1x16AVX2(SB), NOSPLIT, $0-8
 	MOVQ 24(AX), CX
 	MOVQ 40(AX), DX
 	MOVQ 48(AX), BX
-	MOVQ 56(AX), SI
+	MOVQ 64(AX), SI
 	MOVQ $0x00000024, DI
 
 place:
@@ -4876,19 +4876,19 @@ loop:
 	VZEROUPPER
 	RET
 
-// func winogradOutAVX2(p *byte)
+// func winogradOutx16AVX2(p *byte)
 // Requires: AVX, AVX2
-TEXT ·winogradOutAVX2(SB), NOSPLIT, $0-8
+TEXT ·winogradOutx16AVX2(SB), NOSPLIT, $0-8
 	MOVQ         p+0(FP), AX
-	MOVQ         56(AX), CX
-	MOVQ         64(AX), DX
+	MOVQ         64(AX), CX
+	MOVQ         72(AX), DX
 	MOVQ         32(AX), BX
-	MOVQ         72(AX), SI
-	MOVQ         88(AX), DI
-	MOVQ         96(AX), R8
-	VBROADCASTSS 112(AX), Y0
-	VPBROADCASTW 120(AX), Y1
-	VPBROADCASTB 104(AX), Y2
+	MOVQ         80(AX), SI
+	MOVQ         96(AX), DI
+	MOVQ         104(AX), R8
+	VPBROADCASTD 120(AX), Y0
+	VPBROADCASTW 128(AX), Y1
+	VPBROADCASTB 112(AX), Y2
 	VPBROADCASTD ninth<>+0(SB), Y3
 
 tile:
@@ -5260,7 +5260,7 @@ tile:
 	ADDQ         SI, R10
 	VEXTRACTI128 $0x01, Y6, (R10)
 	ADDQ         SI, R10
-	ADDQ         80(AX), R9
+	ADDQ         88(AX), R9
 	MOVQ         R9, R10
 	VMOVDQU      2688(CX), Y8
 	VPADDD       3072(CX), Y8, Y6
@@ -5376,7 +5376,7 @@ tile:
 	ADDQ         SI, R10
 	VEXTRACTI128 $0x01, Y6, (R10)
 	ADDQ         SI, R10
-	ADDQ         80(AX), R9
+	ADDQ         88(AX), R9
 	MOVQ         R9, R10
 	VMOVDQU      4992(CX), Y8
 	VPADDD       5376(CX), Y8, Y6
@@ -5492,7 +5492,7 @@ tile:
 	ADDQ         SI, R10
 	VEXTRACTI128 $0x01, Y6, (R10)
 	ADDQ         SI, R10
-	ADDQ         80(AX), R9
+	ADDQ         88(AX), R9
 	MOVQ         R9, R10
 	VMOVDQU      7296(CX), Y8
 	VPADDD       7680(CX), Y8, Y6
@@ -5608,7 +5608,7 @@ tile:
 	ADDQ         SI, R10
 	VEXTRACTI128 $0x01, Y6, (R10)
 	ADDQ         SI, R10
-	ADDQ         $0x40, CX
+	ADDQ         $0x00000040, CX
 	LEAQ         (DX)(SI*4), DX
 	DECQ         BX
 	JNZ          tile

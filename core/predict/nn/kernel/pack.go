@@ -1,7 +1,5 @@
 package kernel
 
-import "github.com/sightline-dev/sightline/core/cpu"
-
 // panel is the number of output columns stored together: one AVX-512 register of
 // float32 or int32, two of AVX2.
 const panel = 16
@@ -89,7 +87,7 @@ func packProduct(kind packing, w []int8, n, segs, seg int) *PackedS8 {
 	}
 	if lend(p, &p.lease, kind, w, n, k, segs); p.alone() {
 		p.pack(w)
-		if kind == windowsS8 && Levels.Now() == cpu.AVX2 {
+		if kind == windowsS8 {
 			p.packWinograd(w, seg/3)
 		}
 	}

@@ -89,4 +89,4 @@ func winogradMul2x16AVX2(p *byte)
 func winogradMul1x16AVX2(p *byte)
 
 //go:noescape
-func winogradOutAVX2(p *byte)
+func winogradOutx16AVX2(p *byte)

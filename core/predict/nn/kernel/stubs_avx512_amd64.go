@@ -120,3 +120,27 @@ func sumRowsF32AVX512(p *byte)
 
 //go:noescape
 func addF32AVX512(p *byte)
+
+//go:noescape
+func winogradMul7x32AVX512(p *byte)
+
+//go:noescape
+func winogradMul6x32AVX512(p *byte)
+
+//go:noescape
+func winogradMul5x32AVX512(p *byte)
+
+//go:noescape
+func winogradMul4x32AVX512(p *byte)
+
+//go:noescape
+func winogradMul3x32AVX512(p *byte)
+
+//go:noescape
+func winogradMul2x32AVX512(p *byte)
+
+//go:noescape
+func winogradMul1x32AVX512(p *byte)
+
+//go:noescape
+func winogradOutx32AVX512(p *byte)

@@ -1,5 +1,7 @@
 package kernel
 
+import "github.com/sightline-dev/sightline/core/cpu"
+
 // A 3×3 convolution at stride 1 needs 144 multiplications for 4×4 outputs of a channel pair. Winograd's F(4×4, 3×3) needs 36, one at each
 // place of a transformed tile: with matrices G (6×3), B (6×6) and A (4×6),
 //
@@ -17,16 +19,29 @@ package kernel
 //
 // Weights become at most 12·12·128 = 18,432 in size and bytes at most 17,340, so both are int16. Sums may wrap: all that follows is
 // exact modulo 2³². The result times the inverse of 9 is 64 times the sum, and the sum is what is left of its upper 26 bits, as
-// long as it lies within ±2²⁵: so do all sums of 9·112 products of a byte and a weight.
+// long as it lies within ±2²⁵, as all sums of 9·112 products of a byte and a weight do.
 
 // winogradMost is the most channels that the sums allow; 16 are transformed at a time.
 const winogradMost = 112
 
 var winogradG = [6][3]int32{{6, 0, 0}, {-4, -4, -4}, {-4, 4, -4}, {1, 2, 4}, {1, -2, 4}, {0, 0, 12}}
 
-// packWinograd packs transformed weights, of w (N, 3, 3, c), into panels (N/16, 36, c/2, 16, 2), where all panels are full.
+// winogradKernel returns how many tiles and columns the kernels of this level take.
+func winogradKernel() (tiles, cols int) {
+	switch Levels.Now() {
+	case cpu.AVX512VNNI:
+		return 7, 2 * panel
+	case cpu.AVX2:
+		return 6, panel
+	}
+	return 0, 0
+}
+
+// packWinograd packs transformed weights, of w (N, 3, 3, c), into panels (N/16, 36, c/2, 16, 2), where the level has kernels
+// for them.
 func (w *PackedS8) packWinograd(from []int8, c int) {
-	if c == 0 || c%16 != 0 || c > winogradMost || w.N%panel != 0 {
+	_, cols := winogradKernel()
+	if cols == 0 || w.N%cols != 0 || c == 0 || c%16 != 0 || c > winogradMost {
 		return
 	}
 	w.winograd = make([]int16, w.N*36*c)

@@ -2,27 +2,25 @@
 
 package kernel
 
-import (
-	"unsafe"
+import "unsafe"
 
-	"github.com/sightline-dev/sightline/core/cpu"
-)
-
-// Of the scratch of winograd.go: elements from one of the 36 places to the next (as in asm/winograd2.go), of them in use, and the most
-// tiles that are multiplied together.
+// The sizes of scratch: elements from one of the 36 places of transformed windows to the next (as in asm/winograd.go), how many of
+// them are used, and how many products of a place the largest kernel leaves.
 const (
-	winogradStep  = (1024 + 64) / 2
-	winogradRoom  = 1024 / 2
-	winogradTiles = 6
+	winogradStep = (1024 + 64) / 2
+	winogradRoom = 1024 / 2
+	winogradMuls = 7 * 2 * panel
 )
 
-// winogradArgs is what the assembly reads: fields of 8 bytes in the order of the wi… constants of asm/winograd2.go.
+// winogradArgs are the arguments of the assembly: fields of 8 bytes in the order of the wi… constants of asm/winograd.go.
 type winogradArgs struct {
 	src         unsafe.Pointer
 	row         int // bytes between rows of src
 	c, pitch    int
 	tiles       int
-	v, u, m     unsafe.Pointer
+	v, u        unsafe.Pointer
+	uStep       int // bytes between panels
+	m           unsafe.Pointer
 	dst         unsafe.Pointer
 	ldd         int // bytes between outputs
 	dstStep     int // bytes between rows of outputs
@@ -35,15 +33,17 @@ func (w *winogradArgs) ptr() *byte { return (*byte)(unsafe.Pointer(w)) }
 
 // tiled reports whether rows of windows lie side by side, so that tiles of them can be computed.
 func (w *PackedS8) tiled(lda, segStride, m int, r *Rows) bool {
-	return Levels.Now() == cpu.AVX2 && w.winograd != nil && 3*lda == w.Seg && segStride == r.SrcStep && m >= 4 && r.Rows >= 4
+	_, cols := winogradKernel()
+	return w.winograd != nil && cols > 0 && w.N%cols == 0 && 3*lda == w.Seg && segStride == r.SrcStep && m >= 4 && r.Rows >= 4
 }
 
 // winogradU8 is gemmRowsU8 for tiles of 4×4 outputs, and the direct product for what is left of rows and lines.
 func winogradU8(dst []uint8, ldd int, a []uint8, lda, segStride, m int, r *Rows, w *PackedS8, q *Requant) {
 	var v [36 * winogradStep]int16
-	var products [36 * winogradTiles * panel]int32
+	var products [36 * winogradMuls]int32
 	args := winogradArgs{
-		row: segStride, c: lda, pitch: 2 * lda, v: unsafe.Pointer(&v), m: unsafe.Pointer(&products), ldd: ldd, dstStep: r.DstStep,
+		row: segStride, c: lda, pitch: 2 * lda, v: unsafe.Pointer(&v), uStep: 36 * lda * panel * 2, m: unsafe.Pointer(&products),
+		ldd: ldd, dstStep: r.DstStep,
 		lo: uint64(q.Lo), hi: bits(float32(int32(q.Hi) - q.Zero)), zero: int(q.Zero),
 	}
 	wide, rows := m/4*4, r.Rows/4*4
@@ -67,21 +67,24 @@ func winogradU8(dst []uint8, ldd int, a []uint8, lda, segStride, m int, r *Rows,
 // panels multiplies transformed tiles by all columns, as many at a time as a kernel takes.
 func (w winogradArgs) panels(by *PackedS8, q *Requant) {
 	n, v, dst := w.tiles, w.v, w.dst
-	groups := (n + winogradTiles - 1) / winogradTiles
-	for j := 0; j < by.N; j += panel {
+	tiles, cols := winogradKernel()
+	groups := (n + tiles - 1) / tiles
+	for j := 0; j < by.N; j += cols {
 		w.u, w.bias, w.scale = unsafe.Pointer(&by.winograd[j*36*w.c]), unsafe.Pointer(&q.Bias[j]), unsafe.Pointer(&q.Scale[j])
 		for g := range groups {
 			i := g * n / groups
 			w.tiles = (g+1)*n/groups - i
 			w.v, w.dst = unsafe.Add(v, i*w.pitch), unsafe.Add(dst, j+4*i*w.ldd)
-			w.mul()
-			winogradOutAVX2(w.ptr())
+			if cols == panel {
+				w.runAVX2()
+			} else {
+				w.runAVX512()
+			}
 		}
 	}
 }
 
-// mul multiplies the tiles by a panel.
-func (w *winogradArgs) mul() {
+func (w *winogradArgs) runAVX2() {
 	p := w.ptr()
 	switch w.tiles {
 	case 6:
@@ -97,4 +100,26 @@ func (w *winogradArgs) mul() {
 	default:
 		winogradMul1x16AVX2(p)
 	}
+	winogradOutx16AVX2(p)
+}
+
+func (w *winogradArgs) runAVX512() {
+	p := w.ptr()
+	switch w.tiles {
+	case 7:
+		winogradMul7x32AVX512(p)
+	case 6:
+		winogradMul6x32AVX512(p)
+	case 5:
+		winogradMul5x32AVX512(p)
+	case 4:
+		winogradMul4x32AVX512(p)
+	case 3:
+		winogradMul3x32AVX512(p)
+	case 2:
+		winogradMul2x32AVX512(p)
+	default:
+		winogradMul1x32AVX512(p)
+	}
+	winogradOutx32AVX512(p)
 }

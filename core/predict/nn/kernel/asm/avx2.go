@@ -31,7 +31,8 @@ func avx2() {
 	d.three()
 	d.general()
 	elementwise2(zip)
-	winograd2(zip)
+	winogradIn()
+	(&winograd{vec: YMM, suffix: "x16AVX2", tall: 6, order: zip}).emit()
 }
 
 // interleaveHalves is the VPERMD index that takes dwords from the two halves in turn.

@@ -36,6 +36,7 @@ func avx512() {
 		(&depthwiseF32{vecs: vecs, vec: ZMM, suffix: fmt.Sprintf("x%dAVX512", vecs*16)}).general()
 	}
 	elementwise512(perm)
+	(&winograd{vec: ZMM, suffix: "x32AVX512", tall: 7, order: perm}).emit()
 }
 
 // transpose4x4 is the VPERMD index that turns four lanes of four dwords around.

@@ -18,7 +18,8 @@ const (
 	wiPitch              // bytes between tiles of wiV: twice the channels
 	wiTiles              // tiles side by side
 	wiV                  // transformed windows
-	wiU                  // transformed weights of one panel
+	wiU                  // transformed weights of a panel
+	wiStep               // bytes to those of the next (AVX-512)
 	wiM                  // their products
 	wiDst                // first output
 	wiLDD                // bytes between outputs
@@ -30,19 +31,49 @@ const (
 	wiZero               // zero point
 )
 
-// Of the 36 places of a transformed tile: bytes from one to the next.
-const (
-	stepV = 1024 + 64 // not a power of two: the places of a tile would share the lines of the first cache
-	stepM = 6 * 64
-)
+// stepV is the bytes from one of the 36 places of a transformed tile to the next: not a power of two, at which they would share the
+// lines of the first cache.
+const stepV = 1024 + 64
 
-// winograd2 is a 3×3 convolution at stride 1 by tiles of 4×4 outputs (../winograd_amd64.go).
-func winograd2(zip Mem) {
-	winogradIn()
-	for height := 6; height > 0; height-- {
-		winogradMul(height)
+// winograd is a 3×3 convolution at stride 1 by tiles of 4×4 outputs (../winograd_amd64.go), tall tiles by two registers of
+// columns: a panel of AVX2, two of AVX-512.
+type winograd struct {
+	vec    func() VecVirtual
+	suffix string
+	tall   int
+	order  Mem // of the bytes that are packed
+}
+
+func (w *winograd) emit() {
+	for height := w.tall; height > 0; height-- {
+		w.mul(height)
 	}
-	winogradOut(zip)
+	w.out()
+}
+
+// bytes is the size of a register.
+func (w *winograd) bytes() int { return int(w.vec().Size()) }
+
+// step is the bytes from the products of one place to those of the next.
+func (w *winograd) step() int { return w.tall * 2 * w.bytes() }
+
+// wide reports AVX-512.
+func (w *winograd) wide() bool { return w.bytes() == 64 }
+
+func (w *winograd) load(m Mem, v VecVirtual) {
+	if w.wide() {
+		VMOVDQU32(m, v)
+	} else {
+		VMOVDQU(m, v)
+	}
+}
+
+func (w *winograd) store(v VecVirtual, m Mem) {
+	if w.wide() {
+		VMOVDQU32(v, m)
+	} else {
+		VMOVDQU(v, m)
+	}
 }
 
 // winogradIn transforms the windows, 16 channels at a time: first their columns, into v, then the rows of v.
@@ -133,19 +164,23 @@ func inputs(d [6]VecVirtual) [6]VecVirtual {
 	return r
 }
 
-// winogradMul multiplies height transformed tiles by a panel of 16 columns, at each of the 36 places.
-func winogradMul(height int) {
-	p := begin(fmt.Sprintf("winogradMul%dx16AVX2", height))
+// mul multiplies height transformed tiles by the columns, at each of the 36 places.
+func (w *winograd) mul(height int) {
+	p := begin(fmt.Sprintf("winogradMul%d%s", height, w.suffix))
 	rows := newRows(p, wiPitch, height)
 	v, b, m := load(p, wiV), load(p, wiU), load(p, wiM)
 	places, k := GP64(), GP64()
+	columns := [2]Mem{at(b, 0), at(b, w.bytes())}
+	if w.wide() {
+		columns[1] = Mem{Base: b, Index: load(p, wiStep), Scale: 1}
+	}
 	MOVQ(U32(36), places)
 	Label("place")
 	acc := make([][2]VecVirtual, height)
 	for r := range acc {
 		for h := range 2 {
-			acc[r][h] = YMM()
-			VXORPS(acc[r][h], acc[r][h], acc[r][h])
+			acc[r][h] = w.vec()
+			VXORPS(acc[r][h].AsY(), acc[r][h].AsY(), acc[r][h].AsY())
 		}
 	}
 	rows.start(v)
@@ -153,17 +188,14 @@ func winogradMul(height int) {
 	Label("loop")
 	const unroll = 4 // pairs of channels
 	for u := range unroll {
-		w := [2]VecVirtual{YMM(), YMM()}
-		for h := range w {
-			VMOVDQU(at(b, 64*u+32*h), w[h])
+		by := [2]VecVirtual{w.vec(), w.vec()}
+		for h := range by {
+			w.load(columns[h].Offset(64*u), by[h])
 		}
 		for r := range acc {
-			a, x := YMM(), YMM()
+			a := w.vec()
 			VPBROADCASTD(rows.row(r, 4*u), a)
-			VPMADDWD(w[0], a, x)
-			VPADDD(x, acc[r][0], acc[r][0])
-			VPMADDWD(w[1], a, a)
-			VPADDD(a, acc[r][1], acc[r][1])
+			w.multiply(a, by, acc[r])
 		}
 	}
 	rows.advance(4 * unroll)
@@ -172,33 +204,50 @@ func winogradMul(height int) {
 	JNZ(LabelRef("loop"))
 	for r := range acc {
 		for h, x := range acc[r] {
-			VMOVDQU(x, at(m, 64*r+32*h))
+			w.store(x, at(m, w.bytes()*(2*r+h)))
 		}
 	}
 	ADDQ(U32(stepV), v)
-	ADDQ(U32(stepM), m)
+	ADDQ(U32(w.step()), m)
 	DECQ(places)
 	JNZ(LabelRef("place"))
 	asm.End()
 }
 
-// winogradOut turns the products of tiles into the bytes of 16 columns: first the columns of a tile, into m, then
-// its rows, which are 576 times the sums.
-func winogradOut(zip Mem) {
-	p := begin("winogradOutAVX2")
+// multiply adds the products of a's pairs with by's to acc.
+func (w *winograd) multiply(a VecVirtual, by, acc [2]VecVirtual) {
+	if w.wide() {
+		for h := range by {
+			asm.Raw("VPDPWSSD", by[h], a, acc[h])
+		}
+		return
+	}
+	x := w.vec()
+	VPMADDWD(by[0], a, x)
+	VPADDD(x, acc[0], acc[0])
+	VPMADDWD(by[1], a, a)
+	VPADDD(a, acc[1], acc[1])
+}
+
+// out turns the products of tiles into the bytes of the columns: first the columns of a tile, into m, then its
+// rows, which are 576 times the sums.
+func (w *winograd) out() {
+	p := begin("winogradOut" + w.suffix)
 	m, dst, tiles := load(p, wiM), load(p, wiDst), load(p, wiTiles)
 	ldd, bias, scale := load(p, wiLDD), load(p, wiBias), load(p, wiScale)
-	out := newRequant2(p, wiLo, wiHi, wiZero)
-	ninth := YMM()
+	q := &requant{p: p, hi: broadcast(p, wiHi, w.vec()), zero: w.vec(), lo: w.vec()}
+	VPBROADCASTW(at(p, wiZero), q.zero)
+	VPBROADCASTB(at(p, wiLo), q.lo)
+	ninth := w.vec()
 	VPBROADCASTD(asm.Dwords("ninth", 0x38e38e39, 1), ninth) // 9·ninth is 1 in 32 bits
-	place := func(i, j, half int) Mem { return at(m, (6*i+j)*stepM+32*half) }
+	place := func(i, j, half int) Mem { return at(m, (6*i+j)*w.step()+w.bytes()*half) }
 	line, c := GP64(), GP64()
 	Label("tile")
 	for half := range 2 {
 		for j := range 6 {
-			y := outputs(func(i int) Mem { return place(i, j, half) })
+			y := w.outputs(func(i int) Mem { return place(i, j, half) })
 			for i := range y {
-				VMOVDQU(y[i], place(i, j, half))
+				w.store(y[i], place(i, j, half))
 			}
 		}
 	}
@@ -207,35 +256,46 @@ func winogradOut(zip Mem) {
 		MOVQ(line, c)
 		var steps [4][2]VecVirtual
 		for half := range 2 {
-			y := outputs(func(j int) Mem { return place(i, j, half) })
+			y := w.outputs(func(j int) Mem { return place(i, j, half) })
 			for x := range y {
 				VPMULLD(ninth, y[x], y[x])
 				VPSRAD(Imm(6), y[x], y[x])
-				VPADDD(at(bias, 32*half), y[x], y[x])
+				VPADDD(at(bias, w.bytes()*half), y[x], y[x])
 				VCVTDQ2PS(y[x], y[x])
-				VMULPS(at(scale, 32*half), y[x], y[x])
-				out.steps(y[x])
+				VMULPS(at(scale, w.bytes()*half), y[x], y[x])
+				q.steps(y[x])
 				steps[x][half] = y[x]
 			}
 		}
 		for x := 0; x < 4; x += 2 {
-			z, index := out.pack([]VecVirtual{steps[x][0], steps[x][1], steps[x+1][0], steps[x+1][1]}), YMM()
-			VMOVDQU(zip, index)
-			VPERMD(z, index, z)
-			VMOVDQU(z.AsX(), at(c, 0))
-			ADDQ(ldd, c)
-			VEXTRACTI128(Imm(1), z, at(c, 0))
-			ADDQ(ldd, c)
+			w.storePair(q.pack([]VecVirtual{steps[x][0], steps[x][1], steps[x+1][0], steps[x+1][1]}), c, ldd)
 		}
 		if i < 3 {
 			ADDQ(at(p, wiDstStep), line)
 		}
 	}
-	ADDQ(Imm(64), m)
+	ADDQ(U32(2*w.bytes()), m)
 	LEAQ(Mem{Base: dst, Index: ldd, Scale: 4}, dst)
 	DECQ(tiles)
 	JNZ(LabelRef("tile"))
 	asm.End()
+}
+
+// storePair stores packed results of two neighbours at c, and moves c behind them.
+func (w *winograd) storePair(z VecVirtual, c, ldd Register) {
+	order := w.vec()
+	w.load(w.order, order)
+	VPERMD(z, order, z)
+	if w.wide() {
+		VMOVDQU(z.AsY(), at(c, 0))
+		ADDQ(ldd, c)
+		VEXTRACTI64X4(Imm(1), z, at(c, 0))
+	} else {
+		VMOVDQU(z.AsX(), at(c, 0))
+		ADDQ(ldd, c)
+		VEXTRACTI128(Imm(1), z, at(c, 0))
+	}
+	ADDQ(ldd, c)
 }
 
 // outputs is six numbers m times the rows of
@@ -244,16 +304,16 @@ func winogradOut(zip Mem) {
 //	0  1 −1  2 −2  0
 //	0  1  1  4  4  0
 //	0  1 −1  8 −8  2
-func outputs(m func(i int) Mem) [4]VecVirtual {
+func (w *winograd) outputs(m func(i int) Mem) [4]VecVirtual {
 	var y [4]VecVirtual
 	for i := range y {
-		y[i] = YMM()
+		y[i] = w.vec()
 	}
-	s1, d1, s2, d2 := YMM(), YMM(), YMM(), YMM()
-	VMOVDQU(m(1), d1)
+	s1, d1, s2, d2 := w.vec(), w.vec(), w.vec(), w.vec()
+	w.load(m(1), d1)
 	VPADDD(m(2), d1, s1)
 	VPSUBD(m(2), d1, d1)
-	VMOVDQU(m(3), d2)
+	w.load(m(3), d2)
 	VPADDD(m(4), d2, s2)
 	VPSUBD(m(4), d2, d2)
 	VPADDD(m(0), s1, y[0])
@@ -262,7 +322,7 @@ func outputs(m func(i int) Mem) [4]VecVirtual {
 	VPADDD(d2, d1, y[1])
 	VPSLLD(Imm(2), s2, s2)
 	VPADDD(s2, s1, y[2])
-	VMOVDQU(m(5), y[3])
+	w.load(m(5), y[3])
 	VPADDD(y[3], y[3], y[3])
 	VPADDD(d1, y[3], y[3])
 	VPSLLD(Imm(2), d2, d2)
