@@ -121,7 +121,7 @@ func (c *compiler) blockStep(n *node) {
 		t.wide = scratch(t.x.typ, ((t.rows-1)*t.w.sh+t.w.kh)*t.row)
 		t.expand = c.product(first, t.x, t.wide, 0, 1, t.from.kh, t.from.kw*t.x.shape[1])
 		t.expand.stepX, t.expand.stepRow = t.from.sw*t.x.shape[1], t.from.dh*t.x.row()
-		temps, rows, row = append(temps, t.wide), t.wide, t.row
+		temps, rows, row = append(append(temps, t.wide), t.expand.temps()...), t.wide, t.row
 	}
 	if next.depthwise() {
 		t.mid = scratch(t.x.typ, t.rows*t.out.shape[3]*ch)

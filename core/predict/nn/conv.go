@@ -48,7 +48,7 @@ func (c *compiler) segmented(n *node, w window, x *value) {
 	if w.pointwise() && x.halo == [4]int{} && target.halo == [4]int{} && (res == nil || res.halo == [4]int{}) {
 		run = func(s *Session) { p.rows(s, 0, 0, 0, batch*height*width) }
 	}
-	c.emit(step{name: n.String(), out: []*value{target}, in: p.reads(), run: run})
+	c.emit(step{name: n.String(), out: []*value{target}, in: p.reads(), temp: p.temps(), run: run})
 	if target != out {
 		c.copyStep(n.String(), out, target)
 	}

@@ -107,6 +107,13 @@ func (f *floatNet) full() {
 	f.convolution(len(f.values), point, x.shape[1], lo, hi, rapid.Bool().Draw(f.t, "residual"))
 }
 
+// squares is a 3×3 convolution pixel by pixel between numbers of channels that kernels take whole.
+func (f *floatNet) squares() {
+	f.convolution(f.operand(), point, 8*f.int(1, 2, "channels"), 0, 6, false)
+	number, _ := f.last()
+	f.convolution(number, slide{3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 1}, 8*f.int(1, 2, "outs"), 0, 6, false)
+}
+
 // sum adds an earlier value to the last one.
 func (f *floatNet) sum() {
 	number, x := f.last()
@@ -163,7 +170,7 @@ func growFloatNet(t *rapid.T) *floatNet {
 	x := newArray(drawShape(t)...)
 	x.v = drawFloats(t, len(x.v), "picture")
 	f := &floatNet{network(t, nn.Float32, nn.Levels{}, x.shape...), t, []array{x}}
-	layers := []func(){f.inverted, f.inverted, f.full, f.full, f.conv, f.conv, f.conv, f.sum}
+	layers := []func(){f.inverted, f.inverted, f.full, f.full, f.conv, f.conv, f.conv, f.squares, f.sum}
 	for range f.int(1, 8, "layers") {
 		rapid.SampledFrom(layers).Draw(t, "layer")()
 	}

@@ -139,6 +139,9 @@ func (c *compiler) reserve(n *node, total, outs int64) error {
 		size = 1
 	}
 	depth := (total/outs + 3*int64(n.Shape[2])) * size
+	if n.Kind == Conv && size == 4 && n.squares() {
+		depth += depth * 16 / 9 // the transformed weights
+	}
 	columns := (outs/groups + 15) / 16 * 16 * groups
 	if n.Kind == Conv && n.depthwise() {
 		groups, columns = 1, outs // one product, whose rows are not padded

@@ -11,6 +11,7 @@ type product struct {
 
 	f      *kernel.PackedF32
 	lo, hi float32
+	temp   *value // scratch of block; nil: none
 
 	q   *kernel.PackedS8
 	req *kernel.Requant
@@ -25,7 +26,15 @@ func (c *compiler) product(n *node, src, dst *value, g, groups, segs, seg int) *
 	p := &product{dst: dst, src: src, res: n.add, ldd: n.Shape[0], ldr: n.Shape[0], lo: n.Lo, hi: n.Hi}
 	depth := ins * taps
 	if n.in.typ == Float32 {
-		p.f = kernel.PackConvF32(arrange(slab(n.Weights, g, outs*depth), outs, ins, taps), slab(n.Bias, g, outs), outs, segs, seg)
+		w, bias := arrange(slab(n.Weights, g, outs*depth), outs, ins, taps), slab(n.Bias, g, outs)
+		if segs == 1 || !n.squares() {
+			p.f = kernel.PackConvF32(w, bias, outs, segs, seg)
+			return p
+		}
+		p.f = kernel.PackConvF32Squares(w, bias, outs, ins)
+		if size := p.f.Scratch(n.out.shape[3]); size > 0 {
+			p.temp = scratch(Float32, size)
+		}
 		return p
 	}
 	w := arrange(slab(n.Bytes, g, outs*depth), outs, ins, taps)
@@ -125,7 +134,30 @@ func (p *product) block(s *Session, d, dStep, x, xStep, h, m int) {
 		kernel.ConvRowsU8(data[uint8](s, p.dst)[d:], p.ldd, data[uint8](s, p.src)[x:], p.stepX, p.stepRow, m, r, p.q, p.req)
 		return
 	}
+	if p.f != nil && p.res == nil {
+		r := kernel.Rows{Rows: h, DstStep: dStep, SrcStep: xStep}
+		var temp []float32
+		if p.temp != nil {
+			temp = data[float32](s, p.temp)
+		}
+		kernel.ConvRowsF32(data[float32](s, p.dst)[d:], p.ldd, data[float32](s, p.src)[x:], p.stepX, p.stepRow, m, r, p.f, p.lo, p.hi, temp)
+		return
+	}
 	for y := range h {
 		p.rows(s, d+y*dStep, x+y*xStep, 0, m)
 	}
+}
+
+// temps returns the scratch that block needs.
+func (p *product) temps() []*value {
+	if p.temp == nil {
+		return nil
+	}
+	return []*value{p.temp}
+}
+
+// squares reports whether convolution n is 3×3 with windows a pixel apart, without groups or residual.
+func (n *node) squares() bool {
+	w := n.slide
+	return w.kh == 3 && w.kw == 3 && w.sh == 1 && w.sw == 1 && w.dh == 1 && w.dw == 1 && w.group == 1 && n.add == nil
 }

@@ -76,6 +76,12 @@ func TestNothingBeyondTheEndIsTouched(t *testing.T) {
 			w3 := kernel.PackConv3x3S8(b.W, b.N, b.StepX)
 			kernel.ConvRowsU8(a.bytes(make([]uint8, b.DstLen())), b.LDD, a.bytes(b.Src), b.StepX, b.SrcStride, b.M, b.R, w3, a.requant(b.Q))
 
+			square := kerneltest.NewSquaresF32(rng, 1+rng.IntN(4), 1+rng.IntN(6), 8*(1+rng.IntN(3)), 8*(1+rng.IntN(2)))
+			ws := kernel.PackConvF32Squares(square.W, guardWords(a, square.Bias), square.N, square.C)
+			rows := kernel.Rows{Rows: square.Rows, DstStep: square.DstStep, SrcStep: square.Row}
+			kernel.ConvRowsF32(guardWords(a, make([]float32, square.DstLen())), square.LDD, guardWords(a, square.Src), square.C, square.Row,
+				square.M, rows, ws, -1, 1, guardWords(a, make([]float32, ws.Scratch(square.M))))
+
 			s := kerneltest.NewWindow(rng, 1+rng.IntN(140))
 			d8 := kernel.PackDepthwiseS8(kerneltest.Int8s(rng, s.Taps()), s.C, s.KH, s.KW)
 			in, q := a.bytes(kerneltest.Bytes(rng, s.SrcLen())), a.requant(kerneltest.NewRequant(rng, s.C))

@@ -140,6 +140,20 @@ func ConvRowsU8(dst []uint8, ldd int, src []uint8, stepX, srcStride, m int, r Ro
 	gemmRowsU8(dst, ldd, src, stepX, srcStride, m, &r, w, q)
 }
 
+// ConvRowsF32 is [ConvRowF32] without a residual for several rows of outputs, as [ConvRowsU8].
+//
+// The assembly levels compute a 3×3 convolution whose windows are a pixel apart by F(2×2, 3×3) of Lavin and Gray (2015), with 4 products for each
+// result and channel instead of 9. They need weights from [PackConvF32Squares] and w.Scratch(m) elements of scratch. In the bound on how results differ from
+// the generic level's, the terms are then those of the transformed product.
+func ConvRowsF32(dst []float32, ldd int, src []float32, stepX, srcStride, m int, r Rows, w *PackedF32, lo, hi float32, scratch []float32) {
+	if m <= 0 || w.N == 0 || r.Rows <= 0 {
+		return
+	}
+	checkBlock("dst", len(dst), r.Rows, r.DstStep, m, ldd, w.N)
+	checkBlock("src", len(src), r.Rows, r.SrcStep, m, stepX, (w.Segs-1)*srcStride+w.Seg)
+	convRowsF32(dst, ldd, src, stepX, srcStride, m, &r, w, lo, hi, scratch)
+}
+
 // GemvU16 sets dst[j] = bias[j] + Σ_k a[k]·w[j][k] exactly, in int64: pooled
 // features (sums of bytes) against int8 weights. bias may be nil. len(a) must be
 // w.K, w.Segs 1 and w.K at most 65,536.

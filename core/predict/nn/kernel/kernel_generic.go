@@ -294,6 +294,13 @@ func sumRowsF32Generic(dst, src []float32, lds, rows int) {
 	}
 }
 
+// convRowsF32Direct computes row by row.
+func convRowsF32Direct(dst []float32, ldd int, src []float32, stepX, srcStride, m int, r *Rows, w *PackedF32, lo, hi float32) {
+	for y := range r.Rows {
+		gemmF32(dst[y*r.DstStep:], ldd, src[y*r.SrcStep:], stepX, srcStride, m, w, nil, 0, lo, hi)
+	}
+}
+
 func gemmRowsGeneric(dst []uint8, ldd int, a []uint8, lda, segStride, m int, r *Rows, w *PackedS8, q *Requant) {
 	for y := range r.Rows {
 		gemmU8(dst[y*r.DstStep:], ldd, a[y*r.SrcStep:], lda, segStride, m, w, q)

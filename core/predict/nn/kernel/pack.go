@@ -22,7 +22,12 @@ type PackedF32 struct {
 	Seg  int       // elements per segment
 	Bias []float32 // (N), with room for ⌈N/16⌉·16
 	b    []float32 // (⌈N/16⌉, K, 16), zero beyond N
+
+	winograd []winogradF32 // the same by blocks of columns, nil without
 }
+
+// winogradF32 is the 16 places of the transformed weights of a 3×3 convolution, each a product over the channels.
+type winogradF32 [16]PackedF32
 
 // PackConvF32 packs w (n, segs, seg), row-major, for [ConvRowF32]: for a kh×kw
 // convolution over c channels that is (n, kh, kw·c), for a matrix product (n, 1, k). bias is (n) or nil for zero.
@@ -40,6 +45,14 @@ func PackConvF32(w, bias []float32, n, segs, seg int) *PackedF32 {
 			col[i*panel] = v
 		}
 	}
+	return p
+}
+
+// PackConvF32Squares is PackConvF32 for a 3×3 convolution over c channels, whose stride and dilation are 1. It takes 2.8 times the memory, at
+// levels that gain by it.
+func PackConvF32Squares(w, bias []float32, n, c int) *PackedF32 {
+	p := PackConvF32(w, bias, n, 3, 3*c)
+	p.winograd = packWinogradF32(w, n, c)
 	return p
 }
 

@@ -175,6 +175,8 @@ func TestNothingAllocates(t *testing.T) {
 		w3 := kernel.PackConv3x3S8(kerneltest.Int8s(rng, 16*9*16), 16, 16)
 		q, add := kerneltest.NewRequant(rng, 48), kerneltest.NewAdd(rng)
 		bytes, floats, sums := kerneltest.Bytes(rng, 48*100), kerneltest.Floats(rng, 48*100), make([]int64, 48)
+		squares := kernel.PackConvF32Squares(kerneltest.Floats(rng, 48*9*8), nil, 48, 8)
+		scratch := make([]float32, squares.Scratch(5))
 		dst, fdst := make([]uint8, 48*20), make([]float32, 48*20)
 		add.R, add.LDR = bytes, 48
 		allocs := testing.AllocsPerRun(10, func() {
@@ -182,6 +184,7 @@ func TestNothingAllocates(t *testing.T) {
 			kernel.GemmU8(dst, 48, bytes, 30, 20, w8, q, add)
 			kernel.ConvRowsU8(dst, 16, bytes, 16, 6*16, 4, kernel.Rows{Rows: 4, DstStep: 64, SrcStep: 6 * 16}, w3, q)
 			kernel.GemmF32(fdst, 48, floats, 30, 20, w32, nil, 0, 0, 1)
+			kernel.ConvRowsF32(fdst, 48, floats, 8, 56, 5, kernel.Rows{Rows: 3, DstStep: 240, SrcStep: 56}, squares, 0, 1, scratch)
 			kernel.DepthwiseRowU8(dst, bytes, 480, 8, 1, 1, d8, q)
 			kernel.DepthwiseRowF32(fdst, floats, 480, 8, 1, 1, d32, 0, 6)
 			kernel.GemvU16(sums, make([]uint16, 30), w8, nil)

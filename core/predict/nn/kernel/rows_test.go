@@ -2,6 +2,7 @@ package kernel_test
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/sightline-dev/sightline/core/predict/nn/kernel"
@@ -44,6 +45,42 @@ func TestConv3x3U8Extremes(t *testing.T) {
 				testRows(t, b, kernel.PackConv3x3S8(b.W, b.N, c))
 			}
 		}
+	})
+}
+
+// testConvRowsF32 holds rows of a 3×3 convolution to the contract, with scratch that is not zero and with none.
+func testConvRowsF32(t *testing.T, rng *rand.Rand, p *kerneltest.SquaresF32) {
+	t.Helper()
+	w := kernel.PackConvF32Squares(p.W, p.Bias, p.N, p.C)
+	r := kernel.Rows{Rows: p.Rows, DstStep: p.DstStep, SrcStep: p.Row}
+	for _, scratch := range [][]float32{kerneltest.Floats(rng, w.Scratch(p.M)), nil} {
+		whole, dst := guarded(slices.Repeat([]float32{guard}, p.DstLen()))
+		kernel.ConvRowsF32(dst, p.LDD, p.Src, p.C, p.Row, p.M, r, w, p.Lo, p.Hi, scratch)
+		for i := range p.Rows * p.M * p.N {
+			y, x, j := i/(p.M*p.N), i/p.N%p.M, i%p.N
+			got := &dst[y*p.DstStep+x*p.LDD+j]
+			if !p.Near(y, x, j, *got) {
+				t.Fatalf("%v: result %d of pixel %d, %d is %v", p, j, y, x, *got)
+			}
+			*got = guard
+		}
+		if at := slices.IndexFunc(whole, func(v float32) bool { return v != guard }); at >= 0 {
+			t.Fatalf("%v: wrote outside, at %d of %d", p, at-margin, len(dst))
+		}
+	}
+}
+
+func TestConvRowsF32(t *testing.T) {
+	atEveryLevel(t, func(t *testing.T) {
+		seeds(t, 60, func(t *testing.T, rng *rand.Rand) {
+			n, c := 1+rng.IntN(40), 1+rng.IntN(20)
+			if rng.IntN(4) > 0 {
+				n, c = 8*(1+rng.IntN(4)), 8*(1+rng.IntN(2))
+			}
+			testConvRowsF32(t, rng, kerneltest.NewSquaresF32(rng, 1+rng.IntN(5), 1+rng.IntN(9), n, c))
+		})
+		rng := rand.New(rand.NewPCG(3, 3))
+		testConvRowsF32(t, rng, kerneltest.NewSquaresF32(rng, 3, 5, 264, 8)) // more columns than are transformed at a time
 	})
 }
 

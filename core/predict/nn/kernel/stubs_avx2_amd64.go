@@ -90,3 +90,9 @@ func winogradMul1x16AVX2(p *byte)
 
 //go:noescape
 func winogradOutx16AVX2(p *byte)
+
+//go:noescape
+func winogradF32InAVX2(p *byte)
+
+//go:noescape
+func winogradF32OutAVX2(p *byte)

@@ -33,6 +33,7 @@ func avx2() {
 	elementwise2(zip)
 	winogradIn()
 	(&winograd{vec: YMM, suffix: "x16AVX2", tall: 6, order: zip}).emit()
+	winogradF32()
 }
 
 // interleaveHalves is the VPERMD index that takes dwords from the two halves in turn.

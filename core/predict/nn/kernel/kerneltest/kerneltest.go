@@ -222,6 +222,68 @@ func (p *ProductF32) Want(i, j int) (want, tolerance float64) {
 	return s.clamped(p.Lo, p.Hi), s.tolerance(p.Segs * p.Seg)
 }
 
+// SquaresF32 is the operands of rows of a 3×3 convolution in float32 whose windows are a pixel apart.
+type SquaresF32 struct {
+	Rows, M, N, C     int
+	Row, LDD, DstStep int // elements between rows of Src, between results, between rows of them
+	Src, W, Bias      []float32
+	Lo, Hi            float32
+}
+
+// NewSquaresF32 draws rows of m results.
+func NewSquaresF32(rng *rand.Rand, rows, m, n, c int) *SquaresF32 {
+	p := &SquaresF32{Rows: rows, M: m, N: n, C: c, Row: (m+2)*c + rng.IntN(9), LDD: n + rng.IntN(7), Lo: -1, Hi: 1.5}
+	p.DstStep = m*p.LDD + rng.IntN(9)
+	p.Src, p.W, p.Bias = Floats(rng, (rows+1)*p.Row+(m+2)*c), Floats(rng, n*9*c), Floats(rng, n)
+	if rng.IntN(2) == 0 {
+		p.Lo, p.Hi = float32(math.Inf(-1)), float32(math.Inf(1))
+	}
+	return p
+}
+
+func (p *SquaresF32) String() string { return shape(p.Rows*p.M, p.N, 3, 3*p.C) }
+
+// DstLen is the number of elements from the first result to the last.
+func (p *SquaresF32) DstLen() int { return (p.Rows-1)*p.DstStep + (p.M-1)*p.LDD + p.N }
+
+// Near reports whether got is result j of output y, x within the error of float32 arithmetic, in tiles of 2×2 as well.
+func (p *SquaresF32) Near(y, x, j int, got float32) bool {
+	var s sum
+	s.add(float64(p.Bias[j]))
+	for t := range 9 {
+		for c := range p.C {
+			s.add(float64(p.Src[(y+t/3)*p.Row+(x+t%3)*p.C+c]) * float64(p.W[(j*9+t)*p.C+c]))
+		}
+	}
+	off := math.Abs(float64(got) - s.clamped(p.Lo, p.Hi))
+	near := off <= s.tolerance(9*p.C)
+	for oy := max(0, y+2-p.Rows); !near && oy <= min(1, y); oy++ {
+		for ox := max(0, x+2-p.M); !near && ox <= min(1, x); ox++ {
+			s.mass = p.mass(y-oy, x-ox, oy, ox, j)
+			near = off <= s.tolerance(p.C+16)
+		}
+	}
+	return near
+}
+
+// winogradTerms counts how often weight g and input d meet in the terms of output o of F(2, 3), at [o][d][g].
+var winogradTerms = [2][4][3]float64{{{1, 0, 0}, {1, 1, 1}, {2, 1, 1}}, {1: {1, 1, 2}, 2: {1, 1, 1}, 3: {0, 0, 1}}}
+
+// mass returns the magnitudes of the terms of output oy, ox of the tile at y, x.
+func (p *SquaresF32) mass(y, x, oy, ox, j int) float64 {
+	mass := math.Abs(float64(p.Bias[j]))
+	for d := range 16 {
+		for g := range 9 {
+			if n := winogradTerms[oy][d/4][g/3] * winogradTerms[ox][d%4][g%3]; n > 0 {
+				for c := range p.C {
+					mass += n * math.Abs(float64(p.Src[(y+d/4)*p.Row+(x+d%4)*p.C+c])*float64(p.W[(j*9+g)*p.C+c]))
+				}
+			}
+		}
+	}
+	return mass
+}
+
 // sum adds terms of a product, and their magnitudes.
 type sum struct{ total, mass float64 }
 
