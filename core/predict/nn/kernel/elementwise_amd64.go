@@ -47,9 +47,14 @@ func (e *elementArgs) addBlocks(n int) {
 	addU8AVX512(e.ptr())
 }
 
-// addF32 adds in blocks of 16 floats, and clamps nothing.
+// addF32 adds in blocks of 16 floats, with AVX2 of 8, and clamps nothing.
 func addF32(dst, a, b []float32) {
 	n := len(dst)
+	if blocks := n / 8; Levels.Now() == cpu.AVX2 && blocks > 0 {
+		args := elementArgs{dst: unsafe.Pointer(&dst[0]), x: unsafe.Pointer(&a[0]), y: unsafe.Pointer(&b[0]), n: blocks}
+		addF32AVX2(args.ptr())
+		dst, a, b = dst[8*blocks:], a[8*blocks:], b[8*blocks:]
+	}
 	if Levels.Now() != cpu.AVX512VNNI || n == 0 {
 		addF32Generic(dst, a, b)
 		return

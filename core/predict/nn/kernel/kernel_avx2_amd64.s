@@ -5813,3 +5813,23 @@ channels:
 	JNZ     tile
 	VZEROUPPER
 	RET
+
+// func addF32AVX2(p *byte)
+// Requires: AVX
+TEXT ·addF32AVX2(SB), NOSPLIT, $0-8
+	MOVQ p+0(FP), AX
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 16(AX), BX
+	MOVQ 24(AX), AX
+	XORQ SI, SI
+
+loop:
+	VMOVUPS (DX)(SI*1), Y0
+	VADDPS  (BX)(SI*1), Y0, Y0
+	VMOVUPS Y0, (CX)(SI*1)
+	ADDQ    $0x20, SI
+	DECQ    AX
+	JNZ     loop
+	VZEROUPPER
+	RET

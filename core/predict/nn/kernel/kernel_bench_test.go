@@ -105,6 +105,13 @@ func BenchmarkDepthwise(b *testing.B) {
 	}
 }
 
+func BenchmarkAddF32(b *testing.B) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	y, r := aligned(kerneltest.Floats(rng, 784*32)), aligned(kerneltest.Floats(rng, 784*32))
+	dst := make([]float32, len(y))
+	perLevel(b, "n=25088", len(y), func() { kernel.AddF32(dst, y, r) })
+}
+
 func BenchmarkAddU8(b *testing.B) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	y, r, p := aligned(kerneltest.Bytes(rng, 784*32)), aligned(kerneltest.Bytes(rng, 784*32)), kerneltest.NewAdd(rng)

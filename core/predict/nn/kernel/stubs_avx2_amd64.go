@@ -96,3 +96,6 @@ func winogradF32InAVX2(p *byte)
 
 //go:noescape
 func winogradF32OutAVX2(p *byte)
+
+//go:noescape
+func addF32AVX2(p *byte)

@@ -34,6 +34,7 @@ func avx2() {
 	winogradIn()
 	(&winograd{vec: YMM, suffix: "x16AVX2", tall: 6, order: zip}).emit()
 	winogradF32()
+	addF32AVX2()
 }
 
 // interleaveHalves is the VPERMD index that takes dwords from the two halves in turn.
