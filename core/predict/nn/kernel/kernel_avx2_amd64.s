@@ -994,34 +994,36 @@ block:
 	RET
 
 // func widenPanelAVX2(p *byte)
-// Requires: AVX, AVX2
+// Requires: AVX, AVX2, MMX+
 TEXT ·widenPanelAVX2(SB), NOSPLIT, $0-8
 	MOVQ p+0(FP), AX
 	MOVQ 8(AX), CX
 	MOVQ 16(AX), DX
-	MOVQ 72(AX), AX
+	MOVQ 72(AX), BX
+	MOVQ 80(AX), AX
 
 group:
-	VPMOVSXBW (CX), Y0
-	VPMOVSXBW 16(CX), Y1
-	VSHUFPS   $0x88, Y1, Y0, Y2
-	VPERMQ    $0xd8, Y2, Y2
-	VMOVDQU   Y2, (DX)
-	VSHUFPS   $0xdd, Y1, Y0, Y0
-	VPERMQ    $0xd8, Y0, Y0
-	VMOVDQU   Y0, 64(DX)
-	VPMOVSXBW 32(CX), Y0
-	VPMOVSXBW 48(CX), Y1
-	VSHUFPS   $0x88, Y1, Y0, Y2
-	VPERMQ    $0xd8, Y2, Y2
-	VMOVDQU   Y2, 32(DX)
-	VSHUFPS   $0xdd, Y1, Y0, Y0
-	VPERMQ    $0xd8, Y0, Y0
-	VMOVDQU   Y0, 96(DX)
-	ADDQ      $0x40, CX
-	ADDQ      $0x00000080, DX
-	DECQ      AX
-	JNZ       group
+	PREFETCHT1 (CX)(AX*1)
+	VPMOVSXBW  (CX), Y0
+	VPMOVSXBW  16(CX), Y1
+	VSHUFPS    $0x88, Y1, Y0, Y2
+	VPERMQ     $0xd8, Y2, Y2
+	VMOVDQU    Y2, (DX)
+	VSHUFPS    $0xdd, Y1, Y0, Y0
+	VPERMQ     $0xd8, Y0, Y0
+	VMOVDQU    Y0, 64(DX)
+	VPMOVSXBW  32(CX), Y0
+	VPMOVSXBW  48(CX), Y1
+	VSHUFPS    $0x88, Y1, Y0, Y2
+	VPERMQ     $0xd8, Y2, Y2
+	VMOVDQU    Y2, 32(DX)
+	VSHUFPS    $0xdd, Y1, Y0, Y0
+	VPERMQ     $0xd8, Y0, Y0
+	VMOVDQU    Y0, 96(DX)
+	ADDQ       $0x40, CX
+	ADDQ       $0x00000080, DX
+	DECQ       BX
+	JNZ        group
 	VZEROUPPER
 	RET
 

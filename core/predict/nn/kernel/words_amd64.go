@@ -19,7 +19,7 @@ type words struct {
 	sums        []uint8
 }
 
-var wordsPool = sync.Pool{New: func() any { return new(words) }}
+var wordsPool = sync.Pool{New: func() any { return &words{rows: make([]uint16, wordChunk+panel)} }}
 
 // wordProduct is the operands of ConvRowsU8.
 type wordProduct struct {
@@ -110,7 +110,7 @@ func (p *wordProduct) multiply(s *words, from, n int) {
 	w, q, depth := p.w, p.q, p.depth()
 	s.panel = slices.Grow(s.panel[:0], depth*panel)[:depth*panel]
 	args := tileArgs{
-		k: w.Segs * w.seg4, lda: depth * 2,
+		k: w.Segs * w.seg4, lda: depth * 2, bStep: w.panelBytes(),
 		lo: uint64(q.Lo), hi: bits(float32(int32(q.Hi) - q.Zero)), zero: int(q.Zero),
 	}
 	width := p.m // results that lie at equal distances

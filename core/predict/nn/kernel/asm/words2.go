@@ -41,10 +41,12 @@ func widenRowsAVX2() {
 }
 
 // widenPanelAVX2 writes argK groups of four of the panel at argB to argC as pairs of words: of each pair, columns 0 to 15.
+// It fetches the next panel meanwhile.
 func widenPanelAVX2() {
 	p := begin("widenPanelAVX2")
-	from, to, k := load(p, argB), load(p, argC), load(p, argK)
+	from, to, k, step := load(p, argB), load(p, argC), load(p, argK), load(p, argBStep)
 	Label("group")
+	PREFETCHT1(Mem{Base: from, Index: step, Scale: 1})
 	for half := range 2 {
 		x, y := YMM(), YMM()
 		VPMOVSXBW(at(from, 32*half), x)
