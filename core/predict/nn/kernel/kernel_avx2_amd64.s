@@ -959,36 +959,35 @@ next:
 
 // func widenRowsAVX2(p *byte)
 // Requires: AVX, AVX2
-TEXT ·widenRowsAVX2(SB), NOSPLIT, $16-8
+TEXT ·widenRowsAVX2(SB), NOSPLIT, $0-8
 	MOVQ p+0(FP), AX
 	MOVQ (AX), CX
-	MOVQ CX, (SP)
-	MOVQ 104(AX), CX
-	MOVQ CX, 8(SP)
-	MOVQ 16(AX), CX
+	MOVQ 16(AX), DX
+	MOVQ 104(AX), BX
+	MOVQ 48(AX), SI
+	MOVQ 88(AX), DI
+	MOVQ 56(AX), R8
 
 row:
-	MOVQ (SP), DX
-	MOVQ 64(AX), BX
+	MOVQ CX, R9
+	MOVQ 64(AX), R10
 
 segment:
-	MOVQ 72(AX), SI
-	XORQ DI, DI
+	MOVQ 72(AX), R11
+	XORQ R12, R12
 
 block:
-	VPMOVZXBW (DX)(DI*1), Y0
-	VMOVDQU   Y0, (CX)(DI*2)
-	ADDQ      $0x10, DI
-	DECQ      SI
+	VPMOVZXBW (R9)(R12*1), Y0
+	VMOVDQU   Y0, (DX)(R12*2)
+	ADDQ      $0x10, R12
+	DECQ      R11
 	JNZ       block
-	ADDQ      56(AX), DX
-	ADDQ      88(AX), CX
-	DECQ      BX
+	ADDQ      R8, R9
+	ADDQ      DI, DX
+	DECQ      R10
 	JNZ       segment
-	MOVQ      48(AX), DX
-	IMUL3Q    $0x01, DX, DX
-	ADDQ      DX, (SP)
-	DECQ      8(SP)
+	ADDQ      SI, CX
+	DECQ      BX
 	JNZ       row
 	VZEROUPPER
 	RET
@@ -1029,39 +1028,40 @@ group:
 
 // func gemmU8Tile6x16AVX2(p *byte)
 // Requires: AVX, AVX2
-TEXT ·gemmU8Tile6x16AVX2(SB), NOSPLIT, $24-8
+TEXT ·gemmU8Tile6x16AVX2(SB), NOSPLIT, $0-8
 	MOVQ p+0(FP), AX
-	MOVQ (AX), CX
-	MOVQ CX, (SP)
-	MOVQ 16(AX), CX
-	MOVQ CX, 8(SP)
-	MOVQ 104(AX), CX
-	MOVQ CX, 16(SP)
 	MOVQ 48(AX), DX
 	LEAQ (DX)(DX*2), BX
 	LEAQ (DX)(DX*4), SI
+	MOVQ (AX), DI
+	MOVQ 16(AX), R9
+	MOVQ 104(AX), R11
+	MOVQ 32(AX), R12
+	MOVQ 40(AX), R13
+	MOVQ 88(AX), R14
+	MOVQ 120(AX), R15
+	ORQ  136(AX), R15
 
 tile:
-	MOVQ    32(AX), CX
-	VMOVDQU (CX), Y0
-	VMOVDQU 32(CX), Y1
-	VMOVDQU (CX), Y2
-	VMOVDQU 32(CX), Y3
-	VMOVDQU (CX), Y4
-	VMOVDQU 32(CX), Y5
-	VMOVDQU (CX), Y6
-	VMOVDQU 32(CX), Y7
-	VMOVDQU (CX), Y8
-	VMOVDQU 32(CX), Y9
-	VMOVDQU (CX), Y10
-	VMOVDQU 32(CX), Y11
-	MOVQ    (SP), CX
-	MOVQ    8(AX), DI
-	MOVQ    72(AX), R8
+	VMOVDQU (R12), Y0
+	VMOVDQU 32(R12), Y1
+	VMOVDQU (R12), Y2
+	VMOVDQU 32(R12), Y3
+	VMOVDQU (R12), Y4
+	VMOVDQU 32(R12), Y5
+	VMOVDQU (R12), Y6
+	VMOVDQU 32(R12), Y7
+	VMOVDQU (R12), Y8
+	VMOVDQU 32(R12), Y9
+	VMOVDQU (R12), Y10
+	VMOVDQU 32(R12), Y11
+	MOVQ    DI, CX
+	MOVQ    8(AX), R8
+	MOVQ    72(AX), R10
 
 group:
-	VMOVDQU      (DI), Y12
-	VMOVDQU      32(DI), Y13
+	VMOVDQU      (R8), Y12
+	VMOVDQU      32(R8), Y13
 	VPBROADCASTD (CX), Y14
 	VPMADDWD     Y12, Y14, Y15
 	VPADDD       Y15, Y0, Y0
@@ -1092,8 +1092,8 @@ group:
 	VPADDD       Y12, Y10, Y10
 	VPMADDWD     Y13, Y14, Y14
 	VPADDD       Y14, Y11, Y11
-	VMOVDQU      64(DI), Y12
-	VMOVDQU      96(DI), Y13
+	VMOVDQU      64(R8), Y12
+	VMOVDQU      96(R8), Y13
 	VPBROADCASTD 4(CX), Y14
 	VPMADDWD     Y12, Y14, Y15
 	VPADDD       Y15, Y0, Y0
@@ -1125,166 +1125,166 @@ group:
 	VPMADDWD     Y13, Y14, Y14
 	VPADDD       Y14, Y11, Y11
 	ADDQ         $0x08, CX
-	ADDQ         $0x00000080, DI
-	DECQ         R8
+	ADDQ         $0x00000080, R8
+	DECQ         R10
 	JNZ          group
-	MOVQ         40(AX), CX
-	MOVQ         8(SP), DI
-	MOVQ         88(AX), R8
 	VBROADCASTSS 128(AX), Y12
-	VPBROADCASTW 136(AX), Y13
-	VPBROADCASTB 120(AX), Y14
-	MOVQ         120(AX), R9
-	ORQ          136(AX), R9
 	VCVTDQ2PS    Y0, Y0
-	VMULPS       (CX), Y0, Y0
+	VMULPS       (R13), Y0, Y0
 	VMINPS       Y12, Y0, Y0
 	VCVTPS2DQ    Y0, Y0
 	VCVTDQ2PS    Y1, Y1
-	VMULPS       32(CX), Y1, Y1
+	VMULPS       32(R13), Y1, Y1
 	VMINPS       Y12, Y1, Y1
 	VCVTPS2DQ    Y1, Y1
 	VCVTDQ2PS    Y2, Y2
-	VMULPS       (CX), Y2, Y2
+	VMULPS       (R13), Y2, Y2
 	VMINPS       Y12, Y2, Y2
 	VCVTPS2DQ    Y2, Y2
 	VCVTDQ2PS    Y3, Y3
-	VMULPS       32(CX), Y3, Y3
+	VMULPS       32(R13), Y3, Y3
 	VMINPS       Y12, Y3, Y3
 	VCVTPS2DQ    Y3, Y3
 	VPACKSSDW    Y1, Y0, Y0
 	VPACKSSDW    Y3, Y2, Y2
-	TESTQ        R9, R9
+	TESTQ        R15, R15
 	JNZ          shift0
 	VPACKUSWB    Y2, Y0, Y0
 
 shifted0:
 	VMOVDQU      interleaveHalves<>+0(SB), Y1
 	VPERMD       Y0, Y1, Y0
-	VMOVDQU      X0, (DI)
-	ADDQ         R8, DI
-	VEXTRACTI128 $0x01, Y0, (DI)
-	ADDQ         R8, DI
+	VMOVDQU      X0, (R9)
+	ADDQ         R14, R9
+	VEXTRACTI128 $0x01, Y0, (R9)
+	ADDQ         R14, R9
 	VCVTDQ2PS    Y4, Y4
-	VMULPS       (CX), Y4, Y4
+	VMULPS       (R13), Y4, Y4
 	VMINPS       Y12, Y4, Y4
 	VCVTPS2DQ    Y4, Y4
 	VCVTDQ2PS    Y5, Y5
-	VMULPS       32(CX), Y5, Y5
+	VMULPS       32(R13), Y5, Y5
 	VMINPS       Y12, Y5, Y5
 	VCVTPS2DQ    Y5, Y5
 	VCVTDQ2PS    Y6, Y6
-	VMULPS       (CX), Y6, Y6
+	VMULPS       (R13), Y6, Y6
 	VMINPS       Y12, Y6, Y6
 	VCVTPS2DQ    Y6, Y6
 	VCVTDQ2PS    Y7, Y7
-	VMULPS       32(CX), Y7, Y7
+	VMULPS       32(R13), Y7, Y7
 	VMINPS       Y12, Y7, Y7
 	VCVTPS2DQ    Y7, Y7
 	VPACKSSDW    Y5, Y4, Y4
 	VPACKSSDW    Y7, Y6, Y6
-	TESTQ        R9, R9
+	TESTQ        R15, R15
 	JNZ          shift1
 	VPACKUSWB    Y6, Y4, Y4
 
 shifted1:
 	VMOVDQU      interleaveHalves<>+0(SB), Y0
 	VPERMD       Y4, Y0, Y4
-	VMOVDQU      X4, (DI)
-	ADDQ         R8, DI
-	VEXTRACTI128 $0x01, Y4, (DI)
-	ADDQ         R8, DI
+	VMOVDQU      X4, (R9)
+	ADDQ         R14, R9
+	VEXTRACTI128 $0x01, Y4, (R9)
+	ADDQ         R14, R9
 	VCVTDQ2PS    Y8, Y8
-	VMULPS       (CX), Y8, Y8
+	VMULPS       (R13), Y8, Y8
 	VMINPS       Y12, Y8, Y8
 	VCVTPS2DQ    Y8, Y8
 	VCVTDQ2PS    Y9, Y9
-	VMULPS       32(CX), Y9, Y9
+	VMULPS       32(R13), Y9, Y9
 	VMINPS       Y12, Y9, Y9
 	VCVTPS2DQ    Y9, Y9
 	VCVTDQ2PS    Y10, Y10
-	VMULPS       (CX), Y10, Y10
+	VMULPS       (R13), Y10, Y10
 	VMINPS       Y12, Y10, Y10
 	VCVTPS2DQ    Y10, Y10
 	VCVTDQ2PS    Y11, Y11
-	VMULPS       32(CX), Y11, Y11
+	VMULPS       32(R13), Y11, Y11
 	VMINPS       Y12, Y11, Y11
 	VCVTPS2DQ    Y11, Y11
 	VPACKSSDW    Y9, Y8, Y8
 	VPACKSSDW    Y11, Y10, Y10
-	TESTQ        R9, R9
+	TESTQ        R15, R15
 	JNZ          shift2
 	VPACKUSWB    Y10, Y8, Y8
 
 shifted2:
 	VMOVDQU      interleaveHalves<>+0(SB), Y0
 	VPERMD       Y8, Y0, Y8
-	VMOVDQU      X8, (DI)
-	ADDQ         R8, DI
-	VEXTRACTI128 $0x01, Y8, (DI)
-	ADDQ         R8, DI
-	MOVQ         48(AX), CX
-	IMUL3Q       $0x06, CX, CX
-	ADDQ         CX, (SP)
-	MOVQ         88(AX), CX
-	IMUL3Q       $0x06, CX, CX
-	ADDQ         CX, 8(SP)
-	DECQ         16(SP)
+	VMOVDQU      X8, (R9)
+	ADDQ         R14, R9
+	VEXTRACTI128 $0x01, Y8, (R9)
+	ADDQ         R14, R9
+	ADDQ         DX, DI
+	ADDQ         DX, DI
+	ADDQ         DX, DI
+	ADDQ         DX, DI
+	ADDQ         DX, DI
+	ADDQ         DX, DI
+	DECQ         R11
 	JNZ          tile
 	VZEROUPPER
 	RET
 
 shift0:
-	VPADDSW   Y13, Y0, Y0
-	VPADDSW   Y13, Y2, Y2
-	VPACKUSWB Y2, Y0, Y0
-	VPMAXUB   Y14, Y0, Y0
-	JMP       shifted0
+	VPBROADCASTW 136(AX), Y1
+	VPADDSW      Y1, Y0, Y0
+	VPADDSW      Y1, Y2, Y2
+	VPACKUSWB    Y2, Y0, Y0
+	VPBROADCASTB 120(AX), Y1
+	VPMAXUB      Y1, Y0, Y0
+	JMP          shifted0
 
 shift1:
-	VPADDSW   Y13, Y4, Y4
-	VPADDSW   Y13, Y6, Y6
-	VPACKUSWB Y6, Y4, Y4
-	VPMAXUB   Y14, Y4, Y4
-	JMP       shifted1
+	VPBROADCASTW 136(AX), Y0
+	VPADDSW      Y0, Y4, Y4
+	VPADDSW      Y0, Y6, Y6
+	VPACKUSWB    Y6, Y4, Y4
+	VPBROADCASTB 120(AX), Y0
+	VPMAXUB      Y0, Y4, Y4
+	JMP          shifted1
 
 shift2:
-	VPADDSW   Y13, Y8, Y8
-	VPADDSW   Y13, Y10, Y10
-	VPACKUSWB Y10, Y8, Y8
-	VPMAXUB   Y14, Y8, Y8
-	JMP       shifted2
+	VPBROADCASTW 136(AX), Y0
+	VPADDSW      Y0, Y8, Y8
+	VPADDSW      Y0, Y10, Y10
+	VPACKUSWB    Y10, Y8, Y8
+	VPBROADCASTB 120(AX), Y0
+	VPMAXUB      Y0, Y8, Y8
+	JMP          shifted2
 
 // func gemmU8Tile4x16AVX2(p *byte)
 // Requires: AVX, AVX2
-TEXT ·gemmU8Tile4x16AVX2(SB), NOSPLIT, $24-8
+TEXT ·gemmU8Tile4x16AVX2(SB), NOSPLIT, $0-8
 	MOVQ p+0(FP), AX
-	MOVQ (AX), CX
-	MOVQ CX, (SP)
-	MOVQ 16(AX), CX
-	MOVQ CX, 8(SP)
-	MOVQ 104(AX), CX
-	MOVQ CX, 16(SP)
 	MOVQ 48(AX), DX
 	LEAQ (DX)(DX*2), BX
+	MOVQ (AX), SI
+	MOVQ 16(AX), R8
+	MOVQ 104(AX), R10
+	MOVQ 32(AX), R11
+	MOVQ 40(AX), R12
+	MOVQ 88(AX), R13
+	MOVQ 120(AX), R14
+	ORQ  136(AX), R14
 
 tile:
-	MOVQ    32(AX), CX
-	VMOVDQU (CX), Y0
-	VMOVDQU 32(CX), Y1
-	VMOVDQU (CX), Y2
-	VMOVDQU 32(CX), Y3
-	VMOVDQU (CX), Y4
-	VMOVDQU 32(CX), Y5
-	VMOVDQU (CX), Y6
-	VMOVDQU 32(CX), Y7
-	MOVQ    (SP), CX
-	MOVQ    8(AX), SI
-	MOVQ    72(AX), DI
+	VMOVDQU (R11), Y0
+	VMOVDQU 32(R11), Y1
+	VMOVDQU (R11), Y2
+	VMOVDQU 32(R11), Y3
+	VMOVDQU (R11), Y4
+	VMOVDQU 32(R11), Y5
+	VMOVDQU (R11), Y6
+	VMOVDQU 32(R11), Y7
+	MOVQ    SI, CX
+	MOVQ    8(AX), DI
+	MOVQ    72(AX), R9
 
 group:
-	VMOVDQU      (SI), Y8
-	VMOVDQU      32(SI), Y9
+	VMOVDQU      (DI), Y8
+	VMOVDQU      32(DI), Y9
 	VPBROADCASTD (CX), Y10
 	VPMADDWD     Y8, Y10, Y11
 	VPADDD       Y11, Y0, Y0
@@ -1305,8 +1305,8 @@ group:
 	VPADDD       Y8, Y6, Y6
 	VPMADDWD     Y9, Y10, Y10
 	VPADDD       Y10, Y7, Y7
-	VMOVDQU      64(SI), Y8
-	VMOVDQU      96(SI), Y9
+	VMOVDQU      64(DI), Y8
+	VMOVDQU      96(DI), Y9
 	VPBROADCASTD 4(CX), Y10
 	VPMADDWD     Y8, Y10, Y11
 	VPADDD       Y11, Y0, Y0
@@ -1328,125 +1328,121 @@ group:
 	VPMADDWD     Y9, Y10, Y10
 	VPADDD       Y10, Y7, Y7
 	ADDQ         $0x08, CX
-	ADDQ         $0x00000080, SI
-	DECQ         DI
+	ADDQ         $0x00000080, DI
+	DECQ         R9
 	JNZ          group
-	MOVQ         40(AX), CX
-	MOVQ         8(SP), SI
-	MOVQ         88(AX), DI
 	VBROADCASTSS 128(AX), Y8
-	VPBROADCASTW 136(AX), Y9
-	VPBROADCASTB 120(AX), Y10
-	MOVQ         120(AX), R8
-	ORQ          136(AX), R8
 	VCVTDQ2PS    Y0, Y0
-	VMULPS       (CX), Y0, Y0
+	VMULPS       (R12), Y0, Y0
 	VMINPS       Y8, Y0, Y0
 	VCVTPS2DQ    Y0, Y0
 	VCVTDQ2PS    Y1, Y1
-	VMULPS       32(CX), Y1, Y1
+	VMULPS       32(R12), Y1, Y1
 	VMINPS       Y8, Y1, Y1
 	VCVTPS2DQ    Y1, Y1
 	VCVTDQ2PS    Y2, Y2
-	VMULPS       (CX), Y2, Y2
+	VMULPS       (R12), Y2, Y2
 	VMINPS       Y8, Y2, Y2
 	VCVTPS2DQ    Y2, Y2
 	VCVTDQ2PS    Y3, Y3
-	VMULPS       32(CX), Y3, Y3
+	VMULPS       32(R12), Y3, Y3
 	VMINPS       Y8, Y3, Y3
 	VCVTPS2DQ    Y3, Y3
 	VPACKSSDW    Y1, Y0, Y0
 	VPACKSSDW    Y3, Y2, Y2
-	TESTQ        R8, R8
+	TESTQ        R14, R14
 	JNZ          shift0
 	VPACKUSWB    Y2, Y0, Y0
 
 shifted0:
 	VMOVDQU      interleaveHalves<>+0(SB), Y1
 	VPERMD       Y0, Y1, Y0
-	VMOVDQU      X0, (SI)
-	ADDQ         DI, SI
-	VEXTRACTI128 $0x01, Y0, (SI)
-	ADDQ         DI, SI
+	VMOVDQU      X0, (R8)
+	ADDQ         R13, R8
+	VEXTRACTI128 $0x01, Y0, (R8)
+	ADDQ         R13, R8
 	VCVTDQ2PS    Y4, Y4
-	VMULPS       (CX), Y4, Y4
+	VMULPS       (R12), Y4, Y4
 	VMINPS       Y8, Y4, Y4
 	VCVTPS2DQ    Y4, Y4
 	VCVTDQ2PS    Y5, Y5
-	VMULPS       32(CX), Y5, Y5
+	VMULPS       32(R12), Y5, Y5
 	VMINPS       Y8, Y5, Y5
 	VCVTPS2DQ    Y5, Y5
 	VCVTDQ2PS    Y6, Y6
-	VMULPS       (CX), Y6, Y6
+	VMULPS       (R12), Y6, Y6
 	VMINPS       Y8, Y6, Y6
 	VCVTPS2DQ    Y6, Y6
 	VCVTDQ2PS    Y7, Y7
-	VMULPS       32(CX), Y7, Y7
+	VMULPS       32(R12), Y7, Y7
 	VMINPS       Y8, Y7, Y7
 	VCVTPS2DQ    Y7, Y7
 	VPACKSSDW    Y5, Y4, Y4
 	VPACKSSDW    Y7, Y6, Y6
-	TESTQ        R8, R8
+	TESTQ        R14, R14
 	JNZ          shift1
 	VPACKUSWB    Y6, Y4, Y4
 
 shifted1:
 	VMOVDQU      interleaveHalves<>+0(SB), Y0
 	VPERMD       Y4, Y0, Y4
-	VMOVDQU      X4, (SI)
-	ADDQ         DI, SI
-	VEXTRACTI128 $0x01, Y4, (SI)
-	ADDQ         DI, SI
-	MOVQ         48(AX), CX
-	IMUL3Q       $0x04, CX, CX
-	ADDQ         CX, (SP)
-	MOVQ         88(AX), CX
-	IMUL3Q       $0x04, CX, CX
-	ADDQ         CX, 8(SP)
-	DECQ         16(SP)
+	VMOVDQU      X4, (R8)
+	ADDQ         R13, R8
+	VEXTRACTI128 $0x01, Y4, (R8)
+	ADDQ         R13, R8
+	ADDQ         DX, SI
+	ADDQ         DX, SI
+	ADDQ         DX, SI
+	ADDQ         DX, SI
+	DECQ         R10
 	JNZ          tile
 	VZEROUPPER
 	RET
 
 shift0:
-	VPADDSW   Y9, Y0, Y0
-	VPADDSW   Y9, Y2, Y2
-	VPACKUSWB Y2, Y0, Y0
-	VPMAXUB   Y10, Y0, Y0
-	JMP       shifted0
+	VPBROADCASTW 136(AX), Y1
+	VPADDSW      Y1, Y0, Y0
+	VPADDSW      Y1, Y2, Y2
+	VPACKUSWB    Y2, Y0, Y0
+	VPBROADCASTB 120(AX), Y1
+	VPMAXUB      Y1, Y0, Y0
+	JMP          shifted0
 
 shift1:
-	VPADDSW   Y9, Y4, Y4
-	VPADDSW   Y9, Y6, Y6
-	VPACKUSWB Y6, Y4, Y4
-	VPMAXUB   Y10, Y4, Y4
-	JMP       shifted1
+	VPBROADCASTW 136(AX), Y0
+	VPADDSW      Y0, Y4, Y4
+	VPADDSW      Y0, Y6, Y6
+	VPACKUSWB    Y6, Y4, Y4
+	VPBROADCASTB 120(AX), Y0
+	VPMAXUB      Y0, Y4, Y4
+	JMP          shifted1
 
 // func gemmU8Tile2x16AVX2(p *byte)
 // Requires: AVX, AVX2
-TEXT ·gemmU8Tile2x16AVX2(SB), NOSPLIT, $24-8
+TEXT ·gemmU8Tile2x16AVX2(SB), NOSPLIT, $0-8
 	MOVQ p+0(FP), AX
-	MOVQ (AX), CX
-	MOVQ CX, (SP)
-	MOVQ 16(AX), CX
-	MOVQ CX, 8(SP)
-	MOVQ 104(AX), CX
-	MOVQ CX, 16(SP)
 	MOVQ 48(AX), DX
+	MOVQ (AX), BX
+	MOVQ 16(AX), DI
+	MOVQ 104(AX), R9
+	MOVQ 32(AX), R10
+	MOVQ 40(AX), R11
+	MOVQ 88(AX), R12
+	MOVQ 120(AX), R13
+	ORQ  136(AX), R13
 
 tile:
-	MOVQ    32(AX), CX
-	VMOVDQU (CX), Y0
-	VMOVDQU 32(CX), Y1
-	VMOVDQU (CX), Y2
-	VMOVDQU 32(CX), Y3
-	MOVQ    (SP), CX
-	MOVQ    8(AX), BX
-	MOVQ    72(AX), SI
+	VMOVDQU (R10), Y0
+	VMOVDQU 32(R10), Y1
+	VMOVDQU (R10), Y2
+	VMOVDQU 32(R10), Y3
+	MOVQ    BX, CX
+	MOVQ    8(AX), SI
+	MOVQ    72(AX), R8
 
 group:
-	VMOVDQU      (BX), Y4
-	VMOVDQU      32(BX), Y5
+	VMOVDQU      (SI), Y4
+	VMOVDQU      32(SI), Y5
 	VPBROADCASTD (CX), Y6
 	VPMADDWD     Y4, Y6, Y7
 	VPADDD       Y7, Y0, Y0
@@ -1457,8 +1453,8 @@ group:
 	VPADDD       Y4, Y2, Y2
 	VPMADDWD     Y5, Y6, Y6
 	VPADDD       Y6, Y3, Y3
-	VMOVDQU      64(BX), Y4
-	VMOVDQU      96(BX), Y5
+	VMOVDQU      64(SI), Y4
+	VMOVDQU      96(SI), Y5
 	VPBROADCASTD 4(CX), Y6
 	VPMADDWD     Y4, Y6, Y7
 	VPADDD       Y7, Y0, Y0
@@ -1470,145 +1466,127 @@ group:
 	VPMADDWD     Y5, Y6, Y6
 	VPADDD       Y6, Y3, Y3
 	ADDQ         $0x08, CX
-	ADDQ         $0x00000080, BX
-	DECQ         SI
+	ADDQ         $0x00000080, SI
+	DECQ         R8
 	JNZ          group
-	MOVQ         40(AX), CX
-	MOVQ         8(SP), BX
-	MOVQ         88(AX), SI
 	VBROADCASTSS 128(AX), Y4
-	VPBROADCASTW 136(AX), Y5
-	VPBROADCASTB 120(AX), Y6
-	MOVQ         120(AX), DI
-	ORQ          136(AX), DI
 	VCVTDQ2PS    Y0, Y0
-	VMULPS       (CX), Y0, Y0
+	VMULPS       (R11), Y0, Y0
 	VMINPS       Y4, Y0, Y0
 	VCVTPS2DQ    Y0, Y0
 	VCVTDQ2PS    Y1, Y1
-	VMULPS       32(CX), Y1, Y1
+	VMULPS       32(R11), Y1, Y1
 	VMINPS       Y4, Y1, Y1
 	VCVTPS2DQ    Y1, Y1
 	VCVTDQ2PS    Y2, Y2
-	VMULPS       (CX), Y2, Y2
+	VMULPS       (R11), Y2, Y2
 	VMINPS       Y4, Y2, Y2
 	VCVTPS2DQ    Y2, Y2
 	VCVTDQ2PS    Y3, Y3
-	VMULPS       32(CX), Y3, Y3
+	VMULPS       32(R11), Y3, Y3
 	VMINPS       Y4, Y3, Y3
 	VCVTPS2DQ    Y3, Y3
 	VPACKSSDW    Y1, Y0, Y0
 	VPACKSSDW    Y3, Y2, Y2
-	TESTQ        DI, DI
+	TESTQ        R13, R13
 	JNZ          shift0
 	VPACKUSWB    Y2, Y0, Y0
 
 shifted0:
 	VMOVDQU      interleaveHalves<>+0(SB), Y1
 	VPERMD       Y0, Y1, Y0
-	VMOVDQU      X0, (BX)
-	ADDQ         SI, BX
-	VEXTRACTI128 $0x01, Y0, (BX)
-	ADDQ         SI, BX
-	MOVQ         48(AX), CX
-	IMUL3Q       $0x02, CX, CX
-	ADDQ         CX, (SP)
-	MOVQ         88(AX), CX
-	IMUL3Q       $0x02, CX, CX
-	ADDQ         CX, 8(SP)
-	DECQ         16(SP)
+	VMOVDQU      X0, (DI)
+	ADDQ         R12, DI
+	VEXTRACTI128 $0x01, Y0, (DI)
+	ADDQ         R12, DI
+	ADDQ         DX, BX
+	ADDQ         DX, BX
+	DECQ         R9
 	JNZ          tile
 	VZEROUPPER
 	RET
 
 shift0:
-	VPADDSW   Y5, Y0, Y0
-	VPADDSW   Y5, Y2, Y2
-	VPACKUSWB Y2, Y0, Y0
-	VPMAXUB   Y6, Y0, Y0
-	JMP       shifted0
+	VPBROADCASTW 136(AX), Y1
+	VPADDSW      Y1, Y0, Y0
+	VPADDSW      Y1, Y2, Y2
+	VPACKUSWB    Y2, Y0, Y0
+	VPBROADCASTB 120(AX), Y1
+	VPMAXUB      Y1, Y0, Y0
+	JMP          shifted0
 
 // func gemmU8Tile1x16AVX2(p *byte)
 // Requires: AVX, AVX2
-TEXT ·gemmU8Tile1x16AVX2(SB), NOSPLIT, $24-8
+TEXT ·gemmU8Tile1x16AVX2(SB), NOSPLIT, $0-8
 	MOVQ p+0(FP), AX
-	MOVQ (AX), CX
-	MOVQ CX, (SP)
-	MOVQ 16(AX), CX
-	MOVQ CX, 8(SP)
-	MOVQ 104(AX), CX
-	MOVQ CX, 16(SP)
-	MOVQ 48(AX), CX
+	MOVQ 48(AX), DX
+	MOVQ (AX), BX
+	MOVQ 16(AX), DI
+	MOVQ 104(AX), R9
+	MOVQ 32(AX), R10
+	MOVQ 40(AX), R11
+	MOVQ 88(AX), R12
+	MOVQ 120(AX), R13
+	ORQ  136(AX), R13
 
 tile:
-	MOVQ    32(AX), CX
-	VMOVDQU (CX), Y0
-	VMOVDQU 32(CX), Y1
-	MOVQ    (SP), CX
-	MOVQ    8(AX), DX
-	MOVQ    72(AX), BX
+	VMOVDQU (R10), Y0
+	VMOVDQU 32(R10), Y1
+	MOVQ    BX, CX
+	MOVQ    8(AX), SI
+	MOVQ    72(AX), R8
 
 group:
-	VMOVDQU      (DX), Y2
-	VMOVDQU      32(DX), Y3
+	VMOVDQU      (SI), Y2
+	VMOVDQU      32(SI), Y3
 	VPBROADCASTD (CX), Y4
 	VPMADDWD     Y2, Y4, Y2
 	VPADDD       Y2, Y0, Y0
 	VPMADDWD     Y3, Y4, Y4
 	VPADDD       Y4, Y1, Y1
-	VMOVDQU      64(DX), Y2
-	VMOVDQU      96(DX), Y3
+	VMOVDQU      64(SI), Y2
+	VMOVDQU      96(SI), Y3
 	VPBROADCASTD 4(CX), Y4
 	VPMADDWD     Y2, Y4, Y2
 	VPADDD       Y2, Y0, Y0
 	VPMADDWD     Y3, Y4, Y4
 	VPADDD       Y4, Y1, Y1
 	ADDQ         $0x08, CX
-	ADDQ         $0x00000080, DX
-	DECQ         BX
+	ADDQ         $0x00000080, SI
+	DECQ         R8
 	JNZ          group
-	MOVQ         40(AX), CX
-	MOVQ         8(SP), DX
-	MOVQ         88(AX), BX
 	VBROADCASTSS 128(AX), Y2
-	VPBROADCASTW 136(AX), Y3
-	VPBROADCASTB 120(AX), Y4
-	MOVQ         120(AX), SI
-	ORQ          136(AX), SI
 	VCVTDQ2PS    Y0, Y0
-	VMULPS       (CX), Y0, Y0
+	VMULPS       (R11), Y0, Y0
 	VMINPS       Y2, Y0, Y0
 	VCVTPS2DQ    Y0, Y0
 	VCVTDQ2PS    Y1, Y1
-	VMULPS       32(CX), Y1, Y1
+	VMULPS       32(R11), Y1, Y1
 	VMINPS       Y2, Y1, Y1
 	VCVTPS2DQ    Y1, Y1
 	VPACKSSDW    Y1, Y0, Y0
-	TESTQ        SI, SI
+	TESTQ        R13, R13
 	JNZ          shift0
 	VPACKUSWB    Y0, Y0, Y0
 
 shifted0:
 	VMOVDQU interleaveHalves<>+0(SB), Y1
 	VPERMD  Y0, Y1, Y0
-	VMOVDQU X0, (DX)
-	ADDQ    BX, DX
-	MOVQ    48(AX), CX
-	IMUL3Q  $0x01, CX, CX
-	ADDQ    CX, (SP)
-	MOVQ    88(AX), CX
-	IMUL3Q  $0x01, CX, CX
-	ADDQ    CX, 8(SP)
-	DECQ    16(SP)
+	VMOVDQU X0, (DI)
+	ADDQ    R12, DI
+	ADDQ    DX, BX
+	DECQ    R9
 	JNZ     tile
 	VZEROUPPER
 	RET
 
 shift0:
-	VPADDSW   Y3, Y0, Y0
-	VPACKUSWB Y0, Y0, Y0
-	VPMAXUB   Y4, Y0, Y0
-	JMP       shifted0
+	VPBROADCASTW 136(AX), Y1
+	VPADDSW      Y1, Y0, Y0
+	VPACKUSWB    Y0, Y0, Y0
+	VPBROADCASTB 120(AX), Y1
+	VPMAXUB      Y1, Y0, Y0
+	JMP          shifted0
 
 // func gemmI32Tile2x16AVX2(p *byte)
 // Requires: AVX, AVX2

@@ -14,11 +14,11 @@ import (
 // of each. The next segment overwrites the surplus of the last block.
 func widenRowsAVX2() {
 	p := begin("widenRowsAVX2")
-	cur := newCursor(p, argA, argTiles)
-	to, from, segs, k := load(p, argC), GP64(), GP64(), GP64()
-	off := GP64()
+	row, to, rows := load(p, argA), load(p, argC), load(p, argTiles)
+	lda, ldc, segStep := load(p, argLDA), load(p, argLDC), load(p, argSegStep)
+	from, segs, k, off := GP64(), GP64(), GP64(), GP64()
 	Label("row")
-	MOVQ(cur.at(argA), from)
+	MOVQ(row, from)
 	MOVQ(at(p, argSegs), segs)
 	Label("segment")
 	MOVQ(at(p, argK), k)
@@ -30,12 +30,12 @@ func widenRowsAVX2() {
 	ADDQ(Imm(16), off)
 	DECQ(k)
 	JNZ(LabelRef("block"))
-	ADDQ(at(p, argSegStep), from)
-	ADDQ(at(p, argLDC), to)
+	ADDQ(segStep, from)
+	ADDQ(ldc, to)
 	DECQ(segs)
 	JNZ(LabelRef("segment"))
-	cur.skip(argA, argLDA, 1)
-	DECQ(cur.at(argTiles))
+	ADDQ(lda, row)
+	DECQ(rows)
 	JNZ(LabelRef("row"))
 	asm.End()
 }
@@ -69,11 +69,12 @@ func widenPanelAVX2() {
 // widenRowsAVX2 against a panel of widenPanelAVX2. VPMADDWD sums the products of pairs exactly.
 func words(height int, zip Mem) {
 	p := begin(fmt.Sprintf("gemmU8Tile%dx16AVX2", height))
-	cur := newCursor(p, argA, argC, argTiles)
 	rows := newRows(p, argLDA, height)
-	b, k := GP64(), GP64()
+	a, b, c, k, tiles := load(p, argA), GP64(), load(p, argC), GP64(), load(p, argTiles)
+	bias, scale, ldc := load(p, argBias), load(p, argScale), load(p, argLDC)
+	out := &requant{p: p, loField: argLo, zeroField: argZero}
+	out.mayShift(argLo, argZero)
 	Label("tile")
-	bias := load(p, argBias)
 	acc := make([][2]VecVirtual, height)
 	for r := range acc {
 		for v := range acc[r] {
@@ -81,7 +82,7 @@ func words(height int, zip Mem) {
 			VMOVDQU(at(bias, 32*v), acc[r][v])
 		}
 	}
-	rows.start(cur.load(argA))
+	rows.start(a)
 	MOVQ(at(p, argB), b)
 	MOVQ(at(p, argK), k)
 	Label("group")
@@ -103,40 +104,38 @@ func words(height int, zip Mem) {
 	ADDQ(U32(128), b)
 	DECQ(k)
 	JNZ(LabelRef("group"))
-	end := storeWords(p, cur, acc, zip)
-	cur.skip(argA, argLDA, height)
-	cur.skip(argC, argLDC, height)
-	DECQ(cur.at(argTiles))
+	out.hi = YMM()
+	VBROADCASTSS(at(p, argHi), out.hi)
+	for r := 0; r < height; r += 2 {
+		out.storeWords(acc[r:min(r+2, height)], scale, c, ldc, zip)
+	}
+	for range height {
+		ADDQ(rows.s1, a)
+	}
+	DECQ(tiles)
 	JNZ(LabelRef("tile"))
 	asm.End()
-	end()
+	out.end()
 }
 
-// storeWords requantises the sums of a tile and stores them, two rows together.
-func storeWords(p Register, cur *cursor, acc [][2]VecVirtual, zip Mem) (end func()) {
-	scale, c, ldc := load(p, argScale), cur.load(argC), load(p, argLDC)
-	out := newRequant2(p, argLo, argHi, argZero)
-	out.mayShift(argLo, argZero)
-	for r := 0; r < len(acc); r += 2 {
-		var group []VecVirtual
-		for i := r; i < min(r+2, len(acc)); i++ {
-			for v, x := range acc[i] {
-				VCVTDQ2PS(x, x)
-				VMULPS(at(scale, 32*v), x, x)
-				out.steps(x)
-				group = append(group, x)
-			}
-		}
-		z := out.pack(group)
-		index := YMM()
-		VMOVDQU(zip, index)
-		VPERMD(z, index, z)
-		VMOVDQU(z.AsX(), at(c, 0))
-		ADDQ(ldc, c)
-		if r+1 < len(acc) {
-			VEXTRACTI128(Imm(1), z, at(c, 0))
-			ADDQ(ldc, c)
+// storeWords requantises the sums of one or two rows of 16 columns, stores them at c and moves c behind them.
+func (q *requant) storeWords(acc [][2]VecVirtual, scale, c, ldc Register, zip Mem) {
+	var group []VecVirtual
+	for _, row := range acc {
+		for v, x := range row {
+			VCVTDQ2PS(x, x)
+			VMULPS(at(scale, 32*v), x, x)
+			q.steps(x)
+			group = append(group, x)
 		}
 	}
-	return out.end
+	z, index := q.pack(group), YMM()
+	VMOVDQU(zip, index)
+	VPERMD(z, index, z)
+	VMOVDQU(z.AsX(), at(c, 0))
+	ADDQ(ldc, c)
+	if len(acc) > 1 {
+		VEXTRACTI128(Imm(1), z, at(c, 0))
+		ADDQ(ldc, c)
+	}
 }
