@@ -35,6 +35,9 @@ func TestConvU8EveryLength(t *testing.T) {
 			testConvU8(t, kerneltest.NewProduct(rng, 3, size, 1, 9))
 		}
 		testConvU8(t, kerneltest.NewProduct(rng, 41, 21, 1, kerneltest.LongSeg))
+		for _, seg := range []int{512, 513, 1030} {
+			testConvU8(t, kerneltest.NewProduct(rng, 3, 9, 2, seg))
+		}
 	})
 }
 

@@ -44,11 +44,11 @@ func clamp(v, lo, hi float32) float32 {
 }
 
 // block4 is the result of four rows by four columns.
-type block4[T float32 | int32] [4][4]T
+type block4 [4][4]float32
 
 func gemmF32Generic(dst []float32, ldd int, a []float32, lda, segStride, m int, w *PackedF32, res []float32, ldr int, lo, hi float32) {
 	var rows [4][]float32
-	var acc block4[float32]
+	var acc block4
 	for i := 0; i < m; i += 4 {
 		for r := range rows {
 			rows[r] = a[min(i+r, m-1)*lda:]
@@ -76,7 +76,7 @@ func gemmF32Generic(dst []float32, ldd int, a []float32, lda, segStride, m int, 
 
 // dot4x4 sets out to the sums of up to four rows with four columns of a panel, in
 // order of k from the bias. Each row is a slice that starts at its first segment.
-func (w *PackedF32) dot4x4(rows *[4][]float32, segStride int, b []float32, bias *[4]float32, out *block4[float32]) {
+func (w *PackedF32) dot4x4(rows *[4][]float32, segStride int, b []float32, bias *[4]float32, out *block4) {
 	s00, s01, s02, s03 := bias[0], bias[1], bias[2], bias[3]
 	s10, s11, s12, s13 := bias[0], bias[1], bias[2], bias[3]
 	s20, s21, s22, s23 := bias[0], bias[1], bias[2], bias[3]
@@ -117,67 +117,79 @@ func (w *PackedF32) dot4x4(rows *[4][]float32, segStride int, b []float32, bias 
 	out[3] = [4]float32{s30, s31, s32, s33}
 }
 
-// dot4x4 sets out to the int32 products of up to four rows with four columns of a
-// panel. Each row is a slice that starts at its first segment; rows missing from
-// the block repeat the last one. Column c's four weights of a group stand at b[c*4].
-//
-// Two columns share one 64-bit accumulator: a·(w₀ + w₁·2³²) is a·w₀ + a·w₁·2³²,
-// so one multiplication serves both, and the halves part exactly at the end.
-func (w *PackedS8) dot4x4(rows *[4][]uint8, segStride int, b []int8, out *block4[int32]) {
-	var s00, s01, s10, s11, s20, s21, s30, s31 int64
-	for s := range w.Segs {
-		at := s * segStride
-		r0, r1 := rows[0][at:][:w.Seg], rows[1][at:][:w.Seg]
-		r2, r3 := rows[2][at:][:w.Seg], rows[3][at:][:w.Seg]
-		base := b[s*w.seg4*panel*4:]
-		for k := range r0 {
-			col := (*[13]int8)(base[k>>2*panel*4+k&3:])
-			w0 := int64(col[0]) + int64(col[4])<<32
-			w1 := int64(col[8]) + int64(col[12])<<32
-			v := int64(r0[k])
-			s00 += v * w0
-			s01 += v * w1
-			v = int64(r1[k])
-			s10 += v * w0
-			s11 += v * w1
-			v = int64(r2[k])
-			s20 += v * w0
-			s21 += v * w1
-			v = int64(r3[k])
-			s30 += v * w0
-			s31 += v * w1
-		}
-	}
-	out[0] = [4]int32{int32(s00), upper(s00), int32(s01), upper(s01)}
-	out[1] = [4]int32{int32(s10), upper(s10), int32(s11), upper(s11)}
-	out[2] = [4]int32{int32(s20), upper(s20), int32(s21), upper(s21)}
-	out[3] = [4]int32{int32(s30), upper(s30), int32(s31), upper(s31)}
-}
+// The plain product keeps the sums of a block of rows with four columns, and goes through the
+// depth in parts whose weights it widens once for the whole block.
+const (
+	plainRows  = 64
+	plainDepth = 512
+)
+
+// pair is two columns in one number: a·(w₀ + w₁·2³²) is a·w₀ + a·w₁·2³², so one multiplication
+// serves both. In a sum the halves part exactly: see upper.
+type pair = int64
 
 // upper is the sum kept in the upper half of v: what is left when the lower one,
 // a signed number, has been taken off.
-func upper(v int64) int32 { return int32((v - int64(int32(v))) >> 32) }
+func upper(v pair) int32 { return int32((v - int64(int32(v))) >> 32) }
 
 func gemmU8Generic(dst []uint8, ldd int, a []uint8, lda, segStride, m int, w *PackedS8, q *Requant) {
 	round := rounderOf(q.Zero, q.Lo, q.Hi)
-	var rows [4][]uint8
-	var acc block4[int32]
-	for i := 0; i < m; i += 4 {
-		for r := range rows {
-			rows[r] = a[min(i+r, m-1)*lda:]
-		}
+	var sums [plainRows][2]pair
+	var wide [plainDepth][2]pair
+	for i := 0; i < m; i += plainRows {
+		now := sums[:min(plainRows, m-i)]
 		for j := 0; j < w.N; j += 4 {
-			w.dot4x4(&rows, segStride, w.columns(j), &acc)
+			clear(now)
+			w.dot(now, wide[:], a[i*lda:], lda, segStride, w.columns(j))
 			cols := min(4, w.N-j)
 			bias, scale := q.Bias[j:][:cols], q.Scale[j:][:cols]
-			for r := range min(4, m-i) {
+			for r, s := range now {
 				out := dst[(i+r)*ldd+j:][:cols]
-				for c, v := range acc[r][:cols] {
+				parts := [4]int32{int32(s[0]), upper(s[0]), int32(s[1]), upper(s[1])}
+				for c, v := range parts[:cols] {
 					out[c] = round.round(float32(float32(v+bias[c]) * scale[c]))
 				}
 			}
 		}
 	}
+}
+
+// dot adds the products of rows of a, lda apart, with four columns of a panel to their sums.
+// The four weights of a group of column c are at b[c*4].
+func (w *PackedS8) dot(sums, wide [][2]pair, a []uint8, lda, segStride int, b []int8) {
+	for s := range w.Segs {
+		for k := 0; k < w.Seg; k += len(wide) {
+			part := wide[:min(len(wide), w.Seg-k)]
+			base := b[(s*w.seg4+k/4)*panel*4:]
+			for t := range part {
+				col := (*[13]int8)(base[t>>2*panel*4+t&3:])
+				part[t] = [2]pair{int64(col[0]) + int64(col[4])<<32, int64(col[8]) + int64(col[12])<<32}
+			}
+			at, r := s*segStride+k, 0
+			for ; r+2 <= len(sums); r += 2 {
+				dot2(&sums[r], &sums[r+1], a[r*lda+at:], a[(r+1)*lda+at:], part)
+			}
+			if r < len(sums) {
+				dot2(&sums[r], &[2]pair{}, a[r*lda+at:], a[r*lda+at:], part)
+			}
+		}
+	}
+}
+
+// dot2 adds the products of two rows with four columns.
+func dot2(s, t *[2]pair, a, b []uint8, w [][2]pair) {
+	a, b = a[:len(w)], b[:len(w)]
+	s0, s1, t0, t1 := s[0], s[1], t[0], t[1]
+	for k := range w {
+		w0, w1 := w[k][0], w[k][1]
+		v := int64(a[k])
+		s0 += v * w0
+		s1 += v * w1
+		v = int64(b[k])
+		t0 += v * w0
+		t1 += v * w1
+	}
+	*s, *t = [2]pair{s0, s1}, [2]pair{t0, t1}
 }
 
 // columns is the packed weights from column j, a multiple of four.
