@@ -15,7 +15,7 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/system"
 )
 
-// planCalls is how many calls the account of the test may make.
+// planCalls is the number of calls that the account of the test may make.
 const planCalls = 300
 
 // person is somebody at the pages of an origin.
@@ -153,8 +153,8 @@ func (s *sharing) everywhere(what, credential string, want int, servers ...*serv
 	}
 }
 
-// credentials has tokens of an origin and of its edges be good at all of them, also while the origin is away, until they
-// are revoked, and has all of them stop when the calls of the account are used up.
+// credentials: tokens of an origin and of its edges are valid at all of them, also while the origin is offline, until they are revoked.
+// All of them stop when the calls of the account are used up.
 func credentials(t *testing.T, binary string) {
 	s := share(t, binary)
 	since := system.Now()

@@ -209,7 +209,7 @@ func (o *operator) service(do, unit string) {
 	}
 }
 
-// edgeStatus is what the edge reports of its replica.
+// edgeStatus returns the edge's report of its replica.
 func (o *operator) edgeStatus() control.Copy {
 	o.t.Helper()
 	return copies(o.t, o.binary, o.at("var/lib/sightline-edge/data"))[0]

@@ -13,8 +13,8 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/cli"
 )
 
-// TestHelpIsOwn holds that every command that a program's help names is one of its commands. An origin's command edge also says how an edge is
-// started.
+// TestHelpIsOwn: every command in a program's help is one of its commands. The help of an origin's command edge also names the start of
+// an edge.
 func TestHelpIsOwn(t *testing.T) {
 	for name, program := range map[string]cli.Program{originName: origin.New(), node.Name: node.New()} {
 		help := func(command []string) string {

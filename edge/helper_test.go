@@ -27,7 +27,7 @@ import (
 
 type object = map[string]any
 
-// moduleFile is where `make wasm` puts the module, by its absolute path.
+// moduleFile returns the absolute path at which `make wasm` puts the module.
 func moduleFile(t testing.TB) string {
 	return filepath.Join(proof.Root(t), "wasm", "dist", "guest.wasm")
 }
@@ -41,7 +41,7 @@ func build(t testing.TB, module []byte) string {
 // own returns the path of the released program.
 func own(t testing.TB) string { return process.Build(t, process.Edge) }
 
-// hubOf is the origin's program, beside an edge's, built by the first who asks.
+// hubOf returns the origin's program, next to an edge's, built at the first request.
 func hubOf(t testing.TB, edge string) string {
 	t.Helper()
 	binary := filepath.Join(filepath.Dir(edge), "origin")
@@ -54,7 +54,7 @@ func hubOf(t testing.TB, edge string) string {
 	return binary
 }
 
-// command runs a command to its end, which is to be a good one, and returns what it prints.
+// command runs a command to its end, checks that it succeeds, and returns its output.
 func command(t testing.TB, binary string, args ...string) string {
 	t.Helper()
 	code, out, stderr := try(t, binary, args...)
@@ -102,10 +102,10 @@ func owner(t testing.TB, binary, data, name string) (app, key string, client [2]
 	return made.App, key, [2]string{made.ID, made.Secret}
 }
 
-// patience is how long anything that a test waits for may take: what takes longer hangs, and says where.
+// patience is the maximum time for anything that a test waits for: a longer wait hangs, and is reported with its place.
 const patience = 3 * time.Minute
 
-// asking is who asks servers over HTTP.
+// asking is the HTTP client of the tests.
 var asking = &http.Client{Timeout: patience}
 
 // server is sightline-edge serving: a keeper and the process that it keeps.
@@ -202,7 +202,7 @@ func (s *server) find(t testing.TB, pattern *regexp.Regexp, n int) string {
 // hung is set when something took longer than patience: servers tell then at their end where each of their goroutines is.
 var hung atomic.Bool
 
-// hangs ends a test that waits for what does not come.
+// hangs ends a test that waits in vain.
 func hangs(t testing.TB, what string) {
 	t.Helper()
 	hung.Store(true)
@@ -238,7 +238,7 @@ func (s *server) terminate(t testing.TB) {
 	}
 }
 
-// child is the process id of what the keeper keeps.
+// child returns the id of the keeper's process.
 func (s *server) child(t testing.TB) int {
 	t.Helper()
 	child, err := s.kept()
@@ -354,7 +354,7 @@ func photo(t testing.TB, name string) string {
 	return base64.StdEncoding.EncodeToString(b)
 }
 
-// decode is what base64 stands for.
+// decode decodes base64.
 func decode(t testing.TB, text string) string {
 	t.Helper()
 	b, err := base64.StdEncoding.DecodeString(text)

@@ -36,7 +36,7 @@ func until(t testing.TB, what string, so func() bool) {
 	}
 }
 
-// copies is what an edge says of what it was lent.
+// copies returns an edge's report of its replicas.
 func copies(t testing.TB, binary, data string) []control.Copy {
 	t.Helper()
 	var s control.Status
@@ -66,10 +66,10 @@ type joining struct {
 	writes       int
 }
 
-// joined is an origin with two edges and a tab of a browser, which all write while each in turn is cut off, killed and
-// back: afterwards all hold the same, to the digest; nothing that was acknowledged is lost and nothing that was deleted is
-// there; and no copy ever showed an operation as confirmed that the origin did not have. Then the origin takes
-// the application away, and nothing of it is left anywhere. Before that, a head that another program trained predicts the same everywhere.
+// joined: an origin, two edges and a tab of a browser all write while each in turn is disconnected, killed and back. Afterwards all have
+// the same data, with equal digests. No acknowledged write is lost and no deleted input is back. No copy ever showed an operation as
+// confirmed that the origin did not have. Before the end, a head that another program trained predicts the same everywhere. Then the
+// origin deletes the application, and nothing of it is left anywhere.
 func joined(t *testing.T, binary string) {
 	since := system.Now()
 	say := func(what string) { t.Logf("%6.1f s: %s", system.Now().Sub(since).Seconds(), what) }
@@ -171,7 +171,7 @@ func (j *joining) openTab() {
 	}
 }
 
-// until waits until it is so, and has the screens be looked at meanwhile.
+// until waits for a condition, and checks the screens meanwhile.
 func (j *joining) until(what string, so func() bool) {
 	j.t.Helper()
 	until(j.t, what, func() bool {
@@ -229,7 +229,7 @@ func (j *joining) gone(i int) {
 	j.made = append(j.made[:i:i], j.made[i+1:]...)
 }
 
-// marker is in what is written, and nowhere else.
+// marker is in written metadata, and nowhere else.
 const marker = "this is only ever in metadata"
 
 // there reports whether a place has an input.
@@ -256,8 +256,8 @@ func (j *joining) cutEach() {
 	j.until("all hold what each wrote alone", j.same)
 }
 
-// conflict has an edge label, while it is cut off, what is deleted meanwhile: it lists what came to nothing, until a person has
-// seen it.
+// conflict: an edge labels, while it is disconnected, an input that is deleted meanwhile. It lists the failed operation until a person
+// has dismissed it.
 func (j *joining) conflict() {
 	t, x := j.t, j.all[1]
 	id := j.add(0, "north")
@@ -285,7 +285,7 @@ func (j *joining) conflict() {
 	}
 }
 
-// killEach kills the processes of each copy, while it is cut off with writes of its own, and has it back.
+// killEach kills the processes of each copy, while it is disconnected with pending writes, and starts it again.
 func (j *joining) killEach() {
 	for at, x := range j.all {
 		if x.link == nil {
@@ -354,7 +354,7 @@ func (j *joining) withoutOrigin() {
 		t.Error("nobody has shown anything while the origin was away")
 	}
 	for _, x := range j.all[1:] {
-		x.link.set(true) // what was said while it was away is held to what it has at its start
+		x.link.set(true) // claims of the time offline are compared with its state at its start
 	}
 	j.hub = serve(t, j.origin, j.data, "--listen", strings.TrimPrefix(j.hub.base, "http://"))
 	if !j.witness.settle() {
@@ -387,7 +387,7 @@ func (j *joining) digest(x *screen, version string) string {
 	return at(j.t, x.must(j.t, "GET", "/v2/models/way/versions/"+version, nil), "model_version", "digest").(string)
 }
 
-// agreed waits until the origin has all, and holds what there is to what was acknowledged.
+// agreed waits until the origin has all operations, and compares its data with the acknowledged ones.
 func (j *joining) agreed() {
 	for _, x := range j.all[1:] {
 		j.until(x.name+" has no writes of its own", func() bool {

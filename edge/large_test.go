@@ -12,8 +12,8 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/system"
 )
 
-// joinTime is how long an edge may take, from the start of its process, until it searches by likeness among 100,000
-// inputs of its origin: three times what it is to take.
+// joinTime is the time in which an edge, from the start of its process, must search by similarity among 100,000 inputs of its origin:
+// three times the goal.
 const joinTime = 30
 
 // TestJoinsMany has an edge join an origin of 100,000 inputs, with N of another number: make soak LAW=JoinsMany.

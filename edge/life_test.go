@@ -210,8 +210,8 @@ func operations(t *testing.T, binary string, srv *server, data string) {
 	}
 }
 
-// killed kills the process that serves, and then its keeper, while pictures come in: what was
-// acknowledged is there, a first time without anybody's help.
+// killed kills the serving process, and then its keeper, while pictures come in. Acknowledged writes are stored; after the first kill the
+// server restarts by itself.
 func killed(t *testing.T, binary string) {
 	data := folder(t, binary)
 	_, key, _ := owner(t, binary, data, "killed")
@@ -334,7 +334,7 @@ func drain(t *testing.T, binary string) {
 	}
 }
 
-// fullDisk serves from a disk that has too little left: reading goes on, writing is refused.
+// fullDisk serves from a disk with too little space: reads work, writes are refused.
 func fullDisk(t *testing.T, binary string) {
 	data := folder(t, binary)
 	_, key, _ := owner(t, binary, data, "full")

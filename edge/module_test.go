@@ -58,11 +58,10 @@ func earlier(t *testing.T, binary string) {
 	}
 }
 
-// TestRunaway serves a module that never returns from a call, built in, so that its calls have no
-// deadlines: the process ends and another takes its place, with all that was acknowledged. Where the
-// collector does not run meanwhile the process tells so itself; where one begins, nothing of the process runs
-// any more, and the keeper has to notice. Where one had begun before the call it stops only who has to help it, and
-// either may be first.
+// TestRunaway serves a built-in module that never returns from a call, so its calls have no deadlines. The process ends and another
+// replaces it, with all acknowledged writes. If the collector does not run meanwhile, the process reports the hang itself. If a
+// collection begins, nothing of the process runs any longer, and the keeper must notice. If a collection had begun before the call, it
+// stops only goroutines that must help it, and either may be first.
 func TestRunaway(t *testing.T) {
 	proof.Timed(t)
 	binary := build(t, runaway(t))

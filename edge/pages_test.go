@@ -43,7 +43,7 @@ func paged(t *testing.T, binary string) {
 		"/" + app + "/next", "/" + app + "/models", "/" + app + "/models/m/v", "/" + app + "/concepts",
 	} {
 		status, header, _ := srv.asks(t, "GET", path, "")
-		// A program that was built without the pages says so, at their addresses alone.
+		// A program that was built without the pages answers so, only at their addresses.
 		if kind := header.Get("Content-Type"); !(status == 200 && kind == "text/html; charset=utf-8" || status == 404 && kind == "text/plain; charset=utf-8") {
 			t.Errorf("%s = %d, %s", path, status, kind)
 		}

@@ -167,7 +167,7 @@ func (x *link) drop(conns ...net.Conn) {
 	}
 }
 
-// screen is what a copy shows: who looks at it learns which operations are confirmed.
+// screen is the display of a copy, which shows a reader the confirmed operations.
 type screen struct {
 	name string
 	link *link
@@ -208,13 +208,13 @@ func (x *screen) note(t testing.TB, h http.Header) {
 	x.issued = last
 }
 
-// claim is what a screen said at a moment.
+// claim is the content of a screen at a moment.
 type claim struct {
 	name      string
 	site      log.Site
 	issued    uint64 // operations that had been made
 	confirmed uint64 // the last of them that was not in the outbox
-	pending   uint64 // how many were said to wait
+	pending   uint64 // displayed number of pending operations
 }
 
 // look reads a copy's outbox and its status; false: nobody is there to show them.
@@ -262,11 +262,11 @@ type witness struct {
 	origin  func() string // its address
 	screens []*screen
 
-	claims           []claim // not held to the log yet: the origin was not there
+	claims           []claim // not compared with the log yet: the origin was offline
 	checked, waiting int
 }
 
-// look has every screen say what is confirmed, and then holds that to the log: what it lacks now it lacked then.
+// look reads the confirmed operations of every screen, and then compares them with the log: operations that it lacks now it lacked then.
 func (w *witness) look() {
 	w.t.Helper()
 	for _, x := range w.screens {
@@ -277,7 +277,7 @@ func (w *witness) look() {
 	w.settle()
 }
 
-// settle holds what was said to the origin's log, if it is there.
+// settle compares the claims with the origin's log, if it is online.
 func (w *witness) settle() bool {
 	w.t.Helper()
 	has, ok := w.log()
@@ -306,7 +306,7 @@ func (w *witness) settle() bool {
 	return true
 }
 
-// log is which operations the origin's log has; false: it does not answer.
+// log returns the operations of the origin's log; false: it does not answer.
 func (w *witness) log() (map[log.Dot]bool, bool) {
 	w.t.Helper()
 	body, ok := w.get("/v2/sync/changes?p=0&since=0&live=0&app=" + w.app)
@@ -375,7 +375,7 @@ func (w *witness) get(path string) ([]byte, bool) {
 	return body, err == nil && res.StatusCode == 200
 }
 
-// holds is what a place lists of the application's inputs, in its order, but for where their pictures are.
+// holds returns the application's inputs at a place, in its order, without the addresses of their pictures.
 func (x *screen) holds() string {
 	status, _, out, err := x.ask("GET", "/v2/inputs?per_page=100", nil)
 	if err != nil || status != 200 {

@@ -80,8 +80,8 @@ func (c *client) duplicates(id string) (all []string) {
 	return all
 }
 
-// thumbed has an edge show small pictures: those that it makes of its origin's are the origin's, byte by byte, and stay when
-// the origin is gone; one that is not here then is said not to be, and comes with the origin.
+// thumbed: the thumbnails that an edge makes of its origin's pictures equal the origin's, byte by byte, and stay while the origin is
+// offline. A picture that is missing then is reported as missing, and comes with the origin.
 func thumbed(t *testing.T, binary string) {
 	program, data, names := hubOf(t, binary), filepath.Join(t.TempDir(), "origin"), photos(t)
 	app, key, _ := owner(t, program, data, "shared")
@@ -151,7 +151,7 @@ func thumbed(t *testing.T, binary string) {
 	edge.terminate(t)
 	hub.terminate(t)
 
-	// A damaged picture that the origin has is no loss, and goes, to be had again.
+	// A damaged picture that the origin has is not lost: it is deleted and fetched again.
 	file = held(t, own, "seen", photo(t, names[0]))
 	if err := os.WriteFile(file, []byte("damaged"), 0o600); err != nil {
 		t.Fatal(err)

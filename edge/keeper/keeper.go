@@ -1,17 +1,15 @@
-// Package keeper runs a server in a process of its own and starts it again when it hangs or dies.
+// Package keeper runs a server as a separate process and starts it again when it hangs or dies.
 //
 //	keeper ── the listening socket, file 3 ──▶ server
 //	   ▲   ◀── READY=1 · WATCHDOG=1 … ───────── │
-//	   │                                        └ says nothing for Within, or ends by itself:
+//	   │                                        └ is silent for Within, or ends by itself:
 //	   └ SIGTERM is passed on                     it is killed, and the next one has the same socket
 //
-// It speaks what systemd speaks with its services (sd_notify(3), sd_listen_fds(3)), and where systemd
-// watches over the server there is no keeper. Connections that nobody has accepted wait in the
-// socket; those that were accepted are lost with the process, and with them no answer that was given.
+// It uses the protocols of systemd (sd_notify(3), sd_listen_fds(3)). If systemd watches the server, there is no keeper. Connections that
+// were not accepted yet wait in the socket. Accepted ones are lost with the process, but no answer that was given.
 //
-// A goroutine of the server cannot do this. Compiled code of a module that runs without deadlines
-// cannot be interrupted, and the first collection of garbage that begins meanwhile stops
-// every goroutine until that code returns.
+// A goroutine of the server cannot do this. Compiled code of a module that runs without deadlines cannot be interrupted, and the first
+// garbage collection that begins meanwhile stops every goroutine until that code returns.
 package keeper
 
 import (
@@ -58,7 +56,7 @@ const (
 	lastPause  = 30 * time.Second
 )
 
-// stopTime is how long a server may take to stop, which is to take ten seconds.
+// stopTime is the maximum time in which a server stops; it should take ten seconds.
 const stopTime = 15 * time.Second
 
 // errSilent is why a server was killed that said nothing.
@@ -140,8 +138,8 @@ func (l *life) start(notices *system.Notices) (*exec.Cmd, error) {
 	return cmd, cmd.Start()
 }
 
-// ticks is how many looks at a silent server make its time. Looks are counted, not seconds: a
-// machine that sleeps, or has no time for us, has none for the server either.
+// ticks is the number of checks after which a silent server is killed. Checks are counted, not seconds: if the machine sleeps, or gives
+// the keeper no time, the server has none either.
 const ticks = 8
 
 // watch passes on what is asked of the server, and kills it when it is silent.
@@ -197,7 +195,7 @@ func (l *life) hear(text string) {
 	}
 }
 
-// patience is how many looks the server may be silent for.
+// patience returns the number of checks for which the server may be silent.
 func (l *life) patience() int {
 	if !l.ready {
 		return int(ticks * l.o.Start / l.o.Within)

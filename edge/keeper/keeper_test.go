@@ -22,7 +22,7 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/system"
 )
 
-// asServer makes the test binary be a server; it says what becomes of its lives, in order.
+// asServer makes the test binary a server; it lists the ends of its lives, in order.
 const asServer = "SIGHTLINE_TEST_LIVES"
 
 func TestMain(m *testing.M) {
@@ -185,8 +185,7 @@ func (k *kept) is(name string) bool {
 	return err == nil
 }
 
-// TestWhoHangsIsReplaced has a first server say nothing: it is killed, and who connected meanwhile is
-// answered by the second, over the same socket.
+// TestWhoHangsIsReplaced: a first server is silent and is killed. The second answers earlier connections, over the same socket.
 func TestWhoHangsIsReplaced(t *testing.T) {
 	k := keep(t, "silent,well", 400*time.Millisecond)
 	first := k.ask(t)

@@ -13,15 +13,13 @@ import (
 	"github.com/sightline-dev/sightline/core/register"
 )
 
-// age is how old what is known of an application's keys is: the time since the origin last said that there is
-// nothing else to be known.
+// age is the age of the edge's knowledge of an application's keys: the time since the origin last confirmed them.
 //
 //	heard ────────── max stale ─────────────── 7 days ────────▶
 //	  reads and writes   │      reads alone       │   nothing
 //
-// It only grows until the origin is heard, whatever happens to the clock: what is added is the time between
-// two looks at it, by the clock that runs or by the one on the wall, whichever went on further. It is kept in
-// the store at most once a minute, and a start adds the time for which nothing looked.
+// It only grows until the origin is heard, whatever happens to the clock. It grows by the time between two checks, by the monotonic clock
+// or the wall clock, whichever advanced further. It is stored at most once a minute, and a start adds the time without checks.
 type age struct {
 	store kv.Store
 	key   []byte
@@ -34,10 +32,10 @@ type age struct {
 	gone bool          // nothing is kept any more
 }
 
-// never is the age of what was never heard of.
+// never is the age before the first contact.
 const never = 100 * 365 * 24 * time.Hour
 
-// keepAge is how often an age is kept.
+// keepAge is the time between two writes of an age.
 const keepAge = time.Minute
 
 // openAge reads the age of an application's keys.
@@ -117,7 +115,7 @@ func (a *age) keep(now bool) error {
 	return err
 }
 
-// end has nothing be kept any more: the application is taken away.
+// end stops the storing of the age: the application is deleted.
 func (a *age) end() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -133,7 +131,7 @@ func (a *age) back() {
 	}
 }
 
-// admits is what is let through with keys so old, in a word; empty: all is.
+// admits returns the calls that are permitted with keys of an age, as a word; empty: all.
 func admits(old, maxStale time.Duration) string {
 	switch {
 	case old > register.RefuseStale:
@@ -144,7 +142,7 @@ func admits(old, maxStale time.Duration) string {
 	return ""
 }
 
-// shut says what may not be done with keys that are so old; nil: anything may.
+// shut returns the refusal of a call with keys of an age; nil: it is permitted.
 func shut(old, maxStale time.Duration, r *api.Request) error {
 	switch word := admits(old, maxStale); {
 	case word == "nothing":

@@ -16,7 +16,7 @@ import (
 	"github.com/sightline-dev/sightline/core/register"
 )
 
-// day is when the tests of ages begin.
+// day is the start of the tests of ages.
 var day = time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC)
 
 var anApp = catalog.AppID{7}.String()
@@ -68,8 +68,8 @@ func TestAgeGrows(t *testing.T) {
 	look(0)
 }
 
-// TestAgeIsMonotone sets clocks and starts anew at random. Whatever was seen to be too old is so until the
-// origin is heard; a restart forgets at most a minute of what passed while the clock went on.
+// TestAgeIsMonotone sets clocks and restarts at random. An age that was too old stays so until the origin is heard. A restart forgets at
+// most a minute of the time that passed.
 func TestAgeIsMonotone(t *testing.T) {
 	for seed := range uint64(50) {
 		rng := rand.New(rand.NewPCG(seed, 1))
@@ -113,8 +113,8 @@ func (w *writes) Apply(b *kv.Batch) error {
 	return w.Store.Apply(b)
 }
 
-// TestAgeIsKeptSeldom hears the origin again and again for an hour: it is kept once a minute. What was kept as
-// old is kept as heard at once.
+// TestAgeIsKeptSeldom hears the origin again and again for an hour: the age is stored once a minute. After a stored old age, hearing the
+// origin is stored at once.
 func TestAgeIsKeptSeldom(t *testing.T) {
 	store := &writes{Store: memkv.New()}
 	now := day
@@ -145,7 +145,7 @@ func TestAgeIsKeptSeldom(t *testing.T) {
 	}
 }
 
-// TestDamagedAge says so of bytes that are none.
+// TestDamagedAge: invalid bytes give an error.
 func TestDamagedAge(t *testing.T) {
 	store := memkv.New()
 	var b kv.Batch

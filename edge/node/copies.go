@@ -22,15 +22,13 @@ import (
 	"github.com/sightline-dev/sightline/wasm/abi"
 )
 
-// copies are the applications that an origin lends this edge, each kept in step by the machine in its
-// instance:
+// copies are the applications that an origin shares with this edge. The machine in each application's guest synchronizes it:
 //
 //	origin ◀─HTTP─ link ◀─ effects ─ machine, in the application's guest
 //	          └────────────events──▶   │
 //	   register ◀──────────────────────┴──▶ pictures by hash, log and state in the store
 //
-// What the origin says of an application, its keys among it, is written here, natively, since a guest
-// may not.
+// The register of an application, with its keys, is written here, natively, since a guest may not.
 type copies struct {
 	e     *engine
 	who   *identity
@@ -50,14 +48,14 @@ type copies struct {
 type copied struct {
 	app  string
 	kick chan struct{} // holds one token when something was written here
-	age  *age          // of what is known of its keys
+	age  *age          // of its knowledge of the keys
 
 	calls *calls // that were answered here
 
 	mu      sync.Mutex
 	status  replica.Status
 	stale   time.Duration // after which nothing is written; 0: the default
-	trust   catalog.Trust // by whose keys tokens are read
+	trust   catalog.Trust // the keys that verify tokens
 	account string        // that it belongs to; empty: the operator's
 	link    *link.Link    // nil: none runs
 	problem string        // without a link
@@ -83,7 +81,7 @@ func newCopies(e *engine, who *identity, on *server.Node) (*copies, error) {
 	return c, c.enrolled()
 }
 
-// enrolled has the applications be known.
+// enrolled opens the saved state of every enrolled application.
 func (c *copies) enrolled() error {
 	var list []*copied
 	for _, app := range c.who.Apps {
@@ -113,7 +111,7 @@ func (c *copies) all() []*copied {
 	return c.list
 }
 
-// of is an application's; nil: it is none.
+// of returns the copy of an application; nil: there is none.
 func (c *copies) of(app string) *copied {
 	for _, one := range c.all() {
 		if one.app == app {
@@ -131,7 +129,7 @@ func (c *copies) replica(app string) *abi.Replica {
 	return &abi.Replica{Name: c.who.Name, Origin: c.who.Origin, Live: replica.Stream, Wants: c.wants}
 }
 
-// wrote has what an application's instance wrote be sent.
+// wrote makes the machine send an application's new writes.
 func (c *copies) wrote(app string) {
 	if one := c.of(app); one != nil {
 		select {
@@ -253,8 +251,7 @@ func (c *copies) options() link.Options {
 	return link.Options{Origin: c.who.Origin, Authorize: c.who.authorize, Now: system.Now}
 }
 
-// join takes the register of an application that is not here yet. The error is register.ErrApplication for
-// one that was taken away.
+// join fetches the register of an application that the edge does not have yet. The error is register.ErrApplication for a deleted one.
 func (c *copies) join(ctx context.Context, one *copied) error {
 	_, have, err := c.e.Register.AppRecordSeq(one.app)
 	if err != nil {
@@ -314,8 +311,8 @@ func (c *copies) carry(ctx context.Context, one *copied) error {
 	return err
 }
 
-// purge removes an application that the origin has taken away, as its register says; where it said so without one,
-// as if it had. If the edge may get the application again, the folder is left as if it had never had it, and final is false.
+// purge deletes an application that its register reports as deleted; if the origin reported it without a register, purge acts as if there
+// were one. If the edge may get the application again, the folder is left as if it had never had it, and final is false.
 func (c *copies) purge(ctx context.Context, one *copied, why error) (final bool, err error) {
 	ctx = context.WithoutCancel(ctx)
 	c.e.detach(one.app)
@@ -348,7 +345,7 @@ func (c *copies) RegisterSeq(app string) (uint64, error) {
 	return seq, err
 }
 
-// TakeRegister implements [host.Register]. What takes the application away waits until its guest is at rest.
+// TakeRegister implements [host.Register]. If the register deletes the application, it waits until the guest is idle.
 func (c *copies) TakeRegister(app string, seq uint64, data []byte) error {
 	x, err := catalog.DecodeRegister(data)
 	if err != nil {
@@ -370,8 +367,8 @@ func (c *copies) TakeRegister(app string, seq uint64, data []byte) error {
 // fetchTime is the maximum time that a request for a picture waits for the origin.
 const fetchTime = 15 * time.Second
 
-// have sees to it that a picture is here. The error is blob.ErrNotFound where it cannot be had now: nobody waits for
-// an origin that is known to be away.
+// have makes sure that a picture is stored here. The error is blob.ErrNotFound if it cannot be had now: nobody waits for an origin that
+// is known to be offline.
 func (c *copies) have(ctx context.Context, h blob.Hash) error {
 	ctx, stop := context.WithTimeout(ctx, fetchTime)
 	defer stop()
@@ -424,7 +421,7 @@ func (one *copied) giveUp(err error) {
 	}
 }
 
-// status is what the operator is told.
+// status returns the status for the operator.
 func (c *copies) status() []control.Copy {
 	c.mu.Lock()
 	why, list := c.why, c.list

@@ -129,7 +129,7 @@ func (e *engine) detach(app string) {
 	}
 }
 
-// Hosted implements [server.Engine]. A picture of an origin's that is not here yet is fetched.
+// Hosted implements [server.Engine]. It fetches a picture of an origin's that is missing here.
 func (e *engine) Hosted(name string) (blob.Picture, error) {
 	p, err := e.Register.Hosted(name)
 	if err == nil && e.copies != nil {
@@ -170,7 +170,7 @@ func (e *engine) Caller(ctx context.Context, r *api.Request) (string, error) {
 	return f.Caller(ctx, r)
 }
 
-// refuser says what no module needs to be asked for.
+// refuser answers requests that need no module.
 var refuser api.Service
 
 // Refuse implements [jobs.Service].
@@ -194,7 +194,7 @@ func (e *engine) Done(ctx context.Context, t core.Task, r core.Result) error {
 	return f.Done(ctx, t, r)
 }
 
-// Step implements [jobs.Engine]: the register tidies what is everybody's, the instances what is theirs.
+// Step implements [jobs.Engine]: the register cleans up the shared data, the instances their own.
 func (e *engine) Step(ctx context.Context, now time.Time) (more bool, err error) {
 	tidying, err := e.Register.Step(ctx, now)
 	if err != nil {
@@ -283,7 +283,7 @@ func (e *engine) oldest() time.Duration {
 	return 0
 }
 
-// status is what the operator is told of the module; nil: nothing has been asked of it.
+// status returns the status of the module for the operator; nil: it was not used yet.
 func (e *engine) status() *control.Module {
 	f := e.started.Load()
 	if f == nil {

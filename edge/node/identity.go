@@ -25,8 +25,8 @@ const identityFile = data.CredentialFile
 // maxIdentity bounds the file, and the origin's answer.
 const maxIdentity = 1 << 20
 
-// identity is who an edge is to its origin. The key is made before the origin is asked, so that an answer
-// that is lost can be asked for again.
+// identity identifies an edge to its origin. The key is made before the request, so that the request can be repeated if its answer is
+// lost.
 type identity struct {
 	Origin string   `json:"origin"`
 	Seed   []byte   `json:"seed"`           // of the private key
@@ -71,8 +71,7 @@ func (i *identity) write(dir *system.Folder) error {
 	return system.ReplaceIn(dir, identityFile, append(text, '\n'))
 }
 
-// identify is who the edge of a folder is, by the flags of this start and what the folder knows; nil: it
-// stands alone.
+// identify returns the identity of a folder's edge, by the flags of this start and the folder; nil: it has no origin.
 func (n *Node) identify(dir *system.Folder) (*identity, error) {
 	i, err := readIdentity(dir)
 	switch {

@@ -26,7 +26,7 @@ func (c *copies) learn(one *copied) error {
 	return nil
 }
 
-// take takes a register that does not take its application away. Whoever sends one knows no newer.
+// take stores a register that does not delete its application. The sender has no newer one.
 func (c *copies) take(ctx context.Context, one *copied, seq uint64, data []byte) error {
 	if err := one.age.heard(c.now()); err != nil {
 		return err
@@ -37,7 +37,7 @@ func (c *copies) take(ctx context.Context, one *copied, seq uint64, data []byte)
 	return c.learn(one)
 }
 
-// end has nothing be kept of an application that is taken away.
+// end stops the storing of a deleted application.
 func (one *copied) end() {
 	one.age.end()
 	one.calls.end()
@@ -52,7 +52,7 @@ func (one *copied) back() {
 	one.calls.back()
 }
 
-// admit says what keeps a call from being answered here; nil: nothing does.
+// admit returns the reason why a call cannot be answered here; nil: it can.
 func (c *copies) admit(ctx context.Context, app string, r *api.Request) error {
 	one := c.of(app)
 	if one == nil {
@@ -61,7 +61,7 @@ func (c *copies) admit(ctx context.Context, app string, r *api.Request) error {
 	return shut(one.knows(c), one.maxStale(), r)
 }
 
-// knows is how old what is known of the application's keys is.
+// knows returns the age of the edge's knowledge of the application's keys.
 func (one *copied) knows(c *copies) time.Duration {
 	old, err := one.age.look(c.now())
 	if err != nil {

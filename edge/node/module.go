@@ -55,7 +55,7 @@ func prune(cache *host.Cache, keep [sha256.Size]byte) error {
 	return err
 }
 
-// openCache is where a data folder's modules are kept compiled.
+// openCache opens the cache of compiled modules in a data folder.
 func openCache(dir *system.Folder) (*host.Cache, error) {
 	key, err := system.Key(dir, keyFile)
 	if err != nil {

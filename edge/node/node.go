@@ -1,5 +1,5 @@
-// Package node is what sightline-edge does in its own way: it answers /v2 from the module, under
-// wazero, over a data folder like an origin's.
+// Package node is the part of sightline-edge that differs from an origin: it answers /v2 from the module, under wazero, over a data
+// folder like an origin's.
 //
 //	               server (settings, TLS, HTTP, drain, control socket; shared with the origin)
 //	                  │
@@ -7,13 +7,13 @@
 //	                        │           └─────────▶ analysers, natively
 //	                        └──▶ register.Register, natively: applications, keys
 //
-// The module is the program's own. The data folder has what it was compiled to:
+// The module is in the program. The data folder has its compiled code:
 //
 //	DIR/compiled/       the compiled module, sealed with the key
 //	DIR/compiled.key    the node's own
 //
-// There are no accounts here: they belong to the origin, which an edge works without. Its pages ask for a key. Keys that
-// accounts made at an origin go on being good for what they were, in a folder that came from there.
+// There are no accounts here: they belong to the origin, and an edge works without it. Its pages ask for a key. In a folder that came
+// from an origin, keys that accounts made stay valid.
 package node
 
 //go:generate go run ../../core/log/field/gen
@@ -43,7 +43,7 @@ import (
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
-// Name is what the program is called.
+// Name is the name of the program.
 const Name = "sightline-edge"
 
 // Node is the program. It serves one run.
@@ -82,7 +82,7 @@ The module is built into the program. It runs in one instance per application, e
 
 func newNode() *Node { return &Node{callTime: defaultCallTime, memory: defaultMemory} }
 
-// What a call and an instance may take unless flags say otherwise.
+// Default limits of a call and of an instance.
 const (
 	defaultCallTime = 30 * time.Second
 	defaultMemory   = 1 << 30
@@ -137,8 +137,7 @@ func closed(o *account.Options) error {
 	return nil
 }
 
-// startTime is how long a server may take to be ready: it reads the store's log and may compile
-// the module.
+// startTime is the maximum time until a server is ready: it reads the store's log and may compile the module.
 const startTime = 10 * time.Minute
 
 // watch runs serve under a keeper, unless systemd watches it.
@@ -198,7 +197,7 @@ func listen(ctx context.Context, s *server.Settings, log *slog.Logger) (net.List
 	return system.Listen(ctx, s.Listen)
 }
 
-// graceTime is how long after a call's time the keeper waits: the process tells of itself where it can.
+// graceTime is the time after a call's limit for which the keeper waits: the process reports the hang itself if it can.
 const graceTime = 10 * time.Second
 
 // copies are the applications of an origin; nil: the edge stands alone, or nothing is open.
@@ -227,7 +226,7 @@ func (n *Node) started(s *server.Server, _ io.Writer) error {
 	return nil
 }
 
-// alone reports whether the edge has joined no origin, and has applications of its own.
+// alone reports whether the edge has no origin, and has independent applications.
 func (n *Node) alone() bool { return n.copies() == nil }
 
 // stuck returns an error if a call of the module takes longer than it may.

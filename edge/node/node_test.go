@@ -29,7 +29,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// folder opens a new data folder, and says where it is.
+// folder opens a new data folder, and returns its path.
 func folder(t *testing.T) (*system.Folder, string) {
 	t.Helper()
 	name := t.TempDir()

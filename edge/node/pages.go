@@ -29,12 +29,12 @@ func (n *Node) mounts(s *server.Server) ([]httpd.Mount, error) {
 	}, nil
 }
 
-// headerPage is what the pages that an edge serves send with all that they ask.
+// headerPage is the header of all requests of the pages that an edge serves.
 const headerPage = "X-Sightline-Page"
 
-// asked notes in a request whether a page sent it. A page at an edge sends a key, as programs do, and says that it is a page. What it reads
-// in order to show it then does not count as a call of the key, as at an origin. A program that says so gains only the rate at which pages
-// read: the owner of the key may read the same with a page.
+// asked notes in a request whether a page sent it. A page at an edge sends a key, as programs do, and the header. Its reads then do not
+// count as calls of the key, as at an origin. A program that sends the header gains only the pages' rate of reads: the owner of the key
+// may read the same with a page.
 func asked(r *api.Request) *api.Request {
 	if r.Header == nil || r.Header(headerPage) == "" {
 		return r
@@ -44,7 +44,7 @@ func asked(r *api.Request) *api.Request {
 	return &own
 }
 
-// who is what the edge is called and where its origin is; empty: it stands alone.
+// who returns the name of the edge and the address of its origin; empty: it has none.
 func (n *Node) who() (name, origin string) {
 	c := n.copies()
 	if c == nil {
@@ -56,7 +56,7 @@ func (n *Node) who() (name, origin string) {
 	return who.Name, who.Origin
 }
 
-// keysAge is how old what is known of the keys of an application is; false: it is this edge's own.
+// keysAge returns the age of the edge's knowledge of an application's keys; false: the application has no origin.
 func (n *Node) keysAge(app string) (console.KeysAge, bool) {
 	if c := n.copies(); c != nil {
 		return c.keysAge(app)

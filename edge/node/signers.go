@@ -9,8 +9,8 @@ import (
 
 var _ token.Others = (*copies)(nil)
 
-// Signer implements [token.Others]: the origin, this edge and the others that hold an application with it, each
-// for the applications that say so.
+// Signer implements [token.Others]: the origin, this edge and the other edges of an application, each for the applications whose
+// registers have its key.
 func (c *copies) Signer(kid string) (token.Signer, bool) {
 	var s token.Signer
 	may := map[string]bool{}
@@ -51,7 +51,7 @@ func keyOf(keys []log.PublicKey, kid string) (key [32]byte, ok bool) {
 	return key, false
 }
 
-// Delegate implements [token.Others]: tokens of what the origin lent are issued with the key that it enrolled.
+// Delegate implements [token.Others]: tokens of the origin's applications are issued with the enrolled key.
 func (c *copies) Delegate(app string) (token.Delegate, bool) {
 	if c.of(app) == nil {
 		return token.Delegate{}, false

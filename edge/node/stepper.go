@@ -13,8 +13,8 @@ import (
 	"github.com/sightline-dev/sightline/wasm/host"
 )
 
-// errReplaced is the end of a link whose machine is no more: its instance died, or was closed. The next one begins
-// with another link, since the answers that are on their way are to questions it has not asked.
+// errReplaced is the end of a link whose machine no longer exists: its instance died, or was closed. The next one begins with another
+// link, since the outstanding answers belong to requests that it has not sent.
 var errReplaced = errors.New("the application's instance was replaced")
 
 // errTaken is errReplaced after the host took a snapshot itself: the next link begins at once.
@@ -65,7 +65,7 @@ func (s *stepper) Step(_ time.Time, e replica.Event) ([]replica.Effect, error) {
 	return done.Effects, nil
 }
 
-// take takes a snapshot in place of the machine, after which there is another.
+// take installs a snapshot instead of the machine. Afterwards there is another machine.
 func (s *stepper) take(x replica.Take) error {
 	if err := s.fleet.TakeSnapshot(s.ctx, s.one.app, x.Manifest); err != nil {
 		return fmt.Errorf("snapshot: %w", err)
@@ -73,13 +73,12 @@ func (s *stepper) take(x replica.Take) error {
 	return errTaken
 }
 
-// place puts a piece of a snapshot in its place.
+// place stores a piece of a snapshot under its final keys.
 func (s *stepper) place(ctx context.Context, hash blob.Hash, piece []byte) (bool, error) {
 	return s.fleet.Place(ctx, s.one.app, hash, piece)
 }
 
-// spoke reports whether a stream of the origin's has come on, before whose entries, and whose word that there
-// are no more, stands what has changed of the keys.
+// spoke reports whether a stream of the origin has sent entries, or the end of them. Changes of the keys come before these.
 func spoke(before, now *replica.Status) bool {
 	return !now.Heard.IsZero() && !now.Heard.Equal(before.Heard)
 }

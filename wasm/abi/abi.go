@@ -1,16 +1,13 @@
-// Package abi is what the module and its hosts say to each other: the numbers and the envelopes
-// of wasm/README.md, which is the contract.
+// Package abi has the numbers and the envelopes by which the module and its hosts communicate. wasm/README.md is the contract.
 //
 //	host                                                          guest
 //	AppendRequest ──▶ bytes at reserve's address ──▶ serve ──▶ ParseRequest
 //	ParseAnswer  ◀── bytes at the answer's address ◀───────── AppendResponse, AppendJobs
 //
-// An envelope is a message as package field writes it. What is large (a body, a picture) comes
-// last in its message, or its message can be written in parts around it, so that neither side
-// copies it to build an envelope; what Parse functions return borrows the envelope's bytes.
+// An envelope is a message of package field. Large content (a body, a picture) comes last in its message, or the message can be written
+// in parts around it, so that neither side copies it to build an envelope. Results of Parse functions borrow the envelope's bytes.
 //
-// Errors cross as a code and a text: on the other side they are what errors.Is finds and what a
-// caller is told, the same as without a boundary in between.
+// Errors cross as a code and a text. On the other side errors.Is and the text for a caller are the same as without a boundary in between.
 package abi
 
 import (
@@ -23,7 +20,7 @@ import (
 
 //go:generate go run ../../core/log/field/gen -tables ../README.md -pages ../../web/runtime/src/envelope.gen.ts
 
-// Version is what the export abi returns.
+// Version is the result of the export abi.
 const Version = 1
 
 // ErrWild is returned for an address or a length that does not lie in the guest's memory. The
@@ -36,7 +33,7 @@ var ErrVersion = errors.New("module has a different version of the ABI")
 // ErrRemote is the error of a code that this side does not know.
 var ErrRemote = errors.New("unknown error of the other side")
 
-// Role is what an instance does.
+// Role is the work of an instance.
 type Role uint8
 
 // The roles.
@@ -46,7 +43,7 @@ const (
 	Both     Role = 3
 )
 
-// StoreKind is where an instance keeps its records.
+// StoreKind is the place of an instance's records.
 type StoreKind uint8
 
 // The kinds of store.

@@ -79,9 +79,8 @@ func set(v []float32) []float32 {
 	return v
 }
 
-// ParseAnalysis reads what AppendAnalysis wrote, as memory of its own. It returns
-// field.ErrFormat, wrapped, for what it never writes, embeddings that NewEmbedding never gives
-// among it: what comes from another instance is held to what this one would store.
+// ParseAnalysis reads the output of AppendAnalysis into new memory. It returns field.ErrFormat, wrapped, for invalid bytes, including
+// embeddings that NewEmbedding never returns, so that data of another instance satisfy this one's rules.
 func ParseAnalysis(data []byte) (predict.Analysis, error) {
 	var x analysis
 	d := field.Decode(data)

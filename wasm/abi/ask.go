@@ -20,7 +20,7 @@ const (
 	AskFilmFailed = "film.failed" // Film without Output; the error of its job
 )
 
-// Question is anything that is no request.
+// Question is a question to a guest that is not a request.
 //
 //field:message envelope of question
 //field:pages put
@@ -59,8 +59,8 @@ func ParseReply(data []byte) (value []byte, told, err error) {
 	return r.Value, r.Error.err(), err
 }
 
-// HostedReply is what a public name stands for. Data is there where the guest has the blobs; without it, the
-// picture of a copy is to be fetched first.
+// HostedReply is the picture of a public name. Data is present if the guest has the blobs. Without it, the host must fetch the picture of
+// a copy first.
 //
 //field:fields put get
 //field:pages get
@@ -79,7 +79,7 @@ func ParseHosted(value []byte) (HostedReply, error) {
 	return fields("hosted picture", value, getHostedReply)
 }
 
-// MemoryReply is what the guest's heap holds and what it has of the system, in bytes.
+// MemoryReply has the sizes of the guest's heap and of its memory from the system, in bytes.
 //
 //field:fields put get
 //field:pages get
@@ -94,7 +94,7 @@ func (m *MemoryReply) Marshal() []byte { return inner(m, putMemoryReply) }
 // ParseMemory reads the fields of a value.
 func ParseMemory(value []byte) (MemoryReply, error) { return fields("memory", value, getMemoryReply) }
 
-// DigestReply is the digest of what a copy has of its origin's log.
+// DigestReply is the digest of a copy's part of its origin's log.
 //
 //field:fields put get
 //field:pages get

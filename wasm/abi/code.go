@@ -15,7 +15,7 @@ import (
 	"github.com/sightline-dev/sightline/core/register"
 )
 
-// Code is what an error is in an envelope.
+// Code is an error in an envelope.
 type Code uint32
 
 // The codes. Those of results are 1 to 11. 12 is unused.
@@ -32,7 +32,7 @@ const (
 	Internal     Code = 9
 	NoBlob       Code = 10
 	Full         Code = 11
-	Malformed    Code = 13 // an envelope that is none
+	Malformed    Code = 13 // an invalid envelope
 	Options      Code = 14 // settings that cannot be
 	Bundle       Code = 15
 	NewerBundle  Code = 16
@@ -76,7 +76,7 @@ var codes = []struct {
 	{kv.ErrFailed, StoreFailed},
 }
 
-// CodeOf is an error's code and text: Internal for what has no row, Well and no text for nil.
+// CodeOf returns an error's code and text: Internal for an error without a row, Well and no text for nil.
 func CodeOf(err error) (c Code, text string) {
 	if err == nil {
 		return Well, ""

@@ -8,7 +8,7 @@ import (
 	"github.com/sightline-dev/sightline/core/kv"
 )
 
-// Errno is what an import returns for an error, negated where it returns a length.
+// Errno is the error of an import, negated if the import returns a length.
 type Errno int32
 
 // The numbers.
@@ -43,7 +43,7 @@ var errnos = []struct {
 	{blob.ErrCorrupt, Damaged},
 }
 
-// ErrnoOf is an error's number: Other for what has none, OK for nil.
+// ErrnoOf returns an error's number: Other for an error without one, OK for nil.
 func ErrnoOf(err error) Errno {
 	if err == nil {
 		return OK

@@ -48,16 +48,16 @@ func getCrop(d *field.Decoder) (c raster.Crop) {
 
 func getBox(d *field.Decoder) raster.Crop { return getCrop(d) }
 
-// AppendJob writes a job in an envelope of its own, as analyse takes it.
+// AppendJob writes a job as a separate envelope, the argument of analyse.
 func AppendJob(buf []byte, j *api.Job) []byte { return encodeJob(buf, &Job{Job: *j}) }
 
 // AppendFrame writes such an envelope of a frame of a video.
 func AppendFrame(buf []byte, j *Job) []byte { return encodeJob(buf, j) }
 
-// ParseJob reads a job in an envelope of its own. Its data is borrowed.
+// ParseJob reads a job in a separate envelope. Its data is borrowed.
 func ParseJob(data []byte) (Job, error) { return decodeJob(data) }
 
-// Result is what became of a job.
+// Result is the result of a job.
 type Result struct {
 	api.Result `wire:"+0"`
 	Picture    []byte `wire:"7"` // of a job with Keep, for a guest that holds the picture itself
@@ -111,13 +111,13 @@ func getAnalysisBytes(d *field.Decoder) predict.Analysis {
 
 func getSeen(d *field.Decoder) predict.Analysis { return getAnalysisBytes(d) }
 
-// AppendResult writes a result in an envelope of its own, as analyse answers it.
+// AppendResult writes a result as a separate envelope, the answer of analyse.
 func AppendResult(buf []byte, r *Result) []byte {
 	x := resultOf(r)
 	return encodeResult(buf, &x)
 }
 
-// ParseResult reads a result in an envelope of its own. Its picture is borrowed.
+// ParseResult reads a result in a separate envelope. Its picture is borrowed.
 func ParseResult(data []byte) (Result, error) {
 	x, err := decodeResult(data)
 	return x.of(), err

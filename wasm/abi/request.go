@@ -47,7 +47,7 @@ func ParseRequest(data []byte) (api.Request, error) {
 	return x.Request, err
 }
 
-// Served is what serve and resume answer: a response, or the jobs of a call that waits for them.
+// Served is the answer of serve and resume: a response, or the jobs of a call that waits for them.
 //
 //field:message envelope of response
 //field:pages get

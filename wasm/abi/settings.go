@@ -42,7 +42,7 @@ type Settings struct {
 	Replica   *Replica `wire:"20"` // the application is kept a copy of an origin's; absent: it is independent
 }
 
-// Replica says how the application of an instance is kept a copy.
+// Replica has the settings of an application that is a copy.
 type Replica struct {
 	Name  string        `wire:"1"`                  // name of this replica, for people
 	Live  replica.Live  `wire:"2,max=replica.Once"` // 0 stream, 1 poll, 2 once
@@ -65,8 +65,7 @@ func (s *Settings) Marshal() []byte {
 	return e.Bytes(nil)
 }
 
-// ParseSettings reads an envelope. It returns field.ErrFormat, wrapped, for one that is none, or
-// of a role or a store that is none.
+// ParseSettings reads an envelope. It returns field.ErrFormat, wrapped, for an invalid one, and for an unknown role or store.
 func ParseSettings(data []byte) (s Settings, err error) {
 	d := field.Decode(data)
 	getSettings(d, &s)

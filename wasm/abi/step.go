@@ -2,14 +2,14 @@ package abi
 
 import "github.com/sightline-dev/sightline/core/api"
 
-// Step asks an engine for a little of its own work.
+// Step asks an engine for some background work.
 type Step struct {
 	Take int      // maximum number of new tasks
 	Done []Handed // tasks that are handed back
 	Idle bool     // tasks only, no maintenance
 }
 
-// Handed is a task with what became of it.
+// Handed is a task with its result.
 type Handed struct {
 	Task   uint64
 	Result Result
@@ -50,7 +50,7 @@ func ParseStep(data []byte) (Step, error) {
 	return s, err
 }
 
-// Stepped is what a step came to.
+// Stepped is the result of a step.
 //
 //field:message envelope of stepped
 //field:pages get

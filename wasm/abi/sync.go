@@ -83,8 +83,8 @@ func AppendEvent(buf []byte, e replica.Event) []byte {
 	return encodeEvent(buf, &x)
 }
 
-// ParseEvent reads an envelope; nil wants the status alone. The body of an answer is borrowed. Errors:
-// field.ErrFormat, for an event that is none too.
+// ParseEvent reads an envelope; nil asks only for the status. The body of an answer is borrowed. Errors: field.ErrFormat, also for an
+// unknown event.
 func ParseEvent(data []byte) (replica.Event, error) {
 	x, err := decodeEvent(data)
 	if err != nil {
@@ -117,7 +117,7 @@ func ParseEvent(data []byte) (replica.Event, error) {
 	return nil, fmt.Errorf("event %d: %w", x.Kind, field.ErrFormat)
 }
 
-// Synced is what an event came to.
+// Synced is the result of an event.
 type Synced struct {
 	Err     error // of the store: the machine is done for
 	Effects []replica.Effect

@@ -98,7 +98,7 @@ func synced() abi.Synced {
 	}
 }
 
-// syncVectors are those of events and of what they came to.
+// syncVectors are the vectors of events and their results.
 func syncVectors() []vector {
 	names := []string{"status", "begin", "wake", "local", "need", "offline", "online", "stop", "a piece of an answer", "an answer that is cut off"}
 	b := blob.Sum([]byte("b"))
@@ -198,7 +198,7 @@ func TestReplicaSettings(t *testing.T) {
 	}
 }
 
-// byText compares errors by what they say, which is all that crosses.
+// byText compares errors by their text, which is all that crosses.
 var byText = cmp.Comparer(func(a, b error) bool { return a == nil && b == nil || a != nil && b != nil && a.Error() == b.Error() })
 
 // zeros names a field of a status that is zero.

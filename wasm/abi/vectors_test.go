@@ -28,8 +28,7 @@ var update = flag.Bool("update", false, "write testdata/envelopes.json instead o
 
 const vectorsFile = "testdata/envelopes.json"
 
-// vector is an envelope with what it says, for the hosts that are written in other languages.
-// Fields have the names of wasm/README.md; bytes are hex digits.
+// vector is an envelope with its content, for hosts in other languages. Fields have the names of wasm/README.md; bytes are hex digits.
 type vector struct {
 	Envelope string         `json:"envelope"`
 	Name     string         `json:"name"`

@@ -13,7 +13,7 @@ import (
 // the is the one instance that a module is.
 var the = instance.Instance{Imports: imports{}}
 
-// input is where the host writes arguments. It grows only, in steps of inputStep bytes.
+// input is the memory to which the host writes arguments. It only grows, in steps of inputStep bytes.
 var input []byte
 
 const inputStep = 64 << 10
@@ -30,8 +30,8 @@ func reserve(n uint32) uint32 {
 	return uint32(uintptr(unsafe.Pointer(unsafe.SliceData(input))))
 }
 
-// call runs a call on the first n bytes of the input, and says where the answer lies. It lets the
-// collector's goroutines run, which have no other time.
+// call runs a call on the first n bytes of the input, and returns the place of the answer. It lets the collector's goroutines run, which
+// have no other time.
 func call(n uint32, do func([]byte) []byte) uint64 {
 	answer := do(input[:min(int(n), len(input))])
 	runtime.Gosched()
@@ -42,7 +42,7 @@ func call(n uint32, do func([]byte) []byte) uint64 {
 func open(n uint32) uint64 {
 	answer := call(n, the.Open)
 	if the.Keeps() {
-		runtime.GC() // or the pace is one for what was alive before all this was read
+		runtime.GC() // otherwise the pace would be that of the memory in use before the start
 	}
 	pace()
 	return answer

@@ -21,5 +21,5 @@ func pace() {
 	runtime.AddCleanup(&cycle{}, func(struct{}) { pace() }, struct{}{})
 }
 
-// cycle is gone after a collection. It is too large to share memory with others.
+// cycle is unreachable after a collection. It is too large to share memory with others.
 type cycle struct{ _ [32]byte }

@@ -1,21 +1,20 @@
 package main
 
-// headroom is how many bytes are allocated, at least, between two collections. The collector's own
-// measure, as much as is alive, is little in a small instance, which would collect every few dozen
-// predictions: a fifth of what they cost.
+// headroom is the minimum number of bytes that are allocated between two collections. The collector's measure, the size of the live
+// memory, is small in a small instance, which would collect every few dozen predictions: a fifth of their cost.
 const headroom = 16 << 20
 
 // smallest is the heap that the collector waits for at 100 percent.
 const smallest = 4 << 20
 
-// least is how much may be allocated between two collections in a large instance, in percent of what is alive: the
-// library's measure, and less where the guest itself keeps all data, most of which the collector need not look into.
+// least is the amount that a large instance may allocate between two collections, in percent of the live memory: the library's measure,
+// and less if the guest itself stores all data, most of which the collector need not scan.
 const (
 	least    = 100
 	leastOwn = 20
 )
 
-// percent is how much may be allocated in percent of what is alive, and no less than least.
+// percent returns the amount that may be allocated, in percent of the live memory, and at least least.
 func percent(live, least uint64) int {
 	most := (headroom + live) * 100 / smallest // below live, that much of smallest counts
 	return int(max(least, min(headroom*100/max(live, 1), most)))

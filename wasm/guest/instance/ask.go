@@ -56,8 +56,7 @@ func (i *Instance) ask(q *abi.Question) ([]byte, error) {
 	return nil, fmt.Errorf("%w: unknown question %q", errEnvelope, q.What)
 }
 
-// hosted is what a public name stands for, with its bytes where they are here. Those of a copy may be at the
-// origin alone.
+// hosted returns the picture of a public name, with its bytes if they are stored here. Those of a copy may be only at the origin.
 func (i *Instance) hosted(name string) ([]byte, error) {
 	p, err := i.engine.Register.Hosted(name)
 	if err != nil {

@@ -55,7 +55,7 @@ func newSource(t testing.TB) *source {
 	return &source{w, f}
 }
 
-// answer is the feed's, whole.
+// answer returns the complete answer of the feed.
 func (s *source) answer(t testing.TB, a *replica.Ask) api.Response {
 	t.Helper()
 	res := s.feed.Serve(context.Background(), &api.Request{
@@ -125,7 +125,7 @@ type kept struct {
 	down   bool // nobody answers
 }
 
-// register is what the origin says of the application.
+// register returns the origin's register of the application.
 func (s *source) register(t testing.TB) (seq uint64, data []byte) {
 	t.Helper()
 	data, seq, err := s.Engine.Register.AppRecord(s.App, "")
@@ -316,7 +316,7 @@ func (s *source) read(t testing.TB, path string) string {
 	return string(r.Body)
 }
 
-// TestNoCopy asks for what only a copy answers.
+// TestNoCopy makes requests that only a copy answers.
 func TestNoCopy(t *testing.T) {
 	p := openPage(t, apitest.TinyBundles(t), nil)
 	if _, told, err := abi.ParseReply(p.Ask((&abi.Question{What: abi.AskDigest}).Marshal())); !errors.Is(told, api.ErrOptions) || err != nil {
@@ -338,8 +338,8 @@ func TestNoCopy(t *testing.T) {
 	}
 }
 
-// TestKilledCopy ends a page at any write of what it writes alone, with any part of what was not synced lost: all
-// that was acknowledged is at the origin afterwards, and the two agree.
+// TestKilledCopy ends a page at any write of its store, with any part of the unsynced data lost: the origin has all acknowledged
+// operations afterwards, and the two agree.
 func TestKilledCopy(t *testing.T) {
 	for seed := range proof.Seeds(t, 15, 1000) {
 		rng := rand.New(rand.NewPCG(seed, 8))

@@ -2,7 +2,7 @@ package instance
 
 import "github.com/sightline-dev/sightline/core/api"
 
-// standing returns where the copy stands with its origin, for calls to the copy; false if its machine has ended.
+// standing returns the copy's status, for calls to the copy; false if its machine has ended.
 func (i *Instance) standing(string) (api.Standing, bool) {
 	if i.machine == nil {
 		return api.Standing{}, false

@@ -23,8 +23,8 @@ func (k *kept) says(t testing.TB, path string, parts ...string) string {
 	return body
 }
 
-// TestCopyTells follows what is written at a copy through what it tells of itself: where it is durable, what waits,
-// what was sent, what came otherwise; and that a restart forgets none of it.
+// TestCopyTells follows the writes of a copy in its status: durable, pending, sent and conflicting operations. A restart forgets none of
+// it.
 func TestCopyTells(t *testing.T) {
 	s := newSource(t)
 	s.add(t, "red", "red.png")

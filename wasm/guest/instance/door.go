@@ -104,7 +104,7 @@ func (d *door) introduce(r *api.Request) {
 	r.Authorization = "Basic " + base64.StdEncoding.EncodeToString([]byte(d.client.ID+":"+d.client.Secret))
 }
 
-// visitors gives tokens that say nothing: the door asks for none.
+// visitors gives empty tokens: the door needs none.
 type visitors struct{ random io.Reader }
 
 var _ api.Tokens = visitors{}

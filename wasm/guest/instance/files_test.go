@@ -18,7 +18,7 @@ import (
 	"github.com/sightline-dev/sightline/wasm/host/lend"
 )
 
-// TestReload closes a page and opens it again: everything is there.
+// TestReload closes a page and opens it again: it has all data.
 func TestReload(t *testing.T) {
 	bundles, disk := apitest.TinyBundles(t), journaltest.NewDisk()
 	p := openPage(t, bundles, disk)
@@ -52,8 +52,8 @@ func TestReload(t *testing.T) {
 	p.ask(t, abi.Question{What: abi.AskHosted, Name: name})
 }
 
-// TestKilledTab ends a page at any of its writes, with any part of what was not synced lost:
-// what was acknowledged is there, whole, and the page goes on.
+// TestKilledTab ends a page at any of its writes, with any part of the unsynced data lost: the store has all acknowledged writes, and the
+// page works.
 func TestKilledTab(t *testing.T) {
 	bundles := apitest.TinyBundles(t)
 	for seed := range proof.Seeds(t, 30, 1000) {
@@ -121,7 +121,7 @@ func TestBrokenDisk(t *testing.T) {
 	p.fetch(t, 404, "GET", "/v2/inputs/again", "", "")
 }
 
-// TestForeignFiles refuses files that are none of its own, and leaves them as they are.
+// TestForeignFiles refuses foreign files, and leaves them unchanged.
 func TestForeignFiles(t *testing.T) {
 	bundles := apitest.TinyBundles(t)
 	for _, file := range []int{0, 2} {

@@ -1,17 +1,15 @@
-// Package instance is what the module does, apart from how it is called: envelopes go in and come
-// out, and what the host lends comes through [lent.Imports]. So the same code answers in the
-// module, and in tests that run natively.
+// Package instance is the work of the module, apart from its calling convention: it maps envelopes to envelopes, and uses the host's
+// services by [lent.Imports]. So the same code answers in the module, and in tests that run natively.
 //
-//	Open(Settings) ──▶ engine over the lent store, or over one of its own · analyser
+//	Open(Settings) ──▶ engine over the host's store, or over one in memory · analyser
 //	Serve(Request) ──▶ Response ─ or ─▶ Jobs of call n ──host──▶ Resume(Results of call n) ──▶ …
-//	Step           ──▶ tasks to do; a few milliseconds of a training, of the indexes, of tidying
+//	Step           ──▶ tasks to do; a few milliseconds of a training, of the indexes, of cleaning up
 //	Analyse(Job)   ──▶ Result
 //	Ask(Question)  ──▶ Reply
-//	Sync(Event)    ──▶ Synced: what the machine of a copy wants, and where it stands
+//	Sync(Event)    ──▶ Synced: the requests of a copy's machine, and its status
 //
-// A panic costs the request, the task or the picture that it came with, which is answered as an
-// internal error; the instance goes on. A trap of the module (memory at its end, a stack too deep)
-// is the host's to see.
+// A panic fails only its request, task or picture, which is answered as an internal error; the instance continues. The host must handle a
+// trap of the module (memory at its end, a stack too deep).
 package instance
 
 import (
@@ -37,9 +35,9 @@ type Instance struct {
 	engine   *core.Engine // nil: not the role, or not open
 	pictures *pictures    // the instance's own; nil: the host keeps them
 	close    []func() error
-	door     *door // nil: credentials say who asks
+	door     *door // nil: credentials identify the caller
 	analysts *analysts
-	machine  *replica.Machine // nil: the application is no copy
+	machine  *replica.Machine // nil: the application is not a copy
 
 	calls     []underWay           // few at once
 	tasks     map[uint64]core.Task // handed out
@@ -66,7 +64,7 @@ func (i *Instance) log(level int32, format string, args ...any) {
 	i.Imports.Log(level, fmt.Sprintf(format, args...))
 }
 
-// guard runs work of which a panic must not be the end. then is told after one.
+// guard runs work and recovers its panic. then is called after a panic.
 func (i *Instance) guard(what string, work func(), then func()) {
 	done := false
 	defer func() {
@@ -102,7 +100,7 @@ func (i *Instance) Serve(data []byte) []byte {
 	return i.answer
 }
 
-// Resume goes on with a call. The answer is a Response, or the next Jobs.
+// Resume continues a call. The answer is a Response, or the next Jobs.
 func (i *Instance) Resume(data []byte) []byte {
 	number, results, err := abi.ParseResults(data)
 	if err != nil {
@@ -147,7 +145,7 @@ func (i *Instance) goOn(u *underWay) {
 	i.answer = abi.AppendJobs(i.answer, u.number, jobs)
 }
 
-// refuser says what no engine needs to be asked for.
+// refuser answers requests that need no engine.
 var refuser api.Service
 
 // refuse answers a request that is not served.

@@ -50,8 +50,8 @@ func (i *Instance) open(data []byte) error {
 	if s.Memory > 0 {
 		debug.SetMemoryLimit(int64(min(s.Memory, 1<<32)))
 	}
-	// Most of what a start allocates stays: collecting meanwhile, which the first megabytes of a heap
-	// bring about again and again, costs more than it gives back.
+	// Most of the memory that a start allocates stays in use. Collections meanwhile, which the first megabytes of a heap cause again and
+	// again, cost more than they free.
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	load := map[abi.Role]func(fs.FS) (*predict.Set, error){
 		abi.Engine: predict.LoadTables, abi.Analyser: predict.LoadNetwork, abi.Both: predict.Load,
@@ -145,8 +145,8 @@ func rate(n, burst uint32, none float64) auth.Rate {
 	return auth.Rate{PerSecond: float64(n), Burst: int(cmp.Or(burst, n))}
 }
 
-// maxOwnBytes is what a store of the instance's own may hold in keys and values before it is full:
-// a module has 4 GB of memory, the tree and the collector take a multiple.
+// maxOwnBytes is the maximum size of keys and values in a store of the instance: a module has 4 GB of memory, and the tree and the
+// collector take a multiple.
 const maxOwnBytes = 1 << 30
 
 // reserveBytes of the files are for deletions once a browser gives no more space.
@@ -175,7 +175,7 @@ func (i *Instance) openStore() (kv.Store, error) {
 	return s, nil
 }
 
-// Keeps reports whether the instance has a store of its own, all of it in its memory.
+// Keeps reports whether the store is in the memory of the instance.
 func (i *Instance) Keeps() bool { return i.pictures != nil }
 
 // shut closes what is open, the last first.

@@ -16,7 +16,7 @@ import (
 	"github.com/sightline-dev/sightline/wasm/abi"
 )
 
-// fetch asks for what a page's script asks for, and wants a status of it.
+// fetch makes a request of a page's script, and checks its status.
 func (p *page) fetch(t testing.TB, status int, method, path, authorization, body string) string {
 	t.Helper()
 	path, query, _ := strings.Cut(path, "?")

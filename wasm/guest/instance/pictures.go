@@ -21,8 +21,8 @@ type pictures struct {
 	tidy  blob.Tidy // used if the engine serves one application
 }
 
-// drawnAtOnce is what names of pictures are drawn in, in bytes: by it a host tells them from
-// ids, in tests that inject both.
+// drawnAtOnce is the number of random bytes that are drawn for names of pictures. In tests that inject both, a host recognizes them by
+// this number.
 const drawnAtOnce = 512
 
 func (i *Instance) openPictures() (*pictures, error) {

@@ -12,8 +12,7 @@ import (
 	"github.com/sightline-dev/sightline/wasm/guest/lent"
 )
 
-// Step takes back tasks, hands out new ones, and does a little of what no request waits for. The
-// answer is Stepped.
+// Step takes back tasks, hands out new ones, and does some background work. The answer is Stepped.
 func (i *Instance) Step(data []byte) []byte {
 	s, err := abi.ParseStep(data)
 	if err == nil && i.engine == nil {

@@ -83,7 +83,7 @@ func (i *Instance) sync(e replica.Event) (done abi.Synced, err error) {
 	return done, err
 }
 
-// digest is that of what the copy has folded of its origin's log.
+// digest returns the digest of the folded part of the origin's log.
 func (i *Instance) digest() ([]byte, error) {
 	if i.machine == nil {
 		return nil, errNoReplica

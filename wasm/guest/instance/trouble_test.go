@@ -308,7 +308,7 @@ func TestFlat(t *testing.T) {
 	}
 }
 
-// FuzzInstance calls exports with any bytes: every answer is an envelope, and the instance goes on.
+// FuzzInstance calls exports with any bytes: every answer is an envelope, and the instance continues.
 func FuzzInstance(f *testing.F) {
 	r := api.Request{Method: "POST", Path: "/v2/inputs", Body: []byte(`{"inputs":[{"data":{"image":{"url":"http://pictures.test/red.png"}}}]}`)}
 	job := api.Job{Data: apitest.Picture("red.png"), Want: predict.WantConcepts}

@@ -141,9 +141,8 @@ func (g *guest) rest(t testing.TB, d time.Duration) {
 	t.Fatal("the background does not come to an end")
 }
 
-// lentTo makes an instance over a world's store and pictures: of one application, when the world's
-// own engine remains the one that writes applications and keys, or with an empty app in place
-// of that engine.
+// lentTo makes an instance over a world's store and pictures: of one application, if the world's engine still writes applications and
+// keys, or with an empty app instead of that engine.
 func lentTo(t testing.TB, w *apitest.World, app string, bundles fs.FS, settings map[string]string) *guest {
 	t.Helper()
 	s := abi.Settings{
@@ -186,7 +185,7 @@ func lentTo(t testing.TB, w *apitest.World, app string, bundles fs.FS, settings 
 	return g
 }
 
-// setAside has others than ids be made of what is drawn until it is undone.
+// setAside excludes ids that are drawn until it is undone.
 func setAside(t testing.TB, w *apitest.World) (undo func()) {
 	t.Helper()
 	var next [8]byte
@@ -245,8 +244,7 @@ type page struct {
 	names    apitest.Counter
 }
 
-// Read implements [io.Reader] as a page's random source does in tests: names of pictures are
-// drawn from a source of their own.
+// Read implements [io.Reader] as a page's random source does in tests: names of pictures come from a separate source.
 func (p *page) Read(b []byte) (int, error) {
 	if len(b) < 512 {
 		return p.ids.Read(b)
@@ -274,8 +272,7 @@ func openPage(t testing.TB, bundles fs.FS, disk journal.Files) *page {
 	return p
 }
 
-// do does a job as a page's host does: what is fetched is analysed elsewhere, and comes along
-// where the instance is to keep it.
+// do does a job as a page's host does: a fetched picture is analysed elsewhere, and is passed along if the instance stores it.
 func (p *page) do(j api.Job) abi.Result {
 	if j.Data == nil && j.URL != "" {
 		name, _, _ := strings.Cut(strings.TrimPrefix(j.URL, "http://pictures.test/"), "?")

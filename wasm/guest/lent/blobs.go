@@ -41,7 +41,7 @@ func (b Blobs) Put(_ context.Context, r io.Reader, want blob.Hash) (blob.Hash, e
 	return want, did(b.From.PicturePut((*[32]byte)(&want), data))
 }
 
-// Register is what the host knows of the application, and takes of it from its origin.
+// Register is the host's register of the application.
 type Register struct{ From Imports }
 
 var _ replica.Register = Register{}
@@ -49,8 +49,8 @@ var _ replica.Register = Register{}
 // Seq is the entry of the origin's control log that the host's register is of.
 func (r Register) Seq() uint64 { return uint64(max(r.From.RegisterSeq(), 0)) }
 
-// Take has the host take a newer one. One that says that the application is gone the host acts on when the
-// call is over, since it ends this instance.
+// Take passes a newer register to the host. If it reports that the application was deleted, the host acts on it after the call, since
+// that ends this instance.
 func (r Register) Take(seq uint64, data []byte) (gone string, err error) {
 	x, err := catalog.DecodeRegister(data)
 	if err != nil {

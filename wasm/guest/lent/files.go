@@ -47,7 +47,7 @@ func newFiles(names []string, read func(name string, dst []byte) int64) *Files {
 	return f
 }
 
-// find is what stands at a name: a file, or the files below a folder.
+// find returns the entry with a name: a file, or the files below a folder.
 func (f *Files) find(op, name string) (entry, error) {
 	if !fs.ValidPath(name) {
 		return entry{}, &fs.PathError{Op: op, Path: name, Err: fs.ErrInvalid}

@@ -1,5 +1,4 @@
-// Package lent makes the core's ports of what a host lends its guest: the imports of module
-// sightline.
+// Package lent implements the core's ports with the services of the guest's host: the imports of module sightline.
 //
 //	core.Options      this package             wasm/README.md
 //	Store      ◀────  Store         ◀────────  kv_*
@@ -20,9 +19,8 @@ import (
 	"github.com/sightline-dev/sightline/wasm/abi"
 )
 
-// Imports are the functions of module sightline as wasm/README.md lists them, with slices for
-// addresses and lengths. What is passed is borrowed until the call returns. A function that fills
-// dst returns the length: where it is above len(dst) nothing was written, below 0 it is an
+// Imports are the functions of module sightline in wasm/README.md, with slices instead of addresses and lengths. Arguments are borrowed
+// until the call returns. A function that fills dst returns the length: above len(dst) it wrote nothing, and below 0 it is an
 // [abi.Errno], negated.
 type Imports interface {
 	Now() int64
@@ -65,8 +63,8 @@ type Imports interface {
 	Count(dst []byte) int64
 }
 
-// fill calls an import until buf has room for what it fills, and returns that part of it. It is
-// buf's memory, or new memory where that was too small.
+// fill calls an import until buf is large enough, and returns the filled part of it. It is buf's memory, or new memory if that was too
+// small.
 func fill(buf []byte, call func(dst []byte) int64) ([]byte, error) {
 	for {
 		n := call(buf)

@@ -25,7 +25,7 @@ func (p Pictures) Add(_ context.Context, data []byte, contentType string, expire
 	return hex.EncodeToString(got[:abi.PictureNameBytes]), h, nil
 }
 
-// Lookup returns what a name stands for; the error is blob.ErrNotFound.
+// Lookup returns the picture with a name; the error is blob.ErrNotFound.
 func (p Pictures) Lookup(name string, now time.Time) (blob.Picture, error) {
 	var key [abi.PictureNameBytes]byte
 	if len(name) != 2*len(key) {

@@ -14,7 +14,7 @@ import (
 // firstChunk is the number of bytes that a scan asks for first, since most end after a record or two. It asks for more each time.
 const firstChunk = 1 << 10
 
-// Store is the store that the host lends. It may be called concurrently where its imports may.
+// Store is the host's store. It may be called concurrently if its imports may.
 type Store struct {
 	reader
 	from   Imports
@@ -62,7 +62,7 @@ func (s *Store) Snapshot() kv.Snapshot {
 // Room implements [kv.Store].
 func (s *Store) Room() error { return s.do(s.from.KVRoom) }
 
-// Compact has the store let go of what was deleted between lo and hi.
+// Compact compacts the deleted keys between lo and hi.
 func (s *Store) Compact(_ context.Context, lo, hi []byte) error {
 	return s.do(func() int32 { return s.from.KVCompact(lo, hi) })
 }
