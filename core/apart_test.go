@@ -43,15 +43,15 @@ func (w *written) Commit(b *kv.Batch) (func() error, error) {
 	return w.Store.Commit(b)
 }
 
-// apart is an application with an engine of its own, beside the register of all.
+// apart is an application with a separate engine, and the register of all applications.
 type apart struct {
 	*doomed
 	control *register.Register
 	writes  *written
-	ended   []string // applications that Detach was told of
+	ended   []string // applications that Detach got
 }
 
-// newApart fills an application in an engine of all, and opens it in one of its own.
+// newApart fills an application in an engine of all, and opens it in a separate one.
 func newApart(t testing.TB) *apart {
 	t.Helper()
 	w := apitest.NewWorld(t, memkv.New(), apitest.Tiny(t), nil, nil)
@@ -89,8 +89,8 @@ func (a *apart) tidy(t testing.TB) {
 	}
 }
 
-// TestOneApplication holds an engine of one application to what an engine of all answers, and
-// to writing nothing else.
+// TestOneApplication compares the answers of an engine of one application with those of an engine of all, and checks that it writes
+// nothing else.
 func TestOneApplication(t *testing.T) {
 	whole := doom(t, apitest.NewWorld(t, memkv.New(), apitest.Tiny(t), nil, nil), func(int) int { return 3 })
 	a := newApart(t)
@@ -143,7 +143,7 @@ func TestOneApplication(t *testing.T) {
 	}
 }
 
-// TestOneApplicationReadsTheRegister changes the register beside the engine, which writes none of it.
+// TestOneApplicationReadsTheRegister changes the register outside the engine, which writes none of it.
 func TestOneApplicationReadsTheRegister(t *testing.T) {
 	a := newApart(t)
 	ctx := t.Context()
@@ -230,7 +230,7 @@ func TestDeletedApart(t *testing.T) {
 	}
 }
 
-// TestOpenOneChecks opens engines of an application that is not there.
+// TestOpenOneChecks opens engines of an application that does not exist.
 func TestOpenOneChecks(t *testing.T) {
 	for _, id := range []string{"none", "0123456789abcdef0123456789abcdef"} {
 		o := newFixture(t).o

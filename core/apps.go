@@ -16,14 +16,13 @@ import (
 	"github.com/sightline-dev/sightline/core/register"
 )
 
-// errDeleted is what calls, and work in the background, of an application get that was deleted under them.
+// errDeleted is the error of running calls and background work of an application that is deleted meanwhile.
 var errDeleted = fmt.Errorf("%w: the application was deleted", auth.ErrKeyUnknown)
 
 // gone reports whether an error says that the application was deleted meanwhile.
 func gone(err error) bool { return errors.Is(err, errDeleted) }
 
-// apps holds the applications that are open, each with a partition of its own, opened when
-// it is first asked for.
+// apps holds the open applications, each with its partition, opened at the first request.
 //
 //	key ──register──▶ application's record
 //	                         │
@@ -46,8 +45,8 @@ type application struct {
 	Partition *partition.Partition
 	shown     atomic.Pointer[api.Application] // as requests meet it
 	inputs    *ingest.Worker
-	copied    bool // of an origin's, whose log says which network it has
-	held      bool // Step's own: pictures may be kept for what is on its way or in dispute
+	copied    bool // a copy of an origin's, whose log determines its network
+	held      bool // Step's: pictures may be kept for pending operations and conflicts
 	renewal
 
 	out atomic.Int64 // tasks with pictures that were handed out and not handed back

@@ -25,7 +25,7 @@ func status(e *core.Engine, authorization string) (int, string) {
 	return call.Response().Status, string(call.Response().Body)
 }
 
-// TestKeys holds who is let in, and what those who are not are told.
+// TestKeys: which keys are accepted, and the errors for the others.
 func TestKeys(t *testing.T) {
 	l := newFixture(t)
 	e := l.open(t)

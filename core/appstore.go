@@ -12,8 +12,8 @@ import (
 	"github.com/sightline-dev/sightline/core/register"
 )
 
-// appStore is the engine's applications, keys and clients as requests ask for them. What is read
-// is read from the store, so a key that was deleted is unknown to the next request.
+// appStore reads applications, keys and clients for requests. It reads them from the store each time, so the next request after a
+// deletion does not find a key.
 type appStore struct{ e *Engine }
 
 var _ api.Applications = appStore{}

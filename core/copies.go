@@ -13,7 +13,7 @@ import (
 	"github.com/sightline-dev/sightline/core/predict/raster"
 )
 
-// What the sync protocol asks of an engine, at an origin and at a copy.
+// The part of an engine that the sync protocol uses, at an origin and at a copy.
 
 // Partition returns an application's log, state and index. It is the engine's to close. Errors:
 // register.ErrApplication and the store's.
@@ -25,8 +25,8 @@ func (e *Engine) Partition(app string) (*partition.Partition, error) {
 	return open.Partition, nil
 }
 
-// Identify says for whom a request speaks that is none of the interface's calls, and when what it
-// was asked with ends; see [api.Service.Identify].
+// Identify returns the caller of a request that is not a call of the interface, and the time at which its credential ends; see
+// [api.Service.Identify].
 func (e *Engine) Identify(ctx context.Context, r *api.Request) (auth.Principal, time.Time, error) {
 	return e.service.Identify(ctx, r)
 }
@@ -43,7 +43,7 @@ func ReceivedJob(picture blob.Hash, crop raster.Crop, base [32]byte) api.Job {
 	return *job
 }
 
-// Received is what the result of a [ReceivedJob] gave.
+// Received returns the outcome of a [ReceivedJob].
 func (e *Engine) Received(base [32]byte, r *api.Result) ingest.Outcome {
 	return e.service.Fetched(base, r)
 }

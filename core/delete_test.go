@@ -27,7 +27,7 @@ import (
 // marker is in everything that a doomed application is given.
 const marker = "zebrafinch"
 
-// doomed is an application that will be deleted, beside another that stays.
+// doomed is an application that will be deleted, while another one stays.
 type doomed struct {
 	*apitest.World
 	app      catalog.App
@@ -203,8 +203,8 @@ func refolds(t testing.TB, store kv.Store) {
 	}
 }
 
-// TestDeletedApplicationLeavesNothing deletes an application at any moment of its work and scans
-// store and blobs for what it was given. The other application stays as it was.
+// TestDeletedApplicationLeavesNothing deletes an application at any moment of its work and scans store and blobs for its data. The other
+// application stays unchanged.
 func TestDeletedApplicationLeavesNothing(t *testing.T) {
 	set := apitest.Tiny(t)
 	for seed := range proof.Seeds(t, 12, 2000) {

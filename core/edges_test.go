@@ -100,7 +100,7 @@ func TestEdges(t *testing.T) {
 	refolds(t, l.o.Store)
 }
 
-// TestCreateEdgeRefuses makes no edge of what is not there.
+// TestCreateEdgeRefuses: an edge cannot have missing applications.
 func TestCreateEdgeRefuses(t *testing.T) {
 	e := newFixture(t).open(t)
 	app := newApp(t, e)
@@ -125,8 +125,7 @@ func TestCreateEdgeRefuses(t *testing.T) {
 	}
 }
 
-// TestSites leases sites, and knows them by their secrets until their application is gone. No number
-// is ever given twice.
+// TestSites leases sites, and finds them by their secrets until their application is deleted. No number is ever given twice.
 func TestSites(t *testing.T) {
 	l := newFixture(t)
 	e := l.open(t)
@@ -201,8 +200,7 @@ func TestSites(t *testing.T) {
 	}
 }
 
-// TestSitesAreDifferent leases from several threads at once, and again after the engine was
-// opened anew.
+// TestSitesAreDifferent leases from several threads at once, and again after the engine was opened again.
 func TestSitesAreDifferent(t *testing.T) {
 	l := newFixture(t)
 	e := l.open(t)
@@ -358,8 +356,8 @@ func TestRestoredTwiceLeasesOthers(t *testing.T) {
 	}
 }
 
-// TestKillEnrolments cuts the origin's power while edges enrol, asks again, as an edge
-// does whose answer was lost, and holds that an edge's site never changes once it was told.
+// TestKillEnrolments cuts the origin's power while edges enrol. Each edge repeats its request, as after a lost answer. Its site never
+// changes after the first answer.
 func TestKillEnrolments(t *testing.T) {
 	for seed := range proof.Seeds(t, 30, 3000) {
 		r := rand.New(rand.NewPCG(seed, 71))

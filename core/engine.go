@@ -1,22 +1,21 @@
-// Package core is the engine: everything that /v2 does, on the same bytes at every host.
+// Package core is the engine: all of /v2, with the same bytes at every host.
 //
 //	            ┌───────────────────── Engine ─────────────────────┐
-//	Request ──▶ │ auth ── whose key, which application             │
+//	Request ──▶ │ auth ── key and its application                  │
 //	            │ api ─── routes, statuses, JSON                   │ ──▶ Response
 //	            │  ├── predict.Set   public models and the network │
 //	   jobs ◀── │  ├── lang          names, 23 languages           │ ◀── results
-//	            │  ├── blob.Hosted   pictures kept                 │
+//	            │  ├── blob.Hosted   stored pictures               │
 //	            │  └── partition     one an application:           │
 //	            │        log ──fold──▶ catalog records + index     │
 //	            └──────────▲───────────────────────────────────────┘
-//	               store, clock, randomness, blobs, Step: lent by the host
+//	               store, clock, randomness, blobs, Step: the host's
 //
-// A host (the origin, an edge, a page) opens an engine with what it lends, hands it
-// requests, runs the jobs that calls ask for on its own threads, and calls Step from time
-// to time. The engine starts nothing of its own and waits for nothing.
+// A host (the origin, an edge, a page) opens an engine with its services, passes requests to it, runs the jobs of calls on its threads,
+// and calls Step from time to time. The engine starts no goroutine and waits for nothing.
 //
-// A host may also give each application an engine of its own ([Options.App]), a guest each,
-// and hold one [register.Register], which writes what they read.
+// A host may also have one engine for each application ([Options.App]), such as a guest each, and one [register.Register], which writes
+// the records that they read.
 package core
 
 import (
@@ -38,7 +37,7 @@ import (
 	"github.com/sightline-dev/sightline/core/register"
 )
 
-// Options are what a host lends and sets. Fields without "0 means" or "empty means" are needed.
+// Options are the services and settings of the host. Fields without "0 means" or "empty means" are required.
 type Options struct {
 	Store kv.Store // holds applications, keys, logs, records and indexes
 
@@ -68,8 +67,7 @@ type Options struct {
 	Storage     api.Storage                      // nil: storage has no limits
 	PictureSize func(h blob.Hash) (int64, error) // bytes of a picture that is kept, or blob.ErrNotFound; needed with Storage
 
-	// Copies says where an application that is a copy stands with its origin; false, or nil: nobody keeps it
-	// in step.
+	// Copies returns the status of an application that is a copy; false, or nil: it is not synchronized.
 	Copies func(app string) (api.Standing, bool)
 
 	NoColumns  bool // see index.Options: for a store in memory
@@ -86,7 +84,7 @@ type Options struct {
 	OperatorRate auth.Rate // the same of the operator's own; zero means none
 }
 
-// Engine answers requests. It is safe for concurrent use, as far as what it was lent is.
+// Engine answers requests. It is safe for concurrent use if the services in Options are.
 type Engine struct {
 	Register *register.Register
 	service  *api.Service
@@ -99,8 +97,8 @@ type Engine struct {
 	closed   atomic.Bool
 }
 
-// Open makes an engine over what the store holds. It returns api.ErrOptions for settings that
-// are missing or cannot be, register.ErrApplication for an App that is not there, and the store's errors.
+// Open makes an engine over a store. It returns api.ErrOptions for missing or invalid settings, register.ErrApplication for an App that
+// does not exist, and the store's errors.
 func Open(o Options) (*Engine, error) {
 	if o.Store == nil || o.Models == nil || o.Hosted == nil || o.Clock == nil || o.Rand == nil {
 		return nil, fmt.Errorf("%w: Store, Models, Hosted, Clock and Rand are required", api.ErrOptions)
@@ -138,7 +136,7 @@ func (e *Engine) openRegister(o *Options) (err error) {
 	return err
 }
 
-// detach ends what serves an application that is gone. Its pictures may be claimed by nothing any more.
+// detach closes a deleted application. Nothing may claim its pictures any longer.
 func (e *Engine) detach(app string) {
 	e.apps.detach(app)
 	e.strays.Store(true)
@@ -170,7 +168,7 @@ func (e *Engine) Caller(ctx context.Context, r *api.Request) (string, error) {
 // that panicked: then err is api.ErrInternal.
 func (e *Engine) Refuse(r *api.Request, err error) api.Response { return e.service.Refuse(r, err) }
 
-// Close ends the engine, once calls under way have ended. It closes nothing that was lent.
+// Close ends the engine, once running calls have ended. It closes none of the host's services.
 func (e *Engine) Close() error {
 	if e.closed.Swap(true) {
 		return nil

@@ -22,7 +22,7 @@ import (
 	"github.com/sightline-dev/sightline/core/register"
 )
 
-// fixture is what a test lends an engine: a clock it sets, blobs it can look into.
+// fixture has the services of a test's engine: a clock that it sets, and blobs that it can read.
 type fixture struct {
 	mu    sync.Mutex
 	now   time.Time

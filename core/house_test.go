@@ -15,7 +15,7 @@ import (
 	"github.com/sightline-dev/sightline/core/proof"
 )
 
-// wideInterfaces are the interfaces of more than 8 methods, with what they may have at most.
+// wideInterfaces are the interfaces with more than 8 methods, and their maximum.
 var wideInterfaces = map[string]int{
 	"wasm/guest/lent.Imports": 32, // what a host gives the module
 	"sync/replica.Partition":  27, // the simulator and an edge put their own before a partition
@@ -91,7 +91,8 @@ func importsOf(file *ast.File) map[string]string {
 	return names
 }
 
-// TestNoBools keeps bool parameters out of exported functions and methods: a caller's true says nothing. Two meanings get two names.
+// TestNoBools keeps bool parameters out of exported functions and methods, since true has no meaning at the call. Two meanings get two
+// names.
 func TestNoBools(t *testing.T) {
 	walkGo(t, proof.Root(t), func(path string, file *ast.File, fset *token.FileSet) {
 		for _, d := range file.Decls {

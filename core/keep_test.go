@@ -8,8 +8,7 @@ import (
 	"github.com/sightline-dev/sightline/core/register"
 )
 
-// TestStepTrimsLogs has an engine's steps trim the logs of its applications as it was told, and leave the
-// register's alone.
+// TestStepTrimsLogs: an engine's steps trim the logs of its applications by the settings, but not the register's.
 func TestStepTrimsLogs(t *testing.T) {
 	const kept = 20
 	l := newFixture(t)

@@ -99,7 +99,7 @@ func TestDeletedKeysLetNobodyIn(t *testing.T) {
 	}
 }
 
-// TestReplaceKey makes a key with what the old one may do, in one step.
+// TestReplaceKey makes a key with the scopes of the old one, in one step.
 func TestReplaceKey(t *testing.T) {
 	l := newFixture(t)
 	e := l.open(t)

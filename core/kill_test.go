@@ -22,8 +22,8 @@ import (
 	"github.com/sightline-dev/sightline/core/register"
 )
 
-// tape is a store in memory that remembers its batches, and so can tell what a crash leaves:
-// all that was synced, and of the rest any beginning.
+// tape is a store in memory that remembers its batches, and so can compute the result of a crash: all synced batches, and any prefix of
+// the rest.
 type tape struct {
 	kv.Store
 
@@ -55,7 +55,7 @@ func (s *tape) Commit(b *kv.Batch) (func() error, error) {
 	}, err
 }
 
-// crash is what a store holds after a crash of this one.
+// crash returns the store after a crash of this one.
 func (s *tape) crash(t testing.TB, r *rand.Rand) *tape {
 	t.Helper()
 	left := &tape{Store: memkv.New()}
@@ -72,10 +72,9 @@ func (s *tape) crash(t testing.TB, r *rand.Rand) *tape {
 	return left
 }
 
-// TestKillInputs adds, changes and deletes inputs while the background works, kills
-// the program at random moments, between any two steps and in the middle of tasks, and starts
-// it anew on what a crash may leave. Nothing that was acknowledged is lost or comes back,
-// every input reaches its end, and in the end exactly the pictures of the inputs are kept.
+// TestKillInputs adds, changes and deletes inputs while the background works. It kills the program at random moments, between any two
+// steps and during tasks, and restarts it on a possible result of the crash. No acknowledged change is lost or comes back, every input
+// reaches its final status, and at the end exactly the pictures of the inputs are stored.
 func TestKillInputs(t *testing.T) {
 	set := apitest.Tiny(t)
 	for seed := range proof.Seeds(t, 300, 30_000) {
@@ -135,7 +134,7 @@ func (k *killing) call(method, path string, body any) map[string]any {
 	return out
 }
 
-// places are addresses, of pictures and of what is none.
+// places are addresses of pictures and of other answers.
 var places = []string{"red.png", "half.png", "blue.png", "gone", "down.png", "trouble", "torn.png"}
 
 func (k *killing) add() {
@@ -189,7 +188,7 @@ func (k *killing) kill() {
 	k.compare()
 }
 
-// compare holds what is there to what was acknowledged.
+// compare compares the inputs with the acknowledged changes.
 func (k *killing) compare() map[string]map[string]any {
 	k.Helper()
 	got := map[string]map[string]any{}
@@ -264,7 +263,7 @@ func (k *killing) settle() {
 	}
 }
 
-// placeOf is which of places an address is.
+// placeOf returns which of places an address is.
 func placeOf(url string) string {
 	name, _, _ := strings.Cut(strings.TrimPrefix(url, "http://pictures.test/"), "?")
 	return name

@@ -34,8 +34,8 @@ func leaks(t *testing.T, dir string) (names []string) {
 	return names
 }
 
-// TestEmptiedCopyLeavesNothingOnDisk empties a copy on disk, at once or after a start that follows a
-// crash, and looks through the store's files for what it held.
+// TestEmptiedCopyLeavesNothingOnDisk empties a copy on disk, at once or after a crash and a restart, and scans the store's files for its
+// data.
 func TestEmptiedCopyLeavesNothingOnDisk(t *testing.T) {
 	for _, way := range []string{"at once", "after a crash"} {
 		t.Run(way, func(t *testing.T) {

@@ -41,7 +41,7 @@ func copyOf(t testing.TB, origin *core.Engine) *copied {
 	return c
 }
 
-// register is what the origin says now.
+// register returns the origin's current register.
 func (c *copied) register(t testing.TB) (data []byte, seq uint64) {
 	t.Helper()
 	data, seq, err := c.origin.Register.AppRecord(c.app, c.edge)
@@ -221,7 +221,7 @@ func TestAppRecordsRefused(t *testing.T) {
 	}
 }
 
-// gone makes the register say that the application is gone, in one of the ways.
+// gone deletes the application in the register, in one of the ways.
 func (c *copied) gone(t testing.TB, way int) (why string) {
 	t.Helper()
 	var err error
@@ -291,8 +291,8 @@ func (c *copied) empty(t testing.TB, store kv.Store, stays catalog.AppID) {
 	}
 }
 
-// TestGoneRegisterEmpties takes the register of an application that is gone: nothing is left of it in the
-// copy, what was not sent included, and it stays gone whatever arrives late.
+// TestGoneRegisterEmpties takes the register of a deleted application: the copy has no data of it left, including pending operations, and
+// stays empty whatever arrives late.
 func TestGoneRegisterEmpties(t *testing.T) {
 	stays := catalog.AppID{0xff, 15: 1}
 	for way := range 3 {
@@ -328,9 +328,8 @@ func TestGoneRegisterEmpties(t *testing.T) {
 	}
 }
 
-// TestKillEmptiedCopies cuts the power while a copy is emptied: in the end nothing is
-// left, and never is there data of an application whose record is gone once the copy was
-// started again.
+// TestKillEmptiedCopies cuts the power while a copy is emptied. At the end nothing is left. After a restart there are never data of an
+// application without a record.
 func TestKillEmptiedCopies(t *testing.T) {
 	stays := catalog.AppID{0xff, 15: 1}
 	for seed := range proof.Seeds(t, 6, 2000) {
@@ -403,8 +402,7 @@ func TestDeletedKeysSurviveKills(t *testing.T) {
 	}
 }
 
-// TestEngineTakesRegister serves a copy: a key that was deleted at the origin lets nobody in from the
-// register on that says so, and an application that is gone is not served.
+// TestEngineTakesRegister serves a copy: after the register without a key, that key is refused, and a deleted application is not served.
 func TestEngineTakesRegister(t *testing.T) {
 	l := newFixture(t)
 	e := l.open(t)
@@ -472,7 +470,7 @@ func TestEngineTakesRegister(t *testing.T) {
 	}
 }
 
-// TestWatch tells of changes once they can be read.
+// TestWatch: watchers get changes once they can be read.
 func TestWatch(t *testing.T) {
 	l := newFixture(t)
 	c := copyOf(t, l.open(t))

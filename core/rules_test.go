@@ -24,8 +24,8 @@ import (
 
 const module = "github.com/sightline-dev/sightline"
 
-// layers are the folders of the tree from the inside out. A package may import those of its own layer and of the layers before it. Neither of
-// models and web imports the other, and neither of origin and edge: what both of these need is in origin/server.
+// layers are the folders of the tree from the inside out. A package may import packages of its layer and of the previous layers. Neither
+// of models and web imports the other, and neither of origin and edge: their common part is in origin/server.
 var layers = []string{"core", "models", "web", "sync", "wasm", "origin/server", "origin", "edge"}
 
 // TestImportsPointInward keeps the order core < models, web < sync < wasm < origin/server < origin, edge, as compiled natively and as wasip1.
@@ -142,9 +142,8 @@ func inward(from, to string) bool {
 	return slices.Index(layers, to) < slices.Index(layers, from)
 }
 
-// lent lists what reaches out of the process and so is an argument everywhere but in
-// origin/server/system, the one place that has the real clock, randomness, files and dialler.
-// An empty list stands for every name of the package.
+// lent lists functions that use the environment of the process. They are arguments everywhere except in origin/server/system, the one
+// place that has the real clock, randomness, files and dialler. An empty list means every name of the package.
 var lent = map[string][]string{
 	"time":         {"Now", "Since", "Until", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker", "Sleep"},
 	"crypto/rand":  nil,
@@ -158,8 +157,8 @@ var lent = map[string][]string{
 	"net":           {"Dial", "DialTimeout", "DialTCP", "DialUDP", "Dialer", "Listen", "ListenTCP", "LookupHost", "LookupIP", "LookupAddr", "DefaultResolver"},
 }
 
-// exempt are the one place that owns them, what is no part of the product (tools, and what tests share), and a file
-// that asks the system where the process's own code lies.
+// exempt are the package that owns them, code outside the product (tools, and helpers of tests), and a file that asks the system for the
+// addresses of the process's code.
 var exempt = []string{
 	"origin/server/system", "models/bake", "models/peers", "core/proof", "web/process", "web/runtime/test", "wasm/built", "wasm/simd/cmd",
 	"core/log/field/gen", "wasm/host/huge_linux.go",
@@ -266,7 +265,7 @@ func walkGo(t *testing.T, root string, visit func(path string, file *ast.File, f
 			return nil
 		}
 		if match, err := build.Default.MatchFile(filepath.Dir(path), "generate.go"); d.Name() == "generate.go" && !match {
-			return err // go generate runs it: it is no part of the program
+			return err // go generate runs it: the program does not contain it
 		}
 		file, err := parser.ParseFile(fset, path, nil, 0)
 		if err != nil {

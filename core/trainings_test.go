@@ -35,7 +35,7 @@ func asked(t testing.TB, set *predict.Set) *apitest.World {
 	return w
 }
 
-// predicted is what the model says of a picture, without ids that are made up for each call.
+// predicted returns the model's prediction of a picture, without ids that are generated for each call.
 func predicted(t testing.TB, w *apitest.World) string {
 	t.Helper()
 	r := api.Request{Method: "POST", Path: "/v2/models/heat/outputs", Body: []byte(`{"inputs":[{"id":"x","data":{"image":{"url":"http://pictures.test/half.png"}}}]}`)}
@@ -108,7 +108,7 @@ func work1by1(t testing.TB, w *apitest.World, n int) (ended bool) {
 	}
 }
 
-// TestTrainingProgress holds that a version says how far its training is while that is under way, and only then.
+// TestTrainingProgress: a version has the progress of its training while that runs, and only then.
 func TestTrainingProgress(t *testing.T) {
 	w := asked(t, apitest.Tiny(t))
 	said := func() (share float64, told bool) {

@@ -12,7 +12,7 @@ import (
 	"github.com/sightline-dev/sightline/core/register"
 )
 
-// trusts is whom a copy trusts once it has taken the register of now.
+// trusts returns the keys that a copy trusts once it has taken the current register.
 func (c *copied) trusts(t testing.TB) catalog.Trust {
 	t.Helper()
 	c.take(t)
@@ -23,8 +23,8 @@ func (c *copied) trusts(t testing.TB) catalog.Trust {
 	return trust
 }
 
-// TestTrust has a copy learn by whose keys tokens are read: the origin's, which change, and those of the edges
-// that hold the application too, until they are revoked. A browser learns of none.
+// TestTrust: a copy gets the keys that verify tokens: the origin's, which change, and those of the other edges of the application, until
+// they are revoked. A browser gets none.
 func TestTrust(t *testing.T) {
 	f := newFixture(t)
 	e := f.open(t)
@@ -103,7 +103,7 @@ func TestTrust(t *testing.T) {
 	}
 }
 
-// TestMaxStale changes how long edges go on alone, within bounds, and the register says so.
+// TestMaxStale changes the time for which edges work offline, within bounds, and the register contains it.
 func TestMaxStale(t *testing.T) {
 	e := newFixture(t).open(t)
 	c := copyOf(t, e)

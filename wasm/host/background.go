@@ -105,9 +105,8 @@ func (f *Fleet) Done(ctx context.Context, t core.Task, r core.Result) error {
 	return w.named(w.in.Done(context.WithoutCancel(ctx), ref.task, r))
 }
 
-// Step does a little of what no request waits for, in every open instance that has something to
-// do, and closes what has been unused for longest where all have too much memory. It opens an
-// application that nobody has asked for, one at a time: it may have tasks from an earlier time.
+// Step does some background work in every open instance that has some, and closes the longest unused ones if all together have too much
+// memory. It opens one application that was not used yet at a time, since it may have tasks from an earlier time.
 func (f *Fleet) Step(ctx context.Context, now time.Time) (more bool, err error) {
 	var errs []error
 	for _, w := range f.inTurn() {
@@ -196,7 +195,7 @@ func (f *Fleet) visit(ctx context.Context, now time.Time) (more bool, err error)
 	return err == nil, w.named(err)
 }
 
-// next is the next application that is to be looked at.
+// next returns the next application that must be checked.
 func (f *Fleet) next(now time.Time) (app string, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -20,19 +20,18 @@ import (
 	"github.com/sightline-dev/sightline/core/blob"
 )
 
-// Cache keeps compiled modules between two starts. What is compiled is code that the process
-// will run, and wazero takes a file of its cache for what it compiled itself. So each is
-// sealed, and its seal is checked before wazero sees it:
+// Cache stores compiled modules between two starts. The process will run this code, and wazero trusts a file of its cache. So each file
+// is sealed, and its seal is checked before wazero sees it:
 //
 //	magic "SLSEAL1\n"                     8 bytes
 //	HMAC-SHA256 of all that follows      32, under the node's key, with the file's name
 //	bytes of the name                     4, little-endian
 //	the name under which wazero asks for it, with its folder
-//	what wazero wrote
+//	the bytes that wazero wrote
 //
-// A file that is damaged, another's, or another module's counts as missing: the module is compiled
-// again and the file replaced. wazero itself reads and writes a scratch folder, which is made for
-// one compilation, can be entered by this user alone, and is removed at once.
+// A file that is damaged, or belongs to another node or another module, counts as missing: the module is compiled again and the file
+// replaced. wazero itself reads and writes a temporary folder, which is made for one compilation, is accessible only to this user, and is
+// deleted at once.
 type Cache struct {
 	Files blob.FS  // a folder that this user alone can enter
 	Key   [32]byte // the node's own, kept elsewhere than in the folder

@@ -106,8 +106,8 @@ func TestCacheIsRead(t *testing.T) {
 	}
 }
 
-// TestReplacedCacheIsCompiled replaces a file of the cache in every way that a stranger to the
-// key can: each time the module is compiled anew, never loaded, and the file is whole again.
+// TestReplacedCacheIsCompiled replaces a file of the cache in every way that a stranger to the key can: each time the module is compiled
+// again, never loaded, and the file is restored.
 func TestReplacedCacheIsCompiled(t *testing.T) {
 	module, c := newGuest().encode(), newCache(t)
 	start(t, module, c)
@@ -196,8 +196,8 @@ func TestSealedButUseless(t *testing.T) {
 	}
 }
 
-// sharedCache keeps what tests compile the module to beside the project, so that it is compiled
-// once for each of its builds. The seal is what makes that safe.
+// sharedCache keeps the compiled modules of tests next to the project, so that each build of a module is compiled once. The seal makes
+// that safe.
 func sharedCache(t testing.TB) *Cache {
 	t.Helper()
 	dir := filepath.Join(proof.Root(t), ".cache", "compiled")

@@ -85,7 +85,7 @@ func TestCommand(t *testing.T) {
 	}
 }
 
-// TestCommandDamaged gives a command a module that is none.
+// TestCommandDamaged gives a command an invalid module.
 func TestCommandDamaged(t *testing.T) {
 	if _, err := NewCommand(t.Context(), []byte("no module"), nil, 1<<20); err == nil {
 		t.Error("a text is compiled")

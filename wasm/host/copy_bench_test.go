@@ -123,7 +123,7 @@ func inputOf(rng *rand.Rand, i int) *log.InputCreate {
 	return c
 }
 
-// derivedOf is what a network might make of a picture of one of a hundred sorts.
+// derivedOf returns a plausible derived record for a picture of one of a hundred sorts.
 func derivedOf(rng *rand.Rand, values int) catalog.Derived {
 	sort := rand.New(rand.NewPCG(uint64(rng.IntN(100)), 1))
 	v := make([]float32, predict.Dim)
@@ -145,7 +145,7 @@ func derivedOf(rng *rand.Rand, values int) catalog.Derived {
 	return d
 }
 
-// answer is what the source says to a request of a copy.
+// answer returns the source's answer to a request of a copy.
 func (s *source) answer(b testing.TB, a *replica.Ask) replica.Answer {
 	b.Helper()
 	out := replica.Answer{ID: a.ID, Status: 200, Header: []api.Field{{Name: "Content-Type", Value: wire.ContentType}}}
@@ -306,8 +306,8 @@ func (s *source) search(b *testing.B, in *Instance, id string) {
 	}
 }
 
-// BenchmarkCopy is what an edge does that keeps a copy, in the module: it catches up with a log, or joins by a snapshot
-// with what the network made of the pictures, and answers a search by similarity.
+// BenchmarkCopy measures an edge with a copy, in the module: it catches up with a log, or joins by a snapshot with derived records, and
+// answers a search by similarity.
 func BenchmarkCopy(b *testing.B) {
 	b.Run("catch up", func(b *testing.B) {
 		const inputs = 20_000
@@ -348,8 +348,7 @@ func BenchmarkCopy(b *testing.B) {
 	}
 }
 
-// BenchmarkIndexing is what an edge does after it has joined, between the calls that wait for it: inputs enter the
-// graph, some a step.
+// BenchmarkIndexing measures an edge after it has joined, between the calls that wait for it: inputs enter the graph, some in each step.
 func BenchmarkIndexing(b *testing.B) {
 	s := newSource(b, 10_000)
 	s.do = wire.DoRebase

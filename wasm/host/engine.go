@@ -11,7 +11,7 @@ import (
 	"github.com/sightline-dev/sightline/wasm/abi"
 )
 
-// refuser says what no guest needs to be asked for.
+// refuser answers requests that need no guest.
 var refuser api.Service
 
 // Begin starts a request; see core's Engine. Where the guest is dead, or dies of it, the call is
@@ -74,7 +74,7 @@ type taskRef struct {
 	number uint64
 }
 
-// Stepped says what a step came to.
+// Stepped is the result of a step.
 type Stepped struct {
 	Tasks  []core.Task
 	More   bool // step again soon
@@ -102,8 +102,7 @@ func (in *Instance) step(ctx context.Context, s abi.Step) (Stepped, error) {
 	return out, err
 }
 
-// Take hands out at most n tasks that are due, by the clock that was lent. What was taken before
-// an error is handed out all the same.
+// Take hands out at most n due tasks, by the host's clock. Tasks that it took before an error are handed out nevertheless.
 func (in *Instance) Take(ctx context.Context, n int) ([]core.Task, error) {
 	s, err := in.step(ctx, abi.Step{Take: n, Idle: true})
 	return s.Tasks, err
@@ -119,10 +118,10 @@ func (in *Instance) Done(ctx context.Context, t core.Task, r core.Result) error 
 	return err
 }
 
-// Step does a little of what no request waits for, a few milliseconds of a training among it.
+// Step does some background work, including a few milliseconds of a training.
 func (in *Instance) Step(ctx context.Context) (Stepped, error) { return in.step(ctx, abi.Step{}) }
 
-// Ask asks what is no request; the error is what the guest says, or ErrDead.
+// Ask asks a question that is not a request; the error is the guest's, or ErrDead.
 func (in *Instance) Ask(ctx context.Context, q abi.Question) ([]byte, error) {
 	answer, err := in.call(ctx, "ask", q.Marshal())
 	if err != nil {
@@ -135,8 +134,8 @@ func (in *Instance) Ask(ctx context.Context, q abi.Question) ([]byte, error) {
 	return value, told
 }
 
-// Sync tells the machine of an application's copy an event, nil to ask for its status alone. The error is the
-// guest's, of its store, or ErrDead: then what the machine knew beyond the store is gone.
+// Sync passes an event to the machine of an application's copy; nil asks only for its status. The error is the guest's, of its store, or
+// ErrDead: then the machine's state outside the store is lost.
 func (in *Instance) Sync(ctx context.Context, e replica.Event) (abi.Synced, error) {
 	in.head = abi.AppendEvent(in.head[:0], e)
 	answer, err := in.call(ctx, "sync", in.head)

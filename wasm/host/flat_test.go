@@ -11,11 +11,9 @@ import (
 	"github.com/sightline-dev/sightline/core/proof"
 )
 
-// TestFlatMemory serves many requests with one instance, predictions with their pictures, searches
-// and refusals among them: after a first tenth neither the guest's memory, but for what it
-// allocates between two collections, nor the host's grows.
-// Without a yield at the end of each export the guest's collector starves, and some thousand
-// requests end it.
+// TestFlatMemory serves many requests with one instance, including predictions with their pictures, searches and refusals. After a first
+// tenth neither the guest's memory, apart from its allocations between two collections, nor the host's grows. Without a yield at the end
+// of each export the guest's collector would starve, and some thousand requests would end it.
 func TestFlatMemory(t *testing.T) {
 	rounds := proof.Size(t, 600, 1_000, 6_000, 100_000)
 	w := apitest.NewWorldElsewhere(t, memkv.New(), apitest.Tiny(t), nil, nil, elsewhere(t, apitest.TinyBundles(t)))

@@ -20,11 +20,10 @@ import (
 	"github.com/sightline-dev/sightline/wasm/abi"
 )
 
-// DefaultMemoryBytes is how much memory the writers of a fleet may have before idle ones are
-// closed, unless options say otherwise.
+// DefaultMemoryBytes is the default memory of a fleet's writers above which idle ones are closed.
 const DefaultMemoryBytes = 2 << 30
 
-// FleetOptions are what a [Fleet] serves with. Runtime and Lent are needed.
+// FleetOptions are the services of a [Fleet]. Runtime and Lent are required.
 type FleetOptions struct {
 	Runtime *Runtime // the fleet's from now on: Close closes it
 	Lent    Lent     // to every instance; Store, Hosted and Bundles among it
@@ -38,8 +37,8 @@ type FleetOptions struct {
 	Models      *predict.Set                  // public models, tables suffice; nil: read from the bundles
 	MemoryBytes int64                         // of all writers; 0 means DefaultMemoryBytes
 	Replica     func(app string) *abi.Replica // how an application is kept a copy; nil, or an answer of nil: it stands alone
-	// Wrote is told of an application whose instance has written, but for what its machine pulls; nil: nobody
-	// is. It must return at once.
+	// Wrote is called for an application whose instance has written, except for pulled entries; nil: nobody is notified. It must return
+	// at once.
 	Wrote func(app string)
 
 	// Admit is asked before a call that shows a credential of an application reaches its instance: an error is what

@@ -20,7 +20,7 @@ import (
 	"github.com/sightline-dev/sightline/wasm/abi"
 )
 
-// tokens are told by number.
+// tokens are numbers.
 type tokens struct {
 	mu     sync.Mutex
 	issued []auth.Claims

@@ -25,7 +25,7 @@ import (
 	"github.com/sightline-dev/sightline/wasm/abi"
 )
 
-// node is a fleet with the register beside it, and what an edge does around them.
+// node is a fleet with its register, and the work of an edge around them.
 type node struct {
 	t       testing.TB
 	store   kv.Store
@@ -217,8 +217,7 @@ func predictBody(name string) string {
 	return `{"inputs":[{"data":{"image":{"base64":"` + base64.StdEncoding.EncodeToString(apitest.Picture(name)) + `"}}}]}`
 }
 
-// TestFleet serves three applications at once: predictions, inputs fetched in the background,
-// and searches in what is each one's own.
+// TestFleet serves three applications at once: predictions, inputs fetched in the background, and searches in the data of each.
 func TestFleet(t *testing.T) {
 	n := newNode(t, anotherRuntime(t), nil)
 	var tenants []tenant

@@ -10,9 +10,8 @@ import (
 	"github.com/sightline-dev/sightline/core/register"
 )
 
-// front finds out which application a request is of. Those of none it answers itself, with the
-// service that the instances have, which lets nobody in: so whether a key, a token or a client is
-// known cannot be told from who answers, and no instance is opened for a stranger.
+// front finds the application of a request. It answers requests without one itself, with the service that the instances have, which
+// refuses everybody. So the answers do not reveal whether a key, a token or a client is known, and no instance is opened for a stranger.
 type front struct {
 	f       *Fleet
 	service *api.Service
@@ -33,8 +32,8 @@ func (o *FleetOptions) records() catalog.Reader {
 	return catalog.Read(o.Lent.Store, catalog.Control)
 }
 
-// application is the one that a request's credential is good for; empty where it is good for none,
-// or cannot be looked up: then the service says what is wrong.
+// application returns the application of a request's credential; empty if there is none, or if it cannot be looked up: then the service
+// reports the error.
 func (x *front) application(r *api.Request) string {
 	records := x.f.o.records()
 	if r.App != "" {

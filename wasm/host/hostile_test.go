@@ -44,7 +44,7 @@ func newRuntime(t testing.TB, o Options) *Runtime {
 	return rt
 }
 
-// lend0 lends everything, from memory.
+// lend0 provides all services, from memory.
 func lend0(t testing.TB) Lent {
 	t.Helper()
 	hosted, err := blob.OpenHosted(blob.HostedOptions{Blobs: blob.NewMemory(blob.Options{}), Random: newSeeded()})
@@ -91,8 +91,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestHostileGuests stops each of them, says so to who asked, and goes on with a neighbour of
-// the same module that lives.
+// TestHostileGuests stops each of them, reports that to the caller, and continues with a neighbour of the same module that lives.
 func TestHostileGuests(t *testing.T) {
 	tests := []struct {
 		name   string
@@ -155,7 +154,7 @@ func TestHostileGuests(t *testing.T) {
 // TestMemoryIsBounded holds the bomb to its cap, and the process to giving it back.
 func TestMemoryIsBounded(t *testing.T) {
 	g := newGuest()
-	// The same bomb, which lives: it answers with what it has got.
+	// The same bomb, which lives: it answers with the memory that it has got.
 	g.bodies["serve"] = code(
 		opLoop, blockVoid, i32(1), opMemoryGrow, 0, i32(-1), opI32Ne, opBrIf, 0, opEnd,
 		i64(int64(abi.Answer(atRequest, 1))), opEnd)
@@ -205,7 +204,7 @@ func TestRefusedModules(t *testing.T) {
 	}
 }
 
-// TestOldest is what a watchdog looks at.
+// TestOldest: the age of the oldest call, which a watchdog reads.
 func TestOldest(t *testing.T) {
 	p := newProber(t)
 	waits, over := make(chan struct{}), make(chan struct{})

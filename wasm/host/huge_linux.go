@@ -9,18 +9,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hugePage is how much memory one entry of the processor's table of addresses covers at best.
+// hugePage is the maximum memory that one entry of the processor's table of addresses covers.
 const hugePage = 2 << 20
 
 // hugeMemory has the system back an instance's memory with huge pages as it is touched. Where it does not, pages are
 // small.
 func hugeMemory(all []byte) { _ = unix.Madvise(all, unix.MADV_HUGEPAGE) }
 
-// hugeCode asks the system to move the compiled code of modules into huge pages. Ours is about 60 MB, of which a request
-// runs a few hundred KB in many places. With pages of 4 KB the processor looks up most of their addresses again
-// each time. Where the system has no such pages, code runs as it lies.
+// hugeCode asks the system to move the compiled code of modules into huge pages. Ours is about 60 MB, of which a request runs a few
+// hundred KB in many places. With pages of 4 KB the processor looks up most of their addresses again each time. On a system without such
+// pages, the code stays where it is.
 //
-// wazero does not say where its code lies, but nothing else in the process makes memory that runs and is no file's.
+// wazero does not reveal the addresses of its code, but nothing else in the process makes executable memory without a file.
 func hugeCode() {
 	maps, err := os.ReadFile("/proc/self/maps")
 	if err != nil {
@@ -37,7 +37,7 @@ func hugeCode() {
 	}
 }
 
-// codeIn is the range of a line of /proc/self/maps, and whether it is of code that is no file's.
+// codeIn returns the range of a line of /proc/self/maps, and whether it has code without a file.
 func codeIn(line string) (lo, hi uintptr, ok bool) {
 	var rights, offset, device, node, name string
 	n, _ := fmt.Sscanf(line, "%x-%x %s %s %s %s %s", &lo, &hi, &rights, &offset, &device, &node, &name)

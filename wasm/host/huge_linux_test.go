@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestCodeIn finds code that is no file's in lines as the system writes them.
+// TestCodeIn finds code without a file in lines as the system writes them.
 func TestCodeIn(t *testing.T) {
 	for _, tt := range []struct {
 		line   string

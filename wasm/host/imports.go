@@ -12,8 +12,8 @@ import (
 	"github.com/sightline-dev/sightline/wasm/host/kernels"
 )
 
-// call is one call of an import: who calls, with what, and in which memory. It lives as long as
-// the import runs, in which the memory can neither move nor grow.
+// call is one call of an import: the caller, the arguments, and the memory. It lives while the import runs, in which the memory can
+// neither move nor grow.
 type call struct {
 	ctx    context.Context
 	in     *Instance
@@ -130,7 +130,7 @@ var imports = []imported{
 	long("count", "ii", func(c *call) int64 { return c.in.host.Count(c.bytes(0)) }),
 }
 
-// maxLine is how much of a line a guest may log.
+// maxLine is the maximum length of a guest's log line.
 const maxLine = 4 << 10
 
 // line is a line of the log, cut where it is too long.

@@ -33,7 +33,7 @@ func (b *book) TakeRegister(app string, seq uint64, data []byte) error {
 	return nil
 }
 
-// TestImportsOfCopies goes through what a copy is lent: pictures by their hashes, and the register.
+// TestImportsOfCopies tests the imports for a copy: pictures by their hashes, and the register.
 func TestImportsOfCopies(t *testing.T) {
 	const room, size = 40 << 10, 8 << 10
 	p := newProber(t)

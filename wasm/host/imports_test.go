@@ -92,7 +92,7 @@ func newProber(t testing.TB) *prober {
 	return p
 }
 
-// call calls import number n. It answers with what the import returned, or with what ended the guest.
+// call calls import number n. It returns the import's result, or the error that ended the guest.
 func (p *prober) call(n int, args ...uint64) (uint64, error) {
 	p.t.Helper()
 	if p.in == nil {

@@ -21,8 +21,8 @@ var ErrDead = errors.New("module instance has failed")
 // Lent are the services of an instance. Clock and Rand are required; a nil service is unavailable.
 type Lent = lend.Lent
 
-// Instance is a guest with what it was lent. It has the shapes of *core.Engine, and one of its
-// methods is called at a time; Dead and Bytes may be called at any time.
+// Instance is a guest with its host's services. It has the methods of *core.Engine. One of its methods is called at a time; Dead and
+// Bytes may be called at any time.
 type Instance struct {
 	rt      *Runtime
 	host    *lend.Host
@@ -30,10 +30,10 @@ type Instance struct {
 	free    func()
 	kernels *kernels.Instance
 	exports map[string]wapi.Function
-	writes  int    // to the lent store, tried
+	writes  int    // attempts to write to the store
 	commits int    // of these, synced ones
-	printed []byte // the end of what the guest printed
-	head    []byte // of what is being written to it
+	printed []byte // the end of the guest's output
+	head    []byte // of the output being written
 	dead    error
 	closed  bool
 }
@@ -41,7 +41,7 @@ type Instance struct {
 // types are those of an export.
 type types struct{ params, results []wapi.ValueType }
 
-// exports are what a module must export.
+// exports are the required exports of a module.
 var exports = map[string]types{
 	"_initialize": {},
 	"abi":         {nil, kernels.Types("i")},
@@ -55,9 +55,8 @@ var exports = map[string]types{
 	"sync":        {kernels.Types("i"), kernels.Types("I")},
 }
 
-// Open makes an instance and opens it with s. It sets the Bundles, Tokens and Counted of s from
-// lent. Errors: ErrModule and abi.ErrVersion for a module of another ABI, ErrDead, and
-// errors of the guest about its settings, such as register.ErrApplication.
+// Open makes an instance and opens it with s. It sets the Bundles, Tokens and Counted of s from lent. Errors: ErrModule and
+// abi.ErrVersion for a module of another ABI, ErrDead, and errors of the guest about its settings, such as register.ErrApplication.
 func (rt *Runtime) Open(ctx context.Context, lent Lent, s abi.Settings) (_ *Instance, err error) {
 	if lent.Clock == nil || lent.Rand == nil {
 		return nil, fmt.Errorf("%w: Clock and Rand are required", api.ErrOptions)
@@ -134,7 +133,7 @@ func (in *Instance) run(ctx context.Context, name string, stack []uint64) error 
 	return nil
 }
 
-// die marks the guest dead, and tells why.
+// die marks the guest dead, and returns the reason.
 func (in *Instance) die(cause error) error {
 	in.dead = fmt.Errorf("%w: %w", ErrDead, cause)
 	in.rt.o.Log.Error("module call failed", "error", cause, "printed", string(in.printed))
@@ -178,7 +177,7 @@ func (in *Instance) call(ctx context.Context, name string, parts ...[]byte) ([]b
 	return append(make([]byte, 0, size), answer...), nil
 }
 
-// broken is the error of an answer that is none: the guest is dead.
+// broken returns the error of an invalid answer: the guest is dead.
 func (in *Instance) broken(err error) error {
 	if err != nil {
 		return in.die(err)
@@ -190,7 +189,7 @@ func (in *Instance) broken(err error) error {
 // inside a call.
 func (in *Instance) Dead() error { return in.dead }
 
-// Bytes is how much memory the guest has.
+// Bytes returns the size of the guest's memory.
 func (in *Instance) Bytes() int64 {
 	if in.module == nil || in.dead != nil || in.closed {
 		return 0
@@ -198,7 +197,7 @@ func (in *Instance) Bytes() int64 {
 	return int64(in.module.Memory().Size())
 }
 
-// Close ends the instance: the guest, if it lives, is told first. What was lent stays open.
+// Close ends the instance: a living guest is notified first. The host's services stay open.
 func (in *Instance) Close() error {
 	var err error
 	if in.module != nil && in.dead == nil && in.exports != nil {

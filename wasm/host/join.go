@@ -16,8 +16,8 @@ import (
 // A copy that joins is taken natively, since the module does the same four times as slowly: its pieces as they come, and the
 // state once all pieces are stored.
 
-// Place puts a piece of a snapshot in its place, between two calls of the application's instance; false: the instance is to have it.
-// See [replica.Place].
+// Place stores a piece of a snapshot under its final keys, between two calls of the application's instance; false: the instance must get
+// it. See [replica.Place].
 func (f *Fleet) Place(ctx context.Context, app string, hash blob.Hash, piece []byte) (bool, error) {
 	id, err := catalog.ParseAppID(app)
 	if err != nil {
@@ -70,7 +70,7 @@ func (f *Fleet) TakeSnapshot(ctx context.Context, app string, manifest []byte) e
 	return nil
 }
 
-// takeSnapshot does so on an engine of its own.
+// takeSnapshot does so on a separate engine.
 func (f *Fleet) takeSnapshot(ctx context.Context, app string, manifest []byte) error {
 	id, err := catalog.ParseAppID(app)
 	if err != nil {

@@ -66,7 +66,7 @@ func openJoiner(t testing.TB, from *source, rt *Runtime, store kv.Store) *joiner
 	return j
 }
 
-// follow has the copy take all that the source has, and does what an edge does beside it.
+// follow makes the copy pull everything that the source has, and does an edge's other work.
 func (j *joiner) follow() {
 	j.Helper()
 	if err := j.try(); err != nil {
@@ -124,7 +124,7 @@ func (j *joiner) answer(a *replica.Ask) (replica.Answer, error) {
 	return x, err
 }
 
-// says is what the copy answers about its inputs, and about those that are most like one.
+// says returns the copy's answers about its inputs, and about those that are most similar to one.
 func (j *joiner) says(id string) (text string) {
 	j.Helper()
 	for _, r := range []api.Request{
@@ -138,7 +138,7 @@ func (j *joiner) says(id string) (text string) {
 		if !call.Done() || call.Response().Status != 200 {
 			j.Fatalf("%s %s: %d %s", r.Method, r.Path, call.Response().Status, call.Response().Body)
 		}
-		var all struct { // but for what a search is called
+		var all struct { // without the name of a search
 			Counts, Inputs, Hits json.RawMessage
 		}
 		if err := json.Unmarshal(call.Response().Body, &all); err != nil {
@@ -207,7 +207,7 @@ func TestTakesNothing(t *testing.T) {
 	}
 }
 
-// mortal is a store that dies: what is written before is there, and nothing after.
+// mortal is a store that dies: earlier writes are stored, later ones are not.
 type mortal struct {
 	kv.Store
 	writes int

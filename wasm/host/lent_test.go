@@ -61,7 +61,7 @@ func (b *bench) put(at int, words ...uint32) {
 
 func (b *bench) word(at int) uint32 { return binary.LittleEndian.Uint32(b.mem[at:]) }
 
-// TestPrinted keeps the end of what a guest prints to its two open files, and nothing of what it writes elsewhere.
+// TestPrinted keeps the end of a guest's output to its two open files, and nothing of its other writes.
 func TestPrinted(t *testing.T) {
 	b := newBench(Lent{})
 	copy(b.mem[1000:], "panic: out of luck")
@@ -191,7 +191,7 @@ func TestOlder(t *testing.T) {
 	}
 }
 
-// TestNothingLent answers a guest that asks for what its host does not have.
+// TestNothingLent: a guest gets errors for services that its host does not have.
 func TestNothingLent(t *testing.T) {
 	b := newBench(Lent{})
 	code := uint64(abi.ErrnoOf(lend.ErrNotLent))
@@ -207,7 +207,7 @@ func TestNothingLent(t *testing.T) {
 	}
 }
 
-// TestTurn gives up waiting for an instance that another request uses, and says whose fault that is.
+// TestTurn stops waiting for an instance that another request uses, and names the cause.
 func TestTurn(t *testing.T) {
 	w := newWriter(nil, "app")
 	if !w.try() || w.try() {

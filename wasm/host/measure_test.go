@@ -20,8 +20,8 @@ import (
 	"github.com/sightline-dev/sightline/wasm/abi"
 )
 
-// BenchmarkStart is what a start of an edge waits for, in parts: the module compiled, or read
-// from the cache; an instance for pictures and one for an application, on the released network.
+// BenchmarkStart measures the parts of an edge's start: the module compiled, or read from the cache; an instance for pictures and one for
+// an application, on the released network.
 func BenchmarkStart(b *testing.B) {
 	ctx := context.Background()
 	o := moduleOptions(b)
@@ -71,8 +71,8 @@ func BenchmarkStart(b *testing.B) {
 	}
 }
 
-// BenchmarkCall is what it costs to cross into a guest and back: a request that a guest made by
-// hand answers at once, and one that the module answers, beside the same natively in core/api.
+// BenchmarkCall measures a call into a guest and back: a request that a guest made by hand answers at once, and one that the module
+// answers. core/api measures the same natively.
 func BenchmarkCall(b *testing.B) {
 	ctx := context.Background()
 	r := &api.Request{Method: "GET", Path: "/v2/models"}
@@ -98,8 +98,7 @@ func BenchmarkCall(b *testing.B) {
 	})
 }
 
-// spent reports the processor time of the process beside that of the clock, which on a busy machine
-// says little.
+// spent reports the processor time of the process in addition to elapsed time, which varies on a busy machine.
 func spent(b *testing.B) (report func()) {
 	used := func() time.Duration {
 		var u syscall.Rusage

@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// newMemory gives an instance a mapping of its own: it grows in place, where a slice would be
-// copied with all that it holds, costs what it has touched, and goes back to the system when
-// the instance ends, not when the collector gets to it. free is called when nothing runs in it.
+// newMemory gives an instance a separate mapping. It grows in place, whereas a slice would be copied with its content. It uses only
+// touched pages, and returns to the system when the instance ends, without waiting for the collector. free is called when nothing runs in
+// it.
 func newMemory() (a experimental.MemoryAllocator, free func()) {
 	m := &mapping{}
 	return experimental.MemoryAllocatorFunc(func(_, most uint64) experimental.LinearMemory {
@@ -27,7 +27,7 @@ type mapping struct {
 	used uint64
 }
 
-// Reallocate implements [experimental.LinearMemory]: nil where the system gives no more.
+// Reallocate implements [experimental.LinearMemory]: nil if the system has no memory left.
 func (m *mapping) Reallocate(size uint64) []byte {
 	if size > m.most {
 		return nil
@@ -57,7 +57,7 @@ func (m *mapping) Reallocate(size uint64) []byte {
 // Free implements [experimental.LinearMemory].
 func (m *mapping) Free() {
 	if m.all != nil {
-		_ = unix.Munmap(m.all) // it was mapped by us, whole
+		_ = unix.Munmap(m.all) // we mapped all of it
 		m.all = nil
 	}
 }

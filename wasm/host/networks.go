@@ -6,15 +6,15 @@ import (
 	"github.com/sightline-dev/sightline/core/predict"
 )
 
-// networks are those that guests have asked for, compiled natively and shared by all instances. A base says what a
-// network is, down to its bytes, so it does not matter from whose bundles one was read.
+// networks are the networks that guests have requested, compiled natively and shared by all instances. A base identifies a network down
+// to its bytes, so it may be read from any instance's bundles.
 type networks struct {
 	mu     sync.Mutex
 	byBase map[[32]byte]*predict.Set // nil: of no use here
 }
 
-// network is the one with a base, of the newest bundles or of an older network's; nil: there is none, and the guest
-// says what is wrong with its bundles.
+// network returns the one with a base, of the newest bundles or of an older network's; nil: there is none, and the guest reports the
+// fault of its bundles.
 func (n *networks) network(lent *Lent, base [32]byte) *predict.Set {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -31,8 +31,8 @@ import (
 	"github.com/sightline-dev/sightline/web/process"
 )
 
-// page is the module in a browser, as web/runtime runs it, on what this process lends. Its worker
-// asks what to do, does it and says what came of it; an import is a question in between, for whose answer it waits.
+// page is the module in a browser, as web/runtime runs it, on the services of this process. Its worker asks for work, does it and returns
+// the result. An import is a question in between, whose answer it waits for.
 //
 //	test ──say──▶ page ──turn──▶ test ──import──▶ page … ──turn {done}──▶ test
 type page struct {
@@ -42,7 +42,7 @@ type page struct {
 	last int // guest
 }
 
-// said is what the page is told, with bytes.
+// said is a message to the page, with bytes.
 type said struct {
 	ID     int    `json:"id"`
 	Make   bool   `json:"make,omitempty"`
@@ -52,7 +52,7 @@ type said struct {
 	bytes  []byte
 }
 
-// turn is what the page says, with bytes.
+// turn is a message of the page, with bytes.
 type turn struct {
 	Ready, Done   bool
 	Failed        string
@@ -136,7 +136,7 @@ func isolated(h http.Handler) http.Handler {
 	})
 }
 
-// turns hears what the page says, and answers with what it is to do, one message for the other.
+// turns receives the page's messages, and answers each with the next work.
 func (p *page) turns(w http.ResponseWriter, r *http.Request) {
 	conn, err := (&websocket.Upgrader{}).Upgrade(w, r, nil)
 	if err != nil {
@@ -196,7 +196,7 @@ func (p *page) hear() (turn, error) {
 	}
 }
 
-// do has the page do something, and lends it what in has meanwhile.
+// do makes the page do something, and serves its imports meanwhile.
 func (p *page) do(ctx context.Context, in *Instance, next said) ([]byte, error) {
 	for {
 		select {

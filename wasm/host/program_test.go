@@ -14,7 +14,7 @@ import (
 	"github.com/sightline-dev/sightline/core/proof"
 )
 
-// answered is what a program got: every answer, and all that it left in the store.
+// answered is the result of a program: every answer, and the content of the store.
 type answered struct {
 	trace   []string
 	answers [][]byte

@@ -18,12 +18,10 @@ import (
 	"github.com/sightline-dev/sightline/wasm/host/kernels"
 )
 
-// ErrModule is returned for bytes that are no module, or one that imports or exports something
-// else than the ABI says.
+// ErrModule is returned for an invalid module, or one with other imports or exports than those of the ABI.
 var ErrModule = errors.New("not a module with this ABI")
 
-// DefaultMemoryPages is how much memory an instance may have unless Options say otherwise, in
-// pages of 64 KiB: 1 GiB.
+// DefaultMemoryPages is the default maximum of an instance's memory, in pages of 64 KiB: 1 GiB.
 const DefaultMemoryPages = 1 << 14
 
 // Options are the settings of a [Runtime]. Module, Now and Rand are needed.
@@ -49,8 +47,8 @@ type Runtime struct {
 	networks
 }
 
-// NewRuntime compiles a module, or reads what it was compiled to from the cache. ctx bounds
-// the compiling. It returns ErrModule for what cannot be one.
+// NewRuntime compiles a module, or reads its compiled form from the cache. ctx bounds the compilation. It returns ErrModule for an
+// invalid module.
 func NewRuntime(ctx context.Context, o Options) (_ *Runtime, err error) {
 	if len(o.Module) == 0 || o.Now == nil || o.Rand == nil {
 		return nil, fmt.Errorf("%w: Module, Now and Rand are required", ErrModule)
@@ -108,7 +106,7 @@ func (rt *Runtime) Hash() [sha256.Size]byte { return rt.hash }
 // Compiled reports whether the module was compiled at this start, and not read from the cache.
 func (rt *Runtime) Compiled() bool { return rt.made }
 
-// Instances is how many are open.
+// Instances returns the number of open ones.
 func (rt *Runtime) Instances() int { return int(rt.open.Load()) }
 
 // Oldest returns how long the longest call under way has been running, of all instances, without writing anything. No call can

@@ -13,8 +13,8 @@ import (
 	"github.com/sightline-dev/sightline/wasm/host/kernels"
 )
 
-// What the Go runtime inside the guest asks of wasi_snapshot_preview1. There are no arguments, no
-// environment, no file systems and no sockets.
+// The functions of wasi_snapshot_preview1 that the Go runtime inside the guest uses. There are no arguments, no environment, no file
+// systems and no sockets.
 //
 //	function             reads            writes            answer
 //	clock_time_get                        u64               nanoseconds of a clock that runs
@@ -43,7 +43,7 @@ const (
 	eventBytes        = 32
 	maxSubscriptions  = 64
 	maxVectors        = 64
-	maxPrinted        = 8 << 10 // bytes of what a guest prints, the last of it
+	maxPrinted        = 8 << 10 // maximum size of the kept end of a guest's output
 )
 
 var wasi = map[string]struct {
@@ -160,7 +160,7 @@ func wasiPoll(c *call) {
 	c.set(wasiOK)
 }
 
-// print keeps the end of what the guest prints: why it dies.
+// print keeps the end of the guest's output, which has the reason why it dies.
 func (in *Instance) print(data []byte) {
 	if len(data) > maxPrinted {
 		data = data[len(data)-maxPrinted:]

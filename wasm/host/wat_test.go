@@ -51,7 +51,7 @@ type guest struct {
 	data    []segment
 }
 
-// segment is what stands in memory from the start.
+// segment is an initial part of the memory.
 type segment struct {
 	at    int
 	bytes []byte
@@ -107,7 +107,7 @@ func typeOf(params, results []wapi.ValueType) []byte {
 	return code(0x60, sized(params), sized(results))
 }
 
-// answers are what the exports answer with.
+// answers returns the answers of the exports.
 func answers() map[string][]byte {
 	return map[string][]byte{
 		"open":    abi.AppendDone(nil, nil),
@@ -202,8 +202,8 @@ func (g *guest) recursion(name string) []byte {
 	return code(opLocalGet, 0, opCall, uleb(uint64(n)), opEnd)
 }
 
-// caller is a body that calls the import whose number is in the first byte of what the host wrote, with the
-// parameters that come behind it in 8 bytes each, and answers with what the import returned.
+// caller returns a body that calls the import whose number is in the first byte of the host's input, with the parameters that follow in 8
+// bytes each, and answers with the import's result.
 func (g *guest) caller() []byte {
 	var b []byte
 	for i, im := range g.imports {

@@ -13,8 +13,7 @@ import (
 	"github.com/sightline-dev/sightline/wasm/abi"
 )
 
-// writer is the one instance of an application, or the place for it. Whoever has the turn may use
-// it; everything below it is guarded by that.
+// writer is the one instance of an application, or its place. The holder of the turn may use it; the turn guards all fields below it.
 type writer struct {
 	f    *Fleet
 	app  string
@@ -27,13 +26,13 @@ type writer struct {
 	calls   int           // that wait for jobs; each is resumed once
 	tasks   int           // that are being done
 	idle    chan struct{} // not nil: closed when calls is 0
-	retired bool          // the application is gone, or the fleet is
+	retired bool          // the application was deleted, or the fleet is closed
 	alone   bool          // the instance takes snapshots itself, since the host could not
 	died    int           // deaths since a call last went well
 	diedAt  time.Time
 
 	mayTake, mayStep bool      // something has happened since it was asked for tasks, and to step
-	more             bool      // the last step said so
+	more             bool      // the last step reported more work
 	taken, stepped   time.Time // when it was last asked
 }
 
@@ -114,7 +113,7 @@ func (w *writer) shut() error {
 // touch has the background look at the instance soon.
 func (w *writer) touch() { w.mayTake, w.mayStep = true, true }
 
-// touched does so where the instance has written since: nothing becomes due of what a request only reads.
+// touched does so if the instance has written since: a request that only reads makes nothing due.
 func (w *writer) touched(in *Instance, since int) {
 	if in.writes == since {
 		return
@@ -132,7 +131,7 @@ func (w *writer) made(in *Instance, since int) {
 	}
 }
 
-// rest tells who waits for it that no call waits for jobs.
+// rest wakes waiters once no call waits for jobs.
 func (w *writer) rest() {
 	if w.idle != nil && w.calls == 0 {
 		close(w.idle)
@@ -248,8 +247,7 @@ func (w *writer) sync(ctx context.Context, e replica.Event) (abi.Synced, error) 
 	return done, err
 }
 
-// resume goes on with a call of an instance. Where that has ended meanwhile nothing of the call is
-// done.
+// resume continues a call of an instance. If the instance has ended meanwhile, nothing of the call is done.
 func (w *writer) resume(in *Instance, call *api.Exchange, r *api.Request, results []api.Result) ([]api.Job, api.Response, bool) {
 	<-w.turn
 	defer w.give()

@@ -9,7 +9,7 @@ import (
 	"github.com/sightline-dev/sightline/core/kv"
 )
 
-// errForeign is the error of a guest that reaches for what is another application's.
+// errForeign is the error of a guest that uses a key of another application.
 var errForeign = errors.New("the key belongs to another application")
 
 // bounds limit the writes of an instance of one application in a store that holds others. The zero value allows the
