@@ -8,8 +8,8 @@ import (
 	"github.com/sightline-dev/sightline/core/auth"
 )
 
-// admit finds out who asks and refuses who may not. What is refused for its rate is not counted;
-// what fails after that is.
+// admit authenticates a request and refuses it without permission. A request that is refused for its rate is not counted; one that fails
+// later is.
 //
 //	credential ─▶ rate ─▶ quota ─▶ application or account of the path ─▶ scopes
 func admit(x *call.Call, r *call.Request) error {
@@ -47,16 +47,15 @@ func admit(x *call.Call, r *call.Request) error {
 	return x.Route.Need.Check(x.Who.Scopes)
 }
 
-// pageReads reports whether one of our own pages reads what it shows: a screen of pictures is many requests, and none
-// of them is a call that somebody makes.
+// pageReads reports whether one of our pages reads data to display: a screen of pictures is many requests, and none of them counts as a
+// call.
 func pageReads(x *call.Call) bool {
 	need := x.Route.Need
 	standing := x.Route.Method == "GET" && need == auth.NeedAll // of a copy: a page asks for it again and again
 	return x.Who.Page && (standing || !need.Writes() && need.Refuse&auth.Predict == 0)
 }
 
-// arrive holds the path to what the credential is of. What is another's is answered like what is
-// not there.
+// arrive compares the path with the credential. It answers for another application as for a missing one.
 func arrive(x *call.Call) error {
 	if x.Route.Need.Asks == auth.OfAccount {
 		switch user := x.IDs["user_id"]; {
@@ -76,7 +75,7 @@ func arrive(x *call.Call) error {
 	return nil
 }
 
-// vouch admits a request for whose application's owner the host speaks.
+// vouch admits a request that the host has authenticated as one of an application's owner.
 func vouch(x *call.Call, app string) error {
 	if x.Route.Need.Asks == auth.OfAccount {
 		return auth.ErrSession

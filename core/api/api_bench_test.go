@@ -12,8 +12,7 @@ import (
 	"github.com/sightline-dev/sightline/core/predict"
 )
 
-// BenchmarkPredictCall is what the service itself costs in a call of 128 addresses that
-// come to five concepts each, without fetching and analysing.
+// BenchmarkPredictCall measures the service itself in a call of 128 addresses with five concepts each, without fetching and analysing.
 func BenchmarkPredictCall(b *testing.B) {
 	set := apitest.Tiny(b)
 	w := apitest.NewWorld(b, memkv.New(), set, nil, nil)

@@ -10,8 +10,7 @@ import (
 	"github.com/sightline-dev/sightline/core/partition"
 )
 
-// TestAsks: a copy keeps beside what was asked for with a token which client's and generation's it was, and beside what was
-// asked for with a key nothing.
+// TestAsks: a copy stores the client and the generation of an operation that was requested with a token, and nothing for one with a key.
 func TestAsks(t *testing.T) {
 	c := apitest.NewCopy(t, apitest.Tiny(t), nil)
 	client, err := c.Origin.Engine.Register.Client(c.App)

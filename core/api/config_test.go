@@ -11,8 +11,7 @@ import (
 	"github.com/sightline-dev/sightline/core/predict"
 )
 
-// TestLanguages is decision 11: models by language by what the application and the
-// request say.
+// TestLanguages is decision 11: the language of models by the application and the request.
 func TestLanguages(t *testing.T) {
 	for _, own := range lang.Codes() {
 		s, _ := newService(t, newSmallModels(t), Options{Apps: fixedApp(own)})

@@ -44,7 +44,7 @@ func (a *copyAsked) to(w *apitest.World, call, body string) api.Response {
 	return w.Serve(a.TB, api.Request{Method: method, Path: "/v2" + path, Query: query, Body: []byte(body)})
 }
 
-// do asks the copy for what goes well, and returns the answer without its status.
+// do makes a call that must succeed, and returns the answer without its status.
 func (a *copyAsked) do(call, body string) (answer string, wrote string) {
 	a.Helper()
 	r := a.to(a.World, call, body)
@@ -59,7 +59,7 @@ func (a *copyAsked) do(call, body string) (answer string, wrote string) {
 	return strings.TrimPrefix(string(r.Body), `{"status":{"code":10000,"description":"Ok"}`), wrote
 }
 
-// list are the values of a member of what a call lists.
+// list returns the values of a member of a call's list.
 func (a *copyAsked) list(call, member string) (values []string) {
 	a.Helper()
 	answer, _ := a.do(call, "")
@@ -226,7 +226,7 @@ func TestCopyStatus(t *testing.T) {
 	}
 }
 
-// TestNoCopy holds that an application that is none says so, and where its own writes are.
+// TestNoCopy: an application that is not a copy answers so, and names the place of its writes.
 func TestNoCopy(t *testing.T) {
 	a := newCopyAsked(t)
 	for _, call := range []string{"GET /sync/status", "GET /sync/outbox", "GET /sync/conflicts", "DELETE /sync/conflicts/2-1", "GET /users/me/apps/" + a.App + "/sync/status"} {
@@ -268,7 +268,7 @@ func TestAccountWrites(t *testing.T) {
 	}
 }
 
-// TestConflicts holds what is told of each verdict, and that a conflict stays until it is dismissed.
+// TestConflicts: the text of each verdict, and that a conflict stays until it is dismissed.
 func TestConflicts(t *testing.T) {
 	a := newCopyAsked(t)
 	a.origin("POST /inputs", pond)
@@ -362,7 +362,7 @@ func (a *copyAsked) refuse(why string) {
 	a.Pull(a.TB)
 }
 
-// contents are bodies of every kind that an application's log has, with what is shown of them.
+// contents are bodies of every kind in an application's log, with their displayed form.
 func contents(red *predict.Concept, in, model log.Dot) []struct {
 	body log.Body
 	want string
@@ -489,7 +489,7 @@ func TestAnyContent(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		body := logtest.Op(r).Body
 		if rules, ok := body.(*log.Rules); ok {
-			rules.Version %= fold.Version + 1 // newer ones are no copy's to write: they stop it
+			rules.Version %= fold.Version + 1 // a copy may not write newer ones: they stop it
 		}
 		_, made, err := a.Partition(t).SubmitSpan(t.Context(), partition.Who{By: rapid.String().Draw(r, "by")}, []log.Body{body}, nil)
 		if err != nil {

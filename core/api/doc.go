@@ -1,7 +1,5 @@
-// Package api is /v2 as a function from [Request] to [Response]. It knows no server
-// library, owns no clock, file or socket, and never waits for slow work: a call that
-// needs pictures fetched or analysed says so, its host does it, and hands the results
-// back.
+// Package api is /v2 as a function from [Request] to [Response]. It uses no server library, clock, file or socket, and never waits for
+// slow work: a call that needs pictures fetched or analysed returns jobs, and its host does them and passes the results back.
 //
 //	          Begin(request)
 //	host ────────────────────▶ Service ── route ── admit ── handler ──┐
@@ -11,20 +9,21 @@
 //	          ─── Exchange.Resume(results) ──▶ ── handler ────────────┤
 //	          ◀── Exchange.Response() ────────────────────────────────┘
 //
-// The table in routes.go names the handler of each path, a function of a [call.Call] in the package of its resource. Imports point one way:
+// The table in routes.go names the handler of each path, a function of a [call.Call] in the package of its resource. Imports point one
+// way:
 //
 //	call ◀─ show ◀─ inputs models predict searches workflows apps copy ◀─ api
 //
-// Another table (call/status.go) gives each error its status: handlers return errors and never write codes. The envelope and
-// the rules for empty values are those of the interface's published clients: the list of
-// an endpoint is in every answer, errors included, and other empty things are left out.
+// Another table (call/status.go) gives each error its status: handlers return errors and never write codes. The envelope and the rules
+// for empty values are those of the interface's published clients: the list of an endpoint is in every answer, errors included, and other
+// empty values are left out.
 //
-// A request's credential says whose application it reads and writes; without one only OPTIONS,
-// and the two calls that give one, are answered. In this order (admit.go):
+// A request reads and writes the application of its credential. Without one the service answers only OPTIONS, and the two calls that give
+// a credential. In this order (admit.go):
 //
 //	path ─▶ credential ─▶ rate ─▶ quota ─▶ long path ─▶ scopes ─▶ body ─▶ handler
 //	404,405  401          429     402      404          403       400
 //
-// Which credential and which scopes is in the route table, by package auth's needs; what a
-// key may not see is left out where answers are written, by [call.Call.Shows].
+// The route table has the credential and the scopes, by package auth's needs. Answers omit data that a key may not see, by
+// [call.Call.Shows].
 package api

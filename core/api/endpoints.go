@@ -10,7 +10,7 @@ type Endpoint struct {
 	Asks   auth.Credential
 
 	Required []string // scopes, as "Inputs_Get", without one of which a call is refused
-	Redacted []string // scopes without one of which what is of their kind is left out of the answer
+	Redacted []string // without one of these scopes the answer omits the data of its kind
 	Instead  []string // with these, no Add is required
 }
 

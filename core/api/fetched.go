@@ -19,7 +19,7 @@ func FetchJob(url string, crop raster.Crop, base [32]byte) *call.Job {
 // codeUnread is that of an input whose picture could not be analysed, whyever.
 const codeUnread = 30300
 
-// Fetched is what the result of a [FetchJob] with a base means for its input.
+// Fetched returns the outcome for the input of a [FetchJob] with a base.
 func (s *Service) Fetched(base [32]byte, r *call.Result) ingest.Outcome {
 	err := r.Err
 	if err == nil && r.Blob.IsZero() {

@@ -19,8 +19,7 @@ import (
 	"github.com/sightline-dev/sightline/core/predict/raster"
 )
 
-// smallModels are a few concepts with names in every language: enough for what does not
-// look at pictures.
+// smallModels are a few concepts with names in every language: enough for tests without pictures.
 type smallModels struct {
 	models []*predict.Model
 	names  *lang.Table

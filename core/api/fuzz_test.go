@@ -116,7 +116,7 @@ func bend(r *rand.Rand, b []byte) []byte {
 	return b
 }
 
-// checkServe answers a request and looks at the form of what comes.
+// checkServe answers a request and checks the form of the answer.
 func checkServe(t *testing.T, serve apitest.Server, r api.Request) api.Response {
 	t.Helper()
 	got := serve(r)

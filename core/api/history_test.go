@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// pastOf is what an input's history says, a line an operation, and whether that is all.
+// pastOf returns an input's history, a line for each operation, and whether it is complete.
 func (a *copyAsked) pastOf(call string) (lines []string, complete bool) {
 	a.Helper()
 	answer, _ := a.do(call, "")
@@ -81,7 +81,7 @@ func TestHistoryAtCopy(t *testing.T) {
 	a.past("GET /inputs/pond/history?per_page=1", false, "input_labels sent, numbered "+blue)
 	a.past("GET /inputs/pond/history?page=6&per_page=1", false, remembered[4])
 
-	// What was made here and nobody else knows yet is known whole.
+	// The copy knows all operations on its unsent input.
 	a.do("POST /inputs", `{"inputs":[{"id":"lake","data":{"image":{"url":"http://pictures.test/blue.png"},"concepts":[{"id":"blue"}]}}]}`)
 	a.do("PATCH /inputs/lake/outputs", `{"action":"merge","outputs":[{"data":{"concepts":[{"id":"blue","value":0.25}]}}]}`)
 	a.past("GET /inputs/lake/history", true,
@@ -101,8 +101,8 @@ func TestHistoryAtCopy(t *testing.T) {
 	}
 }
 
-// TestHistoryOfDeleted tells who deleted an input and when, for as long as somebody here knows: the log, or a copy that
-// did it itself or has pulled it.
+// TestHistoryOfDeleted: the answer names the author and the time of a deletion, as long as they are stored here: in the log, or at a copy
+// that deleted the input or pulled the deletion.
 func TestHistoryOfDeleted(t *testing.T) {
 	a := newCopyAsked(t)
 	a.origin("POST /inputs", pond)

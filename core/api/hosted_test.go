@@ -15,8 +15,7 @@ import (
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 )
 
-// TestHostedInputs looks at pictures of inputs by their public names, and at names that stand
-// for none.
+// TestHostedInputs requests pictures of inputs by their public names, and unknown names.
 func TestHostedInputs(t *testing.T) {
 	store := kvtest.NewFailing(memkv.New())
 	w := apitest.NewWorld(t, store, apitest.Tiny(t), nil, nil)

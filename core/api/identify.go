@@ -10,10 +10,9 @@ import (
 	"github.com/sightline-dev/sightline/core/catalog"
 )
 
-// Identify returns for whom a request speaks, by the rules of every call, and when its credential
-// ends; zero: never. It neither counts the call nor limits its rate: calls of the interface have
-// counts and rates, and this is for what a host mounts next to it. The principal has an
-// application. Errors: those of credentials, [ErrWhichApp] and the store's.
+// Identify returns the caller of a request, by the rules of every call, and the end of its credential; zero: never. It neither counts the
+// call nor limits its rate, which concern only calls of the interface: it is for handlers that a host mounts next to it. The principal
+// has an application. Errors: those of credentials, [ErrWhichApp] and the store's.
 func (s *Service) Identify(ctx context.Context, r *call.Request) (auth.Principal, time.Time, error) {
 	if r.App != "" {
 		app, err := s.host.Apps.Open(r.App)

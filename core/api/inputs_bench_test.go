@@ -11,7 +11,7 @@ import (
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 )
 
-// fill adds n inputs of one picture, whose analysis is known from the second call on.
+// fill adds n inputs of one picture, which is analysed only by the first call.
 func fill(b testing.TB, w *apitest.World, n int) {
 	b.Helper()
 	picture := base64.StdEncoding.EncodeToString(apitest.Picture("red.png"))

@@ -74,7 +74,7 @@ func TestLimitsOfInputs(t *testing.T) {
 			t.Errorf("too much of %s = %d, %d bytes", name, got.Status, len(got.Body))
 		}
 	}
-	// What comes of a patch is held to the limits too.
+	// The result of a patch must be within the limits, too.
 	half := big[:40<<10]
 	for i, want := range []int{200, 400, 200} {
 		body := fmt.Sprintf(`{"inputs":[{"id":"0","data":{"metadata":{"k%d":"%s"}}}]}`, i, half)

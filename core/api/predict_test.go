@@ -20,7 +20,7 @@ import (
 	"github.com/sightline-dev/sightline/core/predict/raster"
 )
 
-// answer is what a predict call answers.
+// answer is the answer of a predict call.
 type answer struct {
 	Status  struct{ Code int }
 	Outputs []struct {
@@ -162,7 +162,7 @@ func TestItemStatuses(t *testing.T) {
 	}
 }
 
-// TestInputShapes holds that elements which are no inputs fail alone.
+// TestInputShapes: invalid elements fail alone.
 func TestInputShapes(t *testing.T) {
 	s := smallService(t)
 	body := `{"inputs":[null,{},[],7,"x",{"data":7},{"id":7},{"id":"` + strings.Repeat("x", 129) + `"},{"id":"a\u0007"},
@@ -190,7 +190,7 @@ func TestInputShapes(t *testing.T) {
 	}
 }
 
-// TestWholeCallFails holds that a host's own trouble is no fault of an input.
+// TestWholeCallFails: an internal error of the host fails the whole call and not an input.
 func TestWholeCallFails(t *testing.T) {
 	s := smallService(t)
 	for word, want := range map[string]int{"busy": 503, "timeout": 504, "broken": 500} {

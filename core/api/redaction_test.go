@@ -10,7 +10,7 @@ import (
 	"github.com/sightline-dev/sightline/core/auth"
 )
 
-// words are what only a scope lets one see of a furnished application.
+// words are the words of a furnished application that only a scope shows.
 func words(n *tenant, scope string) []string {
 	switch scope {
 	case "Concepts_Get":
@@ -23,8 +23,8 @@ func words(n *tenant, scope string) []string {
 	return nil
 }
 
-// covered are the endpoints whose answers have what only a scope beside the refusing ones shows.
-// Where another endpoint's need names a scope, its answer has nothing of that kind.
+// covered are the endpoints whose answers have data that only a scope besides the refusing ones shows. If another endpoint's need names a
+// scope, its answer has no data of that kind.
 var covered = map[string][]string{
 	"POST /models/{model_id}/outputs":                       {"Models_Get"},
 	"POST /models/{model_id}/versions/{version_id}/outputs": {"Models_Get"},
@@ -63,7 +63,7 @@ var covered = map[string][]string{
 	"POST /workflows/{workflow_id}/results":                    {"Models_Get"},
 }
 
-// asked are those whose outputs are concepts whoever asks: that is what Predict is for.
+// asked are the endpoints whose outputs are concepts for every caller: Predict permits exactly that.
 var asked = []string{
 	"POST /models/{model_id}/outputs", "POST /models/{model_id}/versions/{version_id}/outputs", "POST /workflows/{workflow_id}/results",
 	"POST /models/{model_id}/activations",

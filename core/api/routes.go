@@ -27,8 +27,8 @@ func row(method, path, list string, need auth.Need, handle func(*call.Call) erro
 	return route{call.Route{Method: method, Path: path, List: list, Need: need}, strings.Split(path[1:], "/"), handle}
 }
 
-// routes are /v2 in the order of the interface's documentation. Where two rows match, the
-// first wins, so fixed paths stand before those with ids.
+// routes are the calls of /v2 in the order of the interface's documentation. If two rows match, the first wins, so fixed paths come
+// before those with ids.
 var routes = []route{
 	row("POST", "/models/{model_id}/outputs", "outputs", auth.NeedPredict, predict.Outputs),
 	row("POST", "/models/{model_id}/versions/{version_id}/outputs", "outputs", auth.NeedPredict, predict.Outputs),
@@ -101,9 +101,8 @@ var routes = []route{
 	row("DELETE", "/sync/conflicts/{conflict_id}", "", auth.NeedAll, copy.Dismiss),
 }
 
-// segments splits a path, which is still percent-encoded, before it decodes the parts, so
-// that an id may hold a slash. Empty parts are left out: slashes may be doubled or trail.
-// It returns nil for what is not below /v2 and for a part that is badly encoded.
+// segments splits a path, which is still percent-encoded, before it decodes the parts, so that an id may contain a slash. It omits empty
+// parts: slashes may be doubled or trail. It returns nil for a path outside /v2 and for a badly encoded part.
 func segments(path string) []string {
 	var parts []string
 	for part := range strings.SplitSeq(path, "/") {
@@ -130,7 +129,7 @@ func short(parts []string) ([]string, call.Address) {
 	return parts, call.Address{}
 }
 
-// Writes reports whether a call changes an application: for hosts that let nothing be written for now.
+// Writes reports whether a call changes an application: for hosts that are read-only at present.
 func Writes(method, path string) bool {
 	r, _, _, err := resolve(method, path)
 	return err == nil && r.Method != "GET" && r.Need.Writes()
@@ -208,8 +207,8 @@ func methods(parts []string) []string {
 	return append(allowed, "OPTIONS")
 }
 
-// match reports whether the route stands for parts, of which it has as many, and the ids among them. One client
-// misspells "versions" in the singular.
+// match reports whether the route matches parts, of which it has as many, and the ids among them. One client misspells "versions" in the
+// singular.
 func (r *route) match(parts []string) (ids map[string]string, ok bool) {
 	for i, want := range r.segments {
 		part := parts[i]

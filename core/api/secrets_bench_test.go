@@ -16,10 +16,9 @@ import (
 	"github.com/sightline-dev/sightline/core/register"
 )
 
-// BenchmarkWrongSecrets times refusals that must not tell what is known: of a client whose secret is
-// wrong and of one that is unknown, of a key that once was and of one that never was, in turns
-// over Pebble. It reports the median of each and how far apart half of the measurements of one
-// kind lie (iqr), which is what a difference would have to rise above.
+// BenchmarkWrongSecrets measures refusals that must not reveal existence: of a client with a wrong secret and of an unknown one, of a
+// deleted key and of an unknown one, in turns over Pebble. It reports the median of each and the interquartile range of one kind (iqr),
+// above which a difference would have to rise.
 func BenchmarkWrongSecrets(b *testing.B) {
 	store, err := pebblekv.Open(b.TempDir(), pebblekv.Options{})
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/sightline-dev/sightline/core/jsonio"
 )
 
-// envelope is what every answer has.
+// envelope is the common part of all answers.
 type envelope struct {
 	Status struct {
 		Code        int
@@ -244,7 +244,7 @@ func TestRefuse(t *testing.T) {
 	}
 }
 
-// TestRandomFails holds that a broken random source ends a call, and says nothing of itself.
+// TestRandomFails: a broken random source ends a call, and its error is not in the answer.
 func TestRandomFails(t *testing.T) {
 	models := newSmallModels(t)
 	hosted, _ := newHosted(t)

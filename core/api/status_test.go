@@ -74,7 +74,7 @@ func TestTranscriptsShowEveryStatus(t *testing.T) {
 	}
 }
 
-// TestFixedSegments holds that fixed lists what stands where another path has an id.
+// TestFixedSegments: fixed lists the segments at which another path has an id.
 func TestFixedSegments(t *testing.T) {
 	want := map[string]bool{}
 	for _, a := range routes {

@@ -12,9 +12,8 @@ import (
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 )
 
-// TestStoreFails holds that a store which fails at any read of a call on models makes it an
-// internal error that says nothing, and that the call is answered as before once the store is
-// well again.
+// TestStoreFails: a store that fails at any read of a call on models makes it an internal error without its reason, and the call is
+// answered as before once the store works again.
 func TestStoreFails(t *testing.T) {
 	store := kvtest.NewFailing(memkv.New())
 	w := apitest.NewWorld(t, store, apitest.Tiny(t), nil, map[string]string{})

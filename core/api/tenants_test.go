@@ -16,7 +16,7 @@ import (
 	"github.com/sightline-dev/sightline/core/register"
 )
 
-// tenant is an account's application in a world, with what it draws from on its own.
+// tenant is an account's application in a world, with a separate source of ids.
 type tenant struct {
 	apitest.Tenant
 	session    string
@@ -47,7 +47,7 @@ func (e *estate) work(d time.Duration) {
 	e.Step(e.TB, d)
 }
 
-// settle makes an account's application, whose ids come from a counter of its own.
+// settle makes an account's application, whose ids come from a separate counter.
 func (e *estate) settle(owner string, draw uint64) *tenant {
 	n := &tenant{ids: apitest.NewCounter(draw << 40), names: apitest.NewCounter(draw<<40 + 1<<39)}
 	e.turn(n)
@@ -73,7 +73,7 @@ func (e *estate) serve(n *tenant, r api.Request) api.Response {
 	return e.Serve(e.TB, r)
 }
 
-// call is serve, of what has to go well.
+// call is serve for a request that must succeed.
 func (e *estate) call(n *tenant, method, path, body string) []byte {
 	e.Helper()
 	got := e.serve(n, api.Request{Method: method, Path: path, Body: []byte(body)})
@@ -93,7 +93,7 @@ func between(t testing.TB, text []byte, before, after string) string {
 	return got
 }
 
-// Words that stand in a furnished application, and nowhere else.
+// Words in a furnished application, and nowhere else.
 const (
 	conceptWord = "warm-word"  // id of a concept
 	renamedWord = "named-word" // its name
@@ -232,7 +232,7 @@ func TestTenantsCredentials(t *testing.T) {
 		}
 		through := said{200, 10000, ""}
 		if strings.HasPrefix(p.Path, "/sync/") {
-			through = said{404, 11101, ""} // the application is no copy
+			through = said{404, 11101, ""} // the application is not a copy
 		}
 		if p.Method != "GET" {
 			r.Body, through = []byte("{"), said{400, 11100, ""}
@@ -292,7 +292,7 @@ func TestTenantsCredentials(t *testing.T) {
 	t.Logf("%d answers", answers)
 }
 
-// expected is what the table says of a key with certain scopes.
+// expected returns the table's answer for a key with certain scopes.
 func expected(p api.Endpoint, held auth.Set, through said) said {
 	missing := func(names []string) []string {
 		return slices.DeleteFunc(slices.Clone(names), func(s string) bool { return held.Has(auth.SetOf([]string{s})) })
@@ -471,7 +471,7 @@ func TestTenantsForeignIsMissing(t *testing.T) {
 	t.Logf("%d answers", answers)
 }
 
-// searches are queries for what is a tenant's.
+// searches are queries for a tenant's data.
 func searches(n *tenant) []string {
 	ands := func(clauses string) string { return `{"query":{"ands":[` + clauses + `]}}` }
 	return []string{

@@ -10,8 +10,8 @@ import (
 	"github.com/sightline-dev/sightline/core/api/apitest"
 )
 
-// TestThumbnailAtCopy: where the host says so, a copy makes the thumbnail that its origin did not send, of the picture,
-// once; it is the origin's, byte for byte. Elsewhere it has none, and where the picture is not to be had it says so.
+// TestThumbnailAtCopy: if the host permits it, a copy makes the thumbnail of a picture that its origin did not send, once; it equals the
+// origin's, byte for byte. Otherwise it has none. If the picture cannot be had, the answer has the reason.
 func TestThumbnailAtCopy(t *testing.T) {
 	for _, makes := range []bool{false, true} {
 		settings := map[string]string{}

@@ -55,8 +55,8 @@ func TestTokenBodies(t *testing.T) {
 	}
 }
 
-// TestPagesReadFreely holds that what our own pages show is no call of the account's, and has a rate of its own; what
-// they predict and change is counted as anybody's.
+// TestPagesReadFreely: reads of our pages do not count as calls of the account, and have a separate rate; their predictions and changes
+// count like others.
 func TestPagesReadFreely(t *testing.T) {
 	w := apitest.NewWorld(t, memkv.New(), apitest.Tiny(t), nil, nil)
 	anna := w.NewTenant(t, "anna", "en")
@@ -126,7 +126,7 @@ func TestPagesWithKeys(t *testing.T) {
 	}
 }
 
-// TestWithoutHosts holds that where a host lends neither accounts nor tokens, keys alone let in.
+// TestWithoutHosts: without accounts and tokens of a host, only keys are accepted.
 func TestWithoutHosts(t *testing.T) {
 	w := apitest.NewWorld(t, memkv.New(), apitest.Tiny(t), nil, nil)
 	w.Alone(t)
@@ -150,7 +150,7 @@ func TestWithoutHosts(t *testing.T) {
 	}
 }
 
-// TestCallsAreCounted holds what is told of a call to who counts them.
+// TestCallsAreCounted: the counter gets the facts of each call.
 func TestCallsAreCounted(t *testing.T) {
 	e := newEstate(t, nil)
 	n := e.settle("anna", 1)
@@ -190,7 +190,7 @@ func TestAccountsBounded(t *testing.T) {
 		"/v2/users/me/apps": {`{"apps":[{"name":"another"}]}`, api.MaxApps},
 		"/v2/users/me/keys": {`{"keys":[{"scopes":["All"],"apps":[{"id":"` + n.App + `"}]}]}`, api.MaxKeys},
 	} {
-		for made := 1; ; made++ { // the first was there
+		for made := 1; ; made++ { // the first existed
 			got := e.serve(n, api.Request{Method: "POST", Path: path, Session: n.session, Body: []byte(c.body)})
 			if got.Status == 200 && made < c.most {
 				continue

@@ -28,9 +28,8 @@ type addition struct {
 	err     error     // why it is not added
 }
 
-// Add adds up to 128 inputs, in one write. Each goes its own way: one that cannot be
-// added has a status that says why. Pictures sent as base64 are analysed within the call;
-// those behind addresses are fetched afterwards.
+// Add adds up to 128 inputs, in one write. Each succeeds or fails separately: one that cannot be added has a status with the reason.
+// Pictures sent as base64 are analysed within the call; those at addresses are fetched afterwards.
 func Add(x *call.Call) error {
 	elements, n, err := x.Body.Some("inputs", call.MaxInputs, call.ErrInputs)
 	if err != nil {
@@ -58,8 +57,7 @@ func Add(x *call.Call) error {
 	return x.Ask(jobs, func(results []call.Result) error { return submitAdditions(x, added, results) })
 }
 
-// read decodes an input. What is wrong with it stands in its err; the error returned is
-// trouble of our own.
+// read decodes an input. A fault of the input is in its err; the returned error is internal.
 func (a *addition) read(x *call.Call, v *partition.View, o call.Object, malformed error) error {
 	a.err = malformed
 	if a.err == nil {
@@ -154,11 +152,10 @@ func (a *addition) decode(x *call.Call, o call.Object) error {
 	return nil
 }
 
-// submitAdditions submits what can be added and answers. results belong to the additions with a picture
-// of their own, in order.
+// submitAdditions submits the valid additions and answers. results belong to the additions with a picture in the request, in order.
 func submitAdditions(x *call.Call, added []addition, results []call.Result) error {
 	err := takeResults(x, added, results)
-	// What the results hold is let go of in the end: the records claim it by then.
+	// The holds of the results are released at the end: the records claim the pictures by then.
 	defer releaseHeld(x, added)
 	if err == nil {
 		err = tryAdditions(x, added)
@@ -192,8 +189,8 @@ func creates(added []addition) (bodies []log.Body, at []int) {
 	return bodies, at
 }
 
-// tryAdditions has a copy refuse what is refused as things stand here, such as an id that is taken: who
-// asked is told so, and nothing of it waits for the origin, to come back as a conflict or to be done after all.
+// tryAdditions makes a copy refuse additions that its state refuses, such as one with a used id. The caller gets the reason, and nothing
+// of it waits for the origin, where it could become a conflict or succeed after all.
 func tryAdditions(x *call.Call, added []addition) error {
 	if !x.App.Partition.Copied() {
 		return nil
@@ -240,9 +237,8 @@ func takeResults(x *call.Call, added []addition, results []call.Result) error {
 	return trouble
 }
 
-// putDerived adds what analysing has given to the batch of the records that need it. What was
-// there when the call began may have gone with the last input that had it, and is put again then:
-// from here on until these inputs are folded nothing is tidied.
+// putDerived adds the results of analyses to the batch of the records that need them. A record that existed when the call began may have
+// been deleted with its last input; it is added again then. From here until these inputs are folded, nothing is cleaned up.
 func putDerived(x *call.Call, b *kv.Batch, added []addition) {
 	v := x.View()
 	for i := range added {
@@ -283,8 +279,8 @@ func answerAdded(x *call.Call, added []addition, ords []uint32) error {
 	return answerOutcomes(x, items, nil)
 }
 
-// readLabels reads data.concepts: each an id, or a name that is one, and whether it is present.
-// What says nothing is; the last word on a concept counts.
+// readLabels reads data.concepts: each is an id, or a name that is one, and whether it is present. Without a value it is present; the
+// last entry of a concept counts.
 func readLabels(x *call.Call, data call.Object) ([]log.Label, error) {
 	list, n, err := data.Objects("concepts")
 	if err != nil || n == 0 {
@@ -324,8 +320,8 @@ func readLabel(x *call.Call, o call.Object) (log.Label, error) {
 	return label, err
 }
 
-// conceptRef reads the id of a concept that is labelled with, which may stand as its name.
-// An own concept is made by its first use; a public one must be there.
+// conceptRef reads the id of a label's concept, which may be given as its name. The first use of a custom concept makes it; a public one
+// must exist.
 func conceptRef(x *call.Call, o call.Object) (string, error) {
 	id, err := o.ID("id")
 	if err == nil && id == "" {

@@ -48,8 +48,8 @@ func Duplicates(x *call.Call) error {
 // maxDuplicates is the maximum number of duplicates found for one input.
 const maxDuplicates = call.MaxPerPage
 
-// DuplicateGroups lists the groups of inputs that may be one picture, by tier. Where neighbours have to be
-// looked for the answer says of how many inputs that is done: asking again goes on.
+// DuplicateGroups lists the groups of inputs that may be one picture, by tier. If neighbours must be searched, the answer has the number
+// of searched inputs: another request continues.
 func DuplicateGroups(x *call.Call) error {
 	p, err := x.Page()
 	if err != nil {

@@ -14,9 +14,9 @@ import (
 	"github.com/sightline-dev/sightline/core/partition"
 )
 
-// History lists the operations that made an input and have changed it since, newest first: those of the log, and
-// at a copy its own as long as they are here. Where they are not all there, what the input itself remembers of the
-// others stands in their place. Of an input that was deleted that alone is told, where it is known: by whom and when.
+// History lists the operations that made an input and have changed it since, newest first: those of the log, and at a copy its stored
+// operations. If they are incomplete, the operations that the input's record remembers replace the missing ones. For a deleted input the
+// answer has only its deletion, if it is known: the author and the time.
 func History(x *call.Call) error {
 	page, err := x.Page()
 	if err != nil {
@@ -60,7 +60,7 @@ type history struct {
 	input     log.Dot // whose history it is
 }
 
-// past is an operation and what became of it.
+// past is an operation and its result.
 type past struct {
 	log.Entry         // Seq is its place in the log; 0: it has none, or it is not known here
 	state      string // of the three that an operation goes through
@@ -69,7 +69,7 @@ type past struct {
 	missing    bool   // all but the stamp: fill reads the rest
 }
 
-// find finds the operations about the input that the path names, and reports whether they are all that there are.
+// find finds the operations on the input in the path, and reports whether they are complete.
 func (h *history) find() (whole bool, err error) {
 	v, in, gone := inputOfPath(h.x)
 	h.told = show.OpWriter{X: h.x, View: v}
@@ -87,7 +87,7 @@ func (h *history) find() (whole bool, err error) {
 	return false, err
 }
 
-// collect finds the operations, newest first, and reports whether they are all that there are.
+// collect finds the operations, newest first, and reports whether they are complete.
 func (h *history) collect(in *catalog.Input) (whole bool, err error) {
 	known := map[log.Stamp]bool{}
 	h.input = in.Dot
@@ -135,7 +135,7 @@ func (h *history) fill(rows []past) error {
 	return err
 }
 
-// learn looks up what an operation names, and what became of it.
+// learn looks up the names in an operation, and its result.
 func (h *history) learn(p *past, id string) error {
 	p.state = "confirmed"
 	if err := h.told.Learn(&p.Op, id); err != nil || !h.copy || p.Op.Dot.Site != h.partition.Site() || p.remembered {

@@ -68,7 +68,7 @@ func inputOfPath(x *call.Call) (*partition.View, catalog.Input, error) {
 	return v, in, call.Unless(err, call.Unknown("input_id", id))
 }
 
-// Status counts the inputs by what became of their downloads.
+// Status counts the inputs by the results of their downloads.
 func Status(x *call.Call) error {
 	v := x.View()
 	n, err := v.Counts()

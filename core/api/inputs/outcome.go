@@ -9,16 +9,16 @@ import (
 	"github.com/sightline-dev/sightline/core/jsonio"
 )
 
-// outcome is what became of one item of a call that adds or changes inputs.
+// outcome is the result of one item of a call that adds or changes inputs.
 type outcome struct {
-	ord   uint32        // of the input, unless err says why it is not done
-	asked catalog.Input // what can be said of it where there is no record
+	ord   uint32        // of the input, unless err is set
+	asked catalog.Input // the known part of an input without a record
 	err   error
 	gone  error // what is wrong when it was deleted in this very moment; nil: nothing
 }
 
-// answerOutcomes answers with each input as it is stored now, or with why there is none. said is
-// what to say of each in place of its download, nil: nothing.
+// answerOutcomes answers with each input as it is stored now, or with the reason why there is none. said replaces the status of each
+// download; nil: it does not.
 func answerOutcomes(x *call.Call, items []outcome, said *call.Status) error {
 	v := x.View()
 	var lines show.ConceptNames

@@ -86,8 +86,7 @@ type patched struct {
 	err    error // why it is not changed
 }
 
-// item reads what an element changes. What is wrong with it stands in its err; the error
-// returned is trouble of our own.
+// item reads the changes of an element. A fault of the element is in its err; the returned error is internal.
 func (p *patch) item(o call.Object, malformed error) (patched, error) {
 	if malformed != nil {
 		return patched{err: malformed}, nil
@@ -233,8 +232,7 @@ func (p *patch) labels(in *catalog.Input, data call.Object) ([]log.Body, error) 
 	return []log.Body{&log.InputLabels{Input: in.Dot, Labels: labels}}, nil
 }
 
-// metadata are the writes that data.metadata asks for. What comes of them must be within the
-// limits too.
+// metadata returns the writes that data.metadata requests. Their result must be within the limits, too.
 func (p *patch) metadata(in *catalog.Input, data call.Object) ([]log.MetaWrite, error) {
 	v := data.Get("metadata")
 	if err := checkMeta(v.Raw()); err != nil {

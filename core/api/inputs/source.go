@@ -9,12 +9,11 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// Source answers with what an export needs of an input and no other answer has: the
-// address that it was given by, where its picture is here and what its hash is, and what was
-// changed in its predictions.
+// Source answers with the data that an export needs and no other answer has: the address by which the input was added, the place and the
+// hash of its picture, and the edits of its predictions.
 //
-// An input with a url and a picture is brought elsewhere by a POST of both, with "downloaded":
-// true in its image, which says that the picture is what the url gave.
+// An input with a url and a picture is copied elsewhere by a POST of both, with "downloaded": true in its image, which means that the
+// picture is the content of the url.
 func Source(x *call.Call) error {
 	_, in, err := inputOfPath(x)
 	if err != nil {

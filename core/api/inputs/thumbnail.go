@@ -10,10 +10,9 @@ import (
 	"github.com/sightline-dev/sightline/core/predict"
 )
 
-// Thumbnail answers with a small JPEG of an input's picture, cropped as the input is. It is
-// an addition of ours to the interface.
+// Thumbnail answers with a small JPEG of an input's picture, cropped like the input. The call is our addition to the interface.
 //
-// An origin sends no thumbnails: a copy whose host says so makes one of the picture when it is first asked for.
+// An origin sends no thumbnails to copies: a copy whose host permits it makes one of the picture at the first request.
 func Thumbnail(x *call.Call) error {
 	v, in, err := inputOfPath(x)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/sightline-dev/sightline/core/api/call"
 )
 
-// Action is what a PATCH does with what it lists.
+// Action is the effect of a PATCH on its list.
 type Action int
 
 const (

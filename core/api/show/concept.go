@@ -101,7 +101,7 @@ func writeApp(x *call.Call, w *jsonio.Writer, public bool) {
 	}
 }
 
-// WritePublicApp writes the member app_id of what is everyone's.
+// WritePublicApp writes the member app_id of public things.
 func WritePublicApp(x *call.Call, w *jsonio.Writer) {
 	w.Name("app_id")
 	if id := x.Host.PublicAppID; id != "" {
@@ -111,8 +111,7 @@ func WritePublicApp(x *call.Call, w *jsonio.Writer) {
 	}
 }
 
-// conceptName is what a concept is called in a language; the English name where the
-// names have none, as for colours.
+// conceptName returns the name of a concept in a language, or the English name if there is none, as for colours.
 func conceptName(x *call.Call, c *predict.Concept, language string) string {
 	if language != lang.English {
 		if name, ok := x.Net.Models.Names().Name(c.ID, language); ok {

@@ -13,7 +13,7 @@ import (
 	"github.com/sightline-dev/sightline/core/lang"
 )
 
-// Config is what a predict call asks of its outputs.
+// Config has a predict call's settings of its outputs.
 type Config struct {
 	language string
 	Most     int     // concepts of an output; 0: all that were selected
@@ -36,8 +36,8 @@ func ReadOutputConfig(x *call.Call, p *Predictor) (Config, error) {
 	return ConfigOf(x, o, p)
 }
 
-// ConfigOf reads what a call asks of a model's outputs. What it leaves open, an own model's
-// settings say. All errors but the language's are ErrModelArgument.
+// ConfigOf reads a call's settings of a model's outputs. A custom model's settings are the defaults. All errors except the language's are
+// ErrModelArgument.
 func ConfigOf(x *call.Call, o call.Object, p *Predictor) (Config, error) {
 	c, err := readConfig(x, o, p)
 	return c, asArgument(err)

@@ -51,7 +51,7 @@ func HoldInput(x *call.Call, in *catalog.Input) {
 	in.Labels, in.Meta = nil, catalog.Meta{{JSON: x.Blank(len(meta) + labels)}}
 }
 
-// LoadInputs reads records by their ordinals and passes over those that are not there.
+// LoadInputs reads records by their ordinals and skips missing ones.
 func LoadInputs(x *call.Call, v *partition.View, ords []uint32) ([]catalog.Input, error) {
 	inputs := make([]catalog.Input, 0, len(ords))
 	for _, ord := range ords {
@@ -81,7 +81,7 @@ func AnswerInputs(x *call.Call, v *partition.View, s call.Status, inputs []catal
 	})
 }
 
-// InputBytes is what an input comes to, about: room made at once.
+// InputBytes is the approximate size of an input in an answer: memory to reserve.
 const InputBytes = 400
 
 // WriteInput writes a stored input as answers show it. data.image is in every one: clients
@@ -189,7 +189,7 @@ func writeGeo(w *jsonio.Writer, p *log.Point) {
 	w.End('}')
 }
 
-// VerdictError is what a verdict means for the item it is about; nil: it is done.
+// VerdictError returns the error of a verdict for its item; nil: it succeeded.
 func VerdictError(v *fold.Verdict) error {
 	switch v.Code {
 	case fold.OK, fold.Superseded:

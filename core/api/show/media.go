@@ -20,12 +20,12 @@ type Media struct {
 	URL        string // as given, or the hosted address of base64; empty when neither came about
 	Crop       raster.Crop
 	Blob       blob.Hash // when it came as base64
-	Err        error     // why it is not to be analysed
-	Downloaded bool      // its url may come with what it gave
+	Err        error     // why it must not be analysed
+	Downloaded bool      // its url may come with the downloaded picture
 }
 
-// ReadMedia decodes one element of inputs. What is wrong with it stands in its err, since
-// the other inputs of the call go on; the error returned is trouble of our own.
+// ReadMedia decodes one element of inputs. A fault of the element is in its err, since the other inputs of the call continue; the
+// returned error is internal.
 func ReadMedia(x *call.Call, o call.Object, malformed error) (Media, error) {
 	var in Media
 	err := malformed
@@ -182,7 +182,7 @@ func decodeMedia(buf []byte, text jsonio.Value, path string, most int) ([]byte, 
 	return data, nil
 }
 
-// CheckURL holds the address of a picture, which stands at path, to what may be one.
+// CheckURL checks the address of a picture, which is at path in the request.
 func CheckURL(path, address string) error {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || len(address) > call.MaxURLBytes {

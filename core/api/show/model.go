@@ -14,12 +14,11 @@ import (
 	"github.com/sightline-dev/sightline/core/predict"
 )
 
-// Model is what a path or a workflow names: a public model, or one of the application's
-// own at one version.
+// Model is the model in a path or a workflow: a public model, or a custom one at one version.
 type Model struct {
 	Public  *predict.Model   // nil: own
 	Own     *catalog.Model   // nil: public
-	Version *catalog.Version // of an own one: the version named, else the newest; nil: it has none
+	Version *catalog.Version // of a custom one: the named version, otherwise the newest; nil: it has none
 	Named   bool             // the path names the version
 }
 
@@ -159,7 +158,7 @@ func WriteModel(x *call.Call, w *jsonio.Writer, s *ModelInfo) {
 	w.End('}')
 }
 
-// ModelJSON is what WriteModel writes of a model that an output is of. It is shared.
+// ModelJSON returns the output of WriteModel for the model of an output. It is shared.
 func ModelJSON(x *call.Call, s *ModelInfo) []byte {
 	var w jsonio.Writer
 	kept := x.Net.Written[s.Public]
@@ -223,7 +222,7 @@ func WritePublicVersion(w *jsonio.Writer, m *predict.Model) {
 	w.End('}')
 }
 
-// WriteVersion writes a version of an own model; more adds members, when it is not nil.
+// WriteVersion writes a version of a custom model; more adds members, when it is not nil.
 func WriteVersion(w *jsonio.Writer, v *catalog.Version, more func()) {
 	w.Object()
 	w.Text("id", v.ID)
@@ -247,9 +246,8 @@ func versionStatus(code int) call.Status {
 	return s
 }
 
-// NewestTrained finds the version that predicts: the newest at 21100 whose manifest is here, as it may not be
-// of one that a copy has heard of and whose deletion follows. The error is ErrUntrained or ErrQueued when there
-// is none.
+// NewestTrained finds the version that predicts: the newest at 21100 with a stored manifest. A copy may have a version without one whose
+// deletion follows. The error is ErrUntrained or ErrQueued when there is none.
 func NewestTrained(v *partition.View, m *catalog.Model) (catalog.Version, error) {
 	var trained, newest *catalog.Version
 	var failed error

@@ -13,16 +13,15 @@ import (
 	"github.com/sightline-dev/sightline/core/partition"
 )
 
-// OpWriter shows operations to people: who made them and when, what they are about, and all that they
-// say. It is told of each before it writes any.
+// OpWriter writes operations for people: their author, time, subject and whole content. It learns each of them before it writes any.
 type OpWriter struct {
 	X     *call.Call
 	View  *partition.View
-	names map[log.Dot]string // of what an operation is about, by the operation
+	names map[log.Dot]string // ids of the subjects, by operation
 	lines ConceptNames
 }
 
-// Learn looks up what an operation names. id is of what it is about, where that is known otherwise.
+// Learn looks up the names in an operation. id is the id of its subject, if the caller knows it.
 func (t *OpWriter) Learn(op *log.Op, id string) (err error) {
 	if id == "" {
 		if id, err = t.X.App.Partition.NameOf(op.Body); err != nil {
@@ -83,7 +82,7 @@ func (t *OpWriter) Write(w *jsonio.Writer, op *log.Op) {
 	w.End('}')
 }
 
-// subject writes the ids of what an operation is about.
+// subject writes the ids of an operation's subject.
 func (t *OpWriter) subject(w *jsonio.Writer, op *log.Op) {
 	name := t.names[op.Dot]
 	switch b := op.Body.(type) {
@@ -122,8 +121,7 @@ func (t *OpWriter) subject(w *jsonio.Writer, op *log.Op) {
 	}
 }
 
-// content writes what a body says besides what it is about. A body that is none of an application's,
-// or of a later version, is shown as it is kept.
+// content writes the content of a body besides its subject. A body of another log, or of a later version, is written as it is stored.
 func (t *OpWriter) content(w *jsonio.Writer, op *log.Op) {
 	switch b := op.Body.(type) {
 	case *log.InputCreate:
@@ -198,7 +196,7 @@ func (t *OpWriter) newInput(w *jsonio.Writer, b *log.InputCreate) {
 	Flag(w, "merge_if_equal", b.MergeIfEqual)
 }
 
-// labels writes what is said of concepts: 1 or 0, and null where a label is taken off.
+// labels writes labels of concepts: 1 or 0, and null for a removed one.
 func (t *OpWriter) labels(w *jsonio.Writer, labels []log.Label) {
 	if len(labels) == 0 || !t.X.Shows(auth.ConceptsGet) {
 		return
@@ -254,7 +252,7 @@ func (t *OpWriter) result(w *jsonio.Writer, code int, detail string) {
 	call.WriteStatus(w, versionStatus(code), detail)
 }
 
-// metaActions are what may be done at a path, as people are told.
+// metaActions are the names of the actions on a path, for people.
 var metaActions = map[log.MetaAction]string{log.MetaSet: "set", log.MetaRemove: "remove", log.MetaAppend: "append"}
 
 func writes(w *jsonio.Writer, list []log.MetaWrite) {
@@ -296,7 +294,7 @@ func raw(w *jsonio.Writer, name string, value []byte) {
 	}
 }
 
-// valid is JSON as it came; what is none, as an operation that was refused for it may hold, as a string.
+// valid returns valid JSON unchanged, and other bytes, which a refused operation may contain, as a string.
 func valid(value []byte) []byte {
 	var doc jsonio.Doc
 	if doc.Parse(value, jsonio.Limits{}) == nil {

@@ -21,13 +21,13 @@ func Overall(good, all int, missing []string) (call.Status, string) {
 	return call.StatusOk, ""
 }
 
-// What an output and one of its concepts come to, about: room made at once.
+// Approximate sizes of an output and of one of its concepts: memory to reserve.
 const (
 	OutputBytes  = 400
 	ConceptBytes = 80
 )
 
-// Output is what a model makes of one input of a call.
+// Output is a model's result for one input of a call.
 type Output struct {
 	ID    string
 	Input *Media

@@ -9,12 +9,11 @@ import (
 	"github.com/sightline-dev/sightline/core/predict"
 )
 
-// Predictor is what a predict call runs its pictures through: a public model, or a trained
-// version of the application's own.
+// Predictor is the model of a predict call: a public model, or a trained version of a custom one.
 type Predictor struct {
 	ModelInfo
-	Head  *call.LoadedHead // of an own model
-	names []Concept        // of an own model's concepts, in the head's order
+	Head  *call.LoadedHead // of a custom model
+	names []Concept        // of a custom model's concepts, in the head's order
 }
 
 // FindPredictor finds a model that can predict, with the version named or else its newest

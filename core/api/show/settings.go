@@ -13,16 +13,15 @@ import (
 	"github.com/sightline-dev/sightline/core/training"
 )
 
-// setting is one field of an own model's output_config.
+// setting is one field of a custom model's output_config.
 type setting struct {
 	name  string
 	empty string // what answers show where it is not set; empty: nothing
 	check func(call.Object, string) error
 }
 
-// settings are those that can be stored with a model. All are echoed as they were given;
-// max_concepts, min_value and select_concepts hold for its predictions where a call says
-// nothing, the first two and hyper_parameters decide how it is trained, and the others only wait to be read.
+// settings are those that can be stored with a model. Answers repeat all of them unchanged. max_concepts, min_value and select_concepts
+// are the defaults of its predictions; the first two and hyper_parameters affect its training, and the others have no effect.
 var settings = []setting{
 	{"concepts_mutually_exclusive", "false", is(call.Object.Flag)},
 	{"closed_environment", "false", is(call.Object.Flag)},
