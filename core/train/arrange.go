@@ -8,8 +8,8 @@ import (
 	"github.com/sightline-dev/sightline/core/predict"
 )
 
-// How much weight goes to what nobody labelled with a concept of the model, in parts of the
-// weight of the positives, and how many examples of each kind are looked at.
+// The weight of examples without a label for a concept of the model, in parts of the weight of the positives, and the number of examples
+// of each kind that are used.
 const (
 	backgroundShare = 0.1  // ../../models: measured on unrelated photos
 	unlabelledShare = 0.02 // of all unlabelled examples together,
@@ -20,7 +20,7 @@ const (
 	MaxUnlabelled = 4096 // examples without a true label
 )
 
-// row is an example in its place in the matrix.
+// row is an example in the matrix.
 type row struct {
 	example   int // index in Problem.Examples, or −1 − index in Background
 	embedding *predict.Embedding
@@ -120,7 +120,7 @@ func sameEmbedding(a, b *row) bool {
 	return a.hash == b.hash && a.embedding.Q == b.embedding.Q
 }
 
-// label is what row r says of concept c, with what it says by being labelled otherwise.
+// label returns the label of row r for concept c, including the one that follows from its other labels.
 func (p *Problem) label(r *row, c int) int8 {
 	switch {
 	case r.kind == other:
@@ -173,7 +173,7 @@ func (p *Problem) sigmoidColumn(rows []row, n, c int) (col column, sum float64, 
 	return col, sum, true
 }
 
-// count counts a row that says nothing of a concept.
+// count counts a row without a label for a concept.
 func (p *Problem) count(r *row, others, backgrounds *int) {
 	switch {
 	case r.kind == background:
@@ -183,7 +183,7 @@ func (p *Problem) count(r *row, others, backgrounds *int) {
 	}
 }
 
-// shares returns the weight of one row that says nothing of a concept.
+// shares returns the weight of one row without a label for a concept.
 func (p *Problem) shares(positives float64, others, backgrounds int) func(*row) float64 {
 	return func(r *row) float64 {
 		switch {

@@ -36,12 +36,12 @@ type task struct {
 // missing and hardly moves them elsewhere.
 const biasRidge = 0.01
 
-// biasUnit is what a bias is counted in. An output's bias adds to every example alike and a weight
-// only a sixteenth or so, so in units of 1 the biases would curve far more than the weights and the solver would take
-// half of its steps for them. A power of two scales without rounding.
+// biasUnit is the unit of a bias. An output's bias adds to every example alike, and a weight only a sixteenth or so. In units of 1 the
+// biases would curve far more than the weights, and the solver would spend half of its steps on them. A power of two scales without
+// rounding.
 const biasUnit = 1.0 / 8
 
-// params is how many parameters a task of c columns over d dimensions has.
+// params returns the number of parameters of a task with c columns over d dimensions.
 func params(c, d int) int { return c*d + up(c) }
 
 // begin sets the task out from x.

@@ -94,8 +94,7 @@ func BenchmarkPeers(b *testing.B) {
 	}
 }
 
-// BenchmarkFit is what a training costs: n photos of each of two concepts beside the background,
-// evaluation included and not.
+// BenchmarkFit measures a training: n photos of each of two concepts with the background, with and without evaluation.
 func BenchmarkFit(b *testing.B) {
 	for _, n := range []int{2, 10, 100} {
 		w := newWorld(6, 2, 1.1)
@@ -154,7 +153,7 @@ func BenchmarkSteps(b *testing.B) {
 	}
 }
 
-// BenchmarkConceptValues is what a search by an own concept costs a picture.
+// BenchmarkConceptValues measures a search by a custom concept, for each picture.
 func BenchmarkConceptValues(b *testing.B) {
 	w := newWorld(7, 2, 1)
 	h := fitHead(b, NewFitter(w.problem(3, "a", "b")))

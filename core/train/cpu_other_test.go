@@ -9,7 +9,7 @@ import (
 
 func perProcessor(*testing.B) (report func()) { return func() {} }
 
-// threadTime is by the clock where a thread's own time is not to be had.
+// threadTime returns elapsed time, since a thread's processor time is not available here.
 func threadTime(*testing.B) time.Duration { return time.Since(started) }
 
 var started = time.Now()

@@ -11,7 +11,7 @@ import (
 	"github.com/sightline-dev/sightline/core/predict"
 )
 
-// ErrHead is returned for bytes or a model that are no head.
+// ErrHead is returned for an invalid head, or an invalid model.
 var ErrHead = errors.New("invalid model head")
 
 const (

@@ -3,9 +3,8 @@ package train
 import "github.com/sightline-dev/sightline/core/predict"
 
 const (
-	// Ten photos of each of two concepts: with 100 the head finds more of their others and calls more that is
-	// unrelated, with 1,000 less of both; see TestTenPhotosSuffice of package models for what 250 gives.
-	// It is scikit-learn's C.
+	// Ten photos of each of two concepts: with 100 the head finds more of their others and accepts more unrelated ones, with 1,000 fewer
+	// of both; TestTenPhotosSuffice of package models shows the results of 250. It is scikit-learn's C.
 	defaultStrength = 250
 
 	// A task ends when its gradient is shorter than this share of the ridge. Since the objective
@@ -13,7 +12,7 @@ const (
 	// is the output of every unit embedding.
 	tolerance     = 0.01
 	foldTolerance = 0.05
-	smallest      = 1e-6 // below it float32 sums say nothing
+	smallest      = 1e-6 // below it float32 sums are noise
 
 	// neverOutput is the output of a concept that has no positive: a value of 2·10⁻⁹.
 	neverOutput = -20
@@ -101,7 +100,7 @@ func (f *Fitter) step() error {
 	return nil
 }
 
-// looks is how many examples are looked at in a step.
+// looks is the number of examples that a step reads.
 const looks = 2048
 
 // look checks the next examples and makes rows of those that take part.
@@ -235,12 +234,11 @@ func (f *Fitter) finish() {
 	*f = Fitter{result: f.result}
 }
 
-// Result returns the result once Step has said true, nil before and with an error.
+// Result returns the result after Step returned true, nil before and with an error.
 func (f *Fitter) Result() *Result { return f.result }
 
-// Err is why there is no result once Step has said true: ErrProblem, or, for labels that no head
-// can be made of, ErrNoExamples, ErrNoPositives or ErrSingleClass. Without any label for the model's
-// concepts the head calls nothing present, which is no error.
+// Err returns the reason why there is no result after Step returned true: ErrProblem, or, for labels that give no head, ErrNoExamples,
+// ErrNoPositives or ErrSingleClass. Without any label for the model's concepts the head finds nothing, which is not an error.
 func (f *Fitter) Err() error { return f.err }
 
 // Progress is the share of the work that is done, 0 to 1; it never falls.

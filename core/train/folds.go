@@ -32,7 +32,7 @@ type evaluation struct {
 	head      *Head // of fold scored, and its rows that have no values yet
 	unscored  []int32
 	values    []float32 // (rows, concepts) by a head that never saw the row
-	judged    int       // concepts whose figures are there
+	judged    int       // concepts with computed figures
 	confused  bool
 	metrics   *Metrics
 }
@@ -86,7 +86,7 @@ func (e *evaluation) pose() {
 	e.tasks = append(e.tasks, tasks)
 }
 
-// folds is how many folds the rows are worth; under two there is nothing to judge by.
+// folds returns the number of folds for the rows; fewer than two are not enough to judge.
 func (p *Problem) folds(rows []row) int {
 	counts := make([]int, len(p.Concepts))
 	speaking := 0
@@ -184,7 +184,7 @@ func (d *dealer) deal(i, c int) {
 	}
 }
 
-// step does the next piece and reports whether the metrics are there.
+// step does the next piece and reports whether the metrics are complete.
 func (e *evaluation) step() (done bool) {
 	switch {
 	case !e.dealt:
@@ -242,5 +242,5 @@ func (e *evaluation) score() {
 	}
 }
 
-// value is what a head that never saw row i says of concept c.
+// value returns the value of concept c by a head that never saw row i.
 func (e *evaluation) value(i, c int) float32 { return e.values[i*len(e.f.p.Concepts)+c] }

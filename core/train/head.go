@@ -6,7 +6,7 @@ import (
 	"github.com/sightline-dev/sightline/core/train/kernel"
 )
 
-// MaxConcepts is how many concepts a head may have.
+// MaxConcepts is the maximum number of concepts of a head.
 const MaxConcepts = 1 << 14
 
 // Head is the trained layer of a model version. It is immutable and safe for concurrent use.
@@ -14,8 +14,8 @@ const MaxConcepts = 1 << 14
 //	z = Scale · (W·Q) + b          W·Q in 32 lanes of float32, the rest in float64
 //	value of a concept = sigmoid(z), or its share of the softmax over all outputs
 //
-// An exclusive head may have one output more than concepts, the last: it stands for none of them, so
-// that a picture of something else scores low on all.
+// An exclusive head may have one output more than concepts, the last, which means none of them, so that a picture of something else
+// scores low on all.
 type Head struct {
 	Concepts  []string
 	Weights   []float32 // (Outputs, Dim)
@@ -82,7 +82,7 @@ func (h *Head) probabilities(z []float64) []float64 {
 	return z
 }
 
-// chunk is how many embeddings ConceptValues takes at a time.
+// chunk is the number of embeddings that ConceptValues processes at a time.
 const chunk = 256
 
 // ConceptValues fills dst with the value of one concept for len(dst) embeddings, q being their

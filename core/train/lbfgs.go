@@ -79,7 +79,7 @@ func (l *lbfgs) observe(g []float32) {
 	l.aim(l.next())
 }
 
-// next is where the slope, taken as linear, vanishes, kept off the bracket's ends.
+// next returns the point at which the slope, taken as linear, vanishes, kept off the bracket's ends.
 func (l *lbfgs) next() float32 {
 	if l.high == 0 {
 		// The slope has hardly changed: go where it would vanish, but no further than 64 times as far.

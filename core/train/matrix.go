@@ -7,8 +7,8 @@ import (
 
 const lanes = kernel.Lanes
 
-// blockRows is how many examples one step of an evaluation takes: both packings of them, 1 MB at
-// 256 dimensions, stay in a core's cache.
+// blockRows is the number of examples in one step of an evaluation: both packings of them, 1 MB at 256 dimensions, stay in a core's
+// cache.
 const blockRows = 512
 
 // up rounds n up to a multiple of the lanes.

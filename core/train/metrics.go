@@ -9,7 +9,7 @@ import (
 // Threshold is the value from which a concept without a cut-off counts as present.
 const Threshold = 0.5
 
-// maxWeakest is how many examples Metrics.Weakest names.
+// maxWeakest is the maximum number of examples in Metrics.Weakest.
 const maxWeakest = 20
 
 // Metrics is how well a version does on pictures it has not seen: stratified k-fold cross
@@ -47,11 +47,10 @@ type Figures struct {
 	F1        float64 `json:"f1"`
 }
 
-// ConceptMetric is how well one concept is told.
+// ConceptMetric has the figures of one concept.
 type ConceptMetric struct {
 	Figures
-	// Evaluated is false, and Figures are zeros, where a concept has not two different pictures, or nothing to
-	// tell them from.
+	// Evaluated is false, and Figures are zeros, if a concept has fewer than two different pictures, or no others to compare with.
 	Evaluated bool `json:"evaluated"`
 	Positives int  `json:"positives"`
 	Negatives int  `json:"negatives"`
@@ -67,7 +66,7 @@ type ConceptMetric struct {
 	// Supported is the precision that cross-validation supports at CutOff with a confidence of 90 %, for pictures of
 	// which at most one in ten shows the concept. Below Metrics.Precision the cut-off does not keep the promise.
 	Supported float64 `json:"supported_precision,omitempty"`
-	// AtCutOff is what counting from CutOff on gives; zeros where CutOff is 0, or a version of the program did not tell.
+	// AtCutOff has the counts of values from CutOff; zeros if CutOff is 0, or in versions of earlier programs.
 	AtCutOff Counted `json:"at_cut_off,omitzero"`
 	// Curve has the steps of the ROC and precision-recall curves by falling threshold, their corners alone and at most
 	// MaxCurve of them; nil where CutOff is 0.
@@ -201,7 +200,7 @@ func area(all []judgement) float64 {
 	return float64(pairs2) / 2 / float64(positives) / float64(negatives)
 }
 
-// counted is what counting from a value on gives; weight is that of a negative in the precision.
+// counted returns the counts of values from a value; weight is that of a negative in the precision.
 func counted(all []judgement, from, weight float64) Counted {
 	var found, missed, wrong int
 	for _, j := range all {
@@ -333,7 +332,7 @@ func (e *evaluation) said(i int) (concept int, value float32) {
 	return concept, value
 }
 
-// wrong is how far the value is from the label, 0 to 1.
+// wrong returns the distance of the value from the label, 0 to 1.
 func (w Weakness) wrong() float64 {
 	if w.Label == True {
 		return 1 - float64(w.Value)

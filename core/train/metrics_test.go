@@ -77,7 +77,7 @@ func TestFoldsAreStratified(t *testing.T) {
 	})
 }
 
-// Copies of a picture never stand on both sides of a fold.
+// Copies of a picture are never on both sides of a fold.
 func TestCopiesStayTogether(t *testing.T) {
 	w := newWorld(9, 2, 1)
 	p := w.problem(6, "a", "b")
@@ -322,7 +322,7 @@ func TestOrderOfExamplesIsNoMatter(t *testing.T) {
 		for i := range b.Metrics.Weakest {
 			b.Metrics.Weakest[i].Example = order[b.Metrics.Weakest[i].Example]
 		}
-		// Copies with one set of labels stand for each other.
+		// Copies with one set of labels are interchangeable.
 		for _, m := range []*Metrics{a.Metrics, b.Metrics} {
 			for i := range m.Weakest {
 				m.Weakest[i].Example = firstAlike(p, m.Weakest[i].Example)
@@ -350,7 +350,7 @@ func firstAlike(p *Problem, i int) int {
 	})
 }
 
-// What the environment makes a negative of a concept.
+// The environment determines the negatives of a concept.
 func TestNegativesFollowTheEnvironment(t *testing.T) {
 	e := newWorld(12, 1, 1).picture(0)
 	tests := []struct {
@@ -392,7 +392,7 @@ func TestNegativesFollowTheEnvironment(t *testing.T) {
 	}
 }
 
-// left stands for an example that is left out.
+// left marks an example that is left out.
 const left int8 = 9
 
 // The kinds of negatives weigh what they should.
@@ -424,7 +424,7 @@ func TestWeights(t *testing.T) {
 	}
 }
 
-// Of what there may be millions a sample is looked at.
+// Of millions of examples only a sample is used.
 func TestThinning(t *testing.T) {
 	rows := make([]row, 0, MaxOther+MaxUnlabelled+40)
 	for i := range MaxOther + MaxUnlabelled + 40 {

@@ -121,8 +121,8 @@ func TestGradientIsThatOfTheLoss(t *testing.T) {
 	})
 }
 
-// No direction leads down from the solution: the loss there is the lowest of what lies around, and
-// the gradient is as short as was asked for.
+// No direction leads down from the solution: the loss there is the lowest in its neighbourhood, and the gradient is as short as
+// requested.
 func TestSolutionIsTheMinimum(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 2))
@@ -152,8 +152,7 @@ func TestSolutionIsTheMinimum(t *testing.T) {
 	})
 }
 
-// What a task gets depends on itself alone, to the bit: not on its neighbours in the batch, nor
-// on how many there are.
+// The result of a task depends only on the task, to the bit: neither on its neighbours in the batch, nor on their number.
 func TestTasksDoNotTouchEachOther(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 3))
 	m, _ := drawn(rng, 600, 64, 1, false)

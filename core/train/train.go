@@ -46,20 +46,20 @@ const (
 // Example is a picture to learn from.
 type Example struct {
 	Embedding *predict.Embedding // nil for a picture that is not analysed: its labels count, it teaches nothing
-	// Labels holds True, False or Unknown for each of Problem.Concepts; nil stands for all Unknown.
+	// Labels holds True, False or Unknown for each of Problem.Concepts; nil means all Unknown.
 	Labels []int8
 	// Other says that the example is labelled true with a concept that is not one of the model's.
 	Other bool
 }
 
-// Problem is what a head is fitted to. Fitting borrows it until its end and changes nothing.
+// Problem is the data that a head is fitted to. Fitting borrows it until its end and changes nothing.
 //
-// An explicit True is a positive of its concept and an explicit False a negative, always. Further
-// negatives of a concept, where it is Unknown, are:
+// An explicit True is always a positive of its concept, and an explicit False a negative. Further negatives of a concept, if it is
+// Unknown, are:
 //
 //   - examples that are True for another concept of the model;
 //   - unless Closed, examples labelled with Other concepts alone; the remaining examples, which
-//     carry no True at all, at a low weight; and Background with a tenth of the positives' weight.
+//     have no True at all, at a low weight; and Background with a tenth of the positives' weight.
 //
 // The result does not depend on the order of Examples.
 type Problem struct {
@@ -88,7 +88,7 @@ func (p *Problem) check() error {
 	return nil
 }
 
-// checkExample returns ErrProblem for an example that cannot be, and says whether it has a label.
+// checkExample returns ErrProblem for an invalid example, and reports whether it has a label.
 func (p *Problem) checkExample(i int) (labelled bool, err error) {
 	e := &p.Examples[i]
 	if e.Labels != nil && len(e.Labels) != len(p.Concepts) {

@@ -16,8 +16,8 @@ import (
 	"github.com/sightline-dev/sightline/core/train/kernel"
 )
 
-// world draws embeddings: each concept has a direction of its own, and a picture lies somewhere
-// around it. It uses no function of package math that hosts compute differently.
+// world draws embeddings: each concept has a different direction, and a picture is somewhere around it. It uses no function of package
+// math that hosts compute differently.
 type world struct {
 	rng     *rand.Rand
 	centres [][]float32
@@ -129,8 +129,8 @@ func rowsOf(p *Problem) []row {
 	return p.arrange(rows)
 }
 
-// Ten pictures of each of two concepts: at most 5 % of unrelated pictures score over a half on
-// either, and at least 90 % of their own others do.
+// Ten pictures of each of two concepts: at most 5 % of unrelated pictures score over a half on either, and at least 90 % of their other
+// pictures do.
 func TestTenPicturesSuffice(t *testing.T) {
 	for _, exclusive := range []bool{false, true} {
 		w := newWorld(1, 2, 1.1)
@@ -239,7 +239,7 @@ func TestFitterGoesInSteps(t *testing.T) {
 	}
 }
 
-// What is wrong with a problem comes out when the fitter has come to it, and stays.
+// A fault of a problem is returned when the fitter reaches it, and stays.
 func TestFitterEndsWithAnError(t *testing.T) {
 	w := newWorld(5, 2, 1)
 	e := w.picture(0)

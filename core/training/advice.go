@@ -9,20 +9,20 @@ type Advice struct {
 	Missing int // how many examples would do; 0: nobody can say
 }
 
-// AdviceCode is what is wrong with a training set.
+// AdviceCode is the kind of a training set's fault.
 type AdviceCode string
 
 // The codes, the most urgent first.
 const (
 	NoAdvice    AdviceCode = ""
 	NoConcepts  AdviceCode = "no_concepts"  // the model has none: it cannot be trained
-	NoPositives AdviceCode = "no_positives" // a concept that no input is said to show
-	OneClass    AdviceCode = "one_class"    // nothing that a concept could be told from
+	NoPositives AdviceCode = "no_positives" // a concept without a positive label
+	OneClass    AdviceCode = "one_class"    // nothing to distinguish a concept from
 	FewExamples AdviceCode = "few_examples" // a concept with fewer positives than Enough
-	Unbalanced  AdviceCode = "unbalanced"   // a concept with under half of what is usual in the model
+	Unbalanced  AdviceCode = "unbalanced"   // a concept with fewer than half of the model's usual positives
 )
 
-// Enough is how many positives a concept should have: with ten photographs each, models tell two concepts well.
+// Enough is the recommended number of positives of a concept: with ten photographs each, models distinguish two concepts well.
 const Enough = 10
 
 // Advise returns what the training set of a model lacks most. r is how the concepts of the model relate.

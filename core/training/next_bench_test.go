@@ -20,8 +20,8 @@ import (
 	"github.com/sightline-dev/sightline/core/train"
 )
 
-// large is an application of n analysed inputs on disk, each of another picture: of the first labelled ones half is
-// said to show "cat" and half not to.
+// large is an application of n analysed inputs on disk, each of another picture. Half of the first labelled ones have a positive label
+// for "cat" and half a negative one.
 func large(b *testing.B, n, labelled int) *world {
 	b.Helper()
 	store, err := pebblekv.Open(b.TempDir(), pebblekv.Options{})
@@ -54,8 +54,8 @@ func large(b *testing.B, n, labelled int) *world {
 	return w
 }
 
-// BenchmarkLabelNext is what answers a page of 20 at 100,000 inputs of which 1,000 are labelled, and the other
-// questions about a model's training set and its versions.
+// BenchmarkLabelNext measures a page of 20 at 100,000 inputs with 1,000 labelled ones, and the other requests about a model's training
+// set and its versions.
 func BenchmarkLabelNext(b *testing.B) {
 	const n, labelled = 100_000, 1000
 	w := large(b, n, labelled)

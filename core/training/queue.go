@@ -28,19 +28,18 @@ type Partition interface {
 
 var _ Partition = (*partition.Partition)(nil)
 
-// pause is how long a version waits that was tried in vain.
+// pause is the time before another try of a version.
 const pause = 5 * time.Second
 
-// lead is how long another site has, that asked for a version, to train it by itself.
+// lead is the time in which another site may train a version that it requested.
 const lead = 15 * time.Minute
 
-// maxAttempts is how often a training may end in trouble that is not of its set's making
-// before its version is given up, at 21115.
+// maxAttempts is the maximum number of trainings of a version that fail for another reason than its training set, before the version ends
+// at 21115.
 const maxAttempts = 3
 
-// Queue hands out the trainings of one application. What is to be done stands in the
-// application's state; the queue remembers only what it has handed out. It is safe for
-// concurrent use.
+// Queue hands out the trainings of one application. The application's state has the pending ones; the queue remembers only those that it
+// has handed out. It is safe for concurrent use.
 type Queue struct {
 	partition Partition
 	models    Models
@@ -71,11 +70,9 @@ func NewQueue(p Partition, m Models) *Queue {
 	}
 }
 
-// Take hands out at most n trainings that are due at now and whose inputs are ready, in the
-// order in which they were asked for. Each is out until Done. A replica trains what its own site
-// asked for, and a partition with a log of its own what others ask for only when they have had time to
-// do it themselves. The first result of a training counts. While the application does not change,
-// a call costs one opening of a view.
+// Take hands out at most n due trainings with complete inputs, in the order of their requests. Each is out until Done. A replica trains
+// only what its site requested. A partition with a log trains requests of other sites only after they have had time to do it themselves.
+// The first result of a training counts. While the application does not change, a call costs one opening of a view.
 func (q *Queue) Take(now time.Time, n int) ([]*Run, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -114,7 +111,7 @@ func (q *Queue) Take(now time.Time, n int) ([]*Run, error) {
 	return runs, nil
 }
 
-// begins is when a version may be trained here.
+// begins returns the time from which a version may be trained here.
 func (q *Queue) begins(v *catalog.Version) time.Time {
 	if q.partition.MadeBy(v.Asked.Site) || v.Asked == (log.Dot{}) {
 		return time.Time{}
@@ -122,7 +119,7 @@ func (q *Queue) begins(v *catalog.Version) time.Time {
 	return v.Created.Time().Add(lead)
 }
 
-// forget drops the notes about versions that wait no more.
+// forget drops the notes about versions that no longer wait.
 func (q *Queue) forget(waiting []catalog.Version) {
 	still := make(map[log.Dot]bool, len(waiting))
 	for i := range waiting {
@@ -199,7 +196,7 @@ func (q *Queue) Done(ctx context.Context, now time.Time, r *Run, trouble error) 
 	return trouble
 }
 
-// submit writes an outcome. A version that is no more, or that another has ended, is no error.
+// submit writes an outcome. A version that was deleted, or ended elsewhere, is not an error.
 func (q *Queue) submit(ctx context.Context, o *Outcome) error {
 	result := o.Result
 	var also func(*kv.Batch)
@@ -231,7 +228,7 @@ func (q *Queue) back(lease log.Dot, later time.Time) {
 	q.idle = false
 }
 
-// Progress is how far the training of a version is, 0 to 1, as [Run.Progress] has it; false: it is not handed out.
+// Progress returns the progress of a version's training, 0 to 1, as [Run.Progress] has it; false: it is not handed out.
 func (q *Queue) Progress(v *catalog.Version) (share float64, out bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -243,7 +240,7 @@ func (q *Queue) Progress(v *catalog.Version) (share float64, out bool) {
 	return 0, false
 }
 
-// Out is how many trainings are handed out.
+// Out returns the number of trainings that are handed out.
 func (q *Queue) Out() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -59,8 +59,7 @@ type Run struct {
 	reached  atomic.Uint64 // bits of Progress after the last step
 }
 
-// Outcome is how a training ended: the operation that says so, and the manifest that goes
-// into its batch, nil without one.
+// Outcome is the end of a training: its operation, and the manifest that goes into its batch, nil without one.
 type Outcome struct {
 	Result   log.VersionResult
 	Manifest []byte
@@ -193,7 +192,7 @@ func (r *Run) Close() {
 // Progress is the share of the work that is done, about, 0 to 1. It may be asked for from anywhere, while Step runs too.
 func (r *Run) Progress() float64 { return math.Float64frombits(r.reached.Load()) }
 
-// share is what Progress is after a step.
+// share returns the value of Progress after a step.
 func (r *Run) share() float64 {
 	switch {
 	case r.outcome != nil:
@@ -209,8 +208,7 @@ func (r *Run) share() float64 {
 // Outcome is how the run ended, nil before, and after an error.
 func (r *Run) Outcome() *Outcome { return r.outcome }
 
-// Err is what stopped the run: [ErrUnready], or trouble of the store. The version is still
-// pending then.
+// Err returns the reason why the run stopped: [ErrUnready], or an error of the store. The version is still pending then.
 func (r *Run) Err() error { return r.err }
 
 // gather reads the next embeddings.
@@ -270,7 +268,7 @@ func (r *Run) pose() {
 	r.fitter = train.NewFitter(&r.problem)
 }
 
-// cannot ends the run with the code of what cannot be learned; any other error is returned.
+// cannot ends the run with the code of an unusable training set; it returns any other error.
 func (r *Run) cannot(err error) error {
 	for _, end := range ends {
 		if errors.Is(err, end.err) {

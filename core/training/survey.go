@@ -12,14 +12,14 @@ import (
 	"github.com/sightline-dev/sightline/core/partition"
 )
 
-// Survey is what a training would learn a model's concepts from now.
+// Survey has the data from which a training would learn a model's concepts now.
 type Survey struct {
 	Inputs   uint64  // with a label for one of the concepts, their pictures analysed or on their way
 	New      uint64  // of them, those that the newest trained version has not learned from, or with other labels
 	Concepts []Tally // in the model's order
 }
 
-// Tally is how many inputs are said to show a concept, and not to.
+// Tally counts the inputs with a positive label for a concept, and those with a negative one.
 type Tally struct{ Positives, Negatives uint64 }
 
 // Take surveys the labels for a model's concepts. than is its newest trained version, nil without one. Inputs

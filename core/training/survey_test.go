@@ -126,7 +126,7 @@ func surveyed(t *testing.T, w *world, seed uint64, trained *catalog.Version) {
 	}
 }
 
-// about is what labels say of the model's concepts.
+// about returns the labels for the model's concepts, as text.
 func about(labels []log.Label) (text string) {
 	for _, l := range labels {
 		if l.Concept == "cat" || l.Concept == "dog" {

@@ -7,8 +7,8 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// BenchmarkTraining is a training from its request to its result in the store: two concepts
-// with so many pictures each, beside as many others, and a bundle's background.
+// BenchmarkTraining measures a training from its request to its result in the store: two concepts with so many pictures each, as many
+// others, and a bundle's background.
 func BenchmarkTraining(b *testing.B) {
 	for _, pictures := range []int{10, 100, 1000} {
 		b.Run(fmt.Sprintf("concepts=2/pictures=%d", pictures), func(b *testing.B) {

@@ -21,7 +21,7 @@ import (
 	"github.com/sightline-dev/sightline/core/predict"
 )
 
-// network stands for a network: a base and a background that any seed gives.
+// network replaces a network: a base and a background from any seed.
 type network struct {
 	base       [32]byte
 	background []predict.Embedding
@@ -161,7 +161,7 @@ func (w *world) add(kind int, labels ...string) log.Dot {
 	return w.with(func(b *kv.Batch) { catalog.PutDerived(b, appID, w.net.base, hash, create.Crop, d) }, create)[0].Dot
 }
 
-// pend adds an input whose picture is to be fetched.
+// pend adds an input whose picture must be fetched.
 func (w *world) pend(labels ...string) log.Dot {
 	w.t.Helper()
 	w.n++

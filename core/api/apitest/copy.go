@@ -17,8 +17,8 @@ import (
 	"github.com/sightline-dev/sightline/core/register"
 )
 
-// Copy is a copy of a world's application, as an edge keeps one, and what carries operations
-// between the two by hand. What lies outside, the clock among it, is the origin's.
+// Copy is a copy of a world's application, as at an edge, and carries operations between the two by hand. It shares the origin's
+// environment, including the clock.
 //
 //	Copy.World ──Push──▶ Origin
 //	           ◀──Pull──
@@ -26,8 +26,7 @@ type Copy struct {
 	*World
 	Origin *World
 
-	// Standing is what is said of it, but for the operations that were pushed and pulled; Kept is whether
-	// anything is said.
+	// Standing is the status, without the pushed and pulled operations; Kept is whether there is one.
 	Standing api.Standing
 	Kept     bool
 

@@ -15,9 +15,8 @@ import (
 	"github.com/sightline-dev/sightline/core/register"
 )
 
-// People are the accounts of a world, kept in memory: anna and bert, whose addresses are
-// anna@example.com and bert@example.com, and whose passwords are "anna's password" and so on.
-// Sessions are told by number: "session-1".
+// People are the accounts of a world, kept in memory: anna and bert, with the addresses anna@example.com and bert@example.com, and the
+// passwords "anna's password" and so on. Sessions are numbered: "session-1".
 type People struct {
 	mu       sync.Mutex
 	Calls    map[string]int64 // left to an account, by its id; who is not here may make any number
@@ -93,7 +92,7 @@ func (p *People) KeepPicture(account string, bytes int64, _ time.Duration) (fits
 	return true, nil
 }
 
-// Mint issues tokens that are told by number, "access-token-1", and that live for 15 minutes.
+// Mint issues numbered tokens, "access-token-1", that live for 15 minutes.
 type Mint struct {
 	now    func() time.Time
 	issued []issued
@@ -104,7 +103,7 @@ type issued struct {
 	expires time.Time
 }
 
-// tokenLife is how long a token of a world lives.
+// tokenLife is the lifetime of a token of a world.
 const tokenLife = 15 * time.Minute
 
 // Issue implements [api.Tokens].
@@ -128,7 +127,7 @@ func (m *Mint) Read(token string) (auth.Claims, error) {
 	return c, nil
 }
 
-// Tenant is an application of a world with what lets one into it.
+// Tenant is an application of a world with its credentials.
 type Tenant struct {
 	App, Owner string
 	Key        string // with every scope

@@ -17,9 +17,8 @@ import (
 	"github.com/sightline-dev/sightline/core/predict/nn"
 )
 
-// The tiny network takes the mean colour of a picture, r, g and b in −1…1, to a logit
-// 4·(x·r + y·g + z·b) for each shade (x, y, z). So a red picture is "red", and everything
-// about an output can be told from a picture of one colour.
+// The tiny network maps the mean colour of a picture, r, g and b in −1…1, to a logit 4·(x·r + y·g + z·b) for each shade (x, y, z). So a
+// red picture is "red", and a test can predict every output for a picture of one colour.
 const (
 	tinySize = 8
 	tinyHead = 2
@@ -72,8 +71,8 @@ func TinyBundles(t testing.TB) fs.FS {
 	return tinyBundles(t, 4, 0, "6e739e7ce42269a6c3e0ffe2df761c13b16768c7a2ee54223550809f4eba3996")
 }
 
-// TinyNext loads bundles with another network: values are a little higher, and embeddings
-// stand at right angles to Tiny's, so comparing the two finds nothing alike.
+// TinyNext loads bundles with another network: values are a little higher, and embeddings are at right angles to Tiny's, so a comparison
+// of the two finds no similarity.
 func TinyNext(t testing.TB) *predict.Set {
 	t.Helper()
 	return load(t, TinyNextBundles(t))

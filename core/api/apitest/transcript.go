@@ -1,8 +1,8 @@
-// Package apitest replays transcripts of /v2 against anything that serves it: the
-// service natively, the module under wazero, a browser. All must answer byte for byte.
+// Package apitest replays transcripts of /v2 on any host: the service natively, the module under wazero, a browser. All must answer byte
+// for byte.
 //
-// A transcript is a text of settings, then exchanges: a request, a blank line, the
-// response, a blank line. Lines that begin with '#' before a request are for readers.
+// A transcript is a text of settings, then exchanges: a request, a blank line, the response, a blank line. Lines that begin with '#'
+// before a request are for readers.
 //
 //	set public-app-id main
 //
@@ -12,14 +12,11 @@
 //	404
 //	{"status":{"code":11101,"description":"Resource does not exist",…}}
 //
-// A line "STEP 5s" before a request moves the clock by so much and lets the background work
-// until it has nothing to do.
+// A line "STEP 5s" before a request moves the clock by that time and lets the background work until it is idle.
 //
-// A request is its line, then header lines if any, then the body as it stands, line ends
-// included. The header Remote is none: it says from where the request comes. A response is its
-// HTTP status, with those of its headers that say how often one may ask, then the body. A long body is shown with a
-// line for each object of a list; the breaks are put in by rule, so what is compared is
-// still every byte.
+// A request is its line, then header lines if any, then the body unchanged, line ends included. The pseudo-header Remote has the address
+// of the caller. A response is its HTTP status, with those of its headers that limit the rate, then the body. A long body is shown with a
+// line for each object of a list; the breaks follow a rule, so every byte is compared.
 package apitest
 
 import (
@@ -53,7 +50,7 @@ type Exchange struct {
 	Body    string // folded
 }
 
-// ErrTranscript is returned for a text that is no transcript.
+// ErrTranscript is returned for an invalid transcript.
 var ErrTranscript = errors.New("malformed transcript")
 
 // Parse reads a transcript.
@@ -208,11 +205,11 @@ func escaped(text []byte) bool {
 	return n%2 == 1
 }
 
-// Server answers one request after another, as one application would, and makes the steps:
-// requests whose method is STEP and whose path says how far the clock moves.
+// Server answers one request after another, as one application would, and makes the steps: requests with the method STEP, whose path is
+// the time by which the clock moves.
 type Server func(api.Request) api.Response
 
-// Host says where transcripts are and what answers them.
+// Host has the place of transcripts and their server.
 type Host struct {
 	Files fs.FS                                                 // the folder of transcripts, *.txt
 	Open  func(t testing.TB, settings map[string]string) Server // a fresh server for each transcript

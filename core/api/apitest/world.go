@@ -54,17 +54,16 @@ type Source struct{ *Counter }
 // NewCounter is a Counter that starts elsewhere.
 func NewCounter(n uint64) *Counter { return &Counter{n} }
 
-// World is an engine on a store in memory, one application and a key to it, and what lies
-// outside: the pictures that addresses give, one analyser, blobs in memory, a clock that stands
-// still.
+// World is an engine on a store in memory, one application and a key to it, and their environment: the pictures of addresses, one
+// analyser, blobs in memory, a clock that the test moves.
 //
 //	http://pictures.test/NAME    a picture of Files, or one of these:
 //	  red.png blue.png white.png black.png     8×8 of the colour
 //	  half.png                                 upper half red, lower half blue
-//	  torn.png heic.jpg huge.png text.html     not to be read
-//	  busy slow timeout trouble                what goes wrong with a host
-//	  full                                     the store takes no more data
-//	  twice.png                                red, at the third time of asking
+//	  torn.png heic.jpg huge.png text.html     unreadable
+//	  busy slow timeout trouble                errors of a host
+//	  full                                     the store accepts no data
+//	  twice.png                                red, at the third request
 //	  down.png                                 never answers, which may pass
 //	anything else                the fetch fails
 type World struct {
@@ -81,7 +80,7 @@ type World struct {
 	IDs    Source // what ids and secrets are made of
 	Names  Source // what the names of pictures are made of that came to be predicted
 
-	Opened func(Guest) // told of each guest that is opened; nil: nobody is
+	Opened func(Guest) // called for each opened guest; nil: nobody is
 
 	elsewhere Elsewhere
 	guest     Guest // nil until it is first asked; always, of a world whose Engine answers
@@ -91,8 +90,7 @@ type World struct {
 	asked     map[string]int // how often, by address
 }
 
-// Guest is an engine elsewhere, such as in a module, on what a world lends it. Its methods are
-// those of [core.Engine] and of the analysers.
+// Guest is an engine elsewhere, such as in a module, on a world's services. Its methods are those of [core.Engine] and of the analysers.
 type Guest interface {
 	Begin(ctx context.Context, r *api.Request) *api.Exchange
 	Take(now time.Time, n int) ([]core.Task, error)
@@ -102,13 +100,12 @@ type Guest interface {
 	Close() error
 }
 
-// Elsewhere opens a guest for the application app with what a native engine has in o.
+// Elsewhere opens a guest for the application app with the services of a native engine in o.
 type Elsewhere func(t testing.TB, o core.Options, app string) Guest
 
-// NewServer is the world of a transcript. Settings are those that transcripts know:
-// public-app-id, default-language, public-url, max-bytes and max-members (of a body), max-answer, owner (of the
-// application: the operator's unless it says anna or bert), scopes (of the key: All), rate (of keys
-// of accounts: "per second, at once") and calls (left to the owner). files may be nil.
+// NewServer returns the world of a transcript. Settings are those of transcripts: public-app-id, default-language, public-url, max-bytes
+// and max-members (of a body), max-answer, owner (of the application: the operator, or anna or bert), scopes (of the key: All), rate (of
+// keys of accounts: "per second, at once") and calls (left to the owner). files may be nil.
 func NewServer(t testing.TB, set *predict.Set, files fs.FS, settings map[string]string) Server {
 	t.Helper()
 	w := NewWorld(t, memkv.New(), set, files, settings)
@@ -121,9 +118,8 @@ func NewWorld(t testing.TB, store kv.Store, set *predict.Set, files fs.FS, setti
 	return NewWorldElsewhere(t, store, set, files, settings, nil)
 }
 
-// NewWorldElsewhere makes a world whose application and key are made by its Engine, and whose requests
-// and pictures are answered elsewhere, with the same bytes from each source as an engine here takes.
-// nil: by Engine.
+// NewWorldElsewhere makes a world with an application and a key of its Engine. Requests and pictures are answered elsewhere, with the
+// same random bytes as an engine here. nil: by Engine.
 func NewWorldElsewhere(t testing.TB, store kv.Store, set *predict.Set, files fs.FS, settings map[string]string, elsewhere Elsewhere) *World {
 	t.Helper()
 	w := &World{
@@ -173,8 +169,7 @@ func NewWorldElsewhere(t testing.TB, store kv.Store, set *predict.Set, files fs.
 	return w
 }
 
-// Open opens the engine on what a store holds, as after a start of the program: what the old
-// one had in memory is gone.
+// Open opens the engine on a store, as after a restart of the program: the old one's memory is lost.
 func (w *World) Open(t testing.TB, store kv.Store) {
 	t.Helper()
 	w.closeGuest(t)
@@ -194,8 +189,7 @@ func (w *World) Open(t testing.TB, store kv.Store) {
 	}
 }
 
-// server is what answers: Engine, or the guest, which is opened when it is first asked for
-// something, as an engine here opens an application.
+// server returns the answering host: Engine, or the guest, which is opened at the first request, as an engine here opens an application.
 func (w *World) server(t testing.TB) Guest {
 	if w.elsewhere == nil {
 		return here{w.Engine, w} // a fuzz target's F takes no Helper
@@ -242,7 +236,7 @@ func (h here) Analyse(media []byte, j *api.Job) (r api.Result) {
 	return r
 }
 
-// Alone opens the engine again at a host that lends neither accounts nor tokens.
+// Alone opens the engine again at a host without accounts and tokens.
 func (w *World) Alone(t testing.TB) {
 	t.Helper()
 	w.options.Tokens, w.options.Accounts, w.options.Calls = nil, nil, nil
@@ -273,10 +267,9 @@ func (w *World) analyser(base [32]byte) *predict.Analyser {
 	return a
 }
 
-// Serve answers a request. One that says nothing of a credential is sent with the key; one
-// with "Authorization: none" is sent without, and one with "Authorization: client" with the
-// client's id and secret. The method STEP is no request: its path is how far to
-// move the clock before the background works until it has nothing to do.
+// Serve answers a request. A request without a credential is sent with the key; one with "Authorization: none" without; and one with
+// "Authorization: client" with the client's id and secret. The method STEP is not a request: its path is the time by which the clock
+// moves before the background works until it is idle.
 func (w *World) Serve(t testing.TB, r api.Request) api.Response {
 	switch {
 	case r.Method == "STEP":

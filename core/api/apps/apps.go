@@ -87,7 +87,7 @@ func ListApps(x *call.Call) error {
 	return writeApps(x, call.Cut(owned, p))
 }
 
-// ownedApp is an application of the account; another's is answered like one that is not there.
+// ownedApp is an application of the account. The answer for another account's is that for a missing one.
 func ownedApp(x *call.Call, id string) (catalog.App, error) {
 	app, err := x.Host.Apps.App(id)
 	if err == nil && app.Owner != x.Who.Account {

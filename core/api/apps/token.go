@@ -11,15 +11,13 @@ import (
 	"github.com/sightline-dev/sightline/core/jsonio"
 )
 
-// tokenScope is what every access token shows as its scope.
+// tokenScope is the scope that every access token shows.
 const tokenScope = "api_access_write api_access api_access_read"
 
-// IssueToken gives an application's client an access token. Basic authentication alone says who
-// asks; clients send any body.
+// IssueToken gives an application's client an access token. Basic authentication alone identifies the client; clients send any body.
 //
-// A client that is not known costs what one with another secret costs: a hash of the secret, one
-// look into the store, one comparison. Who asks too often is told so whether right or wrong, and
-// wrong secrets never count against the right one.
+// An unknown client costs the same as one with another secret: a hash of the secret, one read of the store, one comparison. A caller that
+// asks too often is refused whether its secret is right or wrong, and wrong secrets never count against the right one.
 func IssueToken(x *call.Call) error {
 	id, secret, ok := auth.Basic(x.Authorization)
 	if !ok {

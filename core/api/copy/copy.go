@@ -215,7 +215,7 @@ func reason(c *partition.Conflict, orphan bool) string {
 	return v.Detail
 }
 
-// thing is what an operation is about, in a word.
+// thing returns the subject of an operation, in a word.
 func thing(body log.Body) string {
 	switch body.(type) {
 	case *log.InputCreate, *log.InputFetched, *log.InputLabels, *log.InputMeta, *log.InputGeo, *log.InputDelete, *log.OutputsPatch:

@@ -15,8 +15,8 @@ import (
 	"github.com/sightline-dev/sightline/core/training"
 )
 
-// Compare tells of which inputs a trained version says something else than another one, by default the one
-// trained before it: what came, went and stayed is by each version's own cut-offs.
+// Compare lists the inputs whose predictions differ between a trained version and another one, by default the one trained before it. Each
+// version's cut-offs decide what was added, removed and unchanged.
 func Compare(x *call.Call) error {
 	p, err := x.Page()
 	if err != nil {
@@ -91,7 +91,7 @@ func sideOf(x *call.Call, v *partition.View, version *catalog.Version) (compared
 	return c, err
 }
 
-// comparison is a page of what has changed.
+// comparison is a page of the differences.
 type comparison struct {
 	x             *call.Call
 	view          *partition.View
@@ -102,7 +102,7 @@ type comparison struct {
 	lines         show.ConceptNames
 }
 
-// changedInput is an input with what each version says of the concepts that came or went.
+// changedInput is an input with each version's values of the concepts that were added or removed.
 type changedInput struct {
 	input   catalog.Input
 	was, is []float32 // of all concepts

@@ -8,7 +8,7 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// Feedback keeps what a user said of a model's outputs. It changes nothing else.
+// Feedback stores a user's comment on a model's outputs. It changes nothing else.
 func Feedback(x *call.Call) error {
 	_, m, err := show.ModelOfPath(x)
 	if err != nil {

@@ -114,7 +114,7 @@ func answerUnevaluated(x *call.Call, version *catalog.Version, why string) error
 	})
 }
 
-// evaluation is the metrics of a trained version with the names of what they are about.
+// evaluation is the metrics of a trained version with the names in them.
 type evaluation struct {
 	x        *call.Call
 	manifest catalog.Manifest
@@ -125,7 +125,7 @@ type evaluation struct {
 	since    *since // nil: the first version
 }
 
-// weakInput is a judgement to look at, of an input that is still there.
+// weakInput is a weak judgement of an existing input.
 type weakInput struct {
 	train.Weakness
 	input catalog.Input
@@ -370,9 +370,8 @@ func writeCurve(w *jsonio.Writer, name string, coordinates ...curve) {
 	w.End('}')
 }
 
-// writeWeak writes a judgement: what a head that has not seen the input says, and what users said of it. The concept
-// that is judged comes first in both, then, where that is another one, what the head takes the input for, and what
-// else users said, what it shows first.
+// writeWeak writes a judgement: the values of a head that has not seen the input, and the users' labels. The judged concept comes first
+// in both. Then follow, if it is another one, the concept with the highest value, and the other labels, positive ones first.
 func (e *evaluation) writeWeak(w *jsonio.Writer, weak *weakInput) {
 	w.Object()
 	w.Text("id", weak.input.ID)
@@ -403,7 +402,7 @@ func (e *evaluation) writeWeak(w *jsonio.Writer, weak *weakInput) {
 	w.End('}')
 }
 
-// writeSaid writes what is said of a concept of the version.
+// writeSaid writes the value or label of a concept of the version.
 func (e *evaluation) writeSaid(w *jsonio.Writer, place int, value float32) {
 	c := &e.concepts[place]
 	w.Object()

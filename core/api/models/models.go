@@ -20,8 +20,8 @@ func List(x *call.Call) error {
 	return answerModels(x, func(show.Model) bool { return true })
 }
 
-// Search finds models by model_query: name, which may end in a `*`, and type, which
-// is a model's type or type_ext. What is absent matches all.
+// Search finds models by model_query: name, which may end in a `*`, and type, which is a model's type or type_ext. An absent member
+// matches all.
 func Search(x *call.Call) error {
 	var err error
 	query := call.Read(&err, x.Body.Object, "model_query")
@@ -40,7 +40,7 @@ func Search(x *call.Call) error {
 	})
 }
 
-// called reports whether a name matches a pattern whose last `*` stands for any rest.
+// called reports whether a name matches a pattern, whose last `*` matches any rest.
 func called(name, pattern string) bool {
 	if stem, wild := strings.CutSuffix(pattern, "*"); wild {
 		return strings.HasPrefix(name, stem)

@@ -17,8 +17,8 @@ import (
 	"github.com/sightline-dev/sightline/core/training"
 )
 
-// Next lists inputs of which nobody has said whether they show a concept of the model, those first that would
-// teach it most. total counts all of them; the list ends after training.MaxNext.
+// Next lists inputs without a label for the model's concepts, those first that would teach it most. total counts all of them; the list
+// ends after training.MaxNext.
 func Next(x *call.Call) error {
 	p, err := x.Page()
 	if err != nil {
@@ -66,7 +66,7 @@ func Next(x *call.Call) error {
 	})
 }
 
-// questioner is what the newest trained version of a model thinks of pictures.
+// questioner has the predictions of a model's newest trained version.
 type questioner struct {
 	head     *call.LoadedHead // nil: there is no such version
 	names    []show.Concept   // of the concepts that the head and the model share
@@ -139,7 +139,7 @@ func (q *questioner) write(x *call.Call, w *jsonio.Writer, row *training.Next, l
 	w.List("predicted", len(order), func(i int) { writeJudged(w, &q.names[order[i]], row.Values[order[i]]) })
 }
 
-// writeJudged writes a concept with what a model says of it.
+// writeJudged writes a concept with a model's value.
 func writeJudged(w *jsonio.Writer, c *show.Concept, value float32) {
 	w.Object()
 	show.Member(w, "id", c.ID)

@@ -13,7 +13,7 @@ import (
 	"github.com/sightline-dev/sightline/core/training"
 )
 
-// TrainingSet tells what a training of an own model would learn from now, and what would help it most.
+// TrainingSet answers with the data from which a training of a custom model would learn now, and the most useful additions.
 func TrainingSet(x *call.Call) error {
 	v, m, err := taughtModel(x)
 	if err != nil {

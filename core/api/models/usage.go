@@ -15,17 +15,17 @@ import (
 	"github.com/sightline-dev/sightline/core/partition"
 )
 
-// used is a concept with what it is used for.
+// used is a concept with its usage.
 type used struct {
 	show.Concept
 	present, absent uint64   // inputs that users said to show it, and not to
-	predicted       uint64   // inputs that are predicted to; of an own concept known once it is shown
+	predicted       uint64   // number of inputs with this prediction; of a custom concept known once it was shown
 	models          []string // ids of the application's own that have it
 }
 
-// ConceptUsage lists the application's own concepts, then those of the general model that are said of an input,
-// predicted of one or part of an own model: by how many inputs users said something of, by how many are predicted
-// to show them, by id. q is the start of their names in language, the application's when absent.
+// ConceptUsage lists the custom concepts, then those of the general model that are a label of an input, predicted for one or part of a
+// custom model. Their order is the number of labelled inputs, then the number of predictions, then the id. q is the start of their names
+// in language, the application's when absent.
 func ConceptUsage(x *call.Call) error {
 	p, err := x.Page()
 	if err != nil {

@@ -101,8 +101,7 @@ func writeProgress(x *call.Call, w *jsonio.Writer, v *catalog.Version) {
 	}
 }
 
-// Train asks for another version of a model, which is trained in the background. What
-// the body says does not matter.
+// Train requests another version of a model, which is trained in the background. It ignores the body.
 func Train(x *call.Call) error {
 	_, m, err := show.OwnModel(x)
 	if err != nil {

@@ -306,8 +306,7 @@ func PatchConcepts(x *call.Call) error {
 	})
 }
 
-// DeleteMany deletes the models of a list of ids, or all of the application's: those need
-// delete_all, or a body that says nothing.
+// DeleteMany deletes the models of a list of ids, or all of the application's: those need delete_all, or an empty body.
 func DeleteMany(x *call.Call) error {
 	switch all, err := x.Body.Flag("delete_all"); {
 	case err != nil:

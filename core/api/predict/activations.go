@@ -143,7 +143,7 @@ func answerActivations(x *call.Call, p *show.Predictor, places []int, missing []
 	})
 }
 
-// mapsOf are how much of each cell speaks for the concepts at places.
+// mapsOf returns how much each cell contributes to the concepts at places.
 func mapsOf(x *call.Call, p *show.Predictor, c *predict.Cells, places []int) ([][]float32, error) {
 	if p.Public != nil {
 		return x.Net.Models.Activations(p.Public, c, places)
@@ -155,8 +155,8 @@ func mapsOf(x *call.Call, p *show.Predictor, c *predict.Cells, places []int) ([]
 	return maps, nil
 }
 
-// direction is where in the embeddings a head's concept lies: its weights, of an exclusive head less the mean of all
-// outputs', since a softmax does not feel what all have in common.
+// direction returns the direction of a head's concept in the embeddings: its weights. For an exclusive head it subtracts the mean of all
+// outputs', which a softmax ignores.
 func direction(h *train.Head, place int) []float32 {
 	weights := h.Weights[place*predict.Dim:][:predict.Dim]
 	if !h.Exclusive {

@@ -39,7 +39,7 @@ func withQuery(x *call.Call, answer func(q *search.Query) error) error {
 	return answerEmbedded(x, q, jobs, places, func() error { return answer(q) })
 }
 
-// searchOptions are what the application's queries are read against.
+// searchOptions returns the context of the application's queries.
 func searchOptions(x *call.Call) search.Options {
 	return search.Options{
 		Names: x.Net.Models.Names(), Language: x.App.Language,
@@ -57,8 +57,8 @@ func searchOptions(x *call.Call) search.Options {
 	}
 }
 
-// picturesOf are the jobs of a query's pictures and their places among them. The picture of a
-// stored input is looked up where it was analysed as it stands, and so needs none.
+// picturesOf returns the jobs of a query's pictures and their places among them. A stored input that was analysed uncropped, as it is,
+// needs no job.
 func picturesOf(x *call.Call, q *search.Query) (jobs []call.Job, places []int, err error) {
 	for i := range q.Pictures {
 		p := &q.Pictures[i]
@@ -139,7 +139,7 @@ func stay(x *call.Call, q *search.Query, v *partition.View) (err error) {
 	return nil
 }
 
-// answerHits runs a query and answers with a page of what it finds.
+// answerHits runs a query and answers with a page of its hits.
 func answerHits(x *call.Call, q *search.Query, p call.Page) error {
 	id, err := x.NewID()
 	if err != nil {
@@ -171,7 +171,7 @@ func answerHits(x *call.Call, q *search.Query, p call.Page) error {
 	})
 }
 
-// Feedback keeps what a user said of a search: which of its hits was looked at.
+// Feedback stores which hit of a search a user looked at.
 func Feedback(x *call.Call) error {
 	var err error
 	input := call.Read(&err, x.Body.Object, "input")

@@ -18,8 +18,8 @@ const (
 	maxUTCOffset = 24 * 60 // minutes
 )
 
-// Summarise answers with what all the matches of a search come to, in place of a page of
-// them: how many there are, how their scores lie, of which days and where they are.
+// Summarise answers with figures of all the matches of a search instead of a page of them: their number, their scores, their days and
+// their places.
 func Summarise(x *call.Call) error {
 	ask, err := readSummary(x)
 	if err != nil {
@@ -104,7 +104,7 @@ func readBox(o call.Object) (*search.Box, error) {
 	return b, nil
 }
 
-// answerSummary runs a query and answers with what its matches come to.
+// answerSummary runs a query and answers with figures of its matches.
 func answerSummary(x *call.Call, q *search.Query, ask search.Ask) error {
 	v := x.View()
 	if err := stay(x, q, v); err != nil {
@@ -142,7 +142,7 @@ func answerSummary(x *call.Call, q *search.Query, ask search.Ask) error {
 	})
 }
 
-// learnFrom is what cut-offs may be learned from in an answer: what the key may not read says nothing.
+// learnFrom returns the data from which cut-offs in an answer may be learned: not those that the key may not read.
 func learnFrom(x *call.Call) search.Learn {
 	return search.Learn{
 		Labels:      x.Shows(auth.ConceptsGet),
@@ -180,7 +180,7 @@ func writeDays(w *jsonio.Writer, days []search.Day) {
 	})
 }
 
-// writePlaces writes clusters; ids are of the inputs that stand alone.
+// writePlaces writes clusters; ids are those of inputs that are alone.
 func writePlaces(w *jsonio.Writer, places []search.Cluster, ids []string) {
 	w.Objects("places", len(places), func(i int) {
 		w.Name("latitude")

@@ -27,7 +27,7 @@ func random(rng *rand.Rand, n, off int) []float32 {
 	return x
 }
 
-// odd replaces some of x by what arithmetic trips over.
+// odd replaces some of x by values that break naive arithmetic.
 func odd(rng *rand.Rand, x []float32) []float32 {
 	inf := float32(math.Inf(1))
 	what := []float32{0, float32(math.Copysign(0, -1)), inf, -inf, float32(math.NaN()), 87, -87, 88, -200, math.MaxFloat32, math.SmallestNonzeroFloat32}

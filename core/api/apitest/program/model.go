@@ -26,10 +26,10 @@ type modelInput struct {
 	geo     any // nil: none
 }
 
-// absent is what is not there; null is something.
+// absent is a missing value; null is a value.
 type absent struct{}
 
-// addresses are pictures by what becomes of them, and what they show.
+// addresses are pictures by the results of their downloads, and their content.
 var addresses = []struct {
 	url  string
 	code int
@@ -128,7 +128,7 @@ func (in *modelInput) patch(action string, labels map[string]bool, meta, geo any
 // implied marks an object that patches made where nothing was: it is there as long as it has a member.
 const implied = "\x00implied"
 
-// patchMeta is what a PATCH makes of stored, and whether that is a change.
+// patchMeta returns the result of a PATCH on stored, and whether it is a change.
 func patchMeta(stored, sent any, action string, depth int) (any, bool) {
 	switch sent := sent.(type) {
 	case nil:
@@ -157,7 +157,7 @@ func patchMeta(stored, sent any, action string, depth int) (any, bool) {
 			value, did := patchMeta(there, v, action, depth+1)
 			if _, gone := value.(absent); gone {
 				delete(out, name)
-				continue // taking away from what is not there makes nothing
+				continue // removing a missing member creates nothing
 			}
 			if did {
 				out[name], changed = value, true
@@ -167,7 +167,7 @@ func patchMeta(stored, sent any, action string, depth int) (any, bool) {
 		case !was && !changed:
 			return stored, false
 		case !was && !nothing:
-			return shown(out), true // in the place of what was no object, it is written as a whole
+			return shown(out), true // it replaces a value that is not an object, as a whole
 		case len(out) == 1 && out[implied] != nil:
 			return absent{}, true
 		}

@@ -26,7 +26,7 @@ import (
 type Program struct {
 	testing.TB
 
-	// Answered is told of every answer; nil: nobody is.
+	// Answered is called with every answer; nil: nobody is.
 	Answered func(r *api.Request, a api.Response)
 
 	world *apitest.World
@@ -40,7 +40,7 @@ func New(t testing.TB, w *apitest.World, seed uint64) *Program {
 	return &Program{TB: t, world: w, draw: drawn{rand.New(rand.NewPCG(seed, 8))}}
 }
 
-// Trace is what was done so far, a line a call.
+// Trace returns the calls so far, a line each.
 func (p *Program) Trace() string { return string(p.trace) }
 
 // Step makes one call, or works in the background, or kills the engine and opens another; then it lists all
