@@ -1,13 +1,13 @@
-// Who has a store. One worker of an origin has the files of a store at a time, and holds a lock of that name for as
-// long; the others ask it. They find it by a channel on which it listens, and each then has a channel of its own:
+// Finds the owner of a store. One worker of a site has the files of a store at a time, and holds a lock of that name meanwhile. The others
+// ask it. They find it by a channel on which it listens, and each then has a separate channel:
 //
 //     tab A, worker ──lock──▶ files          hub      "sightline/NAME"        hello, here
 //        ▲  ▲                                own      "sightline/NAME/PEER"   welcome, calls, answers
 //        │  └── own channel ── tab B, worker, which waits for the lock
 //        └───── own channel ── service worker
 //
-// When the one that has the lock goes, the browser gives it to the next tab that waits, which opens the files. A peer
-// holds a lock of its own channel's name, by which it is known to be there.
+// When the owner closes, the browser gives the lock to the next waiting tab, which opens the files. A peer holds a lock with its channel's
+// name, so that the owner knows that it still runs.
 
 import { Desk, type FromEngine, type Opened, type Running, type ToEngine } from './host.ts';
 
@@ -30,7 +30,7 @@ export function listen(store: string, running: Running, opened: Opened): () => v
     const desk = new Desk(running, (m) => line.postMessage(m));
     line.onmessage = ({ data }: MessageEvent<ToEngine>) => void desk.take(data);
     void navigator.locks.request(name, () => {
-      desk.leave(); // it is gone
+      desk.leave(); // its worker has ended
       line.close();
       peers.delete(peer);
     });
@@ -44,7 +44,7 @@ export function listen(store: string, running: Running, opened: Opened): () => v
   };
 }
 
-/** A peer's side: a line to whoever has the store, now or later. */
+/** A peer's side: a connection to the owner of the store, now or later. */
 export class Peer {
   /** Takes what the owner says; that it is there comes as `opened`, again after each change of owner. */
   onmessage: (m: FromEngine) => void = () => {};
@@ -62,7 +62,7 @@ export class Peer {
     this.hello = hello;
   }
 
-  /** Asks who is there. */
+  /** Asks for the owner. */
   hello: () => void;
 
   static async open(store: string): Promise<Peer> {

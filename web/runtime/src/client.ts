@@ -18,8 +18,8 @@ export interface CopyOptions {
   /** The application's id: 32 hex digits. */
   app: string;
   /**
-   * What is shown to the origin, `Bearer …` or `Key …`, with scope All of the application. It is asked for again where it
-   * is refused or nearly over, is kept nowhere, and may reject: then the copy stays alone for now.
+   * Returns the credential for the origin, `Bearer …` or `Key …`, with scope All of the application. It is called again when the origin
+   * refuses the last one or it has nearly expired, and its result is stored nowhere. It may reject: then the copy stays offline for now.
    */
   credential: () => Promise<string>;
   /** Of this copy, for people. */
@@ -30,7 +30,7 @@ export interface CopyOptions {
   offline?: boolean;
 }
 
-/** What may be said at the start of a runtime, wherever it runs. */
+/** The options of a runtime on every platform. */
 export interface CommonOptions {
   /** Workers that analyse pictures, at most; the first is started at once. By default as many as there are processors but one, up to four. */
   workers?: number;
@@ -47,7 +47,7 @@ export interface CommonOptions {
   copy?: CopyOptions;
 }
 
-/** What is said of a copy to the thread that keeps it. `here` is the origin of an address that is left out. */
+/** Returns the settings of a copy for its thread. `here` is the origin if the address is omitted. */
 export function copyStart(
   { origin, app, name, pictures, offline }: CopyOptions,
   here?: string,
@@ -64,7 +64,7 @@ export function copyStart(
 
 /** The copy that a runtime keeps, whichever tab keeps it. */
 export class Synced {
-  /** Is told where the copy stands, whenever that changes. */
+  /** Called when the status of the copy changes. */
   onchange: ((status: CopyStatus) => void) | undefined;
 
   #ask: (what: 'status' | 'digest' | 'offline' | 'online') => Promise<unknown>;
@@ -78,12 +78,12 @@ export class Synced {
     return this.#ask('status') as Promise<CopyStatus>;
   }
 
-  /** The digest of what was folded of the origin's log: equal, at the same entry of the same log, to the origin's. */
+  /** The digest of the folded part of the origin's log: at the same entry of the same log it equals the origin's. */
   digest(): Promise<Digest> {
     return this.#ask('digest') as Promise<Digest>;
   }
 
-  /** Asks nothing of the origin until it is told otherwise, or the store is opened anew. */
+  /** Sends nothing to the origin until `offline(false)`, or until the store is opened again. */
   async offline(on: boolean): Promise<void> {
     await this.#ask(on ? 'offline' : 'online');
   }
@@ -131,8 +131,8 @@ export class Client {
   }
 
   /**
-   * Is told why, where the runtime has ended and nobody closed it: its thread failed, or the tab that had the data was closed and this
-   * one cannot open it. Every call is rejected from then on.
+   * Called with the reason if the runtime ends without `close`: its thread failed, or the owner tab was closed and this one cannot open the
+   * store. Every later call is rejected.
    */
   onend: ((why: Error) => void) | undefined;
 
@@ -188,7 +188,7 @@ export class Client {
     });
   }
 
-  /** Asks the page for what is shown to an origin. */
+  /** Asks the page for the credential for an origin. */
   async #show(credential: number, copy: CopyOptions | undefined): Promise<void> {
     try {
       if (!copy) throw new Error('no credential: the runtime was opened without a replica');
@@ -286,7 +286,7 @@ export class Client {
     return response((await this.#tell(call, signal, frames)) as Answer);
   }
 
-  /** What the engine's instance uses, in bytes: of its heap, and of memory that it has from the host. */
+  /** The memory of the engine's instance, in bytes: its heap, and its memory from the host. */
   async memory(): Promise<{ heap: number; system: number }> {
     const [{ Reader }, { getMemoryReply }] = await Promise.all([import('./envelope.ts'), import('./envelope.gen.ts')]);
     return getMemoryReply(new Reader((await this.#tell({ ask: 'memory' })) as Uint8Array));

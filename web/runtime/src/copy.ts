@@ -1,10 +1,10 @@
-// A copy of an origin's application: carries what its machine says over fetch, as sync/README.md has it.
+// A copy of an origin's application: sends the requests of its machine by fetch, as sync/README.md specifies.
 //
 //     machine, in the instance ──effects──▶ Copy ──fetch──▶ origin
-//        ▲                                   │  each piece of an answer is taken before the next is read
+//        ▲                                   │  each piece of an answer is handled before the next is read
 //        └──────────────events───────────────┘
 //
-// It repeats nothing and keeps nothing: what there is to be repeated the machine knows, and its store keeps.
+// It repeats and stores nothing: the machine knows what must be repeated, and its store has it.
 
 import type { Credential } from './credential.ts';
 import { send } from './origin.ts';
@@ -21,7 +21,7 @@ import {
   type Standing,
 } from './sync.ts';
 
-/** Which application is kept a copy, and how: what can be said between threads. */
+/** The application of a copy and its settings, in a form that can be sent between threads. */
 export interface CopyStart {
   origin: string; // its address, without a slash at its end
   app: string; // 32 hex digits
@@ -31,19 +31,19 @@ export interface CopyStart {
   offline?: boolean;
 }
 
-/** Where a copy stands, as `GET /v2/sync/status` has it. Times are RFC 3339, and absent where it has not happened yet. */
+/** The status of a copy, as `GET /v2/sync/status` returns it. Times are RFC 3339, and absent before the first event. */
 export interface CopyStatus {
   app_id: string;
   origin: string;
   phase: Phase;
   site: number;
-  /** The last entry of the origin's log that is here. */
+  /** The last pulled entry of the origin's log. */
   cursor: number;
   /** The last entry that the origin is known to have. */
   head: number;
   /** When the origin last answered. */
   contact?: string;
-  /** When the origin last had no more than what is here. */
+  /** When the origin last had no later entries. */
   as_of?: string;
   /** Own operations that are durable here and, as far as is known, nowhere else. */
   queued: number;
@@ -60,13 +60,13 @@ export type { Digest };
 
 export interface CopyOptions extends CopyStart {
   credential: Credential;
-  /** Is told where the copy stands when that has changed. */
+  /** Called when the status of the copy has changed. */
   changed: (status: CopyStatus, offline: boolean) => void;
 }
 
-/** What the engine lends: its instance, and its own end. */
+/** The services of the engine: its instance, and its end. */
 export interface Machine {
-  /** Tells the machine an event, and returns what it came to. What it throws ends the instance. */
+  /** Passes an event to the machine, and returns the result. An exception ends the instance. */
   tell: (event: Uint8Array) => Uint8Array;
   /** Asks the instance where the copy stands. */
   status: () => CopyStatus;
@@ -80,9 +80,9 @@ const pieceBytes = 64 << 10;
 const pictureTime = 15_000; // ms that who asks for a picture waits for the origin
 const longestTimer = 2 ** 31 - 1;
 
-const pause = 100; // ms between two times that who watches is told
+const pause = 100; // ms between two notifications of watchers
 
-/** The copy. It begins anew with each instance of the module. */
+/** The copy. It begins again with each instance of the module. */
 export class Copy {
   #o: CopyOptions;
   #machine: Machine;
@@ -90,9 +90,9 @@ export class Copy {
   #waits = new Map<string, Set<(error?: Error) => void>>(); // for pictures, by their hashes
   #timer: ReturnType<typeof setTimeout> | undefined;
   #standing: Standing | undefined;
-  #told: number | undefined; // own operations, when it was last told where it stands
+  #told: number | undefined; // own operations at the last notification
   #last: CopyStatus;
-  #quiet: ReturnType<typeof setTimeout> | undefined; // until then nobody is told
+  #quiet: ReturnType<typeof setTimeout> | undefined; // no notification until then
   #moved = false; // since they were
   #offline: boolean; // as a person wants it
   #unplugged = false; // as the browser says
@@ -126,19 +126,19 @@ export class Copy {
     this.#tell();
   }
 
-  /** Something may have been written here: it is pushed, and told even where it cannot be. */
+  /** Something may have been written here: it is pushed, and watchers are notified even if it cannot be. */
   local(): void {
     this.#step({ kind: 'local' });
     if (this.#standing?.issued !== this.#told) this.#tell();
   }
 
-  /** Somebody has changed something: likewise, and told whatever it was. */
+  /** Another caller has changed something: likewise, and watchers are always notified. */
   wrote(): void {
     this.local();
     this.#tell();
   }
 
-  /** Sees to it that a picture is here. It rejects where it cannot be had now. */
+  /** Makes sure that a picture is stored here. It rejects if it cannot be had now. */
   need(blob: Uint8Array): Promise<void> {
     const name = hex(blob);
     const waits = this.#waits.get(name) ?? new Set();
@@ -165,7 +165,7 @@ export class Copy {
     this.#tell();
   }
 
-  /** Where it stands now. */
+  /** The current status. */
   status(): CopyStatus {
     if (!this.#ended)
       try {
@@ -200,7 +200,7 @@ export class Copy {
     for (const stop of all) stop.abort();
   }
 
-  /** Heeds what the browser says of the network, which says nothing of what runs on this device. */
+  /** Follows the browser's events about the network, which do not concern servers on this device. */
   #listen(): void {
     const { hostname } = new URL(this.#o.origin);
     if (typeof navigator === 'undefined' || !('onLine' in navigator) || typeof addEventListener !== 'function') return;
@@ -220,7 +220,7 @@ export class Copy {
     this.#step({ kind: this.#offline || this.#unplugged ? 'offline' : 'online' });
   }
 
-  /** Tells who watches, now or soon: what moves fast is told a few times a second. */
+  /** Notifies watchers, now or soon: fast changes are reported a few times a second. */
   #tell(): void {
     this.#told = this.#standing?.issued;
     this.#moved = true;

@@ -1,5 +1,5 @@
-// What proves to an origin who asks. It comes from the page whenever it is wanted, is held in memory alone, and asked
-// for again when the origin refuses it or its time is nearly over.
+// The credential for an origin. It comes from the page at each need, is held in memory alone, and is requested again when the origin
+// refuses it or it has nearly expired.
 
 const early = 30_000; // ms before the end of a token
 
@@ -13,7 +13,7 @@ export class Credential {
     this.#ask = ask;
   }
 
-  /** A value that may be good. It rejects with what the page says. */
+  /** A value that may be valid. It rejects with the page's error. */
   get(): Promise<string> {
     if (this.#held && Date.now() < this.#held.until) return Promise.resolve(this.#held.value);
     this.#asking ??= this.#ask()
@@ -42,6 +42,6 @@ function life(authorization: string): number {
     if (!Number.isFinite(exp)) return Number.POSITIVE_INFINITY;
     return Math.max(0, (Number.isFinite(iat) ? 1000 * (exp - iat) : 1000 * exp - Date.now()) - early);
   } catch {
-    return Number.POSITIVE_INFINITY; // whatever it is, the origin says when it is over
+    return Number.POSITIVE_INFINITY; // for other credentials the origin reports the end
   }
 }

@@ -1,4 +1,4 @@
-// The engine of a page: one instance of the module that has the data, driven by what comes and by what is left to do.
+// The engine of a page: one instance of the module, which has the data, driven by calls and by pending work.
 //
 //     serve ──▶ guest ──▶ answer
 //                 └─ jobs ──▶ fetch · blobs ──▶ pool ──▶ results ──▶ resume ──▶ guest ──▶ answer
@@ -6,8 +6,7 @@
 //
 //     sync  ──▶ guest ──▶ effects of a copy's machine ──▶ copy.ts
 //
-// The instance computes in this thread; a call is over before the next begins. Where it dies, another is opened on
-// the same files.
+// The instance computes in this thread; a call ends before the next begins. If it dies, another is opened on the same files.
 
 import { Copy, type CopyOptions, type CopyStatus } from './copy.ts';
 import { download, given, type Most } from './download.ts';
@@ -334,7 +333,7 @@ export class Engine {
     const take = Math.max(0, tasksAtOnce - this.#tasks);
     const stepped = decodeStepped(this.#guest.call('step', encodeStep(take, done)));
     if (stepped.error) this.#o.log(`step: ${stepped.error}`);
-    if (done.length || stepped.training || this.#training) this.copy?.local(); // also of what the last step of a training wrote
+    if (done.length || stepped.training || this.#training) this.copy?.local(); // also the writes of a training's last step
     this.#training = stepped.training;
     for (const { task, job } of stepped.tasks) void this.#task(this.#guest, task, job);
     if (!stepped.error && (stepped.more || stepped.training || stepped.tasks.length)) {
@@ -363,7 +362,7 @@ export class Engine {
     return JSON.parse(new TextDecoder().decode(served.answer.body)).copy;
   }
 
-  /** The store of a copy has failed its machine: what is in it is read anew, by another instance. */
+  /** The store of a copy has failed its machine: another instance reads it again. */
   #abandon(failure: unknown): void {
     if (this.#closed || this.#ending || this.#reviving) return;
     const why = failure instanceof DeadError ? failure : new DeadError(`store: ${(failure as Error).message}`);
@@ -379,7 +378,7 @@ export class Engine {
     this.#o.purged?.(kept);
   }
 
-  /** Opens another instance in place of a dead one. What was acknowledged is in its files. */
+  /** Replaces a dead instance by another. Its acknowledged writes are in its files. */
   #bury(failure: DeadError): void {
     if (this.#reviving || this.#closed || !this.#guest.dead) return;
     this.#o.log(`the module died: ${failure.message}`);

@@ -1,5 +1,5 @@
-// The messages between a host and the module: wasm/README.md, "Envelopes". They are fields in the wire format of
-// Protocol Buffers after a byte 1. What a reader returns are views of the bytes that it was given.
+// The messages between a host and the module: wasm/README.md, "Envelopes". They are fields in the wire format of Protocol Buffers after a
+// byte 1. A reader returns views of its input.
 
 const version = 1;
 const varint = 0;
@@ -7,7 +7,7 @@ const fixed64 = 1;
 const bytes = 2;
 const fixed32 = 5;
 
-/** Bytes that are no envelope of this version. */
+/** Bytes that are not a valid envelope of this version. */
 export class EnvelopeError extends Error {
   override name = 'EnvelopeError';
 }
@@ -15,10 +15,10 @@ export class EnvelopeError extends Error {
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
-/** From so many bytes on, a field is copied only once, into the message. */
+/** From this size, in bytes, a field is copied only once, into the message. */
 const large = 4096;
 
-/** Writes one message. Fields that are zero, empty or undefined are left out. What it is given stays as it is until `done`. */
+/** Writes one message. It omits fields that are zero, empty or undefined. The caller does not change its values before `done`. */
 export class Writer {
   #parts: Uint8Array[] = []; // what is before #buf
   #length = 0; // of the parts
@@ -106,7 +106,7 @@ export class Writer {
     return this;
   }
 
-  /** Of the message, in bytes. */
+  /** The length of the message, in bytes. */
   get length(): number {
     return this.#length + this.#n;
   }
@@ -121,7 +121,7 @@ export class Writer {
     to.set(this.#buf.subarray(0, this.#n), at);
   }
 
-  /** The message, in memory of its own. */
+  /** The message, in new memory. */
   done(): Uint8Array<ArrayBuffer> {
     const all = new Uint8Array(this.length);
     this.into(all);
@@ -131,7 +131,7 @@ export class Writer {
 
 /** Reads the fields of one message, in the order in which they stand: `while (r.next()) switch (r.number) …` */
 export class Reader {
-  /** Of the field. */
+  /** The number of the field. */
   number = 0;
   #buf: Uint8Array;
   #at = 0;
@@ -182,7 +182,7 @@ export class Reader {
     if (this.#at > this.#buf.length) throw new EnvelopeError('an envelope that ends within a field');
   }
 
-  /** Goes to the next field and says whether there is one. */
+  /** Goes to the next field and reports whether there is one. */
   next(): boolean {
     if (this.#at >= this.#buf.length) return false;
     this.#start = this.#at;

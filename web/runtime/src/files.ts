@@ -14,10 +14,10 @@ export class StoreError extends Error {
   }
 }
 
-/** Files by their numbers, 0 to 3. What fails throws, a [StoreError] or what the platform throws. */
+/** Files by their numbers, 0 to 3. A failure throws a [StoreError] or an error of the platform. */
 export interface Files {
   size(file: number): number;
-  /** Fills p with what stands at the offset; it throws where the file ends before. */
+  /** Fills p with the bytes at the offset; it throws if the file ends before. */
   read(file: number, offset: number, p: Uint8Array): void;
   write(file: number, offset: number, p: Uint8Array): void;
   truncate(file: number, size: number): void;

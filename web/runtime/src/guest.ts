@@ -1,4 +1,4 @@
-// One instance of the module, and what it is lent: wasm/README.md is the contract.
+// One instance of the module, and its host's services: wasm/README.md is the contract.
 
 import { codeOf, type Files, storeCodes } from './files.ts';
 import { checkDone, encodeSettings, type Settings } from './messages.ts';
@@ -13,7 +13,7 @@ const abi = 1;
 /** Bytes that any instance soon has a use for. */
 const firstRoom = 48 << 20;
 
-/** What a guest may do outside its memory. */
+/** The services that a guest may use outside its memory. */
 export interface Lent {
   now(): bigint; // nanoseconds since 1970
   random(p: Uint8Array): void;
@@ -79,14 +79,14 @@ interface Exports {
 /** The exports that take an envelope and answer one. */
 export type Call = 'open' | 'serve' | 'resume' | 'step' | 'analyse' | 'ask' | 'sync';
 
-/** The instance trapped, ended itself or broke the contract: it is no more. */
+/** The instance trapped, ended itself or broke the contract: it can no longer be used. */
 export class DeadError extends Error {
   override name = 'DeadError';
 }
 
-/** An instance. Its calls are synchronous: it computes in whoever calls. */
+/** An instance. Its calls are synchronous: it computes in the caller's thread. */
 export class Guest {
-  /** Why it is no more. */
+  /** Why it can no longer be used. */
   dead: DeadError | undefined;
 
   #lent: Lent;
@@ -98,7 +98,7 @@ export class Guest {
     this.#lent = lent;
   }
 
-  /** Makes an instance, which is to be opened by its first call. */
+  /** Makes an instance, which its first call must open. */
   static async start(modules: Modules, lent: Lent): Promise<Guest> {
     const g = new Guest(lent);
     await g.#instantiate(modules);
@@ -125,8 +125,8 @@ export class Guest {
   }
 
   /**
-   * Gives the guest room for what it will read, at once: each time that it grows by itself the browser collects
-   * garbage. Memory that nobody has written to costs nothing.
+   * Grows the guest's memory at once for the data that it will read, since the browser collects garbage each time that the memory grows.
+   * Memory that nobody has written to costs nothing.
    */
   #grow(): void {
     const { memory } = this.#exports;
@@ -200,7 +200,7 @@ export class Guest {
     return BigInt(from.length);
   }
 
-  /** The imports of module `sightline`. Those of a lent store are absent. */
+  /** The imports of module `sightline`. Those of a host's store are absent. */
   #functions(): Record<string, Fn> {
     const lent = this.#lent;
     const files = <T>(access: (f: Files) => T, fail: (code: number) => T): T => {
@@ -276,7 +276,9 @@ const wide = /^(kv_get|kv_scan|kv_next|picture_lookup|picture_get|register_seq|t
 /** Imports that answer an i32. */
 const narrow = /^(kv_snapshot|kv_apply|kv_commit|kv_room|kv_compact|picture_(add|release|drop|has|put)|register_take)$/;
 
-/** What nobody lends here: a lent store's imports, and kernels that the provider leaves out. What a newer module asks for ends it. */
+/**
+ * Imports that no host here implements: those of a host's store, and kernels that the provider omits. An import of a newer module ends it.
+ */
 function absent(i: WebAssembly.ModuleImportDescriptor): Fn {
   if (i.module === 'sightline' && wide.test(i.name)) return () => BigInt(-storeCodes.another);
   if (i.module === 'sightline' && narrow.test(i.name)) return () => storeCodes.another;

@@ -1,5 +1,5 @@
-// What runs in the workers: the one that has the engine, and those that analyse. Both are the same script, in pages
-// and in Node, and the first message says which one it is.
+// The code of the workers: of the one with the engine, and of those that analyse. Both are the same script, in pages and in Node, and the
+// first message selects the kind.
 
 import { withMemory } from './command.ts';
 import type { CopyStart, CopyStatus, Digest } from './copy.ts';
@@ -23,7 +23,7 @@ import { type Analyser, Pool } from './pool.ts';
 import type { Port } from './port.ts';
 import { decodeDigest } from './sync.ts';
 
-/** What an engine is started with: what can be said between threads. */
+/** The settings of an engine, in a form that can be sent between threads. */
 export interface Start {
   base: string; // where the files of the runtime are, as the platform reads it
   store: 'private' | 'memory' | { folder: string };
@@ -35,14 +35,14 @@ export interface Start {
   copy?: CopyStart; // the one application of the store is kept a copy
 }
 
-/** What the platform lends. */
+/** The services of the platform. */
 export interface Platform {
   source(base: string): Source;
   files(start: Start): Promise<Files | undefined>; // undefined: in memory
   spawn(): Port; // another worker with this script
 }
 
-/** What an engine's worker is told. */
+/** The messages to an engine's worker. */
 export type ToEngine =
   | { start: Start }
   | { id: number; request: Request; frames?: true; pictures?: Pictures; files?: [string, Blob][] }
@@ -68,7 +68,7 @@ export type FromEngine =
   | { copy: CopyStatus; offline: boolean } // where the copy stands now
   | { closed: true };
 
-/** What is to be known of an open runtime. */
+/** The facts about an open runtime. */
 export interface Opened {
   store: 'private' | 'memory' | 'folder';
   /** This thread has the data; another tab's has it otherwise, and is asked. */
@@ -76,7 +76,7 @@ export interface Opened {
   copy: boolean;
 }
 
-/** What an analysing worker is told and tells. */
+/** The messages to and from an analysing worker. */
 export type ToAnalyser =
   | { analyser: { modules: Modules; bundles: [string, Uint8Array<ArrayBuffer>][]; settings: Settings } }
   | { job: Uint8Array<ArrayBuffer> }
@@ -158,7 +158,7 @@ class Spares {
   }
 }
 
-/** A worker that analyses, from its owner's side. It has `bundles` of its own from now on. */
+/** A worker that analyses, from its owner's side. It has separate `bundles` from now on. */
 async function startAnalyser(port: Port, start: ToAnalyser, patience: number): Promise<Analyser> {
   let settle: { resolve: (m: FromAnalyser) => void; reject: (e: Error) => void } | undefined;
   port.onmessage = (m: FromAnalyser) => {
@@ -211,7 +211,7 @@ const analyserMemory = 128 << 20;
 const startPatience = 60_000; // ms, on a slow phone
 const idle = 60_000;
 
-/** Told where a copy stands. */
+/** Called with the status of a copy. */
 type Watch = (copy: CopyStatus, offline: boolean) => void;
 
 /** An engine with its workers and its files. */
@@ -253,7 +253,7 @@ export class Asker {
   }
 }
 
-/** Loads everything and opens the store. Of a copy that is new the origin is asked what it is. */
+/** Loads everything and opens the store. For a new copy it asks the origin for the application. */
 export async function run(
   platform: Platform,
   start: Start,

@@ -8,14 +8,14 @@ export type { CopyOptions, CopyStatus, Digest, FetchOptions, FilmProgress, Progr
 export type { Client };
 
 export interface Options extends CommonOptions {
-  /** Where the files of the runtime are served, with a slash at the end. By default beside this script. */
+  /** The address of the runtime's files, with a slash at the end. By default the folder of this script. */
   base?: string | URL;
   /**
    * Where the data is kept. `private`, the default: in the browser's private file system, for this origin; where
    * there is none, as in some private windows, in memory, which `store` then says. `memory`: until the page goes.
    */
   store?: 'private' | 'memory';
-  /** Of a private store; an origin may have several. By default `main`, and a copy's `copy-` and the application's id. */
+  /** The name of a private store; a site may have several. By default `main`, and for a copy `copy-` and the application's id. */
   name?: string;
 }
 
@@ -38,7 +38,7 @@ export const Sightline = {
   /** Starts the runtime. It is ready to predict when the promise resolves. */
   async open(options: Options = {}): Promise<Client> {
     const copy = options.copy && copyStart(options.copy, location.origin);
-    // What the origin does not have yet is here alone. Where the browser asks a person, it is at its own time.
+    // Operations that the origin does not have yet are only here. If the browser asks a person, it decides when.
     if (copy) void navigator.storage?.persist?.().catch(() => {});
     const script = new URL('./worker.js', import.meta.url);
     const worker = new Worker(script, { type: 'module', name: 'sightline' });
@@ -63,9 +63,9 @@ export const Sightline = {
 };
 
 export interface ServiceWorkerOptions {
-  /** Of the script. By default serviceWorker.js beside this script. */
+  /** The address of the script. By default serviceWorker.js in the folder of this script. */
   script?: string | URL;
-  /** Of the pages that it serves. By default the script's folder; a wider one needs the header Service-Worker-Allowed. */
+  /** The scope of the pages that it serves. By default the script's folder; a wider one needs the header Service-Worker-Allowed. */
   scope?: string;
   /** Requests of those pages to this path with v2/… and hosted/… behind it are answered from an open runtime: `/` or `/local/`. */
   answer?: string;

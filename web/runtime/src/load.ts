@@ -1,5 +1,4 @@
-// What a runtime consists of, from where it is served: the module, its kernels and the bundles, as manifest.json
-// beside them lists them.
+// Loads the parts of a runtime from their server: the module, its kernels and the bundles, as manifest.json in the same folder lists them.
 //
 //     {"format": 1, "files": [
 //       {"name": "guest.wasm", "url": "guest-0f3a….wasm", "size": 9000000, "sha256": "0f3a…"},
@@ -8,10 +7,10 @@
 //       {"name": "general-v1.3/network.plan", …}],
 //      "later": [{"name": "ffmpreg.wasm", …}]}
 //
-// Files in `later` are loaded when something needs them.
+// Files in `later` are loaded at the first need.
 //
-// A file is checked against its hash when it comes, and then kept: in a page in the Cache Storage, under a name
-// that holds the hash. A start from there asks nobody but for the manifest, and not even for that without a network.
+// A file is checked against its hash when it arrives, and then stored: in a page in the Cache Storage, under a name that contains the hash.
+// A start from there requests only the manifest, and not even that offline.
 
 /** How far a load is. Bytes are those of the files as they are, not as they travel. */
 export interface Progress {
@@ -21,7 +20,7 @@ export interface Progress {
   file?: string;
   loaded?: number;
   total?: number;
-  /** Of all files. */
+  /** The bytes of all files. */
   allLoaded?: number;
   allTotal?: number;
 }
@@ -49,20 +48,20 @@ export interface Source {
   /** Gets a file, and calls `got` with the length of each piece of it. */
   file(entry: Entry, got: (n: number) => void, signal?: AbortSignal): Promise<Came>;
   /**
-   * Compiles a file that is right. A browser keeps what it made of a module that it compiled from a response of its
-   * own cache, and from then on starts it several times as fast.
+   * Compiles a checked file. A browser caches the code of a module that it compiled from a response of its HTTP cache, and later starts it
+   * several times as fast.
    */
   compile?(entry: Entry, came: Came): Promise<WebAssembly.Module>;
-  /** All files were right: what is kept of others may go. */
+  /** All files were right: stored files of other versions may be deleted. */
   keep?(urls: string[]): Promise<void>;
 }
 
-/** A file that is here. */
+/** A loaded file. */
 export interface Came {
   bytes(): Promise<Uint8Array<ArrayBuffer>>;
   /** It was checked against its hash when it came first. */
   checked: boolean;
-  /** Is told when it has been checked now. */
+  /** Called when it has been checked now. */
   right?: () => Promise<void>;
 }
 
@@ -142,7 +141,7 @@ function unhex(text: string): number[] {
 }
 
 const cacheName = 'sightline-runtime';
-const late = 3_000; // ms that the network has to name the files, where they are here
+const late = 3_000; // ms in which the network must name the files, if they are stored
 
 /** The files as a web server has them below `base`. */
 export function served(base: URL): Source {
@@ -161,7 +160,7 @@ export function served(base: URL): Source {
       } catch (failure) {
         signal?.throwIfAborted();
         if (!old) throw failure;
-        return await old.json(); // no network, or a silent one: what is here still works
+        return await old.json(); // no network, or a silent one: the stored files still work
       }
     },
     async file({ url, sha256, size }, got, signal) {
@@ -187,7 +186,7 @@ export function served(base: URL): Source {
         const cached = fetch(at(url), { cache: 'only-if-cached', mode: 'same-origin', integrity });
         return await WebAssembly.compileStreaming(cached);
       } catch {
-        return WebAssembly.compile(await came.bytes()); // that cache has it no more
+        return WebAssembly.compile(await came.bytes()); // that cache no longer has it
       }
     },
     async keep(urls) {

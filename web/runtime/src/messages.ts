@@ -44,7 +44,7 @@ export interface Replica extends Omit<ReplicaFields, 'live' | 'vectors' | 'blobs
   live?: 'stream' | 'poll' | 'once';
   vectors?: 'none' | 'q16';
   pictures?: 'lazy' | 'never' | 'thumbnails' | 'eager';
-  /** What the origin says of the application, and the place in its control log, where the store may have nothing of it. */
+  /** The origin's register of the application, and its place in the control log, if the store may lack it. */
   register?: { seq: number; data: Uint8Array };
 }
 
@@ -67,7 +67,7 @@ export function encodeSettings({ role, store, replica: r, ...rest }: Settings): 
   return putSettings(Writer.envelope(), x).done();
 }
 
-/** What the guest refused, with its code. */
+/** A refusal of the guest, with its code. */
 export class GuestError extends Error {
   override name = 'GuestError';
   readonly code: number;
@@ -83,7 +83,7 @@ export function checkDone(answer: Uint8Array): void {
   if (error) throw failure(error);
 }
 
-/** The codes of what a guest refuses that a host does something about. */
+/** The codes of refusals that a host handles. */
 export const refusals = { noApp: 17 } as const;
 
 /** The error of the guest that a fault is. */
@@ -105,7 +105,7 @@ export interface Answer {
   body: Uint8Array<ArrayBuffer>;
 }
 
-/** What `serve` and `resume` answer: the answer, or what has to be done before it. */
+/** The result of `serve` and `resume`: the answer, or jobs that must be done before it. */
 export type Served = { answer: Answer } | { call: number; jobs: Job[] };
 
 export function decodeServed(data: Uint8Array): Served {
@@ -152,11 +152,11 @@ export interface Finished {
   result: Result;
 }
 
-/** A step of the engine: at most so many new tasks, and what became of others. */
+/** A step of the engine: at most so many new tasks, and the results of others. */
 export const encodeStep = (take: number, done: Finished[], idle = false): Uint8Array<ArrayBuffer> =>
   putStep(Writer.envelope(), { take, done, idle }).done();
 
-/** What a step answers. */
+/** The result of a step. */
 export interface Stepped extends Omit<SteppedFields, 'tasks'> {
   tasks: { task: number; job: Job }[];
 }
@@ -216,7 +216,7 @@ export function decodeReply(data: Uint8Array): Uint8Array {
   return value ?? new Uint8Array();
 }
 
-/** What stands at a public name. Without data the picture of a copy is to be fetched from the origin first. */
+/** The picture of a public name. Without data, the picture of a copy must be fetched from the origin first. */
 export interface Hosted {
   contentType: string;
   data?: Uint8Array<ArrayBuffer>;

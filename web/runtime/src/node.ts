@@ -9,7 +9,7 @@ export type { CopyOptions, CopyStatus, Digest, FetchOptions, FilmProgress, Progr
 export type { Client };
 
 export interface Options extends CommonOptions {
-  /** The folder of the runtime's files, as a path, or where they are served. By default beside this script. */
+  /** The folder of the runtime's files, as a path, or their address. By default the folder of this script. */
   base?: string | URL;
   /** `memory`, the default, or a folder that no other program uses at that time. */
   store?: 'memory' | { folder: string };

@@ -1,4 +1,4 @@
-// What Node has files for: a store's, and the runtime's own.
+// The files of Node: those of a store, and those of the runtime.
 
 import { closeSync, fstatSync, fsyncSync, ftruncateSync, mkdirSync, openSync, readSync, writeSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';

@@ -5,7 +5,7 @@ import { Reader } from './envelope.ts';
 
 const contentType = 'application/vnd.sightline.sync';
 const answerTime = 30_000; // ms until an answer begins: longer than an origin holds one that waits for news
-const largeBody = 64 << 10; // from so many bytes on, sending takes a time that nobody knows
+const largeBody = 64 << 10; // from this size, in bytes, the time of sending is unknown
 
 export interface Request {
   method: string;
@@ -16,8 +16,8 @@ export interface Request {
 }
 
 /**
- * Sends a request with what proves who asks; where that is refused and the page has another, once more. Without
- * any it is sent all the same: an origin says so of an application that is no more.
+ * Sends a request with the credential. If that is refused and the page has another, it sends the request once more. Without a credential it
+ * is sent nevertheless, since an origin then reports that an application no longer exists.
  */
 export async function send(base: string, credential: Credential, r: Request, stop: AbortController): Promise<Response> {
   const shown = await credential.get().catch(() => '');
@@ -51,7 +51,7 @@ async function sendOnce(base: string, authorization: string, r: Request, stop: A
   }
 }
 
-/** Why an application cannot be had from an origin: by its name a page tells what to do about it. */
+/** Why an application cannot be had from an origin: its name tells a page what to do. */
 export class JoinError extends Error {
   constructor(
     name: 'NetworkError' | 'NotAllowedError' | 'NotFoundError' | 'GoneError' | 'OriginError',
@@ -63,7 +63,7 @@ export class JoinError extends Error {
   }
 }
 
-/** What an origin says of an application, and the place in its control log. */
+/** An origin's register of an application, and its place in the control log. */
 export interface Register {
   seq: number;
   data: Uint8Array;

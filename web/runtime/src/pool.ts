@@ -1,5 +1,5 @@
-// The workers that analyse pictures. Each has an instance of the module with the network, and one picture at a
-// time. As many as are to stay are started at once and the others when a picture waits.
+// The workers that analyse pictures. Each has an instance of the module with the network, and one picture at a time. The permanent ones
+// start at once and the others when a picture waits.
 
 import { codes, decodeResult, encodeJob, type Job, type Result } from './messages.ts';
 
@@ -19,7 +19,7 @@ interface Waiting {
 
 export interface PoolOptions {
   make: () => Promise<Analyser>;
-  /** Whether another could be made in place of one that goes. */
+  /** Whether another worker could replace one that ends. */
   another: () => Promise<boolean>;
   /** At most so many analysers. */
   size: number;

@@ -3,7 +3,7 @@
 /** One end of it. Messages are structured clones. */
 export interface Port {
   post(message: unknown, transfer?: ArrayBuffer[]): void;
-  /** Takes what comes; set once, before anything can come. */
+  /** Handles messages; set once, before the first can arrive. */
   onmessage: (message: never) => void;
   /** The other end failed, for good. */
   onerror: (failure: Error) => void;

@@ -1,13 +1,13 @@
-// The service worker of pages that have a runtime. It is told in its own address what to do:
+// The service worker of pages with a runtime. Its address has its settings:
 //
 //     answer=/local/  requests of its pages for /local/v2/… and /local/hosted/… are answered from the runtime that a
-//                     page of this origin has open on the private store `name`; `answer=/` takes /v2/… itself
-//     shell=/a.json   the addresses in that JSON list are kept, and served where the network does not
+//                     page of this site has open on the private store `name`; `answer=/` takes /v2/… itself
+//     shell=/a.json   the addresses in that JSON list are stored, and served when the network does not answer
 //
-// What a copy asks its origin passes by.
+// Requests of a copy to its origin bypass it.
 //
-// It has no data of its own and asks whoever has it, as another tab does (channel.ts, on which its lines depend).
-// Where nobody has it, it waits for a moment and then answers 503.
+// It has no data and asks the owner of the store, as another tab does (channel.ts, on which its lines depend). If the store has no owner,
+// it waits for a moment and then answers 503.
 
 interface ExtendableEvent extends Event {
   waitUntil(p: Promise<unknown>): void;
@@ -36,8 +36,8 @@ interface Scope {
   // ---- pages without a network
 
   const shellCache = 'sightline-shell';
-  const late = 3_000; // ms that the network has to answer for what is kept here
-  let silent = false; // it had no answer in that time, and none since: what is kept is not held up again
+  const late = 3_000; // ms in which the network must answer a request for a stored file
+  let silent = false; // it had no answer in that time, and none since: requests for stored files do not wait again
 
   const install = async () => {
     if (shell) {
@@ -96,7 +96,7 @@ interface Scope {
   let next = 1;
   const waiting = new Map<number, Waiting>();
 
-  // By this lock the owner knows that this worker is still there.
+  // By this lock the owner knows that this worker still runs.
   if (answer) void navigator.locks.request(`${lockName}/${peer}`, () => new Promise(() => {}));
   hub.onmessage = ({ data }) => {
     if ('here' in data) hub.postMessage({ hello: peer });
@@ -123,9 +123,9 @@ interface Scope {
       if (performance.now() - since > (held ? patience : nobody)) throw new Nobody();
     }
     void navigator.locks.request(lockName, { mode: 'shared' }, () => {
-      connected = undefined; // the owner is gone; a next one may be there at once
+      connected = undefined; // the owner has ended; the next one may start at once
       for (const [id, w] of waiting) {
-        if (w.safe) continue; // asked again, by whoever waits for it
+        if (w.safe) continue; // the waiting caller asks again
         waiting.delete(id);
         w.reject(new Error('the page that served this call was closed'));
       }

@@ -1,7 +1,6 @@
-// What a module's binary says of the functions that it exports, which WebAssembly.Module.exports does not: their types.
-// And the module that stands between a guest and its kernels: the guest imports its functions before the kernels
-// exist, since these import the guest's memory; each of them goes on through a table, without a detour through
-// JavaScript.
+// Reads the types of a module's exported functions from its binary, since WebAssembly.Module.exports omits them. Makes the module between a
+// guest and its kernels: the guest imports its functions before the kernels exist, since these import the guest's memory. Each of them
+// calls through a table, without a detour through JavaScript.
 //
 //     guest ──import──▶ forwarder: call_indirect ──table──▶ kernels
 //       └──────────────── memory ────────────────────────────┘
@@ -102,8 +101,7 @@ const named = (text: string) => sized([...encoder.encode(text)]);
 const section = (id: number, items: number[][]) => [id, ...sized(vector(items))];
 
 /**
- * A module that exports `table` and, for each of the functions, one of its name and type that calls what stands at
- * its place in the table.
+ * A module that exports `table` and, for each of the functions, one of its name and type that calls the function at its index in the table.
  */
 export function forwarder(functions: Function[]): Uint8Array<ArrayBuffer> {
   const types = functions.map((f) => [0x60, ...sized(f.params), ...sized(f.results)]);

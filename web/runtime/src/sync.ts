@@ -1,4 +1,4 @@
-// The envelopes of the machine that keeps a copy: what it is told, and what it wants. wasm/README.md, "Event and Synced".
+// The envelopes of the machine of a copy: its events and its effects. wasm/README.md, "Event and Synced".
 
 import {
   type Effect as Fields,
@@ -11,7 +11,7 @@ import {
 import { EnvelopeError, Reader, Writer } from './envelope.ts';
 import { failure, type GuestError, pair } from './messages.ts';
 
-/** What has happened, for the machine. */
+/** An event for the machine. */
 export type Event =
   | { kind: 'status' | 'begin' | 'wake' | 'local' | 'offline' | 'online' | 'stop' }
   | ({ kind: 'answer'; id: number } & Piece)
@@ -45,7 +45,7 @@ export interface Ask {
   stream: boolean;
 }
 
-/** What the machine wants of its host. Times are in milliseconds since 1970. */
+/** A request of the machine to its host. Times are in milliseconds since 1970. */
 export type Effect =
   | ({ kind: 'ask' } & Ask)
   | { kind: 'cancel'; id: number }
@@ -54,7 +54,7 @@ export type Effect =
   | { kind: 'changed' }
   | { kind: 'purge'; why: string; keepOutbox: boolean };
 
-/** What the machine is doing. */
+/** The activity of the machine. */
 export type Phase = (typeof phases)[number];
 export const phases = [
   'stopped',
@@ -73,7 +73,7 @@ export interface Standing extends Omit<ReplicaStatus, 'phase' | 'epoch'> {
   epoch: Uint8Array;
 }
 
-/** What an event came to. With an error the machine is done for. */
+/** The result of an event. After an error the machine has ended. */
 export interface Synced {
   error?: GuestError;
   status: Standing;
@@ -131,9 +131,9 @@ function unknown(what: string): never {
   throw new EnvelopeError(`${what} that is not known here`);
 }
 
-/** The digest of what a copy has folded of its origin's log. */
+/** The digest of the folded part of a copy's log. */
 export interface Digest {
-  /** Of the log: 32 hex digits. */
+  /** The epoch of the log: 32 hex digits. */
   epoch: string;
   /** The last entry of it. */
   seq: number;

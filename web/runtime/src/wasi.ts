@@ -1,7 +1,7 @@
 // The functions of WASI preview 1 that a Go program imports. It gets a clock, randomness and two outputs, whose
 // lines go to the log; it has no arguments, no environment and no files.
 
-/** What the functions reach out to. */
+/** The environment of the functions. */
 export interface Reach {
   /** The guest's memory as it is now. */
   bytes(): Uint8Array;
@@ -27,7 +27,7 @@ export class Exit extends Error {
 /** The functions, by name. One that is asked for and not here answers that it does not exist. */
 export function wasi(reach: Reach): Record<string, (...args: never[]) => unknown> {
   const decoder = new TextDecoder();
-  let rest = ''; // of a line that is not whole
+  let rest = ''; // of an incomplete line
   const size = (a: number, b: number) => {
     reach.view().setUint32(a, 0, true);
     reach.view().setUint32(b, 0, true);
@@ -56,7 +56,7 @@ export function wasi(reach: Reach): Record<string, (...args: never[]) => unknown
       return 0;
     },
     sched_yield: () => 0,
-    // Nothing waits here: every subscription to a clock has come, and whoever is early looks again.
+    // Nothing waits here: every subscription to a clock has fired, and an early caller checks again.
     poll_oneoff: (subscriptions: number, events: number, n: number, made: number) => {
       const view = reach.view();
       for (let i = 0; i < n; i++) {

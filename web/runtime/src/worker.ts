@@ -26,7 +26,7 @@ const platform: Platform = {
     try {
       return await PrivateFiles.open(start.name);
     } catch (failure) {
-      // Some private windows have no such files. Anything else, such as files in use, has to be said.
+      // Some private windows have no such files. Any other error, such as files in use, must be reported.
       if (!['SecurityError', 'NotSupportedError', 'TypeError'].includes((failure as Error).name)) throw failure;
       return undefined;
     }
@@ -50,7 +50,7 @@ const tell = (m: FromEngine, transfer: ArrayBuffer[] = []) => self.postMessage(m
 /** The engine's worker: it has the engine, or a line to the tab that has it. */
 class EngineWorker {
   #start: Start;
-  #desk: Desk | undefined; // where the engine is here
+  #desk: Desk | undefined; // if the engine runs here
   #peer: Peer | undefined; // where it is not
   #connected = false; // the peer has been answered
   #early: ToEngine[] = []; // came before anyone could take it
@@ -125,7 +125,7 @@ class EngineWorker {
         for (const early of this.#early.splice(0)) this.#forward(early);
       }
       if ('id' in m && !('frames' in m)) this.#asked.delete(m.id);
-      if ('copy' in m && this.#start.copy) this.#start.copy.offline = m.offline; // so it goes on, if it has to be by us
+      if ('copy' in m && this.#start.copy) this.#start.copy.offline = m.offline; // so it stays so if this tab becomes the owner
       tell(m);
     };
     peer.hello();
@@ -137,7 +137,7 @@ class EngineWorker {
       );
   }
 
-  /** The one that had the store is gone. What it was asked to write may be written or not: who asked is told so. */
+  /** The owner of the store has ended. Its running writes may be done or not, and their callers get an error. */
   #inherit(peer: Peer): Promise<void> {
     peer.close();
     this.#peer = undefined;
@@ -186,4 +186,4 @@ self.onmessage = ({ data }: MessageEvent<ToEngine | ToAnalyser>) => {
   engine = new EngineWorker(data.start);
   engine.open().catch((failure: Error) => tell({ failed: failure.message, name: failure.name }));
 };
-self.postMessage({ alive: true } satisfies FromAnalyser); // whoever made this worker to analyse waits for it
+self.postMessage({ alive: true } satisfies FromAnalyser); // the creator of this analysing worker waits for it
