@@ -9,7 +9,7 @@ const v2 = createClient<paths>({ baseUrl: '/v2' });
 
 const sample = '/samples/42-lighthouse-in-the-sea.jpg';
 
-/** What a model sees in a sample picture, asked with a key; counts as one call. */
+/** Predicts a sample picture with a key; counts as one call. */
 export async function predictSample(model: string, language: string, key: string): Promise<Concept[]> {
   const picture = new Uint8Array(await (await reach(fetch(sample))).arrayBuffer());
   let binary = '';

@@ -1,8 +1,7 @@
-// An application in this page: who answers for it, and what is known of it whoever does. Every page of pictures
-// talks to it, and to nothing else.
+// An application in this page: the host that answers for it, and its data. Every page of pictures sends its requests here, and only here.
 //
-//     page ──ask──▶ Application ──▶ the copy on this device, where one is kept and has all that the origin had
-//                                └─▶ the origin, before that and where there is none, or the edge that the pages are of
+//     page ──ask──▶ Application ──▶ the copy on this device, if there is one and it has all that the origin had
+//                                └─▶ the origin before that and without a copy, or the edge of these pages
 
 import { untrack } from 'svelte';
 import type { Ask } from './ask';
@@ -20,7 +19,7 @@ import type { Standing } from './standing.svelte';
 import { Token } from './token';
 import { loadWords } from './words.svelte';
 
-/** Who answered last: a copy on this device, or the origin over the network, or an edge. */
+/** The last host that answered: a copy on this device, the origin over the network, or an edge. */
 export type By = 'device' | 'origin' | 'edge';
 
 interface Answered {
@@ -73,17 +72,17 @@ export class Application {
     return this.copy ?? this.standing;
   }
 
-  /** The marks of what is not confirmed, by the id of the input, model or concept. */
+  /** The marks of unconfirmed changes, by the id of the input, model or concept. */
   get marks(): Record<'inputs' | 'models' | 'concepts', ReadonlyMap<string, Mark>> {
     return this.outbox?.marks ?? unmarked;
   }
 
-  /** Whether something may wait in a copy on this device that has not said yet what does. */
+  /** Whether a copy on this device may have pending operations that it has not listed yet. */
   get unread(): boolean {
     return this.copy ? this.copy.status === undefined && !this.copy.fresh : this.#kept;
   }
 
-  /** What waits and whether it can go on: without a copy nothing waits, and what was answered is at the origin. */
+  /** The pending operations and whether they can be sent: without a copy nothing is pending, and answered changes are at the origin. */
   get truth(): Truth {
     const { truth } = this.outbox ?? {};
     const reached = !this.unread && (truth?.reached || (!this.standing && this.#contact !== undefined));
@@ -96,7 +95,7 @@ export class Application {
     return this.#lost || (this.standing?.offline ?? false);
   }
 
-  /** Whether the edge that these pages are of did not answer. */
+  /** Whether the edge of these pages did not answer. */
   get cut(): boolean {
     return this.standing !== undefined && this.#lost;
   }
@@ -107,12 +106,12 @@ export class Application {
   }
 
   /**
-   * Answers a path under /v2 or /hosted, as fetch does. Where nobody can, it fails with a Failure of status 0. Who asks in an effect asks
-   * again when what it asks for changes, and not when who answers does.
+   * Answers a path under /v2 or /hosted, as fetch does. If no host can, it fails with a Failure of status 0. An effect that calls it runs
+   * again when its arguments change, and not when the host does.
    */
   ask: Ask = async (path, init) => (await untrack(() => this.#ask(path, init))).answer;
 
-  /** The same of the origin alone, for what a copy does not know: how it was before the copy, or beside what it lacks. */
+  /** The same from the origin alone, for data that a copy does not have: those from before the copy, and those that it lacks. */
   there: Ask = async (path, init) => (await untrack(() => this.#away(path, init))).answer;
 
   async #ask(path: string, init?: RequestInit): Promise<Answered> {
@@ -140,10 +139,10 @@ export class Application {
   /** Asks for a path below /v2; what does not succeed throws a Failure. */
   call = <T>(method: string, path: string, body?: object): Promise<T> => call<T>(this.ask, method, path, body);
 
-  /** The same for what changes something. Its mark is there before whoever shows it reads it again. */
+  /** The same for a change. Its mark exists before the reader of the change reads again. */
   write = <T>(method: string, path: string, body?: object): Promise<T> => call<T>(this.send, method, path, body);
 
-  /** Changes something, and answers as fetch does: for answers that tell of each input what became of it. */
+  /** Changes something, and answers as fetch does: for answers with a result for each input. */
   send: Ask = async (path, init) => {
     let here = false; // whether the copy took it
     try {
@@ -158,7 +157,7 @@ export class Application {
         this.#wrote = Date.now();
         if (copy?.status?.as_of && !copy.offline) await this.#comes(copy);
       }
-      if (this.changes === before) this.changes++; // else who shows it was told since it was written
+      if (this.changes === before) this.changes++; // otherwise its readers were notified since the write
       if (init?.method === 'POST' && path === '/v2/inputs') void this.#settle();
     }
   };
@@ -175,7 +174,7 @@ export class Application {
         left = counts.to_process;
       }
     } catch {
-      // who asks for something else is told
+      // readers of other data are notified
     }
     this.#settling = false;
   }
@@ -219,7 +218,7 @@ export class Application {
     return { answer, by: 'device' };
   }
 
-  /** The picture itself in place of a small one, which a copy has of its own pictures alone; undefined: it is not here. */
+  /** The picture itself instead of its thumbnail, which a copy has only for its own pictures; undefined: it is not stored here. */
   async #picture(copy: Copy, path: string): Promise<Response | undefined> {
     const input = thumbnail.exec(path)?.[1];
     if (!input || !(copy.app.eager || this.offline)) return undefined;
@@ -241,7 +240,7 @@ export class Application {
       this.#token.refuse(token);
       answer = await over(path, init, `Bearer ${await this.#token.get()}`);
     } else if (answer.status === 401 && given === held) refuse(this.id); // it opens nothing any more
-    const by = edge() && !this.standing?.alone ? 'edge' : 'origin'; // what stands alone is an origin itself
+    const by = edge() && !this.standing?.alone ? 'edge' : 'origin'; // a server without an origin is an origin itself
     this.by = by;
     const now = new Date();
     this.#lost = false;
@@ -250,10 +249,7 @@ export class Application {
     return { answer, by };
   }
 
-  /**
-   * Waits, for a moment at most, until the copy that this browser keeps can answer: what was said in a page before this one may be in it
-   * and nowhere else yet.
-   */
+  /** Waits, for a moment at most, until this browser's copy can answer: a change in a previous page may be only in the copy. */
   async remembers(): Promise<void> {
     if (!copyOf(this.id)) return;
     const knows = (copy = this.copy) => copy?.device.client && (copy.has(0) || (copy.whole && copy.offline));
@@ -283,7 +279,7 @@ export class Application {
     this.#seeking = false;
   }
 
-  /** Waits until what the origin was told is in the copy, which then goes on answering. */
+  /** Waits until the changes at the origin are in the copy, which answers from then on. */
   async #comes(copy: Copy): Promise<void> {
     for (const began = performance.now(); !copy.has(this.#wrote) && performance.now() - began < patience; )
       await new Promise((resolve) => setTimeout(resolve, 50));
@@ -297,10 +293,10 @@ export class Application {
     return !this.offline;
   }
 
-  /** Opens the copy that this browser keeps of the application, or, in a demonstration, is to keep; once. */
+  /** Opens this browser's copy of the application, or, in a demonstration, makes one; once. */
   begin(): Promise<void> {
     this.#begun ??= this.#begin().catch(() => {
-      this.#begun = undefined; // whose it is, is not known yet
+      this.#begun = undefined; // its owner is unknown yet
     });
     return this.#begun;
   }
@@ -316,7 +312,7 @@ export class Application {
       return;
     }
     const held = copyOf(this.id);
-    // Whose a copy is, is asked where somebody answers; alone with the device, it is whoever has it.
+    // A server that answers decides about the owner of a copy; offline, it is the user of the device.
     if (held && unanswered()) {
       this.#lose();
       return this.join(held);
@@ -383,7 +379,7 @@ export class Application {
     await copy.close();
   }
 
-  /** Deletes the copy from this device, with what waits in it. It is made again when the person wants one. */
+  /** Deletes the copy from this device, with its pending operations. It is made again when the person wants one. */
   async remove({ purged = false } = {}): Promise<void> {
     const copy = this.copy;
     if (!copy) return;
@@ -409,7 +405,7 @@ export class Application {
 async function over(path: string, init: RequestInit | undefined, authorization: string): Promise<Response> {
   const headers = new Headers(init?.headers);
   headers.set('Authorization', authorization);
-  if (edge()) headers.set('X-Sightline-Page', '1'); // what a page reads is no call of the key's
+  if (edge()) headers.set('X-Sightline-Page', '1'); // a page's reads do not count as calls of the key
   const reach = () =>
     fetch(path, { ...init, headers }).catch((failure) => {
       throw failure instanceof TypeError ? new Failure(0) : failure;

@@ -1,10 +1,10 @@
-// One call of /v2, whoever answers it: the runtime on this device, a copy, or a server to compare with.
+// One call of /v2 to any host: the runtime on this device, a copy, or a server to compare with.
 import { Failure } from './console';
 
 /** Answers a path under /v2 or /hosted, as fetch does. */
 export type Ask = (path: string, init?: RequestInit) => Promise<Response>;
 
-/** Asks for a path below /v2. key: for those who want to see one. What does not succeed throws a Failure. */
+/** Requests a path below /v2. key: for hosts that need one. An unsuccessful answer throws a Failure. */
 export async function call<T>(ask: Ask, method: string, path: string, body?: object, key = ''): Promise<T> {
   let response: Response;
   try {
@@ -22,7 +22,7 @@ export async function call<T>(ask: Ask, method: string, path: string, body?: obj
   }
   const answer = await response.json().catch(() => ({}));
   if (response.ok && answer.status?.code === 10000) return answer as T;
-  // What is wrong with the one picture of a call tells more than that the call failed.
+  // The status of the only picture of a call says more than that the call failed.
   const one = [...(answer.inputs ?? []), ...(answer.outputs ?? [])][0]?.status;
   const said = one?.code ? one : (answer.status ?? {});
   throw new Failure(response.status, said, response);

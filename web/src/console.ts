@@ -130,14 +130,14 @@ export interface Event {
   hash: string;
 }
 
-/** What a call that did not succeed says of itself. Status 0: the server was not reached. */
+/** The error of an unsuccessful call. Status 0: the server was not reached. */
 export class Failure extends Error {
   readonly code: number;
   readonly description: string;
   readonly details: string;
   readonly reason: string; // why, in one word of the console's; may be empty
   readonly request: string; // id; may be empty
-  readonly retryAfter: number; // seconds; 0: not told
+  readonly retryAfter: number; // seconds; 0: unknown
 
   /** status: of HTTP, 0 where nobody was reached; answer: what it came with. */
   constructor(
@@ -158,7 +158,7 @@ export class Failure extends Error {
 let csrf = '';
 const late = 8000; // ms
 
-/** After it a server that has not answered counts as one that was not reached: for where there is something here to go on with. */
+/** After it a server that has not answered counts as not reached: for pages that can continue with stored data. */
 export const soon = (): AbortSignal => AbortSignal.timeout(late);
 
 /**
@@ -205,7 +205,7 @@ async function once<T>(
   const data = await answer.json().catch(() => undefined);
   if (!answer.ok || !data) {
     const said = data?.status ?? { description: answer.statusText };
-    // Another's is told like one that is not there; what hangs below an application is not the application.
+    // The answer for another account's application is that for a missing one; the parts below an application are not the application.
     if (said.reason === 'missing' && /^\/apps\/[^/]+(\/[a-z-]+)?$/.test(path)) said.reason = 'application';
     throw new Failure(answer.ok ? 502 : answer.status, said, answer);
   }
@@ -246,7 +246,7 @@ export const apps = () => call<{ apps: Listed[] }>('GET', '/apps').then((r) => r
 /** The application that a key, or a token, opens at an edge. */
 export const appOf = (authorization: string) =>
   once<{ apps: Listed[] }>('GET', '/apps', undefined, undefined, authorization).then((r) => r.apps[0]);
-/** How old what an edge knows of an application's keys is, where an origin lends it. */
+/** The age of an edge's knowledge of an application's keys, if the application has an origin. */
 export const keysAge = (id: string, authorization = '') =>
   once<{ keys: KeysAge }>('GET', `${app(id)}/keys-age`, undefined, undefined, authorization).then((r) => r.keys);
 /** The edges that hold an application, by name. */

@@ -7,7 +7,7 @@ export interface Kept {
   readonly language: string;
   readonly offline?: boolean; // the person wants no contact
   readonly eager?: boolean; // all pictures come at once, not when they are wanted
-  readonly whole?: boolean; // all that the origin had at a moment is here
+  readonly whole?: boolean; // all that the origin had at a moment is stored
   readonly local_only?: boolean; // as Named has it
 }
 
@@ -21,7 +21,7 @@ export function copyOf(id: string): Kept | undefined {
   return copies().find((one) => one.id === id);
 }
 
-/** Remembers a copy, in place of what was remembered of it. */
+/** Remembers a copy, and replaces its previous note. */
 export function remember(copy: Kept): void {
   keep('copies', JSON.stringify([...copies().filter((one) => one.id !== copy.id), copy]));
   decline(copy.id, false);

@@ -1,5 +1,5 @@
-// A copy of an application on this device, open: where it stands, what waits in it, and the way to ask it. One is open
-// for all pages. Everything that is told is read from the copy; nothing is guessed from what was done.
+// An open copy of an application on this device: its status, its pending operations, and requests to it. One is open for all pages. All
+// displayed facts are read from the copy; nothing is guessed from a person's actions.
 import type { CopyStatus } from '../runtime/src/index';
 import type { Ask } from './ask';
 import { pageToken } from './console';
@@ -10,11 +10,11 @@ import { Outbox } from './outbox.svelte';
 export class Copy extends Outbox {
   readonly app: Kept;
   readonly device: Device;
-  /** This browser had none before: nothing waits in it that it has not said yet. */
+  /** This browser had no copy before: nothing is pending that the copy has not listed yet. */
   readonly fresh: boolean;
 
   away = $state(false); // no contact, because the person wants none
-  whole = $state(false); // all that the origin had at a moment is here, perhaps since an earlier visit
+  whole = $state(false); // all that the origin had at a moment is stored, perhaps since an earlier visit
   #remembered = false;
 
   constructor(app: Kept) {
@@ -84,20 +84,20 @@ export class Copy extends Outbox {
     return this.away || phase === 'unreachable' || phase === 'stopped' || (phase === 'connecting' && !!problem);
   });
 
-  /** Whether all that the origin had at a moment is here. */
+  /** Whether all that the origin had at a moment is stored. */
   has(moment: number): boolean {
     const { as_of: asOf } = this.status ?? {};
     return asOf !== undefined && Date.parse(asOf) >= moment;
   }
 
-  /** Keeps the copy from its origin, or lets it go on. */
+  /** Disconnects the copy from its origin, or connects it again. */
   setAway(away: boolean): void {
     this.away = away;
     void this.#sync?.offline(away);
     this.remember();
   }
 
-  /** The digest of what is here of the origin's log. */
+  /** The digest of the stored part of the origin's log. */
   async digest() {
     const sync = this.#sync;
     if (!sync) throw new DOMException('the copy is not open', 'InvalidStateError');
@@ -112,7 +112,7 @@ export class Copy extends Outbox {
   }
 }
 
-/** Deletes a copy that is not open, with what waits in it. */
+/** Deletes a copy that is not open, with its pending operations. */
 export async function removeCopy(app: string): Promise<void> {
   await (await runtime()).Sightline.remove(`copy-${app}`);
   forget(app);

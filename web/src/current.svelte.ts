@@ -24,7 +24,7 @@ export const mine = new Resource<readonly (Named & { readonly inputs: number })[
 
 let last = $state(kept('app'));
 
-/** The applications that there are to choose from: where nobody can be asked, those with a copy on this device, or with a key in this tab. */
+/** The available applications. If no server answers: those with a copy on this device, or with a key in this tab. */
 export function applications(): readonly Named[] {
   if (mine.data) return mine.data;
   if (edge()) return held();

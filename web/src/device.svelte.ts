@@ -10,7 +10,7 @@ type State =
   | { is: 'ready'; keeps: boolean } // whether what it is given outlives the page
   | { is: 'failed'; failure: unknown };
 
-// The runtime is served as it is published: it is no part of the pages' own build.
+// The runtime is served as it is published: the pages' build does not contain it.
 const base = '/runtime/';
 
 /** Its script. */
@@ -20,9 +20,9 @@ export function runtime(): Promise<typeof import('../runtime/src/index')> {
 
 /** One runtime: over the browser's own data, or over a copy of an application. */
 export class Device {
-  /** Whether it is there, and how far it is. */
+  /** The state and the progress of the runtime. */
   state = $state.raw<State>({ is: 'closed' });
-  /** Is told that it has ended, and nobody closed it. */
+  /** Called when it has ended without being closed. */
   onend: () => void = () => {};
   #options: Options;
   #client: Client | undefined;
@@ -75,7 +75,7 @@ export class Device {
     }
   }
 
-  /** What could not be loaded is told by its name: some of it was another thread's to load. */
+  /** A file that could not be loaded is reported by its name, since another thread may have loaded it. */
   #fail(failure: unknown): void {
     const unreached = failure instanceof Error && ['TypeError', 'NetworkError'].includes(failure.name);
     this.state = { is: 'failed', failure: unreached ? new Failure(0) : failure };

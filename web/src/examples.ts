@@ -16,7 +16,7 @@ export interface Call {
 
 const sample = '/samples/42-lighthouse-in-the-sea.jpg';
 
-/** What the request says about its language, where it has to. */
+/** The language in a request, if it must name one. */
 function config(c: Call): string {
   return c.language && `,"model":{"output_info":{"output_config":{"language":"${c.language}"}}}`;
 }

@@ -21,10 +21,10 @@ const texts: Record<GroupId, () => string> = {
   change_workflows: () => m.group_change_workflows_text(),
 };
 
-/** What a group of scopes is called. */
+/** The name of a group of scopes. */
 export const groupName = (id: GroupId): string => names[id]();
 
-/** What a group of scopes lets a program do. */
+/** The actions that a group of scopes permits. */
 export const groupText = (id: GroupId): string => texts[id]();
 
 /** The words for a key's scopes: of groups in the reader's language, of single scopes as they are. */

@@ -13,17 +13,17 @@ const name = 'held';
 
 let all = $state.raw<readonly Held[]>(read());
 
-/** What is held, in the order in which it was pasted. */
+/** The pasted keys, in the order in which they were pasted. */
 export function held(): readonly Held[] {
   return all;
 }
 
-/** What opens an application; undefined: nothing that is held does. */
+/** The key of an application; undefined: there is none. */
 export function heldFor(id: string): Held | undefined {
   return all.find((one) => one.id === id);
 }
 
-/** Holds a key, in place of another of the same application. */
+/** Stores a key, and replaces another of the same application. */
 export function hold(one: Held): void {
   gone = undefined;
   write([...all.filter(({ id }) => id !== one.id), one]);
@@ -41,7 +41,7 @@ export function refused(): Held | undefined {
   return gone;
 }
 
-/** Lets go of a key that opens its application no more. */
+/** Deletes a key that no longer opens its application. */
 export function refuse(id: string): void {
   gone = heldFor(id) ?? gone;
   letGo(id);

@@ -1,4 +1,4 @@
-// What this browser remembers of a person's choices. It never holds a secret.
+// This browser's memory of a person's choices. It never contains a secret.
 
 type Name =
   | 'language'

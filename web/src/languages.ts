@@ -31,7 +31,7 @@ export const languages: readonly Language[] = [
   { code: 'zh-TW', name: '繁體中文' },
 ];
 
-/** What a language calls itself; an unknown code is its own name. */
+/** The name of a language in that language; an unknown code is its own name. */
 export function nameOf(code: string): string {
   return languages.find((l) => l.code === code)?.name ?? code;
 }

@@ -6,7 +6,7 @@ import './style/tokens.css';
 import './style/base.css';
 import { preferred, speak } from './words.svelte';
 
-// A file that nothing on the page takes stays where it was: the browser would open it in the place of the page.
+// A dropped file that no part of the page handles is ignored: the browser would open it instead of the page.
 const refuse = (event: DragEvent) => {
   if (event.defaultPrevented || !event.dataTransfer?.types.includes('Files')) return;
   event.dataTransfer.dropEffect = 'none';

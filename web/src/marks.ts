@@ -1,5 +1,4 @@
-// What is shown of where a change is: five marks, each with one meaning. A change is never shown further than the
-// copy says that it is.
+// Displays the progress of a change: five marks, each with one meaning. The mark of a change is never ahead of the copy's report.
 
 /** In the order of travel: kept here only; in the outbox; the origin has it; read back from its log; decided otherwise. */
 export const marks = ['local', 'queued', 'sent', 'confirmed', 'conflict'] as const;
@@ -7,13 +6,13 @@ export type Mark = (typeof marks)[number];
 
 const worstFirst: readonly Mark[] = ['conflict', 'queued', 'sent', 'local', 'confirmed'];
 
-/** The one that stands for several; undefined for none. */
+/** The worst of several; undefined for none. */
 export function worst(all: Iterable<Mark>): Mark | undefined {
   const here = new Set(all);
   return worstFirst.find((mark) => here.has(mark));
 }
 
-/** What an operation names, of what it names: an input, a model or a concept. */
+/** The kind and the id of a thing that an operation names: an input, a model or a concept. */
 export interface Naming {
   readonly input_id?: string;
   readonly concept_id?: string;
@@ -40,7 +39,7 @@ export function onlyHere(waiting: readonly { readonly kind: string; readonly sta
   return waiting.filter(({ kind, state }) => kind === 'input_create' && state === 'queued').length;
 }
 
-/** Where a copy stands, as far as its marks go. */
+/** The part of a copy's status that its marks need. */
 export interface Truth {
   readonly queued: number;
   readonly sent: number;
@@ -63,17 +62,17 @@ export type Contact = 'never' | 'seeking' | 'connected' | 'lost' | 'before';
 
 const lately = 60_000; // ms: "reached this minute" would say that it is reached
 
-/** What is said of the contact beside a truth, of the same facts: never that the origin is reached while it is not. */
+/** The text about the contact next to a truth, from the same facts: it never reports contact without one. */
 export function contactOf(t: Truth, offline: boolean, contact: string, now: number): Contact {
   if (!contact && !t.reached) return 'never';
   if (!offline) return contact ? 'connected' : 'seeking';
   return !contact || now - Date.parse(contact) < lately ? 'lost' : 'before';
 }
 
-/** What the truth line says, in this order: not in so many words. */
+/** The parts of the truth line, in this order: not their texts. */
 export type Said = 'unreached' | 'offline' | 'queued' | 'sent' | 'conflicts' | 'confirmed';
 
-/** What is said of a copy. Nothing is confirmed while something waits or is to be read, or before the origin was reached. */
+/** The parts for a copy. It is never "confirmed" while operations are pending or unread, or before the origin was reached. */
 export function saidOf(t: Truth, offline: boolean): readonly Said[] {
   const counts = (['queued', 'sent', 'conflicts'] as const).filter((one) => t[one] > 0);
   if (!counts.length && !t.reached) return ['unreached'];

@@ -20,7 +20,7 @@ const of = (code: string): Messages => {
 const english = of('en');
 const others = languages.map((l) => l.code).filter((code) => code !== 'en');
 
-// What reads the same as in English, and is right to: names, and words that the languages share.
+// Messages that are rightly the same as in English: names, and words that the languages share.
 const sameEverywhere = [
   'input_pixels',
   'input_place_at',
@@ -281,7 +281,7 @@ function holes(message: Messages[string] | undefined, text?: string): string[] {
   return [...new Set(names)].sort();
 }
 
-/** Whether a form stands for one number only, which may then be a word: "مدخلان" are two inputs. */
+/** Whether a form is for one number only, which may then be a word: "مدخلان" are two inputs. */
 function spelled(code: string, form: string): boolean {
   const rules = new Intl.PluralRules(code);
   return [...Array(200).keys()].filter((n) => form === `form=${rules.select(n)}`).length === 1;

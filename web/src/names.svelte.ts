@@ -10,14 +10,14 @@ const page = 1000; // the most that one call lists
 /** Whether a concept is public: own ones have one name, in the application's language. */
 export const isPublic = (id: string): boolean => id.startsWith('ai_');
 
-/** What a concept is called in a language, the reader's where none is said; until that is known, the name that came with it. */
+/** The name of a concept in a language, by default the reader's; until that is known, the name that came with it. */
 export function conceptName(app: Application, id: string, name: string, tongue = language()): string {
   if (!isPublic(id)) return name;
   ask(app, tongue);
   return known[tongue]?.[id] ?? name;
 }
 
-/** The language of that name; undefined where nobody has said. */
+/** The language of that name; undefined if it is unknown. */
 export function conceptLang(id: string, tongue = language()): string | undefined {
   return isPublic(id) && known[tongue]?.[id] ? tongue : undefined;
 }
@@ -30,7 +30,7 @@ function ask(app: Application, tongue: string): void {
       known = { ...known, [tongue]: names };
     },
     () => {
-      setTimeout(() => asked.delete(tongue), 5000); // asked again by whoever draws a name then
+      setTimeout(() => asked.delete(tongue), 5000); // the next use of a name requests them again
     },
   );
 }

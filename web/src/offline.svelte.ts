@@ -1,4 +1,4 @@
-// Starting without a network, and as an application of its own: what the browser says of either.
+// Starting offline, and as an installed application: the browser's state of both.
 import { runtime } from './device.svelte';
 
 interface InstallPrompt extends Event {
@@ -42,9 +42,9 @@ const rest = 1_800_000; // and from then on
 let storing = false;
 
 /**
- * Has the browser store what the page needs to start without a network; answers of the runtime come to other pages of
- * this origin under /local/v2 then, too. What the network or the origin cut short is tried again for as long as the page is
- * open. Where the browser stores nothing, the page works that long.
+ * Makes the browser store the files that the page needs to start offline. Other pages of this site then also get answers of the runtime
+ * under /local/v2. An interrupted attempt is repeated for as long as the page is open. If the browser stores nothing, the page works that
+ * long.
  */
 export async function store(): Promise<void> {
   const shell = document.querySelector<HTMLMetaElement>('meta[name="shell"]')?.content;
@@ -64,7 +64,7 @@ export async function store(): Promise<void> {
   }
 }
 
-/** Asks the browser not to clear what is kept here when it wants room. */
+/** Asks the browser not to delete the stored data when it needs space. */
 export function persist(): void {
   void navigator.storage?.persist?.().catch(() => false);
 }

@@ -8,7 +8,7 @@ export interface Label {
   readonly value: number | null;
 }
 
-/** What an operation says, as far as these pages read it. */
+/** The part of an operation's content that these pages read. */
 export interface Content {
   readonly id?: string;
   readonly name?: string;
@@ -16,7 +16,7 @@ export interface Content {
   readonly metadata?: unknown;
   readonly geo?: unknown;
   readonly url?: string;
-  readonly hosted?: string; // address of a new picture, while it is here
+  readonly hosted?: string; // address of a new picture, while it is stored
 }
 
 /** A write of this copy's. */
@@ -53,10 +53,10 @@ type Outbox = { readonly operations: Waiting[] };
 const outbox = async (ask: Ask, n: number, size: number) =>
   (await call<Outbox>(ask, 'GET', `/sync/outbox?page=${n}&per_page=${size}`)).operations;
 
-/** What is not confirmed, in the order of travel. */
+/** The unconfirmed operations, in the order in which they are sent. */
 export const waiting = (ask: Ask): Promise<Waiting[]> => every(page, (n) => outbox(ask, n, page));
 
-/** The last of so many that wait: what was just written is there. */
+/** The last of so many pending operations, which include the newest. */
 export async function newest(ask: Ask, all: number): Promise<Waiting[]> {
   const last = Math.max(1, Math.ceil(all / end));
   const found: Waiting[] = [];
@@ -64,7 +64,7 @@ export async function newest(ask: Ask, all: number): Promise<Waiting[]> {
   return found;
 }
 
-/** What the log took otherwise than it was meant, oldest first, until it is agreed to. */
+/** The undismissed conflicts, oldest first. */
 export const conflicts = (ask: Ask): Promise<Conflict[]> =>
   every(
     page,

@@ -1,5 +1,5 @@
-// What was written at a place that is no origin, and how far it has come: at a copy on this device, or at the edge that
-// these pages are of. Everything that is told is read from there; nothing is guessed from what was done.
+// The writes at a host that is not the origin, and their progress: at a copy on this device, or at the edge of these pages. All displayed
+// facts are read from there; nothing is guessed from a person's actions.
 import type { CopyStatus } from '../runtime/src/index';
 import { type Ask, call } from './ask';
 import { marksOf, type Truth } from './marks';
@@ -25,24 +25,24 @@ export abstract class Outbox {
   conflicts = $state.raw<readonly Conflict[]>([]);
   agreed = $state.raw<readonly Conflict[]>([]); // since the page was opened
   failure = $state.raw<unknown>(); // why what waits is not known
-  /** Is told that it has moved, once what waits has been read since. */
+  /** Called after progress, once the pending operations were read again. */
   onmoved: () => void = () => {};
-  #moved = false; // and nobody was told
-  #full = 0; // when all of what waits may be read again, as performance.now() tells
+  #moved = false; // and nobody was notified
+  #full = 0; // when all pending operations may be read again, as performance.now()
   #later: ReturnType<typeof setTimeout> | undefined;
 
   /** Asks the place itself. */
   abstract readonly ask: Ask;
-  /** Where it stands; undefined: nobody says, or no more. */
+  /** Its status; undefined: unknown, or closed. */
   protected abstract standing(): Promise<CopyStatus | undefined>;
-  /** Whether what cannot be read is a failure: not of what is closed. */
+  /** Whether a failed read is an error: it is not after closing. */
   protected abstract readonly reads: boolean;
   /** Whether what is written there is known to be with the origin once nothing waits. */
   protected abstract readonly reached: boolean;
   /** Whether the origin is out of its reach, as far as it knows. */
   abstract readonly offline: boolean;
 
-  /** The marks of what is not confirmed, by the id of the input, model or concept. */
+  /** The marks of unconfirmed changes, by the id of the input, model or concept. */
   readonly marks = $derived({
     inputs: marksOf('input_id', this.waiting, this.conflicts),
     models: marksOf('model_id', this.waiting, this.conflicts),
@@ -56,9 +56,9 @@ export abstract class Outbox {
     reached: this.reached,
   }));
 
-  /** Takes over where the place says that it stands: each change of it is told, whichever answer or message it came with. */
+  /** Stores the status of the host: each change of it is reported, whatever answer or message it came with. */
   protected stands(status: CopyStatus): void {
-    if (JSON.stringify(status) === JSON.stringify(this.status)) return; // who reads again when it changes is not told that it was read
+    if (JSON.stringify(status) === JSON.stringify(this.status)) return; // readers of changes need no notice of a repeated read
     this.#moved ||= moved(this.status, status);
     this.status = status;
   }
@@ -84,7 +84,7 @@ export abstract class Outbox {
     Object.assign(this, { waiting: operations, conflicts: others, failure: undefined });
   }
 
-  /** What waits. Of many, those that came are read at once, and what became of the others when there is time for it. */
+  /** The pending operations. If there are many, it reads the newest at once, and the results of the others when it is idle. */
   async #waiting(all: number): Promise<readonly Waiting[]> {
     const began = performance.now();
     if (all > many && began < this.#full && this.waiting.length) {
@@ -101,14 +101,14 @@ export abstract class Outbox {
     return operations;
   }
 
-  /** Agrees to what is in force in place of what was said. */
+  /** Dismisses a conflict. */
   async agree(c: Conflict): Promise<void> {
     await call(this.ask, 'DELETE', `/sync/conflicts/${encodeURIComponent(c.id)}`);
     await this.refresh();
     this.agreed = [c, ...this.agreed];
   }
 
-  /** Ends what is to be read later. */
+  /** Cancels the later reads. */
   protected rest(): void {
     clearTimeout(this.#later);
   }

@@ -17,7 +17,7 @@ const at = (cursor: number, more: Partial<CopyStatus> = {}): CopyStatus => ({
   ...more,
 });
 
-/** A place that says where it stands when it is asked, and, as a copy does, when that has changed. */
+/** A host that returns its status on request, and, like a copy, reports changes of it. */
 class Place extends Outbox {
   now: CopyStatus | undefined = at(1);
   told = 0;
@@ -41,7 +41,7 @@ test('what has moved is told once, whether it was said or read first', async () 
   const place = new Place();
   await place.refresh();
   assert.equal(place.told, 1, 'what was read before it said anything may be older');
-  // The log comes on between what is said of something else and what is read after it.
+  // The log grows between a report of something else and the read after it.
   place.now = at(2);
   await place.says(at(1, { phase: 'connecting' }));
   assert.equal(place.told, 2, 'read before it was said');

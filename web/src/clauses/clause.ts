@@ -12,7 +12,7 @@ export type Unit = (typeof units)[number];
 /** Edges of a part of a picture: top, left, bottom, right, each 0 to 1. */
 export type Crop = readonly [number, number, number, number];
 
-/** What every clause may say beside itself: that it must not match. */
+/** Every clause may be negated. */
 interface Negated {
   readonly negate?: boolean;
 }
@@ -62,7 +62,7 @@ export function distance(a: Point, b: Point): number {
   return 2 * kilometres.rad * Math.asin(Math.min(1, Math.sqrt(h)));
 }
 
-/** Whether a place is in what a clause draws. A box has no other side: it never crosses 180°, as the search says. */
+/** Whether a place is inside the shape of a clause. A box never crosses 180°, as in a search. */
 export function holds(c: Within | Box, at: Point): boolean {
   if (c.kind === 'within') return distance(c, at) <= inKilometres(c.radius, c.unit) !== (c.negate ?? false);
   const { south, west, north, east } = edges(c);
@@ -70,7 +70,7 @@ export function holds(c: Within | Box, at: Point): boolean {
   return inside !== (c.negate ?? false);
 }
 
-/** The edges of a box, whose corners may stand in any order. */
+/** The edges of a box, whose corners may be in any order. */
 export function edges(c: Box): { south: number; west: number; north: number; east: number } {
   const [a, b] = c.corners;
   return {

@@ -5,7 +5,7 @@ import { number } from '../words.svelte';
 import type { Clause, Point, Unit } from './clause';
 import { m } from './words';
 
-/** The words of a chip around its value, which stands where `value` does. */
+/** The words of a chip around its value, which is at `value`. */
 export function around(c: Clause, value: string): string {
   switch (c.kind) {
     case 'predicted': {

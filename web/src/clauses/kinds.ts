@@ -1,4 +1,4 @@
-// What a clause of each kind is called and drawn as.
+// The name and the icon of each kind of clause.
 import Braces from '@lucide/svelte/icons/braces';
 import CircleDashed from '@lucide/svelte/icons/circle-dashed';
 import Hash from '@lucide/svelte/icons/hash';

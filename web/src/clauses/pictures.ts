@@ -1,5 +1,5 @@
-// Pictures that were dropped to be compared with. An address cannot carry one, so it names it by its hash, and this
-// browser keeps the last few; elsewhere such an address says that its picture is not there.
+// Pictures that were dropped to be compared with. An address cannot contain one, so it names it by its hash. This browser keeps the last
+// few; in another browser such an address reports that its picture is missing.
 import type { Clause } from './clause';
 
 const most = 12; // that are kept

@@ -6,7 +6,7 @@ import { address, parse, toQuery } from './query';
 
 const app = '0123456789abcdef0123456789abcdef';
 
-// The shapes of the interface, each with the clause that stands for it.
+// The shapes of the interface, each with its clause.
 const shapes: [string, Clause, object][] = [
   [
     'predicted',
@@ -118,7 +118,7 @@ test('what cannot be read is left out', () => {
   ]) {
     assert.deepEqual(parse(q), [], String(q));
   }
-  // "Not (a and b)" is no row of clauses.
+  // "Not (a and b)" cannot be a row of clauses.
   assert.deepEqual(parse('[{"input":{"data":{"concepts":[{"name":"a"},{"name":"b"}]}},"negate":true}]'), []);
   assert.deepEqual(
     parse('[{"input":{"data":{"geo":{"geo_point":{"latitude":91,"longitude":0}}}}},{"input":{"id":"a"}}]'),

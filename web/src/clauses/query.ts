@@ -81,7 +81,7 @@ export function parse(q: string | null): Clause[] {
   }
 }
 
-/** The clauses that one of the interface's stands for: each of its conditions is one of ours. */
+/** The clauses for one of the interface's: each of its conditions is one of ours. */
 function read(said: unknown): Clause[] {
   const { input, output, negate } = object(said);
   const found = [...ofInput(object(input)), ...ofOutput(object(output))];

@@ -1,4 +1,4 @@
-// What people type into the fields of a clause.
+// Reads the typed text of a clause's fields.
 
 import type { Point } from './clause';
 import { isPoint } from './query';
@@ -19,7 +19,7 @@ function latin(text: string): string {
     .replace(/[\u060c\u3001]/g, ', ');
 }
 
-/** A number of at least nothing; undefined for anything else. A comma may stand for the point. */
+/** A number of at least zero; undefined for anything else. It may have a comma instead of the point. */
 export function typedNumber(text: string): number | undefined {
   const plain = latin(text).trim().replace(',', '.');
   const n = Number(plain);

@@ -1,4 +1,4 @@
-// What a confusion matrix is drawn of.
+// The data of a confusion matrix.
 
 /** One cell: how much of its row it is, 0 to 1, and how many pictures, where that is known. */
 export interface Cell {

@@ -8,7 +8,7 @@ export interface Json {
   readonly items: readonly Json[]; // of a list
 }
 
-/** Reads a JSON text; a SyntaxError where it is none. */
+/** Reads a JSON text; throws a SyntaxError if it is invalid. */
 export function parse(text: string): Json {
   JSON.parse(text); // all that is wrong is found here, and said in the browser's words
   return new Reader(text).value();
@@ -21,7 +21,7 @@ export function at(json: Json | undefined, ...path: readonly string[]): Json | u
   return value;
 }
 
-/** What a person typed, as JSON: itself where it is JSON, and else a string. */
+/** The typed text as JSON: itself if it is JSON, and a string otherwise. */
 export function typed(text: string): Json {
   try {
     return parse(text.trim());

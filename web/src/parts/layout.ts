@@ -9,7 +9,7 @@ export interface Metrics {
   readonly foot: number; // space below a run
 }
 
-/** A row: a heading, or cells from `first` on. */
+/** A row: a heading, or cells starting at `first`. */
 export interface Row {
   readonly index: number; // among all rows, headings too
   readonly run: number;

@@ -1,6 +1,6 @@
 // Where a concept was seen in a picture: a grid of how much each part speaks for it.
 
-/** What /v2 tells of where a concept was seen. */
+/** The answer of /v2 with the place of a concept in a picture. */
 export interface Light {
   readonly box: readonly [top: number, left: number, bottom: number, right: number]; // of the picture, 0 to 1, that was seen
   readonly width: number; // columns

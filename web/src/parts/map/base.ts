@@ -1,5 +1,5 @@
-// What draws the Earth under pins and shapes: MapLibre where the browser has WebGL, lines of SVG where it has not.
-// Both are the same to what stands on them.
+// Draws the Earth under pins and shapes: MapLibre if the browser has WebGL, otherwise lines of SVG. The elements on them need not know
+// which.
 import type { Point } from '../../clauses/clause';
 
 /** A part of the Earth: south, west, north, east, in degrees; west is more than east across the antimeridian. */
