@@ -1,8 +1,8 @@
 import { onDestroy } from 'svelte';
 
 /**
- * Whether the component that calls this is shown, for work that outlives it: after it waited, what the component derives is not to be
- * read any more, and nobody who has gone on is to be led elsewhere.
+ * Whether the calling component is still mounted: check it after an await. Once unmounted, do not read its derived values, and do not
+ * navigate.
  */
 export function presence(): () => boolean {
   let is = true;

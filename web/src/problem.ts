@@ -1,4 +1,4 @@
-// What went wrong, in the reader's words: what happened, then what to do.
+// An error in the reader's words: what happened, then what to do.
 import { Failure } from './console';
 import { lackWords } from './groups';
 import { m } from './parts/words';
@@ -7,7 +7,7 @@ import { row } from './words.svelte';
 export interface Problem {
   title: string;
   text: string;
-  code: string; // for whoever can help; empty where nobody needs it
+  code: string; // for a person who can help; empty if nobody needs it
 }
 
 /** The words for a failed call. */
@@ -72,7 +72,7 @@ function known(f: Failure): (Omit<Problem, 'code'> & Partial<Problem>) | undefin
   return undefined;
 }
 
-/** What is not here, as the server tells it: "model_id 'sails' not found". */
+/** The name of the missing thing in the server's text: "model_id 'sails' not found". */
 function missing(details: string): string {
   switch (details.match(/^(\w+)_id '/)?.[1]) {
     case 'input':

@@ -1,6 +1,6 @@
 // How long something still takes, from how it went.
 
-/** What was done at a moment: amounts of one unit, time in milliseconds. */
+/** The progress at a moment: amounts of one unit, time in milliseconds. */
 export interface Mark {
   readonly at: number;
   readonly done: number;
@@ -13,11 +13,11 @@ export function secondsLeft(first: Mark, last: Mark, all: number): number | unde
   return Math.ceil(((all - last.done) * time) / done / 1000);
 }
 
-const span = 4000; // ms that say how fast it goes now
+const span = 4000; // ms that determine the current speed
 
 /**
- * The marks that say how fast it goes now, with one more where something was done since: work may become slower on its way,
- * and what went fast at first says nothing of the rest.
+ * The marks that determine the current speed, with one more if there was progress since: work may become slower, and a fast start does not
+ * predict the rest.
  */
 export function lately(marks: readonly Mark[], last: Mark): readonly Mark[] {
   const before = marks.at(-1);

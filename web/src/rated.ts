@@ -1,6 +1,6 @@
-// Answers that refuse for now, because the rate of a key or an account is used up: nothing was done, and they tell when to ask again.
+// Refusals because the rate of a key or an account is used up: nothing was done, and they contain the time of the next try.
 
-const most = 10; // seconds that are waited for in all, before whoever asks is told
+const most = 10; // maximum seconds of waiting, before the caller gets the refusal
 
 /** How many seconds an answer asks for before the next call; 0: it does not say. */
 export function waitOf(answer: Response): number {

@@ -46,7 +46,7 @@ export function pretty(value: unknown, indent = ''): string {
     ? value.map((one) => pretty(one, inner))
     : Object.entries(value).map(([name, one]) => `${JSON.stringify(name)}: ${pretty(one, inner)}`);
   const [open, close] = list ? '[]' : '{}';
-  // What holds one thing alone needs no line of its own.
+  // A value with one member needs no separate line.
   if (parts.length === 1 && !list) return `${open}${pretty1(value, indent)}${close}`;
   return `${open}\n${parts.map((part) => inner + part).join(',\n')}\n${indent}${close}`;
 }

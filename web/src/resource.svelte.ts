@@ -13,7 +13,7 @@ export class Resource<T> {
     this.#ask = ask;
   }
 
-  /** Asks, again if it was asked before. What is there stays until the new answer comes. */
+  /** Requests the data, or requests them again. The previous data stay until the answer comes. */
   load = async (): Promise<void> => {
     const round = ++this.#round;
     this.loading = true;
@@ -41,10 +41,10 @@ export class Action {
     return this.#running > 0;
   }
 
-  /** Runs the work unless some is running, and says whether it succeeded. */
+  /** Runs the work unless other work runs, and reports whether it succeeded. */
   run = (work: () => Promise<void>): Promise<boolean> => (this.busy ? Promise.resolve(false) : this.beside(work));
 
-  /** Runs the work beside what is running, and says whether it succeeded. */
+  /** Runs the work in parallel with other work, and reports whether it succeeded. */
   beside = async (work: () => Promise<void>): Promise<boolean> => {
     this.#running++;
     this.failure = undefined;

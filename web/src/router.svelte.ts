@@ -28,7 +28,7 @@ export function go(to: string, { replace = false } = {}): void {
   if (before.path !== address.path) scrollTo(0, 0);
 }
 
-/** Opens, or with '' closes, what a hash stands for on this page, as a dialog. */
+/** Opens the dialog of a hash on this page, or closes it with ''. */
 export function goHash(hash: string, { replace = false } = {}): void {
   go(location.pathname + location.search + (hash && `#${hash}`), { replace });
 }

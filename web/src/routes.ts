@@ -24,13 +24,13 @@ export const routes = [
 
 export type Route = (typeof routes)[number];
 
-/** An address taken apart: its route and what stands in the places of its names. */
+/** A parsed address: its route and the segments at its names. */
 export interface Place {
   readonly route: Route;
   readonly params: Readonly<Record<string, string>>;
 }
 
-/** The place that a path means, or undefined where no page is there. */
+/** The place of a path, or undefined if there is no page. */
 export function find(path: string): Place | undefined {
   const parts = split(path);
   for (const route of routes) {
@@ -51,8 +51,8 @@ export function find(path: string): Place | undefined {
 }
 
 /**
- * An address as a page on some routes sees it: the one that there is, and from when that is another page's on, the one
- * that was. What a page is of does not change while the next one is being fetched.
+ * The address for a page on some routes: the current one, and once another page's is current, the last one of these routes. The subject of
+ * a page does not change while the next one is being loaded.
  */
 export function staying<A extends { readonly place: Place | undefined }>(
   now: () => A,
@@ -102,8 +102,8 @@ export function isDoor(route: Route): boolean {
 }
 
 /**
- * Where to go after signing in: the page of our own that was asked for before, or the first one.
- * Anything that is no path of ours is refused, so that no link can send a person elsewhere.
+ * The page after signing in: the requested page of ours, or the first one. Anything that is not a path of ours is refused, so that no link
+ * can send a person elsewhere.
  */
 export function afterSignIn(next: string | null): string {
   if (!next?.startsWith('/') || /^\/[/\\]/.test(next)) return '/';

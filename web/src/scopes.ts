@@ -1,5 +1,5 @@
-// What a key may do, in groups that a person understands. The server's table says what a scope needs for
-// itself; the groups add what a call of theirs reads (interface: predict reads models and concepts, and so on).
+// The scopes of a key, in groups that a person understands. The server's table has the scopes that a scope needs; the groups add those that
+// their calls read (interface: predict reads models and concepts, and so on).
 import type { Scope } from './console';
 
 export const groupIds = [
@@ -34,13 +34,13 @@ export const groups: Readonly<Record<GroupId, Group>> = {
   change_workflows: { own: ['Workflows_Add', 'Workflows_Patch', 'Workflows_Delete'], needs: ['read_models'] },
 };
 
-/** The scope that stands for all. */
+/** The scope that contains all others. */
 export const all = 'All';
 
 /** A choice of scopes; immutable. */
 export type Chosen = ReadonlySet<string>;
 
-/** How much of a group is chosen. Scopes that it shares with a group that is whole are no part of it. */
+/** The chosen part of a group. Scopes that it shares with a completely chosen group do not count. */
 export function share(chosen: Chosen, group: GroupId): 'none' | 'some' | 'whole' {
   if (isWhole(chosen, group)) return 'whole';
   const others = new Set(groupIds.filter((id) => isWhole(chosen, id)).flatMap((id) => groups[id].own));
@@ -66,7 +66,7 @@ export function withGroup(
   return { chosen: next, also };
 }
 
-/** Chosen without a group. What other groups that are whole share with it stays; what needs it goes. */
+/** Chosen without a group. Scopes that it shares with other completely chosen groups stay; scopes that need it are removed. */
 export function withoutGroup(chosen: Chosen, group: GroupId, table: readonly Scope[]): Chosen {
   const gone = groupIds.filter((id) => id === group || groups[id].needs.includes(group));
   const held = groupIds.filter((id) => !gone.includes(id) && share(chosen, id) === 'whole');
@@ -95,7 +95,7 @@ export function withoutScope(chosen: Chosen, scope: string, table: readonly Scop
   return next;
 }
 
-/** What a key's scopes are called: whole groups first, then the scopes that are in none of these. */
+/** The names of a key's scopes: complete groups first, then the other scopes. */
 export function describe(scopes: readonly string[]): { everything: boolean; groups: GroupId[]; rest: string[] } {
   const chosen = new Set(scopes);
   if (chosen.has(all)) return { everything: true, groups: [], rest: [] };
@@ -104,7 +104,7 @@ export function describe(scopes: readonly string[]): { everything: boolean; grou
   return { everything: false, groups: whole, rest: scopes.filter((s) => !told.has(s)) };
 }
 
-/** The first group that a scope is of, by its name as people read it; undefined where it is of none. */
+/** The name of the first group with a scope, as people read it; undefined if there is none. */
 export function groupOf(scope: string): GroupId | undefined {
   return groupIds.find((id) => groups[id].own.some((own) => spoken(own) === scope));
 }

@@ -1,4 +1,4 @@
-// Who is signed in, as the server last said.
+// The signed-in person, by the server's last answer.
 import * as api from './console';
 import { copies } from './copies';
 import { held } from './held.svelte';
@@ -7,7 +7,7 @@ type State = { is: 'loading' } | { is: 'failed'; failure: unknown } | { is: 'kno
 
 let state = $state.raw<State>({ is: 'loading' });
 
-/** What is known of the session. */
+/** The known state of the session. */
 export function sessionState(): State {
   return state;
 }
@@ -20,7 +20,7 @@ export function session(): api.Session {
 
 const place = 'edge';
 
-/** The edge that these pages are of; undefined: they are an origin's. What it said last holds while it cannot be asked. */
+/** The edge of these pages; undefined: they are an origin's. The last answer is valid while it is offline. */
 export function edge(): api.Edge | undefined {
   if (state.is === 'known') return state.session.edge;
   try {
@@ -30,7 +30,7 @@ export function edge(): api.Edge | undefined {
   }
 }
 
-/** What the edge is called: by its origin's operator, else by its address. */
+/** The name of the edge: that of its origin's operator, otherwise its address. */
 export function nameOfEdge(): string {
   return edge()?.name || location.host;
 }
@@ -89,7 +89,7 @@ function later(): void {
   }, pause);
 }
 
-/** Waits until it is known who is here and what these pages are of, or that nobody can tell. */
+/** Waits until the person and the server of these pages are known, or cannot be found out. */
 export async function settled(): Promise<void> {
   while (state.is === 'loading' && asked) await asked;
 }

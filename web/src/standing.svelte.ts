@@ -1,5 +1,4 @@
-// Where an edge stands with its origin, and what waits in it: the edge that these pages are of tells it of itself, and is
-// asked for as long as an application is open.
+// The status of the edge of these pages, and its pending operations, which it returns as long as an application is open.
 import type { CopyStatus } from '../runtime/src/index';
 import { type Ask, call } from './ask';
 import { Failure } from './console';
@@ -23,12 +22,12 @@ export class Standing extends Outbox {
     this.onmoved = onmoved;
   }
 
-  /** What there is to say of the edge in place of when its origin was reached. cut: it does not answer. */
+  /** The text about the edge instead of the last contact with its origin. cut: it does not answer. */
   word(cut: boolean): string {
     return cut ? m.truth_edge_cut() : this.alone ? m.truth_alone() : this.unseen ? m.truth_unseen() : '';
   }
 
-  /** Asks now, and then again and again, while it is told. */
+  /** Asks now, and then again and again, while the edge answers. */
   async begin(): Promise<void> {
     await this.#look();
     if (!this.#closed && !this.alone && !this.unseen) this.#timer = setTimeout(() => void this.begin(), pause);
@@ -40,7 +39,7 @@ export class Standing extends Outbox {
     this.rest();
   }
 
-  /** Reads where it stands, and what waits when that has changed. */
+  /** Reads the status, and the pending operations when it has changed. */
   async #look(): Promise<void> {
     if (document.visibilityState === 'hidden') return;
     const status = await this.standing().catch((failure) => {

@@ -1,4 +1,4 @@
-// What a page shows to the origin: a token, asked for once by all who wait for it, and again when it is over or refused.
+// A page's credential for the origin: a token, requested once for all waiting callers, and again when it has expired or is refused.
 
 /** As the origin issues one: its life is in seconds. */
 export interface Issued {

@@ -131,7 +131,7 @@ export function list(names: string[]): string {
   return new Intl.ListFormat(code, { type: 'conjunction' }).format(names);
 }
 
-/** Things beside each other, as "a, b, c". */
+/** A list of things, as "a, b, c". */
 export function row(things: string[]): string {
   return new Intl.ListFormat(code, { type: 'unit', style: 'short' }).format(things);
 }

@@ -7,7 +7,7 @@ const settled = async (t: { mock: { timers: { tick: (ms: number) => void } } }, 
   for (let n = 0; n < 4; n++) await Promise.resolve();
 };
 
-/** An element, as far as one is needed, and what was told of it. */
+/** The necessary part of an element, and its recorded calls. */
 function element() {
   const img = {
     src: '',

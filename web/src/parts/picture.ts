@@ -6,14 +6,14 @@ const pauses = [1000, 4000, 15_000]; // ms before a picture that could not be ha
 const rest = 60_000;
 
 const waiting: (() => void)[] = [];
-const missing = new Set<() => void>(); // asks again for a picture that is not here
+const missing = new Set<() => void>(); // request a missing picture again
 let planned = false;
 const idle = (work: (left: () => number) => void) =>
   typeof requestIdleCallback === 'function'
     ? requestIdleCallback((deadline) => work(() => deadline.timeRemaining()), { timeout: 120 })
     : setTimeout(() => work(() => 5), 16);
 
-/** Begins with some of what waits, as many as a pause between two frames has room for. */
+/** Begins some of the waiting pictures, as many as fit between two frames. */
 function plan(): void {
   if (planned || !waiting.length) return;
   planned = true;
@@ -35,8 +35,8 @@ export function findMissing(): void {
 globalThis.addEventListener?.('online', findMissing);
 
 /**
- * Has an element show a picture once its address is known, and returns the way to end that. Nothing is shown until then;
- * one whose address is given is begun with at once. tell hears whether the picture is away, each time that this is found out. A broken picture is never drawn.
+ * Makes an element show a picture once its address is known, and returns the function that ends it. Nothing is shown until then; a known
+ * address begins at once. tell gets whether the picture is missing, each time that this is found out. A broken picture is never drawn.
  */
 export function showIn(
   img: HTMLImageElement,
@@ -69,7 +69,7 @@ export function showIn(
     tell(true);
   }
   img.onload = () => tell(false);
-  img.onerror = away; // its bytes are no picture, or went away meanwhile
+  img.onerror = away; // its bytes are not a picture, or were deleted meanwhile
   again();
   return () => {
     over = true;

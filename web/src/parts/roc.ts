@@ -3,7 +3,7 @@
 /** A ROC curve: [share of false alarms, share found], both from 0 to 1, in the order of false alarms. */
 export type Curve = readonly (readonly [number, number])[];
 
-/** What a curve finds at a share of false alarms: the most at that place, on a line between its points. */
+/** The hits of a curve at a share of false alarms: the maximum at that place, on a line between its points. */
 export function foundAt(curve: Curve, alarms: number): number {
   let [x0, y0] = [0, 0];
   for (const [x, y] of curve) {

@@ -14,17 +14,17 @@ interface More {
   readonly act: () => unknown;
 }
 
-/** What a toast offers beside its words. */
+/** The button of a toast. */
 interface Offer {
   readonly action?: string; // the word on its button; where there is none: "Undo"
   readonly undo: () => unknown; // what the button does; the toast goes
-  readonly more?: More; // stands before it
+  readonly more?: More; // shown before it
 }
 
 let shown = $state.raw<readonly Toast[]>([]);
 let next = 0;
 
-/** The toasts that are to be seen. */
+/** The visible toasts. */
 export function toasts(): readonly Toast[] {
   return shown;
 }

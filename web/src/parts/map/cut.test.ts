@@ -36,7 +36,7 @@ test('a country beyond 180° is in parts, and holes stay in theirs', () => {
     'Chukotka',
   );
   for (const xs of middle) assert.ok(Math.max(...xs) - Math.min(...xs) < 200);
-  assert.equal(named('South Africa')[0]?.length, 2); // Lesotho is none of it
+  assert.equal(named('South Africa')[0]?.length, 2); // Lesotho is not a part of it
   assert.equal(named('France').length, 3);
   // Antarctica reaches the pole.
   assert.ok(

@@ -1,11 +1,11 @@
-// Geometry of the sphere cut at the antimeridian, as a plane wants it: a country that goes on beyond 180° becomes two
-// parts. On a sphere no line ends there, so that none is drawn along the cut.
+// Geometry of the sphere cut at the antimeridian, for a plane: a country on both sides of 180° becomes two parts. On a sphere no line ends
+// there, so none is drawn along the cut.
 import { geoEquirectangular, geoStream } from 'd3-geo';
 import type { Feature, MultiLineString, MultiPolygon, Polygon, Position } from 'geojson';
 
 type Ring = Position[];
 
-// Longitude and latitude as x and −y, after d3's cutting; no points between those that are there.
+// Longitude and latitude as x and −y, after d3's cutting; without additional points.
 const plane = geoEquirectangular()
   .scale(180 / Math.PI)
   .translate([0, 0])

@@ -77,7 +77,7 @@ export async function make({ pane, label, start, moved }: Making): Promise<Base>
     const found = projection.invert?.([x, y]);
     if (!found?.every(Number.isFinite)) return undefined;
     const back = projection(found);
-    if (!back || Math.hypot(back[0] - x, back[1] - y) > 1) return undefined; // beside the globe
+    if (!back || Math.hypot(back[0] - x, back[1] - y) > 1) return undefined; // outside the globe
     return { latitude: found[1], longitude: within(found[0]) };
   };
   function pan(dx: number, dy: number) {

@@ -1,4 +1,4 @@
-// The lines of what is drawn on the Earth, and how handles change it.
+// The lines of shapes on the Earth, and their changes by handles.
 import { type Box, distance, edges, fromKilometres, inKilometres, type Point, type Within } from '../../clauses/clause';
 import type { Area, Spot } from './base';
 import { within } from './base';
@@ -36,7 +36,7 @@ export function outline(shape: Shape): Point[] {
   ];
 }
 
-/** A line as SVG draws it. What is behind the globe is left out; a jump across the pane begins anew. */
+/** A line for SVG. The part behind the globe is omitted; after a jump across the pane it begins again. */
 export function line(spots: readonly Spot[], width: number): string {
   let path = '';
   let before: Spot | undefined;

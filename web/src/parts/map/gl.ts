@@ -59,7 +59,7 @@ export async function make({ pane, label, start, colour, moved }: Making): Promi
     }
   };
   map.on('moveend', () => void refine());
-  // What its worker or its context cannot do is done by SVG.
+  // If its worker or its context fails, SVG draws instead.
   await new Promise<void>((resolve, reject) => {
     map.once('load', () => resolve());
     map.once('error', ({ error }) => reject(error));
@@ -77,7 +77,7 @@ export async function make({ pane, label, start, colour, moved }: Making): Promi
     spot(at) {
       const spot = project(at);
       if (map.getZoom() >= flatFrom) return { ...spot, seen: true };
-      // What is behind the globe is drawn where something else is before it.
+      // A point behind the globe is drawn at the place of the point before it.
       const { lat, lng } = map.unproject([spot.x, spot.y]);
       return { ...spot, seen: distance(at, { latitude: lat, longitude: lng }) < 1 + 2000 / 2 ** map.getZoom() };
     },
@@ -85,7 +85,7 @@ export async function make({ pane, label, start, colour, moved }: Making): Promi
       const { lat, lng } = map.unproject([x, y]);
       const at = { latitude: Math.max(-90, Math.min(90, lat)), longitude: within(lng) };
       const back = project(at);
-      return Math.hypot(back.x - x, back.y - y) < 2 ? at : undefined; // else beside the globe
+      return Math.hypot(back.x - x, back.y - y) < 2 ? at : undefined; // otherwise outside the globe
     },
     view: () => seen(map),
     go(to) {

@@ -25,7 +25,7 @@ const deeds: Record<string, () => string> = {
   'tokens.revoke': () => m.deed_tokens_revoke(),
 };
 
-/** What an action of the audit log is called; one that is not known here, by the log's own name. */
+/** The name of an action of the audit log; an unknown one has the log's name. */
 export function deed(action: string): string {
   return deeds[action]?.() ?? action;
 }

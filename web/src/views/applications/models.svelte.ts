@@ -12,7 +12,7 @@ let known = $state.raw<readonly Model[]>([]);
 export async function loadModels(): Promise<readonly Model[]> {
   if (!known.length) {
     const all = await api.models();
-    // The interface tells models of one name apart by their type; here the first of a name stands for it.
+    // The interface distinguishes models of one name by their type; here only the first of a name is listed.
     known = all.filter((model, i) => all.findIndex((other) => other.name === model.name) === i);
   }
   return known;
@@ -33,7 +33,7 @@ export function askIn(model: Model, language: string): string {
   return language === 'en' || speaksAll(model) ? '' : 'en';
 }
 
-/** The model of an id; where none has it, the one that is taken when nothing is said. */
+/** The model with an id; without one, the default model. */
 export function modelOf(id: string): Model {
   return known.find((model) => model.id === id) ?? known.find(speaksAll) ?? known[0] ?? { id, name: id };
 }

@@ -43,7 +43,7 @@ export async function unused(app: Application, q: string, language: string, but:
     }));
 }
 
-/** What the application's models are called, by their ids. */
+/** The names of the application's models, by their ids. */
 export async function modelNames(app: Application): Promise<ReadonlyMap<string, string>> {
   const { models } = await app.call<Schemas['ModelsAnswer']>('GET', '/models?per_page=200');
   return new Map(models.map((model) => [model.id, model.name]));

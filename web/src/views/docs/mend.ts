@@ -1,7 +1,7 @@
-// What Swagger UI leaves out for those who do not see the page, or have no mouse: names of fields, a way to scroll
-// code by keyboard, and where the focus is while its dialog is open. It draws as a person goes, and so this watches.
+// Adds the parts that Swagger UI omits for people who do not see the page, or have no mouse: names of fields, a way to scroll code by
+// keyboard, and the focus while its dialog is open. It draws as a person navigates, so this observes it.
 
-/** What to set, by selector. */
+/** The attributes to set, by selector. */
 const missing: readonly (readonly [selector: string, name: string, value: string])[] = [
   ['#servers', 'aria-label', 'Servers'],
   ['.examples-select-element', 'aria-label', 'Examples'],
@@ -18,7 +18,7 @@ const missing: readonly (readonly [selector: string, name: string, value: string
 
 const stops = 'a[href], button:not(:disabled), input:not(:disabled), select, textarea, [tabindex="0"]';
 
-/** Mends what is in an element now and what comes, until what it returns is called. */
+/** Mends the present and the later content of an element, until the returned function is called. */
 export function mend(place: Element): () => void {
   let opener: HTMLElement | undefined; // what had the focus before the dialog
   let sent: Element | undefined; // the operation whose button had it last
@@ -41,7 +41,7 @@ export function mend(place: Element): () => void {
     if (shown && !open) focusFirst(shown);
     if (!shown && open && opener?.isConnected) opener.focus();
     open = shown !== null;
-    // Once pressed, Execute is drawn anew beside a second button.
+    // Once pressed, Execute is drawn again next to a second button.
     if (document.activeElement === document.body && sent?.isConnected)
       sent.querySelector<HTMLElement>('.execute')?.focus({ preventScroll: true });
   };

@@ -26,7 +26,7 @@ export function show(place: Element): () => void {
   return stop;
 }
 
-/** The layout: its own one has a second <main>, and a version that this page's title stands for. */
+/** The layout: Swagger UI's has a second <main>, and a version, which this page's title has already. */
 function layout({ React }: System) {
   const parts = (props: LayoutProps) => (name: string) => React.createElement(props.getComponent(name, true));
   return {

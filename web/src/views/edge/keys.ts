@@ -6,7 +6,7 @@ export function tooOld(keys: KeysAge, now: number): boolean {
   return keys.known === undefined || now - Date.parse(keys.known) > keys.writes_seconds * 1000;
 }
 
-/** A span of time in the largest unit of which it is a whole number, of days from two on: [24, 'hour'], [7, 'day']. */
+/** A span of time in the largest unit of which it is a whole number, in days if it is at least two: [24, 'hour'], [7, 'day']. */
 export function span(seconds: number): [number, 'day' | 'hour' | 'minute'] {
   const day = 86_400;
   if (seconds >= 2 * day && seconds % day === 0) return [seconds / day, 'day'];

@@ -53,13 +53,13 @@ export async function readPicture(app: Application, id: string): Promise<Picture
 export const readSource = async (app: Application, id: string): Promise<Schemas['Source']> =>
   (await app.call<Schemas['SourceAnswer']>('GET', `${path(id)}/source`)).source;
 
-/** What the general model said of a stored picture; none while it waits to be analysed. */
+/** The general model's predictions for a stored picture; none while it waits to be analysed. */
 export async function readPredicted(app: Application, id: string): Promise<readonly Concept[]> {
   const { outputs } = await app.call<Schemas['StoredOutputsAnswer']>('GET', `${path(id)}/outputs`);
   return outputs[0]?.data.concepts ?? [];
 }
 
-/** What another model says of a stored picture. hosted: the path of its bytes. */
+/** Another model's predictions for a stored picture. hosted: the path of its bytes. */
 export async function predict(
   app: Application,
   model: string,
@@ -100,7 +100,7 @@ export async function readPredictors(app: Application): Promise<readonly Predict
 const predicts = (model: Schemas['Model']) =>
   model.output_info.type_ext === 'concept' && model.model_version?.status.code === trained;
 
-/** Says of a picture that it shows a concept, that it does not, or (null) takes back what was said. */
+/** Labels a picture with a concept, present or absent, or removes the label (null). */
 export async function label(app: Application, id: string, concept: string, value: boolean | null): Promise<void> {
   const said = value === null ? { id: concept } : { id: concept, value };
   await app.write('PATCH', '/inputs', {
@@ -110,8 +110,8 @@ export async function label(app: Application, id: string, concept: string, value
 }
 
 /**
- * Writes one value of a picture's metadata; what is beside it stays as it is. A list is replaced, members of an object
- * are put into what is there, null changes nothing: so it is taken away instead.
+ * Writes one value of a picture's metadata; other values do not change. A list is replaced, members of an object are merged, and null
+ * changes nothing, so the value is removed instead.
  */
 export async function describe(app: Application, id: string, metadata: string, action: 'overwrite' | 'remove') {
   const body = `{"inputs":[{"id":${JSON.stringify(id)},"data":{"metadata":${metadata}}}],"action":"${action}"}`;
@@ -137,14 +137,14 @@ export const remove = (app: Application, id: string): Promise<object> => app.wri
 
 /** An operation of a picture's history. */
 export type Step = Omit<Schemas['Operation'], 'state' | 'by' | 'seq'> & {
-  readonly seq?: number; // absent of what the picture's record alone remembers
+  readonly seq?: number; // absent for an operation that only the picture's record remembers
   readonly by?: string;
   readonly state?: 'queued' | 'sent' | 'confirmed';
   readonly position?: number; // in the origin's log; absent: not there yet
   readonly verdict?: string;
 };
 
-/** What was done to a picture, newest first; complete: whether all of it is known here. */
+/** The operations on a picture, newest first; complete: whether all of them are known here. */
 export const readHistory = (app: Application, id: string): Promise<{ complete: boolean; operations: Step[] }> =>
   app.call('GET', `${path(id)}/history`);
 
@@ -184,12 +184,12 @@ export async function readSimilar(app: Application, id: string, most: number) {
   return { by: app.by, cut, count, shown: [...first, ...rest].slice(0, most) };
 }
 
-/** What of a picture this page may read; all, where nobody tells. */
+/** The parts of a picture that this page may read; all, if that is unknown. */
 export async function mayRead(app: Application): Promise<ReadonlySet<string>> {
   const { scopes } = await app.call<Schemas['ScopesAnswer']>('GET', '/myscopes');
   return new Set(scopes);
 }
 
-/** The path of what lies at an address of this server; empty for others' addresses. */
+/** The path of an address of this server; empty for other addresses. */
 export const hostedPath = (url: string | undefined): string =>
   url && /\/hosted\//.test(url) ? new URL(url, 'http://here').pathname : '';

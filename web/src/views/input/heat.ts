@@ -7,7 +7,7 @@ export interface Hot {
   readonly id: string;
   readonly name: string;
   readonly model: string;
-  readonly all: readonly string[]; // ids of what the model said besides, asked for at once
+  readonly all: readonly string[]; // ids of the other predicted concepts, requested at once
 }
 
 type Activations = Omit<Light, 'values'> & {
@@ -19,7 +19,7 @@ const most = 20; // concepts of one call
 const kept = 30; // pictures and models whose answers are kept
 const known = new Map<string, Promise<ReadonlyMap<string, Light>>>();
 
-/** Where a model saw a concept and those beside it, by their ids. */
+/** The places where a model saw a concept and the others, by their ids. */
 export function lights(app: Application, input: string, hot: Hot): Promise<ReadonlyMap<string, Light>> {
   const place = Math.floor(Math.max(0, hot.all.indexOf(hot.id)) / most);
   const wanted = hot.all.includes(hot.id) ? hot.all.slice(place * most, (place + 1) * most) : [hot.id];

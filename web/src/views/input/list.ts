@@ -14,7 +14,7 @@ export interface Entry {
   readonly created: string;
 }
 
-/** Where a picture stands in its list: its place, how many there are, and its neighbours. */
+/** The position of a picture in its list: its place, the number of pictures, and its neighbours. */
 export interface Standing {
   readonly id: string;
   readonly at: number; // from 0
@@ -33,7 +33,7 @@ export class List {
   #total: number | undefined;
   #pages = new Map<number, Promise<Entry[]>>(); // as the interface numbers them, from 1
 
-  /** Without any clause the list is of all pictures. */
+  /** Without any clause the list contains all pictures. */
   constructor(app: Application, clauses: readonly Clause[]) {
     this.#app = app;
     this.#clauses = clauses;

@@ -1,19 +1,19 @@
-// How far what was said of a picture has come.
+// The progress of a picture's labels.
 import type { Application } from '../../application.svelte';
 import type { Mark } from '../../marks';
 import type { Waiting } from '../../operations';
 import type { Step } from './calls';
 
-/** The mark of a step: confirmed is what stands in the origin's log. */
+/** The mark of a step: it is confirmed once the origin's log has it. */
 export function markOfStep(step: Step): Mark {
   if (step.verdict && step.verdict !== 'ok') return 'conflict';
   return step.state ?? (step.position === undefined ? 'queued' : 'confirmed');
 }
 
-/** The mark of what was last said of a concept of a picture, while it is on its way. */
+/** The mark of the last label of a concept of a picture, while it is pending. */
 export function markOf(waiting: readonly Waiting[], input: string, concept: string): Mark | undefined {
   return waiting.findLast((o) => o.input_id === input && o.content?.concepts?.some((c) => c.id === concept))?.state;
 }
 
-/** What waits in the copy on this device, or at the edge; nothing where there is neither. */
+/** The pending operations in the copy on this device, or at the edge; none without either. */
 export const waitingOf = (app: Application): readonly Waiting[] => app.outbox?.waiting ?? [];

@@ -7,9 +7,9 @@ import { revoke } from '../../blobs';
 const atOnce = 6e6; // bytes
 
 export class Original {
-  /** Of the image, in this page's memory; empty until it is here. */
+  /** The address of the image, in this page's memory; empty until it is loaded. */
   address = $state('');
-  /** In bytes; undefined while nobody has told. */
+  /** In bytes; undefined while it is unknown. */
   size = $state<number>();
   is = $state<'asked' | 'offered' | 'coming' | 'here' | 'away'>('asked');
   readonly #app: () => Application;
@@ -62,7 +62,7 @@ export class Original {
     }
   };
 
-  /** Lets go of what is here, and of what is on its way. */
+  /** Releases the image, and cancels its loading. */
   close = (): void => {
     this.#round++;
     if (this.address) revoke(this.address);

@@ -7,7 +7,7 @@ import { m } from './words';
 
 const grace = 10_000; // ms, as long as a toast can be taken back
 
-/** Has a picture deleted. Until the time is over nothing is sent: whoever closes the page before has deleted nothing. */
+/** Deletes a picture after a time. Nothing is sent until then: a person who closes the page before has deleted nothing. */
 export function removeLater(app: Application, id: string, name: string, back: () => void): void {
   const timer = setTimeout(() => {
     remove(app, id).catch((failure) => say(problem(failure).title));

@@ -14,7 +14,7 @@ const kinds: Readonly<Record<string, () => string>> = {
   input_delete_all: () => m.deed_inputs_delete_all(),
 };
 
-/** What a step did, a line each. */
+/** The effects of a step, a line each. */
 export function told(app: Application, step: Step): string[] {
   const { content, kind, verdict } = step;
   const lines: string[] = [];

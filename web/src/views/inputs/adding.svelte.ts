@@ -11,11 +11,11 @@ import type { Source } from './sources';
 const together = 16; // pictures of one call: how many are done is seen soon
 const mostBytes = 24_000_000; // of one call
 const lanes = 2; // calls at once: one is read while the other is analysed
-const taken = [30100, 40010]; // it is there already
+const taken = [30100, 40010]; // it exists already
 
 export type State = 'waiting' | 'reading' | 'stored' | 'skipped' | 'failed';
 
-/** What is known of a stored picture beside another: the same bytes, the same picture, or one like it. */
+/** The relation of a stored picture to another: the same bytes, the same picture, or a similar one. */
 export interface Twin {
   readonly tier: 'same_file' | 're_encoded' | 'similar';
   readonly id: string;
@@ -43,10 +43,10 @@ export class Adding {
   entries = $state.raw<readonly Entry[]>([]);
   counts = $state<Counts>({ waiting: 0, reading: 0, stored: 0, skipped: 0, failed: 0 });
   bytes = $state({ done: 0, all: 0 });
-  places = $state(0); // how many tell where they were made
+  places = $state(0); // number of pictures with their place in the file
   usePlaces = $state(false);
   paused = $state(false);
-  failure = $state.raw<unknown>(); // why it does not go on
+  failure = $state.raw<unknown>(); // why it has stopped
   gathering = $state(0); // sources that are still being opened
   #queue: Entry[] = []; // those that wait
   #running = $state(0);
@@ -214,14 +214,14 @@ export class Adding {
         for (const entry of sent) this.#fail(entry, { code, description, details });
         return;
       }
-      // Nobody answered, or nobody could: nothing is lost, it goes on when the person says so.
+      // No server answered, or none could: nothing is lost, and the person can continue.
       for (const entry of sent) this.#move(entry, 'waiting');
       this.#queue.unshift(...sent);
       [this.paused, this.failure] = [true, failure];
     }
   }
 
-  /** What is sent of a picture. Its id is the first half of its bytes' SHA-256: the same file is the same input. */
+  /** The request for a picture. Its id is the first half of its bytes' SHA-256: the same file is the same input. */
   async #body(entry: Entry): Promise<object | undefined> {
     const { blob, url, id, crop, concepts, metadata, geo, name } = entry.source;
     const rest = { ...(concepts && { concepts }), ...(geo && { geo }) };
@@ -329,5 +329,5 @@ async function placeOf(bytes: ArrayBuffer): Promise<{ latitude: number; longitud
   }
 }
 
-/** What is being added to an application: one for as long as the pages are open. */
+/** The running additions to an application: one for as long as the pages are open. */
 export const adding = oneForEach((app: Application) => new Adding(app));

@@ -1,4 +1,4 @@
-// The calls of /v2 that the page of inputs makes, whoever answers them.
+// The calls of /v2 by the page of inputs, to any host.
 import type { Application } from '../../application.svelte';
 import type { Ask } from '../../ask';
 import { type Clause, toQuery } from '../../clauses';
@@ -8,7 +8,7 @@ import type { components } from '../../v2';
 type Schemas = components['schemas'];
 export type Input = Schemas['Input'];
 
-/** How many inputs there are, by what became of their pictures. */
+/** The numbers of inputs, by the state of their pictures. */
 export type Counts = Schemas['Counts'];
 
 /** An input of a list, and how well it fits where the list is ranked. */
@@ -23,7 +23,7 @@ export interface Day {
   readonly count: number;
 }
 
-/** What one input of a write came to. */
+/** The result of one input of a write. */
 export interface Item {
   readonly id: string;
   readonly data?: Schemas['InputData'];
@@ -40,7 +40,7 @@ const modified = 30200;
 /** Whether an input of a write was written. */
 export const isDone = ({ status }: Item): boolean => [ready, pending, modified].includes(status.code);
 
-/** Asks; an answer that tells of each input what became of it is an answer, whatever became of them. */
+/** Makes a call; an answer with a result for each input is accepted, whatever the results are. */
 async function tolerant<T extends object>(ask: Ask, method: string, path: string, body?: object): Promise<T> {
   let response: Response;
   try {
@@ -59,7 +59,7 @@ async function tolerant<T extends object>(ask: Ask, method: string, path: string
   throw new Failure(response.status, said, response);
 }
 
-/** A page of what matches clauses, of all inputs without any: in the order of creation, or ranked. */
+/** A page of the matches of clauses, or of all inputs without any: in the order of creation, or ranked. */
 export async function page(app: Application, clauses: readonly Clause[], n: number, size: number): Promise<Found[]> {
   if (!clauses.length) {
     const answer = await tolerant<Schemas['InputsAnswer']>(app.ask, 'GET', `/inputs?page=${n}&per_page=${size}`);
@@ -98,10 +98,10 @@ export async function counts(app: Application): Promise<Counts> {
   return (await app.call<Schemas['CountsAnswer']>('GET', '/inputs/status')).counts;
 }
 
-/** What is written of inputs: each with its id. */
+/** A change of an input, with its id. */
 export type Change = { readonly id: string; readonly data: object };
 
-/** Changes up to 128 inputs, and tells what became of each. */
+/** Changes up to 128 inputs, and returns the result of each. */
 export async function patch(
   app: Application,
   action: 'merge' | 'remove' | 'overwrite',
@@ -111,7 +111,7 @@ export async function patch(
   return items;
 }
 
-/** Adds up to 128 inputs, and tells what became of each. */
+/** Adds up to 128 inputs, and returns the result of each. */
 export async function add(app: Application, inputs: readonly object[]): Promise<Item[]> {
   const { inputs: items } = await tolerant<{ inputs: Item[] }>(app.send, 'POST', '/inputs', { inputs });
   return items;
@@ -122,7 +122,7 @@ export async function remove(app: Application, ids: readonly string[]): Promise<
   await app.write('DELETE', '/inputs', { ids });
 }
 
-/** A concept that can be said of an input. */
+/** A concept that can be a label of an input. */
 export interface Named {
   readonly id: string;
   readonly name: string;

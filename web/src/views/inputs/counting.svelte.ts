@@ -7,7 +7,7 @@ export class Counting {
   readonly app: Application;
   now = $state.raw<Counts>();
   failure = $state.raw<unknown>();
-  #marks = $state.raw<readonly { at: number; done: number }[]>([]); // while some are to be processed
+  #marks = $state.raw<readonly { at: number; done: number }[]>([]); // while some are pending
   #timer: ReturnType<typeof setTimeout> | undefined;
   #told: () => void;
 

@@ -19,7 +19,7 @@ export class List {
   days = $state.raw<readonly Day[]>([]);
 
   #uncounted = $state.raw<unknown>(); // why it is not known how many there are
-  #unread = new SvelteMap<number, unknown>(); // why pages in sight are not here
+  #unread = new SvelteMap<number, unknown>(); // why visible pages are missing
   #pages = new SvelteMap<number, readonly Found[]>(); // from 0, the one used last at the end
   #stale = new Set<number>();
   #asked = new Map<number, Promise<void>>();
@@ -36,12 +36,12 @@ export class List {
     this.ranked = clauses.some(ranks);
   }
 
-  /** Why what is asked for is not here, or not as it is now. It stands until that has come. */
+  /** Why the requested data are missing, or not current. It stays until they have come. */
   get failure(): unknown {
     return this.#uncounted ?? this.#unread.values().next().value;
   }
 
-  /** Whether there is nothing to be shown beside the failure. */
+  /** Whether nothing but the failure can be shown. */
   get bare(): boolean {
     return this.#nothing && this.failure !== undefined;
   }
@@ -55,13 +55,13 @@ export class List {
     return this.#pages.size === 0 && this.total !== 0;
   }
 
-  /** The input at a place, where it is here. */
+  /** The input at a place, if it is loaded. */
   at(index: number): Found | undefined {
     const n = this.#number(index);
     return n < 0 ? undefined : this.#pages.get(Math.floor(n / size))?.[n % size];
   }
 
-  /** Reads how many there are, and what is shown of them once more. What is here stays until then. */
+  /** Reads the number of inputs and the displayed ones again. The loaded ones stay until then. */
   reload(): Promise<void> {
     if (this.#reading) {
       this.#again = true;
@@ -97,7 +97,7 @@ export class List {
     else this.#fetch();
   }
 
-  /** The inputs of some places, read anew in large pages and not kept. */
+  /** The inputs of some places, read again in large pages and not stored. */
   async *between(from: number, to: number): AsyncGenerator<Input> {
     let [number, held]: [number, readonly Found[]] = [-1, []];
     for (let index = from; index < to; index++) {
@@ -147,7 +147,7 @@ export class List {
       this.#asked.set(n, this.#load(n));
     };
     for (let n = low; n <= high; n++) want(n);
-    // What comes next on either side is read before it is needed, so that no tile has to be drawn without its words.
+    // The next pages on both sides are read in advance, so that no tile is drawn without its words.
     if (here) for (const n of [low - 1, high + 1]) if (n >= 0 && n * size < this.total && !this.#pages.has(n)) want(n);
     this.#drop(low, high);
   }
@@ -162,12 +162,12 @@ export class List {
       this.#unread.delete(n);
       came = true;
     } catch (failure) {
-      // One that was only to be there early is asked for again when it is needed.
+      // A page that was read in advance is requested again when it is needed.
       if (n >= this.#sight.low && n <= this.#sight.high) this.#unread.set(n, failure);
     } finally {
       this.#asked.delete(n);
     }
-    if (came) this.#fetch(); // it changed meanwhile, or there is time for those beside it
+    if (came) this.#fetch(); // it changed meanwhile, or there is time for its neighbours
   }
 
   /** Lets go of the pages that are farthest from those in sight. */

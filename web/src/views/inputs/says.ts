@@ -1,33 +1,33 @@
-// Inputs in words: what is said of them, and what went wrong with their pictures.
+// Inputs in words: their labels, and the faults of their pictures.
 
 import { m } from '../../parts/words';
 import { language, number } from '../../words.svelte';
 import { type Input, pending, ready } from './calls';
 
-/** What a person calls an input: the name that its file had, or its id. */
+/** The name of an input for people: the name of its file, or its id. */
 export function nameOf({ id, data }: Pick<Input, 'id' | 'data'>): string {
   const meta = data?.metadata as { name?: unknown; file?: unknown } | undefined;
   const name = meta?.name ?? meta?.file;
   return typeof name === 'string' && name ? name : id;
 }
 
-/** A concept that was said of an input. */
+/** A label of an input. */
 export interface Said {
   readonly id: string;
   readonly name: string;
   readonly present: boolean;
 }
 
-/** The concepts that people said of an input. */
+/** The labels of an input. */
 export function saidOf({ data }: Pick<Input, 'data'>): Said[] {
   return (data?.concepts ?? []).map(({ id = '', name, value }) => ({ id, name: name || id, present: value !== 0 }));
 }
 
 export const isPending = ({ status }: Input): boolean => status.code === pending;
-/** After a change the code is 30200, whatever became of the picture: that says nothing of a failure. */
+/** After a change the code is 30200, whatever the state of the picture: that is not a failure. */
 export const isFailed = ({ status }: Input): boolean => ![ready, pending, 30200].includes(status.code);
 
-/** What went wrong with a picture, and what to do. */
+/** The fault of a picture, and what to do. */
 export function trouble(code: number, details = ''): { title: string; text: string } {
   switch (code) {
     case 30002: {

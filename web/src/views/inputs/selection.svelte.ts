@@ -59,7 +59,7 @@ export class Selection {
     }
   }
 
-  /** Takes inputs out, as they are gone. */
+  /** Removes deleted inputs. */
   drop(ids: Iterable<string>): void {
     for (const id of ids) this.#some.delete(id);
   }

@@ -1,9 +1,9 @@
-// What people bring pictures in: files, folders, archives, lists of inputs as lines of JSON or rows of a table, and lists
-// of addresses. The forms are those that the import of the command line reads.
+// The sources of pictures: files, folders, archives, lists of inputs as lines of JSON or rows of a table, and lists of addresses. The forms
+// are those of the command line's import.
 import { sampleFile, samplesOf } from '../look/pictures';
 import type { Input } from './calls';
 
-/** One picture to be added: its bytes or its address, and what is said of it. */
+/** One picture to be added: its bytes or its address, and its data. */
 export interface Source {
   readonly name: string; // what a person finds it by
   readonly blob?: Blob;
@@ -13,10 +13,10 @@ export interface Source {
   readonly concepts?: readonly { readonly id: string; readonly value: 0 | 1 }[];
   readonly metadata?: Record<string, unknown>;
   readonly geo?: Input['data']['geo'];
-  readonly problem?: string; // why it cannot be added; empty: it is no picture
+  readonly problem?: string; // why it cannot be added; empty: it is not a picture
 }
 
-/** A file under the path that it has in what was chosen. */
+/** A file with its path in the selection. */
 export interface Found {
   readonly path: string;
   readonly file: File;
@@ -57,7 +57,7 @@ export async function* sources(given: readonly Found[]): AsyncGenerator<Source> 
   }
 }
 
-/** The inputs of a list. find: a file by its path beside the list. */
+/** The inputs of a list. find: returns a file by its path relative to the list. */
 export async function* read({ path, file }: Found, find: (path: string) => File | undefined): AsyncGenerator<Source> {
   const text = (await file.text()).replace(/^\ufeff/, '');
   if (/\.(jsonl|ndjson)$/i.test(path)) yield* lines(text, path, find);
@@ -204,7 +204,7 @@ async function* unpack(archive: Blob): AsyncGenerator<Found> {
   }
 }
 
-/** The files of what was dropped, folders and all. */
+/** The files of a drop, including those in folders. */
 export async function dropped(transfer: DataTransfer): Promise<Found[]> {
   // The list is empty once the event is over.
   const entries = [...transfer.items].flatMap((item) =>
@@ -232,7 +232,7 @@ async function* walk(entry: FileSystemEntry): AsyncGenerator<Found> {
   }
 }
 
-/** The samples, with whose they are and where they lie: the first one last, since the newest are shown first. */
+/** The samples, with their credits and places: the first one last, since the newest are shown first. */
 export async function* samples(): AsyncGenerator<Source> {
   const listed = samplesOf(await (await sampleFile('credits.tsv')).text());
   for (const { file, title, latitude, longitude, author, licence, page, place } of listed.reverse()) {

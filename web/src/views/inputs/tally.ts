@@ -1,4 +1,4 @@
-// Of how many selected inputs something was said, and where a person was in a list.
+// The number of selected inputs with a label, and a person's position in a list.
 import type { Selection } from './selection.svelte';
 
 /** Of how many a concept was said to be there, and not to be; undefined where all that match are selected: they are too many to look at. */

@@ -1,5 +1,5 @@
-// What is done with inputs: labels, metadata, places, deletions and second tries, in steps of at most 128. Everything
-// is answered for by the copy or the origin before it is shown as done.
+// The changes of inputs: labels, metadata, places, deletions and second tries, in steps of at most 128. A change is shown as done only
+// after the copy or the origin has acknowledged it.
 import { SvelteSet } from 'svelte/reactivity';
 import type { Application } from '../../application.svelte';
 import type { Clause } from '../../clauses';
@@ -80,8 +80,8 @@ export class Work {
   }
 
   /**
-   * Has inputs deleted once the time to take it back is over. Until then nothing is sent: whoever closes the page before
-   * has deleted nothing. Returns the way to take it back. name: what is said of it.
+   * Deletes inputs once the time to undo it is over. Nothing is sent until then: a person who closes the page before has deleted nothing.
+   * Returns the function that undoes it. name: the text for them.
    */
   delete(name: string, ids: readonly string[]): () => void {
     for (const id of ids) this.going.add(id);
@@ -105,13 +105,13 @@ export class Work {
     if (job.failure === undefined) this.job = undefined;
   }
 
-  /** Adds a failed input once more, under its id and with all that was said of it. */
+  /** Adds a failed input again, under its id and with all its data. */
   async retry(input: Input): Promise<void> {
     waiting(this.app.id, (all) => [...all.filter(({ id }) => id !== input.id), input]);
     await this.resume();
   }
 
-  /** Goes on with what was being added once more when the page was closed. */
+  /** Continues the additions that were interrupted when the page was closed. */
   async resume(): Promise<void> {
     for (const { id, data } of waiting(this.app.id)) {
       const image = { ...data.image, allow_duplicate_url: true };
@@ -132,8 +132,8 @@ export class Work {
 }
 
 /**
- * The inputs that are being added once more. The first one has to go before the second can come, so that what it was
- * is written down here before: a page that is closed in between goes on with it when it is opened again.
+ * The inputs that are being added again. The old one must be deleted before the new one can be added, so its data are stored here before: a
+ * page that is closed in between continues when it is opened again.
  */
 function waiting(app: string, change?: (all: readonly Input[]) => readonly Input[]): readonly Input[] {
   const name = `again.${app}`;

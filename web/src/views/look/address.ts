@@ -9,14 +9,14 @@ const ready = [30000, 30200];
 const pause = 400; // ms between two looks
 const patience = 60_000; // ms
 
-/** The name of what lies at an address; undefined for what is no address of a picture. */
+/** The name of the picture at an address; undefined for an address without a picture. */
 export function nameAt(text: string): string | undefined {
   const url = URL.canParse(text.trim()) ? new URL(text.trim()) : undefined;
   if (!url || !/^https?:$/.test(url.protocol)) return undefined;
   return decodeURIComponent(url.pathname.split('/').filter(Boolean).at(-1) ?? '') || url.host;
 }
 
-/** Has the picture at an address fetched and kept, and gives its bytes. stop: ends the waiting; what was begun goes on. */
+/** Fetches and stores the picture at an address, and returns its bytes. stop: ends the waiting; the download continues. */
 export async function fetched(app: Application, text: string, stop: AbortSignal): Promise<Blob> {
   const url = text.trim();
   const hash = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(`${url} ${Date.now()}`));

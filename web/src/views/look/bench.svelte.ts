@@ -1,4 +1,4 @@
-// What lies on the page: the picture that is shown or the camera, what was seen in it, what is kept and taught.
+// The content of the page: the displayed picture or the camera, the predictions, the stored pictures and the custom concepts.
 
 import type { By } from '../../application.svelte';
 import type { Ask } from '../../ask';
@@ -9,13 +9,13 @@ import { Calls, type Concept, food, general, type Hit, own, type Taught } from '
 import { Pictures } from './kept.svelte';
 import { type Picture, picture } from './pictures';
 
-/** An application's own models, whoever answers for it. */
+/** An application's custom models, at any host. */
 export interface Others {
   readonly calls: Calls;
   readonly by: () => By; // who answered last
 }
 
-/** What a model saw: concepts in the order of their values, named in one language or more. */
+/** The predictions of a model: concepts in the order of their values, named in one language or more. */
 export interface Seen {
   readonly model: string; // the tab
   readonly concepts: readonly Concept[];
@@ -67,7 +67,7 @@ export class Bench {
   #round = 0;
   #sought = 0;
   #lighting: Promise<void> | undefined;
-  #dark = false; // nobody can tell where what is seen was seen
+  #dark = false; // the places of concepts are unavailable
   #queue: Promise<unknown> = Promise.resolve();
 
   constructor(ask: Ask) {
@@ -79,7 +79,7 @@ export class Bench {
     });
   }
 
-  /** Reads what was kept and taught before. */
+  /** Reads the stored pictures and concepts. */
   async load(): Promise<void> {
     await this.pictures.load();
     const [taught, learned] = [await this.calls.taught(), await this.calls.learned()];
@@ -140,7 +140,7 @@ export class Bench {
     }
   }
 
-  /** What the chosen model sees in a picture, in the first language. */
+  /** The predictions of the chosen model for a picture, in the first language. */
   async see(base64: string): Promise<Seen> {
     const model = this.model;
     const tongue = this.tongues[0] as string;
@@ -156,7 +156,7 @@ export class Bench {
     return calls.predict(id, base64, model === 'general' ? tongue : undefined);
   }
 
-  /** Who answers for a model, and its id there. */
+  /** The host of a model, and its id there. */
   #eyes(model: string): [Calls, string] {
     if (model.startsWith('app/') && this.others) return [this.others.calls, model.slice('app/'.length)];
     return [this.calls, { general, food }[model] ?? own];
@@ -168,7 +168,7 @@ export class Bench {
     void this.#light(id);
   }
 
-  /** Keeps a concept shown in the picture; the one that is shown no more. */
+  /** Keeps the place of a concept displayed in the picture; the same one again removes it. */
   pin(id: string | undefined): void {
     this.pinned = id === this.pinned ? undefined : id;
     if (!this.pinned) this.pointed = undefined;
@@ -223,7 +223,7 @@ export class Bench {
     this.unfound = failure;
   }
 
-  /** Keeps pictures, with a concept or without; of those that are to be seen, the first is shown. One lot after the other. */
+  /** Stores pictures, with a concept or without. The first of those to be displayed is displayed. One lot after the other. */
   take(
     files: readonly File[],
     { concept, unseen = false }: { concept?: string; unseen?: boolean } = {},
@@ -246,7 +246,7 @@ export class Bench {
         else revoke(p.url);
       } catch (failure) {
         if (p) revoke(p.url);
-        // One that was shown before it could be read is told of where its words would be, and once.
+        // The failure of a displayed picture is shown where its words would be, and once.
         if (p && p.id === this.shown?.id && !this.seen) this.failure = failure;
         else this.refused = [...this.refused, { name: file.name, failure }];
       }
@@ -271,7 +271,7 @@ export class Bench {
     if (this.shown) await this.pictures.keep(this.shown, concept);
   }
 
-  /** What is needed before training: a name and two pictures for every concept that has either. */
+  /** The conditions of a training: a name and two pictures for every concept that has either. */
   readonly ready = $derived.by(() => {
     const begun = this.concepts.filter((c) => c.name.trim() || this.of(c.id).length);
     return begun.length >= 2 && begun.every((c) => c.name.trim() && this.of(c.id).length >= 2);
@@ -282,7 +282,7 @@ export class Bench {
     return this.pictures.all.filter((k) => k.concept === concept);
   }
 
-  /** Learns from everything that has a concept, and says how many milliseconds that took. */
+  /** Trains with all pictures that have a concept, and returns the time in milliseconds. */
   async train(): Promise<number> {
     const concepts = this.concepts
       .map(({ id, name }) => ({ id, name: name.trim() }))
@@ -302,7 +302,7 @@ export class Bench {
     await this.read();
   }
 
-  /** Puts a language of names in front; at most three stand beside each other. */
+  /** Puts a language of names in front; at most three are displayed. */
   async speak(tongue: string): Promise<void> {
     this.tongues = [tongue, ...this.tongues.filter((t) => t !== tongue)].slice(0, 3);
     const names = this.seen?.names;

@@ -1,5 +1,4 @@
-// The calls of /v2 that this page makes. Who answers is given: the runtime on this device, or a server to
-// compare with.
+// The calls of /v2 by this page. The host is an argument: the runtime on this device, or a server to compare with.
 import { type Ask, call, every } from '../../ask';
 import { Failure } from '../../console';
 import type { Light } from '../../parts/light';
@@ -62,7 +61,7 @@ export class Calls {
     this.#key = key;
   }
 
-  /** What a model sees in a picture, the likeliest first. Names are in the language, where the model speaks it. */
+  /** The predictions of a model for a picture, the likeliest first. Names are in the language, if the model has it. */
   async predict(model: string, base64: string, language?: string): Promise<Concept[]> {
     return ((await this.#output(model, base64, language)).concepts ?? []) as Concept[];
   }
@@ -115,7 +114,7 @@ export class Calls {
     return kept((await this.#call<Schemas['InputAnswer']>('GET', `/inputs/${encodeURIComponent(id)}`)).input);
   }
 
-  /** Gives a kept picture a concept in place of any other, or none. */
+  /** Gives a stored picture a concept instead of any other, or none. */
   async label(id: string, concept: string | undefined): Promise<Kept> {
     const answer = await this.#call<Schemas['InputsAnswer']>('PATCH', '/inputs', {
       inputs: [{ id, data: { concepts: concept ? [{ id: concept, value: 1 }] : [] } }],
@@ -165,7 +164,7 @@ export class Calls {
     try {
       await this.#call('POST', '/concepts', { concepts: [concept] });
     } catch (failure) {
-      if (!(failure instanceof Failure && failure.status === 400)) throw failure; // it is there already
+      if (!(failure instanceof Failure && failure.status === 400)) throw failure; // it exists already
       await this.#call('PATCH', '/concepts', { concepts: [concept], action: 'overwrite' });
     }
   }

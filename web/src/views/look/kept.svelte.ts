@@ -16,12 +16,12 @@ export class Pictures {
     this.#bytes = bytes;
   }
 
-  /** Reads what is kept. */
+  /** Reads the stored pictures. */
   async load(): Promise<void> {
     this.all = await this.#calls.inputs();
   }
 
-  /** Keeps a picture, and is told so when it is. */
+  /** Stores a picture, and resolves when it is stored. */
   async keep(p: Picture, concept?: string): Promise<void> {
     this.#put(await this.#calls.keep(p.id, p.name, p.base64, concept));
   }

@@ -264,7 +264,7 @@ test('time that is left, of work that becomes slower', () => {
   const soon = secondsLeft(marks[0] as Mark, at(20_000), 1) ?? 0;
   assert.ok(soon === 15 || soon === 16, `${soon} s are left`); // from its beginning: 9
   assert.ok(marks.length < 12, `${marks.length} marks are kept`);
-  // Nothing comes for a while: how it went before is all that is known.
+  // No progress for a while: only the earlier speed is known.
   for (let ms = 20_500; ms <= 30_000; ms += 500) marks = lately(marks, { at: ms, done: 0.7 });
   const left = secondsLeft(marks[0] as Mark, { at: 30_000, done: 0.7 }, 1) ?? 0;
   assert.ok(left > 15 && left < 60, `${left} s are left`);

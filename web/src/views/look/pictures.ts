@@ -49,7 +49,7 @@ export async function partOf(p: Picture, [top, left, bottom, right]: Crop): Prom
   }
 }
 
-/** Whether a picture was not read because of what it is. */
+/** Whether a picture was not read because of its content. */
 export function unreadable(failure: unknown): boolean {
   return failure instanceof Failure && [30101, 30105, 30300].includes(failure.code);
 }
@@ -59,20 +59,20 @@ export function picturesIn(files: Iterable<File>): File[] {
   return [...files].filter((file) => file.type === '' || file.type.startsWith('image/'));
 }
 
-/** A size that keeps its shape with no side longer than the most. Sizes are whole and at least 1. */
+/** A size of the same shape with no side longer than the maximum. Sizes are whole numbers and at least 1. */
 export function within(width: number, height: number, most: number): { width: number; height: number } {
   const scale = Math.min(1, most / Math.max(width, height, 1));
   return { width: Math.max(1, Math.round(width * scale)), height: Math.max(1, Math.round(height * scale)) };
 }
 
-/** One of the sample pictures and whose it is. */
+/** One of the sample pictures with its credit. */
 export interface Sample {
   readonly file: string;
   readonly title: string;
   readonly author: string;
   readonly licence: string;
   readonly page: string;
-  readonly place: string; // how far its latitude and longitude are to be believed
+  readonly place: string; // the accuracy of its latitude and longitude
   readonly latitude: number; // degrees
   readonly longitude: number;
 }

@@ -1,4 +1,4 @@
-// What a place made of a picture, in two hashes that can be compared with another's.
+// The result of a host for a picture, in two hashes that can be compared with another host's.
 import type { Calls } from './calls';
 import { general } from './calls';
 
@@ -8,7 +8,7 @@ export interface Receipt {
   readonly ms: number; // that both calls took
 }
 
-/** Asks for the embedding and the answer, and hashes what came: JSON as text, so every digit counts. */
+/** Requests the embedding and the answer, and hashes both: JSON as text, so every digit counts. */
 export async function receipt(calls: Calls, base64: string): Promise<Receipt> {
   const began = performance.now();
   const vector = await calls.embed(base64);
@@ -50,8 +50,8 @@ export function count(places: readonly (Receipt | undefined)[]): { equal: number
 }
 
 /**
- * The server of this machine that a person means by an address, such as 127.0.0.1:8081: the pages' policy lets them
- * ask no other. Undefined where it is none.
+ * The server on this machine with an address that a person typed, such as 127.0.0.1:8081: the pages' policy permits no other. Undefined if
+ * it is another.
  */
 export function originOf(typed: string): string | undefined {
   const host = /^(?:http:\/\/)?((?:localhost|127\.0\.0\.1)(?::\d{1,5})?)(?:\/.*)?$/i.exec(typed.trim())?.[1];

@@ -1,4 +1,4 @@
-// The calls of /v2 that the pages of models make. Who answers is the application's business: the origin, or a copy here.
+// The calls of /v2 by the pages of models. The application chooses the host: the origin, or a copy here.
 import type { Application, By } from '../../application.svelte';
 import { type Ask, call, every } from '../../ask';
 import { Failure } from '../../console';
@@ -13,7 +13,7 @@ export type Metrics = Schemas['Metrics'] & {
   readonly pictures: number; // with labels for its concepts that the version learned from
   readonly since?: Since; // absent of the first version
 };
-/** How what a version learned from differs from what the one before did. */
+/** The differences between a version's training data and the previous version's. */
 export type Since = NonNullable<Schemas['MetricsExtension']['since']>;
 
 /** A concept of a model. own: of this application, and so to be renamed. */
@@ -31,7 +31,7 @@ export interface Known {
   readonly closed: boolean; // only these things exist
 }
 
-/** What a training would learn from now. */
+/** The data from which a training would learn now. */
 export type TrainingSet = Schemas['TrainingSet'];
 
 /** A concept as a version sees it in a picture. */
@@ -41,7 +41,7 @@ export interface Guess {
   readonly value: number;
 }
 
-/** What two versions see differently. */
+/** The different predictions of two versions. */
 export interface Comparison {
   readonly inputs: number;
   readonly changed: number;
@@ -116,7 +116,7 @@ async function version(ask: Ask, model: string, id: string): Promise<Version> {
   return answer.model_version as Version;
 }
 
-/** What of an application says where a version is. */
+/** The part of an application that knows the place of a version. */
 type Places = Pick<Application, 'ask' | 'there' | 'by' | 'offline' | 'marks'>;
 
 /**
@@ -141,7 +141,7 @@ export async function followed(app: Places, model: string, id: string): Promise<
     : { version: here as Version, by };
 }
 
-/** How well a trained version does on pictures that it has not seen; undefined where that cannot be said. */
+/** The quality of a trained version on pictures that it has not seen; undefined if it is unknown. */
 export async function metrics(app: Application, model: string, id: string): Promise<Metrics | undefined> {
   const at = `${path('models', model, 'versions', id)}/metrics`;
   const { model_version: v } = await app.call<Schemas['MetricsAnswer']>('GET', at);
@@ -150,13 +150,13 @@ export async function metrics(app: Application, model: string, id: string): Prom
   return its?.summary && { ...its, pictures: all - others, ...(since && { since }) };
 }
 
-/** What a training would learn from now. */
+/** The data from which a training would learn now. */
 export async function trainingSet(app: Application, model: string): Promise<TrainingSet> {
   const at = `${path('models', model)}/training_set`;
   return (await app.call<{ training_set: TrainingSet }>('GET', at)).training_set;
 }
 
-/** What a version sees otherwise than another: the first of it. */
+/** The first different predictions of two versions. */
 export async function comparison(app: Application, model: string, id: string, other: string): Promise<Comparison> {
   const at = `${path('models', model, 'versions', id)}/comparison?with=${encodeURIComponent(other)}&page=1&per_page=60`;
   const answer = await app.call<{ comparison: Omit<Comparison, 'changes'>; changes?: Comparison['changes'] }>(
@@ -166,7 +166,7 @@ export async function comparison(app: Application, model: string, id: string, ot
   return { ...answer.comparison, changes: answer.changes ?? [] };
 }
 
-/** The pictures that a version learned from, with what was said of them then. */
+/** The training pictures of a version, with their labels of that time. */
 export function learnedFrom(app: Application, model: string, id: string): Promise<Input[]> {
   return every(most, async (n) => {
     const at = `${path('models', model, 'versions', id)}/inputs?page=${n}&per_page=${most}`;
@@ -191,7 +191,7 @@ export async function reading(app: Application): Promise<{ done: number; all: nu
   return { done: counts.processed, all: counts.processed + counts.to_process };
 }
 
-/** What a version sees in a picture, the likeliest first. */
+/** The predictions of a version for a picture, the likeliest first. */
 export async function predict(app: Application, model: string, id: string, base64: string): Promise<Guess[]> {
   const answer = await app.call<Schemas['OutputsAnswer']>('POST', `${path('models', model, 'versions', id)}/outputs`, {
     inputs: [{ data: { image: { base64 } } }],
@@ -219,7 +219,7 @@ export interface Config {
 }
 const settings = (c: Config) => ({ concepts_mutually_exclusive: c.exclusive, closed_environment: c.closed });
 
-/** Calls a model by a name, and has it learn by these settings from the next training on. */
+/** Renames a model, and changes the settings of its next trainings. */
 export async function change(app: Application, id: string, name: string, config: Config): Promise<void> {
   await app.write('PATCH', '/models', {
     models: [{ id, name, output_info: { output_config: settings(config) } }],

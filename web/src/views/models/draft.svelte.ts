@@ -1,5 +1,4 @@
-// A model that is being made. Its concepts come to be with their first picture, so that a picture is stored with what
-// was said of it at once.
+// A model that is being made. A concept is created with its first picture, so that a picture is stored with its label at once.
 
 import type { Application } from '../../application.svelte';
 import { revoke } from '../../blobs';
@@ -38,7 +37,7 @@ export class NewModel {
     if (this.concepts.length < mostConcepts) this.concepts.push(new Draft());
   }
 
-  /** Takes a concept away. Pictures that were stored keep what was said of them. */
+  /** Removes a concept. Stored pictures keep their labels. */
   remove(draft: Draft): void {
     this.concepts = this.concepts.filter((d) => d !== draft);
     for (const address of draft.thumbs) revoke(address);

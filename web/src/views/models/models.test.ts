@@ -25,7 +25,7 @@ const since = (new_inputs: number, corrected_inputs: number) => ({
 });
 
 test('a version has learned from pictures that were new and from labels that were corrected', () => {
-  assert.deepEqual(learned(metricsOf(12, since(6, 1)), metricsOf(8)), { more: 6, corrected: 1 }); // two are gone
+  assert.deepEqual(learned(metricsOf(12, since(6, 1)), metricsOf(8)), { more: 6, corrected: 1 }); // two were removed
   assert.deepEqual(learned(metricsOf(8, since(0, 2)), metricsOf(8)), { more: 0, corrected: 2 });
   assert.deepEqual(learned(metricsOf(7, since(0, 0)), metricsOf(8)), { more: -1, corrected: 0 });
   assert.deepEqual(learned(metricsOf(9), metricsOf(8)), { more: 1, corrected: 0 }); // a copy that does not tell

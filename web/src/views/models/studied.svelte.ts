@@ -22,7 +22,7 @@ export function done(t: Training): number | undefined {
   return t.share ?? (t.read < t.pictures ? t.read / t.pictures : undefined);
 }
 
-/** The models that are to be trained as soon as their page opens. */
+/** The models that are trained as soon as their page opens. */
 export const eager = new Set<string>();
 
 export class Studied {
@@ -31,7 +31,7 @@ export class Studied {
   readonly info: Resource<calls.Known>;
   readonly versions: Resource<readonly Numbered[]>; // newest first
   readonly set: Resource<calls.TrainingSet>;
-  /** How good each trained version is; null where that cannot be said. */
+  /** The quality of each trained version; null if it is unknown. */
   readonly metrics = new SvelteMap<string, calls.Metrics | null>();
   training = $state.raw<Training>();
   /** The version that came of a training that was watched here. */
@@ -63,7 +63,7 @@ export class Studied {
     );
   };
 
-  /** Reads how good a version is, once: that never changes. What it is compared with does, as the version before is taken out. */
+  /** Reads the quality of a version, once: it never changes. The version to compare with may, since the previous version may be removed. */
   async judge(id: string): Promise<void> {
     const since = this.metrics.get(id)?.since;
     const v = this.versions.data?.find((one) => one.id === id);
@@ -82,7 +82,7 @@ export class Studied {
 
   /** Trains another version and follows it; gives the version as it ended, or undefined where the wait was ended. */
   async train(): Promise<Numbered | undefined> {
-    this.#follows = true; // the list of versions has it before the answer is here
+    this.#follows = true; // the list of versions has it before the answer comes
     try {
       return await this.watch(await calls.train(this.app, this.id));
     } catch (failure) {
@@ -93,9 +93,9 @@ export class Studied {
     }
   }
 
-  #left = ''; // a version that is waited for no more
+  #left = ''; // a version that is no longer waited for
 
-  /** Ends the wait. The training itself goes on where it is. */
+  /** Ends the wait. The training continues at its host. */
   leave(): void {
     this.#left = this.training?.id ?? '';
     this.#watching++;
@@ -108,7 +108,7 @@ export class Studied {
     try {
       await this.watch(v);
     } catch {
-      this.training = undefined; // who answers is away: it is followed again as the page reads again
+      this.training = undefined; // the host is offline: it is followed again when the page reads again
     } finally {
       this.#follows = false;
     }
@@ -155,7 +155,7 @@ export class Studied {
     return this.versions.data?.find((one) => one.id === v.id);
   }
 
-  /** Ends what goes on in the background. */
+  /** Ends the background work. */
   close(): void {
     this.#watching++;
   }

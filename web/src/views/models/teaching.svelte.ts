@@ -21,7 +21,7 @@ export class Teaching {
     this.#app = app;
   }
 
-  /** Stores pictures as examples of a concept. thumb: is told the address of each as it is stored. */
+  /** Stores pictures as examples of a concept. thumb: gets the address of each as it is stored. */
   files(concept: string, files: Iterable<File>, thumb?: (address: string) => void): Promise<void> {
     const all = picturesIn(files).map((file) => this.blob(concept, file, file.name, thumb));
     return Promise.all(all).then(() => {});

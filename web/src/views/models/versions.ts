@@ -1,12 +1,14 @@
 // Versions are called by their place in the order of versions: v1, v2.
 import { type Metrics, trained, underway, type Version } from './calls';
 
-/** A version beside its number, which is its place in the order of versions. */
+/** A version with its number, which is its place in the order of versions. */
 export interface Numbered extends Version {
   readonly number: number;
 }
 
-/** What a version learned from, beside the version before: so many pictures more, or less, and so many with another label. */
+/**
+ * The difference between a version's training pictures and the previous version's: so many more, or fewer, and so many with another label.
+ */
 export function learned(now: Metrics, before: Metrics | null | undefined): { more: number; corrected: number } {
   const less = now.pictures - (before?.pictures ?? now.pictures);
   return { more: now.since?.new_inputs || less, corrected: now.since?.corrected_inputs ?? 0 };
@@ -46,7 +48,7 @@ export function unkept(metrics: Metrics): { name: string; supported: number }[] 
   });
 }
 
-/** Versions beside their numbers. One that failed has the number that the next one gets. */
+/** Versions with their numbers. A failed one has the number that the next one gets. */
 export function numbered(versions: readonly Version[]): Numbered[] {
   let n = 0;
   return versions

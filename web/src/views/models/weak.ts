@@ -1,15 +1,15 @@
-// What a version's evaluation says of single pictures, and of what it takes for what.
+// The parts of a version's evaluation about single pictures, and its confusion matrix.
 import type { Clause } from '../../clauses/clause';
 import { address } from '../../clauses/query';
 import type { Cell } from '../../parts/confusion';
 import type { Metrics } from './calls';
 
-/** A judgement to look at: what was said of a picture, and what a version that has not seen it says. */
+/** A judgement to check: the label of a picture, and the prediction of a version that has not seen it. */
 export interface Weak {
   readonly input: string;
   readonly concept: { readonly id: string; readonly name: string };
-  readonly yes: boolean; // it was said to show the concept
-  readonly shows: string | undefined; // what it was said to show, first
+  readonly yes: boolean; // it has a positive label
+  readonly shows: string | undefined; // its first positive label
   readonly said: { readonly id: string; readonly name: string; readonly value: number }; // what it is taken for
   readonly value: number;
 }

@@ -5,13 +5,13 @@ import { Queue } from './queue';
 
 type Patch = { inputs: [{ id: string; data: { concepts: { id: string; value?: boolean }[] } }]; action: string };
 
-/** An application whose model asks for so many pictures, and that keeps what is said of them. */
+/** An application whose model asks for so many pictures, and that stores their labels. */
 function applicationOf(total: number) {
   const kept = new Map<string, Record<string, boolean>>();
   const app = {
     refuses: false,
     kept,
-    remembered: true, // whether what was said before is known to who answers
+    remembered: true, // whether the host knows the earlier labels
     remembers: async () => {
       app.remembered = true;
     },
@@ -103,7 +103,7 @@ test('what was said before the tab was killed is not asked again', async () => {
   const before = queueOf(app);
   await before.more();
   for (let n = 0; n < 3; n++) await before.say({ ripe: true });
-  app.remembered = false; // another page: its copy is not open yet, and the origin was not told
+  app.remembered = false; // another page: its copy is not open yet, and the origin does not know the label
   const after = queueOf(app);
   await after.more();
   assert.equal(shown(after), 'p3');

@@ -1,5 +1,5 @@
-// The pictures that a model learns most from, one after another. What a person says of one is stored before the next is
-// shown: whenever the tab goes, everything that was shown as said has been kept.
+// The pictures from which a model learns most, one after another. A person's label of one is stored before the next is shown: whenever the
+// tab closes, all displayed labels are stored.
 import { createSubscriber } from 'svelte/reactivity';
 import type { Application } from '../../application.svelte';
 import type { components } from '../../v2';
@@ -23,12 +23,12 @@ type Answer = {
 const ahead = 20; // pictures that are asked for at once
 const few = 5; // left, when more are asked for
 
-/** What was said of a picture here: concepts present or absent, by id. */
+/** The labels of a picture from this page: concepts present or absent, by id. */
 export type Words = Readonly<Record<string, boolean>>;
 
-/** What a queue shows; who reads it in a component is told when it changes. */
+/** The display of a queue; components that read it follow its changes. */
 interface Shown {
-  readonly pictures: readonly Asked[]; // what was shown and what is to come, in this order
+  readonly pictures: readonly Asked[]; // the shown and the next ones, in this order
   readonly at: number;
   readonly said: Readonly<Record<string, Words>>; // since the page was opened, by picture
   readonly total: number; // that waited when the page was opened
@@ -45,7 +45,7 @@ export class Queue {
   readonly #listen = createSubscriber((update) => {
     this.#update = update;
   });
-  #order: string[] = []; // of the pictures that something was said of, the last at the end
+  #order: string[] = []; // of the labelled pictures, the last at the end
   #asking: Promise<void> | undefined;
   #all = false; // whether everything that waits is in pictures
 
@@ -70,12 +70,12 @@ export class Queue {
     return pictures[at];
   }
 
-  /** What was said of it. */
+  /** Its labels. */
   get words(): Words {
     return this.shown.said[this.now?.id ?? ''] ?? {};
   }
 
-  /** Of how many pictures something was said. */
+  /** The number of labelled pictures. */
   get done(): number {
     return Object.keys(this.shown.said).length;
   }
@@ -97,7 +97,7 @@ export class Queue {
 
   async #ask(): Promise<void> {
     const path = `/models/${encodeURIComponent(this.#model)}/next`;
-    // Those of which something was said have left the list; those that were passed over still lead it.
+    // Labelled ones have left the list; skipped ones still lead it.
     const passed = this.#shown.pictures.filter((p) => !this.#shown.said[p.id]).length;
     try {
       if (!this.#shown.read) await this.#app.remembers();
@@ -119,7 +119,7 @@ export class Queue {
     }
   }
 
-  /** Says something of the picture that is shown; null takes it back. Once it is stored, the next is shown unless it is to stay. */
+  /** Labels the displayed picture; null removes a label. Once it is stored, the next is shown, unless stay is set. */
   say(words: Readonly<Record<string, boolean | null>>, stay = false): Promise<boolean> {
     const picture = this.now;
     if (!picture) return Promise.resolve(false);
@@ -143,7 +143,7 @@ export class Queue {
     void this.more();
   }
 
-  /** Takes back what was last said of a picture, and shows that one. */
+  /** Removes the last label of a picture, and shows that picture. */
   undo(): Promise<boolean> {
     const last = this.#order.at(-1);
     if (last === undefined) return Promise.resolve(false);

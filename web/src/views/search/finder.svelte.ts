@@ -1,5 +1,4 @@
-// What a search finds: how many match, how their scores lie, a page of hits after another, and which of them are the
-// very file that was asked for.
+// The results of a search: the number of matches, their scores, pages of hits, and the hits that are the very file of the query.
 import type { Application, By } from '../../application.svelte';
 import { type Clause, ready, type Similar, toQuery } from '../../clauses';
 import type { Place } from '../../parts/map/place';
@@ -42,7 +41,7 @@ export function bodyOf(clauses: readonly Clause[], least: number, page = 1): { q
   };
 }
 
-/** What is said where a picture that was dropped is on another device. */
+/** The error if a dropped picture is on another device. */
 export class Away extends Error {}
 
 async function refuse(clauses: readonly Clause[]): Promise<void> {
@@ -78,7 +77,7 @@ export async function hitsOf(
   return hits;
 }
 
-/** Where the pictures are, as far apart as a map tells them. The world is 512·2^zoom px wide on ours. */
+/** The places of the pictures, in the resolution of a map. The world is 512·2^zoom px wide on ours. */
 export async function placesOf(
   app: Application,
   clauses: readonly Clause[],
@@ -97,7 +96,7 @@ export async function placesOf(
 /** The inputs that are the same file as a picture that is looked for. */
 export async function sameAs(app: Application, clauses: readonly Clause[]): Promise<Set<string>> {
   const like = clauses.filter((c): c is Similar => c.kind === 'similar' && !c.negate && !c.crop);
-  // Without an answer a hit still says why it matched.
+  // Without an answer a hit still shows why it matched.
   const lists = await Promise.all(
     like.map(async (c) => [...(c.id ? [c.id] : []), ...(await same(app, c).catch(() => []))]),
   );

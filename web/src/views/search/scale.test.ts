@@ -16,7 +16,7 @@ test('edges and scores', () => {
   assert.equal(nearest(scores, 0.6837), 28);
   assert.equal(nearest(scores, 0), 0);
   assert.equal(nearest(scores, 2), 60);
-  assert.equal(binOf(scores, 1), 59); // the last bin ends with what it holds
+  assert.equal(binOf(scores, 1), 59); // the last bin ends with its content
   assert.equal(binOf(scores, 0.4), 0);
   assert.equal(binOf(scores, 0.7051), 30);
 });

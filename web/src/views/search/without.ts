@@ -1,7 +1,7 @@
 import type { Application } from '../../application.svelte';
 import { type Clause, toQuery } from '../../clauses';
 
-/** Of a search that finds nothing: the clause without which most would match; undefined where none alone is to blame. */
+/** For a search without results: the clause without which most inputs would match; undefined if no single clause is to blame. */
 export async function emptier(
   app: Application,
   clauses: readonly Clause[],

@@ -1,4 +1,4 @@
-// How much of what an application holds, for the side bar.
+// The numbers of things in an application, for the side bar.
 import type { Application } from '../../application.svelte';
 import type { components } from '../../v2';
 
@@ -45,7 +45,7 @@ export class Counts {
       this.models = own.length;
       await this.#queue(app, own.find((model) => model.output_info.type_ext === 'concept')?.id);
     } catch {
-      // the page itself says what is wrong
+      // the page itself shows the error
     }
   }
 

@@ -17,7 +17,7 @@ export interface Page {
   readonly routes: readonly Route[]; // where it is the current one
   readonly icon: Component;
   readonly name: () => string;
-  readonly counts?: 'inputs' | 'models' | 'next'; // what of is said beside it
+  readonly counts?: 'inputs' | 'models' | 'next'; // the things whose number is shown next to it
 }
 
 /** The pages that work on an application's pictures. */
@@ -48,7 +48,7 @@ export const working = (app: string): readonly Page[] => [
   { href: pathIn(app, 'concepts'), routes: ['/:app/concepts'], icon: Tags, name: () => m.concepts() },
 ];
 
-/** The page that needs no application. A stranger has it at an address of its own. */
+/** The page that needs no application. For a stranger it has a separate address. */
 export const look = (href: '/' | '/look'): Page => ({
   href,
   routes: ['/', '/look'],

@@ -13,7 +13,7 @@ export type { Conflict, Content, Label, Operation, Waiting } from '../../operati
 export interface Input {
   readonly id: string;
   readonly name: string;
-  readonly path: string; // of its picture, "/hosted/…"; empty: it is not here
+  readonly path: string; // of its picture, "/hosted/…"; empty: it is not stored here
   readonly concepts: readonly Label[];
 }
 
@@ -23,7 +23,7 @@ export interface Model {
   readonly name: string;
 }
 
-/** What is in force now of what a conflict is about. */
+/** The value in force for the subject of a conflict. */
 export type InForce = { is: 'input'; input: Input } | { is: 'named'; name: string } | { is: 'gone' };
 
 const trained = 21100;
@@ -38,7 +38,7 @@ export class Calls {
     this.#app = app;
   }
 
-  /** Agrees to what is in force. */
+  /** Dismisses a conflict. */
   async agree(c: Conflict): Promise<void> {
     await this.#call('DELETE', `/sync/conflicts/${encodeURIComponent(c.id)}`);
   }
@@ -150,7 +150,7 @@ export class Calls {
     }
   }
 
-  /** What is in force of what an operation is about. */
+  /** The value in force for the subject of an operation. */
   async inForce(o: Operation): Promise<InForce> {
     try {
       if (o.input_id) {

@@ -1,4 +1,4 @@
-// The digest of a copy's state beside its origin's: equal at the same entry of the same log, or the two differ.
+// The digest of a copy's state and its origin's: equal at the same entry of the same log, or the two differ.
 import { Failure } from '../../console';
 import { bytesToHex } from '../look/receipt';
 
@@ -9,7 +9,7 @@ export interface Digest {
   readonly root: string;
 }
 
-/** What a comparison says: nothing where the two are of different places of the log. */
+/** The result of a comparison: none if the two belong to different places of the log. */
 export function compare(here: Digest, there: Digest): 'equal' | 'differ' | 'elsewhere' {
   if (here.epoch !== there.epoch || here.seq !== there.seq) return 'elsewhere';
   return here.root === there.root ? 'equal' : 'differ';

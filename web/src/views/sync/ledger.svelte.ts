@@ -1,5 +1,5 @@
-// What /sync shows of an application beside where it stands: its newest pictures, its concepts and models. They are read
-// while that page is open, and at each change. It is the same of a copy on this device and of an edge.
+// The contents of /sync besides an application's status: its newest pictures, its concepts and models. They are read while that page is
+// open, and at each change. It is the same for a copy on this device and for an edge.
 import type { Application } from '../../application.svelte';
 import type { Mark } from '../../marks';
 import type { Conflict, Content, Operation } from '../../operations';
@@ -21,7 +21,7 @@ export abstract class Ledger {
   read = $state(false); // whether all these were read
   failure = $state.raw<unknown>();
   #most = more;
-  #names = new Map<string, string>(); // of what was seen here, by id: what is gone keeps its name
+  #names = new Map<string, string>(); // of the displayed things, by id: a deleted one keeps its name
 
   constructor(application: Application, outbox: Outbox) {
     this.#application = application;
@@ -31,7 +31,7 @@ export abstract class Ledger {
 
   /** Whether it can be read. */
   protected abstract readonly reads: boolean;
-  /** What its place is called, and what is said of what waits there. */
+  /** The name of its host, and the texts about the operations that are pending there. */
   abstract readonly words: { readonly place: string; readonly waiting: string; readonly safe: string };
   /** Whether what waits outlives this page. */
   abstract readonly keeps: boolean;
@@ -60,20 +60,20 @@ export abstract class Ledger {
   agree = (c: Conflict) => this.#outbox.agree(c);
   address = (path: string) => this.#application.address(path);
 
-  /** An input's mark: confirmed is what neither waits nor was decided otherwise, as the log said. */
+  /** An input's mark: it is confirmed if no pending operation and no conflict names it. */
   markOf(input: Input): Mark {
     return this.marks.inputs.get(input.id) ?? 'confirmed';
   }
 
-  /** What the thing is called that an operation is about. */
+  /** The name of an operation's subject. */
   nameOf(o: Operation): string {
     const id = o.input_id ?? o.model_id ?? o.concept_id ?? '';
     return this.#names.get(id) ?? o.content?.name ?? id;
   }
 
-  /** Reads everything that is shown. What waits is read after what it is about, so that nothing that was just written looks confirmed. */
+  /** Reads everything that is shown. Pending operations are read after their subjects, so that nothing new looks confirmed. */
   refresh = inRounds(async () => {
-    if (!this.reads) return; // it is not open yet, or no more
+    if (!this.reads) return; // it is not open
     try {
       const { all, inputs } = await this.calls.newest(this.#most);
       const concepts = await this.calls.concepts();
@@ -103,7 +103,7 @@ export abstract class Ledger {
     }
   }
 
-  /** What says a conflict's operation once more, as a new write; undefined where there is nothing that it could be said of. */
+  /** Repeats a conflict's operation as a new write; undefined if its subject no longer exists. */
   again(c: Conflict): ((calls: Calls) => Promise<void>) | undefined {
     const { kind, input_id: input, concept_id: concept, content = {} } = c;
     if (kind === 'input_create' && content.hosted)

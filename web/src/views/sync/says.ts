@@ -1,4 +1,4 @@
-// What an operation says, in the reader's words. Labels are said apart: they carry names that are not ours.
+// The content of an operation, in the reader's words. Labels are separate, since they contain names that are not ours.
 
 import type { Label, Operation } from './calls';
 import { m } from './words';
@@ -20,7 +20,7 @@ const kinds: Readonly<Record<string, () => string>> = {
   version_result: () => m.op_version_result(),
 };
 
-/** What kind of change it is. */
+/** The kind of the change. */
 export const says = (o: Operation): string => kinds[o.kind]?.() ?? m.op_other();
 
 /** The labels that it gives or takes. */
@@ -35,7 +35,7 @@ const verdicts: Readonly<Record<string, () => string>> = {
   refused: () => m.verdict_refused(),
 };
 
-/** What the log made of it. */
+/** The verdict of the log. */
 export const decided = (verdict: string): string => verdicts[verdict]?.() ?? m.verdict_refused();
 
 const phases: Readonly<Record<string, () => string>> = {
@@ -48,5 +48,5 @@ const phases: Readonly<Record<string, () => string>> = {
   current: () => m.phase_current(),
 };
 
-/** What a copy is doing. */
+/** The activity of a copy. */
 export const doing = (phase: string): string => phases[phase]?.() ?? phase;
