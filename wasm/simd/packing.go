@@ -26,6 +26,7 @@ const (
 	hWeights = 24 // addresses
 	hScratch = 28
 	hTail    = 32  // of tailSize bytes: an edge's bias, its scales, and from tailSums on results
+	hTiles   = 36  // of windows: what winograd.go needs; 0: nothing
 	hConsts  = 64  // what a call spreads over lanes, see constants
 	hSize    = 192 // bytes
 
@@ -42,7 +43,7 @@ const (
 // definePacking defines pack_room, pack and unpack.
 func (k *kernels) definePacking() {
 	k.definePackRoom()
-	product, depthwise := k.definePanels(inOrder), k.definePanels(overlapping)
+	product, depthwise, transform := k.definePanels(inOrder), k.definePanels(overlapping), k.defineTransform()
 
 	f := k.Func("pack", ints(6), i32)
 	kind, w, n, depth, segs := f.Param(0), f.Param(1), f.Param(2), f.Param(3), f.Param(4)
@@ -58,6 +59,8 @@ func (k *kernels) definePacking() {
 	f.Store(h, hTail, h.Add(hSize))
 	f.Store(h, hWeights, h.Add(hSize+tailSize))
 	f.If(kind.Eq(kindDepthwise), func() { f.Call(depthwise, h, w) }, func() { f.Call(product, h, w) })
+	f.Store(h, hTiles, emit.C(0))
+	f.If(kind.Eq(kindWindows), func() { f.Call(transform, h, w) })
 	f.Return(h)
 
 	k.Func("unpack", ints(1))
@@ -71,9 +74,9 @@ func (k *kernels) definePackRoom() {
 	padded := depth.Add(depthStep - 1).And(-depthStep)
 	pairs := depth.Add(1).ShrU(1)
 	head := func(v value) value { return v.Add(16 + hSize + tailSize) }
-	f.If(kind.Eq(kindProduct).Or(kind.Eq(kindWindows)), func() {
-		f.Return(head(blocks.Mul(padded).Mul(16).Add(padded.Mul(2 * blockRows))))
-	})
+	product := f.Let(head(blocks.Mul(padded).Mul(16).Add(padded.Mul(2 * blockRows))))
+	f.If(kind.Eq(kindProduct), func() { f.Return(product) })
+	f.If(kind.Eq(kindWindows), func() { f.Return(product.Add(n.Mul(depth).Mul(8)).Add(winogradBytes)) })
 	f.If(kind.Eq(kindDepthwise), func() {
 		f.Return(head(blocks.Mul(pairs).Mul(32).Add(pairs.Mul(8))))
 	})

@@ -2,15 +2,31 @@ package simd
 
 import "github.com/sightline-dev/sightline/wasm/simd/emit"
 
-// defineConvRows defines conv_rows_u8(h, dst, ldd, src, stepX, srcStride, m, q, rows, dstStep, srcStep): conv, which
-// is conv_u8, for each row.
+// defineConvRows defines conv_rows_u8(h, dst, ldd, src, stepX, srcStride, m, q, rows, dstStep, srcStep): where windows lie side by
+// side, tiles of four rows, and in each row conv, which is conv_u8, for the rest.
 func (k *kernels) defineConvRows(conv *emit.Func) {
+	tiles := k.defineWinograd()
 	f := k.Func("conv_rows_u8", ints(11))
-	dst, src, rows := f.Param(1), f.Param(3), f.Param(8)
+	h, dst, ldd, src, stepX := f.Param(0), f.Param(1), f.Param(2), f.Param(3), f.Param(4)
+	stride, m, q, rows, dstStep, srcStep := f.Param(5), f.Param(6), f.Param(7), f.Param(8), f.Param(9), f.Param(10)
+	wide, done, ready := f.Local(i32), f.Local(i32), f.Local(i32) // the part of a row that tiles have computed, in so many rows
+	beside := stepX.Mul(3).Eq(h.Load(i32, hSeg)).And(stride.Eq(srcStep))
+	f.If(h.Load(i32, hTiles), func() { f.If(beside, func() { f.Set(wide, m.And(-4)) }) })
 	f.While(rows.GtS(0), func() {
-		f.Call(conv, f.Param(0), dst, f.Param(2), src, f.Param(4), f.Param(5), f.Param(6), f.Param(7), emit.C(0))
-		f.Inc(dst, f.Param(9))
-		f.Inc(src, f.Param(10))
+		f.If(ready.LeS(0), func() {
+			f.Set(done, 0)
+			f.If(wide.Ne(0).And(rows.GeS(4)), func() {
+				f.Call(tiles, h, dst, ldd, src, stride, wide, q, dstStep)
+				f.Set(done, wide)
+				f.Set(ready, 4)
+			})
+		})
+		f.If(done.LtS(m), func() {
+			f.Call(conv, h, dst.Add(done.Mul(ldd)), ldd, src.Add(done.Mul(stepX)), stepX, stride, m.Sub(done), q, emit.C(0))
+		})
+		f.Inc(ready, -1)
+		f.Inc(dst, dstStep)
+		f.Inc(src, srcStep)
 		f.Inc(rows, -1)
 	})
 }
