@@ -10081,40 +10081,32 @@ loop:
 // func winogradOutx32AVX512(p *byte)
 // Requires: AVX, AVX512BW, AVX512F
 TEXT ·winogradOutx32AVX512(SB), NOSPLIT, $0-8
-	MOVQ         p+0(FP), AX
-	MOVQ         64(AX), CX
-	MOVQ         72(AX), DX
-	MOVQ         32(AX), BX
-	MOVQ         80(AX), SI
-	MOVQ         96(AX), DI
-	MOVQ         104(AX), R8
-	VPBROADCASTD 120(AX), Z0
-	VPBROADCASTW 128(AX), Z1
-	VPBROADCASTB 112(AX), Z2
-	VPBROADCASTD ninth<>+0(SB), Z3
+	MOVQ p+0(FP), AX
+	MOVQ 64(AX), CX
+	MOVQ 72(AX), DX
+	MOVQ 32(AX), BX
+	MOVQ 80(AX), SI
+	CMPQ 136(AX), $0x01
+	JEQ  packed
 
 tile:
-	VMOVDQU32     5376(CX), Z8
-	VPADDD        10752(CX), Z8, Z6
-	VPSUBD        10752(CX), Z8, Z8
-	VMOVDQU32     16128(CX), Z9
-	VPADDD        21504(CX), Z9, Z7
-	VPSUBD        21504(CX), Z9, Z9
-	VPADDD        (CX), Z6, Z4
-	VPADDD        Z7, Z4, Z4
-	VPADDD        Z9, Z9, Z9
-	VPADDD        Z9, Z8, Z5
-	VPSLLD        $0x02, Z7, Z7
-	VPADDD        Z7, Z6, Z6
-	VMOVDQU32     26880(CX), Z7
-	VPADDD        Z7, Z7, Z7
-	VPADDD        Z8, Z7, Z7
-	VPSLLD        $0x02, Z9, Z9
-	VPADDD        Z9, Z7, Z7
-	VMOVDQU32     Z4, (CX)
-	VMOVDQU32     Z5, 5376(CX)
-	VMOVDQU32     Z6, 10752(CX)
-	VMOVDQU32     Z7, 16128(CX)
+	VMOVDQU32     5376(CX), Z4
+	VPADDD        10752(CX), Z4, Z2
+	VPSUBD        10752(CX), Z4, Z4
+	VMOVDQU32     16128(CX), Z5
+	VPADDD        21504(CX), Z5, Z3
+	VPSUBD        21504(CX), Z5, Z5
+	VPADDD        (CX), Z2, Z0
+	VPADDD        Z3, Z0, Z0
+	VPADDD        Z5, Z5, Z5
+	VPADDD        Z5, Z4, Z1
+	VPSLLD        $0x02, Z3, Z3
+	VPADDD        Z3, Z2, Z2
+	VMOVDQU32     26880(CX), Z3
+	VPADDD        Z3, Z3, Z3
+	VPADDD        Z4, Z3, Z3
+	VPSLLD        $0x02, Z5, Z5
+	VPADDD        Z5, Z3, Z3
 	VMOVDQU32     6272(CX), Z8
 	VPADDD        11648(CX), Z8, Z6
 	VPSUBD        11648(CX), Z8, Z8
@@ -10132,115 +10124,348 @@ tile:
 	VPADDD        Z8, Z7, Z7
 	VPSLLD        $0x02, Z9, Z9
 	VPADDD        Z9, Z7, Z7
-	VMOVDQU32     Z4, 896(CX)
-	VMOVDQU32     Z5, 6272(CX)
-	VMOVDQU32     Z6, 11648(CX)
-	VMOVDQU32     Z7, 17024(CX)
-	VMOVDQU32     7168(CX), Z8
-	VPADDD        12544(CX), Z8, Z6
-	VPSUBD        12544(CX), Z8, Z8
-	VMOVDQU32     17920(CX), Z9
-	VPADDD        23296(CX), Z9, Z7
-	VPSUBD        23296(CX), Z9, Z9
-	VPADDD        1792(CX), Z6, Z4
-	VPADDD        Z7, Z4, Z4
+	VMOVDQU32     7168(CX), Z12
+	VPADDD        12544(CX), Z12, Z10
+	VPSUBD        12544(CX), Z12, Z12
+	VMOVDQU32     17920(CX), Z13
+	VPADDD        23296(CX), Z13, Z11
+	VPSUBD        23296(CX), Z13, Z13
+	VPADDD        1792(CX), Z10, Z8
+	VPADDD        Z11, Z8, Z8
+	VPADDD        Z13, Z13, Z13
+	VPADDD        Z13, Z12, Z9
+	VPSLLD        $0x02, Z11, Z11
+	VPADDD        Z11, Z10, Z10
+	VMOVDQU32     28672(CX), Z11
+	VPADDD        Z11, Z11, Z11
+	VPADDD        Z12, Z11, Z11
+	VPSLLD        $0x02, Z13, Z13
+	VPADDD        Z13, Z11, Z11
+	VMOVDQU32     8064(CX), Z16
+	VPADDD        13440(CX), Z16, Z14
+	VPSUBD        13440(CX), Z16, Z16
+	VMOVDQU32     18816(CX), Z17
+	VPADDD        24192(CX), Z17, Z15
+	VPSUBD        24192(CX), Z17, Z17
+	VPADDD        2688(CX), Z14, Z12
+	VPADDD        Z15, Z12, Z12
+	VPADDD        Z17, Z17, Z17
+	VPADDD        Z17, Z16, Z13
+	VPSLLD        $0x02, Z15, Z15
+	VPADDD        Z15, Z14, Z14
+	VMOVDQU32     29568(CX), Z15
+	VPADDD        Z15, Z15, Z15
+	VPADDD        Z16, Z15, Z15
+	VPSLLD        $0x02, Z17, Z17
+	VPADDD        Z17, Z15, Z15
+	VMOVDQU32     8960(CX), Z20
+	VPADDD        14336(CX), Z20, Z18
+	VPSUBD        14336(CX), Z20, Z20
+	VMOVDQU32     19712(CX), Z21
+	VPADDD        25088(CX), Z21, Z19
+	VPSUBD        25088(CX), Z21, Z21
+	VPADDD        3584(CX), Z18, Z16
+	VPADDD        Z19, Z16, Z16
+	VPADDD        Z21, Z21, Z21
+	VPADDD        Z21, Z20, Z17
+	VPSLLD        $0x02, Z19, Z19
+	VPADDD        Z19, Z18, Z18
+	VMOVDQU32     30464(CX), Z19
+	VPADDD        Z19, Z19, Z19
+	VPADDD        Z20, Z19, Z19
+	VPSLLD        $0x02, Z21, Z21
+	VPADDD        Z21, Z19, Z19
+	VMOVDQU32     9856(CX), Z24
+	VPADDD        15232(CX), Z24, Z22
+	VPSUBD        15232(CX), Z24, Z24
+	VMOVDQU32     20608(CX), Z25
+	VPADDD        25984(CX), Z25, Z23
+	VPSUBD        25984(CX), Z25, Z25
+	VPADDD        4480(CX), Z22, Z20
+	VPADDD        Z23, Z20, Z20
+	VPADDD        Z25, Z25, Z25
+	VPADDD        Z25, Z24, Z21
+	VPSLLD        $0x02, Z23, Z23
+	VPADDD        Z23, Z22, Z22
+	VMOVDQU32     31360(CX), Z23
+	VPADDD        Z23, Z23, Z23
+	VPADDD        Z24, Z23, Z23
+	VPSLLD        $0x02, Z25, Z25
+	VPADDD        Z25, Z23, Z23
+	MOVQ          96(AX), DI
+	VMOVDQU32     (DI), Z24
+	MOVQ          104(AX), DI
+	VMOVUPS       (DI), Z25
+	LEAQ          (DX), DI
+	VMOVDQU32     Z4, Z26
+	VPADDD        Z8, Z26, Z4
+	VPSUBD        Z8, Z26, Z26
+	VMOVDQU32     Z12, Z12
+	VPADDD        Z16, Z12, Z8
+	VPSUBD        Z16, Z12, Z12
+	VPADDD        Z0, Z4, Z0
+	VPADDD        Z8, Z0, Z0
+	VPADDD        Z12, Z12, Z12
+	VPADDD        Z12, Z26, Z16
+	VPSLLD        $0x02, Z8, Z8
+	VPADDD        Z8, Z4, Z4
+	VMOVDQU32     Z20, Z8
+	VPADDD        Z8, Z8, Z8
+	VPADDD        Z26, Z8, Z8
+	VPSLLD        $0x02, Z12, Z12
+	VPADDD        Z12, Z8, Z8
+	VPMULLD.BCST  ninth<>+0(SB), Z0, Z0
+	VPSRAD        $0x06, Z0, Z0
+	VPADDD        Z24, Z0, Z0
+	VCVTDQ2PS     Z0, Z0
+	VMULPS        Z25, Z0, Z0
+	VMINPS.BCST   120(AX), Z0, Z0
+	VCVTPS2DQ     Z0, Z0
+	VPMULLD.BCST  ninth<>+0(SB), Z16, Z16
+	VPSRAD        $0x06, Z16, Z16
+	VPADDD        Z24, Z16, Z16
+	VCVTDQ2PS     Z16, Z16
+	VMULPS        Z25, Z16, Z16
+	VMINPS.BCST   120(AX), Z16, Z16
+	VCVTPS2DQ     Z16, Z16
+	VPMULLD.BCST  ninth<>+0(SB), Z4, Z4
+	VPSRAD        $0x06, Z4, Z4
+	VPADDD        Z24, Z4, Z4
+	VCVTDQ2PS     Z4, Z4
+	VMULPS        Z25, Z4, Z4
+	VMINPS.BCST   120(AX), Z4, Z4
+	VCVTPS2DQ     Z4, Z4
+	VPMULLD.BCST  ninth<>+0(SB), Z8, Z8
+	VPSRAD        $0x06, Z8, Z8
+	VPADDD        Z24, Z8, Z8
+	VCVTDQ2PS     Z8, Z8
+	VMULPS        Z25, Z8, Z8
+	VMINPS.BCST   120(AX), Z8, Z8
+	VCVTPS2DQ     Z8, Z8
+	VPACKSSDW     Z16, Z0, Z0
+	VPACKSSDW     Z8, Z4, Z4
+	VPBROADCASTW  128(AX), Z8
+	VPADDSW       Z8, Z0, Z0
+	VPADDSW       Z8, Z4, Z4
+	VPACKUSWB     Z4, Z0, Z0
+	VPBROADCASTB  112(AX), Z4
+	VPMAXUB       Z4, Z0, Z0
+	VMOVDQU32     transpose4x4<>+0(SB), Z4
+	VPERMD        Z0, Z4, Z0
+	MOVQ          DI, R8
+	VMOVDQU       X0, (R8)
+	ADDQ          SI, R8
+	VEXTRACTI32X4 $0x01, Z0, (R8)
+	ADDQ          SI, R8
+	VEXTRACTI32X4 $0x02, Z0, (R8)
+	ADDQ          SI, R8
+	VEXTRACTI32X4 $0x03, Z0, (R8)
+	ADDQ          88(AX), DI
+	VMOVDQU32     Z5, Z5
+	VPADDD        Z9, Z5, Z0
+	VPSUBD        Z9, Z5, Z5
+	VMOVDQU32     Z13, Z9
+	VPADDD        Z17, Z9, Z8
+	VPSUBD        Z17, Z9, Z9
+	VPADDD        Z1, Z0, Z1
+	VPADDD        Z8, Z1, Z1
 	VPADDD        Z9, Z9, Z9
-	VPADDD        Z9, Z8, Z5
-	VPSLLD        $0x02, Z7, Z7
-	VPADDD        Z7, Z6, Z6
-	VMOVDQU32     28672(CX), Z7
-	VPADDD        Z7, Z7, Z7
-	VPADDD        Z8, Z7, Z7
+	VPADDD        Z9, Z5, Z12
+	VPSLLD        $0x02, Z8, Z8
+	VPADDD        Z8, Z0, Z0
+	VMOVDQU32     Z21, Z8
+	VPADDD        Z8, Z8, Z8
+	VPADDD        Z5, Z8, Z8
 	VPSLLD        $0x02, Z9, Z9
-	VPADDD        Z9, Z7, Z7
-	VMOVDQU32     Z4, 1792(CX)
-	VMOVDQU32     Z5, 7168(CX)
-	VMOVDQU32     Z6, 12544(CX)
-	VMOVDQU32     Z7, 17920(CX)
-	VMOVDQU32     8064(CX), Z8
-	VPADDD        13440(CX), Z8, Z6
-	VPSUBD        13440(CX), Z8, Z8
-	VMOVDQU32     18816(CX), Z9
-	VPADDD        24192(CX), Z9, Z7
-	VPSUBD        24192(CX), Z9, Z9
-	VPADDD        2688(CX), Z6, Z4
-	VPADDD        Z7, Z4, Z4
-	VPADDD        Z9, Z9, Z9
-	VPADDD        Z9, Z8, Z5
-	VPSLLD        $0x02, Z7, Z7
-	VPADDD        Z7, Z6, Z6
-	VMOVDQU32     29568(CX), Z7
-	VPADDD        Z7, Z7, Z7
-	VPADDD        Z8, Z7, Z7
-	VPSLLD        $0x02, Z9, Z9
-	VPADDD        Z9, Z7, Z7
-	VMOVDQU32     Z4, 2688(CX)
-	VMOVDQU32     Z5, 8064(CX)
-	VMOVDQU32     Z6, 13440(CX)
-	VMOVDQU32     Z7, 18816(CX)
-	VMOVDQU32     8960(CX), Z8
-	VPADDD        14336(CX), Z8, Z6
-	VPSUBD        14336(CX), Z8, Z8
-	VMOVDQU32     19712(CX), Z9
-	VPADDD        25088(CX), Z9, Z7
-	VPSUBD        25088(CX), Z9, Z9
-	VPADDD        3584(CX), Z6, Z4
-	VPADDD        Z7, Z4, Z4
-	VPADDD        Z9, Z9, Z9
-	VPADDD        Z9, Z8, Z5
-	VPSLLD        $0x02, Z7, Z7
-	VPADDD        Z7, Z6, Z6
-	VMOVDQU32     30464(CX), Z7
-	VPADDD        Z7, Z7, Z7
-	VPADDD        Z8, Z7, Z7
-	VPSLLD        $0x02, Z9, Z9
-	VPADDD        Z9, Z7, Z7
-	VMOVDQU32     Z4, 3584(CX)
-	VMOVDQU32     Z5, 8960(CX)
-	VMOVDQU32     Z6, 14336(CX)
-	VMOVDQU32     Z7, 19712(CX)
-	VMOVDQU32     9856(CX), Z8
-	VPADDD        15232(CX), Z8, Z6
-	VPSUBD        15232(CX), Z8, Z8
-	VMOVDQU32     20608(CX), Z9
-	VPADDD        25984(CX), Z9, Z7
-	VPSUBD        25984(CX), Z9, Z9
-	VPADDD        4480(CX), Z6, Z4
-	VPADDD        Z7, Z4, Z4
-	VPADDD        Z9, Z9, Z9
-	VPADDD        Z9, Z8, Z5
-	VPSLLD        $0x02, Z7, Z7
-	VPADDD        Z7, Z6, Z6
-	VMOVDQU32     31360(CX), Z7
-	VPADDD        Z7, Z7, Z7
-	VPADDD        Z8, Z7, Z7
-	VPSLLD        $0x02, Z9, Z9
-	VPADDD        Z9, Z7, Z7
-	VMOVDQU32     Z4, 4480(CX)
-	VMOVDQU32     Z5, 9856(CX)
-	VMOVDQU32     Z6, 15232(CX)
-	VMOVDQU32     Z7, 20608(CX)
-	VMOVDQU32     5440(CX), Z8
-	VPADDD        10816(CX), Z8, Z6
-	VPSUBD        10816(CX), Z8, Z8
-	VMOVDQU32     16192(CX), Z9
-	VPADDD        21568(CX), Z9, Z7
-	VPSUBD        21568(CX), Z9, Z9
-	VPADDD        64(CX), Z6, Z4
-	VPADDD        Z7, Z4, Z4
-	VPADDD        Z9, Z9, Z9
-	VPADDD        Z9, Z8, Z5
-	VPSLLD        $0x02, Z7, Z7
-	VPADDD        Z7, Z6, Z6
-	VMOVDQU32     26944(CX), Z7
-	VPADDD        Z7, Z7, Z7
-	VPADDD        Z8, Z7, Z7
-	VPSLLD        $0x02, Z9, Z9
-	VPADDD        Z9, Z7, Z7
-	VMOVDQU32     Z4, 64(CX)
-	VMOVDQU32     Z5, 5440(CX)
-	VMOVDQU32     Z6, 10816(CX)
-	VMOVDQU32     Z7, 16192(CX)
+	VPADDD        Z9, Z8, Z8
+	VPMULLD.BCST  ninth<>+0(SB), Z1, Z1
+	VPSRAD        $0x06, Z1, Z1
+	VPADDD        Z24, Z1, Z1
+	VCVTDQ2PS     Z1, Z1
+	VMULPS        Z25, Z1, Z1
+	VMINPS.BCST   120(AX), Z1, Z1
+	VCVTPS2DQ     Z1, Z1
+	VPMULLD.BCST  ninth<>+0(SB), Z12, Z12
+	VPSRAD        $0x06, Z12, Z12
+	VPADDD        Z24, Z12, Z12
+	VCVTDQ2PS     Z12, Z12
+	VMULPS        Z25, Z12, Z12
+	VMINPS.BCST   120(AX), Z12, Z12
+	VCVTPS2DQ     Z12, Z12
+	VPMULLD.BCST  ninth<>+0(SB), Z0, Z0
+	VPSRAD        $0x06, Z0, Z0
+	VPADDD        Z24, Z0, Z0
+	VCVTDQ2PS     Z0, Z0
+	VMULPS        Z25, Z0, Z0
+	VMINPS.BCST   120(AX), Z0, Z0
+	VCVTPS2DQ     Z0, Z0
+	VPMULLD.BCST  ninth<>+0(SB), Z8, Z8
+	VPSRAD        $0x06, Z8, Z8
+	VPADDD        Z24, Z8, Z8
+	VCVTDQ2PS     Z8, Z8
+	VMULPS        Z25, Z8, Z8
+	VMINPS.BCST   120(AX), Z8, Z8
+	VCVTPS2DQ     Z8, Z8
+	VPACKSSDW     Z12, Z1, Z1
+	VPACKSSDW     Z8, Z0, Z0
+	VPBROADCASTW  128(AX), Z5
+	VPADDSW       Z5, Z1, Z1
+	VPADDSW       Z5, Z0, Z0
+	VPACKUSWB     Z0, Z1, Z1
+	VPBROADCASTB  112(AX), Z0
+	VPMAXUB       Z0, Z1, Z1
+	VPERMD        Z1, Z4, Z1
+	MOVQ          DI, R8
+	VMOVDQU       X1, (R8)
+	ADDQ          SI, R8
+	VEXTRACTI32X4 $0x01, Z1, (R8)
+	ADDQ          SI, R8
+	VEXTRACTI32X4 $0x02, Z1, (R8)
+	ADDQ          SI, R8
+	VEXTRACTI32X4 $0x03, Z1, (R8)
+	ADDQ          88(AX), DI
+	VMOVDQU32     Z6, Z1
+	VPADDD        Z10, Z1, Z0
+	VPSUBD        Z10, Z1, Z1
+	VMOVDQU32     Z14, Z6
+	VPADDD        Z18, Z6, Z5
+	VPSUBD        Z18, Z6, Z6
+	VPADDD        Z2, Z0, Z2
+	VPADDD        Z5, Z2, Z2
+	VPADDD        Z6, Z6, Z6
+	VPADDD        Z6, Z1, Z8
+	VPSLLD        $0x02, Z5, Z5
+	VPADDD        Z5, Z0, Z0
+	VMOVDQU32     Z22, Z5
+	VPADDD        Z5, Z5, Z5
+	VPADDD        Z1, Z5, Z5
+	VPSLLD        $0x02, Z6, Z6
+	VPADDD        Z6, Z5, Z5
+	VPMULLD.BCST  ninth<>+0(SB), Z2, Z2
+	VPSRAD        $0x06, Z2, Z2
+	VPADDD        Z24, Z2, Z2
+	VCVTDQ2PS     Z2, Z2
+	VMULPS        Z25, Z2, Z2
+	VMINPS.BCST   120(AX), Z2, Z2
+	VCVTPS2DQ     Z2, Z2
+	VPMULLD.BCST  ninth<>+0(SB), Z8, Z8
+	VPSRAD        $0x06, Z8, Z8
+	VPADDD        Z24, Z8, Z8
+	VCVTDQ2PS     Z8, Z8
+	VMULPS        Z25, Z8, Z8
+	VMINPS.BCST   120(AX), Z8, Z8
+	VCVTPS2DQ     Z8, Z8
+	VPMULLD.BCST  ninth<>+0(SB), Z0, Z0
+	VPSRAD        $0x06, Z0, Z0
+	VPADDD        Z24, Z0, Z0
+	VCVTDQ2PS     Z0, Z0
+	VMULPS        Z25, Z0, Z0
+	VMINPS.BCST   120(AX), Z0, Z0
+	VCVTPS2DQ     Z0, Z0
+	VPMULLD.BCST  ninth<>+0(SB), Z5, Z5
+	VPSRAD        $0x06, Z5, Z5
+	VPADDD        Z24, Z5, Z5
+	VCVTDQ2PS     Z5, Z5
+	VMULPS        Z25, Z5, Z5
+	VMINPS.BCST   120(AX), Z5, Z5
+	VCVTPS2DQ     Z5, Z5
+	VPACKSSDW     Z8, Z2, Z2
+	VPACKSSDW     Z5, Z0, Z0
+	VPBROADCASTW  128(AX), Z1
+	VPADDSW       Z1, Z2, Z2
+	VPADDSW       Z1, Z0, Z0
+	VPACKUSWB     Z0, Z2, Z2
+	VPBROADCASTB  112(AX), Z0
+	VPMAXUB       Z0, Z2, Z2
+	VPERMD        Z2, Z4, Z2
+	MOVQ          DI, R8
+	VMOVDQU       X2, (R8)
+	ADDQ          SI, R8
+	VEXTRACTI32X4 $0x01, Z2, (R8)
+	ADDQ          SI, R8
+	VEXTRACTI32X4 $0x02, Z2, (R8)
+	ADDQ          SI, R8
+	VEXTRACTI32X4 $0x03, Z2, (R8)
+	ADDQ          88(AX), DI
+	VMOVDQU32     Z7, Z1
+	VPADDD        Z11, Z1, Z0
+	VPSUBD        Z11, Z1, Z1
+	VMOVDQU32     Z15, Z5
+	VPADDD        Z19, Z5, Z2
+	VPSUBD        Z19, Z5, Z5
+	VPADDD        Z3, Z0, Z3
+	VPADDD        Z2, Z3, Z3
+	VPADDD        Z5, Z5, Z5
+	VPADDD        Z5, Z1, Z6
+	VPSLLD        $0x02, Z2, Z2
+	VPADDD        Z2, Z0, Z0
+	VMOVDQU32     Z23, Z2
+	VPADDD        Z2, Z2, Z2
+	VPADDD        Z1, Z2, Z2
+	VPSLLD        $0x02, Z5, Z5
+	VPADDD        Z5, Z2, Z2
+	VPMULLD.BCST  ninth<>+0(SB), Z3, Z3
+	VPSRAD        $0x06, Z3, Z3
+	VPADDD        Z24, Z3, Z3
+	VCVTDQ2PS     Z3, Z3
+	VMULPS        Z25, Z3, Z3
+	VMINPS.BCST   120(AX), Z3, Z3
+	VCVTPS2DQ     Z3, Z3
+	VPMULLD.BCST  ninth<>+0(SB), Z6, Z6
+	VPSRAD        $0x06, Z6, Z6
+	VPADDD        Z24, Z6, Z6
+	VCVTDQ2PS     Z6, Z6
+	VMULPS        Z25, Z6, Z6
+	VMINPS.BCST   120(AX), Z6, Z6
+	VCVTPS2DQ     Z6, Z6
+	VPMULLD.BCST  ninth<>+0(SB), Z0, Z0
+	VPSRAD        $0x06, Z0, Z0
+	VPADDD        Z24, Z0, Z0
+	VCVTDQ2PS     Z0, Z0
+	VMULPS        Z25, Z0, Z0
+	VMINPS.BCST   120(AX), Z0, Z0
+	VCVTPS2DQ     Z0, Z0
+	VPMULLD.BCST  ninth<>+0(SB), Z2, Z2
+	VPSRAD        $0x06, Z2, Z2
+	VPADDD        Z24, Z2, Z2
+	VCVTDQ2PS     Z2, Z2
+	VMULPS        Z25, Z2, Z2
+	VMINPS.BCST   120(AX), Z2, Z2
+	VCVTPS2DQ     Z2, Z2
+	VPACKSSDW     Z6, Z3, Z3
+	VPACKSSDW     Z2, Z0, Z0
+	VPBROADCASTW  128(AX), Z1
+	VPADDSW       Z1, Z3, Z3
+	VPADDSW       Z1, Z0, Z0
+	VPACKUSWB     Z0, Z3, Z3
+	VPBROADCASTB  112(AX), Z0
+	VPMAXUB       Z0, Z3, Z3
+	VPERMD        Z3, Z4, Z3
+	MOVQ          DI, R8
+	VMOVDQU       X3, (R8)
+	ADDQ          SI, R8
+	VEXTRACTI32X4 $0x01, Z3, (R8)
+	ADDQ          SI, R8
+	VEXTRACTI32X4 $0x02, Z3, (R8)
+	ADDQ          SI, R8
+	VEXTRACTI32X4 $0x03, Z3, (R8)
+	VMOVDQU32     5440(CX), Z4
+	VPADDD        10816(CX), Z4, Z2
+	VPSUBD        10816(CX), Z4, Z4
+	VMOVDQU32     16192(CX), Z5
+	VPADDD        21568(CX), Z5, Z3
+	VPSUBD        21568(CX), Z5, Z5
+	VPADDD        64(CX), Z2, Z0
+	VPADDD        Z3, Z0, Z0
+	VPADDD        Z5, Z5, Z5
+	VPADDD        Z5, Z4, Z1
+	VPSLLD        $0x02, Z3, Z3
+	VPADDD        Z3, Z2, Z2
+	VMOVDQU32     26944(CX), Z3
+	VPADDD        Z3, Z3, Z3
+	VPADDD        Z4, Z3, Z3
+	VPSLLD        $0x02, Z5, Z5
+	VPADDD        Z5, Z3, Z3
 	VMOVDQU32     6336(CX), Z8
 	VPADDD        11712(CX), Z8, Z6
 	VPSUBD        11712(CX), Z8, Z8
@@ -10258,562 +10483,1014 @@ tile:
 	VPADDD        Z8, Z7, Z7
 	VPSLLD        $0x02, Z9, Z9
 	VPADDD        Z9, Z7, Z7
-	VMOVDQU32     Z4, 960(CX)
-	VMOVDQU32     Z5, 6336(CX)
-	VMOVDQU32     Z6, 11712(CX)
-	VMOVDQU32     Z7, 17088(CX)
-	VMOVDQU32     7232(CX), Z8
-	VPADDD        12608(CX), Z8, Z6
-	VPSUBD        12608(CX), Z8, Z8
-	VMOVDQU32     17984(CX), Z9
-	VPADDD        23360(CX), Z9, Z7
-	VPSUBD        23360(CX), Z9, Z9
-	VPADDD        1856(CX), Z6, Z4
-	VPADDD        Z7, Z4, Z4
-	VPADDD        Z9, Z9, Z9
-	VPADDD        Z9, Z8, Z5
-	VPSLLD        $0x02, Z7, Z7
-	VPADDD        Z7, Z6, Z6
-	VMOVDQU32     28736(CX), Z7
-	VPADDD        Z7, Z7, Z7
-	VPADDD        Z8, Z7, Z7
-	VPSLLD        $0x02, Z9, Z9
-	VPADDD        Z9, Z7, Z7
-	VMOVDQU32     Z4, 1856(CX)
-	VMOVDQU32     Z5, 7232(CX)
-	VMOVDQU32     Z6, 12608(CX)
-	VMOVDQU32     Z7, 17984(CX)
-	VMOVDQU32     8128(CX), Z8
-	VPADDD        13504(CX), Z8, Z6
-	VPSUBD        13504(CX), Z8, Z8
-	VMOVDQU32     18880(CX), Z9
-	VPADDD        24256(CX), Z9, Z7
-	VPSUBD        24256(CX), Z9, Z9
-	VPADDD        2752(CX), Z6, Z4
-	VPADDD        Z7, Z4, Z4
-	VPADDD        Z9, Z9, Z9
-	VPADDD        Z9, Z8, Z5
-	VPSLLD        $0x02, Z7, Z7
-	VPADDD        Z7, Z6, Z6
-	VMOVDQU32     29632(CX), Z7
-	VPADDD        Z7, Z7, Z7
-	VPADDD        Z8, Z7, Z7
-	VPSLLD        $0x02, Z9, Z9
-	VPADDD        Z9, Z7, Z7
-	VMOVDQU32     Z4, 2752(CX)
-	VMOVDQU32     Z5, 8128(CX)
-	VMOVDQU32     Z6, 13504(CX)
-	VMOVDQU32     Z7, 18880(CX)
-	VMOVDQU32     9024(CX), Z8
-	VPADDD        14400(CX), Z8, Z6
-	VPSUBD        14400(CX), Z8, Z8
-	VMOVDQU32     19776(CX), Z9
-	VPADDD        25152(CX), Z9, Z7
-	VPSUBD        25152(CX), Z9, Z9
-	VPADDD        3648(CX), Z6, Z4
-	VPADDD        Z7, Z4, Z4
-	VPADDD        Z9, Z9, Z9
-	VPADDD        Z9, Z8, Z5
-	VPSLLD        $0x02, Z7, Z7
-	VPADDD        Z7, Z6, Z6
-	VMOVDQU32     30528(CX), Z7
-	VPADDD        Z7, Z7, Z7
-	VPADDD        Z8, Z7, Z7
-	VPSLLD        $0x02, Z9, Z9
-	VPADDD        Z9, Z7, Z7
-	VMOVDQU32     Z4, 3648(CX)
-	VMOVDQU32     Z5, 9024(CX)
-	VMOVDQU32     Z6, 14400(CX)
-	VMOVDQU32     Z7, 19776(CX)
-	VMOVDQU32     9920(CX), Z8
-	VPADDD        15296(CX), Z8, Z6
-	VPSUBD        15296(CX), Z8, Z8
-	VMOVDQU32     20672(CX), Z9
-	VPADDD        26048(CX), Z9, Z7
-	VPSUBD        26048(CX), Z9, Z9
-	VPADDD        4544(CX), Z6, Z4
-	VPADDD        Z7, Z4, Z4
-	VPADDD        Z9, Z9, Z9
-	VPADDD        Z9, Z8, Z5
-	VPSLLD        $0x02, Z7, Z7
-	VPADDD        Z7, Z6, Z6
-	VMOVDQU32     31424(CX), Z7
-	VPADDD        Z7, Z7, Z7
-	VPADDD        Z8, Z7, Z7
-	VPSLLD        $0x02, Z9, Z9
-	VPADDD        Z9, Z7, Z7
-	VMOVDQU32     Z4, 4544(CX)
-	VMOVDQU32     Z5, 9920(CX)
-	VMOVDQU32     Z6, 15296(CX)
-	VMOVDQU32     Z7, 20672(CX)
-	MOVQ          DX, R9
-	MOVQ          R9, R10
-	VMOVDQU32     896(CX), Z8
-	VPADDD        1792(CX), Z8, Z6
-	VPSUBD        1792(CX), Z8, Z8
-	VMOVDQU32     2688(CX), Z9
-	VPADDD        3584(CX), Z9, Z7
-	VPSUBD        3584(CX), Z9, Z9
-	VPADDD        (CX), Z6, Z4
-	VPADDD        Z7, Z4, Z4
-	VPADDD        Z9, Z9, Z9
-	VPADDD        Z9, Z8, Z5
-	VPSLLD        $0x02, Z7, Z7
-	VPADDD        Z7, Z6, Z6
-	VMOVDQU32     4480(CX), Z7
-	VPADDD        Z7, Z7, Z7
-	VPADDD        Z8, Z7, Z7
-	VPSLLD        $0x02, Z9, Z9
-	VPADDD        Z9, Z7, Z7
-	VPMULLD       Z3, Z4, Z4
-	VPSRAD        $0x06, Z4, Z4
-	VPADDD        (DI), Z4, Z4
-	VCVTDQ2PS     Z4, Z4
-	VMULPS        (R8), Z4, Z4
-	VMINPS        Z0, Z4, Z4
-	VCVTPS2DQ     Z4, Z4
-	VPMULLD       Z3, Z5, Z5
-	VPSRAD        $0x06, Z5, Z5
-	VPADDD        (DI), Z5, Z5
-	VCVTDQ2PS     Z5, Z5
-	VMULPS        (R8), Z5, Z5
-	VMINPS        Z0, Z5, Z5
-	VCVTPS2DQ     Z5, Z5
-	VPMULLD       Z3, Z6, Z6
-	VPSRAD        $0x06, Z6, Z6
-	VPADDD        (DI), Z6, Z6
-	VCVTDQ2PS     Z6, Z6
-	VMULPS        (R8), Z6, Z6
-	VMINPS        Z0, Z6, Z6
-	VCVTPS2DQ     Z6, Z6
-	VPMULLD       Z3, Z7, Z7
-	VPSRAD        $0x06, Z7, Z7
-	VPADDD        (DI), Z7, Z7
-	VCVTDQ2PS     Z7, Z7
-	VMULPS        (R8), Z7, Z7
-	VMINPS        Z0, Z7, Z7
-	VCVTPS2DQ     Z7, Z7
-	VMOVDQU32     960(CX), Z12
-	VPADDD        1856(CX), Z12, Z10
-	VPSUBD        1856(CX), Z12, Z12
-	VMOVDQU32     2752(CX), Z13
-	VPADDD        3648(CX), Z13, Z11
-	VPSUBD        3648(CX), Z13, Z13
-	VPADDD        64(CX), Z10, Z8
-	VPADDD        Z11, Z8, Z8
-	VPADDD        Z13, Z13, Z13
-	VPADDD        Z13, Z12, Z9
-	VPSLLD        $0x02, Z11, Z11
-	VPADDD        Z11, Z10, Z10
-	VMOVDQU32     4544(CX), Z11
-	VPADDD        Z11, Z11, Z11
-	VPADDD        Z12, Z11, Z11
-	VPSLLD        $0x02, Z13, Z13
-	VPADDD        Z13, Z11, Z11
-	VPMULLD       Z3, Z8, Z8
-	VPSRAD        $0x06, Z8, Z8
-	VPADDD        64(DI), Z8, Z8
-	VCVTDQ2PS     Z8, Z8
-	VMULPS        64(R8), Z8, Z8
-	VMINPS        Z0, Z8, Z8
-	VCVTPS2DQ     Z8, Z8
-	VPMULLD       Z3, Z9, Z9
-	VPSRAD        $0x06, Z9, Z9
-	VPADDD        64(DI), Z9, Z9
-	VCVTDQ2PS     Z9, Z9
-	VMULPS        64(R8), Z9, Z9
-	VMINPS        Z0, Z9, Z9
-	VCVTPS2DQ     Z9, Z9
-	VPMULLD       Z3, Z10, Z10
-	VPSRAD        $0x06, Z10, Z10
-	VPADDD        64(DI), Z10, Z10
-	VCVTDQ2PS     Z10, Z10
-	VMULPS        64(R8), Z10, Z10
-	VMINPS        Z0, Z10, Z10
-	VCVTPS2DQ     Z10, Z10
-	VPMULLD       Z3, Z11, Z11
-	VPSRAD        $0x06, Z11, Z11
-	VPADDD        64(DI), Z11, Z11
-	VCVTDQ2PS     Z11, Z11
-	VMULPS        64(R8), Z11, Z11
-	VMINPS        Z0, Z11, Z11
-	VCVTPS2DQ     Z11, Z11
-	VPACKSSDW     Z8, Z4, Z4
-	VPACKSSDW     Z9, Z5, Z5
-	VPADDSW       Z1, Z4, Z4
-	VPADDSW       Z1, Z5, Z5
-	VPACKUSWB     Z5, Z4, Z4
-	VPMAXUB       Z2, Z4, Z4
-	VMOVDQU32     transpose4x4<>+0(SB), Z5
-	VPERMD        Z4, Z5, Z4
-	VMOVDQU       Y4, (R10)
-	ADDQ          SI, R10
-	VEXTRACTI64X4 $0x01, Z4, (R10)
-	ADDQ          SI, R10
-	VPACKSSDW     Z10, Z6, Z6
-	VPACKSSDW     Z11, Z7, Z7
-	VPADDSW       Z1, Z6, Z6
-	VPADDSW       Z1, Z7, Z7
-	VPACKUSWB     Z7, Z6, Z6
-	VPMAXUB       Z2, Z6, Z6
-	VMOVDQU32     transpose4x4<>+0(SB), Z4
-	VPERMD        Z6, Z4, Z6
-	VMOVDQU       Y6, (R10)
-	ADDQ          SI, R10
-	VEXTRACTI64X4 $0x01, Z6, (R10)
-	ADDQ          SI, R10
-	ADDQ          88(AX), R9
-	MOVQ          R9, R10
-	VMOVDQU32     6272(CX), Z8
-	VPADDD        7168(CX), Z8, Z6
-	VPSUBD        7168(CX), Z8, Z8
-	VMOVDQU32     8064(CX), Z9
-	VPADDD        8960(CX), Z9, Z7
-	VPSUBD        8960(CX), Z9, Z9
-	VPADDD        5376(CX), Z6, Z4
-	VPADDD        Z7, Z4, Z4
-	VPADDD        Z9, Z9, Z9
-	VPADDD        Z9, Z8, Z5
-	VPSLLD        $0x02, Z7, Z7
-	VPADDD        Z7, Z6, Z6
-	VMOVDQU32     9856(CX), Z7
-	VPADDD        Z7, Z7, Z7
-	VPADDD        Z8, Z7, Z7
-	VPSLLD        $0x02, Z9, Z9
-	VPADDD        Z9, Z7, Z7
-	VPMULLD       Z3, Z4, Z4
-	VPSRAD        $0x06, Z4, Z4
-	VPADDD        (DI), Z4, Z4
-	VCVTDQ2PS     Z4, Z4
-	VMULPS        (R8), Z4, Z4
-	VMINPS        Z0, Z4, Z4
-	VCVTPS2DQ     Z4, Z4
-	VPMULLD       Z3, Z5, Z5
-	VPSRAD        $0x06, Z5, Z5
-	VPADDD        (DI), Z5, Z5
-	VCVTDQ2PS     Z5, Z5
-	VMULPS        (R8), Z5, Z5
-	VMINPS        Z0, Z5, Z5
-	VCVTPS2DQ     Z5, Z5
-	VPMULLD       Z3, Z6, Z6
-	VPSRAD        $0x06, Z6, Z6
-	VPADDD        (DI), Z6, Z6
-	VCVTDQ2PS     Z6, Z6
-	VMULPS        (R8), Z6, Z6
-	VMINPS        Z0, Z6, Z6
-	VCVTPS2DQ     Z6, Z6
-	VPMULLD       Z3, Z7, Z7
-	VPSRAD        $0x06, Z7, Z7
-	VPADDD        (DI), Z7, Z7
-	VCVTDQ2PS     Z7, Z7
-	VMULPS        (R8), Z7, Z7
-	VMINPS        Z0, Z7, Z7
-	VCVTPS2DQ     Z7, Z7
-	VMOVDQU32     6336(CX), Z12
-	VPADDD        7232(CX), Z12, Z10
-	VPSUBD        7232(CX), Z12, Z12
-	VMOVDQU32     8128(CX), Z13
-	VPADDD        9024(CX), Z13, Z11
-	VPSUBD        9024(CX), Z13, Z13
-	VPADDD        5440(CX), Z10, Z8
-	VPADDD        Z11, Z8, Z8
-	VPADDD        Z13, Z13, Z13
-	VPADDD        Z13, Z12, Z9
-	VPSLLD        $0x02, Z11, Z11
-	VPADDD        Z11, Z10, Z10
-	VMOVDQU32     9920(CX), Z11
-	VPADDD        Z11, Z11, Z11
-	VPADDD        Z12, Z11, Z11
-	VPSLLD        $0x02, Z13, Z13
-	VPADDD        Z13, Z11, Z11
-	VPMULLD       Z3, Z8, Z8
-	VPSRAD        $0x06, Z8, Z8
-	VPADDD        64(DI), Z8, Z8
-	VCVTDQ2PS     Z8, Z8
-	VMULPS        64(R8), Z8, Z8
-	VMINPS        Z0, Z8, Z8
-	VCVTPS2DQ     Z8, Z8
-	VPMULLD       Z3, Z9, Z9
-	VPSRAD        $0x06, Z9, Z9
-	VPADDD        64(DI), Z9, Z9
-	VCVTDQ2PS     Z9, Z9
-	VMULPS        64(R8), Z9, Z9
-	VMINPS        Z0, Z9, Z9
-	VCVTPS2DQ     Z9, Z9
-	VPMULLD       Z3, Z10, Z10
-	VPSRAD        $0x06, Z10, Z10
-	VPADDD        64(DI), Z10, Z10
-	VCVTDQ2PS     Z10, Z10
-	VMULPS        64(R8), Z10, Z10
-	VMINPS        Z0, Z10, Z10
-	VCVTPS2DQ     Z10, Z10
-	VPMULLD       Z3, Z11, Z11
-	VPSRAD        $0x06, Z11, Z11
-	VPADDD        64(DI), Z11, Z11
-	VCVTDQ2PS     Z11, Z11
-	VMULPS        64(R8), Z11, Z11
-	VMINPS        Z0, Z11, Z11
-	VCVTPS2DQ     Z11, Z11
-	VPACKSSDW     Z8, Z4, Z4
-	VPACKSSDW     Z9, Z5, Z5
-	VPADDSW       Z1, Z4, Z4
-	VPADDSW       Z1, Z5, Z5
-	VPACKUSWB     Z5, Z4, Z4
-	VPMAXUB       Z2, Z4, Z4
-	VMOVDQU32     transpose4x4<>+0(SB), Z5
-	VPERMD        Z4, Z5, Z4
-	VMOVDQU       Y4, (R10)
-	ADDQ          SI, R10
-	VEXTRACTI64X4 $0x01, Z4, (R10)
-	ADDQ          SI, R10
-	VPACKSSDW     Z10, Z6, Z6
-	VPACKSSDW     Z11, Z7, Z7
-	VPADDSW       Z1, Z6, Z6
-	VPADDSW       Z1, Z7, Z7
-	VPACKUSWB     Z7, Z6, Z6
-	VPMAXUB       Z2, Z6, Z6
-	VMOVDQU32     transpose4x4<>+0(SB), Z4
-	VPERMD        Z6, Z4, Z6
-	VMOVDQU       Y6, (R10)
-	ADDQ          SI, R10
-	VEXTRACTI64X4 $0x01, Z6, (R10)
-	ADDQ          SI, R10
-	ADDQ          88(AX), R9
-	MOVQ          R9, R10
-	VMOVDQU32     11648(CX), Z8
-	VPADDD        12544(CX), Z8, Z6
-	VPSUBD        12544(CX), Z8, Z8
-	VMOVDQU32     13440(CX), Z9
-	VPADDD        14336(CX), Z9, Z7
-	VPSUBD        14336(CX), Z9, Z9
-	VPADDD        10752(CX), Z6, Z4
-	VPADDD        Z7, Z4, Z4
-	VPADDD        Z9, Z9, Z9
-	VPADDD        Z9, Z8, Z5
-	VPSLLD        $0x02, Z7, Z7
-	VPADDD        Z7, Z6, Z6
-	VMOVDQU32     15232(CX), Z7
-	VPADDD        Z7, Z7, Z7
-	VPADDD        Z8, Z7, Z7
-	VPSLLD        $0x02, Z9, Z9
-	VPADDD        Z9, Z7, Z7
-	VPMULLD       Z3, Z4, Z4
-	VPSRAD        $0x06, Z4, Z4
-	VPADDD        (DI), Z4, Z4
-	VCVTDQ2PS     Z4, Z4
-	VMULPS        (R8), Z4, Z4
-	VMINPS        Z0, Z4, Z4
-	VCVTPS2DQ     Z4, Z4
-	VPMULLD       Z3, Z5, Z5
-	VPSRAD        $0x06, Z5, Z5
-	VPADDD        (DI), Z5, Z5
-	VCVTDQ2PS     Z5, Z5
-	VMULPS        (R8), Z5, Z5
-	VMINPS        Z0, Z5, Z5
-	VCVTPS2DQ     Z5, Z5
-	VPMULLD       Z3, Z6, Z6
-	VPSRAD        $0x06, Z6, Z6
-	VPADDD        (DI), Z6, Z6
-	VCVTDQ2PS     Z6, Z6
-	VMULPS        (R8), Z6, Z6
-	VMINPS        Z0, Z6, Z6
-	VCVTPS2DQ     Z6, Z6
-	VPMULLD       Z3, Z7, Z7
-	VPSRAD        $0x06, Z7, Z7
-	VPADDD        (DI), Z7, Z7
-	VCVTDQ2PS     Z7, Z7
-	VMULPS        (R8), Z7, Z7
-	VMINPS        Z0, Z7, Z7
-	VCVTPS2DQ     Z7, Z7
-	VMOVDQU32     11712(CX), Z12
+	VMOVDQU32     7232(CX), Z12
 	VPADDD        12608(CX), Z12, Z10
 	VPSUBD        12608(CX), Z12, Z12
-	VMOVDQU32     13504(CX), Z13
-	VPADDD        14400(CX), Z13, Z11
-	VPSUBD        14400(CX), Z13, Z13
-	VPADDD        10816(CX), Z10, Z8
+	VMOVDQU32     17984(CX), Z13
+	VPADDD        23360(CX), Z13, Z11
+	VPSUBD        23360(CX), Z13, Z13
+	VPADDD        1856(CX), Z10, Z8
 	VPADDD        Z11, Z8, Z8
 	VPADDD        Z13, Z13, Z13
 	VPADDD        Z13, Z12, Z9
 	VPSLLD        $0x02, Z11, Z11
 	VPADDD        Z11, Z10, Z10
-	VMOVDQU32     15296(CX), Z11
+	VMOVDQU32     28736(CX), Z11
 	VPADDD        Z11, Z11, Z11
 	VPADDD        Z12, Z11, Z11
 	VPSLLD        $0x02, Z13, Z13
 	VPADDD        Z13, Z11, Z11
-	VPMULLD       Z3, Z8, Z8
-	VPSRAD        $0x06, Z8, Z8
-	VPADDD        64(DI), Z8, Z8
-	VCVTDQ2PS     Z8, Z8
-	VMULPS        64(R8), Z8, Z8
-	VMINPS        Z0, Z8, Z8
-	VCVTPS2DQ     Z8, Z8
-	VPMULLD       Z3, Z9, Z9
-	VPSRAD        $0x06, Z9, Z9
-	VPADDD        64(DI), Z9, Z9
-	VCVTDQ2PS     Z9, Z9
-	VMULPS        64(R8), Z9, Z9
-	VMINPS        Z0, Z9, Z9
-	VCVTPS2DQ     Z9, Z9
-	VPMULLD       Z3, Z10, Z10
-	VPSRAD        $0x06, Z10, Z10
-	VPADDD        64(DI), Z10, Z10
-	VCVTDQ2PS     Z10, Z10
-	VMULPS        64(R8), Z10, Z10
-	VMINPS        Z0, Z10, Z10
-	VCVTPS2DQ     Z10, Z10
-	VPMULLD       Z3, Z11, Z11
-	VPSRAD        $0x06, Z11, Z11
-	VPADDD        64(DI), Z11, Z11
-	VCVTDQ2PS     Z11, Z11
-	VMULPS        64(R8), Z11, Z11
-	VMINPS        Z0, Z11, Z11
-	VCVTPS2DQ     Z11, Z11
-	VPACKSSDW     Z8, Z4, Z4
-	VPACKSSDW     Z9, Z5, Z5
-	VPADDSW       Z1, Z4, Z4
-	VPADDSW       Z1, Z5, Z5
-	VPACKUSWB     Z5, Z4, Z4
-	VPMAXUB       Z2, Z4, Z4
-	VMOVDQU32     transpose4x4<>+0(SB), Z5
-	VPERMD        Z4, Z5, Z4
-	VMOVDQU       Y4, (R10)
-	ADDQ          SI, R10
-	VEXTRACTI64X4 $0x01, Z4, (R10)
-	ADDQ          SI, R10
-	VPACKSSDW     Z10, Z6, Z6
-	VPACKSSDW     Z11, Z7, Z7
-	VPADDSW       Z1, Z6, Z6
-	VPADDSW       Z1, Z7, Z7
-	VPACKUSWB     Z7, Z6, Z6
-	VPMAXUB       Z2, Z6, Z6
-	VMOVDQU32     transpose4x4<>+0(SB), Z4
-	VPERMD        Z6, Z4, Z6
-	VMOVDQU       Y6, (R10)
-	ADDQ          SI, R10
-	VEXTRACTI64X4 $0x01, Z6, (R10)
-	ADDQ          SI, R10
-	ADDQ          88(AX), R9
-	MOVQ          R9, R10
-	VMOVDQU32     17024(CX), Z8
-	VPADDD        17920(CX), Z8, Z6
-	VPSUBD        17920(CX), Z8, Z8
-	VMOVDQU32     18816(CX), Z9
-	VPADDD        19712(CX), Z9, Z7
-	VPSUBD        19712(CX), Z9, Z9
-	VPADDD        16128(CX), Z6, Z4
-	VPADDD        Z7, Z4, Z4
-	VPADDD        Z9, Z9, Z9
-	VPADDD        Z9, Z8, Z5
-	VPSLLD        $0x02, Z7, Z7
-	VPADDD        Z7, Z6, Z6
-	VMOVDQU32     20608(CX), Z7
-	VPADDD        Z7, Z7, Z7
-	VPADDD        Z8, Z7, Z7
-	VPSLLD        $0x02, Z9, Z9
-	VPADDD        Z9, Z7, Z7
-	VPMULLD       Z3, Z4, Z4
+	VMOVDQU32     8128(CX), Z16
+	VPADDD        13504(CX), Z16, Z14
+	VPSUBD        13504(CX), Z16, Z16
+	VMOVDQU32     18880(CX), Z17
+	VPADDD        24256(CX), Z17, Z15
+	VPSUBD        24256(CX), Z17, Z17
+	VPADDD        2752(CX), Z14, Z12
+	VPADDD        Z15, Z12, Z12
+	VPADDD        Z17, Z17, Z17
+	VPADDD        Z17, Z16, Z13
+	VPSLLD        $0x02, Z15, Z15
+	VPADDD        Z15, Z14, Z14
+	VMOVDQU32     29632(CX), Z15
+	VPADDD        Z15, Z15, Z15
+	VPADDD        Z16, Z15, Z15
+	VPSLLD        $0x02, Z17, Z17
+	VPADDD        Z17, Z15, Z15
+	VMOVDQU32     9024(CX), Z20
+	VPADDD        14400(CX), Z20, Z18
+	VPSUBD        14400(CX), Z20, Z20
+	VMOVDQU32     19776(CX), Z21
+	VPADDD        25152(CX), Z21, Z19
+	VPSUBD        25152(CX), Z21, Z21
+	VPADDD        3648(CX), Z18, Z16
+	VPADDD        Z19, Z16, Z16
+	VPADDD        Z21, Z21, Z21
+	VPADDD        Z21, Z20, Z17
+	VPSLLD        $0x02, Z19, Z19
+	VPADDD        Z19, Z18, Z18
+	VMOVDQU32     30528(CX), Z19
+	VPADDD        Z19, Z19, Z19
+	VPADDD        Z20, Z19, Z19
+	VPSLLD        $0x02, Z21, Z21
+	VPADDD        Z21, Z19, Z19
+	VMOVDQU32     9920(CX), Z24
+	VPADDD        15296(CX), Z24, Z22
+	VPSUBD        15296(CX), Z24, Z24
+	VMOVDQU32     20672(CX), Z25
+	VPADDD        26048(CX), Z25, Z23
+	VPSUBD        26048(CX), Z25, Z25
+	VPADDD        4544(CX), Z22, Z20
+	VPADDD        Z23, Z20, Z20
+	VPADDD        Z25, Z25, Z25
+	VPADDD        Z25, Z24, Z21
+	VPSLLD        $0x02, Z23, Z23
+	VPADDD        Z23, Z22, Z22
+	VMOVDQU32     31424(CX), Z23
+	VPADDD        Z23, Z23, Z23
+	VPADDD        Z24, Z23, Z23
+	VPSLLD        $0x02, Z25, Z25
+	VPADDD        Z25, Z23, Z23
+	MOVQ          96(AX), DI
+	VMOVDQU32     64(DI), Z24
+	MOVQ          104(AX), DI
+	VMOVUPS       64(DI), Z25
+	LEAQ          16(DX), DI
+	VMOVDQU32     Z4, Z26
+	VPADDD        Z8, Z26, Z4
+	VPSUBD        Z8, Z26, Z26
+	VMOVDQU32     Z12, Z12
+	VPADDD        Z16, Z12, Z8
+	VPSUBD        Z16, Z12, Z12
+	VPADDD        Z0, Z4, Z0
+	VPADDD        Z8, Z0, Z0
+	VPADDD        Z12, Z12, Z12
+	VPADDD        Z12, Z26, Z16
+	VPSLLD        $0x02, Z8, Z8
+	VPADDD        Z8, Z4, Z4
+	VMOVDQU32     Z20, Z8
+	VPADDD        Z8, Z8, Z8
+	VPADDD        Z26, Z8, Z8
+	VPSLLD        $0x02, Z12, Z12
+	VPADDD        Z12, Z8, Z8
+	VPMULLD.BCST  ninth<>+0(SB), Z0, Z0
+	VPSRAD        $0x06, Z0, Z0
+	VPADDD        Z24, Z0, Z0
+	VCVTDQ2PS     Z0, Z0
+	VMULPS        Z25, Z0, Z0
+	VMINPS.BCST   120(AX), Z0, Z0
+	VCVTPS2DQ     Z0, Z0
+	VPMULLD.BCST  ninth<>+0(SB), Z16, Z16
+	VPSRAD        $0x06, Z16, Z16
+	VPADDD        Z24, Z16, Z16
+	VCVTDQ2PS     Z16, Z16
+	VMULPS        Z25, Z16, Z16
+	VMINPS.BCST   120(AX), Z16, Z16
+	VCVTPS2DQ     Z16, Z16
+	VPMULLD.BCST  ninth<>+0(SB), Z4, Z4
 	VPSRAD        $0x06, Z4, Z4
-	VPADDD        (DI), Z4, Z4
+	VPADDD        Z24, Z4, Z4
 	VCVTDQ2PS     Z4, Z4
-	VMULPS        (R8), Z4, Z4
-	VMINPS        Z0, Z4, Z4
+	VMULPS        Z25, Z4, Z4
+	VMINPS.BCST   120(AX), Z4, Z4
 	VCVTPS2DQ     Z4, Z4
-	VPMULLD       Z3, Z5, Z5
-	VPSRAD        $0x06, Z5, Z5
-	VPADDD        (DI), Z5, Z5
-	VCVTDQ2PS     Z5, Z5
-	VMULPS        (R8), Z5, Z5
-	VMINPS        Z0, Z5, Z5
-	VCVTPS2DQ     Z5, Z5
-	VPMULLD       Z3, Z6, Z6
-	VPSRAD        $0x06, Z6, Z6
-	VPADDD        (DI), Z6, Z6
-	VCVTDQ2PS     Z6, Z6
-	VMULPS        (R8), Z6, Z6
-	VMINPS        Z0, Z6, Z6
-	VCVTPS2DQ     Z6, Z6
-	VPMULLD       Z3, Z7, Z7
-	VPSRAD        $0x06, Z7, Z7
-	VPADDD        (DI), Z7, Z7
-	VCVTDQ2PS     Z7, Z7
-	VMULPS        (R8), Z7, Z7
-	VMINPS        Z0, Z7, Z7
-	VCVTPS2DQ     Z7, Z7
-	VMOVDQU32     17088(CX), Z12
-	VPADDD        17984(CX), Z12, Z10
-	VPSUBD        17984(CX), Z12, Z12
-	VMOVDQU32     18880(CX), Z13
-	VPADDD        19776(CX), Z13, Z11
-	VPSUBD        19776(CX), Z13, Z13
-	VPADDD        16192(CX), Z10, Z8
-	VPADDD        Z11, Z8, Z8
-	VPADDD        Z13, Z13, Z13
-	VPADDD        Z13, Z12, Z9
-	VPSLLD        $0x02, Z11, Z11
-	VPADDD        Z11, Z10, Z10
-	VMOVDQU32     20672(CX), Z11
-	VPADDD        Z11, Z11, Z11
-	VPADDD        Z12, Z11, Z11
-	VPSLLD        $0x02, Z13, Z13
-	VPADDD        Z13, Z11, Z11
-	VPMULLD       Z3, Z8, Z8
+	VPMULLD.BCST  ninth<>+0(SB), Z8, Z8
 	VPSRAD        $0x06, Z8, Z8
-	VPADDD        64(DI), Z8, Z8
+	VPADDD        Z24, Z8, Z8
 	VCVTDQ2PS     Z8, Z8
-	VMULPS        64(R8), Z8, Z8
-	VMINPS        Z0, Z8, Z8
+	VMULPS        Z25, Z8, Z8
+	VMINPS.BCST   120(AX), Z8, Z8
 	VCVTPS2DQ     Z8, Z8
-	VPMULLD       Z3, Z9, Z9
-	VPSRAD        $0x06, Z9, Z9
-	VPADDD        64(DI), Z9, Z9
-	VCVTDQ2PS     Z9, Z9
-	VMULPS        64(R8), Z9, Z9
-	VMINPS        Z0, Z9, Z9
-	VCVTPS2DQ     Z9, Z9
-	VPMULLD       Z3, Z10, Z10
-	VPSRAD        $0x06, Z10, Z10
-	VPADDD        64(DI), Z10, Z10
-	VCVTDQ2PS     Z10, Z10
-	VMULPS        64(R8), Z10, Z10
-	VMINPS        Z0, Z10, Z10
-	VCVTPS2DQ     Z10, Z10
-	VPMULLD       Z3, Z11, Z11
-	VPSRAD        $0x06, Z11, Z11
-	VPADDD        64(DI), Z11, Z11
-	VCVTDQ2PS     Z11, Z11
-	VMULPS        64(R8), Z11, Z11
-	VMINPS        Z0, Z11, Z11
-	VCVTPS2DQ     Z11, Z11
+	VPACKSSDW     Z16, Z0, Z0
 	VPACKSSDW     Z8, Z4, Z4
-	VPACKSSDW     Z9, Z5, Z5
-	VPADDSW       Z1, Z4, Z4
-	VPADDSW       Z1, Z5, Z5
-	VPACKUSWB     Z5, Z4, Z4
-	VPMAXUB       Z2, Z4, Z4
-	VMOVDQU32     transpose4x4<>+0(SB), Z5
-	VPERMD        Z4, Z5, Z4
-	VMOVDQU       Y4, (R10)
-	ADDQ          SI, R10
-	VEXTRACTI64X4 $0x01, Z4, (R10)
-	ADDQ          SI, R10
-	VPACKSSDW     Z10, Z6, Z6
-	VPACKSSDW     Z11, Z7, Z7
-	VPADDSW       Z1, Z6, Z6
-	VPADDSW       Z1, Z7, Z7
-	VPACKUSWB     Z7, Z6, Z6
-	VPMAXUB       Z2, Z6, Z6
+	VPBROADCASTW  128(AX), Z8
+	VPADDSW       Z8, Z0, Z0
+	VPADDSW       Z8, Z4, Z4
+	VPACKUSWB     Z4, Z0, Z0
+	VPBROADCASTB  112(AX), Z4
+	VPMAXUB       Z4, Z0, Z0
 	VMOVDQU32     transpose4x4<>+0(SB), Z4
-	VPERMD        Z6, Z4, Z6
-	VMOVDQU       Y6, (R10)
-	ADDQ          SI, R10
-	VEXTRACTI64X4 $0x01, Z6, (R10)
-	ADDQ          SI, R10
+	VPERMD        Z0, Z4, Z0
+	MOVQ          DI, R8
+	VMOVDQU       X0, (R8)
+	ADDQ          SI, R8
+	VEXTRACTI32X4 $0x01, Z0, (R8)
+	ADDQ          SI, R8
+	VEXTRACTI32X4 $0x02, Z0, (R8)
+	ADDQ          SI, R8
+	VEXTRACTI32X4 $0x03, Z0, (R8)
+	ADDQ          88(AX), DI
+	VMOVDQU32     Z5, Z5
+	VPADDD        Z9, Z5, Z0
+	VPSUBD        Z9, Z5, Z5
+	VMOVDQU32     Z13, Z9
+	VPADDD        Z17, Z9, Z8
+	VPSUBD        Z17, Z9, Z9
+	VPADDD        Z1, Z0, Z1
+	VPADDD        Z8, Z1, Z1
+	VPADDD        Z9, Z9, Z9
+	VPADDD        Z9, Z5, Z12
+	VPSLLD        $0x02, Z8, Z8
+	VPADDD        Z8, Z0, Z0
+	VMOVDQU32     Z21, Z8
+	VPADDD        Z8, Z8, Z8
+	VPADDD        Z5, Z8, Z8
+	VPSLLD        $0x02, Z9, Z9
+	VPADDD        Z9, Z8, Z8
+	VPMULLD.BCST  ninth<>+0(SB), Z1, Z1
+	VPSRAD        $0x06, Z1, Z1
+	VPADDD        Z24, Z1, Z1
+	VCVTDQ2PS     Z1, Z1
+	VMULPS        Z25, Z1, Z1
+	VMINPS.BCST   120(AX), Z1, Z1
+	VCVTPS2DQ     Z1, Z1
+	VPMULLD.BCST  ninth<>+0(SB), Z12, Z12
+	VPSRAD        $0x06, Z12, Z12
+	VPADDD        Z24, Z12, Z12
+	VCVTDQ2PS     Z12, Z12
+	VMULPS        Z25, Z12, Z12
+	VMINPS.BCST   120(AX), Z12, Z12
+	VCVTPS2DQ     Z12, Z12
+	VPMULLD.BCST  ninth<>+0(SB), Z0, Z0
+	VPSRAD        $0x06, Z0, Z0
+	VPADDD        Z24, Z0, Z0
+	VCVTDQ2PS     Z0, Z0
+	VMULPS        Z25, Z0, Z0
+	VMINPS.BCST   120(AX), Z0, Z0
+	VCVTPS2DQ     Z0, Z0
+	VPMULLD.BCST  ninth<>+0(SB), Z8, Z8
+	VPSRAD        $0x06, Z8, Z8
+	VPADDD        Z24, Z8, Z8
+	VCVTDQ2PS     Z8, Z8
+	VMULPS        Z25, Z8, Z8
+	VMINPS.BCST   120(AX), Z8, Z8
+	VCVTPS2DQ     Z8, Z8
+	VPACKSSDW     Z12, Z1, Z1
+	VPACKSSDW     Z8, Z0, Z0
+	VPBROADCASTW  128(AX), Z5
+	VPADDSW       Z5, Z1, Z1
+	VPADDSW       Z5, Z0, Z0
+	VPACKUSWB     Z0, Z1, Z1
+	VPBROADCASTB  112(AX), Z0
+	VPMAXUB       Z0, Z1, Z1
+	VPERMD        Z1, Z4, Z1
+	MOVQ          DI, R8
+	VMOVDQU       X1, (R8)
+	ADDQ          SI, R8
+	VEXTRACTI32X4 $0x01, Z1, (R8)
+	ADDQ          SI, R8
+	VEXTRACTI32X4 $0x02, Z1, (R8)
+	ADDQ          SI, R8
+	VEXTRACTI32X4 $0x03, Z1, (R8)
+	ADDQ          88(AX), DI
+	VMOVDQU32     Z6, Z1
+	VPADDD        Z10, Z1, Z0
+	VPSUBD        Z10, Z1, Z1
+	VMOVDQU32     Z14, Z6
+	VPADDD        Z18, Z6, Z5
+	VPSUBD        Z18, Z6, Z6
+	VPADDD        Z2, Z0, Z2
+	VPADDD        Z5, Z2, Z2
+	VPADDD        Z6, Z6, Z6
+	VPADDD        Z6, Z1, Z8
+	VPSLLD        $0x02, Z5, Z5
+	VPADDD        Z5, Z0, Z0
+	VMOVDQU32     Z22, Z5
+	VPADDD        Z5, Z5, Z5
+	VPADDD        Z1, Z5, Z5
+	VPSLLD        $0x02, Z6, Z6
+	VPADDD        Z6, Z5, Z5
+	VPMULLD.BCST  ninth<>+0(SB), Z2, Z2
+	VPSRAD        $0x06, Z2, Z2
+	VPADDD        Z24, Z2, Z2
+	VCVTDQ2PS     Z2, Z2
+	VMULPS        Z25, Z2, Z2
+	VMINPS.BCST   120(AX), Z2, Z2
+	VCVTPS2DQ     Z2, Z2
+	VPMULLD.BCST  ninth<>+0(SB), Z8, Z8
+	VPSRAD        $0x06, Z8, Z8
+	VPADDD        Z24, Z8, Z8
+	VCVTDQ2PS     Z8, Z8
+	VMULPS        Z25, Z8, Z8
+	VMINPS.BCST   120(AX), Z8, Z8
+	VCVTPS2DQ     Z8, Z8
+	VPMULLD.BCST  ninth<>+0(SB), Z0, Z0
+	VPSRAD        $0x06, Z0, Z0
+	VPADDD        Z24, Z0, Z0
+	VCVTDQ2PS     Z0, Z0
+	VMULPS        Z25, Z0, Z0
+	VMINPS.BCST   120(AX), Z0, Z0
+	VCVTPS2DQ     Z0, Z0
+	VPMULLD.BCST  ninth<>+0(SB), Z5, Z5
+	VPSRAD        $0x06, Z5, Z5
+	VPADDD        Z24, Z5, Z5
+	VCVTDQ2PS     Z5, Z5
+	VMULPS        Z25, Z5, Z5
+	VMINPS.BCST   120(AX), Z5, Z5
+	VCVTPS2DQ     Z5, Z5
+	VPACKSSDW     Z8, Z2, Z2
+	VPACKSSDW     Z5, Z0, Z0
+	VPBROADCASTW  128(AX), Z1
+	VPADDSW       Z1, Z2, Z2
+	VPADDSW       Z1, Z0, Z0
+	VPACKUSWB     Z0, Z2, Z2
+	VPBROADCASTB  112(AX), Z0
+	VPMAXUB       Z0, Z2, Z2
+	VPERMD        Z2, Z4, Z2
+	MOVQ          DI, R8
+	VMOVDQU       X2, (R8)
+	ADDQ          SI, R8
+	VEXTRACTI32X4 $0x01, Z2, (R8)
+	ADDQ          SI, R8
+	VEXTRACTI32X4 $0x02, Z2, (R8)
+	ADDQ          SI, R8
+	VEXTRACTI32X4 $0x03, Z2, (R8)
+	ADDQ          88(AX), DI
+	VMOVDQU32     Z7, Z1
+	VPADDD        Z11, Z1, Z0
+	VPSUBD        Z11, Z1, Z1
+	VMOVDQU32     Z15, Z5
+	VPADDD        Z19, Z5, Z2
+	VPSUBD        Z19, Z5, Z5
+	VPADDD        Z3, Z0, Z3
+	VPADDD        Z2, Z3, Z3
+	VPADDD        Z5, Z5, Z5
+	VPADDD        Z5, Z1, Z6
+	VPSLLD        $0x02, Z2, Z2
+	VPADDD        Z2, Z0, Z0
+	VMOVDQU32     Z23, Z2
+	VPADDD        Z2, Z2, Z2
+	VPADDD        Z1, Z2, Z2
+	VPSLLD        $0x02, Z5, Z5
+	VPADDD        Z5, Z2, Z2
+	VPMULLD.BCST  ninth<>+0(SB), Z3, Z3
+	VPSRAD        $0x06, Z3, Z3
+	VPADDD        Z24, Z3, Z3
+	VCVTDQ2PS     Z3, Z3
+	VMULPS        Z25, Z3, Z3
+	VMINPS.BCST   120(AX), Z3, Z3
+	VCVTPS2DQ     Z3, Z3
+	VPMULLD.BCST  ninth<>+0(SB), Z6, Z6
+	VPSRAD        $0x06, Z6, Z6
+	VPADDD        Z24, Z6, Z6
+	VCVTDQ2PS     Z6, Z6
+	VMULPS        Z25, Z6, Z6
+	VMINPS.BCST   120(AX), Z6, Z6
+	VCVTPS2DQ     Z6, Z6
+	VPMULLD.BCST  ninth<>+0(SB), Z0, Z0
+	VPSRAD        $0x06, Z0, Z0
+	VPADDD        Z24, Z0, Z0
+	VCVTDQ2PS     Z0, Z0
+	VMULPS        Z25, Z0, Z0
+	VMINPS.BCST   120(AX), Z0, Z0
+	VCVTPS2DQ     Z0, Z0
+	VPMULLD.BCST  ninth<>+0(SB), Z2, Z2
+	VPSRAD        $0x06, Z2, Z2
+	VPADDD        Z24, Z2, Z2
+	VCVTDQ2PS     Z2, Z2
+	VMULPS        Z25, Z2, Z2
+	VMINPS.BCST   120(AX), Z2, Z2
+	VCVTPS2DQ     Z2, Z2
+	VPACKSSDW     Z6, Z3, Z3
+	VPACKSSDW     Z2, Z0, Z0
+	VPBROADCASTW  128(AX), Z1
+	VPADDSW       Z1, Z3, Z3
+	VPADDSW       Z1, Z0, Z0
+	VPACKUSWB     Z0, Z3, Z3
+	VPBROADCASTB  112(AX), Z0
+	VPMAXUB       Z0, Z3, Z3
+	VPERMD        Z3, Z4, Z3
+	MOVQ          DI, R8
+	VMOVDQU       X3, (R8)
+	ADDQ          SI, R8
+	VEXTRACTI32X4 $0x01, Z3, (R8)
+	ADDQ          SI, R8
+	VEXTRACTI32X4 $0x02, Z3, (R8)
+	ADDQ          SI, R8
+	VEXTRACTI32X4 $0x03, Z3, (R8)
 	ADDQ          $0x00000080, CX
 	LEAQ          (DX)(SI*4), DX
 	DECQ          BX
 	JNZ           tile
+	JMP           done
+
+packed:
+	VMOVDQU32     5376(CX), Z4
+	VPADDD        10752(CX), Z4, Z2
+	VPSUBD        10752(CX), Z4, Z4
+	VMOVDQU32     16128(CX), Z5
+	VPADDD        21504(CX), Z5, Z3
+	VPSUBD        21504(CX), Z5, Z5
+	VPADDD        (CX), Z2, Z0
+	VPADDD        Z3, Z0, Z0
+	VPADDD        Z5, Z5, Z5
+	VPADDD        Z5, Z4, Z1
+	VPSLLD        $0x02, Z3, Z3
+	VPADDD        Z3, Z2, Z2
+	VMOVDQU32     26880(CX), Z3
+	VPADDD        Z3, Z3, Z3
+	VPADDD        Z4, Z3, Z3
+	VPSLLD        $0x02, Z5, Z5
+	VPADDD        Z5, Z3, Z3
+	VMOVDQU32     6272(CX), Z8
+	VPADDD        11648(CX), Z8, Z6
+	VPSUBD        11648(CX), Z8, Z8
+	VMOVDQU32     17024(CX), Z9
+	VPADDD        22400(CX), Z9, Z7
+	VPSUBD        22400(CX), Z9, Z9
+	VPADDD        896(CX), Z6, Z4
+	VPADDD        Z7, Z4, Z4
+	VPADDD        Z9, Z9, Z9
+	VPADDD        Z9, Z8, Z5
+	VPSLLD        $0x02, Z7, Z7
+	VPADDD        Z7, Z6, Z6
+	VMOVDQU32     27776(CX), Z7
+	VPADDD        Z7, Z7, Z7
+	VPADDD        Z8, Z7, Z7
+	VPSLLD        $0x02, Z9, Z9
+	VPADDD        Z9, Z7, Z7
+	VMOVDQU32     7168(CX), Z12
+	VPADDD        12544(CX), Z12, Z10
+	VPSUBD        12544(CX), Z12, Z12
+	VMOVDQU32     17920(CX), Z13
+	VPADDD        23296(CX), Z13, Z11
+	VPSUBD        23296(CX), Z13, Z13
+	VPADDD        1792(CX), Z10, Z8
+	VPADDD        Z11, Z8, Z8
+	VPADDD        Z13, Z13, Z13
+	VPADDD        Z13, Z12, Z9
+	VPSLLD        $0x02, Z11, Z11
+	VPADDD        Z11, Z10, Z10
+	VMOVDQU32     28672(CX), Z11
+	VPADDD        Z11, Z11, Z11
+	VPADDD        Z12, Z11, Z11
+	VPSLLD        $0x02, Z13, Z13
+	VPADDD        Z13, Z11, Z11
+	VMOVDQU32     8064(CX), Z16
+	VPADDD        13440(CX), Z16, Z14
+	VPSUBD        13440(CX), Z16, Z16
+	VMOVDQU32     18816(CX), Z17
+	VPADDD        24192(CX), Z17, Z15
+	VPSUBD        24192(CX), Z17, Z17
+	VPADDD        2688(CX), Z14, Z12
+	VPADDD        Z15, Z12, Z12
+	VPADDD        Z17, Z17, Z17
+	VPADDD        Z17, Z16, Z13
+	VPSLLD        $0x02, Z15, Z15
+	VPADDD        Z15, Z14, Z14
+	VMOVDQU32     29568(CX), Z15
+	VPADDD        Z15, Z15, Z15
+	VPADDD        Z16, Z15, Z15
+	VPSLLD        $0x02, Z17, Z17
+	VPADDD        Z17, Z15, Z15
+	VMOVDQU32     8960(CX), Z20
+	VPADDD        14336(CX), Z20, Z18
+	VPSUBD        14336(CX), Z20, Z20
+	VMOVDQU32     19712(CX), Z21
+	VPADDD        25088(CX), Z21, Z19
+	VPSUBD        25088(CX), Z21, Z21
+	VPADDD        3584(CX), Z18, Z16
+	VPADDD        Z19, Z16, Z16
+	VPADDD        Z21, Z21, Z21
+	VPADDD        Z21, Z20, Z17
+	VPSLLD        $0x02, Z19, Z19
+	VPADDD        Z19, Z18, Z18
+	VMOVDQU32     30464(CX), Z19
+	VPADDD        Z19, Z19, Z19
+	VPADDD        Z20, Z19, Z19
+	VPSLLD        $0x02, Z21, Z21
+	VPADDD        Z21, Z19, Z19
+	VMOVDQU32     9856(CX), Z24
+	VPADDD        15232(CX), Z24, Z22
+	VPSUBD        15232(CX), Z24, Z24
+	VMOVDQU32     20608(CX), Z25
+	VPADDD        25984(CX), Z25, Z23
+	VPSUBD        25984(CX), Z25, Z25
+	VPADDD        4480(CX), Z22, Z20
+	VPADDD        Z23, Z20, Z20
+	VPADDD        Z25, Z25, Z25
+	VPADDD        Z25, Z24, Z21
+	VPSLLD        $0x02, Z23, Z23
+	VPADDD        Z23, Z22, Z22
+	VMOVDQU32     31360(CX), Z23
+	VPADDD        Z23, Z23, Z23
+	VPADDD        Z24, Z23, Z23
+	VPSLLD        $0x02, Z25, Z25
+	VPADDD        Z25, Z23, Z23
+	MOVQ          96(AX), DI
+	VMOVDQU32     (DI), Z24
+	MOVQ          104(AX), DI
+	VMOVUPS       (DI), Z25
+	LEAQ          (DX), DI
+	VMOVDQU32     Z4, Z26
+	VPADDD        Z8, Z26, Z4
+	VPSUBD        Z8, Z26, Z26
+	VMOVDQU32     Z12, Z12
+	VPADDD        Z16, Z12, Z8
+	VPSUBD        Z16, Z12, Z12
+	VPADDD        Z0, Z4, Z0
+	VPADDD        Z8, Z0, Z0
+	VPADDD        Z12, Z12, Z12
+	VPADDD        Z12, Z26, Z16
+	VPSLLD        $0x02, Z8, Z8
+	VPADDD        Z8, Z4, Z4
+	VMOVDQU32     Z20, Z8
+	VPADDD        Z8, Z8, Z8
+	VPADDD        Z26, Z8, Z8
+	VPSLLD        $0x02, Z12, Z12
+	VPADDD        Z12, Z8, Z8
+	VPMULLD.BCST  ninth<>+0(SB), Z0, Z0
+	VPSRAD        $0x06, Z0, Z0
+	VPADDD        Z24, Z0, Z0
+	VCVTDQ2PS     Z0, Z0
+	VMULPS        Z25, Z0, Z0
+	VCVTPS2DQ     Z0, Z0
+	VPMULLD.BCST  ninth<>+0(SB), Z16, Z16
+	VPSRAD        $0x06, Z16, Z16
+	VPADDD        Z24, Z16, Z16
+	VCVTDQ2PS     Z16, Z16
+	VMULPS        Z25, Z16, Z16
+	VCVTPS2DQ     Z16, Z16
+	VPMULLD.BCST  ninth<>+0(SB), Z4, Z4
+	VPSRAD        $0x06, Z4, Z4
+	VPADDD        Z24, Z4, Z4
+	VCVTDQ2PS     Z4, Z4
+	VMULPS        Z25, Z4, Z4
+	VCVTPS2DQ     Z4, Z4
+	VPMULLD.BCST  ninth<>+0(SB), Z8, Z8
+	VPSRAD        $0x06, Z8, Z8
+	VPADDD        Z24, Z8, Z8
+	VCVTDQ2PS     Z8, Z8
+	VMULPS        Z25, Z8, Z8
+	VCVTPS2DQ     Z8, Z8
+	VPACKSSDW     Z16, Z0, Z0
+	VPACKSSDW     Z8, Z4, Z4
+	VPBROADCASTW  128(AX), Z8
+	VPADDSW       Z8, Z0, Z0
+	VPADDSW       Z8, Z4, Z4
+	VPACKUSWB     Z4, Z0, Z0
+	VMOVDQU32     transpose4x4<>+0(SB), Z4
+	VPERMD        Z0, Z4, Z0
+	MOVQ          DI, R8
+	VMOVDQU       X0, (R8)
+	ADDQ          SI, R8
+	VEXTRACTI32X4 $0x01, Z0, (R8)
+	ADDQ          SI, R8
+	VEXTRACTI32X4 $0x02, Z0, (R8)
+	ADDQ          SI, R8
+	VEXTRACTI32X4 $0x03, Z0, (R8)
+	ADDQ          88(AX), DI
+	VMOVDQU32     Z5, Z5
+	VPADDD        Z9, Z5, Z0
+	VPSUBD        Z9, Z5, Z5
+	VMOVDQU32     Z13, Z9
+	VPADDD        Z17, Z9, Z8
+	VPSUBD        Z17, Z9, Z9
+	VPADDD        Z1, Z0, Z1
+	VPADDD        Z8, Z1, Z1
+	VPADDD        Z9, Z9, Z9
+	VPADDD        Z9, Z5, Z12
+	VPSLLD        $0x02, Z8, Z8
+	VPADDD        Z8, Z0, Z0
+	VMOVDQU32     Z21, Z8
+	VPADDD        Z8, Z8, Z8
+	VPADDD        Z5, Z8, Z8
+	VPSLLD        $0x02, Z9, Z9
+	VPADDD        Z9, Z8, Z8
+	VPMULLD.BCST  ninth<>+0(SB), Z1, Z1
+	VPSRAD        $0x06, Z1, Z1
+	VPADDD        Z24, Z1, Z1
+	VCVTDQ2PS     Z1, Z1
+	VMULPS        Z25, Z1, Z1
+	VCVTPS2DQ     Z1, Z1
+	VPMULLD.BCST  ninth<>+0(SB), Z12, Z12
+	VPSRAD        $0x06, Z12, Z12
+	VPADDD        Z24, Z12, Z12
+	VCVTDQ2PS     Z12, Z12
+	VMULPS        Z25, Z12, Z12
+	VCVTPS2DQ     Z12, Z12
+	VPMULLD.BCST  ninth<>+0(SB), Z0, Z0
+	VPSRAD        $0x06, Z0, Z0
+	VPADDD        Z24, Z0, Z0
+	VCVTDQ2PS     Z0, Z0
+	VMULPS        Z25, Z0, Z0
+	VCVTPS2DQ     Z0, Z0
+	VPMULLD.BCST  ninth<>+0(SB), Z8, Z8
+	VPSRAD        $0x06, Z8, Z8
+	VPADDD        Z24, Z8, Z8
+	VCVTDQ2PS     Z8, Z8
+	VMULPS        Z25, Z8, Z8
+	VCVTPS2DQ     Z8, Z8
+	VPACKSSDW     Z12, Z1, Z1
+	VPACKSSDW     Z8, Z0, Z0
+	VPBROADCASTW  128(AX), Z5
+	VPADDSW       Z5, Z1, Z1
+	VPADDSW       Z5, Z0, Z0
+	VPACKUSWB     Z0, Z1, Z1
+	VPERMD        Z1, Z4, Z1
+	MOVQ          DI, R8
+	VMOVDQU       X1, (R8)
+	ADDQ          SI, R8
+	VEXTRACTI32X4 $0x01, Z1, (R8)
+	ADDQ          SI, R8
+	VEXTRACTI32X4 $0x02, Z1, (R8)
+	ADDQ          SI, R8
+	VEXTRACTI32X4 $0x03, Z1, (R8)
+	ADDQ          88(AX), DI
+	VMOVDQU32     Z6, Z1
+	VPADDD        Z10, Z1, Z0
+	VPSUBD        Z10, Z1, Z1
+	VMOVDQU32     Z14, Z6
+	VPADDD        Z18, Z6, Z5
+	VPSUBD        Z18, Z6, Z6
+	VPADDD        Z2, Z0, Z2
+	VPADDD        Z5, Z2, Z2
+	VPADDD        Z6, Z6, Z6
+	VPADDD        Z6, Z1, Z8
+	VPSLLD        $0x02, Z5, Z5
+	VPADDD        Z5, Z0, Z0
+	VMOVDQU32     Z22, Z5
+	VPADDD        Z5, Z5, Z5
+	VPADDD        Z1, Z5, Z5
+	VPSLLD        $0x02, Z6, Z6
+	VPADDD        Z6, Z5, Z5
+	VPMULLD.BCST  ninth<>+0(SB), Z2, Z2
+	VPSRAD        $0x06, Z2, Z2
+	VPADDD        Z24, Z2, Z2
+	VCVTDQ2PS     Z2, Z2
+	VMULPS        Z25, Z2, Z2
+	VCVTPS2DQ     Z2, Z2
+	VPMULLD.BCST  ninth<>+0(SB), Z8, Z8
+	VPSRAD        $0x06, Z8, Z8
+	VPADDD        Z24, Z8, Z8
+	VCVTDQ2PS     Z8, Z8
+	VMULPS        Z25, Z8, Z8
+	VCVTPS2DQ     Z8, Z8
+	VPMULLD.BCST  ninth<>+0(SB), Z0, Z0
+	VPSRAD        $0x06, Z0, Z0
+	VPADDD        Z24, Z0, Z0
+	VCVTDQ2PS     Z0, Z0
+	VMULPS        Z25, Z0, Z0
+	VCVTPS2DQ     Z0, Z0
+	VPMULLD.BCST  ninth<>+0(SB), Z5, Z5
+	VPSRAD        $0x06, Z5, Z5
+	VPADDD        Z24, Z5, Z5
+	VCVTDQ2PS     Z5, Z5
+	VMULPS        Z25, Z5, Z5
+	VCVTPS2DQ     Z5, Z5
+	VPACKSSDW     Z8, Z2, Z2
+	VPACKSSDW     Z5, Z0, Z0
+	VPBROADCASTW  128(AX), Z1
+	VPADDSW       Z1, Z2, Z2
+	VPADDSW       Z1, Z0, Z0
+	VPACKUSWB     Z0, Z2, Z2
+	VPERMD        Z2, Z4, Z2
+	MOVQ          DI, R8
+	VMOVDQU       X2, (R8)
+	ADDQ          SI, R8
+	VEXTRACTI32X4 $0x01, Z2, (R8)
+	ADDQ          SI, R8
+	VEXTRACTI32X4 $0x02, Z2, (R8)
+	ADDQ          SI, R8
+	VEXTRACTI32X4 $0x03, Z2, (R8)
+	ADDQ          88(AX), DI
+	VMOVDQU32     Z7, Z1
+	VPADDD        Z11, Z1, Z0
+	VPSUBD        Z11, Z1, Z1
+	VMOVDQU32     Z15, Z5
+	VPADDD        Z19, Z5, Z2
+	VPSUBD        Z19, Z5, Z5
+	VPADDD        Z3, Z0, Z3
+	VPADDD        Z2, Z3, Z3
+	VPADDD        Z5, Z5, Z5
+	VPADDD        Z5, Z1, Z6
+	VPSLLD        $0x02, Z2, Z2
+	VPADDD        Z2, Z0, Z0
+	VMOVDQU32     Z23, Z2
+	VPADDD        Z2, Z2, Z2
+	VPADDD        Z1, Z2, Z2
+	VPSLLD        $0x02, Z5, Z5
+	VPADDD        Z5, Z2, Z2
+	VPMULLD.BCST  ninth<>+0(SB), Z3, Z3
+	VPSRAD        $0x06, Z3, Z3
+	VPADDD        Z24, Z3, Z3
+	VCVTDQ2PS     Z3, Z3
+	VMULPS        Z25, Z3, Z3
+	VCVTPS2DQ     Z3, Z3
+	VPMULLD.BCST  ninth<>+0(SB), Z6, Z6
+	VPSRAD        $0x06, Z6, Z6
+	VPADDD        Z24, Z6, Z6
+	VCVTDQ2PS     Z6, Z6
+	VMULPS        Z25, Z6, Z6
+	VCVTPS2DQ     Z6, Z6
+	VPMULLD.BCST  ninth<>+0(SB), Z0, Z0
+	VPSRAD        $0x06, Z0, Z0
+	VPADDD        Z24, Z0, Z0
+	VCVTDQ2PS     Z0, Z0
+	VMULPS        Z25, Z0, Z0
+	VCVTPS2DQ     Z0, Z0
+	VPMULLD.BCST  ninth<>+0(SB), Z2, Z2
+	VPSRAD        $0x06, Z2, Z2
+	VPADDD        Z24, Z2, Z2
+	VCVTDQ2PS     Z2, Z2
+	VMULPS        Z25, Z2, Z2
+	VCVTPS2DQ     Z2, Z2
+	VPACKSSDW     Z6, Z3, Z3
+	VPACKSSDW     Z2, Z0, Z0
+	VPBROADCASTW  128(AX), Z1
+	VPADDSW       Z1, Z3, Z3
+	VPADDSW       Z1, Z0, Z0
+	VPACKUSWB     Z0, Z3, Z3
+	VPERMD        Z3, Z4, Z3
+	MOVQ          DI, R8
+	VMOVDQU       X3, (R8)
+	ADDQ          SI, R8
+	VEXTRACTI32X4 $0x01, Z3, (R8)
+	ADDQ          SI, R8
+	VEXTRACTI32X4 $0x02, Z3, (R8)
+	ADDQ          SI, R8
+	VEXTRACTI32X4 $0x03, Z3, (R8)
+	VMOVDQU32     5440(CX), Z4
+	VPADDD        10816(CX), Z4, Z2
+	VPSUBD        10816(CX), Z4, Z4
+	VMOVDQU32     16192(CX), Z5
+	VPADDD        21568(CX), Z5, Z3
+	VPSUBD        21568(CX), Z5, Z5
+	VPADDD        64(CX), Z2, Z0
+	VPADDD        Z3, Z0, Z0
+	VPADDD        Z5, Z5, Z5
+	VPADDD        Z5, Z4, Z1
+	VPSLLD        $0x02, Z3, Z3
+	VPADDD        Z3, Z2, Z2
+	VMOVDQU32     26944(CX), Z3
+	VPADDD        Z3, Z3, Z3
+	VPADDD        Z4, Z3, Z3
+	VPSLLD        $0x02, Z5, Z5
+	VPADDD        Z5, Z3, Z3
+	VMOVDQU32     6336(CX), Z8
+	VPADDD        11712(CX), Z8, Z6
+	VPSUBD        11712(CX), Z8, Z8
+	VMOVDQU32     17088(CX), Z9
+	VPADDD        22464(CX), Z9, Z7
+	VPSUBD        22464(CX), Z9, Z9
+	VPADDD        960(CX), Z6, Z4
+	VPADDD        Z7, Z4, Z4
+	VPADDD        Z9, Z9, Z9
+	VPADDD        Z9, Z8, Z5
+	VPSLLD        $0x02, Z7, Z7
+	VPADDD        Z7, Z6, Z6
+	VMOVDQU32     27840(CX), Z7
+	VPADDD        Z7, Z7, Z7
+	VPADDD        Z8, Z7, Z7
+	VPSLLD        $0x02, Z9, Z9
+	VPADDD        Z9, Z7, Z7
+	VMOVDQU32     7232(CX), Z12
+	VPADDD        12608(CX), Z12, Z10
+	VPSUBD        12608(CX), Z12, Z12
+	VMOVDQU32     17984(CX), Z13
+	VPADDD        23360(CX), Z13, Z11
+	VPSUBD        23360(CX), Z13, Z13
+	VPADDD        1856(CX), Z10, Z8
+	VPADDD        Z11, Z8, Z8
+	VPADDD        Z13, Z13, Z13
+	VPADDD        Z13, Z12, Z9
+	VPSLLD        $0x02, Z11, Z11
+	VPADDD        Z11, Z10, Z10
+	VMOVDQU32     28736(CX), Z11
+	VPADDD        Z11, Z11, Z11
+	VPADDD        Z12, Z11, Z11
+	VPSLLD        $0x02, Z13, Z13
+	VPADDD        Z13, Z11, Z11
+	VMOVDQU32     8128(CX), Z16
+	VPADDD        13504(CX), Z16, Z14
+	VPSUBD        13504(CX), Z16, Z16
+	VMOVDQU32     18880(CX), Z17
+	VPADDD        24256(CX), Z17, Z15
+	VPSUBD        24256(CX), Z17, Z17
+	VPADDD        2752(CX), Z14, Z12
+	VPADDD        Z15, Z12, Z12
+	VPADDD        Z17, Z17, Z17
+	VPADDD        Z17, Z16, Z13
+	VPSLLD        $0x02, Z15, Z15
+	VPADDD        Z15, Z14, Z14
+	VMOVDQU32     29632(CX), Z15
+	VPADDD        Z15, Z15, Z15
+	VPADDD        Z16, Z15, Z15
+	VPSLLD        $0x02, Z17, Z17
+	VPADDD        Z17, Z15, Z15
+	VMOVDQU32     9024(CX), Z20
+	VPADDD        14400(CX), Z20, Z18
+	VPSUBD        14400(CX), Z20, Z20
+	VMOVDQU32     19776(CX), Z21
+	VPADDD        25152(CX), Z21, Z19
+	VPSUBD        25152(CX), Z21, Z21
+	VPADDD        3648(CX), Z18, Z16
+	VPADDD        Z19, Z16, Z16
+	VPADDD        Z21, Z21, Z21
+	VPADDD        Z21, Z20, Z17
+	VPSLLD        $0x02, Z19, Z19
+	VPADDD        Z19, Z18, Z18
+	VMOVDQU32     30528(CX), Z19
+	VPADDD        Z19, Z19, Z19
+	VPADDD        Z20, Z19, Z19
+	VPSLLD        $0x02, Z21, Z21
+	VPADDD        Z21, Z19, Z19
+	VMOVDQU32     9920(CX), Z24
+	VPADDD        15296(CX), Z24, Z22
+	VPSUBD        15296(CX), Z24, Z24
+	VMOVDQU32     20672(CX), Z25
+	VPADDD        26048(CX), Z25, Z23
+	VPSUBD        26048(CX), Z25, Z25
+	VPADDD        4544(CX), Z22, Z20
+	VPADDD        Z23, Z20, Z20
+	VPADDD        Z25, Z25, Z25
+	VPADDD        Z25, Z24, Z21
+	VPSLLD        $0x02, Z23, Z23
+	VPADDD        Z23, Z22, Z22
+	VMOVDQU32     31424(CX), Z23
+	VPADDD        Z23, Z23, Z23
+	VPADDD        Z24, Z23, Z23
+	VPSLLD        $0x02, Z25, Z25
+	VPADDD        Z25, Z23, Z23
+	MOVQ          96(AX), DI
+	VMOVDQU32     64(DI), Z24
+	MOVQ          104(AX), DI
+	VMOVUPS       64(DI), Z25
+	LEAQ          16(DX), DI
+	VMOVDQU32     Z4, Z26
+	VPADDD        Z8, Z26, Z4
+	VPSUBD        Z8, Z26, Z26
+	VMOVDQU32     Z12, Z12
+	VPADDD        Z16, Z12, Z8
+	VPSUBD        Z16, Z12, Z12
+	VPADDD        Z0, Z4, Z0
+	VPADDD        Z8, Z0, Z0
+	VPADDD        Z12, Z12, Z12
+	VPADDD        Z12, Z26, Z16
+	VPSLLD        $0x02, Z8, Z8
+	VPADDD        Z8, Z4, Z4
+	VMOVDQU32     Z20, Z8
+	VPADDD        Z8, Z8, Z8
+	VPADDD        Z26, Z8, Z8
+	VPSLLD        $0x02, Z12, Z12
+	VPADDD        Z12, Z8, Z8
+	VPMULLD.BCST  ninth<>+0(SB), Z0, Z0
+	VPSRAD        $0x06, Z0, Z0
+	VPADDD        Z24, Z0, Z0
+	VCVTDQ2PS     Z0, Z0
+	VMULPS        Z25, Z0, Z0
+	VCVTPS2DQ     Z0, Z0
+	VPMULLD.BCST  ninth<>+0(SB), Z16, Z16
+	VPSRAD        $0x06, Z16, Z16
+	VPADDD        Z24, Z16, Z16
+	VCVTDQ2PS     Z16, Z16
+	VMULPS        Z25, Z16, Z16
+	VCVTPS2DQ     Z16, Z16
+	VPMULLD.BCST  ninth<>+0(SB), Z4, Z4
+	VPSRAD        $0x06, Z4, Z4
+	VPADDD        Z24, Z4, Z4
+	VCVTDQ2PS     Z4, Z4
+	VMULPS        Z25, Z4, Z4
+	VCVTPS2DQ     Z4, Z4
+	VPMULLD.BCST  ninth<>+0(SB), Z8, Z8
+	VPSRAD        $0x06, Z8, Z8
+	VPADDD        Z24, Z8, Z8
+	VCVTDQ2PS     Z8, Z8
+	VMULPS        Z25, Z8, Z8
+	VCVTPS2DQ     Z8, Z8
+	VPACKSSDW     Z16, Z0, Z0
+	VPACKSSDW     Z8, Z4, Z4
+	VPBROADCASTW  128(AX), Z8
+	VPADDSW       Z8, Z0, Z0
+	VPADDSW       Z8, Z4, Z4
+	VPACKUSWB     Z4, Z0, Z0
+	VMOVDQU32     transpose4x4<>+0(SB), Z4
+	VPERMD        Z0, Z4, Z0
+	MOVQ          DI, R8
+	VMOVDQU       X0, (R8)
+	ADDQ          SI, R8
+	VEXTRACTI32X4 $0x01, Z0, (R8)
+	ADDQ          SI, R8
+	VEXTRACTI32X4 $0x02, Z0, (R8)
+	ADDQ          SI, R8
+	VEXTRACTI32X4 $0x03, Z0, (R8)
+	ADDQ          88(AX), DI
+	VMOVDQU32     Z5, Z5
+	VPADDD        Z9, Z5, Z0
+	VPSUBD        Z9, Z5, Z5
+	VMOVDQU32     Z13, Z9
+	VPADDD        Z17, Z9, Z8
+	VPSUBD        Z17, Z9, Z9
+	VPADDD        Z1, Z0, Z1
+	VPADDD        Z8, Z1, Z1
+	VPADDD        Z9, Z9, Z9
+	VPADDD        Z9, Z5, Z12
+	VPSLLD        $0x02, Z8, Z8
+	VPADDD        Z8, Z0, Z0
+	VMOVDQU32     Z21, Z8
+	VPADDD        Z8, Z8, Z8
+	VPADDD        Z5, Z8, Z8
+	VPSLLD        $0x02, Z9, Z9
+	VPADDD        Z9, Z8, Z8
+	VPMULLD.BCST  ninth<>+0(SB), Z1, Z1
+	VPSRAD        $0x06, Z1, Z1
+	VPADDD        Z24, Z1, Z1
+	VCVTDQ2PS     Z1, Z1
+	VMULPS        Z25, Z1, Z1
+	VCVTPS2DQ     Z1, Z1
+	VPMULLD.BCST  ninth<>+0(SB), Z12, Z12
+	VPSRAD        $0x06, Z12, Z12
+	VPADDD        Z24, Z12, Z12
+	VCVTDQ2PS     Z12, Z12
+	VMULPS        Z25, Z12, Z12
+	VCVTPS2DQ     Z12, Z12
+	VPMULLD.BCST  ninth<>+0(SB), Z0, Z0
+	VPSRAD        $0x06, Z0, Z0
+	VPADDD        Z24, Z0, Z0
+	VCVTDQ2PS     Z0, Z0
+	VMULPS        Z25, Z0, Z0
+	VCVTPS2DQ     Z0, Z0
+	VPMULLD.BCST  ninth<>+0(SB), Z8, Z8
+	VPSRAD        $0x06, Z8, Z8
+	VPADDD        Z24, Z8, Z8
+	VCVTDQ2PS     Z8, Z8
+	VMULPS        Z25, Z8, Z8
+	VCVTPS2DQ     Z8, Z8
+	VPACKSSDW     Z12, Z1, Z1
+	VPACKSSDW     Z8, Z0, Z0
+	VPBROADCASTW  128(AX), Z5
+	VPADDSW       Z5, Z1, Z1
+	VPADDSW       Z5, Z0, Z0
+	VPACKUSWB     Z0, Z1, Z1
+	VPERMD        Z1, Z4, Z1
+	MOVQ          DI, R8
+	VMOVDQU       X1, (R8)
+	ADDQ          SI, R8
+	VEXTRACTI32X4 $0x01, Z1, (R8)
+	ADDQ          SI, R8
+	VEXTRACTI32X4 $0x02, Z1, (R8)
+	ADDQ          SI, R8
+	VEXTRACTI32X4 $0x03, Z1, (R8)
+	ADDQ          88(AX), DI
+	VMOVDQU32     Z6, Z1
+	VPADDD        Z10, Z1, Z0
+	VPSUBD        Z10, Z1, Z1
+	VMOVDQU32     Z14, Z6
+	VPADDD        Z18, Z6, Z5
+	VPSUBD        Z18, Z6, Z6
+	VPADDD        Z2, Z0, Z2
+	VPADDD        Z5, Z2, Z2
+	VPADDD        Z6, Z6, Z6
+	VPADDD        Z6, Z1, Z8
+	VPSLLD        $0x02, Z5, Z5
+	VPADDD        Z5, Z0, Z0
+	VMOVDQU32     Z22, Z5
+	VPADDD        Z5, Z5, Z5
+	VPADDD        Z1, Z5, Z5
+	VPSLLD        $0x02, Z6, Z6
+	VPADDD        Z6, Z5, Z5
+	VPMULLD.BCST  ninth<>+0(SB), Z2, Z2
+	VPSRAD        $0x06, Z2, Z2
+	VPADDD        Z24, Z2, Z2
+	VCVTDQ2PS     Z2, Z2
+	VMULPS        Z25, Z2, Z2
+	VCVTPS2DQ     Z2, Z2
+	VPMULLD.BCST  ninth<>+0(SB), Z8, Z8
+	VPSRAD        $0x06, Z8, Z8
+	VPADDD        Z24, Z8, Z8
+	VCVTDQ2PS     Z8, Z8
+	VMULPS        Z25, Z8, Z8
+	VCVTPS2DQ     Z8, Z8
+	VPMULLD.BCST  ninth<>+0(SB), Z0, Z0
+	VPSRAD        $0x06, Z0, Z0
+	VPADDD        Z24, Z0, Z0
+	VCVTDQ2PS     Z0, Z0
+	VMULPS        Z25, Z0, Z0
+	VCVTPS2DQ     Z0, Z0
+	VPMULLD.BCST  ninth<>+0(SB), Z5, Z5
+	VPSRAD        $0x06, Z5, Z5
+	VPADDD        Z24, Z5, Z5
+	VCVTDQ2PS     Z5, Z5
+	VMULPS        Z25, Z5, Z5
+	VCVTPS2DQ     Z5, Z5
+	VPACKSSDW     Z8, Z2, Z2
+	VPACKSSDW     Z5, Z0, Z0
+	VPBROADCASTW  128(AX), Z1
+	VPADDSW       Z1, Z2, Z2
+	VPADDSW       Z1, Z0, Z0
+	VPACKUSWB     Z0, Z2, Z2
+	VPERMD        Z2, Z4, Z2
+	MOVQ          DI, R8
+	VMOVDQU       X2, (R8)
+	ADDQ          SI, R8
+	VEXTRACTI32X4 $0x01, Z2, (R8)
+	ADDQ          SI, R8
+	VEXTRACTI32X4 $0x02, Z2, (R8)
+	ADDQ          SI, R8
+	VEXTRACTI32X4 $0x03, Z2, (R8)
+	ADDQ          88(AX), DI
+	VMOVDQU32     Z7, Z1
+	VPADDD        Z11, Z1, Z0
+	VPSUBD        Z11, Z1, Z1
+	VMOVDQU32     Z15, Z5
+	VPADDD        Z19, Z5, Z2
+	VPSUBD        Z19, Z5, Z5
+	VPADDD        Z3, Z0, Z3
+	VPADDD        Z2, Z3, Z3
+	VPADDD        Z5, Z5, Z5
+	VPADDD        Z5, Z1, Z6
+	VPSLLD        $0x02, Z2, Z2
+	VPADDD        Z2, Z0, Z0
+	VMOVDQU32     Z23, Z2
+	VPADDD        Z2, Z2, Z2
+	VPADDD        Z1, Z2, Z2
+	VPSLLD        $0x02, Z5, Z5
+	VPADDD        Z5, Z2, Z2
+	VPMULLD.BCST  ninth<>+0(SB), Z3, Z3
+	VPSRAD        $0x06, Z3, Z3
+	VPADDD        Z24, Z3, Z3
+	VCVTDQ2PS     Z3, Z3
+	VMULPS        Z25, Z3, Z3
+	VCVTPS2DQ     Z3, Z3
+	VPMULLD.BCST  ninth<>+0(SB), Z6, Z6
+	VPSRAD        $0x06, Z6, Z6
+	VPADDD        Z24, Z6, Z6
+	VCVTDQ2PS     Z6, Z6
+	VMULPS        Z25, Z6, Z6
+	VCVTPS2DQ     Z6, Z6
+	VPMULLD.BCST  ninth<>+0(SB), Z0, Z0
+	VPSRAD        $0x06, Z0, Z0
+	VPADDD        Z24, Z0, Z0
+	VCVTDQ2PS     Z0, Z0
+	VMULPS        Z25, Z0, Z0
+	VCVTPS2DQ     Z0, Z0
+	VPMULLD.BCST  ninth<>+0(SB), Z2, Z2
+	VPSRAD        $0x06, Z2, Z2
+	VPADDD        Z24, Z2, Z2
+	VCVTDQ2PS     Z2, Z2
+	VMULPS        Z25, Z2, Z2
+	VCVTPS2DQ     Z2, Z2
+	VPACKSSDW     Z6, Z3, Z3
+	VPACKSSDW     Z2, Z0, Z0
+	VPBROADCASTW  128(AX), Z1
+	VPADDSW       Z1, Z3, Z3
+	VPADDSW       Z1, Z0, Z0
+	VPACKUSWB     Z0, Z3, Z3
+	VPERMD        Z3, Z4, Z3
+	MOVQ          DI, R8
+	VMOVDQU       X3, (R8)
+	ADDQ          SI, R8
+	VEXTRACTI32X4 $0x01, Z3, (R8)
+	ADDQ          SI, R8
+	VEXTRACTI32X4 $0x02, Z3, (R8)
+	ADDQ          SI, R8
+	VEXTRACTI32X4 $0x03, Z3, (R8)
+	ADDQ          $0x00000080, CX
+	LEAQ          (DX)(SI*4), DX
+	DECQ          BX
+	JNZ           packed
+
+done:
 	VZEROUPPER
 	RET
 

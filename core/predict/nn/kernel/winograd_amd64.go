@@ -27,6 +27,7 @@ type winogradArgs struct {
 	bias, scale unsafe.Pointer
 	lo, hi      uint64
 	zero        int
+	form        tileForm // AVX-512
 }
 
 func (w *winogradArgs) ptr() *byte { return (*byte)(unsafe.Pointer(w)) }
@@ -45,6 +46,9 @@ func winogradU8(dst []uint8, ldd int, a []uint8, lda, segStride, m int, r *Rows,
 		row: segStride, c: lda, pitch: 2 * lda, v: unsafe.Pointer(&v), uStep: 36 * lda * panel * 2, m: unsafe.Pointer(&products),
 		ldd: ldd, dstStep: r.DstStep,
 		lo: uint64(q.Lo), hi: bits(float32(int32(q.Hi) - q.Zero)), zero: int(q.Zero),
+	}
+	if q.packs(w.N) {
+		args.form = formPacked
 	}
 	wide, rows := m/4*4, r.Rows/4*4
 	for y := 0; y < rows; y += 4 {

@@ -29,6 +29,7 @@ const (
 	wiLo                 // a byte
 	wiHi                 // float32 bits
 	wiZero               // zero point
+	wiForm               // how outputs become bytes: formClamp or formPacked (AVX-512)
 )
 
 // stepV is the bytes from one of the 36 places of a transformed tile to the next: not a power of two, at which they would share the
@@ -42,13 +43,18 @@ type winograd struct {
 	suffix string
 	tall   int
 	order  Mem // of the bytes that are packed
+	ninth  Mem
 }
 
 func (w *winograd) emit() {
 	for height := w.tall; height > 0; height-- {
 		w.mul(height)
 	}
-	w.out()
+	if w.wide() {
+		w.outWide()
+	} else {
+		w.out()
+	}
 }
 
 // bytes is the size of a register.
@@ -60,7 +66,7 @@ func (w *winograd) step() int { return w.tall * 2 * w.bytes() }
 // wide reports AVX-512.
 func (w *winograd) wide() bool { return w.bytes() == 64 }
 
-func (w *winograd) load(m Mem, v VecVirtual) {
+func (w *winograd) load(m Op, v VecVirtual) {
 	if w.wide() {
 		VMOVDQU32(m, v)
 	} else {
@@ -245,7 +251,7 @@ func (w *winograd) out() {
 	Label("tile")
 	for half := range 2 {
 		for j := range 6 {
-			y := w.outputs(func(i int) Mem { return place(i, j, half) })
+			y := w.outputs(func(i int) Op { return place(i, j, half) })
 			for i := range y {
 				w.store(y[i], place(i, j, half))
 			}
@@ -256,7 +262,7 @@ func (w *winograd) out() {
 		MOVQ(line, c)
 		var steps [4][2]VecVirtual
 		for half := range 2 {
-			y := w.outputs(func(j int) Mem { return place(i, j, half) })
+			y := w.outputs(func(j int) Op { return place(i, j, half) })
 			for x := range y {
 				VPMULLD(ninth, y[x], y[x])
 				VPSRAD(Imm(6), y[x], y[x])
@@ -281,20 +287,85 @@ func (w *winograd) out() {
 	asm.End()
 }
 
+// outWide is out for AVX-512, which has the registers for a tile of 16 columns between the two steps.
+func (w *winograd) outWide() {
+	p := begin("winogradOut" + w.suffix)
+	m, dst, tiles := load(p, wiM), load(p, wiDst), load(p, wiTiles)
+	ldd := load(p, wiLDD)
+	line, c := GP64(), GP64()
+	w.ninth = asm.Dwords("ninth", 0x38e38e39, 1)
+	CMPQ(at(p, wiForm), Imm(formPacked))
+	JEQ(LabelRef("packed"))
+	Label("tile")
+	for half := range 2 {
+		q := &requant{p: p, zeroField: wiZero, loField: wiLo, permData: w.order}
+		w.outHalf(p, half, m, dst, line, c, ldd, q, func(x VecVirtual) { VMINPS_BCST(at(p, wiHi), x, x) })
+	}
+	w.eachTile("tile", m, dst, ldd, tiles)
+	JMP(LabelRef("done"))
+	Label("packed")
+	for half := range 2 {
+		q := &requant{p: p, zeroField: wiZero, packs: true, permData: w.order}
+		w.outHalf(p, half, m, dst, line, c, ldd, q, func(VecVirtual) {})
+	}
+	w.eachTile("packed", m, dst, ldd, tiles)
+	Label("done")
+	asm.End()
+}
+
+// eachTile moves on to the next tile, if there is one.
+func (w *winograd) eachTile(label string, m, dst, ldd, tiles Register) {
+	ADDQ(U32(2*w.bytes()), m)
+	LEAQ(Mem{Base: dst, Index: ldd, Scale: 4}, dst)
+	DECQ(tiles)
+	JNZ(LabelRef(label))
+}
+
+// outHalf is the outputs of a tile in 16 of the columns. bound keeps a result from overflowing an int32.
+func (w *winograd) outHalf(p Register, half int, m, dst, line, c, ldd Register, q *requant, bound func(x VecVirtual)) {
+	var t [6][4]VecVirtual
+	for j := range t {
+		t[j] = w.outputs(func(i int) Op { return at(m, (6*i+j)*w.step()+w.bytes()*half) })
+	}
+	bias, scale := ZMM(), ZMM()
+	from := load(p, wiBias)
+	VMOVDQU32(at(from, w.bytes()*half), bias)
+	from = load(p, wiScale)
+	VMOVUPS(at(from, w.bytes()*half), scale)
+	LEAQ(at(dst, 16*half), line)
+	for i := range 4 {
+		y := w.outputs(func(j int) Op { return t[j][i] })
+		for _, x := range y {
+			VPMULLD_BCST(w.ninth, x, x) // 9·ninth is 1 in 32 bits
+			VPSRAD(Imm(6), x, x)
+			VPADDD(bias, x, x)
+			VCVTDQ2PS(x, x)
+			VMULPS(scale, x, x)
+			bound(x)
+			VCVTPS2DQ(x, x)
+		}
+		z := q.pack(y[:])
+		VPERMD(z, q.perm(), z)
+		MOVQ(line, c)
+		VMOVDQU(z.AsX(), at(c, 0))
+		for lane := 1; lane < 4; lane++ {
+			ADDQ(ldd, c)
+			VEXTRACTI32X4(Imm(uint64(lane)), z, at(c, 0))
+		}
+		if i < 3 {
+			ADDQ(at(p, wiDstStep), line)
+		}
+	}
+}
+
 // storePair stores packed results of two neighbours at c, and moves c behind them.
 func (w *winograd) storePair(z VecVirtual, c, ldd Register) {
 	order := w.vec()
 	w.load(w.order, order)
 	VPERMD(z, order, z)
-	if w.wide() {
-		VMOVDQU(z.AsY(), at(c, 0))
-		ADDQ(ldd, c)
-		VEXTRACTI64X4(Imm(1), z, at(c, 0))
-	} else {
-		VMOVDQU(z.AsX(), at(c, 0))
-		ADDQ(ldd, c)
-		VEXTRACTI128(Imm(1), z, at(c, 0))
-	}
+	VMOVDQU(z.AsX(), at(c, 0))
+	ADDQ(ldd, c)
+	VEXTRACTI128(Imm(1), z, at(c, 0))
 	ADDQ(ldd, c)
 }
 
@@ -304,7 +375,7 @@ func (w *winograd) storePair(z VecVirtual, c, ldd Register) {
 //	0  1 −1  2 −2  0
 //	0  1  1  4  4  0
 //	0  1 −1  8 −8  2
-func (w *winograd) outputs(m func(i int) Mem) [4]VecVirtual {
+func (w *winograd) outputs(m func(i int) Op) [4]VecVirtual {
 	var y [4]VecVirtual
 	for i := range y {
 		y[i] = w.vec()
