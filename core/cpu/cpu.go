@@ -5,6 +5,9 @@
 //	 every     amd64, not purego
 //	 target
 //
+//	Generic ─▶ NEON ─▶ DotProd ─▶ I8MM
+//	           arm64, not purego
+//
 //	Generic ─▶ Lent                             a guest's host computes, and has what it has
 //	           wasip1 with the tag lent
 //
@@ -32,12 +35,15 @@ const (
 	AVX2                    // amd64 with AVX2, FMA and BMI1
 	AVX512                  // with AVX-512 F, BW, VL and DQ as well
 	AVX512VNNI              // with VNNI as well
+	NEON                    // arm64
+	DotProd                 // with FEAT_DotProd as well
+	I8MM                    // with FEAT_I8MM as well
 	Lent                    // the imports that the host of a WebAssembly module lends
 )
 
-// String is the level's name: generic, avx2, avx512, avx512vnni or lent.
+// String is the level's name: generic, avx2, avx512, avx512vnni, neon, dotprod, i8mm or lent.
 func (l Level) String() string {
-	names := [...]string{"generic", "avx2", "avx512", "avx512vnni", "lent"}
+	names := [...]string{"generic", "avx2", "avx512", "avx512vnni", "neon", "dotprod", "i8mm", "lent"}
 	if int(l) < len(names) {
 		return names[l]
 	}
@@ -46,10 +52,13 @@ func (l Level) String() string {
 
 // Has reports whether this program may use the instructions of a level.
 func Has(l Level) bool {
-	if l == Lent {
+	switch l {
+	case Generic:
+		return true
+	case Lent:
 		return lent
 	}
-	return l <= best
+	return lowest <= l && l <= best
 }
 
 // Choice is the level that a package's kernels work at. Any number of goroutines may read it;
@@ -96,15 +105,15 @@ func (c *Choice) Force(to Level) (restore func()) {
 	return func() { c.now = was }
 }
 
-// highest is the last level of which, and of all before which, the processor has what the
-// level adds; Generic adds nothing and is not among them.
-func highest(has ...bool) Level {
-	l := Generic
-	for _, ok := range has {
+// highest is the last level, counted from lowest, of which, and of all before which, the processor has what the
+// level adds. It is Generic if the processor lacks even the lowest.
+func highest(lowest Level, has ...bool) Level {
+	best := Generic
+	for i, ok := range has {
 		if !ok {
 			break
 		}
-		l++
+		best = lowest + Level(i)
 	}
-	return l
+	return best
 }

@@ -4,7 +4,10 @@ package cpu
 
 import "golang.org/x/sys/cpu"
 
+var lowest = AVX2 // of the levels of this architecture
+
 var best = highest(
+	lowest,
 	cpu.X86.HasAVX2 && cpu.X86.HasFMA && cpu.X86.HasBMI1,
 	cpu.X86.HasAVX512F && cpu.X86.HasAVX512BW && cpu.X86.HasAVX512VL && cpu.X86.HasAVX512DQ,
 	cpu.X86.HasAVX512VNNI,

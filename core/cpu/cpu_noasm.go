@@ -1,5 +1,8 @@
-//go:build purego || !amd64
+//go:build purego || !(amd64 || arm64)
 
 package cpu
 
-var best = highest()
+// This build has Generic only.
+var lowest = AVX2
+
+var best = Generic

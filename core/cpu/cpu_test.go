@@ -5,27 +5,30 @@ import (
 	"testing"
 )
 
-// allow makes levels up to l those of this machine for a test.
+// allow makes levels of amd64 up to l those of this machine for a test.
 func allow(t *testing.T, l Level) {
-	was := best
-	best = l
-	t.Cleanup(func() { best = was })
+	least, most := lowest, best
+	lowest, best = AVX2, l
+	t.Cleanup(func() { lowest, best = least, most })
 }
 
 func TestHighestNeedsAllBelow(t *testing.T) {
 	tests := []struct {
-		has  []bool
-		want Level
+		lowest Level
+		has    []bool
+		want   Level
 	}{
-		{nil, Generic},
-		{[]bool{false, true, true}, Generic},
-		{[]bool{true, false, true}, AVX2},
-		{[]bool{true, true, false}, AVX512},
-		{[]bool{true, true, true}, AVX512VNNI},
+		{AVX2, nil, Generic},
+		{AVX2, []bool{false, true, true}, Generic},
+		{AVX2, []bool{true, false, true}, AVX2},
+		{AVX2, []bool{true, true, false}, AVX512},
+		{AVX2, []bool{true, true, true}, AVX512VNNI},
+		{NEON, []bool{true, false, true}, NEON},
+		{NEON, []bool{true, true, true}, I8MM},
 	}
 	for _, tt := range tests {
-		if got := highest(tt.has...); got != tt.want {
-			t.Errorf("highest(%v) = %v, want %v", tt.has, got, tt.want)
+		if got := highest(tt.lowest, tt.has...); got != tt.want {
+			t.Errorf("highest(%v, %v) = %v, want %v", tt.lowest, tt.has, got, tt.want)
 		}
 	}
 }
@@ -97,15 +100,15 @@ func TestHas(t *testing.T) {
 	if Has(Lent) != lent || lent && best != Generic {
 		t.Errorf("lent is %v where the best of our own is %v", Has(Lent), best)
 	}
-	for _, l := range []Level{AVX2, AVX512, AVX512VNNI} {
-		if Has(l) != (l <= best) || Has(l) && !Has(l-1) {
+	for l := AVX2; l < Lent; l++ {
+		if Has(l) != (lowest <= l && l <= best) || Has(l) && l > lowest && !Has(l-1) {
 			t.Errorf("Has(%v) = %v where the best is %v", l, Has(l), best)
 		}
 	}
 }
 
 func TestString(t *testing.T) {
-	want := []string{"generic", "avx2", "avx512", "avx512vnni", "lent", "Level(5)"}
+	want := []string{"generic", "avx2", "avx512", "avx512vnni", "neon", "dotprod", "i8mm", "lent", "Level(8)"}
 	for i, w := range want {
 		if got := Level(i).String(); got != w {
 			t.Errorf("Level(%d).String() = %q, want %q", i, got, w)

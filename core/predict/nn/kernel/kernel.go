@@ -12,8 +12,8 @@
 //	    └─────────┘           └──┴──┴──┘          └──────────┘   requantise, clamp
 //	pixels, in place      weights, packed once      pixels
 //
-// Three levels compute the same contract: generic (plain Go, the definition),
-// avx2, and avx512vnni. The level is chosen once at start by CPU feature.
+// The levels compute the same contract: generic (plain Go, the definition), avx2 and avx512vnni on amd64, and neon, dotprod and i8mm on
+// arm64. The level is chosen once at start by CPU feature.
 //
 // Integer results are the same bytes at every level and on every target. They
 // are defined by kernel_generic.go: exact int32 accumulators (wrapping), then
@@ -39,9 +39,11 @@ package kernel
 
 import "github.com/sightline-dev/sightline/core/cpu"
 
+//go:generate go run ./asm/arm64 -out kernel_arm64.s -stubs stubs_arm64.go -pkg kernel
+
 // Levels is the level that the functions of this package work at. They give the same results
 // at each.
-var Levels = cpu.Choose(cpu.AVX2, cpu.AVX512VNNI, cpu.Lent)
+var Levels = cpu.Choose(cpu.AVX2, cpu.AVX512VNNI, cpu.NEON, cpu.DotProd, cpu.I8MM, cpu.Lent)
 
 // Requant turns an int32 accumulator into a quantised byte, per output channel.
 // All scales must be finite and 0 <= Zero <= 255, Lo <= Hi.

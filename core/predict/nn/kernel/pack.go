@@ -1,5 +1,7 @@
 package kernel
 
+import "github.com/sightline-dev/sightline/core/cpu"
+
 // panel is the number of output columns stored together: one AVX-512 register of
 // float32 or int32, two of AVX2.
 const panel = 16
@@ -68,6 +70,7 @@ type PackedS8 struct {
 	b    []int8  // (⌈N/16⌉, Segs·seg4, 16, 4), zero beyond N and Seg
 
 	winograd []int16 // transformed, see packWinograd; nil: not
+	neonProduct
 	lease
 }
 
@@ -118,6 +121,7 @@ func (w *PackedS8) pack(from []int8) {
 			}
 		}
 	}
+	w.packNEON(w, from)
 }
 
 // panelBytes is the size of one panel of 16 columns.
@@ -165,6 +169,7 @@ type DepthwiseS8 struct {
 	pairs     []int16  // (⌈C/16⌉, couples, 16, 2): channels 0–3, 8–11, 4–7, 12–15; two taps
 	groups    [][4]int // taps of each group; -1 is none
 	quads     []int8   // (⌈C/16⌉·16, groups, 4), blocked as above
+	neonDepthwise
 	lease
 }
 
@@ -186,6 +191,7 @@ func PackDepthwiseS8(w []int8, c, kh, kw int) *DepthwiseS8 {
 	p.w = byTap(w, c)
 	p.packPairs()
 	p.packQuads()
+	p.packNEON(p)
 	return p
 }
 
@@ -268,6 +274,8 @@ func tapGroups(kh, kw int) [][4]int {
 // before the end.
 func blockLanes(c int) int {
 	switch {
+	case cpu.Has(cpu.NEON):
+		return 1
 	case c >= 64:
 		return 4
 	case c >= 32:

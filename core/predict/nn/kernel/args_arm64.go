@@ -1,0 +1,75 @@
+//go:build !purego
+
+package kernel
+
+import (
+	"math"
+	"unsafe"
+)
+
+// tileArgs holds the operands of a product's assembly: fields of 8 bytes in the order of
+// the arg… constants of asm/arm64/tile.go.
+type tileArgs struct {
+	a, b, c           unsafe.Pointer
+	bias, lift, scale unsafe.Pointer
+	lda               int // bytes between rows of a
+	segStep           int // bytes between segments
+	segs              int
+	k                 int // steps of 16 bytes per segment
+	tail              int // groups of weights behind them
+	bStep             int // bytes between panels
+	ldc               int // bytes between rows
+	tiles             int
+	lo, hi            int
+	zero              int
+	clamp             int              // 1 unless lo is 0 and hi is 255
+	_                 [2 * panel]int32 // room for the first values of the accumulators
+}
+
+func (t *tileArgs) ptr() *byte { return (*byte)(unsafe.Pointer(t)) }
+
+// rowArgs holds the operands of a depthwise row's assembly: fields of 8 bytes in the order
+// of the row… constants of asm/arm64/depthwise.go.
+type rowArgs struct {
+	src, dst, w, bias, scale unsafe.Pointer
+	step                     int // bytes between input rows
+	next                     int // bytes between the inputs of neighbouring outputs
+	out                      int // bytes between outputs
+	width                    int // outputs in a row
+	rows                     int
+	srcStep                  int // bytes between the inputs of rows of outputs
+	dstStep                  int // bytes between rows of outputs
+	taps                     *int
+	count                    int // taps, or groups of four
+	lo, hi                   int
+	zero                     int
+	clamp                    int // 1 unless lo is 0 and hi is 255
+	lift                     unsafe.Pointer
+	_                        [panel]int32 // room for the first values of the accumulators
+}
+
+func (r *rowArgs) ptr() *byte { return (*byte)(unsafe.Pointer(r)) }
+
+// elementArgs holds the operands of the elementwise assembly: fields of 8 bytes in the
+// order of the el… constants of asm/arm64/elementwise.go.
+type elementArgs struct {
+	dst, x, y      unsafe.Pointer
+	n              int // blocks or rows
+	step           int // bytes between rows
+	scaleX, scaleY uint64
+	zeroX, zeroY   int
+	lo, hi         int
+	zero           int
+}
+
+func (e *elementArgs) ptr() *byte { return (*byte)(unsafe.Pointer(e)) }
+
+// clamps returns 1 unless the bounds are those of a byte.
+func (q *Requant) clamps() int {
+	if q.Lo == 0 && q.Hi == 255 {
+		return 0
+	}
+	return 1
+}
+
+func bits(v float32) uint64 { return uint64(math.Float32bits(v)) }

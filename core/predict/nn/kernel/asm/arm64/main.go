@@ -1,0 +1,35 @@
+// Command arm64 writes the arm64 assembly of package kernel:
+//
+//	go run ./asm/arm64 -out kernel_arm64.s -stubs stubs_arm64.go -pkg kernel
+//
+// Every function takes one pointer to a struct of 8-byte fields (args_arm64.go), so a field's offset is 8 times its place.
+package main
+
+import "github.com/sightline-dev/sightline/core/cpu/asm/arm64"
+
+func main() { arm64.Generate(emit) }
+
+func emit(f *arm64.File) {
+	for _, rows := range []int{3, 2, 1} {
+		(&tile{File: f, rows: rows, panels: 2}).dots("gemmU8Tile")
+	}
+	for _, rows := range []int{4, 2, 1} {
+		(&tile{File: f, rows: rows, panels: 1}).dots("gemmU8Tile")
+	}
+	for _, rows := range []int{4, 2, 1} {
+		(&tile{File: f, rows: rows, panels: 1}).matrices("gemmU8Tile")
+	}
+	for _, rows := range []int{2, 1} {
+		(&tile{File: f, rows: rows}).words("gemmU8Tile", 2)
+		(&tile{File: f, rows: rows}).words("gemmU8Wide", 1)
+	}
+	(&tile{File: f, rows: 2, panels: 2, raw: true}).dots("gemmI32Tile")
+	(&tile{File: f, rows: 2, panels: 1, raw: true}).matrices("gemmI32Tile")
+	(&tile{File: f, rows: 2, raw: true}).words("gemmI32Wide", 1)
+	depthwiseU8(f)
+	addU8(f)
+	sumRowsU8(f)
+}
+
+// load puts a field of the struct at R0 into a register.
+func load(f *arm64.File, field, reg int) { f.Go("MOVD %d(R0), R%d", field, reg) }

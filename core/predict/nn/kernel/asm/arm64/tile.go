@@ -1,0 +1,383 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/sightline-dev/sightline/core/cpu/asm/arm64"
+)
+
+// The fields of kernel.tileArgs, in order.
+const (
+	argA       = 8 * iota // first row
+	argB                  // first panel
+	argC                  // first output
+	argBias               // bias of the first column
+	argLift               // added to the first column's bias
+	argScale              // scale of the first column
+	argLDA                // bytes between rows of a
+	argSegStep            // bytes between segments of a row
+	argSegs               // segments
+	argK                  // steps of 16 bytes per segment
+	argTail               // groups of weights behind them
+	argBStep              // bytes between panels
+	argLDC                // bytes between rows of c
+	argTiles              // tiles, one below the other
+	argLo                 // byte
+	argHi                 // byte
+	argZero               // zero point
+	argClamp              // 1 unless lo is 0 and hi is 255
+	argStart              // room for the first values of the accumulators
+)
+
+// The general registers of a tile; R0 is the struct. R18, R27 and above are not ours.
+const (
+	regA     = 1  // first row of the tile
+	regC     = 2  // first output of the tile
+	regLDA   = 3  // bytes
+	regLDC   = 4  // bytes
+	regTiles = 5  // to go
+	regSegs  = 6  // to go
+	regSeg   = 7  // first row at the segment
+	regK     = 8  // steps to go
+	regB     = 9  // weights; the second panel's are in the next register
+	regRow   = 11 // to 14: rows
+	regStart = 15
+	regScale = 19
+	regTemp  = 20
+	regStep  = 21 // bytes between weights of two groups, at level neon
+)
+
+// tile is a block of rows by panels of 16 columns, or by half a panel where panels is 0.
+type tile struct {
+	*arm64.File
+	rows, panels int
+	raw          bool // the results are the sums
+}
+
+// begin begins the function and loads what stays in registers.
+func (t *tile) begin(name string) {
+	t.Func(name)
+	load(t.File, argA, regA)
+	load(t.File, argC, regC)
+	load(t.File, argLDA, regLDA)
+	load(t.File, argLDC, regLDC)
+	load(t.File, argTiles, regTiles)
+	load(t.File, argScale, regScale)
+	t.Go("ADD $%d, R0, R%d", argStart, regStart)
+}
+
+// start stores the first values of the accumulators of cols columns: bias + lift.
+func (t *tile) start(cols int) {
+	load(t.File, argBias, regTemp)
+	load(t.File, argLift, regB)
+	t.Go("MOVD R%d, R%d", regStart, regK)
+	for i := 0; i < cols; i += 8 {
+		t.V("ldp q0, q1, [x%d], #32", regTemp)
+		t.V("ldp q2, q3, [x%d], #32", regB)
+		t.V("add v0.4s, v0.4s, v2.4s")
+		t.V("add v1.4s, v1.4s, v3.4s")
+		t.V("str q0, [x%d], #16", regK)
+		t.V("str q1, [x%d], #16", regK)
+	}
+}
+
+// walk emits the loops over tiles, segments and steps. tail takes the groups of weights that are left.
+func (t *tile) walk(init, step, tail, finish func()) {
+	t.Label("tile")
+	init()
+	load(t.File, argB, regB)
+	if t.panels == 2 {
+		load(t.File, argBStep, regTemp)
+		t.Go("ADD R%d, R%d, R%d", regTemp, regB, regB+1)
+	}
+	load(t.File, argSegs, regSegs)
+	t.Go("MOVD R%d, R%d", regA, regSeg)
+	t.Label("segment")
+	t.Go("MOVD R%d, R%d", regSeg, regRow)
+	for r := 1; r < t.rows; r++ {
+		t.Go("ADD R%d, R%d, R%d", regLDA, regRow+r-1, regRow+r)
+	}
+	load(t.File, argK, regK)
+	t.Go("CBZ R%d, tail", regK)
+	t.Label("loop")
+	step()
+	t.Go("SUB $1, R%d", regK)
+	t.Go("CBNZ R%d, loop", regK)
+	t.Label("tail")
+	load(t.File, argTail, regTemp)
+	tail()
+	load(t.File, argSegStep, regTemp)
+	t.Go("ADD R%d, R%d", regTemp, regSeg)
+	t.Go("SUB $1, R%d", regSegs)
+	t.Go("CBNZ R%d, segment", regSegs)
+	finish()
+	for range t.rows {
+		t.Go("ADD R%d, R%d", regLDA, regA)
+	}
+	t.Go("SUB $1, R%d", regTiles)
+	t.Go("CBNZ R%d, tile", regTiles)
+	t.Go("RET")
+}
+
+// four lists four registers.
+func four(v int) string { return fmt.Sprintf("{v%d.16b, v%d.16b, v%d.16b, v%d.16b}", v, v+1, v+2, v+3) }
+
+// dots is a tile with SDOT: a register holds four weights of four columns, and a register of a row 16 bytes less 128.
+func (t *tile) dots(name string) {
+	acc := func(r, v int) int { return 32 - 4*t.rows*t.panels + 4*t.panels*r + v }
+	sign, w := t.rows, (t.rows+4)/4*4
+	t.begin(fmt.Sprintf("%s%dx%dDotProd", name, t.rows, 16*t.panels))
+	t.start(16 * t.panels)
+	rows := func(load string, step int) {
+		for r := range t.rows {
+			t.V("ldr %s%d, [x%d], #%d", load, r, regRow+r, step)
+		}
+		for r := range t.rows {
+			t.V("eor v%d.16b, v%d.16b, v%d.16b", r, r, sign)
+		}
+	}
+	turn := 0
+	group := func(g int) {
+		for p := range t.panels {
+			t.V("ld1 %s, [x%d], #64", four(w+turn), regB+p)
+			for v := range 4 {
+				for r := range t.rows {
+					t.V("sdot v%d.4s, v%d.16b, v%d.4b[%d]", acc(r, 4*p+v), w+turn+v, r, g)
+				}
+			}
+			if turn += 4; w+turn+4 > acc(0, 0) {
+				turn = 0
+			}
+		}
+	}
+	t.walk(func() {
+		for r := range t.rows {
+			for p := range t.panels {
+				if p == 0 && t.panels == 2 {
+					t.V("ld1 %s, [x%d], #64", four(acc(r, 0)), regStart)
+					continue
+				}
+				t.V("ld1 %s, [x%d]", four(acc(r, 4*p)), regStart)
+			}
+			if t.panels == 2 {
+				t.Go("SUB $64, R%d", regStart)
+			}
+		}
+		t.V("movi v%d.16b, #128", sign)
+	}, func() {
+		rows("q", 16)
+		for g := range 4 {
+			group(g)
+		}
+	}, func() {
+		t.Go("TBZ $1, R%d, last", regTemp)
+		rows("d", 8)
+		group(0)
+		group(1)
+		t.Label("last")
+		t.Go("TBZ $0, R%d, done", regTemp)
+		rows("s", 4)
+		group(0)
+		t.Label("done")
+	}, func() { t.finish(acc) })
+}
+
+// matrices is a tile with USMMLA: a register holds eight weights of two columns, another eight bytes of two rows.
+func (t *tile) matrices(name string) {
+	acc := func(pair, v int) int { return 16 + 8*pair + v }
+	pairs := (t.rows + 1) / 2
+	row := func(r int) int { return min(r, t.rows-1) }
+	t.begin(fmt.Sprintf("%s%dx16I8MM", name, t.rows))
+	load(t.File, argBias, regTemp)
+	t.V("ld1 %s, [x%d]", four(0), regTemp)
+	for v := range 4 {
+		t.V("zip1 v%d.2d, v%d.2d, v%d.2d", 4+2*v, v, v)
+		t.V("zip2 v%d.2d, v%d.2d, v%d.2d", 5+2*v, v, v)
+	}
+	t.Go("MOVD R%d, R%d", regStart, regK)
+	t.V("st1 %s, [x%d], #64", four(4), regK)
+	t.V("st1 %s, [x%d]", four(8), regK)
+	// group takes eight pairs of columns of the rows in the registers at from.
+	group := func(from int) {
+		for h := range 2 {
+			w := 8 + 4*h
+			t.V("ld1 %s, [x%d], #64", four(w), regB)
+			for v := range 4 {
+				for p := range pairs {
+					t.V("usmmla v%d.4s, v%d.16b, v%d.16b", acc(p, 4*h+v), from+p, w+v)
+				}
+			}
+		}
+	}
+	rows := func(load string, step int) {
+		for r := range t.rows {
+			t.V("ldr %s%d, [x%d], #%d", load, r, regRow+r, step)
+		}
+		for p := range pairs {
+			t.V("zip1 v%d.2d, v%d.2d, v%d.2d", 4+p, 2*p, row(2*p+1))
+		}
+	}
+	t.walk(func() {
+		for p := range pairs {
+			t.V("ld1 %s, [x%d], #64", four(acc(p, 0)), regStart)
+			t.V("ld1 %s, [x%d]", four(acc(p, 4)), regStart)
+			t.Go("SUB $64, R%d", regStart)
+		}
+	}, func() {
+		rows("q", 16)
+		for p := range pairs {
+			t.V("zip2 v%d.2d, v%d.2d, v%d.2d", 6+p, 2*p, row(2*p+1))
+		}
+		group(4)
+		group(6)
+	}, func() {
+		t.Go("CBZ R%d, done", regTemp)
+		rows("d", 8)
+		group(4)
+		t.Label("done")
+	}, func() {
+		for p := range pairs {
+			for v := range 4 {
+				t.V("zip1 v%d.2d, v%d.2d, v%d.2d", 8+4*p+v, acc(p, 2*v), acc(p, 2*v+1))
+				t.V("zip2 v%d.2d, v%d.2d, v%d.2d", acc(p, v), acc(p, 2*v), acc(p, 2*v+1))
+			}
+		}
+		t.finish(func(r, v int) int {
+			if r%2 == 0 {
+				return 8 + 2*r + v
+			}
+			return acc(r/2, v)
+		})
+	})
+}
+
+// words is a tile of half a panel with SMULL, SMLAL and SADALP. Pairs of products fit into the words between them unless both are
+// -128 times -128: chain, the products that a word takes, is 2 only for weights without -128.
+func (t *tile) words(name string, chain int) {
+	acc := func(r, c int) int { return 16 + 8*r + c }
+	const sign, low, high = 4, 8, 12
+	t.begin(fmt.Sprintf("%s%dx8NEON", name, t.rows))
+	t.start(8)
+	t.Go("MOVD $128, R%d", regStep)
+	rows := func(from int) {
+		for r := range t.rows {
+			t.V("ld1r {v%d.2d}, [x%d], #8", from+r, regRow+r)
+			t.V("eor v%d.16b, v%d.16b, v%d.16b", from+r, from+r, sign)
+		}
+	}
+	// products adds those of the rows in registers a and b with the weights in the four registers at wa and at wb.
+	products := func(a, wa, b, wb int) {
+		for pair := range 4 {
+			for r := range t.rows {
+				t.V("smull v5.8h, v%d.8b, v%d.8b", a+r, wa+pair)
+				t.V("smull2 v6.8h, v%d.16b, v%d.16b", a+r, wa+pair)
+				if wb > 0 {
+					t.V("smlal v5.8h, v%d.8b, v%d.8b", b+r, wb+pair)
+					t.V("smlal2 v6.8h, v%d.16b, v%d.16b", b+r, wb+pair)
+				}
+				t.V("sadalp v%d.4s, v5.8h", acc(r, 2*pair))
+				t.V("sadalp v%d.4s, v6.8h", acc(r, 2*pair+1))
+			}
+		}
+	}
+	t.walk(func() {
+		for r := range t.rows {
+			for c := range 8 {
+				t.V("movi v%d.16b, #0", acc(r, c))
+			}
+		}
+		t.V("movi v%d.16b, #128", sign)
+	}, func() {
+		t.V("ld1 %s, [x%d], x%d", four(low), regB, regStep)
+		t.V("ld1 %s, [x%d], x%d", four(high), regB, regStep)
+		rows(0)
+		rows(2)
+		if chain == 2 {
+			products(0, low, 2, high)
+			return
+		}
+		products(0, low, 0, 0)
+		products(2, high, 0, 0)
+	}, func() {
+		t.Go("CBZ R%d, done", regTemp)
+		t.V("ld1 %s, [x%d], x%d", four(low), regB, regStep)
+		rows(0)
+		products(0, low, 0, 0)
+		t.Label("done")
+	}, func() {
+		t.V("ldp q0, q1, [x%d]", regStart)
+		for r := range t.rows {
+			for v := range 2 {
+				a := acc(r, 4*v)
+				t.V("addp v%d.4s, v%d.4s, v%d.4s", a, a, a+1)
+				t.V("addp v%d.4s, v%d.4s, v%d.4s", a+2, a+2, a+3)
+				t.V("addp v%d.4s, v%d.4s, v%d.4s", a, a, a+2)
+				t.V("add v%d.4s, v%d.4s, v%d.4s", a, a, v)
+			}
+		}
+		t.finish(func(r, v int) int { return acc(r, 4*v) })
+	})
+}
+
+// finish stores the tile, whose row r has columns 4v to 4v+3 in register sums(r, v).
+func (t *tile) finish(sums func(r, v int) int) {
+	vecs := max(2, 4*t.panels)
+	if t.raw {
+		for r := range t.rows {
+			t.Go("MOVD R%d, R%d", regC, regTemp)
+			for v := range vecs {
+				t.V("str q%d, [x%d], #16", sums(r, v), regTemp)
+			}
+			t.Go("ADD R%d, R%d", regLDC, regC)
+		}
+		return
+	}
+	if t.panels == 0 {
+		t.V("ldp q0, q1, [x%d]", regScale)
+	}
+	for p := range t.panels {
+		if p+1 < t.panels {
+			t.V("ld1 %s, [x%d], #64", four(4*p), regScale)
+			continue
+		}
+		t.V("ld1 %s, [x%d]", four(4*p), regScale)
+	}
+	if t.panels == 2 {
+		t.Go("SUB $64, R%d", regScale)
+	}
+	var all []int
+	scale := map[int]int{}
+	for r := range t.rows {
+		for v := range vecs {
+			all = append(all, sums(r, v))
+			scale[sums(r, v)] = v
+		}
+	}
+	toWords(t.File, all, func(v int) int { return scale[v] })
+	dupByte(t.File, argZero, 0, "8h")
+	var rows [][]int
+	for r := range t.rows {
+		var out []int
+		for v := 0; v < vecs; v += 4 {
+			var from []int
+			for i := range min(4, vecs-v) {
+				from = append(from, sums(r, v+i))
+			}
+			narrow(t.File, from, 0)
+			out = append(out, from[0])
+		}
+		rows = append(rows, out)
+	}
+	clampBytes(t.File, argClamp, argLo, argHi, rows)
+	for _, out := range rows {
+		switch {
+		case t.panels == 0:
+			t.V("str d%d, [x%d]", out[0], regC)
+		case t.panels == 1:
+			t.V("str q%d, [x%d]", out[0], regC)
+		default:
+			t.V("stp q%d, q%d, [x%d]", out[0], out[1], regC)
+		}
+		t.Go("ADD R%d, R%d", regLDC, regC)
+	}
+}

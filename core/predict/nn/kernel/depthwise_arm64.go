@@ -1,0 +1,77 @@
+//go:build !purego
+
+package kernel
+
+import (
+	"unsafe"
+
+	"github.com/sightline-dev/sightline/core/cpu"
+)
+
+// maxTaps is the largest kernel the assembly takes; larger ones are left to the
+// generic code.
+const maxTaps = 128
+
+func depthwiseF32(dst, src []float32, d *Depthwise, w *DepthwiseF32, lo, hi float32) {
+	depthwiseF32Generic(dst, src, d, w, 0, lo, hi)
+}
+
+// depthwiseU8 takes 16 channels at a time through all rows, and the last ones in plain Go.
+func depthwiseU8(dst, src []uint8, d *Depthwise, w *DepthwiseS8, q *Requant) {
+	taps := w.KH * w.KW
+	if Levels.Now() == cpu.Generic || taps == 0 || taps > maxTaps {
+		depthwiseU8Generic(dst, src, d, w, 0, q)
+		return
+	}
+	args := rowArgs{
+		step: d.SrcStride, next: d.StrideX * w.C, out: w.C, width: d.Width, rows: d.Rows, srcStep: d.SrcStep, dstStep: d.DstStep,
+		lo: int(q.Lo), hi: int(q.Hi), zero: int(q.Zero), clamp: q.clamps(),
+	}
+	dots := Levels.Now() != cpu.NEON
+	three := 0 // the stride, where the kernel is 3x3 and its columns touch
+	var offsets [maxTaps + 3]int
+	at := func(tap int) int { return tap/w.KW*d.SrcStride + tap%w.KW*d.DilationX*w.C }
+	switch {
+	case dots && w.KH == 3 && w.KW == 3 && d.DilationX == 1 && (d.StrideX == 1 || d.StrideX == 2):
+		three = d.StrideX
+	case dots:
+		for g, group := range w.groups {
+			for i, tap := range group {
+				offsets[g*4+i] = at(max(tap, 0))
+			}
+		}
+		args.taps, args.count = &offsets[0], len(w.groups)
+	default:
+		for t := range taps {
+			offsets[t] = at(t)
+		}
+		args.taps, args.count = &offsets[0], taps
+	}
+	whole := w.C / panel * panel
+	for c := 0; c < whole; c += panel {
+		args.src, args.dst = unsafe.Pointer(&src[c]), unsafe.Pointer(&dst[c])
+		args.bias, args.scale, args.lift = unsafe.Pointer(&q.Bias[c]), unsafe.Pointer(&q.Scale[c]), unsafe.Pointer(&w.lift[c])
+		if dots {
+			args.w = unsafe.Pointer(&w.quads[c*len(w.groups)*4])
+		} else {
+			args.w = unsafe.Pointer(&w.words[c*taps])
+		}
+		runDepthwise(dots, three, args.ptr())
+	}
+	if whole < w.C {
+		depthwiseU8Generic(dst, src, d, w, whole, q)
+	}
+}
+
+func runDepthwise(dots bool, three int, p *byte) {
+	switch {
+	case three == 1:
+		depthwiseU8Three1DotProd(p)
+	case three == 2:
+		depthwiseU8Three2DotProd(p)
+	case dots:
+		depthwiseU8TapsDotProd(p)
+	default:
+		depthwiseU8TapsNEON(p)
+	}
+}
