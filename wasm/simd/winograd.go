@@ -2,8 +2,8 @@ package simd
 
 import "github.com/sightline-dev/sightline/wasm/simd/emit"
 
-// A 3×3 convolution at stride 1 by tiles of 4×4 outputs, with the transforms of core/predict/nn/kernel/winograd.go: 36 products in
-// place of 144. A packing of windows holds what it needs:
+// A 3×3 convolution at stride 1 by tiles of 4×4 outputs, with the transforms of core/predict/nn/kernel/winograd.go: 36 products replace
+// 144. A packing of windows holds what it needs:
 //
 //	u (⌈n/8⌉, 36, c/2, 8, 2) int16: transformed weights, in panels like those of a product
 //	v (36, winogradStep)    int16: transformed windows, of c channels each
@@ -16,7 +16,7 @@ const (
 	winogradBytes = 36 * (winogradStep + winogradSums) // v and m
 )
 
-// defineTransform defines (h, w), which packs u where there are whole panels, and notes where it lies.
+// defineTransform defines (h, w), which packs u if all panels are full, and notes where it lies.
 func (k *kernels) defineTransform() *emit.Func {
 	store := k.defineStoreWeights()
 	f := k.Func("", ints(2))
