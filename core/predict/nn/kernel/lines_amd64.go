@@ -2,7 +2,10 @@
 
 package kernel
 
-import "unsafe"
+import (
+	"math"
+	"unsafe"
+)
 
 // lines is a byte product of AVX-512: rows of m results each, as ConvRowsU8 and ConvRowU8 take them.
 type lines struct {
@@ -21,6 +24,9 @@ func (l *lines) run() {
 		whole--
 	}
 	args := l.args()
+	if l.q.packs(l.w.N) {
+		args.form = formPacked
+	}
 	l.tiles(args, 0, whole, l.m)
 	for y := whole; y < l.r.Rows; y++ {
 		safe := l.safe(y)
@@ -54,20 +60,17 @@ func (l *lines) args() tileArgs {
 	args := byteArgs(l.lda, l.segs, l.w)
 	args.ldc = l.ldd
 	args.lo, args.hi, args.zero = uint64(l.q.Lo), bits(float32(int32(l.q.Hi)-l.q.Zero)), int(l.q.Zero)
-	if l.q.packs(l.w.N) {
-		args.form = formPacked
-	}
 	return args
 }
 
 // packs reports whether saturation alone clamps the results as q wants: no product of a sum and a scale below 1 overflows an int32.
 func (q *Requant) packs(n int) bool {
+	const one, sign = 0x3f800000, 1 << 31
+	var top uint32
 	for _, s := range q.Scale[:n] {
-		if !(s > -1 && s < 1) {
-			return false
-		}
+		top = max(top, math.Float32bits(s)&^sign)
 	}
-	return q.Lo == 0 && q.Hi == 255
+	return top < one && q.Lo == 0 && q.Hi == 255
 }
 
 // tiles computes m results of each of rows from y on: parts of them whose inputs stay in the second cache, tile by tile of columns.
