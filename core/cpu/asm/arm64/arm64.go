@@ -65,3 +65,6 @@ func (f *File) V(format string, args ...any) {
 	}
 	fmt.Fprintf(&f.out, "\tWORD $0x%08x // %s\n", word, text)
 }
+
+// Four lists the four registers of a load or store, beginning with v.
+func Four(v int) string { return fmt.Sprintf("{v%d.16b, v%d.16b, v%d.16b, v%d.16b}", v, v+1, v+2, v+3) }

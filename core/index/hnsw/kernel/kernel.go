@@ -22,8 +22,8 @@
 // which falls as the cosine rises and is the same whole number on every host. [Vectors.Dots]
 // reads both bytes and is exact.
 //
-// Three levels compute the same numbers: generic (plain Go, the definition), avx2 and
-// avx512vnni. The level is chosen once at start by CPU feature. VNNI multiplies unsigned by
+// The levels compute the same numbers: generic (plain Go, the definition), avx2 and
+// avx512vnni on amd64, neon and dotprod on arm64. The level is chosen once at start by CPU feature. VNNI multiplies unsigned by
 // signed bytes, hence the form Σ (a+128)·b = Σ a·b + 128·Σb and the 510 = 512 − 2 in meta.
 //
 // The package knows nothing of graphs: rows are numbers below [Vectors.Rows].
@@ -36,9 +36,11 @@ import (
 	"github.com/sightline-dev/sightline/core/cpu"
 )
 
+//go:generate go run ./asm/arm64 -out kernel_arm64.s -stubs stubs_arm64.go -pkg kernel
+
 // Levels is the level that the functions of this package work at. They give the same results
 // at each.
-var Levels = cpu.Choose(cpu.AVX2, cpu.AVX512VNNI, cpu.Lent)
+var Levels = cpu.Choose(cpu.AVX2, cpu.AVX512VNNI, cpu.NEON, cpu.DotProd, cpu.Lent)
 
 // MaxDim is the largest number of dimensions: above it sums could leave 32 bits.
 const MaxDim = 2048

@@ -86,7 +86,7 @@ func (d depthwise) frame(name string, prepare, pixel func()) {
 
 // put stores an output. It uses four registers for the scales.
 func (d depthwise) put(sums [4]int, scale int) {
-	d.V("ld1 %s, [x%d]", four(scale), dwScale)
+	d.V("ld1 %s, [x%d]", arm64.Four(scale), dwScale)
 	toWords(d.File, sums[:], func(v int) int { return scale + v - sums[0] })
 	narrow(d.File, sums[:], 31)
 	clamp(d.File, sums[0])
@@ -107,13 +107,13 @@ func (d depthwise) nextRow() {
 // start stores the first values of the accumulators behind the struct: bias + lift.
 func (d depthwise) start() {
 	load(d.File, rowLift, dwOff)
-	d.V("ld1 %s, [x%d]", four(0), dwBias)
-	d.V("ld1 %s, [x%d]", four(4), dwOff)
+	d.V("ld1 %s, [x%d]", arm64.Four(0), dwBias)
+	d.V("ld1 %s, [x%d]", arm64.Four(4), dwOff)
 	for v := range 4 {
 		d.V("add v%d.4s, v%d.4s, v%d.4s", v, v, 4+v)
 	}
 	d.Go("ADD $%d, R0, R%d", rowStart, dwBias)
-	d.V("st1 %s, [x%d]", four(0), dwBias)
+	d.V("st1 %s, [x%d]", arm64.Four(0), dwBias)
 }
 
 // interleave makes of four rows of bytes, in registers 0 to 3, the dwords of 16 channels in registers 4 to 7.
@@ -131,7 +131,7 @@ func (d depthwise) interleave() {
 func depthwiseU8(f *arm64.File) {
 	d := depthwise{f}
 	d.frame("depthwiseU8TapsNEON", func() {}, func() {
-		d.V("ld1 %s, [x%d]", four(16), dwBias)
+		d.V("ld1 %s, [x%d]", arm64.Four(16), dwBias)
 		load(f, rowW, dwW)
 		load(f, rowTaps, dwTaps)
 		load(f, rowCount, dwCount)
@@ -152,7 +152,7 @@ func depthwiseU8(f *arm64.File) {
 		d.start()
 		d.V("movi v28.16b, #128")
 	}, func() {
-		d.V("ld1 %s, [x%d]", four(16), dwBias)
+		d.V("ld1 %s, [x%d]", arm64.Four(16), dwBias)
 		load(f, rowW, dwW)
 		load(f, rowTaps, dwTaps)
 		load(f, rowCount, dwCount)
@@ -165,7 +165,7 @@ func depthwiseU8(f *arm64.File) {
 		for i := range 4 {
 			d.V("eor v%d.16b, v%d.16b, v28.16b", i, i)
 		}
-		d.V("ld1 %s, [x%d], #64", four(8), dwW)
+		d.V("ld1 %s, [x%d], #64", arm64.Four(8), dwW)
 		d.interleave()
 		for i := range 4 {
 			d.V("sdot v%d.4s, v%d.16b, v%d.16b", 16+i, 4+i, 8+i)
@@ -186,7 +186,7 @@ func (d depthwise) three(stride int) {
 	d.start()
 	load(d.File, rowW, dwW)
 	for g := range 3 {
-		d.V("ld1 %s, [x%d], #64", four(weights+4*g), dwW)
+		d.V("ld1 %s, [x%d], #64", arm64.Four(weights+4*g), dwW)
 	}
 	d.V("movi v%d.16b, #128", sign)
 	load(d.File, rowZero, zero)
@@ -225,13 +225,13 @@ func (d depthwise) three(stride int) {
 		for kx := 3 - stride; kx < 3; kx++ {
 			column(at(kx))
 		}
-		d.V("ld1 %s, [x%d]", four(acc), dwBias)
+		d.V("ld1 %s, [x%d]", arm64.Four(acc), dwBias)
 		for kx := range 3 {
 			for i := range 4 {
 				d.V("sdot v%d.4s, v%d.16b, v%d.16b", acc+i, at(kx)+i, weights+4*kx+i)
 			}
 		}
-		d.V("ld1 %s, [x%d]", four(at(0)), dwScale)
+		d.V("ld1 %s, [x%d]", arm64.Four(at(0)), dwScale)
 		sums := []int{acc, acc + 1, acc + 2, acc + 3}
 		toWords(d.File, sums, func(v int) int { return at(0) + v - acc })
 		d.V("dup v%d.8h, w%d", rows, zero)

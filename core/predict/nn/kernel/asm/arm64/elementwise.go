@@ -103,6 +103,6 @@ func sumRowsU8(f *arm64.File) {
 	}
 	f.Go("CBNZ R%d, run", n)
 	load(f, elDst, x)
-	f.V("st1 %s, [x%d]", four(sums), x)
+	f.V("st1 %s, [x%d]", arm64.Four(sums), x)
 	f.Go("RET")
 }

@@ -119,9 +119,6 @@ func (t *tile) walk(init, step, tail, finish func()) {
 	t.Go("RET")
 }
 
-// four lists four registers.
-func four(v int) string { return fmt.Sprintf("{v%d.16b, v%d.16b, v%d.16b, v%d.16b}", v, v+1, v+2, v+3) }
-
 // dots is a tile with SDOT: a register holds four weights of four columns, and a register of a row 16 bytes less 128.
 func (t *tile) dots(name string) {
 	acc := func(r, v int) int { return 32 - 4*t.rows*t.panels + 4*t.panels*r + v }
@@ -139,7 +136,7 @@ func (t *tile) dots(name string) {
 	turn := 0
 	group := func(g int) {
 		for p := range t.panels {
-			t.V("ld1 %s, [x%d], #64", four(w+turn), regB+p)
+			t.V("ld1 %s, [x%d], #64", arm64.Four(w+turn), regB+p)
 			for v := range 4 {
 				for r := range t.rows {
 					t.V("sdot v%d.4s, v%d.16b, v%d.4b[%d]", acc(r, 4*p+v), w+turn+v, r, g)
@@ -154,10 +151,10 @@ func (t *tile) dots(name string) {
 		for r := range t.rows {
 			for p := range t.panels {
 				if p == 0 && t.panels == 2 {
-					t.V("ld1 %s, [x%d], #64", four(acc(r, 0)), regStart)
+					t.V("ld1 %s, [x%d], #64", arm64.Four(acc(r, 0)), regStart)
 					continue
 				}
-				t.V("ld1 %s, [x%d]", four(acc(r, 4*p)), regStart)
+				t.V("ld1 %s, [x%d]", arm64.Four(acc(r, 4*p)), regStart)
 			}
 			if t.panels == 2 {
 				t.Go("SUB $64, R%d", regStart)
@@ -189,19 +186,19 @@ func (t *tile) matrices(name string) {
 	row := func(r int) int { return min(r, t.rows-1) }
 	t.begin(fmt.Sprintf("%s%dx16I8MM", name, t.rows))
 	load(t.File, argBias, regTemp)
-	t.V("ld1 %s, [x%d]", four(0), regTemp)
+	t.V("ld1 %s, [x%d]", arm64.Four(0), regTemp)
 	for v := range 4 {
 		t.V("zip1 v%d.2d, v%d.2d, v%d.2d", 4+2*v, v, v)
 		t.V("zip2 v%d.2d, v%d.2d, v%d.2d", 5+2*v, v, v)
 	}
 	t.Go("MOVD R%d, R%d", regStart, regK)
-	t.V("st1 %s, [x%d], #64", four(4), regK)
-	t.V("st1 %s, [x%d]", four(8), regK)
+	t.V("st1 %s, [x%d], #64", arm64.Four(4), regK)
+	t.V("st1 %s, [x%d]", arm64.Four(8), regK)
 	// group takes eight pairs of columns of the rows in the registers at from.
 	group := func(from int) {
 		for h := range 2 {
 			w := 8 + 4*h
-			t.V("ld1 %s, [x%d], #64", four(w), regB)
+			t.V("ld1 %s, [x%d], #64", arm64.Four(w), regB)
 			for v := range 4 {
 				for p := range pairs {
 					t.V("usmmla v%d.4s, v%d.16b, v%d.16b", acc(p, 4*h+v), from+p, w+v)
@@ -219,8 +216,8 @@ func (t *tile) matrices(name string) {
 	}
 	t.walk(func() {
 		for p := range pairs {
-			t.V("ld1 %s, [x%d], #64", four(acc(p, 0)), regStart)
-			t.V("ld1 %s, [x%d]", four(acc(p, 4)), regStart)
+			t.V("ld1 %s, [x%d], #64", arm64.Four(acc(p, 0)), regStart)
+			t.V("ld1 %s, [x%d]", arm64.Four(acc(p, 4)), regStart)
 			t.Go("SUB $64, R%d", regStart)
 		}
 	}, func() {
@@ -288,8 +285,8 @@ func (t *tile) words(name string, chain int) {
 		}
 		t.V("movi v%d.16b, #128", sign)
 	}, func() {
-		t.V("ld1 %s, [x%d], x%d", four(low), regB, regStep)
-		t.V("ld1 %s, [x%d], x%d", four(high), regB, regStep)
+		t.V("ld1 %s, [x%d], x%d", arm64.Four(low), regB, regStep)
+		t.V("ld1 %s, [x%d], x%d", arm64.Four(high), regB, regStep)
 		rows(0)
 		rows(2)
 		if chain == 2 {
@@ -300,7 +297,7 @@ func (t *tile) words(name string, chain int) {
 		products(2, high, 0, 0)
 	}, func() {
 		t.Go("CBZ R%d, done", regTemp)
-		t.V("ld1 %s, [x%d], x%d", four(low), regB, regStep)
+		t.V("ld1 %s, [x%d], x%d", arm64.Four(low), regB, regStep)
 		rows(0)
 		products(0, low, 0, 0)
 		t.Label("done")
@@ -337,10 +334,10 @@ func (t *tile) finish(sums func(r, v int) int) {
 	}
 	for p := range t.panels {
 		if p+1 < t.panels {
-			t.V("ld1 %s, [x%d], #64", four(4*p), regScale)
+			t.V("ld1 %s, [x%d], #64", arm64.Four(4*p), regScale)
 			continue
 		}
-		t.V("ld1 %s, [x%d]", four(4*p), regScale)
+		t.V("ld1 %s, [x%d]", arm64.Four(4*p), regScale)
 	}
 	if t.panels == 2 {
 		t.Go("SUB $64, R%d", regScale)
