@@ -18,12 +18,14 @@ package kernel
 
 import "github.com/sightline-dev/sightline/core/cpu"
 
+//go:generate go run ./asm/arm64 -out kernel_arm64.s -stubs stubs_arm64.go -pkg kernel
+
 // Lanes is the width of a panel, and what lengths are multiples of.
 const Lanes = 32
 
 // Levels is the level that the functions of this package work at. They give the same results
 // at each.
-var Levels = cpu.Choose(cpu.AVX2, cpu.AVX512, cpu.Lent)
+var Levels = cpu.Choose(cpu.AVX2, cpu.AVX512, cpu.NEON, cpu.Lent)
 
 // Product computes one panel of a matrix product:
 //
