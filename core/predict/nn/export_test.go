@@ -46,3 +46,22 @@ func (s *Session) Profile(in Tensor, rounds int, now func() time.Duration) ([]St
 	}
 	return times, nil
 }
+
+// PointwiseConv is a 1×1 convolution of bytes.
+type PointwiseConv struct {
+	Bytes   []int8
+	Weights [2]int // outputs and inputs
+	Pixels  int
+}
+
+// Pointwise returns the 1×1 convolutions of bytes.
+func (n *Network) Pointwise() []PointwiseConv {
+	var all []PointwiseConv
+	for i, node := range n.nodes {
+		if w, err := node.window(); node.Kind == Conv && node.Bytes != nil && err == nil && w.pointwise() {
+			shape := n.values[i+1].Shape
+			all = append(all, PointwiseConv{node.Bytes, [2]int{node.Shape[0], node.Shape[1]}, shape[0] * shape[2] * shape[3]})
+		}
+	}
+	return all
+}
