@@ -32,6 +32,11 @@ func plus(bit, width, offset int) field {
 	}
 }
 
+// minus is the distance of a right shift of dwords, which the encoding takes from an offset.
+func minus(bit, offset int) field {
+	return func(v int) (uint32, bool) { return uint32(offset-v) << bit, v > 0 && v <= 32 }
+}
+
 // same is a number that the text repeats.
 func same(int) (uint32, bool) { return 0, true }
 
@@ -107,6 +112,18 @@ var forms = map[string]form{
 	"fneg v#.4s, v#.4s":            two(0x6ea0f800),
 	"fcvtzs v#.4s, v#.4s":          two(0x4ea1b800),
 	"ld1r {v#.4s}, [x#], ##":       {0x4ddfc800, []field{rd, rn, same}},
+	"mul v#.4s, v#.4s, v#.4s":      three(0x4ea09c00),
+	"mul v#.4s, v#.4s, v#.s[#]":    {0x4f808000, []field{rd, rn, rm, lane4}},
+	"mla v#.4s, v#.4s, v#.s[#]":    {0x6f800000, []field{rd, rn, rm, lane4}},
+	"mls v#.4s, v#.4s, v#.s[#]":    {0x6f804000, []field{rd, rn, rm, lane4}},
+	"sub v#.4s, v#.4s, v#.4s":      three(0x6ea08400),
+	"sshr v#.4s, v#.4s, ##":        {0x4f000400, []field{rd, rn, minus(16, 64)}},
+	"trn1 v#.4s, v#.4s, v#.4s":     three(0x4e802800),
+	"trn2 v#.4s, v#.4s, v#.4s":     three(0x4e806800),
+	"dup v#.4s, v#.s[#]":           {0x4e040400, []field{rd, rn, at(19, 2, 1)}},
+	"sqxtn v#.8b, v#.8h":           two(0x0e214800),
+	"str s#, [x#]":                 {0xbd000000, []field{rd, rn}},
+	"stp q#, q#, [x#], ##":         {0xac800000, []field{rd, ra, rn, signed(15, 7, 16)}},
 	"fadd v#.2s, v#.2s, v#.2s":     three(0x0e20d400),
 	"faddp s#, v#.2s":              two(0x7e30d800),
 	"addp v#.4s, v#.4s, v#.4s":     three(0x4ea0bc00),

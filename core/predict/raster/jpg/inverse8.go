@@ -1,5 +1,7 @@
 package jpg
 
+//go:generate go run ./asm/arm64 -out inverse_arm64.s -stubs stubs_arm64.go -pkg jpg
+
 // inverse8Generic is the inverse DCT of image/jpeg (Go 1.26): Loeffler, Ligtenberg and
 // Moschytz, "Practical Fast 1-D DCT Algorithms with 11 Multiplications" (1989), in
 // fixed point on int32 that wraps, rows first. The comments there follow the precision
