@@ -177,7 +177,7 @@ race-programs: ## the race detector on the programs and the host of the module
 fuzz: ## each fuzz target for FUZZTIME
 	@.ci/fuzz $(FUZZTIME)
 
-bench: build ## ours and the peers', interleaved, with ratios; and the Go benchmarks, for benchstat, into .cache/bench.txt
+bench: build ## ours and the peers', interleaved, as README's table (SIGHTLINE_CPU=avx2 or plain forces our kernels); and the Go benchmarks, for benchstat, into .cache/bench.txt
 	@mkdir -p .cache
 	cd models/peers && npm ci --ignore-scripts --silent
 	$(GO) run ./models/peers -rounds $(ROUNDS)

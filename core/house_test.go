@@ -208,8 +208,6 @@ var larger = map[string]int{
 	"core/partition/takeback.go sort":                76,
 	"core/predict/raster/jpg/sequential.go meanRow":  96,
 	"core/predict/raster/jpg/sequential.go valueRow": 95,
-	"models/peers/main.go run":                       65,
-	"models/peers/vectors/main.go run":               64,
 	"origin/server/cli/importer.go batches":          69,
 	"origin/server/data/check.go inputs":             67,
 	"origin/server/httpd/hosted.go hosted":           62,

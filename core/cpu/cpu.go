@@ -17,6 +17,8 @@
 //	// Levels is the level of the kernels of this package.
 //	var Levels = cpu.Choose(cpu.AVX2, cpu.AVX512VNNI)
 //
+// The environment can take features from a program, for measurements: GODEBUG=cpu.avx512f=off leaves AVX2, and cpu.avx2=off plain Go.
+//
 // A level chooses how fast a result comes, never which one.
 package cpu
 

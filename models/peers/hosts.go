@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strconv"
+	"sync"
 	"time"
 
 	"golang.org/x/image/bmp"
@@ -23,39 +24,40 @@ import (
 	"github.com/sightline-dev/sightline/models"
 )
 
-// browserCases are a predict in a page of a picture that is as good as decoded, a bitmap of the network's size,
-// against the network alone on ort-web's side: once from the bitmap to concepts, in one thread as there, and once all of
-// /v2 by base64, to which the peer has nothing and for which no limit is set.
-func browserCases(browser *node, dir, shared string) ([]comparison, error) {
-	general, err := generalID()
-	if err != nil {
-		return nil, err
-	}
-	photo, err := photo(1152, 864)
-	if err != nil {
-		return nil, err
-	}
-	small, err := shrinkStandard(photo)
-	if err != nil {
-		return nil, err
-	}
-	picture := filepath.Join(dir, "small.bmp")
-	if err := writeBitmap(picture, small); err != nil {
-		return nil, err
-	}
-	network := filepath.Join(shared, "model", "general.onnx")
-	ours := func(side string) func(int) (float64, error) {
+// inBrowser compares a prediction in a page with onnxruntime-web, which runs the network alone. The picture is a bitmap of the network's
+// size, which costs nothing to decode. The first case goes from the bitmap to concepts in the page's own thread. The second is all of /v2 by
+// base64; no peer has that, and no limit is set.
+func (b *bench) inBrowser(browser *program) []comparison {
+	picture := filepath.Join(b.dir, "small.bmp")
+	general := sync.OnceValues(func() (string, error) {
+		photo, err := photo(1152, 864)
+		if err != nil {
+			return "", err
+		}
+		small, err := shrinkStandard(photo)
+		if err != nil {
+			return "", err
+		}
+		if err := writeBitmap(picture, small); err != nil {
+			return "", err
+		}
+		return generalID()
+	})
+	ours := func(side string) measure {
 		return func(n int) (float64, error) {
-			return browser.ask(map[string]any{"side": side, "picture": picture, "model": general, "n": n})
+			model, err := general()
+			if err != nil {
+				return 0, err
+			}
+			return browser.time(map[string]any{"side": side, "picture": picture, "model": model})(n)
 		}
 	}
-	peer := func(n int) (float64, error) {
-		return browser.ask(map[string]any{"side": "onnxruntime-web", "model": network, "n": n})
-	}
+	peer := browser.time(map[string]any{"side": "onnxruntime-web", "model": filepath.Join(b.shared, "model-next", "general.onnx")})
+	const kernels, rival = "browser", "onnxruntime-web, float32"
 	return []comparison{
-		{"general int8 in Chromium, onnxruntime-web float32", 0.45, ours("ours"), peer},
-		{"all of /v2 in Chromium, onnxruntime-web float32", 0, ours("v2"), peer},
-	}, nil
+		{work: "the general network, int8", rival: rival, kernels: kernels, bar: both(0.45), ours: ours("ours"), peer: peer},
+		{work: "all of /v2 in a page", rival: rival, kernels: kernels, ours: ours("v2"), peer: peer},
+	}
 }
 
 func generalID() (string, error) {
@@ -74,33 +76,40 @@ func writeBitmap(path string, img image.Image) error {
 	return os.WriteFile(path, b.Bytes(), 0o600)
 }
 
-// edgeCase is a predict by base64 over HTTP at an edge, against the same at an origin: CPU time of the whole
+// edge is a predict by base64 over HTTP at an edge, against the same at an origin: CPU time of the whole
 // process for one photo, the mean over all photos of the test data.
-func edgeCase(dir, shared string) (c comparison, stop func(), err error) {
-	general, err := generalID()
-	if err != nil {
-		return c, nil, err
+func (b *bench) edge() comparison {
+	side := func(binary, name string) measure {
+		serving := sync.OnceValues(func() (*server, error) { return b.serve(binary, name) })
+		return func(int) (float64, error) {
+			s, err := serving()
+			if err != nil {
+				return 0, err
+			}
+			general, err := generalID()
+			if err != nil {
+				return 0, err
+			}
+			bodies, err := photoBodies(filepath.Join(b.shared, "photos"))
+			if err != nil {
+				return 0, err
+			}
+			return s.predict(general, bodies)
+		}
 	}
-	bodies, err := photoBodies(filepath.Join(shared, "photos"))
-	if err != nil {
-		return c, nil, err
+	return comparison{
+		work: "prediction of one of 60 photos by base64, at an edge", rival: "at the origin", bar: both(1.15),
+		ours: side("bin/sightline-edge", "edge"), peer: side("bin/sightline", "origin"),
 	}
-	origin, err := startServer("bin/sightline", filepath.Join(dir, "origin"))
-	if err != nil {
-		return c, nil, err
+}
+
+// serve starts a server on a new folder and stops it at the end.
+func (b *bench) serve(binary, name string) (*server, error) {
+	s, err := startServer(binary, filepath.Join(b.dir, name))
+	if err == nil {
+		b.stops = append(b.stops, s.stop)
 	}
-	edge, err := startServer("bin/sightline-edge", filepath.Join(dir, "edge"))
-	if err != nil {
-		origin.stop()
-		return c, nil, err
-	}
-	side := func(s *server) func(int) (float64, error) {
-		return func(int) (float64, error) { return s.predict(general, bodies) }
-	}
-	return comparison{"predict at an edge, at the origin", 1.15, side(edge), side(origin)}, func() {
-		edge.stop()
-		origin.stop()
-	}, nil
+	return s, err
 }
 
 // photoBodies are predict requests of each photo.

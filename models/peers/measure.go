@@ -19,13 +19,18 @@ const warmUps = 3
 // repeat runs once n times after a warm-up and returns the mean CPU time of a run in
 // milliseconds, user and system of this thread.
 func repeat(n int, once func() error) (float64, error) {
+	if _, err := timed(warmUps, once); err != nil {
+		return 0, err
+	}
+	return timed(n, once)
+}
+
+// timed is repeat without a warm-up.
+func timed(n int, once func() error) (float64, error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	var start time.Duration
-	for i := -warmUps; i < n; i++ {
-		if i == 0 {
-			start = threadTime()
-		}
+	start := threadTime()
+	for range n {
 		if err := once(); err != nil {
 			return 0, err
 		}
@@ -41,57 +46,78 @@ func threadTime() time.Duration {
 	return time.Duration(now.Nano())
 }
 
-// node is a process that runs peer.mjs or browser.mjs.
-type node struct {
-	cmd *exec.Cmd
-	in  io.WriteCloser
-	out *bufio.Reader
+// program is a process that answers commands, one line of JSON for each. It starts with the first.
+type program struct {
+	command []string
+	dir     string // that it runs in
+	install string // how its peer is installed
+	cmd     *exec.Cmd
+	in      io.WriteCloser
+	out     *bufio.Reader
 }
 
-func startNode(script string) (*node, error) {
-	cmd := exec.Command("node", script)
-	cmd.Dir, cmd.Stderr = "models/peers", os.Stderr
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		return nil, err
+func (p *program) start() (err error) {
+	cmd := exec.Command(p.command[0], p.command[1:]...)
+	cmd.Dir, cmd.Stderr = p.dir, os.Stderr
+	if p.in, err = cmd.StdinPipe(); err != nil {
+		return err
 	}
 	out, err := cmd.StdoutPipe()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if err := cmd.Start(); err != nil {
-		return nil, fmt.Errorf("node: %w", err)
+	p.out = bufio.NewReader(out)
+	if err = cmd.Start(); err == nil {
+		p.cmd = cmd
 	}
-	return &node{cmd, in, bufio.NewReader(out)}, nil
+	return err
 }
 
-func (p *node) stop() {
-	p.in.Close()
-	_ = p.cmd.Wait() // its exit says nothing that the answers did not
+func (p *program) stop() {
+	if p.cmd != nil {
+		p.in.Close()
+		_ = p.cmd.Wait() // the answers reported its errors
+	}
 }
 
-// ask sends one command and returns the peer's mean time of a run in milliseconds.
-func (p *node) ask(command map[string]any) (float64, error) {
+// answer is the result of a command: the mean time of a run in milliseconds, and the recall of a search.
+type answer struct {
+	CPU, Recall float64
+	Error       string
+}
+
+// ask sends one command.
+func (p *program) ask(command map[string]any) (a answer, err error) {
+	if p.cmd == nil {
+		if err := p.start(); err != nil {
+			return a, err
+		}
+	}
 	line, err := json.Marshal(command)
 	if err != nil {
-		return 0, err
+		return a, err
 	}
 	if _, err := p.in.Write(append(line, '\n')); err != nil {
-		return 0, err
+		return a, err
 	}
-	answer, err := p.out.ReadBytes('\n')
+	got, err := p.out.ReadBytes('\n')
 	if err != nil {
-		return 0, fmt.Errorf("no answer from node (npm ci in models/peers installs the peers): %w", err)
+		return a, fmt.Errorf("no answer from %s (%s installs the peer): %w", p.command[0], p.install, err)
 	}
-	var a struct {
-		CPU   float64
-		Error string
-	}
-	if err := json.Unmarshal(answer, &a); err != nil {
-		return 0, err
+	if err := json.Unmarshal(got, &a); err != nil {
+		return a, err
 	}
 	if a.Error != "" {
-		return 0, errors.New(a.Error)
+		return a, errors.New(a.Error)
 	}
-	return a.CPU, nil
+	return a, nil
+}
+
+// time returns the measure of a command, to which the repetitions are added.
+func (p *program) time(command map[string]any) measure {
+	return func(n int) (float64, error) {
+		command["n"] = n
+		a, err := p.ask(command)
+		return a.CPU, err
+	}
 }

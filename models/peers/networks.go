@@ -4,39 +4,46 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 
 	"github.com/sightline-dev/sightline/core/predict/nn"
 	"github.com/sightline-dev/sightline/models/compile"
 	"github.com/sightline-dev/sightline/models/onnx"
 )
 
-// networkCases compare our engine with ONNX Runtime on the float32 network, ours once in the
-// same arithmetic and once as the bundle ships it, in int8.
-func networkCases(peer *node, shared string) []comparison {
-	parent := filepath.Join(shared, "model", "general.onnx")
-	mobile := filepath.Join(shared, "onnx", "mobilenet_v2_1.0_224.onnx")
+// networks compare our engine with ONNX Runtime: in int8 with the float32 parent and with the same integers, and in float32.
+func (b *bench) networks(node *program) []comparison {
+	parent := filepath.Join(b.shared, "model-next", "general.onnx")
+	mobile := filepath.Join(b.shared, "onnx", "mobilenet_v2_1.0_224.onnx")
 	shipped := filepath.Join("models", "general-v1.3", "network.plan")
-	network := func(name string, limit float64, ours, theirs string) comparison {
-		var s *session
-		return comparison{name, limit, func(n int) (float64, error) {
-			if s == nil {
-				var err error
-				if s, err = open(ours); err != nil {
-					return 0, err
-				}
+	integers := filepath.Join(b.dir, "qdq.onnx")
+	run := func(path string) measure {
+		opened := sync.OnceValues(func() (*session, error) { return open(path) })
+		return func(n int) (float64, error) {
+			s, err := opened()
+			if err != nil {
+				return 0, err
 			}
 			return repeat(n, s.run)
-		}, func(n int) (float64, error) {
-			return peer.ask(map[string]any{"peer": "onnxruntime", "model": theirs, "n": n})
-		}}
+		}
 	}
-	if _, err := os.Stat(parent); err != nil {
-		return nil // the networks are test data that not everybody has
-	}
+	theirs := func(path string) measure { return node.time(map[string]any{"peer": "onnxruntime", "model": path}) }
+	written := sync.OnceValue(func() error { return writeQDQ(integers, shipped) })
+	quantised := theirs(integers)
+	const float = "ONNX Runtime, float32"
 	return []comparison{
-		network("general int8, ONNX Runtime float32", 0.5, shipped, parent),
-		network("general float32, ONNX Runtime float32", 1.0, parent, parent),
-		network("MobileNetV2-1.0 float32, ONNX Runtime", 1.0, mobile, mobile),
+		{work: "the general network, int8", rival: float, bar: bars{0.3, 0.6}, ours: run(shipped), peer: theirs(parent)},
+		{
+			work: "the general network, int8", rival: "ONNX Runtime, the same int8 (QDQ)", bar: both(0.95), ours: run(shipped),
+			peer: func(n int) (float64, error) {
+				if err := written(); err != nil {
+					return 0, err
+				}
+				return quantised(n)
+			},
+		},
+		{work: "the general network, float32", rival: float, bar: bars{1, 0.95}, ours: run(parent), peer: theirs(parent)},
+		{work: "MobileNetV2 1.0 at 224 px, float32", rival: float, bar: both(1), ours: run(mobile), peer: theirs(mobile)},
 	}
 }
 

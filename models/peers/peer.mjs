@@ -41,7 +41,8 @@ const peers = {
 		const s = await session(model);
 		const shape = s.inputMetadata[0].shape.map((d) => (typeof d === 'number' && d > 0 ? d : 1));
 		const length = shape.reduce((a, b) => a * b);
-		const feeds = { [s.inputNames[0]]: new ort.Tensor('float32', Float32Array.from({ length }, (_, i) => Math.sin(i)), shape) };
+		const values = s.inputMetadata[0].type === 'uint8' ? Uint8Array : Float32Array;
+		const feeds = { [s.inputNames[0]]: new ort.Tensor(s.inputMetadata[0].type, values.from({ length }, (_, i) => (values === Uint8Array ? i * 37 : Math.sin(i))), shape) };
 		return repeat(n, () => s.run(feeds));
 	},
 	async sharp({ picture, n }) {

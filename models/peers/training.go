@@ -19,27 +19,19 @@ const (
 
 // trainer is a server that trains a model again and again while it answers predicts.
 type trainer struct {
-	dir     string
+	*bench
 	general string
 	bodies  [][]byte
 	server  *server // nil until it is needed
 }
 
-// trainingCase is the 99th percentile of a predict by base64 over HTTP while one training after the other runs,
+// duringTraining is the 99th percentile of a predict by base64 over HTTP while one training after the other runs,
 // against the same server's while it does nothing else. It is the clock's, since waiting is what is measured.
-func trainingCase(dir, shared string) (c comparison, stop func(), err error) {
-	b := &trainer{dir: dir}
-	if b.general, err = generalID(); err != nil {
-		return c, nil, err
+func (b *bench) duringTraining() comparison {
+	t := &trainer{bench: b}
+	return comparison{
+		work: "p99 of a prediction during continuous training", rival: "without training", bar: both(1.25), ours: t.training, peer: t.alone,
 	}
-	if b.bodies, err = photoBodies(filepath.Join(shared, "photos")); err != nil {
-		return c, nil, err
-	}
-	return comparison{"p99 of a predict beside trainings, alone", 0, b.training, b.alone}, func() {
-		if b.server != nil {
-			b.server.stop()
-		}
-	}, nil
 }
 
 func (b *trainer) alone(n int) (float64, error) {
@@ -127,7 +119,13 @@ func (b *trainer) open() (err error) {
 	if b.server != nil {
 		return nil
 	}
-	if b.server, err = startServer("bin/sightline", filepath.Join(b.dir, "beside")); err != nil {
+	if b.general, err = generalID(); err != nil {
+		return err
+	}
+	if b.bodies, err = photoBodies(filepath.Join(b.shared, "photos")); err != nil {
+		return err
+	}
+	if b.server, err = b.serve("bin/sightline", "training"); err != nil {
 		return err
 	}
 	for i := range trainedCopies {
