@@ -61,7 +61,7 @@ func (b *bench) graph() []comparison {
 
 // make compiles the peer, draws the set and writes it for the peer.
 func (v *vectors) make(dir string) error {
-	compiled := exec.Command("g++", "-O3", "-march=native", "models/peers/hnswlib.cpp", "-o", v.peer.command[0])
+	compiled := exec.Command("g++", "-O3", "-march=native", "models/peers/hnswlib/main.cpp", "-o", v.peer.command[0])
 	if text, err := compiled.CombinedOutput(); err != nil {
 		return missing(fmt.Sprintf("libhnswlib-dev and g++ are needed: %v %.200s", err, text))
 	}
