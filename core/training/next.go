@@ -16,19 +16,24 @@ import (
 // Label next: which pictures teach a model most if somebody says what they show.
 //
 //	unlabelled inputs ─▶ sample ─▶ unsure? (values of the newest version) ─┐
-//	labelled inputs ───▶ sample ─▶ unlike them, and those before in the list? ─┴▶ greedy order
+//	labelled inputs ───▶ sample ─▶ which inputs do they represent? ────────┴▶ greedy order
 //
-// The order is that of the k-center greedy of Sener and Savarese (2018, arXiv:1708.00489), in which each picture's
-// distance counts the more, the more unsure the model is of it: by its place among the others, since a head that was
-// trained on a few pictures says next to 0 of nearly all. It depends on what is stored alone: every host makes the
-// same list. [TestNextTeaches] of package models measures it on photographs.
+// The list is the greedy solution of facility location, as Wei, Iyer and Bilmes use it (2015, ICML, Submodularity in Data
+// Subset Selection and Active Learning). A picture represents the unlabelled ones that are more similar to it than to any labelled
+// one, and its gain is the sum of these differences of cosines. An outlier represents itself alone and comes late, since it
+// teaches little. Each difference is weighted by the rank of the model's doubt about the represented picture. The rank
+// serves because a head that was trained on a few pictures says next to 0 of nearly all.
+//
+// The list depends on stored data alone and sums whole numbers, so every host makes the same list.
+// [TestNextTeaches] of package models measures it on photographs.
 
-// How many pictures are looked at, so that a list costs the same however many there are. Of more, those are taken
-// whose ordinals hash lowest: labelling one moves another one up, and the others stay.
+// The sizes of the samples bound the cost of a list. A sample takes the inputs whose ordinals hash lowest: a label
+// on one input moves another one up, and the others stay.
 const (
-	MaxCandidates = 4096 // that nobody has said anything of
-	maxKnown      = 256  // labelled ones that they are compared to
-	MaxNext       = 1000 // length of a list
+	MaxCandidates  = 4096 // unlabelled inputs
+	maxRepresented = 1024 // candidates for which gains are summed
+	maxKnown       = 256  // labelled inputs
+	MaxNext        = 1000 // length of a list
 )
 
 // Why a picture is in the list where it is.
@@ -37,13 +42,13 @@ type Why string
 // The reasons.
 const (
 	Uncertain Why = "uncertain" // the model cannot tell: it is unsure of it by a half or more
-	Different Why = "different" // it is unlike what is labelled, and unlike those before it
+	Different Why = "different" // it is unlike what is labelled and those before it, and others are like it
 )
 
 // Next is one picture of the list.
 type Next struct {
 	Ord    uint32
-	Score  float64 // how useful, 0 to 1; as much as or less than those before
+	Score  float64 // gain as a share of that of a copy of every unlabelled input, 0 to 1; it never rises in a list
 	Why    Why
 	Values []float32 // what judge said; nil without it
 }
@@ -61,18 +66,13 @@ type Judge func(e *predict.Embedding) (values []float32, unsure float64)
 
 // Order returns the n most useful of the inputs in unlabelled, all of them analysed, the most useful first, and
 // fewer where there are no more, or n is over MaxNext. known are labelled inputs, likewise analysed; judge is nil
-// without a trained version. It costs up to MaxCandidates·(maxKnown + n) distances of two embeddings.
+// without a trained version. It computes up to maxRepresented·(MaxCandidates + maxKnown) distances and keeps 8 MB of them.
 func Order(ctx context.Context, x Pictures, unlabelled, known *roaring.Bitmap, judge Judge, n int) ([]Next, error) {
 	c, err := newCandidates(ctx, x, Sample(unlabelled, MaxCandidates), judge)
 	if err != nil {
 		return nil, err
 	}
-	var q kernel.Query
-	err = x.Embeddings(ctx, Sample(known, maxKnown), func(_ uint32, e *predict.Embedding) {
-		q.Set(c.vectors, e.Q[:], e.Scale)
-		c.liken(&q)
-	})
-	if err != nil {
+	if err := c.compare(ctx, x, Sample(known, maxKnown)); err != nil {
 		return nil, err
 	}
 	var list []Next
@@ -80,21 +80,25 @@ func Order(ctx context.Context, x Pictures, unlabelled, known *roaring.Bitmap, j
 		best := c.mostUseful()
 		c.taken[best] = true
 		list = append(list, c.all[best])
-		row := c.vectors.Row(uint32(best))
-		c.liken(&row)
+		c.cover(c.row(best))
 	}
 	return list, nil
 }
 
-// candidates are pictures of which a list is made, by ordinal.
+// candidates are the pictures from which a list is made, by ordinal.
 type candidates struct {
 	all     []Next
 	vectors *kernel.Vectors
-	rows    []uint32  // all of them
-	weight  []float64 // of what a picture is unlike, base/(1 + base) to 1
-	near    []uint32  // distance to what it is most like, of what is labelled and of those before it
 	taken   []bool
-	scratch []uint32
+	gains   []uint64 // of each candidate when it was last computed: an upper bound, since gains fall as the list grows
+
+	represented []uint32 // rows of the sample for which gains are summed
+	weights     []uint64 // of each represented picture
+	total       uint64   // gain of a copy of every represented picture, where nothing is labelled
+
+	similarities []uint16 // of each candidate to each represented picture
+	covered      []uint16 // similarity of each represented picture to the nearest labelled or listed one
+	distances    []uint32 // scratch
 }
 
 func newCandidates(ctx context.Context, x Pictures, ords *roaring.Bitmap, judge Judge) (*candidates, error) {
@@ -104,64 +108,105 @@ func newCandidates(ctx context.Context, x Pictures, ords *roaring.Bitmap, judge 
 		return nil, err
 	}
 	vectors.Grow(n)
-	c := &candidates{
-		vectors: vectors, rows: make([]uint32, n), weight: make([]float64, n), near: make([]uint32, n),
-		taken: make([]bool, n), scratch: make([]uint32, n),
-	}
+	c := &candidates{vectors: vectors, taken: make([]bool, n), gains: make([]uint64, n)}
 	unsure := make([]float64, n)
+	represented := Sample(ords, maxRepresented)
 	err = x.Embeddings(ctx, ords, func(ord uint32, e *predict.Embedding) {
 		i := len(c.all)
 		c.all = append(c.all, Next{Ord: ord, Why: Different})
-		c.rows[i], c.near[i] = uint32(i), kernel.Far
 		vectors.Set(uint32(i), e.Q[:], e.Scale)
 		if judge != nil {
 			c.all[i].Values, unsure[i] = judge(e)
 		}
+		if unsure[i] >= 0.5 {
+			c.all[i].Why = Uncertain
+		}
+		if represented.Contains(ord) {
+			c.represented = append(c.represented, uint32(i))
+		}
 	})
-	c.weigh(unsure, judge != nil)
+	c.weigh(unsure)
 	return c, err
 }
 
-// base is what a picture counts of which the model is surest, against a rank of 0 to 1: it may be wrong.
-const base = 0.5
-
-// weigh gives the candidates their weights, by how many of the others the model is surer of; 1 where nothing is
-// known of that.
-func (c *candidates) weigh(unsure []float64, judged bool) {
+// weigh sets the weights of the represented pictures: one to three times the number of candidates, by the share of
+// candidates about which the model is surer. Without a model all are equal.
+func (c *candidates) weigh(unsure []float64) {
 	sorted := slices.Sorted(slices.Values(unsure))
-	for i, u := range unsure {
-		surer, _ := slices.BinarySearch(sorted, u)
-		if c.weight[i] = 1; judged {
-			c.weight[i] = (base + float64(surer)/float64(len(unsure))) / (base + 1)
-		}
-		if u >= 0.5 {
-			c.all[i].Why = Uncertain
-		}
+	c.weights = make([]uint64, len(c.represented))
+	for u, row := range c.represented {
+		surer, _ := slices.BinarySearch(sorted, unsure[row])
+		c.weights[u] = uint64(len(unsure) + 2*surer)
+		c.total += c.weights[u] * same
 	}
 }
 
-// liken notes how near the candidates are to a picture.
-func (c *candidates) liken(q *kernel.Query) {
-	c.vectors.Distances(c.scratch, q, c.rows)
-	for i, d := range c.scratch {
-		c.near[i] = min(c.near[i], d)
+// compare computes all similarities, and the gains of a list that is still empty.
+func (c *candidates) compare(ctx context.Context, x Pictures, known *roaring.Bitmap) error {
+	n := len(c.represented)
+	c.similarities, c.covered, c.distances = make([]uint16, len(c.all)*n), make([]uint16, n), make([]uint32, n)
+	var q kernel.Query
+	row := make([]uint16, n)
+	err := x.Embeddings(ctx, known, func(_ uint32, e *predict.Embedding) {
+		q.Set(c.vectors, e.Q[:], e.Scale)
+		c.measure(row, &q)
+		c.cover(row)
+	})
+	if err != nil {
+		return err
+	}
+	for i := range c.all {
+		q := c.vectors.Row(uint32(i))
+		c.measure(c.row(i), &q)
+		c.sum(i)
+	}
+	return nil
+}
+
+// same is the similarity of two equal pictures. A similarity is same times the cosine. Negative cosines count as 0.
+const same = 1 << 15
+
+// measure sets row to the similarity of a picture to each represented one. The kernel bounds distances
+// so that rounding cannot make a similarity reach 2¹⁶.
+func (c *candidates) measure(row []uint16, q *kernel.Query) {
+	c.vectors.Distances(c.distances, q, c.represented)
+	for u, d := range c.distances {
+		row[u] = uint16((kernel.Far - min(d, kernel.Far)) / (kernel.Far / 2 / same))
 	}
 }
 
-// right is the distance at a right angle; the cosine is 1 at half of it.
-const right = int64(kernel.Far)
+// row returns the similarities of a candidate.
+func (c *candidates) row(i int) []uint16 {
+	n := len(c.represented)
+	return c.similarities[i*n : (i+1)*n]
+}
 
-// mostUseful is the candidate that is to come next, the first of equal ones.
+// cover adds a picture with these similarities to the labelled and listed ones.
+func (c *candidates) cover(row []uint16) {
+	for u, s := range row {
+		c.covered[u] = max(c.covered[u], s)
+	}
+}
+
+// sum computes the gain of a candidate.
+func (c *candidates) sum(i int) {
+	gain := uint64(0) // below 2⁴⁰: 1,024 times a weight below 2¹⁴ and a similarity below 2¹⁶
+	for u, s := range c.row(i) {
+		gain += c.weights[u] * uint64(max(s, c.covered[u])-c.covered[u])
+	}
+	c.gains[i] = gain
+	c.all[i].Score = min(1, float64(gain)/float64(c.total))
+}
+
+// mostUseful returns the candidate with the largest gain, the first of equal ones. It computes a gain again only if its
+// upper bound exceeds the best so far (Minoux 1978, Accelerated Greedy Algorithms for Maximizing Submodular Set Functions).
 func (c *candidates) mostUseful() int {
 	best := -1
-	for i := range c.all {
-		if c.taken[i] {
+	for i, bound := range c.gains {
+		if c.taken[i] || best >= 0 && bound <= c.gains[best] {
 			continue
 		}
-		// 0 for a copy of what was seen, 1 for what is unlike all of it.
-		unlike := max(0, float64(int64(c.near[i])-right/2)/float64(right/2))
-		c.all[i].Score = unlike * c.weight[i]
-		if best < 0 || c.all[i].Score > c.all[best].Score {
+		if c.sum(i); best < 0 || c.gains[i] > c.gains[best] {
 			best = i
 		}
 	}

@@ -29,7 +29,7 @@ var learning = []member{
 		always("created_at", when, ""),
 		always("status", ref("Status"), ""),
 		always("useful", closed("",
-			always("score", share, "Estimated value of labelling this input, 0 to 1."),
+			always("score", share, "Estimated value of labelling this input, 0 to 1: the part of the unlabelled inputs that it represents."),
 			always("why", text(oneOf("uncertain", "different", "new")),
 				"`uncertain`: the latest trained version is unsure about it. `different`: it differs from the labelled inputs and from "+
 					"those before it. `new`: like `different`, and it was added after the training of the version was requested.")), ""),

@@ -247,9 +247,9 @@ var operations = []operation{
 	{
 		method: "GET", path: "/models/{model_id}/next", id: "listNext", tag: "Models", page: true,
 		summary: "List inputs to label next",
-		note: "Inputs without a label for any concept of the model, most useful first. Most useful are inputs that the latest trained " +
-			"version is unsure about and that differ from the labelled inputs and from those before them in the list. " +
-			"If there are more than 4,096 such inputs, the list is made from a fixed sample of them. It ends after 1,000 inputs.",
+		note: "Inputs without a label for any concept of the model, most useful first. A useful input represents many others: they are more " +
+			"similar to it than to the labelled inputs and to those before it in the list. Inputs that the latest trained version is " +
+			"unsure about count more. If there are more than 4,096 such inputs, the list is made from a fixed sample of them. It ends after 1,000 inputs.",
 		answer: "NextAnswer",
 	},
 	{
