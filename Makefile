@@ -126,8 +126,8 @@ web/dist/index.html: web/node_modules/.package-lock.json $(PAGES)
 	@echo 'build: the pages'
 	@cd web && npm run --silent build
 
-models: ## bake the bundles from $(SHARED)/model and measure them on $(SHARED)/eval and photos
-	$(GO) run ./models/bake -from $(SHARED)/model -eval $(SHARED)/eval -photos $(SHARED)/photos -to models
+models: ## bake the bundles from $(SHARED)/model-next and measure them on $(SHARED)/eval and photos
+	$(GO) run ./models/bake -from $(SHARED)/model-next -eval $(SHARED)/eval -photos $(SHARED)/photos -to models
 
 quick: ## the laws of core and sync at their smallest size, in 3 minutes, without Node and browser
 	@.ci/test -short ./core/... ./sync/...

@@ -283,7 +283,7 @@ func runInNode(t *testing.T, script string) {
 		t.Fatal(err)
 	}
 	out, err := exec.CommandContext(t.Context(), process.Need(t, "node"), file).CombinedOutput()
-	if err != nil || string(out) != "insect\n" {
-		t.Errorf("the script prints %q, %v, want insect", out, err)
+	if err != nil || string(out) != "animal\n" {
+		t.Errorf("the script prints %q, %v, want animal", out, err)
 	}
 }

@@ -80,7 +80,7 @@ func TestBundlesLoad(t *testing.T) {
 		concepts int
 		version  string
 	}{
-		{"aaa03c23b3724a16a56b629203edc62c", "general-v1.3", "concept", 659, "aa9ca48295b37401f8af92ad1af0d91d"},
+		{"aaa03c23b3724a16a56b629203edc62c", "general-v1.3", "concept", 660, "aa9ca48295b37401f8af92ad1af0d91d"},
 		{"bd367be194cf45149e75f01d59f77ba7", "food-items-v1.0", "concept", 59, "dfebc169854e429086aceb8368662641"},
 		{"eeed0b6733a644cea07cf4c60f87ebb7", "color", "color", 140, "dd9458324b4b45c2be1a7ba84d27cd04"},
 		{"bbb5f41425b8468d9b7a554ff10f8581", "general-v1.3", "embed", 0, "bb186755eda04f9cbb6fe32e816be104"},

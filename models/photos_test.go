@@ -13,7 +13,7 @@ import (
 	"github.com/sightline-dev/sightline/models"
 )
 
-// TestPhotosAreNamed holds what a caller sees: for at least 78 % of the photos a visible label is among the
+// TestPhotosAreNamed holds what a caller sees: for at least 51 of the 60 photos a visible label is among the
 // first five concepts, and the food model is sure of food alone.
 func TestPhotosAreNamed(t *testing.T) {
 	if testing.Short() {
@@ -55,8 +55,8 @@ func TestPhotosAreNamed(t *testing.T) {
 	}
 	t.Logf("%d of %d photos; highest food value %.2f on %d photos of food, %.2f on %d others",
 		hits, photos, food.value(), food.n, others.value(), others.n)
-	if float64(hits) < 0.78*float64(photos) {
-		t.Errorf("a true label among the first five on %d of %d photos, want 78 %%", hits, photos)
+	if hits < 51 || photos != 60 {
+		t.Errorf("a true label among the first five on %d of %d photos, want 51 of 60", hits, photos)
 	}
 	if food.value() < 0.75 || others.value() > 0.4 {
 		t.Errorf("highest food value %.2f on food and %.2f on others, want over 0.75 and under 0.40", food.value(), others.value())

@@ -245,7 +245,7 @@ func releasedFiles(t testing.TB) (files map[string][]byte, ids []string) {
 	t.Helper()
 	files = map[string][]byte{}
 	for _, code := range Codes() {
-		data, err := os.ReadFile(proof.Shared(t, "model", "names", code+".tsv"))
+		data, err := os.ReadFile(proof.Shared(t, "model-next", "names", code+".tsv"))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -47,7 +47,7 @@ func BenchmarkConcepts(b *testing.B) {
 	}
 }
 
-// BenchmarkValues is what comes after the network: softmax, heads, 659 + 59 values.
+// BenchmarkValues measures the work after the network: softmax, heads, 660 + 59 values.
 func BenchmarkValues(b *testing.B) {
 	s := shipped(b)
 	ev := s.evaluator

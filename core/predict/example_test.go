@@ -32,7 +32,7 @@ func ExampleAnalyser_Analyse() {
 		fmt.Printf("%s %.2f\n", name, values[i])
 	}
 	// Output:
-	// café 0.93
-	// gros plan 0.72
-	// boisson 0.43
+	// café 0.99
+	// boisson 0.76
+	// intérieur 0.72
 }

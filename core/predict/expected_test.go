@@ -101,7 +101,7 @@ func TestShippedModels(t *testing.T) {
 		typ               Type
 		concepts          int
 	}{
-		{"aaa03c23b3724a16a56b629203edc62c", "aa9ca48295b37401f8af92ad1af0d91d", "general-v1.3", TypeConcept, 659},
+		{"aaa03c23b3724a16a56b629203edc62c", "aa9ca48295b37401f8af92ad1af0d91d", "general-v1.3", TypeConcept, 660},
 		{"bd367be194cf45149e75f01d59f77ba7", "dfebc169854e429086aceb8368662641", "food-items-v1.0", TypeConcept, 59},
 		{"eeed0b6733a644cea07cf4c60f87ebb7", "", "color", TypeColor, 140},
 		{"bbb5f41425b8468d9b7a554ff10f8581", "", "general-v1.3", TypeEmbed, 0},
@@ -125,8 +125,8 @@ func TestShippedModels(t *testing.T) {
 func TestShippedFirstFive(t *testing.T) {
 	hits, all := firstFive(t, shipped(t))
 	t.Logf("a true label among the first five on %d of %d photos", hits, all)
-	if 100*hits < 78*all || all != 60 {
-		t.Errorf("%d of %d photos, want at least 78 in a hundred", hits, all)
+	if hits < 51 || all != 60 {
+		t.Errorf("%d of %d photos, want 51 of 60", hits, all)
 	}
 }
 

@@ -23,7 +23,7 @@ func TestFloatNetworkGivesExpected(t *testing.T) {
 	if kernel.Levels.Now() == cpu.Generic {
 		t.Skip("the kernels are plain Go: the golden outputs hold what they give")
 	}
-	r, err := readRelease(proof.Shared(t, "model"))
+	r, err := readRelease(proof.Shared(t, "model-next"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +39,7 @@ func TestFloatNetworkGivesExpected(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	data, err := os.ReadFile(proof.Shared(t, "model", "expected.tsv"))
+	data, err := os.ReadFile(proof.Shared(t, "model-next", "expected.tsv"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ import (
 func main() {
 	var from, eval, photos, to string
 	var only bool
-	flag.StringVar(&from, "from", "../shared/model", "`folder` with general.onnx, tables, names and calibration pictures")
+	flag.StringVar(&from, "from", "../shared/model-next", "`folder` with general.onnx, tables, names and calibration pictures")
 	flag.StringVar(&eval, "eval", "../shared/eval", "`folder` of labelled pictures to evaluate on")
 	flag.StringVar(&photos, "photos", "../shared/photos", "`folder` of photos with their visible labels")
 	flag.StringVar(&to, "to", "models", "`folder` for the bundles")

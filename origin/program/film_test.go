@@ -68,7 +68,7 @@ func TestPredictFilm(t *testing.T) {
 	if code != 0 || stderr != "" || len(lines) != 4 {
 		t.Fatalf("%d\n%s%s", code, stdout, stderr)
 	}
-	for i, want := range []string{"  0:00.0  insect 0.9", "  0:02.5  insect 0.9", "  0:05.0  food 0."} {
+	for i, want := range []string{"  0:00.0  insect 0.9", "  0:02.5  animal 0.9", "  0:05.0  dish 0."} {
 		if !strings.HasPrefix(lines[i], want) {
 			t.Errorf("line %q, want %q", lines[i], want)
 		}
