@@ -33,8 +33,8 @@ func shots(t testing.TB, n int) (paths []string) {
 	return paths[:n]
 }
 
-// TestSimilarGroups makes an application of photographs of which one in twenty has a second shot, and counts how many
-// members of the groups of similar pictures show the scene of the group's first.
+// TestSimilarGroups makes applications of photographs of which one in twenty has a second shot, each time another one, and counts how many members of
+// the groups of similar pictures show the scene of the group's first.
 func TestSimilarGroups(t *testing.T) {
 	set, err := predict.Load(models.FS)
 	if err != nil {
@@ -44,36 +44,57 @@ func TestSimilarGroups(t *testing.T) {
 	if bound == 0 {
 		t.Fatal("nobody has measured the similarity of the bundle")
 	}
-	a, w := set.NewAnalyser(raster.Limits{}), indextest.New(t, 1, memkv.New())
-	scenes, seconds := map[uint32]int{}, 0
-	w.Commit(t, func(tx *indextest.Tx) {
-		for i, path := range shots(t, proof.Size(t, 20, 60, 460, 460)) {
-			data, err := os.ReadFile(path)
+	a := set.NewAnalyser(raster.Limits{})
+	paths := shots(t, proof.Size(t, 20, 60, 460, 460))
+	var of [2][]*catalog.Derived // photographs, and second shots of them
+	for _, path := range paths {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, crop := range []raster.Crop{{}, {Top: 0.1, Left: 0.2, Bottom: 0.9, Right: 1}} {
+			out, err := a.Analyse(data, crop, predict.WantConcepts)
 			if err != nil {
 				t.Fatal(err)
 			}
-			crops := []raster.Crop{{}}
-			if i%20 == 0 {
-				crops, seconds = append(crops, raster.Crop{Top: 0.1, Left: 0.2, Bottom: 0.9, Right: 1}), seconds+1
-			}
-			for _, crop := range crops {
-				out, err := a.Analyse(data, crop, predict.WantConcepts)
-				if err != nil {
-					t.Fatal(err)
-				}
-				d := w.Derived()
-				d.Embedding, _ = out.Embedding.MarshalBinary()
-				scenes[tx.Insert(&catalog.Input{Crop: crop}, d).Ord] = i
-			}
+			d := &catalog.Derived{}
+			d.Embedding, _ = out.Embedding.MarshalBinary()
+			of[i] = append(of[i], d)
 		}
-	})
+	}
+	right, wrong := 0, 0
+	for first := range 20 {
+		w, scenes := indextest.New(t, 1, memkv.New()), map[uint32]int{}
+		w.Commit(t, func(tx *indextest.Tx) {
+			for i := range paths {
+				for shot := range 2 {
+					if shot == 0 || i%20 == first {
+						d := w.Derived()
+						d.Embedding = of[shot][i].Embedding
+						scenes[tx.Insert(&catalog.Input{}, d).Ord] = i
+					}
+				}
+			}
+		})
+		r, w1 := sameScene(t, w, bound, scenes)
+		right, wrong = right+r, wrong+w1
+	}
+	t.Logf("from %.3f on: %d members of the same scene, %d of another, of %d second shots", bound, right, wrong, len(paths))
+	if right < 9*wrong || 4*right < 3*len(paths) {
+		t.Errorf("%d members show the scene of the first, %d another: want 9 of 10, and 3 of 4 of the %d second shots", right, wrong, len(paths))
+	}
+}
+
+// sameScene counts the members of similar groups that show the scene of the group's first, and those that show another.
+func sameScene(t *testing.T, w *indextest.World, bound float64, scenes map[uint32]int) (right, wrong int) {
+	t.Helper()
 	var g search.Groups
+	var err error
 	for g.Of == 0 || g.Examined < g.Of {
 		if g, err = search.FindGroups(t.Context(), w.Reader(), w.Index, []search.Tier{search.Alike}, search.Page{N: 1000}, bound); err != nil {
 			t.Fatal(err)
 		}
 	}
-	right, wrong := 0, 0
 	for _, group := range g.Groups {
 		for _, m := range group.Inputs[1:] {
 			if scenes[m.Ord] == scenes[group.Inputs[0].Ord] {
@@ -83,8 +104,5 @@ func TestSimilarGroups(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("from %.3f on: %d groups of %d inputs, %d members of the same scene, %d of another, of %d second shots", bound, g.Total, g.Of, right, wrong, seconds)
-	if right < 9*wrong || 4*right < 3*seconds {
-		t.Errorf("%d members show the scene of the first, %d another: want 9 of 10, and 3 of 4 of the %d second shots", right, wrong, seconds)
-	}
+	return right, wrong
 }

@@ -175,7 +175,8 @@ func TestTenPhotosSuffice(t *testing.T) {
 }
 
 // TestCutOffsKeepTheirPromise trains on a random three quarters of 460 labelled photos and counts what the cut-offs let
-// through of the rest, which no training saw. Where cross-validation supports the promised precision, the photos show it.
+// through of the rest, which no training saw. If cross-validation supports the promised precision, the photos show it. Few draws would measure single
+// photos that models mistake.
 func TestCutOffsKeepTheirPromise(t *testing.T) {
 	if testing.Short() {
 		t.Skip("analyses 460 photos")
@@ -190,7 +191,7 @@ func TestCutOffsKeepTheirPromise(t *testing.T) {
 	var kept, unkept tally // wrong ones of those predicted
 	cutOffs := 0
 	for i, names := range [][]string{{"bird", "insect"}, {"train", "aircraft"}, {"mammal", "insect", "bird"}, {"animal", "vehicle", "food"}} {
-		for draw := range proof.Size(t, 0, 2, 5, 20) {
+		for draw := range proof.Size(t, 0, 50, 100, 400) {
 			rng := rand.New(rand.NewPCG(uint64(i), uint64(draw)))
 			p := &train.Problem{Concepts: names, Background: set.Background()}
 			order := rng.Perm(len(photos))
