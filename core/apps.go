@@ -169,7 +169,7 @@ func (a *apps) openPartition(to *application, app catalog.AppID) error {
 		settings.Replica = &partition.Replica{}
 		to.copied = true
 	}
-	if serving != a.o.Models && !to.copied {
+	if serving != a.o.Models {
 		next := SpaceOf(a.o.Models)
 		settings.Index.Next = &next
 	}

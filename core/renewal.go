@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"sync"
 	"time"
 
@@ -81,10 +82,21 @@ func (a *apps) loadSets() error {
 		if _, ok := a.sets[h.Base]; ok || h.Base == [32]byte{} {
 			continue
 		}
+		_, copied, err := a.register.AppRecordSeq(id)
+		if err != nil {
+			return fmt.Errorf("application %s: %w", id, err)
+		}
 		if a.o.Older == nil {
+			if copied > 0 {
+				continue
+			}
 			return fmt.Errorf("%w: application %s was analysed with network %x, which is not available", api.ErrOptions, id, h.Base[:8])
 		}
-		if a.sets[h.Base], err = a.o.Older(h.Base); err != nil {
+		set, err := a.o.Older(h.Base)
+		switch {
+		case err == nil:
+			a.sets[h.Base] = set
+		case copied == 0 || !errors.Is(err, fs.ErrNotExist): // a copy finds nothing until its origin switches to ours
 			return fmt.Errorf("network %x of application %s: %w", h.Base[:8], id, err)
 		}
 	}
@@ -132,6 +144,9 @@ func (a *apps) beginRenewal(to *application, app catalog.AppID) error {
 		}
 	}
 	serving, ok := a.sets[h.Base]
+	if !ok && to.copied {
+		h.Base, serving, ok = a.o.Models.Base(), a.o.Models, true
+	}
 	if !ok { // the log was ahead of the state
 		return fmt.Errorf("%w: network %x is not available", api.ErrOptions, h.Base[:8])
 	}
@@ -177,13 +192,13 @@ func (e *Engine) takeRenewals(now time.Time, app *application, n int) (tasks []T
 // stepRenewal takes an application over to the newest network when all that it needs is
 // there; settled says that its index has nothing left to do.
 func (e *Engine) stepRenewal(ctx context.Context, now time.Time, app *application, settled bool) (more bool, err error) {
-	if app.copied { // it has no network until its origin's log has named one, and is not to name one itself
-		return false, nil
-	}
 	app.mu.Lock()
 	defer app.mu.Unlock()
 	if !app.moved.IsZero() {
 		return false, e.dropOld(now, app)
+	}
+	if app.copied { // it has no network until its origin's log has named one, and must not name one itself
+		return e.followOrigin(now, app)
 	}
 	if app.renew.Serving() || !app.renew.Analysed() || !settled {
 		app.closing = false
@@ -197,12 +212,30 @@ func (e *Engine) stepRenewal(ctx context.Context, now time.Time, app *applicatio
 	if !done || err != nil {
 		return false, err
 	}
-	index := app.Partition.Index()
-	app.old, app.moved, app.closing = app.base, now, false
-	app.base = app.renew.Base()
+	app.closing = false
+	return true, e.switched(now, app, e.models)
+}
+
+// followOrigin has a copy work with the network to which its origin's log has switched. The partition has prepared the index for it.
+func (e *Engine) followOrigin(now time.Time, app *application) (more bool, err error) {
+	v := app.Partition.View()
+	h, err := v.Header()
+	if err = errors.Join(err, v.Close()); err != nil {
+		return false, err
+	}
+	set, ok := e.apps.sets[h.Base]
+	if h.Base == app.base || !ok || !app.Partition.Index().Has(h.Base) {
+		return false, nil
+	}
+	return true, e.switched(now, app, set)
+}
+
+// switched has the application work with the network that its state names now.
+func (e *Engine) switched(now time.Time, app *application, to *predict.Set) error {
+	app.old, app.moved, app.base = app.base, now, to.Base()
 	app.inputs.Rebase(app.base)
-	app.trainings = training.NewQueue(app.Partition, e.models)
-	return true, index.Switch(app.base)
+	app.trainings = training.NewQueue(app.Partition, to)
+	return app.Partition.Index().Switch(app.base)
 }
 
 // dropOld removes what the old network left, once no call can be using it any more.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -16,7 +17,9 @@ import (
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/api/apitest"
 	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
+	"github.com/sightline-dev/sightline/core/predict"
 	"github.com/sightline-dev/sightline/core/proof"
 )
 
@@ -289,5 +292,100 @@ func TestAnotherNetworkWithoutAPicture(t *testing.T) {
 	}
 	if n, err := r.Engine.MissingPictures(); n != 0 || err != nil {
 		t.Errorf("MissingPictures = %d, %v after the picture came", n, err)
+	}
+}
+
+// TestCopyFollowsAnotherNetwork changes the network of an origin while a copy of its application is open. The copy has the programs of
+// both networks: it answers as the origin does before the change, after it, and after a restart.
+func TestCopyFollowsAnotherNetwork(t *testing.T) {
+	old, next := apitest.Tiny(t), apitest.TinyNext(t)
+	c := apitest.NewCopy(t, old, nil)
+	origin, copied := &renewing{TB: t, World: c.Origin}, &renewing{TB: t, World: c.World}
+	origin.add(10, map[string]string{"red.png": "warm", "blue.png": "cold"})
+	origin.call("POST", "/v2/models", `{"model":{"id":"own","output_info":{"data":{"concepts":[{"id":"warm"},{"id":"cold"}]},"output_config":{"closed_environment":true}}}}`)
+	origin.call("POST", "/v2/models/own/versions", "")
+	origin.Step(t, time.Second)
+	same := func(when string) {
+		t.Helper()
+		c.Sync(t)
+		c.World.Now = c.Origin.Now
+		c.World.Step(t, 0)
+		copied.red, copied.all = origin.red, origin.all
+		origin.check()
+		copied.check()
+		if a, b := origin.predicted(), copied.predicted(); a != b {
+			t.Errorf("%s the copy gives red %v, the origin %v", when, b, a)
+		}
+		if a, b := origin.custom("half.png"), copied.custom("half.png"); a != b {
+			t.Errorf("%s the copy's own model gives %v, the origin's %v", when, b, a)
+		}
+	}
+	same("before the change")
+	c.World.Renew(t, next, old)
+	same("with the next program")
+	origin.Renew(t, next, old)
+	was := copied.predicted()
+	for rounds := 0; origin.base() != next.Base(); rounds++ {
+		if rounds > 500 {
+			t.Fatal("it does not come to an end")
+		}
+		origin.Now = origin.Now.Add(time.Second)
+		origin.Round(t)
+		if rounds%10 == 3 {
+			same("on the way")
+		}
+	}
+	same("after the change")
+	if now := copied.predicted(); now <= was {
+		t.Errorf("the copy gives red %v by the new network, it gave %v", now, was)
+	}
+	origin.add(1, map[string]string{"red.png": "warm"})
+	same("with another input")
+	c.World.Renew(t, next, next) // the folder has lost the old one
+	same("after a restart")
+}
+
+// TestCopyLacksANetwork pulls a switch of the network to copies whose program has only one of the two. Without the next one the copy
+// pulls no further and answers as before. Without the old one it finds nothing before the switch, and everything behind it.
+func TestCopyLacksANetwork(t *testing.T) {
+	old, next := apitest.Tiny(t), apitest.TinyNext(t)
+	for _, program := range []*predict.Set{old, next} {
+		c := apitest.NewCopy(t, old, nil)
+		origin, copied := &renewing{TB: t, World: c.Origin}, &renewing{TB: t, World: c.World}
+		origin.add(10, map[string]string{"red.png": "warm", "blue.png": "cold"})
+		c.Sync(t)
+		c.World.Renew(t, program, program)
+		if program == old {
+			copied.red = 10
+		}
+		was := 0.0
+		if copied.red > 0 {
+			was = copied.predicted()
+		} else if a := copied.call("POST", "/v2/searches", `{"query":{"ands":[{"output":{"data":{"concepts":[{"name":"red"}]}}}]}}`); len(a.Hits) > 0 {
+			t.Errorf("%d hits by a network that the program lacks", len(a.Hits))
+		}
+		origin.Renew(t, next, old)
+		for origin.base() != next.Base() {
+			origin.Now = origin.Now.Add(time.Second)
+			origin.Round(t)
+		}
+		err := c.TryPull(t)
+		c.World.Now = c.Origin.Now
+		c.World.Step(t, 0)
+		copied.red = 10
+		switch now := copied.predicted(); {
+		case program == old && (!errors.Is(err, fold.ErrNewer) || now != was):
+			t.Errorf("the old program pulls: %v, and gives red %v, want ErrNewer and %v", err, now, was)
+		case program == next && (err != nil || now != origin.predicted()):
+			t.Errorf("the next program pulls: %v, and gives red %v, want %v", err, now, origin.predicted())
+		}
+		c.World.Renew(t, next, old) // the old program is replaced
+		if err = c.TryPull(t); err != nil {
+			t.Fatal(err)
+		}
+		c.World.Step(t, 0)
+		if now := copied.predicted(); now != origin.predicted() {
+			t.Errorf("after an upgrade the copy gives red %v, want %v", now, origin.predicted())
+		}
 	}
 }

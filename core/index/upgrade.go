@@ -30,6 +30,12 @@ func (x *Index) spaceOf(base [32]byte) (*space, error) {
 	return nil, fmt.Errorf("base model %x: %w", base[:4], ErrSpace)
 }
 
+// Has reports whether the index has a space of a base model.
+func (x *Index) Has(base [32]byte) bool {
+	_, err := x.spaceOf(base)
+	return err == nil
+}
+
 // Lacking is the inputs at 30000 that a base model has not analysed. Errors: ErrSpace.
 func (v *View) Lacking(base [32]byte) (*roaring.Bitmap, error) {
 	sp, err := v.x.spaceOf(base)

@@ -46,6 +46,11 @@ func (p *Partition) Pull(ctx context.Context, r Run) ([]Told, error) {
 	if p.replica == nil {
 		return nil, ErrReplica
 	}
+	if base, ok := r.network(); ok && p.index != nil {
+		if err := p.meet(ctx, base); err != nil {
+			return nil, fmt.Errorf("pull: %w", err)
+		}
+	}
 	defer p.rest().unlock()
 	if err := p.whyClosed(); err != nil {
 		return nil, err

@@ -2,12 +2,14 @@ package partition
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/fold"
+	"github.com/sightline-dev/sightline/core/index"
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/log"
 )
@@ -312,4 +314,57 @@ func (p *Partition) Confirmed(do func(r kv.Reader) error) error {
 		r = catalog.Before(r, p.o.App)
 	}
 	return errors.Join(do(r), v.Close())
+}
+
+// meetOnce is the number of inputs that enter the index of a next network in one batch.
+const meetOnce = 256
+
+// network returns the base of the last switch of the network in the run.
+func (r *Run) network() (base [32]byte, ok bool) {
+	for i := range r.Entries {
+		if s, is := r.Entries[i].Op.Body.(*log.NetworkSwitch); is {
+			base, ok = s.Base, true
+		}
+	}
+	return base, ok
+}
+
+// meet prepares the index for a run that switches the network. Stored inputs enter the space of that network first, if it lacks them and
+// their derived records are stored. Records that come with the run enter it in the run's batch. It returns [fold.ErrNewer] if the index
+// has a space of the present network, and none of the next one: the program does not know it.
+func (p *Partition) meet(ctx context.Context, base [32]byte) error {
+	v := p.View()
+	defer v.Close()
+	lacking, err := p.index.At(v.Reader).Lacking(base)
+	if errors.Is(err, index.ErrSpace) {
+		return p.unknown(v, base)
+	}
+	if err != nil {
+		return err
+	}
+	var dots []log.Dot
+	for it := lacking.Iterator(); it.HasNext(); {
+		in, err := v.Input(it.Next())
+		if err != nil {
+			return err
+		}
+		if dots = append(dots, in.Dot); len(dots) < meetOnce && it.HasNext() {
+			continue
+		}
+		if err := errors.Join(ctx.Err(), p.Analysed(dots, func(kv.Writer, []catalog.Input) {})); err != nil {
+			return err
+		}
+		dots = dots[:0]
+	}
+	return nil
+}
+
+// unknown is the error of a switch to a network of which the index has no space. A copy that has none of its present
+// network either, because it is new, finds nothing until its origin switches to one that it has.
+func (p *Partition) unknown(v *View, base [32]byte) error {
+	h, err := v.Header()
+	if err != nil || !p.index.Has(h.Base) {
+		return err
+	}
+	return fmt.Errorf("network %x: %w", base[:4], fold.ErrNewer)
 }

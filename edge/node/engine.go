@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -14,6 +15,8 @@ import (
 	"github.com/sightline-dev/sightline/core"
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/predict"
 	"github.com/sightline-dev/sightline/core/predict/raster"
 	"github.com/sightline-dev/sightline/core/register"
@@ -31,6 +34,7 @@ type engine struct {
 	Register *register.Register
 	node     *Node
 	dir      *system.Folder
+	store    kv.Store
 	base     [32]byte
 	log      *slog.Logger
 
@@ -52,7 +56,7 @@ func (n *Node) open(ctx context.Context, on *server.Node, u server.Use) (_ *engi
 	if err != nil {
 		return nil, err
 	}
-	e := &engine{node: n, base: tables.Base(), log: on.Log}
+	e := &engine{node: n, store: on.Folder.Store, base: tables.Base(), log: on.Log}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, e.Close())
@@ -211,9 +215,21 @@ func (e *engine) Step(ctx context.Context, now time.Time) (more bool, err error)
 // Base implements [server.Networks].
 func (e *engine) Base() [32]byte { return e.base }
 
-// Serves implements [server.Networks]. Which networks applications are on, their instances know: the
-// bundles of all are kept.
-func (e *engine) Serves([32]byte) bool { return true }
+// Serves implements [server.Networks]. If the state of an application cannot be read, all networks serve, so that their bundles stay.
+func (e *engine) Serves(base [32]byte) bool {
+	if base == e.base {
+		return true
+	}
+	ids, err := e.Register.IDs()
+	return err != nil || slices.ContainsFunc(ids, func(id string) bool {
+		app, err := catalog.ParseAppID(id)
+		if err != nil {
+			return true
+		}
+		h, err := catalog.Read(e.store, app).Header()
+		return err != nil || h.Base == base
+	})
+}
 
 // NewAnalyser implements [server.Networks].
 func (e *engine) NewAnalyser(base [32]byte, l raster.Limits) jobs.Analyser {
