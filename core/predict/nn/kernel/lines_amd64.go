@@ -73,7 +73,8 @@ func (q *Requant) packs(n int) bool {
 	return top < one && q.Lo == 0 && q.Hi == 255
 }
 
-// tiles computes m results of each of rows from y on: parts of them whose inputs stay in the second cache, tile by tile of columns.
+// tiles computes m results of each of some rows, the first of which is y. It takes as many at a time as have their inputs in the
+// second cache, and tile by tile of columns.
 func (l *lines) tiles(args tileArgs, y, rows, m int) {
 	const wide = 2 * panel
 	at := max(1, gemmChunk/max(1, l.r.SrcStep))
@@ -90,7 +91,8 @@ func (l *lines) tiles(args tileArgs, y, rows, m int) {
 	}
 }
 
-// column computes results i to i+m of rows from y on, columns j to j+cols: tiles below each other, the tallest first.
+// column computes results i to i+m of some rows, the first of which is y, in columns j to j+cols: tiles below each other, the
+// tallest first.
 func (l *lines) column(args tileArgs, y, rows, i, m, j, cols int) {
 	size := l.w.panelBytes()
 	args.b = unsafe.Pointer(&l.w.b[j/panel*size])
