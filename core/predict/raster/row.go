@@ -1,8 +1,10 @@
 package raster
 
+//go:generate go run ./asm/arm64 -out row_arm64.s -stubs stubs_arm64.go -pkg raster
+
 // The inner loops of a resize. What is plain Go, here, in resize.go and in colour.go,
-// defines the numbers; the assembly of row_amd64.s gives the same, eight at a time. Per
-// architecture there are:
+// defines the numbers; the assembly of row_amd64.s gives the same, eight at a time. That of
+// row_arm64.s has addRows only. Per architecture there are:
 //
 //	addRows     the vertical pass: sums of rows
 //	acrossFast  the horizontal pass, for as many pixels as it takes

@@ -1,4 +1,4 @@
-//go:build (purego || !amd64) && !(wasip1 && lent)
+//go:build (purego || !(amd64 || arm64)) && !(wasip1 && lent)
 
 package raster
 

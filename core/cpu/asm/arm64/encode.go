@@ -146,6 +146,9 @@ var forms = map[string]form{
 
 	"ushll v#.8h, v#.8b, ##":       {0x2f08a400, []field{rd, rn, plus(16, 4, 8)}},
 	"ushll2 v#.8h, v#.16b, ##":     {0x6f08a400, []field{rd, rn, plus(16, 4, 8)}},
+	"ushll v#.4s, v#.4h, ##":       {0x2f10a400, []field{rd, rn, plus(16, 5, 16)}},
+	"ushll2 v#.4s, v#.8h, ##":      {0x6f10a400, []field{rd, rn, plus(16, 5, 16)}},
+	"mla v#.4s, v#.4s, v#.4s":      three(0x4ea09400),
 	"sshll v#.8h, v#.8b, ##":       {0x0f08a400, []field{rd, rn, plus(16, 4, 8)}},
 	"sshll2 v#.8h, v#.16b, ##":     {0x4f08a400, []field{rd, rn, plus(16, 4, 8)}},
 	"sshll v#.4s, v#.4h, ##":       {0x0f10a400, []field{rd, rn, plus(16, 5, 16)}},
