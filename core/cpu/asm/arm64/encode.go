@@ -103,6 +103,10 @@ var forms = map[string]form{
 	"cmeq v#.4s, v#.4s, v#.4s":     three(0x6ea08c00),
 	"orr v#.16b, v#.16b, v#.16b":   three(0x4ea01c00),
 	"fmul v#.4s, v#.4s, v#.s[#]":   {0x4f809000, []field{rd, rn, rm, lane4}},
+	"fmla v#.4s, v#.4s, v#.4s":     three(0x4e20cc00),
+	"fmla v#.4s, v#.4s, v#.s[#]":   {0x4f801000, []field{rd, rn, rm, lane4}},
+	"fmax v#.4s, v#.4s, v#.4s":     three(0x4e20f400),
+	"fmin v#.4s, v#.4s, v#.4s":     three(0x4ea0f400),
 	"fsub v#.4s, v#.4s, v#.4s":     three(0x4ea0d400),
 	"fdiv v#.4s, v#.4s, v#.4s":     three(0x6e20fc00),
 	"fmaxnm v#.4s, v#.4s, v#.4s":   three(0x4e20c400),
@@ -188,6 +192,7 @@ var forms = map[string]form{
 	"ld1 {v#.16b, v#.16b, v#.16b, v#.16b}, [x#], ##": four(0x4cdf2000, same),
 	"ld1 {v#.16b, v#.16b, v#.16b, v#.16b}, [x#], x#": four(0x4cc02000, rm),
 	"st1 {v#.16b, v#.16b, v#.16b, v#.16b}, [x#]":     four(0x4c002000),
+	"st1 {v#.16b, v#.16b, v#.16b, v#.16b}, [x#], x#": four(0x4c802000, rm),
 	"st1 {v#.16b, v#.16b, v#.16b, v#.16b}, [x#], ##": four(0x4c9f2000, same),
 }
 

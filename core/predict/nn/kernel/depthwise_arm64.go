@@ -12,10 +12,6 @@ import (
 // generic code.
 const maxTaps = 128
 
-func depthwiseF32(dst, src []float32, d *Depthwise, w *DepthwiseF32, lo, hi float32) {
-	depthwiseF32Generic(dst, src, d, w, 0, lo, hi)
-}
-
 // depthwiseU8 takes 16 channels at a time through all rows, and the last ones in plain Go.
 func depthwiseU8(dst, src []uint8, d *Depthwise, w *DepthwiseS8, q *Requant) {
 	taps := w.KH * w.KW

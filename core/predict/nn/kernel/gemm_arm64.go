@@ -62,10 +62,6 @@ func safeRows(n, lda, segStride, m int, w *PackedS8) int {
 // edgeRows is the number of rows of a narrow last panel that are computed aside at a time.
 const edgeRows = 32
 
-func gemmF32(dst []float32, ldd int, a []float32, lda, segStride, m int, w *PackedF32, res []float32, ldr int, lo, hi float32) {
-	gemmF32Generic(dst, ldd, a, lda, segStride, m, w, res, ldr, lo, hi)
-}
-
 func gemmU8(dst []uint8, ldd int, a []uint8, lda, segStride, m int, w *PackedS8, q *Requant) {
 	gemmRowsU8(dst, ldd, a, lda, segStride, m, &Rows{Rows: 1}, w, q)
 }

@@ -3471,6 +3471,461 @@ done:
 	CBNZ R5, tile
 	RET
 
+// func gemmF32Tile4x16NEON(p *byte)
+TEXT ·gemmF32Tile4x16NEON(SB), NOSPLIT, $0-8
+	MOVD p+0(FP), R0
+	MOVD 0(R0), R1
+	MOVD 16(R0), R2
+	MOVD 48(R0), R3
+	MOVD 96(R0), R4
+	MOVD 104(R0), R5
+	MOVD 40(R0), R19
+	ADD $144, R0, R15
+	MOVD 24(R0), R15
+	MOVD 32(R0), R19
+	MOVD 112(R0), R20
+	WORD $0x4e040e86 // dup v6.4s, w20
+	MOVD 120(R0), R20
+	WORD $0x4e040e87 // dup v7.4s, w20
+
+tile:
+	WORD $0x4c4021f0 // ld1 {v16.16b, v17.16b, v18.16b, v19.16b}, [x15]
+	WORD $0x4c4021f4 // ld1 {v20.16b, v21.16b, v22.16b, v23.16b}, [x15]
+	WORD $0x4c4021f8 // ld1 {v24.16b, v25.16b, v26.16b, v27.16b}, [x15]
+	WORD $0x4c4021fc // ld1 {v28.16b, v29.16b, v30.16b, v31.16b}, [x15]
+	MOVD 8(R0), R9
+	MOVD 64(R0), R6
+	MOVD R1, R7
+
+segment:
+	MOVD R7, R11
+	ADD R3, R11, R12
+	ADD R3, R12, R13
+	ADD R3, R13, R14
+	MOVD 72(R0), R8
+	CBZ R8, tail
+
+loop:
+	WORD $0x3cc10560 // ldr q0, [x11], #16
+	WORD $0x3cc10581 // ldr q1, [x12], #16
+	WORD $0x3cc105a2 // ldr q2, [x13], #16
+	WORD $0x3cc105c3 // ldr q3, [x14], #16
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x4f801110 // fmla v16.4s, v8.4s, v0.s[0]
+	WORD $0x4f811114 // fmla v20.4s, v8.4s, v1.s[0]
+	WORD $0x4f821118 // fmla v24.4s, v8.4s, v2.s[0]
+	WORD $0x4f83111c // fmla v28.4s, v8.4s, v3.s[0]
+	WORD $0x4f801131 // fmla v17.4s, v9.4s, v0.s[0]
+	WORD $0x4f811135 // fmla v21.4s, v9.4s, v1.s[0]
+	WORD $0x4f821139 // fmla v25.4s, v9.4s, v2.s[0]
+	WORD $0x4f83113d // fmla v29.4s, v9.4s, v3.s[0]
+	WORD $0x4f801152 // fmla v18.4s, v10.4s, v0.s[0]
+	WORD $0x4f811156 // fmla v22.4s, v10.4s, v1.s[0]
+	WORD $0x4f82115a // fmla v26.4s, v10.4s, v2.s[0]
+	WORD $0x4f83115e // fmla v30.4s, v10.4s, v3.s[0]
+	WORD $0x4f801173 // fmla v19.4s, v11.4s, v0.s[0]
+	WORD $0x4f811177 // fmla v23.4s, v11.4s, v1.s[0]
+	WORD $0x4f82117b // fmla v27.4s, v11.4s, v2.s[0]
+	WORD $0x4f83117f // fmla v31.4s, v11.4s, v3.s[0]
+	WORD $0x4cdf212c // ld1 {v12.16b, v13.16b, v14.16b, v15.16b}, [x9], #64
+	WORD $0x4fa01190 // fmla v16.4s, v12.4s, v0.s[1]
+	WORD $0x4fa11194 // fmla v20.4s, v12.4s, v1.s[1]
+	WORD $0x4fa21198 // fmla v24.4s, v12.4s, v2.s[1]
+	WORD $0x4fa3119c // fmla v28.4s, v12.4s, v3.s[1]
+	WORD $0x4fa011b1 // fmla v17.4s, v13.4s, v0.s[1]
+	WORD $0x4fa111b5 // fmla v21.4s, v13.4s, v1.s[1]
+	WORD $0x4fa211b9 // fmla v25.4s, v13.4s, v2.s[1]
+	WORD $0x4fa311bd // fmla v29.4s, v13.4s, v3.s[1]
+	WORD $0x4fa011d2 // fmla v18.4s, v14.4s, v0.s[1]
+	WORD $0x4fa111d6 // fmla v22.4s, v14.4s, v1.s[1]
+	WORD $0x4fa211da // fmla v26.4s, v14.4s, v2.s[1]
+	WORD $0x4fa311de // fmla v30.4s, v14.4s, v3.s[1]
+	WORD $0x4fa011f3 // fmla v19.4s, v15.4s, v0.s[1]
+	WORD $0x4fa111f7 // fmla v23.4s, v15.4s, v1.s[1]
+	WORD $0x4fa211fb // fmla v27.4s, v15.4s, v2.s[1]
+	WORD $0x4fa311ff // fmla v31.4s, v15.4s, v3.s[1]
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x4f801910 // fmla v16.4s, v8.4s, v0.s[2]
+	WORD $0x4f811914 // fmla v20.4s, v8.4s, v1.s[2]
+	WORD $0x4f821918 // fmla v24.4s, v8.4s, v2.s[2]
+	WORD $0x4f83191c // fmla v28.4s, v8.4s, v3.s[2]
+	WORD $0x4f801931 // fmla v17.4s, v9.4s, v0.s[2]
+	WORD $0x4f811935 // fmla v21.4s, v9.4s, v1.s[2]
+	WORD $0x4f821939 // fmla v25.4s, v9.4s, v2.s[2]
+	WORD $0x4f83193d // fmla v29.4s, v9.4s, v3.s[2]
+	WORD $0x4f801952 // fmla v18.4s, v10.4s, v0.s[2]
+	WORD $0x4f811956 // fmla v22.4s, v10.4s, v1.s[2]
+	WORD $0x4f82195a // fmla v26.4s, v10.4s, v2.s[2]
+	WORD $0x4f83195e // fmla v30.4s, v10.4s, v3.s[2]
+	WORD $0x4f801973 // fmla v19.4s, v11.4s, v0.s[2]
+	WORD $0x4f811977 // fmla v23.4s, v11.4s, v1.s[2]
+	WORD $0x4f82197b // fmla v27.4s, v11.4s, v2.s[2]
+	WORD $0x4f83197f // fmla v31.4s, v11.4s, v3.s[2]
+	WORD $0x4cdf212c // ld1 {v12.16b, v13.16b, v14.16b, v15.16b}, [x9], #64
+	WORD $0x4fa01990 // fmla v16.4s, v12.4s, v0.s[3]
+	WORD $0x4fa11994 // fmla v20.4s, v12.4s, v1.s[3]
+	WORD $0x4fa21998 // fmla v24.4s, v12.4s, v2.s[3]
+	WORD $0x4fa3199c // fmla v28.4s, v12.4s, v3.s[3]
+	WORD $0x4fa019b1 // fmla v17.4s, v13.4s, v0.s[3]
+	WORD $0x4fa119b5 // fmla v21.4s, v13.4s, v1.s[3]
+	WORD $0x4fa219b9 // fmla v25.4s, v13.4s, v2.s[3]
+	WORD $0x4fa319bd // fmla v29.4s, v13.4s, v3.s[3]
+	WORD $0x4fa019d2 // fmla v18.4s, v14.4s, v0.s[3]
+	WORD $0x4fa119d6 // fmla v22.4s, v14.4s, v1.s[3]
+	WORD $0x4fa219da // fmla v26.4s, v14.4s, v2.s[3]
+	WORD $0x4fa319de // fmla v30.4s, v14.4s, v3.s[3]
+	WORD $0x4fa019f3 // fmla v19.4s, v15.4s, v0.s[3]
+	WORD $0x4fa119f7 // fmla v23.4s, v15.4s, v1.s[3]
+	WORD $0x4fa219fb // fmla v27.4s, v15.4s, v2.s[3]
+	WORD $0x4fa319ff // fmla v31.4s, v15.4s, v3.s[3]
+	SUB $1, R8
+	CBNZ R8, loop
+
+tail:
+	MOVD 80(R0), R20
+	CBZ R20, done
+
+one:
+	WORD $0xbc404560 // ldr s0, [x11], #4
+	WORD $0xbc404581 // ldr s1, [x12], #4
+	WORD $0xbc4045a2 // ldr s2, [x13], #4
+	WORD $0xbc4045c3 // ldr s3, [x14], #4
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x4f801110 // fmla v16.4s, v8.4s, v0.s[0]
+	WORD $0x4f811114 // fmla v20.4s, v8.4s, v1.s[0]
+	WORD $0x4f821118 // fmla v24.4s, v8.4s, v2.s[0]
+	WORD $0x4f83111c // fmla v28.4s, v8.4s, v3.s[0]
+	WORD $0x4f801131 // fmla v17.4s, v9.4s, v0.s[0]
+	WORD $0x4f811135 // fmla v21.4s, v9.4s, v1.s[0]
+	WORD $0x4f821139 // fmla v25.4s, v9.4s, v2.s[0]
+	WORD $0x4f83113d // fmla v29.4s, v9.4s, v3.s[0]
+	WORD $0x4f801152 // fmla v18.4s, v10.4s, v0.s[0]
+	WORD $0x4f811156 // fmla v22.4s, v10.4s, v1.s[0]
+	WORD $0x4f82115a // fmla v26.4s, v10.4s, v2.s[0]
+	WORD $0x4f83115e // fmla v30.4s, v10.4s, v3.s[0]
+	WORD $0x4f801173 // fmla v19.4s, v11.4s, v0.s[0]
+	WORD $0x4f811177 // fmla v23.4s, v11.4s, v1.s[0]
+	WORD $0x4f82117b // fmla v27.4s, v11.4s, v2.s[0]
+	WORD $0x4f83117f // fmla v31.4s, v11.4s, v3.s[0]
+	SUB $1, R20
+	CBNZ R20, one
+
+done:
+	MOVD 56(R0), R20
+	ADD R20, R7
+	SUB $1, R6
+	CBNZ R6, segment
+	CBZ R19, store
+	MOVD 128(R0), R8
+	WORD $0x4c402268 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x19]
+	ADD R8, R19
+	WORD $0x4e28d610 // fadd v16.4s, v16.4s, v8.4s
+	WORD $0x4e29d631 // fadd v17.4s, v17.4s, v9.4s
+	WORD $0x4e2ad652 // fadd v18.4s, v18.4s, v10.4s
+	WORD $0x4e2bd673 // fadd v19.4s, v19.4s, v11.4s
+	WORD $0x4c402268 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x19]
+	ADD R8, R19
+	WORD $0x4e28d694 // fadd v20.4s, v20.4s, v8.4s
+	WORD $0x4e29d6b5 // fadd v21.4s, v21.4s, v9.4s
+	WORD $0x4e2ad6d6 // fadd v22.4s, v22.4s, v10.4s
+	WORD $0x4e2bd6f7 // fadd v23.4s, v23.4s, v11.4s
+	WORD $0x4c402268 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x19]
+	ADD R8, R19
+	WORD $0x4e28d718 // fadd v24.4s, v24.4s, v8.4s
+	WORD $0x4e29d739 // fadd v25.4s, v25.4s, v9.4s
+	WORD $0x4e2ad75a // fadd v26.4s, v26.4s, v10.4s
+	WORD $0x4e2bd77b // fadd v27.4s, v27.4s, v11.4s
+	WORD $0x4c402268 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x19]
+	ADD R8, R19
+	WORD $0x4e28d79c // fadd v28.4s, v28.4s, v8.4s
+	WORD $0x4e29d7bd // fadd v29.4s, v29.4s, v9.4s
+	WORD $0x4e2ad7de // fadd v30.4s, v30.4s, v10.4s
+	WORD $0x4e2bd7ff // fadd v31.4s, v31.4s, v11.4s
+
+store:
+	WORD $0x4e26f610 // fmax v16.4s, v16.4s, v6.4s
+	WORD $0x4ea7f610 // fmin v16.4s, v16.4s, v7.4s
+	WORD $0x4e26f631 // fmax v17.4s, v17.4s, v6.4s
+	WORD $0x4ea7f631 // fmin v17.4s, v17.4s, v7.4s
+	WORD $0x4e26f652 // fmax v18.4s, v18.4s, v6.4s
+	WORD $0x4ea7f652 // fmin v18.4s, v18.4s, v7.4s
+	WORD $0x4e26f673 // fmax v19.4s, v19.4s, v6.4s
+	WORD $0x4ea7f673 // fmin v19.4s, v19.4s, v7.4s
+	WORD $0x4c002050 // st1 {v16.16b, v17.16b, v18.16b, v19.16b}, [x2]
+	ADD R4, R2
+	WORD $0x4e26f694 // fmax v20.4s, v20.4s, v6.4s
+	WORD $0x4ea7f694 // fmin v20.4s, v20.4s, v7.4s
+	WORD $0x4e26f6b5 // fmax v21.4s, v21.4s, v6.4s
+	WORD $0x4ea7f6b5 // fmin v21.4s, v21.4s, v7.4s
+	WORD $0x4e26f6d6 // fmax v22.4s, v22.4s, v6.4s
+	WORD $0x4ea7f6d6 // fmin v22.4s, v22.4s, v7.4s
+	WORD $0x4e26f6f7 // fmax v23.4s, v23.4s, v6.4s
+	WORD $0x4ea7f6f7 // fmin v23.4s, v23.4s, v7.4s
+	WORD $0x4c002054 // st1 {v20.16b, v21.16b, v22.16b, v23.16b}, [x2]
+	ADD R4, R2
+	WORD $0x4e26f718 // fmax v24.4s, v24.4s, v6.4s
+	WORD $0x4ea7f718 // fmin v24.4s, v24.4s, v7.4s
+	WORD $0x4e26f739 // fmax v25.4s, v25.4s, v6.4s
+	WORD $0x4ea7f739 // fmin v25.4s, v25.4s, v7.4s
+	WORD $0x4e26f75a // fmax v26.4s, v26.4s, v6.4s
+	WORD $0x4ea7f75a // fmin v26.4s, v26.4s, v7.4s
+	WORD $0x4e26f77b // fmax v27.4s, v27.4s, v6.4s
+	WORD $0x4ea7f77b // fmin v27.4s, v27.4s, v7.4s
+	WORD $0x4c002058 // st1 {v24.16b, v25.16b, v26.16b, v27.16b}, [x2]
+	ADD R4, R2
+	WORD $0x4e26f79c // fmax v28.4s, v28.4s, v6.4s
+	WORD $0x4ea7f79c // fmin v28.4s, v28.4s, v7.4s
+	WORD $0x4e26f7bd // fmax v29.4s, v29.4s, v6.4s
+	WORD $0x4ea7f7bd // fmin v29.4s, v29.4s, v7.4s
+	WORD $0x4e26f7de // fmax v30.4s, v30.4s, v6.4s
+	WORD $0x4ea7f7de // fmin v30.4s, v30.4s, v7.4s
+	WORD $0x4e26f7ff // fmax v31.4s, v31.4s, v6.4s
+	WORD $0x4ea7f7ff // fmin v31.4s, v31.4s, v7.4s
+	WORD $0x4c00205c // st1 {v28.16b, v29.16b, v30.16b, v31.16b}, [x2]
+	ADD R4, R2
+	ADD R3, R1
+	ADD R3, R1
+	ADD R3, R1
+	ADD R3, R1
+	SUB $1, R5
+	CBNZ R5, tile
+	RET
+
+// func gemmF32Tile2x16NEON(p *byte)
+TEXT ·gemmF32Tile2x16NEON(SB), NOSPLIT, $0-8
+	MOVD p+0(FP), R0
+	MOVD 0(R0), R1
+	MOVD 16(R0), R2
+	MOVD 48(R0), R3
+	MOVD 96(R0), R4
+	MOVD 104(R0), R5
+	MOVD 40(R0), R19
+	ADD $144, R0, R15
+	MOVD 24(R0), R15
+	MOVD 32(R0), R19
+	MOVD 112(R0), R20
+	WORD $0x4e040e86 // dup v6.4s, w20
+	MOVD 120(R0), R20
+	WORD $0x4e040e87 // dup v7.4s, w20
+
+tile:
+	WORD $0x4c4021f0 // ld1 {v16.16b, v17.16b, v18.16b, v19.16b}, [x15]
+	WORD $0x4c4021f4 // ld1 {v20.16b, v21.16b, v22.16b, v23.16b}, [x15]
+	MOVD 8(R0), R9
+	MOVD 64(R0), R6
+	MOVD R1, R7
+
+segment:
+	MOVD R7, R11
+	ADD R3, R11, R12
+	MOVD 72(R0), R8
+	CBZ R8, tail
+
+loop:
+	WORD $0x3cc10560 // ldr q0, [x11], #16
+	WORD $0x3cc10581 // ldr q1, [x12], #16
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x4f801110 // fmla v16.4s, v8.4s, v0.s[0]
+	WORD $0x4f811114 // fmla v20.4s, v8.4s, v1.s[0]
+	WORD $0x4f801131 // fmla v17.4s, v9.4s, v0.s[0]
+	WORD $0x4f811135 // fmla v21.4s, v9.4s, v1.s[0]
+	WORD $0x4f801152 // fmla v18.4s, v10.4s, v0.s[0]
+	WORD $0x4f811156 // fmla v22.4s, v10.4s, v1.s[0]
+	WORD $0x4f801173 // fmla v19.4s, v11.4s, v0.s[0]
+	WORD $0x4f811177 // fmla v23.4s, v11.4s, v1.s[0]
+	WORD $0x4cdf212c // ld1 {v12.16b, v13.16b, v14.16b, v15.16b}, [x9], #64
+	WORD $0x4fa01190 // fmla v16.4s, v12.4s, v0.s[1]
+	WORD $0x4fa11194 // fmla v20.4s, v12.4s, v1.s[1]
+	WORD $0x4fa011b1 // fmla v17.4s, v13.4s, v0.s[1]
+	WORD $0x4fa111b5 // fmla v21.4s, v13.4s, v1.s[1]
+	WORD $0x4fa011d2 // fmla v18.4s, v14.4s, v0.s[1]
+	WORD $0x4fa111d6 // fmla v22.4s, v14.4s, v1.s[1]
+	WORD $0x4fa011f3 // fmla v19.4s, v15.4s, v0.s[1]
+	WORD $0x4fa111f7 // fmla v23.4s, v15.4s, v1.s[1]
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x4f801910 // fmla v16.4s, v8.4s, v0.s[2]
+	WORD $0x4f811914 // fmla v20.4s, v8.4s, v1.s[2]
+	WORD $0x4f801931 // fmla v17.4s, v9.4s, v0.s[2]
+	WORD $0x4f811935 // fmla v21.4s, v9.4s, v1.s[2]
+	WORD $0x4f801952 // fmla v18.4s, v10.4s, v0.s[2]
+	WORD $0x4f811956 // fmla v22.4s, v10.4s, v1.s[2]
+	WORD $0x4f801973 // fmla v19.4s, v11.4s, v0.s[2]
+	WORD $0x4f811977 // fmla v23.4s, v11.4s, v1.s[2]
+	WORD $0x4cdf212c // ld1 {v12.16b, v13.16b, v14.16b, v15.16b}, [x9], #64
+	WORD $0x4fa01990 // fmla v16.4s, v12.4s, v0.s[3]
+	WORD $0x4fa11994 // fmla v20.4s, v12.4s, v1.s[3]
+	WORD $0x4fa019b1 // fmla v17.4s, v13.4s, v0.s[3]
+	WORD $0x4fa119b5 // fmla v21.4s, v13.4s, v1.s[3]
+	WORD $0x4fa019d2 // fmla v18.4s, v14.4s, v0.s[3]
+	WORD $0x4fa119d6 // fmla v22.4s, v14.4s, v1.s[3]
+	WORD $0x4fa019f3 // fmla v19.4s, v15.4s, v0.s[3]
+	WORD $0x4fa119f7 // fmla v23.4s, v15.4s, v1.s[3]
+	SUB $1, R8
+	CBNZ R8, loop
+
+tail:
+	MOVD 80(R0), R20
+	CBZ R20, done
+
+one:
+	WORD $0xbc404560 // ldr s0, [x11], #4
+	WORD $0xbc404581 // ldr s1, [x12], #4
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x4f801110 // fmla v16.4s, v8.4s, v0.s[0]
+	WORD $0x4f811114 // fmla v20.4s, v8.4s, v1.s[0]
+	WORD $0x4f801131 // fmla v17.4s, v9.4s, v0.s[0]
+	WORD $0x4f811135 // fmla v21.4s, v9.4s, v1.s[0]
+	WORD $0x4f801152 // fmla v18.4s, v10.4s, v0.s[0]
+	WORD $0x4f811156 // fmla v22.4s, v10.4s, v1.s[0]
+	WORD $0x4f801173 // fmla v19.4s, v11.4s, v0.s[0]
+	WORD $0x4f811177 // fmla v23.4s, v11.4s, v1.s[0]
+	SUB $1, R20
+	CBNZ R20, one
+
+done:
+	MOVD 56(R0), R20
+	ADD R20, R7
+	SUB $1, R6
+	CBNZ R6, segment
+	CBZ R19, store
+	MOVD 128(R0), R8
+	WORD $0x4c402268 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x19]
+	ADD R8, R19
+	WORD $0x4e28d610 // fadd v16.4s, v16.4s, v8.4s
+	WORD $0x4e29d631 // fadd v17.4s, v17.4s, v9.4s
+	WORD $0x4e2ad652 // fadd v18.4s, v18.4s, v10.4s
+	WORD $0x4e2bd673 // fadd v19.4s, v19.4s, v11.4s
+	WORD $0x4c402268 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x19]
+	ADD R8, R19
+	WORD $0x4e28d694 // fadd v20.4s, v20.4s, v8.4s
+	WORD $0x4e29d6b5 // fadd v21.4s, v21.4s, v9.4s
+	WORD $0x4e2ad6d6 // fadd v22.4s, v22.4s, v10.4s
+	WORD $0x4e2bd6f7 // fadd v23.4s, v23.4s, v11.4s
+
+store:
+	WORD $0x4e26f610 // fmax v16.4s, v16.4s, v6.4s
+	WORD $0x4ea7f610 // fmin v16.4s, v16.4s, v7.4s
+	WORD $0x4e26f631 // fmax v17.4s, v17.4s, v6.4s
+	WORD $0x4ea7f631 // fmin v17.4s, v17.4s, v7.4s
+	WORD $0x4e26f652 // fmax v18.4s, v18.4s, v6.4s
+	WORD $0x4ea7f652 // fmin v18.4s, v18.4s, v7.4s
+	WORD $0x4e26f673 // fmax v19.4s, v19.4s, v6.4s
+	WORD $0x4ea7f673 // fmin v19.4s, v19.4s, v7.4s
+	WORD $0x4c002050 // st1 {v16.16b, v17.16b, v18.16b, v19.16b}, [x2]
+	ADD R4, R2
+	WORD $0x4e26f694 // fmax v20.4s, v20.4s, v6.4s
+	WORD $0x4ea7f694 // fmin v20.4s, v20.4s, v7.4s
+	WORD $0x4e26f6b5 // fmax v21.4s, v21.4s, v6.4s
+	WORD $0x4ea7f6b5 // fmin v21.4s, v21.4s, v7.4s
+	WORD $0x4e26f6d6 // fmax v22.4s, v22.4s, v6.4s
+	WORD $0x4ea7f6d6 // fmin v22.4s, v22.4s, v7.4s
+	WORD $0x4e26f6f7 // fmax v23.4s, v23.4s, v6.4s
+	WORD $0x4ea7f6f7 // fmin v23.4s, v23.4s, v7.4s
+	WORD $0x4c002054 // st1 {v20.16b, v21.16b, v22.16b, v23.16b}, [x2]
+	ADD R4, R2
+	ADD R3, R1
+	ADD R3, R1
+	SUB $1, R5
+	CBNZ R5, tile
+	RET
+
+// func gemmF32Tile1x16NEON(p *byte)
+TEXT ·gemmF32Tile1x16NEON(SB), NOSPLIT, $0-8
+	MOVD p+0(FP), R0
+	MOVD 0(R0), R1
+	MOVD 16(R0), R2
+	MOVD 48(R0), R3
+	MOVD 96(R0), R4
+	MOVD 104(R0), R5
+	MOVD 40(R0), R19
+	ADD $144, R0, R15
+	MOVD 24(R0), R15
+	MOVD 32(R0), R19
+	MOVD 112(R0), R20
+	WORD $0x4e040e86 // dup v6.4s, w20
+	MOVD 120(R0), R20
+	WORD $0x4e040e87 // dup v7.4s, w20
+
+tile:
+	WORD $0x4c4021f0 // ld1 {v16.16b, v17.16b, v18.16b, v19.16b}, [x15]
+	MOVD 8(R0), R9
+	MOVD 64(R0), R6
+	MOVD R1, R7
+
+segment:
+	MOVD R7, R11
+	MOVD 72(R0), R8
+	CBZ R8, tail
+
+loop:
+	WORD $0x3cc10560 // ldr q0, [x11], #16
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x4f801110 // fmla v16.4s, v8.4s, v0.s[0]
+	WORD $0x4f801131 // fmla v17.4s, v9.4s, v0.s[0]
+	WORD $0x4f801152 // fmla v18.4s, v10.4s, v0.s[0]
+	WORD $0x4f801173 // fmla v19.4s, v11.4s, v0.s[0]
+	WORD $0x4cdf212c // ld1 {v12.16b, v13.16b, v14.16b, v15.16b}, [x9], #64
+	WORD $0x4fa01190 // fmla v16.4s, v12.4s, v0.s[1]
+	WORD $0x4fa011b1 // fmla v17.4s, v13.4s, v0.s[1]
+	WORD $0x4fa011d2 // fmla v18.4s, v14.4s, v0.s[1]
+	WORD $0x4fa011f3 // fmla v19.4s, v15.4s, v0.s[1]
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x4f801910 // fmla v16.4s, v8.4s, v0.s[2]
+	WORD $0x4f801931 // fmla v17.4s, v9.4s, v0.s[2]
+	WORD $0x4f801952 // fmla v18.4s, v10.4s, v0.s[2]
+	WORD $0x4f801973 // fmla v19.4s, v11.4s, v0.s[2]
+	WORD $0x4cdf212c // ld1 {v12.16b, v13.16b, v14.16b, v15.16b}, [x9], #64
+	WORD $0x4fa01990 // fmla v16.4s, v12.4s, v0.s[3]
+	WORD $0x4fa019b1 // fmla v17.4s, v13.4s, v0.s[3]
+	WORD $0x4fa019d2 // fmla v18.4s, v14.4s, v0.s[3]
+	WORD $0x4fa019f3 // fmla v19.4s, v15.4s, v0.s[3]
+	SUB $1, R8
+	CBNZ R8, loop
+
+tail:
+	MOVD 80(R0), R20
+	CBZ R20, done
+
+one:
+	WORD $0xbc404560 // ldr s0, [x11], #4
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x4f801110 // fmla v16.4s, v8.4s, v0.s[0]
+	WORD $0x4f801131 // fmla v17.4s, v9.4s, v0.s[0]
+	WORD $0x4f801152 // fmla v18.4s, v10.4s, v0.s[0]
+	WORD $0x4f801173 // fmla v19.4s, v11.4s, v0.s[0]
+	SUB $1, R20
+	CBNZ R20, one
+
+done:
+	MOVD 56(R0), R20
+	ADD R20, R7
+	SUB $1, R6
+	CBNZ R6, segment
+	CBZ R19, store
+	MOVD 128(R0), R8
+	WORD $0x4c402268 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x19]
+	ADD R8, R19
+	WORD $0x4e28d610 // fadd v16.4s, v16.4s, v8.4s
+	WORD $0x4e29d631 // fadd v17.4s, v17.4s, v9.4s
+	WORD $0x4e2ad652 // fadd v18.4s, v18.4s, v10.4s
+	WORD $0x4e2bd673 // fadd v19.4s, v19.4s, v11.4s
+
+store:
+	WORD $0x4e26f610 // fmax v16.4s, v16.4s, v6.4s
+	WORD $0x4ea7f610 // fmin v16.4s, v16.4s, v7.4s
+	WORD $0x4e26f631 // fmax v17.4s, v17.4s, v6.4s
+	WORD $0x4ea7f631 // fmin v17.4s, v17.4s, v7.4s
+	WORD $0x4e26f652 // fmax v18.4s, v18.4s, v6.4s
+	WORD $0x4ea7f652 // fmin v18.4s, v18.4s, v7.4s
+	WORD $0x4e26f673 // fmax v19.4s, v19.4s, v6.4s
+	WORD $0x4ea7f673 // fmin v19.4s, v19.4s, v7.4s
+	WORD $0x4c002050 // st1 {v16.16b, v17.16b, v18.16b, v19.16b}, [x2]
+	ADD R4, R2
+	ADD R3, R1
+	SUB $1, R5
+	CBNZ R5, tile
+	RET
+
 // func depthwiseU8TapsNEON(p *byte)
 TEXT ·depthwiseU8TapsNEON(SB), NOSPLIT, $0-8
 	MOVD p+0(FP), R0
@@ -4179,6 +4634,63 @@ store2:
 	CBNZ R6, pixel
 
 end:
+	MOVD 80(R0), R20
+	ADD R20, R1
+	MOVD 88(R0), R20
+	ADD R20, R2
+	SUB $1, R3
+	CBNZ R3, row
+	RET
+
+// func depthwiseF32TapsNEON(p *byte)
+TEXT ·depthwiseF32TapsNEON(SB), NOSPLIT, $0-8
+	MOVD p+0(FP), R0
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 72(R0), R3
+	MOVD 24(R0), R14
+	MOVD 32(R0), R15
+	MOVD 56(R0), R22
+	MOVD 48(R0), R21
+	MOVD 112(R0), R20
+	WORD $0x4e040e86 // dup v6.4s, w20
+	MOVD 120(R0), R20
+	WORD $0x4e040e87 // dup v7.4s, w20
+
+row:
+	MOVD R1, R4
+	MOVD R2, R5
+	MOVD 64(R0), R6
+
+pixel:
+	WORD $0x4c4021d0 // ld1 {v16.16b, v17.16b, v18.16b, v19.16b}, [x14]
+	MOVD 16(R0), R7
+	MOVD 96(R0), R8
+	MOVD 104(R0), R9
+
+tap:
+	MOVD.P 8(R8), R10
+	ADD R4, R10
+	WORD $0x4c402140 // ld1 {v0.16b, v1.16b, v2.16b, v3.16b}, [x10]
+	WORD $0x4cd620e8 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x7], x22
+	WORD $0x4e28cc10 // fmla v16.4s, v0.4s, v8.4s
+	WORD $0x4e29cc31 // fmla v17.4s, v1.4s, v9.4s
+	WORD $0x4e2acc52 // fmla v18.4s, v2.4s, v10.4s
+	WORD $0x4e2bcc73 // fmla v19.4s, v3.4s, v11.4s
+	SUB $1, R9
+	CBNZ R9, tap
+	WORD $0x4e26f610 // fmax v16.4s, v16.4s, v6.4s
+	WORD $0x4ea7f610 // fmin v16.4s, v16.4s, v7.4s
+	WORD $0x4e26f631 // fmax v17.4s, v17.4s, v6.4s
+	WORD $0x4ea7f631 // fmin v17.4s, v17.4s, v7.4s
+	WORD $0x4e26f652 // fmax v18.4s, v18.4s, v6.4s
+	WORD $0x4ea7f652 // fmin v18.4s, v18.4s, v7.4s
+	WORD $0x4e26f673 // fmax v19.4s, v19.4s, v6.4s
+	WORD $0x4ea7f673 // fmin v19.4s, v19.4s, v7.4s
+	WORD $0x4c9620b0 // st1 {v16.16b, v17.16b, v18.16b, v19.16b}, [x5], x22
+	ADD R21, R4
+	SUB $1, R6
+	CBNZ R6, pixel
 	MOVD 80(R0), R20
 	ADD R20, R1
 	MOVD 88(R0), R20

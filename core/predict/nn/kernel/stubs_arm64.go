@@ -53,6 +53,15 @@ func gemmI32Tile2x16I8MM(p *byte)
 func gemmI32Wide2x8NEON(p *byte)
 
 //go:noescape
+func gemmF32Tile4x16NEON(p *byte)
+
+//go:noescape
+func gemmF32Tile2x16NEON(p *byte)
+
+//go:noescape
+func gemmF32Tile1x16NEON(p *byte)
+
+//go:noescape
 func depthwiseU8TapsNEON(p *byte)
 
 //go:noescape
@@ -63,6 +72,9 @@ func depthwiseU8Three1DotProd(p *byte)
 
 //go:noescape
 func depthwiseU8Three2DotProd(p *byte)
+
+//go:noescape
+func depthwiseF32TapsNEON(p *byte)
 
 //go:noescape
 func addU8NEON(p *byte)

@@ -26,7 +26,11 @@ func emit(f *arm64.File) {
 	(&tile{File: f, rows: 2, panels: 2, raw: true}).dots("gemmI32Tile")
 	(&tile{File: f, rows: 2, panels: 1, raw: true}).matrices("gemmI32Tile")
 	(&tile{File: f, rows: 2, raw: true}).words("gemmI32Wide", 1)
+	for _, rows := range []int{4, 2, 1} {
+		(&tile{File: f, rows: rows, panels: 1}).floats()
+	}
 	depthwiseU8(f)
+	depthwiseF32(f)
 	addU8(f)
 	sumRowsU8(f)
 }
