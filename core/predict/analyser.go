@@ -19,12 +19,15 @@ type Analyser struct {
 	rgba       []byte // of a picture to encode
 }
 
-// NewAnalyser makes an analyser; l bounds what a picture may cost. The set is one of [Load].
+// NewAnalyser makes an analyser; l bounds what a picture may cost, and l.Pause may hold it up. The set is one of [Load].
 func (s *Set) NewAnalyser(l raster.Limits) *Analyser {
 	if s.backbone == nil {
 		panic("predict: NewAnalyser needs a set that was loaded with its network")
 	}
 	a := &Analyser{set: s, decoder: raster.NewDecoder(l), recogniser: s.NewRecogniser()}
+	if session := a.recogniser.session; session != nil {
+		session.Pause = l.Pause
+	}
 	if s.palette != nil {
 		a.tallies = make([]tally, len(s.palette.colors))
 	}

@@ -148,12 +148,20 @@ func (n *Node) startPool() {
 		Videos:      &videos{n.decoder, n, fetcher},
 		Now:         system.Now,
 		Spent:       system.ThreadTime,
+		Lower:       n.lowerPriority,
 		Log:         n.Log,
 		Workers:     n.Settings.Workers,
 		Fetches:     int(max(4, min(memory/16/fetch.MaxBytes, 64))),
 		Downloads:   int(max(4, min(memory/8/fetch.MaxBytes, 64))),
 	})
 	n.Handler = &jobs.Handler{Service: n.Engine, Pool: n.Pool, Timeout: callTime, Audit: n.auditCall}
+}
+
+// lowerPriority lowers the priority of the calling thread. Where it cannot, the work is done all the same.
+func (n *Node) lowerPriority() {
+	if err := system.LowerPriority(); err != nil {
+		n.Log.Debug("cannot lower the priority of a thread", "error", err)
+	}
 }
 
 // here returns a function that reports whether a picture is in the folder; nil: all are.

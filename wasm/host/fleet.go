@@ -214,13 +214,13 @@ func (f *Fleet) Bytes() (n int64) {
 	return n
 }
 
-// NewAnalyser makes an analyser, for one thread, of the network with a base, the newest for zero. Of l only Expired counts.
+// NewAnalyser makes an analyser, for one thread, of the network with a base, the newest for zero. Of l only Expired and Pause count.
 func (f *Fleet) NewAnalyser(base [32]byte, l raster.Limits) (*predict.Analyser, error) {
 	set, err := f.network(base)
 	if err != nil {
 		return nil, err
 	}
-	return set.NewAnalyser(raster.Limits{Expired: l.Expired}), nil
+	return set.NewAnalyser(raster.Limits{Expired: l.Expired, Pause: l.Pause}), nil
 }
 
 // network returns the network with a base, the newest for zero.

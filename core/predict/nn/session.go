@@ -26,6 +26,9 @@ type Session struct {
 	outs []Tensor
 	add  kernel.Add // of the product that is running: here, so that it need not be allocated
 	cell int        // 0, or 1 more than the one pixel that the last Pool takes in: see Cells
+
+	// Pause is called before each step, and the run continues when it returns; nil: never.
+	Pause func()
 }
 
 // NewSession takes the arena in one allocation, of Plan.SessionBytes.
@@ -60,6 +63,9 @@ func (s *Session) Run(in Tensor) ([]Tensor, error) {
 // runSteps runs the steps from one up to another.
 func (s *Session) runSteps(from, to int) {
 	for i := from; i < to; i++ {
+		if s.Pause != nil {
+			s.Pause()
+		}
 		s.runStep(&s.plan.steps[i])
 	}
 }

@@ -123,6 +123,7 @@ type Limits struct {
 	Frames            int         // frames of an animation; default 1,000
 	FramePixels       int64       // pixels of all frames that Frames decodes; default 2,000 MP
 	Expired           func() bool // polled while decoding; true stops with ErrExpired; nil: never
+	Pause             func()      // called between the steps of a network, which continues when it returns; nil: never
 }
 
 // WithDefaults returns l with every zero field replaced.

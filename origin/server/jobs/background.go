@@ -97,8 +97,8 @@ func (b *Background) panicked(v any) {
 	b.Log.Error("panic", "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
 }
 
-// train runs a training to its end, giving way to requests after each of its steps. A panic
-// costs the training, which is told so.
+// train runs a training to its end, giving way to requests between its steps. A panic
+// ends the training with an error. The goroutine has a low priority afterwards, and must end soon.
 func (b *Background) train(ctx context.Context, run core.Trainer) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -110,51 +110,27 @@ func (b *Background) train(ctx context.Context, run core.Trainer) (err error) {
 		return err
 	}
 	defer b.Pool.trainings.Give("", 1)
-	return b.Pool.Behind(ctx, func(yield func(rest func()) error) {
+	b.Pool.lower()
+	return b.Pool.Behind(ctx, func(yield func(worked time.Duration) error) {
 		begun := b.Now()
 		for !run.Step() {
-			var rest func()
-			if d := b.restAfter(b.Now().Sub(begun)); d > 0 {
-				rest = func() { b.Pause(ctx, d) }
+			worked := b.Now().Sub(begun)
+			if worked < workTime {
+				continue
 			}
-			if yield(rest) != nil {
+			if yield(worked) != nil {
 				return
 			}
-			if rest != nil {
-				begun = b.Now()
-			}
+			begun = b.Now()
 		}
 	})
 }
 
-// How a training rests. One that never waits for anything keeps a processor from looking at the
-// network, which it does when it has nothing else to do: requests would wait for milliseconds.
-const (
-	restEvery = time.Millisecond
-	rest      = 20 * time.Microsecond
-	shyness   = 10 // how many times as long as it worked a training rests while every worker is wanted
-)
-
-// restAfter is how long a training rests that has worked for so long; 0: not yet. While
-// requests wait for pictures it rests as long as it worked, and where they could use every
-// worker many times as long. They then find a worker, and what the training leaves to the garbage
-// collector costs fewer of them something.
-func (b *Background) restAfter(worked time.Duration) time.Duration {
-	switch n := b.Pool.pictures.Used(); {
-	case n >= int64(b.Pool.o.Workers):
-		return shyness * worked
-	case n > 0:
-		return worked
-	case worked >= restEvery:
-		return rest
-	}
-	return 0
-}
-
-// steps lets the engine step, without a pause while there is more to do.
+// steps lets the engine step, without a pause while there is more to do and no request needs the processors.
 func (b *Background) steps(ctx context.Context) {
+	b.Pool.lower()
 	for ctx.Err() == nil {
-		more, err := b.Engine.Step(ctx, b.Now())
+		more, err := b.step(ctx)
 		if err != nil && ctx.Err() == nil {
 			b.Log.Error("background step failed", "error", err)
 		}
@@ -165,4 +141,16 @@ func (b *Background) steps(ctx context.Context) {
 			b.Pause(ctx, idle)
 		}
 	}
+}
+
+// step lets the engine step once. If there is more to do, it gives way to requests afterwards.
+func (b *Background) step(ctx context.Context) (more bool, err error) {
+	b.Pool.gate.move(0, 1)
+	defer b.Pool.gate.move(0, -1)
+	begun := b.Now()
+	more, err = b.Engine.Step(ctx, begun)
+	if more {
+		b.Pool.gate.wait(b.Now().Sub(begun))
+	}
+	return more, err
 }

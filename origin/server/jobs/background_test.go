@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,53 +17,58 @@ import (
 	"github.com/sightline-dev/sightline/core/blob"
 )
 
-// TestRequestsComeFirst has pictures of the background waiting for the one worker when those
-// of a request come.
+// TestRequestsComeFirst has pictures of the background under way and waiting when calls come. These do not wait for one, and the background
+// continues when they are answered.
 func TestRequestsComeFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var g gauge
-		p := New(options(&g, time.Second))
+		w := newWaitWorld(func(o *Options) { o.Workers, o.NewAnalyser = 1, options(&g, time.Second).NewAnalyser })
+		w.plan["call"] = blobs(3)
 		start := time.Now()
 		var wg sync.WaitGroup
 		var last [2]time.Duration
 		for i := range last {
 			wg.Go(func() {
-				if r := p.Picture(t.Context(), &api.Job{URL: "http://x"}); r.Err != nil {
+				if r := w.Pool.Picture(t.Context(), &api.Job{URL: "http://x"}); r.Err != nil {
 					t.Error(r.Err)
 				}
 				last[i] = time.Since(start)
 			})
 		}
-		synctest.Wait() // one is analysed, one waits
-		if _, err := p.Run(t.Context(), urls(3)); err != nil {
-			t.Error(err)
-		}
-		if took := time.Since(start); took != 4*time.Second {
-			t.Errorf("three pictures of a request took %v, want 4s: only what was begun is in their way", took)
+		time.Sleep(longWork / 2) // virtual; one is analysed, one waits
+		begun := time.Now()
+		if status := w.call(t.Context(), "", "call"); status != 200 || time.Since(begun) != 3*time.Second {
+			t.Errorf("a call of three pictures: %d after %v, want 200 after 3s", status, time.Since(begun))
 		}
 		wg.Wait()
-		if took := max(last[0], last[1]); took != 5*time.Second {
-			t.Errorf("the background was done after %v, want 5s", took)
+		if took := max(last[0], last[1]).Round(100 * time.Millisecond); took != 4700*time.Millisecond {
+			t.Errorf("the background was done after %v, want 4.7s: it worked an eleventh of the call's three seconds", took)
 		}
 	})
 }
 
-// TestTheBackgroundIsNotForgotten keeps the one worker busy with requests for good.
+// TestTheBackgroundIsNotForgotten keeps the one worker of calls busy for good.
 func TestTheBackgroundIsNotForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var g gauge
-		o := options(&g, time.Second)
-		p := New(o)
+		w := newWaitWorld(func(o *Options) { o.Workers, o.NewAnalyser = 1, options(&g, time.Second).NewAnalyser })
+		w.plan["call"] = blobs(1)
 		ctx, stop := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
-		wg.Go(func() { _, _ = p.Run(ctx, urls(500)) })
+		for range 2 {
+			wg.Go(func() {
+				for ctx.Err() == nil {
+					w.call(ctx, "", "call")
+				}
+			})
+		}
 		synctest.Wait()
 		start := time.Now()
-		if r := p.Picture(ctx, &api.Job{URL: "http://x"}); r.Err != nil {
+		if r := w.Pool.Picture(ctx, &api.Job{URL: "http://x"}); r.Err != nil {
 			t.Error(r.Err)
 		}
-		if took := time.Since(start); took < patience*time.Second || took > (patience+3)*time.Second {
-			t.Errorf("it waited %v, want about %ds", took, patience)
+		if took := time.Since(start).Round(time.Second); took != (1+waitShare)*time.Second {
+			t.Errorf("it took %v, want about %ds", took, 1+waitShare)
 		}
 		stop()
 		wg.Wait()
@@ -76,6 +82,7 @@ func TestWaitingEndsWithItsContext(t *testing.T) {
 		p := New(options(&g, time.Minute))
 		var wg sync.WaitGroup
 		wg.Go(func() { _, _ = p.Run(t.Context(), urls(1)) })
+		wg.Go(func() { p.Picture(t.Context(), &api.Job{URL: "http://x"}) })
 		synctest.Wait()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -85,20 +92,25 @@ func TestWaitingEndsWithItsContext(t *testing.T) {
 					t.Errorf("Picture = %v", r.Err)
 				}
 			})
+			wg.Go(func() {
+				if _, err := p.Run(ctx, urls(1)); !errors.Is(err, api.ErrTimeout) {
+					t.Errorf("Run = %v", err)
+				}
+			})
 		}
 		wg.Go(func() {
-			if err := p.Behind(ctx, func(func(func()) error) { t.Error("it ran") }); !errors.Is(err, context.DeadlineExceeded) {
+			if err := p.Behind(ctx, func(func(time.Duration) error) { t.Error("it ran") }); !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("Behind = %v", err)
 			}
 		})
 		wg.Wait()
-		if len(p.turns.waiting[front])+len(p.turns.waiting[back]) != 0 || len(p.turns.idle) != 1 {
-			t.Errorf("left behind: %+v", &p.turns)
+		if len(p.turns.waiting[front])+len(p.later.waiting[back]) != 0 || len(p.turns.idle) != 1 || len(p.later.idle) != 1 {
+			t.Errorf("left behind: %+v, %+v", &p.turns, &p.later)
 		}
 	})
 }
 
-// TestBehindGivesWay runs long work that yields each second beside a request.
+// TestBehindGivesWay runs long work that yields each second while a large call comes.
 func TestBehindGivesWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var g gauge
@@ -106,34 +118,34 @@ func TestBehindGivesWay(t *testing.T) {
 		start := time.Now()
 		var wg sync.WaitGroup
 		wg.Go(func() {
-			err := p.Behind(t.Context(), func(yield func(func()) error) {
+			err := p.Behind(t.Context(), func(yield func(time.Duration) error) {
 				for range 5 {
 					time.Sleep(time.Second) // virtual
-					if err := yield(nil); err != nil {
+					if err := yield(time.Second); err != nil {
 						t.Error(err)
 					}
 				}
 			})
-			if took := time.Since(start); err != nil || took != 15*time.Second {
-				t.Errorf("Behind = %v after %v, want 15s", err, took)
+			if took := time.Since(start); err != nil || took != 55*time.Second {
+				t.Errorf("Behind = %v after %v, want 55s", err, took)
 			}
 		})
 		synctest.Wait()
-		if _, err := p.Run(t.Context(), urls(1)); err != nil {
+		if _, err := p.Run(t.Context(), urls(fewPictures+1)); err != nil {
 			t.Error(err)
 		}
-		if took := time.Since(start); took != 11*time.Second {
-			t.Errorf("the request took %v, want 11s", took)
+		if took := time.Since(start); took != 51*time.Second {
+			t.Errorf("the large call took %v, want 51s", took)
 		}
 		wg.Wait()
 
 		ctx, cancel := context.WithCancel(t.Context())
 		var told error
-		err := p.Behind(ctx, func(yield func(func()) error) {
+		err := p.Behind(ctx, func(yield func(time.Duration) error) {
 			cancel()
-			wg.Go(func() { _, _ = p.Run(t.Context(), urls(1)) })
+			wg.Go(func() { _, _ = p.Run(t.Context(), urls(fewPictures+1)) })
 			synctest.Wait()
-			told = yield(nil)
+			told = yield(time.Second)
 		})
 		if !errors.Is(told, context.Canceled) || !errors.Is(err, context.Canceled) {
 			t.Errorf("yield = %v, Behind = %v, want context.Canceled", told, err)
@@ -142,58 +154,142 @@ func TestBehindGivesWay(t *testing.T) {
 	})
 }
 
-// TestBehindRests lets work rest: a request has the worker meanwhile.
-func TestBehindRests(t *testing.T) {
+// TestBehindWaitsForCalls runs work that yields each millisecond, and has a call under way for a while. The work waits meanwhile, ten times
+// as long as it works, and large calls have its worker.
+func TestBehindWaitsForCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var g gauge
-		p := New(options(&g, 2*time.Second))
-		start := time.Now()
-		var wg sync.WaitGroup
-		wg.Go(func() {
-			err := p.Behind(t.Context(), func(yield func(func()) error) {
-				if err := yield(func() { time.Sleep(5 * time.Second) }); err != nil { // virtual
+		o := options(&g, time.Millisecond)
+		o.Workers = 2
+		p := New(o)
+		steps := 0
+		work := func(yield func(time.Duration) error) {
+			for end := time.Now().Add(220 * time.Millisecond); time.Now().Before(end); steps++ {
+				time.Sleep(workTime) // virtual
+				if err := yield(workTime); err != nil {
 					t.Error(err)
 				}
-			})
-			if took := time.Since(start); err != nil || took != 5*time.Second {
-				t.Errorf("Behind = %v after %v, want 5s", err, took)
 			}
-		})
-		synctest.Wait()
-		if _, err := p.Run(t.Context(), urls(1)); err != nil {
-			t.Error(err)
 		}
-		if took := time.Since(start); took != 2*time.Second {
-			t.Errorf("the request took %v, want 2s", took)
+		if err := p.Behind(t.Context(), work); err != nil || steps != 220 {
+			t.Errorf("alone: %d steps, %v, want 220", steps, err)
 		}
-		wg.Wait()
+		steps = 0
+		p.gate.move(1, 0)
+		if err := p.Behind(t.Context(), work); err != nil || steps != 20 {
+			t.Errorf("beside a call: %d steps, %v, want 20", steps, err)
+		}
+		steps = 0
+		time.AfterFunc(115*time.Millisecond, func() { p.gate.move(-1, 0) })
+		if err := p.Behind(t.Context(), work); err != nil || steps != 11+105 {
+			t.Errorf("beside a call that ends after 115ms: %d steps, %v, want 11 and 105", steps, err)
+		}
 	})
 }
 
-// The more workers requests want, the longer a training rests.
-func TestTrainingsRest(t *testing.T) {
-	var g gauge
-	o := options(&g, time.Second)
-	o.Workers = 2
-	b := &Background{Pool: New(o)}
+// exercise is a training of so many steps.
+type exercise struct{ steps int }
+
+func (e *exercise) Step() (done bool) {
+	time.Sleep(workTime) // virtual
+	e.steps--
+	return e.steps == 0
+}
+
+func (e *exercise) Close() {}
+
+// keeping is an engine with much to maintain.
+type keeping struct{ desk }
+
+func (k *keeping) Step(context.Context, time.Time) (bool, error) {
+	time.Sleep(3 * workTime) // virtual
+	return true, nil
+}
+
+// TestTrainingsWaitForCalls has trainings and the maintenance of the engine wait after their steps while a call is under way.
+func TestTrainingsWaitForCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var g gauge
+		b := &Background{Engine: &keeping{}, Pool: New(options(&g, 0)), Now: time.Now}
+		for calls, want := range []time.Duration{20 * workTime, (20 + 19*waitShare) * workTime} {
+			b.Pool.gate.calls = calls
+			start := time.Now()
+			if err := b.train(t.Context(), &exercise{steps: 20}); err != nil || time.Since(start) != want {
+				t.Errorf("beside %d calls: a training took %v, %v, want %v", calls, time.Since(start), err, want)
+			}
+			start, want = time.Now(), time.Duration(1+calls*waitShare)*3*workTime
+			if more, err := b.step(t.Context()); !more || err != nil || time.Since(start) != want {
+				t.Errorf("beside %d calls: a step took %v, %v, want %v", calls, time.Since(start), err, want)
+			}
+		}
+	})
+}
+
+// TestGate has other work wait where calls that go first leave no processor for it.
+func TestGate(t *testing.T) {
 	tests := []struct {
-		pictures     int64
-		worked, want time.Duration
+		workers, calls, other int
+		want                  bool
 	}{
-		{0, restEvery - 1, 0},
-		{0, restEvery, rest},
-		{0, 10 * restEvery, rest},
-		{1, 0, 0},
-		{1, 300 * time.Microsecond, 300 * time.Microsecond},
-		{2, 300 * time.Microsecond, shyness * 300 * time.Microsecond},
-		{100, time.Millisecond, shyness * time.Millisecond},
+		{1, 0, 3, false},
+		{1, 1, 1, true},
+		{2, 0, 2, false},
+		{2, 1, 1, true},
+		{4, 1, 2, false},
+		{4, 1, 3, true},
+		{4, 2, 1, false},
+		{4, 3, 1, true},
+		{4, 9, 1, true},
 	}
 	for _, tt := range tests {
-		b.Pool.pictures.Force("", tt.pictures)
-		if got := b.restAfter(tt.worked); got != tt.want {
-			t.Errorf("beside %d pictures, after %v of work: a rest of %v, want %v", tt.pictures, tt.worked, got, tt.want)
+		g := gate{workers: tt.workers}
+		g.move(tt.calls, tt.other)
+		if got := g.full(); got != tt.want {
+			t.Errorf("%+v: full() = %v", tt, got)
 		}
-		b.Pool.pictures.Give("", tt.pictures)
+		if g.wait(workTime - 1) {
+			t.Errorf("%+v: work waits before it has worked for %v", tt, workTime)
+		}
+	}
+}
+
+// TestLowPriority has each kind of work lower the priority of its thread, but for calls that go first.
+func TestLowPriority(t *testing.T) {
+	var g gauge
+	var lowered atomic.Int64
+	o := options(&g, 0)
+	o.Lower = func() { lowered.Add(1) }
+	p := New(o)
+	b := &Background{Pool: p, Now: time.Now}
+	run := func(n int) func() error {
+		return func() error {
+			_, err := p.Run(t.Context(), urls(n))
+			return err
+		}
+	}
+	for name, tt := range map[string]struct {
+		work func() error
+		want int64
+	}{
+		"a small call":                {run(fewPictures), 0},
+		"a large call":                {run(fewPictures + 1), fewPictures + 1},
+		"a picture of the background": {func() error { return p.Picture(t.Context(), &api.Job{URL: "http://x"}).Err }, 1},
+		"the engine's steps": {func() error {
+			ctx, stop := context.WithCancel(t.Context())
+			stop()
+			b.steps(ctx)
+			return nil
+		}, 1},
+		"a training": {func() error { return b.train(t.Context(), &exercise{steps: 1}) }, 1},
+	} {
+		lowered.Store(0)
+		var err error
+		var thread sync.WaitGroup
+		thread.Go(func() { err = tt.work() })
+		thread.Wait()
+		if err != nil || lowered.Load() != tt.want {
+			t.Errorf("%s: %v, %d threads have a low priority, want %d", name, err, lowered.Load(), tt.want)
+		}
 	}
 }
 

@@ -44,8 +44,15 @@ func (h *Handler) Serve(ctx context.Context, r *api.Request) api.Response {
 		defer cancel()
 	}
 	call := h.Begin(ctx, r)
+	first := false
 	for !call.Done() {
-		results, err := h.work(ctx, short, r, call.Jobs(), entered)
+		todo := call.Jobs()
+		if !first && h.Pool.goesFirst(todo) {
+			first = true
+			h.Pool.gate.move(1, 0)
+			defer h.Pool.gate.move(-1, 0)
+		}
+		results, err := h.work(ctx, short, r, todo, entered)
 		if err != nil {
 			call.GiveUp(err)
 			return h.Refuse(r, err)

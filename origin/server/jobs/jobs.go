@@ -3,8 +3,11 @@
 //
 //	call ── jobs ──▶ few at a time of one call ──▶ blobs ──────▶ analysers, one a core ──▶ results
 //	 │                                        └──▶ downloads ──▲   first come, first served
-//	 │                                                         └ background: inputs to be fetched,
-//	 └ Enter: bounded calls, else busy                           trainings; only while no call waits
+//	 └ Enter: bounded calls, else busy                         │
+//	                          large calls, films, background ──┴▶ other analysers, one a core, behind a gate
+//
+// Calls of few pictures go first. All other work has its own analysers, on threads of low priority, so no such call waits for one. It
+// also pauses in the middle of a picture or a training while such calls need the cores, but never for more than ten times as long as it works.
 //
 // Callers, which are accounts and applications of the operator, share the calls and the pictures that
 // may be under way, and take turns at the analysers. So a flood of one caller neither takes all places
@@ -33,6 +36,7 @@ import (
 	"log/slog"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -84,11 +88,15 @@ type Options struct {
 	// measured by it, so that a busy machine fails no picture that an idle one analyses; ten
 	// times as long by the clock ends it as well. nil: the clock alone.
 	Spent func() time.Duration
+
+	// Lower gives the calling thread a low priority for good. All work but that of calls that go first runs on such threads. nil: on others.
+	Lower func()
 }
 
 // Bounds of a pool.
 const (
 	perCall     = 8                       // pictures of one call at once, and downloads of one call besides
+	fewPictures = 4                       // of a call that goes first
 	maxCalls    = 32                      // calls for each worker, without those that wait for downloads
 	maxPictures = 512                     // pictures of calls for each worker that are not done, without downloads
 	maxWaiting  = 2048                    // pictures of calls that wait for downloads, at least perCall a call
@@ -98,7 +106,9 @@ const (
 // Pool runs jobs. It is safe for concurrent use and starts goroutines only inside Run.
 type Pool struct {
 	o         Options
-	turns     turns          // hands out analysers
+	turns     turns          // hands out analysers to the front lane
+	later     turns          // hands out analysers to the other lanes
+	gate      gate           // holds back the other lanes
 	fetches   *shares.Shares // a place for each picture from the blobs in memory; one caller may have all
 	downloads *shares.Shares // a place for each picture of a call that is downloaded
 	behind    *shares.Shares // a place for each picture of the background in memory
@@ -119,10 +129,13 @@ const maxUnread = 10_000
 // worker is an analyser of each network that was asked for, and when it must give up on its
 // picture.
 type worker struct {
+	pool      *Pool
 	analysers map[[32]byte]Analyser
 	limits    raster.Limits
 	deadline  time.Time     // by the clock
 	budget    time.Duration // by Spent
+
+	begun time.Time // of its picture, or when that continued after a wait; zero: the gate does not hold it back
 }
 
 // New makes a pool and its analysers.
@@ -133,21 +146,48 @@ func New(o Options) *Pool {
 		o: o, unread: map[blob.Hash]bool{},
 		fetches: shares.New(fetches, fetches), downloads: shares.New(int64(o.Downloads), 1), behind: shares.New(max(4, int64(o.Downloads)/4), 1),
 		calls: shares.New(maxCalls*workers, 1), pictures: shares.New(maxPictures*workers, 1), waiting: shares.New(maxWaiting, perCall),
-		heavy: shares.New(half, half), trainings: shares.New(half, half),
+		heavy: shares.New(half, half), trainings: shares.New(half, half), gate: gate{workers: o.Workers},
 	}
 	for range o.Workers {
-		p.turns.give(p.newWorker())
+		w := p.newWorker()
+		p.analyser(w, o.Base) // before the first picture asks for it
+		p.turns.give(w)
+		p.later.give(p.newWorker())
 	}
 	return p
 }
 
 func (p *Pool) newWorker() *worker {
-	w := &worker{analysers: map[[32]byte]Analyser{}}
-	w.limits.Expired = func() bool {
-		return p.o.Now().After(w.deadline) || p.o.Spent != nil && p.o.Spent() > w.budget
-	}
-	p.analyser(w, p.o.Base) // before the first picture asks for it
+	w := &worker{pool: p, analysers: map[[32]byte]Analyser{}}
+	w.limits.Pause, w.limits.Expired = w.pause, w.expired
 	return w
+}
+
+// expired reports whether the time of the worker's picture is over.
+func (w *worker) expired() bool {
+	w.pause()
+	o := &w.pool.o
+	return o.Now().After(w.deadline) || o.Spent != nil && o.Spent() > w.budget
+}
+
+// pause holds up the worker's picture where the gate holds it back.
+func (w *worker) pause() {
+	if w.begun.IsZero() {
+		return
+	}
+	from := w.pool.o.Now()
+	if w.pool.gate.wait(from.Sub(w.begun)) {
+		w.begun = w.pool.o.Now()
+		w.deadline = w.deadline.Add(w.begun.Sub(from))
+	}
+}
+
+// of returns the turns of a lane.
+func (p *Pool) of(l lane) *turns {
+	if l == front {
+		return &p.turns
+	}
+	return &p.later
 }
 
 // analyser is the worker's of a network.
@@ -229,6 +269,10 @@ func (p *Pool) run(ctx context.Context, caller string, jobs []api.Job, entered b
 			defer p.calls.Force(caller, 1)
 		}
 	}
+	l := front
+	if len(jobs) > fewPictures {
+		l = bulk
+	}
 	if n := int64(len(near)); n > 0 && !p.pictures.Try(caller, n) {
 		pending := p.pictures.Used()
 		if pending > 0 {
@@ -241,9 +285,9 @@ func (p *Pool) run(ctx context.Context, caller string, jobs []api.Job, entered b
 	var wg sync.WaitGroup
 	p.each(&wg, near, func(i int) {
 		defer p.pictures.Give(caller, 1) // not at the end of the call, which may wait for downloads
-		results[i] = p.one(ctx, front, &jobs[i], false)
+		results[i] = p.one(ctx, l, &jobs[i], false)
 	})
-	p.each(&wg, far, func(i int) { results[i] = p.one(ctx, front, &jobs[i], true) })
+	p.each(&wg, far, func(i int) { results[i] = p.one(ctx, l, &jobs[i], true) })
 	wg.Wait()
 	err := gaveUp(ctx)
 	if err != nil {
@@ -270,6 +314,11 @@ func (p *Pool) far(job *api.Job) bool {
 		return false
 	}
 	return job.URL != "" || p.o.Here != nil && !p.o.Here(job.Blob)
+}
+
+// goesFirst reports whether a call with these jobs holds back other work: it has few pictures, and waits for nothing else.
+func (p *Pool) goesFirst(jobs []api.Job) bool {
+	return len(jobs) <= fewPictures && !slices.ContainsFunc(jobs, func(j api.Job) bool { return j.Video.SampleMS > 0 || p.far(&j) })
 }
 
 // wait counts a call of a caller in that waits for n downloads.
@@ -319,28 +368,28 @@ func (p *Pool) Picture(ctx context.Context, job *api.Job) api.Result {
 }
 
 // Behind runs work of the background that is no picture, at one worker's expense: f runs while
-// no request waits for a worker, and calls yield where it can be held up, every few
-// milliseconds. The worker is free while rest runs, which may be nil. yield returns an error
+// no other lane wants the worker, and calls yield where it can be held up, every few
+// milliseconds, with the time that it has worked since it began or was held up last. The worker is free meanwhile. yield returns an error
 // when ctx has ended, and f should then return.
-func (p *Pool) Behind(ctx context.Context, f func(yield func(rest func()) error)) error {
-	w, err := p.turns.take(ctx, back, "")
+func (p *Pool) Behind(ctx context.Context, f func(yield func(worked time.Duration) error)) error {
+	w, err := p.later.take(ctx, back, "")
 	if err != nil {
 		return err
 	}
+	p.gate.move(0, 1)
 	defer func() {
+		p.gate.move(0, -1)
 		if w != nil {
-			p.turns.give(w)
+			p.later.give(w)
 		}
 	}()
-	f(func(rest func()) error {
+	f(func(worked time.Duration) error {
 		if w != nil {
-			p.turns.give(w)
+			p.later.give(w)
 			w = nil
 		}
-		if rest != nil {
-			rest()
-		}
-		w, err = p.turns.take(ctx, back, "")
+		p.gate.wait(worked)
+		w, err = p.later.take(ctx, back, "")
 		return err
 	})
 	return ctx.Err()
@@ -360,7 +409,7 @@ func (p *Pool) one(ctx context.Context, l lane, job *api.Job, far bool) (r api.R
 	if err != nil {
 		return api.Result{Err: err, Passing: passing}
 	}
-	if l == front && far { // from here on it is work
+	if l != back && far { // from here on it is work
 		p.pictures.Force(job.Caller, 1)
 		defer p.pictures.Give(job.Caller, 1)
 	}
@@ -493,26 +542,54 @@ func (p *Pool) fetched(ctx context.Context, url string, err error) (passing bool
 
 // analyse has an analyser do work when a worker is free. One that panics is replaced.
 func (p *Pool) analyse(ctx context.Context, l lane, job *api.Job, work func(*worker, Analyser) (predict.Analysis, error)) (r api.Result) {
-	w, err := p.turns.take(ctx, l, job.Caller)
+	turns := p.of(l)
+	w, err := turns.take(ctx, l, job.Caller)
 	if err != nil {
 		return api.Result{Err: gaveUp(ctx)}
 	}
 	defer func() {
+		p.done.Add(1)
+		turns.give(w)
+	}()
+	if l == front {
+		r.Analysis, r.Err = p.attempt(&w, job, work)
+		return r
+	}
+	p.gate.move(0, 1)
+	defer p.gate.move(0, -1)
+	w.begun = p.o.Now()
+	var analysed sync.WaitGroup
+	analysed.Go(func() {
+		p.lower()
+		r.Analysis, r.Err = p.attempt(&w, job, work)
+	})
+	analysed.Wait()
+	return r
+}
+
+// lower gives the calling goroutine a thread of low priority, which ends with it: an ordinary user cannot raise the priority again.
+func (p *Pool) lower() {
+	if p.o.Lower != nil {
+		runtime.LockOSThread()
+		p.o.Lower()
+	}
+}
+
+// attempt has the analyser of a worker do work within the time of a picture. It replaces the worker if that panics.
+func (p *Pool) attempt(w **worker, job *api.Job, work func(*worker, Analyser) (predict.Analysis, error)) (a predict.Analysis, err error) {
+	defer func() {
 		if v := recover(); v != nil {
 			p.o.Log.Error("panic", "job", job.URL, "blob", job.Blob.String(), "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
-			r = api.Result{Err: api.ErrInternal}
-			w = p.newWorker()
+			a, err = predict.Analysis{}, api.ErrInternal
+			*w = p.newWorker()
 		}
-		p.done.Add(1)
-		p.turns.give(w)
 	}()
-	w.deadline = p.o.Now().Add(pictureTime)
+	(*w).deadline = p.o.Now().Add(pictureTime)
 	if p.o.Spent != nil {
 		runtime.LockOSThread() // Spent is the thread's
 		defer runtime.UnlockOSThread()
-		w.deadline = p.o.Now().Add(10 * pictureTime)
-		w.budget = p.o.Spent() + pictureTime
+		(*w).deadline = p.o.Now().Add(10 * pictureTime)
+		(*w).budget = p.o.Spent() + pictureTime
 	}
-	r.Analysis, r.Err = work(w, p.analyser(w, job.Base))
-	return r
+	return work(*w, p.analyser(*w, job.Base))
 }

@@ -30,11 +30,11 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // fake analyses a picture by giving its bytes back as values, after the time it takes.
 type fake struct {
-	takes   time.Duration
-	busy    *atomic.Int64 // analyses under way
-	most    *atomic.Int64 // the most there were
-	expired func() bool
-	used    atomic.Bool
+	takes  time.Duration
+	busy   *atomic.Int64 // analyses under way
+	most   *atomic.Int64 // the most there were
+	limits raster.Limits
+	used   atomic.Bool
 }
 
 func (f *fake) Analyse(picture []byte, _ raster.Crop, _ predict.Want) (predict.Analysis, error) {
@@ -54,12 +54,15 @@ func (f *fake) Analyse(picture []byte, _ raster.Crop, _ predict.Want) (predict.A
 	case bytes.Equal(picture, []byte("bad")):
 		return predict.Analysis{}, raster.ErrCorrupt
 	case bytes.Equal(picture, []byte("slow")):
-		for !f.expired() {
+		for !f.limits.Expired() {
 			time.Sleep(10 * time.Millisecond) // virtual
 		}
 		return predict.Analysis{}, raster.ErrExpired
 	}
-	time.Sleep(f.takes) // virtual
+	for left := f.takes; left > 0; left -= longWork {
+		f.limits.Pause()
+		time.Sleep(min(left, longWork)) // virtual
+	}
 	return predict.Analysis{General: []float32{float32(len(picture))}}, nil
 }
 
@@ -83,7 +86,7 @@ func options(g *gauge, takes time.Duration) Options {
 	return Options{
 		NewAnalyser: func(_ [32]byte, l raster.Limits) Analyser {
 			g.made.Add(1)
-			return &fake{takes: takes, busy: &g.busy, most: &g.most, expired: l.Expired}
+			return &fake{takes: takes, busy: &g.busy, most: &g.most, limits: l}
 		},
 		Fetch: func(_ context.Context, url string) ([]byte, error) {
 			return []byte(strings.TrimPrefix(url, "http://")), nil
@@ -146,26 +149,31 @@ func TestRunKeepsOrderAndUsesEveryWorker(t *testing.T) {
 	})
 }
 
-// TestBigCallLetsSmallOnesIn has one call of 100 pictures and then one of a single picture.
-func TestBigCallLetsSmallOnesIn(t *testing.T) {
+// TestSmallCallsGoFirst has a call of 100 pictures, a second of the one worker each, and then one call of a single picture. That does not
+// wait, and holds back the large call for as long as it takes, less the eleventh part that other work always has.
+func TestSmallCallsGoFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var g gauge
-		p := New(options(&g, time.Second))
-		var wg sync.WaitGroup
-		wg.Go(func() {
-			if _, err := p.Run(t.Context(), urls(100)); err != nil {
-				t.Error(err)
+		w := newWaitWorld(func(o *Options) { o.Workers, o.NewAnalyser = 1, options(&g, time.Second).NewAnalyser })
+		w.plan["large"], w.plan["small"] = blobs(100), blobs(1)
+		start := time.Now()
+		var large sync.WaitGroup
+		large.Go(func() {
+			if status := w.call(t.Context(), "", "large"); status != 200 {
+				t.Errorf("the large call: %d, want 200", status)
 			}
 		})
-		synctest.Wait()
-		start := time.Now()
-		if _, err := p.Run(t.Context(), urls(1)); err != nil {
-			t.Error(err)
+		time.Sleep(500 * time.Millisecond) // virtual
+		for n := range 3 {
+			begun := time.Now()
+			if status := w.call(t.Context(), "", "small"); status != 200 || time.Since(begun) != time.Second {
+				t.Errorf("small call %d: %d after %v, want 200 after 1s", n, status, time.Since(begun))
+			}
 		}
-		if took := time.Since(start); took > 10*time.Second {
-			t.Errorf("a call of one took %v behind one of 100 seconds, want at most 10s", took)
+		large.Wait()
+		if took := time.Since(start).Round(100 * time.Millisecond); took != 102700*time.Millisecond {
+			t.Errorf("the large call took %v, want 102.7s", took)
 		}
-		wg.Wait()
 	})
 }
 
@@ -205,8 +213,8 @@ func TestResultsOfFailures(t *testing.T) {
 		if text := results[2].Err.Error(); text != api.ErrFetch.Error() {
 			t.Errorf("a failed fetch tells %q", text)
 		}
-		if panics.n.Load() != 2 || g.made.Load() != 3 {
-			t.Errorf("%d panics and %d analysers made, want 2 and 3", panics.n.Load(), g.made.Load())
+		if panics.n.Load() != 2 || g.made.Load() != 4 { // one of them is for small calls
+			t.Errorf("%d panics and %d analysers made, want 2 and 4", panics.n.Load(), g.made.Load())
 		}
 		if !strings.Contains(log.String(), "10.0.0.1 is not public") {
 			t.Errorf("the cause of the failed fetch is not in the log:\n%s", &log)
@@ -329,7 +337,7 @@ func TestBounds(t *testing.T) {
 	})
 }
 
-// TestHeavyPicturesLeaveWorkers has four heavy pictures and four light ones, of a second
+// TestHeavyPicturesLeaveWorkers has eight heavy pictures and eight light ones, of a second
 // each, on four workers: the light ones do not wait for all of the heavy.
 func TestHeavyPicturesLeaveWorkers(t *testing.T) {
 	var big bytes.Buffer
@@ -362,15 +370,15 @@ func TestHeavyPicturesLeaveWorkers(t *testing.T) {
 		if n := g.busy.Load(); n != 2 {
 			t.Errorf("%d heavy pictures are analysed at once, want 2", n)
 		}
-		light := urls(4)
+		light := urls(8)
 		for i := range light {
 			light[i].Caller = "another" // heavy pictures that wait keep the places of their caller
 		}
 		if _, err := p.Run(t.Context(), light); err != nil {
 			t.Error(err)
 		}
-		if took := time.Since(start); took != 2*time.Second {
-			t.Errorf("four light pictures took %v beside the heavy ones, want 2s", took)
+		if took := time.Since(start); took > 4*time.Second {
+			t.Errorf("eight light pictures took %v beside the heavy ones, want at most 4s", took)
 		}
 		wg.Wait()
 	})

@@ -169,7 +169,7 @@ func TestTrains(t *testing.T) {
 	})
 }
 
-// TestTrainingGivesWay has a request come while a training waits for the one worker, and ends
+// TestTrainingGivesWay has a training wait for the one worker, which a large call has, and ends
 // the program before its turn comes: the version is still to be trained then.
 func TestTrainingGivesWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -179,13 +179,13 @@ func TestTrainingGivesWay(t *testing.T) {
 		b := &Background{Engine: s, Pool: New(o), Now: time.Now, Pause: pause, Log: o.Log}
 		ctx, stop := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
-		wg.Go(func() { _, _ = b.Pool.Run(ctx, urls(1)) })
+		wg.Go(func() { _, _ = b.Pool.Run(ctx, urls(fewPictures+1)) })
 		synctest.Wait()
 		s.ask("a")
 		wg.Go(func() { b.Run(ctx) })
 		time.Sleep(30 * time.Second) // virtual
 		if code := s.code("a"); code != catalog.VersionQueued {
-			t.Errorf("the version is at %d while a request has the worker", code)
+			t.Errorf("the version is at %d while a call has the worker", code)
 		}
 		stop()
 		wg.Wait()

@@ -6,12 +6,13 @@ import (
 	"sync"
 )
 
-// lane is what waits for a worker: pictures of requests before frames of videos, and these before
-// what no request waits for.
+// lane is a queue for workers: pictures of small calls before those of large ones, these before frames of videos, and these before
+// the background. The front lane has its own workers.
 type lane int
 
 const (
-	front lane = iota // a picture of a request
+	front lane = iota // a picture of a call that has few
+	bulk              // a picture of a call that has many
 	films             // a frame of a video
 	back              // the background
 	lanes
@@ -21,7 +22,7 @@ const (
 // so that a busy server still gets on with it.
 const patience = 64
 
-// turns hands workers to pictures that wait: the front lane first. In each lane callers take turns, and the pictures of one come in
+// turns hands workers to pictures that wait: the first lane first. In each lane callers take turns, and the pictures of one come in
 // their order, so a picture waits for one of each other caller at most.
 type turns struct {
 	mu      sync.Mutex
