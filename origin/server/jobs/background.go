@@ -10,6 +10,7 @@ import (
 
 	"github.com/sightline-dev/sightline/core"
 	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/training"
 )
 
 // Engine is the engine as the background drives it.
@@ -98,7 +99,7 @@ func (b *Background) panicked(v any) {
 }
 
 // train runs a training to its end, giving way to requests between its steps. A panic
-// ends the training with an error. The goroutine has a low priority afterwards, and must end soon.
+// ends the training with an error. The goroutine may have a low priority afterwards, and must end soon.
 func (b *Background) train(ctx context.Context, run core.Trainer) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -110,7 +111,9 @@ func (b *Background) train(ctx context.Context, run core.Trainer) (err error) {
 		return err
 	}
 	defer b.Pool.trainings.Give("", 1)
-	b.Pool.lower()
+	if _, native := run.(*training.Run); native { // one in a guest keeps calls from it during a step
+		b.Pool.lower()
+	}
 	return b.Pool.Behind(ctx, func(yield func(worked time.Duration) error) {
 		begun := b.Now()
 		for !run.Step() {
@@ -128,7 +131,6 @@ func (b *Background) train(ctx context.Context, run core.Trainer) (err error) {
 
 // steps lets the engine step, without a pause while there is more to do and no request needs the processors.
 func (b *Background) steps(ctx context.Context) {
-	b.Pool.lower()
 	for ctx.Err() == nil {
 		more, err := b.step(ctx)
 		if err != nil && ctx.Err() == nil {

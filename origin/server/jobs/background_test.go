@@ -253,7 +253,7 @@ func TestGate(t *testing.T) {
 	}
 }
 
-// TestLowPriority has each kind of work lower the priority of its thread, but for calls that go first.
+// TestLowPriority has work lower the priority of its threads, but for calls that go first, and for trainings in a guest, which calls wait for.
 func TestLowPriority(t *testing.T) {
 	var g gauge
 	var lowered atomic.Int64
@@ -261,6 +261,12 @@ func TestLowPriority(t *testing.T) {
 	o.Lower = func() { lowered.Add(1) }
 	p := New(o)
 	b := &Background{Pool: p, Now: time.Now}
+	s := newSchool(t)
+	s.ask("a")
+	runs, err := s.q.Take(time.Now(), 1)
+	if err != nil || len(runs) != 1 {
+		t.Fatalf("%d trainings, %v", len(runs), err)
+	}
 	run := func(n int) func() error {
 		return func() error {
 			_, err := p.Run(t.Context(), urls(n))
@@ -274,13 +280,8 @@ func TestLowPriority(t *testing.T) {
 		"a small call":                {run(fewPictures), 0},
 		"a large call":                {run(fewPictures + 1), fewPictures + 1},
 		"a picture of the background": {func() error { return p.Picture(t.Context(), &api.Job{URL: "http://x"}).Err }, 1},
-		"the engine's steps": {func() error {
-			ctx, stop := context.WithCancel(t.Context())
-			stop()
-			b.steps(ctx)
-			return nil
-		}, 1},
-		"a training": {func() error { return b.train(t.Context(), &exercise{steps: 1}) }, 1},
+		"a training":                  {func() error { return b.train(t.Context(), runs[0]) }, 1},
+		"a training of a guest":       {func() error { return b.train(t.Context(), &exercise{steps: 1}) }, 0},
 	} {
 		lowered.Store(0)
 		var err error

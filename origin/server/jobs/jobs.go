@@ -89,7 +89,8 @@ type Options struct {
 	// times as long by the clock ends it as well. nil: the clock alone.
 	Spent func() time.Duration
 
-	// Lower gives the calling thread a low priority for good. All work but that of calls that go first runs on such threads. nil: on others.
+	// Lower gives the calling thread a low priority for good. Pictures that are not in the front lane, and trainings, have such threads. Steps of
+	// an engine have none: they hold locks for which calls wait. nil: no thread has one.
 	Lower func()
 }
 
