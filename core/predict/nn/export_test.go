@@ -52,6 +52,7 @@ type PointwiseConv struct {
 	Bytes   []int8
 	Weights [2]int // outputs and inputs
 	Pixels  int
+	Zero    int32 // of its results
 }
 
 // Pointwise returns the 1×1 convolutions of bytes.
@@ -60,7 +61,7 @@ func (n *Network) Pointwise() []PointwiseConv {
 	for i, node := range n.nodes {
 		if w, err := node.window(); node.Kind == Conv && node.Bytes != nil && err == nil && w.pointwise() {
 			shape := n.values[i+1].Shape
-			all = append(all, PointwiseConv{node.Bytes, [2]int{node.Shape[0], node.Shape[1]}, shape[0] * shape[2] * shape[3]})
+			all = append(all, PointwiseConv{node.Bytes, [2]int{node.Shape[0], node.Shape[1]}, shape[0] * shape[2] * shape[3], node.product().Zero})
 		}
 	}
 	return all

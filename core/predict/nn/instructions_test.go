@@ -37,7 +37,7 @@ func TestInstructions(t *testing.T) {
 		outs, ins := c.Weights[0], c.Weights[1]
 		w := kernel.PackS8(c.Bytes, outs, ins)
 		src, dst := make([]uint8, c.Pixels*ins), make([]uint8, c.Pixels*outs)
-		q := &kernel.Requant{Bias: make([]int32, outs), Scale: make([]float32, outs), Hi: 255}
+		q := &kernel.Requant{Bias: make([]int32, outs), Scale: make([]float32, outs), Zero: c.Zero, Hi: 255}
 		between(int64(c.Pixels*ins*outs), func() { kernel.ConvRowU8(dst, outs, src, ins, 0, c.Pixels, w, q, nil) })
 	}
 }

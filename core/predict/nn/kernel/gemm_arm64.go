@@ -11,7 +11,7 @@ import (
 
 // gemmChunk is the number of bytes of a that the products keep in cache while they go through
 // the panels of the weights.
-const gemmChunk = 64 << 10
+const gemmChunk = 128 << 10
 
 // tileColumns returns the width of a tile of this level, in columns.
 func tileColumns() int {

@@ -13,7 +13,15 @@ TEXT ·gemmU8Tile3x32DotProd(SB), NOSPLIT, $0-8
 	MOVD 96(R0), R4
 	MOVD 104(R0), R5
 	MOVD 40(R0), R19
+	MOVD 88(R0), R21
+	MOVD 128(R0), R24
+	MOVD 136(R0), R25
+	MOVD 80(R0), R26
+	MOVD 56(R0), R16
+	MOVD 72(R0), R17
 	ADD $144, R0, R15
+	ADD $64, R15, R22
+	ADD $64, R19, R23
 	MOVD 24(R0), R20
 	MOVD 32(R0), R9
 	MOVD R15, R8
@@ -43,19 +51,15 @@ TEXT ·gemmU8Tile3x32DotProd(SB), NOSPLIT, $0-8
 	WORD $0x3c810501 // str q1, [x8], #16
 
 tile:
-	WORD $0x4cdf21e8 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x15], #64
-	WORD $0x4c4021ec // ld1 {v12.16b, v13.16b, v14.16b, v15.16b}, [x15]
-	SUB $64, R15
-	WORD $0x4cdf21f0 // ld1 {v16.16b, v17.16b, v18.16b, v19.16b}, [x15], #64
-	WORD $0x4c4021f4 // ld1 {v20.16b, v21.16b, v22.16b, v23.16b}, [x15]
-	SUB $64, R15
-	WORD $0x4cdf21f8 // ld1 {v24.16b, v25.16b, v26.16b, v27.16b}, [x15], #64
-	WORD $0x4c4021fc // ld1 {v28.16b, v29.16b, v30.16b, v31.16b}, [x15]
-	SUB $64, R15
+	WORD $0x4c4021e8 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x15]
+	WORD $0x4c4022cc // ld1 {v12.16b, v13.16b, v14.16b, v15.16b}, [x22]
+	WORD $0x4c4021f0 // ld1 {v16.16b, v17.16b, v18.16b, v19.16b}, [x15]
+	WORD $0x4c4022d4 // ld1 {v20.16b, v21.16b, v22.16b, v23.16b}, [x22]
+	WORD $0x4c4021f8 // ld1 {v24.16b, v25.16b, v26.16b, v27.16b}, [x15]
+	WORD $0x4c4022dc // ld1 {v28.16b, v29.16b, v30.16b, v31.16b}, [x22]
 	WORD $0x4f04e403 // movi v3.16b, #128
 	MOVD 8(R0), R9
-	MOVD 88(R0), R20
-	ADD R20, R9, R10
+	ADD R21, R9, R10
 	MOVD 64(R0), R6
 	MOVD R1, R7
 
@@ -63,10 +67,234 @@ segment:
 	MOVD R7, R11
 	ADD R3, R11, R12
 	ADD R3, R12, R13
-	MOVD 72(R0), R8
+	MOVD R17, R8
+	TBZ $0, R8, even
+	WORD $0x3cc10560 // ldr q0, [x11], #16
+	WORD $0x3cc10581 // ldr q1, [x12], #16
+	WORD $0x3cc105a2 // ldr q2, [x13], #16
+	WORD $0x6e231c00 // eor v0.16b, v0.16b, v3.16b
+	WORD $0x6e231c21 // eor v1.16b, v1.16b, v3.16b
+	WORD $0x6e231c42 // eor v2.16b, v2.16b, v3.16b
+	WORD $0x4cdf2124 // ld1 {v4.16b, v5.16b, v6.16b, v7.16b}, [x9], #64
+	WORD $0x4f80e088 // sdot v8.4s, v4.16b, v0.4b[0]
+	WORD $0x4f81e090 // sdot v16.4s, v4.16b, v1.4b[0]
+	WORD $0x4f82e098 // sdot v24.4s, v4.16b, v2.4b[0]
+	WORD $0x4f80e0a9 // sdot v9.4s, v5.16b, v0.4b[0]
+	WORD $0x4f81e0b1 // sdot v17.4s, v5.16b, v1.4b[0]
+	WORD $0x4f82e0b9 // sdot v25.4s, v5.16b, v2.4b[0]
+	WORD $0x4f80e0ca // sdot v10.4s, v6.16b, v0.4b[0]
+	WORD $0x4f81e0d2 // sdot v18.4s, v6.16b, v1.4b[0]
+	WORD $0x4f82e0da // sdot v26.4s, v6.16b, v2.4b[0]
+	WORD $0x4f80e0eb // sdot v11.4s, v7.16b, v0.4b[0]
+	WORD $0x4f81e0f3 // sdot v19.4s, v7.16b, v1.4b[0]
+	WORD $0x4f82e0fb // sdot v27.4s, v7.16b, v2.4b[0]
+	WORD $0x4cdf2144 // ld1 {v4.16b, v5.16b, v6.16b, v7.16b}, [x10], #64
+	WORD $0x4f80e08c // sdot v12.4s, v4.16b, v0.4b[0]
+	WORD $0x4f81e094 // sdot v20.4s, v4.16b, v1.4b[0]
+	WORD $0x4f82e09c // sdot v28.4s, v4.16b, v2.4b[0]
+	WORD $0x4f80e0ad // sdot v13.4s, v5.16b, v0.4b[0]
+	WORD $0x4f81e0b5 // sdot v21.4s, v5.16b, v1.4b[0]
+	WORD $0x4f82e0bd // sdot v29.4s, v5.16b, v2.4b[0]
+	WORD $0x4f80e0ce // sdot v14.4s, v6.16b, v0.4b[0]
+	WORD $0x4f81e0d6 // sdot v22.4s, v6.16b, v1.4b[0]
+	WORD $0x4f82e0de // sdot v30.4s, v6.16b, v2.4b[0]
+	WORD $0x4f80e0ef // sdot v15.4s, v7.16b, v0.4b[0]
+	WORD $0x4f81e0f7 // sdot v23.4s, v7.16b, v1.4b[0]
+	WORD $0x4f82e0ff // sdot v31.4s, v7.16b, v2.4b[0]
+	WORD $0x4cdf2124 // ld1 {v4.16b, v5.16b, v6.16b, v7.16b}, [x9], #64
+	WORD $0x4fa0e088 // sdot v8.4s, v4.16b, v0.4b[1]
+	WORD $0x4fa1e090 // sdot v16.4s, v4.16b, v1.4b[1]
+	WORD $0x4fa2e098 // sdot v24.4s, v4.16b, v2.4b[1]
+	WORD $0x4fa0e0a9 // sdot v9.4s, v5.16b, v0.4b[1]
+	WORD $0x4fa1e0b1 // sdot v17.4s, v5.16b, v1.4b[1]
+	WORD $0x4fa2e0b9 // sdot v25.4s, v5.16b, v2.4b[1]
+	WORD $0x4fa0e0ca // sdot v10.4s, v6.16b, v0.4b[1]
+	WORD $0x4fa1e0d2 // sdot v18.4s, v6.16b, v1.4b[1]
+	WORD $0x4fa2e0da // sdot v26.4s, v6.16b, v2.4b[1]
+	WORD $0x4fa0e0eb // sdot v11.4s, v7.16b, v0.4b[1]
+	WORD $0x4fa1e0f3 // sdot v19.4s, v7.16b, v1.4b[1]
+	WORD $0x4fa2e0fb // sdot v27.4s, v7.16b, v2.4b[1]
+	WORD $0x4cdf2144 // ld1 {v4.16b, v5.16b, v6.16b, v7.16b}, [x10], #64
+	WORD $0x4fa0e08c // sdot v12.4s, v4.16b, v0.4b[1]
+	WORD $0x4fa1e094 // sdot v20.4s, v4.16b, v1.4b[1]
+	WORD $0x4fa2e09c // sdot v28.4s, v4.16b, v2.4b[1]
+	WORD $0x4fa0e0ad // sdot v13.4s, v5.16b, v0.4b[1]
+	WORD $0x4fa1e0b5 // sdot v21.4s, v5.16b, v1.4b[1]
+	WORD $0x4fa2e0bd // sdot v29.4s, v5.16b, v2.4b[1]
+	WORD $0x4fa0e0ce // sdot v14.4s, v6.16b, v0.4b[1]
+	WORD $0x4fa1e0d6 // sdot v22.4s, v6.16b, v1.4b[1]
+	WORD $0x4fa2e0de // sdot v30.4s, v6.16b, v2.4b[1]
+	WORD $0x4fa0e0ef // sdot v15.4s, v7.16b, v0.4b[1]
+	WORD $0x4fa1e0f7 // sdot v23.4s, v7.16b, v1.4b[1]
+	WORD $0x4fa2e0ff // sdot v31.4s, v7.16b, v2.4b[1]
+	WORD $0x4cdf2124 // ld1 {v4.16b, v5.16b, v6.16b, v7.16b}, [x9], #64
+	WORD $0x4f80e888 // sdot v8.4s, v4.16b, v0.4b[2]
+	WORD $0x4f81e890 // sdot v16.4s, v4.16b, v1.4b[2]
+	WORD $0x4f82e898 // sdot v24.4s, v4.16b, v2.4b[2]
+	WORD $0x4f80e8a9 // sdot v9.4s, v5.16b, v0.4b[2]
+	WORD $0x4f81e8b1 // sdot v17.4s, v5.16b, v1.4b[2]
+	WORD $0x4f82e8b9 // sdot v25.4s, v5.16b, v2.4b[2]
+	WORD $0x4f80e8ca // sdot v10.4s, v6.16b, v0.4b[2]
+	WORD $0x4f81e8d2 // sdot v18.4s, v6.16b, v1.4b[2]
+	WORD $0x4f82e8da // sdot v26.4s, v6.16b, v2.4b[2]
+	WORD $0x4f80e8eb // sdot v11.4s, v7.16b, v0.4b[2]
+	WORD $0x4f81e8f3 // sdot v19.4s, v7.16b, v1.4b[2]
+	WORD $0x4f82e8fb // sdot v27.4s, v7.16b, v2.4b[2]
+	WORD $0x4cdf2144 // ld1 {v4.16b, v5.16b, v6.16b, v7.16b}, [x10], #64
+	WORD $0x4f80e88c // sdot v12.4s, v4.16b, v0.4b[2]
+	WORD $0x4f81e894 // sdot v20.4s, v4.16b, v1.4b[2]
+	WORD $0x4f82e89c // sdot v28.4s, v4.16b, v2.4b[2]
+	WORD $0x4f80e8ad // sdot v13.4s, v5.16b, v0.4b[2]
+	WORD $0x4f81e8b5 // sdot v21.4s, v5.16b, v1.4b[2]
+	WORD $0x4f82e8bd // sdot v29.4s, v5.16b, v2.4b[2]
+	WORD $0x4f80e8ce // sdot v14.4s, v6.16b, v0.4b[2]
+	WORD $0x4f81e8d6 // sdot v22.4s, v6.16b, v1.4b[2]
+	WORD $0x4f82e8de // sdot v30.4s, v6.16b, v2.4b[2]
+	WORD $0x4f80e8ef // sdot v15.4s, v7.16b, v0.4b[2]
+	WORD $0x4f81e8f7 // sdot v23.4s, v7.16b, v1.4b[2]
+	WORD $0x4f82e8ff // sdot v31.4s, v7.16b, v2.4b[2]
+	WORD $0x4cdf2124 // ld1 {v4.16b, v5.16b, v6.16b, v7.16b}, [x9], #64
+	WORD $0x4fa0e888 // sdot v8.4s, v4.16b, v0.4b[3]
+	WORD $0x4fa1e890 // sdot v16.4s, v4.16b, v1.4b[3]
+	WORD $0x4fa2e898 // sdot v24.4s, v4.16b, v2.4b[3]
+	WORD $0x4fa0e8a9 // sdot v9.4s, v5.16b, v0.4b[3]
+	WORD $0x4fa1e8b1 // sdot v17.4s, v5.16b, v1.4b[3]
+	WORD $0x4fa2e8b9 // sdot v25.4s, v5.16b, v2.4b[3]
+	WORD $0x4fa0e8ca // sdot v10.4s, v6.16b, v0.4b[3]
+	WORD $0x4fa1e8d2 // sdot v18.4s, v6.16b, v1.4b[3]
+	WORD $0x4fa2e8da // sdot v26.4s, v6.16b, v2.4b[3]
+	WORD $0x4fa0e8eb // sdot v11.4s, v7.16b, v0.4b[3]
+	WORD $0x4fa1e8f3 // sdot v19.4s, v7.16b, v1.4b[3]
+	WORD $0x4fa2e8fb // sdot v27.4s, v7.16b, v2.4b[3]
+	WORD $0x4cdf2144 // ld1 {v4.16b, v5.16b, v6.16b, v7.16b}, [x10], #64
+	WORD $0x4fa0e88c // sdot v12.4s, v4.16b, v0.4b[3]
+	WORD $0x4fa1e894 // sdot v20.4s, v4.16b, v1.4b[3]
+	WORD $0x4fa2e89c // sdot v28.4s, v4.16b, v2.4b[3]
+	WORD $0x4fa0e8ad // sdot v13.4s, v5.16b, v0.4b[3]
+	WORD $0x4fa1e8b5 // sdot v21.4s, v5.16b, v1.4b[3]
+	WORD $0x4fa2e8bd // sdot v29.4s, v5.16b, v2.4b[3]
+	WORD $0x4fa0e8ce // sdot v14.4s, v6.16b, v0.4b[3]
+	WORD $0x4fa1e8d6 // sdot v22.4s, v6.16b, v1.4b[3]
+	WORD $0x4fa2e8de // sdot v30.4s, v6.16b, v2.4b[3]
+	WORD $0x4fa0e8ef // sdot v15.4s, v7.16b, v0.4b[3]
+	WORD $0x4fa1e8f7 // sdot v23.4s, v7.16b, v1.4b[3]
+	WORD $0x4fa2e8ff // sdot v31.4s, v7.16b, v2.4b[3]
+
+even:
+	LSR $1, R8
 	CBZ R8, tail
 
 loop:
+	WORD $0x3cc10560 // ldr q0, [x11], #16
+	WORD $0x3cc10581 // ldr q1, [x12], #16
+	WORD $0x3cc105a2 // ldr q2, [x13], #16
+	WORD $0x6e231c00 // eor v0.16b, v0.16b, v3.16b
+	WORD $0x6e231c21 // eor v1.16b, v1.16b, v3.16b
+	WORD $0x6e231c42 // eor v2.16b, v2.16b, v3.16b
+	WORD $0x4cdf2124 // ld1 {v4.16b, v5.16b, v6.16b, v7.16b}, [x9], #64
+	WORD $0x4f80e088 // sdot v8.4s, v4.16b, v0.4b[0]
+	WORD $0x4f81e090 // sdot v16.4s, v4.16b, v1.4b[0]
+	WORD $0x4f82e098 // sdot v24.4s, v4.16b, v2.4b[0]
+	WORD $0x4f80e0a9 // sdot v9.4s, v5.16b, v0.4b[0]
+	WORD $0x4f81e0b1 // sdot v17.4s, v5.16b, v1.4b[0]
+	WORD $0x4f82e0b9 // sdot v25.4s, v5.16b, v2.4b[0]
+	WORD $0x4f80e0ca // sdot v10.4s, v6.16b, v0.4b[0]
+	WORD $0x4f81e0d2 // sdot v18.4s, v6.16b, v1.4b[0]
+	WORD $0x4f82e0da // sdot v26.4s, v6.16b, v2.4b[0]
+	WORD $0x4f80e0eb // sdot v11.4s, v7.16b, v0.4b[0]
+	WORD $0x4f81e0f3 // sdot v19.4s, v7.16b, v1.4b[0]
+	WORD $0x4f82e0fb // sdot v27.4s, v7.16b, v2.4b[0]
+	WORD $0x4cdf2144 // ld1 {v4.16b, v5.16b, v6.16b, v7.16b}, [x10], #64
+	WORD $0x4f80e08c // sdot v12.4s, v4.16b, v0.4b[0]
+	WORD $0x4f81e094 // sdot v20.4s, v4.16b, v1.4b[0]
+	WORD $0x4f82e09c // sdot v28.4s, v4.16b, v2.4b[0]
+	WORD $0x4f80e0ad // sdot v13.4s, v5.16b, v0.4b[0]
+	WORD $0x4f81e0b5 // sdot v21.4s, v5.16b, v1.4b[0]
+	WORD $0x4f82e0bd // sdot v29.4s, v5.16b, v2.4b[0]
+	WORD $0x4f80e0ce // sdot v14.4s, v6.16b, v0.4b[0]
+	WORD $0x4f81e0d6 // sdot v22.4s, v6.16b, v1.4b[0]
+	WORD $0x4f82e0de // sdot v30.4s, v6.16b, v2.4b[0]
+	WORD $0x4f80e0ef // sdot v15.4s, v7.16b, v0.4b[0]
+	WORD $0x4f81e0f7 // sdot v23.4s, v7.16b, v1.4b[0]
+	WORD $0x4f82e0ff // sdot v31.4s, v7.16b, v2.4b[0]
+	WORD $0x4cdf2124 // ld1 {v4.16b, v5.16b, v6.16b, v7.16b}, [x9], #64
+	WORD $0x4fa0e088 // sdot v8.4s, v4.16b, v0.4b[1]
+	WORD $0x4fa1e090 // sdot v16.4s, v4.16b, v1.4b[1]
+	WORD $0x4fa2e098 // sdot v24.4s, v4.16b, v2.4b[1]
+	WORD $0x4fa0e0a9 // sdot v9.4s, v5.16b, v0.4b[1]
+	WORD $0x4fa1e0b1 // sdot v17.4s, v5.16b, v1.4b[1]
+	WORD $0x4fa2e0b9 // sdot v25.4s, v5.16b, v2.4b[1]
+	WORD $0x4fa0e0ca // sdot v10.4s, v6.16b, v0.4b[1]
+	WORD $0x4fa1e0d2 // sdot v18.4s, v6.16b, v1.4b[1]
+	WORD $0x4fa2e0da // sdot v26.4s, v6.16b, v2.4b[1]
+	WORD $0x4fa0e0eb // sdot v11.4s, v7.16b, v0.4b[1]
+	WORD $0x4fa1e0f3 // sdot v19.4s, v7.16b, v1.4b[1]
+	WORD $0x4fa2e0fb // sdot v27.4s, v7.16b, v2.4b[1]
+	WORD $0x4cdf2144 // ld1 {v4.16b, v5.16b, v6.16b, v7.16b}, [x10], #64
+	WORD $0x4fa0e08c // sdot v12.4s, v4.16b, v0.4b[1]
+	WORD $0x4fa1e094 // sdot v20.4s, v4.16b, v1.4b[1]
+	WORD $0x4fa2e09c // sdot v28.4s, v4.16b, v2.4b[1]
+	WORD $0x4fa0e0ad // sdot v13.4s, v5.16b, v0.4b[1]
+	WORD $0x4fa1e0b5 // sdot v21.4s, v5.16b, v1.4b[1]
+	WORD $0x4fa2e0bd // sdot v29.4s, v5.16b, v2.4b[1]
+	WORD $0x4fa0e0ce // sdot v14.4s, v6.16b, v0.4b[1]
+	WORD $0x4fa1e0d6 // sdot v22.4s, v6.16b, v1.4b[1]
+	WORD $0x4fa2e0de // sdot v30.4s, v6.16b, v2.4b[1]
+	WORD $0x4fa0e0ef // sdot v15.4s, v7.16b, v0.4b[1]
+	WORD $0x4fa1e0f7 // sdot v23.4s, v7.16b, v1.4b[1]
+	WORD $0x4fa2e0ff // sdot v31.4s, v7.16b, v2.4b[1]
+	WORD $0x4cdf2124 // ld1 {v4.16b, v5.16b, v6.16b, v7.16b}, [x9], #64
+	WORD $0x4f80e888 // sdot v8.4s, v4.16b, v0.4b[2]
+	WORD $0x4f81e890 // sdot v16.4s, v4.16b, v1.4b[2]
+	WORD $0x4f82e898 // sdot v24.4s, v4.16b, v2.4b[2]
+	WORD $0x4f80e8a9 // sdot v9.4s, v5.16b, v0.4b[2]
+	WORD $0x4f81e8b1 // sdot v17.4s, v5.16b, v1.4b[2]
+	WORD $0x4f82e8b9 // sdot v25.4s, v5.16b, v2.4b[2]
+	WORD $0x4f80e8ca // sdot v10.4s, v6.16b, v0.4b[2]
+	WORD $0x4f81e8d2 // sdot v18.4s, v6.16b, v1.4b[2]
+	WORD $0x4f82e8da // sdot v26.4s, v6.16b, v2.4b[2]
+	WORD $0x4f80e8eb // sdot v11.4s, v7.16b, v0.4b[2]
+	WORD $0x4f81e8f3 // sdot v19.4s, v7.16b, v1.4b[2]
+	WORD $0x4f82e8fb // sdot v27.4s, v7.16b, v2.4b[2]
+	WORD $0x4cdf2144 // ld1 {v4.16b, v5.16b, v6.16b, v7.16b}, [x10], #64
+	WORD $0x4f80e88c // sdot v12.4s, v4.16b, v0.4b[2]
+	WORD $0x4f81e894 // sdot v20.4s, v4.16b, v1.4b[2]
+	WORD $0x4f82e89c // sdot v28.4s, v4.16b, v2.4b[2]
+	WORD $0x4f80e8ad // sdot v13.4s, v5.16b, v0.4b[2]
+	WORD $0x4f81e8b5 // sdot v21.4s, v5.16b, v1.4b[2]
+	WORD $0x4f82e8bd // sdot v29.4s, v5.16b, v2.4b[2]
+	WORD $0x4f80e8ce // sdot v14.4s, v6.16b, v0.4b[2]
+	WORD $0x4f81e8d6 // sdot v22.4s, v6.16b, v1.4b[2]
+	WORD $0x4f82e8de // sdot v30.4s, v6.16b, v2.4b[2]
+	WORD $0x4f80e8ef // sdot v15.4s, v7.16b, v0.4b[2]
+	WORD $0x4f81e8f7 // sdot v23.4s, v7.16b, v1.4b[2]
+	WORD $0x4f82e8ff // sdot v31.4s, v7.16b, v2.4b[2]
+	WORD $0x4cdf2124 // ld1 {v4.16b, v5.16b, v6.16b, v7.16b}, [x9], #64
+	WORD $0x4fa0e888 // sdot v8.4s, v4.16b, v0.4b[3]
+	WORD $0x4fa1e890 // sdot v16.4s, v4.16b, v1.4b[3]
+	WORD $0x4fa2e898 // sdot v24.4s, v4.16b, v2.4b[3]
+	WORD $0x4fa0e8a9 // sdot v9.4s, v5.16b, v0.4b[3]
+	WORD $0x4fa1e8b1 // sdot v17.4s, v5.16b, v1.4b[3]
+	WORD $0x4fa2e8b9 // sdot v25.4s, v5.16b, v2.4b[3]
+	WORD $0x4fa0e8ca // sdot v10.4s, v6.16b, v0.4b[3]
+	WORD $0x4fa1e8d2 // sdot v18.4s, v6.16b, v1.4b[3]
+	WORD $0x4fa2e8da // sdot v26.4s, v6.16b, v2.4b[3]
+	WORD $0x4fa0e8eb // sdot v11.4s, v7.16b, v0.4b[3]
+	WORD $0x4fa1e8f3 // sdot v19.4s, v7.16b, v1.4b[3]
+	WORD $0x4fa2e8fb // sdot v27.4s, v7.16b, v2.4b[3]
+	WORD $0x4cdf2144 // ld1 {v4.16b, v5.16b, v6.16b, v7.16b}, [x10], #64
+	WORD $0x4fa0e88c // sdot v12.4s, v4.16b, v0.4b[3]
+	WORD $0x4fa1e894 // sdot v20.4s, v4.16b, v1.4b[3]
+	WORD $0x4fa2e89c // sdot v28.4s, v4.16b, v2.4b[3]
+	WORD $0x4fa0e8ad // sdot v13.4s, v5.16b, v0.4b[3]
+	WORD $0x4fa1e8b5 // sdot v21.4s, v5.16b, v1.4b[3]
+	WORD $0x4fa2e8bd // sdot v29.4s, v5.16b, v2.4b[3]
+	WORD $0x4fa0e8ce // sdot v14.4s, v6.16b, v0.4b[3]
+	WORD $0x4fa1e8d6 // sdot v22.4s, v6.16b, v1.4b[3]
+	WORD $0x4fa2e8de // sdot v30.4s, v6.16b, v2.4b[3]
+	WORD $0x4fa0e8ef // sdot v15.4s, v7.16b, v0.4b[3]
+	WORD $0x4fa1e8f7 // sdot v23.4s, v7.16b, v1.4b[3]
+	WORD $0x4fa2e8ff // sdot v31.4s, v7.16b, v2.4b[3]
 	WORD $0x3cc10560 // ldr q0, [x11], #16
 	WORD $0x3cc10581 // ldr q1, [x12], #16
 	WORD $0x3cc105a2 // ldr q2, [x13], #16
@@ -181,8 +409,7 @@ loop:
 	CBNZ R8, loop
 
 tail:
-	MOVD 80(R0), R20
-	TBZ $1, R20, last
+	TBZ $1, R26, last
 	WORD $0xfc408560 // ldr d0, [x11], #8
 	WORD $0xfc408581 // ldr d1, [x12], #8
 	WORD $0xfc4085a2 // ldr d2, [x13], #8
@@ -243,7 +470,7 @@ tail:
 	WORD $0x4fa2e0ff // sdot v31.4s, v7.16b, v2.4b[1]
 
 last:
-	TBZ $0, R20, done
+	TBZ $0, R26, done
 	WORD $0xbc404560 // ldr s0, [x11], #4
 	WORD $0xbc404581 // ldr s1, [x12], #4
 	WORD $0xbc4045a2 // ldr s2, [x13], #4
@@ -278,13 +505,14 @@ last:
 	WORD $0x4f82e0ff // sdot v31.4s, v7.16b, v2.4b[0]
 
 done:
-	MOVD 56(R0), R20
-	ADD R20, R7
 	SUB $1, R6
-	CBNZ R6, segment
-	WORD $0x4cdf2260 // ld1 {v0.16b, v1.16b, v2.16b, v3.16b}, [x19], #64
-	WORD $0x4c402264 // ld1 {v4.16b, v5.16b, v6.16b, v7.16b}, [x19]
-	SUB $64, R19
+	CBZ R6, finish
+	ADD R16, R7
+	B segment
+
+finish:
+	WORD $0x4c402260 // ld1 {v0.16b, v1.16b, v2.16b, v3.16b}, [x19]
+	WORD $0x4c4022e4 // ld1 {v4.16b, v5.16b, v6.16b, v7.16b}, [x23]
 	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
 	WORD $0x4e21d929 // scvtf v9.4s, v9.4s
 	WORD $0x4e21d94a // scvtf v10.4s, v10.4s
@@ -357,8 +585,8 @@ done:
 	WORD $0x4e21abbd // fcvtns v29.4s, v29.4s
 	WORD $0x4e21abde // fcvtns v30.4s, v30.4s
 	WORD $0x4e21abff // fcvtns v31.4s, v31.4s
-	MOVD 128(R0), R20
-	WORD $0x4e020e80 // dup v0.8h, w20
+	CBZ R24, plain
+	WORD $0x4e020f00 // dup v0.8h, w24
 	WORD $0x0e614908 // sqxtn v8.4h, v8.4s
 	WORD $0x4e614928 // sqxtn2 v8.8h, v9.4s
 	WORD $0x4e600d08 // sqadd v8.8h, v8.8h, v0.8h
@@ -407,8 +635,48 @@ done:
 	WORD $0x4e600fde // sqadd v30.8h, v30.8h, v0.8h
 	WORD $0x2e212b9c // sqxtun v28.8b, v28.8h
 	WORD $0x6e212bdc // sqxtun2 v28.16b, v30.8h
-	MOVD 136(R0), R20
-	CBZ R20, store
+	B clamp
+
+plain:
+	WORD $0x0e614908 // sqxtn v8.4h, v8.4s
+	WORD $0x4e614928 // sqxtn2 v8.8h, v9.4s
+	WORD $0x0e61494a // sqxtn v10.4h, v10.4s
+	WORD $0x4e61496a // sqxtn2 v10.8h, v11.4s
+	WORD $0x2e212908 // sqxtun v8.8b, v8.8h
+	WORD $0x6e212948 // sqxtun2 v8.16b, v10.8h
+	WORD $0x0e61498c // sqxtn v12.4h, v12.4s
+	WORD $0x4e6149ac // sqxtn2 v12.8h, v13.4s
+	WORD $0x0e6149ce // sqxtn v14.4h, v14.4s
+	WORD $0x4e6149ee // sqxtn2 v14.8h, v15.4s
+	WORD $0x2e21298c // sqxtun v12.8b, v12.8h
+	WORD $0x6e2129cc // sqxtun2 v12.16b, v14.8h
+	WORD $0x0e614a10 // sqxtn v16.4h, v16.4s
+	WORD $0x4e614a30 // sqxtn2 v16.8h, v17.4s
+	WORD $0x0e614a52 // sqxtn v18.4h, v18.4s
+	WORD $0x4e614a72 // sqxtn2 v18.8h, v19.4s
+	WORD $0x2e212a10 // sqxtun v16.8b, v16.8h
+	WORD $0x6e212a50 // sqxtun2 v16.16b, v18.8h
+	WORD $0x0e614a94 // sqxtn v20.4h, v20.4s
+	WORD $0x4e614ab4 // sqxtn2 v20.8h, v21.4s
+	WORD $0x0e614ad6 // sqxtn v22.4h, v22.4s
+	WORD $0x4e614af6 // sqxtn2 v22.8h, v23.4s
+	WORD $0x2e212a94 // sqxtun v20.8b, v20.8h
+	WORD $0x6e212ad4 // sqxtun2 v20.16b, v22.8h
+	WORD $0x0e614b18 // sqxtn v24.4h, v24.4s
+	WORD $0x4e614b38 // sqxtn2 v24.8h, v25.4s
+	WORD $0x0e614b5a // sqxtn v26.4h, v26.4s
+	WORD $0x4e614b7a // sqxtn2 v26.8h, v27.4s
+	WORD $0x2e212b18 // sqxtun v24.8b, v24.8h
+	WORD $0x6e212b58 // sqxtun2 v24.16b, v26.8h
+	WORD $0x0e614b9c // sqxtn v28.4h, v28.4s
+	WORD $0x4e614bbc // sqxtn2 v28.8h, v29.4s
+	WORD $0x0e614bde // sqxtn v30.4h, v30.4s
+	WORD $0x4e614bfe // sqxtn2 v30.8h, v31.4s
+	WORD $0x2e212b9c // sqxtun v28.8b, v28.8h
+	WORD $0x6e212bdc // sqxtun2 v28.16b, v30.8h
+
+clamp:
+	CBZ R25, store
 	MOVD 112(R0), R20
 	WORD $0x4e010e81 // dup v1.16b, w20
 	MOVD 120(R0), R20
@@ -433,8 +701,7 @@ store:
 	ADD R4, R2
 	WORD $0xad007058 // stp q24, q28, [x2]
 	ADD R4, R2
-	ADD R3, R1
-	ADD R3, R1
+	ADD R3<<1, R1
 	ADD R3, R1
 	SUB $1, R5
 	CBNZ R5, tile
@@ -449,7 +716,15 @@ TEXT ·gemmU8Tile2x32DotProd(SB), NOSPLIT, $0-8
 	MOVD 96(R0), R4
 	MOVD 104(R0), R5
 	MOVD 40(R0), R19
+	MOVD 88(R0), R21
+	MOVD 128(R0), R24
+	MOVD 136(R0), R25
+	MOVD 80(R0), R26
+	MOVD 56(R0), R16
+	MOVD 72(R0), R17
 	ADD $144, R0, R15
+	ADD $64, R15, R22
+	ADD $64, R19, R23
 	MOVD 24(R0), R20
 	MOVD 32(R0), R9
 	MOVD R15, R8
@@ -479,26 +754,21 @@ TEXT ·gemmU8Tile2x32DotProd(SB), NOSPLIT, $0-8
 	WORD $0x3c810501 // str q1, [x8], #16
 
 tile:
-	WORD $0x4cdf21f0 // ld1 {v16.16b, v17.16b, v18.16b, v19.16b}, [x15], #64
-	WORD $0x4c4021f4 // ld1 {v20.16b, v21.16b, v22.16b, v23.16b}, [x15]
-	SUB $64, R15
-	WORD $0x4cdf21f8 // ld1 {v24.16b, v25.16b, v26.16b, v27.16b}, [x15], #64
-	WORD $0x4c4021fc // ld1 {v28.16b, v29.16b, v30.16b, v31.16b}, [x15]
-	SUB $64, R15
+	WORD $0x4c4021f0 // ld1 {v16.16b, v17.16b, v18.16b, v19.16b}, [x15]
+	WORD $0x4c4022d4 // ld1 {v20.16b, v21.16b, v22.16b, v23.16b}, [x22]
+	WORD $0x4c4021f8 // ld1 {v24.16b, v25.16b, v26.16b, v27.16b}, [x15]
+	WORD $0x4c4022dc // ld1 {v28.16b, v29.16b, v30.16b, v31.16b}, [x22]
 	WORD $0x4f04e402 // movi v2.16b, #128
 	MOVD 8(R0), R9
-	MOVD 88(R0), R20
-	ADD R20, R9, R10
+	ADD R21, R9, R10
 	MOVD 64(R0), R6
 	MOVD R1, R7
 
 segment:
 	MOVD R7, R11
 	ADD R3, R11, R12
-	MOVD 72(R0), R8
-	CBZ R8, tail
-
-loop:
+	MOVD R17, R8
+	TBZ $0, R8, even
 	WORD $0x3cc10560 // ldr q0, [x11], #16
 	WORD $0x3cc10581 // ldr q1, [x12], #16
 	WORD $0x6e221c00 // eor v0.16b, v0.16b, v2.16b
@@ -575,14 +845,14 @@ loop:
 	WORD $0x4fa1e95e // sdot v30.4s, v10.16b, v1.4b[3]
 	WORD $0x4fa0e977 // sdot v23.4s, v11.16b, v0.4b[3]
 	WORD $0x4fa1e97f // sdot v31.4s, v11.16b, v1.4b[3]
-	SUB $1, R8
-	CBNZ R8, loop
 
-tail:
-	MOVD 80(R0), R20
-	TBZ $1, R20, last
-	WORD $0xfc408560 // ldr d0, [x11], #8
-	WORD $0xfc408581 // ldr d1, [x12], #8
+even:
+	LSR $1, R8
+	CBZ R8, tail
+
+loop:
+	WORD $0x3cc10560 // ldr q0, [x11], #16
+	WORD $0x3cc10581 // ldr q1, [x12], #16
 	WORD $0x6e221c00 // eor v0.16b, v0.16b, v2.16b
 	WORD $0x6e221c21 // eor v1.16b, v1.16b, v2.16b
 	WORD $0x4cdf212c // ld1 {v12.16b, v13.16b, v14.16b, v15.16b}, [x9], #64
@@ -621,11 +891,125 @@ tail:
 	WORD $0x4fa1e1de // sdot v30.4s, v14.16b, v1.4b[1]
 	WORD $0x4fa0e1f7 // sdot v23.4s, v15.16b, v0.4b[1]
 	WORD $0x4fa1e1ff // sdot v31.4s, v15.16b, v1.4b[1]
+	WORD $0x4cdf2124 // ld1 {v4.16b, v5.16b, v6.16b, v7.16b}, [x9], #64
+	WORD $0x4f80e890 // sdot v16.4s, v4.16b, v0.4b[2]
+	WORD $0x4f81e898 // sdot v24.4s, v4.16b, v1.4b[2]
+	WORD $0x4f80e8b1 // sdot v17.4s, v5.16b, v0.4b[2]
+	WORD $0x4f81e8b9 // sdot v25.4s, v5.16b, v1.4b[2]
+	WORD $0x4f80e8d2 // sdot v18.4s, v6.16b, v0.4b[2]
+	WORD $0x4f81e8da // sdot v26.4s, v6.16b, v1.4b[2]
+	WORD $0x4f80e8f3 // sdot v19.4s, v7.16b, v0.4b[2]
+	WORD $0x4f81e8fb // sdot v27.4s, v7.16b, v1.4b[2]
+	WORD $0x4cdf2148 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x10], #64
+	WORD $0x4f80e914 // sdot v20.4s, v8.16b, v0.4b[2]
+	WORD $0x4f81e91c // sdot v28.4s, v8.16b, v1.4b[2]
+	WORD $0x4f80e935 // sdot v21.4s, v9.16b, v0.4b[2]
+	WORD $0x4f81e93d // sdot v29.4s, v9.16b, v1.4b[2]
+	WORD $0x4f80e956 // sdot v22.4s, v10.16b, v0.4b[2]
+	WORD $0x4f81e95e // sdot v30.4s, v10.16b, v1.4b[2]
+	WORD $0x4f80e977 // sdot v23.4s, v11.16b, v0.4b[2]
+	WORD $0x4f81e97f // sdot v31.4s, v11.16b, v1.4b[2]
+	WORD $0x4cdf212c // ld1 {v12.16b, v13.16b, v14.16b, v15.16b}, [x9], #64
+	WORD $0x4fa0e990 // sdot v16.4s, v12.16b, v0.4b[3]
+	WORD $0x4fa1e998 // sdot v24.4s, v12.16b, v1.4b[3]
+	WORD $0x4fa0e9b1 // sdot v17.4s, v13.16b, v0.4b[3]
+	WORD $0x4fa1e9b9 // sdot v25.4s, v13.16b, v1.4b[3]
+	WORD $0x4fa0e9d2 // sdot v18.4s, v14.16b, v0.4b[3]
+	WORD $0x4fa1e9da // sdot v26.4s, v14.16b, v1.4b[3]
+	WORD $0x4fa0e9f3 // sdot v19.4s, v15.16b, v0.4b[3]
+	WORD $0x4fa1e9fb // sdot v27.4s, v15.16b, v1.4b[3]
+	WORD $0x4cdf2144 // ld1 {v4.16b, v5.16b, v6.16b, v7.16b}, [x10], #64
+	WORD $0x4fa0e894 // sdot v20.4s, v4.16b, v0.4b[3]
+	WORD $0x4fa1e89c // sdot v28.4s, v4.16b, v1.4b[3]
+	WORD $0x4fa0e8b5 // sdot v21.4s, v5.16b, v0.4b[3]
+	WORD $0x4fa1e8bd // sdot v29.4s, v5.16b, v1.4b[3]
+	WORD $0x4fa0e8d6 // sdot v22.4s, v6.16b, v0.4b[3]
+	WORD $0x4fa1e8de // sdot v30.4s, v6.16b, v1.4b[3]
+	WORD $0x4fa0e8f7 // sdot v23.4s, v7.16b, v0.4b[3]
+	WORD $0x4fa1e8ff // sdot v31.4s, v7.16b, v1.4b[3]
+	WORD $0x3cc10560 // ldr q0, [x11], #16
+	WORD $0x3cc10581 // ldr q1, [x12], #16
+	WORD $0x6e221c00 // eor v0.16b, v0.16b, v2.16b
+	WORD $0x6e221c21 // eor v1.16b, v1.16b, v2.16b
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x4f80e110 // sdot v16.4s, v8.16b, v0.4b[0]
+	WORD $0x4f81e118 // sdot v24.4s, v8.16b, v1.4b[0]
+	WORD $0x4f80e131 // sdot v17.4s, v9.16b, v0.4b[0]
+	WORD $0x4f81e139 // sdot v25.4s, v9.16b, v1.4b[0]
+	WORD $0x4f80e152 // sdot v18.4s, v10.16b, v0.4b[0]
+	WORD $0x4f81e15a // sdot v26.4s, v10.16b, v1.4b[0]
+	WORD $0x4f80e173 // sdot v19.4s, v11.16b, v0.4b[0]
+	WORD $0x4f81e17b // sdot v27.4s, v11.16b, v1.4b[0]
+	WORD $0x4cdf214c // ld1 {v12.16b, v13.16b, v14.16b, v15.16b}, [x10], #64
+	WORD $0x4f80e194 // sdot v20.4s, v12.16b, v0.4b[0]
+	WORD $0x4f81e19c // sdot v28.4s, v12.16b, v1.4b[0]
+	WORD $0x4f80e1b5 // sdot v21.4s, v13.16b, v0.4b[0]
+	WORD $0x4f81e1bd // sdot v29.4s, v13.16b, v1.4b[0]
+	WORD $0x4f80e1d6 // sdot v22.4s, v14.16b, v0.4b[0]
+	WORD $0x4f81e1de // sdot v30.4s, v14.16b, v1.4b[0]
+	WORD $0x4f80e1f7 // sdot v23.4s, v15.16b, v0.4b[0]
+	WORD $0x4f81e1ff // sdot v31.4s, v15.16b, v1.4b[0]
+	WORD $0x4cdf2124 // ld1 {v4.16b, v5.16b, v6.16b, v7.16b}, [x9], #64
+	WORD $0x4fa0e090 // sdot v16.4s, v4.16b, v0.4b[1]
+	WORD $0x4fa1e098 // sdot v24.4s, v4.16b, v1.4b[1]
+	WORD $0x4fa0e0b1 // sdot v17.4s, v5.16b, v0.4b[1]
+	WORD $0x4fa1e0b9 // sdot v25.4s, v5.16b, v1.4b[1]
+	WORD $0x4fa0e0d2 // sdot v18.4s, v6.16b, v0.4b[1]
+	WORD $0x4fa1e0da // sdot v26.4s, v6.16b, v1.4b[1]
+	WORD $0x4fa0e0f3 // sdot v19.4s, v7.16b, v0.4b[1]
+	WORD $0x4fa1e0fb // sdot v27.4s, v7.16b, v1.4b[1]
+	WORD $0x4cdf2148 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x10], #64
+	WORD $0x4fa0e114 // sdot v20.4s, v8.16b, v0.4b[1]
+	WORD $0x4fa1e11c // sdot v28.4s, v8.16b, v1.4b[1]
+	WORD $0x4fa0e135 // sdot v21.4s, v9.16b, v0.4b[1]
+	WORD $0x4fa1e13d // sdot v29.4s, v9.16b, v1.4b[1]
+	WORD $0x4fa0e156 // sdot v22.4s, v10.16b, v0.4b[1]
+	WORD $0x4fa1e15e // sdot v30.4s, v10.16b, v1.4b[1]
+	WORD $0x4fa0e177 // sdot v23.4s, v11.16b, v0.4b[1]
+	WORD $0x4fa1e17f // sdot v31.4s, v11.16b, v1.4b[1]
+	WORD $0x4cdf212c // ld1 {v12.16b, v13.16b, v14.16b, v15.16b}, [x9], #64
+	WORD $0x4f80e990 // sdot v16.4s, v12.16b, v0.4b[2]
+	WORD $0x4f81e998 // sdot v24.4s, v12.16b, v1.4b[2]
+	WORD $0x4f80e9b1 // sdot v17.4s, v13.16b, v0.4b[2]
+	WORD $0x4f81e9b9 // sdot v25.4s, v13.16b, v1.4b[2]
+	WORD $0x4f80e9d2 // sdot v18.4s, v14.16b, v0.4b[2]
+	WORD $0x4f81e9da // sdot v26.4s, v14.16b, v1.4b[2]
+	WORD $0x4f80e9f3 // sdot v19.4s, v15.16b, v0.4b[2]
+	WORD $0x4f81e9fb // sdot v27.4s, v15.16b, v1.4b[2]
+	WORD $0x4cdf2144 // ld1 {v4.16b, v5.16b, v6.16b, v7.16b}, [x10], #64
+	WORD $0x4f80e894 // sdot v20.4s, v4.16b, v0.4b[2]
+	WORD $0x4f81e89c // sdot v28.4s, v4.16b, v1.4b[2]
+	WORD $0x4f80e8b5 // sdot v21.4s, v5.16b, v0.4b[2]
+	WORD $0x4f81e8bd // sdot v29.4s, v5.16b, v1.4b[2]
+	WORD $0x4f80e8d6 // sdot v22.4s, v6.16b, v0.4b[2]
+	WORD $0x4f81e8de // sdot v30.4s, v6.16b, v1.4b[2]
+	WORD $0x4f80e8f7 // sdot v23.4s, v7.16b, v0.4b[2]
+	WORD $0x4f81e8ff // sdot v31.4s, v7.16b, v1.4b[2]
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x4fa0e910 // sdot v16.4s, v8.16b, v0.4b[3]
+	WORD $0x4fa1e918 // sdot v24.4s, v8.16b, v1.4b[3]
+	WORD $0x4fa0e931 // sdot v17.4s, v9.16b, v0.4b[3]
+	WORD $0x4fa1e939 // sdot v25.4s, v9.16b, v1.4b[3]
+	WORD $0x4fa0e952 // sdot v18.4s, v10.16b, v0.4b[3]
+	WORD $0x4fa1e95a // sdot v26.4s, v10.16b, v1.4b[3]
+	WORD $0x4fa0e973 // sdot v19.4s, v11.16b, v0.4b[3]
+	WORD $0x4fa1e97b // sdot v27.4s, v11.16b, v1.4b[3]
+	WORD $0x4cdf214c // ld1 {v12.16b, v13.16b, v14.16b, v15.16b}, [x10], #64
+	WORD $0x4fa0e994 // sdot v20.4s, v12.16b, v0.4b[3]
+	WORD $0x4fa1e99c // sdot v28.4s, v12.16b, v1.4b[3]
+	WORD $0x4fa0e9b5 // sdot v21.4s, v13.16b, v0.4b[3]
+	WORD $0x4fa1e9bd // sdot v29.4s, v13.16b, v1.4b[3]
+	WORD $0x4fa0e9d6 // sdot v22.4s, v14.16b, v0.4b[3]
+	WORD $0x4fa1e9de // sdot v30.4s, v14.16b, v1.4b[3]
+	WORD $0x4fa0e9f7 // sdot v23.4s, v15.16b, v0.4b[3]
+	WORD $0x4fa1e9ff // sdot v31.4s, v15.16b, v1.4b[3]
+	SUB $1, R8
+	CBNZ R8, loop
 
-last:
-	TBZ $0, R20, done
-	WORD $0xbc404560 // ldr s0, [x11], #4
-	WORD $0xbc404581 // ldr s1, [x12], #4
+tail:
+	TBZ $1, R26, last
+	WORD $0xfc408560 // ldr d0, [x11], #8
+	WORD $0xfc408581 // ldr d1, [x12], #8
 	WORD $0x6e221c00 // eor v0.16b, v0.16b, v2.16b
 	WORD $0x6e221c21 // eor v1.16b, v1.16b, v2.16b
 	WORD $0x4cdf2124 // ld1 {v4.16b, v5.16b, v6.16b, v7.16b}, [x9], #64
@@ -646,15 +1030,59 @@ last:
 	WORD $0x4f81e15e // sdot v30.4s, v10.16b, v1.4b[0]
 	WORD $0x4f80e177 // sdot v23.4s, v11.16b, v0.4b[0]
 	WORD $0x4f81e17f // sdot v31.4s, v11.16b, v1.4b[0]
+	WORD $0x4cdf212c // ld1 {v12.16b, v13.16b, v14.16b, v15.16b}, [x9], #64
+	WORD $0x4fa0e190 // sdot v16.4s, v12.16b, v0.4b[1]
+	WORD $0x4fa1e198 // sdot v24.4s, v12.16b, v1.4b[1]
+	WORD $0x4fa0e1b1 // sdot v17.4s, v13.16b, v0.4b[1]
+	WORD $0x4fa1e1b9 // sdot v25.4s, v13.16b, v1.4b[1]
+	WORD $0x4fa0e1d2 // sdot v18.4s, v14.16b, v0.4b[1]
+	WORD $0x4fa1e1da // sdot v26.4s, v14.16b, v1.4b[1]
+	WORD $0x4fa0e1f3 // sdot v19.4s, v15.16b, v0.4b[1]
+	WORD $0x4fa1e1fb // sdot v27.4s, v15.16b, v1.4b[1]
+	WORD $0x4cdf2144 // ld1 {v4.16b, v5.16b, v6.16b, v7.16b}, [x10], #64
+	WORD $0x4fa0e094 // sdot v20.4s, v4.16b, v0.4b[1]
+	WORD $0x4fa1e09c // sdot v28.4s, v4.16b, v1.4b[1]
+	WORD $0x4fa0e0b5 // sdot v21.4s, v5.16b, v0.4b[1]
+	WORD $0x4fa1e0bd // sdot v29.4s, v5.16b, v1.4b[1]
+	WORD $0x4fa0e0d6 // sdot v22.4s, v6.16b, v0.4b[1]
+	WORD $0x4fa1e0de // sdot v30.4s, v6.16b, v1.4b[1]
+	WORD $0x4fa0e0f7 // sdot v23.4s, v7.16b, v0.4b[1]
+	WORD $0x4fa1e0ff // sdot v31.4s, v7.16b, v1.4b[1]
+
+last:
+	TBZ $0, R26, done
+	WORD $0xbc404560 // ldr s0, [x11], #4
+	WORD $0xbc404581 // ldr s1, [x12], #4
+	WORD $0x6e221c00 // eor v0.16b, v0.16b, v2.16b
+	WORD $0x6e221c21 // eor v1.16b, v1.16b, v2.16b
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x4f80e110 // sdot v16.4s, v8.16b, v0.4b[0]
+	WORD $0x4f81e118 // sdot v24.4s, v8.16b, v1.4b[0]
+	WORD $0x4f80e131 // sdot v17.4s, v9.16b, v0.4b[0]
+	WORD $0x4f81e139 // sdot v25.4s, v9.16b, v1.4b[0]
+	WORD $0x4f80e152 // sdot v18.4s, v10.16b, v0.4b[0]
+	WORD $0x4f81e15a // sdot v26.4s, v10.16b, v1.4b[0]
+	WORD $0x4f80e173 // sdot v19.4s, v11.16b, v0.4b[0]
+	WORD $0x4f81e17b // sdot v27.4s, v11.16b, v1.4b[0]
+	WORD $0x4cdf214c // ld1 {v12.16b, v13.16b, v14.16b, v15.16b}, [x10], #64
+	WORD $0x4f80e194 // sdot v20.4s, v12.16b, v0.4b[0]
+	WORD $0x4f81e19c // sdot v28.4s, v12.16b, v1.4b[0]
+	WORD $0x4f80e1b5 // sdot v21.4s, v13.16b, v0.4b[0]
+	WORD $0x4f81e1bd // sdot v29.4s, v13.16b, v1.4b[0]
+	WORD $0x4f80e1d6 // sdot v22.4s, v14.16b, v0.4b[0]
+	WORD $0x4f81e1de // sdot v30.4s, v14.16b, v1.4b[0]
+	WORD $0x4f80e1f7 // sdot v23.4s, v15.16b, v0.4b[0]
+	WORD $0x4f81e1ff // sdot v31.4s, v15.16b, v1.4b[0]
 
 done:
-	MOVD 56(R0), R20
-	ADD R20, R7
 	SUB $1, R6
-	CBNZ R6, segment
-	WORD $0x4cdf2260 // ld1 {v0.16b, v1.16b, v2.16b, v3.16b}, [x19], #64
-	WORD $0x4c402264 // ld1 {v4.16b, v5.16b, v6.16b, v7.16b}, [x19]
-	SUB $64, R19
+	CBZ R6, finish
+	ADD R16, R7
+	B segment
+
+finish:
+	WORD $0x4c402260 // ld1 {v0.16b, v1.16b, v2.16b, v3.16b}, [x19]
+	WORD $0x4c4022e4 // ld1 {v4.16b, v5.16b, v6.16b, v7.16b}, [x23]
 	WORD $0x4e21da10 // scvtf v16.4s, v16.4s
 	WORD $0x4e21da31 // scvtf v17.4s, v17.4s
 	WORD $0x4e21da52 // scvtf v18.4s, v18.4s
@@ -703,8 +1131,8 @@ done:
 	WORD $0x4e21abbd // fcvtns v29.4s, v29.4s
 	WORD $0x4e21abde // fcvtns v30.4s, v30.4s
 	WORD $0x4e21abff // fcvtns v31.4s, v31.4s
-	MOVD 128(R0), R20
-	WORD $0x4e020e80 // dup v0.8h, w20
+	CBZ R24, plain
+	WORD $0x4e020f00 // dup v0.8h, w24
 	WORD $0x0e614a10 // sqxtn v16.4h, v16.4s
 	WORD $0x4e614a30 // sqxtn2 v16.8h, v17.4s
 	WORD $0x4e600e10 // sqadd v16.8h, v16.8h, v0.8h
@@ -737,8 +1165,36 @@ done:
 	WORD $0x4e600fde // sqadd v30.8h, v30.8h, v0.8h
 	WORD $0x2e212b9c // sqxtun v28.8b, v28.8h
 	WORD $0x6e212bdc // sqxtun2 v28.16b, v30.8h
-	MOVD 136(R0), R20
-	CBZ R20, store
+	B clamp
+
+plain:
+	WORD $0x0e614a10 // sqxtn v16.4h, v16.4s
+	WORD $0x4e614a30 // sqxtn2 v16.8h, v17.4s
+	WORD $0x0e614a52 // sqxtn v18.4h, v18.4s
+	WORD $0x4e614a72 // sqxtn2 v18.8h, v19.4s
+	WORD $0x2e212a10 // sqxtun v16.8b, v16.8h
+	WORD $0x6e212a50 // sqxtun2 v16.16b, v18.8h
+	WORD $0x0e614a94 // sqxtn v20.4h, v20.4s
+	WORD $0x4e614ab4 // sqxtn2 v20.8h, v21.4s
+	WORD $0x0e614ad6 // sqxtn v22.4h, v22.4s
+	WORD $0x4e614af6 // sqxtn2 v22.8h, v23.4s
+	WORD $0x2e212a94 // sqxtun v20.8b, v20.8h
+	WORD $0x6e212ad4 // sqxtun2 v20.16b, v22.8h
+	WORD $0x0e614b18 // sqxtn v24.4h, v24.4s
+	WORD $0x4e614b38 // sqxtn2 v24.8h, v25.4s
+	WORD $0x0e614b5a // sqxtn v26.4h, v26.4s
+	WORD $0x4e614b7a // sqxtn2 v26.8h, v27.4s
+	WORD $0x2e212b18 // sqxtun v24.8b, v24.8h
+	WORD $0x6e212b58 // sqxtun2 v24.16b, v26.8h
+	WORD $0x0e614b9c // sqxtn v28.4h, v28.4s
+	WORD $0x4e614bbc // sqxtn2 v28.8h, v29.4s
+	WORD $0x0e614bde // sqxtn v30.4h, v30.4s
+	WORD $0x4e614bfe // sqxtn2 v30.8h, v31.4s
+	WORD $0x2e212b9c // sqxtun v28.8b, v28.8h
+	WORD $0x6e212bdc // sqxtun2 v28.16b, v30.8h
+
+clamp:
+	CBZ R25, store
 	MOVD 112(R0), R20
 	WORD $0x4e010e81 // dup v1.16b, w20
 	MOVD 120(R0), R20
@@ -757,8 +1213,7 @@ store:
 	ADD R4, R2
 	WORD $0xad007058 // stp q24, q28, [x2]
 	ADD R4, R2
-	ADD R3, R1
-	ADD R3, R1
+	ADD R3<<1, R1
 	SUB $1, R5
 	CBNZ R5, tile
 	RET
@@ -772,7 +1227,15 @@ TEXT ·gemmU8Tile1x32DotProd(SB), NOSPLIT, $0-8
 	MOVD 96(R0), R4
 	MOVD 104(R0), R5
 	MOVD 40(R0), R19
+	MOVD 88(R0), R21
+	MOVD 128(R0), R24
+	MOVD 136(R0), R25
+	MOVD 80(R0), R26
+	MOVD 56(R0), R16
+	MOVD 72(R0), R17
 	ADD $144, R0, R15
+	ADD $64, R15, R22
+	ADD $64, R19, R23
 	MOVD 24(R0), R20
 	MOVD 32(R0), R9
 	MOVD R15, R8
@@ -802,22 +1265,18 @@ TEXT ·gemmU8Tile1x32DotProd(SB), NOSPLIT, $0-8
 	WORD $0x3c810501 // str q1, [x8], #16
 
 tile:
-	WORD $0x4cdf21f8 // ld1 {v24.16b, v25.16b, v26.16b, v27.16b}, [x15], #64
-	WORD $0x4c4021fc // ld1 {v28.16b, v29.16b, v30.16b, v31.16b}, [x15]
-	SUB $64, R15
+	WORD $0x4c4021f8 // ld1 {v24.16b, v25.16b, v26.16b, v27.16b}, [x15]
+	WORD $0x4c4022dc // ld1 {v28.16b, v29.16b, v30.16b, v31.16b}, [x22]
 	WORD $0x4f04e401 // movi v1.16b, #128
 	MOVD 8(R0), R9
-	MOVD 88(R0), R20
-	ADD R20, R9, R10
+	ADD R21, R9, R10
 	MOVD 64(R0), R6
 	MOVD R1, R7
 
 segment:
 	MOVD R7, R11
-	MOVD 72(R0), R8
-	CBZ R8, tail
-
-loop:
+	MOVD R17, R8
+	TBZ $0, R8, even
 	WORD $0x3cc10560 // ldr q0, [x11], #16
 	WORD $0x6e211c00 // eor v0.16b, v0.16b, v1.16b
 	WORD $0x4cdf2124 // ld1 {v4.16b, v5.16b, v6.16b, v7.16b}, [x9], #64
@@ -860,13 +1319,13 @@ loop:
 	WORD $0x4fa0e9bd // sdot v29.4s, v13.16b, v0.4b[3]
 	WORD $0x4fa0e9de // sdot v30.4s, v14.16b, v0.4b[3]
 	WORD $0x4fa0e9ff // sdot v31.4s, v15.16b, v0.4b[3]
-	SUB $1, R8
-	CBNZ R8, loop
 
-tail:
-	MOVD 80(R0), R20
-	TBZ $1, R20, last
-	WORD $0xfc408560 // ldr d0, [x11], #8
+even:
+	LSR $1, R8
+	CBZ R8, tail
+
+loop:
+	WORD $0x3cc10560 // ldr q0, [x11], #16
 	WORD $0x6e211c00 // eor v0.16b, v0.16b, v1.16b
 	WORD $0x4cdf2130 // ld1 {v16.16b, v17.16b, v18.16b, v19.16b}, [x9], #64
 	WORD $0x4f80e218 // sdot v24.4s, v16.16b, v0.4b[0]
@@ -888,30 +1347,120 @@ tail:
 	WORD $0x4fa0e13d // sdot v29.4s, v9.16b, v0.4b[1]
 	WORD $0x4fa0e15e // sdot v30.4s, v10.16b, v0.4b[1]
 	WORD $0x4fa0e17f // sdot v31.4s, v11.16b, v0.4b[1]
+	WORD $0x4cdf212c // ld1 {v12.16b, v13.16b, v14.16b, v15.16b}, [x9], #64
+	WORD $0x4f80e998 // sdot v24.4s, v12.16b, v0.4b[2]
+	WORD $0x4f80e9b9 // sdot v25.4s, v13.16b, v0.4b[2]
+	WORD $0x4f80e9da // sdot v26.4s, v14.16b, v0.4b[2]
+	WORD $0x4f80e9fb // sdot v27.4s, v15.16b, v0.4b[2]
+	WORD $0x4cdf2150 // ld1 {v16.16b, v17.16b, v18.16b, v19.16b}, [x10], #64
+	WORD $0x4f80ea1c // sdot v28.4s, v16.16b, v0.4b[2]
+	WORD $0x4f80ea3d // sdot v29.4s, v17.16b, v0.4b[2]
+	WORD $0x4f80ea5e // sdot v30.4s, v18.16b, v0.4b[2]
+	WORD $0x4f80ea7f // sdot v31.4s, v19.16b, v0.4b[2]
+	WORD $0x4cdf2134 // ld1 {v20.16b, v21.16b, v22.16b, v23.16b}, [x9], #64
+	WORD $0x4fa0ea98 // sdot v24.4s, v20.16b, v0.4b[3]
+	WORD $0x4fa0eab9 // sdot v25.4s, v21.16b, v0.4b[3]
+	WORD $0x4fa0eada // sdot v26.4s, v22.16b, v0.4b[3]
+	WORD $0x4fa0eafb // sdot v27.4s, v23.16b, v0.4b[3]
+	WORD $0x4cdf2144 // ld1 {v4.16b, v5.16b, v6.16b, v7.16b}, [x10], #64
+	WORD $0x4fa0e89c // sdot v28.4s, v4.16b, v0.4b[3]
+	WORD $0x4fa0e8bd // sdot v29.4s, v5.16b, v0.4b[3]
+	WORD $0x4fa0e8de // sdot v30.4s, v6.16b, v0.4b[3]
+	WORD $0x4fa0e8ff // sdot v31.4s, v7.16b, v0.4b[3]
+	WORD $0x3cc10560 // ldr q0, [x11], #16
+	WORD $0x6e211c00 // eor v0.16b, v0.16b, v1.16b
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x4f80e118 // sdot v24.4s, v8.16b, v0.4b[0]
+	WORD $0x4f80e139 // sdot v25.4s, v9.16b, v0.4b[0]
+	WORD $0x4f80e15a // sdot v26.4s, v10.16b, v0.4b[0]
+	WORD $0x4f80e17b // sdot v27.4s, v11.16b, v0.4b[0]
+	WORD $0x4cdf214c // ld1 {v12.16b, v13.16b, v14.16b, v15.16b}, [x10], #64
+	WORD $0x4f80e19c // sdot v28.4s, v12.16b, v0.4b[0]
+	WORD $0x4f80e1bd // sdot v29.4s, v13.16b, v0.4b[0]
+	WORD $0x4f80e1de // sdot v30.4s, v14.16b, v0.4b[0]
+	WORD $0x4f80e1ff // sdot v31.4s, v15.16b, v0.4b[0]
+	WORD $0x4cdf2130 // ld1 {v16.16b, v17.16b, v18.16b, v19.16b}, [x9], #64
+	WORD $0x4fa0e218 // sdot v24.4s, v16.16b, v0.4b[1]
+	WORD $0x4fa0e239 // sdot v25.4s, v17.16b, v0.4b[1]
+	WORD $0x4fa0e25a // sdot v26.4s, v18.16b, v0.4b[1]
+	WORD $0x4fa0e27b // sdot v27.4s, v19.16b, v0.4b[1]
+	WORD $0x4cdf2154 // ld1 {v20.16b, v21.16b, v22.16b, v23.16b}, [x10], #64
+	WORD $0x4fa0e29c // sdot v28.4s, v20.16b, v0.4b[1]
+	WORD $0x4fa0e2bd // sdot v29.4s, v21.16b, v0.4b[1]
+	WORD $0x4fa0e2de // sdot v30.4s, v22.16b, v0.4b[1]
+	WORD $0x4fa0e2ff // sdot v31.4s, v23.16b, v0.4b[1]
+	WORD $0x4cdf2124 // ld1 {v4.16b, v5.16b, v6.16b, v7.16b}, [x9], #64
+	WORD $0x4f80e898 // sdot v24.4s, v4.16b, v0.4b[2]
+	WORD $0x4f80e8b9 // sdot v25.4s, v5.16b, v0.4b[2]
+	WORD $0x4f80e8da // sdot v26.4s, v6.16b, v0.4b[2]
+	WORD $0x4f80e8fb // sdot v27.4s, v7.16b, v0.4b[2]
+	WORD $0x4cdf2148 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x10], #64
+	WORD $0x4f80e91c // sdot v28.4s, v8.16b, v0.4b[2]
+	WORD $0x4f80e93d // sdot v29.4s, v9.16b, v0.4b[2]
+	WORD $0x4f80e95e // sdot v30.4s, v10.16b, v0.4b[2]
+	WORD $0x4f80e97f // sdot v31.4s, v11.16b, v0.4b[2]
+	WORD $0x4cdf212c // ld1 {v12.16b, v13.16b, v14.16b, v15.16b}, [x9], #64
+	WORD $0x4fa0e998 // sdot v24.4s, v12.16b, v0.4b[3]
+	WORD $0x4fa0e9b9 // sdot v25.4s, v13.16b, v0.4b[3]
+	WORD $0x4fa0e9da // sdot v26.4s, v14.16b, v0.4b[3]
+	WORD $0x4fa0e9fb // sdot v27.4s, v15.16b, v0.4b[3]
+	WORD $0x4cdf2150 // ld1 {v16.16b, v17.16b, v18.16b, v19.16b}, [x10], #64
+	WORD $0x4fa0ea1c // sdot v28.4s, v16.16b, v0.4b[3]
+	WORD $0x4fa0ea3d // sdot v29.4s, v17.16b, v0.4b[3]
+	WORD $0x4fa0ea5e // sdot v30.4s, v18.16b, v0.4b[3]
+	WORD $0x4fa0ea7f // sdot v31.4s, v19.16b, v0.4b[3]
+	SUB $1, R8
+	CBNZ R8, loop
+
+tail:
+	TBZ $1, R26, last
+	WORD $0xfc408560 // ldr d0, [x11], #8
+	WORD $0x6e211c00 // eor v0.16b, v0.16b, v1.16b
+	WORD $0x4cdf2134 // ld1 {v20.16b, v21.16b, v22.16b, v23.16b}, [x9], #64
+	WORD $0x4f80e298 // sdot v24.4s, v20.16b, v0.4b[0]
+	WORD $0x4f80e2b9 // sdot v25.4s, v21.16b, v0.4b[0]
+	WORD $0x4f80e2da // sdot v26.4s, v22.16b, v0.4b[0]
+	WORD $0x4f80e2fb // sdot v27.4s, v23.16b, v0.4b[0]
+	WORD $0x4cdf2144 // ld1 {v4.16b, v5.16b, v6.16b, v7.16b}, [x10], #64
+	WORD $0x4f80e09c // sdot v28.4s, v4.16b, v0.4b[0]
+	WORD $0x4f80e0bd // sdot v29.4s, v5.16b, v0.4b[0]
+	WORD $0x4f80e0de // sdot v30.4s, v6.16b, v0.4b[0]
+	WORD $0x4f80e0ff // sdot v31.4s, v7.16b, v0.4b[0]
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x4fa0e118 // sdot v24.4s, v8.16b, v0.4b[1]
+	WORD $0x4fa0e139 // sdot v25.4s, v9.16b, v0.4b[1]
+	WORD $0x4fa0e15a // sdot v26.4s, v10.16b, v0.4b[1]
+	WORD $0x4fa0e17b // sdot v27.4s, v11.16b, v0.4b[1]
+	WORD $0x4cdf214c // ld1 {v12.16b, v13.16b, v14.16b, v15.16b}, [x10], #64
+	WORD $0x4fa0e19c // sdot v28.4s, v12.16b, v0.4b[1]
+	WORD $0x4fa0e1bd // sdot v29.4s, v13.16b, v0.4b[1]
+	WORD $0x4fa0e1de // sdot v30.4s, v14.16b, v0.4b[1]
+	WORD $0x4fa0e1ff // sdot v31.4s, v15.16b, v0.4b[1]
 
 last:
-	TBZ $0, R20, done
+	TBZ $0, R26, done
 	WORD $0xbc404560 // ldr s0, [x11], #4
 	WORD $0x6e211c00 // eor v0.16b, v0.16b, v1.16b
-	WORD $0x4cdf212c // ld1 {v12.16b, v13.16b, v14.16b, v15.16b}, [x9], #64
-	WORD $0x4f80e198 // sdot v24.4s, v12.16b, v0.4b[0]
-	WORD $0x4f80e1b9 // sdot v25.4s, v13.16b, v0.4b[0]
-	WORD $0x4f80e1da // sdot v26.4s, v14.16b, v0.4b[0]
-	WORD $0x4f80e1fb // sdot v27.4s, v15.16b, v0.4b[0]
-	WORD $0x4cdf2150 // ld1 {v16.16b, v17.16b, v18.16b, v19.16b}, [x10], #64
-	WORD $0x4f80e21c // sdot v28.4s, v16.16b, v0.4b[0]
-	WORD $0x4f80e23d // sdot v29.4s, v17.16b, v0.4b[0]
-	WORD $0x4f80e25e // sdot v30.4s, v18.16b, v0.4b[0]
-	WORD $0x4f80e27f // sdot v31.4s, v19.16b, v0.4b[0]
+	WORD $0x4cdf2130 // ld1 {v16.16b, v17.16b, v18.16b, v19.16b}, [x9], #64
+	WORD $0x4f80e218 // sdot v24.4s, v16.16b, v0.4b[0]
+	WORD $0x4f80e239 // sdot v25.4s, v17.16b, v0.4b[0]
+	WORD $0x4f80e25a // sdot v26.4s, v18.16b, v0.4b[0]
+	WORD $0x4f80e27b // sdot v27.4s, v19.16b, v0.4b[0]
+	WORD $0x4cdf2154 // ld1 {v20.16b, v21.16b, v22.16b, v23.16b}, [x10], #64
+	WORD $0x4f80e29c // sdot v28.4s, v20.16b, v0.4b[0]
+	WORD $0x4f80e2bd // sdot v29.4s, v21.16b, v0.4b[0]
+	WORD $0x4f80e2de // sdot v30.4s, v22.16b, v0.4b[0]
+	WORD $0x4f80e2ff // sdot v31.4s, v23.16b, v0.4b[0]
 
 done:
-	MOVD 56(R0), R20
-	ADD R20, R7
 	SUB $1, R6
-	CBNZ R6, segment
-	WORD $0x4cdf2260 // ld1 {v0.16b, v1.16b, v2.16b, v3.16b}, [x19], #64
-	WORD $0x4c402264 // ld1 {v4.16b, v5.16b, v6.16b, v7.16b}, [x19]
-	SUB $64, R19
+	CBZ R6, finish
+	ADD R16, R7
+	B segment
+
+finish:
+	WORD $0x4c402260 // ld1 {v0.16b, v1.16b, v2.16b, v3.16b}, [x19]
+	WORD $0x4c4022e4 // ld1 {v4.16b, v5.16b, v6.16b, v7.16b}, [x23]
 	WORD $0x4e21db18 // scvtf v24.4s, v24.4s
 	WORD $0x4e21db39 // scvtf v25.4s, v25.4s
 	WORD $0x4e21db5a // scvtf v26.4s, v26.4s
@@ -936,8 +1485,8 @@ done:
 	WORD $0x4e21abbd // fcvtns v29.4s, v29.4s
 	WORD $0x4e21abde // fcvtns v30.4s, v30.4s
 	WORD $0x4e21abff // fcvtns v31.4s, v31.4s
-	MOVD 128(R0), R20
-	WORD $0x4e020e80 // dup v0.8h, w20
+	CBZ R24, plain
+	WORD $0x4e020f00 // dup v0.8h, w24
 	WORD $0x0e614b18 // sqxtn v24.4h, v24.4s
 	WORD $0x4e614b38 // sqxtn2 v24.8h, v25.4s
 	WORD $0x4e600f18 // sqadd v24.8h, v24.8h, v0.8h
@@ -954,8 +1503,24 @@ done:
 	WORD $0x4e600fde // sqadd v30.8h, v30.8h, v0.8h
 	WORD $0x2e212b9c // sqxtun v28.8b, v28.8h
 	WORD $0x6e212bdc // sqxtun2 v28.16b, v30.8h
-	MOVD 136(R0), R20
-	CBZ R20, store
+	B clamp
+
+plain:
+	WORD $0x0e614b18 // sqxtn v24.4h, v24.4s
+	WORD $0x4e614b38 // sqxtn2 v24.8h, v25.4s
+	WORD $0x0e614b5a // sqxtn v26.4h, v26.4s
+	WORD $0x4e614b7a // sqxtn2 v26.8h, v27.4s
+	WORD $0x2e212b18 // sqxtun v24.8b, v24.8h
+	WORD $0x6e212b58 // sqxtun2 v24.16b, v26.8h
+	WORD $0x0e614b9c // sqxtn v28.4h, v28.4s
+	WORD $0x4e614bbc // sqxtn2 v28.8h, v29.4s
+	WORD $0x0e614bde // sqxtn v30.4h, v30.4s
+	WORD $0x4e614bfe // sqxtn2 v30.8h, v31.4s
+	WORD $0x2e212b9c // sqxtun v28.8b, v28.8h
+	WORD $0x6e212bdc // sqxtun2 v28.16b, v30.8h
+
+clamp:
+	CBZ R25, store
 	MOVD 112(R0), R20
 	WORD $0x4e010e81 // dup v1.16b, w20
 	MOVD 120(R0), R20
@@ -982,7 +1547,15 @@ TEXT ·gemmU8Tile4x16DotProd(SB), NOSPLIT, $0-8
 	MOVD 96(R0), R4
 	MOVD 104(R0), R5
 	MOVD 40(R0), R19
+	MOVD 88(R0), R21
+	MOVD 128(R0), R24
+	MOVD 136(R0), R25
+	MOVD 80(R0), R26
+	MOVD 56(R0), R16
+	MOVD 72(R0), R17
 	ADD $144, R0, R15
+	ADD $64, R15, R22
+	ADD $64, R19, R23
 	MOVD 24(R0), R20
 	MOVD 32(R0), R9
 	MOVD R15, R8
@@ -1014,10 +1587,166 @@ segment:
 	ADD R3, R11, R12
 	ADD R3, R12, R13
 	ADD R3, R13, R14
-	MOVD 72(R0), R8
+	MOVD R17, R8
+	TBZ $0, R8, even
+	WORD $0x3cc10560 // ldr q0, [x11], #16
+	WORD $0x3cc10581 // ldr q1, [x12], #16
+	WORD $0x3cc105a2 // ldr q2, [x13], #16
+	WORD $0x3cc105c3 // ldr q3, [x14], #16
+	WORD $0x6e241c00 // eor v0.16b, v0.16b, v4.16b
+	WORD $0x6e241c21 // eor v1.16b, v1.16b, v4.16b
+	WORD $0x6e241c42 // eor v2.16b, v2.16b, v4.16b
+	WORD $0x6e241c63 // eor v3.16b, v3.16b, v4.16b
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x4f80e110 // sdot v16.4s, v8.16b, v0.4b[0]
+	WORD $0x4f81e114 // sdot v20.4s, v8.16b, v1.4b[0]
+	WORD $0x4f82e118 // sdot v24.4s, v8.16b, v2.4b[0]
+	WORD $0x4f83e11c // sdot v28.4s, v8.16b, v3.4b[0]
+	WORD $0x4f80e131 // sdot v17.4s, v9.16b, v0.4b[0]
+	WORD $0x4f81e135 // sdot v21.4s, v9.16b, v1.4b[0]
+	WORD $0x4f82e139 // sdot v25.4s, v9.16b, v2.4b[0]
+	WORD $0x4f83e13d // sdot v29.4s, v9.16b, v3.4b[0]
+	WORD $0x4f80e152 // sdot v18.4s, v10.16b, v0.4b[0]
+	WORD $0x4f81e156 // sdot v22.4s, v10.16b, v1.4b[0]
+	WORD $0x4f82e15a // sdot v26.4s, v10.16b, v2.4b[0]
+	WORD $0x4f83e15e // sdot v30.4s, v10.16b, v3.4b[0]
+	WORD $0x4f80e173 // sdot v19.4s, v11.16b, v0.4b[0]
+	WORD $0x4f81e177 // sdot v23.4s, v11.16b, v1.4b[0]
+	WORD $0x4f82e17b // sdot v27.4s, v11.16b, v2.4b[0]
+	WORD $0x4f83e17f // sdot v31.4s, v11.16b, v3.4b[0]
+	WORD $0x4cdf212c // ld1 {v12.16b, v13.16b, v14.16b, v15.16b}, [x9], #64
+	WORD $0x4fa0e190 // sdot v16.4s, v12.16b, v0.4b[1]
+	WORD $0x4fa1e194 // sdot v20.4s, v12.16b, v1.4b[1]
+	WORD $0x4fa2e198 // sdot v24.4s, v12.16b, v2.4b[1]
+	WORD $0x4fa3e19c // sdot v28.4s, v12.16b, v3.4b[1]
+	WORD $0x4fa0e1b1 // sdot v17.4s, v13.16b, v0.4b[1]
+	WORD $0x4fa1e1b5 // sdot v21.4s, v13.16b, v1.4b[1]
+	WORD $0x4fa2e1b9 // sdot v25.4s, v13.16b, v2.4b[1]
+	WORD $0x4fa3e1bd // sdot v29.4s, v13.16b, v3.4b[1]
+	WORD $0x4fa0e1d2 // sdot v18.4s, v14.16b, v0.4b[1]
+	WORD $0x4fa1e1d6 // sdot v22.4s, v14.16b, v1.4b[1]
+	WORD $0x4fa2e1da // sdot v26.4s, v14.16b, v2.4b[1]
+	WORD $0x4fa3e1de // sdot v30.4s, v14.16b, v3.4b[1]
+	WORD $0x4fa0e1f3 // sdot v19.4s, v15.16b, v0.4b[1]
+	WORD $0x4fa1e1f7 // sdot v23.4s, v15.16b, v1.4b[1]
+	WORD $0x4fa2e1fb // sdot v27.4s, v15.16b, v2.4b[1]
+	WORD $0x4fa3e1ff // sdot v31.4s, v15.16b, v3.4b[1]
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x4f80e910 // sdot v16.4s, v8.16b, v0.4b[2]
+	WORD $0x4f81e914 // sdot v20.4s, v8.16b, v1.4b[2]
+	WORD $0x4f82e918 // sdot v24.4s, v8.16b, v2.4b[2]
+	WORD $0x4f83e91c // sdot v28.4s, v8.16b, v3.4b[2]
+	WORD $0x4f80e931 // sdot v17.4s, v9.16b, v0.4b[2]
+	WORD $0x4f81e935 // sdot v21.4s, v9.16b, v1.4b[2]
+	WORD $0x4f82e939 // sdot v25.4s, v9.16b, v2.4b[2]
+	WORD $0x4f83e93d // sdot v29.4s, v9.16b, v3.4b[2]
+	WORD $0x4f80e952 // sdot v18.4s, v10.16b, v0.4b[2]
+	WORD $0x4f81e956 // sdot v22.4s, v10.16b, v1.4b[2]
+	WORD $0x4f82e95a // sdot v26.4s, v10.16b, v2.4b[2]
+	WORD $0x4f83e95e // sdot v30.4s, v10.16b, v3.4b[2]
+	WORD $0x4f80e973 // sdot v19.4s, v11.16b, v0.4b[2]
+	WORD $0x4f81e977 // sdot v23.4s, v11.16b, v1.4b[2]
+	WORD $0x4f82e97b // sdot v27.4s, v11.16b, v2.4b[2]
+	WORD $0x4f83e97f // sdot v31.4s, v11.16b, v3.4b[2]
+	WORD $0x4cdf212c // ld1 {v12.16b, v13.16b, v14.16b, v15.16b}, [x9], #64
+	WORD $0x4fa0e990 // sdot v16.4s, v12.16b, v0.4b[3]
+	WORD $0x4fa1e994 // sdot v20.4s, v12.16b, v1.4b[3]
+	WORD $0x4fa2e998 // sdot v24.4s, v12.16b, v2.4b[3]
+	WORD $0x4fa3e99c // sdot v28.4s, v12.16b, v3.4b[3]
+	WORD $0x4fa0e9b1 // sdot v17.4s, v13.16b, v0.4b[3]
+	WORD $0x4fa1e9b5 // sdot v21.4s, v13.16b, v1.4b[3]
+	WORD $0x4fa2e9b9 // sdot v25.4s, v13.16b, v2.4b[3]
+	WORD $0x4fa3e9bd // sdot v29.4s, v13.16b, v3.4b[3]
+	WORD $0x4fa0e9d2 // sdot v18.4s, v14.16b, v0.4b[3]
+	WORD $0x4fa1e9d6 // sdot v22.4s, v14.16b, v1.4b[3]
+	WORD $0x4fa2e9da // sdot v26.4s, v14.16b, v2.4b[3]
+	WORD $0x4fa3e9de // sdot v30.4s, v14.16b, v3.4b[3]
+	WORD $0x4fa0e9f3 // sdot v19.4s, v15.16b, v0.4b[3]
+	WORD $0x4fa1e9f7 // sdot v23.4s, v15.16b, v1.4b[3]
+	WORD $0x4fa2e9fb // sdot v27.4s, v15.16b, v2.4b[3]
+	WORD $0x4fa3e9ff // sdot v31.4s, v15.16b, v3.4b[3]
+
+even:
+	LSR $1, R8
 	CBZ R8, tail
 
 loop:
+	WORD $0x3cc10560 // ldr q0, [x11], #16
+	WORD $0x3cc10581 // ldr q1, [x12], #16
+	WORD $0x3cc105a2 // ldr q2, [x13], #16
+	WORD $0x3cc105c3 // ldr q3, [x14], #16
+	WORD $0x6e241c00 // eor v0.16b, v0.16b, v4.16b
+	WORD $0x6e241c21 // eor v1.16b, v1.16b, v4.16b
+	WORD $0x6e241c42 // eor v2.16b, v2.16b, v4.16b
+	WORD $0x6e241c63 // eor v3.16b, v3.16b, v4.16b
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x4f80e110 // sdot v16.4s, v8.16b, v0.4b[0]
+	WORD $0x4f81e114 // sdot v20.4s, v8.16b, v1.4b[0]
+	WORD $0x4f82e118 // sdot v24.4s, v8.16b, v2.4b[0]
+	WORD $0x4f83e11c // sdot v28.4s, v8.16b, v3.4b[0]
+	WORD $0x4f80e131 // sdot v17.4s, v9.16b, v0.4b[0]
+	WORD $0x4f81e135 // sdot v21.4s, v9.16b, v1.4b[0]
+	WORD $0x4f82e139 // sdot v25.4s, v9.16b, v2.4b[0]
+	WORD $0x4f83e13d // sdot v29.4s, v9.16b, v3.4b[0]
+	WORD $0x4f80e152 // sdot v18.4s, v10.16b, v0.4b[0]
+	WORD $0x4f81e156 // sdot v22.4s, v10.16b, v1.4b[0]
+	WORD $0x4f82e15a // sdot v26.4s, v10.16b, v2.4b[0]
+	WORD $0x4f83e15e // sdot v30.4s, v10.16b, v3.4b[0]
+	WORD $0x4f80e173 // sdot v19.4s, v11.16b, v0.4b[0]
+	WORD $0x4f81e177 // sdot v23.4s, v11.16b, v1.4b[0]
+	WORD $0x4f82e17b // sdot v27.4s, v11.16b, v2.4b[0]
+	WORD $0x4f83e17f // sdot v31.4s, v11.16b, v3.4b[0]
+	WORD $0x4cdf212c // ld1 {v12.16b, v13.16b, v14.16b, v15.16b}, [x9], #64
+	WORD $0x4fa0e190 // sdot v16.4s, v12.16b, v0.4b[1]
+	WORD $0x4fa1e194 // sdot v20.4s, v12.16b, v1.4b[1]
+	WORD $0x4fa2e198 // sdot v24.4s, v12.16b, v2.4b[1]
+	WORD $0x4fa3e19c // sdot v28.4s, v12.16b, v3.4b[1]
+	WORD $0x4fa0e1b1 // sdot v17.4s, v13.16b, v0.4b[1]
+	WORD $0x4fa1e1b5 // sdot v21.4s, v13.16b, v1.4b[1]
+	WORD $0x4fa2e1b9 // sdot v25.4s, v13.16b, v2.4b[1]
+	WORD $0x4fa3e1bd // sdot v29.4s, v13.16b, v3.4b[1]
+	WORD $0x4fa0e1d2 // sdot v18.4s, v14.16b, v0.4b[1]
+	WORD $0x4fa1e1d6 // sdot v22.4s, v14.16b, v1.4b[1]
+	WORD $0x4fa2e1da // sdot v26.4s, v14.16b, v2.4b[1]
+	WORD $0x4fa3e1de // sdot v30.4s, v14.16b, v3.4b[1]
+	WORD $0x4fa0e1f3 // sdot v19.4s, v15.16b, v0.4b[1]
+	WORD $0x4fa1e1f7 // sdot v23.4s, v15.16b, v1.4b[1]
+	WORD $0x4fa2e1fb // sdot v27.4s, v15.16b, v2.4b[1]
+	WORD $0x4fa3e1ff // sdot v31.4s, v15.16b, v3.4b[1]
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x4f80e910 // sdot v16.4s, v8.16b, v0.4b[2]
+	WORD $0x4f81e914 // sdot v20.4s, v8.16b, v1.4b[2]
+	WORD $0x4f82e918 // sdot v24.4s, v8.16b, v2.4b[2]
+	WORD $0x4f83e91c // sdot v28.4s, v8.16b, v3.4b[2]
+	WORD $0x4f80e931 // sdot v17.4s, v9.16b, v0.4b[2]
+	WORD $0x4f81e935 // sdot v21.4s, v9.16b, v1.4b[2]
+	WORD $0x4f82e939 // sdot v25.4s, v9.16b, v2.4b[2]
+	WORD $0x4f83e93d // sdot v29.4s, v9.16b, v3.4b[2]
+	WORD $0x4f80e952 // sdot v18.4s, v10.16b, v0.4b[2]
+	WORD $0x4f81e956 // sdot v22.4s, v10.16b, v1.4b[2]
+	WORD $0x4f82e95a // sdot v26.4s, v10.16b, v2.4b[2]
+	WORD $0x4f83e95e // sdot v30.4s, v10.16b, v3.4b[2]
+	WORD $0x4f80e973 // sdot v19.4s, v11.16b, v0.4b[2]
+	WORD $0x4f81e977 // sdot v23.4s, v11.16b, v1.4b[2]
+	WORD $0x4f82e97b // sdot v27.4s, v11.16b, v2.4b[2]
+	WORD $0x4f83e97f // sdot v31.4s, v11.16b, v3.4b[2]
+	WORD $0x4cdf212c // ld1 {v12.16b, v13.16b, v14.16b, v15.16b}, [x9], #64
+	WORD $0x4fa0e990 // sdot v16.4s, v12.16b, v0.4b[3]
+	WORD $0x4fa1e994 // sdot v20.4s, v12.16b, v1.4b[3]
+	WORD $0x4fa2e998 // sdot v24.4s, v12.16b, v2.4b[3]
+	WORD $0x4fa3e99c // sdot v28.4s, v12.16b, v3.4b[3]
+	WORD $0x4fa0e9b1 // sdot v17.4s, v13.16b, v0.4b[3]
+	WORD $0x4fa1e9b5 // sdot v21.4s, v13.16b, v1.4b[3]
+	WORD $0x4fa2e9b9 // sdot v25.4s, v13.16b, v2.4b[3]
+	WORD $0x4fa3e9bd // sdot v29.4s, v13.16b, v3.4b[3]
+	WORD $0x4fa0e9d2 // sdot v18.4s, v14.16b, v0.4b[3]
+	WORD $0x4fa1e9d6 // sdot v22.4s, v14.16b, v1.4b[3]
+	WORD $0x4fa2e9da // sdot v26.4s, v14.16b, v2.4b[3]
+	WORD $0x4fa3e9de // sdot v30.4s, v14.16b, v3.4b[3]
+	WORD $0x4fa0e9f3 // sdot v19.4s, v15.16b, v0.4b[3]
+	WORD $0x4fa1e9f7 // sdot v23.4s, v15.16b, v1.4b[3]
+	WORD $0x4fa2e9fb // sdot v27.4s, v15.16b, v2.4b[3]
+	WORD $0x4fa3e9ff // sdot v31.4s, v15.16b, v3.4b[3]
 	WORD $0x3cc10560 // ldr q0, [x11], #16
 	WORD $0x3cc10581 // ldr q1, [x12], #16
 	WORD $0x3cc105a2 // ldr q2, [x13], #16
@@ -1098,8 +1827,7 @@ loop:
 	CBNZ R8, loop
 
 tail:
-	MOVD 80(R0), R20
-	TBZ $1, R20, last
+	TBZ $1, R26, last
 	WORD $0xfc408560 // ldr d0, [x11], #8
 	WORD $0xfc408581 // ldr d1, [x12], #8
 	WORD $0xfc4085a2 // ldr d2, [x13], #8
@@ -1144,7 +1872,7 @@ tail:
 	WORD $0x4fa3e1ff // sdot v31.4s, v15.16b, v3.4b[1]
 
 last:
-	TBZ $0, R20, done
+	TBZ $0, R26, done
 	WORD $0xbc404560 // ldr s0, [x11], #4
 	WORD $0xbc404581 // ldr s1, [x12], #4
 	WORD $0xbc4045a2 // ldr s2, [x13], #4
@@ -1172,10 +1900,12 @@ last:
 	WORD $0x4f83e17f // sdot v31.4s, v11.16b, v3.4b[0]
 
 done:
-	MOVD 56(R0), R20
-	ADD R20, R7
 	SUB $1, R6
-	CBNZ R6, segment
+	CBZ R6, finish
+	ADD R16, R7
+	B segment
+
+finish:
 	WORD $0x4c402260 // ld1 {v0.16b, v1.16b, v2.16b, v3.16b}, [x19]
 	WORD $0x4e21da10 // scvtf v16.4s, v16.4s
 	WORD $0x4e21da31 // scvtf v17.4s, v17.4s
@@ -1225,8 +1955,8 @@ done:
 	WORD $0x4e21abbd // fcvtns v29.4s, v29.4s
 	WORD $0x4e21abde // fcvtns v30.4s, v30.4s
 	WORD $0x4e21abff // fcvtns v31.4s, v31.4s
-	MOVD 128(R0), R20
-	WORD $0x4e020e80 // dup v0.8h, w20
+	CBZ R24, plain
+	WORD $0x4e020f00 // dup v0.8h, w24
 	WORD $0x0e614a10 // sqxtn v16.4h, v16.4s
 	WORD $0x4e614a30 // sqxtn2 v16.8h, v17.4s
 	WORD $0x4e600e10 // sqadd v16.8h, v16.8h, v0.8h
@@ -1259,8 +1989,36 @@ done:
 	WORD $0x4e600fde // sqadd v30.8h, v30.8h, v0.8h
 	WORD $0x2e212b9c // sqxtun v28.8b, v28.8h
 	WORD $0x6e212bdc // sqxtun2 v28.16b, v30.8h
-	MOVD 136(R0), R20
-	CBZ R20, store
+	B clamp
+
+plain:
+	WORD $0x0e614a10 // sqxtn v16.4h, v16.4s
+	WORD $0x4e614a30 // sqxtn2 v16.8h, v17.4s
+	WORD $0x0e614a52 // sqxtn v18.4h, v18.4s
+	WORD $0x4e614a72 // sqxtn2 v18.8h, v19.4s
+	WORD $0x2e212a10 // sqxtun v16.8b, v16.8h
+	WORD $0x6e212a50 // sqxtun2 v16.16b, v18.8h
+	WORD $0x0e614a94 // sqxtn v20.4h, v20.4s
+	WORD $0x4e614ab4 // sqxtn2 v20.8h, v21.4s
+	WORD $0x0e614ad6 // sqxtn v22.4h, v22.4s
+	WORD $0x4e614af6 // sqxtn2 v22.8h, v23.4s
+	WORD $0x2e212a94 // sqxtun v20.8b, v20.8h
+	WORD $0x6e212ad4 // sqxtun2 v20.16b, v22.8h
+	WORD $0x0e614b18 // sqxtn v24.4h, v24.4s
+	WORD $0x4e614b38 // sqxtn2 v24.8h, v25.4s
+	WORD $0x0e614b5a // sqxtn v26.4h, v26.4s
+	WORD $0x4e614b7a // sqxtn2 v26.8h, v27.4s
+	WORD $0x2e212b18 // sqxtun v24.8b, v24.8h
+	WORD $0x6e212b58 // sqxtun2 v24.16b, v26.8h
+	WORD $0x0e614b9c // sqxtn v28.4h, v28.4s
+	WORD $0x4e614bbc // sqxtn2 v28.8h, v29.4s
+	WORD $0x0e614bde // sqxtn v30.4h, v30.4s
+	WORD $0x4e614bfe // sqxtn2 v30.8h, v31.4s
+	WORD $0x2e212b9c // sqxtun v28.8b, v28.8h
+	WORD $0x6e212bdc // sqxtun2 v28.16b, v30.8h
+
+clamp:
+	CBZ R25, store
 	MOVD 112(R0), R20
 	WORD $0x4e010e81 // dup v1.16b, w20
 	MOVD 120(R0), R20
@@ -1283,10 +2041,7 @@ store:
 	ADD R4, R2
 	WORD $0x3d80005c // str q28, [x2]
 	ADD R4, R2
-	ADD R3, R1
-	ADD R3, R1
-	ADD R3, R1
-	ADD R3, R1
+	ADD R3<<2, R1
 	SUB $1, R5
 	CBNZ R5, tile
 	RET
@@ -1300,7 +2055,15 @@ TEXT ·gemmU8Tile2x16DotProd(SB), NOSPLIT, $0-8
 	MOVD 96(R0), R4
 	MOVD 104(R0), R5
 	MOVD 40(R0), R19
+	MOVD 88(R0), R21
+	MOVD 128(R0), R24
+	MOVD 136(R0), R25
+	MOVD 80(R0), R26
+	MOVD 56(R0), R16
+	MOVD 72(R0), R17
 	ADD $144, R0, R15
+	ADD $64, R15, R22
+	ADD $64, R19, R23
 	MOVD 24(R0), R20
 	MOVD 32(R0), R9
 	MOVD R15, R8
@@ -1328,10 +2091,8 @@ tile:
 segment:
 	MOVD R7, R11
 	ADD R3, R11, R12
-	MOVD 72(R0), R8
-	CBZ R8, tail
-
-loop:
+	MOVD R17, R8
+	TBZ $0, R8, even
 	WORD $0x3cc10560 // ldr q0, [x11], #16
 	WORD $0x3cc10581 // ldr q1, [x12], #16
 	WORD $0x6e221c00 // eor v0.16b, v0.16b, v2.16b
@@ -1372,14 +2133,14 @@ loop:
 	WORD $0x4fa1ea5e // sdot v30.4s, v18.16b, v1.4b[3]
 	WORD $0x4fa0ea7b // sdot v27.4s, v19.16b, v0.4b[3]
 	WORD $0x4fa1ea7f // sdot v31.4s, v19.16b, v1.4b[3]
-	SUB $1, R8
-	CBNZ R8, loop
 
-tail:
-	MOVD 80(R0), R20
-	TBZ $1, R20, last
-	WORD $0xfc408560 // ldr d0, [x11], #8
-	WORD $0xfc408581 // ldr d1, [x12], #8
+even:
+	LSR $1, R8
+	CBZ R8, tail
+
+loop:
+	WORD $0x3cc10560 // ldr q0, [x11], #16
+	WORD $0x3cc10581 // ldr q1, [x12], #16
 	WORD $0x6e221c00 // eor v0.16b, v0.16b, v2.16b
 	WORD $0x6e221c21 // eor v1.16b, v1.16b, v2.16b
 	WORD $0x4cdf2134 // ld1 {v20.16b, v21.16b, v22.16b, v23.16b}, [x9], #64
@@ -1400,28 +2161,115 @@ tail:
 	WORD $0x4fa1e0de // sdot v30.4s, v6.16b, v1.4b[1]
 	WORD $0x4fa0e0fb // sdot v27.4s, v7.16b, v0.4b[1]
 	WORD $0x4fa1e0ff // sdot v31.4s, v7.16b, v1.4b[1]
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x4f80e918 // sdot v24.4s, v8.16b, v0.4b[2]
+	WORD $0x4f81e91c // sdot v28.4s, v8.16b, v1.4b[2]
+	WORD $0x4f80e939 // sdot v25.4s, v9.16b, v0.4b[2]
+	WORD $0x4f81e93d // sdot v29.4s, v9.16b, v1.4b[2]
+	WORD $0x4f80e95a // sdot v26.4s, v10.16b, v0.4b[2]
+	WORD $0x4f81e95e // sdot v30.4s, v10.16b, v1.4b[2]
+	WORD $0x4f80e97b // sdot v27.4s, v11.16b, v0.4b[2]
+	WORD $0x4f81e97f // sdot v31.4s, v11.16b, v1.4b[2]
+	WORD $0x4cdf212c // ld1 {v12.16b, v13.16b, v14.16b, v15.16b}, [x9], #64
+	WORD $0x4fa0e998 // sdot v24.4s, v12.16b, v0.4b[3]
+	WORD $0x4fa1e99c // sdot v28.4s, v12.16b, v1.4b[3]
+	WORD $0x4fa0e9b9 // sdot v25.4s, v13.16b, v0.4b[3]
+	WORD $0x4fa1e9bd // sdot v29.4s, v13.16b, v1.4b[3]
+	WORD $0x4fa0e9da // sdot v26.4s, v14.16b, v0.4b[3]
+	WORD $0x4fa1e9de // sdot v30.4s, v14.16b, v1.4b[3]
+	WORD $0x4fa0e9fb // sdot v27.4s, v15.16b, v0.4b[3]
+	WORD $0x4fa1e9ff // sdot v31.4s, v15.16b, v1.4b[3]
+	WORD $0x3cc10560 // ldr q0, [x11], #16
+	WORD $0x3cc10581 // ldr q1, [x12], #16
+	WORD $0x6e221c00 // eor v0.16b, v0.16b, v2.16b
+	WORD $0x6e221c21 // eor v1.16b, v1.16b, v2.16b
+	WORD $0x4cdf2130 // ld1 {v16.16b, v17.16b, v18.16b, v19.16b}, [x9], #64
+	WORD $0x4f80e218 // sdot v24.4s, v16.16b, v0.4b[0]
+	WORD $0x4f81e21c // sdot v28.4s, v16.16b, v1.4b[0]
+	WORD $0x4f80e239 // sdot v25.4s, v17.16b, v0.4b[0]
+	WORD $0x4f81e23d // sdot v29.4s, v17.16b, v1.4b[0]
+	WORD $0x4f80e25a // sdot v26.4s, v18.16b, v0.4b[0]
+	WORD $0x4f81e25e // sdot v30.4s, v18.16b, v1.4b[0]
+	WORD $0x4f80e27b // sdot v27.4s, v19.16b, v0.4b[0]
+	WORD $0x4f81e27f // sdot v31.4s, v19.16b, v1.4b[0]
+	WORD $0x4cdf2134 // ld1 {v20.16b, v21.16b, v22.16b, v23.16b}, [x9], #64
+	WORD $0x4fa0e298 // sdot v24.4s, v20.16b, v0.4b[1]
+	WORD $0x4fa1e29c // sdot v28.4s, v20.16b, v1.4b[1]
+	WORD $0x4fa0e2b9 // sdot v25.4s, v21.16b, v0.4b[1]
+	WORD $0x4fa1e2bd // sdot v29.4s, v21.16b, v1.4b[1]
+	WORD $0x4fa0e2da // sdot v26.4s, v22.16b, v0.4b[1]
+	WORD $0x4fa1e2de // sdot v30.4s, v22.16b, v1.4b[1]
+	WORD $0x4fa0e2fb // sdot v27.4s, v23.16b, v0.4b[1]
+	WORD $0x4fa1e2ff // sdot v31.4s, v23.16b, v1.4b[1]
+	WORD $0x4cdf2124 // ld1 {v4.16b, v5.16b, v6.16b, v7.16b}, [x9], #64
+	WORD $0x4f80e898 // sdot v24.4s, v4.16b, v0.4b[2]
+	WORD $0x4f81e89c // sdot v28.4s, v4.16b, v1.4b[2]
+	WORD $0x4f80e8b9 // sdot v25.4s, v5.16b, v0.4b[2]
+	WORD $0x4f81e8bd // sdot v29.4s, v5.16b, v1.4b[2]
+	WORD $0x4f80e8da // sdot v26.4s, v6.16b, v0.4b[2]
+	WORD $0x4f81e8de // sdot v30.4s, v6.16b, v1.4b[2]
+	WORD $0x4f80e8fb // sdot v27.4s, v7.16b, v0.4b[2]
+	WORD $0x4f81e8ff // sdot v31.4s, v7.16b, v1.4b[2]
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x4fa0e918 // sdot v24.4s, v8.16b, v0.4b[3]
+	WORD $0x4fa1e91c // sdot v28.4s, v8.16b, v1.4b[3]
+	WORD $0x4fa0e939 // sdot v25.4s, v9.16b, v0.4b[3]
+	WORD $0x4fa1e93d // sdot v29.4s, v9.16b, v1.4b[3]
+	WORD $0x4fa0e95a // sdot v26.4s, v10.16b, v0.4b[3]
+	WORD $0x4fa1e95e // sdot v30.4s, v10.16b, v1.4b[3]
+	WORD $0x4fa0e97b // sdot v27.4s, v11.16b, v0.4b[3]
+	WORD $0x4fa1e97f // sdot v31.4s, v11.16b, v1.4b[3]
+	SUB $1, R8
+	CBNZ R8, loop
+
+tail:
+	TBZ $1, R26, last
+	WORD $0xfc408560 // ldr d0, [x11], #8
+	WORD $0xfc408581 // ldr d1, [x12], #8
+	WORD $0x6e221c00 // eor v0.16b, v0.16b, v2.16b
+	WORD $0x6e221c21 // eor v1.16b, v1.16b, v2.16b
+	WORD $0x4cdf212c // ld1 {v12.16b, v13.16b, v14.16b, v15.16b}, [x9], #64
+	WORD $0x4f80e198 // sdot v24.4s, v12.16b, v0.4b[0]
+	WORD $0x4f81e19c // sdot v28.4s, v12.16b, v1.4b[0]
+	WORD $0x4f80e1b9 // sdot v25.4s, v13.16b, v0.4b[0]
+	WORD $0x4f81e1bd // sdot v29.4s, v13.16b, v1.4b[0]
+	WORD $0x4f80e1da // sdot v26.4s, v14.16b, v0.4b[0]
+	WORD $0x4f81e1de // sdot v30.4s, v14.16b, v1.4b[0]
+	WORD $0x4f80e1fb // sdot v27.4s, v15.16b, v0.4b[0]
+	WORD $0x4f81e1ff // sdot v31.4s, v15.16b, v1.4b[0]
+	WORD $0x4cdf2130 // ld1 {v16.16b, v17.16b, v18.16b, v19.16b}, [x9], #64
+	WORD $0x4fa0e218 // sdot v24.4s, v16.16b, v0.4b[1]
+	WORD $0x4fa1e21c // sdot v28.4s, v16.16b, v1.4b[1]
+	WORD $0x4fa0e239 // sdot v25.4s, v17.16b, v0.4b[1]
+	WORD $0x4fa1e23d // sdot v29.4s, v17.16b, v1.4b[1]
+	WORD $0x4fa0e25a // sdot v26.4s, v18.16b, v0.4b[1]
+	WORD $0x4fa1e25e // sdot v30.4s, v18.16b, v1.4b[1]
+	WORD $0x4fa0e27b // sdot v27.4s, v19.16b, v0.4b[1]
+	WORD $0x4fa1e27f // sdot v31.4s, v19.16b, v1.4b[1]
 
 last:
-	TBZ $0, R20, done
+	TBZ $0, R26, done
 	WORD $0xbc404560 // ldr s0, [x11], #4
 	WORD $0xbc404581 // ldr s1, [x12], #4
 	WORD $0x6e221c00 // eor v0.16b, v0.16b, v2.16b
 	WORD $0x6e221c21 // eor v1.16b, v1.16b, v2.16b
-	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
-	WORD $0x4f80e118 // sdot v24.4s, v8.16b, v0.4b[0]
-	WORD $0x4f81e11c // sdot v28.4s, v8.16b, v1.4b[0]
-	WORD $0x4f80e139 // sdot v25.4s, v9.16b, v0.4b[0]
-	WORD $0x4f81e13d // sdot v29.4s, v9.16b, v1.4b[0]
-	WORD $0x4f80e15a // sdot v26.4s, v10.16b, v0.4b[0]
-	WORD $0x4f81e15e // sdot v30.4s, v10.16b, v1.4b[0]
-	WORD $0x4f80e17b // sdot v27.4s, v11.16b, v0.4b[0]
-	WORD $0x4f81e17f // sdot v31.4s, v11.16b, v1.4b[0]
+	WORD $0x4cdf2134 // ld1 {v20.16b, v21.16b, v22.16b, v23.16b}, [x9], #64
+	WORD $0x4f80e298 // sdot v24.4s, v20.16b, v0.4b[0]
+	WORD $0x4f81e29c // sdot v28.4s, v20.16b, v1.4b[0]
+	WORD $0x4f80e2b9 // sdot v25.4s, v21.16b, v0.4b[0]
+	WORD $0x4f81e2bd // sdot v29.4s, v21.16b, v1.4b[0]
+	WORD $0x4f80e2da // sdot v26.4s, v22.16b, v0.4b[0]
+	WORD $0x4f81e2de // sdot v30.4s, v22.16b, v1.4b[0]
+	WORD $0x4f80e2fb // sdot v27.4s, v23.16b, v0.4b[0]
+	WORD $0x4f81e2ff // sdot v31.4s, v23.16b, v1.4b[0]
 
 done:
-	MOVD 56(R0), R20
-	ADD R20, R7
 	SUB $1, R6
-	CBNZ R6, segment
+	CBZ R6, finish
+	ADD R16, R7
+	B segment
+
+finish:
 	WORD $0x4c402260 // ld1 {v0.16b, v1.16b, v2.16b, v3.16b}, [x19]
 	WORD $0x4e21db18 // scvtf v24.4s, v24.4s
 	WORD $0x4e21db39 // scvtf v25.4s, v25.4s
@@ -1447,8 +2295,8 @@ done:
 	WORD $0x4e21abbd // fcvtns v29.4s, v29.4s
 	WORD $0x4e21abde // fcvtns v30.4s, v30.4s
 	WORD $0x4e21abff // fcvtns v31.4s, v31.4s
-	MOVD 128(R0), R20
-	WORD $0x4e020e80 // dup v0.8h, w20
+	CBZ R24, plain
+	WORD $0x4e020f00 // dup v0.8h, w24
 	WORD $0x0e614b18 // sqxtn v24.4h, v24.4s
 	WORD $0x4e614b38 // sqxtn2 v24.8h, v25.4s
 	WORD $0x4e600f18 // sqadd v24.8h, v24.8h, v0.8h
@@ -1465,8 +2313,24 @@ done:
 	WORD $0x4e600fde // sqadd v30.8h, v30.8h, v0.8h
 	WORD $0x2e212b9c // sqxtun v28.8b, v28.8h
 	WORD $0x6e212bdc // sqxtun2 v28.16b, v30.8h
-	MOVD 136(R0), R20
-	CBZ R20, store
+	B clamp
+
+plain:
+	WORD $0x0e614b18 // sqxtn v24.4h, v24.4s
+	WORD $0x4e614b38 // sqxtn2 v24.8h, v25.4s
+	WORD $0x0e614b5a // sqxtn v26.4h, v26.4s
+	WORD $0x4e614b7a // sqxtn2 v26.8h, v27.4s
+	WORD $0x2e212b18 // sqxtun v24.8b, v24.8h
+	WORD $0x6e212b58 // sqxtun2 v24.16b, v26.8h
+	WORD $0x0e614b9c // sqxtn v28.4h, v28.4s
+	WORD $0x4e614bbc // sqxtn2 v28.8h, v29.4s
+	WORD $0x0e614bde // sqxtn v30.4h, v30.4s
+	WORD $0x4e614bfe // sqxtn2 v30.8h, v31.4s
+	WORD $0x2e212b9c // sqxtun v28.8b, v28.8h
+	WORD $0x6e212bdc // sqxtun2 v28.16b, v30.8h
+
+clamp:
+	CBZ R25, store
 	MOVD 112(R0), R20
 	WORD $0x4e010e81 // dup v1.16b, w20
 	MOVD 120(R0), R20
@@ -1481,8 +2345,7 @@ store:
 	ADD R4, R2
 	WORD $0x3d80005c // str q28, [x2]
 	ADD R4, R2
-	ADD R3, R1
-	ADD R3, R1
+	ADD R3<<1, R1
 	SUB $1, R5
 	CBNZ R5, tile
 	RET
@@ -1496,7 +2359,15 @@ TEXT ·gemmU8Tile1x16DotProd(SB), NOSPLIT, $0-8
 	MOVD 96(R0), R4
 	MOVD 104(R0), R5
 	MOVD 40(R0), R19
+	MOVD 88(R0), R21
+	MOVD 128(R0), R24
+	MOVD 136(R0), R25
+	MOVD 80(R0), R26
+	MOVD 56(R0), R16
+	MOVD 72(R0), R17
 	ADD $144, R0, R15
+	ADD $64, R15, R22
+	ADD $64, R19, R23
 	MOVD 24(R0), R20
 	MOVD 32(R0), R9
 	MOVD R15, R8
@@ -1522,10 +2393,8 @@ tile:
 
 segment:
 	MOVD R7, R11
-	MOVD 72(R0), R8
-	CBZ R8, tail
-
-loop:
+	MOVD R17, R8
+	TBZ $0, R8, even
 	WORD $0x3cc10560 // ldr q0, [x11], #16
 	WORD $0x6e211c00 // eor v0.16b, v0.16b, v1.16b
 	WORD $0x4cdf2124 // ld1 {v4.16b, v5.16b, v6.16b, v7.16b}, [x9], #64
@@ -1548,13 +2417,13 @@ loop:
 	WORD $0x4fa0ea3d // sdot v29.4s, v17.16b, v0.4b[3]
 	WORD $0x4fa0ea5e // sdot v30.4s, v18.16b, v0.4b[3]
 	WORD $0x4fa0ea7f // sdot v31.4s, v19.16b, v0.4b[3]
-	SUB $1, R8
-	CBNZ R8, loop
 
-tail:
-	MOVD 80(R0), R20
-	TBZ $1, R20, last
-	WORD $0xfc408560 // ldr d0, [x11], #8
+even:
+	LSR $1, R8
+	CBZ R8, tail
+
+loop:
+	WORD $0x3cc10560 // ldr q0, [x11], #16
 	WORD $0x6e211c00 // eor v0.16b, v0.16b, v1.16b
 	WORD $0x4cdf2134 // ld1 {v20.16b, v21.16b, v22.16b, v23.16b}, [x9], #64
 	WORD $0x4f80e29c // sdot v28.4s, v20.16b, v0.4b[0]
@@ -1566,22 +2435,73 @@ tail:
 	WORD $0x4fa0e33d // sdot v29.4s, v25.16b, v0.4b[1]
 	WORD $0x4fa0e35e // sdot v30.4s, v26.16b, v0.4b[1]
 	WORD $0x4fa0e37f // sdot v31.4s, v27.16b, v0.4b[1]
+	WORD $0x4cdf2124 // ld1 {v4.16b, v5.16b, v6.16b, v7.16b}, [x9], #64
+	WORD $0x4f80e89c // sdot v28.4s, v4.16b, v0.4b[2]
+	WORD $0x4f80e8bd // sdot v29.4s, v5.16b, v0.4b[2]
+	WORD $0x4f80e8de // sdot v30.4s, v6.16b, v0.4b[2]
+	WORD $0x4f80e8ff // sdot v31.4s, v7.16b, v0.4b[2]
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x4fa0e91c // sdot v28.4s, v8.16b, v0.4b[3]
+	WORD $0x4fa0e93d // sdot v29.4s, v9.16b, v0.4b[3]
+	WORD $0x4fa0e95e // sdot v30.4s, v10.16b, v0.4b[3]
+	WORD $0x4fa0e97f // sdot v31.4s, v11.16b, v0.4b[3]
+	WORD $0x3cc10560 // ldr q0, [x11], #16
+	WORD $0x6e211c00 // eor v0.16b, v0.16b, v1.16b
+	WORD $0x4cdf212c // ld1 {v12.16b, v13.16b, v14.16b, v15.16b}, [x9], #64
+	WORD $0x4f80e19c // sdot v28.4s, v12.16b, v0.4b[0]
+	WORD $0x4f80e1bd // sdot v29.4s, v13.16b, v0.4b[0]
+	WORD $0x4f80e1de // sdot v30.4s, v14.16b, v0.4b[0]
+	WORD $0x4f80e1ff // sdot v31.4s, v15.16b, v0.4b[0]
+	WORD $0x4cdf2130 // ld1 {v16.16b, v17.16b, v18.16b, v19.16b}, [x9], #64
+	WORD $0x4fa0e21c // sdot v28.4s, v16.16b, v0.4b[1]
+	WORD $0x4fa0e23d // sdot v29.4s, v17.16b, v0.4b[1]
+	WORD $0x4fa0e25e // sdot v30.4s, v18.16b, v0.4b[1]
+	WORD $0x4fa0e27f // sdot v31.4s, v19.16b, v0.4b[1]
+	WORD $0x4cdf2134 // ld1 {v20.16b, v21.16b, v22.16b, v23.16b}, [x9], #64
+	WORD $0x4f80ea9c // sdot v28.4s, v20.16b, v0.4b[2]
+	WORD $0x4f80eabd // sdot v29.4s, v21.16b, v0.4b[2]
+	WORD $0x4f80eade // sdot v30.4s, v22.16b, v0.4b[2]
+	WORD $0x4f80eaff // sdot v31.4s, v23.16b, v0.4b[2]
+	WORD $0x4cdf2138 // ld1 {v24.16b, v25.16b, v26.16b, v27.16b}, [x9], #64
+	WORD $0x4fa0eb1c // sdot v28.4s, v24.16b, v0.4b[3]
+	WORD $0x4fa0eb3d // sdot v29.4s, v25.16b, v0.4b[3]
+	WORD $0x4fa0eb5e // sdot v30.4s, v26.16b, v0.4b[3]
+	WORD $0x4fa0eb7f // sdot v31.4s, v27.16b, v0.4b[3]
+	SUB $1, R8
+	CBNZ R8, loop
 
-last:
-	TBZ $0, R20, done
-	WORD $0xbc404560 // ldr s0, [x11], #4
+tail:
+	TBZ $1, R26, last
+	WORD $0xfc408560 // ldr d0, [x11], #8
 	WORD $0x6e211c00 // eor v0.16b, v0.16b, v1.16b
 	WORD $0x4cdf2124 // ld1 {v4.16b, v5.16b, v6.16b, v7.16b}, [x9], #64
 	WORD $0x4f80e09c // sdot v28.4s, v4.16b, v0.4b[0]
 	WORD $0x4f80e0bd // sdot v29.4s, v5.16b, v0.4b[0]
 	WORD $0x4f80e0de // sdot v30.4s, v6.16b, v0.4b[0]
 	WORD $0x4f80e0ff // sdot v31.4s, v7.16b, v0.4b[0]
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x4fa0e11c // sdot v28.4s, v8.16b, v0.4b[1]
+	WORD $0x4fa0e13d // sdot v29.4s, v9.16b, v0.4b[1]
+	WORD $0x4fa0e15e // sdot v30.4s, v10.16b, v0.4b[1]
+	WORD $0x4fa0e17f // sdot v31.4s, v11.16b, v0.4b[1]
+
+last:
+	TBZ $0, R26, done
+	WORD $0xbc404560 // ldr s0, [x11], #4
+	WORD $0x6e211c00 // eor v0.16b, v0.16b, v1.16b
+	WORD $0x4cdf212c // ld1 {v12.16b, v13.16b, v14.16b, v15.16b}, [x9], #64
+	WORD $0x4f80e19c // sdot v28.4s, v12.16b, v0.4b[0]
+	WORD $0x4f80e1bd // sdot v29.4s, v13.16b, v0.4b[0]
+	WORD $0x4f80e1de // sdot v30.4s, v14.16b, v0.4b[0]
+	WORD $0x4f80e1ff // sdot v31.4s, v15.16b, v0.4b[0]
 
 done:
-	MOVD 56(R0), R20
-	ADD R20, R7
 	SUB $1, R6
-	CBNZ R6, segment
+	CBZ R6, finish
+	ADD R16, R7
+	B segment
+
+finish:
 	WORD $0x4c402260 // ld1 {v0.16b, v1.16b, v2.16b, v3.16b}, [x19]
 	WORD $0x4e21db9c // scvtf v28.4s, v28.4s
 	WORD $0x4e21dbbd // scvtf v29.4s, v29.4s
@@ -1595,8 +2515,8 @@ done:
 	WORD $0x4e21abbd // fcvtns v29.4s, v29.4s
 	WORD $0x4e21abde // fcvtns v30.4s, v30.4s
 	WORD $0x4e21abff // fcvtns v31.4s, v31.4s
-	MOVD 128(R0), R20
-	WORD $0x4e020e80 // dup v0.8h, w20
+	CBZ R24, plain
+	WORD $0x4e020f00 // dup v0.8h, w24
 	WORD $0x0e614b9c // sqxtn v28.4h, v28.4s
 	WORD $0x4e614bbc // sqxtn2 v28.8h, v29.4s
 	WORD $0x4e600f9c // sqadd v28.8h, v28.8h, v0.8h
@@ -1605,8 +2525,18 @@ done:
 	WORD $0x4e600fde // sqadd v30.8h, v30.8h, v0.8h
 	WORD $0x2e212b9c // sqxtun v28.8b, v28.8h
 	WORD $0x6e212bdc // sqxtun2 v28.16b, v30.8h
-	MOVD 136(R0), R20
-	CBZ R20, store
+	B clamp
+
+plain:
+	WORD $0x0e614b9c // sqxtn v28.4h, v28.4s
+	WORD $0x4e614bbc // sqxtn2 v28.8h, v29.4s
+	WORD $0x0e614bde // sqxtn v30.4h, v30.4s
+	WORD $0x4e614bfe // sqxtn2 v30.8h, v31.4s
+	WORD $0x2e212b9c // sqxtun v28.8b, v28.8h
+	WORD $0x6e212bdc // sqxtun2 v28.16b, v30.8h
+
+clamp:
+	CBZ R25, store
 	MOVD 112(R0), R20
 	WORD $0x4e010e81 // dup v1.16b, w20
 	MOVD 120(R0), R20
@@ -1631,7 +2561,15 @@ TEXT ·gemmU8Tile4x16I8MM(SB), NOSPLIT, $0-8
 	MOVD 96(R0), R4
 	MOVD 104(R0), R5
 	MOVD 40(R0), R19
+	MOVD 88(R0), R21
+	MOVD 128(R0), R24
+	MOVD 136(R0), R25
+	MOVD 80(R0), R26
+	MOVD 56(R0), R16
+	MOVD 72(R0), R17
 	ADD $144, R0, R15
+	ADD $64, R15, R22
+	ADD $64, R19, R23
 	MOVD 24(R0), R20
 	WORD $0x4c402280 // ld1 {v0.16b, v1.16b, v2.16b, v3.16b}, [x20]
 	WORD $0x4ec03804 // zip1 v4.2d, v0.2d, v0.2d
@@ -1647,12 +2585,10 @@ TEXT ·gemmU8Tile4x16I8MM(SB), NOSPLIT, $0-8
 	WORD $0x4c002108 // st1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x8]
 
 tile:
-	WORD $0x4cdf21f0 // ld1 {v16.16b, v17.16b, v18.16b, v19.16b}, [x15], #64
-	WORD $0x4c4021f4 // ld1 {v20.16b, v21.16b, v22.16b, v23.16b}, [x15]
-	SUB $64, R15
-	WORD $0x4cdf21f8 // ld1 {v24.16b, v25.16b, v26.16b, v27.16b}, [x15], #64
-	WORD $0x4c4021fc // ld1 {v28.16b, v29.16b, v30.16b, v31.16b}, [x15]
-	SUB $64, R15
+	WORD $0x4c4021f0 // ld1 {v16.16b, v17.16b, v18.16b, v19.16b}, [x15]
+	WORD $0x4c4022d4 // ld1 {v20.16b, v21.16b, v22.16b, v23.16b}, [x22]
+	WORD $0x4c4021f8 // ld1 {v24.16b, v25.16b, v26.16b, v27.16b}, [x15]
+	WORD $0x4c4022dc // ld1 {v28.16b, v29.16b, v30.16b, v31.16b}, [x22]
 	MOVD 8(R0), R9
 	MOVD 64(R0), R6
 	MOVD R1, R7
@@ -1662,7 +2598,7 @@ segment:
 	ADD R3, R11, R12
 	ADD R3, R12, R13
 	ADD R3, R13, R14
-	MOVD 72(R0), R8
+	MOVD R17, R8
 	CBZ R8, tail
 
 loop:
@@ -1714,8 +2650,7 @@ loop:
 	CBNZ R8, loop
 
 tail:
-	MOVD 80(R0), R20
-	CBZ R20, done
+	CBZ R26, done
 	WORD $0xfc408560 // ldr d0, [x11], #8
 	WORD $0xfc408581 // ldr d1, [x12], #8
 	WORD $0xfc4085a2 // ldr d2, [x13], #8
@@ -1742,10 +2677,12 @@ tail:
 	WORD $0x4e8facbf // usmmla v31.4s, v5.16b, v15.16b
 
 done:
-	MOVD 56(R0), R20
-	ADD R20, R7
 	SUB $1, R6
-	CBNZ R6, segment
+	CBZ R6, finish
+	ADD R16, R7
+	B segment
+
+finish:
 	WORD $0x4ed13a08 // zip1 v8.2d, v16.2d, v17.2d
 	WORD $0x4ed17a10 // zip2 v16.2d, v16.2d, v17.2d
 	WORD $0x4ed33a49 // zip1 v9.2d, v18.2d, v19.2d
@@ -1811,8 +2748,8 @@ done:
 	WORD $0x4e21ab39 // fcvtns v25.4s, v25.4s
 	WORD $0x4e21ab5a // fcvtns v26.4s, v26.4s
 	WORD $0x4e21ab7b // fcvtns v27.4s, v27.4s
-	MOVD 128(R0), R20
-	WORD $0x4e020e80 // dup v0.8h, w20
+	CBZ R24, plain
+	WORD $0x4e020f00 // dup v0.8h, w24
 	WORD $0x0e614908 // sqxtn v8.4h, v8.4s
 	WORD $0x4e614928 // sqxtn2 v8.8h, v9.4s
 	WORD $0x4e600d08 // sqadd v8.8h, v8.8h, v0.8h
@@ -1845,8 +2782,36 @@ done:
 	WORD $0x4e600f5a // sqadd v26.8h, v26.8h, v0.8h
 	WORD $0x2e212b18 // sqxtun v24.8b, v24.8h
 	WORD $0x6e212b58 // sqxtun2 v24.16b, v26.8h
-	MOVD 136(R0), R20
-	CBZ R20, store
+	B clamp
+
+plain:
+	WORD $0x0e614908 // sqxtn v8.4h, v8.4s
+	WORD $0x4e614928 // sqxtn2 v8.8h, v9.4s
+	WORD $0x0e61494a // sqxtn v10.4h, v10.4s
+	WORD $0x4e61496a // sqxtn2 v10.8h, v11.4s
+	WORD $0x2e212908 // sqxtun v8.8b, v8.8h
+	WORD $0x6e212948 // sqxtun2 v8.16b, v10.8h
+	WORD $0x0e614a10 // sqxtn v16.4h, v16.4s
+	WORD $0x4e614a30 // sqxtn2 v16.8h, v17.4s
+	WORD $0x0e614a52 // sqxtn v18.4h, v18.4s
+	WORD $0x4e614a72 // sqxtn2 v18.8h, v19.4s
+	WORD $0x2e212a10 // sqxtun v16.8b, v16.8h
+	WORD $0x6e212a50 // sqxtun2 v16.16b, v18.8h
+	WORD $0x0e61498c // sqxtn v12.4h, v12.4s
+	WORD $0x4e6149ac // sqxtn2 v12.8h, v13.4s
+	WORD $0x0e6149ce // sqxtn v14.4h, v14.4s
+	WORD $0x4e6149ee // sqxtn2 v14.8h, v15.4s
+	WORD $0x2e21298c // sqxtun v12.8b, v12.8h
+	WORD $0x6e2129cc // sqxtun2 v12.16b, v14.8h
+	WORD $0x0e614b18 // sqxtn v24.4h, v24.4s
+	WORD $0x4e614b38 // sqxtn2 v24.8h, v25.4s
+	WORD $0x0e614b5a // sqxtn v26.4h, v26.4s
+	WORD $0x4e614b7a // sqxtn2 v26.8h, v27.4s
+	WORD $0x2e212b18 // sqxtun v24.8b, v24.8h
+	WORD $0x6e212b58 // sqxtun2 v24.16b, v26.8h
+
+clamp:
+	CBZ R25, store
 	MOVD 112(R0), R20
 	WORD $0x4e010e81 // dup v1.16b, w20
 	MOVD 120(R0), R20
@@ -1869,10 +2834,7 @@ store:
 	ADD R4, R2
 	WORD $0x3d800058 // str q24, [x2]
 	ADD R4, R2
-	ADD R3, R1
-	ADD R3, R1
-	ADD R3, R1
-	ADD R3, R1
+	ADD R3<<2, R1
 	SUB $1, R5
 	CBNZ R5, tile
 	RET
@@ -1886,7 +2848,15 @@ TEXT ·gemmU8Tile2x16I8MM(SB), NOSPLIT, $0-8
 	MOVD 96(R0), R4
 	MOVD 104(R0), R5
 	MOVD 40(R0), R19
+	MOVD 88(R0), R21
+	MOVD 128(R0), R24
+	MOVD 136(R0), R25
+	MOVD 80(R0), R26
+	MOVD 56(R0), R16
+	MOVD 72(R0), R17
 	ADD $144, R0, R15
+	ADD $64, R15, R22
+	ADD $64, R19, R23
 	MOVD 24(R0), R20
 	WORD $0x4c402280 // ld1 {v0.16b, v1.16b, v2.16b, v3.16b}, [x20]
 	WORD $0x4ec03804 // zip1 v4.2d, v0.2d, v0.2d
@@ -1902,9 +2872,8 @@ TEXT ·gemmU8Tile2x16I8MM(SB), NOSPLIT, $0-8
 	WORD $0x4c002108 // st1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x8]
 
 tile:
-	WORD $0x4cdf21f0 // ld1 {v16.16b, v17.16b, v18.16b, v19.16b}, [x15], #64
-	WORD $0x4c4021f4 // ld1 {v20.16b, v21.16b, v22.16b, v23.16b}, [x15]
-	SUB $64, R15
+	WORD $0x4c4021f0 // ld1 {v16.16b, v17.16b, v18.16b, v19.16b}, [x15]
+	WORD $0x4c4022d4 // ld1 {v20.16b, v21.16b, v22.16b, v23.16b}, [x22]
 	MOVD 8(R0), R9
 	MOVD 64(R0), R6
 	MOVD R1, R7
@@ -1912,7 +2881,7 @@ tile:
 segment:
 	MOVD R7, R11
 	ADD R3, R11, R12
-	MOVD 72(R0), R8
+	MOVD R17, R8
 	CBZ R8, tail
 
 loop:
@@ -1944,8 +2913,7 @@ loop:
 	CBNZ R8, loop
 
 tail:
-	MOVD 80(R0), R20
-	CBZ R20, done
+	CBZ R26, done
 	WORD $0xfc408560 // ldr d0, [x11], #8
 	WORD $0xfc408581 // ldr d1, [x12], #8
 	WORD $0x4ec13804 // zip1 v4.2d, v0.2d, v1.2d
@@ -1961,10 +2929,12 @@ tail:
 	WORD $0x4e8fac97 // usmmla v23.4s, v4.16b, v15.16b
 
 done:
-	MOVD 56(R0), R20
-	ADD R20, R7
 	SUB $1, R6
-	CBNZ R6, segment
+	CBZ R6, finish
+	ADD R16, R7
+	B segment
+
+finish:
 	WORD $0x4ed13a08 // zip1 v8.2d, v16.2d, v17.2d
 	WORD $0x4ed17a10 // zip2 v16.2d, v16.2d, v17.2d
 	WORD $0x4ed33a49 // zip1 v9.2d, v18.2d, v19.2d
@@ -1998,8 +2968,8 @@ done:
 	WORD $0x4e21aa31 // fcvtns v17.4s, v17.4s
 	WORD $0x4e21aa52 // fcvtns v18.4s, v18.4s
 	WORD $0x4e21aa73 // fcvtns v19.4s, v19.4s
-	MOVD 128(R0), R20
-	WORD $0x4e020e80 // dup v0.8h, w20
+	CBZ R24, plain
+	WORD $0x4e020f00 // dup v0.8h, w24
 	WORD $0x0e614908 // sqxtn v8.4h, v8.4s
 	WORD $0x4e614928 // sqxtn2 v8.8h, v9.4s
 	WORD $0x4e600d08 // sqadd v8.8h, v8.8h, v0.8h
@@ -2016,8 +2986,24 @@ done:
 	WORD $0x4e600e52 // sqadd v18.8h, v18.8h, v0.8h
 	WORD $0x2e212a10 // sqxtun v16.8b, v16.8h
 	WORD $0x6e212a50 // sqxtun2 v16.16b, v18.8h
-	MOVD 136(R0), R20
-	CBZ R20, store
+	B clamp
+
+plain:
+	WORD $0x0e614908 // sqxtn v8.4h, v8.4s
+	WORD $0x4e614928 // sqxtn2 v8.8h, v9.4s
+	WORD $0x0e61494a // sqxtn v10.4h, v10.4s
+	WORD $0x4e61496a // sqxtn2 v10.8h, v11.4s
+	WORD $0x2e212908 // sqxtun v8.8b, v8.8h
+	WORD $0x6e212948 // sqxtun2 v8.16b, v10.8h
+	WORD $0x0e614a10 // sqxtn v16.4h, v16.4s
+	WORD $0x4e614a30 // sqxtn2 v16.8h, v17.4s
+	WORD $0x0e614a52 // sqxtn v18.4h, v18.4s
+	WORD $0x4e614a72 // sqxtn2 v18.8h, v19.4s
+	WORD $0x2e212a10 // sqxtun v16.8b, v16.8h
+	WORD $0x6e212a50 // sqxtun2 v16.16b, v18.8h
+
+clamp:
+	CBZ R25, store
 	MOVD 112(R0), R20
 	WORD $0x4e010e81 // dup v1.16b, w20
 	MOVD 120(R0), R20
@@ -2032,8 +3018,7 @@ store:
 	ADD R4, R2
 	WORD $0x3d800050 // str q16, [x2]
 	ADD R4, R2
-	ADD R3, R1
-	ADD R3, R1
+	ADD R3<<1, R1
 	SUB $1, R5
 	CBNZ R5, tile
 	RET
@@ -2047,7 +3032,15 @@ TEXT ·gemmU8Tile1x16I8MM(SB), NOSPLIT, $0-8
 	MOVD 96(R0), R4
 	MOVD 104(R0), R5
 	MOVD 40(R0), R19
+	MOVD 88(R0), R21
+	MOVD 128(R0), R24
+	MOVD 136(R0), R25
+	MOVD 80(R0), R26
+	MOVD 56(R0), R16
+	MOVD 72(R0), R17
 	ADD $144, R0, R15
+	ADD $64, R15, R22
+	ADD $64, R19, R23
 	MOVD 24(R0), R20
 	WORD $0x4c402280 // ld1 {v0.16b, v1.16b, v2.16b, v3.16b}, [x20]
 	WORD $0x4ec03804 // zip1 v4.2d, v0.2d, v0.2d
@@ -2063,16 +3056,15 @@ TEXT ·gemmU8Tile1x16I8MM(SB), NOSPLIT, $0-8
 	WORD $0x4c002108 // st1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x8]
 
 tile:
-	WORD $0x4cdf21f0 // ld1 {v16.16b, v17.16b, v18.16b, v19.16b}, [x15], #64
-	WORD $0x4c4021f4 // ld1 {v20.16b, v21.16b, v22.16b, v23.16b}, [x15]
-	SUB $64, R15
+	WORD $0x4c4021f0 // ld1 {v16.16b, v17.16b, v18.16b, v19.16b}, [x15]
+	WORD $0x4c4022d4 // ld1 {v20.16b, v21.16b, v22.16b, v23.16b}, [x22]
 	MOVD 8(R0), R9
 	MOVD 64(R0), R6
 	MOVD R1, R7
 
 segment:
 	MOVD R7, R11
-	MOVD 72(R0), R8
+	MOVD R17, R8
 	CBZ R8, tail
 
 loop:
@@ -2103,8 +3095,7 @@ loop:
 	CBNZ R8, loop
 
 tail:
-	MOVD 80(R0), R20
-	CBZ R20, done
+	CBZ R26, done
 	WORD $0xfc408560 // ldr d0, [x11], #8
 	WORD $0x4ec03804 // zip1 v4.2d, v0.2d, v0.2d
 	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
@@ -2119,10 +3110,12 @@ tail:
 	WORD $0x4e8fac97 // usmmla v23.4s, v4.16b, v15.16b
 
 done:
-	MOVD 56(R0), R20
-	ADD R20, R7
 	SUB $1, R6
-	CBNZ R6, segment
+	CBZ R6, finish
+	ADD R16, R7
+	B segment
+
+finish:
 	WORD $0x4ed13a08 // zip1 v8.2d, v16.2d, v17.2d
 	WORD $0x4ed17a10 // zip2 v16.2d, v16.2d, v17.2d
 	WORD $0x4ed33a49 // zip1 v9.2d, v18.2d, v19.2d
@@ -2144,8 +3137,8 @@ done:
 	WORD $0x4e21a929 // fcvtns v9.4s, v9.4s
 	WORD $0x4e21a94a // fcvtns v10.4s, v10.4s
 	WORD $0x4e21a96b // fcvtns v11.4s, v11.4s
-	MOVD 128(R0), R20
-	WORD $0x4e020e80 // dup v0.8h, w20
+	CBZ R24, plain
+	WORD $0x4e020f00 // dup v0.8h, w24
 	WORD $0x0e614908 // sqxtn v8.4h, v8.4s
 	WORD $0x4e614928 // sqxtn2 v8.8h, v9.4s
 	WORD $0x4e600d08 // sqadd v8.8h, v8.8h, v0.8h
@@ -2154,8 +3147,18 @@ done:
 	WORD $0x4e600d4a // sqadd v10.8h, v10.8h, v0.8h
 	WORD $0x2e212908 // sqxtun v8.8b, v8.8h
 	WORD $0x6e212948 // sqxtun2 v8.16b, v10.8h
-	MOVD 136(R0), R20
-	CBZ R20, store
+	B clamp
+
+plain:
+	WORD $0x0e614908 // sqxtn v8.4h, v8.4s
+	WORD $0x4e614928 // sqxtn2 v8.8h, v9.4s
+	WORD $0x0e61494a // sqxtn v10.4h, v10.4s
+	WORD $0x4e61496a // sqxtn2 v10.8h, v11.4s
+	WORD $0x2e212908 // sqxtun v8.8b, v8.8h
+	WORD $0x6e212948 // sqxtun2 v8.16b, v10.8h
+
+clamp:
+	CBZ R25, store
 	MOVD 112(R0), R20
 	WORD $0x4e010e81 // dup v1.16b, w20
 	MOVD 120(R0), R20
@@ -2180,7 +3183,15 @@ TEXT ·gemmU8Tile2x8NEON(SB), NOSPLIT, $0-8
 	MOVD 96(R0), R4
 	MOVD 104(R0), R5
 	MOVD 40(R0), R19
+	MOVD 88(R0), R21
+	MOVD 128(R0), R24
+	MOVD 136(R0), R25
+	MOVD 80(R0), R26
+	MOVD 56(R0), R16
+	MOVD 72(R0), R17
 	ADD $144, R0, R15
+	ADD $64, R15, R22
+	ADD $64, R19, R23
 	MOVD 24(R0), R20
 	MOVD 32(R0), R9
 	MOVD R15, R8
@@ -2217,7 +3228,7 @@ tile:
 segment:
 	MOVD R7, R11
 	ADD R3, R11, R12
-	MOVD 72(R0), R8
+	MOVD R17, R8
 	CBZ R8, tail
 
 loop:
@@ -2283,8 +3294,7 @@ loop:
 	CBNZ R8, loop
 
 tail:
-	MOVD 80(R0), R20
-	CBZ R20, done
+	CBZ R26, done
 	WORD $0x4cd52128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], x21
 	WORD $0x4ddfcd60 // ld1r {v0.2d}, [x11], #8
 	WORD $0x6e241c00 // eor v0.16b, v0.16b, v4.16b
@@ -2324,10 +3334,12 @@ tail:
 	WORD $0x4e6068df // sadalp v31.4s, v6.8h
 
 done:
-	MOVD 56(R0), R20
-	ADD R20, R7
 	SUB $1, R6
-	CBNZ R6, segment
+	CBZ R6, finish
+	ADD R16, R7
+	B segment
+
+finish:
 	WORD $0xad4005e0 // ldp q0, q1, [x15]
 	WORD $0x4eb1be10 // addp v16.4s, v16.4s, v17.4s
 	WORD $0x4eb3be52 // addp v18.4s, v18.4s, v19.4s
@@ -2358,8 +3370,7 @@ done:
 	WORD $0x4e21aa94 // fcvtns v20.4s, v20.4s
 	WORD $0x4e21ab18 // fcvtns v24.4s, v24.4s
 	WORD $0x4e21ab9c // fcvtns v28.4s, v28.4s
-	MOVD 128(R0), R20
-	WORD $0x4e020e80 // dup v0.8h, w20
+	WORD $0x4e020f00 // dup v0.8h, w24
 	WORD $0x0e614a10 // sqxtn v16.4h, v16.4s
 	WORD $0x4e614a90 // sqxtn2 v16.8h, v20.4s
 	WORD $0x4e600e10 // sqadd v16.8h, v16.8h, v0.8h
@@ -2368,8 +3379,7 @@ done:
 	WORD $0x4e614b98 // sqxtn2 v24.8h, v28.4s
 	WORD $0x4e600f18 // sqadd v24.8h, v24.8h, v0.8h
 	WORD $0x2e212b18 // sqxtun v24.8b, v24.8h
-	MOVD 136(R0), R20
-	CBZ R20, store
+	CBZ R25, store
 	MOVD 112(R0), R20
 	WORD $0x4e010e81 // dup v1.16b, w20
 	MOVD 120(R0), R20
@@ -2384,8 +3394,7 @@ store:
 	ADD R4, R2
 	WORD $0xfd000058 // str d24, [x2]
 	ADD R4, R2
-	ADD R3, R1
-	ADD R3, R1
+	ADD R3<<1, R1
 	SUB $1, R5
 	CBNZ R5, tile
 	RET
@@ -2399,7 +3408,15 @@ TEXT ·gemmU8Wide2x8NEON(SB), NOSPLIT, $0-8
 	MOVD 96(R0), R4
 	MOVD 104(R0), R5
 	MOVD 40(R0), R19
+	MOVD 88(R0), R21
+	MOVD 128(R0), R24
+	MOVD 136(R0), R25
+	MOVD 80(R0), R26
+	MOVD 56(R0), R16
+	MOVD 72(R0), R17
 	ADD $144, R0, R15
+	ADD $64, R15, R22
+	ADD $64, R19, R23
 	MOVD 24(R0), R20
 	MOVD 32(R0), R9
 	MOVD R15, R8
@@ -2436,7 +3453,7 @@ tile:
 segment:
 	MOVD R7, R11
 	ADD R3, R11, R12
-	MOVD 72(R0), R8
+	MOVD R17, R8
 	CBZ R8, tail
 
 loop:
@@ -2518,8 +3535,7 @@ loop:
 	CBNZ R8, loop
 
 tail:
-	MOVD 80(R0), R20
-	CBZ R20, done
+	CBZ R26, done
 	WORD $0x4cd52128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], x21
 	WORD $0x4ddfcd60 // ld1r {v0.2d}, [x11], #8
 	WORD $0x6e241c00 // eor v0.16b, v0.16b, v4.16b
@@ -2559,10 +3575,12 @@ tail:
 	WORD $0x4e6068df // sadalp v31.4s, v6.8h
 
 done:
-	MOVD 56(R0), R20
-	ADD R20, R7
 	SUB $1, R6
-	CBNZ R6, segment
+	CBZ R6, finish
+	ADD R16, R7
+	B segment
+
+finish:
 	WORD $0xad4005e0 // ldp q0, q1, [x15]
 	WORD $0x4eb1be10 // addp v16.4s, v16.4s, v17.4s
 	WORD $0x4eb3be52 // addp v18.4s, v18.4s, v19.4s
@@ -2593,8 +3611,7 @@ done:
 	WORD $0x4e21aa94 // fcvtns v20.4s, v20.4s
 	WORD $0x4e21ab18 // fcvtns v24.4s, v24.4s
 	WORD $0x4e21ab9c // fcvtns v28.4s, v28.4s
-	MOVD 128(R0), R20
-	WORD $0x4e020e80 // dup v0.8h, w20
+	WORD $0x4e020f00 // dup v0.8h, w24
 	WORD $0x0e614a10 // sqxtn v16.4h, v16.4s
 	WORD $0x4e614a90 // sqxtn2 v16.8h, v20.4s
 	WORD $0x4e600e10 // sqadd v16.8h, v16.8h, v0.8h
@@ -2603,8 +3620,7 @@ done:
 	WORD $0x4e614b98 // sqxtn2 v24.8h, v28.4s
 	WORD $0x4e600f18 // sqadd v24.8h, v24.8h, v0.8h
 	WORD $0x2e212b18 // sqxtun v24.8b, v24.8h
-	MOVD 136(R0), R20
-	CBZ R20, store
+	CBZ R25, store
 	MOVD 112(R0), R20
 	WORD $0x4e010e81 // dup v1.16b, w20
 	MOVD 120(R0), R20
@@ -2619,8 +3635,7 @@ store:
 	ADD R4, R2
 	WORD $0xfd000058 // str d24, [x2]
 	ADD R4, R2
-	ADD R3, R1
-	ADD R3, R1
+	ADD R3<<1, R1
 	SUB $1, R5
 	CBNZ R5, tile
 	RET
@@ -2634,7 +3649,15 @@ TEXT ·gemmU8Tile1x8NEON(SB), NOSPLIT, $0-8
 	MOVD 96(R0), R4
 	MOVD 104(R0), R5
 	MOVD 40(R0), R19
+	MOVD 88(R0), R21
+	MOVD 128(R0), R24
+	MOVD 136(R0), R25
+	MOVD 80(R0), R26
+	MOVD 56(R0), R16
+	MOVD 72(R0), R17
 	ADD $144, R0, R15
+	ADD $64, R15, R22
+	ADD $64, R19, R23
 	MOVD 24(R0), R20
 	MOVD 32(R0), R9
 	MOVD R15, R8
@@ -2662,7 +3685,7 @@ tile:
 
 segment:
 	MOVD R7, R11
-	MOVD 72(R0), R8
+	MOVD R17, R8
 	CBZ R8, tail
 
 loop:
@@ -2700,8 +3723,7 @@ loop:
 	CBNZ R8, loop
 
 tail:
-	MOVD 80(R0), R20
-	CBZ R20, done
+	CBZ R26, done
 	WORD $0x4cd52128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], x21
 	WORD $0x4ddfcd60 // ld1r {v0.2d}, [x11], #8
 	WORD $0x6e241c00 // eor v0.16b, v0.16b, v4.16b
@@ -2723,10 +3745,12 @@ tail:
 	WORD $0x4e6068d7 // sadalp v23.4s, v6.8h
 
 done:
-	MOVD 56(R0), R20
-	ADD R20, R7
 	SUB $1, R6
-	CBNZ R6, segment
+	CBZ R6, finish
+	ADD R16, R7
+	B segment
+
+finish:
 	WORD $0xad4005e0 // ldp q0, q1, [x15]
 	WORD $0x4eb1be10 // addp v16.4s, v16.4s, v17.4s
 	WORD $0x4eb3be52 // addp v18.4s, v18.4s, v19.4s
@@ -2743,14 +3767,12 @@ done:
 	WORD $0x6e21de94 // fmul v20.4s, v20.4s, v1.4s
 	WORD $0x4e21aa10 // fcvtns v16.4s, v16.4s
 	WORD $0x4e21aa94 // fcvtns v20.4s, v20.4s
-	MOVD 128(R0), R20
-	WORD $0x4e020e80 // dup v0.8h, w20
+	WORD $0x4e020f00 // dup v0.8h, w24
 	WORD $0x0e614a10 // sqxtn v16.4h, v16.4s
 	WORD $0x4e614a90 // sqxtn2 v16.8h, v20.4s
 	WORD $0x4e600e10 // sqadd v16.8h, v16.8h, v0.8h
 	WORD $0x2e212a10 // sqxtun v16.8b, v16.8h
-	MOVD 136(R0), R20
-	CBZ R20, store
+	CBZ R25, store
 	MOVD 112(R0), R20
 	WORD $0x4e010e81 // dup v1.16b, w20
 	MOVD 120(R0), R20
@@ -2775,7 +3797,15 @@ TEXT ·gemmU8Wide1x8NEON(SB), NOSPLIT, $0-8
 	MOVD 96(R0), R4
 	MOVD 104(R0), R5
 	MOVD 40(R0), R19
+	MOVD 88(R0), R21
+	MOVD 128(R0), R24
+	MOVD 136(R0), R25
+	MOVD 80(R0), R26
+	MOVD 56(R0), R16
+	MOVD 72(R0), R17
 	ADD $144, R0, R15
+	ADD $64, R15, R22
+	ADD $64, R19, R23
 	MOVD 24(R0), R20
 	MOVD 32(R0), R9
 	MOVD R15, R8
@@ -2803,7 +3833,7 @@ tile:
 
 segment:
 	MOVD R7, R11
-	MOVD 72(R0), R8
+	MOVD R17, R8
 	CBZ R8, tail
 
 loop:
@@ -2849,8 +3879,7 @@ loop:
 	CBNZ R8, loop
 
 tail:
-	MOVD 80(R0), R20
-	CBZ R20, done
+	CBZ R26, done
 	WORD $0x4cd52128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], x21
 	WORD $0x4ddfcd60 // ld1r {v0.2d}, [x11], #8
 	WORD $0x6e241c00 // eor v0.16b, v0.16b, v4.16b
@@ -2872,10 +3901,12 @@ tail:
 	WORD $0x4e6068d7 // sadalp v23.4s, v6.8h
 
 done:
-	MOVD 56(R0), R20
-	ADD R20, R7
 	SUB $1, R6
-	CBNZ R6, segment
+	CBZ R6, finish
+	ADD R16, R7
+	B segment
+
+finish:
 	WORD $0xad4005e0 // ldp q0, q1, [x15]
 	WORD $0x4eb1be10 // addp v16.4s, v16.4s, v17.4s
 	WORD $0x4eb3be52 // addp v18.4s, v18.4s, v19.4s
@@ -2892,14 +3923,12 @@ done:
 	WORD $0x6e21de94 // fmul v20.4s, v20.4s, v1.4s
 	WORD $0x4e21aa10 // fcvtns v16.4s, v16.4s
 	WORD $0x4e21aa94 // fcvtns v20.4s, v20.4s
-	MOVD 128(R0), R20
-	WORD $0x4e020e80 // dup v0.8h, w20
+	WORD $0x4e020f00 // dup v0.8h, w24
 	WORD $0x0e614a10 // sqxtn v16.4h, v16.4s
 	WORD $0x4e614a90 // sqxtn2 v16.8h, v20.4s
 	WORD $0x4e600e10 // sqadd v16.8h, v16.8h, v0.8h
 	WORD $0x2e212a10 // sqxtun v16.8b, v16.8h
-	MOVD 136(R0), R20
-	CBZ R20, store
+	CBZ R25, store
 	MOVD 112(R0), R20
 	WORD $0x4e010e81 // dup v1.16b, w20
 	MOVD 120(R0), R20
@@ -2924,7 +3953,15 @@ TEXT ·gemmI32Tile2x32DotProd(SB), NOSPLIT, $0-8
 	MOVD 96(R0), R4
 	MOVD 104(R0), R5
 	MOVD 40(R0), R19
+	MOVD 88(R0), R21
+	MOVD 128(R0), R24
+	MOVD 136(R0), R25
+	MOVD 80(R0), R26
+	MOVD 56(R0), R16
+	MOVD 72(R0), R17
 	ADD $144, R0, R15
+	ADD $64, R15, R22
+	ADD $64, R19, R23
 	MOVD 24(R0), R20
 	MOVD 32(R0), R9
 	MOVD R15, R8
@@ -2954,26 +3991,21 @@ TEXT ·gemmI32Tile2x32DotProd(SB), NOSPLIT, $0-8
 	WORD $0x3c810501 // str q1, [x8], #16
 
 tile:
-	WORD $0x4cdf21f0 // ld1 {v16.16b, v17.16b, v18.16b, v19.16b}, [x15], #64
-	WORD $0x4c4021f4 // ld1 {v20.16b, v21.16b, v22.16b, v23.16b}, [x15]
-	SUB $64, R15
-	WORD $0x4cdf21f8 // ld1 {v24.16b, v25.16b, v26.16b, v27.16b}, [x15], #64
-	WORD $0x4c4021fc // ld1 {v28.16b, v29.16b, v30.16b, v31.16b}, [x15]
-	SUB $64, R15
+	WORD $0x4c4021f0 // ld1 {v16.16b, v17.16b, v18.16b, v19.16b}, [x15]
+	WORD $0x4c4022d4 // ld1 {v20.16b, v21.16b, v22.16b, v23.16b}, [x22]
+	WORD $0x4c4021f8 // ld1 {v24.16b, v25.16b, v26.16b, v27.16b}, [x15]
+	WORD $0x4c4022dc // ld1 {v28.16b, v29.16b, v30.16b, v31.16b}, [x22]
 	WORD $0x4f04e402 // movi v2.16b, #128
 	MOVD 8(R0), R9
-	MOVD 88(R0), R20
-	ADD R20, R9, R10
+	ADD R21, R9, R10
 	MOVD 64(R0), R6
 	MOVD R1, R7
 
 segment:
 	MOVD R7, R11
 	ADD R3, R11, R12
-	MOVD 72(R0), R8
-	CBZ R8, tail
-
-loop:
+	MOVD R17, R8
+	TBZ $0, R8, even
 	WORD $0x3cc10560 // ldr q0, [x11], #16
 	WORD $0x3cc10581 // ldr q1, [x12], #16
 	WORD $0x6e221c00 // eor v0.16b, v0.16b, v2.16b
@@ -3050,14 +4082,14 @@ loop:
 	WORD $0x4fa1e95e // sdot v30.4s, v10.16b, v1.4b[3]
 	WORD $0x4fa0e977 // sdot v23.4s, v11.16b, v0.4b[3]
 	WORD $0x4fa1e97f // sdot v31.4s, v11.16b, v1.4b[3]
-	SUB $1, R8
-	CBNZ R8, loop
 
-tail:
-	MOVD 80(R0), R20
-	TBZ $1, R20, last
-	WORD $0xfc408560 // ldr d0, [x11], #8
-	WORD $0xfc408581 // ldr d1, [x12], #8
+even:
+	LSR $1, R8
+	CBZ R8, tail
+
+loop:
+	WORD $0x3cc10560 // ldr q0, [x11], #16
+	WORD $0x3cc10581 // ldr q1, [x12], #16
 	WORD $0x6e221c00 // eor v0.16b, v0.16b, v2.16b
 	WORD $0x6e221c21 // eor v1.16b, v1.16b, v2.16b
 	WORD $0x4cdf212c // ld1 {v12.16b, v13.16b, v14.16b, v15.16b}, [x9], #64
@@ -3096,11 +4128,125 @@ tail:
 	WORD $0x4fa1e1de // sdot v30.4s, v14.16b, v1.4b[1]
 	WORD $0x4fa0e1f7 // sdot v23.4s, v15.16b, v0.4b[1]
 	WORD $0x4fa1e1ff // sdot v31.4s, v15.16b, v1.4b[1]
+	WORD $0x4cdf2124 // ld1 {v4.16b, v5.16b, v6.16b, v7.16b}, [x9], #64
+	WORD $0x4f80e890 // sdot v16.4s, v4.16b, v0.4b[2]
+	WORD $0x4f81e898 // sdot v24.4s, v4.16b, v1.4b[2]
+	WORD $0x4f80e8b1 // sdot v17.4s, v5.16b, v0.4b[2]
+	WORD $0x4f81e8b9 // sdot v25.4s, v5.16b, v1.4b[2]
+	WORD $0x4f80e8d2 // sdot v18.4s, v6.16b, v0.4b[2]
+	WORD $0x4f81e8da // sdot v26.4s, v6.16b, v1.4b[2]
+	WORD $0x4f80e8f3 // sdot v19.4s, v7.16b, v0.4b[2]
+	WORD $0x4f81e8fb // sdot v27.4s, v7.16b, v1.4b[2]
+	WORD $0x4cdf2148 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x10], #64
+	WORD $0x4f80e914 // sdot v20.4s, v8.16b, v0.4b[2]
+	WORD $0x4f81e91c // sdot v28.4s, v8.16b, v1.4b[2]
+	WORD $0x4f80e935 // sdot v21.4s, v9.16b, v0.4b[2]
+	WORD $0x4f81e93d // sdot v29.4s, v9.16b, v1.4b[2]
+	WORD $0x4f80e956 // sdot v22.4s, v10.16b, v0.4b[2]
+	WORD $0x4f81e95e // sdot v30.4s, v10.16b, v1.4b[2]
+	WORD $0x4f80e977 // sdot v23.4s, v11.16b, v0.4b[2]
+	WORD $0x4f81e97f // sdot v31.4s, v11.16b, v1.4b[2]
+	WORD $0x4cdf212c // ld1 {v12.16b, v13.16b, v14.16b, v15.16b}, [x9], #64
+	WORD $0x4fa0e990 // sdot v16.4s, v12.16b, v0.4b[3]
+	WORD $0x4fa1e998 // sdot v24.4s, v12.16b, v1.4b[3]
+	WORD $0x4fa0e9b1 // sdot v17.4s, v13.16b, v0.4b[3]
+	WORD $0x4fa1e9b9 // sdot v25.4s, v13.16b, v1.4b[3]
+	WORD $0x4fa0e9d2 // sdot v18.4s, v14.16b, v0.4b[3]
+	WORD $0x4fa1e9da // sdot v26.4s, v14.16b, v1.4b[3]
+	WORD $0x4fa0e9f3 // sdot v19.4s, v15.16b, v0.4b[3]
+	WORD $0x4fa1e9fb // sdot v27.4s, v15.16b, v1.4b[3]
+	WORD $0x4cdf2144 // ld1 {v4.16b, v5.16b, v6.16b, v7.16b}, [x10], #64
+	WORD $0x4fa0e894 // sdot v20.4s, v4.16b, v0.4b[3]
+	WORD $0x4fa1e89c // sdot v28.4s, v4.16b, v1.4b[3]
+	WORD $0x4fa0e8b5 // sdot v21.4s, v5.16b, v0.4b[3]
+	WORD $0x4fa1e8bd // sdot v29.4s, v5.16b, v1.4b[3]
+	WORD $0x4fa0e8d6 // sdot v22.4s, v6.16b, v0.4b[3]
+	WORD $0x4fa1e8de // sdot v30.4s, v6.16b, v1.4b[3]
+	WORD $0x4fa0e8f7 // sdot v23.4s, v7.16b, v0.4b[3]
+	WORD $0x4fa1e8ff // sdot v31.4s, v7.16b, v1.4b[3]
+	WORD $0x3cc10560 // ldr q0, [x11], #16
+	WORD $0x3cc10581 // ldr q1, [x12], #16
+	WORD $0x6e221c00 // eor v0.16b, v0.16b, v2.16b
+	WORD $0x6e221c21 // eor v1.16b, v1.16b, v2.16b
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x4f80e110 // sdot v16.4s, v8.16b, v0.4b[0]
+	WORD $0x4f81e118 // sdot v24.4s, v8.16b, v1.4b[0]
+	WORD $0x4f80e131 // sdot v17.4s, v9.16b, v0.4b[0]
+	WORD $0x4f81e139 // sdot v25.4s, v9.16b, v1.4b[0]
+	WORD $0x4f80e152 // sdot v18.4s, v10.16b, v0.4b[0]
+	WORD $0x4f81e15a // sdot v26.4s, v10.16b, v1.4b[0]
+	WORD $0x4f80e173 // sdot v19.4s, v11.16b, v0.4b[0]
+	WORD $0x4f81e17b // sdot v27.4s, v11.16b, v1.4b[0]
+	WORD $0x4cdf214c // ld1 {v12.16b, v13.16b, v14.16b, v15.16b}, [x10], #64
+	WORD $0x4f80e194 // sdot v20.4s, v12.16b, v0.4b[0]
+	WORD $0x4f81e19c // sdot v28.4s, v12.16b, v1.4b[0]
+	WORD $0x4f80e1b5 // sdot v21.4s, v13.16b, v0.4b[0]
+	WORD $0x4f81e1bd // sdot v29.4s, v13.16b, v1.4b[0]
+	WORD $0x4f80e1d6 // sdot v22.4s, v14.16b, v0.4b[0]
+	WORD $0x4f81e1de // sdot v30.4s, v14.16b, v1.4b[0]
+	WORD $0x4f80e1f7 // sdot v23.4s, v15.16b, v0.4b[0]
+	WORD $0x4f81e1ff // sdot v31.4s, v15.16b, v1.4b[0]
+	WORD $0x4cdf2124 // ld1 {v4.16b, v5.16b, v6.16b, v7.16b}, [x9], #64
+	WORD $0x4fa0e090 // sdot v16.4s, v4.16b, v0.4b[1]
+	WORD $0x4fa1e098 // sdot v24.4s, v4.16b, v1.4b[1]
+	WORD $0x4fa0e0b1 // sdot v17.4s, v5.16b, v0.4b[1]
+	WORD $0x4fa1e0b9 // sdot v25.4s, v5.16b, v1.4b[1]
+	WORD $0x4fa0e0d2 // sdot v18.4s, v6.16b, v0.4b[1]
+	WORD $0x4fa1e0da // sdot v26.4s, v6.16b, v1.4b[1]
+	WORD $0x4fa0e0f3 // sdot v19.4s, v7.16b, v0.4b[1]
+	WORD $0x4fa1e0fb // sdot v27.4s, v7.16b, v1.4b[1]
+	WORD $0x4cdf2148 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x10], #64
+	WORD $0x4fa0e114 // sdot v20.4s, v8.16b, v0.4b[1]
+	WORD $0x4fa1e11c // sdot v28.4s, v8.16b, v1.4b[1]
+	WORD $0x4fa0e135 // sdot v21.4s, v9.16b, v0.4b[1]
+	WORD $0x4fa1e13d // sdot v29.4s, v9.16b, v1.4b[1]
+	WORD $0x4fa0e156 // sdot v22.4s, v10.16b, v0.4b[1]
+	WORD $0x4fa1e15e // sdot v30.4s, v10.16b, v1.4b[1]
+	WORD $0x4fa0e177 // sdot v23.4s, v11.16b, v0.4b[1]
+	WORD $0x4fa1e17f // sdot v31.4s, v11.16b, v1.4b[1]
+	WORD $0x4cdf212c // ld1 {v12.16b, v13.16b, v14.16b, v15.16b}, [x9], #64
+	WORD $0x4f80e990 // sdot v16.4s, v12.16b, v0.4b[2]
+	WORD $0x4f81e998 // sdot v24.4s, v12.16b, v1.4b[2]
+	WORD $0x4f80e9b1 // sdot v17.4s, v13.16b, v0.4b[2]
+	WORD $0x4f81e9b9 // sdot v25.4s, v13.16b, v1.4b[2]
+	WORD $0x4f80e9d2 // sdot v18.4s, v14.16b, v0.4b[2]
+	WORD $0x4f81e9da // sdot v26.4s, v14.16b, v1.4b[2]
+	WORD $0x4f80e9f3 // sdot v19.4s, v15.16b, v0.4b[2]
+	WORD $0x4f81e9fb // sdot v27.4s, v15.16b, v1.4b[2]
+	WORD $0x4cdf2144 // ld1 {v4.16b, v5.16b, v6.16b, v7.16b}, [x10], #64
+	WORD $0x4f80e894 // sdot v20.4s, v4.16b, v0.4b[2]
+	WORD $0x4f81e89c // sdot v28.4s, v4.16b, v1.4b[2]
+	WORD $0x4f80e8b5 // sdot v21.4s, v5.16b, v0.4b[2]
+	WORD $0x4f81e8bd // sdot v29.4s, v5.16b, v1.4b[2]
+	WORD $0x4f80e8d6 // sdot v22.4s, v6.16b, v0.4b[2]
+	WORD $0x4f81e8de // sdot v30.4s, v6.16b, v1.4b[2]
+	WORD $0x4f80e8f7 // sdot v23.4s, v7.16b, v0.4b[2]
+	WORD $0x4f81e8ff // sdot v31.4s, v7.16b, v1.4b[2]
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x4fa0e910 // sdot v16.4s, v8.16b, v0.4b[3]
+	WORD $0x4fa1e918 // sdot v24.4s, v8.16b, v1.4b[3]
+	WORD $0x4fa0e931 // sdot v17.4s, v9.16b, v0.4b[3]
+	WORD $0x4fa1e939 // sdot v25.4s, v9.16b, v1.4b[3]
+	WORD $0x4fa0e952 // sdot v18.4s, v10.16b, v0.4b[3]
+	WORD $0x4fa1e95a // sdot v26.4s, v10.16b, v1.4b[3]
+	WORD $0x4fa0e973 // sdot v19.4s, v11.16b, v0.4b[3]
+	WORD $0x4fa1e97b // sdot v27.4s, v11.16b, v1.4b[3]
+	WORD $0x4cdf214c // ld1 {v12.16b, v13.16b, v14.16b, v15.16b}, [x10], #64
+	WORD $0x4fa0e994 // sdot v20.4s, v12.16b, v0.4b[3]
+	WORD $0x4fa1e99c // sdot v28.4s, v12.16b, v1.4b[3]
+	WORD $0x4fa0e9b5 // sdot v21.4s, v13.16b, v0.4b[3]
+	WORD $0x4fa1e9bd // sdot v29.4s, v13.16b, v1.4b[3]
+	WORD $0x4fa0e9d6 // sdot v22.4s, v14.16b, v0.4b[3]
+	WORD $0x4fa1e9de // sdot v30.4s, v14.16b, v1.4b[3]
+	WORD $0x4fa0e9f7 // sdot v23.4s, v15.16b, v0.4b[3]
+	WORD $0x4fa1e9ff // sdot v31.4s, v15.16b, v1.4b[3]
+	SUB $1, R8
+	CBNZ R8, loop
 
-last:
-	TBZ $0, R20, done
-	WORD $0xbc404560 // ldr s0, [x11], #4
-	WORD $0xbc404581 // ldr s1, [x12], #4
+tail:
+	TBZ $1, R26, last
+	WORD $0xfc408560 // ldr d0, [x11], #8
+	WORD $0xfc408581 // ldr d1, [x12], #8
 	WORD $0x6e221c00 // eor v0.16b, v0.16b, v2.16b
 	WORD $0x6e221c21 // eor v1.16b, v1.16b, v2.16b
 	WORD $0x4cdf2124 // ld1 {v4.16b, v5.16b, v6.16b, v7.16b}, [x9], #64
@@ -3121,12 +4267,57 @@ last:
 	WORD $0x4f81e15e // sdot v30.4s, v10.16b, v1.4b[0]
 	WORD $0x4f80e177 // sdot v23.4s, v11.16b, v0.4b[0]
 	WORD $0x4f81e17f // sdot v31.4s, v11.16b, v1.4b[0]
+	WORD $0x4cdf212c // ld1 {v12.16b, v13.16b, v14.16b, v15.16b}, [x9], #64
+	WORD $0x4fa0e190 // sdot v16.4s, v12.16b, v0.4b[1]
+	WORD $0x4fa1e198 // sdot v24.4s, v12.16b, v1.4b[1]
+	WORD $0x4fa0e1b1 // sdot v17.4s, v13.16b, v0.4b[1]
+	WORD $0x4fa1e1b9 // sdot v25.4s, v13.16b, v1.4b[1]
+	WORD $0x4fa0e1d2 // sdot v18.4s, v14.16b, v0.4b[1]
+	WORD $0x4fa1e1da // sdot v26.4s, v14.16b, v1.4b[1]
+	WORD $0x4fa0e1f3 // sdot v19.4s, v15.16b, v0.4b[1]
+	WORD $0x4fa1e1fb // sdot v27.4s, v15.16b, v1.4b[1]
+	WORD $0x4cdf2144 // ld1 {v4.16b, v5.16b, v6.16b, v7.16b}, [x10], #64
+	WORD $0x4fa0e094 // sdot v20.4s, v4.16b, v0.4b[1]
+	WORD $0x4fa1e09c // sdot v28.4s, v4.16b, v1.4b[1]
+	WORD $0x4fa0e0b5 // sdot v21.4s, v5.16b, v0.4b[1]
+	WORD $0x4fa1e0bd // sdot v29.4s, v5.16b, v1.4b[1]
+	WORD $0x4fa0e0d6 // sdot v22.4s, v6.16b, v0.4b[1]
+	WORD $0x4fa1e0de // sdot v30.4s, v6.16b, v1.4b[1]
+	WORD $0x4fa0e0f7 // sdot v23.4s, v7.16b, v0.4b[1]
+	WORD $0x4fa1e0ff // sdot v31.4s, v7.16b, v1.4b[1]
+
+last:
+	TBZ $0, R26, done
+	WORD $0xbc404560 // ldr s0, [x11], #4
+	WORD $0xbc404581 // ldr s1, [x12], #4
+	WORD $0x6e221c00 // eor v0.16b, v0.16b, v2.16b
+	WORD $0x6e221c21 // eor v1.16b, v1.16b, v2.16b
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x4f80e110 // sdot v16.4s, v8.16b, v0.4b[0]
+	WORD $0x4f81e118 // sdot v24.4s, v8.16b, v1.4b[0]
+	WORD $0x4f80e131 // sdot v17.4s, v9.16b, v0.4b[0]
+	WORD $0x4f81e139 // sdot v25.4s, v9.16b, v1.4b[0]
+	WORD $0x4f80e152 // sdot v18.4s, v10.16b, v0.4b[0]
+	WORD $0x4f81e15a // sdot v26.4s, v10.16b, v1.4b[0]
+	WORD $0x4f80e173 // sdot v19.4s, v11.16b, v0.4b[0]
+	WORD $0x4f81e17b // sdot v27.4s, v11.16b, v1.4b[0]
+	WORD $0x4cdf214c // ld1 {v12.16b, v13.16b, v14.16b, v15.16b}, [x10], #64
+	WORD $0x4f80e194 // sdot v20.4s, v12.16b, v0.4b[0]
+	WORD $0x4f81e19c // sdot v28.4s, v12.16b, v1.4b[0]
+	WORD $0x4f80e1b5 // sdot v21.4s, v13.16b, v0.4b[0]
+	WORD $0x4f81e1bd // sdot v29.4s, v13.16b, v1.4b[0]
+	WORD $0x4f80e1d6 // sdot v22.4s, v14.16b, v0.4b[0]
+	WORD $0x4f81e1de // sdot v30.4s, v14.16b, v1.4b[0]
+	WORD $0x4f80e1f7 // sdot v23.4s, v15.16b, v0.4b[0]
+	WORD $0x4f81e1ff // sdot v31.4s, v15.16b, v1.4b[0]
 
 done:
-	MOVD 56(R0), R20
-	ADD R20, R7
 	SUB $1, R6
-	CBNZ R6, segment
+	CBZ R6, finish
+	ADD R16, R7
+	B segment
+
+finish:
 	MOVD R2, R20
 	WORD $0x3c810690 // str q16, [x20], #16
 	WORD $0x3c810691 // str q17, [x20], #16
@@ -3147,8 +4338,7 @@ done:
 	WORD $0x3c81069e // str q30, [x20], #16
 	WORD $0x3c81069f // str q31, [x20], #16
 	ADD R4, R2
-	ADD R3, R1
-	ADD R3, R1
+	ADD R3<<1, R1
 	SUB $1, R5
 	CBNZ R5, tile
 	RET
@@ -3162,7 +4352,15 @@ TEXT ·gemmI32Tile2x16I8MM(SB), NOSPLIT, $0-8
 	MOVD 96(R0), R4
 	MOVD 104(R0), R5
 	MOVD 40(R0), R19
+	MOVD 88(R0), R21
+	MOVD 128(R0), R24
+	MOVD 136(R0), R25
+	MOVD 80(R0), R26
+	MOVD 56(R0), R16
+	MOVD 72(R0), R17
 	ADD $144, R0, R15
+	ADD $64, R15, R22
+	ADD $64, R19, R23
 	MOVD 24(R0), R20
 	WORD $0x4c402280 // ld1 {v0.16b, v1.16b, v2.16b, v3.16b}, [x20]
 	WORD $0x4ec03804 // zip1 v4.2d, v0.2d, v0.2d
@@ -3178,9 +4376,8 @@ TEXT ·gemmI32Tile2x16I8MM(SB), NOSPLIT, $0-8
 	WORD $0x4c002108 // st1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x8]
 
 tile:
-	WORD $0x4cdf21f0 // ld1 {v16.16b, v17.16b, v18.16b, v19.16b}, [x15], #64
-	WORD $0x4c4021f4 // ld1 {v20.16b, v21.16b, v22.16b, v23.16b}, [x15]
-	SUB $64, R15
+	WORD $0x4c4021f0 // ld1 {v16.16b, v17.16b, v18.16b, v19.16b}, [x15]
+	WORD $0x4c4022d4 // ld1 {v20.16b, v21.16b, v22.16b, v23.16b}, [x22]
 	MOVD 8(R0), R9
 	MOVD 64(R0), R6
 	MOVD R1, R7
@@ -3188,7 +4385,7 @@ tile:
 segment:
 	MOVD R7, R11
 	ADD R3, R11, R12
-	MOVD 72(R0), R8
+	MOVD R17, R8
 	CBZ R8, tail
 
 loop:
@@ -3220,8 +4417,7 @@ loop:
 	CBNZ R8, loop
 
 tail:
-	MOVD 80(R0), R20
-	CBZ R20, done
+	CBZ R26, done
 	WORD $0xfc408560 // ldr d0, [x11], #8
 	WORD $0xfc408581 // ldr d1, [x12], #8
 	WORD $0x4ec13804 // zip1 v4.2d, v0.2d, v1.2d
@@ -3237,10 +4433,12 @@ tail:
 	WORD $0x4e8fac97 // usmmla v23.4s, v4.16b, v15.16b
 
 done:
-	MOVD 56(R0), R20
-	ADD R20, R7
 	SUB $1, R6
-	CBNZ R6, segment
+	CBZ R6, finish
+	ADD R16, R7
+	B segment
+
+finish:
 	WORD $0x4ed13a08 // zip1 v8.2d, v16.2d, v17.2d
 	WORD $0x4ed17a10 // zip2 v16.2d, v16.2d, v17.2d
 	WORD $0x4ed33a49 // zip1 v9.2d, v18.2d, v19.2d
@@ -3261,8 +4459,7 @@ done:
 	WORD $0x3c810692 // str q18, [x20], #16
 	WORD $0x3c810693 // str q19, [x20], #16
 	ADD R4, R2
-	ADD R3, R1
-	ADD R3, R1
+	ADD R3<<1, R1
 	SUB $1, R5
 	CBNZ R5, tile
 	RET
@@ -3276,7 +4473,15 @@ TEXT ·gemmI32Wide2x8NEON(SB), NOSPLIT, $0-8
 	MOVD 96(R0), R4
 	MOVD 104(R0), R5
 	MOVD 40(R0), R19
+	MOVD 88(R0), R21
+	MOVD 128(R0), R24
+	MOVD 136(R0), R25
+	MOVD 80(R0), R26
+	MOVD 56(R0), R16
+	MOVD 72(R0), R17
 	ADD $144, R0, R15
+	ADD $64, R15, R22
+	ADD $64, R19, R23
 	MOVD 24(R0), R20
 	MOVD 32(R0), R9
 	MOVD R15, R8
@@ -3313,7 +4518,7 @@ tile:
 segment:
 	MOVD R7, R11
 	ADD R3, R11, R12
-	MOVD 72(R0), R8
+	MOVD R17, R8
 	CBZ R8, tail
 
 loop:
@@ -3395,8 +4600,7 @@ loop:
 	CBNZ R8, loop
 
 tail:
-	MOVD 80(R0), R20
-	CBZ R20, done
+	CBZ R26, done
 	WORD $0x4cd52128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], x21
 	WORD $0x4ddfcd60 // ld1r {v0.2d}, [x11], #8
 	WORD $0x6e241c00 // eor v0.16b, v0.16b, v4.16b
@@ -3436,10 +4640,12 @@ tail:
 	WORD $0x4e6068df // sadalp v31.4s, v6.8h
 
 done:
-	MOVD 56(R0), R20
-	ADD R20, R7
 	SUB $1, R6
-	CBNZ R6, segment
+	CBZ R6, finish
+	ADD R16, R7
+	B segment
+
+finish:
 	WORD $0xad4005e0 // ldp q0, q1, [x15]
 	WORD $0x4eb1be10 // addp v16.4s, v16.4s, v17.4s
 	WORD $0x4eb3be52 // addp v18.4s, v18.4s, v19.4s
@@ -3465,8 +4671,7 @@ done:
 	WORD $0x3c810698 // str q24, [x20], #16
 	WORD $0x3c81069c // str q28, [x20], #16
 	ADD R4, R2
-	ADD R3, R1
-	ADD R3, R1
+	ADD R3<<1, R1
 	SUB $1, R5
 	CBNZ R5, tile
 	RET
@@ -3480,7 +4685,15 @@ TEXT ·gemmF32Tile4x16NEON(SB), NOSPLIT, $0-8
 	MOVD 96(R0), R4
 	MOVD 104(R0), R5
 	MOVD 40(R0), R19
+	MOVD 88(R0), R21
+	MOVD 128(R0), R24
+	MOVD 136(R0), R25
+	MOVD 80(R0), R26
+	MOVD 56(R0), R16
+	MOVD 72(R0), R17
 	ADD $144, R0, R15
+	ADD $64, R15, R22
+	ADD $64, R19, R23
 	MOVD 24(R0), R15
 	MOVD 32(R0), R19
 	MOVD 112(R0), R20
@@ -3502,7 +4715,7 @@ segment:
 	ADD R3, R11, R12
 	ADD R3, R12, R13
 	ADD R3, R13, R14
-	MOVD 72(R0), R8
+	MOVD R17, R8
 	CBZ R8, tail
 
 loop:
@@ -3582,8 +4795,8 @@ loop:
 	CBNZ R8, loop
 
 tail:
-	MOVD 80(R0), R20
-	CBZ R20, done
+	CBZ R26, done
+	MOVD R26, R20
 
 one:
 	WORD $0xbc404560 // ldr s0, [x11], #4
@@ -3611,32 +4824,33 @@ one:
 	CBNZ R20, one
 
 done:
-	MOVD 56(R0), R20
-	ADD R20, R7
 	SUB $1, R6
-	CBNZ R6, segment
+	CBZ R6, finish
+	ADD R16, R7
+	B segment
+
+finish:
 	CBZ R19, store
-	MOVD 128(R0), R8
 	WORD $0x4c402268 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x19]
-	ADD R8, R19
+	ADD R24, R19
 	WORD $0x4e28d610 // fadd v16.4s, v16.4s, v8.4s
 	WORD $0x4e29d631 // fadd v17.4s, v17.4s, v9.4s
 	WORD $0x4e2ad652 // fadd v18.4s, v18.4s, v10.4s
 	WORD $0x4e2bd673 // fadd v19.4s, v19.4s, v11.4s
 	WORD $0x4c402268 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x19]
-	ADD R8, R19
+	ADD R24, R19
 	WORD $0x4e28d694 // fadd v20.4s, v20.4s, v8.4s
 	WORD $0x4e29d6b5 // fadd v21.4s, v21.4s, v9.4s
 	WORD $0x4e2ad6d6 // fadd v22.4s, v22.4s, v10.4s
 	WORD $0x4e2bd6f7 // fadd v23.4s, v23.4s, v11.4s
 	WORD $0x4c402268 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x19]
-	ADD R8, R19
+	ADD R24, R19
 	WORD $0x4e28d718 // fadd v24.4s, v24.4s, v8.4s
 	WORD $0x4e29d739 // fadd v25.4s, v25.4s, v9.4s
 	WORD $0x4e2ad75a // fadd v26.4s, v26.4s, v10.4s
 	WORD $0x4e2bd77b // fadd v27.4s, v27.4s, v11.4s
 	WORD $0x4c402268 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x19]
-	ADD R8, R19
+	ADD R24, R19
 	WORD $0x4e28d79c // fadd v28.4s, v28.4s, v8.4s
 	WORD $0x4e29d7bd // fadd v29.4s, v29.4s, v9.4s
 	WORD $0x4e2ad7de // fadd v30.4s, v30.4s, v10.4s
@@ -3683,10 +4897,7 @@ store:
 	WORD $0x4ea7f7ff // fmin v31.4s, v31.4s, v7.4s
 	WORD $0x4c00205c // st1 {v28.16b, v29.16b, v30.16b, v31.16b}, [x2]
 	ADD R4, R2
-	ADD R3, R1
-	ADD R3, R1
-	ADD R3, R1
-	ADD R3, R1
+	ADD R3<<2, R1
 	SUB $1, R5
 	CBNZ R5, tile
 	RET
@@ -3700,7 +4911,15 @@ TEXT ·gemmF32Tile2x16NEON(SB), NOSPLIT, $0-8
 	MOVD 96(R0), R4
 	MOVD 104(R0), R5
 	MOVD 40(R0), R19
+	MOVD 88(R0), R21
+	MOVD 128(R0), R24
+	MOVD 136(R0), R25
+	MOVD 80(R0), R26
+	MOVD 56(R0), R16
+	MOVD 72(R0), R17
 	ADD $144, R0, R15
+	ADD $64, R15, R22
+	ADD $64, R19, R23
 	MOVD 24(R0), R15
 	MOVD 32(R0), R19
 	MOVD 112(R0), R20
@@ -3718,7 +4937,7 @@ tile:
 segment:
 	MOVD R7, R11
 	ADD R3, R11, R12
-	MOVD 72(R0), R8
+	MOVD R17, R8
 	CBZ R8, tail
 
 loop:
@@ -3764,8 +4983,8 @@ loop:
 	CBNZ R8, loop
 
 tail:
-	MOVD 80(R0), R20
-	CBZ R20, done
+	CBZ R26, done
+	MOVD R26, R20
 
 one:
 	WORD $0xbc404560 // ldr s0, [x11], #4
@@ -3783,20 +5002,21 @@ one:
 	CBNZ R20, one
 
 done:
-	MOVD 56(R0), R20
-	ADD R20, R7
 	SUB $1, R6
-	CBNZ R6, segment
+	CBZ R6, finish
+	ADD R16, R7
+	B segment
+
+finish:
 	CBZ R19, store
-	MOVD 128(R0), R8
 	WORD $0x4c402268 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x19]
-	ADD R8, R19
+	ADD R24, R19
 	WORD $0x4e28d610 // fadd v16.4s, v16.4s, v8.4s
 	WORD $0x4e29d631 // fadd v17.4s, v17.4s, v9.4s
 	WORD $0x4e2ad652 // fadd v18.4s, v18.4s, v10.4s
 	WORD $0x4e2bd673 // fadd v19.4s, v19.4s, v11.4s
 	WORD $0x4c402268 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x19]
-	ADD R8, R19
+	ADD R24, R19
 	WORD $0x4e28d694 // fadd v20.4s, v20.4s, v8.4s
 	WORD $0x4e29d6b5 // fadd v21.4s, v21.4s, v9.4s
 	WORD $0x4e2ad6d6 // fadd v22.4s, v22.4s, v10.4s
@@ -3823,8 +5043,7 @@ store:
 	WORD $0x4ea7f6f7 // fmin v23.4s, v23.4s, v7.4s
 	WORD $0x4c002054 // st1 {v20.16b, v21.16b, v22.16b, v23.16b}, [x2]
 	ADD R4, R2
-	ADD R3, R1
-	ADD R3, R1
+	ADD R3<<1, R1
 	SUB $1, R5
 	CBNZ R5, tile
 	RET
@@ -3838,7 +5057,15 @@ TEXT ·gemmF32Tile1x16NEON(SB), NOSPLIT, $0-8
 	MOVD 96(R0), R4
 	MOVD 104(R0), R5
 	MOVD 40(R0), R19
+	MOVD 88(R0), R21
+	MOVD 128(R0), R24
+	MOVD 136(R0), R25
+	MOVD 80(R0), R26
+	MOVD 56(R0), R16
+	MOVD 72(R0), R17
 	ADD $144, R0, R15
+	ADD $64, R15, R22
+	ADD $64, R19, R23
 	MOVD 24(R0), R15
 	MOVD 32(R0), R19
 	MOVD 112(R0), R20
@@ -3854,7 +5081,7 @@ tile:
 
 segment:
 	MOVD R7, R11
-	MOVD 72(R0), R8
+	MOVD R17, R8
 	CBZ R8, tail
 
 loop:
@@ -3883,8 +5110,8 @@ loop:
 	CBNZ R8, loop
 
 tail:
-	MOVD 80(R0), R20
-	CBZ R20, done
+	CBZ R26, done
+	MOVD R26, R20
 
 one:
 	WORD $0xbc404560 // ldr s0, [x11], #4
@@ -3897,14 +5124,15 @@ one:
 	CBNZ R20, one
 
 done:
-	MOVD 56(R0), R20
-	ADD R20, R7
 	SUB $1, R6
-	CBNZ R6, segment
+	CBZ R6, finish
+	ADD R16, R7
+	B segment
+
+finish:
 	CBZ R19, store
-	MOVD 128(R0), R8
 	WORD $0x4c402268 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x19]
-	ADD R8, R19
+	ADD R24, R19
 	WORD $0x4e28d610 // fadd v16.4s, v16.4s, v8.4s
 	WORD $0x4e29d631 // fadd v17.4s, v17.4s, v9.4s
 	WORD $0x4e2ad652 // fadd v18.4s, v18.4s, v10.4s

@@ -46,7 +46,7 @@ func (t *tile) floats() {
 			t.V("ldr %s%d, [x%d], #%d", load, r, regRow+r, step)
 		}
 	}
-	t.walk(func() {
+	t.walk(1, func() {
 		for r := range t.rows {
 			t.V("ld1 %s, [x%d]", arm64.Four(acc(r, 0)), regStart)
 		}
@@ -56,7 +56,8 @@ func (t *tile) floats() {
 			element(e)
 		}
 	}, func() {
-		t.Go("CBZ R%d, done", regTemp)
+		t.Go("CBZ R%d, done", regTail)
+		t.Go("MOVD R%d, R%d", regTail, regTemp)
 		t.Label("one")
 		rows("s", 4)
 		element(0)
@@ -65,10 +66,9 @@ func (t *tile) floats() {
 		t.Label("done")
 	}, func() {
 		t.Go("CBZ R%d, store", regScale)
-		load(t.File, argLDR, regK)
 		for r := range t.rows {
 			t.V("ld1 %s, [x%d]", arm64.Four(8), regScale)
-			t.Go("ADD R%d, R%d", regK, regScale)
+			t.Go("ADD R%d, R%d", regZero, regScale) // argLDR
 			for v := range 4 {
 				t.V("fadd v%d.4s, v%d.4s, v%d.4s", acc(r, v), acc(r, v), 8+v)
 			}

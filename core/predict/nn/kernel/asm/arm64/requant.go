@@ -22,31 +22,21 @@ func toWords(f *arm64.File, sums []int, scale func(v int) int) {
 	}
 }
 
+// noZero marks sums without a zero point.
+const noZero = -1
+
 // narrow adds the words in register zero to two or four registers of dwords and makes bytes of them, in the first one. All steps
 // saturate, so that the bounds 0 and 255 hold.
 func narrow(f *arm64.File, v []int, zero int) {
 	for i := 0; i < len(v); i += 2 {
 		f.V("sqxtn v%d.4h, v%d.4s", v[i], v[i])
 		f.V("sqxtn2 v%d.8h, v%d.4s", v[i], v[i+1])
-		f.V("sqadd v%d.8h, v%d.8h, v%d.8h", v[i], v[i], zero)
+		if zero != noZero {
+			f.V("sqadd v%d.8h, v%d.8h, v%d.8h", v[i], v[i], zero)
+		}
 	}
 	f.V("sqxtun v%d.8b, v%d.8h", v[0], v[0])
 	if len(v) == 4 {
 		f.V("sqxtun2 v%d.16b, v%d.8h", v[0], v[2])
 	}
-}
-
-// clampBytes clamps rows of registers of bytes if the field clamp is not 0. It uses registers 1 and 2.
-func clampBytes(f *arm64.File, clamp, lo, hi int, rows [][]int) {
-	load(f, clamp, regTemp)
-	f.Go("CBZ R%d, store", regTemp)
-	dupByte(f, lo, 1, "16b")
-	dupByte(f, hi, 2, "16b")
-	for _, row := range rows {
-		for _, v := range row {
-			f.V("umax v%d.16b, v%d.16b, v1.16b", v, v)
-			f.V("umin v%d.16b, v%d.16b, v2.16b", v, v)
-		}
-	}
-	f.Label("store")
 }

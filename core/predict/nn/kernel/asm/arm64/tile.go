@@ -44,7 +44,14 @@ const (
 	regStart = 15
 	regScale = 19
 	regTemp  = 20
-	regStep  = 21 // bytes between weights of two groups, at level neon
+	regStep  = 21 // bytes between the weights of the panels, or of two groups at level neon
+	regNextS = 22 // regStart of the second panel
+	regNextQ = 23 // regScale of the second panel
+	regZero  = 24
+	regClamp = 25
+	regTail  = 26
+	regSkip  = 16 // bytes between segments
+	regSteps = 17
 )
 
 // tile is a block of rows by panels of 16 columns, or by half a panel where panels is 0.
@@ -63,7 +70,15 @@ func (t *tile) begin(name string) {
 	load(t.File, argLDC, regLDC)
 	load(t.File, argTiles, regTiles)
 	load(t.File, argScale, regScale)
+	load(t.File, argBStep, regStep)
+	load(t.File, argZero, regZero)
+	load(t.File, argClamp, regClamp)
+	load(t.File, argTail, regTail)
+	load(t.File, argSegStep, regSkip)
+	load(t.File, argK, regSteps)
 	t.Go("ADD $%d, R0, R%d", argStart, regStart)
+	t.Go("ADD $64, R%d, R%d", regStart, regNextS)
+	t.Go("ADD $64, R%d, R%d", regScale, regNextQ)
 }
 
 // start stores the first values of the accumulators of cols columns: bias + lift.
@@ -81,14 +96,14 @@ func (t *tile) start(cols int) {
 	}
 }
 
-// walk emits the loops over tiles, segments and steps. tail takes the groups of weights that are left.
-func (t *tile) walk(init, step, tail, finish func()) {
+// walk emits the loops over tiles, segments and steps, of which a turn takes as many as unroll, 1 or 2. tail takes the groups of weights
+// that are left.
+func (t *tile) walk(unroll int, init, step, tail, finish func()) {
 	t.Label("tile")
 	init()
 	load(t.File, argB, regB)
 	if t.panels == 2 {
-		load(t.File, argBStep, regTemp)
-		t.Go("ADD R%d, R%d, R%d", regTemp, regB, regB+1)
+		t.Go("ADD R%d, R%d, R%d", regStep, regB, regB+1)
 	}
 	load(t.File, argSegs, regSegs)
 	t.Go("MOVD R%d, R%d", regA, regSeg)
@@ -97,21 +112,37 @@ func (t *tile) walk(init, step, tail, finish func()) {
 	for r := 1; r < t.rows; r++ {
 		t.Go("ADD R%d, R%d, R%d", regLDA, regRow+r-1, regRow+r)
 	}
-	load(t.File, argK, regK)
+	t.Go("MOVD R%d, R%d", regSteps, regK)
+	if unroll == 2 {
+		t.Go("TBZ $0, R%d, even", regK)
+		step()
+		t.Label("even")
+		t.Go("LSR $1, R%d", regK)
+	}
 	t.Go("CBZ R%d, tail", regK)
 	t.Label("loop")
-	step()
+	for range unroll {
+		step()
+	}
 	t.Go("SUB $1, R%d", regK)
 	t.Go("CBNZ R%d, loop", regK)
 	t.Label("tail")
-	load(t.File, argTail, regTemp)
 	tail()
-	load(t.File, argSegStep, regTemp)
-	t.Go("ADD R%d, R%d", regTemp, regSeg)
 	t.Go("SUB $1, R%d", regSegs)
-	t.Go("CBNZ R%d, segment", regSegs)
+	t.Go("CBZ R%d, finish", regSegs)
+	t.Go("ADD R%d, R%d", regSkip, regSeg)
+	t.Go("B segment")
+	t.Label("finish")
 	finish()
-	for range t.rows {
+	switch t.rows {
+	case 4:
+		t.Go("ADD R%d<<2, R%d", regLDA, regA)
+	case 3:
+		t.Go("ADD R%d<<1, R%d", regLDA, regA)
+		t.Go("ADD R%d, R%d", regLDA, regA)
+	case 2:
+		t.Go("ADD R%d<<1, R%d", regLDA, regA)
+	default:
 		t.Go("ADD R%d, R%d", regLDA, regA)
 	}
 	t.Go("SUB $1, R%d", regTiles)
@@ -147,17 +178,10 @@ func (t *tile) dots(name string) {
 			}
 		}
 	}
-	t.walk(func() {
+	t.walk(2, func() {
 		for r := range t.rows {
 			for p := range t.panels {
-				if p == 0 && t.panels == 2 {
-					t.V("ld1 %s, [x%d], #64", arm64.Four(acc(r, 0)), regStart)
-					continue
-				}
-				t.V("ld1 %s, [x%d]", arm64.Four(acc(r, 4*p)), regStart)
-			}
-			if t.panels == 2 {
-				t.Go("SUB $64, R%d", regStart)
+				t.V("ld1 %s, [x%d]", arm64.Four(acc(r, 4*p)), []int{regStart, regNextS}[p])
 			}
 		}
 		t.V("movi v%d.16b, #128", sign)
@@ -167,12 +191,12 @@ func (t *tile) dots(name string) {
 			group(g)
 		}
 	}, func() {
-		t.Go("TBZ $1, R%d, last", regTemp)
+		t.Go("TBZ $1, R%d, last", regTail)
 		rows("d", 8)
 		group(0)
 		group(1)
 		t.Label("last")
-		t.Go("TBZ $0, R%d, done", regTemp)
+		t.Go("TBZ $0, R%d, done", regTail)
 		rows("s", 4)
 		group(0)
 		t.Label("done")
@@ -214,11 +238,10 @@ func (t *tile) matrices(name string) {
 			t.V("zip1 v%d.2d, v%d.2d, v%d.2d", 4+p, 2*p, row(2*p+1))
 		}
 	}
-	t.walk(func() {
+	t.walk(1, func() {
 		for p := range pairs {
-			t.V("ld1 %s, [x%d], #64", arm64.Four(acc(p, 0)), regStart)
-			t.V("ld1 %s, [x%d]", arm64.Four(acc(p, 4)), regStart)
-			t.Go("SUB $64, R%d", regStart)
+			t.V("ld1 %s, [x%d]", arm64.Four(acc(p, 0)), regStart)
+			t.V("ld1 %s, [x%d]", arm64.Four(acc(p, 4)), regNextS)
 		}
 	}, func() {
 		rows("q", 16)
@@ -228,7 +251,7 @@ func (t *tile) matrices(name string) {
 		group(4)
 		group(6)
 	}, func() {
-		t.Go("CBZ R%d, done", regTemp)
+		t.Go("CBZ R%d, done", regTail)
 		rows("d", 8)
 		group(4)
 		t.Label("done")
@@ -277,7 +300,7 @@ func (t *tile) words(name string, chain int) {
 			}
 		}
 	}
-	t.walk(func() {
+	t.walk(1, func() {
 		for r := range t.rows {
 			for c := range 8 {
 				t.V("movi v%d.16b, #0", acc(r, c))
@@ -296,7 +319,7 @@ func (t *tile) words(name string, chain int) {
 		products(0, low, 0, 0)
 		products(2, high, 0, 0)
 	}, func() {
-		t.Go("CBZ R%d, done", regTemp)
+		t.Go("CBZ R%d, done", regTail)
 		t.V("ld1 %s, [x%d], x%d", arm64.Four(low), regB, regStep)
 		rows(0)
 		products(0, low, 0, 0)
@@ -333,14 +356,7 @@ func (t *tile) finish(sums func(r, v int) int) {
 		t.V("ldp q0, q1, [x%d]", regScale)
 	}
 	for p := range t.panels {
-		if p+1 < t.panels {
-			t.V("ld1 %s, [x%d], #64", arm64.Four(4*p), regScale)
-			continue
-		}
-		t.V("ld1 %s, [x%d]", arm64.Four(4*p), regScale)
-	}
-	if t.panels == 2 {
-		t.Go("SUB $64, R%d", regScale)
+		t.V("ld1 %s, [x%d]", arm64.Four(4*p), []int{regScale, regNextQ}[p])
 	}
 	var all []int
 	scale := map[int]int{}
@@ -351,21 +367,34 @@ func (t *tile) finish(sums func(r, v int) int) {
 		}
 	}
 	toWords(t.File, all, func(v int) int { return scale[v] })
-	dupByte(t.File, argZero, 0, "8h")
 	var rows [][]int
-	for r := range t.rows {
-		var out []int
-		for v := 0; v < vecs; v += 4 {
-			var from []int
-			for i := range min(4, vecs-v) {
-				from = append(from, sums(r, v+i))
+	narrowed := func(zero int) {
+		rows = nil
+		for r := range t.rows {
+			var out []int
+			for v := 0; v < vecs; v += 4 {
+				var from []int
+				for i := range min(4, vecs-v) {
+					from = append(from, sums(r, v+i))
+				}
+				narrow(t.File, from, zero)
+				out = append(out, from[0])
 			}
-			narrow(t.File, from, 0)
-			out = append(out, from[0])
+			rows = append(rows, out)
 		}
-		rows = append(rows, out)
 	}
-	clampBytes(t.File, argClamp, argLo, argHi, rows)
+	if t.panels > 0 { // most layers have no zero point
+		t.Go("CBZ R%d, plain", regZero)
+	}
+	t.V("dup v0.8h, w%d", regZero)
+	narrowed(0)
+	if t.panels > 0 {
+		t.Go("B clamp")
+		t.Label("plain")
+		narrowed(noZero)
+		t.Label("clamp")
+	}
+	t.clampBytes(rows)
 	for _, out := range rows {
 		switch {
 		case t.panels == 0:
@@ -377,4 +406,18 @@ func (t *tile) finish(sums func(r, v int) int) {
 		}
 		t.Go("ADD R%d, R%d", regLDC, regC)
 	}
+}
+
+// clampBytes clamps rows of registers of bytes, unless the bounds are those of a byte. It uses registers 1 and 2.
+func (t *tile) clampBytes(rows [][]int) {
+	t.Go("CBZ R%d, store", regClamp)
+	dupByte(t.File, argLo, 1, "16b")
+	dupByte(t.File, argHi, 2, "16b")
+	for _, row := range rows {
+		for _, v := range row {
+			t.V("umax v%d.16b, v%d.16b, v1.16b", v, v)
+			t.V("umin v%d.16b, v%d.16b, v2.16b", v, v)
+		}
+	}
+	t.Label("store")
 }
