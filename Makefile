@@ -60,7 +60,7 @@ export GOFLAGS := $(strip $(GOFLAGS) -trimpath '-gcflags=all=-dwarf=false')
 endif
 export CGO_ENABLED := 0
 
-.PHONY: help run demo shots build release wasm web models quick test nightly laws elsewhere soak timed wasip1 arm64 race-packages race-programs fuzz bench check generate clean
+.PHONY: help run demo shots build release wasm web models quick test nightly laws elsewhere soak timed wasip1 arm64 instructions race-packages race-programs fuzz bench check generate clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -161,10 +161,23 @@ timed: build ## the tests that compare time or memory with a bound, alone, up to
 wasip1: bin/wazero ## the tests of the packages that compute, as wasip1 under wazero
 	GOOS=wasip1 GOARCH=wasm $(GO) test -vet=off -short -timeout 15m $(FLAGS) -exec "$(CURDIR)/.ci/wasip1" $(ASWASM)
 
+# Of these, the packages that are tested on processors of arm64 with other instructions, too: with dot products and without.
+KERNELS := ./core/cpu ./core/index/hnsw/kernel ./core/predict/nn/... ./core/predict/raster/... ./core/train/kernel
+
 # Which file operation fails is the same on every architecture.
-arm64: ## the same as arm64 under qemu, with the packages that encode or store bytes
+arm64: ## the same as arm64 under qemu, with the packages that encode or store bytes; kernels, transcripts and programs on three processors
 	@.ci/need qemu-aarch64 qemu-user
-	GOARCH=arm64 $(GO) test -vet=off -short -skip 'TestFault' -timeout 15m $(FLAGS) -exec qemu-aarch64 $(ELSEWHERE)
+	GOARCH=arm64 $(GO) test -vet=off -short -skip 'TestFault' -timeout 15m $(FLAGS) -exec 'qemu-aarch64 -cpu max' $(ELSEWHERE)
+	for cpu in neoverse-n1 cortex-a72; do \
+		GOARCH=arm64 $(GO) test -vet=off -short -timeout 15m $(FLAGS) -exec "qemu-aarch64 -cpu $$cpu" $(KERNELS) || exit 1; \
+	done
+	for cpu in max neoverse-n1 cortex-a72; do \
+		GOARCH=arm64 $(GO) test -vet=off -short -timeout 30m -run '^Test(Released)?Transcripts$$' -exec "qemu-aarch64 -cpu $$cpu" ./core/api || exit 1; \
+	done
+	.ci/arm64
+
+instructions: ## the instructions of a prediction and of its pointwise layers on arm64 (needs gcc and qemu-user)
+	@.ci/instructions
 
 race-packages: ## the race detector on packages that run concurrently (needs gcc)
 	@.ci/need gcc gcc
