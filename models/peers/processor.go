@@ -26,7 +26,7 @@ var families = map[string]family{
 
 // level is the highest that the kernels of this process may work at.
 func level() cpu.Level {
-	l := cpu.AVX512VNNI
+	l := cpu.Lent - 1
 	for !cpu.Has(l) {
 		l--
 	}
@@ -45,8 +45,8 @@ func force(name string) error {
 		return fmt.Errorf("SIGHTLINE_CPU is %q, want avx512, avx2 or plain", name)
 	case level() == f.level:
 		return nil
-	case level() < f.level:
-		return fmt.Errorf("SIGHTLINE_CPU is %q, but this program can use %v at most", name, level())
+	case level() < f.level, f.debug == "", forced(f):
+		return fmt.Errorf("SIGHTLINE_CPU is %q, but this program uses %v", name, level())
 	}
 	debug := f.debug
 	if was := os.Getenv("GODEBUG"); was != "" {
@@ -58,12 +58,17 @@ func force(name string) error {
 	return unix.Exec("/proc/self/exe", os.Args, os.Environ())
 }
 
+// forced reports whether this program was started again for a family.
+func forced(f family) bool {
+	return f.debug != "" && strings.Contains(os.Getenv("GODEBUG"), f.debug)
+}
+
 // kernels is the family of the level, as the table has it.
 func kernels() string {
 	for _, f := range families {
 		switch {
 		case f.level != level():
-		case f.debug != "" && strings.Contains(os.Getenv("GODEBUG"), f.debug):
+		case forced(f):
 			return f.title + ", forced"
 		default:
 			return f.title

@@ -22,7 +22,7 @@ func TestForce(t *testing.T) {
 		want := forced + f.title
 		switch {
 		case f.level > level():
-			want = "at most"
+			want = "but this program uses"
 		case f.level < level():
 			want += ", forced"
 		}
