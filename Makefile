@@ -196,13 +196,14 @@ bench: build ## ours and the peers', interleaved, as README's table (SIGHTLINE_C
 	$(GO) run ./models/peers -rounds $(ROUNDS)
 	$(GO) test -run '^$$' -bench . -benchtime 0.3s $(PACKAGES) | tee .cache/bench.txt
 
-check: ## formatting, vet (native, wasip1, arm64), staticcheck, and that generating changes nothing
+check: ## formatting, vet (native, wasip1, arm64), staticcheck, clear wording, and that generating changes nothing
 	@out=$$($(GO) run $(GOFUMPT) -l .); test -z "$$out" || { echo "gofumpt would change:"; echo "$$out"; exit 1; }
 	$(GO) vet $(PACKAGES)
 	GOOS=wasip1 GOARCH=wasm $(GO) vet ./core/... ./models ./sync/...
 	GOARCH=arm64 $(GO) vet $(PACKAGES)
 	$(GO) run $(STATICCHECK) -checks all,-ST1000 $(PACKAGES)
 	$(GO) mod tidy -diff
+	@if command -v node >/dev/null; then .ci/plain; fi
 	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory web/node_modules/.package-lock.json && cd web && npm run --silent check; fi
 	@tables=$$(git grep -l '^<!-- fields: ' -- '*.md'); before=$$(sha256sum $$tables); $(MAKE) --no-print-directory generate || exit 1; \
 	test "$$before" = "$$(sha256sum $$tables)" || { echo "generated tables were out of date: $$tables"; exit 1; }

@@ -7,7 +7,6 @@ import (
 	"go/token"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -174,27 +173,6 @@ func TestSizes(t *testing.T) {
 			t.Errorf("%q is %d now: lower its exception of %d", name, got[name], most)
 		}
 	}
-}
-
-// unclear are constructions that a reader has to read twice; see [TestCommentsArePlain]. "have ... be" is the causative: "has the run be read".
-var unclear = regexp.MustCompile(`\b(whoever|beside|anew)\b|what is there|\b(has|have|had) (?:[a-z]+ ){1,4}be [a-z]+ed\b`)
-
-// TestCommentsArePlain allows no comment with a construction that is unclear.
-func TestCommentsArePlain(t *testing.T) {
-	root := proof.Root(t)
-	walkGo(t, root, func(path string, _ *ast.File, _ *token.FileSet) {
-		text, err := os.ReadFile(filepath.Join(root, path))
-		if err != nil {
-			t.Fatal(err)
-		}
-		n := 0
-		for line := range strings.Lines(string(text)) {
-			n++
-			if _, comment, ok := strings.Cut(line, "//"); ok && unclear.MatchString(comment) {
-				t.Errorf("%s:%d: say who does what, and why: %s", filepath.ToSlash(path), n, strings.TrimSpace(comment))
-			}
-		}
-	})
 }
 
 // larger are the exceptions of [TestSizes].
