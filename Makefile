@@ -16,6 +16,7 @@ LDFLAGS   := -s -w -X github.com/sightline-dev/sightline/origin/server.Version=$
 WAZERO      := github.com/tetratelabs/wazero/cmd/wazero@v1.12.0
 GOFUMPT     := mvdan.cc/gofumpt@v0.9.2
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+SBOM        := github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.10.0
 
 # Packages that read hostile bytes or store data. make nightly fails if its tests cover a smaller share of their statements.
 COVERED := core/auth core/blob core/blob/pack core/catalog core/film core/fold core/index core/index/hnsw core/ingest core/jsonio core/kv core/kv/journal core/kv/memkv \
@@ -83,8 +84,24 @@ build: web wasm bin/ffmpreg.wasm.gz ## the two programs and the decoder of video
 	@echo 'build: bin/sightline-edge'
 	@$(GO) build -ldflags '$(LDFLAGS)' -o bin/sightline-edge ./edge
 
-release: ## the two programs as they are published: the module is compressed as far as possible, which takes half a minute
+# An archive has both programs, the decoder of videos, the licences, and an SBOM of each program and of the pages.
+release: ## archives of the programs for linux on amd64 and arm64, and their SHA-256 sums, into bin/release
 	@$(MAKE) --no-print-directory RELEASE=1 build
+	@rm -rf bin/release && mkdir -p bin/release
+	@GOBIN=$(CURDIR)/bin $(GO) install $(SBOM)
+	@for arch in amd64 arm64; do \
+		name=sightline-$(VERSION)-linux-$$arch; dir=bin/release/$$name; mkdir $$dir || exit 1; \
+		for program in origin:sightline edge:sightline-edge; do \
+			echo "release: $$name, $${program#*:}"; \
+			GOOS=linux GOARCH=$$arch $(GO) build -ldflags '$(LDFLAGS)' -o $$dir/$${program#*:} ./$${program%:*} || exit 1; \
+			bin/cyclonedx-gomod bin -json -licenses -version $(VERSION) -output $$dir/$${program#*:}.cdx.json $$dir/$${program#*:} 2>bin/release/log || { cat bin/release/log; exit 1; }; \
+		done; \
+		(cd web && npm sbom --omit dev --sbom-format cyclonedx) >$$dir/pages.cdx.json || exit 1; \
+		cp bin/ffmpreg.wasm.gz bin/ffmpreg.LICENSE LICENSE NOTICE CHANGELOG.md $$dir && \
+		tar -C bin/release --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$$(git log -1 --format=%ct)" -cf - $$name | gzip -9n >bin/release/$$name.tar.gz && \
+		rm -r $$dir || exit 1; \
+	done
+	@cd bin/release && rm log && sha256sum *.tar.gz | tee SHA256SUMS
 
 wasm: wasm/dist/guest.wasm wasm/dist/kernels.wasm ## the module that edges and pages run, into wasm/dist
 
