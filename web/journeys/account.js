@@ -9,7 +9,7 @@ const setupLink = /^\s+(http\S+\/sign-up\?setup=\S+)$/;
 const application = 'Sorting line';
 const key = 'Camera 1';
 
-/** What names may be without being more than text. */
+/** Names with markup or special characters. The pages must show them as plain text. */
 const hostile = [
   '<script>document.title="taken"</script>',
   '"><img src=x onerror=alert(1)>',

@@ -1,5 +1,5 @@
-// The browser of the journeys, and what holds on every page: axe finds nothing, whatever the colours; no
-// request goes to another host; nothing is said on the console that was not expected.
+// The browser of the journeys, and the checks of every page: axe finds nothing in light or dark colours, no request goes to another host,
+// and the console has no unexpected message.
 import { execFile } from 'node:child_process';
 import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
@@ -64,7 +64,7 @@ createInterface({ input: process.stdin }).on('line', (line) => {
   listening();
 });
 
-/** The first group of a pattern in the first line that the server has said, or says, and that has it. */
+/** Waits for a line of the server's output, past or future, that matches the pattern. Returns the first group of the match. */
 export async function heard(pattern) {
   for (let n = 0; ; ) {
     for (; n < said.length; n++) {
@@ -116,8 +116,8 @@ export const quiet = [
 /** Starts the browser, goes the way of a journey and ends the process. The journey gets a [Traveller]'s maker. */
 export async function journey(way) {
   const faults = []; // what must not have happened, anywhere
-  // Whatever does not go to loopback comes here and is refused. The browser's errands at its maker's are its
-  // own; those of a page to the same hosts are told by its requests.
+  // The browser sends all requests except those to loopback to this proxy, which refuses them. A request to the browser's maker is not a
+  // fault here, because the browser itself makes such requests. If a page makes one, the context's 'request' event reports it.
   const stray = (url) => {
     const { hostname } = new URL(url);
     if (!/(^|\.)(google|googleapis|gstatic|gvt1)\.com$/.test(hostname)) faults.push(`a request to ${hostname}`);
@@ -158,12 +158,12 @@ export async function journey(way) {
 
 let now; // the traveller whose step is being taken
 
-/** Closes all pages, before the programs end that they would go on asking. */
+/** Closes all pages before their servers end, because open pages would keep asking the servers. */
 export async function leave() {
   for (const context of now.context.browser().contexts()) await context.close();
 }
 
-/** One person with a browser of their own: its cookies, its memory and one page. */
+/** One person with a separate browser: its cookies, its memory and one page. */
 export class Traveller {
   doing = 'arriving';
   away = false; // without a network, on purpose
@@ -259,11 +259,11 @@ export class Traveller {
 
   /** Says that there is a network again, and who answers. */
   async returned() {
-    await this.page.evaluate(() => fetch('/healthz')); // what failed before is said before this is answered
+    await this.page.evaluate(() => fetch('/healthz')); // the console reports earlier failures before this call returns
     this.away = false;
   }
 
-  /** What should not have happened until now; it is forgotten. */
+  /** Returns the faults until now, and forgets them. */
   caught = () => this.#faults.splice(0);
 
   button = (name, within = this.page) => within.getByRole('button', { name, exact: true });
@@ -276,7 +276,7 @@ export class Traveller {
 
   /** Waits until something is seen. */
   seen = (locator) => locator.first().waitFor();
-  /** Waits until something is gone. */
+  /** Waits until an element is no longer in the page. */
   gone = (locator) => locator.waitFor({ state: 'detached' });
 
   /** Waits until a fact holds in the page. If it never does, the failure names it. */
@@ -288,7 +288,7 @@ export class Traveller {
     }
   }
 
-  /** What a press of a copy button leaves to paste. */
+  /** Presses a copy button and returns the text that it put into the clipboard. */
   async copied(button) {
     await this.page.evaluate(() => navigator.clipboard.writeText(''));
     await button.click();
@@ -305,7 +305,7 @@ export class Traveller {
     await this.page.emulateMedia({ colorScheme: 'light' });
   }
 
-  /** What axe finds in the page as it is now, or in a part of it. */
+  /** The violations that axe finds in the current page, or in a part of it. */
   async finds(part = 'html', options = {}) {
     if (!(await this.page.evaluate(() => 'axe' in globalThis))) await this.page.evaluate(axe);
     return this.page.evaluate(
@@ -332,7 +332,7 @@ export class Traveller {
     check(wide.scrollWidth <= wide.clientWidth, `${what}: ${wide.scrollWidth} px wide, of ${wide.clientWidth}`);
   }
 
-  /** What has the focus, by its label or its words. */
+  /** The label or the text of the element that has the focus. */
   focused = () =>
     this.page.evaluate(() => {
       const e = document.activeElement;

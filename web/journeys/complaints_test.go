@@ -71,7 +71,7 @@ var steps = []proven{
 	}},
 }
 
-// complaints are what users of such products complain of, from 1, as what we promise instead.
+// complaints are common complaints about such products, numbered from 1. Each is written as what this project promises instead.
 var complaints = []proven{
 	{"offline means that nobody is called", []string{
 		"web/journeys/demo.js: what must not happen would be told", "web/journeys/studio.js: it is there at once, and reaches nobody",
@@ -124,7 +124,7 @@ var complaints = []proven{
 	}},
 }
 
-// TestPromises holds that every step and every complaint has its tests, and that each of them is there and runs.
+// TestPromises checks that every step and every complaint names its tests, and that each of these tests exists and runs.
 func TestPromises(t *testing.T) {
 	if len(steps) != 15 || len(complaints) != 13 {
 		t.Fatalf("%d steps and %d complaints, want 15 and 13", len(steps), len(complaints))
@@ -148,7 +148,7 @@ func TestPromises(t *testing.T) {
 	}
 }
 
-// there says what is wrong with the name of a test.
+// there returns an error if no test has this name.
 func there(root, name string) error {
 	if script, step, ok := strings.Cut(name, ": "); ok {
 		return steppedIn(root, script, step)
@@ -174,7 +174,8 @@ func there(root, name string) error {
 
 var imported = regexp.MustCompile(`from '\./(\w+\.js)'`)
 
-// steppedIn says whether a script has a step, or a test, and is run: one of ours by [TestJourneys], or by one that is.
+// steppedIn returns an error if a script does not have this step or test, or if nothing runs the script. [TestJourneys] runs a script of
+// this folder directly, or through a script that imports it.
 func steppedIn(root, script, step string) error {
 	text, err := os.ReadFile(filepath.Join(root, script))
 	if err != nil {

@@ -140,7 +140,10 @@ async function stays(t, { ask, mark }) {
   await t.seen(mark(en('mark_confirmed')));
 }
 
-/** The marks that a picture has from now on, in their order. The page may draw it anew meanwhile. */
+/**
+ * The sync marks that a picture gets after this call, in their order. Meanwhile the page may replace the picture's element, so each mark is
+ * read from the current one.
+ */
 function travelled(name) {
   const all = [];
   const note = () => {

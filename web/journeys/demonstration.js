@@ -1,4 +1,4 @@
-// A demonstration in processes of its own: an origin, which may be stopped and started, and edges.
+// A demonstration in separate processes: an origin, which a journey can stop and start again, and edges.
 import { spawn } from 'node:child_process';
 import { cp, mkdtemp, readdir, readFile, readlink, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -58,7 +58,7 @@ export async function demonstration(edges, way) {
   }
 }
 
-/** What is said of a process, or nothing once it, or its thread, has ended. */
+/** Reads a file or a folder of a process in /proc. Returns `nothing` if the process, or its thread, has ended. */
 const told = (path, nothing, read = (at) => readFile(at, 'utf8')) =>
   read(`/proc/${path}`).catch((failure) => {
     if (!['ENOENT', 'ESRCH'].includes(failure.code)) throw failure;
@@ -73,7 +73,7 @@ async function family(pid) {
   return [pid, ...(await Promise.all(children.map(family))).flat()];
 }
 
-/** Sends a signal to the origin of a demonstration: frozen, it takes connections and says nothing. */
+/** Sends a signal to the origin of a demonstration. A frozen origin accepts connections and never answers. */
 async function signal(pid, name) {
   for (const one of await family(pid)) {
     const words = (await told(`${one}/cmdline`, '')).split('\0');

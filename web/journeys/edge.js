@@ -1,4 +1,4 @@
-// Studio at an edge: a person pastes a key, and works on while the origin is gone. Pictures come from the edge, small.
+// Studio at an edge: a person pastes a key, and keeps working while the origin is stopped. The edge sends small pictures.
 import { execFile, spawn } from 'node:child_process';
 import { cp, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -41,7 +41,7 @@ async function serves(path, args) {
 /** Runs a command of the origin to its end. */
 const runs = async (...args) => (await promisify(execFile)(program, args)).stdout.trim();
 
-/** Goes a way with an origin that has the samples, and an edge that has joined it and nothing of its own. */
+/** Runs `way` with an origin that has the samples, and with an edge that has joined the origin and has no other data. */
 async function joined(way) {
   const folder = await mkdtemp(join(tmpdir(), 'edge-'));
   const data = join(folder, 'origin');
@@ -86,7 +86,7 @@ async function joined(way) {
   }
 }
 
-/** What the side bar says of where the edge stands: its changes, and its origin. */
+/** Waits until the side bar's line about the edge's sync status, its changes and its origin, has all these words. */
 const says = (s, ...all) =>
   s.t.until((all) => all.every((words) => document.querySelector('aside .foot a')?.textContent.includes(words)), all);
 
@@ -222,7 +222,7 @@ async function reads(s) {
 async function goesOn(s) {
   const { t } = s;
   await t.page.setViewportSize({ width: 1600, height: 2400 });
-  // Whose pages these are is told last, as by an edge that is busy.
+  // Delays the answer from which the page learns that it is at an edge until the page is drawn, as a busy edge may.
   const last = async (route) => {
     await t.seen(t.page.locator('h1'));
     await route.continue();

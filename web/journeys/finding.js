@@ -1,4 +1,4 @@
-// What is found: by likeness against a plain scan, by three clauses as three programs, and the same at an edge.
+// Searches: similar pictures against a plain scan, a search by three clauses in three programs, and the same call at an edge.
 import { execFile } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -69,7 +69,7 @@ async function scans(s, ids) {
   same(wrong, [], 'hits that are not where a scan has them');
 }
 
-/** What must be the same of two answers: all but the ids and times of the answer itself, and where it came from. */
+/** The parts of an answer that must be equal at two places: its status and hits, without the address of the place. */
 function told({ status, hits }, place) {
   return JSON.stringify([status, hits?.map(({ score, input }) => [score, input])]).replaceAll(place, '');
 }

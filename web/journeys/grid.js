@@ -1,9 +1,9 @@
-// The grid of very many pictures, traced: what the page works while one scrolls at reading speed and jumps from day to day, the
-// frames that were not drawn in time, how soon the first screen is there, and the memory it all takes.
+// Traces the grid of very many pictures, while a person scrolls at reading speed and jumps from day to day. It measures how long tasks of
+// the page compute, which frames were not drawn in time, how soon the first screen appears, and how much memory the page needs.
 //
-// INPUTS says how many there are to be: where the application has fewer, parts of the samples are added first. Times are those of
-// the processor. Beside busy neighbours, who share its caches, a task may take three times as long; where nobody else is at work
-// (ALONE), it may not, and frames and seconds count too.
+// INPUTS is the number of pictures. If the application has fewer, the script first adds parts of the samples. Times are processor times. A
+// task may take three times its limit, because busy neighbours share the processor's caches. With ALONE, on a machine without other work,
+// the limits are strict, and frames and seconds are checked too.
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { check, journey, origin, patience, timing, words } from './browser.js';
@@ -85,7 +85,7 @@ async function visit(t, app, where) {
   });
 }
 
-/** Does something and holds the work of each task to what is smooth. It tells the frames. */
+/** Traces while `work` runs, checks that no task is too long for smooth drawing, and returns the number of frames drawn and dropped. */
 async function smooth(t, what, work) {
   const tracing = await trace(t);
   await work(tracing);

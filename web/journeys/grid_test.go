@@ -17,8 +17,8 @@ import (
 	"github.com/sightline-dev/sightline/web/process"
 )
 
-// TestGrid is the page of inputs with 100,000 of them, made on many days: how it scrolls, how soon it is there and what
-// it holds. It takes half an hour: make soak LAW=Grid, with N for another number. make test has grid.js with a few.
+// TestGrid checks the page of inputs with 100,000 of them, made on many days: how it scrolls, how soon it appears and how much memory it
+// needs. It takes half an hour: make soak LAW=Grid, with N for another number. make test runs grid.js with a few inputs.
 func TestGrid(t *testing.T) {
 	if !proof.Soaking() {
 		t.Skip("half an hour by itself: make soak LAW=Grid")
@@ -91,7 +91,7 @@ func fillDays(t *testing.T, data string, inputs, days int) {
 	}
 }
 
-// earlier is the program with a clock that stands as many days before now as DAYS_AGO says.
+// earlier builds the program with a clock that is DAYS_AGO days behind.
 func earlier(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(proof.Root(t), "origin", "server", "system", "system.go")

@@ -115,7 +115,7 @@ func (b *built) travel(t *testing.T, j journey) {
 	travel(t, process.Serve(t, b.origin, j.serve...), b.node, j.script, b.chromium, more...)
 }
 
-// firstKey is the key that a new folder is told.
+// firstKey matches the line in which the server prints the key of a new data folder.
 var firstKey = regexp.MustCompile(`^\s+key\s+([0-9a-f]{32})$`)
 
 // travel runs a script, with more in its environment. It reads on its standard input what the server says, where it does not start
@@ -148,7 +148,7 @@ func travel(t *testing.T, srv *process.Server, node, script, chromium string, mo
 		}
 	}()
 	steps := 0
-	var last strings.Builder // what was said since the last step that went well
+	var last strings.Builder // output since the last step that succeeded
 	for lines := bufio.NewScanner(stdout); lines.Scan(); {
 		step, ok := strings.CutPrefix(lines.Text(), "ok ")
 		if !ok {

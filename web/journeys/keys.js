@@ -108,7 +108,7 @@ async function input(t, app) {
   const [third, fourth] = await t.page.evaluate(() =>
     [3, 4].map((n) => document.querySelector(`[data-cell="${n}"] a`).pathname),
   );
-  // Where it stands is known when the page says so.
+  // The page shows the number of the picture in its list once it has found it.
   const shows = async (path, n) => {
     await t.page.waitForURL((url) => url.pathname === path);
     await t.until((n) => document.querySelector('header p')?.textContent.startsWith(`${n} `), n);
@@ -184,7 +184,7 @@ async function walk(t, path) {
       e.tabIndex >= 0 && !e.disabled && !e.closest('[inert]') && e.checkVisibility({ visibilityProperty: true });
     const met = (e) => globalThis.stops.some((s) => s === e || (e.type === 'radio' && s.name === e.name)); // Tab comes by one of a group
     const all = [...document.querySelectorAll(tabbable)].filter(takes);
-    // What is read again meanwhile may be gone.
+    // A page that loads something again may have removed an element.
     globalThis.missed = () =>
       all.filter((e) => e.isConnected && takes(e) && !met(e)).map((e) => e.outerHTML.slice(0, 200));
     return all.length;
@@ -214,7 +214,7 @@ function stop() {
     '';
   const what = `<${e.tagName.toLowerCase()} class="${e.className}"> ${name.slice(0, 40)}`;
   if (!name && e.ariaBusy !== 'true') return { what, fault: 'it has no name' };
-  // A ring is drawn around it, inside of it, or around what it stands in.
+  // The focus ring may be drawn around the element, inside it, or around its label or parent.
   const ring = (at, pseudo) => {
     const s = getComputedStyle(at, pseudo);
     return (s.outlineStyle !== 'none' && Number.parseFloat(s.outlineWidth) >= 1) || s.boxShadow !== 'none';

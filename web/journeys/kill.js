@@ -1,8 +1,8 @@
-// What was shown as said is kept, whenever the tab is killed: pictures are labelled by keys in Label next, and the process of the
-// page is ended at some key press, before it has answered or after. Everything that had been drawn as said by then is there later.
+// A label that the page has shown as stored is never lost, even if the tab is killed. The script labels pictures by keys in Label next, and
+// ends the page's process at some key press, before or after the answer. Later, every label that the page had shown must be stored.
 //
 //     node kill.js               12 pictures with a network and 12 without, each with 2 kills
-//     node kill.js 200 20 [7]    so many pictures and kills each, and where chance begins
+//     node kill.js 200 20 [7]    so many pictures and kills each, and the seed
 import { check, journey, origin, words } from './browser.js';
 import { caller, newKey, until } from './demonstration.js';
 import { fill } from './pictures.js';
@@ -14,7 +14,7 @@ const chance = mulberry(seed);
 
 await journey(async (arrive) => {
   const t = await arrive();
-  const drawn = []; // what was seen as said: { id, key }; or may have been said, by a key press that the tab did not outlive: unsure
+  const drawn = []; // labels that the page showed: { id, key }; unsure: the tab was killed after the press, so the label may be lost
   await t.context.exposeBinding('drawn', (_, one) => drawn.push(one));
   let [app, ask, concepts] = [];
   await t.step('there are pictures to label, and a copy', async () => {
@@ -46,7 +46,7 @@ await journey(async (arrive) => {
   await t.step('all that was drawn as said is there', async () => {
     await t.page.goto(`/${app}/next?model=${model}`);
     await t.offline(false);
-    const said = new Map(); // what may stand at last of each picture, by concept
+    const said = new Map(); // by picture: its possible final labels, by concept
     for (const { id, key, unsure } of drawn) {
       const words = Object.fromEntries(key === '0' ? concepts.map((c) => [c, 0]) : [[concepts[key - 1], 1]]);
       const before = said.get(id) ?? [{}];
@@ -96,7 +96,7 @@ async function label(t, app, some, drawn) {
     } else {
       const id = await t.page.evaluate(() => document.querySelector('.queue a.end').pathname.split('/').at(-1));
       drawn.push({ id, key, unsure: true });
-      const pressed = t.press(key).catch(() => {}); // the tab may be gone before it answers
+      const pressed = t.press(key).catch(() => {}); // the tab may close before it answers
       for (let turns = Math.floor(chance() * 12); turns > 0; turns--) await t.page.evaluate(() => 0);
       const gone = t.page.waitForEvent('crash');
       tab.send('Page.crash').catch(() => {});
@@ -112,7 +112,7 @@ async function copied(t) {
   await t.seen(t.page.getByText(m('phase_current')));
 }
 
-/** Numbers from 0 to 1, the same from a seed on. */
+/** Pseudorandom numbers from 0 to 1. The same seed gives the same numbers. */
 function mulberry(seed) {
   let a = seed;
   return () => {

@@ -1,4 +1,4 @@
-// Looking at pictures: everything is computed in the browser, kept there, and goes on without a network.
+// Looking at pictures: the browser computes and stores everything, and keeps working without a network.
 import { check, journey, same, timing, words } from './browser.js';
 import { drop, lighthouse, named, samples } from './pictures.js';
 
@@ -24,7 +24,7 @@ await journey(async (arrive) => {
   await refused.step('a camera that may not be used is said to be one, from the right', () => denied(refused));
 });
 
-/** The rows of what is seen: name, or what stands beside it in a language, and value. */
+/** The concepts that the page shows for a picture: the name, or its translation into the language `tongue`, and the value. */
 function seen(t, tongue) {
   return t.page.locator('.readout .words li').evaluateAll(
     (rows, tongue) =>
@@ -137,7 +137,7 @@ async function speaks(t) {
   same(await t.page.locator('.heads [aria-pressed="true"]').textContent(), 'English', 'the language in front');
 }
 
-/** Makes a receipt, has it compared with this server and an edge, and reads what stands there. */
+/** Makes a receipt, compares it with this server and with an edge, and checks the hashes in it. */
 async function agrees(t) {
   const part = t.page.getByRole('region', { name: en('receipt_title') });
   await t.button(en('receipt_make'), part).click();
@@ -174,7 +174,7 @@ async function refuses(t) {
   await put(t, ['notes.jpg', 'no picture at all']);
   await t.seen(t.page.getByRole('alert').getByText(en('look_unreadable_do')));
   await t.look('a file that is no picture');
-  // Beside what takes it: the browser would open it in the place of the page.
+  // A file that is dropped outside the drop area: without the page's handler, the browser would open the file and leave the page.
   const goes = await t.page.evaluate(() => {
     const dataTransfer = new DataTransfer();
     dataTransfer.items.add(new File(['x'], 'x.jpg', { type: 'image/jpeg' }));
@@ -269,7 +269,7 @@ async function watches(t) {
 async function installs(t) {
   const cdp = await t.context.newCDPSession(t.page);
   const { installabilityErrors } = await cdp.send('Page.getInstallabilityErrors');
-  // A browser window of a test keeps nothing, and says so; all else has to be right.
+  // A browser window of a test is incognito, and Chromium reports that as an error. All other requirements must be met.
   same(
     installabilityErrors.map((one) => one.errorId).filter((id) => id !== 'in-incognito'),
     [],
@@ -337,7 +337,7 @@ async function quickly(t) {
   if (timing) check(least <= 3000, `it took ${Math.round(least)} ms at least, want 1000`); // three times as long, at most
 }
 
-/** The time from a drop until the picture is shown with what is in it, in ms. */
+/** The time in ms from a drop until the page shows the picture and its concepts. */
 function read(name) {
   let began;
   addEventListener('drop', () => (began = performance.now()), { once: true, capture: true });

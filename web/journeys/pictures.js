@@ -1,4 +1,4 @@
-// What the journeys do with pictures: the samples, as files that a person drops, and pages that show many.
+// Helpers for pictures in journeys: the samples, files that a person drops, and pages that show many pictures.
 import { readFile } from 'node:fs/promises';
 import { check } from './browser.js';
 
@@ -32,7 +32,7 @@ export async function drop(target, files, more = '') {
 /** The tiles of a grid that show an input. */
 export const tiles = (t) => t.page.locator('[role=gridcell][data-cell][aria-label]');
 
-/** Waits until so many tiles are there. */
+/** Waits until the grid shows n tiles. */
 export const count = (t, n) =>
   t.until((n) => document.querySelectorAll('[role=gridcell][data-cell][aria-label]').length === n, n);
 

@@ -53,7 +53,8 @@ func static(t *testing.T, programs ...string) {
 	}
 }
 
-// filmed is what the browser's camera shows: the middle of a sample that no model of the journeys learns from, as the frames of a film.
+// filmed returns the path of the film that the browser's camera shows. Its frames are the middle of a sample that no model of the
+// journeys is trained on.
 func filmed(t *testing.T) string {
 	t.Helper()
 	file, err := os.Open(filepath.Join(proof.Root(t), "web", "samples", "23-pelicans.jpg"))

@@ -1,5 +1,5 @@
-// With a network again: what waited is sent, what was said otherwise meanwhile is shown, and all places are equal. A fast origin confirms
-// everything before the page is drawn again, so that "queued" and "sent" may not be seen.
+// With a network again: pending operations are sent, conflicts with changes made elsewhere are shown, and all places are equal. A fast
+// origin confirms everything before the page is drawn again, so "queued" and "sent" may never appear.
 import { createHash } from 'node:crypto';
 import { check, same } from './browser.js';
 import { caller, until } from './demonstration.js';
@@ -29,7 +29,9 @@ export async function returns(s) {
   );
 }
 
-/** Reads the conflict, whose sides stand beside each other, and agrees; then everything is confirmed, and equal to the origin's. */
+/**
+ * Reads the conflict, whose two sides are shown next to each other, and agrees. Then everything is confirmed, and equal to the origin's.
+ */
 async function reads(s) {
   const { t } = s;
   await t.page.setViewportSize({ width: 1440, height: 900 });
@@ -48,7 +50,7 @@ async function reads(s) {
   await t.seen(t.page.getByText(s.m('receipt_equal', { equal: '2', all: '2' })));
 }
 
-/** Holds a place to what was said in the page: pictures, labels, deletions, and both versions of the model. */
+/** Checks that a place has the changes made in the page: pictures, labels, deletions, and both versions of the model. */
 async function holds(s, place) {
   const ask = caller(place, s.key);
   const called = (inputs, name) => inputs?.find((one) => one.data.metadata?.name === name);

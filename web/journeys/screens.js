@@ -3,7 +3,7 @@ import { words } from './browser.js';
 
 export const sizes = { telephone: [360, 740], desk: [1440, 900], wide: [2400, 1350] };
 
-/** Goes on in a language and on a screen, from the next page on. */
+/** Changes the language and the size of the screen. The language applies to the next page that is loaded. */
 export async function as(s, code, [width, height]) {
   s.code = code;
   s.m = await words(code);
@@ -11,7 +11,7 @@ export async function as(s, code, [width, height]) {
   await s.t.page.evaluate((code) => localStorage.setItem('language', code), code);
 }
 
-/** What the side bar says from now on, in its order. */
+/** The texts that the side bar shows after this call, in their order. */
 export function travelled() {
   const all = [];
   const line = document.querySelector('aside .foot');

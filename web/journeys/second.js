@@ -1,4 +1,4 @@
-// The second story: while the origin is away its edges go on, and what was said at one comes to all.
+// The second story: while the origin is stopped, its edges keep working. A label that is set at one edge reaches all places.
 import { journey, same, words } from './browser.js';
 import { caller, demonstration, newKey, until } from './demonstration.js';
 
@@ -16,7 +16,7 @@ await journey((arrive) =>
   }),
 );
 
-/** What is said of the picture somewhere. */
+/** The id and the labels that a place has for the picture. */
 async function said(ask) {
   const { inputs } = await ask('GET', '/inputs?per_page=100');
   const one = inputs?.find((input) => input.data.metadata?.name === picture);

@@ -1,11 +1,11 @@
-// Pictures of the pages, in the states that the design has drawn: `make shots`. Where the design lies beside the
-// project, a page shows each beside its drawing.
+// Pictures of the pages, in the states that the design has drawn: `make shots`. If the design is in a folder next to the project, a page
+// shows each picture next to its drawing.
 //
 //     node shots.js PROGRAM OUT [DRAWN]    PROGRAM: bin/sightline; OUT: a folder; DRAWN: the design's pictures
 //
 // It also takes screenshot.png, the picture in README.md, which make shots copies to web/screenshot.png.
 //
-// STATES has the names of those that are wanted, where not all are; screenshot is one of them.
+// STATES lists the names of the states to take, if not all; screenshot is one of them.
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
@@ -32,7 +32,7 @@ const rounds = [
   { colorScheme: 'dark', ...telephone },
   { colorScheme: 'light', viewport: { width: 2400, height: 1350 } },
 ];
-const places = {}; // the servers, by what they are, and app and empty: applications of the demonstration
+const places = {}; // the servers, by their role, and app and empty: applications of the demonstration
 let ask; // of the demonstration's origin
 const open = (path) => (page) => page.goto(path.replace(/:(app|empty)/, (_, name) => places[name]));
 const then =
@@ -78,8 +78,8 @@ const label = then(click('[role=gridcell] .ck'), async (page) => {
 const offline = (away) => (page) => page.context().setOffline(away);
 
 /**
- * Has this device and the origin each do something while there is no contact, and shows the picture that it is about once it
- * is told what came of it. Both get the bytes of a picture that nobody has yet, and its id.
+ * Changes a picture on this device and at the origin while they have no contact, and shows the picture once the device has received the
+ * origin's verdict. `first`, `here` and `there` get the bytes of a picture that no place has yet, and its id.
  */
 const apart = (first, here, there, verdict) => async (page) => {
   const name = `shot-${taken.length}.jpg`;
@@ -160,8 +160,9 @@ const forbidden = {
 };
 
 /**
- * The states, by the name of the design's picture without its colours. A state may be drawn in several. Some are there before
- * there is a copy, and others in a browser of their own: at the origin alone, at an edge, or of nobody who is signed in.
+ * The states, by the name of the design's picture. The name lacks the colour, because the design may have a picture of a state in each
+ * colour. `before`: the state exists only before the browser has a copy. `at`: a separate browser takes it, at this other server.
+ * `copy: false`: a separate browser without a copy takes it.
  */
 const states = {
   'first-run': { take: then(open('/'), seen(en('look_first_samples'))), before: true },
@@ -277,7 +278,7 @@ const states = {
   },
 };
 
-/** Starts a program, and hears what it says until everything that is wanted has been said. */
+/** Starts a program, and reads its output until each of the wanted patterns has matched. */
 async function start(args, ...wanted) {
   const running = spawn(program, args, { stdio: ['pipe', 'pipe', 'pipe'] });
   const ended = new Promise((resolve) => running.once('exit', resolve));
@@ -329,7 +330,7 @@ async function signUp(page, email) {
   await button(en('create_account_do'))(page);
 }
 
-/** Finds the application of the demonstration, makes an empty one beside it, and makes the first account of the other server. */
+/** Finds the application of the demonstration, creates a second, empty one, and creates the first account of the other server. */
 async function settle() {
   const page = await browser.newPage();
   await page.goto(places.origin);
@@ -343,7 +344,7 @@ async function settle() {
   await page.close();
 }
 
-/** Goes through all states in one size and colour, each language in a browser of its own that has a copy. */
+/** Takes all states in one size and colour. Each language has a separate browser with a copy. */
 async function shoot({ colorScheme, viewport, ...device }) {
   const come = async (where, language, remembered = {}) => {
     const context = await browser.newContext({
@@ -429,7 +430,7 @@ function coarsen() {
     img.style.filter = `url(#${img.closest('.photo') ? 'smooth' : 'few'})`;
 }
 
-/** Waits until nothing on the page is loading or being drawn, the pictures are there that are seen, and the copy says where it stands. */
+/** Waits until nothing on the page is loading or being drawn, the visible pictures have loaded, and the copy shows its sync status. */
 async function settled(page) {
   await page.waitForFunction(
     (drawing) => {
@@ -457,7 +458,7 @@ async function settled(page) {
   await page.evaluate(() => new Promise((resolve) => requestIdleCallback(resolve, { timeout: 2000 })));
 }
 
-/** A page with every picture beside its drawing, where there is one. */
+/** A page with every picture next to its drawing, if there is one. */
 async function beside() {
   const rows = taken.map(({ name, colorScheme, viewport, file }) => {
     const mock = drawn && join(drawn, `${name}-${colorScheme}.png`);

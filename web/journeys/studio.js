@@ -1,4 +1,4 @@
-// The first minutes of a newcomer: the pictures in any language, a search, and without a network a model of their own.
+// The first minutes of a newcomer: the pictures in any language, a search, and, without a network, the newcomer's first model.
 
 import { check, journey, same, timing, words } from './browser.js';
 import { demonstration } from './demonstration.js';

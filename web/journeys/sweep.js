@@ -17,7 +17,7 @@ const sizes = [
 const languages = { en: 'ltr', ja: 'ltr', ar: 'rtl' };
 const colours = ['light', 'dark'];
 
-// Targets of 24 px are asked for by WCAG 2.2 AA, and by axe only where it is told so.
+// WCAG 2.2 AA requires targets of 24 px. axe checks this only if the rule is enabled.
 const everything = { rules: { 'target-size': { enabled: true } } };
 
 const bird = { output: { data: { concepts: [{ name: 'bird' }] } } };
@@ -29,7 +29,7 @@ const near = {
 const q = (ands) => `?q=${encodeURIComponent(JSON.stringify(ands))}`;
 const press = (message) => (t, m) => t.button(m(message)).first().click();
 
-/** The pages of a demonstration, each with what is done there before it is looked at. */
+/** The pages of a demonstration, each with the steps before it is checked. */
 const pages = {
   look: ['/'],
   inputs: ['/:app/inputs'],
@@ -50,7 +50,7 @@ const pages = {
   account: ['/account'],
   docs: ['/docs', (t) => t.seen(t.page.locator('.opblock'))],
 };
-/** The pages of who is not signed in, at a server that is no demonstration. */
+/** The pages for visitors who are not signed in, at a server that is not a demonstration. */
 const doors = {
   'sign-in': ['/sign-in'],
   'sign-up': ['/sign-up'],
@@ -59,7 +59,7 @@ const doors = {
   verify: ['/verify'],
 };
 
-/** How a page says what it is that is not here. */
+/** The page's message for each kind of missing thing, and an address of one. */
 const gone = {
   error_missing: '/apps/none',
   input_unknown: '/:app/inputs/none',
@@ -83,7 +83,7 @@ await journey(async (arrive) => {
   await sweep(stranger, doors, {}, []); // each is another view
 });
 
-/** Waits until the copy is there, and finds what the addresses name. */
+/** Waits until the browser has its copy, and finds the ids for the addresses. */
 async function settles(t, names) {
   await t.page.goto('/');
   await t.until(() => localStorage.getItem('copies'));
@@ -95,8 +95,8 @@ async function settles(t, names) {
 }
 
 /**
- * Goes through pages, in one language after the other. The first is loaded; to the others one goes as by a link, and so the copy and the
- * recogniser begin once a language. Each is then made as large and dark as it is to be.
+ * Checks pages, in one language after another. It loads the first page and follows links to the others, so that the copy and the recogniser
+ * start only once for each language. Each page is then checked in its sizes and colours.
  */
 async function sweep(t, all, names, between) {
   const address = (name) => addressOf(all, name, names);
@@ -135,7 +135,7 @@ async function sweep(t, all, names, between) {
   check(!count, `${count} faults`);
 }
 
-/** The address of a page, with what its names stand for. */
+/** The address of a page, with ids for its names. */
 function addressOf(all, name, names) {
   return all[name][0].replace(/:(\w+)/g, (_, key) => names[key] ?? `:${key}`);
 }
@@ -151,7 +151,7 @@ async function leads(t, to) {
   }, to);
 }
 
-/** Goes to what was deleted, or never was. */
+/** Goes to pages of things that were deleted or never existed. */
 async function lacks(t, names) {
   const m = await words(await t.page.evaluate(() => document.documentElement.lang));
   for (const [message, path] of Object.entries(gone)) {
@@ -220,7 +220,10 @@ async function follows(t, to, between) {
   }
 }
 
-/** What a page is looked at with in a language: all there is, or as much that each size, language and colour is there once. */
+/**
+ * The sizes and colours to check for a page in a language. With `all` they are all combinations. Otherwise
+ * they are just enough that each size, language and colour of a page occurs once.
+ */
 function combinations(turn, code) {
   const found = [];
   const [c, several] = [Object.keys(languages).indexOf(code), Object.keys(languages).length];
@@ -251,7 +254,7 @@ async function rests(t) {
   });
 }
 
-/** What is wrong with the page as it stands. */
+/** The faults of the current page. */
 async function looks(t, dir, code, first) {
   const found = await t.page.evaluate(cut);
   const page = await t.page.evaluate(() => [document.documentElement.lang, document.documentElement.dir]);
@@ -267,7 +270,7 @@ async function selects(t) {
   await t.seen(t.page.getByRole('combobox'));
 }
 
-/** In the page: what stands outside of it, and words of which only a part is seen. */
+/** In the page: finds a page that is wider than the window, and words that are cut off. */
 function cut() {
   const faults = [];
   const root = document.documentElement;
@@ -293,7 +296,7 @@ function cut() {
       if (/auto|scroll/.test(style.overflowX + style.overflowY)) break; // it is there for who scrolls
       const frame = at.getBoundingClientRect();
       if (frame.width <= 2 || frame.height <= 2 || style.clipPath !== 'none') break; // for those who listen
-      if (at.matches('.map, .labels')) break; // the world goes on
+      if (at.matches('.map, .labels')) break; // a map continues outside its frame
       const outside =
         words.right <= frame.left ||
         words.left >= frame.right ||

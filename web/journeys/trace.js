@@ -1,4 +1,4 @@
-// What a page works and draws while something is done, as the browser traces it itself.
+// The work and the frames of a page during an action, as the browser itself traces them.
 import { readFile } from 'node:fs/promises';
 
 const categories = [
@@ -30,7 +30,7 @@ export async function trace(t) {
         preventFling: true,
         gestureSourceType: 'mouse',
       }),
-    /** Ends it and tells what was seen. */
+    /** Ends the trace and returns its figures. */
     async end() {
       const complete = new Promise((resolve) => browser.once('Tracing.tracingComplete', resolve));
       await browser.send('Tracing.end');
@@ -44,9 +44,9 @@ export async function trace(t) {
 }
 
 /**
- * What a trace says of the process that drew most: the milliseconds of processor time of each task of its main thread; and of
- * the frames that a person could have seen move, how many came in time and how many did not. late: frames that had not all of
- * what stands in the window, as where the main thread was not ready.
+ * The figures of the process that drew most frames. `tasks` are the processor times of the tasks of its main thread, in ms. `drawn` is the
+ * number of frames that were presented. `dropped` is the number of frames that were not, although a person could have seen movement. `late`
+ * is the number of presented frames that lacked a part of the window, because the main thread was not ready.
  */
 function read(events) {
   const reports = events.filter((e) => e.name === 'PipelineReporter' && e.ph === 'b');
