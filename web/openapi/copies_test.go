@@ -10,8 +10,8 @@ import (
 	"github.com/sightline-dev/sightline/core/api/apitest"
 )
 
-// TestCopies holds what a copy tells of itself to the document, and that an application that is none does
-// as the document says, too.
+// TestCopies checks the answers of a copy about its own sync status against the document. It also checks that an application that is not
+// a copy answers as documented.
 func TestCopies(t *testing.T) {
 	doc := load(t)
 	c := apitest.NewCopy(t, apitest.Tiny(t), map[string]string{"owner": "anna"})

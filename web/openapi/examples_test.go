@@ -24,7 +24,7 @@ import (
 	"github.com/sightline-dev/sightline/web"
 )
 
-// pictures are what lies at https://pictures.example: a photograph of a dragonfly.
+// pictures serves https://pictures.example, which has one picture: a photograph of a dragonfly.
 type pictures struct{}
 
 func (pictures) Open(name string) (fs.File, error) {
@@ -34,9 +34,9 @@ func (pictures) Open(name string) (fs.File, error) {
 	return web.Samples().Open("21-dragonfly-face-on.jpg")
 }
 
-// tour goes through all operations in an order in which every example works: what one needs, another
-// has made. Between, STEP lets the background work. VERSION is the newest version of the model trained here,
-// APP an application of the account's; AS says who asks: the application's client, or the account's session.
+// tour lists all operations in an order in which every example works: earlier calls create what later ones need. STEP lets the background
+// work run between calls. VERSION is the newest version of the model trained here, and APP an application of the account. AS names the
+// caller: the application's client, the account's session, or nobody.
 var tour = []string{
 	"POST /models/aaa03c23b3724a16a56b629203edc62c/outputs",
 	"POST /models/aaa03c23b3724a16a56b629203edc62c/versions/aa9ca48295b37401f8af92ad1af0d91d/outputs",
@@ -81,7 +81,7 @@ func TestExamples(t *testing.T) {
 		}
 	}
 	known := newKnown()
-	logged := map[string]bool{} // operations whose answer may say where it was written, and whether one has
+	logged := map[string]bool{} // operations with the documented header X-Sightline-Durability, and whether an answer had it
 	for _, stop := range tour {
 		call, who, _ := strings.Cut(stop, " AS ")
 		method, path, _ := strings.Cut(known.fill(call), " ")
@@ -129,7 +129,7 @@ func TestExamples(t *testing.T) {
 	}
 }
 
-// logs reports whether the document has an operation say where it was written.
+// logs reports whether the document gives the operation's answer the header that names where a write was stored.
 func logs(op *openapi3.Operation) bool {
 	return op.Responses.Status(200).Value.Headers["X-Sightline-Durability"] != nil
 }
@@ -166,7 +166,7 @@ func responseOf(input *openapi3filter.RequestValidationInput, got *api.Response)
 	}
 }
 
-// known is what the tour has learnt, and what stands for it in its stops and in the examples.
+// known holds values from earlier answers, by the placeholder that they replace in stops and examples.
 type known struct {
 	words   map[string]string
 	session string

@@ -49,7 +49,7 @@ func TestGeneratedRequests(t *testing.T) {
 	}
 }
 
-// furnish makes what the words of requests stand for: inputs, a trained model, a workflow, a session.
+// furnish creates the records that the words of requests name: inputs, a trained model, a workflow, a session.
 func furnish(t *testing.T, serve apitest.Server) {
 	t.Helper()
 	for _, call := range []api.Request{
@@ -128,7 +128,7 @@ func (g *generator) request() api.Request {
 	return r
 }
 
-// value makes a value for a schema. Required members are there, the others now and then.
+// value makes a value for a schema. It always has the required members, and sometimes the others.
 func (g *generator) value(s *openapi3.Schema, depth int) any {
 	if len(s.AllOf) > 0 {
 		all := map[string]any{}
@@ -173,7 +173,7 @@ func (g *generator) value(s *openapi3.Schema, depth int) any {
 	return map[string]any{g.word(): []any{g.IntN(3), g.word()}}
 }
 
-// member is a value whose name says what would make sense.
+// member makes a value that suits the name of a member, such as an email address.
 func (g *generator) member(name string, s *openapi3.Schema, depth int) any {
 	switch name {
 	case "email":

@@ -14,7 +14,7 @@ import (
 //go:embed openapi.json
 var document []byte
 
-// Path is where a host serves the document.
+// Path is the URL path at which a host serves the document.
 const Path = "/openapi.json"
 
 // file is the document, with gzip's form, a tenth of its size.

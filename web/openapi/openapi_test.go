@@ -16,7 +16,7 @@ import (
 	"github.com/sightline-dev/sightline/web/openapi/describe"
 )
 
-// TestGenerated holds the file to what go generate would write.
+// TestGenerated checks that openapi.json is the current output of go generate.
 func TestGenerated(t *testing.T) {
 	want, err := describe.Document()
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/sightline-dev/sightline/core/proof"
 )
 
-// TestProtocol holds the document's calls of the sync protocol to the routes that package sync/feed writes down,
-// which stands above this one and cannot be asked.
+// TestProtocol compares the document's calls of the sync protocol with the routes of package sync/feed. It reads the routes from the
+// source, because this package is below sync/feed and cannot import it.
 func TestProtocol(t *testing.T) {
 	source, err := os.ReadFile(filepath.Join(proof.Root(t), "sync", "feed", "feed.go"))
 	if err != nil {

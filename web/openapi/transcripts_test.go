@@ -94,7 +94,7 @@ func TestTranscripts(t *testing.T) {
 	for key := range oddities {
 		t.Errorf("%s: no such exchange, or it was refused", key)
 	}
-	// Transcripts are of text, and a source's hash is that of a picture: TestExamples asks for these.
+	// Transcripts are text and contain no thumbnail, and the hash of a source depends on its picture. TestExamples makes these two calls.
 	answered["readThumbnail"], answered["readSource"] = true, true
 	for _, path := range doc.Paths.Map() {
 		for _, op := range path.Operations() {
@@ -111,8 +111,8 @@ func brief(err error) string {
 	return text
 }
 
-// find is the operation of an exchange, and its request for validation; nil when the path or the
-// method stands for nothing. What clients may do with paths is undone first.
+// find returns the operation of an exchange and its request for validation. It returns nil if the document has no such path or method.
+// First it reduces the path to the form in the document.
 func find(t testing.TB, doc *openapi3.T, e *exchange) (*openapi3.Operation, *openapi3filter.RequestValidationInput) {
 	t.Helper()
 	parts := split(e.Request.Path)
@@ -159,7 +159,7 @@ func split(path string) []string {
 	return parts
 }
 
-// match is the path of the document that stands for parts, fixed parts before ids.
+// match returns the document's path that fits parts, with the ids in it. It prefers fixed parts to ids.
 func match(doc *openapi3.T, parts []string) (path string, ids map[string]string) {
 	best := -1
 	for candidate := range doc.Paths.Map() {
@@ -189,7 +189,7 @@ func match(doc *openapi3.T, parts []string) (path string, ids map[string]string)
 	return path, ids
 }
 
-// plain is a body as the document describes it: null stands for what is absent, but in metadata.
+// plain returns a body in the form that the document describes: it removes members that are null, except in metadata.
 func plain(body []byte) []byte {
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.UseNumber()
@@ -242,8 +242,7 @@ func answerOf(input *openapi3filter.RequestValidationInput, e *exchange) *openap
 	}
 }
 
-// checkError holds an answer to a request that is none of the document's to its schemas: 200 to
-// OPTIONS, and errors.
+// checkError checks an answer to a request without an operation in the document: it must be 200 to OPTIONS, or an error.
 func checkError(t *testing.T, doc *openapi3.T, e *exchange) {
 	t.Helper()
 	name := "Error"

@@ -265,7 +265,7 @@ var workflowFields = []field{
 	always("id", id, ""), always("app_id", appID, public), always("created_at", when, ""),
 }
 
-// answers are whole answers that calls make when they go well, or when each item goes its own way.
+// answers are the complete answers of calls that succeed, and of calls in which each item has its own status.
 var answers = []member{
 	{"Done", answer("The call succeeded. The response has no other content.")},
 	{"OutputsAnswer", answer("", always("outputs", list(ref("Output")), "One for each input, in the order of the request."))},

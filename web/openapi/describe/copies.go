@@ -22,7 +22,7 @@ const seqNote = "Sequence number among the operations of the site, starting at 1
 const verdicts = "`superseded`: a later write took precedence. `duplicate`: the ID or URL is already in use. " +
 	"`gone`: its target was deleted or does not exist. `stale`: the operation is too old. `refused`: the origin rejected it."
 
-// copies are the schemas of what a copy tells of itself.
+// copies are the schemas of a copy's sync status, outbox and conflicts.
 var copies = []member{
 	{"Copy", closed("Sync status of a replica. Counts are lower bounds of progress.",
 		always("app_id", hex32, ""),
@@ -89,7 +89,7 @@ var copies = []member{
 		always("id", text(), ""), always("name", text(), ""), always("site", whole(), ""), always("apps", list(hex32), "")), ""))},
 }
 
-// enrolment is what an edge sends once.
+// enrolment is the schema of the request that an edge sends once, to enrol.
 var enrolment = []member{
 	{"Enrolment", record("",
 		always("token", text(), "The token that `sightline edge create` printed."),

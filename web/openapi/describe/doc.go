@@ -1,5 +1,5 @@
-// Package describe writes the OpenAPI 3.1 document of /v2. It is run by go generate, never by a
-// server, which only embeds what it wrote (package openapi).
+// Package describe writes the OpenAPI 3.1 document of /v2. go generate runs it. A server never runs it: it embeds the written document
+// (package openapi).
 //
 //	operations.go ─┐                     scopes of core/api's table of endpoints
 //	examples.go   ─┤                                   │
@@ -7,11 +7,9 @@
 //	answers.go    ─┤                                   │
 //	status.go     ─┘                     tests: the table both ways, every transcript
 //
-// The document is written down here rather than derived from the handlers, which read and write
-// JSON by hand. What keeps it true are the tests: the operations are those of the table of
-// endpoints and no others, the codes are those of core/api's source, and every
-// exchange of core/api's transcripts is held to it. The schemas of answers are closed, so a
-// handler that shows one more member fails there.
+// The document is written by hand, not derived from the handlers, because they read and write JSON by hand. Tests keep it true: it has
+// exactly the operations of the table of endpoints and the codes in core/api's source, and every exchange of core/api's transcripts must
+// match it. The schemas of answers are closed, so a test fails if a handler adds a member.
 package describe
 
 import (
@@ -112,7 +110,7 @@ func (o object) MarshalJSON() ([]byte, error) {
 // with is o and more members.
 func (o object) with(more ...member) object { return append(o[:len(o):len(o)], more...) }
 
-// compact is v as JSON in which < and & stand as they are.
+// compact returns v as JSON, without escaping < and &.
 func compact(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

@@ -6,7 +6,7 @@ import (
 	"github.com/sightline-dev/sightline/core/search"
 )
 
-// finding are the schemas of what a search comes to as a whole.
+// finding are the schemas of the results of a whole search: its summary and its cut-off.
 var finding = []member{
 	{"SummaryAsked", record("Which aggregates to return; others are omitted.",
 		maybe("scores", record("Distribution of scores.",

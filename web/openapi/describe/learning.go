@@ -2,10 +2,10 @@ package describe
 
 import "github.com/sightline-dev/sightline/core/training"
 
-// judged is a concept with what a version says of an input.
+// judged is a list of concepts with a version's value for one input.
 var judged = list(ref("JudgedConcept"))
 
-// learning are the schemas of what helps people to teach a model and to see what it has learned.
+// learning are the schemas of answers that help people to teach a model and to see what it has learned.
 var learning = []member{
 	{"JudgedConcept", closed("", always("id", id, ""), always("name", text(), ""), always("value", share, ""))},
 	{"TrainingSet", closed("The current training set.",

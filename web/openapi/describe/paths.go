@@ -131,7 +131,7 @@ func (op *operation) body(need *api.Endpoint) (object, error) {
 	return o, nil
 }
 
-// responses are what the operation may answer.
+// responses are the possible answers of the operation, by HTTP status.
 func (op *operation) responses(asks auth.Credential) object {
 	var all object
 	if op.picture {
@@ -208,7 +208,7 @@ func (op *operation) mayFail(http int, asks auth.Credential) bool {
 	case 402, 403:
 		return !open
 	case 404:
-		return !op.short || braces.MatchString(op.path) // another's application is not there, too
+		return !op.short || braces.MatchString(op.path) // an application of another account counts as missing, too
 	case 405:
 		return false // of the path, not of this
 	case 413:

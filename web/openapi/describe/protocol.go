@@ -2,7 +2,7 @@ package describe
 
 import "strconv"
 
-// syncCall is a call of the sync protocol, which is no endpoint of core/api: package sync/feed answers it.
+// syncCall is a call of the sync protocol. Package sync/feed answers it, so the table of core/api does not list it.
 type syncCall struct {
 	method, path string // after /v2
 	id           string
@@ -14,7 +14,7 @@ type syncCall struct {
 	open         bool // asks for no credential
 }
 
-// reply is what a call answers when it goes well.
+// reply is an answer to a call that succeeds.
 type reply struct {
 	http    int
 	note    string
@@ -32,7 +32,7 @@ func message(name string) object {
 // octets is a picture, an object or a chunk.
 var octets = object{{"application/octet-stream", object{{"schema", text(member{"format", "binary"})}}}}
 
-// named are what names an application in the query.
+// named are the query parameters that name an application and its partition.
 var named = []string{"sync_app", "sync_partition"}
 
 // calls are those of the protocol, in the order of sync/README.md.
@@ -108,7 +108,7 @@ var calls = []syncCall{
 	},
 }
 
-// refusals are what every call of the protocol may answer instead: see sync/README.md, Errors.
+// refusals are the HTTP statuses with which any call of the protocol may refuse a request: see sync/README.md, Errors.
 var refusals = []int{400, 401, 403, 404, 409, 410, 413, 426, 429, 500, 503}
 
 // item is the call as an operation of the document.
@@ -148,7 +148,7 @@ func (c *syncCall) item() object {
 	return o.with(member{"responses", answers})
 }
 
-// refused is the answer of the protocol to what cannot be.
+// refused is the protocol's answer to a request that it refuses.
 var refused = object{
 	{
 		"description",
@@ -158,7 +158,7 @@ var refused = object{
 	{"content", object{message("Refusal")[0], {jsonType, object{{"schema", ref("Error")}}}}},
 }
 
-// syncParameters are what calls of the protocol have in their queries and paths.
+// syncParameters are the parameters in the queries and paths of the protocol's calls.
 var syncParameters = object{
 	inQuery("sync_app", "app", true, "ID of the application.", hex32),
 	inQuery("sync_partition", "p", false, "Partition number. Every application has one partition, 0.", whole(member{"default", 0})),

@@ -7,7 +7,7 @@ import (
 	"github.com/sightline-dev/sightline/core/search"
 )
 
-// action is the member that says what a PATCH does.
+// action is the member that selects what a PATCH does with the values.
 func action(note string, values ...string) field {
 	return maybe("action", text(oneOf(values...)), note)
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/sightline-dev/sightline/core/proof"
 )
 
-// source parses the files of core/api and the packages in it that are no tests.
+// source parses the files of core/api and of the packages in it, except tests.
 func source(t testing.TB) []*ast.File {
 	t.Helper()
 	var names []string

@@ -9,7 +9,7 @@ import (
 type Code struct {
 	Number int
 	Text   string // status.description
-	HTTP   int    // of a call that ends with it; 0: it stands in items and versions alone
+	HTTP   int    // status of a call that ends with the code; 0: only items and versions have the code
 	Note   string
 }
 
