@@ -1,4 +1,4 @@
-// What is in a picture:  node predict.js PICTURE
+// Prints the concepts in a picture:  node predict.js PICTURE
 import { readFile } from 'node:fs/promises';
 import { Sightline } from '@sightline/runtime';
 

@@ -1,5 +1,5 @@
-// Keeps the pictures of a folder in a store of its own, and finds those that are like a picture. It asks no network;
-// a second run finds what the first has kept:
+// Stores the pictures of a folder in a local store, and finds those that are similar to a picture. It needs no network. A second run finds
+// the pictures that the first run stored:
 //
 //     node search.js STORE PICTURE [FOLDER]
 import { readdir, readFile } from 'node:fs/promises';
@@ -16,7 +16,7 @@ const imageOf = async (path) => ({ base64: (await readFile(path)).toString('base
 
 for (const id of folder ? await readdir(folder) : []) {
   const { inputs } = await call('/inputs', { inputs: [{ id, data: { image: await imageOf(join(folder, id)) } }] });
-  if (inputs[0].status.code >= 30100) console.error(id, inputs[0].status.description); // it is there, or no picture
+  if (inputs[0].status.code >= 30100) console.error(id, inputs[0].status.description); // it is already stored, or is not a picture
 }
 const { hits } = await call('/searches', {
   query: { ands: [{ output: { input: { data: { image: await imageOf(picture) } } } }] },

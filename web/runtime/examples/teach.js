@@ -14,7 +14,7 @@ const call = async (method, path, body) => {
 };
 const imageOf = async (path) => ({ base64: (await readFile(path)).toString('base64') });
 
-// Pictures with what they show; a call takes up to 128 of them.
+// Pictures with the concepts that they show. A call accepts up to 128 of them.
 const concepts = folders.map((folder) => ({ id: basename(folder) }));
 for (const folder of folders) {
   const inputs = [];

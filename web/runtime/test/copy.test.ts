@@ -11,7 +11,7 @@ import { type JoinError, join } from '../src/origin.ts';
 
 const app = '0123456789abcdef0123456789abcdef';
 
-/** An origin on loopback that answers as it is told. */
+/** An origin on loopback that answers with the function `answer`. */
 async function origin(t: TestContext, answer: (request: IncomingMessage, response: ServerResponse) => void) {
   const server = createServer(answer);
   await new Promise<void>((r) => server.listen(0, '127.0.0.1', r));
@@ -39,7 +39,7 @@ test('a credential is asked for once, and again when it is refused or nearly ove
   assert.equal(await c.get(), values[2]); // a quarter of an hour, by whichever clock
   assert.equal(await c.get(), values[2]);
   c.refuse(values[2] as string);
-  assert.equal(await c.get(), values[3]); // over within half a minute: once and no more
+  assert.equal(await c.get(), values[3]); // it expires within half a minute, so it is used only once
   assert.equal(await c.get(), 'Bearer opaque');
   assert.equal(await c.get(), 'Bearer opaque');
   c.refuse('Bearer opaque');
@@ -134,7 +134,7 @@ test('the register of an application', async (t) => {
   }
 });
 
-/** A machine that wants what it is told to want, and remembers what it was told. */
+/** A machine that returns the effects that a test sets, and records the events that it receives. */
 class Script {
   told: { kind: number; id: number; status: number; body: string; more: boolean; error: string }[] = [];
   effects: Writer[] = []; // of the next event

@@ -123,7 +123,7 @@ function standing({ phase, epoch, ...rest }: sync.Standing): unknown {
   return { phase: sync.phases.indexOf(phase), epoch: hex(epoch), ...Object.fromEntries(others) };
 }
 
-/** What this side does with each envelope: writes it from its fields, or reads them. */
+/** For each envelope: how this side writes it from its fields, or reads it. */
 const sides: Record<string, { write?: (f: Any) => Uint8Array; read?: (p: Uint8Array) => unknown }> = {
   settings: {
     write: (f) =>

@@ -75,7 +75,7 @@ test('kernels are bound through the table', async () => {
   assert.equal(ask(g, 'quote', 'A'), String(65 + 1));
   assert.equal(ask(g, 'base64', 'xyz'), String((3n << 32n) | 8n));
   assert.equal(ask(g, 'axpy'), '[10.5 20]');
-  ask(g, 'grow', '64'); // the kernels see the memory that there is now
+  ask(g, 'grow', '64'); // the kernels must see the enlarged memory
   assert.equal(ask(g, 'quote', 'A'), String(65 + 1));
   assert.equal(ask(g, 'decode', 'A'), '-1');
   assert.throws(() => ask(g, 'gemv'), /no kernel gemv/);

@@ -24,7 +24,7 @@ func TestScripts(t *testing.T) {
 	}
 }
 
-// TestPages runs every script of pages, each with a browser of its own.
+// TestPages runs every script of pages, each with its own browser.
 func TestPages(t *testing.T) {
 	proof.Nightly(t)
 	chromium := process.Need(t, "chromium", "chromium-browser", "google-chrome")
@@ -113,7 +113,7 @@ func travel(t *testing.T, pattern string, env ...string) {
 				t.Fatal(err)
 			}
 			steps := 0
-			var last strings.Builder // what was said since the last step that went well
+			var last strings.Builder // output since the last step that succeeded
 			for lines := bufio.NewScanner(out); lines.Scan(); {
 				step, ok := strings.CutPrefix(lines.Text(), "ok ")
 				if !ok {

@@ -1,7 +1,7 @@
 //go:build wasip1
 
-// Command guest is a module with the real one's exports that does what a test asks of it: it holds the host's
-// imports to what they say. Each argument of ask is a word and what follows it.
+// Command guest is a module with the exports of the real one. It does what a test asks, so that the test can check the host's imports.
+// Each argument of ask is a word and its argument.
 package main
 
 import (
@@ -157,7 +157,7 @@ func do(word string, p []byte) []byte {
 		return fmt.Append(nil, fileTruncate(int32(u32(p, 0)), int64(u32(p, 1))))
 	case "sync":
 		return fmt.Append(nil, fileSync(int32(number)))
-	case "lent": // what this host does not lend
+	case "lent": // functions that this host does not provide
 		return fmt.Append(nil, kvGet(0, at(p), uint32(len(p)), at(small), 8), kvCommit(at(p), uint32(len(p))))
 	case "grow": // MiB
 		kept = append(kept, make([]byte, number<<20))

@@ -1,5 +1,5 @@
-// A machine that stops at any operation on the files, with what was not synced there in part or not at all. The store
-// opens, has all that was acknowledged by then and nothing that nobody asked for.
+// A machine that stops at any operation on the files. Operations that were not synced are lost in part or completely. The store must open
+// afterwards. It must have every acknowledged write, and nothing that nobody wrote.
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { check, same, way } from '../pages/browser.js';
@@ -46,7 +46,7 @@ class Disk extends MemoryFiles {
   stopped(n, random) {
     const files = new MemoryFiles();
     const synced = [0, 1, 2, 3].map((file) => this.done.slice(0, n).findLastIndex((d) => d.file === file && d.sync));
-    const kept = random(3); // of what was not synced: all, a part, or nothing behind the first that is lost
+    const kept = random(3); // unsynced operations that are stored: 0: all; 1: after the first lost one, parts of writes; 2: none after it
     const lost = new Set();
     for (const [at, d] of this.done.slice(0, n).entries()) {
       const sure = at < synced[d.file];
@@ -97,7 +97,7 @@ way(async (step) => {
   };
 
   const disk = new Disk();
-  const words = []; // {id, word, at}: what was said about an input, and behind how many operations
+  const words = []; // {id, word, at}: a call about an input or its acknowledgement, and the number of file operations before it
   await step('a session', async () => {
     const engine = await start(disk);
     const call = calling(engine);
@@ -116,7 +116,7 @@ way(async (step) => {
         say(gone, 'deleting');
         if ((await call('DELETE', `/v2/inputs/${gone}`)).status.code === 10000) say(gone, 'deleted');
       }
-      for (let turns = random(4); turns > 0; turns--) await new Promise((r) => setTimeout(r)); // analyses go on
+      for (let turns = random(4); turns > 0; turns--) await new Promise((r) => setTimeout(r)); // lets analyses continue
     }
     await engine.close();
     return `${disk.done.length} operations, ${disk.done.filter((d) => d.sync).length} of them syncs`;

@@ -1,4 +1,4 @@
-// What a program does with the runtime in Node: in memory, and in the files of a folder, over several lives.
+// How a program uses the runtime in Node: in memory, and with the files of a folder, over several processes.
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -28,8 +28,9 @@ const policy = (connect) =>
   `default-src 'self'; script-src 'self' 'wasm-unsafe-eval'; connect-src 'self' ${connect}; img-src 'self' blob:`;
 
 /**
- * Serves the runtime as a server of ours does, the samples and what is lent, and an empty page everywhere else. It
- * counts. The pages may reach it, and what `connect` names. What they ask below /v2 and /hosted it hands to `origin`, where there is one.
+ * Serves the runtime as the real server does, the samples, the files of the folder `lent`, and an empty page everywhere else. It counts
+ * requests by path. The policy lets pages reach this server and the hosts in `connect`. If there is an `origin`, requests below /v2 and
+ * /hosted are forwarded to it.
  */
 export function serve({ lent = '', connect = '', origin } = {}) {
   const asked = new Map(); // path → times
@@ -112,8 +113,8 @@ const quiet = [
 ];
 
 /**
- * A browser with a profile of its own, which outlives the browser's end until `forget`. A request to another origin
- * than the pages', or what `may` says of a URL, is a fault.
+ * A browser with a separate profile, which outlives the browser's end until `forget`. A request to another origin than the pages' is a
+ * fault, unless `may` allows its URL.
  */
 export class Browser {
   static async start(

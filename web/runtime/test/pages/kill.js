@@ -1,5 +1,5 @@
-// Pages, their processes and the whole browser are killed while they write. What was acknowledged is there afterwards,
-// what was not asked for is not.
+// Pages, their processes and the whole browser are killed while they write. Afterwards the store has every acknowledged write, and nothing
+// that no page wrote.
 import { readdirSync, readFileSync } from 'node:fs';
 import { Browser, check, serve, way } from './browser.js';
 
@@ -24,7 +24,9 @@ function killBrowser(profile) {
   }
 }
 
-/** Runs in the page, until it is killed: adds inputs, changes them and deletes some, and says what was acknowledged. */
+/**
+ * Runs in the page until it is killed: adds inputs, changes them and deletes some, and reports each call before it and after its answer.
+ */
 async function write(round) {
   const small = async (n) => {
     const canvas = new OffscreenCanvas(40, 30);

@@ -119,7 +119,7 @@ async function fill(folder) {
   files.close();
 }
 
-/** The memory of the browser's largest page process, in bytes: what is its own, and its part of what is shared. */
+/** The memory of the browser's largest page process, in bytes: its private memory and its share of shared memory. */
 function largest(profile) {
   const processes = readdirSync('/proc')
     .filter((n) => /^\d+$/.test(n))

@@ -1,10 +1,10 @@
-// A tab of a browser that a test holds by its two ends: a line of JSON on the standard input says what to do, a line on
-// the standard output what came of it. The test of an origin, two edges and this tab is edge/join_test.go.
+// A browser tab that a test controls through standard input and output. Each line of input is a command in JSON; each line of output is its
+// result. edge/join_test.go tests an origin, two edges and this tab.
 //
 //     {"do":"open","app":"…","credential":"Key …"}      {"ok":{"owner":true}}
 //     {"do":"call","method":"GET","path":"/v2/inputs"}   {"ok":{"status":200,"headers":{…},"body":{…}}}
 //
-// The pages are empty and the browser's own: nothing but the runtime is asked of the server.
+// The browser itself supplies the empty pages: it asks the server only for the runtime.
 import { readdirSync, readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { Browser } from '../pages/browser.js';

@@ -8,7 +8,7 @@ import { check, same } from '../../pages/browser.js';
 
 const { ORIGIN, ORIGIN_BINARY, ORIGIN_DATA, SAMPLES } = process.env;
 
-/** What the operator of the origin does. */
+/** Runs a command as the operator of the origin, and returns its JSON. */
 const operate = (...args) =>
   JSON.parse(execFileSync(ORIGIN_BINARY, [...args, '--json', '--data', ORIGIN_DATA], { encoding: 'utf8' }) || 'null');
 
@@ -42,7 +42,7 @@ async function until(fact, what) {
   }
 }
 
-/** `server` hands calls to the origin; the pages of `browser` are of it. */
+/** `server` forwards calls to the origin; it also serves the pages of `browser`. */
 export async function copies(step, server, browser) {
   const app = operate('app', 'create', 'copied').app_id;
   const { key } = operate('key', 'create', '--scopes', 'All', '--app', app);
@@ -65,7 +65,7 @@ export async function copies(step, server, browser) {
       const { inputs } = await ask('GET', '/v2/inputs?per_page=1000');
       return inputs.filter((i) => i.status.code === 30000).length === n;
     }, `${n} inputs are analysed`);
-  /** Runs in the page: opens the copy with what `shown` is. */
+  /** Runs in the page: opens the copy with the credential `shown`. */
   const openCopy = ([app, shown]) => {
     globalThis.asked = 0;
     globalThis.heard = [];
@@ -173,7 +173,7 @@ export async function copies(step, server, browser) {
     same((await status()).sent, 0, 'operations that the origin has');
 
     await page.close();
-    page = await browser.page(); // from what is kept: nobody answers
+    page = await browser.page(); // from local storage: the origin does not answer
     await opened();
     same((await status()).queued, waiting, 'operations that wait after a reload');
     same((await version(call)).id, trained, 'the version after a reload');
