@@ -19,8 +19,8 @@ import (
 //go:embed all:dist
 var dist embed.FS
 
-// routes are the addresses that the application draws, those of src/routes.ts. A name after a
-// colon stands for one part of a path.
+// routes are the paths for which the application has a page, the same as in src/routes.ts. A name after a colon matches one part of a
+// path.
 var routes = []string{
 	"/", "/look", "/sync", "/apps", "/apps/:app", "/account", "/docs",
 	"/sign-in", "/sign-up", "/verify", "/forgot", "/reset",
@@ -28,16 +28,16 @@ var routes = []string{
 	"/:app/models", "/:app/models/:model", "/:app/models/:model/:version", "/:app/concepts",
 }
 
-// appID is an application's id, which a first name in a route stands for.
+// appID matches the id of an application. If a route begins with a name, the name matches only such an id.
 var appID = regexp.MustCompile(`^[0-9a-f]{32}$`)
 
-// policy is what a page may do: load from this server alone, and run no program but its files.
+// policy restricts a page: it may load only from this server, and may run no program except its files.
 const policy = "default-src 'self'; script-src 'self' 'wasm-unsafe-eval'; style-src 'self'; " +
 	"img-src 'self' blob: data:; media-src 'self' blob:; connect-src 'self'; object-src 'none'; " +
 	"base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 
-// near is what the policy adds for a page of this machine's own: it may compare its answers with those of
-// another server here, such as an edge.
+// near is an addition to the policy for a page that is opened at a loopback address. Such a page may compare its answers with those of
+// another server on this machine, such as an edge.
 const near = " http://127.0.0.1:* http://localhost:*"
 
 // guards are the headers of guard, for a page of another machine.
@@ -62,8 +62,8 @@ type Pages struct {
 	refuse func(r *api.Request, err error) api.Response
 }
 
-// NewPages is the pages of this program. refuse makes the answers to what no page can be: the
-// envelope of the interface.
+// NewPages returns the pages of this program. refuse makes the answer to a request for which there is no page, in the envelope of the
+// API.
 func NewPages(refuse func(r *api.Request, err error) api.Response) (*Pages, error) {
 	built, err := fs.Sub(dist, "dist")
 	if err != nil {
@@ -159,7 +159,7 @@ func (p *Pages) Refuse(r *api.Request, err error) api.Response {
 	return p.refuse(r, err)
 }
 
-// absent sends a file as what stands for a page that does not exist.
+// absent sends a file with status 404, for a page that does not exist.
 func absent(f static.File, r *api.Request) api.Response {
 	f.Tag = ""
 	res := f.Answer(r, guard(r)...)

@@ -31,7 +31,7 @@ func zip(t *testing.T, text string) []byte {
 	return b.Bytes()
 }
 
-// refusal is an envelope's stand-in: it tells which error was refused with.
+// refusal replaces the API's envelope in tests: the answer holds the error's text.
 func refusal(_ *api.Request, err error) api.Response {
 	status := map[error]int{api.ErrPath: 404, api.ErrMethod: 405}[err]
 	return api.Response{Status: status, ContentType: "application/json", Body: []byte(err.Error())}
@@ -214,7 +214,7 @@ func TestPolicyOnThisMachine(t *testing.T) {
 	}
 }
 
-// TestPolicyLetsNobodyIn holds the policy to what keeps injected programs from running.
+// TestPolicyLetsNobodyIn checks that the policy prevents injected programs from running.
 func TestPolicyLetsNobodyIn(t *testing.T) {
 	for _, bad := range []string{"'unsafe-inline'", "'unsafe-eval'", "http:", "https:", "*"} {
 		if slices.Contains(strings.FieldsFunc(policy, func(c rune) bool { return c == ' ' || c == ';' }), bad) {

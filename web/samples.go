@@ -23,7 +23,7 @@ func Samples() fs.FS {
 	return sub
 }
 
-// Credit says whose a sample is and where it lies on the map.
+// Credit names the author of a sample and its location on the map.
 type Credit struct {
 	File, Title, Author, Licence, Page string
 	Latitude, Longitude                float64 // degrees, SRID 4326

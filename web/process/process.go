@@ -1,5 +1,5 @@
-// Package process is what tests need that look at the program from outside: other programs of the
-// machine, and the program itself, built and serving an empty data folder. Only tests import it.
+// Package process helps tests that examine the program from outside. It finds other programs of the machine, and it builds the program
+// and serves an empty data folder with it. Only tests import it.
 package process
 
 import (
@@ -19,8 +19,8 @@ import (
 	"github.com/sightline-dev/sightline/core/proof"
 )
 
-// Need returns the path of the first of the programs that is there. Where none is, the test skips
-// and says so, but in CI, where one has to be.
+// Need returns the path of the first of the programs that is installed. If none is, it skips the test with a message. In CI, where one
+// must be installed, it fails the test.
 func Need(t testing.TB, programs ...string) string {
 	t.Helper()
 	for _, program := range programs {
@@ -76,7 +76,8 @@ func BuildWith(t testing.TB, program string, files map[string][]byte) string {
 	return binary
 }
 
-// writeOverlay says which files stand in the place of which, as the go command wants it.
+// writeOverlay writes the replacing files and the list of replaced files in the format of the go command's -overlay, and returns the path
+// of the list.
 func writeOverlay(t testing.TB, dir string, files map[string][]byte) string {
 	t.Helper()
 	overlay := struct{ Replace map[string]string }{map[string]string{}}
@@ -97,7 +98,7 @@ func writeOverlay(t testing.TB, dir string, files map[string][]byte) string {
 	return write("overlay.json", text)
 }
 
-// Server is the program in a process of its own. Its methods are safe for concurrent use.
+// Server is the program in a separate process. Its methods are safe for concurrent use.
 type Server struct {
 	URL  string // of loopback, without a slash at its end
 	Data string // its data folder
@@ -179,7 +180,7 @@ func (s *Server) wake() {
 	s.changed = make(chan struct{})
 }
 
-// lines returns what was said from the nth line on, whether more may come, and what is closed then.
+// lines returns the lines of output starting at line n, whether more may follow, and a channel that closes when something changes.
 func (s *Server) lines(n int) (said []string, more bool, changed <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,14 +1,14 @@
-// What follows a build: the old files go before it; after it the list of what starts without a network is written,
-// every text gets a gzip twin, the sizes are printed, and a shell that has grown over its limit fails the build.
+// The plugin around a build. Before the build it deletes the old files. After it, it writes the list of files for a start without a
+// network, gives every larger text file a gzip twin, and prints the sizes. The build fails if the shell exceeds its limit.
 import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 
-/** What the first screen of a signed-in person loads, beside index.html, its static imports and one language. */
+/** The modules that the first screen of a signed-in person loads, in addition to index.html, its static imports and one language. */
 const first = ['src/views/studio/Studio.svelte'];
 
-/** What the pages that work without a network load, beside index.html: these with all that they load later, … */
+/** The modules of the pages that work without a network, in addition to index.html: these with all that they load later, … */
 const offline = /^src\/views\/(?!door\/|docs\/|account\/|applications\/)/;
 /** … and these addresses, which no chunk names. */
 const addresses = ['/', '/look', '/sync', '/theme.js', '/icon.svg', '/icon-192.png', '/manifest.webmanifest'];

@@ -1,4 +1,4 @@
-// Bundles src/**/*.test.ts with what they test and gives them to Node's own runner.
+// Bundles src/**/*.test.ts with the modules that they test, and runs the bundles with Node's test runner.
 import { spawnSync } from 'node:child_process';
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
