@@ -1,12 +1,12 @@
 // Package wasm holds the module that `make wasm` builds, for programs that run it: the core
-// compiled for wasip1, and its kernels as SIMD128 instructions for hosts that have none of their own.
+// compiled for wasip1, and its kernels as SIMD128 instructions for hosts without native kernels.
 //
 //	make wasm ──▶ dist/guest.wasm, dist/kernels.wasm ──embed──▶ Guest, Kernels
 //	                                                               │
 //	                     host (wazero, in Go) · a page's worker ◀──┘
 //
-// The files are built, not kept: a program compiled without them says so when it is asked for one.
-// README.md in this folder is the whole contract between the module and its hosts.
+// The files are built, not committed. In a program that was compiled without them, Guest and Kernels return ErrNotBuilt.
+// README.md in this folder is the complete contract between the module and its hosts.
 package wasm
 
 import (
@@ -22,11 +22,10 @@ var dist embed.FS
 // ErrNotBuilt is returned by a program that was compiled before the module was.
 var ErrNotBuilt = errors.New("this program was built without the module: run make wasm, then build again")
 
-// Guest is the module. Its bytes are the caller's.
+// Guest returns the module. The caller owns its bytes.
 func Guest() ([]byte, error) { return read("guest.wasm") }
 
-// Kernels is the module of SIMD128 kernels that a page lends to the guest. Its bytes are the
-// caller's.
+// Kernels returns the module of SIMD128 kernels that a page provides to the guest. The caller owns its bytes.
 func Kernels() ([]byte, error) { return read("kernels.wasm") }
 
 func read(name string) ([]byte, error) {

@@ -29,8 +29,8 @@ import (
 //	the name under which wazero asks for it, with its folder
 //	the bytes that wazero wrote
 //
-// A file that is damaged, or belongs to another node or another module, counts as missing: the module is compiled again and the file
-// replaced. wazero itself reads and writes a temporary folder, which is made for one compilation, is accessible only to this user, and is
+// A file counts as missing if it is damaged or belongs to another node or another module. The module is then compiled again and the file
+// replaced. wazero itself reads and writes a temporary folder that only this user can access. The folder serves one compilation and is
 // deleted at once.
 type Cache struct {
 	Files blob.FS  // a folder that this user alone can enter
