@@ -21,7 +21,7 @@ import (
 // Another site gets no answer here, as at an origin; what another program on this machine may ask, it may ask at
 // the origin of a demonstration too.
 type Edge struct {
-	// Who returns the name of the edge and the address of its origin, as far as it knows; both are empty without an origin.
+	// The name of the edge and the URL of its origin, if known. Without an origin both are empty.
 	Who func() (name, origin string)
 
 	// Of returns the application that the credential of a request is good for; empty: it is good for none.
