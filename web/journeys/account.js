@@ -1,4 +1,4 @@
-// From an empty server to an application that programs call, and back to nothing.
+// An account from beginning to end: a person starts with an empty server, creates an application that programs call, and deletes it all.
 import { check, heard, journey, origin, same, shell, words } from './browser.js';
 
 const m = await words('en');
@@ -40,7 +40,7 @@ await journey(async (arrive) => {
     await ada.look('the first application');
   });
   await ada.step('names are text, whatever they hold', async () => {
-    await ada.seen(ada.link(operator.name)); // of the account
+    await ada.seen(ada.link(operator.name)); // the link to the account
     for (const name of hostile) {
       await create(ada, name, 'English', m('create_in', { language: 'English' }));
       await store(ada, m('secret_stored'));
@@ -288,7 +288,10 @@ async function signUp(t, { name, email, password }) {
   await t.button(m('create_account_do')).click();
 }
 
-/** Opens the account, and waits until all of it is read: what is still asked for when somebody leaves is refused. */
+/**
+ * Opens the account's page, and waits until all its lists are loaded. If the person signed out earlier, the server would refuse the pending
+ * requests.
+ */
 async function account(t) {
   await t.page.goto('/account');
   for (const list of ['sessions', 'activity']) await t.seen(t.page.getByRole('table', { name: m(list) }));
@@ -309,7 +312,7 @@ async function leave(t, password) {
   await t.button(m('leave_account'), dialog).click();
 }
 
-/** Makes an application; where the dialog is of interest it is looked at. */
+/** Creates an application. `look`, if given, is the name under which axe checks the dialog. */
 async function create(t, name, language, button, look) {
   await t.link(m('new_application')).first().click();
   const dialog = t.dialog(m('new_application'));
@@ -330,7 +333,7 @@ async function newKey(t, description, look) {
   await t.button(m('create_key'), dialog).click();
 }
 
-/** Says that a secret is stored, which closes the one box that shows it. */
+/** Confirms that a secret is stored, which closes the only dialog that shows it. */
 async function store(t, label) {
   await t.field(label).check();
   await t.button(m('done')).click();
@@ -341,7 +344,7 @@ function copyCode(t, within) {
   return t.button(m('copy_what', { what: m('code_of', { tool: 'cURL' }) }), within);
 }
 
-/** Whether an answer holds concepts in the application's language. */
+/** Checks that an answer has concepts in the application's language. */
 function predicted(status, answer) {
   same([status, answer.status?.code], [200, 10000], 'the answer');
   const names = answer.outputs[0].data.concepts.map((c) => c.name);

@@ -1,4 +1,4 @@
-// Without a network: the pages start, take a picture, learn, and keep what is changed. With one again everything is sent.
+// Without a network, the pages start, accept a picture, train a model, and store changes. Once there is a network, everything is sent.
 import { journey } from './browser.js';
 import { demonstration } from './demonstration.js';
 import { edits, joins, leaves, lists, teaches } from './offline.js';

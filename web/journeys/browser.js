@@ -13,33 +13,33 @@ const throttle = Number(process.env.THROTTLE ?? 1); // how many times slower the
 
 export let origin = process.env.ORIGIN ?? '';
 
-/** Says where the origin is, in a journey that starts its own. */
+/** Sets the URL of the origin, in a journey that starts its own. */
 export function startAt(address) {
   origin = address;
 }
 
 const axe = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
-/** The rules of axe for a page that differs from one it has seen in its colours alone. */
+/** The rules of axe for a page that was already checked in other colours. */
 export const contrast = { runOnly: ['color-contrast', 'link-in-text-block'] };
 
-/** Whether what a person waits for is held to a limit. Other work on the machine changes it, so only timed runs do that. */
+/** Whether waiting times are checked against a limit. Other work on the machine changes them, so only timed runs check them. */
 export const timing = Boolean(process.env.TIMED);
 
-/** How long anything that a journey waits for may take, in ms: what takes longer hangs. */
+/** The maximum time in ms that a journey waits for anything. After it, the journey fails. */
 export const patience = 120_000;
 
-/** Fails with words. */
+/** Fails with the message `words` unless `fact` is true. */
 export function check(fact, words) {
   if (!fact) throw new Error(words);
 }
 
-/** Fails where two values are not the same JSON. */
+/** Fails if two values do not have the same JSON. */
 export function same(got, want, what) {
   check(JSON.stringify(got) === JSON.stringify(want), `${what}: ${JSON.stringify(got)}, want ${JSON.stringify(want)}`);
 }
 
-/** The pages' messages in a language: a function of a message's name and its inputs. */
+/** The pages' messages in a language, as a function of a message's name and its inputs. */
 export async function words(language) {
   const folder = new URL('../messages/', import.meta.url);
   const files = (await readdir(folder, { recursive: true })).filter((f) => basename(f) === `${language}.json`);
@@ -77,7 +77,10 @@ export async function heard(pattern) {
   }
 }
 
-/** Runs a text in bash, as if it were pasted there. Every curl in it also tells its status: the last is given back. */
+/**
+ * Runs a text in bash, as if a person pasted it there. Every curl in it also prints its HTTP status. Returns the last status and the
+ * output.
+ */
 export async function shell(text, variables = {}) {
   const home = await mkdtemp(join(tmpdir(), 'journey-'));
   try {
@@ -113,9 +116,9 @@ export const quiet = [
   ...(process.env.CAMERA ? [`--use-file-for-fake-video-capture=${process.env.CAMERA}`] : []),
 ];
 
-/** Starts the browser, goes the way of a journey and ends the process. The journey gets a [Traveller]'s maker. */
+/** Starts the browser, runs a journey and ends the process. `way` gets the function that creates a [Traveller]. */
 export async function journey(way) {
-  const faults = []; // what must not have happened, anywhere
+  const faults = []; // forbidden events, in any page
   // The browser sends all requests except those to loopback to this proxy, which refuses them. A request to the browser's maker is not a
   // fault here, because the browser itself makes such requests. If a page makes one, the context's 'request' event reports it.
   const stray = (url) => {
@@ -166,9 +169,9 @@ export async function leave() {
 /** One person with a separate browser: its cookies, its memory and one page. */
 export class Traveller {
   doing = 'arriving';
-  away = false; // without a network, on purpose
+  away = false; // true while a test deliberately has no network
   #faults;
-  #expected = []; // statuses that the console may complain about
+  #expected = []; // HTTP statuses that the console may report as errors
 
   static async start(
     browser,
@@ -231,14 +234,14 @@ export class Traveller {
       )
     )
       return;
-    if (/^\[\.WebGL-\w+\]GL Driver Message/.test(message.text())) return; // of a machine that draws maps without a graphics card
+    if (/^\[\.WebGL-\w+\]GL Driver Message/.test(message.text())) return; // a machine without a graphics card reports this when it draws maps
     const status = message.text().match(/^Failed to load resource: .* a status of (\d+)/)?.[1];
     const at = this.#expected.indexOf(Number(status));
     if (at >= 0) this.#expected.splice(at, 1);
     else this.#faults.push(`${this.doing}: the console says ${message.text()} (${message.location().url})`);
   }
 
-  /** Takes a step. The statuses are those of calls that the server has to refuse in it, once each. */
+  /** Takes a step. `refused` lists the HTTP statuses with which the server must refuse calls during the step, once each. */
   async step(name, take, refused = []) {
     this.doing = name;
     now = this;
@@ -250,14 +253,14 @@ export class Traveller {
     console.log(`ok ${name} (${((performance.now() - began) / 1000).toFixed(1)} s)`);
   }
 
-  /** Takes the network away, or gives it back. */
+  /** Disconnects the network or connects it again. */
   async offline(away) {
     if (away) this.away = true;
     await this.context.setOffline(away);
     if (!away) await this.returned();
   }
 
-  /** Says that there is a network again, and who answers. */
+  /** Notes that the network is connected again, after the server has answered a call. */
   async returned() {
     await this.page.evaluate(() => fetch('/healthz')); // the console reports earlier failures before this call returns
     this.away = false;
@@ -270,16 +273,16 @@ export class Traveller {
   link = (name, within = this.page) => within.getByRole('link', { name, exact: true });
   field = (label, within = this.page) => within.getByLabel(label, { exact: true });
   heading = (name) => this.page.getByRole('heading', { name, exact: true });
-  /** The dialog that is open; firm ones ask for a decision. */
+  /** The open dialog with this name, or the open alert dialog, which asks for a decision. */
   dialog = (name) =>
     this.page.getByRole('dialog', { name, exact: true }).or(this.page.getByRole('alertdialog', { name, exact: true }));
 
-  /** Waits until something is seen. */
+  /** Waits until an element is visible. */
   seen = (locator) => locator.first().waitFor();
   /** Waits until an element is no longer in the page. */
   gone = (locator) => locator.waitFor({ state: 'detached' });
 
-  /** Waits until a fact holds in the page. If it never does, the failure names it. */
+  /** Waits until `fact` returns true in the page. If it never does, the failure shows the function. */
   async until(fact, argument) {
     try {
       await this.page.waitForFunction(fact, argument);
@@ -296,7 +299,10 @@ export class Traveller {
     return this.page.evaluate(() => navigator.clipboard.readText());
   }
 
-  /** Holds the page as it is now, or a part of it, to axe, light and dark: what is dark differs in its colours alone. */
+  /**
+   * Checks the current page, or a part of it, with axe. The dark page differs only in its colours, so only the rules about colours run
+   * again.
+   */
   async look(what, part = 'html') {
     for (const [colorScheme, options] of [['light'], ['dark', contrast]]) {
       await this.page.emulateMedia({ colorScheme });
@@ -323,7 +329,7 @@ export class Traveller {
     );
   }
 
-  /** Holds the page to its width: nothing of it stands outside, and it does not scroll sideways. */
+  /** Checks that the page is not wider than the window, so that it does not scroll sideways. */
   async fits(what) {
     const wide = await this.page.evaluate(() => {
       const { scrollWidth, clientWidth } = document.documentElement;

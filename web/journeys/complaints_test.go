@@ -17,14 +17,13 @@ import (
 	"github.com/sightline-dev/sightline/core/proof"
 )
 
-// proven is something that is promised, and the tests that hold us to it: each is a folder and a function of Go, or a script and
-// one of its steps.
+// proven is a promise and the tests that check it. Each test is a folder and a Go function, or a script and one of its steps.
 type proven struct {
 	promise string
 	by      []string
 }
 
-// steps are those of a newcomer's first minutes, from 0.
+// steps are the steps of a newcomer's first minutes, numbered from 0.
 var steps = []proven{
 	{"it is ready in five seconds, with pictures and a key, and downloads nothing", []string{
 		"web/journeys/studio.js: it is there at once, and reaches nobody", "origin/program TestSamples", "core TestWorldIsLent",

@@ -1,14 +1,14 @@
-// A copy of an application in the browser: joined, worked with without a network, sent, contradicted, removed.
+// A copy of an application in the browser: it joins, changes without a network, sends, resolves a conflict, and is removed.
 import { readFile } from 'node:fs/promises';
 import { check, heard, origin, same, words } from './browser.js';
 
 const en = await words('en');
-// The demonstration has the sample itself: with more behind its end it is another file.
+// The demonstration already has the sample. Additional bytes at its end make it another file.
 const sample = await readFile(new URL('../samples/42-lighthouse-in-the-sea.jpg', import.meta.url));
 const name = 'lighthouse-again.jpg';
 const lighthouse = { name, mimeType: 'image/jpeg', buffer: Buffer.concat([sample, Buffer.from('again')]) };
 
-/** Goes the way of a copy with somebody who is signed in and has one application. */
+/** Tests a copy. The traveller is signed in and has one application. */
 export async function copies(t) {
   const picture = t.page.getByRole('article', { name, exact: true });
   const mark = (word) => picture.getByText(word, { exact: true });
@@ -107,7 +107,7 @@ export async function copies(t) {
   await t.step('one that becomes local only takes what waits, and leaves the device', () => stays(t, { ask, mark }));
 }
 
-/** Has the application stay at its origin while a picture waits in the copy, and then shares it again. */
+/** Makes the application local only while a picture is pending in the copy, and then shares it again. */
 async function stays(t, { ask, mark }) {
   const set = async (on) => {
     await t.page.goto('/apps');
@@ -135,7 +135,7 @@ async function stays(t, { ask, mark }) {
   check(!(await t.page.evaluate(() => localStorage.getItem('copies'))), 'the copy is still remembered');
   await t.look('no copy of what is local only');
   await set(false);
-  await t.page.goto('/sync'); // where a demonstration keeps a copy by itself
+  await t.page.goto('/sync'); // where a demonstration creates a copy by itself
   await t.seen(t.page.getByText(en('phase_current')));
   await t.seen(mark(en('mark_confirmed')));
 }
@@ -156,7 +156,7 @@ function travelled(name) {
   return all;
 }
 
-/** The name of the application that is chosen. */
+/** The name of the selected application. */
 function chosen(t) {
   return t.field(en('sync_application')).evaluate((select) => select.selectedOptions[0].textContent);
 }

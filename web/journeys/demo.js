@@ -85,7 +85,7 @@ async function touches(t, home) {
   await (await chosen).setFiles([
     { name: lighthouse, mimeType: 'image/jpeg', buffer: await sample(lighthouse, 'one file') },
     { name: 'again.jpg', mimeType: 'image/jpeg', buffer: await sample(lighthouse, 'another file') },
-    { name: 'copy.jpg', mimeType: 'image/jpeg', buffer: await sample(lighthouse, 'one file') }, // counts once, and is sent once
+    { name: 'copy.jpg', mimeType: 'image/jpeg', buffer: await sample(lighthouse, 'one file') }, // a repeated file counts once and is sent once
   ]);
   await t.seen(concepts.nth(0).locator('[data-count="2"]'));
   await t.button(ja('models_use_camera')).tap();
@@ -107,7 +107,7 @@ async function touches(t, home) {
   await t.fits('a model');
 }
 
-/** Does what no page may do: each is caught. */
+/** Does forbidden things in the page, and checks that each is reported. */
 async function nets(t) {
   await t.page.evaluate(() => document.querySelector('main').append(new Image()));
   const axe = await t.look('a picture without words').catch((failure) => failure.message);
@@ -132,7 +132,7 @@ async function nets(t) {
   }
 }
 
-/** Goes from English over Japanese to Arabic, without the page being loaded again. */
+/** Changes the language from English through Japanese to Arabic, without loading the page again. */
 async function speak(t) {
   await t.page.evaluate(() => {
     globalThis.sameOld = true;
@@ -160,7 +160,10 @@ async function speak(t) {
   }
 }
 
-/** Sees every dialog of who is signed in: by axe, light and dark, and then 360 px wide. sweep.js sees the pages. */
+/**
+ * Opens every dialog of a signed-in person, checks it with axe in light and dark, and then checks its width at 360 px. sweep.js checks the
+ * pages.
+ */
 async function tour(t, m, language, home) {
   const dialogs = [
     [home, () => t.link(m('new_application')).first(), m('new_application')],
@@ -196,19 +199,19 @@ async function still(t) {
   await t.until(() => document.querySelector('main h1') && !document.querySelector('[aria-busy="true"]'));
 }
 
-/** Makes the page as narrow as a telephone for as long as something is done. */
+/** Runs `work` while the page is as narrow as a telephone. */
 async function narrow(t, work) {
   await t.page.setViewportSize({ width: 360, height: 740 });
   await work();
   await t.page.setViewportSize({ width: 1200, height: 800 });
 }
 
-/** Opens the dialog, leaves it, and makes a key in it, without a mouse. */
+/** Without a mouse, opens the dialog, closes it, opens it again and creates a key. */
 async function keyboard(t, home) {
   await t.page.goto(home);
   await t.seen(t.link(en('new_key')));
   await still(t);
-  await t.press('k'); // as the list of shortcuts says
+  await t.press('k'); // the key in the list of shortcuts
   const dialog = t.dialog(en('new_key'));
   await t.seen(dialog);
   await t.until((label) => document.activeElement?.labels?.[0]?.textContent === label, en('description'));

@@ -7,8 +7,8 @@ import { createInterface } from 'node:readline';
 import { leave, patience, startAt } from './browser.js';
 
 /**
- * Starts one with so many edges, goes a way with it and ends it. The way gets where everything is. Where WARM is a folder for which an
- * edge has compiled its module, the edges' begin as it is.
+ * Starts a demonstration with `edges` edges, runs `way` with it and ends it. `way` gets the URLs, and functions that stop and start the
+ * origin. If WARM names a folder for which an edge has compiled its module, every edge starts with a copy of that folder.
  */
 export async function demonstration(edges, way) {
   const folder = await mkdtemp(join(tmpdir(), 'demonstration-'));
@@ -65,7 +65,7 @@ const told = (path, nothing, read = (at) => readFile(at, 'utf8')) =>
     return nothing;
   });
 
-/** A process and those that it has started. */
+/** The ids of a process and of all processes that it has started. */
 async function family(pid) {
   const tasks = await told(`${pid}/task`, [], readdir);
   const lines = await Promise.all(tasks.map((task) => told(`${pid}/task/${task}/children`, '')));
@@ -81,7 +81,7 @@ async function signal(pid, name) {
   }
 }
 
-/** The seconds that a process and those that it has started have computed for, whatever else the machine does. */
+/** The processor time, in seconds, of a process and of all processes that it has started. Other work on the machine does not change it. */
 async function spent(pid) {
   let ticks = 0;
   for (const one of await family(pid)) {
@@ -91,7 +91,7 @@ async function spent(pid) {
   return ticks / 100;
 }
 
-/** The addresses beyond this machine that a process and those that it has started are connected to. */
+/** The addresses outside this machine to which a process, or one that it has started, is connected. */
 async function strangers(pid) {
   const found = [];
   for (const one of await family(pid)) {
@@ -107,10 +107,10 @@ async function strangers(pid) {
   return found;
 }
 
-// Addresses as the kernel writes them: none, 127.0.0.0/8, ::1, and the second within IPv6.
+// Local addresses in the kernel's notation: none, 127.0.0.0/8, ::1, and 127.0.0.0/8 within IPv6.
 const home = /^(0+|\w{6}7F|0{24}01000000|0{16}FFFF0000\w{6}7F):/i;
 
-/** Makes a key of an application as its owner does, in the page of somebody who is signed in. */
+/** Creates a key of an application with the calls of its owner's page. `t` is signed in. */
 export function newKey(t, app) {
   return t.page.evaluate(async (app) => {
     const { session } = await (await fetch('/console/session')).json();
@@ -125,7 +125,7 @@ export function newKey(t, app) {
   }, app);
 }
 
-/** Makes an empty application as its owner does, likewise, and returns its id. */
+/** Creates an empty application in the same way, and returns its id. */
 export function newApp(t) {
   return t.page.evaluate(async () => {
     const { session } = await (await fetch('/console/session')).json();
@@ -138,7 +138,7 @@ export function newApp(t) {
   });
 }
 
-/** A caller of the interface somewhere, with a key. */
+/** A function that calls /v2 at a place, with a key, and returns the JSON of the answer. */
 export function caller(place, key) {
   return async (method, path, body) => {
     const headers = { Authorization: `Key ${key}`, 'Content-Type': 'application/json' };
@@ -147,7 +147,7 @@ export function caller(place, key) {
   };
 }
 
-/** Asks again until an answer is as it is wanted. */
+/** Calls `ask` until `wanted` accepts the answer, and returns the answer. */
 export async function until(ask, wanted, what) {
   const end = Date.now() + patience;
   for (;;) {

@@ -12,10 +12,10 @@ import { travelled } from './screens.js';
 
 const m = await words('en');
 const program = process.env.PROGRAM;
-const wide = [1200, 900]; // of a picture that is larger than a thumbnail
+const wide = [1200, 900]; // width and height of a picture that is larger than a thumbnail
 const model = 'Bird or insect';
 
-/** Starts a program that serves. */
+/** Starts a program that serves, and returns its URL, its log and a function that ends it. */
 async function serves(path, args) {
   const running = spawn(path, ['serve', '--log-format', 'text', ...args], { stdio: ['ignore', 'ignore', 'pipe'] });
   const ended = new Promise((resolve) => running.once('exit', resolve));
@@ -107,7 +107,7 @@ async function refuses(s) {
   await t.fits('a key that opens nothing');
   same(await t.page.evaluate(() => sessionStorage.getItem('held')), null, 'what is held');
 
-  // A picture that is larger than a thumbnail comes to the origin.
+  // Adds a picture that is larger than a thumbnail at the origin.
   const base64 = await t.page.evaluate(([width, height]) => {
     const canvas = Object.assign(document.createElement('canvas'), { width, height });
     const pen = canvas.getContext('2d');
@@ -119,7 +119,7 @@ async function refuses(s) {
   same((await s.ask('POST', '/inputs', { inputs: [added] })).status.code, 10000, 'a picture at the origin');
 }
 
-/** The pictures that were asked for since the last time, by the kind of their addresses. */
+/** Counts the picture requests since the last call: thumbnails, others, and failed ones. */
 async function pictures(s) {
   const all = s.asked.splice(0).filter((r) => /\/thumbnail$|^\/hosted\//.test(new URL(r.url()).pathname));
   const small = all.filter((r) => /^\/v2\/inputs\/[^/]+\/thumbnail$/.test(new URL(r.url()).pathname));
@@ -137,7 +137,7 @@ const drawn = (t, n) =>
 async function opens(s) {
   const { t } = s;
   await t.page.setViewportSize({ width: 1600, height: 2400 }); // all tiles at once
-  await pastes(s, ` Key ${s.key.toUpperCase()} `); // as it is copied with more than it needs
+  await pastes(s, ` Key ${s.key.toUpperCase()} `); // a person may copy more than the key, and in capital letters
   await t.page.waitForURL((url) => url.pathname === `/${s.app}/inputs`);
   await count(t, 43);
   await drawn(t, 43);
@@ -155,7 +155,7 @@ async function opens(s) {
   await t.look('the pictures at an edge');
 }
 
-/** Says of a picture that it has a concept. */
+/** Adds the label `concept` to a picture. */
 async function labels(s, picture, concept) {
   const { t } = s;
   await t.page.getByRole('gridcell', { name: picture }).locator('.ck').click();
@@ -168,7 +168,7 @@ async function labels(s, picture, concept) {
   await t.press('Escape');
 }
 
-/** What a place lists. */
+/** The inputs at a place. */
 async function list(ask) {
   return (await ask('GET', '/inputs?per_page=100')).inputs ?? [];
 }
@@ -194,7 +194,7 @@ async function finds(s) {
   const ands = JSON.stringify([{ output: { data: { concepts: [{ name: 'bird' }] } } }]);
   await t.page.goto(`/${s.app}/search?q=${encodeURIComponent(ands)}`);
   await t.seen(t.page.locator('li[data-id]'));
-  await t.seen(t.page.getByText(/ at the edge$/)); // and how long it took
+  await t.seen(t.page.getByText(/ at the edge$/)); // the text also has the time that the search took
   await t.until(() => [...document.querySelectorAll('li[data-id] img')].some((img) => img.naturalWidth > 0));
   const ids = await t.page.locator('li[data-id]').evaluateAll((hits) => hits.map((one) => one.dataset.id));
   const { hits } = await s.ask('POST', '/searches?per_page=100', { query: { ands: JSON.parse(ands) } });
@@ -208,7 +208,7 @@ async function reads(s) {
   await t.page.goto('/');
   await t.seen(t.heading(m('look_first_title')));
   await t.look('the first page at an edge');
-  await t.page.reload(); // what is dropped before the recogniser is ready waits for it
+  await t.page.reload(); // a picture that is dropped before the recogniser is ready waits for it
   await t.seen(t.heading(m('look_first_title')));
   await drop(t.page.locator('main'), ['40-red-whiskered-bulbul.jpg']);
   await t.seen(t.page.locator('.readout .words li'));
@@ -252,7 +252,7 @@ async function goesOn(s) {
   await t.seen(t.page.getByText(m('edge_name', { name: 'north' })));
   await t.look('what waits at an edge');
 
-  // Search and Look do, too.
+  // Search and Look work, too.
   const ands = JSON.stringify([{ output: { data: { concepts: [{ name: 'bird' }] } } }]);
   await t.page.goto(`/${s.app}/search?q=${encodeURIComponent(ands)}`);
   await t.seen(t.page.locator('li[data-id]'));

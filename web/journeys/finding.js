@@ -8,10 +8,10 @@ import { until } from './demonstration.js';
 import { lighthouse, sample } from './pictures.js';
 import { as, sizes } from './screens.js';
 
-const embedder = 'bbb5f41425b8468d9b7a554ff10f8581'; // its output is what likeness is measured by
-const close = 1e-3; // what two cosines may differ by that are the same to the index
+const embedder = 'bbb5f41425b8468d9b7a554ff10f8581'; // the model with the embeddings for similarity
+const close = 1e-3; // two cosines that differ by less than this are equal for the index
 
-/** How many hits are above the cut-off, as the page says. */
+/** The number of hits above the cut-off that the page shows. */
 const hits = (t) =>
   t.page
     .locator('.cutoff b')
@@ -54,7 +54,7 @@ export async function finds(s) {
   await t.look('pictures that are alike');
 }
 
-/** Holds the order of hits to every cosine, computed here. */
+/** Checks the order of the hits against cosines that are computed here for every picture. */
 async function scans(s, ids) {
   const { inputs } = await s.ask('GET', '/inputs?per_page=100');
   const pictures = inputs.map((input) => ({ data: { image: { url: input.data.image.url } } }));
@@ -106,7 +106,7 @@ export async function asks(s) {
   await programs(s, here.answer);
 }
 
-/** Holds the body of the command to the shapes of the interface: a concept, a circle and a picture. */
+/** Checks that the command's body has three clauses in the form of the API: a concept, a circle and a picture. */
 function holds(command, id) {
   const [concept, circle, like] = JSON.parse(command.match(/-d '(.*)'$/s)[1]).query.ands;
   same(concept, { output: { data: { concepts: [{ name: 'outdoors', value: true }] } } }, 'the first clause');
@@ -128,7 +128,7 @@ function holds(command, id) {
   same(like, { output: { input: { id, data: { image: {} } } } }, 'the third clause');
 }
 
-/** Runs the request as the other two programs that the page has of it. */
+/** Runs the page's other two programs for the same request, in JavaScript and Go, and compares their output. */
 async function programs(s, answer) {
   const { t } = s;
   const folder = await mkdtemp(join(tmpdir(), 'programs-'));
@@ -155,7 +155,7 @@ async function programs(s, answer) {
   }
 }
 
-/** Pastes the example of the application's page, against the origin and against the edge. */
+/** Runs the example of the application's page as a pasted command, against the origin and against the edge. */
 export async function runs(s) {
   const { t, edge } = s;
   await as(s, 'en', sizes.desk);
@@ -165,7 +165,7 @@ export async function runs(s) {
     const { status, text: said, answer } = await shell(text, { SIGHTLINE_KEY: s.key });
     same([status, answer.status.code], [200, 10000], 'the answer');
     const [output] = answer.outputs;
-    // The ids and times of the answer itself; the address is where its picture lies for a while.
+    // These ids, times and the picture's temporary URL differ from answer to answer.
     const own = [output.id, output.created_at, output.input.id, output.input.data.image.url];
     return own.reduce((said, one) => said.replaceAll(one, '-'), said);
   };

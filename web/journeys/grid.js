@@ -15,10 +15,10 @@ const m = await words('en');
 const inputs = Number(process.env.INPUTS ?? 600);
 const size = { width: 1440, height: 900 };
 const margin = process.env.ALONE ? 1 : 3;
-const task = 50 * margin; // ms of work that a person feels
-const frame = 8 * margin; // ms of work that leaves a frame its time, in all tasks but 1 in 100
-const pixels = process.env.ALONE ? 12_000 : 4_800; // that are scrolled
-const megabytes = 400; // that a page allocates itself
+const task = 50 * margin; // ms of work in one task that a person notices
+const frame = 8 * margin; // ms of work in one task that leaves enough time to draw the frame; 1 task in 100 may take longer
+const pixels = process.env.ALONE ? 12_000 : 4_800; // number of pixels to scroll
+const megabytes = 400; // MB that the page may allocate
 
 await journey(async (arrive) => {
   const first = await arrive();
@@ -60,7 +60,7 @@ async function visit(t, app, where) {
     const began = performance.now();
     await show();
     const seconds = (performance.now() - began) / 1000;
-    const tracing = await trace(t); // which takes its time
+    const tracing = await trace(t); // starting a trace takes time
     await show();
     const { tasks, pid: mine } = await tracing.end();
     pid = mine;
@@ -108,7 +108,7 @@ async function smooth(t, what, work) {
   return { drawn, dropped };
 }
 
-/** Goes to places all over the list: by the days at its side where there are any, by keys where there are none. */
+/** Jumps to places all over the list: by the list of days at its side if it exists, otherwise by keys. */
 async function jumps(t) {
   const days = t.page.getByRole('slider', { name: m('inputs_days') });
   const box = (await days.count()) ? await days.boundingBox() : undefined;
@@ -132,7 +132,7 @@ async function filled(t) {
   });
 }
 
-/** One of the pictures that are added: each third has a label. */
+/** The nth input to add. Every third input has a label. */
 function one(n, image) {
   return {
     id: `g${n}`,
@@ -144,12 +144,12 @@ function sum(all) {
   return Math.round(all.reduce((a, b) => a + b, 0));
 }
 
-/** The value that a share of all do not pass. */
+/** The value at the quantile `share`. */
 function part(all, share) {
   return all.toSorted((a, b) => a - b)[Math.floor(all.length * share)] ?? 0;
 }
 
-/** Says what was measured. */
+/** Prints figures. */
 function tell(what, all) {
   const figures = Object.entries(all).map(([name, n]) => `${name} ${Math.round(n * 100) / 100}`);
   console.log(`ok   ${what}: ${figures.join(', ')}`);

@@ -31,8 +31,8 @@ func TestGrid(t *testing.T) {
 	travel(t, process.Serve(t, binary, "--demo", "--data", data), node, "grid.js", chromium, "INPUTS="+strconv.Itoa(inputs))
 }
 
-// fillDays makes a folder with so many inputs: parts of the samples, 2,000 different ones, with names, places and, one in three,
-// a concept. So many come on each of the days before today as the seed says.
+// fillDays fills a data folder with inputs: parts of the samples, 2,000 of them different, with names, locations and, for one in three, a
+// concept. They were added on the days before today, in random numbers from a fixed seed.
 func fillDays(t *testing.T, data string, inputs, days int) {
 	t.Helper()
 	clock := earlier(t)

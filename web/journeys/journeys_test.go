@@ -16,10 +16,10 @@ import (
 	"github.com/sightline-dev/sightline/web/process"
 )
 
-// journey is a script and what it needs.
+// journey is a script and its requirements.
 type journey struct {
 	script string
-	serve  []string // the arguments of the server that the script uses; nil: it starts its own, a demonstration
+	serve  []string // the arguments of the server that the script uses; nil: the script starts its own server, a demonstration
 	always bool     // make test runs it too, not only make nightly
 }
 
@@ -51,13 +51,13 @@ func TestJourneys(t *testing.T) {
 			if !j.always {
 				proof.Nightly(t)
 			}
-			t.Parallel() // one waits while the other draws
+			t.Parallel() // while one journey waits, another draws
 			b.travel(t, j)
 		})
 	}
 }
 
-// TestJourneyTimes runs the scripts that hold what a person waits for to a limit.
+// TestJourneyTimes runs the scripts that check waiting times against limits.
 func TestJourneyTimes(t *testing.T) {
 	proof.Timed(t)
 	b := build(t)
@@ -98,7 +98,7 @@ func (b *built) travel(t *testing.T, j journey) {
 	t.Helper()
 	if j.serve == nil {
 		more := []string{"PROGRAM=" + b.origin, "CAMERA=" + b.film}
-		if j.script != "studio.js" { // a newcomer's edge compiles its module
+		if j.script != "studio.js" { // the newcomer's edge must compile its module
 			more = append(more, "WARM="+b.warm)
 		}
 		travel(t, nil, b.node, j.script, b.chromium, more...)
@@ -118,8 +118,9 @@ func (b *built) travel(t *testing.T, j journey) {
 // firstKey matches the line in which the server prints the key of a new data folder.
 var firstKey = regexp.MustCompile(`^\s+key\s+([0-9a-f]{32})$`)
 
-// travel runs a script, with more in its environment. It reads on its standard input what the server says, where it does not start
-// its own (srv is nil), and writes a line for each of its steps; the one that fails is the last, with the reason below it.
+// travel runs a script, with more in its environment. If srv is not nil, the script reads the server's output on its standard input;
+// otherwise it starts its own server. It prints a line for each of its steps. If a step fails, it is the last one, followed by the
+// reason.
 func travel(t *testing.T, srv *process.Server, node, script, chromium string, more ...string) {
 	t.Helper()
 	shots := filepath.Join(proof.Root(t), ".cache", "journeys")

@@ -1,5 +1,5 @@
-// Everything by keyboard alone: on every page Tab comes by each control and on again, each has a name and is seen to have the
-// focus; and the keys of the pages' work do what the design says of them.
+// Everything by keyboard alone. On every page, Tab reaches each control and leaves it again, and each control has a name and a visible
+// focus. The pages' own keys do what the design specifies.
 import { check, journey, same, words } from './browser.js';
 
 const m = await words('en');
@@ -10,7 +10,7 @@ const near = {
   },
 };
 const search = `/search?q=${encodeURIComponent(JSON.stringify([bird, near]))}`;
-const most = 160; // stops beyond those that a page begins with: lists grow as one goes through them
+const most = 160; // maximum number of stops in addition to the initial controls of a page: lists grow while the focus moves through them
 
 await journey(async (arrive) => {
   const t = await arrive({ camera: true });
@@ -38,12 +38,12 @@ await journey(async (arrive) => {
     await t.step(`Tab through ${path.replace(app, '/:app').split('?')[0]}`, () => walk(t, path));
 });
 
-/** The cell of the grid that has the focus. */
+/** The focused cell of the grid. */
 function focused(t) {
   return t.page.evaluate(() => Number(document.activeElement?.dataset.cell ?? -1));
 }
 
-/** Waits until a cell has the focus and so many are selected. */
+/** Waits until a cell has the focus and the page shows this number of selected pictures. */
 function stands(t, at, selected) {
   return t.until(
     ([at, selected]) =>
@@ -172,7 +172,7 @@ async function teach(t, app) {
   same(await t.page.evaluate(() => document.querySelectorAll('.hold .held').length), 0, 'keys that are held still');
 }
 
-/** Goes through a page by Tab, from its beginning until it is left or begins again. */
+/** Presses Tab from the start of a page until the focus leaves the page or returns to a control. */
 async function walk(t, path) {
   await t.page.goto(path);
   await t.until(() => document.querySelector('main h1') && !document.querySelector('[aria-busy="true"]'));
@@ -182,7 +182,7 @@ async function walk(t, path) {
     const tabbable = 'a[href], button, input, select, textarea, summary, [tabindex], [contenteditable=true]';
     const takes = (e) =>
       e.tabIndex >= 0 && !e.disabled && !e.closest('[inert]') && e.checkVisibility({ visibilityProperty: true });
-    const met = (e) => globalThis.stops.some((s) => s === e || (e.type === 'radio' && s.name === e.name)); // Tab comes by one of a group
+    const met = (e) => globalThis.stops.some((s) => s === e || (e.type === 'radio' && s.name === e.name)); // Tab stops at one radio button of a group
     const all = [...document.querySelectorAll(tabbable)].filter(takes);
     // A page that loads something again may have removed an element.
     globalThis.missed = () =>
@@ -201,7 +201,10 @@ async function walk(t, path) {
   same(await t.page.evaluate(() => globalThis.missed()), [], 'what Tab does not come by');
 }
 
-/** In the page: what has the focus, and what is wrong with that; undefined where the page is left, or begins again. */
+/**
+ * In the page: describes the focused element and its fault, if it has one. Returns undefined if the focus has left the page or has been
+ * here before.
+ */
 function stop() {
   const e = document.activeElement;
   if (!e || e === document.body || globalThis.stops.includes(e)) return undefined;

@@ -63,7 +63,7 @@ await journey(async (arrive) => {
   });
 });
 
-/** Labels some pictures; with the last key press, or soon after it, the tab's process is ended. */
+/** Labels `some` pictures. The tab's process is ended at the last key press or soon after it. */
 async function label(t, app, some, drawn) {
   await t.page.goto(`/${app}/next?model=${model}`);
   await t.seen(t.page.locator('.queue progress'));
@@ -78,7 +78,7 @@ async function label(t, app, some, drawn) {
     let was = look();
     new MutationObserver(() => {
       const now = look();
-      if (now.done > was.done) globalThis.drawn({ id: was.id, key }); // told before it is painted
+      if (now.done > was.done) globalThis.drawn({ id: was.id, key }); // the observer runs before the browser paints
       was = now;
     }).observe(document.body, { subtree: true, childList: true, attributes: true });
   });

@@ -36,7 +36,7 @@ function seen(t, tongue) {
   );
 }
 
-/** Waits until a picture has been read in every language that is shown. */
+/** Waits until a picture has been recognised and its concepts appear in every chosen language. */
 async function still(t) {
   await t.seen(t.page.locator('.readout .words li'));
   await t.until(() => !document.querySelector('.readout [aria-busy="true"]'));
@@ -61,7 +61,7 @@ async function comes(t) {
   const bar = t.page.getByRole('progressbar', { name: en('look_loading') });
   await t.seen(bar);
   await t.look('the recogniser on its way');
-  await t.button('Bee on a petal', t.page.locator('.film')).click(); // it is shown, and waits to be read
+  await t.button('Bee on a petal', t.page.locator('.film')).click(); // the page shows it, and recognises it later
   await t.seen(t.page.locator('.facts', { hasText: 'Bee on a petal' }));
   await put(t, lighthouse);
   await t.seen(t.page.locator('.facts', { hasText: lighthouse }));
@@ -102,7 +102,7 @@ async function reads(t) {
   await t.seen(t.page.locator('.photo canvas'));
   await t.seen(t.page.getByText(en('look_where', { concept: rows[0].name })));
   same(
-    t.asked.filter((path) => /^\/(v2(?!\/(sync\/|inputs\/status$|models$))|hosted)/.test(path)), // what the side bar and the copy ask
+    t.asked.filter((path) => /^\/(v2(?!\/(sync\/|inputs\/status$|models$))|hosted)/.test(path)), // except the requests of the side bar and the copy
     [],
     'calls to the server',
   );
@@ -167,7 +167,7 @@ async function agrees(t) {
     const session = await (await fetch('/console/apps')).json();
     return (await (await fetch(`/console/apps/${session.apps[0].id}/keys`)).json()).keys.length;
   });
-  same(keys, 1, 'keys that are left'); // the first one, of the new folder
+  same(keys, 1, 'keys that are left'); // the key of the new data folder
 }
 
 async function refuses(t) {
@@ -202,7 +202,7 @@ async function teaches(t) {
   const told = t.page.getByText(en('teach_trained', { time: '#' }).split('#')[0]);
   await t.seen(told);
   const seconds = Number((await told.textContent()).match(/[\d.]+/)[0]);
-  if (timing) check(seconds <= 6, `training took ${seconds} s, want 2`); // three times as long, at most
+  if (timing) check(seconds <= 6, `training took ${seconds} s, want 2`); // the limit is three times the goal
   for (const [title, first] of [
     ['Pelicans', en('lesson_bird')],
     ['Damselfly on a leaf', en('lesson_insect')],
@@ -219,7 +219,7 @@ async function teaches(t) {
 async function finds(t) {
   const part = t.page.locator('section[aria-labelledby="similar"]');
   await t.button(en('kept_samples'), part).click();
-  await t.seen(part.getByText(en('count_pictures', { n: '43' }).replace('43', '42'))); // the lighthouse is one of them
+  await t.seen(part.getByText(en('count_pictures', { n: '43' }).replace('43', '42'))); // the lighthouse is one of the samples
   const hits = () =>
     part
       .locator('li')
@@ -242,7 +242,7 @@ async function finds(t) {
   await still(t);
   await t.until(() => document.querySelector('section[aria-labelledby="similar"] .score'));
   same((await hits())[0], [next, en('similar_same')], 'after a step to it');
-  await t.until(() => document.querySelector('.photo').getBoundingClientRect().top >= 0); // what was chosen below is shown above
+  await t.until(() => document.querySelector('.photo').getBoundingClientRect().top >= 0); // a picture that is selected below is shown above
   await t.look('similar pictures');
 }
 
@@ -293,7 +293,7 @@ async function starts(t) {
   await t.page.reload();
   await t.seen(t.heading(en('similar_title')).or(t.heading(en('kept_title'))));
   await t.seen(t.page.getByText(en('look_offline')));
-  await t.seen(t.page.getByText(en('count_pictures', { n: '46' }))); // with three frames of the camera, and its picture
+  await t.seen(t.page.getByText(en('count_pictures', { n: '46' }))); // three of them are frames of the camera, and one is its picture
   same(
     await t.page.locator('.lesson input:not([type])').evaluateAll((all) => all.map((one) => one.value)),
     [en('lesson_bird'), en('lesson_insect'), 'Clock'],
@@ -325,7 +325,7 @@ async function starts(t) {
   await t.gone(t.page.getByText(en('look_offline')));
 }
 
-/** Drops some pictures: the one that took the least is read in time. */
+/** Drops some pictures, and checks the time of the fastest one. */
 async function quickly(t) {
   const times = [];
   for (const name of ['35-slice-of-pizza.jpg', '36-glacier-and-rock.jpg', '38-horses-in-salzburg.jpg']) {
@@ -334,7 +334,7 @@ async function quickly(t) {
     times.push(await took);
   }
   const least = Math.min(...times);
-  if (timing) check(least <= 3000, `it took ${Math.round(least)} ms at least, want 1000`); // three times as long, at most
+  if (timing) check(least <= 3000, `it took ${Math.round(least)} ms at least, want 1000`); // the limit is three times the goal
 }
 
 /** The time in ms from a drop until the page shows the picture and its concepts. */
@@ -358,7 +358,7 @@ function read(name) {
 }
 
 async function types(t) {
-  t.page.on('filechooser', () => {}); // from now on, and not only from when the next is waited for
+  t.page.on('filechooser', () => {}); // intercepts file dialogs from now on, not only while waitForEvent waits
   await t.page.goto('/look');
   await t.seen(t.heading(en('teach_title')));
   const chosen = t.page.waitForEvent('filechooser');

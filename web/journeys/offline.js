@@ -1,10 +1,10 @@
-// Steps without a network: the pages start, take pictures, learn, are corrected, and store changes until they can be sent.
+// Steps without a network: the pages start, accept pictures, train a model and correct it, and store changes until they can be sent.
 import { check, same, timing } from './browser.js';
 import { caller, newKey } from './demonstration.js';
 import { count, drop, lighthouse, named } from './pictures.js';
 import { as, sizes } from './screens.js';
 
-// The last picture of the second concept shows the first one.
+// The last picture of the second concept is mislabelled: it shows the first concept.
 const lessons = [
   [
     'Living',
@@ -13,20 +13,20 @@ const lessons = [
   ['Made', ['26-green-roadster', '27-red-sports-car', '30-cruise-ship-at-the-quay', '04-old-camera', '09-sea-turtle']],
 ].map(([name, files]) => [name, files.map((file) => `${file}.jpg`)]);
 
-export const unseen = '40-red-whiskered-bulbul.jpg'; // shows the first concept, and no version learns from it
+export const unseen = '40-red-whiskered-bulbul.jpg'; // shows the first concept, and no version is trained on it
 export const [[living]] = lessons;
 
-/** The state of the copy in the side bar. */
+/** The sync status of the copy in the side bar. */
 export const truth = (t) => t.page.locator('aside .foot a b').first();
 
-/** Waits until the side bar says that there is no network and so many changes wait. */
+/** Waits until the side bar shows that there is no network and that n changes are pending. */
 const queued = (s, n) =>
   s.t.until(
     (all) => all.every((words) => document.querySelector('aside .foot a b')?.textContent.includes(words)),
     [s.m('truth_offline'), s.m('truth_queued', { n })],
   );
 
-/** Waits until the device keeps a copy of the application, and makes a key for calls to other places. */
+/** Waits until the device has a copy of the application, and creates a key for calls to other places. */
 export async function joins(s) {
   const { t } = s;
   await t.until(() => localStorage.getItem('copies'));
@@ -51,7 +51,7 @@ export async function leaves(s) {
   if (s.last) await t.seen(t.page.getByRole('article', { name: s.last })); // added elsewhere
   await t.seen(t.page.getByText(s.m('phase_current')));
   await t.seen(t.page.getByText(s.m('look_stored')));
-  t.away = true; // what the page asks of the origin is not answered
+  t.away = true; // the origin does not answer the page
   await s.stop();
   await t.offline(true);
   s.answered = [];
@@ -93,11 +93,11 @@ export async function teaches(s) {
   const seen = await way.jsonValue();
   const [[first, began], [last, ended]] = [seen[0], seen.at(-1)];
   same(last, 'judged', 'the end of a training');
-  // A slow page may draw only after the training has ended, which runs in a worker.
+  // The training runs in a worker, so a slow page may draw only after it has ended.
   if (seen.length > 1) same(first, '21103', 'the code of a version that is trained');
-  if (timing) check(ended - began <= 6000, `it took ${Math.round(ended - began)} ms, want 2000`); // three times as long, at most
+  if (timing) check(ended - began <= 6000, `it took ${Math.round(ended - began)} ms, want 2000`); // the limit is three times the goal
   await t.seen(t.link(s.m('models_version_show', { n: 1 })));
-  await queued(s, 1 + 10 + 2 + 3); // the picture before; pictures; concepts; the model, its version and that it is trained
+  await queued(s, 1 + 10 + 2 + 3); // the earlier picture; the pictures; the concepts; the model, its version and the result of its training
   for (const part of ['models_weak', 'models_confusion']) await t.seen(t.heading(s.m(part)));
   await t.seen(t.page.getByText(s.m('models_promise', { value: '0.9' }), { exact: true }));
   for (const name of ['models_precision', 'models_recall', 'models_cut']) {
@@ -112,7 +112,7 @@ export async function teaches(s) {
   same(s.answered, [], 'answers from elsewhere');
 }
 
-/** The codes of a training as the page says them, and that its version is judged, each with its time in ms. */
+/** In the page: collects the status codes of a training as the page shows them, and its evaluation, each with its time in ms. */
 function trained() {
   const all = [];
   const note = () => {
@@ -131,7 +131,7 @@ const sees = (s) =>
     .locator('li b')
     .first();
 
-/** Has a version read a picture that it has not learned from. */
+/** Predicts with a version for a picture outside its training set. */
 async function tries(s, version) {
   const { t } = s;
   await drop(t.page.locator('section[aria-labelledby="try-h"]'), [unseen]);
@@ -204,7 +204,7 @@ export async function edits(s) {
   await t.seen(t.page.getByRole('gridcell', { name: /^Castle gate.*tower/ }));
   same(s.answered, [], 'answers from elsewhere');
 
-  // Meanwhile somebody deletes one of them at the edge.
+  // Meanwhile another person deletes one of them at the edge.
   const ask = caller(s.edge, s.key);
   const { inputs } = await ask('GET', '/inputs?per_page=100');
   s.contested = inputs.find((input) => input.data.metadata?.name === 'Beach in the wind').id;

@@ -5,12 +5,12 @@ import { check } from './browser.js';
 export const samples = new URL('../samples/', import.meta.url);
 export const lighthouse = '42-lighthouse-in-the-sea.jpg';
 
-/** The bytes of a sample; with more behind its end it is another file. */
+/** The bytes of a sample, with `more` at the end, which makes it another file. */
 export async function sample(name, more = '') {
   return Buffer.concat([await readFile(new URL(name, samples)), Buffer.from(more)]);
 }
 
-/** Drops files somewhere, as a person does who drags them there: samples by their names, or anything with its bytes and its type. */
+/** Drops files on an element, as a person does: samples by their names, or any file as its name, bytes and type. */
 export async function drop(target, files, more = '') {
   const all = await Promise.all(
     files.map(async (file) => {
@@ -36,7 +36,7 @@ export const tiles = (t) => t.page.locator('[role=gridcell][data-cell][aria-labe
 export const count = (t, n) =>
   t.until((n) => document.querySelectorAll('[role=gridcell][data-cell][aria-label]').length === n, n);
 
-/** Adds parts of a sample from the n-th on until there are so many; one makes an input of n and its picture. */
+/** Adds parts of a sample, starting at number n, until there are `wanted` inputs. `one` makes an input from its number and its picture. */
 export async function fill(ask, n, wanted, one = (_, image) => ({ data: { image } })) {
   const base64 = (await sample(lighthouse)).toString('base64');
   for (; n < wanted; n += 100) {

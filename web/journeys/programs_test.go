@@ -16,8 +16,8 @@ import (
 	"github.com/sightline-dev/sightline/core/proof"
 )
 
-// static holds programs to starting on any machine of their architecture: they need no other file to be there, and no instruction
-// that the first of the processors did not have.
+// static checks that programs start on any machine of their architecture: they need no other file, and no instruction that the first
+// processors of the architecture lack.
 func static(t *testing.T, programs ...string) {
 	t.Helper()
 	for _, path := range programs {

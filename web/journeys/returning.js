@@ -81,7 +81,7 @@ async function holds(s, place) {
   }
 }
 
-/** The hash of all that a place says of the application. */
+/** The hash of a place's inputs, models and concepts. */
 async function digest(s, place) {
   const ask = caller(place, s.key);
   const all = await Promise.all(['/inputs', '/models', '/concepts'].map((path) => ask('GET', `${path}?per_page=1000`)));

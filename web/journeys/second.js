@@ -39,7 +39,7 @@ async function begins(s) {
 
 async function labels(s) {
   const { t } = s;
-  t.away = true; // what the page asks of the origin is not answered
+  t.away = true; // the origin does not answer the page
   await s.stop();
   const [first, second] = s.asks;
   const { id } = await said(first);

@@ -33,7 +33,7 @@ const rounds = [
   { colorScheme: 'light', viewport: { width: 2400, height: 1350 } },
 ];
 const places = {}; // the servers, by their role, and app and empty: applications of the demonstration
-let ask; // of the demonstration's origin
+let ask; // calls the API of the demonstration's origin
 const open = (path) => (page) => page.goto(path.replace(/:(app|empty)/, (_, name) => places[name]));
 const then =
   (...steps) =>
@@ -55,7 +55,7 @@ const box = geo({
 const seenAs = (name) => ({ output: { data: { concepts: [{ name }] } } });
 const birds = seenAs('bird');
 const outdoors = seenAs('outdoors');
-// As the demonstration names its pictures.
+// The demonstration names its pictures by the same rule.
 const idOf = (bytes) => createHash('sha256').update(bytes).digest('hex').slice(0, 32);
 const horses = idOf(await sample('38-horses-in-salzburg.jpg'));
 const like = { output: { input: { id: horses } } };
@@ -66,7 +66,7 @@ const nowhere = geo({
 const tile = '[role=gridcell] a';
 const model = '/:app/models/bird-or-insect';
 
-/** Labels the first of the pictures that are shown. */
+/** Labels the first picture of the page. */
 const label = then(click('[role=gridcell] .ck'), async (page) => {
   await page.keyboard.press('l');
   await page.keyboard.type('tower');
@@ -127,7 +127,7 @@ const agree = async (page) => {
   await page.getByText(en('sync_conflicts_none')).waitFor();
 };
 
-/** Has a training that a page asks for not end: it is as far as it would be after some seconds of a large one. */
+/** Changes the answers about a training, so that it never ends. Its progress is that of a large training after some seconds. */
 const slowly = (path) => async (page) => {
   let began;
   const goesOn = (version) => {
@@ -146,7 +146,7 @@ const slowly = (path) => async (page) => {
   });
 };
 
-/** Answers of the origin that do not come, or come as an error. */
+/** Lets `take` handle the requests that match `path`: it withholds the answer or returns an error. */
 const answers = (path, take) => (page) => page.route(path, take);
 const pictures = /\/v2\/inputs(\/status|\/days)?(\?|$)/;
 const broken = {
@@ -320,9 +320,9 @@ try {
   await Promise.all([demo.end(), server.end()]);
   await rm(data, { recursive: true });
 }
-process.exit(); // browser.js listens
+process.exit(); // browser.js reads the standard input, which would keep the process running
 
-/** Signs up, in the page that is open. */
+/** Signs up on the open page. */
 async function signUp(page, email) {
   await page.getByLabel(en('name'), { exact: true }).fill('Mara');
   await page.getByLabel(en('email'), { exact: true }).fill(email);
@@ -378,7 +378,7 @@ async function shoot({ colorScheme, viewport, ...device }) {
     const remembered = state.at ? {} : { declined: JSON.stringify([places.app, places.empty]) };
     const page = await come(state.at ?? 'origin', 'en', remembered);
     await shot(page, name, state);
-    await page.unrouteAll({ behavior: 'ignoreErrors' }); // of calls that are still on their way
+    await page.unrouteAll({ behavior: 'ignoreErrors' }); // ignores errors of calls that are not answered yet
     await page.context().close();
   }
   for (const language of ['en', 'ar']) {
@@ -396,7 +396,7 @@ async function shoot({ colorScheme, viewport, ...device }) {
   }
 }
 
-/** Takes the picture in README.md: a sample and its predicted concepts. It throws if the page does not come to that. */
+/** Takes the picture in README.md: a sample and its predicted concepts. It throws if the page never shows them. */
 async function shootForReadme() {
   const context = await browser.newContext({
     baseURL: places.origin,
@@ -405,7 +405,7 @@ async function shootForReadme() {
     locale: 'en',
     reducedMotion: 'reduce',
   });
-  await context.addInitScript(() => localStorage.setItem('tongues', 'en,es')); // every machine has their letters
+  await context.addInitScript(() => localStorage.setItem('tongues', 'en,es')); // every machine has fonts for these languages
   const page = await context.newPage();
   await page.goto('/look');
   await settled(page);

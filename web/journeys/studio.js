@@ -9,7 +9,7 @@ import { returns } from './returning.js';
 import { as, sizes, travelled } from './screens.js';
 
 async function begins(s) {
-  if (timing) check(s.spent <= 15, `it computed for ${s.spent} s until it answered, want 5`); // three times as long, at most
+  if (timing) check(s.spent <= 15, `it computed for ${s.spent} s until it answered, want 5`); // the limit is three times the goal
   same(await s.strangers(), [], 'addresses of others');
 }
 
@@ -22,7 +22,7 @@ async function arrives(s) {
   const way = await t.page.evaluateHandle(travelled);
   await joins(s);
   const said = await way.jsonValue();
-  check(said.lastIndexOf(s.m('sync_title')) <= 0, `what was confirmed is taken back: ${said}`); // as a copy is made
+  check(said.lastIndexOf(s.m('sync_title')) <= 0, `what was confirmed is taken back: ${said}`); // only at first, while the copy is created
   await lists(s);
   const { inputs } = await s.ask('GET', '/inputs?per_page=100');
   for (const { id } of inputs) {
@@ -35,13 +35,13 @@ async function arrives(s) {
   await t.look('the map of the pictures');
 }
 
-/** Somebody else, whose browser asks for Arabic, with a telephone. */
+/** Another person has a telephone and a browser that asks for Arabic. */
 async function comesFromTheRight(s, arrive) {
   const t = await arrive({ language: 'ar-EG', touch: true });
   await t.step('who reads Arabic is spoken to in it', async () => {
     await t.page.setViewportSize({ width: 360, height: 740 });
     await t.page.goto('/');
-    await t.seen(t.heading((await words('ar'))('look_first_title_touch'))); // nothing is dragged with a finger
+    await t.seen(t.heading((await words('ar'))('look_first_title_touch'))); // a finger cannot drag files, so the title differs
     await t.page.goto(`/${s.app}/inputs`);
     await t.seen(tiles(t));
     same(
@@ -55,7 +55,7 @@ async function comesFromTheRight(s, arrive) {
   await t.context.close();
 }
 
-/** The ids of the concepts that are seen, by their names in a language. */
+/** The ids of the concepts that the page shows, found by their names in a language. */
 async function seen(t, code) {
   const ids = await named(code);
   const names = await t.page.locator(`.words li .name bdi[lang="${code}"]`).allTextContents();

@@ -1,5 +1,5 @@
-// Every page, at every size, in languages of both directions, light and dark: axe finds nothing, nothing is cut, no page
-// scrolls sideways, and language and direction are right. 320 px is a page at 400 %.
+// Checks every page at every size, in languages of both directions, light and dark. axe finds nothing, no text is cut off, no page scrolls
+// sideways, and language and direction are right. A width of 320 px corresponds to a zoom of 400 %.
 //
 //     node sweep.js        each page at each size, in each language and in each colour once
 //     node sweep.js all    all combinations, which takes a quarter of an hour; more words: pages with these in their names
@@ -12,7 +12,7 @@ const sizes = [
   { width: 360, height: 740 },
   { width: 1440, height: 900 },
   { width: 2400, height: 1350 },
-  { width: 320, height: 256 }, // of 1280 by 1024
+  { width: 320, height: 256 }, // 1280 by 1024 at 400 %
 ];
 const languages = { en: 'ltr', ja: 'ltr', ar: 'rtl' };
 const colours = ['light', 'dark'];
@@ -80,7 +80,7 @@ await journey(async (arrive) => {
   if (!process.env.DOOR) return;
   startAt(process.env.DOOR);
   const stranger = await arrive({ language: 'en-GB' });
-  await sweep(stranger, doors, {}, []); // each is another view
+  await sweep(stranger, doors, {}, []); // each page has another view, so no page between is needed
 });
 
 /** Waits until the browser has its copy, and finds the ids for the addresses. */
@@ -140,7 +140,7 @@ function addressOf(all, name, names) {
   return all[name][0].replace(/:(\w+)/g, (_, key) => names[key] ?? `:${key}`);
 }
 
-/** Goes as by a link. */
+/** Follows a link to a page. */
 async function leads(t, to) {
   await t.page.evaluate((path) => {
     const link = document.createElement('a');
@@ -163,10 +163,10 @@ async function lacks(t, names) {
   same(others, [], 'faults but the refusals');
 }
 
-/** Goes from page to page before one has all that it asked for, in a window of another size every few pages. */
+/** Leaves each page before it has received all answers. The window changes its size every few pages. */
 async function hurries(t, names) {
   const all = Object.keys(pages).map((name) => addressOf(pages, name, names));
-  const frames = [0, 1, 4, 9]; // that are drawn before it is left
+  const frames = [0, 1, 4, 9]; // numbers of frames to draw before the next page
   let n = 0;
   for (const stride of [1, 7])
     for (let at = 0; at < all.length; at++, n++) {
@@ -183,7 +183,7 @@ async function hurries(t, names) {
   await rests(t);
 }
 
-/** Goes to pages again and again: the nodes of those that were left do not stay in memory. */
+/** Visits pages again and again, and checks that the nodes of pages that were left do not stay in memory. */
 async function forgets(t, names) {
   const browser = await t.context.newCDPSession(t.page);
   await browser.send('Performance.enable');
@@ -204,10 +204,13 @@ async function forgets(t, names) {
   const before = await nodes();
   for (let n = 0; n < 3; n++) await visits(all);
   const more = (await nodes()) - before;
-  check(more < 5000, `${more} nodes of pages that were left are in memory`); // 24,000 where none is let go of
+  check(more < 5000, `${more} nodes of pages that were left are in memory`); // 24,000 if no page releases its nodes
 }
 
-/** Goes to a page as by a link, by way of one of those between that another view draws, so that nothing of the page before stays. */
+/**
+ * Goes to a page by a link. It first visits a page of another view, so that the view is created again and nothing of the previous page
+ * remains.
+ */
 async function follows(t, to, between) {
   const here = new URL(t.page.url()).pathname;
   const by = between.find((path) => path !== to && path !== here);
@@ -293,9 +296,9 @@ function cut() {
       const style = getComputedStyle(at);
       if (style.position === 'fixed' && at !== box) break;
       if (style.overflowX === 'visible' && style.overflowY === 'visible') continue;
-      if (/auto|scroll/.test(style.overflowX + style.overflowY)) break; // it is there for who scrolls
+      if (/auto|scroll/.test(style.overflowX + style.overflowY)) break; // a person can scroll to it
       const frame = at.getBoundingClientRect();
-      if (frame.width <= 2 || frame.height <= 2 || style.clipPath !== 'none') break; // for those who listen
+      if (frame.width <= 2 || frame.height <= 2 || style.clipPath !== 'none') break; // text for screen readers
       if (at.matches('.map, .labels')) break; // a map continues outside its frame
       const outside =
         words.right <= frame.left ||

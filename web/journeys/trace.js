@@ -8,7 +8,7 @@ const categories = [
   'disabled-by-default-v8.gc',
 ];
 
-/** Begins to trace a traveller's page. */
+/** Starts a trace of a traveller's page. */
 export async function trace(t) {
   const page = await t.context.newCDPSession(t.page);
   const browser = await t.context.browser().newBrowserCDPSession();
@@ -20,7 +20,7 @@ export async function trace(t) {
     traceConfig: { includedCategories: categories, excludedCategories: ['*'] },
   });
   return {
-    /** Scrolls down so many pixels, so many a second, as a wheel does. */
+    /** Scrolls down this number of pixels, at this number of pixels per second, as a mouse wheel does. */
     scroll: (pixels, speed) =>
       page.send('Input.synthesizeScrollGesture', {
         x: 300,
@@ -76,8 +76,8 @@ function mostOf(all) {
 }
 
 /**
- * The memory of a process, in MB, and of that what it has allocated itself, as the browser's task manager counts: without programs' files and
- * without what is shared, such as pictures that are kept decoded until somebody needs the room. Where there is no /proc, 0.
+ * The memory of a process in MB. `own` is the memory that it has allocated itself, as the browser's task manager counts it: without program
+ * files and shared memory, such as decoded pictures in a cache. Without /proc, both are 0.
  */
 export async function memory(pid) {
   const text = await readFile(`/proc/${pid}/smaps_rollup`, 'utf8').catch(() => '');

@@ -1,4 +1,5 @@
-// Videos on the first page: recognised in the browser, looked through by keys, saved frame by frame, or refused in words.
+// Videos on the first page: the browser recognises their concepts, a person steps through them by keys and saves frames, and the page
+// explains why it cannot read a file.
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { check, journey, same, words } from './browser.js';
@@ -6,10 +7,10 @@ import { drop } from './pictures.js';
 
 const en = await words('en');
 const ours = new URL('../../origin/server/video/testdata/', import.meta.url);
-const shared = new URL('../../../shared/video/', import.meta.url); // more films, if the project has them
+const shared = new URL('../../../shared/video/', import.meta.url); // further test films, if the project has them
 const types = { webm: 'video/webm', mp4: 'video/mp4', mov: 'video/quicktime', wmv: '', ts: 'video/mp2t' };
 
-// Two pictures of one pixel, a second each.
+// Two pictures of one pixel, for one second each.
 const picture = (lzw) => `21f90400640000002c000000000100010000${lzw}0100`;
 const gif = Buffer.from(`47494638396101000100800000ff00000000ff${picture('020244')}${picture('02024c')}3b`, 'hex');
 
@@ -34,7 +35,7 @@ function bytes(name, folder = ours) {
   return readFile(new URL(name, folder));
 }
 
-/** Drops a video where pictures are recognised, and waits until it has been read or refused. */
+/** Drops a video on the page, and waits until it has been recognised or refused. */
 async function put(t, name, data) {
   if (!t.page.url().endsWith('/look')) await t.page.goto('/look');
   await t.seen(t.page.locator('.scroll .drop'));
@@ -43,7 +44,7 @@ async function put(t, name, data) {
   await t.until(() => document.querySelector('.readout [aria-labelledby="seen"]:not([aria-busy])'));
 }
 
-/** The rows of the table: the time, and the concepts with their values. */
+/** The rows of the table: the time, and the names of the concepts. */
 function rows(t) {
   return t.page
     .locator('details.table tbody tr')
@@ -59,7 +60,7 @@ function time(t) {
   return t.page.getByRole('slider', { name: en('video_time') });
 }
 
-/** Waits until a time is shown. */
+/** Waits until the page shows this time. */
 function at(t, text) {
   return t.until((text) => document.querySelector('.time')?.textContent.startsWith(text), text);
 }
@@ -79,7 +80,7 @@ async function recognises(t) {
   check(all[4][1].includes('pizza') && !all[4][1].includes('insect'), `at 0:04 ${all[4][1]}`);
   same(await t.page.locator('.strip img').count(), all.length, 'pictures below the curves');
   same(await t.page.locator('path.curve').count(), 5, 'curves');
-  // The side bar and the copy ask for their own.
+  // The side bar and the copy make other requests.
   const posted = asked
     .filter((r) => r.method() !== 'GET')
     .map((r) => [new URL(r.url()).pathname, r.postDataBuffer()?.length ?? 0]);
@@ -202,7 +203,7 @@ async function fits(t) {
   await t.page.setViewportSize({ width: 1200, height: 800 });
 }
 
-/** Holds a film's rows to labels.tsv: one of the words of each time is among the first five. */
+/** Checks a film's rows against labels.tsv: at each time, one of the listed concepts must be among the first five. */
 async function labels(t, name) {
   await put(t, name, await bytes(name, shared));
   const table = (await readFile(new URL('labels.tsv', shared), 'utf8')).trim().split('\n').slice(1);
