@@ -63,8 +63,8 @@ var tour = []string{
 	"POST /users/me/keys AS session", "GET /users/me/keys AS session",
 }
 
-// TestExamples sends every example of a request, and a request without a body where there is none, to a
-// server of the released models, and holds the answers to the document. All are good.
+// TestExamples sends every example of a request to a server with the released models, or a request without a body if the operation takes
+// none. All must succeed, and all answers must match the document.
 func TestExamples(t *testing.T) {
 	doc := load(t)
 	set, err := predict.Load(os.DirFS(filepath.Join(proof.Root(t), "models")))
@@ -134,7 +134,7 @@ func logs(op *openapi3.Operation) bool {
 	return op.Responses.Status(200).Value.Headers["X-Sightline-Durability"] != nil
 }
 
-// bodies are the examples of an operation's request, by name; one that is empty where there are none.
+// bodies returns the examples of an operation's request, sorted by name. If the operation takes no body, it returns one empty body.
 func bodies(t testing.TB, op *openapi3.Operation) []string {
 	t.Helper()
 	if op.RequestBody == nil {
@@ -183,7 +183,7 @@ func (k *known) fill(text string) string {
 	return text
 }
 
-// learn reads an answer.
+// learn takes the ids of versions and applications, and the session, from an answer.
 func (k *known) learn(t testing.TB, body []byte) {
 	t.Helper()
 	type thing struct {
@@ -214,7 +214,7 @@ func (k *known) learn(t testing.TB, body []byte) {
 // exampleApp is the application of the examples.
 const exampleApp = "00000000000000010000000000000002"
 
-// request is a request of somebody; the empty word is the application's key.
+// request makes a request with the credential of who; empty: the application's key.
 func (k *known) request(method, path, who string) api.Request {
 	r := api.Request{Method: method, Path: path}
 	switch who {

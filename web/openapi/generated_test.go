@@ -19,8 +19,8 @@ import (
 	"github.com/sightline-dev/sightline/core/proof"
 )
 
-// TestGeneratedRequests sends requests made from the document to a server, some of them spoilt, and
-// holds every answer to the document. None may be a fault of the server.
+// TestGeneratedRequests makes requests from the document, damages some of them, and sends them to a server. Every answer must match the
+// document, and none may be an internal error.
 func TestGeneratedRequests(t *testing.T) {
 	doc := load(t)
 	set := apitest.Tiny(t)
@@ -75,7 +75,7 @@ type generator struct {
 	doc *openapi3.T
 }
 
-// words are ids and names: few, so that calls meet what others have made.
+// words are ids and names. They are few, so that calls often name records of earlier calls.
 var words = []string{"a", "b", "red", "ai_red", "ai_none", "red*", "the/model", "aaa03c23b3724a16a56b629203edc62c", "General", "", "searches", "é"}
 
 func (g *generator) word() string { return words[g.IntN(len(words))] }
@@ -193,7 +193,7 @@ func (g *generator) member(name string, s *openapi3.Schema, depth int) any {
 	return g.value(s, depth)
 }
 
-// spoil puts something else into one place of a value.
+// spoil replaces one part of a value by another, mostly unsuitable one.
 func (g *generator) spoil(v any) any {
 	switch v := v.(type) {
 	case map[string]any:

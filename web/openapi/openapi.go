@@ -1,5 +1,5 @@
-// Package openapi holds the description of /v2, an OpenAPI 3.1 document, and answers requests for
-// it. Package describe writes it; what a server embeds is the file.
+// Package openapi holds the description of /v2, an OpenAPI 3.1 document, and answers requests for it. Package describe writes the file,
+// which this package embeds.
 package openapi
 
 import (
@@ -17,16 +17,16 @@ var document []byte
 // Path is the URL path at which a host serves the document.
 const Path = "/openapi.json"
 
-// file is the document, with gzip's form, a tenth of its size.
+// file is the document. Its gzip form is a tenth of its size.
 var file = func() *static.File {
 	f := static.New(Path, document)
 	f.Zipped()
 	return f
 }()
 
-// Serve answers a request for [Path]: the document to GET and HEAD, or 304 where the header
-// If-None-Match has its tag, from whatever page the request comes. Other methods but OPTIONS are
-// refused with 405. The body is shared, and gzip's where that is taken; a host leaves it out of an answer to HEAD.
+// Serve answers a request for [Path] from any page. GET and HEAD get the document, or 304 if the header If-None-Match has its tag. Other
+// methods except OPTIONS get 405. The body is shared, and compressed by gzip if the client accepts that. A host leaves out the body of an
+// answer to HEAD.
 func Serve(r *api.Request) api.Response {
 	switch r.Method {
 	case "GET", "HEAD":
@@ -39,7 +39,7 @@ func Serve(r *api.Request) api.Response {
 	return file.Answer(r, allowOrigin)
 }
 
-// envelope is an answer with a status alone.
+// envelope is an answer that has only a status.
 func envelope(status int, body string, header ...api.Field) api.Response {
 	return api.Response{Status: status, ContentType: contentType, Header: append([]api.Field{allowOrigin}, header...), Body: []byte(body)}
 }

@@ -47,8 +47,8 @@ func TestDocumentIsValid(t *testing.T) {
 	}
 }
 
-// TestEndpoints holds the document to the table of endpoints, both ways: each endpoint is an operation
-// and each operation an endpoint, with the list that its errors keep and with its scopes.
+// TestEndpoints compares the document with the table of endpoints, in both directions. Each operation must be an endpoint and each
+// endpoint an operation, with the same list in error answers and the same scopes.
 func TestEndpoints(t *testing.T) {
 	doc := load(t)
 	documented := map[string]*openapi3.Operation{}
@@ -85,13 +85,13 @@ func TestEndpoints(t *testing.T) {
 	}
 }
 
-// protocol reports whether an operation is a call of the sync protocol, whose handlers and tests are elsewhere.
+// protocol reports whether an operation is a call of the sync protocol. Other packages have its handlers and tests.
 func protocol(op *openapi3.Operation) bool { return slices.Contains(op.Tags, "Sync protocol") }
 
-// ofCopy reports whether an operation is a copy's alone.
+// ofCopy reports whether only a copy has the operation.
 func ofCopy(op *openapi3.Operation) bool { return slices.Contains(op.Tags, "Replicas") }
 
-// answerSchema is the schema of a good answer, its references resolved one deep.
+// answerSchema is the schema of a successful answer, with its first level of references resolved.
 func answerSchema(t *testing.T, op *openapi3.Operation) string {
 	t.Helper()
 	media := op.Responses.Status(200).Value.Content["application/json"]

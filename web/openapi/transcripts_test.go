@@ -22,7 +22,7 @@ import (
 	"github.com/sightline-dev/sightline/core/proof"
 )
 
-// exchange is one of a transcript, with its place.
+// exchange is an exchange of a transcript, with its file and number.
 type exchange struct {
 	where string
 	apitest.Exchange
@@ -55,15 +55,14 @@ func transcripts(t testing.TB) []exchange {
 	return all
 }
 
-// odd are requests that the service takes for the sake of old clients, and that the document does
-// not describe: by file and number.
+// odd are requests that the service accepts for old clients and that the document does not describe, by file and number.
 var odd = map[string]string{
 	"bodies.txt, exchange 2": "[] as the whole body",
 	"bodies.txt, exchange 3": "[] in place of an object",
 }
 
-// TestTranscripts holds every exchange of the transcripts to the document: each answer, and each
-// request of which no part was refused.
+// TestTranscripts compares every exchange of the transcripts with the document: each answer, and each request of which no part was
+// refused.
 func TestTranscripts(t *testing.T) {
 	doc := load(t)
 	oddities := maps.Clone(odd)
@@ -98,7 +97,7 @@ func TestTranscripts(t *testing.T) {
 	answered["readThumbnail"], answered["readSource"] = true, true
 	for _, path := range doc.Paths.Map() {
 		for _, op := range path.Operations() {
-			if !answered[op.OperationID] && !protocol(op) && !ofCopy(op) { // TestCopies asks for these
+			if !answered[op.OperationID] && !protocol(op) && !ofCopy(op) { // TestCopies makes these calls
 				t.Errorf("%s: no transcript has it answered well", op.OperationID)
 			}
 		}
@@ -142,7 +141,7 @@ func find(t testing.TB, doc *openapi3.T, e *exchange) (*openapi3.Operation, *ope
 	}
 }
 
-// split is a path as the service sees it: without empty parts, /v2 and an application's long address.
+// split returns the parts of a path as the service reads it: without empty parts, /v2 and the application's long prefix.
 func split(path string) []string {
 	var parts []string
 	for part := range strings.SplitSeq(path, "/") {
@@ -262,8 +261,8 @@ func checkError(t *testing.T, doc *openapi3.T, e *exchange) {
 	}
 }
 
-// TestOneMoreMember adds a member to each object of one good answer of each operation. The document must
-// refuse it everywhere but in metadata, which is the caller's own.
+// TestOneMoreMember adds a member to each object of one successful answer of each operation. The document must refuse it everywhere
+// except in metadata, which callers define.
 func TestOneMoreMember(t *testing.T) {
 	doc := load(t)
 	seen := map[string]bool{}
@@ -293,7 +292,7 @@ func TestOneMoreMember(t *testing.T) {
 	}
 }
 
-// objects calls f with every object within v, but those of metadata.
+// objects calls f with every object within v, except those of metadata.
 func objects(v any, path string, f func(path string, o map[string]any)) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -310,8 +309,7 @@ func objects(v any, path string, f func(path string, o map[string]any)) {
 	}
 }
 
-// TestClosed holds the schemas of answers to being closed: each object that one reaches lists its members
-// and lets no others in.
+// TestClosed checks that the schemas of answers are closed: each object in them lists its members and allows no others.
 func TestClosed(t *testing.T) {
 	doc := load(t)
 	seen := map[*openapi3.Schema]bool{}

@@ -5,7 +5,7 @@ import (
 	"github.com/sightline-dev/sightline/core/train"
 )
 
-// schemas are the components of the document: what answers show, then what requests say.
+// schemas are the schemas of the document: first those of answers, then those of requests.
 func schemas() object {
 	all := object{{"Status", statusSchema()}, {"Error", errorSchema()}}
 	for _, group := range [][]member{pictures, models, activations, evaluations, learning, others, finding, answers, accounts, copies, requests, clauses, enrolment} {
@@ -14,7 +14,7 @@ func schemas() object {
 	return all
 }
 
-// lists are the names of the lists that error answers keep, empty.
+// lists are the names of the lists in answers. An error answer has the list of its endpoint, too, but empty.
 var lists = []string{"outputs", "inputs", "models", "model_versions", "concepts", "hits", "workflows", "results", "apps", "keys", "scopes", "operations", "conflicts", "changes", "duplicates", "groups"}
 
 func errorSchema() object {
@@ -25,7 +25,7 @@ func errorSchema() object {
 	return answer("A call that failed as a whole. If its response has a list, the list is present and empty.", fields...)
 }
 
-// public says of an app_id what null means.
+// public is the description of app_id in answers.
 const public = "ID of the application. For public resources `null`, or `main` if the server is configured so."
 
 var pictures = []member{

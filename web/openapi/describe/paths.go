@@ -19,16 +19,16 @@ type operation struct {
 	id, tag      string
 	summary      string
 	note         string
-	request      string // schema of the body; empty: the body does not matter
+	request      string // schema of the body; empty: the service ignores the body
 	idle         bool   // a body may be left out although there is a schema
 	examples     []example
-	answer       string   // schema when it goes well
-	items        string   // schema when each item goes its own way: with 207, and with 400 when all failed; empty: they do not
+	answer       string   // schema of a successful answer
+	items        string   // schema of an answer with a status for each item: 207 if some failed, 400 if all failed; empty: items have no status
 	picture      bool     // answers with a JPEG instead
 	page         bool     // reads page and per_page
 	writes       bool     // fails when the disk is full
-	short        bool     // is not below an application's long address
-	asks         []object // parameters of the query, besides those of pages
+	short        bool     // has no form below an application's long path
+	asks         []object // parameters of the query, except those of paging
 }
 
 // example is a body of a request.
@@ -88,7 +88,7 @@ func item(path string, short bool) object {
 	return item
 }
 
-// asked is a parameter of an operation's query.
+// asked returns a parameter of an operation's query.
 func asked(name string, schema object, note string) object {
 	return object{{"name", name}, {"in", "query"}, {"description", note}, {"schema", schema}}
 }
@@ -166,7 +166,7 @@ func (op *operation) responses(asks auth.Credential) object {
 	return all
 }
 
-// callsLeft are the headers of an answer to a call that may be counted.
+// callsLeft are the headers of an answer to a call that may count against a limit.
 var callsLeft = object{{"X-Sightline-Calls-Left", object{{"$ref", "#/components/headers/CallsLeft"}}}}
 
 // durable are the headers of an answer to a call that has written.
@@ -175,7 +175,7 @@ var durable = object{
 	{"X-Sightline-Operations", object{{"$ref", "#/components/headers/Operations"}}},
 }
 
-// headers are those of a good answer.
+// headers are the headers of a successful answer.
 func (op *operation) headers(asks auth.Credential) (all object) {
 	if asks == auth.OfApplication {
 		all = callsLeft
@@ -186,7 +186,7 @@ func (op *operation) headers(asks auth.Credential) (all object) {
 	return all
 }
 
-// logs reports whether the operation writes into the application's log: most that need room on the disk do.
+// logs reports whether the operation writes into the application's log. Most operations that need disk space do.
 func (op *operation) logs() bool {
 	switch op.id {
 	case "predict", "predictWithVersion", "readActivations", "runWorkflow", "dismissConflict":
@@ -201,16 +201,16 @@ func said(note string, schema object) object {
 
 // mayFail reports whether the operation can fail with an HTTP status.
 func (op *operation) mayFail(http int, asks auth.Credential) bool {
-	open := asks == auth.OfNobody || asks == auth.OfClient // to everyone, at no account's cost
+	open := asks == auth.OfNobody || asks == auth.OfClient // needs no account, so it costs no account a call
 	switch http {
 	case 400:
-		return op.page || op.method != "GET" || asks == auth.OfApplication // a session may have to say which
+		return op.page || op.method != "GET" || asks == auth.OfApplication // with a session, the call must name the application
 	case 402, 403:
 		return !open
 	case 404:
 		return !op.short || braces.MatchString(op.path) // an application of another account counts as missing, too
 	case 405:
-		return false // of the path, not of this
+		return false // concerns the path, not one of its operations
 	case 413:
 		return op.method != "GET"
 	case 507:
@@ -219,7 +219,7 @@ func (op *operation) mayFail(http int, asks auth.Credential) bool {
 	return true
 }
 
-// parameters are the components: paging, and the ids in paths by the names that they have there.
+// parameters are the shared parameters: paging, and the ids in paths, by their names in the paths.
 var parameters = object{
 	{"page", object{
 		{"name", "page"},
@@ -253,7 +253,7 @@ func inPath(name, note, example string) member {
 	}}
 }
 
-// schemes are the ways to say who asks.
+// schemes are the kinds of credentials.
 var schemes = object{
 	{"key", object{
 		{"type", "apiKey"},
@@ -298,7 +298,7 @@ var schemes = object{
 	}},
 }
 
-// credentials are the ways to authenticate a call. nil: one of an application.
+// credentials returns the ways to authenticate a call. If need is nil, they are those of an application's call.
 func credentials(need *api.Endpoint) []object {
 	scopes := []string{}
 	if need != nil {
@@ -315,7 +315,7 @@ func credentials(need *api.Endpoint) []object {
 	return []object{{{"key", scopes}}, {{"token", scopes}}, {{"session", scopes}}}
 }
 
-// scopesOf says in words what an endpoint needs.
+// scopesOf describes the scopes that an endpoint needs.
 func scopesOf(need *api.Endpoint) string {
 	if need.Asks != auth.OfApplication {
 		return ""
@@ -335,7 +335,7 @@ func scopesOf(need *api.Endpoint) string {
 
 func quoted(names []string) string { return "`" + strings.Join(colons(names), "`, `") + "`" }
 
-// colons are scopes as the interface writes them.
+// colons returns scopes in the notation of the API.
 func colons(names []string) []string {
 	out := make([]string, len(names))
 	for i, name := range names {

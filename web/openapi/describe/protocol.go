@@ -24,7 +24,7 @@ type reply struct {
 // syncType is the media type of the protocol's messages.
 const syncType = "application/vnd.sightline.sync"
 
-// message is a message of the protocol, whose fields sync/README.md has.
+// message is the content of a message of the protocol. sync/README.md lists its fields.
 func message(name string) object {
 	return object{{syncType, object{{"schema", text(member{"format", "binary"}, member{"description", "The message " + name + " of sync/README.md."})}}}}
 }
@@ -35,7 +35,7 @@ var octets = object{{"application/octet-stream", object{{"schema", text(member{"
 // named are the query parameters that name an application and its partition.
 var named = []string{"sync_app", "sync_partition"}
 
-// calls are those of the protocol, in the order of sync/README.md.
+// calls are the calls of the protocol, in the order of sync/README.md.
 var calls = []syncCall{
 	{
 		method: "POST", path: "/sync/session", id: "beginSyncSession", summary: "Start a session",
@@ -111,7 +111,7 @@ var calls = []syncCall{
 // refusals are the HTTP statuses with which any call of the protocol may refuse a request: see sync/README.md, Errors.
 var refusals = []int{400, 401, 403, 404, 409, 410, 413, 426, 429, 500, 503}
 
-// item is the call as an operation of the document.
+// item returns the call as an operation of the document.
 func (c *syncCall) item() object {
 	o := object{
 		{"tags", []string{"Sync protocol"}},

@@ -195,7 +195,7 @@ var requests = []member{
 		always("apps", list(record("", always("id", id, ""), maybe("user_id", text(), "ID of the account, or `me`.")), size(1, 1)...), "")), size(1, 1)...), ""))},
 }
 
-// clauses are those of searches.
+// clauses are the schemas of the conditions of a search.
 var clauses = []member{
 	{"Clause", record(
 		"One or more conditions, all of which must hold. `input` or `output` is required; if they contain no condition, every input matches.",

@@ -12,7 +12,7 @@ type field struct {
 	always bool
 }
 
-// always is a member that every such object has, in a request one that is needed.
+// always is a member that every answer has and every request needs.
 func always(name string, schema object, note string) field {
 	return field{name, noted(schema, note), true}
 }
@@ -29,7 +29,7 @@ func noted(schema object, note string) object {
 	return schema.with(member{"description", note})
 }
 
-// record is the schema of an object in requests, where unknown members are passed over.
+// record is the schema of an object in requests. The service ignores unknown members.
 func record(note string, fields ...field) object {
 	properties, required := object{}, []string{}
 	for _, f := range fields {
@@ -45,12 +45,12 @@ func record(note string, fields ...field) object {
 	return s.with(member{"properties", properties})
 }
 
-// closed is the schema of an object in answers, which has these members and no others.
+// closed is the schema of an object in answers, which has no other members.
 func closed(note string, fields ...field) object {
 	return record(note, fields...).with(member{"additionalProperties", false})
 }
 
-// answer is the schema of a whole answer: the status and other members.
+// answer is the schema of a complete answer: the status and other members.
 func answer(note string, fields ...field) object {
 	return closed(note, append([]field{always("status", ref("Status"), "")}, fields...)...)
 }
@@ -73,7 +73,7 @@ func anyOf(schemas ...object) object { return object{{"anyOf", schemas}} }
 // size bounds the length of a list.
 func size(least, most int) []member { return []member{{"minItems", least}, {"maxItems", most}} }
 
-// for example
+// eg adds examples to a schema.
 func eg(values ...any) member { return member{"examples", values} }
 
 func oneOf(values ...string) member { return member{"enum", values} }

@@ -46,8 +46,8 @@ func source(t testing.TB) []*ast.File {
 	return files
 }
 
-// TestCodes holds the table of codes to the statuses that core/api writes down: literals of type
-// call.Status, by position or by name.
+// TestCodes compares the table of codes with the statuses in the source of core/api: literals of type call.Status, by position or by
+// name.
 func TestCodes(t *testing.T) {
 	want := map[string]bool{}
 	http := map[string]map[string]bool{}
@@ -65,7 +65,7 @@ func TestCodes(t *testing.T) {
 			return true
 		})
 	}
-	for row, status := range http { // a video's status is made from a picture's
+	for row, status := range http { // core/api derives a video's status from a picture's
 		if slices.Contains([]string{"30002", "30101", "30104", "30105", "30106", "30300"}, row[:5]) {
 			row = "31" + strings.Replace(row[2:], "image", "video", 1)
 			want[row], http[row] = true, status
@@ -112,7 +112,7 @@ func statusRow(lit *ast.CompositeLit) (row, http string, ok bool) {
 	return code + " " + text, http, err == nil
 }
 
-// wholeNumber is a literal of five digits, or one of catalog's two.
+// wholeNumber returns the digits of a literal of five digits or of one of catalog's constants; empty: e is neither.
 func wholeNumber(e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.BasicLit:
@@ -125,7 +125,7 @@ func wholeNumber(e ast.Expr) string {
 	return ""
 }
 
-// TestLimits holds the limits of which the document speaks in words to the constants of core/api.
+// TestLimits compares the limits in the texts of the document with the constants of core/api.
 func TestLimits(t *testing.T) {
 	got := map[string]int{}
 	for _, f := range source(t) {

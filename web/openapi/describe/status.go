@@ -80,7 +80,7 @@ var codes = []Code{
 	{99009, "Internal error", 500, ""},
 }
 
-// statusSchema is Status, its description the table of codes.
+// statusSchema is the schema of Status. Its description has the table of codes.
 func statusSchema() object {
 	var b strings.Builder
 	b.WriteString(
@@ -102,7 +102,7 @@ func statusSchema() object {
 		maybe("details", text(), "What exactly is wrong. Never present with 10000."))
 }
 
-// failure is an error answer that operations share.
+// failure is an error answer that several operations may give.
 type failure struct {
 	name string
 	http int
