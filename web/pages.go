@@ -40,7 +40,7 @@ const policy = "default-src 'self'; script-src 'self' 'wasm-unsafe-eval'; style-
 // another server on this machine, such as an edge.
 const near = " http://127.0.0.1:* http://localhost:*"
 
-// guards are the headers of guard, for a page of another machine.
+// guards are the headers that guard returns for a page of another machine.
 var guards = []api.Field{
 	{Name: "Content-Security-Policy", Value: policy},
 	{Name: "Permissions-Policy", Value: "camera=(self), clipboard-write=(self), geolocation=(), microphone=(), payment=(), usb=()"},
@@ -54,8 +54,8 @@ var guards = []api.Field{
 const missing = "The pages are not built into this program. `make build` builds them where Node is installed.\n" +
 	"The interface under /v2 works without them.\n"
 
-// Pages serves the web application: its files as they were built, its page to every address that
-// it draws, and the sample pictures under /samples/. It keeps nothing and is safe for concurrent use.
+// Pages serves the web application: its built files, its page at every address for which it has one, and the sample pictures under
+// /samples/. It stores nothing and is safe for concurrent use.
 type Pages struct {
 	files  map[string]*static.File // by path, "/assets/index-1a2b3c.js"
 	page   *static.File            // index.html; nil where the pages are not built
@@ -107,7 +107,7 @@ func newPages(built fs.FS, refuse func(r *api.Request, err error) api.Response) 
 	return p, nil
 }
 
-// read takes a file and its gzip twin, which must hold the same bytes.
+// read returns a file with its gzip twin, which must have the same content.
 func read(from fs.FS, name string) (*static.File, error) {
 	plain, err := fs.ReadFile(from, name)
 	if err != nil {
@@ -132,8 +132,8 @@ func read(from fs.FS, name string) (*static.File, error) {
 	return f, nil
 }
 
-// Serve answers a request: a file, the application's page where it draws something at that
-// address, or 404, as that page to those who read pages and in the envelope to all others.
+// Serve answers a request with a file, or with the application's page if the application has one at that address. Otherwise it answers
+// 404: with the page if the client reads pages, and with the API's envelope if not.
 func (p *Pages) Serve(_ context.Context, r *api.Request) api.Response {
 	if r.Method != "GET" && r.Method != "HEAD" {
 		res := p.Refuse(r, api.ErrMethod)
@@ -181,12 +181,12 @@ func draws(path string) bool {
 	})
 }
 
-// reads reports whether who asks reads pages, as a browser does that goes to an address.
+// reads reports whether the client reads pages, as a browser does that opens an address.
 func reads(r *api.Request) bool {
 	return strings.Contains(static.Header(r, "Accept"), "text/html")
 }
 
-// guard are headers of every answer here.
+// guard returns the security headers of every answer.
 func guard(r *api.Request) []api.Field {
 	all := slices.Clone(guards)
 	host, _, _ := strings.Cut(static.Header(r, "Host"), ":")

@@ -172,7 +172,7 @@ func TestPagesServeSamples(t *testing.T) {
 	}
 }
 
-// TestRoutesAreTheApplications keeps the two lists of addresses the same.
+// TestRoutesAreTheApplications checks that the routes here are those of src/routes.ts.
 func TestRoutesAreTheApplications(t *testing.T) {
 	source, err := os.ReadFile("src/routes.ts")
 	if errors.Is(err, os.ErrNotExist) {
@@ -196,7 +196,7 @@ func TestRoutesAreTheApplications(t *testing.T) {
 	}
 }
 
-// TestPolicyOnThisMachine lets a page of this machine ask other servers of it, and no other page.
+// TestPolicyOnThisMachine checks that a page at a loopback address may call other servers of the machine, and that no other page may.
 func TestPolicyOnThisMachine(t *testing.T) {
 	p := testPages(t)
 	for host, wide := range map[string]bool{

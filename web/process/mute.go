@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// muteTime is the time after which Mute opens a connection again: a server has closed it by then.
+// muteTime is the time after which Mute opens a connection again, because the server has closed the previous one by then.
 const muteTime = 15 * time.Second
 
 // Mute keeps connections to a server open that send a request and read nothing, until the test ends. It returns once all have sent
@@ -43,7 +43,8 @@ func Mute(t testing.TB, address string, count int, request func(n int) string) {
 	begun.Wait()
 }
 
-// mute sends a request from the nth loopback address, with a small buffer for the answer. nil: the server does not take it.
+// mute sends a request from the nth loopback address, with a small buffer for the answer. It returns nil if the server does not accept
+// it.
 func mute(address string, n int, request string) net.Conn {
 	from := &net.TCPAddr{IP: net.IPv4(127, 0, byte(1+n/250), byte(1+n%250))}
 	d := net.Dialer{LocalAddr: from, Timeout: 5 * time.Second}

@@ -111,14 +111,14 @@ type Server struct {
 
 var addressLine = regexp.MustCompile(`msg=serving address=(\S+)`)
 
-// Serve starts binary on a free port of loopback and stops it when the test ends; it has to end
-// well, and to log no error.
+// Serve starts binary on a free port of loopback and stops it when the test ends. The test fails if the program exits with an error or
+// logs one.
 func Serve(t testing.TB, binary string, args ...string) *Server {
 	t.Helper()
 	return ServeIn(t, binary, t.TempDir(), args...)
 }
 
-// ServeIn is [Serve] on a data folder of the caller's.
+// ServeIn is [Serve] with a data folder of the caller.
 func ServeIn(t testing.TB, binary, data string, args ...string) *Server {
 	t.Helper()
 	s := &Server{Data: data, changed: make(chan struct{}), open: 2}
@@ -174,7 +174,7 @@ func (s *Server) say(line string) {
 	s.wake()
 }
 
-// wake tells those who wait; s.mu is held.
+// wake wakes the goroutines that wait for a change. The caller holds s.mu.
 func (s *Server) wake() {
 	close(s.changed)
 	s.changed = make(chan struct{})
@@ -187,7 +187,7 @@ func (s *Server) lines(n int) (said []string, more bool, changed <-chan struct{}
 	return s.said[n:], s.open > 0, s.changed
 }
 
-// Find returns the first group of the pattern in the first line that has it, said or yet to come.
+// Find returns the first group of the pattern in the first line of output that matches. It waits for lines to come.
 func (s *Server) Find(t testing.TB, pattern *regexp.Regexp) string {
 	t.Helper()
 	for n := 0; ; {
@@ -204,7 +204,7 @@ func (s *Server) Find(t testing.TB, pattern *regexp.Regexp) string {
 	}
 }
 
-// Follow writes every line, said or yet to come, to w, until the server ends, w fails, or stop is closed.
+// Follow writes every past and future line of output to w, until the server ends, w fails, or stop is closed.
 func (s *Server) Follow(w io.Writer, stop <-chan struct{}) {
 	for n := 0; ; {
 		said, more, changed := s.lines(n)

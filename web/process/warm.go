@@ -11,8 +11,8 @@ import (
 	"github.com/sightline-dev/sightline/core/proof"
 )
 
-// Warm makes a data folder one for which an edge's program has compiled its module: once for all tests and packages, into
-// .cache of the project, from where each folder gets it. The seal on what is compiled makes that safe.
+// Warm copies the compiled module of an edge's program into a data folder. The module is compiled once for all tests and packages, into
+// .cache of the project. The copy is safe, because the program checks the seal of a compiled file.
 func Warm(t testing.TB, edge, data string) {
 	t.Helper()
 	kept := filepath.Join(proof.Root(t), ".cache", "edge")
@@ -32,7 +32,7 @@ func Warm(t testing.TB, edge, data string) {
 	}
 }
 
-// ServeWarm is [Serve] of an edge whose module need not be compiled first.
+// ServeWarm is [Serve] for an edge that need not compile its module first.
 func ServeWarm(t testing.TB, edge string, args ...string) *Server {
 	t.Helper()
 	data := t.TempDir()
