@@ -1,5 +1,5 @@
-// Serves the module virtual:samples: what a few public concepts are called in each language, read from the
-// bundle of the general model, so that the pages show the very words that a prediction has.
+// Provides the module virtual:samples: the names of a few public concepts in each language. It reads them from the bundle of the general
+// model, so that the pages show the same words as a prediction.
 import { readdirSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 

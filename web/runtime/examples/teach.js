@@ -1,4 +1,4 @@
-// Teaches two things, each by a folder of pictures, and asks which of them a picture shows:
+// Trains a model on two concepts, each shown by a folder of pictures, and prints which concept a picture shows:
 //
 //     node teach.js cats dogs PICTURE
 import { readdir, readFile } from 'node:fs/promises';

@@ -10,7 +10,7 @@ const sized = (body: number[]) => [...uint(body.length), ...body];
 const named = (text: string) => sized([...new TextEncoder().encode(text)]);
 const section = (id: number, items: number[][]) => [id, ...sized(vector(items))];
 
-/** A step of the program: a function of WASI with numbers, whose result is stored at an address; or bytes of code. */
+/** A step of the program: either a call of a WASI function, whose result is stored at the address `to`, or bytes of code. */
 type Step = [name: keyof typeof types, args: (number | bigint)[], to: number] | number[];
 
 const types = {
@@ -27,7 +27,7 @@ const types = {
 };
 const names = Object.keys(types) as (keyof typeof types)[];
 
-/** A program that takes steps, with some bytes in its memory, which has two pages and no maximum by default. */
+/** A program with these steps and with `data` in its memory. By default the memory has two pages and no maximum. */
 function program(steps: Step[], data: [at: number, bytes: number[]][] = [], limits = [0, 2]): Uint8Array<ArrayBuffer> {
   const code = steps.flatMap((step) => {
     const [name, args, to] = step;

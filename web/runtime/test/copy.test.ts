@@ -36,7 +36,7 @@ test('a credential is asked for once, and again when it is refused or nearly ove
   c.refuse('Key a');
   assert.equal(await c.get(), 'Key b');
   c.refuse('Key b');
-  assert.equal(await c.get(), values[2]); // a quarter of an hour, by whichever clock
+  assert.equal(await c.get(), values[2]); // a token that lasts a quarter of an hour is used again, although its times are long past by the local clock
   assert.equal(await c.get(), values[2]);
   c.refuse(values[2] as string);
   assert.equal(await c.get(), values[3]); // it expires within half a minute, so it is used only once
@@ -255,10 +255,10 @@ test('requests of a machine, and their answers piece by piece', async (t) => {
   script.effects = [ask(5, '/stream')];
   copy.local();
   await until(() => script.told.some((e) => e.id === 5));
-  copy.begin(); // another instance: what the one before asked is nobody's
+  copy.begin(); // another instance of the machine: the requests of the previous one are cancelled
   await until(() => waiting[2]?.destroyed === true);
   script.effects = [new Writer().uint(1, 3)];
-  copy.local(); // a moment that is over
+  copy.local(); // the effect asks for a wake-up at a time in the past
   await until(() => script.told.at(-1)?.kind === kinds.wake);
   copy.stop();
   assert.equal(script.told.at(-1)?.kind, kinds.stop);

@@ -18,7 +18,7 @@ const samples = JSON.parse(readFileSync(join(root, 'wasm/abi/testdata/envelopes.
 const hex = (p: Uint8Array | undefined) => p && Buffer.from(p).toString('hex');
 const unhex = (s: unknown) => (s === undefined ? undefined : new Uint8Array(Buffer.from(s as string, 'hex')));
 
-/** Without what is undefined, zero or empty: what an envelope leaves out. */
+/** Removes values that are undefined, zero or empty, because an envelope leaves them out. */
 function lean(v: unknown): unknown {
   if (Array.isArray(v)) return v.map(lean);
   if (v === null || typeof v !== 'object') return v;

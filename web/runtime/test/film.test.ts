@@ -8,7 +8,7 @@ const module = new WebAssembly.Module(new Uint8Array([0, 0x61, 0x73, 0x6d, 1, 0,
 const film = new Blob(['film']);
 const job = { video: new Writer().uint(1, 1000).done(), want: 1 };
 
-/** A guest that knows films by their first letter: it answers p for pictures with no command, and refuses t. */
+/** A guest that knows films by their first letter: for p it returns pictures without a command, and it refuses t. */
 function guest(time: number) {
   const failed: { failure: number; frames: number }[] = [];
   const refuse = (code: number, text: string) =>
@@ -40,7 +40,7 @@ function guest(time: number) {
   };
 }
 
-/** Videos whose decoders do what a test says, one `run` after the other. */
+/** Films whose decoders end when a test ends them. `runs` lists the calls of `run`. */
 function films(module_: () => Promise<WebAssembly.Module | undefined> = async () => module) {
   const runs: {
     task: Parameters<Decoder['run']>[0];

@@ -36,7 +36,7 @@ const lent: Lent = {
 
 const open = (more: Partial<Lent> = {}) => Guest.open(modules, { ...lent, ...more }, settings);
 
-/** Asks for a word, with what follows it, and reads the answer as text. */
+/** Calls `ask` with a word and its argument, and returns the answer as text. */
 function ask(g: Guest, word: string, rest: string | Uint8Array = ''): string {
   return Buffer.from(g.call('ask', Buffer.concat([Buffer.from(`${word} `), Buffer.from(rest)]))).toString();
 }

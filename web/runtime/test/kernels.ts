@@ -1,5 +1,4 @@
-// A small module of kernels, as bytes: it imports the guest's memory and does in three instructions what a test can
-// tell apart.
+// A small module of kernels, as bytes. It imports the guest's memory. Each kernel is a few instructions whose result a test can recognise.
 
 const i32 = 0x7f;
 const i64 = 0x7e;

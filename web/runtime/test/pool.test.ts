@@ -5,7 +5,7 @@ import { Pool } from '../src/pool.ts';
 const idle = 60_000;
 const picture = new Uint8Array([1]);
 
-/** A pool whose clock stands until its hand is moved, and the analysers that it has. network: others can be made. */
+/** A pool whose clock a test advances by `pass`, and its open analysers. `network` returns whether the pool may create another one. */
 function pool(least: 0 | 1, size = 2, network = () => true) {
   let due: (() => Promise<void>) | undefined;
   let made = 0;
@@ -38,12 +38,12 @@ function pool(least: 0 | 1, size = 2, network = () => true) {
     p,
     open,
     made: () => made,
-    /** Ends so many analyses, as soon as that many are under way. */
+    /** Waits until n analyses run, and ends them. */
     async end(n: number) {
       while (waiting.length < n) await new Promise(setImmediate);
       for (const done of waiting.splice(0, n)) done();
     },
-    /** Lets the time pass that an analyser may have nothing to do. */
+    /** Lets the time pass after which the pool closes idle analysers. */
     async pass() {
       await due?.();
       due = undefined;

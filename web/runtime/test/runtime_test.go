@@ -31,7 +31,7 @@ func TestPages(t *testing.T) {
 	travel(t, "pages/*.js", "CHROMIUM="+chromium)
 }
 
-// TestPageTimes runs the scripts that hold what a page waits for to a limit.
+// TestPageTimes runs the scripts that check a page's waiting times against limits.
 func TestPageTimes(t *testing.T) {
 	proof.Timed(t)
 	chromium := process.Need(t, "chromium", "chromium-browser", "google-chrome")
@@ -48,7 +48,8 @@ func TestFilms(t *testing.T) {
 	travel(t, "films/*.js")
 }
 
-// TestSame holds an edge, Node and a browser to the origin's answers, byte by byte, and copies in pages to its log.
+// TestSame compares the answers of an edge, Node and a browser with the origin's, byte by byte, and copies in pages with the origin's
+// log.
 func TestSame(t *testing.T) {
 	proof.Nightly(t)
 	chromium := process.Need(t, "chromium", "chromium-browser", "google-chrome")
@@ -66,7 +67,7 @@ func TestSame(t *testing.T) {
 	travel(t, "same/*.js", append(env, "PICTURES="+pictures)...)
 }
 
-// key makes an application on a server's data, and a key that predicts for it.
+// key creates an application in a server's data folder, and a key of it that may predict.
 func key(t *testing.T, binary, data string) string {
 	t.Helper()
 	tell := func(args ...string) map[string]string {
@@ -85,8 +86,8 @@ func key(t *testing.T, binary, data string) string {
 	return tell("key", "create", "--scopes", "Predict", "--app", app)["key"]
 }
 
-// travel runs the scripts with paths that a pattern matches. They write a line for each step that went well; the one that
-// fails is the last, with the reason below it.
+// travel runs the scripts whose paths match a pattern. They print a line for each successful step. If a step fails, it is the last one,
+// followed by the reason.
 func travel(t *testing.T, pattern string, env ...string) {
 	t.Helper()
 	node := process.Need(t, "node")

@@ -1,5 +1,5 @@
-// The test films in Node: the planes of each frame and the status, compared with the films' tables. The scripts of same
-// compare the answers.
+// Decodes the test films in Node and compares the planes of each frame and the status with the films' tables. The scripts of same compare
+// the answers of /v2.
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -15,7 +15,7 @@ const table = (name) =>
     .split('\n')
     .slice(1)
     .map((line) => line.split('\t'));
-const statuses = { 0: '10000', 4: '31101', 5: '31105', 6: '31300' }; // of codes of results
+const statuses = { 0: '10000', 4: '31101', 5: '31105', 6: '31300' }; // by code of the result
 
 way(async (step) => {
   if (!existsSync(films)) return step(`${films} is missing: no film is decoded`, async () => {});
@@ -30,7 +30,7 @@ way(async (step) => {
   const module = await WebAssembly.compile(withMemory(await loaded.later('ffmpreg.wasm'), 2 * memory));
   const video = new Writer().uint(1, 1000).uint(2, 600).done();
 
-  /** Decodes a film to the SHA-256 of each frame, without the network. */
+  /** Decodes a film to the SHA-256 of each frame. It does not run the neural network. */
   async function decode(data) {
     const sums = [];
     const analyst = {

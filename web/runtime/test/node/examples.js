@@ -1,4 +1,4 @@
-// The package as others get it: its examples, run as its README says, and its types.
+// The package as users install it: runs its examples as its README describes, and checks its types.
 import { execFile } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';

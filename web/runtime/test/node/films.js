@@ -1,4 +1,4 @@
-// Films in Node: decoded and analysed, with progress, given up, and refused where there is no decoding module.
+// Films in Node: decoding and analysis with progress, cancellation, and refusal if there is no decoding module.
 import { mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -1,19 +1,18 @@
-// A browser with the runtime and nothing else: a server of its files on loopback, pages that are empty, and the rule
-// that no request goes to any other host.
+// A browser with nothing but the runtime: a server of its files on loopback, empty pages, and a check that no request goes to another host.
 import { createReadStream, existsSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { request as ask, createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { extname, join, normalize } from 'node:path';
 import { chromium } from 'playwright-core';
 
-const { RUNTIME, SAMPLES, CHROMIUM } = process.env; // folders, and a program
+const { RUNTIME, SAMPLES, CHROMIUM } = process.env; // the folders of the runtime and the samples, and the browser's program
 
-/** Fails with words. */
+/** Fails with the message `words` unless `fact` is true. */
 export function check(fact, words) {
   if (!fact) throw new Error(words);
 }
 
-/** Fails where two values are not the same JSON. */
+/** Fails if two values do not have the same JSON. */
 export function same(got, want, what) {
   check(JSON.stringify(got) === JSON.stringify(want), `${what}: ${JSON.stringify(got)}, want ${JSON.stringify(want)}`);
 }
@@ -81,7 +80,7 @@ export function serve({ lent = '', connect = '', origin } = {}) {
       resolve({
         origin: `http://127.0.0.1:${server.address().port}`,
         asked,
-        /** From now on nobody answers. */
+        /** Closes all connections. The server then answers no request until `back`. */
         leave: () => {
           gone = true;
           server.closeAllConnections();
@@ -160,7 +159,7 @@ export class Browser {
   }
 }
 
-/** Runs in the page. */
+/** Runs in the page: defines the functions that tests call there. */
 async function prepare() {
   const { Sightline, registerServiceWorker } = await import('/runtime/index.js');
   Object.assign(globalThis, { Sightline, registerServiceWorker });
@@ -185,7 +184,7 @@ async function prepare() {
   };
 }
 
-/** Takes steps, with a line for each that went well, and ends the process. */
+/** Runs the steps of a test, prints a line for each successful one, and ends the process. */
 export async function way(steps) {
   let doing = 'the start';
   try {

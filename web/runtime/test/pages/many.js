@@ -1,5 +1,5 @@
-// A page with many inputs: what it takes to open, to search and in memory. The store is made beforehand in Node by the
-// same module, with analyses of real pictures that are changed a little, so that no picture is analysed twice.
+// A page with many inputs: its memory, and the time to open the store and to search. Before the test, the same module creates the store in
+// Node. The analyses in it are those of real pictures with small changes, so that no picture need be analysed twice.
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -24,7 +24,7 @@ const random = () => {
   return seed / 2 ** 32;
 };
 
-/** An embedding near another, quantised as the core does it. */
+/** An embedding near another, quantised by the same rule as in the core. */
 function near(embedding) {
   const q = new Int16Array(embedding.slice(0, 512).buffer);
   const e = Array.from(q, (v) => v + (random() + random() - 1) * 24_000);
@@ -37,7 +37,7 @@ function near(embedding) {
   return bytes;
 }
 
-/** The fields of a message, each with its bytes, and those of one number changed. */
+/** Copies a message, and replaces each field with this number by the result of `to` for its bytes. */
 function change(message, number, to) {
   const w = Writer.envelope();
   for (const r = Reader.envelope(message); r.next(); )
@@ -46,7 +46,7 @@ function change(message, number, to) {
   return w.done();
 }
 
-/** Makes a store with so many inputs in a folder. */
+/** Creates a store in a folder, with MANY inputs. */
 async function fill(folder) {
   const loaded = await load(inFolder(pathToFileURL(`${RUNTIME}/`)), () => {});
   const modules = await compile(loaded.guest, loaded.kernels);
@@ -97,7 +97,7 @@ async function fill(folder) {
   for (let at = 0; at < many; at += 100) {
     const inputs = Array.from({ length: Math.min(100, many - at) }, (_, i) => {
       const own = Buffer.alloc(16);
-      own.writeUInt32LE(at + i); // no two pictures are the same
+      own.writeUInt32LE(at + i); // makes each picture different
       const image = {
         base64: Buffer.concat([pictures[(at + i) % pictures.length].subarray(0, 8_000), own]).toString('base64'),
       };
@@ -112,7 +112,7 @@ async function fill(folder) {
     }
   }
   await engine.close();
-  // A page does this between its calls; here, where no picture is waited for, nothing lies between them.
+  // A page runs these steps between its calls. Here the calls leave no time for them, so they run at the end.
   const last = await open();
   while (decodeStepped(last.call('step', encodeStep(0, []))).more);
   last.call('ask', encodeQuestion('close'));
@@ -147,7 +147,7 @@ function largest(profile) {
 }
 
 way(async (step) => {
-  const made = process.env.STORE; // a store of before, to measure again
+  const made = process.env.STORE; // a store of an earlier run, to measure it again
   const folder = made ?? mkdtempSync(join(tmpdir(), 'runtime-many-'));
   const server = await serve({ lent: folder });
   const browser = await Browser.start(server.origin);

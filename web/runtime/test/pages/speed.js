@@ -1,5 +1,5 @@
-// The times that a page waits, with their goals. Other work on the machine changes them. STRICT=1 holds them to the goals,
-// TIMED=1 to eight times the goals. Otherwise they are only printed.
+// Measures how long a page waits, and compares the times with goals. Other work on the machine changes them. With STRICT=1 the limits are
+// the goals, and with TIMED=1 eight times the goals. Otherwise the script only prints the times.
 import { Browser, check, serve, way } from './browser.js';
 
 const general = 'aaa03c23b3724a16a56b629203edc62c';
@@ -25,12 +25,12 @@ way(async (step) => {
     return hold(least, 1500);
   });
 
-  /** Runs in the page: the least and the median of how long a picture takes, by base64 as any client sends it. */
+  /** Runs in the page: returns the shortest and the median time of a prediction for a picture that is sent as base64, as by any client. */
   const predict = ([model, size, rounds]) =>
     (async () => {
       const image = await createImageBitmap(await (await fetch('/samples/09-sea-turtle.jpg')).blob());
       const canvas = new OffscreenCanvas(...(size ?? [image.width, image.height]));
-      const tiles = Math.ceil(canvas.width / image.width); // as fine as a picture of that size
+      const tiles = Math.ceil(canvas.width / image.width); // so that the large picture has as much detail as a real one
       for (let i = 0; i < tiles * tiles; i++) {
         const [w, h] = [canvas.width / tiles, canvas.height / tiles];
         canvas.getContext('2d').drawImage(image, (i % tiles) * w, Math.floor(i / tiles) * h, w, h);

@@ -1,5 +1,5 @@
-// The same pictures and films at the origin, at an edge, in Node and in a browser: the answers' data, embeddings among it, byte by byte.
-// Then the same application at the origin and in pages.
+// Sends the same pictures and films to the origin, an edge, Node and a browser, and compares the answers with their embeddings byte by
+// byte. Then it compares an application at the origin with its copies in pages.
 import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { request } from 'node:http';
@@ -25,7 +25,8 @@ way(async (step) => {
   const browser = await Browser.start(server.origin, { may: (url) => url.origin === ORIGIN });
   const page = await browser.page();
   await page.evaluate(() => open({ store: 'memory', workers: 1 }));
-  // fetch gives up after five minutes, and the first film has its decoder compiled, which takes long on a busy machine.
+  // This does not use fetch, which stops waiting after five minutes. The first film must wait until its decoder is compiled, which may take
+  // longer on a busy machine.
   const at = (url, key) => (path, body) =>
     new Promise((resolve, reject) => {
       const call = request(url + path, { method: 'POST', headers: { Authorization: `Key ${key}` } }, (answer) =>

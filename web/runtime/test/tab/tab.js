@@ -57,7 +57,7 @@ const does = {
     ),
   status: () => page.evaluate(() => s.sync.status()),
   digest: () => page.evaluate(() => s.sync.digest()),
-  /** The bytes that each of the copy's own files has. */
+  /** The size in bytes of each file of the copy. */
   files: ({ app }) =>
     page.evaluate(async (app) => {
       let folder = await navigator.storage.getDirectory();
@@ -66,7 +66,7 @@ const does = {
       for await (const [name, file] of folder) if (file.kind === 'file') sizes[name] = (await file.getFile()).size;
       return sizes;
     }, app),
-  /** Ends the browser in the middle of whatever it does, and starts it again. */
+  /** Kills the browser at any moment, and starts it again. */
   async kill() {
     const gone = new Promise((resolve) => browser.context.once('close', resolve));
     kill();

@@ -1,5 +1,5 @@
-// A browser for a test that is written elsewhere: it opens the page at ADDRESS, which starts a worker, and stays until
-// the end of its input.
+// A browser for tests in other packages. It opens the page at ADDRESS, which starts a worker, and stays open until the end of standard
+// input.
 import { Browser } from '../browser.js';
 
 const browser = await Browser.start(process.env.ADDRESS, { console: (text) => console.error(text) });

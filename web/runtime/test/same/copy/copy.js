@@ -1,5 +1,5 @@
-// A copy of an origin's application in pages: it joins, both sides write, it works alone, it is taken over by another
-// tab, and it is emptied.
+// A copy of an origin's application in pages. It joins, both sides write, it works without the origin, another tab takes it over, and it is
+// erased.
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -79,7 +79,7 @@ export async function copies(step, server, browser) {
     });
   };
   const opened = () => page.evaluate(openCopy, [app, `Key ${key}`]);
-  /** The root of the origin's tree of digests, and the entry that it is of. */
+  /** The root of the origin's tree of digests, and the log entry at which it was computed. */
   const originDigest = async () => {
     const r = await fetch(`${ORIGIN}/v2/sync/digest?app=${app}&p=0&prefix=`, {
       headers: { Authorization: `Key ${key}`, Accept: 'application/vnd.sightline.sync' },
@@ -99,7 +99,7 @@ export async function copies(step, server, browser) {
     await until(async () => {
       const [here, there] = [await page.evaluate(() => s.sync.digest()), await originDigest()];
       if (here.seq === there.seq) same(here, there, 'the digest of the copy');
-      return here.seq === there.seq; // or the copy has not heard yet
+      return here.seq === there.seq; // if not, the copy has not received the latest entries yet
     }, 'the copy is at the entry that the origin is at');
   };
 
