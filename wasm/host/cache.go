@@ -33,18 +33,18 @@ import (
 // replaced. wazero itself reads and writes a temporary folder that only this user can access. The folder serves one compilation and is
 // deleted at once.
 type Cache struct {
-	Files blob.FS  // a folder that this user alone can enter
-	Key   [32]byte // the node's own, kept elsewhere than in the folder
+	Files blob.FS  // a folder that only this user can access
+	Key   [32]byte // the node's key, which must be stored outside the folder
 
-	// Scratch makes an empty folder that this user alone can enter, and says its path.
+	// Scratch creates an empty folder that only this user can access, and returns its path. done deletes the folder.
 	Scratch func() (dir string, files blob.FS, done func(), err error)
 }
 
 const (
 	sealMagic   = "SLSEAL1\n"
 	sealBytes   = len(sealMagic) + sha256.Size
-	maxCompiled = 256 << 20 // bytes of a file; our own takes a tenth
-	maxName     = 4096      // bytes of the name under which wazero asks for it
+	maxCompiled = 256 << 20 // maximum size of a file in bytes; that of our module needs a tenth
+	maxName     = 4096      // maximum length in bytes of the name under which wazero asks for a file
 	unsealed    = "unsealed"
 )
 
@@ -54,12 +54,12 @@ var errSeal = errors.New("compiled module has an invalid seal")
 type compiled struct {
 	runtime wazero.Runtime
 	module  wazero.CompiledModule
-	made    bool // compiled at this start
+	made    bool // it was compiled now, not loaded from the cache
 	cache   wazero.CompilationCache
 }
 
-// compile makes a runtime and compiles a module in it, or has it read what it was compiled to.
-// The cache fails nothing: without it each start compiles.
+// compile makes a runtime, and compiles a module in it or loads the compiled module from the cache. An error of the cache is not an error
+// of compile: it then compiles the module.
 func compile(ctx context.Context, config wazero.RuntimeConfig, module []byte, cache *Cache, name string) (*compiled, error) {
 	if cache == nil {
 		return compileWith(ctx, config, module, nil)
@@ -76,7 +76,7 @@ func compile(ctx context.Context, config wazero.RuntimeConfig, module []byte, ca
 	}
 	c, err := compileWith(ctx, config.WithCompilationCache(folder), module, folder)
 	switch {
-	case err != nil && restored: // sealed by us, and of no use to this wazero
+	case err != nil && restored: // the seal is valid, but this version of wazero cannot use the file
 		return compileWith(ctx, config, module, nil)
 	case err != nil || restored:
 		return c, err
@@ -96,7 +96,7 @@ func compileWith(ctx context.Context, config wazero.RuntimeConfig, module []byte
 	return c, nil
 }
 
-// close ends the runtime with all of its instances, and frees the code.
+// close closes the runtime with all of its instances, and frees the compiled code.
 func (c *compiled) close(ctx context.Context) error {
 	err := c.runtime.Close(ctx)
 	if c.cache != nil {
@@ -105,8 +105,8 @@ func (c *compiled) close(ctx context.Context) error {
 	return err
 }
 
-// restore puts a sealed file where wazero looks for it. It holds none of it in memory: wazero does not look at the copy
-// before the seal is checked and the copy has its name.
+// restore copies the content of a sealed file to the path where wazero looks for it. It does not need the content in memory, because
+// wazero finds the copy only after restore has checked the seal and renamed the copy.
 func (c *Cache) restore(scratch blob.FS, name string) (err error) {
 	if size, err := c.Files.Size(name); err != nil || size > maxCompiled {
 		return errors.Join(errSeal, err)
@@ -161,8 +161,8 @@ func (c *Cache) mac(name string) hash.Hash {
 	return h
 }
 
-// seal writes what wazero wrote into a file of the scratch folder. It reads the file twice and holds none of it: a compiled
-// module may be large.
+// seal writes a file of the scratch folder, with its seal in front, to a writer. A compiled module may be large, so seal reads the file
+// twice instead of loading it into memory.
 func (c *Cache) seal(to io.Writer, name string, scratch blob.FS, file string) error {
 	head := append(binary.LittleEndian.AppendUint32(nil, uint32(len(file))), file...)
 	mac := c.mac(name)
@@ -176,7 +176,8 @@ func (c *Cache) seal(to io.Writer, name string, scratch blob.FS, file string) er
 	return copyFile(to, scratch, file)
 }
 
-// unseal copies what wazero wrote into the file unsealed of the scratch folder, and returns the name that wazero asks for.
+// unseal copies the content of a sealed file into the file unsealed of the scratch folder, and returns the name under which wazero asks
+// for it.
 func (c *Cache) unseal(name string, sealed io.Reader, scratch blob.FS) (file string, err error) {
 	mac := c.mac(name)
 	var head [sealBytes]byte

@@ -25,57 +25,55 @@ const DefaultMemoryBytes = 2 << 30
 
 // FleetOptions are the services of a [Fleet]. Runtime and Lent are required.
 type FleetOptions struct {
-	Runtime *Runtime // the fleet's from now on: Close closes it
-	Lent    Lent     // to every instance; Store, Hosted and Bundles among it
+	Runtime *Runtime // the fleet owns it: Close closes it
+	Lent    Lent     // the services of every instance; Store, Hosted, Clock and Rand are required
 
-	// Settings of every instance. Role, App and Store are the fleet's to say.
+	// Settings of every instance. The fleet sets Role, App and Store.
 	Settings abi.Settings
 
-	Rate         auth.Rate // as core.Options has them
+	Rate         auth.Rate // as in core.Options
 	OperatorRate auth.Rate
 
-	Models      *predict.Set                  // public models, tables suffice; nil: read from the bundles
-	MemoryBytes int64                         // of all writers; 0 means DefaultMemoryBytes
-	Replica     func(app string) *abi.Replica // how an application is kept a copy; nil, or an answer of nil: it stands alone
-	// Wrote is called for an application whose instance has written, except for pulled entries; nil: nobody is notified. It must return
-	// at once.
+	Models      *predict.Set                  // public models without their networks; nil: the fleet reads them from the bundles
+	MemoryBytes int64                         // memory of all writers together, in bytes; 0 means DefaultMemoryBytes
+	Replica     func(app string) *abi.Replica // returns how an application is replicated; nil, or a nil result: it is not a replica
+	// Wrote is called after an instance has written to its application, except for pulled entries. It must return at once. If it is nil,
+	// the fleet notifies nobody.
 	Wrote func(app string)
 
-	// Admit is asked before a call that shows a credential of an application reaches its instance: an error is what
-	// it is answered with. nil: all are let through.
+	// Admit is called before a call with a credential of an application reaches its instance. If it returns an error, the call is
+	// answered with that error. If Admit is nil, all calls pass.
 	Admit func(ctx context.Context, app string, r *api.Request) error
 
-	Strays func() // told that pictures may be left that nothing claims; nil: nobody is
+	Strays func() // called when pictures may exist that no record refers to; nil: nobody is notified
 }
 
-// Fleet has one instance for each application, the only one that writes it. Pictures are analysed natively: an instance would
-// do the same with the network and the loops of the host, and gives the same bytes.
+// Fleet has one instance for each application. Only this instance writes to the application. The host analyses pictures natively: an
+// instance would use the same network and the host's kernels, and would return the same bytes.
 //
 //	request ── credential ──▶ application ──▶ writer: one call at a time ──▶ jobs ─┐
 //	     └──── none that is good ──▶ front, natively: says so as /v2 does            │
 //	                                                      analysers, natively ◀──────┘
 //
-// A writer is opened when its application is first asked for something, replaced when its guest dies,
-// and closed, the longest unused first, when all of them have too much memory. Nothing is
-// lost with it: what was acknowledged is in the store. The application of a request is found by its
-// credential here, since which instance is to check it depends on that; the instance checks it
-// again.
+// The fleet opens a writer at the first request of its application, and replaces it when its guest has failed. When all writers together
+// have too much memory, the fleet closes the longest unused ones. This loses nothing, because acknowledged writes are in the store. The
+// fleet itself finds the application of a request by the credential, because that determines the instance. The instance checks the
+// credential again.
 //
-// It is safe for concurrent use. It is a jobs.Service and a jobs.Engine, and its analysers are
-// jobs.Analysers.
+// A Fleet is safe for concurrent use. It is a jobs.Service and a jobs.Engine, and its analysers are jobs.Analysers.
 type Fleet struct {
 	o     FleetOptions
 	front *front
 
 	mu      sync.Mutex
 	writers map[string]*writer
-	list    []string  // applications in the order in which the background looks at them
-	listed  time.Time // when they were read
-	turn    int       // of list
+	list    []string  // applications in the order in which the background opens them
+	listed  time.Time // time at which list was read
+	turn    int       // index into list
 	closed  bool
 }
 
-// NewFleet makes a fleet, and compiles its network. With an error the runtime is still the caller's.
+// NewFleet makes a fleet and loads its network. If it returns an error, the caller still owns the runtime.
 func NewFleet(o FleetOptions) (*Fleet, error) {
 	if o.Runtime == nil || o.Lent.Store == nil || o.Lent.Hosted == nil || o.Lent.Clock == nil || o.Lent.Rand == nil {
 		return nil, fmt.Errorf("%w: Runtime, Store, Hosted, Clock and Rand are required", api.ErrOptions)
@@ -106,7 +104,7 @@ func NewFleet(o FleetOptions) (*Fleet, error) {
 	return f, nil
 }
 
-// rateOf is a rate as settings have it: 0 for none.
+// rateOf returns a rate in the form of Settings, with the values of absent for missing ones; 0 means no limit.
 func rateOf(r, absent auth.Rate) (rate, burst uint32) {
 	if r.PerSecond == 0 {
 		r.PerSecond = absent.PerSecond
@@ -120,7 +118,7 @@ func rateOf(r, absent auth.Rate) (rate, burst uint32) {
 	return uint32(math.Ceil(r.PerSecond)), uint32(max(r.Burst, 0))
 }
 
-// Refuse is the answer to a request that is not begun or cannot be ended.
+// Refuse returns the answer to a request that the fleet cannot begin or complete.
 func (f *Fleet) Refuse(r *api.Request, err error) api.Response { return refuser.Refuse(r, err) }
 
 // errStopping is the error of calls to a closed fleet.
@@ -144,7 +142,7 @@ func (f *Fleet) Begin(ctx context.Context, r *api.Request) *api.Exchange {
 			return call
 		}
 	}
-	if errors.Is(err, register.ErrApplication) { // deleted a moment ago
+	if errors.Is(err, register.ErrApplication) { // the application was deleted a moment ago
 		return f.front.service.Begin(ctx, r)
 	}
 	if ctx.Err() == nil && !errors.Is(err, api.ErrBusy) {
@@ -154,8 +152,8 @@ func (f *Fleet) Begin(ctx context.Context, r *api.Request) *api.Exchange {
 	return api.Answered(f.Refuse(r, err))
 }
 
-// Sync tells the machine of an application's copy an event, nil to ask for its status alone. An instance that was
-// opened again has a machine that has not begun.
+// Sync passes an event to the state machine of an application's replica; nil only asks for its status. If the instance was opened again,
+// its machine has not begun a session yet.
 func (f *Fleet) Sync(ctx context.Context, app string, e replica.Event) (abi.Synced, error) {
 	w, err := f.writer(app)
 	if err != nil {
@@ -164,7 +162,7 @@ func (f *Fleet) Sync(ctx context.Context, app string, e replica.Event) (abi.Sync
 	return w.sync(ctx, e)
 }
 
-// writer is that of an application.
+// writer returns the writer of an application.
 func (f *Fleet) writer(app string) (*writer, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -182,17 +180,17 @@ func (f *Fleet) writer(app string) (*writer, error) {
 // Runtime returns the runtime of all instances.
 func (f *Fleet) Runtime() *Runtime { return f.o.Runtime }
 
-// now is the clock that runs.
+// now returns the time of the runtime's clock.
 func (f *Fleet) now() time.Time { return f.o.Runtime.o.Now() }
 
-// all are the writers there are now.
+// all returns the current writers.
 func (f *Fleet) all() []*writer {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.Collect(maps.Values(f.writers))
 }
 
-// Detach ends what serves an application that was deleted: when it returns nothing writes to it.
+// Detach ends the writer of a deleted application. When it returns, nothing writes to the application.
 func (f *Fleet) Detach(app string) {
 	f.mu.Lock()
 	w := f.writers[app]
@@ -206,7 +204,7 @@ func (f *Fleet) Detach(app string) {
 	}
 }
 
-// Bytes returns how much memory the guests have.
+// Bytes returns the memory of all guests, in bytes.
 func (f *Fleet) Bytes() (n int64) {
 	for _, w := range f.all() {
 		n += w.bytes.Load()
@@ -214,7 +212,8 @@ func (f *Fleet) Bytes() (n int64) {
 	return n
 }
 
-// NewAnalyser makes an analyser, for one thread, of the network with a base, the newest for zero. Of l only Expired and Pause count.
+// NewAnalyser makes an analyser, for one thread, of the network with this base; zero: the newest network. It uses only Expired and Pause
+// of l.
 func (f *Fleet) NewAnalyser(base [32]byte, l raster.Limits) (*predict.Analyser, error) {
 	set, err := f.network(base)
 	if err != nil {
@@ -223,7 +222,7 @@ func (f *Fleet) NewAnalyser(base [32]byte, l raster.Limits) (*predict.Analyser, 
 	return set.NewAnalyser(raster.Limits{Expired: l.Expired, Pause: l.Pause}), nil
 }
 
-// network returns the network with a base, the newest for zero.
+// network returns the network with this base; zero: the newest network.
 func (f *Fleet) network(base [32]byte) (*predict.Set, error) {
 	if base == [32]byte{} {
 		base = f.o.Models.Base()
@@ -234,7 +233,7 @@ func (f *Fleet) network(base [32]byte) (*predict.Set, error) {
 	return nil, fmt.Errorf("%w: network %x is not in the bundles", api.ErrInternal, base[:4])
 }
 
-// Close ends all instances once the calls that are running in them have returned, and the runtime.
+// Close closes all instances after their running calls have returned, and then the runtime.
 func (f *Fleet) Close() error {
 	f.mu.Lock()
 	if f.closed {

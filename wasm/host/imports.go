@@ -21,13 +21,13 @@ type call struct {
 	stack  []uint64 // parameters, then the result
 }
 
-// u32 is a parameter of 32 bits.
+// u32 returns parameter i, of 32 bits.
 func (c *call) u32(i int) uint32 { return uint32(c.stack[i]) }
 
-// set answers a number of 32 bits.
+// set sets the result, of 32 bits.
 func (c *call) set(v uint32) { c.stack[0] = uint64(v) }
 
-// view is a range of the memory. One that does not lie in it ends the instance.
+// view returns a range of the memory. If the range is not within the memory, view ends the instance.
 func (c *call) view(address, n uint32) []byte {
 	p, ok := c.memory.Read(address, n)
 	if !ok {
@@ -36,10 +36,10 @@ func (c *call) view(address, n uint32) []byte {
 	return p
 }
 
-// bytes is the range that parameters i and i+1 say.
+// bytes returns the range with the address in parameter i and the length in parameter i+1.
 func (c *call) bytes(i int) []byte { return c.view(c.u32(i), c.u32(i+1)) }
 
-// bound is such a range as an upper bound, not nil if it is empty; nil: there is no bound.
+// bound returns a copy of such a range as an upper bound, not nil even if it is empty; nil: there is no bound.
 func (c *call) bound(i int) []byte {
 	if c.u32(i+1) == math.MaxUint32 {
 		return nil
@@ -47,20 +47,20 @@ func (c *call) bound(i int) []byte {
 	return append([]byte{}, c.bytes(i)...)
 }
 
-// text is such a range as a string.
+// text returns such a range as a string.
 func (c *call) text(i int) string { return string(c.bytes(i)) }
 
-// hash is the 32 bytes that parameter i says.
+// hash returns the 32 bytes at the address in parameter i.
 func (c *call) hash(i int) *[32]byte { return (*[32]byte)(c.view(c.u32(i), 32)) }
 
-// end stops the guest: the call that it is in returns err, and it is dead. It does not return.
+// end stops the guest and does not return. The running call of the guest returns err, and the guest counts as failed.
 func (c *call) end(err error) { panic(err) }
 
-// instanceKey finds the instance that an import is called by: wazero passes the context of a
-// call on to imports, and besides it only the module.
+// instanceKey is the context key of the instance that calls an import. wazero passes an import only the context of the call and the
+// module.
 type instanceKey struct{}
 
-// hostFunc is an import in Go.
+// hostFunc is an import that is implemented in Go.
 type hostFunc func(c *call)
 
 // Call implements [wapi.GoModuleFunction].
@@ -79,17 +79,17 @@ type imported struct {
 	params, results []wapi.ValueType
 }
 
-// none makes an import that answers nothing.
+// none makes an import without a result.
 func none(name, params string, f hostFunc) imported {
 	return imported{f, name, kernels.Types(params), nil}
 }
 
-// short makes an import that answers 32 bits.
+// short makes an import with a result of 32 bits.
 func short(name, params string, f func(c *call) int32) imported {
 	return imported{func(c *call) { c.set(uint32(f(c))) }, name, kernels.Types(params), kernels.Types("i")}
 }
 
-// long makes an import that answers 64 bits.
+// long makes an import with a result of 64 bits.
 func long(name, params string, f func(c *call) int64) imported {
 	return imported{func(c *call) { c.stack[0] = wapi.EncodeI64(f(c)) }, name, kernels.Types(params), kernels.Types("I")}
 }
@@ -133,7 +133,7 @@ var imports = []imported{
 // maxLine is the maximum length of a guest's log line.
 const maxLine = 4 << 10
 
-// line is a line of the log, cut where it is too long.
+// line returns a line of the log, shortened to maxLine.
 func line(text []byte) string {
 	if len(text) > maxLine {
 		text = text[:maxLine]

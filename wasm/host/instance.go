@@ -21,8 +21,8 @@ var ErrDead = errors.New("module instance has failed")
 // Lent are the services of an instance. Clock and Rand are required; a nil service is unavailable.
 type Lent = lend.Lent
 
-// Instance is a guest with its host's services. It has the methods of *core.Engine. One of its methods is called at a time; Dead and
-// Bytes may be called at any time.
+// Instance is a guest with its host's services. It has the methods of *core.Engine. The caller calls one method at a time, except Dead
+// and Bytes, which may be called at any time.
 type Instance struct {
 	rt      *Runtime
 	host    *lend.Host
@@ -31,14 +31,14 @@ type Instance struct {
 	kernels *kernels.Instance
 	exports map[string]wapi.Function
 	writes  int    // attempts to write to the store
-	commits int    // of these, synced ones
+	commits int    // attempts that were synced
 	printed []byte // the end of the guest's output
-	head    []byte // of the output being written
+	head    []byte // buffer for the argument of a call, or for the part before its body
 	dead    error
 	closed  bool
 }
 
-// types are those of an export.
+// types are the parameters and results of an export.
 type types struct{ params, results []wapi.ValueType }
 
 // exports are the required exports of a module.
@@ -87,7 +87,7 @@ func (rt *Runtime) Open(ctx context.Context, lent Lent, s abi.Settings) (_ *Inst
 	return in, nil
 }
 
-// start makes the instance and initialises it.
+// start creates the instance of the module and initialises it.
 func (in *Instance) start(ctx context.Context) (err error) {
 	in.rt.open.Add(1)
 	in.kernels = in.rt.kernels.Open()
@@ -119,7 +119,7 @@ func (in *Instance) bind(ctx context.Context) context.Context {
 	return in.host.Context
 }
 
-// run calls an export, with its parameters and then its result in stack.
+// run calls an export. stack holds the parameters, and afterwards the result.
 func (in *Instance) run(ctx context.Context, name string, stack []uint64) error {
 	if in.dead != nil {
 		return in.dead
@@ -133,15 +133,14 @@ func (in *Instance) run(ctx context.Context, name string, stack []uint64) error 
 	return nil
 }
 
-// die marks the guest dead, and returns the reason.
+// die records the reason why the guest has failed, and returns it.
 func (in *Instance) die(cause error) error {
 	in.dead = fmt.Errorf("%w: %w", ErrDead, cause)
 	in.rt.o.Log.Error("module call failed", "error", cause, "printed", string(in.printed))
 	return in.dead
 }
 
-// call writes an argument, which may come in parts, to the guest, calls an export with it and
-// returns a copy of the answer.
+// call writes an argument, in one part or several, into the guest's memory, calls an export with it and returns a copy of the answer.
 func (in *Instance) call(ctx context.Context, name string, parts ...[]byte) ([]byte, error) {
 	if in.dead != nil {
 		return nil, in.dead
@@ -177,7 +176,7 @@ func (in *Instance) call(ctx context.Context, name string, parts ...[]byte) ([]b
 	return append(make([]byte, 0, size), answer...), nil
 }
 
-// broken returns the error of an invalid answer: the guest is dead.
+// broken marks the guest as failed if err is not nil, because its answer was invalid.
 func (in *Instance) broken(err error) error {
 	if err != nil {
 		return in.die(err)
@@ -185,8 +184,7 @@ func (in *Instance) broken(err error) error {
 	return nil
 }
 
-// Dead is why the instance answers nothing any more; nil: it does. An instance that dies does so
-// inside a call.
+// Dead returns the reason why the instance no longer answers; nil: it works. An instance fails only during a call.
 func (in *Instance) Dead() error { return in.dead }
 
 // Bytes returns the size of the guest's memory.
@@ -197,7 +195,7 @@ func (in *Instance) Bytes() int64 {
 	return int64(in.module.Memory().Size())
 }
 
-// Close ends the instance: a living guest is notified first. The host's services stay open.
+// Close ends the instance. If the guest works, it is notified first. The host's services stay open.
 func (in *Instance) Close() error {
 	var err error
 	if in.module != nil && in.dead == nil && in.exports != nil {
@@ -206,7 +204,7 @@ func (in *Instance) Close() error {
 	return errors.Join(err, in.Drop())
 }
 
-// Drop ends the instance without a word to the guest, as a crash does.
+// Drop ends the instance without notifying the guest, as in a crash.
 func (in *Instance) Drop() error {
 	if in.closed {
 		return nil

@@ -27,10 +27,10 @@ import (
 // ErrNotLent is the error of a function whose capability this host does not have.
 var ErrNotLent = errors.New("not provided by the host")
 
-// ErrTooLong is the error of an answer that the guest has no room for and may not ask for again.
+// ErrTooLong is the error of an answer that does not fit into the guest's buffer and that the guest may not request again.
 var ErrTooLong = errors.New("answer is too long")
 
-// Pictures keep the pictures that calls bring; *blob.Hosted is one.
+// Pictures stores the pictures of calls. *blob.Hosted implements it.
 type Pictures interface {
 	Add(ctx context.Context, data []byte, contentType string, expires time.Time) (name string, h blob.Hash, err error)
 	Release(ctx context.Context, h blob.Hash) error
@@ -40,21 +40,21 @@ type Pictures interface {
 
 var _ Pictures = (*blob.Hosted)(nil)
 
-// Files are the host's files that hold a guest's own store. They are numbered 0 to 3 and empty at first.
+// Files are the host's files for a guest's own store. They have the numbers 0 to 3 and are empty at first.
 type Files interface {
 	Size(file int) (int64, error)
-	Read(file int, offset int64, dst []byte) error // all of dst, or an error
+	Read(file int, offset int64, dst []byte) error // fills dst or returns an error
 	Write(file int, offset int64, src []byte) error
 	Truncate(file int, size int64) error
-	Sync(file int) error // what was written outlives a crash
+	Sync(file int) error // makes earlier writes durable
 }
 
-// Register has the records of applications that are copies of an origin's.
+// Register stores the records of applications that are replicas.
 type Register interface {
-	// RegisterSeq returns the place of an application's record in the origin's control log; 0: there is no record.
+	// RegisterSeq returns the position of an application's record in the origin's control log; 0: there is no record.
 	RegisterSeq(app string) (uint64, error)
-	// TakeRegister takes a newer one. It is called while the application's guest runs: what ends that waits until
-	// the call is over. data is the host's.
+	// TakeRegister stores a newer record. It is called while the application's guest runs. If the record ends the guest, that happens
+	// after the call. The callee owns data.
 	TakeRegister(app string, seq uint64, data []byte) error
 }
 
@@ -63,25 +63,25 @@ type Lent struct {
 	Store    kv.Store
 	Hosted   Pictures
 	Bundles  fs.FS                              // the files of Settings.Bundles
-	Older    func(base [32]byte) (fs.FS, error) // those of an older network
+	Older    func(base [32]byte) (fs.FS, error) // returns the files of an older network
 	Tokens   api.Tokens
 	Count    func(app string) (refused string) // counts a call of an application, or returns why it is refused; nil: calls are not counted
-	Blobs    replica.Blobs                     // of copies, by hash; nil: pictures of copies are neither sent nor fetched
-	Register Register                          // of copies; nil: there are none
+	Blobs    replica.Blobs                     // pictures of replicas, by hash; nil: pictures of replicas are neither sent nor fetched
+	Register Register                          // records of replicas; nil: there are no replicas
 	Files    Files
 	Clock    func() time.Time
-	Rand     io.Reader    // ids are made from it; fit for secrets
-	Log      *slog.Logger // what the guest has to say; nil: nobody listens
+	Rand     io.Reader    // source of ids; must be cryptographically secure
+	Log      *slog.Logger // log of the guest; nil: its lines are discarded
 }
 
 // Host serves one instance. Its functions are safe for concurrent use if the services are.
 type Host struct {
 	Lent
-	Context context.Context // of the call of the guest that is under way
+	Context context.Context // context of the guest's running call
 	bounds  bounds
 
 	mu        sync.Mutex
-	last      uint32 // number given to a snapshot or a scan
+	last      uint32 // the newest number of a snapshot or a scan
 	snapshots map[uint32]kv.Snapshot
 	scans     map[uint32]*scan
 }
@@ -95,7 +95,7 @@ func New(lent Lent, app string) (*Host, error) {
 	return &Host{Lent: lent, Context: context.Background(), bounds: b, snapshots: map[uint32]kv.Snapshot{}, scans: map[uint32]*scan{}}, err
 }
 
-// put answers with data, which is written to dst where it fits, or with an error's number.
+// put copies data to dst if it fits, and returns its length. If err is not nil, it returns the error's number, negated.
 func put(dst, data []byte, err error) int64 {
 	if err != nil {
 		return -int64(abi.ErrnoOf(err))
@@ -106,7 +106,7 @@ func put(dst, data []byte, err error) int64 {
 	return int64(len(data))
 }
 
-// putOnce answers with data that must not be asked for twice. If it does not fit, the guest has broken the contract.
+// putOnce is put for data that the guest must not request twice. If data does not fit, the guest has broken the contract.
 func putOnce(dst, data []byte, err error) int64 {
 	if err == nil && len(data) > len(dst) {
 		err = ErrTooLong
@@ -114,13 +114,13 @@ func putOnce(dst, data []byte, err error) int64 {
 	return put(dst, data, err)
 }
 
-// did answers with an error's number, 0 for nil.
+// did returns an error's number; 0 for nil.
 func did(err error) int32 { return int32(abi.ErrnoOf(err)) }
 
-// Now is the time in nanoseconds since 1970.
+// Now returns the time in nanoseconds since 1970.
 func (h *Host) Now() int64 { return h.Clock().UnixNano() }
 
-// Random fills dst. It panics if there is no randomness left: nothing is made from zeros.
+// Random fills dst. If the source fails, it panics, because ids made of zeros would not be secret.
 func (h *Host) Random(dst []byte) {
 	if _, err := io.ReadFull(h.Rand, dst); err != nil {
 		panic(err)
@@ -135,7 +135,7 @@ func (h *Host) Log(level int32, line string) {
 // Bundle reads a file of the bundles.
 func (h *Host) Bundle(name string, dst []byte) int64 { return file(dst, h.Bundles, name) }
 
-// Older reads a file of an older network. The empty name lists all, one a line.
+// Older reads a file of an older network. For an empty name it returns the names of all files, one per line.
 func (h *Host) Older(base *[32]byte, name string, dst []byte) int64 {
 	if h.Lent.Older == nil {
 		return put(dst, nil, fs.ErrNotExist)
@@ -151,7 +151,7 @@ func (h *Host) Older(base *[32]byte, name string, dst []byte) int64 {
 	return file(dst, files, name)
 }
 
-// file answers with a file's bytes. One that does not fit is not read.
+// file returns a file's content by put. A file that does not fit is not read.
 func file(dst []byte, files fs.FS, name string) int64 {
 	if files == nil {
 		return put(dst, nil, ErrNotLent)
@@ -170,7 +170,7 @@ func file(dst []byte, files fs.FS, name string) int64 {
 	return put(dst, data, err)
 }
 
-// Names are those of all files of bundles.
+// Names returns the names of all files in bundles.
 func Names(bundles fs.FS) (names []string, err error) {
 	if bundles == nil {
 		return nil, nil
