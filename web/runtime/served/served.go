@@ -37,13 +37,13 @@ import (
 //go:embed all:dist
 var dist embed.FS
 
-// Path is where the files stand.
+// Path is the path below which a host serves the files.
 const Path = "/runtime/"
 
 // ErrNotBuilt is returned by a program that was compiled before the runtime was.
 var ErrNotBuilt = errors.New("the pages' runtime is not built into this program: run make web, then build again")
 
-// Parts are what the runtime's scripts start.
+// Parts are the modules and bundles that the runtime's scripts start.
 type Parts struct {
 	Guest, Kernels []byte // modules
 	Bundles        fs.FS  // folders of models, as package models has them
@@ -218,16 +218,16 @@ func (f *Files) add(name string, data []byte) *file {
 	return one
 }
 
-// Has reports whether a file stands at a path, which begins with [Path].
+// Has reports whether there is a file with a path, which begins with [Path].
 func (f *Files) Has(path string) bool {
 	name, ok := strings.CutPrefix(path, Path)
 	return ok && f.files[name] != nil
 }
 
-// policy is what a worker may do: load from this server alone, and run no program but its files.
+// policy lets a worker load from this server only, and run only its files.
 const policy = "default-src 'self'; script-src 'self' 'wasm-unsafe-eval'; connect-src 'self'; object-src 'none'; base-uri 'none'"
 
-// Serve answers GET and HEAD of what [Files.Has], and 404 without a body to all else.
+// Serve answers GET and HEAD of the files, and 404 without a body to other paths.
 func (f *Files) Serve(_ context.Context, r *api.Request) api.Response {
 	name, _ := strings.CutPrefix(r.Path, Path)
 	one := f.files[name]

@@ -70,7 +70,7 @@ func field(r api.Response, name string) string {
 	return ""
 }
 
-// TestManifest holds every file that the manifest names to what it says of it.
+// TestManifest compares every file with its entry in the manifest.
 func TestManifest(t *testing.T) {
 	f := open(t, scripts)
 	var m struct {
