@@ -16,8 +16,8 @@ const (
 // the file to the next marker (or the end of the file), which are freed of stuffing in
 // bulk, buffer by buffer.
 //
-// Reading past the end gives undefined bits and is found by overrun: no prefix code can
-// end without bits that were not there, so a reader that goes on must pass the end.
+// Reading past the end gives undefined bits, and overrun reports it. A prefix code that is cut off cannot end within the segment, so a
+// reader that continues must pass the end.
 type bitReader struct {
 	// acc holds n valid bits at its top. p is the index in buf of the first byte that is
 	// not counted in n; bits below the n valid ones are those of buf[p], or zero.
@@ -143,7 +143,7 @@ func (r *bitReader) symbol(h *huffman) (byte, error) {
 	return 0, errCode
 }
 
-// position returns where the file goes on after the last byte of which a bit was taken.
+// position returns the position in the file after the last byte of which a bit was taken.
 func (r *bitReader) position() int {
 	taken := r.base + r.p - int(r.n>>3)
 	if r.last && taken == r.base+r.end {

@@ -4,8 +4,8 @@ import (
 	"fmt"
 )
 
-// Decoder decodes one picture after another with the same memory, which grows to what
-// the largest needed. It is not safe for concurrent use. The zero value is ready.
+// Decoder decodes one picture after another with the same memory, which grows to the need of the largest. It is not safe for concurrent
+// use. The zero value is ready.
 type Decoder struct {
 	frame
 	seg    segments
@@ -17,7 +17,7 @@ type Decoder struct {
 	eobRun   int          // blocks whose coefficients of the band are done, section G.1.2.2; outlives scans, as in image/jpeg
 	quant    [4][64]int32 // in the transform order of Scale 1
 	huff     [2][4]huffman
-	noHuff   huffman // stands for a table that is not defined
+	noHuff   huffman // replaces a table that is not defined
 	scans    int
 	pollIn   int // blocks to go before Expired is asked
 

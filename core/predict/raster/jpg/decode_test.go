@@ -103,8 +103,8 @@ func TestDecodeEveryCut(t *testing.T) {
 	}
 }
 
-// TestDecodeOddScripts runs lists of scans that no encoder would write: bands that come
-// twice, refinements of what never came, or out of order.
+// TestDecodeOddScripts runs lists of scans that no encoder would write: repeated bands, refinements of bands that never came, and scans
+// in the wrong order.
 func TestDecodeOddScripts(t *testing.T) {
 	var d Decoder
 	taken := 0
@@ -137,8 +137,7 @@ func TestDecodeOddScripts(t *testing.T) {
 	}
 }
 
-// TestDecodeLeniency holds us to what image/jpeg lets pass against the letter of the
-// format, and to where that ends.
+// TestDecodeLeniency checks that we accept the same malformed files as image/jpeg and refuse the same.
 func TestDecodeLeniency(t *testing.T) {
 	_, good := photo(markerSOF0, 40)
 	scan := bytes.Index(good, []byte{0xff, markerSOS})

@@ -71,7 +71,7 @@ func newCode(r *rand.Rand) *code {
 	return assign(order, depths)
 }
 
-// fitted is Shannon's code for what c has written.
+// fitted returns Shannon's code for the symbols that c has written.
 func (c *code) fitted() *code {
 	var order []byte
 	total := 1

@@ -19,7 +19,7 @@ type component struct {
 	tq   byte
 }
 
-// frame is what the headers say of the picture.
+// frame is the content of a picture's headers.
 type frame struct {
 	width, height int
 	n             int // components; 0 before the frame header

@@ -36,10 +36,9 @@ const (
 //
 //	value2<<48 | value1<<32 | advance<<24 | offset2<<16 | offset1<<8 | bits
 //
-// where the values go to the coefficients offset1 and offset2 after the next one and
-// advance is the number of coefficients passed, plus pairEnd when the last code is the end
-// of the block; pairOther<<24 where none fits. Without a second value the first stands
-// there again, without a first one a zero.
+// where the values go to the coefficients offset1 and offset2 after the next one and advance is the number of coefficients passed, plus
+// pairEnd when the last code is the end of the block; pairOther<<24 where none fits. If there is no second value, its fields repeat the
+// first one. If there is no first value either, they hold a zero.
 type pairTable [1 << acBits]uint64
 
 const (
@@ -204,7 +203,7 @@ func (h *huffman) makePair() {
 	}
 }
 
-// makeSkip fills h.skip, first with single codes, then with what can follow them.
+// makeSkip fills h.skip with single codes and then adds the codes that can follow them.
 func (h *huffman) makeSkip() {
 	if h.hasSkip {
 		return

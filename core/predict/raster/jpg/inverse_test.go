@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestInverseEqualsGeneric holds the transforms chosen for this machine to the generic
-// ones, over sparse, full and overflowing blocks, and beside the block's samples.
+// TestInverseEqualsGeneric compares the transforms chosen for this machine with the generic ones, over sparse, full and overflowing
+// blocks. It also checks that they write only the block's samples.
 func TestInverseEqualsGeneric(t *testing.T) {
 	type inverse = func(dst []byte, stride int, b, quant *[64]int32)
 	for _, tt := range []struct {

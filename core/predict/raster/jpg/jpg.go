@@ -8,12 +8,10 @@
 //	                        │    in one look-up)                 └ mean (Scale 8)
 //	                        └ progressive: coefficients kept until the end marker
 //
-// It takes what the standard library's image/jpeg (Go 1.26) takes: baseline, extended
-// and progressive Huffman coding with 8 bit samples; one component, three in the
-// samplings 4:4:4, 4:4:0, 4:2:2, 4:2:0, 4:1:1 and 4:1:0, four as Adobe CMYK or YCCK;
-// restart markers. At Scale 1 and without a Region the planes equal those of image/jpeg
-// bit for bit, and the same files are refused: image/jpeg is the definition, its
-// leniency included.
+// It accepts the files that the standard library's image/jpeg (Go 1.26) accepts: baseline, extended and progressive Huffman coding with 8
+// bit samples; one component, three in the samplings 4:4:4, 4:4:0, 4:2:2, 4:2:0, 4:1:1 and 4:1:0, four as Adobe CMYK or YCCK; restart
+// markers. At Scale 1 and without a Region the planes equal those of image/jpeg bit for bit, and the same files are refused: image/jpeg
+// is the definition, its leniency included.
 //
 // # Shrinking
 //
@@ -32,11 +30,9 @@
 //
 // # What is refused
 //
-// A sequential scan is read to its end, or with a Region to the last row of MCUs that
-// touches it; the rest of the file is then walked marker by marker, so a file without
-// its end marker is refused in every mode. The same walk passes over the AC scans of a
-// progressive picture at Scale 8. Damage that leaves the markers whole is found only in
-// what is decoded.
+// A sequential scan is read to its end, or with a Region to the last row of MCUs that touches it; the rest of the file is then walked
+// marker by marker, so a file without its end marker is refused in every mode. The same walk passes over the AC scans of a progressive
+// picture at Scale 8. Damage between intact markers is found only in the parts that are decoded.
 //
 // # Memory
 //
@@ -56,7 +52,7 @@ var (
 	// ErrUnsupported is wrapped by the errors for JPEG files of a kind that neither this
 	// package nor image/jpeg takes: arithmetic coding, lossless, 12 bit, odd samplings.
 	ErrUnsupported = errors.New("unsupported JPEG")
-	// ErrExpired is returned when Options.Expired said so.
+	// ErrExpired is returned when Options.Expired returned true.
 	ErrExpired = errors.New("JPEG decoding took too long")
 	// ErrTooManyScans is returned for files with more scans than Options.MaxScans.
 	ErrTooManyScans = errors.New("JPEG has too many scans")
@@ -64,18 +60,18 @@ var (
 	ErrTooLarge = errors.New("JPEG needs too much memory")
 )
 
-// ColorModel says what the planes of a picture mean.
+// ColorModel is the meaning of a picture's planes.
 type ColorModel uint8
 
 const (
 	Gray  ColorModel = iota // one plane
 	YCbCr                   // three planes, JFIF's full-range BT.601
 	RGB                     // three planes: red, green, blue
-	CMYK                    // four planes as Adobe stores them: 255 is no ink
-	YCCK                    // YCbCr of the inverted CMY, and K as Adobe stores it: 255 is no ink
+	CMYK                    // four planes as Adobe stores them: 255 means no ink
+	YCCK                    // YCbCr of the inverted CMY, and K as Adobe stores it: 255 means no ink
 )
 
-// Config is what the headers of a JPEG file say.
+// Config is the content of a JPEG file's headers.
 type Config struct {
 	Width, Height int // pixels, each 0 to 65535
 	Components    int // 1, 3 or 4
@@ -115,8 +111,8 @@ type Planes struct {
 	N      int
 }
 
-// Plane is one component. Sample (x, y) is Pix[y*Stride+x]; it stands for HSub x VSub
-// samples of the first plane, from (x*HSub, y*VSub) on.
+// Plane is one component. Sample (x, y) is Pix[y*Stride+x]. It covers HSub x VSub samples of the first plane, starting at (x*HSub,
+// y*VSub).
 type Plane struct {
 	Pix           []byte
 	Stride        int

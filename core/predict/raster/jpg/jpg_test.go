@@ -11,7 +11,7 @@ import (
 	"github.com/sightline-dev/sightline/core/proof"
 )
 
-// shared returns the files of the patterns in the folder beside the project.
+// shared returns the files that match the patterns in the folder next to the project.
 func shared(t testing.TB, patterns ...string) []string {
 	t.Helper()
 	var files []string

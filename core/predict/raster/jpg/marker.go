@@ -38,10 +38,9 @@ type segments struct {
 	pos  int // of the next byte
 }
 
-// next returns the next marker and the body of its segment, which is nil for the end
-// marker. Stray bytes before a marker, fill bytes and stray restart markers are passed
-// over, as image/jpeg does: two bytes are taken at a time, so of the bytes FF 00 FF D9
-// in a stray place the second pair still counts.
+// next returns the next marker and the body of its segment; the end marker's body is nil. It skips bytes before a marker, fill bytes and
+// misplaced restart markers as image/jpeg does, two bytes at a time. In the misplaced bytes FF 00 FF D9 the second pair is therefore a
+// marker.
 func (s *segments) next() (marker byte, body []byte, err error) {
 	for {
 		if s.pos+2 > len(s.data) {

@@ -58,7 +58,7 @@ func (d *Decoder) keep(c int) {
 	}
 }
 
-// keptBytes is what keep takes for all components.
+// keptBytes returns the number of bytes that keep takes for all components.
 func (d *Decoder) keptBytes() (total int64) {
 	for i := range d.n {
 		l := &d.layout[i]
@@ -212,7 +212,7 @@ func (d *Decoder) refineAC(y, x0, x1 int) error {
 	return nil
 }
 
-// from is the mask of the coefficients from zig on.
+// from returns the mask of all coefficients but the first zig.
 func from(zig int) uint64 { return ^uint64(0) << zig }
 
 // refineBlock is section G.1.2.3: each code brings the place of a new coefficient, by the

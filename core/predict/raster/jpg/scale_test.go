@@ -119,7 +119,7 @@ func checkRegion(t *testing.T, got, want *Planes, region Rect) {
 	}
 }
 
-// TestDecodeShrunkRefusesCuts asks every scale, whole and in part, for what is cut off.
+// TestDecodeShrunkRefusesCuts checks that a truncated file is refused at every scale, with and without a Region.
 func TestDecodeShrunkRefusesCuts(t *testing.T) {
 	var d Decoder
 	each(t, 1, 60, func(t *testing.T, r *rand.Rand, p *picture, data []byte) {

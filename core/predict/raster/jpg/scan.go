@@ -9,8 +9,8 @@ var (
 	errExcessive = fmt.Errorf("%w: more than 16 bits of DC", ErrUnsupported)
 )
 
-// scanHeader is what a scan header says, section B.2.3, and its grid of units: MCUs, or in a scan of
-// one component its blocks.
+// scanHeader is the content of a scan header, section B.2.3, and the scan's grid of units. A unit is an MCU, or a block in a scan of one
+// component.
 type scanHeader struct {
 	n      int
 	comp   [4]int // indices into frame.comp
@@ -86,8 +86,7 @@ func (d *Decoder) list(s *scanHeader) {
 	}
 }
 
-// countScans refuses a progressive picture of too many scans before any is read. Damage
-// that it meets is left to be found in its place.
+// countScans refuses a progressive picture with too many scans before it decodes any. It ignores damage, which the decoding reports.
 func (d *Decoder) countScans() error {
 	if !d.progressive {
 		return nil
@@ -242,8 +241,7 @@ func (d *Decoder) lastRow(s *scanHeader) int {
 	return l.y1
 }
 
-// nextInterval finds the expected restart marker, at once or behind stray data, and
-// starts the segment behind it.
+// nextInterval finds the expected restart marker, skipping other data before it, and starts the segment behind it.
 func (d *Decoder) nextInterval(expected byte) error {
 	data, pos := d.seg.data, d.bits.position()
 	for {

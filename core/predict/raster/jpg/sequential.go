@@ -300,7 +300,7 @@ func (d *Decoder) bigDC(i int) int32 {
 	return diff
 }
 
-// fail notes the first error of a row, which goes on to its next check.
+// fail stores the first error of a row. The row continues to its next check.
 func (d *Decoder) fail(err error) {
 	if d.err == nil {
 		d.err = err

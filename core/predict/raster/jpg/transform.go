@@ -2,9 +2,8 @@ package jpg
 
 import "encoding/binary"
 
-// transform is what depends on the scale. Transform order is column by column of the
-// side x side lowest coefficients, so that a vector register takes the same coefficient of
-// every row and the first pass needs no transposition.
+// transform holds the parameters of a scale. Transform order is column by column of the side x side lowest coefficients. A vector
+// register then takes the same coefficient of every row, and the first pass needs no transposition.
 type transform struct {
 	side   int        // samples a side of a block: 8, 4, 2, 1
 	per    int        // coefficients that matter: side x side
