@@ -13,7 +13,7 @@ type axis struct {
 	groups groups // the same for eight pixels at a time, where a vector unit uses it
 }
 
-// span is what an axis is built from.
+// span describes an axis. build computes its weights from it.
 type span struct {
 	lo, hi int  // full-size interval wanted, in units of 1/unit of a pixel
 	n      int  // pixels of the result
@@ -45,16 +45,16 @@ func (a *axis) reset(n, taps int) {
 	clear(a.w)
 }
 
-// begin sets the first sample of pixel i to j, or to less where the plane ends, and
-// returns the weights from sample j on.
+// begin sets the first sample of pixel i to j, or to a lower one if the plane ends before the last tap, and returns the weights that
+// start at sample j.
 func (a *axis) begin(i, j int) []uint32 {
 	first := min(j, a.hi-a.taps) - a.lo
 	a.first[i] = int32(first)
 	return a.w[i*a.taps:][:a.taps][j-a.lo-first:]
 }
 
-// area sets the overlaps of each pixel's interval with the samples, in units of
-// 1/(unit·n) of a full-size pixel, divided by what they all have in common.
+// area sets the overlaps of each pixel's interval with the samples, in units of 1/(unit·n) of a full-size pixel, divided by their common
+// divisor.
 func (a *axis) area(s span) {
 	size, step := s.hi-s.lo, unit*s.pitch*s.n
 	from := (s.lo - unit*s.origin) * s.n
@@ -74,9 +74,8 @@ func (a *axis) area(s span) {
 	}
 }
 
-// maxBox is how many full-size pixels there may be for one of the result in a box, so that
-// sums of weights stay small. Where there are more, a pixel's fraction hardly counts and
-// box is area.
+// maxBox is the limit of full-size pixels to one pixel of the result in a box, which keeps the sums of weights small. At this ratio a
+// pixel's fraction hardly counts, so build computes areas instead.
 const maxBox = 1 << 10
 
 // box sets how many full-size pixels of each sample have their centres in each pixel's
@@ -118,9 +117,8 @@ func (a *axis) box(s span, few int) {
 	}
 }
 
-// centres returns the full-size pixels from…to-1 whose centres lie in the interval of
-// pixel i. A centre between two intervals is of the one further out, and one in the very
-// middle of both, so that what is mirrored stays mirrored.
+// centres returns the full-size pixels from…to-1 whose centres lie in the interval of pixel i. A centre on the border of two intervals
+// belongs to the outer one. In the very middle it belongs to both. So the mirrored picture has the mirrored result.
 func (s *span) centres(i int) (from, to int) {
 	pixel := unit * s.n
 	lo := s.lo*s.n + i*(s.hi-s.lo) - pixel/2 // where pixel x's centre is at x·pixel
@@ -144,8 +142,7 @@ func floorDiv(a, b int) int {
 	return q
 }
 
-// bilinear sets the two nearest samples of each pixel's centre, in units of
-// 1/(2·unit·n·pitch), divided by what they all have in common.
+// bilinear sets the two nearest samples of each pixel's centre, in units of 1/(2·unit·n·pitch), divided by their common divisor.
 func (a *axis) bilinear(s span) {
 	size, whole := s.hi-s.lo, 2*unit*s.n*s.pitch
 	at := 2*(s.lo-unit*s.origin)*s.n + size - unit*s.n*s.pitch

@@ -2,8 +2,8 @@ package raster
 
 import "image/color"
 
-// Colours are converted when few pixels are left. An average of YCbCr is the YCbCr of
-// the average, but for what conversion clamps; averages of CMYK are those of the ink.
+// Colours are converted after the resize, since few pixels are left then. An average of YCbCr is the YCbCr of the average, except where
+// the conversion clamps. Averages of CMYK are those of the ink.
 
 // rowRGB takes one lane of interleaved RGB.
 func rowRGB(dst []byte, at, step int, rows *[4][]byte, n int) {
@@ -143,8 +143,7 @@ func clamp6(v int32) byte {
 	return byte(min(max(v>>6, 0), 255))
 }
 
-// rowCMYK takes lanes of Adobe's CMYK, where 255 is no ink, and gives the bytes of
-// color.CMYKToRGB.
+// rowCMYK takes lanes of Adobe's CMYK, in which 255 means no ink, and writes the bytes of color.CMYKToRGB.
 func rowCMYK(dst []byte, at, step int, rows *[4][]byte, n int) {
 	c, m, y, k := rows[0][:n], rows[1][:n], rows[2][:n], rows[3][:n]
 	for i := range c {

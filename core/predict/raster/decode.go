@@ -21,7 +21,7 @@ type Decoder struct {
 	limits  Limits
 	jpeg    jpg.Decoder
 	gif     gifDecoder
-	webpBuf []byte // one frame as a file of its own
+	webpBuf []byte // one frame as a separate file
 	tiff    tiffPlanes
 	lanes   [4]lane
 	sources [4]source
@@ -121,8 +121,8 @@ func (d *Decoder) decodeWebP(picture []byte, h *header, win *window) (Image, err
 	return d.renderPicture(m, win)
 }
 
-// guardedReader is what a library decoder reads from: it gives little at a time, so that
-// a decoder which reads ahead still comes back, and fails once time is up.
+// guardedReader is the input of a library decoder. It returns few bytes at a time, so that a decoder which reads ahead still calls it
+// often. Once time is up, it fails.
 type guardedReader struct {
 	r       bytes.Reader
 	expired func() bool
@@ -130,8 +130,7 @@ type guardedReader struct {
 	until   int // bytes that may be read before the clock is asked again
 }
 
-// guardedBytes is how many bytes are read between two looks at the clock. A deflate
-// stream makes at most 4 MB of them.
+// guardedBytes is the number of bytes between two looks at the clock. A deflate stream expands them to at most 4 MB.
 const guardedBytes = 4096
 
 func (r *guardedReader) check(n int) error {
@@ -165,8 +164,8 @@ func (r *guardedReader) ReadAt(p []byte, at int64) (int, error) {
 	return r.r.ReadAt(p, at)
 }
 
-// library runs a decoder that is not ours over b. What it panics on is corrupt: such
-// panics were reported for golang.org/x/image in 2026.
+// library runs a library's decoder on b. If the decoder panics, library returns ErrCorrupt: such panics were reported for
+// golang.org/x/image in 2026.
 func (d *Decoder) library(b []byte, decode func(io.Reader) (image.Image, error)) (m image.Image, err error) {
 	if d.limits.Expired() {
 		return nil, ErrExpired
@@ -211,8 +210,8 @@ func (d *Decoder) forget() {
 	d.deep = [3]deepRows{}
 }
 
-// keepBytes is the size up to which scratch memory is kept for the next picture: enough
-// for what is common, so that one large picture does not cost its memory for ever.
+// keepBytes is the size up to which scratch memory is kept for the next picture. Common pictures need less. Larger memory is released, so
+// that one large picture does not occupy it for ever.
 const keepBytes = 4 << 20
 
 // trim lets go of large scratch memory, but for the result.

@@ -22,7 +22,7 @@ type viewArgs struct {
 	side, scans, frames                                 int32
 }
 
-// infoArgs is what a host says of a picture.
+// infoArgs is the host's answer about a picture.
 type infoArgs struct {
 	_             structs.HostLayout
 	width, height int32
@@ -35,7 +35,7 @@ const (
 	hostRefuses        = -2
 )
 
-// lentError is what a host said of a picture.
+// lentError is the host's error about a picture.
 type lentError struct {
 	text  string
 	class error // one of this package's, or nil
@@ -64,7 +64,7 @@ func (d *Decoder) decodeElsewhere(picture []byte, v View) (img Image, done bool,
 	}
 }
 
-// most is how many bytes the result may have, 0 where v makes no sense.
+// most returns the maximum number of bytes of the result, or 0 if v is invalid.
 func (v *View) most() int {
 	w, h := v.Width, v.Height
 	if w == 0 && h == 0 {

@@ -63,7 +63,7 @@ func firstDirectory(b []byte) ([]byte, binary.ByteOrder) {
 func jpegOrientation(b []byte) int {
 	for i := 2; i+4 <= len(b); {
 		if b[i] != 0xff {
-			i++ // image/jpeg tolerates stray bytes between segments
+			i++ // image/jpeg tolerates other bytes between segments
 			continue
 		}
 		switch m := b[i+1]; {

@@ -179,7 +179,7 @@ func shownFor(delay time.Duration) time.Duration {
 	return delay
 }
 
-// shownFrame is a decoded frame and what becomes of it.
+// shownFrame is a decoded frame, with the way to paint it and to dispose of it.
 type shownFrame struct {
 	x, y, w, h int
 	rows       interface {
@@ -241,7 +241,7 @@ func (d *Decoder) nextWebP(file *webpFile) (shownFrame, error) {
 	return shown, nil
 }
 
-// canvas is what an animation has painted so far, over white.
+// canvas is the picture that an animation has painted so far, over white.
 type canvas struct {
 	w, h  int
 	pix   []byte // (h, w, 3)

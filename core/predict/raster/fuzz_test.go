@@ -22,13 +22,11 @@ import (
 // fuzzLimits keep a fuzzed picture small enough that many can be tried.
 var fuzzLimits = Limits{Bytes: 1 << 20, Pixels: 1 << 18, TightPixels: 1 << 18, BaselinePixels: 1 << 20, ProgressivePixels: 1 << 20, Frames: 20}
 
-// maxFuzzBytes is what decoding one of them may allocate in all: 6 MB by the limits and
-// what the libraries' readers take for themselves.
+// maxFuzzBytes is the maximum that decoding one picture may allocate in total: 6 MB by the limits, the rest for the libraries' readers.
 const maxFuzzBytes = 48 << 20
 
-// fuzzDecode holds any bytes to what Decode promises: the size that the headers and the
-// view say, an error of one of the four kinds, bounded memory, the same twice, and an
-// answer to Inspect that fits.
+// fuzzDecode checks the promises of Decode for any bytes: the size that the headers and the view determine, an error of one of the four
+// kinds, bounded memory, the same result twice, and agreement with Inspect.
 func fuzzDecode(t *testing.T, b []byte) {
 	v := View{MaxSide: 40}
 	d := NewDecoder(fuzzLimits)
@@ -71,7 +69,7 @@ func fuzzDecode(t *testing.T, b []byte) {
 	}
 }
 
-// sameAsLibrary compares got with what the format's library says.
+// sameAsLibrary compares got with the result of the format's library.
 func sameAsLibrary(t *testing.T, b []byte, info Info, got flat) {
 	t.Helper()
 	decode := map[string]func(io.Reader) (image.Image, error){
@@ -159,8 +157,8 @@ func FuzzWebP(f *testing.F) { fuzzFormat(f, "webp") }
 func FuzzBMP(f *testing.F)  { fuzzFormat(f, "bmp") }
 func FuzzTIFF(f *testing.F) { fuzzFormat(f, "tiff") }
 
-// FuzzInspect holds the header gate: four kinds of errors, sizes within the limits, no
-// memory in proportion to what is declared.
+// FuzzInspect checks the reading of headers: errors of the four kinds only, sizes within the limits, and memory that does not grow with
+// the declared size.
 func FuzzInspect(f *testing.F) {
 	for _, pictures := range smallPictures(f) {
 		for _, b := range pictures {
@@ -310,8 +308,7 @@ func FuzzCrop(f *testing.F) {
 	})
 }
 
-// FuzzOrientation holds the reader of EXIF to what it promises of any bytes, and to what
-// was written where nothing is damaged.
+// FuzzOrientation checks that the reader of EXIF returns 1 to 8 for any bytes, and the written orientation for an intact block.
 func FuzzOrientation(f *testing.F) {
 	f.Add(exifBlock(binary.LittleEndian, 6), uint8(3))
 	f.Add(exifBlock(binary.BigEndian, 9), uint8(0))
@@ -319,7 +316,7 @@ func FuzzOrientation(f *testing.F) {
 		if got := exifOrientation(b); got < 1 || got > 8 {
 			t.Fatalf("exifOrientation = %d", got)
 		}
-		// Whatever lies behind the directory does not matter.
+		// Bytes after the directory do not matter.
 		want := 1 + int(o)%8
 		for _, order := range []binary.AppendByteOrder{binary.LittleEndian, binary.BigEndian} {
 			if got := exifOrientation(append(exifBlock(order, want), b...)); got != want {

@@ -20,7 +20,7 @@ type gifReader struct {
 
 	global []byte // (n, 3) global colour table
 
-	// What the last graphic control says of the next frame.
+	// The next frame's settings, from the last graphic control.
 	delay       time.Duration
 	disposal    byte
 	transparent int // palette index, -1: none

@@ -9,7 +9,7 @@ import (
 	"github.com/sightline-dev/sightline/core/predict/raster/jpg"
 )
 
-// header is what a picture declares, checked against the limits.
+// header holds the declarations of a picture's headers, checked against the limits.
 type header struct {
 	format        format
 	width, height int  // stored way round, ≥ 1
@@ -149,8 +149,7 @@ func jpegError(err error) error {
 	return fmt.Errorf("%w: %v", ErrCorrupt, err)
 }
 
-// maxInflation is how many bytes one byte of deflate can become: at most 258 for two
-// bits, so 1032.
+// maxInflation is the maximum number of bytes that one byte of deflate expands to: two bits give at most 258 bytes, so a byte gives 1032.
 const maxInflation = 1040
 
 // readPNG reads the IHDR chunk, which must be first, and looks for eXIf.
@@ -190,7 +189,7 @@ func (h *header) readPNG(b []byte, l Limits) error {
 	return nil
 }
 
-// pngOrientation looks for the eXIf chunk, which may stand before or after the pixels.
+// pngOrientation looks for the eXIf chunk, which may come before or after the pixels.
 func pngOrientation(b []byte) int {
 	for i := 8; i+12 <= len(b); {
 		size := int64(binary.BigEndian.Uint32(b[i:]))

@@ -82,9 +82,8 @@ func (f flat) part(left, top, right, bottom int) flat {
 	return newFlat(right-left, bottom-top, func(x, y int) [3]byte { return f.at(left+x, top+y) })
 }
 
-// share is how much a result's pixel takes of pixel x: the length they have in common, or
-// for a box 1 or 0 by where x's centre lies. The result's i of n pixels divide lo…hi, in
-// 1/unit of a pixel.
+// share returns the weight of pixel x in pixel i of the result. It is the length of their overlap, or for a box 1 or 0 by the position of
+// x's centre. The n pixels of the result divide lo…hi, in 1/unit of a pixel.
 func share(lo, hi, n, i, x int, box bool) int {
 	from, to := lo*n+i*(hi-lo), lo*n+(i+1)*(hi-lo) // in 1/(unit·n) of a pixel
 	if !box {

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// The inner loops under their own names, for a host that lends them to a guest whose raster
-// leaves them to it. They take the same, and panic for slices that are too short.
+// The inner loops under exported names. A host offers them to its guest, where raster calls the host's loops. They take the same
+// arguments and panic if a slice is too short.
 
 // AddRows sets sums[i] += Σ w[k]·pix[k·stride+i] for every i < len(sums).
 func AddRows(sums []uint32, pix []byte, stride int, w []uint32) { addRows(sums, pix, stride, w) }

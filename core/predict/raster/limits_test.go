@@ -29,7 +29,7 @@ func pngHeader(w, h uint32, depth, colour, interlace byte) []byte {
 	return slices.Concat([]byte("\x89PNG\r\n\x1a\n"), pngChunk("IHDR", head), pngChunk("IDAT", idat.Bytes()), pngChunk("IEND", nil))
 }
 
-// gifHeader is a whole GIF whose one frame has no pixels to speak of.
+// gifHeader returns a complete GIF with one frame that has almost no pixel data.
 func gifHeader(w, h uint16) []byte {
 	b := []byte("GIF89a")
 	b = binary.LittleEndian.AppendUint16(b, w)
@@ -204,8 +204,7 @@ func TestBombs(t *testing.T) {
 	}
 }
 
-// cost runs f and says how long it took and how much memory it allocated in all, which
-// is no less than what it held.
+// cost runs f and returns its duration and the sum of its allocations. The memory that it held at one time is at most this sum.
 func cost(f func() error) (time.Duration, uint64, error) {
 	var before, after runtime.MemStats
 	runtime.GC()

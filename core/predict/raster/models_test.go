@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// composed is a JPEG of one component for each grey picture, each in a scan of its own,
-// with these ids, and with an Adobe segment unless adobe is negative.
+// composed returns a JPEG with one component for each grey picture, in separate scans and with these ids. It has an Adobe segment unless
+// adobe is negative.
 func composed(t testing.TB, planes []*image.Gray, ids string, adobe int) []byte {
 	t.Helper()
 	var head, scans []byte
@@ -21,7 +21,7 @@ func composed(t testing.TB, planes []*image.Gray, ids string, adobe int) []byte 
 		b := asJPEG(t, p)
 		sof, sos := bytes.Index(b, []byte("\xff\xc0\x00\x0b")), bytes.Index(b, []byte("\xff\xda\x00\x08"))
 		if i == 0 {
-			// Tables may stand before or after the frame header: all but that one.
+			// Tables may come before or after the frame header, so head is everything but that header.
 			head = slices.Concat(b[:sof], b[sof+13:sos])
 			copy(frame[1:5], b[sof+5:])
 		}

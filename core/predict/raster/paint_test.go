@@ -159,7 +159,7 @@ func TestJPEGOrientation(t *testing.T) {
 			}
 		})
 	}
-	// What stands before the scan is tolerated by image/jpeg as well.
+	// image/jpeg tolerates these bytes before the scan as well.
 	for _, tt := range tests[:6] {
 		if _, err := jpeg.Decode(bytes.NewReader(tt.picture)); err != nil {
 			t.Errorf("%s: image/jpeg says %v", tt.name, err)

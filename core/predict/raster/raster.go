@@ -1,5 +1,5 @@
-// Package raster turns the bytes of a picture, or a frame of a video, into a small RGB image: upright, cropped,
-// resized, and the same bytes on every host.
+// Package raster turns the bytes of a picture, or a frame of a video, into a small RGB image. The image is upright, cropped, resized, and
+// the same bytes on every host.
 //
 //	bytes ──▶ format by content ──▶ header: size, orientation, frames ──▶ limits
 //	                                                                        │
@@ -16,20 +16,17 @@
 //	      ▼
 //	   colour conversion of the few pixels left, written upright
 //
-// The order of the view is: orientation, the user's crop, the centred square, the
-// resize. The crop is rounded to pixels; the square is exact, in fractions of a pixel.
-// Orientation and crop only move coordinates; no picture is ever turned as a
-// whole. The resize works on YCbCr planes at each plane's own resolution, so a 4:2:0
-// photo costs half of what RGB would.
+// The order of the view is: orientation, the user's crop, the centred square, the resize. The crop is rounded to pixels; the square is
+// exact, in fractions of a pixel. Orientation and crop only move coordinates; no picture is ever turned as a whole. The resize works on
+// YCbCr planes at each plane's own resolution, so a 4:2:0 photo costs half as much as RGB.
 //
 // Everything is integer arithmetic on rational weights: a pixel of the result is
 // floor(Σ w·p / Σ w + 1/2) with integers w, computed without any other rounding, so
 // the order of summation, the vector width and the target cannot matter. See resize.go.
 //
-// Transparent pixels are composited over white. GIF and animated WebP give their first
-// frame, or as videos the frame at each time through [Decoder.Frames]. HEIC, AVIF and SVG are recognised and
-// refused by name, and so are videos in containers, which need a video decoder. [Recognise] distinguishes them.
-// No colour management: samples are taken as sRGB.
+// Transparent pixels are composited over white. GIF and animated WebP give their first frame, or as videos the frame at each time through
+// [Decoder.Frames]. The package recognises HEIC, AVIF, SVG and videos in containers, and refuses each by its name; such videos need a
+// video decoder. [Recognise] distinguishes the formats. No colour management: samples are taken as sRGB.
 //
 // The idea of decoding only as much of a JPEG as the result needs is libjpeg's
 // scale_denom and libvips' shrink-on-load.
@@ -37,9 +34,8 @@ package raster
 
 import "errors"
 
-// ErrUnsupported is returned for bytes that are no picture of a format we read, and for
-// features of a format that we do not read. The message names what was found and what
-// to do.
+// ErrUnsupported is returned for bytes that are not a picture in a supported format, and for unsupported features of a format. The
+// message names the format or feature and what to do.
 var ErrUnsupported = errors.New("picture format not supported")
 
 // ErrTooLarge is returned when a picture declares more than the [Limits] allow. It is
@@ -65,13 +61,12 @@ type Crop struct {
 	Right  float64 `wire:"4"`
 }
 
-// View says which part of a picture is wanted and how large.
+// View selects a part of a picture and the size of the result.
 type View struct {
 	Crop Crop
 
-	// Centre is how many sixteenths of the short side are kept as a centred square
-	// after the crop, 1 to 16; 0 keeps the whole crop. Nothing is rounded: side and
-	// offset are multiples of 1/16 and 1/32 of a pixel.
+	// Centre is the side of the centred square that is kept after the crop, in sixteenths of the short side, 1 to 16; 0 keeps the whole
+	// crop. Nothing is rounded: side and offset are multiples of 1/16 and 1/32 of a pixel.
 	Centre int
 
 	// Box chooses what an axis that shrinks does. Averages weigh a pixel of the
@@ -102,7 +97,7 @@ type Image struct {
 	Pix           []byte // (Height, Width, 3)
 }
 
-// Info is what a picture's headers declare.
+// Info holds the declarations of a picture's headers.
 type Info struct {
 	Format        string // "jpeg", "png", "gif", "webp", "bmp" or "tiff"
 	Width, Height int    // upright, that is after Orientation

@@ -5,7 +5,7 @@ import (
 	"image"
 )
 
-// errPlanes is our own bug, turned into an error so that one picture fails and no more.
+// errPlanes means a bug of this package. As an error it fails one picture and not the program.
 var errPlanes = errors.New("planes do not cover the requested part")
 
 // renderRows renders win of a picture of w × h pixels that gives rows of RGB.
@@ -52,7 +52,7 @@ func (d *Decoder) planesOf(m *image.YCbCr) {
 	}
 }
 
-// subsampling is how many pixels one chroma sample covers.
+// subsampling returns the number of pixels that one chroma sample covers.
 func subsampling(r image.YCbCrSubsampleRatio) (x, y int) {
 	switch r {
 	case image.YCbCrSubsampleRatio422:

@@ -7,10 +7,9 @@ import (
 
 // How a picture is resized
 //
-// An axis takes the full-size interval from lo to hi, of length S = hi-lo, to n pixels of
-// the result. Its ends are whole pixels or, of a centred square, multiples of 1/32. A
-// plane's sample j covers the full-size interval [o+j·p, o+(j+1)·p): p is its pitch, the
-// subsampling times the DCT scale, and o its origin.
+// An axis takes the full-size interval from lo to hi, of length S = hi-lo, to n pixels of the result. Its ends lie between pixels, or for
+// a centred square at multiples of 1/32 of a pixel. A plane's sample j covers the full-size interval [o+j·p, o+(j+1)·p): p is its pitch,
+// the subsampling times the DCT scale, and o its origin.
 //
 //	S ≥ n  area: pixel i of the result is the interval [lo+i·S/n, lo+(i+1)·S/n); a
 //	       sample weighs as much as it overlaps it. In units of 1/(32·n) of a pixel
@@ -166,9 +165,8 @@ func (l *lane) row(j int) []byte {
 	return l.out
 }
 
-// across sums and divides along the row from pixel i on: one channel, sums that fit 32
-// bits. After DCT scaling a pixel takes two or three samples, so these have loops of
-// their own.
+// across sums and divides along the row, starting at pixel i: one channel, with sums that fit 32 bits. After DCT scaling a pixel takes
+// two or three samples, and separate loops handle these cases.
 func (l *lane) across(i int) {
 	taps := l.x.taps
 	acrossGeneric(l.out[i:len(l.x.first)], l.sums, l.x.first[i:], l.x.w[i*taps:], taps, l.div.half, l.div.m)

@@ -2,9 +2,8 @@ package raster
 
 //go:generate go run ./asm/arm64 -out row_arm64.s -stubs stubs_arm64.go -pkg raster
 
-// The inner loops of a resize. What is plain Go, here, in resize.go and in colour.go,
-// defines the numbers; the assembly of row_amd64.s gives the same, eight at a time. That of
-// row_arm64.s has addRows only. Per architecture there are:
+// The inner loops of a resize. The plain Go code here, in resize.go and in colour.go defines the numbers. The assembly of row_amd64.s
+// computes the same, eight at a time. That of row_arm64.s has addRows only. Per architecture there are:
 //
 //	addRows     the vertical pass: sums of rows
 //	acrossFast  the horizontal pass, for as many pixels as it takes
@@ -79,7 +78,7 @@ func across3Generic(out []byte, s []uint32, first []int32, w []uint32, taps int,
 	}
 }
 
-// groupReach is how many sums a group of eight pixels reads from its first on.
+// groupReach is the number of sums that a group of eight pixels reads, starting at its first.
 const groupReach = 24
 
 // groups is an axis for eight pixels at a time: (n/8) of them, the rest left over. It is

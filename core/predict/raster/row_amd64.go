@@ -38,14 +38,13 @@ func (l *lane) acrossFast() int {
 	if n == 0 {
 		return 0
 	}
-	// What lies between the last sum and groupReach is read but weighs nothing.
+	// The assembly also reads the memory between the last sum and groupReach. Its weights there are zero.
 	sums := l.sums[:len(l.sums)+groupReach]
 	acrossAVX2(&l.out[0], &sums[0], &g.base[0], &g.rel[0], &g.w[0], l.x.taps, n, l.div.half, l.div.m)
 	return 8 * n
 }
 
-// ycbcrFast converts the first pixels of a row into dst, one after the other, and says
-// how many.
+// ycbcrFast converts the first pixels of a row into dst, one after the other, and returns their number.
 func ycbcrFast(dst, y, cb, cr []byte) int {
 	n := len(y) &^ 7
 	if !hasAVX2 || n == 0 {

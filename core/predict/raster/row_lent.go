@@ -42,8 +42,7 @@ func (l *lane) acrossFast() int {
 	return n
 }
 
-// ycbcrFast converts the pixels of a row into dst, one after the other, or none of them, and
-// says how many.
+// ycbcrFast converts the pixels of a row into dst, one after the other, or none of them. It returns the number of converted pixels.
 func ycbcrFast(dst, y, cb, cr []byte) int {
 	n := len(y)
 	if n < lendFrom {

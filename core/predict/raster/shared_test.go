@@ -12,8 +12,7 @@ import (
 	"github.com/sightline-dev/sightline/core/proof"
 )
 
-// TestPhotos decodes the real photographs beside the project and compares each with the
-// standard library's full decode, averaged slowly.
+// TestPhotos decodes the real photographs next to the project and compares each with the standard library's full decode, averaged slowly.
 func TestPhotos(t *testing.T) {
 	names, err := filepath.Glob(filepath.Join(proof.Shared(t, "photos"), "*.jpg"))
 	check(t, err)

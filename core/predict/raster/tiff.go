@@ -99,7 +99,7 @@ func (h *header) readTIFF(b []byte, l Limits) error {
 // tiffBytes is the number of bytes that decoding a TIFF may hold.
 func tiffBytes(l Limits) int64 { return 6 * l.Pixels }
 
-// tiffLeast is how many bytes uncompressed pixels take at least.
+// tiffLeast returns the minimum number of bytes of uncompressed pixels.
 func tiffLeast(pixels int64, depth, samples int) int64 {
 	return pixels * int64(max(1, min(depth, 16))) * int64(max(1, min(samples, 4))) / 8
 }

@@ -24,8 +24,8 @@ type window struct {
 	base, stepX, stepY int
 }
 
-// unit is how many parts of a pixel a window's edges are counted in: the sixteenths of a
-// square's side, halved by the centring. A picture's edges are multiples of it.
+// unit is the number of parts of a pixel in which a window's edges are counted: sixteenths of a square's side, halved by the centring. A
+// picture's edges are multiples of it.
 const unit = 32
 
 // pixels returns the stored pixels that the window touches.
@@ -103,8 +103,8 @@ func (d *Decoder) Part(picture []byte, v View) (Crop, error) {
 	return Crop{Top: float64(win.y0) / h, Left: float64(win.x0) / w, Bottom: float64(win.y1) / h, Right: float64(win.x1) / w}, nil
 }
 
-// placements says how the upright picture's axes run in the stored one, by EXIF
-// orientation: x mirrored, y mirrored. From 5 on, stored rows are upright columns too.
+// placements gives, for each EXIF orientation, the directions of the upright picture's axes in the stored one: x mirrored, y mirrored.
+// For 5 to 8 the stored rows are upright columns too.
 var placements = [9]struct{ mirrorX, mirrorY bool }{
 	1: {false, false},
 	2: {true, false},
@@ -138,8 +138,8 @@ func edges(from, to float64, side int) (lo, hi int) {
 	return lo, max(hi, lo+1)
 }
 
-// centre returns the centred square with sixteenths of the short side. All is in units of
-// 1/unit of a pixel, the edges given are whole pixels, and so nothing is rounded.
+// centre returns the centred square with sixteenths of the short side. All numbers are in units of 1/unit of a pixel. Since the given
+// edges are multiples of unit, nothing is rounded.
 func centre(left, top, right, bottom, sixteenths int) (int, int, int, int) {
 	w, h := right-left, bottom-top
 	side := min(w, h) / 16 * sixteenths

@@ -2,10 +2,9 @@ package raster
 
 import "fmt"
 
-// A lossless WebP names, for each tile of its pixels, one of up to 65,536 groups of five
-// prefix codes, in a small image of its own that stands before the codes. The library makes
-// room for all groups, 5.3 KB each, before it reads the first: a file of 750 bytes takes
-// 340 MB. So what stands before the codes is read here first:
+// A lossless WebP names, for each tile of its pixels, one of up to 65,536 groups of five prefix codes. A small separate image before the
+// codes holds these names. The library allocates all groups, 5.3 KB each, before it reads the first: a file of 750 bytes takes 340 MB. So
+// this file reads the part before the codes first, to count the groups:
 //
 //	size ─ transforms, three of them with a small image ─ [colour cache] ─ [image of groups] ─ codes, pixels
 //	╰─────────────────────────── groupsOf ─────────────────────────────╯
@@ -165,8 +164,7 @@ func (r *bitReader) parameter(symbol uint32) uint32 {
 	return (2+symbol&1)<<extra + r.read(extra) + 1
 }
 
-// nearby are the places that the first 120 distances stand for: rows up in the high four
-// bits, 8 less columns to the left in the low.
+// nearby holds the places of the first 120 distances: rows up in the high four bits, 8 minus the columns to the left in the low four.
 var nearby = [120]uint8{
 	0x18, 0x07, 0x17, 0x19, 0x28, 0x06, 0x27, 0x29, 0x16, 0x1a, 0x26, 0x2a, 0x38, 0x05, 0x37, 0x39, 0x15, 0x1b, 0x36, 0x3a,
 	0x25, 0x2b, 0x48, 0x04, 0x47, 0x49, 0x14, 0x1c, 0x35, 0x3b, 0x46, 0x4a, 0x24, 0x2c, 0x58, 0x45, 0x4b, 0x34, 0x3c, 0x03,
@@ -176,7 +174,7 @@ var nearby = [120]uint8{
 	0x4f, 0x10, 0x20, 0x62, 0x6e, 0x30, 0x73, 0x7d, 0x51, 0x5f, 0x40, 0x72, 0x7e, 0x61, 0x6f, 0x50, 0x71, 0x7f, 0x60, 0x70,
 }
 
-// backward is how many pixels back a distance code means in an image w wide.
+// backward returns the number of pixels that a distance code points back in an image w wide.
 func backward(w, code int) int {
 	if code > len(nearby) {
 		return code - len(nearby)

@@ -10,15 +10,14 @@ import (
 	"golang.org/x/image/webp"
 )
 
-// The container of WebP is read here, for golang.org/x/image/webp knows no animation:
+// This file reads the container of WebP, because golang.org/x/image/webp does not support animations:
 //
 //	RIFF WEBP ─┬─ VP8 | VP8L                                  simple
 //	           └─ VP8X ─┬─ [ALPH] VP8 | VP8L                  extended
 //	                    └─ ANIM, ANMF { [ALPH] VP8 | VP8L }…  animated
 //
-// Each picture is handed to the library as a file of its own, simple or extended. The
-// library cannot be stopped once it has its data, and pixels may need none: 34 bytes make
-// 40 MP of one colour in 2.5 s. So WebP has the tight limit, at which that is 1.2 s.
+// The library gets each picture as a separate file, simple or extended. It cannot be stopped once it has its data, and pixels may need no
+// data: 34 bytes make 40 MP of one colour in 2.5 s. So WebP has the tight limit, at which that is 1.2 s.
 
 // webpAnimated is the bit of the first byte of VP8X that an animation has.
 const webpAnimated = 0x02
@@ -211,7 +210,7 @@ func (h *header) readWebP(b []byte, l Limits) error {
 	return nil
 }
 
-// file returns the frame as a WebP file of its own, in buf's memory.
+// file returns the frame as a separate WebP file, in buf's memory.
 func (f *webpFrame) file(buf []byte) []byte {
 	buf = append(buf[:0], "RIFF\x00\x00\x00\x00WEBP"...)
 	if f.alpha != nil {

@@ -147,7 +147,7 @@ func across() {
 	asm.End()
 }
 
-// paramMem is where a parameter lies, for instructions that broadcast from memory.
+// paramMem returns the memory operand of a parameter, for instructions that broadcast from memory.
 func paramMem(name string) Mem {
 	c, err := Param(name).Resolve()
 	if err != nil {
