@@ -17,7 +17,7 @@ func parseBackground(data []byte) (read func() []Embedding, err error) {
 		return nil, fmt.Errorf("%s: %d bytes: %w", backgroundFile, len(data), ErrBundle)
 	}
 	for i := 0; i < len(data); i += 2 {
-		if data[i+1]&0x7c == 0x7c { // the exponent of what is infinite or no number
+		if data[i+1]&0x7c == 0x7c { // the exponent of an infinity or NaN
 			return nil, fmt.Errorf("%s: row %d: %w: %w", backgroundFile, i/row, ErrBundle, ErrNetwork)
 		}
 	}

@@ -6,17 +6,16 @@ import (
 	"github.com/sightline-dev/sightline/core/predict/raster"
 )
 
-// Cells is a picture as the network sees it cell by cell: what it would say of the picture if all of
-// it were like one cell of the map that the network pools at its end (7 × 7 of the default network).
-// What comes after the pool is linear, so the mean over the cells is what the network says of the
-// whole, and what it says of a cell is that cell's share.
+// Cells holds the network's outputs for each cell of its last map, the one that it pools (7 × 7 in the default network). A cell's outputs
+// are those of a picture in which every cell is like this one. All layers after the pool are linear. The mean over the cells is therefore
+// the network's output for the picture, and each cell's output is its share.
 type Cells struct {
 	Height  int       `wire:"1"`
 	Width   int       `wire:"2"`
 	Classes int       `wire:"3"`
 	Rows    []float32 `wire:"4,func=Floats,type=bytes"` // (Height·Width, Classes + Dim) logits, then the embedding before it is brought to unit length
 
-	// Box is where the cells lie: the part of the upright picture that the network saw.
+	// Box is the part of the upright picture that the network saw. The cells divide it.
 	Box raster.Crop `wire:"5,func=Box,type=bytes (32)"`
 }
 
@@ -47,7 +46,7 @@ func (c *Cells) logits(i int) []float32 { return c.Rows[i*(c.Classes+Dim):][:c.C
 // embedding is that of a cell.
 func (c *Cells) embedding(i int) []float32 { return c.Rows[i*(c.Classes+Dim)+c.Classes:][:Dim] }
 
-// whole is what the network says of the picture: the mean over the cells.
+// whole returns the network's output for the picture, the mean over the cells.
 func (c *Cells) whole() (logits []float32, embedding []float64) {
 	sums := make([]float64, c.Classes+Dim)
 	n := c.Height * c.Width
@@ -99,17 +98,17 @@ func scaled(shares []float64) []float32 {
 	return out
 }
 
-// Activations returns, for each of the concepts at places in m.Concepts, how much of each cell speaks
-// for it: (Height·Width) numbers of 0 to 1, 1 where most does. m is one of s and of the type concept.
-// It returns ErrNetwork for cells that are not those of the set's network.
+// Activations returns, for each of the concepts at places in m.Concepts, how much of each cell supports it: (Height·Width) numbers of 0
+// to 1, with 1 for the cell that supports it most. m must belong to s and have the type concept. It returns ErrNetwork if c comes from
+// another network.
 //
 // A concept's value grows with the logits of its classes, each by its share of the concept's probability,
 // and with its head (values.go). Both are means over the cells, so a cell's part is
 //
 //	class_slope · Σ share·(logit of the cell − mean of all logits of the cell) + head_slope · weights·embedding of the cell / length
 //
-// the mean because a softmax does not feel what all logits have in common, the length that of the
-// embedding of the whole. What speaks against the concept counts as 0.
+// The mean is subtracted because a softmax ignores a constant that is added to all logits. The length is that of the whole picture's
+// embedding. A negative part, which lowers the concept's value, counts as 0.
 func (s *Set) Activations(m *Model, c *Cells, places []int) ([][]float32, error) {
 	if c.Classes != s.classes || !c.Valid() {
 		return nil, ErrNetwork
@@ -140,7 +139,7 @@ func (s *Set) Activations(m *Model, c *Cells, places []int) ([][]float32, error)
 	return out, nil
 }
 
-// evidence is what Activations goes by.
+// evidence holds the inputs of Activations.
 type evidence struct {
 	ev     *evaluator
 	c      *Cells
@@ -149,7 +148,7 @@ type evidence struct {
 	length float64   // of the embedding of the whole
 }
 
-// of is what each cell says for a concept of the general model: by its classes, and by its head where that counts.
+// of returns each cell's part in the value of a concept of the general model: by the concept's classes, and with heads by its head.
 func (e *evidence) of(place int, heads bool) []float64 {
 	r := &e.ev.rules[place]
 	total := sum(e.exps, r.classes)

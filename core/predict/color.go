@@ -22,7 +22,7 @@ type Color struct {
 	Hex  string `wire:"3"` // "#f5f5f5"
 }
 
-// ColorShare is how much of a picture has a colour.
+// ColorShare is a colour and its share of a picture.
 type ColorShare struct {
 	W3C    Color   `wire:"+0"`
 	RawHex string  `wire:"4"` // mean colour of the pixels nearest to W3C, "#rrggbb"

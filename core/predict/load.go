@@ -27,12 +27,12 @@ func Load(fsys fs.FS) (*Set, error) { return load(fsys, whole) }
 // program whose pictures are analysed elsewhere. It does not notice a network that Load refuses.
 func LoadTables(fsys fs.FS) (*Set, error) { return load(fsys, tables) }
 
-// LoadNetwork is Load of what an [Analyser] needs: names in other languages and the background are
-// not read, so they may be absent. Base and every analysis are the same; Names returns nil. For a
-// program that analyses pictures and does nothing else.
+// LoadNetwork loads only the files that an [Analyser] needs. It does not read names in other languages or the background, so these files
+// may be absent. Base and every analysis are the same as after Load, but Names returns nil. It is for programs that only analyse
+// pictures.
 func LoadNetwork(fsys fs.FS) (*Set, error) { return load(fsys, seeing) }
 
-// extent is what of a set is loaded.
+// extent selects the parts of a set to load.
 type extent uint8
 
 const (
@@ -208,7 +208,7 @@ func (s *Set) add(b *bundle, c *concepts) error {
 
 // backbone is the compiled network and how it is fed.
 type backbone struct {
-	elsewhere         int32 // the host's number of it, which recognises; 0: it is here
+	elsewhere         int32 // the number by which the host, which runs the network, knows it; 0: the network runs here
 	plan              *nn.Plan
 	input             nn.Value // (1, size, size, 3), bytes or floats
 	size, centre      int

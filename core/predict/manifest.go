@@ -91,7 +91,7 @@ func (n *Network) identity() string {
 	return n.SHA256
 }
 
-// bundle is a folder that was read and whose hashes are right.
+// bundle is a folder after reading. Its files match the hashes in its manifest.
 type bundle struct {
 	folder string
 	Manifest

@@ -10,7 +10,7 @@ import (
 	"github.com/sightline-dev/sightline/core/lang"
 )
 
-// Type is what a model's outputs are, as output_info.type says it.
+// Type is the kind of a model's outputs, the value of output_info.type.
 type Type string
 
 // The types of the public models that we have.
@@ -103,7 +103,7 @@ func (m *Model) Top(dst []int, values []float32, n int, least float32) []int {
 	return dst
 }
 
-// before reports whether concept i, whose value is v, stands before j.
+// before reports whether concept i, which has value v, sorts before j.
 func (m *Model) before(values []float32, i int, v float32, j int) bool {
 	w := values[j]
 	return v > w || v == w && m.Concepts[i].ID < m.Concepts[j].ID
@@ -126,10 +126,9 @@ type Set struct {
 	similarity Similarity
 }
 
-// Base is the hash of what embeddings and the general model's values come from: the
-// network, how pictures are cut for it, the table of concepts with its calibration, the
-// heads, and the version of this package's arithmetic. Sets of one Base derive the same
-// bytes from a picture; what two Bases derive is never compared.
+// Base returns a hash of everything that determines embeddings and the general model's values: the network, how pictures are cut for it,
+// the table of concepts with its calibration, the heads, and the version of this package's arithmetic. Sets with the same Base derive the
+// same bytes from a picture. Results of different Bases are never compared.
 func (s *Set) Base() [sha256.Size]byte { return s.base }
 
 // Models returns the public models: general, food, color, general embedding. The slice is

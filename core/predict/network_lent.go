@@ -30,8 +30,8 @@ func recogniseElsewhere(network int32, pix []byte, e *Embedding, general, food [
 		unsafe.SliceData(general), int32(len(general)), unsafe.SliceData(food), int32(len(food))) != 0
 }
 
-// cellsElsewhere has the host go through a picture cell by cell, or for none says how many there are:
-// 0 where the network has no map, or gave what cannot be used.
+// cellsElsewhere asks the host to run the network on a picture cell by cell, and returns the size of the map. Without a picture it only
+// returns the size. The size is 0 if the network has no map or its outputs are unusable.
 func cellsElsewhere(network int32, pix []byte, rows []float32) (height, width int) {
 	n := cellsLent(network, unsafe.SliceData(pix), int32(len(pix)), unsafe.SliceData(rows), int32(len(rows)))
 	return int(n >> 32), int(n & 0xffffffff)

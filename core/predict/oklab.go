@@ -6,8 +6,8 @@ import (
 	"github.com/sightline-dev/sightline/core/predict/elementary"
 )
 
-// oklab is a colour in the OKLab space of Björn Ottosson (2020), where Euclidean distance is
-// near to what people see. Every axis is in 1/65536: L from 0 (black) to 65536 (white).
+// oklab is a colour in the OKLab space of Björn Ottosson (2020). In it Euclidean distance is close to the difference that people see. The
+// unit of every axis is 1/65536; L ranges from 0 (black) to 65536 (white).
 type oklab struct{ l, a, b int64 }
 
 func (p oklab) distance(q oklab) int64 {

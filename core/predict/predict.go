@@ -9,11 +9,10 @@
 //	   │                    softmax, class sums, heads on the embedding, sigmoid ──▶ General, Food
 //	   └────raster──▶ at most 128×128 RGB ──OKLab, nearest of 140 names──▶ Colors
 //
-// Everything is the same bytes on every host: the network's last steps are integer sums with
-// one rounding each, and what follows is float64 in a fixed order without fused operations,
-// with exponentials and logarithms of our own (package elementary).
+// All results are the same bytes on every host: the network's last steps are integer sums with one rounding each, and the later steps are
+// float64 in a fixed order without fused operations, with the exponentials and logarithms of package elementary.
 //
-// A frame of a video comes as planes or as a picture of an animation. Its analysis is the same from there on.
+// A frame of a video arrives as planes or as a picture of an animation. The later steps of its analysis are those of any picture.
 //
 // How outputs become values is the network's own README: a concept's value is a calibrated
 // probability, see values.go. How pictures are cut and resized is package raster.
@@ -33,14 +32,14 @@ var ErrEngine = errors.New("bundle needs a newer engine")
 // ErrEmbedding is returned by [Embedding.UnmarshalBinary] for bytes that no embedding has.
 var ErrEmbedding = errors.New("malformed embedding")
 
-// ErrNetwork is returned when the network gives something that is no embedding (not a number,
-// or infinite). It means a damaged or unsuitable network, never a bad picture.
+// ErrNetwork is returned when the network's output is not an embedding because it holds a NaN or an infinity. It means a damaged or
+// unsuitable network, never a bad picture.
 var ErrNetwork = errors.New("network returned no usable output")
 
-// Engine is the version of what this package computes. A bundle names the lowest it needs.
+// Engine is the version of this package's arithmetic. A bundle names the lowest version that it needs.
 const Engine = 1
 
-// Want says which parts of an [Analysis] to compute; parts combine with |.
+// Want selects the parts of an [Analysis] to compute; parts combine with |.
 type Want uint8
 
 // The parts of an analysis.
@@ -52,7 +51,7 @@ const (
 	WantPicture                   // Picture
 )
 
-// Analysis is what a picture came to. The slices belong to the caller.
+// Analysis is the result of analysing a picture. The slices belong to the caller.
 type Analysis struct {
 	Has       Want      // the parts that are filled
 	Embedding Embedding // of the centred square

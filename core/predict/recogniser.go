@@ -6,9 +6,9 @@ import (
 	"github.com/sightline-dev/sightline/core/predict/nn"
 )
 
-// Recogniser is the middle of an analysis, one thread's memory for it: a prepared picture goes through the network,
-// and what comes out becomes an embedding and values. It is not safe for concurrent use; any number of one set may
-// run at once. What it computes is said by the set's Base alone, so a guest leaves it to a host that has the same.
+// Recogniser is the middle step of an analysis, with the memory of one thread. It runs the network on a prepared picture and turns the
+// outputs into an embedding and values. It is not safe for concurrent use, but recognisers of one set may run at the same time. The set's
+// Base alone determines the results, so a guest leaves the step to a host that has the same Base.
 type Recogniser struct {
 	set     *Set
 	session *nn.Session // nil: the host's
@@ -34,7 +34,7 @@ func (s *Set) NewRecogniser() *Recogniser {
 	return r
 }
 
-// Shape is what Recognise takes and fills: the side of a picture, and the concepts of the general and the food model.
+// Shape returns the side of a picture that Recognise takes, and the numbers of concepts of the general and the food model that it fills.
 func (r *Recogniser) Shape() (side, general, food int) {
 	return r.set.backbone.size, len(r.set.evaluator.rules), len(r.set.evaluator.food)
 }
@@ -45,7 +45,7 @@ func (r *Recogniser) Shape() (side, general, food int) {
 //	general  (concepts of the general model)
 //	food     (concepts of the food model)
 //
-// It panics for lengths other than those of Shape, and returns ErrNetwork where the network gives what is no embedding.
+// It panics for lengths other than those of Shape. It returns ErrNetwork if the network's output is not an embedding.
 func (r *Recogniser) Recognise(pix []byte, e *Embedding, general, food []float32) error {
 	bb := r.set.backbone
 	if side, g, f := r.Shape(); len(pix) != 3*side*side || len(general) != g || len(food) != f {
@@ -88,7 +88,7 @@ func (r *Recogniser) CellsShape() (height, width int) {
 	return r.set.backbone.plan.Cells()
 }
 
-// Classes is how many logits there are.
+// Classes returns the number of logits.
 func (r *Recogniser) Classes() int { return r.set.backbone.classes }
 
 // Cells runs the network on a picture cell by cell and fills rows, as [Cells] has them.

@@ -17,14 +17,13 @@ const (
 	maxIDBytes  = 64
 )
 
-// hiddenBelow and hiddenFrom say which concepts are Hidden: average precision below the one,
-// measured on at least so many positives.
+// A concept is Hidden if its average precision is below hiddenBelow, measured on at least hiddenFrom positives.
 const (
 	hiddenBelow = 0.1
 	hiddenFrom  = 10
 )
 
-// rule says how one concept's value comes from the network's outputs.
+// rule holds the coefficients that turn the network's outputs into one concept's value.
 type rule struct {
 	classes    []uint16 // indices into the logits, ascending
 	head       int      // index of the head, or −1
@@ -54,7 +53,7 @@ func rows(data []byte, header string) ([][]string, error) {
 	return out, nil
 }
 
-// concepts is what concepts.tsv and calibration.tsv say together.
+// concepts is the content of concepts.tsv and calibration.tsv.
 type concepts struct {
 	list  []Concept
 	rules []rule

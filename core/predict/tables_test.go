@@ -11,8 +11,8 @@ import (
 	"github.com/sightline-dev/sightline/core/predict/raster"
 )
 
-// TestLoadTables holds the set without its network to the set with it, whether the network's
-// file is there, is another, or is not there at all.
+// TestLoadTables compares a set without its network with the set that has it. The network's file is present, replaced by another, or
+// absent.
 func TestLoadTables(t *testing.T) {
 	const network = "general-v1.3/network.plan"
 	fsys := bundles(t, tinyParts(t), released(tinySize, 6, 2))
@@ -59,8 +59,7 @@ func TestLoadTables(t *testing.T) {
 	}
 }
 
-// TestLoadNetwork holds the set that only analyses to the whole one, whether the files that it
-// leaves out are there or not.
+// TestLoadNetwork compares the set that only analyses with the whole one, with and without the files that LoadNetwork does not read.
 func TestLoadNetwork(t *testing.T) {
 	fsys := bundles(t, tinyParts(t), released(tinySize, 6, 2))
 	whole, err := Load(fsys)

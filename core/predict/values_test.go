@@ -108,7 +108,7 @@ func TestValuesRefuse(t *testing.T) {
 			t.Errorf("values of a logit %v = %v, want ErrNetwork", bad, err)
 		}
 	}
-	// The largest and smallest floats are no overflow.
+	// The largest and smallest floats cause no overflow.
 	logits := []float32{math.MaxFloat32, -math.MaxFloat32, 0, 0, 0, 0}
 	general := make([]float32, 6)
 	if err := ev.values(general, make([]float32, 4), logits, &Embedding{}, &tmp); err != nil {
@@ -234,8 +234,8 @@ func TestAnalyseCrop(t *testing.T) {
 	}
 }
 
-// What a picture gives does not depend on what the analyser saw before, and what was given
-// stays as it was.
+// TestAnalysesAreIndependent checks that an analysis does not depend on the analyser's earlier pictures, and that later analyses do not
+// change earlier results.
 func TestAnalysesAreIndependent(t *testing.T) {
 	s := tinySet(t)
 	rng := rand.New(rand.NewPCG(2, 1))

@@ -84,7 +84,7 @@ var odd = [...]float64{
 	1, 1.0 / 3, 1.0 / 5, 1.0 / 7, 1.0 / 9, 1.0 / 11, 1.0 / 13, 1.0 / 15, 1.0 / 17, 1.0 / 19, 1.0 / 21, 1.0 / 23,
 }
 
-// Log returns the natural logarithm of x: −Inf for 0, NaN for what is negative or NaN.
+// Log returns the natural logarithm of x. It returns −Inf for 0, and NaN for NaN and negative numbers.
 func Log(x float64) float64 {
 	v := [1]float64{x}
 	Logs(v[:])

@@ -2,8 +2,8 @@ package nn
 
 import "slices"
 
-// tiling says when convolutions run as one block, and how much of it at a time. A core's L2 cache is
-// 1 to 2 MB where we measure, 256 KB at the least.
+// tiling holds the limits that decide which convolutions run as one block and how large a block's tiles are. The L2 cache of a core has 1
+// to 2 MB on the machines that we measure, and at least 256 KB.
 type tiling struct {
 	depthwise bounds // with a depthwise convolution, which keeps rows for the next tile
 	full      bounds

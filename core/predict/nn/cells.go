@@ -40,7 +40,7 @@ func (s *Session) Cells(in Tensor, each func(y, x int, out []Tensor)) error {
 		return err
 	}
 	s.runSteps(0, last.step)
-	// What comes after may lie where the map does.
+	// Values of the later steps may share the map's memory, so they get a copy of the map.
 	id := last.x.root().id
 	lent := s.mem[id]
 	s.mem[id] = alignedBytes(int64(len(lent)))

@@ -43,8 +43,8 @@ func pointwise(t testing.TB, batch int, integers bool) *nn.Network {
 	return n
 }
 
-// TestCells holds what each cell gives to a picture all of whose pixels are like it, to the byte in
-// integers, and the mean over the cells to what the whole gives.
+// TestCells compares each cell's outputs with those of a picture whose pixels are all like this cell; integers must be equal to the byte.
+// It also compares the mean over the cells with the outputs of the whole picture.
 func TestCells(t *testing.T) {
 	const height, width, pixels = 7, 7, 49
 	for _, integers := range []bool{false, true} {
@@ -124,7 +124,7 @@ func TestCells(t *testing.T) {
 	}
 }
 
-// TestCellsRefused holds that plans whose end cannot be run again say so.
+// TestCellsRefused checks that Cells refuses a plan if it cannot run the steps after the pool for each cell.
 func TestCellsRefused(t *testing.T) {
 	twice := network(t, nn.Float32, nn.Levels{}, 1, 3, 4, 4) // what is pooled is not all that is needed
 	whole := slide{4, 4, 1, 1, 1, 1, 0, 0, 0, 0, 3}.conv(1, 3, 3)

@@ -100,8 +100,8 @@ func (c *compiler) gathered(n *node, w window, x *value) {
 	}})
 }
 
-// lines multiplies now lines of windows in p's source into lines y… of picture b of out, from
-// channel ch on: all at once where out and residual are dense.
+// lines multiplies now lines of windows in p's source into lines y… of picture b of out, starting at channel ch. If out and residual are
+// dense, it multiplies all lines at once.
 func (p *product) lines(s *Session, out, res *value, b, y, now int, dense bool, ch int) {
 	width := out.shape[3]
 	if dense {

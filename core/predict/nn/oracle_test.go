@@ -238,7 +238,7 @@ func plan(t fatal, n *nn.Network, o nn.Options) *nn.Plan {
 	return p
 }
 
-// differs says how got differs from want by more than float32 arithmetic does, or "".
+// differs describes where got differs from want by more than float32 arithmetic explains, or returns "".
 func differs(got nn.Tensor, want array) string {
 	if !slices.Equal(got.Shape, want.shape) || len(got.F32) != len(want.v) {
 		return fmt.Sprintf("shape %v, want %v", got.Shape, want.shape)

@@ -30,7 +30,7 @@ func put(l nn.Levels, steps float32) int {
 	return int(min(max(float64(l.Zero)+math.RoundToEven(float64(steps)), 0), 255))
 }
 
-// same says where got is not exactly the integers of x, or "".
+// same describes where got differs from the integers of x, or returns "".
 func (x stored) same(got nn.Tensor) string {
 	if got.Type != x.typ || !slices.Equal(got.Shape, x.shape) {
 		return fmt.Sprintf("%v %v, want %v %v", got.Type, got.Shape, x.typ, x.shape)

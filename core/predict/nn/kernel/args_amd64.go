@@ -10,8 +10,7 @@ import (
 //go:generate go run ./asm -level avx512 -out kernel_avx512_amd64.s -stubs stubs_avx512_amd64.go -pkg kernel
 //go:generate go run ./asm -level avx2 -out kernel_avx2_amd64.s -stubs stubs_avx2_amd64.go -pkg kernel
 
-// tileArgs is what a product's assembly reads: fields of 8 bytes in the order of
-// the arg… constants of asm/main.go.
+// tileArgs are the arguments of a product's assembly. Each field has 8 bytes; the order is that of the arg… constants of asm/main.go.
 type tileArgs struct {
 	a, b, c, res unsafe.Pointer
 	bias, scale  unsafe.Pointer
@@ -59,8 +58,8 @@ func (t *tileArgs) ptr() *byte { return (*byte)(unsafe.Pointer(t)) }
 
 func bits(v float32) uint64 { return uint64(math.Float32bits(v)) }
 
-// rowArgs is what a depthwise row's assembly reads: fields of 8 bytes in the order
-// of the row… constants of asm/depthwise512.go.
+// rowArgs are the arguments of a depthwise row's assembly. Each field has 8 bytes; the order is that of the row… constants of
+// asm/depthwise512.go.
 type rowArgs struct {
 	src, dst, w, bias, scale unsafe.Pointer
 	step                     int // bytes between input rows
@@ -80,8 +79,8 @@ type rowArgs struct {
 
 func (r *rowArgs) ptr() *byte { return (*byte)(unsafe.Pointer(r)) }
 
-// elementArgs is what the elementwise assembly reads: fields of 8 bytes in the
-// order of the el… constants of asm/elementwise512.go.
+// elementArgs are the arguments of the elementwise assembly. Each field has 8 bytes; the order is that of the el… constants of
+// asm/elementwise512.go.
 type elementArgs struct {
 	dst, x, y      unsafe.Pointer
 	n              int // blocks, rows or elements

@@ -19,8 +19,8 @@ func (o *rowOffsets) set(i, tap, kw int, args *rowArgs) {
 	o[i] = tap/kw*args.step + tap%kw*args.col
 }
 
-// depthwiseChunk is how many bytes of input one pass over the channels may cover:
-// a part of the second cache, since the pass comes back for every block of them.
+// depthwiseChunk is the maximum number of input bytes that one pass over the channels covers. They must fit in a part of the L2 cache,
+// because the pass reads them again for every block of channels.
 const depthwiseChunk = 256 << 10
 
 // eachChunk calls f with the offsets of runs of rows and their number.

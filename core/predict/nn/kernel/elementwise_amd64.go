@@ -9,7 +9,7 @@ import (
 	"github.com/sightline-dev/sightline/core/cpu"
 )
 
-// addBlock is how many bytes the quantised add takes at a time.
+// addBlock is the number of bytes that the quantised add takes at a time.
 const addBlock = 64
 
 func addU8(dst, y, r []uint8, p *Add) {
@@ -67,7 +67,7 @@ func addF32(dst, a, b []float32) {
 	addF32AVX512(args.ptr())
 }
 
-// sumBlock is how many columns one call of the sums takes, AVX2 half of it.
+// sumBlock is the number of columns in one call of the sums; AVX2 takes half as many.
 const sumBlock = 64
 
 func sumRowsU8(dst []uint32, src []uint8, lds, rows int) {

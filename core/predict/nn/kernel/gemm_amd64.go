@@ -9,14 +9,13 @@ import (
 	"github.com/sightline-dev/sightline/core/cpu"
 )
 
-// gemmChunk is how many bytes of a the products keep close while they go through
-// the panels of the weights.
+// gemmChunk is the number of bytes of a that the products keep in the cache while they go through the panels of the weights.
 const gemmChunk = 128 << 10
 
 // columnMasks holds at 16-n the mask of n columns, for AVX2.
 var columnMasks = [2 * panel]int32{-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1}
 
-// panelsPerTile is how many panels a tile of this level is wide.
+// panelsPerTile returns the width of a tile of this level in panels.
 func panelsPerTile() int {
 	if Levels.Now() == cpu.AVX512VNNI {
 		return 2
@@ -73,8 +72,8 @@ func gemmF32(dst []float32, ldd int, a []float32, lda, segStride, m int, w *Pack
 	})
 }
 
-// safeRows is how many of m rows assembly that reads whole groups of four may
-// take: it must not pass the end of a, which holds n bytes.
+// safeRows returns the number of rows, at most m, that the assembly may take. It reads whole groups of four bytes and must not read past
+// the end of a, which holds n bytes.
 func safeRows(n, lda, segStride, m int, w *PackedS8) int {
 	if Levels.Now() == cpu.Generic || w.K == 0 {
 		return 0
@@ -129,7 +128,7 @@ func gemmRowsU8(dst []uint8, ldd int, a []uint8, lda, segStride, m int, r *Rows,
 	}
 }
 
-// noBias stands for a missing bias: as wide as one tile.
+// noBias replaces a missing bias. It is as wide as one tile.
 var noBias [2 * panel]int32
 
 // gemvU16 splits a into its low and high bytes, two rows of one exact product.

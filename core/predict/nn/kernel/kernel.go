@@ -30,8 +30,8 @@
 // The tile shapes follow Goto and van de Geijn (2008) with the activations left
 // unpacked, as in XNNPACK; the requantisation is that of ONNX QuantizeLinear.
 //
-// No destination may overlap an operand except where a function says so. Shapes
-// that the slices do not hold are a panic at every level, never a wild access.
+// No destination may overlap an operand, unless a function's comment allows it. If a slice is too short for its shape, a function panics
+// at every level and never accesses other memory.
 //
 // The package knows nothing of graphs, shapes or padding: package nn places the
 // padding and chooses the order of calls.

@@ -63,8 +63,7 @@ func perLevel(b *testing.B, name string, ops int, f func()) {
 	}
 }
 
-// aligned copies v to memory of its own, which for large slices begins a page, as
-// activations do in an arena.
+// aligned copies v to new memory. A large slice begins at a page there, as activations do in an arena.
 func aligned[T any](v []T) []T { return append(make([]T, 0, len(v)), v...) }
 
 func benchRequant(rng *rand.Rand, n int) *kernel.Requant {

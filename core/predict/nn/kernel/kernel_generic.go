@@ -2,11 +2,10 @@ package kernel
 
 import "math"
 
-// rounder is the definition of the rounding in Requant and Add.
+// rounder defines the rounding in Requant and Add.
 //
-// The clamp comes first: its bounds are whole numbers, so it commutes with the
-// rounding. What is left lies within ±255, where adding 1.5·2²³ rounds to an
-// integer, half to even, that can be read off the low bits.
+// The clamp comes first: its bounds are whole numbers, so it commutes with the rounding. The clamped value lies within ±255. Adding
+// 1.5·2²³ to it rounds to an integer, half to even, and the low bits of the sum are that integer.
 type rounder struct {
 	lo, hi float32 // bounds, less the zero point
 	zero   int32

@@ -157,10 +157,9 @@ func byTap[T any](w []T, c int) []T {
 
 // DepthwiseS8 holds depthwise int8 weights. It is immutable and safe to share.
 //
-// Besides the plain taps it keeps them in pairs for the word products of AVX2, and
-// interleaved four by four for the byte dot products of AVX-512: blocks of 64, 32 and 16 channels, and in a block of
-// 16·lanes channels (groups, 4, lanes, 4 channels, 4 taps), where register v,
-// lane l, dword d belong to channel 16l+4v+d.
+// It holds the taps three times: plain, in pairs for the word products of AVX2, and interleaved four by four for the byte dot products of
+// AVX-512. The interleaved form has blocks of 64, 32 and 16 channels. A block of 16·lanes channels has the layout (groups, 4, lanes, 4
+// channels, 4 taps); register v, lane l, dword d belong to channel 16l+4v+d.
 type DepthwiseS8 struct {
 	C, KH, KW int
 	Sum       []int32  // (C) Σ of the taps, for folding the input's zero point into the bias

@@ -48,8 +48,8 @@ func transpose4x4() Mem {
 	return m
 }
 
-// ahead is how far in front of a short tile its weights are fetched: too few rows
-// share them to wait, and the processor's own look-ahead ends with each page.
+// ahead is the distance in bytes at which a short tile prefetches its weights. It has too few rows to hide the wait, and the processor's
+// own prefetching stops at the end of each page.
 const ahead = 2048
 
 // tile is a block of height rows by vecs registers of 16 columns.

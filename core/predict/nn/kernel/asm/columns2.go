@@ -8,10 +8,10 @@ import (
 	. "github.com/mmcloughlin/avo/reg"
 )
 
-// columns2 is output rows of a block of 16 channels for a square kernel of side 3 or 5 and stride 1 or 2.
+// columns2 emits output rows of a block of 16 channels for a square kernel of side 3 or 5 and stride 1 or 2.
 //
-// Each column of inputs is interleaved once, two rows to a dword as in depthwiseU8AVX2, and
-// multiplied for every output that it belongs to. Of the last row both words are the same input, and the second weight is zero.
+// Each column of inputs is interleaved once, two rows to a dword as in depthwiseU8AVX2, and multiplied for every output that it belongs
+// to. The last row has no partner: both words hold the same input, and the second weight is zero.
 type columns2 struct {
 	side, stride int
 	p            Register
