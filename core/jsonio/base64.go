@@ -25,8 +25,8 @@ var sextets = func() (t [4][256]uint32) {
 
 const badSextet = 0xff << 24
 
-// appendBase64 appends what text stands for to dst. bad is the offset of the first
-// byte that does not belong, -1 when all do; dst is then as long as the text says.
+// appendBase64 decodes text and appends the bytes to dst. bad is the offset of the first invalid byte, or -1 if all are valid. If bad is
+// not -1, dst has its old length.
 func appendBase64(dst, text []byte) (out []byte, bad int) {
 	base := len(dst)
 	// Eight bytes are stored at a time, so the buffer is a little longer than needed.
@@ -51,9 +51,8 @@ func appendBase64(dst, text []byte) (out []byte, bad int) {
 	return dst[:base+n], -1
 }
 
-// decodeGroupsGeneric decodes groups of eight characters into six bytes each, as long
-// as eight are left and all of them are of the alphabet, and returns how much it took
-// and made. dst has at least len(src)/4*3 + 8 bytes.
+// decodeGroupsGeneric decodes groups of eight characters into six bytes each, until fewer than eight are left or one is outside the
+// alphabet. It returns the number of characters that it read and of bytes that it wrote. dst has at least len(src)/4*3 + 8 bytes.
 func decodeGroupsGeneric(dst, src []byte) (ate, made int) {
 	t := &sextets
 	for len(src)-ate >= 8 && len(dst)-made >= 8 {

@@ -78,8 +78,8 @@ func TestDecodeGroups(t *testing.T) {
 	}
 }
 
-// check compares what the fast and the generic loops make of text; the generic one goes
-// on where the fast one leaves off, so their sums are the same.
+// check compares the results of the fast and the generic loops. The fast one ends with the generic one, so both read and write the same
+// numbers of bytes.
 func check(t *testing.T, text []byte) {
 	t.Helper()
 	fast, slow := make([]byte, len(text)+32), make([]byte, len(text)+32)

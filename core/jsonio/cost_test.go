@@ -46,7 +46,7 @@ func list(elements []byte) []byte {
 	return append(append([]byte("["), elements...), "0]"...)
 }
 
-// names is an object of n members with names of their own.
+// names returns an object of n members with different names.
 func names(n int) []byte {
 	var w Writer
 	w.Object()

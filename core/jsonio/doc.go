@@ -14,8 +14,7 @@
 // text until a checked conversion, and any value's own bytes are at hand ([Value.Raw]).
 // Eight megabytes of tiny objects cost the text and a bounded list, not a tree of maps.
 //
-// The grammar is RFC 8259's and stricter than encoding/json in these ways, all refused
-// with the byte's offset:
+// The grammar is RFC 8259's and stricter than encoding/json. Parse refuses, with the byte's offset:
 //
 //   - a name twice in one object, compared after unescaping; names match in exact case
 //   - bytes that are not UTF-8, and \u escapes of half a surrogate pair
@@ -24,6 +23,6 @@
 // The writer appends to one buffer. Numbers are strconv's shortest form and strings
 // escape only what they must, so every host writes the same bytes.
 //
-// The one-pass list of ranges is an idea of Lemire and Langdale's simdjson
-// (arXiv:1902.08318). This is no general decoder: it has no reflection and no tags.
+// The one-pass list of ranges is an idea of Lemire and Langdale's simdjson (arXiv:1902.08318). The package is not a general decoder: it
+// has no reflection and no tags.
 package jsonio

@@ -61,7 +61,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// rewrite writes a value through the writer, numbers as they stand.
+// rewrite writes a value through the writer, with each number as its text.
 func rewrite(w *Writer, v Value) {
 	switch v.Kind() {
 	case Array:

@@ -6,12 +6,11 @@ import (
 	"math"
 )
 
-// Errors of [Doc.Parse] and of the conversions of [Value]. All but ErrType arrive
-// inside an [Error] that says where.
+// Errors of [Doc.Parse] and of the conversions of [Value]. All but ErrType come inside an [Error] with the offset.
 var (
 	// ErrSyntax is returned for text that is not JSON.
 	ErrSyntax = errors.New("not JSON")
-	// ErrDuplicate is returned for a name that stands twice in one object.
+	// ErrDuplicate is returned if an object has the same name twice.
 	ErrDuplicate = errors.New("duplicate name")
 	// ErrUTF8 is returned for bytes that are not UTF-8 and for half a surrogate pair.
 	ErrUTF8 = errors.New("not UTF-8")
@@ -32,7 +31,7 @@ var (
 // Error is an error and the byte it was found at.
 type Error struct {
 	Offset int    // from the start of the text
-	Detail string // what stands there, or what was expected; may be empty
+	Detail string // the text at the offset, or the expected text; may be empty
 	Err    error  // one of this package's sentinels
 }
 

@@ -9,7 +9,7 @@ import (
 // Kind is the kind of a value.
 type Kind uint8
 
-// Kinds of values. Absent is the kind of a member that is not there.
+// Kinds of values. Absent is the kind of a member that the object does not have.
 const (
 	Absent Kind = iota
 	Null
@@ -105,7 +105,7 @@ func (p *parser) document() (int, error) {
 	return pos, nil
 }
 
-// syntax says what stands at pos instead of what was wanted.
+// syntax returns an error that names the character at pos and the expected text.
 func (p *parser) syntax(pos int, want string) error {
 	if pos >= len(p.data) {
 		return &Error{Offset: len(p.data), Err: ErrSyntax, Detail: "text ends, expected " + want}

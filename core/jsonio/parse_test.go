@@ -297,8 +297,7 @@ func TestPlain(t *testing.T) {
 	}
 }
 
-// stricter says whether encoding/json, which takes duplicates and repairs strings, is
-// allowed to accept what Parse refuses.
+// stricter reports whether err allows encoding/json, which accepts duplicates and repairs strings, to accept the text that Parse refuses.
 func stricter(err error) bool {
 	return errors.Is(err, ErrDuplicate) || errors.Is(err, ErrUTF8) || errors.Is(err, ErrTooDeep) ||
 		errors.Is(err, ErrTooMany) || errors.Is(err, ErrTooLong)

@@ -51,8 +51,8 @@ func (v Value) Len() int {
 	return int(v.node().count)
 }
 
-// Get returns the member called name, absent when v is no object or has no such member.
-// It looks at the members one after another.
+// Get returns the member called name. It returns an absent value if v is not an object or has no such member. It compares the members one
+// after another.
 func (v Value) Get(name string) Value {
 	if v.Kind() != Object {
 		return Value{}
@@ -112,9 +112,8 @@ func (v Value) Bool() (bool, error) {
 	return false, fmt.Errorf("%w: %s, expected true or false", ErrType, v.Kind())
 }
 
-// Int returns a number that is whole, whichever way it is written (20, 20.0, 2e1).
-// Errors: [ErrType]; [ErrNumber] in an *[Error] for a fraction, for a number beyond
-// int64, and for one beyond 2^53 that is not written as plain digits.
+// Int returns an integer in any notation (20, 20.0, 2e1). Errors: [ErrType]; [ErrNumber] in an *[Error] for a fraction, for a number
+// beyond int64, and for one beyond 2^53 that is not written as plain digits.
 func (v Value) Int() (int64, error) {
 	if v.Kind() != Number {
 		return 0, v.typeError(Number)
@@ -143,9 +142,8 @@ func (v Value) Float() (float64, error) {
 	return f, nil
 }
 
-// Base64 appends the bytes that a string of base64 stands for to dst: the standard
-// alphabet or, throughout, the URL one; padding may be left out; line ends are passed
-// over. Errors: [ErrType]; [ErrBase64] in an *[Error].
+// Base64 decodes a string of base64 and appends the bytes to dst. The string uses the standard alphabet or, throughout, the URL one. It
+// may lack padding, and Base64 skips line ends. Errors: [ErrType]; [ErrBase64] in an *[Error].
 func (v Value) Base64(dst []byte) ([]byte, error) {
 	if v.Kind() != String {
 		return dst, v.typeError(String)

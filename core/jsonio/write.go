@@ -18,7 +18,7 @@ import (
 //	w.End('}')        // {"code":10000,"tags":["a"]}
 type Writer struct {
 	buf   []byte
-	comma bool // a value stands before, so the next one takes a comma
+	comma bool // the next value needs a comma, because one precedes it
 
 	next    int                     // length of buf at which bounds are checked next; 0: never
 	most    int                     // bytes that are kept
@@ -224,8 +224,8 @@ var asItIs = func() (t [256]bool) {
 
 const hexDigits = "0123456789abcdef"
 
-// plainEights is how many bytes of s, in whole eights, come before one that a string may not hold as it is, or that is
-// not ASCII; see plainGeneric. Most strings are ids and names of members.
+// plainEights returns the number of bytes of s, in groups of eight, before one that a string must escape or that is not ASCII; see
+// plainGeneric. Most strings are ids and names of members.
 func plainEights(s string) int {
 	i := 0
 	for ; i+8 <= len(s); i += 8 {

@@ -83,10 +83,9 @@ func plain() {
 	RET()
 }
 
-// decode takes 32 characters a step into 24 bytes, by Muła and Lemire's method
-// (arXiv:1704.00605): the high nibble of a character chooses what to add to make it a
-// sextet, two tables over both nibbles say whether it is of the standard alphabet at all,
-// and two multiply-adds join four sextets.
+// decode turns 32 characters a step into 24 bytes by Muła and Lemire's method (arXiv:1704.00605). The high nibble of a character selects
+// the number to add to make it a sextet. Two tables over both nibbles detect characters outside the standard alphabet. Two multiply-adds
+// join four sextets.
 func decode() {
 	TEXT("decodeAVX2", NOSPLIT, "func(dst, src []byte) (ate, made int)")
 	Doc("decodeAVX2 decodes groups of 32 characters of the standard alphabet, as long as that",
