@@ -8,7 +8,7 @@ import (
 	"github.com/sightline-dev/sightline/core/fold"
 )
 
-// Watch takes in what has happened to the inputs; it is for partition.Options.Watch.
+// Watch receives the changes of the inputs; it is for partition.Options.Watch.
 func (w *Worker) Watch(o fold.Outcome) {
 	n := news{all: o.DeletedAll}
 	for i := range o.Changes {
@@ -26,7 +26,7 @@ func (w *Worker) Watch(o fold.Outcome) {
 	w.inbox.put(n)
 }
 
-// news is what has happened, as far as the worker is concerned.
+// news holds the changes that concern the worker.
 type news struct {
 	pending bool        // there may be inputs to process that were not looked at
 	moved   bool        // an ordinal may be another input's
@@ -34,8 +34,7 @@ type news struct {
 	all     bool        // all inputs were deleted
 }
 
-// inbox is where news wait. It has a lock of its own, which is held for nothing else: they
-// come while the partition is locked.
+// inbox collects news until Take. It has a separate lock for nothing else, because news arrive while the partition is locked.
 type inbox struct {
 	mu sync.Mutex
 	news

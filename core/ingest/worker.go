@@ -15,7 +15,7 @@ import (
 	"github.com/sightline-dev/sightline/core/predict/raster"
 )
 
-// Partition is what a worker asks of the application's partition.
+// Partition is the part of the application's partition that a worker uses.
 type Partition interface {
 	View() *partition.View
 	// Owns reports whether what an operation asks for is ours to do.
@@ -38,7 +38,7 @@ type Worker struct {
 	next      time.Time          // when one that waits is due; zero: none waits
 }
 
-// tries is what was tried for one input.
+// tries records the tries of one input.
 type tries struct {
 	taken  bool // handed out
 	seen   bool // by the present scan
@@ -53,7 +53,7 @@ func New(app catalog.AppID, base [32]byte) *Worker {
 	}
 }
 
-// Serve lends the worker its partition, which was opened with Watch.
+// Serve gives the worker its partition, which was opened with Watch.
 func (w *Worker) Serve(p Partition) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -75,7 +75,7 @@ type Task struct {
 	Crop raster.Crop
 }
 
-// Outcome is what became of a [Task]. A Code of 30000 comes with what the picture is and gave.
+// Outcome is the result of a [Task]. If Code is 30000, it includes the picture and the data derived from it.
 type Outcome struct {
 	Code   int
 	Detail string // of an error
@@ -90,14 +90,14 @@ type Outcome struct {
 // Retry is whether an error is the end.
 type Retry int
 
-// What may be done about an error.
+// Never, Limited and Always select whether an input with an error is tried again.
 const (
 	Never   Retry = iota // it is the picture's
 	Limited              // it may pass: at most [Tries] times in all
 	Always               // it has nothing to do with the picture
 )
 
-// Tries is how often an input is tried whose failure may pass.
+// Tries is the maximum number of tries of an input if its error may pass.
 const Tries = 4
 
 // pauses are the times before each try but the first.
@@ -187,8 +187,8 @@ func (w *Worker) scan(v *partition.View, now time.Time, n int) ([]Task, error) {
 	return tasks, nil
 }
 
-// Done takes what became of a task: the input reaches its end, or waits for another try. The
-// error is the store's; the input then waits too.
+// Done takes the outcome of a task. The input reaches its end or waits for another try. Done returns errors of the store; the input then
+// waits too.
 func (w *Worker) Done(ctx context.Context, now time.Time, t Task, o *Outcome) error {
 	if w.waits(t, o.Retry, now) {
 		return nil

@@ -128,7 +128,7 @@ func TestEachInputIsHandedOutOnceInItsOrder(t *testing.T) {
 	if _, ids = s.take(9); ids != "" {
 		t.Errorf("once more: %q", ids)
 	}
-	// What was not handed back is handed out again after a start.
+	// After a start the worker hands out the unfinished inputs again.
 	if _, ids = open(t, s.store).take(9); ids != "abce" {
 		t.Errorf("after a start %q, want abce", ids)
 	}
@@ -190,7 +190,7 @@ func TestFailuresThatMayPass(t *testing.T) {
 	if in := s.input("a"); in.Code != 30002 {
 		t.Errorf("after the last try a is at %d", in.Code)
 	}
-	// What has nothing to do with the picture is tried for ever.
+	// The worker retries for ever if the error has nothing to do with the picture.
 	for range 20 {
 		s.done(b[0], ingest.Outcome{Code: 40030, Retry: ingest.Always})
 		s.now = s.now.Add(time.Second)
@@ -263,7 +263,7 @@ func TestGone(t *testing.T) {
 	}
 }
 
-// TestAClosedStore holds that the errors of reading the queue are told, and it is read again.
+// TestAClosedStore checks that Take returns the errors of reading the queue, and reads it again at the next call.
 func TestAClosedStore(t *testing.T) {
 	s := open(t, memkv.New())
 	s.add("a")
@@ -279,8 +279,8 @@ func TestAClosedStore(t *testing.T) {
 	}
 }
 
-// TestReplicasTakeTheirOwn: a replica leaves inputs of other sites to those and to the origin,
-// and does not take an input of its own again when the log gives it another ordinal.
+// TestReplicasTakeTheirOwn checks that a replica leaves inputs of other sites to those sites and to the origin. It also checks that the
+// replica does not take one of its inputs again when the log gives it another ordinal.
 func TestReplicasTakeTheirOwn(t *testing.T) {
 	origin := open(t, memkv.New())
 	origin.add("theirs")
