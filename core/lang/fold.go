@@ -95,7 +95,7 @@ const (
 	tatweel               = '\u0640'
 )
 
-// foldMark decides what becomes of a mark that follows last; false: it goes.
+// foldMark returns the folded form of a mark that follows last, or false if folding removes it.
 func foldMark(r, last rune) (rune, bool) {
 	switch r {
 	case devanagariNukta:

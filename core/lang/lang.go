@@ -1,5 +1,4 @@
-// Package lang knows the 23 languages of the interface and what every public concept
-// is called in each of them.
+// Package lang knows the 23 languages of the interface and the name of every public concept in each of them.
 //
 //	codes      ar bn da de en … zh zh-TW            [Codes], [Valid], [Choose]
 //	names      concept × language → name            [Table.Name]
@@ -7,9 +6,8 @@
 //	           ananas │ apfel │ … │ hund │ hundehütte │ … │ zwiebel
 //	                            └── "hund*" is this range ──┘
 //
-// A search folds case, accents and width away in every script ([Fold] says how) and is
-// one binary search and a walk over the range: no pattern language and no regular expression.
-// The names come with the bundle of the general model; this package holds no words itself.
+// A search ignores case, accents and width in every script; see [Fold]. It is one binary search and a walk over the range, without a
+// pattern language or regular expressions. The names come with the bundle of the general model; this package holds no words itself.
 //
 // It does not translate, stem or segment: "Hunde" does not find "Hund".
 package lang
@@ -23,11 +21,10 @@ import (
 // English is the language that every model speaks.
 const English = "en"
 
-// ErrUnknown is returned for a code that is none of the 23.
+// ErrUnknown is returned for a code that is not one of the 23.
 var ErrUnknown = errors.New("unknown language")
 
-// ErrUnspoken is returned when a model does not speak the language of the request.
-// What helps is to ask in English.
+// ErrUnspoken is returned if a model does not support the language of the request. A request in English succeeds.
 var ErrUnspoken = errors.New("only the general model supports languages other than English; pass \"en\" as the language")
 
 var codes = []string{
@@ -46,9 +43,8 @@ func index(code string) int { return slices.Index(codes, code) }
 // Choose returns the language to answer in: asked, or fallback (the application's default)
 // when the request names none. spoken are the codes the model speaks.
 //
-// It returns ErrUnknown for a code that is none of the 23 and ErrUnspoken for one the model
-// does not speak; a model that speaks only English is therefore refused in an application
-// with another default until the request says "en".
+// It returns ErrUnknown for a code that is not one of the 23, and ErrUnspoken for one that the model does not speak. If the application
+// has another default and the model speaks only English, the request must therefore name "en".
 func Choose(asked, fallback string, spoken []string) (string, error) {
 	code := asked
 	if code == "" {

@@ -46,10 +46,9 @@ type words struct {
 	key   []uint32 // (concepts + 1) into keys
 }
 
-// Parse makes the table from one file for each of the 23 codes. A line is a concept id, a tab
-// and the name; a first line "concept_id", tab, "name" may stand above. Each file must name
-// every concept of ids exactly once and nothing else, in any order. Parse returns ErrFormat,
-// wrapped with the language and line, for anything else. It keeps neither files nor ids.
+// Parse makes the table from one file for each of the 23 codes. A line is a concept id, a tab and the name; the first line may be the
+// header "concept_id", tab, "name". Each file must name every concept of ids exactly once and nothing else, in any order. Parse returns
+// ErrFormat, wrapped with the language and line, for anything else. It keeps neither files nor ids.
 func Parse(files map[string][]byte, ids []string) (*Table, error) {
 	if len(ids) > maxConcepts {
 		return nil, fmt.Errorf("%d concepts, at most %d: %w", len(ids), maxConcepts, ErrFormat)
@@ -142,8 +141,8 @@ func (w *words) index(t *Table) {
 	})
 }
 
-// Name returns what the concept is called in the language, in NFC; false when the table has
-// no such concept or code is none of the 23. The string shares the table's memory.
+// Name returns the concept's name in the language, in NFC. It returns false if the table has no such concept or code is not one of the
+// 23. The string shares the table's memory.
 func (t *Table) Name(id, code string) (string, bool) {
 	c := index(code)
 	place, ok := t.place[id]
@@ -157,9 +156,8 @@ func (t *Table) Name(id, code string) (string, bool) {
 // trailing `*` all whose folded name begins with the folded pattern, otherwise those whose
 // folded name equals it. Only the last `*` is special, and "*" alone matches everything.
 //
-// The order is the folded name's bytes, then the name, then the id, so it is the same on
-// every host and pages can be cut from it. The result is the caller's, empty when nothing
-// matches; the error is ErrUnknown for a code that is none of the 23.
+// The order is the folded name's bytes, then the name, then the id, so it is the same on every host and pages can be cut from it. The
+// result is the caller's, empty when nothing matches; the error is ErrUnknown for a code that is not one of the 23.
 func (t *Table) Search(pattern, code string) ([]string, error) {
 	c := index(code)
 	if c < 0 {
