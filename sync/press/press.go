@@ -1,15 +1,15 @@
-// Package press compresses what the sync protocol sends, as the content coding zstd of HTTP
-// (RFC 8878): streams of frames and bodies.
+// Package press compresses the streams of frames and the bodies that the sync protocol sends, as the content coding zstd of HTTP (RFC
+// 8878).
 //
 //	Write ──▶ zstd frame ┐
 //	Write ──▶ zstd frame ├──▶ the body's bytes: a decoder joins them
 //	Write ──▶ zstd frame ┘
 //
-// Every Write is a zstd frame of its own, made in one go by an encoder that all share. So
-// nothing is held back, a stream that waits holds no memory for it, and what Write is given is
-// what shares a code: a frame of entries is best written in two parts, see [wire.Seam].
+// Every Write makes one complete zstd frame, with an encoder that all streams share. So Write delays no bytes, and a waiting stream needs
+// no memory for compression. Only the bytes of one Write share a code, so a frame of entries is best written in two parts; see
+// [wire.Seam].
 //
-// Browsers undo it by themselves, other replicas by [NewReader].
+// Browsers decompress by themselves, other replicas with [NewReader].
 package press
 
 import (
@@ -26,7 +26,7 @@ import (
 // Encoding is the content coding's name.
 const Encoding = "zstd"
 
-// maxWindow is how far back a decoder must reach, in bytes: a frame's length is enough.
+// maxWindow is the distance in bytes that a decoder must be able to look back: a frame's length is enough.
 const maxWindow = 1 << 20
 
 // MinBytes is the length from which on a body is worth compressing.
@@ -40,7 +40,7 @@ var encoder = sync.OnceValue(func() *zstd.Encoder {
 	return e
 })
 
-// Accepts reports whether the value of an Accept-Encoding header lets zstd be used.
+// Accepts reports whether the value of an Accept-Encoding header allows zstd.
 func Accepts(header string) bool {
 	for part := range strings.SplitSeq(header, ",") {
 		name, quality, _ := strings.Cut(part, ";")
@@ -64,7 +64,7 @@ type Writer struct{ w io.Writer }
 // NewWriter returns a Writer over w. It need not be closed.
 func NewWriter(w io.Writer) *Writer { return &Writer{w} }
 
-// buffers are where frames are compressed.
+// buffers are scratch memory in which frames are compressed.
 var buffers = sync.Pool{New: func() any { return new([]byte) }}
 
 // Write writes p as one zstd frame. The error is that of the writer below.

@@ -81,7 +81,7 @@ func TestLargeBytes(t *testing.T) {
 	}
 }
 
-// TestForeignBytes reads what is no compressed stream.
+// TestForeignBytes checks that reading fails for text that is not compressed.
 func TestForeignBytes(t *testing.T) {
 	if got, err := readAll([]byte("plain text, as some proxy sends it")); err == nil {
 		t.Errorf("read %q from plain text", got)
