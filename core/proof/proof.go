@@ -34,8 +34,8 @@ func Root(t testing.TB) string {
 	}
 }
 
-// Shared returns the path of an element of the test data next to the project, such as
-// Shared(t, "photos", "labels.tsv"). Where it is missing the test skips and says so.
+// Shared returns the path of an element of the test data next to the project, such as Shared(t, "photos", "labels.tsv"). If it is
+// missing, the test skips with that message.
 func Shared(t testing.TB, elem ...string) string {
 	t.Helper()
 	path := filepath.Join(append([]string{filepath.Dir(Root(t)), "shared"}, elem...)...)
