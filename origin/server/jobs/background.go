@@ -19,7 +19,7 @@ type Engine interface {
 	Take(now time.Time, n int) ([]core.Task, error)
 	// Done hands a task's result back.
 	Done(ctx context.Context, t core.Task, r core.Result) error
-	// Step does a little maintenance and says whether there is more.
+	// Step does a little maintenance and reports whether more is due.
 	Step(ctx context.Context, now time.Time) (more bool, err error)
 }
 
@@ -38,8 +38,7 @@ const (
 	idle   = 20 * time.Millisecond // between two looks at an engine that had nothing to do
 )
 
-// Run works until ctx ends and waits for what is under way, which is given up and will be
-// handed out again after the next start.
+// Run works until ctx ends. It then cancels the running tasks and waits for them; the engine hands them out again after the next start.
 func (b *Background) Run(ctx context.Context) {
 	var tasks sync.WaitGroup
 	defer tasks.Wait()

@@ -294,7 +294,7 @@ func TestLowPriority(t *testing.T) {
 	}
 }
 
-// keeper counts what is held.
+// keeper counts the holds of each picture.
 type keeper struct {
 	mu   sync.Mutex
 	held map[blob.Hash]int

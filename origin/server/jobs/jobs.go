@@ -1,5 +1,4 @@
-// Package jobs runs what calls of the interface wait for: pictures to be fetched and
-// analysed.
+// Package jobs fetches and analyses the pictures that calls of the interface wait for.
 //
 //	call ── jobs ──▶ few at a time of one call ──▶ blobs ──────▶ analysers, one a core ──▶ results
 //	 │                                        └──▶ downloads ──▲   first come, first served
@@ -18,12 +17,10 @@
 // most half of the places that the others leave. So the slow URLs of one caller delay its own
 // calls only.
 //
-// The engine is one thread and starts nothing; this is where its parallelism comes from. A
-// picture uses one core from its bytes to its concepts, which keeps it in that core's cache;
-// several pictures use several. One call never has more than a few pictures in the queue, so
-// a call of 128 does not hold up a call of one; pictures that cost as much as a hundred photos
-// use half of the cores at most. Fetching and analysing go picture by picture:
-// the bytes of a call's pictures are never all in memory.
+// The engine is one thread and starts nothing, so this package provides its parallelism. A picture uses one core from its bytes to its
+// concepts, and so stays in that core's cache. Several pictures use several cores. One call never has more than a few pictures in the
+// queue, so a call of 128 does not hold up a call of one; pictures that cost as much as a hundred photos use half of the cores at most.
+// Fetching and analysing go picture by picture: the bytes of a call's pictures are never all in memory.
 //
 // A panic of an analysis costs that picture and its analyser, which is replaced.
 package jobs
@@ -72,7 +69,7 @@ var _ Keeper = (*blob.Hosted)(nil)
 type Options struct {
 	NewAnalyser func(base [32]byte, l raster.Limits) Analyser          // makes an analyser of a network for one thread
 	Fetch       func(ctx context.Context, url string) ([]byte, error)  // gets a picture from elsewhere
-	Blob        func(ctx context.Context, h blob.Hash) ([]byte, error) // gets a picture that we keep, or that an origin lends us: api.ErrFetch, not now
+	Blob        func(ctx context.Context, h blob.Hash) ([]byte, error) // gets a picture from our store or from an origin: api.ErrFetch if it is unavailable now
 	Here        func(h blob.Hash) bool                                 // reports whether Blob returns a picture without a download; nil: always
 	Keeper      Keeper                                                 // keeps the pictures of inputs
 	Videos      Videos                                                 // decodes videos of calls
@@ -345,7 +342,7 @@ func (p *Pool) release(ctx context.Context, results []api.Result) {
 	}
 }
 
-// gaveUp says why a context has ended, in the interface's words.
+// gaveUp returns the reason why a context has ended, as an error of the interface.
 func gaveUp(ctx context.Context) error {
 	switch err := ctx.Err(); {
 	case errors.Is(err, context.DeadlineExceeded):
@@ -368,10 +365,9 @@ func (p *Pool) Picture(ctx context.Context, job *api.Job) api.Result {
 	return r
 }
 
-// Behind runs work of the background that is no picture, at one worker's expense: f runs while
-// no other lane wants the worker, and calls yield where it can be held up, every few
-// milliseconds, with the time that it has worked since it began or was held up last. The worker is free meanwhile. yield returns an error
-// when ctx has ended, and f should then return.
+// Behind runs background work other than pictures on one worker. f runs while no other lane wants the worker. Every few milliseconds,
+// where it can pause, f calls yield with the time that it has worked since its start or its last pause. The worker is free during yield.
+// yield returns an error when ctx has ended, and f should then return.
 func (p *Pool) Behind(ctx context.Context, f func(yield func(worked time.Duration) error)) error {
 	w, err := p.later.take(ctx, back, "")
 	if err != nil {
@@ -468,8 +464,8 @@ func (p *Pool) keep(ctx context.Context, picture []byte, r *api.Result) {
 	}
 }
 
-// heavyPixels is what a picture may weigh before it takes the heavy lane, and hugePixels
-// before what it leaves behind is collected at once: 64 MB and more.
+// A picture that weighs more than heavyPixels takes the heavy lane. One of more than hugePixels leaves 64 MB of garbage or more, so the
+// garbage is collected at once.
 const (
 	heavyPixels = 4 << 20
 	hugePixels  = 16 << 20
@@ -482,7 +478,7 @@ const (
 func weigh(picture []byte) int64 {
 	info, err := raster.Inspect(picture)
 	if err != nil {
-		return 0 // the decoder will say so at once
+		return 0 // the decoder will return an error at once
 	}
 	pixels := int64(info.Width) * int64(info.Height)
 	if info.Format == "jpeg" {
@@ -491,7 +487,7 @@ func weigh(picture []byte) int64 {
 	return pixels
 }
 
-// bytes gets a job's picture. With an error it says whether another time may do better.
+// bytes gets a job's picture. After an error, passing reports whether a later try may succeed.
 func (p *Pool) bytes(ctx context.Context, job *api.Job) (picture []byte, passing bool, err error) {
 	if job.Data != nil {
 		return job.Data, false, nil
@@ -499,7 +495,7 @@ func (p *Pool) bytes(ctx context.Context, job *api.Job) (picture []byte, passing
 	if job.URL == "" {
 		b, err := p.o.Blob(ctx, job.Blob)
 		switch {
-		case errors.Is(err, api.ErrFetch): // another's, which is not to be had now
+		case errors.Is(err, api.ErrFetch): // the picture of another node, unavailable now
 			p.o.Log.Debug("cannot get picture", "hash", job.Blob.String(), "error", err)
 		case err != nil:
 			p.o.Log.Log(ctx, p.unreadLevel(job.Blob), "cannot read picture", "hash", job.Blob.String(), "error", err)
@@ -522,7 +518,7 @@ func (p *Pool) unreadLevel(h blob.Hash) slog.Level {
 	return slog.LevelError
 }
 
-// fetched turns the error of a download into one for the caller. passing says whether another time may do better.
+// fetched turns the error of a download into one for the caller. passing reports whether a later try may succeed.
 func (p *Pool) fetched(ctx context.Context, url string, err error) (passing bool, _ error) {
 	if err == nil {
 		return false, nil

@@ -26,7 +26,7 @@ type Renewals struct {
 	seen map[string]*passage
 }
 
-// passage is what was last told of an application, and where it was when it was first seen.
+// passage holds the last log line about an application, and its progress when it was first seen.
 type passage struct {
 	begun, told time.Time
 	from        uint64 // done when it was first seen
@@ -46,7 +46,7 @@ func (r *Renewals) Run(ctx context.Context) {
 	}
 }
 
-// look tells what is new.
+// look logs new progress.
 func (r *Renewals) look() {
 	now := r.Now()
 	under, err := r.Engine.Renewals()
@@ -80,8 +80,8 @@ func (r *Renewals) look() {
 	}
 }
 
-// speed is how many inputs a second were analysed since the application was first seen, to a
-// tenth, and how long the others will take; 0 while that is not known.
+// speed returns the number of inputs analysed per second since the application was first seen, to a tenth, and the time that the rest
+// will take. Both are 0 while they are unknown.
 func (s *passage) speed(now time.Time) (perSecond float64, left time.Duration) {
 	took := now.Sub(s.begun).Seconds()
 	if took <= 0 || s.last.Done <= s.from {

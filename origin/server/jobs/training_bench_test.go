@@ -111,9 +111,9 @@ func predictions(b *testing.B, p *Pool, picture []byte, clients int, d time.Dura
 	return took
 }
 
-// BenchmarkPredictBesideTraining is what a training of 20,000 inputs adds to the slowest
-// predictions. Windows with trainings, one after the other, and without take turns, so that
-// what else the machine does falls on both; medians of the windows' quantiles.
+// BenchmarkPredictBesideTraining measures the time that a training of 20,000 inputs adds to the slowest predictions. Windows with
+// trainings, one after the other, alternate with windows without. So other load on the machine affects both alike. It reports medians of
+// the windows' quantiles.
 func BenchmarkPredictBesideTraining(b *testing.B) {
 	set, err := predict.Load(models.FS)
 	if err != nil {

@@ -24,8 +24,7 @@ import (
 	"github.com/sightline-dev/sightline/core/training"
 )
 
-// school is an application with a model that is to be trained, its queue, and an engine that
-// hands its trainings out.
+// school is an application with a model to train, its queue, and an engine that hands its trainings out.
 type school struct {
 	t     testing.TB
 	p     *partition.Partition

@@ -18,8 +18,8 @@ const (
 	lanes
 )
 
-// patience is how many workers in a row go to the lanes before one that waits. The next one goes there,
-// so that a busy server still gets on with it.
+// patience is the maximum number of workers in a row that pass a waiting lane. The next worker goes to that lane, so that its work
+// proceeds on a busy server too.
 const patience = 64
 
 // turns hands workers to pictures that wait: the first lane first. In each lane callers take turns, and the pictures of one come in

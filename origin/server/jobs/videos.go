@@ -101,7 +101,7 @@ func (s *storing) Write(b []byte) (n int, err error) {
 }
 
 // animationOf returns the bytes of a film that the core decodes by itself: a GIF, a WebP or another picture. It returns nil for other
-// videos, and an error for a file that is none.
+// videos, and an error for a file that is not a video.
 func animationOf(film *os.File) ([]byte, error) {
 	head := make([]byte, 4096)
 	n, err := film.ReadAt(head, 0)
