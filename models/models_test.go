@@ -13,7 +13,7 @@ import (
 	"github.com/sightline-dev/sightline/models"
 )
 
-// TestManifestsHold compares every file with its hash, and holds that no other file is there.
+// TestManifestsHold compares every file with its hash, and checks that no other file exists.
 func TestManifestsHold(t *testing.T) {
 	entries, err := fs.ReadDir(models.FS, ".")
 	if err != nil {

@@ -161,10 +161,10 @@ func (s *teacher) teach(t *testing.T, unseen, rest []int, margins []margin) {
 	}
 }
 
-// TestNextTeaches is the bar of Label next, on real photos: models of three concepts that are taught by the list, ten
-// photos and a training at a time from nothing on, tell them better in photos that they have not seen than models
-// that are taught as many photos in random order. The difference of one trial scatters by 0.13, so the
-// mean of 24 has a standard error of 0.03.
+// TestNextTeaches is the acceptance test of Label next, on real photos. It trains models of three concepts, starting with nothing and
+// adding ten photos per training. Models trained on the photos of the list must separate the concepts better, in unseen photos, than
+// models trained on as many photos in random order. The difference of one trial has a standard deviation of 0.13, so the mean of 24 has a
+// standard error of 0.03.
 func TestNextTeaches(t *testing.T) {
 	if testing.Short() {
 		t.Skip("analyses 400 photos")

@@ -93,7 +93,7 @@ func (t tally) share() float64 { return float64(t.over) / float64(max(t.all, 1))
 func trial(t *testing.T, set *predict.Set, photos []labelledPhoto, names []string, rng *rand.Rand, own, unrelated *tally) {
 	t.Helper()
 	p := &train.Problem{Concepts: names, Background: set.Background()}
-	taught, near := map[int]bool{}, map[string]bool{} // photos, and what else is said of photos of the two
+	taught, near := map[int]bool{}, map[string]bool{} // indices of training photos; all labels of the photos that show either concept
 	for c, name := range names {
 		var have []int
 		for i := range photos {
@@ -138,12 +138,13 @@ func trial(t *testing.T, set *predict.Set, photos []labelledPhoto, names []strin
 	}
 }
 
-// TestTenPhotosSuffice is the bar of custom models on real photos: after ten photos of each of two concepts
-// at most 5 % of unrelated photos score over a half on either, and 90 % of their own others do. Unrelated is what
-// shares no label with a photo of the two: a bee is not unrelated to butterflies, nor a bus to trains. The photos
-// are drawn twenty times for each pair. There are 33 of butterflies, trains and aircraft, and three of them are never
-// found by the other ten (a hot-air balloon among airplanes); "car" and "bird" gather more kinds than ten photos
-// show, and are held to what the embedding gives.
+// TestTenPhotosSuffice is the acceptance test of custom models on real photos. A model trains on ten photos of each of two concepts. At
+// most 5 % of unrelated photos may then score over a half on either concept, and 90 % of the concept's other photos must. A photo is
+// unrelated if it shares no label with any photo of the two: a bee is related to butterflies, and a bus to trains.
+//
+// The photos are drawn twenty times for each pair. The photos of butterflies, trains and aircraft number 33, and a model never finds
+// three of them from ten others, such as a hot-air balloon among airplanes. "car" and "bird" cover more kinds than ten photos show, so
+// their bar is the share that the embedding reaches.
 func TestTenPhotosSuffice(t *testing.T) {
 	if testing.Short() {
 		t.Skip("analyses 400 photos")

@@ -13,7 +13,7 @@ import (
 	"github.com/sightline-dev/sightline/models/compile"
 )
 
-// figures are what the card says of the network in float32 and as baked.
+// figures are the card's measurements of the network, in float32 and as baked.
 type figures struct {
 	Calibrated    int // pictures that the ranges come from
 	Pictures      int // labelled pictures with a class
@@ -31,14 +31,14 @@ type quality struct {
 	Hits            int     // photos with a visible label among the first five
 }
 
-// agreement is of our float32 path with the reference's.
+// agreement compares our float32 path with the reference's.
 type agreement struct {
 	Top     int     // photos with the same first concept
 	Ten     float64 // mean share of the reference's first ten among ours
 	MaxUnit float64 // largest difference of the embeddings' elements that the reference gives
 }
 
-// answer is what a network says of one picture.
+// answer is a network's output for one picture.
 type answer struct {
 	logits []float64
 	unit   []float64

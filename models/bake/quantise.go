@@ -60,7 +60,7 @@ func (z *quantiser) give(name string) error {
 	return fmt.Errorf("the network has outputs %v, want %q", z.from.Outputs(), name)
 }
 
-// halfStep is what every input is less than the float32 network's: (p - 127.5)/127.5 - (p - 128)/127.5.
+// halfStep is the amount by which every input is below the float32 network's: (p - 127.5)/127.5 - (p - 128)/127.5.
 const halfStep = 0.5 / 127.5
 
 // pair finds the sums that a convolution can add itself: nothing else reads its result, and it is not depthwise.

@@ -11,7 +11,7 @@ import (
 	"github.com/sightline-dev/sightline/models/onnx"
 )
 
-// release is what a folder of the network's makers holds.
+// release is the content of a folder from the network's makers.
 type release struct {
 	graph    *onnx.Graph
 	concepts []concept
@@ -32,7 +32,7 @@ type concept struct {
 	positives                        int
 }
 
-// hidden concepts are left out of what is shown, as the release's README says.
+// hidden reports whether the concept is left out of the shown ones. The release's README defines the condition.
 func (c concept) hidden() bool { return c.positives >= 10 && c.precision < 0.1 }
 
 // source counts calibration pictures of one origin.
@@ -161,7 +161,7 @@ func (c *concept) parse(row, fit []string, heads int) error {
 	return err
 }
 
-// readNames carries over the names of every language after checking that all are there and distinct.
+// readNames carries over the names of every language. It checks that each language names all concepts, and no two alike.
 func (r *release) readNames(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

@@ -35,7 +35,7 @@ function servePeer() {
 	});
 }
 
-/** Serves our pages and the module: an origin on a folder of its own. */
+/** Serves our pages and the module with an origin on a new folder. */
 function serveOurs() {
 	const data = fs.mkdtempSync(path.join(os.tmpdir(), 'peers-'));
 	const origin = spawn('../../bin/sightline', ['serve', '--listen', '127.0.0.1:0', '--data', data, '--log-format', 'json']);

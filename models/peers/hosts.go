@@ -149,7 +149,7 @@ var (
 	addressLine = regexp.MustCompile(`"msg":"serving","address":"([^"]+)"`)
 )
 
-// startServer serves a folder that is not there yet.
+// startServer serves a data folder that does not exist yet.
 func startServer(binary, data string) (*server, error) {
 	cmd := exec.Command(binary, "serve", "--listen", "127.0.0.1:0", "--data", data, "--log-format", "json")
 	told, err := cmd.StdoutPipe()
@@ -164,7 +164,7 @@ func startServer(binary, data string) (*server, error) {
 		return nil, fmt.Errorf("%s (make build creates it): %w", binary, err)
 	}
 	s := &server{cmd: cmd}
-	if s.key, err = first(told, keyLine); err == nil { // it is told before the line of the log
+	if s.key, err = first(told, keyLine); err == nil { // serve prints it before the line of the log
 		s.url, err = first(logged, addressLine)
 	}
 	if err != nil {
@@ -175,7 +175,7 @@ func startServer(binary, data string) (*server, error) {
 	return s, nil
 }
 
-// first is the first group of a pattern in the first line that has it. What comes after is read and dropped.
+// first returns the first group of a pattern in the first line that matches. It reads and drops the later lines.
 func first(r io.Reader, pattern *regexp.Regexp) (string, error) {
 	lines := bufio.NewReader(r)
 	for {
@@ -192,7 +192,7 @@ func first(r io.Reader, pattern *regexp.Regexp) (string, error) {
 
 func (s *server) stop() {
 	_ = s.cmd.Process.Signal(os.Interrupt)
-	_ = s.cmd.Wait() // its exit says nothing that the answers did not
+	_ = s.cmd.Wait() // the answers have shown its errors already
 }
 
 // predict asks for every body once, after as many to warm up, and returns the CPU time of one in milliseconds.
