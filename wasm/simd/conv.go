@@ -12,7 +12,7 @@ import "github.com/sightline-dev/sightline/wasm/simd/emit"
 //
 // A u8 times an s8 and the sum of two fit int32, and what is beyond wraps as it does in Go.
 
-// constants of a call, from hConsts on: a float32 or int32 each, spread when they are read.
+// Constants of a call, at offsets from hConsts: a float32 or int32 each. A load copies a constant to all lanes.
 const (
 	cHi    = hConsts + 4*iota // less the zero point
 	cLo                       // likewise
@@ -32,7 +32,7 @@ const (
 // for a product are all that an x86 has, but one.
 const tileRows = 4
 
-// What becomes of a tile's sums.
+// The modes select the use of a tile's sums.
 const (
 	modeU8  = 0
 	modeAdd = 1 // requantised, then added to r
@@ -52,7 +52,7 @@ func rounded(v, hi, lo value) value {
 	return f32x4.Add(v, f32x4.Splat(magic))
 }
 
-// tile is what a tile is called with. Eight columns are read and written, at the edge to and from the tail.
+// tile holds the arguments of a tile. A tile reads and writes eight columns. At the edge it reads and writes them in the tail.
 type tile struct {
 	a, pitch    value // the first widened row, bytes from one to the next
 	w, rounds   value // a panel, and how many times depthStep there are
@@ -66,10 +66,9 @@ func (t *tile) args() []value {
 	return []value{t.a, t.pitch, t.w, t.rounds, t.dst, t.ldd, t.bias, t.scale, t.r, t.ldr, t.h}
 }
 
-// defineTile defines a tile of a number of rows by eight columns, for some of the modes. The engines
-// of browsers keep what several paths and calls may need in memory: hence a tile of its own for the
-// mode of most products, and no calls. They also read all that a round reads before it computes, so a round
-// is one pair of k, whose operands and sums just fit sixteen registers.
+// defineTile defines a tile of a number of rows by eight columns, for some of the modes. The engines of browsers keep values in memory if
+// several paths or calls may need them. So the mode of most products has a separate tile, and no tile calls another function. The engines
+// also read all operands of a round before they compute. So a round is one pair of k, whose operands and sums just fit sixteen registers.
 func (k *kernels) defineTile(rows int, modes ...int) *emit.Func {
 	f := k.Func("", ints(11))
 	p := f.Args()
@@ -227,8 +226,7 @@ func (k *kernels) defineConv() {
 	k.defineGemv()
 }
 
-// setConstants writes the clamp and the shift of a rounding whose zero, lo and hi stand at
-// from + offset.
+// setConstants writes the clamp and the shift of a rounding. Its zero, lo and hi are at from + offset.
 func setConstants(f *emit.Func, h, from value, offset, hi, lo, bits int) {
 	zero := f.Let(from.Load(i32, offset))
 	f.Store(h, lo, from.Load(i32, offset+4).Sub(zero).ToFloat())
@@ -305,8 +303,8 @@ func (k *kernels) edge(f *emit.Func, tail, b, s, cols value) {
 	f.Set(s, tail.Add(32))
 }
 
-// defineGemv defines gemv_u16(h, dst, a, bias): the low and the high bytes of a are two rows of a
-// product, each exact. The tile's other rows are whatever stands in scratch, and so are their sums.
+// defineGemv defines gemv_u16(h, dst, a, bias): the low and the high bytes of a are two rows of a product, each exact. The tile's other
+// rows are leftovers in scratch, and nobody reads their sums.
 func (k *kernels) defineGemv() {
 	tileOfSums := k.defineTile(tileRows, modeI32)
 	f := k.Func("gemv_u16", ints(4))

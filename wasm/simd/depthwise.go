@@ -2,9 +2,9 @@ package simd
 
 import "github.com/sightline-dev/sightline/wasm/simd/emit"
 
-// The depthwise convolution in bytes takes eight channels at a time and pairs of taps: their
-// bytes are interleaved, widened, and multiplied by pairs of weights like those of a product. A 3x3 window has a
-// loop of its own, whose ninth tap is multiplied in 16 bits: one product of a u8 and an s8 fits.
+// The depthwise convolution in bytes takes eight channels at a time and pairs of taps: their bytes are interleaved, widened, and
+// multiplied by pairs of weights like those of a product. A 3x3 window has a separate loop, which multiplies the ninth tap in 16 bits:
+// one product of a u8 and an s8 fits.
 
 // geometry is a depthwise call's parameters as locals of f: d's fields in the order of kernel.Depthwise, then channels.
 type geometry struct {

@@ -1,4 +1,4 @@
 package simd
 
-// Build makes the module anew.
+// Build makes the module again.
 func Build() []byte { return build().Bytes() }

@@ -49,8 +49,8 @@ var engine = sync.OnceValues(func() (func() (api.Module, api.Module), error) {
 	}, nil
 })
 
-// arena is a memory that is filled from its beginning, and the kernels over it. Every call is
-// checked for writes outside of what it may write.
+// arena is a memory that tests fill from its beginning, with the kernels over it. After each call the arena checks that the kernel wrote
+// only in the ranges that it may write.
 type arena struct {
 	t      testing.TB
 	mem, k api.Module
@@ -63,8 +63,7 @@ type arena struct {
 // span is addresses, from and up to.
 type span [2]uint32
 
-// operation is what happens to a memory: one begins, bytes are written, a kernel is called, or it ends
-// with these contents.
+// operation is one event of a memory: it begins, bytes are written, a kernel is called, or it ends with these contents.
 type operation struct {
 	Pages  uint32   `json:"pages,omitempty"`
 	At     uint32   `json:"at,omitempty"`

@@ -73,7 +73,7 @@ func (l *linker) Detach(ctx context.Context, guest api.Module) error {
 	return k.(*linked).instance.Close(ctx)
 }
 
-// forward calls function i of a guest's kernels. What goes wrong there ends the guest's call, too.
+// forward calls function i of a guest's kernels. An error there ends the guest's call, too.
 func (l *linker) forward(ctx context.Context, guest api.Module, i int, stack []uint64) {
 	k, ok := l.guests.Load(guest)
 	if !ok {

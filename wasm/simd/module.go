@@ -10,16 +10,15 @@
 //	                                             │ exports conv_u8, …  │
 //	                                             └─────────────────────┘
 //
-// The module keeps nothing of its own: a packing and the scratch that goes with it lie in the room
-// that the guest made for them, and a handle is an address in it. Functions and types are those of ../README.md.
-// No function reads or writes an address beyond what its shapes say, since memory may end there; wild
-// addresses trap.
+// The module stores nothing itself: a packing and its scratch lie in memory that the guest allocated for them, and a handle is an address
+// there. Functions and types are those of ../README.md. No function reads or writes an address beyond the range of its shapes, since
+// memory may end there; wild addresses trap.
 //
 // Results are the bytes of the kernel_generic.go of each package, floats included: products are
 // rounded before they are added, in the same order. Relaxed instructions are not used.
 //
-// Guest and module need each other, so one import must go the long way: a page calls through a function of its
-// own, a program on wazero through [Link].
+// Guest and module need each other, so one of them must import the other indirectly: a page calls through a JavaScript function, a
+// program on wazero through [Link].
 package simd
 
 import (
@@ -48,7 +47,7 @@ var (
 	f32x4 = emit.F32x4
 )
 
-// value is short for what expressions are.
+// value is short for emit.Value, the type of expressions.
 type value = emit.Value
 
 // kernels is the module in the making and the functions that others call.
@@ -96,7 +95,7 @@ func (k *kernels) defineCopy() {
 	k.copyBytes = f
 }
 
-// each runs body with at going on from where it is up to n, as long as a whole step is left.
+// each runs body with at advancing by step from its present value to n, as long as a whole step is left.
 func each(f *emit.Func, at, n value, step int, body func()) {
 	f.While(at.Add(step).LeS(n), func() {
 		body()

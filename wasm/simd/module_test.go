@@ -13,7 +13,7 @@ import (
 	"github.com/sightline-dev/sightline/wasm/simd"
 )
 
-// maxModule is what a page may have to fetch for its kernels, in bytes.
+// maxModule is the maximum size of the kernels that a page downloads, in bytes.
 const maxModule = 24 << 10
 
 func TestModuleIsSmall(t *testing.T) {
@@ -56,7 +56,7 @@ func TestLink(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Two guests, each with a memory of its own.
+	// Two guests, each with a separate memory.
 	for i, text := range []string{`one"`, `twelve\"`} {
 		g, err := r.InstantiateModule(ctx, compiled, wazero.NewModuleConfig().WithName(""))
 		if err != nil {

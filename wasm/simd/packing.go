@@ -66,7 +66,7 @@ func (k *kernels) definePacking() {
 	k.Func("unpack", ints(1))
 }
 
-// definePackRoom defines the bytes of a packing, with what its alignment may cost.
+// definePackRoom defines the number of bytes of a packing, including the padding for its alignment.
 func (k *kernels) definePackRoom() {
 	f := k.Func("pack_room", ints(4), i32)
 	kind, n, depth := f.Param(0), f.Param(1), f.Param(2)
@@ -83,7 +83,7 @@ func (k *kernels) definePackRoom() {
 	f.Return(emit.C(0))
 }
 
-// column is which column of the weights stands at place c of the panel that begins at column panel.
+// column returns the column of the weights at place c of the panel that begins at column panel.
 type column func(panel, c, n value) value
 
 // inOrder is the panels of products: the last may have fewer columns than room.

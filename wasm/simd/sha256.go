@@ -22,7 +22,7 @@ var shaStart = [8]uint32{
 	0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19,
 }
 
-// defineSum defines sha256(src, n, dst). The state stands in dst, in this machine's order until the end.
+// defineSum defines sha256(src, n, dst). dst holds the state, in this machine's byte order until the end.
 func (k *kernels) defineSum() {
 	compress, word := k.defineCompress(), k.defineWord()
 	f := k.Func("sha256", ints(3))

@@ -33,9 +33,9 @@ func (k *kernels) defineQuote() {
 	f.Return(at)
 }
 
-// defineBase64 defines base64(dst, cap, src, n): sixteen characters into twelve bytes, as long as all
-// are of an alphabet and fit. A character's range gives what to add to it (Muła and Lemire 2018); the
-// ranges are told apart by comparisons, which here are as short as their tables.
+// defineBase64 defines base64(dst, cap, src, n). It decodes sixteen characters into twelve bytes, as long as all belong to an alphabet
+// and the bytes fit. A character's range determines the number to add to it (Muła and Lemire 2018). Comparisons find the range, since
+// here they are as short as tables.
 func (k *kernels) defineBase64() {
 	f := k.Func("base64", ints(4), i64)
 	dst, room, src, n := f.Param(0), f.Param(1), f.Param(2), f.Param(3)

@@ -15,7 +15,7 @@ func (k *kernels) defineVectors() {
 	k.defineDots()
 }
 
-// rowAddress is where a row of stride bytes stands in chunks, a table of eight bytes each.
+// rowAddress returns the address of a row of stride bytes. chunks is a table of eight bytes for each chunk.
 func rowAddress(chunks, row, stride value) value {
 	chunk := chunks.Add(row.ShrU(chunkShift).Shl(3)).Load(i32, 0)
 	return chunk.Add(row.And(1<<chunkShift - 1).Mul(stride))

@@ -227,7 +227,7 @@ func TestConstants(t *testing.T) {
 	}
 }
 
-// What is wrong is a panic, where the mistake is made.
+// TestMistakes checks that each mistake panics in the call that makes it.
 func TestMistakes(t *testing.T) {
 	var m emit.Module
 	f := m.Func("f", emit.Params(i32, f32))

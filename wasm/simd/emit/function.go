@@ -89,7 +89,7 @@ func (f *Func) DoWhile(body func(), cond Value) {
 	})
 }
 
-// If runs then where cond is not 0, and otherwise what stands in or.
+// If runs then if cond is not 0, and otherwise the functions in or.
 func (f *Func) If(cond Value, then func(), or ...func()) {
 	f.code = append(f.code, value(I32, cond).code...)
 	f.open(0x04, func() {

@@ -12,9 +12,9 @@
 //	})
 //	f.Return(sum)
 //
-// Operands are checked by type where an expression is made; a mistake is a panic, since modules are
-// made of constants of the program and not of input. What the checks leave open, an engine refuses when it compiles
-// the module. The encoding is that of the WebAssembly specification 2.0, chapter 5.
+// Operands are checked by type where an expression is made; a mistake is a panic, since modules are made of constants of the program and
+// not of input. An engine finds the remaining mistakes when it compiles the module. The encoding is that of the WebAssembly specification
+// 2.0, chapter 5.
 //
 // The package knows no tables, globals, data segments, references or exceptions.
 package emit

@@ -6,9 +6,8 @@ import (
 	"math"
 )
 
-// Value is an expression: code that leaves one value of its type on the stack. A local is a Value
-// too, and may be used any number of times; any other costs its code each time that it is used, and is
-// computed there, from what its locals are by then. [Func.Let] computes once.
+// Value is an expression: code that leaves one value of its type on the stack. A local is a Value too, and code may use it any number of
+// times. Each use of another Value emits its code again, which computes with the locals' values at that point. [Func.Let] computes once.
 type Value struct {
 	typ   Type
 	code  []byte
@@ -54,7 +53,7 @@ func value(t Type, v any) Value {
 	panic(fmt.Sprintf("emit: %T where %v is wanted", v, t))
 }
 
-// op is an instruction applied to operands, which stand on the stack in their order.
+// op is an instruction after its operands, which it takes from the stack in their order.
 func op(typ Type, code []byte, operands ...Value) Value {
 	var out []byte
 	for _, v := range operands {
