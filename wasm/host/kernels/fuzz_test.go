@@ -17,7 +17,7 @@ import (
 	"github.com/sightline-dev/sightline/wasm/abi"
 )
 
-// arena is a guest's memory between two pages that nobody may touch: whoever leaves it crashes.
+// arena is a guest's memory between two protected pages: a kernel that leaves it crashes.
 type arena struct {
 	whole, mem []byte
 }
@@ -69,7 +69,7 @@ func picture() []byte {
 
 var small = picture()
 
-// furnish fills memory with what calls find reasonable.
+// furnish fills memory with reasonable data for calls.
 func (a *arena) furnish(rng *rand.Rand) {
 	clear(a.mem)
 	for i := dataAt; i < len(a.mem); i += 4 {
@@ -103,10 +103,11 @@ func (a *arena) furnish(rng *rand.Rand) {
 	}
 }
 
-// roles say what each parameter of an import is, so that most calls get somewhere: 1–2 a handle of
-// that kind, a an address, o one or 0, n a small number, l a length of training, s a stride of
-// vectors, k a kind, q, p and d structures, t a table, u how many rows it has, v a view, j a picture,
-// z its length, c room enough, f a number, I any.
+// roles gives the kind of each parameter of an import, so that most calls have valid arguments.
+//
+// 1–2 are handles of that kind, a an address, o one or 0, n a small number, l a length of training, s a stride of vectors, k a kind.
+//
+// q, p and d are structures, t a table, u its number of rows, v a view, j a picture, z its length, c room enough, f a number, I any.
 var roles = map[string]string{
 	"pack_room": "knnn", "pack": "kannna", "unpack": "n",
 	"conv_u8": "1anannnqo", "conv_rows_u8": "1anannnqnnn", "gemv_u16": "1aao",

@@ -9,8 +9,8 @@ import (
 	"github.com/sightline-dev/sightline/core/predict/raster"
 )
 
-// Instance is what one instance of a guest uses of a [Native]: its handles and scratch memory. It is
-// used by one goroutine at a time, like the guest.
+// Instance holds the handles and scratch memory of one instance of a guest on a [Native]. Only one goroutine at a time may use it, like
+// the guest.
 type Instance struct {
 	native *Native
 	mem    []byte          // the guest's memory, while a call runs
@@ -20,7 +20,7 @@ type Instance struct {
 	free    []int32
 	weights int64 // bytes of all handles, each as if it were not shared
 
-	// What calls pass to core, kept here so that none allocates.
+	// Arguments for core. They are here so that no call allocates them.
 	requant nnkernel.Requant
 	add     nnkernel.Add
 

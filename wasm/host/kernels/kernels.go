@@ -1,5 +1,5 @@
-// Package kernels lends a guest the kernels of package core as they run natively: the imports of
-// module kernel, on the guest's own memory, without a copy.
+// Package kernels provides a guest with the native kernels of package core, as the imports of module kernel. They work on the guest's
+// memory without a copy.
 //
 //	guest's memory  ┌──────── src ──────── q ───── dst ───────────────┐
 //	                └──────────┼──────────┼─────────▲──────────────────┘
@@ -8,15 +8,12 @@
 //	handle ──▶ packed weights, shared by content ──▶ core/predict/nn/kernel
 //	           between instances
 //
-// wasm/README.md says what each import takes; the Go functions of core say what it computes. Every
-// call takes a new view of the memory, since memory moves when it grows, and slices it by the
-// shapes, so that nothing outside of what a call names is read or written but inside the same
-// memory. A range that does not lie in it, or a shape that makes no sense, ends the instance with
-// [abi.ErrWild].
+// wasm/README.md describes the arguments of each import, and the Go functions of core describe its result. Every call takes a new view of
+// the memory, since memory moves when it grows, and slices it by the shapes. So a call never reads or writes outside the guest's memory.
+// If a range is outside of it or a shape is invalid, the instance ends with [abi.ErrWild].
 //
-// What a guest can make its host spend is bounded: the weights of an instance by
-// [Options.Weights], the work of a call by [Options.Work], a picture by raster's own limits and the
-// time of the call it belongs to. Calls allocate nothing, but for packing and pictures.
+// The costs that a guest can cause are bounded: the weights of an instance by [Options.Weights], the work of a call by [Options.Work], a
+// picture by raster's own limits and the time of the call it belongs to. Calls allocate nothing, but for packing and pictures.
 package kernels
 
 import (
@@ -30,12 +27,11 @@ import (
 	"github.com/sightline-dev/sightline/wasm/abi"
 )
 
-// DefaultWeights is how many bytes of packed weights an instance may hold unless Options say
-// otherwise.
+// DefaultWeights is the maximum number of bytes of packed weights in an instance, unless Options set another.
 const DefaultWeights = 256 << 20
 
-// DefaultWork is how much one call may do unless Options say otherwise: some seconds of plain Go,
-// and several times the largest layer of any network that a picture goes through.
+// DefaultWork is the maximum work of one call, unless Options set another. It is some seconds of plain Go, and several times the largest
+// layer of any network that analyses pictures.
 const DefaultWork = 1 << 33
 
 // Module is the name of the module that guests import.
@@ -48,7 +44,7 @@ type Options struct {
 	Limits  raster.Limits // what a picture may cost, whatever a guest says; zero fields mean raster's defaults. Expired is not asked
 }
 
-// Native lends native kernels to any number of instances. It is safe for concurrent use.
+// Native provides any number of instances with native kernels. It is safe for concurrent use.
 type Native struct {
 	o      Options
 	shared shared

@@ -84,10 +84,10 @@ func (g *guest) run(t testing.TB, i int, want predict.Want) {
 	}
 }
 
-// TestAnalysisInAGuest holds a predict in a guest to the same natively: the same values, whether the host lends it the network,
-// as an edge does, or only the kernels. With the network it takes at
-// most 1.15 times the processor's time (goal A on edge nodes), by the least of some rounds in
-// turns. Other work on the machine costs the two differently, so the test fails from 1.4 on.
+// TestAnalysisInAGuest compares a predict in a guest with a native one. The values must be the same, both if the host runs the network,
+// as an edge does, and if it only provides the kernels. With the network the guest takes at most 1.15 times the processor's time (goal A
+// on edge nodes), by the least of some alternating rounds. Other work on the machine affects the two differently, so the test fails above
+// 1.4.
 func TestAnalysisInAGuest(t *testing.T) {
 	if testing.Short() {
 		t.Skip("measures")

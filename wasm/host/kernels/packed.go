@@ -103,8 +103,8 @@ func (in *Instance) pack(s []uint64) {
 	s[0] = uint64(in.handle(p))
 }
 
-// packedBytes is what a packing takes: columns in panels of 16, depth in groups of four, depthwise
-// bytes in three layouts, windows in words at 36 places for 9 of theirs besides.
+// packedBytes returns the size of a packing: columns in panels of 16, depth in groups of four. Depthwise weights have three layouts.
+// Windows of 3x3 weights have 36 words of 16 bits in addition.
 func packedBytes(kind int32, n, k, segs int64) int64 {
 	const overhead = 1 << 10
 	columns := (n + 15) / 16 * 16
@@ -152,7 +152,7 @@ func (in *Instance) handle(p *packed) int32 {
 	return int32(len(in.handles))
 }
 
-// packing is what a handle names.
+// packing returns the packing of a handle.
 func (in *Instance) packing(handle uint64) *packed {
 	i := int(int32(handle)) - 1
 	if i < 0 || i >= len(in.handles) || in.handles[i] == nil {

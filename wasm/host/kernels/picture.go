@@ -5,7 +5,7 @@ import (
 	"github.com/sightline-dev/sightline/core/predict/raster/jpg"
 )
 
-const refused = -2 // of decode: info says why
+const refused = -2 // result of decode; info has the reason
 
 const (
 	viewBytes = 112
@@ -113,7 +113,7 @@ func (in *Instance) ycbcr(s []uint64) {
 	raster.YCbCr(in.bytes(s[0], times(n, 3)), in.bytes(s[1], n), in.bytes(s[2], n), in.bytes(s[3], n))
 }
 
-// block is what inverse8 and inverse4 take: side rows of dst, and the coefficients.
+// block returns the arguments of inverse8 and inverse4: side rows of dst, and the coefficients.
 func (in *Instance) block(s []uint64, side int) (dst []byte, stride int, b, quant *[64]int32) {
 	stride = count(s[1])
 	return in.bytes(s[0], extent(side, stride, side)), stride, (*[64]int32)(view[int32](in, s[2], 64)), (*[64]int32)(view[int32](in, s[3], 64))

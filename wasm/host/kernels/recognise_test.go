@@ -10,7 +10,8 @@ import (
 	"github.com/sightline-dev/sightline/models"
 )
 
-// TestRecognise holds what a guest gets to a recogniser's own, byte for byte, and lends a network once.
+// TestRecognise checks that a guest gets the same bytes from the host as from a recogniser, and that the instance asks its host once for
+// each network.
 func TestRecognise(t *testing.T) {
 	set, err := predict.LoadNetwork(models.FS)
 	if err != nil {

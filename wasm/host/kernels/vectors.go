@@ -36,7 +36,7 @@ func (in *Instance) translate(t *table, at uint64, stride, rows int) []unsafe.Po
 	return unsafe.Slice((*unsafe.Pointer)(unsafe.Pointer(&t.chunks[0])), n)
 }
 
-// maxStride is what vectors of the most dimensions take.
+// maxStride is the stride of vectors with the most dimensions.
 const maxStride = kernel.MaxDim
 
 // shape checks the parameters that distances and dots share.
@@ -47,7 +47,7 @@ func (in *Instance) shape(stride, n, total int) {
 	in.work(n, stride, 1)
 }
 
-// rowsAtOnce is how many rows are measured in one piece.
+// rowsAtOnce is the number of rows that one call of a kernel measures.
 const rowsAtOnce = 1 << 10
 
 // eachRows calls f with copies of n rows at an address, all of them below total: results may be

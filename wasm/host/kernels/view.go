@@ -22,7 +22,7 @@ func count(v uint64) int {
 
 func float(v uint64) float32 { return math.Float32frombits(uint32(v)) }
 
-// times is a·b, of numbers that are not negative. What passes any memory by far is wild.
+// times returns a·b of numbers that are not negative. It ends the instance if the product is far beyond any memory.
 func times(a, b int) int {
 	hi, lo := bits.Mul64(uint64(a), uint64(b))
 	if hi != 0 || lo > 1<<48 {
@@ -31,14 +31,14 @@ func times(a, b int) int {
 	return int(lo)
 }
 
-// work refuses a call that would do a·b·c of what is bounded.
+// work ends the instance if a call would do more work than the limit, a·b·c.
 func (in *Instance) work(a, b, c int) {
 	if int64(times(times(a, b), c)) > in.native.o.Work {
 		wild()
 	}
 }
 
-// extent is how many elements n rows of width lie in, step apart.
+// extent returns the number of elements that n rows of width span, step apart.
 func extent(n, step, width int) int { return times(n-1, step) + width }
 
 // bytes is the range of n bytes at an address.
@@ -50,7 +50,7 @@ func (in *Instance) bytes(at uint64, n int) []byte {
 	return in.mem[from : from+uint64(n) : from+uint64(n)]
 }
 
-// element is what kernels read and write, at its natural alignment.
+// element is a type of numbers that kernels read and write, at its natural alignment.
 type element interface {
 	uint8 | int8 | uint16 | int16 | int32 | uint32 | int64 | float32 | float64
 }
@@ -65,8 +65,8 @@ func view[T element](in *Instance, at uint64, n int) []T {
 	return cast[T](b)
 }
 
-// onward is a range of at least n elements that goes on as far as memory does: for kernels that
-// read on, in whole vectors, where it makes no difference what they read.
+// onward returns the elements from an address to the end of memory, at least n. It is for kernels that read whole vectors beyond the n
+// elements; the values there do not matter.
 func onward[T element](in *Instance, at uint64, n int) []T {
 	size := int(unsafe.Sizeof(*new(T)))
 	in.bytes(at, times(n, size))
