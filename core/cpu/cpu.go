@@ -1,5 +1,5 @@
-// Package cpu says which instructions the kernels of this program may use: those that the
-// processor has and that the build has code for.
+// Package cpu determines which instructions the kernels of this program may use: those that the processor supports and that the build has
+// code for.
 //
 //	Generic ─▶ AVX2 ─▶ AVX512 ─▶ AVX512VNNI     each level has all that those before it have
 //	 every     amd64, not purego
@@ -40,10 +40,10 @@ const (
 	NEON                    // arm64
 	DotProd                 // with FEAT_DotProd as well
 	I8MM                    // with FEAT_I8MM as well
-	Lent                    // the imports that the host of a WebAssembly module lends
+	Lent                    // imports that the host of a WebAssembly module provides
 )
 
-// String is the level's name: generic, avx2, avx512, avx512vnni, neon, dotprod, i8mm or lent.
+// String returns the level's name, such as avx2.
 func (l Level) String() string {
 	names := [...]string{"generic", "avx2", "avx512", "avx512vnni", "neon", "dotprod", "i8mm", "lent"}
 	if int(l) < len(names) {
@@ -96,8 +96,8 @@ func (c *Choice) Each() iter.Seq[Level] {
 	}
 }
 
-// Force switches to a level of [Choice.Each] and returns a function that switches back. It is
-// for tests and measurements. It panics for a level that is not there.
+// Force switches to a level of [Choice.Each] and returns a function that switches back. It is for tests and measurements. It panics if
+// the level is unavailable.
 func (c *Choice) Force(to Level) (restore func()) {
 	if !slices.Contains(c.all, to) {
 		panic("cpu: level " + to.String() + " is not available")
