@@ -7,13 +7,12 @@
 //	k = 1   ████████▒▒▒▒▒▒▒▒                  ─────────────   └────────┘ ▼
 //	…       ████████▒▒▒▒▒▒▒▒                                  ◀── 32 ──▶
 //
-// kernel_generic.go is the definition; the assembly does the same operations in the same order.
-// Every product is rounded before it is added (no fused multiply-add), an element of a matrix
-// product is summed in ascending k starting from +0, and what sums along a slice keeps 32 lanes:
-// element i belongs to lane i mod 32, each lane sums ascending from +0, and at the end the upper
-// half of the lanes is added to the lower, five times.
+// kernel_generic.go is the definition; the assembly does the same operations in the same order. Every product is rounded before it is
+// added (no fused multiply-add). An element of a matrix product is summed in ascending k, starting from +0. A sum along a slice has 32
+// lanes, and element i belongs to lane i mod 32. Each lane sums in ascending order, starting from +0. At the end the upper half of the
+// lanes is added to the lower, five times.
 //
-// No function allocates or keeps what it is given. All are safe for concurrent use.
+// No function allocates or retains its arguments. All are safe for concurrent use.
 package kernel
 
 import "github.com/sightline-dev/sightline/core/cpu"
