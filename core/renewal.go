@@ -38,8 +38,8 @@ func (r *renewal) queue() *training.Queue {
 	return r.trainings
 }
 
-// takeTrainings hands out at most n trainings, and says which queue they are to go back to.
-// While the last of the newest network are made, no other begins: it would be the old one's.
+// takeTrainings hands out at most n trainings, and returns the queue to which they go back. While the last trainings of the newest
+// network run, it hands out none, because their versions would be the old network's.
 func (r *renewal) takeTrainings(now time.Time, n int) ([]*training.Run, *training.Queue, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -50,8 +50,7 @@ func (r *renewal) takeTrainings(now time.Time, n int) ([]*training.Run, *trainin
 	return runs, r.trainings, err
 }
 
-// dropAfter is how long what the old network left stays after the change, for calls that
-// began before it.
+// dropAfter is the time that the old network's data stays after the change, for calls that began before it.
 const dropAfter = time.Minute
 
 // SpaceOf is the space of the indexes over embeddings of a network.
@@ -189,8 +188,8 @@ func (e *Engine) takeRenewals(now time.Time, app *application, n int) (tasks []T
 	return tasks, err
 }
 
-// stepRenewal takes an application over to the newest network when all that it needs is
-// there; settled says that its index has nothing left to do.
+// stepRenewal switches an application to the newest network once everything that it needs exists. settled reports that its index has no
+// more work.
 func (e *Engine) stepRenewal(ctx context.Context, now time.Time, app *application, settled bool) (more bool, err error) {
 	app.mu.Lock()
 	defer app.mu.Unlock()
@@ -248,7 +247,7 @@ func (e *Engine) dropOld(now time.Time, app *application) error {
 	}
 	err := app.Partition.Index().Drop(app.old)
 	if errors.Is(err, index.ErrSpace) {
-		err = nil // it is gone
+		err = nil // dropped already
 	}
 	if err == nil {
 		app.moved = time.Time{}
@@ -256,8 +255,8 @@ func (e *Engine) dropOld(now time.Time, app *application) error {
 	return err
 }
 
-// Progress is how far an application is on its way to the newest network. Once Done and Failed
-// are All together, its models are trained again, which takes moments.
+// Progress is the progress of an application towards the newest network. Once Done and Failed add up to All, its models are trained
+// again, which takes moments.
 type Progress struct {
 	App       string
 	Done, All uint64 // inputs

@@ -30,7 +30,7 @@ type renewing struct {
 	red, all int // inputs that are red, and in all
 }
 
-// answer is what tests read of an answer.
+// answer holds the fields of an answer that tests read.
 type answer struct {
 	Status struct{ Code int }
 	Hits   []struct {
@@ -115,7 +115,7 @@ func (r *renewing) check() {
 	}
 }
 
-// custom is what the own model says of "warm" in a picture.
+// custom returns the own model's value of "warm" in a picture.
 func (r *renewing) custom(name string) float64 {
 	r.Helper()
 	picture := base64.StdEncoding.EncodeToString(apitest.Picture(name))
@@ -214,7 +214,7 @@ func changeNetwork(t *testing.T, inputs int) {
 		t.Errorf("Renewals = %+v, %v", p, err)
 	}
 
-	// What the old network left goes, and the application works on.
+	// The data of the old network is dropped, and the application continues to work.
 	for range 10 {
 		r.Step(t, 10*time.Second)
 	}

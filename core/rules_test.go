@@ -142,8 +142,8 @@ func inward(from, to string) bool {
 	return slices.Index(layers, to) < slices.Index(layers, from)
 }
 
-// lent lists functions that use the environment of the process. They are arguments everywhere except in origin/server/system, the one
-// place that has the real clock, randomness, files and dialler. An empty list means every name of the package.
+// lent lists functions that use the environment of the process. Other packages get them as arguments from origin/server/system, the only
+// place with the real clock, randomness, files and dialler. An empty list means every name of the package.
 var lent = map[string][]string{
 	"time":         {"Now", "Since", "Until", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker", "Sleep"},
 	"crypto/rand":  nil,

@@ -9,13 +9,12 @@ import (
 	"github.com/sightline-dev/sightline/core/register"
 )
 
-// droppedOnce is how many pictures of deleted inputs a step looks at.
+// droppedOnce is the maximum number of pictures of deleted inputs that a step handles.
 const droppedOnce = 64
 
-// Step does a little of what is due at now and no request waits for: work on the indexes,
-// tidying after deletions, and what [register.Register.Step] does, unless the engine is one application's.
-// It reports whether there is more. It ends early with ctx's error when ctx ends; the next Step
-// goes on.
+// Step does a little of the due work that no request waits for: on the indexes, and tidying after deletions. The engine of all
+// applications also calls [register.Register.Step]. Step reports whether more is due. When ctx ends, it returns early with ctx's error,
+// and the next Step continues.
 func (e *Engine) Step(ctx context.Context, now time.Time) (more bool, err error) {
 	if e.closed.Load() {
 		return false, register.ErrClosed
@@ -43,9 +42,9 @@ func (e *Engine) Step(ctx context.Context, now time.Time) (more bool, err error)
 	return more || some, err
 }
 
-// Strays reports whether pictures may have been left that nothing claims, since it was last
-// asked. The host of an engine of one application then looks through all pictures that it lends,
-// as [register.Register.Collect] does. An engine of all applications does so itself.
+// Strays reports whether there may be new orphans since the last call: pictures that nothing references. The host of an engine of one
+// application then checks all pictures that it provides, as [register.Register.Collect] does. An engine of all applications does so
+// itself.
 func (e *Engine) Strays() bool { return e.strays.Swap(false) }
 
 // stepApp is the part of a Step that is one application's.
@@ -74,8 +73,8 @@ func (e *Engine) dropGone(ctx context.Context, app *application) (more bool, err
 	return len(pictures) == droppedOnce, errors.Join(err, e.dropHeld(app, len(pictures) > 0))
 }
 
-// dropHeld notes that a picture whose input is gone may have been kept for something of a copy that is on its
-// way or in dispute. Once no such thing is left, Strays reports true.
+// dropHeld notes pictures of deleted inputs that a replica may still need: its outbox or a conflict may refer to them. Once both are
+// empty, the host looks for orphans.
 func (e *Engine) dropHeld(app *application, dropped bool) error {
 	if !app.copied || !dropped && !app.held {
 		return nil

@@ -24,29 +24,27 @@ type Trainer interface {
 
 var _ Trainer = (*training.Run)(nil)
 
-// Task is one piece of slow work that no request waits for. Exactly one of Picture and
-// Training is set, and says what is to be done:
+// Task is one piece of slow work that no request waits for. Exactly one of Picture and Training is set. It describes the work:
 //
 //	Picture   an input's picture: fetch it, analyse it and hold it in the blobs
 //	Training  a model's version: step until the run has ended, giving way in between
 //
-// The host hands a finished task back to [Engine.Done] with the field of the same name in
-// a [Result]. A task that is not handed back is handed out again after the engine was
-// opened again, since the state of the applications says what is to be done.
+// The host hands a finished task back to [Engine.Done] with the field of the same name in a [Result]. If the host does not hand a task
+// back, the engine hands it out again after its next start, since the state of the applications determines the tasks.
 type Task struct {
 	Picture  *api.Job
 	Training Trainer
-	Ref      any // how an engine that stands for one elsewhere knows its task; nil: one of [Engine]'s
+	Ref      any // the task's identity in an engine that forwards to one elsewhere; nil: one of [Engine]'s
 
-	run     *training.Run // Training
+	run     *training.Run // the task's identity in an engine that forwards to another engine; nil: a task of [Engine]
 	app     *application
 	input   ingest.Task
 	renewed *renew.Task // of an input that the newest network analyses
-	again   bool        // Training is of a version that the newest network makes again
+	again   bool        // the newest network trains the version again
 	queue   *training.Queue
 }
 
-// Result is what became of a [Task]. A picture's is held in the blobs and released by Done.
+// Result is the result of a [Task]. The blobs hold a picture until Done releases it.
 type Result struct {
 	Picture  api.Result
 	Training error // what kept a run from its end, such as a panic; nil: it has ended
@@ -119,12 +117,11 @@ func (e *Engine) takeOf(app *application, now time.Time, n, out int) (tasks []Ta
 	return append(tasks, renewals...), err
 }
 
-// maxTrainings is how many trainings are under way at once, of all applications. Each may
-// hold hundreds of megabytes.
+// maxTrainings is the maximum number of trainings at the same time, over all applications. Each may hold hundreds of megabytes.
 const maxTrainings = 2
 
-// Done takes what became of a task. The error is the store's: the task is then due again. What
-// was done for an application that is deleted by now is dropped.
+// Done takes the result of a task. It returns errors of the store, and the task is then due again. It drops the result if the application
+// was deleted meanwhile.
 func (e *Engine) Done(ctx context.Context, t Task, r Result) error {
 	if err := e.done(ctx, t, r); !gone(err) {
 		return err
