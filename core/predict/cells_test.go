@@ -10,7 +10,7 @@ import (
 	"github.com/sightline-dev/sightline/core/predict/raster"
 )
 
-// TestActivations has the tiny network, whose cells are its pixels, look at a picture that is red above and green below.
+// TestActivations runs the tiny network, whose cells are its pixels, on a picture that is red above and green below.
 func TestActivations(t *testing.T) {
 	s := tinySet(t)
 	a := s.NewAnalyser(raster.Limits{})
@@ -101,7 +101,7 @@ func TestActivationsOfOtherCells(t *testing.T) {
 	}
 }
 
-// TestRecogniserShapes holds that what does not fit is a bug of the caller's.
+// TestRecogniserShapes checks that a slice of the wrong length panics, as a bug of the caller.
 func TestRecogniserShapes(t *testing.T) {
 	r := tinySet(t).NewRecogniser()
 	defer func() {

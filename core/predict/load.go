@@ -136,7 +136,7 @@ func (s *Set) loadGeneral(b *bundle, of extent) (*concepts, error) {
 	return c, err
 }
 
-// loadNames reads what the concepts are called in all languages.
+// loadNames reads the names of the concepts in all languages.
 func (s *Set) loadNames(b *bundle, c *concepts) (err error) {
 	ids := make([]string, len(c.list))
 	for i := range c.list {
@@ -157,7 +157,7 @@ func (s *Set) loadNames(b *bundle, c *concepts) (err error) {
 	return nil
 }
 
-// baseOf hashes what derived records depend on: the network by its identity, each table by its own hash.
+// baseOf hashes the sources of derived records: the network by its identity, each table by its own hash.
 func baseOf(b *bundle) [sha256.Size]byte {
 	n := b.Network
 	h := sha256.New()

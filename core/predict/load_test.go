@@ -120,7 +120,7 @@ func TestLoadChecksEveryFile(t *testing.T) {
 	}
 }
 
-// TestBase holds that a base names what derived records come from, and nothing else.
+// TestBase checks that a base depends on the sources of derived records, and on nothing else.
 func TestBase(t *testing.T) {
 	base := func(edit func(parts)) [32]byte {
 		t.Helper()

@@ -142,7 +142,7 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// TestTop holds the best few to the first ones of all in order, equal values among them.
+// TestTop compares the best few with the first ones of all in order, including equal values.
 func TestTop(t *testing.T) {
 	m := tinySet(t).General()
 	rng := rand.New(rand.NewPCG(1, 2))

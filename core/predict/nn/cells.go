@@ -40,7 +40,7 @@ func (s *Session) Cells(in Tensor, each func(y, x int, out []Tensor)) error {
 		return err
 	}
 	s.runSteps(0, last.step)
-	// Values of the later steps may share the map's memory, so they get a copy of the map.
+	// Values of the later steps may overwrite the map's memory, so these steps read a copy of the map.
 	id := last.x.root().id
 	lent := s.mem[id]
 	s.mem[id] = alignedBytes(int64(len(lent)))

@@ -178,7 +178,7 @@ func growFloatNet(t *rapid.T) *floatNet {
 	return f
 }
 
-// TestRandomFloatNetworks holds whole random networks to direct loops over the nodes' definitions, at every kernel level of this
+// TestRandomFloatNetworks compares whole random networks with direct loops over the nodes' definitions, at every kernel level of this
 // machine.
 func TestRandomFloatNetworks(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {

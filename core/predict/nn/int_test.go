@@ -207,8 +207,8 @@ func (x stored) picture() nn.Tensor {
 	return nn.Tensor{Type: nn.Uint8, Shape: []int{s[0], s[2], s[3], s[1]}, U8: interleaved(bytes, s)}
 }
 
-// TestRandomIntegerNetworks holds whole random networks to the definition of each integer operation, byte for byte, at every
-// kernel level of this machine.
+// TestRandomIntegerNetworks compares whole random networks with the definition of each integer operation, byte for byte, at every kernel
+// level of this machine.
 func TestRandomIntegerNetworks(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		f, logits := growIntNet(rt)

@@ -116,7 +116,7 @@ func NewNetwork(input Value) (*Network, error) {
 // Nodes returns the nodes. The caller must not change them.
 func (n *Network) Nodes() []Node { return n.nodes }
 
-// Outputs returns what the network gives. The caller must not change it.
+// Outputs returns the network's outputs. The caller must not change them.
 func (n *Network) Outputs() []Output { return n.outputs }
 
 // Value returns the value of a number.
@@ -220,7 +220,7 @@ func (n *Network) result(node *Node) (Value, error) {
 	return out, err
 }
 
-// convolve checks a Conv of x and sets what it gives.
+// convolve checks a Conv of x and sets its result.
 func (n *Node) convolve(x Value, with *Value, out *Value) error {
 	if len(x.Shape) != 4 || x.Type != Float32 && x.Type != Uint8 {
 		return fmt.Errorf("operand of %v %v", x.Type, x.Shape)
@@ -269,7 +269,7 @@ func (n *Node) product() Levels {
 	return n.To
 }
 
-// sum checks an Add of x and another value and sets what it gives.
+// sum checks an Add of x and another value and sets its result.
 func (n *Node) sum(x Value, with *Value, out *Value) error {
 	if with == nil || with.Type != x.Type || x.Type == Uint16 || len(x.Shape) != 4 || !slices.Equal(with.Shape, x.Shape) {
 		return fmt.Errorf("operands of %v %v and %v", x.Type, x.Shape, with)
@@ -292,7 +292,7 @@ func sumFits(a, b, to Levels) error {
 	return nil
 }
 
-// mean checks a Pool of x and sets what it gives.
+// mean checks a Pool of x and sets its result.
 func mean(x Value, out *Value) error {
 	if len(x.Shape) != 4 || x.Type == Uint16 {
 		return fmt.Errorf("operand of %v %v", x.Type, x.Shape)
@@ -310,7 +310,7 @@ func mean(x Value, out *Value) error {
 	return nil
 }
 
-// multiply checks a Gemm of x and sets what it gives.
+// multiply checks a Gemm of x and sets its result.
 func (n *Node) multiply(x Value, out *Value) error {
 	if len(x.Shape) != 2 || x.Type == Uint8 {
 		return fmt.Errorf("operand of %v %v", x.Type, x.Shape)

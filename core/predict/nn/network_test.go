@@ -88,7 +88,7 @@ func TestAppendRefuses(t *testing.T) {
 	}
 }
 
-// TestNetworkLimits holds the counts, and shapes whose products overflow.
+// TestNetworkLimits checks the limits of the counts, and shapes whose products overflow.
 func TestNetworkLimits(t *testing.T) {
 	for _, in := range []nn.Value{
 		{Type: nn.Uint16, Shape: []int{1, 1, 1, 1}},
@@ -138,7 +138,7 @@ func TestNetworkLimits(t *testing.T) {
 	}
 }
 
-// TestDamagedPlan holds that a plan file cut anywhere, with another version, or with bytes behind it is refused, and that one with
+// TestDamagedPlan checks that a plan file cut anywhere, with another version, or with bytes behind it is refused, and that one with
 // any byte changed is refused or is a plan that writes the same bytes.
 func TestDamagedPlan(t *testing.T) {
 	var files [][]byte

@@ -20,10 +20,10 @@ type Plan struct {
 	pooled  *pooled  // nil: the plan has no map for Session.Cells
 }
 
-// Input returns what Run takes, in the shape (N, H, W, C). The caller must not change it.
+// Input returns the value that Run takes, in the shape (N, H, W, C). The caller must not change it.
 func (p *Plan) Input() Value { return p.input }
 
-// Outputs returns what Run gives. The caller must not change it.
+// Outputs returns the values that Run gives. The caller must not change them.
 func (p *Plan) Outputs() []Value { return p.outputs }
 
 // compiler turns a graph into a plan's steps.

@@ -108,7 +108,7 @@ func TestCompileHoldsWork(t *testing.T) {
 	}
 }
 
-// TestCompileRefuses holds that what a valid network may ask for and this package does not do is an error that names the node.
+// TestCompileRefuses checks that Compile refuses valid networks that this package does not support, with an error that names the node.
 func TestCompileRefuses(t *testing.T) {
 	padded := network(t, nn.Float32, nn.Levels{}, 1, 2, 4, 4)
 	mean := add(t, padded, nn.Node{Kind: nn.Pool, Of: 1})
@@ -175,8 +175,8 @@ func TestSessionsShareAPlan(t *testing.T) {
 	}
 }
 
-// TestFullConvolutionBlocks holds a full convolution and its projection to the same bytes in a block and apart, and a block to
-// less memory than its wide value takes.
+// TestFullConvolutionBlocks checks that a full convolution and its projection give the same bytes in a block and apart, and that a block
+// takes less memory than its wide value.
 func TestFullConvolutionBlocks(t *testing.T) {
 	const ins, wide, row = 8, 96, 12 * 96
 	same := slide{3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 1}

@@ -36,8 +36,7 @@ var views = []View{
 	{Width: 1, Height: 1},
 }
 
-// TestDecode holds every format, pixel type and orientation to one slow reference that
-// turns, crops and averages a whole picture.
+// TestDecode compares every format, pixel type and orientation with one slow reference that turns, crops and averages a whole picture.
 func TestDecode(t *testing.T) {
 	colours := noisy(41, 33)
 	turned := []int{1, 2, 3, 4, 5, 6, 7, 8}
@@ -237,7 +236,7 @@ func TestDecodeJPEGScaled(t *testing.T) {
 	}
 }
 
-// TestDecodeEnlarges holds the corners and the middle of a two by two picture.
+// TestDecodeEnlarges checks the corners and the middle of an enlarged picture of two by two pixels.
 func TestDecodeEnlarges(t *testing.T) {
 	m := image.NewGray(image.Rect(0, 0, 2, 2))
 	copy(m.Pix, []byte{0, 100, 200, 40})
@@ -260,8 +259,8 @@ func TestDecodeEnlarges(t *testing.T) {
 	}
 }
 
-// TestDecodeBox holds five pixels made four: centres at 1/2, 3/2 and so on in intervals of
-// 5/4, of which the two in the middle share the third pixel.
+// TestDecodeBox checks five pixels shrunk to four. The centres are at 1/2, 3/2 and so on in intervals of 5/4, and the two intervals in
+// the middle share the third pixel.
 func TestDecodeBox(t *testing.T) {
 	m := image.NewGray(image.Rect(0, 0, 5, 1))
 	copy(m.Pix, []byte{10, 20, 30, 40, 50})

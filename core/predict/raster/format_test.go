@@ -91,7 +91,7 @@ func TestRecogniseVideos(t *testing.T) {
 	}
 }
 
-// TestErrorNumbers holds the numbers of wasm/README.md.
+// TestErrorNumbers checks that the errors have the numbers of wasm/README.md.
 func TestErrorNumbers(t *testing.T) {
 	for err, want := range map[error]int{ErrUnsupported: 1, ErrTooLarge: 2, ErrCorrupt: 3, ErrExpired: 4, io.EOF: 5} {
 		if got := ErrorNumber(fmt.Errorf("picture: %w", err)); got != want {

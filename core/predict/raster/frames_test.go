@@ -298,8 +298,7 @@ func TestFramesOfEncoder(t *testing.T) {
 	}
 }
 
-// TestFramesDamagedWebP holds damage in the container of an animation to ErrCorrupt, for
-// the first frame too.
+// TestFramesDamagedWebP checks that damage in the container of an animation gives ErrCorrupt, for the first frame too.
 func TestFramesDamagedWebP(t *testing.T) {
 	red := color.NRGBA{R: 255, A: 255}
 	good := webpOf(webpTestFrame{0, 4, 10, 0, red}, webpTestFrame{2, 2, 10, 0, red})
@@ -546,7 +545,7 @@ func TestFramesLimits(t *testing.T) {
 	}
 }
 
-// TestFramesHoldOne holds the memory of a long animation to that of one frame.
+// TestFramesHoldOne checks that a long animation takes the memory of one frame.
 func TestFramesHoldOne(t *testing.T) {
 	var frames []gifTestFrame
 	for i := range 400 {
@@ -568,8 +567,8 @@ func TestFramesHoldOne(t *testing.T) {
 	}
 }
 
-// TestGIFLikeStandard holds our reading of the container to image/gif's, over what is
-// easily damaged: the same files are refused, the same pixels come out.
+// TestGIFLikeStandard compares our reading of the container with image/gif's, over parts that are easily damaged: both refuse the same
+// files and give the same pixels.
 func TestGIFLikeStandard(t *testing.T) {
 	m := paletted(noisy(9, 9))
 	whole := asGIF(t, m)
@@ -641,8 +640,7 @@ func sameAsStandardGIF(t testing.TB, b []byte) {
 	}
 }
 
-// TestWebPColours holds lossy WebP to libwebp's colours: flat fields, where neither
-// compression nor chroma resampling shows.
+// TestWebPColours compares lossy WebP with libwebp's colours, on flat fields that show neither compression nor chroma resampling.
 func TestWebPColours(t *testing.T) {
 	want := map[image.Point][3]byte{{X: 5, Y: 3}: {200, 30, 60}, {X: 5, Y: 16}: {20, 180, 90}}
 	for _, name := range []string{"lossy.webp", "alpha.webp", "lossless.webp"} {

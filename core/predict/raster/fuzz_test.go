@@ -259,7 +259,7 @@ func FuzzPlanes(f *testing.F) {
 	})
 }
 
-// FuzzCrop holds a crop of a picture to the crop of its whole, counted slowly.
+// FuzzCrop compares a crop of a picture with the same part of the whole picture, cut slowly.
 func FuzzCrop(f *testing.F) {
 	f.Add(0.0, 0.0, 0.0, 0.0, uint8(1), uint8(15), uint8(7), uint8(9))
 	f.Add(0.1, 0.2, 0.8, 0.9, uint8(6), uint8(0), uint8(3), uint8(3))

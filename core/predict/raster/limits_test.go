@@ -146,7 +146,7 @@ func deflated(n int) []byte {
 	return b.Bytes()
 }
 
-// TestBombs holds hostile pictures to a clear error in little time and memory.
+// TestBombs checks that hostile pictures give a clear error in little time and memory.
 func TestBombs(t *testing.T) {
 	small := asJPEG(t, noisy(16, 16))
 	smallGrey := asJPEG(t, grey(noisy(16, 16)))
@@ -233,8 +233,7 @@ func tall(b []byte, w, h, n int) []byte {
 	return append(out, 0xff, 0xd9)
 }
 
-// TestBigPicture holds the other side: a photo of 108 MP and nearly 20 MB works, in
-// little memory.
+// TestBigPicture checks that a large but honest photo, of 108 MP and nearly 20 MB, decodes in little memory.
 func TestBigPicture(t *testing.T) {
 	strip := phone(12000, 16)
 	var one bytes.Buffer
@@ -263,7 +262,7 @@ func TestBigPicture(t *testing.T) {
 	}
 }
 
-// TestKeepsLittle holds what a decoder keeps after large pictures.
+// TestKeepsLittle checks how much memory a decoder keeps after large pictures.
 func TestKeepsLittle(t *testing.T) {
 	large := image.NewPaletted(image.Rect(0, 0, 3000, 2000), color.Palette{color.Black, color.White})
 	one := asGIF(t, large)
@@ -331,8 +330,8 @@ func TestLimitsGiven(t *testing.T) {
 	}
 }
 
-// TestExpired holds every decoder to a deadline that passes at its first, second … look
-// at the clock: it ends with ErrExpired, or had nothing left to do.
+// TestExpired checks every decoder with a deadline that passes at its first, second … look at the clock. It ends with ErrExpired, or had
+// nothing left to do.
 func TestExpired(t *testing.T) {
 	m := noisy(300, 200)
 	pictures := map[string][]byte{
@@ -361,8 +360,7 @@ func TestExpired(t *testing.T) {
 	}
 }
 
-// TestTruncated holds every shortened picture to an error or the whole picture: the end
-// of some files is not needed.
+// TestTruncated checks that every shortened picture gives an error or the whole picture: the end of some files is not needed.
 func TestTruncated(t *testing.T) {
 	m := noisy(24, 18)
 	pictures := map[string][]byte{

@@ -120,8 +120,8 @@ func TestColourModels(t *testing.T) {
 	}
 }
 
-// TestSubsampling holds every chroma sampling that image/jpeg's pictures can have, in
-// odd sizes and crops that begin within a chroma sample.
+// TestSubsampling checks every chroma sampling that image/jpeg's pictures can have, in odd sizes and with crops that begin within a
+// chroma sample.
 func TestSubsampling(t *testing.T) {
 	for ratio := image.YCbCrSubsampleRatio444; ratio <= image.YCbCrSubsampleRatio410; ratio++ {
 		t.Run(fmt.Sprint(ratio), func(t *testing.T) {
@@ -152,7 +152,7 @@ func TestSubsampling(t *testing.T) {
 	}
 }
 
-// TestSteadyState holds that a photo after the first takes no memory from the heap.
+// TestSteadyState checks that a photo after the first takes no memory from the heap.
 func TestSteadyState(t *testing.T) {
 	b := turnJPEG(asJPEG(t, noisy(300, 200)), 6)
 	d := NewDecoder(Limits{})
@@ -168,7 +168,7 @@ func TestSteadyState(t *testing.T) {
 	}
 }
 
-// TestDecodersDoNotMix holds that what a decoder decoded before does not show.
+// TestDecodersDoNotMix checks that a decoder's earlier pictures do not affect its result.
 func TestDecodersDoNotMix(t *testing.T) {
 	used := NewDecoder(Limits{})
 	v := View{Width: 30, Height: 30, Centre: 15}

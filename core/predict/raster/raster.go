@@ -105,7 +105,7 @@ type Info struct {
 	Frames        int    // 1, or the frames of a GIF or WebP animation (counted, not decoded)
 }
 
-// Limits bound what a picture may cost. The zero value of a field means its default.
+// Limits bound the cost of a picture. The zero value of a field means its default.
 type Limits struct {
 	Bytes             int64       // encoded size; default 20 MB (20,000,000)
 	Pixels            int64       // pixels held decoded (of a JPEG: after DCT scaling); default 40 MP

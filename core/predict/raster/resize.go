@@ -7,9 +7,9 @@ import (
 
 // How a picture is resized
 //
-// An axis takes the full-size interval from lo to hi, of length S = hi-lo, to n pixels of the result. Its ends lie between pixels, or for
-// a centred square at multiples of 1/32 of a pixel. A plane's sample j covers the full-size interval [o+j·p, o+(j+1)·p): p is its pitch,
-// the subsampling times the DCT scale, and o its origin.
+// An axis takes the full-size interval from lo to hi, of length S = hi-lo, to n pixels of the result. Its ends are borders of pixels or,
+// for a centred square, multiples of 1/32 of a pixel. A plane's sample j covers the full-size interval [o+j·p, o+(j+1)·p): p is its
+// pitch, the subsampling times the DCT scale, and o its origin.
 //
 //	S ≥ n  area: pixel i of the result is the interval [lo+i·S/n, lo+(i+1)·S/n); a
 //	       sample weighs as much as it overlaps it. In units of 1/(32·n) of a pixel

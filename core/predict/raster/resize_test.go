@@ -169,8 +169,7 @@ func TestResizeEqualsTheDefinition(t *testing.T) {
 	})
 }
 
-// TestBox holds every interval of half pixels, where centres lie on its ends and between
-// pixels of the result, to the definition.
+// TestBox compares every interval of half pixels, with centres on its ends and between pixels of the result, with the definition.
 func TestBox(t *testing.T) {
 	const pixels = 7
 	for _, pitch := range []int{1, 3} {
@@ -197,8 +196,7 @@ func TestBox(t *testing.T) {
 	}
 }
 
-// TestResizeMirrored holds what orientation relies on: a mirrored picture gives a
-// mirrored result, to the bit.
+// TestResizeMirrored checks that a mirrored picture gives a mirrored result, to the bit. Orientation relies on it.
 func TestResizeMirrored(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		src, win := anySource(t)
@@ -223,7 +221,7 @@ func TestResizeMirrored(t *testing.T) {
 	})
 }
 
-// TestResizeOfOneColour holds that weights add up to one exactly, at sizes where sums
+// TestResizeOfOneColour checks that weights add up to one exactly, at sizes where sums
 // need 64 bits too.
 func TestResizeOfOneColour(t *testing.T) {
 	for _, size := range [][4]int{{1, 1, 224, 224}, {4000, 3, 224, 224}, {30000, 700, 3, 3}, {9000, 8437, 24, 3}, {9001, 901, 24, 5}, {3, 2, 8192, 1}} {
@@ -314,7 +312,7 @@ func TestDivider(t *testing.T) {
 	}))
 }
 
-// TestRows holds the fast inner loops to the definition: all lengths, odd alignments.
+// TestRows compares the fast inner loops with the definition: all lengths, odd alignments.
 func TestRows(t *testing.T) {
 	pix := make([]byte, 1000)
 	state := uint32(7)
@@ -338,8 +336,7 @@ func TestRows(t *testing.T) {
 	}
 }
 
-// TestAcross holds the fast horizontal pass to the definition: all lengths and every
-// number of samples that it takes.
+// TestAcross compares the fast horizontal pass with the definition: all lengths and every number of samples that it takes.
 func TestAcross(t *testing.T) {
 	for n := 1; n <= 257; n++ {
 		for _, size := range []int{n, n + 1, 3 * n / 2, 2*n - 1, 2 * n, 5 * n / 2, 3 * n, 4 * n, n/2 + 1} {
@@ -366,8 +363,7 @@ func TestAcross(t *testing.T) {
 	}
 }
 
-// TestYCbCr holds the conversion to image/color's: every chroma with some luma, in rows
-// of all lengths.
+// TestYCbCr compares the conversion with image/color's: every chroma with some luma, in rows of all lengths.
 func TestYCbCr(t *testing.T) {
 	var y, cb, cr []byte
 	for b := range 256 {

@@ -219,7 +219,7 @@ func TestTIFFJPEG(t *testing.T) {
 	}
 }
 
-// TestTIFFPlanesRefused holds files that we do not read, or that lie, to the kind of their error and to little memory.
+// TestTIFFPlanesRefused checks the kind of error and the little memory of files that are unsupported or have false headers.
 func TestTIFFPlanesRefused(t *testing.T) {
 	m := image.NewYCbCr(image.Rect(0, 0, 16, 16), image.YCbCrSubsampleRatio444)
 	strip := ycbcrUnits(m, 0, 16)

@@ -93,8 +93,8 @@ func TestCentre(t *testing.T) {
 	}
 }
 
-// TestOrientation holds a picture of two by three letters to EXIF 2.32's own words:
-// which visual side the stored first row and first column are.
+// TestOrientation compares a picture of two by three letters with the text of EXIF 2.32: it names the visual side of the stored first row
+// and first column.
 func TestOrientation(t *testing.T) {
 	const stored = "abcdef" // ab, cd, ef: 2 × 3
 	tests := []struct {
@@ -133,7 +133,7 @@ func TestOrientation(t *testing.T) {
 	}
 }
 
-// TestWindowIsInside holds what the renderer relies on for any view and picture.
+// TestWindowIsInside checks, for any view and picture, the properties of a window that the renderer relies on.
 func TestWindowIsInside(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w, h := rapid.IntRange(1, maxSide).Draw(t, "w"), rapid.IntRange(1, maxSide).Draw(t, "h")

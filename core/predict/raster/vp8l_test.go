@@ -81,8 +81,7 @@ func TestGroups(t *testing.T) {
 	}
 }
 
-// TestGroupsOfRealPictures holds that what libwebp wrote passes, and that every cut of it is
-// refused where the library refuses it too.
+// TestGroupsOfRealPictures checks that files of libwebp pass, and that every cut of them that the library refuses is refused.
 func TestGroupsOfRealPictures(t *testing.T) {
 	for _, name := range []string{"lossless.webp", "alpha.webp"} {
 		b, err := os.ReadFile("testdata/" + name)

@@ -9,8 +9,7 @@ import (
 	"github.com/sightline-dev/sightline/core/predict/nn/kernel/kerneltest"
 )
 
-// FuzzLevelsAgree holds the integer results of every level to the generic ones,
-// for shapes and operands that the fuzzer chooses.
+// FuzzLevelsAgree compares the integer results of every level with the generic ones, for shapes and operands that the fuzzer chooses.
 func FuzzLevelsAgree(f *testing.F) {
 	f.Add(uint64(1), uint16(14), uint16(32), uint8(1), uint16(16))
 	f.Add(uint64(2), uint16(49), uint16(160), uint8(1), uint16(255))

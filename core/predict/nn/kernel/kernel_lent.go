@@ -59,8 +59,8 @@ type depthwiseArgs struct {
 	rows, width, dstStep, srcStep, srcStride, strideX, dilationX int32
 }
 
-// escaped takes the last address that went into a structure. The assignment moves the memory to the heap, where its address is fixed. On
-// the stack it could move before the host reads it.
+// escaped takes the last address that went into a structure. The assignment makes the compiler allocate the memory on the heap, where its
+// address is fixed. On the stack it could move before the host reads it.
 var escaped unsafe.Pointer
 
 func address(p unsafe.Pointer) uint32 {

@@ -25,7 +25,7 @@ func each(t *testing.T, n, maxSide int, f func(t *testing.T, r *rand.Rand, p *pi
 	}
 }
 
-// TestDecodeEqualsImageJPEG holds every sample of every kind of file to image/jpeg's.
+// TestDecodeEqualsImageJPEG compares every sample of every kind of file with image/jpeg's.
 func TestDecodeEqualsImageJPEG(t *testing.T) {
 	var d Decoder
 	each(t, 12, 90, func(t *testing.T, _ *rand.Rand, p *picture, data []byte) {

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// FuzzDecode holds Decode to image/jpeg at full size, and at the other scales to not
-// panicking and to refusing no file that it takes at full size.
+// FuzzDecode compares Decode with image/jpeg at full size. At the other scales it checks that Decode does not panic and accepts every
+// file that it accepts at full size.
 func FuzzDecode(f *testing.F) {
 	for i, s := range samplings {
 		for _, marker := range kinds {

@@ -38,7 +38,7 @@ const (
 //
 // where the values go to the coefficients offset1 and offset2 after the next one and advance is the number of coefficients passed, plus
 // pairEnd when the last code is the end of the block; pairOther<<24 where none fits. If there is no second value, its fields repeat the
-// first one. If there is no first value either, they hold a zero.
+// first one. If the first code has no value, the first value is a zero.
 type pairTable [1 << acBits]uint64
 
 const (

@@ -51,7 +51,7 @@ func TestInverseEqualsGeneric(t *testing.T) {
 	}
 }
 
-// TestFlatIsInverse holds the short cut for blocks without AC to the whole transform.
+// TestFlatIsInverse compares the short cut for blocks without AC with the whole transform.
 func TestFlatIsInverse(t *testing.T) {
 	r := rand.New(rand.NewPCG(2, 2))
 	for i := range transforms {
