@@ -49,8 +49,7 @@ func TestBase64(t *testing.T) {
 	}
 }
 
-// TestDecodeGroups holds the fast form to the generic one for all lengths and for a bad
-// character at every place.
+// TestDecodeGroups compares the fast form with the generic one, for all lengths and for a bad character at every place.
 func TestDecodeGroups(t *testing.T) {
 	for n := range 260 {
 		picture := make([]byte, n)

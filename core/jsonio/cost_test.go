@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestTinyObjectsCostLittle holds reliability's D7: what a text may make us allocate is
-// bounded by the members that are allowed, not by how small its values are.
+// TestTinyObjectsCostLittle checks that the limit of members bounds the memory that a text makes us allocate, however small its values
+// are.
 func TestTinyObjectsCostLittle(t *testing.T) {
 	const mib = 1 << 20
 	tests := []struct {

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// FuzzParse holds Parse to encoding/json: what Parse takes encoding/json takes with the
-// same values, and what it refuses encoding/json refuses, but for the stricter rules.
+// FuzzParse compares Parse with encoding/json. If Parse accepts a text, encoding/json gives the same values. If Parse refuses it,
+// encoding/json refuses it too, except by the stricter rules.
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
 		`{"inputs":[{"data":{"image":{"url":"http://a/b.jpg","crop":[0.1,0.2,0.9,1]}}}],"model":null}`,
@@ -90,8 +90,7 @@ func rewrite(w *Writer, v Value) {
 	}
 }
 
-// FuzzBase64 holds the decoder to encoding/base64 on what both take, and the fast
-// paths to the slow one.
+// FuzzBase64 compares the decoder with encoding/base64 on texts that both accept, and the fast paths with the slow one.
 func FuzzBase64(f *testing.F) {
 	for _, seed := range []string{
 		"", "QQ==", "QUI=", "QUJD", "QQ", "QUI", "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVo=", "QUJD\nREVG\r\nRw==", "Q", "=",

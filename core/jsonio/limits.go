@@ -46,7 +46,7 @@ func (e *Error) Error() string {
 // Unwrap returns the sentinel.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Limits bound what a text may cost. Zero fields mean the defaults.
+// Limits bound the cost of a text. Zero fields mean the defaults.
 type Limits struct {
 	Bytes   int // length of the text; 0 means 96 MiB, and 2 GiB - 1 is the most
 	Depth   int // objects and arrays around a value; 0 means 64

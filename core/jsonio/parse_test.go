@@ -199,7 +199,7 @@ func TestValue(t *testing.T) {
 	}
 }
 
-// TestWrongKinds holds that no reader panics, whatever kind it meets.
+// TestWrongKinds checks that no reader panics on a value of another kind.
 func TestWrongKinds(t *testing.T) {
 	values := []Value{{}}
 	for _, text := range []string{`null`, `true`, `false`, `1`, `"s"`, `[1]`, `{"a":1}`} {
