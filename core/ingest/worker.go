@@ -18,7 +18,7 @@ import (
 // Partition is the part of the application's partition that a worker uses.
 type Partition interface {
 	View() *partition.View
-	// Owns reports whether what an operation asks for is ours to do.
+	// Owns reports whether this site must do the work that an operation asks for.
 	Owns(asked log.Dot) bool
 	Submit(ctx context.Context, by string, bodies []log.Body, also func(*kv.Batch)) ([]fold.Verdict, error)
 }
@@ -46,7 +46,7 @@ type tries struct {
 	due    time.Time
 }
 
-// New returns a worker of app. base names what embeddings and values come from.
+// New returns a worker of app. base identifies the network and tables from which embeddings and values derive.
 func New(app catalog.AppID, base [32]byte) *Worker {
 	return &Worker{
 		app: app, base: base, tries: map[log.Dot]*tries{}, dots: map[uint32]log.Dot{}, inbox: inbox{news: news{pending: true}},
