@@ -14,7 +14,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// ErrFormat is returned for a names file that is not what it should be.
+// ErrFormat is returned for a names file with a wrong format.
 var ErrFormat = errors.New("malformed names")
 
 const (
