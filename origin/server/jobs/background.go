@@ -38,7 +38,8 @@ const (
 	idle   = 20 * time.Millisecond // between two looks at an engine that had nothing to do
 )
 
-// Run works until ctx ends. It then cancels the running tasks and waits for them; the engine hands them out again after the next start.
+// Run works until ctx ends, which also cancels the running tasks, and waits for them. The engine hands them out again after the next
+// start.
 func (b *Background) Run(ctx context.Context) {
 	var tasks sync.WaitGroup
 	defer tasks.Wait()

@@ -17,8 +17,8 @@ import (
 	"github.com/sightline-dev/sightline/core/blob"
 )
 
-// TestRequestsComeFirst has pictures of the background under way and waiting when calls come. These do not wait for one, and the background
-// continues when they are answered.
+// TestRequestsComeFirst makes calls while background pictures are running and waiting. The calls do not wait for the background, which
+// continues after the answers.
 func TestRequestsComeFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var g gauge
@@ -206,7 +206,7 @@ func (k *keeping) Step(context.Context, time.Time) (bool, error) {
 	return true, nil
 }
 
-// TestTrainingsWaitForCalls has trainings and the maintenance of the engine wait after their steps while a call is under way.
+// TestTrainingsWaitForCalls checks that trainings and the maintenance of the engine pause after each step while a call is under way.
 func TestTrainingsWaitForCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var g gauge
@@ -225,7 +225,7 @@ func TestTrainingsWaitForCalls(t *testing.T) {
 	})
 }
 
-// TestGate has other work wait where calls that go first leave no processor for it.
+// TestGate checks that other work waits if it and the calls that go first fill all processors.
 func TestGate(t *testing.T) {
 	tests := []struct {
 		workers, calls, other int
@@ -253,7 +253,8 @@ func TestGate(t *testing.T) {
 	}
 }
 
-// TestLowPriority has work lower the priority of its threads, but for calls that go first, and for trainings in a guest, which calls wait for.
+// TestLowPriority checks that work lowers the priority of its threads. Calls that go first do not, and neither do trainings in a guest,
+// because calls wait for them.
 func TestLowPriority(t *testing.T) {
 	var g gauge
 	var lowered atomic.Int64

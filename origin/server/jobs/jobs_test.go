@@ -149,8 +149,8 @@ func TestRunKeepsOrderAndUsesEveryWorker(t *testing.T) {
 	})
 }
 
-// TestSmallCallsGoFirst has a call of 100 pictures, a second of the one worker each, and then one call of a single picture. That does not
-// wait, and holds back the large call for as long as it takes, less the eleventh part that other work always has.
+// TestSmallCallsGoFirst sends a call of 100 pictures, each a second of the only worker, and then three calls of a single picture. The
+// small calls do not wait. They delay the large call by their own time, less the eleventh part that other work always has.
 func TestSmallCallsGoFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var g gauge
@@ -337,8 +337,8 @@ func TestBounds(t *testing.T) {
 	})
 }
 
-// TestHeavyPicturesLeaveWorkers has eight heavy pictures and eight light ones, of a second
-// each, on four workers: the light ones do not wait for all of the heavy.
+// TestHeavyPicturesLeaveWorkers analyses eight heavy pictures and eight light ones, each a second long, on four workers. The light ones
+// do not wait for all heavy ones.
 func TestHeavyPicturesLeaveWorkers(t *testing.T) {
 	var big bytes.Buffer
 	if err := png.Encode(&big, image.NewPaletted(image.Rect(0, 0, 2200, 2000), color.Palette{color.Black})); err != nil {
@@ -384,8 +384,8 @@ func TestHeavyPicturesLeaveWorkers(t *testing.T) {
 	})
 }
 
-// TestPictureTimeIsTheThreads has an analysis that waits for the machine, not for itself,
-// and one that spends.
+// TestPictureTimeIsTheThreads checks that the time of a picture is its thread's. An analysis that waits for the machine expires late, and
+// one that computes expires early.
 func TestPictureTimeIsTheThreads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var g gauge

@@ -168,8 +168,8 @@ func TestTrains(t *testing.T) {
 	})
 }
 
-// TestTrainingGivesWay has a training wait for the one worker, which a large call has, and ends
-// the program before its turn comes: the version is still to be trained then.
+// TestTrainingGivesWay starts a training that waits for the only worker, which serves a large call. The program ends before the
+// training's turn comes, and the version stays due for training.
 func TestTrainingGivesWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSchool(t)

@@ -132,7 +132,7 @@ func (v *theater) pool(g *gauge, takes time.Duration) *Pool {
 
 var second = api.Video{SampleMS: 1000, MaxFrames: 600}
 
-// TestVideos has videos of each kind analysed: the frames are in order with their times, and errors are those of the interface.
+// TestVideos analyses videos of each kind: the frames are in order with their times, and errors are those of the interface.
 func TestVideos(t *testing.T) {
 	animation := gif.GIF{Delay: []int{120, 120, 120}}
 	for _, gray := range []uint8{10, 20, 30} {
@@ -195,8 +195,8 @@ func portrait(t *testing.T) []byte {
 	return b.Bytes()
 }
 
-// TestPicturesPassVideos has four videos analysed while pictures come. A picture waits for the frame under way at most, though all
-// frames are decoded in no time.
+// TestPicturesPassVideos analyses four videos while pictures come. A picture waits for at most the frame under way, even if decoding
+// frames takes no time.
 func TestPicturesPassVideos(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const takes = 100 * time.Millisecond

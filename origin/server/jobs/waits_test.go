@@ -103,8 +103,8 @@ func blobs(n int) []api.Job {
 	return jobs
 }
 
-// TestSlowURLsHoldUpNobodyElse has one application wait for slow URLs in as many calls as filled a bound once. All of them wait,
-// and meanwhile another application's calls with base64 and with a URL are answered at once, and the server is ready.
+// TestSlowURLsHoldUpNobodyElse sends one application's calls with slow URLs, as many as filled a bound once. All of them wait. Meanwhile
+// another application's calls with base64 and with a URL are answered at once, and the server is ready.
 func TestSlowURLsHoldUpNobodyElse(t *testing.T) {
 	for name, attack := range map[string]struct {
 		calls int
@@ -154,7 +154,7 @@ func TestSlowURLsHoldUpNobodyElse(t *testing.T) {
 	}
 }
 
-// TestManyWaitingCallsAreRefused has one application wait in as many calls as it may. Its next call is refused with status 429,
+// TestManyWaitingCallsAreRefused sends as many waiting calls of one application as are allowed. Its next call is refused with status 429,
 // its calls with base64 and the calls of others are not, and in the end no place is taken.
 func TestManyWaitingCallsAreRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -193,7 +193,7 @@ func TestManyWaitingCallsAreRefused(t *testing.T) {
 	})
 }
 
-// TestOthersFillTheWaitingCalls has so many applications wait that no place is free for one more: it is refused with status 503.
+// TestOthersFillTheWaitingCalls fills all places with waiting calls of many applications. The next call is refused with status 503.
 func TestOthersFillTheWaitingCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWaitWorld(nil)
@@ -211,8 +211,8 @@ func TestOthersFillTheWaitingCalls(t *testing.T) {
 	})
 }
 
-// TestSlowInputsHoldUpNobodyElse has pictures of one application's inputs wait for slow URLs in the background. Those of another
-// application are analysed at once.
+// TestSlowInputsHoldUpNobodyElse lets background pictures of one application wait for slow URLs. Pictures of another application are
+// analysed at once.
 func TestSlowInputsHoldUpNobodyElse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWaitWorld(nil)
@@ -231,7 +231,7 @@ func TestSlowInputsHoldUpNobodyElse(t *testing.T) {
 	})
 }
 
-// TestABlobThatIsElsewhereIsADownload has calls wait for pictures that the node does not have yet.
+// TestABlobThatIsElsewhereIsADownload sends calls that wait for pictures that the node does not have yet.
 func TestABlobThatIsElsewhereIsADownload(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		elsewhere := blob.Sum([]byte("elsewhere"))
@@ -260,7 +260,7 @@ func TestABlobThatIsElsewhereIsADownload(t *testing.T) {
 	})
 }
 
-// TestFloodOfOneCaller has one application begin calls of 128 pictures until it is refused. Each picture takes a second of the one
+// TestFloodOfOneCaller sends one application's calls of 128 pictures until one is refused. Each picture takes a second of the only
 // worker. Other applications are let in, and none of their pictures waits for more than the one that is being analysed and one other.
 func TestFloodOfOneCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
