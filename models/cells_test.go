@@ -24,8 +24,8 @@ import (
 
 const cellsFile = "testdata/cells.tsv"
 
-// TestGoldenCells holds what the network says of the cells of two samples, and where their first three
-// concepts are, to the hashes in testdata/cells.tsv, which are those of all targets.
+// TestGoldenCells compares the network's outputs for the cells of two samples, and the places of their first three concepts, with the
+// hashes in testdata/cells.tsv. All targets share these hashes.
 func TestGoldenCells(t *testing.T) {
 	set, err := predict.Load(models.FS)
 	if err != nil {

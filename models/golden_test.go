@@ -22,10 +22,9 @@ var update = flag.Bool("update", false, "rewrite testdata/golden.tsv from what t
 
 const goldenFile = "testdata/golden.tsv"
 
-// TestGoldenOutputs holds the analysis of every sample and of every photo of the test data to
-// the hashes in testdata/golden.tsv: embedding, values of general and food, colours. The file
-// is one for all targets, so amd64 at each kernel level, arm64 and wasip1 must all give
-// the same bytes.
+// TestGoldenOutputs compares the analysis of every sample and of every photo of the test data with the hashes in testdata/golden.tsv:
+// embedding, values of general and food, colours. The file is one for all targets, so amd64 at each kernel level, arm64 and wasip1 must
+// all give the same bytes.
 func TestGoldenOutputs(t *testing.T) {
 	set, err := predict.Load(models.FS)
 	if err != nil {

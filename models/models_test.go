@@ -68,7 +68,7 @@ func TestManifestsHold(t *testing.T) {
 	}
 }
 
-// TestBundlesLoad holds the public models to the documented identities.
+// TestBundlesLoad compares the public models with the documented identities.
 func TestBundlesLoad(t *testing.T) {
 	set, err := predict.Load(models.FS)
 	if err != nil {

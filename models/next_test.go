@@ -37,7 +37,7 @@ type teacher struct {
 	background []predict.Embedding
 }
 
-// learn trains on what is labelled.
+// learn trains on the labelled photos.
 func (s *teacher) learn(t *testing.T, known *roaring.Bitmap) *train.Head {
 	t.Helper()
 	p := &train.Problem{Concepts: s.concepts, Background: s.background}
@@ -94,7 +94,7 @@ func (s *teacher) area(h *train.Head, photos []int) float64 {
 	return sum / n
 }
 
-// next is a list of what to label, ten photos long.
+// next returns the list of photos to label, ten long.
 func (s *teacher) next(t *testing.T, pool, known *roaring.Bitmap, h *train.Head) []uint32 {
 	t.Helper()
 	var judge training.Judge

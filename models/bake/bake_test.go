@@ -103,7 +103,7 @@ func pictures(t *testing.T, n int) []string {
 	return paths
 }
 
-// TestQuantise holds the baked form of a network to its float32 results within a few hundredths of their range.
+// TestQuantise checks that the baked form of a network is within a few hundredths of the range of its float32 results.
 func TestQuantise(t *testing.T) {
 	g, paths := smallNetwork(), pictures(t, 4)
 	m, err := measureRanges(g, paths, embedding, logits)
@@ -180,7 +180,7 @@ func near(t *testing.T, name string, got, want nn.Tensor) {
 	}
 }
 
-// TestHalfStep holds that feeding bytes loses nothing to p/127.5 - 1: a convolution of one weight.
+// TestHalfStep checks that feeding bytes loses nothing to p/127.5 - 1: a convolution of one weight.
 func TestHalfStep(t *testing.T) {
 	bias, w := []float64{0.25, -1}, []float32{0.5, -2, 3, 4}
 	addHalfStep(bias, w)
@@ -295,7 +295,7 @@ func TestHeads(t *testing.T) {
 	}
 }
 
-// TestColorTable holds the names to the standard's table: each of its colours once, grey in one spelling.
+// TestColorTable compares the names with the standard's table: each of its colours once, grey in one spelling.
 func TestColorTable(t *testing.T) {
 	rows, err := table("colors.tsv", colorTable(), "concept_id", "name", "hex")
 	if err != nil {

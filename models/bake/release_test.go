@@ -183,7 +183,7 @@ func TestReleaseRefuses(t *testing.T) {
 	}
 }
 
-// TestBundleIsOfTheRelease holds what is embedded to the released tables, carried over unchanged.
+// TestBundleIsOfTheRelease checks that the embedded tables are those of the release, unchanged.
 func TestBundleIsOfTheRelease(t *testing.T) {
 	r, err := readRelease(proof.Shared(t, "model-next"))
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/sightline-dev/sightline/models"
 )
 
-// TestBounds holds bounds of similarity to pairs in known places.
+// TestBounds checks bounds of similarity with pairs in known places.
 func TestBounds(t *testing.T) {
 	p := pairs{}
 	for i := range 100 {

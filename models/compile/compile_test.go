@@ -67,7 +67,7 @@ func run(t testing.TB, n *nn.Network, in nn.Tensor) []nn.Tensor {
 	return out
 }
 
-// TestSharedNetworks holds the two MobileNets to ONNX Runtime's outputs.
+// TestSharedNetworks compares the two MobileNets with ONNX Runtime's outputs.
 func TestSharedNetworks(t *testing.T) {
 	b, err := os.ReadFile(proof.Shared(t, "onnx", "expected.json"))
 	if err != nil {
@@ -130,7 +130,7 @@ func TestSharedNetworks(t *testing.T) {
 	}
 }
 
-// TestGeneralNetwork holds how the product's network is fused, and what it says of a cat.
+// TestGeneralNetwork checks how the product's network is fused, and its output for a cat.
 func TestGeneralNetwork(t *testing.T) {
 	n := network(t, []string{"logits", "embedding"}, "model-next", "general.onnx")
 	count, residuals, clamps := map[nn.Kind]int{}, 0, 0
@@ -178,7 +178,7 @@ func small(nodes ...*onnx.Node) *onnx.Graph {
 
 func node(op, out string, in ...string) *onnx.Node { return &onnx.Node{Op: op, Out: out, In: in} }
 
-// TestFuse holds what is fused, where it must not be, and the results of both, on a picture of x = (1, 2, 3, 4 | 5, 6, 7, 8).
+// TestFuse checks which nodes are fused and which must not be, and the results of both, on a picture of x = (1, 2, 3, 4 | 5, 6, 7, 8).
 // The convolution gives (1, 4, 7, 10 | 24, 31, 38, 45).
 func TestFuse(t *testing.T) {
 	depthwise := node("Conv", "e", "x", "d")

@@ -85,7 +85,7 @@ func double() *onnx.Graph {
 	}
 }
 
-// TestRead holds what onnx-go leaves to its backend: two edges between the same values, absent operands, scalars, and the open
+// TestRead checks the cases that onnx-go leaves to its backend: two edges between the same values, absent operands, scalars, and the open
 // first dimension of the input.
 func TestRead(t *testing.T) {
 	want := double()
