@@ -44,7 +44,7 @@ func TestProduct(t *testing.T) {
 	})
 }
 
-// TestTrainingSteps holds all that goes along slices to the bits of Go.
+// TestTrainingSteps compares the bits of all functions over slices with those of Go.
 func TestTrainingSteps(t *testing.T) {
 	rounds(t, 50, func(t *testing.T, rng *rand.Rand) {
 		a, n := newArena(t, rng), train.Lanes*rng.IntN(6)

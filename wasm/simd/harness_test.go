@@ -75,7 +75,7 @@ type operation struct {
 	Sum    string   `json:"sum,omitempty"`
 }
 
-// recorder keeps what happens in all arenas, for another engine to do again.
+// recorder records the operations in all arenas, for another engine to repeat.
 type recorder struct {
 	operations []operation
 	arena      *arena // the newest
@@ -90,7 +90,7 @@ func (r *recorder) add(op operation) {
 	}
 }
 
-// end notes what the newest arena came to.
+// end notes the final contents of the newest arena.
 func (r *recorder) end() {
 	if r != nil && r.arena != nil {
 		r.add(operation{Sum: fmt.Sprintf("%x", sha256.Sum256(r.arena.view()))})

@@ -91,7 +91,7 @@ func TestLink(t *testing.T) {
 	}
 }
 
-// FuzzConv holds products and depthwise convolutions of any shape to the definition.
+// FuzzConv compares products and depthwise convolutions of any shape with the definition.
 func FuzzConv(f *testing.F) {
 	f.Add(uint64(1), uint8(5), uint8(9), uint8(2), uint8(7))
 	f.Add(uint64(2), uint8(1), uint8(8), uint8(1), uint8(16))

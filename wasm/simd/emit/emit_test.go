@@ -36,7 +36,7 @@ func run(t *testing.T, m *emit.Module, args ...uint64) uint64 {
 	return out[0]
 }
 
-// expression is a value and what it comes to.
+// expression is a value and its expected result.
 type expression struct {
 	name string
 	v    emit.Value
