@@ -42,7 +42,7 @@ func newArena(t testing.TB, pages int) *arena {
 	return &arena{whole: whole, mem: whole[size : len(whole)-size : len(whole)-size]}
 }
 
-// Where a memory holds what parameters point to.
+// Where a memory holds the data that parameters point to.
 const (
 	arenaPages = 64
 	viewAt     = 64 << 10  // a view and limits that decode takes
@@ -119,7 +119,7 @@ var roles = map[string]string{
 	"network": "a", "recognise": "1aaaanan", "cells": "1anan",
 }
 
-// argument draws what fits a role.
+// argument draws an argument that fits a role.
 func (a *arena) argument(rng *rand.Rand, role rune) uint64 {
 	at := uint64(dataAt + 64*rng.IntN((len(a.mem)-dataAt)/128))
 	structure := uint64(64 * rng.IntN(32))
@@ -162,7 +162,7 @@ func (a *arena) argument(rng *rand.Rand, role rune) uint64 {
 	return uint64(rng.IntN(40))
 }
 
-// nonsense draws what fits nothing in particular.
+// nonsense draws a random argument that need not fit anything.
 func (a *arena) nonsense(rng *rand.Rand) uint64 {
 	end := len(a.mem)
 	switch rng.IntN(8) {

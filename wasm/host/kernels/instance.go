@@ -46,7 +46,7 @@ func (in *Instance) Bind(ctx context.Context) context.Context {
 	return context.WithValue(ctx, key{}, in)
 }
 
-// Close forgets what the guest has packed. The instance must not be called any more.
+// Close frees all packings of the guest. The instance must not be called any more.
 func (in *Instance) Close() {
 	for _, p := range in.handles {
 		if p != nil {
