@@ -2,5 +2,5 @@
 
 package cpu
 
-// lent says that the host lends kernels: a module that is built so does not start without them.
+// The host provides the kernels: a module of this build does not start without them.
 const lent = true
