@@ -12,8 +12,8 @@ import (
 	"github.com/sightline-dev/sightline/core/proof"
 )
 
-// TestCurve holds the ROC curve of random judgements: it rises from one corner to the other and has the area that is
-// computed by pairs. Each of its points counts the judgements that reach its threshold.
+// TestCurve checks the ROC curve of random judgements: it rises from one corner to the other, and its area is the one computed by pairs.
+// Each of its points counts the judgements that reach its threshold.
 func TestCurve(t *testing.T) {
 	for seed := range proof.Seeds(t, 300, 20_000) {
 		random := rand.New(rand.NewPCG(seed, 8))
@@ -86,8 +86,8 @@ func countedFrom(all []judgement, from float64) (found, wrong int) {
 	return found, wrong
 }
 
-// TestCutOffKeepsItsPromise holds the cut-off of random judgements to the lowest that supports the precision, or to
-// the one that supports most. The supported precision is at most the counted one.
+// TestCutOffKeepsItsPromise checks that the cut-off of random judgements is the lowest that supports the precision, or the one that
+// supports most. The supported precision is at most the counted one.
 func TestCutOffKeepsItsPromise(t *testing.T) {
 	kept, seeds := 0, 0
 	for seed := range proof.Seeds(t, 300, 20_000) {
@@ -130,7 +130,7 @@ func TestCutOffKeepsItsPromise(t *testing.T) {
 	}
 }
 
-// TestSupportedPrecision holds how many right predictions support a precision of 0.9, with and without wrong ones.
+// TestSupportedPrecision checks the number of right predictions that support a precision of 0.9, with and without wrong ones.
 func TestSupportedPrecision(t *testing.T) {
 	for _, tt := range []struct {
 		right int
@@ -147,7 +147,7 @@ func TestSupportedPrecision(t *testing.T) {
 	}
 }
 
-// TestMetricsOfOlder holds that metrics without what was added later are read as such, and written as they were.
+// TestMetricsOfOlder checks that metrics without the newer fields are read as such, and written as they were.
 func TestMetricsOfOlder(t *testing.T) {
 	const older = `{"folds":2,"concepts":[{"roc_auc":1,"precision":1,"recall":0.5,"f1":0.75,"evaluated":true,"positives":2,"negatives":2,"unrelated":0}],` +
 		`"macro":{"roc_auc":1,"precision":1,"recall":0.5,"f1":0.75},"confusion":[[1,1],[0,2]],"weakest":[{"example":1,"concept":0,"label":1,"value":0.25}]}`

@@ -224,8 +224,8 @@ func TestConfusionCountsFromTheCutOffs(t *testing.T) {
 	}
 }
 
-// TestFiguresAreOfOneSet holds the figures of each concept to the confusion matrix of the same evaluation: its row sums
-// to the labels, its column to the predictions, and the last point of its curve is the whole set.
+// TestFiguresAreOfOneSet compares the figures of each concept with the confusion matrix of the same evaluation: its row sums to the
+// labels, its column to the predictions, and the last point of its curve is the whole set.
 func TestFiguresAreOfOneSet(t *testing.T) {
 	for seed := range proof.Seeds(t, 20, 500) {
 		random := rand.New(rand.NewPCG(seed, 10))

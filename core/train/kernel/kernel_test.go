@@ -56,7 +56,7 @@ func check(t *testing.T, what string, got, want []float32) {
 	}
 }
 
-// TestProductSumsInOrder holds products to the sum that their contract states.
+// TestProductSumsInOrder compares products with the sum that their contract states.
 func TestProductSumsInOrder(t *testing.T) {
 	atEveryLevel(t, func(t *testing.T) {
 		rng := rand.New(rand.NewPCG(1, 1))

@@ -52,7 +52,7 @@ func written(t testing.TB, h *train.Head) []byte {
 	return file.Bytes()
 }
 
-// TestHeadComesBack has a head go through spago bit by bit, which computes its values.
+// TestHeadComesBack checks that spago computes the values of a head, and that the head is the same to the bit after spago has written it.
 func TestHeadComesBack(t *testing.T) {
 	for _, h := range heads() {
 		m, err := nn.Load[*spago.Model](bytes.NewReader(written(t, h)))
@@ -182,7 +182,7 @@ func changed(t testing.TB, behind []byte, at int, bytesTo ...byte) []byte {
 	return file
 }
 
-// FuzzRead holds what is read to heads that can be, and to the same head when it is written again.
+// FuzzRead checks that Read returns ErrHead or a head, and that the head is the same after it is written and read again.
 func FuzzRead(f *testing.F) {
 	for _, h := range heads() {
 		f.Add(written(f, h))
