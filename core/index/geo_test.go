@@ -38,8 +38,8 @@ func places(t testing.TB, w *indextest.World, n int) {
 	})
 }
 
-// TestWithinAgreesWithGreatCircle holds regions to arithmetic on every place, by cells for
-// few places and by blocks for many, at the poles and on the antimeridian.
+// TestWithinAgreesWithGreatCircle compares regions with arithmetic on every place, by cells for few places and by blocks for many, at the
+// poles and on the antimeridian.
 func TestWithinAgreesWithGreatCircle(t *testing.T) {
 	for _, n := range []int{60, 9500} {
 		regions := 300

@@ -298,8 +298,8 @@ func TestOpenRefusesNewer(t *testing.T) {
 	}
 }
 
-// TestValuesFromColumnsAndRows holds values read by columns, rows and edits to the records, and what is left of columns
-// that are not wanted any more.
+// TestValuesFromColumnsAndRows compares values read by columns, rows and edits with the records, and checks the remains of columns that
+// are not wanted any more.
 func TestValuesFromColumnsAndRows(t *testing.T) {
 	if brief() {
 		t.Skip("three blocks of columns")

@@ -42,7 +42,7 @@ func (l *Links) Unknown(among *roaring.Bitmap) {
 	among.AndNot(l.known)
 }
 
-// Put keeps what was found of an input. links is kept.
+// Put stores the links that were found for an input. It retains links.
 func (l *Links) Put(ord uint32, links []Link) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

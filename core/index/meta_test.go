@@ -109,7 +109,7 @@ func TestWideDocument(t *testing.T) {
 	agree(t, doc, []byte(`{"k7":7}`))
 }
 
-// FuzzPattern holds the matcher to one over encoding/json's values, and terms to the matcher.
+// FuzzPattern compares the matcher with one over encoding/json's values, and terms with the matcher.
 func FuzzPattern(f *testing.F) {
 	for _, seed := range [][2]string{
 		{`{"a":{"b":[7]}}`, `{"b":[7]}`},

@@ -14,8 +14,8 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// TestPending has inputs whose creation is pending, far behind all others: they are found like those,
-// and no array reaches out for them.
+// TestPending creates inputs with a pending creation, at ordinals far behind all others. Searches find them like the others, and no array
+// grows to reach them.
 func TestPending(t *testing.T) {
 	const others, pending = 40, 9000 // places that are decided by their blocks
 	n := pending

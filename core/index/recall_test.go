@@ -10,8 +10,8 @@ import (
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 )
 
-// TestNearestRecall holds the walk through the index to the exact order: over a graph, over
-// one that is half built and churned, and filtered.
+// TestNearestRecall compares the walk through the index with the exact order: over a graph, over one that is half built and churned, and
+// filtered.
 func TestNearestRecall(t *testing.T) {
 	n := 3000
 	if brief() {

@@ -11,8 +11,8 @@ import (
 	"github.com/sightline-dev/sightline/core/proof"
 )
 
-// TestSureIsNeverWrong holds what rounded vectors tell to the exact answer, on places
-// anywhere and on places within centimetres of the edge, and wants it to tell nearly always.
+// TestSureIsNeverWrong compares the decisions by rounded vectors with the exact answer, on places anywhere and on places within
+// centimetres of the edge. They must decide nearly always.
 func TestSureIsNeverWrong(t *testing.T) {
 	for seed := range proof.Seeds(t, 40, 4000) {
 		rng := rand.New(rand.NewPCG(seed, 7))

@@ -15,8 +15,8 @@ import (
 	"github.com/sightline-dev/sightline/core/proof"
 )
 
-// TestWholeSetsAgreeWithRecords holds when inputs were created, and where they are, to their records: of few
-// inputs, of all, of those created since the last time, and after everything was deleted.
+// TestWholeSetsAgreeWithRecords compares the creation times and places of inputs with their records: of few inputs, of all, of those
+// created since the last time, and after everything was deleted.
 func TestWholeSetsAgreeWithRecords(t *testing.T) {
 	for seed := range proof.Seeds(t, 12, 5000) {
 		w := indextest.New(t, seed, memkv.New())

@@ -28,7 +28,7 @@ func pagesOf(t testing.TB) (*Graph, [][]byte) {
 	return g, pages
 }
 
-// FuzzReadPage holds the decoder of pages: no panic, and what it accepts it would write.
+// FuzzReadPage checks the decoder of pages: it does not panic, and a page that it accepts is written to the same bytes.
 func FuzzReadPage(f *testing.F) {
 	_, pages := pagesOf(f)
 	for i, p := range pages {
@@ -60,7 +60,7 @@ func FuzzReadPage(f *testing.F) {
 	})
 }
 
-// FuzzParseHeader holds the decoder of headers.
+// FuzzParseHeader checks the decoder of headers.
 func FuzzParseHeader(f *testing.F) {
 	h := header{dim: 32, m: 4, ef: 20, slots: 70, live: 60, tombs: 2, entry: 5, seq: 9, nodes: 1, pages: 2}
 	f.Add(h.append(nil))
