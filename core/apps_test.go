@@ -82,7 +82,7 @@ func TestCreateRefuses(t *testing.T) {
 	}
 }
 
-// TestEngineReopens holds that applications and keys outlive the engine, and that the store
+// TestEngineReopens checks that applications and keys outlive the engine, and that the store
 // has no key in the clear.
 func TestEngineReopens(t *testing.T) {
 	l := newFixture(t)
@@ -108,8 +108,7 @@ func TestEngineReopens(t *testing.T) {
 	}
 }
 
-// TestDefaultModelChangesNoAnswer holds decision 13: the same requests are answered with the
-// same bytes whatever the default model is.
+// TestDefaultModelChangesNoAnswer checks decision 13: the same requests get the same bytes with any default model.
 func TestDefaultModelChangesNoAnswer(t *testing.T) {
 	set := apitest.Tiny(t)
 	const color = "eeed0b6733a644cea07cf4c60f87ebb7"
@@ -208,7 +207,7 @@ func (l *listing) Scan(lo, hi []byte, yield func(key, value []byte) bool) error 
 	return l.Store.Scan(lo, hi, yield)
 }
 
-// TestIdleEngineListsNothing holds that the background, which looks for work many times a second,
+// TestIdleEngineListsNothing checks that the background, which looks for work many times a second,
 // lists the applications after a change alone, and then meets the new ones and not the deleted.
 func TestIdleEngineListsNothing(t *testing.T) {
 	store := &listing{Store: memkv.New()}

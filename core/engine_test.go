@@ -181,7 +181,7 @@ func TestOpenChecks(t *testing.T) {
 	}
 }
 
-// TestEngineConcurrent holds that calls of several threads do not mix: each gets its own
+// TestEngineConcurrent checks that calls of several threads do not mix: each gets its own
 // picture's answer.
 func TestEngineConcurrent(t *testing.T) {
 	l := newFixture(t)

@@ -123,7 +123,8 @@ const (
 	packageFiles  = 30
 )
 
-// TestSizes holds files, functions and packages to their sizes. The list of exceptions has what is larger, with its size; a size may only fall.
+// TestSizes checks the sizes of files, functions and packages. The list of exceptions has the larger ones with their sizes; a size may
+// only fall.
 func TestSizes(t *testing.T) {
 	root := proof.Root(t)
 	got := map[string]int{}

@@ -279,7 +279,7 @@ func (k *killing) pictureOf(id string) blob.Hash {
 	return in.Blob
 }
 
-// TestStepsEnd holds that the closed engine neither works nor steps.
+// TestStepsEnd checks that the closed engine neither works nor steps.
 func TestStepsEnd(t *testing.T) {
 	w := apitest.NewWorld(t, memkv.New(), apitest.Tiny(t), nil, nil)
 	if err := w.Engine.Close(); err != nil {

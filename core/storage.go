@@ -67,7 +67,7 @@ type appQuota struct {
 
 var _ partition.Quota = appQuota{}
 
-// needsRoom reports whether what an operation stores counts.
+// needsRoom reports whether an operation stores data that counts towards the limits.
 func needsRoom(body log.Body) bool {
 	switch b := body.(type) {
 	case *log.InputCreate, *log.InputLabels, *log.InputGeo, *log.OutputsPatch:
@@ -80,7 +80,7 @@ func needsRoom(body log.Body) bool {
 	return false
 }
 
-// room returns what an operation that needs room adds at most.
+// room returns the most inputs and bytes that an operation which needs room adds.
 func (s *storage) room(op *log.Op) (Stored, error) {
 	room := Stored{Bytes: int64(len(log.Encode(nil, op)))}
 	var picture blob.Hash
@@ -158,7 +158,7 @@ func (s *storage) of(app string) (account string, limits api.StorageLimits, limi
 	return account, limits, limits.Inputs > 0 || limits.Bytes > 0, err
 }
 
-// Stored returns what all applications of an account store.
+// Stored returns the numbers of inputs and bytes that all applications of an account store.
 func (e *Engine) Stored(account string) (Stored, error) {
 	s := e.apps.storage
 	if s == nil {

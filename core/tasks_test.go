@@ -10,8 +10,8 @@ import (
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 )
 
-// TestInputsInTurn has one application ask for many more inputs by URL than tasks are handed out at once. It gets half of the tasks,
-// and an input of another application is handed out although no task has been handed back.
+// TestInputsInTurn posts many more inputs by URL to one application than tasks are handed out at once. It gets half of the tasks, and an
+// input of another application is handed out although no task has been handed back.
 func TestInputsInTurn(t *testing.T) {
 	w := apitest.NewWorld(t, memkv.New(), apitest.Tiny(t), nil, nil)
 	first, sibling, second := w.NewTenant(t, "anna", "en"), w.NewTenant(t, "anna", "en"), w.NewTenant(t, "", "en")

@@ -163,7 +163,7 @@ func TestTrainingProgress(t *testing.T) {
 	}
 }
 
-// TestTrainingsBounded holds that few trainings are under way at once, and that all come to
+// TestTrainingsBounded checks that few trainings are under way at once, and that all come to
 // their end.
 func TestTrainingsBounded(t *testing.T) {
 	w := asked(t, apitest.Tiny(t))
@@ -192,7 +192,7 @@ func TestTrainingsBounded(t *testing.T) {
 	}
 }
 
-// TestTrainingsInTurn holds that the trainings of one application do not keep those of
+// TestTrainingsInTurn checks that the trainings of one application do not keep those of
 // another from their turn.
 func TestTrainingsInTurn(t *testing.T) {
 	w := asked(t, apitest.Tiny(t))
