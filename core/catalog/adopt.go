@@ -137,7 +137,7 @@ func (a *Adopter) span(lo, hi []byte, pairs []Pair) {
 	a.failed = errors.Join(a.failed, err)
 }
 
-// set writes the value is of a key, which had the value was; nil means no key.
+// set replaces the value `was` of a key by `is`; nil means that the key does not exist.
 func (a *Adopter) set(key, was, is []byte) {
 	if a.failed != nil {
 		return

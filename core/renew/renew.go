@@ -1,21 +1,18 @@
-// Package renew takes an application over to another network while the one that it was
-// analysed with goes on serving.
+// Package renew changes the network of an application. The old network serves until all inputs are analysed by the new one.
 //
 //	inputs that the new network has not analysed ──Take──▶ pictures ──Done──▶ derived records, second space of the index
 //	                                    none left │
 //	current versions of the old network ────Take──▶ trainings from their frozen inputs ──Done──▶ heads, kept until then
 //	                                    none left │
 //	                                              ▼
-//	                        one operation: the network, and the new versions ──▶ every reader sees both, or neither
+//	                       one operation: the network, and the new versions ──▶ every reader sees both, or neither
 //
-// What is left to do stands in the application's state: the index knows which inputs a base
-// model lacks, and a derived record that exists is not made again. So a worker that is
-// killed goes on where it was. Trainings are short and begin again. Vectors of two
-// networks are never compared: an embedding names its base model, and so does every space of
-// the index.
+// The application's state contains the progress: the index knows which inputs a network has not analysed, and an existing derived record
+// is not computed again. So after a kill the worker continues from that state. Trainings are short and start again. Vectors of two
+// networks are never compared, because each embedding and each space of the index names its network.
 //
-// Where the new network serves already, the worker finds the odd input that was analysed by
-// the old one while the application went over, or whose derived record a crash took back.
+// If the new network already serves, the worker looks for inputs that the old one analysed during the switch, and for inputs whose
+// derived record was lost in a crash.
 package renew
 
 import (
@@ -37,8 +34,8 @@ import (
 	"github.com/sightline-dev/sightline/core/training"
 )
 
-// Tries is how often a picture is analysed before its input is left without predictions by
-// the new network. The next start tries again. A missing picture is tried again before that, too, but holds up nothing either.
+// Tries is the maximum number of analyses of a picture by the new network. After that its input has no predictions until the next start,
+// which tries again. A missing picture is tried again before the next start, and delays nothing.
 const Tries = 3
 
 // lookEvery is the time between two looks for inputs without a derived record when the last
@@ -97,7 +94,7 @@ const (
 
 // head is a version that was trained again.
 type head struct {
-	from     string // version it stands in for
+	from     string // version that it replaces
 	id       string
 	manifest []byte // nil while the run is out
 }
@@ -121,7 +118,7 @@ type Task struct {
 // Base is the base model that tasks are analysed by.
 func (w *Worker) Base() [32]byte { return w.base }
 
-// Take hands out at most n inputs that are to be analysed, each once until Done.
+// Take returns at most n inputs for analysis. An input is not returned again before Done.
 func (w *Worker) Take(now time.Time, n int) ([]Task, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -152,7 +149,7 @@ func (w *Worker) Take(now time.Time, n int) ([]Task, error) {
 	return tasks, nil
 }
 
-// look finds what is to be done.
+// look collects the remaining inputs and versions.
 func (w *Worker) look(v *partition.View, now time.Time) error {
 	h, err := v.Header()
 	if err != nil {
@@ -228,9 +225,8 @@ func (w *Worker) Missing() (n uint64) {
 	return n
 }
 
-// Progress is how many of all inputs the new network has analysed and how many it failed to, as of
-// the last look and what was done since, and whether it serves, which is taken for granted until
-// the first look.
+// Progress returns how many inputs the new network has analysed, how many it could not analyse, and the number of all inputs. It counts
+// from the last look. It also reports whether the new network serves, and returns true before the first look.
 func (w *Worker) Progress() (done, failed, all uint64, serving bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -265,8 +261,8 @@ func (w *Worker) Serving() bool {
 	return w.serving
 }
 
-// Trainings hands out at most n trainings of current versions that are not the new network's.
-// They are to be asked for when all inputs are analysed. Each is out until Trained.
+// Trainings returns at most n trainings of current versions of the old network. Call it after all inputs are analysed. A training is not
+// returned again before Trained.
 func (w *Worker) Trainings(n int) ([]*training.Run, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -322,8 +318,8 @@ func (w *Worker) old(v *partition.View) ([]catalog.Version, error) {
 	return old, errors.Join(err, failed)
 }
 
-// Trained takes back a run that has ended. A version that cannot be trained again, because
-// nothing of its set is left, is none of the new network's: it stays, and cannot predict.
+// Trained ends a run. A version whose training inputs were all deleted cannot be trained again. It keeps the old network and cannot
+// predict.
 func (w *Worker) Trained(r *training.Run, trouble error) error {
 	r.Close()
 	w.mu.Lock()
@@ -340,9 +336,8 @@ func (w *Worker) Trained(r *training.Run, trouble error) error {
 	return nil
 }
 
-// Switch makes the new network serve, if every input is analysed and every current version
-// trained again. It is to be called while no training of the old network is out. done is false
-// while something is left to do; the next Take, or Trainings, says what.
+// Switch makes the new network serve if every input is analysed and every current version is trained again. Do not call it during a
+// training of the old network. If done is false, the next Take or Trainings returns the remaining work.
 func (w *Worker) Switch(ctx context.Context) (done bool, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -22,7 +22,7 @@ import (
 	"github.com/sightline-dev/sightline/core/training"
 )
 
-// network is one that stands for its base.
+// network has only the base of a network.
 type network struct{ base [32]byte }
 
 func (n network) Base() [32]byte                  { return n.base }
@@ -90,7 +90,7 @@ func (w *world) do(also func(*kv.Batch), body log.Body) log.Dot {
 	return verdicts[0].Dot
 }
 
-// derived is what a network makes of the n-th input.
+// derived returns the derived record that a network computes for the n-th input.
 func (w *world) derived(n int) catalog.Derived {
 	w.t.Helper()
 	v := make([]float32, predict.Dim)
@@ -309,7 +309,7 @@ func TestDeletedInputsAreLeftOut(t *testing.T) {
 	w.change(true)
 }
 
-// TestVersionsAreMadeAnew trains a model by the old network and has it made anew for the next.
+// TestVersionsAreMadeAnew trains a model with the old network. The renewal must train it again with the next network.
 func TestVersionsAreMadeAnew(t *testing.T) {
 	w := newWorld(t, 20)
 	model := w.do(nil, &log.ModelCreate{ID: "m", Concepts: []string{"c0", "c1"}})

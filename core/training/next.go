@@ -13,19 +13,19 @@ import (
 	"github.com/sightline-dev/sightline/core/predict"
 )
 
-// Label next: which pictures teach a model most if somebody says what they show.
+// Label next lists the pictures whose labels improve a model most.
 //
 //	unlabelled inputs ─▶ sample ─▶ unsure? (values of the newest version) ─┐
 //	labelled inputs ───▶ sample ─▶ which inputs do they represent? ────────┴▶ greedy order
 //
-// The list is the greedy solution of facility location, as Wei, Iyer and Bilmes use it (2015, ICML, Submodularity in Data
-// Subset Selection and Active Learning). A picture represents the unlabelled ones that are more similar to it than to any labelled
-// one, and its gain is the sum of these differences of cosines. An outlier represents itself alone and comes late, since it
-// teaches little. Each difference is weighted by the rank of the model's doubt about the represented picture. The rank
-// serves because a head that was trained on a few pictures says next to 0 of nearly all.
+// The list is the greedy solution of facility location, as Wei, Iyer and Bilmes use it (2015, ICML, Submodularity in Data Subset
+// Selection and Active Learning). A picture represents the unlabelled ones that are more similar to it than to any labelled one, and its
+// gain is the sum of these differences of cosines. An outlier represents only itself and comes late, since it teaches little. Each
+// difference is weighted by the rank of the model's doubt about the represented picture. It uses ranks because a head that was trained on
+// a few pictures returns values near 0 for nearly all pictures.
 //
-// The list depends on stored data alone and sums whole numbers, so every host makes the same list.
-// [TestNextTeaches] of package models measures it on photographs.
+// The list depends only on stored data and sums whole numbers, so every host makes the same list. [TestNextTeaches] of package models
+// measures it on photographs.
 
 // The sizes of the samples bound the cost of a list. A sample takes the inputs whose ordinals hash lowest: a label
 // on one input moves another one up, and the others stay.
@@ -61,12 +61,12 @@ type Pictures interface {
 
 var _ Pictures = (*index.View)(nil)
 
-// Judge says what the newest version thinks of a picture and how unsure it is, 0 to 1.
+// Judge returns the values of the newest version for a picture, and the version's doubt, from 0 to 1.
 type Judge func(e *predict.Embedding) (values []float32, unsure float64)
 
-// Order returns the n most useful of the inputs in unlabelled, all of them analysed, the most useful first, and
-// fewer where there are no more, or n is over MaxNext. known are labelled inputs, likewise analysed; judge is nil
-// without a trained version. It computes up to maxRepresented·(MaxCandidates + maxKnown) distances and keeps 8 MB of them.
+// Order returns the n most useful inputs of unlabelled, the most useful first. It returns fewer if unlabelled has fewer or n is above
+// MaxNext. known are labelled inputs. All inputs must be analysed. judge is nil without a trained version. It computes up to
+// maxRepresented·(MaxCandidates + maxKnown) distances and keeps 8 MB of them.
 func Order(ctx context.Context, x Pictures, unlabelled, known *roaring.Bitmap, judge Judge, n int) ([]Next, error) {
 	c, err := newCandidates(ctx, x, Sample(unlabelled, MaxCandidates), judge)
 	if err != nil {

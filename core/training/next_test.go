@@ -49,9 +49,9 @@ func doubts(steps int) Judge {
 	}
 }
 
-// TestOrderIsGreedy holds a list to what it says of itself, computed from the cosines alone, for any pictures: each
-// is the most useful of those that are left, up to what the kernel rounds; scores fall; a longer list goes on from a
-// shorter one; labelled pictures are not in it.
+// TestOrderIsGreedy compares lists for random pictures with a direct computation from the cosines. Each picture must be the most useful
+// one of the rest, up to the rounding of the kernel. Scores must fall. A longer list must begin with a shorter one. Labelled pictures
+// must not be in it.
 func TestOrderIsGreedy(t *testing.T) {
 	for seed := range proof.Seeds(t, 60, 2000) {
 		random := rand.New(rand.NewPCG(seed, 1))
@@ -301,7 +301,7 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// said is what a version says of a concept.
+// said are the values that a version returns for a concept.
 type said struct {
 	there bool
 	value float32

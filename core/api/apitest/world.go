@@ -103,9 +103,9 @@ type Guest interface {
 // Elsewhere opens a guest for the application app with the services of a native engine in o.
 type Elsewhere func(t testing.TB, o core.Options, app string) Guest
 
-// NewServer returns the world of a transcript. Settings are those of transcripts: public-app-id, default-language, public-url, max-bytes
-// and max-members (of a body), max-answer, owner (of the application: the operator, or anna or bert), scopes (of the key: All), rate (of
-// keys of accounts: "per second, at once") and calls (left to the owner). files may be nil.
+// NewServer returns the world of a transcript. settings may have public-app-id, default-language, public-url, max-answer, and max-bytes
+// and max-members of a body. It may also have: owner of the application (the operator, anna or bert), scopes of the key (All), rate of
+// keys of accounts ("per second, at once"), and calls that are left to the owner. files may be nil.
 func NewServer(t testing.TB, set *predict.Set, files fs.FS, settings map[string]string) Server {
 	t.Helper()
 	w := NewWorld(t, memkv.New(), set, files, settings)

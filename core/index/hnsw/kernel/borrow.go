@@ -19,8 +19,8 @@ func (z *Query) Borrow(codes []int8, full []int16, offset int32, weight float32)
 	*z = Query{codes: codes, full: full, offset: offset, scale: weight / unit}
 }
 
-// Chunks is how many chunks rows rows lie in.
+// Chunks returns the number of chunks that contain rows rows.
 func Chunks(rows int) int { return (rows + chunkRows - 1) / chunkRows }
 
-// RowsOf is how many of rows rows lie in chunk i.
+// RowsOf returns the number of rows in chunk i if there are rows rows.
 func RowsOf(i, rows int) int { return min(chunkRows, rows-i*chunkRows) }

@@ -24,7 +24,7 @@
 //
 // The levels compute the same numbers: generic (plain Go, the definition), avx2 and
 // avx512vnni on amd64, neon and dotprod on arm64. The level is chosen once at start by CPU feature. VNNI multiplies unsigned by
-// signed bytes, hence the form Σ (a+128)·b = Σ a·b + 128·Σb and the 510 = 512 − 2 in meta.
+// signed bytes, so the form is Σ (a+128)·b = Σ a·b + 128·Σb and the 510 = 512 − 2 in meta.
 //
 // The package knows nothing of graphs: rows are numbers below [Vectors.Rows].
 package kernel

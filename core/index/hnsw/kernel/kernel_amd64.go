@@ -11,8 +11,7 @@ import (
 //go:generate go run ./asm -level avx512 -out kernel_avx512_amd64.s -stubs stubs_avx512_amd64.go -pkg kernel
 //go:generate go run ./asm -level avx2 -out kernel_avx2_amd64.s -stubs stubs_avx2_amd64.go -pkg kernel
 
-// args is what the assembly reads: fields of 8 bytes in the order of the arg…
-// constants of asm/main.go.
+// args are the arguments of the assembly: fields of 8 bytes in the order of the arg… constants of asm/main.go.
 type args struct {
 	dst, rows unsafe.Pointer
 	n         int
@@ -69,7 +68,7 @@ func (v *Vectors) dots(dst []int64, z *Query, rows []uint32) {
 	dotsAVX2(a.ptr())
 }
 
-// findArgs is what the assembly of find reads, in the order of the find… constants of asm/avx2.go.
+// findArgs are the arguments of find's assembly, in the order of the find… constants of asm/avx2.go.
 type findArgs struct {
 	rows   unsafe.Pointer
 	n      int

@@ -174,7 +174,7 @@ func fourSums2(acc [4]VecVirtual) VecVirtual {
 	return half
 }
 
-// aheadGroups is how many groups the rows that are asked for are ahead of those that are read.
+// aheadGroups is the distance, in groups, between the rows that are prefetched and the rows that are read.
 const aheadGroups = 2
 
 // aheadFirst asks the caches for the rows of the first groups.
@@ -290,10 +290,10 @@ func dots2() {
 	asm.End()
 }
 
-// dotsAhead is how many rows ahead of the one that is read another is asked for.
+// dotsAhead is the distance, in rows, between the row that is prefetched and the row that is read.
 const dotsAhead = 4
 
-// fetchLines asks the caches for the first lines of a row; what lies behind a shorter one does no harm.
+// fetchLines prefetches the first cache lines of a row. Prefetching beyond the end of a shorter row is harmless.
 func fetchLines(row Register, lines int) {
 	for i := range lines {
 		PREFETCHT0(at(row, 64*i))
