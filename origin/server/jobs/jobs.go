@@ -72,7 +72,7 @@ type Options struct {
 	Blob        func(ctx context.Context, h blob.Hash) ([]byte, error) // gets a picture from our store or from an origin: api.ErrFetch if it is unavailable now
 	Here        func(h blob.Hash) bool                                 // reports whether Blob returns a picture without a download; nil: always
 	Keeper      Keeper                                                 // keeps the pictures of inputs
-	Videos      Videos                                                 // decodes videos of calls
+	Videos      Videos                                                 // gets a picture from our store or from an origin: api.ErrFetch if unavailable
 	Now         func() time.Time                                       // the clock
 	Log         *slog.Logger                                           // causes of failed fetches at Debug, panics at Error
 
@@ -331,7 +331,7 @@ func (p *Pool) wait(caller string, n int) (leave func(), err error) {
 	return nil, fmt.Errorf("%w: too many pictures of this application wait for their downloads", auth.ErrRate)
 }
 
-// release gives up what results hold that nobody takes.
+// release releases the pictures of results that nobody takes.
 func (p *Pool) release(ctx context.Context, results []api.Result) {
 	for i := range results {
 		if h := results[i].Blob; !h.IsZero() {
