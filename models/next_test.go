@@ -140,8 +140,8 @@ func (m *margin) deviation() float64 {
 	return math.Sqrt((m.squares/float64(m.n) - m.mean()*m.mean()) / float64(m.n-1))
 }
 
-// teach trains by the list and in random order, ten photos at a time, and adds what both come to in photos that they have
-// not seen, after 20, 40 and 60.
+// teach trains by the list and in random order, ten photos at a time. After 20, 40 and 60 photos it adds the scores of both on unseen
+// photos.
 func (s *teacher) teach(t *testing.T, unseen, rest []int, margins []margin) {
 	t.Helper()
 	pool, known, drawn := roaring.New(), roaring.New(), roaring.New()

@@ -89,7 +89,7 @@ func (t *tally) add(over bool) {
 
 func (t tally) share() float64 { return float64(t.over) / float64(max(t.all, 1)) }
 
-// trial trains two concepts on ten photos each, drawn with rng, and counts what the others get.
+// trial trains two concepts on ten photos each, drawn with rng, and counts the scores of the other photos.
 func trial(t *testing.T, set *predict.Set, photos []labelledPhoto, names []string, rng *rand.Rand, own, unrelated *tally) {
 	t.Helper()
 	p := &train.Problem{Concepts: names, Background: set.Background()}

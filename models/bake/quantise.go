@@ -82,7 +82,7 @@ func (z *quantiser) pair() {
 	}
 }
 
-// node adds what the value of a number in from is in integers.
+// node adds the integer form of a value of from.
 func (z *quantiser) node(number int, n nn.Node) (err error) {
 	made := nn.Node{Kind: n.Kind, Of: z.numbers[n.Of]}
 	z.most[number] = top
@@ -143,7 +143,7 @@ func (z *quantiser) conv(n nn.Node) (nn.Node, error) {
 	return made, err
 }
 
-// addHalfStep adds what the half step of the input comes to under the weights of each output.
+// addHalfStep adds, to each output's bias, the sum of the output's weights times the half step of the input.
 func addHalfStep(bias []float64, w []float32) {
 	each := len(w) / len(bias)
 	for j := range bias {

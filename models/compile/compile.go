@@ -94,8 +94,8 @@ func (c *compiler) needed(outputs []string) (nodes []*onnx.Node, readers map[str
 	return nodes, readers
 }
 
-// fuse returns the steps to some outputs. A Conv or Gemm clamps its result itself, and a Conv adds a residual itself, where nothing
-// else reads what it gives.
+// fuse returns the steps to some outputs. A Conv or Gemm clamps its result itself, and a Conv adds a residual itself, if no other step
+// reads its result.
 func (c *compiler) fuse(outputs []string) ([]*step, error) {
 	nodes, readers := c.needed(outputs)
 	by := map[string]*step{}
@@ -187,7 +187,7 @@ func (c *compiler) bounds(n *onnx.Node) (lo, hi float32, err error) {
 	return min(lo, hi), hi, err
 }
 
-// node returns what s is in package nn.
+// node returns the step s as a node of package nn.
 func (c *compiler) node(s *step) (nn.Node, error) {
 	n := nn.Node{Of: c.numbers[s.Input(0)], Lo: s.lo, Hi: s.hi}
 	switch s.Op {

@@ -149,7 +149,7 @@ func (b *backend) ApplyOperation(op onnxgo.Operation, results ...graph.Node) err
 	return nil
 }
 
-// graph returns what b received.
+// graph returns the graph that b received.
 func (b *backend) graph(m *onnxgo.Model) (*Graph, error) {
 	g := &Graph{Nodes: b.nodes, Init: map[string]*Tensor{}}
 	if len(m.Input) != 1 {
