@@ -12,9 +12,8 @@ import (
 	"github.com/sightline-dev/sightline/core/kv"
 )
 
-// Check compares the index with the records at the moment of r: every live input is in it
-// once and nothing else is, and all that can be computed from the records alone is what computing it
-// again gives. It takes the memory of one chunk of inputs and returns ErrCorrupt with the first
+// Check compares the index with the records at the moment of r: the index has every live input once and nothing else, and all data that
+// depends on the records alone equals its recomputation. It takes the memory of one chunk of inputs and returns ErrCorrupt with the first
 // difference.
 func (x *Index) Check(ctx context.Context, r catalog.Reader) error {
 	keys := 0

@@ -54,9 +54,8 @@ func (v *View) CountPresent(ctx context.Context, concept string) (uint64, error)
 	return n, err
 }
 
-// Warm computes what [View.Predicted] will give of concepts of the application's own, of all of them in one look at
-// the embeddings: each by itself would look at all. Concepts of the general model, and those that no version gives
-// a value, are passed over.
+// Warm computes the later results of [View.Predicted] for the application's own concepts, all in one pass over the embeddings. Without
+// Warm each concept would need a pass. It skips concepts of the general model and those without a value in any version.
 func (v *View) Warm(ctx context.Context, concepts []string) error {
 	analysed, err := v.Analysed()
 	if err != nil {

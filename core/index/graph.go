@@ -177,7 +177,7 @@ func (x *Index) adopt(sp *space, g *graph, epoch uint64) {
 // flushAfter is after how many changes a graph of n nodes has its pages written.
 func flushAfter(n int) uint64 { return uint64(max(1024, n/16)) }
 
-// follow applies what is next: an input that the graph was found to lack, or an intent.
+// follow applies the next change: an input that the graph was found to lack, or an intent.
 func (x *Index) follow(ctx context.Context, sp *space, g *graph, r kv.Reader, budget int) (bool, error) {
 	did := 0
 	for ; did < budget && !g.backlog.IsEmpty(); did++ {
@@ -241,8 +241,8 @@ func (x *Index) flushGraph(sp *space, g *graph, r kv.Reader, epoch uint64) error
 	return err
 }
 
-// Close writes what the graphs have in memory only, so that the next Open need not follow
-// its intents again. Without it nothing is lost.
+// Close writes the parts of the graphs that are only in memory, so that the next Open need not follow their intents again. Without Close
+// no data is lost.
 func (x *Index) Close() error {
 	x.step.Lock()
 	defer x.step.Unlock()

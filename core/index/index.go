@@ -10,8 +10,7 @@ import (
 	"github.com/sightline-dev/sightline/core/kv"
 )
 
-// ErrCorrupt is returned when what the index keeps contradicts itself or the records. The
-// index can be made again from them, see [Index.Rebuild].
+// ErrCorrupt is returned if the index contradicts itself or the records. [Index.Rebuild] makes it again from the records.
 var ErrCorrupt = errors.New("index is damaged")
 
 // format is the version of the layout.

@@ -14,7 +14,7 @@ type Links struct {
 	of    map[uint32][]Link
 }
 
-// Link is another input, and what a search says of the two.
+// Link is another input and the result of a search for the pair.
 type Link struct {
 	Ord   uint32
 	Score float32

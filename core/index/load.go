@@ -16,19 +16,19 @@ import (
 	"github.com/sightline-dev/sightline/core/predict"
 )
 
-// A state that comes whole is indexed in two passes, each in the order in which the store has what it reads:
+// A complete state is indexed in two passes. Each reads its records in the order of the store:
 //
 //	Postpone ── Stage, of all inputs ── Learn ── derived records, by picture ──▶ rows, intents      batch after batch
 //	                                                    └──▶ postings of concepts, in memory ──▶    at the end
 //
-// Stage alone would read the derived records one by one, in an order that has nothing to do with theirs, and
-// write the postings of all concepts with every batch.
+// Stage alone would read the derived records one by one, in an order unrelated to that of the store, and write the postings of all
+// concepts with every batch.
 
 // Postpone makes Stage skip the data of base models, until Learn or Resume. It is for a writer whose batches become visible together at
 // the end.
 func (x *Index) Postpone() { x.later = true }
 
-// Resume ends what Postpone began without a Learn, for a state that is given up.
+// Resume cancels Postpone without a Learn, if the caller gives the state up.
 func (x *Index) Resume() { x.later = false }
 
 // learning are the spaces that Stage fills.

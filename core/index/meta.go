@@ -240,7 +240,7 @@ func appendCanonical(dst []byte, v jsonio.Value) []byte {
 	return append(dst, raw...) // true, false, null
 }
 
-// appendNumber appends what number gives; whole numbers as people write them without going through it.
+// appendNumber appends the result of number. It appends integers in plain digits without calling number.
 func appendNumber(dst, raw []byte) []byte {
 	for _, c := range raw {
 		if c < '0' || c > '9' {

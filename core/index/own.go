@@ -15,9 +15,8 @@ import (
 	"github.com/sightline-dev/sightline/core/train"
 )
 
-// Values of the application's own concepts are computed when a search first asks for them and
-// kept in memory, by version and concept, in blocks: a version never changes, nor does what
-// was analysed, so a value that is there is right. New inputs are added by the next search.
+// Values of the application's own concepts are computed when a search first asks for them and kept in memory, by version and concept, in
+// blocks. Versions and analyses never change, so a stored value is always right. New inputs are added by the next search.
 
 // maxOwnValues bounds the values that are kept, of all concepts together: 128 MB.
 const maxOwnValues = 32 << 20

@@ -14,8 +14,8 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// Stage adds to the batch of the state's own change what an outcome of the fold changes in the index. tx shows the state
-// after the outcome, derived records included. Applied or Discard must follow, after an error, too.
+// Stage adds the index changes of a fold's outcome to the batch that changes the state. tx shows the state after the outcome, derived
+// records included. Applied or Discard must follow, after an error, too.
 func (x *Index) Stage(tx *kv.Overlay, out *fold.Outcome) error {
 	x.lockStage()
 	if out.DeletedAll {

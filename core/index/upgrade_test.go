@@ -79,7 +79,7 @@ func TestAnotherBaseModel(t *testing.T) {
 	}
 }
 
-// again stages what the next base model makes of inputs.
+// again stages the next base model's results for inputs.
 func again(t *testing.T, w *indextest.World, ords []uint32) {
 	t.Helper()
 	overlay := kv.NewOverlay(w.Store)

@@ -121,7 +121,7 @@ func (v *View) inputs(ctx context.Context, ords *roaring.Bitmap, yield func(in *
 	return nil
 }
 
-// candidates returns what surely contains a pattern and what may.
+// candidates returns the inputs that surely contain a pattern and those that may.
 func (v *View) candidates(p *Pattern, among *roaring.Bitmap) (sure, doubtful *roaring.Bitmap, err error) {
 	sure = roaring.New()
 	if !p.deep {
