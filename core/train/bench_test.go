@@ -117,8 +117,8 @@ func BenchmarkFit(b *testing.B) {
 	}
 }
 
-// BenchmarkSteps is the longest step of a training, what a call may have to wait for: the processor
-// time of its thread, from the problem to the metrics.
+// BenchmarkSteps measures the longest step of a training, for which a call may have to wait: the processor time of its thread, from the
+// problem to the metrics.
 func BenchmarkSteps(b *testing.B) {
 	for _, n := range []int{1000, 20_000} {
 		for _, concepts := range []int{2, 20} {
