@@ -39,7 +39,7 @@ type apps struct {
 	open map[catalog.AppID]*application
 }
 
-// application is an application and what works for it in the background.
+// application is an application with its background workers.
 type application struct {
 	ID        string
 	Partition *partition.Partition
@@ -149,7 +149,7 @@ func (a *apps) detach(id string) {
 	}
 }
 
-// openPartition opens an application's partition, with its index and what watches both.
+// openPartition opens an application's partition, with its index and the watchers of both.
 func (a *apps) openPartition(to *application, app catalog.AppID) error {
 	settings, err := a.register.PartitionOptions(app)
 	if err != nil {
@@ -165,7 +165,7 @@ func (a *apps) openPartition(to *application, app catalog.AppID) error {
 	if err != nil {
 		return err
 	}
-	if copied > 0 { // what an origin says of the application was taken, so it is a copy of the origin's
+	if copied > 0 { // the records came from an origin, so the application is a replica
 		settings.Replica = &partition.Replica{}
 		to.copied = true
 	}

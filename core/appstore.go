@@ -66,7 +66,7 @@ func (s appStore) CreateKey(ctx context.Context, account, remote string, k api.N
 	return key, record, asked(err)
 }
 
-// asked turns what a request can be wrong about into the error of requests.
+// asked turns errors that a request can cause into the error of requests.
 func asked(err error) error {
 	for _, wrong := range []error{register.ErrName, register.ErrDefaultModel, lang.ErrUnknown, auth.ErrScope} {
 		if errors.Is(err, wrong) {

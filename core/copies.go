@@ -34,9 +34,8 @@ func (e *Engine) Identify(ctx context.Context, r *api.Request) (auth.Principal, 
 // Serving is the base of the network that serves an application as r shows it.
 func (e *Engine) Serving(r catalog.Reader) ([32]byte, error) { return e.service.Serving(r) }
 
-// ReceivedJob is the job of a picture that another site has made an input of, whose bytes are in
-// the blobs: what was derived from it there is made here again. Its result is for
-// [Engine.Received], and holds the picture until it is released.
+// ReceivedJob returns the job to analyse a picture of another site's input. The picture's bytes are in the blobs, and this node derives
+// its data again. The result is for [Engine.Received] and holds the picture until its release.
 func ReceivedJob(picture blob.Hash, crop raster.Crop, base [32]byte) api.Job {
 	job := api.FetchJob("", crop, base)
 	job.Blob = picture

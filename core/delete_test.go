@@ -237,8 +237,8 @@ func TestDeletedApplicationLeavesNothing(t *testing.T) {
 	}
 }
 
-// TestKillDeletions kills the program at any moment after an application was deleted,
-// on what a crash may leave. The application stays dead, and goes in the end.
+// TestKillDeletions deletes an application and then kills the program at any moment, with the state that a crash may leave. The
+// application stays deleted, and all its data is removed in the end.
 func TestKillDeletions(t *testing.T) {
 	set := apitest.Tiny(t)
 	for seed := range proof.Seeds(t, 40, 10_000) {
@@ -344,7 +344,8 @@ func TestDeletedWhileFull(t *testing.T) {
 	d.purged(t)
 }
 
-// TestNoTasksWhileFull: what a task finds has to be written, so a full store hands out none; they are due when there is space.
+// TestNoTasksWhileFull checks that a full store hands out no tasks, because their results could not be written. They are due once there
+// is space.
 func TestNoTasksWhileFull(t *testing.T) {
 	store := &fullStore{Store: memkv.New()}
 	w := apitest.NewWorld(t, store, apitest.Tiny(t), nil, nil)

@@ -76,7 +76,7 @@ type Options struct {
 	PublicURL     string         // start of hosted pictures' addresses; empty means http://127.0.0.1:8080
 	PublicAppID   string         // app_id of public models and concepts; empty means null
 	KeepPredicted time.Duration  // life of a picture sent to be predicted; 0 means 24 h
-	Keep          partition.Keep // how much of each application's log is kept; zero fields mean what they say
+	Keep          partition.Keep // retention of each application's log; zero fields mean their defaults
 	JSON          jsonio.Limits  // of a request's body; zero fields mean jsonio's defaults
 	MaxAnswer     int64          // bytes of an answer's body; 0 means api.DefaultMaxAnswer
 

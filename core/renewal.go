@@ -18,8 +18,8 @@ import (
 	"github.com/sightline-dev/sightline/core/training"
 )
 
-// renewal is how an application stands to the newest network: which one serves it, and what
-// is under way to have the newest do so.
+// renewal is an application's progress towards the newest network: the network that serves it, and the work that the newest one still
+// needs.
 type renewal struct {
 	renew *renew.Worker
 
@@ -124,8 +124,8 @@ func (a *apps) serving(app catalog.AppID) (*predict.Set, error) {
 	return a.o.Models, nil
 }
 
-// beginRenewal sets to work what takes the application over to the newest network; a copy goes where its
-// origin's log does.
+// beginRenewal starts the work that moves the application to the newest network. A replica moves to the network that its origin's log
+// names.
 func (a *apps) beginRenewal(to *application, app catalog.AppID) error {
 	v := to.Partition.View()
 	h, err := v.Header()

@@ -50,9 +50,9 @@ type Result struct {
 	Training error // what kept a run from its end, such as a panic; nil: it has ended
 }
 
-// Take hands out at most n tasks that are due at now, each once, from the applications in turn, each caller at
-// most its [TaskShare]. A full store has none: what tasks find would have to be written. Its errors are the store's; what was taken before
-// one is handed out all the same.
+// Take hands out at most n tasks that are due at now, each once, from the applications in turn, each caller at most its [TaskShare]. It
+// hands out none if the store is full, because the results could not be written. It returns errors of the store together with the tasks
+// that it took before.
 func (e *Engine) Take(now time.Time, n int) ([]Task, error) {
 	if e.closed.Load() {
 		return nil, register.ErrClosed
