@@ -22,7 +22,7 @@ SBOM        := github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.10.0
 COVERED := core/auth core/blob core/blob/pack core/catalog core/film core/fold core/index core/index/hnsw core/ingest core/jsonio core/kv core/kv/journal core/kv/memkv \
 	core/kv/pebblekv core/log core/log/field core/partition core/predict/nn core/predict/raster core/predict/raster/jpg core/search \
 	core/train core/train/kernel core/training origin/server/account origin/server/certificate origin/server/console origin/server/data origin/server/fetch origin/server/httpd \
-	origin/server/link origin/server/token origin/server/video sync/feed sync/press sync/replica sync/wire wasm/abi wasm/guest/instance wasm/guest/lent wasm/host
+	origin/server/link origin/server/token origin/server/video sync/feed sync/press sync/replica sync/wire wasm/abi wasm/guest/instance wasm/guest/hostapi wasm/host
 COVER   := 85
 
 # The sources of the pages.

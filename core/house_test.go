@@ -16,8 +16,8 @@ import (
 
 // wideInterfaces are the interfaces with more than 8 methods, and their maximum.
 var wideInterfaces = map[string]int{
-	"wasm/guest/lent.Imports": 32, // what a host gives the module
-	"sync/replica.Partition":  27, // the simulator and an edge put their own before a partition
+	"wasm/guest/hostapi.Imports": 32, // what a host gives the module
+	"sync/replica.Partition":     27, // the simulator and an edge put their own before a partition
 }
 
 // TestInterfacesAreSmall allows an interface 8 methods. Embedded interfaces count by their own methods.
@@ -112,7 +112,7 @@ func TestNoBools(t *testing.T) {
 var takesBool = []string{
 	"core/jsonio.Bool", "core/log/field.Bool", "core/api/show.Flag",
 	"core/proof.Hold", "core/blob/blobtest.FailAt", "core/kv/journal/journaltest.FailAt", // of tests
-	"wasm/guest.KVScan", "wasm/host/lend.KVScan", // the function of a host
+	"wasm/guest.KVScan", "wasm/host/hostcalls.KVScan", // the function of a host
 }
 
 // Sizes that a file, a function and a package may have.

@@ -142,9 +142,9 @@ func inward(from, to string) bool {
 	return slices.Index(layers, to) < slices.Index(layers, from)
 }
 
-// lent lists functions that use the environment of the process. Other packages get them as arguments from origin/server/system, the only
+// environment lists functions that use the environment of the process. Other packages get them as arguments from origin/server/system, the only
 // place with the real clock, randomness, files and dialler. An empty list means every name of the package.
-var lent = map[string][]string{
+var environment = map[string][]string{
 	"time":         {"Now", "Since", "Until", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker", "Sleep"},
 	"crypto/rand":  nil,
 	"math/rand":    nil,
@@ -176,7 +176,7 @@ func TestWorldIsLent(t *testing.T) {
 		names := map[string]string{} // local name → import path
 		for _, im := range file.Imports {
 			p, _ := strconv.Unquote(im.Path.Value)
-			if _, watched := lent[p]; !watched {
+			if _, watched := environment[p]; !watched {
 				continue
 			}
 			local := filepath.Base(strings.TrimSuffix(p, "/v2"))
@@ -195,7 +195,7 @@ func TestWorldIsLent(t *testing.T) {
 				return true
 			}
 			p, watched := names[x.Name]
-			if watched && (lent[p] == nil || slices.Contains(lent[p], sel.Sel.Name)) {
+			if watched && (environment[p] == nil || slices.Contains(environment[p], sel.Sel.Name)) {
 				t.Errorf("%s uses %s.%s: take it as an argument; origin/server/system has the real one",
 					fset.Position(sel.Pos()), x.Name, sel.Sel.Name)
 			}

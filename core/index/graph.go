@@ -49,19 +49,19 @@ var graphOptions = hnsw.Options{Dim: predict.Dim}
 
 // openGraph reads the graph, or begins another where there is none or a damaged one.
 func (s *space) openGraph(r kv.Reader) (*graph, error) {
-	lent := roaring.New()
+	inputs := roaring.New()
 	g, err := hnsw.Open(r, s.graphAt(), graphOptions, func(yield func(uint32, []int16, float32) bool) error {
-		return s.lend(r, lent, yield)
+		return s.shareVectors(r, inputs, yield)
 	})
 	if errors.Is(err, hnsw.ErrCorrupt) {
-		lent.Clear()
+		inputs.Clear()
 		g, err = hnsw.New(graphOptions)
 	}
 	if err != nil {
 		return nil, err
 	}
 	nodes := roaring.New()
-	for it := lent.Iterator(); it.HasNext(); {
+	for it := inputs.Iterator(); it.HasNext(); {
 		if ord := it.Next(); g.Has(ord) {
 			nodes.Add(ord)
 		}
@@ -80,8 +80,8 @@ func (s *space) openGraph(r kv.Reader) (*graph, error) {
 	return &graph{g: g, applied: g.Seq(), written: g.Seq(), backlog: backlog, nodes: nodes}, nil
 }
 
-// lend yields the embeddings of all rows, also of deleted ones, and notes their inputs.
-func (s *space) lend(r kv.Reader, lent *roaring.Bitmap, yield func(uint32, []int16, float32) bool) error {
+// shareVectors yields the embeddings of all rows, also of deleted ones, and notes their inputs.
+func (s *space) shareVectors(r kv.Reader, inputs *roaring.Bitmap, yield func(uint32, []int16, float32) bool) error {
 	var e predict.Embedding
 	var failed error
 	for _, section := range []byte{spaceRow, spaceLeft} {
@@ -90,10 +90,10 @@ func (s *space) lend(r kv.Reader, lent *roaring.Bitmap, yield func(uint32, []int
 				return err
 			}
 			ord := lastNumber(k)
-			if section == spaceLeft && lent.Contains(ord) { // another input has the ordinal
+			if section == spaceLeft && inputs.Contains(ord) { // another input has the ordinal
 				continue
 			}
-			lent.Add(ord)
+			inputs.Add(ord)
 			if !yield(ord, e.Q[:], e.Scale) {
 				return nil
 			}

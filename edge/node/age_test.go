@@ -203,8 +203,8 @@ func TestStale(t *testing.T) {
 			}
 		}
 		admits(auth.ErrStale, auth.ErrStale)
-		if got, lent := c.keysAge(anApp); !lent || !got.Known.IsZero() {
-			t.Errorf("keys that were never heard of: %+v, %v", got, lent)
+		if got, known := c.keysAge(anApp); !known || !got.Known.IsZero() {
+			t.Errorf("keys that were never heard of: %+v, %v", got, known)
 		}
 		if err := c.take(t.Context(), c.of(anApp), 5, registered(tt.seconds).Encode()); err != nil {
 			t.Fatal(err)

@@ -97,7 +97,7 @@ func (e *engine) start(ctx context.Context, on *server.Node, tables *predict.Set
 	if err != nil {
 		return nil, err
 	}
-	lent := host.Lent{
+	services := host.Services{
 		Store: on.Folder.Store, Hosted: on.Hosted, Bundles: on.Settings.Bundles,
 		Older:  func(base [32]byte) (fs.FS, error) { return on.Folder.Bundles(base) },
 		Tokens: on.Tokens, Clock: system.Now, Rand: system.Random, Log: on.Log,
@@ -113,11 +113,11 @@ func (e *engine) start(ctx context.Context, on *server.Node, tables *predict.Set
 		Strays: e.Register.Collect,
 	}
 	if e.copies != nil {
-		lent.Blobs, lent.Register = on.Folder.Blobs, e.copies
-		lent.Count = e.copies.count
+		services.Blobs, services.Register = on.Folder.Blobs, e.copies
+		services.Count = e.copies.count
 		o.Replica, o.Wrote, o.Admit = e.copies.replica, e.copies.wrote, e.copies.admit
 	}
-	o.Lent = lent
+	o.Services = services
 	f, err := host.NewFleet(o)
 	if err != nil {
 		return nil, errors.Join(err, rt.Close(ctx))

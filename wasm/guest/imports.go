@@ -7,13 +7,13 @@ import (
 	"unsafe"
 
 	"github.com/sightline-dev/sightline/wasm/abi"
-	"github.com/sightline-dev/sightline/wasm/guest/lent"
+	"github.com/sightline-dev/sightline/wasm/guest/hostapi"
 )
 
 // imports are the functions of module sightline.
 type imports struct{}
 
-var _ lent.Imports = imports{}
+var _ hostapi.Imports = imports{}
 
 // at is the address of a slice's bytes, and size their number.
 func at(p []byte) unsafe.Pointer { return unsafe.Pointer(unsafe.SliceData(p)) }

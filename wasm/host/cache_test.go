@@ -80,7 +80,7 @@ func start(t testing.TB, module []byte, c *Cache) (compiled bool) {
 	o := options(module)
 	o.Cache = c
 	rt := newRuntime(t, o)
-	in := open(t, rt, lend0(t))
+	in := open(t, rt, testServices(t))
 	if got := in.Begin(context.Background(), &api.Request{Method: "GET", Path: "/v2/models"}).Response(); got.Status != 200 {
 		t.Fatalf("%+v", got)
 	}

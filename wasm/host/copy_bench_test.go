@@ -66,9 +66,9 @@ func newSource(b testing.TB, n int) *source {
 	if err != nil {
 		b.Fatal(err)
 	}
-	lent := lend0(b)
+	services := testServices(b)
 	s := &source{base: set.Base(), chunks: map[blob.Hash]int{}, streams: map[uint64][]byte{}}
-	s.engine, err = core.Open(core.Options{Store: memkv.New(), Models: set, Hosted: lent.Hosted, Clock: lent.Clock, Rand: lent.Rand})
+	s.engine, err = core.Open(core.Options{Store: memkv.New(), Models: set, Hosted: services.Hosted, Clock: services.Clock, Rand: services.Rand})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -228,27 +228,27 @@ func (s *source) changes(b testing.TB, a *replica.Ask) (stream []byte) {
 func (s *source) copyOf(b *testing.B, wants wire.Vectors) *Instance {
 	b.Helper()
 	ctx := context.Background()
-	lent := lend0(b)
-	lent.Bundles = models.FS
+	services := testServices(b)
+	services.Bundles = models.FS
 	data, seq, err := s.engine.Register.AppRecord(s.app, s.edge)
 	if err == nil {
-		lent.Store, err = pebblekv.Open(filepath.Join(b.TempDir(), "data"), pebblekv.Options{})
+		services.Store, err = pebblekv.Open(filepath.Join(b.TempDir(), "data"), pebblekv.Options{})
 	}
 	if err == nil {
-		err = register.ApplyAppRecord(ctx, lent.Store, s.app, seq, data)
+		err = register.ApplyAppRecord(ctx, services.Store, s.app, seq, data)
 	}
 	if err != nil {
 		b.Fatal(err)
 	}
-	lent.Register = &book{app: s.app, seq: seq}
-	in, err := module(b).Open(ctx, lent, abi.Settings{
+	services.Register = &book{app: s.app, seq: seq}
+	in, err := module(b).Open(ctx, services, abi.Settings{
 		Role: abi.Engine, App: s.app, Store: abi.StoreLent, Replica: &abi.Replica{Name: "copy", Live: replica.Once, Wants: wire.Wants{Vectors: wants}},
 	})
 	if err != nil {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() {
-		if err := errors.Join(in.Close(), lent.Store.Close()); err != nil {
+		if err := errors.Join(in.Close(), services.Store.Close()); err != nil {
 			b.Error(err)
 		}
 	})

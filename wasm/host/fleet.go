@@ -23,10 +23,10 @@ import (
 // DefaultMemoryBytes is the default memory of a fleet's writers above which idle ones are closed.
 const DefaultMemoryBytes = 2 << 30
 
-// FleetOptions are the services of a [Fleet]. Runtime and Lent are required.
+// FleetOptions are the services of a [Fleet]. Runtime and Services are required.
 type FleetOptions struct {
-	Runtime *Runtime // the fleet owns it: Close closes it
-	Lent    Lent     // the services of every instance; Store, Hosted, Clock and Rand are required
+	Runtime  *Runtime // the fleet owns it: Close closes it
+	Services Services // the services of every instance; Store, Hosted, Clock and Rand are required
 
 	// Settings of every instance. The fleet sets Role, App and Store.
 	Settings abi.Settings
@@ -75,18 +75,18 @@ type Fleet struct {
 
 // NewFleet makes a fleet and loads its network. If it returns an error, the caller still owns the runtime.
 func NewFleet(o FleetOptions) (*Fleet, error) {
-	if o.Runtime == nil || o.Lent.Store == nil || o.Lent.Hosted == nil || o.Lent.Clock == nil || o.Lent.Rand == nil {
+	if o.Runtime == nil || o.Services.Store == nil || o.Services.Hosted == nil || o.Services.Clock == nil || o.Services.Rand == nil {
 		return nil, fmt.Errorf("%w: Runtime, Store, Hosted, Clock and Rand are required", api.ErrOptions)
 	}
 	if o.MemoryBytes <= 0 {
 		o.MemoryBytes = DefaultMemoryBytes
 	}
-	if o.Lent.Log == nil {
-		o.Lent.Log = slog.New(slog.DiscardHandler)
+	if o.Services.Log == nil {
+		o.Services.Log = slog.New(slog.DiscardHandler)
 	}
 	if o.Models == nil {
 		var err error
-		if o.Models, err = predict.LoadTables(o.Lent.Bundles); err != nil {
+		if o.Models, err = predict.LoadTables(o.Services.Bundles); err != nil {
 			return nil, err
 		}
 	}
@@ -146,7 +146,7 @@ func (f *Fleet) Begin(ctx context.Context, r *api.Request) *api.Exchange {
 		return f.front.service.Begin(ctx, r)
 	}
 	if ctx.Err() == nil && !errors.Is(err, api.ErrBusy) {
-		f.o.Lent.Log.Error("cannot open instance", "app", app, "error", err)
+		f.o.Services.Log.Error("cannot open instance", "app", app, "error", err)
 		err = api.ErrInternal
 	}
 	return api.Answered(f.Refuse(r, err))
@@ -200,7 +200,7 @@ func (f *Fleet) Detach(app string) {
 		return
 	}
 	if err := w.retire(); err != nil {
-		f.o.Lent.Log.Error("cannot close instance", "app", app, "error", err)
+		f.o.Services.Log.Error("cannot close instance", "app", app, "error", err)
 	}
 }
 
@@ -227,7 +227,7 @@ func (f *Fleet) network(base [32]byte) (*predict.Set, error) {
 	if base == [32]byte{} {
 		base = f.o.Models.Base()
 	}
-	if set := f.o.Runtime.network(&f.o.Lent, base); set != nil {
+	if set := f.o.Runtime.network(&f.o.Services, base); set != nil {
 		return set, nil
 	}
 	return nil, fmt.Errorf("%w: network %x is not in the bundles", api.ErrInternal, base[:4])

@@ -52,7 +52,7 @@ func basic(id, secret string) string {
 // opened for any.
 func TestStrangers(t *testing.T) {
 	issued := &tokens{}
-	n := newNode(t, anotherRuntime(t), func(o *FleetOptions) { o.Lent.Tokens = issued })
+	n := newNode(t, anotherRuntime(t), func(o *FleetOptions) { o.Services.Tokens = issued })
 	ten := n.tenant()
 	engine, err := core.Open(core.Options{
 		Store: n.store, Models: apitest.Tiny(t), Hosted: n.hosted, Clock: func() time.Time { return apitest.Start }, Rand: newSeeded(),

@@ -78,7 +78,7 @@ func newNode(t testing.TB, rt *Runtime, change func(*FleetOptions)) *node {
 	random := locked{new(sync.Mutex), newSeeded()}
 	o := FleetOptions{
 		Runtime: rt, Models: set, Rate: auth.Rate{PerSecond: -1}, Strays: func() { n.strays++ },
-		Lent: Lent{Store: n.store, Hosted: n.hosted, Bundles: bundles, Tokens: mint{}, Clock: clock, Rand: random, Log: slog.New(&n.deaths)},
+		Services: Services{Store: n.store, Hosted: n.hosted, Bundles: bundles, Tokens: mint{}, Clock: clock, Rand: random, Log: slog.New(&n.deaths)},
 	}
 	if change != nil {
 		change(&o)

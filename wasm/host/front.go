@@ -20,8 +20,8 @@ type front struct {
 func newFront(f *Fleet) (*front, error) {
 	o := &f.o
 	service, err := api.New(api.Options{
-		Models: o.Models, Hosted: o.Lent.Hosted, Apps: strangers{f.o.records()}, Tokens: o.Lent.Tokens,
-		Clock: o.Lent.Clock, Rand: o.Lent.Rand, PublicURL: o.Settings.PublicURL, PublicAppID: o.Settings.PublicAppID,
+		Models: o.Models, Hosted: o.Services.Hosted, Apps: strangers{f.o.records()}, Tokens: o.Services.Tokens,
+		Clock: o.Services.Clock, Rand: o.Services.Rand, PublicURL: o.Settings.PublicURL, PublicAppID: o.Settings.PublicAppID,
 		KeepPredicted: o.Settings.KeepPredicted, Rate: o.Rate, OperatorRate: o.OperatorRate,
 	})
 	return &front{f, service}, err
@@ -29,7 +29,7 @@ func newFront(f *Fleet) (*front, error) {
 
 // records are those of applications, keys and clients.
 func (o *FleetOptions) records() catalog.Reader {
-	return catalog.Read(o.Lent.Store, catalog.Control)
+	return catalog.Read(o.Services.Store, catalog.Control)
 }
 
 // application returns the application of a request's credential; empty if there is none, or if it cannot be looked up: then the service
@@ -40,10 +40,10 @@ func (x *front) application(r *api.Request) string {
 		return r.App
 	}
 	if token, ok := auth.Bearer(r.Authorization); ok {
-		if x.f.o.Lent.Tokens == nil {
+		if x.f.o.Services.Tokens == nil {
 			return ""
 		}
-		claims, err := x.f.o.Lent.Tokens.Read(token)
+		claims, err := x.f.o.Services.Tokens.Read(token)
 		if err != nil {
 			return ""
 		}

@@ -17,7 +17,7 @@ import (
 func TestCount(t *testing.T) {
 	counted, reason := 0, ""
 	n := newNode(t, anotherRuntime(t), func(o *FleetOptions) {
-		o.Lent.Count = func(string) string {
+		o.Services.Count = func(string) string {
 			if reason == "" {
 				counted++
 			}

@@ -44,22 +44,22 @@ func newRuntime(t testing.TB, o Options) *Runtime {
 	return rt
 }
 
-// lend0 provides all services, from memory.
-func lend0(t testing.TB) Lent {
+// testServices provides all services, from memory.
+func testServices(t testing.TB) Services {
 	t.Helper()
 	hosted, err := blob.OpenHosted(blob.HostedOptions{Blobs: blob.NewMemory(blob.Options{}), Random: newSeeded()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Lent{
+	return Services{
 		Store: memkv.New(), Hosted: hosted, Rand: newSeeded(), Clock: func() time.Time { return time.Unix(1_700_000_000, 0) },
 		Bundles: fstest.MapFS{"general/a": {Data: []byte("aaaa")}, "b": {Data: []byte("b")}},
 	}
 }
 
-func open(t testing.TB, rt *Runtime, lent Lent) *Instance {
+func open(t testing.TB, rt *Runtime, services Services) *Instance {
 	t.Helper()
-	in, err := rt.Open(context.Background(), lent, abi.Settings{Role: abi.Engine, Store: abi.StoreLent})
+	in, err := rt.Open(context.Background(), services, abi.Settings{Role: abi.Engine, Store: abi.StoreLent})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +72,7 @@ func open(t testing.TB, rt *Runtime, lent Lent) *Instance {
 }
 
 func TestAnswers(t *testing.T) {
-	in := open(t, newRuntime(t, options(newGuest().encode())), lend0(t))
+	in := open(t, newRuntime(t, options(newGuest().encode())), testServices(t))
 	ctx := context.Background()
 	if got := in.Begin(ctx, &api.Request{Method: "GET", Path: "/v2/models"}); !got.Done() || string(got.Response().Body) != "well" {
 		t.Errorf("Begin = %+v", got.Response())
@@ -111,12 +111,12 @@ func TestHostileGuests(t *testing.T) {
 			var told bytes.Buffer
 			g := newGuest()
 			o := options(g.encode())
-			healthy := open(t, newRuntime(t, o), lend0(t))
+			healthy := open(t, newRuntime(t, o), testServices(t))
 			g = newGuest()
 			g.bodies[tt.export] = tt.body(g)
 			o.Module, o.Log = g.encode(), slog.New(slog.NewTextHandler(&told, nil))
 			rt := newRuntime(t, o)
-			in, err := rt.Open(context.Background(), lend0(t), abi.Settings{Role: abi.Engine, Store: abi.StoreLent})
+			in, err := rt.Open(context.Background(), testServices(t), abi.Settings{Role: abi.Engine, Store: abi.StoreLent})
 			if tt.export == "reserve" {
 				if err == nil || !errors.Is(err, ErrDead) || !strings.Contains(err.Error(), tt.want) {
 					t.Fatalf("Open = %v, want %q", err, tt.want)
@@ -159,7 +159,7 @@ func TestMemoryIsBounded(t *testing.T) {
 		opLoop, blockVoid, i32(1), opMemoryGrow, 0, i32(-1), opI32Ne, opBrIf, 0, opEnd,
 		i64(int64(abi.Answer(atRequest, 1))), opEnd)
 	rt := newRuntime(t, options(g.encode()))
-	in := open(t, rt, lend0(t))
+	in := open(t, rt, testServices(t))
 	if _, err := in.call(context.Background(), "serve", []byte{1}); err != nil {
 		t.Fatal(err)
 	}
@@ -195,7 +195,7 @@ func TestRefusedModules(t *testing.T) {
 			rt, err := NewRuntime(context.Background(), options(tt.module))
 			if err == nil {
 				defer rt.Close(context.Background())
-				_, err = rt.Open(context.Background(), lend0(t), abi.Settings{Role: abi.Engine, Store: abi.StoreLent})
+				_, err = rt.Open(context.Background(), testServices(t), abi.Settings{Role: abi.Engine, Store: abi.StoreLent})
 			}
 			if !errors.Is(err, tt.want) {
 				t.Errorf("%v, want %v", err, tt.want)
@@ -208,7 +208,7 @@ func TestRefusedModules(t *testing.T) {
 func TestOldest(t *testing.T) {
 	p := newProber(t)
 	waits, over := make(chan struct{}), make(chan struct{})
-	p.lent.Clock = func() time.Time {
+	p.services.Clock = func() time.Time {
 		<-waits
 		return time.Unix(1_700_000_000, 0)
 	}

@@ -94,7 +94,7 @@ func long(name, params string, f func(c *call) int64) imported {
 	return imported{func(c *call) { c.stack[0] = wapi.EncodeI64(f(c)) }, name, kernels.Types(params), kernels.Types("I")}
 }
 
-// imports call the functions of package lend, in the order of wasm/README.md.
+// imports call the functions of package hostcalls, in the order of wasm/README.md.
 var imports = []imported{
 	long("now", "", func(c *call) int64 { return c.in.host.Now() }),
 	none("random", "ii", func(c *call) { c.in.host.Random(c.bytes(0)) }),

@@ -6,7 +6,7 @@ import (
 
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/wasm/abi"
-	"github.com/sightline-dev/sightline/wasm/host/lend"
+	"github.com/sightline-dev/sightline/wasm/host/hostcalls"
 )
 
 // book is a register of one application.
@@ -38,7 +38,7 @@ func TestImportsOfCopies(t *testing.T) {
 	const room, size = 40 << 10, 8 << 10
 	p := newProber(t)
 	pictures, register := blob.NewMemory(blob.Options{}), &book{app: claims.App}
-	p.lent.Blobs, p.lent.Register = pictures, register
+	p.services.Blobs, p.services.Register = pictures, register
 	picture, none := blob.Sum([]byte("picture")), blob.Sum(nil)
 	hash, _ := p.at(50_000, string(picture[:]))
 	other, _ := p.at(50_100, string(none[:]))
@@ -67,7 +67,7 @@ func TestImportsOfCopies(t *testing.T) {
 	}
 
 	var err error
-	if p.in.host, err = lend.New(p.lent, claims.App); err != nil {
+	if p.in.host, err = hostcalls.New(p.services, claims.App); err != nil {
 		t.Fatal(err)
 	}
 	if got := p.name("register_take", 7, data, n); got != 0 || register.data != "picture" {

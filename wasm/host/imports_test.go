@@ -11,8 +11,8 @@ import (
 	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/wasm/abi"
+	"github.com/sightline-dev/sightline/wasm/host/hostcalls"
 	"github.com/sightline-dev/sightline/wasm/host/kernels"
-	"github.com/sightline-dev/sightline/wasm/host/lend"
 )
 
 // memoryFiles are a host's files, in memory.
@@ -22,7 +22,7 @@ func (f *memoryFiles) Size(file int) (int64, error) { return int64(len(f[file]))
 
 func (f *memoryFiles) Read(file int, offset int64, dst []byte) error {
 	if offset > int64(len(f[file])) || copy(dst, f[file][offset:]) < len(dst) {
-		return lend.ErrTooLong
+		return hostcalls.ErrTooLong
 	}
 	return nil
 }
@@ -63,23 +63,23 @@ func (mint) Read(token string) (auth.Claims, error) {
 
 // prober calls imports from inside a guest with whatever arguments.
 type prober struct {
-	t    testing.TB
-	rt   *Runtime
-	lent Lent
-	in   *Instance
+	t        testing.TB
+	rt       *Runtime
+	services Services
+	in       *Instance
 }
 
 func newProber(t testing.TB) *prober {
 	g := newGuest()
 	g.imports = imports
 	g.bodies["serve"] = g.caller()
-	p := &prober{t: t, rt: newRuntime(t, options(g.encode())), lent: lend0(t)}
-	p.lent.Files, p.lent.Tokens = &memoryFiles{}, mint{}
+	p := &prober{t: t, rt: newRuntime(t, options(g.encode())), services: testServices(t)}
+	p.services.Files, p.services.Tokens = &memoryFiles{}, mint{}
 	var b kv.Batch
 	for i := range 100 {
 		b.Put(binary.BigEndian.AppendUint32([]byte("k"), uint32(i)), make([]byte, 3*i))
 	}
-	if err := p.lent.Store.Apply(&b); err != nil {
+	if err := p.services.Store.Apply(&b); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -97,7 +97,7 @@ func (p *prober) call(n int, args ...uint64) (uint64, error) {
 	p.t.Helper()
 	if p.in == nil {
 		var err error
-		if p.in, err = p.rt.Open(context.Background(), p.lent, abi.Settings{Role: abi.Engine, Store: abi.StoreLent}); err != nil {
+		if p.in, err = p.rt.Open(context.Background(), p.services, abi.Settings{Role: abi.Engine, Store: abi.StoreLent}); err != nil {
 			p.t.Fatal(err)
 		}
 	}
@@ -110,7 +110,7 @@ func (p *prober) call(n int, args ...uint64) (uint64, error) {
 	if err == nil {
 		return binary.LittleEndian.Uint64(answer), nil
 	}
-	if !errors.Is(err, abi.ErrWild) && !errors.Is(err, lend.ErrTooMany) {
+	if !errors.Is(err, abi.ErrWild) && !errors.Is(err, hostcalls.ErrTooMany) {
 		p.t.Fatalf("%s(%x) ends the guest with %v", imports[n].name, args, err)
 	}
 	if err := p.in.Close(); err != nil {
@@ -309,8 +309,8 @@ func (p *prober) count(room, size uint64) {
 		room   uint64
 		want   int64
 	}{{"", 0, 0}, {"none left", size, 9}, {"none left", 8, -int64(abi.Other)}} {
-		p.lent.Count = func(string) string { return tt.reason }
-		p.in.host.Lent.Count = p.lent.Count
+		p.services.Count = func(string) string { return tt.reason }
+		p.in.host.Services.Count = p.services.Count
 		if got := p.name("count", room, tt.room); got != tt.want || got > 0 && p.read(room, uint64(got)) != tt.reason {
 			t.Errorf("count with %q = %d, want %d", tt.reason, got, tt.want)
 		}
@@ -320,16 +320,16 @@ func (p *prober) count(room, size uint64) {
 // TestOpenScansAreBounded ends a guest that keeps opening them.
 func TestOpenScansAreBounded(t *testing.T) {
 	p := newProber(t)
-	for range lend.MaxOpen {
+	for range hostcalls.MaxOpen {
 		p.name("kv_scan", 0, 0, 0, 0, 0, 0)
 	}
 	if got := p.name("kv_scan", 0, 0, 0, 0, 0, 0); got != -int64(abi.Other) {
 		t.Errorf("one scan too many = %d", got)
 	}
-	for range lend.MaxOpen {
+	for range hostcalls.MaxOpen {
 		p.name("kv_snapshot")
 	}
-	if _, err := p.call(importOf(t, "kv_snapshot")); !errors.Is(err, lend.ErrTooMany) {
+	if _, err := p.call(importOf(t, "kv_snapshot")); !errors.Is(err, hostcalls.ErrTooMany) {
 		t.Errorf("one snapshot too many: %v", err)
 	}
 }

@@ -10,22 +10,22 @@ import (
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/predict"
 	"github.com/sightline-dev/sightline/wasm/abi"
+	"github.com/sightline-dev/sightline/wasm/host/hostcalls"
 	"github.com/sightline-dev/sightline/wasm/host/kernels"
-	"github.com/sightline-dev/sightline/wasm/host/lend"
 )
 
 // ErrDead is returned by an instance whose guest has trapped or broken the contract. All
 // acknowledged writes are in the store.
 var ErrDead = errors.New("module instance has failed")
 
-// Lent are the services of an instance. Clock and Rand are required; a nil service is unavailable.
-type Lent = lend.Lent
+// Services are the services of an instance. Clock and Rand are required; a nil service is unavailable.
+type Services = hostcalls.Services
 
 // Instance is a guest with its host's services. It has the methods of *core.Engine. The caller calls one method at a time, except Dead
 // and Bytes, which may be called at any time.
 type Instance struct {
 	rt      *Runtime
-	host    *lend.Host
+	host    *hostcalls.Host
 	module  wapi.Module
 	free    func()
 	kernels *kernels.Instance
@@ -55,20 +55,20 @@ var exports = map[string]types{
 	"sync":        {kernels.Types("i"), kernels.Types("I")},
 }
 
-// Open makes an instance and opens it with s. It sets the Bundles, Tokens and Counted of s from lent. Errors: ErrModule and
+// Open makes an instance and opens it with s. It sets the Bundles, Tokens and Counted of s from services. Errors: ErrModule and
 // abi.ErrVersion for a module of another ABI, ErrDead, and errors of the guest about its settings, such as register.ErrApplication.
-func (rt *Runtime) Open(ctx context.Context, lent Lent, s abi.Settings) (_ *Instance, err error) {
-	if lent.Clock == nil || lent.Rand == nil {
+func (rt *Runtime) Open(ctx context.Context, services Services, s abi.Settings) (_ *Instance, err error) {
+	if services.Clock == nil || services.Rand == nil {
 		return nil, fmt.Errorf("%w: Clock and Rand are required", api.ErrOptions)
 	}
 	in := &Instance{rt: rt}
-	if in.host, err = lend.New(lent, s.App); err != nil {
+	if in.host, err = hostcalls.New(services, s.App); err != nil {
 		return nil, err
 	}
-	if s.Bundles, err = lend.Names(lent.Bundles); err != nil {
+	if s.Bundles, err = hostcalls.Names(services.Bundles); err != nil {
 		return nil, err
 	}
-	s.Tokens, s.Counted = lent.Tokens != nil, lent.Count != nil
+	s.Tokens, s.Counted = services.Tokens != nil, services.Count != nil
 	if s.Memory == 0 {
 		s.Memory = uint64(rt.o.MemoryPages) << 16 / 4 * 3
 	}
@@ -91,7 +91,7 @@ func (rt *Runtime) Open(ctx context.Context, lent Lent, s abi.Settings) (_ *Inst
 func (in *Instance) start(ctx context.Context) (err error) {
 	in.rt.open.Add(1)
 	in.kernels = in.rt.kernels.Open()
-	in.kernels.LendNetworks(func(base [32]byte) *predict.Set { return in.rt.network(&in.host.Lent, base) })
+	in.kernels.ShareNetworks(func(base [32]byte) *predict.Set { return in.rt.network(&in.host.Services, base) })
 	ctx = in.bind(ctx)
 	if in.module, in.free, err = in.rt.instantiate(ctx); err != nil {
 		return err
@@ -151,7 +151,7 @@ func (in *Instance) call(ctx context.Context, name string, parts ...[]byte) ([]b
 		n += len(p)
 	}
 	if uint64(n) > uint64(in.rt.o.MemoryPages)<<16 {
-		return nil, fmt.Errorf("%w: %d bytes", lend.ErrTooLong, n)
+		return nil, fmt.Errorf("%w: %d bytes", hostcalls.ErrTooLong, n)
 	}
 	stack := [1]uint64{uint64(n)}
 	if err := in.run(ctx, "reserve", stack[:]); err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/predict"
 	"github.com/sightline-dev/sightline/sync/replica"
-	"github.com/sightline-dev/sightline/wasm/host/lend"
+	"github.com/sightline-dev/sightline/wasm/host/hostcalls"
 )
 
 // A copy that joins is taken natively, since the module does the same four times as slowly: its pieces as they come, and the
@@ -34,7 +34,7 @@ func (f *Fleet) Place(ctx context.Context, app string, hash blob.Hash, piece []b
 	if w.in == nil || ctx.Err() != nil {
 		return false, ctx.Err()
 	}
-	return replica.Place(f.o.Lent.Store, id, hash, piece)
+	return replica.Place(f.o.Services.Store, id, hash, piece)
 }
 
 // TakeSnapshot takes a snapshot that the machine in the application's instance has handed over, in the instance's place:
@@ -63,10 +63,10 @@ func (f *Fleet) TakeSnapshot(ctx context.Context, app string, manifest []byte) e
 	}
 	if err != nil {
 		w.alone = true
-		f.o.Lent.Log.Error("cannot install a snapshot directly; the instance installs it", "app", app, "error", err)
+		f.o.Services.Log.Error("cannot install a snapshot directly; the instance installs it", "app", app, "error", err)
 		return ctx.Err()
 	}
-	f.o.Lent.Log.Info("snapshot installed", "app", app, "took", f.now().Sub(begun))
+	f.o.Services.Log.Info("snapshot installed", "app", app, "took", f.now().Sub(begun))
 	return nil
 }
 
@@ -76,12 +76,12 @@ func (f *Fleet) takeSnapshot(ctx context.Context, app string, manifest []byte) e
 	if err != nil {
 		return err
 	}
-	o := &f.o.Lent
+	o := &f.o.Services
 	e, err := core.Open(core.Options{
 		App: app, Store: o.Store, Models: f.o.Models, Hosted: o.Hosted, Clock: o.Clock, Rand: o.Rand,
 		Older: func(base [32]byte) (*predict.Set, error) {
 			if o.Older == nil {
-				return nil, fmt.Errorf("network %x: %w", base[:4], lend.ErrNotLent)
+				return nil, fmt.Errorf("network %x: %w", base[:4], hostcalls.ErrNotProvided)
 			}
 			files, err := o.Older(base)
 			if err != nil {

@@ -43,8 +43,8 @@ func newJoiner(t testing.TB, from *source, rt *Runtime) *joiner {
 // openJoiner has the copy in a store.
 func openJoiner(t testing.TB, from *source, rt *Runtime, store kv.Store) *joiner {
 	t.Helper()
-	lent := lend0(t)
-	lent.Store, lent.Bundles = store, models.FS
+	services := testServices(t)
+	services.Store, services.Bundles = store, models.FS
 	data, seq, err := from.engine.Register.AppRecord(from.app, from.edge)
 	if err == nil {
 		err = register.ApplyAppRecord(context.Background(), store, from.app, seq, data)
@@ -52,10 +52,10 @@ func openJoiner(t testing.TB, from *source, rt *Runtime, store kv.Store) *joiner
 	if err != nil {
 		t.Fatal(err)
 	}
-	lent.Register = &book{app: from.app, seq: seq}
+	services.Register = &book{app: from.app, seq: seq}
 	j := &joiner{TB: t, from: from}
 	j.Fleet, err = NewFleet(FleetOptions{
-		Runtime: rt, Lent: lent,
+		Runtime: rt, Services: services,
 		Replica: func(string) *abi.Replica {
 			return &abi.Replica{Name: "copy", Live: replica.Once, Wants: wire.Wants{Vectors: wire.VectorsQ16}}
 		},
@@ -283,9 +283,9 @@ func TestCollectsInCalls(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lent := lend0(t)
-	lent.Bundles, lent.Files = models.FS, journaltest.NewDisk()
-	in, err := module(t).Open(t.Context(), lent, abi.Settings{
+	services := testServices(t)
+	services.Bundles, services.Files = models.FS, journaltest.NewDisk()
+	in, err := module(t).Open(t.Context(), services, abi.Settings{
 		Role: abi.Engine, App: s.app, Store: abi.StoreFiles, OpenDoor: true,
 		Replica: &abi.Replica{
 			Name: "page", Live: replica.Once, Wants: wire.Wants{Vectors: wire.VectorsQ16}, Origin: "https://origin.example",

@@ -54,12 +54,12 @@ func BenchmarkStart(b *testing.B) {
 	} {
 		b.Run(name, func(b *testing.B) {
 			rt := module(b)
-			lent := lend0(b)
-			lent.Bundles = models.FS
+			services := testServices(b)
+			services.Bundles = models.FS
 			var bytes int64
 			for b.Loop() {
-				lent.Store = memkv.New()
-				in, err := rt.Open(ctx, lent, s)
+				services.Store = memkv.New()
+				in, err := rt.Open(ctx, services, s)
 				if err != nil {
 					b.Fatal(err)
 				}
@@ -77,15 +77,15 @@ func BenchmarkCall(b *testing.B) {
 	ctx := context.Background()
 	r := &api.Request{Method: "GET", Path: "/v2/models"}
 	b.Run("nothing", func(b *testing.B) {
-		in := open(b, newRuntime(b, options(newGuest().encode())), lend0(b))
+		in := open(b, newRuntime(b, options(newGuest().encode())), testServices(b))
 		for b.Loop() {
 			in.Begin(ctx, r)
 		}
 	})
 	b.Run("unauthorised", func(b *testing.B) {
-		lent := lend0(b)
-		lent.Bundles = models.FS
-		in, err := module(b).Open(ctx, lent, abi.Settings{Role: abi.Engine, Store: abi.StoreLent})
+		services := testServices(b)
+		services.Bundles = models.FS
+		in, err := module(b).Open(ctx, services, abi.Settings{Role: abi.Engine, Store: abi.StoreLent})
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -166,9 +166,9 @@ func BenchmarkAnalyse(b *testing.B) {
 		}
 	})
 	b.Run("module", func(b *testing.B) {
-		lent := lend0(b)
-		lent.Bundles = models.FS
-		in, err := module(b).Open(context.Background(), lent, abi.Settings{Role: abi.Analyser, Store: abi.StoreMemory})
+		services := testServices(b)
+		services.Bundles = models.FS
+		in, err := module(b).Open(context.Background(), services, abi.Settings{Role: abi.Analyser, Store: abi.StoreMemory})
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -15,7 +15,7 @@ type networks struct {
 
 // network returns the one with a base, of the newest bundles or of an older network's; nil: there is none, and the guest reports the
 // fault of its bundles.
-func (n *networks) network(lent *Lent, base [32]byte) *predict.Set {
+func (n *networks) network(services *Services, base [32]byte) *predict.Set {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if set, ok := n.byBase[base]; ok {
@@ -24,16 +24,16 @@ func (n *networks) network(lent *Lent, base [32]byte) *predict.Set {
 	if n.byBase == nil {
 		n.byBase = map[[32]byte]*predict.Set{}
 	}
-	if lent.Bundles != nil {
-		if tables, err := predict.LoadTables(lent.Bundles); err == nil && tables.Base() == base {
-			n.byBase[base], _ = predict.LoadNetwork(lent.Bundles)
+	if services.Bundles != nil {
+		if tables, err := predict.LoadTables(services.Bundles); err == nil && tables.Base() == base {
+			n.byBase[base], _ = predict.LoadNetwork(services.Bundles)
 			return n.byBase[base]
 		}
 	}
-	if lent.Older == nil {
+	if services.Older == nil {
 		return nil
 	}
-	files, err := lent.Older(base)
+	files, err := services.Older(base)
 	if err != nil {
 		return nil
 	}

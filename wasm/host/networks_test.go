@@ -25,21 +25,21 @@ func TestNetworks(t *testing.T) {
 	}
 	var n networks
 	for _, tt := range []struct {
-		name string
-		lent Lent
-		base [32]byte
-		want bool
+		name     string
+		services Services
+		base     [32]byte
+		want     bool
 	}{
-		{"nothing is lent", Lent{}, base, false},
-		{"bundles that are none", Lent{Bundles: fstest.MapFS{}}, base, false},
-		{"no older ones", Lent{Bundles: models.FS}, [32]byte{1}, false},
-		{"not among the older", Lent{Older: older(nil, fs.ErrNotExist)}, base, false},
-		{"older bundles that are none", Lent{Older: older(fstest.MapFS{}, nil)}, base, false},
-		{"older bundles of another base", Lent{Older: older(models.FS, nil)}, [32]byte{1}, false},
-		{"older", Lent{Older: older(models.FS, nil)}, base, true},
-		{"known", Lent{Older: older(models.FS, nil)}, base, true},
+		{"no services", Services{}, base, false},
+		{"bundles that are none", Services{Bundles: fstest.MapFS{}}, base, false},
+		{"no older ones", Services{Bundles: models.FS}, [32]byte{1}, false},
+		{"not among the older", Services{Older: older(nil, fs.ErrNotExist)}, base, false},
+		{"older bundles that are none", Services{Older: older(fstest.MapFS{}, nil)}, base, false},
+		{"older bundles of another base", Services{Older: older(models.FS, nil)}, [32]byte{1}, false},
+		{"older", Services{Older: older(models.FS, nil)}, base, true},
+		{"known", Services{Older: older(models.FS, nil)}, base, true},
 	} {
-		if set := n.network(&tt.lent, tt.base); (set != nil) != tt.want || set != nil && set.Base() != tt.base {
+		if set := n.network(&tt.services, tt.base); (set != nil) != tt.want || set != nil && set.Base() != tt.base {
 			t.Errorf("%s: network = %v, want one: %v", tt.name, set, tt.want)
 		}
 	}
@@ -47,7 +47,7 @@ func TestNetworks(t *testing.T) {
 		t.Errorf("older bundles were asked for %d times, want 4: what is known is not read again", asked)
 	}
 	var newest networks
-	if set := newest.network(&Lent{Bundles: models.FS}, base); set == nil {
+	if set := newest.network(&Services{Bundles: models.FS}, base); set == nil {
 		t.Error("the network of the newest bundles is not found")
 	}
 }

@@ -26,7 +26,7 @@ import (
 	"github.com/sightline-dev/sightline/core/proof"
 	"github.com/sightline-dev/sightline/wasm/abi"
 	"github.com/sightline-dev/sightline/wasm/built"
-	"github.com/sightline-dev/sightline/wasm/host/lend"
+	"github.com/sightline-dev/sightline/wasm/host/hostcalls"
 	"github.com/sightline-dev/sightline/wasm/simd"
 	"github.com/sightline-dev/sightline/web/process"
 )
@@ -312,9 +312,9 @@ func (e farExport) CallWithStack(ctx context.Context, stack []uint64) error {
 }
 
 // open is Runtime.Open with the guest in the page.
-func (p *page) open(rt *Runtime, lent Lent, s abi.Settings) (*Instance, error) {
+func (p *page) open(rt *Runtime, services Services, s abi.Settings) (*Instance, error) {
 	p.last++
-	host, err := lend.New(lent, s.App)
+	host, err := hostcalls.New(services, s.App)
 	if err != nil {
 		return nil, err
 	}
@@ -326,10 +326,10 @@ func (p *page) open(rt *Runtime, lent Lent, s abi.Settings) (*Instance, error) {
 	for name := range exports {
 		in.exports[name] = farExport{far: f, name: name}
 	}
-	if s.Bundles, err = lend.Names(lent.Bundles); err != nil {
+	if s.Bundles, err = hostcalls.Names(services.Bundles); err != nil {
 		return nil, err
 	}
-	s.Tokens = lent.Tokens != nil
+	s.Tokens = services.Tokens != nil
 	ctx := context.Background()
 	if _, err := p.do(ctx, in, said{ID: f.id, Make: true}); err != nil {
 		return nil, err
@@ -364,19 +364,19 @@ func TestTranscriptsInPage(t *testing.T) {
 		t.Helper()
 		var err error
 		once.Do(func() {
-			lent := Lent{Bundles: bundles, Clock: o.Clock, Rand: newSeeded()}
-			analyser, err = p.open(rt, lent, abi.Settings{Role: abi.Analyser, Store: abi.StoreMemory})
+			services := Services{Bundles: bundles, Clock: o.Clock, Rand: newSeeded()}
+			analyser, err = p.open(rt, services, abi.Settings{Role: abi.Analyser, Store: abi.StoreMemory})
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		lent := Lent{Store: o.Store, Hosted: o.Hosted, Bundles: bundles, Tokens: o.Tokens, Clock: o.Clock, Rand: o.Rand}
+		services := Services{Store: o.Store, Hosted: o.Hosted, Bundles: bundles, Tokens: o.Tokens, Clock: o.Clock, Rand: o.Rand}
 		s := abi.Settings{
 			Role: abi.Engine, App: app, Store: abi.StoreLent, PublicURL: o.PublicURL, PublicAppID: o.PublicAppID, KeepPredicted: o.KeepPredicted,
 			MaxBytes: uint32(o.JSON.Bytes), MaxMembers: uint32(o.JSON.Members),
 			Rate: uint32(max(o.Rate.PerSecond, 0)), Burst: uint32(o.Rate.Burst),
 		}
-		in, err := p.open(rt, lent, s)
+		in, err := p.open(rt, services, s)
 		if err != nil {
 			t.Fatal(err)
 		}

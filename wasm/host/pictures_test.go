@@ -27,7 +27,7 @@ func TestOwnPictures(t *testing.T) {
 		"half": apitest.Picture("half.png"), "none": []byte("no picture"), "empty": nil,
 	}
 	n := newNode(t, anotherRuntime(t), nil)
-	in, err := n.fleet.Runtime().Open(t.Context(), n.fleet.o.Lent, abi.Settings{Role: abi.Analyser, Store: abi.StoreMemory})
+	in, err := n.fleet.Runtime().Open(t.Context(), n.fleet.o.Services, abi.Settings{Role: abi.Analyser, Store: abi.StoreMemory})
 	if err != nil {
 		t.Fatal(err)
 	}

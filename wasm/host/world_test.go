@@ -96,7 +96,7 @@ func elsewhere(t testing.TB, bundles fs.FS) apitest.Elsewhere {
 	t.Helper()
 	rt := module(t)
 	clock := func() time.Time { return apitest.Start }
-	analyser, err := rt.Open(context.Background(), Lent{Bundles: bundles, Clock: clock, Rand: newSeeded()}, abi.Settings{Role: abi.Analyser, Store: abi.StoreMemory})
+	analyser, err := rt.Open(context.Background(), Services{Bundles: bundles, Clock: clock, Rand: newSeeded()}, abi.Settings{Role: abi.Analyser, Store: abi.StoreMemory})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +107,7 @@ func elsewhere(t testing.TB, bundles fs.FS) apitest.Elsewhere {
 	})
 	return func(t testing.TB, o core.Options, app string) apitest.Guest {
 		t.Helper()
-		lent := Lent{
+		services := Services{
 			Store: o.Store, Hosted: o.Hosted, Bundles: bundles, Tokens: o.Tokens, Clock: o.Clock, Rand: o.Rand,
 		}
 		s := abi.Settings{
@@ -115,7 +115,7 @@ func elsewhere(t testing.TB, bundles fs.FS) apitest.Elsewhere {
 			MaxBytes: uint32(o.JSON.Bytes), MaxMembers: uint32(o.JSON.Members), MaxAnswer: uint64(o.MaxAnswer),
 			Rate: uint32(max(o.Rate.PerSecond, 0)), Burst: uint32(o.Rate.Burst),
 		}
-		in, err := rt.Open(context.Background(), lent, s)
+		in, err := rt.Open(context.Background(), services, s)
 		if err != nil {
 			t.Fatal(err)
 		}

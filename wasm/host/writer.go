@@ -92,9 +92,9 @@ const (
 func (w *writer) bury() {
 	w.died++
 	w.diedAt = w.f.now()
-	w.f.o.Lent.Log.Error("discarded a failed module instance", "app", w.app, "error", w.in.Dead())
+	w.f.o.Services.Log.Error("discarded a failed module instance", "app", w.app, "error", w.in.Dead())
 	if err := w.shut(); err != nil {
-		w.f.o.Lent.Log.Error("cannot close the failed module instance", "app", w.app, "error", err)
+		w.f.o.Services.Log.Error("cannot close the failed module instance", "app", w.app, "error", err)
 	}
 }
 
@@ -161,7 +161,7 @@ func (w *writer) ready(ctx context.Context) error {
 	if s.Replica != nil {
 		s.Replica.Takes = !w.alone
 	}
-	in, err := w.f.o.Runtime.Open(context.WithoutCancel(ctx), w.f.o.Lent, s)
+	in, err := w.f.o.Runtime.Open(context.WithoutCancel(ctx), w.f.o.Services, s)
 	if err != nil {
 		if errors.Is(err, ErrDead) {
 			w.died++
@@ -272,8 +272,8 @@ func (f *Fleet) release(r *api.Result) {
 	if r.Blob.IsZero() {
 		return
 	}
-	if err := f.o.Lent.Hosted.Release(context.Background(), r.Blob); err != nil {
-		f.o.Lent.Log.Error("cannot release picture", "hash", r.Blob.String(), "error", err)
+	if err := f.o.Services.Hosted.Release(context.Background(), r.Blob); err != nil {
+		f.o.Services.Log.Error("cannot release picture", "hash", r.Blob.String(), "error", err)
 	}
 }
 

@@ -42,10 +42,10 @@ func (s *Session) Cells(in Tensor, each func(y, x int, out []Tensor)) error {
 	s.runSteps(0, last.step)
 	// Values of the later steps may overwrite the map's memory, so these steps read a copy of the map.
 	id := last.x.root().id
-	lent := s.mem[id]
-	s.mem[id] = alignedBytes(int64(len(lent)))
-	copy(s.mem[id], lent)
-	defer func() { s.mem[id], s.cell = lent, 0 }()
+	shared := s.mem[id]
+	s.mem[id] = alignedBytes(int64(len(shared)))
+	copy(s.mem[id], shared)
+	defer func() { s.mem[id], s.cell = shared, 0 }()
 	for y := range last.height {
 		for x := range last.width {
 			s.cell = 1 + y*last.width + x

@@ -95,8 +95,8 @@ func (c *call) edgeKeys() (any, error) {
 			return nil, errMissing
 		}
 	}
-	age, lent := c.o.Edge.Keys(c.id)
-	if !lent {
+	age, known := c.o.Edge.Keys(c.id)
+	if !known {
 		return nil, errMissing
 	}
 	return map[string]any{"keys": struct {

@@ -87,7 +87,7 @@ func TestOthers(t *testing.T) {
 		}
 	}
 	refused("an edge's own application at the origin", origin, own, auth.ErrToken)
-	refused("an application that the edge was not lent", edge, foreign, auth.ErrToken)
+	refused("an application of which the edge has no replica", edge, foreign, auth.ErrToken)
 	payload := payloadOf(t, good)
 	payload["iss"] = origin.Issuer()
 	refused("an edge that calls itself the origin", origin, sign(headerOf(anEdge), text(payload), private), auth.ErrToken)

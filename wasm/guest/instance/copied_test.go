@@ -27,7 +27,7 @@ import (
 	"github.com/sightline-dev/sightline/sync/replica"
 	"github.com/sightline-dev/sightline/sync/wire"
 	"github.com/sightline-dev/sightline/wasm/abi"
-	"github.com/sightline-dev/sightline/wasm/host/lend"
+	"github.com/sightline-dev/sightline/wasm/host/hostcalls"
 )
 
 // source is an origin with an application of the world's.
@@ -140,8 +140,8 @@ func (s *source) keep(t testing.TB, disk journal.Files, join bool) (*kept, error
 	t.Helper()
 	p := &page{now: s.Now, names: *apitest.NewCounter(1 << 33)}
 	bundles := apitest.TinyBundles(t)
-	h := newHost(lend.Lent{Bundles: bundles, Clock: func() time.Time { return p.now }, Rand: p, Files: disk})
-	p.analyser = open(t, newHost(lend.Lent{Bundles: bundles, Clock: h.Clock, Rand: p}), abi.Settings{Role: abi.Analyser, Store: abi.StoreMemory})
+	h := newHost(hostcalls.Services{Bundles: bundles, Clock: func() time.Time { return p.now }, Rand: p, Files: disk})
+	p.analyser = open(t, newHost(hostcalls.Services{Bundles: bundles, Clock: h.Clock, Rand: p}), abi.Settings{Role: abi.Analyser, Store: abi.StoreMemory})
 	settings := abi.Settings{
 		Role: abi.Engine, App: s.App, Store: abi.StoreFiles, OpenDoor: true, Bundles: names(bundles),
 		Replica: &abi.Replica{Name: "page", Live: replica.Once, Wants: wire.Wants{Vectors: wire.VectorsQ16}, Origin: "https://origin.example"},
@@ -325,7 +325,7 @@ func TestNoCopy(t *testing.T) {
 	if done, err := abi.ParseSynced(p.Sync(abi.AppendEvent(nil, replica.Begin{}))); !errors.Is(done.Err, api.ErrOptions) || err != nil {
 		t.Errorf("an event for none is %v, %v", done.Err, err)
 	}
-	h := newHost(lend.Lent{Bundles: apitest.TinyBundles(t), Clock: func() time.Time { return p.now }, Rand: p})
+	h := newHost(hostcalls.Services{Bundles: apitest.TinyBundles(t), Clock: func() time.Time { return p.now }, Rand: p})
 	for name, s := range map[string]abi.Settings{
 		"an application without an origin":  {App: strings.Repeat("a", 32)},
 		"a copy of all":                     {Replica: &abi.Replica{}},

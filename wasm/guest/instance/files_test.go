@@ -15,7 +15,7 @@ import (
 	"github.com/sightline-dev/sightline/core/proof"
 	"github.com/sightline-dev/sightline/wasm/abi"
 	"github.com/sightline-dev/sightline/wasm/guest/instance"
-	"github.com/sightline-dev/sightline/wasm/host/lend"
+	"github.com/sightline-dev/sightline/wasm/host/hostcalls"
 )
 
 // TestReload closes a page and opens it again: it has all data.
@@ -128,7 +128,7 @@ func TestForeignFiles(t *testing.T) {
 		disk := journaltest.NewDisk()
 		data := bytes.Repeat([]byte("something else entirely "), 1000)
 		disk.SetBytes(file, data)
-		h := newHost(lend.Lent{Bundles: bundles, Clock: func() time.Time { return apitest.Start }, Rand: &apitest.Counter{}, Files: disk})
+		h := newHost(hostcalls.Services{Bundles: bundles, Clock: func() time.Time { return apitest.Start }, Rand: &apitest.Counter{}, Files: disk})
 		settings := abi.Settings{Role: abi.Engine, Store: abi.StoreFiles, OpenDoor: true, Bundles: names(bundles)}
 		if told, err := abi.ParseDone((&instance.Instance{Imports: h}).Open(settings.Marshal())); told == nil || err != nil {
 			t.Errorf("file %d of somebody else is taken", file)

@@ -15,13 +15,13 @@ import (
 	"github.com/sightline-dev/sightline/core/predict"
 	"github.com/sightline-dev/sightline/core/predict/raster"
 	"github.com/sightline-dev/sightline/wasm/abi"
-	"github.com/sightline-dev/sightline/wasm/host/lend"
+	"github.com/sightline-dev/sightline/wasm/host/hostcalls"
 )
 
 // TestFrame has frames of videos analysed by their planes.
 func TestFrame(t *testing.T) {
 	bundles := apitest.TinyBundles(t)
-	h := newHost(lend.Lent{Bundles: bundles, Clock: func() time.Time { return apitest.Start }, Rand: &apitest.Counter{}})
+	h := newHost(hostcalls.Services{Bundles: bundles, Clock: func() time.Time { return apitest.Start }, Rand: &apitest.Counter{}})
 	g := open(t, h, abi.Settings{Role: abi.Analyser, Store: abi.StoreMemory})
 	set, err := predict.Load(bundles)
 	if err != nil {
@@ -58,7 +58,7 @@ func TestFrame(t *testing.T) {
 
 // TestFilm asks how videos are decoded, of an instance that analyses alone.
 func TestFilm(t *testing.T) {
-	h := newHost(lend.Lent{Bundles: apitest.TinyBundles(t), Clock: func() time.Time { return apitest.Start }, Rand: &apitest.Counter{}})
+	h := newHost(hostcalls.Services{Bundles: apitest.TinyBundles(t), Clock: func() time.Time { return apitest.Start }, Rand: &apitest.Counter{}})
 	g := open(t, h, abi.Settings{Role: abi.Analyser, Store: abi.StoreMemory})
 	ask := func(what string, f abi.Film) (abi.FilmReply, error) {
 		t.Helper()

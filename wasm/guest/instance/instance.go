@@ -1,5 +1,5 @@
 // Package instance is the work of the module, apart from its calling convention: it maps envelopes to envelopes, and uses the host's
-// services by [lent.Imports]. So the same code answers in the module, and in tests that run natively.
+// services by [hostapi.Imports]. So the same code answers in the module, and in tests that run natively.
 //
 //	Open(Settings) ──▶ engine over the host's store, or over one in memory · analyser
 //	Serve(Request) ──▶ Response ─ or ─▶ Jobs of call n ──host──▶ Resume(Results of call n) ──▶ …
@@ -22,14 +22,14 @@ import (
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/sync/replica"
 	"github.com/sightline-dev/sightline/wasm/abi"
-	"github.com/sightline-dev/sightline/wasm/guest/lent"
+	"github.com/sightline-dev/sightline/wasm/guest/hostapi"
 )
 
 // Instance is an engine, an analyser, or both, behind envelopes. The zero value with Imports is
 // ready to be opened. It is used by one thread; an argument is borrowed until the call returns,
 // an answer until the next.
 type Instance struct {
-	Imports lent.Imports
+	Imports hostapi.Imports
 
 	settings abi.Settings
 	engine   *core.Engine // nil: not the role, or not open

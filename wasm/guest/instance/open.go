@@ -16,7 +16,7 @@ import (
 	"github.com/sightline-dev/sightline/core/log/field"
 	"github.com/sightline-dev/sightline/core/predict"
 	"github.com/sightline-dev/sightline/wasm/abi"
-	"github.com/sightline-dev/sightline/wasm/guest/lent"
+	"github.com/sightline-dev/sightline/wasm/guest/hostapi"
 )
 
 // Errors of calls that come at the wrong time or to the wrong instance.
@@ -57,13 +57,13 @@ func (i *Instance) open(data []byte) error {
 		abi.Engine: predict.LoadTables, abi.Analyser: predict.LoadNetwork, abi.Both: predict.Load,
 	}[s.Role]
 	older := func(base [32]byte) (*predict.Set, error) {
-		files, err := lent.Older(i.Imports, base)
+		files, err := hostapi.Older(i.Imports, base)
 		if err != nil {
 			return nil, err
 		}
 		return load(files)
 	}
-	var bundles fs.FS = lent.Bundles(i.Imports, s.Bundles)
+	var bundles fs.FS = hostapi.Bundles(i.Imports, s.Bundles)
 	if s.Checked {
 		bundles = predict.Checked{FS: bundles}
 	}
@@ -72,7 +72,7 @@ func (i *Instance) open(data []byte) error {
 		return err
 	}
 	if s.Role != abi.Engine {
-		i.analysts = &analysts{set: set, older: older, now: lent.Clock(i.Imports), time: s.PictureTime}
+		i.analysts = &analysts{set: set, older: older, now: hostapi.Clock(i.Imports), time: s.PictureTime}
 	}
 	if s.Role != abi.Analyser {
 		return i.openEngine(set, older)
@@ -85,19 +85,19 @@ func (i *Instance) openEngine(set *predict.Set, older func([32]byte) (*predict.S
 	s := &i.settings
 	o := core.Options{
 		App: s.App, Models: set, Older: older,
-		Clock: lent.Clock(i.Imports), Rand: lent.Random{From: i.Imports},
+		Clock: hostapi.Clock(i.Imports), Rand: hostapi.Random{From: i.Imports},
 		PublicURL: s.PublicURL, PublicAppID: s.PublicAppID, KeepPredicted: s.KeepPredicted,
 		JSON: jsonio.Limits{Bytes: int(s.MaxBytes), Members: int(s.MaxMembers)}, MaxAnswer: int64(s.MaxAnswer),
 		Rate: rate(s.Rate, s.Burst, -1), OperatorRate: rate(s.OperatorRate, s.OperatorBurst, 0),
 	}
 	if s.Tokens {
-		o.Tokens = lent.Tokens{From: i.Imports}
+		o.Tokens = hostapi.Tokens{From: i.Imports}
 	}
 	if s.Replica != nil {
 		o.Copies = i.standing
 	}
 	if s.Counted {
-		o.Calls = lent.Calls{From: i.Imports}
+		o.Calls = hostapi.Calls{From: i.Imports}
 	}
 	if s.Store != abi.StoreLent && s.App != "" && s.Replica == nil {
 		return fmt.Errorf("%w: an instance with its own store must not name an application", api.ErrOptions)
@@ -105,7 +105,7 @@ func (i *Instance) openEngine(set *predict.Set, older func([32]byte) (*predict.S
 	if s.OpenDoor {
 		i.door = &door{instance: i}
 		if o.Tokens == nil {
-			o.Tokens = visitors{lent.Random{From: i.Imports}}
+			o.Tokens = visitors{hostapi.Random{From: i.Imports}}
 		}
 	}
 	var err error
@@ -114,7 +114,7 @@ func (i *Instance) openEngine(set *predict.Set, older func([32]byte) (*predict.S
 	}
 	o.NoColumns = s.Store != abi.StoreLent
 	if s.Store == abi.StoreLent {
-		o.Hosted, o.Thumbnails = lent.Pictures{From: i.Imports}, true
+		o.Hosted, o.Thumbnails = hostapi.Pictures{From: i.Imports}, true
 	} else {
 		if s.Replica != nil {
 			if err = i.register(o.Store); err != nil {
@@ -163,9 +163,9 @@ func (i *Instance) openStore() (kv.Store, error) {
 	o := memkv.Options{MaxBytes: maxOwnBytes}
 	switch i.settings.Store {
 	case abi.StoreLent:
-		return lent.NewStore(i.Imports), nil
+		return hostapi.NewStore(i.Imports), nil
 	case abi.StoreFiles:
-		o.Files = &memkv.Files{Disk: lent.Disk{From: i.Imports}, Pair: storeFiles, Reserve: reserveBytes}
+		o.Files = &memkv.Files{Disk: hostapi.Disk{From: i.Imports}, Pair: storeFiles, Reserve: reserveBytes}
 	}
 	s, err := memkv.Open(o)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/sightline-dev/sightline/core/blob/pack"
 	"github.com/sightline-dev/sightline/core/predict/raster"
 	"github.com/sightline-dev/sightline/wasm/abi"
-	"github.com/sightline-dev/sightline/wasm/guest/lent"
+	"github.com/sightline-dev/sightline/wasm/guest/hostapi"
 )
 
 // pictures are those of an instance that has its own store.
@@ -28,12 +28,12 @@ const drawnAtOnce = 512
 func (i *Instance) openPictures() (*pictures, error) {
 	p := &pictures{blobs: blob.NewMemory(blob.Options{})}
 	o := blob.HostedOptions{
-		Random: bufio.NewReaderSize(lent.Random{From: i.Imports}, drawnAtOnce),
+		Random: bufio.NewReaderSize(hostapi.Random{From: i.Imports}, drawnAtOnce),
 		Keep:   func(h blob.Hash) bool { return i.engine == nil || i.engine.Register.Keeps(h) },
 		Lazy:   true,
 	}
 	if i.settings.Store == abi.StoreFiles {
-		files, err := pack.Open(pack.Options{Files: lent.Disk{From: i.Imports}, Pair: pictureFiles})
+		files, err := pack.Open(pack.Options{Files: hostapi.Disk{From: i.Imports}, Pair: pictureFiles})
 		if err != nil {
 			return nil, fmt.Errorf("pictures: %w", err)
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/sightline-dev/sightline/core"
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/wasm/abi"
-	"github.com/sightline-dev/sightline/wasm/guest/lent"
+	"github.com/sightline-dev/sightline/wasm/guest/hostapi"
 )
 
 // Step takes back tasks, hands out new ones, and does some background work. The answer is Stepped.
@@ -31,7 +31,7 @@ func (i *Instance) Step(data []byte) []byte {
 
 func (i *Instance) step(s *abi.Step, out *abi.Stepped) error {
 	ctx := context.Background()
-	now := lent.Clock(i.Imports)()
+	now := hostapi.Clock(i.Imports)()
 	var errs []error
 	for n := range s.Done {
 		errs = append(errs, i.handBack(ctx, &s.Done[n]))

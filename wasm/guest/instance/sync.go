@@ -12,7 +12,7 @@ import (
 	"github.com/sightline-dev/sightline/core/register"
 	"github.com/sightline-dev/sightline/sync/replica"
 	"github.com/sightline-dev/sightline/wasm/abi"
-	"github.com/sightline-dev/sightline/wasm/guest/lent"
+	"github.com/sightline-dev/sightline/wasm/guest/hostapi"
 )
 
 var errNoReplica = fmt.Errorf("%w: the instance has no replica", api.ErrOptions)
@@ -32,10 +32,10 @@ func (i *Instance) openReplica(store kv.Store) error {
 		return err
 	}
 	o := replica.Options{
-		App: app, Partition: p, Store: store, Wants: s.Wants, Live: s.Live, Name: s.Name, Rand: lent.Random{From: i.Imports}, Audit: s.Audit,
+		App: app, Partition: p, Store: store, Wants: s.Wants, Live: s.Live, Name: s.Name, Rand: hostapi.Random{From: i.Imports}, Audit: s.Audit,
 	}
 	if i.pictures == nil {
-		o.Blobs, o.Register = lent.Blobs{From: i.Imports}, lent.Register{From: i.Imports}
+		o.Blobs, o.Register = hostapi.Blobs{From: i.Imports}, hostapi.Register{From: i.Imports}
 		o.Takes = s.Takes // over the same store
 	} else {
 		o.Blobs, o.Register = i.pictures.blobs, register.Copied{Of: i.engine.Register, App: i.settings.App}

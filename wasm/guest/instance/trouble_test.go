@@ -20,7 +20,7 @@ import (
 	"github.com/sightline-dev/sightline/core/register"
 	"github.com/sightline-dev/sightline/wasm/abi"
 	"github.com/sightline-dev/sightline/wasm/guest/instance"
-	"github.com/sightline-dev/sightline/wasm/host/lend"
+	"github.com/sightline-dev/sightline/wasm/host/hostcalls"
 )
 
 // tripping panics in one of its functions once it is armed, or its store fails once.
@@ -102,7 +102,7 @@ func TestPanics(t *testing.T) {
 
 func TestRoles(t *testing.T) {
 	bundles := apitest.TinyBundles(t)
-	h := newHost(lend.Lent{Bundles: bundles, Clock: func() time.Time { return apitest.Start }, Rand: &apitest.Counter{}})
+	h := newHost(hostcalls.Services{Bundles: bundles, Clock: func() time.Time { return apitest.Start }, Rand: &apitest.Counter{}})
 	job := api.Job{Data: apitest.Picture("red.png"), Want: predict.WantConcepts | predict.WantColors | predict.WantThumb, Keep: true}
 	get := abi.AppendRequest(nil, &api.Request{Method: "GET", Path: "/v2/models"})
 
@@ -160,7 +160,7 @@ func TestSettingsThatCannotBe(t *testing.T) {
 		{"an address that is none", bundles, abi.Settings{Role: abi.Engine, Store: abi.StoreMemory, PublicURL: "x"}, api.ErrOptions},
 	}
 	for _, tt := range tests {
-		h := newHost(lend.Lent{Store: memkv.New(), Bundles: tt.bundles, Clock: func() time.Time { return apitest.Start }, Rand: &apitest.Counter{}})
+		h := newHost(hostcalls.Services{Store: memkv.New(), Bundles: tt.bundles, Clock: func() time.Time { return apitest.Start }, Rand: &apitest.Counter{}})
 		i := &instance.Instance{Imports: h}
 		if tt.bundles != nil {
 			tt.s.Bundles = names(tt.bundles)
@@ -177,7 +177,7 @@ func TestSettingsThatCannotBe(t *testing.T) {
 // TestPictureTime has the clock run while a picture is decoded.
 func TestPictureTime(t *testing.T) {
 	now := apitest.Start
-	h := newHost(lend.Lent{Bundles: apitest.TinyBundles(t), Rand: &apitest.Counter{}, Clock: func() time.Time {
+	h := newHost(hostcalls.Services{Bundles: apitest.TinyBundles(t), Rand: &apitest.Counter{}, Clock: func() time.Time {
 		now = now.Add(40 * time.Millisecond)
 		return now
 	}})
@@ -191,7 +191,7 @@ func TestPictureTime(t *testing.T) {
 // TestOlderNetworks analyses by the network that a job names.
 func TestOlderNetworks(t *testing.T) {
 	old, next := apitest.Tiny(t), apitest.TinyNext(t)
-	h := newHost(lend.Lent{
+	h := newHost(hostcalls.Services{
 		Bundles: apitest.TinyNextBundles(t), Rand: &apitest.Counter{}, Clock: func() time.Time { return apitest.Start },
 		Older: func(base [32]byte) (fs.FS, error) {
 			if base == old.Base() {
@@ -319,7 +319,7 @@ func FuzzInstance(f *testing.F) {
 	f.Add(byte(4), (&abi.Question{What: abi.AskMemory}).Marshal())
 	f.Add(byte(5), (&abi.Settings{Role: abi.Both, Store: abi.StoreMemory}).Marshal())
 	bundles := apitest.TinyBundles(f)
-	h := newHost(lend.Lent{Bundles: bundles, Clock: func() time.Time { return apitest.Start }, Rand: &apitest.Counter{}})
+	h := newHost(hostcalls.Services{Bundles: bundles, Clock: func() time.Time { return apitest.Start }, Rand: &apitest.Counter{}})
 	g := open(f, h, abi.Settings{Role: abi.Both, Store: abi.StoreMemory, OpenDoor: true})
 	f.Fuzz(func(t *testing.T, export byte, data []byte) {
 		if q, err := abi.ParseQuestion(data); err == nil && q.What == abi.AskClose {

@@ -15,9 +15,9 @@ import (
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/predict"
 	"github.com/sightline-dev/sightline/wasm/abi"
+	"github.com/sightline-dev/sightline/wasm/guest/hostapi"
 	"github.com/sightline-dev/sightline/wasm/guest/instance"
-	"github.com/sightline-dev/sightline/wasm/guest/lent"
-	"github.com/sightline-dev/sightline/wasm/host/lend"
+	"github.com/sightline-dev/sightline/wasm/host/hostcalls"
 )
 
 // guest is an instance that is asked through envelopes, and what does its jobs.
@@ -31,20 +31,20 @@ type guest struct {
 
 // host serves an instance without a module. It keeps the lines that the instance logs.
 type host struct {
-	*lend.Host
+	*hostcalls.Host
 	lines []string
 	older int // calls of Older
 }
 
-func newHost(l lend.Lent) *host {
-	h, err := lend.New(l, "")
+func newHost(l hostcalls.Services) *host {
+	h, err := hostcalls.New(l, "")
 	if err != nil {
 		panic(err) // of an application
 	}
 	return &host{Host: h}
 }
 
-var _ lent.Imports = (*host)(nil)
+var _ hostapi.Imports = (*host)(nil)
 
 func (h *host) Log(level int32, line string) { h.lines = append(h.lines, fmt.Sprint(level, " ", line)) }
 
@@ -62,7 +62,7 @@ func (h *host) Lines() []string {
 
 // names lists the files of bundles in memory.
 func names(bundles fs.FS) []string {
-	all, err := lend.Names(bundles)
+	all, err := hostcalls.Names(bundles)
 	if err != nil {
 		panic(err)
 	}
@@ -176,7 +176,7 @@ func lentTo(t testing.TB, w *apitest.World, app string, bundles fs.FS, settings 
 		}
 		defer setAside(t, w)()
 	}
-	g := open(t, newHost(lend.Lent{
+	g := open(t, newHost(hostcalls.Services{
 		Store: w.Store, Hosted: w.Hosted, Bundles: bundles, Tokens: w.Mint,
 		Clock: func() time.Time { return w.Now }, Rand: &w.IDs,
 	}), s)
@@ -260,8 +260,8 @@ func (p *page) Read(b []byte) (int, error) {
 func openPage(t testing.TB, bundles fs.FS, disk journal.Files) *page {
 	t.Helper()
 	p := &page{now: apitest.Start, names: *apitest.NewCounter(1 << 32)}
-	h := newHost(lend.Lent{Bundles: bundles, Clock: func() time.Time { return p.now }, Rand: p, Files: disk})
-	p.analyser = open(t, newHost(lend.Lent{Bundles: bundles, Clock: h.Clock, Rand: p}), abi.Settings{Role: abi.Analyser, Store: abi.StoreMemory})
+	h := newHost(hostcalls.Services{Bundles: bundles, Clock: func() time.Time { return p.now }, Rand: p, Files: disk})
+	p.analyser = open(t, newHost(hostcalls.Services{Bundles: bundles, Clock: h.Clock, Rand: p}), abi.Settings{Role: abi.Analyser, Store: abi.StoreMemory})
 	s := abi.Settings{Role: abi.Engine, Store: abi.StoreMemory, OpenDoor: true}
 	if disk != nil {
 		s.Store = abi.StoreFiles

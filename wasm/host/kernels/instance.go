@@ -32,7 +32,7 @@ type Instance struct {
 	embedding predict.Embedding
 
 	networks Networks // nil: there are none
-	lent     []lentNetwork
+	shared   []sharedNetwork
 
 	decoder *raster.Decoder
 	limits  raster.Limits // of decoder, but for Expired

@@ -59,7 +59,7 @@ func newGuest(t testing.TB, n *kernels.Native, pictures string, networks kernels
 		t.Fatal(err)
 	}
 	in := n.Open()
-	in.LendNetworks(networks)
+	in.ShareNetworks(networks)
 	t.Cleanup(in.Close)
 	g := &guest{ctx: in.Bind(context.Background())}
 	config := wazero.NewModuleConfig().WithName("").WithStartFunctions("_initialize").WithEnv("PICTURES", pictures).
@@ -178,16 +178,16 @@ func (g *guest) compare(t testing.TB, native *predict.Analyser, pictures [][]byt
 		return d
 	}
 	for i, b := range pictures {
-		mine, lent := time.Hour, time.Hour
+		mine, host := time.Hour, time.Hour
 		for range rounds {
 			mine = least(mine, func() {
 				if _, err := native.Analyse(b, raster.Crop{}, want); err != nil {
 					t.Fatal(err)
 				}
 			})
-			lent = least(lent, func() { g.run(t, i, want) })
+			host = least(host, func() { g.run(t, i, want) })
 		}
-		ours, theirs = ours+mine, theirs+lent
+		ours, theirs = ours+mine, theirs+host
 	}
 	n := time.Duration(len(pictures))
 	return ours / n, theirs / n

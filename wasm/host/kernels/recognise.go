@@ -6,11 +6,11 @@ import "github.com/sightline-dev/sightline/core/predict"
 // computes itself.
 type Networks func(base [32]byte) *predict.Set
 
-// LendNetworks lets the guest ask for networks, of which it gets one recogniser each.
-func (in *Instance) LendNetworks(n Networks) { in.networks = n }
+// ShareNetworks lets the guest ask for networks, of which it gets one recogniser each.
+func (in *Instance) ShareNetworks(n Networks) { in.networks = n }
 
-// lentNetwork is a network that the guest has asked for.
-type lentNetwork struct {
+// sharedNetwork is a network that the guest has asked for.
+type sharedNetwork struct {
 	base [32]byte
 	*predict.Recogniser
 }
@@ -19,8 +19,8 @@ type lentNetwork struct {
 func (in *Instance) network(s []uint64) {
 	base := [32]byte(in.bytes(s[0], 32))
 	s[0] = 0
-	for i := range in.lent {
-		if in.lent[i].base == base {
+	for i := range in.shared {
+		if in.shared[i].base == base {
 			s[0] = uint64(i + 1)
 			return
 		}
@@ -29,18 +29,18 @@ func (in *Instance) network(s []uint64) {
 		return
 	}
 	if set := in.networks(base); set != nil {
-		in.lent = append(in.lent, lentNetwork{base, set.NewRecogniser()})
-		s[0] = uint64(len(in.lent))
+		in.shared = append(in.shared, sharedNetwork{base, set.NewRecogniser()})
+		s[0] = uint64(len(in.shared))
 	}
 }
 
 // recogniser is that of a network by its number.
 func (in *Instance) recogniser(number uint64) *predict.Recogniser {
 	i := count(number) - 1
-	if i < 0 || i >= len(in.lent) {
+	if i < 0 || i >= len(in.shared) {
 		wild()
 	}
-	return in.lent[i].Recogniser
+	return in.shared[i].Recogniser
 }
 
 // recognise(network, pixels, n, embedding, general, concepts, food, foods) → i32

@@ -29,9 +29,9 @@ func TestRecognise(t *testing.T) {
 		return s[0]
 	}
 	if n := number(set.Base()); n != 0 {
-		t.Errorf("network = %d where none are lent, want 0", n)
+		t.Errorf("network = %d without a network of the host, want 0", n)
 	}
-	in.LendNetworks(func(base [32]byte) *predict.Set {
+	in.ShareNetworks(func(base [32]byte) *predict.Set {
 		if asked++; base == set.Base() {
 			return set
 		}

@@ -28,8 +28,8 @@ var packBoth bool
 // alone reports whether the weights must be packed here.
 func (l *lease) alone() bool { return l.handle == 0 || packBoth }
 
-// lend asks the host to pack w. A cleanup frees the packing once the garbage collector finds owner unreachable.
-func lend[O any](owner *O, l *lease, kind packing, w []int8, n, k, segs int) {
+// packAtHost asks the host to pack w. A cleanup frees the packing once the garbage collector finds owner unreachable.
+func packAtHost[O any](owner *O, l *lease, kind packing, w []int8, n, k, segs int) {
 	if n <= 0 || k <= 0 {
 		return
 	}

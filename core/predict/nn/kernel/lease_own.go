@@ -7,4 +7,4 @@ type lease struct{}
 
 func (*lease) alone() bool { return true }
 
-func lend[O any](*O, *lease, packing, []int8, int, int, int) {}
+func packAtHost[O any](*O, *lease, packing, []int8, int, int, int) {}

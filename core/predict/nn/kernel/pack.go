@@ -101,7 +101,7 @@ func packProduct(kind packing, w []int8, n, segs, seg int) *PackedS8 {
 		}
 		p.Sum[j] = sum
 	}
-	if lend(p, &p.lease, kind, w, n, k, segs); p.alone() {
+	if packAtHost(p, &p.lease, kind, w, n, k, segs); p.alone() {
 		p.pack(w)
 		if kind == windowsS8 {
 			p.packWinograd(w, seg/3)
@@ -184,7 +184,7 @@ func PackDepthwiseS8(w []int8, c, kh, kw int) *DepthwiseS8 {
 			p.Sum[j] += int32(v)
 		}
 	}
-	if lend(p, &p.lease, depthwisesS8, w, c, taps, kh); !p.alone() {
+	if packAtHost(p, &p.lease, depthwisesS8, w, c, taps, kh); !p.alone() {
 		return p
 	}
 	p.w = byTap(w, c)

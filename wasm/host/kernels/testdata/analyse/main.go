@@ -1,7 +1,6 @@
 //go:build wasip1
 
-// Command analyse is a guest that does nothing but analyse pictures: what kernels that are lent
-// are measured by.
+// Command analyse is a guest that only analyses pictures, for measurements of the host's kernels.
 package main
 
 import (

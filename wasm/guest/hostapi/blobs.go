@@ -1,4 +1,4 @@
-package lent
+package hostapi
 
 import (
 	"context"

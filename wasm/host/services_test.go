@@ -17,7 +17,7 @@ import (
 	"github.com/sightline-dev/sightline/core/api/apitest"
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/wasm/abi"
-	"github.com/sightline-dev/sightline/wasm/host/lend"
+	"github.com/sightline-dev/sightline/wasm/host/hostcalls"
 )
 
 // bench is 64 KiB of a guest's memory with an instance, for imports that are called without a guest.
@@ -26,10 +26,10 @@ type bench struct {
 	in  *Instance
 }
 
-func newBench(lent Lent) *bench {
+func newBench(services Services) *bench {
 	begun := apitest.Start
 	rt := &Runtime{o: Options{Now: func() time.Time { return begun.Add(time.Second) }, Rand: newSeeded()}, begun: begun}
-	host, err := lend.New(lent, "")
+	host, err := hostcalls.New(services, "")
 	if err != nil {
 		panic(err) // of an application
 	}
@@ -63,7 +63,7 @@ func (b *bench) word(at int) uint32 { return binary.LittleEndian.Uint32(b.mem[at
 
 // TestPrinted keeps the end of a guest's output to its two open files, and nothing of its other writes.
 func TestPrinted(t *testing.T) {
-	b := newBench(Lent{})
+	b := newBench(Services{})
 	copy(b.mem[1000:], "panic: out of luck")
 	b.put(64, 1000, 7, 1007, 11)
 	for file, want := range []uint64{wasiBadF, wasiOK, wasiOK, wasiBadF} {
@@ -98,7 +98,7 @@ func TestPrinted(t *testing.T) {
 
 // TestPoll has no guest wait: a clock has always struck, and no file is open.
 func TestPoll(t *testing.T) {
-	b := newBench(Lent{})
+	b := newBench(Services{})
 	for i, kind := range []byte{0, 1, 2} {
 		binary.LittleEndian.PutUint64(b.mem[1000+subscriptionBytes*i:], uint64(70+i))
 		b.mem[1000+subscriptionBytes*i+8] = kind
@@ -124,7 +124,7 @@ func TestPoll(t *testing.T) {
 
 // TestNoRandomness ends a guest whose host has no randomness left: nothing is made from zeros.
 func TestNoRandomness(t *testing.T) {
-	b := newBench(Lent{Rand: newSeeded()})
+	b := newBench(Services{Rand: newSeeded()})
 	for _, f := range []hostFunc{lentAs("random"), wasiRandom} {
 		clear(b.mem)
 		if _, err := b.call(f, 1000, 32); err != nil || bytes.Equal(b.mem[1000:1032], make([]byte, 32)) {
@@ -143,7 +143,7 @@ func TestNoRandomness(t *testing.T) {
 // TestOlder names the files of an older network and reads them.
 func TestOlder(t *testing.T) {
 	files := fstest.MapFS{"general/manifest.json": {Data: []byte("{}")}, "general/network": {Data: []byte("weights")}}
-	b := newBench(Lent{})
+	b := newBench(Services{})
 	b.mem[0] = 7 // of the base at 0
 	ask := func(name string, room uint64) (int64, string) {
 		t.Helper()
@@ -162,7 +162,7 @@ func TestOlder(t *testing.T) {
 	if n, _ := ask("", 99); n != absent(fs.ErrNotExist) {
 		t.Errorf("without older networks: %d, want %d", n, absent(fs.ErrNotExist))
 	}
-	b.in.host.Lent.Older = func(base [32]byte) (fs.FS, error) {
+	b.in.host.Services.Older = func(base [32]byte) (fs.FS, error) {
 		if base != [32]byte{7} {
 			return nil, fs.ErrNotExist
 		}
@@ -193,8 +193,8 @@ func TestOlder(t *testing.T) {
 
 // TestNothingLent: a guest gets errors for services that its host does not have.
 func TestNothingLent(t *testing.T) {
-	b := newBench(Lent{})
-	code := uint64(abi.ErrnoOf(lend.ErrNotLent))
+	b := newBench(Services{})
+	code := uint64(abi.ErrnoOf(hostcalls.ErrNotProvided))
 	for _, name := range []string{"picture_release", "picture_drop", "kv_room"} {
 		if answer, err := b.call(lentAs(name), 0, 0, 0); answer != code || err != nil {
 			t.Errorf("%s = %d, %v, want %d", name, answer, err, code)
@@ -231,7 +231,7 @@ func TestTurn(t *testing.T) {
 
 // TestPicturesOfAGuest asks an instance that holds its pictures itself for some that it does not have.
 func TestPicturesOfAGuest(t *testing.T) {
-	in, err := module(t).Open(t.Context(), Lent{Bundles: apitest.TinyBundles(t), Clock: func() time.Time { return apitest.Start }, Rand: newSeeded()},
+	in, err := module(t).Open(t.Context(), Services{Bundles: apitest.TinyBundles(t), Clock: func() time.Time { return apitest.Start }, Rand: newSeeded()},
 		abi.Settings{Role: abi.Engine, Store: abi.StoreMemory, OpenDoor: true})
 	if err != nil {
 		t.Fatal(err)

@@ -1,4 +1,4 @@
-package lent_test
+package hostapi_test
 
 import (
 	"bytes"
@@ -19,12 +19,12 @@ import (
 	"github.com/sightline-dev/sightline/core/kv/kvtest"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/wasm/abi"
-	"github.com/sightline-dev/sightline/wasm/guest/lent"
-	"github.com/sightline-dev/sightline/wasm/host/lend"
+	"github.com/sightline-dev/sightline/wasm/guest/hostapi"
+	"github.com/sightline-dev/sightline/wasm/host/hostcalls"
 )
 
-func newHost(l lend.Lent) *lend.Host {
-	h, err := lend.New(l, "")
+func newHost(l hostcalls.Services) *hostcalls.Host {
+	h, err := hostcalls.New(l, "")
 	if err != nil {
 		panic(err) // of an application
 	}
@@ -33,20 +33,20 @@ func newHost(l lend.Lent) *lend.Host {
 
 func TestStore(t *testing.T) {
 	kvtest.Store(t, func(t testing.TB) kv.Store {
-		h := newHost(lend.Lent{Store: memkv.New()})
+		h := newHost(hostcalls.Services{Store: memkv.New()})
 		t.Cleanup(func() {
 			if _, scans := h.Open(); scans != 0 {
 				t.Errorf("%d scans are left open", scans)
 			}
 		})
-		return lent.NewStore(h)
+		return hostapi.NewStore(h)
 	})
 }
 
 // TestLongScans has records around the sizes of a scan's buffers, and scans inside scans.
 func TestLongScans(t *testing.T) {
-	h := newHost(lend.Lent{Store: memkv.New()})
-	s := lent.NewStore(h)
+	h := newHost(hostcalls.Services{Store: memkv.New()})
+	s := hostapi.NewStore(h)
 	b := &kv.Batch{}
 	var want []string
 	for i, n := range []int{0, 1, 900, 1010, 1015, 1016, 1017, 4000, 4096, 65_000, 65_526, 65_527, 65_528, 70_000, 200_000, 3} {
@@ -107,7 +107,7 @@ func (f failing) Room() error                            { return f.err }
 
 func TestStoreErrors(t *testing.T) {
 	for _, want := range []error{kv.ErrFull, kv.ErrFailed, kv.ErrClosed, kv.ErrCorrupt} {
-		s := lent.NewStore(newHost(lend.Lent{Store: failing{memkv.New(), want}}))
+		s := hostapi.NewStore(newHost(hostcalls.Services{Store: failing{memkv.New(), want}}))
 		_, committed := s.Commit(&kv.Batch{})
 		for what, err := range map[string]error{"Apply": s.Apply(&kv.Batch{}), "Commit": committed, "Room": s.Room()} {
 			if !errors.Is(err, want) {
@@ -115,7 +115,7 @@ func TestStoreErrors(t *testing.T) {
 			}
 		}
 	}
-	s := lent.NewStore(newHost(lend.Lent{Store: memkv.New()}))
+	s := hostapi.NewStore(newHost(hostcalls.Services{Store: memkv.New()}))
 	snapshot := s.Snapshot()
 	if err := snapshot.Close(); err != nil {
 		t.Fatal(err)
@@ -133,7 +133,7 @@ func TestStoreErrors(t *testing.T) {
 
 func TestDisk(t *testing.T) {
 	disk := journaltest.NewDisk()
-	d := lent.Disk{From: newHost(lend.Lent{Files: disk})}
+	d := hostapi.Disk{From: newHost(hostcalls.Services{Files: disk})}
 	if n, err := d.Size(2); n != 0 || err != nil {
 		t.Errorf("Size of a new file = %d, %v", n, err)
 	}
@@ -163,30 +163,30 @@ func TestFiles(t *testing.T) {
 		"a/manifest.json": {Data: []byte("{}")}, "a/names/en.tsv": {Data: bytes.Repeat([]byte("x"), 9000)},
 		"a.b/c": {Data: []byte{}}, "ab": {Data: []byte("1")}, "a/names.txt": {Data: []byte("2")},
 	}
-	h := newHost(lend.Lent{Bundles: bundles, Older: func(base [32]byte) (fs.FS, error) {
+	h := newHost(hostcalls.Services{Bundles: bundles, Older: func(base [32]byte) (fs.FS, error) {
 		if base[0] == 1 {
 			return bundles, nil
 		}
 		return nil, fs.ErrNotExist
 	}})
-	names, err := lend.Names(bundles)
+	names, err := hostcalls.Names(bundles)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := fstest.TestFS(lent.Bundles(h, names), names...); err != nil {
+	if err := fstest.TestFS(hostapi.Bundles(h, names), names...); err != nil {
 		t.Error(err)
 	}
-	older, err := lent.Older(h, [32]byte{1})
+	older, err := hostapi.Older(h, [32]byte{1})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := fstest.TestFS(older, names...); err != nil {
 		t.Error(err)
 	}
-	if _, err := lent.Older(h, [32]byte{2}); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := hostapi.Older(h, [32]byte{2}); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("Older of an unknown network = %v", err)
 	}
-	odd := lent.Bundles(h, []string{"../x", ".", "", "/a", "gone"})
+	odd := hostapi.Bundles(h, []string{"../x", ".", "", "/a", "gone"})
 	if entries, err := fs.ReadDir(odd, "."); err == nil {
 		t.Errorf("a file that the host does not have is listed: %v", entries)
 	}
@@ -201,7 +201,7 @@ func TestPictures(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := lent.Pictures{From: newHost(lend.Lent{Hosted: hosted, Clock: func() time.Time { return now }})}
+	p := hostapi.Pictures{From: newHost(hostcalls.Services{Hosted: hosted, Clock: func() time.Time { return now }})}
 	ctx := t.Context()
 	name, hash, err := p.Add(ctx, []byte("picture"), "image/png", now.Add(time.Hour))
 	if err != nil || hash != blob.Sum([]byte("picture")) {
@@ -242,8 +242,8 @@ func TestPictures(t *testing.T) {
 func TestTokens(t *testing.T) {
 	now := apitest.Start
 	w := apitest.NewWorld(t, memkv.New(), apitest.Tiny(t), nil, nil)
-	h := newHost(lend.Lent{Tokens: w.Mint, Clock: func() time.Time { return now }})
-	tokens := lent.Tokens{From: h}
+	h := newHost(hostcalls.Services{Tokens: w.Mint, Clock: func() time.Time { return now }})
+	tokens := hostapi.Tokens{From: h}
 	claims := auth.Claims{App: "a", Client: "c", Generation: 2}
 	token, life, err := tokens.Issue(claims)
 	if err != nil || life != 15*time.Minute {
@@ -264,7 +264,7 @@ func TestTokens(t *testing.T) {
 // TestCalls has the host count calls, and passes on why a call is refused.
 func TestCalls(t *testing.T) {
 	refused := ""
-	calls := lent.Calls{From: newHost(lend.Lent{Count: func(string) string { return refused }})}
+	calls := hostapi.Calls{From: newHost(hostcalls.Services{Count: func(string) string { return refused }})}
 	if left, err := calls.Spend(t.Context(), api.Spent{}); left >= 0 || err != nil {
 		t.Errorf("Spend = %d, %v", left, err)
 	}
@@ -272,7 +272,7 @@ func TestCalls(t *testing.T) {
 	if _, err := calls.Spend(t.Context(), api.Spent{}); !errors.Is(err, auth.ErrQuota) || !strings.HasSuffix(err.Error(), refused) {
 		t.Errorf("Spend without calls left: %v", err)
 	}
-	if _, err := (lent.Calls{From: newHost(lend.Lent{})}).Spend(t.Context(), api.Spent{}); !errors.Is(err, abi.ErrHost) {
+	if _, err := (hostapi.Calls{From: newHost(hostcalls.Services{})}).Spend(t.Context(), api.Spent{}); !errors.Is(err, abi.ErrHost) {
 		t.Errorf("Spend at a host that counts nothing: %v", err)
 	}
 }

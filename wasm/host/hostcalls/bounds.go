@@ -1,4 +1,4 @@
-package lend
+package hostcalls
 
 import (
 	"bytes"

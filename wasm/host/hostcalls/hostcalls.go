@@ -1,10 +1,10 @@
-// Package lend implements the functions of module sightline that wasm/README.md lists, with slices for addresses and lengths.
+// Package hostcalls implements the functions of module sightline that wasm/README.md lists, with slices for addresses and lengths.
 //
-//	guest in wazero ──▶ package host: ranges of the guest's memory ──▶ Host ──▶ Lent: store, pictures, files, clock, …
+//	guest in wazero ──▶ package host: ranges of the guest's memory ──▶ Host ──▶ Services: store, pictures, files, clock, …
 //	package instance, run natively by tests ─────────────────────────▶ Host
 //
 // A function that fills dst returns the length. If dst is too small, nothing is written. A number below 0 is an [abi.Errno], negated.
-package lend
+package hostcalls
 
 import (
 	"context"
@@ -24,8 +24,8 @@ import (
 	"github.com/sightline-dev/sightline/wasm/abi"
 )
 
-// ErrNotLent is the error of a function whose capability this host does not have.
-var ErrNotLent = errors.New("not provided by the host")
+// ErrNotProvided is the error of a function whose capability this host does not have.
+var ErrNotProvided = errors.New("not provided by the host")
 
 // ErrTooLong is the error of an answer that does not fit into the guest's buffer and that the guest may not request again.
 var ErrTooLong = errors.New("answer is too long")
@@ -58,8 +58,8 @@ type Register interface {
 	TakeRegister(app string, seq uint64, data []byte) error
 }
 
-// Lent are the services of an instance. Clock and Rand are required; a nil service is unavailable.
-type Lent struct {
+// Services are the services of an instance. Clock and Rand are required; a nil service is unavailable.
+type Services struct {
 	Store    kv.Store
 	Hosted   Pictures
 	Bundles  fs.FS                              // the files of Settings.Bundles
@@ -76,7 +76,7 @@ type Lent struct {
 
 // Host serves one instance. Its functions are safe for concurrent use if the services are.
 type Host struct {
-	Lent
+	Services
 	Context context.Context // context of the guest's running call
 	bounds  bounds
 
@@ -87,12 +87,12 @@ type Host struct {
 }
 
 // New makes the host of an instance that serves app; empty: all applications.
-func New(lent Lent, app string) (*Host, error) {
-	if lent.Log == nil {
-		lent.Log = slog.New(slog.DiscardHandler)
+func New(services Services, app string) (*Host, error) {
+	if services.Log == nil {
+		services.Log = slog.New(slog.DiscardHandler)
 	}
 	b, err := boundsOf(app)
-	return &Host{Lent: lent, Context: context.Background(), bounds: b, snapshots: map[uint32]kv.Snapshot{}, scans: map[uint32]*scan{}}, err
+	return &Host{Services: services, Context: context.Background(), bounds: b, snapshots: map[uint32]kv.Snapshot{}, scans: map[uint32]*scan{}}, err
 }
 
 // put copies data to dst if it fits, and returns its length. If err is not nil, it returns the error's number, negated.
@@ -129,7 +129,7 @@ func (h *Host) Random(dst []byte) {
 
 // Log logs a line of the guest.
 func (h *Host) Log(level int32, line string) {
-	h.Lent.Log.Log(h.Context, max(slog.LevelDebug, min(slog.Level(level), slog.LevelError)), "guest", "line", line)
+	h.Services.Log.Log(h.Context, max(slog.LevelDebug, min(slog.Level(level), slog.LevelError)), "guest", "line", line)
 }
 
 // Bundle reads a file of the bundles.
@@ -137,10 +137,10 @@ func (h *Host) Bundle(name string, dst []byte) int64 { return file(dst, h.Bundle
 
 // Older reads a file of an older network. For an empty name it returns the names of all files, one per line.
 func (h *Host) Older(base *[32]byte, name string, dst []byte) int64 {
-	if h.Lent.Older == nil {
+	if h.Services.Older == nil {
 		return put(dst, nil, fs.ErrNotExist)
 	}
-	files, err := h.Lent.Older(*base)
+	files, err := h.Services.Older(*base)
 	if err != nil {
 		return put(dst, nil, err)
 	}
@@ -154,7 +154,7 @@ func (h *Host) Older(base *[32]byte, name string, dst []byte) int64 {
 // file returns a file's content by put. A file that does not fit is not read.
 func file(dst []byte, files fs.FS, name string) int64 {
 	if files == nil {
-		return put(dst, nil, ErrNotLent)
+		return put(dst, nil, ErrNotProvided)
 	}
 	info, err := fs.Stat(files, name)
 	if err == nil && (!info.Mode().IsRegular() || info.Size() > math.MaxInt32) {

@@ -1,4 +1,4 @@
-package lend
+package hostcalls
 
 import (
 	"bytes"
@@ -43,7 +43,7 @@ func (h *Host) number() uint32 {
 // reader returns the snapshot with a number; 0: the store.
 func (h *Host) reader(snapshot uint32) (kv.Reader, error) {
 	if h.Store == nil {
-		return nil, ErrNotLent
+		return nil, ErrNotProvided
 	}
 	if snapshot == 0 {
 		return h.Store, nil
@@ -175,14 +175,14 @@ func (h *Host) KVRelease(snapshot uint32) {
 	}
 	delete(h.snapshots, snapshot)
 	if err := s.Close(); err != nil {
-		h.Lent.Log.Error("cannot close snapshot", "error", err)
+		h.Services.Log.Error("cannot close snapshot", "error", err)
 	}
 }
 
 // batch reads a batch and refuses one that writes outside of the bounds.
 func (h *Host) batch(data []byte) (*kv.Batch, error) {
 	if h.Store == nil {
-		return nil, ErrNotLent
+		return nil, ErrNotProvided
 	}
 	b, err := kv.ParseBatch(data)
 	if err == nil {
@@ -212,7 +212,7 @@ func (h *Host) KVCommit(batch []byte) int32 {
 // KVRoom reports whether the store takes writes.
 func (h *Host) KVRoom() int32 {
 	if h.Store == nil {
-		return did(ErrNotLent)
+		return did(ErrNotProvided)
 	}
 	return did(h.Store.Room())
 }

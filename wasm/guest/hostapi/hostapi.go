@@ -1,4 +1,4 @@
-// Package lent implements the core's ports with the services of the guest's host: the imports of module sightline.
+// Package hostapi implements the core's ports with the services of the guest's host: the imports of module sightline.
 //
 //	core.Options      this package             wasm/README.md
 //	Store      ◀────  Store         ◀────────  kv_*
@@ -10,7 +10,7 @@
 //	Rand       ◀────  Random        ◀────────  random
 //
 // The imports are an interface here, so that everything above them runs and is tested natively.
-package lent
+package hostapi
 
 import (
 	"io"

@@ -1,4 +1,4 @@
-package lend
+package hostcalls
 
 import (
 	"bytes"
@@ -16,7 +16,7 @@ const numbered = 4
 // place refuses a file or an offset that there is not.
 func (h *Host) place(file uint32, offset int64) error {
 	if h.Files == nil || file >= numbered || offset < 0 || offset > math.MaxInt64-math.MaxUint32 {
-		return ErrNotLent
+		return ErrNotProvided
 	}
 	return nil
 }
@@ -69,7 +69,7 @@ func (h *Host) FileSync(file uint32) int32 {
 // PictureAdd keeps a picture, and writes its name and its hash to dst.
 func (h *Host) PictureAdd(data []byte, contentType string, expires int64, dst *[abi.PictureNameBytes + 32]byte) int32 {
 	if h.Hosted == nil {
-		return did(ErrNotLent)
+		return did(ErrNotProvided)
 	}
 	name, hash, err := h.Hosted.Add(h.Context, data, contentType, abi.FromNanos(expires))
 	if err == nil {
@@ -82,7 +82,7 @@ func (h *Host) PictureAdd(data []byte, contentType string, expires int64, dst *[
 // PictureRelease gives up what a result with a blob holds.
 func (h *Host) PictureRelease(hash *[32]byte) int32 {
 	if h.Hosted == nil {
-		return did(ErrNotLent)
+		return did(ErrNotProvided)
 	}
 	return did(h.Hosted.Release(h.Context, *hash))
 }
@@ -90,7 +90,7 @@ func (h *Host) PictureRelease(hash *[32]byte) int32 {
 // PictureDrop deletes a picture that nothing claims.
 func (h *Host) PictureDrop(hash *[32]byte) int32 {
 	if h.Hosted == nil {
-		return did(ErrNotLent)
+		return did(ErrNotProvided)
 	}
 	return did(h.Hosted.Drop(h.Context, *hash))
 }
@@ -98,7 +98,7 @@ func (h *Host) PictureDrop(hash *[32]byte) int32 {
 // PictureLookup finds the picture of a public name; see [abi.ParsePicture].
 func (h *Host) PictureLookup(name *[abi.PictureNameBytes]byte, dst []byte) int64 {
 	if h.Hosted == nil {
-		return put(dst, nil, ErrNotLent)
+		return put(dst, nil, ErrNotProvided)
 	}
 	p, err := h.Hosted.Lookup(hex.EncodeToString(name[:]), h.Clock())
 	return put(dst, abi.AppendPicture(nil, &p), err)
@@ -107,7 +107,7 @@ func (h *Host) PictureLookup(name *[abi.PictureNameBytes]byte, dst []byte) int64
 // PictureHas reports whether the host has a picture of a copy.
 func (h *Host) PictureHas(hash *[32]byte) int32 {
 	if h.Blobs == nil {
-		return did(ErrNotLent)
+		return did(ErrNotProvided)
 	}
 	has, err := h.Blobs.Has(h.Context, *hash)
 	if err == nil && !has {
@@ -119,7 +119,7 @@ func (h *Host) PictureHas(hash *[32]byte) int32 {
 // PictureGet reads a picture of a copy.
 func (h *Host) PictureGet(hash *[32]byte, dst []byte) int64 {
 	if h.Blobs == nil {
-		return put(dst, nil, ErrNotLent)
+		return put(dst, nil, ErrNotProvided)
 	}
 	data, err := h.Blobs.Get(h.Context, *hash)
 	return put(dst, data, err)
@@ -128,7 +128,7 @@ func (h *Host) PictureGet(hash *[32]byte, dst []byte) int64 {
 // PicturePut keeps a picture of a copy, which must have the hash.
 func (h *Host) PicturePut(hash *[32]byte, data []byte) int32 {
 	if h.Blobs == nil {
-		return did(ErrNotLent)
+		return did(ErrNotProvided)
 	}
 	_, err := h.Blobs.Put(h.Context, bytes.NewReader(data), *hash)
 	return did(err)
@@ -137,7 +137,7 @@ func (h *Host) PicturePut(hash *[32]byte, data []byte) int32 {
 // RegisterSeq returns the place of the application's record in the origin's control log.
 func (h *Host) RegisterSeq() int64 {
 	if h.Register == nil || !h.bounds.one {
-		return put(nil, nil, ErrNotLent)
+		return put(nil, nil, ErrNotProvided)
 	}
 	seq, err := h.Register.RegisterSeq(h.bounds.app.String())
 	if err != nil {
@@ -149,7 +149,7 @@ func (h *Host) RegisterSeq() int64 {
 // RegisterTake takes what the origin says of the application.
 func (h *Host) RegisterTake(seq int64, data []byte) int32 {
 	if h.Register == nil || !h.bounds.one {
-		return did(ErrNotLent)
+		return did(ErrNotProvided)
 	}
 	return did(h.Register.TakeRegister(h.bounds.app.String(), uint64(seq), bytes.Clone(data)))
 }
@@ -182,8 +182,8 @@ func (h *Host) TokenRead(token string, dst []byte) int64 {
 
 // Count counts a call of the application, or answers why the call is refused.
 func (h *Host) Count(dst []byte) int64 {
-	if h.Lent.Count == nil {
-		return put(dst, nil, ErrNotLent)
+	if h.Services.Count == nil {
+		return put(dst, nil, ErrNotProvided)
 	}
-	return putOnce(dst, []byte(h.Lent.Count(h.bounds.app.String())), nil)
+	return putOnce(dst, []byte(h.Services.Count(h.bounds.app.String())), nil)
 }
