@@ -34,9 +34,9 @@ var _ Trainer = (*training.Run)(nil)
 type Task struct {
 	Picture  *api.Job
 	Training Trainer
-	Ref      any // the task's identity in an engine that forwards to one elsewhere; nil: one of [Engine]'s
+	Ref      any // the task's identity in an engine that forwards to another engine; nil: a task of [Engine]
 
-	run     *training.Run // the task's identity in an engine that forwards to another engine; nil: a task of [Engine]
+	run     *training.Run // Training
 	app     *application
 	input   ingest.Task
 	renewed *renew.Task // of an input that the newest network analyses

@@ -69,10 +69,10 @@ var _ Keeper = (*blob.Hosted)(nil)
 type Options struct {
 	NewAnalyser func(base [32]byte, l raster.Limits) Analyser          // makes an analyser of a network for one thread
 	Fetch       func(ctx context.Context, url string) ([]byte, error)  // gets a picture from elsewhere
-	Blob        func(ctx context.Context, h blob.Hash) ([]byte, error) // gets a picture from our store or from an origin: api.ErrFetch if it is unavailable now
+	Blob        func(ctx context.Context, h blob.Hash) ([]byte, error) // gets a picture from our store or an origin: api.ErrFetch if unavailable
 	Here        func(h blob.Hash) bool                                 // reports whether Blob returns a picture without a download; nil: always
 	Keeper      Keeper                                                 // keeps the pictures of inputs
-	Videos      Videos                                                 // gets a picture from our store or from an origin: api.ErrFetch if unavailable
+	Videos      Videos                                                 // decodes videos of calls
 	Now         func() time.Time                                       // the clock
 	Log         *slog.Logger                                           // causes of failed fetches at Debug, panics at Error
 
