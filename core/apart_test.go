@@ -118,7 +118,7 @@ func TestOneApplication(t *testing.T) {
 	}
 	a.call(t, "DELETE", "/v2/inputs", `{"delete_all":true}`)
 	a.Step(t, time.Second)
-	if !a.Engine.Strays() || a.Engine.Strays() {
+	if !a.Engine.Orphans() || a.Engine.Orphans() {
 		t.Error("pictures of all inputs were not told of, once")
 	}
 	id, err := catalog.ParseAppID(a.app.ID)

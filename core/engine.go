@@ -93,7 +93,7 @@ type Engine struct {
 	hosted   register.Pictures
 	turn     int         // of the applications, when tasks are taken; Take's own
 	stepping sync.Mutex  // held by the one Step
-	strays   atomic.Bool // pictures may be left that nothing claims
+	orphans  atomic.Bool // there may be pictures that nothing references
 	closed   atomic.Bool
 }
 
@@ -139,7 +139,7 @@ func (e *Engine) openRegister(o *Options) (err error) {
 // detach closes a deleted application. Nothing may claim its pictures any longer.
 func (e *Engine) detach(app string) {
 	e.apps.detach(app)
-	e.strays.Store(true)
+	e.orphans.Store(true)
 }
 
 // Models is the set of public models with a base, for the host's analysers; the newest for

@@ -462,7 +462,7 @@ func TestEngineTakesRegister(t *testing.T) {
 	if _, err := server.Partition(c.app); !errors.Is(err, register.ErrApplication) {
 		t.Errorf("partition of an application that is gone: %v", err)
 	}
-	if !server.Strays() {
+	if !server.Orphans() {
 		t.Error("nobody is told that pictures are left")
 	}
 	if more, err := server.Step(t.Context(), apitest.Start); more || err != nil && !errors.Is(err, register.ErrApplication) {

@@ -35,17 +35,17 @@ func (e *Engine) Step(ctx context.Context, now time.Time) (more bool, err error)
 	if e.apps.o.App != "" {
 		return more, ctx.Err()
 	}
-	if e.Strays() {
+	if e.Orphans() {
 		e.Register.Collect()
 	}
 	some, err := e.Register.Step(ctx, now)
 	return more || some, err
 }
 
-// Strays reports whether there may be new orphans since the last call: pictures that nothing references. The host of an engine of one
+// Orphans reports whether there may be new orphans since the last call: pictures that nothing references. The host of an engine of one
 // application then checks all pictures that it provides, as [register.Register.Collect] does. An engine of all applications does so
 // itself.
-func (e *Engine) Strays() bool { return e.strays.Swap(false) }
+func (e *Engine) Orphans() bool { return e.orphans.Swap(false) }
 
 // stepApp is the part of a Step that is one application's.
 func (e *Engine) stepApp(ctx context.Context, now time.Time, app *application) (more bool, err error) {
@@ -65,7 +65,7 @@ func (e *Engine) stepApp(ctx context.Context, now time.Time, app *application) (
 func (e *Engine) dropGone(ctx context.Context, app *application) (more bool, err error) {
 	pictures, all := app.inputs.Gone(droppedOnce)
 	if all {
-		e.strays.Store(true)
+		e.orphans.Store(true)
 	}
 	for _, h := range pictures {
 		err = errors.Join(err, e.hosted.Drop(ctx, h))
@@ -86,7 +86,7 @@ func (e *Engine) dropHeld(app *application, dropped bool) error {
 	issued, confirmed := app.Partition.Outbox()
 	held := disputed > 0 || issued > confirmed
 	if app.held && !held {
-		e.strays.Store(true)
+		e.orphans.Store(true)
 	}
 	app.held = held
 	return nil

@@ -9,7 +9,7 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// Who identifies the caller that requests operations.
+// A Who identifies the caller that requests operations.
 type Who struct {
 	By    string // what they are signed with, see [log.Op]
 	Token Token  // that was shown; zero: none was

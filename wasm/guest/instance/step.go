@@ -42,7 +42,7 @@ func (i *Instance) step(s *abi.Step, out *abi.Stepped) error {
 	errs = append(errs, i.train(ctx))
 	if !s.Idle {
 		more, err := i.engine.Step(ctx, now)
-		out.More, out.Strays = more, i.settings.App != "" && i.engine.Strays()
+		out.More, out.Strays = more, i.settings.App != "" && i.engine.Orphans()
 		errs = append(errs, err)
 		if i.pictures != nil && i.settings.App != "" { // the engine leaves them to its host: that is us
 			if out.Strays {
