@@ -1,0 +1,234 @@
+package replica_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/partition"
+	"github.com/sightline-dev/sightline/sync/replica"
+	"github.com/sightline-dev/sightline/sync/wire"
+)
+
+// TestNewReplicaTakesState: behind the log's floor the state comes, in as many requests
+// as there are pieces, not things; nothing that was deleted comes at all.
+func TestNewReplicaTakesState(t *testing.T) {
+	r := newRig(t, replica.Options{})
+	var bodies []log.Body
+	for i := range 300 {
+		bodies = append(bodies, create(fmt.Sprint("i", i)))
+	}
+	r.origin.submit(bodies...)
+	r.origin.submit(&log.InputDeleteAll{})
+	r.origin.submit(create("x"), create("y"))
+	if err := r.origin.part.Log().Trim(r.origin.part.Log().Head() + 1); err != nil {
+		t.Fatal(err)
+	}
+	r.settle()
+	r.agree()
+	if r.total > 8 || r.origin.got["snapshot"] < 2 {
+		t.Errorf("%d requests, %v", r.total, r.origin.got)
+	}
+	if n := r.status().Rebases; n != 1 {
+		t.Errorf("%d rebases, want 1", n)
+	}
+}
+
+// TestRebaseGoesOn: a snapshot whose download is interrupted, by lost answers and by restarts, continues with the missing pieces.
+func TestRebaseGoesOn(t *testing.T) {
+	r := newRig(t, replica.Options{})
+	var bodies []log.Body
+	for i := range 4000 {
+		bodies = append(bodies, create(fmt.Sprintf("%0200d", i)))
+	}
+	for at := 0; at < len(bodies); at += 500 {
+		r.origin.submit(bodies[at : at+500]...)
+	}
+	if n := r.goesOn(t); n > 0 {
+		t.Errorf("%d pieces were placed, and there are no derived records", n)
+	}
+}
+
+// TestPlacedGoesOn: likewise one of which most is derived records, that go where they belong as they come.
+func TestPlacedGoesOn(t *testing.T) {
+	r := newRig(t, replica.Options{Wants: wire.Wants{Vectors: wire.VectorsQ16}})
+	r.derives(4, 300)
+	if r.goesOn(t) == 0 {
+		t.Error("no piece was placed")
+	}
+	r.hasDerived(1500)
+}
+
+// TestTakenGoesOn: likewise one that the host takes, which places its pieces too.
+func TestTakenGoesOn(t *testing.T) {
+	r := newRig(t, replica.Options{Wants: wire.Wants{Vectors: wire.VectorsQ16}, Takes: true})
+	r.derives(2, 3000)
+	if r.goesOn(t) == 0 {
+		t.Error("no piece was placed")
+	}
+	if r.taken != 1 {
+		t.Errorf("the host took %d snapshots, want 1", r.taken)
+	}
+	r.hasDerived(700)
+	r.origin.submit(create("after"))
+	r.settle()
+	r.agree()
+}
+
+// TestTakenSmall: the machine itself installs a small snapshot, and one that replaces another state.
+func TestTakenSmall(t *testing.T) {
+	r := newRig(t, replica.Options{Wants: wire.Wants{Vectors: wire.VectorsQ16}, Takes: true})
+	r.derives(1, 3)
+	r.trim()
+	r.settle()
+	r.derives(2, 3000)
+	r.trim()
+	r.settle()
+	r.agree()
+	if n := r.status().Rebases; r.taken != 0 || n != 2 {
+		t.Errorf("the host took %d snapshots, the machine %d; want 0 and 2", r.taken, n)
+	}
+	r.hasDerived(700)
+}
+
+// TestTakenPart: a snapshot of which pieces are missing is refused, and leaves nothing; a piece that is not where the host has put
+// it comes again.
+func TestTakenPart(t *testing.T) {
+	r := newRig(t, replica.Options{Wants: wire.Wants{Vectors: wire.VectorsQ16}, Takes: true})
+	r.derives(2, 3000)
+	r.trim()
+	r.lies = 2
+	var manifest []byte
+	r.wire = func(a *replica.Ask, x *replica.Answer) bool {
+		if a.Path == "/v2/sync/snapshot" {
+			manifest = x.Body
+		}
+		return true
+	}
+	r.run(func() bool { return r.status().PiecesDone > 1 }, 100)
+	o := replica.Options{App: app, Partition: r.part, Store: r.store}
+	if err := replica.TakeSnapshot(context.Background(), o, manifest); !errors.Is(err, blob.ErrNotFound) {
+		t.Errorf("a snapshot whose pieces are missing: %v", err)
+	}
+	if c := r.part.Cursor(); c != (partition.Cursor{}) {
+		t.Errorf("the cursor is %v", c)
+	}
+	if err := replica.TakeSnapshot(context.Background(), o, manifest[:len(manifest)-1]); !errors.Is(err, wire.ErrFormat) {
+		t.Errorf("half a manifest: %v", err)
+	}
+	r.settle()
+	r.agree()
+	if r.lies != 0 || r.taken != 1 {
+		t.Errorf("%d pieces are still to be said to be what they are not; the host took %d snapshots", r.lies, r.taken)
+	}
+}
+
+// derives has the origin make so many times 400 inputs, whose derived records have so many values.
+func (r *rig) derives(times, values int) {
+	r.Helper()
+	for range times {
+		var bodies []log.Body
+		var large kv.Batch
+		for range 400 {
+			in := r.picture(10)
+			d := derivedOf(in.Blob)
+			d.Values = make([]float32, values)
+			catalog.PutDerived(&large, app, r.origin.base, in.Blob, in.Crop, d)
+			bodies = append(bodies, in)
+		}
+		r.origin.submit(bodies...)
+		if err := r.origin.store.Apply(&large); err != nil {
+			r.Fatal(err)
+		}
+	}
+}
+
+// hasDerived holds the replica to the derived record of an input.
+func (r *rig) hasDerived(ord uint32) {
+	r.Helper()
+	var in catalog.Input
+	if err := catalog.Read(r.store, app).Inputs(ord, func(x catalog.Input) bool { in = x; return false }); err != nil {
+		r.Fatal(err)
+	}
+	if x, err := catalog.Read(r.store, app).DerivedOf(r.origin.base, in.Blob, in.Crop); err != nil || !bytes.Equal(x.Embedding, derivedOf(in.Blob).Embedding) {
+		r.Errorf("the derived record of input %d: %v", in.Ord, err)
+	}
+}
+
+// trim has the origin's log lead on from nothing.
+func (r *rig) trim() {
+	r.Helper()
+	if err := r.origin.part.Log().Trim(r.origin.part.Log().Head() + 1); err != nil {
+		r.Fatal(err)
+	}
+}
+
+// goesOn interrupts the download of the origin's snapshot again and again, and returns the maximum number of placed pieces.
+func (r *rig) goesOn(t *testing.T) (placed int) {
+	t.Helper()
+	r.trim()
+	pieces := map[string]int{}
+	r.wire = func(a *replica.Ask, x *replica.Answer) bool {
+		if name, ok := strings.CutPrefix(a.Path, "/v2/sync/snapshot/"); ok && r.rng.IntN(2) == 0 {
+			pieces[name]++
+			return true
+		}
+		return !strings.HasPrefix(a.Path, "/v2/sync/snapshot/")
+	}
+	done, beside := 0, 0
+	for range 12 {
+		r.run(func() bool {
+			coming := 0
+			for i := range r.asks {
+				if strings.HasPrefix(r.asks[i].Path, "/v2/sync/snapshot/") {
+					coming++
+				}
+			}
+			beside = max(beside, coming)
+			return r.status().PiecesDone > done || r.settled()
+		}, 100)
+		done = max(done, r.status().PiecesDone)
+		placed = max(placed, r.holdsOf("placed"))
+		r.disk.durable = len(r.disk.batches) // a restart in order
+		r.crash()
+	}
+	r.settle()
+	r.agree()
+	if len(pieces) < 3 {
+		t.Fatalf("the snapshot had %d pieces", len(pieces))
+	}
+	if beside != 2 {
+		t.Errorf("%d pieces were on their way at once, want 2", beside)
+	}
+	for name, n := range pieces {
+		if n > 1 {
+			t.Errorf("piece %s came %d times", name, n)
+		}
+	}
+	for _, what := range []string{"chunk", "placed"} {
+		if n := r.holdsOf(what); n > 0 {
+			t.Errorf("%d pieces are left over", n)
+		}
+	}
+	return placed
+}
+
+// holdsOf counts the notes of pieces.
+func (r *rig) holdsOf(what string) (n int) {
+	r.Helper()
+	err := r.store.Scan(app.LocalKey("sync/"+what+"/"), app.LocalKey("sync/"+what+"0"), func(_, _ []byte) bool {
+		n++
+		return true
+	})
+	if err != nil {
+		r.Error(err)
+	}
+	return n
+}
