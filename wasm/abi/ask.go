@@ -14,6 +14,7 @@ const (
 	AskBlob       = "blob"        // Name: 32 bytes of hash; the bytes, where the guest has the blobs
 	AskClose      = "close"       // nothing may be called afterwards
 	AskMemory     = "memory"      // a MemoryReply
+	AskNetwork    = "network"     // 32 bytes: the base of the network that analyses new inputs
 	AskDigest     = "digest"      // of a copy's confirmed state; a DigestReply
 	AskFilm       = "film"        // Film.Output: the first 4,096 bytes of a video; a FilmReply: run ffprobe. No args: analyse takes it
 	AskFilmProbed = "film.probed" // Film.Output: ffprobe's; Film.Video; a FilmReply: run ffmpeg

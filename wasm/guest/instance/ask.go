@@ -28,6 +28,8 @@ func (i *Instance) ask(q *abi.Question) ([]byte, error) {
 		var m runtime.MemStats
 		runtime.ReadMemStats(&m)
 		return (&abi.MemoryReply{Heap: m.HeapAlloc, System: m.Sys}).Marshal(), nil
+	case abi.AskNetwork:
+		return i.network[:], nil
 	case abi.AskClose:
 		return nil, i.shut()
 	case abi.AskFilm:

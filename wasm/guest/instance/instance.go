@@ -33,6 +33,7 @@ type Instance struct {
 
 	settings abi.Settings
 	engine   *core.Engine // nil: not the role, or not open
+	network  [32]byte     // base of the network of Settings.Bundles
 	pictures *pictures    // the instance's own; nil: the host keeps them
 	close    []func() error
 	door     *door // nil: credentials identify the caller

@@ -71,6 +71,7 @@ func (i *Instance) open(data []byte) error {
 	if err != nil {
 		return err
 	}
+	i.network = set.Base()
 	if s.Role != abi.Engine {
 		i.analysts = &analysts{set: set, older: older, now: hostapi.Clock(i.Imports), time: s.PictureTime}
 	}

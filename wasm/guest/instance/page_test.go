@@ -13,6 +13,7 @@ import (
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/api/apitest"
 	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/predict"
 	"github.com/sightline-dev/sightline/wasm/abi"
 )
 
@@ -101,6 +102,20 @@ func TestPage(t *testing.T) {
 	memory, err := abi.ParseMemory(p.ask(t, abi.Question{What: abi.AskMemory}))
 	if err != nil || memory.Heap == 0 || memory.System < memory.Heap {
 		t.Errorf("memory = %+v, %v", memory, err)
+	}
+}
+
+// TestAskNetwork checks that an engine names the network of its bundles.
+func TestAskNetwork(t *testing.T) {
+	bundles := apitest.TinyBundles(t)
+	set, err := predict.Load(bundles)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := set.Base()
+	p := openPage(t, bundles, nil)
+	if got := p.ask(t, abi.Question{What: abi.AskNetwork}); !bytes.Equal(got, want[:]) {
+		t.Errorf("network of the engine = %x, want %x", got, want)
 	}
 }
 

@@ -1,5 +1,5 @@
 // The four files of a store, as the imports `file_*` have them: all of a read or an error, writes in place, and a
-// sync after which what was written outlives a crash.
+// sync after which what was written outlives a crash. Further files of the store's folder have names.
 
 /** Codes of the store: what an import answers where it fails. */
 export const storeCodes = { notFound: 1, closed: 2, full: 3, corrupt: 4, failed: 5, another: 9 } as const;
@@ -24,6 +24,23 @@ export interface Files {
   sync(file: number): void;
   close(): void;
 }
+
+/** Further files in a store's folder. A file is written once, and a crash leaves all of it or none. */
+export interface Folder {
+  list(): Promise<string[]>;
+  read(name: string): Promise<Uint8Array<ArrayBuffer>>;
+  /** Writes a file, which outlives a crash when the promise resolves. */
+  write(name: string, data: Uint8Array<ArrayBuffer>): Promise<void>;
+  remove(name: string): Promise<void>;
+}
+
+/** The files of a store with its folder. */
+export interface StoreFiles extends Files {
+  readonly folder: Folder;
+}
+
+/** The suffix of a file's name while it is being written. */
+export const partial = '.part';
 
 /** Empties a store's files, for good. */
 export function wipe(files: Files): void {
@@ -109,10 +126,12 @@ interface Handle {
 }
 
 /** Files of this origin's private file system. One worker at a time has them. */
-export class PrivateFiles implements Files {
+export class PrivateFiles implements StoreFiles {
+  readonly folder: Folder;
   #handles: Handle[];
 
-  private constructor(handles: Handle[]) {
+  private constructor(folder: FileSystemDirectoryHandle, handles: Handle[]) {
+    this.folder = new PrivateFolder(folder);
     this.#handles = handles;
   }
 
@@ -134,7 +153,7 @@ export class PrivateFiles implements Files {
       for (const h of handles) h.close();
       throw failure;
     }
-    return new PrivateFiles(handles);
+    return new PrivateFiles(folder, handles);
   }
 
   /** Deletes the files of a store that nobody has open. */
@@ -166,12 +185,7 @@ export class PrivateFiles implements Files {
   }
 
   write(file: number, offset: number, p: Uint8Array): void {
-    const h = this.#handle(file);
-    for (let n = 0; n < p.length; ) {
-      const put = h.write(p.subarray(n), { at: offset + n });
-      if (put <= 0) throw new StoreError(storeCodes.full, 'the device takes no more');
-      n += put;
-    }
+    put(this.#handle(file), offset, p);
   }
 
   truncate(file: number, size: number): void {
@@ -184,6 +198,50 @@ export class PrivateFiles implements Files {
 
   close(): void {
     for (const h of this.#handles) h.close();
+  }
+}
+
+class PrivateFolder implements Folder {
+  #folder: FileSystemDirectoryHandle;
+
+  constructor(folder: FileSystemDirectoryHandle) {
+    this.#folder = folder;
+  }
+
+  async list(): Promise<string[]> {
+    const names: string[] = [];
+    for await (const name of (this.#folder as unknown as { keys(): AsyncIterable<string> }).keys()) names.push(name);
+    return names.filter((name) => !name.endsWith(partial));
+  }
+
+  async read(name: string): Promise<Uint8Array<ArrayBuffer>> {
+    const file = await (await this.#folder.getFileHandle(name)).getFile();
+    return new Uint8Array(await file.arrayBuffer());
+  }
+
+  async write(name: string, data: Uint8Array<ArrayBuffer>): Promise<void> {
+    const file = await this.#folder.getFileHandle(name + partial, { create: true });
+    const handle = await exclusive(file, 0);
+    try {
+      handle.truncate(0);
+      put(handle, 0, data);
+      handle.flush();
+    } finally {
+      handle.close();
+    }
+    await (file as unknown as { move(name: string): Promise<void> }).move(name);
+  }
+
+  remove(name: string): Promise<void> {
+    return this.#folder.removeEntry(name);
+  }
+}
+
+function put(h: Handle, offset: number, p: Uint8Array): void {
+  for (let n = 0; n < p.length; ) {
+    const written = h.write(p.subarray(n), { at: offset + n });
+    if (written <= 0) throw new StoreError(storeCodes.full, 'the device takes no more');
+    n += written;
   }
 }
 

@@ -5,23 +5,26 @@ import { withMemory } from './command.ts';
 import type { CopyStart, CopyStatus, Digest } from './copy.ts';
 import { Credential } from './credential.ts';
 import { Engine } from './engine.ts';
-import { type Files, wipe } from './files.ts';
+import { type Files, type StoreFiles, wipe } from './files.ts';
 import { type Decoder, decodeVideo, type FilmProgress, Films, type FilmTask, type FilmTold } from './film.ts';
 import { compile, Guest, type Lent, type Modules, system } from './guest.ts';
 import { type Loaded, load, type Progress, type Source } from './load.ts';
 import {
   type Answer,
+  decodeReply,
   decodeResult,
+  encodeQuestion,
   GuestError,
   type Pictures,
   type Request,
   refusals,
   type Settings,
 } from './messages.ts';
+import { type Bundles, Networks } from './networks.ts';
 import { JoinError, join, type Register } from './origin.ts';
 import { type Analyser, Pool } from './pool.ts';
 import type { Port } from './port.ts';
-import { decodeDigest } from './sync.ts';
+import { decodeDigest, hex } from './sync.ts';
 
 /** The settings of an engine, in a form that can be sent between threads. */
 export interface Start {
@@ -38,7 +41,7 @@ export interface Start {
 /** The services of the platform. */
 export interface Platform {
   source(base: string): Source;
-  files(start: Start): Promise<Files | undefined>; // undefined: in memory
+  files(start: Start): Promise<StoreFiles | undefined>; // undefined: in memory
   spawn(): Port; // another worker with this script
 }
 
@@ -78,7 +81,7 @@ export interface Opened {
 
 /** The messages to and from an analysing worker. */
 export type ToAnalyser =
-  | { analyser: { modules: Modules; bundles: [string, Uint8Array<ArrayBuffer>][]; settings: Settings } }
+  | { analyser: { modules: Modules; bundles: Bundles; older: ReadonlyMap<string, Bundles>; settings: Settings } }
   | { job: Uint8Array<ArrayBuffer> }
   | { film: FilmTask };
 export type FromAnalyser =
@@ -88,8 +91,21 @@ export type FromAnalyser =
   | FilmTold
   | { failed: string };
 
-function bundleOf(bundles: Map<string, Uint8Array>): Pick<Lent, 'bundle'> {
-  return { bundle: (name) => bundles.get(name) };
+/** The networks that a guest may use. It lists the files of an older one, by the empty name, before it reads them: `used` notes that. */
+function networksOf(
+  own: Bundles,
+  older: ReadonlyMap<string, Bundles>,
+  used = new Set<string>(),
+): Pick<Lent, 'bundle' | 'older'> {
+  return {
+    bundle: (name) => own.get(name),
+    older(base, name) {
+      const bundles = older.get(hex(base));
+      if (name || !bundles) return bundles?.get(name);
+      used.add(hex(base));
+      return new TextEncoder().encode([...bundles.keys()].join('\n'));
+    },
+  };
 }
 
 /** Serves the other end of a port as an analysing worker. */
@@ -98,10 +114,9 @@ export function analyser(port: Port): (message: ToAnalyser) => Promise<void> {
   return async (message) => {
     try {
       if ('analyser' in message) {
-        const { modules, bundles, settings } = message.analyser;
-        const all = new Map(bundles);
-        guest = await Guest.open(modules, { ...system, ...bundleOf(all) }, settings);
-        all.clear(); // they have been read
+        const { modules, bundles, older, settings } = message.analyser;
+        guest = await Guest.open(modules, { ...system, ...networksOf(bundles, older) }, settings);
+        bundles.clear(); // they have been read
         port.post({ ready: true } satisfies FromAnalyser);
         return;
       }
@@ -263,7 +278,7 @@ export async function run(
   const log = (line: string) => system.log(4, line);
   // A worker's script comes by way of this thread, which computes once the engine starts: so it is loaded before.
   const spares = new Spares(platform);
-  let files: Files | undefined;
+  let files: StoreFiles | undefined;
   try {
     const from = platform.source(start.base);
     const loading = load(from, progress);
@@ -271,10 +286,21 @@ export async function run(
     progress({ stage: 'start' });
     const loaded = await loading;
     const modules = await compile(loaded.guest, loaded.kernels);
-    const analysts = makeAnalysers(spares, start, modules, loaded, log);
+    const networks = files && (await Networks.open(files.folder, loaded.bundles));
+    const older = networks?.older ?? new Map();
+    const analysts = makeAnalysers(spares, start, modules, loaded, older, log);
     const { pool } = analysts;
-    const lent: Lent = { ...system, ...bundleOf(loaded.bundles), ...(files && { files }) };
-    const instance = (register?: Register) => Guest.open(modules, lent, settingsOf(start, loaded, files, register));
+    const used = new Set<string>();
+    const lent: Lent = { ...system, ...networksOf(loaded.bundles, older, used), ...(files && { files }) };
+    const instance = async (register?: Register) => {
+      const guest = await Guest.open(modules, lent, settingsOf(start, loaded, files, register));
+      // The network is stored before the first call can store an input. If the disk is full, the store still opens.
+      const base = decodeReply(guest.call('ask', encodeQuestion('network')));
+      await networks
+        ?.settle(base, used)
+        .catch((failure) => log(`the network is not stored with the inputs: ${failure}`));
+      return guest;
+    };
     const watches = new Set<Watch>();
     const credential = new Credential(() => asker.ask());
     const { copy } = start;
@@ -354,9 +380,10 @@ function makeAnalysers(
   start: Start,
   modules: Modules,
   loaded: Loaded,
+  older: ReadonlyMap<string, Bundles>,
   log: (line: string) => void,
 ): { pool: Pool; films: Films } {
-  const bundles = [...loaded.bundles];
+  const { bundles } = loaded;
   const settings: Settings = {
     role: 'analyser',
     store: 'memory',
@@ -365,7 +392,7 @@ function makeAnalysers(
     memory: analyserMemory,
     checked: true,
   };
-  const analyser = { modules, bundles, settings };
+  const analyser = { modules, bundles, older, settings };
   const films = new Films({
     make: async () => startDecoder(await spares.take(), { analyser }, startPatience),
     async module(memory) {

@@ -1,16 +1,18 @@
 // The files of Node: those of a store, and those of the runtime.
 
 import { closeSync, fstatSync, fsyncSync, ftruncateSync, mkdirSync, openSync, readSync, writeSync } from 'node:fs';
-import { readFile } from 'node:fs/promises';
+import { open as openFile, readdir, readFile, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type Files, fileCount, StoreError, storeCodes } from './files.ts';
+import { type Folder, fileCount, partial, StoreError, type StoreFiles, storeCodes } from './files.ts';
 import type { Source } from './load.ts';
 
 /** Files of a folder, which is made where there is none. */
-export class FolderFiles implements Files {
+export class FolderFiles implements StoreFiles {
+  readonly folder: Folder;
   #descriptors: number[];
 
   constructor(folder: string) {
+    this.folder = new NodeFolder(folder);
     mkdirSync(folder, { recursive: true });
     this.#descriptors = Array.from({ length: fileCount }, (_, n) => open(join(folder, String(n))));
   }
@@ -49,6 +51,44 @@ export class FolderFiles implements Files {
 
   close(): void {
     for (const fd of this.#descriptors.splice(0)) closeSync(fd);
+  }
+}
+
+class NodeFolder implements Folder {
+  #folder: string;
+
+  constructor(folder: string) {
+    this.#folder = folder;
+  }
+
+  async list(): Promise<string[]> {
+    return (await readdir(this.#folder)).filter((name) => !name.endsWith(partial));
+  }
+
+  async read(name: string): Promise<Uint8Array<ArrayBuffer>> {
+    return new Uint8Array(await readFile(join(this.#folder, name)));
+  }
+
+  async write(name: string, data: Uint8Array<ArrayBuffer>): Promise<void> {
+    const to = join(this.#folder, name);
+    const file = await openFile(to + partial, 'w', 0o600);
+    try {
+      await file.writeFile(data);
+      await file.sync();
+    } finally {
+      await file.close();
+    }
+    await rename(to + partial, to);
+    const folder = await openFile(this.#folder);
+    try {
+      await folder.sync();
+    } finally {
+      await folder.close();
+    }
+  }
+
+  remove(name: string): Promise<void> {
+    return rm(join(this.#folder, name));
   }
 }
 

@@ -1,7 +1,7 @@
 // The script of all workers in a page.
 
 import { hubName, listen, Peer } from './channel.ts';
-import { type Files, PrivateFiles } from './files.ts';
+import { PrivateFiles } from './files.ts';
 import {
   Asker,
   analyser,
@@ -21,7 +21,7 @@ import type { Port } from './port.ts';
 
 const platform: Platform = {
   source: (base) => served(new URL(base)),
-  async files(start): Promise<Files | undefined> {
+  async files(start): Promise<PrivateFiles | undefined> {
     if (start.store !== 'private') return undefined;
     try {
       return await PrivateFiles.open(start.name);

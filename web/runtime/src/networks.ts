@@ -1,0 +1,98 @@
+// The bundles of networks in a store's folder. A network is needed as long as an application's inputs are analysed with it. A runtime with
+// another network answers with the old one from this folder until it has analysed all inputs again.
+//
+//     network-HASH    base (32 bytes) · length of the list (u32) · the list as JSON: [[name, size], …] · the files, one after another
+//
+// HASH names the bundles by their manifests.
+
+import type { Folder } from './files.ts';
+import { hex } from './sync.ts';
+
+/** The files of a network's bundles by their names. */
+export type Bundles = Map<string, Uint8Array<ArrayBuffer>>;
+
+const prefix = 'network-';
+
+/** The networks of a store: those in its folder, and the runtime's own. */
+export class Networks {
+  /** Networks other than the runtime's own by their bases in hex. */
+  readonly older: ReadonlyMap<string, Bundles>;
+
+  #folder: Folder;
+  #own: Bundles;
+  #file: string; // name of the own network's file
+  #names = new Map<string, string>(); // of the files of other networks, by base
+  #stored: boolean;
+
+  private constructor(
+    folder: Folder,
+    own: Bundles,
+    file: string,
+    older: [name: string, file: Stored][],
+    stored: boolean,
+  ) {
+    this.#folder = folder;
+    this.#own = own;
+    this.#file = file;
+    this.#stored = stored;
+    for (const [name, { base }] of older) this.#names.set(base, name);
+    this.older = new Map(older.map(([, { base, bundles }]) => [base, bundles]));
+  }
+
+  /** Reads the networks of a folder, except for the runtime's own, whose bundles are `own`. */
+  static async open(folder: Folder, own: Bundles): Promise<Networks> {
+    const file = prefix + (await hashOf(own));
+    const names = (await folder.list()).filter((name) => name.startsWith(prefix));
+    const older = names.filter((name) => name !== file);
+    const read = async (name: string): Promise<[string, Stored]> => [name, decode(await folder.read(name))];
+    return new Networks(folder, own, file, await Promise.all(older.map(read)), names.includes(file));
+  }
+
+  /** Stores the runtime's own network, if it is not stored, under its base, and removes the others but those of `used`, bases in hex. */
+  async settle(base: Uint8Array, used: ReadonlySet<string>): Promise<void> {
+    if (!this.#stored) await this.#folder.write(this.#file, encode(base, this.#own));
+    this.#stored = true;
+    for (const [other, name] of this.#names) {
+      if (used.has(other)) continue;
+      await this.#folder.remove(name);
+      this.#names.delete(other);
+    }
+  }
+}
+
+async function hashOf(bundles: Bundles): Promise<string> {
+  const manifests = [...bundles]
+    .filter(([name]) => name.endsWith('/manifest.json'))
+    .sort(([a], [b]) => (a < b ? -1 : 1));
+  const bytes = await new Blob(manifests.map(([, data]) => data)).arrayBuffer();
+  return hex(new Uint8Array(await crypto.subtle.digest('SHA-256', bytes)));
+}
+
+interface Stored {
+  base: string;
+  bundles: Bundles;
+}
+
+function encode(base: Uint8Array, bundles: Bundles): Uint8Array<ArrayBuffer> {
+  const list = new TextEncoder().encode(JSON.stringify([...bundles].map(([name, data]) => [name, data.length])));
+  const pieces = [base, new Uint8Array(4), list, ...bundles.values()];
+  const all = new Uint8Array(pieces.reduce((n, p) => n + p.length, 0));
+  let at = 0;
+  for (const p of pieces) {
+    all.set(p, at);
+    at += p.length;
+  }
+  new DataView(all.buffer).setUint32(base.length, list.length, true);
+  return all;
+}
+
+function decode(data: Uint8Array<ArrayBuffer>): Stored {
+  const length = new DataView(data.buffer, data.byteOffset).getUint32(32, true);
+  let at = 36 + length;
+  const bundles: Bundles = new Map();
+  for (const [name, size] of JSON.parse(new TextDecoder().decode(data.subarray(36, at))) as [string, number][]) {
+    bundles.set(name, data.subarray(at, at + size));
+    at += size;
+  }
+  return { base: hex(data.subarray(0, 32)), bundles };
+}

@@ -1,0 +1,95 @@
+// A store goes on with a runtime that has another network: it answers with the network that analysed its pictures until all of them are
+// analysed again. Both networks' bundles are in the store's folder meanwhile, and one afterwards.
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { another } from '../another.js';
+import { same, way } from '../pages/browser.js';
+
+const { RUNTIME, SAMPLES } = process.env;
+const { Sightline } = await import(pathToFileURL(join(RUNTIME, 'node.js')).href);
+const taught = {
+  car: ['26-green-roadster.jpg', '27-red-sports-car.jpg'],
+  flower: ['32-purple-thistles.jpg', '33-thistle.jpg'],
+};
+const all = Object.values(taught).flat();
+const base64 = (name) => readFileSync(join(SAMPLES, name)).toString('base64');
+way(async (step) => {
+  const folder = mkdtempSync(join(tmpdir(), 'runtime-renewal-'));
+  const store = { folder: join(folder, 'store') };
+  const networks = () => readdirSync(store.folder).filter((name) => name.startsWith('network-')).length;
+  const next = another(folder);
+  let s;
+  const open = async (base) => {
+    s = await Sightline.open({ base, store, workers: 1 });
+  };
+  const call = async (method, path, body) => {
+    const r = await s.fetch(path, { method, ...(body && { body: JSON.stringify(body) }) });
+    return { http: r.status, ...(await r.json()) };
+  };
+  const until = async (done) => {
+    while (!(await done())) await new Promise((r) => setTimeout(r, 20));
+  };
+  const vehicles = async () => {
+    const { hits } = await call('POST', '/v2/searches', {
+      query: { ands: [{ output: { data: { concepts: [{ name: 'vehicle' }] } } }] },
+    });
+    return hits.map((h) => [h.input.id, h.score.toFixed(3)]);
+  };
+  const mine = async () => {
+    const inputs = all.map((name) => ({ data: { image: { base64: base64(name) } } }));
+    const { outputs } = await call('POST', '/v2/models/mine/outputs', { inputs });
+    return outputs.map((o) => o.data.concepts[0].id);
+  };
+  const ids = (hits) => hits.map(([id]) => id);
+  let before;
+
+  await step('pictures are analysed with a network', async () => {
+    await open(RUNTIME);
+    const inputs = Object.entries(taught).flatMap(([id, names]) =>
+      names.map((name) => ({
+        id: name,
+        data: {
+          image: { base64: base64(name) },
+          concepts: Object.keys(taught).map((c) => ({ id: c, value: Number(c === id) })),
+        },
+      })),
+    );
+    same((await call('POST', '/v2/inputs', { inputs })).status.code, 10000, 'status');
+    await until(async () => (await call('GET', '/v2/inputs/status')).counts.processed === all.length);
+    await call('POST', '/v2/models', {
+      model: { id: 'mine', output_info: { data: { concepts: [{ id: 'car' }, { id: 'flower' }] } } },
+    });
+    await call('POST', '/v2/models/mine/versions');
+    await until(async () => (await call('GET', '/v2/models/mine')).model.model_version.status.code === 21100);
+    before = await vehicles();
+    await s.close();
+    same(networks(), 1, 'stored networks');
+  });
+
+  await step('another runtime answers with it', async () => {
+    await open(next);
+    same(await mine(), ['car', 'car', 'flower', 'flower'], 'concepts');
+    same(ids(await vehicles()), ids(before), 'hits');
+    same(networks(), 2, 'stored networks');
+    await s.close(); // in the middle of the renewal, or after it
+  });
+
+  await step('and then with its own', async () => {
+    await open(next);
+    await until(async () => (await vehicles())[0][1] < before[0][1]);
+    same(await mine(), ['car', 'car', 'flower', 'flower'], 'concepts');
+    await s.close();
+  });
+
+  await step('the old network is removed from the store', async () => {
+    await open(next);
+    same(networks(), 1, 'stored networks');
+    await s.close();
+    await open(RUNTIME); // a runtime of before: it analyses all pictures again
+    await until(async () => JSON.stringify(await vehicles()) === JSON.stringify(before));
+    await s.close();
+  });
+  rmSync(folder, { recursive: true });
+});
