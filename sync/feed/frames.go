@@ -32,13 +32,25 @@ func (r *run) take(l log.Log, after uint64) error {
 	})
 }
 
-// needs sends what the entries of a run need: derived records and objects.
+// needs sends what the entries of a run need: derived records and objects. The records of an entry are those of the network that serves
+// with it. An entry is read once it is in the log, and the state may get it later.
 func (x *reader) needs(r *run) error {
 	v := x.p.View()
 	defer v.Close()
 	base, err := x.c.f.o.Engine.Serving(v.Reader)
 	if err != nil {
 		return err
+	}
+	if next, first := v.Seq()+1, r.entries[0].Seq; next < first {
+		err := x.p.Log().Read(next, func(e log.Entry) bool {
+			if s, ok := e.Op.Body.(*log.NetworkSwitch); ok && e.Seq < first {
+				base = s.Base
+			}
+			return e.Seq+1 < first
+		})
+		if err != nil {
+			return err
+		}
 	}
 	d := derived{x: x, from: v.Reader, out: wire.Derived{Base: base}}
 	for i := range r.entries {
@@ -73,6 +85,10 @@ func (x *reader) needsOf(d *derived, r *run, i int) error {
 				return err
 			}
 		}
+		if err := d.flush(); err != nil {
+			return err
+		}
+		d.out.Base = b.Base
 		return d.all(r.entries[i].Op.At)
 	}
 	return nil

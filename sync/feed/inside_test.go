@@ -3,10 +3,18 @@ package feed
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/kv/memkv"
+	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/partition"
+	"github.com/sightline-dev/sightline/core/predict"
+	"github.com/sightline-dev/sightline/core/predict/raster"
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
@@ -67,5 +75,63 @@ func TestMeterOfStrangers(t *testing.T) {
 	}
 	if len(m.full) > minMetered {
 		t.Errorf("%d are remembered whose buckets are full", len(m.full))
+	}
+}
+
+// serving is an engine whose applications are served by the network that their state names.
+type serving struct{ Engine }
+
+func (serving) Serving(r catalog.Reader) ([32]byte, error) {
+	h, err := r.Header()
+	return h.Base, err
+}
+
+// TestSwitchNotFolded reads a switch of the network that is in the log and not yet in the state: its records, and those of the entries
+// behind it, are the next network's.
+func TestSwitchNotFolded(t *testing.T) {
+	app, old, next := catalog.AppID{1}, [32]byte{1}, [32]byte{2}
+	p, err := partition.Open(partition.Options{Store: memkv.New(), App: app, Clock: time.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pictures := []blob.Hash{blob.Sum([]byte("first")), blob.Sum([]byte("second"))}
+	records := func(b *kv.Batch) {
+		for _, base := range [][32]byte{old, next} {
+			for _, picture := range pictures {
+				catalog.PutDerived(b, app, base, picture, raster.Crop{}, catalog.Derived{Embedding: make([]byte, predict.EmbeddingBytes)})
+			}
+		}
+	}
+	first := &log.InputCreate{ID: "first", Blob: pictures[0]}
+	if _, err := p.Submit(t.Context(), "", []log.Body{&log.NetworkSwitch{Base: old}, first}, records); err != nil {
+		t.Fatal(err)
+	}
+	var sent wire.Reader
+	f := &Feed{o: Options{Engine: serving{}, Clock: time.Now}, meters: newMeters(&Limits{})}
+	x := &reader{c: &call{f: f}, p: p, w: &sent, flush: func() error { return nil }, wants: wire.Wants{Vectors: wire.VectorsQ16}}
+	at := log.HLC(time.Now().UnixMilli()) << 16
+	second := &log.InputCreate{ID: "second", Blob: pictures[1]}
+	if err := x.needs(&run{entries: []log.Entry{{Op: log.Op{At: at, Body: &log.NetworkSwitch{Base: next}}}, {Op: log.Op{Body: second}}}}); err != nil {
+		t.Fatal(err)
+	}
+	var got []blob.Hash
+	for {
+		frame, ok, err := sent.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !ok {
+			break
+		}
+		d, err := wire.DecodeDerived(frame.Body)
+		if err != nil || frame.Type != wire.TypeDerived || d.Base != next {
+			t.Fatalf("a message of type %v and network %x, %v; want derived records of %x", frame.Type, d.Base[:1], err, next[:1])
+		}
+		for _, r := range d.Records {
+			got = append(got, r.Blob)
+		}
+	}
+	if !slices.Equal(got, pictures) {
+		t.Errorf("%d records were sent, want those of both pictures", len(got))
 	}
 }
