@@ -14,6 +14,7 @@ export interface Analyser {
 interface Waiting {
   job: Job;
   data: Uint8Array;
+  signal?: AbortSignal | undefined; // of the call
   done: (r: Result) => void;
 }
 
@@ -46,6 +47,7 @@ export class Pool {
   #count = 0; // of analysers, those that are starting too
   #failed: Error | undefined; // why the last one did not start
   #lanes: [Waiting[], Waiting[]] = [[], []];
+  #heard = new WeakSet<AbortSignal>(); // signals that are listened to: a call has many pictures and one signal
   #busy = 0;
   #untidy = () => {}; // leaves idle analysers as they are
   #closed = false;
@@ -65,16 +67,22 @@ export class Pool {
   run(job: Job, data: Uint8Array, lane: 0 | 1, signal?: AbortSignal): Promise<Result> {
     return new Promise((done) => {
       if (signal?.aborted || this.#closed) return done({ error: codes.timeout });
-      const waiting = { job, data, done };
-      this.#lanes[lane].push(waiting);
-      signal?.addEventListener('abort', () => {
-        const at = this.#lanes[lane].indexOf(waiting);
-        if (at < 0) return; // it is being analysed
-        this.#lanes[lane].splice(at, 1);
-        done({ error: codes.timeout });
-      });
+      this.#lanes[lane].push({ job, data, signal, done });
+      if (signal && !this.#heard.has(signal)) {
+        this.#heard.add(signal);
+        signal.addEventListener('abort', () => this.#giveUp(signal));
+      }
       this.#next();
     });
+  }
+
+  /** Answers the pictures of an aborted call that wait. The others are being analysed. */
+  #giveUp(signal: AbortSignal): void {
+    for (const lane of this.#lanes)
+      for (const w of lane.splice(0)) {
+        if (w.signal === signal) w.done({ error: codes.timeout });
+        else lane.push(w);
+      }
   }
 
   #next(): void {

@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
+import { getEventListeners } from 'node:events';
 import test from 'node:test';
+import { codes } from '../src/messages.ts';
 import { Pool } from '../src/pool.ts';
 
 const idle = 60_000;
@@ -99,4 +101,17 @@ test('without a network the last analyser stays, until there is one', async () =
   network = true;
   await analysed(1);
   assert.equal(open.size, 0);
+});
+
+test('a call that ends early gives up all its waiting pictures, by one listener', async () => {
+  const { p, end } = pool(0, 1);
+  const call = new AbortController();
+  const other = p.run({}, picture, 0);
+  const pictures = Array.from({ length: 20 }, (_, n) => p.run({}, picture, n < 10 ? 0 : 1, call.signal));
+  assert.equal(getEventListeners(call.signal, 'abort').length, 1);
+  call.abort();
+  assert.deepEqual(new Set((await Promise.all(pictures)).map((r) => r.error)), new Set([codes.timeout]));
+  await end(1);
+  assert.deepEqual(await other, {});
+  p.close();
 });
