@@ -40,6 +40,7 @@ func (b *bench) cases() []comparison {
 	const here, install = "models/peers", "npm ci in models/peers"
 	node := b.program(here, install, "node", "peer.mjs")
 	browser := b.program(here, install, "node", "browser.mjs")
+	browser.browser = true
 	var all []comparison
 	for _, part := range [][]comparison{
 		b.decoders(node), {b.prediction()}, b.networks(node), b.inBrowser(browser), {b.edge(), b.duringTraining(), b.head()}, b.graph(),

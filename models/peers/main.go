@@ -7,7 +7,9 @@
 //	[SIGHTLINE_CPU=avx2] go run ./models/peers [-rounds 5] [-n 20] [-only REGEXP]
 //
 // It prints the processor, then README.md's table, ready to paste. SIGHTLINE_CPU forces a family of our kernels: avx512,
-// avx2 or plain. The peers use all that the processor has: none has a setting to hold it back.
+// avx2 or plain. No peer has a setting that restricts it. With avx2, where the processor can trap CPUID and gcc is installed, the
+// library of the folder mask hides the instructions after AVX2 from the peers, except for the browser. Otherwise the peers use all
+// instructions of the processor.
 //
 // The peers are onnxruntime-node, onnxruntime-web and sharp, installed by npm ci in this folder; Go's
 // image/jpeg with golang.org/x/image; hnswlib and scikit-learn, which are skipped unless Debian's packages libhnswlib-dev, g++
@@ -86,6 +88,9 @@ func run(rounds, n int, shared string, only *regexp.Regexp) error {
 	}
 	defer os.RemoveAll(dir)
 	if shared, err = filepath.Abs(shared); err != nil { // the peers run in another folder
+		return err
+	}
+	if err := mask(dir); err != nil {
 		return err
 	}
 	b := &bench{dir: dir, shared: shared}

@@ -51,6 +51,7 @@ type program struct {
 	command []string
 	dir     string // that it runs in
 	install string // how its peer is installed
+	browser bool   // its sandbox does not let it trap CPUID
 	cmd     *exec.Cmd
 	in      io.WriteCloser
 	out     *bufio.Reader
@@ -59,6 +60,9 @@ type program struct {
 func (p *program) start() (err error) {
 	cmd := exec.Command(p.command[0], p.command[1:]...)
 	cmd.Dir, cmd.Stderr = p.dir, os.Stderr
+	if !p.browser {
+		cmd.Env = append(os.Environ(), masked...)
+	}
 	if p.in, err = cmd.StdinPipe(); err != nil {
 		return err
 	}

@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"runtime"
 	"strings"
 
@@ -63,11 +65,31 @@ func forced(f family) bool {
 	return f.debug != "" && strings.Contains(os.Getenv("GODEBUG"), f.debug)
 }
 
+// mask hides the instructions after AVX2 from the peers if this program was started again without them: it compiles a library into dir that
+// every later peer loads. It needs gcc, and a processor that can fault on CPUID. Otherwise the peers use all instructions.
+func mask(dir string) error {
+	info, err := os.ReadFile("/proc/cpuinfo")
+	if err != nil || !forced(families["avx2"]) || !strings.Contains(string(info), "cpuid_fault") {
+		return err
+	}
+	library := filepath.Join(dir, "mask.so")
+	if text, err := exec.Command("gcc", "-O2", "-shared", "-fPIC", "-o", library, "models/peers/mask/cpuid.c").CombinedOutput(); err != nil {
+		return missing(fmt.Sprintf("gcc is needed to hide instructions from the peers: %v %.200s", err, text))
+	}
+	masked = []string{"LD_PRELOAD=" + library, "NODE_OPTIONS=--disable-wasm-trap-handler"} // Node would replace the library's handler
+	return nil
+}
+
+// masked is the environment of peers that must not see the instructions after AVX2; nil: they see all.
+var masked []string
+
 // kernels is the family of the level, as the table has it.
 func kernels() string {
 	for _, f := range families {
 		switch {
 		case f.level != level():
+		case forced(f) && masked != nil:
+			return f.title + ", both sides forced"
 		case forced(f):
 			return f.title + ", forced"
 		default:

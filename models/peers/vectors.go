@@ -61,7 +61,11 @@ func (b *bench) graph() []comparison {
 
 // make compiles the peer, draws the set and writes it for the peer.
 func (v *vectors) make(dir string) error {
-	compiled := exec.Command("g++", "-O3", "-march=native", "models/peers/hnswlib/main.cpp", "-o", v.peer.command[0])
+	target := "native"
+	if masked != nil {
+		target = "haswell"
+	}
+	compiled := exec.Command("g++", "-O3", "-march="+target, "models/peers/hnswlib/main.cpp", "-o", v.peer.command[0])
 	if text, err := compiled.CombinedOutput(); err != nil {
 		return missing(fmt.Sprintf("libhnswlib-dev and g++ are needed: %v %.200s", err, text))
 	}
