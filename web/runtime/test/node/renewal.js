@@ -1,5 +1,5 @@
-// A store goes on with a runtime that has another network: it answers with the network that analysed its pictures until all of them are
-// analysed again. Both networks' bundles are in the store's folder meanwhile, and one afterwards.
+// A store is opened by a runtime that has another network. The runtime answers with the network that analysed the pictures until it has
+// analysed all of them again. Both networks' bundles are in the store's folder meanwhile, and one afterwards.
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
