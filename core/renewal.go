@@ -172,16 +172,16 @@ func (e *Engine) takeRenewals(now time.Time, app *application, n int) (tasks []T
 	for _, in := range inputs {
 		tasks = append(tasks, Task{Picture: api.RenewJob(in.Blob, in.Crop, app.renew.Base()), app: app, renewed: &in})
 	}
-	if err != nil || app.renew.Serving() || !app.renew.Analysed() {
+	if err != nil || !app.renew.Analysed() {
 		return tasks, err
 	}
 	app.mu.Lock()
 	closing := app.closing
 	app.mu.Unlock()
-	if !closing {
+	if !closing && !app.renew.Serving() {
 		return tasks, nil
 	}
-	runs, err := app.renew.Trainings(min(n-len(tasks), maxTrainings))
+	runs, err := app.renew.Trainings(now, min(n-len(tasks), maxTrainings))
 	for _, run := range runs {
 		tasks = append(tasks, Task{Training: run, run: run, app: app, again: true})
 	}
@@ -199,7 +199,11 @@ func (e *Engine) stepRenewal(ctx context.Context, now time.Time, app *applicatio
 	if app.copied { // it has no network until its origin's log has named one, and must not name one itself
 		return e.followOrigin(now, app)
 	}
-	if app.renew.Serving() || !app.renew.Analysed() || !settled {
+	if app.renew.Serving() {
+		app.closing = false
+		return app.renew.Publish(ctx)
+	}
+	if !app.renew.Analysed() || !settled {
 		app.closing = false
 		return false, nil
 	}

@@ -345,6 +345,68 @@ func TestCopyFollowsAnotherNetwork(t *testing.T) {
 	same("after a restart")
 }
 
+// TestLateVersion trains a version at a copy that is offline while its origin changes the network. The origin trains the version that comes
+// afterwards again, with the same inputs.
+func TestLateVersion(t *testing.T) {
+	old, next := apitest.Tiny(t), apitest.TinyNext(t)
+	c := apitest.NewCopy(t, old, nil)
+	origin, copied := &renewing{TB: t, World: c.Origin}, &renewing{TB: t, World: c.World}
+	origin.add(10, map[string]string{"red.png": "warm", "blue.png": "cold"})
+	origin.call("POST", "/v2/models", `{"model":{"id":"own","output_info":{"data":{"concepts":[{"id":"warm"},{"id":"cold"}]},"output_config":{"closed_environment":true}}}}`)
+	c.Sync(t)
+	copied.call("POST", "/v2/models/own/versions", "")
+	c.World.Step(t, time.Second)
+	copied.custom("red.png")
+	origin.Renew(t, next, old)
+	for origin.base() != next.Base() {
+		origin.Now = origin.Now.Add(time.Second)
+		origin.Round(t)
+	}
+	c.World.Renew(t, next, old)
+	c.Sync(t)
+	if v := origin.call("GET", "/v2/models/own/versions", ""); len(v.Versions) != 2 {
+		t.Fatalf("versions %+v, want the untrained and the copy's", v.Versions)
+	}
+	for range 3 {
+		origin.Step(t, time.Minute)
+	}
+	origin.check()
+	if v := origin.call("GET", "/v2/models/own/versions", ""); len(v.Versions) != 3 {
+		t.Errorf("versions %+v, want another one", v.Versions)
+	}
+}
+
+// TestRenewalOfDuplicates renews inputs that have the same picture, and so one derived record. The index agrees with the records after each
+// task.
+func TestRenewalOfDuplicates(t *testing.T) {
+	old, next := apitest.Tiny(t), apitest.TinyNext(t)
+	r := &renewing{TB: t, World: apitest.NewWorld(t, memkv.New(), old, nil, nil)}
+	picture := base64.StdEncoding.EncodeToString(apitest.Picture("red.png"))
+	var inputs []string
+	for i := range 4 {
+		inputs = append(inputs, fmt.Sprintf(`{"id":"%d","data":{"image":{"base64":"%s"}}}`, i, picture))
+	}
+	r.call("POST", "/v2/inputs", `{"inputs":[`+strings.Join(inputs, ",")+`]}`)
+	r.Step(t, time.Second)
+	r.Renew(t, next, old)
+	for rounds := 0; r.base() != next.Base(); rounds++ {
+		if rounds > 50 {
+			t.Fatal("it does not come to an end")
+		}
+		r.Now = r.Now.Add(time.Second)
+		r.Round(t)
+		p, err := r.Engine.Partition(r.App)
+		if err != nil {
+			t.Fatal(err)
+		}
+		v := p.View()
+		err = p.Index().Check(t.Context(), v.Reader)
+		if err := errors.Join(err, v.Close()); err != nil {
+			t.Fatalf("round %d: %v", rounds, err)
+		}
+	}
+}
+
 // TestCopyLacksANetwork pulls a switch of the network to copies whose program has only one of the two. Without the next one the copy
 // pulls no further and answers as before. Without the old one it finds nothing before the switch, and everything behind it.
 func TestCopyLacksANetwork(t *testing.T) {

@@ -92,6 +92,16 @@ func (x *Index) Lacks(r kv.Reader, in *catalog.Input) (bool, error) {
 	return err == nil, err
 }
 
+// Entered reports whether an input is in the spaces of all base models.
+func (x *Index) Entered(r kv.Reader, ord uint32) (bool, error) {
+	for _, sp := range x.all() {
+		if row, err := kv.Find(r, sp.row(ord)); row == nil || err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
 // Switch makes the space of a base model the serving one, for views that are taken afterwards. After a restart the argument of Open
 // decides. Errors: ErrSpace.
 func (x *Index) Switch(base [32]byte) error {

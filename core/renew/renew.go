@@ -12,7 +12,7 @@
 // networks are never compared, because each embedding and each space of the index names its network.
 //
 // If the new network already serves, the worker looks for inputs that the old one analysed during the switch, and for inputs whose
-// derived record was lost in a crash.
+// derived record was lost in a crash. It also trains versions again that replicas trained with the old network and sent after the switch.
 package renew
 
 import (
@@ -42,6 +42,9 @@ const Tries = 3
 // found none.
 const lookEvery = time.Second
 
+// lateEvery is the time between two looks for late versions of the old network, each of which reads the manifests of all models.
+const lateEvery = time.Minute
+
 // Options of a worker.
 type Options struct {
 	App       catalog.AppID
@@ -67,6 +70,8 @@ type Worker struct {
 	serving bool              // the new network serves
 	renewed map[log.Dot]*head // by model
 	runs    map[*training.Run]log.Dot
+	late    time.Time // when late versions were looked for
+	lateSeq uint64    // of the view in which they were
 }
 
 // failure records the failed tries of an input.
@@ -263,11 +268,20 @@ func (w *Worker) Serving() bool {
 
 // Trainings returns at most n trainings of current versions of the old network. Call it after all inputs are analysed. A training is not
 // returned again before Trained.
-func (w *Worker) Trainings(n int) ([]*training.Run, error) {
+func (w *Worker) Trainings(now time.Time, n int) ([]*training.Run, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.serving && now.Sub(w.late) < lateEvery {
+		return nil, nil
+	}
 	v := w.o.Partition.View()
 	defer v.Close()
+	if w.serving {
+		if w.late = now; w.lateSeq == v.Seq() {
+			return nil, nil
+		}
+		w.lateSeq = v.Seq()
+	}
 	old, err := w.old(v)
 	if err != nil {
 		return nil, err
@@ -386,4 +400,34 @@ func (w *Worker) Switch(ctx context.Context) (done bool, err error) {
 	w.serving = true
 	clear(w.renewed)
 	return true, nil
+}
+
+// Publish adds the late versions that were trained again with the network that serves. It reports whether there was one.
+func (w *Worker) Publish(ctx context.Context) (done bool, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for model, h := range w.renewed {
+		data := h.manifest
+		if !w.serving || data == nil {
+			continue
+		}
+		v := w.o.Partition.View()
+		current, err := v.Current(model)
+		if err = errors.Join(err, v.Close()); errors.Is(err, catalog.ErrNotFound) || err == nil && current.ID != h.from {
+			delete(w.renewed, model) // it was deleted, or trained again
+			continue
+		}
+		if err != nil {
+			return done, err
+		}
+		_, err = w.o.Partition.Submit(ctx, "", []log.Body{
+			&log.VersionTrain{Model: model, Version: h.id},
+			&log.VersionResult{Model: model, Version: h.id, Code: catalog.VersionTrained, Manifest: blob.Sum(data)},
+		}, func(b *kv.Batch) { catalog.PutObject(b, w.o.App, data) })
+		if err != nil {
+			return done, err
+		}
+		h.manifest, done = nil, true
+	}
+	return done, nil
 }

@@ -332,14 +332,14 @@ func TestVersionsAreMadeAnew(t *testing.T) {
 
 	anew := func() *training.Run {
 		t.Helper()
-		runs, err := w.w.Trainings(5)
+		runs, err := w.w.Trainings(w.now, 5)
 		if err != nil || len(runs) != 1 {
 			t.Fatalf("%d trainings, %v, want one", len(runs), err)
 		}
 		return runs[0]
 	}
 	run := anew()
-	if more, err := w.w.Trainings(5); err != nil || len(more) != 0 {
+	if more, err := w.w.Trainings(w.now, 5); err != nil || len(more) != 0 {
 		t.Errorf("%d more trainings, %v", len(more), err)
 	}
 	w.change(false) // it is out
@@ -381,7 +381,7 @@ func TestIDsNeedARandomSource(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.w.o.Rand = iotest.ErrReader(io.ErrUnexpectedEOF)
-	if _, err := w.w.Trainings(1); !errors.Is(err, io.ErrUnexpectedEOF) {
+	if _, err := w.w.Trainings(w.now, 1); !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("Trainings = %v", err)
 	}
 }
