@@ -46,7 +46,7 @@ func (p *Partition) foldPending() error {
 		return err
 	}
 	at := p.replica.pending.Seq()
-	if err := p.apply(change{indexed: out, analysed: analysed, watched: told(out), moved: func() { p.seq, p.at = last, at }}); err != nil {
+	if err := p.apply(change{indexed: out, analysed: analysed, watched: withoutDeletions(out), moved: func() { p.seq, p.at = last, at }}); err != nil {
 		return err
 	}
 	p.hand(first, verdicts)
@@ -73,8 +73,8 @@ func (p *Partition) foldOwn(f *fold.Fold, tx *kv.Overlay, entries []log.Entry) (
 	return p.foldEntries(f, tx, entries)
 }
 
-// told returns the part of pending changes that the watcher gets. It leaves deletions out, since a pending deletion may be undone.
-func told(out fold.Outcome) (t fold.Outcome) {
+// withoutDeletions returns the part of pending changes that the watcher gets. It leaves deletions out, since a pending deletion may be undone.
+func withoutDeletions(out fold.Outcome) (t fold.Outcome) {
 	for _, c := range out.Changes {
 		if c.After != nil {
 			t.Changes = append(t.Changes, c)

@@ -26,8 +26,8 @@ type Run struct {
 	Also     func(*kv.Batch) // adds what the entries need, such as derived records; nil: nothing
 }
 
-// Told is the log's word on an operation of a replica's own.
-type Told struct {
+// OpVerdict is the log's word on an operation of a replica's own.
+type OpVerdict struct {
 	Op      log.Op // as it was submitted
 	Verdict fold.Verdict
 }
@@ -39,7 +39,7 @@ type Told struct {
 // The cost grows with the number of pending operations, which are folded again, so runs should be long if there are many. Pull borrows
 // the entries. Errors: ErrCursor, ErrChain, ErrSite, kv.ErrFull unless all entries only delete, and others of kv. After an error nothing
 // has changed.
-func (p *Partition) Pull(ctx context.Context, r Run) ([]Told, error) {
+func (p *Partition) Pull(ctx context.Context, r Run) ([]OpVerdict, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -129,7 +129,7 @@ func (r *Run) deletes() bool {
 }
 
 // pull is Pull under its lock.
-func (p *Partition) pull(r *Run) ([]Told, error) {
+func (p *Partition) pull(r *Run) ([]OpVerdict, error) {
 	cursor, err := r.check(p.replica.cursor)
 	if err != nil {
 		return nil, err
@@ -159,7 +159,7 @@ func (p *Partition) pull(r *Run) ([]Told, error) {
 	if err := m.keepRun(r, chainBefore(r, p.replica.cursor)); err != nil {
 		return nil, err
 	}
-	return m.told, m.finish()
+	return m.verdicts, m.finish()
 }
 
 // comes notes the derived records of a batch that the store lacks.
@@ -205,7 +205,7 @@ type mix struct {
 	undone    bool            // there was something to take back
 	ords      map[uint32]bool // of inputs that may have changed
 	log       fold.Outcome    // of the entries
-	told      []Told
+	verdicts  []OpVerdict
 	lives     []Life // that made the entries of our site
 	rewritten bool   // the state was changed otherwise than by entries
 
@@ -261,15 +261,15 @@ func (m *mix) entries(entries []log.Entry) error {
 	if len(own) == 0 {
 		return nil
 	}
-	if err := m.tell(entries, verdicts, own); err != nil {
+	if err := m.noteVerdicts(entries, verdicts, own); err != nil {
 		return err
 	}
 	m.note.ack(acked{seq: entries[own[len(own)-1]].Seq, own: m.confirmed})
 	return nil
 }
 
-// tell notes the log's word on our operations.
-func (m *mix) tell(entries []log.Entry, verdicts []fold.Verdict, own []int) error {
+// noteVerdicts notes the log's word on our operations.
+func (m *mix) noteVerdicts(entries []log.Entry, verdicts []fold.Verdict, own []int) error {
 	p := m.p
 	var ops []log.Op // of them those that the outbox has still
 	err := p.own(m.confirmed, entries[own[len(own)-1]].Op.Dot.Seq, func(op log.Op) bool {
@@ -287,7 +287,7 @@ func (m *mix) tell(entries []log.Entry, verdicts []fold.Verdict, own []int) erro
 			}
 			c.Op, ops = ops[0], ops[1:]
 		}
-		m.told = append(m.told, Told{Op: c.Op, Verdict: c.Verdict})
+		m.verdicts = append(m.verdicts, OpVerdict{Op: c.Op, Verdict: c.Verdict})
 		if isConflict(c.Verdict.Code) {
 			if c.ID, err = p.named(&c.Op); err != nil {
 				return err

@@ -66,7 +66,7 @@ func run(t tb, of *partition.Partition, at partition.Cursor, n int) partition.Ru
 }
 
 // pull takes at most n entries.
-func (c *copied) pull(t testing.TB, of *partition.Partition, n int) []partition.Told {
+func (c *copied) pull(t testing.TB, of *partition.Partition, n int) []partition.OpVerdict {
 	t.Helper()
 	told, err := c.Pull(context.Background(), run(t, of, c.Cursor(), n))
 	if err != nil {

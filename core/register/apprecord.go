@@ -42,31 +42,31 @@ func (r *Register) Watch(moved func()) (stop func()) { return r.watchers.add(mov
 
 // watchers are notified of changes of the register.
 type watchers struct {
-	mu   sync.Mutex
-	next int
-	told map[int]func()
+	mu        sync.Mutex
+	next      int
+	callbacks map[int]func()
 }
 
 func (w *watchers) add(moved func()) (stop func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.told == nil {
-		w.told = map[int]func(){}
+	if w.callbacks == nil {
+		w.callbacks = map[int]func(){}
 	}
 	id := w.next
 	w.next++
-	w.told[id] = moved
+	w.callbacks[id] = moved
 	return func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		delete(w.told, id)
+		delete(w.callbacks, id)
 	}
 }
 
-func (w *watchers) tell() {
+func (w *watchers) notify() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, moved := range w.told {
+	for _, moved := range w.callbacks {
 		moved()
 	}
 }

@@ -59,7 +59,7 @@ func (r *Register) stepPurge(ctx context.Context, now time.Time) (more bool, err
 	if _, err := r.partition.Step(ctx, now); err != nil { // the log may be ahead of the state
 		return false, err
 	}
-	r.watchers.tell()
+	r.watchers.notify()
 	owed, err := r.Read().Purges()
 	if err != nil || len(owed) == 0 {
 		return false, err

@@ -262,6 +262,6 @@ func (r *Register) append(ctx context.Context, by string, bodies ...log.Body) ([
 	if r.partition == nil {
 		return nil, ErrElsewhere
 	}
-	defer r.watchers.tell() // others' operations may have become visible with an error of these
+	defer r.watchers.notify() // others' operations may have become visible with an error of these
 	return r.partition.Submit(ctx, by, bodies, nil)
 }

@@ -386,7 +386,7 @@ func (c *copies) have(ctx context.Context, h blob.Hash) error {
 			one.waits[h] = append(one.waits[h], got)
 		}
 		one.mu.Unlock()
-		if waits && l.Tell(ctx, replica.Need{Blob: h}) {
+		if waits && l.Send(ctx, replica.Need{Blob: h}) {
 			asked++
 		}
 	}

@@ -99,7 +99,7 @@ func (d *demo) run(ctx context.Context) error {
 		}
 		running = append(running, edge)
 	}
-	d.tell()
+	d.printAccess()
 	for i := 1; i < len(d.places); i++ {
 		if err := d.ready(ctx, i); err != nil || ctx.Err() != nil {
 			return err
@@ -223,8 +223,8 @@ func (d *demo) ready(ctx context.Context, which int) error {
 	}
 }
 
-// tell prints the addresses of the pages. An edge compiles its module at its first start; nobody waits for that.
-func (d *demo) tell() {
+// printAccess prints the addresses of the pages. An edge compiles its module at its first start; nobody waits for that.
+func (d *demo) printAccess() {
 	fmt.Fprintf(d.env.Stdout, "\nSightline: http://%s\n", d.places[0])
 	if d.open {
 		browse("http://"+d.places[0], d.env)

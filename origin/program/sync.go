@@ -122,7 +122,7 @@ func runSync(ctx context.Context, f *syncFlags, env *server.Env) (err error) {
 		return err
 	}
 	err = s.run(ctx)
-	return errors.Join(s.tell(context.WithoutCancel(ctx), env.Stdout), err)
+	return errors.Join(s.printResult(context.WithoutCancel(ctx), env.Stdout), err)
 }
 
 // syncer keeps one application of a data folder in step.
@@ -133,17 +133,17 @@ type syncer struct {
 	out      io.Writer // of progress
 	terminal bool
 
-	app       catalog.AppID
-	partition *partition.Partition
-	machine   *replica.Machine
-	link      *link.Link
-	local     chan struct{}  // has a value when something was written to the partition
-	first     replica.Status // before anything was done
-	purge     *replica.Purge
-	shown     string          // the last line of progress
-	when      time.Time       // it was shown
-	told      int             // conflicts that were there before
-	end       func(why error) // ends a --once
+	app          catalog.AppID
+	partition    *partition.Partition
+	machine      *replica.Machine
+	link         *link.Link
+	local        chan struct{}  // has a value when something was written to the partition
+	first        replica.Status // before anything was done
+	purge        *replica.Purge
+	shown        string          // the last line of progress
+	when         time.Time       // it was shown
+	oldConflicts int             // conflicts that were there before
+	end          func(why error) // ends a --once
 
 	mu     sync.Mutex // guards what follows
 	last   replica.Status
@@ -203,7 +203,7 @@ func (s *syncer) open(ctx context.Context) error {
 	s.mu.Lock()
 	s.last, s.kept = s.first, id
 	s.mu.Unlock()
-	if s.told, err = s.partition.CountConflicts(); err != nil {
+	if s.oldConflicts, err = s.partition.CountConflicts(); err != nil {
 		return err
 	}
 	s.local = make(chan struct{}, 1)

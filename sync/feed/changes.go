@@ -80,16 +80,16 @@ type reader struct {
 	wants    wire.Wants
 	bare     bool // entries alone are asked for, by a replica that takes a snapshot
 
-	changed atomic.Bool // the register may have changed
-	said    bool        // something was sent that a poll waits for
-	placed  bool        // a checkpoint was sent
-	began   bool        // entries were sent
+	changed  atomic.Bool // the register may have changed
+	pollEnds bool        // something was sent that a poll waits for
+	placed   bool        // a checkpoint was sent
+	began    bool        // entries were sent
 
 	w      io.Writer
 	flush  func() error
 	packed bool          // frames go out compressed
 	pack   *press.Writer // over w; nil: they do not
-	spoke  time.Time     // when the last frame went out
+	sentAt time.Time     // when the last frame went out
 }
 
 func (x *reader) parse() error {
@@ -162,14 +162,14 @@ func (x *reader) run(w io.Writer) error {
 	if errors.As(err, &taken) {
 		return err // the reader has closed the stream
 	}
-	if x.c.f.told(err); x.closed() {
+	if x.c.f.logFailure(err); x.closed() {
 		return x.end(wire.WhyGone, "the application was deleted", 0)
 	}
 	return errors.Join(x.end(wire.WhyError, "the log could not be read", time.Second), err)
 }
 
-// told notes our own trouble.
-func (f *Feed) told(err error) {
+// logFailure notes our own trouble.
+func (f *Feed) logFailure(err error) {
 	if !errors.Is(err, context.Canceled) {
 		f.o.Log.Debug("sync", "error", err)
 	}
@@ -199,7 +199,7 @@ func (x *reader) frames() error {
 	})()
 	x.changed.Store(true)
 	began := o.Clock()
-	x.spoke = began
+	x.sentAt = began
 	if err := x.admitted(); err != nil {
 		return err
 	}
@@ -224,14 +224,14 @@ func (x *reader) frames() error {
 		switch {
 		case x.c.ctx.Err() != nil:
 			return x.shut()
-		case x.live == once, o.Wait == nil, x.live == poll && (x.said || age >= o.Limits.Poll), age >= o.Limits.Stream:
+		case x.live == once, o.Wait == nil, x.live == poll && (x.pollEnds || age >= o.Limits.Poll), age >= o.Limits.Stream:
 			return x.finish(l)
 		}
-		if x.said || !x.placed {
+		if x.pollEnds || !x.placed {
 			if err := x.checkpoint(l); err != nil {
 				return err
 			}
-			x.said, x.placed = false, true
+			x.pollEnds, x.placed = false, true
 		}
 		if err := x.wait(moved, began); err != nil {
 			return err
@@ -259,7 +259,7 @@ func (x *reader) shut() error {
 func (x *reader) wait(moved <-chan struct{}, began time.Time) error {
 	o := &x.c.f.o
 	now := o.Clock()
-	next := x.spoke.Add(o.Limits.Alive)
+	next := x.sentAt.Add(o.Limits.Alive)
 	last := began.Add(o.Limits.Stream)
 	if x.live == poll {
 		next = began.Add(o.Limits.Poll)
@@ -272,7 +272,7 @@ func (x *reader) wait(moved <-chan struct{}, began time.Time) error {
 	}
 	o.Wait(x.c.ctx, moved, max(next.Sub(now), 0))
 	now = o.Clock()
-	if x.live != stream || x.c.ctx.Err() != nil || now.Sub(x.spoke) < o.Limits.Alive {
+	if x.live != stream || x.c.ctx.Err() != nil || now.Sub(x.sentAt) < o.Limits.Alive {
 		return nil
 	}
 	m := wire.Keepalive{Now: wire.MillisOf(now)}
@@ -335,7 +335,7 @@ func (x *reader) registered() error {
 	if err := x.send(wire.TypeRegister, m.Encode()); err != nil {
 		return err
 	}
-	x.shown, x.register, x.said = sum, seq, true
+	x.shown, x.register, x.pollEnds = sum, seq, true
 	return nil
 }
 
@@ -382,7 +382,7 @@ func (x *reader) caughtUp(l log.Log) error {
 		if err := x.send(wire.TypeEntries, m.Encode()); err != nil {
 			return err
 		}
-		x.cursor, x.epoch, x.said = to, m.Epoch, true
+		x.cursor, x.epoch, x.pollEnds = to, m.Epoch, true
 	}
 	return nil
 }
@@ -429,6 +429,6 @@ func (x *reader) send(t wire.Type, body []byte) error {
 		}
 		framed = framed[n:]
 	}
-	x.spoke = x.c.f.o.Clock()
+	x.sentAt = x.c.f.o.Clock()
 	return nil
 }

@@ -265,7 +265,7 @@ func message(body []byte) api.Response {
 func (c *call) refuse(err error) api.Response {
 	var r *wire.Refusal
 	if !errors.As(err, &r) {
-		res := c.f.o.Engine.Refuse(c.r, c.told(err))
+		res := c.f.o.Engine.Refuse(c.r, c.internalError(err))
 		res.Header = append(res.Header, c.clock())
 		return res
 	}
@@ -284,8 +284,8 @@ func (c *call) refuse(err error) api.Response {
 
 var exposed = api.Field{Name: "Access-Control-Expose-Headers", Value: "Retry-After, Sync-Now, Content-Range"}
 
-// told notes what is our own trouble.
-func (c *call) told(err error) error {
+// internalError notes what is our own trouble.
+func (c *call) internalError(err error) error {
 	if errors.Is(err, api.ErrInternal) || errors.Is(err, context.Canceled) {
 		return err
 	}

@@ -162,7 +162,7 @@ func (c *call) accept(p *partition.Partition, m *wire.Push, ops, sent []log.Op, 
 	if err != nil && !(errors.Is(err, kv.ErrFull) && len(verdicts) > 0) {
 		return err
 	}
-	c.tell(out, fresh, verdicts, last)
+	c.reportVerdicts(out, fresh, verdicts, last)
 	if err != nil {
 		out.WaitMillis = 30_000
 	}
@@ -198,8 +198,8 @@ func (c *call) meter(site log.Site, n uint64) error {
 	return c.f.meters.sites.take(c.app+" "+dotText(site), n, c.now, "operations")
 }
 
-// tell adds the verdicts of operations to the answer.
-func (c *call) tell(out *wire.Pushed, ops []log.Op, verdicts []fold.Verdict, last uint64) {
+// reportVerdicts adds the verdicts of operations to the answer.
+func (c *call) reportVerdicts(out *wire.Pushed, ops []log.Op, verdicts []fold.Verdict, last uint64) {
 	skipped := 0
 	for i := range verdicts {
 		v := &verdicts[i]

@@ -65,8 +65,8 @@ func (l *Limits) defaults() {
 	}
 }
 
-// told returns the limits in the form of the protocol.
-func (l *Limits) told() wire.Limits {
+// wireLimits returns the limits in the form of the protocol.
+func (l *Limits) wireLimits() wire.Limits {
 	return wire.Limits{
 		PushOps: l.PushOps, PushBytes: l.PushBytes, OpsRate: l.OpsRate, FrameRate: l.FrameRate, BlobBytes: l.BlobBytes, BlobSize: l.BlobSize,
 		Snapshots: l.Snapshots, Streams: l.Streams, PollMillis: uint64(l.Poll.Milliseconds()), AliveMillis: uint64(l.Alive.Milliseconds()),

@@ -46,7 +46,7 @@ func (c *call) session() (api.Response, error) {
 		return api.Response{}, err
 	}
 	out := wire.Offered{
-		Fold: fold.Version, Now: wire.MillisOf(c.now), Limits: c.f.o.Limits.told(), Expires: wire.MillisOf(c.until),
+		Fold: fold.Version, Now: wire.MillisOf(c.now), Limits: c.f.o.Limits.wireLimits(), Expires: wire.MillisOf(c.until),
 		Links: []wire.Link{{Name: "keys", Path: Prefix + "/keys"}},
 	}
 	if c.until.IsZero() {

@@ -22,7 +22,7 @@ func (m *Machine) answer(a *Answer) error {
 		l.header = append([]api.Field(nil), a.Header...)
 	}
 	if a.Status != 0 || len(a.Body) > 0 {
-		m.told.contact, m.told.away = m.wall, false
+		m.origin.contact, m.origin.unreachable = m.wall, false
 	}
 	good := l.status == 200
 	if i == lanePull && good {
@@ -94,7 +94,7 @@ func (m *Machine) failed(l *lane, least time.Duration, err error) {
 
 // lost ends a request whose answer did not come, or not whole.
 func (m *Machine) lost(i int, l *lane, err error) error {
-	m.told.away = true
+	m.origin.unreachable = true
 	if i == laneDownload {
 		m.keepPart(l)
 	}

@@ -46,7 +46,7 @@ func (m *Machine) startAudit(l *lane) error {
 	if m.o.Audit < 0 || a.tree == nil && m.at < a.due {
 		return nil
 	}
-	if !m.pull.caught || m.told.head != c.Seq || c.Seq == 0 || m.session.rebase {
+	if !m.pull.caught || m.origin.head != c.Seq || c.Seq == 0 || m.session.rebase {
 		return nil
 	}
 	if a.tree != nil && a.seq != c.Seq {
@@ -170,7 +170,7 @@ func (m *Machine) compareLeaf(prefix string, theirs []wire.Digest) error {
 func (m *Machine) endAudit() error {
 	a := m.audit
 	m.audit = audit{due: m.at + m.o.Audit}
-	m.told.audited = m.wall
+	m.origin.audited = m.wall
 	if len(a.keys) == 0 {
 		return nil
 	}
@@ -183,7 +183,7 @@ func (m *Machine) endAudit() error {
 	if err != nil {
 		return err
 	}
-	m.told.repairs += uint64(len(a.keys))
+	m.origin.repairs += uint64(len(a.keys))
 	m.audit.due = m.at + min(againPause, m.o.Audit) // to see that it is well now
 	return nil
 }

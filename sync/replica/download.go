@@ -223,7 +223,7 @@ func (m *Machine) downloaded(l *lane, status int, fields []api.Field, body []byt
 		return err
 	}
 	l.well()
-	m.told.gotBlobs++
+	m.origin.gotBlobs++
 	m.got(nil)
 	return nil
 }

@@ -21,7 +21,7 @@ type kept struct {
 // synced, since they can be pulled again. But a replica that starts offline could not pull them.
 func (m *Machine) keep() error {
 	away := !m.running || !m.online
-	if m.told.purged || !away && (!m.pull.caught || m.at < m.kept.next) {
+	if m.origin.purged || !away && (!m.pull.caught || m.at < m.kept.next) {
 		return nil
 	}
 	c := m.p.Cursor()

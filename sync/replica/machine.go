@@ -46,7 +46,7 @@ type Partition interface {
 	ConfirmedAfter(site log.Site, after uint64, yield func(log.Op) bool) error
 	Lose(ops []log.Op, why string) error
 	Lives(site log.Site, from, to uint64) ([]partition.Life, error)
-	Pull(ctx context.Context, r partition.Run) ([]partition.Told, error)
+	Pull(ctx context.Context, r partition.Run) ([]partition.OpVerdict, error)
 	Keep(r *partition.Run, before log.Chain, snapshot uint64) error
 	Rebase(ctx context.Context, s partition.Snapshot) error
 	Repair(ctx context.Context, seq uint64, keys []catalog.Pair) error
@@ -144,7 +144,7 @@ type Machine struct {
 	rebase  rebase
 	audit   audit
 	load    download
-	told    told
+	origin  originState
 	kept    kept
 }
 
@@ -208,7 +208,7 @@ func (m *Machine) tick(now time.Time) {
 func (m *Machine) take(e Event) error {
 	switch e := e.(type) {
 	case Begin:
-		m.running = !m.told.purged
+		m.running = !m.origin.purged
 		m.refresh()
 	case Stop:
 		m.running = false
@@ -260,7 +260,7 @@ func (m *Machine) advance() error {
 		l := &m.lane[i]
 		if l.id != 0 && m.at >= l.limit {
 			m.cancel(l)
-			m.told.away = true
+			m.origin.unreachable = true
 			m.failed(l, 0, errors.New("request timed out"))
 		}
 	}

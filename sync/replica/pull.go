@@ -120,8 +120,8 @@ func (m *Machine) frame(l *lane, f *wire.Frame) error {
 		return m.checkpoint(l, f.Body)
 	case wire.TypeKeepalive:
 		_, err := wire.DecodeKeepalive(f.Body)
-		if err == nil && m.pull.caught && m.told.head == m.p.Cursor().Seq {
-			m.told.current, m.told.heard = m.wall, m.wall
+		if err == nil && m.pull.caught && m.origin.head == m.p.Cursor().Seq {
+			m.origin.current, m.origin.streamedAt = m.wall, m.wall
 		}
 		return err
 	case wire.TypeEnd:
@@ -250,7 +250,7 @@ func (m *Machine) entries(l *lane, body []byte) error {
 	if err != nil {
 		return err
 	}
-	m.told.head = max(m.told.head, e.To)
+	m.origin.head = max(m.origin.head, e.To)
 	run := runOf(&e, entries)
 	run.Also = func(b *kv.Batch) {
 		b.Append(&records)
@@ -258,7 +258,7 @@ func (m *Machine) entries(l *lane, body []byte) error {
 	}
 	told, err := m.p.Pull(context.Background(), run)
 	if err == nil || errors.Is(err, kv.ErrFull) {
-		m.told.heard = m.wall
+		m.origin.streamedAt = m.wall
 	}
 	switch {
 	case errors.Is(err, partition.ErrChain):
@@ -266,7 +266,7 @@ func (m *Machine) entries(l *lane, body []byte) error {
 		return nil
 	case errors.Is(err, fold.ErrNewer): // they came into force within the session
 		m.session.pause(m.at)
-		m.told.problem = m.session.paused
+		m.origin.problem = m.session.paused
 		m.cancel(l)
 		m.pull.reset()
 		return nil
@@ -280,7 +280,7 @@ func (m *Machine) entries(l *lane, body []byte) error {
 	}
 	m.pull.moved, m.pull.caught, m.pull.stray = true, false, 0
 	l.well()
-	m.told.confirm(told)
+	m.origin.recordVerdicts(told)
 	m.load.entries(entries)
 	return nil
 }
@@ -343,9 +343,9 @@ func (m *Machine) checkpoint(l *lane, body []byte) error {
 		}
 	}
 	l.well()
-	m.told.head, m.told.heard = k.Head, m.wall
+	m.origin.head, m.origin.streamedAt = k.Head, m.wall
 	if m.pull.caught = k.To == k.Head; m.pull.caught {
-		m.told.current = m.wall
+		m.origin.current = m.wall
 		m.echoed()
 	}
 	return nil

@@ -31,7 +31,7 @@ type push struct {
 	echo     uint64 // entry of the log by which the accepted ones are in it; 0: unknown
 	foreign  bool   // the origin has operations of our site that we never made
 
-	said time.Duration // when the origin last said that it accepted some
+	acceptedAt time.Duration // when the origin last said that it accepted some
 }
 
 // startPush offers the next operations of the outbox, by position: those whose pictures the origin has.
@@ -168,7 +168,7 @@ func (m *Machine) pushed(l *lane, body []byte) error {
 		return nil
 	}
 	m.push.accepted = p.Accepted
-	m.push.echo, m.push.said = max(m.push.echo, p.Head), m.at
+	m.push.echo, m.push.acceptedAt = max(m.push.echo, p.Head), m.at
 	l.well()
 	l.next = m.at + wait(p.WaitMillis)
 	m.drained()
@@ -179,7 +179,7 @@ func (m *Machine) pushed(l *lane, body []byte) error {
 // are sent again. If the pull began after the acknowledgement and the log is shorter, the log has lost them.
 func (m *Machine) echoed() {
 	_, confirmed := m.p.Outbox()
-	if m.push.echo == 0 || m.push.echo > m.p.Cursor().Seq && m.lane[lanePull].since <= m.push.said {
+	if m.push.echo == 0 || m.push.echo > m.p.Cursor().Seq && m.lane[lanePull].since <= m.push.acceptedAt {
 		return
 	}
 	m.push.echo = 0

@@ -87,7 +87,7 @@ func (m *Machine) startRebase(l *lane) error {
 		if sites, err := m.p.ConfirmedSites(); err != nil {
 			return err
 		} else if len(sites) > 0 && sites[0] != m.p.Site() { // what was written as a site that was left is not pending
-			query = append(query, "least", strconv.FormatUint(m.told.head, 10))
+			query = append(query, "least", strconv.FormatUint(m.origin.head, 10))
 		}
 		query = append(query, "epoch", hex.EncodeToString(m.session.epoch[:]), "since", strconv.FormatUint(m.p.Cursor().Seq, 10))
 		query = append(query, m.sealed()...)
@@ -325,7 +325,7 @@ func (m *Machine) gotManifest(l *lane, body []byte) error {
 	case f.Fold > m.p.Rules(): // they came into force within the session
 		m.session.pause(m.at)
 		m.session.rebase = false
-		m.told.problem = m.session.paused
+		m.origin.problem = m.session.paused
 		return nil
 	}
 	for _, c := range append(append([]wire.Chunk(nil), f.Chunks...), f.Objects...) {
@@ -363,7 +363,7 @@ func (m *Machine) takeSnapshot(l *lane) error {
 	case err != nil:
 		return err
 	}
-	m.told.rebases++
+	m.origin.rebases++
 	m.session.rebase, r.force = false, false
 	m.cancel(&m.lane[lanePull])
 	m.pull.reset()
@@ -382,7 +382,7 @@ func (m *Machine) adopt(ctx context.Context) error {
 	r := &m.rebase
 	f := r.manifest
 	s := partition.Snapshot{
-		Epoch: f.Epoch, Seq: f.Seq, Head: m.told.head, Chain: f.Chain, Stable: m.stable(f), Fold: f.Fold, Digest: f.Digest, Horizon: log.HLC(f.Horizon), Seal: f.Seal,
+		Epoch: f.Epoch, Seq: f.Seq, Head: m.origin.head, Chain: f.Chain, Stable: m.stable(f), Fold: f.Fold, Digest: f.Digest, Horizon: log.HLC(f.Horizon), Seal: f.Seal,
 		Theirs: m.push.accepted + 1,
 		Chunks: chunksOf(f.Chunks), Objects: chunksOf(f.Objects),
 		Read: func(i int) ([]byte, error) {

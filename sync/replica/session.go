@@ -140,7 +140,7 @@ func plain(secret []byte) bool {
 // granted begins the session.
 func (m *Machine) granted(l *lane, o *wire.Offered, g *wire.Grant) {
 	l.well()
-	m.told.denied = ""
+	m.origin.denied = ""
 	s := session{held: true, site: m.p.Site(), epoch: g.Epoch, stable: g.Stable, limits: o.Limits, renew: m.at + renewAfter, rebase: g.Do == wire.DoRebase}
 	if left := life(o.Now, o.Until); left > 0 {
 		s.renew = min(s.renew, m.at+left/2)
@@ -176,12 +176,12 @@ func (m *Machine) granted(l *lane, o *wire.Offered, g *wire.Grant) {
 		m.rebase.want(g.Snapshot)
 	}
 	m.session = s
-	m.told.problem = s.paused
-	if g.Detail != "" && m.told.problem == "" {
-		m.told.problem = "what is written here is refused by the origin and kept as conflicts: " + g.Detail
+	m.origin.problem = s.paused
+	if g.Detail != "" && m.origin.problem == "" {
+		m.origin.problem = "what is written here is refused by the origin and kept as conflicts: " + g.Detail
 	}
-	if c := m.p.Cursor(); c.Epoch == g.Epoch && g.Head < c.Seq && m.told.problem == "" {
-		m.told.problem = fmt.Sprintf("the origin's log ends at entry %d, but this replica has entry %d: the data folder of the origin was set back to an older copy", g.Head, c.Seq)
+	if c := m.p.Cursor(); c.Epoch == g.Epoch && g.Head < c.Seq && m.origin.problem == "" {
+		m.origin.problem = fmt.Sprintf("the origin's log ends at entry %d, but this replica has entry %d: the data folder of the origin was set back to an older copy", g.Head, c.Seq)
 	}
 	issued, confirmed := m.p.Outbox()
 	m.push.accepted = min(g.Confirmed, issued)
@@ -189,13 +189,13 @@ func (m *Machine) granted(l *lane, o *wire.Offered, g *wire.Grant) {
 		m.push.accepted = max(m.push.accepted, confirmed)
 	}
 	if m.push.echo = 0; m.push.accepted > confirmed || m.p.Renewing() && m.renewal.last > confirmed {
-		m.push.echo, m.push.said = g.Head, m.at
+		m.push.echo, m.push.acceptedAt = g.Head, m.at
 	}
 	if m.push.foreign = g.Confirmed > issued && !m.p.Renewing(); m.push.foreign {
-		m.told.problem = fmt.Sprintf("the origin has %d operations of this replica's site, but this replica has made %d: another replica uses the site, or this one was restored from an old backup", g.Confirmed, issued)
+		m.origin.problem = fmt.Sprintf("the origin has %d operations of this replica's site, but this replica has made %d: another replica uses the site, or this one was restored from an old backup", g.Confirmed, issued)
 	}
-	if m.told.head = g.Head; s.drains {
-		m.told.head = m.p.Cursor().Seq // nothing more of the log is for us
+	if m.origin.head = g.Head; s.drains {
+		m.origin.head = m.p.Cursor().Seq // nothing more of the log is for us
 		m.drained()
 	}
 }
@@ -246,9 +246,9 @@ func (m *Machine) end() {
 func (m *Machine) purge(why string, keep bool) {
 	m.giveUp()
 	m.running = false
-	m.told.purged = true
+	m.origin.purged = true
 	why = cmp.Or(why, noAccess)
-	m.told.problem = why
+	m.origin.problem = why
 	if !keep { // what is written after this moment would be deleted with the rest
 		m.p.Shut(fmt.Errorf("%w: %s", auth.ErrKeyUnknown, why))
 	}
@@ -271,7 +271,7 @@ func (m *Machine) refused(i int, l *lane, status int, fields []api.Field, body [
 	}
 	wait := max(retryAfter(fields), time.Duration(min(r.WaitMillis, uint64(maxPause/time.Millisecond)))*time.Millisecond)
 	if i == laneSession && status >= 400 && status < 500 && status != 408 && status != 429 {
-		m.told.denied = r.Error()
+		m.origin.denied = r.Error()
 	}
 	if done, err := m.refusedHere(i, &r, status); done {
 		return err

@@ -28,26 +28,26 @@ func (p Phase) String() string {
 	return [...]string{"stopped", "unreachable", "connecting", "rebasing", "pulling", "paused", "current", "purged"}[p]
 }
 
-// told collects figures for people.
-type told struct {
-	head      uint64 // last entry of the origin's log, as it said last
-	contact   time.Time
-	current   time.Time
-	heard     time.Time // a stream brought entries, or the news that there are none: the register before them is the newest
-	denied    string    // why there is no session
-	problem   string    // that a new session alone ends
-	verdicts  [8]uint64
-	sentBlobs uint64
-	gotBlobs  uint64
-	rebases   uint64
-	repairs   uint64
-	audited   time.Time
-	purged    bool
-	away      bool // a request was lost, and nothing was answered since
+// originState collects figures for people.
+type originState struct {
+	head        uint64 // last entry of the origin's log, as it said last
+	contact     time.Time
+	current     time.Time
+	streamedAt  time.Time // a stream brought entries, or the news that there are none: the register before them is the newest
+	denied      string    // why there is no session
+	problem     string    // that a new session alone ends
+	verdicts    [8]uint64
+	sentBlobs   uint64
+	gotBlobs    uint64
+	rebases     uint64
+	repairs     uint64
+	audited     time.Time
+	purged      bool
+	unreachable bool // a request was lost, and nothing was answered since
 }
 
-// confirm counts the verdicts of the log on operations of this site.
-func (t *told) confirm(list []partition.Told) {
+// recordVerdicts counts the verdicts of the log on operations of this site.
+func (t *originState) recordVerdicts(list []partition.OpVerdict) {
 	for i := range list {
 		if c := int(list[i].Verdict.Code); c < len(t.verdicts) {
 			t.verdicts[c]++
@@ -100,10 +100,10 @@ func (s *Status) Settled() bool {
 func (m *Machine) Status() Status {
 	c := m.p.Cursor()
 	issued, confirmed := m.p.Outbox()
-	t := &m.told
+	t := &m.origin
 	s := Status{
 		Phase: m.phase(&c), Site: m.p.Site(), Epoch: c.Epoch, Cursor: c.Seq, Head: max(t.head, c.Seq),
-		Contact: t.contact, AsOf: t.current, Heard: t.heard, Issued: issued, Accepted: min(max(m.push.accepted, confirmed), issued), Folded: confirmed,
+		Contact: t.contact, AsOf: t.current, Heard: t.streamedAt, Issued: issued, Accepted: min(max(m.push.accepted, confirmed), issued), Folded: confirmed,
 		Pieces: len(m.rebase.parts), PiecesDone: m.rebase.next,
 		Uploads: len(m.upload.queue), Downloads: m.downloads(),
 		BlobsSent: t.sentBlobs, BlobsGot: t.gotBlobs, Rebases: t.rebases, Repairs: t.repairs, Audited: t.audited,
@@ -129,8 +129,8 @@ func (m *Machine) Status() Status {
 
 // problem returns the current problem, for people.
 func (m *Machine) problem() string {
-	if m.told.problem != "" {
-		return m.told.problem
+	if m.origin.problem != "" {
+		return m.origin.problem
 	}
 	for i := range m.lane {
 		if w := m.lane[i].wrong; w != "" {
@@ -142,19 +142,19 @@ func (m *Machine) problem() string {
 
 func (m *Machine) phase(c *partition.Cursor) Phase {
 	switch {
-	case m.told.purged:
+	case m.origin.purged:
 		return Purged
 	case !m.running:
 		return Stopped
 	case !m.online:
 		return Unreachable
-	case !m.session.held, m.told.away:
+	case !m.session.held, m.origin.unreachable:
 		return Connecting
 	case m.session.rebase:
 		return Rebasing
 	case m.session.paused != "":
 		return Paused
-	case m.pull.caught && c.Seq >= m.told.head && m.lane[lanePull].fails == 0:
+	case m.pull.caught && c.Seq >= m.origin.head && m.lane[lanePull].fails == 0:
 		return Current
 	}
 	return Pulling
@@ -181,7 +181,7 @@ func (m *Machine) downloads() int {
 
 // conflicts counts the verdicts that are conflicts.
 func (m *Machine) conflicts() (n uint64) {
-	for code, count := range m.told.verdicts {
+	for code, count := range m.origin.verdicts {
 		if code > 2 {
 			n += count
 		}
@@ -201,7 +201,7 @@ func (m *Machine) brief() brief {
 	c := m.p.Cursor()
 	issued, confirmed := m.p.Outbox()
 	return brief{
-		phase: m.phase(&c), cursor: c.Seq, head: m.told.head, issued: issued, sent: m.push.accepted, folded: confirmed,
+		phase: m.phase(&c), cursor: c.Seq, head: m.origin.head, issued: issued, sent: m.push.accepted, folded: confirmed,
 		pieces: m.rebase.next, uploads: len(m.upload.queue), downloads: m.downloads(), problem: m.problem(),
 	}
 }

@@ -202,7 +202,7 @@ func (m *Machine) uploaded(l *lane, status int, body []byte) error {
 		return fmt.Errorf("%w: a complete picture was accepted as a part", errAnswer)
 	}
 	m.has(u.queue[0].Hash)
-	m.told.sentBlobs++
+	m.origin.sentBlobs++
 	u.queue, u.data = u.queue[1:], nil
 	m.lane[lanePush].well()
 	m.lane[laneBack].well()

@@ -276,8 +276,8 @@ var mutants = []mutant{
 	},
 	{
 		name: "what an origin accepted before a rollback is not sent again", file: "sync/replica/push.go",
-		from: "	m.push.echo, m.push.said = max(m.push.echo, p.Head), m.at\n",
-		to:   "	if m.push.echo, m.push.said = max(m.push.echo, p.Head), m.at; $ {\n\t\tm.push.echo = 0\n	}\n",
+		from: "	m.push.echo, m.push.acceptedAt = max(m.push.echo, p.Head), m.at\n",
+		to:   "	if m.push.echo, m.push.acceptedAt = max(m.push.echo, p.Head), m.at; $ {\n\t\tm.push.echo = 0\n	}\n",
 	},
 	{
 		name: "what cannot be taken back is not listed", file: "core/partition/takeback.go",

@@ -279,7 +279,7 @@ func (t *tapped) Renew(site log.Site, last uint64, epoch log.Epoch) error {
 }
 
 // Pull implements [replica.Partition].
-func (t *tapped) Pull(ctx context.Context, run partition.Run) ([]partition.Told, error) {
+func (t *tapped) Pull(ctx context.Context, run partition.Run) ([]partition.OpVerdict, error) {
 	told, err := t.Partition.Pull(ctx, run)
 	t.spared(&run, err)
 	if err == nil {

@@ -55,7 +55,7 @@ type history struct {
 	partition *partition.Partition
 	copy      bool
 	standing  call.Standing // of a copy
-	told      show.OpWriter
+	writer    show.OpWriter
 	all       []past
 	input     log.Dot // whose history it is
 }
@@ -72,7 +72,7 @@ type past struct {
 // find finds the operations on the input in the path, and reports whether they are complete.
 func (h *history) find() (whole bool, err error) {
 	v, in, gone := inputOfPath(h.x)
-	h.told = show.OpWriter{X: h.x, View: v}
+	h.writer = show.OpWriter{X: h.x, View: v}
 	if gone == nil {
 		return h.collect(&in)
 	}
@@ -138,7 +138,7 @@ func (h *history) fill(rows []past) error {
 // learn looks up the names in an operation, and its result.
 func (h *history) learn(p *past, id string) error {
 	p.state = "confirmed"
-	if err := h.told.Learn(&p.Op, id); err != nil || !h.copy || p.Op.Dot.Site != h.partition.Site() || p.remembered {
+	if err := h.writer.Learn(&p.Op, id); err != nil || !h.copy || p.Op.Dot.Site != h.partition.Site() || p.remembered {
 		return err
 	}
 	switch seq := p.Op.Dot.Seq; {
@@ -156,7 +156,7 @@ func (h *history) learn(p *past, id string) error {
 
 func (h *history) write(w *jsonio.Writer, p *past) {
 	w.Object()
-	h.told.Write(w, &p.Op)
+	h.writer.Write(w, &p.Op)
 	show.Member(w, "state", p.state)
 	if p.Seq > 0 {
 		show.Count(w, "position", p.Seq)

@@ -88,8 +88,8 @@ func OneArgument(what string) cobra.PositionalArgs {
 // pair is a name and a value that a command prints.
 type pair struct{ name, value string }
 
-// tell prints one thing: as a JSON object, or as lines.
-func (c *FolderCommand) tell(pairs ...pair) error {
+// print prints one thing: as a JSON object, or as lines.
+func (c *FolderCommand) print(pairs ...pair) error {
 	if c.AsJSON {
 		object := map[string]string{}
 		for _, p := range pairs {
@@ -156,7 +156,7 @@ POST /v2/token). The secret is not shown again. The new application has no API k
 		if err != nil {
 			return err
 		}
-		return c.tell(pair{"app_id", made.App.ID}, pair{"client_id", made.Client.ID}, pair{"client_secret", made.Client.Secret})
+		return c.print(pair{"app_id", made.App.ID}, pair{"client_id", made.Client.ID}, pair{"client_secret", made.Client.Secret})
 	})
 	cmd.Flags().StringVar(&a.Language, "language", "en", "default language `code` of concept names; cannot be changed later")
 	cmd.Flags().StringVar(&a.DefaultModel, "default-model", "", "`ID` of the public model that pages select by default; does not affect the API")
@@ -209,7 +209,7 @@ again, and replicas receive all of it.` + FolderHelp,
 		if app.LocalOnly {
 			pairs = append(pairs, pair{"local_only", "true"})
 		}
-		return c.tell(pairs...)
+		return c.print(pairs...)
 	})
 	cmd.Flags().StringVar(&name, "name", "", "new `name`")
 	cmd.Flags().StringVar(&model, "default-model", "", "`ID` of the model that pages select by default; empty for the general model")
@@ -353,7 +353,7 @@ immediately.` + FolderHelp,
 		if err != nil {
 			return err
 		}
-		return c.tell(pair{"client_id", client.ID}, pair{"client_secret", client.Secret})
+		return c.print(pair{"client_id", client.ID}, pair{"client_secret", client.Secret})
 	})
 }
 
@@ -368,7 +368,7 @@ func newAppRevoke(env *server.Env) *cobra.Command {
 		if _, err := control.RevokeTokens.Do(ctx, s, control.ID{ID: args[0]}); err != nil || !c.AsJSON {
 			return err
 		}
-		return c.tell(pair{"app_id", args[0]})
+		return c.print(pair{"app_id", args[0]})
 	})
 }
 

@@ -134,7 +134,7 @@ func runImport(ctx context.Context, f *importFlags, name string, env *server.Env
 	im.progress = NewProgress(env.Stderr, ProgressOptions{Verb: "importing", Noun: "inputs", Total: total, Quiet: f.quiet, Shared: server.IsTerminal(env.Stdout)})
 	err = im.run(ctx, !f.noWait)
 	im.progress.Finish()
-	if err := im.tell(env.Stdout, f.asJSON); err != nil {
+	if err := im.printSummary(env.Stdout, f.asJSON); err != nil {
 		return err
 	}
 	switch {
@@ -163,8 +163,8 @@ type sum struct {
 	Renamed   int `json:"renamed,omitempty"` // created with another name: control characters became spaces
 }
 
-// tell prints the sum.
-func (im *importer) tell(w io.Writer, asJSON bool) error {
+// printSummary prints the sum.
+func (im *importer) printSummary(w io.Writer, asJSON bool) error {
 	if asJSON {
 		return server.NewJSON(w).Encode(im.sum)
 	}

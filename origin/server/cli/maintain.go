@@ -28,7 +28,7 @@ type copying struct {
 	quiet bool
 }
 
-func (c *copying) tell(done, total control.Copied) {
+func (c *copying) report(done, total control.Copied) {
 	if c.Progress == nil {
 		c.Progress = NewProgress(c.env.Stderr, ProgressOptions{Verb: "copying", Noun: "pictures", Total: total.Files, Quiet: c.quiet, Shared: server.IsTerminal(c.env.Stdout)})
 	}
@@ -39,7 +39,7 @@ func (c *copying) tell(done, total control.Copied) {
 
 func (c *copying) end(done control.Copied) {
 	if c.Progress != nil {
-		c.tell(done, done)
+		c.report(done, done)
 		c.Finish()
 	}
 }
@@ -68,7 +68,7 @@ key that it is known by there. Its files are readable by their owner alone; keep
 			c := copying{env: env, quiet: quiet}
 			var copied control.Copied
 			err = withFolder(cmd.Context(), dir, env, server.Use{}, func(s control.Folder) (err error) {
-				copied, err = s.Backup(cmd.Context(), to, c.tell)
+				copied, err = s.Backup(cmd.Context(), to, c.report)
 				return err
 			})
 			if err != nil {
@@ -145,7 +145,7 @@ keeps it as conflicts.`,
 				return server.Usagef("--data is required: the new data folder")
 			}
 			c := copying{env: env, quiet: quiet}
-			copied, err := data.Restore(cmd.Context(), args[0], dir, c.tell)
+			copied, err := data.Restore(cmd.Context(), args[0], dir, c.report)
 			if err != nil {
 				return err
 			}
@@ -227,13 +227,13 @@ func (f *doctorFlags) run(ctx context.Context, env *server.Env) error {
 	}
 	o := data.CheckOptions{Space: space, Repair: f.repair}
 	if !f.quiet && !f.asJSON {
-		o.Tell = func(part string) { fmt.Fprintf(env.Stderr, "checking %s\n", part) }
+		o.Progress = func(part string) { fmt.Fprintf(env.Stderr, "checking %s\n", part) }
 	}
 	report, err := f.check(ctx, o, env)
 	if err != nil {
 		return err
 	}
-	if err := f.tell(&report, env.Stdout); err != nil {
+	if err := f.printReport(&report, env.Stdout); err != nil {
 		return err
 	}
 	if !report.Sound() {
@@ -270,8 +270,8 @@ func (f *doctorFlags) check(ctx context.Context, o data.CheckOptions, env *serve
 	return report, errors.Join(err, done())
 }
 
-// tell prints a report.
-func (f *doctorFlags) tell(r *data.Report, w io.Writer) error {
+// printReport prints a report.
+func (f *doctorFlags) printReport(r *data.Report, w io.Writer) error {
 	if f.asJSON {
 		if r.Findings == nil {
 			r.Findings = []data.Finding{}

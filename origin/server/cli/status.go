@@ -39,7 +39,7 @@ Exit codes: 0 running and accepting writes; 1 not running, or read-only; 2 usage
 			if asJSON {
 				err = server.NewJSON(env.Stdout).Encode(s)
 			} else {
-				err = tellStatus(env.Stdout, &s)
+				err = printStatus(env.Stdout, &s)
 			}
 			if err == nil && s.Refuses != "" {
 				err = server.ExitError(server.ExitFailed)
@@ -66,8 +66,8 @@ func askStatus(ctx context.Context, dir string) (s control.Status, err error) {
 	return s, err
 }
 
-// tellStatus prints it in lines.
-func tellStatus(w io.Writer, s *control.Status) error {
+// printStatus prints it in lines.
+func printStatus(w io.Writer, s *control.Status) error {
 	takes := "yes"
 	if s.Refuses != "" {
 		takes = "no: " + strings.TrimSpace(s.Refuses)
@@ -91,7 +91,7 @@ func tellStatus(w io.Writer, s *control.Status) error {
 			pair{"instances", fmt.Sprintf("%d, using %s of memory", m.Instances, bytesText(m.Bytes))})
 	}
 	for i := range s.Copies {
-		lines = append(lines, pair{"replica", tellCopy(&s.Copies[i])})
+		lines = append(lines, pair{"replica", formatReplica(&s.Copies[i])})
 	}
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, l := range lines {
@@ -116,8 +116,8 @@ func keysAge(c *control.Copy) string {
 	return age
 }
 
-// tellCopy returns the status of a copy in words.
-func tellCopy(c *control.Copy) string {
+// formatReplica returns the status of a copy in words.
+func formatReplica(c *control.Copy) string {
 	as := "not in sync since the start"
 	if !c.AsOf.IsZero() {
 		as = "in sync at " + c.AsOf.Local().Format(time.DateTime)

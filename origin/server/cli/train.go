@@ -146,15 +146,15 @@ func (f *trainFlags) run(ctx context.Context, s Session, model string, env *serv
 		return err
 	}
 	answer.Version.Digest = v.Digest // also of a version without an evaluation
-	if err := tellVersion(env.Stdout, &answer.Version); err != nil || f.quiet {
+	if err := printEvaluation(env.Stdout, &answer.Version); err != nil || f.quiet {
 		return err
 	}
 	advise(env.Stderr, &answer.Version)
 	return nil
 }
 
-// tellVersion prints how good a version is.
-func tellVersion(w io.Writer, v *modelVersion) error {
+// printEvaluation prints how good a version is.
+func printEvaluation(w io.Writer, v *modelVersion) error {
 	fmt.Fprintf(w, "version %s, trained on %d inputs\n", v.ID, v.Inputs)
 	fmt.Fprintf(w, "digest %s\n\n", v.Digest)
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)

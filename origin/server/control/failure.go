@@ -53,14 +53,14 @@ func IsMistake(err error) bool {
 	return is
 }
 
-// told is an error of the other end.
-type told struct {
+// remoteError is an error of the other end.
+type remoteError struct {
 	kind error
 	text string
 }
 
-func (t *told) Error() string { return t.text }
-func (t *told) Unwrap() error { return t.kind }
+func (t *remoteError) Error() string { return t.text }
+func (t *remoteError) Unwrap() error { return t.kind }
 
 func failureOf(err error) *failure {
 	k, _ := find(kinds, err)
@@ -68,7 +68,7 @@ func failureOf(err error) *failure {
 }
 
 func (f *failure) err() error {
-	t := &told{text: f.Text}
+	t := &remoteError{text: f.Text}
 	if i := slices.IndexFunc(kinds, func(k kind) bool { return k.name == f.Kind }); i >= 0 {
 		t.kind = kinds[i].err
 	}

@@ -54,9 +54,9 @@ func (r *Report) Sound() bool {
 
 // CheckOptions are the options of a check.
 type CheckOptions struct {
-	Space  index.Space       // of the base model that the indexes are made with
-	Repair bool              // mend what can be mended without losing anything; for a folder that nobody has open
-	Tell   func(part string) // called at each part of the check; nil: nobody
+	Space    index.Space       // of the base model that the indexes are made with
+	Repair   bool              // mend what can be mended without losing anything; for a folder that nobody has open
+	Progress func(part string) // called at each part of the check; nil: nobody
 }
 
 // checker is a check under way.
@@ -116,7 +116,7 @@ func CheckInUse(ctx context.Context, dir string, checkpoint func(to string) erro
 				c.lose(m)
 			}
 		}
-		c.tellLost()
+		c.reportMissing()
 		return c.report, nil
 	})
 	r.Findings = append(slices.DeleteFunc(r.Findings, func(f Finding) bool { return f.lost }), again.Findings...)
@@ -142,8 +142,8 @@ func withCheckpoint(parent string, checkpoint func(to string) error, do func(kv.
 }
 
 func newChecker(store kv.Store, blobs blob.Blobs, o CheckOptions) *checker {
-	if o.Tell == nil {
-		o.Tell = func(string) {}
+	if o.Progress == nil {
+		o.Progress = func(string) {}
 	}
 	return &checker{CheckOptions: o, store: store, blobs: blobs, used: map[blob.Hash]bool{}, ours: map[blob.Hash]bool{}, good: map[blob.Hash]bool{}}
 }
@@ -154,12 +154,12 @@ func (c *checker) run(ctx context.Context, files blob.FS) error {
 		name string
 		do   func(context.Context) error
 	}{{"store", c.scan}, {"audit log", c.audit}, {"pictures", c.pictures}, {"applications", c.partitions}} {
-		c.Tell(part.name)
+		c.Progress(part.name)
 		if err := part.do(ctx); err != nil {
 			return err
 		}
 	}
-	c.tellLost()
+	c.reportMissing()
 	if err := c.unneeded(ctx); err != nil {
 		return err
 	}
@@ -203,8 +203,8 @@ func (c *checker) pictureSet(app catalog.AppID, list func(kv.Reader, catalog.App
 
 func (c *checker) lose(m lost) { c.missing = append(c.missing, m) }
 
-// tellLost turns the pictures that are missing into findings.
-func (c *checker) tellLost() {
+// reportMissing turns the pictures that are missing into findings.
+func (c *checker) reportMissing() {
 	for i, m := range c.missing {
 		if i == mostTold {
 			c.found(Finding{Part: "pictures", Text: fmt.Sprintf("%d more inputs with missing pictures", len(c.missing)-i), lost: true})
@@ -282,7 +282,7 @@ func (c *checker) partitions(ctx context.Context) error {
 		if app != catalog.Control {
 			c.report.Checked.Apps++
 		}
-		c.Tell(title(app))
+		c.Progress(title(app))
 		if err := c.partition(ctx, app); err != nil {
 			return err
 		}

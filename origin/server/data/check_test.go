@@ -133,7 +133,7 @@ func TestCheckFindsAndRepairs(t *testing.T) {
 			tt.damage(u)
 			var told []string
 			o := u.options()
-			o.Tell = func(part string) { told = append(told, part) }
+			o.Progress = func(part string) { told = append(told, part) }
 			r, err := u.Check(t.Context(), o)
 			if err != nil || r.Sound() != tt.sound || !strings.HasPrefix(parts(&r), tt.finds) || tt.finds == "" && len(r.Findings) != 0 {
 				t.Errorf("Check = %+v, %v; want findings about %q, sound %v", r, err, tt.finds, tt.sound)
@@ -192,7 +192,7 @@ func TestCheckTellsOfTwentyLostPictures(t *testing.T) {
 	for range mostTold + 4 {
 		c.lose(lost{id: "x"})
 	}
-	c.tellLost()
+	c.reportMissing()
 	if text := c.report.Findings[0].Text; !strings.HasPrefix(text, "a pending or rejected write: picture ") {
 		t.Error(text)
 	}

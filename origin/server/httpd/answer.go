@@ -95,7 +95,7 @@ func (s *Server) finish(ctx *fasthttp.RequestCtx, id string, r *api.Request, sta
 		"id", id,
 		"remote", s.client(ctx).String(),
 		"method", r.Method,
-		"path", told(r.Path),
+		"path", redactedPath(r.Path),
 		"status", status,
 		"received", len(r.Body), // bytes
 		"took", took,
@@ -111,9 +111,9 @@ func methodLabel(method string) string {
 	return "other"
 }
 
-// told returns the part of a client's path for a log line: its start, with every part that may be a secret cut to eight letters. The
+// redactedPath returns the part of a client's path for a log line: its start, with every part that may be a secret cut to eight letters. The
 // names of hosted pictures give access, and people put keys where an id belongs; eight digits of an id still identify it.
-func told(path string) string {
+func redactedPath(path string) string {
 	const most, shown = 200, 8
 	parts := strings.Split(path[:min(len(path), most)], "/")
 	for i, part := range parts {

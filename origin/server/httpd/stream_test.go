@@ -317,7 +317,7 @@ func TestTold(t *testing.T) {
 		strings.Repeat("/abcd", 40) + "/abc": strings.Repeat("/abcd", 40) + "/…",
 		strings.Repeat("/abcd", 39) + key:    strings.Repeat("/abcd", 39) + key[:5] + "/…",
 	} {
-		if got := told(path); got != want {
+		if got := redactedPath(path); got != want {
 			t.Errorf("told(%q) = %q, want %q", path, got, want)
 		}
 	}

@@ -28,9 +28,9 @@ type Renewals struct {
 
 // passage holds the last log line about an application, and its progress when it was first seen.
 type passage struct {
-	begun, told time.Time
-	from        uint64 // done when it was first seen
-	last        core.Progress
+	begunAt, reportedAt time.Time
+	from                uint64 // done when it was first seen
+	last                core.Progress
 }
 
 const (
@@ -60,13 +60,13 @@ func (r *Renewals) look() {
 	for _, p := range under {
 		s := r.seen[p.App]
 		if s == nil {
-			s = &passage{begun: now, from: p.Done}
+			s = &passage{begunAt: now, from: p.Done}
 			r.seen[p.App] = s
-		} else if now.Sub(s.told) < tellEvery {
+		} else if now.Sub(s.reportedAt) < tellEvery {
 			s.last = p
 			continue
 		}
-		s.told, s.last = now, p
+		s.reportedAt, s.last = now, p
 		rate, left := s.speed(now)
 		r.Log.Info("re-analysing inputs with the new network; the old one still serves",
 			"app", p.App, "done", p.Done, "total", p.All, "errors", p.Failed, "per_second", rate, "left", left.String())
@@ -76,14 +76,14 @@ func (r *Renewals) look() {
 			continue
 		}
 		delete(r.seen, app)
-		r.Log.Info("re-analysis complete; the new network serves", "app", app, "total", s.last.All, "errors", s.last.Failed, "took", now.Sub(s.begun).Round(time.Second).String())
+		r.Log.Info("re-analysis complete; the new network serves", "app", app, "total", s.last.All, "errors", s.last.Failed, "took", now.Sub(s.begunAt).Round(time.Second).String())
 	}
 }
 
 // speed returns the number of inputs analysed per second since the application was first seen, to a tenth, and the time that the rest
 // will take. Both are 0 while they are unknown.
 func (s *passage) speed(now time.Time) (perSecond float64, left time.Duration) {
-	took := now.Sub(s.begun).Seconds()
+	took := now.Sub(s.begunAt).Seconds()
 	if took <= 0 || s.last.Done <= s.from {
 		return 0, 0
 	}

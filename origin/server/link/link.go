@@ -73,7 +73,7 @@ type Link struct {
 	near   bool // the origin is on this machine
 	client *http.Client
 
-	told   chan replica.Event
+	events chan replica.Event
 	pieces chan piece
 	asked  map[uint64]context.CancelFunc // requests under way
 	wake   *time.Timer
@@ -98,7 +98,7 @@ func New(o Options) (*Link, error) {
 	u, err := url.Parse(base)
 	l := &Link{
 		o: o, base: base, near: err == nil && system.IsLoopback(u.Hostname()), client: newClient(),
-		told: make(chan replica.Event, 64), pieces: make(chan piece), asked: map[uint64]context.CancelFunc{},
+		events: make(chan replica.Event, 64), pieces: make(chan piece), asked: map[uint64]context.CancelFunc{},
 	}
 	return l, nil
 }
@@ -124,11 +124,11 @@ func newClient() *http.Client {
 	return &http.Client{Transport: t, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
-// Tell hands the machine an event: Need, Online or Offline. It waits while many wait already,
+// Send hands the machine an event: Need, Online or Offline. It waits while many wait already,
 // and returns false when ctx ends first.
-func (l *Link) Tell(ctx context.Context, e replica.Event) bool {
+func (l *Link) Send(ctx context.Context, e replica.Event) bool {
 	select {
-	case l.told <- e:
+	case l.events <- e:
 		return true
 	case <-ctx.Done():
 		return false
@@ -154,7 +154,7 @@ func (l *Link) Run(ctx context.Context) (err error) {
 		select {
 		case <-ctx.Done():
 			return l.step(ctx, &requests, replica.Stop{})
-		case e := <-l.told:
+		case e := <-l.events:
 			err = l.step(ctx, &requests, e)
 		case <-l.o.Local:
 			err = l.step(ctx, &requests, replica.Local{})

@@ -306,7 +306,7 @@ func TestWakeAndTell(t *testing.T) {
 		case replica.Begin:
 			return []replica.Effect{replica.WakeAt{At: time.Now().Add(time.Hour)}, replica.WakeAt{At: time.Now().Add(-time.Hour)}}
 		case replica.Wake:
-			if !l.Tell(t.Context(), replica.Online{}) {
+			if !l.Send(t.Context(), replica.Online{}) {
 				t.Error("not told")
 			}
 		case replica.Online:
@@ -357,7 +357,7 @@ func TestEnd(t *testing.T) {
 		t.Errorf("Run = %v, stopped %v", err, stopped)
 	}
 	for range 1000 {
-		if !l.Tell(ctx, replica.Online{}) {
+		if !l.Send(ctx, replica.Online{}) {
 			return
 		}
 	}

@@ -136,8 +136,8 @@ func (c *notAsMeant) about() string {
 	return c.Kind
 }
 
-// tell prints the result.
-func (s *syncer) tell(ctx context.Context, w io.Writer) error {
+// printResult prints the result.
+func (s *syncer) printResult(ctx context.Context, w io.Writer) error {
 	if s.machine == nil {
 		return nil
 	}
@@ -172,7 +172,7 @@ func (s *syncer) tell(ctx context.Context, w io.Writer) error {
 	if err == nil && s.f.dismiss {
 		err = s.dismiss(ctx, o.Conflicts)
 	}
-	if err == nil && len(o.Conflicts) > s.told {
+	if err == nil && len(o.Conflicts) > s.oldConflicts {
 		err = server.ExitError(server.ExitSome)
 	}
 	return err
