@@ -41,12 +41,12 @@ type apps struct {
 
 // application is an application with its background workers.
 type application struct {
-	ID        string
-	Partition *partition.Partition
-	shown     atomic.Pointer[api.Application] // as requests meet it
-	inputs    *ingest.Worker
-	copied    bool // a copy of an origin's, whose log determines its network
-	held      bool // Step's: pictures may be kept for pending operations and conflicts
+	ID           string
+	Partition    *partition.Partition
+	shown        atomic.Pointer[api.Application] // as requests meet it
+	inputs       *ingest.Worker
+	copied       bool // a copy of an origin's, whose log determines its network
+	hasUnsettled bool // Step's: pictures may be kept for pending operations and conflicts
 	renewal
 
 	out atomic.Int64 // tasks with pictures that were handed out and not handed back

@@ -70,13 +70,13 @@ func (e *Engine) dropGone(ctx context.Context, app *application) (more bool, err
 	for _, h := range pictures {
 		err = errors.Join(err, e.hosted.Drop(ctx, h))
 	}
-	return len(pictures) == droppedOnce, errors.Join(err, e.dropHeld(app, len(pictures) > 0))
+	return len(pictures) == droppedOnce, errors.Join(err, e.scheduleOrphanScan(app, len(pictures) > 0))
 }
 
-// dropHeld notes pictures of deleted inputs that a replica may still need: its outbox or a conflict may refer to them. Once both are
+// scheduleOrphanScan notes pictures of deleted inputs that a replica may still need: its outbox or a conflict may refer to them. Once both are
 // empty, the host looks for orphans.
-func (e *Engine) dropHeld(app *application, dropped bool) error {
-	if !app.copied || !dropped && !app.held {
+func (e *Engine) scheduleOrphanScan(app *application, dropped bool) error {
+	if !app.copied || !dropped && !app.hasUnsettled {
 		return nil
 	}
 	disputed, err := app.Partition.CountConflicts()
@@ -85,9 +85,9 @@ func (e *Engine) dropHeld(app *application, dropped bool) error {
 	}
 	issued, confirmed := app.Partition.Outbox()
 	held := disputed > 0 || issued > confirmed
-	if app.held && !held {
+	if app.hasUnsettled && !held {
 		e.orphans.Store(true)
 	}
-	app.held = held
+	app.hasUnsettled = held
 	return nil
 }

@@ -147,7 +147,7 @@ func (e *Engine) done(ctx context.Context, t Task, r Result) error {
 	outcome := e.service.Fetched(t.input.Base, &r.Picture)
 	err := t.app.inputs.Done(ctx, e.apps.o.Clock(), t.input, &outcome)
 	if h := r.Picture.Blob; !h.IsZero() {
-		err = errors.Join(err, e.hosted.Release(context.WithoutCancel(ctx), h))
+		err = errors.Join(err, e.hosted.Unpin(context.WithoutCancel(ctx), h))
 	}
 	return err
 }

@@ -45,7 +45,7 @@ type Hosted struct {
 
 	mu      sync.Mutex
 	names   map[[nameBytes]byte]Picture
-	holds   map[Hash]int // names of a blob, and calls of Add under way
+	pins    map[Hash]int // names of a blob, and calls of Add under way
 	dead    map[Hash]bool
 	damaged []string // files of names that cannot be read
 }
@@ -69,7 +69,7 @@ type HostedOptions struct {
 func OpenHosted(o HostedOptions) (*Hosted, error) {
 	h := &Hosted{
 		blobs: o.Blobs, random: o.Random, keep: o.Keep, fsys: o.FS,
-		names: map[[nameBytes]byte]Picture{}, holds: map[Hash]int{}, dead: map[Hash]bool{},
+		names: map[[nameBytes]byte]Picture{}, pins: map[Hash]int{}, dead: map[Hash]bool{},
 	}
 	if l, ok := o.Blobs.(lazyBlobs); ok && o.Lazy {
 		h.lazy = l
@@ -109,7 +109,7 @@ func (h *Hosted) load(name string) error {
 	}
 	key, _ := parseName(name)
 	h.names[key] = p
-	h.holds[p.Hash]++
+	h.pins[p.Hash]++
 	return nil
 }
 
@@ -131,9 +131,9 @@ func (h *Hosted) Add(ctx context.Context, data []byte, contentType string, expir
 		return "", Hash{}, err
 	}
 	hash = Sum(data)
-	h.hold(hash)
+	h.pinLocked(hash)
 	if err := h.put(ctx, data, hash, expires); err != nil {
-		return "", Hash{}, errors.Join(err, h.Release(ctx, hash))
+		return "", Hash{}, errors.Join(err, h.Unpin(ctx, hash))
 	}
 	name, err = h.name(ctx, hash, contentType, expires)
 	if err != nil {
@@ -156,30 +156,30 @@ type lazyBlobs interface {
 	PutLazy(ctx context.Context, data []byte, h Hash) error
 }
 
-// Hold keeps data without a name until Release has been called as often: for a blob on its way
+// Pin keeps data without a name until Release has been called as often: for a blob on its way
 // into a record that Keep will claim. With an error nothing is held.
-func (h *Hosted) Hold(ctx context.Context, data []byte) (Hash, error) {
+func (h *Hosted) Pin(ctx context.Context, data []byte) (Hash, error) {
 	hash := Sum(data)
-	h.hold(hash)
+	h.pinLocked(hash)
 	if _, err := h.blobs.Put(ctx, bytes.NewReader(data), hash); err != nil {
-		return Hash{}, errors.Join(err, h.Release(ctx, hash))
+		return Hash{}, errors.Join(err, h.Unpin(ctx, hash))
 	}
 	return hash, nil
 }
 
-// Release ends one Hold. The blob stays only if a name, another Hold or Keep claims it. If it cannot be deleted, Release returns the
+// Unpin ends one Hold. The blob stays only if a name, another Hold or Keep claims it. If it cannot be deleted, Release returns the
 // error, and Sweep tries again.
-func (h *Hosted) Release(ctx context.Context, hash Hash) error {
+func (h *Hosted) Unpin(ctx context.Context, hash Hash) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.let(ctx, hash)
+	return h.unpinLocked(ctx, hash)
 }
 
 // Drop deletes a blob that Keep has claimed and perhaps no longer does, under Release's rules.
 func (h *Hosted) Drop(ctx context.Context, hash Hash) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.holds[hash] > 0 {
+	if h.pins[hash] > 0 {
 		return nil // the last of them will ask Keep
 	}
 	h.dead[hash] = true
@@ -196,7 +196,7 @@ func (h *Hosted) name(ctx context.Context, hash Hash, contentType string, expire
 	defer h.mu.Unlock()
 	key, err := h.fresh()
 	if err != nil {
-		return "", errors.Join(err, h.let(ctx, hash))
+		return "", errors.Join(err, h.unpinLocked(ctx, hash))
 	}
 	name := hex.EncodeToString(key[:])
 	h.names[key] = p
@@ -312,21 +312,21 @@ func (h *Hosted) unname(ctx context.Context, key [nameBytes]byte) error {
 		}
 	}
 	delete(h.names, key)
-	return h.let(ctx, p.Hash)
+	return h.unpinLocked(ctx, p.Hash)
 }
 
-func (h *Hosted) hold(hash Hash) {
+func (h *Hosted) pinLocked(hash Hash) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.holds[hash]++
+	h.pins[hash]++
 }
 
-// let gives up one hold and deletes the blob with the last; mu is held.
-func (h *Hosted) let(ctx context.Context, hash Hash) error {
-	if h.holds[hash]--; h.holds[hash] > 0 {
+// unpinLocked gives up one hold and deletes the blob with the last; mu is held.
+func (h *Hosted) unpinLocked(ctx context.Context, hash Hash) error {
+	if h.pins[hash]--; h.pins[hash] > 0 {
 		return nil
 	}
-	delete(h.holds, hash)
+	delete(h.pins, hash)
 	h.dead[hash] = true
 	return h.drop(ctx, hash)
 }
@@ -334,7 +334,7 @@ func (h *Hosted) let(ctx context.Context, hash Hash) error {
 // drop deletes a blob that has lost its last name, unless it has a new one; mu is held.
 // The request that caused it may be over, the deletion is wanted all the same.
 func (h *Hosted) drop(ctx context.Context, hash Hash) error {
-	if h.holds[hash] == 0 && !h.keep(hash) {
+	if h.pins[hash] == 0 && !h.keep(hash) {
 		if err := h.blobs.Delete(context.WithoutCancel(ctx), hash); err != nil {
 			return err
 		}
@@ -386,7 +386,7 @@ var errEnough = errors.New("enough")
 func (h *Hosted) collect(ctx context.Context, hash Hash) (gone bool, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.holds[hash] > 0 || h.keep(hash) {
+	if h.pins[hash] > 0 || h.keep(hash) {
 		return false, nil
 	}
 	err = h.blobs.Delete(ctx, hash)

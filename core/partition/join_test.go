@@ -59,7 +59,7 @@ func TestJoinedSearch(t *testing.T) {
 		held, placed := 0, make([]bool, len(x.Chunks))
 		s := x.Snapshot
 		store := memkv.New()
-		s.Held = func(i int) bool {
+		s.Verified = func(i int) bool {
 			data, err := s.Read(i)
 			held++
 			return err == nil && blob.Sum(data) == s.Chunks[i].Hash

@@ -254,7 +254,7 @@ func (m *mix) verify(ctx context.Context, s *Snapshot) (derived where, err error
 			continue
 		}
 		data, err := s.Read(i)
-		if err == nil && (s.Held == nil || !s.Held(i)) && blob.Sum(data) != s.Chunks[i].Hash {
+		if err == nil && (s.Verified == nil || !s.Verified(i)) && blob.Sum(data) != s.Chunks[i].Hash {
 			err = ErrChunk
 		}
 		if err == nil {

@@ -43,8 +43,8 @@ type Snapshot struct {
 	// Read returns the bytes of a chunk by its number.
 	Read func(i int) ([]byte, error)
 
-	// Held reports that a chunk was held to its hash when it came; nil: none was. Then it is done here.
-	Held func(i int) bool
+	// Verified reports that a chunk was held to its hash when it came; nil: none was. Then it is done here.
+	Verified func(i int) bool
 
 	// Placed reports that a chunk has only derived records, which the replica's store already contains; nil: no chunk was placed. Rebase
 	// then reads the chunk only if the replica has inputs. See [PlacedKey].

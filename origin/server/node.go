@@ -144,7 +144,7 @@ func (n *Node) startPool() {
 		Fetch:       func(ctx context.Context, url string) ([]byte, error) { return n.fetch(ctx, fetcher, url) },
 		Blob:        n.picture,
 		Here:        n.here(),
-		Keeper:      n.Hosted,
+		Pinner:      n.Hosted,
 		Videos:      &videos{n.decoder, n, fetcher},
 		Now:         system.Now,
 		Spent:       system.ThreadTime,

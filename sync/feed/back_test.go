@@ -197,7 +197,7 @@ func sealed(t *testing.T) (w *world, open func(kv.Store) *partition.Partition) {
 	}
 	return w, func(store kv.Store) *partition.Partition {
 		w.Open(t, store)
-		o.Engine, o.Register, o.Holder = w.Engine, w.Engine.Register, w.Hosted
+		o.Engine, o.Register, o.Pinner = w.Engine, w.Engine.Register, w.Hosted
 		err := w.feed.Close()
 		if err == nil {
 			w.feed, err = feed.New(o)

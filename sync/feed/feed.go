@@ -32,20 +32,20 @@ type Engine interface {
 	Received(base [32]byte, r *api.Result) ingest.Outcome
 }
 
-// Holder keeps pictures until a record claims them; *blob.Hosted is one.
-type Holder interface {
-	Hold(ctx context.Context, data []byte) (blob.Hash, error)
-	Release(ctx context.Context, h blob.Hash) error
+// Pinner keeps pictures until a record claims them; *blob.Hosted is one.
+type Pinner interface {
+	Pin(ctx context.Context, data []byte) (blob.Hash, error)
+	Unpin(ctx context.Context, h blob.Hash) error
 }
 
-var _ Holder = (*blob.Hosted)(nil)
+var _ Pinner = (*blob.Hosted)(nil)
 
 // Options are the services of the host for a [Feed]. Fields without "nil means" or "zero means" are required.
 type Options struct {
 	Engine   Engine
 	Register *register.Register // the engine's
 	Blobs    blob.Blobs         // where the pictures are
-	Holder   Holder             // of those that replicas send
+	Pinner   Pinner             // of those that replicas send
 	Clock    func() time.Time
 
 	// Run analyses pictures that replicas have made inputs of; nil means that nothing is derived
@@ -84,7 +84,7 @@ type Feed struct {
 
 // New makes a feed. It returns api.ErrOptions where something that is needed is missing.
 func New(o Options) (*Feed, error) {
-	if o.Engine == nil || o.Register == nil || o.Blobs == nil || o.Holder == nil || o.Clock == nil {
+	if o.Engine == nil || o.Register == nil || o.Blobs == nil || o.Pinner == nil || o.Clock == nil {
 		return nil, fmt.Errorf("%w: Engine, Blobs, Holder and Clock are required", api.ErrOptions)
 	}
 	if o.Stable == nil {

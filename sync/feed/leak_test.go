@@ -19,7 +19,7 @@ import (
 // told notes what is asked of the pictures: what takes time.
 type told struct {
 	blob.Blobs
-	feed.Holder
+	feed.Pinner
 	calls []string
 }
 
@@ -45,9 +45,9 @@ func (x *told) Open(ctx context.Context, h blob.Hash) (io.ReadCloser, error) {
 	return x.Blobs.Open(ctx, h)
 }
 
-func (x *told) Hold(ctx context.Context, data []byte) (blob.Hash, error) {
+func (x *told) Pin(ctx context.Context, data []byte) (blob.Hash, error) {
 	x.note("Hold")
-	return x.Holder.Hold(ctx, data)
+	return x.Pinner.Pin(ctx, data)
 }
 
 // TestExistenceDoesNotLeak requests objects of another application and objects that do not exist. The answers are equal byte by byte, and
@@ -55,8 +55,8 @@ func (x *told) Hold(ctx context.Context, data []byte) (blob.Hash, error) {
 func TestExistenceDoesNotLeak(t *testing.T) {
 	spy := &told{}
 	w := newWorld(t, func(o *feed.Options) {
-		spy.Blobs, spy.Holder = o.Blobs, o.Holder
-		o.Blobs, o.Holder = spy, spy
+		spy.Blobs, spy.Pinner = o.Blobs, o.Pinner
+		o.Blobs, o.Pinner = spy, spy
 	})
 	victim := w.NewTenant(t, "", "en")
 	owner := w.join(victim.App, victim.Key)

@@ -29,7 +29,7 @@ type needs struct {
 	lacks   []blob.Hash // named by the first operation that cannot be taken
 	made    []made
 	objects [][]byte
-	held    []blob.Hash // by results, until the log has what claims them
+	pinned  []blob.Hash // by results, until the log has what claims them
 }
 
 // made is a derived record that goes with a push.
@@ -196,7 +196,7 @@ func (n *needs) each(base [32]byte, wants []want, done func(*want, *ingest.Outco
 	for i := range wants {
 		r := &results[i]
 		if !r.Blob.IsZero() {
-			n.held = append(n.held, r.Blob)
+			n.pinned = append(n.pinned, r.Blob)
 		}
 		o := n.c.f.o.Engine.Received(base, r)
 		if o.Code != catalog.InputReady && o.Retry != ingest.Never {
@@ -239,8 +239,8 @@ func (n *needs) missing() error {
 
 // release releases the pictures of the analyses.
 func (n *needs) release() {
-	for _, h := range n.held {
-		if err := n.c.f.o.Holder.Release(context.WithoutCancel(n.c.ctx), h); err != nil {
+	for _, h := range n.pinned {
+		if err := n.c.f.o.Pinner.Unpin(context.WithoutCancel(n.c.ctx), h); err != nil {
 			n.c.f.o.Log.Debug("sync", "error", err) // the next sweep tries again
 		}
 	}

@@ -98,7 +98,7 @@ func (u *uploads) add(ctx context.Context, x piece, now time.Time) (state, error
 	if blob.Sum(data) != x.hash {
 		return state{}, &wire.Refusal{Code: wire.RefusedContent, Detail: "the bytes do not match this hash; send them again from the start"}
 	}
-	if _, err := u.o.Holder.Hold(ctx, data); err != nil {
+	if _, err := u.o.Pinner.Pin(ctx, data); err != nil {
 		return state{}, err
 	}
 	u.mu.Lock()
@@ -112,7 +112,7 @@ func (u *uploads) add(ctx context.Context, x piece, now time.Time) (state, error
 	}
 	u.mu.Unlock()
 	if twice {
-		if err := u.o.Holder.Release(ctx, x.hash); err != nil {
+		if err := u.o.Pinner.Unpin(ctx, x.hash); err != nil {
 			return state{}, err
 		}
 	}
@@ -238,7 +238,7 @@ func (u *uploads) sweep(ctx context.Context, now time.Time, gone func(app string
 		if now.Before(until) && !gone(key.app) {
 			continue
 		}
-		if err := u.o.Holder.Release(ctx, key.hash); err != nil {
+		if err := u.o.Pinner.Unpin(ctx, key.hash); err != nil {
 			return err
 		}
 		delete(u.whole, key)

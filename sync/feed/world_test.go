@@ -31,7 +31,7 @@ func newWorld(t testing.TB, change func(*feed.Options)) *world {
 	t.Helper()
 	w := &world{World: apitest.NewWorld(t, memkv.New(), apitest.Tiny(t), nil, nil), t: t}
 	o := feed.Options{
-		Engine: w.Engine, Register: w.Engine.Register, Blobs: w.Blobs, Holder: w.Hosted, Clock: func() time.Time { return w.Now },
+		Engine: w.Engine, Register: w.Engine.Register, Blobs: w.Blobs, Pinner: w.Hosted, Clock: func() time.Time { return w.Now },
 		Run: func(_ context.Context, jobs []api.Job) ([]api.Result, error) {
 			var results []api.Result
 			for _, j := range jobs {

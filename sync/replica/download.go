@@ -72,7 +72,7 @@ func (m *Machine) need(h blob.Hash) error {
 		m.effects = append(m.effects, Got{Blob: h})
 		return nil
 	}
-	if m.session.held && m.session.drains {
+	if m.session.active && m.session.drains {
 		m.effects = append(m.effects, Got{Blob: h, Err: blob.ErrNotFound})
 		return nil
 	}

@@ -239,7 +239,7 @@ func (m *Machine) giveUp() {
 	for i := range m.lane {
 		m.cancel(&m.lane[i])
 	}
-	m.session.held = false
+	m.session.active = false
 	m.pull.reset()
 }
 
@@ -281,7 +281,7 @@ func (m *Machine) advance() error {
 // isIdle reports whether a lane that may ask has nothing to ask for: its last problem has ended.
 func (m *Machine) isIdle(i int) bool {
 	l := &m.lane[i]
-	blocked := !m.session.held || m.session.rebase || m.returning() || i == laneUpload && len(m.upload.lost) > 0
+	blocked := !m.session.active || m.session.rebase || m.returning() || i == laneUpload && len(m.upload.lost) > 0
 	return l.wrong != "" && l.id == 0 && !blocked && m.o.Store.Room() == nil
 }
 
@@ -299,7 +299,7 @@ func (m *Machine) start(i int, l *lane) error {
 		}
 		return nil
 	}
-	if i != laneSession && (!m.session.held || m.session.drains && i != laneUpload && i != lanePush) {
+	if i != laneSession && (!m.session.active || m.session.drains && i != laneUpload && i != lanePush) {
 		return nil
 	}
 	switch i {
@@ -371,7 +371,7 @@ func (m *Machine) timer() {
 			soonest(l.next)
 		}
 	}
-	if m.session.held {
+	if m.session.active {
 		soonest(m.session.renew)
 	}
 	if m.o.Audit > 0 {

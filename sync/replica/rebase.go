@@ -35,7 +35,7 @@ type rebase struct {
 	manifest *wire.Manifest
 	parts    []wire.Chunk // of the manifest: chunks, then objects
 	here     []bool       // of parts: it has come
-	held     []bool       // of parts: it was held to its hash when it came, since the machine began
+	verified []bool       // of parts: it was held to its hash when it came, since the machine began
 	placed   []bool       // by part: a chunk whose derived records are under their final keys
 	next     int          // of parts: first that may be missing
 	swept    bool         // nothing of an earlier one is left in the store
@@ -58,7 +58,7 @@ func (r *rebase) want(name [32]byte) {
 
 // forget has the manifest come again.
 func (r *rebase) forget() {
-	r.manifest, r.parts, r.here, r.held, r.placed, r.next = nil, nil, nil, nil, nil, 0
+	r.manifest, r.parts, r.here, r.verified, r.placed, r.next = nil, nil, nil, nil, nil, 0
 }
 
 // startRebase asks for the next piece, or installs the snapshot when all have arrived.
@@ -300,7 +300,7 @@ func (m *Machine) gotSnapshot(lane int, body []byte, a *Answer) error {
 	if err := m.o.Store.Apply(&r.batch); err != nil {
 		return err
 	}
-	r.held[i], r.placed[i] = !placed, placed
+	r.verified[i], r.placed[i] = !placed, placed
 	r.came(i)
 	l.well()
 	return nil
@@ -343,7 +343,7 @@ func (r *rebase) begin(f *wire.Manifest) {
 	r.forget()
 	r.manifest, r.parts = f, append(append([]wire.Chunk(nil), f.Chunks...), f.Objects...)
 	n := len(r.parts)
-	r.here, r.held, r.placed = make([]bool, n), make([]bool, n), make([]bool, n)
+	r.here, r.verified, r.placed = make([]bool, n), make([]bool, n), make([]bool, n)
 }
 
 // takeSnapshot replaces the confirmed state by the snapshot. The outbox stays, and pending operations are folded again on top.
@@ -386,7 +386,7 @@ func (m *Machine) adopt(ctx context.Context) error {
 		Theirs: m.push.accepted + 1,
 		Chunks: chunksOf(f.Chunks), Objects: chunksOf(f.Objects),
 		Read: func(i int) ([]byte, error) {
-			if !r.held[i] {
+			if !r.verified[i] {
 				return m.staged(r.parts[i].Hash)
 			}
 			data, err := m.o.Store.Get(m.stageKey(r.parts[i].Hash))
@@ -395,8 +395,8 @@ func (m *Machine) adopt(ctx context.Context) error {
 			}
 			return data, err
 		},
-		Held:   func(int) bool { return true }, // now, or when it came
-		Placed: func(i int) bool { return r.placed[i] },
+		Verified: func(int) bool { return true }, // now, or when it came
+		Placed:   func(i int) bool { return r.placed[i] },
 	}
 	objects := r.parts[len(f.Chunks):]
 	err := m.putObjects(objects)

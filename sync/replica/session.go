@@ -24,7 +24,7 @@ const versionPause = 10 * time.Minute
 
 // session is the origin's grant.
 type session struct {
-	held   bool
+	active bool
 	site   log.Site // that it was asked for
 	epoch  log.Epoch
 	stable uint64
@@ -37,7 +37,7 @@ type session struct {
 
 // startSession greets the origin when there is no session, or an old one.
 func (m *Machine) startSession(l *lane) error {
-	if m.session.held && m.at < m.session.renew && m.session.site == m.p.Site() {
+	if m.session.active && m.at < m.session.renew && m.session.site == m.p.Site() {
 		return nil
 	}
 	c := m.p.Cursor()
@@ -141,7 +141,7 @@ func plain(secret []byte) bool {
 func (m *Machine) granted(l *lane, o *wire.Offered, g *wire.Grant) {
 	l.well()
 	m.origin.denied = ""
-	s := session{held: true, site: m.p.Site(), epoch: g.Epoch, stable: g.Stable, limits: o.Limits, renew: m.at + renewAfter, rebase: g.Do == wire.DoRebase}
+	s := session{active: true, site: m.p.Site(), epoch: g.Epoch, stable: g.Stable, limits: o.Limits, renew: m.at + renewAfter, rebase: g.Do == wire.DoRebase}
 	if left := life(o.Now, o.Until); left > 0 {
 		s.renew = min(s.renew, m.at+left/2)
 	}
@@ -237,7 +237,7 @@ func life(now, until wire.Millis) time.Duration {
 
 // end ends the session: another is begun before anything else.
 func (m *Machine) end() {
-	m.session.held = false
+	m.session.active = false
 	m.cancel(&m.lane[lanePull])
 	m.pull.reset()
 }

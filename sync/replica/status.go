@@ -109,7 +109,7 @@ func (m *Machine) Status() Status {
 		BlobsSent: t.sentBlobs, BlobsGot: t.gotBlobs, Rebases: t.rebases, Repairs: t.repairs, Audited: t.audited,
 		Refused: m.conflicts(), Denied: t.denied, Problem: m.problem(), Renewed: m.note.renewed,
 	}
-	if m.session.held && !m.sameLog() { // the log that confirmed them no longer exists
+	if m.session.active && !m.sameLog() { // the log that confirmed them no longer exists
 		s.Accepted = m.push.accepted
 		s.Folded = min(confirmed, s.Accepted)
 	}
@@ -148,7 +148,7 @@ func (m *Machine) phase(c *partition.Cursor) Phase {
 		return Stopped
 	case !m.online:
 		return Unreachable
-	case !m.session.held, m.origin.unreachable:
+	case !m.session.active, m.origin.unreachable:
 		return Connecting
 	case m.session.rebase:
 		return Rebasing

@@ -42,7 +42,7 @@ func (g *origin) open() error {
 	}
 	g.engine = &engine{Register: control, origin: g}
 	g.feed, err = feed.New(feed.Options{
-		Engine: g.engine, Register: control, Blobs: g.blobs, Holder: hosted, Clock: g.clock.now, Run: analyse,
+		Engine: g.engine, Register: control, Blobs: g.blobs, Pinner: hosted, Clock: g.clock.now, Run: analyse,
 		Stable: func(_ string, head uint64) uint64 { return min(g.stable, head) },
 		Limits: feed.Limits{Pictures: 3, Snapshots: 1 << 20, PushOps: 1 + uint64(g.world.rng.IntN(20))},
 	})

@@ -158,7 +158,7 @@ func (n *node) job(j *api.Job) (r api.Result) {
 	}
 	if r.Analysis, r.Err = a.Analyse(picture, j.Crop, j.Want); r.Err == nil && j.Keep {
 		r.ContentType = "image/png"
-		r.Blob, r.Err = n.hosted.Hold(context.Background(), picture)
+		r.Blob, r.Err = n.hosted.Pin(context.Background(), picture)
 	}
 	return r
 }

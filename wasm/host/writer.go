@@ -272,7 +272,7 @@ func (f *Fleet) release(r *api.Result) {
 	if r.Blob.IsZero() {
 		return
 	}
-	if err := f.o.Services.Hosted.Release(context.Background(), r.Blob); err != nil {
+	if err := f.o.Services.Hosted.Unpin(context.Background(), r.Blob); err != nil {
 		f.o.Services.Log.Error("cannot release picture", "hash", r.Blob.String(), "error", err)
 	}
 }

@@ -356,7 +356,7 @@ func (w *World) work(server Guest, j api.Job) api.Result {
 		var info raster.Info
 		if info, r.Err = raster.Inspect(picture); r.Err == nil {
 			r.ContentType = "image/" + info.Format
-			r.Blob, r.Err = w.Hosted.Hold(context.Background(), picture)
+			r.Blob, r.Err = w.Hosted.Pin(context.Background(), picture)
 		}
 	}
 	return r

@@ -62,8 +62,8 @@ type Options struct {
 type Hosting interface {
 	// Add keeps a picture and names it, until expires.
 	Add(ctx context.Context, data []byte, contentType string, expires time.Time) (name string, h blob.Hash, err error)
-	// Release gives up what a Result with a Blob holds.
-	Release(ctx context.Context, h blob.Hash) error
+	// Unpin gives up what a Result with a Blob holds.
+	Unpin(ctx context.Context, h blob.Hash) error
 }
 
 var _ Hosting = (*blob.Hosted)(nil)

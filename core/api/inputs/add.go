@@ -24,7 +24,7 @@ type addition struct {
 	derived *catalog.Derived // of the picture
 	thumb   []byte
 	known   bool      // both were there when the call began
-	held    blob.Hash // to be released when the call is over
+	pinned  blob.Hash // to be released when the call is over
 	err     error     // why it is not added
 }
 
@@ -219,7 +219,7 @@ func takeResults(x *call.Call, added []addition, results []call.Result) error {
 		}
 		r := &results[0]
 		results = results[1:]
-		a.held, a.data = r.Blob, nil
+		a.pinned, a.data = r.Blob, nil
 		switch {
 		case r.Err != nil && call.StatusOf(r.Err).HTTP >= 500:
 			trouble = errors.Join(trouble, r.Err)
@@ -261,9 +261,9 @@ func putDerived(x *call.Call, b *kv.Batch, added []addition) {
 func releaseHeld(x *call.Call, added []addition) {
 	ctx := context.WithoutCancel(x.Ctx)
 	for i := range added {
-		if h := added[i].held; !h.IsZero() {
+		if h := added[i].pinned; !h.IsZero() {
 			// A blob that cannot be deleted now is tried again by the next sweep.
-			_ = x.Host.Hosted.Release(ctx, h)
+			_ = x.Host.Hosted.Unpin(ctx, h)
 		}
 	}
 }

@@ -234,7 +234,7 @@ func hold(t *testing.T, open opener) {
 		var hash blob.Hash
 		for range n {
 			var err error
-			if hash, err = h.Hold(t.Context(), data); err != nil || hash != blob.Sum(data) {
+			if hash, err = h.Pin(t.Context(), data); err != nil || hash != blob.Sum(data) {
 				t.Fatalf("Hold = %v, %v", hash, err)
 			}
 		}
@@ -250,15 +250,15 @@ func hold(t *testing.T, open opener) {
 	if n, err := h.Collect(t.Context()); n != 0 || err != nil {
 		t.Errorf("Collect = %d, %v, want 0: it is held", n, err)
 	}
-	try("Release", h.Release(t.Context(), hash))
+	try("Release", h.Unpin(t.Context(), hash))
 	try("Drop", h.Drop(t.Context(), hash))
 	holds(t, s, data)
-	try("Release", h.Release(t.Context(), hash))
+	try("Release", h.Unpin(t.Context(), hash))
 	holds(t, s)
 
 	hash = held(1)
 	claimed[hash] = true
-	try("Release", h.Release(t.Context(), hash))
+	try("Release", h.Unpin(t.Context(), hash))
 	try("Drop", h.Drop(t.Context(), hash))
 	holds(t, s, data)
 	delete(claimed, hash)
@@ -273,7 +273,7 @@ func hold(t *testing.T, open opener) {
 
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := h.Hold(ctx, data); !errors.Is(err, context.Canceled) {
+	if _, err := h.Pin(ctx, data); !errors.Is(err, context.Canceled) {
 		t.Errorf("Hold with a cancelled context = %v", err)
 	}
 	holds(t, s)

@@ -81,8 +81,8 @@ func (b bitset) drop(i uint32)     { b[i>>6] &^= 1 << (i & 63) }
 // nodeMap finds the slot of a node. Nodes are dense with holes: it is an array in pages,
 // and pages that hold nothing are let go.
 type nodeMap struct {
-	pages []*nodePage
-	held  int // pages that are not nil
+	pages     []*nodePage
+	pageCount int // pages that are not nil
 }
 
 const nodePageShift = 10
@@ -108,7 +108,7 @@ func (m *nodeMap) set(node, slot uint32) {
 	}
 	if m.pages[p] == nil {
 		m.pages[p] = new(nodePage)
-		m.held++
+		m.pageCount++
 	}
 	at := &m.pages[p].slots[node&(1<<nodePageShift-1)]
 	if *at == 0 {
@@ -122,10 +122,10 @@ func (m *nodeMap) drop(node uint32) {
 	p.slots[node&(1<<nodePageShift-1)] = 0
 	if p.used--; p.used == 0 {
 		m.pages[node>>nodePageShift] = nil
-		m.held--
+		m.pageCount--
 	}
 }
 
 func (m *nodeMap) bytes() int {
-	return cap(m.pages)*int(unsafe.Sizeof(m)) + m.held*int(unsafe.Sizeof(nodePage{}))
+	return cap(m.pages)*int(unsafe.Sizeof(m)) + m.pageCount*int(unsafe.Sizeof(nodePage{}))
 }

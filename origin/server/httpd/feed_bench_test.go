@@ -18,7 +18,7 @@ import (
 func BenchmarkIdleStreams(b *testing.B) {
 	w := apitest.NewWorld(b, memkv.New(), apitest.Tiny(b), nil, nil)
 	f, err := feed.New(feed.Options{
-		Engine: w.Engine, Register: w.Engine.Register, Blobs: w.Blobs, Holder: w.Hosted, Clock: time.Now,
+		Engine: w.Engine, Register: w.Engine.Register, Blobs: w.Blobs, Pinner: w.Hosted, Clock: time.Now,
 		Wait: func(ctx context.Context, _ <-chan struct{}, _ time.Duration) { <-ctx.Done() },
 	})
 	if err != nil {

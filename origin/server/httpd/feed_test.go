@@ -44,7 +44,7 @@ func pullable(t *testing.T, limits feed.Limits, test func(t *testing.T, p *pulle
 		began := time.Now()
 		w := apitest.NewWorld(t, memkv.New(), apitest.Tiny(t), nil, nil)
 		f, err := feed.New(feed.Options{
-			Engine: w.Engine, Register: w.Engine.Register, Blobs: w.Blobs, Holder: w.Hosted, Limits: limits,
+			Engine: w.Engine, Register: w.Engine.Register, Blobs: w.Blobs, Pinner: w.Hosted, Limits: limits,
 			Clock: func() time.Time { return apitest.Start.Add(time.Since(began)) },
 			Wait: func(ctx context.Context, moved <-chan struct{}, d time.Duration) {
 				timer := time.NewTimer(d)

@@ -114,19 +114,19 @@ func (t *stream) listen(k *websocket.Conn) {
 
 // messages sends what was written with each flush, within the time of one piece.
 type messages struct {
-	t    *stream
-	k    *websocket.Conn
-	held []byte
-	sent int64
-	err  error // the first; there is nothing after it
+	t       *stream
+	k       *websocket.Conn
+	pending []byte
+	sent    int64
+	err     error // the first; there is nothing after it
 }
 
 func (m *messages) Write(p []byte) (int, error) {
 	if m.err != nil {
 		return 0, m.err
 	}
-	m.held = append(m.held, p...)
-	if len(m.held) < socketMost {
+	m.pending = append(m.pending, p...)
+	if len(m.pending) < socketMost {
 		return len(p), nil
 	}
 	return len(p), m.Flush()
@@ -134,7 +134,7 @@ func (m *messages) Write(p []byte) (int, error) {
 
 // Flush sends a message, if there is anything to say.
 func (m *messages) Flush() error {
-	if m.err != nil || len(m.held) == 0 {
+	if m.err != nil || len(m.pending) == 0 {
 		return m.err
 	}
 	if m.err = m.t.s.ctx.Err(); m.err != nil {
@@ -142,15 +142,15 @@ func (m *messages) Flush() error {
 	}
 	m.t.conn.enter(writing)
 	if m.err = m.k.SetWriteDeadline(m.t.s.now().Add(m.t.each)); m.err == nil {
-		m.err = m.k.WriteMessage(websocket.BinaryMessage, m.held)
+		m.err = m.k.WriteMessage(websocket.BinaryMessage, m.pending)
 	}
 	if m.err != nil && !errors.Is(m.err, net.ErrClosed) {
 		m.t.cancel()
 	}
-	m.sent += int64(len(m.held))
-	m.held = m.held[:0]
-	if cap(m.held) > socketGathered {
-		m.held = nil
+	m.sent += int64(len(m.pending))
+	m.pending = m.pending[:0]
+	if cap(m.pending) > socketGathered {
+		m.pending = nil
 	}
 	return m.err
 }

@@ -302,7 +302,7 @@ type keeper struct {
 	err  error
 }
 
-func (k *keeper) Hold(_ context.Context, data []byte) (blob.Hash, error) {
+func (k *keeper) Pin(_ context.Context, data []byte) (blob.Hash, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.err != nil {
@@ -312,7 +312,7 @@ func (k *keeper) Hold(_ context.Context, data []byte) (blob.Hash, error) {
 	return blob.Sum(data), nil
 }
 
-func (k *keeper) Release(_ context.Context, h blob.Hash) error {
+func (k *keeper) Unpin(_ context.Context, h blob.Hash) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.held[h]--; k.held[h] == 0 {
@@ -328,7 +328,7 @@ func TestKeep(t *testing.T) {
 		var g gauge
 		o := options(&g, time.Second)
 		k := &keeper{held: map[blob.Hash]int{}}
-		o.Keeper = k
+		o.Pinner = k
 		p := New(o)
 		jobs := []api.Job{{Data: []byte(pixel), Keep: true}, {Data: []byte(pixel)}, {Data: []byte("bad"), Keep: true}}
 		results, err := p.Run(t.Context(), jobs)
@@ -342,7 +342,7 @@ func TestKeep(t *testing.T) {
 			t.Errorf("%+v, %+v, %v", results[1], results[2], k.held)
 		}
 		// A call that is given up holds nothing.
-		if err := k.Release(t.Context(), blob.Sum([]byte(pixel))); err != nil {
+		if err := k.Unpin(t.Context(), blob.Sum([]byte(pixel))); err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)

@@ -55,14 +55,14 @@ type Analyser interface {
 
 var _ Analyser = (*predict.Analyser)(nil)
 
-// Keeper holds pictures in the blobs until the receiver of a result claims them; *blob.Hosted is one.
-type Keeper interface {
-	// Hold keeps data durably until it is released.
-	Hold(ctx context.Context, data []byte) (blob.Hash, error)
-	Release(ctx context.Context, h blob.Hash) error
+// Pinner holds pictures in the blobs until the receiver of a result claims them; *blob.Hosted is one.
+type Pinner interface {
+	// Pin keeps data durably until it is released.
+	Pin(ctx context.Context, data []byte) (blob.Hash, error)
+	Unpin(ctx context.Context, h blob.Hash) error
 }
 
-var _ Keeper = (*blob.Hosted)(nil)
+var _ Pinner = (*blob.Hosted)(nil)
 
 // Options are the settings of a [Pool]. NewAnalyser, Fetch, Blob, Now and Log are required,
 // and Keeper where jobs ask to keep.
@@ -71,7 +71,7 @@ type Options struct {
 	Fetch       func(ctx context.Context, url string) ([]byte, error)  // gets a picture from elsewhere
 	Blob        func(ctx context.Context, h blob.Hash) ([]byte, error) // gets a picture from our store or an origin: api.ErrFetch if unavailable
 	Here        func(h blob.Hash) bool                                 // reports whether Blob returns a picture without a download; nil: always
-	Keeper      Keeper                                                 // keeps the pictures of inputs
+	Pinner      Pinner                                                 // keeps the pictures of inputs
 	Videos      Videos                                                 // decodes videos of calls
 	Now         func() time.Time                                       // the clock
 	Log         *slog.Logger                                           // causes of failed fetches at Debug, panics at Error
@@ -211,7 +211,7 @@ func (p *Pool) Full(caller string) error {
 
 // full returns why no more calls of a caller are taken.
 func (p *Pool) full(caller string) error {
-	return fmt.Errorf("%d calls are in progress, %d of the same caller: %w", p.calls.Used(), p.calls.Held(caller), api.ErrBusy)
+	return fmt.Errorf("%d calls are in progress, %d of the same caller: %w", p.calls.Used(), p.calls.InUse(caller), api.ErrBusy)
 }
 
 // Enter counts a call in, or returns an error that wraps api.ErrBusy. Every call that came
@@ -325,7 +325,7 @@ func (p *Pool) wait(caller string, n int) (leave func(), err error) {
 	switch {
 	case p.waiting.Try(caller, places):
 		return func() { p.waiting.Give(caller, places) }, nil
-	case p.waiting.Held(caller) == 0:
+	case p.waiting.InUse(caller) == 0:
 		return nil, fmt.Errorf("too many downloads wait: %w", api.ErrBusy)
 	}
 	return nil, fmt.Errorf("%w: too many pictures of this application wait for their downloads", auth.ErrRate)
@@ -335,7 +335,7 @@ func (p *Pool) wait(caller string, n int) (leave func(), err error) {
 func (p *Pool) release(ctx context.Context, results []api.Result) {
 	for i := range results {
 		if h := results[i].Blob; !h.IsZero() {
-			if err := p.o.Keeper.Release(context.WithoutCancel(ctx), h); err != nil {
+			if err := p.o.Pinner.Unpin(context.WithoutCancel(ctx), h); err != nil {
 				p.o.Log.Error("cannot release picture", "hash", h.String(), "error", err)
 			}
 		}
@@ -452,7 +452,7 @@ func (p *Pool) keep(ctx context.Context, picture []byte, r *api.Result) {
 	info, err := raster.Inspect(picture)
 	if err == nil {
 		r.ContentType = "image/" + info.Format
-		r.Blob, err = p.o.Keeper.Hold(ctx, picture)
+		r.Blob, err = p.o.Pinner.Pin(ctx, picture)
 	}
 	switch {
 	case err == nil:

@@ -16,7 +16,7 @@ type Shares struct {
 
 	mu      sync.Mutex
 	free    int64            // below 0 after Force
-	held    map[string]int64 // by caller, above 0
+	places  map[string]int64 // by caller, above 0
 	waiting []claim          // in the order of their coming; none of them fits
 }
 
@@ -28,19 +28,19 @@ type claim struct {
 
 // New returns all places, of which a caller may hold at least least whenever they are free.
 func New(all, least int64) *Shares {
-	return &Shares{all: all, least: least, free: all, held: map[string]int64{}}
+	return &Shares{all: all, least: least, free: all, places: map[string]int64{}}
 }
 
 // fits reports whether a caller may take n places. The caller of fits holds mu.
 func (s *Shares) fits(caller string, n int64) bool {
-	return n <= s.free && s.held[caller]+n <= max(s.least, s.free-n)
+	return n <= s.free && s.places[caller]+n <= max(s.least, s.free-n)
 }
 
 // move takes n places, or gives -n back. The caller of move holds mu.
 func (s *Shares) move(caller string, n int64) {
 	s.free -= n
-	if s.held[caller] += n; s.held[caller] == 0 {
-		delete(s.held, caller)
+	if s.places[caller] += n; s.places[caller] == 0 {
+		delete(s.places, caller)
 	}
 }
 
@@ -55,7 +55,7 @@ func (s *Shares) Fits(caller string, n int64) bool {
 func (s *Shares) Room(caller string) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	held := s.held[caller]
+	held := s.places[caller]
 	return max(0, min(s.free, max(s.least-held, (s.free-held)/2)))
 }
 
@@ -113,7 +113,7 @@ func (s *Shares) Give(caller string, n int64) {
 	for {
 		next := -1
 		for i := range s.waiting {
-			if next < 0 || s.held[s.waiting[i].caller] < s.held[s.waiting[next].caller] {
+			if next < 0 || s.places[s.waiting[i].caller] < s.places[s.waiting[next].caller] {
 				next = i
 			}
 		}
@@ -134,11 +134,11 @@ func (s *Shares) Free() int64 {
 	return s.free
 }
 
-// Held returns the number of places that a caller holds.
-func (s *Shares) Held(caller string) int64 {
+// InUse returns the number of places that a caller holds.
+func (s *Shares) InUse(caller string) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.held[caller]
+	return s.places[caller]
 }
 
 // Used returns the number of places that callers hold.

@@ -88,22 +88,22 @@ func TestSharesAddUp(t *testing.T) {
 				synctest.Wait()
 				s.mu.Lock()
 				sum := s.free
-				for _, n := range s.held {
+				for _, n := range s.places {
 					sum += n
 				}
 				for _, c := range s.waiting {
 					if s.fits(c.caller, 1) {
-						t.Errorf("seed %d: application %s waits and has %v of %d places", seed, c.caller, s.held, places)
+						t.Errorf("seed %d: application %s waits and has %v of %d places", seed, c.caller, s.places, places)
 					}
 				}
 				if sum != places || s.free < 0 {
-					t.Errorf("seed %d: %d places are free and %v taken, want %d in all", seed, s.free, s.held, places)
+					t.Errorf("seed %d: %d places are free and %v taken, want %d in all", seed, s.free, s.places, places)
 				}
 				s.mu.Unlock()
 			}
 			callers.Wait()
-			if s.free != places || len(s.held) != 0 || len(s.waiting) != 0 {
-				t.Errorf("seed %d: %d places are free, %v are taken, %d callers wait at the end", seed, s.free, s.held, len(s.waiting))
+			if s.free != places || len(s.places) != 0 || len(s.waiting) != 0 {
+				t.Errorf("seed %d: %d places are free, %v are taken, %d callers wait at the end", seed, s.free, s.places, len(s.waiting))
 			}
 		})
 	}

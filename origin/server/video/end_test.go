@@ -173,12 +173,12 @@ func TestWaitingForDecoder(t *testing.T) {
 	}
 	d.waiting.Give("1", 1)
 	go wait("second")
-	until(t, "a caller waits", func() bool { return d.waiting.Held("second") == 1 })
+	until(t, "a caller waits", func() bool { return d.waiting.InUse("second") == 1 })
 	cancel()
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
-	if n := d.waiting.Held("second"); n != 0 {
+	if n := d.waiting.InUse("second"); n != 0 {
 		t.Errorf("%d places are taken", n)
 	}
 }

@@ -227,11 +227,11 @@ func TestPictures(t *testing.T) {
 	} else if got, err := p.Lookup(forever, now.Add(1e6*time.Hour)); err != nil || !got.Expires.IsZero() {
 		t.Errorf("Lookup of what stays = %+v, %v", got, err)
 	}
-	held, err := hosted.Hold(ctx, []byte("held"))
+	held, err := hosted.Pin(ctx, []byte("held"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(p.Release(ctx, held), p.Drop(ctx, hash)); err != nil {
+	if err := errors.Join(p.Unpin(ctx, held), p.Drop(ctx, hash)); err != nil {
 		t.Error(err)
 	}
 	if _, _, err := p.Add(ctx, nil, "a\nb", now); err == nil {

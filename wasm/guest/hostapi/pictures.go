@@ -48,8 +48,8 @@ func (p Pictures) Lookup(name string, now time.Time) (blob.Picture, error) {
 	return got, nil
 }
 
-// Release gives up what a result with a blob holds.
-func (p Pictures) Release(_ context.Context, h blob.Hash) error {
+// Unpin gives up what a result with a blob holds.
+func (p Pictures) Unpin(_ context.Context, h blob.Hash) error {
 	return did(p.From.PictureRelease((*[32]byte)(&h)))
 }
 

@@ -40,7 +40,7 @@ func newSource(t testing.TB) *source {
 	t.Helper()
 	w := apitest.NewWorld(t, memkv.New(), apitest.Tiny(t), nil, nil)
 	f, err := feed.New(feed.Options{
-		Engine: w.Engine, Register: w.Engine.Register, Blobs: w.Blobs, Holder: w.Hosted, Clock: func() time.Time { return w.Now },
+		Engine: w.Engine, Register: w.Engine.Register, Blobs: w.Blobs, Pinner: w.Hosted, Clock: func() time.Time { return w.Now },
 		Run: func(_ context.Context, jobs []api.Job) ([]api.Result, error) {
 			var results []api.Result
 			for _, j := range jobs {

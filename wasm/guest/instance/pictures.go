@@ -73,7 +73,7 @@ func (i *Instance) keep(r *abi.Result) api.Result {
 	info, err := raster.Inspect(r.Picture)
 	if err == nil {
 		r.ContentType = "image/" + info.Format
-		r.Blob, err = i.pictures.Hold(context.Background(), r.Picture)
+		r.Blob, err = i.pictures.Pin(context.Background(), r.Picture)
 	}
 	if err != nil {
 		r.Err = errors.Join(api.ErrInternal, err)

@@ -84,7 +84,7 @@ func (h *Host) PictureRelease(hash *[32]byte) int32 {
 	if h.Hosted == nil {
 		return did(ErrNotProvided)
 	}
-	return did(h.Hosted.Release(h.Context, *hash))
+	return did(h.Hosted.Unpin(h.Context, *hash))
 }
 
 // PictureDrop deletes a picture that nothing claims.
