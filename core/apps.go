@@ -160,7 +160,7 @@ func (a *apps) openPartition(to *application, app catalog.AppID) error {
 		return err
 	}
 	settings.Index = &index.Options{Space: SpaceOf(serving), NoColumns: a.o.NoColumns}
-	settings.Keep = a.o.Keep
+	settings.Retention = a.o.Retention
 	_, copied, err := a.register.AppRecordSeq(app.String())
 	if err != nil {
 		return err

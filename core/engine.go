@@ -73,12 +73,12 @@ type Options struct {
 	NoColumns  bool // see index.Options: for a store in memory
 	Thumbnails bool // copies make those that they lack, of pictures that the host has or gets
 
-	PublicURL     string         // start of hosted pictures' addresses; empty means http://127.0.0.1:8080
-	PublicAppID   string         // app_id of public models and concepts; empty means null
-	KeepPredicted time.Duration  // life of a picture sent to be predicted; 0 means 24 h
-	Keep          partition.Keep // retention of each application's log; zero fields mean their defaults
-	JSON          jsonio.Limits  // of a request's body; zero fields mean jsonio's defaults
-	MaxAnswer     int64          // bytes of an answer's body; 0 means api.DefaultMaxAnswer
+	PublicURL     string              // start of hosted pictures' addresses; empty means http://127.0.0.1:8080
+	PublicAppID   string              // app_id of public models and concepts; empty means null
+	KeepPredicted time.Duration       // life of a picture sent to be predicted; 0 means 24 h
+	Retention     partition.Retention // retention of each application's log; zero fields mean their defaults
+	JSON          jsonio.Limits       // of a request's body; zero fields mean jsonio's defaults
+	MaxAnswer     int64               // bytes of an answer's body; 0 means api.DefaultMaxAnswer
 
 	Rate         auth.Rate // of each key that an account made, and of its tokens and sessions; zero fields mean 10 a second, 100 at once; PerSecond < 0: none
 	OperatorRate auth.Rate // the same of the operator's own; zero means none

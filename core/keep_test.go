@@ -12,7 +12,7 @@ import (
 func TestStepTrimsLogs(t *testing.T) {
 	const kept = 20
 	l := newFixture(t)
-	l.o.Keep = partition.Keep{Entries: kept}
+	l.o.Retention = partition.Retention{Entries: kept}
 	e := l.open(t)
 	apps, err := e.Register.Apps()
 	if err != nil {

@@ -15,17 +15,17 @@ import (
 // The time never changes, so it is kept in memory once a search has asked for it, in minutes: time zones differ by whole minutes.
 
 // dates is the minutes since 1970 in which inputs were created. Inputs whose creation is pending are in none.
-type dates = kept[uint32]
+type dates = columnCache[uint32]
 
-// kept is values of inputs that are kept in memory, in blocks.
-type kept[T any] struct {
+// columnCache is values of inputs that are kept in memory, in blocks.
+type columnCache[T any] struct {
 	mu     sync.Mutex
 	have   *roaring.Bitmap
 	blocks map[uint32]*[blockSize]T
 }
 
-func newKept[T any]() *kept[T] {
-	return &kept[T]{have: roaring.New(), blocks: map[uint32]*[blockSize]T{}}
+func newKept[T any]() *columnCache[T] {
+	return &columnCache[T]{have: roaring.New(), blocks: map[uint32]*[blockSize]T{}}
 }
 
 const minuteMillis = 60_000
@@ -67,13 +67,13 @@ func (v *View) EachMinute(ctx context.Context, ords *roaring.Bitmap, yield func(
 }
 
 // put keeps a value. mu is held.
-func (k *kept[T]) put(ord uint32, value T) {
+func (k *columnCache[T]) put(ord uint32, value T) {
 	k.set(ord, value)
 	k.have.Add(ord)
 }
 
 // set is put without a note in have.
-func (k *kept[T]) set(ord uint32, value T) {
+func (k *columnCache[T]) set(ord uint32, value T) {
 	b := k.blocks[ord/blockSize]
 	if b == nil {
 		b = new([blockSize]T)

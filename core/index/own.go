@@ -42,7 +42,7 @@ type ownKey struct {
 // ownColumn is the values of one concept of one version.
 type ownColumn struct {
 	used uint64 // under heads.mu
-	*kept[float32]
+	*columnCache[float32]
 }
 
 func newHeads() *heads {
@@ -100,7 +100,7 @@ func (h *heads) column(k ownKey) *ownColumn {
 	c, ok := h.columns[k]
 	if !ok {
 		h.makeRoom()
-		c = &ownColumn{kept: newKept[float32]()}
+		c = &ownColumn{columnCache: newKept[float32]()}
 		h.columns[k] = c
 	}
 	c.used = h.clock

@@ -32,8 +32,8 @@ type Options struct {
 	// Rules is the newest version of the fold's rules that is known; 0 means fold.Version.
 	Rules uint32
 
-	// Keep limits the kept part of the log; zero fields are documented there.
-	Keep Keep
+	// Retention limits the kept part of the log; zero fields are documented there.
+	Retention Retention
 
 	// Watch gets the changes of inputs by each run of entries, once they are visible; nil: nobody does. It must return at once and not
 	// use the partition.
@@ -87,7 +87,7 @@ func Open(o Options) (*Partition, error) {
 	if o.Rules == 0 {
 		o.Rules = fold.Version
 	}
-	o.Keep.defaults()
+	o.Retention.defaults()
 	p := &Partition{
 		o: o, clock: log.NewClock(o.Clock), fold: fold.NewUpTo(o.App, o.Rules), tx: kv.NewOverlay(o.Store),
 		tidy: true, tickets: map[uint64]*ticket{}, others: map[log.Site]heard{},

@@ -14,7 +14,7 @@ import (
 
 // Step does some of the work that was left for later: it folds what a full store kept from
 // being folded, tidies up after deletions, lets the index catch up, trims the log and moves the horizon as
-// [Keep] says. It reports whether there is more. Steps may run at the same time as all other calls.
+// [Retention] says. It reports whether there is more. Steps may run at the same time as all other calls.
 func (p *Partition) Step(ctx context.Context, now time.Time) (more bool, err error) {
 	if err := p.whyClosed(); err != nil {
 		return false, err
@@ -30,7 +30,7 @@ func (p *Partition) Step(ctx context.Context, now time.Time) (more bool, err err
 		return false, fmt.Errorf("index: %w", err)
 	}
 	more = more || again
-	if err := p.stepKeep(ctx, now); err != nil {
+	if err := p.stepRetention(ctx, now); err != nil {
 		return false, fmt.Errorf("log: %w", err)
 	}
 	return more, nil
@@ -50,9 +50,9 @@ func (p *Partition) stepIndex(ctx context.Context) (more bool, err error) {
 	return more, err
 }
 
-// stepKeep trims the log and moves the horizon. A store that is full has it done later.
-func (p *Partition) stepKeep(ctx context.Context, now time.Time) error {
-	if !p.keeps() {
+// stepRetention trims the log and moves the horizon. A store that is full has it done later.
+func (p *Partition) stepRetention(ctx context.Context, now time.Time) error {
+	if !p.trimsLog() {
 		return nil
 	}
 	defer p.locks.take(trimming).unlock()

@@ -58,7 +58,7 @@ func pullSealed(t testing.TB, p, origin *partition.Partition) {
 // keptBy are the entries that a replica keeps, as it offers them.
 func keptBy(t testing.TB, p *partition.Partition) (b partition.Back) {
 	t.Helper()
-	err := p.KeptAfter(partition.KeptAt{}, func(k partition.Kept) bool {
+	err := p.KeptAfter(partition.KeptAt{}, func(k partition.StoredEntry) bool {
 		if len(b.Entries) == 0 {
 			b.From, b.Before = k.At.Seq-1, k.Before
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// Keep limits the part of a log that is kept after the state includes it, for replicas that pull it. A replica that is further behind
+// Retention limits the part of a log that is kept after the state includes it, for replicas that pull it. A replica that is further behind
 // takes a snapshot. The limits do not apply to a replica's outbox and to the control partition.
 //
 //	trimmed ─┬─ kept: no older than Age, no more than Entries ─── head
@@ -18,13 +18,13 @@ import (
 //
 // The age of an entry counts from when it was appended, not from its clock: operations that an edge made while it was offline are as new
 // as their arrival.
-type Keep struct {
+type Retention struct {
 	Age     time.Duration // 0 means 30 days
 	Entries uint64        // 0 means 200,000. Of them the last 4,096 are kept whatever their age
 
-	// Away is the maximum age of a write of a field when it arrives. Older writes are stale: the horizon follows the clock at this
+	// MaxOffline is the maximum age of a write of a field when it arrives. Older writes are stale: the horizon follows the clock at this
 	// distance, once another site has written. 0 means 90 days.
-	Away time.Duration
+	MaxOffline time.Duration
 
 	// Writes is the time for which replicas keep their confirmed operations, at least: an origin restored from a backup that is
 	// not older gets them back. See [Partition.Stable]. 0 means 7 days.
@@ -40,15 +40,15 @@ const (
 	leastKept   = 4096
 )
 
-func (k *Keep) defaults() {
+func (k *Retention) defaults() {
 	if k.Age <= 0 {
 		k.Age = keepAge
 	}
 	if k.Entries == 0 {
 		k.Entries = keepEntries
 	}
-	if k.Away <= 0 {
-		k.Away = keepAway
+	if k.MaxOffline <= 0 {
+		k.MaxOffline = keepAway
 	}
 	if k.Writes <= 0 {
 		k.Writes = keepWrites
@@ -81,8 +81,8 @@ const marksKept = 16
 
 func marksKey(app catalog.AppID) []byte { return app.LocalKey("trim") }
 
-// keeps reports whether the partition's log is one that is trimmed.
-func (p *Partition) keeps() bool { return p.replica == nil && p.o.App != catalog.Control }
+// trimsLog reports whether the partition's log is one that is trimmed.
+func (p *Partition) trimsLog() bool { return p.replica == nil && p.o.App != catalog.Control }
 
 // stepTrim trims the log. Nothing is lost by it: only what the state has folded goes, in a batch behind that
 // of the state, so that no crash takes back the one without the other.
@@ -90,7 +90,7 @@ func (p *Partition) stepTrim(now time.Time) error {
 	lock := p.locks.take(reading)
 	seq, shut := p.seq, p.shut
 	lock.unlock()
-	floor, keep := p.log.Floor(), &p.o.Keep
+	floor, keep := p.log.Floor(), &p.o.Retention
 	least := min(leastKept, keep.Entries)
 	if shut || seq+1 < floor+least {
 		return nil
@@ -135,7 +135,7 @@ func (p *Partition) Stable(now time.Time) (seq uint64, err error) {
 	}
 	seq = p.log.Floor() - 1
 	for _, m := range p.trim.marks {
-		if now.Sub(m.at) >= p.o.Keep.Writes {
+		if now.Sub(m.at) >= p.o.Retention.Writes {
 			seq = max(seq, m.seq)
 		}
 	}
@@ -153,13 +153,13 @@ func (p *Partition) mark(now time.Time, seq uint64) (old uint64, err error) {
 	for len(marks) > 0 && marks[len(marks)-1].at.After(now) { // the clock was set back
 		marks = marks[:len(marks)-1]
 	}
-	for len(marks) > 0 && now.Sub(marks[0].at) >= p.o.Keep.Age {
-		if old = marks[0].seq; len(marks) == 1 || now.Sub(marks[1].at) < p.o.Keep.Age {
+	for len(marks) > 0 && now.Sub(marks[0].at) >= p.o.Retention.Age {
+		if old = marks[0].seq; len(marks) == 1 || now.Sub(marks[1].at) < p.o.Retention.Age {
 			break
 		}
 		marks = marks[1:]
 	}
-	if n := len(marks); n == 0 || now.Sub(marks[n-1].at) >= p.o.Keep.Age/marksKept {
+	if n := len(marks); n == 0 || now.Sub(marks[n-1].at) >= p.o.Retention.Age/marksKept {
 		marks = append(marks, mark{now, seq})
 	} else if len(marks) == len(t.marks) {
 		return old, nil
@@ -192,7 +192,7 @@ const horizonEvery = 64
 // itself. An application that nobody else writes to has none, and one that nothing was written to since
 // gets no other.
 func (p *Partition) stepHorizon(ctx context.Context, now time.Time) error {
-	t, every := &p.trim, p.o.Keep.Away/horizonEvery
+	t, every := &p.trim, p.o.Retention.MaxOffline/horizonEvery
 	if now.Before(t.next) && t.next.Sub(now) <= every {
 		return nil
 	}
@@ -206,7 +206,7 @@ func (p *Partition) stepHorizon(ctx context.Context, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	to := min(log.HLC(now.UnixMilli())<<16, h.Clock).Time().Add(-p.o.Keep.Away)
+	to := min(log.HLC(now.UnixMilli())<<16, h.Clock).Time().Add(-p.o.Retention.MaxOffline)
 	if to.Sub(h.Horizon.Time()) < every || to.UnixMilli() <= 0 {
 		return nil
 	}

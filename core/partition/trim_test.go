@@ -18,9 +18,9 @@ type ticking struct{ at time.Time }
 
 func (c *ticking) now() time.Time { return c.at }
 
-func openKeeping(t testing.TB, store kv.Store, c *ticking, keep partition.Keep) *partition.Partition {
+func openKeeping(t testing.TB, store kv.Store, c *ticking, keep partition.Retention) *partition.Partition {
 	t.Helper()
-	p, err := partition.Open(partition.Options{Store: store, App: app, Clock: c.now, Epoch: log.Epoch{1}, Keep: keep})
+	p, err := partition.Open(partition.Options{Store: store, App: app, Clock: c.now, Epoch: log.Epoch{1}, Retention: keep})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,8 +69,8 @@ func TestTrimmedLog(t *testing.T) {
 	const kept, rounds, changes = 1000, 40, 500
 	c := &ticking{at: clock()}
 	store, whole := memkv.New(), memkv.New()
-	p := openKeeping(t, store, c, partition.Keep{Entries: kept})
-	q := openKeeping(t, whole, c, partition.Keep{})
+	p := openKeeping(t, store, c, partition.Retention{Entries: kept})
+	q := openKeeping(t, whole, c, partition.Retention{})
 	ours := log.Dot{Site: log.Origin, Seq: 1}
 	sentOnce := sent(edge, 1, flip(ours, 3)...)
 	for _, x := range []*partition.Partition{p, q} {
@@ -104,7 +104,7 @@ func TestTrimmedLog(t *testing.T) {
 	if err := p.Close(); err != nil {
 		t.Fatal(err)
 	}
-	p = openKeeping(t, store, c, partition.Keep{Entries: kept})
+	p = openKeeping(t, store, c, partition.Retention{Entries: kept})
 	accept(t, p, sentOnce)
 	if l = p.Log(); l.Head() != head || l.Floor() != floor {
 		t.Errorf("opened anew the log goes from %d to %d, before from %d to %d", l.Floor(), l.Head(), floor, head)
@@ -119,7 +119,7 @@ func TestTrimmedLog(t *testing.T) {
 // last entries.
 func TestTrimmedByAge(t *testing.T) {
 	const day, least = 24 * time.Hour, 4096
-	keep := partition.Keep{Age: 16 * day}
+	keep := partition.Retention{Age: 16 * day}
 	c := &ticking{at: clock()}
 	store := memkv.New()
 	p := openKeeping(t, store, c, keep)
@@ -177,7 +177,7 @@ func horizons(t testing.TB, p *partition.Partition) (at []time.Time) {
 // TestHorizonMoves has the horizon follow the clock where others write too, and refuses what is older.
 func TestHorizonMoves(t *testing.T) {
 	const day = 24 * time.Hour
-	keep := partition.Keep{Away: 64 * day}
+	keep := partition.Retention{MaxOffline: 64 * day}
 	c := &ticking{at: clock()}
 	p := openKeeping(t, memkv.New(), c, keep)
 	submit(t, p, create("a"))
@@ -226,7 +226,7 @@ func TestHorizonMoves(t *testing.T) {
 	v := p.View()
 	defer v.Close()
 	h, err := v.Header()
-	if want := c.at.Add(-keep.Away); err != nil || h.Horizon.Time().After(want) {
+	if want := c.at.Add(-keep.MaxOffline); err != nil || h.Horizon.Time().After(want) {
 		t.Errorf("horizon %v, %v, want not after %v", h.Horizon.Time(), err, want)
 	}
 }
@@ -234,7 +234,7 @@ func TestHorizonMoves(t *testing.T) {
 // TestHorizonOfAJump holds the horizon where the log's own clock is: a wrong date moves nothing.
 func TestHorizonOfAJump(t *testing.T) {
 	c := &ticking{at: clock()}
-	p := openKeeping(t, memkv.New(), c, partition.Keep{})
+	p := openKeeping(t, memkv.New(), c, partition.Retention{})
 	submit(t, p, create("a"))
 	accept(t, p, sent(edge, 1, flip(log.Dot{Site: log.Origin, Seq: 1}, 1)...))
 	c.at = c.at.AddDate(20, 0, 0)

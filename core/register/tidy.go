@@ -55,9 +55,9 @@ func (r *Register) Collect() {
 	r.tidy.pictures.Again()
 }
 
-// Keeps reports whether an input of any application has the picture h, or something in a copy of one
+// References reports whether an input of any application has the picture h, or something in a copy of one
 // that is on its way or in dispute, or cannot be looked up: what blob.HostedOptions.Keep wants to know.
-func (r *Register) Keeps(h blob.Hash) bool {
+func (r *Register) References(h blob.Hash) bool {
 	ids, err := r.IDs()
 	if err != nil {
 		return true

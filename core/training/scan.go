@@ -129,10 +129,10 @@ func judge(labels []catalog.Label, place map[string]int) member {
 func (s *scan) members() []member {
 	var all []member
 	for i := range s.pools {
-		for _, d := range s.pools[i].kept {
+		for _, d := range s.pools[i].items {
 			all = append(all, d.member)
 		}
-		s.pools[i].kept = nil
+		s.pools[i].items = nil
 	}
 	slices.SortFunc(all, func(a, b member) int { return cmp.Compare(a.ord, b.ord) })
 	return all
@@ -140,8 +140,8 @@ func (s *scan) members() []member {
 
 // sample keeps the members with the lowest hashes. It is a heap with the highest on top.
 type sample struct {
-	most int
-	kept []drawn
+	most  int
+	items []drawn
 }
 
 type drawn struct {
@@ -156,22 +156,24 @@ func (s *sample) add(m member) {
 	binary.BigEndian.PutUint64(dot[4:], m.dot.Seq)
 	sum := sha256.Sum256(dot[:])
 	copy(d.hash[:], sum[:])
-	if len(s.kept) < s.most {
+	if len(s.items) < s.most {
 		heap.Push(s, d)
 		return
 	}
-	if bytes.Compare(d.hash[:], s.kept[0].hash[:]) < 0 {
-		s.kept[0] = d
+	if bytes.Compare(d.hash[:], s.items[0].hash[:]) < 0 {
+		s.items[0] = d
 		heap.Fix(s, 0)
 	}
 }
 
-func (s *sample) Len() int           { return len(s.kept) }
-func (s *sample) Less(i, j int) bool { return bytes.Compare(s.kept[i].hash[:], s.kept[j].hash[:]) > 0 }
-func (s *sample) Swap(i, j int)      { s.kept[i], s.kept[j] = s.kept[j], s.kept[i] }
-func (s *sample) Push(d any)         { s.kept = append(s.kept, d.(drawn)) }
+func (s *sample) Len() int { return len(s.items) }
+func (s *sample) Less(i, j int) bool {
+	return bytes.Compare(s.items[i].hash[:], s.items[j].hash[:]) > 0
+}
+func (s *sample) Swap(i, j int) { s.items[i], s.items[j] = s.items[j], s.items[i] }
+func (s *sample) Push(d any)    { s.items = append(s.items, d.(drawn)) }
 func (s *sample) Pop() any {
-	last := s.kept[len(s.kept)-1]
-	s.kept = s.kept[:len(s.kept)-1]
+	last := s.items[len(s.items)-1]
+	s.items = s.items[:len(s.items)-1]
 	return last
 }

@@ -426,7 +426,7 @@ func TestSample(t *testing.T) {
 	}
 	ords := func(s *sample) []uint32 {
 		var all []uint32
-		for _, d := range s.kept {
+		for _, d := range s.items {
 			all = append(all, d.ord)
 		}
 		slices.Sort(all)

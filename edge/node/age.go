@@ -24,19 +24,19 @@ type age struct {
 	store kv.Store
 	key   []byte
 
-	mu   sync.Mutex
-	old  time.Duration // at the moment at
-	at   time.Time
-	kept time.Duration // as the store has it
-	due  time.Duration // since it was kept
-	gone bool          // nothing is kept any more
+	mu     sync.Mutex
+	old    time.Duration // at the moment at
+	at     time.Time
+	stored time.Duration // as the store has it
+	due    time.Duration // since it was kept
+	gone   bool          // nothing is kept any more
 }
 
 // never is the age before the first contact.
 const never = 100 * 365 * 24 * time.Hour
 
-// keepAge is the time between two writes of an age.
-const keepAge = time.Minute
+// storeInterval is the time between two writes of an age.
+const storeInterval = time.Minute
 
 // openAge reads the age of an application's keys.
 func openAge(store kv.Store, app string, now time.Time) (*age, error) {
@@ -49,7 +49,7 @@ func openAge(store kv.Store, app string, now time.Time) (*age, error) {
 	if data != nil {
 		err = a.read(data)
 	}
-	a.kept = a.old
+	a.stored = a.old
 	a.grow(now)
 	return a, err
 }
@@ -88,7 +88,7 @@ func (a *age) heard(now time.Time) error {
 	defer a.mu.Unlock()
 	a.grow(now)
 	a.old = 0
-	return a.keep(a.kept > keepAge)
+	return a.persist(a.stored > storeInterval)
 }
 
 // look returns the age.
@@ -96,13 +96,13 @@ func (a *age) look(now time.Time) (time.Duration, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.grow(now)
-	return a.old, a.keep(false)
+	return a.old, a.persist(false)
 }
 
-// keep writes the age where it is time to. It need not outlive a power cut: then the one before it does,
+// persist writes the age where it is time to. It need not outlive a power cut: then the one before it does,
 // which says the same.
-func (a *age) keep(now bool) error {
-	if a.gone || !now && a.due < keepAge {
+func (a *age) persist(now bool) error {
+	if a.gone || !now && a.due < storeInterval {
 		return nil
 	}
 	a.due = 0
@@ -110,7 +110,7 @@ func (a *age) keep(now bool) error {
 	b.Put(a.key, encodeAgedAt(nil, &agedAt{uint64(a.old / time.Millisecond), a.at}))
 	err := a.store.Apply(&b)
 	if err == nil {
-		a.kept = a.old
+		a.stored = a.old
 	}
 	return err
 }
@@ -127,7 +127,7 @@ func (a *age) back() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.gone {
-		a.gone, a.old, a.kept = false, never, never
+		a.gone, a.old, a.stored = false, never, never
 	}
 }
 

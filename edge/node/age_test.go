@@ -84,7 +84,7 @@ func TestAgeIsMonotone(t *testing.T) {
 			case 0:
 				now = now.Add(-time.Duration(rng.Int64N(int64(48 * time.Hour))))
 			case 1:
-				a, last = ageOf(t, store, now), max(last-keepAge, 0)
+				a, last = ageOf(t, store, now), max(last-storeInterval, 0)
 			case 2:
 				if err := a.heard(now); err != nil {
 					t.Fatal(err)

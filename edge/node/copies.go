@@ -167,10 +167,10 @@ func (c *copies) run(ctx context.Context) {
 	}
 	var running sync.WaitGroup
 	for _, one := range c.all() {
-		running.Go(func() { c.keep(ctx, one) })
+		running.Go(func() { c.runReplica(ctx, one) })
 	}
 	running.Go(func() {
-		system.Every(ctx, keepAge, func(context.Context) {
+		system.Every(ctx, storeInterval, func(context.Context) {
 			for _, one := range c.all() {
 				one.knows(c)
 			}
@@ -216,8 +216,8 @@ func (c *copies) enrol(ctx context.Context) (done bool) {
 	return done
 }
 
-// keep keeps one application in step until ctx ends, or the origin takes it away.
-func (c *copies) keep(ctx context.Context, one *copied) {
+// runReplica keeps one application in step until ctx ends, or the origin takes it away.
+func (c *copies) runReplica(ctx context.Context, one *copied) {
 	retry(ctx, func() (final bool) {
 		err := c.join(ctx, one)
 		if errors.Is(err, register.ErrApplication) {

@@ -30,8 +30,8 @@ import (
 // origin is sightline: the core runs natively, and there are accounts and pages for people.
 type origin struct {
 	people peopleSettings
-	keep   partition.Keep // of applications' logs
-	set    *predict.Set   // the newest network and its public models
+	keep   partition.Retention // of applications' logs
+	set    *predict.Set        // the newest network and its public models
 }
 
 // New makes the program sightline.
@@ -79,7 +79,7 @@ func (o *origin) parse(k *koanf.Koanf, s *server.Settings) (err error) {
 		o.keep.Writes, err = atLeastAnHour(k, "keep-writes")
 	}
 	if err == nil {
-		o.keep.Away, err = atLeastAnHour(k, "max-away")
+		o.keep.MaxOffline, err = atLeastAnHour(k, "max-away")
 	}
 	return err
 }
@@ -100,7 +100,7 @@ func (o *origin) open(_ context.Context, n *server.Node, _ server.Use) (opened s
 	engine, err := core.Open(core.Options{
 		Store: n.Folder.Store, Models: o.set, Hosted: n.Hosted, Clock: system.Now, Rand: system.Random, Seals: system.Random,
 		PublicURL: n.Settings.PublicURL, PublicAppID: n.Settings.PublicAppID, KeepPredicted: n.Settings.KeepPredicted, MaxAnswer: n.Settings.MaxAnswer,
-		Keep: o.keep, Tokens: n.Tokens, Accounts: n.Accounts, Calls: n.Accounts, Storage: n.Accounts, Rate: n.Settings.Rate, OperatorRate: n.Settings.OperatorRate, Copies: n.Settings.Copies, Audit: n.Accounts.Audit,
+		Retention: o.keep, Tokens: n.Tokens, Accounts: n.Accounts, Calls: n.Accounts, Storage: n.Accounts, Rate: n.Settings.Rate, OperatorRate: n.Settings.OperatorRate, Copies: n.Settings.Copies, Audit: n.Accounts.Audit,
 		PictureSize: func(h blob.Hash) (int64, error) { return n.Folder.Blobs.Len(context.Background(), h) },
 		Older:       func(base [32]byte) (*predict.Set, error) { return older(n.Folder, base) },
 	})

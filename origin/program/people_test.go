@@ -294,7 +294,7 @@ func TestPeopleSettings(t *testing.T) {
 	if o.people != (peopleSettings{signUps: 5, unverified: account.Storage{Inputs: 10_000, Bytes: 500 << 20}}) {
 		t.Errorf("settings = %+v, want limits of sign-ups and storage alone", o.people)
 	}
-	if o.keep != (partition.Keep{Age: 720 * time.Hour, Away: 2160 * time.Hour, Writes: 168 * time.Hour}) {
+	if o.keep != (partition.Retention{Age: 720 * time.Hour, MaxOffline: 2160 * time.Hour, Writes: 168 * time.Hour}) {
 		t.Errorf("logs are kept for %+v", o.keep)
 	}
 	for _, args := range [][]string{

@@ -147,7 +147,7 @@ type syncer struct {
 
 	mu     sync.Mutex // guards what follows
 	last   replica.Status
-	kept   string      // the application; empty: it is not kept yet
+	stored string      // the application; empty: it is not kept yet
 	moving *time.Timer // fires when nothing went forward; nil with --watch
 }
 
@@ -155,7 +155,7 @@ type syncer struct {
 func (s *syncer) standing(app string) (api.Standing, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.last.Standing(s.f.origin), app == s.kept && app != ""
+	return s.last.Standing(s.f.origin), app == s.stored && app != ""
 }
 
 // authorize proves who asks: the key.
@@ -201,7 +201,7 @@ func (s *syncer) open(ctx context.Context) error {
 	}
 	s.first = s.machine.Status()
 	s.mu.Lock()
-	s.last, s.kept = s.first, id
+	s.last, s.stored = s.first, id
 	s.mu.Unlock()
 	if s.oldConflicts, err = s.partition.CountConflicts(); err != nil {
 		return err

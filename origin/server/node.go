@@ -80,7 +80,7 @@ func OpenNode(ctx context.Context, s Settings, log *slog.Logger, u Use) (_ *Node
 		return nil, err
 	}
 	n.Hosted, err = blob.OpenHosted(blob.HostedOptions{
-		FS: n.Folder.Files, Blobs: n.Folder.Blobs, Random: system.Random, Keep: n.keeps, Lazy: true,
+		FS: n.Folder.Files, Blobs: n.Folder.Blobs, Random: system.Random, Keep: n.references, Lazy: true,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("data folder: %w", err)
@@ -100,7 +100,7 @@ func OpenNode(ctx context.Context, s Settings, log *slog.Logger, u Use) (_ *Node
 	if err := n.keepBundles(); err != nil {
 		return nil, fmt.Errorf("data folder: %w", err)
 	}
-	if err = n.Folder.CheckAfterPowerLoss(ctx, system.Boot(), n.keeps, log); err != nil {
+	if err = n.Folder.CheckAfterPowerLoss(ctx, system.Boot(), n.references, log); err != nil {
 		return nil, fmt.Errorf("data folder: %w", err)
 	}
 	if u.Work {
@@ -129,8 +129,8 @@ func (n *Node) keepBundles() error {
 	return n.Folder.DropBundles(n.Networks.Serves)
 }
 
-// keeps reports whether a record needs a blob.
-func (n *Node) keeps(h blob.Hash) bool { return n.Register == nil || n.Register.Keeps(h) }
+// references reports whether a record needs a blob.
+func (n *Node) references(h blob.Hash) bool { return n.Register == nil || n.Register.References(h) }
 
 func (n *Node) startPool() {
 	memory := system.MemoryLimit()

@@ -23,11 +23,11 @@ type Limits struct {
 	Uploads     uint64 // uploads of one application that no operation names yet; 100,000
 	Sites       uint64 // leases of one application at one time, edges aside; 10,000
 
-	Poll      time.Duration // longest wait of a poll; 25 s
-	Alive     time.Duration // time between keepalives; 15 s
-	Stream    time.Duration // life of a stream; an hour
-	KeepPart  time.Duration // life of an upload that nothing is added to; 10 minutes
-	KeepWhole time.Duration // time to push an operation that names an uploaded picture; an hour
+	Poll             time.Duration // longest wait of a poll; 25 s
+	Alive            time.Duration // time between keepalives; 15 s
+	Stream           time.Duration // life of a stream; an hour
+	PartialUploadTTL time.Duration // life of an upload that nothing is added to; 10 minutes
+	UploadTTL        time.Duration // time to push an operation that names an uploaded picture; an hour
 
 	Pictures int // analysed for one push; what is behind them is for the next; 32
 }
@@ -58,8 +58,8 @@ func (l *Limits) defaults() {
 	orTime(&l.Poll, 25*time.Second)
 	orTime(&l.Alive, 15*time.Second)
 	orTime(&l.Stream, time.Hour)
-	orTime(&l.KeepPart, 10*time.Minute)
-	orTime(&l.KeepWhole, time.Hour)
+	orTime(&l.PartialUploadTTL, 10*time.Minute)
+	orTime(&l.UploadTTL, time.Hour)
 	if l.Pictures == 0 {
 		l.Pictures = 32
 	}

@@ -107,7 +107,7 @@ func (u *uploads) add(ctx context.Context, x piece, now time.Time) (state, error
 		if u.whole == nil {
 			u.whole = map[uploaded]time.Time{}
 		}
-		u.whole[x.uploaded] = now.Add(u.o.Limits.KeepWhole)
+		u.whole[x.uploaded] = now.Add(u.o.Limits.UploadTTL)
 		u.take(x.app, 0, 1)
 	}
 	u.mu.Unlock()
@@ -169,7 +169,7 @@ func (u *uploads) gather(x piece, now time.Time) (s state, data []byte, err erro
 		}
 	}
 	p.data = append(p.data, x.data...)
-	p.over = now.Add(u.o.Limits.KeepPart)
+	p.over = now.Add(u.o.Limits.PartialUploadTTL)
 	return state{size: end}, nil, nil
 }
 

@@ -96,7 +96,7 @@ func (m *Machine) failed(l *lane, least time.Duration, err error) {
 func (m *Machine) lost(i int, l *lane, err error) error {
 	m.origin.unreachable = true
 	if i == laneDownload {
-		m.keepPart(l)
+		m.storePart(l)
 	}
 	if i == laneUpload {
 		m.upload.again()

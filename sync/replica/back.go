@@ -25,24 +25,24 @@ type back struct {
 	issued uint64    // own operations when that was found
 	gave   bool      // all was given back already: what is left is to ask what the log has of the site
 
-	at     partition.KeptAt // last place that was offered
-	older  uint32           // runs of kept entries before this one are offered last; 0: they are under way, or there are none
-	until  uint32           // the run at which those end; 0: all runs are offered
-	run    []partition.Kept // the entries to be offered next
-	sent   partition.KeptAt // place of the last entry of the request under way
-	own    bool             // own operations are offered
-	whole  bool             // they were
-	sites  []log.Site       // sites of own operations that are left
-	had    uint64           // last operation of our present site that the log had in the beginning
-	after  uint64           // last operation of the first that the origin has
-	count  int              // own operations of the request under way
-	asking bool             // the request under way asks for no more than what the log has of our site
-	shared bool             // issued is the last operation that both have, which the next one names to the log
+	at     partition.KeptAt        // last place that was offered
+	older  uint32                  // runs of kept entries before this one are offered last; 0: they are under way, or there are none
+	until  uint32                  // the run at which those end; 0: all runs are offered
+	run    []partition.StoredEntry // the entries to be offered next
+	sent   partition.KeptAt        // place of the last entry of the request under way
+	own    bool                    // own operations are offered
+	whole  bool                    // they were
+	sites  []log.Site              // sites of own operations that are left
+	had    uint64                  // last operation of our present site that the log had in the beginning
+	after  uint64                  // last operation of the first that the origin has
+	count  int                     // own operations of the request under way
+	asking bool                    // the request under way asks for no more than what the log has of our site
+	shared bool                    // issued is the last operation that both have, which the next one names to the log
 
 	lives map[ofSite]wire.Life // of the last operations that were offered
 
-	proof  []partition.Kept // entries of the log that show a rollback of the origin, or one place in it; empty: they are not being shown
-	proved uint64           // last one that was shown
+	proof  []partition.StoredEntry // entries of the log that show a rollback of the origin, or one place in it; empty: they are not being shown
+	proved uint64                  // last one that was shown
 }
 
 // ofSite are the entries of a site in a run of kept entries.
@@ -83,7 +83,7 @@ func (m *Machine) proves(g *wire.Grant) (bool, error) {
 	if err != nil || !sealed || k.At.Seq == m.back.proved {
 		return false, err
 	}
-	proof := []partition.Kept{k}
+	proof := []partition.StoredEntry{k}
 	if g.Do == wire.DoRebase && k.At.Seq <= g.Head && k.Op.Body != nil { // a log that was trimmed past it knows operations by name alone
 		if proof, err = m.upTo(k.At); err != nil {
 			return false, err
@@ -94,9 +94,9 @@ func (m *Machine) proves(g *wire.Grant) (bool, error) {
 }
 
 // upTo returns the kept entries up to one: the last of those that follow each other, as many as one request takes.
-func (m *Machine) upTo(at partition.KeptAt) (run []partition.Kept, err error) {
+func (m *Machine) upTo(at partition.KeptAt) (run []partition.StoredEntry, err error) {
 	room, chain := pushBytes, log.Chain{}
-	err = m.p.KeptAfter(partition.KeptAt{Run: at.Run}, func(k partition.Kept) bool {
+	err = m.p.KeptAfter(partition.KeptAt{Run: at.Run}, func(k partition.StoredEntry) bool {
 		if k.Before != chain {
 			run, room = nil, pushBytes
 		}
@@ -241,7 +241,7 @@ func (m *Machine) startBack(l *lane) error {
 }
 
 // entriesIn returns kept entries as those of the log.
-func entriesIn(run []partition.Kept) []log.Entry {
+func entriesIn(run []partition.StoredEntry) []log.Entry {
 	entries := make([]log.Entry, len(run))
 	for i := range run {
 		entries[i] = log.Entry{Seq: run[i].At.Seq, Op: run[i].Op}
@@ -274,7 +274,7 @@ func (m *Machine) uploadBack(l *lane) error {
 func (m *Machine) nextRun() error {
 	b := &m.back
 	room, sealed, gap := pushBytes, 0, false
-	err := m.p.KeptAfter(b.at, func(k partition.Kept) bool {
+	err := m.p.KeptAfter(b.at, func(k partition.StoredEntry) bool {
 		if b.until > 0 && k.At.Run >= b.until {
 			return false
 		}

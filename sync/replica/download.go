@@ -172,8 +172,8 @@ func (m *Machine) scanInputs() error {
 	return err
 }
 
-// keepPart stores the part of a picture that arrived before the connection was lost.
-func (m *Machine) keepPart(l *lane) {
+// storePart stores the part of a picture that arrived before the connection was lost.
+func (m *Machine) storePart(l *lane) {
 	d := &m.load
 	switch from, ok := rangeFrom(l.header); {
 	case l.status == 200:

@@ -39,9 +39,9 @@ type Partition interface {
 	Renewing() bool
 	Older() uint64
 	KeptOf() log.Epoch
-	LastKept() (k partition.Kept, sealed bool, err error)
+	LastKept() (k partition.StoredEntry, sealed bool, err error)
 	KeptFrom(backup uint64, chain log.Chain) (partition.KeptAt, error)
-	KeptAfter(at partition.KeptAt, yield func(partition.Kept) bool) error
+	KeptAfter(at partition.KeptAt, yield func(partition.StoredEntry) bool) error
 	ConfirmedSites() ([]log.Site, error)
 	ConfirmedAfter(site log.Site, after uint64, yield func(log.Op) bool) error
 	Lose(ops []log.Op, why string) error
@@ -145,7 +145,7 @@ type Machine struct {
 	audit   audit
 	load    download
 	origin  originState
-	kept    kept
+	durable durableCursor
 }
 
 // New makes a machine, which waits for Begin. Errors: ErrOptions and the store's.
@@ -183,7 +183,7 @@ func (m *Machine) Step(now time.Time, e Event) ([]Effect, error) {
 		err = m.advance()
 	}
 	if err == nil {
-		err = m.keep()
+		err = m.syncStore()
 	}
 	if err != nil {
 		m.dead = fmt.Errorf("replica: %w", err)
@@ -377,8 +377,8 @@ func (m *Machine) timer() {
 	if m.o.Audit > 0 {
 		soonest(m.audit.due)
 	}
-	if m.pull.caught && m.kept.cursor != m.p.Cursor() {
-		soonest(m.kept.next)
+	if m.pull.caught && m.durable.cursor != m.p.Cursor() {
+		soonest(m.durable.next)
 	}
 	if due != 0 {
 		m.effects = append(m.effects, WakeAt{At: m.wall.Add(due - m.at)})

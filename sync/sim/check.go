@@ -135,7 +135,7 @@ func (w *world) outbox(r *party) error {
 	}
 	held := map[log.Dot]bool{}
 	if w.origin.life > 0 {
-		if err := r.kept(func(op log.Op, _ *partition.Kept) { held[op.Dot] = true }); err != nil {
+		if err := r.kept(func(op log.Op, _ *partition.StoredEntry) { held[op.Dot] = true }); err != nil {
 			return err
 		}
 	}

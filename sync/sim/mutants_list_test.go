@@ -175,7 +175,7 @@ var mutants = []mutant{
 		to:   "err != nil && !r.deletes() && !$ {",
 	},
 	{
-		name: "a sync without space ends the machine", file: "sync/replica/keep.go",
+		name: "a sync without space ends the machine", file: "sync/replica/durable.go",
 		from: "if errors.Is(err, kv.ErrFull) {",
 		to:   "if errors.Is(err, kv.ErrFull) && !$ {",
 	},
@@ -250,17 +250,17 @@ var mutants = []mutant{
 		to:   "	if !$ {\n\t\town = m.p.replica.ours(own)\n\t}",
 	},
 	{
-		name: "pulled entries are not kept", file: "core/partition/kept.go",
-		from: "		p.tx.Put(keptKey(p.o.App, KeptAt{m.note.kept.run, x.Seq}), value)",
-		to:   "		if !$ {\n			p.tx.Put(keptKey(p.o.App, KeptAt{m.note.kept.run, x.Seq}), value)\n		}",
+		name: "pulled entries are not kept", file: "core/partition/stored.go",
+		from: "		p.tx.Put(storedEntryKey(p.o.App, KeptAt{m.note.kept.run, x.Seq}), value)",
+		to:   "		if !$ {\n			p.tx.Put(storedEntryKey(p.o.App, KeptAt{m.note.kept.run, x.Seq}), value)\n		}",
 	},
 	{
-		name: "kept entries go before they are stable", file: "core/partition/kept.go",
+		name: "kept entries go before they are stable", file: "core/partition/stored.go",
 		from: "	if n.cursor.Stable > n.kept.since {",
 		to:   "	if $ {\n		n.cursor.Stable = n.cursor.Seq\n	}\n	if n.cursor.Stable > n.kept.since {",
 	},
 	{
-		name: "a snapshot of a restored log drops what was kept", file: "core/partition/kept.go",
+		name: "a snapshot of a restored log drops what was kept", file: "core/partition/stored.go",
 		from: "	k.since = at\n",
 		to:   "	k.since = at\n	if $ {\n		m.p.tx.DeleteRange(under(m.p.o.App, keptName))\n	}\n",
 	},

@@ -23,8 +23,8 @@ type owed struct {
 }
 
 // kept yields what a replica holds of the log: entries that it pulled, and own operations, for which k is nil.
-func (r *party) kept(yield func(op log.Op, k *partition.Kept)) error {
-	err := r.part.KeptAfter(partition.KeptAt{}, func(k partition.Kept) bool {
+func (r *party) kept(yield func(op log.Op, k *partition.StoredEntry)) error {
+	err := r.part.KeptAfter(partition.KeptAt{}, func(k partition.StoredEntry) bool {
 		yield(k.Op, &k)
 		return true
 	})
@@ -50,7 +50,7 @@ func (w *world) owe(before, after *oracle) error {
 		if !ok || !r.up || r.edge != nil && r.edge.was || disk.durable < len(disk.batches) {
 			continue
 		}
-		err := r.kept(func(op log.Op, k *partition.Kept) {
+		err := r.kept(func(op log.Op, k *partition.StoredEntry) {
 			seq := before.at[op.Dot]
 			if seq == 0 || after.at[op.Dot] != 0 || k != nil && r.small { // which it drops for newer ones, perhaps before it gives back
 				return
@@ -286,7 +286,7 @@ func (w *world) keeps(r *party) error {
 		return nil
 	}
 	kept := map[uint64]bool{} // in any run: a restored log may be the same again
-	err := r.part.KeptAfter(partition.KeptAt{}, func(k partition.Kept) bool {
+	err := r.part.KeptAfter(partition.KeptAt{}, func(k partition.StoredEntry) bool {
 		if seq := k.At.Seq; seq > 0 && seq <= o.head() && k.Before == o.chains[seq-1] &&
 			bytes.Equal(log.Encode(nil, &k.Op), log.Encode(nil, &o.entries[seq-1].Op)) {
 			kept[seq] = true

@@ -41,7 +41,7 @@ func call(n uint32, do func([]byte) []byte) uint64 {
 //go:wasmexport open
 func open(n uint32) uint64 {
 	answer := call(n, the.Open)
-	if the.Keeps() {
+	if the.StoresPictures() {
 		runtime.GC() // otherwise the pace would be that of the memory in use before the start
 	}
 	pace()

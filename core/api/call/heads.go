@@ -22,11 +22,11 @@ type LoadedHead struct {
 type heads struct {
 	mu    sync.Mutex
 	byKey map[blob.Hash]*list.Element
-	order *list.List // of keptHead, the last used first
+	order *list.List // of cachedHead, the last used first
 	bytes int
 }
 
-type keptHead struct {
+type cachedHead struct {
 	key  blob.Hash
 	head *LoadedHead
 }
@@ -70,7 +70,7 @@ func (h *heads) find(key blob.Hash) *LoadedHead {
 		return nil
 	}
 	h.order.MoveToFront(e)
-	return e.Value.(keptHead).head
+	return e.Value.(cachedHead).head
 }
 
 func (h *heads) keep(key blob.Hash, head *LoadedHead) {
@@ -82,9 +82,9 @@ func (h *heads) keep(key blob.Hash, head *LoadedHead) {
 	if _, ok := h.byKey[key]; ok {
 		return
 	}
-	h.byKey[key] = h.order.PushFront(keptHead{key, head})
+	h.byKey[key] = h.order.PushFront(cachedHead{key, head})
 	for h.bytes += head.bytes; h.bytes > maxHeadBytes && h.order.Len() > 1; {
-		last := h.order.Remove(h.order.Back()).(keptHead)
+		last := h.order.Remove(h.order.Back()).(cachedHead)
 		delete(h.byKey, last.key)
 		h.bytes -= last.head.bytes
 	}

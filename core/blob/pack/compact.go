@@ -13,14 +13,14 @@ import (
 // changes.
 type compaction struct {
 	fsys    *FS
-	folders []string // still to be written, those above first
-	files   []kept   // likewise, by id
-	begun   bool     // the first of files has its create written
+	folders []string   // still to be written, those above first
+	files   []liveFile // likewise, by id
+	begun   bool       // the first of files has its create written
 	since   map[int64]*extent
 }
 
-// kept is a file as it was.
-type kept struct {
+// liveFile is a file as it was.
+type liveFile struct {
 	id      uint64
 	name    string
 	extents []*extent // still to be written
@@ -37,9 +37,9 @@ func (f *FS) compact() {
 		}
 	}
 	for _, n := range f.nodes {
-		c.files = append(c.files, kept{n.id, n.name, slices.Clone(n.extents)})
+		c.files = append(c.files, liveFile{n.id, n.name, slices.Clone(n.extents)})
 	}
-	slices.SortFunc(c.files, func(a, b kept) int { return cmp.Compare(a.id, b.id) })
+	slices.SortFunc(c.files, func(a, b liveFile) int { return cmp.Compare(a.id, b.id) })
 	f.compacts = c
 	f.journal.Compact(c)
 }

@@ -17,13 +17,13 @@ type place uint32
 //
 // A lock that is also held in each Append guards them.
 type places struct {
-	at      []int64 // by place
-	free    []place // to be given again
-	next    []int64 // by place: where it will lie after the compaction under way, 0 as long as that is not known; nil without
-	since   map[int64][]place
-	readers int
-	dead    map[place]int    // dropped while there were readers: its bytes
-	kept    map[place][]byte // those of dead that are no more in the file
+	at       []int64 // by place
+	free     []place // to be given again
+	next     []int64 // by place: where it will lie after the compaction under way, 0 as long as that is not known; nil without
+	since    map[int64][]place
+	readers  int
+	dead     map[place]int    // dropped while there were readers: its bytes
+	retained map[place][]byte // those of dead that are no more in the file
 }
 
 // errUnmoved says that a compaction has left out a place. It is a mistake of ours.
@@ -70,12 +70,12 @@ func (p *places) leave() {
 	for id := range p.dead {
 		p.free = append(p.free, id)
 	}
-	p.dead, p.kept = nil, nil
+	p.dead, p.retained = nil, nil
 }
 
 // where returns the offset of a place, or its bytes if the journal no longer has them.
 func (p *places) where(id place) (off int64, data []byte) {
-	if data, ok := p.kept[id]; ok {
+	if data, ok := p.retained[id]; ok {
 		return 0, data
 	}
 	return p.at[id], nil
@@ -106,7 +106,7 @@ func (p *places) switched(read func(off int64, p []byte) error) error {
 	kept := map[place][]byte{}
 	for i := range p.at {
 		id := place(i)
-		_, was := p.kept[id]
+		_, was := p.retained[id]
 		if p.next[id] != 0 || free[id] || was {
 			continue
 		}
@@ -119,10 +119,10 @@ func (p *places) switched(read func(off int64, p []byte) error) error {
 			return err
 		}
 	}
-	for id, data := range p.kept {
+	for id, data := range p.retained {
 		kept[id] = data
 	}
-	p.at, p.next, p.kept = p.next, nil, kept
+	p.at, p.next, p.retained = p.next, nil, kept
 	return nil
 }
 

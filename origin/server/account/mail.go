@@ -126,9 +126,9 @@ type post struct {
 	log    *slog.Logger
 	now    func() time.Time
 
-	keep bool
-	mu   sync.Mutex
-	kept []Mail // the newest last
+	keep   bool
+	mu     sync.Mutex
+	recent []Mail // the newest last
 }
 
 // send queues a mail; the zero Mail is none.
@@ -139,8 +139,8 @@ func (p *post) send(m Mail) {
 	m.At = p.now().UTC()
 	if p.keep {
 		p.mu.Lock()
-		p.kept = append(p.kept, m)
-		p.kept = p.kept[max(0, len(p.kept)-mostKept):]
+		p.recent = append(p.recent, m)
+		p.recent = p.recent[max(0, len(p.recent)-mostKept):]
 		p.mu.Unlock()
 	}
 	select {
@@ -154,7 +154,7 @@ func (p *post) send(m Mail) {
 func (r *Registry) Mails() []Mail {
 	r.post.mu.Lock()
 	defer r.post.mu.Unlock()
-	mails := slices.Clone(r.post.kept)
+	mails := slices.Clone(r.post.recent)
 	slices.Reverse(mails)
 	return mails
 }

@@ -53,7 +53,7 @@ func newUsed(t *testing.T, dir string) *used {
 	u.world.Step(t, time.Second)
 	u.copyBlobs()
 	u.pictures = []blob.Hash{u.picture("i0"), u.picture("i1"), u.picture("i2")}
-	h, err := blob.OpenHosted(blob.HostedOptions{FS: f.Files, Blobs: f.Blobs, Random: system.Random, Keep: u.world.Engine.Register.Keeps})
+	h, err := blob.OpenHosted(blob.HostedOptions{FS: f.Files, Blobs: f.Blobs, Random: system.Random, Keep: u.world.Engine.Register.References})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +71,7 @@ func (u *used) copyBlobs() {
 	u.t.Helper()
 	err := u.world.Blobs.Each(u.t.Context(), blob.Hash{}, func(h blob.Hash) error {
 		b, err := u.world.Blobs.Get(u.t.Context(), h)
-		if err == nil && u.world.Engine.Register.Keeps(h) {
+		if err == nil && u.world.Engine.Register.References(h) {
 			_, err = u.Blobs.Put(u.t.Context(), bytes.NewReader(b), h)
 		}
 		return err

@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// kept are the boxes of each box that players need; "" is the file itself. A box that is not a key here is kept as it is, with all
+// keptBoxes are the boxes of each box that players need; "" is the file itself. A box that is not a key here is kept as it is, with all
 // that is in it.
-var kept = map[string][]string{
+var keptBoxes = map[string][]string{
 	"":     {"ftyp", "styp", "moov", "moof", "mdat", "sidx", "mfra"},
 	"moov": {"mvhd", "trak", "mvex"},
 	"trak": {"tkhd", "edts", "tref", "tapt", "mdia"},
@@ -103,7 +103,7 @@ func find(data []byte, kinds ...string) []byte {
 func (f *film) reduce(kind string, body []byte, at int64) {
 	for b := range boxes(body, at) {
 		switch {
-		case !slices.Contains(kept[kind], b.kind):
+		case !slices.Contains(keptBoxes[kind], b.kind):
 			f.remove(b)
 		case b.kind == "trak" && !shown(b.body):
 			f.hidden[number(find(b.body, "tkhd"), idOffset(b.body))] = true
@@ -111,7 +111,7 @@ func (f *film) reduce(kind string, body []byte, at int64) {
 			f.remove(b)
 		case b.kind == "traf" && f.hidden[number(find(b.body, "tfhd"), 4)]:
 			f.remove(b)
-		case kept[b.kind] != nil:
+		case keptBoxes[b.kind] != nil:
 			f.reduce(b.kind, b.body, b.at+b.head)
 		}
 	}

@@ -151,8 +151,8 @@ func (r *ring) next(now time.Time, random io.Reader) (*ring, error) {
 	return out, out.publish()
 }
 
-// kept is the content of the file.
-type kept struct {
+// ringFile is the content of the file.
+type ringFile struct {
 	Version int   `json:"version"`
 	Keys    []key `json:"keys"`
 }
@@ -186,7 +186,7 @@ func load(files blob.FS) (_ *ring, err error) {
 
 // decode reads what [ring.encode] has written.
 func decode(b []byte) (*ring, error) {
-	var k kept
+	var k ringFile
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.DisallowUnknownFields()
 	if len(b) > maxFile || d.Decode(&k) != nil || k.Version != keptVersion || len(k.Keys) == 0 || len(k.Keys) > maxKeys {
@@ -207,7 +207,7 @@ func decode(b []byte) (*ring, error) {
 }
 
 func (r *ring) encode() ([]byte, error) {
-	return json.MarshalIndent(kept{keptVersion, r.keys}, "", "  ")
+	return json.MarshalIndent(ringFile{keptVersion, r.keys}, "", "  ")
 }
 
 // save replaces the file, whole or not at all.

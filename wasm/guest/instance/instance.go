@@ -116,7 +116,7 @@ func (i *Instance) Resume(data []byte) []byte {
 	i.guard("request", func() {
 		got := make([]api.Result, len(results))
 		for n := range results {
-			got[n] = i.keep(&results[n])
+			got[n] = i.storePicture(&results[n])
 		}
 		u.call.Resume(got)
 		i.goOn(&u)

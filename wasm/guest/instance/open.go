@@ -176,8 +176,8 @@ func (i *Instance) openStore() (kv.Store, error) {
 	return s, nil
 }
 
-// Keeps reports whether the store is in the memory of the instance.
-func (i *Instance) Keeps() bool { return i.pictures != nil }
+// StoresPictures reports whether the store is in the memory of the instance.
+func (i *Instance) StoresPictures() bool { return i.pictures != nil }
 
 // shut closes what is open, the last first.
 func (i *Instance) shut() error {

@@ -29,7 +29,7 @@ func (i *Instance) openPictures() (*pictures, error) {
 	p := &pictures{blobs: blob.NewMemory(blob.Options{})}
 	o := blob.HostedOptions{
 		Random: bufio.NewReaderSize(hostapi.Random{From: i.Imports}, drawnAtOnce),
-		Keep:   func(h blob.Hash) bool { return i.engine == nil || i.engine.Register.Keeps(h) },
+		Keep:   func(h blob.Hash) bool { return i.engine == nil || i.engine.Register.References(h) },
 		Lazy:   true,
 	}
 	if i.settings.Store == abi.StoreFiles {
@@ -65,8 +65,8 @@ func (i *Instance) inline(j *api.Job) {
 	}
 }
 
-// keep is a result as the engine takes it. A picture that came with it is held here.
-func (i *Instance) keep(r *abi.Result) api.Result {
+// storePicture is a result as the engine takes it. A picture that came with it is held here.
+func (i *Instance) storePicture(r *abi.Result) api.Result {
 	if i.pictures == nil || r.Err != nil || r.Picture == nil {
 		return r.Result
 	}

@@ -66,7 +66,7 @@ func (i *Instance) handBack(ctx context.Context, h *abi.Handed) error {
 		return nil
 	}
 	delete(i.tasks, h.Task)
-	return i.engine.Done(ctx, t, core.Result{Picture: i.keep(&h.Result)})
+	return i.engine.Done(ctx, t, core.Result{Picture: i.storePicture(&h.Result)})
 }
 
 // take takes new tasks: pictures for the host, and trainings, which are done here.

@@ -69,7 +69,7 @@ func TestKeptUntilListed(t *testing.T) {
 		if _, err := r.Pull(t.Context(), partition.Run{Epoch: c.Epoch, From: c.Seq, To: c.Seq, Chain: c.Chain, Stable: stable}); err != nil {
 			t.Fatal(err)
 		}
-		err := r.KeptAfter(partition.KeptAt{}, func(k partition.Kept) bool {
+		err := r.KeptAfter(partition.KeptAt{}, func(k partition.StoredEntry) bool {
 			older = older || k.At.Run == 1
 			return true
 		})

@@ -49,8 +49,8 @@ type KeptAt struct {
 	Seq uint64
 }
 
-// Kept is an entry as a replica keeps it.
-type Kept struct {
+// StoredEntry is an entry as a replica keeps it.
+type StoredEntry struct {
 	At     KeptAt
 	Before log.Chain // of the log before the entry
 	Life   uint64    // that made the operation; 0: unknown
@@ -77,7 +77,7 @@ type keeping struct {
 	to    uint64    `wire:"6"` // last entry of the run that Keep has kept; 0: none
 }
 
-func keptKey(app catalog.AppID, at KeptAt) []byte {
+func storedEntryKey(app catalog.AppID, at KeptAt) []byte {
 	return dotKey(app, keptName, log.Dot{Site: log.Site(at.Run), Seq: at.Seq})
 }
 
@@ -146,11 +146,11 @@ func (m *mix) keepRun(r *Run, before log.Chain) error {
 		value := encodeKeptEntry(nil, &entry)
 		if x.Seq <= m.note.kept.to { // it came before the snapshot
 			at := KeptAt{m.note.kept.run, x.Seq}
-			if err := m.dropKept(keptKey(p.o.App, at), keptKey(p.o.App, KeptAt{at.Run, at.Seq + 1}), always); err != nil {
+			if err := m.dropKept(storedEntryKey(p.o.App, at), storedEntryKey(p.o.App, KeptAt{at.Run, at.Seq + 1}), always); err != nil {
 				return err
 			}
 		}
-		p.tx.Put(keptKey(p.o.App, KeptAt{m.note.kept.run, x.Seq}), value)
+		p.tx.Put(storedEntryKey(p.o.App, KeptAt{m.note.kept.run, x.Seq}), value)
 		m.note.kept.bytes += uint64(len(value)) + keptBytes
 		before = before.Next(data)
 	}
@@ -204,11 +204,11 @@ func (m *mix) forgetKept() error {
 	}
 	if n.cursor.Stable > n.kept.since {
 		lo, _ := under(p.o.App, keptName)
-		if err := m.dropKept(lo, keptKey(p.o.App, KeptAt{Run: n.kept.run}), always); err != nil {
+		if err := m.dropKept(lo, storedEntryKey(p.o.App, KeptAt{Run: n.kept.run}), always); err != nil {
 			return err
 		}
 	}
-	err := m.dropKept(keptKey(p.o.App, KeptAt{Run: n.kept.run}), keptKey(p.o.App, KeptAt{n.kept.run, n.cursor.Stable + 1}), always)
+	err := m.dropKept(storedEntryKey(p.o.App, KeptAt{Run: n.kept.run}), storedEntryKey(p.o.App, KeptAt{n.kept.run, n.cursor.Stable + 1}), always)
 	if err != nil {
 		return err
 	}
@@ -287,7 +287,7 @@ func (p *Partition) KeptFrom(backup uint64, chain log.Chain) (from KeptAt, err e
 	if chain == (log.Chain{}) {
 		return from, nil
 	}
-	err = p.KeptAfter(KeptAt{}, func(k Kept) bool {
+	err = p.KeptAfter(KeptAt{}, func(k StoredEntry) bool {
 		if k.At.Seq == backup+1 && k.Before == chain {
 			from = KeptAt{k.At.Run, backup}
 		}
@@ -297,15 +297,15 @@ func (p *Partition) KeptFrom(backup uint64, chain log.Chain) (from KeptAt, err e
 }
 
 // KeptAfter yields the kept entries after a place, in the order in which they came, until yield returns false.
-func (p *Partition) KeptAfter(at KeptAt, yield func(Kept) bool) error {
+func (p *Partition) KeptAfter(at KeptAt, yield func(StoredEntry) bool) error {
 	return keptIn(p.o.Store, p.o.App, at, yield)
 }
 
-func keptIn(r kv.Reader, app catalog.AppID, at KeptAt, yield func(Kept) bool) error {
+func keptIn(r kv.Reader, app catalog.AppID, at KeptAt, yield func(StoredEntry) bool) error {
 	_, hi := under(app, keptName)
 	var failed error
-	err := r.Scan(keptKey(app, KeptAt{at.Run, at.Seq + 1}), hi, func(key, value []byte) bool {
-		k := Kept{}
+	err := r.Scan(storedEntryKey(app, KeptAt{at.Run, at.Seq + 1}), hi, func(key, value []byte) bool {
+		k := StoredEntry{}
 		if k, failed = readKept(key, bytes.Clone(value)); failed != nil {
 			return false
 		}
@@ -316,7 +316,7 @@ func keptIn(r kv.Reader, app catalog.AppID, at KeptAt, yield func(Kept) bool) er
 
 // LastKept returns the last entry that was kept of the log that is pulled now; false: there is none, or it came without a seal. Where that is not the
 // last of the log, since a snapshot came with a seal, it returns the place of the snapshot without an operation, Before being the chain up to it.
-func (p *Partition) LastKept() (k Kept, sealed bool, err error) {
+func (p *Partition) LastKept() (k StoredEntry, sealed bool, err error) {
 	lo, hi := under(p.o.App, keptName)
 	var failed error
 	err = p.o.Store.ScanBack(lo, hi, func(key, value []byte) bool {
@@ -325,17 +325,17 @@ func (p *Partition) LastKept() (k Kept, sealed bool, err error) {
 	})
 	defer p.locks.take(reading).unlock()
 	if p.replica == nil {
-		return Kept{}, false, ErrReplica
+		return StoredEntry{}, false, ErrReplica
 	}
 	n := &p.replica.note
 	sealed = k.At.Run == n.kept.run && len(k.Seal) > 0
 	if len(n.seal) > 0 && (!sealed || k.At.Seq < n.cursor.Seq) {
-		return Kept{At: KeptAt{n.kept.run, n.cursor.Seq}, Before: n.cursor.Chain, Seal: n.seal}, true, errors.Join(err, failed)
+		return StoredEntry{At: KeptAt{n.kept.run, n.cursor.Seq}, Before: n.cursor.Chain, Seal: n.seal}, true, errors.Join(err, failed)
 	}
 	return k, sealed, errors.Join(err, failed)
 }
 
-func readKept(key, value []byte) (k Kept, err error) {
+func readKept(key, value []byte) (k StoredEntry, err error) {
 	at := dotOf(key)
 	k.At = KeptAt{uint32(at.Site), at.Seq}
 	x, err := decodeKeptEntry(value)
