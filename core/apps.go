@@ -19,8 +19,8 @@ import (
 // errDeleted is the error of running calls and background work of an application that is deleted meanwhile.
 var errDeleted = fmt.Errorf("%w: the application was deleted", auth.ErrKeyUnknown)
 
-// gone reports whether an error says that the application was deleted meanwhile.
-func gone(err error) bool { return errors.Is(err, errDeleted) }
+// isDeleted reports whether an error says that the application was deleted meanwhile.
+func isDeleted(err error) bool { return errors.Is(err, errDeleted) }
 
 // apps holds the open applications, each with its partition, opened at the first request.
 //

@@ -303,7 +303,7 @@ func TestGoneRegisterEmpties(t *testing.T) {
 		old, seq := c.register(t)
 		why := c.gone(t, way)
 		data, later := c.register(t)
-		if x, err := catalog.DecodeRegister(data); err != nil || x.Gone != why || x.Record.ID != "" || x.Keys != nil {
+		if x, err := catalog.DecodeRegister(data); err != nil || x.Revoked != why || x.Record.ID != "" || x.Keys != nil {
 			t.Fatalf("register %+v, %v, want one that is %s", x, err, why)
 		}
 		if way == 2 {
@@ -319,7 +319,7 @@ func TestGoneRegisterEmpties(t *testing.T) {
 			}
 		}
 		r := catalog.Read(c.store, catalog.Control)
-		if gone, err := r.AppGone(c.app); !gone || err != nil {
+		if gone, err := r.AppDeleted(c.app); !gone || err != nil {
 			t.Errorf("the copy does not know that it is gone: %v", err)
 		}
 		if err := r.KeysOf(c.app, func(catalog.Key) bool { t.Error("a key is left"); return true }); err != nil {
@@ -354,7 +354,7 @@ func TestKillEmptiedCopies(t *testing.T) {
 		if err := register.Emptied(t.Context(), left); err != nil {
 			t.Fatal(err)
 		}
-		if gone, err := catalog.Read(left, catalog.Control).AppGone(c.app); err != nil || !gone && returned {
+		if gone, err := catalog.Read(left, catalog.Control).AppDeleted(c.app); err != nil || !gone && returned {
 			t.Fatalf("seed %d: gone %v, %v after a crash", seed, gone, err)
 		} else if !gone { // the whole of it was taken back, and comes again
 			if err := register.ApplyAppRecord(t.Context(), left, c.app, seq, data); err != nil {

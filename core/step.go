@@ -27,7 +27,7 @@ func (e *Engine) Step(ctx context.Context, now time.Time) (more bool, err error)
 	}
 	for _, app := range apps {
 		some, err := e.stepApp(ctx, now, app)
-		if err != nil && !gone(err) {
+		if err != nil && !isDeleted(err) {
 			return false, fmt.Errorf("application %s: %w", app.ID, err)
 		}
 		more = more || some
@@ -53,7 +53,7 @@ func (e *Engine) stepApp(ctx context.Context, now time.Time, app *application) (
 	if err != nil {
 		return false, err
 	}
-	gone, err := e.dropGone(ctx, app)
+	gone, err := e.purgeDeleted(ctx, app)
 	if err != nil {
 		return false, err
 	}
@@ -61,9 +61,9 @@ func (e *Engine) stepApp(ctx context.Context, now time.Time, app *application) (
 	return some || gone || moved, err
 }
 
-// dropGone deletes pictures of deleted inputs, unless another input has them too.
-func (e *Engine) dropGone(ctx context.Context, app *application) (more bool, err error) {
-	pictures, all := app.inputs.Gone(droppedOnce)
+// purgeDeleted deletes pictures of deleted inputs, unless another input has them too.
+func (e *Engine) purgeDeleted(ctx context.Context, app *application) (more bool, err error) {
+	pictures, all := app.inputs.Deleted(droppedOnce)
 	if all {
 		e.orphans.Store(true)
 	}

@@ -203,7 +203,7 @@ func (s *storage) count(account string) ([]catalog.AppID, error) {
 		if err == nil {
 			err = open.Partition.State(func(r catalog.Reader) error { return s.scan(app, r) })
 		}
-		if err != nil && !gone(err) && !errors.Is(err, register.ErrApplication) {
+		if err != nil && !isDeleted(err) && !errors.Is(err, register.ErrApplication) {
 			return nil, err
 		}
 	}

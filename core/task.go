@@ -123,7 +123,7 @@ const maxTrainings = 2
 // Done takes the result of a task. It returns errors of the store, and the task is then due again. It drops the result if the application
 // was deleted meanwhile.
 func (e *Engine) Done(ctx context.Context, t Task, r Result) error {
-	if err := e.done(ctx, t, r); !gone(err) {
+	if err := e.done(ctx, t, r); !isDeleted(err) {
 		return err
 	}
 	return nil

@@ -606,7 +606,7 @@ func putRasterCrop(e *field.Encoder, x *raster.Crop) {
 func putRegisterBytes(e *field.Encoder, x *registerBytes) {
 	e.Hash(1, x.Epoch[:])
 	e.Text(2, x.App)
-	e.Text(3, x.Gone)
+	e.Text(3, x.Revoked)
 	for i := range x.Record {
 		e.Raw(4, x.Record[i])
 	}
@@ -1313,7 +1313,7 @@ func getRegisterBytes(d *field.Decoder, x *registerBytes) {
 		case 2:
 			x.App = d.Text()
 		case 3:
-			x.Gone = d.Text()
+			x.Revoked = d.Text()
 		case 4:
 			x.Record = append(x.Record, d.Raw())
 		case 5:

@@ -51,8 +51,8 @@ func (r Reader) ClientOf(app string) (Client, error) {
 	return r.Client(string(id))
 }
 
-// AppGone reports whether an application with this id was deleted.
-func (r Reader) AppGone(id string) (bool, error) {
+// AppDeleted reports whether an application with this id was deleted.
+func (r Reader) AppDeleted(id string) (bool, error) {
 	v, err := kv.Find(r.kv, r.app.named(tableAppGone, id))
 	return v != nil, err
 }

@@ -396,7 +396,7 @@ func TestLeases(t *testing.T) {
 	if x, err := r.Register(app, "e"); err != nil || x.Edge.ID != "e" || x.Edge.Token != [32]byte{} {
 		t.Errorf("register %+v, %v", x, err)
 	}
-	if x, err := r.Register(app, ""); err != nil || x.Edge.ID != "" || x.Gone != "" {
+	if x, err := r.Register(app, ""); err != nil || x.Edge.ID != "" || x.Revoked != "" {
 		t.Errorf("a browser's register %+v, %v", x, err)
 	}
 	if _, err := r.Register(other, ""); !errors.Is(err, ErrNotFound) {
@@ -426,7 +426,7 @@ func TestLeases(t *testing.T) {
 	if got, err := r.Edge("e"); err != nil || got.Holds(app) {
 		t.Errorf("revoked, it holds: %+v, %v", got, err)
 	}
-	if x, err := r.Register(app, "e"); err != nil || x.Gone != GoneRevoked {
+	if x, err := r.Register(app, "e"); err != nil || x.Revoked != GoneRevoked {
 		t.Errorf("register %+v, %v", x, err)
 	}
 	write(t, store, func(w *Writer) {
@@ -440,7 +440,7 @@ func TestLeases(t *testing.T) {
 	if s, err := r.Site(4); err != nil || s.App != other {
 		t.Errorf("another's site %+v, %v", s, err)
 	}
-	if x, err := r.Register(app, ""); err != nil || x.Gone != GoneDeleted {
+	if x, err := r.Register(app, ""); err != nil || x.Revoked != GoneDeleted {
 		t.Errorf("register %+v, %v", x, err)
 	}
 }

@@ -220,7 +220,7 @@ func HostedInput(r kv.Reader, name [16]byte) (AppID, uint32, error) {
 
 // hosted returns the live input with an ordinal, of an application that is not deleted.
 func (r Reader) hosted(ord uint32) (Input, error) {
-	gone, err := Read(r.kv, Control).AppGone(r.app.String())
+	gone, err := Read(r.kv, Control).AppDeleted(r.app.String())
 	if err != nil {
 		return Input{}, err
 	}

@@ -20,15 +20,15 @@ const (
 
 // Register is the part of the control partition that a replica of an application needs, at one moment.
 type Register struct {
-	Epoch  log.Epoch // of the control log
-	App    string
-	Gone   string // why the replica must delete the application; then all fields below are empty. Empty: it keeps it
-	Record App
-	Keys   []Key // by hash, and the client: for an edge
-	Client Client
-	Edge   Edge  // that asks, without its token; its ID is empty: none does
-	Trust  Trust // for an edge
-	Extra  Extra
+	Epoch   log.Epoch // of the control log
+	App     string
+	Revoked string // why the replica must delete the application; then all fields below are empty. Empty: it keeps it
+	Record  App
+	Keys    []Key // by hash, and the client: for an edge
+	Client  Client
+	Edge    Edge  // that asks, without its token; its ID is empty: none does
+	Trust   Trust // for an edge
+	Extra   Extra
 }
 
 // Register returns what a replica of an application needs, from the control partition: with an
@@ -44,8 +44,8 @@ func (r Reader) Register(app, edge string) (x Register, err error) {
 	}
 	x.Record, err = r.App(app)
 	if errors.Is(err, ErrNotFound) {
-		if gone, _ := r.AppGone(app); gone {
-			return Register{App: app, Gone: GoneDeleted}, nil
+		if gone, _ := r.AppDeleted(app); gone {
+			return Register{App: app, Revoked: GoneDeleted}, nil
 		}
 	}
 	if err != nil {
@@ -55,7 +55,7 @@ func (r Reader) Register(app, edge string) (x Register, err error) {
 		return x, nil
 	}
 	if !x.Edge.Holds(app) {
-		return Register{App: app, Gone: GoneRevoked}, nil
+		return Register{App: app, Revoked: GoneRevoked}, nil
 	}
 	err = r.KeysOf(app, func(k Key) bool {
 		x.Keys = append(x.Keys, k)
@@ -76,21 +76,21 @@ func (r Reader) Register(app, edge string) (x Register, err error) {
 //
 //field:message register
 type registerBytes struct {
-	Epoch  log.Epoch `wire:"1"` // of the control log
-	App    string    `wire:"2"`
-	Gone   string    `wire:"3"`
-	Record [][]byte  `wire:"4"`
-	Keys   [][]byte  `wire:"5"`
-	Client [][]byte  `wire:"6"`
-	Edge   [][]byte  `wire:"7"`
-	Trust  [][]byte  `wire:"8"`
-	Extra  Extra     `wire:"*"`
+	Epoch   log.Epoch `wire:"1"` // of the control log
+	App     string    `wire:"2"`
+	Revoked string    `wire:"3"`
+	Record  [][]byte  `wire:"4"`
+	Keys    [][]byte  `wire:"5"`
+	Client  [][]byte  `wire:"6"`
+	Edge    [][]byte  `wire:"7"`
+	Trust   [][]byte  `wire:"8"`
+	Extra   Extra     `wire:"*"`
 }
 
 // Encode returns the register's bytes: those of two are equal when what they say is.
 func (x *Register) Encode() []byte {
-	r := registerBytes{Epoch: x.Epoch, App: x.App, Gone: x.Gone, Extra: x.Extra}
-	if x.Gone == "" {
+	r := registerBytes{Epoch: x.Epoch, App: x.App, Revoked: x.Revoked, Extra: x.Extra}
+	if x.Revoked == "" {
 		r.Record = [][]byte{encodeApp(nil, &x.Record)}
 		for i := range x.Keys {
 			r.Keys = append(r.Keys, encodeKey(nil, &x.Keys[i]))
@@ -115,7 +115,7 @@ func DecodeRegister(data []byte) (Register, error) {
 	if err != nil {
 		return Register{}, err
 	}
-	x := Register{Epoch: r.Epoch, App: r.App, Gone: r.Gone, Extra: r.Extra}
+	x := Register{Epoch: r.Epoch, App: r.App, Revoked: r.Revoked, Extra: r.Extra}
 	x.Record = lastOf(r.Record, decodeApp, &err)
 	for _, data := range r.Keys {
 		x.Keys = append(x.Keys, lastOf([][]byte{data}, decodeKey, &err))
@@ -147,7 +147,7 @@ func (x *Register) whole() bool {
 	if _, err := ParseAppID(x.App); err != nil {
 		return false
 	}
-	if x.Gone != "" {
+	if x.Revoked != "" {
 		return x.Record.ID == "" && x.Keys == nil && x.Client.ID == "" && x.Edge.ID == "" && x.Trust.empty()
 	}
 	for i := range x.Keys {
@@ -189,7 +189,7 @@ func (w *Writer) TakeRegister(x *Register, seq uint64) (taken bool, err error) {
 	}
 	w.tx.Put(registerKey(x.App), appendUint64(slices.Clone(x.Epoch[:]), seq))
 	w.takeTrust(x)
-	if x.Gone != "" {
+	if x.Revoked != "" {
 		return true, w.DeleteApp(&App{ID: x.App}, seq)
 	}
 	for i := range x.Keys {

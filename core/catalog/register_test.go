@@ -31,7 +31,7 @@ func aRegister() catalog.Register {
 }
 
 func TestRegisterBytes(t *testing.T) {
-	gone := catalog.Register{Epoch: log.Epoch{1}, App: catalog.AppID{1}.String(), Gone: catalog.GoneRevoked}
+	gone := catalog.Register{Epoch: log.Epoch{1}, App: catalog.AppID{1}.String(), Revoked: catalog.GoneRevoked}
 	for _, want := range []catalog.Register{aRegister(), gone} {
 		data := want.Encode()
 		got, err := catalog.DecodeRegister(data)
@@ -51,7 +51,7 @@ func TestRegisterBytes(t *testing.T) {
 func FuzzDecodeRegister(f *testing.F) {
 	x := aRegister()
 	f.Add(x.Encode())
-	x = catalog.Register{App: x.App, Gone: catalog.GoneDeleted}
+	x = catalog.Register{App: x.App, Revoked: catalog.GoneDeleted}
 	f.Add(x.Encode())
 	f.Add([]byte{1, 0x12, 0})
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -75,8 +75,8 @@ func FuzzDecodeRegister(f *testing.F) {
 		if taken, err := w.TakeRegister(&first, 1); err != nil || taken {
 			t.Fatalf("taken again %v, %v", taken, err)
 		}
-		if gone, err := w.AppGone(first.App); err != nil || gone != (first.Gone != "") {
-			t.Fatalf("gone %v, %v, want %q", gone, err, first.Gone)
+		if gone, err := w.AppDeleted(first.App); err != nil || gone != (first.Revoked != "") {
+			t.Fatalf("gone %v, %v, want %q", gone, err, first.Revoked)
 		}
 	})
 }

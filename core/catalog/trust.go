@@ -47,7 +47,7 @@ func (r Reader) TrustOf(app string) (Trust, error) {
 
 // takeTrust writes whom a register says to trust.
 func (w *Writer) takeTrust(x *Register) {
-	if x.Gone != "" || x.Trust.empty() {
+	if x.Revoked != "" || x.Trust.empty() {
 		w.tx.Delete(trustKey(x.App))
 		return
 	}

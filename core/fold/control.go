@@ -46,7 +46,7 @@ func (f *Fold) appCreate(b *log.AppCreate) (Verdict, error) {
 	if _, err := catalog.ParseAppID(b.ID); err != nil {
 		return refused("id"), nil
 	}
-	if gone, err := f.w.AppGone(b.ID); gone || err != nil {
+	if gone, err := f.w.AppDeleted(b.ID); gone || err != nil {
 		return Verdict{Code: Gone}, err
 	}
 	other, err := f.w.App(b.ID)

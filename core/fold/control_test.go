@@ -313,7 +313,7 @@ func (r *register) compare(w *world, ids []string) {
 		if want != nil {
 			apps++
 		}
-		if gone, err := read.AppGone(id); gone != r.was(id) || err != nil {
+		if gone, err := read.AppDeleted(id); gone != r.was(id) || err != nil {
 			w.Fatalf("application %s is gone: %v, %v", id, gone, err)
 		}
 		var keys []catalog.Key

@@ -20,7 +20,7 @@ func (w *Worker) Watch(o fold.Outcome) {
 			n.moved = true
 		}
 		if c.Before != nil && c.After == nil && !c.Before.Blob.IsZero() {
-			n.gone = append(n.gone, c.Before.Blob)
+			n.deleted = append(n.deleted, c.Before.Blob)
 		}
 	}
 	w.inbox.put(n)
@@ -30,7 +30,7 @@ func (w *Worker) Watch(o fold.Outcome) {
 type news struct {
 	pending bool        // there may be inputs to process that were not looked at
 	moved   bool        // an ordinal may be another input's
-	gone    []blob.Hash // pictures of deleted inputs
+	deleted []blob.Hash // pictures of deleted inputs
 	all     bool        // all inputs were deleted
 }
 
@@ -45,7 +45,7 @@ func (b *inbox) put(n news) {
 	defer b.mu.Unlock()
 	b.pending = b.pending || n.pending
 	b.moved = b.moved || n.moved || n.all
-	b.gone = append(b.gone, n.gone...)
+	b.deleted = append(b.deleted, n.deleted...)
 	b.all = b.all || n.all
 }
 
@@ -72,14 +72,14 @@ func (b *inbox) settle() {
 	b.moved = false
 }
 
-// Gone hands out at most n pictures whose input was deleted since they were last asked for,
+// Deleted hands out at most n pictures whose input was deleted since they were last asked for,
 // each of which another input may have; all: all inputs were, and any picture may be meant.
-func (w *Worker) Gone(n int) (pictures []blob.Hash, all bool) {
+func (w *Worker) Deleted(n int) (pictures []blob.Hash, all bool) {
 	b := &w.inbox
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	all, b.all = b.all, false
-	n = min(n, len(b.gone))
-	pictures, b.gone = b.gone[:n:n], b.gone[n:]
+	n = min(n, len(b.deleted))
+	pictures, b.deleted = b.deleted[:n:n], b.deleted[n:]
 	return pictures, all
 }

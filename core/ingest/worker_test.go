@@ -248,17 +248,17 @@ func TestGone(t *testing.T) {
 		s.submit(&log.InputDelete{Input: s.input(fmt.Sprint(i)).Dot})
 	}
 	s.submit(&log.InputDelete{Input: s.input("failed").Dot}) // has no picture
-	if got, all := s.worker.Gone(2); !slices.Equal(got, want[:2]) || all {
+	if got, all := s.worker.Deleted(2); !slices.Equal(got, want[:2]) || all {
 		t.Errorf("Gone(2) = %v, %v, want %v", got, all, want[:2])
 	}
-	if got, all := s.worker.Gone(2); !slices.Equal(got, want[2:3]) || all {
+	if got, all := s.worker.Deleted(2); !slices.Equal(got, want[2:3]) || all {
 		t.Errorf("Gone(2) = %v, %v, want %v", got, all, want[2:3])
 	}
 	s.submit(&log.InputDeleteAll{})
-	if got, all := s.worker.Gone(2); len(got) != 0 || !all {
+	if got, all := s.worker.Deleted(2); len(got) != 0 || !all {
 		t.Errorf("Gone(2) = %v, %v, want all", got, all)
 	}
-	if got, all := s.worker.Gone(2); len(got) != 0 || all {
+	if got, all := s.worker.Deleted(2); len(got) != 0 || all {
 		t.Errorf("Gone(2) = %v, %v, want nothing", got, all)
 	}
 }

@@ -10,10 +10,10 @@ import (
 // applied to it. It is not safe for concurrent use. The base must not change below the
 // keys that are written here: a fold overlays the part of a store that it alone writes, or a snapshot.
 type Overlay struct {
-	base    Reader
-	batch   Batch
-	pending written // results of single keys, over deleted ranges
-	gone    []span  // deleted ranges of the base: ascending, apart; replaced, never changed
+	base          Reader
+	batch         Batch
+	pending       written // results of single keys, over deleted ranges
+	deletedRanges []span  // deleted ranges of the base: ascending, apart; replaced, never changed
 }
 
 // span is the keys lo ≤ key < hi.
@@ -34,7 +34,7 @@ func NewOverlay(base Reader) *Overlay {
 
 // Reset empties the batch, keeping its memory, and uses another base. Earlier results of Batch become invalid.
 func (o *Overlay) Reset(base Reader) {
-	o.base, o.gone = base, nil
+	o.base, o.deletedRanges = base, nil
 	o.batch.Reset()
 	o.pending.reset()
 }
@@ -56,7 +56,7 @@ func (o *Overlay) DeleteRange(lo, hi []byte) {
 		return
 	}
 	o.pending.drop(lo, hi)
-	o.gone = union(o.gone, span{lo, hi})
+	o.deletedRanges = union(o.deletedRanges, span{lo, hi})
 }
 
 // union returns spans with s, joined where they touch.
@@ -85,8 +85,8 @@ func (o *Overlay) Get(key []byte) ([]byte, error) {
 		}
 		return append([]byte{}, e.value...), nil
 	}
-	i := sort.Search(len(o.gone), func(i int) bool { return bytes.Compare(o.gone[i].hi, key) > 0 })
-	if i < len(o.gone) && bytes.Compare(o.gone[i].lo, key) <= 0 {
+	i := sort.Search(len(o.deletedRanges), func(i int) bool { return bytes.Compare(o.deletedRanges[i].hi, key) > 0 })
+	if i < len(o.deletedRanges) && bytes.Compare(o.deletedRanges[i].lo, key) <= 0 {
 		return nil, ErrNotFound
 	}
 	return o.base.Get(key)
@@ -96,7 +96,7 @@ func (o *Overlay) Get(key []byte) ([]byte, error) {
 func (o *Overlay) Scan(lo, hi []byte, yield func(key, value []byte) bool) error {
 	m := merge{yield: yield, before: func(a, b []byte) bool { return bytes.Compare(a, b) < 0 }}
 	m.pending = o.pending.within(lo, hi)
-	for _, s := range gaps(o.gone, lo, hi) {
+	for _, s := range gaps(o.deletedRanges, lo, hi) {
 		if err := o.base.Scan(s.lo, s.hi, m.base); err != nil || m.stopped {
 			return err
 		}
@@ -110,7 +110,7 @@ func (o *Overlay) ScanBack(lo, hi []byte, yield func(key, value []byte) bool) er
 	m := merge{yield: yield, before: func(a, b []byte) bool { return bytes.Compare(a, b) > 0 }}
 	m.pending = o.pending.within(lo, hi)
 	slices.Reverse(m.pending)
-	for _, s := range slices.Backward(gaps(o.gone, lo, hi)) {
+	for _, s := range slices.Backward(gaps(o.deletedRanges, lo, hi)) {
 		if err := o.base.ScanBack(s.lo, s.hi, m.base); err != nil || m.stopped {
 			return err
 		}

@@ -32,7 +32,7 @@ type entry struct {
 const (
 	placeBits  = 40
 	placeMask  = 1<<placeBits - 1
-	gone       = placeMask // the place of a key that was let go of
+	freedPlace = placeMask // the place of a key that was let go of
 	fewSlots   = 64
 	manySlots  = 1 << 12
 	orderAfter = 32 // ranges asked for before the order is kept up: to look through all keys costs a thirtieth of that
@@ -79,7 +79,7 @@ func (w *written) find(key []byte, hash uint64) (slot int, e entry, ok bool) {
 		if s == 0 {
 			return i, entry{}, false
 		}
-		if s>>placeBits != hash>>placeBits || s&placeMask == gone {
+		if s>>placeBits != hash>>placeBits || s&placeMask == freedPlace {
 			continue
 		}
 		if e := w.at(s & placeMask); bytes.Equal(e.key, key) {
@@ -119,7 +119,7 @@ func (w *written) grow() {
 	w.slots, w.used = make([]uint64, max(fewSlots, 2*len(old))), 0
 	mask := len(w.slots) - 1
 	for _, s := range old {
-		if s == 0 || s&placeMask == gone {
+		if s == 0 || s&placeMask == freedPlace {
 			continue
 		}
 		i := int(hashKey(w.at(s&placeMask).key)) & mask
@@ -134,11 +134,11 @@ func (w *written) grow() {
 // drop lets go of the keys lo ≤ key < hi.
 func (w *written) drop(lo, hi []byte) {
 	for i, s := range w.slots {
-		if s == 0 || s&placeMask == gone {
+		if s == 0 || s&placeMask == freedPlace {
 			continue
 		}
 		if e := w.at(s & placeMask); bytes.Compare(e.key, lo) >= 0 && bytes.Compare(e.key, hi) < 0 {
-			w.slots[i] |= gone
+			w.slots[i] |= freedPlace
 			if w.ordered != nil {
 				w.ordered.Delete(e)
 			}
@@ -178,7 +178,7 @@ func byKey(a, b entry) bool { return bytes.Compare(a.key, b.key) < 0 }
 
 func (w *written) each(yield func(entry)) {
 	for _, s := range w.slots {
-		if s != 0 && s&placeMask != gone {
+		if s != 0 && s&placeMask != freedPlace {
 			yield(w.at(s & placeMask))
 		}
 	}

@@ -37,7 +37,7 @@ func (p *Partition) Deleted(id string) (by log.Entry, known bool, err error) {
 	if by, known, err = p.deleted(id); err != nil || p.replica == nil {
 		return by, known, err
 	}
-	pulled, noted, err := p.gone(id)
+	pulled, noted, err := p.deletion(id)
 	if err == nil && noted && (!known || pulled.Op.Dot != by.Op.Dot && pulled.Op.At > by.Op.At) {
 		return pulled, true, nil
 	}

@@ -241,7 +241,7 @@ func (m *mix) entries(entries []log.Entry) error {
 		return err
 	}
 	m.log = out
-	if err := p.noteGone(p.tx, entries, verdicts); err != nil {
+	if err := p.recordDeletion(p.tx, entries, verdicts); err != nil {
 		return err
 	}
 	var own []int // of our operations among the entries

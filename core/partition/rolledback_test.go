@@ -73,7 +73,7 @@ func TestRolledBack(t *testing.T) {
 			for again := range 2 { // another replica gives back the same
 				b, listed := keptBy(t, r), tt.conflicts
 				if again == 0 { // the second one brings the picture
-					b.Gone = map[log.Dot]string{a: partition.LostPicture}
+					b.Missing = map[log.Dot]string{a: partition.LostPicture}
 					listed++
 				}
 				if err := p.TakeBack(t.Context(), &b, nil); err != nil {
@@ -189,7 +189,7 @@ func TestRolledBackPicture(t *testing.T) {
 		{"with the picture", r, nil, "[]"},
 	} {
 		b := keptBy(t, step.by)
-		b.Gone = step.gone
+		b.Missing = step.gone
 		if err := p.TakeBack(t.Context(), &b, nil); err != nil {
 			t.Fatal(err)
 		}

@@ -98,7 +98,7 @@ type Back struct {
 	Entries []log.Entry
 	Lives   []SiteLife
 	Seal    []byte             // of the log up to the last entry
-	Gone    map[log.Dot]string // why, of operations whose picture or manifest this origin lacks
+	Missing map[log.Dot]string // why, of operations whose picture or manifest this origin lacks
 }
 
 // TakeBack appends those entries that the log lost when it was restored from a backup, and lists as conflicts those that it
@@ -246,14 +246,14 @@ func (p *Partition) sort(b *Back) (*taking, error) {
 			if name, taken := t.rolled.seen[lostOp{d, op.At}]; !taken {
 				t.ops, t.own = append(t.ops, *op), append(t.own, true)
 				t.exact = false
-				if b.Gone[d] != "" {
-					t.lose(op, b.Gone[d])
+				if b.Missing[d] != "" {
+					t.lose(op, b.Missing[d])
 				}
-			} else if op.Dot = name; b.Gone[d] == "" {
+			} else if op.Dot = name; b.Missing[d] == "" {
 				err = t.found(op)
 			}
 		case d.Seq <= had[d.Site]:
-			if err = t.compare(op, life); err == nil && b.Gone[d] == "" {
+			if err = t.compare(op, life); err == nil && b.Missing[d] == "" {
 				err = t.found(op)
 			}
 		case !sealed:
@@ -261,7 +261,7 @@ func (p *Partition) sort(b *Back) (*taking, error) {
 		case d.Seq != had[d.Site]+1 || d.Site == p.o.Site:
 			t.lose(op, "operations before it are lost")
 		default:
-			if err = t.take(op, lives[d.Site], b.Gone[d]); t.taken[d] {
+			if err = t.take(op, lives[d.Site], b.Missing[d]); t.taken[d] {
 				had[d.Site] = d.Seq
 			}
 		}

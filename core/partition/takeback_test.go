@@ -95,7 +95,7 @@ func TestTakeBack(t *testing.T) {
 	gone := restored(t, image, 4)
 	lacking := keptBy(t, r)
 	first := lacking.Entries[len(lacking.Entries)-2].Op
-	lacking.Gone = map[log.Dot]string{first.Dot: partition.LostPicture}
+	lacking.Missing = map[log.Dot]string{first.Dot: partition.LostPicture}
 	if err := gone.TakeBack(t.Context(), &lacking, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -237,7 +237,7 @@ func TestTakeBackOtherLife(t *testing.T) {
 	}
 
 	p, b = restored(t, image, 2), keptBy(t, r)
-	b.Gone = map[log.Dot]string{{Site: 9, Seq: 2}: partition.LostPicture}
+	b.Missing = map[log.Dot]string{{Site: 9, Seq: 2}: partition.LostPicture}
 	if err := p.TakeBack(t.Context(), &b, nil); err != nil {
 		t.Fatal(err)
 	}

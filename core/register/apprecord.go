@@ -111,7 +111,7 @@ func (c Copied) Take(seq uint64, data []byte) (gone string, err error) {
 	if err != nil {
 		return "", err
 	}
-	return x.Gone, c.Of.ApplyAppRecord(context.Background(), c.App, seq, data)
+	return x.Revoked, c.Of.ApplyAppRecord(context.Background(), c.App, seq, data)
 }
 
 // ApplyAppRecord stores an origin's register of an application, with its place in the control log, in the store of a copy, in one synced
@@ -142,7 +142,7 @@ func applyAppRecord(ctx context.Context, store kv.Store, app string, seq uint64,
 		return fmt.Errorf("app record of %s: %w", app, err)
 	}
 	if newer {
-		applied(x.Gone != "")
+		applied(x.Revoked != "")
 	}
 	return Emptied(ctx, store)
 }

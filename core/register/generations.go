@@ -57,7 +57,7 @@ func (t *Tokens) Over(client string, seq uint64, at time.Time) bool {
 }
 
 // began takes an operation of the control log with which a generation of tokens may begin.
-func (o *outdated) began(e *log.Entry) {
+func (o *revocations) began(e *log.Entry) {
 	var app, client string
 	switch b := e.Op.Body.(type) {
 	case *log.ClientSet:

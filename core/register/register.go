@@ -116,8 +116,8 @@ type Register struct {
 		mu    sync.Mutex
 		known bool // no number that is leased was leased before
 	}
-	gone   outdated
-	closed atomic.Bool
+	revocations revocations
+	closed      atomic.Bool
 }
 
 // listed is the list of the applications' ids, which the background asks for many times a

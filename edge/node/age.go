@@ -24,12 +24,12 @@ type age struct {
 	store kv.Store
 	key   []byte
 
-	mu     sync.Mutex
-	old    time.Duration // at the moment at
-	at     time.Time
-	stored time.Duration // as the store has it
-	due    time.Duration // since it was kept
-	gone   bool          // nothing is kept any more
+	mu      sync.Mutex
+	old     time.Duration // at the moment at
+	at      time.Time
+	stored  time.Duration // as the store has it
+	due     time.Duration // since it was kept
+	revoked bool          // nothing is kept any more
 }
 
 // never is the age before the first contact.
@@ -102,7 +102,7 @@ func (a *age) look(now time.Time) (time.Duration, error) {
 // persist writes the age where it is time to. It need not outlive a power cut: then the one before it does,
 // which says the same.
 func (a *age) persist(now bool) error {
-	if a.gone || !now && a.due < storeInterval {
+	if a.revoked || !now && a.due < storeInterval {
 		return nil
 	}
 	a.due = 0
@@ -119,15 +119,15 @@ func (a *age) persist(now bool) error {
 func (a *age) end() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.gone = true
+	a.revoked = true
 }
 
 // back undoes end: nothing was heard of the keys since.
 func (a *age) back() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.gone {
-		a.gone, a.old, a.stored = false, never, never
+	if a.revoked {
+		a.revoked, a.old, a.stored = false, never, never
 	}
 }
 

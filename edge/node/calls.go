@@ -33,7 +33,7 @@ type calls struct {
 	record          // as it is now
 	written  record // as it is in the store
 	reported uint64 // count that the origin has confirmed since the start
-	gone     bool   // the application was taken away: nothing is written any more
+	revoked  bool   // the application was taken away: nothing is written any more
 }
 
 // record holds the values of calls that the store keeps.
@@ -92,7 +92,7 @@ func (c *calls) confirm(count uint64, over time.Time) error {
 func (c *calls) write() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.gone || c.record == c.written {
+	if c.revoked || c.record == c.written {
 		return nil
 	}
 	var b kv.Batch
@@ -108,15 +108,15 @@ func (c *calls) write() error {
 func (c *calls) end() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.gone = true
+	c.revoked = true
 }
 
 // back undoes end. The count begins at zero, as the store was emptied.
 func (c *calls) back() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.gone {
-		c.gone, c.record, c.written, c.reported = false, record{}, record{}, 0
+	if c.revoked {
+		c.revoked, c.record, c.written, c.reported = false, record{}, record{}, 0
 	}
 }
 

@@ -52,20 +52,20 @@ type copied struct {
 
 	calls *calls // that were answered here
 
-	mu      sync.Mutex
-	status  replica.Status
-	stale   time.Duration // after which nothing is written; 0: the default
-	trust   catalog.Trust // the keys that verify tokens
-	account string        // that it belongs to; empty: the operator's
-	link    *link.Link    // nil: none runs
-	problem string        // without a link
-	gone    *goneBy
-	own     bool                       // the origin refused the application, and operations of this edge may be its only ones
-	waits   map[blob.Hash][]chan error // who needs a picture
+	mu         sync.Mutex
+	status     replica.Status
+	stale      time.Duration // after which nothing is written; 0: the default
+	trust      catalog.Trust // the keys that verify tokens
+	account    string        // that it belongs to; empty: the operator's
+	link       *link.Link    // nil: none runs
+	problem    string        // without a link
+	revocation *revocation
+	own        bool                       // the origin refused the application, and operations of this edge may be its only ones
+	waits      map[blob.Hash][]chan error // who needs a picture
 }
 
-// goneBy is a register that takes an application away, which waits until its guest is at rest.
-type goneBy struct {
+// revocation is a register that takes an application away, which waits until its guest is at rest.
+type revocation struct {
 	seq  uint64
 	data []byte
 }
@@ -273,7 +273,7 @@ func (c *copies) join(ctx context.Context, one *copied) error {
 	if err != nil {
 		return err
 	}
-	if x.Gone != "" {
+	if x.Revoked != "" {
 		one.end()
 		return register.ApplyAppRecord(ctx, c.store, one.app, seq, data)
 	}
@@ -318,7 +318,7 @@ func (c *copies) purge(ctx context.Context, one *copied, why error) (final bool,
 	c.e.detach(one.app)
 	one.end()
 	one.mu.Lock()
-	gone, own := one.gone, one.own
+	gone, own := one.revocation, one.own
 	one.mu.Unlock()
 	final = gone != nil || own
 	if gone == nil && final {
@@ -326,10 +326,10 @@ func (c *copies) purge(ctx context.Context, one *copied, why error) (final bool,
 		if err != nil {
 			return false, err
 		}
-		gone = &goneBy{seq + 1, (&catalog.Register{Epoch: epoch, App: one.app, Gone: catalog.GoneRevoked}).Encode()}
+		gone = &revocation{seq + 1, (&catalog.Register{Epoch: epoch, App: one.app, Revoked: catalog.GoneRevoked}).Encode()}
 	}
 	if !final {
-		gone = &goneBy{0, (&catalog.Register{App: one.app, Gone: catalog.GoneRevoked}).Encode()}
+		gone = &revocation{0, (&catalog.Register{App: one.app, Revoked: catalog.GoneRevoked}).Encode()}
 	}
 	if err := register.ApplyAppRecord(ctx, c.store, one.app, gone.seq, gone.data); err != nil {
 		return false, err
@@ -355,10 +355,10 @@ func (c *copies) TakeRegister(app string, seq uint64, data []byte) error {
 	if one == nil {
 		return register.ErrApplication
 	}
-	if x.Gone != "" {
+	if x.Revoked != "" {
 		one.mu.Lock()
 		defer one.mu.Unlock()
-		one.gone = &goneBy{seq, data}
+		one.revocation = &revocation{seq, data}
 		return nil
 	}
 	return c.take(context.Background(), one, seq, data)

@@ -312,7 +312,7 @@ func (s *syncer) purged(err error) error {
 	if s.purge == nil || s.purge.KeepOutbox {
 		return fmt.Errorf("%w; no local data was deleted", err)
 	}
-	gone := catalog.Register{App: s.app.String(), Gone: catalog.GoneDeleted} // of no place in a log: a later run may join again
+	gone := catalog.Register{App: s.app.String(), Revoked: catalog.GoneDeleted} // of no place in a log: a later run may join again
 	return errors.Join(err, s.engine.Register.ApplyAppRecord(context.Background(), s.app.String(), 0, gone.Encode()))
 }
 

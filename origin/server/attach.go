@@ -41,7 +41,7 @@ func Attach(ctx context.Context, dir string, env *Env, u Use) (_ control.Folder,
 		client := Dial(dir)
 		if _, e := control.Apps.Do(ctx, client, control.Nothing{}); e == nil {
 			return client, client.Close, nil
-		} else if !system.IsGone(e) && !errors.Is(e, io.EOF) { // with io.EOF it has just ended
+		} else if !system.IsNotListening(e) && !errors.Is(e, io.EOF) { // with io.EOF it has just ended
 			return nil, nil, errors.Join(fmt.Errorf("%w, and the server does not respond on its control socket: %w", err, e), client.Close())
 		}
 		if err := errors.Join(client.Close(), ctx.Err()); err != nil {

@@ -64,7 +64,7 @@ func (c *call) identify(named ...string) error {
 		return nil
 	}
 	for _, app := range named {
-		if gone := c.gone(app); gone != nil {
+		if gone := c.refuseDeleted(app); gone != nil {
 			return gone
 		}
 	}
@@ -125,12 +125,12 @@ func (w *who) caller() string {
 	return w.principal.Caller
 }
 
-// gone is the refusal for an application that was deleted; nil: it was not.
-func (c *call) gone(app string) error {
+// refuseDeleted is the refusal for an application that was deleted; nil: it was not.
+func (c *call) refuseDeleted(app string) error {
 	if _, err := catalog.ParseAppID(app); err != nil {
 		return nil
 	}
-	if gone, err := c.f.o.Register.AppGone(app); err != nil || !gone {
+	if gone, err := c.f.o.Register.AppDeleted(app); err != nil || !gone {
 		return err
 	}
 	return &wire.Refusal{Code: wire.RefusedGone, Detail: "the application was deleted"}
@@ -188,7 +188,7 @@ func (c *call) reach(app string) (*partition.Partition, error) {
 // enter opens an application for who asks.
 func (c *call) enter(app string) (*partition.Partition, error) {
 	if c.edge != nil && slices.Contains(c.edge.Apps, app) {
-		if gone := c.gone(app); gone != nil {
+		if gone := c.refuseDeleted(app); gone != nil {
 			return nil, gone
 		}
 	}
@@ -197,7 +197,7 @@ func (c *call) enter(app string) (*partition.Partition, error) {
 	}
 	p, err := c.f.o.Engine.Partition(app)
 	if err != nil {
-		if gone := c.gone(app); gone != nil {
+		if gone := c.refuseDeleted(app); gone != nil {
 			return nil, gone
 		}
 		return nil, err

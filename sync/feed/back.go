@@ -53,7 +53,7 @@ func (c *call) back() (api.Response, error) {
 	}
 	if len(entries) > 0 {
 		if err := c.takeBack(p, &m, entries); err != nil {
-			if gone := c.gone(m.App); gone != nil {
+			if gone := c.refuseDeleted(m.App); gone != nil {
 				return api.Response{}, gone
 			}
 			return api.Response{}, err
@@ -140,7 +140,7 @@ func (c *call) takeBack(p *partition.Partition, m *wire.Back, entries []log.Entr
 	}
 	n := needs{c: c, p: p}
 	defer n.release()
-	if b.Gone, err = n.regain(ops); err != nil {
+	if b.Missing, err = n.regain(ops); err != nil {
 		return err
 	}
 	err = p.TakeBack(c.ctx, &b, n.also)

@@ -177,7 +177,7 @@ func (f *Feed) logFailure(err error) {
 
 // closed reports whether the application was deleted under the reader.
 func (x *reader) closed() bool {
-	gone, err := x.c.f.o.Register.AppGone(x.c.app)
+	gone, err := x.c.f.o.Register.AppDeleted(x.c.app)
 	return err == nil && gone
 }
 

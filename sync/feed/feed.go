@@ -104,7 +104,7 @@ func New(o Options) (*Feed, error) {
 func (f *Feed) Step(ctx context.Context) error {
 	now := f.o.Clock()
 	gone := func(app string) bool {
-		gone, err := f.o.Register.AppGone(app)
+		gone, err := f.o.Register.AppDeleted(app)
 		return err == nil && gone
 	}
 	f.trees.sweep(now, gone)

@@ -83,7 +83,7 @@ func (c *call) pushFailed(err error, app string) error {
 	case errors.Is(err, partition.ErrSequence):
 		return &wire.Refusal{Code: wire.RefusedSequence, Detail: err.Error()}
 	}
-	if gone := c.gone(app); gone != nil {
+	if gone := c.refuseDeleted(app); gone != nil {
 		return gone
 	}
 	return err

@@ -370,8 +370,8 @@ func (e *edge) Seq() uint64 { return e.heard }
 // Take implements [replica.Register].
 func (e *edge) Take(seq uint64, data []byte) (gone string, err error) {
 	x, err := catalog.DecodeRegister(data)
-	if err != nil || x.Gone != "" {
-		return x.Gone, err
+	if err != nil || x.Revoked != "" {
+		return x.Revoked, err
 	}
 	e.heard, e.token = seq, partition.Token{Client: x.Client.ID, Generation: x.Client.Generation}
 	return "", nil

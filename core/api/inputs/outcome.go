@@ -11,10 +11,10 @@ import (
 
 // outcome is the result of one item of a call that adds or changes inputs.
 type outcome struct {
-	ord   uint32        // of the input, unless err is set
-	asked catalog.Input // the known part of an input without a record
-	err   error
-	gone  error // what is wrong when it was deleted in this very moment; nil: nothing
+	ord        uint32        // of the input, unless err is set
+	asked      catalog.Input // the known part of an input without a record
+	err        error
+	deletedErr error // what is wrong when it was deleted in this very moment; nil: nothing
 }
 
 // answerOutcomes answers with each input as it is stored now, or with the reason why there is none. said replaces the status of each
@@ -33,7 +33,7 @@ func answerOutcomes(x *call.Call, items []outcome, said *call.Status) error {
 			case err == nil:
 				inputs[i] = in
 			case errors.Is(err, catalog.ErrNotFound):
-				item.err = item.gone
+				item.err = item.deletedErr
 			default:
 				return err
 			}

@@ -289,7 +289,7 @@ func answerPatched(x *call.Call, items []patched) error {
 	gone := show.VerdictError(&fold.Verdict{Code: fold.Gone})
 	all := make([]outcome, len(items))
 	for i := range items {
-		all[i] = outcome{ord: items[i].ord, asked: catalog.Input{ID: items[i].id}, err: items[i].err, gone: gone}
+		all[i] = outcome{ord: items[i].ord, asked: catalog.Input{ID: items[i].id}, err: items[i].err, deletedErr: gone}
 	}
 	return answerOutcomes(x, all, &call.StatusModified)
 }

@@ -44,7 +44,7 @@ func (w *file) flush() error {
 	if len(w.buffer) == 0 {
 		return nil
 	}
-	if !w.node.gone {
+	if !w.node.deleted {
 		if err := w.fsys.do("write", record{kind: kindData, id: w.node.id}, w.buffer); err != nil {
 			return err
 		}

@@ -63,7 +63,7 @@ type node struct {
 	name    string
 	extents []*extent
 	size    int64
-	gone    bool
+	deleted bool
 }
 
 // extent is a part of a file's contents.
@@ -216,7 +216,7 @@ func (f *FS) take(name string) *node {
 
 // forget drops a file that no name leads to.
 func (f *FS) forget(n *node) {
-	n.gone = true
+	n.deleted = true
 	delete(f.nodes, n.id)
 	f.live -= n.size + recordBytes*int64(1+len(n.extents))
 }

@@ -49,10 +49,10 @@ func (g *Graph) entomb(slot uint32, leading [][]uint32) (beyond []uint32) {
 	if g.entry == slot {
 		g.enterElsewhere(slot)
 	}
-	g.gone = slot + 1
+	g.removing = slot + 1
 	beyond = slices.Clone(g.behind(noSlot, 0, slot))
 	g.bypass(slot, leading[0], beyond)
-	g.gone = 0
+	g.removing = 0
 	for l := 1; l < len(leading); l++ {
 		for _, p := range leading[l] {
 			g.relink(p, l, slot)
@@ -207,7 +207,7 @@ func clearLinks(links []uint32) {
 // being removed, which has no hub yet and may lead back to where we came from: then it is noSlot.
 func (g *Graph) resolve(slot uint32) uint32 {
 	for slot != noSlot && g.dead.has(slot) {
-		if slot+1 == g.gone {
+		if slot+1 == g.removing {
 			return noSlot
 		}
 		slot = g.level0.At(slot)[0]

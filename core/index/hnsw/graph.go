@@ -68,9 +68,9 @@ type Graph struct {
 	first  uint32      // no slot below is free
 	worst  vectorError // of any row there has been
 
-	// gone is one more than the slot of the node that is being removed, 0 while none is: a
+	// removing is one more than the slot of the node that is being removed, 0 while none is: a
 	// tombstone whose links lead to no hub yet.
-	gone uint32
+	removing uint32
 }
 
 // New returns an empty graph.

@@ -99,7 +99,7 @@ type meter struct {
 
 	mu       sync.Mutex
 	known    bool // what follows is as the store has it
-	gone     bool // another meter may count for the account
+	closed   bool // another meter may count for the account
 	verified bool
 	limit    int64 // a month; 0: any number
 	quota    quota
@@ -128,14 +128,14 @@ func (ms *meters) spend(id string, now time.Time) (left int64, err error) {
 			return -1, nil
 		}
 		left, err := m.spend(now)
-		if !errors.Is(err, errGone) {
+		if !errors.Is(err, errMeterClosed) {
 			return left, err
 		}
 	}
 }
 
-// errGone is returned by a meter that no longer counts.
-var errGone = errors.New("the meter was put away")
+// errMeterClosed is returned by a meter that no longer counts.
+var errMeterClosed = errors.New("the meter was put away")
 
 // spend counts a call. It holds the lock while it reserves more, since others would find nothing left.
 func (m *meter) spend(now time.Time) (int64, error) {
@@ -179,8 +179,8 @@ func (m *meter) spend(now time.Time) (int64, error) {
 
 // ready brings the meter up to date: it is read, and a new month begins. The clock going back begins none.
 func (m *meter) ready(now time.Time) error {
-	if m.gone {
-		return errGone
+	if m.closed {
+		return errMeterClosed
 	}
 	if !m.known {
 		if err := m.load(); err != nil {
@@ -307,7 +307,7 @@ func (ms *meters) putAway(idle func(*meter) bool) error {
 			m.block = 0
 			b.Put(quotaKey(m.id), m.quota.encode())
 		}
-		m.gone = true
+		m.closed = true
 		m.free.Store(false)
 		m.mu.Unlock()
 		delete(ms.byID, m.id)

@@ -70,7 +70,7 @@ func (ms *meters) with(id string, now time.Time, do func(*meter) error) error {
 			err = do(m)
 		}
 		m.mu.Unlock()
-		if !errors.Is(err, errGone) {
+		if !errors.Is(err, errMeterClosed) {
 			return err
 		}
 	}

@@ -28,7 +28,7 @@ func withFolder(ctx context.Context, dir string, env *server.Env, u server.Use, 
 		return err
 	}
 	err = do(s)
-	if _, other := s.(*control.Caller); other && system.IsGone(err) { // who had the folder has ended before it was asked
+	if _, other := s.(*control.Caller); other && system.IsNotListening(err) { // who had the folder has ended before it was asked
 		return errors.Join(done(), withFolder(ctx, dir, env, u, do))
 	}
 	if control.IsMistake(err) {

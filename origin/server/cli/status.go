@@ -60,7 +60,7 @@ func askStatus(ctx context.Context, dir string) (s control.Status, err error) {
 	client := server.Dial(dir)
 	defer func() { err = errors.Join(err, client.Close()) }()
 	s, err = control.ShowStatus.Do(ctx, client, control.Nothing{})
-	if system.IsGone(err) {
+	if system.IsNotListening(err) {
 		err = fmt.Errorf("no server is running on %s", dir)
 	}
 	return s, err

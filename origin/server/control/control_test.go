@@ -197,7 +197,7 @@ func TestStaleSocketIsReplaced(t *testing.T) {
 	if err := l2.Close(); err != nil {
 		t.Error(err)
 	}
-	if _, err := system.DialUnix(t.Context(), dir, Socket); !system.IsGone(err) {
+	if _, err := system.DialUnix(t.Context(), dir, Socket); !system.IsNotListening(err) {
 		t.Errorf("dial where nobody listens = %v, want that it is gone", err)
 	}
 }

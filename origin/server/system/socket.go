@@ -112,9 +112,9 @@ func (l *unixListener) Close() error {
 	return err
 }
 
-// IsGone reports whether err says that nobody listens on a socket, that there is none, or that the process that
+// IsNotListening reports whether err says that nobody listens on a socket, that there is none, or that the process that
 // listened has ended without reading everything.
-func IsGone(err error) bool {
+func IsNotListening(err error) bool {
 	return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, os.ErrNotExist) ||
 		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }

@@ -56,5 +56,5 @@ func (r Register) Take(seq uint64, data []byte) (gone string, err error) {
 	if err != nil {
 		return "", err
 	}
-	return x.Gone, did(r.From.RegisterTake(int64(seq), data))
+	return x.Revoked, did(r.From.RegisterTake(int64(seq), data))
 }

@@ -32,8 +32,8 @@ func goneSeqKey(app catalog.AppID, seq uint64) []byte {
 	return binary.BigEndian.AppendUint64(app.LocalKey(goneSeq), seq)
 }
 
-// noteGone notes the deletions among entries, and forgets older ones.
-func (p *Partition) noteGone(tx *kv.Overlay, entries []log.Entry, verdicts []fold.Verdict) error {
+// recordDeletion notes the deletions among entries, and forgets older ones.
+func (p *Partition) recordDeletion(tx *kv.Overlay, entries []log.Entry, verdicts []fold.Verdict) error {
 	some := false
 	for i := range entries {
 		if verdicts[i].Code != fold.OK {
@@ -50,7 +50,7 @@ func (p *Partition) noteGone(tx *kv.Overlay, entries []log.Entry, verdicts []fol
 		}
 	}
 	if last := entries[len(entries)-1].Seq; some && last > goneKept {
-		return p.forgetGone(tx, last-goneKept)
+		return p.forgetDeletion(tx, last-goneKept)
 	}
 	return nil
 }
@@ -65,8 +65,8 @@ func (p *Partition) dropGone(tx *kv.Overlay) {
 	}
 }
 
-// forgetGone forgets the deletions before a place.
-func (p *Partition) forgetGone(tx *kv.Overlay, before uint64) error {
+// forgetDeletion forgets the deletions before a place.
+func (p *Partition) forgetDeletion(tx *kv.Overlay, before uint64) error {
 	var keys [][]byte
 	var ids []string
 	err := tx.Scan(goneSeqKey(p.o.App, 0), goneSeqKey(p.o.App, before), func(key, id []byte) bool {
@@ -89,8 +89,8 @@ func (p *Partition) forgetGone(tx *kv.Overlay, before uint64) error {
 	return nil
 }
 
-// gone is the operation of the log that deleted the input that had an id last, if it was noted.
-func (p *Partition) gone(id string) (by log.Entry, known bool, err error) {
+// deletion is the operation of the log that deleted the input that had an id last, if it was noted.
+func (p *Partition) deletion(id string) (by log.Entry, known bool, err error) {
 	note, err := p.o.Store.Get(goneIDKey(p.o.App, id))
 	switch {
 	case isMissing(err):

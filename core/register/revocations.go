@@ -9,8 +9,8 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// AppGone reports whether an application was deleted, by its id.
-func (r *Register) AppGone(id string) (bool, error) { return r.Read().AppGone(id) }
+// AppDeleted reports whether an application was deleted, by its id.
+func (r *Register) AppDeleted(id string) (bool, error) { return r.Read().AppDeleted(id) }
 
 // KeysDeleted returns the times at which keys of an application were deleted or replaced, by the signature of their operations. Errors:
 // ErrElsewhere and the store's.
@@ -24,11 +24,11 @@ func (r *Register) KeysDeleted(app string) (map[string]time.Time, error) {
 }
 
 // outdated returns what the control log says up to its end, under its lock.
-func (r *Register) outdated() (o *outdated, unlock func(), err error) {
+func (r *Register) outdated() (o *revocations, unlock func(), err error) {
 	if r.partition == nil {
 		return nil, nil, ErrElsewhere
 	}
-	o = &r.gone
+	o = &r.revocations
 	o.mu.Lock()
 	l := r.partition.Log()
 	err = l.Read(max(o.read+1, l.Floor()), func(e log.Entry) bool {
@@ -42,8 +42,8 @@ func (r *Register) outdated() (o *outdated, unlock func(), err error) {
 	return o, o.mu.Unlock, nil
 }
 
-// outdated caches the deleted keys and the revoked tokens of the control log, up to an entry.
-type outdated struct {
+// revocations caches the deleted keys and the revoked tokens of the control log, up to an entry.
+type revocations struct {
 	mu   sync.Mutex
 	read uint64                          // entry that was read last
 	of   map[auth.Hash]string            // applications of keys that live
@@ -54,7 +54,7 @@ type outdated struct {
 }
 
 // take reads the next entry.
-func (o *outdated) take(e *log.Entry) {
+func (o *revocations) take(e *log.Entry) {
 	if o.read = e.Seq; o.of == nil {
 		o.of, o.at = map[auth.Hash]string{}, map[string]map[string]time.Time{}
 		o.clients, o.generations = map[string]string{}, map[string][]generation{}
