@@ -43,11 +43,11 @@ type Hosted struct {
 	fsys   FS        // nil: names end with the program
 	spool  *spool
 
-	mu      sync.Mutex
-	names   map[[nameBytes]byte]Picture
-	pins    map[Hash]int // names of a blob, and calls of Add under way
-	dead    map[Hash]bool
-	damaged []string // files of names that cannot be read
+	mu        sync.Mutex
+	names     map[[nameBytes]byte]Picture
+	pins      map[Hash]int // names of a blob, and calls of Add under way
+	deadBlobs map[Hash]bool
+	damaged   []string // files of names that cannot be read
 }
 
 // HostedOptions are the stores of names and blobs.
@@ -69,7 +69,7 @@ type HostedOptions struct {
 func OpenHosted(o HostedOptions) (*Hosted, error) {
 	h := &Hosted{
 		blobs: o.Blobs, random: o.Random, keep: o.Keep, fsys: o.FS,
-		names: map[[nameBytes]byte]Picture{}, pins: map[Hash]int{}, dead: map[Hash]bool{},
+		names: map[[nameBytes]byte]Picture{}, pins: map[Hash]int{}, deadBlobs: map[Hash]bool{},
 	}
 	if l, ok := o.Blobs.(lazyBlobs); ok && o.Lazy {
 		h.lazy = l
@@ -182,7 +182,7 @@ func (h *Hosted) Drop(ctx context.Context, hash Hash) error {
 	if h.pins[hash] > 0 {
 		return nil // the last of them will ask Keep
 	}
-	h.dead[hash] = true
+	h.deadBlobs[hash] = true
 	return h.drop(ctx, hash)
 }
 
@@ -264,7 +264,7 @@ func (h *Hosted) Sweep(ctx context.Context, now time.Time) (int, error) {
 			over = append(over, key)
 		}
 	}
-	dead := slices.Collect(maps.Keys(h.dead))
+	dead := slices.Collect(maps.Keys(h.deadBlobs))
 	h.mu.Unlock()
 	slices.SortFunc(over, func(a, b [nameBytes]byte) int { return bytes.Compare(a[:], b[:]) })
 	slices.SortFunc(dead, compareHashes)
@@ -327,7 +327,7 @@ func (h *Hosted) unpinLocked(ctx context.Context, hash Hash) error {
 		return nil
 	}
 	delete(h.pins, hash)
-	h.dead[hash] = true
+	h.deadBlobs[hash] = true
 	return h.drop(ctx, hash)
 }
 
@@ -339,7 +339,7 @@ func (h *Hosted) drop(ctx context.Context, hash Hash) error {
 			return err
 		}
 	}
-	delete(h.dead, hash)
+	delete(h.deadBlobs, hash)
 	return nil
 }
 

@@ -381,7 +381,7 @@ func (c *copies) have(ctx context.Context, h blob.Hash) error {
 	for _, one := range all {
 		one.mu.Lock()
 		l := one.link
-		waits := l != nil && !away(&one.status)
+		waits := l != nil && !originUnreachable(&one.status)
 		if waits {
 			one.waits[h] = append(one.waits[h], got)
 		}
@@ -403,8 +403,8 @@ func (c *copies) have(ctx context.Context, h blob.Hash) error {
 	return blob.ErrNotFound
 }
 
-// away reports whether a copy knows that its origin is out of reach.
-func away(s *replica.Status) bool {
+// originUnreachable reports whether a copy knows that its origin is out of reach.
+func originUnreachable(s *replica.Status) bool {
 	return s.Phase == replica.Unreachable || s.Phase == replica.Connecting && s.Problem != ""
 }
 

@@ -75,7 +75,7 @@ The module is built into the program. It runs in one instance per application, e
 		Commands: func(env *server.Env) []*cobra.Command { return []*cobra.Command{n.newWarm(env)} },
 		Server: server.Options{
 			Flags: n.flags, Parse: n.parse, Watch: n.watch, Accounts: closed, Open: n.openEngine, Mounts: n.mounts,
-			FirstApp: n.alone, Started: n.started, Status: n.status, Stuck: n.stuck,
+			FirstApp: n.standalone, Started: n.started, Status: n.status, Unhealthy: n.unhealthy,
 		},
 	}
 }
@@ -226,11 +226,11 @@ func (n *Node) started(s *server.Server, _ io.Writer) error {
 	return nil
 }
 
-// alone reports whether the edge has no origin, and has independent applications.
-func (n *Node) alone() bool { return n.copies() == nil }
+// standalone reports whether the edge has no origin, and has independent applications.
+func (n *Node) standalone() bool { return n.copies() == nil }
 
-// stuck returns an error if a call of the module takes longer than it may.
-func (n *Node) stuck() error {
+// unhealthy returns an error if a call of the module takes longer than it may.
+func (n *Node) unhealthy() error {
 	if e := n.engine.Load(); e != nil && e.oldest() > n.callTime {
 		return fmt.Errorf("a module call exceeded %v; the process must restart. No acknowledged write is lost", n.callTime)
 	}

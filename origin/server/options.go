@@ -47,8 +47,8 @@ type Options struct {
 	// Status adds to the status of the process.
 	Status func(s *control.Status)
 
-	// Stuck returns why the process must be started again; nil: it works.
-	Stuck func() error
+	// Unhealthy returns why the process must be started again; nil: it works.
+	Unhealthy func() error
 }
 
 // Bringer is an engine whose inputs may have pictures that are not in the folder yet.

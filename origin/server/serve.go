@@ -143,7 +143,7 @@ func (srv *Server) report(ctx context.Context, stuck chan<- error) {
 		every = min(every, within/4)
 	}
 	system.Every(ctx, every, func(context.Context) {
-		if f := srv.Settings.Options.Stuck; f != nil {
+		if f := srv.Settings.Options.Unhealthy; f != nil {
 			if err := f(); err != nil {
 				select {
 				case stuck <- err:

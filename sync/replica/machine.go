@@ -123,9 +123,9 @@ type Machine struct {
 	p    Partition
 	note note
 
-	running bool // between Begin and Stop
-	online  bool
-	dead    error // a failure of the store, after which nothing more is done
+	running  bool // between Begin and Stop
+	online   bool
+	storeErr error // a failure of the store, after which nothing more is done
 
 	wall    time.Time     // of the last step
 	at      time.Duration // time since New that never runs backwards
@@ -172,8 +172,8 @@ func New(o Options) (*Machine, error) {
 // the machine waits for is only sooner then, or as late as it takes the host's Wake to come. An
 // error is the store's: the machine is done for, and with it what it was opened over.
 func (m *Machine) Step(now time.Time, e Event) ([]Effect, error) {
-	if m.dead != nil {
-		return nil, m.dead
+	if m.storeErr != nil {
+		return nil, m.storeErr
 	}
 	m.tick(now)
 	m.effects = nil
@@ -186,8 +186,8 @@ func (m *Machine) Step(now time.Time, e Event) ([]Effect, error) {
 		err = m.syncStore()
 	}
 	if err != nil {
-		m.dead = fmt.Errorf("replica: %w", err)
-		return nil, m.dead
+		m.storeErr = fmt.Errorf("replica: %w", err)
+		return nil, m.storeErr
 	}
 	if m.brief() != before {
 		m.effects = append(m.effects, Changed{})

@@ -90,7 +90,7 @@ func (w *writer) named(err error) error {
 func (f *Fleet) Done(ctx context.Context, t core.Task, r core.Result) error {
 	ref, ok := t.Ref.(fleetRef)
 	if !ok {
-		return fmt.Errorf("%w: the task belongs to another fleet", ErrDead)
+		return fmt.Errorf("%w: the task belongs to another fleet", ErrCrashed)
 	}
 	w := ref.w
 	<-w.turn

@@ -56,7 +56,7 @@ func (in *Instance) served(answer []byte, err error) (abi.Served, error) {
 	if err == nil && s.Call != 0 && len(s.Jobs) == 0 || s.Call == 0 && s.Response.Status == 0 {
 		err = errors.New("the module returned neither an answer nor jobs")
 	}
-	return s, in.broken(err)
+	return s, in.invalidAnswer(err)
 }
 
 func (in *Instance) resume(ctx context.Context, call uint64, results []api.Result) ([]byte, error) {
@@ -88,7 +88,7 @@ func (in *Instance) step(ctx context.Context, s abi.Step) (Stepped, error) {
 		return Stepped{}, err
 	}
 	told, err := abi.ParseStepped(answer)
-	if err := in.broken(err); err != nil {
+	if err := in.invalidAnswer(err); err != nil {
 		return Stepped{}, err
 	}
 	out := Stepped{More: told.More, Strays: told.Strays}
@@ -112,7 +112,7 @@ func (in *Instance) Take(ctx context.Context, n int) ([]core.Task, error) {
 func (in *Instance) Done(ctx context.Context, t core.Task, r core.Result) error {
 	ref, ok := t.Ref.(taskRef)
 	if !ok || ref.in != in {
-		return fmt.Errorf("%w: the task belongs to another instance", ErrDead)
+		return fmt.Errorf("%w: the task belongs to another instance", ErrCrashed)
 	}
 	_, err := in.step(ctx, abi.Step{Done: []abi.Handed{{Task: ref.number, Result: abi.Result{Result: r.Picture}}}, Idle: true})
 	return err
@@ -121,21 +121,21 @@ func (in *Instance) Done(ctx context.Context, t core.Task, r core.Result) error 
 // Step does some background work, including a few milliseconds of a training.
 func (in *Instance) Step(ctx context.Context) (Stepped, error) { return in.step(ctx, abi.Step{}) }
 
-// Ask asks a question that is not a request; the error is the guest's, or ErrDead.
+// Ask asks a question that is not a request; the error is the guest's, or ErrCrashed.
 func (in *Instance) Ask(ctx context.Context, q abi.Question) ([]byte, error) {
 	answer, err := in.call(ctx, "ask", q.Marshal())
 	if err != nil {
 		return nil, err
 	}
 	value, told, err := abi.ParseReply(answer)
-	if err := in.broken(err); err != nil {
+	if err := in.invalidAnswer(err); err != nil {
 		return nil, err
 	}
 	return value, told
 }
 
 // Sync passes an event to the machine of an application's copy; nil asks only for its status. The error is the guest's, of its store, or
-// ErrDead: then the machine's state outside the store is lost.
+// ErrCrashed: then the machine's state outside the store is lost.
 func (in *Instance) Sync(ctx context.Context, e replica.Event) (abi.Synced, error) {
 	in.head = abi.AppendEvent(in.head[:0], e)
 	answer, err := in.call(ctx, "sync", in.head)
@@ -143,7 +143,7 @@ func (in *Instance) Sync(ctx context.Context, e replica.Event) (abi.Synced, erro
 		return abi.Synced{}, err
 	}
 	s, err := abi.ParseSynced(answer)
-	if err := in.broken(err); err != nil {
+	if err := in.invalidAnswer(err); err != nil {
 		return abi.Synced{}, err
 	}
 	return s, s.Err

@@ -14,7 +14,7 @@ func (in *Instance) Hosted(ctx context.Context, name string) (blob.Picture, erro
 		return blob.Picture{}, err
 	}
 	h, err := abi.ParseHosted(value)
-	return blob.Picture{Hash: h.Hash, ContentType: h.ContentType, Expires: h.Expires}, in.broken(err)
+	return blob.Picture{Hash: h.Hash, ContentType: h.ContentType, Expires: h.Expires}, in.invalidAnswer(err)
 }
 
 // Thumbnail returns the thumbnail of an input's picture, a JPEG. The error is blob.ErrNotFound.
@@ -29,5 +29,5 @@ func (in *Instance) Memory(ctx context.Context) (abi.MemoryReply, error) {
 		return abi.MemoryReply{}, err
 	}
 	m, err := abi.ParseMemory(value)
-	return m, in.broken(err)
+	return m, in.invalidAnswer(err)
 }

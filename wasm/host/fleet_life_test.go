@@ -158,7 +158,7 @@ func TestSnapshotWaitsForJobs(t *testing.T) {
 		runtime.Gosched()
 	}
 	n.must(ten, "GET", "/v2/inputs", "", `"inputs":[]`)
-	if w.alone {
+	if w.guestSnapshots {
 		t.Error("the snapshot was tried before the call had finished")
 	}
 	call.Resume(n.work(call.Jobs()))
@@ -166,8 +166,8 @@ func TestSnapshotWaitsForJobs(t *testing.T) {
 		t.Errorf("a call under way gets %d %s", got.Status, got.Body)
 	}
 	all.Wait()
-	if n.fleet.Runtime().Instances() != 0 || !w.alone {
-		t.Errorf("%d instances, alone %v", n.fleet.Runtime().Instances(), w.alone)
+	if n.fleet.Runtime().Instances() != 0 || !w.guestSnapshots {
+		t.Errorf("%d instances, alone %v", n.fleet.Runtime().Instances(), w.guestSnapshots)
 	}
 	n.must(ten, "GET", "/v2/inputs", "", `"inputs":[]`)
 }
@@ -193,7 +193,7 @@ func TestReplacedMidCall(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-w.turn
-	w.in.die(abi.ErrWild)
+	w.in.markCrashed(abi.ErrWild)
 	w.give()
 	call.Resume(n.work(call.Jobs()))
 	if got := call.Response(); !call.Done() || got.Status != 503 {

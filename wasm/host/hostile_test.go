@@ -118,7 +118,7 @@ func TestHostileGuests(t *testing.T) {
 			rt := newRuntime(t, o)
 			in, err := rt.Open(context.Background(), testServices(t), abi.Settings{Role: abi.Engine, Store: abi.StoreLent})
 			if tt.export == "reserve" {
-				if err == nil || !errors.Is(err, ErrDead) || !strings.Contains(err.Error(), tt.want) {
+				if err == nil || !errors.Is(err, ErrCrashed) || !strings.Contains(err.Error(), tt.want) {
 					t.Fatalf("Open = %v, want %q", err, tt.want)
 				}
 				return
@@ -132,7 +132,7 @@ func TestHostileGuests(t *testing.T) {
 					t.Errorf("Begin = %+v, want 500", call.Response())
 				}
 			}
-			if err := in.Dead(); !errors.Is(err, ErrDead) || !strings.Contains(err.Error(), tt.want) {
+			if err := in.Crashed(); !errors.Is(err, ErrCrashed) || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("Dead = %v, want %q", err, tt.want)
 			}
 			if !strings.Contains(told.String(), "module call failed") {

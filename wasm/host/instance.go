@@ -14,9 +14,9 @@ import (
 	"github.com/sightline-dev/sightline/wasm/host/kernels"
 )
 
-// ErrDead is returned by an instance whose guest has trapped or broken the contract. All
+// ErrCrashed is returned by an instance whose guest has trapped or broken the contract. All
 // acknowledged writes are in the store.
-var ErrDead = errors.New("module instance has failed")
+var ErrCrashed = errors.New("module instance has failed")
 
 // Services are the services of an instance. Clock and Rand are required; a nil service is unavailable.
 type Services = hostcalls.Services
@@ -34,7 +34,7 @@ type Instance struct {
 	commits int    // attempts that were synced
 	printed []byte // the end of the guest's output
 	head    []byte // buffer for the argument of a call, or for the part before its body
-	dead    error
+	crash   error
 	closed  bool
 }
 
@@ -56,7 +56,7 @@ var exports = map[string]types{
 }
 
 // Open makes an instance and opens it with s. It sets the Bundles, Tokens and Counted of s from services. Errors: ErrModule and
-// abi.ErrVersion for a module of another ABI, ErrDead, and errors of the guest about its settings, such as register.ErrApplication.
+// abi.ErrVersion for a module of another ABI, ErrCrashed, and errors of the guest about its settings, such as register.ErrApplication.
 func (rt *Runtime) Open(ctx context.Context, services Services, s abi.Settings) (_ *Instance, err error) {
 	if services.Clock == nil || services.Rand == nil {
 		return nil, fmt.Errorf("%w: Clock and Rand are required", api.ErrOptions)
@@ -108,7 +108,7 @@ func (in *Instance) start(ctx context.Context) (err error) {
 		return err
 	}
 	if version := uint32(stack[0]); version != abi.Version {
-		return in.die(fmt.Errorf("%w: %d, want %d", abi.ErrVersion, version, abi.Version))
+		return in.markCrashed(fmt.Errorf("%w: %d, want %d", abi.ErrVersion, version, abi.Version))
 	}
 	return nil
 }
@@ -121,29 +121,29 @@ func (in *Instance) bind(ctx context.Context) context.Context {
 
 // run calls an export. stack holds the parameters, and afterwards the result.
 func (in *Instance) run(ctx context.Context, name string, stack []uint64) error {
-	if in.dead != nil {
-		return in.dead
+	if in.crash != nil {
+		return in.crash
 	}
 	in.rt.running.enter(in, in.rt.o.Now())
 	err := in.exports[name].CallWithStack(ctx, stack)
 	in.rt.running.leave(in)
 	if err != nil {
-		return in.die(fmt.Errorf("%s: %w", name, err))
+		return in.markCrashed(fmt.Errorf("%s: %w", name, err))
 	}
 	return nil
 }
 
-// die records the reason why the guest has failed, and returns it.
-func (in *Instance) die(cause error) error {
-	in.dead = fmt.Errorf("%w: %w", ErrDead, cause)
+// markCrashed records the reason why the guest has failed, and returns it.
+func (in *Instance) markCrashed(cause error) error {
+	in.crash = fmt.Errorf("%w: %w", ErrCrashed, cause)
 	in.rt.o.Log.Error("module call failed", "error", cause, "printed", string(in.printed))
-	return in.dead
+	return in.crash
 }
 
 // call writes an argument, in one part or several, into the guest's memory, calls an export with it and returns a copy of the answer.
 func (in *Instance) call(ctx context.Context, name string, parts ...[]byte) ([]byte, error) {
-	if in.dead != nil {
-		return nil, in.dead
+	if in.crash != nil {
+		return nil, in.crash
 	}
 	ctx = in.bind(ctx)
 	n := 0
@@ -159,7 +159,7 @@ func (in *Instance) call(ctx context.Context, name string, parts ...[]byte) ([]b
 	}
 	room, ok := in.module.Memory().Read(uint32(stack[0]), uint32(n))
 	if !ok {
-		return nil, in.die(fmt.Errorf("reserve: %w: %d bytes at %d", abi.ErrWild, n, uint32(stack[0])))
+		return nil, in.markCrashed(fmt.Errorf("reserve: %w: %d bytes at %d", abi.ErrWild, n, uint32(stack[0])))
 	}
 	for _, p := range parts {
 		room = room[copy(room, p):]
@@ -171,25 +171,25 @@ func (in *Instance) call(ctx context.Context, name string, parts ...[]byte) ([]b
 	address, size := abi.AnswerAt(stack[0])
 	answer, ok := in.module.Memory().Read(address, size)
 	if !ok {
-		return nil, in.die(fmt.Errorf("%s: %w: %d bytes at %d", name, abi.ErrWild, size, address))
+		return nil, in.markCrashed(fmt.Errorf("%s: %w: %d bytes at %d", name, abi.ErrWild, size, address))
 	}
 	return append(make([]byte, 0, size), answer...), nil
 }
 
-// broken marks the guest as failed if err is not nil, because its answer was invalid.
-func (in *Instance) broken(err error) error {
+// invalidAnswer marks the guest as failed if err is not nil, because its answer was invalid.
+func (in *Instance) invalidAnswer(err error) error {
 	if err != nil {
-		return in.die(err)
+		return in.markCrashed(err)
 	}
 	return nil
 }
 
-// Dead returns the reason why the instance no longer answers; nil: it works. An instance fails only during a call.
-func (in *Instance) Dead() error { return in.dead }
+// Crashed returns the reason why the instance no longer answers; nil: it works. An instance fails only during a call.
+func (in *Instance) Crashed() error { return in.crash }
 
 // Bytes returns the size of the guest's memory.
 func (in *Instance) Bytes() int64 {
-	if in.module == nil || in.dead != nil || in.closed {
+	if in.module == nil || in.crash != nil || in.closed {
 		return 0
 	}
 	return int64(in.module.Memory().Size())
@@ -198,7 +198,7 @@ func (in *Instance) Bytes() int64 {
 // Close ends the instance. If the guest works, it is notified first. The host's services stay open.
 func (in *Instance) Close() error {
 	var err error
-	if in.module != nil && in.dead == nil && in.exports != nil {
+	if in.module != nil && in.crash == nil && in.exports != nil {
 		_, err = in.Ask(context.Background(), abi.Question{What: abi.AskClose})
 	}
 	return errors.Join(err, in.Drop())
@@ -210,8 +210,8 @@ func (in *Instance) Drop() error {
 		return nil
 	}
 	in.closed = true
-	if in.dead == nil {
-		in.dead = fmt.Errorf("%w: the instance is closed", ErrDead)
+	if in.crash == nil {
+		in.crash = fmt.Errorf("%w: the instance is closed", ErrCrashed)
 	}
 	err := in.host.Close()
 	in.kernels.Close()

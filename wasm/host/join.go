@@ -62,7 +62,7 @@ func (f *Fleet) TakeSnapshot(ctx context.Context, app string, manifest []byte) e
 		err = f.takeSnapshot(ctx, app, manifest)
 	}
 	if err != nil {
-		w.alone = true
+		w.guestSnapshots = true
 		f.o.Services.Log.Error("cannot install a snapshot directly; the instance installs it", "app", app, "error", err)
 		return ctx.Err()
 	}

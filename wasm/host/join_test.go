@@ -159,7 +159,7 @@ func TestTakesSnapshots(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.alone = true
+	w.guestSnapshots = true
 	its.follow()
 	if its.placed != 0 || its.taken != 0 {
 		t.Errorf("by the instance: %d pieces were placed, %d snapshots taken", its.placed, its.taken)

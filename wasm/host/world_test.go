@@ -67,7 +67,7 @@ func (in *Instance) Analyse(ctx context.Context, j *api.Job) api.Result {
 		return api.Result{Err: api.ErrInternal}
 	}
 	r, err := abi.ParseResult(answer)
-	if err := in.broken(err); err != nil {
+	if err := in.invalidAnswer(err); err != nil {
 		return api.Result{Err: api.ErrInternal}
 	}
 	return r.Result

@@ -22,14 +22,14 @@ type writer struct {
 	bytes atomic.Int64 // of the instance; 0: none is open
 	used  atomic.Int64 // when it was last used, as Unix nanoseconds
 
-	in      *Instance     // nil: none
-	calls   int           // that wait for jobs; each is resumed once
-	tasks   int           // that are being done
-	idle    chan struct{} // not nil: closed when calls is 0
-	retired bool          // the application was deleted, or the fleet is closed
-	alone   bool          // the instance takes snapshots itself, since the host could not
-	died    int           // deaths since a call last went well
-	diedAt  time.Time
+	in             *Instance     // nil: none
+	calls          int           // that wait for jobs; each is resumed once
+	tasks          int           // that are being done
+	idle           chan struct{} // not nil: closed when calls is 0
+	retired        bool          // the application was deleted, or the fleet is closed
+	guestSnapshots bool          // the instance takes snapshots itself, since the host could not
+	died           int           // deaths since a call last went well
+	diedAt         time.Time
 
 	mayTake, mayStep bool      // something has happened since it was asked for tasks, and to step
 	more             bool      // the last step reported more work
@@ -72,8 +72,8 @@ func (w *writer) try() bool {
 
 // give hands the turn back, when what was done with the instance is over.
 func (w *writer) give() {
-	if w.in != nil && w.in.Dead() != nil {
-		w.bury()
+	if w.in != nil && w.in.Crashed() != nil {
+		w.closeCrashed()
 	}
 	if w.in != nil {
 		w.bytes.Store(w.in.Bytes())
@@ -88,11 +88,11 @@ const (
 	mourning  = time.Second
 )
 
-// bury closes a dead instance.
-func (w *writer) bury() {
+// closeCrashed closes a dead instance.
+func (w *writer) closeCrashed() {
 	w.died++
 	w.diedAt = w.f.now()
-	w.f.o.Services.Log.Error("discarded a failed module instance", "app", w.app, "error", w.in.Dead())
+	w.f.o.Services.Log.Error("discarded a failed module instance", "app", w.app, "error", w.in.Crashed())
 	if err := w.shut(); err != nil {
 		w.f.o.Services.Log.Error("cannot close the failed module instance", "app", w.app, "error", err)
 	}
@@ -159,11 +159,11 @@ func (w *writer) ready(ctx context.Context) error {
 		s.Replica = w.f.o.Replica(w.app)
 	}
 	if s.Replica != nil {
-		s.Replica.Takes = !w.alone
+		s.Replica.Takes = !w.guestSnapshots
 	}
 	in, err := w.f.o.Runtime.Open(context.WithoutCancel(ctx), w.f.o.Services, s)
 	if err != nil {
-		if errors.Is(err, ErrDead) {
+		if errors.Is(err, ErrCrashed) {
 			w.died++
 			w.diedAt = w.f.now()
 		}
@@ -216,7 +216,7 @@ func (w *writer) begin(ctx context.Context, r *api.Request) (*api.Exchange, erro
 	in := w.in
 	defer w.touched(in, in.writes)
 	call := in.Begin(ctx, r)
-	if in.Dead() == nil {
+	if in.Crashed() == nil {
 		w.died = 0
 	}
 	if call.Done() {

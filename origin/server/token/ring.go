@@ -77,7 +77,7 @@ func (r *ring) signing(now time.Time) *key {
 func (r *ring) find(header string, now time.Time) *key {
 	for i := range r.keys {
 		if r.keys[i].header == header {
-			if r.dead(i, now) {
+			if r.expired(i, now) {
 				return nil
 			}
 			return &r.keys[i]
@@ -86,8 +86,8 @@ func (r *ring) find(header string, now time.Time) *key {
 	return nil
 }
 
-// dead reports whether no token of key i can live.
-func (r *ring) dead(i int, now time.Time) bool {
+// expired reports whether no token of key i can live.
+func (r *ring) expired(i int, now time.Time) bool {
 	return i+1 < len(r.keys) && now.After(r.keys[i+1].From.Add(MaxLife+time.Second))
 }
 
@@ -143,7 +143,7 @@ func (r *ring) next(now time.Time, random io.Reader) (*ring, error) {
 	}
 	out := &ring{}
 	for i := range r.keys {
-		if !r.dead(i, now) {
+		if !r.expired(i, now) {
 			out.keys = append(out.keys, r.keys[i])
 		}
 	}
