@@ -149,7 +149,7 @@ func (a *apps) beginRenewal(to *application, app catalog.AppID) error {
 	if !ok { // the log was ahead of the state
 		return fmt.Errorf("%w: network %x is not available", api.ErrOptions, h.Base[:8])
 	}
-	err = to.Partition.Index().DropStrays(func(b *kv.Batch, base [32]byte) { catalog.OweBase(b, app, base) })
+	err = to.Partition.Index().DropOrphans(func(b *kv.Batch, base [32]byte) { catalog.OweBase(b, app, base) })
 	if err != nil {
 		return err
 	}

@@ -145,9 +145,9 @@ func (x *Index) Drop(base [32]byte) error {
 	return nil
 }
 
-// DropStrays deletes the spaces of base models that Open did not get, all at once: those of a previous network, or of one that no longer
+// DropOrphans deletes the spaces of base models that Open did not get, all at once: those of a previous network, or of one that no longer
 // should serve. also adds related changes to the batch.
-func (x *Index) DropStrays(also func(b *kv.Batch, base [32]byte)) error {
+func (x *Index) DropOrphans(also func(b *kv.Batch, base [32]byte)) error {
 	x.commit.Lock()
 	defer x.commit.Unlock()
 	lo := key(x.prefix, []byte{sectionSpace})

@@ -109,8 +109,8 @@ func (e *engine) start(ctx context.Context, on *server.Node, tables *predict.Set
 			MaxAnswer: uint64(on.Settings.MaxAnswer),
 		},
 		Rate: on.Settings.Rate, OperatorRate: on.Settings.OperatorRate,
-		Models: tables,
-		Strays: e.Register.Collect,
+		Models:         tables,
+		CollectOrphans: e.Register.Collect,
 	}
 	if e.copies != nil {
 		services.Blobs, services.Register = on.Folder.Blobs, e.copies

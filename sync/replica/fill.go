@@ -14,13 +14,13 @@ import (
 // fill fetches the entries of a snapshot that may not be stable. They are kept before the snapshot is taken: the replica can give back everything
 // that it shows to an origin that was restored from a backup. The lane of changes does it, which is idle until then.
 type fill struct {
-	epoch  log.Epoch // of the log; zero: it has not begun
-	of     log.Chain // of the log up to the snapshot
-	to     uint64    // entry of the snapshot
-	at     uint64    // last entry that is kept, or need not be
-	stable uint64
-	chain  log.Chain // of the log up to it; zero: unknown
-	stray  bool      // the log of the origin did not continue from there
+	epoch    log.Epoch // of the log; zero: it has not begun
+	of       log.Chain // of the log up to the snapshot
+	to       uint64    // entry of the snapshot
+	at       uint64    // last entry that is kept, or need not be
+	stable   uint64
+	chain    log.Chain // of the log up to it; zero: unknown
+	diverged bool      // the log of the origin did not continue from there
 }
 
 // fills reports whether the snapshot has to wait for entries.
@@ -91,8 +91,8 @@ func (m *Machine) fillFrame(l *lane, f *wire.Frame) error {
 		switch {
 		case err != nil:
 			return err
-		case e.Why == wire.WhyRebase && !x.stray: // the next session finds another epoch
-			x.stray = true
+		case e.Why == wire.WhyRebase && !x.diverged: // the next session finds another epoch
+			x.diverged = true
 		case e.Why == wire.WhyRebase, e.Why == wire.WhyDone && !m.pull.moved: // the origin has no more of it: the snapshot is taken without
 			x.at, x.chain = x.to, log.Chain{}
 		}

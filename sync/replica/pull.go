@@ -27,27 +27,27 @@ const (
 // idlePause is the least time between two polls of which the first brought nothing at once.
 const idlePause = time.Second
 
-// strayed is the number of consecutive runs of another log after which the machine asks for a snapshot.
-const strayed = 3
+// maxDiverged is the number of consecutive runs of another log after which the machine asks for a snapshot.
+const maxDiverged = 3
 
 // pull is one stream of changes.
 type pull struct {
-	in      wire.Reader
-	beside  kv.Batch     // objects for the entries to come
-	size    int          // bytes of these objects
-	records kv.Batch     // derived records for the entries to come
-	derived int          // bytes of records
-	object  []byte       // of which pieces have come
-	whole   *wire.Object // its first piece: hash and size
-	moved   bool         // the cursor moved on this stream
-	caught  bool         // the origin said that the log ends here
-	stray   int          // runs in a row from another log
-	fills   bool         // entries are kept for a snapshot
+	in           wire.Reader
+	beside       kv.Batch     // objects for the entries to come
+	size         int          // bytes of these objects
+	records      kv.Batch     // derived records for the entries to come
+	derived      int          // bytes of records
+	object       []byte       // of which pieces have come
+	whole        *wire.Object // its first piece: hash and size
+	moved        bool         // the cursor moved on this stream
+	caught       bool         // the origin said that the log ends here
+	divergedRuns int          // runs in a row from another log
+	fills        bool         // entries are kept for a snapshot
 }
 
 // reset forgets a stream. Its records that were not folded come again.
 func (p *pull) reset() {
-	*p = pull{caught: p.caught, stray: p.stray}
+	*p = pull{caught: p.caught, divergedRuns: p.divergedRuns}
 }
 
 // startPull asks for what follows the cursor.
@@ -164,7 +164,7 @@ func (m *Machine) writeDerived() error {
 		Epoch: m.session.epoch, From: c.Seq, To: c.Seq, Chain: chainAt(c, m.session.epoch), Also: func(b *kv.Batch) { b.Append(&records) },
 	})
 	if errors.Is(err, partition.ErrChain) {
-		m.astray(&m.lane[lanePull], err)
+		m.diverged(&m.lane[lanePull], err)
 		return nil
 	}
 	return err
@@ -262,7 +262,7 @@ func (m *Machine) entries(l *lane, body []byte) error {
 	}
 	switch {
 	case errors.Is(err, partition.ErrChain):
-		m.astray(l, err)
+		m.diverged(l, err)
 		return nil
 	case errors.Is(err, fold.ErrNewer): // they came into force within the session
 		m.session.pause(m.at)
@@ -278,7 +278,7 @@ func (m *Machine) entries(l *lane, body []byte) error {
 	case err != nil:
 		return err
 	}
-	m.pull.moved, m.pull.caught, m.pull.stray = true, false, 0
+	m.pull.moved, m.pull.caught, m.pull.divergedRuns = true, false, 0
 	l.well()
 	m.origin.recordVerdicts(told)
 	m.load.entries(entries)
@@ -303,14 +303,14 @@ func runOf(e *wire.Entries, entries []log.Entry) partition.Run {
 	return r
 }
 
-// astray handles a run of another log. The machine sends its cursor again. If the origin sends the same run again, the machine asks for a
+// diverged handles a run of another log. The machine sends its cursor again. If the origin sends the same run again, the machine asks for a
 // snapshot. Own operations stay.
-func (m *Machine) astray(l *lane, err error) {
-	m.pull.stray++
-	stray := m.pull.stray
+func (m *Machine) diverged(l *lane, err error) {
+	m.pull.divergedRuns++
+	stray := m.pull.divergedRuns
 	m.end()
-	if stray >= strayed {
-		m.pull.stray = 0
+	if stray >= maxDiverged {
+		m.pull.divergedRuns = 0
 		m.rebase.force = true
 	}
 	m.failed(l, 0, err)
@@ -335,7 +335,7 @@ func (m *Machine) checkpoint(l *lane, body []byte) error {
 			Epoch: k.Epoch, From: c.Seq, To: c.Seq, Chain: chainAt(c, k.Epoch), Stable: min(k.Stable, k.Head),
 		})
 		if errors.Is(err, partition.ErrChain) {
-			m.astray(l, err)
+			m.diverged(l, err)
 			return nil
 		}
 		if err != nil {

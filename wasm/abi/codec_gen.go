@@ -627,7 +627,7 @@ func putStepped(e *field.Encoder, x *Stepped) {
 	}
 	e.Bool(3, x.Training)
 	e.Text(4, x.Error)
-	e.Bool(5, x.Strays)
+	e.Bool(5, x.Orphans)
 }
 
 func putSynced(e *field.Encoder, x *synced) {
@@ -1377,7 +1377,7 @@ func getStepped(d *field.Decoder, x *Stepped) {
 		case 4:
 			x.Error = d.Text()
 		case 5:
-			x.Strays = d.Bool()
+			x.Orphans = d.Bool()
 		}
 	}
 }

@@ -59,7 +59,7 @@ type Stepped struct {
 	Tasks    []Task `wire:"2"` // tasks that the host does and hands back
 	Training bool   `wire:"3"` // a training is under way in the guest: a step does a few milliseconds of it
 	Error    string `wire:"4"` // error of the store: the tasks that were handed back are due again
-	Strays   bool   `wire:"5"` // the host looks for pictures that nothing claims, where it keeps them
+	Orphans  bool   `wire:"5"` // the host looks for pictures that nothing claims, where it keeps them
 }
 
 // Task is a job that no request waits for, with a number to hand it back by.

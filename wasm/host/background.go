@@ -135,8 +135,8 @@ func (w *writer) step(now time.Time) (more bool, err error) {
 	s, err := w.in.Step(context.Background())
 	w.more = s.More && err == nil
 	w.mayTake = w.mayTake || s.More // a step may make tasks
-	if s.Strays && w.f.o.Strays != nil {
-		w.f.o.Strays()
+	if s.Orphans && w.f.o.CollectOrphans != nil {
+		w.f.o.CollectOrphans()
 	}
 	return w.more, w.named(err)
 }

@@ -76,9 +76,9 @@ type taskRef struct {
 
 // Stepped is the result of a step.
 type Stepped struct {
-	Tasks  []core.Task
-	More   bool // step again soon
-	Strays bool // pictures may be left that nothing claims
+	Tasks   []core.Task
+	More    bool // step again soon
+	Orphans bool // pictures may be left that nothing claims
 }
 
 // step is the export.
@@ -91,7 +91,7 @@ func (in *Instance) step(ctx context.Context, s abi.Step) (Stepped, error) {
 	if err := in.invalidAnswer(err); err != nil {
 		return Stepped{}, err
 	}
-	out := Stepped{More: told.More, Strays: told.Strays}
+	out := Stepped{More: told.More, Orphans: told.Orphans}
 	for i := range told.Tasks {
 		t := &told.Tasks[i]
 		out.Tasks = append(out.Tasks, core.Task{Picture: &t.Job, Ref: taskRef{in, t.Number}})

@@ -45,7 +45,7 @@ type FleetOptions struct {
 	// answered with that error. If Admit is nil, all calls pass.
 	Admit func(ctx context.Context, app string, r *api.Request) error
 
-	Strays func() // called when pictures may exist that no record refers to; nil: nobody is notified
+	CollectOrphans func() // called when pictures may exist that no record refers to; nil: nobody is notified
 }
 
 // Fleet has one instance for each application. Only this instance writes to the application. The host analyses pictures natively: an

@@ -77,7 +77,7 @@ func newNode(t testing.TB, rt *Runtime, change func(*FleetOptions)) *node {
 	}
 	random := locked{new(sync.Mutex), newSeeded()}
 	o := FleetOptions{
-		Runtime: rt, Models: set, Rate: auth.Rate{PerSecond: -1}, Strays: func() { n.strays++ },
+		Runtime: rt, Models: set, Rate: auth.Rate{PerSecond: -1}, CollectOrphans: func() { n.strays++ },
 		Services: Services{Store: n.store, Hosted: n.hosted, Bundles: bundles, Tokens: mint{}, Clock: clock, Rand: random, Log: slog.New(&n.deaths)},
 	}
 	if change != nil {

@@ -42,14 +42,14 @@ func (i *Instance) step(s *abi.Step, out *abi.Stepped) error {
 	errs = append(errs, i.train(ctx))
 	if !s.Idle {
 		more, err := i.engine.Step(ctx, now)
-		out.More, out.Strays = more, i.settings.App != "" && i.engine.Orphans()
+		out.More, out.Orphans = more, i.settings.App != "" && i.engine.Orphans()
 		errs = append(errs, err)
 		if i.pictures != nil && i.settings.App != "" { // the engine leaves them to its host: that is us
-			if out.Strays {
+			if out.Orphans {
 				i.pictures.tidy.Again()
 			}
 			more, err := i.pictures.tidy.Step(ctx, now)
-			out.More, out.Strays = out.More || more, false
+			out.More, out.Orphans = out.More || more, false
 			errs = append(errs, err)
 		}
 	}

@@ -901,11 +901,11 @@ export interface Stepped {
   /** error of the store: the tasks that were handed back are due again */
   error: string;
   /** the host looks for pictures that nothing claims, where it keeps them */
-  strays: boolean;
+  orphans: boolean;
 }
 
 export function getStepped(r: Reader): Stepped {
-  const x: Stepped = {more: false, tasks: [], training: false, error: '', strays: false};
+  const x: Stepped = {more: false, tasks: [], training: false, error: '', orphans: false};
   while (r.next())
     switch (r.number) {
       case 1:
@@ -921,7 +921,7 @@ export function getStepped(r: Reader): Stepped {
         x.error = r.text();
         break;
       case 5:
-        x.strays = r.bool();
+        x.orphans = r.bool();
         break;
     }
   return x;
