@@ -273,7 +273,7 @@ func (w *copies) pull(c *copied, n int) {
 	for i := range r.Entries {
 		bodies[i] = r.Entries[i].Op.Body
 	}
-	r.Also = w.records(bodies)
+	r.Attach = w.records(bodies)
 	before := c.Cursor().Seq
 	told, err := c.Pull(context.Background(), r)
 	if err != nil {

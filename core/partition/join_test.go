@@ -214,7 +214,7 @@ func TestDerivedOfAnother(t *testing.T) {
 	pull := func(c *log.InputCreate, also func(*kv.Batch)) {
 		submit(t, origin, c)
 		r := run(t, origin, p.Cursor(), 1)
-		r.Also = also
+		r.Attach = also
 		if _, err := p.Pull(t.Context(), r); err != nil {
 			t.Fatal(err)
 		}

@@ -23,7 +23,7 @@ type Run struct {
 	Stable   uint64          // last entry that the origin will never lose; 0: as it was
 	Lives    []SiteLife      // that made the entries, as far as the origin noted them
 	Seal     []byte          // by which the origin knows the log up to To again; nil: none
-	Also     func(*kv.Batch) // adds what the entries need, such as derived records; nil: nothing
+	Attach   func(*kv.Batch) // adds what the entries need, such as derived records; nil: nothing
 }
 
 // OpVerdict is the log's word on an operation of a replica's own.
@@ -139,9 +139,9 @@ func (p *Partition) pull(r *Run) ([]OpVerdict, error) {
 	}
 	m := p.newMix()
 	m.note.cursor, m.lives = cursor, bySite(r.Lives)[m.note.site]
-	if r.Also != nil {
+	if r.Attach != nil {
 		var beside kv.Batch
-		r.Also(&beside)
+		r.Attach(&beside)
 		if err := m.comes(&beside); err != nil {
 			return nil, err
 		}

@@ -33,7 +33,7 @@ const maxDiverged = 3
 // pull is one stream of changes.
 type pull struct {
 	in           wire.Reader
-	beside       kv.Batch     // objects for the entries to come
+	attachments  kv.Batch     // objects for the entries to come
 	size         int          // bytes of these objects
 	records      kv.Batch     // derived records for the entries to come
 	derived      int          // bytes of records
@@ -161,7 +161,7 @@ func (m *Machine) writeDerived() error {
 	records, c := m.pull.records, m.p.Cursor()
 	m.pull.records, m.pull.derived = kv.Batch{}, 0
 	_, err := m.p.Pull(context.Background(), partition.Run{
-		Epoch: m.session.epoch, From: c.Seq, To: c.Seq, Chain: chainAt(c, m.session.epoch), Also: func(b *kv.Batch) { b.Append(&records) },
+		Epoch: m.session.epoch, From: c.Seq, To: c.Seq, Chain: chainAt(c, m.session.epoch), Attach: func(b *kv.Batch) { b.Append(&records) },
 	})
 	if errors.Is(err, partition.ErrChain) {
 		m.diverged(&m.lane[lanePull], err)
@@ -170,7 +170,7 @@ func (m *Machine) writeDerived() error {
 	return err
 }
 
-func (m *Machine) roomBeside(n int) error {
+func (m *Machine) attachmentSpace(n int) error {
 	if m.pull.size += n; m.pull.size > maxBeside {
 		return fmt.Errorf("%w: more than %d bytes of objects before the entries that need them", errAnswer, maxBeside)
 	}
@@ -195,7 +195,7 @@ func (m *Machine) object(body []byte) error {
 	case len(o.Data) == 0 && o.Size > 0:
 		return fmt.Errorf("%w: empty chunk of an object", errAnswer)
 	}
-	if err := m.roomBeside(len(o.Data)); err != nil {
+	if err := m.attachmentSpace(len(o.Data)); err != nil {
 		return err
 	}
 	if p.object = append(p.object, o.Data...); uint64(len(p.object)) < o.Size {
@@ -204,7 +204,7 @@ func (m *Machine) object(body []byte) error {
 	if blob.Sum(p.object) != o.Hash {
 		return fmt.Errorf("%w: object has the wrong hash", errAnswer)
 	}
-	catalog.PutObject(&p.beside, m.o.App, p.object)
+	catalog.PutObject(&p.attachments, m.o.App, p.object)
 	p.whole, p.object = nil, nil
 	return nil
 }
@@ -234,8 +234,8 @@ func (m *Machine) entries(l *lane, body []byte) error {
 	if err != nil {
 		return err
 	}
-	beside, records := m.pull.beside, m.pull.records
-	m.pull.beside, m.pull.size, m.pull.records, m.pull.derived = kv.Batch{}, 0, kv.Batch{}, 0
+	beside, records := m.pull.attachments, m.pull.records
+	m.pull.attachments, m.pull.size, m.pull.records, m.pull.derived = kv.Batch{}, 0, kv.Batch{}, 0
 	c := m.p.Cursor()
 	switch {
 	case e.Epoch != m.session.epoch:
@@ -252,7 +252,7 @@ func (m *Machine) entries(l *lane, body []byte) error {
 	}
 	m.origin.head = max(m.origin.head, e.To)
 	run := runOf(&e, entries)
-	run.Also = func(b *kv.Batch) {
+	run.Attach = func(b *kv.Batch) {
 		b.Append(&records)
 		b.Append(&beside)
 	}

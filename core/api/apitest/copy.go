@@ -126,18 +126,18 @@ func (c *Copy) TryPull(t testing.TB) error {
 	t.Helper()
 	p := c.Partition(t)
 	at := p.Cursor()
-	r := partition.Run{Epoch: at.Epoch, From: at.Seq, To: at.Seq, Chain: at.Chain, Also: func(b *kv.Batch) { carry(t, c.Origin, b) }}
+	r := partition.Run{Epoch: at.Epoch, From: at.Seq, To: at.Seq, Chain: at.Chain, Attach: func(b *kv.Batch) { carry(t, c.Origin, b) }}
 	if _, err := p.Pull(context.Background(), r); err != nil {
 		t.Fatal(err)
 	}
-	return c.tryPull(t, r.Also)
+	return c.tryPull(t, r.Attach)
 }
 
 func (c *Copy) tryPull(t testing.TB, also func(*kv.Batch)) error {
 	t.Helper()
 	from, origin := c.Partition(t), partitionOf(t, c.Origin).Log()
 	at := from.Cursor()
-	r := partition.Run{Epoch: origin.Epoch(), From: at.Seq, To: at.Seq, Also: also}
+	r := partition.Run{Epoch: origin.Epoch(), From: at.Seq, To: at.Seq, Attach: also}
 	err := origin.Read(at.Seq+1, func(e log.Entry) bool {
 		r.Entries = append(r.Entries, e)
 		r.To = e.Seq
