@@ -45,7 +45,7 @@ type application struct {
 	Partition    *partition.Partition
 	shown        atomic.Pointer[api.Application] // as requests meet it
 	inputs       *ingest.Worker
-	copied       bool // a copy of an origin's, whose log determines its network
+	isReplica    bool // a copy of an origin's, whose log determines its network
 	hasUnsettled bool // Step's: pictures may be kept for pending operations and conflicts
 	renewal
 
@@ -167,7 +167,7 @@ func (a *apps) openPartition(to *application, app catalog.AppID) error {
 	}
 	if copied > 0 { // the records came from an origin, so the application is a replica
 		settings.Replica = &partition.Replica{}
-		to.copied = true
+		to.isReplica = true
 	}
 	if serving != a.o.Models {
 		next := SpaceOf(a.o.Models)

@@ -76,7 +76,7 @@ func (e *Engine) purgeDeleted(ctx context.Context, app *application) (more bool,
 // scheduleOrphanScan notes pictures of deleted inputs that a replica may still need: its outbox or a conflict may refer to them. Once both are
 // empty, the host looks for orphans.
 func (e *Engine) scheduleOrphanScan(app *application, dropped bool) error {
-	if !app.copied || !dropped && !app.hasUnsettled {
+	if !app.isReplica || !dropped && !app.hasUnsettled {
 		return nil
 	}
 	disputed, err := app.Partition.CountConflicts()

@@ -210,7 +210,7 @@ func (o *operator) service(do, unit string) {
 }
 
 // edgeStatus returns the edge's report of its replica.
-func (o *operator) edgeStatus() control.Copy {
+func (o *operator) edgeStatus() control.ReplicaStatus {
 	o.t.Helper()
 	return copies(o.t, o.binary, o.at("var/lib/sightline-edge/data"))[0]
 }

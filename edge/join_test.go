@@ -37,13 +37,13 @@ func until(t testing.TB, what string, so func() bool) {
 }
 
 // copies returns an edge's report of its replicas.
-func copies(t testing.TB, binary, data string) []control.Copy {
+func copies(t testing.TB, binary, data string) []control.ReplicaStatus {
 	t.Helper()
 	var s control.Status
 	if err := json.Unmarshal([]byte(command(t, binary, "status", "--data", data, "--json")), &s); err != nil {
 		t.Fatal(err)
 	}
-	return s.Copies
+	return s.Replicas
 }
 
 // joining is a test of an application that an origin, two edges and a tab of a browser have.

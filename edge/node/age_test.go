@@ -172,13 +172,13 @@ func registered(maxStale uint64) *catalog.Register {
 }
 
 // lone is an edge's copies without anything that runs.
-func lone(t testing.TB, store kv.Store, now *time.Time) *copies {
+func lone(t testing.TB, store kv.Store, now *time.Time) *replicaSet {
 	t.Helper()
-	c := &copies{
+	c := &replicaSet{
 		who: &identity{Origin: "http://127.0.0.1:1", Seed: make([]byte, 32), ID: "e", Apps: []string{anApp}}, store: store,
 		log: slog.New(slog.DiscardHandler), now: func() time.Time { return *now },
 	}
-	if err := c.enrolled(); err != nil {
+	if err := c.loadApps(); err != nil {
 		t.Fatal(err)
 	}
 	return c
@@ -206,7 +206,7 @@ func TestStale(t *testing.T) {
 		if got, known := c.keysAge(anApp); !known || !got.Known.IsZero() {
 			t.Errorf("keys that were never heard of: %+v, %v", got, known)
 		}
-		if err := c.take(t.Context(), c.of(anApp), 5, registered(tt.seconds).Encode()); err != nil {
+		if err := c.applyAppRecord(t.Context(), c.of(anApp), 5, registered(tt.seconds).Encode()); err != nil {
 			t.Fatal(err)
 		}
 		admits(nil, nil)

@@ -121,7 +121,7 @@ func (c *calls) back() {
 }
 
 // count counts a call of an application, or returns why it is refused. The operator's applications have no limit.
-func (c *copies) count(app string) (refused string) {
+func (c *replicaSet) count(app string) (refused string) {
 	if one := c.of(app); one != nil && one.owner() != "" {
 		return one.calls.spend(c.now())
 	}
@@ -129,9 +129,9 @@ func (c *copies) count(app string) (refused string) {
 }
 
 // reportCalls reports to the origin how many calls of each application were answered here, where the origin does not know, and takes its answers.
-func (c *copies) reportCalls(ctx context.Context) error {
+func (c *replicaSet) reportCalls(ctx context.Context) error {
 	s := wire.Session{Min: wire.Oldest, Max: wire.Protocol, Fold: fold.Version, Schema: field.Version, Name: c.who.Name}
-	asked := map[string]*copied{}
+	asked := map[string]*appReplica{}
 	for _, one := range c.all() {
 		count, due := one.calls.due(c.now())
 		if !due || one.owner() == "" {
@@ -167,14 +167,14 @@ func (c *copies) reportCalls(ctx context.Context) error {
 }
 
 // owner is the account that an application belongs to; empty: the operator of the origin.
-func (one *copied) owner() string {
+func (one *appReplica) owner() string {
 	one.mu.Lock()
 	defer one.mu.Unlock()
 	return one.account
 }
 
 // writeCalls makes all counts durable.
-func (c *copies) writeCalls() (err error) {
+func (c *replicaSet) writeCalls() (err error) {
 	for _, one := range c.all() {
 		err = errors.Join(err, one.calls.write())
 	}

@@ -146,7 +146,7 @@ func TestReportCalls(t *testing.T) {
 		seq++
 		register := registered(0)
 		register.Record.Owner = owner
-		if err := c.take(t.Context(), c.of(anApp), seq, register.Encode()); err != nil {
+		if err := c.applyAppRecord(t.Context(), c.of(anApp), seq, register.Encode()); err != nil {
 			t.Fatal(err)
 		}
 		if refused := c.count(anApp); (refused == "") != want {

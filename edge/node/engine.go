@@ -38,7 +38,7 @@ type engine struct {
 	base     [32]byte
 	log      *slog.Logger
 
-	copies *copies // of an origin's applications; nil: the edge stands alone
+	replicas *replicaSet // of an origin's applications; nil: the edge stands alone
 
 	fleet   func() (*host.Fleet, error) // opens it, once
 	started atomic.Pointer[host.Fleet]  // nil before
@@ -76,10 +76,10 @@ func (n *Node) open(ctx context.Context, on *server.Node, u server.Use) (_ *engi
 		return nil, err
 	}
 	if who != nil {
-		if e.copies, err = newCopies(e, who, on); err != nil {
+		if e.replicas, err = newReplicaSet(e, who, on); err != nil {
 			return nil, err
 		}
-		on.Tokens.Join(e.copies)
+		on.Tokens.Join(e.replicas)
 		if err := register.Emptied(ctx, on.Folder.Store); err != nil {
 			return nil, err
 		}
@@ -112,10 +112,10 @@ func (e *engine) start(ctx context.Context, on *server.Node, tables *predict.Set
 		Models:         tables,
 		CollectOrphans: e.Register.Collect,
 	}
-	if e.copies != nil {
-		services.Blobs, services.Register = on.Folder.Blobs, e.copies
-		services.Count = e.copies.count
-		o.Replica, o.Wrote, o.Admit = e.copies.replica, e.copies.wrote, e.copies.admit
+	if e.replicas != nil {
+		services.Blobs, services.Register = on.Folder.Blobs, e.replicas
+		services.Count = e.replicas.count
+		o.Replica, o.Wrote, o.Admit = e.replicas.replica, e.replicas.wrote, e.replicas.admit
 	}
 	o.Services = services
 	f, err := host.NewFleet(o)
@@ -136,18 +136,18 @@ func (e *engine) detach(app string) {
 // Hosted implements [server.Engine]. It fetches a picture of an origin's that is missing here.
 func (e *engine) Hosted(name string) (blob.Picture, error) {
 	p, err := e.Register.Hosted(name)
-	if err == nil && e.copies != nil {
-		err = e.copies.have(context.Background(), p.Hash)
+	if err == nil && e.replicas != nil {
+		err = e.replicas.have(context.Background(), p.Hash)
 	}
 	return p, err
 }
 
 // Bring implements [server.Bringer]: as for [engine.Hosted].
 func (e *engine) Bring(ctx context.Context, h blob.Hash) error {
-	if e.copies == nil {
+	if e.replicas == nil {
 		return nil
 	}
-	err := e.copies.have(ctx, h)
+	err := e.replicas.have(ctx, h)
 	if errors.Is(err, blob.ErrNotFound) {
 		err = fmt.Errorf("%w: %w", api.ErrFetch, err)
 	}
@@ -279,8 +279,8 @@ func (e *engine) Close() error {
 	if f := e.started.Load(); f != nil {
 		errs = append(errs, f.Close())
 	}
-	if e.copies != nil {
-		errs = append(errs, e.copies.writeCalls())
+	if e.replicas != nil {
+		errs = append(errs, e.replicas.writeCalls())
 	}
 	if e.Register != nil {
 		errs = append(errs, e.Register.Close())

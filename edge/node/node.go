@@ -200,10 +200,10 @@ func listen(ctx context.Context, s *server.Settings, log *slog.Logger) (net.List
 // graceTime is the time after a call's limit for which the keeper waits: the process reports the hang itself if it can.
 const graceTime = 10 * time.Second
 
-// copies are the applications of an origin; nil: the edge stands alone, or nothing is open.
-func (n *Node) copies() *copies {
+// replicas are the applications of an origin; nil: the edge stands alone, or nothing is open.
+func (n *Node) replicas() *replicaSet {
 	if e := n.engine.Load(); e != nil {
-		return e.copies
+		return e.replicas
 	}
 	return nil
 }
@@ -220,14 +220,14 @@ func (n *Node) openEngine(ctx context.Context, on *server.Node, u server.Use) (s
 
 // started keeps the copies of an origin's applications in step with it.
 func (n *Node) started(s *server.Server, _ io.Writer) error {
-	if c := n.copies(); c != nil {
+	if c := n.replicas(); c != nil {
 		s.Begin(c.run)
 	}
 	return nil
 }
 
 // standalone reports whether the edge has no origin, and has independent applications.
-func (n *Node) standalone() bool { return n.copies() == nil }
+func (n *Node) standalone() bool { return n.replicas() == nil }
 
 // unhealthy returns an error if a call of the module takes longer than it may.
 func (n *Node) unhealthy() error {
@@ -243,7 +243,7 @@ func (n *Node) status(s *control.Status) {
 	if e := n.engine.Load(); e != nil {
 		s.Module = e.status()
 	}
-	if c := n.copies(); c != nil {
-		s.Copies = c.status()
+	if c := n.replicas(); c != nil {
+		s.Replicas = c.status()
 	}
 }

@@ -46,7 +46,7 @@ func asked(r *api.Request) *api.Request {
 
 // who returns the name of the edge and the address of its origin; empty: it has none.
 func (n *Node) who() (name, origin string) {
-	c := n.copies()
+	c := n.replicas()
 	if c == nil {
 		return "", ""
 	}
@@ -58,19 +58,19 @@ func (n *Node) who() (name, origin string) {
 
 // keysAge returns the age of the edge's knowledge of an application's keys; false: the application has no origin.
 func (n *Node) keysAge(app string) (console.KeysAge, bool) {
-	if c := n.copies(); c != nil {
+	if c := n.replicas(); c != nil {
 		return c.keysAge(app)
 	}
 	return console.KeysAge{}, false
 }
 
-func (c *copies) keysAge(app string) (console.KeysAge, bool) {
+func (c *replicaSet) keysAge(app string) (console.KeysAge, bool) {
 	one := c.of(app)
 	if one == nil {
 		return console.KeysAge{}, false
 	}
 	age := console.KeysAge{Writes: cmp.Or(one.maxStale(), register.DefaultMaxStale), Reads: register.RefuseStale}
-	if old := one.knows(c); old < never {
+	if old := one.keyAge(c); old < never {
 		age.Known = c.now().Add(-old).UTC().Truncate(time.Second)
 	}
 	return age, true

@@ -7,11 +7,11 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/token"
 )
 
-var _ token.Others = (*copies)(nil)
+var _ token.Others = (*replicaSet)(nil)
 
 // Signer implements [token.Others]: the origin, this edge and the other edges of an application, each for the applications whose
 // registers have its key.
-func (c *copies) Signer(kid string) (token.Signer, bool) {
+func (c *replicaSet) Signer(kid string) (token.Signer, bool) {
 	var s token.Signer
 	may := map[string]bool{}
 	add := func(app, issuer string, key [32]byte) {
@@ -52,7 +52,7 @@ func keyOf(keys []log.PublicKey, kid string) (key [32]byte, ok bool) {
 }
 
 // Delegate implements [token.Others]: tokens of the origin's applications are issued with the enrolled key.
-func (c *copies) Delegate(app string) (token.Delegate, bool) {
+func (c *replicaSet) Delegate(app string) (token.Delegate, bool) {
 	if c.of(app) == nil {
 		return token.Delegate{}, false
 	}

@@ -17,7 +17,7 @@ func TestSigners(t *testing.T) {
 	other := catalog.AppID{8}.String()
 	c := lone(t, store, &now)
 	c.who.Apps = []string{anApp, other}
-	if err := c.enrolled(); err != nil {
+	if err := c.loadApps(); err != nil {
 		t.Fatal(err)
 	}
 	own := c.who.key().Public().(ed25519.PublicKey)
@@ -27,7 +27,7 @@ func TestSigners(t *testing.T) {
 		x := registered(0)
 		x.App, x.Record.ID, x.Client.App, x.Client.ID = app, app, app, "c"+app
 		x.Trust = trust
-		if err := c.take(t.Context(), c.of(app), seq, x.Encode()); err != nil {
+		if err := c.applyAppRecord(t.Context(), c.of(app), seq, x.Encode()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -59,7 +59,7 @@ func TestSigners(t *testing.T) {
 		if _, ok := c.Signer("3"); ok {
 			t.Error("a key that nobody has told is known")
 		}
-		if err := c.enrolled(); err != nil { // as a start does
+		if err := c.loadApps(); err != nil { // as a start does
 			t.Fatal(err)
 		}
 	}

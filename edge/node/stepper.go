@@ -24,8 +24,8 @@ var errTaken = fmt.Errorf("%w: a snapshot was installed", errReplaced)
 type stepper struct {
 	ctx   context.Context
 	fleet *host.Fleet
-	one   *copied
-	c     *copies
+	one   *appReplica
+	c     *replicaSet
 	begun bool
 }
 
@@ -84,7 +84,7 @@ func spoke(before, now *replica.Status) bool {
 }
 
 // effect takes what a link does not.
-func (one *copied) effect(x replica.Effect) {
+func (one *appReplica) effect(x replica.Effect) {
 	one.mu.Lock()
 	defer one.mu.Unlock()
 	switch x := x.(type) {

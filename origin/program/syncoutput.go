@@ -72,8 +72,8 @@ func (s *syncer) line(text string) {
 }
 
 // conflicts returns the changes that the log did not take as they were meant, as the replica answers anybody.
-func (s *syncer) conflicts(ctx context.Context) (all []notAsMeant, err error) {
-	err = cli.Pages(ctx, cli.LocalSession(s.node, s.app.String()), "/v2/sync/conflicts", "conflicts", func(c *notAsMeant) error {
+func (s *syncer) conflicts(ctx context.Context) (all []conflict, err error) {
+	err = cli.Pages(ctx, cli.LocalSession(s.node, s.app.String()), "/v2/sync/conflicts", "conflicts", func(c *conflict) error {
 		all = append(all, *c)
 		return nil
 	})
@@ -81,7 +81,7 @@ func (s *syncer) conflicts(ctx context.Context) (all []notAsMeant, err error) {
 }
 
 // dismiss deletes conflicts that were shown from the list of the replica.
-func (s *syncer) dismiss(ctx context.Context, list []notAsMeant) error {
+func (s *syncer) dismiss(ctx context.Context, list []conflict) error {
 	replica := cli.LocalSession(s.node, s.app.String())
 	for i := range list {
 		if err := cli.Ask(ctx, replica, "DELETE", "/v2/sync/conflicts/"+list[i].ID, nil, nil); err != nil {
@@ -93,22 +93,22 @@ func (s *syncer) dismiss(ctx context.Context, list []notAsMeant) error {
 
 // outcome is the result of a sync.
 type outcome struct {
-	App       string       `json:"app_id"`
-	Phase     string       `json:"phase"`
-	Site      uint32       `json:"site"`
-	Cursor    uint64       `json:"cursor"`
-	Head      uint64       `json:"head"`
-	Pulled    uint64       `json:"pulled"`
-	Confirmed uint64       `json:"confirmed"` // now
-	Pending   uint64       `json:"pending"`
-	Sent      uint64       `json:"pictures_sent"`
-	Got       uint64       `json:"pictures_got"`
-	Problem   string       `json:"problem,omitempty"`
-	Conflicts []notAsMeant `json:"conflicts"`
+	App       string     `json:"app_id"`
+	Phase     string     `json:"phase"`
+	Site      uint32     `json:"site"`
+	Cursor    uint64     `json:"cursor"`
+	Head      uint64     `json:"head"`
+	Pulled    uint64     `json:"pulled"`
+	Confirmed uint64     `json:"confirmed"` // now
+	Pending   uint64     `json:"pending"`
+	Sent      uint64     `json:"pictures_sent"`
+	Got       uint64     `json:"pictures_got"`
+	Problem   string     `json:"problem,omitempty"`
+	Conflicts []conflict `json:"conflicts"`
 }
 
-// notAsMeant is a change that the log did not take as it was meant, in the interface's form.
-type notAsMeant struct {
+// conflict is a change that the log did not take as it was meant, in the interface's form.
+type conflict struct {
 	ID       string          `json:"id"`
 	Site     uint32          `json:"site"`
 	Seq      uint64          `json:"seq"`
@@ -127,7 +127,7 @@ type notAsMeant struct {
 }
 
 // about returns the subject of the operation, in words.
-func (c *notAsMeant) about() string {
+func (c *conflict) about() string {
 	for _, x := range [][2]string{{"input", c.Input}, {"concept", c.Concept}, {"model", c.Model}, {"workflow", c.Workflow}} {
 		if x[1] != "" {
 			return c.Kind + " of " + x[0] + " " + server.Printable(x[1])
@@ -145,7 +145,7 @@ func (s *syncer) printResult(ctx context.Context, w io.Writer) error {
 	o := outcome{
 		App: s.app.String(), Phase: now.Phase.String(), Site: uint32(now.Site), Cursor: now.Cursor, Head: now.Head,
 		Pulled: now.Cursor - min(s.first.Cursor, now.Cursor), Confirmed: now.Folded - min(s.first.Folded, now.Folded), Pending: now.Pending(),
-		Sent: now.BlobsSent, Got: now.BlobsGot, Problem: now.Problem, Conflicts: []notAsMeant{},
+		Sent: now.BlobsSent, Got: now.BlobsGot, Problem: now.Problem, Conflicts: []conflict{},
 	}
 	if s.purge == nil || s.purge.KeepOutbox { // else nothing is there any more
 		list, err := s.conflicts(ctx)

@@ -314,7 +314,7 @@ func showStatus(_ context.Context, n *Node, _ control.Nothing) (control.Status, 
 }
 
 // Backup implements [control.Folder].
-func (n *Node) Backup(ctx context.Context, to string, progress func(done, total control.Copied)) (control.Copied, error) {
+func (n *Node) Backup(ctx context.Context, to string, progress func(done, total control.BackupStats)) (control.BackupStats, error) {
 	n.quiet.Lock()
 	defer n.quiet.Unlock()
 	return n.Folder.Backup(ctx, to, progress)

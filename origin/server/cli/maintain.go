@@ -21,14 +21,14 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/system"
 )
 
-// copying shows how far a copy of a folder has come.
-type copying struct {
+// copyProgress shows how far a copy of a folder has come.
+type copyProgress struct {
 	*Progress
 	env   *server.Env
 	quiet bool
 }
 
-func (c *copying) report(done, total control.Copied) {
+func (c *copyProgress) report(done, total control.BackupStats) {
 	if c.Progress == nil {
 		c.Progress = NewProgress(c.env.Stderr, ProgressOptions{Verb: "copying", Noun: "pictures", Total: total.Files, Quiet: c.quiet, Shared: server.IsTerminal(c.env.Stdout)})
 	}
@@ -37,7 +37,7 @@ func (c *copying) report(done, total control.Copied) {
 	}
 }
 
-func (c *copying) end(done control.Copied) {
+func (c *copyProgress) end(done control.BackupStats) {
 	if c.Progress != nil {
 		c.report(done, done)
 		c.Finish()
@@ -65,8 +65,8 @@ key that it is known by there. Its files are readable by their owner alone; keep
 			if err != nil {
 				return err
 			}
-			c := copying{env: env, quiet: quiet}
-			var copied control.Copied
+			c := copyProgress{env: env, quiet: quiet}
+			var copied control.BackupStats
 			err = withFolder(cmd.Context(), dir, env, server.Use{}, func(s control.Folder) (err error) {
 				copied, err = s.Backup(cmd.Context(), to, c.report)
 				return err
@@ -144,7 +144,7 @@ keeps it as conflicts.`,
 			if dir == "" {
 				return server.Usagef("--data is required: the new data folder")
 			}
-			c := copying{env: env, quiet: quiet}
+			c := copyProgress{env: env, quiet: quiet}
 			copied, err := data.Restore(cmd.Context(), args[0], dir, c.report)
 			if err != nil {
 				return err

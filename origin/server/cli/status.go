@@ -90,8 +90,8 @@ func printStatus(w io.Writer, s *control.Status) error {
 			pair{"module", m.SHA256},
 			pair{"instances", fmt.Sprintf("%d, using %s of memory", m.Instances, bytesText(m.Bytes))})
 	}
-	for i := range s.Copies {
-		lines = append(lines, pair{"replica", formatReplica(&s.Copies[i])})
+	for i := range s.Replicas {
+		lines = append(lines, pair{"replica", formatReplica(&s.Replicas[i])})
 	}
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, l := range lines {
@@ -101,7 +101,7 @@ func printStatus(w io.Writer, s *control.Status) error {
 }
 
 // keysAge returns the age of a copy's keys in words, and its consequence.
-func keysAge(c *control.Copy) string {
+func keysAge(c *control.ReplicaStatus) string {
 	age := "never"
 	if d := time.Duration(c.KeysAge) * time.Second; d < 10*365*24*time.Hour {
 		age = d.String() + " ago"
@@ -117,7 +117,7 @@ func keysAge(c *control.Copy) string {
 }
 
 // formatReplica returns the status of a copy in words.
-func formatReplica(c *control.Copy) string {
+func formatReplica(c *control.ReplicaStatus) string {
 	as := "not in sync since the start"
 	if !c.AsOf.IsZero() {
 		as = "in sync at " + c.AsOf.Local().Format(time.DateTime)

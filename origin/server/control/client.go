@@ -87,16 +87,16 @@ func refused(res *http.Response) error {
 }
 
 // Backup implements [Folder].
-func (c *Caller) Backup(ctx context.Context, to string, progress func(done, total Copied)) (Copied, error) {
+func (c *Caller) Backup(ctx context.Context, to string, progress func(done, total BackupStats)) (BackupStats, error) {
 	res, err := c.send(ctx, "POST", pathBackup, Target{to})
 	if err != nil {
-		return Copied{}, err
+		return BackupStats{}, err
 	}
 	defer res.Body.Close()
 	for lines := json.NewDecoder(res.Body); ; {
 		var l step
 		if err := lines.Decode(&l); err != nil {
-			return Copied{}, fmt.Errorf("the server stopped during the backup: %w", errors.Join(err, ctx.Err()))
+			return BackupStats{}, fmt.Errorf("the server stopped during the backup: %w", errors.Join(err, ctx.Err()))
 		}
 		switch {
 		case l.Error != nil:

@@ -71,32 +71,32 @@ type NewEdge struct {
 	Apps []string `json:"app_ids"`
 }
 
-// Copied counts what a backup has copied.
-type Copied struct {
+// BackupStats counts what a backup has copied.
+type BackupStats struct {
 	Files int   `json:"files"`
 	Bytes int64 `json:"bytes"`
 }
 
 // Status is how the process is that has the folder open.
 type Status struct {
-	Program   string    `json:"program"`
-	Version   string    `json:"version"`
-	Since     time.Time `json:"since"`
-	URL       string    `json:"url,omitempty"`     // where it serves; empty: it does not
-	Refuses   string    `json:"refuses,omitempty"` // why it takes no writes
-	Apps      int       `json:"apps"`              // applications
-	Calls     int64     `json:"calls"`             // under way
-	Pictures  int64     `json:"pictures"`          // fetched, waiting or analysed now
-	Analysed  int64     `json:"pictures_total"`    // since the start
-	Missing   uint64    `json:"pictures_missing"`  // inputs that cannot be analysed because the store lacks their pictures
-	DiskBytes int64     `json:"store_disk_bytes"`  // of the store
-	FreeBytes int64     `json:"disk_free_bytes"`   // of the folder's disk
-	Module    *Module   `json:"module,omitempty"`  // nil: the core runs natively
-	Copies    []Copy    `json:"copies,omitempty"`  // of an origin's applications
+	Program   string          `json:"program"`
+	Version   string          `json:"version"`
+	Since     time.Time       `json:"since"`
+	URL       string          `json:"url,omitempty"`     // where it serves; empty: it does not
+	Refuses   string          `json:"refuses,omitempty"` // why it takes no writes
+	Apps      int             `json:"apps"`              // applications
+	Calls     int64           `json:"calls"`             // under way
+	Pictures  int64           `json:"pictures"`          // fetched, waiting or analysed now
+	Analysed  int64           `json:"pictures_total"`    // since the start
+	Missing   uint64          `json:"pictures_missing"`  // inputs that cannot be analysed because the store lacks their pictures
+	DiskBytes int64           `json:"store_disk_bytes"`  // of the store
+	FreeBytes int64           `json:"disk_free_bytes"`   // of the folder's disk
+	Module    *Module         `json:"module,omitempty"`  // nil: the core runs natively
+	Replicas  []ReplicaStatus `json:"copies,omitempty"`  // of an origin's applications
 }
 
-// Copy is the status of an application that is a copy of an origin's.
-type Copy struct {
+// ReplicaStatus is the status of an application that is a copy of an origin's.
+type ReplicaStatus struct {
 	App       string    `json:"app"`
 	Origin    string    `json:"origin"`
 	Phase     string    `json:"phase"`             // "current", "pulling", "unreachable", …
@@ -135,7 +135,7 @@ type Folder interface {
 
 	// Backup copies the folder, as it is at one moment, into the new folder to, an absolute path. It calls progress from time to time
 	// with the copied amount and the total.
-	Backup(ctx context.Context, to string, progress func(done, total Copied)) (Copied, error)
+	Backup(ctx context.Context, to string, progress func(done, total BackupStats)) (BackupStats, error)
 }
 
 // Op is an operation on a data folder: its name on the socket, with the types of its argument and its result.
@@ -269,10 +269,10 @@ const (
 type (
 	// step is one line of the answer to a backup; the last has Done or Error.
 	step struct {
-		Copied Copied   `json:"copied"`
-		Total  Copied   `json:"total"`
-		Done   bool     `json:"done,omitempty"`
-		Error  *failure `json:"error,omitempty"`
+		Copied BackupStats `json:"copied"`
+		Total  BackupStats `json:"total"`
+		Done   bool        `json:"done,omitempty"`
+		Error  *failure    `json:"error,omitempty"`
 	}
 	failure struct {
 		Kind string `json:"kind,omitempty"` // one of kinds

@@ -64,9 +64,9 @@ func (f *fake) Call(_ context.Context, app string, r *api.Request) (api.Response
 	return api.Response{Status: 404, ContentType: "application/json", Body: []byte(`{"x":1}`), Header: []api.Field{{Name: "Retry-After", Value: "1"}}}, err
 }
 
-func (f *fake) Backup(_ context.Context, to string, progress func(done, total Copied)) (Copied, error) {
-	progress(Copied{1, 10}, Copied{2, 30})
-	return Copied{2, 30}, f.note("backup %s", to)
+func (f *fake) Backup(_ context.Context, to string, progress func(done, total BackupStats)) (BackupStats, error) {
+	progress(BackupStats{1, 10}, BackupStats{2, 30})
+	return BackupStats{2, 30}, f.note("backup %s", to)
 }
 
 func (f *fake) Picture(_ context.Context, name string) ([]byte, string, error) {
@@ -131,11 +131,11 @@ func TestCallerIsTheFolder(t *testing.T) {
 	if data, contentType, err := c.Picture(ctx, "a/b"); string(data) != "picture" || contentType != "image/png" || err != nil {
 		t.Errorf("Picture = %q, %q, %v", data, contentType, err)
 	}
-	var steps []Copied
-	if n, err := c.Backup(ctx, "/y", func(done, total Copied) { steps = append(steps, done, total) }); err != nil || n != (Copied{2, 30}) {
+	var steps []BackupStats
+	if n, err := c.Backup(ctx, "/y", func(done, total BackupStats) { steps = append(steps, done, total) }); err != nil || n != (BackupStats{2, 30}) {
 		t.Errorf("Backup = %v, %v", n, err)
 	}
-	if want := []Copied{{1, 10}, {2, 30}}; !slices.Equal(steps, want) {
+	if want := []BackupStats{{1, 10}, {2, 30}}; !slices.Equal(steps, want) {
 		t.Errorf("progress %v, want %v", steps, want)
 	}
 	res, err := c.Call(ctx, "1", &api.Request{Method: "PATCH", Path: "//v2/models/the%2Fmodel/", Query: "page=1&x=%20", Body: []byte(`{"a":1}`)})
@@ -163,7 +163,7 @@ func TestErrorsCrossTheSocket(t *testing.T) {
 		f.err = fmt.Errorf("application 7: %w", kind)
 		_, e1 := DeleteApp.Do(ctx, c, ID{"7"})
 		_, e2 := c.Call(ctx, "7", &api.Request{Method: "GET", Path: "/v2/models"})
-		_, e3 := c.Backup(ctx, "/z", func(Copied, Copied) {})
+		_, e3 := c.Backup(ctx, "/z", func(BackupStats, BackupStats) {})
 		_, _, e4 := c.Picture(ctx, "x")
 		for _, err := range []error{e1, e2, e3, e4} {
 			if !errors.Is(err, kind) || err.Error() != f.err.Error() {

@@ -111,7 +111,7 @@ func (s *Server) backup(w http.ResponseWriter, r *http.Request) {
 		_ = lines.Encode(l) // r.Context() ends if the client closes the connection
 		_ = flush.Flush()
 	}
-	copied, err := s.folder.Backup(r.Context(), in.To, func(done, total Copied) { tell(step{Copied: done, Total: total}) })
+	copied, err := s.folder.Backup(r.Context(), in.To, func(done, total BackupStats) { tell(step{Copied: done, Total: total}) })
 	last := step{Copied: copied, Total: copied, Done: err == nil}
 	if err != nil {
 		last.Error = failureOf(err)

@@ -25,11 +25,11 @@ var ErrBackup = errors.New("not a complete backup")
 
 // manifest is the content of backupFile.
 type manifest struct {
-	Format  string         `json:"format"`
-	Version int            `json:"version"`
-	Created string         `json:"created_at"`
-	Blobs   control.Copied `json:"blobs"`
-	Names   int            `json:"names"`
+	Format  string              `json:"format"`
+	Version int                 `json:"version"`
+	Created string              `json:"created_at"`
+	Blobs   control.BackupStats `json:"blobs"`
+	Names   int                 `json:"names"`
 }
 
 const (
@@ -40,20 +40,20 @@ const (
 // Backup copies the folder into the new folder to: a data folder that nobody has open. The
 // store's copy is one moment's; pictures that are added later may be in it too. Nothing may
 // delete pictures meanwhile, which the caller sees to. Every picture is checked as it is copied. After an error the new folder is empty.
-func (f *Folder) Backup(ctx context.Context, to string, progress func(done, total control.Copied)) (_ control.Copied, err error) {
+func (f *Folder) Backup(ctx context.Context, to string, progress func(done, total control.BackupStats)) (_ control.BackupStats, err error) {
 	if !filepath.IsAbs(to) {
-		return control.Copied{}, fmt.Errorf("%w: %s is not an absolute path", control.ErrArgument, to)
+		return control.BackupStats{}, fmt.Errorf("%w: %s is not an absolute path", control.ErrArgument, to)
 	}
 	if err := system.NewFolder(to); err != nil {
-		return control.Copied{}, fmt.Errorf("%w: %w", control.ErrArgument, err)
+		return control.BackupStats{}, fmt.Errorf("%w: %w", control.ErrArgument, err)
 	}
 	target, err := system.OpenFolder(to)
 	if err != nil {
-		return control.Copied{}, err
+		return control.BackupStats{}, err
 	}
 	defer func() { err = closeNew(target, err) }()
 	if err := f.Store.Checkpoint(filepath.Join(to, storeDir)); err != nil {
-		return control.Copied{}, err
+		return control.BackupStats{}, err
 	}
 	m := manifest{Format: backupFormat, Version: backupVersion, Created: system.Now().UTC().Format("2006-01-02T15:04:05Z")}
 	if m.Blobs, err = copyBlobs(ctx, target, f.Blobs, progress); err == nil {
@@ -86,8 +86,8 @@ func closeNew(target *system.Folder, err error) error {
 }
 
 // copyBlobs copies all blobs of from, without syncs, and checks each.
-func copyBlobs(ctx context.Context, target *system.Folder, from blob.Blobs, progress func(done, total control.Copied)) (done control.Copied, err error) {
-	var total control.Copied
+func copyBlobs(ctx context.Context, target *system.Folder, from blob.Blobs, progress func(done, total control.BackupStats)) (done control.BackupStats, err error) {
+	var total control.BackupStats
 	err = from.Each(ctx, blob.Hash{}, func(h blob.Hash) error {
 		n, err := from.Len(ctx, h)
 		total.Files++
@@ -112,7 +112,7 @@ func copyBlobs(ctx context.Context, target *system.Folder, from blob.Blobs, prog
 		done.Files++
 		done.Bytes += int64(len(b))
 		if done.Files%64 == 0 {
-			progress(done, control.Copied{Files: max(total.Files, done.Files), Bytes: max(total.Bytes, done.Bytes)})
+			progress(done, control.BackupStats{Files: max(total.Files, done.Files), Bytes: max(total.Bytes, done.Bytes)})
 		}
 		return nil
 	})
@@ -182,41 +182,41 @@ func (f *Folder) checkRestored() error {
 // Restore makes the new data folder dir of a backup. Every picture is checked as it is copied.
 // The logs begin another life, so that replicas of the folder that was backed up notice; a replica in it takes another
 // site at its next contact with its origin, since the one that was backed up may be in use. After an error the new folder is empty.
-func Restore(ctx context.Context, backup, dir string, progress func(done, total control.Copied)) (_ control.Copied, err error) {
+func Restore(ctx context.Context, backup, dir string, progress func(done, total control.BackupStats)) (_ control.BackupStats, err error) {
 	from, err := openBackup(backup)
 	if err != nil {
-		return control.Copied{}, err
+		return control.BackupStats{}, err
 	}
 	defer func() { err = errors.Join(err, from.Close()) }()
 	if err := system.NewFolder(dir); err != nil {
-		return control.Copied{}, err
+		return control.BackupStats{}, err
 	}
 	unlock, err := system.Lock(dir)
 	if err != nil {
-		return control.Copied{}, err
+		return control.BackupStats{}, err
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
 	target, err := system.OpenFolder(dir)
 	if err != nil {
-		return control.Copied{}, err
+		return control.BackupStats{}, err
 	}
 	defer func() { err = closeNew(target, err) }()
 	if err := system.ReplaceIn(target, restoringFile, []byte(backup+"\n")); err != nil {
-		return control.Copied{}, err
+		return control.BackupStats{}, err
 	}
 	n, err := copyTree(target, from, storeDir)
 	if err == nil && n == 0 {
 		err = fmt.Errorf("%s has no store: %w", backup, ErrBackup)
 	}
 	if err != nil {
-		return control.Copied{}, err
+		return control.BackupStats{}, err
 	}
 	if err := renew(filepath.Join(dir, storeDir)); err != nil {
-		return control.Copied{}, fmt.Errorf("%s: %w", backup, err)
+		return control.BackupStats{}, fmt.Errorf("%s: %w", backup, err)
 	}
 	blobs, err := blob.OpenFolder(from, blob.Options{})
 	if err != nil {
-		return control.Copied{}, err
+		return control.BackupStats{}, err
 	}
 	copied, err := copyBlobs(ctx, target, blobs, progress)
 	if err != nil {

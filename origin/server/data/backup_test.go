@@ -121,10 +121,10 @@ func TestEmptyFolderComesBack(t *testing.T) {
 	defer f.Close()
 	parent := t.TempDir()
 	backup, restored := filepath.Join(parent, "backup"), filepath.Join(parent, "restored")
-	if copied, err := f.Backup(t.Context(), backup, silent); err != nil || copied != (control.Copied{}) {
+	if copied, err := f.Backup(t.Context(), backup, silent); err != nil || copied != (control.BackupStats{}) {
 		t.Fatalf("Backup = %+v, %v", copied, err)
 	}
-	if copied, err := Restore(t.Context(), backup, restored, silent); err != nil || copied != (control.Copied{}) {
+	if copied, err := Restore(t.Context(), backup, restored, silent); err != nil || copied != (control.BackupStats{}) {
 		t.Fatalf("Restore = %+v, %v", copied, err)
 	}
 	again := mustOpen(t, restored, Options{MinFree: 1})

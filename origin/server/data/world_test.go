@@ -156,4 +156,4 @@ func (u *used) picture(id string) blob.Hash {
 }
 
 // silent is a progress that nobody watches.
-func silent(control.Copied, control.Copied) {}
+func silent(control.BackupStats, control.BackupStats) {}

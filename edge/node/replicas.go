@@ -22,14 +22,14 @@ import (
 	"github.com/sightline-dev/sightline/wasm/abi"
 )
 
-// copies are the applications that an origin shares with this edge. The machine in each application's guest synchronizes it:
+// replicaSet are the applications that an origin shares with this edge. The machine in each application's guest synchronizes it:
 //
 //	origin ◀─HTTP─ link ◀─ effects ─ machine, in the application's guest
 //	          └────────────events──▶   │
 //	   register ◀──────────────────────┴──▶ pictures by hash, log and state in the store
 //
 // The register of an application, with its keys, is written here, natively, since a guest may not.
-type copies struct {
+type replicaSet struct {
 	e     *engine
 	who   *identity
 	token string
@@ -40,12 +40,12 @@ type copies struct {
 	now   func() time.Time
 
 	mu   sync.Mutex
-	list []*copied // nil before the edge is enrolled
-	why  string    // it is not enrolled; empty: it is, or has not tried
+	list []*appReplica // nil before the edge is enrolled
+	why  string        // it is not enrolled; empty: it is, or has not tried
 }
 
-// copied is one of them.
-type copied struct {
+// appReplica is one of them.
+type appReplica struct {
 	app  string
 	kick chan struct{} // holds one token when something was written here
 	age  *age          // of its knowledge of the keys
@@ -70,28 +70,28 @@ type revocation struct {
 	data []byte
 }
 
-func newCopies(e *engine, who *identity, on *server.Node) (*copies, error) {
-	c := &copies{
+func newReplicaSet(e *engine, who *identity, on *server.Node) (*replicaSet, error) {
+	c := &replicaSet{
 		e: e, who: who, token: e.node.token, store: on.Folder.Store, blobs: on.Folder.Blobs, log: on.Log, now: system.Now,
 		wants: wire.Wants{Vectors: wire.VectorsQ16, Blobs: e.node.pictures},
 	}
 	if who.ID == "" {
 		return c, nil
 	}
-	return c, c.enrolled()
+	return c, c.loadApps()
 }
 
-// enrolled opens the saved state of every enrolled application.
-func (c *copies) enrolled() error {
-	var list []*copied
+// loadApps opens the saved state of every enrolled application.
+func (c *replicaSet) loadApps() error {
+	var list []*appReplica
 	for _, app := range c.who.Apps {
-		one := &copied{app: app, kick: make(chan struct{}, 1), waits: map[blob.Hash][]chan error{}}
+		one := &appReplica{app: app, kick: make(chan struct{}, 1), waits: map[blob.Hash][]chan error{}}
 		var err error
 		if one.age, err = openAge(c.store, app, c.now()); err == nil {
 			one.calls, err = openCalls(c.store, app)
 		}
 		if err == nil {
-			err = c.learn(one)
+			err = c.loadAppRecord(one)
 		}
 		if err != nil {
 			return fmt.Errorf("application %s: %w", app, err)
@@ -105,14 +105,14 @@ func (c *copies) enrolled() error {
 }
 
 // all are the copies there are now.
-func (c *copies) all() []*copied {
+func (c *replicaSet) all() []*appReplica {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.list
 }
 
 // of returns the copy of an application; nil: there is none.
-func (c *copies) of(app string) *copied {
+func (c *replicaSet) of(app string) *appReplica {
 	for _, one := range c.all() {
 		if one.app == app {
 			return one
@@ -122,7 +122,7 @@ func (c *copies) of(app string) *copied {
 }
 
 // replica is how an application's instance keeps it; nil: the application is this edge's own.
-func (c *copies) replica(app string) *abi.Replica {
+func (c *replicaSet) replica(app string) *abi.Replica {
 	if c.of(app) == nil {
 		return nil
 	}
@@ -130,7 +130,7 @@ func (c *copies) replica(app string) *abi.Replica {
 }
 
 // wrote makes the machine send an application's new writes.
-func (c *copies) wrote(app string) {
+func (c *replicaSet) wrote(app string) {
 	if one := c.of(app); one != nil {
 		select {
 		case one.kick <- struct{}{}:
@@ -161,7 +161,7 @@ func retry(ctx context.Context, try func() (final bool)) {
 }
 
 // run keeps the applications in step until ctx ends.
-func (c *copies) run(ctx context.Context) {
+func (c *replicaSet) run(ctx context.Context) {
 	if c.who.ID == "" && !c.enrol(ctx) {
 		return
 	}
@@ -172,7 +172,7 @@ func (c *copies) run(ctx context.Context) {
 	running.Go(func() {
 		system.Every(ctx, storeInterval, func(context.Context) {
 			for _, one := range c.all() {
-				one.knows(c)
+				one.keyAge(c)
 			}
 			if err := c.writeCalls(); err != nil {
 				c.log.Warn("cannot store the number of calls", "error", err)
@@ -190,14 +190,14 @@ func (c *copies) run(ctx context.Context) {
 }
 
 // enrol makes the edge known to its origin; false: it cannot be.
-func (c *copies) enrol(ctx context.Context) (done bool) {
+func (c *replicaSet) enrol(ctx context.Context) (done bool) {
 	retry(ctx, func() bool {
 		err := c.who.enrol(ctx, &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}, c.token)
 		if err == nil {
 			err = c.who.write(c.e.dir)
 		}
 		if err == nil {
-			err = c.enrolled()
+			err = c.loadApps()
 		}
 		if err != nil {
 			c.log.Error("enrolment failed", "origin", c.who.Origin, "error", err)
@@ -217,17 +217,17 @@ func (c *copies) enrol(ctx context.Context) (done bool) {
 }
 
 // runReplica keeps one application in step until ctx ends, or the origin takes it away.
-func (c *copies) runReplica(ctx context.Context, one *copied) {
+func (c *replicaSet) runReplica(ctx context.Context, one *appReplica) {
 	retry(ctx, func() (final bool) {
 		err := c.join(ctx, one)
 		if errors.Is(err, register.ErrApplication) {
 			return true // it was taken away
 		}
 		if err == nil {
-			err = c.carry(ctx, one)
+			err = c.runLink(ctx, one)
 		}
 		for errors.Is(err, errTaken) && ctx.Err() == nil {
-			err = c.carry(ctx, one)
+			err = c.runLink(ctx, one)
 		}
 		if errors.Is(err, link.ErrPurged) {
 			final, err = c.purge(ctx, one, err)
@@ -240,19 +240,19 @@ func (c *copies) runReplica(ctx context.Context, one *copied) {
 	})
 }
 
-func (one *copied) fail(err error) {
+func (one *appReplica) fail(err error) {
 	one.mu.Lock()
 	defer one.mu.Unlock()
 	one.problem = err.Error()
 }
 
 // options are those of a link to the origin.
-func (c *copies) options() link.Options {
+func (c *replicaSet) options() link.Options {
 	return link.Options{Origin: c.who.Origin, Authorize: c.who.authorize, Now: system.Now}
 }
 
 // join fetches the register of an application that the edge does not have yet. The error is register.ErrApplication for a deleted one.
-func (c *copies) join(ctx context.Context, one *copied) error {
+func (c *replicaSet) join(ctx context.Context, one *appReplica) error {
 	_, have, err := c.e.Register.AppRecordSeq(one.app)
 	if err != nil {
 		return err
@@ -274,15 +274,15 @@ func (c *copies) join(ctx context.Context, one *copied) error {
 		return err
 	}
 	if x.Revoked != "" {
-		one.end()
+		one.forget()
 		return register.ApplyAppRecord(ctx, c.store, one.app, seq, data)
 	}
 	one.back()
-	return c.take(ctx, one, seq, data)
+	return c.applyAppRecord(ctx, one, seq, data)
 }
 
-// carry runs the link between the origin and the machine in the application's instance.
-func (c *copies) carry(ctx context.Context, one *copied) error {
+// runLink runs the link between the origin and the machine in the application's instance.
+func (c *replicaSet) runLink(ctx context.Context, one *appReplica) error {
 	f, err := c.e.fleet()
 	if err != nil {
 		return err
@@ -313,10 +313,10 @@ func (c *copies) carry(ctx context.Context, one *copied) error {
 
 // purge deletes an application that its register reports as deleted; if the origin reported it without a register, purge acts as if there
 // were one. If the edge may get the application again, the folder is left as if it had never had it, and final is false.
-func (c *copies) purge(ctx context.Context, one *copied, why error) (final bool, err error) {
+func (c *replicaSet) purge(ctx context.Context, one *appReplica, why error) (final bool, err error) {
 	ctx = context.WithoutCancel(ctx)
 	c.e.detach(one.app)
-	one.end()
+	one.forget()
 	one.mu.Lock()
 	gone, own := one.revocation, one.own
 	one.mu.Unlock()
@@ -340,13 +340,13 @@ func (c *copies) purge(ctx context.Context, one *copied, why error) (final bool,
 }
 
 // RegisterSeq implements [host.Register].
-func (c *copies) RegisterSeq(app string) (uint64, error) {
+func (c *replicaSet) RegisterSeq(app string) (uint64, error) {
 	_, seq, err := c.e.Register.AppRecordSeq(app)
 	return seq, err
 }
 
 // TakeRegister implements [host.Register]. If the register deletes the application, it waits until the guest is idle.
-func (c *copies) TakeRegister(app string, seq uint64, data []byte) error {
+func (c *replicaSet) TakeRegister(app string, seq uint64, data []byte) error {
 	x, err := catalog.DecodeRegister(data)
 	if err != nil {
 		return err
@@ -361,7 +361,7 @@ func (c *copies) TakeRegister(app string, seq uint64, data []byte) error {
 		one.revocation = &revocation{seq, data}
 		return nil
 	}
-	return c.take(context.Background(), one, seq, data)
+	return c.applyAppRecord(context.Background(), one, seq, data)
 }
 
 // fetchTime is the maximum time that a request for a picture waits for the origin.
@@ -369,7 +369,7 @@ const fetchTime = 15 * time.Second
 
 // have makes sure that a picture is stored here. The error is blob.ErrNotFound if it cannot be had now: nobody waits for an origin that
 // is known to be offline.
-func (c *copies) have(ctx context.Context, h blob.Hash) error {
+func (c *replicaSet) have(ctx context.Context, h blob.Hash) error {
 	ctx, stop := context.WithTimeout(ctx, fetchTime)
 	defer stop()
 	if has, err := c.blobs.Has(ctx, h); has || err != nil {
@@ -409,7 +409,7 @@ func originUnreachable(s *replica.Status) bool {
 }
 
 // giveUp has nobody wait for pictures any more.
-func (one *copied) giveUp(err error) {
+func (one *appReplica) giveUp(err error) {
 	one.mu.Lock()
 	all := one.waits
 	one.waits = map[blob.Hash][]chan error{}
@@ -422,19 +422,19 @@ func (one *copied) giveUp(err error) {
 }
 
 // status returns the status for the operator.
-func (c *copies) status() []control.Copy {
+func (c *replicaSet) status() []control.ReplicaStatus {
 	c.mu.Lock()
 	why, list := c.why, c.list
 	c.mu.Unlock()
 	if len(list) == 0 {
-		return []control.Copy{{Origin: c.who.Origin, Phase: "not enrolled", Problem: why}}
+		return []control.ReplicaStatus{{Origin: c.who.Origin, Phase: "not enrolled", Problem: why}}
 	}
-	var out []control.Copy
+	var out []control.ReplicaStatus
 	for _, one := range list {
-		old := one.knows(c)
+		old := one.keyAge(c)
 		one.mu.Lock()
 		s := &one.status
-		x := control.Copy{
+		x := control.ReplicaStatus{
 			App: one.app, Origin: c.who.Origin, Phase: s.Phase.String(), Cursor: s.Cursor, Head: s.Head, Pending: s.Pending(),
 			Contact: s.Contact, AsOf: s.AsOf, Conflicts: s.Refused, Problem: s.Problem, Renewed: s.Renewed, KeysAge: int64(old / time.Second), Admits: admits(old, one.stale),
 		}

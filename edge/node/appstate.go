@@ -10,8 +10,8 @@ import (
 	"github.com/sightline-dev/sightline/core/register"
 )
 
-// learn takes what the register says of an application that is asked for at every call.
-func (c *copies) learn(one *copied) error {
+// loadAppRecord takes what the register says of an application that is asked for at every call.
+func (c *replicaSet) loadAppRecord(one *appReplica) error {
 	record, err := catalog.Read(c.store, catalog.Control).App(one.app)
 	if err != nil && !errors.Is(err, catalog.ErrNotFound) {
 		return err
@@ -26,19 +26,19 @@ func (c *copies) learn(one *copied) error {
 	return nil
 }
 
-// take stores a register that does not delete its application. The sender has no newer one.
-func (c *copies) take(ctx context.Context, one *copied, seq uint64, data []byte) error {
+// applyAppRecord stores a register that does not delete its application. The sender has no newer one.
+func (c *replicaSet) applyAppRecord(ctx context.Context, one *appReplica, seq uint64, data []byte) error {
 	if err := one.age.heard(c.now()); err != nil {
 		return err
 	}
 	if err := register.ApplyAppRecord(ctx, c.store, one.app, seq, data); err != nil {
 		return err
 	}
-	return c.learn(one)
+	return c.loadAppRecord(one)
 }
 
-// end stops the storing of a deleted application.
-func (one *copied) end() {
+// forget stops the storing of a deleted application.
+func (one *appReplica) forget() {
 	one.age.end()
 	one.calls.end()
 	one.mu.Lock()
@@ -47,22 +47,22 @@ func (one *copied) end() {
 }
 
 // back undoes end when the origin gives the edge the application again.
-func (one *copied) back() {
+func (one *appReplica) back() {
 	one.age.back()
 	one.calls.back()
 }
 
 // admit returns the reason why a call cannot be answered here; nil: it can.
-func (c *copies) admit(ctx context.Context, app string, r *api.Request) error {
+func (c *replicaSet) admit(ctx context.Context, app string, r *api.Request) error {
 	one := c.of(app)
 	if one == nil {
 		return nil // it is this edge's own
 	}
-	return shut(one.knows(c), one.maxStale(), r)
+	return shut(one.keyAge(c), one.maxStale(), r)
 }
 
-// knows returns the age of the edge's knowledge of the application's keys.
-func (one *copied) knows(c *copies) time.Duration {
+// keyAge returns the age of the edge's knowledge of the application's keys.
+func (one *appReplica) keyAge(c *replicaSet) time.Duration {
 	old, err := one.age.look(c.now())
 	if err != nil {
 		c.log.Warn("cannot store the age of keys", "app", one.app, "error", err)
@@ -70,7 +70,7 @@ func (one *copied) knows(c *copies) time.Duration {
 	return old
 }
 
-func (one *copied) maxStale() time.Duration {
+func (one *appReplica) maxStale() time.Duration {
 	one.mu.Lock()
 	defer one.mu.Unlock()
 	return one.stale
