@@ -116,7 +116,7 @@ func (c *copied) interrupted(t *testing.T, store kv.Store, data []byte, seq uint
 		t.Fatal(err)
 	}
 	tx := kv.NewOverlay(store)
-	if taken, err := catalog.Write(tx, catalog.Control).TakeRegister(&x, seq); !taken || err != nil {
+	if taken, err := catalog.Write(tx, catalog.Control).ApplyAppRecord(&x, seq); !taken || err != nil {
 		t.Fatalf("taken %v, %v", taken, err)
 	}
 	return store.Apply(tx.Batch())

@@ -69,7 +69,7 @@ func (c *copied) compare(t testing.TB) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := catalog.Read(c.store, catalog.Control).Register(c.app, c.edge)
+	got, err := catalog.Read(c.store, catalog.Control).AppRecord(c.app, c.edge)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +173,7 @@ func TestAppRecordsInOrder(t *testing.T) {
 	}) != nil {
 		t.Error("no keys can be read")
 	}
-	if epoch, seq, err := catalog.Read(c.store, catalog.Control).RegisterSeq(c.app); epoch != x.Epoch || seq != 1 || err != nil {
+	if epoch, seq, err := catalog.Read(c.store, catalog.Control).AppRecordSeq(c.app); epoch != x.Epoch || seq != 1 || err != nil {
 		t.Errorf("register of place %d of log %x, %v", seq, epoch, err)
 	}
 }
@@ -198,15 +198,15 @@ func TestAppRecordsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, spoil := range map[string]func(x *catalog.Register){
-		"another's key":        func(x *catalog.Register) { x.Keys = []catalog.Key{k} },
-		"another's key, ours":  func(x *catalog.Register) { k := k; k.App = c.app; x.Keys = []catalog.Key{k} },
-		"a key twice":          func(x *catalog.Register) { x.Keys = []catalog.Key{{App: c.app}, {App: c.app}} },
-		"another's client":     func(x *catalog.Register) { x.Client = client },
-		"another's id of ours": func(x *catalog.Register) { x.Client = client; x.Client.App = c.app },
-		"another's record":     func(x *catalog.Register) { x.Record.ID = d.app },
-		"another's register":   func(x *catalog.Register) { x.App, x.Record.ID, x.Client.App = d.app, d.app, d.app },
-		"no application's":     func(x *catalog.Register) { x.App, x.Record.ID, x.Client.App = "x", "x", "x" },
+	for name, spoil := range map[string]func(x *catalog.AppRecord){
+		"another's key":        func(x *catalog.AppRecord) { x.Keys = []catalog.Key{k} },
+		"another's key, ours":  func(x *catalog.AppRecord) { k := k; k.App = c.app; x.Keys = []catalog.Key{k} },
+		"a key twice":          func(x *catalog.AppRecord) { x.Keys = []catalog.Key{{App: c.app}, {App: c.app}} },
+		"another's client":     func(x *catalog.AppRecord) { x.Client = client },
+		"another's id of ours": func(x *catalog.AppRecord) { x.Client = client; x.Client.App = c.app },
+		"another's record":     func(x *catalog.AppRecord) { x.Record.ID = d.app },
+		"another's register":   func(x *catalog.AppRecord) { x.App, x.Record.ID, x.Client.App = d.app, d.app, d.app },
+		"no application's":     func(x *catalog.AppRecord) { x.App, x.Record.ID, x.Client.App = "x", "x", "x" },
 	} {
 		x := good
 		spoil(&x)

@@ -393,13 +393,13 @@ func TestLeases(t *testing.T) {
 	if !edge.Holds(app) || edge.Holds(other) {
 		t.Errorf("it holds another's, or not its own")
 	}
-	if x, err := r.Register(app, "e"); err != nil || x.Edge.ID != "e" || x.Edge.Token != [32]byte{} {
+	if x, err := r.AppRecord(app, "e"); err != nil || x.Edge.ID != "e" || x.Edge.Token != [32]byte{} {
 		t.Errorf("register %+v, %v", x, err)
 	}
-	if x, err := r.Register(app, ""); err != nil || x.Edge.ID != "" || x.Revoked != "" {
+	if x, err := r.AppRecord(app, ""); err != nil || x.Edge.ID != "" || x.Revoked != "" {
 		t.Errorf("a browser's register %+v, %v", x, err)
 	}
-	if _, err := r.Register(other, ""); !errors.Is(err, ErrNotFound) {
+	if _, err := r.AppRecord(other, ""); !errors.Is(err, ErrNotFound) {
 		t.Errorf("the register of what never was: %v", err)
 	}
 	var all []Site
@@ -426,7 +426,7 @@ func TestLeases(t *testing.T) {
 	if got, err := r.Edge("e"); err != nil || got.Holds(app) {
 		t.Errorf("revoked, it holds: %+v, %v", got, err)
 	}
-	if x, err := r.Register(app, "e"); err != nil || x.Revoked != GoneRevoked {
+	if x, err := r.AppRecord(app, "e"); err != nil || x.Revoked != GoneRevoked {
 		t.Errorf("register %+v, %v", x, err)
 	}
 	write(t, store, func(w *Writer) {
@@ -440,7 +440,7 @@ func TestLeases(t *testing.T) {
 	if s, err := r.Site(4); err != nil || s.App != other {
 		t.Errorf("another's site %+v, %v", s, err)
 	}
-	if x, err := r.Register(app, ""); err != nil || x.Revoked != GoneDeleted {
+	if x, err := r.AppRecord(app, ""); err != nil || x.Revoked != GoneDeleted {
 		t.Errorf("register %+v, %v", x, err)
 	}
 }

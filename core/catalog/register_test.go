@@ -14,9 +14,9 @@ import (
 )
 
 // aRegister is a register with something in each of its fields.
-func aRegister() catalog.Register {
+func aRegister() catalog.AppRecord {
 	id := catalog.AppID{1}.String()
-	return catalog.Register{
+	return catalog.AppRecord{
 		Epoch: log.Epoch{9}, App: id,
 		Record: catalog.App{Dot: log.Dot{Site: 1, Seq: 1}, Seq: 1, ID: id, Name: "n", Language: "en", Owner: "o", Created: 3},
 		Keys:   []catalog.Key{{Hash: [32]byte{1}, App: id, Scopes: []string{"All"}}, {Hash: [32]byte{2}, App: id, Description: "d"}},
@@ -31,8 +31,8 @@ func aRegister() catalog.Register {
 }
 
 func TestRegisterBytes(t *testing.T) {
-	gone := catalog.Register{Epoch: log.Epoch{1}, App: catalog.AppID{1}.String(), Revoked: catalog.GoneRevoked}
-	for _, want := range []catalog.Register{aRegister(), gone} {
+	gone := catalog.AppRecord{Epoch: log.Epoch{1}, App: catalog.AppID{1}.String(), Revoked: catalog.GoneRevoked}
+	for _, want := range []catalog.AppRecord{aRegister(), gone} {
 		data := want.Encode()
 		got, err := catalog.DecodeRegister(data)
 		if err != nil {
@@ -51,7 +51,7 @@ func TestRegisterBytes(t *testing.T) {
 func FuzzDecodeRegister(f *testing.F) {
 	x := aRegister()
 	f.Add(x.Encode())
-	x = catalog.Register{App: x.App, Revoked: catalog.GoneDeleted}
+	x = catalog.AppRecord{App: x.App, Revoked: catalog.GoneDeleted}
 	f.Add(x.Encode())
 	f.Add([]byte{1, 0x12, 0})
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -69,10 +69,10 @@ func FuzzDecodeRegister(f *testing.F) {
 		}
 		tx := kv.NewOverlay(memkv.New())
 		w := catalog.Write(tx, catalog.Control)
-		if taken, err := w.TakeRegister(&first, 1); err != nil || !taken {
+		if taken, err := w.ApplyAppRecord(&first, 1); err != nil || !taken {
 			t.Fatalf("taken %v, %v", taken, err)
 		}
-		if taken, err := w.TakeRegister(&first, 1); err != nil || taken {
+		if taken, err := w.ApplyAppRecord(&first, 1); err != nil || taken {
 			t.Fatalf("taken again %v, %v", taken, err)
 		}
 		if gone, err := w.AppDeleted(first.App); err != nil || gone != (first.Revoked != "") {

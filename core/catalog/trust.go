@@ -46,7 +46,7 @@ func (r Reader) TrustOf(app string) (Trust, error) {
 }
 
 // takeTrust writes whom a register says to trust.
-func (w *Writer) takeTrust(x *Register) {
+func (w *Writer) takeTrust(x *AppRecord) {
 	if x.Revoked != "" || x.Trust.empty() {
 		w.tx.Delete(trustKey(x.App))
 		return

@@ -25,7 +25,7 @@ func (r *Register) AppRecord(app, edge string) (data []byte, seq uint64, err err
 		return nil, 0, ErrElsewhere
 	}
 	v := r.partition.View()
-	x, err := v.Register(app, edge)
+	x, err := v.AppRecord(app, edge)
 	if err = errors.Join(err, v.Close()); err != nil {
 		if errors.Is(err, catalog.ErrNotFound) {
 			err = fmt.Errorf("%w: %q", ErrApplication, app)
@@ -74,7 +74,7 @@ func (w *watchers) notify() {
 // AppRecordSeq is the place in the control log, and that log's epoch, of the register of an
 // application that this copy has; zeros without any.
 func (r *Register) AppRecordSeq(app string) (epoch log.Epoch, seq uint64, err error) {
-	return r.Read().RegisterSeq(app)
+	return r.Read().AppRecordSeq(app)
 }
 
 // ApplyAppRecord is [ApplyAppRecord] for the store of a register that is used meanwhile.
@@ -131,7 +131,7 @@ func applyAppRecord(ctx context.Context, store kv.Store, app string, seq uint64,
 		return err
 	}
 	tx := kv.NewOverlay(store)
-	newer, err := catalog.Write(tx, catalog.Control).TakeRegister(&x, seq)
+	newer, err := catalog.Write(tx, catalog.Control).ApplyAppRecord(&x, seq)
 	if err == nil && newer { // a key that was deleted must not come back with a power cut
 		var wait func() error
 		if wait, err = store.Commit(tx.Batch()); err == nil {

@@ -162,8 +162,8 @@ func TestDamagedAge(t *testing.T) {
 }
 
 // registered is a register of an application for an edge.
-func registered(maxStale uint64) *catalog.Register {
-	return &catalog.Register{
+func registered(maxStale uint64) *catalog.AppRecord {
+	return &catalog.AppRecord{
 		Epoch: log.Epoch{1}, App: anApp,
 		Record: catalog.App{Dot: log.Dot{Site: 1, Seq: 1}, Seq: 1, ID: anApp, Name: "n", Language: "en", MaxStale: maxStale},
 		Client: catalog.Client{ID: "c", App: anApp, Secret: [32]byte{3}, Generation: 7},

@@ -326,10 +326,10 @@ func (c *replicaSet) purge(ctx context.Context, one *appReplica, why error) (fin
 		if err != nil {
 			return false, err
 		}
-		gone = &revocation{seq + 1, (&catalog.Register{Epoch: epoch, App: one.app, Revoked: catalog.GoneRevoked}).Encode()}
+		gone = &revocation{seq + 1, (&catalog.AppRecord{Epoch: epoch, App: one.app, Revoked: catalog.GoneRevoked}).Encode()}
 	}
 	if !final {
-		gone = &revocation{0, (&catalog.Register{App: one.app, Revoked: catalog.GoneRevoked}).Encode()}
+		gone = &revocation{0, (&catalog.AppRecord{App: one.app, Revoked: catalog.GoneRevoked}).Encode()}
 	}
 	if err := register.ApplyAppRecord(ctx, c.store, one.app, gone.seq, gone.data); err != nil {
 		return false, err
@@ -339,14 +339,14 @@ func (c *replicaSet) purge(ctx context.Context, one *appReplica, why error) (fin
 	return final, nil
 }
 
-// RegisterSeq implements [host.Register].
-func (c *replicaSet) RegisterSeq(app string) (uint64, error) {
+// AppRecordSeq implements [host.AppRecord].
+func (c *replicaSet) AppRecordSeq(app string) (uint64, error) {
 	_, seq, err := c.e.Register.AppRecordSeq(app)
 	return seq, err
 }
 
-// TakeRegister implements [host.Register]. If the register deletes the application, it waits until the guest is idle.
-func (c *replicaSet) TakeRegister(app string, seq uint64, data []byte) error {
+// ApplyAppRecord implements [host.AppRecord]. If the register deletes the application, it waits until the guest is idle.
+func (c *replicaSet) ApplyAppRecord(app string, seq uint64, data []byte) error {
 	x, err := catalog.DecodeRegister(data)
 	if err != nil {
 		return err

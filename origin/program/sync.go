@@ -187,7 +187,7 @@ func (s *syncer) open(ctx context.Context) error {
 	}
 	options := replica.Options{
 		App: s.app, Partition: s.partition, Store: s.node.Folder.Store, Blobs: s.node.Folder.Blobs,
-		Register: register.Copied{Of: s.engine.Register, App: id}, Live: replica.Once, Name: s.f.name, Rand: system.Random,
+		AppRecords: register.Copied{Of: s.engine.Register, App: id}, Live: replica.Once, Name: s.f.name, Rand: system.Random,
 		Wants: wire.Wants{Vectors: wire.VectorsQ16, Blobs: wire.BlobsFull},
 	}
 	if s.f.pictures == "own" {
@@ -312,7 +312,7 @@ func (s *syncer) purged(err error) error {
 	if s.purge == nil || s.purge.KeepOutbox {
 		return fmt.Errorf("%w; no local data was deleted", err)
 	}
-	gone := catalog.Register{App: s.app.String(), Revoked: catalog.GoneDeleted} // of no place in a log: a later run may join again
+	gone := catalog.AppRecord{App: s.app.String(), Revoked: catalog.GoneDeleted} // of no place in a log: a later run may join again
 	return errors.Join(err, s.engine.Register.ApplyAppRecord(context.Background(), s.app.String(), 0, gone.Encode()))
 }
 

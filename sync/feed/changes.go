@@ -331,7 +331,7 @@ func (x *reader) registered() error {
 		x.shown = sum
 		return nil
 	}
-	m := wire.Register{App: x.c.app, Seq: seq, Data: data}
+	m := wire.AppRecord{App: x.c.app, Seq: seq, Data: data}
 	if err := x.send(wire.TypeRegister, m.Encode()); err != nil {
 		return err
 	}

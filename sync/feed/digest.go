@@ -155,7 +155,7 @@ func (c *call) register() (api.Response, error) {
 	if since != 0 && seq == since {
 		return api.Response{Status: 204}, nil
 	}
-	m := wire.Register{App: c.app, Seq: seq, Data: data}
+	m := wire.AppRecord{App: c.app, Seq: seq, Data: data}
 	res := message(m.Encode())
 	res.Header = []api.Field{{Name: "Cache-Control", Value: "no-store"}}
 	return res, nil

@@ -15,7 +15,7 @@ import (
 // hostile runs a replica against an origin that answers with data: any bytes, or changed messages. The machine never panics, and its
 // store never fails. No local write is lost, and none counts as confirmed before the log has brought it back (R17).
 func hostile(t *testing.T, data []byte) {
-	r := newRig(t, replica.Options{Wants: wire.Wants{Vectors: wire.VectorsQ16, Blobs: wire.BlobsFull}, Register: &register{}, Audit: time.Hour})
+	r := newRig(t, replica.Options{Wants: wire.Wants{Vectors: wire.VectorsQ16, Blobs: wire.BlobsFull}, AppRecords: &register{}, Audit: time.Hour})
 	r.origin.submit(create("a"), create("b"), r.picture(50), &log.ModelCreate{ID: "m", Version: "v"})
 	r.run(func() bool { return r.status().Site != 0 }, 10)
 	wrote := 0

@@ -63,8 +63,8 @@ type Blobs interface {
 	Has(ctx context.Context, h blob.Hash) (bool, error)
 }
 
-// Register stores the origin's register of the application: its record, keys and client.
-type Register interface {
+// AppRecords stores the origin's register of the application: its record, keys and client.
+type AppRecords interface {
 	// Seq is the entry of the control log that the register is of; 0: there is none yet.
 	Seq() uint64
 
@@ -88,17 +88,17 @@ func (l Live) String() string { return [...]string{"stream", "poll", "0"}[l] }
 
 // Options are the parts of a machine. Fields without "nil:" or "0:" are required.
 type Options struct {
-	App       catalog.AppID
-	Partition Partition
-	Store     kv.Store // the partition's: notes of the machine lie there, and a snapshot on its way
-	Blobs     Blobs    // nil: pictures are neither sent nor fetched
-	Register  Register // nil: registers are ignored
-	Wants     wire.Wants
-	Live      Live
-	Name      string        // of this replica, for people; empty: none
-	Rand      io.Reader     // spreads the pauses
-	Audit     time.Duration // between two comparisons with the origin's state; 0: an hour; below 0: never
-	Takes     bool          // the host can take a large snapshot itself while the store is empty: see Ask.Place and Take
+	App        catalog.AppID
+	Partition  Partition
+	Store      kv.Store   // the partition's: notes of the machine lie there, and a snapshot on its way
+	Blobs      Blobs      // nil: pictures are neither sent nor fetched
+	AppRecords AppRecords // nil: registers are ignored
+	Wants      wire.Wants
+	Live       Live
+	Name       string        // of this replica, for people; empty: none
+	Rand       io.Reader     // spreads the pauses
+	Audit      time.Duration // between two comparisons with the origin's state; 0: an hour; below 0: never
+	Takes      bool          // the host can take a large snapshot itself while the store is empty: see Ask.Place and Take
 }
 
 // The lanes, in the order in which they are looked at.

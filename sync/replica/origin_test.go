@@ -336,7 +336,7 @@ func (o *origin) changes(q url.Values) ([]byte, error) {
 	}
 	var out []byte
 	if have, _ := strconv.ParseUint(q.Get("register"), 10, 64); o.reg > have {
-		r := wire.Register{App: app.String(), Seq: o.reg, Data: []byte(o.registerData)}
+		r := wire.AppRecord{App: app.String(), Seq: o.reg, Data: []byte(o.registerData)}
 		out = wire.AppendFrame(out, wire.TypeRegister, r.Encode())
 	}
 	head := l.Head()

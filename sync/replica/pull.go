@@ -61,8 +61,8 @@ func (m *Machine) startPull(l *lane) error {
 	m.pull.reset()
 	c := m.p.Cursor()
 	query := m.where("epoch", hex.EncodeToString(m.session.epoch[:]), "since", strconv.FormatUint(c.Seq, 10), "live", m.o.Live.String())
-	if m.o.Register != nil {
-		query = append(query, "register", strconv.FormatUint(m.o.Register.Seq(), 10))
+	if m.o.AppRecords != nil {
+		query = append(query, "register", strconv.FormatUint(m.o.AppRecords.Seq(), 10))
 	}
 	query = append(query, m.sealed()...)
 	m.ask(l, Ask{Method: "GET", Path: "/v2/sync/changes", Stream: m.o.Live != Once}, append(query, "vectors", m.vectors())...)
@@ -218,10 +218,10 @@ func (m *Machine) register(body []byte) error {
 	if r.App != m.o.App.String() {
 		return fmt.Errorf("%w: app record of another application", errAnswer)
 	}
-	if m.o.Register == nil {
+	if m.o.AppRecords == nil {
 		return nil
 	}
-	why, err := m.o.Register.Take(r.Seq, r.Data)
+	why, err := m.o.AppRecords.Take(r.Seq, r.Data)
 	if err == nil && why != "" {
 		m.purge(why, false)
 	}

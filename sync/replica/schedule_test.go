@@ -359,7 +359,7 @@ func TestDenied(t *testing.T) {
 // TestRegister: the register is handed on, and one that says that all is over ends the machine.
 func TestRegister(t *testing.T) {
 	reg := &register{}
-	r := newRig(t, replica.Options{Register: reg})
+	r := newRig(t, replica.Options{AppRecords: reg})
 	r.origin.reg = 5
 	r.settle()
 	if reg.seq != 5 {

@@ -44,8 +44,8 @@ func (m *Machine) startSession(l *lane) error {
 	issued, confirmed := m.p.Outbox()
 	m.issued = issued
 	at := wire.Position{App: m.o.App.String(), Epoch: c.Epoch, Seq: c.Seq, Chain: c.Chain, Issued: issued, Confirmed: confirmed}
-	if m.o.Register != nil {
-		at.Register = m.o.Register.Seq()
+	if m.o.AppRecords != nil {
+		at.Register = m.o.AppRecords.Seq()
 	}
 	s := wire.Session{
 		Min: wire.Oldest, Max: wire.Protocol, Fold: m.p.Rules(), Schema: field.Version,

@@ -87,7 +87,7 @@ func (r *party) start() (err error) {
 	}
 	if r.machine, err = replica.New(replica.Options{
 		App: r.world.app, Partition: &tapped{r.part, r}, Store: r.wire, Blobs: r.blobs, Rand: r.random, Live: replica.Poll,
-		Wants: wire.Wants{Vectors: wire.VectorsQ16, Blobs: wire.BlobsFull}, Audit: r.world.audit, Register: r.register(),
+		Wants: wire.Wants{Vectors: wire.VectorsQ16, Blobs: wire.BlobsFull}, Audit: r.world.audit, AppRecords: r.register(),
 	}); err != nil {
 		return err
 	}
@@ -357,17 +357,17 @@ func (r *party) token() partition.Token {
 }
 
 // register stores the application's tokens for an edge; other replicas do not use them.
-func (r *party) register() replica.Register {
+func (r *party) register() replica.AppRecords {
 	if r.edge == nil {
 		return nil
 	}
 	return r.edge
 }
 
-// Seq implements [replica.Register].
+// Seq implements [replica.AppRecords].
 func (e *edge) Seq() uint64 { return e.heard }
 
-// Take implements [replica.Register].
+// Take implements [replica.AppRecords].
 func (e *edge) Take(seq uint64, data []byte) (gone string, err error) {
 	x, err := catalog.DecodeRegister(data)
 	if err != nil || x.Revoked != "" {

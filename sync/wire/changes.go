@@ -80,11 +80,11 @@ func DecodeObject(data []byte) (Object, error) {
 	return m, err
 }
 
-// Register is the part of the control log that a replica needs for one application: its record, keys, client and edges, as of the control
+// AppRecord is the part of the control log that a replica needs for one application: its record, keys, client and edges, as of the control
 // log's entry Seq.
 //
 //field:message
-type Register struct {
+type AppRecord struct {
 	App   string `wire:"1"` // id of the application
 	Seq   uint64 `wire:"2"` // entry of the control log
 	Data  []byte `wire:"3"` // message of `core/catalog`
@@ -92,10 +92,10 @@ type Register struct {
 }
 
 // Encode returns the message.
-func (m *Register) Encode() []byte { return encodeRegister(nil, m) }
+func (m *AppRecord) Encode() []byte { return encodeAppRecord(nil, m) }
 
 // DecodeRegister reads a Register, whose Data borrows data. Errors: ErrFormat.
-func DecodeRegister(data []byte) (Register, error) { return decodeRegister(data) }
+func DecodeRegister(data []byte) (AppRecord, error) { return decodeAppRecord(data) }
 
 // Checkpoint has the places of a reader and of the log. It follows the last existing entries.
 //

@@ -8,6 +8,21 @@ import (
 	"github.com/sightline-dev/sightline/core/predict/raster"
 )
 
+// encodeAppRecord writes the message into buf's memory.
+func encodeAppRecord(buf []byte, x *AppRecord) []byte {
+	var e field.Encoder
+	e.Reset(buf)
+	putAppRecord(&e, x)
+	return e.Bytes(nil)
+}
+
+// decodeAppRecord reads the message. Errors: field.ErrFormat.
+func decodeAppRecord(data []byte) (x AppRecord, err error) {
+	d := field.Decode(data)
+	getAppRecord(d, &x)
+	return x, d.Err()
+}
+
 // encodeBack writes the message into buf's memory.
 func encodeBack(buf []byte, x *Back) []byte {
 	var e field.Encoder
@@ -233,21 +248,6 @@ func decodeRefusal(data []byte) (x Refusal, err error) {
 	return x, d.Err()
 }
 
-// encodeRegister writes the message into buf's memory.
-func encodeRegister(buf []byte, x *Register) []byte {
-	var e field.Encoder
-	e.Reset(buf)
-	putRegister(&e, x)
-	return e.Bytes(nil)
-}
-
-// decodeRegister reads the message. Errors: field.ErrFormat.
-func decodeRegister(data []byte) (x Register, err error) {
-	d := field.Decode(data)
-	getRegister(d, &x)
-	return x, d.Err()
-}
-
 // encodeSession writes the message into buf's memory.
 func encodeSession(buf []byte, x *Session) []byte {
 	var e field.Encoder
@@ -276,6 +276,13 @@ func decodeTakenBack(data []byte) (x TakenBack, err error) {
 	d := field.Decode(data)
 	getTakenBack(d, &x)
 	return x, d.Err()
+}
+
+func putAppRecord(e *field.Encoder, x *AppRecord) {
+	e.Text(1, x.App)
+	e.Uint(2, x.Seq)
+	e.Raw(3, x.Data)
+	e.Append(x.Extra)
 }
 
 func putBack(e *field.Encoder, x *Back) {
@@ -620,13 +627,6 @@ func putRefusal(e *field.Encoder, x *Refusal) {
 	e.Append(x.Extra)
 }
 
-func putRegister(e *field.Encoder, x *Register) {
-	e.Text(1, x.App)
-	e.Uint(2, x.Seq)
-	e.Raw(3, x.Data)
-	e.Append(x.Extra)
-}
-
 func putRun(e *field.Encoder, x *Run) {
 	e.Uint(1, x.First)
 	e.Uint(2, x.Seq)
@@ -694,6 +694,22 @@ func putVerdict(e *field.Encoder, x *Verdict) {
 		e.Close(at)
 	}
 	e.Text(5, x.ID)
+}
+
+func getAppRecord(d *field.Decoder, x *AppRecord) {
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			x.App = d.Text()
+		case 2:
+			x.Seq = d.Uint()
+		case 3:
+			x.Data = d.Raw()
+		default:
+			d.Keep()
+		}
+	}
+	x.Extra = d.Extra()
 }
 
 func getBack(d *field.Decoder, x *Back) {
@@ -1411,22 +1427,6 @@ func getRefusal(d *field.Decoder, x *Refusal) {
 			x.Accepted = d.Uint()
 		case 11:
 			x.Blobs = getHashes(d)
-		default:
-			d.Keep()
-		}
-	}
-	x.Extra = d.Extra()
-}
-
-func getRegister(d *field.Decoder, x *Register) {
-	for d.Next() {
-		switch d.Number {
-		case 1:
-			x.App = d.Text()
-		case 2:
-			x.Seq = d.Uint()
-		case 3:
-			x.Data = d.Raw()
 		default:
 			d.Keep()
 		}

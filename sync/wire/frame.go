@@ -31,7 +31,7 @@ const (
 	TypePart       Type = 1 + iota // the next frame has the rest of the body
 	TypeDerived                    // [Derived]
 	TypeObject                     // [Object]
-	TypeRegister                   // [Register]
+	TypeRegister                   // [AppRecord]
 	TypeEntries                    // [Entries]
 	TypeCheckpoint                 // [Checkpoint]
 	TypeKeepalive                  // [Keepalive]

@@ -77,7 +77,7 @@ func goldenMessages() []message {
 		},
 		&wire.Derived{Base: hash, Records: []wire.DerivedRecord{{Blob: hash, Crop: raster.Crop{Bottom: 0.5, Right: 1}, Record: []byte("record")}}, Extra: unknown},
 		&wire.Object{Hash: hash, Size: 10, Offset: 4, Data: []byte("object"), Extra: unknown},
-		&wire.Register{App: "app", Seq: 9, Data: []byte("register"), Extra: unknown},
+		&wire.AppRecord{App: "app", Seq: 9, Data: []byte("register"), Extra: unknown},
 		&wire.Entries{Epoch: epoch, From: 1200, To: 1208, Chain: chain, Block: wire.EncodeOps(goldenOps()), Extra: unknown},
 		&wire.Checkpoint{Epoch: epoch, To: 1208, Head: 1300, Stable: 1290, Now: 1_790_000_000_000, Extra: unknown},
 		&wire.Keepalive{Now: 1_790_000_000_000, ExpiresIn: 600, Extra: unknown},

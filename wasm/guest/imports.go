@@ -194,7 +194,7 @@ func (imports) PicturePut(hash *[32]byte, data []byte) int32 {
 	return picturePut(unsafe.Pointer(hash), at(data), size(data))
 }
 
-func (imports) RegisterSeq() int64 { return registerSeq() }
+func (imports) AppRecordSeq() int64 { return registerSeq() }
 
 func (imports) RegisterTake(seq int64, data []byte) int32 {
 	return registerTake(seq, at(data), size(data))

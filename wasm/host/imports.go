@@ -123,7 +123,7 @@ var imports = []imported{
 	short("picture_has", "i", func(c *call) int32 { return c.in.host.PictureHas(c.hash(0)) }),
 	long("picture_get", "iii", func(c *call) int64 { return c.in.host.PictureGet(c.hash(0), c.bytes(1)) }),
 	short("picture_put", "iii", func(c *call) int32 { return c.in.host.PicturePut(c.hash(0), c.bytes(1)) }),
-	long("register_seq", "", func(c *call) int64 { return c.in.host.RegisterSeq() }),
+	long("register_seq", "", func(c *call) int64 { return c.in.host.AppRecordSeq() }),
 	short("register_take", "Iii", func(c *call) int32 { return c.in.host.RegisterTake(int64(c.stack[0]), c.bytes(1)) }),
 	long("token_issue", "iiii", func(c *call) int64 { return c.in.host.TokenIssue(c.bytes(0), c.bytes(2)) }),
 	long("token_read", "iiii", func(c *call) int64 { return c.in.host.TokenRead(c.text(0), c.bytes(2)) }),

@@ -18,14 +18,14 @@ type book struct {
 
 var errOtherApp = errors.New("another application's")
 
-func (b *book) RegisterSeq(app string) (uint64, error) {
+func (b *book) AppRecordSeq(app string) (uint64, error) {
 	if app != b.app {
 		return 0, errOtherApp
 	}
 	return b.seq, nil
 }
 
-func (b *book) TakeRegister(app string, seq uint64, data []byte) error {
+func (b *book) ApplyAppRecord(app string, seq uint64, data []byte) error {
 	if app != b.app {
 		return errOtherApp
 	}

@@ -375,7 +375,7 @@ func (c *checker) copied(app catalog.AppID) (bool, error) {
 	if app == catalog.Control {
 		return r.Copied()
 	}
-	_, seq, err := r.RegisterSeq(app.String())
+	_, seq, err := r.AppRecordSeq(app.String())
 	return seq > 0, err
 }
 

@@ -380,7 +380,7 @@ func TestAddress(t *testing.T) {
 // TestJoin: the register is all that is asked for.
 func TestJoin(t *testing.T) {
 	const app = "0123456789abcdef0123456789abcdef"
-	r := wire.Register{App: app, Seq: 5, Data: []byte("register")}
+	r := wire.AppRecord{App: app, Seq: 5, Data: []byte("register")}
 	end := wire.End{Why: wire.WhyRebase}
 	refusal := wire.Refusal{Code: wire.RefusedScope, Detail: "not yours"}
 	for name, tt := range map[string]struct {

@@ -41,17 +41,17 @@ func (b Blobs) Put(_ context.Context, r io.Reader, want blob.Hash) (blob.Hash, e
 	return want, did(b.From.PicturePut((*[32]byte)(&want), data))
 }
 
-// Register is the host's register of the application.
-type Register struct{ From Imports }
+// AppRecords is the host's register of the application.
+type AppRecords struct{ From Imports }
 
-var _ replica.Register = Register{}
+var _ replica.AppRecords = AppRecords{}
 
 // Seq is the entry of the origin's control log that the host's register is of.
-func (r Register) Seq() uint64 { return uint64(max(r.From.RegisterSeq(), 0)) }
+func (r AppRecords) Seq() uint64 { return uint64(max(r.From.AppRecordSeq(), 0)) }
 
 // Take passes a newer register to the host. If it reports that the application was deleted, the host acts on it after the call, since
 // that ends this instance.
-func (r Register) Take(seq uint64, data []byte) (gone string, err error) {
+func (r AppRecords) Take(seq uint64, data []byte) (gone string, err error) {
 	x, err := catalog.DecodeRegister(data)
 	if err != nil {
 		return "", err

@@ -55,7 +55,7 @@ type Imports interface {
 	PictureGet(hash *[32]byte, dst []byte) int64
 	PicturePut(hash *[32]byte, data []byte) int32
 
-	RegisterSeq() int64
+	AppRecordSeq() int64
 	RegisterTake(seq int64, data []byte) int32
 
 	TokenIssue(claims, dst []byte) int64

@@ -35,10 +35,10 @@ func (i *Instance) openReplica(store kv.Store) error {
 		App: app, Partition: p, Store: store, Wants: s.Wants, Live: s.Live, Name: s.Name, Rand: hostapi.Random{From: i.Imports}, Audit: s.Audit,
 	}
 	if i.pictures == nil {
-		o.Blobs, o.Register = hostapi.Blobs{From: i.Imports}, hostapi.Register{From: i.Imports}
+		o.Blobs, o.AppRecords = hostapi.Blobs{From: i.Imports}, hostapi.AppRecords{From: i.Imports}
 		o.Takes = s.Takes // over the same store
 	} else {
-		o.Blobs, o.Register = i.pictures.blobs, register.Copied{Of: i.engine.Register, App: i.settings.App}
+		o.Blobs, o.AppRecords = i.pictures.blobs, register.Copied{Of: i.engine.Register, App: i.settings.App}
 	}
 	i.machine, err = replica.New(o)
 	return err

@@ -49,13 +49,13 @@ type Files interface {
 	Sync(file int) error // makes earlier writes durable
 }
 
-// Register stores the records of applications that are replicas.
-type Register interface {
-	// RegisterSeq returns the position of an application's record in the origin's control log; 0: there is no record.
-	RegisterSeq(app string) (uint64, error)
-	// TakeRegister stores a newer record. It is called while the application's guest runs. If the record ends the guest, that happens
+// AppRecords stores the records of applications that are replicas.
+type AppRecords interface {
+	// AppRecordSeq returns the position of an application's record in the origin's control log; 0: there is no record.
+	AppRecordSeq(app string) (uint64, error)
+	// ApplyAppRecord stores a newer record. It is called while the application's guest runs. If the record ends the guest, that happens
 	// after the call. The callee owns data.
-	TakeRegister(app string, seq uint64, data []byte) error
+	ApplyAppRecord(app string, seq uint64, data []byte) error
 }
 
 // Services are the services of an instance. Clock and Rand are required; a nil service is unavailable.
@@ -67,7 +67,7 @@ type Services struct {
 	Tokens   api.Tokens
 	Count    func(app string) (refused string) // counts a call of an application, or returns why it is refused; nil: calls are not counted
 	Blobs    replica.Blobs                     // pictures of replicas, by hash; nil: pictures of replicas are neither sent nor fetched
-	Register Register                          // records of replicas; nil: there are no replicas
+	Register AppRecords                        // records of replicas; nil: there are no replicas
 	Files    Files
 	Clock    func() time.Time
 	Rand     io.Reader    // source of ids; must be cryptographically secure

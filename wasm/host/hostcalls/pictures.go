@@ -134,12 +134,12 @@ func (h *Host) PicturePut(hash *[32]byte, data []byte) int32 {
 	return did(err)
 }
 
-// RegisterSeq returns the place of the application's record in the origin's control log.
-func (h *Host) RegisterSeq() int64 {
+// AppRecordSeq returns the place of the application's record in the origin's control log.
+func (h *Host) AppRecordSeq() int64 {
 	if h.Register == nil || !h.bounds.one {
 		return put(nil, nil, ErrNotProvided)
 	}
-	seq, err := h.Register.RegisterSeq(h.bounds.app.String())
+	seq, err := h.Register.AppRecordSeq(h.bounds.app.String())
 	if err != nil {
 		return put(nil, nil, err)
 	}
@@ -151,7 +151,7 @@ func (h *Host) RegisterTake(seq int64, data []byte) int32 {
 	if h.Register == nil || !h.bounds.one {
 		return did(ErrNotProvided)
 	}
-	return did(h.Register.TakeRegister(h.bounds.app.String(), uint64(seq), bytes.Clone(data)))
+	return did(h.Register.ApplyAppRecord(h.bounds.app.String(), uint64(seq), bytes.Clone(data)))
 }
 
 // TokenIssue issues a token; see [abi.ParseToken].

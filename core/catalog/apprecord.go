@@ -18,8 +18,8 @@ const (
 	GoneRevoked = "revoked" // it may not be held here
 )
 
-// Register is the part of the control partition that a replica of an application needs, at one moment.
-type Register struct {
+// AppRecord is the part of the control partition that a replica of an application needs, at one moment.
+type AppRecord struct {
 	Epoch   log.Epoch // of the control log
 	App     string
 	Revoked string // why the replica must delete the application; then all fields below are empty. Empty: it keeps it
@@ -31,41 +31,41 @@ type Register struct {
 	Extra   Extra
 }
 
-// Register returns what a replica of an application needs, from the control partition: with an
+// AppRecord returns what a replica of an application needs, from the control partition: with an
 // edge's id what that edge does, and without one what a browser does. It returns ErrNotFound
 // for an application that never was.
-func (r Reader) Register(app, edge string) (x Register, err error) {
-	x = Register{App: app}
+func (r Reader) AppRecord(app, edge string) (x AppRecord, err error) {
+	x = AppRecord{App: app}
 	if edge != "" {
 		if x.Edge, err = r.Edge(edge); err != nil && !errors.Is(err, ErrNotFound) {
-			return Register{}, err
+			return AppRecord{}, err
 		}
 		x.Edge.Token = [32]byte{}
 	}
 	x.Record, err = r.App(app)
 	if errors.Is(err, ErrNotFound) {
 		if gone, _ := r.AppDeleted(app); gone {
-			return Register{App: app, Revoked: GoneDeleted}, nil
+			return AppRecord{App: app, Revoked: GoneDeleted}, nil
 		}
 	}
 	if err != nil {
-		return Register{}, err
+		return AppRecord{}, err
 	}
 	if edge == "" {
 		return x, nil
 	}
 	if !x.Edge.Holds(app) {
-		return Register{App: app, Revoked: GoneRevoked}, nil
+		return AppRecord{App: app, Revoked: GoneRevoked}, nil
 	}
 	err = r.KeysOf(app, func(k Key) bool {
 		x.Keys = append(x.Keys, k)
 		return true
 	})
 	if err != nil {
-		return Register{}, err
+		return AppRecord{}, err
 	}
 	if x.Client, err = r.ClientOf(app); err != nil && !errors.Is(err, ErrNotFound) {
-		return Register{}, err
+		return AppRecord{}, err
 	}
 	x.Trust, err = r.trustOf(app, edge)
 	return x, err
@@ -88,7 +88,7 @@ type registerBytes struct {
 }
 
 // Encode returns the register's bytes: those of two are equal when what they say is.
-func (x *Register) Encode() []byte {
+func (x *AppRecord) Encode() []byte {
 	r := registerBytes{Epoch: x.Epoch, App: x.App, Revoked: x.Revoked, Extra: x.Extra}
 	if x.Revoked == "" {
 		r.Record = [][]byte{encodeApp(nil, &x.Record)}
@@ -110,12 +110,12 @@ func (x *Register) Encode() []byte {
 
 // DecodeRegister reads a register, and holds all of it to be of one application. Errors:
 // field.ErrFormat.
-func DecodeRegister(data []byte) (Register, error) {
+func DecodeRegister(data []byte) (AppRecord, error) {
 	r, err := decodeRegisterBytes(bytes.Clone(data))
 	if err != nil {
-		return Register{}, err
+		return AppRecord{}, err
 	}
-	x := Register{Epoch: r.Epoch, App: r.App, Revoked: r.Revoked, Extra: r.Extra}
+	x := AppRecord{Epoch: r.Epoch, App: r.App, Revoked: r.Revoked, Extra: r.Extra}
 	x.Record = lastOf(r.Record, decodeApp, &err)
 	for _, data := range r.Keys {
 		x.Keys = append(x.Keys, lastOf([][]byte{data}, decodeKey, &err))
@@ -127,7 +127,7 @@ func DecodeRegister(data []byte) (Register, error) {
 		err = fmt.Errorf("app record of several applications: %w", field.ErrFormat)
 	}
 	if err != nil {
-		return Register{}, named(err, "register")
+		return AppRecord{}, named(err, "register")
 	}
 	return x, nil
 }
@@ -143,7 +143,7 @@ func lastOf[T any](records [][]byte, decode func([]byte) (T, error), err *error)
 }
 
 // whole reports whether all parts of a register belong to one application.
-func (x *Register) whole() bool {
+func (x *AppRecord) whole() bool {
 	if _, err := ParseAppID(x.App); err != nil {
 		return false
 	}
@@ -161,9 +161,9 @@ func (x *Register) whole() bool {
 // registerKey returns the key of the note about a replica's register.
 func registerKey(app string) []byte { return Control.LocalKey("register " + app) }
 
-// RegisterSeq returns the place in the control log, and that log's epoch, of the register of an
+// AppRecordSeq returns the place in the control log, and that log's epoch, of the register of an
 // application that a replica has, from the control partition; zeros without any.
-func (r Reader) RegisterSeq(app string) (epoch log.Epoch, seq uint64, err error) {
+func (r Reader) AppRecordSeq(app string) (epoch log.Epoch, seq uint64, err error) {
 	v, err := kv.Find(r.kv, registerKey(app))
 	if v == nil {
 		return epoch, 0, err
@@ -178,12 +178,12 @@ func (r Reader) RegisterSeq(app string) (epoch log.Epoch, seq uint64, err error)
 // not all of its records are those of its log.
 func (r Reader) Copied() (bool, error) { return kv.Some(r.kv, registerKey("")) }
 
-// TakeRegister replaces the records of an application by a register of a place in the control log, and reports
+// ApplyAppRecord replaces the records of an application by a register of a place in the control log, and reports
 // whether the register is newer than the records. Only replicas call it: where applications are made, the fold
 // alone writes their records. A register that says Gone removes the records and leaves a note to purge what the
 // application holds.
-func (w *Writer) TakeRegister(x *Register, seq uint64) (taken bool, err error) {
-	epoch, have, err := w.RegisterSeq(x.App)
+func (w *Writer) ApplyAppRecord(x *AppRecord, seq uint64) (taken bool, err error) {
+	epoch, have, err := w.AppRecordSeq(x.App)
 	if err != nil || epoch == x.Epoch && seq <= have {
 		return false, err
 	}
@@ -220,7 +220,7 @@ func (w *Writer) TakeRegister(x *Register, seq uint64) (taken bool, err error) {
 }
 
 // takeClient writes a register's client, whose id is no other application's.
-func (w *Writer) takeClient(x *Register) error {
+func (w *Writer) takeClient(x *AppRecord) error {
 	if x.Client.ID == "" {
 		return w.deleteClient(x.App)
 	}
