@@ -343,6 +343,6 @@ func (s *syncer) effect(x replica.Effect) {
 
 // forward reports whether there was progress.
 func forward(was, is *replica.Status) bool {
-	return is.Cursor > was.Cursor || is.Accepted > was.Accepted || is.Folded > was.Folded || is.PiecesDone > was.PiecesDone ||
+	return is.Cursor > was.Cursor || is.Accepted > was.Accepted || is.Folded > was.Folded || is.ChunksDone > was.ChunksDone ||
 		is.BlobsGot > was.BlobsGot || is.BlobsSent > was.BlobsSent || is.Phase != was.Phase && is.Problem == ""
 }

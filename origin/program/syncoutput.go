@@ -39,8 +39,8 @@ func (s *syncer) progress(now *replica.Status) {
 // stand returns the status of a copy as a line.
 func stand(now *replica.Status) string {
 	parts := []string{now.Phase.String()}
-	if now.Pieces > 0 {
-		parts = append(parts, fmt.Sprintf("snapshot %d of %d", now.PiecesDone, now.Pieces))
+	if now.Chunks > 0 {
+		parts = append(parts, fmt.Sprintf("snapshot %d of %d", now.ChunksDone, now.Chunks))
 	}
 	parts = append(parts, fmt.Sprintf("entry %d of %d", now.Cursor, now.Head))
 	if n := now.Pending(); n > 0 {

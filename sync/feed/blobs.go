@@ -74,7 +74,7 @@ func (c *call) have() (api.Response, error) {
 		if here {
 			out.Hashes = append(out.Hashes, h)
 		} else if n := c.f.uploads.begun(c.app, h); n > 0 {
-			out.Begun = append(out.Begun, wire.Begun{Hash: h, Size: n})
+			out.Partial = append(out.Partial, wire.PartialBlob{Hash: h, Size: n})
 		}
 	}
 	return message(out.Encode()), nil
@@ -213,7 +213,7 @@ func (c *call) upload() (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	x, err := pieceOf(c.header("Content-Range"), body)
+	x, err := parseChunk(c.header("Content-Range"), body)
 	if err != nil {
 		return api.Response{}, err
 	}
@@ -244,7 +244,7 @@ func (c *call) upload() (api.Response, error) {
 		return api.Response{}, err
 	case s.new:
 		return c.had(201, wire.Had{Hashes: []blob.Hash{c.hash}}), nil
-	case s.whole:
+	case s.complete:
 		return c.had(200, wire.Had{Hashes: []blob.Hash{c.hash}}), nil
 	}
 	return c.had(202, begunOf(c.hash, s.size)), nil
@@ -277,7 +277,7 @@ func (c *call) sends(n uint64, picture bool) error {
 
 func begunOf(h blob.Hash, n uint64) (m wire.Had) {
 	if n > 0 {
-		m.Begun = []wire.Begun{{Hash: h, Size: n}}
+		m.Partial = []wire.PartialBlob{{Hash: h, Size: n}}
 	}
 	return m
 }
@@ -289,10 +289,10 @@ func (c *call) had(status int, m wire.Had) api.Response {
 	return res
 }
 
-// pieceOf reads a Content-Range, "bytes 0-1048575/20000000"; without one the body is all of it.
-func pieceOf(text string, body []byte) (piece, error) {
+// parseChunk reads a Content-Range, "bytes 0-1048575/20000000"; without one the body is all of it.
+func parseChunk(text string, body []byte) (uploadChunk, error) {
 	if text == "" {
-		return piece{data: body, size: uint64(len(body))}, nil
+		return uploadChunk{data: body, size: uint64(len(body))}, nil
 	}
 	spec, isBytes := strings.CutPrefix(text, "bytes ")
 	place, size, hasSize := strings.Cut(spec, "/")
@@ -301,7 +301,7 @@ func pieceOf(text string, body []byte) (piece, error) {
 	b, errB := strconv.ParseUint(last, 10, 62)
 	n, errN := strconv.ParseUint(size, 10, 62)
 	if !isBytes || !hasSize || !isRange || errors.Join(errA, errB, errN) != nil || b < a || b >= n || b-a+1 != uint64(len(body)) {
-		return piece{}, malformed("Content-Range does not match the body")
+		return uploadChunk{}, malformed("Content-Range does not match the body")
 	}
-	return piece{data: body, at: a, size: n}, nil
+	return uploadChunk{data: body, at: a, size: n}, nil
 }

@@ -36,7 +36,7 @@ func TestUploadsCutAnywhere(t *testing.T) {
 		for range 2 { // the second time because the answer was lost
 			r.headers = contentRange(0, cut, len(data))
 			begun, err := wire.DecodeHad(r.must(202, "PUT", r.blob(h), data[:cut]).Body)
-			if err != nil || len(begun.Begun) != 1 || begun.Begun[0] != (wire.Begun{Hash: h, Size: uint64(cut)}) {
+			if err != nil || len(begun.Partial) != 1 || begun.Partial[0] != (wire.PartialBlob{Hash: h, Size: uint64(cut)}) {
 				t.Fatalf("cut at %d: %+v, %v", cut, begun, err)
 			}
 		}
@@ -45,7 +45,7 @@ func TestUploadsCutAnywhere(t *testing.T) {
 			t.Fatalf("cut at %d: GET = %d before it is whole", cut, res.Status)
 		}
 		had, err := wire.DecodeHad(r.must(200, "POST", "/v2/sync/blobs/have", (&wire.Have{App: r.app, Hashes: []blob.Hash{h}}).Encode()).Body)
-		if err != nil || len(had.Hashes) != 0 || len(had.Begun) != 1 || had.Begun[0].Size != uint64(cut) {
+		if err != nil || len(had.Hashes) != 0 || len(had.Partial) != 1 || had.Partial[0].Size != uint64(cut) {
 			t.Fatalf("cut at %d: have = %+v, %v", cut, had, err)
 		}
 		r.headers = contentRange(cut-1, len(data), len(data))
@@ -82,7 +82,7 @@ func TestUploadOfAnotherHash(t *testing.T) {
 		t.Errorf("refused with %+v", no)
 	}
 	had, err := wire.DecodeHad(r.must(409, "PUT", r.blob(h), data[20:]).Body)
-	if err != nil || len(had.Begun) != 0 {
+	if err != nil || len(had.Partial) != 0 {
 		t.Errorf("the wrong bytes are kept: %+v, %v", had, err)
 	}
 	if ok, err := w.Blobs.Has(t.Context(), blob.Sum(data)); ok || err != nil {

@@ -21,12 +21,12 @@ import (
 type uploads struct {
 	o *Options
 
-	mu    sync.Mutex
-	parts map[uploaded]*part
-	whole map[uploaded]time.Time // until when it is held
-	bytes uint64                 // of all parts, in full size
-	of    map[string]share       // by application
-	next  time.Time              // when something may be over
+	mu       sync.Mutex
+	parts    map[uploaded]*part
+	complete map[uploaded]time.Time // until when it is held
+	bytes    uint64                 // of all parts, in full size
+	of       map[string]share       // by application
+	next     time.Time              // when something may be over
 }
 
 // share is an application's of the uploads.
@@ -51,8 +51,8 @@ type part struct {
 	over time.Time
 }
 
-// piece is some bytes of an upload at their place.
-type piece struct {
+// uploadChunk is some bytes of an upload at their place.
+type uploadChunk struct {
 	uploaded
 	data     []byte
 	at, size uint64
@@ -60,16 +60,16 @@ type piece struct {
 
 // state is the progress of an upload.
 type state struct {
-	size  uint64 // received bytes; of a complete upload, all of them
-	whole bool
-	new   bool // it became whole by this piece
+	size     uint64 // received bytes; of a complete upload, all of them
+	complete bool
+	new      bool // it became whole by this piece
 }
 
 // has reports whether an upload is complete.
 func (u *uploads) has(app string, h blob.Hash, now time.Time) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	until, ok := u.whole[uploaded{app, h}]
+	until, ok := u.complete[uploaded{app, h}]
 	return ok && now.Before(until)
 }
 
@@ -85,7 +85,7 @@ func (u *uploads) begun(app string, h blob.Hash) uint64 {
 
 // add adds a piece. Errors: *wire.Refusal for a piece that does not follow the received bytes, with errPlace, or that completes an object
 // of another hash; and those of the blobs.
-func (u *uploads) add(ctx context.Context, x piece, now time.Time) (state, error) {
+func (u *uploads) add(ctx context.Context, x uploadChunk, now time.Time) (state, error) {
 	if u.due(now) {
 		if err := u.sweep(ctx, now, func(string) bool { return false }); err != nil {
 			return state{}, err
@@ -102,12 +102,12 @@ func (u *uploads) add(ctx context.Context, x piece, now time.Time) (state, error
 		return state{}, err
 	}
 	u.mu.Lock()
-	_, twice := u.whole[x.uploaded]
+	_, twice := u.complete[x.uploaded]
 	if !twice {
-		if u.whole == nil {
-			u.whole = map[uploaded]time.Time{}
+		if u.complete == nil {
+			u.complete = map[uploaded]time.Time{}
 		}
-		u.whole[x.uploaded] = now.Add(u.o.Limits.UploadTTL)
+		u.complete[x.uploaded] = now.Add(u.o.Limits.UploadTTL)
 		u.take(x.app, 0, 1)
 	}
 	u.mu.Unlock()
@@ -116,7 +116,7 @@ func (u *uploads) add(ctx context.Context, x piece, now time.Time) (state, error
 			return state{}, err
 		}
 	}
-	return state{size: x.size, whole: true, new: !twice}, nil
+	return state{size: x.size, complete: true, new: !twice}, nil
 }
 
 // errPlace is the refusal of a piece that does not begin where the part ends.
@@ -125,11 +125,11 @@ type errPlace struct{ begun uint64 }
 func (e *errPlace) Error() string { return fmt.Sprintf("%d bytes were received", e.begun) }
 
 // gather adds a piece to its part, and returns all bytes once the part is complete.
-func (u *uploads) gather(x piece, now time.Time) (s state, data []byte, err error) {
+func (u *uploads) gather(x uploadChunk, now time.Time) (s state, data []byte, err error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if until, ok := u.whole[x.uploaded]; ok && now.Before(until) {
-		return state{size: x.size, whole: true}, nil, nil
+	if until, ok := u.complete[x.uploaded]; ok && now.Before(until) {
+		return state{size: x.size, complete: true}, nil, nil
 	}
 	if n := u.o.Limits.Uploads; u.of[x.app].whole >= n {
 		return s, nil, &wire.Refusal{
@@ -174,7 +174,7 @@ func (u *uploads) gather(x piece, now time.Time) (s state, data []byte, err erro
 }
 
 // begin begins a part, if there is room for all of it; mu is held.
-func (u *uploads) begin(x piece) (*part, error) {
+func (u *uploads) begin(x uploadChunk) (*part, error) {
 	room, most := x.size+partCost, u.o.Limits.UploadBytes
 	if u.bytes+room > most || u.of[x.app].bytes+room > max(most/4, u.o.Limits.BlobSize+partCost) {
 		return nil, &wire.Refusal{Code: wire.RefusedBusy, Detail: "too many uploads at once", WaitMillis: 5000}
@@ -234,14 +234,14 @@ func (u *uploads) sweep(ctx context.Context, now time.Time, gone func(app string
 			u.drop(key)
 		}
 	}
-	for key, until := range u.whole {
+	for key, until := range u.complete {
 		if now.Before(until) && !gone(key.app) {
 			continue
 		}
 		if err := u.o.Pinner.Unpin(ctx, key.hash); err != nil {
 			return err
 		}
-		delete(u.whole, key)
+		delete(u.complete, key)
 		u.take(key.app, 0, -1)
 	}
 	return nil

@@ -95,7 +95,7 @@ func (o *origin) have(body []byte) ([]byte, error) {
 		if _, ok := o.blobs[x]; ok {
 			out.Hashes = append(out.Hashes, x)
 		} else if n := len(o.begun[x]); n > 0 {
-			out.Begun = append(out.Begun, wire.Begun{Hash: x, Size: uint64(n)})
+			out.Partial = append(out.Partial, wire.PartialBlob{Hash: x, Size: uint64(n)})
 		}
 	}
 	return out.Encode(), nil

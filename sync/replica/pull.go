@@ -38,7 +38,7 @@ type pull struct {
 	records      kv.Batch     // derived records for the entries to come
 	derived      int          // bytes of records
 	object       []byte       // of which pieces have come
-	whole        *wire.Object // its first piece: hash and size
+	objectHeader *wire.Object // its first piece: hash and size
 	moved        bool         // the cursor moved on this stream
 	caught       bool         // the origin said that the log ends here
 	divergedRuns int          // runs in a row from another log
@@ -185,10 +185,10 @@ func (m *Machine) object(body []byte) error {
 	}
 	p := &m.pull
 	if o.Offset == 0 {
-		p.whole, p.object = &wire.Object{Hash: o.Hash, Size: o.Size}, nil
+		p.objectHeader, p.object = &wire.Object{Hash: o.Hash, Size: o.Size}, nil
 	}
 	switch {
-	case p.whole == nil, o.Hash != p.whole.Hash, o.Size != p.whole.Size, o.Offset != uint64(len(p.object)):
+	case p.objectHeader == nil, o.Hash != p.objectHeader.Hash, o.Size != p.objectHeader.Size, o.Offset != uint64(len(p.object)):
 		return fmt.Errorf("%w: chunk of an object out of order", errAnswer)
 	case o.Size > maxObject:
 		return fmt.Errorf("%w: object of %d bytes", errAnswer, o.Size)
@@ -205,7 +205,7 @@ func (m *Machine) object(body []byte) error {
 		return fmt.Errorf("%w: object has the wrong hash", errAnswer)
 	}
 	catalog.PutObject(&p.attachments, m.o.App, p.object)
-	p.whole, p.object = nil, nil
+	p.objectHeader, p.object = nil, nil
 	return nil
 }
 

@@ -112,7 +112,7 @@ func TestTakenPart(t *testing.T) {
 		}
 		return true
 	}
-	r.run(func() bool { return r.status().PiecesDone > 1 }, 100)
+	r.run(func() bool { return r.status().ChunksDone > 1 }, 100)
 	o := replica.Options{App: app, Partition: r.part, Store: r.store}
 	if err := replica.TakeSnapshot(context.Background(), o, manifest); !errors.Is(err, blob.ErrNotFound) {
 		t.Errorf("a snapshot whose pieces are missing: %v", err)
@@ -192,9 +192,9 @@ func (r *rig) goesOn(t *testing.T) (placed int) {
 				}
 			}
 			beside = max(beside, coming)
-			return r.status().PiecesDone > done || r.settled()
+			return r.status().ChunksDone > done || r.settled()
 		}, 100)
-		done = max(done, r.status().PiecesDone)
+		done = max(done, r.status().ChunksDone)
 		placed = max(placed, r.holdsOf("placed"))
 		r.disk.durable = len(r.disk.batches) // a restart in order
 		r.crash()

@@ -69,8 +69,8 @@ type Status struct {
 	Accepted uint64    `wire:"7"`     // last one that the origin says its log has
 	Folded   uint64    `wire:"8"`     // last one that was folded from its log
 
-	Pieces     int `wire:"16"` // of a snapshot on its way
-	PiecesDone int `wire:"17"` // of a snapshot on its way
+	Chunks     int `wire:"16"` // of a snapshot on its way
+	ChunksDone int `wire:"17"` // of a snapshot on its way
 	Uploads    int `wire:"18"` // pictures and objects that are known to be missing at the origin
 	Downloads  int `wire:"19"` // pictures that are known to be missing here and are wanted
 
@@ -104,7 +104,7 @@ func (m *Machine) Status() Status {
 	s := Status{
 		Phase: m.phase(&c), Site: m.p.Site(), Epoch: c.Epoch, Cursor: c.Seq, Head: max(t.head, c.Seq),
 		Contact: t.contact, AsOf: t.current, Heard: t.streamedAt, Issued: issued, Accepted: min(max(m.push.accepted, confirmed), issued), Folded: confirmed,
-		Pieces: len(m.rebase.parts), PiecesDone: m.rebase.next,
+		Chunks: len(m.rebase.parts), ChunksDone: m.rebase.next,
 		Uploads: len(m.upload.queue), Downloads: m.downloads(),
 		BlobsSent: t.sentBlobs, BlobsGot: t.gotBlobs, Rebases: t.rebases, Repairs: t.repairs, Audited: t.audited,
 		Refused: m.conflicts(), Denied: t.denied, Problem: m.problem(), Renewed: m.note.renewed,
@@ -193,7 +193,7 @@ func (m *Machine) conflicts() (n uint64) {
 type brief struct {
 	phase                              Phase
 	cursor, head, issued, sent, folded uint64
-	pieces, uploads, downloads         int
+	chunks, uploads, downloads         int
 	problem                            string
 }
 
@@ -202,6 +202,6 @@ func (m *Machine) brief() brief {
 	issued, confirmed := m.p.Outbox()
 	return brief{
 		phase: m.phase(&c), cursor: c.Seq, head: m.origin.head, issued: issued, sent: m.push.accepted, folded: confirmed,
-		pieces: m.rebase.next, uploads: len(m.upload.queue), downloads: m.downloads(), problem: m.problem(),
+		chunks: m.rebase.next, uploads: len(m.upload.queue), downloads: m.downloads(), problem: m.problem(),
 	}
 }

@@ -26,7 +26,7 @@ type upload struct {
 	lost  map[blob.Hash]bool // of those, what it cannot get: the operations that name it cannot be taken
 	first blob.Hash          // that the outbox waits for; zero: none
 	asked []blob.Hash        // of the question under way
-	queue []wire.Begun       // missing at the origin, in the order of the outbox, with the bytes that it has of each
+	queue []wire.PartialBlob // missing at the origin, in the order of the outbox, with the bytes that it has of each
 	data  []byte             // of the first
 	sent  uint64             // end of the piece under way
 }
@@ -73,7 +73,7 @@ func (m *Machine) startUpload(l *lane) error {
 			}
 			u.data = data
 		}
-		m.sendPiece(l)
+		m.sendChunk(l)
 		return nil
 	}
 	return m.askHave(l)
@@ -128,8 +128,8 @@ func (m *Machine) findLost() error {
 	return err
 }
 
-// sendPiece sends what follows what the origin has.
-func (m *Machine) sendPiece(l *lane) {
+// sendChunk sends what follows what the origin has.
+func (m *Machine) sendChunk(l *lane) {
 	u := &m.upload
 	size := uint64(len(u.data))
 	from := min(u.queue[0].Size, size)
@@ -220,14 +220,14 @@ func (m *Machine) had(l *lane, body []byte) error {
 	for _, x := range h.Hashes {
 		there[x] = true
 	}
-	for _, x := range h.Begun {
+	for _, x := range h.Partial {
 		begun[x.Hash] = x.Size
 	}
 	for _, x := range u.asked {
 		if there[x] {
 			m.has(x)
 		} else {
-			u.queue = append(u.queue, wire.Begun{Hash: x, Size: begun[x]})
+			u.queue = append(u.queue, wire.PartialBlob{Hash: x, Size: begun[x]})
 		}
 	}
 	u.asked, u.first = nil, blob.Hash{}

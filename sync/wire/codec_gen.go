@@ -305,11 +305,6 @@ func putBack(e *field.Encoder, x *Back) {
 	e.Append(x.Extra)
 }
 
-func putBegun(e *field.Encoder, x *Begun) {
-	e.Hash(1, x.Hash[:])
-	e.Uint(2, x.Size)
-}
-
 func putBehalf(e *field.Encoder, x *Behalf) {
 	e.Uint(1, x.First)
 	e.Uint(2, x.Last)
@@ -427,9 +422,9 @@ func putGrant(e *field.Encoder, x *Grant) {
 
 func putHad(e *field.Encoder, x *Had) {
 	putHashes(e, 1, x.Hashes)
-	for i := range x.Begun {
+	for i := range x.Partial {
 		at := e.Open(2)
-		putBegun(e, &x.Begun[i])
+		putPartialBlob(e, &x.Partial[i])
 		e.Close(at)
 	}
 	e.Append(x.Extra)
@@ -540,6 +535,11 @@ func putOffered(e *field.Encoder, x *Offered) {
 		e.Close(at)
 	}
 	e.Append(x.Extra)
+}
+
+func putPartialBlob(e *field.Encoder, x *PartialBlob) {
+	e.Hash(1, x.Hash[:])
+	e.Uint(2, x.Size)
 }
 
 func putPosition(e *field.Encoder, x *Position) {
@@ -751,17 +751,6 @@ func getBack(d *field.Decoder, x *Back) {
 		}
 	}
 	x.Extra = d.Extra()
-}
-
-func getBegun(d *field.Decoder, x *Begun) {
-	for d.Next() {
-		switch d.Number {
-		case 1:
-			d.Hash(x.Hash[:])
-		case 2:
-			x.Size = d.Uint()
-		}
-	}
 }
 
 func getBehalf(d *field.Decoder, x *Behalf) {
@@ -1019,13 +1008,13 @@ func getHad(d *field.Decoder, x *Had) {
 		case 1:
 			x.Hashes = getHashes(d)
 		case 2:
-			if len(x.Begun) >= maxBegun {
+			if len(x.Partial) >= maxBegun {
 				d.Malformed("list too long")
 				break
 			}
-			x.Begun = append(x.Begun, Begun{})
+			x.Partial = append(x.Partial, PartialBlob{})
 			at := d.Open()
-			getBegun(d, &x.Begun[len(x.Begun)-1])
+			getPartialBlob(d, &x.Partial[len(x.Partial)-1])
 			d.Close(at)
 		default:
 			d.Keep()
@@ -1258,6 +1247,17 @@ func getOffered(d *field.Decoder, x *Offered) {
 		}
 	}
 	x.Extra = d.Extra()
+}
+
+func getPartialBlob(d *field.Decoder, x *PartialBlob) {
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			d.Hash(x.Hash[:])
+		case 2:
+			x.Size = d.Uint()
+		}
+	}
 }
 
 func getPosition(d *field.Decoder, x *Position) {

@@ -98,7 +98,7 @@ func goldenMessages() []message {
 		&wire.Manifest{App: "app", Partition: 1, Epoch: epoch, Seq: 1200, Chain: chain, Fold: 1, Digest: hash, Stable: 1200, Horizon: 5 << 16, Chunks: chunks, Objects: chunks, Extra: unknown},
 		&wire.Digests{Epoch: epoch, Seq: 1200, Prefix: "0a", Nodes: []wire.Node{{Keys: 3, Digest: hash}, {}}, Leaves: []wire.Digest{{Key: []byte("key"), Hash: hash, Value: []byte("value")}}, Extra: unknown},
 		&wire.Have{App: "app", Hashes: []blob.Hash{hash, {1}}, Extra: unknown},
-		&wire.Had{Hashes: []blob.Hash{hash}, Begun: []wire.Begun{{Hash: blob.Hash{1}, Size: 4096}}, Extra: unknown},
+		&wire.Had{Hashes: []blob.Hash{hash}, Partial: []wire.PartialBlob{{Hash: blob.Hash{1}, Size: 4096}}, Extra: unknown},
 		&wire.Refusal{Code: wire.RefusedFeatures, Detail: "features are not known here", Features: []string{"later"}, Min: 1, Max: 2, Limit: "push_ops", Value: 512, WaitMillis: 1000, Epoch: epoch, Accepted: 12, Blobs: []blob.Hash{hash}, Extra: unknown},
 	}
 }

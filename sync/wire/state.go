@@ -89,13 +89,13 @@ func DecodeHave(data []byte) (Have, error) { return decodeHave(data) }
 //
 //field:message
 type Had struct {
-	Hashes []blob.Hash `wire:"1,func=Hashes"`  // hashes of objects that the origin has, 32 bytes each
-	Begun  []Begun     `wire:"2,max=maxBegun"` // objects of which the origin has the first `size` bytes
-	Extra  []byte      `wire:"*"`
+	Hashes  []blob.Hash   `wire:"1,func=Hashes"`  // hashes of objects that the origin has, 32 bytes each
+	Partial []PartialBlob `wire:"2,max=maxBegun"` // objects of which the origin has the first `size` bytes
+	Extra   []byte        `wire:"*"`
 }
 
-// Begun is a picture whose first Size bytes the origin has.
-type Begun struct {
+// PartialBlob is a picture whose first Size bytes the origin has.
+type PartialBlob struct {
 	Hash blob.Hash `wire:"1"`
 	Size uint64    `wire:"2"`
 }

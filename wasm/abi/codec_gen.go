@@ -486,8 +486,8 @@ func putReplicaStatus(e *field.Encoder, x *replica.Status) {
 	e.Uint(11, x.Rebases)
 	e.Uint(12, x.Repairs)
 	e.Uint(13, x.Refused)
-	e.Uint(16, uint64(max(x.Pieces, 0)))
-	e.Uint(17, uint64(max(x.PiecesDone, 0)))
+	e.Uint(16, uint64(max(x.Chunks, 0)))
+	e.Uint(17, uint64(max(x.ChunksDone, 0)))
 	e.Uint(18, uint64(max(x.Uploads, 0)))
 	e.Uint(19, uint64(max(x.Downloads, 0)))
 	if !x.Contact.IsZero() {
@@ -1146,9 +1146,9 @@ func getReplicaStatus(d *field.Decoder, x *replica.Status) {
 		case 13:
 			x.Refused = d.Uint()
 		case 16:
-			x.Pieces = d.Int()
+			x.Chunks = d.Int()
 		case 17:
-			x.PiecesDone = d.Int()
+			x.ChunksDone = d.Int()
 		case 18:
 			x.Uploads = d.Int()
 		case 19:

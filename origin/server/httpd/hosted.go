@@ -103,16 +103,16 @@ func shown(contentType string) bool {
 	return false
 }
 
-// whole holds the last byte back until the source has confirmed all of them, so that a damaged picture arrives short, which every client
+// completeBody holds the last byte back until the source has confirmed all of them, so that a damaged picture arrives short, which every client
 // notices.
-type whole struct {
+type completeBody struct {
 	io.Closer
 	from *bufio.Reader
 }
 
-func newWhole(from io.ReadCloser) whole { return whole{from, bufio.NewReader(from)} }
+func newWhole(from io.ReadCloser) completeBody { return completeBody{from, bufio.NewReader(from)} }
 
-func (w whole) Read(p []byte) (int, error) {
+func (w completeBody) Read(p []byte) (int, error) {
 	switch _, err := w.from.Peek(2); {
 	case err == nil:
 		return w.from.Read(p[:min(len(p), w.from.Buffered()-1)])

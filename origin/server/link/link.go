@@ -74,14 +74,14 @@ type Link struct {
 	client *http.Client
 
 	events chan replica.Event
-	pieces chan piece
+	chunks chan chunk
 	asked  map[uint64]context.CancelFunc // requests under way
 	wake   *time.Timer
 	purged *replica.Purge // what the origin said; nil: nothing
 }
 
-// piece is something of an answer; taken is closed when the machine has it.
-type piece struct {
+// chunk is something of an answer; taken is closed when the machine has it.
+type chunk struct {
 	answer replica.Answer
 	taken  chan struct{}
 }
@@ -98,7 +98,7 @@ func New(o Options) (*Link, error) {
 	u, err := url.Parse(base)
 	l := &Link{
 		o: o, base: base, near: err == nil && system.IsLoopback(u.Hostname()), client: newClient(),
-		events: make(chan replica.Event, 64), pieces: make(chan piece), asked: map[uint64]context.CancelFunc{},
+		events: make(chan replica.Event, 64), chunks: make(chan chunk), asked: map[uint64]context.CancelFunc{},
 	}
 	return l, nil
 }
@@ -160,7 +160,7 @@ func (l *Link) Run(ctx context.Context) (err error) {
 			err = l.step(ctx, &requests, replica.Local{})
 		case <-l.wake.C:
 			err = l.step(ctx, &requests, replica.Wake{})
-		case p := <-l.pieces:
+		case p := <-l.chunks:
 			if !p.answer.More {
 				delete(l.asked, p.answer.ID)
 			}
@@ -274,9 +274,9 @@ func (l *Link) place(ctx context.Context, a *replica.Ask, x replica.Answer, res 
 
 // hand waits until the machine has taken a piece; false: nobody wants it any more.
 func (l *Link) hand(ctx context.Context, x replica.Answer) bool {
-	p := piece{answer: x, taken: make(chan struct{})}
+	p := chunk{answer: x, taken: make(chan struct{})}
 	select {
-	case l.pieces <- p:
+	case l.chunks <- p:
 	case <-ctx.Done():
 		return false
 	}

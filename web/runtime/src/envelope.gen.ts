@@ -523,9 +523,9 @@ export interface ReplicaStatus {
   /** own operations since New whose verdict is a conflict */
   refused: number;
   /** of a snapshot on its way */
-  pieces: number;
+  chunks: number;
   /** of a snapshot on its way */
-  piecesDone: number;
+  chunksDone: number;
   /** pictures and objects that are known to be missing at the origin */
   uploads: number;
   /** pictures that are known to be missing here and are wanted */
@@ -548,7 +548,7 @@ export interface ReplicaStatus {
 }
 
 export function getReplicaStatus(r: Reader): ReplicaStatus {
-  const x: ReplicaStatus = {phase: 0, site: 0, cursor: 0, head: 0, issued: 0, accepted: 0, folded: 0, blobsSent: 0, blobsGot: 0, rebases: 0, repairs: 0, refused: 0, pieces: 0, piecesDone: 0, uploads: 0, downloads: 0, contact: 0, asOf: 0, audited: 0, retry: 0, heard: 0, problem: '', denied: '', renewed: ''};
+  const x: ReplicaStatus = {phase: 0, site: 0, cursor: 0, head: 0, issued: 0, accepted: 0, folded: 0, blobsSent: 0, blobsGot: 0, rebases: 0, repairs: 0, refused: 0, chunks: 0, chunksDone: 0, uploads: 0, downloads: 0, contact: 0, asOf: 0, audited: 0, retry: 0, heard: 0, problem: '', denied: '', renewed: ''};
   while (r.next())
     switch (r.number) {
       case 1:
@@ -591,10 +591,10 @@ export function getReplicaStatus(r: Reader): ReplicaStatus {
         x.refused = r.uint();
         break;
       case 16:
-        x.pieces = r.uint();
+        x.chunks = r.uint();
         break;
       case 17:
-        x.piecesDone = r.uint();
+        x.chunksDone = r.uint();
         break;
       case 18:
         x.uploads = r.uint();
