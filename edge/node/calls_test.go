@@ -126,7 +126,7 @@ func (b *books) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	at := m.Partitions[0]
 	b.asked = append(b.asked, at)
-	out := wire.Offered{Protocol: 1, Now: wire.MillisOf(day.Add(time.Hour)), Grants: []wire.Grant{{App: at.App, Do: b.do, Over: b.over}}}
+	out := wire.SessionReply{Protocol: 1, Now: wire.MillisOf(day.Add(time.Hour)), Grants: []wire.Grant{{App: at.App, Do: b.do, Over: b.over}}}
 	w.Header().Set("Content-Type", wire.ContentType)
 	_, _ = w.Write(out.Encode())
 }

@@ -45,8 +45,8 @@ type engine struct {
 }
 
 var (
-	_ server.Engine  = (*engine)(nil)
-	_ server.Bringer = (*engine)(nil)
+	_ server.Engine         = (*engine)(nil)
+	_ server.PictureFetcher = (*engine)(nil)
 )
 
 // open opens the register over a data folder, and the fleet where it is going to serve: commands that
@@ -142,8 +142,8 @@ func (e *engine) Hosted(name string) (blob.Picture, error) {
 	return p, err
 }
 
-// Bring implements [server.Bringer]: as for [engine.Hosted].
-func (e *engine) Bring(ctx context.Context, h blob.Hash) error {
+// FetchPicture implements [server.PictureFetcher]: as for [engine.Hosted].
+func (e *engine) FetchPicture(ctx context.Context, h blob.Hash) error {
 	if e.replicas == nil {
 		return nil
 	}

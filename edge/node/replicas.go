@@ -226,7 +226,7 @@ func (c *replicaSet) runReplica(ctx context.Context, one *appReplica) {
 		if err == nil {
 			err = c.runLink(ctx, one)
 		}
-		for errors.Is(err, errTaken) && ctx.Err() == nil {
+		for errors.Is(err, errSnapshotInstalled) && ctx.Err() == nil {
 			err = c.runLink(ctx, one)
 		}
 		if errors.Is(err, link.ErrPurged) {
@@ -386,7 +386,7 @@ func (c *replicaSet) have(ctx context.Context, h blob.Hash) error {
 			one.waits[h] = append(one.waits[h], got)
 		}
 		one.mu.Unlock()
-		if waits && l.Send(ctx, replica.Need{Blob: h}) {
+		if waits && l.Send(ctx, replica.BlobWanted{Blob: h}) {
 			asked++
 		}
 	}

@@ -17,8 +17,8 @@ import (
 // link, since the outstanding answers belong to requests that it has not sent.
 var errReplaced = errors.New("the application's instance was replaced")
 
-// errTaken is errReplaced after the host took a snapshot itself: the next link begins at once.
-var errTaken = fmt.Errorf("%w: a snapshot was installed", errReplaced)
+// errSnapshotInstalled is errReplaced after the host took a snapshot itself: the next link begins at once.
+var errSnapshotInstalled = fmt.Errorf("%w: a snapshot was installed", errReplaced)
 
 // stepper is the machine in an application's instance.
 type stepper struct {
@@ -47,7 +47,7 @@ func (s *stepper) Step(_ time.Time, e replica.Event) ([]replica.Effect, error) {
 	s.one.status = done.Status
 	s.one.mu.Unlock()
 	for _, x := range done.Effects {
-		if take, ok := x.(replica.Take); ok {
+		if take, ok := x.(replica.InstallSnapshot); ok {
 			return nil, s.take(take)
 		}
 	}
@@ -66,11 +66,11 @@ func (s *stepper) Step(_ time.Time, e replica.Event) ([]replica.Effect, error) {
 }
 
 // take installs a snapshot instead of the machine. Afterwards there is another machine.
-func (s *stepper) take(x replica.Take) error {
-	if err := s.fleet.TakeSnapshot(s.ctx, s.one.app, x.Manifest); err != nil {
+func (s *stepper) take(x replica.InstallSnapshot) error {
+	if err := s.fleet.ApplySnapshot(s.ctx, s.one.app, x.Manifest); err != nil {
 		return fmt.Errorf("snapshot: %w", err)
 	}
-	return errTaken
+	return errSnapshotInstalled
 }
 
 // place stores a piece of a snapshot under its final keys.
@@ -90,7 +90,7 @@ func (one *appReplica) effect(x replica.Effect) {
 	switch x := x.(type) {
 	case replica.Purge:
 		one.own = x.KeepOutbox
-	case replica.Got:
+	case replica.BlobReady:
 		for _, w := range one.waits[x.Blob] {
 			w <- x.Err // it has room
 		}

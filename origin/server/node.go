@@ -166,7 +166,7 @@ func (n *Node) lowerPriority() {
 
 // here returns a function that reports whether a picture is in the folder; nil: all are.
 func (n *Node) here() func(h blob.Hash) bool {
-	if _, ok := n.Engine.(Bringer); !ok {
+	if _, ok := n.Engine.(PictureFetcher); !ok {
 		return nil
 	}
 	return func(h blob.Hash) bool {
@@ -177,8 +177,8 @@ func (n *Node) here() func(h blob.Hash) bool {
 
 // picture gets a picture by its hash.
 func (n *Node) picture(ctx context.Context, h blob.Hash) ([]byte, error) {
-	if b, ok := n.Engine.(Bringer); ok {
-		if err := b.Bring(ctx, h); err != nil {
+	if b, ok := n.Engine.(PictureFetcher); ok {
+		if err := b.FetchPicture(ctx, h); err != nil {
 			return nil, err
 		}
 	}

@@ -51,10 +51,10 @@ type Options struct {
 	Unhealthy func() error
 }
 
-// Bringer is an engine whose inputs may have pictures that are not in the folder yet.
-type Bringer interface {
-	// Bring makes sure that a picture is stored. The error wraps api.ErrFetch if it cannot be had now.
-	Bring(ctx context.Context, h blob.Hash) error
+// PictureFetcher is an engine whose inputs may have pictures that are not in the folder yet.
+type PictureFetcher interface {
+	// FetchPicture makes sure that a picture is stored. The error wraps api.ErrFetch if it cannot be had now.
+	FetchPicture(ctx context.Context, h blob.Hash) error
 }
 
 // Opened is an open engine.

@@ -62,7 +62,7 @@ func (c *call) have() (api.Response, error) {
 	}
 	v := p.View()
 	defer v.Close()
-	var out wire.Had
+	var out wire.HaveReply
 	for _, h := range m.Hashes {
 		here, err := c.f.shown(c.ctx, c.app, v.Reader, h)
 		if err == nil && !here {
@@ -230,7 +230,7 @@ func (c *call) upload() (api.Response, error) {
 		return api.Response{}, err
 	}
 	if here {
-		return c.had(200, wire.Had{Hashes: []blob.Hash{c.hash}}), nil
+		return c.had(200, wire.HaveReply{Hashes: []blob.Hash{c.hash}}), nil
 	}
 	if err := c.sends(uint64(len(body)), true); err != nil {
 		return api.Response{}, err
@@ -243,9 +243,9 @@ func (c *call) upload() (api.Response, error) {
 	case err != nil:
 		return api.Response{}, err
 	case s.new:
-		return c.had(201, wire.Had{Hashes: []blob.Hash{c.hash}}), nil
+		return c.had(201, wire.HaveReply{Hashes: []blob.Hash{c.hash}}), nil
 	case s.complete:
-		return c.had(200, wire.Had{Hashes: []blob.Hash{c.hash}}), nil
+		return c.had(200, wire.HaveReply{Hashes: []blob.Hash{c.hash}}), nil
 	}
 	return c.had(202, begunOf(c.hash, s.size)), nil
 }
@@ -275,7 +275,7 @@ func (c *call) sends(n uint64, picture bool) error {
 	return err
 }
 
-func begunOf(h blob.Hash, n uint64) (m wire.Had) {
+func begunOf(h blob.Hash, n uint64) (m wire.HaveReply) {
 	if n > 0 {
 		m.Partial = []wire.PartialBlob{{Hash: h, Size: n}}
 	}
@@ -283,7 +283,7 @@ func begunOf(h blob.Hash, n uint64) (m wire.Had) {
 }
 
 // had is an answer about an upload.
-func (c *call) had(status int, m wire.Had) api.Response {
+func (c *call) had(status int, m wire.HaveReply) api.Response {
 	res := message(m.Encode())
 	res.Status = status
 	return res

@@ -44,7 +44,7 @@ func TestUploadsCutAnywhere(t *testing.T) {
 		if res := r.ask("GET", r.blob(h), nil); res.Status != 404 {
 			t.Fatalf("cut at %d: GET = %d before it is whole", cut, res.Status)
 		}
-		had, err := wire.DecodeHad(r.must(200, "POST", "/v2/sync/blobs/have", (&wire.Have{App: r.app, Hashes: []blob.Hash{h}}).Encode()).Body)
+		had, err := wire.DecodeHad(r.must(200, "POST", "/v2/sync/blobs/have", (&wire.HaveRequest{App: r.app, Hashes: []blob.Hash{h}}).Encode()).Body)
 		if err != nil || len(had.Hashes) != 0 || len(had.Partial) != 1 || had.Partial[0].Size != uint64(cut) {
 			t.Fatalf("cut at %d: have = %+v, %v", cut, had, err)
 		}
@@ -314,7 +314,7 @@ func TestEdge(t *testing.T) {
 		{Dot: log.Dot{Site: e.site, Seq: 3}, At: 2, By: auth.By(auth.HashKey(worker)), Body: &log.ConceptCreate{ID: "after", Name: "n", Language: "en"}},
 	})
 	for i, op := range []time.Duration{-time.Minute, time.Minute} {
-		late.For = append(late.For, wire.Behalf{
+		late.For = append(late.For, wire.Delegation{
 			First: uint64(2 + i), Last: uint64(2 + i), Subject: auth.By(auth.HashKey(worker)), Issued: wire.MillisOf(deletedAt.Add(op)),
 		})
 	}

@@ -395,7 +395,7 @@ func (x *reader) checkpoint(l log.Log) error {
 }
 
 // end sends the last frame. Its error is errEnded, or that of sending.
-func (x *reader) end(why wire.Why, detail string, wait time.Duration) error {
+func (x *reader) end(why wire.EndReason, detail string, wait time.Duration) error {
 	m := wire.End{Why: why, Detail: detail, WaitMillis: uint64(wait.Milliseconds())}
 	if err := x.send(wire.TypeEnd, m.Encode()); err != nil {
 		return err

@@ -68,7 +68,7 @@ func TestHostileReplica(t *testing.T) {
 	get := func(method, path string, body []byte) func() api.Response {
 		return func() api.Response { return r.ask(method, path, body) }
 	}
-	have := func(hashes ...blob.Hash) []byte { return (&wire.Have{App: w.App, Hashes: hashes}).Encode() }
+	have := func(hashes ...blob.Hash) []byte { return (&wire.HaveRequest{App: w.App, Hashes: hashes}).Encode() }
 	tests := []struct {
 		name string
 		want int
@@ -345,7 +345,7 @@ func FuzzServe(f *testing.F) {
 	r := w.join(w.App, w.Key)
 	session := wire.Session{Min: 1, Max: 1, Fold: fold.Version, Schema: 1, Site: r.site, Secret: []byte(r.secret), Partitions: []wire.Position{{App: w.App}}}
 	push := r.push(r.next(&log.ConceptCreate{ID: "a", Name: "a", Language: "en"}))
-	have := wire.Have{App: w.App, Hashes: make([]blob.Hash, 2)}
+	have := wire.HaveRequest{App: w.App, Hashes: make([]blob.Hash, 2)}
 	f.Add("POST", "/session", "", session.Encode())
 	f.Add("POST", "/push", "", push.Encode())
 	f.Add("POST", "/blobs/have", "", have.Encode())

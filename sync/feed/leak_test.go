@@ -84,7 +84,7 @@ func TestExistenceDoesNotLeak(t *testing.T) {
 	}
 	asks := map[string]func(h blob.Hash) api.Response{
 		"have": func(h blob.Hash) api.Response {
-			return r.ask("POST", "/v2/sync/blobs/have", (&wire.Have{App: w.App, Hashes: []blob.Hash{h}}).Encode())
+			return r.ask("POST", "/v2/sync/blobs/have", (&wire.HaveRequest{App: w.App, Hashes: []blob.Hash{h}}).Encode())
 		},
 		"GET":            get("GET", "/v2/sync/blobs/"),
 		"HEAD":           get("HEAD", "/v2/sync/blobs/"),

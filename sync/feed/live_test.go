@@ -113,7 +113,7 @@ func (x *listening) expect(types ...wire.Type) heard {
 }
 
 // ends reads the end and checks its reason.
-func (x *listening) ends(why wire.Why) {
+func (x *listening) ends(why wire.EndReason) {
 	x.t.Helper()
 	m, err := wire.DecodeEnd(x.expect(wire.TypeEnd).Body)
 	if err != nil || m.Why != why {

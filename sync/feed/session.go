@@ -45,7 +45,7 @@ func (c *call) session() (api.Response, error) {
 	if err := c.identify(named...); err != nil {
 		return api.Response{}, err
 	}
-	out := wire.Offered{
+	out := wire.SessionReply{
 		Fold: fold.Version, Now: wire.MillisOf(c.now), Limits: c.f.o.Limits.wireLimits(), Expires: wire.MillisOf(c.until),
 		Links: []wire.Link{{Name: "keys", Path: Prefix + "/keys"}},
 	}
@@ -98,7 +98,7 @@ func (c *call) countCalls(at *wire.Position, g *wire.Grant) error {
 
 // lease tells a replica the site that it writes as: an edge has its own, another keeps the one
 // whose secret it knows, and a new one gets one.
-func (c *call) lease(m *wire.Session, out *wire.Offered) error {
+func (c *call) lease(m *wire.Session, out *wire.SessionReply) error {
 	if c.edge != nil {
 		return c.leaseEdge(m, out)
 	}
@@ -126,7 +126,7 @@ func (c *call) lease(m *wire.Session, out *wire.Offered) error {
 }
 
 // leaseEdge tells an edge its site: the one that it shows, of whichever life; another one where it leaves that; or that of its newest life.
-func (c *call) leaseEdge(m *wire.Session, out *wire.Offered) error {
+func (c *call) leaseEdge(m *wire.Session, out *wire.SessionReply) error {
 	if len(m.Partitions) != 1 { // nothing is pushed after it
 		out.Site = c.edge.Site
 		return nil

@@ -111,7 +111,7 @@ func shown(tokens []wire.Tokens, op *log.Op) wire.Tokens {
 
 // issued returns the time at which an operation was made, by its push. A run of operations has the time of its first, so for later ones
 // their clocks count.
-func issued(behalves []wire.Behalf, op *log.Op) time.Time {
+func issued(behalves []wire.Delegation, op *log.Op) time.Time {
 	at := op.At.Time()
 	for i := range behalves {
 		if b := &behalves[i]; b.Subject == op.By && b.First <= op.Dot.Seq && op.Dot.Seq <= b.Last && b.Issued.Time().After(at) {

@@ -90,7 +90,7 @@ func TestRevokedTokens(t *testing.T) {
 		ops = append(ops, e.signed(auth.ByToken, 1)...)
 		w.Now = revoked.Add(long + time.Minute)
 		m := e.push(ops)
-		m.For = []wire.Behalf{{First: 1, Last: 2, Subject: auth.ByToken, Issued: wire.MillisOf(revoked.Add(tt.made))}}
+		m.For = []wire.Delegation{{First: 1, Last: 2, Subject: auth.ByToken, Issued: wire.MillisOf(revoked.Add(tt.made))}}
 		if tt.generation > 0 {
 			m.Tokens = []wire.Tokens{{First: 1, Last: 2, Client: tt.client, Generation: tt.generation}}
 		}

@@ -107,7 +107,7 @@ func (m *Machine) lost(i int, l *lane, err error) error {
 	forward := i == lanePull && m.pull.moved
 	l.done()
 	if forward {
-		l.well()
+		l.succeeded()
 	}
 	m.failed(l, 0, err)
 	return nil
@@ -124,7 +124,7 @@ func (m *Machine) finish(i int, l *lane, a *Answer) error {
 		return nil
 	}
 	if status < 200 || status > 299 {
-		return m.wrongNil(l, m.refused(i, l, status, fields, body))
+		return m.handleError(l, m.refused(i, l, status, fields, body))
 	}
 	var err error
 	switch i {
@@ -145,10 +145,10 @@ func (m *Machine) finish(i int, l *lane, a *Answer) error {
 	case laneDownload:
 		err = m.downloaded(l, status, fields, body)
 	}
-	return m.wrongNil(l, err)
+	return m.handleError(l, err)
 }
 
-func (m *Machine) wrongNil(l *lane, err error) error {
+func (m *Machine) handleError(l *lane, err error) error {
 	if err == nil {
 		return nil
 	}

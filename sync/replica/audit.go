@@ -98,7 +98,7 @@ func (m *Machine) audited(l *lane, body []byte) error {
 		return err
 	}
 	a.todo = a.todo[1:]
-	l.well()
+	l.succeeded()
 	if a.leaves > maxLeaves {
 		m.audit = audit{due: m.at + m.o.Audit}
 		m.rebase.force = true

@@ -52,7 +52,7 @@ type ofSite struct {
 }
 
 // lacking begins to give back where a log was restored from a backup since we pulled from it. It reports whether it does.
-func (m *Machine) lacking(o *wire.Offered, g *wire.Grant) (bool, error) {
+func (m *Machine) lacking(o *wire.SessionReply, g *wire.Grant) (bool, error) {
 	b := &m.back
 	kept, at := m.p.KeptOf(), m.p.Cursor().Epoch
 	if !g.Restored || g.Do == wire.DoRefused && !g.Drain || g.Epoch == b.done || (kept == (log.Epoch{}) || kept == g.Epoch) && (at == (log.Epoch{}) || at == g.Epoch) {
@@ -407,7 +407,7 @@ func (m *Machine) tookBack(l *lane, body []byte) error {
 			return nil
 		}
 		b.after = p.Accepted
-		l.well()
+		l.succeeded()
 		l.next = m.at + wait(p.WaitMillis)
 		return nil
 	}
@@ -419,7 +419,7 @@ func (m *Machine) tookBack(l *lane, body []byte) error {
 		b.epoch = log.Epoch{}
 		return fmt.Errorf("%w: different epoch", errAnswer)
 	}
-	l.well()
+	l.succeeded()
 	if len(b.proof) > 0 { // the log has the entries
 		m.shown()
 		return nil
@@ -485,7 +485,7 @@ func (m *Machine) backRefused(r *wire.Refusal, status int) (done bool, err error
 		return m.proofRefused(r, status)
 	case b.own && r.Code == wire.RefusedSequence && r.Accepted > b.after:
 		b.after = r.Accepted
-		l.well()
+		l.succeeded()
 		return true, nil
 	case r.Code == wire.RefusedBlobs:
 		m.upload.forget()
@@ -497,7 +497,7 @@ func (m *Machine) backRefused(r *wire.Refusal, status int) (done bool, err error
 		return true, nil
 	case b.own && (r.Code == wire.RefusedSequence || r.Code == wire.RefusedSite || r.Code == wire.RefusedEpoch && r.Epoch == (log.Epoch{})):
 		b.sites, b.after = b.sites[1:], 0
-		l.well()
+		l.succeeded()
 		return true, nil
 	case r.Code == wire.RefusedEpoch && r.Epoch == b.epoch: // it was never restored: its disk was rolled back to before the log that is kept
 		n := m.note

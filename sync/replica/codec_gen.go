@@ -9,25 +9,25 @@ import (
 	"github.com/sightline-dev/sightline/core/log/field"
 )
 
-// encodeNote writes the message into buf's memory.
-func encodeNote(buf []byte, x *note) []byte {
+// encodePersistedState writes the message into buf's memory.
+func encodePersistedState(buf []byte, x *persistedState) []byte {
 	var e field.Encoder
 	e.Reset(buf)
-	putNote(&e, x)
+	putPersistedState(&e, x)
 	return e.Bytes(nil)
 }
 
-// decodeNote reads the message. Errors: field.ErrFormat.
-func decodeNote(data []byte) (x note, err error) {
+// decodePersistedState reads the message. Errors: field.ErrFormat.
+func decodePersistedState(data []byte) (x persistedState, err error) {
 	d := field.Decode(data)
-	getNote(d, &x)
+	getPersistedState(d, &x)
 	if err := d.Err(); err != nil {
 		return x, fmt.Errorf("note: %w", err)
 	}
 	return x, nil
 }
 
-func putNote(e *field.Encoder, x *note) {
+func putPersistedState(e *field.Encoder, x *persistedState) {
 	e.Raw(1, x.secret)
 	e.Uint(2, uint64(x.next))
 	e.Raw(3, x.key)
@@ -37,7 +37,7 @@ func putNote(e *field.Encoder, x *note) {
 	}
 }
 
-func getNote(d *field.Decoder, x *note) {
+func getPersistedState(d *field.Decoder, x *persistedState) {
 	for d.Next() {
 		switch d.Number {
 		case 1:

@@ -61,7 +61,7 @@ func (d *download) entries(entries []log.Entry) {
 // need puts a picture before all that nobody waits for.
 func (m *Machine) need(h blob.Hash) error {
 	if m.o.Blobs == nil || h.IsZero() {
-		m.effects = append(m.effects, Got{Blob: h, Err: blob.ErrNotFound})
+		m.effects = append(m.effects, BlobReady{Blob: h, Err: blob.ErrNotFound})
 		return nil
 	}
 	has, err := m.o.Blobs.Has(context.Background(), h)
@@ -69,15 +69,15 @@ func (m *Machine) need(h blob.Hash) error {
 		return err
 	}
 	if has {
-		m.effects = append(m.effects, Got{Blob: h})
+		m.effects = append(m.effects, BlobReady{Blob: h})
 		return nil
 	}
 	if m.session.active && m.session.drains {
-		m.effects = append(m.effects, Got{Blob: h, Err: blob.ErrNotFound})
+		m.effects = append(m.effects, BlobReady{Blob: h, Err: blob.ErrNotFound})
 		return nil
 	}
 	if err := m.o.Store.Room(); err != nil {
-		m.effects = append(m.effects, Got{Blob: h, Err: err})
+		m.effects = append(m.effects, BlobReady{Blob: h, Err: err})
 		return nil
 	}
 	d := &m.load
@@ -216,23 +216,23 @@ func (m *Machine) downloaded(l *lane, status int, fields []api.Field, body []byt
 		}
 		return fmt.Errorf("%w: %w", errAnswer, err)
 	case errors.Is(err, kv.ErrFull):
-		m.got(err)
+		m.endDownload(err)
 		d.rescan()
 		return err
 	case err != nil:
 		return err
 	}
-	l.well()
+	l.succeeded()
 	m.origin.gotBlobs++
-	m.got(nil)
+	m.endDownload(nil)
 	return nil
 }
 
-// got ends a download.
-func (m *Machine) got(err error) {
+// endDownload ends a download.
+func (m *Machine) endDownload(err error) {
 	d := &m.load
 	if d.needed {
-		m.effects = append(m.effects, Got{Blob: d.now, Err: err})
+		m.effects = append(m.effects, BlobReady{Blob: d.now, Err: err})
 	}
 	d.now, d.part, d.needed = blob.Hash{}, nil, false
 }
@@ -244,8 +244,8 @@ func (m *Machine) notGot(l *lane, err error) error {
 		d.missed = map[blob.Hash]bool{}
 	}
 	d.missed[d.now] = true
-	l.well()
-	m.got(err)
+	l.succeeded()
+	m.endDownload(err)
 	return nil
 }
 

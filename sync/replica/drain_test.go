@@ -128,8 +128,8 @@ func TestDrainOtherLog(t *testing.T) {
 		t.Errorf("status %+v", s)
 	}
 	missing := blob.Sum([]byte("elsewhere"))
-	r.step(replica.Need{Blob: missing})
-	if want := (replica.Got{Blob: missing, Err: blob.ErrNotFound}); !slices.Contains(r.effects, replica.Effect(want)) {
+	r.step(replica.BlobWanted{Blob: missing})
+	if want := (replica.BlobReady{Blob: missing, Err: blob.ErrNotFound}); !slices.Contains(r.effects, replica.Effect(want)) {
 		t.Errorf("a picture that the origin does not send is not answered: %v", r.effects)
 	}
 	r.origin.local = false

@@ -99,8 +99,8 @@ func TestLow(t *testing.T) {
 	heard := r.status().Heard
 	r.run(func() bool { return r.status().Heard.After(heard) }, 40) // keys do not grow old
 	r.effects = nil
-	r.step(replica.Need{Blob: away.Blob})
-	if want := replica.Effect(replica.Got{Blob: away.Blob, Err: kv.ErrFull}); !slices.Contains(r.effects, want) {
+	r.step(replica.BlobWanted{Blob: away.Blob})
+	if want := replica.Effect(replica.BlobReady{Blob: away.Blob, Err: kv.ErrFull}); !slices.Contains(r.effects, want) {
 		t.Errorf("effects %v, want %v", r.effects, want)
 	}
 	if err := r.origin.part.Log().Trim(r.origin.part.Log().Head() + 1); err != nil { // a snapshot is needed
@@ -440,8 +440,8 @@ func TestNeedTwice(t *testing.T) {
 	r := newRig(t, replica.Options{})
 	r.settle()
 	here := r.picture(10)
-	r.step(replica.Need{Blob: here.Blob})
-	if !slices.Contains(r.effects, replica.Effect(replica.Got{Blob: here.Blob})) {
+	r.step(replica.BlobWanted{Blob: here.Blob})
+	if !slices.Contains(r.effects, replica.Effect(replica.BlobReady{Blob: here.Blob})) {
 		t.Error("a picture that is here is not told of")
 	}
 	away := r.picture(20)
@@ -450,14 +450,14 @@ func TestNeedTwice(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.effects = nil
-	r.step(replica.Need{Blob: away.Blob})
-	r.step(replica.Need{Blob: away.Blob})
-	r.run(func() bool { return slices.Contains(r.effects, replica.Effect(replica.Got{Blob: away.Blob})) }, 20)
+	r.step(replica.BlobWanted{Blob: away.Blob})
+	r.step(replica.BlobWanted{Blob: away.Blob})
+	r.run(func() bool { return slices.Contains(r.effects, replica.Effect(replica.BlobReady{Blob: away.Blob})) }, 20)
 	if n := r.origin.got["blobs"]; n != 1 {
 		t.Errorf("%d requests for one picture", n)
 	}
 	none := newRig(t, replica.Options{})
-	none.step(replica.Need{})
+	none.step(replica.BlobWanted{})
 	if len(none.effects) == 0 {
 		t.Error("no answer about no picture")
 	}

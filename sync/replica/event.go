@@ -40,8 +40,8 @@ type (
 		Placed bool
 	}
 
-	// Need asks for a blob that a reader lacks. The answer is Got, at once if the blob is stored here.
-	Need struct{ Blob blob.Hash }
+	// BlobWanted asks for a blob that a reader lacks. The answer is Got, at once if the blob is stored here.
+	BlobWanted struct{ Blob blob.Hash }
 
 	// Offline says that the host knows of no way to the origin: nothing is asked until Online.
 	// Requests under way are given up.
@@ -54,14 +54,14 @@ type (
 	Stop struct{}
 )
 
-func (Begin) event()   {}
-func (Wake) event()    {}
-func (Local) event()   {}
-func (Answer) event()  {}
-func (Need) event()    {}
-func (Offline) event() {}
-func (Online) event()  {}
-func (Stop) event()    {}
+func (Begin) event()      {}
+func (Wake) event()       {}
+func (Local) event()      {}
+func (Answer) event()     {}
+func (BlobWanted) event() {}
+func (Offline) event()    {}
+func (Online) event()     {}
+func (Stop) event()       {}
 
 // Effect is a request of the machine to its host: one of the types below.
 type Effect interface{ effect() }
@@ -90,8 +90,8 @@ type (
 	// change of the clock does not delay it.
 	WakeAt struct{ At time.Time }
 
-	// Got ends a Need: the blob is stored, or Err has the reason why not.
-	Got struct {
+	// BlobReady ends a Need: the blob is stored, or Err has the reason why not.
+	BlobReady struct {
 		Blob blob.Hash
 		Err  error
 	}
@@ -99,9 +99,9 @@ type (
 	// Changed reports a change of Status that a person sees.
 	Changed struct{}
 
-	// Take passes a complete snapshot to a host that installs it itself, by [TakeSnapshot] on another partition; see Options.Takes. The
+	// InstallSnapshot passes a complete snapshot to a host that installs it itself, by [ApplySnapshot] on another partition; see Options.NativeSnapshots. The
 	// machine has ended in any case. The host creates another one over the new state.
-	Take struct{ Manifest []byte }
+	InstallSnapshot struct{ Manifest []byte }
 
 	// Purge says that the application is no longer for this replica to hold: it was deleted, or
 	// taken from its scope. The machine has stopped for good. The host removes what it was
@@ -112,10 +112,10 @@ type (
 	}
 )
 
-func (Ask) effect()     {}
-func (Cancel) effect()  {}
-func (WakeAt) effect()  {}
-func (Got) effect()     {}
-func (Changed) effect() {}
-func (Take) effect()    {}
-func (Purge) effect()   {}
+func (Ask) effect()             {}
+func (Cancel) effect()          {}
+func (WakeAt) effect()          {}
+func (BlobReady) effect()       {}
+func (Changed) effect()         {}
+func (InstallSnapshot) effect() {}
+func (Purge) effect()           {}

@@ -60,7 +60,7 @@ func (m *Machine) stable(x *wire.Manifest) uint64 {
 
 // startFill asks for the next entries.
 func (m *Machine) startFill(l *lane) error {
-	if m.rebase.manifest == nil || m.rebase.given {
+	if m.rebase.manifest == nil || m.rebase.handedOver {
 		return nil
 	}
 	if err := m.o.Store.Room(); err != nil {
@@ -144,6 +144,6 @@ func (m *Machine) fillEntries(l *lane, body []byte) error {
 	}
 	f.at, f.chain = e.To, e.Chain
 	m.pull.moved = true
-	l.well()
+	l.succeeded()
 	return nil
 }

@@ -130,13 +130,13 @@ func mangle(x *replica.Answer, next func() byte) {
 	case 8:
 		x.More = true
 	case 9: // an end, with any reason
-		e := wire.End{Why: wire.Why(next() % 9), WaitMillis: binary.LittleEndian.Uint64([]byte{next(), next(), next(), next(), next(), next(), next(), next()})}
+		e := wire.End{Why: wire.EndReason(next() % 9), WaitMillis: binary.LittleEndian.Uint64([]byte{next(), next(), next(), next(), next(), next(), next(), next()})}
 		x.Body = wire.AppendFrame(nil, wire.TypeEnd, e.Encode())
 	case 10: // a push that was taken, or not
 		p := wire.Pushed{Epoch: log.Epoch{9}, Accepted: uint64(next() % 12), Runs: []wire.Run{{First: uint64(next()), Seq: uint64(next()), Count: uint64(next())}}}
 		x.Body = p.Encode()
 	case 11: // a session that offers anything
-		o := wire.Offered{Protocol: uint32(next() % 3), Site: log.Site(next() % 4), Secret: []byte{'a' + next()%26}, Grants: []wire.Grant{{
+		o := wire.SessionReply{Protocol: uint32(next() % 3), Site: log.Site(next() % 4), Secret: []byte{'a' + next()%26}, Grants: []wire.Grant{{
 			App: app.String(), Do: wire.Do(next() % 7), Epoch: log.Epoch{next() % 10}, Head: uint64(next()), Confirmed: uint64(next() % 8),
 		}}}
 		x.Body = o.Encode()

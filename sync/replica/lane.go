@@ -44,8 +44,8 @@ func (l *lane) done() {
 	l.body = l.body[:0]
 }
 
-// well notes that something went forward.
-func (l *lane) well() { l.fails, l.next, l.wrong = 0, 0, "" }
+// succeeded notes that something went forward.
+func (l *lane) succeeded() { l.fails, l.next, l.wrong = 0, 0, "" }
 
 // pause returns the time that a lane waits after some failures in a row. It doubles from half a second to a minute. Up to half of it is
 // subtracted at random, so that replicas that were disconnected together do not come back together.

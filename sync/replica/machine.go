@@ -88,17 +88,17 @@ func (l Live) String() string { return [...]string{"stream", "poll", "0"}[l] }
 
 // Options are the parts of a machine. Fields without "nil:" or "0:" are required.
 type Options struct {
-	App        catalog.AppID
-	Partition  Partition
-	Store      kv.Store   // the partition's: notes of the machine lie there, and a snapshot on its way
-	Blobs      Blobs      // nil: pictures are neither sent nor fetched
-	AppRecords AppRecords // nil: registers are ignored
-	Wants      wire.Wants
-	Live       Live
-	Name       string        // of this replica, for people; empty: none
-	Rand       io.Reader     // spreads the pauses
-	Audit      time.Duration // between two comparisons with the origin's state; 0: an hour; below 0: never
-	Takes      bool          // the host can take a large snapshot itself while the store is empty: see Ask.Place and Take
+	App             catalog.AppID
+	Partition       Partition
+	Store           kv.Store   // the partition's: notes of the machine lie there, and a snapshot on its way
+	Blobs           Blobs      // nil: pictures are neither sent nor fetched
+	AppRecords      AppRecords // nil: registers are ignored
+	Wants           wire.Wants
+	Live            Live
+	Name            string        // of this replica, for people; empty: none
+	Rand            io.Reader     // spreads the pauses
+	Audit           time.Duration // between two comparisons with the origin's state; 0: an hour; below 0: never
+	NativeSnapshots bool          // the host can take a large snapshot itself while the store is empty: see Ask.Place and Take
 }
 
 // The lanes, in the order in which they are looked at.
@@ -121,7 +121,7 @@ var laneNames = [lanes]string{"session", "back", "rebase", "ahead", "pull", "upl
 type Machine struct {
 	o    Options
 	p    Partition
-	note note
+	note persistedState
 
 	running  bool // between Begin and Stop
 	online   bool
@@ -212,14 +212,14 @@ func (m *Machine) take(e Event) error {
 		m.refresh()
 	case Stop:
 		m.running = false
-		m.giveUp()
+		m.cancelAll()
 	case Offline:
 		m.online = false
-		m.giveUp()
+		m.cancelAll()
 	case Online:
 		m.online = true
 		m.refresh()
-	case Need:
+	case BlobWanted:
 		return m.need(e.Blob)
 	case Answer:
 		return m.answer(&e)
@@ -230,12 +230,12 @@ func (m *Machine) take(e Event) error {
 // refresh forgets the pauses.
 func (m *Machine) refresh() {
 	for i := range m.lane {
-		m.lane[i].well()
+		m.lane[i].succeeded()
 	}
 }
 
-// giveUp ends all requests, and the session with them.
-func (m *Machine) giveUp() {
+// cancelAll ends all requests, and the session with them.
+func (m *Machine) cancelAll() {
 	for i := range m.lane {
 		m.cancel(&m.lane[i])
 	}

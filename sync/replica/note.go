@@ -9,11 +9,11 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// note is the part of the machine's state that must survive a restart. It does not contain the cursor, which the partition stores with
+// persistedState is the part of the machine's state that must survive a restart. It does not contain the cursor, which the partition stores with
 // its state.
 //
 //field:message note
-type note struct {
+type persistedState struct {
 	secret []byte   `wire:"1"` // of the site's lease
 	next   log.Site `wire:"2"` // that the replica is about to take; 0: none
 	key    []byte   `wire:"3"` // the secret of next
@@ -27,7 +27,7 @@ type note struct {
 const leftEpochs = 16
 
 // leave notes that the replica leaves the log of an epoch.
-func (n *note) leave(epoch log.Epoch) {
+func (n *persistedState) leave(epoch log.Epoch) {
 	if epoch == (log.Epoch{}) || slices.Contains(n.left, epoch) {
 		return
 	}
@@ -35,7 +35,7 @@ func (n *note) leave(epoch log.Epoch) {
 }
 
 // secretOf is the secret of a site.
-func (n *note) secretOf(site log.Site) []byte {
+func (n *persistedState) secretOf(site log.Site) []byte {
 	if n.next != 0 && site == n.next {
 		return n.key
 	}
@@ -52,16 +52,16 @@ func (m *Machine) readNote() error {
 	if err != nil {
 		return err
 	}
-	if m.note, err = decodeNote(data); err != nil {
+	if m.note, err = decodePersistedState(data); err != nil {
 		return fmt.Errorf("%w: %w", kv.ErrCorrupt, err)
 	}
 	return nil
 }
 
 // writeNote makes the note durable.
-func (m *Machine) writeNote(n note) error {
+func (m *Machine) writeNote(n persistedState) error {
 	var b kv.Batch
-	b.Put(m.noteKey(), encodeNote(nil, &n))
+	b.Put(m.noteKey(), encodePersistedState(nil, &n))
 	err := kv.Sync(m.o.Store, &b)
 	if err == nil {
 		m.note = n

@@ -13,11 +13,11 @@ var update = flag.Bool("update", false, "rewrite testdata/golden.txt from what i
 // TestGolden holds the note of a machine to the bytes of stores that exist.
 func TestGolden(t *testing.T) {
 	var g proof.Golden
-	var n note
+	var n persistedState
 	logtest.Set(&n)
-	g.Add("note", encodeNote(nil, &n), func(data []byte) ([]byte, error) {
-		n, err := decodeNote(data)
-		return encodeNote(nil, &n), err
+	g.Add("note", encodePersistedState(nil, &n), func(data []byte) ([]byte, error) {
+		n, err := decodePersistedState(data)
+		return encodePersistedState(nil, &n), err
 	})
 	g.Hold(t, "testdata/golden.txt", *update)
 }

@@ -90,7 +90,7 @@ func (o *origin) have(body []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	var out wire.Had
+	var out wire.HaveReply
 	for _, x := range h.Hashes {
 		if _, ok := o.blobs[x]; ok {
 			out.Hashes = append(out.Hashes, x)

@@ -213,7 +213,7 @@ func (o *origin) session(body []byte) ([]byte, error) {
 	}
 	at := s.Partitions[0]
 	now := wire.MillisOf(o.now())
-	out := wire.Offered{Protocol: 1, Fold: fold.Version, Now: now, Site: s.Site, Until: now + 1000*3600*24*30}
+	out := wire.SessionReply{Protocol: 1, Fold: fold.Version, Now: now, Site: s.Site, Until: now + 1000*3600*24*30}
 	if s.Site == 0 {
 		o.sites++
 		out.Site, out.Secret = o.sites, []byte(fmt.Sprintf("secret%d", o.sites))

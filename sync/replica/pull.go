@@ -279,7 +279,7 @@ func (m *Machine) entries(l *lane, body []byte) error {
 		return err
 	}
 	m.pull.moved, m.pull.caught, m.pull.divergedRuns = true, false, 0
-	l.well()
+	l.succeeded()
 	m.origin.recordVerdicts(told)
 	m.load.entries(entries)
 	return nil
@@ -342,7 +342,7 @@ func (m *Machine) checkpoint(l *lane, body []byte) error {
 			return err
 		}
 	}
-	l.well()
+	l.succeeded()
 	m.origin.head, m.origin.streamedAt = k.Head, m.wall
 	if m.pull.caught = k.To == k.Head; m.pull.caught {
 		m.origin.current = m.wall

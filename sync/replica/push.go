@@ -111,7 +111,7 @@ func (m *Machine) batch() (ops []log.Op, err error) {
 }
 
 // behalves says for whom operations were made.
-func behalves(ops []log.Op) (runs []wire.Behalf) {
+func behalves(ops []log.Op) (runs []wire.Delegation) {
 	for i := range ops {
 		op := &ops[i]
 		if op.By == "" {
@@ -121,7 +121,7 @@ func behalves(ops []log.Op) (runs []wire.Behalf) {
 			runs[n].Last = op.Dot.Seq
 			continue
 		}
-		runs = append(runs, wire.Behalf{First: op.Dot.Seq, Last: op.Dot.Seq, Subject: op.By, Issued: wire.MillisOf(op.At.Time())})
+		runs = append(runs, wire.Delegation{First: op.Dot.Seq, Last: op.Dot.Seq, Subject: op.By, Issued: wire.MillisOf(op.At.Time())})
 	}
 	return runs
 }
@@ -169,7 +169,7 @@ func (m *Machine) pushed(l *lane, body []byte) error {
 	}
 	m.push.accepted = p.Accepted
 	m.push.echo, m.push.acceptedAt = max(m.push.echo, p.Head), m.at
-	l.well()
+	l.succeeded()
 	l.next = m.at + wait(p.WaitMillis)
 	m.drained()
 	return nil

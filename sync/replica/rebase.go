@@ -30,17 +30,17 @@ const MaxPiece = maxObject
 // A replica that has never pulled writes chunks of derived records to their final keys at once. While it processes one piece, laneAhead
 // asks the origin for the next one.
 type rebase struct {
-	name     [32]byte // of the snapshot; zero: the newest
-	force    bool     // we want one, whatever the origin says of our cursor
-	manifest *wire.Manifest
-	parts    []wire.Chunk // of the manifest: chunks, then objects
-	here     []bool       // of parts: it has come
-	verified []bool       // of parts: it was held to its hash when it came, since the machine began
-	placed   []bool       // by part: a chunk whose derived records are under their final keys
-	next     int          // of parts: first that may be missing
-	swept    bool         // nothing of an earlier one is left in the store
-	given    bool         // to the host, to be taken there
-	fill     fill
+	name       [32]byte // of the snapshot; zero: the newest
+	force      bool     // we want one, whatever the origin says of our cursor
+	manifest   *wire.Manifest
+	parts      []wire.Chunk // of the manifest: chunks, then objects
+	received   []bool       // of parts: it has come
+	verified   []bool       // of parts: it was held to its hash when it came, since the machine began
+	placed     []bool       // by part: a chunk whose derived records are under their final keys
+	next       int          // of parts: first that may be missing
+	swept      bool         // nothing of an earlier one is left in the store
+	handedOver bool         // to the host, to be taken there
+	fill       fill
 
 	asked [lanes]blob.Hash // by laneRebase and laneAhead; zero: the manifest
 
@@ -58,13 +58,13 @@ func (r *rebase) want(name [32]byte) {
 
 // forget has the manifest come again.
 func (r *rebase) forget() {
-	r.manifest, r.parts, r.here, r.verified, r.placed, r.next = nil, nil, nil, nil, nil, 0
+	r.manifest, r.parts, r.received, r.verified, r.placed, r.next = nil, nil, nil, nil, nil, 0
 }
 
 // startRebase asks for the next piece, or installs the snapshot when all have arrived.
 func (m *Machine) startRebase(l *lane) error {
 	r := &m.rebase
-	if m.session.paused != "" || r.given {
+	if m.session.paused != "" || r.handedOver {
 		return nil // what has come is of use to a newer version, or to the host
 	}
 	if r.force && !m.session.rebase {
@@ -101,7 +101,7 @@ func (m *Machine) startRebase(l *lane) error {
 	if fills, err := m.fills(); fills || err != nil {
 		return err
 	}
-	if gives, err := m.gives(); gives || err != nil {
+	if gives, err := m.offerSnapshot(); gives || err != nil {
 		return err
 	}
 	return m.takeSnapshot(l)
@@ -143,7 +143,7 @@ func (m *Machine) askPart(lane, other int) (asks bool, err error) {
 		}
 		if !has {
 			l := &m.lane[lane]
-			place := m.o.Takes && i < len(r.manifest.Chunks)
+			place := m.o.NativeSnapshots && i < len(r.manifest.Chunks)
 			if place {
 				if place, err = m.places(); err != nil {
 					return false, err
@@ -161,7 +161,7 @@ func (m *Machine) askPart(lane, other int) (asks bool, err error) {
 // hasPart reports whether a piece has come.
 func (m *Machine) hasPart(i int) (bool, error) {
 	r := &m.rebase
-	if r.here[i] {
+	if r.received[i] {
 		return true, nil
 	}
 	h := r.parts[i].Hash
@@ -170,7 +170,7 @@ func (m *Machine) hasPart(i int) (bool, error) {
 		if places && err == nil {
 			if _, err = m.o.Store.Get(partition.PlacedKey(m.o.App, h)); err == nil {
 				r.placed[i] = true
-				r.came(i)
+				r.markReceived(i)
 				return true, nil
 			}
 		}
@@ -183,15 +183,15 @@ func (m *Machine) hasPart(i int) (bool, error) {
 		return false, nil
 	}
 	if err == nil {
-		r.came(i)
+		r.markReceived(i)
 	}
 	return err == nil, err
 }
 
-// came notes that a piece has arrived.
-func (r *rebase) came(i int) {
-	r.here[i] = true
-	for r.next < len(r.here) && r.here[r.next] {
+// markReceived notes that a piece has arrived.
+func (r *rebase) markReceived(i int) {
+	r.received[i] = true
+	for r.next < len(r.received) && r.received[r.next] {
 		r.next++
 	}
 }
@@ -276,7 +276,7 @@ func (m *Machine) gotSnapshot(lane int, body []byte, a *Answer) error {
 			err = fmt.Errorf("%w: the host did not store a snapshot chunk", errAnswer)
 		}
 		if err == nil {
-			l.well()
+			l.succeeded()
 		}
 		return err
 	}
@@ -301,8 +301,8 @@ func (m *Machine) gotSnapshot(lane int, body []byte, a *Answer) error {
 		return err
 	}
 	r.verified[i], r.placed[i] = !placed, placed
-	r.came(i)
-	l.well()
+	r.markReceived(i)
+	l.succeeded()
 	return nil
 }
 
@@ -334,7 +334,7 @@ func (m *Machine) gotManifest(l *lane, body []byte) error {
 		}
 	}
 	r.begin(&f)
-	l.well()
+	l.succeeded()
 	return nil
 }
 
@@ -343,7 +343,7 @@ func (r *rebase) begin(f *wire.Manifest) {
 	r.forget()
 	r.manifest, r.parts = f, append(append([]wire.Chunk(nil), f.Chunks...), f.Objects...)
 	n := len(r.parts)
-	r.here, r.verified, r.placed = make([]bool, n), make([]bool, n), make([]bool, n)
+	r.received, r.verified, r.placed = make([]bool, n), make([]bool, n), make([]bool, n)
 }
 
 // takeSnapshot replaces the confirmed state by the snapshot. The outbox stays, and pending operations are folded again on top.
@@ -370,10 +370,10 @@ func (m *Machine) takeSnapshot(l *lane) error {
 	m.pull.caught = false
 	_, confirmed := m.p.Outbox()
 	m.push.accepted = max(m.push.accepted, confirmed)
-	m.lane[lanePull].well()
+	m.lane[lanePull].succeeded()
 	m.load.rescan()
-	l.well()
-	m.lane[laneAhead].well()
+	l.succeeded()
+	m.lane[laneAhead].succeeded()
 	return m.sweep()
 }
 

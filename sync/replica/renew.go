@@ -134,7 +134,7 @@ func (m *Machine) forgotten(r *wire.Refusal) bool {
 }
 
 // renew takes the site that the origin leases to replace ours.
-func (m *Machine) renew(l *lane, o *wire.Offered) error {
+func (m *Machine) renew(l *lane, o *wire.SessionReply) error {
 	r := &m.renewal
 	r.wanted = false
 	switch {
@@ -161,7 +161,7 @@ func (m *Machine) renew(l *lane, o *wire.Offered) error {
 		epoch = log.Epoch{}
 	case !r.lost: // a late push of an earlier life may have come since the lives were compared: the next session compares them again
 		m.push.accepted = 0
-		l.well()
+		l.succeeded()
 		return nil
 	}
 	if err := m.p.Renew(r.site, r.last, epoch); err != nil {
@@ -171,6 +171,6 @@ func (m *Machine) renew(l *lane, o *wire.Offered) error {
 		return err
 	}
 	m.push.accepted, m.met = 0, true
-	l.well()
+	l.succeeded()
 	return nil
 }

@@ -232,16 +232,16 @@ func TestForeignIsRefused(t *testing.T) {
 	other := catalog.AppID{2}.String()
 	for name, forge := range map[string]func(a *replica.Ask, x *replica.Answer){
 		"grant of another application": func(a *replica.Ask, x *replica.Answer) {
-			edit(a, x, "session", wire.DecodeOffered, func(m *wire.Offered) { m.Grants[0].App = other })
+			edit(a, x, "session", wire.DecodeOffered, func(m *wire.SessionReply) { m.Grants[0].App = other })
 		},
 		"no grant": func(a *replica.Ask, x *replica.Answer) {
-			edit(a, x, "session", wire.DecodeOffered, func(m *wire.Offered) { m.Grants = nil })
+			edit(a, x, "session", wire.DecodeOffered, func(m *wire.SessionReply) { m.Grants = nil })
 		},
 		"protocol": func(a *replica.Ask, x *replica.Answer) {
-			edit(a, x, "session", wire.DecodeOffered, func(m *wire.Offered) { m.Protocol = 99 })
+			edit(a, x, "session", wire.DecodeOffered, func(m *wire.SessionReply) { m.Protocol = 99 })
 		},
 		"secret that breaks a header": func(a *replica.Ask, x *replica.Answer) {
-			edit(a, x, "session", wire.DecodeOffered, func(m *wire.Offered) { m.Secret = []byte("a\r\nb") })
+			edit(a, x, "session", wire.DecodeOffered, func(m *wire.SessionReply) { m.Secret = []byte("a\r\nb") })
 		},
 		"entries of another epoch": func(a *replica.Ask, x *replica.Answer) {
 			editEntries(a, x, func(m *wire.Entries) { m.Epoch = log.Epoch{1} })
@@ -424,18 +424,20 @@ func TestPicturesDown(t *testing.T) {
 			if err != nil || has != (wants == wire.BlobsFull) {
 				t.Fatalf("the picture is here: %v, %v", has, err)
 			}
-			r.step(replica.Need{Blob: pictures[2].Blob})
-			r.run(func() bool { return slices.Contains(r.effects, replica.Effect(replica.Got{Blob: pictures[2].Blob})) }, 50)
+			r.step(replica.BlobWanted{Blob: pictures[2].Blob})
+			r.run(func() bool {
+				return slices.Contains(r.effects, replica.Effect(replica.BlobReady{Blob: pictures[2].Blob}))
+			}, 50)
 			if got, err := r.blobs.Get(t.Context(), pictures[2].Blob); err != nil || !bytes.Equal(got, r.origin.blobs[pictures[2].Blob]) {
 				t.Errorf("picture of %d bytes, %v", len(got), err)
 			}
 			r.effects = nil
 			missing := pictures[0].Blob
 			missing[5]++
-			r.step(replica.Need{Blob: missing})
+			r.step(replica.BlobWanted{Blob: missing})
 			r.run(func() bool {
 				return slices.ContainsFunc(r.effects, func(e replica.Effect) bool {
-					g, ok := e.(replica.Got)
+					g, ok := e.(replica.BlobReady)
 					return ok && g.Blob == missing && g.Err != nil
 				})
 			}, 50)
@@ -463,9 +465,9 @@ func TestDownloadGoesOn(t *testing.T) {
 		}
 		return true
 	}
-	r.step(replica.Need{Blob: in.Blob})
+	r.step(replica.BlobWanted{Blob: in.Blob})
 	r.run(func() bool {
-		return len(r.effects) > 0 && slices.Contains(r.effects, replica.Effect(replica.Got{Blob: in.Blob}))
+		return len(r.effects) > 0 && slices.Contains(r.effects, replica.Effect(replica.BlobReady{Blob: in.Blob}))
 	}, 50)
 	if got != len(data) {
 		t.Errorf("%d bytes came of %d", got, len(data))

@@ -169,7 +169,7 @@ func (r *rig) step(e replica.Event) {
 			r.asks = slices.DeleteFunc(r.asks, func(a replica.Ask) bool { return a.ID == x.ID })
 		case replica.WakeAt:
 			r.wake = x.At
-		case replica.Take:
+		case replica.InstallSnapshot:
 			r.takes(&x)
 			return
 		default:
@@ -180,9 +180,9 @@ func (r *rig) step(e replica.Event) {
 }
 
 // takes does what a host does that takes snapshots, and begins with another machine.
-func (r *rig) takes(x *replica.Take) {
+func (r *rig) takes(x *replica.InstallSnapshot) {
 	r.Helper()
-	if err := replica.TakeSnapshot(context.Background(), replica.Options{App: app, Partition: r.part, Store: r.store}, x.Manifest); err != nil {
+	if err := replica.ApplySnapshot(context.Background(), replica.Options{App: app, Partition: r.part, Store: r.store}, x.Manifest); err != nil {
 		r.Fatal(err)
 	}
 	r.taken++

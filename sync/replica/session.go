@@ -107,12 +107,12 @@ func (m *Machine) offered(l *lane, body []byte) error {
 }
 
 // lease takes a new site. It stores the site's secret first, since a site without it is useless.
-func (m *Machine) lease(o *wire.Offered) error {
+func (m *Machine) lease(o *wire.SessionReply) error {
 	if !plain(o.Secret) {
 		return fmt.Errorf("%w: malformed secret", errAnswer)
 	}
 	if len(o.Secret) > 0 && !bytes.Equal(o.Secret, m.note.secretOf(o.Site)) && (o.Site == m.p.Site() || m.p.Site() == 0) {
-		if err := m.writeNote(note{secret: bytes.Clone(o.Secret), left: m.note.left, renewed: m.note.renewed}); err != nil {
+		if err := m.writeNote(persistedState{secret: bytes.Clone(o.Secret), left: m.note.left, renewed: m.note.renewed}); err != nil {
 			return err
 		}
 	}
@@ -138,8 +138,8 @@ func plain(secret []byte) bool {
 }
 
 // granted begins the session.
-func (m *Machine) granted(l *lane, o *wire.Offered, g *wire.Grant) {
-	l.well()
+func (m *Machine) granted(l *lane, o *wire.SessionReply, g *wire.Grant) {
+	l.succeeded()
 	m.origin.denied = ""
 	s := session{active: true, site: m.p.Site(), epoch: g.Epoch, stable: g.Stable, limits: o.Limits, renew: m.at + renewAfter, rebase: g.Do == wire.DoRebase}
 	if left := life(o.Now, o.Until); left > 0 {
@@ -244,7 +244,7 @@ func (m *Machine) end() {
 
 // purge ends the machine: what it holds is no longer for it to hold.
 func (m *Machine) purge(why string, keep bool) {
-	m.giveUp()
+	m.cancelAll()
 	m.running = false
 	m.origin.purged = true
 	why = cmp.Or(why, noAccess)
@@ -290,7 +290,7 @@ func (m *Machine) refused(i int, l *lane, status int, fields []api.Field, body [
 	case r.Code == wire.RefusedEpoch, r.Code == wire.RefusedScope, r.Code == wire.RefusedSite, status == 401:
 		m.end()
 		if i != laneSession {
-			l.well()
+			l.succeeded()
 			l = &m.lane[laneSession]
 		}
 		m.failed(l, wait, &r)

@@ -68,7 +68,7 @@ func TestPlacedGoesOn(t *testing.T) {
 
 // TestTakenGoesOn: likewise one that the host takes, which places its pieces too.
 func TestTakenGoesOn(t *testing.T) {
-	r := newRig(t, replica.Options{Wants: wire.Wants{Vectors: wire.VectorsQ16}, Takes: true})
+	r := newRig(t, replica.Options{Wants: wire.Wants{Vectors: wire.VectorsQ16}, NativeSnapshots: true})
 	r.derives(2, 3000)
 	if r.goesOn(t) == 0 {
 		t.Error("no piece was placed")
@@ -84,7 +84,7 @@ func TestTakenGoesOn(t *testing.T) {
 
 // TestTakenSmall: the machine itself installs a small snapshot, and one that replaces another state.
 func TestTakenSmall(t *testing.T) {
-	r := newRig(t, replica.Options{Wants: wire.Wants{Vectors: wire.VectorsQ16}, Takes: true})
+	r := newRig(t, replica.Options{Wants: wire.Wants{Vectors: wire.VectorsQ16}, NativeSnapshots: true})
 	r.derives(1, 3)
 	r.trim()
 	r.settle()
@@ -101,7 +101,7 @@ func TestTakenSmall(t *testing.T) {
 // TestTakenPart: a snapshot of which pieces are missing is refused, and leaves nothing; a piece that is not where the host has put
 // it comes again.
 func TestTakenPart(t *testing.T) {
-	r := newRig(t, replica.Options{Wants: wire.Wants{Vectors: wire.VectorsQ16}, Takes: true})
+	r := newRig(t, replica.Options{Wants: wire.Wants{Vectors: wire.VectorsQ16}, NativeSnapshots: true})
 	r.derives(2, 3000)
 	r.trim()
 	r.lies = 2
@@ -114,13 +114,13 @@ func TestTakenPart(t *testing.T) {
 	}
 	r.run(func() bool { return r.status().ChunksDone > 1 }, 100)
 	o := replica.Options{App: app, Partition: r.part, Store: r.store}
-	if err := replica.TakeSnapshot(context.Background(), o, manifest); !errors.Is(err, blob.ErrNotFound) {
+	if err := replica.ApplySnapshot(context.Background(), o, manifest); !errors.Is(err, blob.ErrNotFound) {
 		t.Errorf("a snapshot whose pieces are missing: %v", err)
 	}
 	if c := r.part.Cursor(); c != (partition.Cursor{}) {
 		t.Errorf("the cursor is %v", c)
 	}
-	if err := replica.TakeSnapshot(context.Background(), o, manifest[:len(manifest)-1]); !errors.Is(err, wire.ErrFormat) {
+	if err := replica.ApplySnapshot(context.Background(), o, manifest[:len(manifest)-1]); !errors.Is(err, wire.ErrFormat) {
 		t.Errorf("half a manifest: %v", err)
 	}
 	r.settle()

@@ -189,18 +189,18 @@ func (m *Machine) conflicts() (n uint64) {
 	return n
 }
 
-// brief is the part of a status whose changes are reported at once.
-type brief struct {
+// statusDigest is the part of a status whose changes are reported at once.
+type statusDigest struct {
 	phase                              Phase
 	cursor, head, issued, sent, folded uint64
 	chunks, uploads, downloads         int
 	problem                            string
 }
 
-func (m *Machine) brief() brief {
+func (m *Machine) brief() statusDigest {
 	c := m.p.Cursor()
 	issued, confirmed := m.p.Outbox()
-	return brief{
+	return statusDigest{
 		phase: m.phase(&c), cursor: c.Seq, head: m.origin.head, issued: issued, sent: m.push.accepted, folded: confirmed,
 		chunks: m.rebase.next, uploads: len(m.upload.queue), downloads: m.downloads(), problem: m.problem(),
 	}

@@ -61,10 +61,10 @@ func (m *Machine) startUpload(l *lane) error {
 	u := &m.upload
 	for len(u.queue) > 0 {
 		if u.data == nil {
-			data, err := m.ours(u.queue[0].Hash)
+			data, err := m.readLocalBlob(u.queue[0].Hash)
 			if errors.Is(err, blob.ErrNotFound) || errors.Is(err, blob.ErrCorrupt) {
 				m.lane[laneUpload].wrong = fmt.Sprintf("upload: %v: %v", u.queue[0].Hash, err)
-				m.lose(u.queue[0].Hash)
+				m.markUnavailable(u.queue[0].Hash)
 				u.queue = u.queue[1:]
 				continue
 			}
@@ -79,8 +79,8 @@ func (m *Machine) startUpload(l *lane) error {
 	return m.askHave(l)
 }
 
-// ours reads a picture or an object.
-func (m *Machine) ours(h blob.Hash) ([]byte, error) {
+// readLocalBlob reads a picture or an object.
+func (m *Machine) readLocalBlob(h blob.Hash) ([]byte, error) {
 	data, err := m.manifest(h)
 	if errors.Is(err, blob.ErrNotFound) && m.o.Blobs != nil {
 		data, err = m.o.Blobs.Get(context.Background(), h)
@@ -97,9 +97,9 @@ func (m *Machine) has(h blob.Hash) {
 	u.known[h] = true
 }
 
-// lose notes that the origin will not get the object with a hash. Operations that name it are sent as refused, so that each gets a
+// markUnavailable notes that the origin will not get the object with a hash. Operations that name it are sent as refused, so that each gets a
 // verdict and those after it are sent.
-func (m *Machine) lose(h blob.Hash) {
+func (m *Machine) markUnavailable(h blob.Hash) {
 	m.has(h)
 	u := &m.upload
 	if u.lost == nil {
@@ -182,7 +182,7 @@ func (m *Machine) askHave(l *lane) error {
 		u.first = blob.Hash{}
 		return err
 	}
-	have := wire.Have{App: m.o.App.String(), Hashes: u.asked}
+	have := wire.HaveRequest{App: m.o.App.String(), Hashes: u.asked}
 	m.ask(l, Ask{Method: "POST", Path: "/v2/sync/blobs/have", Body: have.Encode()}, m.where()...)
 	return nil
 }
@@ -193,7 +193,7 @@ func (m *Machine) uploaded(l *lane, status int, body []byte) error {
 	if len(u.queue) == 0 {
 		return m.had(l, body)
 	}
-	l.well()
+	l.succeeded()
 	if u.sent < uint64(len(u.data)) && status == 202 {
 		u.queue[0].Size = u.sent
 		return nil
@@ -204,8 +204,8 @@ func (m *Machine) uploaded(l *lane, status int, body []byte) error {
 	m.has(u.queue[0].Hash)
 	m.origin.sentBlobs++
 	u.queue, u.data = u.queue[1:], nil
-	m.lane[lanePush].well()
-	m.lane[laneBack].well()
+	m.lane[lanePush].succeeded()
+	m.lane[laneBack].succeeded()
 	return nil
 }
 
@@ -231,7 +231,7 @@ func (m *Machine) had(l *lane, body []byte) error {
 		}
 	}
 	u.asked, u.first = nil, blob.Hash{}
-	l.well()
+	l.succeeded()
 	return nil
 }
 
@@ -244,8 +244,8 @@ func (m *Machine) uploadRefused(r *wire.Refusal, status int) (done bool) {
 	h := u.queue[0].Hash
 	u.again()
 	if status == 413 { // it will never take it: the operation has to end in a verdict
-		m.lose(h)
-		m.lane[laneUpload].well()
+		m.markUnavailable(h)
+		m.lane[laneUpload].succeeded()
 		m.lane[laneUpload].wrong = fmt.Sprintf("upload: %v: %s", h, r.Detail)
 		return true
 	}

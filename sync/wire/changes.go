@@ -130,24 +130,24 @@ func (m *Keepalive) Encode() []byte { return encodeKeepalive(nil, m) }
 // DecodeKeepalive reads a Keepalive. Errors: ErrFormat.
 func DecodeKeepalive(data []byte) (Keepalive, error) { return decodeKeepalive(data) }
 
-// Why is why a stream ends.
-type Why uint32
+// EndReason is why a stream ends.
+type EndReason uint32
 
 // The reasons.
 const (
-	WhyDone     Why = 1 + iota // nothing is left, or the time of a poll is over: ask again
-	WhyRebase                  // the log does not lead on from the reader's cursor: begin a session
-	WhyGone                    // the application was deleted
-	WhyExpired                 // the token has ended, or was revoked
-	WhyShutdown                // the origin stops: come back after WaitMillis
-	WhyScope                   // the reader's scope has changed: begin a session
-	WhyError                   // the origin could not read: come back after WaitMillis
+	WhyDone     EndReason = 1 + iota // nothing is left, or the time of a poll is over: ask again
+	WhyRebase                        // the log does not lead on from the reader's cursor: begin a session
+	WhyGone                          // the application was deleted
+	WhyExpired                       // the token has ended, or was revoked
+	WhyShutdown                      // the origin stops: come back after WaitMillis
+	WhyScope                         // the reader's scope has changed: begin a session
+	WhyError                         // the origin could not read: come back after WaitMillis
 )
 
 var whyNames = [...]string{"", "done", "rebase", "gone", "expired", "shutdown", "scope", "error"}
 
 // String returns the reason's name, such as "rebase".
-func (w Why) String() string {
+func (w EndReason) String() string {
 	if w > 0 && int(w) < len(whyNames) {
 		return whyNames[w]
 	}
@@ -158,10 +158,10 @@ func (w Why) String() string {
 //
 //field:message
 type End struct {
-	Why        Why    `wire:"1"` // below
-	Detail     string `wire:"2"` // for people
-	WaitMillis uint64 `wire:"3"` // milliseconds to wait before the next try
-	Extra      []byte `wire:"*"`
+	Why        EndReason `wire:"1"` // below
+	Detail     string    `wire:"2"` // for people
+	WaitMillis uint64    `wire:"3"` // milliseconds to wait before the next try
+	Extra      []byte    `wire:"*"`
 }
 
 // Encode returns the message.

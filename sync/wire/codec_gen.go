@@ -113,33 +113,33 @@ func decodeEntries(data []byte) (x Entries, err error) {
 	return x, d.Err()
 }
 
-// encodeHad writes the message into buf's memory.
-func encodeHad(buf []byte, x *Had) []byte {
+// encodeHaveReply writes the message into buf's memory.
+func encodeHaveReply(buf []byte, x *HaveReply) []byte {
 	var e field.Encoder
 	e.Reset(buf)
-	putHad(&e, x)
+	putHaveReply(&e, x)
 	return e.Bytes(nil)
 }
 
-// decodeHad reads the message. Errors: field.ErrFormat.
-func decodeHad(data []byte) (x Had, err error) {
+// decodeHaveReply reads the message. Errors: field.ErrFormat.
+func decodeHaveReply(data []byte) (x HaveReply, err error) {
 	d := field.Decode(data)
-	getHad(d, &x)
+	getHaveReply(d, &x)
 	return x, d.Err()
 }
 
-// encodeHave writes the message into buf's memory.
-func encodeHave(buf []byte, x *Have) []byte {
+// encodeHaveRequest writes the message into buf's memory.
+func encodeHaveRequest(buf []byte, x *HaveRequest) []byte {
 	var e field.Encoder
 	e.Reset(buf)
-	putHave(&e, x)
+	putHaveRequest(&e, x)
 	return e.Bytes(nil)
 }
 
-// decodeHave reads the message. Errors: field.ErrFormat.
-func decodeHave(data []byte) (x Have, err error) {
+// decodeHaveRequest reads the message. Errors: field.ErrFormat.
+func decodeHaveRequest(data []byte) (x HaveRequest, err error) {
 	d := field.Decode(data)
-	getHave(d, &x)
+	getHaveRequest(d, &x)
 	return x, d.Err()
 }
 
@@ -185,21 +185,6 @@ func encodeObject(buf []byte, x *Object) []byte {
 func decodeObject(data []byte) (x Object, err error) {
 	d := field.Decode(data)
 	getObject(d, &x)
-	return x, d.Err()
-}
-
-// encodeOffered writes the message into buf's memory.
-func encodeOffered(buf []byte, x *Offered) []byte {
-	var e field.Encoder
-	e.Reset(buf)
-	putOffered(&e, x)
-	return e.Bytes(nil)
-}
-
-// decodeOffered reads the message. Errors: field.ErrFormat.
-func decodeOffered(data []byte) (x Offered, err error) {
-	d := field.Decode(data)
-	getOffered(d, &x)
 	return x, d.Err()
 }
 
@@ -263,6 +248,21 @@ func decodeSession(data []byte) (x Session, err error) {
 	return x, d.Err()
 }
 
+// encodeSessionReply writes the message into buf's memory.
+func encodeSessionReply(buf []byte, x *SessionReply) []byte {
+	var e field.Encoder
+	e.Reset(buf)
+	putSessionReply(&e, x)
+	return e.Bytes(nil)
+}
+
+// decodeSessionReply reads the message. Errors: field.ErrFormat.
+func decodeSessionReply(data []byte) (x SessionReply, err error) {
+	d := field.Decode(data)
+	getSessionReply(d, &x)
+	return x, d.Err()
+}
+
 // encodeTakenBack writes the message into buf's memory.
 func encodeTakenBack(buf []byte, x *TakenBack) []byte {
 	var e field.Encoder
@@ -305,17 +305,6 @@ func putBack(e *field.Encoder, x *Back) {
 	e.Append(x.Extra)
 }
 
-func putBehalf(e *field.Encoder, x *Behalf) {
-	e.Uint(1, x.First)
-	e.Uint(2, x.Last)
-	e.Text(3, x.Subject)
-	e.Text(4, x.Token)
-	e.Uint(5, uint64(x.Issued))
-	for i := range x.Scopes {
-		e.Element(6, x.Scopes[i])
-	}
-}
-
 func putCheckpoint(e *field.Encoder, x *Checkpoint) {
 	e.Hash(1, x.Epoch[:])
 	e.Uint(2, x.To)
@@ -328,6 +317,17 @@ func putCheckpoint(e *field.Encoder, x *Checkpoint) {
 func putChunk(e *field.Encoder, x *Chunk) {
 	e.Hash(1, x.Hash[:])
 	e.Uint(2, x.Size)
+}
+
+func putDelegation(e *field.Encoder, x *Delegation) {
+	e.Uint(1, x.First)
+	e.Uint(2, x.Last)
+	e.Text(3, x.Subject)
+	e.Text(4, x.Token)
+	e.Uint(5, uint64(x.Issued))
+	for i := range x.Scopes {
+		e.Element(6, x.Scopes[i])
+	}
 }
 
 func putDerived(e *field.Encoder, x *Derived) {
@@ -420,7 +420,7 @@ func putGrant(e *field.Encoder, x *Grant) {
 	e.Append(x.Extra)
 }
 
-func putHad(e *field.Encoder, x *Had) {
+func putHaveReply(e *field.Encoder, x *HaveReply) {
 	putHashes(e, 1, x.Hashes)
 	for i := range x.Partial {
 		at := e.Open(2)
@@ -430,7 +430,7 @@ func putHad(e *field.Encoder, x *Had) {
 	e.Append(x.Extra)
 }
 
-func putHave(e *field.Encoder, x *Have) {
+func putHaveRequest(e *field.Encoder, x *HaveRequest) {
 	e.Text(1, x.App)
 	putHashes(e, 2, x.Hashes)
 	e.Append(x.Extra)
@@ -508,35 +508,6 @@ func putObject(e *field.Encoder, x *Object) {
 	e.Append(x.Extra)
 }
 
-func putOffered(e *field.Encoder, x *Offered) {
-	e.Uint(1, uint64(x.Protocol))
-	e.Uint(2, uint64(x.Fold))
-	e.Uint(3, uint64(x.Now))
-	for i := range x.Features {
-		e.Element(4, x.Features[i])
-	}
-	e.Uint(5, uint64(x.Site))
-	e.Raw(6, x.Secret)
-	e.Uint(7, uint64(x.Until))
-	for i := range x.Grants {
-		at := e.Open(8)
-		putGrant(e, &x.Grants[i])
-		e.Close(at)
-	}
-	if filledLimits(&x.Limits) {
-		at := e.Open(9)
-		putLimits(e, &x.Limits)
-		e.Close(at)
-	}
-	e.Uint(10, uint64(x.Expires))
-	for i := range x.Links {
-		at := e.Open(11)
-		putLink(e, &x.Links[i])
-		e.Close(at)
-	}
-	e.Append(x.Extra)
-}
-
 func putPartialBlob(e *field.Encoder, x *PartialBlob) {
 	e.Hash(1, x.Hash[:])
 	e.Uint(2, x.Size)
@@ -564,7 +535,7 @@ func putPush(e *field.Encoder, x *Push) {
 	e.Raw(6, x.Block)
 	for i := range x.For {
 		at := e.Open(7)
-		putBehalf(e, &x.For[i])
+		putDelegation(e, &x.For[i])
 		e.Close(at)
 	}
 	for i := range x.Tokens {
@@ -656,6 +627,35 @@ func putSession(e *field.Encoder, x *Session) {
 	e.Uint(12, uint64(x.Wants.Blobs))
 	e.Uint(14, uint64(x.Leaves))
 	e.Fixed64(15, x.Life)
+	e.Append(x.Extra)
+}
+
+func putSessionReply(e *field.Encoder, x *SessionReply) {
+	e.Uint(1, uint64(x.Protocol))
+	e.Uint(2, uint64(x.Fold))
+	e.Uint(3, uint64(x.Now))
+	for i := range x.Features {
+		e.Element(4, x.Features[i])
+	}
+	e.Uint(5, uint64(x.Site))
+	e.Raw(6, x.Secret)
+	e.Uint(7, uint64(x.Until))
+	for i := range x.Grants {
+		at := e.Open(8)
+		putGrant(e, &x.Grants[i])
+		e.Close(at)
+	}
+	if filledLimits(&x.Limits) {
+		at := e.Open(9)
+		putLimits(e, &x.Limits)
+		e.Close(at)
+	}
+	e.Uint(10, uint64(x.Expires))
+	for i := range x.Links {
+		at := e.Open(11)
+		putLink(e, &x.Links[i])
+		e.Close(at)
+	}
 	e.Append(x.Extra)
 }
 
@@ -753,29 +753,6 @@ func getBack(d *field.Decoder, x *Back) {
 	x.Extra = d.Extra()
 }
 
-func getBehalf(d *field.Decoder, x *Behalf) {
-	for d.Next() {
-		switch d.Number {
-		case 1:
-			x.First = d.Uint()
-		case 2:
-			x.Last = d.Uint()
-		case 3:
-			x.Subject = d.Text()
-		case 4:
-			x.Token = d.Text()
-		case 5:
-			x.Issued = Millis(d.Uint())
-		case 6:
-			if len(x.Scopes) >= maxScopes {
-				d.Malformed("list too long")
-				break
-			}
-			x.Scopes = append(x.Scopes, d.Text())
-		}
-	}
-}
-
 func getCheckpoint(d *field.Decoder, x *Checkpoint) {
 	for d.Next() {
 		switch d.Number {
@@ -816,6 +793,29 @@ func getColumnar(d *field.Decoder, x *columnar) {
 			x.end = d.Uint()
 		default:
 			getColumn(d, x)
+		}
+	}
+}
+
+func getDelegation(d *field.Decoder, x *Delegation) {
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			x.First = d.Uint()
+		case 2:
+			x.Last = d.Uint()
+		case 3:
+			x.Subject = d.Text()
+		case 4:
+			x.Token = d.Text()
+		case 5:
+			x.Issued = Millis(d.Uint())
+		case 6:
+			if len(x.Scopes) >= maxScopes {
+				d.Malformed("list too long")
+				break
+			}
+			x.Scopes = append(x.Scopes, d.Text())
 		}
 	}
 }
@@ -908,7 +908,7 @@ func getEnd(d *field.Decoder, x *End) {
 	for d.Next() {
 		switch d.Number {
 		case 1:
-			x.Why = Why(d.Uint32())
+			x.Why = EndReason(d.Uint32())
 		case 2:
 			x.Detail = d.Text()
 		case 3:
@@ -1002,7 +1002,7 @@ func getGrant(d *field.Decoder, x *Grant) {
 	x.Extra = d.Extra()
 }
 
-func getHad(d *field.Decoder, x *Had) {
+func getHaveReply(d *field.Decoder, x *HaveReply) {
 	for d.Next() {
 		switch d.Number {
 		case 1:
@@ -1023,7 +1023,7 @@ func getHad(d *field.Decoder, x *Had) {
 	x.Extra = d.Extra()
 }
 
-func getHave(d *field.Decoder, x *Have) {
+func getHaveRequest(d *field.Decoder, x *HaveRequest) {
 	for d.Next() {
 		switch d.Number {
 		case 1:
@@ -1191,64 +1191,6 @@ func getObject(d *field.Decoder, x *Object) {
 	x.Extra = d.Extra()
 }
 
-func getOffered(d *field.Decoder, x *Offered) {
-	seen9 := false
-	for d.Next() {
-		switch d.Number {
-		case 1:
-			x.Protocol = d.Uint32()
-		case 2:
-			x.Fold = d.Uint32()
-		case 3:
-			x.Now = Millis(d.Uint())
-		case 4:
-			if len(x.Features) >= maxFeatures {
-				d.Malformed("list too long")
-				break
-			}
-			x.Features = append(x.Features, d.Text())
-		case 5:
-			x.Site = log.Site(d.Uint32())
-		case 6:
-			x.Secret = d.Raw()
-		case 7:
-			x.Until = Millis(d.Uint())
-		case 8:
-			if len(x.Grants) >= MaxPositions {
-				d.Malformed("list too long")
-				break
-			}
-			x.Grants = append(x.Grants, Grant{})
-			at := d.Open()
-			getGrant(d, &x.Grants[len(x.Grants)-1])
-			d.Close(at)
-		case 9:
-			if seen9 {
-				d.Malformed("limits twice")
-			}
-			seen9 = true
-			x.Limits = Limits{}
-			at := d.Open()
-			getLimits(d, &x.Limits)
-			d.Close(at)
-		case 10:
-			x.Expires = Millis(d.Uint())
-		case 11:
-			if len(x.Links) >= maxFeatures {
-				d.Malformed("list too long")
-				break
-			}
-			x.Links = append(x.Links, Link{})
-			at := d.Open()
-			getLink(d, &x.Links[len(x.Links)-1])
-			d.Close(at)
-		default:
-			d.Keep()
-		}
-	}
-	x.Extra = d.Extra()
-}
-
 func getPartialBlob(d *field.Decoder, x *PartialBlob) {
 	for d.Next() {
 		switch d.Number {
@@ -1308,9 +1250,9 @@ func getPush(d *field.Decoder, x *Push) {
 				d.Malformed("list too long")
 				break
 			}
-			x.For = append(x.For, Behalf{})
+			x.For = append(x.For, Delegation{})
 			at := d.Open()
-			getBehalf(d, &x.For[len(x.For)-1])
+			getDelegation(d, &x.For[len(x.For)-1])
 			d.Close(at)
 		case 8:
 			if len(x.Tokens) >= MaxOps {
@@ -1493,6 +1435,64 @@ func getSession(d *field.Decoder, x *Session) {
 			x.Leaves = log.Site(d.Uint32())
 		case 15:
 			x.Life = d.Fixed64()
+		default:
+			d.Keep()
+		}
+	}
+	x.Extra = d.Extra()
+}
+
+func getSessionReply(d *field.Decoder, x *SessionReply) {
+	seen9 := false
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			x.Protocol = d.Uint32()
+		case 2:
+			x.Fold = d.Uint32()
+		case 3:
+			x.Now = Millis(d.Uint())
+		case 4:
+			if len(x.Features) >= maxFeatures {
+				d.Malformed("list too long")
+				break
+			}
+			x.Features = append(x.Features, d.Text())
+		case 5:
+			x.Site = log.Site(d.Uint32())
+		case 6:
+			x.Secret = d.Raw()
+		case 7:
+			x.Until = Millis(d.Uint())
+		case 8:
+			if len(x.Grants) >= MaxPositions {
+				d.Malformed("list too long")
+				break
+			}
+			x.Grants = append(x.Grants, Grant{})
+			at := d.Open()
+			getGrant(d, &x.Grants[len(x.Grants)-1])
+			d.Close(at)
+		case 9:
+			if seen9 {
+				d.Malformed("limits twice")
+			}
+			seen9 = true
+			x.Limits = Limits{}
+			at := d.Open()
+			getLimits(d, &x.Limits)
+			d.Close(at)
+		case 10:
+			x.Expires = Millis(d.Uint())
+		case 11:
+			if len(x.Links) >= maxFeatures {
+				d.Malformed("list too long")
+				break
+			}
+			x.Links = append(x.Links, Link{})
+			at := d.Open()
+			getLink(d, &x.Links[len(x.Links)-1])
+			d.Close(at)
 		default:
 			d.Keep()
 		}

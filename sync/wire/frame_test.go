@@ -171,7 +171,7 @@ func TestTypes(t *testing.T) {
 }
 
 func TestReasons(t *testing.T) {
-	for why, want := range map[wire.Why]string{wire.WhyDone: "done", wire.WhyError: "error", 0: "reason 0", 99: "reason 99"} {
+	for why, want := range map[wire.EndReason]string{wire.WhyDone: "done", wire.WhyError: "error", 0: "reason 0", 99: "reason 99"} {
 		if got := why.String(); got != want {
 			t.Errorf("String of %d = %q, want %q", uint32(why), got, want)
 		}

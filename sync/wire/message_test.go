@@ -189,8 +189,8 @@ func FuzzMessages(f *testing.F) {
 		f.Add(uint8(i), c.empty().Encode())
 	}
 	f.Add(uint8(0), (&wire.Session{Max: 1, Require: []string{"a"}, Partitions: []wire.Position{{App: "b", Seq: 4}}}).Encode())
-	f.Add(uint8(1), (&wire.Offered{Grants: []wire.Grant{{Do: wire.DoTail}}, Links: []wire.Link{{Name: "keys"}}, Limits: wire.Limits{PushOps: 1}}).Encode())
-	f.Add(uint8(9), (&wire.Push{Site: 2, For: []wire.Behalf{{First: 1, Last: 2, Scopes: []string{"c"}}}}).Encode())
+	f.Add(uint8(1), (&wire.SessionReply{Grants: []wire.Grant{{Do: wire.DoTail}}, Links: []wire.Link{{Name: "keys"}}, Limits: wire.Limits{PushOps: 1}}).Encode())
+	f.Add(uint8(9), (&wire.Push{Site: 2, For: []wire.Delegation{{First: 1, Last: 2, Scopes: []string{"c"}}}}).Encode())
 	f.Add(uint8(9), (&wire.Push{Site: 2, Tokens: []wire.Tokens{{First: 1, Last: 2, Client: "c", Generation: 3}}}).Encode())
 	f.Add(uint8(12), (&wire.Digests{Nodes: make([]wire.Node, 16), Leaves: []wire.Digest{{Key: []byte("k")}}}).Encode())
 	f.Fuzz(func(t *testing.T, which uint8, data []byte) {

@@ -6,25 +6,25 @@ import "github.com/sightline-dev/sightline/core/log"
 //
 //field:message
 type Push struct {
-	App       string    `wire:"1"`              // id of the application
-	Partition uint32    `wire:"2"`              // 0: an application has one
-	Epoch     log.Epoch `wire:"3"`              // of the log that the replica knows
-	Base      uint64    `wire:"4"`              // the replica's cursor
-	Site      log.Site  `wire:"5"`              // site that made the operations
-	Block     []byte    `wire:"6"`              // of the operations; see *Blocks*
-	For       []Behalf  `wire:"7,max=MaxOps"`   // callers for which the edge made some of them; the rest are the replica's own
-	Tokens    []Tokens  `wire:"8,max=MaxOps"`   // access tokens with which callers asked an edge for some of them
-	Lives     []Life    `wire:"9,max=MaxOps+1"` // lives that made these and the operation before the first; see *Lives*
-	Again     bool      `wire:"10"`             // the log had them before its restore, maybe by a site that the replica left; see *After a restore*
-	Older     uint64    `wire:"11"`             // sequence of the last one that was made on a log of another epoch; see *After a rollback*
-	Chain     log.Chain `wire:"12"`             // at `base`; see *After a rollback*
-	Seal      []byte    `wire:"13"`             // seal of the log up to `base`, as it came. If the log lacks that place, it was rolled back
-	Extra     []byte    `wire:"*"`
+	App       string       `wire:"1"`              // id of the application
+	Partition uint32       `wire:"2"`              // 0: an application has one
+	Epoch     log.Epoch    `wire:"3"`              // of the log that the replica knows
+	Base      uint64       `wire:"4"`              // the replica's cursor
+	Site      log.Site     `wire:"5"`              // site that made the operations
+	Block     []byte       `wire:"6"`              // of the operations; see *Blocks*
+	For       []Delegation `wire:"7,max=MaxOps"`   // callers for which the edge made some of them; the rest are the replica's own
+	Tokens    []Tokens     `wire:"8,max=MaxOps"`   // access tokens with which callers asked an edge for some of them
+	Lives     []Life       `wire:"9,max=MaxOps+1"` // lives that made these and the operation before the first; see *Lives*
+	Again     bool         `wire:"10"`             // the log had them before its restore, maybe by a site that the replica left; see *After a restore*
+	Older     uint64       `wire:"11"`             // sequence of the last one that was made on a log of another epoch; see *After a rollback*
+	Chain     log.Chain    `wire:"12"`             // at `base`; see *After a rollback*
+	Seal      []byte       `wire:"13"`             // seal of the log up to `base`, as it came. If the log lacks that place, it was rolled back
+	Extra     []byte       `wire:"*"`
 }
 
-// Behalf says for whom a replica made a run of operations, so that the origin can ask again
+// Delegation says for whom a replica made a run of operations, so that the origin can ask again
 // whether they might.
-type Behalf struct {
+type Delegation struct {
 	First   uint64   `wire:"1"` // sequence
 	Last    uint64   `wire:"2"` // sequence
 	Subject string   `wire:"3"` // id of the key or the client

@@ -102,10 +102,10 @@ const (
 	DoPause                 // the log is folded by newer rules: serve what it has, and wait for a newer version
 )
 
-// Offered is the origin's answer to a Session.
+// SessionReply is the origin's answer to a Session.
 //
 //field:message
-type Offered struct {
+type SessionReply struct {
 	Protocol uint32   `wire:"1"`                 // version that both sides use
 	Fold     uint32   `wire:"2"`                 // newest rules that the origin folds by
 	Now      Millis   `wire:"3"`                 // its clock, milliseconds since 1970, as are all times
@@ -171,10 +171,10 @@ type Link struct {
 }
 
 // Encode returns the message.
-func (m *Offered) Encode() []byte { return encodeOffered(nil, m) }
+func (m *SessionReply) Encode() []byte { return encodeSessionReply(nil, m) }
 
 // DecodeOffered reads an Offered. Errors: ErrFormat.
-func DecodeOffered(data []byte) (Offered, error) { return decodeOffered(data) }
+func DecodeOffered(data []byte) (SessionReply, error) { return decodeSessionReply(data) }
 
 // Life names the life of a replica's store that made the operations of a site from First to the next Life's.
 type Life struct {

@@ -70,25 +70,25 @@ func (m *Digests) Encode() []byte { return encodeDigests(nil, m) }
 // DecodeDigests reads a Digests, whose keys and values borrow data. Errors: ErrFormat.
 func DecodeDigests(data []byte) (Digests, error) { return decodeDigests(data) }
 
-// Have asks which of these pictures the origin has.
+// HaveRequest asks which of these pictures the origin has.
 //
 //field:message
-type Have struct {
+type HaveRequest struct {
 	App    string      `wire:"1"`             // id of the application
 	Hashes []blob.Hash `wire:"2,func=Hashes"` // hashes of 32 bytes each, at most 10,000
 	Extra  []byte      `wire:"*"`
 }
 
 // Encode returns the message.
-func (m *Have) Encode() []byte { return encodeHave(nil, m) }
+func (m *HaveRequest) Encode() []byte { return encodeHaveRequest(nil, m) }
 
 // DecodeHave reads a Have. Errors: ErrFormat.
-func DecodeHave(data []byte) (Have, error) { return decodeHave(data) }
+func DecodeHave(data []byte) (HaveRequest, error) { return decodeHaveRequest(data) }
 
-// Had answers a Have: the complete objects of the origin, and those of which it has the first bytes.
+// HaveReply answers a Have: the complete objects of the origin, and those of which it has the first bytes.
 //
 //field:message
-type Had struct {
+type HaveReply struct {
 	Hashes  []blob.Hash   `wire:"1,func=Hashes"`  // hashes of objects that the origin has, 32 bytes each
 	Partial []PartialBlob `wire:"2,max=maxBegun"` // objects of which the origin has the first `size` bytes
 	Extra   []byte        `wire:"*"`
@@ -101,10 +101,10 @@ type PartialBlob struct {
 }
 
 // Encode returns the message.
-func (m *Had) Encode() []byte { return encodeHad(nil, m) }
+func (m *HaveReply) Encode() []byte { return encodeHaveReply(nil, m) }
 
 // DecodeHad reads a Had. Errors: ErrFormat.
-func DecodeHad(data []byte) (Had, error) { return decodeHad(data) }
+func DecodeHad(data []byte) (HaveReply, error) { return decodeHaveReply(data) }
 
 func putHashes(e *field.Encoder, number int, list []blob.Hash) {
 	var b []byte

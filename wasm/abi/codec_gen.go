@@ -390,13 +390,6 @@ func putFilmReply(e *field.Encoder, x *FilmReply) {
 	e.Uint(6, uint64(x.Time/time.Millisecond))
 }
 
-func putHanded(e *field.Encoder, x *handed) {
-	e.Uint(1, x.Task)
-	at2 := e.Open(2)
-	putResult(e, &x.Result)
-	e.Close(at2)
-}
-
 func putHostedReply(e *field.Encoder, x *HostedReply) {
 	e.Text(1, x.ContentType)
 	e.Raw(2, x.Data)
@@ -469,7 +462,7 @@ func putReplica(e *field.Encoder, x *Replica) {
 	e.Uint(6, x.RegisterSeq)
 	e.Raw(7, x.Register)
 	e.Text(8, x.Origin)
-	e.Bool(9, x.Takes)
+	e.Bool(9, x.NativeSnapshots)
 }
 
 func putReplicaStatus(e *field.Encoder, x *replica.Status) {
@@ -612,7 +605,7 @@ func putStep(e *field.Encoder, x *step) {
 	e.Uint(1, uint64(max(x.Take, 0)))
 	for i := range x.Done {
 		at := e.Open(2)
-		putHanded(e, &x.Done[i])
+		putTaskResult(e, &x.Done[i])
 		e.Close(at)
 	}
 	e.Bool(3, x.Idle)
@@ -650,6 +643,13 @@ func putTask(e *field.Encoder, x *Task) {
 	e.Uint(1, x.Number)
 	at2 := e.Open(2)
 	putCallJob(e, &x.Job)
+	e.Close(at2)
+}
+
+func putTaskResult(e *field.Encoder, x *taskResult) {
+	e.Uint(1, x.Task)
+	at2 := e.Open(2)
+	putResult(e, &x.Result)
 	e.Close(at2)
 }
 
@@ -944,20 +944,6 @@ func getFilmReply(d *field.Decoder, x *FilmReply) {
 	}
 }
 
-func getHanded(d *field.Decoder, x *handed) {
-	for d.Next() {
-		switch d.Number {
-		case 1:
-			x.Task = d.Uint()
-		case 2:
-			x.Result = result{}
-			at := d.Open()
-			getResult(d, &x.Result)
-			d.Close(at)
-		}
-	}
-}
-
 func getHostedReply(d *field.Decoder, x *HostedReply) {
 	for d.Next() {
 		switch d.Number {
@@ -1106,7 +1092,7 @@ func getReplica(d *field.Decoder, x *Replica) {
 		case 8:
 			x.Origin = d.Text()
 		case 9:
-			x.Takes = d.Bool()
+			x.NativeSnapshots = d.Bool()
 		}
 	}
 }
@@ -1352,9 +1338,9 @@ func getStep(d *field.Decoder, x *step) {
 		case 1:
 			x.Take = d.Int()
 		case 2:
-			x.Done = append(x.Done, handed{})
+			x.Done = append(x.Done, taskResult{})
 			at := d.Open()
-			getHanded(d, &x.Done[len(x.Done)-1])
+			getTaskResult(d, &x.Done[len(x.Done)-1])
 			d.Close(at)
 		case 3:
 			x.Idle = d.Bool()
@@ -1413,6 +1399,20 @@ func getTask(d *field.Decoder, x *Task) {
 			x.Job = api.Job{}
 			at := d.Open()
 			getCallJob(d, &x.Job)
+			d.Close(at)
+		}
+	}
+}
+
+func getTaskResult(d *field.Decoder, x *taskResult) {
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			x.Task = d.Uint()
+		case 2:
+			x.Result = result{}
+			at := d.Open()
+			getResult(d, &x.Result)
 			d.Close(at)
 		}
 	}

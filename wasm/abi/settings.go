@@ -54,8 +54,8 @@ type Replica struct {
 	// before it opens the application. Absent: the store has it
 	Register []byte `wire:"7,copy"`
 
-	Origin string `wire:"8"` // the origin's address, for people
-	Takes  bool   `wire:"9"` // the host takes large snapshots instead of the machine, see below
+	Origin          string `wire:"8"` // the origin's address, for people
+	NativeSnapshots bool   `wire:"9"` // the host takes large snapshots instead of the machine, see below
 }
 
 // Marshal returns the envelope.

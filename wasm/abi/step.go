@@ -4,13 +4,13 @@ import "github.com/sightline-dev/sightline/core/api"
 
 // Step asks an engine for some background work.
 type Step struct {
-	Take int      // maximum number of new tasks
-	Done []Handed // tasks that are handed back
-	Idle bool     // tasks only, no maintenance
+	Take int          // maximum number of new tasks
+	Done []TaskResult // tasks that are handed back
+	Idle bool         // tasks only, no maintenance
 }
 
-// Handed is a task with its result.
-type Handed struct {
+// TaskResult is a task with its result.
+type TaskResult struct {
 	Task   uint64
 	Result Result
 }
@@ -20,22 +20,22 @@ type Handed struct {
 //field:message envelope of step
 //field:pages put
 type step struct {
-	Take int      `wire:"1"` // maximum number of new tasks
-	Done []handed `wire:"2"` // tasks that are handed back
-	Idle bool     `wire:"3"` // tasks only, no maintenance
+	Take int          `wire:"1"` // maximum number of new tasks
+	Done []taskResult `wire:"2"` // tasks that are handed back
+	Idle bool         `wire:"3"` // tasks only, no maintenance
 }
 
-// handed is a task with its result.
-type handed struct {
+// taskResult is a task with its result.
+type taskResult struct {
 	Task   uint64 `wire:"1"`
 	Result result `wire:"2,always"`
 }
 
 // Marshal returns the envelope.
 func (s *Step) Marshal() []byte {
-	x := step{s.Take, make([]handed, len(s.Done)), s.Idle}
+	x := step{s.Take, make([]taskResult, len(s.Done)), s.Idle}
 	for i := range s.Done {
-		x.Done[i] = handed{s.Done[i].Task, resultOf(&s.Done[i].Result)}
+		x.Done[i] = taskResult{s.Done[i].Task, resultOf(&s.Done[i].Result)}
 	}
 	return encodeStep(nil, &x)
 }
@@ -45,7 +45,7 @@ func ParseStep(data []byte) (Step, error) {
 	x, err := decodeStep(data)
 	s := Step{Take: x.Take, Idle: x.Idle}
 	for i := range x.Done {
-		s.Done = append(s.Done, Handed{x.Done[i].Task, x.Done[i].Result.of()})
+		s.Done = append(s.Done, TaskResult{x.Done[i].Task, x.Done[i].Result.of()})
 	}
 	return s, err
 }

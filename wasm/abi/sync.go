@@ -69,7 +69,7 @@ func AppendEvent(buf []byte, e replica.Event) []byte {
 			text := e.Err.Error()
 			x.Error = &text
 		}
-	case replica.Need:
+	case replica.BlobWanted:
 		x.Kind, x.Blob = eventNeed, e.Blob
 	case replica.Offline:
 		x.Kind = eventOffline
@@ -106,7 +106,7 @@ func ParseEvent(data []byte) (replica.Event, error) {
 		}
 		return a, nil
 	case eventNeed:
-		return replica.Need{Blob: x.Blob}, nil
+		return replica.BlobWanted{Blob: x.Blob}, nil
 	case eventOffline:
 		return replica.Offline{}, nil
 	case eventOnline:
@@ -185,13 +185,13 @@ func effectOf(e replica.Effect) effect {
 		return effect{Kind: effectCancel, ID: e.ID}
 	case replica.WakeAt:
 		return effect{Kind: effectWakeAt, At: e.At}
-	case replica.Got:
+	case replica.BlobReady:
 		return effect{Kind: effectGot, Blob: e.Blob, Error: faultOf(e.Err)}
 	case replica.Changed:
 		return effect{Kind: effectChanged}
 	case replica.Purge:
 		return effect{Kind: effectPurge, Why: e.Why, KeepOutbox: e.KeepOutbox}
-	case replica.Take:
+	case replica.InstallSnapshot:
 		return effect{Kind: effectTake, Body: e.Manifest}
 	}
 	panic(fmt.Sprintf("abi: effect %T", e))
@@ -208,13 +208,13 @@ func (x *effect) effect() (replica.Effect, error) {
 	case effectWakeAt:
 		return replica.WakeAt{At: x.At}, nil
 	case effectGot:
-		return replica.Got{Blob: x.Blob, Err: x.Error.err()}, nil
+		return replica.BlobReady{Blob: x.Blob, Err: x.Error.err()}, nil
 	case effectChanged:
 		return replica.Changed{}, nil
 	case effectPurge:
 		return replica.Purge{Why: x.Why, KeepOutbox: x.KeepOutbox}, nil
 	case effectTake:
-		return replica.Take{Manifest: x.Body}, nil
+		return replica.InstallSnapshot{Manifest: x.Body}, nil
 	}
 	return nil, fmt.Errorf("effect %d: %w", x.Kind, field.ErrFormat)
 }

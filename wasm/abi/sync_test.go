@@ -26,7 +26,7 @@ func events() []replica.Event {
 		replica.Begin{},
 		replica.Wake{},
 		replica.Local{},
-		replica.Need{Blob: blob.Sum([]byte("b"))},
+		replica.BlobWanted{Blob: blob.Sum([]byte("b"))},
 		replica.Offline{},
 		replica.Online{},
 		replica.Stop{},
@@ -55,15 +55,15 @@ func TestTakes(t *testing.T) {
 		t.Errorf("%v %s", err, d)
 	}
 	effects := abi.Synced{Effects: []replica.Effect{
-		replica.Ask{ID: 3, Method: "GET", Path: "/v2/sync/snapshot/00", Place: true}, replica.Take{Manifest: []byte("manifest")},
+		replica.Ask{ID: 3, Method: "GET", Path: "/v2/sync/snapshot/00", Place: true}, replica.InstallSnapshot{Manifest: []byte("manifest")},
 	}}
 	back, err := abi.ParseSynced(effects.Append(nil))
 	if d := cmp.Diff(effects.Effects, back.Effects); err != nil || d != "" {
 		t.Errorf("%v %s", err, d)
 	}
 	for _, takes := range []bool{false, true} {
-		s := abi.Settings{Role: abi.Engine, Store: abi.StoreLent, Replica: &abi.Replica{Name: "copy", Takes: takes}}
-		if x, err := abi.ParseSettings(s.Marshal()); err != nil || x.Replica.Takes != takes {
+		s := abi.Settings{Role: abi.Engine, Store: abi.StoreLent, Replica: &abi.Replica{Name: "copy", NativeSnapshots: takes}}
+		if x, err := abi.ParseSettings(s.Marshal()); err != nil || x.Replica.NativeSnapshots != takes {
 			t.Errorf("%+v, %v", x.Replica, err)
 		}
 	}
@@ -84,8 +84,8 @@ func synced() abi.Synced {
 			},
 			replica.Cancel{ID: 2},
 			replica.WakeAt{At: at},
-			replica.Got{Blob: blob.Sum(nil)},
-			replica.Got{Err: blob.ErrNotFound},
+			replica.BlobReady{Blob: blob.Sum(nil)},
+			replica.BlobReady{Err: blob.ErrNotFound},
 			replica.Changed{},
 			replica.Purge{Why: "deleted", KeepOutbox: true},
 		},
@@ -172,7 +172,7 @@ func TestEffectsCross(t *testing.T) {
 	if diff := cmp.Diff(want, got, byText); diff != "" {
 		t.Errorf("(−want +got):\n%s", diff)
 	}
-	if !errors.Is(got.Err, kv.ErrFailed) || !errors.Is(got.Effects[4].(replica.Got).Err, blob.ErrNotFound) {
+	if !errors.Is(got.Err, kv.ErrFailed) || !errors.Is(got.Effects[4].(replica.BlobReady).Err, blob.ErrNotFound) {
 		t.Errorf("errors are %v and %v", got.Err, got.Effects[4])
 	}
 	for _, bad := range [][]byte{{field.Version, 3<<3 | 2, 2, 1 << 3, 99}, {field.Version, 2<<3 | 2, 2, 1 << 3, 99}} {

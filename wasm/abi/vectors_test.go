@@ -144,7 +144,7 @@ func vectors() []vector {
 	response := api.Response{
 		Status: 200, ContentType: "application/json", Header: []api.Field{{Name: "Retry-After", Value: "3"}, {Name: "X-Empty"}}, Body: []byte(`{"status":{}}`),
 	}
-	step := abi.Step{Take: 2, Done: []abi.Handed{{Task: 300, Result: bad}}, Idle: true}
+	step := abi.Step{Take: 2, Done: []abi.TaskResult{{Task: 300, Result: bad}}, Idle: true}
 	stepped := abi.Stepped{More: true, Tasks: []abi.Task{{Number: 7, Job: j}}, Training: true, Error: "store is full", Orphans: true}
 	question := abi.Question{What: abi.AskHosted, Name: "0123456789abcdef0123456789abcdef"}
 	hosted := abi.HostedReply{ContentType: "image/gif", Data: []byte("GIF"), Expires: time.UnixMilli(1_700_000_000_123).UTC(), Hash: blob.Sum([]byte("GIF"))}

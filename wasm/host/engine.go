@@ -114,7 +114,7 @@ func (in *Instance) Done(ctx context.Context, t core.Task, r core.Result) error 
 	if !ok || ref.in != in {
 		return fmt.Errorf("%w: the task belongs to another instance", ErrCrashed)
 	}
-	_, err := in.step(ctx, abi.Step{Done: []abi.Handed{{Task: ref.number, Result: abi.Result{Result: r.Picture}}}, Idle: true})
+	_, err := in.step(ctx, abi.Step{Done: []abi.TaskResult{{Task: ref.number, Result: abi.Result{Result: r.Picture}}}, Idle: true})
 	return err
 }
 

@@ -150,7 +150,7 @@ func TestSnapshotWaitsForJobs(t *testing.T) {
 	}
 	var all sync.WaitGroup
 	all.Go(func() {
-		if err := n.fleet.TakeSnapshot(context.Background(), ten.app, []byte("no manifest")); err != nil {
+		if err := n.fleet.ApplySnapshot(context.Background(), ten.app, []byte("no manifest")); err != nil {
 			t.Error(err)
 		}
 	})

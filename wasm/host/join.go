@@ -37,9 +37,9 @@ func (f *Fleet) Place(ctx context.Context, app string, hash blob.Hash, piece []b
 	return replica.Place(f.o.Services.Store, id, hash, piece)
 }
 
-// TakeSnapshot takes a snapshot that the machine in the application's instance has handed over, in the instance's place:
+// ApplySnapshot takes a snapshot that the machine in the application's instance has handed over, in the instance's place:
 // the next call opens another, which does it itself should it fail here. The error is one of ctx, or of a fleet that is closed.
-func (f *Fleet) TakeSnapshot(ctx context.Context, app string, manifest []byte) error {
+func (f *Fleet) ApplySnapshot(ctx context.Context, app string, manifest []byte) error {
 	w, err := f.writer(app)
 	if err != nil {
 		return err
@@ -95,7 +95,7 @@ func (f *Fleet) takeSnapshot(ctx context.Context, app string, manifest []byte) e
 	}
 	p, err := e.Partition(app)
 	if err == nil {
-		err = replica.TakeSnapshot(ctx, replica.Options{App: id, Partition: p, Store: o.Store}, manifest)
+		err = replica.ApplySnapshot(ctx, replica.Options{App: id, Partition: p, Store: o.Store}, manifest)
 	}
 	return errors.Join(err, e.Close())
 }

@@ -88,8 +88,8 @@ func (j *joiner) try() error {
 		}
 		for _, x := range done.Effects {
 			switch x := x.(type) {
-			case replica.Take:
-				if err := j.TakeSnapshot(ctx, j.from.app, x.Manifest); err != nil {
+			case replica.InstallSnapshot:
+				if err := j.ApplySnapshot(ctx, j.from.app, x.Manifest); err != nil {
 					return err
 				}
 				j.taken++
@@ -193,7 +193,7 @@ func TestTakesNothing(t *testing.T) {
 	if placed, err := j.Place(ctx, s.app, blob.Hash{}, []byte("no piece")); placed || err != nil {
 		t.Errorf("no piece: %v, %v", placed, err)
 	}
-	if err := j.TakeSnapshot(ctx, s.app, []byte("no manifest")); err != nil {
+	if err := j.ApplySnapshot(ctx, s.app, []byte("no manifest")); err != nil {
 		t.Fatal(err)
 	}
 	j.follow()

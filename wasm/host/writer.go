@@ -139,7 +139,7 @@ func (w *writer) rest() {
 	}
 }
 
-// drainTime limits the time for which TakeSnapshot waits for calls that wait for their jobs.
+// drainTime limits the time for which ApplySnapshot waits for calls that wait for their jobs.
 const drainTime = 5 * time.Second
 
 // ready opens the instance where there is none; the turn is the caller's, also with an error.
@@ -159,7 +159,7 @@ func (w *writer) ready(ctx context.Context) error {
 		s.Replica = w.f.o.Replica(w.app)
 	}
 	if s.Replica != nil {
-		s.Replica.Takes = !w.guestSnapshots
+		s.Replica.NativeSnapshots = !w.guestSnapshots
 	}
 	in, err := w.f.o.Runtime.Open(context.WithoutCancel(ctx), w.f.o.Services, s)
 	if err != nil {

@@ -173,7 +173,7 @@ func (x *listener) expect(types ...wire.Type) (last wire.Frame) {
 }
 
 // ends reads the end.
-func (x *listener) ends(want wire.Why) {
+func (x *listener) ends(want wire.EndReason) {
 	x.t.Helper()
 	end, err := wire.DecodeEnd(x.expect(wire.TypeEnd).Body)
 	if err != nil || end.Why != want {
@@ -312,7 +312,7 @@ func TestStreamOfADeletedKey(t *testing.T) {
 	for name, tt := range map[string]struct {
 		do    func(p *pulled) error
 		first []wire.Type
-		why   wire.Why
+		why   wire.EndReason
 	}{
 		"key": {func(p *pulled) error {
 			return p.Engine.Register.DeleteKey(p.t.Context(), register.Who{}, p.App, auth.HashKey(p.Key))

@@ -16,7 +16,7 @@ const maxOffered = 1 << 20
 // Greet begins a session with the origin without a machine. A machine that runs knows nothing of it.
 //
 // Errors: a *wire.Refusal or StatusError of the origin's, wire.ErrFormat, and those of the connection.
-func Greet(ctx context.Context, o Options, s *wire.Session) (out wire.Offered, err error) {
+func Greet(ctx context.Context, o Options, s *wire.Session) (out wire.SessionReply, err error) {
 	l, err := New(o)
 	if err != nil {
 		return out, err

@@ -417,7 +417,7 @@ func TestJoin(t *testing.T) {
 
 // TestGreet: a session in addition to the machine's is requested with a message and answered with one.
 func TestGreet(t *testing.T) {
-	offered := wire.Offered{Protocol: 1, Grants: []wire.Grant{{App: "a", Do: wire.DoTail, Over: 9}}}
+	offered := wire.SessionReply{Protocol: 1, Grants: []wire.Grant{{App: "a", Do: wire.DoTail, Over: 9}}}
 	refusal := wire.Refusal{Code: wire.RefusedScope, Detail: "not yours"}
 	for name, tt := range map[string]struct {
 		status int

@@ -182,7 +182,7 @@ func (k *kept) tell(t testing.TB, events ...replica.Event) {
 				events = append(events,
 					replica.Answer{ID: x.ID, Status: res.Status, Header: header, Body: res.Body[:half], More: true},
 					replica.Answer{ID: x.ID, Body: res.Body[half:]})
-			case replica.Got:
+			case replica.BlobReady:
 				k.got[x.Blob] = x.Err
 			case replica.Purge:
 				k.purge = &x
@@ -258,7 +258,7 @@ func TestCopyOfItsOwn(t *testing.T) {
 	if h := blob.Sum(apitest.Picture("red.png")); err != nil || hosted.Data != nil || hosted.Hash != h {
 		t.Fatalf("a picture that is at the origin alone is %+v, %v", hosted, err)
 	}
-	k.tell(t, replica.Need{Blob: hosted.Hash})
+	k.tell(t, replica.BlobWanted{Blob: hosted.Hash})
 	if err, ok := k.got[hosted.Hash]; err != nil || !ok {
 		t.Fatalf("got = %v", k.got)
 	}

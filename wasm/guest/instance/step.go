@@ -60,7 +60,7 @@ func (i *Instance) step(s *abi.Step, out *abi.Stepped) error {
 
 // handBack takes the result of a task. It ignores a task that is not under way: the instance
 // was opened again since, and hands the task out again.
-func (i *Instance) handBack(ctx context.Context, h *abi.Handed) error {
+func (i *Instance) handBack(ctx context.Context, h *abi.TaskResult) error {
 	t, ok := i.tasks[h.Task]
 	if !ok {
 		return nil

@@ -36,7 +36,7 @@ func (i *Instance) openReplica(store kv.Store) error {
 	}
 	if i.pictures == nil {
 		o.Blobs, o.AppRecords = hostapi.Blobs{From: i.Imports}, hostapi.AppRecords{From: i.Imports}
-		o.Takes = s.Takes // over the same store
+		o.NativeSnapshots = s.NativeSnapshots // over the same store
 	} else {
 		o.Blobs, o.AppRecords = i.pictures.blobs, register.Copied{Of: i.engine.Register, App: i.settings.App}
 	}

@@ -225,7 +225,7 @@ func TestWrongTimes(t *testing.T) {
 	if s := served(t, g.Resume(abi.AppendResults(nil, 7, nil))); s.Response.Status != 500 {
 		t.Errorf("a call that is not under way: %+v", s)
 	}
-	if s, err := abi.ParseStepped(g.Step((&abi.Step{Done: []abi.Handed{{Task: 9}}}).Marshal())); err != nil || s.Error != "" {
+	if s, err := abi.ParseStepped(g.Step((&abi.Step{Done: []abi.TaskResult{{Task: 9}}}).Marshal())); err != nil || s.Error != "" {
 		t.Errorf("a task that is not under way: %+v, %v", s, err)
 	}
 	r := api.Request{
@@ -314,7 +314,7 @@ func FuzzInstance(f *testing.F) {
 	job := api.Job{Data: apitest.Picture("red.png"), Want: predict.WantConcepts}
 	f.Add(byte(0), abi.AppendRequest(nil, &r))
 	f.Add(byte(1), abi.AppendResults(nil, 1, []abi.Result{{}}))
-	f.Add(byte(2), (&abi.Step{Take: 3, Done: []abi.Handed{{Task: 1}}}).Marshal())
+	f.Add(byte(2), (&abi.Step{Take: 3, Done: []abi.TaskResult{{Task: 1}}}).Marshal())
 	f.Add(byte(3), abi.AppendJob(nil, &job))
 	f.Add(byte(4), (&abi.Question{What: abi.AskMemory}).Marshal())
 	f.Add(byte(5), (&abi.Settings{Role: abi.Both, Store: abi.StoreMemory}).Marshal())

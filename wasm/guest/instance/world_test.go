@@ -132,7 +132,7 @@ func (g *guest) rest(t testing.TB, d time.Duration) {
 		step.Done = nil
 		for _, task := range out.Tasks {
 			g.taken++
-			step.Done = append(step.Done, abi.Handed{Task: task.Number, Result: g.work(task.Job)})
+			step.Done = append(step.Done, abi.TaskResult{Task: task.Number, Result: g.work(task.Job)})
 		}
 		if !out.More && len(out.Tasks) == 0 {
 			return

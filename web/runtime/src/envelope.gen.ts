@@ -350,17 +350,6 @@ export function putFrame(w: Writer, x: Frame): Writer {
   return w;
 }
 
-export interface Handed {
-  task?: number | undefined;
-  result?: Result | undefined;
-}
-
-export function putHanded(w: Writer, x: Handed): Writer {
-  w.uint(1, x.task);
-  if (x.result) w.message(2, putResult(new Writer(), x.result));
-  return w;
-}
-
 export interface HostedReply {
   contentType: string;
   /** where the guest has the blobs; absent: the picture of a copy is at its origin alone */
@@ -480,7 +469,7 @@ export interface Replica {
   /** the origin's address, for people */
   origin?: string | undefined;
   /** the host takes large snapshots instead of the machine, see below */
-  takes?: boolean | undefined;
+  nativeSnapshots?: boolean | undefined;
 }
 
 export function putReplica(w: Writer, x: Replica): Writer {
@@ -492,7 +481,7 @@ export function putReplica(w: Writer, x: Replica): Writer {
   w.uint(6, x.registerSeq);
   w.raw(7, x.register);
   w.text(8, x.origin);
-  w.bool(9, x.takes);
+  w.bool(9, x.nativeSnapshots);
   return w;
 }
 
@@ -879,14 +868,14 @@ export interface Step {
   /** maximum number of new tasks */
   take?: number | undefined;
   /** tasks that are handed back */
-  done?: Handed[] | undefined;
+  done?: TaskResult[] | undefined;
   /** tasks only, no maintenance */
   idle?: boolean | undefined;
 }
 
 export function putStep(w: Writer, x: Step): Writer {
   w.uint(1, x.take);
-  for (const v of x.done ?? []) w.message(2, putHanded(new Writer(), v));
+  for (const v of x.done ?? []) w.message(2, putTaskResult(new Writer(), v));
   w.bool(3, x.idle);
   return w;
 }
@@ -968,6 +957,17 @@ export function getTask(r: Reader): Task {
         break;
     }
   return x;
+}
+
+export interface TaskResult {
+  task?: number | undefined;
+  result?: Result | undefined;
+}
+
+export function putTaskResult(w: Writer, x: TaskResult): Writer {
+  w.uint(1, x.task);
+  if (x.result) w.message(2, putResult(new Writer(), x.result));
+  return w;
 }
 
 /** Milliseconds of a time in nanoseconds. */

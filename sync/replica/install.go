@@ -16,29 +16,29 @@ import (
 //
 //	machine ── Ask, Place ──▶ host: piece, its hash ── Place ──▶ derived records in their table, PlacedKey
 //	        ◀── Answer, Placed ──┘
-//	        ── Take ──▶ host: the machine ends ── TakeSnapshot ──▶ state, index ── another machine begins, and pulls
+//	        ── Take ──▶ host: the machine ends ── ApplySnapshot ──▶ state, index ── another machine begins, and pulls
 //
 // A host that is killed or fails in between leaves the same data as a machine that is killed: the pieces, or a torn state, which
 // [partition.Open] deletes.
 
-// takesFrom is the size of a snapshot, in bytes, from which on it is given to the host: another machine costs more than to
+// nativeSnapshotBytes is the size of a snapshot, in bytes, from which on it is given to the host: another machine costs more than to
 // take a smaller one.
-const takesFrom = 8 << 20
+const nativeSnapshotBytes = 8 << 20
 
-// gives has the host take the snapshot.
-func (m *Machine) gives() (bool, error) {
+// offerSnapshot has the host take the snapshot.
+func (m *Machine) offerSnapshot() (bool, error) {
 	r := &m.rebase
 	size := uint64(0)
 	for _, c := range r.manifest.Chunks {
 		size += c.Size
 	}
-	if !m.o.Takes || size < takesFrom {
+	if !m.o.NativeSnapshots || size < nativeSnapshotBytes {
 		return false, nil
 	}
 	places, err := m.places()
 	if places && err == nil {
-		r.given = true
-		m.effects = append(m.effects, Take{Manifest: r.manifest.Encode()})
+		r.handedOver = true
+		m.effects = append(m.effects, InstallSnapshot{Manifest: r.manifest.Encode()})
 	}
 	return places, err
 }
@@ -59,9 +59,9 @@ func Place(store kv.Store, app catalog.AppID, hash blob.Hash, piece []byte) (boo
 	return err == nil, err
 }
 
-// TakeSnapshot installs the snapshot of a [Take], whose pieces are in the store, after the application's machine has ended. It uses App,
+// ApplySnapshot installs the snapshot of a [InstallSnapshot], whose pieces are in the store, after the application's machine has ended. It uses App,
 // Partition and Store of o. After an error the replica has pulled nothing, and the next machine continues from there.
-func TakeSnapshot(ctx context.Context, o Options, manifest []byte) error {
+func ApplySnapshot(ctx context.Context, o Options, manifest []byte) error {
 	f, err := wire.DecodeManifest(manifest)
 	if err != nil {
 		return err
