@@ -159,8 +159,8 @@ func TestOneApplicationReadsTheRegister(t *testing.T) {
 		"RevokeTokens":  a.Engine.Register.RevokeTokens(ctx, register.Who{}, a.app.ID),
 		"Purge":         a.Engine.Register.Purge(ctx, a.Now),
 	} {
-		if !errors.Is(err, register.ErrElsewhere) {
-			t.Errorf("%s = %v, want %v", what, err, register.ErrElsewhere)
+		if !errors.Is(err, register.ErrNotOrigin) {
+			t.Errorf("%s = %v, want %v", what, err, register.ErrNotOrigin)
 		}
 	}
 	a.call(t, "GET", "/v2/inputs", "")

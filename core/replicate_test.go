@@ -444,7 +444,7 @@ func TestEngineTakesRegister(t *testing.T) {
 	if _, err := server.Partition(newApp(t, e)); !errors.Is(err, register.ErrApplication) {
 		t.Errorf("partition of an application that is not here: %v", err)
 	}
-	if _, _, err := server.Register.AppRecord(c.app, c.edge); !errors.Is(err, register.ErrElsewhere) {
+	if _, _, err := server.Register.AppRecord(c.app, c.edge); !errors.Is(err, register.ErrNotOrigin) {
 		t.Errorf("a copy's register is given on: %v", err)
 	}
 	if err := e.Register.DeleteApp(t.Context(), register.Who{}, c.app); err != nil {

@@ -109,7 +109,7 @@ func (p *Partition) SiteSeq(site log.Site) (uint64, error) {
 // the whole log.
 func (p *Partition) heard(site log.Site) (heard, error) {
 	lock := p.locks.take(hearing)
-	h, ok := p.others[site]
+	h, ok := p.remoteSites[site]
 	lock.unlock()
 	if ok {
 		return h, nil

@@ -122,7 +122,7 @@ func decodeRenamedTo(data []byte) (x renamedTo, err error) {
 
 func putAcked(e *field.Encoder, x *acked) {
 	e.Uint(1, x.seq)
-	e.Uint(2, x.own)
+	e.Uint(2, x.local)
 }
 
 func putConflict(e *field.Encoder, x *Conflict) {
@@ -207,7 +207,7 @@ func getAcked(d *field.Decoder, x *acked) {
 		case 1:
 			x.seq = d.Uint()
 		case 2:
-			x.own = d.Uint()
+			x.local = d.Uint()
 		}
 	}
 }

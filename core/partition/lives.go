@@ -214,8 +214,8 @@ func (p *Partition) Renewing() bool {
 	return p.replica != nil && p.replica.renewal != nil
 }
 
-// ours is the last of our site's operations up to one that stays ours in the log.
-func (r *replica) ours(seq uint64) uint64 {
+// lastLocal is the last of our site's operations up to one that stays ours in the log.
+func (r *replica) lastLocal(seq uint64) uint64 {
 	if r.renewal != nil {
 		return min(seq, r.renewal.last)
 	}

@@ -178,12 +178,12 @@ func TestSnapshotOfAnotherLife(t *testing.T) {
 		t.Fatal(err)
 	}
 	x, _ := export(t, origin, network)
-	x.Snapshot.Theirs = 1
+	x.Snapshot.FirstForeign = 1
 	err := p.Rebase(t.Context(), x.Snapshot)
 	if issued, confirmed := p.Outbox(); !errors.Is(err, partition.ErrSite) || issued != 1 || confirmed != 0 || p.Cursor().Seq != 0 {
 		t.Errorf("Rebase = %v, %d of %d operations confirmed, at entry %d", err, confirmed, issued, p.Cursor().Seq)
 	}
-	x.Snapshot.Theirs = 2
+	x.Snapshot.FirstForeign = 2
 	if err := p.Rebase(t.Context(), x.Snapshot); err != nil {
 		t.Errorf("a snapshot with an operation that was made here: %v", err)
 	}

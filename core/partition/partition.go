@@ -70,9 +70,9 @@ type Partition struct {
 	closed error   // why it takes nothing more; nil: it does
 	shut   bool    // not even what was appended is folded
 
-	trim    trimState          // guarded by trimming
-	tickets map[uint64]*ticket // by their first entry; guarded by waiting
-	others  map[log.Site]heard // what this process appended of other sites; guarded by hearing
+	trim        trimState          // guarded by trimming
+	tickets     map[uint64]*ticket // by their first entry; guarded by waiting
+	remoteSites map[log.Site]heard // what this process appended of other sites; guarded by hearing
 }
 
 // ticket is a Submit that waits for its verdicts.
@@ -90,7 +90,7 @@ func Open(o Options) (*Partition, error) {
 	o.Retention.defaults()
 	p := &Partition{
 		o: o, clock: log.NewClock(o.Clock), fold: fold.NewUpTo(o.App, o.Rules), tx: kv.NewOverlay(o.Store),
-		tidy: true, tickets: map[uint64]*ticket{}, others: map[log.Site]heard{},
+		tidy: true, tickets: map[uint64]*ticket{}, remoteSites: map[log.Site]heard{},
 	}
 	err := p.openReplica()
 	if err == nil {

@@ -34,7 +34,7 @@ func (p *Partition) foldPending() error {
 	}
 	first, last := entries[0].Seq, entries[len(entries)-1].Seq
 	p.tx.Reset(p.o.Store)
-	verdicts, out, err := p.foldOwn(p.replica.pending, p.tx, entries)
+	verdicts, out, err := p.foldLocal(p.replica.pending, p.tx, entries)
 	if err != nil {
 		return err
 	}
@@ -53,8 +53,8 @@ func (p *Partition) foldPending() error {
 	return nil
 }
 
-// foldOwn folds entries of the outbox into tx, at the places after the last that tx has.
-func (p *Partition) foldOwn(f *fold.Fold, tx *kv.Overlay, entries []log.Entry) ([]fold.Verdict, fold.Outcome, error) {
+// foldLocal folds entries of the outbox into tx, at the places after the last that tx has.
+func (p *Partition) foldLocal(f *fold.Fold, tx *kv.Overlay, entries []log.Entry) ([]fold.Verdict, fold.Outcome, error) {
 	h, err := catalog.Read(tx, p.o.App).Header()
 	if err != nil {
 		return nil, fold.Outcome{}, err

@@ -250,7 +250,7 @@ func (m *mix) entries(entries []log.Entry) error {
 		if m.note.site == 0 || dot != (log.Dot{Site: m.note.site, Seq: m.confirmed + uint64(len(own)) + 1}) {
 			continue
 		}
-		if dot.Seq > p.replica.ours(dot.Seq) { // another life of the replica made it
+		if dot.Seq > p.replica.lastLocal(dot.Seq) { // another life of the replica made it
 			continue
 		}
 		if dot.Seq > p.seq {
@@ -264,7 +264,7 @@ func (m *mix) entries(entries []log.Entry) error {
 	if err := m.noteVerdicts(entries, verdicts, own); err != nil {
 		return err
 	}
-	m.note.ack(acked{seq: entries[own[len(own)-1]].Seq, own: m.confirmed})
+	m.note.ack(acked{seq: entries[own[len(own)-1]].Seq, local: m.confirmed})
 	return nil
 }
 
@@ -446,7 +446,7 @@ func (m *mix) again() (out fold.Outcome, err error) {
 		return out, err
 	}
 	over := kv.NewOverlay(p.tx)
-	verdicts, out, err := p.foldOwn(p.replica.pending, over, entries)
+	verdicts, out, err := p.foldLocal(p.replica.pending, over, entries)
 	if err != nil {
 		return out, err
 	}

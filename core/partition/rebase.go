@@ -45,7 +45,7 @@ func (p *Partition) Rebase(ctx context.Context, s Snapshot) error {
 			}
 		}
 		m.note.cursor, m.note.seal = at, bytes.Clone(s.Seal)
-		return m.passedOver(s.Theirs)
+		return m.passedOver(s.FirstForeign)
 	})
 }
 
@@ -295,7 +295,7 @@ func (m *mix) known() (uint64, error) {
 		return 0, nil
 	}
 	own, err := catalog.Read(m.p.tx, m.p.o.App).SiteSeq(m.note.site)
-	own = m.p.replica.ours(own) // what is beyond, another life of the replica made
+	own = m.p.replica.lastLocal(own) // what is beyond, another life of the replica made
 	if err == nil && own > m.p.seq {
 		err = fmt.Errorf("operation %d of site %d was not created here: %w", own, m.note.site, ErrSite)
 	}
@@ -317,7 +317,7 @@ func (m *mix) passedOver(theirs uint64) error {
 		m.note.acked = nil // the disk of the origin was rolled back: they name entries that the log lacks
 	}
 	if m.confirmed > 0 {
-		m.note.ack(acked{seq: m.note.cursor.Seq, own: m.confirmed})
+		m.note.ack(acked{seq: m.note.cursor.Seq, local: m.confirmed})
 	}
 	var failed error
 	err = p.own(before, m.confirmed, func(op log.Op) bool {
@@ -342,7 +342,7 @@ func (m *mix) refold(op log.Op) (c Conflict, is bool, err error) {
 	p := m.p
 	tx := kv.NewOverlay(p.tx)
 	catalog.Write(tx, p.o.App).PutSiteSeq(op.Dot.Site, op.Dot.Seq-1)
-	verdicts, _, err := p.foldOwn(p.replica.pending, tx, []log.Entry{{Op: op}})
+	verdicts, _, err := p.foldLocal(p.replica.pending, tx, []log.Entry{{Op: op}})
 	p.replica.pending = fold.NewPending(p.o.App, p.o.Rules)
 	if err != nil {
 		return c, false, err

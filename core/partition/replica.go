@@ -92,8 +92,8 @@ type note struct {
 
 // acked says that own operations up to one are in the log up to an entry.
 type acked struct {
-	seq uint64 `wire:"1"`
-	own uint64 `wire:"2"`
+	seq   uint64 `wire:"1"`
+	local uint64 `wire:"2"`
 }
 
 // maxAcked bounds how finely is known when own operations are stable.
@@ -114,7 +114,7 @@ func (n *note) ack(a acked) {
 // none became so.
 func (n *note) settled() (own uint64) {
 	for len(n.acked) > 0 && n.acked[0].seq <= n.cursor.Stable {
-		own = n.acked[0].own
+		own = n.acked[0].local
 		n.acked = n.acked[1:]
 	}
 	return own

@@ -27,18 +27,18 @@ var ErrChunk = errors.New("chunk does not belong to the snapshot")
 // The name of a chunk is the SHA-256 of its bytes. A chunk that is large enough ends where the hash of a key permits it. So unchanged
 // keys are in the same chunks of the next snapshot, and an interrupted download needs only the missing chunks, even of another snapshot.
 type Snapshot struct {
-	Epoch   log.Epoch
-	Seq     uint64
-	Head    uint64 // last entry of the log when all was given back to it that it lacked; 0: Seq
-	Chain   log.Chain
-	Stable  uint64   // last entry that the origin will never lose
-	Fold    uint32   // version of the rules
-	Digest  [32]byte // fold.Digest of the state
-	Horizon log.HLC
-	Chunks  []Chunk
-	Objects []Chunk // whose bytes are in no chunk
-	Seal    []byte  // of the log up to Seq, see [Partition.Seal]; nil: none
-	Theirs  uint64  // first operation of the replica's site that another life may have made; 0: none. A snapshot that has it is not taken
+	Epoch        log.Epoch
+	Seq          uint64
+	Head         uint64 // last entry of the log when all was given back to it that it lacked; 0: Seq
+	Chain        log.Chain
+	Stable       uint64   // last entry that the origin will never lose
+	Fold         uint32   // version of the rules
+	Digest       [32]byte // fold.Digest of the state
+	Horizon      log.HLC
+	Chunks       []Chunk
+	Objects      []Chunk // whose bytes are in no chunk
+	Seal         []byte  // of the log up to Seq, see [Partition.Seal]; nil: none
+	FirstForeign uint64  // first operation of the replica's site that another life may have made; 0: none. A snapshot that has it is not taken
 
 	// Read returns the bytes of a chunk by its number.
 	Read func(i int) ([]byte, error)

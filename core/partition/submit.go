@@ -375,7 +375,7 @@ func (p *Partition) Try(by string, bodies []log.Body) (verdicts []fold.Verdict, 
 		entries[i].Op = log.Op{Dot: dot, At: p.clock.Next(), By: by, Body: body}
 	}
 	v := p.View()
-	verdicts, _, err = p.foldOwn(fold.NewPending(p.o.App, p.o.Rules), kv.NewOverlay(v.snapshot), entries)
+	verdicts, _, err = p.foldLocal(fold.NewPending(p.o.App, p.o.Rules), kv.NewOverlay(v.snapshot), entries)
 	if err = errors.Join(err, v.Close()); err != nil {
 		return nil, fmt.Errorf("try: %w", err)
 	}

@@ -173,7 +173,7 @@ func (p *Partition) hear(ops []log.Op) {
 			p.last = d.Seq
 			continue
 		}
-		p.others[d.Site] = heard{seq: d.Seq, at: ops[i].At}
+		p.remoteSites[d.Site] = heard{seq: d.Seq, at: ops[i].At}
 	}
 }
 

@@ -19,10 +19,10 @@ import (
 // AppRecord returns the register of an application for a copy, and its place in the control log. With an edge's id it is the register of
 // that edge; without one it is that of a browser, which gets no keys. The bytes do not contain the place: they are equal as long as the
 // register is unchanged. The register of an application that was deleted, or that the edge may not have, has the reason. Errors:
-// ErrApplication for an application that never existed, ErrElsewhere and the store's.
+// ErrApplication for an application that never existed, ErrNotOrigin and the store's.
 func (r *Register) AppRecord(app, edge string) (data []byte, seq uint64, err error) {
 	if r.partition == nil {
-		return nil, 0, ErrElsewhere
+		return nil, 0, ErrNotOrigin
 	}
 	v := r.partition.View()
 	x, err := v.AppRecord(app, edge)

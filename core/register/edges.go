@@ -234,7 +234,7 @@ const (
 // it leaves out more than those.
 func (r *Register) knowSites(ctx context.Context) error {
 	if r.partition == nil {
-		return ErrElsewhere
+		return ErrNotOrigin
 	}
 	r.sites.mu.Lock()
 	defer r.sites.mu.Unlock()
@@ -273,10 +273,10 @@ func (r *Register) knowSites(ctx context.Context) error {
 }
 
 // RolledBack gives the register another life, because an application's log has shown that the disk was rolled back: copies of the register are
-// newer than it, and it does not know whom its last sites went to. Errors: ErrElsewhere and the store's.
+// newer than it, and it does not know whom its last sites went to. Errors: ErrNotOrigin and the store's.
 func (r *Register) RolledBack() error {
 	if r.partition == nil {
-		return ErrElsewhere
+		return ErrNotOrigin
 	}
 	r.sites.mu.Lock()
 	defer r.sites.mu.Unlock()

@@ -21,7 +21,7 @@ type generation struct {
 	began  time.Time
 }
 
-// Tokens returns the generations of an application's tokens. Errors: ErrElsewhere and the store's.
+// Tokens returns the generations of an application's tokens. Errors: ErrNotOrigin and the store's.
 func (r *Register) Tokens(app string) (t Tokens, err error) {
 	o, unlock, err := r.outdated()
 	if err != nil {

@@ -35,9 +35,9 @@ var ErrApplication = errors.New("no such application")
 // ErrClosed is returned by a register, or an engine, that is closed.
 var ErrClosed = errors.New("engine closed")
 
-// ErrElsewhere is returned by a read-only register for changes of applications, keys and clients, which another register on the same
+// ErrNotOrigin is returned by a read-only register for changes of applications, keys and clients, which another register on the same
 // store writes.
-var ErrElsewhere = errors.New("applications and keys are managed elsewhere")
+var ErrNotOrigin = errors.New("applications and keys are managed elsewhere")
 
 // Pictures keeps pictures, at addresses that nobody can guess and for records that claim them;
 // *blob.Hosted is one.
@@ -260,7 +260,7 @@ func (r *Register) submit(ctx context.Context, by string, gone error, bodies ...
 // append appends operations to the control log, all or none, and returns their verdicts.
 func (r *Register) append(ctx context.Context, by string, bodies ...log.Body) ([]fold.Verdict, error) {
 	if r.partition == nil {
-		return nil, ErrElsewhere
+		return nil, ErrNotOrigin
 	}
 	defer r.watchers.notify() // others' operations may have become visible with an error of these
 	return r.partition.Submit(ctx, by, bodies, nil)

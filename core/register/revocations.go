@@ -13,7 +13,7 @@ import (
 func (r *Register) AppDeleted(id string) (bool, error) { return r.Read().AppDeleted(id) }
 
 // KeysDeleted returns the times at which keys of an application were deleted or replaced, by the signature of their operations. Errors:
-// ErrElsewhere and the store's.
+// ErrNotOrigin and the store's.
 func (r *Register) KeysDeleted(app string) (map[string]time.Time, error) {
 	o, unlock, err := r.outdated()
 	if err != nil {
@@ -26,7 +26,7 @@ func (r *Register) KeysDeleted(app string) (map[string]time.Time, error) {
 // outdated returns what the control log says up to its end, under its lock.
 func (r *Register) outdated() (o *revocations, unlock func(), err error) {
 	if r.partition == nil {
-		return nil, nil, ErrElsewhere
+		return nil, nil, ErrNotOrigin
 	}
 	o = &r.revocations
 	o.mu.Lock()

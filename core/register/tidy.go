@@ -25,7 +25,7 @@ func (r *Register) usable() error {
 	case r.closed.Load():
 		return ErrClosed
 	case r.partition == nil:
-		return ErrElsewhere
+		return ErrNotOrigin
 	}
 	return nil
 }

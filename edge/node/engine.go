@@ -79,7 +79,7 @@ func (n *Node) open(ctx context.Context, on *server.Node, u server.Use) (_ *engi
 		if e.replicas, err = newReplicaSet(e, who, on); err != nil {
 			return nil, err
 		}
-		on.Tokens.Join(e.replicas)
+		on.Tokens.TrustPeer(e.replicas)
 		if err := register.Emptied(ctx, on.Folder.Store); err != nil {
 			return nil, err
 		}

@@ -7,9 +7,9 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/token"
 )
 
-var _ token.Others = (*replicaSet)(nil)
+var _ token.PeerKeys = (*replicaSet)(nil)
 
-// Signer implements [token.Others]: the origin, this edge and the other edges of an application, each for the applications whose
+// Signer implements [token.PeerKeys]: the origin, this edge and the other edges of an application, each for the applications whose
 // registers have its key.
 func (c *replicaSet) Signer(kid string) (token.Signer, bool) {
 	var s token.Signer
@@ -51,7 +51,7 @@ func keyOf(keys []log.PublicKey, kid string) (key [32]byte, ok bool) {
 	return key, false
 }
 
-// Delegate implements [token.Others]: tokens of the origin's applications are issued with the enrolled key.
+// Delegate implements [token.PeerKeys]: tokens of the origin's applications are issued with the enrolled key.
 func (c *replicaSet) Delegate(app string) (token.Delegate, bool) {
 	if c.of(app) == nil {
 		return token.Delegate{}, false

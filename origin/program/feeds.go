@@ -16,9 +16,9 @@ import (
 // liveTime bounds a call of the sync protocol: a stream ends by itself before.
 const liveTime = 65 * time.Minute
 
-var _ token.Others = native{}
+var _ token.PeerKeys = native{}
 
-// Signer implements [token.Others]: the edges hold keys that tokens are issued with. An edge that was revoked may issue none: those that it has issued are dead.
+// Signer implements [token.PeerKeys]: the edges hold keys that tokens are issued with. An edge that was revoked may issue none: those that it has issued are dead.
 func (n native) Signer(kid string) (token.Signer, bool) {
 	edge, err := n.Register.Edge(kid)
 	if err != nil || edge.Key == [32]byte{} {
@@ -27,7 +27,7 @@ func (n native) Signer(kid string) (token.Signer, bool) {
 	return token.Signer{Public: ed25519.PublicKey(edge.Key[:]), Issuer: token.EdgeIssuer(kid), May: edge.Holds}, true
 }
 
-// Delegate implements [token.Others]: nobody delegates anything to an origin.
+// Delegate implements [token.PeerKeys]: nobody delegates anything to an origin.
 func (native) Delegate(string) (token.Delegate, bool) { return token.Delegate{}, false }
 
 // feedHost is the part of a server that the change feed uses.

@@ -107,7 +107,7 @@ func (o *origin) open(_ context.Context, n *server.Node, _ server.Use) (opened s
 	if err != nil {
 		return opened, fmt.Errorf("data folder: %w", err)
 	}
-	n.Tokens.Join(native{engine})
+	n.Tokens.TrustPeer(native{engine})
 	return server.Opened{Engine: native{engine}, Register: engine.Register, Networks: native{engine}}, nil
 }
 

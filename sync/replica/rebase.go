@@ -383,8 +383,8 @@ func (m *Machine) adopt(ctx context.Context) error {
 	f := r.manifest
 	s := partition.Snapshot{
 		Epoch: f.Epoch, Seq: f.Seq, Head: m.origin.head, Chain: f.Chain, Stable: m.stable(f), Fold: f.Fold, Digest: f.Digest, Horizon: log.HLC(f.Horizon), Seal: f.Seal,
-		Theirs: m.push.accepted + 1,
-		Chunks: chunksOf(f.Chunks), Objects: chunksOf(f.Objects),
+		FirstForeign: m.push.accepted + 1,
+		Chunks:       chunksOf(f.Chunks), Objects: chunksOf(f.Objects),
 		Read: func(i int) ([]byte, error) {
 			if !r.verified[i] {
 				return m.staged(r.parts[i].Hash)

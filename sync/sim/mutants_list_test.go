@@ -241,13 +241,13 @@ var mutants = []mutant{
 	},
 	{
 		name: "entries of another life are taken for ours", file: "core/partition/pull.go",
-		from: "if dot.Seq > p.replica.ours(dot.Seq) {",
-		to:   "if dot.Seq > p.replica.ours(dot.Seq) && !$ {",
+		from: "if dot.Seq > p.replica.lastLocal(dot.Seq) {",
+		to:   "if dot.Seq > p.replica.lastLocal(dot.Seq) && !$ {",
 	},
 	{
 		name: "a snapshot confirms what another life made", file: "core/partition/rebase.go",
-		from: "	own = m.p.replica.ours(own)",
-		to:   "	if !$ {\n\t\town = m.p.replica.ours(own)\n\t}",
+		from: "	own = m.p.replica.lastLocal(own)",
+		to:   "	if !$ {\n\t\town = m.p.replica.lastLocal(own)\n\t}",
 	},
 	{
 		name: "pulled entries are not kept", file: "core/partition/stored.go",

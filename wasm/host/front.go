@@ -20,7 +20,7 @@ type front struct {
 func newFront(f *Fleet) (*front, error) {
 	o := &f.o
 	service, err := api.New(api.Options{
-		Models: o.Models, Hosted: o.Services.Hosted, Apps: strangers{f.o.records()}, Tokens: o.Services.Tokens,
+		Models: o.Models, Hosted: o.Services.Hosted, Apps: anonymousApps{f.o.records()}, Tokens: o.Services.Tokens,
 		Clock: o.Services.Clock, Rand: o.Services.Rand, PublicURL: o.Settings.PublicURL, PublicAppID: o.Settings.PublicAppID,
 		KeepPredicted: o.Settings.KeepPredicted, Rate: o.Rate, OperatorRate: o.OperatorRate,
 	})
@@ -82,19 +82,19 @@ func (f *Fleet) Caller(ctx context.Context, r *api.Request) (string, error) {
 // AppOf is the application that a request's credential is good for; empty: it is good for none.
 func (f *Fleet) AppOf(r *api.Request) string { return f.front.application(r) }
 
-// strangers is the register as the front sees it: it reads all of it and opens nothing.
-type strangers struct{ catalog.Reader }
+// anonymousApps is the register as the front sees it: it reads all of it and opens nothing.
+type anonymousApps struct{ catalog.Reader }
 
-var _ api.Applications = strangers{}
+var _ api.Applications = anonymousApps{}
 
 // Open implements [api.Applications]: none.
-func (strangers) Open(string) (*api.Application, error) { return nil, catalog.ErrNotFound }
+func (anonymousApps) Open(string) (*api.Application, error) { return nil, catalog.ErrNotFound }
 
 // Owned implements [api.Applications]: none, since there are no accounts here.
-func (strangers) Owned(string) ([]catalog.App, error) { return nil, nil }
+func (anonymousApps) Owned(string) ([]catalog.App, error) { return nil, nil }
 
 // Keys implements [api.Applications].
-func (s strangers) Keys(app string) (keys []catalog.Key, err error) {
+func (s anonymousApps) Keys(app string) (keys []catalog.Key, err error) {
 	err = s.KeysOf(app, func(k catalog.Key) bool {
 		keys = append(keys, k)
 		return true
@@ -103,11 +103,11 @@ func (s strangers) Keys(app string) (keys []catalog.Key, err error) {
 }
 
 // CreateApp implements [api.Applications]: the host makes applications.
-func (strangers) CreateApp(context.Context, string, string, api.NewApp) (catalog.App, error) {
-	return catalog.App{}, register.ErrElsewhere
+func (anonymousApps) CreateApp(context.Context, string, string, api.NewApp) (catalog.App, error) {
+	return catalog.App{}, register.ErrNotOrigin
 }
 
 // CreateKey implements [api.Applications]: the host makes keys.
-func (strangers) CreateKey(context.Context, string, string, api.NewKey) (string, catalog.Key, error) {
-	return "", catalog.Key{}, register.ErrElsewhere
+func (anonymousApps) CreateKey(context.Context, string, string, api.NewKey) (string, catalog.Key, error) {
+	return "", catalog.Key{}, register.ErrNotOrigin
 }

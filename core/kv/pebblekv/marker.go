@@ -191,8 +191,8 @@ func sealed(name string) bool {
 	return strings.HasSuffix(name, ".log")
 }
 
-// ours reports whether the name belongs to a file that a store may leave before its marker exists.
-func ours(name string) bool {
+// ownFile reports whether the name belongs to a file that a store may leave before its marker exists.
+func ownFile(name string) bool {
 	return slices.Contains([]string{markerName, markerTemp, ballastName, lockName}, name)
 }
 
@@ -230,7 +230,7 @@ func checkEmpty(fsys vfs.FS, dir string) error {
 		}
 	}
 	for _, name := range names {
-		if !ours(name) {
+		if !ownFile(name) {
 			return fmt.Errorf("%w: the folder holds other files, such as %s", kv.ErrForeign, name)
 		}
 	}

@@ -67,7 +67,7 @@ type checker struct {
 	report  Report
 	missing []lost
 	used    map[blob.Hash]bool // pictures that something of an application names, of all of them
-	ours    map[blob.Hash]bool // those among them that no origin could send
+	local   map[blob.Hash]bool // those among them that no origin could send
 	good    map[blob.Hash]bool // existing, undamaged pictures
 	damaged []blob.Hash        // pictures that are not what their names say
 }
@@ -145,7 +145,7 @@ func newChecker(store kv.Store, blobs blob.Blobs, o CheckOptions) *checker {
 	if o.Progress == nil {
 		o.Progress = func(string) {}
 	}
-	return &checker{CheckOptions: o, store: store, blobs: blobs, used: map[blob.Hash]bool{}, ours: map[blob.Hash]bool{}, good: map[blob.Hash]bool{}}
+	return &checker{CheckOptions: o, store: store, blobs: blobs, used: map[blob.Hash]bool{}, local: map[blob.Hash]bool{}, good: map[blob.Hash]bool{}}
 }
 
 // run checks everything.
@@ -160,7 +160,7 @@ func (c *checker) run(ctx context.Context, files blob.FS) error {
 		}
 	}
 	c.reportMissing()
-	if err := c.unneeded(ctx); err != nil {
+	if err := c.unreferenced(ctx); err != nil {
 		return err
 	}
 	return c.orphans(ctx, files)
@@ -430,7 +430,7 @@ func (c *checker) inputs(ctx context.Context, app catalog.AppID) error {
 		c.used[h] = true
 	}
 	for h := range unsent {
-		c.ours[h] = true
+		c.local[h] = true
 	}
 	r := catalog.Read(c.store, app)
 	var n catalog.Counts
@@ -450,9 +450,9 @@ func (c *checker) inputs(ctx context.Context, app catalog.AppID) error {
 		}
 		c.used[in.Blob] = true
 		if !copied {
-			c.ours[in.Blob] = true
+			c.local[in.Blob] = true
 		}
-		if c.ours[in.Blob] && !c.good[in.Blob] {
+		if c.local[in.Blob] && !c.good[in.Blob] {
 			if lacks[in.Blob] {
 				listed++
 			} else {
@@ -494,14 +494,14 @@ func (c *checker) readAll() bool {
 	return !slices.ContainsFunc(c.report.Findings, func(f Finding) bool { return !f.Harmless && !f.Repaired && !f.lost })
 }
 
-// unneeded reports damaged pictures without a loss: those that nothing names, and those of a copy that its origin sends again once they
+// unreferenced reports damaged pictures without a loss: those that nothing names, and those of a copy that its origin sends again once they
 // are deleted.
-func (c *checker) unneeded(ctx context.Context) error {
+func (c *checker) unreferenced(ctx context.Context) error {
 	known := c.readAll()
 	for _, h := range c.damaged {
 		f := Finding{Part: "pictures", Text: fmt.Sprintf("%s is damaged", h)}
 		switch {
-		case c.ours[h]:
+		case c.local[h]:
 			continue // it is lost, and reported
 		case known:
 			f.Text += ", but it can be downloaded again or is not needed"

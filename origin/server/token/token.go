@@ -64,9 +64,9 @@ type Options struct {
 
 // Tokens issues tokens and reads them. It is safe for concurrent use.
 type Tokens struct {
-	o      Options
-	ring   atomic.Pointer[ring]
-	others atomic.Pointer[Others] // nil: there are none
+	o     Options
+	ring  atomic.Pointer[ring]
+	peers atomic.Pointer[PeerKeys] // nil: there are none
 
 	mu    sync.Mutex // held while keys change, and while random is read
 	retry time.Time  // before it no new key is tried again

@@ -93,7 +93,7 @@ func (d *door) introduce(r *api.Request) {
 	if d.client.Secret == "" {
 		var err error
 		d.client, err = d.instance.engine.Register.ReplaceSecret(context.Background(), register.Who{}, d.app.ID)
-		if errors.Is(err, register.ErrElsewhere) {
+		if errors.Is(err, register.ErrNotOrigin) {
 			return
 		}
 		if err != nil {

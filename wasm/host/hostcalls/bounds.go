@@ -9,8 +9,8 @@ import (
 	"github.com/sightline-dev/sightline/core/kv"
 )
 
-// errForeign is the error of a guest that uses a key of another application.
-var errForeign = errors.New("the key belongs to another application")
+// errOtherApp is the error of a guest that uses a key of another application.
+var errOtherApp = errors.New("the key belongs to another application")
 
 // bounds limit the writes of an instance of one application in a store that holds others. The zero value allows the
 // writes of all of them. An instance may read any key, since a public name may lead to another application's picture.
@@ -58,7 +58,7 @@ func (b *bounds) check(batch *kv.Batch) error {
 			ok = b.mayWrite(op.Key)
 		}
 		if !ok {
-			return fmt.Errorf("write to %.40x: %w", op.Key, errForeign)
+			return fmt.Errorf("write to %.40x: %w", op.Key, errOtherApp)
 		}
 	}
 	return nil

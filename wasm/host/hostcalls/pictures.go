@@ -162,7 +162,7 @@ func (h *Host) TokenIssue(claims, dst []byte) int64 {
 	case h.Tokens == nil:
 		err = auth.ErrToken
 	case !h.bounds.mayIssue(c.App):
-		err = errForeign
+		err = errOtherApp
 	}
 	if err != nil {
 		return put(dst, nil, err)

@@ -51,9 +51,9 @@ func TestOthers(t *testing.T) {
 	for _, k := range origin.Public() {
 		atEdge.signers[k.ID] = Signer{Public: k.Key[:], Issuer: origin.Issuer(), May: holds(someone.App)}
 	}
-	edge.Join(atEdge)
+	edge.TrustPeer(atEdge)
 	atOrigin := &known{signers: map[string]Signer{anEdge: {Public: public, Issuer: EdgeIssuer(anEdge), May: holds(someone.App)}}}
-	origin.Join(atOrigin)
+	origin.TrustPeer(atOrigin)
 
 	for name, token := range map[string]string{"the origin's": issue(t, origin), "the edge's": issue(t, edge)} {
 		for at, tokens := range map[string]*Tokens{"the origin": origin, "the edge": edge} {

@@ -8,13 +8,13 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// Others has the keys outside this ring. An edge verifies the tokens of its origin and of other edges by their keys. It issues tokens of
+// PeerKeys has the keys outside this ring. An edge verifies the tokens of its origin and of other edges by their keys. It issues tokens of
 // the origin's applications with the key that it enrolled, by which the origin verifies them.
 //
 //	origin: ring ──────▶ tokens of all applications ◀── read at edges, by the keys in their registers
 //	edge: own key ─────▶ tokens of those it holds   ◀── read at the origin, and at others that hold them
 //	edge: own ring ────▶ tokens of its own applications
-type Others interface {
+type PeerKeys interface {
 	// Signer is the holder of a key, by the id that tokens name. false: there is none.
 	Signer(kid string) (Signer, bool)
 
@@ -39,12 +39,12 @@ type Delegate struct {
 // EdgeIssuer is how the tokens that an edge issues name it. The id of the edge is that of its key.
 func EdgeIssuer(edge string) string { return "urn:sightline:edge:" + edge }
 
-// Join makes t accept tokens that are signed by o's keys, and sign with keys that o delegates.
-func (t *Tokens) Join(o Others) { t.others.Store(&o) }
+// TrustPeer makes t accept tokens that are signed by o's keys, and sign with keys that o delegates.
+func (t *Tokens) TrustPeer(o PeerKeys) { t.peers.Store(&o) }
 
 // joined are the others; nil: there are none.
-func (t *Tokens) joined() Others {
-	if o := t.others.Load(); o != nil {
+func (t *Tokens) joined() PeerKeys {
+	if o := t.peers.Load(); o != nil {
 		return *o
 	}
 	return nil
