@@ -43,7 +43,7 @@ type apps struct {
 type application struct {
 	ID           string
 	Partition    *partition.Partition
-	shown        atomic.Pointer[api.Application] // as requests meet it
+	current      atomic.Pointer[api.Application] // as requests meet it
 	inputs       *ingest.Worker
 	isReplica    bool // a copy of an origin's, whose log determines its network
 	hasUnsettled bool // Step's: pictures may be kept for pending operations and conflicts
@@ -52,11 +52,11 @@ type application struct {
 	out atomic.Int64 // tasks with pictures that were handed out and not handed back
 }
 
-func (a *application) caller() string { return a.shown.Load().Caller() }
+func (a *application) caller() string { return a.current.Load().Caller() }
 
 // show has requests meet the application as its record says.
 func (a *application) show(record *catalog.App) {
-	a.shown.Store(&api.Application{
+	a.current.Store(&api.Application{
 		ID: a.ID, Owner: record.Owner, Language: record.Language, DefaultModel: record.DefaultModel, Partition: a.Partition,
 		Training: func(v *catalog.Version) (float64, bool) { return a.queue().Progress(v) },
 	})
@@ -118,8 +118,8 @@ func (a *apps) application(id string) (*application, error) {
 	return open, nil
 }
 
-// reshow has requests meet an open application as its record is now.
-func (a *apps) reshow(id string) {
+// refresh has requests meet an open application as its record is now.
+func (a *apps) refresh(id string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	app, err := catalog.ParseAppID(id)

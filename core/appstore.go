@@ -27,7 +27,7 @@ func (s appStore) Open(id string) (*api.Application, error) {
 	if err != nil {
 		return nil, err
 	}
-	return app.shown.Load(), nil
+	return app.current.Load(), nil
 }
 
 // App implements [api.Applications].

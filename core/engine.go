@@ -91,7 +91,7 @@ type Engine struct {
 	apps     *apps
 	models   *predict.Set
 	hosted   register.Pictures
-	turn     int         // of the applications, when tasks are taken; Take's own
+	nextApp  int         // of the applications, when tasks are taken; Take's own
 	stepping sync.Mutex  // held by the one Step
 	orphans  atomic.Bool // there may be pictures that nothing references
 	closed   atomic.Bool
@@ -126,7 +126,7 @@ func Open(o Options) (*Engine, error) {
 func (e *Engine) openRegister(o *Options) (err error) {
 	r := register.Options{
 		Store: o.Store, Models: o.Models, Hosted: o.Hosted, Clock: o.Clock, Rand: o.Rand, Seals: o.Seals,
-		Audit: o.Audit, Detach: e.detach, Changed: func(app string) { e.apps.reshow(app) },
+		Audit: o.Audit, Detach: e.detach, Changed: func(app string) { e.apps.refresh(app) },
 	}
 	if o.App != "" {
 		e.Register = register.ReadOnly(r)

@@ -71,7 +71,7 @@ func (e *Engine) Take(now time.Time, n int) ([]Task, error) {
 	}
 	var tasks []Task
 	for i := range apps {
-		app := apps[(e.turn+i)%len(apps)]
+		app := apps[(e.nextApp+i)%len(apps)]
 		runs, queue, err := app.takeTrainings(now, min(n-len(tasks), maxTrainings-out))
 		for _, run := range runs {
 			tasks = append(tasks, Task{Training: run, run: run, app: app, queue: queue})
@@ -93,7 +93,7 @@ func (e *Engine) Take(now time.Time, n int) ([]Task, error) {
 			return tasks, fmt.Errorf("application %s: %w", app.ID, err)
 		}
 	}
-	e.turn++ // another application is first the next time
+	e.nextApp++ // another application is first the next time
 	return tasks, nil
 }
 

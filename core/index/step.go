@@ -72,9 +72,9 @@ func (x *Index) stepColumns(ctx context.Context, sp *space, busy bool) (bool, er
 	if at == sp.settled || busy && sp.settled.known && at.block == sp.settled.block {
 		return false, nil
 	}
-	owed := x.owedBlock
+	owed := x.pendingBlock
 	if x.bare {
-		owed = x.spareBlock
+		owed = x.freeBlock
 	}
 	number, empty, err := owed(snapshot, sp, h.Next)
 	if err != nil {
@@ -103,8 +103,8 @@ type settled struct {
 	known bool
 }
 
-// owedBlock finds a block whose columns must be written or removed; −1: none.
-func (x *Index) owedBlock(r kv.Reader, sp *space, next uint32) (number int64, empty bool, err error) {
+// pendingBlock finds a block whose columns must be written or removed; −1: none.
+func (x *Index) pendingBlock(r kv.Reader, sp *space, next uint32) (number int64, empty bool, err error) {
 	tail, covered, err := sp.tail(r)
 	if err != nil {
 		return 0, false, err
@@ -123,11 +123,11 @@ func (x *Index) owedBlock(r kv.Reader, sp *space, next uint32) (number int64, em
 			return int64(b.number), false, nil
 		}
 	}
-	return sp.lostBlock(r, covered)
+	return sp.missingBlock(r, covered)
 }
 
-// spareBlock finds a block with columns although there should be none.
-func (x *Index) spareBlock(r kv.Reader, sp *space, _ uint32) (number int64, empty bool, err error) {
+// freeBlock finds a block with columns although there should be none.
+func (x *Index) freeBlock(r kv.Reader, sp *space, _ uint32) (number int64, empty bool, err error) {
 	covered, err := sp.covered(r)
 	for b := range covered {
 		return int64(b), true, err
@@ -135,8 +135,8 @@ func (x *Index) spareBlock(r kv.Reader, sp *space, _ uint32) (number int64, empt
 	return -1, false, err
 }
 
-// lostBlock finds a block with columns whose last input was deleted.
-func (s *space) lostBlock(r kv.Reader, covered coverage) (int64, bool, error) {
+// missingBlock finds a block with columns whose last input was deleted.
+func (s *space) missingBlock(r kv.Reader, covered coverage) (int64, bool, error) {
 	analysed, err := bitmap(r, s.analysed())
 	if err != nil {
 		return 0, false, err

@@ -10,7 +10,7 @@ import (
 
 // Watch receives the changes of the inputs; it is for partition.Options.Watch.
 func (w *Worker) Watch(o fold.Outcome) {
-	n := news{all: o.DeletedAll}
+	n := downloadEvent{all: o.DeletedAll}
 	for i := range o.Changes {
 		c := &o.Changes[i]
 		if c.After != nil && c.After.Code == catalog.InputPending {
@@ -26,8 +26,8 @@ func (w *Worker) Watch(o fold.Outcome) {
 	w.inbox.put(n)
 }
 
-// news holds the changes that concern the worker.
-type news struct {
+// downloadEvent holds the changes that concern the worker.
+type downloadEvent struct {
 	pending bool        // there may be inputs to process that were not looked at
 	moved   bool        // an ordinal may be another input's
 	deleted []blob.Hash // pictures of deleted inputs
@@ -37,10 +37,10 @@ type news struct {
 // inbox collects news until Take. It has a separate lock for nothing else, because news arrive while the partition is locked.
 type inbox struct {
 	mu sync.Mutex
-	news
+	downloadEvent
 }
 
-func (b *inbox) put(n news) {
+func (b *inbox) put(n downloadEvent) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.pending = b.pending || n.pending

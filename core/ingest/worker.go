@@ -30,16 +30,16 @@ type Worker struct {
 	app   catalog.AppID
 	inbox inbox
 
-	mu        sync.Mutex         // before the partition's lock and the inbox's
-	base      [32]byte           // of tasks handed out from now on
-	partition Partition          // nil until Serve
-	tries     map[log.Dot]*tries // of the pending inputs that were taken
-	dots      map[uint32]log.Dot // of pending inputs by their ordinals, which a replica's may change
-	next      time.Time          // when one that waits is due; zero: none waits
+	mu        sync.Mutex              // before the partition's lock and the inbox's
+	base      [32]byte                // of tasks handed out from now on
+	partition Partition               // nil until Serve
+	tries     map[log.Dot]*retryState // of the pending inputs that were taken
+	dots      map[uint32]log.Dot      // of pending inputs by their ordinals, which a replica's may change
+	next      time.Time               // when one that waits is due; zero: none waits
 }
 
-// tries records the tries of one input.
-type tries struct {
+// retryState records the tries of one input.
+type retryState struct {
 	taken  bool // handed out
 	seen   bool // by the present scan
 	failed int  // times in a row
@@ -49,7 +49,7 @@ type tries struct {
 // New returns a worker of app. base identifies the network and tables from which embeddings and values derive.
 func New(app catalog.AppID, base [32]byte) *Worker {
 	return &Worker{
-		app: app, base: base, tries: map[log.Dot]*tries{}, dots: map[uint32]log.Dot{}, inbox: inbox{news: news{pending: true}},
+		app: app, base: base, tries: map[log.Dot]*retryState{}, dots: map[uint32]log.Dot{}, inbox: inbox{downloadEvent: downloadEvent{pending: true}},
 	}
 }
 
@@ -168,7 +168,7 @@ func (w *Worker) scan(v *partition.View, now time.Time, n int) ([]Task, error) {
 			}
 		}
 		if t == nil {
-			t = &tries{seen: true}
+			t = &retryState{seen: true}
 			w.tries[dot] = t
 		}
 		t.taken = true
@@ -176,7 +176,7 @@ func (w *Worker) scan(v *partition.View, now time.Time, n int) ([]Task, error) {
 		return true
 	})
 	if err = errors.Join(err, failed); err != nil || full {
-		w.inbox.put(news{pending: true})
+		w.inbox.put(downloadEvent{pending: true})
 		return tasks, err
 	}
 	for dot, t := range w.tries {

@@ -25,8 +25,8 @@ const (
 	maxBy        = 256       // bytes of By
 )
 
-// heard is the last appended operation of a site.
-type heard struct {
+// siteProgress is the last appended operation of a site.
+type siteProgress struct {
 	seq uint64
 	at  log.HLC // of the last of them; 0: before this process
 }
@@ -101,13 +101,13 @@ func (p *Partition) SiteSeq(site log.Site) (uint64, error) {
 			return p.last, nil
 		}
 	}
-	h, err := p.heard(site)
+	h, err := p.siteProgress(site)
 	return h.seq, err
 }
 
-// heard looks a site up. If this process has not appended an operation of the site, the last one is in the state, since [Open] has folded
+// siteProgress looks a site up. If this process has not appended an operation of the site, the last one is in the state, since [Open] has folded
 // the whole log.
-func (p *Partition) heard(site log.Site) (heard, error) {
+func (p *Partition) siteProgress(site log.Site) (siteProgress, error) {
 	lock := p.locks.take(hearing)
 	h, ok := p.remoteSites[site]
 	lock.unlock()
@@ -115,7 +115,7 @@ func (p *Partition) heard(site log.Site) (heard, error) {
 		return h, nil
 	}
 	seq, err := catalog.Read(p.o.Store, p.o.App).SiteSeq(site)
-	return heard{seq: seq}, err
+	return siteProgress{seq: seq}, err
 }
 
 // contiguous checks that all operations belong to one other site, in sequence.
@@ -154,7 +154,7 @@ func (p *Partition) admit(ops, sent []log.Op, lives []Life, also func(*kv.Batch)
 		return a, err
 	}
 	site, from := ops[0].Dot.Site, ops[0].Dot.Seq
-	had, err := p.heard(site)
+	had, err := p.siteProgress(site)
 	if err != nil {
 		return a, err
 	}
@@ -248,7 +248,7 @@ func roomy(ops []log.Op) []log.Op {
 
 // vet returns the operations as the log appends them: with clocks that rise and are not far ahead, and refused if the site may not write
 // them.
-func (p *Partition) vet(ops []log.Op, had heard) ([]log.Op, error) {
+func (p *Partition) vet(ops []log.Op, had siteProgress) ([]log.Op, error) {
 	vetted := make([]log.Op, len(ops))
 	at := had.at
 	for i := range ops {

@@ -54,9 +54,9 @@ func claims(r kv.Reader, app catalog.AppID, passes func(*log.Op) bool, yield fun
 	if isMissing(err) {
 		return nil
 	}
-	var n note
+	var n replicaState
 	if err == nil {
-		n, err = decodeNote(data)
+		n, err = decodeReplicaState(data)
 	}
 	var confirmed uint64
 	if err == nil {

@@ -75,21 +75,6 @@ func decodeLifeBytes(data []byte) (x lifeBytes, err error) {
 	return x, d.Err()
 }
 
-// encodeNote writes the message into buf's memory.
-func encodeNote(buf []byte, x *note) []byte {
-	var e field.Encoder
-	e.Reset(buf)
-	putNote(&e, x)
-	return e.Bytes(nil)
-}
-
-// decodeNote reads the message. Errors: field.ErrFormat.
-func decodeNote(data []byte) (x note, err error) {
-	d := field.Decode(data)
-	getNote(d, &x)
-	return x, d.Err()
-}
-
 // encodeNoted writes the message into buf's memory.
 func encodeNoted(buf []byte, x *noted) []byte {
 	var e field.Encoder
@@ -117,6 +102,21 @@ func encodeRenamedTo(buf []byte, x *renamedTo) []byte {
 func decodeRenamedTo(data []byte) (x renamedTo, err error) {
 	d := field.Decode(data)
 	getRenamedTo(d, &x)
+	return x, d.Err()
+}
+
+// encodeReplicaState writes the message into buf's memory.
+func encodeReplicaState(buf []byte, x *replicaState) []byte {
+	var e field.Encoder
+	e.Reset(buf)
+	putReplicaState(&e, x)
+	return e.Bytes(nil)
+}
+
+// decodeReplicaState reads the message. Errors: field.ErrFormat.
+func decodeReplicaState(data []byte) (x replicaState, err error) {
+	d := field.Decode(data)
+	getReplicaState(d, &x)
 	return x, d.Err()
 }
 
@@ -162,7 +162,20 @@ func putMark(e *field.Encoder, x *mark) {
 	e.Uint(2, x.seq)
 }
 
-func putNote(e *field.Encoder, x *note) {
+func putNoted(e *field.Encoder, x *noted) {
+	for i := range x.marks {
+		at := e.Open(1)
+		putMark(e, &x.marks[i])
+		e.Close(at)
+	}
+}
+
+func putRenamedTo(e *field.Encoder, x *renamedTo) {
+	e.Uint(1, uint64(x.to.Site))
+	e.Uint(2, x.to.Seq)
+}
+
+func putReplicaState(e *field.Encoder, x *replicaState) {
 	e.Hash(1, x.cursor.Epoch[:])
 	e.Uint(2, x.cursor.Seq)
 	e.Hash(3, x.cursor.Chain[:])
@@ -181,19 +194,6 @@ func putNote(e *field.Encoder, x *note) {
 	e.Uint(12, x.older)
 	e.Uint(13, x.kept.to)
 	e.Raw(14, x.seal)
-}
-
-func putNoted(e *field.Encoder, x *noted) {
-	for i := range x.marks {
-		at := e.Open(1)
-		putMark(e, &x.marks[i])
-		e.Close(at)
-	}
-}
-
-func putRenamedTo(e *field.Encoder, x *renamedTo) {
-	e.Uint(1, uint64(x.to.Site))
-	e.Uint(2, x.to.Seq)
 }
 
 func putToken(e *field.Encoder, x *Token) {
@@ -287,7 +287,30 @@ func getMark(d *field.Decoder, x *mark) {
 	}
 }
 
-func getNote(d *field.Decoder, x *note) {
+func getNoted(d *field.Decoder, x *noted) {
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			x.marks = append(x.marks, mark{})
+			at := d.Open()
+			getMark(d, &x.marks[len(x.marks)-1])
+			d.Close(at)
+		}
+	}
+}
+
+func getRenamedTo(d *field.Decoder, x *renamedTo) {
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			x.to.Site = log.Site(d.Uint32())
+		case 2:
+			x.to.Seq = d.Uint()
+		}
+	}
+}
+
+func getReplicaState(d *field.Decoder, x *replicaState) {
 	for d.Next() {
 		switch d.Number {
 		case 1:
@@ -321,29 +344,6 @@ func getNote(d *field.Decoder, x *note) {
 			x.kept.to = d.Uint()
 		case 14:
 			x.seal = d.Raw()
-		}
-	}
-}
-
-func getNoted(d *field.Decoder, x *noted) {
-	for d.Next() {
-		switch d.Number {
-		case 1:
-			x.marks = append(x.marks, mark{})
-			at := d.Open()
-			getMark(d, &x.marks[len(x.marks)-1])
-			d.Close(at)
-		}
-	}
-}
-
-func getRenamedTo(d *field.Decoder, x *renamedTo) {
-	for d.Next() {
-		switch d.Number {
-		case 1:
-			x.to.Site = log.Site(d.Uint32())
-		case 2:
-			x.to.Seq = d.Uint()
 		}
 	}
 }

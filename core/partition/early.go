@@ -139,7 +139,7 @@ func (p *Partition) unlist(b *kv.Batch, op *log.Op) error {
 		return err
 	}
 	now := []log.Op{c.Op}
-	if err = p.Meant(now); err == nil && sameOp(op, &now[0]) {
+	if err = p.ResolveNames(now); err == nil && sameOp(op, &now[0]) {
 		b.Delete(key)
 	}
 	return err
@@ -195,7 +195,7 @@ func (p *Partition) noteEarly(b *kv.Batch, ops []log.Op, ordered, exact bool) er
 
 // noteOne notes the deletion of a thing that the log may not have, unless one is noted.
 func (p *Partition) noteOne(b *kv.Batch, dot log.Dot, op *log.Op) error {
-	h, err := p.heard(dot.Site)
+	h, err := p.siteProgress(dot.Site)
 	if err != nil || dot.Seq <= h.seq {
 		return err
 	}

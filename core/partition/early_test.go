@@ -78,7 +78,7 @@ func TestDeletedBeforeMove(t *testing.T) {
 	pushes := func(p *partition.Partition) {
 		ops := []log.Op{deletes}
 		ops[0].Body = &log.InputDelete{Input: made.Dot}
-		if err := p.Meant(ops); err != nil {
+		if err := p.ResolveNames(ops); err != nil {
 			t.Fatal(err)
 		}
 		accept(p, ops[0])

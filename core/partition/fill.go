@@ -49,8 +49,8 @@ func Place(b *kv.Batch, app catalog.AppID, hash blob.Hash, chunk []byte) bool {
 	return true
 }
 
-// waits reports whether derived records wait for the rest of a snapshot.
-func (p *Partition) waits() (waits bool, err error) {
+// hasStagedDerived reports whether derived records wait for the rest of a snapshot.
+func (p *Partition) hasStagedDerived() (waits bool, err error) {
 	if p.replica == nil || p.replica.cursor.Seq > 0 {
 		return false, nil
 	}
@@ -63,9 +63,9 @@ func (p *Partition) waits() (waits bool, err error) {
 }
 
 // fill is adopt where there is no input, of a snapshot that takes more than one batch.
-func (m *mix) fill(ctx context.Context, s *Snapshot, derived where) error {
+func (m *pullBatch) fill(ctx context.Context, s *Snapshot, derived derivedChunks) error {
 	p := m.p
-	if err := m.spill(); err != nil { // from here on the state is torn, and nothing is looked for in tx
+	if err := m.flush(); err != nil { // from here on the state is torn, and nothing is looked for in tx
 		return err
 	}
 	var b kv.Batch
@@ -75,7 +75,7 @@ func (m *mix) fill(ctx context.Context, s *Snapshot, derived where) error {
 		}
 		err := p.o.Store.Apply(&b)
 		if b.Reset(); err == nil {
-			err = m.spill()
+			err = m.flush()
 		}
 		return err
 	}

@@ -24,11 +24,11 @@ type large struct {
 	watched []fold.Change // changes for the watcher at the end
 }
 
-// spill makes room in the overlay: what it has goes to the store.
-func (m *mix) spill() error {
+// flush makes room in the overlay: what it has goes to the store.
+func (m *pullBatch) flush() error {
 	p := m.p
 	p.pin()
-	n := p.replica.note
+	n := p.replica.replicaState
 	n.torn = true
 	p.tx.Put(noteKey(p.o.App), n.encode())
 	c, err := m.change(fold.Outcome{})
@@ -53,9 +53,9 @@ func (m *mix) spill() error {
 	return nil
 }
 
-// mend ends a Rebase that has failed: a state that is torn is wiped. When that cannot be, the
+// rollBack ends a Rebase that has failed: a state that is torn is wiped. When that cannot be, the
 // partition takes nothing more until it is opened again.
-func (m *mix) mend() (err error) {
+func (m *pullBatch) rollBack() (err error) {
 	if m.large == nil {
 		return nil
 	}
@@ -75,7 +75,7 @@ func (p *Partition) wipe() error {
 	p.forget()
 	m := p.newMix()
 	catalog.Wipe(p.tx, p.o.App)
-	m.note = note{site: m.note.site, kept: m.note.kept}
+	m.note = replicaState{site: m.note.site, kept: m.note.kept}
 	m.log, m.rewritten = fold.Outcome{DeletedAll: true}, true
 	m.confirmed = 0
 	if err := m.finish(); err != nil {

@@ -229,7 +229,7 @@ type renewed struct {
 }
 
 // renew moves the operations that the origin lacks to the new site, if it is time to.
-func (m *mix) renew() error {
+func (m *pullBatch) renew() error {
 	p, r := m.p, m.p.replica
 	switch {
 	case r.renewal == nil:

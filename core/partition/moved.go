@@ -33,7 +33,7 @@ func (p *Partition) Moves(site log.Site, last uint64) (had uint64, err error) {
 	if p.replica != nil {
 		return 0, ErrReplica
 	}
-	h, err := p.heard(site)
+	h, err := p.siteProgress(site)
 	if err != nil {
 		return 0, err
 	}
@@ -89,7 +89,7 @@ func (p *Partition) moved(site log.Site) (last uint64, moved bool, err error) {
 // sentAgain returns the name that the log has for an operation whose replica moved it to another site. The zero dot: the log does not have it.
 // moved reports whether the log lacks the operation by its old name, and the replica has moved it.
 func (p *Partition) sentAgain(op *log.Op) (as log.Dot, moved bool, err error) {
-	h, err := p.heard(op.Dot.Site)
+	h, err := p.siteProgress(op.Dot.Site)
 	if err != nil || op.Dot.Seq <= h.seq {
 		return as, false, err
 	}
@@ -136,7 +136,7 @@ func (p *Partition) givenBack(op *log.Op) (was log.Op, found bool, err error) {
 		}
 		last := binary.BigEndian.Uint64(value)
 		dot := log.Dot{Site: log.Site(binary.BigEndian.Uint32(key[len(key)-4:])), Seq: last + op.Dot.Seq}
-		h, err := p.heard(dot.Site)
+		h, err := p.siteProgress(dot.Site)
 		if err == nil && dot.Seq <= h.seq {
 			return true
 		}

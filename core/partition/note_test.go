@@ -24,7 +24,7 @@ func goldenOf[T any](g *proof.Golden, name string, x *T, encode func([]byte, *T)
 func TestGolden(t *testing.T) {
 	var g proof.Golden
 	goldenOf(&g, "token", &Token{}, encodeToken, decodeToken)
-	goldenOf(&g, "note", &note{}, encodeNote, decodeNote)
+	goldenOf(&g, "note", &replicaState{}, encodeReplicaState, decodeReplicaState)
 	goldenOf(&g, "conflict", &Conflict{Op: log.Op{Body: &log.InputDelete{}}}, encodeConflict, readConflict)
 	goldenOf(&g, "kept entry", &keptEntry{}, encodeKeptEntry, decodeKeptEntry)
 	goldenOf(&g, "life", &lifeBytes{}, encodeLifeBytes, decodeLifeBytes)

@@ -58,9 +58,9 @@ type Partition struct {
 	last uint64 // sequence number of our site's last operation
 
 	// Fields that folding guards.
-	fold *fold.Fold
-	tx   *kv.Overlay
-	tidy bool // something may be owed
+	fold       *fold.Fold
+	tx         *kv.Overlay
+	cleanupDue bool // something may be owed
 
 	// Fields that showing guards. A holder of folding may read them, too.
 	seq    uint64  // last entry of log that was folded
@@ -70,9 +70,9 @@ type Partition struct {
 	closed error   // why it takes nothing more; nil: it does
 	shut   bool    // not even what was appended is folded
 
-	trim        trimState          // guarded by trimming
-	tickets     map[uint64]*ticket // by their first entry; guarded by waiting
-	remoteSites map[log.Site]heard // what this process appended of other sites; guarded by hearing
+	trim        trimState                 // guarded by trimming
+	tickets     map[uint64]*ticket        // by their first entry; guarded by waiting
+	remoteSites map[log.Site]siteProgress // what this process appended of other sites; guarded by hearing
 }
 
 // ticket is a Submit that waits for its verdicts.
@@ -90,7 +90,7 @@ func Open(o Options) (*Partition, error) {
 	o.Retention.defaults()
 	p := &Partition{
 		o: o, clock: log.NewClock(o.Clock), fold: fold.NewUpTo(o.App, o.Rules), tx: kv.NewOverlay(o.Store),
-		tidy: true, tickets: map[uint64]*ticket{}, remoteSites: map[log.Site]heard{},
+		cleanupDue: true, tickets: map[uint64]*ticket{}, remoteSites: map[log.Site]siteProgress{},
 	}
 	err := p.openReplica()
 	if err == nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// mayWait is why n more operations of a replica cannot be made.
-func (p *Partition) mayWait(site log.Site, n int) error {
+// checkOutboxLimit is why n more operations of a replica cannot be made.
+func (p *Partition) checkOutboxLimit(site log.Site, n int) error {
 	if p.replica == nil {
 		return nil
 	}
@@ -49,7 +49,7 @@ func (p *Partition) foldPending() error {
 	if err := p.apply(change{indexed: out, analysed: analysed, watched: withoutDeletions(out), moved: func() { p.seq, p.at = last, at }}); err != nil {
 		return err
 	}
-	p.hand(first, verdicts)
+	p.notifyWatcher(first, verdicts)
 	return nil
 }
 

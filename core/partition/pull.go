@@ -142,7 +142,7 @@ func (p *Partition) pull(r *Run) ([]OpVerdict, error) {
 	if r.Attach != nil {
 		var beside kv.Batch
 		r.Attach(&beside)
-		if err := m.comes(&beside); err != nil {
+		if err := m.noteNewDerived(&beside); err != nil {
 			return nil, err
 		}
 		replay(p.tx, &beside)
@@ -162,8 +162,8 @@ func (p *Partition) pull(r *Run) ([]OpVerdict, error) {
 	return m.verdicts, m.finish()
 }
 
-// comes notes the derived records of a batch that the store lacks.
-func (m *mix) comes(beside *kv.Batch) error {
+// noteNewDerived notes the derived records of a batch that the store lacks.
+func (m *pullBatch) noteNewDerived(beside *kv.Batch) error {
 	p := m.p
 	all, _ := p.o.App.Range()
 	for op := range beside.Each {
@@ -176,7 +176,7 @@ func (m *mix) comes(beside *kv.Batch) error {
 			return err
 		}
 		if err != nil {
-			m.came = append(m.came, catalog.Pair{Key: bytes.Clone(key)})
+			m.derivedKeys = append(m.derivedKeys, catalog.Pair{Key: bytes.Clone(key)})
 		}
 	}
 	return nil
@@ -196,11 +196,11 @@ func replay(w kv.Writer, b *kv.Batch) {
 	}
 }
 
-// mix makes the batch of a Pull: what was pending is taken back, the entries are folded, and what is
+// pullBatch makes the batch of a Pull: what was pending is taken back, the entries are folded, and what is
 // pending still is folded again.
-type mix struct {
+type pullBatch struct {
 	p         *Partition
-	note      note
+	note      replicaState
 	confirmed uint64          // last own operation in the log
 	undone    bool            // there was something to take back
 	ords      map[uint32]bool // of inputs that may have changed
@@ -209,21 +209,21 @@ type mix struct {
 	lives     []Life // that made the entries of our site
 	rewritten bool   // the state was changed otherwise than by entries
 
-	derived map[uint32]bool // inputs whose derived records came
-	came    []catalog.Pair  // derived records that came with entries, of any site: only keys
-	large   *large          // a snapshot that takes more than one batch; nil: none does
-	renewed *renewed        // the outbox under another site; nil: the site stays
-	blank   bool            // there was no input
-	other   bool            // the snapshot belongs to another log, in which ordinals belong to other inputs
-	adopted []fold.Change   // inputs that came then, instead of ords
+	derived     map[uint32]bool // inputs whose derived records came
+	derivedKeys []catalog.Pair  // derived records that came with entries, of any site: only keys
+	large       *large          // a snapshot that takes more than one batch; nil: none does
+	renewed     *renewed        // the outbox under another site; nil: the site stays
+	blank       bool            // there was no input
+	other       bool            // the snapshot belongs to another log, in which ordinals belong to other inputs
+	adopted     []fold.Change   // inputs that came then, instead of ords
 }
 
-func (p *Partition) newMix() *mix {
+func (p *Partition) newMix() *pullBatch {
 	p.tx.Reset(p.o.Store)
-	return &mix{p: p, ords: map[uint32]bool{}, derived: map[uint32]bool{}, note: p.replica.note}
+	return &pullBatch{p: p, ords: map[uint32]bool{}, derived: map[uint32]bool{}, note: p.replica.replicaState}
 }
 
-func (m *mix) undo() error {
+func (m *pullBatch) undo() error {
 	p := m.p
 	m.confirmed = p.replica.confirmed
 	m.undone = m.confirmed < p.seq
@@ -231,7 +231,7 @@ func (m *mix) undo() error {
 }
 
 // entries folds those of the log.
-func (m *mix) entries(entries []log.Entry) error {
+func (m *pullBatch) entries(entries []log.Entry) error {
 	p := m.p
 	if len(entries) == 0 {
 		return nil
@@ -269,7 +269,7 @@ func (m *mix) entries(entries []log.Entry) error {
 }
 
 // noteVerdicts notes the log's word on our operations.
-func (m *mix) noteVerdicts(entries []log.Entry, verdicts []fold.Verdict, own []int) error {
+func (m *pullBatch) noteVerdicts(entries []log.Entry, verdicts []fold.Verdict, own []int) error {
 	p := m.p
 	var ops []log.Op // of them those that the outbox has still
 	err := p.own(m.confirmed, entries[own[len(own)-1]].Op.Dot.Seq, func(op log.Op) bool {
@@ -282,7 +282,7 @@ func (m *mix) noteVerdicts(entries []log.Entry, verdicts []fold.Verdict, own []i
 	for _, i := range own {
 		c := Conflict{Op: entries[i].Op, Seq: entries[i].Seq, Verdict: verdicts[i]}
 		if len(ops) > 0 && ops[0].Dot == c.Op.Dot {
-			if err := m.here(&c.Op, &ops[0]); err != nil {
+			if err := m.checkLocal(&c.Op, &ops[0]); err != nil {
 				return err
 			}
 			c.Op, ops = ops[0], ops[1:]
@@ -295,16 +295,16 @@ func (m *mix) noteVerdicts(entries []log.Entry, verdicts []fold.Verdict, own []i
 			p.tx.Put(conflictKey(p.o.App, c.Op.Dot), c.encode())
 		}
 		if c.Verdict.Code != fold.OK {
-			oweFor(p.tx, p.o.App, c.Op.Body)
+			scheduleCleanup(p.tx, p.o.App, c.Op.Body)
 		}
 		m.confirmed = c.Op.Dot.Seq
 	}
 	return nil
 }
 
-// here holds an entry to the operation of its name that was made here. If the same life made both, its clock and what it names may differ: the
+// checkLocal holds an entry to the operation of its name that was made here. If the same life made both, its clock and what it names may differ: the
 // origin may have set its clock back and renamed what it names.
-func (m *mix) here(entry, own *log.Op) error {
+func (m *pullBatch) checkLocal(entry, own *log.Op) error {
 	p := m.p
 	ours, err := p.lifeAt(own.Dot.Site, own.Dot.Seq)
 	mine := *own
@@ -341,8 +341,8 @@ func nameless(data []byte) []byte {
 	return log.Encode(nil, &op)
 }
 
-// oweFor notes that what was written with an operation may go.
-func oweFor(w kv.Writer, app catalog.AppID, body log.Body) {
+// scheduleCleanup notes that what was written with an operation may go.
+func scheduleCleanup(w kv.Writer, app catalog.AppID, body log.Body) {
 	switch b := body.(type) {
 	case *log.InputCreate:
 		if !b.Blob.IsZero() {
@@ -354,7 +354,7 @@ func oweFor(w kv.Writer, app catalog.AppID, body log.Body) {
 }
 
 // finish folds what is pending still, and makes it all visible.
-func (m *mix) finish() error {
+func (m *pullBatch) finish() error {
 	p := m.p
 	if m.rewritten {
 		p.dropGone(p.tx)
@@ -363,7 +363,7 @@ func (m *mix) finish() error {
 	if err := m.renew(); err != nil {
 		return err
 	}
-	pending, err := m.again()
+	pending, err := m.refoldPending()
 	if err != nil {
 		return err
 	}
@@ -386,7 +386,7 @@ func (m *mix) finish() error {
 	}
 	p.tx.Put(noteKey(p.o.App), m.note.encode())
 	c.moved = func() {
-		p.replica.note, p.replica.confirmed = m.note, m.confirmed
+		p.replica.replicaState, p.replica.confirmed = m.note, m.confirmed
 		p.at = h.Seq
 		p.unpin()
 		if m.renewed != nil {
@@ -416,7 +416,7 @@ func (m *mix) finish() error {
 }
 
 // turned gives the replica another site while the batch becomes visible.
-func (m *mix) turned() {
+func (m *pullBatch) turned() {
 	p, n := m.p, uint64(len(m.renewed.ops))
 	m.renewed.restarted()
 	p.seq, p.last = n, n
@@ -428,8 +428,8 @@ func (m *mix) turned() {
 	clear(p.tickets) // they have their verdicts
 }
 
-// again folds the operations that are pending still, and notes how to take them back.
-func (m *mix) again() (out fold.Outcome, err error) {
+// refoldPending folds the operations that are pending still, and notes how to take them back.
+func (m *pullBatch) refoldPending() (out fold.Outcome, err error) {
 	p := m.p
 	var entries []log.Entry
 	if m.renewed != nil {
@@ -462,7 +462,7 @@ func (m *mix) again() (out fold.Outcome, err error) {
 
 // net returns the changes of the inputs between the visible state and the next one, and the changes for the watcher, which contain only
 // deletions by the log.
-func (m *mix) net(pending fold.Outcome) (changes, watched fold.Outcome, err error) {
+func (m *pullBatch) net(pending fold.Outcome) (changes, watched fold.Outcome, err error) {
 	p := m.p
 	if !m.undone && !m.rewritten && len(pending.Changes) == 0 && !pending.DeletedAll {
 		return m.log, m.log, nil
@@ -517,7 +517,7 @@ func (m *mix) net(pending fold.Outcome) (changes, watched fold.Outcome, err erro
 }
 
 // change is net, and the inputs whose derived records came.
-func (m *mix) change(pending fold.Outcome) (c change, err error) {
+func (m *pullBatch) change(pending fold.Outcome) (c change, err error) {
 	if c.indexed, c.watched, err = m.net(pending); err != nil {
 		return c, err
 	}
@@ -540,15 +540,15 @@ func (m *mix) change(pending fold.Outcome) (c change, err error) {
 }
 
 // noteIndexable notes stored inputs without a derived record if their record arrived with another input of the same picture.
-func (m *mix) noteIndexable(r catalog.Reader, changes []fold.Change) error {
-	if len(m.came) == 0 {
+func (m *pullBatch) noteIndexable(r catalog.Reader, changes []fold.Change) error {
+	if len(m.derivedKeys) == 0 {
 		return nil
 	}
 	indexed := map[uint32]bool{}
 	for _, c := range changes {
 		indexed[ordOf(c)] = true
 	}
-	return catalog.Derives(r, m.came, func(ord uint32) {
+	return catalog.Derives(r, m.derivedKeys, func(ord uint32) {
 		if !indexed[ord] {
 			m.derived[ord] = true
 		}

@@ -28,7 +28,7 @@ import (
 // Errors: ErrChunk, kv.ErrNewer for rules of another version, kv.ErrCorrupt for a snapshot with a wrong digest, ErrSite, ErrReplica and
 // those of kv. Except for errors of kv, nothing has changed then.
 func (p *Partition) Rebase(ctx context.Context, s Snapshot) error {
-	return p.replace(ctx, "rebase", func(m *mix) error {
+	return p.replace(ctx, "rebase", func(m *pullBatch) error {
 		if err := m.adopt(ctx, &s); err != nil {
 			return err
 		}
@@ -45,14 +45,14 @@ func (p *Partition) Rebase(ctx context.Context, s Snapshot) error {
 			}
 		}
 		m.note.cursor, m.note.seal = at, bytes.Clone(s.Seal)
-		return m.passedOver(s.FirstForeign)
+		return m.findSkipped(s.FirstForeign)
 	})
 }
 
 // Repair writes keys of the confirmed state as the origin has them at entry seq, which must be the cursor's. Keys are without the
 // application's id; a nil value deletes the key. Errors: ErrCursor, catalog.ErrOrder, kv.ErrCorrupt, ErrReplica and those of kv.
 func (p *Partition) Repair(ctx context.Context, seq uint64, keys []catalog.Pair) error {
-	return p.replace(ctx, "repair", func(m *mix) error {
+	return p.replace(ctx, "repair", func(m *pullBatch) error {
 		if m.note.cursor.Seq != seq {
 			return fmt.Errorf("repair of entry %d with the cursor at %d: %w", seq, m.note.cursor.Seq, ErrCursor)
 		}
@@ -71,7 +71,7 @@ func (p *Partition) Repair(ctx context.Context, seq uint64, keys []catalog.Pair)
 }
 
 // replace makes a batch of a confirmed state that do changes, as Pull makes one of entries.
-func (p *Partition) replace(ctx context.Context, what string, do func(m *mix) error) error {
+func (p *Partition) replace(ctx context.Context, what string, do func(m *pullBatch) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -103,15 +103,15 @@ func (p *Partition) replace(ctx context.Context, what string, do func(m *mix) er
 	}
 	p.forget() // cached facts of the previous state are invalid
 	if err != nil {
-		return fmt.Errorf("%s: %w", what, errors.Join(err, m.mend()))
+		return fmt.Errorf("%s: %w", what, errors.Join(err, m.rollBack()))
 	}
 	return nil
 }
 
-func (m *mix) adopter() *catalog.Adopter { return catalog.Adopt(m.p.tx, m.p.o.App, m.changed) }
+func (m *pullBatch) adopter() *catalog.Adopter { return catalog.Adopt(m.p.tx, m.p.o.App, m.changed) }
 
 // changed notes an input that is adopted.
-func (m *mix) changed(ord uint32, after *catalog.Input) {
+func (m *pullBatch) changed(ord uint32, after *catalog.Input) {
 	if m.blank {
 		m.adopted = append(m.adopted, fold.Change{After: after})
 	} else {
@@ -120,7 +120,7 @@ func (m *mix) changed(ord uint32, after *catalog.Input) {
 }
 
 // adopt replaces the confirmed state by that of a snapshot.
-func (m *mix) adopt(ctx context.Context, s *Snapshot) error {
+func (m *pullBatch) adopt(ctx context.Context, s *Snapshot) error {
 	if s.Fold > m.p.o.Rules {
 		return fmt.Errorf("snapshot with fold rules of version %d: %w", s.Fold, fold.ErrNewer)
 	}
@@ -152,7 +152,7 @@ func (m *mix) adopt(ctx context.Context, s *Snapshot) error {
 }
 
 // begin is adopt for a store without inputs. It writes derived records first, so that each input is indexed completely, once.
-func (m *mix) begin(s *Snapshot, derived where) (err error) {
+func (m *pullBatch) begin(s *Snapshot, derived derivedChunks) (err error) {
 	for i := derived.from; i < len(s.Chunks) && err == nil; i++ {
 		if !s.placed(i) {
 			err = m.take(s, i, func(pairs []catalog.Pair) error {
@@ -177,7 +177,7 @@ func ofState(pairs []catalog.Pair) []catalog.Pair {
 }
 
 // differ is adopt for a store with inputs. It writes only differences.
-func (m *mix) differ(s *Snapshot) (err error) {
+func (m *pullBatch) differ(s *Snapshot) (err error) {
 	a, state := m.adopter(), catalog.Read(m.p.tx, m.p.o.App)
 	for i := 0; i < len(s.Chunks) && err == nil; i++ {
 		err = m.take(s, i, func(pairs []catalog.Pair) error {
@@ -195,13 +195,13 @@ func (m *mix) differ(s *Snapshot) (err error) {
 }
 
 // take calls do with the keys of one chunk, and then frees memory for the next.
-func (m *mix) take(s *Snapshot, i int, do func([]catalog.Pair) error) error {
+func (m *pullBatch) take(s *Snapshot, i int, do func([]catalog.Pair) error) error {
 	pairs, err := s.pairs(i)
 	if err == nil {
 		err = do(pairs)
 	}
 	if err == nil && m.large != nil && len(m.p.tx.Batch().Bytes()) > m.p.replica.batch {
-		err = m.spill()
+		err = m.flush()
 	}
 	if err != nil {
 		return fmt.Errorf("chunk %d: %w", i, err)
@@ -210,7 +210,7 @@ func (m *mix) take(s *Snapshot, i int, do func([]catalog.Pair) error) error {
 }
 
 // noInputs reports whether the state has no input, with and without pending operations.
-func (m *mix) noInputs() (none bool, err error) {
+func (m *pullBatch) noInputs() (none bool, err error) {
 	none = true
 	for _, r := range []kv.Reader{m.p.o.Store, m.p.tx} {
 		if err == nil {
@@ -237,11 +237,11 @@ func (s *Snapshot) pairs(i int) ([]catalog.Pair, error) {
 	return pairs, err
 }
 
-// where gives the chunks of a snapshot with derived records: they start in chunk from, and state ends before chunk before.
-type where struct{ from, before int }
+// derivedChunks gives the chunks of a snapshot with derived records: they start in chunk from, and state ends before chunk before.
+type derivedChunks struct{ from, before int }
 
 // verify holds the chunks that will be read to their hashes, and the state in them to its digest.
-func (m *mix) verify(ctx context.Context, s *Snapshot) (derived where, err error) {
+func (m *pullBatch) verify(ctx context.Context, s *Snapshot) (derived derivedChunks, err error) {
 	digest := fold.NewSummer()
 	var h catalog.Header
 	derived.from = len(s.Chunks)
@@ -290,7 +290,7 @@ func (s *Snapshot) size() (n uint64) {
 }
 
 // known is the last operation of ours that the confirmed state knows of.
-func (m *mix) known() (uint64, error) {
+func (m *pullBatch) known() (uint64, error) {
 	if m.note.site == 0 {
 		return 0, nil
 	}
@@ -302,8 +302,8 @@ func (m *mix) known() (uint64, error) {
 	return own, err
 }
 
-// passedOver looks for our operations that the snapshot knows of and we have no verdict on. theirs is the first one that another life may have made.
-func (m *mix) passedOver(theirs uint64) error {
+// findSkipped looks for our operations that the snapshot knows of and we have no verdict on. theirs is the first one that another life may have made.
+func (m *pullBatch) findSkipped(theirs uint64) error {
 	p := m.p
 	before := m.confirmed
 	var err error
@@ -334,7 +334,7 @@ func (m *mix) passedOver(theirs uint64) error {
 
 // refold folds an operation again over the snapshot's state, without changing it, to see whether it had the effect
 // that it was meant to have.
-func (m *mix) refold(op log.Op) (c Conflict, is bool, err error) {
+func (m *pullBatch) refold(op log.Op) (c Conflict, is bool, err error) {
 	switch op.Body.(type) {
 	case *log.InputDelete, *log.InputDeleteAll, *log.ModelDelete, *log.ModelDeleteAll, *log.VersionDelete, *log.WorkflowDelete, *log.Feedback:
 		return c, false, nil // a deleted thing has the intended state; feedback leaves no trace to look for
@@ -377,7 +377,7 @@ func appends(body log.Body) bool {
 }
 
 // changes reports whether a batch changes a record: anything but where the fold stands.
-func (m *mix) changes(b *kv.Batch) (bool, error) {
+func (m *pullBatch) changes(b *kv.Batch) (bool, error) {
 	for _, op := range operations(b) {
 		if catalog.Position(m.p.o.App, op.Key) {
 			continue

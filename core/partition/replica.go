@@ -68,7 +68,7 @@ type replica struct {
 	limit uint64
 	batch int
 	keep  uint64
-	note
+	replicaState
 	pending   *fold.Fold // of own operations, over the visible state
 	confirmed uint64     // last own operation that was folded from the log
 	noted     log.Site   // whose operations this life is noted to make; 0: none
@@ -77,10 +77,10 @@ type replica struct {
 	parted    uint64     // first own operation for which the log has another one; 0: none was seen
 }
 
-// note is the record of a replica's place. It is written in the batch that changes the place.
+// replicaState is the record of a replica's place. It is written in the batch that changes the place.
 //
 //field:message
-type note struct {
+type replicaState struct {
 	cursor Cursor   `wire:"+0"`
 	site   log.Site `wire:"5"`
 	acked  []acked  `wire:"6"` // own operations in the log that may not be stable, oldest first
@@ -99,11 +99,11 @@ type acked struct {
 // maxAcked bounds how finely is known when own operations are stable.
 const maxAcked = 256
 
-func (n *note) encode() []byte { return encodeNote(nil, n) }
+func (n *replicaState) encode() []byte { return encodeReplicaState(nil, n) }
 
 // ack notes that own operations are in the log. When there are many such notes, two become the later
 // one: operations are kept longer then, never shorter.
-func (n *note) ack(a acked) {
+func (n *replicaState) ack(a acked) {
 	if len(n.acked) >= maxAcked {
 		n.acked = slices.Delete(n.acked, 0, 1)
 	}
@@ -112,7 +112,7 @@ func (n *note) ack(a acked) {
 
 // settled takes off the notes of operations that are stable, and returns the last of them; 0:
 // none became so.
-func (n *note) settled() (own uint64) {
+func (n *replicaState) settled() (own uint64) {
 	for len(n.acked) > 0 && n.acked[0].seq <= n.cursor.Stable {
 		own = n.acked[0].local
 		n.acked = n.acked[1:]
@@ -153,10 +153,10 @@ func (p *Partition) openReplica() error {
 		r.keep = defaultKeep
 	}
 	if known {
-		if r.note, err = decodeNote(data); err != nil {
+		if r.replicaState, err = decodeReplicaState(data); err != nil {
 			return fmt.Errorf("replica: %w", err)
 		}
-		r.note.seal = bytes.Clone(r.note.seal) // it borrows from the store
+		r.replicaState.seal = bytes.Clone(r.replicaState.seal) // it borrows from the store
 	}
 	p.replica = r
 	if err := p.lease(p.o.Replica.Site); err != nil {
@@ -190,14 +190,14 @@ func (p *Partition) lease(site log.Site) error {
 	case r.site != 0, site == log.Origin:
 		return fmt.Errorf("site %d instead of %d: %w", site, r.site, ErrSite)
 	}
-	n := r.note
+	n := r.replicaState
 	n.site = site
 	var b kv.Batch
 	b.Put(noteKey(p.o.App), n.encode())
 	err := kv.Sync(p.o.Store, &b)
 	if err == nil {
 		defer p.locks.take(showing).unlock()
-		r.note = n
+		r.replicaState = n
 	}
 	return err
 }

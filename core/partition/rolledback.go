@@ -58,9 +58,9 @@ func (p *Partition) rolledBack() (r rolled, err error) {
 	return r, errors.Join(err, failed)
 }
 
-// Meant has operations name lost ones by the names that they have now. A replica has made them before it knew of a rollback of the disk. back are
+// ResolveNames has operations name lost ones by the names that they have now. A replica has made them before it knew of a rollback of the disk. back are
 // entries that are about to be taken back with them: the log may have one of those by the name of another site.
-func (p *Partition) Meant(ops []log.Op, back ...log.Entry) error {
+func (p *Partition) ResolveNames(ops []log.Op, back ...log.Entry) error {
 	if _, restored := p.log.Renewed(); !restored {
 		return nil
 	}

@@ -94,7 +94,7 @@ func TestRolledBack(t *testing.T) {
 				_ = v.Close()
 			}
 			pending := []log.Op{{Dot: log.Dot{Site: 9, Seq: 2}, At: 1, Body: &log.InputDelete{Input: a}}} // made before the rollback was found
-			if err := p.Meant(pending); err != nil {
+			if err := p.ResolveNames(pending); err != nil {
 				t.Fatal(err)
 			}
 			if _, _, err := p.Accept(t.Context(), pending, nil); err != nil {
@@ -139,7 +139,7 @@ func TestRolledBackNames(t *testing.T) {
 	}
 	for site, input := range map[log.Site]log.Dot{8: lost, 9: newer} {
 		ops := []log.Op{{Dot: log.Dot{Site: site, Seq: 1}, Body: &log.InputDelete{Input: input}}}
-		if err := p.Meant(ops); err != nil {
+		if err := p.ResolveNames(ops); err != nil {
 			t.Fatal(err)
 		}
 		if _, _, err := p.Accept(t.Context(), ops, nil); err != nil {

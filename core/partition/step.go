@@ -69,7 +69,7 @@ func (p *Partition) stepRetention(ctx context.Context, now time.Time) error {
 // stepTidy tidies a little, if everything that was appended is folded.
 func (p *Partition) stepTidy() (more bool, err error) {
 	defer p.locks.take(appending | folding).unlock()
-	if !p.tidy || p.shut {
+	if !p.cleanupDue || p.shut {
 		return false, nil
 	}
 	if p.seq < p.log.Appended() {
@@ -78,7 +78,7 @@ func (p *Partition) stepTidy() (more bool, err error) {
 	if p.replica != nil && p.replica.confirmed < p.seq {
 		return false, nil // what pending operations delete may come back
 	}
-	if waits, err := p.waits(); err != nil || waits {
+	if waits, err := p.hasStagedDerived(); err != nil || waits {
 		return false, err
 	}
 	p.tx.Reset(p.o.Store)
@@ -90,7 +90,7 @@ func (p *Partition) stepTidy() (more bool, err error) {
 			return false, err
 		}
 	}
-	p.tidy = more
+	p.cleanupDue = more
 	return more, nil
 }
 
@@ -180,7 +180,7 @@ func (p *Partition) Forget(base [32]byte) error {
 	}
 	var b kv.Batch
 	catalog.OweBase(&b, p.o.App, base)
-	p.tidy = true
+	p.cleanupDue = true
 	return p.o.Store.Apply(&b)
 }
 

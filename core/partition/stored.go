@@ -122,13 +122,13 @@ func (p *Partition) Keep(r *Run, before log.Chain, snapshot uint64) error {
 	defer p.locks.take(showing).unlock()
 	err := p.o.Store.Apply(p.tx.Batch())
 	if err == nil {
-		p.replica.note = m.note
+		p.replica.replicaState = m.note
 	}
 	return err
 }
 
 // keepRun keeps the entries of a run, the oldest as long as there is room.
-func (m *mix) keepRun(r *Run, before log.Chain) error {
+func (m *pullBatch) keepRun(r *Run, before log.Chain) error {
 	if r.Epoch != m.note.kept.epoch {
 		if err := m.beginRun(r.Epoch, r.To); err != nil {
 			return err
@@ -166,7 +166,7 @@ func chainBefore(r *Run, at Cursor) log.Chain {
 }
 
 // boundKept drops the oldest entries beyond the bound.
-func (m *mix) boundKept() error {
+func (m *pullBatch) boundKept() error {
 	n := &m.note.kept
 	most := m.p.replica.keep
 	if n.bytes <= most {
@@ -179,7 +179,7 @@ func (m *mix) boundKept() error {
 func always() bool { return true }
 
 // dropKept drops kept entries of a range, oldest first, while more reports true.
-func (m *mix) dropKept(lo, hi []byte, more func() bool) error {
+func (m *pullBatch) dropKept(lo, hi []byte, more func() bool) error {
 	n := &m.note.kept
 	var keys [][]byte
 	err := m.p.tx.Scan(lo, hi, func(key, value []byte) bool {
@@ -197,7 +197,7 @@ func (m *mix) dropKept(lo, hi []byte, more func() bool) error {
 }
 
 // forgetKept drops what is stable.
-func (m *mix) forgetKept() error {
+func (m *pullBatch) forgetKept() error {
 	p, n := m.p, &m.note
 	if n.cursor.Stable <= p.replica.cursor.Stable && n.cursor.Epoch == p.replica.cursor.Epoch {
 		return nil
@@ -227,7 +227,7 @@ func (m *mix) forgetKept() error {
 }
 
 // beginRun begins another run of kept entries, unless the last one has the epoch: the log may continue differently from the backup.
-func (m *mix) beginRun(epoch log.Epoch, at uint64) error {
+func (m *pullBatch) beginRun(epoch log.Epoch, at uint64) error {
 	k := &m.note.kept
 	if k.epoch != epoch {
 		*k = keeping{run: k.run + 1, bytes: k.bytes, epoch: epoch}
@@ -242,7 +242,7 @@ func (m *mix) beginRun(epoch log.Epoch, at uint64) error {
 }
 
 // leave keeps the operations of the site that the replica leaves, up to one: they are in the log, and may not be stable.
-func (m *mix) leave(last uint64) error {
+func (m *pullBatch) leave(last uint64) error {
 	p, site := m.p, m.note.site
 	if last < p.log.Floor() {
 		return nil
@@ -278,7 +278,7 @@ func (p *Partition) KeptOf() log.Epoch {
 	if p.replica == nil {
 		return log.Epoch{}
 	}
-	return p.replica.note.kept.epoch
+	return p.replica.replicaState.kept.epoch
 }
 
 // KeptFrom returns the first kept entry that an origin may lack whose log was restored from a backup of entry backup, with the
@@ -327,7 +327,7 @@ func (p *Partition) LastKept() (k StoredEntry, sealed bool, err error) {
 	if p.replica == nil {
 		return StoredEntry{}, false, ErrReplica
 	}
-	n := &p.replica.note
+	n := &p.replica.replicaState
 	sealed = k.At.Run == n.kept.run && len(k.Seal) > 0
 	if len(n.seal) > 0 && (!sealed || k.At.Seq < n.cursor.Seq) {
 		return StoredEntry{At: KeptAt{n.kept.run, n.cursor.Seq}, Before: n.cursor.Chain, Seal: n.seal}, true, errors.Join(err, failed)

@@ -72,7 +72,7 @@ func (p *Partition) append(who Who, bodies []log.Body, also func(*kv.Batch)) (fi
 		return 0, made, nil, nil, err
 	}
 	site := p.Site()
-	if err := p.mayWait(site, len(bodies)); err != nil {
+	if err := p.checkOutboxLimit(site, len(bodies)); err != nil {
 		return 0, made, nil, nil, err
 	}
 	ops := make([]log.Op, len(bodies))
@@ -198,7 +198,7 @@ func (p *Partition) foldRun() error {
 	}}); err != nil {
 		return err
 	}
-	p.hand(entries[0].Seq, verdicts)
+	p.notifyWatcher(entries[0].Seq, verdicts)
 	return nil
 }
 
@@ -323,7 +323,7 @@ func (p *Partition) apply(c change) error {
 	}
 	c.moved()
 	p.moves++
-	p.tidy = true
+	p.cleanupDue = true
 	return nil
 }
 
@@ -343,8 +343,8 @@ func (p *Partition) drop(first uint64, t *ticket) {
 	}
 }
 
-// hand gives the verdicts on the entries from first on to who waits for them.
-func (p *Partition) hand(first uint64, verdicts []fold.Verdict) {
+// notifyWatcher gives the verdicts on the entries from first on to who waits for them.
+func (p *Partition) notifyWatcher(first uint64, verdicts []fold.Verdict) {
 	defer p.locks.take(waiting).unlock()
 	end := first + uint64(len(verdicts))
 	for start, t := range p.tickets {

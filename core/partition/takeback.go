@@ -173,7 +173,7 @@ func (p *Partition) hear(ops []log.Op) {
 			p.last = d.Seq
 			continue
 		}
-		p.remoteSites[d.Site] = heard{seq: d.Seq, at: ops[i].At}
+		p.remoteSites[d.Site] = siteProgress{seq: d.Seq, at: ops[i].At}
 	}
 }
 
@@ -222,7 +222,7 @@ func (p *Partition) sort(b *Back) (*taking, error) {
 		}
 	}
 	had := map[log.Site]uint64{}
-	var made made
+	var made madeByEntries
 	for i := range b.Entries {
 		op := &b.Entries[i].Op
 		d := op.Dot
@@ -281,7 +281,7 @@ func (p *Partition) sort(b *Back) (*taking, error) {
 }
 
 // meets finds an operation that its replica sends again as another site. as is the name by which the log has it; zero: not yet.
-func (t *taking) meets(op *log.Op, as log.Dot, made *made) error {
+func (t *taking) meets(op *log.Op, as log.Dot, made *madeByEntries) error {
 	if as == (log.Dot{}) {
 		t.lose(op, "its replica sends it again as another site")
 		return nil
@@ -295,9 +295,9 @@ func (t *taking) meets(op *log.Op, as log.Dot, made *made) error {
 	return err
 }
 
-// made are deletions of the inputs and models that entries make. A later entry deletes those in deleted with all others. It may not do so in
+// madeByEntries are deletions of the inputs and models that entries make. A later entry deletes those in deleted with all others. It may not do so in
 // this log: the log has that entry already, perhaps before them, or takes it now, but not them.
-type made struct{ inputs, models, deleted []doomed }
+type madeByEntries struct{ inputs, models, deleted []doomed }
 
 // doomed is the deletion of a thing that an entry makes.
 type doomed struct {
@@ -306,7 +306,7 @@ type doomed struct {
 }
 
 // add adds an entry. known reports whether the log had it before, and taken whether the log takes it now.
-func (m *made) add(dot log.Dot, body log.Body, known, taken bool) {
+func (m *madeByEntries) add(dot log.Dot, body log.Body, known, taken bool) {
 	switch body.(type) {
 	case *log.InputCreate:
 		m.inputs = append(m.inputs, doomed{&log.InputDelete{Input: dot}, known || taken})
@@ -320,7 +320,7 @@ func (m *made) add(dot log.Dot, body log.Body, known, taken bool) {
 }
 
 // all returns what is left of things when an entry deletes all of them.
-func (m *made) all(things []doomed, known, taken bool) []doomed {
+func (m *madeByEntries) all(things []doomed, known, taken bool) []doomed {
 	if !known && !taken {
 		return things
 	}
@@ -339,8 +339,8 @@ func (p *Partition) live(deletions []doomed) (out []log.Body, err error) {
 		body := d.body
 		dot, name := subject(body)
 		if _, err = name(r, dot); errors.Is(err, catalog.ErrNotFound) {
-			var h heard
-			if h, err = p.heard(dot.Site); err == nil && dot.Seq > h.seq {
+			var h siteProgress
+			if h, err = p.siteProgress(dot.Site); err == nil && dot.Seq > h.seq {
 				out = append(out, body)
 			}
 		} else if err == nil {
@@ -358,7 +358,7 @@ func (p *Partition) lastOf(site log.Site) (uint64, error) {
 	if site == p.o.Site {
 		return p.last, nil
 	}
-	h, err := p.heard(site)
+	h, err := p.siteProgress(site)
 	return h.seq, err
 }
 

@@ -259,7 +259,7 @@ func TestTakeBackRenamedLater(t *testing.T) {
 	at := log.HLC(clock().UnixMilli()) << 16
 	accept := func(p *partition.Partition, ops ...log.Op) {
 		t.Helper()
-		if err := p.Meant(ops); err != nil {
+		if err := p.ResolveNames(ops); err != nil {
 			t.Fatal(err)
 		}
 		if _, _, err := p.AcceptAgain(t.Context(), ops, ops, nil, nil); err != nil {

@@ -210,7 +210,7 @@ func (p *Partition) stepHorizon(ctx context.Context, now time.Time) error {
 	if to.Sub(h.Horizon.Time()) < every || to.UnixMilli() <= 0 {
 		return nil
 	}
-	due, err := p.reaches(to)
+	due, err := p.horizonAdvances(to)
 	if err != nil || !due {
 		return err
 	}
@@ -221,9 +221,9 @@ func (p *Partition) stepHorizon(ctx context.Context, now time.Time) error {
 	return err
 }
 
-// reaches reports whether a horizon would say anything: others write here, something else than the
+// horizonAdvances reports whether a horizon would say anything: others write here, something else than the
 // last one was written since, and the log has begun before it.
-func (p *Partition) reaches(to time.Time) (bool, error) {
+func (p *Partition) horizonAdvances(to time.Time) (bool, error) {
 	others := false
 	err := catalog.Read(p.o.Store, p.o.App).Writers(func(s log.Site) bool {
 		others = !p.MadeBy(s)

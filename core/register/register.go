@@ -110,7 +110,7 @@ type Register struct {
 	partition *partition.Partition // nil: another engine's on the same store
 	gallery   api.Gallery
 	listed    listed
-	tidy      tidying
+	tidy      cleanup
 	watchers  watchers
 	sites     struct {
 		mu    sync.Mutex

@@ -180,19 +180,19 @@ func (q *Queue) Done(ctx context.Context, now time.Time, r *Run, trouble error) 
 		trouble = r.Err()
 	}
 	lease := leaseOf(&r.version)
-	if outcome == nil && ctx.Err() == nil && !errors.Is(trouble, ErrUnready) && q.tried(lease) {
+	if outcome == nil && ctx.Err() == nil && !errors.Is(trouble, ErrNotAnalysed) && q.tried(lease) {
 		outcome = &Outcome{Result: log.VersionResult{Model: r.version.Model, Version: r.version.ID, Code: CodeTrouble}}
 		outcome.hold(&r.version)
 	}
 	if outcome == nil {
-		q.back(lease, now.Add(pause))
+		q.requeue(lease, now.Add(pause))
 		return trouble
 	}
 	if err := q.submit(ctx, outcome); err != nil {
-		q.back(lease, now.Add(pause))
+		q.requeue(lease, now.Add(pause))
 		return fmt.Errorf("result of version %q: %w", r.version.ID, err)
 	}
-	q.back(lease, time.Time{})
+	q.requeue(lease, time.Time{})
 	return trouble
 }
 
@@ -219,8 +219,8 @@ func (q *Queue) tried(lease log.Dot) bool {
 	return q.tries[lease] >= maxAttempts
 }
 
-// back notes that a version is no longer out, and when it may be again.
-func (q *Queue) back(lease log.Dot, later time.Time) {
+// requeue notes that a version is no longer out, and when it may be again.
+func (q *Queue) requeue(lease log.Dot, later time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	delete(q.out, lease)

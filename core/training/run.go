@@ -23,9 +23,9 @@ const (
 	CodeTrouble     = 21115 // anything else
 )
 
-// ErrUnready is returned by [Run.Err] when an input of the set has no embedding by the network
+// ErrNotAnalysed is returned by [Run.Err] when an input of the set has no embedding by the network
 // in use. It may have one later.
-var ErrUnready = errors.New("an input of the training set is not analysed yet")
+var ErrNotAnalysed = errors.New("an input of the training set is not analysed yet")
 
 // Models are the network whose embeddings are learned on; *predict.Set is one.
 type Models interface {
@@ -208,7 +208,7 @@ func (r *Run) share() float64 {
 // Outcome is how the run ended, nil before, and after an error.
 func (r *Run) Outcome() *Outcome { return r.outcome }
 
-// Err returns the reason why the run stopped: [ErrUnready], or an error of the store. The version is still pending then.
+// Err returns the reason why the run stopped: [ErrNotAnalysed], or an error of the store. The version is still pending then.
 func (r *Run) Err() error { return r.err }
 
 // gather reads the next embeddings.
@@ -241,7 +241,7 @@ func (r *Run) embedding(m *member) (in catalog.Input, e *predict.Embedding, err 
 	}
 	d, err := r.view.Derived(r.models.Base(), &in)
 	if errors.Is(err, catalog.ErrNotFound) {
-		return in, nil, fmt.Errorf("input %q: %w", in.ID, ErrUnready)
+		return in, nil, fmt.Errorf("input %q: %w", in.ID, ErrNotAnalysed)
 	}
 	if err != nil {
 		return in, nil, err

@@ -134,7 +134,7 @@ func (c *call) takeBack(p *partition.Partition, m *wire.Back, entries []log.Entr
 			fetched = append(fetched, ops[i])
 		}
 	}
-	err := p.Meant(fetched, entries...)
+	err := p.ResolveNames(fetched, entries...)
 	if err != nil {
 		return err
 	}

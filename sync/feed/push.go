@@ -53,7 +53,7 @@ func (c *call) push() (api.Response, error) {
 		return api.Response{}, err
 	}
 	if n := len(ops); n > 0 && ops[0].Dot.Seq <= m.Older {
-		if err := p.Meant(ops[:min(uint64(n), m.Older-ops[0].Dot.Seq+1)]); err != nil {
+		if err := p.ResolveNames(ops[:min(uint64(n), m.Older-ops[0].Dot.Seq+1)]); err != nil {
 			return api.Response{}, err
 		}
 	}

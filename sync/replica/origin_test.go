@@ -460,7 +460,7 @@ func (o *origin) push(body []byte) ([]byte, error) {
 		}
 	}
 	if n := len(ops); n > 0 && ops[0].Dot.Seq <= p.Older {
-		if err := o.part.Meant(ops[:min(uint64(n), p.Older-ops[0].Dot.Seq+1)]); err != nil {
+		if err := o.part.ResolveNames(ops[:min(uint64(n), p.Older-ops[0].Dot.Seq+1)]); err != nil {
 			return nil, err
 		}
 	}

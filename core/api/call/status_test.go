@@ -23,7 +23,7 @@ var internal = []string{
 	"partition.ErrChunk", "fold.ErrPrefix", "catalog.ErrOrder", "partition.ErrReplica", "partition.ErrRestored",
 	"partition.ErrSite", "partition.ErrCursor", "partition.ErrChain", "lang.ErrFormat", "predict.ErrBundle",
 	"predict.ErrEngine", "predict.ErrEmbedding", "predict.ErrNetwork", "nn.ErrUnsupported", "nn.ErrMemory", "nn.ErrInput",
-	"nn.ErrWork", "nn.ErrFormat", "training.ErrUnready", "train.ErrNoExamples", "train.ErrNoPositives", "train.ErrSingleClass",
+	"nn.ErrWork", "nn.ErrFormat", "training.ErrNotAnalysed", "train.ErrNoExamples", "train.ErrNoPositives", "train.ErrSingleClass",
 	"train.ErrHead", "train.ErrProblem", "hnsw.ErrCorrupt",
 }
 

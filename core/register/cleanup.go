@@ -12,8 +12,8 @@ import (
 	"github.com/sightline-dev/sightline/core/partition"
 )
 
-// tidying is the state of Step between two calls. It need not survive the process: a register that is opened checks all blobs once.
-type tidying struct {
+// cleanup is the state of Step between two calls. It need not survive the process: a register that is opened checks all blobs once.
+type cleanup struct {
 	mu       sync.Mutex  // held by the one Step
 	pictures blob.Tidy   // zero: pictures are tidied elsewhere
 	purge    atomic.Bool // deleted applications may hold something
