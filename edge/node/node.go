@@ -33,7 +33,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/sightline-dev/sightline/edge/keeper"
+	"github.com/sightline-dev/sightline/edge/supervisor"
 	"github.com/sightline-dev/sightline/origin/server"
 	"github.com/sightline-dev/sightline/origin/server/account"
 	"github.com/sightline-dev/sightline/origin/server/cli"
@@ -153,7 +153,7 @@ func (n *Node) watch(ctx context.Context, env *server.Env, s *server.Settings, l
 		}
 	}
 	defer l.Close()
-	socket, ok := l.(keeper.Socket)
+	socket, ok := l.(supervisor.Socket)
 	if !ok {
 		return true, fmt.Errorf("%s: the socket cannot be passed to another process", l.Addr())
 	}
@@ -161,7 +161,7 @@ func (n *Node) watch(ctx context.Context, env *server.Env, s *server.Settings, l
 	if err != nil {
 		return true, err
 	}
-	err = keeper.Run(ctx, keeper.Options{
+	err = supervisor.Run(ctx, supervisor.Options{
 		Program: program, Args: env.Args, Environ: env.Environ(), Stdout: env.Stdout, Stderr: env.Stderr,
 		Socket: socket, Within: n.callTime + graceTime, Start: startTime, Log: log,
 	})

@@ -1,4 +1,4 @@
-// Package keeper runs a server as a separate process and starts it again when it hangs or dies.
+// Package supervisor runs a server as a separate process and starts it again when it hangs or dies.
 //
 //	keeper ── the listening socket, file 3 ──▶ server
 //	   ▲   ◀── READY=1 · WATCHDOG=1 … ───────── │
@@ -10,7 +10,7 @@
 //
 // A goroutine of the server cannot do this. Compiled code of a module that runs without deadlines cannot be interrupted, and the first
 // garbage collection that begins meanwhile stops every goroutine until that code returns.
-package keeper
+package supervisor
 
 import (
 	"context"
@@ -59,8 +59,8 @@ const (
 // stopTime is the maximum time in which a server stops; it should take ten seconds.
 const stopTime = 15 * time.Second
 
-// errSilent is why a server was killed that said nothing.
-var errSilent = errors.New("no heartbeat")
+// errNoHeartbeat is why a server was killed that said nothing.
+var errNoHeartbeat = errors.New("no heartbeat")
 
 // Run keeps a server until ctx ends, and the server with it, or until one ends that has not become
 // ready: its error is then the first one's.
@@ -70,8 +70,8 @@ func Run(ctx context.Context, o Options) error {
 	pause := time.Duration(0)
 	for n := 1; ; n++ {
 		begun := system.Now()
-		l := life{o: o}
-		err := l.live(ctx)
+		l := process{o: o}
+		err := l.run(ctx)
 		switch {
 		case err == nil, ctx.Err() != nil, n == 1 && !l.ready:
 			return err
@@ -85,14 +85,14 @@ func Run(ctx context.Context, o Options) error {
 	}
 }
 
-// life is one server, from its start to its end.
-type life struct {
+// process is one server, from its start to its end.
+type process struct {
 	o     Options
 	ready bool
 }
 
-// live starts a server and waits for its end; nil when it ended well.
-func (l *life) live(ctx context.Context) (err error) {
+// run starts a server and waits for its end; nil when it ended well.
+func (l *process) run(ctx context.Context) (err error) {
 	notices, err := system.ListenNotices()
 	if err != nil {
 		return err
@@ -125,7 +125,7 @@ func (l *life) live(ctx context.Context) (err error) {
 }
 
 // start starts the server.
-func (l *life) start(notices *system.Notices) (*exec.Cmd, error) {
+func (l *process) start(notices *system.Notices) (*exec.Cmd, error) {
 	socket, err := l.o.Socket.File()
 	if err != nil {
 		return nil, err
@@ -143,7 +143,7 @@ func (l *life) start(notices *system.Notices) (*exec.Cmd, error) {
 const ticks = 8
 
 // watch passes on what is asked of the server, and kills it when it is silent.
-func (l *life) watch(ctx context.Context, p *os.Process, said <-chan string, ended <-chan error) error {
+func (l *process) watch(ctx context.Context, p *os.Process, said <-chan string, ended <-chan error) error {
 	looks := make(chan struct{}, 1)
 	looking, done := context.WithCancel(context.WithoutCancel(ctx))
 	defer done()
@@ -159,15 +159,15 @@ func (l *life) watch(ctx context.Context, p *os.Process, said <-chan string, end
 		select {
 		case text := <-said:
 			silent = 0
-			l.hear(text)
+			l.onNotice(text)
 		case <-looks:
 			silent++
 			switch {
 			case why != nil:
 			case !stopping.IsZero() && system.Now().Sub(stopping) > stopTime:
 				why = fmt.Errorf("the server did not stop within %v", stopTime)
-			case stopping.IsZero() && silent > l.patience():
-				why = fmt.Errorf("%w for %v", errSilent, l.o.Within)
+			case stopping.IsZero() && silent > l.startTimeout():
+				why = fmt.Errorf("%w for %v", errNoHeartbeat, l.o.Within)
 			}
 			if why != nil {
 				_ = p.Kill()
@@ -187,16 +187,16 @@ func (l *life) watch(ctx context.Context, p *os.Process, said <-chan string, end
 	}
 }
 
-// hear takes what the server says of itself, which who supervises us hears, too.
-func (l *life) hear(text string) {
+// onNotice takes what the server says of itself, which who supervises us hears, too.
+func (l *process) onNotice(text string) {
 	l.ready = l.ready || text == "READY=1"
 	if text != "WATCHDOG=1" {
 		_ = system.Notify(text) // nobody listens, or has gone
 	}
 }
 
-// patience returns the number of checks for which the server may be silent.
-func (l *life) patience() int {
+// startTimeout returns the number of checks for which the server may be silent.
+func (l *process) startTimeout() int {
 	if !l.ready {
 		return int(ticks * l.o.Start / l.o.Within)
 	}
