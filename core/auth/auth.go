@@ -56,7 +56,7 @@ import (
 	"time"
 )
 
-// Errors of credentials: HTTP status 401. ErrQuota, ErrRate, ErrAged and ErrStale concern valid ones.
+// Errors of credentials: HTTP status 401. ErrQuota, ErrRate, ErrWritesSuspended and ErrKeysUnverified concern valid ones.
 var (
 	// ErrNoCredentials is returned for a request without a usable Authorization header.
 	ErrNoCredentials = errors.New("send your API key in the header Authorization: Key YOUR_KEY")
@@ -76,11 +76,11 @@ var (
 	ErrQuota = errors.New("no calls left")
 	// ErrRate is returned for too many calls at a time: HTTP status 429.
 	ErrRate = errors.New("too many requests")
-	// ErrAged is returned for a call that would write where the keys that are known are too old for that:
+	// ErrWritesSuspended is returned for a call that would write where the keys that are known are too old for that:
 	// HTTP status 507.
-	ErrAged = errors.New("writes are temporarily disabled here")
-	// ErrStale is returned where they are too old for any call: HTTP status 503.
-	ErrStale = errors.New("keys cannot be verified here at the moment")
+	ErrWritesSuspended = errors.New("writes are temporarily disabled here")
+	// ErrKeysUnverified is returned where they are too old for any call: HTTP status 503.
+	ErrKeysUnverified = errors.New("keys cannot be verified here at the moment")
 )
 
 // Claims is the content of an access token. The token has scope All of one application, until it expires or the client has another

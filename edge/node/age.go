@@ -13,14 +13,14 @@ import (
 	"github.com/sightline-dev/sightline/core/register"
 )
 
-// age is the age of the edge's knowledge of an application's keys: the time since the origin last confirmed them.
+// keyAge is the age of the edge's knowledge of an application's keys: the time since the origin last confirmed them.
 //
 //	heard ────────── max stale ─────────────── 7 days ────────▶
 //	  reads and writes   │      reads alone       │   nothing
 //
 // It only grows until the origin is heard, whatever happens to the clock. It grows by the time between two checks, by the monotonic clock
 // or the wall clock, whichever advanced further. It is stored at most once a minute, and a start adds the time without checks.
-type age struct {
+type keyAge struct {
 	store kv.Store
 	key   []byte
 
@@ -38,13 +38,13 @@ const never = 100 * 365 * 24 * time.Hour
 // storeInterval is the time between two writes of an age.
 const storeInterval = time.Minute
 
-// openAge reads the age of an application's keys.
-func openAge(store kv.Store, app string, now time.Time) (*age, error) {
+// openKeyAge reads the age of an application's keys.
+func openKeyAge(store kv.Store, app string, now time.Time) (*keyAge, error) {
 	id, err := catalog.ParseAppID(app)
 	if err != nil {
 		return nil, err
 	}
-	a := &age{store: store, key: id.LocalKey("heard"), old: never, at: now}
+	a := &keyAge{store: store, key: id.LocalKey("heard"), old: never, at: now}
 	data, err := kv.Find(store, a.key)
 	if data != nil {
 		err = a.read(data)
@@ -62,7 +62,7 @@ type agedAt struct {
 	at  time.Time `wire:"2,ms"`
 }
 
-func (a *age) read(data []byte) error {
+func (a *keyAge) read(data []byte) error {
 	x, err := decodeAgedAt(data)
 	a.old = time.Duration(min(x.old, uint64(never/time.Millisecond))) * time.Millisecond
 	if !x.at.IsZero() {
@@ -75,7 +75,7 @@ func (a *age) read(data []byte) error {
 }
 
 // grow adds the time that has passed. The lock is held, or the age is nobody else's.
-func (a *age) grow(now time.Time) {
+func (a *keyAge) grow(now time.Time) {
 	passed := max(now.Sub(a.at), now.Round(0).Sub(a.at.Round(0)), 0)
 	a.old = min(a.old+passed, never)
 	a.due += passed
@@ -83,7 +83,7 @@ func (a *age) grow(now time.Time) {
 }
 
 // heard says that the origin was heard now.
-func (a *age) heard(now time.Time) error {
+func (a *keyAge) heard(now time.Time) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.grow(now)
@@ -92,7 +92,7 @@ func (a *age) heard(now time.Time) error {
 }
 
 // look returns the age.
-func (a *age) look(now time.Time) (time.Duration, error) {
+func (a *keyAge) look(now time.Time) (time.Duration, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.grow(now)
@@ -101,7 +101,7 @@ func (a *age) look(now time.Time) (time.Duration, error) {
 
 // persist writes the age where it is time to. It need not outlive a power cut: then the one before it does,
 // which says the same.
-func (a *age) persist(now bool) error {
+func (a *keyAge) persist(now bool) error {
 	if a.revoked || !now && a.due < storeInterval {
 		return nil
 	}
@@ -116,14 +116,14 @@ func (a *age) persist(now bool) error {
 }
 
 // end stops the storing of the age: the application is deleted.
-func (a *age) end() {
+func (a *keyAge) end() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.revoked = true
 }
 
 // back undoes end: nothing was heard of the keys since.
-func (a *age) back() {
+func (a *keyAge) back() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.revoked {
@@ -146,9 +146,9 @@ func admits(old, maxStale time.Duration) string {
 func shut(old, maxStale time.Duration, r *api.Request) error {
 	switch word := admits(old, maxStale); {
 	case word == "nothing":
-		return fmt.Errorf("%w: no contact with the origin for more than %v, so keys cannot be verified", auth.ErrStale, register.RefuseStale)
+		return fmt.Errorf("%w: no contact with the origin for more than %v, so keys cannot be verified", auth.ErrKeysUnverified, register.RefuseStale)
 	case word == "reads" && api.Writes(r.Method, r.Path):
-		return fmt.Errorf("%w: no contact with the origin for more than %v; reads work and earlier writes are safe", auth.ErrAged, cmp.Or(maxStale, register.DefaultMaxStale))
+		return fmt.Errorf("%w: no contact with the origin for more than %v; reads work and earlier writes are safe", auth.ErrWritesSuspended, cmp.Or(maxStale, register.DefaultMaxStale))
 	}
 	return nil
 }

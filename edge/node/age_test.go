@@ -21,9 +21,9 @@ var day = time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC)
 
 var anApp = catalog.AppID{7}.String()
 
-func ageOf(t testing.TB, store kv.Store, now time.Time) *age {
+func ageOf(t testing.TB, store kv.Store, now time.Time) *keyAge {
 	t.Helper()
-	a, err := openAge(store, anApp, now)
+	a, err := openKeyAge(store, anApp, now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,10 +153,10 @@ func TestDamagedAge(t *testing.T) {
 	if err := store.Apply(&b); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := openAge(store, anApp, day); !errors.Is(err, kv.ErrCorrupt) {
+	if _, err := openKeyAge(store, anApp, day); !errors.Is(err, kv.ErrCorrupt) {
 		t.Errorf("error %v, want ErrCorrupt", err)
 	}
-	if _, err := openAge(store, "nothing", day); err == nil {
+	if _, err := openKeyAge(store, "nothing", day); err == nil {
 		t.Error("opened for what is no application")
 	}
 }
@@ -202,7 +202,7 @@ func TestStale(t *testing.T) {
 				}
 			}
 		}
-		admits(auth.ErrStale, auth.ErrStale)
+		admits(auth.ErrKeysUnverified, auth.ErrKeysUnverified)
 		if got, known := c.keysAge(anApp); !known || !got.Known.IsZero() {
 			t.Errorf("keys that were never heard of: %+v, %v", got, known)
 		}
@@ -217,22 +217,22 @@ func TestStale(t *testing.T) {
 		}
 		now = now.Add(time.Minute)
 		if tt.limit < register.RefuseStale {
-			admits(nil, auth.ErrAged)
+			admits(nil, auth.ErrWritesSuspended)
 			c = lone(t, store, &now)
-			admits(nil, auth.ErrAged)
+			admits(nil, auth.ErrWritesSuspended)
 			now = day
-			admits(nil, auth.ErrAged)
+			admits(nil, auth.ErrWritesSuspended)
 			now = day.Add(register.RefuseStale)
 		}
 		now = now.Add(register.RefuseStale)
-		admits(auth.ErrStale, auth.ErrStale)
+		admits(auth.ErrKeysUnverified, auth.ErrKeysUnverified)
 		c = lone(t, store, &now)
-		admits(auth.ErrStale, auth.ErrStale)
+		admits(auth.ErrKeysUnverified, auth.ErrKeysUnverified)
 		if s := c.status(); len(s) != 1 || s[0].Admits != "nothing" || s[0].KeysAge < int64(register.RefuseStale/time.Second) {
 			t.Errorf("status %+v", s)
 		}
 		now = day
-		admits(auth.ErrStale, auth.ErrStale)
+		admits(auth.ErrKeysUnverified, auth.ErrKeysUnverified)
 		if err := c.of(anApp).age.heard(now); err != nil {
 			t.Fatal(err)
 		}

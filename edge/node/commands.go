@@ -18,8 +18,8 @@ type warmed struct {
 	Compiled bool   `json:"compiled"` // now, and not read from the cache
 }
 
-// newWarm is the command that compiles at leisure what a start would.
-func (n *Node) newWarm(env *server.Env) *cobra.Command {
+// newPrecompile is the command that compiles at leisure what a start would.
+func (n *Node) newPrecompile(env *server.Env) *cobra.Command {
 	var name string
 	asJSON := false
 	cmd := &cobra.Command{

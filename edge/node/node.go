@@ -72,7 +72,7 @@ application or API key. The first start also needs --token. To get a token, run 
 
 The module is built into the program. It runs in one instance per application, each limited to
 --instance-memory. A module call longer than --call-time restarts the process on the same socket.`,
-		Commands: func(env *server.Env) []*cobra.Command { return []*cobra.Command{n.newWarm(env)} },
+		Commands: func(env *server.Env) []*cobra.Command { return []*cobra.Command{n.newPrecompile(env)} },
 		Server: server.Options{
 			Flags: n.flags, Parse: n.parse, Watch: n.watch, Accounts: closed, Open: n.openEngine, Mounts: n.mounts,
 			FirstApp: n.standalone, Started: n.started, Status: n.status, Unhealthy: n.unhealthy,

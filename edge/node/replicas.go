@@ -48,7 +48,7 @@ type replicaSet struct {
 type appReplica struct {
 	app  string
 	kick chan struct{} // holds one token when something was written here
-	age  *age          // of its knowledge of the keys
+	age  *keyAge       // of its knowledge of the keys
 
 	calls *calls // that were answered here
 
@@ -87,7 +87,7 @@ func (c *replicaSet) loadApps() error {
 	for _, app := range c.who.Apps {
 		one := &appReplica{app: app, kick: make(chan struct{}, 1), waits: map[blob.Hash][]chan error{}}
 		var err error
-		if one.age, err = openAge(c.store, app, c.now()); err == nil {
+		if one.age, err = openKeyAge(c.store, app, c.now()); err == nil {
 			one.calls, err = openCalls(c.store, app)
 		}
 		if err == nil {

@@ -57,7 +57,7 @@ func (s *stepper) Step(_ time.Time, e replica.Event) ([]replica.Effect, error) {
 	if originUnreachable(&done.Status) {
 		s.one.giveUp(blob.ErrNotFound)
 	}
-	if spoke(&before, &done.Status) {
+	if sawOriginData(&before, &done.Status) {
 		if err := s.one.age.heard(s.c.now()); err != nil {
 			s.c.log.Warn("cannot store the age of keys", "app", s.one.app, "error", err)
 		}
@@ -78,8 +78,8 @@ func (s *stepper) place(ctx context.Context, hash blob.Hash, piece []byte) (bool
 	return s.fleet.Place(ctx, s.one.app, hash, piece)
 }
 
-// spoke reports whether a stream of the origin has sent entries, or the end of them. Changes of the keys come before these.
-func spoke(before, now *replica.Status) bool {
+// sawOriginData reports whether a stream of the origin has sent entries, or the end of them. Changes of the keys come before these.
+func sawOriginData(before, now *replica.Status) bool {
 	return !now.Heard.IsZero() && !now.Heard.Equal(before.Heard)
 }
 

@@ -57,7 +57,7 @@ func TestAdmit(t *testing.T) {
 	n := newNode(t, anotherRuntime(t), func(o *FleetOptions) {
 		o.Admit = func(_ context.Context, app string, r *api.Request) error {
 			if app == held && api.Writes(r.Method, r.Path) {
-				return auth.ErrAged
+				return auth.ErrWritesSuspended
 			}
 			return nil
 		}
