@@ -10,8 +10,8 @@ import (
 	"github.com/sightline-dev/sightline/wasm/guest/instance"
 )
 
-// the is the one instance that a module is.
-var the = instance.Instance{Imports: imports{}}
+// guest is the one instance that a module is.
+var guest = instance.Instance{Imports: imports{}}
 
 // input is the memory to which the host writes arguments. It only grows, in steps of inputStep bytes.
 var input []byte
@@ -40,8 +40,8 @@ func call(n uint32, do func([]byte) []byte) uint64 {
 
 //go:wasmexport open
 func open(n uint32) uint64 {
-	answer := call(n, the.Open)
-	if the.StoresPictures() {
+	answer := call(n, guest.Open)
+	if guest.StoresPictures() {
 		runtime.GC() // otherwise the pace would be that of the memory in use before the start
 	}
 	pace()
@@ -49,19 +49,19 @@ func open(n uint32) uint64 {
 }
 
 //go:wasmexport serve
-func serve(n uint32) uint64 { return call(n, the.Serve) }
+func serve(n uint32) uint64 { return call(n, guest.Serve) }
 
 //go:wasmexport resume
-func resume(n uint32) uint64 { return call(n, the.Resume) }
+func resume(n uint32) uint64 { return call(n, guest.Resume) }
 
 //go:wasmexport step
-func step(n uint32) uint64 { return call(n, the.Step) }
+func step(n uint32) uint64 { return call(n, guest.Step) }
 
 //go:wasmexport analyse
-func analyse(n uint32) uint64 { return call(n, the.Analyse) }
+func analyse(n uint32) uint64 { return call(n, guest.Analyse) }
 
 //go:wasmexport ask
-func ask(n uint32) uint64 { return call(n, the.Ask) }
+func ask(n uint32) uint64 { return call(n, guest.Ask) }
 
 //go:wasmexport sync
-func sync(n uint32) uint64 { return call(n, the.Sync) }
+func sync(n uint32) uint64 { return call(n, guest.Sync) }

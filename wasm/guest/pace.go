@@ -14,7 +14,7 @@ func pace() {
 	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	metrics.Read(live)
 	floor := uint64(least)
-	if the.StoresPictures() {
+	if guest.StoresPictures() {
 		floor = leastOwn
 	}
 	debug.SetGCPercent(percent(live[0].Value.Uint64(), floor))

@@ -27,7 +27,7 @@ func (f *Fleet) Take(now time.Time, n int) ([]core.Task, error) {
 	}
 	var tasks []core.Task
 	var errs []error
-	for _, w := range f.inTurn() {
+	for _, w := range f.roundRobin() {
 		if len(tasks) == n {
 			break
 		}
@@ -38,8 +38,8 @@ func (f *Fleet) Take(now time.Time, n int) ([]core.Task, error) {
 	return tasks, errors.Join(errs...)
 }
 
-// inTurn are the open writers, another first each time.
-func (f *Fleet) inTurn() []*writer {
+// roundRobin are the open writers, another first each time.
+func (f *Fleet) roundRobin() []*writer {
 	all := slices.DeleteFunc(f.all(), func(w *writer) bool { return w.bytes.Load() == 0 })
 	slices.SortFunc(all, func(a, b *writer) int { return cmp.Compare(a.app, b.app) })
 	if len(all) == 0 {
@@ -100,7 +100,7 @@ func (f *Fleet) Done(ctx context.Context, t core.Task, r core.Result) error {
 		return nil
 	}
 	w.tasks--
-	w.touch()
+	w.scheduleStep()
 	defer w.made(w.in, w.in.commits)
 	return w.named(w.in.Done(context.WithoutCancel(ctx), ref.task, r))
 }
@@ -109,7 +109,7 @@ func (f *Fleet) Done(ctx context.Context, t core.Task, r core.Result) error {
 // memory. It opens one application that was not used yet at a time, since it may have tasks from an earlier time.
 func (f *Fleet) Step(ctx context.Context, now time.Time) (more bool, err error) {
 	var errs []error
-	for _, w := range f.inTurn() {
+	for _, w := range f.roundRobin() {
 		if ctx.Err() != nil {
 			return more, ctx.Err()
 		}
@@ -118,7 +118,7 @@ func (f *Fleet) Step(ctx context.Context, now time.Time) (more bool, err error) 
 		errs = append(errs, err)
 	}
 	errs = append(errs, f.shrink())
-	some, err := f.visit(ctx, now)
+	some, err := f.openNext(ctx, now)
 	return more || some, errors.Join(append(errs, err)...)
 }
 
@@ -171,8 +171,8 @@ func (f *Fleet) shrink() error {
 	return errors.Join(errs...)
 }
 
-// visit opens the next application that has no instance.
-func (f *Fleet) visit(ctx context.Context, now time.Time) (more bool, err error) {
+// openNext opens the next application that has no instance.
+func (f *Fleet) openNext(ctx context.Context, now time.Time) (more bool, err error) {
 	app, err := f.next(now)
 	if app == "" || err != nil {
 		return false, err

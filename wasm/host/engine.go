@@ -21,11 +21,11 @@ func (in *Instance) Begin(ctx context.Context, r *api.Request) *api.Exchange {
 	answer, err := in.call(ctx, "serve", in.head, r.Body)
 	asked := *r
 	asked.Body, asked.Header = nil, nil // the caller's
-	return in.goOn(ctx, &asked, answer, err)
+	return in.continueCall(ctx, &asked, answer, err)
 }
 
-// goOn is the call that an answer of serve leaves.
-func (in *Instance) goOn(ctx context.Context, r *api.Request, answer []byte, err error) *api.Exchange {
+// continueCall is the call that an answer of serve leaves.
+func (in *Instance) continueCall(ctx context.Context, r *api.Request, answer []byte, err error) *api.Exchange {
 	s, err := in.served(answer, err)
 	switch {
 	case err != nil:

@@ -63,7 +63,7 @@ type FleetOptions struct {
 // A Fleet is safe for concurrent use. It is a jobs.Service and a jobs.Engine, and its analysers are jobs.Analysers.
 type Fleet struct {
 	o     FleetOptions
-	front *front
+	front *router
 
 	mu      sync.Mutex
 	writers map[string]*writer
@@ -95,7 +95,7 @@ func NewFleet(o FleetOptions) (*Fleet, error) {
 	s.OperatorRate, s.OperatorBurst = rateOf(o.OperatorRate, auth.Rate{})
 	f := &Fleet{o: o, writers: map[string]*writer{}}
 	var err error
-	if f.front, err = newFront(f); err != nil {
+	if f.front, err = newRouter(f); err != nil {
 		return nil, err
 	}
 	if _, err := f.network([32]byte{}); err != nil {

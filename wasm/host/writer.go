@@ -106,19 +106,19 @@ func (w *writer) shut() error {
 	in := w.in
 	w.in, w.calls, w.tasks = nil, 0, 0
 	w.bytes.Store(0)
-	w.rest()
+	w.signalIdle()
 	return in.Close()
 }
 
-// touch has the background look at the instance soon.
-func (w *writer) touch() { w.mayTake, w.mayStep = true, true }
+// scheduleStep has the background look at the instance soon.
+func (w *writer) scheduleStep() { w.mayTake, w.mayStep = true, true }
 
 // touched does so if the instance has written since: a request that only reads makes nothing due.
 func (w *writer) touched(in *Instance, since int) {
 	if in.writes == since {
 		return
 	}
-	w.touch()
+	w.scheduleStep()
 	if w.f.o.Wrote != nil {
 		w.f.o.Wrote(w.app)
 	}
@@ -131,8 +131,8 @@ func (w *writer) made(in *Instance, since int) {
 	}
 }
 
-// rest wakes waiters once no call waits for jobs.
-func (w *writer) rest() {
+// signalIdle wakes waiters once no call waits for jobs.
+func (w *writer) signalIdle() {
 	if w.idle != nil && w.calls == 0 {
 		close(w.idle)
 		w.idle = nil
@@ -170,7 +170,7 @@ func (w *writer) ready(ctx context.Context) error {
 		return err
 	}
 	w.in, w.more = in, false
-	w.touch()
+	w.scheduleStep()
 	w.bytes.Store(in.Bytes())
 	return nil
 }
@@ -242,7 +242,7 @@ func (w *writer) sync(ctx context.Context, e replica.Event) (abi.Synced, error) 
 	in, before := w.in, w.in.writes
 	done, err := in.Sync(ctx, e)
 	if in.writes != before {
-		w.touch()
+		w.scheduleStep()
 	}
 	return done, err
 }
@@ -263,7 +263,7 @@ func (w *writer) resume(in *Instance, call *api.Exchange, r *api.Request, result
 		return call.Jobs(), api.Response{}, false
 	}
 	w.calls--
-	w.rest()
+	w.signalIdle()
 	return nil, call.Response(), true
 }
 

@@ -36,7 +36,7 @@ type Instance struct {
 	network  [32]byte     // base of the network of Settings.Bundles
 	pictures *pictures    // the instance's own; nil: the host keeps them
 	close    []func() error
-	door     *door // nil: credentials identify the caller
+	door     *singleApp // nil: credentials identify the caller
 	analysts *analysts
 	machine  *replica.Machine // nil: the application is not a copy
 
@@ -96,7 +96,7 @@ func (i *Instance) Serve(data []byte) []byte {
 		}
 		call := i.engine.Begin(context.Background(), &r)
 		r.Body = nil
-		i.goOn(&underWay{0, call, r})
+		i.continueCall(&underWay{0, call, r})
 	}, func() { i.refuse(&r, api.ErrInternal) })
 	return i.answer
 }
@@ -119,13 +119,13 @@ func (i *Instance) Resume(data []byte) []byte {
 			got[n] = i.storePicture(&results[n])
 		}
 		u.call.Resume(got)
-		i.goOn(&u)
+		i.continueCall(&u)
 	}, func() { i.refuse(&u.request, api.ErrInternal) })
 	return i.answer
 }
 
-// goOn answers a call that is done, or its jobs, under its number or a new one.
-func (i *Instance) goOn(u *underWay) {
+// continueCall answers a call that is done, or its jobs, under its number or a new one.
+func (i *Instance) continueCall(u *underWay) {
 	if u.call.Done() {
 		r := u.call.Response()
 		if r.Err != nil {

@@ -104,9 +104,9 @@ func (i *Instance) openEngine(set *predict.Set, older func([32]byte) (*predict.S
 		return fmt.Errorf("%w: an instance with its own store must not name an application", api.ErrOptions)
 	}
 	if s.OpenDoor {
-		i.door = &door{instance: i}
+		i.door = &singleApp{instance: i}
 		if o.Tokens == nil {
-			o.Tokens = visitors{hostapi.Random{From: i.Imports}}
+			o.Tokens = noTokens{hostapi.Random{From: i.Imports}}
 		}
 	}
 	var err error

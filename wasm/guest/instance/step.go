@@ -34,7 +34,7 @@ func (i *Instance) step(s *abi.Step, out *abi.Stepped) error {
 	now := hostapi.Clock(i.Imports)()
 	var errs []error
 	for n := range s.Done {
-		errs = append(errs, i.handBack(ctx, &s.Done[n]))
+		errs = append(errs, i.returnTask(ctx, &s.Done[n]))
 	}
 	if s.Take > 0 {
 		errs = append(errs, i.take(now, s.Take, out))
@@ -58,9 +58,9 @@ func (i *Instance) step(s *abi.Step, out *abi.Stepped) error {
 	return errors.Join(errs...)
 }
 
-// handBack takes the result of a task. It ignores a task that is not under way: the instance
+// returnTask takes the result of a task. It ignores a task that is not under way: the instance
 // was opened again since, and hands the task out again.
-func (i *Instance) handBack(ctx context.Context, h *abi.TaskResult) error {
+func (i *Instance) returnTask(ctx context.Context, h *abi.TaskResult) error {
 	t, ok := i.tasks[h.Task]
 	if !ok {
 		return nil

@@ -16,9 +16,9 @@ import (
 	"github.com/sightline-dev/sightline/core/register"
 )
 
-// door lets every caller into the one application. It has a page's own data, which the page can
+// singleApp lets every caller into the one application. It has a page's own data, which the page can
 // reach with any credential. Malformed credentials are refused in the engine's words.
-type door struct {
+type singleApp struct {
 	instance *Instance
 	app      catalog.App     // the zero value: not looked for yet
 	client   register.Client // its secret is drawn when a token is first asked for, and kept nowhere
@@ -28,7 +28,7 @@ type door struct {
 const localName = "local"
 
 // application returns the one application: the settings' own, or else the store's first. It creates one in an empty store.
-func (d *door) application() (catalog.App, error) {
+func (d *singleApp) application() (catalog.App, error) {
 	if d.app.ID != "" {
 		return d.app, nil
 	}
@@ -56,7 +56,7 @@ func (d *door) application() (catalog.App, error) {
 }
 
 // admit gives a request the rights of the owner, if its credential is well formed.
-func (d *door) admit(r *api.Request) {
+func (d *singleApp) admit(r *api.Request) {
 	if r.App != "" {
 		return
 	}
@@ -89,7 +89,7 @@ func wellFormed(r *api.Request) bool {
 }
 
 // introduce has a client, whichever, ask for a token as the application's own.
-func (d *door) introduce(r *api.Request) {
+func (d *singleApp) introduce(r *api.Request) {
 	if d.client.Secret == "" {
 		var err error
 		d.client, err = d.instance.engine.Register.ReplaceSecret(context.Background(), register.Who{}, d.app.ID)
@@ -104,21 +104,21 @@ func (d *door) introduce(r *api.Request) {
 	r.Authorization = "Basic " + base64.StdEncoding.EncodeToString([]byte(d.client.ID+":"+d.client.Secret))
 }
 
-// visitors gives empty tokens: the door needs none.
-type visitors struct{ random io.Reader }
+// noTokens gives empty tokens: the door needs none.
+type noTokens struct{ random io.Reader }
 
-var _ api.Tokens = visitors{}
+var _ api.Tokens = noTokens{}
 
-const visit = 15 * time.Minute
+const tokenLife = 15 * time.Minute
 
 // Issue implements [api.Tokens].
-func (v visitors) Issue(auth.Claims) (token string, life time.Duration, err error) {
+func (v noTokens) Issue(auth.Claims) (token string, life time.Duration, err error) {
 	var b [16]byte
 	if _, err := io.ReadFull(v.random, b[:]); err != nil {
 		return "", 0, err
 	}
-	return hex.EncodeToString(b[:]), visit, nil
+	return hex.EncodeToString(b[:]), tokenLife, nil
 }
 
 // Read implements [api.Tokens].
-func (visitors) Read(string) (auth.Claims, error) { return auth.Claims{}, auth.ErrToken }
+func (noTokens) Read(string) (auth.Claims, error) { return auth.Claims{}, auth.ErrToken }

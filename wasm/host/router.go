@@ -10,21 +10,21 @@ import (
 	"github.com/sightline-dev/sightline/core/register"
 )
 
-// front finds the application of a request. It answers requests without one itself, with the service that the instances have, which
+// router finds the application of a request. It answers requests without one itself, with the service that the instances have, which
 // refuses everybody. So the answers do not reveal whether a key, a token or a client is known, and no instance is opened for a stranger.
-type front struct {
+type router struct {
 	f       *Fleet
 	service *api.Service
 }
 
-func newFront(f *Fleet) (*front, error) {
+func newRouter(f *Fleet) (*router, error) {
 	o := &f.o
 	service, err := api.New(api.Options{
 		Models: o.Models, Hosted: o.Services.Hosted, Apps: anonymousApps{f.o.records()}, Tokens: o.Services.Tokens,
 		Clock: o.Services.Clock, Rand: o.Services.Rand, PublicURL: o.Settings.PublicURL, PublicAppID: o.Settings.PublicAppID,
 		KeepPredicted: o.Settings.KeepPredicted, Rate: o.Rate, OperatorRate: o.OperatorRate,
 	})
-	return &front{f, service}, err
+	return &router{f, service}, err
 }
 
 // records are those of applications, keys and clients.
@@ -34,7 +34,7 @@ func (o *FleetOptions) records() catalog.Reader {
 
 // application returns the application of a request's credential; empty if there is none, or if it cannot be looked up: then the service
 // reports the error.
-func (x *front) application(r *api.Request) string {
+func (x *router) application(r *api.Request) string {
 	records := x.f.o.records()
 	if r.App != "" {
 		return r.App
