@@ -149,14 +149,14 @@ func TestOneApplicationReadsTheRegister(t *testing.T) {
 	ctx := t.Context()
 	name, hash := "other", auth.HashKey(a.key)
 	for what, err := range map[string]error{
-		"CreateApp":     second(a.Engine.Register.CreateApp(ctx, register.Who{}, register.NewApp{Name: "x", Language: "en"})),
-		"ChangeApp":     last(a.Engine.Register.ChangeApp(ctx, register.Who{}, a.app.ID, register.AppChange{Name: &name})),
-		"DeleteApp":     a.Engine.Register.DeleteApp(ctx, register.Who{}, a.app.ID),
-		"CreateKey":     second(a.Engine.Register.CreateKey(ctx, register.Who{}, register.NewKey{App: a.app.ID, Scopes: []string{"All"}})),
-		"DeleteKey":     a.Engine.Register.DeleteKey(ctx, register.Who{}, a.app.ID, hash),
-		"ReplaceKey":    second(a.Engine.Register.ReplaceKey(ctx, register.Who{}, a.app.ID, hash)),
-		"ReplaceSecret": last(a.Engine.Register.ReplaceSecret(ctx, register.Who{}, a.app.ID)),
-		"RevokeTokens":  a.Engine.Register.RevokeTokens(ctx, register.Who{}, a.app.ID),
+		"CreateApp":     second(a.Engine.Register.CreateApp(ctx, register.Caller{}, register.NewApp{Name: "x", Language: "en"})),
+		"ChangeApp":     last(a.Engine.Register.ChangeApp(ctx, register.Caller{}, a.app.ID, register.AppChange{Name: &name})),
+		"DeleteApp":     a.Engine.Register.DeleteApp(ctx, register.Caller{}, a.app.ID),
+		"CreateKey":     second(a.Engine.Register.CreateKey(ctx, register.Caller{}, register.NewKey{App: a.app.ID, Scopes: []string{"All"}})),
+		"DeleteKey":     a.Engine.Register.DeleteKey(ctx, register.Caller{}, a.app.ID, hash),
+		"ReplaceKey":    second(a.Engine.Register.ReplaceKey(ctx, register.Caller{}, a.app.ID, hash)),
+		"ReplaceSecret": last(a.Engine.Register.ReplaceSecret(ctx, register.Caller{}, a.app.ID)),
+		"RevokeTokens":  a.Engine.Register.RevokeTokens(ctx, register.Caller{}, a.app.ID),
 		"Purge":         a.Engine.Register.Purge(ctx, a.Now),
 	} {
 		if !errors.Is(err, register.ErrNotOrigin) {
@@ -165,11 +165,11 @@ func TestOneApplicationReadsTheRegister(t *testing.T) {
 	}
 	a.call(t, "GET", "/v2/inputs", "")
 
-	key, _, err := a.control.CreateKey(ctx, register.Who{}, register.NewKey{App: a.app.ID, Scopes: []string{"All"}})
+	key, _, err := a.control.CreateKey(ctx, register.Caller{}, register.NewKey{App: a.app.ID, Scopes: []string{"All"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := a.control.DeleteKey(ctx, register.Who{}, a.app.ID, hash); err != nil {
+	if err := a.control.DeleteKey(ctx, register.Caller{}, a.app.ID, hash); err != nil {
 		t.Fatal(err)
 	}
 	if got := a.serve("GET", "/v2/inputs", ""); got.Status != 401 {
@@ -179,7 +179,7 @@ func TestOneApplicationReadsTheRegister(t *testing.T) {
 	a.call(t, "GET", "/v2/inputs", "")
 
 	model := "bd367be194cf45149e75f01d59f77ba7"
-	if app, err := a.control.ChangeApp(ctx, register.Who{}, a.app.ID, register.AppChange{DefaultModel: &model}); err != nil || app.DefaultModel != model {
+	if app, err := a.control.ChangeApp(ctx, register.Caller{}, a.app.ID, register.AppChange{DefaultModel: &model}); err != nil || app.DefaultModel != model {
 		t.Errorf("ChangeApp = %+v, %v", app, err)
 	}
 	if app, err := a.Engine.Register.App(a.app.ID); err != nil || app.DefaultModel != model {
@@ -199,7 +199,7 @@ func TestOneApplicationReadsTheRegister(t *testing.T) {
 func TestDeletedApart(t *testing.T) {
 	a := newApart(t)
 	a.Round(t)
-	if err := a.control.DeleteApp(t.Context(), register.Who{}, a.app.ID); err != nil {
+	if err := a.control.DeleteApp(t.Context(), register.Caller{}, a.app.ID); err != nil {
 		t.Fatal(err)
 	}
 	if !slices.Equal(a.ended, []string{a.app.ID}) {

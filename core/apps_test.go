@@ -58,11 +58,11 @@ func TestCreateRefuses(t *testing.T) {
 	e := l.open(t)
 	ctx := context.Background()
 	for _, name := range []string{"", " ", "a\nb", strings.Repeat("x", 257)} {
-		if _, _, err := e.Register.CreateApp(ctx, register.Who{}, register.NewApp{Name: name, Language: "en"}); !errors.Is(err, register.ErrName) {
+		if _, _, err := e.Register.CreateApp(ctx, register.Caller{}, register.NewApp{Name: name, Language: "en"}); !errors.Is(err, register.ErrName) {
 			t.Errorf("CreateApp(%q) = %v, want %v", name, err, register.ErrName)
 		}
 	}
-	if _, _, err := e.Register.CreateApp(ctx, register.Who{}, register.NewApp{Name: "a", Language: "xx"}); !errors.Is(err, lang.ErrUnknown) {
+	if _, _, err := e.Register.CreateApp(ctx, register.Caller{}, register.NewApp{Name: "a", Language: "xx"}); !errors.Is(err, lang.ErrUnknown) {
 		t.Errorf("CreateApp in xx = %v, want %v", err, lang.ErrUnknown)
 	}
 	apps, err := e.Register.Apps()
@@ -70,14 +70,14 @@ func TestCreateRefuses(t *testing.T) {
 		t.Fatalf("Apps = %+v, %v", apps, err)
 	}
 	for _, id := range []string{"", "main", strings.Repeat("0", 32), " " + apps[0].ID, strings.Repeat("a", 32)} {
-		if _, _, err := e.Register.CreateKey(ctx, register.Who{}, register.NewKey{App: id, Scopes: []string{"All"}}); !errors.Is(err, register.ErrApplication) {
+		if _, _, err := e.Register.CreateKey(ctx, register.Caller{}, register.NewKey{App: id, Scopes: []string{"All"}}); !errors.Is(err, register.ErrApplication) {
 			t.Errorf("CreateKey(%q) = %v, want %v", id, err, register.ErrApplication)
 		}
 	}
-	if _, _, err := e.Register.CreateKey(ctx, register.Who{}, register.NewKey{App: apps[0].ID, Scopes: []string{"Everything"}}); !errors.Is(err, auth.ErrScope) {
+	if _, _, err := e.Register.CreateKey(ctx, register.Caller{}, register.NewKey{App: apps[0].ID, Scopes: []string{"Everything"}}); !errors.Is(err, auth.ErrScope) {
 		t.Errorf("CreateKey with a scope that is none = %v, want %v", err, auth.ErrScope)
 	}
-	if _, _, err := e.Register.CreateKey(ctx, register.Who{}, register.NewKey{App: apps[0].ID, Scopes: []string{"All"}, Description: "a\x00"}); !errors.Is(err, register.ErrName) {
+	if _, _, err := e.Register.CreateKey(ctx, register.Caller{}, register.NewKey{App: apps[0].ID, Scopes: []string{"All"}, Description: "a\x00"}); !errors.Is(err, register.ErrName) {
 		t.Errorf("CreateKey with a control character = %v, want %v", err, register.ErrName)
 	}
 }
@@ -115,7 +115,7 @@ func TestDefaultModelChangesNoAnswer(t *testing.T) {
 	var want []string
 	for i, model := range []string{"", color, set.General().ID} {
 		w := apitest.NewWorld(t, memkv.New(), set, nil, nil)
-		app, err := w.Engine.Register.ChangeApp(t.Context(), register.Who{}, w.App, register.AppChange{DefaultModel: &model})
+		app, err := w.Engine.Register.ChangeApp(t.Context(), register.Caller{}, w.App, register.AppChange{DefaultModel: &model})
 		if err != nil || app.DefaultModel != model || app.Name != "test" {
 			t.Fatalf("ChangeApp = %+v, %v", app, err)
 		}
@@ -161,7 +161,7 @@ func TestChangeApp(t *testing.T) {
 		}
 	}
 	name, own := " New ", "own"
-	if _, err := w.Engine.Register.ChangeApp(ctx, register.Who{}, w.App, register.AppChange{Name: &name, DefaultModel: &own}); err != nil {
+	if _, err := w.Engine.Register.ChangeApp(ctx, register.Caller{}, w.App, register.AppChange{Name: &name, DefaultModel: &own}); err != nil {
 		t.Fatal(err)
 	}
 	w.Open(t, w.Store)
@@ -182,14 +182,14 @@ func TestChangeApp(t *testing.T) {
 		{strings.Repeat("a", 32), register.AppChange{Name: &name}, register.ErrApplication},
 		{"x", register.AppChange{}, register.ErrApplication},
 	} {
-		if _, err := w.Engine.Register.ChangeApp(ctx, register.Who{}, tt.app, tt.change); !errors.Is(err, tt.want) {
+		if _, err := w.Engine.Register.ChangeApp(ctx, register.Caller{}, tt.app, tt.change); !errors.Is(err, tt.want) {
 			t.Errorf("ChangeApp(%q, %+v) = %v, want %v", tt.app, tt.change, err, tt.want)
 		}
 	}
 	if _, err := w.Engine.Register.Contents("x"); !errors.Is(err, register.ErrApplication) {
 		t.Errorf("Contents of none = %v, want ErrApplication", err)
 	}
-	if _, _, err := w.Engine.Register.CreateApp(ctx, register.Who{}, register.NewApp{Name: "x", Language: "en", DefaultModel: "own"}); !errors.Is(err, register.ErrDefaultModel) {
+	if _, _, err := w.Engine.Register.CreateApp(ctx, register.Caller{}, register.NewApp{Name: "x", Language: "en", DefaultModel: "own"}); !errors.Is(err, register.ErrDefaultModel) {
 		t.Errorf("CreateApp with another's model = %v, want ErrDefaultModel", err)
 	}
 }
@@ -220,11 +220,11 @@ func TestIdleEngineListsNothing(t *testing.T) {
 	if n := store.n.Load() - before; n != 0 {
 		t.Errorf("an idle engine has listed the applications %d times", n)
 	}
-	app, _, err := w.Engine.Register.CreateApp(t.Context(), register.Who{}, register.NewApp{Name: "new", Language: "en"})
+	app, _, err := w.Engine.Register.CreateApp(t.Context(), register.Caller{}, register.NewApp{Name: "new", Language: "en"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if w.Key, _, err = w.Engine.Register.CreateKey(t.Context(), register.Who{}, register.NewKey{App: app.ID, Scopes: []string{"All"}}); err != nil {
+	if w.Key, _, err = w.Engine.Register.CreateKey(t.Context(), register.Caller{}, register.NewKey{App: app.ID, Scopes: []string{"All"}}); err != nil {
 		t.Fatal(err)
 	}
 	add := api.Request{Method: "POST", Path: "/v2/inputs", Body: []byte(`{"inputs":[{"data":{"image":{"url":"http://pictures.test/red.png"}}}]}`)}
@@ -235,7 +235,7 @@ func TestIdleEngineListsNothing(t *testing.T) {
 	if err != nil || len(tasks) != 1 {
 		t.Errorf("of a new application there are %d tasks, %v, want 1", len(tasks), err)
 	}
-	if err := w.Engine.Register.DeleteApp(t.Context(), register.Who{}, app.ID); err != nil {
+	if err := w.Engine.Register.DeleteApp(t.Context(), register.Caller{}, app.ID); err != nil {
 		t.Fatal(err)
 	}
 	if tasks, err := w.Engine.Take(w.Now, 9); err != nil || len(tasks) != 0 {

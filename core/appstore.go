@@ -56,13 +56,13 @@ func (s appStore) Keys(app string) ([]catalog.Key, error) { return s.e.Register.
 
 // CreateApp implements [api.Applications].
 func (s appStore) CreateApp(ctx context.Context, account, remote string, a api.NewApp) (catalog.App, error) {
-	made, _, err := s.e.Register.CreateApp(ctx, register.Who{Account: account, Remote: remote}, register.NewApp{Name: a.Name, Language: a.Language, Owner: account})
+	made, _, err := s.e.Register.CreateApp(ctx, register.Caller{Account: account, Remote: remote}, register.NewApp{Name: a.Name, Language: a.Language, Owner: account})
 	return made, asked(err)
 }
 
 // CreateKey implements [api.Applications].
 func (s appStore) CreateKey(ctx context.Context, account, remote string, k api.NewKey) (string, catalog.Key, error) {
-	key, record, err := s.e.Register.CreateKey(ctx, register.Who{Account: account, Remote: remote}, register.NewKey{App: k.App, Scopes: k.Scopes, Description: k.Description})
+	key, record, err := s.e.Register.CreateKey(ctx, register.Caller{Account: account, Remote: remote}, register.NewKey{App: k.App, Scopes: k.Scopes, Description: k.Description})
 	return key, record, asked(err)
 }
 

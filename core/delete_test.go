@@ -41,14 +41,14 @@ func doom(t testing.TB, w *apitest.World, some func(n int) int) *doomed {
 	t.Helper()
 	d := &doomed{World: w}
 	var err error
-	if d.app, _, err = w.Engine.Register.CreateApp(t.Context(), register.Who{Account: "account"}, register.NewApp{Name: "A " + marker, Language: "en", Owner: marker}); err != nil {
+	if d.app, _, err = w.Engine.Register.CreateApp(t.Context(), register.Caller{Account: "account"}, register.NewApp{Name: "A " + marker, Language: "en", Owner: marker}); err != nil {
 		t.Fatal(err)
 	}
 	name := "Another " + marker
-	if _, err := w.Engine.Register.ChangeApp(t.Context(), register.Who{Account: "account"}, d.app.ID, register.AppChange{Name: &name}); err != nil {
+	if _, err := w.Engine.Register.ChangeApp(t.Context(), register.Caller{Account: "account"}, d.app.ID, register.AppChange{Name: &name}); err != nil {
 		t.Fatal(err)
 	}
-	if d.key, _, err = w.Engine.Register.CreateKey(t.Context(), register.Who{}, register.NewKey{App: d.app.ID, Scopes: []string{"All"}, Description: "of the " + marker}); err != nil {
+	if d.key, _, err = w.Engine.Register.CreateKey(t.Context(), register.Caller{}, register.NewKey{App: d.app.ID, Scopes: []string{"All"}, Description: "of the " + marker}); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, err := w.Engine.Register.LeaseSite(t.Context(), d.app.ID, "held by "+marker); err != nil {
@@ -217,11 +217,11 @@ func TestDeletedApplicationLeavesNothing(t *testing.T) {
 		before := own.serve("GET", "/v2/inputs", "")
 
 		d := doom(t, w, r.IntN)
-		if err := w.Engine.Register.DeleteApp(t.Context(), register.Who{}, d.app.ID); err != nil {
+		if err := w.Engine.Register.DeleteApp(t.Context(), register.Caller{}, d.app.ID); err != nil {
 			t.Fatal(err)
 		}
 		d.dead(t)
-		if err := w.Engine.Register.DeleteApp(t.Context(), register.Who{}, d.app.ID); !errors.Is(err, register.ErrApplication) {
+		if err := w.Engine.Register.DeleteApp(t.Context(), register.Caller{}, d.app.ID); !errors.Is(err, register.ErrApplication) {
 			t.Errorf("deleted again: %v, want ErrApplication", err)
 		}
 		w.Step(t, 2*time.Minute)
@@ -246,7 +246,7 @@ func TestKillDeletions(t *testing.T) {
 		store := &tape{Store: memkv.New()}
 		w := apitest.NewWorld(t, store, set, nil, nil)
 		d := doom(t, w, r.IntN)
-		if err := w.Engine.Register.DeleteApp(t.Context(), register.Who{}, d.app.ID); err != nil {
+		if err := w.Engine.Register.DeleteApp(t.Context(), register.Caller{}, d.app.ID); err != nil {
 			t.Fatal(err)
 		}
 		for range 3 {
@@ -286,7 +286,7 @@ func TestDeletionUnderCalls(t *testing.T) {
 		if added.Done() || searched.Done() {
 			t.Fatalf("calls that need a picture analysed are done: %s %s", added.Response().Body, searched.Response().Body)
 		}
-		if err := w.Engine.Register.DeleteApp(t.Context(), register.Who{}, d.app.ID); err != nil {
+		if err := w.Engine.Register.DeleteApp(t.Context(), register.Caller{}, d.app.ID); err != nil {
 			t.Fatal(err)
 		}
 		if r.IntN(2) == 0 {
@@ -319,7 +319,7 @@ func TestDeletedWhileFull(t *testing.T) {
 	store := &fullStore{Store: memkv.New()}
 	w := apitest.NewWorld(t, store, apitest.Tiny(t), nil, nil)
 	d := doom(t, w, func(n int) int { return n })
-	_, edge, err := w.Engine.Register.CreateEdge(t.Context(), register.Who{}, "attic", []string{d.app.ID})
+	_, edge, err := w.Engine.Register.CreateEdge(t.Context(), register.Caller{}, "attic", []string{d.app.ID})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -327,16 +327,16 @@ func TestDeletedWhileFull(t *testing.T) {
 	if _, _, err := w.Engine.Register.LeaseSite(t.Context(), d.app.ID, "key"); !errors.Is(err, kv.ErrFull) {
 		t.Errorf("LeaseSite = %v, want ErrFull", err)
 	}
-	if err := w.Engine.Register.RevokeEdge(t.Context(), register.Who{}, edge.ID); err != nil {
+	if err := w.Engine.Register.RevokeEdge(t.Context(), register.Caller{}, edge.ID); err != nil {
 		t.Errorf("RevokeEdge = %v", err)
 	}
-	if _, _, err := w.Engine.Register.CreateKey(t.Context(), register.Who{}, register.NewKey{App: d.app.ID, Scopes: []string{"All"}}); !errors.Is(err, kv.ErrFull) {
+	if _, _, err := w.Engine.Register.CreateKey(t.Context(), register.Caller{}, register.NewKey{App: d.app.ID, Scopes: []string{"All"}}); !errors.Is(err, kv.ErrFull) {
 		t.Errorf("CreateKey = %v, want ErrFull", err)
 	}
-	if err := w.Engine.Register.RevokeTokens(t.Context(), register.Who{}, d.app.ID); err != nil {
+	if err := w.Engine.Register.RevokeTokens(t.Context(), register.Caller{}, d.app.ID); err != nil {
 		t.Errorf("RevokeTokens = %v", err)
 	}
-	if err := w.Engine.Register.DeleteApp(t.Context(), register.Who{}, d.app.ID); err != nil {
+	if err := w.Engine.Register.DeleteApp(t.Context(), register.Caller{}, d.app.ID); err != nil {
 		t.Fatal(err)
 	}
 	d.dead(t)

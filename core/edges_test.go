@@ -20,7 +20,7 @@ import (
 // newApp makes an application.
 func newApp(t testing.TB, e *core.Engine) string {
 	t.Helper()
-	app, _, err := e.Register.CreateApp(t.Context(), register.Who{}, register.NewApp{Name: "an application", Language: "en"})
+	app, _, err := e.Register.CreateApp(t.Context(), register.Caller{}, register.NewApp{Name: "an application", Language: "en"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +33,7 @@ func TestEdges(t *testing.T) {
 	e := l.open(t)
 	ctx := t.Context()
 	a, b := newApp(t, e), newApp(t, e)
-	token, made, err := e.Register.CreateEdge(ctx, register.Who{Account: "account"}, "  attic ", []string{b, a, b})
+	token, made, err := e.Register.CreateEdge(ctx, register.Caller{Account: "account"}, "  attic ", []string{b, a, b})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func TestEdges(t *testing.T) {
 	if made.Name != "attic" || !slices.Equal(made.Apps, want) || made.Owner != "account" || len(token) != 64 || made.Site != 0 {
 		t.Fatalf("made %+v with a token of %d digits", made, len(token))
 	}
-	_, other, err := e.Register.CreateEdge(ctx, register.Who{}, "cellar", []string{a})
+	_, other, err := e.Register.CreateEdge(ctx, register.Caller{}, "cellar", []string{a})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,13 +76,13 @@ func TestEdges(t *testing.T) {
 		t.Errorf("an edge's site without a secret: %v, want ErrNoSite", err)
 	}
 
-	if err := e.Register.RevokeEdge(ctx, register.Who{}, made.ID); err != nil {
+	if err := e.Register.RevokeEdge(ctx, register.Caller{}, made.ID); err != nil {
 		t.Fatal(err)
 	}
-	if err := e.Register.RevokeEdge(ctx, register.Who{}, made.ID); err != nil {
+	if err := e.Register.RevokeEdge(ctx, register.Caller{}, made.ID); err != nil {
 		t.Errorf("revoked again: %v", err)
 	}
-	if err := e.Register.RevokeEdge(ctx, register.Who{}, "nobody"); !errors.Is(err, register.ErrNoEdge) {
+	if err := e.Register.RevokeEdge(ctx, register.Caller{}, "nobody"); !errors.Is(err, register.ErrNoEdge) {
 		t.Errorf("revoked nobody: %v, want ErrNoEdge", err)
 	}
 	if _, err := e.Register.EnrolEdge(ctx, token, key); !errors.Is(err, register.ErrEnrol) {
@@ -116,7 +116,7 @@ func TestCreateEdgeRefuses(t *testing.T) {
 		{"edge", []string{""}, register.ErrApplication},
 	}
 	for _, tt := range tests {
-		if _, _, err := e.Register.CreateEdge(t.Context(), register.Who{}, tt.name, tt.apps); !errors.Is(err, tt.want) {
+		if _, _, err := e.Register.CreateEdge(t.Context(), register.Caller{}, tt.name, tt.apps); !errors.Is(err, tt.want) {
 			t.Errorf("edge %q of %q: %v, want %v", tt.name, tt.apps, err, tt.want)
 		}
 	}
@@ -183,7 +183,7 @@ func TestSites(t *testing.T) {
 		t.Errorf("an old lease ends at %v after %d entries", until, n)
 	}
 
-	if err := e.Register.DeleteApp(ctx, register.Who{}, a); err != nil {
+	if err := e.Register.DeleteApp(ctx, register.Caller{}, a); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := e.Register.CheckSite(one, secret); !errors.Is(err, register.ErrNoSite) {
@@ -376,7 +376,7 @@ func TestKillEnrolments(t *testing.T) {
 		for range 12 {
 			switch r.IntN(4) {
 			case 0:
-				token, _, err := e.Register.CreateEdge(t.Context(), register.Who{}, "edge", []string{app})
+				token, _, err := e.Register.CreateEdge(t.Context(), register.Caller{}, "edge", []string{app})
 				if err != nil {
 					t.Fatal(err)
 				}

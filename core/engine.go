@@ -62,7 +62,7 @@ type Options struct {
 	Calls    api.Calls    // nil: calls are not counted
 
 	// Audit notes what is done to applications, keys, clients and edges; see [register.Options]. nil: nothing is noted.
-	Audit func(by register.Who, a register.Action, target string) error
+	Audit func(by register.Caller, a register.Action, target string) error
 
 	Storage     api.Storage                      // nil: storage has no limits
 	PictureSize func(h blob.Hash) (int64, error) // bytes of a picture that is kept, or blob.ErrNotFound; needed with Storage

@@ -38,11 +38,11 @@ func (l *fixture) open(t testing.TB) *core.Engine {
 	if err != nil {
 		t.Fatal(err)
 	}
-	app, _, err := e.Register.CreateApp(context.Background(), register.Who{}, register.NewApp{Name: "test", Language: "en"})
+	app, _, err := e.Register.CreateApp(context.Background(), register.Caller{}, register.NewApp{Name: "test", Language: "en"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if l.key, _, err = e.Register.CreateKey(context.Background(), register.Who{}, register.NewKey{App: app.ID, Scopes: []string{"All"}}); err != nil {
+	if l.key, _, err = e.Register.CreateKey(context.Background(), register.Caller{}, register.NewKey{App: app.ID, Scopes: []string{"All"}}); err != nil {
 		t.Fatal(err)
 	}
 	return e

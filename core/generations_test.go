@@ -13,11 +13,11 @@ func TestTokensOver(t *testing.T) {
 	l := newFixture(t)
 	e := l.open(t)
 	ctx := t.Context()
-	app, client, err := e.Register.CreateApp(ctx, register.Who{}, register.NewApp{Name: "a", Language: "en"})
+	app, client, err := e.Register.CreateApp(ctx, register.Caller{}, register.NewApp{Name: "a", Language: "en"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	other, _, err := e.Register.CreateApp(ctx, register.Who{}, register.NewApp{Name: "b", Language: "en"})
+	other, _, err := e.Register.CreateApp(ctx, register.Caller{}, register.NewApp{Name: "b", Language: "en"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,12 +33,12 @@ func TestTokensOver(t *testing.T) {
 	began := l.clock()
 	first := generation()
 	revoked := step(100 * time.Hour)
-	if err := e.Register.RevokeTokens(ctx, register.Who{}, app.ID); err != nil {
+	if err := e.Register.RevokeTokens(ctx, register.Caller{}, app.ID); err != nil {
 		t.Fatal(err)
 	}
 	second := generation()
 	replaced := step(100 * time.Hour)
-	if _, err := e.Register.ReplaceSecret(ctx, register.Who{}, app.ID); err != nil {
+	if _, err := e.Register.ReplaceSecret(ctx, register.Caller{}, app.ID); err != nil {
 		t.Fatal(err)
 	}
 	third := generation()
@@ -79,7 +79,7 @@ func TestTokensOver(t *testing.T) {
 		}
 	}
 	stale := time.Hour
-	if _, err := e.Register.ChangeApp(ctx, register.Who{}, app.ID, register.AppChange{MaxStale: &stale}); err != nil {
+	if _, err := e.Register.ChangeApp(ctx, register.Caller{}, app.ID, register.AppChange{MaxStale: &stale}); err != nil {
 		t.Fatal(err)
 	}
 	if tokens, err = e.Register.Tokens(app.ID); err != nil || tokens.Over("", 0, replaced.Add(stale+after)) || !tokens.Over("", 0, replaced.Add(stale+before)) {

@@ -36,7 +36,7 @@ func TestStepTrimsLogs(t *testing.T) {
 		t.Errorf("%d entries are kept, want %d", n, kept)
 	}
 	for range 2 * kept {
-		if _, _, err := e.Register.CreateKey(t.Context(), register.Who{}, register.NewKey{App: apps[0].ID, Scopes: []string{"All"}}); err != nil {
+		if _, _, err := e.Register.CreateKey(t.Context(), register.Caller{}, register.NewKey{App: apps[0].ID, Scopes: []string{"All"}}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -29,11 +29,11 @@ func TestDeletedKeysLetNobodyIn(t *testing.T) {
 		l := newFixture(t)
 		e := l.open(t)
 		ctx := context.Background()
-		app, _, err := e.Register.CreateApp(ctx, register.Who{}, register.NewApp{Name: "x", Language: "en"})
+		app, _, err := e.Register.CreateApp(ctx, register.Caller{}, register.NewApp{Name: "x", Language: "en"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		key, record, err := e.Register.CreateKey(ctx, register.Who{}, register.NewKey{App: app.ID, Scopes: []string{"All"}})
+		key, record, err := e.Register.CreateKey(ctx, register.Caller{}, register.NewKey{App: app.ID, Scopes: []string{"All"}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -76,11 +76,11 @@ func TestDeletedKeysLetNobodyIn(t *testing.T) {
 		}
 		switch r.IntN(3) {
 		case 0:
-			err = e.Register.DeleteKey(ctx, register.Who{}, app.ID, record.Hash)
+			err = e.Register.DeleteKey(ctx, register.Caller{}, app.ID, record.Hash)
 		case 1:
-			_, _, err = e.Register.ReplaceKey(ctx, register.Who{}, app.ID, record.Hash)
+			_, _, err = e.Register.ReplaceKey(ctx, register.Caller{}, app.ID, record.Hash)
 		default:
-			err = e.Register.DeleteApp(ctx, register.Who{}, app.ID)
+			err = e.Register.DeleteApp(ctx, register.Caller{}, app.ID)
 		}
 		dead.Store(true)
 		for range 20 {
@@ -109,11 +109,11 @@ func TestReplaceKey(t *testing.T) {
 		t.Fatal(apps, err)
 	}
 	app := apps[0].ID
-	old, before, err := e.Register.CreateKey(ctx, register.Who{Account: "account"}, register.NewKey{App: app, Scopes: []string{"Inputs:Get", "Predict"}, Description: " for the kiosk "})
+	old, before, err := e.Register.CreateKey(ctx, register.Caller{Account: "account"}, register.NewKey{App: app, Scopes: []string{"Inputs:Get", "Predict"}, Description: " for the kiosk "})
 	if err != nil {
 		t.Fatal(err)
 	}
-	key, after, err := e.Register.ReplaceKey(ctx, register.Who{Account: "another"}, app, before.Hash)
+	key, after, err := e.Register.ReplaceKey(ctx, register.Caller{Account: "another"}, app, before.Hash)
 	if err != nil || key == old {
 		t.Fatalf("ReplaceKey = %q, %v", key, err)
 	}
@@ -125,21 +125,21 @@ func TestReplaceKey(t *testing.T) {
 	if err != nil || len(keys) != 2 { // the fixture's, and this
 		t.Errorf("Keys = %v, %v", keys, err)
 	}
-	other, _, err := e.Register.CreateApp(ctx, register.Who{}, register.NewApp{Name: "other", Language: "de"})
+	other, _, err := e.Register.CreateApp(ctx, register.Caller{}, register.NewApp{Name: "other", Language: "de"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, err := range map[string]error{
-		"a key that is gone": failure3(e.Register.ReplaceKey(ctx, register.Who{}, app, before.Hash)),
-		"another's key":      failure3(e.Register.ReplaceKey(ctx, register.Who{}, other.ID, after.Hash)),
-		"deleting gone":      e.Register.DeleteKey(ctx, register.Who{}, "", before.Hash),
-		"deleting another's": e.Register.DeleteKey(ctx, register.Who{}, other.ID, after.Hash),
+		"a key that is gone": failure3(e.Register.ReplaceKey(ctx, register.Caller{}, app, before.Hash)),
+		"another's key":      failure3(e.Register.ReplaceKey(ctx, register.Caller{}, other.ID, after.Hash)),
+		"deleting gone":      e.Register.DeleteKey(ctx, register.Caller{}, "", before.Hash),
+		"deleting another's": e.Register.DeleteKey(ctx, register.Caller{}, other.ID, after.Hash),
 	} {
 		if !errors.Is(err, register.ErrNoKey) {
 			t.Errorf("%s: %v, want ErrNoKey", name, err)
 		}
 	}
-	if err := e.Register.DeleteKey(ctx, register.Who{}, app, after.Hash); err != nil {
+	if err := e.Register.DeleteKey(ctx, register.Caller{}, app, after.Hash); err != nil {
 		t.Error(err)
 	}
 }
@@ -151,7 +151,7 @@ func TestClients(t *testing.T) {
 	l := newFixture(t)
 	e := l.open(t)
 	ctx := context.Background()
-	app, client, err := e.Register.CreateApp(ctx, register.Who{Account: "account"}, register.NewApp{Name: "a", Language: "en", Owner: "account"})
+	app, client, err := e.Register.CreateApp(ctx, register.Caller{Account: "account"}, register.NewApp{Name: "a", Language: "en", Owner: "account"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,14 +162,14 @@ func TestClients(t *testing.T) {
 	if err != nil || first.ID != client.ID || first.App != app.ID || first.Secret != auth.HashKey(client.Secret) || first.Generation == 0 {
 		t.Errorf("Client = %+v, %v", first, err)
 	}
-	if err := e.Register.RevokeTokens(ctx, register.Who{}, app.ID); err != nil {
+	if err := e.Register.RevokeTokens(ctx, register.Caller{}, app.ID); err != nil {
 		t.Fatal(err)
 	}
 	second, err := e.Register.Client(app.ID)
 	if err != nil || second.Generation <= first.Generation || second.Secret != first.Secret || second.ID != first.ID {
 		t.Errorf("after revoking: %+v, %v; before %+v", second, err, first)
 	}
-	again, err := e.Register.ReplaceSecret(ctx, register.Who{}, app.ID)
+	again, err := e.Register.ReplaceSecret(ctx, register.Caller{}, app.ID)
 	if err != nil || again.ID != client.ID || again.Secret == client.Secret {
 		t.Fatalf("ReplaceSecret = %+v, %v", again, err)
 	}
@@ -177,15 +177,15 @@ func TestClients(t *testing.T) {
 	if err != nil || third.Generation <= second.Generation || third.Secret != auth.HashKey(again.Secret) {
 		t.Errorf("after another secret: %+v, %v", third, err)
 	}
-	if err := e.Register.DeleteApp(ctx, register.Who{}, app.ID); err != nil {
+	if err := e.Register.DeleteApp(ctx, register.Caller{}, app.ID); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := catalog.Read(l.o.Store, catalog.Control).Client(client.ID); !errors.Is(err, catalog.ErrNotFound) {
 		t.Errorf("the client of a deleted application: %v", err)
 	}
 	for name, err := range map[string]error{
-		"revoking":     e.Register.RevokeTokens(ctx, register.Who{}, app.ID),
-		"a new secret": failure(e.Register.ReplaceSecret(ctx, register.Who{}, app.ID)),
+		"revoking":     e.Register.RevokeTokens(ctx, register.Caller{}, app.ID),
+		"a new secret": failure(e.Register.ReplaceSecret(ctx, register.Caller{}, app.ID)),
 		"its client":   failure(e.Register.Client(app.ID)),
 	} {
 		if !errors.Is(err, register.ErrApplication) {

@@ -52,7 +52,7 @@ func TestEmptiedCopyLeavesNothingOnDisk(t *testing.T) {
 			l := newFixture(t)
 			c := copyOf(t, l.open(t))
 			name := "the " + marker
-			if _, err := c.origin.Register.ChangeApp(t.Context(), register.Who{}, c.app, register.AppChange{Name: &name}); err != nil {
+			if _, err := c.origin.Register.ChangeApp(t.Context(), register.Caller{}, c.app, register.AppChange{Name: &name}); err != nil {
 				t.Fatal(err)
 			}
 			c.store = store

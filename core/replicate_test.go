@@ -33,7 +33,7 @@ type copied struct {
 func copyOf(t testing.TB, origin *core.Engine) *copied {
 	t.Helper()
 	c := &copied{origin: origin, app: newApp(t, origin), store: memkv.New()}
-	_, edge, err := origin.Register.CreateEdge(t.Context(), register.Who{}, "edge", []string{c.app})
+	_, edge, err := origin.Register.CreateEdge(t.Context(), register.Caller{}, "edge", []string{c.app})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +91,7 @@ func TestRegister(t *testing.T) {
 	c.take(t)
 	other := newApp(t, e)
 	key := func(app string) catalog.Key {
-		_, k, err := e.Register.CreateKey(ctx, register.Who{}, register.NewKey{App: app, Scopes: []string{"All"}})
+		_, k, err := e.Register.CreateKey(ctx, register.Caller{}, register.NewKey{App: app, Scopes: []string{"All"}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -102,14 +102,17 @@ func TestRegister(t *testing.T) {
 	c.take(t)
 	name := "renamed"
 	for what, change := range map[string]func() error{
-		"a key is deleted":  func() error { return e.Register.DeleteKey(ctx, register.Who{}, c.app, first.Hash) },
-		"a key is replaced": func() error { _, _, err := e.Register.ReplaceKey(ctx, register.Who{}, c.app, second.Hash); return err },
-		"another name": func() error {
-			_, err := e.Register.ChangeApp(ctx, register.Who{}, c.app, register.AppChange{Name: &name})
+		"a key is deleted": func() error { return e.Register.DeleteKey(ctx, register.Caller{}, c.app, first.Hash) },
+		"a key is replaced": func() error {
+			_, _, err := e.Register.ReplaceKey(ctx, register.Caller{}, c.app, second.Hash)
 			return err
 		},
-		"the tokens are killed": func() error { return e.Register.RevokeTokens(ctx, register.Who{}, c.app) },
-		"another secret":        func() error { _, err := e.Register.ReplaceSecret(ctx, register.Who{}, c.app); return err },
+		"another name": func() error {
+			_, err := e.Register.ChangeApp(ctx, register.Caller{}, c.app, register.AppChange{Name: &name})
+			return err
+		},
+		"the tokens are killed": func() error { return e.Register.RevokeTokens(ctx, register.Caller{}, c.app) },
+		"another secret":        func() error { _, err := e.Register.ReplaceSecret(ctx, register.Caller{}, c.app); return err },
 	} {
 		before, _ := c.register(t)
 		if err := change(); err != nil {
@@ -121,7 +124,7 @@ func TestRegister(t *testing.T) {
 		c.take(t)
 	}
 	before, seq := c.register(t)
-	if err := e.Register.DeleteKey(ctx, register.Who{}, other, elsewhere.Hash); err != nil {
+	if err := e.Register.DeleteKey(ctx, register.Caller{}, other, elsewhere.Hash); err != nil {
 		t.Fatal(err)
 	}
 	after, later := c.register(t)
@@ -149,7 +152,7 @@ func TestAppRecordsInOrder(t *testing.T) {
 	l := newFixture(t)
 	c := copyOf(t, l.open(t))
 	old, seq := c.register(t)
-	if _, _, err := c.origin.Register.CreateKey(t.Context(), register.Who{}, register.NewKey{App: c.app, Scopes: []string{"All"}}); err != nil {
+	if _, _, err := c.origin.Register.CreateKey(t.Context(), register.Caller{}, register.NewKey{App: c.app, Scopes: []string{"All"}}); err != nil {
 		t.Fatal(err)
 	}
 	c.take(t)
@@ -184,7 +187,7 @@ func TestAppRecordsRefused(t *testing.T) {
 	e := l.open(t)
 	c, d := copyOf(t, e), copyOf(t, e)
 	d.store = c.store
-	_, k, err := e.Register.CreateKey(t.Context(), register.Who{}, register.NewKey{App: d.app, Scopes: []string{"All"}})
+	_, k, err := e.Register.CreateKey(t.Context(), register.Caller{}, register.NewKey{App: d.app, Scopes: []string{"All"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -227,9 +230,9 @@ func (c *copied) gone(t testing.TB, way int) (why string) {
 	var err error
 	switch way {
 	case 0:
-		why, err = catalog.GoneDeleted, c.origin.Register.DeleteApp(t.Context(), register.Who{}, c.app)
+		why, err = catalog.GoneDeleted, c.origin.Register.DeleteApp(t.Context(), register.Caller{}, c.app)
 	case 1:
-		why, err = catalog.GoneRevoked, c.origin.Register.RevokeEdge(t.Context(), register.Who{}, c.edge)
+		why, err = catalog.GoneRevoked, c.origin.Register.RevokeEdge(t.Context(), register.Caller{}, c.edge)
 	default:
 		why, c.edge = catalog.GoneRevoked, "an edge that is unknown"
 	}
@@ -380,13 +383,13 @@ func TestDeletedKeysSurviveKills(t *testing.T) {
 		var live []catalog.Key
 		for range 1 + r.IntN(8) {
 			if len(live) == 0 || r.IntN(3) > 0 {
-				_, k, err := c.origin.Register.CreateKey(t.Context(), register.Who{}, register.NewKey{App: c.app, Scopes: []string{"All"}})
+				_, k, err := c.origin.Register.CreateKey(t.Context(), register.Caller{}, register.NewKey{App: c.app, Scopes: []string{"All"}})
 				if err != nil {
 					t.Fatal(err)
 				}
 				live = append(live, k)
 			} else {
-				if err := c.origin.Register.DeleteKey(t.Context(), register.Who{}, c.app, live[0].Hash); err != nil {
+				if err := c.origin.Register.DeleteKey(t.Context(), register.Caller{}, c.app, live[0].Hash); err != nil {
 					t.Fatal(err)
 				}
 				live = live[1:]
@@ -407,7 +410,7 @@ func TestEngineTakesRegister(t *testing.T) {
 	l := newFixture(t)
 	e := l.open(t)
 	c := copyOf(t, e)
-	text, key, err := e.Register.CreateKey(t.Context(), register.Who{}, register.NewKey{App: c.app, Scopes: []string{"All"}})
+	text, key, err := e.Register.CreateKey(t.Context(), register.Caller{}, register.NewKey{App: c.app, Scopes: []string{"All"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -432,7 +435,7 @@ func TestEngineTakesRegister(t *testing.T) {
 		}
 	}
 	ask(200)
-	if err := e.Register.DeleteKey(t.Context(), register.Who{}, c.app, key.Hash); err != nil {
+	if err := e.Register.DeleteKey(t.Context(), register.Caller{}, c.app, key.Hash); err != nil {
 		t.Fatal(err)
 	}
 	ask(200) // the copy has not heard of it
@@ -447,7 +450,7 @@ func TestEngineTakesRegister(t *testing.T) {
 	if _, _, err := server.Register.AppRecord(c.app, c.edge); !errors.Is(err, register.ErrNotOrigin) {
 		t.Errorf("a copy's register is given on: %v", err)
 	}
-	if err := e.Register.DeleteApp(t.Context(), register.Who{}, c.app); err != nil {
+	if err := e.Register.DeleteApp(t.Context(), register.Caller{}, c.app); err != nil {
 		t.Fatal(err)
 	}
 	p, err := server.Partition(c.app)
@@ -477,7 +480,7 @@ func TestWatch(t *testing.T) {
 	told := 0
 	stop := c.origin.Register.Watch(func() { told++ })
 	before, _ := c.register(t)
-	if _, _, err := c.origin.Register.CreateKey(t.Context(), register.Who{}, register.NewKey{App: c.app, Scopes: []string{"All"}}); err != nil {
+	if _, _, err := c.origin.Register.CreateKey(t.Context(), register.Caller{}, register.NewKey{App: c.app, Scopes: []string{"All"}}); err != nil {
 		t.Fatal(err)
 	}
 	if after, _ := c.register(t); told == 0 || bytes.Equal(before, after) {
@@ -485,7 +488,7 @@ func TestWatch(t *testing.T) {
 	}
 	stop()
 	was := told
-	if err := c.origin.Register.RevokeEdge(t.Context(), register.Who{}, c.edge); err != nil {
+	if err := c.origin.Register.RevokeEdge(t.Context(), register.Caller{}, c.edge); err != nil {
 		t.Fatal(err)
 	}
 	if told != was {

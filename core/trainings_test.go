@@ -197,11 +197,11 @@ func TestTrainingsBounded(t *testing.T) {
 func TestTrainingsInTurn(t *testing.T) {
 	w := asked(t, apitest.Tiny(t))
 	ctx := context.Background()
-	app, _, err := w.Engine.Register.CreateApp(ctx, register.Who{}, register.NewApp{Name: "other", Language: "en"})
+	app, _, err := w.Engine.Register.CreateApp(ctx, register.Caller{}, register.NewApp{Name: "other", Language: "en"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	other, _, err := w.Engine.Register.CreateKey(ctx, register.Who{}, register.NewKey{App: app.ID, Scopes: []string{"All"}})
+	other, _, err := w.Engine.Register.CreateKey(ctx, register.Caller{}, register.NewKey{App: app.ID, Scopes: []string{"All"}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -62,7 +62,7 @@ func TestTrust(t *testing.T) {
 
 	enrolled := func(app string, key [32]byte) catalog.Edge {
 		t.Helper()
-		token, _, err := e.Register.CreateEdge(ctx, register.Who{}, "peer", []string{app})
+		token, _, err := e.Register.CreateEdge(ctx, register.Caller{}, "peer", []string{app})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -85,13 +85,13 @@ func TestTrust(t *testing.T) {
 	if x, err2 := catalog.DecodeRegister(data); errors.Join(err, err2) != nil || x.Trust.Keys != nil || x.Trust.Peers != nil {
 		t.Errorf("a browser's register has %+v, %v, %v", x.Trust, err, err2)
 	}
-	if err := e.Register.RevokeEdge(ctx, register.Who{}, peer.ID); err != nil {
+	if err := e.Register.RevokeEdge(ctx, register.Caller{}, peer.ID); err != nil {
 		t.Fatal(err)
 	}
 	want.Peers = nil
 	expect("once the peer was revoked")
 
-	if err := e.Register.DeleteApp(ctx, register.Who{}, c.app); err != nil {
+	if err := e.Register.DeleteApp(ctx, register.Caller{}, c.app); err != nil {
 		t.Fatal(err)
 	}
 	data, seq := c.register(t)
@@ -123,7 +123,7 @@ func TestMaxStale(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		after, err := e.Register.ChangeApp(t.Context(), register.Who{}, c.app, register.AppChange{MaxStale: &tt.d})
+		after, err := e.Register.ChangeApp(t.Context(), register.Caller{}, c.app, register.AppChange{MaxStale: &tt.d})
 		if !errors.Is(err, tt.want) {
 			t.Errorf("%v: %v, want %v", tt.d, err, tt.want)
 		}

@@ -491,7 +491,7 @@ func TestAnyContent(t *testing.T) {
 		if rules, ok := body.(*log.Rules); ok {
 			rules.Version %= fold.Version + 1 // a copy may not write newer ones: they stop it
 		}
-		_, made, err := a.Partition(t).SubmitSpan(t.Context(), partition.Who{By: rapid.String().Draw(r, "by")}, []log.Body{body}, nil)
+		_, made, err := a.Partition(t).SubmitSpan(t.Context(), partition.Caller{By: rapid.String().Draw(r, "by")}, []log.Body{body}, nil)
 		if err != nil {
 			r.Fatal(err)
 		}

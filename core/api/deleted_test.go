@@ -25,22 +25,26 @@ func TestDeletedKeysUnderRequests(t *testing.T) {
 		credential := "Key " + e.NewKey(t, n.Tenant, auth.All)
 		kill := func() error {
 			key, _ := auth.Key(credential)
-			return e.Engine.Register.DeleteKey(t.Context(), register.Who{Account: n.Owner}, n.App, key)
+			return e.Engine.Register.DeleteKey(t.Context(), register.Caller{Account: n.Owner}, n.App, key)
 		}
 		switch round % 4 {
 		case 1:
 			credential, kill = e.token(n), func() error {
-				return e.Engine.Register.RevokeTokens(t.Context(), register.Who{Account: n.Owner}, n.App)
+				return e.Engine.Register.RevokeTokens(t.Context(), register.Caller{Account: n.Owner}, n.App)
 			}
 		case 2:
-			kill = func() error { return e.Engine.Register.DeleteApp(t.Context(), register.Who{Account: n.Owner}, n.App) }
+			kill = func() error {
+				return e.Engine.Register.DeleteApp(t.Context(), register.Caller{Account: n.Owner}, n.App)
+			}
 		case 3:
-			credential, kill = e.token(n), func() error { return e.Engine.Register.DeleteApp(t.Context(), register.Who{Account: n.Owner}, n.App) }
+			credential, kill = e.token(n), func() error {
+				return e.Engine.Register.DeleteApp(t.Context(), register.Caller{Account: n.Owner}, n.App)
+			}
 		}
 		accepted += e.pound(credential, kill)
 		e.work(0)
 		if round%4 < 2 {
-			if err := e.Engine.Register.DeleteApp(t.Context(), register.Who{Account: n.Owner}, n.App); err != nil {
+			if err := e.Engine.Register.DeleteApp(t.Context(), register.Caller{Account: n.Owner}, n.App); err != nil {
 				t.Fatal(err)
 			}
 		}

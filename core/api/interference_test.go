@@ -120,7 +120,7 @@ func (e *estate) meddle(r *rand.Rand, bert, anna *tenant, hosted []string) *tena
 		}
 		e.serve(bert, call)
 		if w.IntN(20) == 0 {
-			if err := e.Engine.Register.DeleteApp(e.Context(), register.Who{Account: bert.Owner}, bert.App); err != nil {
+			if err := e.Engine.Register.DeleteApp(e.Context(), register.Caller{Account: bert.Owner}, bert.App); err != nil {
 				e.Fatal(err)
 			}
 			bert = nil

@@ -34,7 +34,7 @@ func BenchmarkWrongSecrets(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	if err := w.Engine.Register.DeleteKey(b.Context(), register.Who{}, w.App, hash); err != nil {
+	if err := w.Engine.Register.DeleteKey(b.Context(), register.Caller{}, w.App, hash); err != nil {
 		b.Fatal(err)
 	}
 	wrong, unknown := w.Client, w.Client

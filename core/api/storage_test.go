@@ -74,7 +74,7 @@ func TestStorageInputs(t *testing.T) {
 		t.Errorf("two after all of an application were deleted = %d, %d refused", status, refused)
 	}
 	e.stored(core.Stored{Inputs: 4})
-	if err := e.Engine.Register.DeleteApp(t.Context(), register.Who{Account: "anna"}, b.App); err != nil {
+	if err := e.Engine.Register.DeleteApp(t.Context(), register.Caller{Account: "anna"}, b.App); err != nil {
 		t.Fatal(err)
 	}
 	e.stored(core.Stored{Inputs: 2})

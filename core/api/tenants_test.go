@@ -321,21 +321,21 @@ func (e *estate) cast(n, gone *tenant) map[string]role {
 	e.Helper()
 	old := e.token(n)
 	var err error
-	if n.Client, err = e.Engine.Register.ReplaceSecret(e.Context(), register.Who{Account: n.Owner}, n.App); err != nil {
+	if n.Client, err = e.Engine.Register.ReplaceSecret(e.Context(), register.Caller{Account: n.Owner}, n.App); err != nil {
 		e.Fatal(err)
 	}
 	revoked := e.token(n)
-	if err := e.Engine.Register.RevokeTokens(e.Context(), register.Who{Account: n.Owner}, n.App); err != nil {
+	if err := e.Engine.Register.RevokeTokens(e.Context(), register.Caller{Account: n.Owner}, n.App); err != nil {
 		e.Fatal(err)
 	}
 	expired := e.token(n)
 	e.work(20 * time.Minute)
 	deleted := e.NewKey(e.TB, n.Tenant, auth.All)
-	if err := e.Engine.Register.DeleteKey(e.Context(), register.Who{Account: n.Owner}, n.App, auth.HashKey(deleted)); err != nil {
+	if err := e.Engine.Register.DeleteKey(e.Context(), register.Caller{Account: n.Owner}, n.App, auth.HashKey(deleted)); err != nil {
 		e.Fatal(err)
 	}
 	goneToken := e.token(gone)
-	if err := e.Engine.Register.DeleteApp(e.Context(), register.Who{Account: gone.Owner}, gone.App); err != nil {
+	if err := e.Engine.Register.DeleteApp(e.Context(), register.Caller{Account: gone.Owner}, gone.App); err != nil {
 		e.Fatal(err)
 	}
 	none, unknown, invalid := said{401, 11102, ""}, said{401, 11009, "invalid key"}, said{401, 11001, "invalid token"}
@@ -385,14 +385,14 @@ func (e *estate) Server() apitest.Server {
 func TestTokensDie(t *testing.T) {
 	for name, kill := range map[string]func(e *estate, n *tenant) error{
 		"secret": func(e *estate, n *tenant) error {
-			_, err := e.Engine.Register.ReplaceSecret(t.Context(), register.Who{Account: n.Owner}, n.App)
+			_, err := e.Engine.Register.ReplaceSecret(t.Context(), register.Caller{Account: n.Owner}, n.App)
 			return err
 		},
 		"revoked": func(e *estate, n *tenant) error {
-			return e.Engine.Register.RevokeTokens(t.Context(), register.Who{Account: n.Owner}, n.App)
+			return e.Engine.Register.RevokeTokens(t.Context(), register.Caller{Account: n.Owner}, n.App)
 		},
 		"deleted": func(e *estate, n *tenant) error {
-			return e.Engine.Register.DeleteApp(t.Context(), register.Who{Account: n.Owner}, n.App)
+			return e.Engine.Register.DeleteApp(t.Context(), register.Caller{Account: n.Owner}, n.App)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

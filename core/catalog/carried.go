@@ -27,10 +27,10 @@ func PutDerivedRecord(b kv.Writer, app AppID, base [32]byte, picture blob.Hash, 
 	return nil
 }
 
-// Made is the content of a derived record. Its bytes are borrowed.
+// DerivedContent is the content of a derived record. Its bytes are borrowed.
 //
 //field:fields get
-type Made struct {
+type DerivedContent struct {
 	Embedding []byte `wire:"1"` // predict.EmbeddingBytes
 	Values    []byte `wire:"2"` // little-endian float32, of the general model's concepts, in its order
 	Print     []byte `wire:"4"` // see [Derived]
@@ -42,7 +42,7 @@ const picturesAtOnce = 8192
 // EachMade yields the derived records of the inputs' pictures by the network base, in the order of the pictures and not of the inputs.
 // Each record is next to the previous one in the store, so reading all is much faster than by [Reader.Derived]. It skips inputs without a
 // record. Errors: those of malformed records and of the store.
-func (r Reader) EachMade(base [32]byte, yield func(ord uint32, x Made) bool) error {
+func (r Reader) EachMade(base [32]byte, yield func(ord uint32, x DerivedContent) bool) error {
 	table := r.app.key(tableBlob, 0)
 	const size = pictureBytes + 4
 	inputs := make([]byte, 0, picturesAtOnce*size) // picture, ordinal
@@ -69,7 +69,7 @@ func (r Reader) EachMade(base [32]byte, yield func(ord uint32, x Made) bool) err
 }
 
 // eachMade yields the records of some pictures, in their order, and reports whether to continue. more is false for the last pictures.
-func (r Reader) eachMade(base [32]byte, inputs []byte, more bool, yield func(ord uint32, x Made) bool) (bool, error) {
+func (r Reader) eachMade(base [32]byte, inputs []byte, more bool, yield func(ord uint32, x DerivedContent) bool) (bool, error) {
 	table := r.app.key(tableDerived, 0)
 	const size = pictureBytes + 4
 	lo := append(bytes.Clone(table), inputs[:pictureBytes]...)
@@ -80,7 +80,7 @@ func (r Reader) eachMade(base [32]byte, inputs []byte, more bool, yield func(ord
 		if !bytes.Equal(key[min(pictureBytes, len(key)):], base[:]) {
 			continue
 		}
-		var x Made
+		var x DerivedContent
 		for decoded := false; len(inputs) > 0; inputs = inputs[size:] {
 			order := bytes.Compare(inputs[:pictureBytes], key[:pictureBytes])
 			if order > 0 {
@@ -108,9 +108,9 @@ func (r Reader) eachMade(base [32]byte, inputs []byte, more bool, yield func(ord
 }
 
 // decodeMade is decodeDerived without a copy.
-func decodeMade(data []byte) (x Made, err error) {
+func decodeMade(data []byte) (x DerivedContent, err error) {
 	d := field.Decode(data)
-	if getMade(d, &x); len(x.Values)%4 != 0 {
+	if getDerivedContent(d, &x); len(x.Values)%4 != 0 {
 		d.Malformed("values")
 	}
 	return x, named(d.Err(), "derived record")

@@ -825,6 +825,19 @@ func getDerived(d *field.Decoder, x *Derived) {
 	x.Extra = d.Extra()
 }
 
+func getDerivedContent(d *field.Decoder, x *DerivedContent) {
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			x.Embedding = d.Raw()
+		case 2:
+			x.Values = d.Raw()
+		case 4:
+			x.Print = d.Raw()
+		}
+	}
+}
+
 func getDigestOf(d *field.Decoder, x *digestOf) {
 	for d.Next() {
 		switch d.Number {
@@ -1143,19 +1156,6 @@ func getLogWorkflowNode(d *field.Decoder, x *log.WorkflowNode) {
 			x.Model = d.Text()
 		case 3:
 			x.Version = d.Text()
-		}
-	}
-}
-
-func getMade(d *field.Decoder, x *Made) {
-	for d.Next() {
-		switch d.Number {
-		case 1:
-			x.Embedding = d.Raw()
-		case 2:
-			x.Values = d.Raw()
-		case 4:
-			x.Print = d.Raw()
 		}
 	}
 }

@@ -88,7 +88,7 @@ func TestRecords(t *testing.T) {
 	})
 	t.Run("version", func(t *testing.T) {
 		roundTrip(t, encodeVersion, decodeVersion, func(v *Version) *Extra {
-			v.Asked = log.Dot{} // is not of the record
+			v.RequestedAt = log.Dot{} // is not of the record
 			return &v.Extra
 		})
 	})

@@ -99,7 +99,7 @@ func (r Reader) training(key, value []byte) (Version, error) {
 		return Version{}, err
 	}
 	v, err := r.version(model, seq)
-	v.Asked = asked
+	v.RequestedAt = asked
 	return v, err
 }
 

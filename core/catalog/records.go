@@ -116,10 +116,10 @@ type Version struct {
 	Manifest blob.Hash `wire:"9"` // zero until trained
 	Extra    Extra     `wire:"*"`
 
-	// Asked is the VersionTrain that a version at 21103 was asked for by, and the lease of its
+	// RequestedAt is the VersionTrain that a version at 21103 was asked for by, and the lease of its
 	// training; zero: it is older than such leases, and Seq is its lease. It is not of the
 	// record, and is read by PendingVersions and Asked alone.
-	Asked log.Dot
+	RequestedAt log.Dot
 }
 
 // Workflow is a list of models to run together.

@@ -224,8 +224,8 @@ func (w *Writer) PutVersion(v *Version) {
 // appendAsked is the value by which a version at 21103 is found.
 func appendAsked(v *Version) []byte {
 	value := appendDot(make([]byte, 0, 24), v.Model)
-	if v.Asked != (log.Dot{}) {
-		value = appendDot(value, v.Asked)
+	if v.RequestedAt != (log.Dot{}) {
+		value = appendDot(value, v.RequestedAt)
 	}
 	return value
 }

@@ -116,7 +116,7 @@ func (f *Fold) useConcepts(ids []string) error {
 // newVersion writes a version of the model as it is, and the model.
 func (f *Fold) newVersion(m *catalog.Model, id string, code int) {
 	v := catalog.Version{
-		Model: m.Dot, Seq: f.e.Seq, ID: f.idOr(id, "version"), Created: f.e.Op.At, Code: code, Asked: f.e.Op.Dot,
+		Model: m.Dot, Seq: f.e.Seq, ID: f.idOr(id, "version"), Created: f.e.Op.At, Code: code, RequestedAt: f.e.Op.Dot,
 	}
 	for _, c := range m.Concepts {
 		if c.In {

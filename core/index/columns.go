@@ -121,7 +121,7 @@ func (v *View) made(place int, out Valued) error {
 		return nil
 	}
 	left := len(out.Ords)
-	err = v.records.EachMade(v.space.Base, func(ord uint32, m catalog.Made) bool {
+	err = v.records.EachMade(v.space.Base, func(ord uint32, m catalog.DerivedContent) bool {
 		if i, ok := slices.BinarySearch(out.Ords, ord); ok && len(m.Values) == 4*len(v.space.Concepts) {
 			out.Values[i] = math.Float32frombits(binary.LittleEndian.Uint32(m.Values[4*place:]))
 			left--

@@ -82,7 +82,7 @@ func (l *load) run(ctx context.Context) (err error) {
 		return err
 	}
 	var bad error
-	err = l.x.now().EachMade(l.sp.Base, func(ord uint32, m catalog.Made) bool {
+	err = l.x.now().EachMade(l.sp.Base, func(ord uint32, m catalog.DerivedContent) bool {
 		if l.ready.Contains(ord) && !isPending(ord) {
 			bad = l.input(ctx, ord, &m)
 		}
@@ -98,7 +98,7 @@ func (l *load) run(ctx context.Context) (err error) {
 }
 
 // input learns of one input.
-func (l *load) input(ctx context.Context, ord uint32, m *catalog.Made) error {
+func (l *load) input(ctx context.Context, ord uint32, m *catalog.DerivedContent) error {
 	if len(m.Values) != 4*len(l.sp.Concepts) {
 		return fmt.Errorf("derived record of input %d with %d bytes of values: %w", ord, len(m.Values), ErrCorrupt)
 	}

@@ -145,11 +145,11 @@ func TestMade(t *testing.T) {
 	if got := list(0); got != nil {
 		t.Errorf("before anything: %v", got)
 	}
-	_, span, err := c.SubmitSpan(t.Context(), partition.Who{By: "key"}, []log.Body{create("a"), create("b"), create("c")}, nil)
+	_, span, err := c.SubmitSpan(t.Context(), partition.Caller{By: "key"}, []log.Body{create("a"), create("b"), create("c")}, nil)
 	if want := (partition.Span{Site: 2, First: 1, Last: 3}); span != want || err != nil {
 		t.Errorf("SubmitSpan = %+v, %v, want %+v", span, err, want)
 	}
-	if _, span, err = c.SubmitSpan(t.Context(), partition.Who{By: "key"}, nil, nil); span != (partition.Span{}) || err != nil {
+	if _, span, err = c.SubmitSpan(t.Context(), partition.Caller{By: "key"}, nil, nil); span != (partition.Span{}) || err != nil {
 		t.Errorf("SubmitSpan of nothing = %+v, %v", span, err)
 	}
 	c.push(t, origin, 2)
@@ -167,7 +167,7 @@ func TestMade(t *testing.T) {
 	if got := list(3); got != nil {
 		t.Errorf("behind the last: %v", got)
 	}
-	if _, span, err = origin.SubmitSpan(t.Context(), partition.Who{By: "key"}, []log.Body{create("d")}, nil); err != nil || span != (partition.Span{Site: log.Origin, First: 1, Last: 1}) {
+	if _, span, err = origin.SubmitSpan(t.Context(), partition.Caller{By: "key"}, []log.Body{create("d")}, nil); err != nil || span != (partition.Span{Site: log.Origin, First: 1, Last: 1}) {
 		t.Errorf("SubmitSpan at the origin = %+v, %v", span, err)
 	}
 }

@@ -434,7 +434,7 @@ func seen(t tb, r catalog.Reader) (out []string) {
 		out = append(out, fmt.Sprint("feedback ", f.Dot, string(f.JSON)))
 		return true
 	}), r.PendingVersions(func(v catalog.Version) bool {
-		out = append(out, fmt.Sprint("pending ", v.ID, v.Asked))
+		out = append(out, fmt.Sprint("pending ", v.ID, v.RequestedAt))
 		return true
 	}), r.Inputs(0, func(in catalog.Input) bool {
 		got, err := r.InputByDot(in.Dot)

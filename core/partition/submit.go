@@ -26,7 +26,7 @@ import (
 // On a replica the operations wait in the outbox for the origin, and the verdicts are those of the local state. The log decides, and Pull
 // returns the final verdicts. Further errors: ErrNoSite, ErrOutbox.
 func (p *Partition) Submit(ctx context.Context, by string, bodies []log.Body, also func(*kv.Batch)) ([]fold.Verdict, error) {
-	verdicts, _, err := p.SubmitSpan(ctx, Who{By: by}, bodies, also)
+	verdicts, _, err := p.SubmitSpan(ctx, Caller{By: by}, bodies, also)
 	return verdicts, err
 }
 
@@ -37,7 +37,7 @@ type Span struct {
 }
 
 // SubmitSpan is [Partition.Submit] for callers with a token. It also returns the made operations.
-func (p *Partition) SubmitSpan(ctx context.Context, who Who, bodies []log.Body, also func(*kv.Batch)) ([]fold.Verdict, Span, error) {
+func (p *Partition) SubmitSpan(ctx context.Context, who Caller, bodies []log.Body, also func(*kv.Batch)) ([]fold.Verdict, Span, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, Span{}, err
 	}
@@ -60,7 +60,7 @@ func (p *Partition) SubmitSpan(ctx context.Context, who Who, bodies []log.Body, 
 }
 
 // append numbers the operations and appends them: first is the entry of the first.
-func (p *Partition) append(who Who, bodies []log.Body, also func(*kv.Batch)) (first uint64, made Span, t *ticket, wait func() error, err error) {
+func (p *Partition) append(who Caller, bodies []log.Body, also func(*kv.Batch)) (first uint64, made Span, t *ticket, wait func() error, err error) {
 	if err := p.prepare(bodies); err != nil {
 		return 0, made, nil, nil, err
 	}

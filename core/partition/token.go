@@ -10,7 +10,7 @@ import (
 )
 
 // A Who identifies the caller that requests operations.
-type Who struct {
+type Caller struct {
 	By    string // what they are signed with, see [log.Op]
 	Token Token  // that was shown; zero: none was
 }

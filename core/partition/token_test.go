@@ -17,7 +17,7 @@ func tokened(t *testing.T, p *partition.Partition, token partition.Token, ids ..
 	for i, id := range ids {
 		bodies[i] = create(id)
 	}
-	if _, _, err := p.SubmitSpan(t.Context(), partition.Who{By: "token", Token: token}, bodies, nil); err != nil {
+	if _, _, err := p.SubmitSpan(t.Context(), partition.Caller{By: "token", Token: token}, bodies, nil); err != nil {
 		t.Fatal(err)
 	}
 }

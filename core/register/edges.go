@@ -43,7 +43,7 @@ const maxEdgeApps = 1000
 
 // CreateEdge makes an edge with access to applications. It returns the token for its enrolment, which is not stored. Errors: ErrName,
 // ErrApplication and the store's.
-func (r *Register) CreateEdge(ctx context.Context, by Who, name string, apps []string) (token string, e catalog.Edge, err error) {
+func (r *Register) CreateEdge(ctx context.Context, by Caller, name string, apps []string) (token string, e catalog.Edge, err error) {
 	name, err = text("name", name, 1)
 	if err != nil {
 		return "", catalog.Edge{}, err
@@ -79,7 +79,7 @@ func (r *Register) CreateEdge(ctx context.Context, by Who, name string, apps []s
 }
 
 // auditEdge notes what is done to an edge with each application that it holds.
-func (r *Register) auditEdge(by Who, a Action, e *catalog.Edge) error {
+func (r *Register) auditEdge(by Caller, a Action, e *catalog.Edge) error {
 	for _, app := range e.Apps {
 		if err := r.audit(by, a, app+"/"+e.ID); err != nil {
 			return err
@@ -114,7 +114,7 @@ func (r *Register) Edges() ([]catalog.Edge, error) {
 
 // RevokeEdge shuts an edge out permanently. After the call the origin accepts nothing of it, and the edge must delete its data at its
 // next contact. Revoking it again changes nothing. Errors: ErrNoEdge and the store's.
-func (r *Register) RevokeEdge(ctx context.Context, by Who, id string) error {
+func (r *Register) RevokeEdge(ctx context.Context, by Caller, id string) error {
 	e, err := r.Edge(id)
 	if err != nil || e.Revoked != 0 {
 		return err

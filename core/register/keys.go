@@ -12,7 +12,7 @@ import (
 
 // CreateKey makes a key to an application and returns it. The key itself is not stored. Errors: ErrApplication, ErrName, auth.ErrScope
 // and the store's.
-func (r *Register) CreateKey(ctx context.Context, by Who, k NewKey) (key string, record catalog.Key, err error) {
+func (r *Register) CreateKey(ctx context.Context, by Caller, k NewKey) (key string, record catalog.Key, err error) {
 	scopes, err := auth.Scopes(k.Scopes)
 	if err != nil {
 		return "", catalog.Key{}, err
@@ -28,7 +28,7 @@ func (r *Register) CreateKey(ctx context.Context, by Who, k NewKey) (key string,
 }
 
 // createKey makes the key of an operation that lacks its hash.
-func (r *Register) createKey(ctx context.Context, by Who, gone error, op log.KeyCreate) (string, catalog.Key, error) {
+func (r *Register) createKey(ctx context.Context, by Caller, gone error, op log.KeyCreate) (string, catalog.Key, error) {
 	key, err := auth.NewKey(r.o.Rand)
 	if err != nil {
 		return "", catalog.Key{}, err
@@ -77,7 +77,7 @@ func (r *Register) Keys(app string) ([]catalog.Key, error) {
 }
 
 // DeleteKey shuts a key out: requests that begin after it returns are refused. An empty app means any. Errors: ErrNoKey and the store's.
-func (r *Register) DeleteKey(ctx context.Context, by Who, app string, hash [32]byte) error {
+func (r *Register) DeleteKey(ctx context.Context, by Caller, app string, hash [32]byte) error {
 	k, err := r.key(app, hash)
 	if err == nil {
 		err = r.audit(by, ActionDeleteKey, named(&k))
@@ -90,7 +90,7 @@ func (r *Register) DeleteKey(ctx context.Context, by Who, app string, hash [32]b
 
 // ReplaceKey makes a key with the scopes and the description of another one, which it deletes at the same time. An empty app means any.
 // Errors: ErrNoKey and the store's.
-func (r *Register) ReplaceKey(ctx context.Context, by Who, app string, old [32]byte) (key string, record catalog.Key, err error) {
+func (r *Register) ReplaceKey(ctx context.Context, by Caller, app string, old [32]byte) (key string, record catalog.Key, err error) {
 	k, err := r.key(app, old)
 	if err == nil {
 		err = r.audit(by, ActionReplaceKey, named(&k))

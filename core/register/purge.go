@@ -19,7 +19,7 @@ import (
 //	            then: the partition takes no more writes; calls under way are told
 //	Step        key range and public names, in parts ─▶ names out of the log ─▶ debt struck off
 //	            ─▶ blobs that no record claims any longer
-func (r *Register) DeleteApp(ctx context.Context, by Who, id string) error {
+func (r *Register) DeleteApp(ctx context.Context, by Caller, id string) error {
 	if _, err := r.App(id); err != nil {
 		return err
 	}

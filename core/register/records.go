@@ -90,7 +90,7 @@ func text(what, s string, least int) (string, error) {
 
 // CreateApp makes an application and its client, and returns the client's secret, which is not stored. Errors: ErrName, lang.ErrUnknown,
 // ErrDefaultModel and the store's.
-func (r *Register) CreateApp(ctx context.Context, by Who, a NewApp) (catalog.App, Client, error) {
+func (r *Register) CreateApp(ctx context.Context, by Caller, a NewApp) (catalog.App, Client, error) {
 	name, err := text("name", a.Name, 1)
 	if err != nil {
 		return catalog.App{}, Client{}, err
@@ -149,7 +149,7 @@ func (r *Register) newClient(app, id string) (made Client, set *log.ClientSet, e
 
 // ChangeApp changes an application. Errors: ErrApplication, ErrName, ErrDefaultModel and the
 // store's.
-func (r *Register) ChangeApp(ctx context.Context, by Who, id string, change AppChange) (catalog.App, error) {
+func (r *Register) ChangeApp(ctx context.Context, by Caller, id string, change AppChange) (catalog.App, error) {
 	if _, err := r.App(id); err != nil {
 		return catalog.App{}, err
 	}
@@ -256,7 +256,7 @@ func (r *Register) Contents(id string) (Contents, error) {
 
 // ReplaceSecret gives an application's client another secret, told here and never again. All
 // tokens that were issued before are dead. Errors: ErrApplication and the store's.
-func (r *Register) ReplaceSecret(ctx context.Context, by Who, app string) (Client, error) {
+func (r *Register) ReplaceSecret(ctx context.Context, by Caller, app string) (Client, error) {
 	if _, err := r.App(app); err != nil {
 		return Client{}, err
 	}
@@ -276,7 +276,7 @@ func (r *Register) ReplaceSecret(ctx context.Context, by Who, app string) (Clien
 
 // RevokeTokens kills all tokens that were issued for an application. Errors: ErrApplication
 // and the store's.
-func (r *Register) RevokeTokens(ctx context.Context, by Who, app string) error {
+func (r *Register) RevokeTokens(ctx context.Context, by Caller, app string) error {
 	if _, err := r.App(app); err != nil {
 		return err
 	}

@@ -70,11 +70,11 @@ type Options struct {
 	// Audit notes an action. For a deletion it is called before the action; for an action that makes or changes something, before the
 	// answer. target is the id of the application, and after a '/' the start of a key's hash, or the id of an edge. An error refuses the
 	// action. nil means no notes.
-	Audit func(by Who, a Action, target string) error
+	Audit func(by Caller, a Action, target string) error
 }
 
-// Who identifies a caller.
-type Who struct {
+// Caller identifies a caller.
+type Caller struct {
 	Account string // id; empty: the operator
 	Remote  string // network that the request came from; empty: this machine
 }
@@ -97,7 +97,7 @@ const (
 )
 
 // audit notes an action.
-func (r *Register) audit(by Who, a Action, target string) error {
+func (r *Register) audit(by Caller, a Action, target string) error {
 	if r.o.Audit == nil {
 		return nil
 	}

@@ -56,8 +56,8 @@ type Queue struct {
 // leaseOf is the lease of a version's training: the operation that asked for it, or its place
 // alone, as no site's, for a version older than such leases.
 func leaseOf(v *catalog.Version) log.Dot {
-	if v.Asked != (log.Dot{}) {
-		return v.Asked
+	if v.RequestedAt != (log.Dot{}) {
+		return v.RequestedAt
 	}
 	return log.Dot{Seq: v.Seq}
 }
@@ -90,7 +90,7 @@ func (q *Queue) Take(now time.Time, n int) ([]*Run, error) {
 	q.idle, q.seen = true, view.Moves()
 	for _, v := range waiting {
 		lease := leaseOf(&v)
-		if q.out[lease] != nil || !q.partition.Owns(v.Asked) {
+		if q.out[lease] != nil || !q.partition.Owns(v.RequestedAt) {
 			continue
 		}
 		if len(runs) == n || now.Before(q.later[lease]) || now.Before(q.begins(&v)) {
@@ -113,7 +113,7 @@ func (q *Queue) Take(now time.Time, n int) ([]*Run, error) {
 
 // begins returns the time from which a version may be trained here.
 func (q *Queue) begins(v *catalog.Version) time.Time {
-	if q.partition.MadeBy(v.Asked.Site) || v.Asked == (log.Dot{}) {
+	if q.partition.MadeBy(v.RequestedAt.Site) || v.RequestedAt == (log.Dot{}) {
 		return time.Time{}
 	}
 	return v.Created.Time().Add(lead)

@@ -300,7 +300,7 @@ func (r *Run) end(code int, detail string) {
 
 // hold has the result hold the lease of a version's training.
 func (o *Outcome) hold(v *catalog.Version) {
-	if o.Result.Train = v.Asked; v.Asked == (log.Dot{}) {
+	if o.Result.Train = v.RequestedAt; v.RequestedAt == (log.Dot{}) {
 		o.Result.Lease = v.Seq
 	}
 }

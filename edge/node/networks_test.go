@@ -20,7 +20,7 @@ func TestServes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	record, _, err := r.CreateApp(t.Context(), register.Who{}, register.NewApp{Name: "test", Language: "en"})
+	record, _, err := r.CreateApp(t.Context(), register.Caller{}, register.NewApp{Name: "test", Language: "en"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -183,7 +183,7 @@ func TestDoctorReadsTheAuditLog(t *testing.T) {
 	}
 	defer folder.Close()
 	report, err := folder.Check(t.Context(), data.CheckOptions{})
-	if err != nil || !report.Sound() {
+	if err != nil || !report.OK() {
 		t.Fatalf("a sound folder: %+v, %v", report, err)
 	}
 	var b kv.Batch
@@ -192,7 +192,7 @@ func TestDoctorReadsTheAuditLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	report, err = folder.Check(t.Context(), data.CheckOptions{})
-	if err != nil || report.Sound() || len(report.Findings) != 1 || report.Findings[0].Part != "audit" {
+	if err != nil || report.OK() || len(report.Findings) != 1 || report.Findings[0].Part != "audit" {
 		t.Errorf("a folder whose audit log lacks a record: %+v, %v", report, err)
 	}
 }

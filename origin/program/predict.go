@@ -152,7 +152,7 @@ func newPredictor(ctx context.Context, f *predictFlags) (*predictor, error) {
 	if err != nil {
 		return nil, err
 	}
-	app, _, err := p.engine.Register.CreateApp(ctx, register.Who{}, register.NewApp{Name: server.LocalApp, Language: lang.English})
+	app, _, err := p.engine.Register.CreateApp(ctx, register.Caller{}, register.NewApp{Name: server.LocalApp, Language: lang.English})
 	if err != nil {
 		return nil, err
 	}

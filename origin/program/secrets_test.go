@@ -56,11 +56,11 @@ func TestSecretsStayOutOfLogs(t *testing.T) {
 	if err := srv.Welcome(t.Context(), &told, "sightline"); err != nil {
 		t.Fatal(err)
 	}
-	app, client, err := srv.Register.CreateApp(t.Context(), register.Who{}, register.NewApp{Name: "secrets", Language: "en"})
+	app, client, err := srv.Register.CreateApp(t.Context(), register.Caller{}, register.NewApp{Name: "secrets", Language: "en"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	key, record, err := srv.Register.CreateKey(t.Context(), register.Who{}, register.NewKey{App: app.ID, Scopes: []string{"All"}})
+	key, record, err := srv.Register.CreateKey(t.Context(), register.Caller{}, register.NewKey{App: app.ID, Scopes: []string{"All"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +106,7 @@ func TestSecretsStayOutOfLogs(t *testing.T) {
 	if shown := secrets.in(answers.String()); len(shown) > 0 {
 		t.Errorf("answers show: %q", shown)
 	}
-	if err := srv.Register.DeleteKey(t.Context(), register.Who{}, app.ID, record.Hash); err != nil {
+	if err := srv.Register.DeleteKey(t.Context(), register.Caller{}, app.ID, record.Hash); err != nil {
 		t.Fatal(err)
 	}
 	keep(a.do("GET", "/v2/models", nil, "Authorization: Key "+key))

@@ -105,7 +105,7 @@ func TestTokenFlow(t *testing.T) {
 	s := testSettings(t)
 	s.PublicURL = "http://sightline.test"
 	srv, base := startOrigin(t, s)
-	app, client, err := srv.Register.CreateApp(t.Context(), register.Who{}, register.NewApp{Name: "tokens", Language: "en"})
+	app, client, err := srv.Register.CreateApp(t.Context(), register.Caller{}, register.NewApp{Name: "tokens", Language: "en"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,7 +151,7 @@ func TestTokenFlow(t *testing.T) {
 	if status, _, b := a.do("POST", predict, picture, bearer); status != 200 {
 		t.Errorf("after a restart: %d %s", status, b)
 	}
-	fresh, err := srv.Register.ReplaceSecret(t.Context(), register.Who{}, app.ID)
+	fresh, err := srv.Register.ReplaceSecret(t.Context(), register.Caller{}, app.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,7 +163,7 @@ func TestTokenFlow(t *testing.T) {
 	}
 	if status, g := a.grant(fresh, ""); status != 200 {
 		t.Errorf("the new secret: %d %+v", status, g.Status)
-	} else if err := srv.Register.RevokeTokens(t.Context(), register.Who{}, app.ID); err != nil {
+	} else if err := srv.Register.RevokeTokens(t.Context(), register.Caller{}, app.ID); err != nil {
 		t.Fatal(err)
 	} else if status, _, _ := a.do("POST", predict, picture, "Authorization: Bearer "+g.AccessToken); status != 401 {
 		t.Errorf("a revoked token: %d", status)
@@ -175,7 +175,7 @@ func TestExpiredToken(t *testing.T) {
 	s := testSettings(t)
 	s.TokenLife = time.Second
 	srv, base := startOrigin(t, s)
-	_, client, err := srv.Register.CreateApp(t.Context(), register.Who{}, register.NewApp{Name: "short", Language: "en"})
+	_, client, err := srv.Register.CreateApp(t.Context(), register.Caller{}, register.NewApp{Name: "short", Language: "en"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -200,7 +200,7 @@ func TestTokensOfAnotherAddress(t *testing.T) {
 	s := testSettings(t)
 	s.PublicURL = "http://one.test"
 	srv, base := startOrigin(t, s)
-	_, client, err := srv.Register.CreateApp(t.Context(), register.Who{}, register.NewApp{Name: "moves", Language: "en"})
+	_, client, err := srv.Register.CreateApp(t.Context(), register.Caller{}, register.NewApp{Name: "moves", Language: "en"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -227,7 +227,7 @@ func TestBackupsHoldNoSigningKeys(t *testing.T) {
 	s := testSettings(t)
 	s.PublicURL = "http://sightline.test"
 	srv, base := startOrigin(t, s)
-	_, client, err := srv.Register.CreateApp(t.Context(), register.Who{}, register.NewApp{Name: "kept", Language: "en"})
+	_, client, err := srv.Register.CreateApp(t.Context(), register.Caller{}, register.NewApp{Name: "kept", Language: "en"})
 	if err != nil {
 		t.Fatal(err)
 	}

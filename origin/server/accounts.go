@@ -35,7 +35,7 @@ func (n *Node) openAccounts() error {
 
 // auditCall puts what a call did into the audit log.
 func (n *Node) auditCall(r *api.Request, did api.Deed) error {
-	return n.Accounts.Audit(register.Who{Account: did.By, Remote: r.Remote}, register.Action(did.Action), did.App)
+	return n.Accounts.Audit(register.Caller{Account: did.By, Remote: r.Remote}, register.Action(did.Action), did.App)
 }
 
 // flushEvery is the time between two writes of usage.

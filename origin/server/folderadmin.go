@@ -17,7 +17,7 @@ import (
 )
 
 // operator is the caller of the operator's changes of applications, keys and clients.
-var operator register.Who
+var operator register.Caller
 
 // operations are those of the operator on the folder of a node.
 var operations = control.Table[*Node]{}

@@ -79,7 +79,7 @@ func runServe(cmd *cobra.Command, env *Env) error {
 	if s.Workers == 0 {
 		s.Workers = system.Cores()
 	}
-	system.SpareThreads(2) // for refusals and reads, while every core analyses
+	system.ReserveThreads(2) // for refusals and reads, while every core analyses
 	srv, err := Start(ctx, s, log)
 	if err != nil {
 		return err

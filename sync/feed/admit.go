@@ -23,8 +23,8 @@ import (
 
 var errTooLong = jsonio.ErrTooLong
 
-// who is an authenticated caller, and the application that it asked for.
-type who struct {
+// client is an authenticated caller, and the application that it asked for.
+type client struct {
 	app       string         // that is asked about, once it is known to be its own
 	edge      *catalog.Edge  // nil: a key or a token asks
 	principal auth.Principal // of a key or a token
@@ -32,7 +32,7 @@ type who struct {
 }
 
 // holder returns the caller in the form in which sites are leased.
-func (w *who) holder() string {
+func (w *client) holder() string {
 	if w.edge != nil {
 		return w.edge.Holder()
 	}
@@ -41,7 +41,7 @@ func (w *who) holder() string {
 
 // user returns the caller in the form of the quotas. It contains the application, so a caller's use of one application does not count for
 // another.
-func (w *who) user() string {
+func (w *client) user() string {
 	if w.edge != nil {
 		return w.holder()
 	}
@@ -49,7 +49,7 @@ func (w *who) user() string {
 }
 
 // edgeID returns the edge's id; empty: the caller is not an edge.
-func (w *who) edgeID() string {
+func (w *client) edgeID() string {
 	if w.edge != nil {
 		return w.edge.ID
 	}
@@ -81,7 +81,7 @@ func (c *call) credential() error {
 		if err != nil || !verified(e.Key, c.r, c.now) {
 			return fmt.Errorf("%w: unknown edge, or signature not within five minutes of %s (check the clock)", auth.ErrToken, c.now.UTC().Format(time.RFC3339))
 		}
-		c.who = who{edge: &e}
+		c.client = client{edge: &e}
 		return nil
 	}
 	p, until, err := c.f.o.Engine.Identify(c.ctx, c.r)
@@ -91,7 +91,7 @@ func (c *call) credential() error {
 	if !p.Scopes.Has(auth.All) {
 		return fmt.Errorf("%w: syncing needs a key with scope All", auth.ErrInsufficient)
 	}
-	c.who = who{principal: p, until: until}
+	c.client = client{principal: p, until: until}
 	return nil
 }
 
@@ -105,7 +105,7 @@ func (f *Feed) Caller(ctx context.Context, r *api.Request) (string, error) {
 	if id, ok := edgeOf(r.Authorization); ok {
 		e, err := f.o.Register.Edge(id)
 		if err == nil && signedAt(r, c.now) {
-			c.who = who{edge: &e}
+			c.client = client{edge: &e}
 			return c.caller(), nil
 		}
 		return "", nil // Serve refuses the call in the form that edges read
@@ -118,7 +118,7 @@ func (f *Feed) Caller(ctx context.Context, r *api.Request) (string, error) {
 
 // caller returns whom a request is for, as hosts share their places by it: the account of an edge or an application, or the edge or
 // the application itself where the operator owns it.
-func (w *who) caller() string {
+func (w *client) caller() string {
 	if w.edge != nil {
 		return cmp.Or(w.edge.Owner, w.holder())
 	}
@@ -140,7 +140,7 @@ func (c *call) refuseDeleted(app string) error {
 var errScope = &wire.Refusal{Code: wire.RefusedScope, Detail: "the credential has no access to the application"}
 
 // may reports whether who asks may hold an application.
-func (w *who) may(app string) bool {
+func (w *client) may(app string) bool {
 	if w.edge != nil {
 		return w.edge.Holds(app)
 	}

@@ -245,7 +245,7 @@ func TestEdge(t *testing.T) {
 	w.input("a", "red.png")
 	second := w.NewTenant(t, "", "en")
 	outside := w.NewTenant(t, "", "en")
-	token, _, err := w.Engine.Register.CreateEdge(t.Context(), register.Who{}, "shop", []string{w.App, second.App})
+	token, _, err := w.Engine.Register.CreateEdge(t.Context(), register.Caller{}, "shop", []string{w.App, second.App})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -305,7 +305,7 @@ func TestEdge(t *testing.T) {
 	})
 	worker := w.NewKey(t, apitest.Tenant{App: w.App}, auth.All)
 	deletedAt := w.Now
-	if err := w.Engine.Register.DeleteKey(t.Context(), register.Who{}, w.App, auth.HashKey(worker)); err != nil {
+	if err := w.Engine.Register.DeleteKey(t.Context(), register.Caller{}, w.App, auth.HashKey(worker)); err != nil {
 		t.Fatal(err)
 	}
 	w.Now = w.Now.Add(time.Hour)
@@ -322,13 +322,13 @@ func TestEdge(t *testing.T) {
 	if err != nil || told.Accepted != 3 || len(told.Verdicts) != 1 || told.Verdicts[0].Seq != 3 || told.Verdicts[0].Code != uint32(fold.Refused) {
 		t.Errorf("on behalf of a deleted key: %+v, %v", told, err)
 	}
-	if err := w.Engine.Register.DeleteApp(t.Context(), register.Who{}, second.App); err != nil {
+	if err := w.Engine.Register.DeleteApp(t.Context(), register.Caller{}, second.App); err != nil {
 		t.Fatal(err)
 	}
 	if o := e.session(&s); o.Grants[0].Do != wire.DoTail || o.Grants[1].Do != wire.DoErase {
 		t.Errorf("after an application was deleted: %+v", o.Grants)
 	}
-	if err := w.Engine.Register.RevokeEdge(t.Context(), register.Who{}, first.Edge.ID); err != nil {
+	if err := w.Engine.Register.RevokeEdge(t.Context(), register.Caller{}, first.Edge.ID); err != nil {
 		t.Fatal(err)
 	}
 	if o := e.session(&s); o.Grants[0].Do != wire.DoRefused {

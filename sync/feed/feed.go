@@ -190,7 +190,7 @@ type call struct {
 	state bool      // the answer is a chunk of a state
 	does  access
 
-	who
+	client
 }
 
 // serve finds the route.

@@ -248,7 +248,7 @@ func TestDeletedApplication(t *testing.T) {
 	w.input("a", "red.png")
 	r := w.join(w.App, w.Key)
 	sent := r.upload([]byte("sent, and nothing names it"))
-	if err := w.Engine.Register.DeleteApp(t.Context(), register.Who{}, w.App); err != nil {
+	if err := w.Engine.Register.DeleteApp(t.Context(), register.Caller{}, w.App); err != nil {
 		t.Fatal(err)
 	}
 	for _, ask := range [][2]string{

@@ -155,7 +155,7 @@ func TestLive(t *testing.T) {
 		"a key that is deleted": func(t *testing.T, w *world, r *replica) {
 			x := r.listen(t, "since=0&live=stream")
 			x.expect(wire.TypeRegister, wire.TypeEntries, wire.TypeCheckpoint)
-			if err := w.Engine.Register.DeleteKey(t.Context(), register.Who{}, w.App, auth.HashKey(w.Key)); err != nil {
+			if err := w.Engine.Register.DeleteKey(t.Context(), register.Caller{}, w.App, auth.HashKey(w.Key)); err != nil {
 				t.Fatal(err)
 			}
 			x.ends(wire.WhyExpired)
@@ -163,7 +163,7 @@ func TestLive(t *testing.T) {
 		"an application that is deleted": func(t *testing.T, w *world, r *replica) {
 			x := r.listen(t, "since=0&live=stream")
 			x.expect(wire.TypeRegister, wire.TypeEntries, wire.TypeCheckpoint)
-			if err := w.Engine.Register.DeleteApp(t.Context(), register.Who{}, w.App); err != nil {
+			if err := w.Engine.Register.DeleteApp(t.Context(), register.Caller{}, w.App); err != nil {
 				t.Fatal(err)
 			}
 			for f := range x.frames {
@@ -181,7 +181,7 @@ func TestLive(t *testing.T) {
 			x.expect(wire.TypeRegister, wire.TypeEntries, wire.TypeCheckpoint)
 			edges, err := w.Engine.Register.Edges()
 			if err == nil {
-				err = w.Engine.Register.RevokeEdge(t.Context(), register.Who{}, edges[0].ID)
+				err = w.Engine.Register.RevokeEdge(t.Context(), register.Caller{}, edges[0].ID)
 			}
 			if err != nil {
 				t.Fatal(err)
@@ -304,7 +304,7 @@ func lagged(t *testing.T, seed uint64, n int) (worst time.Duration) {
 		if rng.IntN(8) == 0 {
 			x.cancel()
 		}
-		if err := w.Engine.Register.DeleteKey(t.Context(), register.Who{}, w.App, auth.HashKey(key)); err != nil {
+		if err := w.Engine.Register.DeleteKey(t.Context(), register.Caller{}, w.App, auth.HashKey(key)); err != nil {
 			t.Fatal(err)
 		}
 		deleted := time.Now()

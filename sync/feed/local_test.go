@@ -18,7 +18,7 @@ import (
 // localOnly changes the setting of the world's application.
 func (w *world) localOnly(on bool) {
 	w.t.Helper()
-	if _, err := w.Engine.Register.ChangeApp(w.t.Context(), register.Who{}, w.App, register.AppChange{LocalOnly: &on}); err != nil {
+	if _, err := w.Engine.Register.ChangeApp(w.t.Context(), register.Caller{}, w.App, register.AppChange{LocalOnly: &on}); err != nil {
 		w.t.Fatal(err)
 	}
 }

@@ -27,13 +27,13 @@ type needs struct {
 	had uint64
 
 	lacks   []blob.Hash // named by the first operation that cannot be taken
-	made    []made
+	made    []pushedDerived
 	objects [][]byte
 	pinned  []blob.Hash // by results, until the log has what claims them
 }
 
-// made is a derived record that goes with a push.
-type made struct {
+// pushedDerived is a derived record that goes with a push.
+type pushedDerived struct {
 	base    [32]byte
 	picture blob.Hash
 	crop    raster.Crop
@@ -108,7 +108,7 @@ func (n *needs) meetOne(r catalog.Reader, base [32]byte, ops []log.Op, i int, wa
 	case err == nil && len(d.Print) > 0:
 		thumb, err := r.Thumb(pic.hash, crop)
 		if err == nil {
-			n.made = append(n.made, made{base, pic.hash, crop, d, thumb})
+			n.made = append(n.made, pushedDerived{base, pic.hash, crop, d, thumb})
 			return true, nil
 		}
 		if !errors.Is(err, catalog.ErrNotFound) {
@@ -209,7 +209,7 @@ func (n *needs) each(base [32]byte, wants []want, done func(*want, *ingest.Outco
 
 // keep notes the derived record of a picture.
 func (n *needs) keep(base [32]byte, w *want, o *ingest.Outcome) {
-	n.made = append(n.made, made{base, w.pic.hash, w.crop, *o.Derived, o.Thumb})
+	n.made = append(n.made, pushedDerived{base, w.pic.hash, w.crop, *o.Derived, o.Thumb})
 }
 
 // also adds what goes with the operations to their batch.

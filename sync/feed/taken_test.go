@@ -154,7 +154,7 @@ func TestClocksAreClamped(t *testing.T) {
 // enrolled is an edge of the application.
 func (w *world) enrolled(seed byte) *replica {
 	w.t.Helper()
-	token, _, err := w.Engine.Register.CreateEdge(w.t.Context(), register.Who{}, "shop", []string{w.App})
+	token, _, err := w.Engine.Register.CreateEdge(w.t.Context(), register.Caller{}, "shop", []string{w.App})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -184,13 +184,13 @@ func TestSignedBy(t *testing.T) {
 	e := w.enrolled(7)
 	made := w.Now
 	w.Now = w.Now.Add(time.Hour)
-	if err := w.Engine.Register.DeleteKey(t.Context(), register.Who{}, w.App, auth.HashKey(gone)); err != nil {
+	if err := w.Engine.Register.DeleteKey(t.Context(), register.Caller{}, w.App, auth.HashKey(gone)); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := w.Engine.Register.ReplaceKey(t.Context(), register.Who{}, w.App, auth.HashKey(replaced)); err != nil {
+	if _, _, err := w.Engine.Register.ReplaceKey(t.Context(), register.Caller{}, w.App, auth.HashKey(replaced)); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Engine.Register.DeleteKey(t.Context(), register.Who{}, victim.App, auth.HashKey(theirs)); err != nil {
+	if err := w.Engine.Register.DeleteKey(t.Context(), register.Caller{}, victim.App, auth.HashKey(theirs)); err != nil {
 		t.Fatal(err)
 	}
 	w.Now = w.Now.Add(time.Hour)
@@ -364,7 +364,7 @@ func TestRevokedAtForgottenSite(t *testing.T) {
 	}
 	edges, err := w.Engine.Register.Edges()
 	if err == nil {
-		err = w.Engine.Register.RevokeEdge(t.Context(), register.Who{}, edges[0].ID)
+		err = w.Engine.Register.RevokeEdge(t.Context(), register.Caller{}, edges[0].ID)
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -54,7 +54,7 @@ func TestRevokedTokens(t *testing.T) {
 	}
 	first := client.Generation
 	w.Now = w.Now.Add(48 * time.Hour)
-	if err := w.Engine.Register.RevokeTokens(t.Context(), register.Who{}, w.App); err != nil {
+	if err := w.Engine.Register.RevokeTokens(t.Context(), register.Caller{}, w.App); err != nil {
 		t.Fatal(err)
 	}
 	revoked := w.Now
@@ -130,7 +130,7 @@ func TestRefusedAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.Now = w.Now.Add(48 * time.Hour)
-	if err := w.Engine.Register.RevokeTokens(t.Context(), register.Who{}, w.App); err != nil {
+	if err := w.Engine.Register.RevokeTokens(t.Context(), register.Caller{}, w.App); err != nil {
 		t.Fatal(err)
 	}
 	w.Now = w.Now.Add(time.Minute)

@@ -23,7 +23,7 @@ func TestTokens(t *testing.T) {
 	ask := func(by, client string, generation uint64) {
 		t.Helper()
 		n++
-		who := partition.Who{By: by, Token: partition.Token{Client: client, Generation: generation}}
+		who := partition.Caller{By: by, Token: partition.Token{Client: client, Generation: generation}}
 		if _, _, err := r.part.SubmitSpan(t.Context(), who, []log.Body{create(fmt.Sprint(n))}, nil); err != nil {
 			t.Fatal(err)
 		}

@@ -56,7 +56,7 @@ func (w *world) erase() {
 	w.stats.Scopes++
 	w.origin.guarded(func() error {
 		w.deleted = true
-		return w.origin.engine.Register.DeleteApp(context.Background(), register.Who{Account: "operator"}, w.app.String())
+		return w.origin.engine.Register.DeleteApp(context.Background(), register.Caller{Account: "operator"}, w.app.String())
 	})
 	for _, r := range w.parties {
 		r.step(replica.Online{})

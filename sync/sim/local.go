@@ -23,7 +23,7 @@ func (g *origin) keepLocal() {
 	}
 	g.guarded(func() error {
 		on := true
-		_, err := g.engine.Register.ChangeApp(context.Background(), register.Who{Account: "operator"}, g.world.app.String(), register.AppChange{LocalOnly: &on})
+		_, err := g.engine.Register.ChangeApp(context.Background(), register.Caller{Account: "operator"}, g.world.app.String(), register.AppChange{LocalOnly: &on})
 		return err
 	})
 	g.copied = nil // a backup from before shares the application again, and lacks what drained replicas had

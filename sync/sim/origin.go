@@ -102,7 +102,7 @@ func (g *origin) edges() error {
 // found makes the application, whose log begins with an epoch.
 func (g *origin) found(epoch log.Epoch) error {
 	w := g.world
-	app, _, err := g.engine.Register.CreateApp(context.Background(), register.Who{Account: "operator"}, register.NewApp{Name: "sim", Language: "en"})
+	app, _, err := g.engine.Register.CreateApp(context.Background(), register.Caller{Account: "operator"}, register.NewApp{Name: "sim", Language: "en"})
 	if err != nil {
 		return err
 	}
@@ -284,7 +284,7 @@ func (g *origin) revokeTokens() {
 	}
 	g.guarded(func() error {
 		g.world.stats.Revocations++
-		return g.engine.Register.RevokeTokens(context.Background(), register.Who{Account: "operator"}, g.world.app.String())
+		return g.engine.Register.RevokeTokens(context.Background(), register.Caller{Account: "operator"}, g.world.app.String())
 	})
 }
 
@@ -303,7 +303,7 @@ func (g *origin) revoke(r *party) {
 		return
 	}
 	g.guarded(func() error {
-		if err := g.engine.Register.RevokeEdge(context.Background(), register.Who{Account: "operator"}, r.edge.id); err != nil {
+		if err := g.engine.Register.RevokeEdge(context.Background(), register.Caller{Account: "operator"}, r.edge.id); err != nil {
 			return err
 		}
 		g.world.stats.Scopes++

@@ -154,7 +154,7 @@ func (r *party) write() {
 	}
 	bodies := w.bodies(r.part.Site())
 	r.guarded(func() error {
-		who := partition.Who{By: r.by(), Token: r.token()}
+		who := partition.Caller{By: r.by(), Token: r.token()}
 		v, _, err := r.part.SubmitSpan(context.Background(), who, bodies, r.supply(bodies))
 		if err != nil {
 			return err
@@ -329,7 +329,7 @@ func (r *party) enrol() error {
 	if err != nil {
 		return err
 	}
-	token, made, err := control.Register.CreateEdge(ctx, register.Who{Account: "operator"}, "edge", []string{r.world.app.String()})
+	token, made, err := control.Register.CreateEdge(ctx, register.Caller{Account: "operator"}, "edge", []string{r.world.app.String()})
 	if err != nil {
 		return err
 	}

@@ -113,11 +113,11 @@ func TestCallerOwnsTheApplication(t *testing.T) {
 		t.Errorf("an application of the operator has the caller %q, want its id %q", callerOf(one.key), one.app)
 	}
 	for range 2 {
-		app, _, err := n.control.CreateApp(context.Background(), register.Who{Account: "ada"}, register.NewApp{Name: "test", Language: "en", Owner: "ada"})
+		app, _, err := n.control.CreateApp(context.Background(), register.Caller{Account: "ada"}, register.NewApp{Name: "test", Language: "en", Owner: "ada"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		key, _, err := n.control.CreateKey(context.Background(), register.Who{Account: "ada"}, register.NewKey{App: app.ID, Scopes: auth.All.Names()})
+		key, _, err := n.control.CreateKey(context.Background(), register.Caller{Account: "ada"}, register.NewKey{App: app.ID, Scopes: auth.All.Names()})
 		if err != nil {
 			t.Fatal(err)
 		}

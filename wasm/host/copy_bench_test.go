@@ -72,15 +72,15 @@ func newSource(b testing.TB, n int) *source {
 	if err != nil {
 		b.Fatal(err)
 	}
-	app, _, err := s.engine.Register.CreateApp(ctx, register.Who{}, register.NewApp{Name: "many", Language: "en"})
+	app, _, err := s.engine.Register.CreateApp(ctx, register.Caller{}, register.NewApp{Name: "many", Language: "en"})
 	if err != nil {
 		b.Fatal(err)
 	}
-	if s.key, _, err = s.engine.Register.CreateKey(ctx, register.Who{}, register.NewKey{App: app.ID, Scopes: []string{"All"}}); err != nil {
+	if s.key, _, err = s.engine.Register.CreateKey(ctx, register.Caller{}, register.NewKey{App: app.ID, Scopes: []string{"All"}}); err != nil {
 		b.Fatal(err)
 	}
 	s.app = app.ID
-	_, edge, err := s.engine.Register.CreateEdge(ctx, register.Who{}, "edge", []string{s.app})
+	_, edge, err := s.engine.Register.CreateEdge(ctx, register.Caller{}, "edge", []string{s.app})
 	if err != nil {
 		b.Fatal(err)
 	}

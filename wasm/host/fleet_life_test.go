@@ -89,7 +89,7 @@ func TestStrangers(t *testing.T) {
 	if got := n.serve(bearer); got.Status != 200 {
 		t.Errorf("a token gets %d %s", got.Status, got.Body)
 	}
-	if err := n.control.RevokeTokens(context.Background(), register.Who{}, ten.app); err != nil {
+	if err := n.control.RevokeTokens(context.Background(), register.Caller{}, ten.app); err != nil {
 		t.Fatal(err)
 	}
 	if got := n.serve(bearer); got.Status != 401 {
@@ -222,7 +222,7 @@ func TestDetach(t *testing.T) {
 	}
 	n.background()
 	before := n.fleet.Runtime().Instances()
-	if err := n.control.DeleteApp(context.Background(), register.Who{}, gone.app); err != nil {
+	if err := n.control.DeleteApp(context.Background(), register.Caller{}, gone.app); err != nil {
 		t.Fatal(err)
 	}
 	if err := n.control.Purge(context.Background(), apitest.Start); err != nil {

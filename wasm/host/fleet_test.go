@@ -112,11 +112,11 @@ func (l locked) Read(p []byte) (int, error) {
 func (n *node) tenant() tenant {
 	n.t.Helper()
 	ctx := context.Background()
-	app, client, err := n.control.CreateApp(ctx, register.Who{}, register.NewApp{Name: "test", Language: "en"})
+	app, client, err := n.control.CreateApp(ctx, register.Caller{}, register.NewApp{Name: "test", Language: "en"})
 	if err != nil {
 		n.t.Fatal(err)
 	}
-	key, _, err := n.control.CreateKey(ctx, register.Who{}, register.NewKey{App: app.ID, Scopes: auth.All.Names()})
+	key, _, err := n.control.CreateKey(ctx, register.Caller{}, register.NewKey{App: app.ID, Scopes: auth.All.Names()})
 	if err != nil {
 		n.t.Fatal(err)
 	}

@@ -38,7 +38,7 @@ type Copy struct {
 func NewCopy(t testing.TB, set *predict.Set, settings map[string]string) *Copy {
 	t.Helper()
 	origin := NewWorld(t, memkv.New(), set, nil, settings)
-	token, edge, err := origin.Engine.Register.CreateEdge(t.Context(), register.Who{}, "edge", []string{origin.App})
+	token, edge, err := origin.Engine.Register.CreateEdge(t.Context(), register.Caller{}, "edge", []string{origin.App})
 	if err != nil {
 		t.Fatal(err)
 	}

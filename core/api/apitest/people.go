@@ -137,7 +137,7 @@ type Tenant struct {
 // NewTenant makes an application of an account's, or with an empty owner of the operator's.
 func (w *World) NewTenant(t testing.TB, owner, language string) Tenant {
 	t.Helper()
-	app, client, err := w.Engine.Register.CreateApp(context.Background(), register.Who{Account: owner}, register.NewApp{Name: "test", Language: language, Owner: owner})
+	app, client, err := w.Engine.Register.CreateApp(context.Background(), register.Caller{Account: owner}, register.NewApp{Name: "test", Language: language, Owner: owner})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +149,7 @@ func (w *World) NewTenant(t testing.TB, owner, language string) Tenant {
 // NewKey makes a key to a tenant's application.
 func (w *World) NewKey(t testing.TB, n Tenant, scopes auth.Set) string {
 	t.Helper()
-	key, _, err := w.Engine.Register.CreateKey(context.Background(), register.Who{Account: n.Owner}, register.NewKey{App: n.App, Scopes: scopes.Names(), Description: "test"})
+	key, _, err := w.Engine.Register.CreateKey(context.Background(), register.Caller{Account: n.Owner}, register.NewKey{App: n.App, Scopes: scopes.Names(), Description: "test"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -35,8 +35,8 @@ func (x *Call) Submit(also func(*kv.Batch), bodies ...log.Body) ([]fold.Verdict,
 }
 
 // asks returns the caller in the form of a partition.
-func (x *Call) asks() partition.Who {
-	return partition.Who{By: x.Who.By, Token: partition.Token{Client: x.Who.Client, Generation: x.Who.Generation}}
+func (x *Call) asks() partition.Caller {
+	return partition.Caller{By: x.Who.By, Token: partition.Token{Client: x.Who.Client, Generation: x.Who.Generation}}
 }
 
 // Done submits operations and answers with the status alone.

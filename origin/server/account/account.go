@@ -96,7 +96,7 @@ type Registry struct {
 	throttle throttles
 	meters   meters
 	usage    usage
-	post     post
+	post     mailQueue
 
 	mu    sync.Mutex // of everything that reads records and writes them again
 	audit head       // of the audit log, as the store has it
@@ -128,7 +128,7 @@ type record struct {
 	Account
 	Password string    // argon2id, in the PHC string format
 	Code     *code     `json:",omitempty"` // that verifies the address
-	Mailed   mailed    // how many codes were sent
+	Mailed   codesSent // how many codes were sent
 	Reset    []byte    `json:",omitempty"` // hash of the token of the newest reset link
 	ResetEnd time.Time // when that link ends
 }
@@ -147,7 +147,7 @@ func Open(o Options) (*Registry, error) {
 	if o.Mail == nil {
 		r.o.Mail = logSender{o.Log}
 	}
-	r.post = post{queue: make(chan Mail, mostPosted), sender: r.o.Mail, log: o.Log, now: o.Now, keep: o.Demo}
+	r.post = mailQueue{queue: make(chan Mail, mostPosted), sender: r.o.Mail, log: o.Log, now: o.Now, keep: o.Demo}
 	var err error
 	r.audit, err = readHead(o.Store)
 	return r, err

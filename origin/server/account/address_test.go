@@ -458,7 +458,7 @@ func (w *world) useAddresses(n int, emails []string, rng *rand.Rand) {
 			_, err := w.edit(id, func(c *change, rec *record) error { return c.own(rec) }) // as Verify does with the right code
 			fail(err, ErrTaken)
 		case 1:
-			_, err := w.edit(id, func(_ *change, rec *record) error { rec.Mailed = mailed{}; return nil })
+			_, err := w.edit(id, func(_ *change, rec *record) error { rec.Mailed = codesSent{}; return nil })
 			fail(err)
 			_, err = w.ChangeEmail(ctx, id, pick(), passwordOf(n), "")
 			fail(err)

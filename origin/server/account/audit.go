@@ -111,7 +111,7 @@ func (r *Registry) Record(e Event) error {
 }
 
 // Audit records what a register does, see [register.Options]. The operator's command line has no account.
-func (r *Registry) Audit(by register.Who, a register.Action, target string) error {
+func (r *Registry) Audit(by register.Caller, a register.Action, target string) error {
 	return r.Record(Event{Actor: cmp.Or(by.Account, ByOperator), Action: Action(a), Target: target, Remote: by.Remote})
 }
 

@@ -112,15 +112,15 @@ func (l logSender) Send(_ context.Context, m Mail) error {
 }
 
 const (
-	mostPosted = 256 // mails that wait
-	mostKept   = 50  // mails for the page
-	mailTries  = 3
-	mailPause  = 5 * time.Second // after the first failure; each further one doubles it
+	mostPosted     = 256 // mails that wait
+	maxRecentMails = 50  // mails for the page
+	mailTries      = 3
+	mailPause      = 5 * time.Second // after the first failure; each further one doubles it
 )
 
-// post sends the registry's mails in the background. So a slow mail server delays no answer, and the time of an answer does not reveal
+// mailQueue sends the registry's mails in the background. So a slow mail server delays no answer, and the time of an answer does not reveal
 // whether an account exists. Waiting mails are lost with the process; a person who misses one asks again.
-type post struct {
+type mailQueue struct {
 	queue  chan Mail
 	sender Sender
 	log    *slog.Logger
@@ -132,7 +132,7 @@ type post struct {
 }
 
 // send queues a mail; the zero Mail is none.
-func (p *post) send(m Mail) {
+func (p *mailQueue) send(m Mail) {
 	if m.To == "" {
 		return
 	}
@@ -140,7 +140,7 @@ func (p *post) send(m Mail) {
 	if p.keep {
 		p.mu.Lock()
 		p.recent = append(p.recent, m)
-		p.recent = p.recent[max(0, len(p.recent)-mostKept):]
+		p.recent = p.recent[max(0, len(p.recent)-maxRecentMails):]
 		p.mu.Unlock()
 	}
 	select {
@@ -183,7 +183,7 @@ func (r *Registry) Deliver(ctx context.Context, pause func(context.Context, time
 	}
 }
 
-func (p *post) deliver(ctx context.Context, m Mail, pause func(context.Context, time.Duration)) {
+func (p *mailQueue) deliver(ctx context.Context, m Mail, pause func(context.Context, time.Duration)) {
 	for try := range mailTries {
 		err := p.sender.Send(ctx, m)
 		if err == nil || ctx.Err() != nil {

@@ -284,18 +284,18 @@ func (ms *meters) rest() error {
 		}
 		return nil
 	}
-	return ms.putAway(func(m *meter) bool { return !m.busy.Swap(false) })
+	return ms.evict(func(m *meter) bool { return !m.busy.Swap(false) })
 }
 
 // close gives back what is reserved.
 func (ms *meters) close() error {
 	ms.mu.Lock()
 	defer ms.mu.Unlock()
-	return ms.putAway(func(*meter) bool { return true })
+	return ms.evict(func(*meter) bool { return true })
 }
 
-// putAway gives back what meters have reserved, in one batch, and forgets them.
-func (ms *meters) putAway(idle func(*meter) bool) error {
+// evict gives back what meters have reserved, in one batch, and forgets them.
+func (ms *meters) evict(idle func(*meter) bool) error {
 	var b kv.Batch
 	for _, m := range slices.Collect(maps.Values(ms.byID)) {
 		if !idle(m) {

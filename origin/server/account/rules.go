@@ -48,7 +48,7 @@ func checkEmail(email string) (string, error) {
 	}
 	local := strings.ToLower(email[:at])
 	email = local + "@" + strings.ToLower(domain)
-	if len(local) > maxLocalBytes || len(email) > maxEmailBytes || strings.ContainsFunc(local, odd) {
+	if len(local) > maxLocalBytes || len(email) > maxEmailBytes || strings.ContainsFunc(local, invalidInAddress) {
 		return "", ErrEmail
 	}
 	parsed, err := mail.ParseAddress(email)
@@ -58,8 +58,8 @@ func checkEmail(email string) (string, error) {
 	return email, nil
 }
 
-// odd reports characters that an address without quotes cannot contain.
-func odd(c rune) bool {
+// invalidInAddress reports characters that an address without quotes cannot contain.
+func invalidInAddress(c rune) bool {
 	return c > unicode.MaxASCII || c != '.' && !unicode.IsLetter(c) && !unicode.IsDigit(c) && !strings.ContainsRune("!#$%&'*+-/=?^_`{|}~", c)
 }
 

@@ -28,8 +28,8 @@ type code struct {
 	Tries int // wrong ones
 }
 
-// mailed is the number of codes that an account was sent.
-type mailed struct {
+// codesSent is the number of codes that an account was sent.
+type codesSent struct {
 	Last, Since time.Time
 	Count       int // since Since
 }
@@ -82,7 +82,7 @@ func (r *Registry) code(c *change, rec *record) (mail Mail, err error) {
 // code makes a code of a secret, for a mail that goes out now.
 func (c *change) code(rec *record, secret string) *code {
 	if c.now.Sub(rec.Mailed.Since) >= mailsPerTime {
-		rec.Mailed = mailed{Since: c.now}
+		rec.Mailed = codesSent{Since: c.now}
 	}
 	rec.Mailed.Last = c.now
 	rec.Mailed.Count++
@@ -91,7 +91,7 @@ func (c *change) code(rec *record, secret string) *code {
 }
 
 // wait reports whether an account has to wait for another mail. The error is *auth.RateError.
-func (m *mailed) wait(now time.Time) error {
+func (m *codesSent) wait(now time.Time) error {
 	if after := mailEvery - now.Sub(m.Last); after > 0 {
 		return &auth.RateError{Wait: min(after, mailEvery)}
 	}

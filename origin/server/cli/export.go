@@ -22,7 +22,7 @@ import (
 )
 
 type exportFlags struct {
-	where
+	target
 	quiet bool
 }
 

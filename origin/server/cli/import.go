@@ -18,7 +18,7 @@ import (
 )
 
 type importFlags struct {
-	where
+	target
 	parallel int
 	folders  bool
 	noWait   bool
@@ -150,8 +150,8 @@ func runImport(ctx context.Context, f *importFlags, name string, env *server.Env
 	return nil
 }
 
-// sum is the result of an import.
-type sum struct {
+// importSummary is the result of an import.
+type importSummary struct {
 	Inputs    int `json:"inputs"`  // looked at
 	Added     int `json:"added"`   // now
 	There     int `json:"there"`   // before

@@ -37,7 +37,7 @@ type importer struct {
 
 	mu       sync.Mutex // guards what follows
 	progress *Progress
-	sum      sum
+	sum      importSummary
 	waiting  []string // ids of added inputs whose pictures are being downloaded
 }
 

@@ -18,7 +18,7 @@ import (
 )
 
 type searchFlags struct {
-	where
+	target
 	concepts, notConcepts []string // predicted
 	labels, notLabels     []string // given
 	metadata              []string

@@ -24,8 +24,8 @@ import (
 // Object is a JSON object on its way out.
 type Object = map[string]any
 
-// where selects the application of a command.
-type where struct {
+// target selects the application of a command.
+type target struct {
 	url, key string // a server and a key of the application, or
 	data     string // a data folder, and
 	app      string // the application's id where the folder holds several
@@ -38,7 +38,7 @@ Give --key to use a server (--url), or --data to work directly on a data folder 
 whether or not a server is running. If the folder holds several applications, name one with
 --app.`
 
-func (w *where) flags(cmd *cobra.Command, env *server.Env) {
+func (w *target) flags(cmd *cobra.Command, env *server.Env) {
 	f := cmd.Flags()
 	f.StringVar(&w.url, "url", "", "`URL` of the server (default: SIGHTLINE_URL, or http://127.0.0.1:8080)")
 	f.StringVar(&w.key, "key", "", "API `key` of the application (default: SIGHTLINE_KEY)")
@@ -68,7 +68,7 @@ type Session interface {
 }
 
 // open begins a session.
-func (w *where) open(ctx context.Context, env *server.Env) (Session, error) {
+func (w *target) open(ctx context.Context, env *server.Env) (Session, error) {
 	if w.data != "" {
 		service, done, err := server.Attach(ctx, w.data, env, server.Use{Work: true})
 		if err != nil {

@@ -17,7 +17,7 @@ import (
 )
 
 type trainFlags struct {
-	where
+	target
 	noWait bool
 	asJSON bool
 	quiet  bool

@@ -48,7 +48,9 @@ func (c *call) mine() (catalog.App, error) {
 }
 
 // by returns the caller.
-func (c *call) by() register.Who { return register.Who{Account: c.account.ID, Remote: c.r.Remote} }
+func (c *call) by() register.Caller {
+	return register.Caller{Account: c.account.ID, Remote: c.r.Remote}
+}
 
 // owned are the account's applications, oldest first.
 func (c *call) owned() ([]catalog.App, error) {

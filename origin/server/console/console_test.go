@@ -110,7 +110,7 @@ func TestEdges(t *testing.T) {
 	mine, other := ada.application("A"), ada.application("B")
 	edge := func(name string, app string, enrols bool) string {
 		t.Helper()
-		token, e, err := s.engine.Register.CreateEdge(t.Context(), register.Who{}, name, []string{app})
+		token, e, err := s.engine.Register.CreateEdge(t.Context(), register.Caller{}, name, []string{app})
 		if err == nil && enrols {
 			e, err = s.engine.Register.EnrolEdge(t.Context(), token, auth.HashKey(name))
 		}
@@ -122,7 +122,7 @@ func TestEdges(t *testing.T) {
 	north, attic := edge("north", mine, true), edge("attic", mine, true)
 	edge("elsewhere", other, true)
 	edge("in its box", mine, false)
-	if err := s.engine.Register.RevokeEdge(t.Context(), register.Who{}, edge("lost", mine, true)); err != nil {
+	if err := s.engine.Register.RevokeEdge(t.Context(), register.Caller{}, edge("lost", mine, true)); err != nil {
 		t.Fatal(err)
 	}
 	got := ada.do("GET", "/apps/"+mine+"/edges", "")
@@ -303,7 +303,7 @@ func TestOperatorHasNobodysApplications(t *testing.T) {
 	s := newSite(t, nil)
 	op, ada := s.operator(), s.person("ada")
 	mine := op.application("Mine")
-	a, _, err := s.engine.Register.CreateApp(t.Context(), register.Who{}, register.NewApp{Name: "By command", Language: "en"})
+	a, _, err := s.engine.Register.CreateApp(t.Context(), register.Caller{}, register.NewApp{Name: "By command", Language: "en"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -36,7 +36,7 @@ func newEdge(t *testing.T, open bool) (b *browser, apps []string, of map[string]
 		}
 	})
 	for _, name := range []string{"Birds", "Boats"} {
-		a, _, err := s.engine.Register.CreateApp(t.Context(), register.Who{}, register.NewApp{Name: name, Language: "en"})
+		a, _, err := s.engine.Register.CreateApp(t.Context(), register.Caller{}, register.NewApp{Name: name, Language: "en"})
 		if err != nil {
 			t.Fatal(err)
 		}

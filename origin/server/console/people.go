@@ -214,7 +214,7 @@ func (c *call) revokeAll(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	by := register.Who{Account: id, Remote: c.r.Remote}
+	by := register.Caller{Account: id, Remote: c.r.Remote}
 	for i := range apps {
 		a := &apps[i]
 		if a.Owner != id {

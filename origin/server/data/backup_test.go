@@ -42,7 +42,7 @@ func TestBackupComesBack(t *testing.T) {
 	f := mustOpen(t, restored, Options{MinFree: 1})
 	defer f.Close()
 	report, err := f.Check(t.Context(), u.options())
-	if err != nil || !report.Sound() || len(report.Findings) != 0 || report.Checked.Inputs != 3 || report.Checked.Pictures != 3 || report.Checked.Apps != 1 {
+	if err != nil || !report.OK() || len(report.Findings) != 0 || report.Checked.Inputs != 3 || report.Checked.Pictures != 3 || report.Checked.Apps != 1 {
 		t.Errorf("the restored folder: %+v, %v", report, err)
 	}
 	if _, err := catalog.Read(f.Store, u.app).InputByID("i0"); err != nil {

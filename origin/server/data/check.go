@@ -47,8 +47,8 @@ type Report struct {
 	Checked  Checked   `json:"checked"`
 }
 
-// Sound reports whether nothing that was acknowledged is missing or wrong, or is not any more.
-func (r *Report) Sound() bool {
+// OK reports whether nothing that was acknowledged is missing or wrong, or is not any more.
+func (r *Report) OK() bool {
 	return !slices.ContainsFunc(r.Findings, func(f Finding) bool { return !f.Harmless && !f.Repaired })
 }
 
@@ -65,7 +65,7 @@ type checker struct {
 	store   kv.Store
 	blobs   blob.Blobs
 	report  Report
-	missing []lost
+	missing []missingPicture
 	used    map[blob.Hash]bool // pictures that something of an application names, of all of them
 	local   map[blob.Hash]bool // those among them that no origin could send
 	good    map[blob.Hash]bool // existing, undamaged pictures
@@ -94,7 +94,7 @@ func CheckInUse(ctx context.Context, dir string, checkpoint func(to string) erro
 		return Report{}, err
 	}
 	o.Repair = false
-	var missing []lost
+	var missing []missingPicture
 	r, err := withCheckpoint(dir, checkpoint, func(store kv.Store) (r Report, err error) {
 		c := newChecker(store, blobs, o)
 		err = c.run(ctx, files)
@@ -166,8 +166,8 @@ func (c *checker) run(ctx context.Context, files blob.FS) error {
 	return c.orphans(ctx, files)
 }
 
-// lost is a picture that an input should have; without an id, one that a conflict should.
-type lost struct {
+// missingPicture is a picture that an input should have; without an id, one that a conflict should.
+type missingPicture struct {
 	app  catalog.AppID
 	dot  log.Dot
 	id   string
@@ -175,7 +175,7 @@ type lost struct {
 }
 
 // needs reports whether a picture that was missing is still to be there.
-func (c *checker) needs(m lost) (bool, error) {
+func (c *checker) needs(m missingPicture) (bool, error) {
 	copied, err := c.copied(m.app)
 	if err != nil {
 		return false, err
@@ -201,7 +201,7 @@ func (c *checker) pictureSet(app catalog.AppID, list func(kv.Reader, catalog.App
 	return all, err
 }
 
-func (c *checker) lose(m lost) { c.missing = append(c.missing, m) }
+func (c *checker) lose(m missingPicture) { c.missing = append(c.missing, m) }
 
 // reportMissing turns the pictures that are missing into findings.
 func (c *checker) reportMissing() {
@@ -456,7 +456,7 @@ func (c *checker) inputs(ctx context.Context, app catalog.AppID) error {
 			if lacks[in.Blob] {
 				listed++
 			} else {
-				c.lose(lost{app, in.Dot, in.ID, in.Blob})
+				c.lose(missingPicture{app, in.Dot, in.ID, in.Blob})
 			}
 		}
 		delete(unsent, in.Blob)
@@ -476,7 +476,7 @@ func (c *checker) inputs(ctx context.Context, app catalog.AppID) error {
 	}
 	for h := range unsent {
 		if !c.good[h] {
-			c.lose(lost{app: app, blob: h})
+			c.lose(missingPicture{app: app, blob: h})
 		}
 	}
 	counts, err := r.Counts()

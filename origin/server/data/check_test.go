@@ -135,7 +135,7 @@ func TestCheckFindsAndRepairs(t *testing.T) {
 			o := u.options()
 			o.Progress = func(part string) { told = append(told, part) }
 			r, err := u.Check(t.Context(), o)
-			if err != nil || r.Sound() != tt.sound || !strings.HasPrefix(parts(&r), tt.finds) || tt.finds == "" && len(r.Findings) != 0 {
+			if err != nil || r.OK() != tt.sound || !strings.HasPrefix(parts(&r), tt.finds) || tt.finds == "" && len(r.Findings) != 0 {
 				t.Errorf("Check = %+v, %v; want findings about %q, sound %v", r, err, tt.finds, tt.sound)
 			}
 			if len(told) < 5 || !slices.Equal(told[:3], []string{"store", "audit log", "pictures"}) {
@@ -149,7 +149,7 @@ func TestCheckFindsAndRepairs(t *testing.T) {
 			if after := u.held(); !slices.Equal(after, before) {
 				t.Errorf("after the repair the inputs have the pictures %v, before %v", after, before)
 			}
-			if r, err = u.Check(t.Context(), u.options()); err != nil || r.Sound() != (tt.after == "") || tt.after != "" && !strings.HasPrefix(parts(&r), tt.after) {
+			if r, err = u.Check(t.Context(), u.options()); err != nil || r.OK() != (tt.after == "") || tt.after != "" && !strings.HasPrefix(parts(&r), tt.after) {
 				t.Errorf("after the repair: %+v, %v; want findings about %q", r, err, tt.after)
 			}
 		})
@@ -171,12 +171,12 @@ func TestCheckWhereReadsFail(t *testing.T) {
 			c := newChecker(store, u.Blobs, o)
 			err := c.run(t.Context(), u.Files)
 			if store.Left.Load() >= 0 {
-				if err != nil || !c.report.Sound() || reads < 50 {
+				if err != nil || !c.report.OK() || reads < 50 {
 					t.Errorf("whole after %d reads: %+v, %v", reads, c.report, err)
 				}
 				break
 			}
-			if err == nil && c.report.Sound() && len(c.report.Findings) == 0 {
+			if err == nil && c.report.OK() && len(c.report.Findings) == 0 {
 				t.Errorf("once %v, read %d fails: nothing is found", once, reads)
 			}
 			if after := u.held(); !slices.Equal(after, before) {
@@ -188,9 +188,9 @@ func TestCheckWhereReadsFail(t *testing.T) {
 
 func TestCheckTellsOfTwentyLostPictures(t *testing.T) {
 	c := newChecker(nil, nil, CheckOptions{})
-	c.lose(lost{}) // by a conflict, which names no input
+	c.lose(missingPicture{}) // by a conflict, which names no input
 	for range mostTold + 4 {
-		c.lose(lost{id: "x"})
+		c.lose(missingPicture{id: "x"})
 	}
 	c.reportMissing()
 	if text := c.report.Findings[0].Text; !strings.HasPrefix(text, "a pending or rejected write: picture ") {
@@ -221,7 +221,7 @@ func TestCheckInUse(t *testing.T) {
 		t.Fatal(err)
 	}
 	r, err := CheckInUse(t.Context(), u.Dir, checkpoint, o)
-	if err != nil || !r.Sound() || len(r.Findings) != 0 || r.Checked.Inputs != 3 {
+	if err != nil || !r.OK() || len(r.Findings) != 0 || r.Checked.Inputs != 3 {
 		t.Fatalf("CheckInUse = %+v, %v", r, err)
 	}
 	if ok, err := u.Blobs.Has(t.Context(), blob.Sum([]byte("stray"))); !ok || err != nil {
@@ -240,7 +240,7 @@ func TestCheckInUse(t *testing.T) {
 		}
 		return checkpoint(to)
 	}, o)
-	if err != nil || looks != 2 || !r.Sound() {
+	if err != nil || looks != 2 || !r.OK() {
 		t.Errorf("an input deleted meanwhile: %+v, %v after %d looks", r, err, looks)
 	}
 
@@ -249,7 +249,7 @@ func TestCheckInUse(t *testing.T) {
 		t.Fatal(err)
 	}
 	r, err = CheckInUse(t.Context(), u.Dir, checkpoint, o)
-	if err != nil || r.Sound() || parts(&r) != "pictures" {
+	if err != nil || r.OK() || parts(&r) != "pictures" {
 		t.Errorf("a lost picture: %+v, %v", r, err)
 	}
 
@@ -264,7 +264,7 @@ func TestCheckInUse(t *testing.T) {
 		}
 		return os.WriteFile(filepath.Join(to, "CURRENT"), []byte("another program's"), 0o600)
 	}, o)
-	if err != nil || r.Sound() || parts(&r) != "store" {
+	if err != nil || r.OK() || parts(&r) != "store" {
 		t.Errorf("a store that cannot be opened: %+v, %v", r, err)
 	}
 	left, err := filepath.Glob(filepath.Join(u.Dir, "*"))

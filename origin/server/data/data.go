@@ -102,7 +102,7 @@ func Open(dir string, o Options) (_ *Folder, err error) {
 	if o.BlobFS != nil {
 		f.Files = o.BlobFS(f.Files)
 	}
-	f.Files = roomy{f.Files, f.Store}
+	f.Files = spaceGuard{f.Files, f.Store}
 	f.Blobs, err = blob.OpenFolder(f.Files, blob.Options{})
 	return f, err
 }

@@ -315,9 +315,9 @@ func TestStreamOfADeletedKey(t *testing.T) {
 		why   wire.EndReason
 	}{
 		"key": {func(p *pulled) error {
-			return p.Engine.Register.DeleteKey(p.t.Context(), register.Who{}, p.App, auth.HashKey(p.Key))
+			return p.Engine.Register.DeleteKey(p.t.Context(), register.Caller{}, p.App, auth.HashKey(p.Key))
 		}, nil, wire.WhyExpired},
-		"application": {func(p *pulled) error { return p.Engine.Register.DeleteApp(p.t.Context(), register.Who{}, p.App) }, []wire.Type{wire.TypeRegister}, wire.WhyGone},
+		"application": {func(p *pulled) error { return p.Engine.Register.DeleteApp(p.t.Context(), register.Caller{}, p.App) }, []wire.Type{wire.TypeRegister}, wire.WhyGone},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pullable(t, feed.Limits{}, func(t *testing.T, p *pulled) {

@@ -104,8 +104,8 @@ const (
 // Pool runs jobs. It is safe for concurrent use and starts goroutines only inside Run.
 type Pool struct {
 	o         Options
-	turns     turns          // hands out analysers to the front lane
-	later     turns          // hands out analysers to the other lanes
+	turns     fairQueue      // hands out analysers to the front lane
+	later     fairQueue      // hands out analysers to the other lanes
 	gate      gate           // holds back the other lanes
 	fetches   *shares.Shares // a place for each picture from the blobs in memory; one caller may have all
 	downloads *shares.Shares // a place for each picture of a call that is downloaded
@@ -181,7 +181,7 @@ func (w *worker) pause() {
 }
 
 // of returns the turns of a lane.
-func (p *Pool) of(l lane) *turns {
+func (p *Pool) of(l lane) *fairQueue {
 	if l == front {
 		return &p.turns
 	}

@@ -23,11 +23,11 @@ type Renewals struct {
 	Pause  func(context.Context, time.Duration) // waits, until its context ends
 	Log    *slog.Logger
 
-	seen map[string]*passage
+	seen map[string]*renewalProgress
 }
 
-// passage holds the last log line about an application, and its progress when it was first seen.
-type passage struct {
+// renewalProgress holds the last log line about an application, and its progress when it was first seen.
+type renewalProgress struct {
 	begunAt, reportedAt time.Time
 	from                uint64 // done when it was first seen
 	last                core.Progress
@@ -55,12 +55,12 @@ func (r *Renewals) look() {
 		return
 	}
 	if r.seen == nil {
-		r.seen = map[string]*passage{}
+		r.seen = map[string]*renewalProgress{}
 	}
 	for _, p := range under {
 		s := r.seen[p.App]
 		if s == nil {
-			s = &passage{begunAt: now, from: p.Done}
+			s = &renewalProgress{begunAt: now, from: p.Done}
 			r.seen[p.App] = s
 		} else if now.Sub(s.reportedAt) < tellEvery {
 			s.last = p
@@ -82,7 +82,7 @@ func (r *Renewals) look() {
 
 // speed returns the number of inputs analysed per second since the application was first seen, to a tenth, and the time that the rest
 // will take. Both are 0 while they are unknown.
-func (s *passage) speed(now time.Time) (perSecond float64, left time.Duration) {
+func (s *renewalProgress) speed(now time.Time) (perSecond float64, left time.Duration) {
 	took := now.Sub(s.begunAt).Seconds()
 	if took <= 0 || s.last.Done <= s.from {
 		return 0, 0

@@ -124,7 +124,7 @@ func BenchmarkPredictBesideTraining(b *testing.B) {
 		b.Fatal(err)
 	}
 	s := crowded(b, set, 20_000)
-	system.SpareThreads(2) // as serve does
+	system.ReserveThreads(2) // as serve does
 	pool := New(Options{
 		NewAnalyser: func(_ [32]byte, l raster.Limits) Analyser { return set.NewAnalyser(l) },
 		Now:         system.Now, Spent: system.ThreadTime, Log: slog.New(slog.DiscardHandler), Workers: 2,

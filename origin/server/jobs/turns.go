@@ -22,9 +22,9 @@ const (
 // proceeds on a busy server too.
 const patience = 64
 
-// turns hands workers to pictures that wait: the first lane first. In each lane callers take turns, and the pictures of one come in
+// fairQueue hands workers to pictures that wait: the first lane first. In each lane callers take turns, and the pictures of one come in
 // their order, so a picture waits for one of each other caller at most.
-type turns struct {
+type fairQueue struct {
 	mu      sync.Mutex
 	idle    []*worker
 	waiting [lanes][]claim          // by lane, in the order of their coming
@@ -40,7 +40,7 @@ type claim struct {
 }
 
 // take waits for a worker for a caller until ctx ends.
-func (t *turns) take(ctx context.Context, l lane, caller string) (*worker, error) {
+func (t *fairQueue) take(ctx context.Context, l lane, caller string) (*worker, error) {
 	t.mu.Lock()
 	if n := len(t.idle); n > 0 { // then nobody waits
 		w := t.idle[n-1]
@@ -69,7 +69,7 @@ func (t *turns) take(ctx context.Context, l lane, caller string) (*worker, error
 }
 
 // give hands a worker on.
-func (t *turns) give(w *worker) {
+func (t *fairQueue) give(w *worker) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	l, waits := t.first()
@@ -100,7 +100,7 @@ func (t *turns) give(w *worker) {
 }
 
 // first returns the lane that is served next, and whether something waits at all.
-func (t *turns) first() (l lane, waits bool) {
+func (t *fairQueue) first() (l lane, waits bool) {
 	for other := lanes - 1; other >= front; other-- {
 		if len(t.waiting[other]) > 0 {
 			if l, waits = other, true; t.passed[other] >= patience {
@@ -112,7 +112,7 @@ func (t *turns) first() (l lane, waits bool) {
 }
 
 // remove takes a claim out of a lane. A caller of which nothing else waits is forgotten.
-func (t *turns) remove(l lane, i int) {
+func (t *fairQueue) remove(l lane, i int) {
 	caller := t.waiting[l][i].caller
 	t.waiting[l] = slices.Delete(t.waiting[l], i, i+1)
 	if !slices.ContainsFunc(t.waiting[l], func(c claim) bool { return c.caller == caller }) {

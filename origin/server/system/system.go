@@ -116,10 +116,10 @@ func Resolve(ctx context.Context, host string) ([]netip.Addr, error) {
 // Cores is the number of threads that may run at once.
 func Cores() int { return runtime.GOMAXPROCS(0) }
 
-// SpareThreads permits n more threads to run at once than there are cores. If the program keeps only as many threads busy as there are
+// ReserveThreads permits n more threads to run at once than there are cores. If the program keeps only as many threads busy as there are
 // cores, the operating system's scheduler then runs short work, such as answering "busy", at once. The runtime's scheduler would make it
 // wait for a time slice of each long one.
-func SpareThreads(n int) { runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + n) }
+func ReserveThreads(n int) { runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + n) }
 
 // MemoryLimit returns the bytes that this process may use: the least of GOMEMLIMIT, the
 // control group's limit and the machine's memory, or 1 GiB where none can be read.

@@ -296,7 +296,7 @@ func TestCopyOfItsOwn(t *testing.T) {
 		t.Errorf("inputs at the origin are %s", body)
 	}
 
-	if err := s.Engine.Register.DeleteApp(t.Context(), register.Who{}, s.App); err != nil {
+	if err := s.Engine.Register.DeleteApp(t.Context(), register.Caller{}, s.App); err != nil {
 		t.Fatal(err)
 	}
 	for i := 0; k.purge == nil && i < 5000; i++ {

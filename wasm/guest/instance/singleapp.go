@@ -48,7 +48,7 @@ func (d *singleApp) application() (catalog.App, error) {
 		d.app = apps[0]
 		return d.app, nil
 	}
-	app, client, err := e.Register.CreateApp(context.Background(), register.Who{}, register.NewApp{Name: localName, Language: lang.English})
+	app, client, err := e.Register.CreateApp(context.Background(), register.Caller{}, register.NewApp{Name: localName, Language: lang.English})
 	if err == nil {
 		d.app, d.client = app, client
 	}
@@ -92,7 +92,7 @@ func wellFormed(r *api.Request) bool {
 func (d *singleApp) introduce(r *api.Request) {
 	if d.client.Secret == "" {
 		var err error
-		d.client, err = d.instance.engine.Register.ReplaceSecret(context.Background(), register.Who{}, d.app.ID)
+		d.client, err = d.instance.engine.Register.ReplaceSecret(context.Background(), register.Caller{}, d.app.ID)
 		if errors.Is(err, register.ErrNotOrigin) {
 			return
 		}

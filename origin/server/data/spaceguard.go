@@ -11,16 +11,16 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/system"
 )
 
-// roomy refuses new files while the disk has no room, and gives a full disk the store's error, kv.ErrFull.
+// spaceGuard refuses new files while the disk has no room, and gives a full disk the store's error, kv.ErrFull.
 // A failed sync of a file stops the store, and a failed store stops all changes of files. The reason: after
 // a failed sync the next one may succeed although the first write is lost.
-type roomy struct {
+type spaceGuard struct {
 	blob.FS
 	store *pebblekv.Store
 }
 
 // Create implements [blob.FS].
-func (r roomy) Create(name string) (blob.File, error) {
+func (r spaceGuard) Create(name string) (blob.File, error) {
 	if err := r.store.Room(); err != nil {
 		return nil, err
 	}
@@ -32,27 +32,27 @@ func (r roomy) Create(name string) (blob.File, error) {
 }
 
 // MkdirAll implements [blob.FS].
-func (r roomy) MkdirAll(name string) error {
+func (r spaceGuard) MkdirAll(name string) error {
 	return r.change(func() error { return r.FS.MkdirAll(name) })
 }
 
 // Rename implements [blob.FS].
-func (r roomy) Rename(from, to string) error {
+func (r spaceGuard) Rename(from, to string) error {
 	return r.change(func() error { return r.FS.Rename(from, to) })
 }
 
 // Remove implements [blob.FS].
-func (r roomy) Remove(name string) error {
+func (r spaceGuard) Remove(name string) error {
 	return r.change(func() error { return r.FS.Remove(name) })
 }
 
 // SyncDir implements [blob.FS].
-func (r roomy) SyncDir(name string) error {
+func (r spaceGuard) SyncDir(name string) error {
 	return r.sync(func() error { return r.FS.SyncDir(name) })
 }
 
 // change runs op unless the store has failed.
-func (r roomy) change(op func() error) error {
+func (r spaceGuard) change(op func() error) error {
 	if err := r.store.Failure(); err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ func (r roomy) change(op func() error) error {
 
 // sync runs op, a sync, and stops the store if it fails. A full disk and a folder that cannot be opened do not stop it: the call
 // is refused, and nothing that was acknowledged rests on it.
-func (r roomy) sync(op func() error) error {
+func (r spaceGuard) sync(op func() error) error {
 	err := r.change(op)
 	if err == nil || errors.Is(err, kv.ErrFull) || errors.Is(err, fs.ErrNotExist) || system.IsTooManyFiles(err) {
 		return err
@@ -71,7 +71,7 @@ func (r roomy) sync(op func() error) error {
 
 type roomyFile struct {
 	blob.File
-	fsys roomy
+	fsys spaceGuard
 }
 
 // Write implements [blob.File].

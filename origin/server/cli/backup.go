@@ -106,7 +106,7 @@ func verifyBackup(ctx context.Context, name string) (err error) {
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
 	report, err := f.Check(ctx, data.CheckOptions{Space: space})
-	if err == nil && !report.Sound() {
+	if err == nil && !report.OK() {
 		err = fmt.Errorf("%s has problems: %s", name, report.Findings[0].Text)
 	}
 	return err
@@ -236,7 +236,7 @@ func (f *doctorFlags) run(ctx context.Context, env *server.Env) error {
 	if err := f.printReport(&report, env.Stdout); err != nil {
 		return err
 	}
-	if !report.Sound() {
+	if !report.OK() {
 		return server.ExitError(server.ExitFailed)
 	}
 	return nil
@@ -279,7 +279,7 @@ func (f *doctorFlags) printReport(r *data.Report, w io.Writer) error {
 		return server.NewJSON(w).Encode(struct {
 			Sound bool `json:"sound"`
 			*data.Report
-		}{r.Sound(), r})
+		}{r.OK(), r})
 	}
 	for _, x := range r.Findings {
 		state := "PROBLEM"
@@ -301,7 +301,7 @@ func (f *doctorFlags) printReport(r *data.Report, w io.Writer) error {
 	c := r.Checked
 	fmt.Fprintf(w, "read %d database keys, %d log entries, %d applications, %d inputs and %d pictures (%s)\n", c.Keys, c.Entries, c.Apps, c.Inputs, c.Pictures, bytesText(c.Bytes))
 	verdict := "the folder has no problems"
-	if !r.Sound() {
+	if !r.OK() {
 		verdict = "the folder has problems"
 	}
 	_, err := fmt.Fprintln(w, verdict)
