@@ -49,7 +49,7 @@ func (c *call) have() (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	m, err := wire.DecodeHave(body)
+	m, err := wire.DecodeHaveRequest(body)
 	if err != nil {
 		return api.Response{}, malformed("have: %v", err)
 	}

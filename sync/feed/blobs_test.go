@@ -35,7 +35,7 @@ func TestUploadsCutAnywhere(t *testing.T) {
 		h := blob.Sum(data)
 		for range 2 { // the second time because the answer was lost
 			r.headers = contentRange(0, cut, len(data))
-			begun, err := wire.DecodeHad(r.must(202, "PUT", r.blob(h), data[:cut]).Body)
+			begun, err := wire.DecodeHaveReply(r.must(202, "PUT", r.blob(h), data[:cut]).Body)
 			if err != nil || len(begun.Partial) != 1 || begun.Partial[0] != (wire.PartialBlob{Hash: h, Size: uint64(cut)}) {
 				t.Fatalf("cut at %d: %+v, %v", cut, begun, err)
 			}
@@ -44,7 +44,7 @@ func TestUploadsCutAnywhere(t *testing.T) {
 		if res := r.ask("GET", r.blob(h), nil); res.Status != 404 {
 			t.Fatalf("cut at %d: GET = %d before it is whole", cut, res.Status)
 		}
-		had, err := wire.DecodeHad(r.must(200, "POST", "/v2/sync/blobs/have", (&wire.HaveRequest{App: r.app, Hashes: []blob.Hash{h}}).Encode()).Body)
+		had, err := wire.DecodeHaveReply(r.must(200, "POST", "/v2/sync/blobs/have", (&wire.HaveRequest{App: r.app, Hashes: []blob.Hash{h}}).Encode()).Body)
 		if err != nil || len(had.Hashes) != 0 || len(had.Partial) != 1 || had.Partial[0].Size != uint64(cut) {
 			t.Fatalf("cut at %d: have = %+v, %v", cut, had, err)
 		}
@@ -81,7 +81,7 @@ func TestUploadOfAnotherHash(t *testing.T) {
 	if no := r.refused("PUT", r.blob(h), data[20:]); no.Code != wire.RefusedContent {
 		t.Errorf("refused with %+v", no)
 	}
-	had, err := wire.DecodeHad(r.must(409, "PUT", r.blob(h), data[20:]).Body)
+	had, err := wire.DecodeHaveReply(r.must(409, "PUT", r.blob(h), data[20:]).Body)
 	if err != nil || len(had.Partial) != 0 {
 		t.Errorf("the wrong bytes are kept: %+v, %v", had, err)
 	}

@@ -35,7 +35,7 @@ func TestChanges(t *testing.T) {
 	if k := kinds(got); k != "register derived entries checkpoint end" {
 		t.Fatalf("frames %s", k)
 	}
-	register, err := wire.DecodeRegister(got[0].Body)
+	register, err := wire.DecodeAppRecord(got[0].Body)
 	if err != nil || register.App != w.App || register.Seq == 0 || len(register.Data) == 0 {
 		t.Errorf("register %+v, %v", register, err)
 	}

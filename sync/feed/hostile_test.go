@@ -216,7 +216,7 @@ func TestHostileReplica(t *testing.T) {
 		})
 	}
 	t.Run("another's pictures are not told of", func(t *testing.T) {
-		had, err := wire.DecodeHad(r.must(200, "POST", "/v2/sync/blobs/have", have(secret, held)).Body)
+		had, err := wire.DecodeHaveReply(r.must(200, "POST", "/v2/sync/blobs/have", have(secret, held)).Body)
 		if err != nil || len(had.Hashes)+len(had.Partial) != 0 {
 			t.Errorf("have = %+v, %v", had, err)
 		}

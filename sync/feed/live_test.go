@@ -269,7 +269,7 @@ func lagged(t *testing.T, seed uint64, n int) (worst time.Duration) {
 	x := e.listen(t, "since=0&live=stream")
 	known := map[auth.Hash]bool{}
 	hear := func(h heard) {
-		m, err := wire.DecodeRegister(h.Body)
+		m, err := wire.DecodeAppRecord(h.Body)
 		if err != nil {
 			t.Fatal(err)
 		}

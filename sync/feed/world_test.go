@@ -125,7 +125,7 @@ func (r *replica) must(status int, method, path string, body []byte) api.Respons
 
 func (r *replica) session(m *wire.Session) wire.SessionReply {
 	r.w.t.Helper()
-	o, err := wire.DecodeOffered(r.must(200, "POST", "/v2/sync/session", m.Encode()).Body)
+	o, err := wire.DecodeSessionReply(r.must(200, "POST", "/v2/sync/session", m.Encode()).Body)
 	if err != nil {
 		r.w.t.Fatal(err)
 	}

@@ -86,7 +86,7 @@ func (o *origin) digest(q url.Values) ([]byte, error) {
 }
 
 func (o *origin) have(body []byte) ([]byte, error) {
-	h, err := wire.DecodeHave(body)
+	h, err := wire.DecodeHaveRequest(body)
 	if err != nil {
 		return nil, err
 	}

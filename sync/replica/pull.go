@@ -211,7 +211,7 @@ func (m *Machine) object(body []byte) error {
 
 // register hands on what the origin says of the application.
 func (m *Machine) register(body []byte) error {
-	r, err := wire.DecodeRegister(body)
+	r, err := wire.DecodeAppRecord(body)
 	if err != nil {
 		return err
 	}

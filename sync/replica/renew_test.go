@@ -179,7 +179,7 @@ func TestSiteOfAnother(t *testing.T) {
 				return false
 			}
 			r.wire = func(a *replica.Ask, x *replica.Answer) bool {
-				if o, err := wire.DecodeOffered(x.Body); a.Path == "/v2/sync/session" && x.Status == 200 && err == nil {
+				if o, err := wire.DecodeSessionReply(x.Body); a.Path == "/v2/sync/session" && x.Status == 200 && err == nil {
 					o.Secret = nil
 					x.Body = o.Encode()
 				}

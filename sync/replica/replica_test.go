@@ -232,16 +232,16 @@ func TestForeignIsRefused(t *testing.T) {
 	other := catalog.AppID{2}.String()
 	for name, forge := range map[string]func(a *replica.Ask, x *replica.Answer){
 		"grant of another application": func(a *replica.Ask, x *replica.Answer) {
-			edit(a, x, "session", wire.DecodeOffered, func(m *wire.SessionReply) { m.Grants[0].App = other })
+			edit(a, x, "session", wire.DecodeSessionReply, func(m *wire.SessionReply) { m.Grants[0].App = other })
 		},
 		"no grant": func(a *replica.Ask, x *replica.Answer) {
-			edit(a, x, "session", wire.DecodeOffered, func(m *wire.SessionReply) { m.Grants = nil })
+			edit(a, x, "session", wire.DecodeSessionReply, func(m *wire.SessionReply) { m.Grants = nil })
 		},
 		"protocol": func(a *replica.Ask, x *replica.Answer) {
-			edit(a, x, "session", wire.DecodeOffered, func(m *wire.SessionReply) { m.Protocol = 99 })
+			edit(a, x, "session", wire.DecodeSessionReply, func(m *wire.SessionReply) { m.Protocol = 99 })
 		},
 		"secret that breaks a header": func(a *replica.Ask, x *replica.Answer) {
-			edit(a, x, "session", wire.DecodeOffered, func(m *wire.SessionReply) { m.Secret = []byte("a\r\nb") })
+			edit(a, x, "session", wire.DecodeSessionReply, func(m *wire.SessionReply) { m.Secret = []byte("a\r\nb") })
 		},
 		"entries of another epoch": func(a *replica.Ask, x *replica.Answer) {
 			editEntries(a, x, func(m *wire.Entries) { m.Epoch = log.Epoch{1} })

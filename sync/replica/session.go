@@ -64,7 +64,7 @@ func (m *Machine) startSession(l *lane) error {
 
 // offered takes the origin's answer.
 func (m *Machine) offered(l *lane, body []byte) error {
-	o, err := wire.DecodeOffered(body)
+	o, err := wire.DecodeSessionReply(body)
 	if err != nil {
 		return err
 	}

@@ -211,7 +211,7 @@ func (m *Machine) uploaded(l *lane, status int, body []byte) error {
 
 // had takes what the origin has.
 func (m *Machine) had(l *lane, body []byte) error {
-	h, err := wire.DecodeHad(body)
+	h, err := wire.DecodeHaveReply(body)
 	if err != nil {
 		return err
 	}

@@ -58,7 +58,7 @@ func (g *origin) checkLocal(r *api.Request, resp *response) error {
 	case resp.status != 200:
 		return nil
 	case strings.HasSuffix(r.Path, "/session"):
-		o, err := wire.DecodeOffered(resp.body)
+		o, err := wire.DecodeSessionReply(resp.body)
 		if err != nil {
 			return err
 		}

@@ -94,8 +94,8 @@ type AppRecord struct {
 // Encode returns the message.
 func (m *AppRecord) Encode() []byte { return encodeAppRecord(nil, m) }
 
-// DecodeRegister reads a Register, whose Data borrows data. Errors: ErrFormat.
-func DecodeRegister(data []byte) (AppRecord, error) { return decodeAppRecord(data) }
+// DecodeAppRecord reads a Register, whose Data borrows data. Errors: ErrFormat.
+func DecodeAppRecord(data []byte) (AppRecord, error) { return decodeAppRecord(data) }
 
 // Checkpoint has the places of a reader and of the log. It follows the last existing entries.
 //

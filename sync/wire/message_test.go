@@ -46,10 +46,10 @@ func codecOf[M any, P interface {
 
 var codecs = []codec{
 	codecOf("session", wire.DecodeSession),
-	codecOf("offered", wire.DecodeOffered),
+	codecOf("offered", wire.DecodeSessionReply),
 	codecOf("derived", wire.DecodeDerived),
 	codecOf("object", wire.DecodeObject),
-	codecOf("register", wire.DecodeRegister),
+	codecOf("register", wire.DecodeAppRecord),
 	codecOf("entries", wire.DecodeEntriesFrame),
 	codecOf("checkpoint", wire.DecodeCheckpoint),
 	codecOf("keepalive", wire.DecodeKeepalive),
@@ -60,8 +60,8 @@ var codecs = []codec{
 	codecOf("taken back", wire.DecodeTakenBack),
 	codecOf("manifest", wire.DecodeManifest),
 	codecOf("digests", wire.DecodeDigests),
-	codecOf("have", wire.DecodeHave),
-	codecOf("had", wire.DecodeHad),
+	codecOf("have", wire.DecodeHaveRequest),
+	codecOf("had", wire.DecodeHaveReply),
 	codecOf("refusal", wire.DecodeRefusal),
 }
 

@@ -173,8 +173,8 @@ type Link struct {
 // Encode returns the message.
 func (m *SessionReply) Encode() []byte { return encodeSessionReply(nil, m) }
 
-// DecodeOffered reads an Offered. Errors: ErrFormat.
-func DecodeOffered(data []byte) (SessionReply, error) { return decodeSessionReply(data) }
+// DecodeSessionReply reads an Offered. Errors: ErrFormat.
+func DecodeSessionReply(data []byte) (SessionReply, error) { return decodeSessionReply(data) }
 
 // Life names the life of a replica's store that made the operations of a site from First to the next Life's.
 type Life struct {

@@ -82,8 +82,8 @@ type HaveRequest struct {
 // Encode returns the message.
 func (m *HaveRequest) Encode() []byte { return encodeHaveRequest(nil, m) }
 
-// DecodeHave reads a Have. Errors: ErrFormat.
-func DecodeHave(data []byte) (HaveRequest, error) { return decodeHaveRequest(data) }
+// DecodeHaveRequest reads a Have. Errors: ErrFormat.
+func DecodeHaveRequest(data []byte) (HaveRequest, error) { return decodeHaveRequest(data) }
 
 // HaveReply answers a Have: the complete objects of the origin, and those of which it has the first bytes.
 //
@@ -103,8 +103,8 @@ type PartialBlob struct {
 // Encode returns the message.
 func (m *HaveReply) Encode() []byte { return encodeHaveReply(nil, m) }
 
-// DecodeHad reads a Had. Errors: ErrFormat.
-func DecodeHad(data []byte) (HaveReply, error) { return decodeHaveReply(data) }
+// DecodeHaveReply reads a Had. Errors: ErrFormat.
+func DecodeHaveReply(data []byte) (HaveReply, error) { return decodeHaveReply(data) }
 
 func putHashes(e *field.Encoder, number int, list []blob.Hash) {
 	var b []byte

@@ -34,7 +34,7 @@ func Greet(ctx context.Context, o Options, s *wire.Session) (out wire.SessionRep
 	if err != nil {
 		return out, err
 	}
-	return wire.DecodeOffered(body)
+	return wire.DecodeSessionReply(body)
 }
 
 var greeting = []api.Field{{Name: "Accept", Value: wire.ContentType}, {Name: "Content-Type", Value: wire.ContentType}}

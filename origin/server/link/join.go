@@ -49,7 +49,7 @@ func Join(ctx context.Context, o Options, app string) (seq uint64, data []byte, 
 				break
 			}
 			if f.Type == wire.TypeRegister {
-				r, err := wire.DecodeRegister(f.Body)
+				r, err := wire.DecodeAppRecord(f.Body)
 				if err == nil && r.App != app {
 					err = fmt.Errorf("the origin sent the record of application %q: %w", r.App, wire.ErrFormat)
 				}
