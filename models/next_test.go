@@ -97,7 +97,7 @@ func (s *teacher) area(h *train.Head, photos []int) float64 {
 // next returns the list of photos to label, ten long.
 func (s *teacher) next(t *testing.T, pool, known *roaring.Bitmap, h *train.Head) []uint32 {
 	t.Helper()
-	var judge training.Judge
+	var judge training.Evaluate
 	if h != nil {
 		judge = func(e *predict.Embedding) ([]float32, float64) {
 			values := h.Values(nil, e)

@@ -30,8 +30,8 @@ const (
 	unrelated     = 100 // one unrelated pair in so many reaches the cut-off
 )
 
-// taught is a labelled picture: which of the concepts it shows, and which not, as bits.
-type taught struct {
+// labelledPicture is a labelled picture: which of the concepts it shows, and which not, as bits.
+type labelledPicture struct {
 	ord       uint32
 	yes, no   uint64
 	embedding predict.Embedding
@@ -90,7 +90,7 @@ func Separate(alike, different []float64) (float64, bool) {
 }
 
 // sample is labelled pictures that are analysed, of each concept as many, evenly from first to last.
-func sample(v *index.View, r catalog.Reader) ([]taught, error) {
+func sample(v *index.View, r catalog.Reader) ([]labelledPicture, error) {
 	yes, no, err := labels(v, r)
 	if err != nil || len(yes) == 0 {
 		return nil, err
@@ -100,9 +100,9 @@ func sample(v *index.View, r catalog.Reader) ([]taught, error) {
 	for _, of := range kinds {
 		pick(chosen, of, max(learnPictures/len(kinds), 1))
 	}
-	out := make([]taught, 0, chosen.GetCardinality())
+	out := make([]labelledPicture, 0, chosen.GetCardinality())
 	for it := chosen.Iterator(); it.HasNext(); {
-		t := taught{ord: it.Next()}
+		t := labelledPicture{ord: it.Next()}
 		embedding, ok, err := v.Embedding(t.ord)
 		if err != nil {
 			return nil, err

@@ -155,7 +155,7 @@ func TestMetricsOfOlder(t *testing.T) {
 	if err := json.Unmarshal([]byte(older), &m); err != nil {
 		t.Fatal(err)
 	}
-	if c := &m.Concepts[0]; c.CutOff != 0 || c.ROC != nil || m.Weakest[0].SaidValue != 0 {
+	if c := &m.Concepts[0]; c.CutOff != 0 || c.ROC != nil || m.Weakest[0].LabelledValue != 0 {
 		t.Errorf("%+v", m)
 	}
 	again, err := json.Marshal(m)

@@ -23,7 +23,7 @@ type Fitter struct {
 	p        *Problem
 	strength float64 // how far the data may pull the weights: the penalty is |W|²/(2·strength) against 1 for each positive example
 	looked   int     // examples that are in rows, or will not be
-	says     bool    // one of them has a label
+	hasLabel bool    // one of them has a label
 	ordered  bool
 	rows     []row
 	m        *matrix
@@ -81,7 +81,7 @@ func (f *Fitter) step() error {
 	switch {
 	case f.looked == 0 || f.looked < len(f.p.Examples):
 		return f.look()
-	case !f.says:
+	case !f.hasLabel:
 		f.finish()
 	case !f.ordered:
 		return f.order()
@@ -117,7 +117,7 @@ func (f *Fitter) look() error {
 		if err != nil {
 			return err
 		}
-		f.says = f.says || labelled
+		f.hasLabel = f.hasLabel || labelled
 		if r, ok := f.p.row(i); ok {
 			f.rows = append(f.rows, r)
 		}

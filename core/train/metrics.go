@@ -96,10 +96,10 @@ type Weakness struct {
 	Concept int     `json:"concept"` // index in Problem.Concepts
 	Label   int8    `json:"label"`   // True or False
 	Value   float32 `json:"value"`   // by a head that has not seen the example
-	// Said is the concept with the highest value for the example, of all, and SaidValue that: what the head takes
+	// Labelled is the concept with the highest value for the example, of all, and LabelledValue that: what the head takes
 	// it for. They are absent, 0, in metrics of a version of the program that did not tell.
-	Said      int     `json:"said,omitempty"`
-	SaidValue float32 `json:"said_value,omitempty"`
+	Labelled      int     `json:"said,omitempty"`
+	LabelledValue float32 `json:"said_value,omitempty"`
 }
 
 // Unevaluated returns the metrics of a problem's head that is not evaluated: they have no folds.
@@ -314,7 +314,7 @@ func (e *evaluation) findWeakest() {
 			}
 		}
 		if worst.Concept >= 0 {
-			worst.Said, worst.SaidValue = e.said(i)
+			worst.Labelled, worst.LabelledValue = e.labelled(i)
 			all = append(all, worst)
 		}
 	}
@@ -322,8 +322,8 @@ func (e *evaluation) findWeakest() {
 	e.metrics.Weakest = slices.Clone(all[:min(maxWeakest, len(all))])
 }
 
-// said is the concept that has the highest value in row i, the first of equal ones.
-func (e *evaluation) said(i int) (concept int, value float32) {
+// labelled is the concept that has the highest value in row i, the first of equal ones.
+func (e *evaluation) labelled(i int) (concept int, value float32) {
 	for c := range e.f.p.Concepts {
 		if v := e.value(i, c); v > value {
 			concept, value = c, v

@@ -36,20 +36,20 @@ const (
 	MaxNext        = 1000 // length of a list
 )
 
-// Why a picture is in the list where it is.
-type Why string
+// Reason a picture is in the list where it is.
+type Reason string
 
 // The reasons.
 const (
-	Uncertain Why = "uncertain" // the model cannot tell: it is unsure of it by a half or more
-	Different Why = "different" // it is unlike what is labelled and those before it, and others are like it
+	Uncertain Reason = "uncertain" // the model cannot tell: it is unsure of it by a half or more
+	Different Reason = "different" // it is unlike what is labelled and those before it, and others are like it
 )
 
 // Next is one picture of the list.
 type Next struct {
 	Ord    uint32
 	Score  float64 // gain as a share of that of a copy of every unlabelled input, 0 to 1; it never rises in a list
-	Why    Why
+	Reason Reason
 	Values []float32 // what judge said; nil without it
 }
 
@@ -61,13 +61,13 @@ type Pictures interface {
 
 var _ Pictures = (*index.View)(nil)
 
-// Judge returns the values of the newest version for a picture, and the version's doubt, from 0 to 1.
-type Judge func(e *predict.Embedding) (values []float32, unsure float64)
+// Evaluate returns the values of the newest version for a picture, and the version's doubt, from 0 to 1.
+type Evaluate func(e *predict.Embedding) (values []float32, unsure float64)
 
 // Order returns the n most useful inputs of unlabelled, the most useful first. It returns fewer if unlabelled has fewer or n is above
 // MaxNext. known are labelled inputs. All inputs must be analysed. judge is nil without a trained version. It computes up to
 // maxRepresented·(MaxCandidates + maxKnown) distances and keeps 8 MB of them.
-func Order(ctx context.Context, x Pictures, unlabelled, known *roaring.Bitmap, judge Judge, n int) ([]Next, error) {
+func Order(ctx context.Context, x Pictures, unlabelled, known *roaring.Bitmap, judge Evaluate, n int) ([]Next, error) {
 	c, err := newCandidates(ctx, x, Sample(unlabelled, MaxCandidates), judge)
 	if err != nil {
 		return nil, err
@@ -101,7 +101,7 @@ type candidates struct {
 	distances    []uint32 // scratch
 }
 
-func newCandidates(ctx context.Context, x Pictures, ords *roaring.Bitmap, judge Judge) (*candidates, error) {
+func newCandidates(ctx context.Context, x Pictures, ords *roaring.Bitmap, judge Evaluate) (*candidates, error) {
 	n := int(ords.GetCardinality())
 	vectors, err := kernel.NewVectors(predict.Dim)
 	if err != nil {
@@ -113,13 +113,13 @@ func newCandidates(ctx context.Context, x Pictures, ords *roaring.Bitmap, judge 
 	represented := Sample(ords, maxRepresented)
 	err = x.Embeddings(ctx, ords, func(ord uint32, e *predict.Embedding) {
 		i := len(c.all)
-		c.all = append(c.all, Next{Ord: ord, Why: Different})
+		c.all = append(c.all, Next{Ord: ord, Reason: Different})
 		vectors.Set(uint32(i), e.Q[:], e.Scale)
 		if judge != nil {
 			c.all[i].Values, unsure[i] = judge(e)
 		}
 		if unsure[i] >= 0.5 {
-			c.all[i].Why = Uncertain
+			c.all[i].Reason = Uncertain
 		}
 		if represented.Contains(ord) {
 			c.represented = append(c.represented, uint32(i))

@@ -42,7 +42,7 @@ func randomAlbum(t testing.TB, random *rand.Rand) (album, *roaring.Bitmap) {
 }
 
 // doubts is a judge that draws from a picture's own bits, with many equal values.
-func doubts(steps int) Judge {
+func doubts(steps int) Evaluate {
 	return func(e *predict.Embedding) ([]float32, float64) {
 		u := float64(int(e.Q[0])&0x7fff%steps) / float64(steps)
 		return []float32{float32(u)}, u
@@ -63,7 +63,7 @@ func TestOrderIsGreedy(t *testing.T) {
 			}
 		}
 		unlabelled := roaring.AndNot(ords, known)
-		var judge Judge
+		var judge Evaluate
 		if random.IntN(3) > 0 {
 			judge = doubts(1 + random.IntN(8))
 		}
@@ -79,7 +79,7 @@ func TestOrderIsGreedy(t *testing.T) {
 			if i > 0 && next.Score > list[i-1].Score {
 				t.Fatalf("seed %d: score %v after %v", seed, next.Score, list[i-1].Score)
 			}
-			if wrong := judge != nil && (next.Why == Uncertain) != (next.Values[0] >= 0.5); wrong || judge == nil && next.Why != Different {
+			if wrong := judge != nil && (next.Reason == Uncertain) != (next.Values[0] >= 0.5); wrong || judge == nil && next.Reason != Different {
 				t.Fatalf("seed %d: %+v", seed, next)
 			}
 		}
@@ -126,7 +126,7 @@ type slow struct {
 	total             float64
 }
 
-func newSlow(a album, unlabelled, represented, known *roaring.Bitmap, judge Judge) *slow {
+func newSlow(a album, unlabelled, represented, known *roaring.Bitmap, judge Evaluate) *slow {
 	s := &slow{album: a, left: unlabelled.Clone(), represented: represented, weights: map[uint32]float64{}, covered: map[uint32]float64{}}
 	unsure := map[uint32]float64{}
 	for it := unlabelled.Iterator(); judge != nil && it.HasNext(); {

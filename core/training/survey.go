@@ -32,7 +32,7 @@ func Take(v *partition.View, x *index.View, concepts []string, than *catalog.Ver
 	}
 	s := Survey{Concepts: make([]Tally, len(concepts))}
 	labelled, changed := roaring.New(), roaring.New()
-	before, err := taught(v, concepts, than)
+	before, err := trainedInputs(v, concepts, than)
 	if err != nil {
 		return Survey{}, err
 	}
@@ -73,8 +73,8 @@ func trainable(v *partition.View, x *index.View) (*roaring.Bitmap, error) {
 // signs are the ordinals of the inputs that do not show a concept, and of those that do.
 type signs [2]*roaring.Bitmap
 
-// taught are the inputs that a version learned from, by concept and label.
-func taught(v *partition.View, concepts []string, version *catalog.Version) ([]signs, error) {
+// trainedInputs are the inputs that a version learned from, by concept and label.
+func trainedInputs(v *partition.View, concepts []string, version *catalog.Version) ([]signs, error) {
 	all := make([]signs, len(concepts))
 	for i := range all {
 		all[i] = signs{roaring.New(), roaring.New()}

@@ -47,12 +47,12 @@ func measurePairs(eval, photos, bundles string) error {
 	if err != nil {
 		return err
 	}
-	say("similarity of %d pictures", len(set)+len(shots))
+	logf("similarity of %d pictures", len(set)+len(shots))
 	s, err := measureSimilarity(bundles, append(set, shots...))
 	if err != nil {
 		return err
 	}
-	say("%+v", s)
+	logf("%+v", s)
 	return storeSimilarity(bundles, s)
 }
 
@@ -66,7 +66,7 @@ func bake(from, eval, photos, to string) error {
 	if err != nil {
 		return err
 	}
-	say("activation ranges from %d pictures", len(pictures))
+	logf("activation ranges from %d pictures", len(pictures))
 	m, err := measureRanges(r.graph, pictures, embedding, logits)
 	if err != nil {
 		return err
@@ -75,14 +75,14 @@ func bake(from, eval, photos, to string) error {
 	if err != nil {
 		return err
 	}
-	say("measuring on %s and %s", eval, photos)
+	logf("measuring on %s and %s", eval, photos)
 	figures, err := measure(r, quantised, eval, photos)
 	if err != nil {
 		return err
 	}
 	figures.Calibrated = len(pictures)
-	say("%+v", figures)
+	logf("%+v", figures)
 	return writeBundles(to, r, quantised, figures)
 }
 
-func say(format string, args ...any) { fmt.Fprintf(os.Stderr, "bake: "+format+"\n", args...) }
+func logf(format string, args ...any) { fmt.Fprintf(os.Stderr, "bake: "+format+"\n", args...) }

@@ -106,7 +106,7 @@ func (p *pairs) bounds(pictures int) (predict.Similarity, error) {
 		{"views", p.views, s.SameScene},
 		{"different pictures", p.different, s.SameScene},
 	} {
-		say("similarity %.3f: %d of %d pairs, %s", of.least, reach(of.pairs, of.least), len(of.pairs), of.name)
+		logf("similarity %.3f: %d of %d pairs, %s", of.least, reach(of.pairs, of.least), len(of.pairs), of.name)
 	}
 	return s, nil
 }

@@ -32,7 +32,7 @@ func TestDrain(t *testing.T) {
 	if n := r.origin.got["changes"] + r.origin.got["snapshot"] + r.origin.got["digest"]; n > 0 {
 		t.Errorf("it asked for what is not for it: %v", r.origin.got)
 	}
-	want := replica.Purge{Why: "local only"}
+	want := replica.Purge{Reason: "local only"}
 	if !slices.Contains(r.effects, replica.Effect(want)) {
 		t.Errorf("effects %v, want %+v", r.effects, want)
 	}

@@ -107,7 +107,7 @@ type (
 	// taken from its scope. The machine has stopped for good. The host removes what it was
 	// opened over: state, pictures and, unless KeepOutbox is set, its own operations too.
 	Purge struct {
-		Why        string
+		Reason     string
 		KeepOutbox bool // the application exists, but outside the scope: only this replica has its own operations
 	}
 )

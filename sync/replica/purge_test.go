@@ -26,7 +26,7 @@ func TestPurgeForgets(t *testing.T) {
 				purge = p
 			}
 		}
-		if purge.Why == "" || purge.KeepOutbox != keep {
+		if purge.Reason == "" || purge.KeepOutbox != keep {
 			t.Errorf("do %d: %+v", do, purge)
 		}
 		r.clock = r.clock.Add(24 * time.Hour)

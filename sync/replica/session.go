@@ -252,7 +252,7 @@ func (m *Machine) purge(why string, keep bool) {
 	if !keep { // what is written after this moment would be deleted with the rest
 		m.p.Shut(fmt.Errorf("%w: %s", auth.ErrKeyUnknown, why))
 	}
-	m.effects = append(m.effects, Purge{Why: why, KeepOutbox: keep})
+	m.effects = append(m.effects, Purge{Reason: why, KeepOutbox: keep})
 }
 
 // refused handles an answer that is an error. Everything is asked again later, and nothing is lost.

@@ -394,7 +394,7 @@ func (r *party) purge(x replica.Purge) error {
 			return err
 		}
 	default:
-		return fmt.Errorf("I2: told to forget all: %s", x.Why)
+		return fmt.Errorf("I2: told to forget all: %s", x.Reason)
 	}
 	r.gone, r.up = true, false
 	r.world.drop(r)

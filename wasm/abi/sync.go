@@ -190,7 +190,7 @@ func effectOf(e replica.Effect) effect {
 	case replica.Changed:
 		return effect{Kind: effectChanged}
 	case replica.Purge:
-		return effect{Kind: effectPurge, Why: e.Why, KeepOutbox: e.KeepOutbox}
+		return effect{Kind: effectPurge, Why: e.Reason, KeepOutbox: e.KeepOutbox}
 	case replica.InstallSnapshot:
 		return effect{Kind: effectTake, Body: e.Manifest}
 	}
@@ -212,7 +212,7 @@ func (x *effect) effect() (replica.Effect, error) {
 	case effectChanged:
 		return replica.Changed{}, nil
 	case effectPurge:
-		return replica.Purge{Why: x.Why, KeepOutbox: x.KeepOutbox}, nil
+		return replica.Purge{Reason: x.Why, KeepOutbox: x.KeepOutbox}, nil
 	case effectTake:
 		return replica.InstallSnapshot{Manifest: x.Body}, nil
 	}

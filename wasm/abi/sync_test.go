@@ -87,7 +87,7 @@ func synced() abi.Synced {
 			replica.BlobReady{Blob: blob.Sum(nil)},
 			replica.BlobReady{Err: blob.ErrNotFound},
 			replica.Changed{},
-			replica.Purge{Why: "deleted", KeepOutbox: true},
+			replica.Purge{Reason: "deleted", KeepOutbox: true},
 		},
 		Status: replica.Status{
 			Phase: replica.Purged, Site: 9, Epoch: log.Epoch{1, 15: 2}, Cursor: 1, Head: 2, Contact: at, AsOf: at.Add(4 * time.Millisecond), Issued: 3,

@@ -379,8 +379,8 @@ func (e *evaluation) writeWeak(w *jsonio.Writer, weak *weakInput) {
 	w.Name("predicted_concepts")
 	w.Array()
 	e.writeSaid(w, weak.Concept, weak.Value)
-	if weak.SaidValue > 0 && weak.Said != weak.Concept && weak.Said < len(e.concepts) {
-		e.writeSaid(w, weak.Said, weak.SaidValue)
+	if weak.LabelledValue > 0 && weak.Labelled != weak.Concept && weak.Labelled < len(e.concepts) {
+		e.writeSaid(w, weak.Labelled, weak.LabelledValue)
 	}
 	w.End(']')
 	w.Name("ground_truth_concepts")

@@ -101,7 +101,7 @@ func newQuestioner(x *call.Call, v *partition.View, m *catalog.Model) (*question
 }
 
 // judge is the head's; nil where there is none that knows a concept of the model.
-func (q *questioner) judge() training.Judge {
+func (q *questioner) judge() training.Evaluate {
 	if len(q.places) == 0 {
 		return nil
 	}
@@ -118,8 +118,8 @@ func (q *questioner) judge() training.Judge {
 
 // write writes why an input is in the list, and what is thought of it.
 func (q *questioner) write(x *call.Call, w *jsonio.Writer, row *training.Next, later bool) {
-	why := string(row.Why)
-	if row.Why == training.Different && later && q.head != nil {
+	why := string(row.Reason)
+	if row.Reason == training.Different && later && q.head != nil {
 		why = "new"
 	}
 	w.Begin("useful")

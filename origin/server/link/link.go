@@ -169,7 +169,7 @@ func (l *Link) Run(ctx context.Context) (err error) {
 		}
 	}
 	if err == nil {
-		err = fmt.Errorf("%w: %s", ErrPurged, l.purged.Why)
+		err = fmt.Errorf("%w: %s", ErrPurged, l.purged.Reason)
 	}
 	return err
 }

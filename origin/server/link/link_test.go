@@ -82,7 +82,7 @@ func TestRequest(t *testing.T) {
 			}
 			text += string(e.Body)
 			if !e.More {
-				return []replica.Effect{replica.Purge{Why: "enough"}}
+				return []replica.Effect{replica.Purge{Reason: "enough"}}
 			}
 		}
 		return nil
