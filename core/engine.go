@@ -68,7 +68,7 @@ type Options struct {
 	PictureSize func(h blob.Hash) (int64, error) // bytes of a picture that is kept, or blob.ErrNotFound; needed with Storage
 
 	// Copies returns the status of an application that is a copy; false, or nil: it is not synchronized.
-	Copies func(app string) (api.Standing, bool)
+	Copies func(app string) (api.SyncStatus, bool)
 
 	NoColumns  bool // see index.Options: for a store in memory
 	Thumbnails bool // copies make those that they lack, of pictures that the host has or gets

@@ -25,15 +25,15 @@ func admit(x *call.Call, r *call.Request) error {
 	if err := identify(x, r); err != nil {
 		return err
 	}
-	x.Who.Page = x.Who.Page || r.Page
+	x.Principal.Page = x.Principal.Page || r.Page
 	limiter := x.Host.Limiters.Account
 	switch {
-	case x.Who.Free:
+	case x.Principal.Free:
 		limiter = x.Host.Limiters.Operator
 	case pageReads(x):
 		limiter = x.Host.Limiters.Page
 	}
-	if err := limiter.Take(x.Who.Bucket, x.Now); err != nil {
+	if err := limiter.Take(x.Principal.Bucket, x.Now); err != nil {
 		return err
 	}
 	if !pageReads(x) {
@@ -44,7 +44,7 @@ func admit(x *call.Call, r *call.Request) error {
 	if err := arrive(x); err != nil {
 		return err
 	}
-	return x.Route.Need.Check(x.Who.Scopes)
+	return x.Route.Need.Check(x.Principal.Scopes)
 }
 
 // pageReads reports whether one of our pages reads data to display: a screen of pictures is many requests, and none of them counts as a
@@ -52,16 +52,16 @@ func admit(x *call.Call, r *call.Request) error {
 func pageReads(x *call.Call) bool {
 	need := x.Route.Need
 	standing := x.Route.Method == "GET" && need == auth.NeedAll // of a copy: a page asks for it again and again
-	return x.Who.Page && (standing || !need.Writes() && need.Refuse&auth.Predict == 0)
+	return x.Principal.Page && (standing || !need.Writes() && need.Refuse&auth.Predict == 0)
 }
 
 // arrive compares the path with the credential. It answers for another application as for a missing one.
 func arrive(x *call.Call) error {
 	if x.Route.Need.Asks == auth.OfAccount {
 		switch user := x.IDs["user_id"]; {
-		case x.Who.Account == "":
+		case x.Principal.Account == "":
 			return call.Refusef(auth.ErrInsufficient, "Use a session token from POST /v2/login to manage applications and keys; API keys and access tokens cannot.")
-		case user != call.Me && user != x.Who.Account:
+		case user != call.Me && user != x.Principal.Account:
 			return call.NoPath
 		}
 		return nil
@@ -84,7 +84,7 @@ func vouch(x *call.Call, app string) error {
 	if err != nil {
 		return err
 	}
-	x.App, x.Who = open, auth.Principal{App: app, Scopes: auth.All}
+	x.App, x.Principal = open, auth.Principal{App: app, Scopes: auth.All}
 	if !x.At.Names(open) {
 		return call.NoPath
 	}
@@ -115,7 +115,7 @@ func byKey(x *call.Call, authorization string) error {
 	if err != nil {
 		return call.Unless(err, auth.ErrKeyUnknown)
 	}
-	x.Who = auth.Principal{App: key.App, By: auth.By(hash), Scopes: auth.SetOf(key.Scopes), Bucket: hash, Maker: key.By, Free: key.By == ""}
+	x.Principal = auth.Principal{App: key.App, By: auth.By(hash), Scopes: auth.SetOf(key.Scopes), Bucket: hash, Maker: key.By, Free: key.By == ""}
 	return nil
 }
 
@@ -140,7 +140,7 @@ func byToken(x *call.Call, token string) error {
 		return call.Unless(err, auth.ErrToken)
 	}
 	x.Until = claims.Expires
-	x.Who = auth.Principal{
+	x.Principal = auth.Principal{
 		App: client.App, By: auth.ByToken, Client: client.ID, Generation: client.Generation, Scopes: auth.All, Bucket: auth.HashKey(client.ID),
 		Page: claims.Page, Maker: x.App.Owner, Free: x.App.Owner == "",
 	}
@@ -158,7 +158,7 @@ func bySession(x *call.Call, session string) error {
 	if err != nil {
 		return err
 	}
-	x.Who = auth.Principal{Account: account, Maker: account, By: auth.BySession, Scopes: auth.All, Bucket: auth.HashKey(account)}
+	x.Principal = auth.Principal{Account: account, Maker: account, By: auth.BySession, Scopes: auth.All, Bucket: auth.HashKey(account)}
 	if x.Route.Need.Asks == auth.OfAccount {
 		return nil
 	}
@@ -167,15 +167,15 @@ func bySession(x *call.Call, session string) error {
 		if err != nil || app.Owner != account {
 			return call.Unless(err, nil)
 		}
-		x.Who.App = app.ID
+		x.Principal.App = app.ID
 	} else {
 		owned, err := x.Host.Apps.Owned(account)
 		if err != nil || len(owned) != 1 {
 			return err
 		}
-		x.Who.App = owned[0].ID
+		x.Principal.App = owned[0].ID
 	}
-	x.App, err = x.Host.Apps.Open(x.Who.App)
+	x.App, err = x.Host.Apps.Open(x.Principal.App)
 	return call.Unless(err, nil)
 }
 
@@ -184,7 +184,7 @@ func spend(x *call.Call) error {
 	if x.Host.Calls == nil {
 		return nil
 	}
-	c := call.Spent{Account: x.Who.Account, By: x.Who.By, Route: x.Route.Method + " " + x.Route.Path}
+	c := call.CountedCall{Account: x.Principal.Account, By: x.Principal.By, Route: x.Route.Method + " " + x.Route.Path}
 	if x.App != nil {
 		c.App, c.Account = x.App.ID, x.App.Owner
 	}

@@ -169,7 +169,7 @@ func TestDeleteElsewhere(t *testing.T) {
 		}
 	}
 	rest := " This replica is not in sync with its origin, which may have more. Nothing was deleted. Try again when the replica is in sync, or at the origin."
-	a.Standing.Phase = "connecting"
+	a.SyncStatus.Phase = "connecting"
 	refused("DELETE /inputs", ids(`"pond","lake"`), "Unknown here: lake."+rest)
 	refused("DELETE /models", ids(`"wet","dry"`), "Unknown here: dry."+rest)
 	a.stands(0, 0, 0)
@@ -183,11 +183,11 @@ func TestDeleteElsewhere(t *testing.T) {
 	a.do("DELETE /inputs", ids(`"pond"`))
 	refused("DELETE /inputs", ids(`"sea"`), "Unknown here: sea."+rest)
 	a.do("DELETE /inputs", ids(`"lake"`))
-	a.Standing.Phase = "current"
+	a.SyncStatus.Phase = "current"
 	if got, wrote := a.do("DELETE /inputs", ids(`"dune","sea"`)); got != "}" || wrote != "local 2:4-4" {
 		t.Errorf("in sync: %s %s", got, wrote)
 	}
-	a.Standing.Phase = "unreachable"
+	a.SyncStatus.Phase = "unreachable"
 	a.do("DELETE /inputs", `{"delete_all":true}`)
 	a.do("DELETE /inputs", ids(`"sea"`)) // deleted with all
 }
@@ -210,7 +210,7 @@ func TestCopyStatus(t *testing.T) {
 	}
 	a.Pull(t)
 	at := time.Date(2026, 1, 2, 3, 4, 5, 6000, time.UTC)
-	a.Standing = api.Standing{
+	a.SyncStatus = api.SyncStatus{
 		Origin: "https://origin.test", Phase: "connecting", Head: 7, Contact: at, AsOf: at.Add(time.Second), Denied: "the key was deleted", Problem: "no route", Retry: at.Add(time.Minute),
 	}
 	want = `,"copy":{"app_id":"` + a.App + `","origin":"https://origin.test","phase":"connecting","site":2,"cursor":2,"head":7,"contact":"2026-01-02T03:04:05.000006Z",` +

@@ -25,10 +25,10 @@ type (
 	Tokens        = call.Tokens
 	Accounts      = call.Accounts
 	Calls         = call.Calls
-	Spent         = call.Spent
+	CountedCall   = call.CountedCall
 	Storage       = call.Storage
 	StorageLimits = call.StorageLimits
-	Standing      = call.Standing
+	SyncStatus    = call.SyncStatus
 )
 
 // Limits and names that hosts use.

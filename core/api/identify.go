@@ -26,11 +26,11 @@ func (s *Service) Identify(ctx context.Context, r *call.Request) (auth.Principal
 	if err := identify(x, r); err != nil {
 		return auth.Principal{}, time.Time{}, err
 	}
-	if x.Who.App == "" || x.App == nil {
+	if x.Principal.App == "" || x.App == nil {
 		return auth.Principal{}, time.Time{}, call.ErrWhichApp
 	}
-	x.Who.Caller = x.App.Caller()
-	return x.Who, x.Until, nil
+	x.Principal.Caller = x.App.Caller()
+	return x.Principal, x.Until, nil
 }
 
 // Caller returns whom a call is for, as [Application.Caller], or the account that asks, from the head of the request alone: a host can
@@ -56,7 +56,7 @@ func (s *Service) Caller(ctx context.Context, r *call.Request) (string, error) {
 	if x.App != nil {
 		return x.App.Caller(), nil
 	}
-	return cmp.Or(x.Who.Account, x.Who.App), nil
+	return cmp.Or(x.Principal.Account, x.Principal.App), nil
 }
 
 // Serving is the base of the network that serves an application as r shows it.

@@ -165,7 +165,7 @@ func TestCallsAreCounted(t *testing.T) {
 	e.serve(operators, api.Request{Method: "GET", Path: "/v2/inputs"})
 	e.serve(n, api.Request{Method: "GET", Path: "/v2/inputs", App: n.App})
 	by, theirs := auth.By(auth.HashKey(n.Key)), auth.By(auth.HashKey(operators.Key))
-	want := []api.Spent{
+	want := []api.CountedCall{
 		{Account: "anna", App: n.App, By: by, Route: "GET /inputs/{input_id}"},
 		{Account: "anna", App: n.App, By: by, Route: "GET /models"},
 		{Account: "anna", App: n.App, By: "token", Route: "GET /inputs"},

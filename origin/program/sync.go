@@ -108,7 +108,7 @@ func (f *syncFlags) check(env *server.Env) error {
 func runSync(ctx context.Context, f *syncFlags, env *server.Env) (err error) {
 	s := &syncer{f: f, out: env.Stderr, terminal: server.IsTerminal(env.Stderr)}
 	settings := server.FolderSettings(f.data, env)
-	settings.Copies = s.standing
+	settings.Copies = s.syncStatus
 	n, err := server.OpenNode(ctx, settings, slog.New(slog.DiscardHandler), server.Use{Work: true})
 	if errors.Is(err, system.ErrLocked) {
 		return fmt.Errorf("%w: stop it first, since only one process can sync a folder", err)
@@ -151,11 +151,11 @@ type syncer struct {
 	moving *time.Timer // fires when nothing went forward; nil with --watch
 }
 
-// standing returns the copy's status, for calls to the copy while it syncs.
-func (s *syncer) standing(app string) (api.Standing, bool) {
+// syncStatus returns the copy's status, for calls to the copy while it syncs.
+func (s *syncer) syncStatus(app string) (api.SyncStatus, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.last.Standing(s.f.origin), app == s.stored && app != ""
+	return s.last.APIStatus(s.f.origin), app == s.stored && app != ""
 }
 
 // authorize proves who asks: the key.

@@ -59,7 +59,7 @@ type Settings struct {
 	Rate         auth.Rate // of calls with accounts' keys
 	OperatorRate auth.Rate // of calls with the operator's keys
 
-	Copies func(app string) (api.Standing, bool) // where the copies stand that this process keeps; nil: it keeps none
+	Copies func(app string) (api.SyncStatus, bool) // where the copies stand that this process keeps; nil: it keeps none
 
 	Options Options
 	Network Network

@@ -2,10 +2,10 @@ package replica
 
 import "github.com/sightline-dev/sightline/core/api"
 
-// Standing returns the status in the form of the copy's calls GET /v2/sync/status, /v2/sync/outbox and /v2/sync/conflicts, which
+// APIStatus returns the status in the form of the copy's calls GET /v2/sync/status, /v2/sync/outbox and /v2/sync/conflicts, which
 // [api.Service] answers. origin is the origin's address, for people.
-func (s *Status) Standing(origin string) api.Standing {
-	return api.Standing{
+func (s *Status) APIStatus(origin string) api.SyncStatus {
+	return api.SyncStatus{
 		Origin: origin, Phase: s.Phase.String(), Head: s.Head, Contact: s.Contact, AsOf: s.AsOf,
 		Accepted: s.Accepted, Folded: s.Folded, Denied: s.Denied, Problem: s.Problem, Retry: s.Retry,
 	}

@@ -17,11 +17,11 @@ func TestStanding(t *testing.T) {
 		Phase: replica.Pulling, Cursor: 4, Head: 9, Contact: at, AsOf: at.Add(-time.Second), Issued: 7, Accepted: 6, Folded: 5,
 		Denied: "the key was deleted", Problem: "no route", Retry: at.Add(time.Minute),
 	}
-	want := api.Standing{
+	want := api.SyncStatus{
 		Origin: "https://origin.example", Phase: "pulling", Head: 9, Contact: at, AsOf: at.Add(-time.Second), Accepted: 6, Folded: 5,
 		Denied: "the key was deleted", Problem: "no route", Retry: at.Add(time.Minute),
 	}
-	if diff := cmp.Diff(want, s.Standing("https://origin.example")); diff != "" {
+	if diff := cmp.Diff(want, s.APIStatus("https://origin.example")); diff != "" {
 		t.Errorf("Standing (-want +got):\n%s", diff)
 	}
 
@@ -30,7 +30,7 @@ func TestStanding(t *testing.T) {
 	r.write(create("a"), create("b"))
 	waits := func() [2]uint64 { // queued, sent
 		s := r.status()
-		x := s.Standing("")
+		x := s.APIStatus("")
 		return [2]uint64{s.Issued - x.Accepted, x.Accepted - x.Folded}
 	}
 	if got := waits(); got != [2]uint64{2, 0} {

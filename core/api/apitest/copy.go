@@ -26,9 +26,9 @@ type Copy struct {
 	*World
 	Origin *World
 
-	// Standing is the status, without the pushed and pulled operations; Kept is whether there is one.
-	Standing api.Standing
-	Kept     bool
+	// SyncStatus is the status, without the pushed and pulled operations; Kept is whether there is one.
+	SyncStatus api.SyncStatus
+	Kept       bool
 
 	pushed uint64 // last own operation
 }
@@ -55,8 +55,8 @@ func NewCopy(t testing.TB, set *predict.Set, settings map[string]string) *Copy {
 	}
 	w := *origin
 	w.IDs.Counter = NewCounter(1 << 40)
-	c := &Copy{World: &w, Origin: origin, Kept: true, Standing: api.Standing{Origin: "https://origin.test", Phase: "current"}}
-	w.options.App, w.options.Copies, w.options.Rand = w.App, c.standing, &w.IDs
+	c := &Copy{World: &w, Origin: origin, Kept: true, SyncStatus: api.SyncStatus{Origin: "https://origin.test", Phase: "current"}}
+	w.options.App, w.options.Copies, w.options.Rand = w.App, c.syncStatus, &w.IDs
 	w.options.Thumbnails = settings["thumbnails"] != ""
 	c.Open(t, store)
 	if err := c.Partition(t).Lease(edge.Site); err != nil {
@@ -80,13 +80,13 @@ func partitionOf(t testing.TB, w *World) *partition.Partition {
 	return p
 }
 
-// standing implements Copies of [core.Options].
-func (c *Copy) standing(app string) (api.Standing, bool) {
+// syncStatus implements Copies of [core.Options].
+func (c *Copy) syncStatus(app string) (api.SyncStatus, bool) {
 	p, err := c.Engine.Partition(app)
 	if err != nil || !c.Kept {
-		return api.Standing{}, false
+		return api.SyncStatus{}, false
 	}
-	s := c.Standing
+	s := c.SyncStatus
 	_, s.Folded = p.Outbox()
 	s.Accepted = max(c.pushed, s.Folded)
 	return s, true

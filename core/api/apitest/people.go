@@ -19,8 +19,8 @@ import (
 // passwords "anna's password" and so on. Sessions are numbered: "session-1".
 type People struct {
 	mu       sync.Mutex
-	Calls    map[string]int64 // left to an account, by its id; who is not here may make any number
-	Spent    []api.Spent      // all calls that were counted
+	Calls    map[string]int64  // left to an account, by its id; who is not here may make any number
+	Spent    []api.CountedCall // all calls that were counted
 	Storage  map[string]api.StorageLimits
 	Kept     map[string]int64 // bytes of pictures that were predicted, by account
 	sessions []string         // accounts
@@ -54,7 +54,7 @@ func (p *People) Session(_ context.Context, session string) (account string, err
 }
 
 // Spend implements [api.Calls].
-func (p *People) Spend(_ context.Context, c api.Spent) (left int64, err error) {
+func (p *People) Spend(_ context.Context, c api.CountedCall) (left int64, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	left, limited := p.Calls[c.Account]

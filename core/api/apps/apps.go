@@ -59,14 +59,14 @@ func CreateApp(x *call.Call) error {
 		return call.Refuse(call.ErrAccountRequest, err)
 	}
 	a.Language = cmp.Or(a.Language, lang.English)
-	owned, err := x.Host.Apps.Owned(x.Who.Account)
+	owned, err := x.Host.Apps.Owned(x.Principal.Account)
 	if err != nil {
 		return err
 	}
 	if len(owned) >= call.MaxApps {
 		return call.Refusef(call.ErrAccountRequest, "An account can have at most %d applications.", call.MaxApps)
 	}
-	made, err := x.Host.Apps.CreateApp(x.Ctx, x.Who.Account, x.Remote, a)
+	made, err := x.Host.Apps.CreateApp(x.Ctx, x.Principal.Account, x.Remote, a)
 	if err != nil {
 		return err
 	}
@@ -80,7 +80,7 @@ func ListApps(x *call.Call) error {
 	if err != nil {
 		return err
 	}
-	owned, err := x.Host.Apps.Owned(x.Who.Account)
+	owned, err := x.Host.Apps.Owned(x.Principal.Account)
 	if err != nil {
 		return err
 	}
@@ -90,7 +90,7 @@ func ListApps(x *call.Call) error {
 // ownedApp is an application of the account. The answer for another account's is that for a missing one.
 func ownedApp(x *call.Call, id string) (catalog.App, error) {
 	app, err := x.Host.Apps.App(id)
-	if err == nil && app.Owner != x.Who.Account {
+	if err == nil && app.Owner != x.Principal.Account {
 		return app, call.NoPath
 	}
 	return app, call.Unless(err, call.NoPath)
@@ -145,7 +145,7 @@ func CreateKey(x *call.Call) error {
 	switch {
 	case err != nil:
 		return call.Refuse(call.ErrAccountRequest, err)
-	case user != "" && user != call.Me && user != x.Who.Account:
+	case user != "" && user != call.Me && user != x.Principal.Account:
 		return call.NoPath
 	}
 	if _, err := ownedApp(x, k.App); err != nil {
@@ -158,7 +158,7 @@ func CreateKey(x *call.Call) error {
 	if len(keys) >= call.MaxKeys {
 		return call.Refusef(call.ErrAccountRequest, "An application can have at most %d keys.", call.MaxKeys)
 	}
-	key, record, err := x.Host.Apps.CreateKey(x.Ctx, x.Who.Account, x.Remote, k)
+	key, record, err := x.Host.Apps.CreateKey(x.Ctx, x.Principal.Account, x.Remote, k)
 	if err != nil {
 		return err
 	}
@@ -172,7 +172,7 @@ func ListKeys(x *call.Call) error {
 	if err != nil {
 		return err
 	}
-	owned, err := x.Host.Apps.Owned(x.Who.Account)
+	owned, err := x.Host.Apps.Owned(x.Principal.Account)
 	if err != nil {
 		return err
 	}
@@ -211,7 +211,7 @@ func writeKey(x *call.Call, w *jsonio.Writer, k *keyRow) {
 	w.Array()
 	w.Object()
 	w.Text("id", k.App)
-	w.Text("user_id", x.Who.Account)
+	w.Text("user_id", x.Principal.Account)
 	w.End('}')
 	w.End(']')
 	w.Text("created_at", show.Timestamp(k.Created.Time()))
@@ -230,7 +230,7 @@ func writeTexts(w *jsonio.Writer, texts []string) {
 func ListScopes(x *call.Call) error { return answerScopes(x, auth.ScopeNames()) }
 
 // ListMyScopes lists the scopes of the caller.
-func ListMyScopes(x *call.Call) error { return answerScopes(x, x.Who.Scopes.Names()) }
+func ListMyScopes(x *call.Call) error { return answerScopes(x, x.Principal.Scopes.Names()) }
 
 func answerScopes(x *call.Call, names []string) error {
 	app, err := x.Host.Apps.App(x.App.ID)

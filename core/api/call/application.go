@@ -79,7 +79,7 @@ type Accounts interface {
 type Calls interface {
 	// Spend counts one authenticated call. left is the number of calls that the account has left; negative: unlimited. The error is
 	// auth.ErrQuota; then the call is refused and was not counted, and the text tells its caller what to do.
-	Spend(ctx context.Context, c Spent) (left int64, err error)
+	Spend(ctx context.Context, c CountedCall) (left int64, err error)
 }
 
 // Storage limits what accounts store.
@@ -98,8 +98,8 @@ type StorageLimits struct {
 	Advice string // how to get room, the end of a sentence: "delete inputs to make room"
 }
 
-// Spent is a call as it is counted.
-type Spent struct {
+// CountedCall is a call as it is counted.
+type CountedCall struct {
 	Account string // of the application; empty: the operator's, which has no limit
 	App     string // empty: a call about the account itself
 	By      string // start of the key's hash, or "token", "session"

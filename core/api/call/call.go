@@ -20,19 +20,19 @@ type Route struct {
 
 // Call is one request on its way to its response.
 type Call struct {
-	Host  *Host
-	Ctx   context.Context
-	Route *Route // nil for an unknown path
-	IDs   map[string]string
-	App   *Application   // whose credential the request has; nil where the need asks for none
-	Who   auth.Principal // whose credential it is
-	Until time.Time      // when the credential ends; zero: it does not, or nobody says
-	Net   *Network       // that serves app
-	Query string
-	doc   jsonio.Doc
-	views []*partition.View // that are open
-	Body  Object
-	Now   time.Time // when the call began
+	Host      *Host
+	Ctx       context.Context
+	Route     *Route // nil for an unknown path
+	IDs       map[string]string
+	App       *Application   // whose credential the request has; nil where the need asks for none
+	Principal auth.Principal // whose credential it is
+	Until     time.Time      // when the credential ends; zero: it does not, or nobody says
+	Net       *Network       // that serves app
+	Query     string
+	doc       jsonio.Doc
+	views     []*partition.View // that are open
+	Body      Object
+	Now       time.Time // when the call began
 
 	Exchange              Exchange
 	At                    Address        // what the path names, in its long form
@@ -107,7 +107,7 @@ func (x *Call) findNetwork() error {
 }
 
 // Shows reports whether the answer shows what a scope covers.
-func (x *Call) Shows(scope auth.Set) bool { return x.Route.Need.Shows(x.Who.Scopes, scope) }
+func (x *Call) Shows(scope auth.Set) bool { return x.Route.Need.Shows(x.Principal.Scopes, scope) }
 
 // View is the application's data at this moment. It is open until the call is done or waits for jobs.
 func (x *Call) View() *partition.View {

@@ -9,9 +9,9 @@ import (
 	"github.com/sightline-dev/sightline/core/partition"
 )
 
-// Standing is the status of a copy, as far as its replica knows. It never counts unsent operations as sent, or unconfirmed ones as
+// SyncStatus is the status of a copy, as far as its replica knows. It never counts unsent operations as sent, or unconfirmed ones as
 // confirmed.
-type Standing struct {
+type SyncStatus struct {
 	Origin   string // address of the origin; empty: nobody says
 	Phase    string // what is being done, such as "current"
 	Head     uint64 // last entry of the origin's log, as it said last
@@ -35,10 +35,10 @@ var errNoCopy = &fault{ErrPath, "This application is not a replica. Writes are i
 	"These calls are for replicas, at an edge or in a browser, which store writes until the origin confirms them."}
 
 // Copied returns the request's application, and its status as a copy. The error is errNoCopy.
-func (x *Call) Copied() (*partition.Partition, Standing, error) {
+func (x *Call) Copied() (*partition.Partition, SyncStatus, error) {
 	p := x.App.Partition
 	if !p.Copied() {
-		return nil, Standing{}, errNoCopy
+		return nil, SyncStatus{}, errNoCopy
 	}
 	if x.Host.Copies != nil {
 		if s, ok := x.Host.Copies(x.App.ID); ok {
@@ -46,7 +46,7 @@ func (x *Call) Copied() (*partition.Partition, Standing, error) {
 		}
 	}
 	_, confirmed := p.Outbox()
-	return p, Standing{Phase: unkept, Head: p.Cursor().Seq, Accepted: confirmed, Folded: confirmed}, nil
+	return p, SyncStatus{Phase: unkept, Head: p.Cursor().Seq, Accepted: confirmed, Folded: confirmed}, nil
 }
 
 // Absent refuses a deletion that names things unknown to a copy that is not in sync: its origin may have them, and would

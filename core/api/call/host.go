@@ -44,7 +44,7 @@ type Options struct {
 	Rand     io.Reader        // makes ids; needed
 
 	// Copies returns the status of an application that is a copy; false, or nil: it is not synchronized.
-	Copies func(app string) (Standing, bool)
+	Copies func(app string) (SyncStatus, bool)
 
 	Thumbnails bool // copies make those that they lack, of pictures that the host has or gets
 

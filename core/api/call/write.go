@@ -36,7 +36,7 @@ func (x *Call) Submit(also func(*kv.Batch), bodies ...log.Body) ([]fold.Verdict,
 
 // asks returns the caller in the form of a partition.
 func (x *Call) asks() partition.Caller {
-	return partition.Caller{By: x.Who.By, Token: partition.Token{Client: x.Who.Client, Generation: x.Who.Generation}}
+	return partition.Caller{By: x.Principal.By, Token: partition.Token{Client: x.Principal.Client, Generation: x.Principal.Generation}}
 }
 
 // Done submits operations and answers with the status alone.
@@ -52,7 +52,7 @@ func (x *Call) Done(bodies ...log.Body) error {
 // Did has the host note in its audit log what the call did, unless there was an error, which it returns.
 func (x *Call) Did(action string, err error) error {
 	if err == nil {
-		x.Exchange.response.Did = Deed{Action: action, App: x.App.ID, By: x.Who.Maker}
+		x.Exchange.response.Did = Deed{Action: action, App: x.App.ID, By: x.Principal.Maker}
 	}
 	return err
 }

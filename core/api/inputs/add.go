@@ -196,7 +196,7 @@ func tryAdditions(x *call.Call, added []addition) error {
 		return nil
 	}
 	bodies, at := creates(added)
-	verdicts, err := x.App.Partition.Try(x.Who.By, bodies)
+	verdicts, err := x.App.Partition.Try(x.Principal.By, bodies)
 	if err != nil {
 		return err
 	}

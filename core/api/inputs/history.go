@@ -24,7 +24,7 @@ func History(x *call.Call) error {
 	}
 	h := history{x: x, partition: x.App.Partition, copy: x.App.Partition.Copied()}
 	if h.copy {
-		if h.partition, h.standing, err = x.Copied(); err != nil {
+		if h.partition, h.syncStatus, err = x.Copied(); err != nil {
 			return err
 		}
 	}
@@ -51,13 +51,13 @@ func History(x *call.Call) error {
 
 // history is that of one input.
 type history struct {
-	x         *call.Call
-	partition *partition.Partition
-	copy      bool
-	standing  call.Standing // of a copy
-	writer    show.OpWriter
-	all       []past
-	input     log.Dot // whose history it is
+	x          *call.Call
+	partition  *partition.Partition
+	copy       bool
+	syncStatus call.SyncStatus // of a copy
+	writer     show.OpWriter
+	all        []past
+	input      log.Dot // whose history it is
 }
 
 // past is an operation and its result.
@@ -142,9 +142,9 @@ func (h *history) learn(p *past, id string) error {
 		return err
 	}
 	switch seq := p.Op.Dot.Seq; {
-	case seq > h.standing.Accepted:
+	case seq > h.syncStatus.Accepted:
 		p.state = "queued"
-	case seq > h.standing.Folded:
+	case seq > h.syncStatus.Folded:
 		p.state = "sent"
 	}
 	c, err := h.partition.Conflict(p.Op.Dot)

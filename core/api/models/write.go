@@ -20,7 +20,7 @@ import (
 // a list of models.
 func Create(x *call.Call) error {
 	if x.Body.Has("ids") && !x.Body.Has("model") && !x.Body.Has("models") {
-		if err := auth.NeedModelsDelete.Check(x.Who.Scopes); err != nil {
+		if err := auth.NeedModelsDelete.Check(x.Principal.Scopes); err != nil {
 			return err
 		}
 		return deleteListed(x)

@@ -101,7 +101,7 @@ func storedPicture(x *call.Call, o call.Object, _ error) (in show.Media, err err
 	v := x.View()
 	stored, err := v.InputByID(in.ID)
 	switch {
-	case errors.Is(err, catalog.ErrNotFound) || err == nil && !x.Who.Scopes.Has(auth.InputsGet):
+	case errors.Is(err, catalog.ErrNotFound) || err == nil && !x.Principal.Scopes.Has(auth.InputsGet):
 		in.Err = call.Refusef(call.ErrNoInput, "%s: '%s' not found.", o.At("id"), in.ID)
 	case err != nil:
 		return in, err

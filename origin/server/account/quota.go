@@ -64,7 +64,7 @@ func monthOf(t time.Time) uint32 {
 }
 
 // Spend implements [api.Calls]. An account that may make any number of calls costs no write.
-func (r *Registry) Spend(_ context.Context, c api.Spent) (left int64, err error) {
+func (r *Registry) Spend(_ context.Context, c api.CountedCall) (left int64, err error) {
 	now := r.o.Now()
 	left = -1
 	if c.Account != "" {

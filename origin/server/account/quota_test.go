@@ -24,8 +24,8 @@ const (
 	aKey  = "0011223344556677"
 )
 
-func call(account string) api.Spent {
-	return api.Spent{Account: account, App: anApp, By: aKey, Route: "GET /inputs"}
+func call(account string) api.CountedCall {
+	return api.CountedCall{Account: account, App: anApp, By: aKey, Route: "GET /inputs"}
 }
 
 // race makes calls from 64 callers until each has been refused once, or until most were made,

@@ -44,7 +44,7 @@ const secondsPerDay = 24 * 60 * 60
 func dayOf(t time.Time) uint32 { return uint32(t.Unix() / secondsPerDay) }
 
 // count counts calls. When more is told apart than memory has room for, what is new is counted by its application alone.
-func (u *usage) count(c *api.Spent, calls uint64, now time.Time) {
+func (u *usage) count(c *api.CountedCall, calls uint64, now time.Time) {
 	k := cellKey{c.App, c.By, c.Route, dayOf(now)}
 	u.mu.Lock()
 	defer u.mu.Unlock()

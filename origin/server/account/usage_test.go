@@ -17,7 +17,7 @@ func TestUsage(t *testing.T) {
 	spend := func(by, route string, n int) {
 		t.Helper()
 		for range n {
-			if _, err := w.Spend(t.Context(), api.Spent{Account: op.ID, App: anApp, By: by, Route: route}); err != nil {
+			if _, err := w.Spend(t.Context(), api.CountedCall{Account: op.ID, App: anApp, By: by, Route: route}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -72,7 +72,7 @@ func TestUsage(t *testing.T) {
 func TestUsageIsBounded(t *testing.T) {
 	w := open(t, nil)
 	for i := range mostCells + 500 {
-		if _, err := w.Spend(t.Context(), api.Spent{App: anApp, By: fmt.Sprint(i), Route: "GET /inputs"}); err != nil {
+		if _, err := w.Spend(t.Context(), api.CountedCall{App: anApp, By: fmt.Sprint(i), Route: "GET /inputs"}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -42,7 +42,7 @@ func TestJourney(t *testing.T) {
 		t.Fatalf("key = %+v", key.Key)
 	}
 	for range 3 {
-		_, err := s.accounts.Spend(t.Context(), api.Spent{Account: got.Session.Account.ID, App: made.App.ID, By: key.Key.ID, Route: "GET /inputs"})
+		_, err := s.accounts.Spend(t.Context(), api.CountedCall{Account: got.Session.Account.ID, App: made.App.ID, By: key.Key.ID, Route: "GET /inputs"})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -57,7 +57,7 @@ type Calls struct{ From Imports }
 var _ api.Calls = Calls{}
 
 // Spend implements [api.Calls]. How many calls are left is not known here.
-func (c Calls) Spend(context.Context, api.Spent) (left int64, err error) {
+func (c Calls) Spend(context.Context, api.CountedCall) (left int64, err error) {
 	var refused string
 	err = once(c.From.Count, func(data []byte) error {
 		refused = string(data)

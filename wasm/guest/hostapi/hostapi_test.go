@@ -265,14 +265,14 @@ func TestTokens(t *testing.T) {
 func TestCalls(t *testing.T) {
 	refused := ""
 	calls := hostapi.Calls{From: newHost(hostcalls.Services{Count: func(string) string { return refused }})}
-	if left, err := calls.Spend(t.Context(), api.Spent{}); left >= 0 || err != nil {
+	if left, err := calls.Spend(t.Context(), api.CountedCall{}); left >= 0 || err != nil {
 		t.Errorf("Spend = %d, %v", left, err)
 	}
 	refused = "none before May"
-	if _, err := calls.Spend(t.Context(), api.Spent{}); !errors.Is(err, auth.ErrQuota) || !strings.HasSuffix(err.Error(), refused) {
+	if _, err := calls.Spend(t.Context(), api.CountedCall{}); !errors.Is(err, auth.ErrQuota) || !strings.HasSuffix(err.Error(), refused) {
 		t.Errorf("Spend without calls left: %v", err)
 	}
-	if _, err := (hostapi.Calls{From: newHost(hostcalls.Services{})}).Spend(t.Context(), api.Spent{}); !errors.Is(err, abi.ErrHost) {
+	if _, err := (hostapi.Calls{From: newHost(hostcalls.Services{})}).Spend(t.Context(), api.CountedCall{}); !errors.Is(err, abi.ErrHost) {
 		t.Errorf("Spend at a host that counts nothing: %v", err)
 	}
 }

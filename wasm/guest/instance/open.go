@@ -95,7 +95,7 @@ func (i *Instance) openEngine(set *predict.Set, older func([32]byte) (*predict.S
 		o.Tokens = hostapi.Tokens{From: i.Imports}
 	}
 	if s.Replica != nil {
-		o.Copies = i.standing
+		o.Copies = i.syncStatus
 	}
 	if s.Counted {
 		o.Calls = hostapi.Calls{From: i.Imports}
