@@ -36,12 +36,12 @@ const (
 //
 // The names are in memory too: about 200 bytes each.
 type Hosted struct {
-	blobs  Blobs
-	random io.Reader
-	keep   func(Hash) bool
-	lazy   lazyBlobs // nil: all is synced
-	fsys   FS        // nil: names end with the program
-	spool  *spool
+	blobs      Blobs
+	random     io.Reader
+	references func(Hash) bool
+	lazy       lazyBlobs // nil: all is synced
+	fsys       FS        // nil: names end with the program
+	spool      *spool
 
 	mu        sync.Mutex
 	names     map[[nameBytes]byte]Picture
@@ -56,9 +56,9 @@ type HostedOptions struct {
 	Blobs  Blobs     // where the bytes are
 	Random io.Reader // names come from it: a source fit for secrets
 
-	// Keep reports whether something else than a name needs a blob in the same store; such
+	// References reports whether something else than a name needs a blob in the same store; such
 	// blobs are never deleted. nil: nothing does. It must not call the Hosted.
-	Keep func(Hash) bool
+	References func(Hash) bool
 
 	// Lazy leaves out the syncs of blobs whose names end, where Blobs can: such a copy may be
 	// lost or damaged when the machine loses power, which saves several syncs each.
@@ -68,14 +68,14 @@ type HostedOptions struct {
 // OpenHosted reads the existing names. It ignores a damaged record; [Hosted.Collect] deletes it.
 func OpenHosted(o HostedOptions) (*Hosted, error) {
 	h := &Hosted{
-		blobs: o.Blobs, random: o.Random, keep: o.Keep, fsys: o.FS,
+		blobs: o.Blobs, random: o.Random, references: o.References, fsys: o.FS,
 		names: map[[nameBytes]byte]Picture{}, pins: map[Hash]int{}, deadBlobs: map[Hash]bool{},
 	}
 	if l, ok := o.Blobs.(lazyBlobs); ok && o.Lazy {
 		h.lazy = l
 	}
-	if h.keep == nil {
-		h.keep = func(Hash) bool { return false }
+	if h.references == nil {
+		h.references = func(Hash) bool { return false }
 	}
 	fsys := o.FS
 	if fsys == nil {
@@ -334,7 +334,7 @@ func (h *Hosted) unpinLocked(ctx context.Context, hash Hash) error {
 // drop deletes a blob that has lost its last name, unless it has a new one; mu is held.
 // The request that caused it may be over, the deletion is wanted all the same.
 func (h *Hosted) drop(ctx context.Context, hash Hash) error {
-	if h.pins[hash] == 0 && !h.keep(hash) {
+	if h.pins[hash] == 0 && !h.references(hash) {
 		if err := h.blobs.Delete(context.WithoutCancel(ctx), hash); err != nil {
 			return err
 		}
@@ -386,7 +386,7 @@ var errEnough = errors.New("enough")
 func (h *Hosted) collect(ctx context.Context, hash Hash) (gone bool, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.pins[hash] > 0 || h.keep(hash) {
+	if h.pins[hash] > 0 || h.references(hash) {
 		return false, nil
 	}
 	err = h.blobs.Delete(ctx, hash)

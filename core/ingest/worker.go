@@ -40,10 +40,10 @@ type Worker struct {
 
 // retryState records the tries of one input.
 type retryState struct {
-	taken  bool // handed out
-	seen   bool // by the present scan
-	failed int  // times in a row
-	due    time.Time
+	handedOut bool // handed out
+	seen      bool // by the present scan
+	failed    int  // times in a row
+	due       time.Time
 }
 
 // New returns a worker of app. base identifies the network and tables from which embeddings and values derive.
@@ -151,7 +151,7 @@ func (w *Worker) scan(v *partition.View, now time.Time, n int) ([]Task, error) {
 			t.seen = true
 		}
 		switch {
-		case t != nil && t.taken:
+		case t != nil && t.handedOut:
 			return true
 		case t != nil && now.Before(t.due):
 			if w.next.IsZero() || t.due.Before(w.next) {
@@ -171,7 +171,7 @@ func (w *Worker) scan(v *partition.View, now time.Time, n int) ([]Task, error) {
 			t = &retryState{seen: true}
 			w.tries[dot] = t
 		}
-		t.taken = true
+		t.handedOut = true
 		tasks = append(tasks, Task{Base: w.base, Dot: dot, URL: in.URL, Crop: in.Crop})
 		return true
 	})
@@ -180,7 +180,7 @@ func (w *Worker) scan(v *partition.View, now time.Time, n int) ([]Task, error) {
 		return tasks, err
 	}
 	for dot, t := range w.tries {
-		if !t.seen && !t.taken { // deleted while it waited
+		if !t.seen && !t.handedOut { // deleted while it waited
 			delete(w.tries, dot)
 		}
 	}
@@ -228,7 +228,7 @@ func (w *Worker) waits(t Task, r Retry, now time.Time) bool {
 			return false
 		}
 	}
-	tried.taken = false
+	tried.handedOut = false
 	tried.due = now.Add(pauses[max(tried.failed-1, 0)])
 	if w.next.IsZero() || tried.due.Before(w.next) {
 		w.next = tried.due

@@ -45,18 +45,18 @@ func decodeToken(data []byte) (x Token, err error) {
 	return x, d.Err()
 }
 
-// encodeKeptEntry writes the message into buf's memory.
-func encodeKeptEntry(buf []byte, x *keptEntry) []byte {
+// encodeEntryRecord writes the message into buf's memory.
+func encodeEntryRecord(buf []byte, x *entryRecord) []byte {
 	var e field.Encoder
 	e.Reset(buf)
-	putKeptEntry(&e, x)
+	putEntryRecord(&e, x)
 	return e.Bytes(nil)
 }
 
-// decodeKeptEntry reads the message. Errors: field.ErrFormat.
-func decodeKeptEntry(data []byte) (x keptEntry, err error) {
+// decodeEntryRecord reads the message. Errors: field.ErrFormat.
+func decodeEntryRecord(data []byte) (x entryRecord, err error) {
 	d := field.Decode(data)
-	getKeptEntry(d, &x)
+	getEntryRecord(d, &x)
 	return x, d.Err()
 }
 
@@ -139,7 +139,7 @@ func putConflict(e *field.Encoder, x *Conflict) {
 	e.Text(7, x.ID)
 }
 
-func putKeptEntry(e *field.Encoder, x *keptEntry) {
+func putEntryRecord(e *field.Encoder, x *entryRecord) {
 	e.Hash(1, x.before[:])
 	e.Fixed64(2, x.life)
 	e.Raw(3, x.seal)
@@ -241,7 +241,7 @@ func getConflict(d *field.Decoder, x *Conflict) {
 	}
 }
 
-func getKeptEntry(d *field.Decoder, x *keptEntry) {
+func getEntryRecord(d *field.Decoder, x *entryRecord) {
 	for d.Next() {
 		switch d.Number {
 		case 1:

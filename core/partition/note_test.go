@@ -26,7 +26,7 @@ func TestGolden(t *testing.T) {
 	goldenOf(&g, "token", &Token{}, encodeToken, decodeToken)
 	goldenOf(&g, "note", &replicaState{}, encodeReplicaState, decodeReplicaState)
 	goldenOf(&g, "conflict", &Conflict{Op: log.Op{Body: &log.InputDelete{}}}, encodeConflict, readConflict)
-	goldenOf(&g, "kept entry", &keptEntry{}, encodeKeptEntry, decodeKeptEntry)
+	goldenOf(&g, "kept entry", &entryRecord{}, encodeEntryRecord, decodeEntryRecord)
 	goldenOf(&g, "life", &lifeBytes{}, encodeLifeBytes, decodeLifeBytes)
 	goldenOf(&g, "marks", &noted{}, encodeNoted, decodeNoted)
 	goldenOf(&g, "renamed", &renamedTo{}, encodeRenamedTo, decodeRenamedTo)

@@ -140,7 +140,7 @@ func (p *Partition) sameNames(entries []log.Entry) (found map[log.Dot][]byte, re
 
 // RolledBack gives the log another epoch if entries of the present one, or a place in it, which it sealed, prove that it had more than it has. It
 // reports whether it did. A process does so at most once, since nobody can roll back a disk that a process uses. Errors: those of kv.
-func (p *Partition) RolledBack(b *Back) (bool, error) {
+func (p *Partition) RolledBack(b *StoredRun) (bool, error) {
 	defer p.locks.take(appending).unlock()
 	if err := p.whyClosed(); err != nil {
 		return false, err

@@ -56,7 +56,7 @@ func TestRolledBack(t *testing.T) {
 			p := sealingAs(t, store, log.Epoch{5})
 			forged := proof
 			forged.Seal = append([]byte{1}, proof.Seal[1:]...)
-			for what, not := range map[string]partition.Back{"a forged entry": forged, "an entry that it has": old} {
+			for what, not := range map[string]partition.StoredRun{"a forged entry": forged, "an entry that it has": old} {
 				if found, err := p.RolledBack(&not); found || err != nil {
 					t.Errorf("%s proves a rollback: %v, %v", what, found, err)
 				}
@@ -222,7 +222,7 @@ func TestRolledBackTwice(t *testing.T) {
 	offered := keptBy(t, before)
 
 	var p *partition.Partition
-	back := func(life byte, id string, b *partition.Back) {
+	back := func(life byte, id string, b *partition.StoredRun) {
 		t.Helper()
 		now := func() time.Time { return clock().Add(time.Duration(life) * time.Second) }
 		var err error
@@ -286,7 +286,7 @@ func TestRolledBackTrimmed(t *testing.T) {
 		name  string
 		disk  kv.Store
 		again bool // the replica that made it sends it again
-		shown partition.Back
+		shown partition.StoredRun
 		want  bool
 	}{
 		{"never rolled back", store, false, lastKept(t, r), false},

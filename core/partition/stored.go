@@ -15,11 +15,11 @@ import (
 // A restore takes entries from the origin that its replicas have pulled. A replica therefore keeps the entries above
 // the stable one as they came:
 //
-//	kept/RUN SEQ      a keptEntry
+//	kept/RUN SEQ      a entryRecord
 //	left/SITE SEQ     operation of a site that the replica left; SEQ 0: entry of the log by which all of them are in it
 //
 // A snapshot of another epoch begins another run, since its log may continue differently from the backup. Before a snapshot is taken, the
-// entries are kept that it has in it ([Partition.Keep]), as far as the origin has them: whatever a replica shows it can give back.
+// entries are kept that it has in it ([Partition.StoreEntries]), as far as the origin has them: whatever a replica shows it can give back.
 //
 //	kept       … 50 ─ 51 … 90 ◆         of the log before the restore
 //	Keep       … 50 ─ 51 … 57 ◆ … 99 ◆  of the log that took 51 to 90 back, among other entries
@@ -43,25 +43,25 @@ type SiteLife struct {
 	Life
 }
 
-// KeptAt is a place among the kept entries. The zero KeptAt is before all.
-type KeptAt struct {
+// StoredPlace is a place among the kept entries. The zero StoredPlace is before all.
+type StoredPlace struct {
 	Run uint32
 	Seq uint64
 }
 
 // StoredEntry is an entry as a replica keeps it.
 type StoredEntry struct {
-	At     KeptAt
+	At     StoredPlace
 	Before log.Chain // of the log before the entry
 	Life   uint64    // that made the operation; 0: unknown
 	Seal   []byte    // of the log up to the entry; nil: none came
 	Op     log.Op
 }
 
-// keptEntry is an entry as it is kept under kept/RUN SEQ.
+// entryRecord is an entry as it is kept under kept/RUN SEQ.
 //
 //field:message
-type keptEntry struct {
+type entryRecord struct {
 	before log.Chain `wire:"1"`       // of the log before the entry
 	life   uint64    `wire:"2,fixed"` // of its site
 	seal   []byte    `wire:"3"`       // of the log up to it
@@ -77,7 +77,7 @@ type keeping struct {
 	to    uint64    `wire:"6"` // last entry of the run that Keep has kept; 0: none
 }
 
-func storedEntryKey(app catalog.AppID, at KeptAt) []byte {
+func storedEntryKey(app catalog.AppID, at StoredPlace) []byte {
 	return dotKey(app, keptName, log.Dot{Site: log.Site(at.Run), Seq: at.Seq})
 }
 
@@ -91,9 +91,9 @@ func under(app catalog.AppID, name string) (lo, hi []byte) {
 	return lo, hi
 }
 
-// Keep keeps entries that a snapshot of entry snapshot has in it, before the replica takes that. before is the chain of the log up to
+// StoreEntries keeps entries that a snapshot of entry snapshot has in it, before the replica takes that. before is the chain of the log up to
 // r.From. Errors: ErrChain, kv.ErrFull, and others of kv; nothing is changed then.
-func (p *Partition) Keep(r *Run, before log.Chain, snapshot uint64) error {
+func (p *Partition) StoreEntries(r *Run, before log.Chain, snapshot uint64) error {
 	if p.replica == nil {
 		return ErrReplica
 	}
@@ -139,18 +139,18 @@ func (m *pullBatch) keepRun(r *Run, before log.Chain) error {
 	for i := range r.Entries {
 		x := &r.Entries[i]
 		data := log.Encode(nil, &x.Op)
-		entry := keptEntry{before: before, life: lifeOf(lives[x.Op.Dot.Site], x.Op.Dot.Seq), op: data}
+		entry := entryRecord{before: before, life: lifeOf(lives[x.Op.Dot.Site], x.Op.Dot.Seq), op: data}
 		if x.Seq == r.To {
 			entry.seal = r.Seal
 		}
-		value := encodeKeptEntry(nil, &entry)
+		value := encodeEntryRecord(nil, &entry)
 		if x.Seq <= m.note.kept.to { // it came before the snapshot
-			at := KeptAt{m.note.kept.run, x.Seq}
-			if err := m.dropKept(storedEntryKey(p.o.App, at), storedEntryKey(p.o.App, KeptAt{at.Run, at.Seq + 1}), always); err != nil {
+			at := StoredPlace{m.note.kept.run, x.Seq}
+			if err := m.dropKept(storedEntryKey(p.o.App, at), storedEntryKey(p.o.App, StoredPlace{at.Run, at.Seq + 1}), always); err != nil {
 				return err
 			}
 		}
-		p.tx.Put(storedEntryKey(p.o.App, KeptAt{m.note.kept.run, x.Seq}), value)
+		p.tx.Put(storedEntryKey(p.o.App, StoredPlace{m.note.kept.run, x.Seq}), value)
 		m.note.kept.bytes += uint64(len(value)) + keptBytes
 		before = before.Next(data)
 	}
@@ -204,11 +204,11 @@ func (m *pullBatch) forgetKept() error {
 	}
 	if n.cursor.Stable > n.kept.since {
 		lo, _ := under(p.o.App, keptName)
-		if err := m.dropKept(lo, storedEntryKey(p.o.App, KeptAt{Run: n.kept.run}), always); err != nil {
+		if err := m.dropKept(lo, storedEntryKey(p.o.App, StoredPlace{Run: n.kept.run}), always); err != nil {
 			return err
 		}
 	}
-	err := m.dropKept(storedEntryKey(p.o.App, KeptAt{Run: n.kept.run}), storedEntryKey(p.o.App, KeptAt{n.kept.run, n.cursor.Stable + 1}), always)
+	err := m.dropKept(storedEntryKey(p.o.App, StoredPlace{Run: n.kept.run}), storedEntryKey(p.o.App, StoredPlace{n.kept.run, n.cursor.Stable + 1}), always)
 	if err != nil {
 		return err
 	}
@@ -283,13 +283,13 @@ func (p *Partition) KeptOf() log.Epoch {
 
 // KeptFrom returns the first kept entry that an origin may lack whose log was restored from a backup of entry backup, with the
 // chain up to it. With the zero Chain, all of them may be lacking.
-func (p *Partition) KeptFrom(backup uint64, chain log.Chain) (from KeptAt, err error) {
+func (p *Partition) KeptFrom(backup uint64, chain log.Chain) (from StoredPlace, err error) {
 	if chain == (log.Chain{}) {
 		return from, nil
 	}
-	err = p.KeptAfter(KeptAt{}, func(k StoredEntry) bool {
+	err = p.KeptAfter(StoredPlace{}, func(k StoredEntry) bool {
 		if k.At.Seq == backup+1 && k.Before == chain {
-			from = KeptAt{k.At.Run, backup}
+			from = StoredPlace{k.At.Run, backup}
 		}
 		return true
 	})
@@ -297,14 +297,14 @@ func (p *Partition) KeptFrom(backup uint64, chain log.Chain) (from KeptAt, err e
 }
 
 // KeptAfter yields the kept entries after a place, in the order in which they came, until yield returns false.
-func (p *Partition) KeptAfter(at KeptAt, yield func(StoredEntry) bool) error {
+func (p *Partition) KeptAfter(at StoredPlace, yield func(StoredEntry) bool) error {
 	return keptIn(p.o.Store, p.o.App, at, yield)
 }
 
-func keptIn(r kv.Reader, app catalog.AppID, at KeptAt, yield func(StoredEntry) bool) error {
+func keptIn(r kv.Reader, app catalog.AppID, at StoredPlace, yield func(StoredEntry) bool) error {
 	_, hi := under(app, keptName)
 	var failed error
-	err := r.Scan(storedEntryKey(app, KeptAt{at.Run, at.Seq + 1}), hi, func(key, value []byte) bool {
+	err := r.Scan(storedEntryKey(app, StoredPlace{at.Run, at.Seq + 1}), hi, func(key, value []byte) bool {
 		k := StoredEntry{}
 		if k, failed = readKept(key, bytes.Clone(value)); failed != nil {
 			return false
@@ -330,15 +330,15 @@ func (p *Partition) LastKept() (k StoredEntry, sealed bool, err error) {
 	n := &p.replica.replicaState
 	sealed = k.At.Run == n.kept.run && len(k.Seal) > 0
 	if len(n.seal) > 0 && (!sealed || k.At.Seq < n.cursor.Seq) {
-		return StoredEntry{At: KeptAt{n.kept.run, n.cursor.Seq}, Before: n.cursor.Chain, Seal: n.seal}, true, errors.Join(err, failed)
+		return StoredEntry{At: StoredPlace{n.kept.run, n.cursor.Seq}, Before: n.cursor.Chain, Seal: n.seal}, true, errors.Join(err, failed)
 	}
 	return k, sealed, errors.Join(err, failed)
 }
 
 func readKept(key, value []byte) (k StoredEntry, err error) {
 	at := dotOf(key)
-	k.At = KeptAt{uint32(at.Site), at.Seq}
-	x, err := decodeKeptEntry(value)
+	k.At = StoredPlace{uint32(at.Site), at.Seq}
+	x, err := decodeEntryRecord(value)
 	k.Before, k.Life, k.Seal = x.before, x.life, x.seal
 	if err == nil {
 		k.Op, err = log.Decode(x.op)

@@ -69,7 +69,7 @@ func TestKeptUntilListed(t *testing.T) {
 		if _, err := r.Pull(t.Context(), partition.Run{Epoch: c.Epoch, From: c.Seq, To: c.Seq, Chain: c.Chain, Stable: stable}); err != nil {
 			t.Fatal(err)
 		}
-		err := r.KeptAfter(partition.KeptAt{}, func(k partition.StoredEntry) bool {
+		err := r.KeptAfter(partition.StoredPlace{}, func(k partition.StoredEntry) bool {
 			older = older || k.At.Run == 1
 			return true
 		})
@@ -134,10 +134,10 @@ func keepSealed(t testing.TB, p, origin *partition.Partition, after uint64) {
 	r.Seal, r.Stable = origin.Seal(r.To, r.Chain), after
 	wrong := before
 	wrong[0]++
-	if err := p.Keep(&r, wrong, r.To); !errors.Is(err, partition.ErrChain) {
+	if err := p.StoreEntries(&r, wrong, r.To); !errors.Is(err, partition.ErrChain) {
 		t.Fatalf("Keep of another log = %v", err)
 	}
-	if err := p.Keep(&r, before, r.To); err != nil {
+	if err := p.StoreEntries(&r, before, r.To); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -91,8 +91,8 @@ func (p *Partition) Backup() (seq uint64, chain log.Chain, restored bool, err er
 	return seq, chain, true, err
 }
 
-// Back is a run of entries that a replica has kept.
-type Back struct {
+// StoredRun is a run of entries that a replica has kept.
+type StoredRun struct {
 	From    uint64
 	Before  log.Chain // of the log up to From
 	Entries []log.Entry
@@ -104,7 +104,7 @@ type Back struct {
 // TakeBack appends those entries that the log lost when it was restored from a backup, and lists as conflicts those that it
 // cannot take. When it returns without an error all of that outlives a crash and can be read. It gives entries that were taken back before, by
 // another name, that name. also is as in [Partition.Submit]. Errors: ErrRestored, kv.ErrFull, and those of Submit.
-func (p *Partition) TakeBack(ctx context.Context, b *Back, also func(*kv.Batch)) error {
+func (p *Partition) TakeBack(ctx context.Context, b *StoredRun, also func(*kv.Batch)) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -122,7 +122,7 @@ func (p *Partition) TakeBack(ctx context.Context, b *Back, also func(*kv.Batch))
 }
 
 // takeBack appends under appending.
-func (p *Partition) takeBack(b *Back, also func(*kv.Batch)) (last uint64, wait func() error, err error) {
+func (p *Partition) takeBack(b *StoredRun, also func(*kv.Batch)) (last uint64, wait func() error, err error) {
 	defer p.locks.take(appending).unlock()
 	if err := p.whyClosed(); err != nil {
 		return 0, nil, err
@@ -203,7 +203,7 @@ const otherLife = "another life of the replica wrote since"
 const lostFor = "restore: "
 
 // sort finds out which entries are lacking. The caller holds appending, and all of the log is folded.
-func (p *Partition) sort(b *Back) (*taking, error) {
+func (p *Partition) sort(b *StoredRun) (*taking, error) {
 	t := &taking{p: p, taken: map[log.Dot]bool{}, renamed: map[lostOp]log.Dot{}, moved: map[lostOp]log.Dot{}}
 	lives := bySite(b.Lives)
 	sealed, exact, err := p.recognize(b)
@@ -301,8 +301,8 @@ type madeByEntries struct{ inputs, models, deleted []doomed }
 
 // doomed is the deletion of a thing that an entry makes.
 type doomed struct {
-	body log.Body
-	here bool // the log has the entry, or takes it now
+	body    log.Body
+	present bool // the log has the entry, or takes it now
 }
 
 // add adds an entry. known reports whether the log had it before, and taken whether the log takes it now.
@@ -325,7 +325,7 @@ func (m *madeByEntries) all(things []doomed, known, taken bool) []doomed {
 		return things
 	}
 	for _, d := range things {
-		if known || !d.here {
+		if known || !d.present {
 			m.deleted = append(m.deleted, d)
 		}
 	}
@@ -363,7 +363,7 @@ func (p *Partition) lastOf(site log.Site) (uint64, error) {
 }
 
 // recognize reports whether this log sealed the entries, and whether they follow its last one.
-func (p *Partition) recognize(b *Back) (sealed, exact bool, err error) {
+func (p *Partition) recognize(b *StoredRun) (sealed, exact bool, err error) {
 	chain, head := b.Before, p.log.Appended()
 	var at log.Chain
 	found := false

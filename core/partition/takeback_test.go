@@ -56,9 +56,9 @@ func pullSealed(t testing.TB, p, origin *partition.Partition) {
 }
 
 // keptBy are the entries that a replica keeps, as it offers them.
-func keptBy(t testing.TB, p *partition.Partition) (b partition.Back) {
+func keptBy(t testing.TB, p *partition.Partition) (b partition.StoredRun) {
 	t.Helper()
-	err := p.KeptAfter(partition.KeptAt{}, func(k partition.StoredEntry) bool {
+	err := p.KeptAfter(partition.StoredPlace{}, func(k partition.StoredEntry) bool {
 		if len(b.Entries) == 0 {
 			b.From, b.Before = k.At.Seq-1, k.Before
 		}
@@ -139,13 +139,13 @@ func TestTakeBack(t *testing.T) {
 }
 
 // lastKept is the last entry of kept ones alone.
-func lastKept(t testing.TB, p *partition.Partition) partition.Back {
+func lastKept(t testing.TB, p *partition.Partition) partition.StoredRun {
 	t.Helper()
 	k, sealed, err := p.LastKept()
 	if err != nil || !sealed {
 		t.Fatalf("the last entry: sealed %v, %v", sealed, err)
 	}
-	return partition.Back{From: k.At.Seq - 1, Before: k.Before, Entries: []log.Entry{{Seq: k.At.Seq, Op: k.Op}}, Seal: k.Seal}
+	return partition.StoredRun{From: k.At.Seq - 1, Before: k.Before, Entries: []log.Entry{{Seq: k.At.Seq, Op: k.Op}}, Seal: k.Seal}
 }
 
 // TestTakeBackMoved: a replica whose site a restored log does not know sends an operation again as another site. Another replica gives the
@@ -284,7 +284,7 @@ func TestTakeBackRenamedLater(t *testing.T) {
 	sent := made
 	sent.Dot.Site = 30
 	accept(p, sent)
-	for _, b := range []partition.Back{keptBy(t, first), lastKept(t, r)} {
+	for _, b := range []partition.StoredRun{keptBy(t, first), lastKept(t, r)} {
 		if err := p.TakeBack(t.Context(), &b, nil); err != nil {
 			t.Fatal(err)
 		}
@@ -323,7 +323,7 @@ func TestTakeBackRefused(t *testing.T) {
 	for _, again := range []bool{false, true} {
 		if again { // a replica that has pulled the refusal gives it to a log that was restored once more
 			p = restored(t, image, 3)
-			first := partition.Back{From: b.From, Before: b.Before, Entries: []log.Entry{{Seq: b.From + 1, Op: no}}}
+			first := partition.StoredRun{From: b.From, Before: b.Before, Entries: []log.Entry{{Seq: b.From + 1, Op: no}}}
 			first.Seal = p.Seal(b.From+1, b.Before.Next(log.Encode(nil, &no)))
 			if err := p.TakeBack(t.Context(), &first, nil); err != nil {
 				t.Fatal(err)
@@ -389,7 +389,7 @@ func TestTakeBackParted(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	kept := func(of *partition.Partition) partition.Back {
+	kept := func(of *partition.Partition) partition.StoredRun {
 		r := opened(t, memkv.New(), 1)
 		pullSealed(t, r, of)
 		return keptBy(t, r)

@@ -89,15 +89,15 @@ func (r *Register) ApplyAppRecord(ctx context.Context, app string, seq uint64, d
 	})
 }
 
-// Copied is the register of an application that is a copy, for the machine that keeps it in step.
-type Copied struct {
+// AppRecords is the register of an application that is a copy, for the machine that keeps it in step.
+type AppRecords struct {
 	Of  *Register
 	App string
 }
 
 // Seq is the place of the register in the origin's control log. If it cannot be read it is 0: the register is asked for again, and taking
 // it returns the error.
-func (c Copied) Seq() uint64 {
+func (c AppRecords) Seq() uint64 {
 	_, seq, err := c.Of.AppRecordSeq(c.App)
 	if err != nil {
 		return 0
@@ -106,7 +106,7 @@ func (c Copied) Seq() uint64 {
 }
 
 // Take takes a newer register. gone is the reason why the replica has lost the application; empty: it has it.
-func (c Copied) Take(seq uint64, data []byte) (gone string, err error) {
+func (c AppRecords) Take(seq uint64, data []byte) (gone string, err error) {
 	x, err := catalog.DecodeRegister(data)
 	if err != nil {
 		return "", err

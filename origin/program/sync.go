@@ -187,7 +187,7 @@ func (s *syncer) open(ctx context.Context) error {
 	}
 	options := replica.Options{
 		App: s.app, Partition: s.partition, Store: s.node.Folder.Store, Blobs: s.node.Folder.Blobs,
-		AppRecords: register.Copied{Of: s.engine.Register, App: id}, Live: replica.Once, Name: s.f.name, Rand: system.Random,
+		AppRecords: register.AppRecords{Of: s.engine.Register, App: id}, Live: replica.Once, Name: s.f.name, Rand: system.Random,
 		Wants: wire.Wants{Vectors: wire.VectorsQ16, Blobs: wire.BlobsFull},
 	}
 	if s.f.pictures == "own" {

@@ -80,7 +80,7 @@ func OpenNode(ctx context.Context, s Settings, log *slog.Logger, u Use) (_ *Node
 		return nil, err
 	}
 	n.Hosted, err = blob.OpenHosted(blob.HostedOptions{
-		FS: n.Folder.Files, Blobs: n.Folder.Blobs, Random: system.Random, Keep: n.references, Lazy: true,
+		FS: n.Folder.Files, Blobs: n.Folder.Blobs, Random: system.Random, References: n.references, Lazy: true,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("data folder: %w", err)

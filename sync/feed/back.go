@@ -82,14 +82,14 @@ func (c *call) back() (api.Response, error) {
 
 // rolledBack looks for entries of the log that it lacks because its disk was rolled back. If there are some, the log has another epoch.
 func (c *call) rolledBack(p *partition.Partition, m *wire.Back, entries []log.Entry) (api.Response, error) {
-	if err := c.notice(p, &partition.Back{From: m.From, Before: m.Chain, Entries: entries, Seal: m.Seal}); err != nil {
+	if err := c.notice(p, &partition.StoredRun{From: m.From, Before: m.Chain, Entries: entries, Seal: m.Seal}); err != nil {
 		return api.Response{}, err
 	}
 	return message((&wire.TakenBack{Epoch: p.Log().Epoch(), To: m.From + uint64(len(entries))}).Encode()), nil
 }
 
 // notice refuses what a replica asks for if the log lacks what it has sealed, because its disk was rolled back. The log has another epoch then.
-func (c *call) notice(p *partition.Partition, b *partition.Back) error {
+func (c *call) notice(p *partition.Partition, b *partition.StoredRun) error {
 	found, err := p.RolledBack(b)
 	if err == nil && found {
 		err = c.f.o.Register.RolledBack()
@@ -112,7 +112,7 @@ func (c *call) leads(p *partition.Partition, seq uint64, chain log.Chain, seal [
 	if have, err := p.Log().Chain(seq); err == nil && have == chain {
 		return nil
 	}
-	return c.notice(p, &partition.Back{From: seq, Before: chain, Seal: seal})
+	return c.notice(p, &partition.StoredRun{From: seq, Before: chain, Seal: seal})
 }
 
 // wasRolledBack is the answer to a replica that has found the rollback of the log.
@@ -120,7 +120,7 @@ const wasRolledBack = "the data folder of the origin was set back to an older co
 
 // takeBack appends entries to the log, with derived records of their pictures.
 func (c *call) takeBack(p *partition.Partition, m *wire.Back, entries []log.Entry) error {
-	b := partition.Back{From: m.From, Before: m.Chain, Entries: entries, Seal: m.Seal}
+	b := partition.StoredRun{From: m.From, Before: m.Chain, Entries: entries, Seal: m.Seal}
 	for _, l := range m.Lives {
 		b.Lives = append(b.Lives, partition.SiteLife{Site: l.Site, Life: partition.Life(l.Life)})
 	}

@@ -25,11 +25,11 @@ type back struct {
 	issued uint64    // own operations when that was found
 	gave   bool      // all was given back already: what is left is to ask what the log has of the site
 
-	at     partition.KeptAt        // last place that was offered
+	at     partition.StoredPlace   // last place that was offered
 	older  uint32                  // runs of kept entries before this one are offered last; 0: they are under way, or there are none
 	until  uint32                  // the run at which those end; 0: all runs are offered
 	run    []partition.StoredEntry // the entries to be offered next
-	sent   partition.KeptAt        // place of the last entry of the request under way
+	sent   partition.StoredPlace   // place of the last entry of the request under way
 	own    bool                    // own operations are offered
 	whole  bool                    // they were
 	sites  []log.Site              // sites of own operations that are left
@@ -94,9 +94,9 @@ func (m *Machine) proves(g *wire.Grant) (bool, error) {
 }
 
 // upTo returns the kept entries up to one: the last of those that follow each other, as many as one request takes.
-func (m *Machine) upTo(at partition.KeptAt) (run []partition.StoredEntry, err error) {
+func (m *Machine) upTo(at partition.StoredPlace) (run []partition.StoredEntry, err error) {
 	room, chain := pushBytes, log.Chain{}
-	err = m.p.KeptAfter(partition.KeptAt{Run: at.Run}, func(k partition.StoredEntry) bool {
+	err = m.p.KeptAfter(partition.StoredPlace{Run: at.Run}, func(k partition.StoredEntry) bool {
 		if k.Before != chain {
 			run, room = nil, pushBytes
 		}
@@ -306,7 +306,7 @@ func (m *Machine) nextRun() error {
 		b.sites, err = m.p.ConfirmedSites()
 	}
 	if err == nil && len(b.run) == 0 && b.whole && b.older > 0 {
-		b.at, b.until, b.older = partition.KeptAt{}, b.older, 0
+		b.at, b.until, b.older = partition.StoredPlace{}, b.older, 0
 		return m.nextRun()
 	}
 	return err

@@ -89,7 +89,7 @@ func TestJoinOlderOrigin(t *testing.T) {
 		r.settle()
 		r.agree()
 		var kept []uint64
-		if err := r.part.KeptAfter(partition.KeptAt{}, func(k partition.StoredEntry) bool {
+		if err := r.part.KeptAfter(partition.StoredPlace{}, func(k partition.StoredEntry) bool {
 			kept = append(kept, k.At.Seq)
 			return true
 		}); err != nil {
@@ -357,7 +357,7 @@ func TestFillForOlderSnapshot(t *testing.T) {
 	r.step(late)
 	r.run(func() bool { return r.status().Cursor == 5 }, 50)
 	var kept []string
-	err := r.part.KeptAfter(partition.KeptAt{}, func(k partition.StoredEntry) bool {
+	err := r.part.KeptAfter(partition.StoredPlace{}, func(k partition.StoredEntry) bool {
 		kept = append(kept, k.Op.Body.(*log.InputCreate).ID)
 		return true
 	})

@@ -133,7 +133,7 @@ func (m *Machine) fillEntries(l *lane, body []byte) error {
 	if before != (log.Chain{}) {
 		r := runOf(&e, entries)
 		r.Stable = f.stable
-		err = m.p.Keep(&r, before, f.to)
+		err = m.p.StoreEntries(&r, before, f.to)
 	}
 	switch {
 	case errors.Is(err, partition.ErrChain) && e.Before == (log.Chain{}): // the log does not begin with its epoch

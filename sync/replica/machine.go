@@ -40,14 +40,14 @@ type Partition interface {
 	Older() uint64
 	KeptOf() log.Epoch
 	LastKept() (k partition.StoredEntry, sealed bool, err error)
-	KeptFrom(backup uint64, chain log.Chain) (partition.KeptAt, error)
-	KeptAfter(at partition.KeptAt, yield func(partition.StoredEntry) bool) error
+	KeptFrom(backup uint64, chain log.Chain) (partition.StoredPlace, error)
+	KeptAfter(at partition.StoredPlace, yield func(partition.StoredEntry) bool) error
 	ConfirmedSites() ([]log.Site, error)
 	ConfirmedAfter(site log.Site, after uint64, yield func(log.Op) bool) error
 	Lose(ops []log.Op, why string) error
 	Lives(site log.Site, from, to uint64) ([]partition.Life, error)
 	Pull(ctx context.Context, r partition.Run) ([]partition.OpVerdict, error)
-	Keep(r *partition.Run, before log.Chain, snapshot uint64) error
+	StoreEntries(r *partition.Run, before log.Chain, snapshot uint64) error
 	Rebase(ctx context.Context, s partition.Snapshot) error
 	Repair(ctx context.Context, seq uint64, keys []catalog.Pair) error
 	Confirmed(do func(r kv.Reader) error) error

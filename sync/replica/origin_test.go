@@ -265,7 +265,7 @@ func (o *origin) back(body []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := partition.Back{From: m.From, Before: m.Chain, Seal: m.Seal, Missing: map[log.Dot]string{}}
+	b := partition.StoredRun{From: m.From, Before: m.Chain, Seal: m.Seal, Missing: map[log.Dot]string{}}
 	if len(m.Block) > 0 {
 		if b.Entries, err = wire.DecodeEntries(m.Block, m.From); err != nil {
 			return nil, err

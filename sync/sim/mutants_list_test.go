@@ -251,8 +251,8 @@ var mutants = []mutant{
 	},
 	{
 		name: "pulled entries are not kept", file: "core/partition/stored.go",
-		from: "		p.tx.Put(storedEntryKey(p.o.App, KeptAt{m.note.kept.run, x.Seq}), value)",
-		to:   "		if !$ {\n			p.tx.Put(storedEntryKey(p.o.App, KeptAt{m.note.kept.run, x.Seq}), value)\n		}",
+		from: "		p.tx.Put(storedEntryKey(p.o.App, StoredPlace{m.note.kept.run, x.Seq}), value)",
+		to:   "		if !$ {\n			p.tx.Put(storedEntryKey(p.o.App, StoredPlace{m.note.kept.run, x.Seq}), value)\n		}",
 	},
 	{
 		name: "kept entries go before they are stable", file: "core/partition/stored.go",

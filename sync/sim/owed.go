@@ -24,7 +24,7 @@ type owed struct {
 
 // kept yields what a replica holds of the log: entries that it pulled, and own operations, for which k is nil.
 func (r *party) kept(yield func(op log.Op, k *partition.StoredEntry)) error {
-	err := r.part.KeptAfter(partition.KeptAt{}, func(k partition.StoredEntry) bool {
+	err := r.part.KeptAfter(partition.StoredPlace{}, func(k partition.StoredEntry) bool {
 		yield(k.Op, &k)
 		return true
 	})
@@ -286,7 +286,7 @@ func (w *world) keeps(r *party) error {
 		return nil
 	}
 	kept := map[uint64]bool{} // in any run: a restored log may be the same again
-	err := r.part.KeptAfter(partition.KeptAt{}, func(k partition.StoredEntry) bool {
+	err := r.part.KeptAfter(partition.StoredPlace{}, func(k partition.StoredEntry) bool {
 		if seq := k.At.Seq; seq > 0 && seq <= o.head() && k.Before == o.chains[seq-1] &&
 			bytes.Equal(log.Encode(nil, &k.Op), log.Encode(nil, &o.entries[seq-1].Op)) {
 			kept[seq] = true

@@ -62,7 +62,7 @@ func newNode(t testing.TB, rt *Runtime, change func(*FleetOptions)) *node {
 	bundles, set := apitest.TinyBundles(t), apitest.Tiny(t)
 	var err error
 	n.hosted, err = blob.OpenHosted(blob.HostedOptions{
-		Blobs: n.blobs, Random: newSeeded(), Keep: func(h blob.Hash) bool { return n.control.References(h) },
+		Blobs: n.blobs, Random: newSeeded(), References: func(h blob.Hash) bool { return n.control.References(h) },
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -178,7 +178,7 @@ func (w *World) Open(t testing.TB, store kv.Store) {
 	w.Names.Counter = &Counter{n: 1 << 32}
 	w.Hosted, err = blob.OpenHosted(blob.HostedOptions{
 		Blobs: w.Blobs, Random: &w.Names,
-		Keep: func(h blob.Hash) bool { return w.Engine.Register.References(h) },
+		References: func(h blob.Hash) bool { return w.Engine.Register.References(h) },
 	})
 	if err != nil {
 		t.Fatal(err)

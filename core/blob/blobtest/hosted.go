@@ -135,8 +135,8 @@ func sharedBlob(t *testing.T, open opener) {
 func keep(t *testing.T, open opener) {
 	kept := []byte("also an input's")
 	h, s := open(t, blob.HostedOptions{
-		Random: Random(4),
-		Keep:   func(hash blob.Hash) bool { return hash == blob.Sum(kept) },
+		Random:     Random(4),
+		References: func(hash blob.Hash) bool { return hash == blob.Sum(kept) },
 	})
 	for _, data := range [][]byte{kept, []byte("nobody's")} {
 		if err := h.Remove(t.Context(), add(t, h, data, time.Time{})); err != nil {
@@ -228,7 +228,7 @@ func collect(t *testing.T, open opener) {
 // hold is for blobs on their way into records: Release and Drop ask Keep.
 func hold(t *testing.T, open opener) {
 	data, claimed := []byte("a picture"), map[blob.Hash]bool{}
-	h, s := open(t, blob.HostedOptions{Random: Random(8), Keep: func(h blob.Hash) bool { return claimed[h] }})
+	h, s := open(t, blob.HostedOptions{Random: Random(8), References: func(h blob.Hash) bool { return claimed[h] }})
 	held := func(n int) blob.Hash {
 		t.Helper()
 		var hash blob.Hash

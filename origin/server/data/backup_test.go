@@ -48,7 +48,7 @@ func TestBackupComesBack(t *testing.T) {
 	if _, err := catalog.Read(f.Store, u.app).InputByID("i0"); err != nil {
 		t.Errorf("an input of the time of the backup: %v", err)
 	}
-	names, err := blob.OpenHosted(blob.HostedOptions{FS: f.Files, Blobs: f.Blobs, Random: system.Random, Keep: func(blob.Hash) bool { return true }})
+	names, err := blob.OpenHosted(blob.HostedOptions{FS: f.Files, Blobs: f.Blobs, Random: system.Random, References: func(blob.Hash) bool { return true }})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -519,7 +519,7 @@ func (c *checker) unreferenced(ctx context.Context) error {
 
 // orphans looks for pictures that nothing needs.
 func (c *checker) orphans(ctx context.Context, files blob.FS) error {
-	names, err := blob.OpenHosted(blob.HostedOptions{FS: files, Blobs: c.blobs, Random: system.Random, Keep: func(h blob.Hash) bool { return c.used[h] }})
+	names, err := blob.OpenHosted(blob.HostedOptions{FS: files, Blobs: c.blobs, Random: system.Random, References: func(h blob.Hash) bool { return c.used[h] }})
 	if err != nil {
 		return c.damage("names", "", err)
 	}

@@ -220,7 +220,7 @@ func TestFaultFailedSyncOfPicture(t *testing.T) {
 			if err := commit(f, "good", "1"); err != nil {
 				t.Fatal(err)
 			}
-			hosted, err := blob.OpenHosted(blob.HostedOptions{FS: f.Files, Blobs: f.Blobs, Random: system.Random, Keep: func(blob.Hash) bool { return true }})
+			hosted, err := blob.OpenHosted(blob.HostedOptions{FS: f.Files, Blobs: f.Blobs, Random: system.Random, References: func(blob.Hash) bool { return true }})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -53,7 +53,7 @@ func newUsed(t *testing.T, dir string) *used {
 	u.world.Step(t, time.Second)
 	u.copyBlobs()
 	u.pictures = []blob.Hash{u.picture("i0"), u.picture("i1"), u.picture("i2")}
-	h, err := blob.OpenHosted(blob.HostedOptions{FS: f.Files, Blobs: f.Blobs, Random: system.Random, Keep: u.world.Engine.Register.References})
+	h, err := blob.OpenHosted(blob.HostedOptions{FS: f.Files, Blobs: f.Blobs, Random: system.Random, References: u.world.Engine.Register.References})
 	if err != nil {
 		t.Fatal(err)
 	}

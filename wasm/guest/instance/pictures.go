@@ -28,9 +28,9 @@ const drawnAtOnce = 512
 func (i *Instance) openPictures() (*pictures, error) {
 	p := &pictures{blobs: blob.NewMemory(blob.Options{})}
 	o := blob.HostedOptions{
-		Random: bufio.NewReaderSize(hostapi.Random{From: i.Imports}, drawnAtOnce),
-		Keep:   func(h blob.Hash) bool { return i.engine == nil || i.engine.Register.References(h) },
-		Lazy:   true,
+		Random:     bufio.NewReaderSize(hostapi.Random{From: i.Imports}, drawnAtOnce),
+		References: func(h blob.Hash) bool { return i.engine == nil || i.engine.Register.References(h) },
+		Lazy:       true,
 	}
 	if i.settings.Store == abi.StoreFiles {
 		files, err := pack.Open(pack.Options{Files: hostapi.Disk{From: i.Imports}, Pair: pictureFiles})

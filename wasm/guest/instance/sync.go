@@ -38,7 +38,7 @@ func (i *Instance) openReplica(store kv.Store) error {
 		o.Blobs, o.AppRecords = hostapi.Blobs{From: i.Imports}, hostapi.AppRecords{From: i.Imports}
 		o.NativeSnapshots = s.NativeSnapshots // over the same store
 	} else {
-		o.Blobs, o.AppRecords = i.pictures.blobs, register.Copied{Of: i.engine.Register, App: i.settings.App}
+		o.Blobs, o.AppRecords = i.pictures.blobs, register.AppRecords{Of: i.engine.Register, App: i.settings.App}
 	}
 	i.machine, err = replica.New(o)
 	return err
