@@ -15,7 +15,7 @@ func (in *Input) Past() []log.Op {
 	if in.URL == "" {
 		made.Blob, made.ContentType, made.Hosted = in.Blob, in.ContentType, in.Hosted
 	}
-	p := past{in: in, made: made, at: log.Stamp{At: in.Created, Site: in.Dot.Site}}
+	p := past{in: in, creation: made, at: log.Stamp{At: in.Created, Site: in.Dot.Site}}
 	p.labels()
 	p.meta()
 	p.edits()
@@ -32,10 +32,10 @@ func (in *Input) Past() []log.Op {
 
 // past gathers operations by their stamps.
 type past struct {
-	in   *Input
-	made *log.InputCreate
-	at   log.Stamp // of made
-	ops  []log.Op
+	in       *Input
+	creation *log.InputCreate
+	at       log.Stamp // of made
+	ops      []log.Op
 }
 
 func (p *past) add(at log.Stamp, body log.Body) {
@@ -56,7 +56,7 @@ func (p *past) labels() {
 	bodies := map[log.Stamp]*log.InputLabels{}
 	for _, l := range p.in.Labels {
 		if l.At == p.at {
-			p.made.Labels = append(p.made.Labels, l.Label)
+			p.creation.Labels = append(p.creation.Labels, l.Label)
 			continue
 		}
 		body := bodyAt(p, bodies, l.At, &log.InputLabels{Input: p.in.Dot})
@@ -68,7 +68,7 @@ func (p *past) meta() {
 	bodies := map[log.Stamp]*log.InputMeta{}
 	for _, part := range p.in.Meta {
 		if part.At == p.at && len(part.Path) == 0 {
-			p.made.Meta = part.JSON
+			p.creation.Meta = part.JSON
 			continue
 		}
 		body := bodyAt(p, bodies, part.At, &log.InputMeta{Input: p.in.Dot})

@@ -32,12 +32,12 @@ func (s *syncer) progress(now *replica.Status) {
 	}
 	if at := system.Now(); at.Sub(s.when) >= progressEvery || now.Settled() {
 		s.when = at
-		s.line(stand(now))
+		s.line(formatStatus(now))
 	}
 }
 
-// stand returns the status of a copy as a line.
-func stand(now *replica.Status) string {
+// formatStatus returns the status of a copy as a line.
+func formatStatus(now *replica.Status) string {
 	parts := []string{now.Phase.String()}
 	if now.Chunks > 0 {
 		parts = append(parts, fmt.Sprintf("snapshot %d of %d", now.ChunksDone, now.Chunks))

@@ -53,12 +53,12 @@ func createApp(ctx context.Context, n *Node, a register.NewApp) (control.Created
 	if err != nil {
 		return control.CreatedApp{}, err
 	}
-	shown, err := n.shown(&app)
+	shown, err := n.operatorView(&app)
 	return control.CreatedApp{App: shown, Client: client}, err
 }
 
-// shown is an application as the operator sees it.
-func (n *Node) shown(a *catalog.App) (control.App, error) {
+// operatorView is an application as the operator sees it.
+func (n *Node) operatorView(a *catalog.App) (control.App, error) {
 	client, err := n.Register.Client(a.ID)
 	if errors.Is(err, register.ErrApplication) { // it was made before there were clients
 		err = nil
@@ -77,7 +77,7 @@ func appsOf(_ context.Context, n *Node, _ control.Nothing) ([]control.App, error
 	all, err := n.Register.Apps()
 	apps := make([]control.App, 0, len(all))
 	for i := range all {
-		shown, e := n.shown(&all[i])
+		shown, e := n.operatorView(&all[i])
 		apps, err = append(apps, shown), errors.Join(err, e)
 	}
 	slices.SortStableFunc(apps, func(a, b control.App) int { return a.Created.Compare(b.Created) })
@@ -89,7 +89,7 @@ func changeApp(ctx context.Context, n *Node, in control.ChangedApp) (control.App
 	if err != nil {
 		return control.App{}, err
 	}
-	return n.shown(&app)
+	return n.operatorView(&app)
 }
 
 func countApp(_ context.Context, n *Node, app control.ID) (register.Contents, error) {

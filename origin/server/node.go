@@ -143,7 +143,7 @@ func (n *Node) startPool() {
 		Base:        n.Networks.Base(),
 		Fetch:       func(ctx context.Context, url string) ([]byte, error) { return n.fetch(ctx, fetcher, url) },
 		Blob:        n.picture,
-		Here:        n.here(),
+		HasPicture:  n.hasPicture(),
 		Pinner:      n.Hosted,
 		Videos:      &videos{n.decoder, n, fetcher},
 		Now:         system.Now,
@@ -164,8 +164,8 @@ func (n *Node) lowerPriority() {
 	}
 }
 
-// here returns a function that reports whether a picture is in the folder; nil: all are.
-func (n *Node) here() func(h blob.Hash) bool {
+// hasPicture returns a function that reports whether a picture is in the folder; nil: all are.
+func (n *Node) hasPicture() func(h blob.Hash) bool {
 	if _, ok := n.Engine.(PictureFetcher); !ok {
 		return nil
 	}

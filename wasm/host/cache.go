@@ -54,7 +54,7 @@ var errSeal = errors.New("compiled module has an invalid seal")
 type compiled struct {
 	runtime wazero.Runtime
 	module  wazero.CompiledModule
-	made    bool // it was compiled now, not loaded from the cache
+	isNew   bool // it was compiled now, not loaded from the cache
 	cache   wazero.CompilationCache
 }
 
@@ -81,14 +81,14 @@ func compile(ctx context.Context, config wazero.RuntimeConfig, module []byte, ca
 	case err != nil || restored:
 		return c, err
 	}
-	c.made = true
+	c.isNew = true
 	_ = cache.store(files, name)
 	return c, nil
 }
 
 func compileWith(ctx context.Context, config wazero.RuntimeConfig, module []byte, cache wazero.CompilationCache) (*compiled, error) {
 	ctx = experimental.WithCompilationWorkers(ctx, runtime.GOMAXPROCS(0))
-	c := &compiled{runtime: wazero.NewRuntimeWithConfig(ctx, config), made: cache == nil, cache: cache}
+	c := &compiled{runtime: wazero.NewRuntimeWithConfig(ctx, config), isNew: cache == nil, cache: cache}
 	var err error
 	if c.module, err = c.runtime.CompileModule(ctx, module); err != nil {
 		return nil, errors.Join(fmt.Errorf("%w: %w", ErrModule, err), c.close(ctx))

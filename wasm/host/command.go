@@ -44,7 +44,7 @@ func NewCommand(ctx context.Context, module []byte, cache *Cache, memory uint64)
 }
 
 // Compiled reports whether the program was compiled now, and not loaded from the cache.
-func (c *Command) Compiled() bool { return c.made }
+func (c *Command) Compiled() bool { return c.isNew }
 
 // Run runs the program and returns its exit code. args begins with the program's name, and files is its root folder. A
 // program that traps ends with an error; one that fails for lack of memory returns ErrMemory.

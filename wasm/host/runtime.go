@@ -104,7 +104,7 @@ func (rt *Runtime) link(ctx context.Context) error {
 func (rt *Runtime) Hash() [sha256.Size]byte { return rt.hash }
 
 // Compiled reports whether the module was compiled at this start, and not read from the cache.
-func (rt *Runtime) Compiled() bool { return rt.made }
+func (rt *Runtime) Compiled() bool { return rt.isNew }
 
 // Instances returns the number of open ones.
 func (rt *Runtime) Instances() int { return int(rt.open.Load()) }

@@ -38,7 +38,7 @@ type Call struct {
 	At                    Address        // what the path names, in its long form
 	Authorization, Remote string         // as they came
 	Header                []Field        // of the answer, besides those of every answer
-	made                  partition.Span // operations that the call has made so far
+	submitted             partition.Span // operations that the call has made so far
 	Elsewhere             bool           // it has made some that are not the application's
 
 	Scratch []byte // one decoded picture, until the next

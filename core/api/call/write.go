@@ -26,10 +26,10 @@ func (x *Call) Submit(also func(*kv.Batch), bodies ...log.Body) ([]fold.Verdict,
 	verdicts, made, err := x.App.Partition.SubmitSpan(x.Ctx, x.asks(), bodies, also)
 	switch {
 	case made == (partition.Span{}):
-	case x.made == (partition.Span{}):
-		x.made = made
+	case x.submitted == (partition.Span{}):
+		x.submitted = made
 	default:
-		x.made.Last = made.Last
+		x.submitted.Last = made.Last
 	}
 	return verdicts, err
 }
@@ -60,13 +60,13 @@ func (x *Call) Did(action string, err error) error {
 // durability are the headers of an answer to a call that has written.
 func (x *Call) durability() []Field {
 	switch {
-	case x.made == (partition.Span{}) && !x.Elsewhere:
+	case x.submitted == (partition.Span{}) && !x.Elsewhere:
 		return nil
 	case x.App == nil || !x.App.Partition.Copied():
 		return []Field{{headerDurability, "origin"}}
 	}
 	return []Field{
 		{headerDurability, "local"},
-		{headerOperations, fmt.Sprintf("%d:%d-%d", x.made.Site, x.made.First, x.made.Last)},
+		{headerOperations, fmt.Sprintf("%d:%d-%d", x.submitted.Site, x.submitted.First, x.submitted.Last)},
 	}
 }

@@ -107,11 +107,11 @@ func isLanguage(o call.Object, name string) error {
 	return err
 }
 
-// given are the settings of a model or version, by name.
-type given map[string][]byte
+// settingValues are the settings of a model or version, by name.
+type settingValues map[string][]byte
 
-func settingsOf(all []catalog.Setting) given {
-	s := make(given, len(all))
+func settingsOf(all []catalog.Setting) settingValues {
+	s := make(settingValues, len(all))
 	for i := range all {
 		if all[i].JSON != nil {
 			s[all[i].Name] = all[i].JSON
@@ -121,7 +121,7 @@ func settingsOf(all []catalog.Setting) given {
 }
 
 // write writes an output_config: some fields always, the others where they are set.
-func (s given) write(w *jsonio.Writer) {
+func (s settingValues) write(w *jsonio.Writer) {
 	w.Begin("output_config")
 	for _, known := range settings {
 		value := s[known.name]
@@ -138,7 +138,7 @@ func (s given) write(w *jsonio.Writer) {
 
 // object is the settings as a request would say them, but the language: that is for each
 // call to say.
-func (s given) object(doc *jsonio.Doc) (call.Object, error) {
+func (s settingValues) object(doc *jsonio.Doc) (call.Object, error) {
 	var w jsonio.Writer
 	w.Object()
 	for _, known := range settings {

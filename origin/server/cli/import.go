@@ -154,7 +154,7 @@ func runImport(ctx context.Context, f *importFlags, name string, env *server.Env
 type importSummary struct {
 	Inputs    int `json:"inputs"`  // looked at
 	Added     int `json:"added"`   // now
-	There     int `json:"there"`   // before
+	Existing  int `json:"there"`   // before
 	Failed    int `json:"failed"`  // told, one by one
 	Pending   int `json:"pending"` // of the added: not downloaded yet
 	Concepts  int `json:"concepts,omitempty"`
@@ -171,7 +171,7 @@ func (im *importer) printSummary(w io.Writer, asJSON bool) error {
 	if im.progress.Quiet {
 		return nil
 	}
-	text := fmt.Sprintf("%d added, %d already existed, %d failed", im.sum.Added, im.sum.There, im.sum.Failed)
+	text := fmt.Sprintf("%d added, %d already existed, %d failed", im.sum.Added, im.sum.Existing, im.sum.Failed)
 	if im.sum.Pending > 0 {
 		text += fmt.Sprintf(", %d still downloading", im.sum.Pending)
 	}

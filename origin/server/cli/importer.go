@@ -225,8 +225,8 @@ func inputJSON(in *collection.Input, data []byte) ([]byte, error) {
 // stored is an input as it is answered.
 type stored struct{ Status Status }
 
-// there asks for an input. A missing one has the zero status.
-func (im *importer) there(ctx context.Context, id string) (Status, error) {
+// lookUp asks for an input. A missing one has the zero status.
+func (im *importer) lookUp(ctx context.Context, id string) (Status, error) {
 	var answer struct{ Input stored }
 	err := Ask(ctx, im.session, "GET", "/v2/inputs/"+url.PathEscape(id), nil, &answer)
 	if refusal := new(StatusError); errors.As(err, &refusal) && refusal.HTTP == http.StatusNotFound {
@@ -262,7 +262,7 @@ func (im *importer) missing(ctx context.Context, inputs []collection.Input) ([]c
 	for first := range askers {
 		asking.Go(func() {
 			for i := first; i < len(inputs); i += askers {
-				states[i], errs[i] = im.there(ctx, inputs[i].ID)
+				states[i], errs[i] = im.lookUp(ctx, inputs[i].ID)
 			}
 		})
 	}
@@ -276,7 +276,7 @@ func (im *importer) missing(ctx context.Context, inputs []collection.Input) ([]c
 			if err := im.edit(ctx, &inputs[i]); err != nil {
 				return nil, err
 			}
-			im.done(&im.sum.There)
+			im.done(&im.sum.Existing)
 		default:
 			out = append(out, inputs[i])
 		}
@@ -336,12 +336,12 @@ func (im *importer) send(ctx context.Context, b *batch) error {
 			im.mu.Unlock()
 		default:
 			// It may be there all the same: when the answer to a first attempt was lost.
-			now, err := im.there(ctx, in.ID)
+			now, err := im.lookUp(ctx, in.ID)
 			if err != nil {
 				return err
 			}
 			if isThere(now) {
-				im.done(&im.sum.There)
+				im.done(&im.sum.Existing)
 			} else {
 				im.failed(in, got.Err())
 			}
@@ -400,7 +400,7 @@ func (im *importer) downloads(ctx context.Context) error {
 		}
 	}
 	for _, id := range im.waiting {
-		got, err := im.there(ctx, id)
+		got, err := im.lookUp(ctx, id)
 		if err != nil {
 			return err
 		}

@@ -130,7 +130,7 @@ func (c *call) serve() (any, error) {
 			return nil, err
 		}
 	}
-	if route.who != anybody && c.account.ID == "" {
+	if route.caller != anybody && c.account.ID == "" {
 		return nil, errSignIn
 	}
 	return route.serve(c)

@@ -8,19 +8,19 @@ import (
 	"github.com/sightline-dev/sightline/core/catalog"
 )
 
-// who may ask.
-type who int
+// caller may ask.
+type caller int
 
 const (
-	anybody  who = iota // signed in or not
-	signedIn            // with an account
+	anybody  caller = iota // signed in or not
+	signedIn               // with an account
 )
 
 // route is one row of the table.
 type route struct {
 	method string
 	path   string // below Prefix; {id} and {key} match any segment
-	who    who
+	caller caller
 	serve  handler
 }
 

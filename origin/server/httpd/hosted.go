@@ -69,7 +69,7 @@ func (s *Server) hosted(ctx *fasthttp.RequestCtx, id string, r *api.Request, nam
 	}
 	h.Set("Accept-Ranges", "bytes")
 	h.Set("Content-Security-Policy", hostedPolicy)
-	if shown(p.ContentType) && strings.HasPrefix(p.ContentType, "video/") {
+	if isRenderable(p.ContentType) && strings.HasPrefix(p.ContentType, "video/") {
 		h.Set("Content-Security-Policy", videoPolicy)
 	}
 	if status == fasthttp.StatusRequestedRangeNotSatisfiable {
@@ -77,7 +77,7 @@ func (s *Server) hosted(ctx *fasthttp.RequestCtx, id string, r *api.Request, nam
 	}
 	ctx.SetStatusCode(status)
 	h.SetContentType("application/octet-stream")
-	if shown(p.ContentType) {
+	if isRenderable(p.ContentType) {
 		h.SetContentType(p.ContentType)
 	} else {
 		h.Set("Content-Disposition", "attachment")
@@ -93,8 +93,8 @@ func (s *Server) hosted(ctx *fasthttp.RequestCtx, id string, r *api.Request, nam
 // unchanged reports whether an If-Range permits a part: it is absent, or equals the tag, which a weak one never does.
 func unchanged(header, tag string) bool { return header == "" || header == tag && tag != "" }
 
-// shown reports whether a browser may render a type: raster pictures, and so never SVG, and the videos that package raster supports.
-func shown(contentType string) bool {
+// isRenderable reports whether a browser may render a type: raster pictures, and so never SVG, and the videos that package raster supports.
+func isRenderable(contentType string) bool {
 	switch strings.ToLower(contentType) {
 	case "image/jpeg", "image/png", "image/gif", "image/webp", "image/bmp", "image/tiff",
 		"video/mp4", "video/quicktime", "video/3gpp", "video/3gpp2", "video/webm", "video/x-matroska", "video/x-msvideo", "video/x-ms-wmv":

@@ -165,7 +165,7 @@ func TestHostedTypes(t *testing.T) {
 		"\x30\x26\xb2\x75\x8e\x66\xcf\x11\xa6\xd9\x00\xaa\x00\x62\xce\x6c",
 	} {
 		film, err := raster.InspectVideo([]byte(b))
-		if err != nil || !shown(film.MediaType) {
+		if err != nil || !isRenderable(film.MediaType) {
 			t.Errorf("%q: %q is not shown, %v", b, film.MediaType, err)
 		}
 	}

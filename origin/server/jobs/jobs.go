@@ -70,7 +70,7 @@ type Options struct {
 	NewAnalyser func(base [32]byte, l raster.Limits) Analyser          // makes an analyser of a network for one thread
 	Fetch       func(ctx context.Context, url string) ([]byte, error)  // gets a picture from elsewhere
 	Blob        func(ctx context.Context, h blob.Hash) ([]byte, error) // gets a picture from our store or an origin: api.ErrFetch if unavailable
-	Here        func(h blob.Hash) bool                                 // reports whether Blob returns a picture without a download; nil: always
+	HasPicture  func(h blob.Hash) bool                                 // reports whether Blob returns a picture without a download; nil: always
 	Pinner      Pinner                                                 // keeps the pictures of inputs
 	Videos      Videos                                                 // decodes videos of calls
 	Now         func() time.Time                                       // the clock
@@ -311,7 +311,7 @@ func (p *Pool) far(job *api.Job) bool {
 	if job.Data != nil {
 		return false
 	}
-	return job.URL != "" || p.o.Here != nil && !p.o.Here(job.Blob)
+	return job.URL != "" || p.o.HasPicture != nil && !p.o.HasPicture(job.Blob)
 }
 
 // goesFirst reports whether a call with these jobs holds back other work: it has few pictures, and waits for nothing else.

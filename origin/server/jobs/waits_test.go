@@ -236,7 +236,7 @@ func TestABlobThatIsElsewhereIsADownload(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		elsewhere := blob.Sum([]byte("elsewhere"))
 		w := newWaitWorld(func(o *Options) {
-			o.Here = func(h blob.Hash) bool { return h != elsewhere }
+			o.HasPicture = func(h blob.Hash) bool { return h != elsewhere }
 			o.Blob = func(ctx context.Context, h blob.Hash) ([]byte, error) {
 				if h == elsewhere {
 					<-ctx.Done()

@@ -82,8 +82,8 @@ type Link struct {
 
 // chunk is something of an answer; taken is closed when the machine has it.
 type chunk struct {
-	answer replica.Answer
-	taken  chan struct{}
+	answer    replica.Answer
+	delivered chan struct{}
 }
 
 // shakeTime bounds the time in which a connection agrees on its keys.
@@ -165,7 +165,7 @@ func (l *Link) Run(ctx context.Context) (err error) {
 				delete(l.asked, p.answer.ID)
 			}
 			err = l.step(ctx, &requests, p.answer)
-			close(p.taken)
+			close(p.delivered)
 		}
 	}
 	if err == nil {
@@ -274,13 +274,13 @@ func (l *Link) place(ctx context.Context, a *replica.Ask, x replica.Answer, res 
 
 // hand waits until the machine has taken a piece; false: nobody wants it any more.
 func (l *Link) hand(ctx context.Context, x replica.Answer) bool {
-	p := chunk{answer: x, taken: make(chan struct{})}
+	p := chunk{answer: x, delivered: make(chan struct{})}
 	select {
 	case l.chunks <- p:
 	case <-ctx.Done():
 		return false
 	}
-	<-p.taken
+	<-p.delivered
 	return true
 }
 

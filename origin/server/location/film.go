@@ -105,7 +105,7 @@ func (f *film) reduce(kind string, body []byte, at int64) {
 		switch {
 		case !slices.Contains(keptBoxes[kind], b.kind):
 			f.remove(b)
-		case b.kind == "trak" && !shown(b.body):
+		case b.kind == "trak" && !isPlayable(b.body):
 			f.hidden[number(find(b.body, "tkhd"), idOffset(b.body))] = true
 			f.samples(find(b.body, "mdia", "minf", "stbl"))
 			f.remove(b)
@@ -117,8 +117,8 @@ func (f *film) reduce(kind string, body []byte, at int64) {
 	}
 }
 
-// shown reports whether players show a track.
-func shown(track []byte) bool {
+// isPlayable reports whether players show a track.
+func isPlayable(track []byte) bool {
 	handler := find(track, "mdia", "hdlr")
 	return len(handler) >= 12 && slices.Contains(players, string(handler[8:12]))
 }
