@@ -22,7 +22,7 @@ SBOM        := github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.10.0
 COVERED := core/auth core/blob core/blob/pack core/catalog core/film core/fold core/index core/index/hnsw core/ingest core/jsonio core/kv core/kv/journal core/kv/memkv \
 	core/kv/pebblekv core/log core/log/field core/partition core/predict/nn core/predict/raster core/predict/raster/jpg core/search \
 	core/train core/train/kernel core/training origin/server/account origin/server/certificate origin/server/console origin/server/data origin/server/fetch origin/server/httpd \
-	origin/server/link origin/server/token origin/server/video sync/feed sync/press sync/replica sync/wire wasm/abi wasm/guest/instance wasm/guest/hostapi wasm/host
+	origin/server/synclink origin/server/token origin/server/video sync/feed sync/compress sync/replica sync/wire wasm/abi wasm/guest/instance wasm/guest/hostapi wasm/host
 COVER   := 85
 
 # The sources of the pages.
@@ -38,7 +38,7 @@ FIRST := /(web/journeys|edge|origin/program|web/runtime/test|wasm/(host|simd))$$
 
 # Packages that are also tested on other architectures: all that compute, encode or store bytes. The packages left out only call
 # these and have no code of their own for any architecture. The tests of wasm/host and web/runtime compare their answers.
-ELSEWHERE = ./models $$($(GO) list ./core/... | grep -vE '/core$$|/core/(api|auth|ingest|log/field/gen|partition|renew|search|training)(/|$$)') ./sync/press ./sync/wire
+ELSEWHERE = ./models $$($(GO) list ./core/... | grep -vE '/core$$|/core/(api|auth|ingest|log/field/gen|partition|reembed|search|training)(/|$$)') ./sync/compress ./sync/wire
 
 # Of these, the packages that are tested as wasip1: they compute with fractions or have code of their own there. The others run in
 # the module itself, where random programs, transcripts and copies must give the native answers and digests.
@@ -209,8 +209,8 @@ fuzz: ## each fuzz target for FUZZTIME
 
 bench: build ## ours and the peers', interleaved, as README's table (SIGHTLINE_CPU=avx2 or plain forces our kernels); and the Go benchmarks, for benchstat, into .cache/bench.txt
 	@mkdir -p .cache
-	cd models/peers && npm ci --ignore-scripts --silent
-	$(GO) run ./models/peers -rounds $(ROUNDS)
+	cd models/compare && npm ci --ignore-scripts --silent
+	$(GO) run ./models/compare -rounds $(ROUNDS)
 	$(GO) test -run '^$$' -bench . -benchtime 0.3s $(PACKAGES) | tee .cache/bench.txt
 
 check: ## formatting, vet (native, wasip1, arm64), staticcheck, clear wording, and that generating changes nothing

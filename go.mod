@@ -3,7 +3,7 @@ module github.com/sightline-dev/sightline
 go 1.26.0
 
 ignore (
-	./models/peers/node_modules
+	./models/compare/node_modules
 	./origin/conformance/node_modules
 	./web/node_modules
 )

@@ -20,8 +20,8 @@ import (
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/log"
-	"github.com/sightline-dev/sightline/core/proof"
 	"github.com/sightline-dev/sightline/core/register"
+	"github.com/sightline-dev/sightline/core/testkit"
 )
 
 // marker is in everything that a doomed application is given.
@@ -207,7 +207,7 @@ func refolds(t testing.TB, store kv.Store) {
 // application stays unchanged.
 func TestDeletedApplicationLeavesNothing(t *testing.T) {
 	set := apitest.Tiny(t)
-	for seed := range proof.Seeds(t, 12, 2000) {
+	for seed := range testkit.Seeds(t, 12, 2000) {
 		r := rand.New(rand.NewPCG(seed, 9))
 		w := apitest.NewWorld(t, memkv.New(), set, nil, nil)
 		own := &doomed{World: w, key: w.Key}
@@ -241,7 +241,7 @@ func TestDeletedApplicationLeavesNothing(t *testing.T) {
 // application stays deleted, and all its data is removed in the end.
 func TestKillDeletions(t *testing.T) {
 	set := apitest.Tiny(t)
-	for seed := range proof.Seeds(t, 40, 10_000) {
+	for seed := range testkit.Seeds(t, 40, 10_000) {
 		r := rand.New(rand.NewPCG(seed, 10))
 		store := &tape{Store: memkv.New()}
 		w := apitest.NewWorld(t, store, set, nil, nil)
@@ -267,7 +267,7 @@ func TestKillDeletions(t *testing.T) {
 // end, and write nothing.
 func TestDeletionUnderCalls(t *testing.T) {
 	set := apitest.Tiny(t)
-	for seed := range proof.Seeds(t, 12, 2000) {
+	for seed := range testkit.Seeds(t, 12, 2000) {
 		r := rand.New(rand.NewPCG(seed, 11))
 		w := apitest.NewWorld(t, memkv.New(), set, nil, nil)
 		d := doom(t, w, r.IntN)

@@ -13,8 +13,8 @@ import (
 	"github.com/sightline-dev/sightline/core"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/log"
-	"github.com/sightline-dev/sightline/core/proof"
 	"github.com/sightline-dev/sightline/core/register"
+	"github.com/sightline-dev/sightline/core/testkit"
 )
 
 // newApp makes an application.
@@ -359,7 +359,7 @@ func TestRestoredTwiceLeasesOthers(t *testing.T) {
 // TestKillEnrolments cuts the origin's power while edges enrol. Each edge repeats its request, as after a lost answer. Its site never
 // changes after the first answer.
 func TestKillEnrolments(t *testing.T) {
-	for seed := range proof.Seeds(t, 30, 3000) {
+	for seed := range testkit.Seeds(t, 30, 3000) {
 		r := rand.New(rand.NewPCG(seed, 71))
 		l := newFixture(t)
 		disk := &tape{Store: l.o.Store}

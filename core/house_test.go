@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 )
 
 // wideInterfaces are the interfaces with more than 8 methods, and their maximum.
@@ -28,7 +28,7 @@ func TestInterfacesAreSmall(t *testing.T) {
 		embedded []string
 	}
 	all := map[string]declared{}
-	walkGo(t, proof.Root(t), func(path string, file *ast.File, fset *token.FileSet) {
+	walkGo(t, testkit.Root(t), func(path string, file *ast.File, fset *token.FileSet) {
 		dir := filepath.ToSlash(filepath.Dir(path))
 		imports := importsOf(file)
 		ast.Inspect(file, func(n ast.Node) bool {
@@ -93,7 +93,7 @@ func importsOf(file *ast.File) map[string]string {
 // TestNoBools keeps bool parameters out of exported functions and methods, since true has no meaning at the call. Two meanings get two
 // names.
 func TestNoBools(t *testing.T) {
-	walkGo(t, proof.Root(t), func(path string, file *ast.File, fset *token.FileSet) {
+	walkGo(t, testkit.Root(t), func(path string, file *ast.File, fset *token.FileSet) {
 		for _, d := range file.Decls {
 			f, ok := d.(*ast.FuncDecl)
 			if !ok || !f.Name.IsExported() || slices.Contains(takesBool, filepath.ToSlash(filepath.Dir(path))+"."+f.Name.Name) {
@@ -111,7 +111,7 @@ func TestNoBools(t *testing.T) {
 // takesBool are encoders and setters of flags.
 var takesBool = []string{
 	"core/jsonio.Bool", "core/log/field.Bool", "core/api/show.Flag",
-	"core/proof.Hold", "core/blob/blobtest.FailAt", "core/kv/journal/journaltest.FailAt", // of tests
+	"core/testkit.Hold", "core/blob/blobtest.FailAt", "core/kv/journal/journaltest.FailAt", // of tests
 	"wasm/guest.KVScan", "wasm/host/hostcalls.KVScan", // the function of a host
 }
 
@@ -126,7 +126,7 @@ const (
 // TestSizes checks the sizes of files, functions and packages. The list of exceptions has the larger ones with their sizes; a size may
 // only fall.
 func TestSizes(t *testing.T) {
-	root := proof.Root(t)
+	root := testkit.Root(t)
 	got := map[string]int{}
 	lines, files := map[string]int{}, map[string]int{}
 	walkGo(t, root, func(path string, file *ast.File, fset *token.FileSet) {

@@ -15,8 +15,8 @@ import (
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/catalog"
-	"github.com/sightline-dev/sightline/core/proof"
 	"github.com/sightline-dev/sightline/core/register"
+	"github.com/sightline-dev/sightline/core/testkit"
 )
 
 // TestDeletedKeysLetNobodyIn deletes keys, one by one, by replacing them or with their
@@ -24,7 +24,7 @@ import (
 // request that begins is let in.
 func TestDeletedKeysLetNobodyIn(t *testing.T) {
 	const callers = 4
-	for seed := range proof.Seeds(t, 60, 10_000) {
+	for seed := range testkit.Seeds(t, 60, 10_000) {
 		r := rand.New(rand.NewPCG(seed, 19))
 		l := newFixture(t)
 		e := l.open(t)

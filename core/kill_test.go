@@ -18,8 +18,8 @@ import (
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
-	"github.com/sightline-dev/sightline/core/proof"
 	"github.com/sightline-dev/sightline/core/register"
+	"github.com/sightline-dev/sightline/core/testkit"
 )
 
 // tape is a store in memory that remembers its batches, and so can compute the result of a crash: all synced batches, and any prefix of
@@ -77,7 +77,7 @@ func (s *tape) crash(t testing.TB, r *rand.Rand) *tape {
 // reaches its final status, and at the end exactly the pictures of the inputs are stored.
 func TestKillInputs(t *testing.T) {
 	set := apitest.Tiny(t)
-	for seed := range proof.Seeds(t, 300, 30_000) {
+	for seed := range testkit.Seeds(t, 300, 30_000) {
 		r := rand.New(rand.NewPCG(seed, 4))
 		store := &tape{Store: memkv.New()}
 		k := killing{T: t, r: r, store: store, world: apitest.NewWorld(t, store, set, nil, nil), live: map[string]string{}}

@@ -14,14 +14,14 @@ import (
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/predict"
-	"github.com/sightline-dev/sightline/core/renew"
+	"github.com/sightline-dev/sightline/core/reembed"
 	"github.com/sightline-dev/sightline/core/training"
 )
 
 // renewal is an application's progress towards the newest network: the network that serves it, and the work that the newest one still
 // needs.
 type renewal struct {
-	renew *renew.Worker
+	renew *reembed.Worker
 
 	mu        sync.Mutex
 	trainings *training.Queue // of the network that serves
@@ -159,7 +159,7 @@ func (a *apps) beginRenewal(to *application, app catalog.AppID) error {
 	if to.isReplica {
 		next = serving
 	}
-	to.renew = renew.New(renew.Options{App: app, Partition: to.Partition, Models: next, Rand: a.o.Rand})
+	to.renew = reembed.New(reembed.Options{App: app, Partition: to.Partition, Models: next, Rand: a.o.Rand})
 	return nil
 }
 

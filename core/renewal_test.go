@@ -20,7 +20,7 @@ import (
 	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/predict"
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 )
 
 // renewing is an application on its way to another network.
@@ -150,7 +150,7 @@ func TestAnotherNetwork(t *testing.T) { changeNetwork(t, 30) }
 // make soak LAW=AnotherNetworkUnderMany.
 func TestAnotherNetworkUnderMany(t *testing.T) {
 	switch {
-	case proof.Soaking():
+	case testkit.Soaking():
 		changeNetwork(t, 10_000)
 	case testing.Short() || runtime.GOOS == "wasip1":
 		t.Skip("many inputs are for a fast machine")

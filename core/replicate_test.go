@@ -17,8 +17,8 @@ import (
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/log/field"
-	"github.com/sightline-dev/sightline/core/proof"
 	"github.com/sightline-dev/sightline/core/register"
+	"github.com/sightline-dev/sightline/core/testkit"
 )
 
 // copied is an origin's application and a store that holds a copy of its register.
@@ -335,7 +335,7 @@ func TestGoneRegisterEmpties(t *testing.T) {
 // application without a record.
 func TestKillEmptiedCopies(t *testing.T) {
 	stays := catalog.AppID{0xff, 15: 1}
-	for seed := range proof.Seeds(t, 6, 2000) {
+	for seed := range testkit.Seeds(t, 6, 2000) {
 		r := rand.New(rand.NewPCG(seed, 72))
 		l := newFixture(t)
 		c := copyOf(t, l.open(t))
@@ -374,7 +374,7 @@ func TestKillEmptiedCopies(t *testing.T) {
 // TestDeletedKeysSurviveKills cuts the power after a copy has heard that a key was deleted: it
 // lets nobody in when the copy starts again, whatever the disk had not written yet.
 func TestDeletedKeysSurviveKills(t *testing.T) {
-	for seed := range proof.Seeds(t, 20, 2000) {
+	for seed := range testkit.Seeds(t, 20, 2000) {
 		r := rand.New(rand.NewPCG(seed, 73))
 		l := newFixture(t)
 		c := copyOf(t, l.open(t))

@@ -19,7 +19,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 )
 
 const module = "github.com/sightline-dev/sightline"
@@ -39,8 +39,8 @@ func TestImportsPointInward(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for _, p := range listPackages(t, env) {
 				// Packages of helpers for tests import testing.
-				if slices.Contains(p.Imports, module+"/core/proof") && !slices.Contains(p.Imports, "testing") {
-					t.Errorf("%s imports core/proof outside its tests", p.ImportPath)
+				if slices.Contains(p.Imports, module+"/core/testkit") && !slices.Contains(p.Imports, "testing") {
+					t.Errorf("%s imports core/testkit outside its tests", p.ImportPath)
 				}
 				for _, imported := range p.Imports {
 					from, within := rankInAPI(p.ImportPath)
@@ -160,14 +160,14 @@ var environment = map[string][]string{
 // exempt are the package that owns them, code outside the product (tools, and helpers of tests), and a file that asks the system for the
 // addresses of the process's code.
 var exempt = []string{
-	"origin/server/system", "models/bake", "models/peers", "core/proof", "web/process", "web/runtime/test", "wasm/built", "wasm/simd/cmd",
+	"origin/server/system", "models/bake", "models/compare", "core/testkit", "web/process", "web/runtime/test", "wasm/prebuilt", "wasm/simd/cmd",
 	"core/log/field/gen", "wasm/host/huge_linux.go",
 }
 
 // TestWorldIsLent bans the direct use of clock, randomness, file system and dialler, since
 // the simulations and fault tests replace all four.
 func TestWorldIsLent(t *testing.T) {
-	root := proof.Root(t)
+	root := testkit.Root(t)
 	walkGo(t, root, func(path string, file *ast.File, fset *token.FileSet) {
 		at := filepath.ToSlash(path)
 		if slices.ContainsFunc(exempt, func(e string) bool { return at == e || strings.HasPrefix(at, e+"/") }) {
@@ -206,7 +206,7 @@ func TestWorldIsLent(t *testing.T) {
 
 // TestCoreStartsNoGoroutine keeps core and sync to steps that a host drives: the guest has one thread.
 func TestCoreStartsNoGoroutine(t *testing.T) {
-	root := proof.Root(t)
+	root := testkit.Root(t)
 	walkGo(t, root, func(path string, file *ast.File, fset *token.FileSet) {
 		if layer, _, _ := strings.Cut(filepath.ToSlash(path), "/"); layer != "core" && layer != "sync" {
 			return
@@ -226,7 +226,7 @@ func TestCoreStartsNoGoroutine(t *testing.T) {
 // TestCodecsAreGenerated refuses decoders by hand: a switch over the number of a field is in generated files alone.
 // core/log/field/gen holds those to the structs that they come from.
 func TestCodecsAreGenerated(t *testing.T) {
-	walkGo(t, proof.Root(t), func(path string, file *ast.File, fset *token.FileSet) {
+	walkGo(t, testkit.Root(t), func(path string, file *ast.File, fset *token.FileSet) {
 		if strings.HasSuffix(path, "_gen.go") {
 			return
 		}
@@ -297,7 +297,7 @@ func TestModulesAreRecentEnough(t *testing.T) {
 	if err != nil {
 		t.Fatalf("go list -m: %v", err)
 	}
-	sum, err := os.ReadFile(filepath.Join(proof.Root(t), "go.sum"))
+	sum, err := os.ReadFile(filepath.Join(testkit.Root(t), "go.sum"))
 	if err != nil {
 		t.Fatal(err)
 	}

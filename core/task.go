@@ -9,8 +9,8 @@ import (
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/ingest"
 	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/reembed"
 	"github.com/sightline-dev/sightline/core/register"
-	"github.com/sightline-dev/sightline/core/renew"
 	"github.com/sightline-dev/sightline/core/training"
 )
 
@@ -39,8 +39,8 @@ type Task struct {
 	run     *training.Run // Training
 	app     *application
 	input   ingest.Task
-	renewed *renew.Task // of an input that the newest network analyses
-	again   bool        // the newest network trains the version again
+	renewed *reembed.Task // of an input that the newest network analyses
+	again   bool          // the newest network trains the version again
 	queue   *training.Queue
 }
 

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 	"github.com/sightline-dev/sightline/origin/server/control"
 	"github.com/sightline-dev/sightline/origin/server/system"
 	"github.com/sightline-dev/sightline/web/process"
@@ -25,7 +25,7 @@ func TestWhenADiskFails(t *testing.T) {
 	}
 	process.Need(t, "bash")
 	binary := own(t)
-	text, err := os.ReadFile(filepath.Join(proof.Root(t), "edge", "README.md"))
+	text, err := os.ReadFile(filepath.Join(testkit.Root(t), "edge", "README.md"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 	"github.com/sightline-dev/sightline/origin/server/system"
 	"github.com/sightline-dev/sightline/web/process"
 )
@@ -18,7 +18,7 @@ import (
 // TestUnits has systemd read the units of both programs, and every sandboxing option that they have.
 func TestUnits(t *testing.T) {
 	analyze := process.Need(t, "systemd-analyze")
-	root, dir := proof.Root(t), t.TempDir()
+	root, dir := testkit.Root(t), t.TempDir()
 	var units []string
 	for _, pattern := range []string{"origin/systemd/*", "edge/systemd/*"} {
 		found, err := filepath.Glob(filepath.Join(root, pattern))

@@ -21,7 +21,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 	"github.com/sightline-dev/sightline/web/process"
 )
 
@@ -29,7 +29,7 @@ type object = map[string]any
 
 // moduleFile returns the absolute path at which `make wasm` puts the module.
 func moduleFile(t testing.TB) string {
-	return filepath.Join(proof.Root(t), "wasm", "dist", "guest.wasm")
+	return filepath.Join(testkit.Root(t), "wasm", "dist", "guest.wasm")
 }
 
 // build builds the program around a module.
@@ -347,7 +347,7 @@ func at(t testing.TB, v any, path ...any) any {
 // photo is one of the demonstration's pictures, as base64.
 func photo(t testing.TB, name string) string {
 	t.Helper()
-	b, err := os.ReadFile(filepath.Join(proof.Root(t), "web", "samples", name))
+	b, err := os.ReadFile(filepath.Join(testkit.Root(t), "web", "samples", name))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -367,7 +367,7 @@ func decode(t testing.TB, text string) string {
 // photos are their names.
 func photos(t testing.TB) []string {
 	t.Helper()
-	found, err := filepath.Glob(filepath.Join(proof.Root(t), "web", "samples", "*.jpg"))
+	found, err := filepath.Glob(filepath.Join(testkit.Root(t), "web", "samples", "*.jpg"))
 	if err != nil || len(found) < 8 {
 		t.Fatalf("%d samples, %v", len(found), err)
 	}

@@ -20,7 +20,7 @@ import (
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/kv/pebblekv"
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 	"github.com/sightline-dev/sightline/origin/server/control"
 	"github.com/sightline-dev/sightline/origin/server/system"
 	"github.com/sightline-dev/sightline/web/process"
@@ -151,7 +151,7 @@ func browser(t testing.TB) (node, chromium string) {
 	}
 	node, chromium = process.Need(t, "node"), process.Need(t, "chromium", "chromium-browser", "google-chrome")
 	pages := exec.Command("make", "--no-print-directory", "web/runtime/served/dist/index.js")
-	pages.Dir = proof.Root(t)
+	pages.Dir = testkit.Root(t)
 	if out, err := pages.CombinedOutput(); err != nil {
 		t.Fatalf("make: %v\n%s", err, out)
 	}

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 	"github.com/sightline-dev/sightline/origin/server/system"
 )
 
@@ -18,10 +18,10 @@ const joinTime = 30
 
 // TestJoinsMany has an edge join an origin of 100,000 inputs, with N of another number: make soak LAW=JoinsMany.
 func TestJoinsMany(t *testing.T) {
-	if !proof.Soaking() {
+	if !testkit.Soaking() {
 		t.Skip("minutes by itself: make soak LAW=JoinsMany")
 	}
-	_, inputs := proof.Rounds(t, 0, 100_000)
+	_, inputs := testkit.Rounds(t, 0, 100_000)
 	binary := own(t)
 	origin := hubOf(t, binary)
 	data := filepath.Join(t.TempDir(), "origin")
@@ -70,7 +70,7 @@ func parts(t testing.TB, inputs int) (file string) {
 		part := i % 2000
 		top, left := float64(part/len(names)%7)/20, float64(part/len(names)/7)/20
 		b, err := json.Marshal(object{
-			"id": fmt.Sprintf("part-%06d", i), "path": filepath.Join(proof.Root(t), "web", "samples", names[part%len(names)]),
+			"id": fmt.Sprintf("part-%06d", i), "path": filepath.Join(testkit.Root(t), "web", "samples", names[part%len(names)]),
 			"crop": []float64{top, left, top + 0.6, left + 0.6}, "metadata": object{"name": fmt.Sprintf("IMG_%06d.jpg", i)},
 		})
 		if err != nil {

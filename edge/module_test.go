@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sightline-dev/sightline/core/proof"
-	"github.com/sightline-dev/sightline/wasm/built"
+	"github.com/sightline-dev/sightline/core/testkit"
+	"github.com/sightline-dev/sightline/wasm/prebuilt"
 )
 
 // earlier serves a folder of an earlier program, which kept other modules in it: they are neither served nor touched. A SIGHUP,
@@ -41,7 +41,7 @@ func earlier(t *testing.T, binary string) {
 		}
 	}
 	c.must("GET", "/v2/inputs/before", nil)
-	if own := fmt.Sprintf("%x", sha256.Sum256(built.Guest(t))); !strings.Contains(get(t, srv.base+"/version", 200), own) {
+	if own := fmt.Sprintf("%x", sha256.Sum256(prebuilt.Guest(t))); !strings.Contains(get(t, srv.base+"/version", 200), own) {
 		t.Errorf("/version = %s, want module %s", get(t, srv.base+"/version", 200), own)
 	}
 	if after := srv.child(t); after != child {
@@ -63,7 +63,7 @@ func earlier(t *testing.T, binary string) {
 // collection begins, nothing of the process runs any longer, and the keeper must notice. If a collection had begun before the call, it
 // stops only goroutines that must help it, and either may be first.
 func TestRunaway(t *testing.T) {
-	proof.Timed(t)
+	testkit.Timed(t)
 	binary := build(t, runaway(t))
 	warm := t.TempDir()
 	command(t, binary, "warm", "--data", warm)
@@ -115,7 +115,7 @@ func TestRunaway(t *testing.T) {
 // runaway is the module with a request that it never answers.
 func runaway(t *testing.T) []byte {
 	t.Helper()
-	root, dir := proof.Root(t), t.TempDir()
+	root, dir := testkit.Root(t), t.TempDir()
 	source := filepath.Join(root, "wasm", "guest", "exports.go")
 	text, err := os.ReadFile(source)
 	if err != nil {

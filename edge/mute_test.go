@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 	"github.com/sightline-dev/sightline/origin/server/system"
 	"github.com/sightline-dev/sightline/web/process"
 )
@@ -21,7 +21,7 @@ import (
 // below three times its usual one.
 func TestLoadMuteReaders(t *testing.T) {
 	count, inputs := 20, 100
-	if proof.Timing() {
+	if testkit.Timing() {
 		count, inputs = 200, 250
 	}
 	binary := own(t)
@@ -65,17 +65,17 @@ func TestLoadMuteReaders(t *testing.T) {
 		return fmt.Sprintf("GET /v2/inputs?per_page=%d HTTP/1.1\r\nHost: h\r\nAuthorization: Key %s\r\n\r\n", inputs, key)
 	})
 	until := often(50)
-	if proof.Timing() {
+	if testkit.Timing() {
 		end := system.Now().Add(attackTime(t))
 		until = func() bool { return system.Now().After(end) }
 	}
 	beside := pages(until)
 	peak := peakOf(t, s.child(t))
-	if proof.Timing() && peak > 1<<30 {
+	if testkit.Timing() && peak > 1<<30 {
 		t.Errorf("%d MB resident at the peak, want at most 1,024", peak>>20)
 	}
 	usual, got := p99(alone), p99(beside)
-	if most := 3 * max(usual, 10*time.Millisecond); proof.Timing() && got > most {
+	if most := 3 * max(usual, 10*time.Millisecond); testkit.Timing() && got > most {
 		t.Errorf("the other's p99 is %v, want at most %v", got, most)
 	}
 	t.Logf("%d mute readers: %d MB resident at the peak; the other's p99 %v of %d calls, alone %v", count, peak>>20, got, len(beside), usual)
@@ -83,8 +83,8 @@ func TestLoadMuteReaders(t *testing.T) {
 
 // attackTime is the duration of a measured attack.
 func attackTime(t testing.TB) time.Duration {
-	if proof.Soaking() {
-		_, seconds := proof.Rounds(t, 0, 300)
+	if testkit.Soaking() {
+		_, seconds := testkit.Rounds(t, 0, 300)
 		return time.Duration(seconds) * time.Second
 	}
 	return 20 * time.Second

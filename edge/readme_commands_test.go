@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 )
 
 // known has the commands, flags and targets that the pages may name.
@@ -33,7 +33,7 @@ var (
 // commands asks both programs for their commands and flags.
 func (r *reader) commands(t *testing.T) *known {
 	t.Helper()
-	k := &known{flags: map[string][]string{}, root: proof.Root(t)}
+	k := &known{flags: map[string][]string{}, root: testkit.Root(t)}
 	var ask func(program string, path ...string)
 	ask = func(program string, path ...string) {
 		out, err := exec.CommandContext(t.Context(), filepath.Join(r.dir, "bin", program), append(path, "--help")...).Output()

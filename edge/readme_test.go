@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 	"github.com/sightline-dev/sightline/web/process"
 	assembled "github.com/sightline-dev/sightline/web/runtime/test"
 )
@@ -35,7 +35,7 @@ func TestReadme(t *testing.T) {
 	for _, program := range []string{"bash", "curl"} {
 		process.Need(t, program)
 	}
-	root := proof.Root(t)
+	root := testkit.Root(t)
 	r := newReader(t)
 	k := r.commands(t)
 	left := maps.Clone(notRun)
@@ -127,13 +127,13 @@ func newReader(t *testing.T) *reader {
 		}
 	}
 	for _, dir := range []string{filepath.Join("web", "samples"), filepath.Join("origin", "server", "video", "testdata")} {
-		if err := os.CopyFS(filepath.Join(r.dir, dir), os.DirFS(filepath.Join(proof.Root(t), dir))); err != nil {
+		if err := os.CopyFS(filepath.Join(r.dir, dir), os.DirFS(filepath.Join(testkit.Root(t), dir))); err != nil {
 			t.Fatal(err)
 		}
 	}
 	process.Warm(t, filepath.Join(r.dir, "bin", "sightline-edge"), filepath.Join(r.dir, "north"))
 	r.env = append(os.Environ(), "SIGHTLINE_LISTEN=127.0.0.1:0", "SIGHTLINE_LOG_FORMAT=text", "HOME="+r.dir,
-		"XDG_CACHE_HOME="+filepath.Join(proof.Root(t), ".cache")) // the decoding module is compiled once
+		"XDG_CACHE_HOME="+filepath.Join(testkit.Root(t), ".cache")) // the decoding module is compiled once
 	return r
 }
 
@@ -271,7 +271,7 @@ func runInNode(t *testing.T, script string) {
 	t.Helper()
 	dir := assembled.Assembled(t)
 	defer assembled.Forget()
-	picture, err := os.ReadFile(filepath.Join(proof.Root(t), "web", "samples", "21-dragonfly-face-on.jpg"))
+	picture, err := os.ReadFile(filepath.Join(testkit.Root(t), "web", "samples", "21-dragonfly-face-on.jpg"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,7 +19,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 	"github.com/sightline-dev/sightline/origin/server/system"
 	"github.com/sightline-dev/sightline/web/process"
 	runtime "github.com/sightline-dev/sightline/web/runtime/test"
@@ -33,7 +33,7 @@ func TestNothingLost(t *testing.T) {
 	p := testPrograms(t)
 	begun := system.Now()
 	var sum tally
-	for seed := range proof.Seeds(t, 7, 200) {
+	for seed := range testkit.Seeds(t, 7, 200) {
 		t.Run(fmt.Sprintf("seed-%d", seed), func(t *testing.T) {
 			r := newRound(t, p, seed)
 			r.play()
@@ -232,7 +232,7 @@ func (r *round) start(h *host, args ...string) {
 	h.up = true
 	if h.number == 3 {
 		cmd := exec.CommandContext(r.t.Context(), r.node, "folder.js")
-		cmd.Dir = filepath.Join(proof.Root(r.t), "web", "runtime", "test", "folder")
+		cmd.Dir = filepath.Join(testkit.Root(r.t), "web", "runtime", "test", "folder")
 		cmd.Env = append(os.Environ(), "RUNTIME="+r.runtime)
 		h.page = startTab(r.t, cmd)
 		h.page.do("open", object{"folder": h.data, "origin": h.way.base, "app": r.app, "credential": "Key " + r.key}, nil)

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 )
 
 // tab is a tab of a Chromium, which keeps a copy of an application. It is asked by one goroutine at a time.
@@ -29,7 +29,7 @@ type tab struct {
 func openTab(t testing.TB, node, chromium, origin string) *tab {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), node, "tab.js")
-	cmd.Dir = filepath.Join(proof.Root(t), "web", "runtime", "test", "tab")
+	cmd.Dir = filepath.Join(testkit.Root(t), "web", "runtime", "test", "tab")
 	cmd.Env = append(os.Environ(), "ORIGIN="+origin, "CHROMIUM="+chromium)
 	return startTab(t, cmd)
 }

@@ -10,17 +10,17 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 	"github.com/sightline-dev/sightline/web/process"
 )
 
 // TestVideos predicts each film of ../shared/video at an origin, at an edge that has a copy of the application, and at an edge that stands
 // alone. The status is that of outcomes.tsv, what labels.tsv names is seen, and status and data of the answers are the same bytes.
 func TestVideos(t *testing.T) {
-	proof.Nightly(t)
-	films := proof.Shared(t, "video")
+	testkit.Nightly(t)
+	films := testkit.Shared(t, "video")
 	process.Make(t, "bin/ffmpreg.wasm.gz")
-	module := filepath.Join(proof.Root(t), "bin", "ffmpreg.wasm.gz")
+	module := filepath.Join(testkit.Root(t), "bin", "ffmpreg.wasm.gz")
 	binary := own(t)
 	origin, data := hubOf(t, binary), filepath.Join(t.TempDir(), "origin")
 	app, key, _ := owner(t, origin, data, "shared")

@@ -18,7 +18,7 @@ import (
 	"github.com/sightline-dev/sightline/core/predict"
 	"github.com/sightline-dev/sightline/core/predict/nn/kernel"
 	"github.com/sightline-dev/sightline/core/predict/raster"
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 	"github.com/sightline-dev/sightline/models"
 )
 
@@ -31,7 +31,7 @@ func TestGoldenCells(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pictures, err := filepath.Glob(filepath.Join(proof.Root(t), "web", "samples", "*.jpg"))
+	pictures, err := filepath.Glob(filepath.Join(testkit.Root(t), "web", "samples", "*.jpg"))
 	if err != nil || len(pictures) < 2 {
 		t.Fatalf("%d samples, %v", len(pictures), err)
 	}
@@ -96,7 +96,7 @@ func TestActivationsPoint(t *testing.T) {
 	}
 	a := set.NewAnalyser(raster.Limits{})
 	names := []string{"055_dog.jpg"}
-	dir := proof.Shared(t, "photos")
+	dir := testkit.Shared(t, "photos")
 	found, err := filepath.Glob(filepath.Join(dir, "*.jpg"))
 	if err != nil {
 		t.Fatal(err)

@@ -14,7 +14,7 @@ import (
 	"github.com/sightline-dev/sightline/core/predict"
 	"github.com/sightline-dev/sightline/core/predict/nn/kernel"
 	"github.com/sightline-dev/sightline/core/predict/raster"
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 	"github.com/sightline-dev/sightline/models"
 )
 
@@ -58,7 +58,7 @@ func TestGoldenOutputs(t *testing.T) {
 // goldenPictures lists the samples, and the photos of the test data. Only make nightly takes all of them, the other runs every third.
 func goldenPictures(t *testing.T) []string {
 	t.Helper()
-	root := proof.Root(t)
+	root := testkit.Root(t)
 	var pictures []string
 	for _, dir := range []string{filepath.Join(root, "web", "samples"), filepath.Join(filepath.Dir(root), "shared", "photos")} {
 		found, err := filepath.Glob(filepath.Join(dir, "*.jpg"))
@@ -70,7 +70,7 @@ func goldenPictures(t *testing.T) []string {
 		}
 		pictures = append(pictures, found...)
 	}
-	step := proof.Size(t, 3, 3, 1, 1)
+	step := testkit.Size(t, 3, 3, 1, 1)
 	if *update {
 		step = 1
 	}

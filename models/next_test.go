@@ -13,7 +13,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/sightline-dev/sightline/core/predict"
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 	"github.com/sightline-dev/sightline/core/train"
 	"github.com/sightline-dev/sightline/core/training"
 	"github.com/sightline-dev/sightline/models"
@@ -183,7 +183,7 @@ func TestNextTeaches(t *testing.T) {
 	// Photos without a concept have an empty name in the table.
 	maps.DeleteFunc(counts, func(name string, n int) bool { return name == "" || n < 12 || n > 150 })
 	margins := make([]margin, 3)
-	for trial := range uint64(proof.Size(t, 0, 24, 100, 400)) {
+	for trial := range uint64(testkit.Size(t, 0, 24, 100, 400)) {
 		rng := rand.New(rand.NewPCG(trial, 7))
 		names := slices.Sorted(maps.Keys(counts))
 		rng.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })

@@ -12,15 +12,15 @@ import (
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/predict"
 	"github.com/sightline-dev/sightline/core/predict/raster"
-	"github.com/sightline-dev/sightline/core/proof"
 	"github.com/sightline-dev/sightline/core/search"
+	"github.com/sightline-dev/sightline/core/testkit"
 	"github.com/sightline-dev/sightline/models"
 )
 
 // shots is the paths of n photographs that no training saw.
 func shots(t testing.TB, n int) (paths []string) {
 	t.Helper()
-	for _, folder := range []string{proof.Shared(t, "photos"), proof.Shared(t, "eval", "pictures")} {
+	for _, folder := range []string{testkit.Shared(t, "photos"), testkit.Shared(t, "eval", "pictures")} {
 		all, err := filepath.Glob(filepath.Join(folder, "*.jpg"))
 		if err != nil {
 			t.Fatal(err)
@@ -45,7 +45,7 @@ func TestSimilarGroups(t *testing.T) {
 		t.Fatal("nobody has measured the similarity of the bundle")
 	}
 	a := set.NewAnalyser(raster.Limits{})
-	paths := shots(t, proof.Size(t, 20, 60, 460, 460))
+	paths := shots(t, testkit.Size(t, 20, 60, 460, 460))
 	var of [2][]*catalog.Derived // photographs, and second shots of them
 	for _, path := range paths {
 		data, err := os.ReadFile(path)

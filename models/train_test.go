@@ -12,7 +12,7 @@ import (
 
 	"github.com/sightline-dev/sightline/core/predict"
 	"github.com/sightline-dev/sightline/core/predict/raster"
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 	"github.com/sightline-dev/sightline/core/train"
 	"github.com/sightline-dev/sightline/models"
 )
@@ -29,7 +29,7 @@ var analysed []labelledPhoto
 func evaluationPhotos(t *testing.T, set *predict.Set) []labelledPhoto {
 	t.Helper()
 	if analysed == nil {
-		analysed = analysePhotos(t, set, proof.Shared(t, "eval", "labels.tsv"), proof.Shared(t, "eval", "pictures"), 2)
+		analysed = analysePhotos(t, set, testkit.Shared(t, "eval", "labels.tsv"), testkit.Shared(t, "eval", "pictures"), 2)
 	}
 	return analysed
 }
@@ -187,12 +187,12 @@ func TestCutOffsKeepTheirPromise(t *testing.T) {
 		t.Fatal(err)
 	}
 	photos := slices.Concat(evaluationPhotos(t, set),
-		analysePhotos(t, set, proof.Shared(t, "photos", "labels.tsv"), proof.Shared(t, "photos"), 1))
+		analysePhotos(t, set, testkit.Shared(t, "photos", "labels.tsv"), testkit.Shared(t, "photos"), 1))
 	photos = slices.DeleteFunc(photos, func(p labelledPhoto) bool { return p.concepts[0] == "" })
 	var kept, unkept tally // wrong ones of those predicted
 	cutOffs := 0
 	for i, names := range [][]string{{"bird", "insect"}, {"train", "aircraft"}, {"mammal", "insect", "bird"}, {"animal", "vehicle", "food"}} {
-		for draw := range proof.Size(t, 0, 50, 100, 400) {
+		for draw := range testkit.Size(t, 0, 50, 100, 400) {
 			rng := rand.New(rand.NewPCG(uint64(i), uint64(draw)))
 			p := &train.Problem{Concepts: names, Background: set.Background()}
 			order := rng.Perm(len(photos))

@@ -9,15 +9,15 @@ import (
 
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/auth"
-	"github.com/sightline-dev/sightline/core/proof"
 	"github.com/sightline-dev/sightline/core/register"
+	"github.com/sightline-dev/sightline/core/testkit"
 )
 
 // TestDeletedKeysUnderRequests deletes keys, kills tokens and deletes applications under requests that never
 // stop: none that begins after the deletion was acknowledged is let in, and none is answered by
 // anything but success or 401.
 func TestDeletedKeysUnderRequests(t *testing.T) {
-	_, rounds := proof.Rounds(t, 60, 5_000)
+	_, rounds := testkit.Rounds(t, 60, 5_000)
 	e := newEstate(t, nil)
 	accepted := 0
 	for round := range rounds {

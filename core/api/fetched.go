@@ -8,7 +8,7 @@ import (
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/ingest"
 	"github.com/sightline-dev/sightline/core/predict/raster"
-	"github.com/sightline-dev/sightline/core/renew"
+	"github.com/sightline-dev/sightline/core/reembed"
 )
 
 // FetchJob is the job that a pending input waits for, by the network with a base.
@@ -54,15 +54,15 @@ func RenewJob(picture blob.Hash, crop raster.Crop, base [32]byte) *call.Job {
 }
 
 // Renewed returns the derived record that the result of a [RenewJob] with a base gives, or nil and the cause.
-func (s *Service) Renewed(base [32]byte, r *call.Result) (d *catalog.Derived, c renew.Cause) {
+func (s *Service) Renewed(base [32]byte, r *call.Result) (d *catalog.Derived, c reembed.Cause) {
 	if r.Err == nil {
 		d, r.Err = s.host.Network(base).Derive(&r.Analysis)
 	}
 	switch {
 	case errors.Is(r.Err, call.ErrBusy), errors.Is(r.Err, call.ErrTimeout):
-		c = renew.Passing
+		c = reembed.Passing
 	case errors.Is(r.Err, blob.ErrNotFound), errors.Is(r.Err, blob.ErrCorrupt):
-		c = renew.Missing
+		c = reembed.Missing
 	}
 	return d, c
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/api/apitest"
 	"github.com/sightline-dev/sightline/core/jsonio"
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 )
 
 // Bodies and paths that are right, to be bent.
@@ -73,7 +73,7 @@ func FuzzServe(f *testing.F) {
 // TestHostileBodies sends right requests with a few bytes changed, cut out or doubled.
 func TestHostileBodies(t *testing.T) {
 	s := apitest.NewServer(t, apitest.Tiny(t), nil, nil)
-	for seed := range proof.Seeds(t, 5_000, 200_000) {
+	for seed := range testkit.Seeds(t, 5_000, 200_000) {
 		r := rand.New(rand.NewPCG(seed, 11))
 		body := []byte(seedBodies[r.IntN(len(seedBodies))])
 		path := []byte(seedPaths[r.IntN(len(seedPaths))])

@@ -12,14 +12,14 @@ import (
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/api/apitest"
 	"github.com/sightline-dev/sightline/core/kv/pebblekv"
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 )
 
 // TestDeletingAllIsAnsweredAtOnce holds that the answer does not wait for the cleaning up,
 // which then comes to its end: on Pebble, where deleting a range costs what deleting a key does.
 func TestDeletingAllIsAnsweredAtOnce(t *testing.T) {
 	n := 300
-	if proof.Timing() {
+	if testkit.Timing() {
 		n = 10_000
 	}
 	store, err := pebblekv.Open("store", pebblekv.Options{FS: vfs.NewMem()})
@@ -41,7 +41,7 @@ func TestDeletingAllIsAnsweredAtOnce(t *testing.T) {
 		w.Step(t, 0)
 	}
 	t.Logf("deleting %d inputs is answered after %v", n, best)
-	if proof.Timing() && best > 100*time.Millisecond {
+	if testkit.Timing() && best > 100*time.Millisecond {
 		t.Errorf("deleting %d inputs is answered after %v", n, best)
 	}
 	if err := w.Engine.Close(); err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/api/apitest"
 	"github.com/sightline-dev/sightline/core/auth"
-	"github.com/sightline-dev/sightline/core/proof"
 	"github.com/sightline-dev/sightline/core/register"
+	"github.com/sightline-dev/sightline/core/testkit"
 )
 
 // TestTenantsDoNotInterfere runs a random program of anna's calls twice: alone in the world, and among
@@ -22,7 +22,7 @@ import (
 // included, and so are the pictures behind her addresses.
 func TestTenantsDoNotInterfere(t *testing.T) {
 	answers := 0
-	for seed := range proof.Seeds(t, 500, 50_000) {
+	for seed := range testkit.Seeds(t, 500, 50_000) {
 		steps := program9(seed)
 		alone := run9(t, steps, nil)
 		among := run9(t, steps, rand.New(rand.NewPCG(seed, 99)))

@@ -6,14 +6,14 @@ import (
 	"github.com/sightline-dev/sightline/core/api/apitest"
 	"github.com/sightline-dev/sightline/core/api/apitest/program"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 )
 
 // TestPrograms runs random programs of calls on inputs against the engine and against the reference model; every answer must agree. From
 // time to time the program is killed and restarted on the same store.
 func TestPrograms(t *testing.T) {
 	set := apitest.Tiny(t)
-	for seed := range proof.Seeds(t, 2_000, 200_000) {
+	for seed := range testkit.Seeds(t, 2_000, 200_000) {
 		p := program.New(t, apitest.NewWorld(t, memkv.New(), set, nil, nil), seed)
 		for range 12 {
 			p.Step()

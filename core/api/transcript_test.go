@@ -8,7 +8,7 @@ import (
 
 	"github.com/sightline-dev/sightline/core/api/apitest"
 	"github.com/sightline-dev/sightline/core/predict"
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 )
 
 var update = flag.Bool("update", false, "write the transcripts' answers instead of comparing them")
@@ -50,7 +50,7 @@ func writeTranscript(dir string) func(testing.TB, string, string) {
 // TestReleasedTranscripts replays testdata/released on the released bundles and the
 // demonstration's photographs: files of the project, read here as a host would.
 func TestReleasedTranscripts(t *testing.T) {
-	root := proof.Root(t)
+	root := testkit.Root(t)
 	set, err := predict.Load(os.DirFS(filepath.Join(root, "models")))
 	if err != nil {
 		t.Fatal(err)

@@ -13,7 +13,7 @@ import (
 
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/blob/blobtest"
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 )
 
 var options = blob.Options{MaxBytes: blobtest.MaxBytes}
@@ -335,7 +335,7 @@ func (f countFile) Sync() error {
 
 // Crashes at random moments of random sessions.
 func TestCrashes(t *testing.T) {
-	for seed := range proof.Seeds(t, 300, 20_000) {
+	for seed := range testkit.Seeds(t, 300, 20_000) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		fsys := blobtest.NewFS()
 		o := blob.HostedOptions{FS: fsys, Random: blobtest.Random(seed)}

@@ -16,7 +16,7 @@ import (
 	"github.com/sightline-dev/sightline/core/log/field"
 	"github.com/sightline-dev/sightline/core/log/logtest"
 	"github.com/sightline-dev/sightline/core/predict/raster"
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 )
 
 // later is a field of a later version.
@@ -45,7 +45,7 @@ func roundTrip[T any](t *testing.T, encode func([]byte, *T) []byte, decode func(
 var update = flag.Bool("update", false, "rewrite testdata from what is encoded now")
 
 // goldenOf adds a record with all of its fields.
-func goldenOf[T any](g *proof.Golden, name string, encode func([]byte, *T) []byte, decode func([]byte) (T, error)) {
+func goldenOf[T any](g *testkit.Golden, name string, encode func([]byte, *T) []byte, decode func([]byte) (T, error)) {
 	var x T
 	logtest.Set(&x)
 	g.Add(name, encode(nil, &x), again(decode, encode))
@@ -53,7 +53,7 @@ func goldenOf[T any](g *proof.Golden, name string, encode func([]byte, *T) []byt
 
 // TestGolden holds a record of each kind to the bytes of stores that exist.
 func TestGolden(t *testing.T) {
-	var g proof.Golden
+	var g testkit.Golden
 	goldenOf(&g, "header", encodeHeader, decodeHeader)
 	goldenOf(&g, "input", encodeInput, decodeInput)
 	goldenOf(&g, "concept", encodeConcept, decodeConcept)

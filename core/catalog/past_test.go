@@ -10,13 +10,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sightline-dev/sightline/core/log"
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 )
 
 // TestPast holds that an input's past says all that the record says, each thing once and with its stamp, the newest
 // first and the creation last.
 func TestPast(t *testing.T) {
-	for seed := range proof.Seeds(t, 300, 20_000) {
+	for seed := range testkit.Seeds(t, 300, 20_000) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		at := func() log.Stamp {
 			return log.Stamp{At: log.HLC(10 + random.IntN(4)), Site: log.Site(1 + random.IntN(2))}

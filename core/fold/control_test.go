@@ -16,7 +16,7 @@ import (
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/log"
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 )
 
 // register is the naive model of the control partition: it keeps every operation that was
@@ -407,7 +407,7 @@ func TestControlAgainstOracle(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		controlAgainstOracle(t, drawn{t}, rapid.IntRange(1, 60).Draw(t, "operations"))
 	})
-	for seed := range proof.Seeds(t, 30, 3000) {
+	for seed := range testkit.Seeds(t, 30, 3000) {
 		controlAgainstOracle(t, rand.New(rand.NewPCG(seed, 2)), 120)
 	}
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/log"
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 )
 
 // TestAgainstOracle folds random programs and compares every verdict, and every state on the way, with a naive model. This includes that
@@ -32,7 +32,7 @@ func TestAgainstOracle(t *testing.T) {
 
 // TestLongPrograms is the same with longer programs from seeds.
 func TestLongPrograms(t *testing.T) {
-	for seed := range proof.Seeds(t, 100, 5000) {
+	for seed := range testkit.Seeds(t, 100, 5000) {
 		againstOracle(t, program(rand.New(rand.NewPCG(seed, 1)), 300))
 	}
 }

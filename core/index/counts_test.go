@@ -10,13 +10,13 @@ import (
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/predict"
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 )
 
 // TestCounts compares counts, and values that were computed together, with those that a newly opened index returns one by one, in random
 // applications with edits and trainings.
 func TestCounts(t *testing.T) {
-	for seed := range proof.Seeds(t, 4, 200) {
+	for seed := range testkit.Seeds(t, 4, 200) {
 		w := indextest.New(t, seed, memkv.New())
 		bulk(t, w, 150)
 		w.Train(t, indextest.Base, "cat", "dog")

@@ -11,7 +11,7 @@ import (
 	"github.com/sightline-dev/sightline/core/index/indextest"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/log"
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 )
 
 const degree = math.Pi / 180
@@ -51,7 +51,7 @@ func TestWithinAgreesWithGreatCircle(t *testing.T) {
 		case brief():
 			regions = 60
 		}
-		for seed := range proof.Seeds(t, 3, 300) {
+		for seed := range testkit.Seeds(t, 3, 300) {
 			w := indextest.New(t, seed, memkv.New())
 			places(t, w, n)
 			view := w.Index.At(w.Reader())

@@ -19,7 +19,7 @@ import (
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/log"
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 )
 
 // settle does all that is owed.
@@ -71,7 +71,7 @@ func bulk(t testing.TB, w *indextest.World, n int) {
 // TestIndexFollowsState churns an application and holds the index to its records, and the
 // order of creation to the live inputs.
 func TestIndexFollowsState(t *testing.T) {
-	for seed := range proof.Seeds(t, 20, 2000) {
+	for seed := range testkit.Seeds(t, 20, 2000) {
 		w := indextest.New(t, seed, memkv.New())
 		rounds := 8
 		if brief() {

@@ -8,13 +8,13 @@ import (
 	"github.com/golang/geo/s2"
 
 	"github.com/sightline-dev/sightline/core/log"
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 )
 
 // TestSureIsNeverWrong compares the decisions by rounded vectors with the exact answer, on places anywhere and on places within
 // centimetres of the edge. They must decide nearly always.
 func TestSureIsNeverWrong(t *testing.T) {
-	for seed := range proof.Seeds(t, 40, 4000) {
+	for seed := range testkit.Seeds(t, 40, 4000) {
 		rng := rand.New(rand.NewPCG(seed, 7))
 		anywhere := func() log.Point {
 			p := log.Point{Longitude: 360*rng.Float64() - 180, Latitude: 180*rng.Float64() - 90}

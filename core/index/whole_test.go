@@ -12,13 +12,13 @@ import (
 	"github.com/sightline-dev/sightline/core/index/indextest"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/log"
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 )
 
 // TestWholeSetsAgreeWithRecords compares the creation times and places of inputs with their records: of few inputs, of all, of those
 // created since the last time, and after everything was deleted.
 func TestWholeSetsAgreeWithRecords(t *testing.T) {
-	for seed := range proof.Seeds(t, 12, 5000) {
+	for seed := range testkit.Seeds(t, 12, 5000) {
 		w := indextest.New(t, seed, memkv.New())
 		for range 4 {
 			w.Churn(t, 1+w.Rand.IntN(80))

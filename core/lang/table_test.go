@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 )
 
 // bundle is the files of names in which every language has the given names, but those in other.
@@ -213,7 +213,7 @@ func slow(table *Table, pattern, code string) []string {
 
 func TestSearchIsTheSlowSearch(t *testing.T) {
 	const letters = "aAäbBç iıİIßsがカか狗कि\u0301"
-	for seed := range proof.Seeds(t, 40, 2000) {
+	for seed := range testkit.Seeds(t, 40, 2000) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		word := func(n int) string {
 			out := make([]rune, 1+rng.IntN(n))
@@ -245,7 +245,7 @@ func releasedFiles(t testing.TB) (files map[string][]byte, ids []string) {
 	t.Helper()
 	files = map[string][]byte{}
 	for _, code := range Codes() {
-		data, err := os.ReadFile(proof.Shared(t, "model-next", "names", code+".tsv"))
+		data, err := os.ReadFile(testkit.Shared(t, "model-next", "names", code+".tsv"))
 		if err != nil {
 			t.Fatal(err)
 		}

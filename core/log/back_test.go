@@ -7,13 +7,13 @@ import (
 
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/log"
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 )
 
 // TestAbout compares About with a look at every entry. All entries that name the operation are found, newest first and with their places,
 // down to the operation itself, or to the trimmed end of the log. yield can end the search.
 func TestAbout(t *testing.T) {
-	for seed := range proof.Seeds(t, 60, 2000) {
+	for seed := range testkit.Seeds(t, 60, 2000) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		l, err := log.Open(memkv.New(), log.Options{})
 		if err != nil {

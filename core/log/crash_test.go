@@ -12,7 +12,7 @@ import (
 	"github.com/sightline-dev/sightline/core/kv/pebblekv/pebbletest"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/log/logtest"
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 )
 
 // power is a disk that can lose what was not synced.
@@ -23,7 +23,7 @@ func (p power) Open() (kv.Store, error) { return pebblekv.Open("data", pebblekv.
 func (p power) Crash(percent int, rng *rand.Rand) kvtest.Crasher { return power{p.Cut(percent, rng)} }
 
 func TestCrashes(t *testing.T) {
-	logtest.Crashes(t, proof.Seeds(t, 40, 2000),
+	logtest.Crashes(t, testkit.Seeds(t, 40, 2000),
 		func() kvtest.Crasher { return power{pebbletest.New()} },
 		func(s kv.Store) (log.Log, error) { return log.Open(s, settings) })
 }

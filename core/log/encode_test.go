@@ -14,14 +14,14 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/log/field"
 	"github.com/sightline-dev/sightline/core/log/logtest"
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 )
 
 var update = flag.Bool("update", false, "rewrite testdata from what is encoded now")
 
 // TestGolden holds an operation of each kind, with all of its fields, to the bytes of logs that are stored and of chains.
 func TestGolden(t *testing.T) {
-	var g proof.Golden
+	var g testkit.Golden
 	for _, body := range logtest.Bodies() {
 		op := log.Op{Body: body}
 		logtest.Set(&op)

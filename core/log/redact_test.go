@@ -12,7 +12,7 @@ import (
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/log/logtest"
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 )
 
 // secret is the text that is removed, from bodies and from unknown fields.
@@ -31,7 +31,7 @@ func redactSecrets(b log.Body) bool {
 // TestRedact removes words from a log anywhere, with entries that are not synced yet. The log works as before, also after it is opened
 // again. From the first change on its chain differs for earlier readers.
 func TestRedact(t *testing.T) {
-	for seed := range proof.Seeds(t, 200, 20_000) {
+	for seed := range testkit.Seeds(t, 200, 20_000) {
 		r := rand.New(rand.NewPCG(seed, 3))
 		store := memkv.New()
 		l := openStore(t, store, settings)

@@ -16,14 +16,14 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/partition"
 	"github.com/sightline-dev/sightline/core/predict/raster"
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 )
 
 // TestConvergeAccept cuts the power of an origin while several senders of each edge push to it and callers write to it. After a
 // restart every accepted operation is in the log. Each site's operations are in their order, once and without a gap. Pushing
 // everything again completes them.
 func TestConvergeAccept(t *testing.T) {
-	for seed := range proof.Seeds(t, 160/clonesPerRun, 50_000/clonesPerRun) {
+	for seed := range testkit.Seeds(t, 160/clonesPerRun, 50_000/clonesPerRun) {
 		acceptRun(t, seed)
 	}
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/log/logtest"
 	"github.com/sightline-dev/sightline/core/partition"
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 )
 
 // edge is the site that sends operations in these tests.
@@ -362,7 +362,7 @@ func TestAcceptFails(t *testing.T) {
 // TestAcceptConcurrently: several senders of each site send overlapping operations, while others write here. Each operation is in the log
 // once, in its site's order, and every caller that got an answer can read its effect.
 func TestAcceptConcurrently(t *testing.T) {
-	for seed := range proof.Seeds(t, 20, 2000) {
+	for seed := range testkit.Seeds(t, 20, 2000) {
 		store := memkv.New()
 		p := open(t, store)
 		const sites, each = 3, 40

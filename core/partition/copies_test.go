@@ -22,7 +22,7 @@ import (
 	"github.com/sightline-dev/sightline/core/partition"
 	"github.com/sightline-dev/sightline/core/predict"
 	"github.com/sightline-dev/sightline/core/predict/raster"
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 )
 
 // tb is the part of testing.T that helpers need; rapid.T has it, too.
@@ -406,7 +406,7 @@ func TestCopies(t *testing.T) {
 
 // TestCopiesLong is TestCopies with longer lives.
 func TestCopiesLong(t *testing.T) {
-	for seed := range proof.Seeds(t, 12, 500) {
+	for seed := range testkit.Seeds(t, 12, 500) {
 		w := newCopies(t, rand.New(rand.NewPCG(seed, 1)), 3, seed%2 == 0)
 		for i := 0; i < 250 && !t.Failed(); i++ {
 			w.act()

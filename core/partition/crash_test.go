@@ -23,7 +23,7 @@ import (
 	"github.com/sightline-dev/sightline/core/partition"
 	"github.com/sightline-dev/sightline/core/predict"
 	"github.com/sightline-dev/sightline/core/predict/raster"
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 )
 
 // clonesPerRun is the number of power failures in one run.
@@ -32,7 +32,7 @@ const clonesPerRun = 8
 // TestKillPartition cuts the power of partitions that several callers write to. After a restart every acknowledged operation has
 // its verdict, the state is the fold of the log, no batch is torn, and the index agrees with the records.
 func TestKillPartition(t *testing.T) {
-	for seed := range proof.Seeds(t, 2000/clonesPerRun, 100_000/clonesPerRun) {
+	for seed := range testkit.Seeds(t, 2000/clonesPerRun, 100_000/clonesPerRun) {
 		crashRun(t, seed)
 	}
 }

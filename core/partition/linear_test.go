@@ -22,13 +22,13 @@ import (
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/partition"
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 )
 
 // TestLinearPartition lets several clients read and write a few ids of a partition at once. Each history must have a sequential
 // order in which a plain map gives the same answers.
 func TestLinearPartition(t *testing.T) {
-	for seed := range proof.Seeds(t, 200, 20_000) {
+	for seed := range testkit.Seeds(t, 200, 20_000) {
 		calls := history(t, seed)
 		if !porcupine.CheckOperations(register, calls) {
 			for _, c := range calls {

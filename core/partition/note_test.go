@@ -6,13 +6,13 @@ import (
 
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/log/logtest"
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 )
 
 var update = flag.Bool("update", false, "rewrite testdata from what is encoded now")
 
 // goldenOf adds a note with all of its fields, which x may have in part.
-func goldenOf[T any](g *proof.Golden, name string, x *T, encode func([]byte, *T) []byte, decode func([]byte) (T, error)) {
+func goldenOf[T any](g *testkit.Golden, name string, x *T, encode func([]byte, *T) []byte, decode func([]byte) (T, error)) {
 	logtest.Set(x)
 	g.Add(name, encode(nil, x), func(data []byte) ([]byte, error) {
 		x, err := decode(data)
@@ -22,7 +22,7 @@ func goldenOf[T any](g *proof.Golden, name string, x *T, encode func([]byte, *T)
 
 // TestGolden holds the notes of a partition to the bytes of stores that exist.
 func TestGolden(t *testing.T) {
-	var g proof.Golden
+	var g testkit.Golden
 	goldenOf(&g, "token", &Token{}, encodeToken, decodeToken)
 	goldenOf(&g, "note", &replicaState{}, encodeReplicaState, decodeReplicaState)
 	goldenOf(&g, "conflict", &Conflict{Op: log.Op{Body: &log.InputDelete{}}}, encodeConflict, readConflict)

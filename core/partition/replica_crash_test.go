@@ -13,14 +13,14 @@ import (
 	"github.com/sightline-dev/sightline/core/kv/pebblekv"
 	"github.com/sightline-dev/sightline/core/kv/pebblekv/pebbletest"
 	"github.com/sightline-dev/sightline/core/log"
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 )
 
 // TestKillReplica cuts the power of a replica while it is written to, pushes, pulls and installs snapshots. After a restart the
 // outbox has every acknowledged operation. Cursor, state, undo records and index agree with each other and with the origin's
 // log.
 func TestKillReplica(t *testing.T) {
-	for seed := range proof.Seeds(t, 64/clonesPerRun, 50_000/clonesPerRun) {
+	for seed := range testkit.Seeds(t, 64/clonesPerRun, 50_000/clonesPerRun) {
 		replicaRun(t, seed)
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/log"
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 )
 
 var errShut = errors.New("shut")
@@ -47,7 +47,7 @@ func (c *counted) Commit(b *kv.Batch) (func() error, error) {
 
 // TestShut ends a partition under its writers. Each of them gets the reason, or has written before, and nothing is written afterwards.
 func TestShut(t *testing.T) {
-	for seed := range proof.Seeds(t, 100, 10_000) {
+	for seed := range testkit.Seeds(t, 100, 10_000) {
 		r := rand.New(rand.NewPCG(seed, 5))
 		store := &counted{Store: memkv.New()}
 		p := open(t, store)

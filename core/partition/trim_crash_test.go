@@ -13,13 +13,13 @@ import (
 	"github.com/sightline-dev/sightline/core/kv/pebblekv/pebbletest"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/partition"
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 )
 
 // TestKillTrim cuts the power of a partition whose log is trimmed all the time. After a restart the state includes every
 // acknowledged operation, although its log entry was deleted, and equals the state of one moment.
 func TestKillTrim(t *testing.T) {
-	for seed := range proof.Seeds(t, 12, 2000) {
+	for seed := range testkit.Seeds(t, 12, 2000) {
 		trimRun(t, seed)
 	}
 }

@@ -9,11 +9,11 @@ import (
 	"testing"
 
 	"github.com/sightline-dev/sightline/core/predict/raster"
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 )
 
 func BenchmarkLoad(b *testing.B) {
-	dir := os.DirFS(filepath.Join(proof.Root(b), "models"))
+	dir := os.DirFS(filepath.Join(testkit.Root(b), "models"))
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := Load(dir); err != nil {
@@ -68,7 +68,7 @@ func BenchmarkValues(b *testing.B) {
 }
 
 func BenchmarkAnalyse(b *testing.B) {
-	photo, err := os.ReadFile(filepath.Join(proof.Shared(b, "photos"), "055_dog.jpg"))
+	photo, err := os.ReadFile(filepath.Join(testkit.Shared(b, "photos"), "055_dog.jpg"))
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/sightline-dev/sightline/core/cpu"
 	"github.com/sightline-dev/sightline/core/predict/nn/kernel"
 	"github.com/sightline-dev/sightline/core/predict/raster"
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 )
 
 // table reads a tab-separated file with a header.
@@ -46,7 +46,7 @@ func photos(t testing.TB) string {
 	if kernel.Levels.Now() == cpu.Generic {
 		t.Skip("the kernels are plain Go: the golden outputs hold what they give")
 	}
-	return proof.Shared(t, "photos")
+	return testkit.Shared(t, "photos")
 }
 
 // firstFive counts the photos with a true label among the first five concepts.
@@ -87,7 +87,7 @@ func analyse(t testing.TB, a *Analyser, file string) Analysis {
 // shipped is the set of the bundles in this repository.
 func shipped(t testing.TB) *Set {
 	t.Helper()
-	s, err := Load(os.DirFS(filepath.Join(proof.Root(t), "models")))
+	s, err := Load(os.DirFS(filepath.Join(testkit.Root(t), "models")))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,8 +19,8 @@ import (
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/kv/pebblekv"
 	"github.com/sightline-dev/sightline/core/log"
-	"github.com/sightline-dev/sightline/core/proof"
 	"github.com/sightline-dev/sightline/core/search"
+	"github.com/sightline-dev/sightline/core/testkit"
 )
 
 // large is a world of n analysed inputs, with columns and the beginning of a graph.
@@ -71,7 +71,7 @@ func cpu(b *testing.B) time.Duration {
 
 func BenchmarkSearch(b *testing.B) {
 	sizes := []int{100_000}
-	if proof.Soaking() {
+	if testkit.Soaking() {
 		sizes = append(sizes, 1_000_000)
 	}
 	stores := map[string]func() kv.Store{

@@ -19,8 +19,8 @@ import (
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/predict"
 	"github.com/sightline-dev/sightline/core/predict/raster"
-	"github.com/sightline-dev/sightline/core/proof"
 	"github.com/sightline-dev/sightline/core/search"
+	"github.com/sightline-dev/sightline/core/testkit"
 )
 
 func embeddingOf(d *catalog.Derived) predict.Embedding {
@@ -123,7 +123,7 @@ func plant(t *testing.T, w *indextest.World, n int) []planted {
 // TestDuplicatesAgreeWithScan holds the duplicates of inputs, and the groups of an application, to how they were made.
 func TestDuplicatesAgreeWithScan(t *testing.T) {
 	const cutOff = 0.9
-	for seed := range proof.Seeds(t, 6, 2000) {
+	for seed := range testkit.Seeds(t, 6, 2000) {
 		w := indextest.New(t, seed, memkv.New())
 		all := plant(t, w, 22)
 		if w.Rand.IntN(2) == 0 {

@@ -6,13 +6,13 @@ import (
 	"testing"
 
 	"github.com/sightline-dev/sightline/core/predict"
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 )
 
 // TestTellAgreesWithScan holds the score that separates two kinds of pairs best to trying every score.
 func TestTellAgreesWithScan(t *testing.T) {
 	told := 0
-	for seed := range proof.Seeds(t, 300, 100_000) {
+	for seed := range testkit.Seeds(t, 300, 100_000) {
 		r := rand.New(rand.NewPCG(seed, 3))
 		draw := func(middle float64) (out []float64) {
 			for range r.IntN(80) {

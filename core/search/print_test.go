@@ -15,7 +15,7 @@ import (
 
 	"github.com/sightline-dev/sightline/core/predict"
 	"github.com/sightline-dev/sightline/core/predict/raster"
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 )
 
 // saved encodes a picture.
@@ -61,7 +61,7 @@ func scaled(m image.Image, width, height int) image.Image {
 // TestPrintsOfPhotos saves real photographs again in many ways, and holds their prints to those of the originals,
 // of all other photographs, and of the pictures' mirror images and middles.
 func TestPrintsOfPhotos(t *testing.T) {
-	names, err := filepath.Glob(filepath.Join(proof.Shared(t, "photos"), "*.jpg"))
+	names, err := filepath.Glob(filepath.Join(testkit.Shared(t, "photos"), "*.jpg"))
 	if err != nil || len(names) < 40 {
 		t.Fatalf("%d photos, %v", len(names), err)
 	}

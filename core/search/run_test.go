@@ -13,8 +13,8 @@ import (
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/predict/raster"
-	"github.com/sightline-dev/sightline/core/proof"
 	"github.com/sightline-dev/sightline/core/search"
+	"github.com/sightline-dev/sightline/core/testkit"
 )
 
 // random is a random query about a world.
@@ -110,7 +110,7 @@ func compare(t *testing.T, w *indextest.World, q *search.Query) {
 
 // TestRunAgreesWithScan holds random queries over random inputs to a scan that knows no index.
 func TestRunAgreesWithScan(t *testing.T) {
-	for seed := range proof.Seeds(t, 60, 20_000) {
+	for seed := range testkit.Seeds(t, 60, 20_000) {
 		w := indextest.New(t, seed, memkv.New())
 		for range 3 {
 			w.Churn(t, 1+w.Rand.IntN(60))

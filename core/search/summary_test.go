@@ -14,8 +14,8 @@ import (
 	"github.com/sightline-dev/sightline/core/index/indextest"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/log"
-	"github.com/sightline-dev/sightline/core/proof"
 	"github.com/sightline-dev/sightline/core/search"
+	"github.com/sightline-dev/sightline/core/testkit"
 )
 
 // summed computes a summary from the records of the naive answer. It has the sum of the histogram, and the figures of the clusters that
@@ -58,7 +58,7 @@ func inBox(b *search.Box, p log.Point) bool {
 // TestSummaryAgreesWithScan holds what summaries of random queries count to the records themselves.
 func TestSummaryAgreesWithScan(t *testing.T) {
 	clusters := 0
-	for seed := range proof.Seeds(t, 25, 20_000) {
+	for seed := range testkit.Seeds(t, 25, 20_000) {
 		w := indextest.New(t, seed, memkv.New())
 		for range 3 {
 			w.Churn(t, 1+w.Rand.IntN(80))

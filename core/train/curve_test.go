@@ -9,13 +9,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 )
 
 // TestCurve checks the ROC curve of random judgements: it rises from one corner to the other, and its area is the one computed by pairs.
 // Each of its points counts the judgements that reach its threshold.
 func TestCurve(t *testing.T) {
-	for seed := range proof.Seeds(t, 300, 20_000) {
+	for seed := range testkit.Seeds(t, 300, 20_000) {
 		random := rand.New(rand.NewPCG(seed, 8))
 		all := judgements(random, 400)
 		slices.SortFunc(all, func(a, b judgement) int { return cmp.Compare(a.value, b.value) })
@@ -90,7 +90,7 @@ func countedFrom(all []judgement, from float64) (found, wrong int) {
 // supports most. The supported precision is at most the counted one.
 func TestCutOffKeepsItsPromise(t *testing.T) {
 	kept, seeds := 0, 0
-	for seed := range proof.Seeds(t, 300, 20_000) {
+	for seed := range testkit.Seeds(t, 300, 20_000) {
 		random := rand.New(rand.NewPCG(seed, 9))
 		all := judgements(random, 400)
 		var backs []judgement

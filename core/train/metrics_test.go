@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/sightline-dev/sightline/core/predict"
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 )
 
 // area counts pairs; here is the slow way.
@@ -227,7 +227,7 @@ func TestConfusionCountsFromTheCutOffs(t *testing.T) {
 // TestFiguresAreOfOneSet compares the figures of each concept with the confusion matrix of the same evaluation: its row sums to the
 // labels, its column to the predictions, and the last point of its curve is the whole set.
 func TestFiguresAreOfOneSet(t *testing.T) {
-	for seed := range proof.Seeds(t, 20, 500) {
+	for seed := range testkit.Seeds(t, 20, 500) {
 		random := rand.New(rand.NewPCG(seed, 10))
 		w := newWorld(seed, 3, 1.6)
 		p := &Problem{Concepts: []string{"a", "b"}, Exclusive: random.IntN(2) == 0, Closed: random.IntN(4) == 0, Background: w.background(40)}

@@ -12,7 +12,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/sightline-dev/sightline/core/predict"
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 )
 
 // album is some pictures in memory.
@@ -53,7 +53,7 @@ func doubts(steps int) Evaluate {
 // one of the rest, up to the rounding of the kernel. Scores must fall. A longer list must begin with a shorter one. Labelled pictures
 // must not be in it.
 func TestOrderIsGreedy(t *testing.T) {
-	for seed := range proof.Seeds(t, 60, 2000) {
+	for seed := range testkit.Seeds(t, 60, 2000) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		a, ords := randomAlbum(t, random)
 		known := roaring.New()
@@ -187,7 +187,7 @@ func (s *slow) take(next *Next) error {
 // TestSampleOfOrdinals holds that a sample is as large as it may be, the same each time, and that what is taken out of the
 // whole makes room for one and moves no other.
 func TestSampleOfOrdinals(t *testing.T) {
-	for seed := range proof.Seeds(t, 200, 20_000) {
+	for seed := range testkit.Seeds(t, 200, 20_000) {
 		random := rand.New(rand.NewPCG(seed, 2))
 		all := roaring.New()
 		for range random.IntN(300) {
@@ -272,7 +272,7 @@ func TestAdvise(t *testing.T) {
 
 // TestCompare holds a comparison to one made picture by picture, for heads that share some of their concepts.
 func TestCompare(t *testing.T) {
-	for seed := range proof.Seeds(t, 60, 2000) {
+	for seed := range testkit.Seeds(t, 60, 2000) {
 		random := rand.New(rand.NewPCG(seed, 3))
 		a, ords := randomAlbum(t, random)
 		before, after := randomSide(random), randomSide(random)

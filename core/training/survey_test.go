@@ -11,7 +11,7 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/partition"
 	"github.com/sightline-dev/sightline/core/predict"
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 	"github.com/sightline-dev/sightline/core/train"
 )
 
@@ -34,7 +34,7 @@ func randomSide(random *rand.Rand) Side {
 // TestSurvey holds what a training would learn from to the inputs' records, read one by one, through random labels,
 // deletions and downloads, before and after trainings.
 func TestSurvey(t *testing.T) {
-	for seed := range proof.Seeds(t, 12, 500) {
+	for seed := range testkit.Seeds(t, 12, 500) {
 		random := rand.New(rand.NewPCG(seed, 5))
 		w := indexed(t, memkv.New())
 		w.make([]string{"cat", "dog"})
@@ -138,7 +138,7 @@ func about(labels []log.Label) (text string) {
 
 // TestHistory holds the operations about an input to those that a look through the whole log finds.
 func TestHistory(t *testing.T) {
-	for seed := range proof.Seeds(t, 6, 200) {
+	for seed := range testkit.Seeds(t, 6, 200) {
 		random := rand.New(rand.NewPCG(seed, 6))
 		w := indexed(t, memkv.New())
 		var dots []log.Dot

@@ -11,7 +11,7 @@ import (
 	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/log/field"
-	"github.com/sightline-dev/sightline/origin/server/link"
+	"github.com/sightline-dev/sightline/origin/server/synclink"
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
@@ -148,7 +148,7 @@ func (c *replicaSet) reportCalls(ctx context.Context) error {
 	}
 	ctx, stop := context.WithTimeout(ctx, reportTime)
 	defer stop()
-	o, err := link.Greet(ctx, c.options(), &s)
+	o, err := synclink.Greet(ctx, c.options(), &s)
 	if err != nil {
 		return err
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
@@ -29,7 +29,7 @@ func callsOf(t testing.TB, store kv.Store) *calls {
 // TestCountOutlivesCrashes counts calls, reports them and crashes in between: no count is lower than one that was reported, and a crash
 // forgets only the calls after the last write.
 func TestCountOutlivesCrashes(t *testing.T) {
-	for seed := range proof.Seeds(t, 200, 20_000) {
+	for seed := range testkit.Seeds(t, 200, 20_000) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		store := memkv.New()
 		c := callsOf(t, store)

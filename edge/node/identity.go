@@ -14,7 +14,7 @@ import (
 
 	"github.com/sightline-dev/sightline/origin/server"
 	"github.com/sightline-dev/sightline/origin/server/data"
-	"github.com/sightline-dev/sightline/origin/server/link"
+	"github.com/sightline-dev/sightline/origin/server/synclink"
 	"github.com/sightline-dev/sightline/origin/server/system"
 	"github.com/sightline-dev/sightline/sync/feed"
 )
@@ -121,9 +121,9 @@ func (i *identity) enrol(ctx context.Context, client *http.Client, token string)
 	switch {
 	case res.StatusCode == http.StatusOK && told.Edge.ID != "":
 	case res.StatusCode >= 400 && res.StatusCode < 500 && res.StatusCode != http.StatusTooManyRequests:
-		return fmt.Errorf("%w: %s (%w)", errEnrol, told.Status.Description, link.StatusError(res.StatusCode))
+		return fmt.Errorf("%w: %s (%w)", errEnrol, told.Status.Description, synclink.StatusError(res.StatusCode))
 	default:
-		return fmt.Errorf("%s: %w", i.Origin, link.StatusError(res.StatusCode))
+		return fmt.Errorf("%s: %w", i.Origin, synclink.StatusError(res.StatusCode))
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()

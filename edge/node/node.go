@@ -38,7 +38,7 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/account"
 	"github.com/sightline-dev/sightline/origin/server/cli"
 	"github.com/sightline-dev/sightline/origin/server/control"
-	"github.com/sightline-dev/sightline/origin/server/link"
+	"github.com/sightline-dev/sightline/origin/server/synclink"
 	"github.com/sightline-dev/sightline/origin/server/system"
 	"github.com/sightline-dev/sightline/sync/wire"
 )
@@ -125,7 +125,7 @@ func (n *Node) parseJoin(k *koanf.Koanf) (err error) {
 		}
 		return nil
 	}
-	if n.origin, err = link.Address(k.String("origin")); err != nil {
+	if n.origin, err = synclink.Address(k.String("origin")); err != nil {
 		return server.Usagef("origin: %w", err)
 	}
 	return nil

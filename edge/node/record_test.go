@@ -5,14 +5,14 @@ import (
 	"testing"
 
 	"github.com/sightline-dev/sightline/core/log/logtest"
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 )
 
 var update = flag.Bool("update", false, "rewrite testdata/golden.txt from what is encoded now")
 
 // TestGolden holds the count of calls and the age of keys to the bytes of stores that exist.
 func TestGolden(t *testing.T) {
-	var g proof.Golden
+	var g testkit.Golden
 	var r record
 	logtest.Set(&r)
 	g.Add("calls", encodeRecord(nil, &r), func(data []byte) ([]byte, error) {

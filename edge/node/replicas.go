@@ -15,7 +15,7 @@ import (
 	"github.com/sightline-dev/sightline/core/register"
 	"github.com/sightline-dev/sightline/origin/server"
 	"github.com/sightline-dev/sightline/origin/server/control"
-	"github.com/sightline-dev/sightline/origin/server/link"
+	"github.com/sightline-dev/sightline/origin/server/synclink"
 	"github.com/sightline-dev/sightline/origin/server/system"
 	"github.com/sightline-dev/sightline/sync/replica"
 	"github.com/sightline-dev/sightline/sync/wire"
@@ -54,11 +54,11 @@ type appReplica struct {
 
 	mu         sync.Mutex
 	status     replica.Status
-	stale      time.Duration // after which nothing is written; 0: the default
-	trust      catalog.Trust // the keys that verify tokens
-	account    string        // that it belongs to; empty: the operator's
-	link       *link.Link    // nil: none runs
-	problem    string        // without a link
+	stale      time.Duration  // after which nothing is written; 0: the default
+	trust      catalog.Trust  // the keys that verify tokens
+	account    string         // that it belongs to; empty: the operator's
+	link       *synclink.Link // nil: none runs
+	problem    string         // without a link
 	revocation *revocation
 	own        bool                       // the origin refused the application, and operations of this edge may be its only ones
 	waits      map[blob.Hash][]chan error // who needs a picture
@@ -229,7 +229,7 @@ func (c *replicaSet) runReplica(ctx context.Context, one *appReplica) {
 		for errors.Is(err, errSnapshotInstalled) && ctx.Err() == nil {
 			err = c.runLink(ctx, one)
 		}
-		if errors.Is(err, link.ErrPurged) {
+		if errors.Is(err, synclink.ErrPurged) {
 			final, err = c.purge(ctx, one, err)
 		}
 		if err != nil && ctx.Err() == nil {
@@ -247,8 +247,8 @@ func (one *appReplica) fail(err error) {
 }
 
 // options are those of a link to the origin.
-func (c *replicaSet) options() link.Options {
-	return link.Options{Origin: c.who.Origin, Authorize: c.who.authorize, Now: system.Now}
+func (c *replicaSet) options() synclink.Options {
+	return synclink.Options{Origin: c.who.Origin, Authorize: c.who.authorize, Now: system.Now}
 }
 
 // join fetches the register of an application that the edge does not have yet. The error is register.ErrApplication for a deleted one.
@@ -261,7 +261,7 @@ func (c *replicaSet) join(ctx context.Context, one *appReplica) error {
 		_, err := c.e.Register.App(one.app)
 		return err
 	}
-	seq, data, err := link.Join(ctx, c.options(), one.app)
+	seq, data, err := synclink.Join(ctx, c.options(), one.app)
 	var refused *wire.Refusal
 	if errors.As(err, &refused) && refused.Code == wire.RefusedGone {
 		return fmt.Errorf("%w: %w", register.ErrApplication, err)
@@ -290,7 +290,7 @@ func (c *replicaSet) runLink(ctx context.Context, one *appReplica) error {
 	o := c.options()
 	machine := &stepper{ctx: context.WithoutCancel(ctx), fleet: f, one: one, c: c}
 	o.Machine, o.Local, o.Place, o.Effect = machine, one.kick, machine.place, one.effect
-	l, err := link.New(o)
+	l, err := synclink.New(o)
 	if err != nil {
 		return err
 	}

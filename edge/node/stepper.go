@@ -8,7 +8,7 @@ import (
 
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/blob"
-	"github.com/sightline-dev/sightline/origin/server/link"
+	"github.com/sightline-dev/sightline/origin/server/synclink"
 	"github.com/sightline-dev/sightline/sync/replica"
 	"github.com/sightline-dev/sightline/wasm/host"
 )
@@ -29,7 +29,7 @@ type stepper struct {
 	begun bool
 }
 
-var _ link.Stepper = (*stepper)(nil)
+var _ synclink.Stepper = (*stepper)(nil)
 
 // Step implements [link.Stepper].
 func (s *stepper) Step(_ time.Time, e replica.Event) ([]replica.Effect, error) {

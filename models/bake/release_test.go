@@ -13,7 +13,7 @@ import (
 	"github.com/sightline-dev/sightline/core/predict"
 	"github.com/sightline-dev/sightline/core/predict/nn"
 	"github.com/sightline-dev/sightline/core/predict/raster"
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 	"github.com/sightline-dev/sightline/models"
 	"github.com/sightline-dev/sightline/models/onnx/onnxtest"
 )
@@ -185,7 +185,7 @@ func TestReleaseRefuses(t *testing.T) {
 
 // TestBundleIsOfTheRelease checks that the embedded tables are those of the release, unchanged.
 func TestBundleIsOfTheRelease(t *testing.T) {
-	r, err := readRelease(proof.Shared(t, "model-next"))
+	r, err := readRelease(testkit.Shared(t, "model-next"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -204,7 +204,7 @@ func TestBars(t *testing.T) {
 	if testing.Short() {
 		t.Skip("measures 460 pictures twice")
 	}
-	r, err := readRelease(proof.Shared(t, "model-next"))
+	r, err := readRelease(testkit.Shared(t, "model-next"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -216,7 +216,7 @@ func TestBars(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := measure(r, n, proof.Shared(t, "eval"), proof.Shared(t, "photos"))
+	f, err := measure(r, n, testkit.Shared(t, "eval"), testkit.Shared(t, "photos"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 	"github.com/sightline-dev/sightline/models/onnx"
 	"github.com/sightline-dev/sightline/models/onnx/onnxtest"
 )
@@ -30,7 +30,7 @@ func TestReadShared(t *testing.T) {
 		}},
 	}
 	for _, tt := range tests {
-		data, err := os.ReadFile(proof.Shared(t, tt.path...))
+		data, err := os.ReadFile(testkit.Shared(t, tt.path...))
 		if err != nil {
 			t.Fatal(err)
 		}

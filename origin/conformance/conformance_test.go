@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 	"github.com/sightline-dev/sightline/origin/server/system"
 	"github.com/sightline-dev/sightline/web/process"
 	"github.com/sightline-dev/sightline/web/runtime/test"
@@ -105,7 +105,7 @@ func TestOfficialJavaScriptClientAtAnEdge(t *testing.T) {
 
 // TestOfficialJavaScriptClientAtAJoinedEdge runs the specs of videos against an edge that keeps a copy of an origin's application.
 func TestOfficialJavaScriptClientAtAJoinedEdge(t *testing.T) {
-	proof.Nightly(t)
+	testkit.Nightly(t)
 	t.Parallel()
 	install(t)
 	binary := process.Build(t, process.Origin)
@@ -194,13 +194,13 @@ func page(t *testing.T, runtime, chromium string) (url string) {
 	return url
 }
 
-func samples(t *testing.T) string { return filepath.Join(proof.Root(t), "web", "samples") }
+func samples(t *testing.T) string { return filepath.Join(testkit.Root(t), "web", "samples") }
 
 // warmDecoder puts the compiled decoding module into a data folder, if a test of the command predict, or of package video, has
 // compiled it by now. They keep it in .cache of the project, as a server does in its data folder.
 func warmDecoder(t *testing.T, data string) {
 	t.Helper()
-	kept := filepath.Join(proof.Root(t), ".cache", "sightline")
+	kept := filepath.Join(testkit.Root(t), ".cache", "sightline")
 	if modules, _ := filepath.Glob(filepath.Join(kept, "decoder", "*")); len(modules) == 0 {
 		return
 	}

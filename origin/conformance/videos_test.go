@@ -10,13 +10,13 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 )
 
 // film is the film of the specs and of other clients' calls: six seconds long.
 func film(t *testing.T) string {
 	t.Helper()
-	return filepath.Join(proof.Root(t), "origin", "server", "video", "testdata", "slides.webm")
+	return filepath.Join(testkit.Root(t), "origin", "server", "video", "testdata", "slides.webm")
 }
 
 // animation is a GIF of two frames, of 5 s each.

@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 )
 
 // chunk is one of a PNG.
@@ -134,7 +134,7 @@ func bombs(t testing.TB) map[string][]byte {
 		out[name] = byBase64(p)
 	}
 	n := 4
-	if proof.Soaking() {
+	if testkit.Soaking() {
 		n = 16
 	}
 	out["batch of PNG of 6,300 squared"] = byBase64(slices.Repeat([][]byte{pictures["PNG of 6,300 squared, flat"]}, n)...)
@@ -193,7 +193,7 @@ func TestBombs(t *testing.T) {
 			worst, slowest = took, name
 		}
 		most += 20 * alone.p(99) // what the machine's other work costs now
-		if res.StatusCode >= 500 || proof.Timing() && took > most {
+		if res.StatusCode >= 500 || testkit.Timing() && took > most {
 			t.Errorf("%s: %d after %v: %.300q", name, res.StatusCode, took, b)
 		}
 		var envelope struct{ Status struct{ Code int } }
@@ -204,10 +204,10 @@ func TestBombs(t *testing.T) {
 	close(stop)
 	<-stopped
 	_, peak := p.memory(t)
-	if proof.Timing() && peak-before > 512<<20 {
+	if testkit.Timing() && peak-before > 512<<20 {
 		t.Errorf("the process grew by %d MB, want at most 512", (peak-before)>>20)
 	}
-	if got, most := beside.p(99), max(250*time.Millisecond, 10*alone.p(99)); proof.Timing() && got > most {
+	if got, most := beside.p(99), max(250*time.Millisecond, 10*alone.p(99)); testkit.Timing() && got > most {
 		t.Errorf("the innocent's p99 is %v, want at most %v", got, most)
 	}
 	if res, err := client.Get(p.base + "/healthz"); err != nil || res.StatusCode != http.StatusOK {

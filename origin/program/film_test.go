@@ -15,7 +15,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 	"github.com/sightline-dev/sightline/origin/server"
 	"github.com/sightline-dev/sightline/origin/server/cli"
 	"github.com/sightline-dev/sightline/origin/server/system"
@@ -55,15 +55,15 @@ func film(t *testing.T) string {
 
 func slides(t *testing.T) string {
 	t.Helper()
-	return filepath.Join(proof.Root(t), "origin", "server", "video", "testdata", "slides.webm")
+	return filepath.Join(testkit.Root(t), "origin", "server", "video", "testdata", "slides.webm")
 }
 
 // TestPredictFilm predicts a film with the module, and compiles it once for all films.
 func TestPredictFilm(t *testing.T) {
 	targets.Make(t, "bin/ffmpreg.wasm.gz")
-	kept := filepath.Join(proof.Root(t), ".cache")
+	kept := filepath.Join(testkit.Root(t), ".cache")
 	t.Setenv("XDG_CACHE_HOME", kept)
-	code, stdout, stderr := run(t, nil, "predict", "--video-module", filepath.Join(proof.Root(t), "bin", video.ModuleFile), "--every", "2500ms", "--top", "2", slides(t))
+	code, stdout, stderr := run(t, nil, "predict", "--video-module", filepath.Join(testkit.Root(t), "bin", video.ModuleFile), "--every", "2500ms", "--top", "2", slides(t))
 	lines := strings.Split(stdout, "\n")
 	if code != 0 || stderr != "" || len(lines) != 4 {
 		t.Fatalf("%d\n%s%s", code, stdout, stderr)
@@ -192,7 +192,7 @@ func TestPredictBadFilms(t *testing.T) {
 		"no decoder":     {[]string{"--video-decoder", missing, name}, nil, 1, "31101", name + ": the decoder " + filepath.Join(filepath.Dir(missing), "ffprobe") + " is missing\n"},
 		"other format":   {[]string{transport}, nil, 1, "31101", transport + ": MPEG-TS: video format not supported: convert it to MP4\n"},
 		"too many bytes": {[]string{"-"}, io.MultiReader(strings.NewReader("\x1a\x45\xdf\xa3\x87\x42\x82\x84webm"), io.LimitReader(zeros{}, 80<<20)), 1, "31105", "-: video of more than "},
-		"one of several": {[]string{"--video-decoder", fakeDecoder(t, "exit 1", ""), name, filepath.Join(proof.Root(t), "web", "samples", "35-slice-of-pizza.jpg")}, nil, 3, "31300", "2 pictures and videos, 1 failed"},
+		"one of several": {[]string{"--video-decoder", fakeDecoder(t, "exit 1", ""), name, filepath.Join(testkit.Root(t), "web", "samples", "35-slice-of-pizza.jpg")}, nil, 3, "31300", "2 pictures and videos, 1 failed"},
 		"every 50ms":     {[]string{"--every", "50ms", name}, nil, 2, "", "--every 50ms: must be 100ms to 10m"},
 		"every 11m":      {[]string{"--every", "11m", name}, nil, 2, "", "--every 11m0s: must be 100ms to 10m"},
 		"every 1.0005s":  {[]string{"--every", "1.0005s", name}, nil, 2, "", "in whole milliseconds"},

@@ -17,7 +17,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 	"github.com/sightline-dev/sightline/origin/server"
 )
 
@@ -48,7 +48,7 @@ func (u *unreachable) network() server.Network {
 // TestHostileBodiesAtOrigin sends randomly mutated requests, one for each seed. No answer is a 5xx or lacks the envelope, no
 // handler panics, and the server survives.
 func TestHostileBodiesAtOrigin(t *testing.T) {
-	from, rounds := proof.Rounds(t, 5_000, 200_000)
+	from, rounds := testkit.Rounds(t, 5_000, 200_000)
 	s := testSettings(t)
 	s.Network = (&unreachable{}).network()
 	_, base := startOrigin(t, s)
@@ -230,7 +230,7 @@ func TestSSRFEndpoints(t *testing.T) {
 // TestLeaksFileHandles opens and closes 1,000 connections and some servers. No file handle and, by TestMain, no goroutine may be
 // left.
 func TestLeaksFileHandles(t *testing.T) {
-	_, rounds := proof.Rounds(t, 1_000, 10_000)
+	_, rounds := testkit.Rounds(t, 1_000, 10_000)
 	handles := func() int {
 		names, err := os.ReadDir("/proc/self/fd")
 		if err != nil {

@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 	"github.com/sightline-dev/sightline/origin/server/cli"
 	"github.com/sightline-dev/sightline/origin/server/system"
 )
@@ -185,7 +185,7 @@ func TestKillProcess(t *testing.T) {
 	defer elsewhere.Close()
 	acknowledged, rounds, resumed, started := int64(0), 0, 0, system.Now()
 	var r *ruin
-	for seed := range proof.Seeds(t, 5, 500) {
+	for seed := range testkit.Seeds(t, 5, 500) {
 		if rounds%20 == 0 { // every doctor folds the log of a folder again
 			r = newRuin(t, seed, pictures, elsewhere.URL)
 		}

@@ -16,8 +16,8 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/sightline-dev/sightline/core/proof"
 	"github.com/sightline-dev/sightline/core/register"
+	"github.com/sightline-dev/sightline/core/testkit"
 	"github.com/sightline-dev/sightline/origin/server"
 	"github.com/sightline-dev/sightline/origin/server/control"
 )
@@ -163,7 +163,7 @@ func TestDeletedKeysAtOrigin(t *testing.T) {
 	s := testSettings(t)
 	srv, base := startOrigin(t, s)
 	accepted, refused := 0, 0
-	for seed := range proof.Seeds(t, 12, 1000) {
+	for seed := range testkit.Seeds(t, 12, 1000) {
 		r := rand.New(rand.NewPCG(seed, 19))
 		made, err := control.CreateApp.Do(t.Context(), srv, register.NewApp{Name: "x", Language: "en"})
 		if err != nil {

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 	"github.com/sightline-dev/sightline/origin/server/system"
 )
 
@@ -41,7 +41,7 @@ func stalled(address string, n int) (net.Conn, error) {
 // TestLoadStalledConnections opens hundreds of connections that send nothing, half a header or half a body, or that do not read.
 // Another caller is never refused. With [proof.Timing] the server's memory and that caller's latency stay within bounds.
 func TestLoadStalledConnections(t *testing.T) {
-	_, count := proof.Rounds(t, 300, 10_000)
+	_, count := testkit.Rounds(t, 300, 10_000)
 	p := startProcess(t)
 	address := strings.TrimPrefix(p.base, "http://")
 	client := own(t)
@@ -96,13 +96,13 @@ func TestLoadStalledConnections(t *testing.T) {
 	if held < count*9/10 {
 		t.Errorf("only %d of %d connections could be stalled", held, count)
 	}
-	if grown := peak - before; proof.Timing() && grown > 256<<20 {
+	if grown := peak - before; testkit.Timing() && grown > 256<<20 {
 		t.Errorf("the process grew by %d MB, want at most 256", grown>>20)
 	}
 	if refused > 0 {
 		t.Errorf("%d calls of the innocent were refused", refused)
 	}
-	if got, most := beside.p(99), max(100*time.Millisecond, 5*alone.p(99)); proof.Timing() && got > most {
+	if got, most := beside.p(99), max(100*time.Millisecond, 5*alone.p(99)); testkit.Timing() && got > most {
 		t.Errorf("the innocent's p99 is %v, want at most %v", got, most)
 	}
 	t.Logf("%d stalled, growth %d MB, innocent p99 %v (alone %v)", held, (peak-before)>>20, beside.p(99), alone.p(99))
@@ -178,10 +178,10 @@ func capacity(client *http.Client, url string, body []byte, d time.Duration) *lo
 // TestLoadOverload sends more calls than the server can answer. The server answers nearly as many as it can, in time, refuses the
 // others at once, and recovers soon. The best of three attempts counts, because other work on the machine changes every figure.
 func TestLoadOverload(t *testing.T) {
-	proof.Timed(t)
+	testkit.Timed(t)
 	times, d := 3.0, 3*time.Second
-	if proof.Soaking() {
-		_, seconds := proof.Rounds(t, 3, 60)
+	if testkit.Soaking() {
+		_, seconds := testkit.Rounds(t, 3, 60)
 		times, d = 10, time.Duration(seconds)*time.Second
 	}
 	p := startProcess(t, "--log", "error")
@@ -249,9 +249,9 @@ func recovery(client *http.Client, url string, body []byte, usual time.Duration)
 // TestLoadSIGTERM stops servers under load. Every request that a server has answered reaches its client, and the process exits
 // with success. With [proof.Timing] it exits within 10 s.
 func TestLoadSIGTERM(t *testing.T) {
-	for seed := range proof.Seeds(t, 3, 100) {
+	for seed := range testkit.Seeds(t, 3, 100) {
 		rnd := rand.New(rand.NewPCG(seed, 18))
-		if took := terminateUnderLoad(t, seed, rnd.IntN(300)); proof.Timing() && took > 10*time.Second {
+		if took := terminateUnderLoad(t, seed, rnd.IntN(300)); testkit.Timing() && took > 10*time.Second {
 			t.Errorf("seed %d: the server took %v to stop, want at most 10 s", seed, took)
 		}
 	}

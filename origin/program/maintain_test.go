@@ -11,7 +11,7 @@ import (
 
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/log"
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 	"github.com/sightline-dev/sightline/origin/server"
 	"github.com/sightline-dev/sightline/origin/server/control"
 	"github.com/sightline-dev/sightline/origin/server/data"
@@ -293,7 +293,7 @@ func TestDamageFolders(t *testing.T) {
 		want = append(want, contentDigest(t, whole))
 	}
 	told, harmless := map[int]int{}, map[int]int{}
-	for seed := range proof.Seeds(t, 40, 1000) {
+	for seed := range testkit.Seeds(t, 40, 1000) {
 		rnd := rand.New(rand.NewPCG(seed, 5))
 		from := int(seed % 2)
 		dir := copyOf(t, folders[from])

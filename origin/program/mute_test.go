@@ -8,14 +8,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 	programs "github.com/sightline-dev/sightline/web/process"
 )
 
 // attackedFor returns the duration of a measured attack.
 func attackedFor(t testing.TB) time.Duration {
-	if proof.Soaking() {
-		_, seconds := proof.Rounds(t, 0, 300)
+	if testkit.Soaking() {
+		_, seconds := testkit.Rounds(t, 0, 300)
 		return time.Duration(seconds) * time.Second
 	}
 	return 20 * time.Second
@@ -98,7 +98,7 @@ func times(n int) func() bool { return func() bool { n--; return n < 0 } }
 // its usual one.
 func TestLoadMuteReaders(t *testing.T) {
 	count, inputs := 20, 100
-	if proof.Timing() {
+	if testkit.Timing() {
 		count, inputs = 200, 250
 	}
 	p := startProcess(t)
@@ -113,7 +113,7 @@ func TestLoadMuteReaders(t *testing.T) {
 		return fmt.Sprintf("GET /v2/inputs?per_page=%d HTTP/1.1\r\nHost: h\r\nAuthorization: Key %s\r\n\r\n", inputs, keyOf(address))
 	})
 	until := times(50)
-	if proof.Timing() {
+	if testkit.Timing() {
 		end := time.Now().Add(attackedFor(t))
 		until = func() bool { return time.Now().After(end) }
 	}
@@ -121,10 +121,10 @@ func TestLoadMuteReaders(t *testing.T) {
 		t.Errorf("%d of %d pages of the other application were refused", refused, beside.n())
 	}
 	_, peak := p.memory(t)
-	if proof.Timing() && peak > 1<<30 {
+	if testkit.Timing() && peak > 1<<30 {
 		t.Errorf("%d MB resident at the peak, want at most 1,024", peak>>20)
 	}
-	if got, most := beside.p(99), 3*max(alone.p(99), 10*time.Millisecond); proof.Timing() && got > most {
+	if got, most := beside.p(99), 3*max(alone.p(99), 10*time.Millisecond); testkit.Timing() && got > most {
 		t.Errorf("the other's p99 is %v, want at most %v", got, most)
 	}
 	t.Logf("%d mute readers: %d MB resident at the peak; the other's p99 %v of %d calls, alone %v", count, peak>>20, beside.p(99), beside.n(), alone.p(99))
@@ -154,7 +154,7 @@ func TestLoadStrangersBodies(t *testing.T) {
 		return head + strings.Repeat("x", 100<<10)
 	})
 	until := times(20)
-	if proof.Timing() {
+	if testkit.Timing() {
 		end := time.Now().Add(attackedFor(t))
 		until = func() bool { return time.Now().After(end) }
 	}
@@ -162,7 +162,7 @@ func TestLoadStrangersBodies(t *testing.T) {
 	if refused > 0 {
 		t.Errorf("%d of %d bodies with a key were refused", refused, beside.n())
 	}
-	if got, most := beside.p(99), 3*max(alone.p(99), 50*time.Millisecond); proof.Timing() && got > most {
+	if got, most := beside.p(99), 3*max(alone.p(99), 50*time.Millisecond); testkit.Timing() && got > most {
 		t.Errorf("the p99 of calls with a key is %v, want at most %v", got, most)
 	}
 	_, peak := p.memory(t)

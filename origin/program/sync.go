@@ -20,7 +20,7 @@ import (
 	"github.com/sightline-dev/sightline/core/register"
 	"github.com/sightline-dev/sightline/origin/server"
 	"github.com/sightline-dev/sightline/origin/server/control"
-	"github.com/sightline-dev/sightline/origin/server/link"
+	"github.com/sightline-dev/sightline/origin/server/synclink"
 	"github.com/sightline-dev/sightline/origin/server/system"
 	"github.com/sightline-dev/sightline/sync/replica"
 	"github.com/sightline-dev/sightline/sync/wire"
@@ -96,7 +96,7 @@ func (f *syncFlags) check(env *server.Env) error {
 	case f.patience <= 0:
 		return server.Usagef("--patience must be positive")
 	}
-	if _, err := link.Address(f.origin); err != nil {
+	if _, err := synclink.Address(f.origin); err != nil {
 		return server.Usagef("--origin: %w", err)
 	}
 	if f.name == "" {
@@ -136,7 +136,7 @@ type syncer struct {
 	app          catalog.AppID
 	partition    *partition.Partition
 	machine      *replica.Machine
-	link         *link.Link
+	link         *synclink.Link
 	local        chan struct{}  // has a value when something was written to the partition
 	first        replica.Status // before anything was done
 	purge        *replica.Purge
@@ -176,7 +176,7 @@ func (s *syncer) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	o := link.Options{Origin: s.f.origin, Authorize: s.authorize, Effect: s.effect, Now: system.Now}
+	o := synclink.Options{Origin: s.f.origin, Authorize: s.authorize, Effect: s.effect, Now: system.Now}
 	if seq == 0 {
 		if err := s.join(ctx, o, id); err != nil {
 			return err
@@ -208,7 +208,7 @@ func (s *syncer) open(ctx context.Context) error {
 	}
 	s.local = make(chan struct{}, 1)
 	o.Machine, o.Local = s.machine, s.local
-	s.link, err = link.New(o)
+	s.link, err = synclink.New(o)
 	return err
 }
 
@@ -241,7 +241,7 @@ func (s *syncer) choose(ctx context.Context) (string, error) {
 }
 
 // join begins a copy.
-func (s *syncer) join(ctx context.Context, o link.Options, id string) error {
+func (s *syncer) join(ctx context.Context, o synclink.Options, id string) error {
 	apps, err := control.Apps.Do(ctx, s.node, control.Nothing{})
 	if err != nil {
 		return err
@@ -253,7 +253,7 @@ func (s *syncer) join(ctx context.Context, o link.Options, id string) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.f.patience)
 	defer cancel()
-	seq, data, err := link.Join(ctx, o, id)
+	seq, data, err := synclink.Join(ctx, o, id)
 	if err != nil {
 		return fmt.Errorf("%s: %w", s.f.origin, err)
 	}
@@ -284,7 +284,7 @@ func (s *syncer) run(ctx context.Context) error {
 	err := s.link.Run(ctx)
 	s.line("")
 	switch {
-	case errors.Is(err, link.ErrPurged):
+	case errors.Is(err, synclink.ErrPurged):
 		return s.purged(err)
 	case err != nil:
 		return err

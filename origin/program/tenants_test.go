@@ -17,8 +17,8 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/sightline-dev/sightline/core/proof"
 	"github.com/sightline-dev/sightline/core/register"
+	"github.com/sightline-dev/sightline/core/testkit"
 	"github.com/sightline-dev/sightline/origin/server"
 	"github.com/sightline-dev/sightline/origin/server/control"
 )
@@ -149,7 +149,7 @@ func (a *question) wrong(status int, answer []byte, all []tenant) string {
 // TestTenantsInterleaved calls several applications over the same connections, pipelined and at once, so that requests share
 // buffers. Each caller gets the data of its application and of no other.
 func TestTenantsInterleaved(t *testing.T) {
-	seed, total := proof.Rounds(t, 5_000, 1_000_000)
+	seed, total := testkit.Rounds(t, 5_000, 1_000_000)
 	srv, base := startOrigin(t, testSettings(t))
 	all := newTenants(t, srv, base, 5)
 	var left atomic.Int64

@@ -13,7 +13,7 @@ import (
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/partition"
-	"github.com/sightline-dev/sightline/sync/press"
+	"github.com/sightline-dev/sightline/sync/compress"
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
@@ -54,7 +54,7 @@ func (c *call) changes() (api.Response, error) {
 		Header: []api.Field{{Name: "Cache-Control", Value: "no-store"}, {Name: "X-Accel-Buffering", Value: "no"}},
 		Stream: x.run,
 	}
-	if x.packed = c.header("Upgrade") == "" && press.Accepts(c.header("Accept-Encoding")); x.packed {
+	if x.packed = c.header("Upgrade") == "" && compress.Accepts(c.header("Accept-Encoding")); x.packed {
 		res.Header = append(res.Header, packing...)
 	}
 	c.detach()
@@ -87,9 +87,9 @@ type reader struct {
 
 	w      io.Writer
 	flush  func() error
-	packed bool          // frames go out compressed
-	pack   *press.Writer // over w; nil: they do not
-	sentAt time.Time     // when the last frame went out
+	packed bool             // frames go out compressed
+	pack   *compress.Writer // over w; nil: they do not
+	sentAt time.Time        // when the last frame went out
 }
 
 func (x *reader) parse() error {
@@ -152,7 +152,7 @@ func (x *reader) run(w io.Writer) error {
 		x.flush = f.Flush
 	}
 	if x.packed {
-		x.pack = press.NewWriter(w)
+		x.pack = compress.NewWriter(w)
 	}
 	err := x.frames()
 	if err == nil || errors.Is(err, errEnded) {

@@ -16,7 +16,7 @@ import (
 	"github.com/sightline-dev/sightline/core/ingest"
 	"github.com/sightline-dev/sightline/core/partition"
 	"github.com/sightline-dev/sightline/core/register"
-	"github.com/sightline-dev/sightline/sync/press"
+	"github.com/sightline-dev/sightline/sync/compress"
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
@@ -156,19 +156,19 @@ func (f *Feed) Serve(ctx context.Context, r *api.Request) api.Response {
 	}
 	res.Header = append(res.Header, allowOrigin, c.clock())
 	if c.packs(&res) {
-		res.Body = press.Bytes(res.Body)
+		res.Body = compress.Bytes(res.Body)
 		res.Header = append(res.Header, packing...)
 	}
 	return res
 }
 
-var packing = []api.Field{{Name: "Content-Encoding", Value: press.Encoding}, {Name: "Vary", Value: "Accept-Encoding, Authorization"}}
+var packing = []api.Field{{Name: "Content-Encoding", Value: compress.Encoding}, {Name: "Vary", Value: "Accept-Encoding, Authorization"}}
 
 // packs reports whether an answer goes out compressed: messages and chunks of snapshots, never
 // pictures.
 func (c *call) packs(res *api.Response) bool {
-	return len(res.Body) >= press.MinBytes && res.Status == 200 && (res.ContentType == wire.ContentType || c.state) &&
-		press.Accepts(c.header("Accept-Encoding"))
+	return len(res.Body) >= compress.MinBytes && res.Status == 200 && (res.ContentType == wire.ContentType || c.state) &&
+		compress.Accepts(c.header("Accept-Encoding"))
 }
 
 // clock tells a replica the origin's time, in milliseconds since 1970.

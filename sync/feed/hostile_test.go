@@ -15,8 +15,8 @@ import (
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/log"
-	"github.com/sightline-dev/sightline/core/proof"
 	"github.com/sightline-dev/sightline/core/register"
+	"github.com/sightline-dev/sightline/core/testkit"
 	"github.com/sightline-dev/sightline/sync/feed"
 	"github.com/sightline-dev/sightline/sync/wire"
 )
@@ -320,7 +320,7 @@ func TestRandomRequests(t *testing.T) {
 	w := newWorld(t, nil)
 	w.input("a", "red.png")
 	r := w.join(w.App, w.Key)
-	for seed := range proof.Seeds(t, 3, 30) {
+	for seed := range testkit.Seeds(t, 3, 30) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		w.unchanged(fmt.Sprintf("seed %d", seed), func() {
 			for range 200 {

@@ -17,8 +17,8 @@ import (
 	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/log"
-	"github.com/sightline-dev/sightline/core/proof"
 	"github.com/sightline-dev/sightline/core/register"
+	"github.com/sightline-dev/sightline/core/testkit"
 	"github.com/sightline-dev/sightline/sync/feed"
 	"github.com/sightline-dev/sightline/sync/wire"
 )
@@ -241,7 +241,7 @@ func (broken) Write([]byte) (int, error) { return 0, errBroken }
 // them. After their hour streams end and the edge connects again.
 func TestDeletedKeysAtEdges(t *testing.T) {
 	const bound = 5 * time.Second
-	from, rounds := proof.Rounds(t, 100, 20_000)
+	from, rounds := testkit.Rounds(t, 100, 20_000)
 	const together = 100
 	var worst time.Duration
 	for seed := from; seed < from+uint64(rounds); seed += together {

@@ -5,14 +5,14 @@ import (
 	"testing"
 
 	"github.com/sightline-dev/sightline/core/log/logtest"
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 )
 
 var update = flag.Bool("update", false, "rewrite testdata/golden.txt from what is encoded now")
 
 // TestGolden holds the note of a machine to the bytes of stores that exist.
 func TestGolden(t *testing.T) {
-	var g proof.Golden
+	var g testkit.Golden
 	var n persistedState
 	logtest.Set(&n)
 	g.Add("note", encodePersistedState(nil, &n), func(data []byte) ([]byte, error) {

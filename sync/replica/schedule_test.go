@@ -10,7 +10,7 @@ import (
 
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/log"
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 	"github.com/sightline-dev/sightline/sync/replica"
 	"github.com/sightline-dev/sightline/sync/wire"
 )
@@ -20,7 +20,7 @@ import (
 // number of requests. Each operation is in the log once and in order, no acknowledged operation is missing, and no
 // deleted input is stored.
 func TestSchedules(t *testing.T) {
-	for seed := range proof.Seeds(t, 150, 5000) {
+	for seed := range testkit.Seeds(t, 150, 5000) {
 		schedule(t, seed)
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/kv/pebblekv"
 	"github.com/sightline-dev/sightline/core/kv/pebblekv/pebbletest"
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 )
 
 // onPebble is a disk with Pebble's files, of which a loss of power keeps blocks.
@@ -37,7 +37,7 @@ func (d *onPebble) Cut(percent int, rng *rand.Rand) (Disk, error) {
 // TestConvergePebble runs the schedules of TestConverge with the stores of a server.
 func TestConvergePebble(t *testing.T) {
 	var all Stats
-	for seed := range proof.Seeds(t, 20, 1000) {
+	for seed := range testkit.Seeds(t, 20, 1000) {
 		s, err := Run(seed, Options{Disk: func() Disk { return &onPebble{disk: pebbletest.New()} }})
 		if err != nil {
 			t.Errorf("seed %d: %v", seed, err)
@@ -66,7 +66,7 @@ func (d onFiles) Cut(percent int, rng *rand.Rand) (Disk, error) {
 // TestConvergeFiles runs the schedules of TestConverge with the stores of a browser.
 func TestConvergeFiles(t *testing.T) {
 	var all Stats
-	for seed := range proof.Seeds(t, 100, 5000) {
+	for seed := range testkit.Seeds(t, 100, 5000) {
 		s, err := Run(seed, Options{Disk: func() Disk { return onFiles{journaltest.NewDisk()} }})
 		if err != nil {
 			t.Errorf("seed %d: %v", seed, err)

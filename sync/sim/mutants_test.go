@@ -14,7 +14,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 )
 
 // A mutant is a plausible bug: one changed line of the product. The sources do not change: the compiler gets other files, in which
@@ -94,12 +94,12 @@ const mutantSeeds = 10_000
 // TestMutants builds the simulator with seeded bugs in the product: without any it passes,
 // and each of them is caught.
 func TestMutants(t *testing.T) {
-	proof.Nightly(t)
+	testkit.Nightly(t)
 	tool, err := exec.LookPath("go")
 	if err != nil {
 		t.Skipf("no go tool: %v", err)
 	}
-	root, dir := proof.Root(t), t.TempDir()
+	root, dir := testkit.Root(t), t.TempDir()
 	binary := filepath.Join(dir, "sim.test")
 	build := exec.Command(tool, "test", "-c", "-vet=off", "-overlay", overlay(t, root, dir), "-o", binary, "./sync/sim")
 	build.Dir = root
@@ -139,7 +139,7 @@ func firstLine(out string) string {
 
 // TestMutantsMatch holds the texts of the seeded bugs to the files that they change: TestMutants runs at night only.
 func TestMutantsMatch(t *testing.T) {
-	root := proof.Root(t)
+	root := testkit.Root(t)
 	for _, m := range mutants {
 		data, err := os.ReadFile(filepath.Join(root, m.file))
 		if err != nil {

@@ -4,13 +4,13 @@ import (
 	"runtime/debug"
 	"testing"
 
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 )
 
 func TestConverge(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(1600)) // a run leaves little behind
 	var all Stats
-	for seed := range proof.Seeds(t, 2000, 100_000) {
+	for seed := range testkit.Seeds(t, 2000, 100_000) {
 		s, err := Run(seed, Options{})
 		if err != nil {
 			t.Errorf("seed %d: %v", seed, err)

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/sightline-dev/sightline/core/log"
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
@@ -15,7 +15,7 @@ import (
 // from another frame. No mutated frame decodes to operations that the log lacks.
 func TestForgedFrames(t *testing.T) {
 	refused, same := 0, 0
-	for seed := range proof.Seeds(t, 200, 100_000) {
+	for seed := range testkit.Seeds(t, 200, 100_000) {
 		rng := rand.New(rand.NewPCG(seed, 20))
 		tr := newTraffic(seed % 16)
 		at := log.Chain(tr.bytes(16))

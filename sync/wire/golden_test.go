@@ -17,7 +17,7 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/log/logtest"
 	"github.com/sightline-dev/sightline/core/predict/raster"
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
@@ -162,7 +162,7 @@ func TestGolden(t *testing.T) {
 
 // TestGoldenFields holds a message of each kind, with all of its fields, to the bytes that it had when it got the last of them.
 func TestGoldenFields(t *testing.T) {
-	var g proof.Golden
+	var g testkit.Golden
 	for _, c := range codecs {
 		m := c.empty()
 		logtest.Set(m)

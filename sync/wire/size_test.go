@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/sightline-dev/sightline/core/log"
-	"github.com/sightline-dev/sightline/sync/press"
+	"github.com/sightline-dev/sightline/sync/compress"
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
@@ -118,7 +118,7 @@ func measure(t testing.TB, frames, n int, op func() log.Op) (c cost) {
 		frame := wire.AppendFrame(nil, wire.TypeEntries, m.Encode())
 		c.frame += float64(len(frame)) * per
 		var sent bytes.Buffer
-		if err := press.NewWriter(&sent).WriteFrames(frame); err != nil {
+		if err := compress.NewWriter(&sent).WriteFrames(frame); err != nil {
 			t.Fatal(err)
 		}
 		c.sent += float64(sent.Len()) * per

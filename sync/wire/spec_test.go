@@ -17,7 +17,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/sightline-dev/sightline/core/log"
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
@@ -359,7 +359,7 @@ func TestSpecification(t *testing.T) {
 
 // TestSpecifiedExample compares the example of README.md, byte by byte, with the encoding.
 func TestSpecifiedExample(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join(proof.Root(t), "sync", "README.md"))
+	page, err := os.ReadFile(filepath.Join(testkit.Root(t), "sync", "README.md"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ import (
 
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/blob"
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 )
 
 // diskFolder is a folder of the system.
@@ -200,7 +200,7 @@ func TestSealedButUseless(t *testing.T) {
 // that safe.
 func sharedCache(t testing.TB) *Cache {
 	t.Helper()
-	dir := filepath.Join(proof.Root(t), ".cache", "compiled")
+	dir := filepath.Join(testkit.Root(t), ".cache", "compiled")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}

@@ -8,14 +8,14 @@ import (
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/api/apitest"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 )
 
 // TestFlatMemory serves many requests with one instance, including predictions with their pictures, searches and refusals. After a first
 // tenth neither the guest's memory, apart from its allocations between two collections, nor the host's grows. Without a yield at the end
 // of each export the guest's collector would starve, and some thousand requests would end it.
 func TestFlatMemory(t *testing.T) {
-	rounds := proof.Size(t, 600, 1_000, 6_000, 100_000)
+	rounds := testkit.Size(t, 600, 1_000, 6_000, 100_000)
 	w := apitest.NewWorldElsewhere(t, memkv.New(), apitest.Tiny(t), nil, nil, elsewhere(t, apitest.TinyBundles(t)))
 	var guest guestOf
 	open := 0
@@ -55,7 +55,7 @@ func TestFlatMemory(t *testing.T) {
 		if i == 2 {
 			may = int64(4<<20 + rounds/len(requests)*kept)
 		}
-		if what == "the host" && !proof.Timing() {
+		if what == "the host" && !testkit.Timing() {
 			continue // its memory also depends on when its collector runs
 		}
 		if last[i] > first[i]+may {

@@ -13,8 +13,8 @@ import (
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/kv/journal/journaltest"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
-	"github.com/sightline-dev/sightline/core/proof"
 	"github.com/sightline-dev/sightline/core/register"
+	"github.com/sightline-dev/sightline/core/testkit"
 	"github.com/sightline-dev/sightline/models"
 	"github.com/sightline-dev/sightline/sync/replica"
 	"github.com/sightline-dev/sightline/sync/wire"
@@ -257,7 +257,7 @@ func TestTakesThroughKills(t *testing.T) {
 	if j.taken != 1 || writes-before < 12 {
 		t.Fatalf("%d snapshots taken with %d writes", j.taken, writes-before)
 	}
-	for last := before; last < writes; last += proof.Size(t, 16, 16, 4, 1) {
+	for last := before; last < writes; last += testkit.Size(t, 16, 16, 4, 1) {
 		store := &mortal{Store: memkv.New(), last: last}
 		j := openJoiner(t, s, anotherRuntime(t), store)
 		if err := j.try(); err == nil {

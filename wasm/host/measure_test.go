@@ -15,7 +15,7 @@ import (
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/predict"
 	"github.com/sightline-dev/sightline/core/predict/raster"
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 	"github.com/sightline-dev/sightline/models"
 	"github.com/sightline-dev/sightline/wasm/abi"
 )
@@ -118,13 +118,13 @@ func BenchmarkPredict(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	photos, err := fs.Glob(os.DirFS(filepath.Join(proof.Root(b), "web", "samples")), "*.jpg")
+	photos, err := fs.Glob(os.DirFS(filepath.Join(testkit.Root(b), "web", "samples")), "*.jpg")
 	if err != nil || len(photos) == 0 {
 		b.Fatal(err, len(photos))
 	}
 	var bodies [][]byte
 	for _, name := range photos {
-		data, err := os.ReadFile(filepath.Join(proof.Root(b), "web", "samples", name))
+		data, err := os.ReadFile(filepath.Join(testkit.Root(b), "web", "samples", name))
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -147,7 +147,7 @@ func BenchmarkPredict(b *testing.B) {
 
 // BenchmarkAnalyse is the part of BenchmarkPredict that is an analyser's.
 func BenchmarkAnalyse(b *testing.B) {
-	photo, err := os.ReadFile(filepath.Join(proof.Root(b), "web", "samples", "01-canal-in-venice.jpg"))
+	photo, err := os.ReadFile(filepath.Join(testkit.Root(b), "web", "samples", "01-canal-in-venice.jpg"))
 	if err != nil {
 		b.Fatal(err)
 	}

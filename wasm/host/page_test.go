@@ -23,10 +23,10 @@ import (
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/api/apitest"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 	"github.com/sightline-dev/sightline/wasm/abi"
-	"github.com/sightline-dev/sightline/wasm/built"
 	"github.com/sightline-dev/sightline/wasm/host/hostcalls"
+	"github.com/sightline-dev/sightline/wasm/prebuilt"
 	"github.com/sightline-dev/sightline/wasm/simd"
 	"github.com/sightline-dev/sightline/web/process"
 )
@@ -71,7 +71,7 @@ func openPage(t *testing.T) *page {
 	t.Helper()
 	node := process.Need(t, "node")
 	chromium := process.Need(t, "chromium", "chromium-browser", "google-chrome")
-	root := proof.Root(t)
+	root := testkit.Root(t)
 	p := &page{say: make(chan said), told: make(chan turn), gone: make(chan struct{})}
 	process.Make(t, "web")
 	web := filepath.Join(root, "web", "runtime")
@@ -91,7 +91,7 @@ func openPage(t *testing.T) *page {
 	if err != nil {
 		t.Fatal(err)
 	}
-	give("/guest.wasm", "application/wasm", built.Guest(t))
+	give("/guest.wasm", "application/wasm", prebuilt.Guest(t))
 	give("/kernels.wasm", "application/wasm", simd.Module())
 	give("/worker.js", "text/javascript", worker)
 	give("/wire.js", "text/javascript", wire)
@@ -383,7 +383,7 @@ func TestTranscriptsInPage(t *testing.T) {
 		return farGuest{guestOf{in, analyser}}
 	}
 	apitest.Run(t, apitest.Host{
-		Files: apitest.WithoutAccounts(os.DirFS(filepath.Join(proof.Root(t), "core", "api", "testdata"))),
+		Files: apitest.WithoutAccounts(os.DirFS(filepath.Join(testkit.Root(t), "core", "api", "testdata"))),
 		Open: func(t testing.TB, settings map[string]string) apitest.Server {
 			w := apitest.NewWorldElsewhere(t, memkv.New(), set, nil, settings, open)
 			return func(r api.Request) api.Response { return w.Serve(t, r) }

@@ -12,13 +12,13 @@ import (
 	"github.com/sightline-dev/sightline/core/api/apitest"
 	"github.com/sightline-dev/sightline/core/predict"
 	"github.com/sightline-dev/sightline/core/predict/raster"
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 	"github.com/sightline-dev/sightline/wasm/abi"
 )
 
 // TestOwnPictures analyses pictures natively, as a fleet does, and by an instance: the same bytes, and the same errors.
 func TestOwnPictures(t *testing.T) {
-	photo, err := os.ReadFile(filepath.Join(proof.Root(t), "web", "samples", "01-canal-in-venice.jpg"))
+	photo, err := os.ReadFile(filepath.Join(testkit.Root(t), "web", "samples", "01-canal-in-venice.jpg"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/sightline-dev/sightline/core/api/apitest/program"
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 )
 
 // answered is the result of a program: every answer, and the content of the store.
@@ -63,7 +63,7 @@ func digest(t *testing.T, store kv.Store) (sum [sha256.Size]byte, records int) {
 func TestSameInModule(t *testing.T) {
 	set := apitest.Tiny(t)
 	open := elsewhere(t, apitest.TinyBundles(t))
-	for seed := range proof.Seeds(t, 200, 20_000) {
+	for seed := range testkit.Seeds(t, 200, 20_000) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			native := run(t, apitest.NewWorld(t, memkv.New(), set, nil, nil), seed)
 			module := run(t, apitest.NewWorldElsewhere(t, memkv.New(), set, nil, nil, open), seed)

@@ -14,10 +14,10 @@ import (
 	"github.com/sightline-dev/sightline/core/api/apitest"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/predict"
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 	"github.com/sightline-dev/sightline/models"
 	"github.com/sightline-dev/sightline/wasm/abi"
-	"github.com/sightline-dev/sightline/wasm/built"
+	"github.com/sightline-dev/sightline/wasm/prebuilt"
 )
 
 // theRuntime is the module, compiled once for all tests of the process.
@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 // moduleOptions are those of the module as an edge runs it.
 func moduleOptions(t testing.TB) Options {
 	t.Helper()
-	o := options(built.Guest(t))
+	o := options(prebuilt.Guest(t))
 	o.MemoryPages = 0
 	return o
 }
@@ -135,13 +135,13 @@ func TestReleasedTranscripts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	replay(t, filepath.Join("core", "api", "testdata", "released"), set, models.FS, os.DirFS(filepath.Join(proof.Root(t), "web", "samples")))
+	replay(t, filepath.Join("core", "api", "testdata", "released"), set, models.FS, os.DirFS(filepath.Join(testkit.Root(t), "web", "samples")))
 }
 
 func replay(t *testing.T, dir string, set *predict.Set, bundles, files fs.FS) {
 	open := elsewhere(t, bundles)
 	apitest.Run(t, apitest.Host{
-		Files: apitest.WithoutAccounts(os.DirFS(filepath.Join(proof.Root(t), dir))),
+		Files: apitest.WithoutAccounts(os.DirFS(filepath.Join(testkit.Root(t), dir))),
 		Open: func(t testing.TB, settings map[string]string) apitest.Server {
 			w := apitest.NewWorldElsewhere(t, memkv.New(), set, files, settings, open)
 			return func(r api.Request) api.Response { return w.Serve(t, r) }

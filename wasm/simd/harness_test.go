@@ -16,7 +16,7 @@ import (
 	"github.com/tetratelabs/wazero/api"
 	"github.com/tetratelabs/wazero/experimental"
 
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 	"github.com/sightline-dev/sightline/wasm/simd"
 )
 
@@ -257,7 +257,7 @@ func rounds(t *testing.T, n int, f func(t *testing.T, rng *rand.Rand)) {
 	if record != nil {
 		n = min(n, 3)
 	}
-	for seed := range proof.Seeds(t, n, 20*n) {
+	for seed := range testkit.Seeds(t, n, 20*n) {
 		f(t, rand.New(rand.NewPCG(seed, 7)))
 		if t.Failed() {
 			t.Fatalf("seed %d", seed)

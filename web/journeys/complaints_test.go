@@ -14,7 +14,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 )
 
 // proven is a promise and the tests that check it. Each test is a folder and a Go function, or a script and one of its steps.
@@ -128,7 +128,7 @@ func TestPromises(t *testing.T) {
 	if len(steps) != 15 || len(complaints) != 13 {
 		t.Fatalf("%d steps and %d complaints, want 15 and 13", len(steps), len(complaints))
 	}
-	root := proof.Root(t)
+	root := testkit.Root(t)
 	for _, p := range slices.Concat(steps, complaints) {
 		if len(p.by) == 0 {
 			t.Errorf("%s: nothing holds us to it", p.promise)

@@ -13,17 +13,17 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 	"github.com/sightline-dev/sightline/web/process"
 )
 
 // TestGrid checks the page of inputs with 100,000 of them, made on many days: how it scrolls, how soon it appears and how much memory it
 // needs. It takes half an hour: make soak LAW=Grid, with N for another number. make test runs grid.js with a few inputs.
 func TestGrid(t *testing.T) {
-	if !proof.Soaking() {
+	if !testkit.Soaking() {
 		t.Skip("half an hour by itself: make soak LAW=Grid")
 	}
-	_, inputs := proof.Rounds(t, 0, 100_000)
+	_, inputs := testkit.Rounds(t, 0, 100_000)
 	node, chromium := process.Need(t, "node"), process.Need(t, "chromium", "chromium-browser", "google-chrome")
 	binary := process.Build(t, process.Origin)
 	data := filepath.Join(t.TempDir(), "data")
@@ -94,7 +94,7 @@ func fillDays(t *testing.T, data string, inputs, days int) {
 // earlier builds the program with a clock that is DAYS_AGO days behind.
 func earlier(t *testing.T) string {
 	t.Helper()
-	path := filepath.Join(proof.Root(t), "origin", "server", "system", "system.go")
+	path := filepath.Join(testkit.Root(t), "origin", "server", "system", "system.go")
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)

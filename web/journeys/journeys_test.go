@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 	"github.com/sightline-dev/sightline/web/process"
 )
 
@@ -49,7 +49,7 @@ func TestJourneys(t *testing.T) {
 	for _, j := range journeys {
 		t.Run(strings.TrimSuffix(j.script, ".js"), func(t *testing.T) {
 			if !j.always {
-				proof.Nightly(t)
+				testkit.Nightly(t)
 			}
 			t.Parallel() // while one journey waits, another draws
 			b.travel(t, j)
@@ -59,7 +59,7 @@ func TestJourneys(t *testing.T) {
 
 // TestJourneyTimes runs the scripts that check waiting times against limits.
 func TestJourneyTimes(t *testing.T) {
-	proof.Timed(t)
+	testkit.Timed(t)
 	b := build(t)
 	for _, j := range journeys {
 		if slices.Contains([]string{"grid.js", "look.js", "studio.js"}, j.script) {
@@ -123,7 +123,7 @@ var firstKey = regexp.MustCompile(`^\s+key\s+([0-9a-f]{32})$`)
 // reason.
 func travel(t *testing.T, srv *process.Server, node, script, chromium string, more ...string) {
 	t.Helper()
-	shots := filepath.Join(proof.Root(t), ".cache", "journeys")
+	shots := filepath.Join(testkit.Root(t), ".cache", "journeys")
 	cmd := exec.CommandContext(t.Context(), node, script)
 	cmd.Env = append(append(os.Environ(), "CHROMIUM="+chromium, "SHOTS="+shots), more...)
 	if srv != nil {

@@ -13,7 +13,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 )
 
 // static checks that programs start on any machine of their architecture: they need no other file, and no instruction that the first
@@ -57,7 +57,7 @@ func static(t *testing.T, programs ...string) {
 // journeys is trained on.
 func filmed(t *testing.T) string {
 	t.Helper()
-	file, err := os.Open(filepath.Join(proof.Root(t), "web", "samples", "23-pelicans.jpg"))
+	file, err := os.Open(filepath.Join(testkit.Root(t), "web", "samples", "23-pelicans.jpg"))
 	if err != nil {
 		t.Fatal(err)
 	}

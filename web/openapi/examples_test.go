@@ -20,7 +20,7 @@ import (
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/api/apitest"
 	"github.com/sightline-dev/sightline/core/predict"
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 	"github.com/sightline-dev/sightline/web"
 )
 
@@ -67,7 +67,7 @@ var tour = []string{
 // none. All must succeed, and all answers must match the document.
 func TestExamples(t *testing.T) {
 	doc := load(t)
-	set, err := predict.Load(os.DirFS(filepath.Join(proof.Root(t), "models")))
+	set, err := predict.Load(os.DirFS(filepath.Join(testkit.Root(t), "models")))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,7 @@ import (
 
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/api/apitest"
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 )
 
 // TestGeneratedRequests makes requests from the document, damages some of them, and sends them to a server. Every answer must match the
@@ -28,7 +28,7 @@ func TestGeneratedRequests(t *testing.T) {
 	if testing.Short() {
 		calls = 20
 	}
-	for seed := range proof.Seeds(t, 6, 200) {
+	for seed := range testkit.Seeds(t, 6, 200) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			g := &generator{Rand: rand.New(rand.NewPCG(seed, 5)), doc: doc}
 			serve := apitest.NewServer(t, set, nil, map[string]string{"owner": "anna"})

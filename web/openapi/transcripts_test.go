@@ -19,7 +19,7 @@ import (
 	"github.com/getkin/kin-openapi/routers"
 
 	"github.com/sightline-dev/sightline/core/api/apitest"
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 )
 
 // exchange is an exchange of a transcript, with its file and number.
@@ -33,7 +33,7 @@ func transcripts(t testing.TB) []exchange {
 	t.Helper()
 	var all []exchange
 	for _, pattern := range []string{"*.txt", "released/*.txt"} {
-		names, err := filepath.Glob(filepath.Join(proof.Root(t), "core", "api", "testdata", pattern))
+		names, err := filepath.Glob(filepath.Join(testkit.Root(t), "core", "api", "testdata", pattern))
 		if err != nil || len(names) == 0 {
 			t.Fatalf("%v: no transcripts at %s", err, pattern)
 		}

@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 )
 
 // made has the targets that this process has made.
@@ -30,7 +30,7 @@ func Make(t testing.TB, target string) {
 	if made.targets[target] {
 		return
 	}
-	root := proof.Root(t)
+	root := testkit.Root(t)
 	lock := lockFile(t, filepath.Join(root, ".cache", "make.lock"))
 	defer lock.Close()
 	cmd := exec.Command("make", "--no-print-directory", target)

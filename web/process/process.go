@@ -16,7 +16,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 )
 
 // Need returns the path of the first of the programs that is installed. If none is, it skips the test with a message. In CI, where one
@@ -48,14 +48,14 @@ func Build(t testing.TB, program string) string {
 	t.Helper()
 	Make(t, "build")
 	built := map[string]string{Origin: "sightline", Edge: "sightline-edge"}[program]
-	data, err := os.ReadFile(filepath.Join(proof.Root(t), "bin", built))
+	data, err := os.ReadFile(filepath.Join(testkit.Root(t), "bin", built))
 	if err != nil {
 		t.Fatal(err)
 	}
 	const decoder = "ffmpreg.wasm.gz"
 	path := filepath.Join(t.TempDir(), "sightline")
 	err = os.WriteFile(path, data, 0o700)
-	if err = errors.Join(err, os.Symlink(filepath.Join(proof.Root(t), "bin", decoder), filepath.Join(filepath.Dir(path), decoder))); err != nil {
+	if err = errors.Join(err, os.Symlink(filepath.Join(testkit.Root(t), "bin", decoder), filepath.Join(filepath.Dir(path), decoder))); err != nil {
 		t.Fatal(err)
 	}
 	return path

@@ -8,14 +8,14 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 )
 
 // Warm copies the compiled module of an edge's program into a data folder. The module is compiled once for all tests and packages, into
 // .cache of the project. The copy is safe, because the program checks the seal of a compiled file.
 func Warm(t testing.TB, edge, data string) {
 	t.Helper()
-	kept := filepath.Join(proof.Root(t), ".cache", "edge")
+	kept := filepath.Join(testkit.Root(t), ".cache", "edge")
 	if err := os.MkdirAll(kept, 0o700); err != nil {
 		t.Fatal(err)
 	}

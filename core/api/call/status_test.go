@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 )
 
 // internal are the errors that callers see as an internal one: they concern the start of the program, or are bugs of ours. A model
@@ -29,7 +29,7 @@ var internal = []string{
 
 // TestEveryErrorHasAStatus walks every exported Err of core and looks for it in the table, or among the internal ones.
 func TestEveryErrorHasAStatus(t *testing.T) {
-	root := filepath.Join(proof.Root(t), "core")
+	root := filepath.Join(testkit.Root(t), "core")
 	declared := map[string]string{} // "blob.ErrHash" → file
 	fset := token.NewFileSet()
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {

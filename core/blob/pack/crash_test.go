@@ -13,7 +13,7 @@ import (
 	"github.com/sightline-dev/sightline/core/blob/blobtest"
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/kv/journal/journaltest"
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 )
 
 // moment is a state of a pack, and when it was reached and durable.
@@ -66,7 +66,7 @@ func stride() int {
 // calls: what is left is one of the script's states, from the last one that was synced on.
 // Contents are written in extents, so one of them may be cut between two.
 func TestCutAnywhere(t *testing.T) {
-	for seed := range proof.Seeds(t, 2, 100) {
+	for seed := range testkit.Seeds(t, 2, 100) {
 		rng := rand.New(rand.NewPCG(seed, 32))
 		steps := script(rng, 40)
 		for i := range steps {
@@ -106,7 +106,7 @@ func TestCutAnywhere(t *testing.T) {
 // TestHostedSurvives adds and removes pictures, and fails or cuts the power at any call: every
 // name that was given and not taken away leads to its picture.
 func TestHostedSurvives(t *testing.T) {
-	for seed := range proof.Seeds(t, 60, 5000) {
+	for seed := range testkit.Seeds(t, 60, 5000) {
 		rng := rand.New(rand.NewPCG(seed, 33))
 		d := journaltest.NewDisk()
 		held := map[string][]byte{}

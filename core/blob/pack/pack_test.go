@@ -19,7 +19,7 @@ import (
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/kv/journal"
 	"github.com/sightline-dev/sightline/core/kv/journal/journaltest"
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 )
 
 // always is slack with which a pack compacts all the time.
@@ -253,7 +253,7 @@ func state(t testing.TB, f blob.FS) string {
 
 // TestLikeAFileSystem holds a pack to a file system in memory, reopened at any time.
 func TestLikeAFileSystem(t *testing.T) {
-	for seed := range proof.Seeds(t, 40, 2000) {
+	for seed := range testkit.Seeds(t, 40, 2000) {
 		rng := rand.New(rand.NewPCG(seed, 31))
 		d := journaltest.NewDisk()
 		got, want := mustOpen(t, d), blobtest.NewFS()

@@ -7,21 +7,21 @@ import (
 
 	"github.com/sightline-dev/sightline/core/cpu"
 	"github.com/sightline-dev/sightline/core/index/hnsw/kernel"
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 )
 
 // TestChurnKeepsRecall replaces all vectors of a graph ten times, the oldest first, while Compact goes
 // along in steps, and compares it with a fresh build of what is left.
 func TestChurnKeepsRecall(t *testing.T) {
 	const dim, replacements = 64, 10
-	n, options := proof.Size(t, 1000, 2_000, 20_000, 200_000), Options{Dim: dim, M: 8, EfConstruction: 80}
+	n, options := testkit.Size(t, 1000, 2_000, 20_000, 200_000), Options{Dim: dim, M: 8, EfConstruction: 80}
 	switch {
-	case proof.Soaking():
+	case testkit.Soaking():
 		options = Options{Dim: dim, EfConstruction: 100}
 	case kernel.Levels.Now() == cpu.Generic:
 		n = 150 // kernels are slow, and perhaps the whole processor is emulated
 	}
-	from, _ := proof.Rounds(t, 1, 1)
+	from, _ := testkit.Rounds(t, 1, 1)
 	t.Logf("seed %d, %d vectors", from, n)
 	c := newClusters(from, n/50, dim)
 	g := newGraph(t, options)

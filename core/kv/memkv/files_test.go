@@ -11,7 +11,7 @@ import (
 	"github.com/sightline-dev/sightline/core/kv/journal/journaltest"
 	"github.com/sightline-dev/sightline/core/kv/kvtest"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 )
 
 // always is slack with which a store compacts all the time.
@@ -51,7 +51,7 @@ func TestFiledStore(t *testing.T) {
 }
 
 func TestFiledCrashes(t *testing.T) {
-	kvtest.Crashes(t, proof.Seeds(t, 150, 10_000), func() kvtest.Crasher { return disk{journaltest.NewDisk()} })
+	kvtest.Crashes(t, testkit.Seeds(t, 150, 10_000), func() kvtest.Crasher { return disk{journaltest.NewDisk()} })
 }
 
 func TestFiledCommitNothing(t *testing.T) {
@@ -59,11 +59,11 @@ func TestFiledCommitNothing(t *testing.T) {
 }
 
 func TestFiledCommitOrder(t *testing.T) {
-	kvtest.CommitOrder(t, proof.Seeds(t, 20, 200), func() kvtest.Crasher { return disk{journaltest.NewDisk()} })
+	kvtest.CommitOrder(t, testkit.Seeds(t, 20, 200), func() kvtest.Crasher { return disk{journaltest.NewDisk()} })
 }
 
 // stride is the distance in bytes between the places where a test cuts or damages a file.
-func stride(t testing.TB) int { return proof.Size(t, 13, 3, 1, 1) }
+func stride(t testing.TB) int { return testkit.Size(t, 13, 3, 1, 1) }
 
 // progress is the number of acknowledged and of given batches at moments of a disk.
 type progress struct {
@@ -124,7 +124,7 @@ func within(notes []progress, moment int) (least, most int64) {
 // TestFiledCutAnywhere kills the program at every byte of a session that compacts over and
 // over, and pulls the plug at each of its writes.
 func TestFiledCutAnywhere(t *testing.T) {
-	for seed := range proof.Seeds(t, 2, 100) {
+	for seed := range testkit.Seeds(t, 2, 100) {
 		session := kvtest.NewSession(seed, 50, 60)
 		d := journaltest.NewDisk()
 		notes := record(t, d, session, always)
@@ -233,7 +233,7 @@ func TestFiledFaults(t *testing.T) {
 // TestFiledFull runs sessions in files that are full over and over, in the middle of any write. A refused batch leaves nothing,
 // reads continue, later batches are taken once there is space, and the files are never damaged.
 func TestFiledFull(t *testing.T) {
-	for seed := range proof.Seeds(t, 12, 300) {
+	for seed := range testkit.Seeds(t, 12, 300) {
 		rng := rand.New(rand.NewPCG(seed, 29))
 		size := []int{60, 3000, 200_000}[seed%3]
 		session := kvtest.NewSession(seed, []int{40, 40, 8}[seed%3], size)

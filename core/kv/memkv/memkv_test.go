@@ -11,7 +11,7 @@ import (
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/kv/kvtest"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 )
 
 func TestStore(t *testing.T) {
@@ -23,7 +23,7 @@ func TestStoreWithJournal(t *testing.T) {
 }
 
 func TestCrashes(t *testing.T) {
-	kvtest.Crashes(t, proof.Seeds(t, 60, 2000), func() kvtest.Crasher { return &batches{} })
+	kvtest.Crashes(t, testkit.Seeds(t, 60, 2000), func() kvtest.Crasher { return &batches{} })
 }
 
 func TestCommitNothing(t *testing.T) {
@@ -31,7 +31,7 @@ func TestCommitNothing(t *testing.T) {
 }
 
 func TestCommitOrder(t *testing.T) {
-	kvtest.CommitOrder(t, proof.Seeds(t, 20, 200), func() kvtest.Crasher { return &batches{} })
+	kvtest.CommitOrder(t, testkit.Seeds(t, 20, 200), func() kvtest.Crasher { return &batches{} })
 }
 
 func open(t testing.TB, j *batches) *memkv.Store {

@@ -20,16 +20,16 @@ import (
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/kv/kvtest"
 	"github.com/sightline-dev/sightline/core/kv/pebblekv/pebbletest"
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 )
 
 // TestFaultPowerCutAtEveryOperation runs a scripted session of up to 500 calls and cuts the power before each of its file operations.
 // It keeps 0, 50 and 100 % of the unsynced bytes. Each of these disks must open with a prefix of the session's batches that
 // includes the last synced one.
 func TestFaultPowerCutAtEveryOperation(t *testing.T) {
-	calls := proof.Size(t, 50, 125, 500, 500)
+	calls := testkit.Size(t, 50, 125, 500, 500)
 	scripts, disks := 0, 0
-	for seed := range proof.Seeds(t, 1, 10) {
+	for seed := range testkit.Seeds(t, 1, 10) {
 		disks += everyOperation(t, kvtest.NewSession(seed, calls, 600), seed)
 		scripts++
 	}
@@ -109,12 +109,12 @@ func (f *fault) String() string {
 // soak it tries each error in one of these two ways, in turn. The session must not hang and can still read. After a failure
 // nothing is acknowledged. When the store is opened again, it has everything that was acknowledged.
 func TestFaultEveryError(t *testing.T) {
-	from, rounds := proof.Rounds(t, 200, 2000)
+	from, rounds := testkit.Rounds(t, 200, 2000)
 	session := kvtest.NewSession(1, 150, 600)
 	counts := map[string]int{}
 	for n := from + 1; n <= from+uint64(rounds); n++ {
 		for i, err := range []error{syscall.EIO, syscall.ENOSPC, syscall.EIO, syscall.ENOSPC} {
-			if !proof.Soaking() && (i+int(n))%4 >= 2 {
+			if !testkit.Soaking() && (i+int(n))%4 >= 2 {
 				continue
 			}
 			for { // syncs are shared: how many operations a session does is not the same each time
@@ -152,7 +152,7 @@ func TestFaultEveryErrorAtOpen(t *testing.T) {
 	}
 	step := 4
 	switch {
-	case proof.Soaking():
+	case testkit.Soaking():
 		step = 1
 	case testing.Short():
 		step = 20
@@ -255,7 +255,7 @@ func afterFault(t *testing.T, s *Store, err error, died <-chan error) string {
 func TestDamageStore(t *testing.T) {
 	outcomes := map[string]int{}
 	rounds := 0
-	for seed := range proof.Seeds(t, 40, 1000) {
+	for seed := range testkit.Seeds(t, 40, 1000) {
 		outcomes[damageRound(t, seed)]++
 		rounds++
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/kv/kvtest"
 	"github.com/sightline-dev/sightline/core/kv/pebblekv/pebbletest"
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 )
 
 const folder = "data/store"
@@ -42,7 +42,7 @@ func (p power) Open() (kv.Store, error) { return Open(folder, small(p.Disk)) }
 func (p power) Crash(percent int, rng *rand.Rand) kvtest.Crasher { return power{p.Cut(percent, rng)} }
 
 func TestCrashes(t *testing.T) {
-	kvtest.Crashes(t, proof.Seeds(t, 100, 2000), func() kvtest.Crasher { return power{pebbletest.New()} })
+	kvtest.Crashes(t, testkit.Seeds(t, 100, 2000), func() kvtest.Crasher { return power{pebbletest.New()} })
 }
 
 func TestCommitNothing(t *testing.T) {
@@ -50,5 +50,5 @@ func TestCommitNothing(t *testing.T) {
 }
 
 func TestCommitOrder(t *testing.T) {
-	kvtest.CommitOrder(t, proof.Seeds(t, 20, 200), func() kvtest.Crasher { return power{pebbletest.New()} })
+	kvtest.CommitOrder(t, testkit.Seeds(t, 20, 200), func() kvtest.Crasher { return power{pebbletest.New()} })
 }

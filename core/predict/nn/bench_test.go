@@ -11,13 +11,13 @@ import (
 
 	"github.com/sightline-dev/sightline/core/predict/nn"
 	"github.com/sightline-dev/sightline/core/predict/nn/kernel"
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 )
 
 // shipped reads the plan of the released network.
 func shipped(t testing.TB) *nn.Network {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join(proof.Root(t), "models", "general-v1.3", "network.plan"))
+	data, err := os.ReadFile(filepath.Join(testkit.Root(t), "models", "general-v1.3", "network.plan"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/sightline-dev/sightline/core/predict/raster/jpg"
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 )
 
 // phone is a picture with the detail of a photo, about 1.5 bits a pixel as JPEG.
@@ -64,7 +64,7 @@ func BenchmarkDecode(b *testing.B) {
 	})
 	run("1mp", func(b *testing.B) []byte { return asJPEG(b, phone(1152, 864)) })
 	run("photo", func(b *testing.B) []byte {
-		p, err := os.ReadFile(proof.Shared(b, "photos", "001_plant.jpg"))
+		p, err := os.ReadFile(testkit.Shared(b, "photos", "001_plant.jpg"))
 		check(b, err)
 		return p
 	})

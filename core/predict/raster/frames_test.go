@@ -17,7 +17,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 )
 
 // shown is one frame of an animation, copied.
@@ -475,7 +475,7 @@ func TestFramesDamagedLater(t *testing.T) {
 
 // TestFramesOfSlides reads a GIF of photos that ffmpeg wrote, whose frames are parts of the screen.
 func TestFramesOfSlides(t *testing.T) {
-	b, err := os.ReadFile(proof.Shared(t, "video", "slides.gif"))
+	b, err := os.ReadFile(testkit.Shared(t, "video", "slides.gif"))
 	check(t, err)
 	f, err := NewDecoder(Limits{}).Frames(b, time.Second)
 	check(t, err)
@@ -536,7 +536,7 @@ func TestFramesLimits(t *testing.T) {
 			if !errors.Is(err, tt.want) {
 				t.Errorf("Frames = %v, want %v", err, tt.want)
 			}
-			if proof.Timing() && took > 2*time.Second || grown > 16<<20 {
+			if testkit.Timing() && took > 2*time.Second || grown > 16<<20 {
 				t.Errorf("took %v and %d bytes", took, grown)
 			}
 		})

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 	"golang.org/x/image/tiff"
 )
 
@@ -194,7 +194,7 @@ func TestBombs(t *testing.T) {
 			if !errors.Is(err, tt.want) {
 				t.Errorf("Decode = %v, want %v", err, tt.want)
 			}
-			if proof.Timing() && took > 2*time.Second {
+			if testkit.Timing() && took > 2*time.Second {
 				t.Errorf("took %v, want at most 2 s", took)
 			}
 			if grown > 64<<20 {
@@ -286,7 +286,7 @@ func TestKeepsLittle(t *testing.T) {
 	check(t, err)
 	runtime.GC()
 	runtime.ReadMemStats(&after)
-	if kept := int64(after.HeapAlloc) - int64(before.HeapAlloc); proof.Timing() && kept > 8<<20 {
+	if kept := int64(after.HeapAlloc) - int64(before.HeapAlloc); testkit.Timing() && kept > 8<<20 {
 		t.Errorf("keeps %d MB, want at most 8", kept>>20)
 	}
 	runtime.KeepAlive(d)

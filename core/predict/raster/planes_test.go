@@ -11,7 +11,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 )
 
 // noisyPlanes is a frame whose samples take every value of their depth and some beyond.
@@ -210,7 +210,7 @@ func TestPlanesMatrix(t *testing.T) {
 
 // TestColourRows compares the colours of every matrix and range with those in floating point.
 func TestColourRows(t *testing.T) {
-	step := proof.Size(t, 17, 5, 1, 1)
+	step := testkit.Size(t, 17, 5, 1, 1)
 	var values []byte // with those at which a range ends
 	for v := range 256 {
 		if slices.Contains([]int{1, 15, 16, 17, 127, 128, 129, 234, 235, 236, 239, 240, 241, 254, 255}, v) || v%step == 0 {

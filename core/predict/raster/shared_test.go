@@ -9,12 +9,12 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 )
 
 // TestPhotos decodes the real photographs next to the project and compares each with the standard library's full decode, averaged slowly.
 func TestPhotos(t *testing.T) {
-	names, err := filepath.Glob(filepath.Join(proof.Shared(t, "photos"), "*.jpg"))
+	names, err := filepath.Glob(filepath.Join(testkit.Shared(t, "photos"), "*.jpg"))
 	check(t, err)
 	if len(names) == 0 {
 		t.Skip("no photos")
@@ -43,7 +43,7 @@ func TestPhotos(t *testing.T) {
 
 // TestRealFormats reads real files of several formats and sizes.
 func TestRealFormats(t *testing.T) {
-	dir := proof.Shared(t, "photos", "formats")
+	dir := testkit.Shared(t, "photos", "formats")
 	tests := []struct {
 		name string
 		want Info

@@ -17,7 +17,7 @@ import (
 	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/kv/pebblekv/pebbletest"
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 )
 
 const second = "another lantern in it"
@@ -389,7 +389,7 @@ func checkAddresses(t *testing.T, store kv.Store) {
 // TestAddressesUnderRaces has accounts race for two addresses in every way, cuts the power, and compares index and accounts. Without a
 // power cut each account that is left signs in.
 func TestAddressesUnderRaces(t *testing.T) {
-	for seed := range proof.Seeds(t, 20, 200) {
+	for seed := range testkit.Seeds(t, 20, 200) {
 		raceForAddresses(t, rand.New(rand.NewPCG(seed, 23)))
 	}
 }

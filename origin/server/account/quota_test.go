@@ -16,7 +16,7 @@ import (
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/kv/pebblekv"
 	"github.com/sightline-dev/sightline/core/kv/pebblekv/pebbletest"
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 )
 
 const (
@@ -77,7 +77,7 @@ func (d *disk) crash(percent int, rng *rand.Rand) *disk {
 // they race: whatever was allowed before is counted after.
 func TestQuotaIsExact(t *testing.T) {
 	var rounds, crashes int
-	for seed := range proof.Seeds(t, 10, 100) {
+	for seed := range testkit.Seeds(t, 10, 100) {
 		rng := rand.New(rand.NewPCG(seed, 23))
 		exact(t, rng)
 		crashes += crashed(t, rng)

@@ -9,7 +9,7 @@ import (
 
 	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/kv"
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 )
 
 // reporter is an edge that answers calls and reports how many.
@@ -26,7 +26,7 @@ const mostSince = 20
 // TestReportsCountEveryCallOnce has edges and an origin answer the calls of an account, with answers that are lost, reports that come
 // twice and restarts of the origin: every call is counted once, and the limit is passed by no more than the calls between two reports.
 func TestReportsCountEveryCallOnce(t *testing.T) {
-	for seed := range proof.Seeds(t, 60, 2000) {
+	for seed := range testkit.Seeds(t, 60, 2000) {
 		rng := rand.New(rand.NewPCG(seed, 4))
 		limit := 1 + rng.Int64N(400)
 		w := open(t, func(o *Options) { o.Plan = Plan{"metered", limit} })

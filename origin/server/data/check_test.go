@@ -18,7 +18,7 @@ import (
 	"github.com/sightline-dev/sightline/core/kv/kvtest"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/partition"
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 )
 
 // parts are those that findings are about, each once, in the order of coming.
@@ -166,7 +166,7 @@ func TestCheckWhereReadsFail(t *testing.T) {
 		before := u.held()
 		o := u.options()
 		o.Repair = true
-		for reads := int64(0); ; reads += int64(proof.Size(t, 10, 5, 1, 1)) {
+		for reads := int64(0); ; reads += int64(testkit.Size(t, 10, 5, 1, 1)) {
 			store.Left.Store(reads)
 			c := newChecker(store, u.Blobs, o)
 			err := c.run(t.Context(), u.Files)

@@ -22,8 +22,8 @@ import (
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/register"
+	"github.com/sightline-dev/sightline/sync/compress"
 	"github.com/sightline-dev/sightline/sync/feed"
-	"github.com/sightline-dev/sightline/sync/press"
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
@@ -473,7 +473,7 @@ func TestPackedStream(t *testing.T) {
 	pullable(t, feed.Limits{}, func(t *testing.T, p *pulled) {
 		p.write(300, 100)
 		x := p.listen("since=0&live=stream", "Authorization: Key "+p.Key, "Accept-Encoding: gzip, zstd")
-		packed, err := press.NewReader(x.body)
+		packed, err := compress.NewReader(x.body)
 		if err != nil {
 			t.Fatal(err)
 		}

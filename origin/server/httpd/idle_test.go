@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 	"github.com/sightline-dev/sightline/sync/feed"
 )
 
@@ -22,7 +22,7 @@ func TestIdleClients(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			pullable(t, feed.Limits{}, func(t *testing.T, p *pulled) {
-				if each := idle(t, p, upgrade); proof.Timing() && (each <= 0 || each > 32<<10) {
+				if each := idle(t, p, upgrade); testkit.Timing() && (each <= 0 || each > 32<<10) {
 					t.Errorf("each takes %d bytes of memory, want at most %d", each, 32<<10)
 				}
 			})

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 	"github.com/sightline-dev/sightline/web/process"
 )
 
@@ -21,7 +21,7 @@ const (
 // TestHostedVideoRunsNoScript opens hosted videos whose bytes are a page or a drawing in a browser, and the same bytes as what they
 // are, under the policy of videos. No script runs. Without the policy it does.
 func TestHostedVideoRunsNoScript(t *testing.T) {
-	proof.Nightly(t)
+	testkit.Nightly(t)
 	chromium := process.Need(t, "chromium", "chromium-browser", "google-chrome")
 	runs := func(url string) bool {
 		t.Helper()

@@ -19,7 +19,7 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 
 	"github.com/sightline-dev/sightline/core/auth"
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 )
 
 func encode(b []byte) string { return base64.RawURLEncoding.EncodeToString(b) }
@@ -252,7 +252,7 @@ func TestForgedTokens(t *testing.T) {
 	keys := tokens.ring.Load().keys
 	f.kid, f.other, f.public = keys[0].ID, keys[1].ID, keys[0].private.Public().(ed25519.PublicKey)
 
-	from, rounds := proof.Rounds(t, 2000, 100_000)
+	from, rounds := testkit.Rounds(t, 2000, 100_000)
 	accepted, kinds := 0, map[string]int{}
 	for seed := from; seed < from+uint64(rounds); seed++ {
 		f.Rand = rand.New(rand.NewPCG(seed, 20))

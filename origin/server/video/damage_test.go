@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/sightline-dev/sightline/core/api"
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 )
 
 // sources returns films to damage: small ones of each container.
@@ -20,7 +20,7 @@ func sources(t testing.TB) [][]byte {
 	if err != nil || len(names) == 0 {
 		t.Fatalf("%d films, %v", len(names), err)
 	}
-	shared, err := filepath.Glob(filepath.Join(filepath.Dir(proof.Root(t)), "shared", "video", "*.*"))
+	shared, err := filepath.Glob(filepath.Join(filepath.Dir(testkit.Root(t)), "shared", "video", "*.*"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +122,7 @@ func TestDamagedFilms(t *testing.T) {
 	defer file.Close()
 	b := bench{d: d, file: file}
 	outcomes := map[string]int{}
-	for seed := range proof.Seeds(t, 200, 10_000) {
+	for seed := range testkit.Seeds(t, 200, 10_000) {
 		draw := rand.New(rand.NewPCG(seed, 26))
 		film := damage(films[draw.IntN(len(films))], draw)
 		frames := 0

@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/sightline-dev/sightline/core/predict/raster"
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 	"github.com/sightline-dev/sightline/origin/server/shares"
 
 	"github.com/sightline-dev/sightline/core/film"
@@ -309,7 +309,7 @@ func write(film string) func(io.Writer) error {
 
 // TestNoCacheFolder decodes although the folder of compiled modules has gone.
 func TestNoCacheFolder(t *testing.T) {
-	proof.Nightly(t) // it compiles
+	testkit.Nightly(t) // it compiles
 	d := decoder(t, Options{Cache: filepath.Join(t.TempDir(), "cache")})
 	if err := os.RemoveAll(d.o.Cache); err != nil {
 		t.Fatal(err)

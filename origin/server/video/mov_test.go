@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/sightline-dev/sightline/core/predict/raster"
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 	"github.com/sightline-dev/sightline/origin/server/location"
 )
 
@@ -101,7 +101,7 @@ func TestMirrored(t *testing.T) {
 	d := decoder(t, Options{})
 	pictures := raster.NewDecoder(raster.Limits{})
 	matrices := [][4]int32{{0, 1, 1, 0}, {-1, 0, 0, 1}, {1, 0, 0, -1}, {0, -1, -1, 0}, {0, 1, -1, 0}, {-1, 0, 0, -1}, {0, -1, 1, 0}, {1, 0, 0, 1}}
-	for _, m := range matrices[:proof.Size(t, 1, 2, 8, 8)] {
+	for _, m := range matrices[:testkit.Size(t, 1, 2, 8, 8)] {
 		a, b, c, e := m[0], m[1], m[2], m[3]
 		f, err := first(d.Frames(t.Context(), writeFilm(t, newMOV(t, matrixOf(a, b, c, e), "")), every(1000)))
 		if err != nil {

@@ -5,7 +5,7 @@ import (
 	"os/exec"
 	"testing"
 
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 	"github.com/sightline-dev/sightline/wasm/host"
 )
 
@@ -37,7 +37,7 @@ func TestSystemDecoder(t *testing.T) {
 	d := decoder(t, Options{System: ffmpeg})
 	for _, row := range rows(t, "outcomes.tsv") {
 		if name := row[0]; name != "slides.gif" {
-			shots, err := all(t, d, openFilm(t, proof.Shared(t, "video", name)), every(1000))
+			shots, err := all(t, d, openFilm(t, testkit.Shared(t, "video", name)), every(1000))
 			if got := status(err); got != row[1] {
 				t.Errorf("%s: status %s, want %s: %v", name, got, row[1], err)
 			}

@@ -16,7 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/sightline-dev/sightline/core/predict/raster"
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 	"github.com/sightline-dev/sightline/origin/server/system"
 	targets "github.com/sightline-dev/sightline/web/process"
 
@@ -44,10 +44,10 @@ func decoder(t testing.TB, o Options) *Decoder {
 	t.Helper()
 	if o.System == "" && o.Module == "" {
 		targets.Make(t, "bin/ffmpreg.wasm.gz")
-		o.Module = filepath.Join(proof.Root(t), "bin", ModuleFile)
+		o.Module = filepath.Join(testkit.Root(t), "bin", ModuleFile)
 	}
 	if o.System == "" && o.Cache == "" {
-		name := filepath.Join(proof.Root(t), ".cache", "sightline")
+		name := filepath.Join(testkit.Root(t), ".cache", "sightline")
 		folder, err := system.OpenFolder(name)
 		if err == nil {
 			o.Key, err = system.Key(folder, "decoder.key")
@@ -112,7 +112,7 @@ func status(err error) string {
 // rows reads a table of the test films, without its head.
 func rows(t testing.TB, name string) (all [][]string) {
 	t.Helper()
-	text, err := os.ReadFile(proof.Shared(t, "video", name))
+	text, err := os.ReadFile(testkit.Shared(t, "video", name))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,10 +134,10 @@ func TestFilms(t *testing.T) {
 	slices.SortStableFunc(films, func(a, b []string) int {
 		return cmp.Compare(uint(slices.Index(first, a[0])), uint(slices.Index(first, b[0]))) // -1 is the greatest
 	})
-	for _, row := range films[:proof.Size(t, 4, 8, 23, 23)] {
+	for _, row := range films[:testkit.Size(t, 4, 8, 23, 23)] {
 		name := row[0]
 		t.Run(name, func(t *testing.T) {
-			shots, err := all(t, d, openFilm(t, proof.Shared(t, "video", name)), every(1000))
+			shots, err := all(t, d, openFilm(t, testkit.Shared(t, "video", name)), every(1000))
 			t.Logf("%d frames, %v", len(shots), err)
 			if got := status(err); got != row[1] {
 				t.Fatalf("status %s, want %s: %v", got, row[1], err)
@@ -162,7 +162,7 @@ func TestFilms(t *testing.T) {
 func TestModuleIsNotLinked(t *testing.T) {
 	source, _, _ := strings.Cut(moduleSource, "@")
 	for _, name := range []string{"go.mod", "go.sum"} {
-		text, err := os.ReadFile(filepath.Join(proof.Root(t), name))
+		text, err := os.ReadFile(filepath.Join(testkit.Root(t), name))
 		if err != nil || strings.Contains(string(text), source) {
 			t.Errorf("%s names %s: %v", name, source, err)
 		}

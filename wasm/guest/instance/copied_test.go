@@ -21,8 +21,8 @@ import (
 	"github.com/sightline-dev/sightline/core/kv/journal"
 	"github.com/sightline-dev/sightline/core/kv/journal/journaltest"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
-	"github.com/sightline-dev/sightline/core/proof"
 	"github.com/sightline-dev/sightline/core/register"
+	"github.com/sightline-dev/sightline/core/testkit"
 	"github.com/sightline-dev/sightline/sync/feed"
 	"github.com/sightline-dev/sightline/sync/replica"
 	"github.com/sightline-dev/sightline/sync/wire"
@@ -341,7 +341,7 @@ func TestNoCopy(t *testing.T) {
 // TestKilledCopy ends a page at any write of its store, with any part of the unsynced data lost: the origin has all acknowledged
 // operations afterwards, and the two agree.
 func TestKilledCopy(t *testing.T) {
-	for seed := range proof.Seeds(t, 15, 1000) {
+	for seed := range testkit.Seeds(t, 15, 1000) {
 		rng := rand.New(rand.NewPCG(seed, 8))
 		s := newSource(t)
 		s.add(t, "red", "red.png")

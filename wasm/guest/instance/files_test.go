@@ -12,7 +12,7 @@ import (
 	"github.com/sightline-dev/sightline/core/api/apitest"
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/kv/journal/journaltest"
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 	"github.com/sightline-dev/sightline/wasm/abi"
 	"github.com/sightline-dev/sightline/wasm/guest/instance"
 	"github.com/sightline-dev/sightline/wasm/host/hostcalls"
@@ -56,7 +56,7 @@ func TestReload(t *testing.T) {
 // page works.
 func TestKilledTab(t *testing.T) {
 	bundles := apitest.TinyBundles(t)
-	for seed := range proof.Seeds(t, 30, 1000) {
+	for seed := range testkit.Seeds(t, 30, 1000) {
 		rng := rand.New(rand.NewPCG(seed, 6))
 		disk := journaltest.NewDisk()
 		told := map[string]string{} // inputs whose answers came, with the writes to the disk by then

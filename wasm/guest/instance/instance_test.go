@@ -7,14 +7,14 @@ import (
 
 	"github.com/sightline-dev/sightline/core/api/apitest"
 	"github.com/sightline-dev/sightline/core/predict"
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 )
 
 // TestTranscripts replays those of core/api through envelopes: all answer byte for byte as
 // without a boundary.
 func TestTranscripts(t *testing.T) {
 	set, bundles := apitest.Tiny(t), apitest.TinyBundles(t)
-	all := apitest.WithoutAccounts(os.DirFS(filepath.Join(proof.Root(t), "core", "api", "testdata")))
+	all := apitest.WithoutAccounts(os.DirFS(filepath.Join(testkit.Root(t), "core", "api", "testdata")))
 	t.Run("all applications", func(t *testing.T) {
 		apitest.Run(t, transcripts(all, false, set, bundles, nil))
 	})
@@ -25,7 +25,7 @@ func TestTranscripts(t *testing.T) {
 
 // TestReleasedTranscripts replays those of the released bundles.
 func TestReleasedTranscripts(t *testing.T) {
-	root := proof.Root(t)
+	root := testkit.Root(t)
 	bundles := os.DirFS(filepath.Join(root, "models"))
 	set, err := predict.Load(bundles)
 	if err != nil {

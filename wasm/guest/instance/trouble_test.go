@@ -16,8 +16,8 @@ import (
 	"github.com/sightline-dev/sightline/core/log/field"
 	"github.com/sightline-dev/sightline/core/predict"
 	"github.com/sightline-dev/sightline/core/predict/raster"
-	"github.com/sightline-dev/sightline/core/proof"
 	"github.com/sightline-dev/sightline/core/register"
+	"github.com/sightline-dev/sightline/core/testkit"
 	"github.com/sightline-dev/sightline/wasm/abi"
 	"github.com/sightline-dev/sightline/wasm/guest/instance"
 	"github.com/sightline-dev/sightline/wasm/host/hostcalls"
@@ -250,7 +250,7 @@ func TestWrongTimes(t *testing.T) {
 
 // TestFlat serves many requests: what an instance holds afterwards does not depend on how many.
 func TestFlat(t *testing.T) {
-	n := proof.Size(t, 1000, 5_000, 100_000, 100_000)
+	n := testkit.Size(t, 1000, 5_000, 100_000, 100_000)
 	w := apitest.NewWorld(t, memkv.New(), apitest.Tiny(t), nil, nil)
 	g := lentTo(t, w, w.App, apitest.TinyBundles(t), nil)
 	done := map[string]abi.Result{}
@@ -300,7 +300,7 @@ func TestFlat(t *testing.T) {
 	for i := range n {
 		round(i)
 	}
-	if after := heap(); proof.Timing() && after > before+256<<10 {
+	if after := heap(); testkit.Timing() && after > before+256<<10 {
 		t.Errorf("%d bytes before, %d after %d requests", before, after, n)
 	}
 	if snapshots, scans := g.host.Open(); snapshots > 2 || scans > 0 {

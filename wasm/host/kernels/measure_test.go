@@ -18,10 +18,10 @@ import (
 
 	"github.com/sightline-dev/sightline/core/predict"
 	"github.com/sightline-dev/sightline/core/predict/raster"
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 	"github.com/sightline-dev/sightline/models"
-	"github.com/sightline-dev/sightline/wasm/built"
 	"github.com/sightline-dev/sightline/wasm/host/kernels"
+	"github.com/sightline-dev/sightline/wasm/prebuilt"
 )
 
 // threadTime is the processor time of the calling thread.
@@ -45,7 +45,7 @@ func newGuest(t testing.TB, n *kernels.Native, pictures string, networks kernels
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "analyse.wasm")
 	cmd := exec.Command("go", "build", "-tags", "lent", "-trimpath", "-ldflags", "-s -w", "-buildmode=c-shared", "-o", file, "./wasm/host/kernels/testdata/analyse")
-	cmd.Dir = proof.Root(t)
+	cmd.Dir = testkit.Root(t)
 	cmd.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
@@ -54,7 +54,7 @@ func newGuest(t testing.TB, n *kernels.Native, pictures string, networks kernels
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := built.Runtime(t)
+	r := prebuilt.Runtime(t)
 	if err := n.Instantiate(t.Context(), r); err != nil {
 		t.Fatal(err)
 	}
@@ -100,18 +100,18 @@ func TestAnalysisInAGuest(t *testing.T) {
 	native := set.NewAnalyser(raster.Limits{})
 	var g *guest
 	for _, networks := range []kernels.Networks{nil, func([32]byte) *predict.Set { return set }} {
-		g = newGuest(t, kernels.New(kernels.Options{}), proof.Shared(t, "photos"), networks)
+		g = newGuest(t, kernels.New(kernels.Options{}), testkit.Shared(t, "photos"), networks)
 		g.agree(t, native, pictures)
 	}
 	parts, rounds := []predict.Want{predict.WantConcepts}, 1
-	if proof.Soaking() {
+	if testkit.Soaking() {
 		parts, rounds = append(parts, predict.WantColors, predict.WantThumb), 6
 	}
 	for _, want := range parts {
 		ours, theirs := g.compare(t, native, pictures, want, rounds)
 		ratio := float64(theirs) / float64(ours)
 		t.Logf("parts %d of %d pictures: native %v, in a guest %v each, ratio %.3f", want, len(pictures), ours, theirs, ratio)
-		if proof.Timing() && want == predict.WantConcepts && ratio > 1.4 {
+		if testkit.Timing() && want == predict.WantConcepts && ratio > 1.4 {
 			t.Errorf("a predict in a guest takes %.2f times as long, want at most 1.15", ratio)
 		}
 	}
@@ -140,7 +140,7 @@ func (g *guest) agree(t testing.TB, native *predict.Analyser, pictures [][]byte)
 // readPictures returns the photos in the order of their names.
 func readPictures(t testing.TB) (pictures [][]byte) {
 	t.Helper()
-	names, err := filepath.Glob(filepath.Join(proof.Shared(t, "photos"), "*.jpg"))
+	names, err := filepath.Glob(filepath.Join(testkit.Shared(t, "photos"), "*.jpg"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,20 +4,20 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/sightline-dev/sightline/core/proof"
-	"github.com/sightline-dev/sightline/wasm/built"
+	"github.com/sightline-dev/sightline/core/testkit"
 	"github.com/sightline-dev/sightline/wasm/host/kernels"
+	"github.com/sightline-dev/sightline/wasm/prebuilt"
 )
 
 // TestSuitesOfTheKernels runs the tests of every package of kernels as a guest, and those that need a level or a network of this host.
 func TestSuitesOfTheKernels(t *testing.T) {
-	proof.Nightly(t)
+	testkit.Nightly(t)
 	n := kernels.New(kernels.Options{Weights: 32 << 20})
-	r := built.Runtime(t)
+	r := prebuilt.Runtime(t)
 	if err := n.Instantiate(t.Context(), r); err != nil {
 		t.Fatal(err)
 	}
-	suites := slices.Concat(built.Kernels, []built.Suite{
+	suites := slices.Concat(prebuilt.Kernels, []prebuilt.Suite{
 		{Package: "core/cpu", Run: "."},
 		{Package: "models", Run: "TestGoldenOutputs/lent"}, // models/testdata/golden.tsv, the same for all targets
 	})

@@ -14,7 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 )
 
 // source parses the files of core/api and of the packages in it, except tests.
@@ -22,7 +22,7 @@ func source(t testing.TB) []*ast.File {
 	t.Helper()
 	var names []string
 	for _, pattern := range []string{"*.go", "*/*.go"} {
-		some, err := filepath.Glob(filepath.Join(proof.Root(t), "core", "api", pattern))
+		some, err := filepath.Glob(filepath.Join(testkit.Root(t), "core", "api", pattern))
 		if err != nil || len(some) == 0 {
 			t.Fatalf("%v: %d files of core/api", err, len(some))
 		}

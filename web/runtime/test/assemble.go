@@ -7,7 +7,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 	"github.com/sightline-dev/sightline/web/process"
 )
 
@@ -42,8 +42,8 @@ func Assembled(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	web := filepath.Join(proof.Root(t), "web", "runtime")
-	film := filepath.Join(proof.Root(t), "bin", "ffmpreg.wasm.gz")
+	web := filepath.Join(testkit.Root(t), "web", "runtime")
+	film := filepath.Join(testkit.Root(t), "bin", "ffmpreg.wasm.gz")
 	if out, err := command("node", web, "tools/assemble.js", filepath.Join(dir, "runtime"), "--video-module", film).CombinedOutput(); err != nil {
 		t.Fatalf("assemble.js: %v\n%s", err, out)
 	}

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 	"github.com/sightline-dev/sightline/web/process"
 )
 
@@ -26,14 +26,14 @@ func TestScripts(t *testing.T) {
 
 // TestPages runs every script of pages, each with its own browser.
 func TestPages(t *testing.T) {
-	proof.Nightly(t)
+	testkit.Nightly(t)
 	chromium := process.Need(t, "chromium", "chromium-browser", "google-chrome")
 	travel(t, "pages/*.js", "CHROMIUM="+chromium)
 }
 
 // TestPageTimes runs the scripts that check a page's waiting times against limits.
 func TestPageTimes(t *testing.T) {
-	proof.Timed(t)
+	testkit.Timed(t)
 	chromium := process.Need(t, "chromium", "chromium-browser", "google-chrome")
 	travel(t, "pages/many.js", "CHROMIUM="+chromium)
 	travel(t, "pages/speed.js", "CHROMIUM="+chromium)
@@ -44,14 +44,14 @@ func TestNode(t *testing.T) { travel(t, "node/*.js") }
 
 // TestFilms decodes all test films in Node, to the planes and the status of each.
 func TestFilms(t *testing.T) {
-	proof.Nightly(t)
+	testkit.Nightly(t)
 	travel(t, "films/*.js")
 }
 
 // TestSame compares the answers of an edge, Node and a browser with the origin's, byte by byte, and copies in pages with the origin's
 // log.
 func TestSame(t *testing.T) {
-	proof.Nightly(t)
+	testkit.Nightly(t)
 	chromium := process.Need(t, "chromium", "chromium-browser", "google-chrome")
 	env := []string{"CHROMIUM=" + chromium}
 	origin, edge := process.Build(t, process.Origin), process.Build(t, process.Edge)
@@ -59,10 +59,10 @@ func TestSame(t *testing.T) {
 		binary := map[string]string{"ORIGIN": origin, "EDGE": edge}[name]
 		env = append(env, name+"="+srv.URL, name+"_KEY="+key(t, binary, srv.Data), name+"_BINARY="+binary, name+"_DATA="+srv.Data)
 	}
-	pictures := filepath.Join(proof.Root(t), "..", "shared", "photos")
+	pictures := filepath.Join(testkit.Root(t), "..", "shared", "photos")
 	if _, err := os.Stat(pictures); err != nil {
 		t.Logf("%s is missing: the samples do", pictures)
-		pictures = filepath.Join(proof.Root(t), "web", "samples")
+		pictures = filepath.Join(testkit.Root(t), "web", "samples")
 	}
 	travel(t, "same/*.js", append(env, "PICTURES="+pictures)...)
 }
@@ -95,8 +95,8 @@ func travel(t *testing.T, pattern string, env ...string) {
 	if err != nil || len(scripts) == 0 {
 		t.Fatalf("no scripts %s: %v", pattern, err)
 	}
-	env = append(env, "RUNTIME="+Assembled(t), "SAMPLES="+filepath.Join(proof.Root(t), "web", "samples"),
-		"SHARED="+filepath.Join(proof.Root(t), "..", "shared"), "FILMS="+filepath.Join(proof.Root(t), "origin", "server", "video", "testdata"))
+	env = append(env, "RUNTIME="+Assembled(t), "SAMPLES="+filepath.Join(testkit.Root(t), "web", "samples"),
+		"SHARED="+filepath.Join(testkit.Root(t), "..", "shared"), "FILMS="+filepath.Join(testkit.Root(t), "origin", "server", "video", "testdata"))
 	for _, script := range scripts {
 		name := strings.TrimSuffix(filepath.Base(script), ".js")
 		if name == "browser" { // what the others share

@@ -12,14 +12,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 )
 
 // TestGenerated fails if a generated file of any package is out of date.
 func TestGenerated(t *testing.T) {
 	line := regexp.MustCompile(`(?m)^//go:generate go run \S*log/field/gen(.*)$`)
 	n := 0
-	root := proof.Root(t)
+	root := testkit.Root(t)
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 )
 
 // shared returns the files that match the patterns in the folder next to the project.
@@ -16,7 +16,7 @@ func shared(t testing.TB, patterns ...string) []string {
 	t.Helper()
 	var files []string
 	for _, p := range patterns {
-		found, err := filepath.Glob(filepath.Join(proof.Root(t), "..", "shared", p))
+		found, err := filepath.Glob(filepath.Join(testkit.Root(t), "..", "shared", p))
 		if err != nil {
 			t.Fatal(err)
 		}

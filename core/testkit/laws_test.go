@@ -1,0 +1,205 @@
+package testkit
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// law is a row of laws.md.
+type law struct {
+	text  string
+	tests []string  // each is a folder, a space and a function
+	sizes [4]string // quick, test, nightly and soak
+}
+
+var (
+	named    = regexp.MustCompile("`([\\w/]+ (?:Test|Fuzz)\\w*)`")
+	sized    = regexp.MustCompile(`\btestkit\.(Seeds|Rounds|Size)\(\w+, ([^()]*)\)`)
+	numbered = regexp.MustCompile(`^Test[GR][0-9]`)
+)
+
+// none is the size of a law that a command leaves out.
+const none = "–"
+
+// TestLawsHaveTests checks the tables of laws.md. Every row names tests that exist. Every test that calls Seeds, Rounds or Size
+// is in a row, and the row has the sizes that the test's call specifies.
+func TestLawsHaveTests(t *testing.T) {
+	bodies := functions(t)
+	listed := map[string]bool{}
+	for _, l := range laws(t) {
+		if len(l.tests) == 0 {
+			t.Errorf("no test is named: %s", l.text)
+		}
+		for _, test := range l.tests {
+			body, ok := bodies[test]
+			if !ok {
+				t.Errorf("%s does not exist: %s", test, l.text)
+			}
+			if want, ok := sizes(body); ok && l.sizes != want {
+				t.Errorf("%s has the sizes %q, want %q", test, l.sizes, want)
+			}
+			if strings.Contains(body, "{\n\ttestkit.Nightly(t)\n") && l.sizes[1] != none {
+				t.Errorf("%s has the sizes %q, but only make nightly runs it", test, l.sizes)
+			}
+			listed[test] = true
+		}
+	}
+	for _, test := range slices.Sorted(maps.Keys(bodies)) {
+		if isTest(test) && hasSize(bodies, test) && !listed[test] {
+			t.Errorf("%s calls Seeds, Rounds or Size and is in no row of laws.md", test)
+		}
+	}
+}
+
+// TestNamesDescribe rejects tests with the number of a goal or of a rule as a name: a number describes nothing.
+func TestNamesDescribe(t *testing.T) {
+	for _, test := range slices.Sorted(maps.Keys(functions(t))) {
+		if _, name, _ := strings.Cut(test, " "); numbered.MatchString(name) {
+			t.Errorf("%s has a number as a name", test)
+		}
+	}
+}
+
+// laws returns the rows of the tables of laws.md that begin with a column Law.
+func laws(t *testing.T) (all []law) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(Root(t), "core", "testkit", "laws.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	inTable := false
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimSpace(line)
+		cells := strings.Split(strings.Trim(line, "|"), "|")
+		for i, c := range cells {
+			cells[i] = strings.TrimSpace(c)
+		}
+		switch {
+		case !strings.HasPrefix(line, "|"):
+			inTable = false
+		case cells[0] == "Law":
+			inTable = true
+		case !inTable || strings.HasPrefix(cells[0], "---"):
+		case len(cells) != 6:
+			t.Errorf("%d cells, want 6: %s", len(cells), line)
+		default:
+			l := law{text: cells[0], sizes: [4]string(cells[2:])}
+			for _, m := range named.FindAllStringSubmatch(cells[1], -1) {
+				l.tests = append(l.tests, m[1])
+			}
+			if 2*len(l.tests) != strings.Count(cells[1], "`") {
+				t.Errorf("not each of %s is a folder and a test", cells[1])
+			}
+			all = append(all, l)
+		}
+	}
+	if len(all) == 0 {
+		t.Error("laws.md has no rows")
+	}
+	return all
+}
+
+// functions returns the source of every function in a test file of the project, by its folder, a space and its name.
+func functions(t *testing.T) map[string]string {
+	t.Helper()
+	root, bodies := Root(t), map[string]string{}
+	err := fs.WalkDir(os.DirFS(root), ".", func(file string, d fs.DirEntry, err error) error {
+		switch name := d.Name(); {
+		case err != nil:
+			return err
+		case d.IsDir() && (name == "node_modules" || name != "." && strings.HasPrefix(name, ".")):
+			return fs.SkipDir
+		case d.IsDir() || !strings.HasSuffix(name, "_test.go"):
+			return nil
+		}
+		text, err := os.ReadFile(filepath.Join(root, file))
+		if err != nil {
+			return err
+		}
+		files := token.NewFileSet()
+		parsed, err := parser.ParseFile(files, file, text, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		for _, decl := range parsed.Decls {
+			if f, ok := decl.(*ast.FuncDecl); ok && f.Recv == nil {
+				bodies[path.Dir(file)+" "+f.Name.Name] = string(text[files.Position(f.Pos()).Offset:files.Position(f.End()).Offset])
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bodies
+}
+
+func isTest(function string) bool { return strings.Contains(function, " Test") }
+
+// hasSize reports whether a function calls Seeds, Rounds or Size, itself or by a helper in its folder.
+func hasSize(bodies map[string]string, function string) bool {
+	if sized.MatchString(bodies[function]) {
+		return true
+	}
+	folder, _, _ := strings.Cut(function, " ")
+	for helper, body := range bodies {
+		name, ok := strings.CutPrefix(helper, folder+" ")
+		if ok && !isTest(helper) && sized.MatchString(body) && strings.Contains(bodies[function], "\t"+name+"(t, ") {
+			return true
+		}
+	}
+	return false
+}
+
+// sizes returns the sizes that a test's first call of Seeds, Rounds or Size specifies, and whether its arguments are numbers.
+func sizes(body string) (want [4]string, ok bool) {
+	call := sized.FindStringSubmatch(body)
+	if call == nil {
+		return want, false
+	}
+	var n []int
+	for _, argument := range strings.Split(call[2], ", ") {
+		x, err := strconv.ParseInt(argument, 0, 64)
+		if err != nil {
+			return want, false
+		}
+		n = append(n, int(x))
+	}
+	if call[1] != "Size" {
+		nightly, soak := n[0], n[1]
+		n = []int{max(nightly/10, 1), max(nightly/4, 1), nightly, soak}
+	}
+	for i := range want {
+		want[i] = grouped(n[i])
+	}
+	if n[2] == 0 { // only soak runs it
+		want[0], want[1], want[2] = none, none, none
+	}
+	if strings.Contains(body, "testkit.Timed(t)") {
+		want[0], want[1] = none, none
+	}
+	if strings.Contains(body, "if testing.Short() {\n\t\tt.Skip(") {
+		want[0] = none
+	}
+	return want, true
+}
+
+// grouped formats a number with a comma before each three digits.
+func grouped(n int) string {
+	s := strconv.Itoa(n)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}

@@ -1,0 +1,23 @@
+package compare
+
+import (
+	"bytes"
+	"image/jpeg"
+	"testing"
+)
+
+// TestPhotoCostsWhatPhotosCost keeps the benchmarks' picture near the 1.5 bits a pixel of a camera's
+// JPEG at quality 85: an emptier one would flatter every decoder.
+func TestPhotoCostsWhatPhotosCost(t *testing.T) {
+	const width, height = 1152, 864
+	b, err := photo(width, height)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := jpeg.Decode(bytes.NewReader(b)); err != nil {
+		t.Fatal(err)
+	}
+	if bits := float64(8*len(b)) / (width * height); bits < 1.3 || bits > 1.7 {
+		t.Errorf("photo(%d, %d) has %.2f bits a pixel, want 1.5 ± 0.2", width, height, bits)
+	}
+}

@@ -1,0 +1,40 @@
+package synclink
+
+import (
+	"context"
+	"errors"
+
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/origin/server/system"
+	"github.com/sightline-dev/sightline/sync/replica"
+	"github.com/sightline-dev/sightline/sync/wire"
+)
+
+// maxOffered bounds the answer to a session.
+const maxOffered = 1 << 20
+
+// Greet begins a session with the origin without a machine. A machine that runs knows nothing of it.
+//
+// Errors: a *wire.Refusal or StatusError of the origin's, wire.ErrFormat, and those of the connection.
+func Greet(ctx context.Context, o Options, s *wire.Session) (out wire.SessionReply, err error) {
+	l, err := New(o)
+	if err != nil {
+		return out, err
+	}
+	defer l.client.CloseIdleConnections()
+	res, err := l.send(ctx, &replica.Ask{Method: "POST", Path: "/v2/sync/session", Body: s.Encode(), Header: greeting})
+	if err != nil {
+		return out, err
+	}
+	defer res.Body.Close()
+	body, err := system.ReadAll(res.Body, maxOffered)
+	if res.StatusCode != 200 {
+		return out, errors.Join(Refused(res.StatusCode, res.Header.Get("Content-Type"), body), err)
+	}
+	if err != nil {
+		return out, err
+	}
+	return wire.DecodeSessionReply(body)
+}
+
+var greeting = []api.Field{{Name: "Accept", Value: wire.ContentType}, {Name: "Content-Type", Value: wire.ContentType}}

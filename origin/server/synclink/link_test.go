@@ -1,0 +1,455 @@
+package synclink_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"path"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/origin/server/synclink"
+	"github.com/sightline-dev/sightline/sync/compress"
+	"github.com/sightline-dev/sightline/sync/replica"
+	"github.com/sightline-dev/sightline/sync/wire"
+)
+
+// script is a machine that does what a test says.
+type script struct {
+	step func(e replica.Event) []replica.Effect
+	fail error
+}
+
+func (s *script) Step(_ time.Time, e replica.Event) ([]replica.Effect, error) {
+	return s.step(e), s.fail
+}
+
+func options(server string, m synclink.Stepper) synclink.Options {
+	return synclink.Options{
+		Origin: server, Machine: m, Now: time.Now, Effect: func(replica.Effect) {},
+		Authorize: func(method, path, query string, body []byte) (string, error) {
+			return fmt.Sprintf("Key %s %s?%s %d", method, path, query, len(body)), nil
+		},
+	}
+}
+
+// run runs a link until the machine is done.
+func run(t *testing.T, o synclink.Options) error {
+	t.Helper()
+	l, err := synclink.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	return l.Run(ctx)
+}
+
+func serve(t *testing.T, h http.HandlerFunc) string {
+	t.Helper()
+	s := httptest.NewServer(h)
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
+// TestRequest: a request goes out as it was asked for, signed, and its answer comes back.
+func TestRequest(t *testing.T) {
+	address := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		w.Header().Set("Sync-Test", r.Header.Get("X-One")+r.Header.Get("Authorization"))
+		w.WriteHeader(202)
+		fmt.Fprintf(w, "%s %s %s %s", r.Method, r.URL.Path, r.URL.RawQuery, body)
+	})
+	var got replica.Answer
+	text := ""
+	m := &script{}
+	m.step = func(e replica.Event) []replica.Effect {
+		switch e := e.(type) {
+		case replica.Begin:
+			return []replica.Effect{replica.Ask{ID: 7, Method: "POST", Path: "/v2/a", Query: "b=c", Body: []byte("hello"), Header: []api.Field{{Name: "X-One", Value: "1"}}}}
+		case replica.Answer:
+			if e.Status != 0 {
+				got = e
+			}
+			text += string(e.Body)
+			if !e.More {
+				return []replica.Effect{replica.Purge{Reason: "enough"}}
+			}
+		}
+		return nil
+	}
+	if err := run(t, options(address+"/", m)); !errors.Is(err, synclink.ErrPurged) || !strings.Contains(err.Error(), "enough") {
+		t.Errorf("Run = %v", err)
+	}
+	if got.ID != 7 || got.Status != 202 || text != "POST /v2/a b=c hello" {
+		t.Errorf("answer %+v, %q", got, text)
+	}
+	found := false
+	for _, f := range got.Header {
+		found = found || f.Name == "Sync-Test" && f.Value == "1Key POST /v2/a?b=c 5"
+	}
+	if !found {
+		t.Errorf("header %v", got.Header)
+	}
+}
+
+// TestStream: pieces come as they are written, one at a time, and a Cancel ends the request.
+func TestStream(t *testing.T) {
+	ended := make(chan struct{})
+	address := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		for i := 0; r.Context().Err() == nil; i++ {
+			fmt.Fprintf(w, "%d;", i)
+			w.(http.Flusher).Flush()
+			select {
+			case <-r.Context().Done():
+			case <-time.After(time.Millisecond):
+			}
+		}
+		close(ended)
+	})
+	text := ""
+	m := &script{}
+	m.step = func(e replica.Event) []replica.Effect {
+		switch e := e.(type) {
+		case replica.Begin:
+			return []replica.Effect{replica.Ask{ID: 1, Method: "GET", Path: "/", Stream: true}}
+		case replica.Answer:
+			if text += string(e.Body); strings.Contains(text, "5;") {
+				return []replica.Effect{replica.Cancel{ID: 1}, replica.Purge{}}
+			}
+		}
+		return nil
+	}
+	if err := run(t, options(address, m)); !errors.Is(err, synclink.ErrPurged) {
+		t.Fatal(err)
+	}
+	if !strings.HasPrefix(text, "0;1;2;3;4;5;") {
+		t.Errorf("came: %q", text)
+	}
+	select {
+	case <-ended:
+	case <-time.After(20 * time.Second):
+		t.Error("the origin was not told that nobody reads")
+	}
+}
+
+// TestNoConnection: what does not come is an answer with an error; a redirection is not followed.
+// TestPacked: an answer that is compressed is handed on as it was, each piece as it comes; pictures are
+// asked for as they are.
+func TestPacked(t *testing.T) {
+	taken := make(chan struct{})
+	asked := map[string]string{}
+	address := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		asked[r.URL.Path] = r.Header.Get("Accept-Encoding")
+		if r.URL.Path != "/v2/sync/changes" {
+			fmt.Fprint(w, "picture")
+			return
+		}
+		w.Header().Set("Content-Encoding", compress.Encoding)
+		p := compress.NewWriter(w)
+		for i := range 3 {
+			fmt.Fprintf(p, "frame %d;", i)
+			w.(http.Flusher).Flush()
+			select {
+			case <-taken: // by the machine, before the next one is written
+			case <-r.Context().Done():
+			}
+		}
+	})
+	text := ""
+	m := &script{}
+	m.step = func(e replica.Event) []replica.Effect {
+		switch e := e.(type) {
+		case replica.Begin:
+			return []replica.Effect{replica.Ask{ID: 1, Method: "GET", Path: "/v2/sync/changes", Stream: true}}
+		case replica.Answer:
+			for _, f := range e.Header {
+				if f.Name == "Content-Encoding" {
+					t.Errorf("the machine is told of a coding, %s", f.Value)
+				}
+			}
+			if text += string(e.Body); len(e.Body) > 0 && e.ID == 1 {
+				taken <- struct{}{}
+			}
+			switch {
+			case !e.More && e.ID == 1:
+				return []replica.Effect{replica.Ask{ID: 2, Method: "GET", Path: "/v2/sync/blobs/aa"}}
+			case !e.More:
+				return []replica.Effect{replica.Purge{}}
+			}
+		}
+		return nil
+	}
+	if err := run(t, options(address, m)); !errors.Is(err, synclink.ErrPurged) {
+		t.Errorf("Run = %v", err)
+	}
+	if want := "frame 0;frame 1;frame 2;picture"; text != want {
+		t.Errorf("answers %q, want %q", text, want)
+	}
+	if asked["/v2/sync/changes"] != "zstd" || asked["/v2/sync/blobs/aa"] != "identity" {
+		t.Errorf("asked for %v", asked)
+	}
+}
+
+// TestPlace: a complete piece of a snapshot is offered to Place if its hash is right; the machine gets a piece that Place does not store.
+func TestPlace(t *testing.T) {
+	first, second := strings.Repeat("placed! ", replica.MaxPiece/8), "not placed" // the first as long as one may be
+	pieces := map[string]string{blob.Sum([]byte(first)).String(): first, blob.Sum([]byte(second)).String(): second, blob.Sum(nil).String(): "another"}
+	asked := ""
+	address := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		asked = r.Header.Get("Accept-Encoding")
+		text, ok := pieces[path.Base(r.URL.Path)]
+		if !ok {
+			http.NotFound(w, r)
+		}
+		fmt.Fprint(w, text)
+	})
+	ask := func(id uint64, of string) []replica.Effect {
+		return []replica.Effect{replica.Ask{ID: id, Method: "GET", Path: "/v2/sync/snapshot/" + blob.Sum([]byte(of)).String(), Place: true}}
+	}
+	m := &script{}
+	var answers []replica.Answer
+	m.step = func(e replica.Event) []replica.Effect {
+		a, ok := e.(replica.Answer)
+		if !ok {
+			return ask(1, first)
+		}
+		a.Header, a.Body = nil, bytes.Clone(a.Body)
+		answers = append(answers, a)
+		switch {
+		case a.More:
+			return nil
+		case a.ID == 1:
+			return ask(2, second)
+		case a.ID == 2:
+			return ask(3, "")
+		case a.ID == 3:
+			return ask(4, "missing")
+		}
+		return []replica.Effect{replica.Purge{}}
+	}
+	o := options(address, m)
+	var offered []string
+	o.Place = func(_ context.Context, hash blob.Hash, piece []byte) (bool, error) {
+		offered = append(offered, string(piece))
+		return string(piece) == first && hash == blob.Sum(piece), nil
+	}
+	if err := run(t, o); !errors.Is(err, synclink.ErrPurged) {
+		t.Errorf("Run = %v", err)
+	}
+	want := []replica.Answer{
+		{ID: 1, Status: 200, Sum: blob.Sum([]byte(first)), Placed: true},
+		{ID: 2, Status: 200, Body: []byte(second), Sum: blob.Sum([]byte(second))},
+		{ID: 3, Status: 200, Body: []byte("another"), Sum: blob.Sum([]byte("another"))},
+	}
+	if len(answers) < 4 || !reflect.DeepEqual(answers[:3], want) || answers[3].Status != 404 {
+		t.Errorf("%d answers: %.300v", len(answers), answers)
+	}
+	if !slices.Equal(offered, []string{first, second}) {
+		t.Errorf("%d pieces were offered", len(offered))
+	}
+	if asked != "identity" {
+		t.Errorf("on one machine a snapshot was asked for as %q", asked)
+	}
+}
+
+func TestNoConnection(t *testing.T) {
+	closed := httptest.NewServer(http.NotFoundHandler())
+	closed.Close()
+	away := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, "http://example.invalid/", http.StatusTemporaryRedirect)
+	})
+	for address, want := range map[string]int{closed.URL: 0, away: 307} {
+		var got replica.Answer
+		m := &script{}
+		m.step = func(e replica.Event) []replica.Effect {
+			switch e := e.(type) {
+			case replica.Begin:
+				return []replica.Effect{replica.Ask{ID: 1, Method: "GET", Path: "/"}}
+			case replica.Answer:
+				if e.Status != 0 || e.Err != nil {
+					got = e
+				}
+				if !e.More {
+					return []replica.Effect{replica.Purge{}}
+				}
+			}
+			return nil
+		}
+		if err := run(t, options(address, m)); !errors.Is(err, synclink.ErrPurged) {
+			t.Fatal(err)
+		}
+		if got.Status != want || (got.Err == nil) != (want != 0) {
+			t.Errorf("%s: %+v", address, got)
+		}
+	}
+}
+
+// TestWakeAndTell: the machine is woken at the requested time, and gets the host's events.
+func TestWakeAndTell(t *testing.T) {
+	var events []string
+	m := &script{}
+	local := make(chan struct{}, 1)
+	var l *synclink.Link
+	m.step = func(e replica.Event) []replica.Effect {
+		events = append(events, fmt.Sprintf("%T", e))
+		switch e.(type) {
+		case replica.Begin:
+			return []replica.Effect{replica.WakeAt{At: time.Now().Add(time.Hour)}, replica.WakeAt{At: time.Now().Add(-time.Hour)}}
+		case replica.Wake:
+			if !l.Send(t.Context(), replica.Online{}) {
+				t.Error("not told")
+			}
+		case replica.Online:
+			local <- struct{}{}
+		case replica.Local:
+			m.fail = errors.New("store")
+		}
+		return nil
+	}
+	o := options("http://127.0.0.1:1", m)
+	o.Local = local
+	var err error
+	if l, err = synclink.New(o); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Run(t.Context()); err == nil || err.Error() != "store" {
+		t.Errorf("Run = %v", err)
+	}
+	if got := strings.Join(events, " "); got != "replica.Begin replica.Wake replica.Online replica.Local" {
+		t.Errorf("events %s", got)
+	}
+}
+
+// TestEnd: a context that ends stops the machine in order, whatever is under way.
+func TestEnd(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	address := serve(t, func(_ http.ResponseWriter, r *http.Request) {
+		cancel()
+		<-r.Context().Done()
+	})
+	stopped := false
+	m := &script{}
+	m.step = func(e replica.Event) []replica.Effect {
+		switch e.(type) {
+		case replica.Begin:
+			return []replica.Effect{replica.Ask{ID: 1, Method: "GET", Path: "/"}}
+		case replica.Stop:
+			stopped = true
+			return []replica.Effect{replica.Cancel{ID: 1}}
+		}
+		return nil
+	}
+	l, err := synclink.New(options(address, m))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Run(ctx); err != nil || !stopped {
+		t.Errorf("Run = %v, stopped %v", err, stopped)
+	}
+	for range 1000 {
+		if !l.Send(ctx, replica.Online{}) {
+			return
+		}
+	}
+	t.Error("told after the end, again and again")
+}
+
+func TestAddress(t *testing.T) {
+	for _, s := range []string{"", "example.org", "ftp://example.org", "http://", "http://u:p@example.org", "http://example.org/?a", "http://example.org", "http://192.0.2.1:80"} {
+		if _, err := synclink.New(synclink.Options{Origin: s}); !errors.Is(err, synclink.ErrAddress) {
+			t.Errorf("New(%q) = %v", s, err)
+		}
+	}
+	for _, s := range []string{"https://example.org/", "http://localhost:80", "http://127.0.0.1", "http://[::1]:8080"} {
+		if got, err := synclink.Address(s); err != nil || strings.HasSuffix(got, "/") {
+			t.Errorf("Address(%q) = %q, %v", s, got, err)
+		}
+	}
+}
+
+// TestJoin: the register is all that is asked for.
+func TestJoin(t *testing.T) {
+	const app = "0123456789abcdef0123456789abcdef"
+	r := wire.AppRecord{App: app, Seq: 5, Data: []byte("register")}
+	end := wire.End{Why: wire.WhyRebase}
+	refusal := wire.Refusal{Code: wire.RefusedScope, Detail: "not yours"}
+	for name, tt := range map[string]struct {
+		status int
+		kind   string
+		body   []byte
+		want   string
+	}{
+		"register": {200, wire.ContentType, wire.AppendFrame(wire.AppendFrame(nil, wire.TypeRegister, r.Encode()), wire.TypeEnd, end.Encode()), ""},
+		"nothing":  {200, wire.ContentType, wire.AppendFrame(nil, wire.TypeEnd, end.Encode()), "returned nothing"},
+		"noise":    {200, wire.ContentType, []byte("<html><body>"), "invalid answer of the origin"},
+		"refusal":  {403, wire.ContentType, refusal.Encode(), "not yours"},
+		"proxy":    {502, "text/html", []byte("<html>"), "HTTP status 502"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			address := serve(t, func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Query().Get("app") != app || r.Header.Get("Authorization") == "" {
+					t.Errorf("%s", r.URL)
+				}
+				w.Header().Set("Content-Type", tt.kind)
+				w.WriteHeader(tt.status)
+				_, _ = w.Write(tt.body)
+			})
+			seq, data, err := synclink.Join(t.Context(), options(address, nil), app)
+			switch {
+			case tt.want == "" && (err != nil || seq != 5 || string(data) != "register"):
+				t.Errorf("Join = %d, %q, %v", seq, data, err)
+			case tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)):
+				t.Errorf("Join: %v, want %q", err, tt.want)
+			}
+		})
+	}
+}
+
+// TestGreet: a session in addition to the machine's is requested with a message and answered with one.
+func TestGreet(t *testing.T) {
+	offered := wire.SessionReply{Protocol: 1, Grants: []wire.Grant{{App: "a", Do: wire.DoTail, Over: 9}}}
+	refusal := wire.Refusal{Code: wire.RefusedScope, Detail: "not yours"}
+	for name, tt := range map[string]struct {
+		status int
+		kind   string
+		body   []byte
+		want   string
+	}{
+		"offered": {200, wire.ContentType, offered.Encode(), ""},
+		"noise":   {200, wire.ContentType, []byte("<html><body>"), "malformed"},
+		"refusal": {403, wire.ContentType, refusal.Encode(), "not yours"},
+		"proxy":   {502, "text/html", []byte("<html>"), "HTTP status 502"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			address := serve(t, func(w http.ResponseWriter, r *http.Request) {
+				body, err := io.ReadAll(r.Body)
+				if m, failed := wire.DecodeSession(body); err != nil || failed != nil || m.Name != "edge" || r.Header.Get("Authorization") == "" || r.Header.Get("Content-Type") != wire.ContentType {
+					t.Errorf("%s: %+v, %v, %v", r.URL, m, err, failed)
+				}
+				w.Header().Set("Content-Type", tt.kind)
+				w.WriteHeader(tt.status)
+				_, _ = w.Write(tt.body)
+			})
+			out, err := synclink.Greet(t.Context(), options(address, nil), &wire.Session{Name: "edge"})
+			switch {
+			case tt.want == "" && (err != nil || len(out.Grants) != 1 || out.Grants[0].Over != 9):
+				t.Errorf("Greet = %+v, %v", out, err)
+			case tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)):
+				t.Errorf("Greet: %v, want %q", err, tt.want)
+			}
+		})
+	}
+	if _, err := synclink.Greet(t.Context(), options("nowhere", nil), &wire.Session{}); !errors.Is(err, synclink.ErrAddress) {
+		t.Errorf("an address that is none: %v", err)
+	}
+}

@@ -1,0 +1,105 @@
+// Package compress compresses the streams of frames and the bodies that the sync protocol sends, as the content coding zstd of HTTP (RFC
+// 8878).
+//
+//	Write ──▶ zstd frame ┐
+//	Write ──▶ zstd frame ├──▶ the body's bytes: a decoder joins them
+//	Write ──▶ zstd frame ┘
+//
+// Every Write makes one complete zstd frame, with an encoder that all streams share. So Write delays no bytes, and a waiting stream needs
+// no memory for compression. Only the bytes of one Write share a code, so a frame of entries is best written in two parts; see
+// [wire.Seam].
+//
+// Browsers decompress by themselves, other replicas with [NewReader].
+package compress
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/sightline-dev/sightline/sync/wire"
+)
+
+// Encoding is the content coding's name.
+const Encoding = "zstd"
+
+// maxWindow is the distance in bytes that a decoder must be able to look back: a frame's length is enough.
+const maxWindow = 1 << 20
+
+// MinBytes is the length from which on a body is worth compressing.
+const MinBytes = 256
+
+var encoder = sync.OnceValue(func() *zstd.Encoder {
+	e, err := zstd.NewWriter(nil, zstd.WithEncoderCRC(false), zstd.WithWindowSize(maxWindow))
+	if err != nil {
+		panic(err) // options of ours
+	}
+	return e
+})
+
+// Accepts reports whether the value of an Accept-Encoding header allows zstd.
+func Accepts(header string) bool {
+	for part := range strings.SplitSeq(header, ",") {
+		name, quality, _ := strings.Cut(part, ";")
+		if !strings.EqualFold(strings.TrimSpace(name), Encoding) {
+			continue
+		}
+		q, isQ := strings.CutPrefix(strings.ReplaceAll(strings.ToLower(quality), " ", ""), "q=")
+		return !isQ || strings.Trim(q, "0.") != ""
+	}
+	return false
+}
+
+// Bytes returns a body compressed.
+func Bytes(body []byte) []byte {
+	return encoder().EncodeAll(body, make([]byte, 0, len(body)/2+64))
+}
+
+// Writer compresses a stream. It is for one goroutine.
+type Writer struct{ w io.Writer }
+
+// NewWriter returns a Writer over w. It need not be closed.
+func NewWriter(w io.Writer) *Writer { return &Writer{w} }
+
+// buffers are scratch memory in which frames are compressed.
+var buffers = sync.Pool{New: func() any { return new([]byte) }}
+
+// Write writes p as one zstd frame. The error is that of the writer below.
+func (w *Writer) Write(p []byte) (int, error) {
+	if len(p) == 0 {
+		return 0, nil
+	}
+	b := buffers.Get().(*[]byte)
+	defer buffers.Put(b)
+	*b = encoder().EncodeAll(p, (*b)[:0])
+	if _, err := w.w.Write(*b); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// WriteFrames writes frames of the protocol, each in the parts that compress best.
+func (w *Writer) WriteFrames(frame []byte) error {
+	seam := wire.Seam(frame)
+	if len(frame)-seam < MinBytes {
+		seam = len(frame)
+	}
+	if _, err := w.Write(frame[:seam]); err != nil {
+		return err
+	}
+	_, err := w.Write(frame[seam:])
+	return err
+}
+
+// NewReader returns a reader over r that undoes what a Writer, or [Bytes], did. It gives the bytes of a zstd frame once all of it has
+// come, and starts no goroutine. An end in the middle of a zstd frame is io.ErrUnexpectedEOF. It must be closed.
+func NewReader(r io.Reader) (io.ReadCloser, error) {
+	d, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
+	if err != nil {
+		return nil, fmt.Errorf("compressed stream: %w", err)
+	}
+	return d.IOReadCloser(), nil
+}

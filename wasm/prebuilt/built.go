@@ -1,0 +1,22 @@
+// Package prebuilt gives tests the module as make builds it. Only tests import it.
+package prebuilt
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/sightline-dev/sightline/core/testkit"
+	"github.com/sightline-dev/sightline/web/process"
+)
+
+// Guest returns the module as make wasm builds it: it imports its kernels.
+func Guest(t testing.TB) []byte {
+	t.Helper()
+	process.Make(t, "wasm")
+	data, err := os.ReadFile(filepath.Join(testkit.Root(t), "wasm", "dist", "guest.wasm"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
