@@ -108,7 +108,7 @@ const patience = 3 * time.Minute
 // asking is the HTTP client of the tests.
 var asking = &http.Client{Timeout: patience}
 
-// server is sightline-edge serving: a keeper and the process that it keeps.
+// server is sightline-edge serving: a supervisor and the process that it runs.
 type server struct {
 	base    string
 	cmd     *exec.Cmd
@@ -238,7 +238,7 @@ func (s *server) terminate(t testing.TB) {
 	}
 }
 
-// child returns the id of the keeper's process.
+// child returns the id of the supervisor's process.
 func (s *server) child(t testing.TB) int {
 	t.Helper()
 	child, err := s.kept()
@@ -260,7 +260,7 @@ func (s *server) kept() (child int, err error) {
 			return child, nil
 		}
 	}
-	return 0, errors.New("the keeper keeps nothing")
+	return 0, errors.New("the supervisor runs nothing")
 }
 
 // client asks /v2 with a credential.

@@ -210,7 +210,7 @@ func operations(t *testing.T, binary string, srv *server, data string) {
 	}
 }
 
-// killed kills the serving process, and then its keeper, while pictures come in. Acknowledged writes are stored; after the first kill the
+// killed kills the serving process, and then its supervisor, while pictures come in. Acknowledged writes are stored; after the first kill the
 // server restarts by itself.
 func killed(t *testing.T, binary string) {
 	data := folder(t, binary)
@@ -256,7 +256,7 @@ func killed(t *testing.T, binary string) {
 	if err := syscall.Kill(srv.child(t), syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	srv.find(t, serving, 2) // the keeper has another begin
+	srv.find(t, serving, 2) // the supervisor starts another
 	done()
 	there(srv)
 
@@ -268,7 +268,7 @@ func killed(t *testing.T, binary string) {
 	}
 	<-srv.ended
 	done()
-	until(t, "the server dies with its keeper", func() bool { return syscall.Kill(child, 0) != nil })
+	until(t, "the server dies with its supervisor", func() bool { return syscall.Kill(child, 0) != nil })
 	srv = serve(t, binary, data)
 	there(srv)
 	srv.terminate(t)

@@ -60,7 +60,7 @@ func earlier(t *testing.T, binary string) {
 
 // TestRunaway serves a built-in module that never returns from a call, so its calls have no deadlines. The process ends and another
 // replaces it, with all acknowledged writes. If the collector does not run meanwhile, the process reports the hang itself. If a
-// collection begins, nothing of the process runs any longer, and the keeper must notice. If a collection had begun before the call, it
+// collection begins, nothing of the process runs any longer, and the supervisor must notice. If a collection had begun before the call, it
 // stops only goroutines that must help it, and either may be first.
 func TestRunaway(t *testing.T) {
 	testkit.Timed(t)

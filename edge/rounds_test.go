@@ -288,7 +288,7 @@ func (r *round) kill(h *host) {
 	}
 	<-h.srv.ended
 	if h.way != nil && err == nil {
-		until(r.t, "the server dies with its keeper", func() bool { return syscall.Kill(child, 0) != nil })
+		until(r.t, "the server dies with its supervisor", func() bool { return syscall.Kill(child, 0) != nil })
 	}
 }
 

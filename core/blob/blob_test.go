@@ -300,7 +300,7 @@ func TestLazy(t *testing.T) {
 		}
 	}
 	count("Add until noon", false, add(blobtest.Noon()))
-	count("Hold", true, func() error { _, err := h.Pin(t.Context(), []byte("picture")); return err })
+	count("Pin", true, func() error { _, err := h.Pin(t.Context(), []byte("picture")); return err })
 	count("Add until noon again", false, add(blobtest.Noon()))
 	count("Add for ever", true, add(time.Time{}))
 	if got, err := folder.Get(t.Context(), blob.Sum([]byte("picture"))); err != nil || string(got) != "picture" {

@@ -156,8 +156,8 @@ type lazyBlobs interface {
 	PutLazy(ctx context.Context, data []byte, h Hash) error
 }
 
-// Pin keeps data without a name until Release has been called as often: for a blob on its way
-// into a record that Keep will claim. With an error nothing is held.
+// Pin keeps data without a name until Unpin has been called as often: for a blob on its way
+// into a record that References will claim. With an error nothing is held.
 func (h *Hosted) Pin(ctx context.Context, data []byte) (Hash, error) {
 	hash := Sum(data)
 	h.pinLocked(hash)
@@ -167,7 +167,7 @@ func (h *Hosted) Pin(ctx context.Context, data []byte) (Hash, error) {
 	return hash, nil
 }
 
-// Unpin ends one Hold. The blob stays only if a name, another Hold or Keep claims it. If it cannot be deleted, Release returns the
+// Unpin ends one Pin. The blob stays only if a name, another Pin or References claims it. If it cannot be deleted, Unpin returns the
 // error, and Sweep tries again.
 func (h *Hosted) Unpin(ctx context.Context, hash Hash) error {
 	h.mu.Lock()
@@ -175,7 +175,7 @@ func (h *Hosted) Unpin(ctx context.Context, hash Hash) error {
 	return h.unpinLocked(ctx, hash)
 }
 
-// Drop deletes a blob that Keep has claimed and perhaps no longer does, under Release's rules.
+// Drop deletes a blob that References has claimed and perhaps no longer does, under Unpin's rules.
 func (h *Hosted) Drop(ctx context.Context, hash Hash) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -343,7 +343,7 @@ func (h *Hosted) drop(ctx context.Context, hash Hash) error {
 	return nil
 }
 
-// Collect deletes the blobs that nothing claims, no name, Hold or Keep, and the files of
+// Collect deletes the blobs that nothing claims, no name, Pin or References, and the files of
 // damaged names; it returns how many blobs went. A crash leaves such blobs, and so does what
 // deletes many records at once. Nothing may put blobs into the same store but h.
 func (h *Hosted) Collect(ctx context.Context) (int, error) {

@@ -17,7 +17,7 @@ import (
 // dates is the minutes since 1970 in which inputs were created. Inputs whose creation is pending are in none.
 type dates = columnCache[uint32]
 
-// columnCache is values of inputs that are kept in memory, in blocks.
+// columnCache holds values of inputs in memory, in blocks.
 type columnCache[T any] struct {
 	mu     sync.Mutex
 	have   *roaring.Bitmap

@@ -10,7 +10,7 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// checkOutboxLimit is why n more operations of a replica cannot be made.
+// checkOutboxLimit returns the reason why a replica cannot make n more operations.
 func (p *Partition) checkOutboxLimit(site log.Site, n int) error {
 	if p.replica == nil {
 		return nil

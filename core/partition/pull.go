@@ -26,7 +26,7 @@ type Run struct {
 	Attach   func(*kv.Batch) // adds what the entries need, such as derived records; nil: nothing
 }
 
-// OpVerdict is the log's word on an operation of a replica's own.
+// OpVerdict is the origin's verdict on one of this replica's operations.
 type OpVerdict struct {
 	Op      log.Op // as it was submitted
 	Verdict fold.Verdict
@@ -268,7 +268,7 @@ func (m *pullBatch) entries(entries []log.Entry) error {
 	return nil
 }
 
-// noteVerdicts notes the log's word on our operations.
+// noteVerdicts notes the origin's verdicts on local operations.
 func (m *pullBatch) noteVerdicts(entries []log.Entry, verdicts []fold.Verdict, own []int) error {
 	p := m.p
 	var ops []log.Op // of them those that the outbox has still
@@ -302,7 +302,7 @@ func (m *pullBatch) noteVerdicts(entries []log.Entry, verdicts []fold.Verdict, o
 	return nil
 }
 
-// checkLocal holds an entry to the operation of its name that was made here. If the same life made both, its clock and what it names may differ: the
+// checkLocal compares an entry with the local operation of the same name. If the same life made both, its clock and what it names may differ: the
 // origin may have set its clock back and renamed what it names.
 func (m *pullBatch) checkLocal(entry, own *log.Op) error {
 	p := m.p

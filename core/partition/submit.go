@@ -343,7 +343,7 @@ func (p *Partition) drop(first uint64, t *ticket) {
 	}
 }
 
-// notifyWatcher gives the verdicts on the entries from first on to who waits for them.
+// notifyWatcher gives the watcher the verdicts on the entries starting at first.
 func (p *Partition) notifyWatcher(first uint64, verdicts []fold.Verdict) {
 	defer p.locks.take(waiting).unlock()
 	end := first + uint64(len(verdicts))

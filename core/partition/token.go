@@ -9,7 +9,7 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// A Who identifies the caller that requests operations.
+// Caller identifies the caller that requests operations.
 type Caller struct {
 	By    string // what they are signed with, see [log.Op]
 	Token Token  // that was shown; zero: none was

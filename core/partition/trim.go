@@ -221,7 +221,7 @@ func (p *Partition) stepHorizon(ctx context.Context, now time.Time) error {
 	return err
 }
 
-// horizonAdvances reports whether a horizon would say anything: others write here, something else than the
+// horizonAdvances reports whether a horizon has an effect: others write here, something else than the
 // last one was written since, and the log has begun before it.
 func (p *Partition) horizonAdvances(to time.Time) (bool, error) {
 	others := false

@@ -89,7 +89,7 @@ func (r *Register) ApplyAppRecord(ctx context.Context, app string, seq uint64, d
 	})
 }
 
-// AppRecords is the register of an application that is a copy, for the machine that keeps it in step.
+// AppRecords is the register of an application that is a replica, for the machine that keeps it in step.
 type AppRecords struct {
 	Of  *Register
 	App string

@@ -56,7 +56,7 @@ func (r *Register) Collect() {
 }
 
 // References reports whether an input of any application has the picture h, or something in a copy of one
-// that is on its way or in dispute, or cannot be looked up: what blob.HostedOptions.Keep wants to know.
+// that is on its way or in dispute, or cannot be looked up. It serves as blob.HostedOptions.References.
 func (r *Register) References(h blob.Hash) bool {
 	ids, err := r.IDs()
 	if err != nil {

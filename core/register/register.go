@@ -73,7 +73,7 @@ type Options struct {
 	Audit func(by Caller, a Action, target string) error
 }
 
-// Caller identifies a caller.
+// Caller is the identity of a caller.
 type Caller struct {
 	Account string // id; empty: the operator
 	Remote  string // network that the request came from; empty: this machine

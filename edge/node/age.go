@@ -99,8 +99,8 @@ func (a *keyAge) look(now time.Time) (time.Duration, error) {
 	return a.old, a.persist(false)
 }
 
-// persist writes the age where it is time to. It need not outlive a power cut: then the one before it does,
-// which says the same.
+// persist stores the age if the last time is long enough ago. It need not survive a power cut: the previous
+// one does, and has the same effect.
 func (a *keyAge) persist(now bool) error {
 	if a.revoked || !now && a.due < storeInterval {
 		return nil

@@ -140,7 +140,7 @@ func closed(o *account.Options) error {
 // startTime is the maximum time until a server is ready: it reads the store's log and may compile the module.
 const startTime = 10 * time.Minute
 
-// watch runs serve under a keeper, unless systemd watches it.
+// watch runs serve under a supervisor, unless systemd watches it.
 func (n *Node) watch(ctx context.Context, env *server.Env, s *server.Settings, log *slog.Logger) (bool, error) {
 	if watched, err := system.Watched(); err != nil || watched > 0 {
 		return err != nil, err
@@ -171,7 +171,7 @@ func (n *Node) watch(ctx context.Context, env *server.Env, s *server.Settings, l
 	return true, err
 }
 
-// A server whose keeper was killed is killed with it. Until it has ended, it has the data folder and the address.
+// A server whose supervisor was killed is killed with it. Until it has ended, it has the data folder and the address.
 const (
 	endTime = 10 * time.Second // the longest wait for its end
 	endLook = 50 * time.Millisecond
@@ -197,7 +197,7 @@ func listen(ctx context.Context, s *server.Settings, log *slog.Logger) (net.List
 	return system.Listen(ctx, s.Listen)
 }
 
-// graceTime is the time after a call's limit for which the keeper waits: the process reports the hang itself if it can.
+// graceTime is the time after a call's limit for which the supervisor waits: the process reports the hang itself if it can.
 const graceTime = 10 * time.Second
 
 // replicas are the applications of an origin; nil: the edge stands alone, or nothing is open.

@@ -1,11 +1,11 @@
 // Package supervisor runs a server as a separate process and starts it again when it hangs or dies.
 //
-//	keeper ── the listening socket, file 3 ──▶ server
-//	   ▲   ◀── READY=1 · WATCHDOG=1 … ───────── │
-//	   │                                        └ is silent for Within, or ends by itself:
-//	   └ SIGTERM is passed on                     it is killed, and the next one has the same socket
+//	supervisor ── the listening socket, file 3 ──▶ server
+//	   ▲   ◀── READY=1 · WATCHDOG=1 … ──────────── │
+//	   │                                           └ is silent for Within, or ends by itself:
+//	   └ SIGTERM is passed on                        it is killed, and the next one has the same socket
 //
-// It uses the protocols of systemd (sd_notify(3), sd_listen_fds(3)). If systemd watches the server, there is no keeper. Connections that
+// It uses the protocols of systemd (sd_notify(3), sd_listen_fds(3)). If systemd watches the server, there is no supervisor. Connections that
 // were not accepted yet wait in the socket. Accepted ones are lost with the process, but no answer that was given.
 //
 // A goroutine of the server cannot do this. Compiled code of a module that runs without deadlines cannot be interrupted, and the first
@@ -59,7 +59,7 @@ const (
 // stopTime is the maximum time in which a server stops; it should take ten seconds.
 const stopTime = 15 * time.Second
 
-// errNoHeartbeat is why a server was killed that said nothing.
+// errNoHeartbeat is the reason why a silent server was killed.
 var errNoHeartbeat = errors.New("no heartbeat")
 
 // Run keeps a server until ctx ends, and the server with it, or until one ends that has not become
@@ -139,7 +139,7 @@ func (l *process) start(notices *system.Notices) (*exec.Cmd, error) {
 }
 
 // ticks is the number of checks after which a silent server is killed. Checks are counted, not seconds: if the machine sleeps, or gives
-// the keeper no time, the server has none either.
+// the supervisor no time, the server has none either.
 const ticks = 8
 
 // watch passes on what is asked of the server, and kills it when it is silent.
@@ -187,7 +187,7 @@ func (l *process) watch(ctx context.Context, p *os.Process, said <-chan string, 
 	}
 }
 
-// onNotice takes what the server says of itself, which who supervises us hears, too.
+// onNotice handles a notice of the server. A notice also goes to the service manager above the supervisor.
 func (l *process) onNotice(text string) {
 	l.ready = l.ready || text == "READY=1"
 	if text != "WATCHDOG=1" {

@@ -96,7 +96,7 @@ func nth(file string) (n int, err error) {
 	return n, os.WriteFile(file, []byte(strconv.Itoa(n+1)), 0o600)
 }
 
-// kept is a keeper under way.
+// kept is a running supervisor.
 type kept struct {
 	dir, address string
 	log          *lines

@@ -141,7 +141,7 @@ func bombs(t testing.TB) map[string][]byte {
 	return out
 }
 
-// TestBombs sends each bomb while another caller predicts. No answer is a 5xx, and each has the envelope. With [proof.Timing]
+// TestBombs sends each bomb while another caller predicts. No answer is a 5xx, and each has the envelope. With [testkit.Timing]
 // every answer comes in time, the process grows by at most 512 MB, and the other caller is hardly slower.
 func TestBombs(t *testing.T) {
 	if testing.Short() {

@@ -39,7 +39,7 @@ func stalled(address string, n int) (net.Conn, error) {
 }
 
 // TestLoadStalledConnections opens hundreds of connections that send nothing, half a header or half a body, or that do not read.
-// Another caller is never refused. With [proof.Timing] the server's memory and that caller's latency stay within bounds.
+// Another caller is never refused. With [testkit.Timing] the server's memory and that caller's latency stay within bounds.
 func TestLoadStalledConnections(t *testing.T) {
 	_, count := testkit.Rounds(t, 300, 10_000)
 	p := startProcess(t)
@@ -247,7 +247,7 @@ func recovery(client *http.Client, url string, body []byte, usual time.Duration)
 }
 
 // TestLoadSIGTERM stops servers under load. Every request that a server has answered reaches its client, and the process exits
-// with success. With [proof.Timing] it exits within 10 s.
+// with success. With [testkit.Timing] it exits within 10 s.
 func TestLoadSIGTERM(t *testing.T) {
 	for seed := range testkit.Seeds(t, 3, 100) {
 		rnd := rand.New(rand.NewPCG(seed, 18))

@@ -94,7 +94,7 @@ func innocent(t testing.TB, client *http.Client, call, base, key, body string, l
 func times(n int) func() bool { return func() bool { n--; return n < 0 } }
 
 // TestLoadMuteReaders has readers of one application ask for pages of up to 15 MB and read nothing. Another application gets each of its
-// pages of 20 inputs with 64 KB of metadata. With [proof.Timing] the process stays below 1 GB and the other's p99 below three times
+// pages of 20 inputs with 64 KB of metadata. With [testkit.Timing] the process stays below 1 GB and the other's p99 below three times
 // its usual one.
 func TestLoadMuteReaders(t *testing.T) {
 	count, inputs := 20, 100

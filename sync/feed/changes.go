@@ -168,7 +168,7 @@ func (x *reader) run(w io.Writer) error {
 	return errors.Join(x.end(wire.WhyError, "the log could not be read", time.Second), err)
 }
 
-// logFailure notes our own trouble.
+// logFailure logs an internal error.
 func (f *Feed) logFailure(err error) {
 	if !errors.Is(err, context.Canceled) {
 		f.o.Log.Debug("sync", "error", err)

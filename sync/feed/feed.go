@@ -284,7 +284,7 @@ func (c *call) refuse(err error) api.Response {
 
 var exposed = api.Field{Name: "Access-Control-Expose-Headers", Value: "Retry-After, Sync-Now, Content-Range"}
 
-// internalError notes what is our own trouble.
+// internalError logs err, unless the engine has logged it or the caller has cancelled.
 func (c *call) internalError(err error) error {
 	if errors.Is(err, api.ErrInternal) || errors.Is(err, context.Canceled) {
 		return err

@@ -14,7 +14,7 @@
 //	│ download   requested pictures                           │
 //	└────┬────────────────────────────────────────────────────┘
 //	     ▼
-//	Ask Cancel WakeAt Got Changed Purge
+//	Ask Cancel WakeAt BlobReady Changed Purge
 //
 // Each of these lanes has at most one request in flight, and pauses separately after a failure: half a second, doubled up to a minute,
 // with jitter. So no lane waits for another's failure, and a lost, late, repeated, incomplete or malicious answer costs one request.

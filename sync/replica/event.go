@@ -40,7 +40,7 @@ type (
 		Placed bool
 	}
 
-	// BlobWanted asks for a blob that a reader lacks. The answer is Got, at once if the blob is stored here.
+	// BlobWanted asks for a blob that a reader lacks. The answer is BlobReady, at once if the blob is stored here.
 	BlobWanted struct{ Blob blob.Hash }
 
 	// Offline says that the host knows of no way to the origin: nothing is asked until Online.
@@ -90,7 +90,7 @@ type (
 	// change of the clock does not delay it.
 	WakeAt struct{ At time.Time }
 
-	// BlobReady ends a Need: the blob is stored, or Err has the reason why not.
+	// BlobReady ends a BlobWanted: the blob is stored, or Err has the reason why not.
 	BlobReady struct {
 		Blob blob.Hash
 		Err  error

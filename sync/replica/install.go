@@ -16,7 +16,7 @@ import (
 //
 //	machine ── Ask, Place ──▶ host: piece, its hash ── Place ──▶ derived records in their table, PlacedKey
 //	        ◀── Answer, Placed ──┘
-//	        ── Take ──▶ host: the machine ends ── ApplySnapshot ──▶ state, index ── another machine begins, and pulls
+//	        ── InstallSnapshot ──▶ host: the machine ends ── ApplySnapshot ──▶ state, index ── another machine begins, and pulls
 //
 // A host that is killed or fails in between leaves the same data as a machine that is killed: the pieces, or a torn state, which
 // [partition.Open] deletes.

@@ -173,7 +173,7 @@ type Link struct {
 // Encode returns the message.
 func (m *SessionReply) Encode() []byte { return encodeSessionReply(nil, m) }
 
-// DecodeSessionReply reads an Offered. Errors: ErrFormat.
+// DecodeSessionReply reads a SessionReply. Errors: ErrFormat.
 func DecodeSessionReply(data []byte) (SessionReply, error) { return decodeSessionReply(data) }
 
 // Life names the life of a replica's store that made the operations of a site from First to the next Life's.

@@ -103,7 +103,7 @@ type PartialBlob struct {
 // Encode returns the message.
 func (m *HaveReply) Encode() []byte { return encodeHaveReply(nil, m) }
 
-// DecodeHaveReply reads a Had. Errors: ErrFormat.
+// DecodeHaveReply reads a HaveReply. Errors: ErrFormat.
 func DecodeHaveReply(data []byte) (HaveReply, error) { return decodeHaveReply(data) }
 
 func putHashes(e *field.Encoder, number int, list []blob.Hash) {

@@ -21,7 +21,7 @@ var ErrCrashed = errors.New("module instance has failed")
 // Services are the services of an instance. Clock and Rand are required; a nil service is unavailable.
 type Services = hostcalls.Services
 
-// Instance is a guest with its host's services. It has the methods of *core.Engine. The caller calls one method at a time, except Dead
+// Instance is a guest with its host's services. It has the methods of *core.Engine. The caller calls one method at a time, except Crashed
 // and Bytes, which may be called at any time.
 type Instance struct {
 	rt      *Runtime

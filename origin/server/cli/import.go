@@ -163,7 +163,7 @@ type importSummary struct {
 	Renamed   int `json:"renamed,omitempty"` // created with another name: control characters became spaces
 }
 
-// printSummary prints the sum.
+// printSummary prints the result of the import.
 func (im *importer) printSummary(w io.Writer, asJSON bool) error {
 	if asJSON {
 		return server.NewJSON(w).Encode(im.sum)

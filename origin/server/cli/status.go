@@ -116,7 +116,7 @@ func keysAge(c *control.ReplicaStatus) string {
 	return age
 }
 
-// formatReplica returns the status of a copy in words.
+// formatReplica returns the status of a replica in words.
 func formatReplica(c *control.ReplicaStatus) string {
 	as := "not in sync since the start"
 	if !c.AsOf.IsZero() {

@@ -53,7 +53,7 @@ func IsMistake(err error) bool {
 	return is
 }
 
-// remoteError is an error of the other end.
+// remoteError is an error that the other end reported.
 type remoteError struct {
 	kind error
 	text string

@@ -55,9 +55,9 @@ type Analyser interface {
 
 var _ Analyser = (*predict.Analyser)(nil)
 
-// Pinner holds pictures in the blobs until the receiver of a result claims them; *blob.Hosted is one.
+// Pinner keeps pictures in the blobs until the receiver of a result claims them; *blob.Hosted is one.
 type Pinner interface {
-	// Pin keeps data durably until it is released.
+	// Pin keeps data durably until it is unpinned.
 	Pin(ctx context.Context, data []byte) (blob.Hash, error)
 	Unpin(ctx context.Context, h blob.Hash) error
 }

@@ -56,7 +56,7 @@ type Options struct {
 	// Local has a value when something was written here that the machine has to send. nil: nothing is.
 	Local <-chan struct{}
 
-	// Effect takes what concerns the host, from the goroutine of Run: Got, Changed and Purge.
+	// Effect takes what concerns the host, from the goroutine of Run: BlobReady, Changed and Purge.
 	Effect func(replica.Effect)
 
 	// Place gets the complete pieces of snapshots that the machine permits to be stored without it, with their hash, and reports whether
@@ -124,7 +124,7 @@ func newClient() *http.Client {
 	return &http.Client{Transport: t, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
-// Send hands the machine an event: Need, Online or Offline. It waits while many wait already,
+// Send hands the machine an event: BlobWanted, Online or Offline. It waits while many wait already,
 // and returns false when ctx ends first.
 func (l *Link) Send(ctx context.Context, e replica.Event) bool {
 	select {

@@ -48,7 +48,7 @@ func (p Pictures) Lookup(name string, now time.Time) (blob.Picture, error) {
 	return got, nil
 }
 
-// Unpin gives up what a result with a blob holds.
+// Unpin ends the pin of a result with a blob.
 func (p Pictures) Unpin(_ context.Context, h blob.Hash) error {
 	return did(p.From.PictureRelease((*[32]byte)(&h)))
 }

@@ -104,7 +104,7 @@ func (d *singleApp) introduce(r *api.Request) {
 	r.Authorization = "Basic " + base64.StdEncoding.EncodeToString([]byte(d.client.ID+":"+d.client.Secret))
 }
 
-// noTokens gives empty tokens: the door needs none.
+// noTokens gives empty tokens: access to a single application needs none.
 type noTokens struct{ random io.Reader }
 
 var _ api.Tokens = noTokens{}
