@@ -8,6 +8,7 @@ import (
 
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/api/apitest"
+	"github.com/sightline-dev/sightline/web/openapi/describe"
 )
 
 // TestCopies checks the answers of a copy about its own sync status against the document. It also checks that an application that is not
@@ -16,6 +17,7 @@ func TestCopies(t *testing.T) {
 	doc := load(t)
 	c := apitest.NewCopy(t, apitest.Tiny(t), map[string]string{"owner": "anna"})
 	answered := map[string]bool{}
+	seen := map[string]describe.Observed{}
 	ask := func(w *apitest.World, want int, call, body string) string {
 		t.Helper()
 		method, path, _ := strings.Cut(call, " ")
@@ -31,6 +33,7 @@ func TestCopies(t *testing.T) {
 		}
 		if want == 200 && ofCopy(op) {
 			answered[op.OperationID] = true
+			note(t, seen, op.OperationID, "", got.Body)
 		}
 		return string(got.Body)
 	}
@@ -60,6 +63,7 @@ func TestCopies(t *testing.T) {
 	for _, call := range []string{"GET /sync/status", "GET /sync/outbox", "GET /sync/conflicts", "DELETE /sync/conflicts/" + id} {
 		ask(c.Origin, 404, call, "")
 	}
+	compareAnswers(t, seen)
 	for _, path := range doc.Paths.Map() {
 		for _, op := range path.Operations() {
 			if ofCopy(op) && !answered[op.OperationID] {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"iter"
 	"maps"
 	"net/http"
 	"os"
@@ -22,6 +23,7 @@ import (
 	"github.com/sightline-dev/sightline/core/predict"
 	"github.com/sightline-dev/sightline/core/testkit"
 	"github.com/sightline-dev/sightline/web"
+	"github.com/sightline-dev/sightline/web/openapi/describe"
 )
 
 // pictures serves https://pictures.example, which has one picture: a photograph of a dragonfly.
@@ -81,6 +83,7 @@ func TestExamples(t *testing.T) {
 		}
 	}
 	known := newKnown()
+	seen := map[string]describe.Observed{}
 	logged := map[string]bool{} // operations with the documented header X-Sightline-Durability, and whether an answer had it
 	for _, stop := range tour {
 		call, who, _ := strings.Cut(stop, " AS ")
@@ -98,7 +101,7 @@ func TestExamples(t *testing.T) {
 		}
 		template, _ := match(doc, split(e.Request.Path))
 		delete(left, method+" "+template)
-		for _, body := range bodies(t, op) {
+		for name, body := range bodies(t, op) {
 			e.Request.Body = []byte(known.fill(body))
 			got := serve(e.Request)
 			_, input := find(t, doc, &e)
@@ -109,6 +112,7 @@ func TestExamples(t *testing.T) {
 				t.Errorf("%s %s: %s", stop, body, brief(err))
 			}
 			known.learn(t, got.Body)
+			note(t, seen, op.OperationID, name, got.Body)
 			if documented, said := logs(op), strings.Contains(fmt.Sprint(got.Header), "{X-Sightline-Durability origin}"); said && !documented {
 				t.Errorf("%s writes, and the document does not say so", op.OperationID)
 			} else if documented {
@@ -122,6 +126,7 @@ func TestExamples(t *testing.T) {
 	for name := range left {
 		t.Errorf("%s: not part of the tour", name)
 	}
+	compareAnswers(t, seen)
 	for name, said := range logged {
 		if !said {
 			t.Errorf("%s: the document says that it writes, and it does not say where", name)
@@ -134,25 +139,28 @@ func logs(op *openapi3.Operation) bool {
 	return op.Responses.Status(200).Value.Headers["X-Sightline-Durability"] != nil
 }
 
-// bodies returns the examples of an operation's request, sorted by name. If the operation takes no body, it returns one empty body.
-func bodies(t testing.TB, op *openapi3.Operation) []string {
-	t.Helper()
-	if op.RequestBody == nil {
-		return []string{""}
-	}
-	examples := op.RequestBody.Value.Content["application/json"].Examples
-	if len(examples) == 0 {
-		t.Errorf("%s has no example", op.OperationID)
-	}
-	var all []string
-	for _, name := range slices.Sorted(maps.Keys(examples)) {
-		body, err := json.Marshal(examples[name].Value.Value)
-		if err != nil {
-			t.Fatal(err)
+// bodies yields the examples of an operation's request with their names, sorted by name. If the operation takes no body, it yields one
+// empty body.
+func bodies(t testing.TB, op *openapi3.Operation) iter.Seq2[string, string] {
+	return func(yield func(string, string) bool) {
+		if op.RequestBody == nil {
+			yield("", "")
+			return
 		}
-		all = append(all, string(body))
+		examples := op.RequestBody.Value.Content["application/json"].Examples
+		if len(examples) == 0 {
+			t.Errorf("%s has no example", op.OperationID)
+		}
+		for _, name := range slices.Sorted(maps.Keys(examples)) {
+			body, err := json.Marshal(examples[name].Value.Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !yield(name, string(body)) {
+				return
+			}
+		}
 	}
-	return all
 }
 
 func responseOf(input *openapi3filter.RequestValidationInput, got *api.Response) *openapi3filter.ResponseValidationInput {

@@ -9,7 +9,12 @@ import (
 
 // introduction is the description of the document, in Markdown.
 func introduction() string {
-	return strings.NewReplacer("»", "`", "«", "`").Replace(fmt.Sprintf(`Recognise what is in pictures and videos, train custom concepts, store pictures and search them by content, label,
+	return strings.NewReplacer("»", "`", "«", "`").Replace(fmt.Sprintf(introductionText, call.MaxInputs, call.DefaultPerPage, call.MaxPerPage, len(languages), strings.Join(languages, ", ")))
+}
+
+// introductionText is a format, with » and « instead of backquotes. It takes the number of inputs in a call, the default and the largest
+// number of rows on a page, the number of languages and their codes.
+const introductionText = `Recognise what is in pictures and videos, train custom concepts, store pictures and search them by content, label,
 metadata, location or similarity.
 
 ## Authentication
@@ -40,6 +45,28 @@ requires them. Times are in UTC, with six digits after the second.
 Responses contain only the documented fields. CORS is open: »Access-Control-Allow-Origin« is »*«, and OPTIONS
 needs no credential.
 
+## Errors
+
+»details« names the place in the request and what is wrong there. Each call lists its errors under *What can go wrong*.
+Every call can also end with one of these:
+
+- 401: the credential is missing (11102), unknown (11009), invalid or expired (11001).
+- 402 (11006): the account has used all its calls.
+- 403 (11007): the credential lacks a scope. »details« names it.
+- 413 (40033): the body is too large.
+- 429 (11005) or 503 (40030): too many calls, or the server is busy. Wait for the seconds in »Retry-After« and retry.
+- 500 (99009): an internal error, which the server has logged.
+- 504 (40032): the call took too long. Send fewer or smaller pictures.
+- 507 (39998): the disk of the server is full. Reads still work.
+
+For example, the clauses of this search are not a list:
+
+    POST /v2/searches
+    {"query":{"ands":7}}
+
+    400
+    {"status":{"code":40002,"description":"Invalid search request","details":"query.ands: number, expected array"},"hits":[]}
+
 ## Pagination
 
 »page« starts at 1. »per_page« defaults to %d and is at most %d. Pages after the last are empty.
@@ -60,5 +87,4 @@ replica and »origin« at the origin. Pending writes and conflicts are listed un
 ## Quota
 
 Responses to calls that count against an account's quota have »X-Sightline-Calls-Left« if the account has a limit.
-`, call.MaxInputs, call.DefaultPerPage, call.MaxPerPage, len(languages), strings.Join(languages, ", ")))
-}
+`

@@ -60,6 +60,8 @@ var operations = []operation{
 	{
 		method: "POST", path: "/models/{model_id}/versions/{version_id}/outputs", id: "predictWithVersion", tag: "Predict",
 		summary: "Predict with a version",
+		note: "Runs pictures and videos through one version of a model. Use it to compare versions, or to keep a program on a version " +
+			"while others are trained.",
 		request: "PredictRequest", answer: "OutputsAnswer", items: "OutputsAnswer", writes: true,
 		examples: []example{{"a picture by URL", `{"inputs":[{"data":{"image":{"url":"https://pictures.example/dragonfly.jpg"}}}]}`}},
 	},
@@ -92,8 +94,9 @@ var operations = []operation{
 	{
 		method: "GET", path: "/inputs", id: "listInputs", tag: "Inputs", page: true,
 		summary: "List inputs",
-		note:    "In order of creation. If the download of an input on the page failed, the response has HTTP 207.",
-		answer:  "InputsAnswer", items: "InputsAnswer",
+		note: "Lists the inputs of the application in order of creation. If the download of an input on the page failed, the response " +
+			"has HTTP 207.",
+		answer: "InputsAnswer", items: "InputsAnswer",
 	},
 	{
 		method: "PATCH", path: "/inputs", id: "patchInputs", tag: "Inputs", writes: true,
@@ -110,33 +113,39 @@ var operations = []operation{
 	{
 		method: "DELETE", path: "/inputs", id: "deleteInputs", tag: "Inputs", writes: true,
 		summary: "Delete inputs",
-		note:    "Unknown IDs are ignored. At a replica that is not in sync they are an error (404), and nothing is deleted: the origin may have the inputs.",
+		note: "Deletes inputs with their labels. This cannot be undone. Unknown IDs are ignored. At a replica that is " +
+			"not in sync, unknown IDs are an error (404), and nothing is deleted: the origin may have the inputs.",
 		request: "DeleteInputs", answer: "Done",
 		examples: []example{{"some", `{"ids":["dragonfly","red"]}`}, {"all", `{"delete_all":true}`}},
 	},
 	{
 		method: "GET", path: "/inputs/status", id: "countInputs", tag: "Inputs",
-		summary: "Count inputs by status", answer: "CountsAnswer",
+		summary: "Count inputs by status",
+		note:    "Counts the inputs of the application: analysed, waiting and failed. Use it to show the progress of an import.", answer: "CountsAnswer",
 	},
 	{
 		method: "GET", path: "/inputs/{input_id}", id: "readInput", tag: "Inputs",
-		summary: "Get an input", answer: "InputAnswer",
+		summary: "Get an input",
+		note: "Returns an input with its labels, metadata, location and status. The status is 30000 once the picture has been " +
+			"analysed, and 30001 before.", answer: "InputAnswer",
 	},
 	{
 		method: "DELETE", path: "/inputs/{input_id}", id: "deleteInput", tag: "Inputs", writes: true,
-		summary: "Delete an input", answer: "Done",
+		summary: "Delete an input",
+		note:    "Deletes one input with its labels. This cannot be undone.", answer: "Done",
 	},
 	{
 		method: "PATCH", path: "/inputs/{input_id}/data/concepts", id: "patchInputConcepts", tag: "Inputs", writes: true,
 		summary: "Change the labels of an input",
-		note:    "An older form, from 2016. PATCH /inputs does the same for several inputs.",
+		note: "Adds, replaces or removes labels of one input. This is an older form, from 2016. PATCH /inputs does the same for " +
+			"several inputs.",
 		request: "PatchConcepts", idle: true, answer: "InputAnswer",
 		examples: []example{{"add a label", `{"action":"merge_concepts","concepts":[{"id":"insect","value":true}]}`}},
 	},
 	{
 		method: "GET", path: "/inputs/{input_id}/outputs", id: "readInputOutputs", tag: "Inputs",
 		summary: "Get the stored predictions of an input",
-		note:    "Predictions of the general model, with corrections.", answer: "StoredOutputsAnswer",
+		note:    "Returns the predictions of the general model that are stored with the input, with the corrections that users made.", answer: "StoredOutputsAnswer",
 	},
 	{
 		method: "PATCH", path: "/inputs/{input_id}/outputs", id: "patchInputOutputs", tag: "Inputs", writes: true,
@@ -148,34 +157,36 @@ var operations = []operation{
 	{
 		method: "GET", path: "/inputs/{input_id}/thumbnail", id: "readThumbnail", tag: "Inputs", picture: true,
 		summary: "Get the thumbnail of an input",
-		note:    "A small JPEG with the crop of the input. 404 until the picture has been analysed.",
+		note:    "Returns a small JPEG of the input, with its crop applied. The call fails with 404 until the picture has been analysed.",
 	},
 	{
 		method: "GET", path: "/inputs/{input_id}/source", id: "readSource", tag: "Inputs",
 		summary: "Get the source of an input, for exports",
-		note:    "Its original URL, its stored picture and the corrections of its predictions.", answer: "SourceAnswer",
+		note: "Returns what an export needs: the original URL of the input, the URL of its stored picture and the corrections of its " +
+			"predictions.", answer: "SourceAnswer",
 	},
 	{
 		method: "GET", path: "/inputs/{input_id}/history", id: "readHistory", tag: "Inputs", page: true,
 		summary: "Get the history of an input",
-		note: "The operations that created and changed the input: who made them, when, and their entries in the log. " +
-			"For a deleted input, only the deletion.", answer: "HistoryAnswer",
+		note: "Lists the operations that created and changed the input: who made them, when, and their entries in the log. For a " +
+			"deleted input, the list has only the deletion.", answer: "HistoryAnswer",
 	},
 
 	{
 		method: "GET", path: "/inputs/{input_id}/duplicates", id: "listDuplicates", tag: "Inputs", page: true,
 		summary: "List the duplicates of an input",
-		note: "Sorted by tier, then by similarity; at most 1000. Tiers: `same_file` has equal bytes and crop. " +
-			"`re_encoded` is one picture saved again in another format, quality or size; the server compares fingerprints of the 24 " +
-			"most similar inputs. `similar` is for pictures so similar that 9 of 10 show the same scene.",
+		note: "Lists inputs that show the same as this input. They are sorted by tier, then by similarity; there are at most 1,000. " +
+			"The tier `same_file` has equal bytes and crop. The tier `re_encoded` is one picture saved again in another format, " +
+			"quality or size; the server compares fingerprints of the 24 most similar inputs. The tier `similar` has pictures so " +
+			"similar that 9 of 10 show the same scene.",
 		answer: "DuplicatesAnswer",
 	},
 	{
 		method: "GET", path: "/duplicates", id: "listDuplicateGroups", tag: "Inputs", page: true,
 		summary: "List groups of duplicates",
-		note: "Sorted by tier, then by creation; at most 100 groups per page. All groups of the tier `same_file` are found immediately. " +
-			"For the other tiers, the server must search the neighbours of every input. One call does this for 100 inputs: repeat it " +
-			"until `examined` equals `of`.",
+		note: "Lists groups of inputs that show the same, sorted by tier, then by creation; at most 100 groups per page. All groups " +
+			"of the tier `same_file` are found immediately. For the other tiers, the server must search the neighbours of every " +
+			"input. One call does this for 100 inputs: repeat it until `examined` equals `of`.",
 		asks:   []object{asked("tier", text(oneOf(search.Tiers[:]...)), "Omitted: all tiers.")},
 		answer: "DuplicateGroupsAnswer",
 	},
@@ -188,20 +199,21 @@ var operations = []operation{
 	},
 	{
 		method: "GET", path: "/models", id: "listModels", tag: "Models", page: true,
-		summary: "List models", note: "Custom models in order of creation, then the public models.",
+		summary: "List models", note: "Lists the custom models in order of creation, then the public models.",
 		answer: "ModelsAnswer",
 	},
 	{
 		method: "POST", path: "/models", id: "createModel", tag: "Models", writes: true,
-		summary: "Create a model", note: "Creates a custom model with its first version, which is not trained yet.",
+		summary: "Create a model", note: "Creates a custom model with its first version, which is not trained yet. Label inputs with the concepts of the model, " +
+			"then train it with POST /models/{model_id}/versions.",
 		request: "CreateModel", answer: "CreatedModelAnswer",
 		examples: []example{{"with two concepts", `{"model":{"id":"weather","name":"Weather","output_info":{"data":{"concepts":[{"id":"warm"},{"id":"cold"}]},"output_config":{"concepts_mutually_exclusive":false,"closed_environment":false}}}}`}},
 	},
 	{
 		method: "PATCH", path: "/models", id: "patchModels", tag: "Models", writes: true,
 		summary: "Change models",
-		note: "Changes names, settings and concepts. Changing concepts creates a new version, which is not trained yet. " +
-			"Atomic: either all models are changed or none.",
+		note: "Changes names, settings and concepts of models. If the concepts change, the model gets a new version, which is not " +
+			"trained yet. The call changes either all models or none.",
 		request: "PatchModels", answer: "ModelsAnswer",
 		examples: []example{
 			{"add a concept", `{"action":"merge","models":[{"id":"weather","output_info":{"data":{"concepts":[{"id":"foggy"}]}}}]}`},
@@ -218,92 +230,104 @@ var operations = []operation{
 	},
 	{
 		method: "GET", path: "/models/{model_id}", id: "readModel", tag: "Models",
-		summary: "Get a model", answer: "ModelAnswer",
+		summary: "Get a model",
+		note:    "Returns a model with its latest version and the status of that version.", answer: "ModelAnswer",
 	},
 	{
 		method: "DELETE", path: "/models/{model_id}", id: "deleteModel", tag: "Models", writes: true,
-		summary: "Delete a model", note: "Deletes the model and all its versions.", answer: "Done",
+		summary: "Delete a model", note: "Deletes the model and all its versions. This cannot be undone. Labels of inputs stay.", answer: "Done",
 	},
 	{
 		method: "GET", path: "/models/{model_id}/output_info", id: "readOutputInfo", tag: "Models",
-		summary: "Get the concepts of a model", answer: "ModelConceptsAnswer",
+		summary: "Get the concepts of a model",
+		note:    "Returns a model with the concepts and settings of its latest version.", answer: "ModelConceptsAnswer",
 	},
 	{
 		method: "PATCH", path: "/models/{model_id}/output_info/data/concepts", id: "patchModelConcepts", tag: "Models", writes: true,
 		summary: "Change the concepts of a model",
-		note:    "An older form, from 2016. PATCH /models does the same for several models.",
+		note: "Adds, replaces or removes concepts of one model. This is an older form, from 2016. PATCH /models does the same for " +
+			"several models.",
 		request: "PatchModelConcepts", answer: "ModelAnswer",
 		examples: []example{{"add a concept", `{"action":"merge_concepts","concepts":[{"id":"foggy"}]}`}},
 	},
 	{
 		method: "GET", path: "/models/{model_id}/inputs", id: "listModelInputs", tag: "Models", page: true,
-		summary: "List the training set", note: "Inputs with a label for at least one concept of the model.",
+		summary: "List the training set", note: "Lists the inputs that have a label for at least one concept of the model.",
 		answer: "InputsAnswer",
 	},
 	{
 		method: "GET", path: "/models/{model_id}/training_set", id: "readTrainingSet", tag: "Models",
-		summary: "Get a summary of the training set", note: "Includes at most one piece of advice.", answer: "TrainingSetAnswer",
+		summary: "Get a summary of the training set", note: "Returns how many inputs have labels for each concept of the model, with at most one piece of advice.", answer: "TrainingSetAnswer",
 	},
 	{
 		method: "GET", path: "/models/{model_id}/next", id: "listNext", tag: "Models", page: true,
 		summary: "List inputs to label next",
-		note: "Inputs without a label for any concept of the model, most useful first. A useful input represents many others: they are more " +
-			"similar to it than to the labelled inputs and to those before it in the list. Inputs that the latest trained version is " +
-			"unsure about count more. If there are more than 4,096 such inputs, the list is made from a fixed sample of them. It ends after 1,000 inputs.",
+		note: "Lists inputs that have no label for any concept of the model, most useful first. A useful input represents many " +
+			"others: they are more similar to it than to the labelled inputs and to those before it in the list. Inputs that the " +
+			"latest trained version is unsure about count more. If there are more than 4,096 such inputs, the list is made from a " +
+			"fixed sample of them. It ends after 1,000 inputs.",
 		answer: "NextAnswer",
 	},
 	{
 		method: "POST", path: "/models/{model_id}/feedback", id: "modelFeedback", tag: "Models", writes: true,
-		summary: "Send feedback on a prediction", note: "Feedback is stored; it does not change the model.",
+		summary: "Send feedback on a prediction", note: "Reports the right concepts of a prediction. Feedback is stored; it does not change the model. To improve a model, " +
+			"label inputs and train it again.",
 		request: "Feedback", answer: "Done",
 		examples: []example{{"a wrong concept", modelFeedbackExample}},
 	},
 	{
 		method: "POST", path: "/models/{model_id}/versions", id: "trainModel", tag: "Models", writes: true,
 		summary: "Train a model",
-		note: "Queues the training of a new version. Its status is 21103 until it is trained, usually some seconds later. " +
-			"The request body is ignored.",
+		note: "Queues the training of a new version on the labelled inputs. Poll GET /models/{model_id}/versions/{version_id}: the " +
+			"status is 21103 while the version waits, and 21100 once it is trained, usually some seconds later. Codes 21110 to " +
+			"21115 give the reason why a training failed. The request body is ignored.",
 		answer: "ModelAnswer",
 	},
 	{
 		method: "GET", path: "/models/{model_id}/versions", id: "listVersions", tag: "Models", page: true,
-		summary: "List the versions of a model", answer: "ModelVersionsAnswer",
+		summary: "List the versions of a model",
+		note:    "Lists the versions of a model, newest first, each with its status.", answer: "ModelVersionsAnswer",
 	},
 	{
 		method: "GET", path: "/models/{model_id}/versions/{version_id}", id: "readVersion", tag: "Models",
-		summary: "Get a version", note: "Its status shows whether the training is complete.", answer: "ModelVersionAnswer",
+		summary: "Get a version", note: "Returns a version. Its status is 21100 once it is trained; other codes show that it waits, or why it failed.", answer: "ModelVersionAnswer",
 	},
 	{
 		method: "DELETE", path: "/models/{model_id}/versions/{version_id}", id: "deleteVersion", tag: "Models", writes: true,
-		summary: "Delete a version", answer: "Done",
+		summary: "Delete a version",
+		note: "Deletes one version of a custom model. This cannot be undone. Predictions with the model then use its latest trained " +
+			"version.", answer: "Done",
 	},
 	{
 		method: "GET", path: "/models/{model_id}/versions/{version_id}/output_info", id: "readVersionOutputInfo", tag: "Models",
-		summary: "Get the concepts of a version", answer: "ModelConceptsAnswer",
+		summary: "Get the concepts of a version",
+		note:    "Returns a model with the concepts and settings of this version.", answer: "ModelConceptsAnswer",
 	},
 	{
 		method: "GET", path: "/models/{model_id}/versions/{version_id}/inputs", id: "listVersionInputs", tag: "Models", page: true,
 		summary: "List the training inputs of a version",
-		note: "With the labels that they had at the time of the training. An input that was deleted since has its ID, the time of its " +
-			"creation and these labels, and status 30102.",
+		note: "Lists the inputs that the version was trained on, with the labels that they had at the time of the training. An input " +
+			"that was deleted since has its ID, the time of its creation and these labels, and status 30102.",
 		answer: "InputsAnswer",
 	},
 	{
 		method: "POST", path: "/models/{model_id}/versions/{version_id}/feedback", id: "versionFeedback", tag: "Models", writes: true,
-		summary: "Send feedback on a prediction of a version", note: "Feedback is stored; it does not change the model.",
+		summary: "Send feedback on a prediction of a version", note: "Reports the right concepts of a prediction by this version. Feedback is stored; it does not change the model.",
 		request: "Feedback", answer: "Done",
 		examples: []example{{"a wrong concept", modelFeedbackExample}},
 	},
 	{
 		method: "POST", path: "/models/{model_id}/versions/{version_id}/metrics", id: "evaluateVersion", tag: "Models",
 		summary: "Evaluate a version",
-		note:    "The evaluation is part of the training, so its results can be read immediately. The request body is ignored.",
-		answer:  "MetricsAnswer",
+		note: "Returns the evaluation of a version. The evaluation is part of the training, so its results can be read immediately. " +
+			"The request body is ignored.",
+		answer: "MetricsAnswer",
 	},
 	{
 		method: "GET", path: "/models/{model_id}/versions/{version_id}/metrics", id: "readMetrics", tag: "Models",
 		summary: "Get the evaluation of a version",
-		note:    "Public models have no evaluation; for them the call fails with 400.", answer: "MetricsAnswer",
+		note: "Returns how well the version predicts pictures that it was not trained on: precision, recall and cut-off of each " +
+			"concept. Public models have no evaluation; for them the call fails with 400.", answer: "MetricsAnswer",
 	},
 	{
 		method: "GET", path: "/models/{model_id}/versions/{version_id}/comparison", id: "compareVersions", tag: "Models", page: true,
@@ -316,7 +340,9 @@ var operations = []operation{
 
 	{
 		method: "POST", path: "/concepts/searches", id: "searchConcepts", tag: "Concepts", page: true,
-		summary: "Search concepts by name", request: "ConceptSearch", answer: "ConceptsAnswer",
+		summary: "Search concepts by name",
+		note: "Finds concepts by the start of their name, in one of 23 languages. End the name with `*`; without it, the name must be " +
+			"equal.", request: "ConceptSearch", answer: "ConceptsAnswer",
 		examples: []example{
 			{"by the start of the name", `{"concept_query":{"name":"dog*"}}`},
 			{"in Chinese, the second page", `{"concept_query":{"name":"狗*","language":"zh"},"pagination":{"page":2,"per_page":3}}`},
@@ -325,18 +351,18 @@ var operations = []operation{
 	{
 		method: "POST", path: "/concepts", id: "createConcepts", tag: "Concepts", writes: true,
 		summary: "Create concepts",
-		note:    "Atomic: either all are created or none.", request: "NewConcepts", answer: "ConceptsAnswer",
+		note:    "Creates custom concepts. The call creates either all of them or none.", request: "NewConcepts", answer: "ConceptsAnswer",
 		examples: []example{{"with a name", `{"concepts":[{"id":"cold","name":"Cold"}]}`}},
 	},
 	{
 		method: "GET", path: "/concepts", id: "listConcepts", tag: "Concepts", page: true,
 		summary: "List concepts",
-		note:    "Custom concepts in order of creation, then the concepts of the general model.", answer: "ConceptsAnswer",
+		note:    "Lists the custom concepts in order of creation, then the concepts of the general model.", answer: "ConceptsAnswer",
 	},
 	{
 		method: "PATCH", path: "/concepts", id: "renameConcepts", tag: "Concepts", writes: true,
 		summary: "Rename concepts",
-		note:    "Renames custom concepts. Atomic: either all are renamed or none.", request: "RenameConcepts", answer: "ConceptsAnswer",
+		note:    "Renames custom concepts. The call renames either all of them or none.", request: "RenameConcepts", answer: "ConceptsAnswer",
 		examples: []example{{"rename", `{"action":"overwrite","concepts":[{"id":"cold","name":"Cold colours"}]}`}},
 	},
 	{
@@ -352,14 +378,15 @@ var operations = []operation{
 	},
 	{
 		method: "GET", path: "/concepts/{concept_id}", id: "readConcept", tag: "Concepts",
-		summary: "Get a concept", answer: "ConceptAnswer",
+		summary: "Get a concept",
+		note:    "Returns the name and the creation time of a concept.", answer: "ConceptAnswer",
 	},
 
 	{
 		method: "POST", path: "/searches", id: "searchInputs", tag: "Searches", page: true,
 		summary: "Search inputs",
-		note: "Takes up to 64 clauses; an input must match all of them. `input` clauses (labels, metadata, location, URL) see changes " +
-			"immediately. `output` clauses (predictions, similarity) match an input once it has been analysed.",
+		note: "Finds inputs that match all clauses; there are at most 64. `input` clauses (labels, metadata, location, URL) see " +
+			"changes immediately. `output` clauses (predictions, similarity) match an input once it has been analysed.",
 		request: "SearchRequest", idle: true, answer: "HitsAnswer",
 		examples: []example{
 			{"by a predicted concept", `{"query":{"ands":[{"output":{"data":{"concepts":[{"name":"insect"}]}}}]},"pagination":{"page":1,"per_page":10}}`},
@@ -393,28 +420,32 @@ var operations = []operation{
 	{
 		method: "POST", path: "/workflows", id: "createWorkflows", tag: "Workflows", writes: true,
 		summary: "Create workflows",
-		note:    "Atomic: either all are created or none.", request: "NewWorkflows", answer: "WorkflowsAnswer",
+		note:    "Creates workflows. The call creates either all of them or none.", request: "NewWorkflows", answer: "WorkflowsAnswer",
 		examples: []example{{"general concepts and colours", `{"workflows":[{"id":"both","nodes":[{"id":"general","model":{"id":"aaa03c23b3724a16a56b629203edc62c","model_version":{"id":"aa9ca48295b37401f8af92ad1af0d91d"}}},{"id":"color","model":{"id":"eeed0b6733a644cea07cf4c60f87ebb7"}}]}]}`}},
 	},
 	{
 		method: "GET", path: "/workflows", id: "listWorkflows", tag: "Workflows", page: true,
-		summary: "List workflows", note: "The workflows of the application, in order of creation.", answer: "WorkflowsAnswer",
+		summary: "List workflows", note: "Lists the workflows of the application in order of creation.", answer: "WorkflowsAnswer",
 	},
 	{
 		method: "GET", path: "/public_workflows", id: "listPublicWorkflows", tag: "Workflows", page: true,
-		summary: "List public workflows", answer: "WorkflowsAnswer",
+		summary: "List public workflows",
+		note:    "Lists the workflows that every application can use.", answer: "WorkflowsAnswer",
 	},
 	{
 		method: "GET", path: "/workflows/{workflow_id}", id: "readWorkflow", tag: "Workflows",
-		summary: "Get a workflow", answer: "WorkflowAnswer",
+		summary: "Get a workflow",
+		note:    "Returns a workflow with its models.", answer: "WorkflowAnswer",
 	},
 	{
 		method: "DELETE", path: "/workflows/{workflow_id}", id: "deleteWorkflow", tag: "Workflows", writes: true,
-		summary: "Delete a workflow", answer: "Done",
+		summary: "Delete a workflow",
+		note:    "Deletes a workflow. Its models stay.", answer: "Done",
 	},
 	{
 		method: "POST", path: "/workflows/{workflow_id}/results", id: "runWorkflow", tag: "Workflows",
-		summary: "Predict with a workflow", note: "Each picture, and each frame of a video, is analysed once for all models of the workflow.",
+		summary: "Predict with a workflow", note: "Runs pictures and videos through all models of a workflow. Each picture, and each frame of a video, is analysed once " +
+			"for all models.",
 		request: "RunWorkflow", answer: "ResultsAnswer", items: "ResultsAnswer", writes: true,
 		examples: []example{{"a picture in base64", `{"inputs":[{"data":{"image":{"base64":"` + redPNG + `"}}}],"output_config":{"max_concepts":3}}`}},
 	},
@@ -422,66 +453,73 @@ var operations = []operation{
 	{
 		method: "POST", path: "/token", id: "issueToken", tag: "Access",
 		summary: "Get an access token",
-		note: "Uses Basic authentication with the client ID and client secret of an application. The request body is ignored; older " +
-			"clients send `grant_type=client_credentials`.",
+		note: "Returns an access token, which programs send instead of a key. The call uses Basic authentication with the client ID " +
+			"and client secret of an application. The request body is ignored; older clients send `grant_type=client_credentials`.",
 		answer: "TokenAnswer",
 	},
 	{
 		method: "POST", path: "/login", id: "login", tag: "Access", short: true,
-		summary: "Get a session token", note: "Signs in to an account, for scripts. People sign in on the web pages.",
+		summary: "Get a session token", note: "Returns a session token of an account, for scripts that create applications and keys. People sign in on the web pages.",
 		request: "Login", answer: "LoginAnswer",
 		examples: []example{{"an account", `{"email":"anna@example.com","password":"anna's password"}`}},
 	},
 	{
 		method: "POST", path: "/users/{user_id}/apps", id: "createApp", tag: "Access", writes: true, short: true,
 		summary: "Create an application",
-		note:    "One application per call. Requires a session token; API keys and access tokens are rejected.",
+		note:    "Creates one application. The call requires a session token; API keys and access tokens are rejected.",
 		request: "NewApps", answer: "AppsAnswer",
 		examples: []example{{"in German", `{"apps":[{"name":"garden","default_language":"de"}]}`}},
 	},
 	{
 		method: "GET", path: "/users/{user_id}/apps", id: "listApps", tag: "Access", page: true, short: true,
-		summary: "List the applications of the account", answer: "AppsAnswer",
+		summary: "List the applications of the account",
+		note:    "Lists the applications of the account. The call requires a session token.", answer: "AppsAnswer",
 	},
 	{
 		method: "GET", path: "/users/{user_id}/apps/{app_id}", id: "readApp", tag: "Access", short: true,
-		summary: "Get an application", answer: "AppAnswer",
+		summary: "Get an application",
+		note:    "Returns an application of the account. The call requires a session token.", answer: "AppAnswer",
 	},
 	{
 		method: "POST", path: "/users/{user_id}/keys", id: "createKey", tag: "Access", writes: true, short: true,
 		summary: "Create an API key",
-		note:    "One key per call. Requires a session token. The `id` in the response is the key itself. It is not shown again.",
+		note: "Creates one API key. The call requires a session token. The `id` in the response is the key itself. It is not shown " +
+			"again.",
 		request: "NewKeys", answer: "KeysAnswer",
 		examples: []example{{"to predict and search", `{"keys":[{"description":"camera at the pond","scopes":["Predict","Search","Inputs_Get"],"apps":[{"id":"00000000000000010000000000000002","user_id":"me"}]}]}`}},
 	},
 	{
 		method: "GET", path: "/users/{user_id}/keys", id: "listKeys", tag: "Access", page: true, short: true,
 		summary: "List the API keys of the account",
-		note:    "The keys of all applications of the account. Each `id` is the start of the hash and does not reveal the key.", answer: "KeysAnswer",
+		note:    "Lists the keys of all applications of the account. Each `id` is the start of the hash and does not reveal the key.", answer: "KeysAnswer",
 	},
 	{
 		method: "GET", path: "/scopes", id: "listScopes", tag: "Access",
-		summary: "List the scopes that an API key can have", answer: "ScopesAnswer",
+		summary: "List the scopes that an API key can have",
+		note:    "Lists the scopes that an API key can have.", answer: "ScopesAnswer",
 	},
 	{
 		method: "GET", path: "/myscopes", id: "listMyScopes", tag: "Access",
-		summary: "List the scopes of this credential", answer: "ScopesAnswer",
+		summary: "List the scopes of this credential",
+		note:    "Lists the scopes of the credential that the request has.", answer: "ScopesAnswer",
 	},
 
 	{
 		method: "GET", path: "/sync/status", id: "readCopyStatus", tag: "Replicas",
-		summary: "Get the sync status of a replica", answer: "CopyAnswer",
+		summary: "Get the sync status of a replica",
+		note: "Returns whether the replica reaches its origin, how far it has pulled the log, and how many operations wait to be " +
+			"sent.", answer: "CopyAnswer",
 	},
 	{
 		method: "GET", path: "/sync/outbox", id: "listOutbox", tag: "Replicas", page: true,
-		summary: "List pending operations", note: "Operations of this replica that the origin's log has not confirmed yet.",
+		summary: "List pending operations", note: "Lists the operations of this replica that the origin's log has not confirmed yet.",
 		answer: "OutboxAnswer",
 	},
 	{
 		method: "GET", path: "/sync/conflicts", id: "listConflicts", tag: "Replicas", page: true,
 		summary: "List conflicts",
-		note: "Operations of this replica that were not applied as intended, with their content and the reason. " +
-			"A conflict stays in the list until it is dismissed.",
+		note: "Lists the operations of this replica that were not applied as intended, with their content and the reason. A conflict " +
+			"stays in the list until it is dismissed.",
 		answer: "ConflictsAnswer",
 	},
 	{

@@ -46,6 +46,10 @@ func paths() (object, error) {
 	for _, e := range api.Endpoints() {
 		needs[e.Method+" "+e.Path] = e
 	}
+	observed, err := readObserved()
+	if err != nil {
+		return nil, fmt.Errorf("observed.json: %w", err)
+	}
 	add := func(path, method string, short bool, body object) {
 		i := slices.IndexFunc(all, func(m member) bool { return m.name == path })
 		if i < 0 {
@@ -60,7 +64,8 @@ func paths() (object, error) {
 		if !ok {
 			return nil, fmt.Errorf("%s %s: no such endpoint", op.method, op.path)
 		}
-		body, err := op.body(&need)
+		seen := observed[op.id]
+		body, err := op.body(&need, &seen)
 		if err != nil {
 			return nil, fmt.Errorf("%s %s: %w", op.method, op.path, err)
 		}
@@ -93,11 +98,11 @@ func asked(name string, schema object, note string) object {
 	return object{{"name", name}, {"in", "query"}, {"description", note}, {"schema", schema}}
 }
 
-func (op *operation) body(need *api.Endpoint) (object, error) {
+func (op *operation) body(need *api.Endpoint, seen *Observed) (object, error) {
 	o := object{
 		{"tags", []string{op.tag}},
 		{"summary", op.summary},
-		{"description", strings.TrimSpace(op.note + "\n\n" + scopesOf(need))},
+		{"description", paragraphs(op.note, scopesOf(need), seen.failuresOf())},
 		{"operationId", op.id},
 		{"security", credentials(need)},
 	}
@@ -127,12 +132,20 @@ func (op *operation) body(need *api.Endpoint) (object, error) {
 		}
 		o = o.with(member{"requestBody", object{{"required", !op.idle}, {"content", object{{jsonType, content}}}}})
 	}
-	o = o.with(member{"responses", op.responses(need.Asks)})
-	return o, nil
+	responses, err := op.responses(need.Asks, seen)
+	if err != nil {
+		return nil, err
+	}
+	return o.with(member{"responses", responses}), nil
+}
+
+// paragraphs joins those of texts that are not empty.
+func paragraphs(texts ...string) string {
+	return strings.Join(slices.DeleteFunc(texts, func(t string) bool { return t == "" }), "\n\n")
 }
 
 // responses are the possible answers of the operation, by HTTP status.
-func (op *operation) responses(asks auth.Credential) object {
+func (op *operation) responses(asks auth.Credential, seen *Observed) (object, error) {
 	var all object
 	if op.picture {
 		all = object{{"200", object{
@@ -140,7 +153,11 @@ func (op *operation) responses(asks auth.Credential) object {
 			{"content", object{{"image/jpeg", object{}}}},
 		}}}
 	} else {
-		all = object{{"200", said("Success.", ref(op.answer))}}
+		media, err := seen.examplesOf(op, object{{"schema", ref(op.answer)}})
+		if err != nil {
+			return nil, err
+		}
+		all = object{{"200", object{{"description", "Success."}, {"content", object{{jsonType, media}}}}}}
 	}
 	if headers := op.headers(asks); len(headers) > 0 {
 		good, _ := all[0].value.(object)
@@ -163,7 +180,7 @@ func (op *operation) responses(asks auth.Credential) object {
 		}
 		all = all.with(member{strconv.Itoa(f.http), r})
 	}
-	return all
+	return all, nil
 }
 
 // callsLeft are the headers of an answer to a call that may count against a limit.

@@ -13,6 +13,9 @@ type Code struct {
 	Note   string
 }
 
+// Codes returns the codes of core/api. The caller must not modify them.
+func Codes() []Code { return codes }
+
 // codes are those of core/api, which a test compares with its source.
 var codes = []Code{
 	{10000, "Ok", 200, "Success."},
@@ -27,12 +30,12 @@ var codes = []Code{
 	{11009, "API key not found", 401, "The key does not exist or was deleted."},
 	{11100, "Bad request format", 400, "The body is not a JSON object, or is nested too deeply."},
 	{11101, "Resource does not exist", 404, "Nothing exists at this path or with this ID."},
-	{11102, "Invalid request", 400, "A page number or an action is invalid. With HTTP 401: the credential is missing or malformed."},
+	{11102, "Invalid request", 400, "With HTTP 400, a page number or an action is invalid. With HTTP 401, the credential is missing or malformed."},
 	{11103, "Method not allowed", 405, "details lists the methods that the path supports."},
 
 	{21100, "Model trained successfully", 0, "The version is ready for predictions."},
 	{21101, "Model is training", 0, ""},
-	{21102, "Model not yet trained", 400, "Version: not trained. Predict call: the model or version is not trained."},
+	{21102, "Model not yet trained", 400, "The model or version has not been trained yet. Train it first."},
 	{21103, "Custom model is in queue for training, waiting on inputs to process.", 400, "Retry when the version is at 21100."},
 	{21110, "Model training had no data.", 0, ""},
 	{21111, "Model training had no positive examples.", 0, ""},
@@ -63,7 +66,7 @@ var codes = []Code{
 	{30300, "Input image decoding failed", 400, ""},
 	{31002, "Download failed; check URL", 400, "The video could not be downloaded."},
 	{31101, "Input video format unsupported", 400, "Supported formats: MP4, MOV, 3GP, WebM, MKV, AVI, WMV, GIF and WebP. POST /inputs stores no videos."},
-	{31104, "Input invalid argument", 400, "Of a video."},
+	{31104, "Input invalid argument", 400, "The item is a video."},
 	{31105, "Input video too large", 400, "Too many bytes, frames, pixels or minutes, or it takes too long to decode; details shows the limit."},
 	{31106, "Input video URL invalid", 400, ""},
 	{31300, "Input video decoding failed", 400, "The video is damaged; details shows how much of it is sound."},

@@ -1,0 +1,87 @@
+package describe
+
+import (
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Observed is what tests saw a server answer to the calls of one operation. The tests of package openapi write observed.json
+// (go test ./web/openapi -update), so every answer and every error in the document is a real one.
+type Observed struct {
+	Answers  map[string]json.RawMessage `json:"answers,omitempty"`  // by the name of the request's example; "": the request has none
+	Failures []Failure                  `json:"failures,omitempty"` // by HTTP status and code
+}
+
+// Failure is an error of an operation in a transcript of package api.
+type Failure struct {
+	HTTP    int    `json:"http"` // 0: only an item of a call had it
+	Code    int    `json:"code"`
+	Details string `json:"details,omitempty"` // of one such answer
+}
+
+//go:embed observed.json
+var observedJSON []byte
+
+// readObserved returns the observations by the ID of the operation.
+func readObserved() (all map[string]Observed, err error) {
+	err = json.Unmarshal(observedJSON, &all)
+	return all, err
+}
+
+// examplesOf adds the answers to the media type of a successful answer. An example has the name of its request's example, so Swagger UI
+// shows the two together.
+func (o *Observed) examplesOf(op *operation, media object) (object, error) {
+	if len(op.examples) == 0 {
+		if answer := o.Answers[""]; answer != nil {
+			media = media.with(member{"example", answer})
+		}
+		return media, nil
+	}
+	var examples object
+	for _, e := range op.examples {
+		answer := o.Answers[e.name]
+		if answer == nil {
+			return nil, fmt.Errorf("observed.json has no answer to the example %q", e.name)
+		}
+		examples = append(examples, member{e.name, object{{"value", answer}}})
+	}
+	return media.with(member{"examples", examples}), nil
+}
+
+// general are the codes that every call can end with. The document's introduction describes them.
+var general = []int{11001, 11002, 11005, 11006, 11007, 11009, 39998, 40030, 40032, 40033, 99009}
+
+// failuresOf is a list in Markdown of what can go wrong with a call besides the general errors, or empty.
+func (o *Observed) failuresOf() string {
+	var b strings.Builder
+	for _, f := range o.Failures {
+		i := slices.IndexFunc(codes, func(c Code) bool { return c.Number == f.Code })
+		if i < 0 || slices.Contains(general, f.Code) {
+			continue
+		}
+		if b.Len() == 0 {
+			b.WriteString("**What can go wrong**\n")
+		}
+		where := "status of an item"
+		if f.HTTP != 0 {
+			where = "HTTP " + strconv.Itoa(f.HTTP)
+		}
+		fmt.Fprintf(&b, "\n- `%d` %s (%s).", f.Code, strings.TrimSuffix(codes[i].Text, "."), where)
+		if codes[i].Note != "" {
+			b.WriteString(" " + codes[i].Note)
+		}
+		if f.Details != "" {
+			b.WriteString(" Example of details: “" + escape(f.Details) + "”")
+		}
+	}
+	return b.String()
+}
+
+// escape returns text in which Markdown has no meaning.
+func escape(text string) string {
+	return strings.NewReplacer("*", `\*`, "_", `\_`, "<", "&lt;", "`", "\\`", "[", `\[`).Replace(text)
+}
