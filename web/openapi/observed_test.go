@@ -17,7 +17,7 @@ var update = flag.Bool("update", false, "write describe/observed.json instead of
 
 const observedFile = "describe/observed.json"
 
-// note adds the first answer to an example to what was seen.
+// note adds an answer to seen, unless seen has an answer to this example.
 func note(t *testing.T, seen map[string]describe.Observed, id, example string, answer []byte) {
 	t.Helper()
 	if !bytes.HasPrefix(answer, []byte("{")) {

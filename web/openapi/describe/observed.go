@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Observed is what tests saw a server answer to the calls of one operation. The tests of package openapi write observed.json
+// Observed holds answers of a server to the calls of one operation. The tests of package openapi write observed.json
 // (go test ./web/openapi -update), so every answer and every error in the document is a real one.
 type Observed struct {
 	Answers  map[string]json.RawMessage `json:"answers,omitempty"`  // by the name of the request's example; "": the request has none
@@ -55,7 +55,7 @@ func (o *Observed) examplesOf(op *operation, media object) (object, error) {
 // general are the codes that every call can end with. The document's introduction describes them.
 var general = []int{11001, 11002, 11005, 11006, 11007, 11009, 39998, 40030, 40032, 40033, 99009}
 
-// failuresOf is a list in Markdown of what can go wrong with a call besides the general errors, or empty.
+// failuresOf returns a list in Markdown of the errors of a call, without the general ones. It may be empty.
 func (o *Observed) failuresOf() string {
 	var b strings.Builder
 	for _, f := range o.Failures {
