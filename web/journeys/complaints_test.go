@@ -99,7 +99,7 @@ var complaints = []proven{
 		"web/journeys/look.js: names are in any language at once",
 	}},
 	{"nothing is said to be sent before it is; what is deleted stays so", []string{
-		"web/src/marks.test.ts: no tick before the log has said so", "core/fold TestAgainstOracle", "core/partition TestCopies", "sync/sim TestConverge",
+		"web/src/syncMarks.test.ts: no tick before the log has said so", "core/fold TestAgainstOracle", "core/partition TestCopies", "sync/sim TestConverge",
 		"web/journeys/studio.js: with a network everything is sent, and confirmed when it is",
 	}},
 	{"the contract goes on without its vendor, and everything can be taken along", []string{

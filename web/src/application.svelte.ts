@@ -4,20 +4,20 @@
 //                                └─▶ the origin before that and without a copy, or the edge of these pages
 
 import { untrack } from 'svelte';
-import type { Ask } from './ask';
-import { call } from './ask';
+import type { Ask } from './apiCall';
+import { call } from './apiCall';
 import { revoke } from './blobs';
 import { apps, Failure, pageToken, soon } from './console';
-import { copyOf, decline, declined, type Kept } from './copies';
-import type { Copy } from './copy.svelte';
-import { heldFor, refuse } from './held.svelte';
-import type { Mark, Truth } from './marks';
+import type { Standing } from './edgeStatus.svelte';
+import { loadWords } from './i18n.svelte';
+import { copyOf, decline, isDeclined, type Kept } from './offlineApps';
 import type { Outbox } from './outbox.svelte';
-import { patiently } from './rated';
-import { edge, sessionState, settled, unanswered } from './session.svelte';
-import type { Standing } from './standing.svelte';
+import { pastedKeyFor, refuse } from './pastedKeys.svelte';
+import type { Copy } from './replica.svelte';
+import { withRetry } from './retry';
+import { edge, isUnknown, sessionState, settled } from './session.svelte';
+import type { Mark, Truth } from './syncMarks';
 import { Token } from './token';
-import { loadWords } from './words.svelte';
 
 /** The last host that answered: a copy on this device, the origin over the network, or an edge. */
 export type By = 'device' | 'origin' | 'edge';
@@ -117,7 +117,7 @@ export class Application {
   async #ask(path: string, init?: RequestInit): Promise<Answered> {
     const held = copyOf(this.id);
     if (held && !this.copy) await settled();
-    const alone = this.copy ? this.copy.away || this.#lost : held && (held.offline || unanswered());
+    const alone = this.copy ? this.copy.away || this.#lost : held && (held.offline || isUnknown());
     if (alone && !this.copy?.device.client) await this.begin(); // a copy that is kept takes a moment to open
     if (this.copy && this.#answers(this.copy, path, init)) {
       const here = await this.#here(this.copy, path, init);
@@ -231,7 +231,7 @@ export class Application {
 
   async #away(path: string, init?: RequestInit): Promise<Answered> {
     await settled(); // an edge is asked in another way than an origin
-    const held = heldFor(this.id)?.authorization;
+    const held = pastedKeyFor(this.id)?.authorization;
     const given = new Headers(init?.headers).get('Authorization') ?? held;
     if (!given && edge()?.open === false) throw new Failure(401); // its key was let go of
     const token = given ? '' : await this.#token.get();
@@ -304,7 +304,7 @@ export class Application {
   async #begin(): Promise<void> {
     await settled();
     if (edge()) {
-      const { Standing } = await import('./standing.svelte');
+      const { Standing } = await import('./edgeStatus.svelte');
       await loadWords();
       if (this.#closed) return;
       this.standing = new Standing(this.ask, () => this.changes++);
@@ -313,7 +313,7 @@ export class Application {
     }
     const held = copyOf(this.id);
     // A server that answers decides about the owner of a copy; offline, it is the user of the device.
-    if (held && unanswered()) {
+    if (held && isUnknown()) {
       this.#lose();
       return this.join(held);
     }
@@ -322,7 +322,7 @@ export class Application {
     });
     if (held) return this.join(held);
     const session = sessionState();
-    if (session.is !== 'known' || !session.session.demo || declined(this.id)) return;
+    if (session.is !== 'known' || !session.session.demo || isDeclined(this.id)) return;
     const app = (await apps()).find(({ id }) => id === this.id);
     if (!app || app.local_only) return;
     await (await import('./device.svelte')).Device.idle();
@@ -333,7 +333,7 @@ export class Application {
   /** Keeps a copy on this device, open from now on. lasting: only where the browser keeps it when the page goes. */
   async join(app: Kept, { lasting = false } = {}): Promise<void> {
     if (this.copy) return;
-    const { Copy } = await import('./copy.svelte');
+    const { Copy } = await import('./replica.svelte');
     if (this.copy) return;
     const copy = new Copy(app);
     this.copy = copy;
@@ -385,7 +385,7 @@ export class Application {
     if (!copy) return;
     const session = sessionState();
     await this.#leave(copy);
-    await (await import('./copy.svelte')).removeCopy(this.id);
+    await (await import('./replica.svelte')).removeReplica(this.id);
     if (purged) this.purged = copy.app.name;
     else if (session.is === 'known' && session.session.demo) decline(this.id);
     this.changes++;
@@ -410,7 +410,7 @@ async function over(path: string, init: RequestInit | undefined, authorization: 
     fetch(path, { ...init, headers }).catch((failure) => {
       throw failure instanceof TypeError ? new Failure(0) : failure;
     });
-  return patiently(reach); // a key of an account has a rate, and a page that writes much can be faster
+  return withRetry(reach); // a key of an account has a rate, and a page that writes much can be faster
 }
 
 /** Whether a call makes who answers it fetch a picture from elsewhere, which a browser may not. */

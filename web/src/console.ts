@@ -1,5 +1,5 @@
 // The only caller of /console, the interface behind the account and application pages.
-import { waitOf } from './rated';
+import { waitOf } from './retry';
 
 export interface Account {
   id: string;

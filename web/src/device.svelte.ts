@@ -1,6 +1,6 @@
 // The recogniser on this device: the runtime, open for as long as a page wants it.
 import type { Client, Options, Progress } from '../runtime/src/index';
-import type { Ask } from './ask';
+import type { Ask } from './apiCall';
 import { Failure } from './console';
 import type { Mark } from './progress';
 

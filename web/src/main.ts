@@ -4,7 +4,7 @@ import { start } from './router.svelte';
 import { loadSession } from './session.svelte';
 import './style/tokens.css';
 import './style/base.css';
-import { preferred, speak } from './words.svelte';
+import { preferred, speak } from './i18n.svelte';
 
 // A dropped file that no part of the page handles is ignored: the browser would open it instead of the page.
 const refuse = (event: DragEvent) => {

@@ -1,7 +1,7 @@
 // The names of public concepts in the reader's language. A language's names are asked for once, for all pages: the
 // network knows some hundreds.
 import type { Application } from './application.svelte';
-import { language } from './words.svelte';
+import { language } from './i18n.svelte';
 
 let known = $state.raw<Readonly<Record<string, Readonly<Record<string, string>>>>>({}); // by language, by id
 const asked = new Set<string>();

@@ -1,5 +1,5 @@
 // The operations of a copy, as /v2 lists them: what waits, and what the log took otherwise than it was meant.
-import { type Ask, call, every } from './ask';
+import { type Ask, call, every } from './apiCall';
 
 /** A label as a person gave it: true, false, or taken away. */
 export interface Label {

@@ -1,10 +1,10 @@
 // The writes at a host that is not the origin, and their progress: at a copy on this device, or at the edge of these pages. All displayed
 // facts are read from there; nothing is guessed from a person's actions.
 import type { CopyStatus } from '../runtime/src/index';
-import { type Ask, call } from './ask';
-import { marksOf, type Truth } from './marks';
+import { type Ask, call } from './apiCall';
+import { coalesce } from './coalesce';
 import { type Conflict, conflicts, newest, type Waiting, waiting } from './operations';
-import { inRounds } from './rounds';
+import { marksOf, type Truth } from './syncMarks';
 
 const many = 1000; // changes that wait: more are not all read at each of them
 
@@ -64,7 +64,7 @@ export abstract class Outbox {
   }
 
   /** Reads what waits and what was decided otherwise. */
-  refresh = inRounds(async () => {
+  refresh = coalesce(async () => {
     try {
       const status = await this.standing();
       if (status) await this.#read(status);

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { CopyStatus } from '../runtime/src/index';
-import type { Ask } from './ask';
+import type { Ask } from './apiCall';
 import { Outbox } from './outbox.svelte';
 
 const at = (cursor: number, more: Partial<CopyStatus> = {}): CopyStatus => ({

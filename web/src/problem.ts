@@ -1,8 +1,8 @@
 // An error in the reader's words: what happened, then what to do.
 import { Failure } from './console';
 import { lackWords } from './groups';
+import { row } from './i18n.svelte';
 import { m } from './parts/words';
-import { row } from './words.svelte';
 
 export interface Problem {
   title: string;

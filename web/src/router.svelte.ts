@@ -17,7 +17,7 @@ export function here(): Address {
 }
 
 /** The address that is shown, as a page on some routes sees it, to its end. */
-export const hereAt = (...routes: Route[]) => staying(here, routes);
+export const addressWithin = (...routes: Route[]) => staying(here, routes);
 
 /** Goes to a path, with query and hash if it has them; `replace` leaves no way back to this one. */
 export function go(to: string, { replace = false } = {}): void {
@@ -29,7 +29,7 @@ export function go(to: string, { replace = false } = {}): void {
 }
 
 /** Opens the dialog of a hash on this page, or closes it with ''. */
-export function goHash(hash: string, { replace = false } = {}): void {
+export function setHash(hash: string, { replace = false } = {}): void {
   go(location.pathname + location.search + (hash && `#${hash}`), { replace });
 }
 

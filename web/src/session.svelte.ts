@@ -1,7 +1,7 @@
 // The signed-in person, by the server's last answer.
 import * as api from './console';
-import { copies } from './copies';
-import { held } from './held.svelte';
+import { copies } from './offlineApps';
+import { held } from './pastedKeys.svelte';
 
 type State = { is: 'loading' } | { is: 'failed'; failure: unknown } | { is: 'known'; session: api.Session };
 
@@ -56,7 +56,7 @@ export function setSession(s: api.Session): void {
 const unreached = (failure: unknown) => failure instanceof api.Failure && failure.status === 0;
 
 /** Whether nobody has answered so far. */
-export function unanswered(): boolean {
+export function isUnknown(): boolean {
   return state.is === 'failed' && unreached(state.failure);
 }
 
@@ -76,9 +76,9 @@ async function ask(): Promise<void> {
   try {
     setSession(await api.getSession(copies().length ? api.soon() : undefined));
   } catch (failure) {
-    if (state.is !== 'known' && !(unanswered() && unreached(failure))) state = { is: 'failed', failure };
+    if (state.is !== 'known' && !(isUnknown() && unreached(failure))) state = { is: 'failed', failure };
   }
-  if (unanswered()) later();
+  if (isUnknown()) later();
 }
 
 /** Asks again, while there is a network and somebody sees the page. */

@@ -1,5 +1,5 @@
 // Single keys that do what a button does. They can be turned off, and never act while something is typed.
-import { keep, kept } from './kept';
+import { keep, kept } from './storage';
 
 let on = $state(kept('keys') !== 'off');
 

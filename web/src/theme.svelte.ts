@@ -1,5 +1,5 @@
 // Light, dark, or as the system is.
-import { keep, kept } from './kept';
+import { keep, kept } from './storage';
 
 export const themes = ['system', 'light', 'dark'] as const;
 export type Theme = (typeof themes)[number];

@@ -1,7 +1,7 @@
 // Clauses as words: the text of a chip, and the same in one piece for names and labels.
 import type { Application } from '../application.svelte';
+import { number } from '../i18n.svelte';
 import { conceptName } from '../names.svelte';
-import { number } from '../words.svelte';
 import type { Clause, Point, Unit } from './clause';
 import { m } from './words';
 

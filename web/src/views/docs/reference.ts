@@ -1,7 +1,7 @@
 // Swagger UI over the server's own description, in our colours. It asks nobody but this server.
 import SwaggerUI, { type LayoutProps, type System } from 'swagger-ui-dist/swagger-ui-es-bundle.js';
+import { mend } from './a11y';
 import { own } from './calls';
-import { mend } from './mend';
 import './reference.css';
 
 /** Fills an element with the reference, until what it returns is called. */

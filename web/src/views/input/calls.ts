@@ -1,6 +1,7 @@
 // The calls of /v2 about one picture.
+
+import { type Ask, call } from '../../apiCall';
 import type { Application } from '../../application.svelte';
-import { type Ask, call } from '../../ask';
 import { Failure } from '../../console';
 import { at, type Json, parse } from '../../parts/json';
 import type { components } from '../../v2';

@@ -1,6 +1,6 @@
 // Where a model saw concepts in a stored picture.
 import type { Application } from '../../application.svelte';
-import type { Light } from '../../parts/light';
+import type { Light } from '../../parts/heatmap';
 
 /** A concept that the person looks at among what a model said: where it was seen is lit. */
 export interface Hot {

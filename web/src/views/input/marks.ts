@@ -1,7 +1,7 @@
 // The progress of a picture's labels.
 import type { Application } from '../../application.svelte';
-import type { Mark } from '../../marks';
 import type { Waiting } from '../../operations';
+import type { Mark } from '../../syncMarks';
 import type { Step } from './calls';
 
 /** The mark of a step: it is confirmed once the origin's log has it. */

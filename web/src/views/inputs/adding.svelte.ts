@@ -1,8 +1,9 @@
 // Pictures on their way into an application: read, hashed and sent a few at a time, whatever page is shown meanwhile.
+
+import { type Ask, call } from '../../apiCall';
 import type { Application } from '../../application.svelte';
-import { type Ask, call } from '../../ask';
 import { Failure } from '../../console';
-import { oneForEach } from '../../each';
+import { memoByKey } from '../../memo';
 import { base64Of } from '../look/pictures';
 import { bytesToHex } from '../look/receipt';
 import { add, type Item, isDone, mostInputs, patch } from './calls';
@@ -330,4 +331,4 @@ async function placeOf(bytes: ArrayBuffer): Promise<{ latitude: number; longitud
 }
 
 /** The running additions to an application: one for as long as the pages are open. */
-export const adding = oneForEach((app: Application) => new Adding(app));
+export const adding = memoByKey((app: Application) => new Adding(app));

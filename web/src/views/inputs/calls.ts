@@ -1,6 +1,7 @@
 // The calls of /v2 by the page of inputs, to any host.
+
+import type { Ask } from '../../apiCall';
 import type { Application } from '../../application.svelte';
-import type { Ask } from '../../ask';
 import { type Clause, toQuery } from '../../clauses';
 import { Failure } from '../../console';
 import type { components } from '../../v2';

@@ -1,10 +1,10 @@
 // The content of the page: the displayed picture or the camera, the predictions, the stored pictures and the custom concepts.
 
+import type { Ask } from '../../apiCall';
 import type { By } from '../../application.svelte';
-import type { Ask } from '../../ask';
 import { revoke } from '../../blobs';
 import { Failure } from '../../console';
-import type { Light } from '../../parts/light';
+import type { Light } from '../../parts/heatmap';
 import { Calls, type Concept, food, general, type Hit, own, type Taught } from './calls';
 import { Pictures } from './kept.svelte';
 import { type Picture, picture } from './pictures';

@@ -1,7 +1,7 @@
 // The calls of /v2 by this page. The host is an argument: the runtime on this device, or a server to compare with.
-import { type Ask, call, every } from '../../ask';
+import { type Ask, call, every } from '../../apiCall';
 import { Failure } from '../../console';
-import type { Light } from '../../parts/light';
+import type { Light } from '../../parts/heatmap';
 import type { components } from '../../v2';
 
 type Schemas = components['schemas'];

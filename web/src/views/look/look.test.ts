@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
-import type { Ask } from '../../ask';
+import type { Ask } from '../../apiCall';
 import { Failure } from '../../console';
 import { lately, type Mark, rate, secondsLeft } from '../../progress';
 import { Calls, own } from './calls';

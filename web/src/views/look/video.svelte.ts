@@ -1,9 +1,9 @@
 // A video on the page: its frames as they come from the recogniser, and the time that is shown.
 import type { Client } from '../../../runtime/src/index';
-import { call } from '../../ask';
+import { call } from '../../apiCall';
 import { revoke } from '../../blobs';
+import { number } from '../../i18n.svelte';
 import type { components } from '../../v2';
-import { number } from '../../words.svelte';
 import { type Concept, general } from './calls';
 import { type Frame, places, strongest } from './curves';
 import { isPlayable } from './videos';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Ask } from '../../ask';
+import type { Ask } from '../../apiCall';
 import { followed } from './calls';
 
 /** Somebody who is asked for a version, and says its code and how much is learned; without a code there is none. */

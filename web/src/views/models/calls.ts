@@ -1,6 +1,7 @@
 // The calls of /v2 by the pages of models. The application chooses the host: the origin, or a copy here.
+
+import { type Ask, call, every } from '../../apiCall';
 import type { Application, By } from '../../application.svelte';
-import { type Ask, call, every } from '../../ask';
 import { Failure } from '../../console';
 import { pathIn } from '../../routes';
 import type { components } from '../../v2';

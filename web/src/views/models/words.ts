@@ -1,5 +1,5 @@
+import { namespace } from '../../i18n.svelte';
 import { m as parts } from '../../parts/words';
-import { namespace } from '../../words.svelte';
 
 export const m = namespace(
   import.meta.glob<typeof import('../../words/models/en.js')>('../../words/models/*.js'),

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Ask } from '../../ask';
+import type { Ask } from '../../apiCall';
 import { Calls } from './calls';
 
 const ok = { status: { code: 10000, description: 'Ok' } };

@@ -1,5 +1,5 @@
 // The calls of /v2 that a copy is worked with. The copy answers them itself, with a network or without.
-import { type Ask, call } from '../../ask';
+import { type Ask, call } from '../../apiCall';
 import { Failure } from '../../console';
 import type { Conflict, Content, Label, Operation } from '../../operations';
 import type { components } from '../../v2';

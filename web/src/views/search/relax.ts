@@ -2,7 +2,7 @@ import type { Application } from '../../application.svelte';
 import { type Clause, toQuery } from '../../clauses';
 
 /** For a search without results: the clause without which most inputs would match; undefined if no single clause is to blame. */
-export async function emptier(
+export async function bestFilterToRemove(
   app: Application,
   clauses: readonly Clause[],
 ): Promise<{ index: number; matching: number } | undefined> {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { dim } from './light';
+import { dim } from './heatmap';
 
 const darkness = (pixels: Uint8ClampedArray, w: number, x: number, y: number) => pixels[4 * (y * w + x) + 3];
 

@@ -8,7 +8,7 @@ export function waitOf(answer: Response): number {
 }
 
 /** Asks again, when it is time, what was refused for its rate alone. */
-export async function patiently(ask: () => Promise<Response>, pause = seconds): Promise<Response> {
+export async function withRetry(ask: () => Promise<Response>, pause = seconds): Promise<Response> {
   for (let left = most; ; ) {
     const answer = await ask();
     const wait = waitOf(answer);

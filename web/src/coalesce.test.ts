@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { inRounds } from './rounds';
+import { coalesce } from './coalesce';
 
 test('one round at a time, and one more for all who ask meanwhile', async () => {
   let begun = 0;
   const ends: (() => void)[] = [];
-  const run = inRounds(() => {
+  const run = coalesce(() => {
     begun++;
     return new Promise<void>((resolve) => ends.push(resolve));
   });
@@ -24,7 +24,7 @@ test('one round at a time, and one more for all who ask meanwhile', async () => 
 
 test('a round that fails is told, and the next runs', async () => {
   let fails = true;
-  const run = inRounds(async () => {
+  const run = coalesce(async () => {
     if (fails) throw new Error('no');
   });
   await assert.rejects(run());

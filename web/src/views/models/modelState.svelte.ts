@@ -25,7 +25,7 @@ export function done(t: Training): number | undefined {
 /** The models that are trained as soon as their page opens. */
 export const eager = new Set<string>();
 
-export class Studied {
+export class ModelState {
   readonly app: Application;
   readonly id: string;
   readonly info: Resource<calls.Known>;

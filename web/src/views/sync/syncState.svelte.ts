@@ -1,15 +1,15 @@
 // The contents of /sync besides an application's status: its newest pictures, its concepts and models. They are read while that page is
 // open, and at each change. It is the same for a copy on this device and for an edge.
 import type { Application } from '../../application.svelte';
-import type { Mark } from '../../marks';
+import { coalesce } from '../../coalesce';
 import type { Conflict, Content, Operation } from '../../operations';
 import type { Outbox } from '../../outbox.svelte';
-import { inRounds } from '../../rounds';
+import type { Mark } from '../../syncMarks';
 import { Calls, type Input, type Model } from './calls';
 
 const more = 24; // pictures that are shown more, each time
 
-export abstract class Ledger {
+export abstract class SyncState {
   readonly calls: Calls;
   readonly #application: Application;
   readonly #outbox: Outbox;
@@ -72,7 +72,7 @@ export abstract class Ledger {
   }
 
   /** Reads everything that is shown. Pending operations are read after their subjects, so that nothing new looks confirmed. */
-  refresh = inRounds(async () => {
+  refresh = coalesce(async () => {
     if (!this.reads) return; // it is not open
     try {
       const { all, inputs } = await this.calls.newest(this.#most);

@@ -1,11 +1,11 @@
 // What /sync shows of an application at the edge that these pages are of.
 import type { Application } from '../../application.svelte';
+import type { Standing } from '../../edgeStatus.svelte';
 import { nameOfEdge } from '../../session.svelte';
-import type { Standing } from '../../standing.svelte';
-import { Ledger } from '../sync/ledger.svelte';
+import { SyncState } from '../sync/syncState.svelte';
 import { m } from './words';
 
-export class AtEdge extends Ledger {
+export class EdgeSyncState extends SyncState {
   readonly #standing: Standing;
 
   constructor(application: Application, standing: Standing) {

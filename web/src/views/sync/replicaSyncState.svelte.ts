@@ -1,13 +1,13 @@
 // What /sync shows of an application's copy on this device, and what can be done with that alone.
 import type { Application } from '../../application.svelte';
 import { pageToken } from '../../console';
-import type { Copy as Open } from '../../copy.svelte';
+import type { Copy as Open } from '../../replica.svelte';
 import type { Picture } from '../look/pictures';
 import { type Digest, originDigest } from './digest';
-import { Ledger } from './ledger.svelte';
+import { SyncState } from './syncState.svelte';
 import { m } from './words';
 
-export class Copy extends Ledger {
+export class Copy extends SyncState {
   readonly open: Open;
 
   constructor(application: Application, open: Open) {

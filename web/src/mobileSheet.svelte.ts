@@ -18,7 +18,7 @@ export function hasSheet(): boolean {
 }
 
 /** Says that there is one, for as long as the component that calls this is shown. */
-export function offerSheet(): void {
+export function registerSheet(): void {
   $effect(() => {
     there = true;
     return () => {

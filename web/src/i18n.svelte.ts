@@ -5,8 +5,8 @@
 // name, which exports `m`. The type of `m` rejects a message of another namespace, and importing `m` loads the namespace.
 // The modules of the shell import `m` from this file, so that the first screen waits for the shell's messages alone.
 
-import { keep, kept } from './kept';
 import { choose, directionOf } from './languages';
+import { keep, kept } from './storage';
 
 type Inputs<F> = F extends (inputs: infer I) => unknown ? I : never;
 
@@ -89,7 +89,7 @@ async function load(files: Files<object>, language: string): Promise<object> {
 }
 
 /** Speaks a language from now on, also at the next visit. */
-export async function chooseLanguage(wanted: string): Promise<void> {
+export async function saveLanguage(wanted: string): Promise<void> {
   await speak(wanted);
   keep('language', wanted);
 }

@@ -1,5 +1,5 @@
 /** Work that runs once at a time: asked for while it runs, it runs once more, and who asked waits for that. */
-export function inRounds(work: () => Promise<void>): () => Promise<void> {
+export function coalesce(work: () => Promise<void>): () => Promise<void> {
   let round: Promise<void> | undefined;
   let again = false;
   const run = (): Promise<void> => {

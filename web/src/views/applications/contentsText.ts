@@ -1,5 +1,5 @@
 import type { Counts } from '../../console';
-import { list, number } from '../../words.svelte';
+import { list, number } from '../../i18n.svelte';
 import { m } from './words';
 
 /** The contents of an application in one line: "1,284 pictures, 61 custom concepts and 4 custom models". */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { contactOf, type Mark, markOf, marksOf, onlyHere, saidOf, worst } from './marks';
+import { contactOf, type Mark, markOf, marksOf, onlyHere, saidOf, worst } from './syncMarks';
 
 test('the worst mark stands for all', () => {
   const cases: [Mark[], Mark | undefined][] = [

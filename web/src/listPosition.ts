@@ -13,6 +13,6 @@ export function see(app: string, q: string | null, id: string, at: number): void
 }
 
 /** The picture of a list that was looked at last since the page was loaded. */
-export function lastSeen(app: string, q: string | null): Seen | undefined {
+export function lastPosition(app: string, q: string | null): Seen | undefined {
   return seen.get(`${app} ${q ?? ''}`);
 }

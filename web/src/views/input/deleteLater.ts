@@ -8,7 +8,7 @@ import { m } from './words';
 const grace = 10_000; // ms, as long as a toast can be taken back
 
 /** Deletes a picture after a time. Nothing is sent until then: a person who closes the page before has deleted nothing. */
-export function removeLater(app: Application, id: string, name: string, back: () => void): void {
+export function deleteLater(app: Application, id: string, name: string, back: () => void): void {
   const timer = setTimeout(() => {
     remove(app, id).catch((failure) => say(problem(failure).title));
   }, grace);

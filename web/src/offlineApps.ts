@@ -1,5 +1,5 @@
 // Which applications have a copy on this device, as this browser remembers it: names, for when nobody can be asked.
-import { keep, kept } from './kept';
+import { keep, kept } from './storage';
 
 export interface Kept {
   readonly id: string;
@@ -34,7 +34,7 @@ export function forget(id: string): void {
 }
 
 /** Whether the person took a copy away that is made by itself: then it is not made again. */
-export function declined(id: string): boolean {
+export function isDeclined(id: string): boolean {
   return listed('declined').includes(id);
 }
 

@@ -1,6 +1,6 @@
 // The status of the edge of these pages, and its pending operations, which it returns as long as an application is open.
 import type { CopyStatus } from '../runtime/src/index';
-import { type Ask, call } from './ask';
+import { type Ask, call } from './apiCall';
 import { Failure } from './console';
 import { Outbox } from './outbox.svelte';
 import { m } from './parts/words';

@@ -1,9 +1,9 @@
 // A step of a picture's history in the reader's words.
 import type { Application } from '../../application.svelte';
+import { number, row } from '../../i18n.svelte';
 import { conceptName } from '../../names.svelte';
 import { nameOfEdge } from '../../session.svelte';
-import { number, row } from '../../words.svelte';
-import { decided } from '../sync/says';
+import { decided } from '../sync/operationText';
 import type { Step } from './calls';
 import { m } from './words';
 

@@ -1,10 +1,10 @@
 // An open copy of an application on this device: its status, its pending operations, and requests to it. One is open for all pages. All
 // displayed facts are read from the copy; nothing is guessed from a person's actions.
 import type { CopyStatus } from '../runtime/src/index';
-import type { Ask } from './ask';
+import type { Ask } from './apiCall';
 import { pageToken } from './console';
-import { copyOf, forget, type Kept, remember } from './copies';
 import { Device, runtime } from './device.svelte';
+import { copyOf, forget, type Kept, remember } from './offlineApps';
 import { Outbox } from './outbox.svelte';
 
 export class Copy extends Outbox {
@@ -113,7 +113,7 @@ export class Copy extends Outbox {
 }
 
 /** Deletes a copy that is not open, with its pending operations. */
-export async function removeCopy(app: string): Promise<void> {
+export async function removeReplica(app: string): Promise<void> {
   await (await runtime()).Sightline.remove(`copy-${app}`);
   forget(app);
 }

@@ -2,7 +2,7 @@
 // them, which goes with the tab and which no other tab reads. The local storage never does.
 
 /** An application, and what opens it. */
-export interface Held {
+export interface PastedKey {
   readonly id: string;
   readonly name: string;
   readonly language: string;
@@ -11,43 +11,43 @@ export interface Held {
 
 const name = 'held';
 
-let all = $state.raw<readonly Held[]>(read());
+let all = $state.raw<readonly PastedKey[]>(read());
 
 /** The pasted keys, in the order in which they were pasted. */
-export function held(): readonly Held[] {
+export function held(): readonly PastedKey[] {
   return all;
 }
 
 /** The key of an application; undefined: there is none. */
-export function heldFor(id: string): Held | undefined {
+export function pastedKeyFor(id: string): PastedKey | undefined {
   return all.find((one) => one.id === id);
 }
 
 /** Stores a key, and replaces another of the same application. */
-export function hold(one: Held): void {
+export function hold(one: PastedKey): void {
   gone = undefined;
   write([...all.filter(({ id }) => id !== one.id), one]);
 }
 
 /** Lets go of the key of an application. */
-export function letGo(id: string): void {
-  if (heldFor(id)) write(all.filter((one) => one.id !== id));
+export function removeKey(id: string): void {
+  if (pastedKeyFor(id)) write(all.filter((one) => one.id !== id));
 }
 
-let gone = $state.raw<Held>();
+let gone = $state.raw<PastedKey>();
 
 /** The key that was refused last, since which none was pasted; undefined: none was. */
-export function refused(): Held | undefined {
+export function refused(): PastedKey | undefined {
   return gone;
 }
 
 /** Deletes a key that no longer opens its application. */
 export function refuse(id: string): void {
-  gone = heldFor(id) ?? gone;
-  letGo(id);
+  gone = pastedKeyFor(id) ?? gone;
+  removeKey(id);
 }
 
-function write(held: readonly Held[]): void {
+function write(held: readonly PastedKey[]): void {
   all = held;
   try {
     if (held.length) sessionStorage.setItem(name, JSON.stringify(held));
@@ -57,7 +57,7 @@ function write(held: readonly Held[]): void {
   }
 }
 
-function read(): readonly Held[] {
+function read(): readonly PastedKey[] {
   try {
     const found = JSON.parse(sessionStorage.getItem(name) ?? '[]');
     return Array.isArray(found)

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { call } from './ask';
+import { call } from './apiCall';
 import { Failure } from './console';
-import { patiently } from './rated';
+import { withRetry } from './retry';
 
 /** A server that gives answers in turn, and a clock that only tells for how long it is waited. */
 function rig(...answers: [status: number, wait?: number][]) {
@@ -14,7 +14,7 @@ function rig(...answers: [status: number, wait?: number][]) {
     return Response.json(body, { status, ...(wait !== undefined && { headers: { 'Retry-After': String(wait) } }) });
   };
   const pause = async (seconds: number) => void waits.push(seconds);
-  return { waits, asked, patient: () => patiently(ask, pause) };
+  return { waits, asked, patient: () => withRetry(ask, pause) };
 }
 
 test('what is refused for its rate is asked again when it is time', async () => {

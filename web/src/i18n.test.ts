@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { m as clauses } from './clauses/words';
+import { loadWords, m, namespace, speak } from './i18n.svelte';
 import { m as look } from './views/look/words';
 import { m as search } from './views/search/words';
-import { loadWords, m, namespace, speak } from './words.svelte';
 
 type Messages = Record<string, unknown>;
 const files = import.meta.glob<Messages>('../messages/**/{en,de}.json', { eager: true, import: 'default' });

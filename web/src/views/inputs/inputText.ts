@@ -1,7 +1,7 @@
 // Inputs in words: their labels, and the faults of their pictures.
 
+import { language, number } from '../../i18n.svelte';
 import { m } from '../../parts/words';
-import { language, number } from '../../words.svelte';
 import { type Input, pending, ready } from './calls';
 
 /** The name of an input for people: the name of its file, or its id. */

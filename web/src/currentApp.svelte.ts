@@ -1,12 +1,12 @@
 // Which application the pages are about: the one in the address, else the one that was chosen last.
 import * as api from './console';
-import { copies } from './copies';
-import { held } from './held.svelte';
-import { keep, kept } from './kept';
+import { copies } from './offlineApps';
+import { held } from './pastedKeys.svelte';
 import { Resource } from './resource.svelte';
 import { here } from './router.svelte';
 import { isWorking } from './routes';
 import { edge, sessionState } from './session.svelte';
+import { keep, kept } from './storage';
 
 /** An application as the pages name it. */
 export interface Named {
