@@ -5,16 +5,16 @@ import "github.com/sightline-dev/sightline/core/auth"
 // Endpoint is one row of the route table, for documents and for tests.
 type Endpoint struct {
 	Method string
-	Path   string // after /v2: "/inputs/{input_id}"; an application's also stand after /v2/users/{user_id}/apps/{app_id}
-	List   string // the list that is in every answer, errors included; empty: none
+	Path   string // after /v2: "/inputs/{input_id}"; those of an application also after /v2/users/{user_id}/apps/{app_id}
+	List   string // list that every answer contains, also an error; empty: none
 	Asks   auth.Credential
 
-	Required []string // scopes, as "Inputs_Get", without one of which a call is refused
-	Redacted []string // without one of these scopes the answer omits the data of its kind
-	Instead  []string // with these, no Add is required
+	Required []string // required scopes, such as "Inputs_Get"
+	Redacted []string // scopes without which the answer omits their data
+	Instead  []string // scopes that replace the Add scopes
 }
 
-// Endpoints are all rows of the route table, in the order of the interface's documentation.
+// Endpoints returns all rows of the route table, in the order of the interface's documentation.
 func Endpoints() []Endpoint {
 	all := make([]Endpoint, len(routes))
 	for i := range routes {

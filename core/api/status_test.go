@@ -15,8 +15,7 @@ import (
 	"github.com/sightline-dev/sightline/core/api/call"
 )
 
-// TestWrites knows which calls change an application: all of another method than GET but for those that only
-// look, and none for which the credential needs to read alone.
+// TestWrites checks which calls change an application: all with another method than GET, except those that only read.
 func TestWrites(t *testing.T) {
 	reads := map[string]bool{
 		"/models/{model_id}/outputs": true, "/models/{model_id}/versions/{version_id}/outputs": true, "/models/searches": true,
@@ -36,7 +35,7 @@ func TestWrites(t *testing.T) {
 	}
 }
 
-// TestRoutesHaveTheirLists holds that no two routes are the same and each id has its place.
+// TestRoutesHaveTheirLists checks that no two routes are the same and each id has its place.
 func TestRoutesHaveTheirLists(t *testing.T) {
 	seen := map[string]bool{}
 	for _, r := range routes {
@@ -52,7 +51,7 @@ func TestRoutesHaveTheirLists(t *testing.T) {
 	}
 }
 
-// TestTranscriptsShowEveryStatus holds that whatever the table can answer is in a transcript.
+// TestTranscriptsShowEveryStatus checks that a transcript has every status of the table.
 func TestTranscriptsShowEveryStatus(t *testing.T) {
 	names, err := filepath.Glob("testdata/*.txt")
 	if err != nil {
@@ -91,7 +90,7 @@ func TestFixedSegments(t *testing.T) {
 }
 
 // TestRouting draws a route with ids and writes its path in one of the ways that clients
-// do: it is found again with its ids.
+// do: the router must find it again, with its ids.
 func TestRouting(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := rapid.SampledFrom(routes).Draw(t, "route")

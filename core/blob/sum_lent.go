@@ -4,7 +4,7 @@ package blob
 
 import "crypto/sha256"
 
-// The import is that of wasm/README.md.
+// wasm/README.md describes the import.
 //
 //go:wasmimport kernel sha256
 //go:noescape

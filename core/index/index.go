@@ -26,7 +26,7 @@ type Options struct {
 	NoColumns bool
 }
 
-// Index is one application's. Searches may run at any time. Stage, Applied and Discard belong to the
+// Index is the index of one application. Searches may run at any time. Stage, Applied and Discard belong to the
 // application's one writer. One Step or Rebuild may run at the same time as the writer.
 type Index struct {
 	app    catalog.AppID
@@ -38,7 +38,7 @@ type Index struct {
 	commit sync.Mutex
 	staged bool // commit is held by a Stage
 	reset  bool // the staged batch deletes everything
-	later  bool // data of base models wait for a Learn; the writer's
+	later  bool // data of base models wait for a Learn; only the writer uses it
 	newest fresh
 
 	step sync.Mutex // held by the one Step

@@ -11,7 +11,7 @@ import (
 // Redact removes content from the entries, starting at one: edit changes a body and reports whether it did. edit must not change the
 // state that the log folds to. Entries keep their places and their dots. Unknown fields of changed bodies are removed, too.
 //
-// All of it is one batch, with all entries after the first changed one, since each gets another chain. A reader that continues in the log
+// Redact writes one batch with all entries after the first changed one, since each gets another chain. A reader that continues in the log
 // notices that, and begins again.
 func (l *Store) Redact(from uint64, edit func(Body) bool) error {
 	l.mu.Lock()

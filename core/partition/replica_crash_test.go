@@ -25,7 +25,7 @@ func TestKillReplica(t *testing.T) {
 	}
 }
 
-// underway is a replica under way: what it has acknowledged, and how much it did.
+// underway is a running replica, with its acknowledged operations and the number of its calls.
 type underway struct {
 	*copies
 	*copied

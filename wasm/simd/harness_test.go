@@ -60,7 +60,7 @@ type arena struct {
 	rng    *rand.Rand
 }
 
-// span is addresses, from and up to.
+// span is a range of addresses, without its end.
 type span [2]uint32
 
 // operation is one event of a memory: it begins, bytes are written, a kernel is called, or it ends with these contents.
@@ -81,7 +81,7 @@ type recorder struct {
 	arena      *arena // the newest
 }
 
-// record is the recorder there is, for one test.
+// record is the recorder of the one test that records; nil otherwise.
 var record *recorder
 
 func (r *recorder) add(op operation) {
@@ -171,7 +171,7 @@ func get[T uint8 | int8 | uint16 | int16 | uint32 | int32 | int64 | float32](a *
 	return v
 }
 
-// out places room for rows of width bytes, ld apart, which the next call may write.
+// out reserves room for rows of width bytes, ld apart, which the next call may write.
 func (a *arena) out(rows, ld, width int) uint32 {
 	at := a.place((rows-1)*ld + width)
 	a.may(at, rows, ld, width)

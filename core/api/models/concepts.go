@@ -67,9 +67,8 @@ func ReadConcept(x *call.Call) error {
 	})
 }
 
-// SearchConcepts finds concepts by concept_query: name, which may end in a `*`, in a
-// language, the application's when absent. The application's own come first; their one
-// name counts in every language.
+// SearchConcepts finds concepts by the name in concept_query, which may end in a `*`. Without a language it searches in the
+// application's. The application's concepts come first. They have one name, which counts in every language.
 func SearchConcepts(x *call.Call) error {
 	p, err := x.Page()
 	if err != nil {

@@ -29,7 +29,7 @@ type Decoder struct {
 	made    [4][]byte   // the row that each lane made last
 	rows    pictureRows
 	canvas  canvas
-	win     window // what of the current picture is wanted
+	win     window // the wanted part of the current picture
 	pix     []byte // the result
 }
 
@@ -38,8 +38,8 @@ func NewDecoder(l Limits) *Decoder {
 	return &Decoder{limits: l.WithDefaults()}
 }
 
-// Decode returns the part of a picture that v names. An animation gives its first frame;
-// one with more frames than the limit is refused all the same.
+// Decode returns the part of a picture that v names. It returns the first frame of an animation.
+// An animation with more frames than the limit is an error.
 //
 // The error wraps ErrUnsupported, ErrTooLarge, ErrCorrupt or ErrExpired, unless v itself
 // makes no sense.
@@ -214,7 +214,7 @@ func (d *Decoder) forget() {
 // that one large picture does not occupy it for ever.
 const keepBytes = 4 << 20
 
-// trim lets go of large scratch memory, but for the result.
+// trim releases large scratch memory, except the result.
 func (d *Decoder) trim() {
 	for _, b := range []*[]byte{&d.gif.pix, &d.gif.passes, &d.canvas.pix, &d.canvas.saved, &d.webpBuf, &d.tiff.segment, &d.tiff.pix} {
 		if cap(*b) > keepBytes {

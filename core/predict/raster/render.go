@@ -15,12 +15,12 @@ func (d *Decoder) renderRows(rows rowLoader, w, h int, win *window) (Image, erro
 }
 
 // renderPicture renders win of a library's picture. YCbCr stays in planes until it is
-// small; what else there is goes through rows of RGB.
+// small; other pictures go through rows of RGB.
 func (d *Decoder) renderPicture(m image.Image, win *window) (Image, error) {
 	defer d.forget()
 	switch m := m.(type) {
 	case *image.YCbCr:
-		// Only WebP comes here: image/jpeg's pictures are told apart in jpeg.go.
+		// Only WebP comes here. jpeg.go handles pictures of image/jpeg.
 		d.planesOf(m)
 		return d.render(3, rowWebP, win)
 	case *image.Gray:

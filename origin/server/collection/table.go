@@ -21,7 +21,7 @@ type row struct {
 	meta     map[string]any
 }
 
-// columns are those with fixed names.
+// columns are the columns with fixed names.
 var columns = map[string]column{
 	"id":           func(in *row, cell string) error { in.ID = cell; return nil },
 	"url":          func(in *row, cell string) error { in.URL = cell; return nil },
@@ -120,7 +120,7 @@ func readTable(r io.Reader, name string, yield func(Input) error) error {
 		} else if len(cells) > 0 {
 			line, _ = table.FieldPos(0)
 		} else {
-			return err // the file cannot be read on
+			return err // the rest of the file is unreadable
 		}
 		in.Name, in.Err = fmt.Sprintf("%s:%d", name, line), err
 		if in.Path != "" {
@@ -174,7 +174,7 @@ func (in *row) fill(set []column, cells []string) error {
 // skipMark leaves out the byte order mark that spreadsheets put first.
 func skipMark(r io.Reader) io.Reader {
 	b := bufio.NewReader(r)
-	if start, _ := b.Peek(3); string(start) == "\xef\xbb\xbf" { // an error comes again with the rest
+	if start, _ := b.Peek(3); string(start) == "\xef\xbb\xbf" { // reading the rest returns the error again
 		_, _ = b.Discard(3)
 	}
 	return b

@@ -98,7 +98,7 @@ func sameManifests(folder *system.Folder, dir string, bundles fs.FS) (bool, erro
 	return true, nil
 }
 
-// Bundles are those of a network that KeepBundles kept; fs.ErrNotExist otherwise.
+// Bundles returns the bundles of a network that KeepBundles stored. Without them the error is fs.ErrNotExist.
 func (f *Folder) Bundles(base [32]byte) (fs.FS, error) {
 	dir := path.Join(bundlesDir, hex.EncodeToString(base[:]))
 	if _, err := f.folder.ReadDir(dir); err != nil {
@@ -107,7 +107,7 @@ func (f *Folder) Bundles(base [32]byte) (fs.FS, error) {
 	return fs.Sub(f.folder.FS(), dir)
 }
 
-// DropBundles removes the bundles of networks that keep does not want.
+// DropBundles removes the bundles of networks for which keep returns false.
 func (f *Folder) DropBundles(keep func(base [32]byte) bool) error {
 	names, err := f.folder.ReadDir(bundlesDir)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -203,7 +203,7 @@ func TestCheckTarget(t *testing.T) {
 	}
 }
 
-// FuzzFraming holds that what passes the check has one length at most, whichever of the
+// FuzzFraming checks that a request that passes has at most one length, whichever of the
 // usual leniencies a reader has.
 func FuzzFraming(f *testing.F) {
 	for _, tt := range corpus {
