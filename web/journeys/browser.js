@@ -5,7 +5,7 @@ import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promis
 import { createServer } from 'node:http';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
-import { basename, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { chromium } from 'playwright-core';
 
@@ -42,7 +42,9 @@ export function same(got, want, what) {
 /** The pages' messages in a language, as a function of a message's name and its inputs. */
 export async function words(language) {
   const folder = new URL('../messages/', import.meta.url);
-  const files = (await readdir(folder, { recursive: true })).filter((f) => basename(f) === `${language}.json`);
+  const files = (await readdir(folder, { recursive: true })).filter(
+    (f) => basename(f) === `${language}.json` && dirname(f) !== 'terms',
+  );
   const all = Object.assign(
     {},
     ...(await Promise.all(files.map((f) => readFile(new URL(f, folder), 'utf8').then(JSON.parse)))),

@@ -6,7 +6,10 @@ import { m as look } from './views/look/words';
 import { m as search } from './views/search/words';
 
 type Messages = Record<string, unknown>;
-const files = import.meta.glob<Messages>('../messages/**/{en,de}.json', { eager: true, import: 'default' });
+const files = import.meta.glob<Messages>(['../messages/**/{en,de}.json', '!../messages/terms/*'], {
+  eager: true,
+  import: 'default',
+});
 const sources = import.meta.glob<string>(['./**/*.{ts,svelte}', '!./words/**', '!./**/*.test.ts'], {
   eager: true,
   query: '?raw',

@@ -9,7 +9,10 @@ interface Variants {
 }
 type Messages = Readonly<Record<string, string | readonly [Variants]>>;
 
-const files = import.meta.glob<Messages>('../messages/**/*.json', { eager: true, import: 'default' });
+const files = import.meta.glob<Messages>(['../messages/**/*.json', '!../messages/terms/*'], {
+  eager: true,
+  import: 'default',
+});
 const folderOf = (path: string) => path.replace(/[^/]*$/, '');
 const of = (code: string): Messages => {
   const all = Object.entries(files).filter(([path]) => path.endsWith(`/${code}.json`));
