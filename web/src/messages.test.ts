@@ -80,8 +80,12 @@ const sameIn: Readonly<Record<string, readonly string[]>> = {
   es: [
     'by_token_word',
     'endpoint',
+    'id',
+    'input_id',
     'input_is_mark',
     'inputs_errors',
+    'look_general',
+    'models_check_no',
     'search_east',
     'search_north',
     'search_radians',
