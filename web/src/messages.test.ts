@@ -204,6 +204,7 @@ const sameIn: Readonly<Record<string, readonly string[]>> = {
     'search_south',
     'search_unit_mi',
     'search_unit_rad',
+    'truth_offline',
   ],
   sv: [
     'by_token_word',
