@@ -40,6 +40,8 @@ const sameEverywhere = [
 const sameIn: Readonly<Record<string, readonly string[]>> = {
   da: [
     'by_token_word',
+    'id',
+    'input_id',
     'input_is_mark',
     'input_metadata',
     'input_model',
@@ -53,6 +55,9 @@ const sameIn: Readonly<Record<string, readonly string[]>> = {
     'search_north',
     'search_radius',
     'search_south',
+    'sync_at',
+    'theme_system',
+    'truth_offline',
   ],
   de: [
     'by_token_word',
