@@ -9,10 +9,14 @@ interface Variants {
 }
 type Messages = Readonly<Record<string, string | readonly [Variants]>>;
 
+type Terms = Readonly<Record<string, readonly string[]>>; // an English term to its word in a language and the stems that contain it
+
 const files = import.meta.glob<Messages>(['../messages/**/*.json', '!../messages/terms/*'], {
   eager: true,
   import: 'default',
 });
+const tables = import.meta.glob<Terms>('../messages/terms/*.json', { eager: true, import: 'default' });
+const tableOf = (code: string): Terms => tables[`../messages/terms/${code}.json`] ?? {};
 const folderOf = (path: string) => path.replace(/[^/]*$/, '');
 const of = (code: string): Messages => {
   const all = Object.entries(files).filter(([path]) => path.endsWith(`/${code}.json`));
@@ -247,6 +251,21 @@ const sameIn: Readonly<Record<string, readonly string[]>> = {
   zh: ['id', 'input_id'],
 };
 
+// A form is a whole word of an English message. The longer form counts: an “API key” is not a “key” too.
+const forms = Object.entries(tableOf('en'))
+  .flatMap(([term, words]) => words.map((word) => ({ term, word })))
+  .sort((a, b) => b.word.length - a.word.length)
+  .map(({ term, word }) => ({ term, word, pattern: new RegExp(`(?<![\\w’-])${word}(?![\\w-])`, 'gi') }));
+
+// Messages with a term's word in another sense: here, a key of the keyboard.
+const otherSense = ['models_teach_do key', 'models_teach_off key', 'shortcuts_on key'];
+// Messages that a language rightly says without its word for a term.
+const wordless: Readonly<Record<string, readonly string[]>> = {
+  // A photo that the camera takes, and the frames of a video.
+  ko: ['camera_take picture', 'video_damaged picture'],
+  'zh-TW': ['camera_take picture', 'video_damaged picture'],
+  zh: ['camera_take picture', 'video_damaged picture'],
+};
 // The inputs that show the number which a form is for. In a message with several of them it is the first.
 const counts = ['changed', 'calls', 'versions', 'left', 'shown', 'n', 'count'];
 // Messages whose number is never 0, so that a form for 0 and 1 is for 1 only.
@@ -259,6 +278,19 @@ test('every language has a file in every folder, no file is of another, and no m
   const names = Object.entries(files).flatMap(([path, file]) => (path.endsWith('/en.json') ? Object.keys(file) : []));
   const twice = names.filter((name, i) => name !== '$schema' && names.indexOf(name) !== i);
   assert.deepEqual(twice, []);
+});
+
+test('every language has a word for every term', () => {
+  assert.deepEqual(Object.keys(tables).sort(), languages.map(({ code }) => `../messages/terms/${code}.json`).sort());
+  for (const { code } of languages) {
+    assert.deepEqual(Object.keys(tableOf(code)), Object.keys(tableOf('en')), code);
+    for (const [term, words] of Object.entries(tableOf(code))) assert.ok(words[0], `${code} ${term}`);
+  }
+  const used = Object.values(english).flatMap((message) => formsIn(message).map(({ word }) => word));
+  assert.deepEqual(
+    forms.map(({ word }) => word).filter((word) => !used.includes(word)),
+    [],
+  );
 });
 
 for (const { code } of languages) {
@@ -299,6 +331,28 @@ for (const code of others) {
     }
   });
 
+  test(`${code} has one word for a term`, () => {
+    const table = tableOf(code);
+    const lower = (text: string) => text.toLocaleLowerCase(code).normalize();
+    const used = new Set<string>();
+    const lacks: string[] = [];
+    for (const [key, message] of Object.entries(of(code))) {
+      for (const term of new Set(formsIn(english[key]).map((form) => form.term))) {
+        if (otherSense.includes(`${key} ${term}`)) continue;
+        const words = table[term] ?? [];
+        const found = texts(message).map(([, text]) => words.filter((word) => lower(bare(text)).includes(lower(word))));
+        for (const word of found.flat()) used.add(`${term}: ${word}`);
+        if (found.some((those) => those.length === 0)) lacks.push(`${key} ${term}`);
+      }
+    }
+    assert.deepEqual(lacks.sort(), wordless[code] ?? []);
+    const stems = Object.entries(table).flatMap(([term, [, ...rest]]) => rest.map((word) => `${term}: ${word}`));
+    assert.deepEqual(
+      stems.filter((stem) => !used.has(stem)),
+      [],
+    );
+  });
+
   test(`${code} leaves nothing in English`, () => {
     const same = Object.entries(of(code)).filter(([key, message]) => {
       const words = texts(english[key]).map(([, text]) => text);
@@ -318,6 +372,23 @@ for (const code of others) {
 function texts(message: Messages[string] | undefined): [string, string][] {
   if (message === undefined) return [];
   return typeof message === 'string' ? [['', message]] : Object.entries(message[0].match);
+}
+
+/** A text without its inputs. */
+function bare(text: string): string {
+  return text.replace(/\{\w+\}/g, '\0');
+}
+
+/** The forms of terms in an English message. */
+function formsIn(message: Messages[string] | undefined): typeof forms {
+  return texts(message).flatMap(([, text]) => {
+    let rest = bare(text);
+    return forms.filter(({ pattern }) => {
+      const before = rest;
+      rest = rest.replace(pattern, '\0');
+      return rest !== before;
+    });
+  });
 }
 
 /** The inputs that a text shows, or any text of a message; a local value counts as the input that it shows. */
