@@ -21,21 +21,21 @@ const (
 	AskFilmFailed = "film.failed" // Film without Output; the error of its job
 )
 
-// Question is a question to a guest that is not a request.
+// Query is a question to a guest that is not a request.
 //
 //field:message envelope of question
 //field:pages put
-type Question struct {
+type Query struct {
 	What string `wire:"1"`       // one of the questions below
 	Name string `wire:"2,bytes"` // of a picture, or the 32 bytes of a hash
 	Film Film   `wire:"4"`       // see *Films*. 3 is unused
 }
 
 // Marshal returns the envelope.
-func (q *Question) Marshal() []byte { return encodeQuestion(nil, q) }
+func (q *Query) Marshal() []byte { return encodeQuery(nil, q) }
 
 // ParseQuestion reads an envelope.
-func ParseQuestion(data []byte) (Question, error) { return decodeQuestion(data) }
+func ParseQuestion(data []byte) (Query, error) { return decodeQuery(data) }
 
 // reply is a question's answer.
 //

@@ -36,54 +36,54 @@ func decodeJob(data []byte) (x Job, err error) {
 	return x, nil
 }
 
-// encodeQuestion writes the message into buf's memory.
-func encodeQuestion(buf []byte, x *Question) []byte {
+// encodeQuery writes the message into buf's memory.
+func encodeQuery(buf []byte, x *Query) []byte {
 	var e field.Encoder
 	e.Reset(buf)
-	putQuestion(&e, x)
+	putQuery(&e, x)
 	return e.Bytes(nil)
 }
 
-// decodeQuestion reads the message. Errors: field.ErrFormat.
-func decodeQuestion(data []byte) (x Question, err error) {
+// decodeQuery reads the message. Errors: field.ErrFormat.
+func decodeQuery(data []byte) (x Query, err error) {
 	d := field.Decode(data)
-	getQuestion(d, &x)
+	getQuery(d, &x)
 	if err := d.Err(); err != nil {
 		return x, fmt.Errorf("envelope of question: %w", err)
 	}
 	return x, nil
 }
 
-// encodeServed writes the message into buf's memory.
-func encodeServed(buf []byte, x *Served) []byte {
+// encodeServeResult writes the message into buf's memory.
+func encodeServeResult(buf []byte, x *ServeResult) []byte {
 	var e field.Encoder
 	e.Reset(buf)
-	putServed(&e, x)
+	putServeResult(&e, x)
 	return e.Bytes(nil)
 }
 
-// decodeServed reads the message. Errors: field.ErrFormat.
-func decodeServed(data []byte) (x Served, err error) {
+// decodeServeResult reads the message. Errors: field.ErrFormat.
+func decodeServeResult(data []byte) (x ServeResult, err error) {
 	d := field.Decode(data)
-	getServed(d, &x)
+	getServeResult(d, &x)
 	if err := d.Err(); err != nil {
 		return x, fmt.Errorf("envelope of response: %w", err)
 	}
 	return x, nil
 }
 
-// encodeStepped writes the message into buf's memory.
-func encodeStepped(buf []byte, x *Stepped) []byte {
+// encodeStepResult writes the message into buf's memory.
+func encodeStepResult(buf []byte, x *StepResult) []byte {
 	var e field.Encoder
 	e.Reset(buf)
-	putStepped(&e, x)
+	putStepResult(&e, x)
 	return e.Bytes(nil)
 }
 
-// decodeStepped reads the message. Errors: field.ErrFormat.
-func decodeStepped(data []byte) (x Stepped, err error) {
+// decodeStepResult reads the message. Errors: field.ErrFormat.
+func decodeStepResult(data []byte) (x StepResult, err error) {
 	d := field.Decode(data)
-	getStepped(d, &x)
+	getStepResult(d, &x)
 	if err := d.Err(); err != nil {
 		return x, fmt.Errorf("envelope of stepped: %w", err)
 	}
@@ -216,18 +216,18 @@ func decodeStep(data []byte) (x step, err error) {
 	return x, nil
 }
 
-// encodeSynced writes the message into buf's memory.
-func encodeSynced(buf []byte, x *synced) []byte {
+// encodeSyncResult writes the message into buf's memory.
+func encodeSyncResult(buf []byte, x *syncResult) []byte {
 	var e field.Encoder
 	e.Reset(buf)
-	putSynced(&e, x)
+	putSyncResult(&e, x)
 	return e.Bytes(nil)
 }
 
-// decodeSynced reads the message. Errors: field.ErrFormat.
-func decodeSynced(data []byte) (x synced, err error) {
+// decodeSyncResult reads the message. Errors: field.ErrFormat.
+func decodeSyncResult(data []byte) (x syncResult, err error) {
 	d := field.Decode(data)
-	getSynced(d, &x)
+	getSyncResult(d, &x)
 	if err := d.Err(); err != nil {
 		return x, fmt.Errorf("envelope of effects: %w", err)
 	}
@@ -432,7 +432,7 @@ func putPredictColorShare(e *field.Encoder, x *predict.ColorShare) {
 	e.Float32(5, x.Value)
 }
 
-func putQuestion(e *field.Encoder, x *Question) {
+func putQuery(e *field.Encoder, x *Query) {
 	e.Text(1, x.What)
 	e.Text(2, x.Name)
 	if filledFilm(&x.Film) {
@@ -549,7 +549,7 @@ func putResults(e *field.Encoder, x *results) {
 	}
 }
 
-func putServed(e *field.Encoder, x *Served) {
+func putServeResult(e *field.Encoder, x *ServeResult) {
 	e.Uint(1, uint64(max(x.Response.Status, 0)))
 	e.Text(2, x.Response.ContentType)
 	for i := range x.Response.Header {
@@ -611,7 +611,7 @@ func putStep(e *field.Encoder, x *step) {
 	e.Bool(3, x.Idle)
 }
 
-func putStepped(e *field.Encoder, x *Stepped) {
+func putStepResult(e *field.Encoder, x *StepResult) {
 	e.Bool(1, x.More)
 	for i := range x.Tasks {
 		at := e.Open(2)
@@ -623,7 +623,7 @@ func putStepped(e *field.Encoder, x *Stepped) {
 	e.Bool(5, x.Orphans)
 }
 
-func putSynced(e *field.Encoder, x *synced) {
+func putSyncResult(e *field.Encoder, x *syncResult) {
 	if x.Error != nil {
 		at := e.Open(1)
 		putFault(e, x.Error)
@@ -1023,7 +1023,7 @@ func getPredictColorShare(d *field.Decoder, x *predict.ColorShare) {
 	}
 }
 
-func getQuestion(d *field.Decoder, x *Question) {
+func getQuery(d *field.Decoder, x *Query) {
 	for d.Next() {
 		switch d.Number {
 		case 1:
@@ -1240,7 +1240,7 @@ func getResults(d *field.Decoder, x *results) {
 	}
 }
 
-func getServed(d *field.Decoder, x *Served) {
+func getServeResult(d *field.Decoder, x *ServeResult) {
 	for d.Next() {
 		switch d.Number {
 		case 1:
@@ -1348,7 +1348,7 @@ func getStep(d *field.Decoder, x *step) {
 	}
 }
 
-func getStepped(d *field.Decoder, x *Stepped) {
+func getStepResult(d *field.Decoder, x *StepResult) {
 	for d.Next() {
 		switch d.Number {
 		case 1:
@@ -1368,7 +1368,7 @@ func getStepped(d *field.Decoder, x *Stepped) {
 	}
 }
 
-func getSynced(d *field.Decoder, x *synced) {
+func getSyncResult(d *field.Decoder, x *syncResult) {
 	for d.Next() {
 		switch d.Number {
 		case 1:

@@ -47,11 +47,11 @@ func ParseRequest(data []byte) (api.Request, error) {
 	return x.Request, err
 }
 
-// Served is the answer of serve and resume: a response, or the jobs of a call that waits for them.
+// ServeResult is the answer of serve and resume: a response, or the jobs of a call that waits for them.
 //
 //field:message envelope of response
 //field:pages get
-type Served struct {
+type ServeResult struct {
 	Response api.Response `wire:"+0"`
 	Call     uint64       `wire:"8"` // 0: Response is the answer
 	Jobs     []api.Job    `wire:"9"` // of the call
@@ -59,15 +59,15 @@ type Served struct {
 
 // AppendResponse writes a response. The core's have no Stream.
 func AppendResponse(buf []byte, r *api.Response) []byte {
-	x := Served{Response: *r}
+	x := ServeResult{Response: *r}
 	x.Response.Body = nil
-	return append(last(encodeServed(buf, &x), bodyField, len(r.Body)), r.Body...)
+	return append(last(encodeServeResult(buf, &x), bodyField, len(r.Body)), r.Body...)
 }
 
 // AppendJobs writes the jobs of a call, whose number is above 0.
 func AppendJobs(buf []byte, call uint64, jobs []api.Job) []byte {
-	return encodeServed(buf, &Served{Call: call, Jobs: jobs})
+	return encodeServeResult(buf, &ServeResult{Call: call, Jobs: jobs})
 }
 
 // ParseServed reads what serve or resume answered. The body, and the jobs' data, are borrowed.
-func ParseServed(data []byte) (Served, error) { return decodeServed(data) }
+func ParseServed(data []byte) (ServeResult, error) { return decodeServeResult(data) }

@@ -50,11 +50,11 @@ func ParseStep(data []byte) (Step, error) {
 	return s, err
 }
 
-// Stepped is the result of a step.
+// StepResult is the result of a step.
 //
 //field:message envelope of stepped
 //field:pages get
-type Stepped struct {
+type StepResult struct {
 	More     bool   `wire:"1"` // step again soon
 	Tasks    []Task `wire:"2"` // tasks that the host does and hands back
 	Training bool   `wire:"3"` // a training is under way in the guest: a step does a few milliseconds of it
@@ -69,7 +69,7 @@ type Task struct {
 }
 
 // Append writes the envelope into buf's memory.
-func (s *Stepped) Append(buf []byte) []byte { return encodeStepped(buf, s) }
+func (s *StepResult) Append(buf []byte) []byte { return encodeStepResult(buf, s) }
 
 // ParseStepped reads an envelope. The jobs' data is borrowed.
-func ParseStepped(data []byte) (Stepped, error) { return decodeStepped(data) }
+func ParseStepped(data []byte) (StepResult, error) { return decodeStepResult(data) }

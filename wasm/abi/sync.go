@@ -117,18 +117,18 @@ func ParseEvent(data []byte) (replica.Event, error) {
 	return nil, fmt.Errorf("event %d: %w", x.Kind, field.ErrFormat)
 }
 
-// Synced is the result of an event.
-type Synced struct {
+// SyncResult is the result of an event.
+type SyncResult struct {
 	Err     error // of the store: the machine is done for
 	Effects []replica.Effect
 	Status  replica.Status
 }
 
-// synced is a Synced as it is written.
+// syncResult is a SyncResult as it is written.
 //
 //field:message envelope of effects
 //field:pages get
-type synced struct {
+type syncResult struct {
 	Error   *fault         `wire:"1"` // error of the store; the machine has ended
 	Status  replica.Status `wire:"2,always"`
 	Effects []effect       `wire:"3"`
@@ -153,22 +153,22 @@ type effect struct {
 }
 
 // Append writes the envelope into buf's memory.
-func (s *Synced) Append(buf []byte) []byte {
-	x := synced{Error: faultOf(s.Err), Status: s.Status, Effects: make([]effect, len(s.Effects))}
+func (s *SyncResult) Append(buf []byte) []byte {
+	x := syncResult{Error: faultOf(s.Err), Status: s.Status, Effects: make([]effect, len(s.Effects))}
 	for i, e := range s.Effects {
 		x.Effects[i] = effectOf(e)
 	}
-	return encodeSynced(buf, &x)
+	return encodeSyncResult(buf, &x)
 }
 
 // ParseSynced reads an envelope. Bodies are borrowed.
-func ParseSynced(data []byte) (Synced, error) {
-	x, err := decodeSynced(data)
-	s := Synced{Err: x.Error.err(), Status: x.Status}
+func ParseSynced(data []byte) (SyncResult, error) {
+	x, err := decodeSyncResult(data)
+	s := SyncResult{Err: x.Error.err(), Status: x.Status}
 	for i := range x.Effects {
 		e, failed := x.Effects[i].effect()
 		if err = cmp.Or(err, failed); err != nil {
-			return Synced{}, err
+			return SyncResult{}, err
 		}
 		s.Effects = append(s.Effects, e)
 	}

@@ -54,7 +54,7 @@ func TestTakes(t *testing.T) {
 	if d := cmp.Diff(replica.Event(want), got); err != nil || d != "" {
 		t.Errorf("%v %s", err, d)
 	}
-	effects := abi.Synced{Effects: []replica.Effect{
+	effects := abi.SyncResult{Effects: []replica.Effect{
 		replica.Ask{ID: 3, Method: "GET", Path: "/v2/sync/snapshot/00", Place: true}, replica.InstallSnapshot{Manifest: []byte("manifest")},
 	}}
 	back, err := abi.ParseSynced(effects.Append(nil))
@@ -73,9 +73,9 @@ func TestTakes(t *testing.T) {
 const moment = 1_700_000_000_124_000_000
 
 // synced has one effect of each kind, and a status with nothing left out.
-func synced() abi.Synced {
+func synced() abi.SyncResult {
 	at := time.Unix(0, moment)
-	return abi.Synced{
+	return abi.SyncResult{
 		Err: kv.ErrFailed,
 		Effects: []replica.Effect{
 			replica.Ask{

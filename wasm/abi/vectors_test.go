@@ -123,9 +123,9 @@ func vectors() []vector {
 	stored := api.Job{Blob: blob.Sum([]byte("picture"))}
 	planes := raster.Planes{Width: 320, Height: 240, SubX: 1, SubY: 1, Depth: 10, Matrix: raster.BT709, Full: true, Rotation: 6}
 	frameJob := abi.Job{Job: api.Job{Data: []byte("samples"), Want: predict.WantColors}, Planes: &planes}
-	headed := abi.Question{What: abi.AskFilm, Film: abi.Film{Output: []byte("GIF")}}
-	probed := abi.Question{What: abi.AskFilmProbed, Film: abi.Film{Output: []byte("{}"), Video: api.Video{SampleMS: 1500, MaxFrames: 600}}}
-	failed := abi.Question{What: abi.AskFilmFailed, Film: abi.Film{Video: api.Video{SampleMS: 1500, MaxFrames: 600}, Failure: abi.FailedDecode, Frames: 3}}
+	headed := abi.Query{What: abi.AskFilm, Film: abi.Film{Output: []byte("GIF")}}
+	probed := abi.Query{What: abi.AskFilmProbed, Film: abi.Film{Output: []byte("{}"), Video: api.Video{SampleMS: 1500, MaxFrames: 600}}}
+	failed := abi.Query{What: abi.AskFilmFailed, Film: abi.Film{Video: api.Video{SampleMS: 1500, MaxFrames: 600}, Failure: abi.FailedDecode, Frames: 3}}
 	ffprobe := abi.FilmReply{Args: []string{"ffprobe", abi.FilmName}, Bytes: 8 << 20, Memory: 512 << 20, Time: 15 * time.Minute}
 	ffmpeg := abi.FilmReply{Args: []string{"ffmpeg", "-i", abi.FilmName}, Bytes: 230_400, Frames: 12, Planes: &planes}
 	film := api.Job{Data: []byte("GIF"), Video: api.Video{SampleMS: 1500, MaxFrames: 600}}
@@ -145,8 +145,8 @@ func vectors() []vector {
 		Status: 200, ContentType: "application/json", Header: []api.Field{{Name: "Retry-After", Value: "3"}, {Name: "X-Empty"}}, Body: []byte(`{"status":{}}`),
 	}
 	step := abi.Step{Take: 2, Done: []abi.TaskResult{{Task: 300, Result: bad}}, Idle: true}
-	stepped := abi.Stepped{More: true, Tasks: []abi.Task{{Number: 7, Job: j}}, Training: true, Error: "store is full", Orphans: true}
-	question := abi.Question{What: abi.AskHosted, Name: "0123456789abcdef0123456789abcdef"}
+	stepped := abi.StepResult{More: true, Tasks: []abi.Task{{Number: 7, Job: j}}, Training: true, Error: "store is full", Orphans: true}
+	question := abi.Query{What: abi.AskHosted, Name: "0123456789abcdef0123456789abcdef"}
 	hosted := abi.HostedReply{ContentType: "image/gif", Data: []byte("GIF"), Expires: time.UnixMilli(1_700_000_000_123).UTC(), Hash: blob.Sum([]byte("GIF"))}
 	copied := abi.Settings{Role: abi.Engine, App: s.App, Store: abi.StoreFiles, Replica: &abi.Replica{
 		Name: "this browser", Live: replica.Poll, Wants: wire.Wants{Vectors: wire.VectorsQ16, Blobs: wire.BlobsFull}, Audit: time.Minute,
@@ -196,7 +196,7 @@ func vectors() []vector {
 			"more": true, "training": true, "error": "store is full", "strays": true, "task": []any{fields{"task": 7., "job": jobFields(&j)}},
 		}),
 		envelope("question", "hosted", question.Marshal(), fields{"what": "hosted", "name": "0123456789abcdef0123456789abcdef"}),
-		envelope("question", "close", (&abi.Question{What: abi.AskClose}).Marshal(), fields{"what": "close"}),
+		envelope("question", "close", (&abi.Query{What: abi.AskClose}).Marshal(), fields{"what": "close"}),
 		envelope("question", "film", headed.Marshal(), fields{"what": "film", "film": fields{"output": "474946"}}),
 		envelope("question", "film.probed", probed.Marshal(), fields{"what": "film.probed", "film": fields{"output": "7b7d", "video": "08dc0b10d804"}}),
 		envelope("question", "film.failed", failed.Marshal(), fields{"what": "film.failed", "film": fields{"video": "08dc0b10d804", "failure": 2., "frames": 3.}}),

@@ -48,9 +48,9 @@ func (in *Instance) continueCall(ctx context.Context, r *api.Request, answer []b
 }
 
 // served reads what serve or resume answered.
-func (in *Instance) served(answer []byte, err error) (abi.Served, error) {
+func (in *Instance) served(answer []byte, err error) (abi.ServeResult, error) {
 	if err != nil {
-		return abi.Served{}, err
+		return abi.ServeResult{}, err
 	}
 	s, err := abi.ParseServed(answer)
 	if err == nil && s.Call != 0 && len(s.Jobs) == 0 || s.Call == 0 && s.Response.Status == 0 {
@@ -74,24 +74,24 @@ type taskRef struct {
 	number uint64
 }
 
-// Stepped is the result of a step.
-type Stepped struct {
+// StepResult is the result of a step.
+type StepResult struct {
 	Tasks   []core.Task
 	More    bool // step again soon
 	Orphans bool // pictures may be left that nothing claims
 }
 
 // step is the export.
-func (in *Instance) step(ctx context.Context, s abi.Step) (Stepped, error) {
+func (in *Instance) step(ctx context.Context, s abi.Step) (StepResult, error) {
 	answer, err := in.call(ctx, "step", s.Marshal())
 	if err != nil {
-		return Stepped{}, err
+		return StepResult{}, err
 	}
 	told, err := abi.ParseStepped(answer)
 	if err := in.invalidAnswer(err); err != nil {
-		return Stepped{}, err
+		return StepResult{}, err
 	}
-	out := Stepped{More: told.More, Orphans: told.Orphans}
+	out := StepResult{More: told.More, Orphans: told.Orphans}
 	for i := range told.Tasks {
 		t := &told.Tasks[i]
 		out.Tasks = append(out.Tasks, core.Task{Picture: &t.Job, Ref: taskRef{in, t.Number}})
@@ -119,10 +119,10 @@ func (in *Instance) Done(ctx context.Context, t core.Task, r core.Result) error 
 }
 
 // Step does some background work, including a few milliseconds of a training.
-func (in *Instance) Step(ctx context.Context) (Stepped, error) { return in.step(ctx, abi.Step{}) }
+func (in *Instance) Step(ctx context.Context) (StepResult, error) { return in.step(ctx, abi.Step{}) }
 
 // Ask asks a question that is not a request; the error is the guest's, or ErrCrashed.
-func (in *Instance) Ask(ctx context.Context, q abi.Question) ([]byte, error) {
+func (in *Instance) Ask(ctx context.Context, q abi.Query) ([]byte, error) {
 	answer, err := in.call(ctx, "ask", q.Marshal())
 	if err != nil {
 		return nil, err
@@ -136,15 +136,15 @@ func (in *Instance) Ask(ctx context.Context, q abi.Question) ([]byte, error) {
 
 // Sync passes an event to the machine of an application's copy; nil asks only for its status. The error is the guest's, of its store, or
 // ErrCrashed: then the machine's state outside the store is lost.
-func (in *Instance) Sync(ctx context.Context, e replica.Event) (abi.Synced, error) {
+func (in *Instance) Sync(ctx context.Context, e replica.Event) (abi.SyncResult, error) {
 	in.head = abi.AppendEvent(in.head[:0], e)
 	answer, err := in.call(ctx, "sync", in.head)
 	if err != nil {
-		return abi.Synced{}, err
+		return abi.SyncResult{}, err
 	}
 	s, err := abi.ParseSynced(answer)
 	if err := in.invalidAnswer(err); err != nil {
-		return abi.Synced{}, err
+		return abi.SyncResult{}, err
 	}
 	return s, s.Err
 }

@@ -9,7 +9,7 @@ import (
 
 // Hosted returns the picture behind a hosted name; the error is blob.ErrNotFound.
 func (in *Instance) Hosted(ctx context.Context, name string) (blob.Picture, error) {
-	value, err := in.Ask(ctx, abi.Question{What: abi.AskHosted, Name: name})
+	value, err := in.Ask(ctx, abi.Query{What: abi.AskHosted, Name: name})
 	if err != nil {
 		return blob.Picture{}, err
 	}
@@ -19,12 +19,12 @@ func (in *Instance) Hosted(ctx context.Context, name string) (blob.Picture, erro
 
 // Thumbnail returns the thumbnail of an input's picture, a JPEG. The error is blob.ErrNotFound.
 func (in *Instance) Thumbnail(ctx context.Context, name string) ([]byte, error) {
-	return in.Ask(ctx, abi.Question{What: abi.AskThumbnail, Name: name})
+	return in.Ask(ctx, abi.Query{What: abi.AskThumbnail, Name: name})
 }
 
 // Memory returns the size of the guest's heap and of the memory that it has from the system.
 func (in *Instance) Memory(ctx context.Context) (abi.MemoryReply, error) {
-	value, err := in.Ask(ctx, abi.Question{What: abi.AskMemory})
+	value, err := in.Ask(ctx, abi.Query{What: abi.AskMemory})
 	if err != nil {
 		return abi.MemoryReply{}, err
 	}

@@ -154,10 +154,10 @@ func (f *Fleet) Begin(ctx context.Context, r *api.Request) *api.Exchange {
 
 // Sync passes an event to the state machine of an application's replica; nil only asks for its status. If the instance was opened again,
 // its machine has not begun a session yet.
-func (f *Fleet) Sync(ctx context.Context, app string, e replica.Event) (abi.Synced, error) {
+func (f *Fleet) Sync(ctx context.Context, app string, e replica.Event) (abi.SyncResult, error) {
 	w, err := f.writer(app)
 	if err != nil {
-		return abi.Synced{}, err
+		return abi.SyncResult{}, err
 	}
 	return w.sync(ctx, e)
 }

@@ -77,7 +77,7 @@ func TestAnswers(t *testing.T) {
 	if got := in.Begin(ctx, &api.Request{Method: "GET", Path: "/v2/models"}); !got.Done() || string(got.Response().Body) != "well" {
 		t.Errorf("Begin = %+v", got.Response())
 	}
-	if value, err := in.Ask(ctx, abi.Question{What: "?"}); err != nil || string(value) != "told" {
+	if value, err := in.Ask(ctx, abi.Query{What: "?"}); err != nil || string(value) != "told" {
 		t.Errorf("Ask = %q, %v", value, err)
 	}
 	if s, err := in.Step(ctx); err != nil || s.More || s.Tasks != nil {

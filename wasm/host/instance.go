@@ -199,7 +199,7 @@ func (in *Instance) Bytes() int64 {
 func (in *Instance) Close() error {
 	var err error
 	if in.module != nil && in.crash == nil && in.exports != nil {
-		_, err = in.Ask(context.Background(), abi.Question{What: abi.AskClose})
+		_, err = in.Ask(context.Background(), abi.Query{What: abi.AskClose})
 	}
 	return errors.Join(err, in.Drop())
 }

@@ -113,10 +113,10 @@ func answers() map[string][]byte {
 		"open":    abi.AppendDone(nil, nil),
 		"serve":   abi.AppendResponse(nil, &api.Response{Status: 200, Body: []byte("well")}),
 		"resume":  abi.AppendResponse(nil, &api.Response{Status: 200, Body: []byte("resumed")}),
-		"step":    (&abi.Stepped{}).Append(nil),
+		"step":    (&abi.StepResult{}).Append(nil),
 		"analyse": abi.AppendResult(nil, &abi.Result{}),
 		"ask":     abi.AppendReply(nil, []byte("told"), nil),
-		"sync":    (&abi.Synced{}).Append(nil),
+		"sync":    (&abi.SyncResult{}).Append(nil),
 	}
 }
 

@@ -231,13 +231,13 @@ func (w *writer) begin(ctx context.Context, r *api.Request) (*api.Exchange, erro
 }
 
 // sync tells the machine of a copy an event.
-func (w *writer) sync(ctx context.Context, e replica.Event) (abi.Synced, error) {
+func (w *writer) sync(ctx context.Context, e replica.Event) (abi.SyncResult, error) {
 	if err := w.take(ctx); err != nil {
-		return abi.Synced{}, err
+		return abi.SyncResult{}, err
 	}
 	defer w.give()
 	if err := w.ready(ctx); err != nil {
-		return abi.Synced{}, err
+		return abi.SyncResult{}, err
 	}
 	in, before := w.in, w.in.writes
 	done, err := in.Sync(ctx, e)

@@ -22,7 +22,7 @@ func (i *Instance) Ask(data []byte) []byte {
 	return i.answer
 }
 
-func (i *Instance) ask(q *abi.Question) ([]byte, error) {
+func (i *Instance) ask(q *abi.Query) ([]byte, error) {
 	switch q.What {
 	case abi.AskMemory:
 		var m runtime.MemStats

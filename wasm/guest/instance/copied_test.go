@@ -207,7 +207,7 @@ func (k *kept) settle(t testing.TB) {
 // digest is the copy's, held to the origin's.
 func (k *kept) digest(t testing.TB) {
 	t.Helper()
-	got, err := abi.ParseDigest(k.ask(t, abi.Question{What: abi.AskDigest}))
+	got, err := abi.ParseDigest(k.ask(t, abi.Query{What: abi.AskDigest}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -254,7 +254,7 @@ func TestCopyOfItsOwn(t *testing.T) {
 	k.digest(t)
 
 	name := imageURL(t, k.fetch(t, 200, "GET", "/v2/inputs/red", "", ""))
-	hosted, err := abi.ParseHosted(k.ask(t, abi.Question{What: abi.AskHosted, Name: name}))
+	hosted, err := abi.ParseHosted(k.ask(t, abi.Query{What: abi.AskHosted, Name: name}))
 	if h := blob.Sum(apitest.Picture("red.png")); err != nil || hosted.Data != nil || hosted.Hash != h {
 		t.Fatalf("a picture that is at the origin alone is %+v, %v", hosted, err)
 	}
@@ -262,7 +262,7 @@ func TestCopyOfItsOwn(t *testing.T) {
 	if err, ok := k.got[hosted.Hash]; err != nil || !ok {
 		t.Fatalf("got = %v", k.got)
 	}
-	hosted, err = abi.ParseHosted(k.ask(t, abi.Question{What: abi.AskHosted, Name: name}))
+	hosted, err = abi.ParseHosted(k.ask(t, abi.Query{What: abi.AskHosted, Name: name}))
 	if err != nil || !bytes.Equal(hosted.Data, apitest.Picture("red.png")) {
 		t.Errorf("the picture is %d bytes, %v", len(hosted.Data), err)
 	}
@@ -276,7 +276,7 @@ func TestCopyOfItsOwn(t *testing.T) {
 	if waiting < 2 {
 		t.Fatalf("%d operations wait", waiting)
 	}
-	k.ask(t, abi.Question{What: abi.AskClose})
+	k.ask(t, abi.Query{What: abi.AskClose})
 
 	k, told = s.keep(t, disk, false) // alone
 	if told != nil {
@@ -289,7 +289,7 @@ func TestCopyOfItsOwn(t *testing.T) {
 	k.digest(t)
 	k.rest(t, 2*time.Minute) // the picture that was the deleted input's goes, the other stays
 	gone := blob.Sum(apitest.Picture("red.png"))
-	if value, told, err := abi.ParseReply(k.Ask((&abi.Question{What: abi.AskBlob, Name: string(gone[:])}).Marshal())); !errors.Is(told, blob.ErrNotFound) || err != nil {
+	if value, told, err := abi.ParseReply(k.Ask((&abi.Query{What: abi.AskBlob, Name: string(gone[:])}).Marshal())); !errors.Is(told, blob.ErrNotFound) || err != nil {
 		t.Errorf("the deleted input's picture is %d bytes, %v, %v", len(value), told, err)
 	}
 	if body := s.read(t, "/v2/inputs"); !strings.Contains(body, `"id":"blue"`) || strings.Contains(body, `"id":"red"`) {
@@ -319,7 +319,7 @@ func (s *source) read(t testing.TB, path string) string {
 // TestNoCopy makes requests that only a copy answers.
 func TestNoCopy(t *testing.T) {
 	p := openPage(t, apitest.TinyBundles(t), nil)
-	if _, told, err := abi.ParseReply(p.Ask((&abi.Question{What: abi.AskDigest}).Marshal())); !errors.Is(told, api.ErrOptions) || err != nil {
+	if _, told, err := abi.ParseReply(p.Ask((&abi.Query{What: abi.AskDigest}).Marshal())); !errors.Is(told, api.ErrOptions) || err != nil {
 		t.Errorf("a digest of none is %v, %v", told, err)
 	}
 	if done, err := abi.ParseSynced(p.Sync(abi.AppendEvent(nil, replica.Begin{}))); !errors.Is(done.Err, api.ErrOptions) || err != nil {
@@ -421,7 +421,7 @@ func TestPictureInDispute(t *testing.T) {
 	if !strings.Contains(list, `"verdict":"duplicate"`) || !strings.Contains(list, name) {
 		t.Fatalf("conflicts = %s", list)
 	}
-	hosted, err := abi.ParseHosted(k.ask(t, abi.Question{What: abi.AskHosted, Name: name}))
+	hosted, err := abi.ParseHosted(k.ask(t, abi.Query{What: abi.AskHosted, Name: name}))
 	if err != nil || !bytes.Equal(hosted.Data, apitest.Picture("blue.png")) || hosted.ContentType != "image/png" {
 		t.Errorf("the picture in dispute is %d bytes, %v", len(hosted.Data), err)
 	}
@@ -429,10 +429,10 @@ func TestPictureInDispute(t *testing.T) {
 	id, _, _ := strings.Cut(rest, `"`)
 	k.fetch(t, 200, "DELETE", "/v2/sync/conflicts/"+id, "", "")
 	k.rest(t, 2*time.Minute)
-	if _, told, err := abi.ParseReply(k.Ask((&abi.Question{What: abi.AskBlob, Name: string(mine[:])}).Marshal())); !errors.Is(told, blob.ErrNotFound) || err != nil {
+	if _, told, err := abi.ParseReply(k.Ask((&abi.Query{What: abi.AskBlob, Name: string(mine[:])}).Marshal())); !errors.Is(told, blob.ErrNotFound) || err != nil {
 		t.Errorf("after the conflict the picture is there: %v, %v", told, err)
 	}
-	if _, told, _ := abi.ParseReply(k.Ask((&abi.Question{What: abi.AskHosted, Name: name}).Marshal())); !errors.Is(told, blob.ErrNotFound) {
+	if _, told, _ := abi.ParseReply(k.Ask((&abi.Query{What: abi.AskHosted, Name: name}).Marshal())); !errors.Is(told, blob.ErrNotFound) {
 		t.Errorf("and has its name: %v", told)
 	}
 }

@@ -34,22 +34,22 @@ func TestReload(t *testing.T) {
 		return all
 	}
 	want := read(p)
-	p.ask(t, abi.Question{What: abi.AskClose})
+	p.ask(t, abi.Query{What: abi.AskClose})
 
 	p = openPage(t, bundles, disk)
 	if got := read(p); got != want {
 		t.Errorf("after a reload\n%s\nwant\n%s", got, want)
 	}
 	name := imageURL(t, p.fetch(t, 200, "GET", "/v2/inputs/red", "", ""))
-	hosted, err := abi.ParseHosted(p.ask(t, abi.Question{What: abi.AskHosted, Name: name}))
+	hosted, err := abi.ParseHosted(p.ask(t, abi.Query{What: abi.AskHosted, Name: name}))
 	if err != nil || !bytes.Equal(hosted.Data, apitest.Picture("red.png")) {
 		t.Errorf("hosted = %d bytes, %v", len(hosted.Data), err)
 	}
-	if h := blob.Sum(apitest.Picture("half.png")); !bytes.Equal(p.ask(t, abi.Question{What: abi.AskBlob, Name: string(h[:])}), apitest.Picture("half.png")) {
+	if h := blob.Sum(apitest.Picture("half.png")); !bytes.Equal(p.ask(t, abi.Query{What: abi.AskBlob, Name: string(h[:])}), apitest.Picture("half.png")) {
 		t.Error("a picture is another")
 	}
 	p.rest(t, 25*time.Hour) // names of predicted pictures end; those of inputs stay
-	p.ask(t, abi.Question{What: abi.AskHosted, Name: name})
+	p.ask(t, abi.Query{What: abi.AskHosted, Name: name})
 }
 
 // TestKilledTab ends a page at any of its writes, with any part of the unsynced data lost: the store has all acknowledged writes, and the
@@ -88,7 +88,7 @@ func TestKilledTab(t *testing.T) {
 			if !strings.Contains(body, "/hosted/") {
 				continue // by its address, and not fetched yet
 			}
-			hosted, err := abi.ParseHosted(p.ask(t, abi.Question{What: abi.AskHosted, Name: imageURL(t, body)}))
+			hosted, err := abi.ParseHosted(p.ask(t, abi.Query{What: abi.AskHosted, Name: imageURL(t, body)}))
 			if err != nil || !bytes.Equal(hosted.Data, apitest.Picture(name)) {
 				t.Fatalf("killed after %d writes: the picture of %s is %d bytes, %v", at, id, len(hosted.Data), err)
 			}

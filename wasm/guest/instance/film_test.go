@@ -62,7 +62,7 @@ func TestFilm(t *testing.T) {
 	g := open(t, h, abi.Settings{Role: abi.Analyser, Store: abi.StoreMemory})
 	ask := func(what string, f abi.Film) (abi.FilmReply, error) {
 		t.Helper()
-		q := abi.Question{What: what, Film: f}
+		q := abi.Query{What: what, Film: f}
 		value, told, err := abi.ParseReply(g.Ask(q.Marshal()))
 		if err != nil {
 			t.Fatal(err)

@@ -52,7 +52,7 @@ func TestPage(t *testing.T) {
 	if !strings.Contains(body, `"name":"red"`) || !strings.Contains(body, "/hosted/") {
 		t.Errorf("predict = %s", body)
 	}
-	hosted, err := abi.ParseHosted(p.ask(t, abi.Question{What: abi.AskHosted, Name: imageURL(t, body)}))
+	hosted, err := abi.ParseHosted(p.ask(t, abi.Query{What: abi.AskHosted, Name: imageURL(t, body)}))
 	if err != nil || !bytes.Equal(hosted.Data, apitest.Picture("red.png")) || hosted.ContentType != "image/png" || hosted.Hash != blob.Sum(hosted.Data) {
 		t.Errorf("hosted = %+v, %v", hosted, err)
 	}
@@ -70,11 +70,11 @@ func TestPage(t *testing.T) {
 		t.Errorf("inputs = %s", body)
 	}
 	name := imageURL(t, p.fetch(t, 200, "GET", "/v2/inputs/red", "", ""))
-	if data := p.ask(t, abi.Question{What: abi.AskThumbnail, Name: name}); !bytes.HasPrefix(data, []byte{0xff, 0xd8}) {
+	if data := p.ask(t, abi.Query{What: abi.AskThumbnail, Name: name}); !bytes.HasPrefix(data, []byte{0xff, 0xd8}) {
 		t.Errorf("thumbnail = %.20q", data)
 	}
 	h := blob.Sum(apitest.Picture("half.png"))
-	if data := p.ask(t, abi.Question{What: abi.AskBlob, Name: string(h[:])}); !bytes.Equal(data, apitest.Picture("half.png")) {
+	if data := p.ask(t, abi.Query{What: abi.AskBlob, Name: string(h[:])}); !bytes.Equal(data, apitest.Picture("half.png")) {
 		t.Error("a picture that came by its address is not kept")
 	}
 
@@ -99,7 +99,7 @@ func TestPage(t *testing.T) {
 		out.Outputs[0].Data.Concepts[0].Value < 0.5 || out.Outputs[1].Data.Concepts[0].Value > 0.5 {
 		t.Errorf("taught: %s, %v", body, err)
 	}
-	memory, err := abi.ParseMemory(p.ask(t, abi.Question{What: abi.AskMemory}))
+	memory, err := abi.ParseMemory(p.ask(t, abi.Query{What: abi.AskMemory}))
 	if err != nil || memory.Heap == 0 || memory.System < memory.Heap {
 		t.Errorf("memory = %+v, %v", memory, err)
 	}
@@ -114,7 +114,7 @@ func TestAskNetwork(t *testing.T) {
 	}
 	want := set.Base()
 	p := openPage(t, bundles, nil)
-	if got := p.ask(t, abi.Question{What: abi.AskNetwork}); !bytes.Equal(got, want[:]) {
+	if got := p.ask(t, abi.Query{What: abi.AskNetwork}); !bytes.Equal(got, want[:]) {
 		t.Errorf("network of the engine = %x, want %x", got, want)
 	}
 }
@@ -164,7 +164,7 @@ func TestOpenDoor(t *testing.T) {
 // TestOddQuestions asks about pictures that do not exist, and a closed instance.
 func TestOddQuestions(t *testing.T) {
 	p := openPage(t, apitest.TinyBundles(t), nil)
-	for _, q := range []abi.Question{
+	for _, q := range []abi.Query{
 		{What: "nothing"},
 		{What: abi.AskHosted, Name: "x"},
 		{What: abi.AskThumbnail},
@@ -175,11 +175,11 @@ func TestOddQuestions(t *testing.T) {
 			t.Errorf("%+v is answered with %q, %v, %v", q, value, told, err)
 		}
 	}
-	p.ask(t, abi.Question{What: abi.AskClose})
+	p.ask(t, abi.Query{What: abi.AskClose})
 	if r := p.answer(t, &api.Request{Method: "GET", Path: "/v2/inputs"}); r.Status < 500 {
 		t.Errorf("a closed instance answers %d", r.Status)
 	}
-	if _, told, _ := abi.ParseReply(p.Ask((&abi.Question{What: abi.AskHosted}).Marshal())); !errors.Is(told, api.ErrOptions) {
+	if _, told, _ := abi.ParseReply(p.Ask((&abi.Query{What: abi.AskHosted}).Marshal())); !errors.Is(told, api.ErrOptions) {
 		t.Errorf("a closed instance says %v", told)
 	}
 }

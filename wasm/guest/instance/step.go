@@ -18,7 +18,7 @@ func (i *Instance) Step(data []byte) []byte {
 	if err == nil && i.engine == nil {
 		err = errNoEngine
 	}
-	var out abi.Stepped
+	var out abi.StepResult
 	if err == nil {
 		i.guard("step", func() { err = i.step(&s, &out) }, func() { err = api.ErrInternal })
 	}
@@ -29,7 +29,7 @@ func (i *Instance) Step(data []byte) []byte {
 	return i.answer
 }
 
-func (i *Instance) step(s *abi.Step, out *abi.Stepped) error {
+func (i *Instance) step(s *abi.Step, out *abi.StepResult) error {
 	ctx := context.Background()
 	now := hostapi.Clock(i.Imports)()
 	var errs []error
@@ -70,7 +70,7 @@ func (i *Instance) returnTask(ctx context.Context, h *abi.TaskResult) error {
 }
 
 // take takes new tasks: pictures for the host, and trainings, which are done here.
-func (i *Instance) take(now time.Time, n int, out *abi.Stepped) error {
+func (i *Instance) take(now time.Time, n int, out *abi.StepResult) error {
 	tasks, err := i.engine.Take(now, n)
 	for _, t := range tasks {
 		if t.Training != nil {

@@ -60,7 +60,7 @@ func (i *Instance) register(store kv.Store) error {
 
 // Sync tells the machine of a copy an event. The answer is Synced.
 func (i *Instance) Sync(data []byte) []byte {
-	var done abi.Synced
+	var done abi.SyncResult
 	e, err := abi.ParseEvent(data)
 	switch {
 	case err != nil:
@@ -75,7 +75,7 @@ func (i *Instance) Sync(data []byte) []byte {
 	return i.answer
 }
 
-func (i *Instance) sync(e replica.Event) (done abi.Synced, err error) {
+func (i *Instance) sync(e replica.Event) (done abi.SyncResult, err error) {
 	if e != nil {
 		done.Effects, err = i.machine.Step(time.Unix(0, i.Imports.Now()), e)
 	}

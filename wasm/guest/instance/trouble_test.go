@@ -316,7 +316,7 @@ func FuzzInstance(f *testing.F) {
 	f.Add(byte(1), abi.AppendResults(nil, 1, []abi.Result{{}}))
 	f.Add(byte(2), (&abi.Step{Take: 3, Done: []abi.TaskResult{{Task: 1}}}).Marshal())
 	f.Add(byte(3), abi.AppendJob(nil, &job))
-	f.Add(byte(4), (&abi.Question{What: abi.AskMemory}).Marshal())
+	f.Add(byte(4), (&abi.Query{What: abi.AskMemory}).Marshal())
 	f.Add(byte(5), (&abi.Settings{Role: abi.Both, Store: abi.StoreMemory}).Marshal())
 	bundles := apitest.TinyBundles(f)
 	h := newHost(hostcalls.Services{Bundles: bundles, Clock: func() time.Time { return apitest.Start }, Rand: &apitest.Counter{}})

@@ -86,7 +86,7 @@ func open(t testing.TB, h *host, s abi.Settings) *guest {
 }
 
 // ask asks a question that has an answer.
-func (g *guest) ask(t testing.TB, q abi.Question) []byte {
+func (g *guest) ask(t testing.TB, q abi.Query) []byte {
 	t.Helper()
 	value, told, err := abi.ParseReply(g.Ask(q.Marshal()))
 	if told != nil || err != nil {
@@ -110,7 +110,7 @@ func (g *guest) answer(t testing.TB, r *api.Request) api.Response {
 }
 
 // served reads an answer as a host does: copied before the next call.
-func served(t testing.TB, data []byte) abi.Served {
+func served(t testing.TB, data []byte) abi.ServeResult {
 	t.Helper()
 	s, err := abi.ParseServed(append([]byte(nil), data...))
 	if err != nil {

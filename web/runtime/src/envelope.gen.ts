@@ -435,7 +435,7 @@ export function getMemoryReply(r: Reader): MemoryReply {
   return x;
 }
 
-export interface Question {
+export interface Query {
   /** one of the questions below */
   what?: string | undefined;
   /** of a picture, or the 32 bytes of a hash */
@@ -444,7 +444,7 @@ export interface Question {
   film?: Film | undefined;
 }
 
-export function putQuestion(w: Writer, x: Question): Writer {
+export function putQuery(w: Writer, x: Query): Writer {
   w.text(1, x.what);
   w.text(2, x.name);
   if (x.film) w.message(4, putFilm(new Writer(), x.film));
@@ -749,7 +749,7 @@ export function putResults(w: Writer, x: Results): Writer {
   return w;
 }
 
-export interface Served {
+export interface ServeResult {
   /** HTTP status */
   status: number;
   /** empty when there is no body */
@@ -765,8 +765,8 @@ export interface Served {
   body?: Uint8Array<ArrayBuffer>;
 }
 
-export function getServed(r: Reader): Served {
-  const x: Served = {status: 0, contentType: '', header: [], call: 0, jobs: []};
+export function getServeResult(r: Reader): ServeResult {
+  const x: ServeResult = {status: 0, contentType: '', header: [], call: 0, jobs: []};
   while (r.next())
     switch (r.number) {
       case 1:
@@ -880,7 +880,7 @@ export function putStep(w: Writer, x: Step): Writer {
   return w;
 }
 
-export interface Stepped {
+export interface StepResult {
   /** step again soon */
   more: boolean;
   /** tasks that the host does and hands back */
@@ -893,8 +893,8 @@ export interface Stepped {
   orphans: boolean;
 }
 
-export function getStepped(r: Reader): Stepped {
-  const x: Stepped = {more: false, tasks: [], training: false, error: '', orphans: false};
+export function getStepResult(r: Reader): StepResult {
+  const x: StepResult = {more: false, tasks: [], training: false, error: '', orphans: false};
   while (r.next())
     switch (r.number) {
       case 1:
@@ -916,15 +916,15 @@ export function getStepped(r: Reader): Stepped {
   return x;
 }
 
-export interface Synced {
+export interface SyncResult {
   /** error of the store; the machine has ended */
   error?: Fault;
   status?: ReplicaStatus;
   effects: Effect[];
 }
 
-export function getSynced(r: Reader): Synced {
-  const x: Synced = {effects: []};
+export function getSyncResult(r: Reader): SyncResult {
+  const x: SyncResult = {effects: []};
   while (r.next())
     switch (r.number) {
       case 1:

@@ -11,13 +11,13 @@ import {
   getHostedReply,
   getReply,
   getResult,
-  getServed,
-  getStepped,
+  getServeResult,
+  getStepResult,
   type HostedReply,
   type Job,
   putFrame,
   putJob,
-  putQuestion,
+  putQuery,
   putRequest,
   putResults,
   putSettings,
@@ -25,7 +25,7 @@ import {
   type Replica as ReplicaFields,
   type Request as RequestFields,
   type Result,
-  type Stepped as SteppedFields,
+  type StepResult as SteppedFields,
 } from './envelope.gen.ts';
 import { EnvelopeError, Reader, Writer } from './envelope.ts';
 
@@ -109,7 +109,7 @@ export interface Answer {
 export type Served = { answer: Answer } | { call: number; jobs: Job[] };
 
 export function decodeServed(data: Uint8Array): Served {
-  const { status, contentType, header, body, call, jobs } = getServed(Reader.envelope(data));
+  const { status, contentType, header, body, call, jobs } = getServeResult(Reader.envelope(data));
   if (status) return { answer: { status, contentType, headers: header.map(pair), body: body ?? new Uint8Array() } };
   if (!call || !jobs.length) throw new EnvelopeError('neither an answer nor jobs');
   return { call, jobs };
@@ -162,13 +162,13 @@ export interface Stepped extends Omit<SteppedFields, 'tasks'> {
 }
 
 export function decodeStepped(data: Uint8Array): Stepped {
-  const { tasks, ...rest } = getStepped(Reader.envelope(data));
+  const { tasks, ...rest } = getStepResult(Reader.envelope(data));
   return { ...rest, tasks: tasks.map(({ number, job }) => ({ task: number, job: job ?? {} })) };
 }
 
 /** A question: its kind, the name of a picture or a hash, and the film that it is about. */
 export const encodeQuestion = (what: string, name?: string | Uint8Array, film?: Film): Uint8Array<ArrayBuffer> =>
-  putQuestion(Writer.envelope(), { what, name, film }).done();
+  putQuery(Writer.envelope(), { what, name, film }).done();
 
 /** How a run of FFmpeg failed. */
 export const failures = { probe: 1, decode: 2, time: 3, memory: 4 } as const;

@@ -1,10 +1,10 @@
-// The envelopes of the machine of a copy: its events and its effects. wasm/README.md, "Event and Synced".
+// The envelopes of the machine of a copy: its events and its effects. wasm/README.md, "Event and SyncResult".
 
 import {
   type Effect as Fields,
   getDigestReply,
   getReplicaStatus,
-  getSynced,
+  getSyncResult,
   putEvent,
   type ReplicaStatus,
 } from './envelope.gen.ts';
@@ -81,7 +81,7 @@ export interface Synced {
 }
 
 export function decodeSynced(data: Uint8Array): Synced {
-  const { error, status, effects } = getSynced(Reader.envelope(data));
+  const { error, status, effects } = getSyncResult(Reader.envelope(data));
   return {
     status: standing(status ?? getReplicaStatus(new Reader(new Uint8Array()))),
     effects: effects.map(effect),
