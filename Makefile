@@ -103,15 +103,15 @@ release: ## archives of the programs for linux on amd64 and arm64, and their SHA
 	done
 	@cd bin/release && rm log && sha256sum *.tar.gz | tee SHA256SUMS
 
-wasm: wasm/dist/guest.wasm wasm/dist/kernels.wasm ## the module that edges and pages run, into wasm/dist
+wasm: wasm/dist/guest.wasm wasm/dist/kernels.wasm wasm/dist/kernels-relaxed.wasm ## the module that edges and pages run, into wasm/dist
 
 wasm/dist/guest.wasm: $(MODULE)
 	@echo 'build: the WebAssembly module'
 	@GOOS=wasip1 GOARCH=wasm $(GO) build -ldflags '-s -w' -tags lent -buildmode=c-shared -o $@ ./wasm/guest
 
-wasm/dist/kernels.wasm: $(shell find wasm/simd -name '*.go' -not -name '*_test.go' 2>/dev/null)
-	@echo 'build: the module of its kernels'
-	@$(GO) run ./wasm/simd/cmd $@
+wasm/dist/kernels.wasm wasm/dist/kernels-relaxed.wasm &: $(shell find wasm/simd -name '*.go' -not -name '*_test.go' 2>/dev/null)
+	@echo 'build: the modules of its kernels'
+	@$(GO) run ./wasm/simd/cmd wasm/dist/kernels.wasm wasm/dist/kernels-relaxed.wasm
 
 # The decoding module is a program of its own under the GPL-3: it is taken out of its Go module, and never imported.
 bin/ffmpreg.wasm.gz: origin/server/video/module.go
@@ -128,7 +128,7 @@ web: ## the pages and their runtime, into web/dist and web/runtime/served/dist
 	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory -j2 web/dist/index.html web/runtime/served/dist/index.js; \
 	else echo 'There is no Node: the programs are built without pages.' >&2; fi
 
-web/runtime/served/dist/index.js: web/node_modules/.package-lock.json wasm/dist/guest.wasm wasm/dist/kernels.wasm $(RUNTIME) $(if $(RELEASE),compress-again)
+web/runtime/served/dist/index.js: web/node_modules/.package-lock.json wasm/dist/guest.wasm wasm/dist/kernels.wasm wasm/dist/kernels-relaxed.wasm $(RUNTIME) $(if $(RELEASE),compress-again)
 	@echo "build: the pages' runtime"
 	@cd web/runtime && RELEASE=$(RELEASE) npm run --silent build && touch served/dist/index.js
 

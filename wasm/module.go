@@ -1,11 +1,11 @@
 // Package wasm holds the module that `make wasm` builds, for programs that run it: the core
 // compiled for wasip1, and its kernels as SIMD128 instructions for hosts without native kernels.
 //
-//	make wasm ──▶ dist/guest.wasm, dist/kernels.wasm ──embed──▶ Guest, Kernels
+//	make wasm ──▶ dist/guest.wasm, dist/kernels.wasm, dist/kernels-relaxed.wasm ──embed──▶ Guest, Kernels, Relaxed
 //	                                                               │
 //	                     host (wazero, in Go) · a page's worker ◀──┘
 //
-// The files are built, not committed. In a program that was compiled without them, Guest and Kernels return ErrNotBuilt.
+// The files are built, not committed. In a program that was compiled without them, the functions return ErrNotBuilt.
 // README.md in this folder is the complete contract between the module and its hosts.
 package wasm
 
@@ -27,6 +27,9 @@ func Guest() ([]byte, error) { return read("guest.wasm") }
 
 // Kernels returns the module of SIMD128 kernels that a page provides to the guest. The caller owns its bytes.
 func Kernels() ([]byte, error) { return read("kernels.wasm") }
+
+// Relaxed returns the module of the same kernels with the relaxed dot product, for pages where that is exact. The caller owns its bytes.
+func Relaxed() ([]byte, error) { return read("kernels-relaxed.wasm") }
 
 func read(name string) ([]byte, error) {
 	data, err := dist.ReadFile("dist/" + name)

@@ -10,7 +10,9 @@ import (
 // TestModules holds what is embedded to being modules, and what is not to saying so.
 func TestModules(t *testing.T) {
 	magic := []byte("\x00asm\x01\x00\x00\x00")
-	for name, get := range map[string]func() ([]byte, error){"guest.wasm": Guest, "kernels.wasm": Kernels} {
+	for name, get := range map[string]func() ([]byte, error){
+		"guest.wasm": Guest, "kernels.wasm": Kernels, "kernels-relaxed.wasm": Relaxed,
+	} {
 		_, err := fs.Stat(dist, "dist/"+name)
 		data, got := get()
 		switch {

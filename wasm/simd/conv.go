@@ -4,7 +4,7 @@ import "github.com/sightline-dev/sightline/wasm/simd/emit"
 
 // The int8 product. A block of rows is widened to int16 in scratch; then, panel by panel,
 // tiles of rows by eight columns sum pairs of k with the one instruction that multiplies eight
-// numbers at once:
+// numbers at once. [quads] has another, for sixteen bytes.
 //
 //	        k k'                                   8 columns, two registers
 //	row 0  ▐a a'▌ spread over all lanes   ×   k k' │w w'│w w'│w w'│w w'│ …   →   32-bit sums
@@ -28,8 +28,7 @@ const (
 	cLdr // bytes between the rows of r
 )
 
-// tileRows is the rows of a tile: eight sums, two registers of weights, one for each row and one
-// for a product are all that an x86 has, but one.
+// tileRows is the rows of most tiles.
 const tileRows = 4
 
 // The modes select the use of a tile's sums.
@@ -55,7 +54,7 @@ func rounded(v, hi, lo value) value {
 // tile holds the arguments of a tile. A tile reads and writes eight columns. At the edge it reads and writes them in the tail.
 type tile struct {
 	a, pitch    value // the first widened row, bytes from one to the next
-	w, rounds   value // a panel, and how many times depthStep there are
+	w, rounds   value // a panel, and how many rounds there are
 	dst, ldd    value // in bytes
 	bias, scale value
 	r, ldr      value // the residual
@@ -78,21 +77,22 @@ func (k *kernels) defineTile(rows int, modes ...int) *emit.Func {
 		if a[r] = t.a; r > 0 {
 			a[r] = f.Let(a[r-1].Add(t.pitch))
 		}
-		acc[r] = [2]value{f.Let(t.bias.Load(v128, 0)), f.Let(t.bias.Load(v128, 16))}
+		acc[r] = [2]value{f.Local(v128), f.Local(v128)}
 	}
+	k.by.begin(f, t, acc)
 	w0, w1, x := f.Local(v128), f.Local(v128), f.Local(v128)
 	f.While(t.rounds, func() {
 		f.Set(w0, t.w.Load(v128, 0))
 		f.Set(w1, t.w.Load(v128, 16))
 		for r := range a {
 			f.Set(x, a[r].Load32Splat(0))
-			f.Set(acc[r][0], i32x4.Add(acc[r][0], i32x4.Dot(x, w0)))
-			f.Set(acc[r][1], i32x4.Add(acc[r][1], i32x4.Dot(x, w1)))
+			f.Set(acc[r][0], k.by.add(acc[r][0], x, w0))
+			f.Set(acc[r][1], k.by.add(acc[r][1], x, w1))
 		}
 		for r := range a {
-			f.Inc(a[r], 2*depthStep)
+			f.Inc(a[r], roundBytes)
 		}
-		f.Inc(t.w, 2*depthStep*tileCols)
+		f.Inc(t.w, roundBytes*tileCols)
 		f.Inc(t.rounds, -1)
 	})
 	for i, mode := range modes {
@@ -168,37 +168,6 @@ func (t *tile) storeSums(f *emit.Func, acc [][2]value) {
 	}
 }
 
-// defineWiden defines widen(dst, src, h, srcStride): one row of bytes, gathered from its
-// segments, as int16, with zeros up to the depth.
-func (k *kernels) defineWiden() *emit.Func {
-	f := k.Func("", ints(4))
-	dst, src, h, stride := f.Param(0), f.Param(1), f.Param(2), f.Param(3)
-	segs, seg := f.Let(h.Load(i32, hSegs)), f.Let(h.Load(i32, hSeg))
-	at := f.Local(i32)
-	f.While(segs, func() {
-		f.Set(at, 0)
-		each(f, at, seg, 8, func() {
-			f.Store(dst.Add(at.Shl(1)), 0, src.Add(at).Load8x8U(0))
-		})
-		f.If(seg.GeS(8), func() {
-			f.If(at.LtS(seg), func() { // the last eight, some for the second time
-				f.Store(dst.Add(seg.Shl(1)).Sub(16), 0, src.Add(seg).Sub(8).Load8x8U(0))
-			})
-		}, func() {
-			each(f, at, seg, 1, func() { f.Store16(dst.Add(at.Shl(1)), 0, src.Add(at).Load8U(0)) })
-		})
-		f.Inc(dst, seg.Shl(1))
-		f.Inc(src, stride)
-		f.Inc(segs, -1)
-	})
-	f.Set(at, h.Load(i32, hK))
-	each(f, at, h.Load(i32, hDepth), 1, func() {
-		f.Store16(dst, 0, emit.C(0))
-		f.Inc(dst, 2)
-	})
-	return f
-}
-
 // defineConv defines conv_u8, conv_rows_u8 and gemv_u16.
 func (k *kernels) defineConv() {
 	rows := k.defineRows()
@@ -234,33 +203,49 @@ func setConstants(f *emit.Func, h, from value, offset, hi, lo, bits int) {
 	f.Store(h, bits, emit.C(magicBits).Sub(zero))
 }
 
+// defineTiles defines the tiles of all sizes for each of the two modes of most products.
+func (k *kernels) defineTiles() map[int][2]*emit.Func {
+	tiles := make(map[int][2]*emit.Func)
+	for _, rows := range k.by.tiles() {
+		tiles[rows] = [2]*emit.Func{modeU8: k.defineTile(rows, modeU8), modeAdd: k.defineTile(rows, modeAdd)}
+	}
+	return tiles
+}
+
 // defineRows defines the walk over a product:
 // (h, dst, ldd, src, stepX, srcStride, m, bias, scale, r), by the mode in h.
 func (k *kernels) defineRows() *emit.Func {
-	widen, most, adding := k.defineWiden(), k.defineTile(tileRows, modeU8), k.defineTile(tileRows, modeAdd)
-	single := k.defineTile(1, modeAdd, modeU8)
+	widen, tiles, single := k.by.defineWiden(k), k.defineTiles(), k.defineTile(1, modeAdd, modeU8)
 	f := k.Func("", ints(10))
 	h, dst, ldd, src, stepX := f.Param(0), f.Param(1), f.Param(2), f.Param(3), f.Param(4)
 	stride, m, bias, scale, r := f.Param(5), f.Param(6), f.Param(7), f.Param(8), f.Param(9)
 	mode := f.Let(h.Load(i32, cMode))
-	n, depth, ldr := f.Let(h.Load(i32, hN)), f.Let(h.Load(i32, hDepth)), f.Let(h.Load(i32, cLdr))
+	n, rounds, ldr := f.Let(h.Load(i32, hN)), f.Let(h.Load(i32, hRounds)), f.Let(h.Load(i32, cLdr))
 	scratch, tail := f.Let(h.Load(i32, hScratch)), f.Let(h.Load(i32, hTail))
-	pitch, panel := f.Let(depth.Shl(1)), f.Let(depth.Shl(4))
+	pitch, panel := f.Let(rounds.Mul(roundBytes)), f.Let(k.by.panelBytes(rounds))
+	operands := f.Local(i32)
 	now, i, j, cols, w := f.Local(i32), f.Local(i32), f.Local(i32), f.Local(i32), f.Local(i32)
 	b, s := f.Local(i32), f.Local(i32)
 	at := func() *tile {
 		return &tile{
-			a: scratch.Add(i.Mul(pitch)), pitch: pitch, w: w, rounds: depth.DivU(depthStep),
+			a: operands.Add(i.Mul(pitch)), pitch: pitch, w: w, rounds: rounds,
 			dst: dst.Add(i.Mul(ldd)).Add(j), ldd: ldd, bias: b, scale: s,
 			r: r.Add(i.Mul(ldr)).Add(j), ldr: ldr, h: h,
 		}
 	}
 	f.While(m.GtS(0), func() {
-		f.Set(now, emit.Min(m, emit.C(blockRows)))
-		f.Set(i, 0)
-		each(f, i, now, 1, func() {
-			f.Call(widen, scratch.Add(i.Mul(pitch)), src, h, stride)
-			f.Inc(src, stepX)
+		f.Set(now, emit.Min(m, emit.C(k.by.block())))
+		k.by.ifWiden(f, h, func() {
+			f.Set(operands, scratch)
+			f.Set(i, 0)
+			each(f, i, now, 1, func() {
+				f.Call(widen, operands.Add(i.Mul(pitch)), src, h, stride)
+				f.Inc(src, stepX)
+			})
+		}, func() {
+			f.Set(operands, src)
+			f.Set(pitch, stepX)
+			f.Inc(src, now.Mul(stepX))
 		})
 		f.Set(w, h.Load(i32, hWeights))
 		f.Set(j, 0)
@@ -271,19 +256,13 @@ func (k *kernels) defineRows() *emit.Func {
 			f.Set(i, 0)
 			f.If(cols.LtS(tileCols), func() { k.edge(f, tail, b, s, cols) })
 			f.If(cols.Eq(tileCols), func() {
-				each(f, i, now, tileRows, func() {
-					f.If(mode, func() { f.Call(adding, at().args()...) }, func() { f.Call(most, at().args()...) })
+				k.by.eachTile(f, i, now, func(rows int) {
+					both := tiles[rows]
+					f.If(mode, func() { f.Call(both[modeAdd], at().args()...) }, func() { f.Call(both[modeU8], at().args()...) })
 				})
 				each(f, i, now, 1, func() { f.Call(single, at().args()...) })
 			}, func() {
-				each(f, i, now, 1, func() {
-					t := at()
-					dst, r := t.dst, t.r
-					t.dst, t.r = tail.Add(tailSums), tail.Add(tailSums)
-					f.If(mode.Eq(modeAdd), func() { f.Call(k.copyBytes, t.r, r, cols) })
-					f.Call(single, t.args()...)
-					f.Call(k.copyBytes, dst, t.dst, cols)
-				})
+				each(f, i, now, 1, func() { k.edgeTile(f, at(), single, mode, tail.Add(tailSums), cols) })
 			})
 			f.Inc(w, panel)
 			f.Inc(j, tileCols)
@@ -293,6 +272,15 @@ func (k *kernels) defineRows() *emit.Func {
 		f.Set(m, m.Sub(now))
 	})
 	return f
+}
+
+// edgeTile calls a tile for the last columns, whose results and residual are in room meanwhile.
+func (k *kernels) edgeTile(f *emit.Func, t *tile, single *emit.Func, mode, room, cols value) {
+	dst, r := t.dst, t.r
+	t.dst, t.r = room, room
+	f.If(mode.Eq(modeAdd), func() { f.Call(k.copyBytes, t.r, r, cols) })
+	f.Call(single, t.args()...)
+	f.Call(k.copyBytes, dst, t.dst, cols)
 }
 
 // edge copies the bias and the scales of the last columns to where eight can be read.
@@ -309,24 +297,25 @@ func (k *kernels) defineGemv() {
 	tileOfSums := k.defineTile(tileRows, modeI32)
 	f := k.Func("gemv_u16", ints(4))
 	h, dst, a, bias := f.Param(0), f.Param(1), f.Param(2), f.Param(3)
-	n, depth, pitch := f.Let(h.Load(i32, hN)), f.Let(h.Load(i32, hK)), f.Let(h.Load(i32, hDepth).Shl(1))
+	n, depth, rounds := f.Let(h.Load(i32, hN)), f.Let(h.Load(i32, hK)), f.Let(h.Load(i32, hRounds))
 	low, tail, w := f.Let(h.Load(i32, hScratch)), f.Let(h.Load(i32, hTail)), f.Let(h.Load(i32, hWeights))
+	pitch := f.Let(rounds.Mul(roundBytes))
 	i, v, sum := f.Local(i32), f.Local(i32), f.Local(i64)
-	both := func(l, h value) {
-		f.Store16(low.Add(i.Shl(1)), 0, l)
-		f.Store16(low.Add(pitch).Add(i.Shl(1)), 0, h)
-	}
 	each(f, i, depth, 1, func() {
 		f.Set(v, a.Add(i.Shl(1)).Load16U(0))
-		both(v.And(255), v.ShrU(8))
+		k.by.storeOperand(f, h, low, i, v.And(255))
+		k.by.storeOperand(f, h, low.Add(pitch), i, v.ShrU(8))
 	})
-	each(f, i, h.Load(i32, hDepth), 1, func() { both(emit.C(0), emit.C(0)) })
+	f.If(depth.And(1), func() {
+		k.by.storeOperand(f, h, low, i, emit.C(0))
+		k.by.storeOperand(f, h, low.Add(pitch), i, emit.C(0))
+	})
 	sums := tail.Add(tailSums)
 	f.Store(tail, 0, i32x4.Splat(0))
 	f.Store(tail, 16, i32x4.Splat(0))
 	f.While(n.GtS(0), func() {
 		none := emit.C(0)
-		t := tile{low, pitch, w, h.Load(i32, hDepth).DivU(depthStep), sums, emit.C(4 * tileCols), tail, none, none, none, h}
+		t := tile{low, pitch, w, rounds, sums, emit.C(4 * tileCols), tail, none, none, none, h}
 		f.Call(tileOfSums, t.args()...)
 		f.Set(i, 0)
 		each(f, i, emit.Min(n, emit.C(tileCols)), 1, func() {
@@ -339,7 +328,7 @@ func (k *kernels) defineGemv() {
 			f.Store(dst, 0, sum)
 			f.Inc(dst, 8)
 		})
-		f.Inc(w, pitch.Shl(3))
+		f.Inc(w, k.by.panelBytes(rounds))
 		f.Inc(n, -tileCols)
 	})
 }

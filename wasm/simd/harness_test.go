@@ -23,31 +23,41 @@ import (
 // memoryModule exports a memory of 128 pages.
 var memoryModule = []byte("\x00asm\x01\x00\x00\x00\x05\x04\x01\x00\x80\x01\x07\x0a\x01\x06memory\x02\x00")
 
-// engine is one runtime with the module compiled, shared by all tests.
-var engine = sync.OnceValues(func() (func() (api.Module, api.Module), error) {
-	ctx := context.Background()
-	rt := wazero.NewRuntime(ctx)
-	kernels, err := rt.CompileModule(ctx, simd.Module())
-	if err != nil {
-		return nil, err
-	}
-	memory, err := rt.CompileModule(ctx, memoryModule)
-	if err != nil {
-		return nil, err
-	}
-	return func() (api.Module, api.Module) {
-		mem, err := rt.InstantiateModule(ctx, memory, wazero.NewModuleConfig().WithName(""))
-		if err != nil {
-			panic(err)
-		}
-		linked := experimental.WithImportResolver(ctx, func(string) api.Module { return mem })
-		k, err := rt.InstantiateModule(linked, kernels, wazero.NewModuleConfig().WithName(""))
-		if err != nil {
-			panic(err)
-		}
-		return mem, k
-	}, nil
+// tested is the module that arenas instantiate.
+var tested = simd.Module
+
+// engine is one runtime, with the modules that it has compiled by their bytes. All tests share it.
+type engine struct {
+	runtime wazero.Runtime
+	modules map[string]wazero.CompiledModule
+}
+
+var shared = sync.OnceValue(func() *engine {
+	return &engine{wazero.NewRuntime(context.Background()), make(map[string]wazero.CompiledModule)}
 })
+
+// open returns an instance of code without a name, whose imports are those of from.
+func (e *engine) open(t testing.TB, code []byte, from api.Module) api.Module {
+	t.Helper()
+	ctx := context.Background()
+	compiled, ok := e.modules[string(code)]
+	if !ok {
+		var err error
+		if compiled, err = e.runtime.CompileModule(ctx, code); err != nil {
+			t.Fatal(err)
+		}
+		e.modules[string(code)] = compiled
+	}
+	if from != nil {
+		ctx = experimental.WithImportResolver(ctx, func(string) api.Module { return from })
+	}
+	m, err := e.runtime.InstantiateModule(ctx, compiled, wazero.NewModuleConfig().WithName(""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = m.Close(context.Background()) })
+	return m
+}
 
 // arena is a memory that tests fill from its beginning, with the kernels over it. After each call the arena checks that the kernel wrote
 // only in the ranges that it may write.
@@ -100,15 +110,8 @@ func (r *recorder) end() {
 
 func newArena(t testing.TB, rng *rand.Rand) *arena {
 	t.Helper()
-	open, err := engine()
-	if err != nil {
-		t.Fatal(err)
-	}
-	mem, k := open()
-	t.Cleanup(func() {
-		_ = k.Close(context.Background())
-		_ = mem.Close(context.Background())
-	})
+	mem := shared().open(t, memoryModule, nil)
+	k := shared().open(t, tested(), mem)
 	a := &arena{t: t, mem: mem, k: k, at: 64, rng: rng}
 	if record != nil {
 		record.end()

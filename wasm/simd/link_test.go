@@ -8,8 +8,6 @@ import (
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
 	"github.com/tetratelabs/wazero/experimental"
-
-	"github.com/sightline-dev/sightline/wasm/simd"
 )
 
 // linker gives guests of one wazero runtime the module's kernels, as a page does. It is safe for concurrent use, a
@@ -29,8 +27,8 @@ type linked struct {
 
 // link compiles the kernels and makes module "kernel" in r, whose functions forward to those of the calling
 // guest. It is done once in a runtime, before guests are.
-func link(ctx context.Context, r wazero.Runtime) (*linker, error) {
-	compiled, err := r.CompileModule(ctx, simd.Module())
+func link(ctx context.Context, r wazero.Runtime, module []byte) (*linker, error) {
+	compiled, err := r.CompileModule(ctx, module)
 	if err != nil {
 		return nil, fmt.Errorf("kernels: %w", err)
 	}

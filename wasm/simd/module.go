@@ -15,7 +15,8 @@
 // memory may end there; wild addresses trap.
 //
 // Results are the bytes of the kernel_generic.go of each package, floats included: products are
-// rounded before they are added, in the same order. Relaxed instructions are not used.
+// rounded before they are added, in the same order. [Relaxed] has the same results with one relaxed
+// instruction, where that is exact.
 //
 // Guest and module need each other, so one of them must import the other indirectly: a page calls through a JavaScript function, a
 // program on wazero through [Link].
@@ -29,7 +30,11 @@ import (
 
 // Module returns the module in binary form, the same each time. The bytes are shared: they must
 // not be changed.
-var Module = sync.OnceValue(func() []byte { return build().Bytes() })
+var Module = sync.OnceValue(func() []byte { return build(pairs{}).Bytes() })
+
+// Relaxed returns the module that multiplies bytes with the relaxed dot product. A host uses it only
+// if that is exact there, as ../README.md describes. The bytes are shared, too.
+var Relaxed = sync.OnceValue(func() []byte { return build(quads{emit.RelaxedDot}).Bytes() })
 
 // The types, shorter.
 const (
@@ -54,10 +59,11 @@ type value = emit.Value
 type kernels struct {
 	*emit.Module
 	copyBytes *emit.Func // (dst, src, n)
+	by        multiplier // of int8 products
 }
 
-func build() *emit.Module {
-	k := &kernels{Module: new(emit.Module)}
+func build(by multiplier) *emit.Module {
+	k := &kernels{Module: new(emit.Module), by: by}
 	k.ImportMemory("env", "memory", 0)
 	k.defineCopy()
 	k.definePacking()

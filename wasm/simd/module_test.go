@@ -13,20 +13,25 @@ import (
 	"github.com/sightline-dev/sightline/wasm/simd"
 )
 
-// maxModule is the maximum size of the kernels that a page downloads, in bytes.
-const maxModule = 24 << 10
+// Most bytes of the modules of kernels, of which a page downloads one.
+const (
+	maxModule  = 24 << 10
+	maxRelaxed = 30 << 10
+)
 
-func TestModuleIsSmall(t *testing.T) {
-	if n := len(simd.Module()); n > maxModule {
-		t.Errorf("the module takes %d bytes, want at most %d", n, maxModule)
-	}
-	if !bytes.HasPrefix(simd.Module(), []byte("\x00asm\x01\x00\x00\x00")) {
-		t.Error("the module has no header")
+func TestModulesAreSmall(t *testing.T) {
+	for most, module := range map[int][]byte{maxModule: simd.Module(), maxRelaxed: simd.Relaxed()} {
+		if len(module) > most {
+			t.Errorf("a module takes %d bytes, want at most %d", len(module), most)
+		}
+		if !bytes.HasPrefix(module, []byte("\x00asm\x01\x00\x00\x00")) {
+			t.Error("a module has no header")
+		}
 	}
 }
 
-func TestModuleIsAlwaysTheSame(t *testing.T) {
-	if !bytes.Equal(simd.Build(), simd.Module()) {
+func TestModulesAreAlwaysTheSame(t *testing.T) {
+	if !bytes.Equal(simd.Build(), simd.Module()) || !bytes.Equal(simd.BuildRelaxed(), simd.Relaxed()) {
 		t.Error("a module made anew has other bytes")
 	}
 }
@@ -48,7 +53,7 @@ func TestLink(t *testing.T) {
 	ctx := context.Background()
 	r := wazero.NewRuntime(ctx)
 	defer r.Close(ctx)
-	l, err := link(ctx, r)
+	l, err := link(ctx, r, simd.Module())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +91,7 @@ func TestLink(t *testing.T) {
 			t.Error("a call after Detach is no error")
 		}
 	}
-	if _, err := link(ctx, r); err == nil {
+	if _, err := link(ctx, r, simd.Module()); err == nil {
 		t.Error("a second Link in one runtime is no error")
 	}
 }

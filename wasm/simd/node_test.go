@@ -12,19 +12,15 @@ import (
 	"github.com/sightline-dev/sightline/wasm/simd"
 )
 
-// TestNode does what the other tests do once more in Node, whose V8 is that of browsers, and
-// compares every result and all of memory.
-func TestNode(t *testing.T) {
-	node, err := exec.LookPath("node")
-	if err != nil {
-		t.Skip("there is no node here")
-	}
-	record = new(recorder)
-	defer func() { record = nil }()
-	for _, test := range []func(*testing.T){
-		TestConv, TestConvRows, TestConv3x3, TestGemv, TestDepthwise, TestAddU8, TestSumRowsU8, TestProduct,
-		TestTrainingSteps, TestRows, TestVectors, TestAddRows, TestAcross, TestColours, TestInverse, TestQuote, TestBase64,
-	} {
+// integers are the tests of the int8 network's kernels.
+var integers = []func(*testing.T){TestConv, TestConvRows, TestConv3x3, TestConv3x3Extremes, TestGemv, TestDepthwise}
+
+// recorded returns what tests do with a module, as JSON.
+func recorded(t *testing.T, module func() []byte, tests []func(*testing.T)) []byte {
+	t.Helper()
+	record, tested = new(recorder), module
+	defer func() { record, tested = nil, simd.Module }()
+	for _, test := range tests {
 		test(t)
 	}
 	record.end()
@@ -32,17 +28,27 @@ func TestNode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	replay, err := os.ReadFile("testdata/replay.mjs")
+	return b
+}
+
+// TestNode does what the other tests do once more in Node, whose V8 is that of browsers, and
+// compares every result and all of memory.
+func TestNode(t *testing.T) {
+	node, err := exec.LookPath("node")
 	if err != nil {
-		t.Fatal(err)
+		t.Skip("there is no node here")
 	}
+	b := recorded(t, simd.Module, []func(*testing.T){
+		TestConv, TestConvRows, TestConv3x3, TestGemv, TestDepthwise, TestAddU8, TestSumRowsU8, TestProduct,
+		TestTrainingSteps, TestRows, TestVectors, TestAddRows, TestAcross, TestColours, TestInverse, TestQuote, TestBase64,
+	})
 	folder := t.TempDir()
-	for name, b := range map[string][]byte{"kernels.wasm": simd.Module(), "operations.json": b, "replay.mjs": replay} {
+	for name, b := range map[string][]byte{"kernels.wasm": simd.Module(), "operations.json": b} {
 		if err := os.WriteFile(filepath.Join(folder, name), b, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if out, err := exec.CommandContext(t.Context(), node, filepath.Join(folder, "replay.mjs"), folder).CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), node, filepath.Join("testdata", "node.mjs"), folder).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 }

@@ -11,7 +11,8 @@ const (
 
 // A packing is a header, the weights, and scratch that belongs to its present user:
 //
-//	product   (⌈n/8⌉, depth/2, 8, 2) int16: panels of eight columns, pairs of k; zero beyond n and k
+//	product   (⌈n/8⌉, ⌈k/2⌉, 8, 2) int16: panels of eight columns, pairs of k; zero beyond n and k
+//	of quads  (⌈n/8⌉, 1 + ⌈k/4⌉, 8, 4) int8: likewise, behind an int32 for each column
 //	depthwise (⌈n/8⌉, ⌈k/2⌉, 8, 2) int16: blocks of eight channels, pairs of taps
 //
 // The last block of a depthwise packing with n ≥ 8 begins at channel n-8: it overlaps its
@@ -22,11 +23,12 @@ const (
 	hK       = 8  // depth, taps
 	hSegs    = 12 // segments of a row, rows of a window
 	hSeg     = 16 // k / segs
-	hDepth   = 20 // k up to a multiple of depthStep
+	hRounds  = 20 // of a tile, for all of k
 	hWeights = 24 // addresses
 	hScratch = 28
 	hTail    = 32  // of tailSize bytes: an edge's bias, its scales, and from tailSums on results
 	hTiles   = 36  // of windows: what winograd.go needs; 0: nothing
+	hFlip    = 40  // of quads: 0 or quadFlip
 	hConsts  = 64  // what a call spreads over lanes, see constants
 	hSize    = 192 // bytes
 
@@ -35,15 +37,14 @@ const (
 )
 
 const (
-	depthStep = 2  // elements of k that one round of a tile takes
-	tileCols  = 8  // columns of a panel, channels of a block
-	blockRows = 16 // rows that are widened together
+	tileCols   = 8 // columns of a panel, channels of a block
+	roundBytes = 4 // of a row that one round of a tile takes, and of each column
 )
 
 // definePacking defines pack_room, pack and unpack.
 func (k *kernels) definePacking() {
 	k.definePackRoom()
-	product, depthwise, transform := k.definePanels(inOrder), k.definePanels(overlapping), k.defineTransform()
+	product, depthwise, transform := k.by.definePanels(k), k.definePanels(overlapping), k.defineTransform()
 
 	f := k.Func("pack", ints(6), i32)
 	kind, w, n, depth, segs := f.Param(0), f.Param(1), f.Param(2), f.Param(3), f.Param(4)
@@ -55,12 +56,19 @@ func (k *kernels) definePacking() {
 	f.Store(h, hSegs, segs)
 	f.Store(h, hSeg, emit.C(0))
 	f.If(segs, func() { f.Store(h, hSeg, depth.DivU(segs)) })
-	f.Store(h, hDepth, depth.Add(depthStep-1).And(-depthStep))
 	f.Store(h, hTail, h.Add(hSize))
 	f.Store(h, hWeights, h.Add(hSize+tailSize))
-	f.If(kind.Eq(kindDepthwise), func() { f.Call(depthwise, h, w) }, func() { f.Call(product, h, w) })
+	f.If(kind.Eq(kindDepthwise), func() {
+		f.Store(h, hRounds, depth.Add(1).ShrU(1))
+		f.Call(depthwise, h, w)
+	}, func() {
+		f.Store(h, hRounds, k.by.rounds(depth))
+		f.Call(product, h, w)
+	})
 	f.Store(h, hTiles, emit.C(0))
-	f.If(kind.Eq(kindWindows), func() { f.Call(transform, h, w) })
+	f.If(kind.Eq(kindWindows), func() {
+		k.by.ifTiles(f, h, func() { f.Call(transform, h, w) })
+	})
 	f.Return(h)
 
 	k.Func("unpack", ints(1))
@@ -71,10 +79,10 @@ func (k *kernels) definePackRoom() {
 	f := k.Func("pack_room", ints(4), i32)
 	kind, n, depth := f.Param(0), f.Param(1), f.Param(2)
 	blocks := n.Add(7).ShrU(3)
-	padded := depth.Add(depthStep - 1).And(-depthStep)
 	pairs := depth.Add(1).ShrU(1)
 	head := func(v value) value { return v.Add(16 + hSize + tailSize) }
-	product := f.Let(head(blocks.Mul(padded).Mul(16).Add(padded.Mul(2 * blockRows))))
+	row := k.by.rounds(depth).Mul(roundBytes)
+	product := f.Let(head(blocks.Mul(k.by.panelBytes(k.by.rounds(depth))).Add(row.Mul(k.by.block()))))
 	f.If(kind.Eq(kindProduct), func() { f.Return(product) })
 	f.If(kind.Eq(kindWindows), func() { f.Return(product.Add(n.Mul(depth).Mul(8)).Add(winogradBytes)) })
 	f.If(kind.Eq(kindDepthwise), func() {
@@ -104,7 +112,7 @@ func (k *kernels) definePanels(at column) *emit.Func {
 	panel, i, c, j := f.Local(i32), f.Local(i32), f.Local(i32), f.Local(i32)
 	each(f, panel, n.Add(tileCols-1).And(-tileCols), tileCols, func() {
 		f.Set(i, 0)
-		each(f, i, h.Load(i32, hDepth), 2, func() {
+		each(f, i, h.Load(i32, hRounds).Shl(1), 2, func() {
 			f.Set(c, 0)
 			each(f, c, emit.C(tileCols), 1, func() {
 				f.Set(j, at(panel, c, n))

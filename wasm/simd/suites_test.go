@@ -10,17 +10,26 @@ import (
 
 	"github.com/sightline-dev/sightline/core/testkit"
 	"github.com/sightline-dev/sightline/wasm/prebuilt"
+	"github.com/sightline-dev/sightline/wasm/simd"
 )
 
-// TestSuitesOfTheKernels runs the tests of every package of kernels as a guest.
+// TestSuitesOfTheKernels runs the tests of every package of kernels as a guest, and those of the int8 products also with the modules that
+// compute what the relaxed one does.
 func TestSuitesOfTheKernels(t *testing.T) {
 	testkit.Nightly(t)
+	testSuites(t, simd.Module(), prebuilt.Kernels)
+	for name, module := range exact {
+		t.Run(name, func(t *testing.T) { testSuites(t, module(), prebuilt.Kernels[:1]) })
+	}
+}
+
+func testSuites(t *testing.T, module []byte, suites []prebuilt.Suite) {
 	r := prebuilt.Runtime(t)
-	l, err := link(t.Context(), r)
+	l, err := link(t.Context(), r, module)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, s := range prebuilt.Kernels {
+	for _, s := range suites {
 		t.Run(s.Package, func(t *testing.T) {
 			s.Test(t.Context(), t, r, func(ctx context.Context, guest api.Module) error {
 				t.Cleanup(func() { _ = l.Detach(context.Background(), guest) })

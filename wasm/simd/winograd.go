@@ -23,7 +23,7 @@ func (k *kernels) defineTransform() *emit.Func {
 	h, w := f.Param(0), f.Param(1)
 	n, c := f.Let(h.Load(i32, hN)), f.Let(h.Load(i32, hK).DivU(9))
 	f.If(c.GtS(winogradMost).Or(c.Or(n).And(7)), func() { f.Return() })
-	u := f.Let(h.Load(i32, hScratch).Add(h.Load(i32, hDepth).Mul(2 * blockRows)))
+	u := f.Let(h.Load(i32, hScratch).Add(h.Load(i32, hRounds).Mul(roundBytes * k.by.block())))
 	f.Store(h, hTiles, u)
 	step := f.Let(c.Shl(4)) // from place to place
 	columns := f.Let(u.Add(n.Mul(h.Load(i32, hK)).Shl(3)))

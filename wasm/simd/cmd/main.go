@@ -1,6 +1,6 @@
-// Command cmd writes the module of the kernels to a file:
+// Command cmd writes the modules of the kernels to files, the second one with the relaxed dot product:
 //
-//	go run ./wasm/simd/cmd wasm/dist/kernels.wasm
+//	go run ./wasm/simd/cmd wasm/dist/kernels.wasm wasm/dist/kernels-relaxed.wasm
 package main
 
 import (
@@ -11,12 +11,14 @@ import (
 )
 
 func main() {
-	if len(os.Args) != 2 {
-		fmt.Fprintln(os.Stderr, "usage: cmd FILE")
+	if len(os.Args) != 3 {
+		fmt.Fprintln(os.Stderr, "usage: cmd FILE FILE")
 		os.Exit(2)
 	}
-	if err := os.WriteFile(os.Args[1], simd.Module(), 0o644); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
+	for i, module := range [][]byte{simd.Module(), simd.Relaxed()} {
+		if err := os.WriteFile(os.Args[1+i], module, 0o644); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
 	}
 }

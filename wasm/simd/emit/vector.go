@@ -123,6 +123,12 @@ func (s Shape) NarrowU(a, b Value) Value { return s.op("narrow_u", a, b) }
 // Dot is the sums of the products of neighbouring pairs of signed 16-bit lanes, as 32-bit lanes.
 func (s Shape) Dot(a, b Value) Value { return s.op("dot", a, b) }
 
+// RelaxedDot is sum plus, in each 32-bit lane, the products of four signed bytes of a with those of b. An engine takes bytes of b above 127
+// as it likes: see the relaxed operations in chapter 4 of the specification 3.0.
+func RelaxedDot(a, b, sum Value) Value {
+	return vectorOp(V128, 0x113, value(V128, a), value(V128, b), value(V128, sum))
+}
+
 // Convert is signed 32-bit lanes as floats, rounded to nearest even.
 func (s Shape) Convert(a Value) Value { return s.op("convert_s", a) }
 
@@ -138,6 +144,9 @@ func BitAnd(a, b Value) Value { return vectorOp(V128, 0x4e, value(V128, a), valu
 
 // BitOr is a | b.
 func BitOr(a, b Value) Value { return vectorOp(V128, 0x50, value(V128, a), value(V128, b)) }
+
+// BitXor is a ^ b.
+func BitXor(a, b Value) Value { return vectorOp(V128, 0x51, value(V128, a), value(V128, b)) }
 
 // Bytes is a constant of sixteen bytes.
 func Bytes(b [16]byte) Value {
