@@ -48,7 +48,12 @@ func (srv *Server) runtime() httpd.Mount {
 		if err != nil {
 			return nil, err
 		}
-		return served.New(served.Parts{Guest: guest, Kernels: kernels, Bundles: srv.Settings.Bundles, Film: srv.decoder.Module})
+		relaxed, err := wasm.Relaxed()
+		if err != nil {
+			return nil, err
+		}
+		parts := served.Parts{Guest: guest, Kernels: kernels, Relaxed: relaxed, Bundles: srv.Settings.Bundles, Film: srv.decoder.Module}
+		return served.New(parts)
 	})
 	return httpd.Mount{Prefix: strings.TrimSuffix(served.Path, "/"), Handler: computing{srv.Handler, files, srv.Log}, Own: true, Static: true}
 }

@@ -4,7 +4,8 @@
 //	/runtime/index.js, worker.js, …        asked for again each time
 //	/runtime/manifest.json                 likewise: names the files below with their sizes and hashes
 //	/runtime/guest-0f3a….wasm              for ever, as all whose name holds a hash
-//	/runtime/kernels-….wasm
+//	/runtime/kernels-….wasm                one of two: see load.ts
+//	/runtime/kernels-relaxed-….wasm
 //	/runtime/network-….plan                the network alone
 //	/runtime/bundles-….bin                 all other files of the bundles, one behind the other
 //	/runtime/ffmpreg-….wasm                the module that decodes videos, if the server has it
@@ -45,8 +46,8 @@ var ErrNotBuilt = errors.New("the pages' runtime is not built into this program:
 
 // Parts are the modules and bundles that the runtime's scripts start.
 type Parts struct {
-	Guest, Kernels []byte // modules
-	Bundles        fs.FS  // folders of models, as package models has them
+	Guest, Kernels, Relaxed []byte // modules, the last with the kernels of the second in relaxed instructions
+	Bundles                 fs.FS  // folders of models, as package models has them
 
 	// Film reads the module that decodes videos, compressed by gzip. New and each request for the module call it. Nil, or an
 	// error for New: pages do without.
@@ -129,6 +130,7 @@ func (f *Files) parts(p Parts) error {
 	}
 	add("guest.wasm", "guest", ".wasm", p.Guest, nil)
 	add("kernels.wasm", "kernels", ".wasm", p.Kernels, nil)
+	add("kernels-relaxed.wasm", "kernels-relaxed", ".wasm", p.Relaxed, nil)
 	names, err := bundled(p.Bundles)
 	if err != nil {
 		return fmt.Errorf("bundles: %w", err)

@@ -32,7 +32,7 @@ var bundles = fstest.MapFS{
 
 func open(t *testing.T, built fstest.MapFS) *Files {
 	t.Helper()
-	f, err := newFiles(built, Parts{Guest: []byte("guest"), Kernels: []byte("kernels"), Bundles: bundles})
+	f, err := newFiles(built, Parts{Guest: []byte("guest"), Kernels: []byte("kernels"), Relaxed: []byte("relaxed"), Bundles: bundles})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +96,7 @@ func TestManifest(t *testing.T) {
 			found[p.Name] = string(r.Body[p.At : p.At+p.Size])
 		}
 	}
-	want := map[string]string{"guest.wasm": "guest", "kernels.wasm": "kernels"}
+	want := map[string]string{"guest.wasm": "guest", "kernels.wasm": "kernels", "kernels-relaxed.wasm": "relaxed"}
 	for _, name := range []string{
 		"color/manifest.json", "color/colors.tsv", "general/manifest.json", "general/network.plan", "general/names/en.tsv",
 	} {

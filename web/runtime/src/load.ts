@@ -2,21 +2,25 @@
 //
 //     {"format": 1, "files": [
 //       {"name": "guest.wasm", "url": "guest-0f3a….wasm", "size": 9000000, "sha256": "0f3a…"},
+//       {"name": "kernels.wasm", …}, {"name": "kernels-relaxed.wasm", …},
 //       {"name": "bundles", "url": "bundles-77c1….bin", "size": 1200000, "sha256": "77c1…",
 //        "parts": [{"name": "general-v1.3/manifest.json", "at": 0, "size": 3339}, …]},
 //       {"name": "general-v1.3/network.plan", …}],
 //      "later": [{"name": "ffmpreg.wasm", …}]}
 //
-// Files in `later` are loaded at the first need.
+// Files in `later` are loaded at the first need. A device loads one of the two modules of kernels: the relaxed one if relaxed.ts finds
+// its instruction exact.
 //
 // A file is checked against its hash when it arrives, and then stored: in a page in the Cache Storage, under a name that contains the hash.
 // A start from there requests only the manifest, and not even that offline.
+
+import { type Dot, relaxedDot } from './relaxed.ts';
 
 /** How far a load is. Bytes are those of the files as they are, not as they travel. */
 export interface Progress {
   /** load: files are coming · start: the module is being started · wait: another tab has the store, and is asked · ready */
   stage: 'load' | 'start' | 'wait' | 'ready';
-  /** The file that has come further: `guest.wasm`, `kernels.wasm`, `bundles`, or a name such as `general-v1.3/network.plan`. */
+  /** The file that has come further: `guest.wasm`, `kernels.wasm` or `kernels-relaxed.wasm`, `bundles`, or a name such as `general-v1.3/network.plan`. */
   file?: string;
   loaded?: number;
   total?: number;
@@ -72,9 +76,10 @@ export class LoadError extends Error {
 
 /** Loads and checks all files of a runtime. */
 export async function load(from: Source, progress: (p: Progress) => void, signal?: AbortSignal): Promise<Loaded> {
-  const { files: entries, later } = parse(await from.manifest(signal));
+  const { files, later } = parse(await from.manifest(signal));
+  const entries = fitting(files, relaxedDot());
   const all = { loaded: 0, total: entries.reduce((n, e) => n + e.size, 0) };
-  const files = await Promise.all(
+  const arrived = await Promise.all(
     entries.map(async (entry) => {
       let loaded = 0;
       const tell = (n: number) => {
@@ -88,12 +93,21 @@ export async function load(from: Source, progress: (p: Progress) => void, signal
   );
   await from.keep?.([...entries, ...later].map((e) => e.url));
   return {
-    ...(await start(from, files)),
+    ...(await start(from, arrived)),
     async later(name) {
       const entry = later.find((e) => e.name === name);
       return entry && (await check(entry, await from.file(entry, () => {}))).bytes();
     },
   };
+}
+
+const kernels = 'kernels.wasm';
+const relaxed = 'kernels-relaxed.wasm';
+
+/** Omits the module of kernels that an engine with such a dot product does not take. */
+export function fitting(files: Entry[], dot: Dot | undefined): Entry[] {
+  const best = dot && files.some((e) => e.name === relaxed) ? relaxed : kernels;
+  return files.filter((e) => e.name === best || (e.name !== relaxed && e.name !== kernels));
 }
 
 async function check(entry: Entry, came: Came): Promise<Came> {
@@ -115,7 +129,7 @@ async function start(from: Source, files: { entry: Entry; came: Came }[]): Promi
         return;
       }
       const data = await came.bytes();
-      if (entry.name === 'kernels.wasm') found.kernels = data;
+      if (entry.name === kernels || entry.name === relaxed) found.kernels = data;
       else if (!entry.parts) bundles.set(entry.name, data);
       for (const p of entry.parts ?? []) bundles.set(p.name, data.subarray(p.at, p.at + p.size));
     }),

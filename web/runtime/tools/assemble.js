@@ -1,8 +1,8 @@
 // Puts the whole runtime into a folder, for any web server, and for Node: its scripts, the module with its kernels and
 // the bundles, with the manifest that names them. Package served gives the same files to servers of this project.
 //
-//     node tools/assemble.js TO [--scripts FOLDER] [--guest FILE] [--kernels FILE] [--bundles FOLDER]
-//         [--video-module FILE]
+//     node tools/assemble.js TO [--scripts FOLDER] [--guest FILE] [--kernels FILE] [--relaxed FILE]
+//         [--bundles FOLDER] [--video-module FILE]
 //
 // Only with ffmpreg.wasm.gz as the last of them can the runtime decode videos: it is another program, under the GPL.
 import { createHash } from 'node:crypto';
@@ -18,6 +18,7 @@ const { values, positionals } = parseArgs({
     scripts: { type: 'string', default: here('../served/dist') },
     guest: { type: 'string', default: here('../../../wasm/dist/guest.wasm') },
     kernels: { type: 'string', default: here('../../../wasm/dist/kernels.wasm') },
+    relaxed: { type: 'string', default: here('../../../wasm/dist/kernels-relaxed.wasm') },
     bundles: { type: 'string', default: here('../../../models') },
     'video-module': { type: 'string' },
   },
@@ -40,6 +41,7 @@ function add(name, stem, ending, data, parts, list = files) {
 
 add('guest.wasm', 'guest', '.wasm', readFileSync(values.guest));
 add('kernels.wasm', 'kernels', '.wasm', readFileSync(values.kernels));
+add('kernels-relaxed.wasm', 'kernels-relaxed', '.wasm', readFileSync(values.relaxed));
 const order = (a, b) => (a < b ? -1 : 1); // by code units, whatever the language
 const names = readdirSync(values.bundles, { withFileTypes: true })
   .filter((e) => e.isDirectory())

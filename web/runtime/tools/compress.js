@@ -8,7 +8,7 @@ import { brotliCompressSync, constants } from 'node:zlib';
 const built = new URL('../../../wasm/dist/', import.meta.url).pathname;
 const dist = new URL('../served/dist/', import.meta.url).pathname;
 const wanted = new Map(
-  ['guest', 'kernels']
+  ['guest', 'kernels', 'kernels-relaxed']
     .map((stem) => [stem, join(built, `${stem}.wasm`)])
     .filter(([, path]) => existsSync(path))
     .map(([stem, path]) => {
