@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/core/testkit"
 	"github.com/sightline-dev/sightline/wasm/simd"
 	"github.com/sightline-dev/sightline/web/process"
 )
@@ -38,7 +38,7 @@ func TestRelaxedInChromium(t *testing.T) {
 	node := process.Need(t, "node")
 	chromium := process.Need(t, "chromium", "chromium-browser", "google-chrome")
 	process.Make(t, "web")
-	runtime := filepath.Join(proof.Root(t), "web", "runtime")
+	runtime := filepath.Join(testkit.Root(t), "web", "runtime")
 	type outcome struct {
 		Dot     string
 		Calls   int
