@@ -105,9 +105,11 @@ release: ## archives of the programs for linux on amd64 and arm64, and their SHA
 
 wasm: wasm/dist/guest.wasm wasm/dist/kernels.wasm wasm/dist/kernels-relaxed.wasm ## the module that edges and pages run, into wasm/dist
 
-wasm/dist/guest.wasm: $(MODULE)
+wasm/dist/guest.wasm: $(MODULE) $(wildcard wasm/slim/*.go wasm/slim/cmd/*.go)
 	@echo 'build: the WebAssembly module'
-	@GOOS=wasip1 GOARCH=wasm $(GO) build -ldflags '-s -w' -tags lent -buildmode=c-shared -o $@ ./wasm/guest
+	@mkdir -p .cache
+	@GOOS=wasip1 GOARCH=wasm $(GO) build -ldflags '-s -w' -tags lent -buildmode=c-shared -o .cache/linked.wasm ./wasm/guest
+	@$(GO) run ./wasm/slim/cmd .cache/linked.wasm $@
 
 wasm/dist/kernels.wasm wasm/dist/kernels-relaxed.wasm &: $(shell find wasm/simd -name '*.go' -not -name '*_test.go' 2>/dev/null)
 	@echo 'build: the modules of its kernels'
