@@ -1,16 +1,15 @@
 package film
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/jsonio"
 	"github.com/sightline-dev/sightline/core/predict/raster"
 )
 
@@ -46,26 +45,21 @@ type Probe struct {
 
 // stream is a video stream in ffprobe's answer.
 type stream struct {
-	Codec       string `json:"codec_name"`
-	Width       int    `json:"width"`
-	Height      int    `json:"height"`
-	Format      string `json:"pix_fmt"`
-	Space       string `json:"color_space"`
-	Range       string `json:"color_range"`
-	TimeBase    string `json:"time_base"`
-	Disposition struct {
-		AttachedPicture int `json:"attached_pic"`
-	} `json:"disposition"`
-	SideData []struct {
-		Matrix string `json:"displaymatrix"` // three rows of an offset, such as 00000000:, and three integers
-	} `json:"side_data_list"`
+	Codec           string
+	Width, Height   int
+	Format          string
+	Space           string
+	Range           string
+	TimeBase        string
+	AttachedPicture int      // 1: it is a picture, such as that of an album
+	Matrices        []string // display matrices: three rows of an offset, such as 00000000:, and three integers
 }
 
 // packet is a packet in ffprobe's answer. Its times are in units of the stream's time base.
 type packet struct {
-	PTS   *int64 `json:"pts"`
-	DTS   *int64 `json:"dts"` // of a container without presentation times
-	Flags string `json:"flags"`
+	PTS   *int64
+	DTS   *int64 // of a container without presentation times
+	Flags string
 }
 
 // span is the packets of a film that are shown.
@@ -86,64 +80,69 @@ func ProbeArgs(input string) []string {
 
 // ReadProbe reads ffprobe's answer, of which it holds the first video stream only.
 func ReadProbe(r io.Reader) (p Probe, err error) {
-	bounded := &io.LimitedReader{R: r, N: MaxProbe}
-	d := json.NewDecoder(bounded)
-	defer func() {
-		if bounded.N <= 0 {
-			err = TooLarge("video with a description of more than %d MB", MaxProbe>>20)
-		}
-	}()
-	if err := open(d, '{'); err != nil {
+	answer, err := io.ReadAll(io.LimitReader(r, MaxProbe))
+	if err != nil {
 		return p, err
 	}
-	for d.More() {
-		name, err := d.Token()
-		if err != nil {
+	if len(answer) == MaxProbe {
+		return p, TooLarge("video with a description of more than %d MB", MaxProbe>>20)
+	}
+	var d jsonio.Doc
+	if err := d.Parse(answer, jsonio.Limits{Members: MaxProbe}); err != nil {
+		return p, err
+	}
+	for v := range d.Root().Get("packets").Elems() {
+		var at packet
+		if err := at.scan(v); err != nil {
 			return p, err
 		}
-		switch name {
-		case "packets":
-			err = each(d, p.all.add)
-		case "streams":
-			err = each(d, func(v stream) error { p.first = &v; return nil })
-		default:
-			err = d.Decode(&json.RawMessage{})
-		}
-		if err != nil {
+		if err := p.all.add(at); err != nil {
 			return p, err
 		}
 	}
-	if _, err = d.Token(); err == nil {
-		_, err = io.Copy(io.Discard, bounded)
-	}
-	return p, err
-}
-
-// open reads the beginning of an object or an array.
-func open(d *json.Decoder, want json.Delim) error {
-	t, err := d.Token()
-	if err == nil && t != want {
-		err = fmt.Errorf("%v, want %v", t, want)
-	}
-	return err
-}
-
-// each calls use with each element of an array.
-func each[T any](d *json.Decoder, use func(T) error) error {
-	if err := open(d, '['); err != nil {
-		return err
-	}
-	for d.More() {
-		var v T
-		if err := d.Decode(&v); err != nil {
-			return err
+	for v := range d.Root().Get("streams").Elems() {
+		p.first = new(stream)
+		if err := p.first.scan(v); err != nil {
+			return p, err
 		}
-		if err := use(v); err != nil {
+	}
+	return p, nil
+}
+
+func (p *packet) scan(v jsonio.Value) error {
+	at := func(to **int64) func(jsonio.Value) error {
+		return func(v jsonio.Value) error {
+			n, err := v.Int()
+			*to = &n
 			return err
 		}
 	}
-	_, err := d.Token()
-	return err
+	return v.Scan(
+		jsonio.Var{Name: "pts", To: at(&p.PTS)},
+		jsonio.Var{Name: "dts", To: at(&p.DTS)},
+		jsonio.Var{Name: "flags", To: &p.Flags},
+	)
+}
+
+func (s *stream) scan(v jsonio.Value) error {
+	return v.Scan(
+		jsonio.Var{Name: "codec_name", To: &s.Codec},
+		jsonio.Var{Name: "width", To: &s.Width},
+		jsonio.Var{Name: "height", To: &s.Height},
+		jsonio.Var{Name: "pix_fmt", To: &s.Format},
+		jsonio.Var{Name: "color_space", To: &s.Space},
+		jsonio.Var{Name: "color_range", To: &s.Range},
+		jsonio.Var{Name: "time_base", To: &s.TimeBase},
+		jsonio.Var{Name: "disposition", To: func(v jsonio.Value) error {
+			return v.Scan(jsonio.Var{Name: "attached_pic", To: &s.AttachedPicture})
+		}},
+		jsonio.Var{Name: "side_data_list", To: func(v jsonio.Value) (err error) {
+			s.Matrices, err = jsonio.ScanList(v, func(v jsonio.Value, to *string) error {
+				return v.Scan(jsonio.Var{Name: "displaymatrix", To: to})
+			})
+			return err
+		}},
+	)
 }
 
 // add adds a packet.
@@ -169,7 +168,7 @@ func (s *span) add(p packet) error {
 func (p Probe) Check(w api.Video) (f Film, err error) {
 	s, all := p.first, p.all
 	switch {
-	case s == nil || s.Disposition.AttachedPicture != 0 || !all.shown:
+	case s == nil || s.AttachedPicture != 0 || !all.shown:
 		return f, Damaged("video without pictures")
 	case !slices.Contains(codecs, s.Codec):
 		return f, Unsupported("video coded as %.40q: send H.264, HEVC, VP8, VP9, AV1, MPEG-4, H.263, MJPEG or WMV", s.Codec)
@@ -186,8 +185,10 @@ func (p Probe) Check(w api.Video) (f Film, err error) {
 	if s.Codec == "vp8" {
 		f.Matrix = raster.BT601 // RFC 6386 has no other; a container may say something else
 	}
-	var unit, units int64
-	if n, err := fmt.Sscanf(s.TimeBase, "%d/%d", &unit, &units); n != 2 || err != nil || min(unit, units) < 1 || max(unit, units) > math.MaxInt32 {
+	over, under, _ := strings.Cut(s.TimeBase, "/")
+	unit, err1 := strconv.ParseInt(over, 10, 32)
+	units, err2 := strconv.ParseInt(under, 10, 32)
+	if err1 != nil || err2 != nil || min(unit, units) < 1 {
 		return f, Damaged("video with times in units of %.40q s", s.TimeBase)
 	}
 	seconds := (float64(all.last) - float64(all.first)) * float64(unit) / float64(units)
@@ -211,9 +212,9 @@ func (f *Film) DecodeArgs(input string, w api.Video) []string {
 
 // orientation is EXIF's number of a stream's display matrix, to the next right angle.
 func orientation(s *stream) int {
-	for _, d := range s.SideData {
+	for _, matrix := range s.Matrices {
 		var m []int64
-		for _, text := range strings.Fields(d.Matrix) {
+		for _, text := range strings.Fields(matrix) {
 			if n, err := strconv.ParseInt(text, 10, 32); err == nil { // no offset
 				m = append(m, n)
 			}

@@ -151,10 +151,8 @@ func TestOrientation(t *testing.T) {
 		{"-1 0 0 0 -1 0 0 0 1 0", 1},
 		{"x", 1},
 	} {
-		s := stream{SideData: make([]struct {
-			Matrix string `json:"displaymatrix"`
-		}, 2)}
-		if s.SideData[1].Matrix = tt.matrix; orientation(&s) != tt.want {
+		s := stream{Matrices: make([]string, 2)}
+		if s.Matrices[1] = tt.matrix; orientation(&s) != tt.want {
 			t.Errorf("%s: orientation %d, want %d", tt.matrix, orientation(&s), tt.want)
 		}
 	}

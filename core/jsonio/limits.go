@@ -6,7 +6,7 @@ import (
 	"math"
 )
 
-// Errors of [Doc.Parse] and of the conversions of [Value]. All but ErrType come inside an [Error] with the offset.
+// Errors of [Doc.Parse] and of the conversions of [Value]. All but ErrType and ErrUnknown come inside an [Error] with the offset.
 var (
 	// ErrSyntax is returned for text that is not JSON.
 	ErrSyntax = errors.New("not JSON")
@@ -26,6 +26,8 @@ var (
 	ErrBase64 = errors.New("not base64")
 	// ErrType is returned by a conversion of a value of another kind.
 	ErrType = errors.New("wrong kind of value")
+	// ErrUnknown is returned by Value.ScanAll for a member without a variable.
+	ErrUnknown = errors.New("unknown member")
 )
 
 // Error is an error and the byte it was found at.

@@ -142,6 +142,18 @@ func (v Value) Float() (float64, error) {
 	return f, nil
 }
 
+// Float32 returns the nearest float32. Errors: [ErrType]; [ErrNumber] in an *[Error] for a number beyond the largest float32.
+func (v Value) Float32() (float32, error) {
+	if v.Kind() != Number {
+		return 0, v.typeError(Number)
+	}
+	f, err := strconv.ParseFloat(string(v.Raw()), 32)
+	if err != nil {
+		return 0, &Error{Offset: v.Offset(), Err: ErrNumber}
+	}
+	return float32(f), nil
+}
+
 // Base64 decodes a string of base64 and appends the bytes to dst. The string uses the standard alphabet or, throughout, the URL one. It
 // may lack padding, and Base64 skips line ends. Errors: [ErrType]; [ErrBase64] in an *[Error].
 func (v Value) Base64(dst []byte) ([]byte, error) {

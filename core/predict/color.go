@@ -2,6 +2,7 @@ package predict
 
 import (
 	"cmp"
+	"encoding/hex"
 	"fmt"
 	"slices"
 	"strings"
@@ -138,6 +139,6 @@ func parseHex(s string) (rgb [3]byte, ok bool) {
 	if !ok || !isHex(digits, 3) {
 		return rgb, false
 	}
-	_, err := fmt.Sscanf(digits, "%02x%02x%02x", &rgb[0], &rgb[1], &rgb[2])
+	_, err := hex.Decode(rgb[:], []byte(digits))
 	return rgb, err == nil
 }

@@ -1,19 +1,17 @@
 package predict
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"path"
 	"strings"
 	"time"
 
 	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/jsonio"
 )
 
 // The bounds of a bundle's files.
@@ -52,7 +50,7 @@ type Manifest struct {
 // Stamp is a time that JSON has with six digits of a second.
 type Stamp struct{ time.Time }
 
-// MarshalJSON implements [json.Marshaler].
+// MarshalJSON implements json.Marshaler for the bake.
 func (s Stamp) MarshalJSON() ([]byte, error) {
 	return s.AppendFormat(nil, `"2006-01-02T15:04:05.000000Z07:00"`), nil
 }
@@ -105,22 +103,92 @@ var typeOf = map[string]Type{
 }
 
 func parseManifest(data []byte) (*Manifest, error) {
-	var m Manifest
-	d := json.NewDecoder(bytes.NewReader(data))
-	var engine struct {
-		MinimumEngine int `json:"minimum_engine"`
-	}
-	if err := json.Unmarshal(data, &engine); err == nil && engine.MinimumEngine > Engine {
-		return nil, fmt.Errorf("the bundle needs engine %d, but this is engine %d: %w", engine.MinimumEngine, Engine, ErrEngine)
-	}
-	d.DisallowUnknownFields()
-	if err := d.Decode(&m); err != nil {
+	var d jsonio.Doc
+	if err := d.Parse(data, jsonio.Limits{}); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrBundle, err)
 	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("data after the JSON object: %w", ErrBundle)
+	var m Manifest
+	engine := jsonio.Var{Name: "minimum_engine", To: &m.MinimumEngine}
+	if err := d.Root().Scan(engine); err == nil && m.MinimumEngine > Engine {
+		return nil, fmt.Errorf("the bundle needs engine %d, but this is engine %d: %w", m.MinimumEngine, Engine, ErrEngine)
+	}
+	if err := d.Root().ScanAll(
+		engine,
+		jsonio.Var{Name: "format", To: &m.Format},
+		jsonio.Var{Name: "kind", To: &m.Kind},
+		jsonio.Var{Name: "id", To: &m.ID},
+		jsonio.Var{Name: "version_id", To: &m.VersionID},
+		jsonio.Var{Name: "name", To: &m.Name},
+		jsonio.Var{Name: "display_name", To: &m.DisplayName},
+		jsonio.Var{Name: "type", To: (*string)(&m.Type)},
+		jsonio.Var{Name: "type_ext", To: &m.TypeExt},
+		jsonio.Var{Name: "created_at", To: m.CreatedAt.scan},
+		jsonio.Var{Name: "version_created_at", To: m.VersionCreatedAt.scan},
+		jsonio.Var{Name: "base", To: &m.Base},
+		jsonio.Var{Name: "network", To: func(v jsonio.Value) error {
+			m.Network = new(Network)
+			return m.Network.scan(v)
+		}},
+		jsonio.Var{Name: "similarity", To: func(v jsonio.Value) error {
+			m.Similarity = new(Similarity)
+			return m.Similarity.scan(v)
+		}},
+		jsonio.Var{Name: "files", To: m.scanFiles},
+	); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrBundle, err)
 	}
 	return &m, m.check()
+}
+
+func (m *Manifest) scanFiles(v jsonio.Value) error {
+	if v.Kind() != jsonio.Object {
+		return jsonio.ErrType
+	}
+	m.Files = make(map[string]string, v.Len())
+	for name, sum := range v.Members() {
+		text, err := sum.Str()
+		if err != nil {
+			return err
+		}
+		m.Files[name] = text
+	}
+	return nil
+}
+
+func (s *Stamp) scan(v jsonio.Value) error {
+	text, err := v.Str()
+	if err == nil {
+		s.Time, err = time.Parse(time.RFC3339, text)
+	}
+	return err
+}
+
+func (n *Network) scan(v jsonio.Value) error {
+	return v.ScanAll(
+		jsonio.Var{Name: "file", To: &n.File},
+		jsonio.Var{Name: "sha256", To: &n.SHA256},
+		jsonio.Var{Name: "identity", To: &n.Identity},
+		jsonio.Var{Name: "input", To: func(v jsonio.Value) error {
+			return v.ScanAll(
+				jsonio.Var{Name: "name", To: &n.Input.Name},
+				jsonio.Var{Name: "size", To: &n.Input.Size},
+				jsonio.Var{Name: "centre", To: &n.Input.Centre},
+			)
+		}},
+		jsonio.Var{Name: "embedding", To: &n.Embedding},
+		jsonio.Var{Name: "logits", To: &n.Logits},
+		jsonio.Var{Name: "dimensions", To: &n.Dimensions},
+		jsonio.Var{Name: "classes", To: &n.Classes},
+		jsonio.Var{Name: "heads", To: &n.Heads},
+	)
+}
+
+func (s *Similarity) scan(v jsonio.Value) error {
+	return v.ScanAll(
+		jsonio.Var{Name: "related", To: &s.Related},
+		jsonio.Var{Name: "same_scene", To: &s.SameScene},
+		jsonio.Var{Name: "pictures", To: &s.Pictures},
+	)
 }
 
 func (m *Manifest) check() error {

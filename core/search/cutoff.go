@@ -1,13 +1,13 @@
 package search
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/index"
+	"github.com/sightline-dev/sightline/core/train"
 )
 
 // CutOff is a score from which hits are likely what was looked for.
@@ -108,15 +108,8 @@ func (e *execution) evaluated(concept string) (*CutOff, error) {
 	if err != nil {
 		return nil, err
 	}
-	var metrics struct {
-		Concepts []struct {
-			Evaluated bool    `json:"evaluated"`
-			Positives int     `json:"positives"`
-			Negatives int     `json:"negatives"`
-			CutOff    float64 `json:"cut_off"`
-		} `json:"concepts"`
-	}
-	if err := json.Unmarshal(m.Metrics, &metrics); err != nil {
+	var metrics train.Metrics
+	if err := metrics.UnmarshalJSON(m.Metrics); err != nil {
 		return nil, fmt.Errorf("metrics of version %q: %w", version.ID, err)
 	}
 	place := slices.Index(version.Concepts, concept)

@@ -2,7 +2,6 @@ package training
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -65,7 +64,7 @@ func Import(ctx context.Context, p Partition, h *ModelHead, version string) erro
 		return err
 	}
 	metrics := train.Unevaluated(&train.Problem{Concepts: fits.Concepts, Precision: promised(model.Config)})
-	if manifest.Metrics, err = json.Marshal(metrics); err != nil {
+	if manifest.Metrics, err = metrics.MarshalJSON(); err != nil {
 		return err
 	}
 	data := manifest.Marshal()

@@ -2,13 +2,13 @@ package training
 
 import (
 	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
 	"sync/atomic"
 
 	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/jsonio"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/partition"
 	"github.com/sightline-dev/sightline/core/predict"
@@ -111,12 +111,16 @@ const (
 // Precision returns the precision that cut-offs promise by a model's hyper-parameters, a JSON text. It is 0 if they
 // have none, as those of other services. It returns an error for a precision out of range.
 func Precision(hyperParameters string) (float64, error) {
-	var members map[string]json.RawMessage
-	if json.Unmarshal([]byte(hyperParameters), &members) != nil || members["precision"] == nil {
+	var d jsonio.Doc
+	if d.Parse([]byte(hyperParameters), jsonio.Limits{}) != nil {
 		return 0, nil
 	}
-	var p float64
-	if err := json.Unmarshal(members["precision"], &p); err != nil || p < minPrecision || p > maxPrecision {
+	promised := d.Root().Get("precision")
+	if promised.Kind() == jsonio.Absent {
+		return 0, nil
+	}
+	p, err := promised.Float()
+	if err != nil || p < minPrecision || p > maxPrecision {
 		return 0, fmt.Errorf("precision must be a number from %v to %v", minPrecision, maxPrecision)
 	}
 	return p, nil
@@ -125,8 +129,11 @@ func Precision(hyperParameters string) (float64, error) {
 // promised is the precision that the settings of a version ask for; 0: none.
 func promised(config []catalog.Setting) float64 {
 	for i := range config {
-		var text string
-		if config[i].Name == settingHyper && json.Unmarshal(config[i].JSON, &text) == nil {
+		var d jsonio.Doc
+		if config[i].Name != settingHyper || d.Parse(config[i].JSON, jsonio.Limits{}) != nil {
+			continue
+		}
+		if text, err := d.Root().Str(); err == nil {
 			p, _ := Precision(text) // an older program stored any
 			return p
 		}
@@ -312,7 +319,7 @@ func (r *Run) finish() error {
 	if err != nil {
 		return fmt.Errorf("head of version %q: %w", r.version.ID, err)
 	}
-	if r.manifest.Metrics, err = json.Marshal(result.Metrics); err != nil {
+	if r.manifest.Metrics, err = result.Metrics.MarshalJSON(); err != nil {
 		return fmt.Errorf("metrics of version %q: %w", r.version.ID, err)
 	}
 	r.manifest.Head = head

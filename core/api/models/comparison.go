@@ -1,7 +1,6 @@
 package models
 
 import (
-	"encoding/json"
 	"fmt"
 
 	"github.com/sightline-dev/sightline/core/api/call"
@@ -83,7 +82,7 @@ func sideOf(x *call.Call, v *partition.View, version *catalog.Version) (compared
 	if err != nil {
 		return c, err
 	}
-	if err := json.Unmarshal(manifest.Metrics, &c.metrics); err != nil {
+	if err := c.metrics.UnmarshalJSON(manifest.Metrics); err != nil {
 		return c, fmt.Errorf("%w: metrics of version %q: %w", call.ErrInternal, version.ID, err)
 	}
 	c.Side = training.NewSide(&head.Head, &c.metrics)

@@ -1,7 +1,6 @@
 package models
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -137,7 +136,7 @@ func newEvaluation(x *call.Call, v *partition.View, version *catalog.Version) (*
 	if e.manifest, err = v.Manifest(version); err != nil {
 		return nil, err
 	}
-	if err := json.Unmarshal(e.manifest.Metrics, &e.Metrics); err != nil {
+	if err := e.UnmarshalJSON(e.manifest.Metrics); err != nil {
 		return nil, fmt.Errorf("%w: metrics of version %q: %w", call.ErrInternal, version.ID, err)
 	}
 	n := len(version.Concepts)
