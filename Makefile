@@ -36,6 +36,12 @@ RUNTIME := $(shell find web/runtime -type f -not -path '*/served/*' -not -path '
 # The packages whose tests take longest start first, and the others fill their pauses.
 FIRST := /(web/journeys|edge|origin/program|web/runtime/test|wasm/(host|simd))$$
 
+# The module's packages that decide instead of computing: their functions are compiled without inlined calls, which makes the module
+# smaller. Predictions and calls take as long as before.
+DECIDE := core core/api/... core/auth core/blob/... core/catalog core/film core/fold core/ingest core/kv/journal core/log core/partition \
+	core/register core/reembed core/search core/training sync/... wasm/abi wasm/guest/...
+SMALL  := $(foreach p,$(DECIDE),-gcflags='./$(p)=-dwarf=false -l')
+
 # Packages that are also tested on other architectures: all that compute, encode or store bytes. The packages left out only call
 # these and have no code of their own for any architecture. The tests of wasm/host and web/runtime compare their answers.
 ELSEWHERE = ./models $$($(GO) list ./core/... | grep -vE '/core$$|/core/(api|auth|ingest|log/field/gen|partition|reembed|search|training)(/|$$)') ./sync/compress ./sync/wire
@@ -108,7 +114,7 @@ wasm: wasm/dist/guest.wasm wasm/dist/kernels.wasm wasm/dist/kernels-relaxed.wasm
 wasm/dist/guest.wasm: $(MODULE) $(wildcard wasm/slim/*.go wasm/slim/cmd/*.go)
 	@echo 'build: the WebAssembly module'
 	@mkdir -p .cache
-	@GOOS=wasip1 GOARCH=wasm $(GO) build -ldflags '-s -w' -tags lent -buildmode=c-shared -o .cache/linked.wasm ./wasm/guest
+	@GOOS=wasip1 GOARCH=wasm $(GO) build $(SMALL) -ldflags '-s -w' -tags lent -buildmode=c-shared -o .cache/linked.wasm ./wasm/guest
 	@$(GO) run ./wasm/slim/cmd .cache/linked.wasm $@
 
 wasm/dist/kernels.wasm wasm/dist/kernels-relaxed.wasm &: $(shell find wasm/simd -name '*.go' -not -name '*_test.go' 2>/dev/null)

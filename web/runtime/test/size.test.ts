@@ -1,0 +1,16 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import test from 'node:test';
+import { brotliCompressSync, constants } from 'node:zlib';
+import { root } from './root.ts';
+
+/** The most bytes that a page downloads for the module from a server that `make build` made. A release compresses to a seventh less. */
+const most = 2_500_000;
+
+test('the module is small', () => {
+  const module = readFileSync(join(root, 'wasm', 'dist', 'guest.wasm'));
+  const params = { [constants.BROTLI_PARAM_QUALITY]: 9, [constants.BROTLI_PARAM_LGWIN]: 22 };
+  const size = brotliCompressSync(module, { params }).length;
+  assert.ok(size <= most, `${size} bytes compressed, want at most ${most}`);
+});
