@@ -187,7 +187,7 @@ func TestNextTeaches(t *testing.T) {
 		rng := rand.New(rand.NewPCG(trial, 7))
 		names := slices.Sorted(maps.Keys(counts))
 		rng.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
-		s := &teacher{album: photos, concepts: names[:3], background: set.Background()}
+		s := &teacher{album: photos, concepts: names[:3], background: background(t, set)}
 		order := rng.Perm(len(photos))
 		s.teach(t, order[:150], order[150:], margins)
 	}

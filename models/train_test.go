@@ -89,10 +89,19 @@ func (t *tally) add(over bool) {
 
 func (t tally) share() float64 { return float64(t.over) / float64(max(t.all, 1)) }
 
+func background(t *testing.T, set *predict.Set) []predict.Embedding {
+	t.Helper()
+	b, err := set.Background()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
 // trial trains two concepts on ten photos each, drawn with rng, and counts the scores of the other photos.
 func trial(t *testing.T, set *predict.Set, photos []labelledPhoto, names []string, rng *rand.Rand, own, unrelated *tally) {
 	t.Helper()
-	p := &train.Problem{Concepts: names, Background: set.Background()}
+	p := &train.Problem{Concepts: names, Background: background(t, set)}
 	taught, near := map[int]bool{}, map[string]bool{} // indices of training photos; all labels of the photos that show either concept
 	for c, name := range names {
 		var have []int
@@ -194,7 +203,7 @@ func TestCutOffsKeepTheirPromise(t *testing.T) {
 	for i, names := range [][]string{{"bird", "insect"}, {"train", "aircraft"}, {"mammal", "insect", "bird"}, {"animal", "vehicle", "food"}} {
 		for draw := range testkit.Size(t, 0, 50, 100, 400) {
 			rng := rand.New(rand.NewPCG(uint64(i), uint64(draw)))
-			p := &train.Problem{Concepts: names, Background: set.Background()}
+			p := &train.Problem{Concepts: names, Background: background(t, set)}
 			order := rng.Perm(len(photos))
 			taught := order[:len(order)*3/4]
 			for _, i := range taught {

@@ -9,29 +9,58 @@ import (
 
 const maxBackground = 1 << 16
 
-// parseBackground checks background.f16, rows of Dim half-precision numbers, and returns what
-// reads it, which costs as much as loading all other tables and is wanted by trainings alone.
-func parseBackground(data []byte) (read func() []Embedding, err error) {
-	const row = 2 * Dim
-	if len(data)%row != 0 || len(data)/row > maxBackground {
-		return nil, fmt.Errorf("%s: %d bytes: %w", backgroundFile, len(data), ErrBundle)
+// background is the embeddings of background.f16. They are decoded at their first need: decoding costs as much as loading all other
+// tables, and only trainings need them.
+type background struct {
+	read func() ([]byte, error)
+
+	mu   sync.Mutex
+	list []Embedding // nil before the first need
+}
+
+// embeddings returns the embeddings. An error of read is returned, and the next call reads again.
+func (b *background) embeddings() ([]Embedding, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.list != nil {
+		return b.list, nil
+	}
+	data, err := b.read()
+	if err == nil {
+		err = checkBackground(data)
+	}
+	if err == nil {
+		b.list = parseBackground(data)
+	}
+	return b.list, err
+}
+
+const backgroundRow = 2 * Dim // bytes
+
+// checkBackground checks that background.f16 has rows of Dim finite half-precision numbers.
+func checkBackground(data []byte) error {
+	if len(data)%backgroundRow != 0 || len(data)/backgroundRow > maxBackground {
+		return fmt.Errorf("%s: %d bytes: %w", backgroundFile, len(data), ErrBundle)
 	}
 	for i := 0; i < len(data); i += 2 {
 		if data[i+1]&0x7c == 0x7c { // the exponent of an infinity or NaN
-			return nil, fmt.Errorf("%s: row %d: %w: %w", backgroundFile, i/row, ErrBundle, ErrNetwork)
+			return fmt.Errorf("%s: row %d: %w: %w", backgroundFile, i/backgroundRow, ErrBundle, ErrNetwork)
 		}
 	}
-	return sync.OnceValue(func() []Embedding {
-		out := make([]Embedding, len(data)/row)
-		var e [Dim]float32
-		for i := range out {
-			for j := range e {
-				e[j] = half(binary.LittleEndian.Uint16(data[i*row+2*j:]))
-			}
-			out[i], _ = NewEmbedding(e[:]) // all are finite
+	return nil
+}
+
+// parseBackground decodes a checked background.f16.
+func parseBackground(data []byte) []Embedding {
+	out := make([]Embedding, len(data)/backgroundRow)
+	var e [Dim]float32
+	for i := range out {
+		for j := range e {
+			e[j] = half(binary.LittleEndian.Uint16(data[i*backgroundRow+2*j:]))
 		}
-		return out
-	}), nil
+		out[i], _ = NewEmbedding(e[:]) // all are finite
+	}
+	return out
 }
 
 // half returns the value of an IEEE 754 half-precision number; every one is a float32.

@@ -112,8 +112,8 @@ func TestShippedModels(t *testing.T) {
 			t.Errorf("model %d is %s %s %s of version %s with %d concepts, want %+v", i, m.ID, m.Name, m.Type, m.VersionID, len(m.Concepts), w)
 		}
 	}
-	if len(s.Models()) != len(want) || len(s.Background()) != 2048 {
-		t.Errorf("%d models, %d background embeddings", len(s.Models()), len(s.Background()))
+	if bg, err := s.Background(); err != nil || len(s.Models()) != len(want) || len(bg) != 2048 {
+		t.Errorf("%d models, %d background embeddings, %v", len(s.Models()), len(bg), err)
 	}
 	for _, c := range s.General().Concepts {
 		if name, ok := s.Names().Name(c.ID, "en"); name != c.Name || !ok {

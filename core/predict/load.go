@@ -25,6 +25,7 @@ func Load(fsys fs.FS) (*Set, error) { return load(fsys, whole) }
 // LoadTables is Load without the network: of its file only the hash that the manifest names is
 // read, so it may be absent. The set is the same in all but NewAnalyser, which panics: for a
 // program whose pictures are analysed elsewhere. It does not notice a network that Load refuses.
+// Background reads its file from fsys at the first need, so that file may come later.
 func LoadTables(fsys fs.FS) (*Set, error) { return load(fsys, tables) }
 
 // LoadNetwork loads only the files that an [Analyser] needs. It does not read names in other languages or the background, so these files
@@ -37,7 +38,7 @@ type extent uint8
 
 const (
 	whole  extent = iota
-	tables        // all but the network
+	tables        // all but the network, and the background at its first need
 	seeing        // what analysing needs
 )
 
@@ -45,7 +46,7 @@ const (
 func (of extent) leaves(n *Network, name string) bool {
 	switch of {
 	case tables:
-		return name == n.File
+		return name == n.File || name == backgroundFile
 	case seeing:
 		return name == backgroundFile || strings.HasPrefix(name, namesFolder)
 	}
@@ -117,8 +118,13 @@ func (s *Set) loadGeneral(b *bundle, of extent) (*concepts, error) {
 		if err := s.loadNames(b, c); err != nil {
 			return nil, err
 		}
-		if s.background, err = parseBackground(b.data[backgroundFile]); err != nil {
-			return nil, err
+		s.background = &background{read: b.background}
+		if of == whole {
+			if err := checkBackground(b.data[backgroundFile]); err != nil {
+				return nil, err
+			}
+			data := b.data[backgroundFile]
+			s.background.read = func() ([]byte, error) { return data, nil }
 		}
 	}
 	s.base = baseOf(b)

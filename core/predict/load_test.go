@@ -70,8 +70,8 @@ func TestLoad(t *testing.T) {
 	if name, _ := s.Names().Name("ai_green", "de"); name != "de-1" {
 		t.Errorf("ai_green in German is %q", name)
 	}
-	if bg := s.Background(); len(bg) != 3 || bg[2].Q[2] != maxQ || bg[2].Q[1] != 0 {
-		t.Errorf("%d background embeddings, want 3 unit vectors along the axes", len(bg))
+	if bg, err := s.Background(); err != nil || len(bg) != 3 || bg[2].Q[2] != maxQ || bg[2].Q[1] != 0 {
+		t.Errorf("%d background embeddings, %v, want 3 unit vectors along the axes", len(bg), err)
 	}
 }
 

@@ -95,6 +95,8 @@ type bundle struct {
 	Manifest
 	data      map[string][]byte // by name in the folder, without the manifest
 	elsewhere int32             // the host's number of the network, which then is not read; 0: it has none
+
+	background func() ([]byte, error) // reads background.f16 from the folder
 }
 
 // typeOf is the type that a kind of bundle has.
@@ -296,6 +298,8 @@ func readBundle(fsys fs.FS, folder string, data []byte, of extent, checked bool)
 	left := func(name string) bool {
 		return m.Network != nil && (of.leaves(m.Network, name) || b.elsewhere != 0 && name == m.Network.File)
 	}
+	want := m.Files[backgroundFile]
+	b.background = func() ([]byte, error) { return readHashed(fsys, folder, backgroundFile, want, checked) }
 	total := 0
 	err = fs.WalkDir(fsys, folder, func(p string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
@@ -309,17 +313,12 @@ func readBundle(fsys fs.FS, folder string, data []byte, of extent, checked bool)
 		if !ok {
 			return fmt.Errorf("%s is not in the manifest: %w", name, ErrBundle)
 		}
-		data, err := readFile(fsys, p, maxFileBytes)
+		data, err := readHashed(fsys, folder, name, want, checked)
 		if err != nil {
 			return err
 		}
 		if total += len(data); total > maxBundleBytes {
 			return fmt.Errorf("more than %d bytes: %w", maxBundleBytes, ErrBundle)
-		}
-		if !checked {
-			if sum := blob.Sum(data); sum.String() != want {
-				return fmt.Errorf("%s: %d bytes with SHA-256 %v, want %s: %w", name, len(data), sum, want, ErrBundle)
-			}
 		}
 		b.data[name] = data
 		return nil
@@ -333,6 +332,18 @@ func readBundle(fsys fs.FS, folder string, data []byte, of extent, checked bool)
 		}
 	}
 	return b, nil
+}
+
+// readHashed reads a file of a bundle and, unless the files are checked, compares it with its SHA-256.
+func readHashed(fsys fs.FS, folder, name, want string, checked bool) ([]byte, error) {
+	data, err := readFile(fsys, path.Join(folder, name), maxFileBytes)
+	if err != nil || checked {
+		return data, err
+	}
+	if sum := blob.Sum(data); sum.String() != want {
+		return nil, fmt.Errorf("%s: %d bytes with SHA-256 %v, want %s: %w", name, len(data), sum, want, ErrBundle)
+	}
+	return data, nil
 }
 
 // readFile reads a file of at most limit bytes.

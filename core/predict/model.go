@@ -121,8 +121,8 @@ type Set struct {
 	backbone   *backbone // nil of a set that LoadTables made
 	evaluator  *evaluator
 	classes    int
-	palette    *palette           // nil without a bundle of colours
-	background func() []Embedding // nil: there is none
+	palette    *palette    // nil without a bundle of colours
+	background *background // nil: there is none
 	similarity Similarity
 }
 
@@ -164,10 +164,11 @@ func (s *Set) Names() *lang.Table { return s.names }
 func (s *Set) Similarity() Similarity { return s.similarity }
 
 // Background returns the embeddings of varied pictures that come with the network: built-in
-// negatives for the heads of own models. The slice is the set's own and must not be changed.
-func (s *Set) Background() []Embedding {
+// negatives for the heads of own models. The slice is the set's own and must not be changed. A set that LoadTables made reads the file
+// at the first call. If the file does not exist yet, the error is fs.ErrNotExist, and a later call reads it.
+func (s *Set) Background() ([]Embedding, error) {
 	if s.background == nil {
-		return nil
+		return nil, nil
 	}
-	return s.background()
+	return s.background.embeddings()
 }

@@ -2,7 +2,9 @@ package predict
 
 import (
 	"errors"
+	"io/fs"
 	"testing"
+	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -34,7 +36,7 @@ func TestLoadTables(t *testing.T) {
 		if got.Base() != want.Base() {
 			t.Errorf("network %s: base %x, want %x", there, got.Base(), want.Base())
 		}
-		diff := cmp.Diff(want.Models(), got.Models(), cmpopts.IgnoreUnexported(Model{})) + cmp.Diff(want.Background(), got.Background())
+		diff := cmp.Diff(want.Models(), got.Models(), cmpopts.IgnoreUnexported(Model{})) + cmp.Diff(backgroundOf(t, want), backgroundOf(t, got))
 		if diff != "" {
 			t.Errorf("network %s, -want +got:\n%s", there, diff)
 		}
@@ -56,6 +58,45 @@ func TestLoadTables(t *testing.T) {
 	fsys["general-v1.3/concepts.tsv"].Data[0] ^= 1
 	if _, err := LoadTables(fsys); !errors.Is(err, ErrBundle) {
 		t.Errorf("LoadTables of a damaged table = %v, want %v", err, ErrBundle)
+	}
+}
+
+func backgroundOf(t *testing.T, s *Set) []Embedding {
+	t.Helper()
+	b, err := s.Background()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// TestBackgroundLater loads the tables of a bundle whose background is missing or damaged at first: the next call after it came reads it.
+func TestBackgroundLater(t *testing.T) {
+	const name = "general-v1.3/background.f16"
+	fsys := bundles(t, tinyParts(t), released(tinySize, 6, 2))
+	whole, err := Load(fsys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	good := fsys[name]
+	delete(fsys, name)
+	if _, err := Load(fsys); !errors.Is(err, ErrBundle) {
+		t.Errorf("Load without the background = %v, want %v", err, ErrBundle)
+	}
+	set, err := LoadTables(fsys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := set.Background(); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("Background without its file = %v, want %v", err, fs.ErrNotExist)
+	}
+	fsys[name] = &fstest.MapFile{Data: []byte("other bytes!")}
+	if _, err := set.Background(); !errors.Is(err, ErrBundle) {
+		t.Errorf("a damaged Background = %v, want %v", err, ErrBundle)
+	}
+	fsys[name] = good
+	if diff := cmp.Diff(backgroundOf(t, whole), backgroundOf(t, set)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
 	}
 }
 
@@ -87,7 +128,7 @@ func TestLoadNetwork(t *testing.T) {
 		if err != nil || cmp.Diff(want, got) != "" || set.Base() != whole.Base() {
 			t.Errorf("names there %v: %v, -want +got:\n%s", there, err, cmp.Diff(want, got))
 		}
-		if set.Names() != nil || set.Background() != nil {
+		if set.Names() != nil || backgroundOf(t, set) != nil {
 			t.Errorf("names there %v: they were read", there)
 		}
 	}

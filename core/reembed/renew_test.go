@@ -25,8 +25,8 @@ import (
 // network has only the base of a network.
 type network struct{ base [32]byte }
 
-func (n network) Base() [32]byte                  { return n.base }
-func (n network) Background() []predict.Embedding { return nil }
+func (n network) Base() [32]byte                           { return n.base }
+func (n network) Background() ([]predict.Embedding, error) { return nil, nil }
 
 var (
 	app  = catalog.AppID{15: 1}

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"sync/atomic"
 
@@ -24,13 +25,14 @@ const (
 )
 
 // ErrNotAnalysed is returned by [Run.Err] when an input of the set has no embedding by the network
-// in use. It may have one later.
-var ErrNotAnalysed = errors.New("an input of the training set is not analysed yet")
+// in use, or when the network's background does not exist here yet. Either may exist later.
+var ErrNotAnalysed = errors.New("an input of the training set is not analysed yet, or the background is not loaded yet")
 
 // Models are the network whose embeddings are learned on; *predict.Set is one.
 type Models interface {
 	Base() [sha256.Size]byte
-	Background() []predict.Embedding
+	// Background returns fs.ErrNotExist for a background that may come later.
+	Background() ([]predict.Embedding, error)
 }
 
 var _ Models = (*predict.Set)(nil)
@@ -78,7 +80,9 @@ func newRun(view *partition.View, models Models, version catalog.Version) *Run {
 	r.problem = train.Problem{Concepts: version.Concepts, Exclusive: relation.Exclusive, Closed: relation.Closed}
 	r.problem.Precision = promised(version.Config)
 	if !relation.Closed {
-		r.problem.Background = models.Background()
+		if r.problem.Background, r.err = models.Background(); errors.Is(r.err, fs.ErrNotExist) {
+			r.err = fmt.Errorf("%w: %w", ErrNotAnalysed, r.err)
+		}
 	}
 	r.manifest = catalog.Manifest{Version: version.ID, Base: models.Base(), Seq: r.seq}
 	return r

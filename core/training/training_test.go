@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io/fs"
 	"slices"
 	"testing"
 
@@ -327,6 +328,32 @@ func TestTrouble(t *testing.T) {
 	}
 	if v := w.version("one"); v.Code != CodeTrouble {
 		t.Errorf("version at %d, want %d", v.Code, CodeTrouble)
+	}
+}
+
+// TestBackgroundMissing holds that a training waits for the background, and then ends as with the background from the start.
+func TestBackgroundMissing(t *testing.T) {
+	w := newWorld(t)
+	w.cats()
+	w.make([]string{"cat", "dog"})
+	w.ask("one")
+	w.net.missing = fs.ErrNotExist
+	for range 2 * maxAttempts {
+		r := w.take()[0]
+		for !r.Step() {
+		}
+		if err := w.q.Done(context.Background(), w.now, r, nil); !errors.Is(err, ErrUnready) {
+			t.Fatalf("Done = %v, want %v", err, ErrUnready)
+		}
+		w.now = w.now.Add(pause)
+	}
+	if v := w.version("one"); v.Code != catalog.VersionQueued {
+		t.Errorf("version at %d, want %d", v.Code, catalog.VersionQueued)
+	}
+	w.net.missing = nil
+	w.finish(w.take()[0])
+	if v := w.version("one"); v.Code != catalog.VersionTrained {
+		t.Errorf("version at %d, want %d", v.Code, catalog.VersionTrained)
 	}
 }
 

@@ -25,10 +25,11 @@ import (
 type network struct {
 	base       [32]byte
 	background []predict.Embedding
+	missing    error // of Background
 }
 
-func (n *network) Base() [sha256.Size]byte         { return n.base }
-func (n *network) Background() []predict.Embedding { return n.background }
+func (n *network) Base() [sha256.Size]byte                  { return n.base }
+func (n *network) Background() ([]predict.Embedding, error) { return n.background, n.missing }
 
 func newNetwork(t testing.TB, seed byte, background int) *network {
 	n := &network{base: [32]byte{seed}}

@@ -43,15 +43,7 @@ func newNetwork(m Models) *Network {
 	if s, ok := m.(interface{ Similarity() predict.Similarity }); ok {
 		n.Similarity = s.Similarity()
 	}
-	n.Similar = sync.OnceValue(func() *search.CutOff {
-		if s := &n.Similarity; s.Pictures > 0 {
-			return &search.CutOff{Value: s.Related, Source: search.FromPairs, Examples: s.Pictures}
-		}
-		if b, ok := m.(interface{ Background() []predict.Embedding }); ok {
-			return search.OfUnrelated(b.Background())
-		}
-		return nil
-	})
+	n.Similar = similarOf(m, &n.Similarity)
 	for _, m := range append([]*predict.Model{m.General()}, m.Models()...) {
 		n.Places[m] = make(map[string]int, len(m.Concepts))
 		n.Written[m] = &written{}
@@ -64,6 +56,30 @@ func newNetwork(m Models) *Network {
 		}
 	}
 	return n
+}
+
+// similarOf returns the Similar of a network with such models.
+func similarOf(m Models, measured *predict.Similarity) func() *search.CutOff {
+	if measured.Pictures > 0 {
+		c := &search.CutOff{Value: measured.Related, Source: search.FromPairs, Examples: measured.Pictures}
+		return func() *search.CutOff { return c }
+	}
+	b, ok := m.(interface {
+		Background() ([]predict.Embedding, error)
+	})
+	if !ok {
+		return func() *search.CutOff { return nil }
+	}
+	var once sync.Once
+	var learned *search.CutOff
+	return func() *search.CutOff {
+		pictures, err := b.Background()
+		if err != nil {
+			return nil // a page does not have the file yet
+		}
+		once.Do(func() { learned = search.OfUnrelated(pictures) })
+		return learned
+	}
 }
 
 // Network is the one with a base; the newest for an application that has named none.

@@ -47,7 +47,7 @@ func (s *school) Base() [32]byte {
 	return [32]byte{1}
 }
 
-func (s *school) Background() []predict.Embedding { return nil }
+func (s *school) Background() ([]predict.Embedding, error) { return nil, nil }
 
 func newSchool(t testing.TB) *school {
 	t.Helper()

@@ -132,6 +132,9 @@ func (e entry) list() ([]fs.DirEntry, error) {
 		}
 		last = first
 		in, err := e.files.find("readdir", path.Join(e.name, first))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // the host does not have it yet
+		}
 		if err != nil {
 			return out, err
 		}

@@ -187,8 +187,11 @@ func TestFiles(t *testing.T) {
 		t.Errorf("Older of an unknown network = %v", err)
 	}
 	odd := hostapi.Bundles(h, []string{"../x", ".", "", "/a", "gone"})
-	if entries, err := fs.ReadDir(odd, "."); err == nil {
-		t.Errorf("a file that the host does not have is listed: %v", entries)
+	if entries, err := fs.ReadDir(odd, "."); err != nil || len(entries) > 0 {
+		t.Errorf("a file that the host does not have is listed: %v, %v", entries, err)
+	}
+	if _, err := fs.ReadFile(odd, "gone"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("ReadFile of a file that the host does not have = %v", err)
 	}
 	if _, err := fs.ReadFile(odd, "../x"); !errors.Is(err, fs.ErrInvalid) {
 		t.Errorf("ReadFile of a path that is none = %v", err)

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
+	"path"
 	"strings"
 	"testing"
 	"time"
@@ -102,6 +104,44 @@ func TestPage(t *testing.T) {
 	memory, err := abi.ParseMemory(p.ask(t, abi.Query{What: abi.AskMemory}))
 	if err != nil || memory.Heap == 0 || memory.System < memory.Heap {
 		t.Errorf("memory = %+v, %v", memory, err)
+	}
+}
+
+// awaited are bundles whose background comes later.
+type awaited struct {
+	fs.FS
+	come bool
+}
+
+func (a *awaited) Open(name string) (fs.File, error) {
+	if path.Base(name) == "background.f16" && !a.come {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
+	}
+	return a.FS.Open(name)
+}
+
+// TestBackgroundLater opens a page without the background of its network: it predicts, and a training waits until the background comes.
+func TestBackgroundLater(t *testing.T) {
+	bundles := &awaited{FS: apitest.TinyBundles(t)}
+	p := openPage(t, bundles, nil)
+	body := p.fetch(t, 200, "POST", "/v2/models/aaa03c23b3724a16a56b629203edc62c/outputs", "", `{"inputs":[`+picture("one", "red.png", "")+`]}`)
+	if !strings.Contains(body, `"name":"red"`) {
+		t.Errorf("predict = %s", body)
+	}
+	p.fetch(t, 200, "POST", "/v2/inputs", "", `{"inputs":[`+
+		picture("red", "red.png", `,"concepts":[{"id":"warm","value":1}]`)+","+picture("blue", "blue.png", `,"concepts":[{"id":"warm","value":0}]`)+`]}`)
+	p.rest(t, time.Second)
+	p.fetch(t, 200, "POST", "/v2/models", "", `{"model":{"id":"warmth","output_info":{"data":{"concepts":[{"id":"warm"}]}}}}`)
+	p.fetch(t, 200, "POST", "/v2/models/warmth/versions", "", "")
+	p.rest(t, time.Second)
+	const queued, trained = `"code":21103`, `"code":21100`
+	if body := p.fetch(t, 200, "GET", "/v2/models/warmth", "", ""); !strings.Contains(body, queued) {
+		t.Errorf("without the background: %s", body)
+	}
+	bundles.come = true
+	p.rest(t, 5*time.Second)
+	if body := p.fetch(t, 200, "GET", "/v2/models/warmth", "", ""); !strings.Contains(body, trained) {
+		t.Errorf("with the background: %s", body)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"time"
 
 	"github.com/sightline-dev/sightline/core"
@@ -102,5 +103,9 @@ func (i *Instance) train(ctx context.Context) error {
 		i.trainings = append(i.trainings, t)
 		return nil
 	}
-	return i.engine.Done(ctx, t, core.Result{Training: failed})
+	err := i.engine.Done(ctx, t, core.Result{Training: failed})
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // the host loads the background, and the engine hands the training out again
+	}
+	return err
 }

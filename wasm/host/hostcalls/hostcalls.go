@@ -167,6 +167,9 @@ func file(dst []byte, files fs.FS, name string) int64 {
 	if err == nil {
 		data, err = fs.ReadFile(files, name)
 	}
+	if errors.Is(err, fs.ErrNotExist) {
+		err = kv.ErrNotFound // has a number
+	}
 	return put(dst, data, err)
 }
 
