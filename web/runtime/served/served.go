@@ -7,6 +7,7 @@
 //	/runtime/kernels-….wasm                one of two: see load.ts
 //	/runtime/kernels-relaxed-….wasm
 //	/runtime/network-….plan                the network alone
+//	/runtime/background-….f16              the background alone, which only trainings need
 //	/runtime/bundles-….bin                 all other files of the bundles, one behind the other
 //	/runtime/ffmpreg-….wasm                the module that decodes videos, if the server has it
 //
@@ -121,16 +122,16 @@ func (f *Files) parts(p Parts) error {
 		Files  []entry `json:"files"`
 		Later  []entry `json:"later,omitempty"` // loaded when something needs them
 	}{Format: 1}
-	add := func(name, stem, ending string, data []byte, parts []part) {
+	add := func(to *[]entry, name, stem, ending string, data []byte, parts []part) {
 		sum := sha256.Sum256(data)
 		hash := hex.EncodeToString(sum[:])
 		url := stem + "-" + hash[:16] + ending
 		f.add(url, data).Cache = static.Forever
-		manifest.Files = append(manifest.Files, entry{name, url, len(data), hash, parts})
+		*to = append(*to, entry{name, url, len(data), hash, parts})
 	}
-	add("guest.wasm", "guest", ".wasm", p.Guest, nil)
-	add("kernels.wasm", "kernels", ".wasm", p.Kernels, nil)
-	add("kernels-relaxed.wasm", "kernels-relaxed", ".wasm", p.Relaxed, nil)
+	add(&manifest.Files, "guest.wasm", "guest", ".wasm", p.Guest, nil)
+	add(&manifest.Files, "kernels.wasm", "kernels", ".wasm", p.Kernels, nil)
+	add(&manifest.Files, "kernels-relaxed.wasm", "kernels-relaxed", ".wasm", p.Relaxed, nil)
 	names, err := bundled(p.Bundles)
 	if err != nil {
 		return fmt.Errorf("bundles: %w", err)
@@ -142,14 +143,15 @@ func (f *Files) parts(p Parts) error {
 		if err != nil {
 			return fmt.Errorf("bundles: %w", err)
 		}
-		if ending := path.Ext(name); ending == ".plan" {
-			add(name, strings.TrimSuffix(path.Base(name), ending), ending, data, nil)
+		ending := path.Ext(name)
+		if to := map[string]*[]entry{".plan": &manifest.Files, ".f16": &manifest.Later}[ending]; to != nil {
+			add(to, name, strings.TrimSuffix(path.Base(name), ending), ending, data, nil)
 			continue
 		}
 		parts = append(parts, part{name, len(all), len(data)})
 		all = append(all, data...)
 	}
-	add("bundles", "bundles", ".bin", all, parts)
+	add(&manifest.Files, "bundles", "bundles", ".bin", all, parts)
 	if p.Film != nil {
 		if film, err := f.film(p.Film); err == nil {
 			manifest.Later = append(manifest.Later, film)

@@ -23,7 +23,8 @@ var bundles = fstest.MapFS{
 	"color/manifest.json":         {Data: []byte(`{"files":{"colors.tsv":""}}`)},
 	"color/colors.tsv":            {Data: []byte("red\n")},
 	"color/stray":                 {Data: []byte("not of the bundle")},
-	"general/manifest.json":       {Data: []byte(`{"files":{"network.plan":"","names/en.tsv":""}}`)},
+	"general/manifest.json":       {Data: []byte(`{"files":{"network.plan":"","names/en.tsv":"","background.f16":""}}`)},
+	"general/background.f16":      {Data: []byte("a background")},
 	"general/network.plan":        {Data: []byte("a network")},
 	"general/names/en.tsv":        {Data: []byte(strings.Repeat("a name\n", 1000))},
 	"README.md":                   {Data: []byte("not of a bundle")},
@@ -74,14 +75,17 @@ func field(r api.Response, name string) string {
 func TestManifest(t *testing.T) {
 	f := open(t, scripts)
 	var m struct {
-		Format int
-		Files  []entry
+		Format       int
+		Files, Later []entry
 	}
 	if err := json.Unmarshal(get(f, "/runtime/manifest.json").Body, &m); err != nil || m.Format != 1 {
 		t.Fatalf("manifest: format %d, %v", m.Format, err)
 	}
+	if len(m.Later) != 1 || m.Later[0].Name != "general/background.f16" {
+		t.Errorf("files for later: %+v", m.Later)
+	}
 	found := map[string]string{}
-	for _, e := range m.Files {
+	for _, e := range append(m.Files, m.Later...) {
 		r := get(f, Path+e.URL)
 		if r.Status != 200 || len(r.Body) != e.Size || hash(string(r.Body)) != e.SHA256 || !strings.Contains(e.URL, e.SHA256[:16]) {
 			t.Errorf("%s: status %d, %d bytes of %s", e.URL, r.Status, len(r.Body), hash(string(r.Body)))
@@ -98,7 +102,7 @@ func TestManifest(t *testing.T) {
 	}
 	want := map[string]string{"guest.wasm": "guest", "kernels.wasm": "kernels", "kernels-relaxed.wasm": "relaxed"}
 	for _, name := range []string{
-		"color/manifest.json", "color/colors.tsv", "general/manifest.json", "general/network.plan", "general/names/en.tsv",
+		"color/manifest.json", "color/colors.tsv", "general/manifest.json", "general/network.plan", "general/background.f16", "general/names/en.tsv",
 	} {
 		want[name] = string(bundles[name].Data)
 	}
@@ -183,7 +187,7 @@ func TestFilm(t *testing.T) {
 		if err := json.Unmarshal(get(f, "/runtime/manifest.json").Body, &m); err != nil {
 			t.Fatal(err)
 		}
-		return f, m.Later
+		return f, slices.DeleteFunc(m.Later, func(e entry) bool { return e.Name != "ffmpreg.wasm" })
 	}
 	f, films := later()
 	name := "ffmpreg-" + hash("FFmpeg")[:16] + ".wasm"
@@ -206,7 +210,7 @@ func TestFilm(t *testing.T) {
 	if r := get(f, Path+name); r.Status != 404 {
 		t.Errorf("a module that was removed: %d", r.Status)
 	}
-	if _, films := later(); films != nil {
+	if _, films := later(); len(films) > 0 {
 		t.Errorf("manifest without the module: %+v", films)
 	}
 }

@@ -291,7 +291,14 @@ export async function run(
     const analysts = makeAnalysers(spares, start, modules, loaded, older, log);
     const { pool } = analysts;
     const used = new Set<string>();
-    const lent: Lent = { ...system, ...networksOf(loaded.bundles, older, used), ...(files && { files }) };
+    const own = networksOf(loaded.bundles, older, used);
+    const more = () => loaded.more().catch(() => {}); // it is loaded when a training needs it
+    const bundle = (name: string) => {
+      const data = own.bundle(name);
+      if (!data && loaded.rest.includes(name)) void more(); // the guest reads it again
+      return data;
+    };
+    const lent: Lent = { ...system, ...own, bundle, ...(files && { files }) };
     const instance = async (register?: Register) => {
       const guest = await Guest.open(modules, lent, settingsOf(start, loaded, files, register));
       // The network is stored before the first call can store an input. If the disk is full, the store still opens.
@@ -315,6 +322,7 @@ export async function run(
     const keeping = copy && { copy: { ...copy, credential, changed }, purged };
     const engine = await Engine.open({ open, ...analysts, log, ...keeping });
     await analysing;
+    void more();
     const store = !files ? 'memory' : start.store === 'private' ? 'private' : 'folder';
     const close = async () => {
       await engine.close();
@@ -357,7 +365,7 @@ function settingsOf(start: Start, loaded: Loaded, files: Files | undefined, regi
     store: files ? 'files' : 'memory',
     publicUrl: start.publicUrl,
     ...(start.keepPredicted && { keepPredicted: start.keepPredicted }),
-    bundles: [...loaded.bundles.keys()],
+    bundles: [...new Set([...loaded.bundles.keys(), ...loaded.rest])],
     checked: true,
     openDoor: true,
     pictureTime: start.pictureTime,

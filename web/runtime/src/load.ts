@@ -6,10 +6,10 @@
 //       {"name": "bundles", "url": "bundles-77c1….bin", "size": 1200000, "sha256": "77c1…",
 //        "parts": [{"name": "general-v1.3/manifest.json", "at": 0, "size": 3339}, …]},
 //       {"name": "general-v1.3/network.plan", …}],
-//      "later": [{"name": "ffmpreg.wasm", …}]}
+//      "later": [{"name": "general-v1.3/background.f16", …}, {"name": "ffmpreg.wasm", …}]}
 //
-// Files in `later` are loaded at the first need. A device loads one of the two modules of kernels: the relaxed one if relaxed.ts finds
-// its instruction exact.
+// Files in `later` are loaded at the first need. Those of bundles are also loaded once the runtime is open, for a time without a network.
+// A device loads one of the two modules of kernels: the relaxed one if relaxed.ts finds its instruction exact.
 //
 // A file is checked against its hash when it arrives, and then stored: in a page in the Cache Storage, under a name that contains the hash.
 // A start from there requests only the manifest, and not even that offline.
@@ -42,6 +42,10 @@ export interface Loaded {
   guest: WebAssembly.Module;
   kernels: Uint8Array<ArrayBuffer>;
   bundles: Map<string, Uint8Array<ArrayBuffer>>;
+  /** Names of the bundles' files that no first answer needs. `bundles` has each of them once `more` loaded it. */
+  rest: readonly string[];
+  /** Loads the files of `rest` that `bundles` does not have. It rejects if one cannot be loaded now. */
+  more(): Promise<void>;
   /** Loads a file of the manifest's `later`; undefined: the manifest does not have it. */
   later(name: string): Promise<Uint8Array<ArrayBuffer> | undefined>;
 }
@@ -52,8 +56,8 @@ export interface Source {
   /** Gets a file, and calls `got` with the length of each piece of it. */
   file(entry: Entry, got: (n: number) => void, signal?: AbortSignal): Promise<Came>;
   /**
-   * Compiles a checked file. A browser caches the code of a module that it compiled from a response of its HTTP cache, and later starts it
-   * several times as fast.
+   * Compiles a checked file. A browser caches the code of a module that it compiled from a response of its HTTP cache or of the network,
+   * and later starts it several times as fast.
    */
   compile?(entry: Entry, came: Came): Promise<WebAssembly.Module>;
   /** All files were right: stored files of other versions may be deleted. */
@@ -67,6 +71,8 @@ export interface Came {
   checked: boolean;
   /** Called when it has been checked now. */
   right?: () => Promise<void>;
+  /** Compiles it from the response that has it. If that still comes from the network, this has begun, so it does not wait for the end. */
+  compile?: () => Promise<WebAssembly.Module>;
 }
 
 /** A runtime that is not served where it was said to be, or not whole. */
@@ -76,29 +82,42 @@ export class LoadError extends Error {
 
 /** Loads and checks all files of a runtime. */
 export async function load(from: Source, progress: (p: Progress) => void, signal?: AbortSignal): Promise<Loaded> {
-  const { files, later } = parse(await from.manifest(signal));
-  const entries = fitting(files, relaxedDot());
-  const all = { loaded: 0, total: entries.reduce((n, e) => n + e.size, 0) };
-  const arrived = await Promise.all(
+  const { files: listed, later } = parse(await from.manifest(signal));
+  const entries = fitting(listed, relaxedDot());
+  const sum = { loaded: 0, total: entries.reduce((n, e) => n + e.size, 0) };
+  const files = await Promise.all(
     entries.map(async (entry) => {
       let loaded = 0;
       const tell = (n: number) => {
         loaded += n;
-        all.loaded += n;
+        sum.loaded += n;
         const { name: file, size: total } = entry;
-        progress({ stage: 'load', file, loaded, total, allLoaded: all.loaded, allTotal: all.total });
+        progress({ stage: 'load', file, loaded, total, allLoaded: sum.loaded, allTotal: sum.total });
       };
       return { entry, came: await check(entry, await from.file(entry, tell, signal)) };
     }),
   );
   await from.keep?.([...entries, ...later].map((e) => e.url));
-  return {
-    ...(await start(from, arrived)),
-    async later(name) {
-      const entry = later.find((e) => e.name === name);
-      return entry && (await check(entry, await from.file(entry, () => {}))).bytes();
-    },
+  const started = await start(from, files);
+  const rest = later.flatMap(({ name }) => (name.includes('/') ? name : []));
+  const one = async (name: string) => {
+    const entry = later.find((e) => e.name === name);
+    return entry && (await check(entry, await from.file(entry, () => {}))).bytes();
   };
+  let loading: Promise<void> | undefined;
+  const all = async () => {
+    for (const name of rest) {
+      const data = started.bundles.get(name) ?? (await one(name));
+      if (data) started.bundles.set(name, data);
+    }
+  };
+  const more = () => {
+    loading ??= all().finally(() => {
+      loading = undefined;
+    });
+    return loading;
+  };
+  return { ...started, rest, more, later: one };
 }
 
 const kernels = 'kernels.wasm';
@@ -119,7 +138,10 @@ async function check(entry: Entry, came: Came): Promise<Came> {
   return came;
 }
 
-async function start(from: Source, files: { entry: Entry; came: Came }[]): Promise<Omit<Loaded, 'later'>> {
+async function start(
+  from: Source,
+  files: { entry: Entry; came: Came }[],
+): Promise<Pick<Loaded, 'guest' | 'kernels' | 'bundles'>> {
   const bundles = new Map<string, Uint8Array<ArrayBuffer>>();
   const found: Partial<Loaded> = {};
   await Promise.all(
@@ -177,31 +199,42 @@ export function served(base: URL): Source {
         return await old.json(); // no network, or a silent one: the stored files still work
       }
     },
-    async file({ url, sha256, size }, got, signal) {
+    async file({ name, url, sha256, size }, got, signal) {
       const cache = await kept;
       const key = `${at(url)}?${sha256}`;
       const old = await cache?.match(key);
       if (old) {
         got(size);
-        return { checked: true, bytes: async () => new Uint8Array(await old.clone().arrayBuffer()) };
+        return {
+          checked: true,
+          bytes: async () => new Uint8Array(await old.clone().arrayBuffer()),
+          compile: () => WebAssembly.compileStreaming(old.clone()),
+        };
       }
       const response = await get(at(url), signal, 'default');
-      const data = await read(response, got);
+      const copy = response.clone();
+      const compiled = name === 'guest.wasm' ? WebAssembly.compileStreaming(response) : undefined;
+      compiled?.catch(() => {}); // reading reports why it does not come
+      const data = await read(copy, got);
       const type = response.headers.get('Content-Type') ?? 'application/octet-stream';
       const right = async () => {
         // Where it cannot be kept, for want of room, it is fetched again the next time.
         await cache?.put(key, new Response(data, { headers: { 'Content-Type': type } })).catch(() => {});
       };
-      return { checked: false, bytes: async () => data, right };
+      return { checked: false, bytes: async () => data, right, ...(compiled && { compile: () => compiled }) };
     },
     async compile({ url, sha256 }, came) {
       const integrity = `sha256-${btoa(String.fromCharCode(...unhex(sha256)))}`;
-      try {
-        const cached = fetch(at(url), { cache: 'only-if-cached', mode: 'same-origin', integrity });
-        return await WebAssembly.compileStreaming(cached);
-      } catch {
-        return WebAssembly.compile(await came.bytes()); // that cache no longer has it
+      const cached = () => fetch(at(url), { cache: 'only-if-cached', mode: 'same-origin', integrity });
+      const ways = [came.checked && (() => WebAssembly.compileStreaming(cached())), came.compile];
+      for (const way of ways) {
+        try {
+          if (way) return await way();
+        } catch {
+          // The HTTP cache no longer has it, or a server sends it with another type.
+        }
       }
+      return WebAssembly.compile(await came.bytes());
     },
     async keep(urls) {
       const cache = await kept;

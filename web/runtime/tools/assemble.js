@@ -62,7 +62,8 @@ let at = 0;
 for (const name of names) {
   const data = readFileSync(join(values.bundles, name));
   const ending = extname(name);
-  if (ending === '.plan') add(name, basename(name, ending), ending, data);
+  const list = { '.plan': files, '.f16': later }[ending];
+  if (list) add(name, basename(name, ending), ending, data, undefined, list);
   else {
     parts.push({ name, at, size: data.length });
     pieces.push(data);
