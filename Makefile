@@ -31,7 +31,7 @@ PAGES := $(shell find web/src web/runtime/src web/messages web/public web/sample
 
 # The sources of the module and of the runtime of pages.
 MODULE  := $(shell find core sync wasm/guest wasm/abi -name '*.go' -not -name '*_test.go' 2>/dev/null) go.mod
-RUNTIME := $(shell find web/runtime -type f -not -path '*/served/*' -not -path '*/test/*' -not -path '*/node_modules/*' 2>/dev/null)
+RUNTIME := $(shell find web/runtime models/general-v1.3/network.plan -type f -not -path '*/served/*' -not -path '*/test/*' -not -path '*/node_modules/*' 2>/dev/null)
 
 # The packages whose tests take longest start first, and the others fill their pauses.
 FIRST := /(web/journeys|edge|origin/program|web/runtime/test|wasm/(host|simd))$$
