@@ -8,6 +8,7 @@ type Name =
   | 'declined' // copies that are not wanted
   | 'app' // the application that was chosen last
   | 'looked' // a picture was shown before
+  | 'meanwhile' // the server answers until the recogniser is loaded
   | 'tongues'; // of the names of concepts
 
 /** A remembered choice; undefined where there is none, or where the browser keeps nothing. */

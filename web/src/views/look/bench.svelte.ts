@@ -9,7 +9,7 @@ import { Calls, type Concept, food, general, type Hit, own, type Taught } from '
 import { Pictures } from './kept.svelte';
 import { type Picture, picture } from './pictures';
 
-/** An application's custom models, at any host. */
+/** Another host than the recogniser on this device. */
 export interface Others {
   readonly calls: Calls;
   readonly by: () => By; // who answered last
@@ -42,7 +42,9 @@ export class Bench {
   shown = $state.raw<Picture>();
   /** Whose eyes: `general`, `food`, `color`, `own` (what was taught here), or `app/` and the id of an application's model. */
   model = $state('general');
-  others = $state.raw<Others>();
+  others = $state.raw<Others>(); // the host of an application's models
+  /** The server that answers until the recogniser on this device can; undefined: no picture is sent. */
+  meanwhile = $state.raw<Others>();
   tongues = $state.raw<readonly string[]>(['en']); // of the names, the first in front
   seen = $state.raw<Seen>();
   colors = $state.raw<readonly Concept[]>([]); // of the picture
@@ -121,6 +123,7 @@ export class Bench {
       const seen = await this.see(p.base64);
       if (round !== this.#round) return;
       this.seen = seen;
+      if (this.meanwhile) return; // the rest waits for the recogniser: each call would send the picture again
       for (const tongue of this.tongues) {
         if (seen.model !== 'general' || tongue in (this.seen?.names ?? {})) continue;
         const names = namesOf(await this.calls.predict(general, p.base64, tongue));
@@ -145,13 +148,14 @@ export class Bench {
     const model = this.model;
     const tongue = this.tongues[0] as string;
     const began = performance.now();
+    const host = model.startsWith('app/') ? this.others : model === 'own' ? undefined : this.meanwhile;
     const concepts = await this.#see(model, base64, tongue);
-    const by = model.startsWith('app/') ? (this.others?.by() ?? 'device') : 'device';
+    const by = host?.by() ?? 'device';
     return { model, concepts, names: { [tongue]: namesOf(concepts) }, ms: performance.now() - began, by };
   }
 
   #see(model: string, base64: string, tongue: string): Promise<Concept[]> {
-    if (model === 'color') return this.calls.colors(base64);
+    if (model === 'color') return (this.meanwhile?.calls ?? this.calls).colors(base64);
     const [calls, id] = this.#eyes(model);
     return calls.predict(id, base64, model === 'general' ? tongue : undefined);
   }
@@ -159,7 +163,8 @@ export class Bench {
   /** The host of a model, and its id there. */
   #eyes(model: string): [Calls, string] {
     if (model.startsWith('app/') && this.others) return [this.others.calls, model.slice('app/'.length)];
-    return [this.calls, { general, food }[model] ?? own];
+    const id = { general, food }[model];
+    return id ? [this.meanwhile?.calls ?? this.calls, id] : [this.calls, own];
   }
 
   /** Points at a concept of those that are seen: the picture shows where it was. */
@@ -185,6 +190,7 @@ export class Bench {
     while (this.#lighting) await this.#lighting;
     const [p, seen] = [this.shown, this.seen];
     if (!id || !p || !seen || seen.model === 'color' || this.#dark || this.lights.has(id) || this.lit !== id) return;
+    if (this.meanwhile) return; // the recogniser finds it, once it can
     const others = seen.concepts.map((c) => c.id).filter((other) => other !== id && !this.lights.has(other));
     const [calls, model] = this.#eyes(seen.model);
     this.#lighting = calls
