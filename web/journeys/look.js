@@ -20,6 +20,10 @@ await journey(async (arrive) => {
   await guest.step('it starts without a network, with everything there', () => starts(guest));
   await guest.step('everything is forgotten when that is wanted', () => forgets(guest));
 
+  const hurried = await arrive();
+  await hurried.step('the server answers until the recogniser can, if that is wanted', () => hurries(hurried));
+  await hurried.context.close();
+
   const refused = await arrive({ remembered: { language: 'ar' } });
   await refused.step('a camera that may not be used is said to be one, from the right', () => denied(refused));
 });
@@ -78,6 +82,50 @@ async function comes(t) {
   );
   await t.look('an empty page');
   t.asked = asked;
+}
+
+async function hurries(t) {
+  const sent = []; // calls with a picture
+  t.context.on('request', (request) => {
+    if (/"base64"/.test(request.postData() ?? '')) sent.push(new URL(request.url()).pathname);
+  });
+  let go;
+  const held = new Promise((resolve) => {
+    go = resolve;
+  });
+  await t.page.route(/\/runtime\/network-/, (route) => held.then(() => route.continue()).catch(() => {}));
+  const choice = t.page.getByRole('checkbox', { name: en('look_meanwhile') });
+  const lead = t.page.locator('main header p');
+  const call = '/v2/models/aaa03c23b3724a16a56b629203edc62c/outputs';
+  await t.page.goto('/look');
+  await t.seen(choice);
+  same(await lead.textContent(), en('look_lead'), 'the lead before the choice');
+  await put(t, lighthouse);
+  await t.seen(t.page.locator('.facts', { hasText: lighthouse }));
+  await t.look('the offer of the server');
+  same(sent, [], 'calls with a picture before the choice');
+  await choice.check();
+  await still(t);
+  await t.seen(t.page.getByText(en('look_origin')));
+  const rows = await seen(t);
+  check(
+    rows.slice(0, 8).some((row) => row.name === 'lighthouse'),
+    `the server sees ${rows.map((row) => row.name)}`,
+  );
+  same(await lead.textContent(), en('look_meanwhile_lead'), 'the lead after the choice');
+  same(sent, [call], 'calls with a picture after the choice');
+  await t.look('the answer of the server');
+  await t.page.reload();
+  await t.seen(choice);
+  check(await choice.isChecked(), 'the choice is forgotten');
+  await put(t, lighthouse);
+  await t.seen(t.page.getByText(en('look_origin')));
+  go();
+  await t.seen(t.page.getByText(en('look_here')));
+  await t.gone(choice);
+  same(await lead.textContent(), en('look_lead'), 'the lead with the recogniser');
+  await still(t);
+  same(sent, [call, call], 'calls with a picture');
 }
 
 async function reads(t) {
