@@ -342,8 +342,8 @@ func TestBackgroundMissing(t *testing.T) {
 		r := w.take()[0]
 		for !r.Step() {
 		}
-		if err := w.q.Done(context.Background(), w.now, r, nil); !errors.Is(err, ErrUnready) {
-			t.Fatalf("Done = %v, want %v", err, ErrUnready)
+		if err := w.q.Done(context.Background(), w.now, r, nil); !errors.Is(err, ErrNotAnalysed) {
+			t.Fatalf("Done = %v, want %v", err, ErrNotAnalysed)
 		}
 		w.now = w.now.Add(pause)
 	}
