@@ -23,9 +23,20 @@ const deeds: Record<string, () => string> = {
   'key.delete': () => m.deed_key_delete(),
   'client.secret': () => m.deed_client_secret(),
   'tokens.revoke': () => m.deed_tokens_revoke(),
+  'edge.create': () => m.deed_edge_create(),
+  'edge.revoke': () => m.deed_edge_revoke(),
 };
 
 /** The name of an action of the audit log; an unknown one has the log's name. */
 export function deed(action: string): string {
   return deeds[action]?.() ?? action;
+}
+
+/**
+ * The name of the application that an action of the log changed. It is empty for the account itself, and the id if the application no
+ * longer exists. target: an account's id, or an application's, which may have an id of one of its keys or edges after a '/'.
+ */
+export function subject(target: string, account: string, apps: readonly { id: string; name: string }[]): string {
+  const [id = ''] = target.split('/');
+  return id === account ? '' : (apps.find((app) => app.id === id)?.name ?? id);
 }
