@@ -33,6 +33,7 @@ var journeys = []journey{
 	{script: "kill.js", serve: []string{"--demo"}},
 	{script: "look.js", serve: []string{"--demo"}},
 	{script: "second.js"},
+	{script: "states.js", serve: []string{"--demo"}},
 	{script: "studio.js"},
 	{script: "sweep.js", serve: []string{"--demo"}},
 	{script: "video.js", serve: []string{"--demo"}},

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type Clause, distance, fromKilometres, holds, inKilometres, ranks } from './clause';
 import { drop, ready } from './pictures';
-import { address, parse, toQuery } from './query';
+import { address, isReadable, parse, toQuery } from './query';
 
 const app = '0123456789abcdef0123456789abcdef';
 
@@ -104,26 +104,27 @@ test('every way of writing a clause', () => {
   ]);
 });
 
-test('what cannot be read is left out', () => {
+test('an address with a clause that cannot be read has none, and says so', () => {
+  for (const q of [null, '', '[]', '{"ands":[]}', '[{"input":{"id":"a"}}]'])
+    assert.equal(isReadable(q), true, String(q));
   for (const q of [
-    null,
-    '',
     'x',
     '1',
     'null',
+    '{}',
     '[1]',
     '[null]',
     '[{"input":{"data":{"image":{}}}}]',
     '[{"output":[]}]',
+    '[{"input":{"id":"a"}}',
+    // "Not (a and b)" cannot be a row of clauses.
+    '[{"input":{"data":{"concepts":[{"name":"a"},{"name":"b"}]}},"negate":true}]',
+    // Without its place, the search would find more pictures than the one that was asked for.
+    '[{"input":{"data":{"geo":{"geo_point":{"latitude":91,"longitude":0}}}}},{"input":{"id":"a"}}]',
   ]) {
-    assert.deepEqual(parse(q), [], String(q));
+    assert.equal(isReadable(q), false, q);
+    assert.deepEqual(parse(q), [], q);
   }
-  // "Not (a and b)" cannot be a row of clauses.
-  assert.deepEqual(parse('[{"input":{"data":{"concepts":[{"name":"a"},{"name":"b"}]}},"negate":true}]'), []);
-  assert.deepEqual(
-    parse('[{"input":{"data":{"geo":{"geo_point":{"latitude":91,"longitude":0}}}}},{"input":{"id":"a"}}]'),
-    [{ kind: 'input', id: 'a' }],
-  );
 });
 
 test('a dropped picture is named in the address and sent with its bytes', async () => {

@@ -69,15 +69,26 @@ function positive(c: Clause, dropped: (name: string) => Json): Json {
 
 const point = ({ latitude, longitude }: Point) => ({ latitude, longitude });
 
-/** The clauses in an address. Nothing is thrown: what cannot be read is left out. */
+/** The clauses in an address: none if one of them cannot be read, because the others would find more than was asked for. */
 export function parse(q: string | null): Clause[] {
-  if (!q) return [];
+  const all = q ? readAll(q) : [];
+  return all?.flat() ?? [];
+}
+
+/** Whether all clauses of an address can be read. */
+export function isReadable(q: string | null): boolean {
+  return !q || readAll(q) !== undefined;
+}
+
+/** The clauses for each element of a query; undefined if it is not a query, or one of them has no meaning here. */
+function readAll(q: string): Clause[][] | undefined {
   try {
     const said: unknown = JSON.parse(q);
-    const ands = Array.isArray(said) ? said : list(object(said).ands);
-    return ands.flatMap(read);
+    const ands = Array.isArray(said) ? said : object(said).ands;
+    const all = Array.isArray(ands) ? ands.map(read) : undefined;
+    return all?.every((found) => found.length) ? all : undefined;
   } catch {
-    return [];
+    return undefined;
   }
 }
 
