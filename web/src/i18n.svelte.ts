@@ -25,7 +25,19 @@ let words = $state.raw<Record<string | symbol, unknown>>({}); // the messages of
 let loaded = 0;
 let code = $state('en');
 let wanted = 'en'; // the language that was asked for last
-const all: object = new Proxy({}, { get: (_, key) => words[key] });
+// Each message is one function for all languages, so that a page may hold it over a change of the language.
+type Text = (...inputs: unknown[]) => unknown;
+const texts = new Map<string | symbol, Text>();
+const all: object = new Proxy(
+  {},
+  {
+    get: (_, key) => {
+      if (!(key in words)) return undefined;
+      if (!texts.has(key)) texts.set(key, (...inputs) => (words[key] as Text | undefined)?.(...inputs));
+      return texts.get(key);
+    },
+  },
+);
 
 /**
  * Registers a namespace, and returns its messages together with those of another one that is loaded too. They may be read once

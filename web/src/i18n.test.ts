@@ -61,6 +61,15 @@ test('every namespace is loaded by a module, in the language that was asked for 
   assert.equal(m.skip(), texts('en').skip);
 });
 
+test('a message that a page holds is in the language of the moment', async () => {
+  await speak('en');
+  const held = m.skip;
+  assert.equal(held(), texts('en').skip);
+  await speak('de');
+  assert.equal(held(), texts('de').skip);
+  await speak('en');
+});
+
 test('messages that cannot be loaded are asked for twice more', async (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   const refused = (times: number) => async () => {
