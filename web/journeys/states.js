@@ -24,6 +24,52 @@ async function finds(t, m, app) {
   await t.seen(t.page.locator('.hits img'));
 }
 
+/** Opens pages of an application that does not exist, and an address that no page has: the side bar and a link lead on. */
+async function strays(t, m, app) {
+  const none = 'f'.repeat(32);
+  for (const path of [`/${none}/inputs`, `/${none}/search`, `/${none}/models/sails`, `/apps/${none}`]) {
+    await t.page.goto(path);
+    await t.seen(t.heading(m('error_missing')));
+    same(
+      await t.page
+        .locator('main')
+        .getByRole('button', { name: m('try_again') })
+        .count(),
+      0,
+      `${path}: tries in vain`,
+    );
+    await t.look(path);
+    await t.link(m('not_found_home'), t.page.locator('main')).click();
+    await t.page.waitForURL(`**/apps/${app}`);
+  }
+  const lost = await t.page.goto('/no/such/page');
+  same(lost.status(), 404, 'the status of an address without a page');
+  await t.seen(t.heading(m('not_found')));
+  await t.look('no such page');
+  await t.page.locator(`aside nav a[href="/${app}/inputs"]`).click();
+  await t.seen(t.page.locator('[role=gridcell] a'));
+  const others = t.caught().filter((fault) => !fault.includes(' a status of 404 '));
+  same(others, [], 'faults other than those refusals');
+}
+
+/** Without a network, the side bar has the same entries, and a page that needs the server is in its frame. */
+async function leaves(t, m) {
+  const entries = () => t.page.locator('aside nav a').evaluateAll((all) => all.map((a) => a.pathname));
+  await t.page.goto('/sync');
+  await t.seen(t.page.getByText(m('look_stored')));
+  const before = await entries();
+  await t.offline(true);
+  await t.page.reload();
+  await t.seen(t.page.getByText(m('truth_offline_confirmed')));
+  same(await entries(), before, 'the entries of the side bar without a network');
+  await t.link(m('applications'), t.page.locator('aside nav')).click();
+  await t.seen(t.heading(m('error_offline')));
+  await t.look('applications without a network');
+  await t.link(m('pictures'), t.page.locator('aside nav')).click();
+  await t.seen(t.page.locator('[role=gridcell] a'));
+  await t.offline(false);
+}
+
 await journey(async (arrive) => {
   const m = await words('en');
   const t = await arrive();
@@ -31,5 +77,7 @@ await journey(async (arrive) => {
   await t.until(() => localStorage.getItem('copies'));
   const app = await t.page.evaluate(() => JSON.parse(localStorage.getItem('copies'))[0].id);
   await t.step('filters that cannot be read find nothing', () => unread(t, m, app));
+  await t.step('an application or a page that does not exist leads on', () => strays(t, m, app));
+  await t.step('without a network the side bar stays', () => leaves(t, m));
   await t.step('a search without results offers to clear its filters', () => finds(t, m, app));
 });

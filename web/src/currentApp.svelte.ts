@@ -5,7 +5,7 @@ import { held } from './pastedKeys.svelte';
 import { Resource } from './resource.svelte';
 import { here } from './router.svelte';
 import { isWorking } from './routes';
-import { edge, sessionState } from './session.svelte';
+import { edge, inside, sessionState } from './session.svelte';
 import { keep, kept } from './storage';
 
 /** An application as the pages name it. */
@@ -44,4 +44,26 @@ export function choose(id: string): void {
   if (id === last) return;
   last = id;
   keep('app', id);
+}
+
+let sought = $state(''); // the absent application after which the list was read again
+
+/** The application of a working page that the list lacks, which may be an old one; undefined: there is none, or it is not known. */
+export function absent(): string | undefined {
+  const { place } = here();
+  const id = place && isWorking(place.route) && inside() && edge()?.open !== false ? place.params.app : undefined;
+  return id && mine.data && !mine.data.some((one) => one.id === id) ? id : undefined;
+}
+
+/** Reads the list of applications again, once for each one that it lacks. */
+export function lookAgain(id: string): void {
+  if (id === sought) return;
+  sought = id;
+  void mine.load();
+}
+
+/** Whether the working page is of an application that the reader does not have. */
+export function isMissing(): boolean {
+  const id = absent();
+  return id !== undefined && id === sought && !mine.loading;
 }

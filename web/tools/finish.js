@@ -9,7 +9,7 @@ import { gzipSync } from 'node:zlib';
 const first = ['src/views/studio/Studio.svelte'];
 
 /** The modules of the pages that work without a network, in addition to index.html: these with all that they load later, … */
-const offline = /^src\/views\/(?!door\/|docs\/|account\/|applications\/)/;
+const offline = /^src\/(parts\/|views\/(?!door\/|docs\/|account\/|applications\/))/;
 /** … and these addresses, which no chunk names. */
 const addresses = ['/', '/look', '/sync', '/theme.js', '/icon.svg', '/icon-192.png', '/manifest.webmanifest'];
 
