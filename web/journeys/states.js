@@ -70,6 +70,25 @@ async function leaves(t, m) {
   await t.offline(false);
 }
 
+/** The list of keys has those of the shown page, in the language of the moment. */
+async function keys(t, m, app) {
+  const pages = { models: ['models_new'], concepts: ['concepts_new', 'concepts_begins'], sync: [] };
+  for (const [page, wanted] of Object.entries(pages)) {
+    await t.page.goto(page === 'sync' ? '/sync' : `/${app}/${page}`);
+    await t.seen(t.page.locator('main h1'));
+    await t.press('?');
+    const dialog = t.dialog(m('shortcuts'));
+    await t.seen(dialog.locator('dt'));
+    same(
+      await dialog.locator('dd').allTextContents(),
+      [...wanted, 'shortcuts'].map((one) => m(one)),
+      `the keys of ${page}`,
+    );
+    await t.press('Escape');
+    await t.gone(dialog);
+  }
+}
+
 await journey(async (arrive) => {
   const m = await words('en');
   const t = await arrive();
@@ -78,6 +97,7 @@ await journey(async (arrive) => {
   const app = await t.page.evaluate(() => JSON.parse(localStorage.getItem('copies'))[0].id);
   await t.step('filters that cannot be read find nothing', () => unread(t, m, app));
   await t.step('an application or a page that does not exist leads on', () => strays(t, m, app));
+  await t.step('the keys of a page are listed on it alone', () => keys(t, m, app));
   await t.step('without a network the side bar stays', () => leaves(t, m));
   await t.step('a search without results offers to clear its filters', () => finds(t, m, app));
 });

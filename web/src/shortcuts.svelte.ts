@@ -1,7 +1,16 @@
-// Single keys that do what a button does. They can be turned off, and never act while something is typed.
+// Single keys that do what a button does. They can be turned off, and never act while something is typed. The keys of the shown page are
+// listed with their texts.
+import { untrack } from 'svelte';
 import { keep, kept } from './storage';
 
+/** A key, as a keyboard has it, with its text. */
+export interface Listed {
+  readonly key: string;
+  readonly does: string;
+}
+
 let on = $state(kept('keys') !== 'off');
+let lists = $state.raw<readonly (() => readonly Listed[])[]>([]);
 
 /** Whether single keys act. */
 export function keysOn(): boolean {
@@ -14,8 +23,24 @@ export function setKeys(wanted: boolean): void {
   keep('keys', wanted ? undefined : 'off');
 }
 
-/** Lets a key do something for as long as the component that calls this is shown. */
-export function shortcut(key: string, act: () => void): void {
+/** The keys of the shown page. */
+export function listedKeys(): readonly Listed[] {
+  return lists.flatMap((list) => list());
+}
+
+/** Lists keys for as long as the component that calls this is shown. */
+export function listKeys(list: () => readonly Listed[]): void {
+  $effect(() => {
+    untrack(() => (lists = [...lists, list]));
+    return () => (lists = lists.filter((one) => one !== list));
+  });
+}
+
+const signs: Readonly<Record<string, string>> = { ' ': '␣', delete: 'Del' };
+
+/** Lets a key do something, and lists it by its text, for as long as the component that calls this is shown. */
+export function shortcut(key: string, text: () => string, act: () => void): void {
+  listKeys(() => [{ key: signs[key] ?? key.toUpperCase(), does: text() }]);
   $effect(() => {
     const press = (event: KeyboardEvent) => {
       if (!on || event.key.toLowerCase() !== key || event.ctrlKey || event.metaKey || event.altKey) return;
