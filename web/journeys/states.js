@@ -89,6 +89,19 @@ async function keys(t, m, app) {
   }
 }
 
+/** A label of an absent concept is struck through in the table. */
+async function absent(t, m, app) {
+  await t.page.goto(`/${app}/inputs${q([{ input: { data: { concepts: [{ id: 'bird', value: false }] } } }])}`);
+  await t.button(m('inputs_table')).click();
+  const label = t.page.locator('.said .not bdi').first();
+  await t.seen(label);
+  same(
+    await label.evaluate((e) => getComputedStyle(e).textDecorationLine),
+    'line-through',
+    'the line of an absent label',
+  );
+}
+
 await journey(async (arrive) => {
   const m = await words('en');
   const t = await arrive();
@@ -97,6 +110,7 @@ await journey(async (arrive) => {
   const app = await t.page.evaluate(() => JSON.parse(localStorage.getItem('copies'))[0].id);
   await t.step('filters that cannot be read find nothing', () => unread(t, m, app));
   await t.step('an application or a page that does not exist leads on', () => strays(t, m, app));
+  await t.step('absent labels look absent in the table', () => absent(t, m, app));
   await t.step('the keys of a page are listed on it alone', () => keys(t, m, app));
   await t.step('without a network the side bar stays', () => leaves(t, m));
   await t.step('a search without results offers to clear its filters', () => finds(t, m, app));
