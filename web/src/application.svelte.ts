@@ -105,6 +105,11 @@ export class Application {
     return this.standing ? this.standing.status?.contact : (this.copy?.status?.contact ?? this.#contact);
   }
 
+  /** The same, where this page has had no answer: on a previous page. */
+  get lastContact(): string | undefined {
+    return this.contact ?? this.copy?.contact;
+  }
+
   /**
    * Answers a path under /v2 or /hosted, as fetch does. If no host can, it fails with a Failure of status 0. An effect that calls it runs
    * again when its arguments change, and not when the host does.

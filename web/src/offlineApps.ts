@@ -8,6 +8,7 @@ export interface Kept {
   readonly offline?: boolean; // the person wants no contact
   readonly eager?: boolean; // all pictures come at once, not when they are wanted
   readonly whole?: boolean; // all that the origin had at a moment is stored
+  readonly contact?: string; // when the origin last answered it, up to a minute before
   readonly local_only?: boolean; // as Named has it
 }
 

@@ -16,6 +16,7 @@ export class Copy extends Outbox {
   away = $state(false); // no contact, because the person wants none
   whole = $state(false); // all that the origin had at a moment is stored, perhaps since an earlier visit
   #remembered = false;
+  #met: string | undefined; // the contact that is remembered
 
   constructor(app: Kept) {
     super();
@@ -23,6 +24,7 @@ export class Copy extends Outbox {
     this.fresh = copyOf(app.id) === undefined;
     this.away = app.offline ?? false;
     this.whole = app.whole ?? false;
+    this.#met = app.contact;
     this.device = new Device({
       copy: {
         origin: '',
@@ -48,7 +50,13 @@ export class Copy extends Outbox {
   /** Remembers that this browser has it. */
   remember(): void {
     this.#remembered = true;
-    remember({ ...this.app, offline: this.away, whole: this.whole });
+    this.#met = this.contact;
+    remember({ ...this.app, offline: this.away, whole: this.whole, ...(this.#met && { contact: this.#met }) });
+  }
+
+  /** When the origin last answered the copy, on this page or before it; undefined: never. */
+  get contact(): string | undefined {
+    return this.status?.contact ?? this.app.contact;
   }
 
   get #sync() {
@@ -61,6 +69,7 @@ export class Copy extends Outbox {
       this.whole = true;
       if (this.#remembered) this.remember();
     }
+    if (this.#remembered && isLater(status.contact, this.#met)) this.remember();
     await this.refresh();
   }
 
@@ -110,6 +119,13 @@ export class Copy extends Outbox {
     this.rest();
     await this.device.close();
   }
+}
+
+const minute = 60_000; // ms
+
+/** Whether a contact is at least a minute later than the one that is remembered. */
+function isLater(contact: string | undefined, met: string | undefined): boolean {
+  return contact !== undefined && (met === undefined || Date.parse(contact) - Date.parse(met) >= minute);
 }
 
 /** Deletes a copy that is not open, with its pending operations. */

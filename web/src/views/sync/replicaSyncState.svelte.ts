@@ -31,6 +31,9 @@ export class Copy extends SyncState {
   get device() {
     return this.open.device;
   }
+  get contact() {
+    return this.open.contact;
+  }
   get away() {
     return this.open.away;
   }
