@@ -35,4 +35,5 @@ test('a bare key becomes a credential', () => {
   assert.equal(sent(`Key ${key}`), `Key ${key}`);
   assert.equal(sent('Bearer abc'), 'Bearer abc');
   assert.equal(sent(key.slice(1)), key.slice(1));
+  for (const empty of [' ', 'Key', 'Key ', 'Bearer ']) assert.equal(sent(empty), undefined, JSON.stringify(empty));
 });

@@ -13,6 +13,7 @@ export function own<C extends Call>(call: C, origin: string): C {
   if (new URL(call.url, origin).origin !== origin) throw new Error(`${call.url} is not on this server`);
   call.credentials = 'omit';
   const key = call.headers?.Authorization?.trim() ?? '';
+  if (/^((key|bearer)\s*)?$/i.test(key)) delete call.headers?.Authorization;
   if (/^[0-9a-f]{32}$/.test(key)) call.headers.Authorization = `Key ${key}`;
   return call;
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { span, tooOld } from './keys';
+import { authorizationOf, span, tooOld } from './keys';
 
 test('a span is told in whole units', () => {
   assert.deepEqual([3600, 5400, 86_400, 172_800, 90_000, 604_800].map(span), [
@@ -18,4 +18,13 @@ test('keys are too old when writes are taken no more', () => {
   assert.equal(tooOld(keys, Date.parse('2026-11-22T11:00:00Z')), false);
   assert.equal(tooOld(keys, Date.parse('2026-11-22T11:00:01Z')), true);
   assert.equal(tooOld({ ...keys, known: undefined }, Date.parse('2026-11-22T09:00:00Z')), true);
+});
+
+test('a pasted key is taken with or without its header, and nothing is made of an empty one', () => {
+  const key = '0123456789abcdef0123456789abcdef';
+  for (const text of [key, ` ${key.toUpperCase()}\n`, `Key ${key}`, `Authorization: Key ${key}`])
+    assert.equal(authorizationOf(text), `Key ${key}`, text);
+  assert.equal(authorizationOf('bearer a.b.c'), 'Bearer a.b.c');
+  for (const text of ['', ' \n', 'Key', 'Key ', 'Bearer ', 'Authorization:', 'Authorization: Key '])
+    assert.equal(authorizationOf(text), '', JSON.stringify(text));
 });

@@ -13,3 +13,13 @@ export function span(seconds: number): [number, 'day' | 'hour' | 'minute'] {
   if (seconds >= 3600 && seconds % 3600 === 0) return [seconds / 3600, 'hour'];
   return [Math.round(seconds / 60), 'minute'];
 }
+
+/**
+ * The Authorization header for a pasted text: a key has 32 hexadecimal digits, anything else is a token. It is empty if the text has
+ * neither, such as the name of a scheme alone.
+ */
+export function authorizationOf(text: string): string {
+  const bare = text.trim().replace(/^(authorization:\s*)?((key|bearer)(\s+|$))?/i, '');
+  if (!bare) return '';
+  return /^[0-9a-f]{32}$/i.test(bare) ? `Key ${bare.toLowerCase()}` : `Bearer ${bare}`;
+}
