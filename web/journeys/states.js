@@ -1,5 +1,5 @@
 // States of the pages that have no content to show: each one says what is missing, and offers a way on.
-import { journey, same, words } from './browser.js';
+import { check, journey, same, words } from './browser.js';
 
 const seenAs = (name) => ({ output: { data: { concepts: [{ name }] } } });
 const q = (ands) => `?q=${encodeURIComponent(JSON.stringify(ands))}`;
@@ -62,6 +62,8 @@ async function leaves(t, m) {
   await t.page.reload();
   await t.seen(t.page.getByText(m('truth_offline_confirmed')));
   same(await entries(), before, 'the entries of the side bar without a network');
+  const contact = t.page.locator('.kv dt', { hasText: m('sync_contact') }).locator('+ dd');
+  await t.seen(contact.locator('time'));
   await t.link(m('applications'), t.page.locator('aside nav')).click();
   await t.seen(t.heading(m('error_offline')));
   await t.look('applications without a network');
@@ -102,6 +104,57 @@ async function absent(t, m, app) {
   );
 }
 
+/** A deleted picture has neither a control nor the focus: the next one has it. */
+async function deletes(t, m, app) {
+  await t.page.goto(`/${app}/inputs`);
+  const tile = t.page.locator('[data-cell="3"]');
+  await tile.locator('.ck').click();
+  await t.press('Delete');
+  await t.seen(t.page.locator('.going[data-cell="3"]'));
+  await t.until(() => document.activeElement?.dataset.cell === '4');
+  same(await t.page.locator('.going .ck').count(), 0, 'controls on a deleted picture');
+  await t.button(m('undo')).click();
+  await t.gone(t.page.locator('.going'));
+}
+
+/** On a narrow page the pictures are searched in a field of full width, and the names of a picture are below their languages. */
+async function narrows(t, m, app) {
+  await t.page.setViewportSize({ width: 360, height: 740 });
+  await t.page.goto(`/${app}/inputs`);
+  const find = t.field(m('inputs_find')).first();
+  await t.seen(find);
+  check((await find.boundingBox()).width > 300, 'the search field is narrow');
+  await find.fill('bird');
+  await t.page.getByRole('option').first().click();
+  await t.page.waitForURL('**/inputs?q=**');
+  await t.look('a search on a narrow page');
+  for (const [width, languages] of [
+    [360, 2],
+    [1440, 3],
+  ]) {
+    await t.page.setViewportSize({ width, height: 900 });
+    await t.page.goto('/look');
+    await t.button('Bee on a petal').first().click();
+    await t.seen(t.page.locator('.words li'));
+    const starts = (all) => all.map((e) => Math.round(e.getBoundingClientRect().left)).filter(Boolean);
+    const names = await t.page.locator('.words li').first().locator('.name, .tr').evaluateAll(starts);
+    same(names.length, languages, `languages at ${width} px`);
+    const heads = await t.page
+      .locator('.heads button')
+      .evaluateAll((all) =>
+        all
+          .map(
+            (e) =>
+              e.getBoundingClientRect().width &&
+              Math.round(e.getBoundingClientRect().left + parseFloat(getComputedStyle(e).paddingLeft)),
+          )
+          .filter(Boolean),
+      );
+    same(heads, names, `where languages and names begin at ${width} px`);
+  }
+  await t.page.setViewportSize({ width: 1200, height: 800 });
+}
+
 await journey(async (arrive) => {
   const m = await words('en');
   const t = await arrive();
@@ -111,6 +164,8 @@ await journey(async (arrive) => {
   await t.step('filters that cannot be read find nothing', () => unread(t, m, app));
   await t.step('an application or a page that does not exist leads on', () => strays(t, m, app));
   await t.step('absent labels look absent in the table', () => absent(t, m, app));
+  await t.step('a deleted picture is left alone', () => deletes(t, m, app));
+  await t.step('a narrow page has its search field, and names below their languages', () => narrows(t, m, app));
   await t.step('the keys of a page are listed on it alone', () => keys(t, m, app));
   await t.step('without a network the side bar stays', () => leaves(t, m));
   await t.step('a search without results offers to clear its filters', () => finds(t, m, app));
