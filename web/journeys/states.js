@@ -1,5 +1,7 @@
 // States of the pages that have no content to show: each one says what is missing, and offers a way on.
+import { fileURLToPath } from 'node:url';
 import { check, journey, same, words } from './browser.js';
+import { lighthouse } from './pictures.js';
 
 const seenAs = (name) => ({ output: { data: { concepts: [{ name }] } } });
 const q = (ands) => `?q=${encodeURIComponent(JSON.stringify(ands))}`;
@@ -155,8 +157,36 @@ async function narrows(t, m, app) {
   await t.page.setViewportSize({ width: 1200, height: 800 });
 }
 
+/** Before the recogniser has loaded, the page takes a picture and shows it. It reads it as soon as it can. */
+async function early(arrive, m) {
+  const t = await arrive({ remembered: { looked: 'yes' } });
+  let release;
+  const loads = new Promise((resolve) => {
+    release = resolve;
+  });
+  await t.page.route('**/runtime/**.wasm*', async (route) => {
+    await loads;
+    await route.continue().catch(() => {}); // the page may have gone
+  });
+  await t.step('a picture is taken before the recogniser has loaded', async () => {
+    await t.page.goto('/look');
+    const choose = t.button(m('look_choose'));
+    await t.seen(choose);
+    same(await choose.isEnabled(), true, 'whether pictures can be chosen at once');
+    await t.page
+      .locator('input[type=file][multiple]')
+      .first()
+      .setInputFiles(fileURLToPath(new URL(`../samples/${lighthouse}`, import.meta.url)));
+    await t.seen(t.page.locator('.photo img'));
+    release();
+    await t.seen(t.page.locator('.readout .words li'));
+  });
+  await t.context.close();
+}
+
 await journey(async (arrive) => {
   const m = await words('en');
+  await early(arrive, m);
   const t = await arrive();
   await t.page.goto('/');
   await t.until(() => localStorage.getItem('copies'));
