@@ -184,6 +184,29 @@ async function early(arrive, m) {
   await t.context.close();
 }
 
+/** In a browser that stores nothing, the pages work for as long as they are open. */
+async function forgets(arrive, m, app) {
+  const t = await arrive();
+  await t.context.addInitScript(() => {
+    const refuse = () => {
+      throw new DOMException('storage is off', 'SecurityError');
+    };
+    for (const name of ['localStorage', 'sessionStorage', 'indexedDB', 'caches'])
+      Object.defineProperty(globalThis, name, { get: refuse });
+    for (const name of ['getDirectory', 'estimate', 'persist', 'persisted'])
+      navigator.storage[name] = async () => refuse();
+  });
+  await t.step('a browser that stores nothing shows every page', async () => {
+    await t.page.goto('/look');
+    await t.seen(t.page.getByText(m('look_memory')));
+    await t.page.goto(`/${app}/inputs`);
+    await t.seen(t.page.locator('[role=gridcell] a'));
+    await t.page.goto('/sync');
+    await t.seen(t.heading(m('sync_title')));
+  });
+  await t.context.close();
+}
+
 await journey(async (arrive) => {
   const m = await words('en');
   await early(arrive, m);
@@ -191,6 +214,7 @@ await journey(async (arrive) => {
   await t.page.goto('/');
   await t.until(() => localStorage.getItem('copies'));
   const app = await t.page.evaluate(() => JSON.parse(localStorage.getItem('copies'))[0].id);
+  await forgets(arrive, m, app);
   await t.step('filters that cannot be read find nothing', () => unread(t, m, app));
   await t.step('an application or a page that does not exist leads on', () => strays(t, m, app));
   await t.step('absent labels look absent in the table', () => absent(t, m, app));

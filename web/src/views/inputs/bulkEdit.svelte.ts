@@ -3,6 +3,7 @@
 import { SvelteSet } from 'svelte/reactivity';
 import type { Application } from '../../application.svelte';
 import type { Clause } from '../../clauses';
+import { waiting } from './again';
 import { add, type Change, type Input, type Item, isDone, patch, remove } from './calls';
 import { Job } from './job.svelte';
 import { List } from './list.svelte';
@@ -129,17 +130,4 @@ export class Work {
     [job.done, job.failed, job.ended] = [1, [item], true];
     this.job = job;
   }
-}
-
-/**
- * The inputs that are being added again. The old one must be deleted before the new one can be added, so its data are stored here before: a
- * page that is closed in between continues when it is opened again.
- */
-function waiting(app: string, change?: (all: readonly Input[]) => readonly Input[]): readonly Input[] {
-  const name = `again.${app}`;
-  const all: readonly Input[] = JSON.parse(localStorage.getItem(name) ?? '[]');
-  const next = change?.(all) ?? all;
-  if (next.length) localStorage.setItem(name, JSON.stringify(next));
-  else localStorage.removeItem(name);
-  return next;
 }
