@@ -1,4 +1,4 @@
-// States of the pages that have no content to show: each one says what is missing, and offers a way on.
+// States of the pages that have no content to show: each one names the missing thing and offers a way on.
 import { fileURLToPath } from 'node:url';
 import { check, journey, same, words } from './browser.js';
 import { lighthouse } from './pictures.js';
@@ -18,7 +18,7 @@ async function unread(t, m, app) {
   }
 }
 
-/** Searches for what no picture shows, twice, so that no filter alone is to blame. */
+/** Searches by two filters that match nothing, so that removing one of them does not help. */
 async function finds(t, m, app) {
   await t.page.goto(`/${app}/search${q([seenAs('no such thing'), seenAs('nor this')])}`);
   await t.seen(t.heading(m('search_none')));

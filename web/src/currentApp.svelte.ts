@@ -62,7 +62,7 @@ export function lookAgain(id: string): void {
   void mine.load();
 }
 
-/** Whether the working page is of an application that the reader does not have. */
+/** Whether the reader lacks the application of the working page. */
 export function isMissing(): boolean {
   const id = absent();
   return id !== undefined && id === sought && !mine.loading;
