@@ -54,28 +54,61 @@ func (v *View) Lacking(base [32]byte) (*roaring.Bitmap, error) {
 	return out, nil
 }
 
-// Analysed stages that derived records of ready inputs have come, in the batch that has them.
+// Analysed stages that derived records of ready inputs have come, in the batch that has them. Other inputs of the same pictures enter the
+// index, too, since they have their records in common.
 // It is a Stage: Applied or Discard must follow.
 func (x *Index) Analysed(tx *kv.Overlay, inputs []catalog.Input) error {
 	x.lockStage()
 	s := x.newStage(tx)
+	r := catalog.Read(tx, x.app)
 	for i := range inputs {
 		in := &inputs[i]
-		if in.Code != catalog.InputReady {
+		entered, err := s.addAnalysed(in)
+		if err != nil {
+			return err
+		}
+		if !entered {
 			continue
 		}
-		for _, sp := range x.all() {
-			row, err := kv.Find(tx, sp.row(in.Ord))
-			if err == nil && row == nil {
-				err = s.learn(sp, in)
+		var failed error
+		err = r.ByPicture(in.Blob, in.Crop, func(ord uint32) bool {
+			same, err := r.Input(ord)
+			if err == nil {
+				_, err = s.addAnalysed(&same)
 			}
-			if err != nil {
-				return err
-			}
+			failed = err
+			return err == nil
+		})
+		if err = errors.Join(err, failed); err != nil {
+			return err
 		}
 	}
 	s.flush()
 	return s.failed
+}
+
+// addAnalysed puts a ready input into the spaces that lack it and whose base model has analysed it, and reports whether there was one.
+func (s *stage) addAnalysed(in *catalog.Input) (entered bool, err error) {
+	if in.Code != catalog.InputReady {
+		return false, nil
+	}
+	for _, sp := range s.x.all() {
+		row, err := kv.Find(s.tx, sp.row(in.Ord))
+		if row != nil {
+			continue
+		}
+		if err == nil {
+			err = s.learn(sp, in)
+		}
+		if err == nil {
+			row, err = kv.Find(s.tx, sp.row(in.Ord))
+		}
+		if err != nil {
+			return false, err
+		}
+		entered = entered || row != nil
+	}
+	return entered, nil
 }
 
 // Lacks reports whether an input with a derived record is missing in the serving space.
@@ -90,16 +123,6 @@ func (x *Index) Lacks(r kv.Reader, in *catalog.Input) (bool, error) {
 		return false, nil
 	}
 	return err == nil, err
-}
-
-// Entered reports whether an input is in the spaces of all base models.
-func (x *Index) Entered(r kv.Reader, ord uint32) (bool, error) {
-	for _, sp := range x.all() {
-		if row, err := kv.Find(r, sp.row(ord)); row == nil || err != nil {
-			return false, err
-		}
-	}
-	return true, nil
 }
 
 // Switch makes the space of a base model the serving one, for views that are taken afterwards. After a restart the argument of Open

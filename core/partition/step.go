@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/sightline-dev/sightline/core/catalog"
@@ -95,8 +94,8 @@ func (p *Partition) stepTidy() (more bool, err error) {
 }
 
 // Analysed makes visible, in one batch, derived records that come after their inputs: put
-// adds those of the live inputs, which it is called with, in the order of dots. Other inputs of the same pictures enter the index, too. The
-// batch is not synced: what a crash takes back is analysed again.
+// adds those of the live inputs, which it is called with, in the order of dots. The batch is
+// not synced: what a crash takes back is analysed again.
 func (p *Partition) Analysed(dots []log.Dot, put func(w kv.Writer, inputs []catalog.Input)) error {
 	if err := p.o.Store.Room(); err != nil {
 		return err
@@ -122,10 +121,6 @@ func (p *Partition) Analysed(dots []log.Dot, put func(w kv.Writer, inputs []cata
 	if p.index == nil {
 		return p.o.Store.Apply(p.tx.Batch())
 	}
-	inputs, err := p.withSame(state, inputs)
-	if err != nil {
-		return err
-	}
 	if err := p.index.Analysed(p.tx, inputs); err != nil {
 		p.index.Discard()
 		return fmt.Errorf("index: %w", err)
@@ -137,39 +132,6 @@ func (p *Partition) Analysed(dots []log.Dot, put func(w kv.Writer, inputs []cata
 	}
 	p.index.Applied()
 	return nil
-}
-
-// withSame adds the other inputs of the same pictures to inputs that the index lacks: they have their derived records in common.
-func (p *Partition) withSame(state catalog.Reader, inputs []catalog.Input) ([]catalog.Input, error) {
-	all := slices.Clip(inputs)
-	known := make(map[uint32]bool, len(inputs))
-	for i := range inputs {
-		known[inputs[i].Ord] = true
-	}
-	for i := range inputs {
-		in := &inputs[i]
-		entered, err := p.index.Entered(state.KV(), in.Ord)
-		if err != nil {
-			return nil, err
-		}
-		if entered || in.Blob.IsZero() {
-			continue
-		}
-		var failed error
-		err = state.ByPicture(in.Blob, in.Crop, func(ord uint32) bool {
-			if known[ord] {
-				return true
-			}
-			known[ord] = true
-			other, err := state.Input(ord)
-			all, failed = append(all, other), err
-			return err == nil
-		})
-		if err = errors.Join(err, failed); err != nil {
-			return nil, err
-		}
-	}
-	return all, nil
 }
 
 // Forget has the derived records of a base model removed by the next Steps.
