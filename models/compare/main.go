@@ -1,4 +1,4 @@
-// Command peers measures Sightline and the software that people would pick instead, in one interleaved run:
+// Command compare measures Sightline and the software that people would pick instead, in one interleaved run:
 // in each round every case runs ours, then the peer, so that a machine whose speed drifts slows
 // both. Figures are CPU time of one thread, the median of the rounds; the ratio is taken round by round.
 // In a browser, which does not tell CPU time, they are the clock's; of a server, its process's, but where waiting is
@@ -15,7 +15,7 @@
 // image/jpeg with golang.org/x/image; hnswlib and scikit-learn, which are skipped unless Debian's packages libhnswlib-dev, g++
 // and python3-sklearn are installed. bin/sightline-edge is compared with bin/sightline. The networks come from the test data
 // next to the project.
-package compare
+package main
 
 import (
 	"errors"
