@@ -46,16 +46,25 @@ var next field = same
 // lane4 is the lane of an element of four bytes: bit 21, then bit 11 above it.
 func lane4(v int) (uint32, bool) { return uint32(v&1)<<21 | uint32(v>>1)<<11, v >= 0 && v < 4 }
 
+// lane2 is the lane of an element of two bytes: bit 20, then bit 21, then bit 11.
+func lane2(v int) (uint32, bool) {
+	return uint32(v&1)<<20 | uint32(v>>1&1)<<21 | uint32(v>>2)<<11, v >= 0 && v < 8
+}
+
+// stored4 is the lane of a stored element of four bytes: bit 12, then bit 30.
+func stored4(v int) (uint32, bool) { return uint32(v&1)<<12 | uint32(v>>1)<<30, v >= 0 && v < 4 }
+
 // byteImm is the immediate of MOVI.
 func byteImm(v int) (uint32, bool) {
 	return uint32(v>>5)<<16 | uint32(v&31)<<5, v >= 0 && v < 256
 }
 
 var (
-	rd = at(0, 5, 1)
-	rn = at(5, 5, 1)
-	rm = at(16, 5, 1)
-	ra = at(10, 5, 1) // the second register of a pair
+	rd   = at(0, 5, 1)
+	rn   = at(5, 5, 1)
+	rm   = at(16, 5, 1)
+	rm16 = at(16, 4, 1) // of 16 registers
+	ra   = at(10, 5, 1) // the second register of a pair
 )
 
 // form is an instruction whose numbers are open.
@@ -92,6 +101,8 @@ var forms = map[string]form{
 	"smlal2 v#.8h, v#.16b, v#.16b": three(0x4e208000),
 	"smlal v#.4s, v#.4h, v#.4h":    three(0x0e608000),
 	"smlal2 v#.4s, v#.8h, v#.8h":   three(0x4e608000),
+	"smlal v#.4s, v#.4h, v#.h[#]":  {0x0f402000, []field{rd, rn, rm16, lane2}},
+	"smlal2 v#.4s, v#.8h, v#.h[#]": {0x4f402000, []field{rd, rn, rm16, lane2}},
 	"sadalp v#.4s, v#.8h":          two(0x4e606800),
 	"smull v#.4s, v#.4h, v#.4h":    three(0x0e60c000),
 	"smull2 v#.4s, v#.8h, v#.8h":   three(0x4e60c000),
@@ -131,6 +142,9 @@ var forms = map[string]form{
 	"fadd v#.2s, v#.2s, v#.2s":     three(0x0e20d400),
 	"faddp s#, v#.2s":              two(0x7e30d800),
 	"addp v#.4s, v#.4s, v#.4s":     three(0x4ea0bc00),
+	"add v#.8h, v#.8h, v#.8h":      three(0x4e608400),
+	"sub v#.8h, v#.8h, v#.8h":      three(0x6e608400),
+	"shl v#.8h, v#.8h, ##":         {0x4f005400, []field{rd, rn, plus(16, 5, 16)}},
 	"add v#.4s, v#.4s, v#.4s":      three(0x4ea08400),
 	"shl v#.4s, v#.4s, ##":         {0x4f005400, []field{rd, rn, plus(16, 6, 32)}},
 	"eor v#.16b, v#.16b, v#.16b":   three(0x6e201c00),
@@ -175,6 +189,7 @@ var forms = map[string]form{
 	"ldr d#, [x#], ##":       {0xfc400400, []field{rd, rn, signed(12, 9, 1)}},
 	"ldr q#, [x#], ##":       {0x3cc00400, []field{rd, rn, signed(12, 9, 1)}},
 	"ldr q#, [x#]":           {0x3dc00000, []field{rd, rn}},
+	"ldr q#, [x#, ##]":       {0x3dc00000, []field{rd, rn, at(10, 12, 16)}},
 	"ldr q#, [x#, x#]":       {0x3ce06800, []field{rd, rn, rm}},
 	"str d#, [x#]":           {0xfd000000, []field{rd, rn}},
 	"str q#, [x#]":           {0x3d800000, []field{rd, rn}},
@@ -188,6 +203,8 @@ var forms = map[string]form{
 
 	"ld1 {v#.16b}, [x#], x#":                         {0x4cc07000, []field{rd, rn, rm}},
 	"st1 {v#.16b}, [x#], x#":                         {0x4c807000, []field{rd, rn, rm}},
+	"ld1 {v#.8b}, [x#], x#":                          {0x0cc07000, []field{rd, rn, rm}},
+	"st1 {v#.s}[#], [x#], x#":                        {0x0d808000, []field{rd, stored4, rn, rm}},
 	"ld1 {v#.16b, v#.16b, v#.16b, v#.16b}, [x#]":     four(0x4c402000),
 	"ld1 {v#.16b, v#.16b, v#.16b, v#.16b}, [x#], ##": four(0x4cdf2000, same),
 	"ld1 {v#.16b, v#.16b, v#.16b, v#.16b}, [x#], x#": four(0x4cc02000, rm),

@@ -82,6 +82,8 @@ func TestEncodeRefuses(t *testing.T) {
 		"", "nop", "fadd v1.4s, v2.4s", "fadd v1.2d, v2.2d, v3.2d", // unknown
 		"fadd v32.4s, v2.4s, v3.4s", "sdot v1.4s, v2.16b, v3.4b[4]", "movi v1.16b, #256", // beyond their fields
 		"ldr q1, [x2], #256", "ldr q1, [x2], #-257", "ldp q1, q2, [x3], #8", "shl v1.4s, v2.4s, #32",
+		"smlal v1.4s, v2.4h, v16.h[0]", "smlal v1.4s, v2.4h, v3.h[8]", "st1 {v1.s}[4], [x2], x3", "shl v1.8h, v2.8h, #16",
+		"ldr q1, [x2, #24]", "ldr q1, [x2, #65536]",
 	} {
 		if word, err := Encode(text); err == nil {
 			t.Errorf("%q = %08x, want an error", text, word)

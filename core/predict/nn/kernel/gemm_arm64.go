@@ -67,6 +67,10 @@ func gemmU8(dst []uint8, ldd int, a []uint8, lda, segStride, m int, w *PackedS8,
 }
 
 func gemmRowsU8(dst []uint8, ldd int, a []uint8, lda, segStride, m int, r *Rows, w *PackedS8, q *Requant) {
+	if w.tiled(lda, segStride, m, r) {
+		winogradU8(dst, ldd, a, lda, segStride, m, r, w, q)
+		return
+	}
 	safe := safeRows(len(a)-(r.Rows-1)*r.SrcStep, lda, segStride, m, w) // of the last row, and so of each
 	if safe < m {
 		for y := range r.Rows {

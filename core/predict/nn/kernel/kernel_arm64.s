@@ -5927,6 +5927,1005 @@ tap:
 	CBNZ R3, row
 	RET
 
+// func winogradInNEON(p *byte)
+TEXT ·winogradInNEON(SB), NOSPLIT, $0-8
+	MOVD p+0(FP), R0
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 16(R0), R3
+	MOVD 40(R0), R4
+	MOVD 32(R0), R5
+	MOVD $1088, R14
+	MOVD $6528, R15
+
+tile:
+	MOVD R3, R8
+	MOVD R1, R6
+	MOVD R4, R7
+
+channels:
+	MOVD R6, R9
+	MOVD R7, R10
+	MOVD $6, R11
+
+column:
+	MOVD R9, R12
+	MOVD R10, R13
+	WORD $0x0cc27180 // ld1 {v0.8b}, [x12], x2
+	WORD $0x0cc27181 // ld1 {v1.8b}, [x12], x2
+	WORD $0x0cc27182 // ld1 {v2.8b}, [x12], x2
+	WORD $0x0cc27183 // ld1 {v3.8b}, [x12], x2
+	WORD $0x0cc27184 // ld1 {v4.8b}, [x12], x2
+	WORD $0x0cc27185 // ld1 {v5.8b}, [x12], x2
+	WORD $0x2f08a400 // ushll v0.8h, v0.8b, #0
+	WORD $0x2f08a421 // ushll v1.8h, v1.8b, #0
+	WORD $0x2f08a442 // ushll v2.8h, v2.8b, #0
+	WORD $0x2f08a463 // ushll v3.8h, v3.8b, #0
+	WORD $0x2f08a484 // ushll v4.8h, v4.8b, #0
+	WORD $0x2f08a4a5 // ushll v5.8h, v5.8b, #0
+	WORD $0x6e628496 // sub v22.8h, v4.8h, v2.8h
+	WORD $0x6e628410 // sub v16.8h, v0.8h, v2.8h
+	WORD $0x4f125610 // shl v16.8h, v16.8h, #2
+	WORD $0x4e768610 // add v16.8h, v16.8h, v22.8h
+	WORD $0x4f125457 // shl v23.8h, v2.8h, #2
+	WORD $0x6e778497 // sub v23.8h, v4.8h, v23.8h
+	WORD $0x4f125438 // shl v24.8h, v1.8h, #2
+	WORD $0x6e788478 // sub v24.8h, v3.8h, v24.8h
+	WORD $0x4e7886f1 // add v17.8h, v23.8h, v24.8h
+	WORD $0x6e7886f2 // sub v18.8h, v23.8h, v24.8h
+	WORD $0x6e618479 // sub v25.8h, v3.8h, v1.8h
+	WORD $0x4f115739 // shl v25.8h, v25.8h, #1
+	WORD $0x4e7986d3 // add v19.8h, v22.8h, v25.8h
+	WORD $0x6e7986d4 // sub v20.8h, v22.8h, v25.8h
+	WORD $0x6e6384b5 // sub v21.8h, v5.8h, v3.8h
+	WORD $0x4f115739 // shl v25.8h, v25.8h, #1
+	WORD $0x6e7986b5 // sub v21.8h, v21.8h, v25.8h
+	WORD $0x4c8f71b0 // st1 {v16.16b}, [x13], x15
+	WORD $0x4c8f71b1 // st1 {v17.16b}, [x13], x15
+	WORD $0x4c8f71b2 // st1 {v18.16b}, [x13], x15
+	WORD $0x4c8f71b3 // st1 {v19.16b}, [x13], x15
+	WORD $0x4c8f71b4 // st1 {v20.16b}, [x13], x15
+	WORD $0x4c8f71b5 // st1 {v21.16b}, [x13], x15
+	ADD R3, R9
+	ADD R14, R10
+	SUB $1, R11
+	CBNZ R11, column
+	MOVD R7, R12
+	MOVD R7, R13
+	MOVD $6, R11
+
+line:
+	WORD $0x4cce7180 // ld1 {v0.16b}, [x12], x14
+	WORD $0x4cce7181 // ld1 {v1.16b}, [x12], x14
+	WORD $0x4cce7182 // ld1 {v2.16b}, [x12], x14
+	WORD $0x4cce7183 // ld1 {v3.16b}, [x12], x14
+	WORD $0x4cce7184 // ld1 {v4.16b}, [x12], x14
+	WORD $0x4cce7185 // ld1 {v5.16b}, [x12], x14
+	WORD $0x6e628496 // sub v22.8h, v4.8h, v2.8h
+	WORD $0x6e628410 // sub v16.8h, v0.8h, v2.8h
+	WORD $0x4f125610 // shl v16.8h, v16.8h, #2
+	WORD $0x4e768610 // add v16.8h, v16.8h, v22.8h
+	WORD $0x4f125457 // shl v23.8h, v2.8h, #2
+	WORD $0x6e778497 // sub v23.8h, v4.8h, v23.8h
+	WORD $0x4f125438 // shl v24.8h, v1.8h, #2
+	WORD $0x6e788478 // sub v24.8h, v3.8h, v24.8h
+	WORD $0x4e7886f1 // add v17.8h, v23.8h, v24.8h
+	WORD $0x6e7886f2 // sub v18.8h, v23.8h, v24.8h
+	WORD $0x6e618479 // sub v25.8h, v3.8h, v1.8h
+	WORD $0x4f115739 // shl v25.8h, v25.8h, #1
+	WORD $0x4e7986d3 // add v19.8h, v22.8h, v25.8h
+	WORD $0x6e7986d4 // sub v20.8h, v22.8h, v25.8h
+	WORD $0x6e6384b5 // sub v21.8h, v5.8h, v3.8h
+	WORD $0x4f115739 // shl v25.8h, v25.8h, #1
+	WORD $0x6e7986b5 // sub v21.8h, v21.8h, v25.8h
+	WORD $0x4c8e71b0 // st1 {v16.16b}, [x13], x14
+	WORD $0x4c8e71b1 // st1 {v17.16b}, [x13], x14
+	WORD $0x4c8e71b2 // st1 {v18.16b}, [x13], x14
+	WORD $0x4c8e71b3 // st1 {v19.16b}, [x13], x14
+	WORD $0x4c8e71b4 // st1 {v20.16b}, [x13], x14
+	WORD $0x4c8e71b5 // st1 {v21.16b}, [x13], x14
+	SUB $1, R11
+	CBNZ R11, line
+	ADD $8, R6
+	ADD $16, R7
+	SUB $8, R8
+	CBNZ R8, channels
+	ADD R3<<2, R1
+	ADD R3<<1, R4
+	SUB $1, R5
+	CBNZ R5, tile
+	RET
+
+// func winogradMul4x16NEON(p *byte)
+TEXT ·winogradMul4x16NEON(SB), NOSPLIT, $0-8
+	MOVD p+0(FP), R0
+	MOVD 40(R0), R1
+	MOVD 24(R0), R2
+	MOVD 48(R0), R3
+	MOVD 64(R0), R4
+	MOVD 16(R0), R5
+	MOVD $36, R6
+
+place:
+	WORD $0x4f00e410 // movi v16.16b, #0
+	WORD $0x4f00e411 // movi v17.16b, #0
+	WORD $0x4f00e412 // movi v18.16b, #0
+	WORD $0x4f00e413 // movi v19.16b, #0
+	WORD $0x4f00e414 // movi v20.16b, #0
+	WORD $0x4f00e415 // movi v21.16b, #0
+	WORD $0x4f00e416 // movi v22.16b, #0
+	WORD $0x4f00e417 // movi v23.16b, #0
+	WORD $0x4f00e418 // movi v24.16b, #0
+	WORD $0x4f00e419 // movi v25.16b, #0
+	WORD $0x4f00e41a // movi v26.16b, #0
+	WORD $0x4f00e41b // movi v27.16b, #0
+	WORD $0x4f00e41c // movi v28.16b, #0
+	WORD $0x4f00e41d // movi v29.16b, #0
+	WORD $0x4f00e41e // movi v30.16b, #0
+	WORD $0x4f00e41f // movi v31.16b, #0
+	MOVD R1, R8
+	ADD R2, R8, R9
+	ADD R2, R9, R10
+	ADD R2, R10, R11
+	MOVD R5, R7
+
+loop:
+	WORD $0x3cc10500 // ldr q0, [x8], #16
+	WORD $0x3cc10521 // ldr q1, [x9], #16
+	WORD $0x3cc10542 // ldr q2, [x10], #16
+	WORD $0x3cc10563 // ldr q3, [x11], #16
+	WORD $0x4cdf2064 // ld1 {v4.16b, v5.16b, v6.16b, v7.16b}, [x3], #64
+	WORD $0x0f402090 // smlal v16.4s, v4.4h, v0.h[0]
+	WORD $0x4f402091 // smlal2 v17.4s, v4.8h, v0.h[0]
+	WORD $0x0f412094 // smlal v20.4s, v4.4h, v1.h[0]
+	WORD $0x4f412095 // smlal2 v21.4s, v4.8h, v1.h[0]
+	WORD $0x0f422098 // smlal v24.4s, v4.4h, v2.h[0]
+	WORD $0x4f422099 // smlal2 v25.4s, v4.8h, v2.h[0]
+	WORD $0x0f43209c // smlal v28.4s, v4.4h, v3.h[0]
+	WORD $0x4f43209d // smlal2 v29.4s, v4.8h, v3.h[0]
+	WORD $0x0f4020b2 // smlal v18.4s, v5.4h, v0.h[0]
+	WORD $0x4f4020b3 // smlal2 v19.4s, v5.8h, v0.h[0]
+	WORD $0x0f4120b6 // smlal v22.4s, v5.4h, v1.h[0]
+	WORD $0x4f4120b7 // smlal2 v23.4s, v5.8h, v1.h[0]
+	WORD $0x0f4220ba // smlal v26.4s, v5.4h, v2.h[0]
+	WORD $0x4f4220bb // smlal2 v27.4s, v5.8h, v2.h[0]
+	WORD $0x0f4320be // smlal v30.4s, v5.4h, v3.h[0]
+	WORD $0x4f4320bf // smlal2 v31.4s, v5.8h, v3.h[0]
+	WORD $0x0f5020d0 // smlal v16.4s, v6.4h, v0.h[1]
+	WORD $0x4f5020d1 // smlal2 v17.4s, v6.8h, v0.h[1]
+	WORD $0x0f5120d4 // smlal v20.4s, v6.4h, v1.h[1]
+	WORD $0x4f5120d5 // smlal2 v21.4s, v6.8h, v1.h[1]
+	WORD $0x0f5220d8 // smlal v24.4s, v6.4h, v2.h[1]
+	WORD $0x4f5220d9 // smlal2 v25.4s, v6.8h, v2.h[1]
+	WORD $0x0f5320dc // smlal v28.4s, v6.4h, v3.h[1]
+	WORD $0x4f5320dd // smlal2 v29.4s, v6.8h, v3.h[1]
+	WORD $0x0f5020f2 // smlal v18.4s, v7.4h, v0.h[1]
+	WORD $0x4f5020f3 // smlal2 v19.4s, v7.8h, v0.h[1]
+	WORD $0x0f5120f6 // smlal v22.4s, v7.4h, v1.h[1]
+	WORD $0x4f5120f7 // smlal2 v23.4s, v7.8h, v1.h[1]
+	WORD $0x0f5220fa // smlal v26.4s, v7.4h, v2.h[1]
+	WORD $0x4f5220fb // smlal2 v27.4s, v7.8h, v2.h[1]
+	WORD $0x0f5320fe // smlal v30.4s, v7.4h, v3.h[1]
+	WORD $0x4f5320ff // smlal2 v31.4s, v7.8h, v3.h[1]
+	WORD $0x4cdf2068 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x3], #64
+	WORD $0x0f602110 // smlal v16.4s, v8.4h, v0.h[2]
+	WORD $0x4f602111 // smlal2 v17.4s, v8.8h, v0.h[2]
+	WORD $0x0f612114 // smlal v20.4s, v8.4h, v1.h[2]
+	WORD $0x4f612115 // smlal2 v21.4s, v8.8h, v1.h[2]
+	WORD $0x0f622118 // smlal v24.4s, v8.4h, v2.h[2]
+	WORD $0x4f622119 // smlal2 v25.4s, v8.8h, v2.h[2]
+	WORD $0x0f63211c // smlal v28.4s, v8.4h, v3.h[2]
+	WORD $0x4f63211d // smlal2 v29.4s, v8.8h, v3.h[2]
+	WORD $0x0f602132 // smlal v18.4s, v9.4h, v0.h[2]
+	WORD $0x4f602133 // smlal2 v19.4s, v9.8h, v0.h[2]
+	WORD $0x0f612136 // smlal v22.4s, v9.4h, v1.h[2]
+	WORD $0x4f612137 // smlal2 v23.4s, v9.8h, v1.h[2]
+	WORD $0x0f62213a // smlal v26.4s, v9.4h, v2.h[2]
+	WORD $0x4f62213b // smlal2 v27.4s, v9.8h, v2.h[2]
+	WORD $0x0f63213e // smlal v30.4s, v9.4h, v3.h[2]
+	WORD $0x4f63213f // smlal2 v31.4s, v9.8h, v3.h[2]
+	WORD $0x0f702150 // smlal v16.4s, v10.4h, v0.h[3]
+	WORD $0x4f702151 // smlal2 v17.4s, v10.8h, v0.h[3]
+	WORD $0x0f712154 // smlal v20.4s, v10.4h, v1.h[3]
+	WORD $0x4f712155 // smlal2 v21.4s, v10.8h, v1.h[3]
+	WORD $0x0f722158 // smlal v24.4s, v10.4h, v2.h[3]
+	WORD $0x4f722159 // smlal2 v25.4s, v10.8h, v2.h[3]
+	WORD $0x0f73215c // smlal v28.4s, v10.4h, v3.h[3]
+	WORD $0x4f73215d // smlal2 v29.4s, v10.8h, v3.h[3]
+	WORD $0x0f702172 // smlal v18.4s, v11.4h, v0.h[3]
+	WORD $0x4f702173 // smlal2 v19.4s, v11.8h, v0.h[3]
+	WORD $0x0f712176 // smlal v22.4s, v11.4h, v1.h[3]
+	WORD $0x4f712177 // smlal2 v23.4s, v11.8h, v1.h[3]
+	WORD $0x0f72217a // smlal v26.4s, v11.4h, v2.h[3]
+	WORD $0x4f72217b // smlal2 v27.4s, v11.8h, v2.h[3]
+	WORD $0x0f73217e // smlal v30.4s, v11.4h, v3.h[3]
+	WORD $0x4f73217f // smlal2 v31.4s, v11.8h, v3.h[3]
+	WORD $0x4cdf206c // ld1 {v12.16b, v13.16b, v14.16b, v15.16b}, [x3], #64
+	WORD $0x0f402990 // smlal v16.4s, v12.4h, v0.h[4]
+	WORD $0x4f402991 // smlal2 v17.4s, v12.8h, v0.h[4]
+	WORD $0x0f412994 // smlal v20.4s, v12.4h, v1.h[4]
+	WORD $0x4f412995 // smlal2 v21.4s, v12.8h, v1.h[4]
+	WORD $0x0f422998 // smlal v24.4s, v12.4h, v2.h[4]
+	WORD $0x4f422999 // smlal2 v25.4s, v12.8h, v2.h[4]
+	WORD $0x0f43299c // smlal v28.4s, v12.4h, v3.h[4]
+	WORD $0x4f43299d // smlal2 v29.4s, v12.8h, v3.h[4]
+	WORD $0x0f4029b2 // smlal v18.4s, v13.4h, v0.h[4]
+	WORD $0x4f4029b3 // smlal2 v19.4s, v13.8h, v0.h[4]
+	WORD $0x0f4129b6 // smlal v22.4s, v13.4h, v1.h[4]
+	WORD $0x4f4129b7 // smlal2 v23.4s, v13.8h, v1.h[4]
+	WORD $0x0f4229ba // smlal v26.4s, v13.4h, v2.h[4]
+	WORD $0x4f4229bb // smlal2 v27.4s, v13.8h, v2.h[4]
+	WORD $0x0f4329be // smlal v30.4s, v13.4h, v3.h[4]
+	WORD $0x4f4329bf // smlal2 v31.4s, v13.8h, v3.h[4]
+	WORD $0x0f5029d0 // smlal v16.4s, v14.4h, v0.h[5]
+	WORD $0x4f5029d1 // smlal2 v17.4s, v14.8h, v0.h[5]
+	WORD $0x0f5129d4 // smlal v20.4s, v14.4h, v1.h[5]
+	WORD $0x4f5129d5 // smlal2 v21.4s, v14.8h, v1.h[5]
+	WORD $0x0f5229d8 // smlal v24.4s, v14.4h, v2.h[5]
+	WORD $0x4f5229d9 // smlal2 v25.4s, v14.8h, v2.h[5]
+	WORD $0x0f5329dc // smlal v28.4s, v14.4h, v3.h[5]
+	WORD $0x4f5329dd // smlal2 v29.4s, v14.8h, v3.h[5]
+	WORD $0x0f5029f2 // smlal v18.4s, v15.4h, v0.h[5]
+	WORD $0x4f5029f3 // smlal2 v19.4s, v15.8h, v0.h[5]
+	WORD $0x0f5129f6 // smlal v22.4s, v15.4h, v1.h[5]
+	WORD $0x4f5129f7 // smlal2 v23.4s, v15.8h, v1.h[5]
+	WORD $0x0f5229fa // smlal v26.4s, v15.4h, v2.h[5]
+	WORD $0x4f5229fb // smlal2 v27.4s, v15.8h, v2.h[5]
+	WORD $0x0f5329fe // smlal v30.4s, v15.4h, v3.h[5]
+	WORD $0x4f5329ff // smlal2 v31.4s, v15.8h, v3.h[5]
+	WORD $0x4cdf2064 // ld1 {v4.16b, v5.16b, v6.16b, v7.16b}, [x3], #64
+	WORD $0x0f602890 // smlal v16.4s, v4.4h, v0.h[6]
+	WORD $0x4f602891 // smlal2 v17.4s, v4.8h, v0.h[6]
+	WORD $0x0f612894 // smlal v20.4s, v4.4h, v1.h[6]
+	WORD $0x4f612895 // smlal2 v21.4s, v4.8h, v1.h[6]
+	WORD $0x0f622898 // smlal v24.4s, v4.4h, v2.h[6]
+	WORD $0x4f622899 // smlal2 v25.4s, v4.8h, v2.h[6]
+	WORD $0x0f63289c // smlal v28.4s, v4.4h, v3.h[6]
+	WORD $0x4f63289d // smlal2 v29.4s, v4.8h, v3.h[6]
+	WORD $0x0f6028b2 // smlal v18.4s, v5.4h, v0.h[6]
+	WORD $0x4f6028b3 // smlal2 v19.4s, v5.8h, v0.h[6]
+	WORD $0x0f6128b6 // smlal v22.4s, v5.4h, v1.h[6]
+	WORD $0x4f6128b7 // smlal2 v23.4s, v5.8h, v1.h[6]
+	WORD $0x0f6228ba // smlal v26.4s, v5.4h, v2.h[6]
+	WORD $0x4f6228bb // smlal2 v27.4s, v5.8h, v2.h[6]
+	WORD $0x0f6328be // smlal v30.4s, v5.4h, v3.h[6]
+	WORD $0x4f6328bf // smlal2 v31.4s, v5.8h, v3.h[6]
+	WORD $0x0f7028d0 // smlal v16.4s, v6.4h, v0.h[7]
+	WORD $0x4f7028d1 // smlal2 v17.4s, v6.8h, v0.h[7]
+	WORD $0x0f7128d4 // smlal v20.4s, v6.4h, v1.h[7]
+	WORD $0x4f7128d5 // smlal2 v21.4s, v6.8h, v1.h[7]
+	WORD $0x0f7228d8 // smlal v24.4s, v6.4h, v2.h[7]
+	WORD $0x4f7228d9 // smlal2 v25.4s, v6.8h, v2.h[7]
+	WORD $0x0f7328dc // smlal v28.4s, v6.4h, v3.h[7]
+	WORD $0x4f7328dd // smlal2 v29.4s, v6.8h, v3.h[7]
+	WORD $0x0f7028f2 // smlal v18.4s, v7.4h, v0.h[7]
+	WORD $0x4f7028f3 // smlal2 v19.4s, v7.8h, v0.h[7]
+	WORD $0x0f7128f6 // smlal v22.4s, v7.4h, v1.h[7]
+	WORD $0x4f7128f7 // smlal2 v23.4s, v7.8h, v1.h[7]
+	WORD $0x0f7228fa // smlal v26.4s, v7.4h, v2.h[7]
+	WORD $0x4f7228fb // smlal2 v27.4s, v7.8h, v2.h[7]
+	WORD $0x0f7328fe // smlal v30.4s, v7.4h, v3.h[7]
+	WORD $0x4f7328ff // smlal2 v31.4s, v7.8h, v3.h[7]
+	SUB $8, R7
+	CBNZ R7, loop
+	WORD $0x4c9f2090 // st1 {v16.16b, v17.16b, v18.16b, v19.16b}, [x4], #64
+	WORD $0x4c9f2094 // st1 {v20.16b, v21.16b, v22.16b, v23.16b}, [x4], #64
+	WORD $0x4c9f2098 // st1 {v24.16b, v25.16b, v26.16b, v27.16b}, [x4], #64
+	WORD $0x4c9f209c // st1 {v28.16b, v29.16b, v30.16b, v31.16b}, [x4], #64
+	ADD $1088, R1
+	SUB $1, R6
+	CBNZ R6, place
+	RET
+
+// func winogradMul3x16NEON(p *byte)
+TEXT ·winogradMul3x16NEON(SB), NOSPLIT, $0-8
+	MOVD p+0(FP), R0
+	MOVD 40(R0), R1
+	MOVD 24(R0), R2
+	MOVD 48(R0), R3
+	MOVD 64(R0), R4
+	MOVD 16(R0), R5
+	MOVD $36, R6
+
+place:
+	WORD $0x4f00e414 // movi v20.16b, #0
+	WORD $0x4f00e415 // movi v21.16b, #0
+	WORD $0x4f00e416 // movi v22.16b, #0
+	WORD $0x4f00e417 // movi v23.16b, #0
+	WORD $0x4f00e418 // movi v24.16b, #0
+	WORD $0x4f00e419 // movi v25.16b, #0
+	WORD $0x4f00e41a // movi v26.16b, #0
+	WORD $0x4f00e41b // movi v27.16b, #0
+	WORD $0x4f00e41c // movi v28.16b, #0
+	WORD $0x4f00e41d // movi v29.16b, #0
+	WORD $0x4f00e41e // movi v30.16b, #0
+	WORD $0x4f00e41f // movi v31.16b, #0
+	MOVD R1, R8
+	ADD R2, R8, R9
+	ADD R2, R9, R10
+	MOVD R5, R7
+
+loop:
+	WORD $0x3cc10500 // ldr q0, [x8], #16
+	WORD $0x3cc10521 // ldr q1, [x9], #16
+	WORD $0x3cc10542 // ldr q2, [x10], #16
+	WORD $0x4cdf2064 // ld1 {v4.16b, v5.16b, v6.16b, v7.16b}, [x3], #64
+	WORD $0x0f402094 // smlal v20.4s, v4.4h, v0.h[0]
+	WORD $0x4f402095 // smlal2 v21.4s, v4.8h, v0.h[0]
+	WORD $0x0f412098 // smlal v24.4s, v4.4h, v1.h[0]
+	WORD $0x4f412099 // smlal2 v25.4s, v4.8h, v1.h[0]
+	WORD $0x0f42209c // smlal v28.4s, v4.4h, v2.h[0]
+	WORD $0x4f42209d // smlal2 v29.4s, v4.8h, v2.h[0]
+	WORD $0x0f4020b6 // smlal v22.4s, v5.4h, v0.h[0]
+	WORD $0x4f4020b7 // smlal2 v23.4s, v5.8h, v0.h[0]
+	WORD $0x0f4120ba // smlal v26.4s, v5.4h, v1.h[0]
+	WORD $0x4f4120bb // smlal2 v27.4s, v5.8h, v1.h[0]
+	WORD $0x0f4220be // smlal v30.4s, v5.4h, v2.h[0]
+	WORD $0x4f4220bf // smlal2 v31.4s, v5.8h, v2.h[0]
+	WORD $0x0f5020d4 // smlal v20.4s, v6.4h, v0.h[1]
+	WORD $0x4f5020d5 // smlal2 v21.4s, v6.8h, v0.h[1]
+	WORD $0x0f5120d8 // smlal v24.4s, v6.4h, v1.h[1]
+	WORD $0x4f5120d9 // smlal2 v25.4s, v6.8h, v1.h[1]
+	WORD $0x0f5220dc // smlal v28.4s, v6.4h, v2.h[1]
+	WORD $0x4f5220dd // smlal2 v29.4s, v6.8h, v2.h[1]
+	WORD $0x0f5020f6 // smlal v22.4s, v7.4h, v0.h[1]
+	WORD $0x4f5020f7 // smlal2 v23.4s, v7.8h, v0.h[1]
+	WORD $0x0f5120fa // smlal v26.4s, v7.4h, v1.h[1]
+	WORD $0x4f5120fb // smlal2 v27.4s, v7.8h, v1.h[1]
+	WORD $0x0f5220fe // smlal v30.4s, v7.4h, v2.h[1]
+	WORD $0x4f5220ff // smlal2 v31.4s, v7.8h, v2.h[1]
+	WORD $0x4cdf2068 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x3], #64
+	WORD $0x0f602114 // smlal v20.4s, v8.4h, v0.h[2]
+	WORD $0x4f602115 // smlal2 v21.4s, v8.8h, v0.h[2]
+	WORD $0x0f612118 // smlal v24.4s, v8.4h, v1.h[2]
+	WORD $0x4f612119 // smlal2 v25.4s, v8.8h, v1.h[2]
+	WORD $0x0f62211c // smlal v28.4s, v8.4h, v2.h[2]
+	WORD $0x4f62211d // smlal2 v29.4s, v8.8h, v2.h[2]
+	WORD $0x0f602136 // smlal v22.4s, v9.4h, v0.h[2]
+	WORD $0x4f602137 // smlal2 v23.4s, v9.8h, v0.h[2]
+	WORD $0x0f61213a // smlal v26.4s, v9.4h, v1.h[2]
+	WORD $0x4f61213b // smlal2 v27.4s, v9.8h, v1.h[2]
+	WORD $0x0f62213e // smlal v30.4s, v9.4h, v2.h[2]
+	WORD $0x4f62213f // smlal2 v31.4s, v9.8h, v2.h[2]
+	WORD $0x0f702154 // smlal v20.4s, v10.4h, v0.h[3]
+	WORD $0x4f702155 // smlal2 v21.4s, v10.8h, v0.h[3]
+	WORD $0x0f712158 // smlal v24.4s, v10.4h, v1.h[3]
+	WORD $0x4f712159 // smlal2 v25.4s, v10.8h, v1.h[3]
+	WORD $0x0f72215c // smlal v28.4s, v10.4h, v2.h[3]
+	WORD $0x4f72215d // smlal2 v29.4s, v10.8h, v2.h[3]
+	WORD $0x0f702176 // smlal v22.4s, v11.4h, v0.h[3]
+	WORD $0x4f702177 // smlal2 v23.4s, v11.8h, v0.h[3]
+	WORD $0x0f71217a // smlal v26.4s, v11.4h, v1.h[3]
+	WORD $0x4f71217b // smlal2 v27.4s, v11.8h, v1.h[3]
+	WORD $0x0f72217e // smlal v30.4s, v11.4h, v2.h[3]
+	WORD $0x4f72217f // smlal2 v31.4s, v11.8h, v2.h[3]
+	WORD $0x4cdf206c // ld1 {v12.16b, v13.16b, v14.16b, v15.16b}, [x3], #64
+	WORD $0x0f402994 // smlal v20.4s, v12.4h, v0.h[4]
+	WORD $0x4f402995 // smlal2 v21.4s, v12.8h, v0.h[4]
+	WORD $0x0f412998 // smlal v24.4s, v12.4h, v1.h[4]
+	WORD $0x4f412999 // smlal2 v25.4s, v12.8h, v1.h[4]
+	WORD $0x0f42299c // smlal v28.4s, v12.4h, v2.h[4]
+	WORD $0x4f42299d // smlal2 v29.4s, v12.8h, v2.h[4]
+	WORD $0x0f4029b6 // smlal v22.4s, v13.4h, v0.h[4]
+	WORD $0x4f4029b7 // smlal2 v23.4s, v13.8h, v0.h[4]
+	WORD $0x0f4129ba // smlal v26.4s, v13.4h, v1.h[4]
+	WORD $0x4f4129bb // smlal2 v27.4s, v13.8h, v1.h[4]
+	WORD $0x0f4229be // smlal v30.4s, v13.4h, v2.h[4]
+	WORD $0x4f4229bf // smlal2 v31.4s, v13.8h, v2.h[4]
+	WORD $0x0f5029d4 // smlal v20.4s, v14.4h, v0.h[5]
+	WORD $0x4f5029d5 // smlal2 v21.4s, v14.8h, v0.h[5]
+	WORD $0x0f5129d8 // smlal v24.4s, v14.4h, v1.h[5]
+	WORD $0x4f5129d9 // smlal2 v25.4s, v14.8h, v1.h[5]
+	WORD $0x0f5229dc // smlal v28.4s, v14.4h, v2.h[5]
+	WORD $0x4f5229dd // smlal2 v29.4s, v14.8h, v2.h[5]
+	WORD $0x0f5029f6 // smlal v22.4s, v15.4h, v0.h[5]
+	WORD $0x4f5029f7 // smlal2 v23.4s, v15.8h, v0.h[5]
+	WORD $0x0f5129fa // smlal v26.4s, v15.4h, v1.h[5]
+	WORD $0x4f5129fb // smlal2 v27.4s, v15.8h, v1.h[5]
+	WORD $0x0f5229fe // smlal v30.4s, v15.4h, v2.h[5]
+	WORD $0x4f5229ff // smlal2 v31.4s, v15.8h, v2.h[5]
+	WORD $0x4cdf2064 // ld1 {v4.16b, v5.16b, v6.16b, v7.16b}, [x3], #64
+	WORD $0x0f602894 // smlal v20.4s, v4.4h, v0.h[6]
+	WORD $0x4f602895 // smlal2 v21.4s, v4.8h, v0.h[6]
+	WORD $0x0f612898 // smlal v24.4s, v4.4h, v1.h[6]
+	WORD $0x4f612899 // smlal2 v25.4s, v4.8h, v1.h[6]
+	WORD $0x0f62289c // smlal v28.4s, v4.4h, v2.h[6]
+	WORD $0x4f62289d // smlal2 v29.4s, v4.8h, v2.h[6]
+	WORD $0x0f6028b6 // smlal v22.4s, v5.4h, v0.h[6]
+	WORD $0x4f6028b7 // smlal2 v23.4s, v5.8h, v0.h[6]
+	WORD $0x0f6128ba // smlal v26.4s, v5.4h, v1.h[6]
+	WORD $0x4f6128bb // smlal2 v27.4s, v5.8h, v1.h[6]
+	WORD $0x0f6228be // smlal v30.4s, v5.4h, v2.h[6]
+	WORD $0x4f6228bf // smlal2 v31.4s, v5.8h, v2.h[6]
+	WORD $0x0f7028d4 // smlal v20.4s, v6.4h, v0.h[7]
+	WORD $0x4f7028d5 // smlal2 v21.4s, v6.8h, v0.h[7]
+	WORD $0x0f7128d8 // smlal v24.4s, v6.4h, v1.h[7]
+	WORD $0x4f7128d9 // smlal2 v25.4s, v6.8h, v1.h[7]
+	WORD $0x0f7228dc // smlal v28.4s, v6.4h, v2.h[7]
+	WORD $0x4f7228dd // smlal2 v29.4s, v6.8h, v2.h[7]
+	WORD $0x0f7028f6 // smlal v22.4s, v7.4h, v0.h[7]
+	WORD $0x4f7028f7 // smlal2 v23.4s, v7.8h, v0.h[7]
+	WORD $0x0f7128fa // smlal v26.4s, v7.4h, v1.h[7]
+	WORD $0x4f7128fb // smlal2 v27.4s, v7.8h, v1.h[7]
+	WORD $0x0f7228fe // smlal v30.4s, v7.4h, v2.h[7]
+	WORD $0x4f7228ff // smlal2 v31.4s, v7.8h, v2.h[7]
+	SUB $8, R7
+	CBNZ R7, loop
+	WORD $0x4c9f2094 // st1 {v20.16b, v21.16b, v22.16b, v23.16b}, [x4], #64
+	WORD $0x4c9f2098 // st1 {v24.16b, v25.16b, v26.16b, v27.16b}, [x4], #64
+	WORD $0x4c9f209c // st1 {v28.16b, v29.16b, v30.16b, v31.16b}, [x4], #64
+	ADD $1088, R1
+	ADD $64, R4
+	SUB $1, R6
+	CBNZ R6, place
+	RET
+
+// func winogradMul2x16NEON(p *byte)
+TEXT ·winogradMul2x16NEON(SB), NOSPLIT, $0-8
+	MOVD p+0(FP), R0
+	MOVD 40(R0), R1
+	MOVD 24(R0), R2
+	MOVD 48(R0), R3
+	MOVD 64(R0), R4
+	MOVD 16(R0), R5
+	MOVD $36, R6
+
+place:
+	WORD $0x4f00e418 // movi v24.16b, #0
+	WORD $0x4f00e419 // movi v25.16b, #0
+	WORD $0x4f00e41a // movi v26.16b, #0
+	WORD $0x4f00e41b // movi v27.16b, #0
+	WORD $0x4f00e41c // movi v28.16b, #0
+	WORD $0x4f00e41d // movi v29.16b, #0
+	WORD $0x4f00e41e // movi v30.16b, #0
+	WORD $0x4f00e41f // movi v31.16b, #0
+	MOVD R1, R8
+	ADD R2, R8, R9
+	MOVD R5, R7
+
+loop:
+	WORD $0x3cc10500 // ldr q0, [x8], #16
+	WORD $0x3cc10521 // ldr q1, [x9], #16
+	WORD $0x4cdf2064 // ld1 {v4.16b, v5.16b, v6.16b, v7.16b}, [x3], #64
+	WORD $0x0f402098 // smlal v24.4s, v4.4h, v0.h[0]
+	WORD $0x4f402099 // smlal2 v25.4s, v4.8h, v0.h[0]
+	WORD $0x0f41209c // smlal v28.4s, v4.4h, v1.h[0]
+	WORD $0x4f41209d // smlal2 v29.4s, v4.8h, v1.h[0]
+	WORD $0x0f4020ba // smlal v26.4s, v5.4h, v0.h[0]
+	WORD $0x4f4020bb // smlal2 v27.4s, v5.8h, v0.h[0]
+	WORD $0x0f4120be // smlal v30.4s, v5.4h, v1.h[0]
+	WORD $0x4f4120bf // smlal2 v31.4s, v5.8h, v1.h[0]
+	WORD $0x0f5020d8 // smlal v24.4s, v6.4h, v0.h[1]
+	WORD $0x4f5020d9 // smlal2 v25.4s, v6.8h, v0.h[1]
+	WORD $0x0f5120dc // smlal v28.4s, v6.4h, v1.h[1]
+	WORD $0x4f5120dd // smlal2 v29.4s, v6.8h, v1.h[1]
+	WORD $0x0f5020fa // smlal v26.4s, v7.4h, v0.h[1]
+	WORD $0x4f5020fb // smlal2 v27.4s, v7.8h, v0.h[1]
+	WORD $0x0f5120fe // smlal v30.4s, v7.4h, v1.h[1]
+	WORD $0x4f5120ff // smlal2 v31.4s, v7.8h, v1.h[1]
+	WORD $0x4cdf2068 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x3], #64
+	WORD $0x0f602118 // smlal v24.4s, v8.4h, v0.h[2]
+	WORD $0x4f602119 // smlal2 v25.4s, v8.8h, v0.h[2]
+	WORD $0x0f61211c // smlal v28.4s, v8.4h, v1.h[2]
+	WORD $0x4f61211d // smlal2 v29.4s, v8.8h, v1.h[2]
+	WORD $0x0f60213a // smlal v26.4s, v9.4h, v0.h[2]
+	WORD $0x4f60213b // smlal2 v27.4s, v9.8h, v0.h[2]
+	WORD $0x0f61213e // smlal v30.4s, v9.4h, v1.h[2]
+	WORD $0x4f61213f // smlal2 v31.4s, v9.8h, v1.h[2]
+	WORD $0x0f702158 // smlal v24.4s, v10.4h, v0.h[3]
+	WORD $0x4f702159 // smlal2 v25.4s, v10.8h, v0.h[3]
+	WORD $0x0f71215c // smlal v28.4s, v10.4h, v1.h[3]
+	WORD $0x4f71215d // smlal2 v29.4s, v10.8h, v1.h[3]
+	WORD $0x0f70217a // smlal v26.4s, v11.4h, v0.h[3]
+	WORD $0x4f70217b // smlal2 v27.4s, v11.8h, v0.h[3]
+	WORD $0x0f71217e // smlal v30.4s, v11.4h, v1.h[3]
+	WORD $0x4f71217f // smlal2 v31.4s, v11.8h, v1.h[3]
+	WORD $0x4cdf206c // ld1 {v12.16b, v13.16b, v14.16b, v15.16b}, [x3], #64
+	WORD $0x0f402998 // smlal v24.4s, v12.4h, v0.h[4]
+	WORD $0x4f402999 // smlal2 v25.4s, v12.8h, v0.h[4]
+	WORD $0x0f41299c // smlal v28.4s, v12.4h, v1.h[4]
+	WORD $0x4f41299d // smlal2 v29.4s, v12.8h, v1.h[4]
+	WORD $0x0f4029ba // smlal v26.4s, v13.4h, v0.h[4]
+	WORD $0x4f4029bb // smlal2 v27.4s, v13.8h, v0.h[4]
+	WORD $0x0f4129be // smlal v30.4s, v13.4h, v1.h[4]
+	WORD $0x4f4129bf // smlal2 v31.4s, v13.8h, v1.h[4]
+	WORD $0x0f5029d8 // smlal v24.4s, v14.4h, v0.h[5]
+	WORD $0x4f5029d9 // smlal2 v25.4s, v14.8h, v0.h[5]
+	WORD $0x0f5129dc // smlal v28.4s, v14.4h, v1.h[5]
+	WORD $0x4f5129dd // smlal2 v29.4s, v14.8h, v1.h[5]
+	WORD $0x0f5029fa // smlal v26.4s, v15.4h, v0.h[5]
+	WORD $0x4f5029fb // smlal2 v27.4s, v15.8h, v0.h[5]
+	WORD $0x0f5129fe // smlal v30.4s, v15.4h, v1.h[5]
+	WORD $0x4f5129ff // smlal2 v31.4s, v15.8h, v1.h[5]
+	WORD $0x4cdf2064 // ld1 {v4.16b, v5.16b, v6.16b, v7.16b}, [x3], #64
+	WORD $0x0f602898 // smlal v24.4s, v4.4h, v0.h[6]
+	WORD $0x4f602899 // smlal2 v25.4s, v4.8h, v0.h[6]
+	WORD $0x0f61289c // smlal v28.4s, v4.4h, v1.h[6]
+	WORD $0x4f61289d // smlal2 v29.4s, v4.8h, v1.h[6]
+	WORD $0x0f6028ba // smlal v26.4s, v5.4h, v0.h[6]
+	WORD $0x4f6028bb // smlal2 v27.4s, v5.8h, v0.h[6]
+	WORD $0x0f6128be // smlal v30.4s, v5.4h, v1.h[6]
+	WORD $0x4f6128bf // smlal2 v31.4s, v5.8h, v1.h[6]
+	WORD $0x0f7028d8 // smlal v24.4s, v6.4h, v0.h[7]
+	WORD $0x4f7028d9 // smlal2 v25.4s, v6.8h, v0.h[7]
+	WORD $0x0f7128dc // smlal v28.4s, v6.4h, v1.h[7]
+	WORD $0x4f7128dd // smlal2 v29.4s, v6.8h, v1.h[7]
+	WORD $0x0f7028fa // smlal v26.4s, v7.4h, v0.h[7]
+	WORD $0x4f7028fb // smlal2 v27.4s, v7.8h, v0.h[7]
+	WORD $0x0f7128fe // smlal v30.4s, v7.4h, v1.h[7]
+	WORD $0x4f7128ff // smlal2 v31.4s, v7.8h, v1.h[7]
+	SUB $8, R7
+	CBNZ R7, loop
+	WORD $0x4c9f2098 // st1 {v24.16b, v25.16b, v26.16b, v27.16b}, [x4], #64
+	WORD $0x4c9f209c // st1 {v28.16b, v29.16b, v30.16b, v31.16b}, [x4], #64
+	ADD $1088, R1
+	ADD $128, R4
+	SUB $1, R6
+	CBNZ R6, place
+	RET
+
+// func winogradMul1x16NEON(p *byte)
+TEXT ·winogradMul1x16NEON(SB), NOSPLIT, $0-8
+	MOVD p+0(FP), R0
+	MOVD 40(R0), R1
+	MOVD 24(R0), R2
+	MOVD 48(R0), R3
+	MOVD 64(R0), R4
+	MOVD 16(R0), R5
+	MOVD $36, R6
+
+place:
+	WORD $0x4f00e41c // movi v28.16b, #0
+	WORD $0x4f00e41d // movi v29.16b, #0
+	WORD $0x4f00e41e // movi v30.16b, #0
+	WORD $0x4f00e41f // movi v31.16b, #0
+	MOVD R1, R8
+	MOVD R5, R7
+
+loop:
+	WORD $0x3cc10500 // ldr q0, [x8], #16
+	WORD $0x4cdf2064 // ld1 {v4.16b, v5.16b, v6.16b, v7.16b}, [x3], #64
+	WORD $0x0f40209c // smlal v28.4s, v4.4h, v0.h[0]
+	WORD $0x4f40209d // smlal2 v29.4s, v4.8h, v0.h[0]
+	WORD $0x0f4020be // smlal v30.4s, v5.4h, v0.h[0]
+	WORD $0x4f4020bf // smlal2 v31.4s, v5.8h, v0.h[0]
+	WORD $0x0f5020dc // smlal v28.4s, v6.4h, v0.h[1]
+	WORD $0x4f5020dd // smlal2 v29.4s, v6.8h, v0.h[1]
+	WORD $0x0f5020fe // smlal v30.4s, v7.4h, v0.h[1]
+	WORD $0x4f5020ff // smlal2 v31.4s, v7.8h, v0.h[1]
+	WORD $0x4cdf2068 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x3], #64
+	WORD $0x0f60211c // smlal v28.4s, v8.4h, v0.h[2]
+	WORD $0x4f60211d // smlal2 v29.4s, v8.8h, v0.h[2]
+	WORD $0x0f60213e // smlal v30.4s, v9.4h, v0.h[2]
+	WORD $0x4f60213f // smlal2 v31.4s, v9.8h, v0.h[2]
+	WORD $0x0f70215c // smlal v28.4s, v10.4h, v0.h[3]
+	WORD $0x4f70215d // smlal2 v29.4s, v10.8h, v0.h[3]
+	WORD $0x0f70217e // smlal v30.4s, v11.4h, v0.h[3]
+	WORD $0x4f70217f // smlal2 v31.4s, v11.8h, v0.h[3]
+	WORD $0x4cdf206c // ld1 {v12.16b, v13.16b, v14.16b, v15.16b}, [x3], #64
+	WORD $0x0f40299c // smlal v28.4s, v12.4h, v0.h[4]
+	WORD $0x4f40299d // smlal2 v29.4s, v12.8h, v0.h[4]
+	WORD $0x0f4029be // smlal v30.4s, v13.4h, v0.h[4]
+	WORD $0x4f4029bf // smlal2 v31.4s, v13.8h, v0.h[4]
+	WORD $0x0f5029dc // smlal v28.4s, v14.4h, v0.h[5]
+	WORD $0x4f5029dd // smlal2 v29.4s, v14.8h, v0.h[5]
+	WORD $0x0f5029fe // smlal v30.4s, v15.4h, v0.h[5]
+	WORD $0x4f5029ff // smlal2 v31.4s, v15.8h, v0.h[5]
+	WORD $0x4cdf2064 // ld1 {v4.16b, v5.16b, v6.16b, v7.16b}, [x3], #64
+	WORD $0x0f60289c // smlal v28.4s, v4.4h, v0.h[6]
+	WORD $0x4f60289d // smlal2 v29.4s, v4.8h, v0.h[6]
+	WORD $0x0f6028be // smlal v30.4s, v5.4h, v0.h[6]
+	WORD $0x4f6028bf // smlal2 v31.4s, v5.8h, v0.h[6]
+	WORD $0x0f7028dc // smlal v28.4s, v6.4h, v0.h[7]
+	WORD $0x4f7028dd // smlal2 v29.4s, v6.8h, v0.h[7]
+	WORD $0x0f7028fe // smlal v30.4s, v7.4h, v0.h[7]
+	WORD $0x4f7028ff // smlal2 v31.4s, v7.8h, v0.h[7]
+	SUB $8, R7
+	CBNZ R7, loop
+	WORD $0x4c9f209c // st1 {v28.16b, v29.16b, v30.16b, v31.16b}, [x4], #64
+	ADD $1088, R1
+	ADD $192, R4
+	SUB $1, R6
+	CBNZ R6, place
+	RET
+
+// func winogradOutx16NEON(p *byte)
+TEXT ·winogradOutx16NEON(SB), NOSPLIT, $0-8
+	MOVD p+0(FP), R0
+	MOVD 64(R0), R1
+	MOVD 72(R0), R2
+	MOVD 32(R0), R3
+	MOVD 80(R0), R4
+	MOVD 88(R0), R5
+	MOVD 136(R0), R8
+	MOVD 128(R0), R20
+	WORD $0x4e020e87 // dup v7.8h, w20
+	MOVD $0x38e38e39, R20
+	WORD $0x4e040e84 // dup v4.4s, w20
+
+tile:
+	MOVD 96(R0), R6
+	MOVD 104(R0), R7
+	MOVD R2, R10
+	MOVD $4, R9
+
+columns:
+	WORD $0x3cc104c5 // ldr q5, [x6], #16
+	WORD $0x3cc104e6 // ldr q6, [x7], #16
+	WORD $0x3dc00028 // ldr q8, [x1, #0]
+	WORD $0x3dc18020 // ldr q0, [x1, #1536]
+	WORD $0x3dc30029 // ldr q9, [x1, #3072]
+	WORD $0x3dc48021 // ldr q1, [x1, #4608]
+	WORD $0x3dc6002a // ldr q10, [x1, #6144]
+	WORD $0x3dc7802b // ldr q11, [x1, #7680]
+	WORD $0x4ea98402 // add v2.4s, v0.4s, v9.4s
+	WORD $0x6ea98400 // sub v0.4s, v0.4s, v9.4s
+	WORD $0x4eaa8423 // add v3.4s, v1.4s, v10.4s
+	WORD $0x6eaa8421 // sub v1.4s, v1.4s, v10.4s
+	WORD $0x4ea28508 // add v8.4s, v8.4s, v2.4s
+	WORD $0x4ea38508 // add v8.4s, v8.4s, v3.4s
+	WORD $0x4f215421 // shl v1.4s, v1.4s, #1
+	WORD $0x4ea18409 // add v9.4s, v0.4s, v1.4s
+	WORD $0x4f225463 // shl v3.4s, v3.4s, #2
+	WORD $0x4ea3844a // add v10.4s, v2.4s, v3.4s
+	WORD $0x4f21556b // shl v11.4s, v11.4s, #1
+	WORD $0x4ea0856b // add v11.4s, v11.4s, v0.4s
+	WORD $0x4f225421 // shl v1.4s, v1.4s, #2
+	WORD $0x4ea1856b // add v11.4s, v11.4s, v1.4s
+	WORD $0x3dc0402c // ldr q12, [x1, #256]
+	WORD $0x3dc1c020 // ldr q0, [x1, #1792]
+	WORD $0x3dc3402d // ldr q13, [x1, #3328]
+	WORD $0x3dc4c021 // ldr q1, [x1, #4864]
+	WORD $0x3dc6402e // ldr q14, [x1, #6400]
+	WORD $0x3dc7c02f // ldr q15, [x1, #7936]
+	WORD $0x4ead8402 // add v2.4s, v0.4s, v13.4s
+	WORD $0x6ead8400 // sub v0.4s, v0.4s, v13.4s
+	WORD $0x4eae8423 // add v3.4s, v1.4s, v14.4s
+	WORD $0x6eae8421 // sub v1.4s, v1.4s, v14.4s
+	WORD $0x4ea2858c // add v12.4s, v12.4s, v2.4s
+	WORD $0x4ea3858c // add v12.4s, v12.4s, v3.4s
+	WORD $0x4f215421 // shl v1.4s, v1.4s, #1
+	WORD $0x4ea1840d // add v13.4s, v0.4s, v1.4s
+	WORD $0x4f225463 // shl v3.4s, v3.4s, #2
+	WORD $0x4ea3844e // add v14.4s, v2.4s, v3.4s
+	WORD $0x4f2155ef // shl v15.4s, v15.4s, #1
+	WORD $0x4ea085ef // add v15.4s, v15.4s, v0.4s
+	WORD $0x4f225421 // shl v1.4s, v1.4s, #2
+	WORD $0x4ea185ef // add v15.4s, v15.4s, v1.4s
+	WORD $0x3dc08030 // ldr q16, [x1, #512]
+	WORD $0x3dc20020 // ldr q0, [x1, #2048]
+	WORD $0x3dc38031 // ldr q17, [x1, #3584]
+	WORD $0x3dc50021 // ldr q1, [x1, #5120]
+	WORD $0x3dc68032 // ldr q18, [x1, #6656]
+	WORD $0x3dc80033 // ldr q19, [x1, #8192]
+	WORD $0x4eb18402 // add v2.4s, v0.4s, v17.4s
+	WORD $0x6eb18400 // sub v0.4s, v0.4s, v17.4s
+	WORD $0x4eb28423 // add v3.4s, v1.4s, v18.4s
+	WORD $0x6eb28421 // sub v1.4s, v1.4s, v18.4s
+	WORD $0x4ea28610 // add v16.4s, v16.4s, v2.4s
+	WORD $0x4ea38610 // add v16.4s, v16.4s, v3.4s
+	WORD $0x4f215421 // shl v1.4s, v1.4s, #1
+	WORD $0x4ea18411 // add v17.4s, v0.4s, v1.4s
+	WORD $0x4f225463 // shl v3.4s, v3.4s, #2
+	WORD $0x4ea38452 // add v18.4s, v2.4s, v3.4s
+	WORD $0x4f215673 // shl v19.4s, v19.4s, #1
+	WORD $0x4ea08673 // add v19.4s, v19.4s, v0.4s
+	WORD $0x4f225421 // shl v1.4s, v1.4s, #2
+	WORD $0x4ea18673 // add v19.4s, v19.4s, v1.4s
+	WORD $0x3dc0c034 // ldr q20, [x1, #768]
+	WORD $0x3dc24020 // ldr q0, [x1, #2304]
+	WORD $0x3dc3c035 // ldr q21, [x1, #3840]
+	WORD $0x3dc54021 // ldr q1, [x1, #5376]
+	WORD $0x3dc6c036 // ldr q22, [x1, #6912]
+	WORD $0x3dc84037 // ldr q23, [x1, #8448]
+	WORD $0x4eb58402 // add v2.4s, v0.4s, v21.4s
+	WORD $0x6eb58400 // sub v0.4s, v0.4s, v21.4s
+	WORD $0x4eb68423 // add v3.4s, v1.4s, v22.4s
+	WORD $0x6eb68421 // sub v1.4s, v1.4s, v22.4s
+	WORD $0x4ea28694 // add v20.4s, v20.4s, v2.4s
+	WORD $0x4ea38694 // add v20.4s, v20.4s, v3.4s
+	WORD $0x4f215421 // shl v1.4s, v1.4s, #1
+	WORD $0x4ea18415 // add v21.4s, v0.4s, v1.4s
+	WORD $0x4f225463 // shl v3.4s, v3.4s, #2
+	WORD $0x4ea38456 // add v22.4s, v2.4s, v3.4s
+	WORD $0x4f2156f7 // shl v23.4s, v23.4s, #1
+	WORD $0x4ea086f7 // add v23.4s, v23.4s, v0.4s
+	WORD $0x4f225421 // shl v1.4s, v1.4s, #2
+	WORD $0x4ea186f7 // add v23.4s, v23.4s, v1.4s
+	WORD $0x3dc10038 // ldr q24, [x1, #1024]
+	WORD $0x3dc28020 // ldr q0, [x1, #2560]
+	WORD $0x3dc40039 // ldr q25, [x1, #4096]
+	WORD $0x3dc58021 // ldr q1, [x1, #5632]
+	WORD $0x3dc7003a // ldr q26, [x1, #7168]
+	WORD $0x3dc8803b // ldr q27, [x1, #8704]
+	WORD $0x4eb98402 // add v2.4s, v0.4s, v25.4s
+	WORD $0x6eb98400 // sub v0.4s, v0.4s, v25.4s
+	WORD $0x4eba8423 // add v3.4s, v1.4s, v26.4s
+	WORD $0x6eba8421 // sub v1.4s, v1.4s, v26.4s
+	WORD $0x4ea28718 // add v24.4s, v24.4s, v2.4s
+	WORD $0x4ea38718 // add v24.4s, v24.4s, v3.4s
+	WORD $0x4f215421 // shl v1.4s, v1.4s, #1
+	WORD $0x4ea18419 // add v25.4s, v0.4s, v1.4s
+	WORD $0x4f225463 // shl v3.4s, v3.4s, #2
+	WORD $0x4ea3845a // add v26.4s, v2.4s, v3.4s
+	WORD $0x4f21577b // shl v27.4s, v27.4s, #1
+	WORD $0x4ea0877b // add v27.4s, v27.4s, v0.4s
+	WORD $0x4f225421 // shl v1.4s, v1.4s, #2
+	WORD $0x4ea1877b // add v27.4s, v27.4s, v1.4s
+	WORD $0x3dc1403c // ldr q28, [x1, #1280]
+	WORD $0x3dc2c020 // ldr q0, [x1, #2816]
+	WORD $0x3dc4403d // ldr q29, [x1, #4352]
+	WORD $0x3dc5c021 // ldr q1, [x1, #5888]
+	WORD $0x3dc7403e // ldr q30, [x1, #7424]
+	WORD $0x3dc8c03f // ldr q31, [x1, #8960]
+	WORD $0x4ebd8402 // add v2.4s, v0.4s, v29.4s
+	WORD $0x6ebd8400 // sub v0.4s, v0.4s, v29.4s
+	WORD $0x4ebe8423 // add v3.4s, v1.4s, v30.4s
+	WORD $0x6ebe8421 // sub v1.4s, v1.4s, v30.4s
+	WORD $0x4ea2879c // add v28.4s, v28.4s, v2.4s
+	WORD $0x4ea3879c // add v28.4s, v28.4s, v3.4s
+	WORD $0x4f215421 // shl v1.4s, v1.4s, #1
+	WORD $0x4ea1841d // add v29.4s, v0.4s, v1.4s
+	WORD $0x4f225463 // shl v3.4s, v3.4s, #2
+	WORD $0x4ea3845e // add v30.4s, v2.4s, v3.4s
+	WORD $0x4f2157ff // shl v31.4s, v31.4s, #1
+	WORD $0x4ea087ff // add v31.4s, v31.4s, v0.4s
+	WORD $0x4f225421 // shl v1.4s, v1.4s, #2
+	WORD $0x4ea187ff // add v31.4s, v31.4s, v1.4s
+	ADD $16, R1
+	MOVD R10, R11
+	WORD $0x4eb08582 // add v2.4s, v12.4s, v16.4s
+	WORD $0x6eb0858c // sub v12.4s, v12.4s, v16.4s
+	WORD $0x4eb88683 // add v3.4s, v20.4s, v24.4s
+	WORD $0x6eb88694 // sub v20.4s, v20.4s, v24.4s
+	WORD $0x4ea28508 // add v8.4s, v8.4s, v2.4s
+	WORD $0x4ea38508 // add v8.4s, v8.4s, v3.4s
+	WORD $0x4f215694 // shl v20.4s, v20.4s, #1
+	WORD $0x4eb48590 // add v16.4s, v12.4s, v20.4s
+	WORD $0x4f225463 // shl v3.4s, v3.4s, #2
+	WORD $0x4ea38458 // add v24.4s, v2.4s, v3.4s
+	WORD $0x4f21579c // shl v28.4s, v28.4s, #1
+	WORD $0x4eac879c // add v28.4s, v28.4s, v12.4s
+	WORD $0x4f225694 // shl v20.4s, v20.4s, #2
+	WORD $0x4eb4879c // add v28.4s, v28.4s, v20.4s
+	WORD $0x4ea49d08 // mul v8.4s, v8.4s, v4.4s
+	WORD $0x4ea49e10 // mul v16.4s, v16.4s, v4.4s
+	WORD $0x4ea49f18 // mul v24.4s, v24.4s, v4.4s
+	WORD $0x4ea49f9c // mul v28.4s, v28.4s, v4.4s
+	WORD $0x4f3a0508 // sshr v8.4s, v8.4s, #6
+	WORD $0x4f3a0610 // sshr v16.4s, v16.4s, #6
+	WORD $0x4f3a0718 // sshr v24.4s, v24.4s, #6
+	WORD $0x4f3a079c // sshr v28.4s, v28.4s, #6
+	WORD $0x4ea58508 // add v8.4s, v8.4s, v5.4s
+	WORD $0x4ea58610 // add v16.4s, v16.4s, v5.4s
+	WORD $0x4ea58718 // add v24.4s, v24.4s, v5.4s
+	WORD $0x4ea5879c // add v28.4s, v28.4s, v5.4s
+	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
+	WORD $0x4e21da10 // scvtf v16.4s, v16.4s
+	WORD $0x4e21db18 // scvtf v24.4s, v24.4s
+	WORD $0x4e21db9c // scvtf v28.4s, v28.4s
+	WORD $0x6e26dd08 // fmul v8.4s, v8.4s, v6.4s
+	WORD $0x6e26de10 // fmul v16.4s, v16.4s, v6.4s
+	WORD $0x6e26df18 // fmul v24.4s, v24.4s, v6.4s
+	WORD $0x6e26df9c // fmul v28.4s, v28.4s, v6.4s
+	WORD $0x4e21a908 // fcvtns v8.4s, v8.4s
+	WORD $0x4e21aa10 // fcvtns v16.4s, v16.4s
+	WORD $0x4e21ab18 // fcvtns v24.4s, v24.4s
+	WORD $0x4e21ab9c // fcvtns v28.4s, v28.4s
+	WORD $0x0e614908 // sqxtn v8.4h, v8.4s
+	WORD $0x4e614a08 // sqxtn2 v8.8h, v16.4s
+	WORD $0x4e670d08 // sqadd v8.8h, v8.8h, v7.8h
+	WORD $0x0e614b18 // sqxtn v24.4h, v24.4s
+	WORD $0x4e614b98 // sqxtn2 v24.8h, v28.4s
+	WORD $0x4e670f18 // sqadd v24.8h, v24.8h, v7.8h
+	WORD $0x2e212908 // sqxtun v8.8b, v8.8h
+	WORD $0x6e212b08 // sqxtun2 v8.16b, v24.8h
+	CBZ R8, store0
+	MOVD 112(R0), R20
+	WORD $0x4e010e80 // dup v0.16b, w20
+	MOVD 120(R0), R20
+	WORD $0x4e010e81 // dup v1.16b, w20
+	WORD $0x6e206508 // umax v8.16b, v8.16b, v0.16b
+	WORD $0x6e216d08 // umin v8.16b, v8.16b, v1.16b
+
+store0:
+	MOVD R11, R12
+	WORD $0x0d848188 // st1 {v8.s}[0], [x12], x4
+	WORD $0x0d849188 // st1 {v8.s}[1], [x12], x4
+	WORD $0x4d848188 // st1 {v8.s}[2], [x12], x4
+	WORD $0x4d849188 // st1 {v8.s}[3], [x12], x4
+	ADD R5, R11
+	WORD $0x4eb185a2 // add v2.4s, v13.4s, v17.4s
+	WORD $0x6eb185ad // sub v13.4s, v13.4s, v17.4s
+	WORD $0x4eb986a3 // add v3.4s, v21.4s, v25.4s
+	WORD $0x6eb986b5 // sub v21.4s, v21.4s, v25.4s
+	WORD $0x4ea28529 // add v9.4s, v9.4s, v2.4s
+	WORD $0x4ea38529 // add v9.4s, v9.4s, v3.4s
+	WORD $0x4f2156b5 // shl v21.4s, v21.4s, #1
+	WORD $0x4eb585b1 // add v17.4s, v13.4s, v21.4s
+	WORD $0x4f225463 // shl v3.4s, v3.4s, #2
+	WORD $0x4ea38459 // add v25.4s, v2.4s, v3.4s
+	WORD $0x4f2157bd // shl v29.4s, v29.4s, #1
+	WORD $0x4ead87bd // add v29.4s, v29.4s, v13.4s
+	WORD $0x4f2256b5 // shl v21.4s, v21.4s, #2
+	WORD $0x4eb587bd // add v29.4s, v29.4s, v21.4s
+	WORD $0x4ea49d29 // mul v9.4s, v9.4s, v4.4s
+	WORD $0x4ea49e31 // mul v17.4s, v17.4s, v4.4s
+	WORD $0x4ea49f39 // mul v25.4s, v25.4s, v4.4s
+	WORD $0x4ea49fbd // mul v29.4s, v29.4s, v4.4s
+	WORD $0x4f3a0529 // sshr v9.4s, v9.4s, #6
+	WORD $0x4f3a0631 // sshr v17.4s, v17.4s, #6
+	WORD $0x4f3a0739 // sshr v25.4s, v25.4s, #6
+	WORD $0x4f3a07bd // sshr v29.4s, v29.4s, #6
+	WORD $0x4ea58529 // add v9.4s, v9.4s, v5.4s
+	WORD $0x4ea58631 // add v17.4s, v17.4s, v5.4s
+	WORD $0x4ea58739 // add v25.4s, v25.4s, v5.4s
+	WORD $0x4ea587bd // add v29.4s, v29.4s, v5.4s
+	WORD $0x4e21d929 // scvtf v9.4s, v9.4s
+	WORD $0x4e21da31 // scvtf v17.4s, v17.4s
+	WORD $0x4e21db39 // scvtf v25.4s, v25.4s
+	WORD $0x4e21dbbd // scvtf v29.4s, v29.4s
+	WORD $0x6e26dd29 // fmul v9.4s, v9.4s, v6.4s
+	WORD $0x6e26de31 // fmul v17.4s, v17.4s, v6.4s
+	WORD $0x6e26df39 // fmul v25.4s, v25.4s, v6.4s
+	WORD $0x6e26dfbd // fmul v29.4s, v29.4s, v6.4s
+	WORD $0x4e21a929 // fcvtns v9.4s, v9.4s
+	WORD $0x4e21aa31 // fcvtns v17.4s, v17.4s
+	WORD $0x4e21ab39 // fcvtns v25.4s, v25.4s
+	WORD $0x4e21abbd // fcvtns v29.4s, v29.4s
+	WORD $0x0e614929 // sqxtn v9.4h, v9.4s
+	WORD $0x4e614a29 // sqxtn2 v9.8h, v17.4s
+	WORD $0x4e670d29 // sqadd v9.8h, v9.8h, v7.8h
+	WORD $0x0e614b39 // sqxtn v25.4h, v25.4s
+	WORD $0x4e614bb9 // sqxtn2 v25.8h, v29.4s
+	WORD $0x4e670f39 // sqadd v25.8h, v25.8h, v7.8h
+	WORD $0x2e212929 // sqxtun v9.8b, v9.8h
+	WORD $0x6e212b29 // sqxtun2 v9.16b, v25.8h
+	CBZ R8, store1
+	MOVD 112(R0), R20
+	WORD $0x4e010e80 // dup v0.16b, w20
+	MOVD 120(R0), R20
+	WORD $0x4e010e81 // dup v1.16b, w20
+	WORD $0x6e206529 // umax v9.16b, v9.16b, v0.16b
+	WORD $0x6e216d29 // umin v9.16b, v9.16b, v1.16b
+
+store1:
+	MOVD R11, R12
+	WORD $0x0d848189 // st1 {v9.s}[0], [x12], x4
+	WORD $0x0d849189 // st1 {v9.s}[1], [x12], x4
+	WORD $0x4d848189 // st1 {v9.s}[2], [x12], x4
+	WORD $0x4d849189 // st1 {v9.s}[3], [x12], x4
+	ADD R5, R11
+	WORD $0x4eb285c2 // add v2.4s, v14.4s, v18.4s
+	WORD $0x6eb285ce // sub v14.4s, v14.4s, v18.4s
+	WORD $0x4eba86c3 // add v3.4s, v22.4s, v26.4s
+	WORD $0x6eba86d6 // sub v22.4s, v22.4s, v26.4s
+	WORD $0x4ea2854a // add v10.4s, v10.4s, v2.4s
+	WORD $0x4ea3854a // add v10.4s, v10.4s, v3.4s
+	WORD $0x4f2156d6 // shl v22.4s, v22.4s, #1
+	WORD $0x4eb685d2 // add v18.4s, v14.4s, v22.4s
+	WORD $0x4f225463 // shl v3.4s, v3.4s, #2
+	WORD $0x4ea3845a // add v26.4s, v2.4s, v3.4s
+	WORD $0x4f2157de // shl v30.4s, v30.4s, #1
+	WORD $0x4eae87de // add v30.4s, v30.4s, v14.4s
+	WORD $0x4f2256d6 // shl v22.4s, v22.4s, #2
+	WORD $0x4eb687de // add v30.4s, v30.4s, v22.4s
+	WORD $0x4ea49d4a // mul v10.4s, v10.4s, v4.4s
+	WORD $0x4ea49e52 // mul v18.4s, v18.4s, v4.4s
+	WORD $0x4ea49f5a // mul v26.4s, v26.4s, v4.4s
+	WORD $0x4ea49fde // mul v30.4s, v30.4s, v4.4s
+	WORD $0x4f3a054a // sshr v10.4s, v10.4s, #6
+	WORD $0x4f3a0652 // sshr v18.4s, v18.4s, #6
+	WORD $0x4f3a075a // sshr v26.4s, v26.4s, #6
+	WORD $0x4f3a07de // sshr v30.4s, v30.4s, #6
+	WORD $0x4ea5854a // add v10.4s, v10.4s, v5.4s
+	WORD $0x4ea58652 // add v18.4s, v18.4s, v5.4s
+	WORD $0x4ea5875a // add v26.4s, v26.4s, v5.4s
+	WORD $0x4ea587de // add v30.4s, v30.4s, v5.4s
+	WORD $0x4e21d94a // scvtf v10.4s, v10.4s
+	WORD $0x4e21da52 // scvtf v18.4s, v18.4s
+	WORD $0x4e21db5a // scvtf v26.4s, v26.4s
+	WORD $0x4e21dbde // scvtf v30.4s, v30.4s
+	WORD $0x6e26dd4a // fmul v10.4s, v10.4s, v6.4s
+	WORD $0x6e26de52 // fmul v18.4s, v18.4s, v6.4s
+	WORD $0x6e26df5a // fmul v26.4s, v26.4s, v6.4s
+	WORD $0x6e26dfde // fmul v30.4s, v30.4s, v6.4s
+	WORD $0x4e21a94a // fcvtns v10.4s, v10.4s
+	WORD $0x4e21aa52 // fcvtns v18.4s, v18.4s
+	WORD $0x4e21ab5a // fcvtns v26.4s, v26.4s
+	WORD $0x4e21abde // fcvtns v30.4s, v30.4s
+	WORD $0x0e61494a // sqxtn v10.4h, v10.4s
+	WORD $0x4e614a4a // sqxtn2 v10.8h, v18.4s
+	WORD $0x4e670d4a // sqadd v10.8h, v10.8h, v7.8h
+	WORD $0x0e614b5a // sqxtn v26.4h, v26.4s
+	WORD $0x4e614bda // sqxtn2 v26.8h, v30.4s
+	WORD $0x4e670f5a // sqadd v26.8h, v26.8h, v7.8h
+	WORD $0x2e21294a // sqxtun v10.8b, v10.8h
+	WORD $0x6e212b4a // sqxtun2 v10.16b, v26.8h
+	CBZ R8, store2
+	MOVD 112(R0), R20
+	WORD $0x4e010e80 // dup v0.16b, w20
+	MOVD 120(R0), R20
+	WORD $0x4e010e81 // dup v1.16b, w20
+	WORD $0x6e20654a // umax v10.16b, v10.16b, v0.16b
+	WORD $0x6e216d4a // umin v10.16b, v10.16b, v1.16b
+
+store2:
+	MOVD R11, R12
+	WORD $0x0d84818a // st1 {v10.s}[0], [x12], x4
+	WORD $0x0d84918a // st1 {v10.s}[1], [x12], x4
+	WORD $0x4d84818a // st1 {v10.s}[2], [x12], x4
+	WORD $0x4d84918a // st1 {v10.s}[3], [x12], x4
+	ADD R5, R11
+	WORD $0x4eb385e2 // add v2.4s, v15.4s, v19.4s
+	WORD $0x6eb385ef // sub v15.4s, v15.4s, v19.4s
+	WORD $0x4ebb86e3 // add v3.4s, v23.4s, v27.4s
+	WORD $0x6ebb86f7 // sub v23.4s, v23.4s, v27.4s
+	WORD $0x4ea2856b // add v11.4s, v11.4s, v2.4s
+	WORD $0x4ea3856b // add v11.4s, v11.4s, v3.4s
+	WORD $0x4f2156f7 // shl v23.4s, v23.4s, #1
+	WORD $0x4eb785f3 // add v19.4s, v15.4s, v23.4s
+	WORD $0x4f225463 // shl v3.4s, v3.4s, #2
+	WORD $0x4ea3845b // add v27.4s, v2.4s, v3.4s
+	WORD $0x4f2157ff // shl v31.4s, v31.4s, #1
+	WORD $0x4eaf87ff // add v31.4s, v31.4s, v15.4s
+	WORD $0x4f2256f7 // shl v23.4s, v23.4s, #2
+	WORD $0x4eb787ff // add v31.4s, v31.4s, v23.4s
+	WORD $0x4ea49d6b // mul v11.4s, v11.4s, v4.4s
+	WORD $0x4ea49e73 // mul v19.4s, v19.4s, v4.4s
+	WORD $0x4ea49f7b // mul v27.4s, v27.4s, v4.4s
+	WORD $0x4ea49fff // mul v31.4s, v31.4s, v4.4s
+	WORD $0x4f3a056b // sshr v11.4s, v11.4s, #6
+	WORD $0x4f3a0673 // sshr v19.4s, v19.4s, #6
+	WORD $0x4f3a077b // sshr v27.4s, v27.4s, #6
+	WORD $0x4f3a07ff // sshr v31.4s, v31.4s, #6
+	WORD $0x4ea5856b // add v11.4s, v11.4s, v5.4s
+	WORD $0x4ea58673 // add v19.4s, v19.4s, v5.4s
+	WORD $0x4ea5877b // add v27.4s, v27.4s, v5.4s
+	WORD $0x4ea587ff // add v31.4s, v31.4s, v5.4s
+	WORD $0x4e21d96b // scvtf v11.4s, v11.4s
+	WORD $0x4e21da73 // scvtf v19.4s, v19.4s
+	WORD $0x4e21db7b // scvtf v27.4s, v27.4s
+	WORD $0x4e21dbff // scvtf v31.4s, v31.4s
+	WORD $0x6e26dd6b // fmul v11.4s, v11.4s, v6.4s
+	WORD $0x6e26de73 // fmul v19.4s, v19.4s, v6.4s
+	WORD $0x6e26df7b // fmul v27.4s, v27.4s, v6.4s
+	WORD $0x6e26dfff // fmul v31.4s, v31.4s, v6.4s
+	WORD $0x4e21a96b // fcvtns v11.4s, v11.4s
+	WORD $0x4e21aa73 // fcvtns v19.4s, v19.4s
+	WORD $0x4e21ab7b // fcvtns v27.4s, v27.4s
+	WORD $0x4e21abff // fcvtns v31.4s, v31.4s
+	WORD $0x0e61496b // sqxtn v11.4h, v11.4s
+	WORD $0x4e614a6b // sqxtn2 v11.8h, v19.4s
+	WORD $0x4e670d6b // sqadd v11.8h, v11.8h, v7.8h
+	WORD $0x0e614b7b // sqxtn v27.4h, v27.4s
+	WORD $0x4e614bfb // sqxtn2 v27.8h, v31.4s
+	WORD $0x4e670f7b // sqadd v27.8h, v27.8h, v7.8h
+	WORD $0x2e21296b // sqxtun v11.8b, v11.8h
+	WORD $0x6e212b6b // sqxtun2 v11.16b, v27.8h
+	CBZ R8, store3
+	MOVD 112(R0), R20
+	WORD $0x4e010e80 // dup v0.16b, w20
+	MOVD 120(R0), R20
+	WORD $0x4e010e81 // dup v1.16b, w20
+	WORD $0x6e20656b // umax v11.16b, v11.16b, v0.16b
+	WORD $0x6e216d6b // umin v11.16b, v11.16b, v1.16b
+
+store3:
+	MOVD R11, R12
+	WORD $0x0d84818b // st1 {v11.s}[0], [x12], x4
+	WORD $0x0d84918b // st1 {v11.s}[1], [x12], x4
+	WORD $0x4d84818b // st1 {v11.s}[2], [x12], x4
+	WORD $0x4d84918b // st1 {v11.s}[3], [x12], x4
+	ADD R5, R11
+	ADD $4, R10
+	SUB $1, R9
+	CBNZ R9, columns
+	ADD R4<<2, R2
+	SUB $1, R3
+	CBNZ R3, tile
+	RET
+
 // func addU8NEON(p *byte)
 TEXT ·addU8NEON(SB), NOSPLIT, $0-8
 	MOVD p+0(FP), R0

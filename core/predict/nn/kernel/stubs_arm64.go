@@ -77,6 +77,24 @@ func depthwiseU8Three2DotProd(p *byte)
 func depthwiseF32TapsNEON(p *byte)
 
 //go:noescape
+func winogradInNEON(p *byte)
+
+//go:noescape
+func winogradMul4x16NEON(p *byte)
+
+//go:noescape
+func winogradMul3x16NEON(p *byte)
+
+//go:noescape
+func winogradMul2x16NEON(p *byte)
+
+//go:noescape
+func winogradMul1x16NEON(p *byte)
+
+//go:noescape
+func winogradOutx16NEON(p *byte)
+
+//go:noescape
 func addU8NEON(p *byte)
 
 //go:noescape

@@ -33,22 +33,28 @@ func winogradKernel() (tiles, cols int) {
 		return 7, 2 * panel
 	case cpu.AVX2:
 		return 6, panel
+	case cpu.NEON:
+		return 4, panel
 	}
 	return 0, 0
 }
 
-// packWinograd packs transformed weights, of w (N, 3, 3, c), into panels (N/16, 36, c/2, 16, 2), where the level has kernels
-// for them.
+// packWinograd packs transformed weights, of w (N, 3, 3, c), into panels, where the level has kernels for them. The layout of panels is
+// (N/16, 36, c, 16) for NEON, which multiplies by one channel at a time, and (N/16, 36, c/2, 16, 2) otherwise.
 func (w *PackedS8) packWinograd(from []int8, c int) {
 	_, cols := winogradKernel()
 	if cols == 0 || w.N%cols != 0 || c == 0 || c%16 != 0 || c > winogradMost {
 		return
 	}
+	together := 2
+	if Levels.Now() == cpu.NEON {
+		together = 1
+	}
 	w.winograd = make([]int16, w.N*36*c)
 	for j := range w.N {
 		panels := w.winograd[j/panel*panel*36*c:]
 		for ch := range c {
-			at := ch/2*panel*2 + j%panel*2 + ch%2
+			at := ch/together*panel*together + j%panel*together + ch%together
 			for place, u := range winogradWeights(from[j*w.K+ch:], c) {
 				panels[place*c*panel+at] = u
 			}

@@ -2,89 +2,26 @@
 
 package kernel
 
-import "unsafe"
+// winogradMuls is the number of products of a place that the largest kernel leaves.
+const winogradMuls = 7 * 2 * panel
 
-// The sizes of scratch: elements from one of the 36 places of transformed windows to the next (as in asm/winograd.go), how many of
-// them are used, and how many products of a place the largest kernel leaves.
-const (
-	winogradStep = (1024 + 64) / 2
-	winogradRoom = 1024 / 2
-	winogradMuls = 7 * 2 * panel
-)
+// transform transforms the windows.
+func (w *winogradArgs) transform() { winogradInAVX2(w.ptr()) }
 
-// winogradArgs are the arguments of the assembly: fields of 8 bytes in the order of the wi… constants of asm/winograd.go.
-type winogradArgs struct {
-	src         unsafe.Pointer
-	row         int // bytes between rows of src
-	c, pitch    int
-	tiles       int
-	v, u        unsafe.Pointer
-	uStep       int // bytes between panels
-	m           unsafe.Pointer
-	dst         unsafe.Pointer
-	ldd         int // bytes between outputs
-	dstStep     int // bytes between rows of outputs
-	bias, scale unsafe.Pointer
-	lo, hi      uint64
-	zero        int
-	form        tileForm // AVX-512
-}
-
-func (w *winogradArgs) ptr() *byte { return (*byte)(unsafe.Pointer(w)) }
-
-// tiled reports whether rows of windows lie side by side, so that tiles of them can be computed.
-func (w *PackedS8) tiled(lda, segStride, m int, r *Rows) bool {
-	_, cols := winogradKernel()
-	return w.winograd != nil && cols > 0 && w.N%cols == 0 && 3*lda == w.Seg && segStride == r.SrcStep && m >= 4 && r.Rows >= 4
-}
-
-// winogradU8 is gemmRowsU8 for tiles of 4×4 outputs, and the direct product for what is left of rows and lines.
-func winogradU8(dst []uint8, ldd int, a []uint8, lda, segStride, m int, r *Rows, w *PackedS8, q *Requant) {
-	var v [36 * winogradStep]int16
-	var products [36 * winogradMuls]int32
-	args := winogradArgs{
-		row: segStride, c: lda, pitch: 2 * lda, v: unsafe.Pointer(&v), uStep: 36 * lda * panel * 2, m: unsafe.Pointer(&products),
-		ldd: ldd, dstStep: r.DstStep,
-		lo: uint64(q.Lo), hi: bits(float32(int32(q.Hi) - q.Zero)), zero: int(q.Zero),
-	}
-	if q.packs(w.N) {
-		args.form = formPacked
-	}
-	wide, rows := m/4*4, r.Rows/4*4
-	for y := 0; y < rows; y += 4 {
-		for x := 0; x < wide; x += 4 * args.tiles {
-			args.tiles = min(winogradRoom/lda, (wide-x)/4)
-			args.src, args.dst = unsafe.Pointer(&a[y*r.SrcStep+x*lda]), unsafe.Pointer(&dst[y*r.DstStep+x*ldd])
-			winogradInAVX2(args.ptr())
-			args.panels(w, q)
-		}
-	}
-	rest := Rows{Rows: rows, DstStep: r.DstStep, SrcStep: r.SrcStep}
-	if wide < m {
-		gemmRowsU8(dst[wide*ldd:], ldd, a[wide*lda:], lda, segStride, m-wide, &rest, w, q)
-	}
-	if rest.Rows = r.Rows - rows; rest.Rows > 0 {
-		gemmRowsU8(dst[rows*r.DstStep:], ldd, a[rows*r.SrcStep:], lda, segStride, m, &rest, w, q)
+// bound sets how the assembly makes bytes of the sums of n columns.
+func (w *winogradArgs) bound(q *Requant, n int) {
+	w.hi = bits(float32(int32(q.Hi) - q.Zero))
+	if q.packs(n) {
+		w.form = int(formPacked)
 	}
 }
 
-// panels multiplies transformed tiles by all columns, as many at a time as a kernel takes.
-func (w winogradArgs) panels(by *PackedS8, q *Requant) {
-	n, v, dst := w.tiles, w.v, w.dst
-	tiles, cols := winogradKernel()
-	groups := (n + tiles - 1) / tiles
-	for j := 0; j < by.N; j += cols {
-		w.u, w.bias, w.scale = unsafe.Pointer(&by.winograd[j*36*w.c]), unsafe.Pointer(&q.Bias[j]), unsafe.Pointer(&q.Scale[j])
-		for g := range groups {
-			i := g * n / groups
-			w.tiles = (g+1)*n/groups - i
-			w.v, w.dst = unsafe.Add(v, i*w.pitch), unsafe.Add(dst, j+4*i*w.ldd)
-			if cols == panel {
-				w.runAVX2()
-			} else {
-				w.runAVX512()
-			}
-		}
+// run multiplies tiles by cols columns.
+func (w *winogradArgs) run(cols int) {
+	if cols == panel {
+		w.runAVX2()
+	} else {
+		w.runAVX512()
 	}
 }
 

@@ -31,6 +31,7 @@ func emit(f *arm64.File) {
 	}
 	depthwiseU8(f)
 	depthwiseF32(f)
+	winograd(f)
 	addU8(f)
 	sumRowsU8(f)
 }
