@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Ask } from '../../ask';
+import type { Ask } from '../../apiCall';
 import { Bench } from './bench.svelte';
 import { Calls, general } from './calls';
 import type { Picture } from './pictures';
