@@ -262,9 +262,9 @@ const otherSense = ['models_teach_do key', 'models_teach_off key', 'shortcuts_on
 // Messages that a language rightly says without its word for a term.
 const wordless: Readonly<Record<string, readonly string[]>> = {
   // A photo that the camera takes, and the frames of a video.
-  ko: ['camera_take picture', 'video_damaged picture'],
-  'zh-TW': ['camera_take picture', 'video_damaged picture'],
-  zh: ['camera_take picture', 'video_damaged picture'],
+  ko: ['camera_take picture'],
+  'zh-TW': ['camera_take picture'],
+  zh: ['camera_take picture'],
 };
 // The inputs that show the number which a form is for. In a message with several of them it is the first.
 const counts = ['changed', 'calls', 'versions', 'left', 'shown', 'n', 'count'];
