@@ -87,7 +87,7 @@ func (x *Index) Analysed(tx *kv.Overlay, inputs []catalog.Input) error {
 	return s.failed
 }
 
-// addAnalysed puts a ready input into the spaces that lack it and whose base model has analysed it, and reports whether there was one.
+// addAnalysed adds a ready input to the spaces that lack it, if they have its derived record. It reports whether it added the input to one.
 func (s *stage) addAnalysed(in *catalog.Input) (entered bool, err error) {
 	if in.Code != catalog.InputReady {
 		return false, nil
