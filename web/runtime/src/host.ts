@@ -299,13 +299,14 @@ export async function run(
       return data;
     };
     const lent: Lent = { ...system, ...own, bundle, ...(files && { files }) };
+    let base: Uint8Array = new Uint8Array();
+    const settle = async () =>
+      networks?.settle(base, used).catch((failure) => log(`the network is not stored with the inputs: ${failure}`));
     const instance = async (register?: Register) => {
       const guest = await Guest.open(modules, lent, settingsOf(start, loaded, files, register));
       // The network is stored before the first call can store an input. If the disk is full, the store still opens.
-      const base = decodeReply(guest.call('ask', encodeQuestion('network')));
-      await networks
-        ?.settle(base, used)
-        .catch((failure) => log(`the network is not stored with the inputs: ${failure}`));
+      base = decodeReply(guest.call('ask', encodeQuestion('network')));
+      await settle();
       return guest;
     };
     const watches = new Set<Watch>();
@@ -322,7 +323,7 @@ export async function run(
     const keeping = copy && { copy: { ...copy, credential, changed }, purged };
     const engine = await Engine.open({ open, ...analysts, log, ...keeping });
     await analysing;
-    void more();
+    void more().then(settle);
     const store = !files ? 'memory' : start.store === 'private' ? 'private' : 'folder';
     const close = async () => {
       await engine.close();

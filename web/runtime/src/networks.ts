@@ -1,9 +1,10 @@
 // The bundles of networks in a store's folder. A network is needed as long as an application's inputs are analysed with it. A runtime with
 // another network answers with the old one from this folder until it has analysed all inputs again.
 //
-//     network-HASH    base (32 bytes) · length of the list (u32) · the list as JSON: [[name, size], …] · the files, one after another
+//     network-HASH-N    base (32 bytes) · length of the list (u32) · the list as JSON: [[name, size], …] · the N files, one after another
 //
-// HASH names the bundles by their manifests.
+// HASH names the bundles by their manifests. The runtime loads some files of its bundles only after its start (load.ts), and then stores all
+// of them again.
 
 import type { Folder } from './files.ts';
 import { hex } from './sync.ts';
@@ -11,7 +12,7 @@ import { hex } from './sync.ts';
 /** The files of a network's bundles by their names. */
 export type Bundles = Map<string, Uint8Array<ArrayBuffer>>;
 
-const prefix = 'network-';
+const nameOf = (hash: string, files: number) => `network-${hash}-${files}`;
 
 /** The networks of a store: those in its folder, and the runtime's own. */
 export class Networks {
@@ -20,20 +21,20 @@ export class Networks {
 
   #folder: Folder;
   #own: Bundles;
-  #file: string; // name of the own network's file
+  #hash: string; // of the own network
+  #stored: number; // files of the own network in the folder
   #names = new Map<string, string>(); // of the files of other networks, by base
-  #stored: boolean;
 
   private constructor(
     folder: Folder,
     own: Bundles,
-    file: string,
+    hash: string,
+    stored: number,
     older: [name: string, file: Stored][],
-    stored: boolean,
   ) {
     this.#folder = folder;
     this.#own = own;
-    this.#file = file;
+    this.#hash = hash;
     this.#stored = stored;
     for (const [name, { base }] of older) this.#names.set(base, name);
     this.older = new Map(older.map(([, { base, bundles }]) => [base, bundles]));
@@ -41,17 +42,34 @@ export class Networks {
 
   /** Reads the networks of a folder, except for the runtime's own, whose bundles are `own`. */
   static async open(folder: Folder, own: Bundles): Promise<Networks> {
-    const file = prefix + (await hashOf(own));
-    const names = (await folder.list()).filter((name) => name.startsWith(prefix));
-    const older = names.filter((name) => name !== file);
-    const read = async (name: string): Promise<[string, Stored]> => [name, decode(await folder.read(name))];
-    return new Networks(folder, own, file, await Promise.all(older.map(read)), names.includes(file));
+    const hash = await hashOf(own);
+    const most = new Map<string, number>(); // files by hash
+    for (const name of await folder.list()) {
+      const [, of, n] = name.match(/^network-(.+)-(\d+)$/) ?? [];
+      const other = (of && most.get(of)) || 0;
+      if (of && other) await folder.remove(nameOf(of, Math.min(other, Number(n)))); // a crash left both
+      if (of) most.set(of, Math.max(other, Number(n)));
+    }
+    const stored = most.get(hash) ?? 0;
+    most.delete(hash);
+    const read = async ([of, n]: [string, number]): Promise<[string, Stored]> => {
+      const name = nameOf(of, n);
+      return [name, decode(await folder.read(name))];
+    };
+    return new Networks(folder, own, hash, stored, await Promise.all([...most].map(read)));
   }
 
-  /** Stores the runtime's own network, if it is not stored, under its base, and removes the others but those of `used`, bases in hex. */
+  /**
+   * Stores the runtime's own network under its base, unless as many of its files are stored, and removes the others but those of `used`,
+   * bases in hex.
+   */
   async settle(base: Uint8Array, used: ReadonlySet<string>): Promise<void> {
-    if (!this.#stored) await this.#folder.write(this.#file, encode(base, this.#own));
-    this.#stored = true;
+    const [was, now] = [this.#stored, this.#own.size];
+    if (was < now) {
+      await this.#folder.write(nameOf(this.#hash, now), encode(base, this.#own));
+      this.#stored = now;
+      if (was > 0) await this.#folder.remove(nameOf(this.#hash, was));
+    }
     for (const [other, name] of this.#names) {
       if (used.has(other)) continue;
       await this.#folder.remove(name);

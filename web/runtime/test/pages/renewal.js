@@ -28,9 +28,9 @@ way(async (step) => {
     page.evaluate(async () => {
       let folder = await navigator.storage.getDirectory();
       for (const name of ['sightline', 'main']) folder = await folder.getDirectoryHandle(name);
-      let n = 0;
-      for await (const name of folder.keys()) n += name.startsWith('network-');
-      return n;
+      const networks = new Set();
+      for await (const name of folder.keys()) for (const n of name.match(/^network-[^-]+/) ?? []) networks.add(n);
+      return networks.size;
     });
   let before;
 
