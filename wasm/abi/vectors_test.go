@@ -193,7 +193,7 @@ func vectors() []vector {
 		envelope("results", "two", abi.AppendResults(nil, 5, []abi.Result{good, bad}), fields{"call": 5., "result": []any{goodFields, badFields}}),
 		envelope("step", "all", step.Marshal(), fields{"take": 2., "idle": true, "done": []any{fields{"task": 300., "result": badFields}}}),
 		envelope("stepped", "all", stepped.Append(nil), fields{
-			"more": true, "training": true, "error": "store is full", "strays": true, "task": []any{fields{"task": 7., "job": jobFields(&j)}},
+			"more": true, "training": true, "error": "store is full", "orphans": true, "task": []any{fields{"task": 7., "job": jobFields(&j)}},
 		}),
 		envelope("question", "hosted", question.Marshal(), fields{"what": "hosted", "name": "0123456789abcdef0123456789abcdef"}),
 		envelope("question", "close", (&abi.Query{What: abi.AskClose}).Marshal(), fields{"what": "close"}),

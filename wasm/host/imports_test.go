@@ -178,8 +178,8 @@ func TestImports(t *testing.T) {
 	if got := p.name("bundle", a, n, room, size); got != 4 || p.read(room, 4) != "aaaa" {
 		t.Errorf("bundle = %d", got)
 	}
-	if got := p.name("bundle", a, n-1, room, size); got != -int64(abi.Other) {
-		t.Errorf("bundle of a folder = %d", got)
+	if got := p.name("bundle", a, n-1, room, size); got != -int64(abi.KeyNotFound) {
+		t.Errorf("missing bundle = %d", got)
 	}
 	a, n = p.at(50_000, "k\x00\x00\x00\x02")
 	if got := p.name("kv_get", 0, a, n, room, size); got != 6 {

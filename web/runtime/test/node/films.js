@@ -107,9 +107,10 @@ way(async (step) => {
     try {
       for (const name of readdirSync(RUNTIME))
         if (name !== 'manifest.json') symlinkSync(join(RUNTIME, name), join(base, name));
-      const { later, ...manifest } = JSON.parse(readFileSync(join(RUNTIME, 'manifest.json'), 'utf8'));
-      same(later?.length, 1, 'files that are for later');
-      writeFileSync(join(base, 'manifest.json'), JSON.stringify(manifest));
+      const manifest = JSON.parse(readFileSync(join(RUNTIME, 'manifest.json'), 'utf8'));
+      const later = manifest.later.filter((e) => e.name !== 'ffmpreg.wasm');
+      same(later.length, manifest.later.length - 1, 'other files that are for later');
+      writeFileSync(join(base, 'manifest.json'), JSON.stringify({ ...manifest, later }));
       s = await Sightline.open({ base, workers: 1 });
       const [film, still] = await predict([base64('late.webm'), gif]);
       const want = 'videos cannot be decoded here: the server of the runtime has no decoding module';
