@@ -179,7 +179,7 @@ func TestOlder(t *testing.T) {
 		{"general/network", 99, 7, "weights"},
 		{"general/network", 6, 7, ""},
 		{"general", 99, absent(fs.ErrInvalid), ""},
-		{"general/other", 99, absent(fs.ErrNotExist), ""},
+		{"general/other", 99, -int64(abi.KeyNotFound), ""},
 	} {
 		if n, text := ask(tt.name, tt.room); n != tt.n || text != tt.text {
 			t.Errorf("older(%q) with room for %d = %d, %q, want %d, %q", tt.name, tt.room, n, text, tt.n, tt.text)
