@@ -312,12 +312,17 @@ export async function run(
     const watches = new Set<Watch>();
     const credential = new Credential(() => asker.ask());
     const { copy } = start;
-    const open = copy ? () => openCopy(copy, instance, files, credential) : () => instance();
+    let emptied: Promise<void> | undefined;
+    const empty = async () => {
+      if (files) wipe(files);
+      await networks?.clear();
+    };
+    const open = copy ? () => openCopy(copy, instance, files, empty, credential) : () => instance();
     const changed: Watch = (status, offline) => {
       for (const told of watches) told(status, offline);
     };
     const purged = (kept: boolean) => {
-      if (files && !kept) wipe(files);
+      if (!kept) emptied = empty().catch((failure) => log(`the store is not emptied: ${failure}`));
     };
     const analysing = pool.start();
     const keeping = copy && { copy: { ...copy, credential, changed }, purged };
@@ -327,6 +332,7 @@ export async function run(
     const store = !files ? 'memory' : start.store === 'private' ? 'private' : 'folder';
     const close = async () => {
       await engine.close();
+      await emptied;
       spares.close();
       files?.close();
     };
@@ -343,6 +349,7 @@ async function openCopy(
   { origin, app }: CopyStart,
   instance: (register?: Register) => Promise<Guest>,
   files: Files | undefined,
+  empty: () => Promise<void>,
   credential: Credential,
 ): Promise<Guest> {
   if (files && files.size(0) + files.size(1) > 0)
@@ -354,7 +361,7 @@ async function openCopy(
   try {
     return await instance(await join(origin, app, credential));
   } catch (failure) {
-    if (files && failure instanceof JoinError && failure.name === 'GoneError') wipe(files);
+    if (failure instanceof JoinError && failure.name === 'GoneError') await empty();
     throw failure;
   }
 }

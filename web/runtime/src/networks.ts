@@ -24,6 +24,7 @@ export class Networks {
   #hash: string; // of the own network
   #stored: number; // files of the own network in the folder
   #names = new Map<string, string>(); // of the files of other networks, by base
+  #cleared = false;
 
   private constructor(
     folder: Folder,
@@ -64,6 +65,7 @@ export class Networks {
    * bases in hex.
    */
   async settle(base: Uint8Array, used: ReadonlySet<string>): Promise<void> {
+    if (this.#cleared) return;
     const [was, now] = [this.#stored, this.#own.size];
     if (was < now) {
       await this.#folder.write(nameOf(this.#hash, now), encode(base, this.#own));
@@ -75,6 +77,12 @@ export class Networks {
       await this.#folder.remove(name);
       this.#names.delete(other);
     }
+  }
+
+  /** Removes all networks from the folder, for good. */
+  async clear(): Promise<void> {
+    this.#cleared = true;
+    for (const name of await this.#folder.list()) if (name.startsWith('network-')) await this.#folder.remove(name);
   }
 }
 
