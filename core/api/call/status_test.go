@@ -24,7 +24,7 @@ var internal = []string{
 	"partition.ErrSite", "partition.ErrCursor", "partition.ErrChain", "lang.ErrFormat", "predict.ErrBundle",
 	"predict.ErrEngine", "predict.ErrEmbedding", "predict.ErrNetwork", "nn.ErrUnsupported", "nn.ErrMemory", "nn.ErrInput",
 	"nn.ErrWork", "nn.ErrFormat", "training.ErrNotAnalysed", "train.ErrNoExamples", "train.ErrNoPositives", "train.ErrSingleClass",
-	"train.ErrHead", "train.ErrProblem", "hnsw.ErrCorrupt",
+	"train.ErrHead", "train.ErrProblem", "hnsw.ErrCorrupt", "jsonio.ErrUnknown",
 }
 
 // TestEveryErrorHasAStatus walks every exported Err of core and looks for it in the table, or among the internal ones.
