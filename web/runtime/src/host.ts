@@ -299,13 +299,13 @@ export async function run(
       return data;
     };
     const lent: Lent = { ...system, ...own, bundle, ...(files && { files }) };
-    let base: Uint8Array = new Uint8Array();
+    let base = new Uint8Array();
     const settle = async () =>
       networks?.settle(base, used).catch((failure) => log(`the network is not stored with the inputs: ${failure}`));
     const instance = async (register?: Register) => {
       const guest = await Guest.open(modules, lent, settingsOf(start, loaded, files, register));
       // The network is stored before the first call can store an input. If the disk is full, the store still opens.
-      base = decodeReply(guest.call('ask', encodeQuestion('network')));
+      base = decodeReply(guest.call('ask', encodeQuestion('network'))).slice() as Uint8Array<ArrayBuffer>;
       await settle();
       return guest;
     };

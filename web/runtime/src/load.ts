@@ -167,7 +167,8 @@ function parse(manifest: unknown): { files: Entry[]; later: Entry[] } {
   return { files: m.files, later: m.later ?? [] };
 }
 
-async function sha256(data: BufferSource): Promise<string> {
+/** Returns the hash of some bytes in hex. */
+export async function sha256(data: BufferSource): Promise<string> {
   const sum = new Uint8Array(await crypto.subtle.digest('SHA-256', data));
   return Array.from(sum, (b) => b.toString(16).padStart(2, '0')).join('');
 }

@@ -7,6 +7,7 @@
 // of them again.
 
 import type { Folder } from './files.ts';
+import { sha256 } from './load.ts';
 import { hex } from './sync.ts';
 
 /** The files of a network's bundles by their names. */
@@ -61,21 +62,21 @@ export class Networks {
   }
 
   /**
-   * Stores the runtime's own network under its base, unless as many of its files are stored, and removes the others but those of `used`,
-   * bases in hex.
+   * Removes the networks but those of `used`, bases in hex, and stores the runtime's own one under its base, unless as many of its files are
+   * stored.
    */
-  async settle(base: Uint8Array, used: ReadonlySet<string>): Promise<void> {
+  async settle(base: Uint8Array<ArrayBuffer>, used: ReadonlySet<string>): Promise<void> {
     if (this.#cleared) return;
-    const [was, now] = [this.#stored, this.#own.size];
-    if (was < now) {
-      await this.#folder.write(nameOf(this.#hash, now), encode(base, this.#own));
-      this.#stored = now;
-      if (was > 0) await this.#folder.remove(nameOf(this.#hash, was));
-    }
     for (const [other, name] of this.#names) {
       if (used.has(other)) continue;
       await this.#folder.remove(name);
       this.#names.delete(other);
+    }
+    const [was, now] = [this.#stored, this.#own.size];
+    if (was < now) {
+      await this.#folder.write(nameOf(this.#hash, now), await encode(base, this.#own));
+      this.#stored = now;
+      if (was > 0) await this.#folder.remove(nameOf(this.#hash, was));
     }
   }
 
@@ -90,8 +91,7 @@ async function hashOf(bundles: Bundles): Promise<string> {
   const manifests = [...bundles]
     .filter(([name]) => name.endsWith('/manifest.json'))
     .sort(([a], [b]) => (a < b ? -1 : 1));
-  const bytes = await new Blob(manifests.map(([, data]) => data)).arrayBuffer();
-  return hex(new Uint8Array(await crypto.subtle.digest('SHA-256', bytes)));
+  return sha256(await new Blob(manifests.map(([, data]) => data)).arrayBuffer());
 }
 
 interface Stored {
@@ -99,17 +99,11 @@ interface Stored {
   bundles: Bundles;
 }
 
-function encode(base: Uint8Array, bundles: Bundles): Uint8Array<ArrayBuffer> {
+async function encode(base: Uint8Array<ArrayBuffer>, bundles: Bundles): Promise<Uint8Array<ArrayBuffer>> {
   const list = new TextEncoder().encode(JSON.stringify([...bundles].map(([name, data]) => [name, data.length])));
-  const pieces = [base, new Uint8Array(4), list, ...bundles.values()];
-  const all = new Uint8Array(pieces.reduce((n, p) => n + p.length, 0));
-  let at = 0;
-  for (const p of pieces) {
-    all.set(p, at);
-    at += p.length;
-  }
-  new DataView(all.buffer).setUint32(base.length, list.length, true);
-  return all;
+  const length = new DataView(new ArrayBuffer(4));
+  length.setUint32(0, list.length, true);
+  return new Uint8Array(await new Blob([base, length, list, ...bundles.values()]).arrayBuffer());
 }
 
 function decode(data: Uint8Array<ArrayBuffer>): Stored {
