@@ -420,11 +420,7 @@ func (w *Worker) Publish(ctx context.Context) (done bool, err error) {
 		if err != nil {
 			return done, err
 		}
-		_, err = w.o.Partition.Submit(ctx, "", []log.Body{
-			&log.VersionTrain{Model: model, Version: h.id},
-			&log.VersionResult{Model: model, Version: h.id, Code: catalog.VersionTrained, Manifest: blob.Sum(data)},
-		}, func(b *kv.Batch) { catalog.PutObject(b, w.o.App, data) })
-		if err != nil {
+		if _, err = training.Add(ctx, w.o.Partition, w.o.App, model, h.id, data); err != nil {
 			return done, err
 		}
 		h.manifest, done = nil, true

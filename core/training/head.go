@@ -67,11 +67,7 @@ func Import(ctx context.Context, p Partition, h *ModelHead, version string) erro
 	if manifest.Metrics, err = metrics.MarshalJSON(); err != nil {
 		return err
 	}
-	data := manifest.Marshal()
-	verdicts, err := p.Submit(ctx, "", []log.Body{
-		&log.VersionTrain{Model: model.Dot, Version: version},
-		&log.VersionResult{Model: model.Dot, Version: version, Code: catalog.VersionTrained, Manifest: blob.Sum(data)},
-	}, func(b *kv.Batch) { catalog.PutObject(b, app, data) })
+	verdicts, err := Add(ctx, p, app, model.Dot, version, manifest.Marshal())
 	if err != nil {
 		return err
 	}
@@ -81,6 +77,14 @@ func Import(ctx context.Context, p Partition, h *ModelHead, version string) erro
 		}
 	}
 	return unchanged(ctx, p, &model, version, fits.Concepts)
+}
+
+// Add adds a trained version with a manifest to a model, and returns the verdicts on both of its operations. The error is the partition's.
+func Add(ctx context.Context, p Partition, app catalog.AppID, model log.Dot, version string, manifest []byte) ([]fold.Verdict, error) {
+	return p.Submit(ctx, "", []log.Body{
+		&log.VersionTrain{Model: model, Version: version},
+		&log.VersionResult{Model: model, Version: version, Code: catalog.VersionTrained, Manifest: blob.Sum(manifest)},
+	}, func(b *kv.Batch) { catalog.PutObject(b, app, manifest) })
 }
 
 // fit returns a head in the order of its model's concepts.
