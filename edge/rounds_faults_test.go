@@ -1,0 +1,205 @@
+package main_test
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// The faults of a round of TestNothingLost: kills, power cuts, full disks, cut links, rollbacks and restores.
+
+// link links files that nobody changes to another folder.
+func (r *round) link(from, to string) {
+	r.t.Helper()
+	err := filepath.WalkDir(from, func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		target := filepath.Join(to, strings.TrimPrefix(path, from))
+		if err := os.MkdirAll(filepath.Dir(target), 0o700); err != nil {
+			return err
+		}
+		return os.Link(path, target)
+	})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// faults cuts links and fills disks, or ends that.
+func (r *round) faults() {
+	for _, h := range r.hosts {
+		if h.way != nil {
+			cut := r.rnd.IntN(3) == 0
+			h.way.set(cut)
+			if cut {
+				r.Links++
+				r.say("%s is cut off", h.name)
+			}
+		}
+		if h.disk != "" {
+			full := r.rnd.IntN(7) == 0
+			r.fill(h, full)
+			if full {
+				r.Full++
+				r.say("the disk of %s is full", h.name)
+			}
+		}
+	}
+}
+
+// fill fills a host's disk, or makes room.
+func (r *round) fill(h *host, full bool) {
+	r.t.Helper()
+	name := filepath.Join(h.disk, fullName)
+	if err := os.Remove(name); err != nil && !os.IsNotExist(err) {
+		r.t.Fatal(err)
+	}
+	if !full {
+		return
+	}
+	if err := os.WriteFile(name, nil, 0o600); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// keep keeps an image of a host's folder: a backup of the one that runs, or a copy of it at rest.
+func (r *round) keep(h *host) {
+	r.t.Helper()
+	x := &saved{folder: filepath.Join(r.t.TempDir(), "image"), held: map[*write]bool{}}
+	x.backup = h.page == nil && r.rnd.IntN(2) == 0
+	v := r.look(h)
+	for _, w := range r.writes {
+		if w.acked && r.has(h, v, w) {
+			x.held[w] = true
+		}
+	}
+	x.seen = maps.Clone(h.seen)
+	h.saved = x
+	if x.backup {
+		r.say("%s is backed up", h.name)
+		program := r.edge
+		if h.way == nil {
+			program = r.origin
+		}
+		command(r.t, program, "backup", x.folder, "--data", h.data, "--quiet")
+		return
+	}
+	r.say("the disk of %s is copied", h.name)
+	r.stop(h)
+	r.copy(h.data, x.folder)
+	r.start(h)
+}
+
+// copy copies a folder without the compiled module.
+func (r *round) copy(from, to string) {
+	r.t.Helper()
+	err := filepath.WalkDir(from, func(path string, d os.DirEntry, err error) error {
+		switch name, _ := filepath.Rel(from, path); {
+		case err != nil:
+			return err
+		case name == "compiled":
+			return filepath.SkipDir
+		case d.IsDir():
+			return os.MkdirAll(filepath.Join(to, name), 0o700)
+		case !d.Type().IsRegular() || name == "compiled.key":
+			return nil
+		default:
+			text, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			return os.WriteFile(filepath.Join(to, name), text, 0o600)
+		}
+	})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// strike keeps an image of a host, or sets a host back to its image. A write is lost then, and forgiven, if no host has it any more: no
+// other one has it, and it is not in the image.
+func (r *round) strike() {
+	r.t.Helper()
+	back := slices.DeleteFunc(slices.Clone(r.hosts), func(h *host) bool { return h.saved == nil })
+	if r.rnd.IntN(4) == 0 || len(back) == 0 {
+		r.keep(r.hosts[r.rnd.IntN(len(r.hosts))])
+		return
+	}
+	h := back[r.rnd.IntN(len(back))]
+	r.look(h) // for its conflicts, which may be lost with it
+	x := h.saved
+	if r.rnd.IntN(2) == 0 {
+		r.stop(h)
+	} else {
+		r.kill(h)
+		h.up = false
+	}
+	views := map[*host]*view{}
+	for _, other := range r.hosts {
+		if other != h {
+			views[other] = r.look(other)
+		}
+	}
+	lost := 0
+	for _, w := range r.writes {
+		if !w.acked || w.lost || x.held[w] {
+			continue
+		}
+		w.lost = true
+		for other, v := range views {
+			w.lost = w.lost && !r.has(other, v, w)
+		}
+		if w.lost {
+			lost++
+		}
+	}
+	r.Forgiven += lost
+	h.life++
+	h.seen = maps.Clone(x.seen)
+	for _, w := range r.writes {
+		if x.held[w] && w.at == h { // the new life has it, too
+			w.life = h.life
+		}
+	}
+	if err := os.RemoveAll(h.data); err != nil {
+		r.t.Fatal(err)
+	}
+	if h.disk != "" {
+		forgetJournal(r.t, h.disk)
+		r.fill(h, false)
+	}
+	if x.backup {
+		r.Restores++
+		r.say("%s is restored, and %d writes have no copy", h.name, lost)
+		program := r.edge
+		if h.way == nil {
+			program = r.origin
+		}
+		command(r.t, program, "restore", x.folder, "--data", h.data, "--quiet")
+	} else {
+		r.Rollbacks++
+		r.say("the disk of %s is set back, and %d writes have no copy", h.name, lost)
+		r.copy(x.folder, h.data)
+	}
+	if h.way != nil && h.page == nil {
+		r.compiled(h.data)
+	}
+	r.start(h)
+}
+
+// heal ends all faults.
+func (r *round) heal() {
+	r.say("all faults end")
+	for _, h := range r.hosts {
+		if h.way != nil {
+			h.way.set(false)
+		}
+		if h.disk != "" {
+			r.fill(h, false)
+		}
+	}
+	r.revive()
+}
