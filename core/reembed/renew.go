@@ -271,7 +271,7 @@ func (w *Worker) Serving() bool {
 func (w *Worker) Trainings(now time.Time, n int) ([]*training.Run, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.serving && now.Sub(w.late) < lateEvery {
+	if n <= 0 || w.serving && now.Sub(w.late) < lateEvery {
 		return nil, nil
 	}
 	v := w.o.Partition.View()
@@ -306,6 +306,9 @@ func (w *Worker) Trainings(now time.Time, n int) ([]*training.Run, error) {
 		}
 		w.renewed[version.Model], w.runs[run] = h, version.Model
 		runs = append(runs, run)
+	}
+	if len(runs) == n {
+		w.lateSeq = 0 // there may be more
 	}
 	return runs, nil
 }
@@ -344,6 +347,7 @@ func (w *Worker) Trained(r *training.Run, trouble error) error {
 	outcome := r.Outcome()
 	if err := errors.Join(trouble, r.Err()); err != nil || outcome == nil {
 		delete(w.renewed, model)
+		w.lateSeq = 0 // it is due again
 		return err
 	}
 	h.manifest = outcome.Manifest

@@ -367,6 +367,60 @@ func TestVersionsAreMadeAnew(t *testing.T) {
 	}
 }
 
+// TestLateVersions adds a version of the old network after the switch. It is trained again, also after a call that asked for no training and
+// after a training that failed.
+func TestLateVersions(t *testing.T) {
+	w := newWorld(t, 20)
+	w.analyse(w.take(100)...)
+	w.take(1)
+	w.change(true)
+	model := w.do(nil, &log.ModelCreate{ID: "m", Concepts: []string{"c0", "c1"}})
+	w.do(nil, &log.VersionTrain{Model: model, Version: "late"})
+	q := training.NewQueue(w.p, old)
+	runs, err := q.Take(w.now, 1)
+	if err != nil || len(runs) != 1 {
+		t.Fatalf("%d runs, %v", len(runs), err)
+	}
+	finish(runs[0])
+	if err := q.Done(t.Context(), w.now, runs[0], nil); err != nil {
+		t.Fatal(err)
+	}
+	trainings := func(n int) []*training.Run {
+		t.Helper()
+		w.now = w.now.Add(lateEvery)
+		runs, err := w.w.Trainings(w.now, n)
+		if err != nil || len(runs) != n {
+			t.Fatalf("%d trainings, %v, want %d", len(runs), err, n)
+		}
+		return runs
+	}
+	trainings(0)
+	trouble := errors.New("a panic")
+	if err := w.w.Trained(trainings(1)[0], trouble); !errors.Is(err, trouble) {
+		t.Errorf("Trained = %v", err)
+	}
+	run := trainings(1)[0]
+	finish(run)
+	if err := w.w.Trained(run, nil); err != nil {
+		t.Fatal(err)
+	}
+	if done, err := w.w.Publish(t.Context()); !done || err != nil {
+		t.Fatalf("Publish = %v, %v", done, err)
+	}
+	v := w.p.View()
+	defer v.Close()
+	current, err := v.Current(model)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m, err := v.Manifest(&current); err != nil || current.ID == "late" || m.Base != next.base {
+		t.Errorf("current version %q by %x, %v", current.ID, m.Base, err)
+	}
+	if done, err := w.w.Publish(t.Context()); done || err != nil {
+		t.Errorf("Publish again = %v, %v", done, err)
+	}
+}
+
 func TestIDsNeedARandomSource(t *testing.T) {
 	w := newWorld(t, 4)
 	model := w.do(nil, &log.ModelCreate{ID: "m", Concepts: []string{"c0", "c1"}})
