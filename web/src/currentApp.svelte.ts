@@ -6,7 +6,7 @@ import { Resource } from './resource.svelte';
 import { here } from './router.svelte';
 import { isWorking } from './routes';
 import { edge, inside, sessionState } from './session.svelte';
-import { keep, kept } from './storage';
+import { readChoice, saveChoice } from './storage';
 
 /** An application as the pages name it. */
 export interface Named {
@@ -22,7 +22,7 @@ export const mine = new Resource<readonly (Named & { readonly inputs: number })[
   return here && !here.open ? held().map((one) => ({ ...one, inputs: 0 })) : api.apps(); // how many, no list of keys says
 });
 
-let last = $state(kept('app'));
+let last = $state(readChoice('app'));
 
 /** The available applications. If no server answers: those with a copy on this device, or with a key in this tab. */
 export function applications(): readonly Named[] {
@@ -43,7 +43,7 @@ export function current(): Named | undefined {
 export function choose(id: string): void {
   if (id === last) return;
   last = id;
-  keep('app', id);
+  saveChoice('app', id);
 }
 
 let sought = $state(''); // the absent application after which the list was read again

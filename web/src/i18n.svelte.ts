@@ -6,7 +6,7 @@
 // The modules of the shell import `m` from this file, so that the first screen waits for the shell's messages alone.
 
 import { choose, directionOf } from './languages';
-import { keep, kept } from './storage';
+import { readChoice, saveChoice } from './storage';
 
 type Inputs<F> = F extends (inputs: infer I) => unknown ? I : never;
 
@@ -58,7 +58,7 @@ export function language(): string {
 
 /** The language that was chosen here, or else the first of the browser's that is ours. */
 export function preferred(): string {
-  const chosen = kept('language');
+  const chosen = readChoice('language');
   return choose(chosen ? [chosen] : navigator.languages);
 }
 
@@ -103,7 +103,7 @@ async function load(files: Files<object>, language: string): Promise<object> {
 /** Speaks a language from now on, also at the next visit. */
 export async function saveLanguage(wanted: string): Promise<void> {
   await speak(wanted);
-  keep('language', wanted);
+  saveChoice('language', wanted);
 }
 
 /** A number as the reader writes it. */

@@ -1,5 +1,5 @@
 // Which applications have a copy on this device, as this browser remembers it: names, for when nobody can be asked.
-import { keep, kept } from './storage';
+import { readChoice, saveChoice } from './storage';
 
 export interface Kept {
   readonly id: string;
@@ -24,14 +24,14 @@ export function copyOf(id: string): Kept | undefined {
 
 /** Remembers a copy, and replaces its previous note. */
 export function remember(copy: Kept): void {
-  keep('copies', JSON.stringify([...copies().filter((one) => one.id !== copy.id), copy]));
+  saveChoice('copies', JSON.stringify([...copies().filter((one) => one.id !== copy.id), copy]));
   decline(copy.id, false);
 }
 
 /** Forgets a copy. */
 export function forget(id: string): void {
   const left = copies().filter((one) => one.id !== id);
-  keep('copies', left.length ? JSON.stringify(left) : undefined);
+  saveChoice('copies', left.length ? JSON.stringify(left) : undefined);
 }
 
 /** Whether the person took a copy away that is made by itself: then it is not made again. */
@@ -43,13 +43,13 @@ export function isDeclined(id: string): boolean {
 export function decline(id: string, wanted = true): void {
   const others = listed('declined').filter((one) => one !== id);
   const all = wanted ? [...others, id] : others;
-  keep('declined', all.length ? JSON.stringify(all) : undefined);
+  saveChoice('declined', all.length ? JSON.stringify(all) : undefined);
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: what a browser keeps may be anything
 function listed(name: 'copies' | 'declined'): any[] {
   try {
-    const all = JSON.parse(kept(name) ?? '[]');
+    const all = JSON.parse(readChoice(name) ?? '[]');
     return Array.isArray(all) ? all : [];
   } catch {
     return [];

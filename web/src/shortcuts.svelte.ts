@@ -1,7 +1,7 @@
 // Single keys that do what a button does. They can be turned off, and never act while something is typed. The keys of the shown page are
 // listed with their texts.
 import { untrack } from 'svelte';
-import { keep, kept } from './storage';
+import { readChoice, saveChoice } from './storage';
 
 /** A key, as a keyboard has it, with its text. */
 export interface Listed {
@@ -9,7 +9,7 @@ export interface Listed {
   readonly does: string;
 }
 
-let on = $state(kept('keys') !== 'off');
+let on = $state(readChoice('keys') !== 'off');
 let lists = $state.raw<readonly (() => readonly Listed[])[]>([]);
 
 /** Whether single keys act. */
@@ -20,7 +20,7 @@ export function keysOn(): boolean {
 /** Turns single keys on or off. */
 export function setKeys(wanted: boolean): void {
   on = wanted;
-  keep('keys', wanted ? undefined : 'off');
+  saveChoice('keys', wanted ? undefined : 'off');
 }
 
 /** The keys of the shown page. */

@@ -1,18 +1,18 @@
-// This browser's memory of a person's choices. It never contains a secret.
+// The person's choices, stored in this browser. They never contain a secret.
 
 type Name =
   | 'language'
   | 'theme'
   | 'keys'
-  | 'copies' // on this device
-  | 'declined' // copies that are not wanted
-  | 'app' // the application that was chosen last
+  | 'copies' // the applications that are stored offline on this device
+  | 'declined' // the applications that the person does not want offline
+  | 'app' // the last selected application
   | 'looked' // a picture was shown before
   | 'meanwhile' // the server answers until the recogniser is loaded
-  | 'tongues'; // of the names of concepts
+  | 'tongues'; // the languages of concept names
 
-/** A remembered choice; undefined where there is none, or where the browser keeps nothing. */
-export function kept(name: Name): string | undefined {
+/** Returns a stored choice. If there is none, or if the browser permits no storage, it returns undefined. */
+export function readChoice(name: Name): string | undefined {
   try {
     return localStorage.getItem(name) ?? undefined;
   } catch {
@@ -20,12 +20,12 @@ export function kept(name: Name): string | undefined {
   }
 }
 
-/** Remembers a choice; undefined forgets it. */
-export function keep(name: Name, value: string | undefined): void {
+/** Stores a choice; undefined deletes it. */
+export function saveChoice(name: Name, value: string | undefined): void {
   try {
     if (value === undefined) localStorage.removeItem(name);
     else localStorage.setItem(name, value);
   } catch {
-    // The choice holds until the page is closed.
+    // The choice is valid until the page is closed.
   }
 }

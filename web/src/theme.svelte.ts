@@ -1,10 +1,10 @@
 // Light, dark, or as the system is.
-import { keep, kept } from './storage';
+import { readChoice, saveChoice } from './storage';
 
 export const themes = ['system', 'light', 'dark'] as const;
 export type Theme = (typeof themes)[number];
 
-let chosen = $state<Theme>(themes.find((t) => t === kept('theme')) ?? 'system');
+let chosen = $state<Theme>(themes.find((t) => t === readChoice('theme')) ?? 'system');
 let drawn = $state(0);
 
 /** The theme that was chosen. */
@@ -20,7 +20,7 @@ export function colours(): number {
 /** Shows a theme from now on. */
 export function setTheme(t: Theme): void {
   chosen = t;
-  keep('theme', t === 'system' ? undefined : t);
+  saveChoice('theme', t === 'system' ? undefined : t);
   if (t === 'system') delete document.documentElement.dataset.theme;
   else document.documentElement.dataset.theme = t;
   drawn++;
