@@ -1,4 +1,4 @@
-// Short words about what has just happened, at the foot of the page; some can be taken back.
+// Short messages about the last action, at the foot of the page. Some have an undo button.
 
 interface Toast {
   readonly id: number;
@@ -8,7 +8,7 @@ interface Toast {
   readonly more?: More;
 }
 
-/** Another button: its word, and what it does. */
+/** Another button: its label and its action. */
 interface More {
   readonly word: string;
   readonly act: () => unknown;
@@ -16,8 +16,8 @@ interface More {
 
 /** The button of a toast. */
 interface Offer {
-  readonly action?: string; // the word on its button; where there is none: "Undo"
-  readonly undo: () => unknown; // what the button does; the toast goes
+  readonly action?: string; // label of the button; default: "Undo"
+  readonly undo: () => unknown; // action of the button, which also closes the toast
   readonly more?: More; // shown before it
 }
 
@@ -29,14 +29,14 @@ export function toasts(): readonly Toast[] {
   return shown;
 }
 
-/** Says something for eight seconds; with a button, for ten. */
-export function say(text: string, offer?: Offer): void {
+/** Shows a text for eight seconds; with a button, for ten. */
+export function showToast(text: string, offer?: Offer): void {
   const toast = { id: next++, text, ...offer };
   shown = [...shown.slice(-2), toast];
-  setTimeout(() => unsay(toast.id), offer ? 10_000 : 8000);
+  setTimeout(() => closeToast(toast.id), offer ? 10_000 : 8000);
 }
 
-/** Takes a toast away. */
-export function unsay(id: number): void {
+/** Closes a toast. */
+export function closeToast(id: number): void {
   shown = shown.filter((t) => t.id !== id);
 }
