@@ -1,13 +1,13 @@
 import { onDestroy } from 'svelte';
 
 /**
- * Whether the calling component is still mounted: check it after an await. Once unmounted, do not read its derived values, and do not
- * navigate.
+ * Returns a function that reports whether the calling component is still mounted. Call it after an await: an unmounted component must not
+ * read its derived values or navigate.
  */
-export function presence(): () => boolean {
-  let is = true;
+export function trackMounted(): () => boolean {
+  let isMounted = true;
   onDestroy(() => {
-    is = false;
+    isMounted = false;
   });
-  return () => is;
+  return () => isMounted;
 }
