@@ -12,7 +12,7 @@ import type { Standing } from './edgeStatus.svelte';
 import { loadWords } from './i18n.svelte';
 import { copyOf, decline, isDeclined, type Kept } from './offlineApps';
 import type { Outbox } from './outbox.svelte';
-import { pastedKeyFor, refuse } from './pastedKeys.svelte';
+import { pastedKeyFor, refuseKey } from './pastedKeys.svelte';
 import type { Copy } from './replica.svelte';
 import { withRetry } from './retry';
 import { edge, isUnknown, sessionState, settled } from './session.svelte';
@@ -244,7 +244,7 @@ export class Application {
     if (answer.status === 401 && token) {
       this.#token.refuse(token);
       answer = await over(path, init, `Bearer ${await this.#token.get()}`);
-    } else if (answer.status === 401 && given === held) refuse(this.id); // it opens nothing any more
+    } else if (answer.status === 401 && given === held) refuseKey(this.id); // it opens nothing any more
     const by = edge() && !this.standing?.alone ? 'edge' : 'origin'; // a server without an origin is an origin itself
     this.by = by;
     const now = new Date();

@@ -1,7 +1,7 @@
 // Which application the pages are about: the one in the address, else the one that was chosen last.
 import * as api from './console';
 import { copies } from './offlineApps';
-import { held } from './pastedKeys.svelte';
+import { pastedKeys } from './pastedKeys.svelte';
 import { Resource } from './resource.svelte';
 import { here } from './router.svelte';
 import { isWorking } from './routes';
@@ -19,7 +19,7 @@ export interface Named {
 /** The applications of who is signed in; at an edge those that keys were pasted of, and at a demonstration's all. */
 export const mine = new Resource<readonly (Named & { readonly inputs: number })[]>(async () => {
   const here = edge();
-  return here && !here.open ? held().map((one) => ({ ...one, inputs: 0 })) : api.apps(); // how many, no list of keys says
+  return here && !here.open ? pastedKeys().map((one) => ({ ...one, inputs: 0 })) : api.apps(); // how many, no list of keys says
 });
 
 let last = $state(readChoice('app'));
@@ -27,7 +27,7 @@ let last = $state(readChoice('app'));
 /** The available applications. If no server answers: those with a copy on this device, or with a key in this tab. */
 export function applications(): readonly Named[] {
   if (mine.data) return mine.data;
-  if (edge()) return held();
+  if (edge()) return pastedKeys();
   return sessionState().is === 'failed' || mine.failure !== undefined ? copies() : [];
 }
 

@@ -1,59 +1,59 @@
-// The keys that a person has pasted at an edge, for as long as this tab is open: the session storage of the browser holds
-// them, which goes with the tab and which no other tab reads. The local storage never does.
+// The keys that a person pasted at an edge. The session storage of the browser stores them: it ends with this tab, and no other tab reads
+// it. The local storage never contains them.
 
-/** An application, and what opens it. */
+/** An application and the key that opens it. */
 export interface PastedKey {
   readonly id: string;
   readonly name: string;
   readonly language: string;
-  readonly authorization: string; // as the header has it
+  readonly authorization: string; // value of the Authorization header
 }
 
 const name = 'held';
 
-let all = $state.raw<readonly PastedKey[]>(read());
+let keys = $state.raw<readonly PastedKey[]>(read());
 
 /** The pasted keys, in the order in which they were pasted. */
-export function held(): readonly PastedKey[] {
-  return all;
+export function pastedKeys(): readonly PastedKey[] {
+  return keys;
 }
 
-/** The key of an application; undefined: there is none. */
+/** Returns the key of an application; undefined if there is none. */
 export function pastedKeyFor(id: string): PastedKey | undefined {
-  return all.find((one) => one.id === id);
+  return keys.find((one) => one.id === id);
 }
 
 /** Stores a key, and replaces another of the same application. */
-export function hold(one: PastedKey): void {
-  gone = undefined;
-  write([...all.filter(({ id }) => id !== one.id), one]);
+export function addPastedKey(one: PastedKey): void {
+  lastRefused = undefined;
+  write([...keys.filter(({ id }) => id !== one.id), one]);
 }
 
-/** Lets go of the key of an application. */
-export function removeKey(id: string): void {
-  if (pastedKeyFor(id)) write(all.filter((one) => one.id !== id));
+/** Removes the key of an application. */
+export function removePastedKey(id: string): void {
+  if (pastedKeyFor(id)) write(keys.filter((one) => one.id !== id));
 }
 
-let gone = $state.raw<PastedKey>();
+let lastRefused = $state.raw<PastedKey>();
 
-/** The key that was refused last, since which none was pasted; undefined: none was. */
-export function refused(): PastedKey | undefined {
-  return gone;
+/** Returns the last refused key; undefined if there is none, or if another was pasted since. */
+export function refusedKey(): PastedKey | undefined {
+  return lastRefused;
 }
 
 /** Deletes a key that no longer opens its application. */
-export function refuse(id: string): void {
-  gone = pastedKeyFor(id) ?? gone;
-  removeKey(id);
+export function refuseKey(id: string): void {
+  lastRefused = pastedKeyFor(id) ?? lastRefused;
+  removePastedKey(id);
 }
 
-function write(held: readonly PastedKey[]): void {
-  all = held;
+function write(all: readonly PastedKey[]): void {
+  keys = all;
   try {
-    if (held.length) sessionStorage.setItem(name, JSON.stringify(held));
+    if (all.length) sessionStorage.setItem(name, JSON.stringify(all));
     else sessionStorage.removeItem(name);
   } catch {
-    // It is held until the page is closed.
+    // The keys are valid until the page is closed.
   }
 }
 

@@ -1,7 +1,7 @@
 // The signed-in person, by the server's last answer.
 import * as api from './console';
 import { copies } from './offlineApps';
-import { held } from './pastedKeys.svelte';
+import { pastedKeys } from './pastedKeys.svelte';
 
 type State = { is: 'loading' } | { is: 'failed'; failure: unknown } | { is: 'known'; session: api.Session };
 
@@ -39,7 +39,7 @@ export function nameOfEdge(): string {
 export function inside(): boolean {
   if (state.is !== 'known') return false;
   const { account, edge: here } = state.session;
-  return account !== null || (here !== undefined && (here.open || held().length > 0));
+  return account !== null || (here !== undefined && (here.open || pastedKeys().length > 0));
 }
 
 /** Takes a session that the server has answered with. */
