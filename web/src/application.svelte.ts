@@ -10,7 +10,7 @@ import { revoke } from './blobs';
 import { apps, Failure, pageToken, soon } from './console';
 import type { Standing } from './edgeStatus.svelte';
 import { loadWords } from './i18n.svelte';
-import { copyOf, decline, isDeclined, type Kept } from './offlineApps';
+import { isDeclined, type OfflineApp, offlineApp, setDeclined } from './offlineApps';
 import type { Outbox } from './outbox.svelte';
 import { pastedKeyFor, refuseKey } from './pastedKeys.svelte';
 import type { Copy } from './replica.svelte';
@@ -63,8 +63,8 @@ export class Application {
 
   constructor(id: string) {
     this.id = id;
-    this.#kept = !edge() && copyOf(id) !== undefined;
-    this.#token = new Token(() => pageToken(id, copyOf(id) && soon()));
+    this.#kept = !edge() && offlineApp(id) !== undefined;
+    this.#token = new Token(() => pageToken(id, offlineApp(id) && soon()));
   }
 
   /** Where what was written waits for the origin: in the copy on this device, or in the edge. */
@@ -120,7 +120,7 @@ export class Application {
   there: Ask = async (path, init) => (await untrack(() => this.#away(path, init))).answer;
 
   async #ask(path: string, init?: RequestInit): Promise<Answered> {
-    const held = copyOf(this.id);
+    const held = offlineApp(this.id);
     if (held && !this.copy) await settled();
     const alone = this.copy ? this.copy.away || this.#lost : held && (held.offline || isUnknown());
     if (alone && !this.copy?.device.client) await this.begin(); // a copy that is kept takes a moment to open
@@ -256,7 +256,7 @@ export class Application {
 
   /** Waits, for a moment at most, until this browser's copy can answer: a change in a previous page may be only in the copy. */
   async remembers(): Promise<void> {
-    if (!copyOf(this.id)) return;
+    if (!offlineApp(this.id)) return;
     const knows = (copy = this.copy) => copy?.device.client && (copy.has(0) || (copy.whole && copy.offline));
     for (const began = performance.now(); !knows() && performance.now() - began < patience; )
       await new Promise((resolve) => setTimeout(resolve, 50));
@@ -316,7 +316,7 @@ export class Application {
       void this.standing.begin();
       return;
     }
-    const held = copyOf(this.id);
+    const held = offlineApp(this.id);
     // A server that answers decides about the owner of a copy; offline, it is the user of the device.
     if (held && isUnknown()) {
       this.#lose();
@@ -336,7 +336,7 @@ export class Application {
   }
 
   /** Keeps a copy on this device, open from now on. lasting: only where the browser keeps it when the page goes. */
-  async join(app: Kept, { lasting = false } = {}): Promise<void> {
+  async join(app: OfflineApp, { lasting = false } = {}): Promise<void> {
     if (this.copy) return;
     const { Copy } = await import('./replica.svelte');
     if (this.copy) return;
@@ -372,7 +372,7 @@ export class Application {
   async #joined(copy: Copy, lasting: boolean): Promise<void> {
     const { state } = copy.device;
     if (lasting && !(state.is === 'ready' && state.keeps)) return this.#leave(copy);
-    const { persist, store } = await import('./offline.svelte');
+    const { requestPersistence: persist, storePages: store } = await import('./offline.svelte');
     copy.remember();
     persist();
     this.#begun ??= Promise.resolve();
@@ -392,7 +392,7 @@ export class Application {
     await this.#leave(copy);
     await (await import('./replica.svelte')).removeReplica(this.id);
     if (purged) this.purged = copy.app.name;
-    else if (session.is === 'known' && session.session.demo) decline(this.id);
+    else if (session.is === 'known' && session.session.demo) setDeclined(this.id);
     this.changes++;
   }
 

@@ -1,6 +1,6 @@
 // Which application the pages are about: the one in the address, else the one that was chosen last.
 import * as api from './console';
-import { copies } from './offlineApps';
+import { offlineApps } from './offlineApps';
 import { pastedKeys } from './pastedKeys.svelte';
 import { Resource } from './resource.svelte';
 import { here } from './router.svelte';
@@ -28,7 +28,7 @@ let last = $state(readChoice('app'));
 export function applications(): readonly Named[] {
   if (mine.data) return mine.data;
   if (edge()) return pastedKeys();
-  return sessionState().is === 'failed' || mine.failure !== undefined ? copies() : [];
+  return sessionState().is === 'failed' || mine.failure !== undefined ? offlineApps() : [];
 }
 
 /** The application that the pages are about; undefined: there is none, or it is not known yet. */

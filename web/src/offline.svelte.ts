@@ -1,34 +1,34 @@
-// Starting offline, and as an installed application: the browser's state of both.
+// The browser's state for starting offline and as an installed application.
 import { runtime } from './device.svelte';
 
 interface InstallPrompt extends Event {
   prompt(): Promise<unknown>;
 }
 
-let network = $state(navigator.onLine);
-let stored = $state(false);
+let hasNetwork = $state(navigator.onLine);
+let isStored = $state(false);
 let prompt = $state.raw<InstallPrompt>();
 
-addEventListener('online', () => (network = true));
-addEventListener('offline', () => (network = false));
+addEventListener('online', () => (hasNetwork = true));
+addEventListener('offline', () => (hasNetwork = false));
 addEventListener('beforeinstallprompt', (event) => {
   event.preventDefault();
   prompt = event as InstallPrompt;
 });
 addEventListener('appinstalled', () => (prompt = undefined));
 
-/** Whether the browser sees a network at all. */
-export function online(): boolean {
-  return network;
+/** Reports whether the browser has a network. */
+export function isOnline(): boolean {
+  return hasNetwork;
 }
 
-/** Whether everything that this page needs is stored in the browser. */
+/** Reports whether the browser has stored all files that the page needs. */
 export function startsOffline(): boolean {
-  return stored;
+  return isStored;
 }
 
-/** Asks the person whether to install the pages; undefined where the browser has no such question. */
-export function install(): (() => Promise<void>) | undefined {
+/** Returns a function that asks the person whether to install the pages; undefined if the browser offers no installation. */
+export function installPrompt(): (() => Promise<void>) | undefined {
   const asked = prompt;
   if (!asked) return undefined;
   return async () => {
@@ -37,34 +37,33 @@ export function install(): (() => Promise<void>) | undefined {
   };
 }
 
-const pauses = [5_000, 15_000, 60_000, 300_000]; // ms before what was not stored is tried again
-const rest = 1_800_000; // and from then on
-let storing = false;
+const pauses = [5_000, 15_000, 60_000, 300_000]; // ms before the next attempts
+const longPause = 1_800_000; // ms before each later attempt
+let isStoring = false;
 
 /**
- * Makes the browser store the files that the page needs to start offline. Other pages of this site then also get answers of the runtime
- * under /local/v2. An interrupted attempt is repeated for as long as the page is open. If the browser stores nothing, the page works that
- * long.
+ * Stores the files that the page needs to start offline, by a service worker. Other pages of this site then also get answers of the
+ * runtime under /local/v2. While the page is open, it repeats interrupted attempts. If the browser refuses, the page does not start offline.
  */
-export async function store(): Promise<void> {
+export async function storePages(): Promise<void> {
   const shell = document.querySelector<HTMLMetaElement>('meta[name="shell"]')?.content;
-  if (!shell || !('serviceWorker' in navigator) || storing) return;
-  storing = true;
+  if (!shell || !('serviceWorker' in navigator) || isStoring) return;
+  isStoring = true;
   for (const again = pauses.values(); ; ) {
     try {
       const { registerServiceWorker } = await runtime();
       await registerServiceWorker({ scope: '/', answer: '/local/', shell });
-      stored = true;
+      isStored = true;
       return;
     } catch (failure) {
       if (failure instanceof DOMException && failure.name !== 'AbortError') return; // the browser will not
     }
-    const pause = again.next().value ?? rest;
+    const pause = again.next().value ?? longPause;
     await new Promise((resolve) => setTimeout(resolve, pause));
   }
 }
 
 /** Asks the browser not to delete the stored data when it needs space. */
-export function persist(): void {
+export function requestPersistence(): void {
   void navigator.storage?.persist?.().catch(() => false);
 }

@@ -1,53 +1,55 @@
-// Which applications have a copy on this device, as this browser remembers it: names, for when nobody can be asked.
+// The applications that are stored offline on this device, as this browser lists them. The list names them while no server answers.
 import { readChoice, saveChoice } from './storage';
 
-export interface Kept {
+export interface OfflineApp {
   readonly id: string;
   readonly name: string;
   readonly language: string;
-  readonly offline?: boolean; // the person wants no contact
-  readonly eager?: boolean; // all pictures come at once, not when they are wanted
-  readonly whole?: boolean; // all that the origin had at a moment is stored
-  readonly contact?: string; // when the origin last answered it, up to a minute before
-  readonly local_only?: boolean; // as Named has it
+  readonly offline?: boolean; // the person switched contact off
+  readonly eager?: boolean; // downloads all pictures at once, not on demand
+  readonly whole?: boolean; // the replica was once as complete as the origin
+  readonly contact?: string; // time of the origin's last answer, up to a minute old
+  readonly local_only?: boolean; // see AppInfo
 }
 
-/** The copies on this device. */
-export function copies(): readonly Kept[] {
-  return listed('copies').filter((one): one is Kept => typeof one?.id === 'string' && typeof one.name === 'string');
+/** The applications that are stored offline on this device. */
+export function offlineApps(): readonly OfflineApp[] {
+  return readList('copies').filter(
+    (one): one is OfflineApp => typeof one?.id === 'string' && typeof one.name === 'string',
+  );
 }
 
-/** The copy of an application. */
-export function copyOf(id: string): Kept | undefined {
-  return copies().find((one) => one.id === id);
+/** Returns the stored entry of an application. */
+export function offlineApp(id: string): OfflineApp | undefined {
+  return offlineApps().find((one) => one.id === id);
 }
 
-/** Remembers a copy, and replaces its previous note. */
-export function remember(copy: Kept): void {
-  saveChoice('copies', JSON.stringify([...copies().filter((one) => one.id !== copy.id), copy]));
-  decline(copy.id, false);
+/** Stores an entry, and replaces the previous one of the application. */
+export function saveOfflineApp(app: OfflineApp): void {
+  saveChoice('copies', JSON.stringify([...offlineApps().filter((one) => one.id !== app.id), app]));
+  setDeclined(app.id, false);
 }
 
-/** Forgets a copy. */
-export function forget(id: string): void {
-  const left = copies().filter((one) => one.id !== id);
+/** Removes the entry of an application. */
+export function removeOfflineApp(id: string): void {
+  const left = offlineApps().filter((one) => one.id !== id);
   saveChoice('copies', left.length ? JSON.stringify(left) : undefined);
 }
 
-/** Whether the person took a copy away that is made by itself: then it is not made again. */
+/** Reports whether the person removed an offline copy that was created automatically. It is not created again. */
 export function isDeclined(id: string): boolean {
-  return listed('declined').includes(id);
+  return readList('declined').includes(id);
 }
 
-/** Remembers that no copy of an application is wanted, or that one is. */
-export function decline(id: string, wanted = true): void {
-  const others = listed('declined').filter((one) => one !== id);
-  const all = wanted ? [...others, id] : others;
+/** Stores whether the person declines an offline copy of an application. */
+export function setDeclined(id: string, declined = true): void {
+  const others = readList('declined').filter((one) => one !== id);
+  const all = declined ? [...others, id] : others;
   saveChoice('declined', all.length ? JSON.stringify(all) : undefined);
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: what a browser keeps may be anything
-function listed(name: 'copies' | 'declined'): any[] {
+// biome-ignore lint/suspicious/noExplicitAny: stored values may have any form
+function readList(name: 'copies' | 'declined'): any[] {
   try {
     const all = JSON.parse(readChoice(name) ?? '[]');
     return Array.isArray(all) ? all : [];

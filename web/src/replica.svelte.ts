@@ -4,11 +4,11 @@ import type { CopyStatus } from '../runtime/src/index';
 import type { Ask } from './apiCall';
 import { pageToken } from './console';
 import { Device, runtime } from './device.svelte';
-import { copyOf, forget, type Kept, remember } from './offlineApps';
+import { type OfflineApp, offlineApp, removeOfflineApp, saveOfflineApp } from './offlineApps';
 import { Outbox } from './outbox.svelte';
 
 export class Copy extends Outbox {
-  readonly app: Kept;
+  readonly app: OfflineApp;
   readonly device: Device;
   /** This browser had no copy before: nothing is pending that the copy has not listed yet. */
   readonly fresh: boolean;
@@ -18,10 +18,10 @@ export class Copy extends Outbox {
   #remembered = false;
   #met: string | undefined; // the contact that is remembered
 
-  constructor(app: Kept) {
+  constructor(app: OfflineApp) {
     super();
     this.app = app;
-    this.fresh = copyOf(app.id) === undefined;
+    this.fresh = offlineApp(app.id) === undefined;
     this.away = app.offline ?? false;
     this.whole = app.whole ?? false;
     this.#met = app.contact;
@@ -51,7 +51,7 @@ export class Copy extends Outbox {
   remember(): void {
     this.#remembered = true;
     this.#met = this.contact;
-    remember({ ...this.app, offline: this.away, whole: this.whole, ...(this.#met && { contact: this.#met }) });
+    saveOfflineApp({ ...this.app, offline: this.away, whole: this.whole, ...(this.#met && { contact: this.#met }) });
   }
 
   /** When the origin last answered the copy, on this page or before it; undefined: never. */
@@ -131,5 +131,5 @@ function isLater(contact: string | undefined, met: string | undefined): boolean 
 /** Deletes a copy that is not open, with its pending operations. */
 export async function removeReplica(app: string): Promise<void> {
   await (await runtime()).Sightline.remove(`copy-${app}`);
-  forget(app);
+  removeOfflineApp(app);
 }

@@ -1,6 +1,6 @@
 // The signed-in person, by the server's last answer.
 import * as api from './console';
-import { copies } from './offlineApps';
+import { offlineApps } from './offlineApps';
 import { pastedKeys } from './pastedKeys.svelte';
 
 type State = { is: 'loading' } | { is: 'failed'; failure: unknown } | { is: 'known'; session: api.Session };
@@ -74,7 +74,7 @@ let again: ReturnType<typeof setTimeout> | undefined;
 async function ask(): Promise<void> {
   clearTimeout(again);
   try {
-    setSession(await api.getSession(copies().length ? api.soon() : undefined));
+    setSession(await api.getSession(offlineApps().length ? api.soon() : undefined));
   } catch (failure) {
     if (state.is !== 'known' && !(isUnknown() && unreached(failure))) state = { is: 'failed', failure };
   }
