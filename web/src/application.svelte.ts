@@ -15,7 +15,7 @@ import type { Outbox } from './outbox.svelte';
 import { pastedKeyFor, refuseKey } from './pastedKeys.svelte';
 import type { Copy } from './replica.svelte';
 import { withRetry } from './retry';
-import { edge, isUnknown, sessionState, settled } from './session.svelte';
+import { edge, isUnknown, sessionState, waitForSession } from './session.svelte';
 import type { Mark, Truth } from './syncMarks';
 import { Token } from './token';
 
@@ -121,7 +121,7 @@ export class Application {
 
   async #ask(path: string, init?: RequestInit): Promise<Answered> {
     const held = offlineApp(this.id);
-    if (held && !this.copy) await settled();
+    if (held && !this.copy) await waitForSession();
     const alone = this.copy ? this.copy.away || this.#lost : held && (held.offline || isUnknown());
     if (alone && !this.copy?.device.client) await this.begin(); // a copy that is kept takes a moment to open
     if (this.copy && this.#answers(this.copy, path, init)) {
@@ -235,7 +235,7 @@ export class Application {
   }
 
   async #away(path: string, init?: RequestInit): Promise<Answered> {
-    await settled(); // an edge is asked in another way than an origin
+    await waitForSession(); // an edge is asked in another way than an origin
     const held = pastedKeyFor(this.id)?.authorization;
     const given = new Headers(init?.headers).get('Authorization') ?? held;
     if (!given && edge()?.open === false) throw new Failure(401); // its key was let go of
@@ -307,7 +307,7 @@ export class Application {
   }
 
   async #begin(): Promise<void> {
-    await settled();
+    await waitForSession();
     if (edge()) {
       const { Standing } = await import('./edgeStatus.svelte');
       await loadWords();

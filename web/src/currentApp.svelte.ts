@@ -1,69 +1,69 @@
-// Which application the pages are about: the one in the address, else the one that was chosen last.
+// The current application of the pages: the one in the URL, otherwise the last selected one.
 import * as api from './console';
 import { offlineApps } from './offlineApps';
 import { pastedKeys } from './pastedKeys.svelte';
 import { Resource } from './resource.svelte';
 import { here } from './router.svelte';
 import { isWorking } from './routes';
-import { edge, inside, sessionState } from './session.svelte';
+import { edge, hasAccess, sessionState } from './session.svelte';
 import { readChoice, saveChoice } from './storage';
 
-/** An application as the pages name it. */
-export interface Named {
+/** The name and language of an application. */
+export interface AppInfo {
   readonly id: string;
   readonly name: string;
   readonly language: string;
-  readonly local_only?: boolean; // it stays at the origin, so nothing keeps a copy of it
+  readonly local_only?: boolean; // it stays at the origin, so it has no replicas
 }
 
-/** The applications of who is signed in; at an edge those that keys were pasted of, and at a demonstration's all. */
-export const mine = new Resource<readonly (Named & { readonly inputs: number })[]>(async () => {
+/** The applications of the signed-in user; at an edge those of the pasted keys, and at the edge of a demonstration all. */
+export const myApps = new Resource<readonly (AppInfo & { readonly inputs: number })[]>(async () => {
   const here = edge();
   return here && !here.open ? pastedKeys().map((one) => ({ ...one, inputs: 0 })) : api.apps(); // how many, no list of keys says
 });
 
-let last = $state(readChoice('app'));
+let lastApp = $state(readChoice('app'));
 
 /** The available applications. If no server answers: those with a copy on this device, or with a key in this tab. */
-export function applications(): readonly Named[] {
-  if (mine.data) return mine.data;
+export function applications(): readonly AppInfo[] {
+  if (myApps.data) return myApps.data;
   if (edge()) return pastedKeys();
-  return sessionState().is === 'failed' || mine.failure !== undefined ? offlineApps() : [];
+  return sessionState().is === 'failed' || myApps.failure !== undefined ? offlineApps() : [];
 }
 
-/** The application that the pages are about; undefined: there is none, or it is not known yet. */
-export function current(): Named | undefined {
+/** Returns the current application of the pages; undefined if there is none, or if it is not known yet. */
+export function currentApp(): AppInfo | undefined {
   const all = applications();
   const { place } = here();
   const asked = place && (isWorking(place.route) || place.route === '/apps/:app') ? place.params.app : undefined;
-  return all.find(({ id }) => id === asked) ?? all.find(({ id }) => id === last) ?? all[0];
+  return all.find(({ id }) => id === asked) ?? all.find(({ id }) => id === lastApp) ?? all[0];
 }
 
-/** Remembers the application that was chosen. */
-export function choose(id: string): void {
-  if (id === last) return;
-  last = id;
+/** Makes an application the last selected one, and stores that. */
+export function selectApp(id: string): void {
+  if (id === lastApp) return;
+  lastApp = id;
   saveChoice('app', id);
 }
 
-let sought = $state(''); // the absent application after which the list was read again
+let reloadedFor = $state(''); // the missing application that caused the last reload of the list
 
-/** The application of a working page that the list lacks, which may be an old one; undefined: there is none, or it is not known. */
-export function absent(): string | undefined {
+/** Returns the application in the URL if the list lacks it. The list may be old. undefined: none is missing, or the list is unknown. */
+export function missingApp(): string | undefined {
   const { place } = here();
-  const id = place && isWorking(place.route) && inside() && edge()?.open !== false ? place.params.app : undefined;
-  return id && mine.data && !mine.data.some((one) => one.id === id) ? id : undefined;
+  const id = place && isWorking(place.route) && hasAccess() && edge()?.open !== false ? place.params.app : undefined;
+  return id && myApps.data && !myApps.data.some((one) => one.id === id) ? id : undefined;
 }
 
-/** Reads the list of applications again, once for each one that it lacks. */
-export function lookAgain(id: string): void {
-  if (id === sought) return;
-  sought = id;
-  void mine.load();
+/** Reloads the list of applications, once for each missing one. */
+export function reloadApps(id: string): void {
+  if (id === reloadedFor) return;
+  reloadedFor = id;
+  void myApps.load();
 }
 
-/** Whether the reader lacks the application of the working page. */
-export function isMissing(): boolean {
-  const id = absent();
-  return id !== undefined && id === sought && !mine.loading;
+/** Reports whether the application in the URL is still missing after the list was reloaded. */
+export function isAppMissing(): boolean {
+  const id = missingApp();
+  return id !== undefined && id === reloadedFor && !myApps.loading;
 }

@@ -1,5 +1,5 @@
 import { Failure } from './console';
-import { lost } from './session.svelte';
+import { endSession } from './session.svelte';
 
 /** Something that the server is asked for: nothing yet, then the answer or why there is none. */
 export class Resource<T> {
@@ -25,7 +25,7 @@ export class Resource<T> {
     } catch (failure) {
       if (round !== this.#round) return;
       this.failure = failure;
-      if (failure instanceof Failure && failure.status === 401) lost();
+      if (failure instanceof Failure && failure.status === 401) endSession();
     } finally {
       if (round === this.#round) this.loading = false;
     }
@@ -53,7 +53,7 @@ export class Action {
       return true;
     } catch (failure) {
       this.failure = failure;
-      if (failure instanceof Failure && failure.status === 401 && failure.code !== 11002) lost();
+      if (failure instanceof Failure && failure.status === 401 && failure.code !== 11002) endSession();
       return false;
     } finally {
       this.#running--;

@@ -12,7 +12,7 @@ export function sessionState(): State {
   return state;
 }
 
-/** The session, where it is known to be there: on every page that is shown after loading. */
+/** Returns the session, which is known on every page that is shown after loading. Before that it throws an error. */
 export function session(): api.Session {
   if (state.is !== 'known') throw new Error('no session yet');
   return state.session;
@@ -35,85 +35,85 @@ export function nameOfEdge(): string {
   return edge()?.name || location.host;
 }
 
-/** Whether somebody is let in to applications: with an account, or at an edge with a key, or at a demonstration's. */
-export function inside(): boolean {
+/** Reports whether the reader may open applications: with an account, with a key at an edge, or at the edge of a demonstration. */
+export function hasAccess(): boolean {
   if (state.is !== 'known') return false;
   const { account, edge: here } = state.session;
   return account !== null || (here !== undefined && (here.open || pastedKeys().length > 0));
 }
 
-/** Takes a session that the server has answered with. */
+/** Stores a session from the server. */
 export function setSession(s: api.Session): void {
   state = { is: 'known', session: s };
   try {
     if (s.edge) sessionStorage.setItem(place, JSON.stringify(s.edge));
     else sessionStorage.removeItem(place);
   } catch {
-    // then it is known while it answers
+    // The edge is then known only while it answers.
   }
 }
 
-const unreached = (failure: unknown) => failure instanceof api.Failure && failure.status === 0;
+const isUnreached = (failure: unknown) => failure instanceof api.Failure && failure.status === 0;
 
-/** Whether nobody has answered so far. */
+/** Reports whether no server has answered yet. */
 export function isUnknown(): boolean {
-  return state.is === 'failed' && unreached(state.failure);
+  return state.is === 'failed' && isUnreached(state.failure);
 }
 
-let asked: Promise<void> | undefined;
+let lastRequest: Promise<void> | undefined;
 
-/** Asks the server. A session that is known stays while the question is open. */
+/** Requests the session from the server. A known session stays valid during the request. */
 export function loadSession(): Promise<void> {
-  asked = ask();
-  return asked;
+  lastRequest = request();
+  return lastRequest;
 }
 
-const pause = 5000; // ms before a server that was not reached is asked again
-let again: ReturnType<typeof setTimeout> | undefined;
+const pause = 5000; // ms before the next request to an unreachable server
+let retryTimer: ReturnType<typeof setTimeout> | undefined;
 
-async function ask(): Promise<void> {
-  clearTimeout(again);
+async function request(): Promise<void> {
+  clearTimeout(retryTimer);
   try {
     setSession(await api.getSession(offlineApps().length ? api.soon() : undefined));
   } catch (failure) {
-    if (state.is !== 'known' && !(isUnknown() && unreached(failure))) state = { is: 'failed', failure };
+    if (state.is !== 'known' && !(isUnknown() && isUnreached(failure))) state = { is: 'failed', failure };
   }
-  if (isUnknown()) later();
+  if (isUnknown()) retryLater();
 }
 
-/** Asks again, while there is a network and somebody sees the page. */
-function later(): void {
-  again = setTimeout(() => {
-    if (document.visibilityState === 'hidden' || !navigator.onLine) later();
+/** Requests the session again later, once the browser has a network and the page is visible. */
+function retryLater(): void {
+  retryTimer = setTimeout(() => {
+    if (document.visibilityState === 'hidden' || !navigator.onLine) retryLater();
     else void loadSession();
   }, pause);
 }
 
-/** Waits until the person and the server of these pages are known, or cannot be found out. */
-export async function settled(): Promise<void> {
-  while (state.is === 'loading' && asked) await asked;
+/** Waits until the first request for the session has succeeded or failed. */
+export async function waitForSession(): Promise<void> {
+  while (state.is === 'loading' && lastRequest) await lastRequest;
 }
 
-/** Signs out here and starts over without an account. */
-export async function leave(): Promise<void> {
+/** Signs out and loads the session without an account. */
+export async function signOut(): Promise<void> {
   await api.signOut();
   await startOver();
 }
 
-/** Deletes the account and starts over without one. */
-export async function leaveForGood(password: string): Promise<void> {
+/** Deletes the account and loads the session without one. */
+export async function deleteAccount(password: string): Promise<void> {
   await api.leave(password);
   await startOver();
 }
 
-/** Takes every page away that may still show an account, and asks who is here now. */
+/** Removes every page that may still show an account, and loads the session again. */
 async function startOver(): Promise<void> {
   state = { is: 'loading' };
   await loadSession();
 }
 
-/** The session has ended elsewhere: a call was answered with 401. */
-export function lost(): void {
+/** Removes the account after a call was answered with 401: the session ended elsewhere. */
+export function endSession(): void {
   if (state.is === 'known') state = { is: 'known', session: { ...state.session, account: null } };
   void loadSession();
 }
