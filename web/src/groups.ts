@@ -1,5 +1,5 @@
 import { m } from './parts/words';
-import { all, describe, type GroupId, groupOf, spoken } from './scopes';
+import { allScopes, describeScopes, type GroupId, groupOf, scopeName } from './scopes';
 
 const names: Record<GroupId, () => string> = {
   predict: () => m.group_predict(),
@@ -27,16 +27,16 @@ export const groupName = (id: GroupId): string => names[id]();
 /** The actions that a group of scopes permits. */
 export const groupText = (id: GroupId): string => texts[id]();
 
-/** The words for a key's scopes: of groups in the reader's language, of single scopes as they are. */
-export function mayWords(scopes: readonly string[]): string[] {
-  const may = describe(scopes);
-  return may.everything ? [m.group_all()] : [...may.groups.map(groupName), ...may.rest.map(spoken)];
+/** Returns the displayed names of a key's scopes: groups in the reader's language, single scopes untranslated. */
+export function permissionNames(scopes: readonly string[]): string[] {
+  const may = describeScopes(scopes);
+  return may.everything ? [m.group_all()] : [...may.groups.map(groupName), ...may.rest.map(scopeName)];
 }
 
-/** The words for scopes that a key lacks, as an answer names them: each by its group. */
-export function lackWords(scopes: readonly string[]): string[] {
+/** Returns the displayed names of the groups with scopes that a key lacks. An answer names these scopes. */
+export function missingNames(scopes: readonly string[]): string[] {
   const word = (scope: string) => {
-    if (scope === all) return m.group_all();
+    if (scope === allScopes) return m.group_all();
     const group = groupOf(scope);
     return group ? groupName(group) : scope;
   };

@@ -1,36 +1,36 @@
-// The names of public concepts in the reader's language. A language's names are asked for once, for all pages: the
-// network knows some hundreds.
+// The names of public concepts in the reader's language. All names of a language are requested once for all pages, because the network
+// has only some hundred concepts.
 import type { Application } from './application.svelte';
 import { language } from './i18n.svelte';
 
-let known = $state.raw<Readonly<Record<string, Readonly<Record<string, string>>>>>({}); // by language, by id
-const asked = new Set<string>();
+let namesByLanguage = $state.raw<Readonly<Record<string, Readonly<Record<string, string>>>>>({}); // by language, by id
+const requested = new Set<string>();
 const page = 1000; // the most that one call lists
 
-/** Whether a concept is public: own ones have one name, in the application's language. */
-export const isPublic = (id: string): boolean => id.startsWith('ai_');
+/** Reports whether a concept is public. Custom concepts have one name, in the application's language. */
+export const isPublicConcept = (id: string): boolean => id.startsWith('ai_');
 
-/** The name of a concept in a language, by default the reader's; until that is known, the name that came with it. */
+/** Returns the name of a concept in a language, by default the reader's. Until that is loaded, it returns `name`. */
 export function conceptName(app: Application, id: string, name: string, tongue = language()): string {
-  if (!isPublic(id)) return name;
-  ask(app, tongue);
-  return known[tongue]?.[id] ?? name;
+  if (!isPublicConcept(id)) return name;
+  request(app, tongue);
+  return namesByLanguage[tongue]?.[id] ?? name;
 }
 
-/** The language of that name; undefined if it is unknown. */
+/** Returns the language of that name; undefined if it is unknown. */
 export function conceptLang(id: string, tongue = language()): string | undefined {
-  return isPublic(id) && known[tongue]?.[id] ? tongue : undefined;
+  return isPublicConcept(id) && namesByLanguage[tongue]?.[id] ? tongue : undefined;
 }
 
-function ask(app: Application, tongue: string): void {
-  if (asked.has(tongue)) return;
-  asked.add(tongue);
+function request(app: Application, tongue: string): void {
+  if (requested.has(tongue)) return;
+  requested.add(tongue);
   read(app, tongue).then(
     (names) => {
-      known = { ...known, [tongue]: names };
+      namesByLanguage = { ...namesByLanguage, [tongue]: names };
     },
     () => {
-      setTimeout(() => asked.delete(tongue), 5000); // the next use of a name requests them again
+      setTimeout(() => requested.delete(tongue), 5000); // the next use of a name requests them again
     },
   );
 }
@@ -42,7 +42,7 @@ async function read(app: Application, tongue: string): Promise<Record<string, st
       concept_query: { name: '*', language: tongue },
       pagination: { page: n, per_page: page },
     });
-    for (const c of concepts) if (isPublic(c.id)) names[c.id] = c.name;
+    for (const c of concepts) if (isPublicConcept(c.id)) names[c.id] = c.name;
     if (concepts.length < page) return names;
   }
 }

@@ -1,6 +1,6 @@
 // An error in the reader's words: what happened, then what to do.
 import { Failure } from './console';
-import { lackWords } from './groups';
+import { missingNames } from './groups';
 import { row } from './i18n.svelte';
 import { m } from './parts/words';
 
@@ -61,7 +61,7 @@ function known(f: Failure): (Omit<Problem, 'code'> & Partial<Problem>) | undefin
       const scopes = f.details.split('lacks ').at(-1) ?? '';
       return {
         title: m.models_forbidden(),
-        text: m.models_forbidden_do({ scopes: row(lackWords(scopes.split(', '))) }),
+        text: m.models_forbidden_do({ scopes: row(missingNames(scopes.split(', '))) }),
         code: scopes,
       };
     }

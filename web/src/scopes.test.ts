@@ -2,19 +2,19 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Scope } from './console';
 import {
-  describe,
+  describeScopes,
   groupIds,
   groupOf,
+  groupShare,
   groups,
-  share,
-  spoken,
+  scopeName,
   withGroup,
   withoutGroup,
   withoutScope,
   withScope,
 } from './scopes';
 
-const scope = (id: string, ...needs: string[]): Scope => ({ id, name: spoken(id), needs });
+const scope = (id: string, ...needs: string[]): Scope => ({ id, name: scopeName(id), needs });
 const table: Scope[] = [
   scope('All'),
   ...['Predict', 'Predict_Feedback', 'Search', 'Search_Feedback'].map((id) => scope(id)),
@@ -45,7 +45,7 @@ test('a group brings what its calls need, and says so', () => {
   for (const id of ['Search', 'Predict', 'Inputs_Get', 'Concepts_Get', 'Models_Get', 'Workflows_Get']) {
     assert.ok(chosen.has(id), id);
   }
-  assert.equal(share(chosen, 'change_inputs'), 'none');
+  assert.equal(groupShare(chosen, 'change_inputs'), 'none');
   assert.deepEqual(withGroup(chosen, 'predict', table).also, []);
 });
 
@@ -54,11 +54,11 @@ test('no group is left without what it needs', () => {
     for (const off of groupIds) {
       const everything = groupIds.reduce((c, id) => withGroup(c, id, table).chosen, none);
       const left = withoutGroup(withGroup(everything, first, table).chosen, off, table);
-      assert.notEqual(share(left, off), 'whole', off);
+      assert.notEqual(groupShare(left, off), 'whole', off);
       for (const id of groupIds) {
-        if (share(left, id) !== 'whole') continue;
+        if (groupShare(left, id) !== 'whole') continue;
         for (const need of groups[id].needs)
-          assert.equal(share(left, need), 'whole', `${id} without ${need} after ${off}`);
+          assert.equal(groupShare(left, need), 'whole', `${id} without ${need} after ${off}`);
       }
     }
   }
@@ -72,10 +72,10 @@ test('a group that goes leaves what others share with it', () => {
 
 test('a group is begun by scopes of its own, not by those it shares', () => {
   const { chosen } = withGroup(none, 'predict', table);
-  assert.equal(share(chosen, 'read_models'), 'whole');
-  assert.equal(share(chosen, 'read_inputs'), 'none'); // Concepts:Get is there for the models
-  assert.equal(share(withScope(chosen, 'Inputs_Get', table), 'read_inputs'), 'whole');
-  assert.equal(share(withScope(none, 'Inputs_Get', table), 'read_inputs'), 'some');
+  assert.equal(groupShare(chosen, 'read_models'), 'whole');
+  assert.equal(groupShare(chosen, 'read_inputs'), 'none'); // Concepts:Get is there for the models
+  assert.equal(groupShare(withScope(chosen, 'Inputs_Get', table), 'read_inputs'), 'whole');
+  assert.equal(groupShare(withScope(none, 'Inputs_Get', table), 'read_inputs'), 'some');
 });
 
 test('single scopes bring and take their needs', () => {
@@ -86,14 +86,14 @@ test('single scopes bring and take their needs', () => {
 });
 
 test('a key is described by groups and what is left', () => {
-  assert.deepEqual(describe(['All']), { everything: true, groups: [], rest: [] });
-  assert.deepEqual(describe(['Predict', 'Predict_Feedback', 'Inputs_Get']), {
+  assert.deepEqual(describeScopes(['All']), { everything: true, groups: [], rest: [] });
+  assert.deepEqual(describeScopes(['Predict', 'Predict_Feedback', 'Inputs_Get']), {
     everything: false,
     groups: ['predict'],
     rest: ['Inputs_Get'],
   });
-  assert.deepEqual(describe(['Tomorrow_Add']).rest, ['Tomorrow_Add']);
-  assert.equal(spoken('Inputs_Get'), 'Inputs:Get');
+  assert.deepEqual(describeScopes(['Tomorrow_Add']).rest, ['Tomorrow_Add']);
+  assert.equal(scopeName('Inputs_Get'), 'Inputs:Get');
 });
 
 test('a scope has a group to be named by', () => {

@@ -35,58 +35,58 @@ export const groups: Readonly<Record<GroupId, Group>> = {
 };
 
 /** The scope that contains all others. */
-export const all = 'All';
+export const allScopes = 'All';
 
 /** A choice of scopes; immutable. */
-export type Chosen = ReadonlySet<string>;
+export type ScopeSet = ReadonlySet<string>;
 
-/** The chosen part of a group. Scopes that it shares with a completely chosen group do not count. */
-export function share(chosen: Chosen, group: GroupId): 'none' | 'some' | 'whole' {
+/** Returns whether none, some or all scopes of a group are chosen. Scopes that it shares with a completely chosen group do not count. */
+export function groupShare(chosen: ScopeSet, group: GroupId): 'none' | 'some' | 'whole' {
   if (isWhole(chosen, group)) return 'whole';
   const others = new Set(groupIds.filter((id) => isWhole(chosen, id)).flatMap((id) => groups[id].own));
   return groups[group].own.some((s) => chosen.has(s) && !others.has(s)) ? 'some' : 'none';
 }
 
-function isWhole(chosen: Chosen, group: GroupId): boolean {
-  return chosen.has(all) || groups[group].own.every((s) => chosen.has(s));
+function isWhole(chosen: ScopeSet, group: GroupId): boolean {
+  return chosen.has(allScopes) || groups[group].own.every((s) => chosen.has(s));
 }
 
 /** Chosen with a group and everything that it needs, and the groups that came with it. */
 export function withGroup(
-  chosen: Chosen,
+  chosen: ScopeSet,
   group: GroupId,
   table: readonly Scope[],
-): { chosen: Chosen; also: GroupId[] } {
+): { chosen: ScopeSet; also: GroupId[] } {
   const next = new Set(chosen);
   const also: GroupId[] = [];
   for (const id of [group, ...groups[group].needs]) {
-    if (id !== group && share(next, id) !== 'whole') also.push(id);
+    if (id !== group && groupShare(next, id) !== 'whole') also.push(id);
     for (const scope of groups[id].own) add(next, scope, table);
   }
   return { chosen: next, also };
 }
 
 /** Chosen without a group. Scopes that it shares with other completely chosen groups stay; scopes that need it are removed. */
-export function withoutGroup(chosen: Chosen, group: GroupId, table: readonly Scope[]): Chosen {
-  const gone = groupIds.filter((id) => id === group || groups[id].needs.includes(group));
-  const held = groupIds.filter((id) => !gone.includes(id) && share(chosen, id) === 'whole');
-  const stays = new Set(held.flatMap((id) => groups[id].own));
-  let next: Chosen = chosen;
-  for (const scope of gone.flatMap((id) => groups[id].own)) {
-    if (!stays.has(scope)) next = withoutScope(next, scope, table);
+export function withoutGroup(chosen: ScopeSet, group: GroupId, table: readonly Scope[]): ScopeSet {
+  const removed = groupIds.filter((id) => id === group || groups[id].needs.includes(group));
+  const remaining = groupIds.filter((id) => !removed.includes(id) && groupShare(chosen, id) === 'whole');
+  const remainingScopes = new Set(remaining.flatMap((id) => groups[id].own));
+  let next: ScopeSet = chosen;
+  for (const scope of removed.flatMap((id) => groups[id].own)) {
+    if (!remainingScopes.has(scope)) next = withoutScope(next, scope, table);
   }
   return next;
 }
 
 /** Chosen with one scope and what it needs. */
-export function withScope(chosen: Chosen, scope: string, table: readonly Scope[]): Chosen {
+export function withScope(chosen: ScopeSet, scope: string, table: readonly Scope[]): ScopeSet {
   const next = new Set(chosen);
   add(next, scope, table);
   return next;
 }
 
 /** Chosen without one scope and what needs it. */
-export function withoutScope(chosen: Chosen, scope: string, table: readonly Scope[]): Chosen {
+export function withoutScope(chosen: ScopeSet, scope: string, table: readonly Scope[]): ScopeSet {
   const next = new Set(chosen);
   next.delete(scope);
   for (const other of table) {
@@ -95,22 +95,22 @@ export function withoutScope(chosen: Chosen, scope: string, table: readonly Scop
   return next;
 }
 
-/** The names of a key's scopes: complete groups first, then the other scopes. */
-export function describe(scopes: readonly string[]): { everything: boolean; groups: GroupId[]; rest: string[] } {
+/** Splits the scopes of a key into complete groups and the other scopes. */
+export function describeScopes(scopes: readonly string[]): { everything: boolean; groups: GroupId[]; rest: string[] } {
   const chosen = new Set(scopes);
-  if (chosen.has(all)) return { everything: true, groups: [], rest: [] };
-  const whole = groupIds.filter((id) => share(chosen, id) === 'whole');
-  const told = new Set(whole.flatMap((id) => groups[id].own));
-  return { everything: false, groups: whole, rest: scopes.filter((s) => !told.has(s)) };
+  if (chosen.has(allScopes)) return { everything: true, groups: [], rest: [] };
+  const whole = groupIds.filter((id) => groupShare(chosen, id) === 'whole');
+  const groupScopes = new Set(whole.flatMap((id) => groups[id].own));
+  return { everything: false, groups: whole, rest: scopes.filter((s) => !groupScopes.has(s)) };
 }
 
 /** The name of the first group with a scope, as people read it; undefined if there is none. */
 export function groupOf(scope: string): GroupId | undefined {
-  return groupIds.find((id) => groups[id].own.some((own) => spoken(own) === scope));
+  return groupIds.find((id) => groups[id].own.some((own) => scopeName(own) === scope));
 }
 
-/** A scope's name as people read it. */
-export function spoken(scope: string): string {
+/** Returns the displayed name of a scope. */
+export function scopeName(scope: string): string {
   return scope.replaceAll('_', ':');
 }
 
