@@ -8,7 +8,7 @@ import type { Ask } from './apiCall';
 import { call } from './apiCall';
 import { revoke } from './blobs';
 import { apps, Failure, pageToken, soon } from './console';
-import type { Standing } from './edgeStatus.svelte';
+import type { EdgeStatus } from './edgeStatus.svelte';
 import { loadWords } from './i18n.svelte';
 import { isDeclined, type OfflineApp, offlineApp, setDeclined } from './offlineApps';
 import type { Outbox } from './outbox.svelte';
@@ -46,8 +46,8 @@ export class Application {
   changes = $state(0);
   /** The copy on this device, open or opening. */
   copy = $state.raw<Copy>();
-  /** Where the edge stands that these pages are of. */
-  standing = $state.raw<Standing>();
+  /** The sync status of the edge of these pages; undefined at an origin. */
+  edgeStatus = $state.raw<EdgeStatus>();
   /** Its name, after the origin took the application away from this device. */
   purged = $state('');
   #contact = $state<string>(); // when the origin, or the edge, last answered this page
@@ -69,7 +69,7 @@ export class Application {
 
   /** Where what was written waits for the origin: in the copy on this device, or in the edge. */
   get outbox(): Outbox | undefined {
-    return this.copy ?? this.standing;
+    return this.copy ?? this.edgeStatus;
   }
 
   /** The marks of unconfirmed changes, by the id of the input, model or concept. */
@@ -85,24 +85,24 @@ export class Application {
   /** The pending operations and whether they can be sent: without a copy nothing is pending, and answered changes are at the origin. */
   get truth(): Truth {
     const { truth } = this.outbox ?? {};
-    const reached = !this.unread && (truth?.reached || (!this.standing && this.#contact !== undefined));
+    const reached = !this.unread && (truth?.reached || (!this.edgeStatus && this.#contact !== undefined));
     return { queued: 0, sent: 0, conflicts: 0, ...truth, reached };
   }
 
   /** Whether the origin is out of reach, as far as this page knows. */
   get offline(): boolean {
     if (this.copy?.status) return this.copy.offline || (this.#lost && !this.copy.has(0));
-    return this.#lost || (this.standing?.offline ?? false);
+    return this.#lost || (this.edgeStatus?.offline ?? false);
   }
 
   /** Whether the edge of these pages did not answer. */
   get cut(): boolean {
-    return this.standing !== undefined && this.#lost;
+    return this.edgeStatus !== undefined && this.#lost;
   }
 
   /** When the origin last answered. */
   get contact(): string | undefined {
-    return this.standing ? this.standing.status?.contact : (this.copy?.status?.contact ?? this.#contact);
+    return this.edgeStatus ? this.edgeStatus.status?.contact : (this.copy?.status?.contact ?? this.#contact);
   }
 
   /** The same, where this page has had no answer: on a previous page. */
@@ -157,7 +157,7 @@ export class Application {
     } finally {
       const [copy, before] = [this.copy, this.changes];
       if (here) await copy?.refresh();
-      else if (this.standing) await this.standing.refresh();
+      else if (this.edgeStatus) await this.edgeStatus.refresh();
       else {
         this.#wrote = Date.now();
         if (copy?.status?.as_of && !copy.offline) await this.#comes(copy);
@@ -245,7 +245,7 @@ export class Application {
       this.#token.refuse(token);
       answer = await over(path, init, `Bearer ${await this.#token.get()}`);
     } else if (answer.status === 401 && given === held) refuseKey(this.id); // it opens nothing any more
-    const by = edge() && !this.standing?.alone ? 'edge' : 'origin'; // a server without an origin is an origin itself
+    const by = edge() && !this.edgeStatus?.isLocal ? 'edge' : 'origin'; // a server without an origin is an origin itself
     this.by = by;
     const now = new Date();
     this.#lost = false;
@@ -309,11 +309,11 @@ export class Application {
   async #begin(): Promise<void> {
     await waitForSession();
     if (edge()) {
-      const { Standing } = await import('./edgeStatus.svelte');
+      const { EdgeStatus } = await import('./edgeStatus.svelte');
       await loadWords();
       if (this.#closed) return;
-      this.standing = new Standing(this.ask, () => this.changes++);
-      void this.standing.begin();
+      this.edgeStatus = new EdgeStatus(this.ask, () => this.changes++);
+      void this.edgeStatus.start();
       return;
     }
     const held = offlineApp(this.id);
@@ -400,7 +400,7 @@ export class Application {
   async close(): Promise<void> {
     if (this.copy) await this.#leave(this.copy);
     this.#closed = true;
-    this.standing?.close();
+    this.edgeStatus?.close();
     for (const address of this.#addresses.values()) void address.then(revoke, () => {});
     this.#addresses.clear();
   }

@@ -7,12 +7,12 @@ import { m } from './parts/words';
 
 const pause = 2000; // ms between two questions, while the page is seen
 
-export class Standing extends Outbox {
+export class EdgeStatus extends Outbox {
   readonly ask: Ask;
-  /** The application is the edge's own: what is written is in its log at once. */
-  alone = $state(false);
-  /** The key may not read where the edge stands. */
-  unseen = $state.raw<Failure>();
+  /** Whether the application exists only at this edge, so that its log has every write at once. */
+  isLocal = $state(false);
+  /** The reason why the key may not read the sync status; undefined if it may. */
+  readFailure = $state.raw<Failure>();
   #timer: ReturnType<typeof setTimeout> | undefined;
   #closed = false;
 
@@ -22,15 +22,15 @@ export class Standing extends Outbox {
     this.onmoved = onmoved;
   }
 
-  /** The text about the edge instead of the last contact with its origin. cut: it does not answer. */
-  word(cut: boolean): string {
-    return cut ? m.truth_edge_cut() : this.alone ? m.truth_alone() : this.unseen ? m.truth_unseen() : '';
+  /** Returns the text that replaces the time of the last contact. cut: the edge does not answer. */
+  statusText(cut: boolean): string {
+    return cut ? m.truth_edge_cut() : this.isLocal ? m.truth_alone() : this.readFailure ? m.truth_unseen() : '';
   }
 
-  /** Asks now, and then again and again, while the edge answers. */
-  async begin(): Promise<void> {
-    await this.#look();
-    if (!this.#closed && !this.alone && !this.unseen) this.#timer = setTimeout(() => void this.begin(), pause);
+  /** Polls the status until the edge has none to report. */
+  async start(): Promise<void> {
+    await this.#poll();
+    if (!this.#closed && !this.isLocal && !this.readFailure) this.#timer = setTimeout(() => void this.start(), pause);
   }
 
   close(): void {
@@ -39,25 +39,25 @@ export class Standing extends Outbox {
     this.rest();
   }
 
-  /** Reads the status, and the pending operations when it has changed. */
-  async #look(): Promise<void> {
+  /** Reads the status. If it has changed, it also reads the pending operations. */
+  async #poll(): Promise<void> {
     if (document.visibilityState === 'hidden') return;
-    const status = await this.standing().catch((failure) => {
+    const status = await this.readStatus().catch((failure) => {
       if (failure instanceof Failure && failure.status === 401) this.close();
     });
     if (this.#closed || !status || JSON.stringify(status) === JSON.stringify(this.status)) return;
     await this.refresh();
   }
 
-  protected override async standing(): Promise<CopyStatus | undefined> {
+  protected override async readStatus(): Promise<CopyStatus | undefined> {
     try {
       const { copy } = await call<{ copy: CopyStatus }>(this.ask, 'GET', '/sync/status');
-      this.unseen = undefined;
+      this.readFailure = undefined;
       return copy;
     } catch (failure) {
       if (!(failure instanceof Failure)) throw failure;
-      if (failure.status === 404) this.alone = true;
-      else if (failure.code === 11007) this.unseen = failure;
+      if (failure.status === 404) this.isLocal = true;
+      else if (failure.code === 11007) this.readFailure = failure;
       else throw failure;
       return undefined;
     }
@@ -68,10 +68,10 @@ export class Standing extends Outbox {
   }
 
   protected get reached(): boolean {
-    return this.alone || this.status?.contact !== undefined;
+    return this.isLocal || this.status?.contact !== undefined;
   }
 
-  /** Whether the origin is out of the edge's reach, as far as the edge knows. */
+  /** Whether the edge reports that its origin is unreachable. */
   readonly offline = $derived.by(() => {
     const { phase = 'current', problem } = this.status ?? {};
     return phase === 'unreachable' || phase === 'stopped' || (phase === 'connecting' && problem !== undefined);

@@ -1,7 +1,7 @@
-// The operations of a copy, as /v2 lists them: what waits, and what the log took otherwise than it was meant.
+// The pending operations and the conflicts of a replica, as /v2 lists them.
 import { type Ask, call, every } from './apiCall';
 
-/** A label as a person gave it: true, false, or taken away. */
+/** A label by a person: 1 for present, 0 for absent, null for a removed label. */
 export interface Label {
   readonly id: string;
   readonly name?: string;
@@ -19,7 +19,7 @@ export interface Content {
   readonly hosted?: string; // address of a new picture, while it is stored
 }
 
-/** A write of this copy's. */
+/** A write at this replica. */
 export interface Operation {
   readonly site: number;
   readonly seq: number;
@@ -33,12 +33,12 @@ export interface Operation {
   readonly content?: Content;
 }
 
-/** One that the log has not brought back yet. */
-export interface Waiting extends Operation {
+/** An operation that the replica has not read back from the log yet. */
+export interface PendingOperation extends Operation {
   readonly state: 'queued' | 'sent';
 }
 
-/** One that the log took otherwise than it was meant. */
+/** An operation that had another effect in the log than intended. */
 export interface Conflict extends Operation {
   readonly id: string; // "<site>-<seq>"
   readonly verdict: string; // "gone"
@@ -47,25 +47,25 @@ export interface Conflict extends Operation {
 }
 
 const page = 1000; // the most that one call lists
-const end = 100; // what is looked at to see what was just written
+const newestPage = 100; // size of the pages that listNewest reads
 
-type Outbox = { readonly operations: Waiting[] };
+type Outbox = { readonly operations: PendingOperation[] };
 const outbox = async (ask: Ask, n: number, size: number) =>
   (await call<Outbox>(ask, 'GET', `/sync/outbox?page=${n}&per_page=${size}`)).operations;
 
-/** The unconfirmed operations, in the order in which they are sent. */
-export const waiting = (ask: Ask): Promise<Waiting[]> => every(page, (n) => outbox(ask, n, page));
+/** Lists the unconfirmed operations, in the order in which they are sent. */
+export const listPending = (ask: Ask): Promise<PendingOperation[]> => every(page, (n) => outbox(ask, n, page));
 
-/** The last of so many pending operations, which include the newest. */
-export async function newest(ask: Ask, all: number): Promise<Waiting[]> {
-  const last = Math.max(1, Math.ceil(all / end));
-  const found: Waiting[] = [];
-  for (let n = Math.max(1, last - 1); n <= last; n++) found.push(...(await outbox(ask, n, end)));
+/** Lists the last of `all` pending operations: at least the newest 100, or all if there are fewer. */
+export async function listNewest(ask: Ask, all: number): Promise<PendingOperation[]> {
+  const last = Math.max(1, Math.ceil(all / newestPage));
+  const found: PendingOperation[] = [];
+  for (let n = Math.max(1, last - 1); n <= last; n++) found.push(...(await outbox(ask, n, newestPage)));
   return found;
 }
 
-/** The undismissed conflicts, oldest first. */
-export const conflicts = (ask: Ask): Promise<Conflict[]> =>
+/** Lists the undismissed conflicts, oldest first. */
+export const listConflicts = (ask: Ask): Promise<Conflict[]> =>
   every(
     page,
     async (n) =>

@@ -3,8 +3,8 @@
 import type { CopyStatus } from '../runtime/src/index';
 import { type Ask, call } from './apiCall';
 import { coalesce } from './coalesce';
-import { type Conflict, conflicts, newest, type Waiting, waiting } from './operations';
-import { marksOf, type Truth } from './syncMarks';
+import { type Conflict, listConflicts, listNewest, listPending, type PendingOperation } from './operations';
+import { marksById, type Truth } from './syncMarks';
 
 const many = 1000; // changes that wait: more are not all read at each of them
 
@@ -21,7 +21,7 @@ function moved(before: CopyStatus | undefined, now: CopyStatus): boolean {
 
 export abstract class Outbox {
   status = $state.raw<CopyStatus>();
-  waiting = $state.raw<readonly Waiting[]>([]); // in the order of travel
+  waiting = $state.raw<readonly PendingOperation[]>([]); // in the order of travel
   conflicts = $state.raw<readonly Conflict[]>([]);
   agreed = $state.raw<readonly Conflict[]>([]); // since the page was opened
   failure = $state.raw<unknown>(); // why what waits is not known
@@ -33,8 +33,8 @@ export abstract class Outbox {
 
   /** Asks the place itself. */
   abstract readonly ask: Ask;
-  /** Its status; undefined: unknown, or closed. */
-  protected abstract standing(): Promise<CopyStatus | undefined>;
+  /** Reads the sync status of the host; undefined if it is unknown, or if the host is closed. */
+  protected abstract readStatus(): Promise<CopyStatus | undefined>;
   /** Whether a failed read is an error: it is not after closing. */
   protected abstract readonly reads: boolean;
   /** Whether what is written there is known to be with the origin once nothing waits. */
@@ -44,9 +44,9 @@ export abstract class Outbox {
 
   /** The marks of unconfirmed changes, by the id of the input, model or concept. */
   readonly marks = $derived({
-    inputs: marksOf('input_id', this.waiting, this.conflicts),
-    models: marksOf('model_id', this.waiting, this.conflicts),
-    concepts: marksOf('concept_id', this.waiting, this.conflicts),
+    inputs: marksById('input_id', this.waiting, this.conflicts),
+    models: marksById('model_id', this.waiting, this.conflicts),
+    concepts: marksById('concept_id', this.waiting, this.conflicts),
   });
 
   readonly truth: Truth = $derived.by(() => ({
@@ -57,7 +57,7 @@ export abstract class Outbox {
   }));
 
   /** Stores the status of the host: each change of it is reported, whatever answer or message it came with. */
-  protected stands(status: CopyStatus): void {
+  protected setStatus(status: CopyStatus): void {
     if (JSON.stringify(status) === JSON.stringify(this.status)) return; // readers of changes need no notice of a repeated read
     this.#moved ||= moved(this.status, status);
     this.status = status;
@@ -66,7 +66,7 @@ export abstract class Outbox {
   /** Reads what waits and what was decided otherwise. */
   refresh = coalesce(async () => {
     try {
-      const status = await this.standing();
+      const status = await this.readStatus();
       if (status) await this.#read(status);
     } catch (failure) {
       if (this.reads) this.failure = failure;
@@ -79,13 +79,13 @@ export abstract class Outbox {
   async #read(status: CopyStatus): Promise<void> {
     const all = status.queued + status.sent;
     const operations = all ? await this.#waiting(all) : [];
-    const others = status.conflicts ? await conflicts(this.ask) : [];
-    this.stands(status);
+    const others = status.conflicts ? await listConflicts(this.ask) : [];
+    this.setStatus(status);
     Object.assign(this, { waiting: operations, conflicts: others, failure: undefined });
   }
 
   /** The pending operations. If there are many, it reads the newest at once, and the results of the others when it is idle. */
-  async #waiting(all: number): Promise<readonly Waiting[]> {
+  async #waiting(all: number): Promise<readonly PendingOperation[]> {
     const began = performance.now();
     if (all > many && began < this.#full && this.waiting.length) {
       this.#later ??= setTimeout(() => {
@@ -93,10 +93,10 @@ export abstract class Outbox {
         void this.refresh();
       }, this.#full - began);
       const known = new Map(this.waiting.map((o) => [`${o.site}-${o.seq}`, o]));
-      for (const o of await newest(this.ask, all)) known.set(`${o.site}-${o.seq}`, o);
+      for (const o of await listNewest(this.ask, all)) known.set(`${o.site}-${o.seq}`, o);
       return [...known.values()];
     }
-    const operations = await waiting(this.ask);
+    const operations = await listPending(this.ask);
     this.#full = performance.now() + 4 * (performance.now() - began);
     return operations;
   }

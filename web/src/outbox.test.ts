@@ -29,10 +29,10 @@ class Place extends Outbox {
     this.told++;
   };
 
-  protected override standing = async () => this.now;
+  protected override readStatus = async () => this.now;
 
   async says(status: CopyStatus): Promise<void> {
-    this.stands(status);
+    this.setStatus(status);
     await this.refresh();
   }
 }

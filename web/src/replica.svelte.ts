@@ -42,7 +42,7 @@ export class Copy extends Outbox {
     const sync = this.#sync;
     if (!sync) return false;
     sync.onchange = (status) => void this.#take(status);
-    this.stands(await sync.status());
+    this.setStatus(await sync.status());
     await this.refresh();
     return this.#sync !== undefined;
   }
@@ -64,7 +64,7 @@ export class Copy extends Outbox {
   }
 
   async #take(status: CopyStatus): Promise<void> {
-    this.stands(status);
+    this.setStatus(status);
     if (status.as_of && !this.whole) {
       this.whole = true;
       if (this.#remembered) this.remember();
@@ -75,7 +75,7 @@ export class Copy extends Outbox {
 
   readonly ask: Ask = (path, init) => this.device.ask(path, init);
 
-  protected override async standing(): Promise<CopyStatus | undefined> {
+  protected override async readStatus(): Promise<CopyStatus | undefined> {
     return this.#sync?.status();
   }
 

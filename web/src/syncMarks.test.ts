@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { contactOf, type Mark, markOf, marksOf, onlyHere, saidOf, worst } from './syncMarks';
+import { contactOf, countUnsentPictures, type Mark, markOf, marksById, truthParts, worstMark } from './syncMarks';
 
 test('the worst mark stands for all', () => {
   const cases: [Mark[], Mark | undefined][] = [
@@ -11,7 +11,7 @@ test('the worst mark stands for all', () => {
     [['sent', 'queued', 'confirmed'], 'queued'],
     [['queued', 'conflict', 'sent'], 'conflict'],
   ];
-  for (const [all, want] of cases) assert.equal(worst(all), want, all.join());
+  for (const [all, want] of cases) assert.equal(worstMark(all), want, all.join());
 });
 
 test('a thing has the mark of its worst change, and none of what is not about it', () => {
@@ -22,13 +22,13 @@ test('a thing has the mark of its worst change, and none of what is not about it
     { model_id: 'b', state: 'queued' },
     { concept_id: 'c', state: 'queued' },
   ] as const;
-  const found = marksOf('input_id', waiting, [{ input_id: 'b' }, { input_id: 'd' }, {}]);
+  const found = marksById('input_id', waiting, [{ input_id: 'b' }, { input_id: 'd' }, {}]);
   assert.deepEqual([...found].sort(), [
     ['a', 'queued'],
     ['b', 'conflict'],
     ['d', 'conflict'],
   ]);
-  assert.deepEqual([...marksOf('model_id', waiting, [])], [['b', 'queued']]);
+  assert.deepEqual([...marksById('model_id', waiting, [])], [['b', 'queued']]);
 });
 
 test('no tick before the log has said so', () => {
@@ -53,7 +53,7 @@ test('what the truth line says never contradicts itself, whatever is the case', 
             for (const contact of ['', before(0), before(59_000), before(61_000), before(86_400_000)]) {
               const truth = { queued, sent, conflicts, reached };
               const [said, met, mark] = [
-                saidOf(truth, offline),
+                truthParts(truth, offline),
                 contactOf(truth, offline, contact, now),
                 markOf(truth),
               ];
@@ -82,12 +82,12 @@ test('what the truth line says never contradicts itself, whatever is the case', 
 
 test('a picture is only here until the origin has it', () => {
   const o = (kind: string, state: 'queued' | 'sent') => ({ kind, state });
-  assert.equal(onlyHere([]), 0);
+  assert.equal(countUnsentPictures([]), 0);
   const waiting = [
     o('input_create', 'sent'),
     o('input_create', 'queued'),
     o('input_labels', 'queued'),
     o('input_create', 'queued'),
   ];
-  assert.equal(onlyHere(waiting), 2);
+  assert.equal(countUnsentPictures(waiting), 2);
 });

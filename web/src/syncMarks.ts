@@ -1,45 +1,47 @@
-// Displays the progress of a change: five marks, each with one meaning. The mark of a change is never ahead of the copy's report.
+// The progress of a change in five marks, each with one meaning. The mark of a change is never ahead of the replica's status.
 
-/** In the order of travel: kept here only; in the outbox; the origin has it; read back from its log; decided otherwise. */
+/** In the order of progress: stored only here; in the outbox; stored at the origin; read back from its log; in conflict. */
 export const marks = ['local', 'queued', 'sent', 'confirmed', 'conflict'] as const;
 export type Mark = (typeof marks)[number];
 
 const worstFirst: readonly Mark[] = ['conflict', 'queued', 'sent', 'local', 'confirmed'];
 
-/** The worst of several; undefined for none. */
-export function worst(all: Iterable<Mark>): Mark | undefined {
+/** Returns the worst of several marks; undefined if there are none. */
+export function worstMark(all: Iterable<Mark>): Mark | undefined {
   const here = new Set(all);
   return worstFirst.find((mark) => here.has(mark));
 }
 
-/** The kind and the id of a thing that an operation names: an input, a model or a concept. */
-export interface Naming {
+/** The input, concept or model that an operation changes. */
+export interface Subject {
   readonly input_id?: string;
   readonly concept_id?: string;
   readonly model_id?: string;
 }
 
-/** The mark of each thing of a kind that a change is about which is not confirmed, or has a conflict, by its id. */
-export function marksOf(
-  what: keyof Naming,
-  waiting: readonly (Naming & { readonly state: 'queued' | 'sent' })[],
-  conflicts: readonly Naming[],
+/** Returns the marks of unconfirmed changes and of conflicts, by the id of the changed input, concept or model. */
+export function marksById(
+  what: keyof Subject,
+  waiting: readonly (Subject & { readonly state: 'queued' | 'sent' })[],
+  conflicts: readonly Subject[],
 ): ReadonlyMap<string, Mark> {
   const found = new Map<string, Mark>();
   const put = (id: string | undefined, mark: Mark) => {
-    if (id) found.set(id, worst([mark, found.get(id) ?? mark]) as Mark);
+    if (id) found.set(id, worstMark([mark, found.get(id) ?? mark]) as Mark);
   };
   for (const operation of waiting) put(operation[what], operation.state);
   for (const conflict of conflicts) put(conflict[what], 'conflict');
   return found;
 }
 
-/** How many pictures that were added are nowhere else, as far as is known. */
-export function onlyHere(waiting: readonly { readonly kind: string; readonly state: 'queued' | 'sent' }[]): number {
+/** Returns the number of added pictures that are not known to be stored anywhere else. */
+export function countUnsentPictures(
+  waiting: readonly { readonly kind: string; readonly state: 'queued' | 'sent' }[],
+): number {
   return waiting.filter(({ kind, state }) => kind === 'input_create' && state === 'queued').length;
 }
 
-/** The part of a copy's status that its marks need. */
+/** The part of a replica's status that its marks need. */
 export interface Truth {
   readonly queued: number;
   readonly sent: number;
@@ -47,33 +49,33 @@ export interface Truth {
   readonly reached: boolean; // whether the origin ever answered: without, nothing can be confirmed
 }
 
-/** The mark of a whole copy; undefined while there is nothing to say. */
+/** Returns the mark of a replica; undefined if nothing is pending and the origin never answered. */
 export function markOf(t: Truth): Mark | undefined {
   const all: Mark[] = [];
   if (t.conflicts) all.push('conflict');
   if (t.queued) all.push('queued');
   if (t.sent) all.push('sent');
   if (!all.length && t.reached) all.push('confirmed');
-  return worst(all);
+  return worstMark(all);
 }
 
-/** When a copy was last in contact: never, at first; now; a moment ago or before, where it is not any more. */
+/** The contact with the origin: none ever; none since the page was opened; current; lost in the last minute; lost before that. */
 export type Contact = 'never' | 'seeking' | 'connected' | 'lost' | 'before';
 
-const lately = 60_000; // ms: "reached this minute" would say that it is reached
+const recentMillis = 60_000; // so long, the time of a lost contact in minutes would read like a current one
 
-/** The text about the contact next to a truth, from the same facts: it never reports contact without one. */
+/** Returns the contact to display next to a Truth, from the same facts, so that the two do not contradict each other. */
 export function contactOf(t: Truth, offline: boolean, contact: string, now: number): Contact {
   if (!contact && !t.reached) return 'never';
   if (!offline) return contact ? 'connected' : 'seeking';
-  return !contact || now - Date.parse(contact) < lately ? 'lost' : 'before';
+  return !contact || now - Date.parse(contact) < recentMillis ? 'lost' : 'before';
 }
 
 /** The parts of the truth line, in this order: not their texts. */
-export type Said = 'unreached' | 'offline' | 'queued' | 'sent' | 'conflicts' | 'confirmed';
+export type TruthPart = 'unreached' | 'offline' | 'queued' | 'sent' | 'conflicts' | 'confirmed';
 
 /** The parts for a copy. It is never "confirmed" while operations are pending or unread, or before the origin was reached. */
-export function saidOf(t: Truth, offline: boolean): readonly Said[] {
+export function truthParts(t: Truth, offline: boolean): readonly TruthPart[] {
   const counts = (['queued', 'sent', 'conflicts'] as const).filter((one) => t[one] > 0);
   if (!counts.length && !t.reached) return ['unreached'];
   return [...(offline ? (['offline'] as const) : []), ...(counts.length ? counts : (['confirmed'] as const))];

@@ -1,20 +1,20 @@
 // What /sync shows of an application at the edge that these pages are of.
 import type { Application } from '../../application.svelte';
-import type { Standing } from '../../edgeStatus.svelte';
+import type { EdgeStatus } from '../../edgeStatus.svelte';
 import { nameOfEdge } from '../../session.svelte';
 import { SyncState } from '../sync/syncState.svelte';
 import { m } from './words';
 
 export class EdgeSyncState extends SyncState {
-  readonly #standing: Standing;
+  readonly #edgeStatus: EdgeStatus;
 
-  constructor(application: Application, standing: Standing) {
+  constructor(application: Application, standing: EdgeStatus) {
     super(application, standing);
-    this.#standing = standing;
+    this.#edgeStatus = standing;
   }
 
   protected get reads(): boolean {
-    return this.#standing.status !== undefined;
+    return this.#edgeStatus.status !== undefined;
   }
   get words() {
     return { place: m.edge_name({ name: nameOfEdge() }), waiting: m.edge_waiting(), safe: m.edge_safe() };

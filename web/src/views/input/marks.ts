@@ -1,6 +1,6 @@
 // The progress of a picture's labels.
 import type { Application } from '../../application.svelte';
-import type { Waiting } from '../../operations';
+import type { PendingOperation } from '../../operations';
 import type { Mark } from '../../syncMarks';
 import type { Step } from './calls';
 
@@ -11,9 +11,9 @@ export function markOfStep(step: Step): Mark {
 }
 
 /** The mark of the last label of a concept of a picture, while it is pending. */
-export function markOf(waiting: readonly Waiting[], input: string, concept: string): Mark | undefined {
+export function markOf(waiting: readonly PendingOperation[], input: string, concept: string): Mark | undefined {
   return waiting.findLast((o) => o.input_id === input && o.content?.concepts?.some((c) => c.id === concept))?.state;
 }
 
 /** The pending operations in the copy on this device, or at the edge; none without either. */
-export const waitingOf = (app: Application): readonly Waiting[] => app.outbox?.waiting ?? [];
+export const waitingOf = (app: Application): readonly PendingOperation[] => app.outbox?.waiting ?? [];

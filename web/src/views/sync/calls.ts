@@ -7,7 +7,7 @@ import type { Picture } from '../look/pictures';
 
 type Schemas = components['schemas'];
 
-export type { Conflict, Content, Label, Operation, Waiting } from '../../operations';
+export type { Conflict, Content, Label, Operation, PendingOperation } from '../../operations';
 
 /** An input of the copy. */
 export interface Input {
