@@ -1,6 +1,6 @@
 // The sources of pictures: files, folders, archives, lists of inputs as lines of JSON or rows of a table, and lists of addresses. The forms
 // are those of the command line's import.
-import { sampleFile, samplesOf } from '../look/pictures';
+import { fetchSample, parseSamples } from '../look/pictures';
 import type { Input } from './calls';
 
 /** One picture to be added: its bytes or its address, and its data. */
@@ -234,9 +234,9 @@ async function* walk(entry: FileSystemEntry): AsyncGenerator<Found> {
 
 /** The samples, with their credits and places: the first one last, since the newest are shown first. */
 export async function* samples(): AsyncGenerator<Source> {
-  const listed = samplesOf(await (await sampleFile('credits.tsv')).text());
+  const listed = parseSamples(await (await fetchSample('credits.tsv')).text());
   for (const { file, title, latitude, longitude, author, licence, page, place } of listed.reverse()) {
     const metadata = { name: title, author, licence, page, place };
-    yield { name: title, blob: await sampleFile(file), metadata, geo: { geo_point: { latitude, longitude } } };
+    yield { name: title, blob: await fetchSample(file), metadata, geo: { geo_point: { latitude, longitude } } };
   }
 }

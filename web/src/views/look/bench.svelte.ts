@@ -5,9 +5,9 @@ import type { By } from '../../application.svelte';
 import { revoke } from '../../blobs';
 import { Failure } from '../../console';
 import type { Light } from '../../parts/heatmap';
-import { Calls, type Concept, food, general, type Hit, own, type Taught } from './calls';
-import { Pictures } from './kept.svelte';
-import { type Picture, picture } from './pictures';
+import { Calls, type Concept, type CustomConcept, customModel, food, general, type Hit } from './calls';
+import { LocalPictures } from './localPictures.svelte';
+import { type Picture, readPicture } from './pictures';
 
 /** Another host than the recogniser on this device. */
 export interface Others {
@@ -37,7 +37,7 @@ export const mostConcepts = 9;
 
 export class Bench {
   readonly calls: Calls;
-  readonly pictures: Pictures;
+  readonly pictures: LocalPictures;
 
   shown = $state.raw<Picture>();
   /** Whose eyes: `general`, `food`, `color`, `own` (what was taught here), or `app/` and the id of an application's model. */
@@ -61,7 +61,7 @@ export class Bench {
   hits = $state.raw<readonly Hit[]>();
   unfound = $state.raw<unknown>(); // why there are none
 
-  concepts = $state<Taught[]>([]);
+  concepts = $state<CustomConcept[]>([]);
   learned = $state(false);
   /** A frame of the camera in full, while it is on. */
   grab = $state.raw<() => Promise<Blob>>();
@@ -74,7 +74,7 @@ export class Bench {
 
   constructor(ask: Ask) {
     this.calls = new Calls(ask);
-    this.pictures = new Pictures(this.calls, async (path) => {
+    this.pictures = new LocalPictures(this.calls, async (path) => {
       const answer = await ask(path);
       if (!answer.ok) throw new Failure(answer.status, { description: answer.statusText });
       return answer.blob();
@@ -84,8 +84,8 @@ export class Bench {
   /** Reads the stored pictures and concepts. */
   async load(): Promise<void> {
     await this.pictures.load();
-    const [taught, learned] = [await this.calls.taught(), await this.calls.learned()];
-    const used = (t: Taught) => this.pictures.all.some((k) => k.concept === t.id);
+    const [taught, learned] = [await this.calls.customConcepts(), await this.calls.isTrained()];
+    const used = (t: CustomConcept) => this.pictures.all.some((k) => k.concept === t.id);
     this.concepts = taught.filter(used).map(({ id, name }) => ({ id, name: name === id ? '' : name }));
     this.learned = learned && this.concepts.length > 0;
     while (this.concepts.length < 2) this.more();
@@ -164,7 +164,7 @@ export class Bench {
   #eyes(model: string): [Calls, string] {
     if (model.startsWith('app/') && this.others) return [this.others.calls, model.slice('app/'.length)];
     const id = { general, food }[model];
-    return id ? [this.meanwhile?.calls ?? this.calls, id] : [this.calls, own];
+    return id ? [this.meanwhile?.calls ?? this.calls, id] : [this.calls, customModel];
   }
 
   /** Points at a concept of those that are seen: the picture shows where it was. */
@@ -194,7 +194,7 @@ export class Bench {
     const others = seen.concepts.map((c) => c.id).filter((other) => other !== id && !this.lights.has(other));
     const [calls, model] = this.#eyes(seen.model);
     this.#lighting = calls
-      .lights(model, p.base64, [id, ...others].slice(0, mostLights))
+      .heatmaps(model, p.base64, [id, ...others].slice(0, mostLights))
       .then(
         (found) => {
           if (p === this.shown && seen.model === this.seen?.model) this.lights = new Map([...this.lights, ...found]);
@@ -220,7 +220,7 @@ export class Bench {
     const sought = ++this.#sought;
     let [hits, failure]: [readonly Hit[] | undefined, unknown] = [undefined, undefined];
     try {
-      if (p && this.pictures.all.length) hits = await this.calls.similar(p.base64, 24);
+      if (p && this.pictures.all.length) hits = await this.calls.findSimilar(p.base64, 24);
     } catch (why) {
       failure = why;
     }
@@ -246,8 +246,8 @@ export class Bench {
       this.adding = { done, all: files.length };
       let p: Picture | undefined;
       try {
-        p = await picture(file, file.name);
-        await this.pictures.keep(p, concept);
+        p = await readPicture(file, file.name);
+        await this.pictures.save(p, concept);
         if (done === 0 && !unseen) await this.show(p);
         else revoke(p.url);
       } catch (failure) {
@@ -264,7 +264,7 @@ export class Bench {
   /** Another concept to teach, as yet without name and pictures. */
   more(): void {
     for (let n = 1; n <= mostConcepts; n++) {
-      const id = `${own}-${n}`;
+      const id = `${customModel}-${n}`;
       if (this.concepts.some((c) => c.id === id)) continue;
       this.concepts.push({ id, name: '' });
       this.concepts.sort((a, b) => (a.id < b.id ? -1 : 1));
@@ -274,7 +274,7 @@ export class Bench {
 
   /** Gives the picture that is shown a concept. */
   async teachShown(concept: string): Promise<void> {
-    if (this.shown) await this.pictures.keep(this.shown, concept);
+    if (this.shown) await this.pictures.save(this.shown, concept);
   }
 
   /** The conditions of a training: a name and two pictures for every concept that has either. */
@@ -317,7 +317,7 @@ export class Bench {
 
   /** Forgets everything that is kept and taught here. */
   async forget(): Promise<void> {
-    await this.pictures.forget();
+    await this.pictures.deleteAll();
     this.concepts = [];
     this.more();
     this.more();

@@ -7,22 +7,22 @@ import type { components } from '../../v2';
 type Schemas = components['schemas'];
 export type Concept = Required<Pick<Schemas['Concept'], 'id' | 'name' | 'value'>> & { readonly hex?: string }; // hex: of a colour
 
-/** A picture that is kept. */
-export interface Kept {
+/** A picture that is stored on this device. */
+export interface StoredPicture {
   readonly id: string;
   readonly path: string; // of its bytes, "/hosted/…"
   readonly name: string;
-  readonly concept: string | undefined; // the one it was given
+  readonly concept: string | undefined; // the custom concept of its label
 }
 
-/** A kept picture that is like another, and how much: 1 is the same. */
+/** A stored picture and its similarity to another: 1 is the same. */
 export interface Hit {
   readonly id: string;
   readonly score: number;
 }
 
-/** A concept that is taught: its name is what the person called it. */
-export interface Taught {
+/** A concept that the person trains here and named. */
+export interface CustomConcept {
   readonly id: string;
   readonly name: string;
 }
@@ -32,8 +32,8 @@ export const food = 'bd367be194cf45149e75f01d59f77ba7';
 const color = 'eeed0b6733a644cea07cf4c60f87ebb7';
 const embedder = 'bbb5f41425b8468d9b7a554ff10f8581';
 
-/** The one model that is taught here; its concepts' ids begin with its own. */
-export const own = 'taught';
+/** The id of the model that is trained here. The ids of its concepts begin with it. */
+export const customModel = 'taught';
 
 const status = { trained: 21100, training: 21101, queued: 21103 };
 const idTaken = [30100, 40010]; // an input's, a model's
@@ -55,25 +55,25 @@ export class Calls {
   readonly #ask: Ask;
   readonly #key: string;
 
-  /** key: for those who want to see one. */
+  /** key: for hosts that require one. */
   constructor(ask: Ask, key = '') {
     this.#ask = ask;
     this.#key = key;
   }
 
-  /** The predictions of a model for a picture, the likeliest first. Names are in the language, if the model has it. */
+  /** Returns the predictions of a model for a picture, the likeliest first. Names are in the language, if the model has it. */
   async predict(model: string, base64: string, language?: string): Promise<Concept[]> {
     return ((await this.#output(model, base64, language)).concepts ?? []) as Concept[];
   }
 
-  /** The colours of a picture, the widest spread first; each is named after the nearest that has a name. */
+  /** Returns the colours of a picture, the most frequent first. Each has the name of the nearest colour with a name. */
   async colors(base64: string): Promise<Concept[]> {
     const { colors = [] } = (await this.#output(color, base64)) as { colors?: Color[] };
     return colors.map((c) => ({ id: c.raw_hex, name: c.w3c?.name ?? c.raw_hex, value: c.value, hex: c.raw_hex }));
   }
 
-  /** Where in a picture a model sees concepts, by their ids. */
-  async lights(model: string, base64: string, concepts: readonly string[]): Promise<Map<string, Light>> {
+  /** Returns heatmaps that show where a model sees concepts in a picture, by the ids of the concepts. */
+  async heatmaps(model: string, base64: string, concepts: readonly string[]): Promise<Map<string, Light>> {
     const path = `/models/${encodeURIComponent(model)}/activations`;
     const answer = await this.#call<Activations>('POST', path, { inputs: [{ data: { image: { base64 } } }], concepts });
     const { box, width, height, concepts: seen = [] } = answer.outputs[0]?.activations ?? {};
@@ -81,7 +81,7 @@ export class Calls {
     return new Map(seen.map(({ id, values }) => [id, { box, width, height, values }]));
   }
 
-  /** The embedding of a picture. */
+  /** Returns the embedding of a picture. */
   async embed(base64: string): Promise<readonly number[]> {
     return (await this.#output(embedder, base64)).embeddings?.[0]?.vector ?? [];
   }
@@ -95,55 +95,55 @@ export class Calls {
     return answer.outputs?.[0]?.data ?? {};
   }
 
-  /** Keeps a picture under its id, and with a concept; one that is kept already only gets the concept. */
-  async keep(id: string, name: string, base64: string, concept?: string): Promise<Kept> {
+  /** Stores a picture under its id, with a label if `concept` is given. If the picture exists, this only adds the label. */
+  async save(id: string, name: string, base64: string, concept?: string): Promise<StoredPicture> {
     const labels = concept ? { concepts: [{ id: concept, value: 1 }] } : {};
     try {
       const answer = await this.#call<Schemas['InputsAnswer']>('POST', '/inputs', {
         inputs: [{ id, data: { image: { base64 }, metadata: { name }, ...labels } }],
       });
-      return kept(answer.inputs?.[0]);
+      return storedPicture(answer.inputs?.[0]);
     } catch (failure) {
       if (!(failure instanceof Failure && idTaken.includes(failure.code))) throw failure;
-      return concept ? this.label(id, concept) : this.input(id);
+      return concept ? this.label(id, concept) : this.picture(id);
     }
   }
 
-  /** One picture that is kept. */
-  async input(id: string): Promise<Kept> {
-    return kept((await this.#call<Schemas['InputAnswer']>('GET', `/inputs/${encodeURIComponent(id)}`)).input);
+  /** Returns a stored picture. */
+  async picture(id: string): Promise<StoredPicture> {
+    return storedPicture((await this.#call<Schemas['InputAnswer']>('GET', `/inputs/${encodeURIComponent(id)}`)).input);
   }
 
-  /** Gives a stored picture a concept instead of any other, or none. */
-  async label(id: string, concept: string | undefined): Promise<Kept> {
+  /** Labels a stored picture with a concept and removes any other label. undefined removes all. */
+  async label(id: string, concept: string | undefined): Promise<StoredPicture> {
     const answer = await this.#call<Schemas['InputsAnswer']>('PATCH', '/inputs', {
       inputs: [{ id, data: { concepts: concept ? [{ id: concept, value: 1 }] : [] } }],
       action: 'overwrite',
     });
-    return kept(answer.inputs?.[0]);
+    return storedPicture(answer.inputs?.[0]);
   }
 
-  /** All pictures that are kept, in the order they came. */
-  async inputs(): Promise<Kept[]> {
+  /** Returns all stored pictures, in the order in which they were added. */
+  async pictures(): Promise<StoredPicture[]> {
     return every(page, async (n) => {
       const answer = await this.#call<Schemas['InputsAnswer']>('GET', `/inputs?page=${n}&per_page=${page}`);
-      return (answer.inputs ?? []).map(kept);
+      return (answer.inputs ?? []).map(storedPicture);
     });
   }
 
-  /** Takes a picture out. */
+  /** Deletes a stored picture. */
   async remove(id: string): Promise<void> {
     await this.#call('DELETE', `/inputs/${encodeURIComponent(id)}`);
   }
 
-  /** Forgets all pictures and what was learned from them. */
-  async forget(): Promise<void> {
+  /** Deletes all stored pictures and the model that was trained with them. */
+  async deleteAll(): Promise<void> {
     await this.#call('DELETE', '/models', { delete_all: true });
     await this.#call('DELETE', '/inputs', { delete_all: true });
   }
 
-  /** The kept pictures that are most like this one, the most alike first. */
-  async similar(base64: string, most: number): Promise<Hit[]> {
+  /** Returns the stored pictures that are most similar to this one, the most similar first. */
+  async findSimilar(base64: string, most: number): Promise<Hit[]> {
     const answer = await this.#call<Schemas['HitsAnswer']>('POST', '/searches', {
       query: { ands: [{ output: { input: { data: { image: { base64 } } } } }] },
       pagination: { page: 1, per_page: most },
@@ -151,16 +151,16 @@ export class Calls {
     return (answer.hits ?? []).map((hit) => ({ id: hit.input?.id ?? '', score: hit.score ?? 0 }));
   }
 
-  /** The concepts that were taught here before. */
-  async taught(): Promise<Taught[]> {
+  /** Returns the custom concepts of earlier trainings. */
+  async customConcepts(): Promise<CustomConcept[]> {
     // An application's own concepts are listed before the models'.
     const answer = await this.#call<Schemas['ConceptsAnswer']>('GET', `/concepts?per_page=${page}`);
     const all = (answer.concepts ?? []).map(({ id = '', name = '' }) => ({ id, name }));
-    return all.filter((c) => c.id.startsWith(`${own}-`)).sort((a, b) => (a.id < b.id ? -1 : 1));
+    return all.filter((c) => c.id.startsWith(`${customModel}-`)).sort((a, b) => (a.id < b.id ? -1 : 1));
   }
 
-  /** Calls a concept by a name, from now on. */
-  async name(concept: Taught): Promise<void> {
+  /** Creates a concept, or renames an existing one. */
+  async saveConcept(concept: CustomConcept): Promise<void> {
     try {
       await this.#call('POST', '/concepts', { concepts: [concept] });
     } catch (failure) {
@@ -169,10 +169,10 @@ export class Calls {
     }
   }
 
-  /** Whether the model has learned something that it can predict with. */
-  async learned(): Promise<boolean> {
+  /** Reports whether the custom model has a trained version. */
+  async isTrained(): Promise<boolean> {
     try {
-      const answer = await this.#call<Schemas['ModelVersionsAnswer']>('GET', `/models/${own}/versions`);
+      const answer = await this.#call<Schemas['ModelVersionsAnswer']>('GET', `/models/${customModel}/versions`);
       return (answer.model_versions ?? []).some((v) => v.status?.code === status.trained);
     } catch (failure) {
       if (failure instanceof Failure && failure.status === 404) return false;
@@ -180,23 +180,25 @@ export class Calls {
     }
   }
 
-  /** Trains the model on everything that was given one of these concepts, and returns when that is done. */
-  async train(concepts: readonly Taught[], pause: () => Promise<void>): Promise<void> {
-    for (const concept of concepts) await this.name(concept);
+  /** Trains the custom model with all pictures that have a label of these concepts, and returns when it is trained. */
+  async train(concepts: readonly CustomConcept[], pause: () => Promise<void>): Promise<void> {
+    for (const concept of concepts) await this.saveConcept(concept);
     const data = { concepts: concepts.map(({ id }) => ({ id })) };
     // A picture shows one of the concepts at most, and may show none.
     const output_config = { concepts_mutually_exclusive: true, closed_environment: false };
     try {
-      await this.#call('POST', '/models', { model: { id: own, name: own, output_info: { data, output_config } } });
+      await this.#call('POST', '/models', {
+        model: { id: customModel, name: customModel, output_info: { data, output_config } },
+      });
     } catch (failure) {
       if (!(failure instanceof Failure && idTaken.includes(failure.code))) throw failure;
       await this.#call('PATCH', '/models', {
-        models: [{ id: own, output_info: { data } }],
+        models: [{ id: customModel, output_info: { data } }],
         action: 'overwrite',
       });
     }
-    const begun = await this.#call<Schemas['ModelAnswer']>('POST', `/models/${own}/versions`);
-    const path = `/models/${own}/versions/${begun.model?.model_version?.id}`;
+    const begun = await this.#call<Schemas['ModelAnswer']>('POST', `/models/${customModel}/versions`);
+    const path = `/models/${customModel}/versions/${begun.model?.model_version?.id}`;
     for (;;) {
       const { model_version: version } = await this.#call<Schemas['ModelVersionAnswer']>('GET', path);
       const code = version?.status?.code ?? 0;
@@ -213,13 +215,13 @@ export class Calls {
   }
 }
 
-function kept(input: Schemas['Input'] | undefined): Kept {
+function storedPicture(input: Schemas['Input'] | undefined): StoredPicture {
   const { id = '', data } = input ?? {};
   const name = (data?.metadata as { name?: unknown } | undefined)?.name;
   return {
     id,
     path: new URL(data?.image?.url ?? '', 'http://here').pathname,
     name: typeof name === 'string' ? name : '',
-    concept: data?.concepts?.find((c) => c.value === 1 && c.id?.startsWith(`${own}-`))?.id,
+    concept: data?.concepts?.find((c) => c.value === 1 && c.id?.startsWith(`${customModel}-`))?.id,
   };
 }

@@ -4,8 +4,8 @@ import { test } from 'node:test';
 import type { Ask } from '../../apiCall';
 import { Failure } from '../../console';
 import { lately, type Mark, rate, secondsLeft } from '../../progress';
-import { Calls, own } from './calls';
-import { lessons, picturesIn, samplesOf, within } from './pictures';
+import { Calls, customModel } from './calls';
+import { fitSize, parseSamples, picturesIn, sampleLessons } from './pictures';
 import { bytesToHex, count, equal, originOf, type Receipt, receipt, short } from './receipt';
 
 /** An answerer that notes what it was asked, and gives these answers in turn. */
@@ -35,7 +35,7 @@ test('a prediction asks for its language, and only where there is one', async ()
     [200, { ...ok, outputs: [{ data: {} }] }],
   );
   assert.deepEqual(await new Calls(ask, 'k').predict('g', 'AA==', 'de'), concepts);
-  assert.deepEqual(await new Calls(ask).predict(own, 'AA=='), []);
+  assert.deepEqual(await new Calls(ask).predict(customModel, 'AA=='), []);
   assert.deepEqual(asked, [
     {
       line: 'POST /v2/models/g/outputs',
@@ -86,7 +86,7 @@ test('a picture that is kept already only gets its concept', async () => {
     },
   });
   const labelled = answers(taken, [200, { ...ok, inputs: [input('taught-2')] }]);
-  assert.deepEqual(await new Calls(labelled.ask).keep('p', 'Bee', 'AA==', 'taught-2'), {
+  assert.deepEqual(await new Calls(labelled.ask).save('p', 'Bee', 'AA==', 'taught-2'), {
     id: 'p',
     path: '/hosted/77',
     name: 'Bee',
@@ -97,17 +97,17 @@ test('a picture that is kept already only gets its concept', async () => {
     ['POST /v2/inputs', 'PATCH /v2/inputs'],
   );
   const plain = answers(taken, [200, { ...ok, input: input() }]);
-  assert.equal((await new Calls(plain.ask).keep('p', 'Bee', 'AA==')).concept, undefined);
+  assert.equal((await new Calls(plain.ask).save('p', 'Bee', 'AA==')).concept, undefined);
   assert.equal(plain.asked[1]?.line, 'GET /v2/inputs/p');
   const refused = answers([400, { status: { code: 10020 }, inputs: [{ status: { code: 30101 } }] }]);
-  await assert.rejects(new Calls(refused.ask).keep('p', 'Bee', 'AA=='), Failure);
+  await assert.rejects(new Calls(refused.ask).save('p', 'Bee', 'AA=='), Failure);
 });
 
 test('all kept pictures are read, however many pages they take', async () => {
   const some = (n: number) =>
     Array.from({ length: n }, (_, i) => ({ id: `${n}-${i}`, data: { image: { url: '/hosted/1' } } }));
   const { ask, asked } = answers([200, { ...ok, inputs: some(200) }], [200, { ...ok, inputs: some(3) }]);
-  assert.equal((await new Calls(ask).inputs()).length, 203);
+  assert.equal((await new Calls(ask).pictures()).length, 203);
   assert.deepEqual(
     asked.map((a) => a.line),
     ['GET /v2/inputs?page=1&per_page=200', 'GET /v2/inputs?page=2&per_page=200'],
@@ -122,7 +122,7 @@ test('what was taught is told from what others named', async () => {
     { id: 'ai_1', name: 'bird' },
   ];
   const { ask } = answers([200, { ...ok, concepts }]);
-  assert.deepEqual(await new Calls(ask).taught(), [
+  assert.deepEqual(await new Calls(ask).customConcepts(), [
     { id: 'taught-1', name: 'Pen' },
     { id: 'taught-2', name: 'Cup' },
   ]);
@@ -159,12 +159,12 @@ test('training waits for its end, and says when that is a bad one', async () => 
 });
 
 test('a model that is not there has learned nothing', async () => {
-  assert.equal(await new Calls(answers([404, { status: { code: 11101 } }]).ask).learned(), false);
+  assert.equal(await new Calls(answers([404, { status: { code: 11101 } }]).ask).isTrained(), false);
   const versions = (...codes: number[]) =>
     [200, { ...ok, model_versions: codes.map((code) => ({ status: { code } })) }] as [number, object];
-  assert.equal(await new Calls(answers(versions(21102)).ask).learned(), false);
-  assert.equal(await new Calls(answers(versions(21102, 21100)).ask).learned(), true);
-  await assert.rejects(new Calls(answers([500, { status: { code: 11111 } }]).ask).learned(), Failure);
+  assert.equal(await new Calls(answers(versions(21102)).ask).isTrained(), false);
+  assert.equal(await new Calls(answers(versions(21102, 21100)).ask).isTrained(), true);
+  await assert.rejects(new Calls(answers([500, { status: { code: 11111 } }]).ask).isTrained(), Failure);
 });
 
 test('a receipt is of what the places agree on, in English', async () => {
@@ -229,22 +229,22 @@ test('pictures are told by their type, and an unknown type is tried', () => {
 });
 
 test('a frame keeps its shape and is not made larger', () => {
-  assert.deepEqual(within(1280, 720, 320), { width: 320, height: 180 });
-  assert.deepEqual(within(720, 1280, 320), { width: 180, height: 320 });
-  assert.deepEqual(within(100, 50, 320), { width: 100, height: 50 });
-  assert.deepEqual(within(5000, 1, 320), { width: 320, height: 1 });
-  assert.deepEqual(within(0, 0, 320), { width: 1, height: 1 });
+  assert.deepEqual(fitSize(1280, 720, 320), { width: 320, height: 180 });
+  assert.deepEqual(fitSize(720, 1280, 320), { width: 180, height: 320 });
+  assert.deepEqual(fitSize(100, 50, 320), { width: 100, height: 50 });
+  assert.deepEqual(fitSize(5000, 1, 320), { width: 320, height: 1 });
+  assert.deepEqual(fitSize(0, 0, 320), { width: 1, height: 1 });
 });
 
 test('the samples are those with credits, and every lesson is among them', () => {
-  const samples = samplesOf(readFileSync('samples/credits.tsv', 'utf8'));
+  const samples = parseSamples(readFileSync('samples/credits.tsv', 'utf8'));
   assert.equal(samples.length, 42);
   for (const s of samples)
     for (const cell of Object.values(s)) assert.doesNotMatch(String(cell), /\\|^$|NaN|�/, s.file);
   assert.equal(samples.find((s) => s.file.startsWith('10-'))?.author, 'Esin Üstün');
   const files = new Set(samples.map((s) => s.file));
-  for (const lesson of lessons) for (const file of lesson.files) assert.ok(files.has(file), file);
-  const taught = lessons.flatMap((l) => l.files);
+  for (const lesson of sampleLessons) for (const file of lesson.files) assert.ok(files.has(file), file);
+  const taught = sampleLessons.flatMap((l) => l.files);
   assert.equal(new Set(taught).size, taught.length);
 });
 

@@ -1,9 +1,9 @@
-// Pictures as they come: from a file, the clipboard, the camera or the samples.
+// Pictures from a file, the clipboard, the camera or the samples.
 import type { Crop } from '../../clauses';
 import { Failure } from '../../console';
 import { bytesToHex } from './receipt';
 
-/** A picture that can be shown and asked about. Its bytes are as they came: nothing is decoded on the way. */
+/** A picture to display and to predict. Its bytes are the original ones: nothing is decoded or encoded. */
 export interface Picture {
   readonly id: string; // the first half of its SHA-256 in hex: the same file is the same picture
   readonly name: string;
@@ -13,7 +13,7 @@ export interface Picture {
 }
 
 /** Reads a picture's bytes. */
-export async function picture(blob: Blob, name: string): Promise<Picture> {
+export async function readPicture(blob: Blob, name: string): Promise<Picture> {
   const [hash, base64] = await Promise.all([
     blob.arrayBuffer().then((bytes) => crypto.subtle.digest('SHA-256', bytes)),
     base64Of(blob),
@@ -34,8 +34,8 @@ export function base64Of(blob: Blob): Promise<string> {
   });
 }
 
-/** A part of a picture, by its edges as shares of the height and width, without loss. */
-export async function partOf(p: Picture, [top, left, bottom, right]: Crop): Promise<Picture> {
+/** Cuts a part out of a picture without loss. The edges are shares of the height and width. */
+export async function cropPicture(p: Picture, [top, left, bottom, right]: Crop): Promise<Picture> {
   const whole = await createImageBitmap(p.blob);
   try {
     const [x, y] = [Math.round(left * whole.width), Math.round(top * whole.height)];
@@ -43,24 +43,24 @@ export async function partOf(p: Picture, [top, left, bottom, right]: Crop): Prom
     const height = Math.max(1, Math.round(bottom * whole.height) - y);
     const canvas = new OffscreenCanvas(width, height);
     canvas.getContext('2d')?.drawImage(whole, -x, -y);
-    return await picture(await canvas.convertToBlob({ type: 'image/png' }), p.name);
+    return await readPicture(await canvas.convertToBlob({ type: 'image/png' }), p.name);
   } finally {
     whole.close();
   }
 }
 
-/** Whether a picture was not read because of its content. */
-export function unreadable(failure: unknown): boolean {
+/** Reports whether a picture cannot be read because of its content. */
+export function isUnreadable(failure: unknown): boolean {
   return failure instanceof Failure && [30101, 30105, 30300].includes(failure.code);
 }
 
-/** The pictures among what was dropped, pasted or chosen. */
+/** Returns the pictures among dropped, pasted or chosen files. */
 export function picturesIn(files: Iterable<File>): File[] {
   return [...files].filter((file) => file.type === '' || file.type.startsWith('image/'));
 }
 
-/** A size of the same shape with no side longer than the maximum. Sizes are whole numbers and at least 1. */
-export function within(width: number, height: number, most: number): { width: number; height: number } {
+/** Returns a size of the same shape with no side longer than `most`. Sizes are whole numbers and at least 1. */
+export function fitSize(width: number, height: number, most: number): { width: number; height: number } {
   const scale = Math.min(1, most / Math.max(width, height, 1));
   return { width: Math.max(1, Math.round(width * scale)), height: Math.max(1, Math.round(height * scale)) };
 }
@@ -77,16 +77,16 @@ export interface Sample {
   readonly longitude: number;
 }
 
-/** The bytes of a sample, or of credits.tsv. */
-export async function sampleFile(name: string): Promise<Blob> {
+/** Downloads a sample, or credits.tsv. */
+export async function fetchSample(name: string): Promise<Blob> {
   const answer = await fetch(`/samples/${name}`).catch(() => undefined);
   if (!answer) throw new Failure(0);
   if (!answer.ok) throw new Failure(answer.status, { description: answer.statusText });
   return answer.blob();
 }
 
-/** The samples that credits.tsv lists. */
-export function samplesOf(credits: string): Sample[] {
+/** Reads the samples from the text of credits.tsv. */
+export function parseSamples(credits: string): Sample[] {
   const [head = '', ...rows] = credits.split('\n').filter(Boolean);
   const names = head.split('\t');
   return rows.map((row) => {
@@ -98,8 +98,8 @@ export function samplesOf(credits: string): Sample[] {
   });
 }
 
-/** Which samples teach two concepts at a press: what flies with feathers, and what flies without. */
-export const lessons: readonly { readonly concept: 'bird' | 'insect'; readonly files: readonly string[] }[] = [
+/** The samples that train two example concepts with one button. */
+export const sampleLessons: readonly { readonly concept: 'bird' | 'insect'; readonly files: readonly string[] }[] = [
   {
     concept: 'bird',
     files: ['07-hummingbird.jpg', '12-egrets-over-water.jpg', '16-oystercatcher.jpg', '40-red-whiskered-bulbul.jpg'],

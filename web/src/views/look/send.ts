@@ -16,10 +16,10 @@ export async function sendAll(bench: Bench, app: Application): Promise<void> {
     for (const { id, name } of bench.concepts) {
       if (name && bench.of(id).length) concepts.set(id, (await conceptNamed(app, name)).concept.id);
     }
-    for (const [done, kept] of all.entries()) {
+    for (const [done, picture] of all.entries()) {
       bench.adding = { done, all: all.length };
-      const base64 = await base64Of(await bench.pictures.blob(kept));
-      await example(app, kept.id, kept.name, base64, concepts.get(kept.concept ?? ''));
+      const base64 = await base64Of(await bench.pictures.blob(picture));
+      await example(app, picture.id, picture.name, base64, concepts.get(picture.concept ?? ''));
     }
   } finally {
     bench.adding = undefined;

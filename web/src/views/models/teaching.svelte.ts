@@ -3,7 +3,7 @@
 import { SvelteMap } from 'svelte/reactivity';
 import type { Application } from '../../application.svelte';
 import { revoke } from '../../blobs';
-import { picture, picturesIn } from '../look/pictures';
+import { picturesIn, readPicture } from '../look/pictures';
 import { example } from './calls';
 
 export class Teaching {
@@ -45,7 +45,7 @@ export class Teaching {
 
   async #store(concept: string, blob: Blob, name: string, thumb?: (address: string) => void): Promise<void> {
     try {
-      const p = await picture(blob, name);
+      const p = await readPicture(blob, name);
       const pair = `${p.id} ${concept}`;
       if (this.#stored.has(pair)) {
         revoke(p.url);

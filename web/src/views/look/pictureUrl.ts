@@ -1,28 +1,28 @@
-// A picture at an address elsewhere. A page may not fetch from other hosts: who answers for the application does, and
-// keeps it among the inputs, from where it is read here.
+// A picture at a URL elsewhere. A page may not fetch from other hosts. The host of the application downloads the picture and stores it as an
+// input, and the page reads it from there.
 import type { Application } from '../../application.svelte';
 import { Failure } from '../../console';
 import { bytesToHex } from './receipt';
 
 const waiting = 30001;
 const ready = [30000, 30200];
-const pause = 400; // ms between two looks
-const patience = 60_000; // ms
+const pause = 400; // ms between two reads of the status
+const patience = 60_000; // ms until the download counts as failed
 
-/** The name of the picture at an address; undefined for an address without a picture. */
-export function nameAt(text: string): string | undefined {
+/** Returns the name of the picture at a URL; undefined if the text is not an HTTP URL. */
+export function nameOfUrl(text: string): string | undefined {
   const url = URL.canParse(text.trim()) ? new URL(text.trim()) : undefined;
   if (!url || !/^https?:$/.test(url.protocol)) return undefined;
   return decodeURIComponent(url.pathname.split('/').filter(Boolean).at(-1) ?? '') || url.host;
 }
 
-/** Fetches and stores the picture at an address, and returns its bytes. stop: ends the waiting; the download continues. */
-export async function fetched(app: Application, text: string, stop: AbortSignal): Promise<Blob> {
+/** Downloads and stores the picture at a URL, and returns its bytes. stop ends the wait; the download continues. */
+export async function fetchPicture(app: Application, text: string, stop: AbortSignal): Promise<Blob> {
   const url = text.trim();
   const hash = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(`${url} ${Date.now()}`));
   const id = bytesToHex(hash).slice(0, 32);
   const path = `/inputs/${id}`;
-  const metadata = { name: nameAt(url) };
+  const metadata = { name: nameOfUrl(url) };
   await app.write('POST', '/inputs', { inputs: [{ id, data: { image: { url }, metadata } }] });
   type Answer = { input: { status: { code: number; description: string; details?: string } } };
   for (const began = performance.now(); ; await new Promise((resolve) => setTimeout(resolve, pause))) {

@@ -1,0 +1,70 @@
+// The pictures that are stored on this device.
+import { revoke } from '../../blobs';
+import type { Calls, StoredPicture } from './calls';
+import type { Picture } from './pictures';
+
+export class LocalPictures {
+  /** The pictures in the order in which they were added. */
+  all = $state.raw<readonly StoredPicture[]>([]);
+  #calls: Calls;
+  #urls = new Map<string, Promise<string>>(); // object URLs by the id of the picture
+  #bytes: (path: string) => Promise<Blob>;
+
+  /** bytes: reads the file at the path of a stored picture. */
+  constructor(calls: Calls, bytes: (path: string) => Promise<Blob>) {
+    this.#calls = calls;
+    this.#bytes = bytes;
+  }
+
+  /** Reads the stored pictures. */
+  async load(): Promise<void> {
+    this.all = await this.#calls.pictures();
+  }
+
+  /** Stores a picture, and resolves when it is stored. */
+  async save(p: Picture, concept?: string): Promise<void> {
+    this.#put(await this.#calls.save(p.id, p.name, p.base64, concept));
+  }
+
+  /** Labels a stored picture with a concept, or removes its label. */
+  async label(id: string, concept: string | undefined): Promise<void> {
+    this.#put(await this.#calls.label(id, concept));
+  }
+
+  /** Deletes all pictures and everything that was trained with them. */
+  async deleteAll(): Promise<void> {
+    await this.#calls.deleteAll();
+    this.close();
+    this.all = [];
+  }
+
+  has(id: string): boolean {
+    return this.all.some((k) => k.id === id);
+  }
+
+  /** Returns the object URL of a stored picture. */
+  url(picture: StoredPicture): Promise<string> {
+    let url = this.#urls.get(picture.id);
+    if (!url) {
+      url = this.#bytes(picture.path).then((blob) => URL.createObjectURL(blob));
+      this.#urls.set(picture.id, url);
+    }
+    return url;
+  }
+
+  /** Returns the bytes of a stored picture. */
+  blob(picture: StoredPicture): Promise<Blob> {
+    return this.#bytes(picture.path);
+  }
+
+  /** Revokes the object URLs. */
+  close(): void {
+    for (const url of this.#urls.values()) void url.then(revoke, () => {});
+    this.#urls.clear();
+  }
+
+  #put(picture: StoredPicture): void {
+    const at = this.all.findIndex((k) => k.id === picture.id);
+    this.all = at < 0 ? [...this.all, picture] : this.all.with(at, picture);
+  }
+}
