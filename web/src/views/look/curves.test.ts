@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type Frame, pathOf, places, runs, spread, strongest, valuesOf } from './curves';
-import { isAnimated, isVideo, split } from './videos';
+import { assignSlots, type Frame, pathOf, rangesAbove, sampleIndices, strongestConcepts, valuesOf } from './curves';
+import { isAnimated, isVideo, splitVideos } from './videos';
 
 const frame = (time: number, values: Record<string, number>): Frame => ({
   time,
@@ -14,25 +14,25 @@ const frames = [
 ];
 
 test('the strongest concepts have the largest values over all frames', () => {
-  assert.deepEqual(strongest(frames, 3), ['tram', 'turtle', 'street']);
-  assert.deepEqual(strongest(frames, 9), ['tram', 'turtle', 'street', 'sea']);
-  assert.deepEqual(strongest([frame(0, { b: 0.5, a: 0.5 })], 1), ['a']); // equal ones by id
-  assert.deepEqual(strongest([], 5), []);
+  assert.deepEqual(strongestConcepts(frames, 3), ['tram', 'turtle', 'street']);
+  assert.deepEqual(strongestConcepts(frames, 9), ['tram', 'turtle', 'street', 'sea']);
+  assert.deepEqual(strongestConcepts([frame(0, { b: 0.5, a: 0.5 })], 1), ['a']); // equal ones by id
+  assert.deepEqual(strongestConcepts([], 5), []);
 });
 
 test('a curve keeps its place while others come and go', () => {
-  assert.deepEqual(places([], ['a', 'b']), ['a', 'b']);
-  assert.deepEqual(places(['a', 'b'], ['b', 'c', 'a']), ['a', 'b', 'c']);
-  assert.deepEqual(places(['a', 'b', 'c'], ['d', 'c', 'a']), ['a', 'd', 'c']);
+  assert.deepEqual(assignSlots([], ['a', 'b']), ['a', 'b']);
+  assert.deepEqual(assignSlots(['a', 'b'], ['b', 'c', 'a']), ['a', 'b', 'c']);
+  assert.deepEqual(assignSlots(['a', 'b', 'c'], ['d', 'c', 'a']), ['a', 'd', 'c']);
 });
 
 test('values of concepts, and where they are at a limit or above it', () => {
   assert.deepEqual(valuesOf(frames, 'tram'), [0.9, 0.8, 0]);
-  assert.deepEqual(runs([0.3, 0.9, 0.2, 0.1, 0.3], 0.3), [
+  assert.deepEqual(rangesAbove([0.3, 0.9, 0.2, 0.1, 0.3], 0.3), [
     [0, 1],
     [4, 4],
   ]);
-  assert.deepEqual(runs([0, 0.29], 0.3), []);
+  assert.deepEqual(rangesAbove([0, 0.29], 0.3), []);
 });
 
 test('a path has a point for each frame that has come, and the last lasts', () => {
@@ -42,10 +42,10 @@ test('a path has a point for each frame that has come, and the last lasts', () =
 });
 
 test('a strip shows frames from all parts', () => {
-  assert.deepEqual(spread(600, 3), [100, 300, 500]);
-  assert.deepEqual(spread(3, 10), [0, 1, 2]);
-  assert.deepEqual(spread(5, 0), [2]);
-  assert.deepEqual(spread(0, 10), []);
+  assert.deepEqual(sampleIndices(600, 3), [100, 300, 500]);
+  assert.deepEqual(sampleIndices(3, 10), [0, 1, 2]);
+  assert.deepEqual(sampleIndices(5, 0), [2]);
+  assert.deepEqual(sampleIndices(0, 10), []);
 });
 
 // A GIF of one pixel, with its picture so many times.
@@ -82,5 +82,5 @@ test('videos are told by type, by name where no type is known, and by more than 
     file('m.gif', 'image/gif', gif(3)),
     file('f.mp4', 'video/mp4'),
   ];
-  assert.deepEqual(await split([still, moving, film]), { videos: [moving, film], others: [still] });
+  assert.deepEqual(await splitVideos([still, moving, film]), { videos: [moving, film], others: [still] });
 });

@@ -7,8 +7,8 @@ export interface Frame {
   readonly concepts: readonly Concept[]; // the likeliest first
 }
 
-/** The ids of the concepts with the largest values over all frames together, at most so many. */
-export function strongest(frames: readonly Frame[], most: number): string[] {
+/** Returns the ids of the at most `most` concepts with the largest sums of values over all frames. */
+export function strongestConcepts(frames: readonly Frame[], most: number): string[] {
   const sums = new Map<string, number>();
   for (const { concepts } of frames) for (const { id, value } of concepts) sums.set(id, (sums.get(id) ?? 0) + value);
   return [...sums]
@@ -17,8 +17,8 @@ export function strongest(frames: readonly Frame[], most: number): string[] {
     .map(([id]) => id);
 }
 
-/** Gives each id a place: those that had one keep it, so that a curve keeps its colour while others come. */
-export function places(before: readonly string[], ids: readonly string[]): string[] {
+/** Returns the ids in the order of their slots. An id keeps its slot from `before`, so that its curve keeps its colour. */
+export function assignSlots(before: readonly string[], ids: readonly string[]): string[] {
   const added = ids.filter((id) => !before.includes(id));
   return ids.map((_, i) => {
     const held = before[i];
@@ -26,13 +26,13 @@ export function places(before: readonly string[], ids: readonly string[]): strin
   });
 }
 
-/** A concept's value in each frame. The model names only the likeliest; any other counts as 0. */
+/** Returns a concept's value in each frame. The model returns only the likeliest concepts; any other counts as 0. */
 export function valuesOf(frames: readonly Frame[], id: string): number[] {
   return frames.map(({ concepts }) => concepts.find((c) => c.id === id)?.value ?? 0);
 }
 
-/** Where values are at a limit or above it, as the first and the last index of each run. */
-export function runs(values: readonly number[], least: number): [number, number][] {
+/** Returns the ranges of values that are at least `least`, each as its first and last index. */
+export function rangesAbove(values: readonly number[], least: number): [number, number][] {
   const found: [number, number][] = [];
   for (const [i, value] of values.entries()) {
     if (value < least) continue;
@@ -43,7 +43,7 @@ export function runs(values: readonly number[], least: number): [number, number]
   return found;
 }
 
-/** The path of values in a square of 1, of so many frames in all; 1 is at the top. The last value lasts for its frame. */
+/** Returns the SVG path of values in a unit square for `all` frames; 1 is at the top. The last value lasts for its frame. */
 export function pathOf(values: readonly number[], all: number): string {
   const at = (n: number) => Number(n.toFixed(4));
   const points = values.map((value, i) => `${at(i / all)} ${at(1 - value)}`);
@@ -52,8 +52,8 @@ export function pathOf(values: readonly number[], all: number): string {
   return points.length ? `M${points.join('L')}` : '';
 }
 
-/** Selects the frames for a strip that has room for so many: the middle one of each equal part. */
-export function spread(all: number, room: number): number[] {
+/** Returns the indices of the frames for a strip with room for `room` pictures: the middle one of each equal part. */
+export function sampleIndices(all: number, room: number): number[] {
   const n = Math.max(1, Math.min(all, room));
   return Array.from({ length: all && n }, (_, i) => Math.floor(((i + 0.5) * all) / n));
 }

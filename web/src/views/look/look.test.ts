@@ -6,7 +6,15 @@ import { Failure } from '../../console';
 import { lately, type Mark, rate, secondsLeft } from '../../progress';
 import { Calls, customModel } from './calls';
 import { fitSize, parseSamples, picturesIn, sampleLessons } from './pictures';
-import { bytesToHex, count, equal, originOf, type Receipt, receipt, short } from './receipt';
+import {
+  bytesToHex,
+  countMatches,
+  createReceipt,
+  localOrigin,
+  type Receipt,
+  receiptsMatch,
+  shortHash,
+} from './receipt';
 
 /** An answerer that notes what it was asked, and gives these answers in turn. */
 function answers(...all: [number, object][]): {
@@ -176,25 +184,25 @@ test('a receipt is of what the places agree on, in English', async () => {
       [200, { ...ok, outputs: [{ data: { concepts: concepts(app_id) } }] }],
     );
   const here = place(null);
-  const one = await receipt(new Calls(here.ask), 'AA==');
-  const other = await receipt(new Calls(place('main').ask), 'AA==');
-  const off = await receipt(new Calls(place(null, [0.1, -0.25, 1.0000000000000002e-7]).ask), 'AA==');
+  const one = await createReceipt(new Calls(here.ask), 'AA==');
+  const other = await createReceipt(new Calls(place('main').ask), 'AA==');
+  const off = await createReceipt(new Calls(place(null, [0.1, -0.25, 1.0000000000000002e-7]).ask), 'AA==');
   assert.deepEqual(here.asked[1]?.body, {
     inputs: [{ data: { image: { base64: 'AA==' } } }],
     model: { output_info: { output_config: { language: 'en' } } },
   });
-  assert.ok(equal(one, other));
+  assert.ok(receiptsMatch(one, other));
   assert.equal(
     one.embedding,
     bytesToHex(await crypto.subtle.digest('SHA-256', new TextEncoder().encode('[0.1,-0.25,1e-7]'))),
   );
-  assert.ok(!equal(one, off));
+  assert.ok(!receiptsMatch(one, off));
   assert.equal(one.answer, off.answer);
-  assert.deepEqual(count([one, other, undefined]), { equal: 2, answered: 2, missing: 1 });
-  assert.deepEqual(count([one, off]), { equal: 1, answered: 2, missing: 0 });
-  assert.deepEqual(count([undefined]), { equal: 0, answered: 0, missing: 1 });
+  assert.deepEqual(countMatches([one, other, undefined]), { equal: 2, answered: 2, missing: 1 });
+  assert.deepEqual(countMatches([one, off]), { equal: 1, answered: 2, missing: 0 });
+  assert.deepEqual(countMatches([undefined]), { equal: 0, answered: 0, missing: 1 });
   const full: Receipt = { embedding: '9f3c41aa07deb215ffff', answer: '', ms: 0 };
-  assert.equal(short(full.embedding), '9f3c 41aa 07de b215');
+  assert.equal(shortHash(full.embedding), '9f3c 41aa 07de b215');
 });
 
 test('an address means a server of this machine, or none', () => {
@@ -211,7 +219,7 @@ test('an address means a server of this machine, or none', () => {
     ['127.0.0.1:99999', undefined],
     ['127.0.0.1@example.org', undefined],
   ];
-  for (const [typed, want] of cases) assert.equal(originOf(typed), want, typed);
+  for (const [typed, want] of cases) assert.equal(localOrigin(typed), want, typed);
 });
 
 test('pictures are told by their type, and an unknown type is tried', () => {

@@ -1,26 +1,26 @@
-// Videos as they come: recognised by their names and their bytes, and tried in the browser's player.
+// Detects videos by their names and bytes, and tries the browser's player.
 
 const endings = /\.(mp4|m4v|mov|qt|3gp|3g2|webm|mkv|avi|wmv|asf|mpg|mpeg|m2ts|mts|flv|ogv)$/i;
 
-/** Whether a file is a video by its type, or by the ending of its name where the browser knows no type. */
+/** Reports whether a file is a video: by its type, or by its extension if the browser does not know the type. */
 export function isVideo({ name, type }: File): boolean {
   return type.startsWith('video/') || ((type === '' || type === 'application/octet-stream') && endings.test(name));
 }
 
-/** Splits what was dropped or chosen into videos and other files. A GIF or WebP with more than one picture is a video. */
-export async function split(files: readonly File[]): Promise<{ videos: File[]; others: File[] }> {
+/** Splits files into videos and others. A GIF or WebP with more than one picture is a video. */
+export async function splitVideos(files: readonly File[]): Promise<{ videos: File[]; others: File[] }> {
   const moving = await Promise.all(files.map(async (file) => isVideo(file) || (await isAnimated(file))));
   return { videos: files.filter((_, i) => moving[i]), others: files.filter((_, i) => !moving[i]) };
 }
 
-const most = 20 << 20; // bytes of a picture
+const maxPictureBytes = 20 << 20;
 
-/** Whether a GIF or a WebP moves: the one has two extensions for the time of a picture, the other a flag in its first bytes. */
+/** Reports whether a file is an animated GIF, with two graphic control extensions, or an animated WebP, with a flag in its first bytes. */
 export async function isAnimated(file: Blob): Promise<boolean> {
   const head = new Uint8Array(await file.slice(0, 32).arrayBuffer());
   const text = String.fromCharCode(...head);
   if (/^RIFF.{4}WEBPVP8X/s.test(text)) return ((head[20] ?? 0) & 2) !== 0;
-  if (!/^GIF8[79]a/.test(text) || file.size > most) return false;
+  if (!/^GIF8[79]a/.test(text) || file.size > maxPictureBytes) return false;
   const all = new Uint8Array(await file.arrayBuffer());
   const timed = (at: number) => all[at + 1] === 0xf9 && all[at + 2] === 4 && all[at + 7] === 0;
   let times = 0;
@@ -28,7 +28,7 @@ export async function isAnimated(file: Blob): Promise<boolean> {
   return times > 1;
 }
 
-/** Whether the browser's player shows pictures of a video. */
+/** Reports whether the browser's player displays a video. */
 export function isPlayable(url: string): Promise<boolean> {
   const player = document.createElement('video');
   player.muted = true;
@@ -40,12 +40,12 @@ export function isPlayable(url: string): Promise<boolean> {
   }).finally(() => {
     player.onerror = null;
     player.removeAttribute('src');
-    player.load(); // it lets go of the file
+    player.load(); // releases the file
   });
 }
 
 /** Copies the player's current picture as a PNG in full size. */
-export function grab(player: HTMLVideoElement): Promise<Blob> {
+export function captureFrame(player: HTMLVideoElement): Promise<Blob> {
   const canvas = document.createElement('canvas');
   canvas.width = player.videoWidth;
   canvas.height = player.videoHeight;
