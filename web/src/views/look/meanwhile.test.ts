@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Ask } from '../../apiCall';
-import { Bench } from './bench.svelte';
 import { Calls, general } from './calls';
+import { LookState } from './lookState.svelte';
 import type { Picture } from './pictures';
 
 const shown: Picture = { id: 'p', name: 'p', blob: new Blob(['x']), base64: 'AA==', url: 'blob:p' };
 const answer = (name: string) =>
   Response.json({ status: { code: 10000 }, outputs: [{ data: { concepts: [{ id: 'ai_1', name, value: 0.9 }] } }] });
 
-/** A bench whose recogniser is not open yet, and the calls that its server gets. */
+/** Returns a page state with a recogniser that is not open yet, and the calls that its server receives. */
 function loading() {
   let open = false;
   const sent: string[] = [];
@@ -21,39 +21,39 @@ function loading() {
     sent.push(`${init?.method} ${path}`);
     return answer('server');
   };
-  const bench = new Bench(device);
+  const look = new LookState(device);
   return {
-    bench,
+    look,
     sent,
     use: () => {
-      bench.meanwhile = { calls: new Calls(server), by: () => 'origin' };
+      look.interimHost = { calls: new Calls(server), answeredBy: () => 'origin' };
     },
     ready: () => {
       open = true;
-      bench.meanwhile = undefined;
+      look.interimHost = undefined;
     },
   };
 }
 
 test('without the choice no picture is sent before the recogniser is open', async () => {
-  const { bench, sent } = loading();
-  await bench.show(shown);
-  assert.deepEqual([bench.seen, bench.failure, sent], [undefined, undefined, []]);
+  const { look, sent } = loading();
+  await look.show(shown);
+  assert.deepEqual([look.predictions, look.failure, sent], [undefined, undefined, []]);
 });
 
 test('the server answers until the recogniser can', async () => {
-  const { bench, sent, use, ready } = loading();
+  const { look, sent, use, ready } = loading();
   use();
-  await bench.show(shown);
-  assert.deepEqual([bench.seen?.by, bench.seen?.concepts[0]?.name], ['origin', 'server']);
-  bench.point('ai_1'); // its place would send the picture again
-  await bench.choose('food');
-  assert.equal(bench.seen?.by, 'origin');
-  await bench.choose('own'); // trained here: no server has it
-  assert.deepEqual([bench.seen, bench.failure], [undefined, undefined]);
+  await look.show(shown);
+  assert.deepEqual([look.predictions?.by, look.predictions?.concepts[0]?.name], ['origin', 'server']);
+  look.hover('ai_1'); // its place would send the picture again
+  await look.selectModel('food');
+  assert.equal(look.predictions?.by, 'origin');
+  await look.selectModel('own'); // trained here: no server has it
+  assert.deepEqual([look.predictions, look.failure], [undefined, undefined]);
   ready();
-  await bench.choose('general');
-  assert.deepEqual([bench.seen?.by, bench.seen?.concepts[0]?.name], ['device', 'device']);
+  await look.selectModel('general');
+  assert.deepEqual([look.predictions?.by, look.predictions?.concepts[0]?.name], ['device', 'device']);
   assert.deepEqual(sent, [
     `POST /v2/models/${general}/outputs`,
     'POST /v2/models/bd367be194cf45149e75f01d59f77ba7/outputs',
