@@ -27,8 +27,8 @@ const deeds: Record<string, () => string> = {
   'edge.revoke': () => m.deed_edge_revoke(),
 };
 
-/** The name of an action of the audit log; an unknown one has the log's name. */
-export function deed(action: string): string {
+/** Returns the text of an action in the audit log; for an unknown action its name in the log. */
+export function auditText(action: string): string {
   return deeds[action]?.() ?? action;
 }
 

@@ -3,7 +3,7 @@ import type { Application } from '../../application.svelte';
 import { number, row } from '../../i18n.svelte';
 import { conceptName } from '../../names.svelte';
 import { nameOfEdge } from '../../session.svelte';
-import { decided } from '../sync/operationText';
+import { verdictText } from '../sync/operationText';
 import type { Step } from './calls';
 import { m } from './words';
 
@@ -14,8 +14,8 @@ const kinds: Readonly<Record<string, () => string>> = {
   input_delete_all: () => m.deed_inputs_delete_all(),
 };
 
-/** The effects of a step, a line each. */
-export function told(app: Application, step: Step): string[] {
+/** Returns the effects of a step, one per line. */
+export function stepText(app: Application, step: Step): string[] {
   const { content, kind, verdict } = step;
   const lines: string[] = [];
   const names = (value: (v: number | null | undefined) => boolean) =>
@@ -31,12 +31,12 @@ export function told(app: Application, step: Step): string[] {
   else if (kind !== 'input_labels') lines.push(kinds[kind]?.() ?? m.op_other());
   if (kind !== 'outputs_patch')
     for (const [list, words] of said) if (list.length) lines.push(words({ names: row(list) }));
-  if (verdict && verdict !== 'ok') lines.push(decided(verdict));
+  if (verdict && verdict !== 'ok') lines.push(verdictText(verdict));
   return lines;
 }
 
-/** Where a step was made: this browser, this edge, the origin, or another site by its number. */
-export function where(app: Application, step: Step): string {
+/** Returns the place of a step: this browser, this edge, the origin, or another site by its number. */
+export function stepPlace(app: Application, step: Step): string {
   const own = app.outbox?.status?.site;
   if (own !== undefined && own !== 0 && own === step.site)
     return app.copy ? m.receipt_browser() : m.edge_name({ name: nameOfEdge() });

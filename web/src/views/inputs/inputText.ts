@@ -12,14 +12,14 @@ export function nameOf({ id, data }: Pick<Input, 'id' | 'data'>): string {
 }
 
 /** A label of an input. */
-export interface Said {
+export interface LabelView {
   readonly id: string;
   readonly name: string;
   readonly present: boolean;
 }
 
-/** The labels of an input. */
-export function saidOf({ data }: Pick<Input, 'data'>): Said[] {
+/** Returns the labels of an input. */
+export function labelsOf({ data }: Pick<Input, 'data'>): LabelView[] {
   return (data?.concepts ?? []).map(({ id = '', name, value }) => ({ id, name: name || id, present: value !== 0 }));
 }
 

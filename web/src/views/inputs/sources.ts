@@ -204,8 +204,8 @@ async function* unpack(archive: Blob): AsyncGenerator<Found> {
   }
 }
 
-/** The files of a drop, including those in folders. */
-export async function dropped(transfer: DataTransfer): Promise<Found[]> {
+/** Returns the files of a drop, including those in folders. */
+export async function filesOfDrop(transfer: DataTransfer): Promise<Found[]> {
   // The list is empty once the event is over.
   const entries = [...transfer.items].flatMap((item) =>
     item.kind === 'file' ? [item.webkitGetAsEntry?.() ?? item.getAsFile()] : [],

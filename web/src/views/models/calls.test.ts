@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Ask } from '../../apiCall';
-import { followed } from './calls';
+import { readVersion } from './calls';
 
 /** Somebody who is asked for a version, and says its code and how much is learned; without a code there is none. */
 function place(code?: number, progress?: number): { ask: Ask; asked: () => number } {
@@ -52,7 +52,7 @@ test('how far a training is, is asked of who trains', async () => {
   ];
   for (const { name, copy, origin, offline = false, marks = none, want, asks } of tests) {
     const app = { ask: copy.ask, there: origin.ask, by: 'device' as const, offline, marks };
-    const { version, by } = await followed(app, 'm', 'v');
+    const { version, by } = await readVersion(app, 'm', 'v');
     assert.deepEqual([by, version.progress], want, name);
     assert.equal(origin.asked(), asks, name);
   }
@@ -61,8 +61,8 @@ test('how far a training is, is asked of who trains', async () => {
 test('what answers itself is believed', async () => {
   const origin = place(queued, 0.75);
   const app = { ask: origin.ask, there: origin.ask, by: 'origin' as const, offline: false, marks: none };
-  const { version, by } = await followed(app, 'm', 'v');
+  const { version, by } = await readVersion(app, 'm', 'v');
   assert.deepEqual([by, version.progress, origin.asked()], ['origin', 0.75, 1]);
   const gone = { ...app, ask: place().ask };
-  await assert.rejects(followed(gone, 'm', 'v'), /Resource does not exist/);
+  await assert.rejects(readVersion(gone, 'm', 'v'), /Resource does not exist/);
 });

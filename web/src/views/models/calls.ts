@@ -24,8 +24,8 @@ export interface Concept {
   readonly own: boolean;
 }
 
-/** A model with the concepts that belong to it now. */
-export interface Known {
+/** A model with its current concepts. */
+export interface ModelInfo {
   readonly model: Model;
   readonly concepts: readonly Concept[];
   readonly exclusive: boolean; // one concept per picture
@@ -67,13 +67,13 @@ export const fewest = 10;
 const most = 200; // that one call lists
 const path = (...parts: string[]) => `/${parts.map(encodeURIComponent).join('/')}`;
 
-/** Whether a version is on its way. */
-export function underway(v: Version | undefined): boolean {
+/** Reports whether a version is queued or in training. */
+export function isUnderway(v: Version | undefined): boolean {
   return v?.status.code === code.queued || v?.status.code === code.training;
 }
 
-/** Whether a version predicts. */
-export function trained<V extends Version>(v: V | undefined): v is V & { status: { code: 21100 } } {
+/** Reports whether a version is trained, so that it can predict. */
+export function isTrained<V extends Version>(v: V | undefined): v is V & { status: { code: 21100 } } {
   return v?.status.code === code.trained;
 }
 
@@ -87,8 +87,8 @@ export async function models(app: Application): Promise<{ own: Model[]; everyone
   return { own: all.filter(isOwn), everyones: all.filter((one) => !isOwn(one)) };
 }
 
-/** One model with its concepts. */
-export async function known(app: Application, id: string): Promise<Known> {
+/** Reads a model with its concepts. */
+export async function readModel(app: Application, id: string): Promise<ModelInfo> {
   const answer = await app.call<{ model: Model }>('GET', `${path('models', id)}/output_info`);
   const info = answer.model.output_info as Model['output_info'] & { data?: { concepts?: Schemas['Concept'][] } };
   return {
@@ -121,10 +121,10 @@ async function version(ask: Ask, model: string, id: string): Promise<Version> {
 type Places = Pick<Application, 'ask' | 'there' | 'by' | 'offline' | 'marks'>;
 
 /**
- * A version, and where it is trained. A copy hears from the origin what is trained there, a moment later, and never how far that is: the
- * origin itself is asked for it.
+ * Reads a version and the host that trains it. A replica receives the versions of the origin a moment later and without progress, so the
+ * progress is read from the origin.
  */
-export async function followed(app: Places, model: string, id: string): Promise<{ version: Version; by: By }> {
+export async function readVersion(app: Places, model: string, id: string): Promise<{ version: Version; by: By }> {
   const unknown = (failure: unknown) => {
     if (failure instanceof Failure && failure.code === 11101 && app.by === 'device' && !app.offline) return undefined;
     throw failure;
@@ -132,7 +132,7 @@ export async function followed(app: Places, model: string, id: string): Promise<
   const here = await version(app.ask, model, id).catch(unknown);
   const { by } = app;
   const alone = by !== 'device' || app.offline || app.marks.models.has(model); // what is marked, the origin does not have yet
-  if (here && (alone || !underway(here) || here.progress !== undefined)) return { version: here, by };
+  if (here && (alone || !isUnderway(here) || here.progress !== undefined)) return { version: here, by };
   const there = await version(app.there, model, id).catch((failure) => {
     if (!here) throw failure;
     return undefined;
@@ -186,8 +186,8 @@ export async function removeVersion(app: Application, model: string, id: string)
   await app.write('DELETE', path('models', model, 'versions', id));
 }
 
-/** How many pictures are read, and how many wait to be. */
-export async function reading(app: Application): Promise<{ done: number; all: number }> {
+/** Returns the number of analysed pictures and of all pictures. */
+export async function analysisProgress(app: Application): Promise<{ done: number; all: number }> {
   const { counts } = await app.call<{ counts: { processed: number; to_process: number } }>('GET', '/inputs/status');
   return { done: counts.processed, all: counts.processed + counts.to_process };
 }

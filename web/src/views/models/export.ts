@@ -1,10 +1,15 @@
 // A version as a file: which pictures taught it what, and how good it is.
 import type { Application } from '../../application.svelte';
-import { type Known, learnedFrom, type Metrics, modelPath } from './calls';
-import type { Numbered } from './versions';
+import { learnedFrom, type Metrics, type ModelInfo, modelPath } from './calls';
+import type { NumberedVersion } from './versions';
 
 /** Gives the reader a version as JSON. */
-export async function save(app: Application, info: Known, version: Numbered, metrics: Metrics | null): Promise<void> {
+export async function save(
+  app: Application,
+  info: ModelInfo,
+  version: NumberedVersion,
+  metrics: Metrics | null,
+): Promise<void> {
   const inputs = await learnedFrom(app, info.model.id, version.id);
   const content = {
     application: app.id,

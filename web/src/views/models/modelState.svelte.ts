@@ -4,7 +4,7 @@ import type { Application, By } from '../../application.svelte';
 import { lately, type Mark, secondsLeft } from '../../progress';
 import { Resource } from '../../resource.svelte';
 import * as calls from './calls';
-import { type Numbered, numbered } from './versions';
+import { type NumberedVersion, numberVersions } from './versions';
 
 /** A training that is underway, as far as it can be seen from here. */
 export interface Training {
@@ -28,8 +28,8 @@ export const eager = new Set<string>();
 export class ModelState {
   readonly app: Application;
   readonly id: string;
-  readonly info: Resource<calls.Known>;
-  readonly versions: Resource<readonly Numbered[]>; // newest first
+  readonly info: Resource<calls.ModelInfo>;
+  readonly versions: Resource<readonly NumberedVersion[]>; // newest first
   readonly set: Resource<calls.TrainingSet>;
   /** The quality of each trained version; null if it is unknown. */
   readonly metrics = new SvelteMap<string, calls.Metrics | null>();
@@ -42,22 +42,22 @@ export class ModelState {
   constructor(app: Application, id: string) {
     this.app = app;
     this.id = id;
-    this.info = new Resource(() => calls.known(app, id));
+    this.info = new Resource(() => calls.readModel(app, id));
     this.set = new Resource(() => calls.trainingSet(app, id));
-    this.versions = new Resource(async () => numbered(await calls.versions(app, id)));
+    this.versions = new Resource(async () => numberVersions(await calls.versions(app, id)));
   }
 
   /** The version that predicts where none is named. */
-  readonly inUse = $derived.by(() => this.versions.data?.find(calls.trained));
+  readonly inUse = $derived.by(() => this.versions.data?.find(calls.isTrained));
 
   /** Reads everything, again if it was read before. */
   load = async (): Promise<void> => {
     await Promise.all([this.info.load(), this.versions.load(), this.set.load()]);
     const newest = this.versions.data?.[0];
-    if (newest && calls.underway(newest) && !this.#follows && this.#left !== newest.id) void this.#resume(newest);
+    if (newest && calls.isUnderway(newest) && !this.#follows && this.#left !== newest.id) void this.#resume(newest);
     await Promise.all(
       (this.versions.data ?? [])
-        .filter(calls.trained)
+        .filter(calls.isTrained)
         .slice(0, shown)
         .map((v) => this.judge(v.id)),
     );
@@ -76,12 +76,12 @@ export class ModelState {
   }
 
   /** The version before one that predicted too. */
-  before(v: Numbered): Numbered | undefined {
-    return this.versions.data?.find((one) => calls.trained(one) && one.number < v.number);
+  before(v: NumberedVersion): NumberedVersion | undefined {
+    return this.versions.data?.find((one) => calls.isTrained(one) && one.number < v.number);
   }
 
   /** Trains another version and follows it; gives the version as it ended, or undefined where the wait was ended. */
-  async train(): Promise<Numbered | undefined> {
+  async train(): Promise<NumberedVersion | undefined> {
     this.#follows = true; // the list of versions has it before the answer comes
     try {
       return await this.watch(await calls.train(this.app, this.id));
@@ -115,7 +115,7 @@ export class ModelState {
   }
 
   /** Follows a version until it is trained or has failed. */
-  async watch(v: calls.Version): Promise<Numbered | undefined> {
+  async watch(v: calls.Version): Promise<NumberedVersion | undefined> {
     const round = ++this.#watching;
     const began = performance.now();
     let { by } = this.app;
@@ -123,9 +123,9 @@ export class ModelState {
     let marks: readonly Mark[] = []; // of the reading, then of the learning
     let learns = false;
     for (;;) {
-      const { done, all } = await calls.reading(this.app);
+      const { done, all } = await calls.analysisProgress(this.app);
       if (round !== this.#watching) return undefined;
-      if (!calls.underway(now)) break;
+      if (!calls.isUnderway(now)) break;
       const share = now.progress;
       const last: Mark = { at: performance.now(), done: share ?? done };
       if (learns !== (share !== undefined)) [learns, marks] = [!learns, []];
@@ -141,7 +141,7 @@ export class ModelState {
       };
       await new Promise((resolve) => setTimeout(resolve, performance.now() - began < 3000 ? 80 : 500));
       if (round !== this.#watching) return undefined;
-      ({ version: now, by } = await calls.followed(this.app, this.id, v.id));
+      ({ version: now, by } = await calls.readVersion(this.app, this.id, v.id));
     }
     const trained = now.status.code === calls.code.trained;
     // The figures of many concepts take a while to read.

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Metrics, Version } from './calls';
-import { counted, learned, numbered, unkept } from './versions';
+import { conceptQuality, numberVersions, trainingChanges, unmetPromises } from './versions';
 import { confusion, weakest } from './weak';
 
 const at = (id: string, code: number) => ({ id, status: { code } }) as Version;
@@ -9,7 +9,7 @@ const at = (id: string, code: number) => ({ id, status: { code } }) as Version;
 test('versions are numbered in their order, and one that failed takes no number', () => {
   const newestFirst = [at('d', 21103), at('c', 21111), at('b', 21100), at('a', 21100)];
   assert.deepEqual(
-    numbered(newestFirst).map((v) => [v.id, v.number]),
+    numberVersions(newestFirst).map((v) => [v.id, v.number]),
     [
       ['d', 3],
       ['c', 3],
@@ -25,22 +25,22 @@ const since = (new_inputs: number, corrected_inputs: number) => ({
 });
 
 test('a version has learned from pictures that were new and from labels that were corrected', () => {
-  assert.deepEqual(learned(metricsOf(12, since(6, 1)), metricsOf(8)), { more: 6, corrected: 1 }); // two were removed
-  assert.deepEqual(learned(metricsOf(8, since(0, 2)), metricsOf(8)), { more: 0, corrected: 2 });
-  assert.deepEqual(learned(metricsOf(7, since(0, 0)), metricsOf(8)), { more: -1, corrected: 0 });
-  assert.deepEqual(learned(metricsOf(9), metricsOf(8)), { more: 1, corrected: 0 }); // a copy that does not tell
-  assert.deepEqual(learned(metricsOf(9), undefined), { more: 0, corrected: 0 });
+  assert.deepEqual(trainingChanges(metricsOf(12, since(6, 1)), metricsOf(8)), { more: 6, corrected: 1 }); // two were removed
+  assert.deepEqual(trainingChanges(metricsOf(8, since(0, 2)), metricsOf(8)), { more: 0, corrected: 2 });
+  assert.deepEqual(trainingChanges(metricsOf(7, since(0, 0)), metricsOf(8)), { more: -1, corrected: 0 });
+  assert.deepEqual(trainingChanges(metricsOf(9), metricsOf(8)), { more: 1, corrected: 0 }); // a copy that does not tell
+  assert.deepEqual(trainingChanges(metricsOf(9), undefined), { more: 0, corrected: 0 });
 });
 
 test('precision and recall are those at the cut-off, and at one value for all where no cut-off is told of', () => {
   const curve = { precision: [0.5], recall: [0.25], thresholds: [0.4] };
   const older = { precision_recall_curve: curve };
   const concepts = [{ id: 'a', cut_off: 0.3, precision: 1, recall: 0.75 }, { id: 'b' }];
-  assert.deepEqual(counted(metricsOf(9, { binary_metrics: [older, older], sightline: { concepts } })), {
+  assert.deepEqual(conceptQuality(metricsOf(9, { binary_metrics: [older, older], sightline: { concepts } })), {
     at: undefined,
     of: [{ precision: 1, recall: 0.75 }, undefined],
   });
-  assert.deepEqual(counted(metricsOf(9, { binary_metrics: [older] })), {
+  assert.deepEqual(conceptQuality(metricsOf(9, { binary_metrics: [older] })), {
     at: 0.4,
     of: [{ precision: 0.5, recall: 0.25 }],
   });
@@ -51,9 +51,9 @@ test('a cut-off does not keep its promise where cross-validation supports less',
   const concepts = [{ id: 'a', supported_precision: 0.59 }, { id: 'b', supported_precision: 0.9 }, { id: 'c' }];
   const binary_metrics = ['Bird', 'Bee', 'Bat'].map(named);
   const metrics = metricsOf(9, { binary_metrics, sightline: { promised_precision: 0.9, concepts } });
-  assert.deepEqual(unkept(metrics), [{ name: 'Bird', supported: 0.59 }]);
-  assert.deepEqual(unkept(metricsOf(9, { binary_metrics, sightline: { concepts } })), []); // by an older program
-  assert.deepEqual(unkept(metricsOf(9, { binary_metrics })), []);
+  assert.deepEqual(unmetPromises(metrics), [{ name: 'Bird', supported: 0.59 }]);
+  assert.deepEqual(unmetPromises(metricsOf(9, { binary_metrics, sightline: { concepts } })), []); // by an older program
+  assert.deepEqual(unmetPromises(metricsOf(9, { binary_metrics })), []);
 });
 
 const said = (id: string, value: number) => ({ id, name: id, value });

@@ -1,21 +1,21 @@
-// Versions are called by their place in the order of versions: v1, v2.
-import { type Metrics, trained, underway, type Version } from './calls';
+// The names of versions by their order: v1, v2.
+import { isTrained, isUnderway, type Metrics, type Version } from './calls';
 
 /** A version with its number, which is its place in the order of versions. */
-export interface Numbered extends Version {
+export interface NumberedVersion extends Version {
   readonly number: number;
 }
 
 /**
- * The difference between a version's training pictures and the previous version's: so many more, or fewer, and so many with another label.
+ * Returns the number of training pictures that a version has more than the previous one, and the number of pictures with another label.
  */
-export function learned(now: Metrics, before: Metrics | null | undefined): { more: number; corrected: number } {
+export function trainingChanges(now: Metrics, before: Metrics | null | undefined): { more: number; corrected: number } {
   const less = now.pictures - (before?.pictures ?? now.pictures);
   return { more: now.since?.new_inputs || less, corrected: now.since?.corrected_inputs ?? 0 };
 }
 
-/** Precision and recall of each concept at its cut-off; at one value for all in a version that the oldest programs trained. */
-export function counted(metrics: Metrics): { at: number | undefined; of: readonly (Counted | undefined)[] } {
+/** Returns precision and recall of each concept at its cut-off. Versions of the oldest programs have one cut-off for all: `at`. */
+export function conceptQuality(metrics: Metrics): { at: number | undefined; of: readonly (Quality | undefined)[] } {
   const ours = metrics.sightline?.concepts ?? [];
   if (ours.some((c) => c.precision !== undefined)) {
     return {
@@ -34,13 +34,13 @@ export function counted(metrics: Metrics): { at: number | undefined; of: readonl
     })),
   };
 }
-interface Counted {
+interface Quality {
   readonly precision: number;
   readonly recall: number;
 }
 
-/** The concepts whose cut-offs do not keep their promise, with the precision that cross-validation supports. */
-export function unkept(metrics: Metrics): { name: string; supported: number }[] {
+/** Returns the concepts with less precision than promised, with the precision that cross-validation supports. */
+export function unmetPromises(metrics: Metrics): { name: string; supported: number }[] {
   const { concepts = [], promised_precision: promised } = metrics.sightline ?? {};
   return concepts.flatMap(({ supported_precision: supported }, i) => {
     if (promised === undefined || supported === undefined || supported >= promised) return [];
@@ -48,11 +48,11 @@ export function unkept(metrics: Metrics): { name: string; supported: number }[] 
   });
 }
 
-/** Versions with their numbers. A failed one has the number that the next one gets. */
-export function numbered(versions: readonly Version[]): Numbered[] {
+/** Numbers versions. A failed one has the number of the next one. */
+export function numberVersions(versions: readonly Version[]): NumberedVersion[] {
   let n = 0;
   return versions
     .toReversed()
-    .map((v) => ({ ...v, number: trained(v) || underway(v) ? ++n : n + 1 }))
+    .map((v) => ({ ...v, number: isTrained(v) || isUnderway(v) ? ++n : n + 1 }))
     .toReversed();
 }

@@ -7,8 +7,8 @@ import type { components } from '../../v2';
 type Schemas = components['schemas'];
 export type Why = 'uncertain' | 'different' | 'new';
 
-/** A picture to be labelled, and why it is asked for. */
-export interface Asked {
+/** A picture to label, and the reason why it was selected. */
+export interface Candidate {
   readonly id: string;
   readonly input: Schemas['Input'];
   readonly useful: { readonly score: number; readonly why: Why };
@@ -17,7 +17,7 @@ export interface Asked {
 
 type Answer = {
   readonly total: number;
-  readonly inputs: (Schemas['Input'] & Pick<Asked, 'useful' | 'predicted'>)[];
+  readonly inputs: (Schemas['Input'] & Pick<Candidate, 'useful' | 'predicted'>)[];
 };
 
 const ahead = 20; // pictures that are asked for at once
@@ -28,7 +28,7 @@ export type Words = Readonly<Record<string, boolean>>;
 
 /** The display of a queue; components that read it follow its changes. */
 interface Shown {
-  readonly pictures: readonly Asked[]; // the shown and the next ones, in this order
+  readonly pictures: readonly Candidate[]; // the shown and the next ones, in this order
   readonly at: number;
   readonly said: Readonly<Record<string, Words>>; // since the page was opened, by picture
   readonly total: number; // that waited when the page was opened
@@ -65,7 +65,7 @@ export class Queue {
   }
 
   /** The picture that is asked about. */
-  get now(): Asked | undefined {
+  get now(): Candidate | undefined {
     const { pictures, at } = this.shown;
     return pictures[at];
   }
@@ -106,7 +106,7 @@ export class Queue {
       const known = new Set(pictures.map((p) => p.id));
       const fresh = answer.inputs
         .filter((input) => !known.has(input.id))
-        .map((input): Asked => ({ id: input.id, input, useful: input.useful, predicted: input.predicted }));
+        .map((input): Candidate => ({ id: input.id, input, useful: input.useful, predicted: input.predicted }));
       this.#all = answer.inputs.length < passed + ahead;
       this.#show({
         pictures: [...pictures, ...fresh],

@@ -42,10 +42,10 @@ export function bodyOf(clauses: readonly Clause[], least: number, page = 1): { q
 }
 
 /** The error if a dropped picture is on another device. */
-export class Away extends Error {}
+export class PictureUnavailable extends Error {}
 
 async function refuse(clauses: readonly Clause[]): Promise<void> {
-  if (!(await ready(clauses))) throw new Away();
+  if (!(await ready(clauses))) throw new PictureUnavailable();
 }
 
 /** The scores of all matches tell from which score on the first hits are read. */

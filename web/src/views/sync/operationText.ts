@@ -20,10 +20,10 @@ const kinds: Readonly<Record<string, () => string>> = {
   version_result: () => m.op_version_result(),
 };
 
-/** The kind of the change. */
-export const says = (o: Operation): string => kinds[o.kind]?.() ?? m.op_other();
+/** Returns the name of an operation's kind. */
+export const operationName = (o: Operation): string => kinds[o.kind]?.() ?? m.op_other();
 
-/** The labels that it gives or takes. */
+/** Returns the labels that an operation adds or removes. */
 export const labelsOf = (o: Operation): readonly Label[] =>
   o.kind === 'input_labels' || o.kind === 'input_create' ? (o.content?.concepts ?? []) : [];
 
@@ -35,8 +35,8 @@ const verdicts: Readonly<Record<string, () => string>> = {
   refused: () => m.verdict_refused(),
 };
 
-/** The verdict of the log. */
-export const decided = (verdict: string): string => verdicts[verdict]?.() ?? m.verdict_refused();
+/** Returns the text of a verdict. */
+export const verdictText = (verdict: string): string => verdicts[verdict]?.() ?? m.verdict_refused();
 
 const phases: Readonly<Record<string, () => string>> = {
   stopped: () => m.phase_stopped(),
@@ -48,5 +48,5 @@ const phases: Readonly<Record<string, () => string>> = {
   current: () => m.phase_current(),
 };
 
-/** The activity of a copy. */
-export const doing = (phase: string): string => phases[phase]?.() ?? phase;
+/** Returns the text of a replica's sync phase. */
+export const phaseText = (phase: string): string => phases[phase]?.() ?? phase;
