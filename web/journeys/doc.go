@@ -13,7 +13,7 @@
 //	alone.js     offline.js and returning.js alone
 //	second.js    an origin that stops, and two edges that keep working
 //	edge.js      Studio at an edge: a key is pasted, the origin killed, changes continue and reach the origin later
-//	sweep.js     every page at every size, in three languages, light and dark
+//	sweep.js     every page at every size, in four languages, light and dark
 //	keys.js      everything by keyboard alone
 //	video.js     videos recognised in the browser: frames, keys, a saved frame, and a file that cannot be read
 //	grid.js      how the grid scrolls, with a few inputs; with 100,000 by make soak LAW=Grid; trace.js measures it

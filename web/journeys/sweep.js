@@ -1,8 +1,12 @@
-// Checks every page at every size, in languages of both directions, light and dark. axe finds nothing, no text is cut off, no page scrolls
-// sideways, and language and direction are right. A width of 320 px corresponds to a zoom of 400 %.
+// Checks every page at every size, in languages of both directions, light and dark. axe finds nothing, no text is cut off or outside its
+// box, no button, tab or title of a page has two lines, no page scrolls sideways, and language and direction are right. A width of 320 px corresponds to a
+// zoom of 400 %.
 //
 //     node sweep.js        each page at each size, in each language and in each colour once
-//     node sweep.js all    all combinations, which takes a quarter of an hour; more words: pages with these in their names
+//     node sweep.js all    all combinations, which takes half an hour; more words: pages with these in their names
+//
+// If SWEPT names a folder, a picture of each checked page is stored there.
+import { join } from 'node:path';
 import { check, contrast, journey, origin, same, startAt, words } from './browser.js';
 import { caller, newKey } from './demonstration.js';
 
@@ -10,11 +14,12 @@ const whole = process.argv.includes('all');
 const only = process.argv.slice(2).filter((word) => word !== 'all');
 const sizes = [
   { width: 360, height: 740 },
+  { width: 820, height: 1180 },
   { width: 1440, height: 900 },
   { width: 2400, height: 1350 },
   { width: 320, height: 256 }, // 1280 by 1024 at 400 %
 ];
-const languages = { en: 'ltr', ja: 'ltr', ar: 'rtl' };
+const languages = { en: 'ltr', de: 'ltr', ja: 'ltr', ar: 'rtl' };
 const colours = ['light', 'dark'];
 
 // WCAG 2.2 AA requires targets of 24 px. axe checks this only if the rule is enabled.
@@ -59,21 +64,22 @@ const doors = {
   verify: ['/verify'],
 };
 
-/** The page's message for each kind of missing thing, and an address of one. */
-const gone = {
-  error_missing: '/apps/none',
-  input_unknown: '/:app/inputs/none',
-  models_gone: '/:app/models/none',
-  models_version_gone: '/:app/models/bird-or-insect/none',
-  not_found: '/no/such/page',
-};
+/** Addresses of missing things, each with the page's message. */
+const missing = [
+  ['/apps/none', 'error_missing'],
+  ['/:app/inputs/none', 'input_unknown'],
+  ['/:app/models/none', 'models_gone'],
+  ['/:app/models/bird-or-insect/none', 'models_version_gone'],
+  ['/:app/next?model=none', 'models_gone'],
+  ['/no/such/page', 'not_found'],
+];
 
 await journey(async (arrive) => {
   const t = await arrive({ language: 'en-GB' });
   const names = {};
   await t.step('there is something to see', () => settles(t, names));
   await sweep(t, pages, names, ['account', 'concepts', 'sync']);
-  await t.step('what is not here is called what it is', () => lacks(t, names));
+  await t.step('a missing thing has its message', () => misses(t, names));
   await t.step('in a hurry nothing goes wrong', () => hurries(t, names));
   await t.step('pages that were left are let go of', () => forgets(t, names));
   await t.context.close();
@@ -125,8 +131,9 @@ async function sweep(t, all, names, between) {
           await rests(t);
           for (const fault of await looks(t, dir, code, first))
             faults.push(`${name}, ${size.width} px, ${code}, ${colour}: ${fault}`);
+          if (process.env.SWEPT)
+            await t.page.screenshot({ path: join(process.env.SWEPT, `${name}-${code}-${size.width}-${colour}.png`) });
         }
-        if (!whole) same(faults, [], 'faults');
       });
       for (const fault of faults) console.log(fault);
       count += faults.length;
@@ -151,13 +158,18 @@ async function leads(t, to) {
   }, to);
 }
 
-/** Goes to pages of things that were deleted or never existed. */
-async function lacks(t, names) {
+/** Goes to pages of things that were deleted or never existed. None of them offers to try a model. */
+async function misses(t, names) {
   const m = await words(await t.page.evaluate(() => document.documentElement.lang));
-  for (const [message, path] of Object.entries(gone)) {
+  for (const [path, message] of missing) {
     await leads(t, path.replace(':app', names.app));
     await t.seen(t.page.getByText(m(message), { exact: true }));
     await rests(t);
+    same(
+      await t.page.getByRole('complementary', { name: m('models_try') }).count(),
+      0,
+      `${path}: panels to try a model`,
+    );
   }
   const others = t.caught().filter((fault) => !fault.includes(' a status of 404 '));
   same(others, [], 'faults but the refusals');
@@ -273,7 +285,7 @@ async function selects(t) {
   await t.seen(t.page.getByRole('combobox'));
 }
 
-/** In the page: finds a page that is wider than the window, and words that are cut off. */
+/** In the page: finds a page that is wider than the window, words that are cut off or outside their box, and buttons of two lines. */
 function cut() {
   const faults = [];
   const root = document.documentElement;
@@ -292,6 +304,28 @@ function cut() {
     range.selectNodeContents(node);
     const words = range.getBoundingClientRect();
     if (!words.width || !words.height) continue;
+    const whole = box.closest('.btn, [role=tab], header:has(> .end) > h1');
+    if (
+      whole &&
+      innerWidth > 320 &&
+      !seen.has(whole) &&
+      new Set([...range.getClientRects()].map((r) => Math.round(r.top))).size > 1
+    ) {
+      seen.add(whole);
+      tell(node.data, `a ${whole.tagName.toLowerCase()} class="${whole.className}" has two lines`);
+    }
+    let block = box;
+    while (getComputedStyle(block).display === 'inline' && block !== document.body) block = block.parentElement;
+    const room = block.getBoundingClientRect();
+    const past = Math.max(room.left - words.left, words.right - room.right);
+    let scroller = block;
+    while (scroller !== document.body && getComputedStyle(scroller).overflowX === 'visible')
+      scroller = scroller.parentElement;
+    if (past > 1.5 && scroller === document.body && !seen.has(block)) {
+      seen.add(block);
+      const name = `<${block.tagName.toLowerCase()} class="${block.className}">`;
+      tell(node.data, `${Math.round(past)} px are outside of ${name}`);
+    }
     for (let at = box; at && at !== document.body; at = at.parentElement) {
       const style = getComputedStyle(at);
       if (style.position === 'fixed' && at !== box) break;
