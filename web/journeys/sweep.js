@@ -1,6 +1,6 @@
-// Checks every page at every size, in languages of both directions, light and dark. axe finds nothing, no text is cut off or outside its
-// box, no button, tab or title of a page has two lines, no page scrolls sideways, and language and direction are right. A width of 320 px corresponds to a
-// zoom of 400 %.
+// Checks every page at every size, in languages of both directions, light and dark. axe finds nothing. No text is cut off or outside its
+// box. No button, tab or title of a page has two lines. No page scrolls sideways. Language and direction are right. A width of 320 px
+// corresponds to a zoom of 400 %.
 //
 //     node sweep.js        each page at each size, in each language and in each colour once
 //     node sweep.js all    all combinations, which takes half an hour; more words: pages with these in their names
