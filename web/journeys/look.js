@@ -195,10 +195,11 @@ async function agrees(t) {
   if (edge) {
     await part.getByText(en('receipt_elsewhere')).click();
     await t.field(en('receipt_address')).fill('nowhere at all');
+    check(await t.button(en('receipt_other'), part).isDisabled(), 'the comparison is offered without a key');
+    await t.field(en('receipt_key')).fill(process.env.EDGE_KEY);
     await t.button(en('receipt_other'), part).click();
     await t.seen(part.getByText(en('receipt_address_wrong')));
     await t.field(en('receipt_address')).fill(new URL(edge).host);
-    await t.field(en('receipt_key')).fill(process.env.EDGE_KEY);
     await t.button(en('receipt_other'), part).click();
     await t.seen(part.getByText(en('receipt_equal', { equal: '3', all: '3' })));
   }
