@@ -84,7 +84,11 @@ export async function asks(s) {
   await t.press('c'); // a circle, in the middle of the map
   await t.until(() => decodeURIComponent(location.search).includes('withinKilometers'));
   await t.seen(t.page.locator('.chip').nth(1));
-  await t.seen(t.page.locator('li[data-id]'));
+  // The hits of the new query have a distance. Before they come, the list still has the hits of the previous one.
+  await t.until(() => {
+    const all = [...document.querySelectorAll('li[data-id] .why')];
+    return all.length && all.every((one) => /\d/.test(one.textContent));
+  });
   const first = t.page.locator('li[data-id]').first();
   const id = await first.getAttribute('data-id');
   await first.locator('.tile').hover();
