@@ -121,7 +121,7 @@ func TestOfficialJavaScriptClientAtAJoinedEdge(t *testing.T) {
 	}
 	program, data := process.Build(t, process.Edge), t.TempDir()
 	process.Warm(t, program, data)
-	warmDecoder(t, data)
+	process.WarmDecoder(t, data)
 	edge := process.ServeIn(t, program, data, "--origin", hub.URL, "--token", made.Token, "--allow-private-fetch")
 	for joined := false; !joined; time.Sleep(100 * time.Millisecond) {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, edge.URL+"/v2/token", http.NoBody)
@@ -196,19 +196,6 @@ func page(t *testing.T, runtime, chromium string) (url string) {
 
 func samples(t *testing.T) string { return filepath.Join(testkit.Root(t), "web", "samples") }
 
-// warmDecoder puts the compiled decoding module into a data folder, if a test of the command predict, or of package video, has
-// compiled it by now. They keep it in .cache of the project, as a server does in its data folder.
-func warmDecoder(t *testing.T, data string) {
-	t.Helper()
-	kept := filepath.Join(testkit.Root(t), ".cache", "sightline")
-	if modules, _ := filepath.Glob(filepath.Join(kept, "decoder", "*")); len(modules) == 0 {
-		return
-	}
-	if err := os.CopyFS(data, os.DirFS(kept)); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // specs runs the specs against a program: in the one form with a key and, beside it on an application of its own, with tokens.
 // warm makes a data folder one in which the program has compiled its module.
 func specs(t *testing.T, binary string, warm func(t testing.TB, binary, data string)) {
@@ -220,7 +207,7 @@ func specs(t *testing.T, binary string, warm func(t testing.TB, binary, data str
 			data := t.TempDir()
 			warm(t, binary, data)
 			if form == "null" {
-				warmDecoder(t, data)
+				process.WarmDecoder(t, data)
 			}
 			srv := process.ServeIn(t, binary, data, append(args, "--allow-private-fetch", "--log", "info")...)
 			key := srv.Find(t, keyLine)

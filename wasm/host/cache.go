@@ -69,21 +69,52 @@ func compile(ctx context.Context, config wazero.RuntimeConfig, module []byte, ca
 		return compileWith(ctx, config, module, nil)
 	}
 	defer done()
-	restored := cache.restore(files, name) == nil
+	restored, err := cache.restore(files, name)
+	if err != nil {
+		restored = ""
+	}
 	folder, err := wazero.NewCompilationCacheWithDir(dir)
 	if err != nil {
 		return compileWith(ctx, config, module, nil)
 	}
 	c, err := compileWith(ctx, config.WithCompilationCache(folder), module, folder)
 	switch {
-	case err != nil && restored: // the seal is valid, but this version of wazero cannot use the file
+	case err != nil && restored != "": // the seal is valid, but this version of wazero cannot use the file
+		_ = cache.Files.Remove(name)
 		return compileWith(ctx, config, module, nil)
-	case err != nil || restored:
-		return c, err
+	case err != nil:
+		return nil, err
+	}
+	// wazero does not use a file of another version, and writes a new one.
+	written, err := otherFile(files, restored)
+	if err == nil && written == "" && restored != "" {
+		return c, nil
 	}
 	c.isNew = true
-	_ = cache.store(files, name)
+	if written != "" {
+		_ = cache.store(files, name, written)
+	}
 	return c, nil
+}
+
+// otherFile returns the path of a file in a folder of the scratch folder, other than the file named not; empty: there is none.
+func otherFile(scratch blob.FS, not string) (string, error) {
+	folders, err := scratch.ReadDir(".")
+	if err != nil {
+		return "", err
+	}
+	for _, folder := range folders {
+		files, err := scratch.ReadDir(folder)
+		if err != nil {
+			return "", err
+		}
+		for _, file := range files {
+			if found := path.Join(folder, file); found != not {
+				return found, nil
+			}
+		}
+	}
+	return "", nil
 }
 
 func compileWith(ctx context.Context, config wazero.RuntimeConfig, module []byte, cache wazero.CompilationCache) (*compiled, error) {
@@ -105,37 +136,28 @@ func (c *compiled) close(ctx context.Context) error {
 	return err
 }
 
-// restore copies the content of a sealed file to the path where wazero looks for it. It does not need the content in memory, because
-// wazero finds the copy only after restore has checked the seal and renamed the copy.
-func (c *Cache) restore(scratch blob.FS, name string) (err error) {
+// restore copies the content of a sealed file to the path where wazero looks for it, and returns that path. It does not need the content
+// in memory, because wazero finds the copy only after restore has checked the seal and renamed the copy.
+func (c *Cache) restore(scratch blob.FS, name string) (file string, err error) {
 	if size, err := c.Files.Size(name); err != nil || size > maxCompiled {
-		return errors.Join(errSeal, err)
+		return "", errors.Join(errSeal, err)
 	}
 	f, err := c.Files.Open(name)
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	file, err := c.unseal(name, f, scratch)
-	if err != nil {
-		return err
+	if file, err = c.unseal(name, f, scratch); err != nil {
+		return "", err
 	}
 	if err := scratch.MkdirAll(path.Dir(file)); err != nil {
-		return err
+		return "", err
 	}
-	return scratch.Rename(unsealed, file)
+	return file, scratch.Rename(unsealed, file)
 }
 
-// store seals the one file that wazero wrote.
-func (c *Cache) store(scratch blob.FS, name string) error {
-	folders, err := scratch.ReadDir(".")
-	if err != nil || len(folders) != 1 {
-		return fmt.Errorf("compilation cache has %d folders: %w", len(folders), err)
-	}
-	files, err := scratch.ReadDir(folders[0])
-	if err != nil || len(files) != 1 {
-		return fmt.Errorf("compilation cache has %d files: %w", len(files), err)
-	}
+// store seals a file that wazero wrote.
+func (c *Cache) store(scratch blob.FS, name, file string) error {
 	unfinished := name + ".new"
 	if err := c.Files.Remove(unfinished); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -144,7 +166,7 @@ func (c *Cache) store(scratch blob.FS, name string) error {
 	if err != nil {
 		return err
 	}
-	err = c.seal(sealed, name, scratch, path.Join(folders[0], files[0]))
+	err = c.seal(sealed, name, scratch, file)
 	if err == nil {
 		err = sealed.Sync()
 	}

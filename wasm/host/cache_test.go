@@ -3,6 +3,7 @@ package host
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -103,6 +104,26 @@ func TestCacheIsRead(t *testing.T) {
 	c.Scratch = func() (string, blob.FS, func(), error) { return "", nil, nil, fs.ErrPermission }
 	if !start(t, module, c) {
 		t.Error("read without a scratch folder")
+	}
+}
+
+// TestCacheOfAnotherVersionIsReplaced starts with a valid file that wazero does not use, as after an update of wazero. The first start
+// compiles and replaces it, the second loads the new one.
+func TestCacheOfAnotherVersionIsReplaced(t *testing.T) {
+	module, c := newGuest().encode(), newCache(t)
+	start(t, module, c)
+	name := filepath.Base(cached(t, c))
+	for _, file := range []string{"wazero-v0-other/compiled"} {
+		dir := t.TempDir()
+		if err := errors.Join(os.Mkdir(filepath.Join(dir, filepath.Dir(file)), 0o700), os.WriteFile(filepath.Join(dir, file), []byte("code"), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.store(diskFolder{dir}, name, file); err != nil {
+			t.Fatal(err)
+		}
+		if !start(t, module, c) || start(t, module, c) {
+			t.Errorf("%s: the second start compiles, or the first does not", file)
+		}
 	}
 }
 

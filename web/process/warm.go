@@ -15,14 +15,32 @@ import (
 // .cache of the project. The copy is safe, because the program checks the seal of a compiled file.
 func Warm(t testing.TB, edge, data string) {
 	t.Helper()
-	kept := filepath.Join(testkit.Root(t), ".cache", "edge")
+	warm(t, "edge", data, func(kept string) *exec.Cmd { return exec.Command(edge, "warm", "--data", kept) })
+}
+
+// WarmDecoder is [Warm] for the compiled decoding module of videos, of both programs.
+func WarmDecoder(t testing.TB, data string) {
+	t.Helper()
+	origin, film := Build(t, Origin), filepath.Join(testkit.Root(t), "origin", "server", "video", "testdata", "slides.webm")
+	warm(t, "sightline", data, func(kept string) *exec.Cmd {
+		cmd := exec.Command(origin, "predict", "--top", "1", film)
+		cmd.Env = append(os.Environ(), "XDG_CACHE_HOME="+filepath.Dir(kept))
+		return cmd
+	})
+}
+
+// warm runs a command that compiles a module into a folder of .cache, unless an earlier run has done so, and copies the folder's files to
+// data.
+func warm(t testing.TB, folder, data string, command func(kept string) *exec.Cmd) {
+	t.Helper()
+	kept := filepath.Join(testkit.Root(t), ".cache", folder)
 	if err := os.MkdirAll(kept, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	lock := lockFile(t, kept+".lock") // the first process compiles, and the others wait for it
 	defer lock.Close()
-	if out, err := exec.Command(edge, "warm", "--data", kept).CombinedOutput(); err != nil {
-		t.Fatalf("warm: %v\n%s", err, out)
+	if out, err := command(kept).CombinedOutput(); err != nil {
+		t.Fatalf("the module of %s is not compiled: %v\n%s", folder, err, out)
 	}
 	if err := os.MkdirAll(data, 0o700); err != nil {
 		t.Fatal(err)

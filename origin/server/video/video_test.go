@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// decoder makes a decoder of the module. Tests compile it once, also those of the command predict: into .cache of the project.
+// decoder makes a decoder of the module. Tests compile it once, also those of the command predict: into .cache/tests of the project.
 func decoder(t testing.TB, o Options) *Decoder {
 	t.Helper()
 	if o.System == "" && o.Module == "" {
@@ -47,7 +47,7 @@ func decoder(t testing.TB, o Options) *Decoder {
 		o.Module = filepath.Join(testkit.Root(t), "bin", ModuleFile)
 	}
 	if o.System == "" && o.Cache == "" {
-		name := filepath.Join(testkit.Root(t), ".cache", "sightline")
+		name := filepath.Join(testkit.Root(t), ".cache", "tests", "sightline")
 		folder, err := system.OpenFolder(name)
 		if err == nil {
 			o.Key, err = system.Key(folder, "decoder.key")
