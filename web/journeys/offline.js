@@ -105,8 +105,8 @@ export async function teaches(s) {
     check(figures.length === 2 && figures.every((x) => /^[01]\.\d\d$/.test(x)), `${name}: ${figures}`);
   }
   s.model = new URL(t.page.url()).pathname;
-  s.versions = 1;
-  await tries(s, 1);
+  s.predicted = [await tries(s, 1)]; // by each version, the oldest first
+  same(s.predicted, [living], 'what version 1 predicts');
   await t.look('a model');
   await t.fits('a model');
   same(s.answered, [], 'answers from elsewhere');
@@ -131,13 +131,13 @@ const sees = (s) =>
     .locator('li b')
     .first();
 
-/** Predicts with a version for a picture outside its training set. */
+/** Predicts with a version for a picture outside its training set. Returns the name of the first concept. */
 async function tries(s, version) {
   const { t } = s;
   await drop(t.page.locator('section[aria-labelledby="try-h"]'), [unseen]);
   await t.seen(t.page.getByText(s.m('models_runs_here', { n: version })));
   await t.seen(sees(s));
-  same(await sees(s).textContent(), living, 'what it sees first');
+  return sees(s).textContent();
 }
 
 /** Checks the prediction for the camera, which shows a picture outside the training set, and the rate of predictions. */
@@ -168,9 +168,9 @@ export async function corrects(s) {
   const told = t.page.locator('.toast', { hasText: /^v2: (AUC \S+ points?, )?\d+ predictions? changed/ });
   await t.seen(told);
   await t.seen(t.page.getByText(s.m('models_version_same_corrected', { n: '1' })));
-  s.versions = 2;
+  s.predicted.push(await tries(s, 2));
   await t.link(s.m('models_version_show', { n: 1 })).click();
-  await tries(s, 1);
+  same(await tries(s, 1), living, 'what version 1 predicts');
   same(s.answered, [], 'answers from elsewhere');
 }
 

@@ -3,7 +3,7 @@
 import { createHash } from 'node:crypto';
 import { check, same } from './browser.js';
 import { caller, until } from './demonstration.js';
-import { living, truth, unseen } from './offline.js';
+import { truth, unseen } from './offline.js';
 import { lighthouse, sample } from './pictures.js';
 import { travelled } from './screens.js';
 
@@ -50,7 +50,10 @@ async function reads(s) {
   await t.seen(t.page.getByText(s.m('receipt_equal', { equal: '2', all: '2' })));
 }
 
-/** Checks that a place has the changes made in the page: pictures, labels, deletions, and both versions of the model. */
+/**
+ * Checks that a place has the changes made in the page: pictures, labels, deletions, and the model with its versions. Each version predicts
+ * what it predicted in the page.
+ */
 async function holds(s, place) {
   const ask = caller(place, s.key);
   const called = (inputs, name) => inputs?.find((one) => one.data.metadata?.name === name);
@@ -69,15 +72,16 @@ async function holds(s, place) {
   const versions = trained(
     await until(
       () => ask('GET', `/models/${id}/versions`),
-      (answer) => trained(answer).length === s.versions,
+      (answer) => trained(answer).length === s.predicted.length,
       `the versions at ${place}`,
     ),
   );
   const base64 = (await sample(unseen)).toString('base64');
-  for (const version of versions) {
+  versions.sort((a, b) => a.created_at.localeCompare(b.created_at));
+  for (const [i, version] of versions.entries()) {
     const body = { inputs: [{ data: { image: { base64 } } }] };
     const answer = await ask('POST', `/models/${id}/versions/${version.id}/outputs`, body);
-    same(answer.outputs?.[0]?.data.concepts[0].name, living, `${version.id} at ${place}`);
+    same(answer.outputs?.[0]?.data.concepts[0].name, s.predicted[i], `version ${i + 1} at ${place}`);
   }
 }
 
