@@ -309,20 +309,27 @@ func TestDeletedInputsAreLeftOut(t *testing.T) {
 	w.change(true)
 }
 
-// TestVersionsAreMadeAnew trains a model with the old network. The renewal must train it again with the next network.
-func TestVersionsAreMadeAnew(t *testing.T) {
-	w := newWorld(t, 20)
+// trainOld creates a model and trains a version of it with the old network. It returns the model.
+func (w *world) trainOld(version string) log.Dot {
+	w.t.Helper()
 	model := w.do(nil, &log.ModelCreate{ID: "m", Concepts: []string{"c0", "c1"}})
-	w.do(nil, &log.VersionTrain{Model: model, Version: "one"})
+	w.do(nil, &log.VersionTrain{Model: model, Version: version})
 	q := training.NewQueue(w.p, old)
 	runs, err := q.Take(w.now, 1)
 	if err != nil || len(runs) != 1 {
-		t.Fatalf("%d runs, %v", len(runs), err)
+		w.t.Fatalf("%d runs, %v", len(runs), err)
 	}
 	finish(runs[0])
-	if err := q.Done(t.Context(), w.now, runs[0], nil); err != nil {
-		t.Fatal(err)
+	if err := q.Done(w.t.Context(), w.now, runs[0], nil); err != nil {
+		w.t.Fatal(err)
 	}
+	return model
+}
+
+// TestVersionsAreMadeAnew trains a model with the old network. The renewal must train it again with the next network.
+func TestVersionsAreMadeAnew(t *testing.T) {
+	w := newWorld(t, 20)
+	model := w.trainOld("one")
 	w.analyse(w.take(100)...)
 	w.take(1)
 	if !w.w.Analysed() {
@@ -374,17 +381,7 @@ func TestLateVersions(t *testing.T) {
 	w.analyse(w.take(100)...)
 	w.take(1)
 	w.change(true)
-	model := w.do(nil, &log.ModelCreate{ID: "m", Concepts: []string{"c0", "c1"}})
-	w.do(nil, &log.VersionTrain{Model: model, Version: "late"})
-	q := training.NewQueue(w.p, old)
-	runs, err := q.Take(w.now, 1)
-	if err != nil || len(runs) != 1 {
-		t.Fatalf("%d runs, %v", len(runs), err)
-	}
-	finish(runs[0])
-	if err := q.Done(t.Context(), w.now, runs[0], nil); err != nil {
-		t.Fatal(err)
-	}
+	model := w.trainOld("late")
 	trainings := func(n int) []*training.Run {
 		t.Helper()
 		w.now = w.now.Add(lateEvery)
@@ -423,17 +420,7 @@ func TestLateVersions(t *testing.T) {
 
 func TestIDsNeedARandomSource(t *testing.T) {
 	w := newWorld(t, 4)
-	model := w.do(nil, &log.ModelCreate{ID: "m", Concepts: []string{"c0", "c1"}})
-	w.do(nil, &log.VersionTrain{Model: model, Version: "one"})
-	q := training.NewQueue(w.p, old)
-	runs, err := q.Take(w.now, 1)
-	if err != nil || len(runs) != 1 {
-		t.Fatalf("%d runs, %v", len(runs), err)
-	}
-	finish(runs[0])
-	if err := q.Done(t.Context(), w.now, runs[0], nil); err != nil {
-		t.Fatal(err)
-	}
+	w.trainOld("one")
 	w.w.o.Rand = iotest.ErrReader(io.ErrUnexpectedEOF)
 	if _, err := w.w.Trainings(w.now, 1); !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("Trainings = %v", err)

@@ -3,7 +3,7 @@
 // corresponds to a zoom of 400 %.
 //
 //     node sweep.js        each page at each size, in each language and in each colour once
-//     node sweep.js all    all combinations, which takes half an hour; more words: pages with these in their names
+//     node sweep.js all    all combinations, eight times as many; more words: pages with these in their names
 //
 // If SWEPT names a folder, a picture of each checked page is stored there.
 import { join } from 'node:path';
