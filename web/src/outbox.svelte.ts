@@ -77,10 +77,11 @@ export abstract class Outbox {
   });
 
   async #read(status: CopyStatus): Promise<void> {
+    const before = this.status;
     const all = status.queued + status.sent;
     const operations = all ? await this.#waiting(all) : [];
     const others = status.conflicts ? await listConflicts(this.ask) : [];
-    this.setStatus(status);
+    if (this.status === before) this.setStatus(status); // otherwise a newer one was reported during the reads
     Object.assign(this, { waiting: operations, conflicts: others, failure: undefined });
   }
 

@@ -74,6 +74,21 @@ test('what is said while what waits is read is told', async () => {
   assert.ok(place.told > 1);
 });
 
+test('a report that comes while pending operations are read is newer than the status before them', async () => {
+  const place = new Place();
+  await place.refresh();
+  let answer = (_: Response) => {};
+  place.ask = () => new Promise((resolve) => (answer = resolve));
+  place.now = at(1, { phase: 'paused', queued: 1 });
+  const round = place.refresh();
+  await new Promise(setImmediate);
+  place.now = undefined; // it is closed
+  const said = place.says(at(1, { phase: 'purged', queued: 1 }));
+  answer(Response.json({ status: { code: 10000 }, operations: [] }));
+  await Promise.all([round, said]);
+  assert.equal(place.status?.phase, 'purged');
+});
+
 test('a copy that the origin took away is told of, though nobody says any more where it stands', async () => {
   const place = new Place();
   await place.refresh();
