@@ -2,10 +2,10 @@
 import { Failure } from './console';
 
 /** Answers a path under /v2 or /hosted, as fetch does. */
-export type Ask = (path: string, init?: RequestInit) => Promise<Response>;
+export type Fetch = (path: string, init?: RequestInit) => Promise<Response>;
 
 /** Requests a path below /v2. key: for hosts that need one. An unsuccessful answer throws a Failure. */
-export async function call<T>(ask: Ask, method: string, path: string, body?: object, key = ''): Promise<T> {
+export async function call<T>(ask: Fetch, method: string, path: string, body?: object, key = ''): Promise<T> {
   let response: Response;
   try {
     response = await ask(`/v2${path}`, {
@@ -29,7 +29,7 @@ export async function call<T>(ask: Ask, method: string, path: string, body?: obj
 }
 
 /** All that a list holds: its pages in turn. */
-export async function every<T>(size: number, list: (page: number) => Promise<T[]>): Promise<T[]> {
+export async function listAll<T>(size: number, list: (page: number) => Promise<T[]>): Promise<T[]> {
   const all: T[] = [];
   for (let n = 1; ; n++) {
     const some = await list(n);

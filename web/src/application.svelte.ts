@@ -4,7 +4,7 @@
 //                                └─▶ the origin before that and without a copy, or the edge of these pages
 
 import { untrack } from 'svelte';
-import type { Ask } from './apiCall';
+import type { Fetch } from './apiCall';
 import { call } from './apiCall';
 import { revoke } from './blobs';
 import { apps, Failure, pageToken, soon } from './console';
@@ -114,10 +114,10 @@ export class Application {
    * Answers a path under /v2 or /hosted, as fetch does. If no host can, it fails with a Failure of status 0. An effect that calls it runs
    * again when its arguments change, and not when the host does.
    */
-  ask: Ask = async (path, init) => (await untrack(() => this.#ask(path, init))).answer;
+  ask: Fetch = async (path, init) => (await untrack(() => this.#ask(path, init))).answer;
 
   /** The same from the origin alone, for data that a copy does not have: those from before the copy, and those that it lacks. */
-  there: Ask = async (path, init) => (await untrack(() => this.#away(path, init))).answer;
+  there: Fetch = async (path, init) => (await untrack(() => this.#away(path, init))).answer;
 
   async #ask(path: string, init?: RequestInit): Promise<Answered> {
     const held = offlineApp(this.id);
@@ -148,7 +148,7 @@ export class Application {
   write = <T>(method: string, path: string, body?: object): Promise<T> => call<T>(this.send, method, path, body);
 
   /** Changes something, and answers as fetch does: for answers with a result for each input. */
-  send: Ask = async (path, init) => {
+  send: Fetch = async (path, init) => {
     let here = false; // whether the copy took it
     try {
       const answered = await untrack(() => this.#ask(path, init));

@@ -3,8 +3,8 @@ import * as api from './console';
 import { offlineApps } from './offlineApps';
 import { pastedKeys } from './pastedKeys.svelte';
 import { Resource } from './resource.svelte';
-import { here } from './router.svelte';
-import { isWorking } from './routes';
+import { currentAddress } from './router.svelte';
+import { needsApp } from './routes';
 import { edge, hasAccess, sessionState } from './session.svelte';
 import { readChoice, saveChoice } from './storage';
 
@@ -34,8 +34,8 @@ export function applications(): readonly AppInfo[] {
 /** Returns the current application of the pages; undefined if there is none, or if it is not known yet. */
 export function currentApp(): AppInfo | undefined {
   const all = applications();
-  const { place } = here();
-  const asked = place && (isWorking(place.route) || place.route === '/apps/:app') ? place.params.app : undefined;
+  const { place } = currentAddress();
+  const asked = place && (needsApp(place.route) || place.route === '/apps/:app') ? place.params.app : undefined;
   return all.find(({ id }) => id === asked) ?? all.find(({ id }) => id === lastApp) ?? all[0];
 }
 
@@ -50,8 +50,8 @@ let reloadedFor = $state(''); // the missing application that caused the last re
 
 /** Returns the application in the URL if the list lacks it. The list may be old. undefined: none is missing, or the list is unknown. */
 export function missingApp(): string | undefined {
-  const { place } = here();
-  const id = place && isWorking(place.route) && hasAccess() && edge()?.open !== false ? place.params.app : undefined;
+  const { place } = currentAddress();
+  const id = place && needsApp(place.route) && hasAccess() && edge()?.open !== false ? place.params.app : undefined;
   return id && myApps.data && !myApps.data.some((one) => one.id === id) ? id : undefined;
 }
 

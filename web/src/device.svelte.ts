@@ -1,6 +1,6 @@
 // The recogniser on this device: the runtime, open for as long as a page wants it.
 import type { Client, Options, Progress } from '../runtime/src/index';
-import type { Ask } from './apiCall';
+import type { Fetch } from './apiCall';
 import { Failure } from './console';
 import type { Mark } from './progress';
 
@@ -100,7 +100,7 @@ export class Device {
   };
 
   /** Answers on this device. */
-  ask: Ask = async (path, init) => {
+  ask: Fetch = async (path, init) => {
     if (!this.#client) throw new DOMException('the recogniser is not open', 'InvalidStateError');
     return this.#client.fetch(path, init);
   };

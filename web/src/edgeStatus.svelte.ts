@@ -1,6 +1,6 @@
 // The status of the edge of these pages, and its pending operations, which it returns as long as an application is open.
 import type { CopyStatus } from '../runtime/src/index';
-import { type Ask, call } from './apiCall';
+import { call, type Fetch } from './apiCall';
 import { Failure } from './console';
 import { Outbox } from './outbox.svelte';
 import { m } from './parts/words';
@@ -8,7 +8,7 @@ import { m } from './parts/words';
 const pause = 2000; // ms between two questions, while the page is seen
 
 export class EdgeStatus extends Outbox {
-  readonly ask: Ask;
+  readonly ask: Fetch;
   /** Whether the application exists only at this edge, so that its log has every write at once. */
   isLocal = $state(false);
   /** The reason why the key may not read the sync status; undefined if it may. */
@@ -16,7 +16,7 @@ export class EdgeStatus extends Outbox {
   #timer: ReturnType<typeof setTimeout> | undefined;
   #closed = false;
 
-  constructor(ask: Ask, onmoved: () => void) {
+  constructor(ask: Fetch, onmoved: () => void) {
     super();
     this.ask = ask;
     this.onmoved = onmoved;

@@ -1,6 +1,6 @@
 import { mount } from 'svelte';
 import App from './App.svelte';
-import { start } from './router.svelte';
+import { startRouter } from './router.svelte';
 import { loadSession } from './session.svelte';
 import './style/tokens.css';
 import './style/base.css';
@@ -20,7 +20,7 @@ for (const kind of ['dragover', 'drop'] as const) {
   addEventListener(kind, last, { capture: true });
 }
 
-start();
+startRouter();
 void loadSession();
 // Nothing can be shown without words, and what failed may work in a moment.
 const words = (): Promise<void> =>

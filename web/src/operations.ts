@@ -1,5 +1,5 @@
 // The pending operations and the conflicts of a replica, as /v2 lists them.
-import { type Ask, call, every } from './apiCall';
+import { call, type Fetch, listAll } from './apiCall';
 
 /** A label by a person: 1 for present, 0 for absent, null for a removed label. */
 export interface Label {
@@ -50,14 +50,14 @@ const page = 1000; // the most that one call lists
 const newestPage = 100; // size of the pages that listNewest reads
 
 type Outbox = { readonly operations: PendingOperation[] };
-const outbox = async (ask: Ask, n: number, size: number) =>
+const outbox = async (ask: Fetch, n: number, size: number) =>
   (await call<Outbox>(ask, 'GET', `/sync/outbox?page=${n}&per_page=${size}`)).operations;
 
 /** Lists the unconfirmed operations, in the order in which they are sent. */
-export const listPending = (ask: Ask): Promise<PendingOperation[]> => every(page, (n) => outbox(ask, n, page));
+export const listPending = (ask: Fetch): Promise<PendingOperation[]> => listAll(page, (n) => outbox(ask, n, page));
 
 /** Lists the last of `all` pending operations: at least the newest 100, or all if there are fewer. */
-export async function listNewest(ask: Ask, all: number): Promise<PendingOperation[]> {
+export async function listNewest(ask: Fetch, all: number): Promise<PendingOperation[]> {
   const last = Math.max(1, Math.ceil(all / newestPage));
   const found: PendingOperation[] = [];
   for (let n = Math.max(1, last - 1); n <= last; n++) found.push(...(await outbox(ask, n, newestPage)));
@@ -65,8 +65,8 @@ export async function listNewest(ask: Ask, all: number): Promise<PendingOperatio
 }
 
 /** Lists the undismissed conflicts, oldest first. */
-export const listConflicts = (ask: Ask): Promise<Conflict[]> =>
-  every(
+export const listConflicts = (ask: Fetch): Promise<Conflict[]> =>
+  listAll(
     page,
     async (n) =>
       (await call<{ conflicts: Conflict[] }>(ask, 'GET', `/sync/conflicts?page=${n}&per_page=${page}`)).conflicts,

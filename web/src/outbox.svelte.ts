@@ -1,7 +1,7 @@
 // The writes at a host that is not the origin, and their progress: at a copy on this device, or at the edge of these pages. All displayed
 // facts are read from there; nothing is guessed from a person's actions.
 import type { CopyStatus } from '../runtime/src/index';
-import { type Ask, call } from './apiCall';
+import { call, type Fetch } from './apiCall';
 import { coalesce } from './coalesce';
 import { type Conflict, listConflicts, listNewest, listPending, type PendingOperation } from './operations';
 import { marksById, type Truth } from './syncMarks';
@@ -32,7 +32,7 @@ export abstract class Outbox {
   #later: ReturnType<typeof setTimeout> | undefined;
 
   /** Asks the place itself. */
-  abstract readonly ask: Ask;
+  abstract readonly ask: Fetch;
   /** Reads the sync status of the host; undefined if it is unknown, or if the host is closed. */
   protected abstract readStatus(): Promise<CopyStatus | undefined>;
   /** Whether a failed read is an error: it is not after closing. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { CopyStatus } from '../runtime/src/index';
-import type { Ask } from './apiCall';
+import type { Fetch } from './apiCall';
 import { Outbox } from './outbox.svelte';
 
 const at = (cursor: number, more: Partial<CopyStatus> = {}): CopyStatus => ({
@@ -21,7 +21,7 @@ const at = (cursor: number, more: Partial<CopyStatus> = {}): CopyStatus => ({
 class Place extends Outbox {
   now: CopyStatus | undefined = at(1);
   told = 0;
-  ask: Ask = async () => Response.json({ status: { code: 10000 }, operations: [] });
+  ask: Fetch = async () => Response.json({ status: { code: 10000 }, operations: [] });
   protected reads = true;
   protected reached = true;
   readonly offline = false;

@@ -1,7 +1,7 @@
 // An open copy of an application on this device: its status, its pending operations, and requests to it. One is open for all pages. All
 // displayed facts are read from the copy; nothing is guessed from a person's actions.
 import type { CopyStatus } from '../runtime/src/index';
-import type { Ask } from './apiCall';
+import type { Fetch } from './apiCall';
 import { pageToken } from './console';
 import { Device, runtime } from './device.svelte';
 import { type OfflineApp, offlineApp, removeOfflineApp, saveOfflineApp } from './offlineApps';
@@ -73,7 +73,7 @@ export class Copy extends Outbox {
     await this.refresh();
   }
 
-  readonly ask: Ask = (path, init) => this.device.ask(path, init);
+  readonly ask: Fetch = (path, init) => this.device.ask(path, init);
 
   protected override async readStatus(): Promise<CopyStatus | undefined> {
     return this.#sync?.status();

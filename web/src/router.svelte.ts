@@ -1,6 +1,6 @@
 // Where the reader is. Links are plain links: a click on one that means a page of ours is taken here,
 // everything else is the browser's.
-import { find, type Place, type Route, staying } from './routes';
+import { find, type Place, type Route, withinRoutes } from './routes';
 
 interface Address {
   readonly path: string;
@@ -12,15 +12,15 @@ interface Address {
 let address = $state.raw<Address>(read());
 
 /** The address that is shown. */
-export function here(): Address {
+export function currentAddress(): Address {
   return address;
 }
 
 /** The address that is shown, as a page on some routes sees it, to its end. */
-export const addressWithin = (...routes: Route[]) => staying(here, routes);
+export const addressWithin = (...routes: Route[]) => withinRoutes(currentAddress, routes);
 
 /** Goes to a path, with query and hash if it has them; `replace` leaves no way back to this one. */
-export function go(to: string, { replace = false } = {}): void {
+export function navigate(to: string, { replace = false } = {}): void {
   if (to === location.pathname + location.search + location.hash) return;
   history[replace ? 'replaceState' : 'pushState'](null, '', to);
   const before = address;
@@ -30,11 +30,11 @@ export function go(to: string, { replace = false } = {}): void {
 
 /** Opens the dialog of a hash on this page, or closes it with ''. */
 export function setHash(hash: string, { replace = false } = {}): void {
-  go(location.pathname + location.search + (hash && `#${hash}`), { replace });
+  navigate(location.pathname + location.search + (hash && `#${hash}`), { replace });
 }
 
 /** Follows clicks and the browser's own buttons. */
-export function start(): void {
+export function startRouter(): void {
   addEventListener('popstate', () => {
     address = read();
   });
@@ -46,7 +46,7 @@ export function start(): void {
     if (!find(link.pathname)) return;
     if (link.pathname === location.pathname && link.getAttribute('href')?.startsWith('#')) return;
     event.preventDefault();
-    go(link.pathname + link.search + link.hash);
+    navigate(link.pathname + link.search + link.hash);
   });
 }
 

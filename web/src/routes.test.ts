@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { afterSignIn, appPath, find, staying } from './routes';
+import { afterSignIn, appPath, find, withinRoutes } from './routes';
 
 test('an address means a page, or none', () => {
   const cases: [string, string | undefined, Record<string, string>?][] = [
@@ -30,7 +30,7 @@ test('an address means a page, or none', () => {
 test('a page keeps what it is of while another one is fetched in its place', () => {
   const [one, two] = ['1'.repeat(32), '2'.repeat(32)];
   let path = `/${one}/inputs`;
-  const at = staying(() => ({ place: find(path) }), ['/:app/inputs']);
+  const at = withinRoutes(() => ({ place: find(path) }), ['/:app/inputs']);
   const app = () => at().place?.params.app;
   assert.equal(app(), one);
   path = `/${two}/inputs`;

@@ -54,7 +54,7 @@ export function find(path: string): Place | undefined {
  * The address for a page on some routes: the current one, and once another page's is current, the last one of these routes. The subject of
  * a page does not change while the next one is being loaded.
  */
-export function staying<A extends { readonly place: Place | undefined }>(
+export function withinRoutes<A extends { readonly place: Place | undefined }>(
   now: () => A,
   routes: readonly Route[],
 ): () => A {
@@ -77,7 +77,7 @@ export function pathIn(app: string, ...parts: string[]): string {
 }
 
 /** Whether a page shows an application's pictures, and what was made of them. */
-export function isWorking(route: Route): boolean {
+export function needsApp(route: Route): boolean {
   return route.startsWith('/:app/');
 }
 
@@ -87,13 +87,13 @@ function isAppID(id: string): boolean {
 }
 
 /** Whether a page is for anybody, with an account or without. */
-export function isOpen(route: Route): boolean {
+export function isPublic(route: Route): boolean {
   return route === '/docs' || route === '/look';
 }
 
 /** Whether a page needs nothing of the server: it is shown whether the server answers or not. */
 export function isLocal(route: Route): boolean {
-  return route === '/' || route === '/look' || route === '/sync' || isWorking(route);
+  return route === '/' || route === '/look' || route === '/sync' || needsApp(route);
 }
 
 /** Whether a page is for those who are not signed in, or who may be. */

@@ -1,6 +1,6 @@
 // The calls of /v2 about one picture.
 
-import { type Ask, call } from '../../apiCall';
+import { call, type Fetch } from '../../apiCall';
 import type { Application } from '../../application.svelte';
 import { Failure } from '../../console';
 import { at, type Json, parse } from '../../parts/json';
@@ -28,7 +28,7 @@ const path = (id: string) => `/inputs/${encodeURIComponent(id)}`;
 
 export async function readPicture(app: Application, id: string): Promise<Picture> {
   let text = '';
-  const listen: Ask = async (address, init) => {
+  const listen: Fetch = async (address, init) => {
     const answer = await app.ask(address, init);
     text = await answer.clone().text();
     return answer;

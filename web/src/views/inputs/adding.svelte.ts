@@ -1,6 +1,6 @@
 // Pictures on their way into an application: read, hashed and sent a few at a time, whatever page is shown meanwhile.
 
-import { type Ask, call } from '../../apiCall';
+import { call, type Fetch } from '../../apiCall';
 import type { Application } from '../../application.svelte';
 import { Failure } from '../../console';
 import { memoByKey } from '../../memo';
@@ -297,7 +297,7 @@ export class Adding {
       if (entry.is !== 'stored' || !entry.source.blob) continue;
       this.#twins = this.#twins.then(async () => {
         try {
-          const find = async (ask: Ask) => {
+          const find = async (ask: Fetch) => {
             type Answer = { duplicates: { input: { id: string }; tier: Twin['tier'] }[] };
             const path = `/inputs/${encodeURIComponent(entry.id)}/duplicates?per_page=1`;
             const [first] = (await call<Answer>(ask, 'GET', path)).duplicates;

@@ -1,6 +1,6 @@
 // The calls of /v2 by the page of inputs, to any host.
 
-import type { Ask } from '../../apiCall';
+import type { Fetch } from '../../apiCall';
 import type { Application } from '../../application.svelte';
 import { type Clause, toQuery } from '../../clauses';
 import { Failure } from '../../console';
@@ -42,7 +42,7 @@ const modified = 30200;
 export const isDone = ({ status }: Item): boolean => [ready, pending, modified].includes(status.code);
 
 /** Makes a call; an answer with a result for each input is accepted, whatever the results are. */
-async function tolerant<T extends object>(ask: Ask, method: string, path: string, body?: object): Promise<T> {
+async function tolerant<T extends object>(ask: Fetch, method: string, path: string, body?: object): Promise<T> {
   let response: Response;
   try {
     response = await ask(`/v2${path}`, {

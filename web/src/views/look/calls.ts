@@ -1,5 +1,5 @@
 // The calls of /v2 by this page. The host is an argument: the runtime on this device, or a server to compare with.
-import { type Ask, call, every } from '../../apiCall';
+import { call, type Fetch, listAll } from '../../apiCall';
 import { Failure } from '../../console';
 import type { Light } from '../../parts/heatmap';
 import type { components } from '../../v2';
@@ -52,11 +52,11 @@ interface Activations {
 }
 
 export class Calls {
-  readonly #ask: Ask;
+  readonly #ask: Fetch;
   readonly #key: string;
 
   /** key: for hosts that require one. */
-  constructor(ask: Ask, key = '') {
+  constructor(ask: Fetch, key = '') {
     this.#ask = ask;
     this.#key = key;
   }
@@ -125,7 +125,7 @@ export class Calls {
 
   /** Returns all stored pictures, in the order in which they were added. */
   async pictures(): Promise<StoredPicture[]> {
-    return every(page, async (n) => {
+    return listAll(page, async (n) => {
       const answer = await this.#call<Schemas['InputsAnswer']>('GET', `/inputs?page=${n}&per_page=${page}`);
       return (answer.inputs ?? []).map(storedPicture);
     });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
-import type { Ask } from '../../apiCall';
+import type { Fetch } from '../../apiCall';
 import { Failure } from '../../console';
 import { lately, type Mark, rate, secondsLeft } from '../../progress';
 import { Calls, customModel } from './calls';
@@ -18,11 +18,11 @@ import {
 
 /** An answerer that notes what it was asked, and gives these answers in turn. */
 function answers(...all: [number, object][]): {
-  ask: Ask;
+  ask: Fetch;
   asked: { line: string; body: unknown; key: string | null }[];
 } {
   const asked: { line: string; body: unknown; key: string | null }[] = [];
-  const ask: Ask = async (path, init = {}) => {
+  const ask: Fetch = async (path, init = {}) => {
     const key = new Headers(init.headers).get('Authorization');
     asked.push({ line: `${init.method} ${path}`, body: init.body ? JSON.parse(init.body as string) : undefined, key });
     const next = all.shift();

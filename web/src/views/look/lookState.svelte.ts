@@ -1,6 +1,6 @@
 // The state of the page: the displayed picture or the camera, the predictions, the stored pictures and the custom concepts.
 
-import type { Ask } from '../../apiCall';
+import type { Fetch } from '../../apiCall';
 import type { By } from '../../application.svelte';
 import { revoke } from '../../blobs';
 import { Failure } from '../../console';
@@ -72,7 +72,7 @@ export class LookState {
   #heatmapsFailed = false; // for the displayed picture and model
   #queue: Promise<unknown> = Promise.resolve();
 
-  constructor(ask: Ask) {
+  constructor(ask: Fetch) {
     this.calls = new Calls(ask);
     this.pictures = new LocalPictures(this.calls, async (path) => {
       const answer = await ask(path);

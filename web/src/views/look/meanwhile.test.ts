@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Ask } from '../../apiCall';
+import type { Fetch } from '../../apiCall';
 import { Calls, general } from './calls';
 import { LookState } from './lookState.svelte';
 import type { Picture } from './pictures';
@@ -13,11 +13,11 @@ const answer = (name: string) =>
 function loading() {
   let open = false;
   const sent: string[] = [];
-  const device: Ask = async () => {
+  const device: Fetch = async () => {
     if (!open) throw new DOMException('the recogniser is not open', 'InvalidStateError');
     return answer('device');
   };
-  const server: Ask = async (path, init) => {
+  const server: Fetch = async (path, init) => {
     sent.push(`${init?.method} ${path}`);
     return answer('server');
   };

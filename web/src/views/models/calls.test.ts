@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Ask } from '../../apiCall';
+import type { Fetch } from '../../apiCall';
 import { readVersion } from './calls';
 
 /** Somebody who is asked for a version, and says its code and how much is learned; without a code there is none. */
-function place(code?: number, progress?: number): { ask: Ask; asked: () => number } {
+function place(code?: number, progress?: number): { ask: Fetch; asked: () => number } {
   let asked = 0;
-  const ask: Ask = async () => {
+  const ask: Fetch = async () => {
     asked++;
     if (!code)
       return Response.json({ status: { code: 11101, description: 'Resource does not exist' } }, { status: 404 });

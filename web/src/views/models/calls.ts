@@ -1,6 +1,6 @@
 // The calls of /v2 by the pages of models. The application chooses the host: the origin, or a copy here.
 
-import { type Ask, call, every } from '../../apiCall';
+import { call, type Fetch, listAll } from '../../apiCall';
 import type { Application, By } from '../../application.svelte';
 import { Failure } from '../../console';
 import { pathIn } from '../../routes';
@@ -79,7 +79,7 @@ export function isTrained<V extends Version>(v: V | undefined): v is V & { statu
 
 /** All models: the application's own, then those that everybody has. */
 export async function models(app: Application): Promise<{ own: Model[]; everyones: Model[] }> {
-  const all = await every(most, async (n) => {
+  const all = await listAll(most, async (n) => {
     const answer = await app.call<Schemas['ModelsAnswer']>('GET', `/models?page=${n}&per_page=${most}`);
     return answer.models ?? [];
   });
@@ -101,7 +101,7 @@ export async function readModel(app: Application, id: string): Promise<ModelInfo
 
 /** A model's versions, newest first: those that were trained, or are being. */
 export async function versions(app: Application, id: string): Promise<Version[]> {
-  const all = await every(most, async (n) => {
+  const all = await listAll(most, async (n) => {
     const answer = await app.call<Schemas['ModelVersionsAnswer']>(
       'GET',
       `${path('models', id)}/versions?page=${n}&per_page=${most}`,
@@ -112,7 +112,7 @@ export async function versions(app: Application, id: string): Promise<Version[]>
 }
 
 /** One version. */
-async function version(ask: Ask, model: string, id: string): Promise<Version> {
+async function version(ask: Fetch, model: string, id: string): Promise<Version> {
   const answer = await call<Schemas['ModelVersionAnswer']>(ask, 'GET', path('models', model, 'versions', id));
   return answer.model_version as Version;
 }
@@ -169,7 +169,7 @@ export async function comparison(app: Application, model: string, id: string, ot
 
 /** The training pictures of a version, with their labels of that time. */
 export function learnedFrom(app: Application, model: string, id: string): Promise<Input[]> {
-  return every(most, async (n) => {
+  return listAll(most, async (n) => {
     const at = `${path('models', model, 'versions', id)}/inputs?page=${n}&per_page=${most}`;
     return (await app.call<{ inputs?: Input[] }>('GET', at)).inputs ?? [];
   });

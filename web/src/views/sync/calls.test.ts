@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Ask } from '../../apiCall';
+import type { Fetch } from '../../apiCall';
 import { Calls } from './calls';
 
 const ok = { status: { code: 10000, description: 'Ok' } };
@@ -8,7 +8,7 @@ const ok = { status: { code: 10000, description: 'Ok' } };
 /** A copy of so many inputs, which notes what it is asked to write. */
 function copyOf(count: number): { calls: Calls; written: { line: string; body: unknown }[] } {
   const written: { line: string; body: unknown }[] = [];
-  const ask: Ask = async (path, init = {}) => {
+  const ask: Fetch = async (path, init = {}) => {
     const { pathname, searchParams } = new URL(path, 'http://here');
     if (init.method !== 'GET') {
       written.push({ line: `${init.method} ${path}`, body: init.body && JSON.parse(init.body as string) });

@@ -1,5 +1,5 @@
 // The calls of /v2 that a copy is worked with. The copy answers them itself, with a network or without.
-import { type Ask, call } from '../../apiCall';
+import { call, type Fetch } from '../../apiCall';
 import { Failure } from '../../console';
 import type { Conflict, Content, Label, Operation } from '../../operations';
 import type { components } from '../../v2';
@@ -30,10 +30,10 @@ const trained = 21100;
 const training = [21101, 21103];
 
 export class Calls {
-  readonly #ask: Ask;
+  readonly #ask: Fetch;
   readonly #app: string;
 
-  constructor(ask: Ask, app: string) {
+  constructor(ask: Fetch, app: string) {
     this.#ask = ask;
     this.#app = app;
   }
