@@ -13,10 +13,10 @@ import { loadWords } from './i18n.svelte';
 import { isDeclined, type OfflineApp, offlineApp, setDeclined } from './offlineApps';
 import type { Outbox } from './outbox.svelte';
 import { pastedKeyFor, refuseKey } from './pastedKeys.svelte';
-import type { Copy } from './replica.svelte';
+import type { Replica } from './replica.svelte';
 import { withRetry } from './retry';
 import { edge, isUnknown, sessionState, waitForSession } from './session.svelte';
-import type { Mark, Truth } from './syncMarks';
+import type { MarkKind, Truth } from './syncMarks';
 import { Token } from './token';
 
 /** The last host that answered: a copy on this device, the origin over the network, or an edge. */
@@ -27,7 +27,7 @@ interface Answered {
   readonly by: By;
 }
 
-const unmarked: Record<'inputs' | 'models' | 'concepts', ReadonlyMap<string, Mark>> = {
+const unmarked: Record<'inputs' | 'models' | 'concepts', ReadonlyMap<string, MarkKind>> = {
   inputs: new Map(),
   models: new Map(),
   concepts: new Map(),
@@ -45,7 +45,7 @@ export class Application {
   /** How often something was changed, here or elsewhere, as far as this page knows: who shows it reads it again. */
   changes = $state(0);
   /** The copy on this device, open or opening. */
-  copy = $state.raw<Copy>();
+  copy = $state.raw<Replica>();
   /** The sync status of the edge of these pages; undefined at an origin. */
   edgeStatus = $state.raw<EdgeStatus>();
   /** Its name, after the origin took the application away from this device. */
@@ -73,7 +73,7 @@ export class Application {
   }
 
   /** The marks of unconfirmed changes, by the id of the input, model or concept. */
-  get marks(): Record<'inputs' | 'models' | 'concepts', ReadonlyMap<string, Mark>> {
+  get marks(): Record<'inputs' | 'models' | 'concepts', ReadonlyMap<string, MarkKind>> {
     return this.outbox?.marks ?? unmarked;
   }
 
@@ -210,21 +210,21 @@ export class Application {
   }
 
   /** Whether the copy answers a call: it has what this page has seen, and all that the call needs. */
-  #answers(copy: Copy, path: string, init?: RequestInit): boolean {
+  #answers(copy: Replica, path: string, init?: RequestInit): boolean {
     if (!copy.device.client || copy.status?.phase === 'purged') return false;
     if (copy.away) return true;
     if (copy.whole && (copy.offline || (this.#lost && !copy.has(0)))) return true; // nobody else can
     return copy.has(this.#wrote) && (copy.offline || !fetches(path, init));
   }
 
-  async #here(copy: Copy, path: string, init?: RequestInit): Promise<Answered> {
+  async #here(copy: Replica, path: string, init?: RequestInit): Promise<Answered> {
     const answer = await copy.device.ask(path, init);
     this.by = 'device';
     return { answer, by: 'device' };
   }
 
   /** The picture itself instead of its thumbnail, which a copy has only for its own pictures; undefined: it is not stored here. */
-  async #picture(copy: Copy, path: string): Promise<Response | undefined> {
+  async #picture(copy: Replica, path: string): Promise<Response | undefined> {
     const input = thumbnail.exec(path)?.[1];
     if (!input || !(copy.app.eager || this.offline)) return undefined;
     const source = await copy.device.ask(`${input}/source`);
@@ -285,7 +285,7 @@ export class Application {
   }
 
   /** Waits until the changes at the origin are in the copy, which answers from then on. */
-  async #comes(copy: Copy): Promise<void> {
+  async #comes(copy: Replica): Promise<void> {
     for (const began = performance.now(); !copy.has(this.#wrote) && performance.now() - began < patience; )
       await new Promise((resolve) => setTimeout(resolve, 50));
     this.#wrote = 0;
@@ -338,9 +338,9 @@ export class Application {
   /** Keeps a copy on this device, open from now on. lasting: only where the browser keeps it when the page goes. */
   async join(app: OfflineApp, { lasting = false } = {}): Promise<void> {
     if (this.copy) return;
-    const { Copy } = await import('./replica.svelte');
+    const { Replica } = await import('./replica.svelte');
     if (this.copy) return;
-    const copy = new Copy(app);
+    const copy = new Replica(app);
     this.copy = copy;
     this.#kept = false;
     this.purged = '';
@@ -354,7 +354,7 @@ export class Application {
   }
 
   /** Opens a copy whose parts could not be had without the origin, as soon as they can; also one that has ended for want of them. */
-  async #openAgain(copy: Copy, lasting: boolean): Promise<void> {
+  async #openAgain(copy: Replica, lasting: boolean): Promise<void> {
     const unreached = () => {
       const { state } = copy.device;
       const why = this.copy === copy && state.is === 'failed' ? state.failure : undefined;
@@ -369,7 +369,7 @@ export class Application {
   }
 
   /** Keeps a copy that is open. */
-  async #joined(copy: Copy, lasting: boolean): Promise<void> {
+  async #joined(copy: Replica, lasting: boolean): Promise<void> {
     const { state } = copy.device;
     if (lasting && !(state.is === 'ready' && state.keeps)) return this.#leave(copy);
     const { requestPersistence: persist, storePages: store } = await import('./offline.svelte');
@@ -379,7 +379,7 @@ export class Application {
     void store(); // it waits for the origin, and nobody waits for it
   }
 
-  async #leave(copy: Copy): Promise<void> {
+  async #leave(copy: Replica): Promise<void> {
     if (this.copy === copy) this.copy = undefined;
     await copy.close();
   }

@@ -2,11 +2,11 @@
 import type { Client, Options, Progress } from '../runtime/src/index';
 import type { Fetch } from './apiCall';
 import { Failure } from './console';
-import type { Mark } from './progress';
+import type { ProgressMark } from './progress';
 
 type State =
   | { is: 'closed' }
-  | { is: 'opening'; stage: Progress['stage']; first?: Mark; last?: Mark; all: number } // bytes
+  | { is: 'opening'; stage: Progress['stage']; first?: ProgressMark; last?: ProgressMark; all: number } // bytes
   | { is: 'ready'; keeps: boolean } // whether what it is given outlives the page
   | { is: 'failed'; failure: unknown };
 

@@ -5,7 +5,7 @@
 // name, which exports `m`. The type of `m` rejects a message of another namespace, and importing `m` loads the namespace.
 // The modules of the shell import `m` from this file, so that the first screen waits for the shell's messages alone.
 
-import { choose, directionOf } from './languages';
+import { bestLanguage, directionOf } from './languages';
 import { readChoice, saveChoice } from './storage';
 
 type Inputs<F> = F extends (inputs: infer I) => unknown ? I : never;
@@ -59,11 +59,11 @@ export function language(): string {
 /** The language that was chosen here, or else the first of the browser's that is ours. */
 export function preferred(): string {
   const chosen = readChoice('language');
-  return choose(chosen ? [chosen] : navigator.languages);
+  return bestLanguage(chosen ? [chosen] : navigator.languages);
 }
 
 /** Loads a language's words and shows the page in it. */
-export async function speak(language: string): Promise<void> {
+export async function setLanguage(language: string): Promise<void> {
   wanted = language;
   await loadWords();
 }
@@ -102,7 +102,7 @@ async function load(files: Files<object>, language: string): Promise<object> {
 
 /** Speaks a language from now on, also at the next visit. */
 export async function saveLanguage(wanted: string): Promise<void> {
-  await speak(wanted);
+  await setLanguage(wanted);
   saveChoice('language', wanted);
 }
 

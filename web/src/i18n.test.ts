@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { m as clauses } from './clauses/words';
-import { loadWords, m, namespace, speak } from './i18n.svelte';
+import { loadWords, m, namespace, setLanguage } from './i18n.svelte';
 import { m as look } from './views/look/words';
 import { m as search } from './views/search/words';
 
@@ -44,30 +44,30 @@ test('a module cannot read a message of a namespace that it does not load', () =
 
 test('every namespace is loaded by a module, in the language that was asked for last', async () => {
   Object.assign(globalThis, { document: { documentElement: {} } });
-  await Promise.all([speak('fr'), speak('de')]);
+  await Promise.all([setLanguage('fr'), setLanguage('de')]);
   const modules = import.meta.glob(['./**/words.ts', '!./words/**']);
   await Promise.all(Object.values(modules).map((load) => load()));
   await loadWords();
   const all: Messages = m;
   for (const language of ['de', 'en']) {
-    await speak(language);
+    await setLanguage(language);
     for (const [key, text] of Object.entries(texts(language))) {
       const message = all[key];
       assert.equal(typeof message, 'function', key);
       if (typeof text === 'string' && !text.includes('{')) assert.equal((message as () => string)(), text, key);
     }
   }
-  await assert.rejects(speak('tlh'), /no words for tlh/);
+  await assert.rejects(setLanguage('tlh'), /no words for tlh/);
   assert.equal(m.skip(), texts('en').skip);
 });
 
 test('a message that a page holds is in the language of the moment', async () => {
-  await speak('en');
+  await setLanguage('en');
   const held = m.skip;
   assert.equal(held(), texts('en').skip);
-  await speak('de');
+  await setLanguage('de');
   assert.equal(held(), texts('de').skip);
-  await speak('en');
+  await setLanguage('en');
 });
 
 test('messages that cannot be loaded are asked for twice more', async (t) => {

@@ -42,7 +42,7 @@ export function directionOf(code: string): 'ltr' | 'rtl' {
 }
 
 /** The first of the reader's languages that is one of ours, and English where none is. */
-export function choose(wanted: readonly string[]): string {
+export function bestLanguage(wanted: readonly string[]): string {
   for (const tag of wanted) {
     const code = ours(tag);
     if (code) return code;

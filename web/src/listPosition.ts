@@ -8,7 +8,7 @@ interface Seen {
 const seen = new Map<string, Seen>();
 
 /** Notes that a picture of an application's list was looked at. q: the list's query in the address. */
-export function see(app: string, q: string | null, id: string, at: number): void {
+export function savePosition(app: string, q: string | null, id: string, at: number): void {
   seen.set(`${app} ${q ?? ''}`, { id, at });
 }
 

@@ -4,7 +4,7 @@ import { startRouter } from './router.svelte';
 import { loadSession } from './session.svelte';
 import './style/tokens.css';
 import './style/base.css';
-import { preferred, speak } from './i18n.svelte';
+import { preferred, setLanguage } from './i18n.svelte';
 
 // A dropped file that no part of the page handles is ignored: the browser would open it instead of the page.
 const refuse = (event: DragEvent) => {
@@ -24,8 +24,8 @@ startRouter();
 void loadSession();
 // Nothing can be shown without words, and what failed may work in a moment.
 const words = (): Promise<void> =>
-  speak(preferred())
-    .catch(() => speak('en'))
+  setLanguage(preferred())
+    .catch(() => setLanguage('en'))
     .catch(words);
 await words();
 mount(App, { target: document.body });

@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { type Call, example, type Tool, tools } from './predictExamples';
+import { type Call, predictExample, type Tool, tools } from './predictExamples';
 
 const key = '0123456789abcdef0123456789abcdef';
 const picture = Buffer.from(Array.from({ length: 40_000 }, (_, i) => (i * 131) & 255)); // all bytes, over a line of base64
@@ -74,7 +74,7 @@ for (const tool of tools) {
       calls = [];
       const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
       const call: Call = { origin, model: 'food-items-v1.0', language: 'en', by };
-      const { status, out } = await run(...program(example(tool, call)));
+      const { status, out } = await run(...program(predictExample(tool, call)));
       assert.equal(status, 0, out);
       assert.match(out, /lighthouse/);
       const last = calls.at(-1);
@@ -91,9 +91,10 @@ for (const tool of tools) {
 test('no example holds a secret but the one that is shown with a key', () => {
   const call = { origin: 'https://here.test', model: 'general-v1.3', language: '' };
   for (const tool of tools) {
-    for (const by of ['key', 'token'] as const) assert.doesNotMatch(example(tool, { ...call, by }), /[0-9a-f]{32}/);
+    for (const by of ['key', 'token'] as const)
+      assert.doesNotMatch(predictExample(tool, { ...call, by }), /[0-9a-f]{32}/);
   }
-  const once = example('curl', { ...call, by: 'key', key });
+  const once = predictExample('curl', { ...call, by: 'key', key });
   assert.ok(once.includes(`Key ${key}`));
   assert.doesNotMatch(once, /output_config/);
 });

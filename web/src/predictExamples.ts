@@ -26,7 +26,7 @@ function path(c: Call): string {
 }
 
 /** The program that makes a call, to be pasted as it is. */
-export function example(tool: Tool, c: Call): string {
+export function predictExample(tool: Tool, c: Call): string {
   return { curl, javascript, python, go }[tool](c);
 }
 

@@ -11,7 +11,7 @@ export interface Problem {
 }
 
 /** The words for a failed call. */
-export function problem(failure: unknown): Problem {
+export function describeError(failure: unknown): Problem {
   if (!(failure instanceof Failure)) {
     return { title: m.error_page(), text: m.error_page_do(), code: String(failure) };
   }

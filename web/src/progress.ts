@@ -1,13 +1,13 @@
 // How long something still takes, from how it went.
 
 /** The progress at a moment: amounts of one unit, time in milliseconds. */
-export interface Mark {
+export interface ProgressMark {
   readonly at: number;
   readonly done: number;
 }
 
 /** Seconds that are left, from the first mark to the last; undefined until that says something. */
-export function secondsLeft(first: Mark, last: Mark, all: number): number | undefined {
+export function secondsLeft(first: ProgressMark, last: ProgressMark, all: number): number | undefined {
   const [time, done] = [last.at - first.at, last.done - first.done];
   if (time < 500 || done <= 0) return undefined;
   return Math.ceil(((all - last.done) * time) / done / 1000);
@@ -19,7 +19,7 @@ const span = 4000; // ms that determine the current speed
  * The marks that determine the current speed, with one more if there was progress since: work may become slower, and a fast start does not
  * predict the rest.
  */
-export function lately(marks: readonly Mark[], last: Mark): readonly Mark[] {
+export function lately(marks: readonly ProgressMark[], last: ProgressMark): readonly ProgressMark[] {
   const before = marks.at(-1);
   if (before && last.done <= before.done) return marks;
   const begin = marks.findLastIndex(({ at }) => last.at - at >= span);

@@ -7,7 +7,7 @@ import { Device, runtime } from './device.svelte';
 import { type OfflineApp, offlineApp, removeOfflineApp, saveOfflineApp } from './offlineApps';
 import { Outbox } from './outbox.svelte';
 
-export class Copy extends Outbox {
+export class Replica extends Outbox {
   readonly app: OfflineApp;
   readonly device: Device;
   /** This browser had no copy before: nothing is pending that the copy has not listed yet. */

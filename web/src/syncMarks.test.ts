@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { contactOf, countUnsentPictures, type Mark, markOf, marksById, truthParts, worstMark } from './syncMarks';
+import { contactOf, countUnsentPictures, type MarkKind, markOf, marksById, truthParts, worstMark } from './syncMarks';
 
 test('the worst mark stands for all', () => {
-  const cases: [Mark[], Mark | undefined][] = [
+  const cases: [MarkKind[], MarkKind | undefined][] = [
     [[], undefined],
     [['confirmed'], 'confirmed'],
     [['confirmed', 'local'], 'local'],

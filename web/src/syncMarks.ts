@@ -2,12 +2,12 @@
 
 /** In the order of progress: stored only here; in the outbox; stored at the origin; read back from its log; in conflict. */
 export const marks = ['local', 'queued', 'sent', 'confirmed', 'conflict'] as const;
-export type Mark = (typeof marks)[number];
+export type MarkKind = (typeof marks)[number];
 
-const worstFirst: readonly Mark[] = ['conflict', 'queued', 'sent', 'local', 'confirmed'];
+const worstFirst: readonly MarkKind[] = ['conflict', 'queued', 'sent', 'local', 'confirmed'];
 
 /** Returns the worst of several marks; undefined if there are none. */
-export function worstMark(all: Iterable<Mark>): Mark | undefined {
+export function worstMark(all: Iterable<MarkKind>): MarkKind | undefined {
   const here = new Set(all);
   return worstFirst.find((mark) => here.has(mark));
 }
@@ -24,10 +24,10 @@ export function marksById(
   what: keyof Subject,
   waiting: readonly (Subject & { readonly state: 'queued' | 'sent' })[],
   conflicts: readonly Subject[],
-): ReadonlyMap<string, Mark> {
-  const found = new Map<string, Mark>();
-  const put = (id: string | undefined, mark: Mark) => {
-    if (id) found.set(id, worstMark([mark, found.get(id) ?? mark]) as Mark);
+): ReadonlyMap<string, MarkKind> {
+  const found = new Map<string, MarkKind>();
+  const put = (id: string | undefined, mark: MarkKind) => {
+    if (id) found.set(id, worstMark([mark, found.get(id) ?? mark]) as MarkKind);
   };
   for (const operation of waiting) put(operation[what], operation.state);
   for (const conflict of conflicts) put(conflict[what], 'conflict');
@@ -50,8 +50,8 @@ export interface Truth {
 }
 
 /** Returns the mark of a replica; undefined if nothing is pending and the origin never answered. */
-export function markOf(t: Truth): Mark | undefined {
-  const all: Mark[] = [];
+export function markOf(t: Truth): MarkKind | undefined {
+  const all: MarkKind[] = [];
   if (t.conflicts) all.push('conflict');
   if (t.queued) all.push('queued');
   if (t.sent) all.push('sent');

@@ -63,7 +63,7 @@ export function distance(a: Point, b: Point): number {
 }
 
 /** Whether a place is inside the shape of a clause. A box never crosses 180°, as in a search. */
-export function holds(c: Within | Box, at: Point): boolean {
+export function contains(c: Within | Box, at: Point): boolean {
   if (c.kind === 'within') return distance(c, at) <= inKilometres(c.radius, c.unit) !== (c.negate ?? false);
   const { south, west, north, east } = edges(c);
   const inside = at.latitude >= south && at.latitude <= north && at.longitude >= west && at.longitude <= east;

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type Clause, distance, fromKilometres, holds, inKilometres, ranks } from './clause';
+import { type Clause, contains, distance, fromKilometres, inKilometres, ranks } from './clause';
 import { drop, ready } from './pictures';
 import { address, isReadable, parse, toQuery } from './query';
 
@@ -149,12 +149,12 @@ test('lengths and what is in a shape', () => {
     assert.ok(Math.abs(fromKilometres(inKilometres(1.5, unit), unit) - 1.5) < 1e-9, unit);
   }
   const circle: Clause = { kind: 'within', ...bozen, radius: 150, unit: 'km' };
-  assert.equal(holds(circle, munich), false);
-  assert.equal(holds({ ...circle, radius: 190 }, munich), true);
-  assert.equal(holds({ ...circle, negate: true }, munich), true);
+  assert.equal(contains(circle, munich), false);
+  assert.equal(contains({ ...circle, radius: 190 }, munich), true);
+  assert.equal(contains({ ...circle, negate: true }, munich), true);
   const box: Clause = { kind: 'box', corners: [munich, { latitude: 46, longitude: 11 }] };
-  assert.equal(holds(box, bozen), true);
-  assert.equal(holds(box, { latitude: 47, longitude: 10.9 }), false);
+  assert.equal(contains(box, bozen), true);
+  assert.equal(contains(box, { latitude: 47, longitude: 10.9 }), false);
 });
 
 test('what puts hits in an order', () => {

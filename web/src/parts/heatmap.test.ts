@@ -1,19 +1,19 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { dim } from './heatmap';
+import { maskOf } from './heatmap';
 
 const darkness = (pixels: Uint8ClampedArray, w: number, x: number, y: number) => pixels[4 * (y * w + x) + 3];
 
 test('only where something was seen is it light', () => {
   const values = [0, 0, 0, 0, 0.5, 0, 0, 0, 0]; // the middle of nine
-  const pixels = dim({ box: [0, 0, 1, 1], width: 3, height: 3, values }, 30, 30);
+  const pixels = maskOf({ box: [0, 0, 1, 1], width: 3, height: 3, values }, 30, 30);
   assert.equal(darkness(pixels, 30, 15, 15), 0);
   assert.equal(darkness(pixels, 30, 1, 1), 158);
   assert.equal(darkness(pixels, 30, 29, 15), 158);
 });
 
 test('what the network did not see is dark', () => {
-  const pixels = dim({ box: [0, 0.25, 1, 0.75], width: 1, height: 1, values: [1] }, 40, 20);
+  const pixels = maskOf({ box: [0, 0.25, 1, 0.75], width: 1, height: 1, values: [1] }, 40, 20);
   assert.equal(darkness(pixels, 40, 20, 10), 0);
   assert.equal(darkness(pixels, 40, 5, 10), 158);
   assert.equal(darkness(pixels, 40, 35, 10), 158);

@@ -1,7 +1,7 @@
 // Where a concept was seen in a picture: a grid of how much each part speaks for it.
 
 /** The answer of /v2 with the place of a concept in a picture. */
-export interface Light {
+export interface Heatmap {
   readonly box: readonly [top: number, left: number, bottom: number, right: number]; // of the picture, 0 to 1, that was seen
   readonly width: number; // columns
   readonly height: number; // rows
@@ -12,7 +12,7 @@ const darkest = 0.62; // how dark it is where nothing was seen
 const fade = 0.06; // of the picture
 
 /** Pixels, 4 bytes each, that dim a picture of w × h but for where the concept was seen. */
-export function dim({ box, width, height, values }: Light, w: number, h: number): Uint8ClampedArray<ArrayBuffer> {
+export function maskOf({ box, width, height, values }: Heatmap, w: number, h: number): Uint8ClampedArray<ArrayBuffer> {
   const pixels = new Uint8ClampedArray(4 * w * h);
   const most = Math.max(...values, 1e-6);
   const [top, left, bottom, right] = box;

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { loadWords, speak } from '../i18n.svelte';
+import { loadWords, setLanguage } from '../i18n.svelte';
 import { modelName } from './models';
 
 const general = { id: 'aaa03c23b3724a16a56b629203edc62c', name: 'general-v1.3', display_name: 'General' };
 
 test('a built-in model has its name in the language of the reader, another one its own', async () => {
   Object.assign(globalThis, { document: { documentElement: {} } });
-  await speak('de');
+  await setLanguage('de');
   await loadWords();
   assert.equal(modelName(general), 'Allgemein');
   assert.equal(modelName({ id: 'sails', name: 'Sails', display_name: 'Sails 2' }), 'Sails 2');

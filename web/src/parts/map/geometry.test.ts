@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { distance, holds, inKilometres, type Within } from '../../clauses/clause';
+import { contains, distance, inKilometres, type Within } from '../../clauses/clause';
 import { far, near, showing, within } from './base';
 import { areaOf, around, asOther, away, handles, line, moved, outline } from './geometry';
 
@@ -19,7 +19,7 @@ test('a circle is as far from its middle everywhere', () => {
 
 test('a box keeps the corner across', () => {
   const box = asOther(circle);
-  assert.ok(box.kind === 'box' && holds(box, circle));
+  assert.ok(box.kind === 'box' && contains(box, circle));
   const to = { latitude: 50, longitude: 20 };
   const larger = moved(box, 0, to);
   assert.deepEqual(handles(larger), [to, handles(box)[1]]);

@@ -3,7 +3,7 @@ import { list, number } from '../../i18n.svelte';
 import { m } from './words';
 
 /** The contents of an application in one line: "1,284 pictures, 61 custom concepts and 4 custom models". */
-export function holds(c: Counts): string {
+export function contentsText(c: Counts): string {
   const words = [m.count_pictures({ count: c.inputs, n: number(c.inputs) })];
   if (c.concepts) words.push(m.count_concepts({ count: c.concepts, n: number(c.concepts) }));
   if (c.models) words.push(m.count_models({ count: c.models, n: number(c.models) }));

@@ -19,7 +19,7 @@ const missing: readonly (readonly [selector: string, name: string, value: string
 const stops = 'a[href], button:not(:disabled), input:not(:disabled), select, textarea, [tabindex="0"]';
 
 /** Mends the present and the later content of an element, until the returned function is called. */
-export function mend(place: Element): () => void {
+export function fixAccessibility(place: Element): () => void {
   let opener: HTMLElement | undefined; // what had the focus before the dialog
   let sent: Element | undefined; // the operation whose button had it last
   let open = false;

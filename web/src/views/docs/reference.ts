@@ -1,12 +1,12 @@
 // Swagger UI over the server's own description, in our colours. It asks nobody but this server.
 import SwaggerUI, { type LayoutProps, type System } from 'swagger-ui-dist/swagger-ui-es-bundle.js';
-import { mend } from './a11y';
+import { fixAccessibility } from './a11y';
 import { own } from './calls';
 import './reference.css';
 
 /** Fills an element with the reference, until what it returns is called. */
 export function show(place: Element): () => void {
-  const stop = mend(place);
+  const stop = fixAccessibility(place);
   SwaggerUI({
     domNode: place,
     url: '/openapi.json',

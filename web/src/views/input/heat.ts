@@ -1,26 +1,26 @@
 // Where a model saw concepts in a stored picture.
 import type { Application } from '../../application.svelte';
-import type { Light } from '../../parts/heatmap';
+import type { Heatmap } from '../../parts/heatmap';
 
 /** A concept that the person looks at among what a model said: where it was seen is lit. */
-export interface Hot {
+export interface HeatSelection {
   readonly id: string;
   readonly name: string;
   readonly model: string;
   readonly all: readonly string[]; // ids of the other predicted concepts, requested at once
 }
 
-type Activations = Omit<Light, 'values'> & {
+type Activations = Omit<Heatmap, 'values'> & {
   readonly concepts: readonly { readonly id: string; readonly values: number[] }[];
 };
 type Answer = { readonly outputs: readonly { readonly activations?: Activations }[] };
 
 const most = 20; // concepts of one call
 const kept = 30; // pictures and models whose answers are kept
-const known = new Map<string, Promise<ReadonlyMap<string, Light>>>();
+const known = new Map<string, Promise<ReadonlyMap<string, Heatmap>>>();
 
 /** The places where a model saw a concept and the others, by their ids. */
-export function lights(app: Application, input: string, hot: Hot): Promise<ReadonlyMap<string, Light>> {
+export function heatmaps(app: Application, input: string, hot: HeatSelection): Promise<ReadonlyMap<string, Heatmap>> {
   const place = Math.floor(Math.max(0, hot.all.indexOf(hot.id)) / most);
   const wanted = hot.all.includes(hot.id) ? hot.all.slice(place * most, (place + 1) * most) : [hot.id];
   const key = JSON.stringify([app.id, input, hot.model, wanted]);
@@ -41,7 +41,7 @@ async function ask(app: Application, id: string, model: string, concepts: readon
   const path = `/models/${encodeURIComponent(model)}/activations`;
   const { outputs } = await app.call<Answer>('POST', path, { inputs: [{ id }], concepts });
   const seen = outputs[0]?.activations;
-  return new Map<string, Light>(
+  return new Map<string, Heatmap>(
     (seen?.concepts ?? []).map((c) => [
       c.id,
       { box: seen?.box ?? [0, 0, 1, 1], width: seen?.width ?? 0, height: seen?.height ?? 0, values: c.values },

@@ -15,7 +15,7 @@ export interface Entry {
 }
 
 /** The position of a picture in its list: its place, the number of pictures, and its neighbours. */
-export interface Standing {
+export interface Position {
   readonly id: string;
   readonly at: number; // from 0
   readonly total: number;
@@ -41,7 +41,7 @@ export class List {
   }
 
   /** Where a picture stands. hint: where it probably does. Undefined where it is not in the list. */
-  async standing(id: string, hint: number | undefined): Promise<Standing | undefined> {
+  async standing(id: string, hint: number | undefined): Promise<Position | undefined> {
     const total = await this.#count();
     const at = await this.#find(id, hint, total);
     if (at === undefined) return undefined;

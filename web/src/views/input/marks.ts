@@ -1,17 +1,17 @@
 // The progress of a picture's labels.
 import type { Application } from '../../application.svelte';
 import type { PendingOperation } from '../../operations';
-import type { Mark } from '../../syncMarks';
+import type { MarkKind } from '../../syncMarks';
 import type { Step } from './calls';
 
 /** The mark of a step: it is confirmed once the origin's log has it. */
-export function markOfStep(step: Step): Mark {
+export function markOfStep(step: Step): MarkKind {
   if (step.verdict && step.verdict !== 'ok') return 'conflict';
   return step.state ?? (step.position === undefined ? 'queued' : 'confirmed');
 }
 
 /** The mark of the last label of a concept of a picture, while it is pending. */
-export function markOf(waiting: readonly PendingOperation[], input: string, concept: string): Mark | undefined {
+export function markOf(waiting: readonly PendingOperation[], input: string, concept: string): MarkKind | undefined {
   return waiting.findLast((o) => o.input_id === input && o.content?.concepts?.some((c) => c.id === concept))?.state;
 }
 

@@ -10,9 +10,9 @@ import { List } from './list.svelte';
 import { Selection } from './selection.svelte';
 
 /** How long a deletion waits for being taken back, in milliseconds. */
-export const grace = 10_000;
+export const undoMillis = 10_000;
 
-export class Work {
+export class BulkEdit {
   readonly app: Application;
   list = $state.raw() as List;
   selection = $state.raw() as Selection;
@@ -86,7 +86,7 @@ export class Work {
    */
   delete(name: string, ids: readonly string[]): () => void {
     for (const id of ids) this.going.add(id);
-    const timer = setTimeout(() => void this.#remove(name, ids), grace);
+    const timer = setTimeout(() => void this.#remove(name, ids), undoMillis);
     return () => {
       clearTimeout(timer);
       for (const id of ids) this.going.delete(id);

@@ -1,6 +1,6 @@
 import type { Application } from '../../application.svelte';
 import { memoByKey } from '../../memo';
-import { Work } from './bulkEdit.svelte';
+import { BulkEdit } from './bulkEdit.svelte';
 
 /** The running work on an application's inputs, which continues while other pages are shown. */
-export const bench = memoByKey((app: Application) => new Work(app));
+export const bulkEdits = memoByKey((app: Application) => new BulkEdit(app));

@@ -2,7 +2,7 @@
 import type { Selection } from './selection.svelte';
 
 /** Of how many a concept was said to be there, and not to be; undefined where all that match are selected: they are too many to look at. */
-export function tally(selection: Selection, concept: string): { present: number; absent: number } | undefined {
+export function labelCounts(selection: Selection, concept: string): { present: number; absent: number } | undefined {
   if (selection.all) return undefined;
   let [present, absent] = [0, 0];
   for (const { data } of selection.known) {
@@ -13,4 +13,4 @@ export function tally(selection: Selection, concept: string): { present: number;
 }
 
 /** The cell that a person was at, by list: for coming back to it. */
-export const left = new Map<string, number>();
+export const lastCells = new Map<string, number>();

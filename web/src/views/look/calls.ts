@@ -1,7 +1,7 @@
 // The calls of /v2 by this page. The host is an argument: the runtime on this device, or a server to compare with.
 import { call, type Fetch, listAll } from '../../apiCall';
 import { Failure } from '../../console';
-import type { Light } from '../../parts/heatmap';
+import type { Heatmap } from '../../parts/heatmap';
 import type { components } from '../../v2';
 
 type Schemas = components['schemas'];
@@ -47,7 +47,7 @@ interface Color {
 
 interface Activations {
   readonly outputs: readonly {
-    readonly activations?: Partial<Omit<Light, 'values'>> & { concepts?: { id: string; values: number[] }[] };
+    readonly activations?: Partial<Omit<Heatmap, 'values'>> & { concepts?: { id: string; values: number[] }[] };
   }[];
 }
 
@@ -73,7 +73,7 @@ export class Calls {
   }
 
   /** Returns heatmaps that show where a model sees concepts in a picture, by the ids of the concepts. */
-  async heatmaps(model: string, base64: string, concepts: readonly string[]): Promise<Map<string, Light>> {
+  async heatmaps(model: string, base64: string, concepts: readonly string[]): Promise<Map<string, Heatmap>> {
     const path = `/models/${encodeURIComponent(model)}/activations`;
     const answer = await this.#call<Activations>('POST', path, { inputs: [{ data: { image: { base64 } } }], concepts });
     const { box, width, height, concepts: seen = [] } = answer.outputs[0]?.activations ?? {};

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import type { Fetch } from '../../apiCall';
 import { Failure } from '../../console';
-import { lately, type Mark, rate, secondsLeft } from '../../progress';
+import { lately, type ProgressMark, rate, secondsLeft } from '../../progress';
 import { Calls, customModel } from './calls';
 import { fitSize, parseSamples, picturesIn, sampleLessons } from './pictures';
 import {
@@ -266,15 +266,15 @@ test('time that is left, from how it went', () => {
 });
 
 test('time that is left, of work that becomes slower', () => {
-  let marks: readonly Mark[] = [];
+  let marks: readonly ProgressMark[] = [];
   const at = (ms: number) => ({ at: ms, done: ms < 10_000 ? ms / 20_000 : 0.5 + (ms - 10_000) / 50_000 });
   for (let ms = 0; ms <= 20_000; ms += 500) marks = lately(marks, at(ms));
-  const soon = secondsLeft(marks[0] as Mark, at(20_000), 1) ?? 0;
+  const soon = secondsLeft(marks[0] as ProgressMark, at(20_000), 1) ?? 0;
   assert.ok(soon === 15 || soon === 16, `${soon} s are left`); // from its beginning: 9
   assert.ok(marks.length < 12, `${marks.length} marks are kept`);
   // No progress for a while: only the earlier speed is known.
   for (let ms = 20_500; ms <= 30_000; ms += 500) marks = lately(marks, { at: ms, done: 0.7 });
-  const left = secondsLeft(marks[0] as Mark, { at: 30_000, done: 0.7 }, 1) ?? 0;
+  const left = secondsLeft(marks[0] as ProgressMark, { at: 30_000, done: 0.7 }, 1) ?? 0;
   assert.ok(left > 15 && left < 60, `${left} s are left`);
 });
 

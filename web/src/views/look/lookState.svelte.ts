@@ -4,7 +4,7 @@ import type { Fetch } from '../../apiCall';
 import type { By } from '../../application.svelte';
 import { revoke } from '../../blobs';
 import { Failure } from '../../console';
-import type { Light } from '../../parts/heatmap';
+import type { Heatmap } from '../../parts/heatmap';
 import { Calls, type Concept, type CustomConcept, customModel, food, general, type Hit } from './calls';
 import { LocalPictures } from './localPictures.svelte';
 import { type Picture, readPicture } from './pictures';
@@ -51,7 +51,7 @@ export class LookState {
   failure = $state.raw<unknown>();
   isReading = $state(false);
 
-  heatmaps = $state.raw<ReadonlyMap<string, Light>>(new Map()); // by the ids of the concepts
+  heatmaps = $state.raw<ReadonlyMap<string, Heatmap>>(new Map()); // by the ids of the concepts
   hoveredId = $state<string>(); // the concept under the pointer
   pinnedId = $state<string>(); // the concept with a heatmap that stays displayed
   readonly markedId = $derived(this.hoveredId ?? this.pinnedId);

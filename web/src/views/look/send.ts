@@ -1,6 +1,6 @@
 // Sends all pictures of this device to an application of the server. They leave the device only when the person requests it.
 import type { Application } from '../../application.svelte';
-import { conceptNamed, example } from '../models/calls';
+import { addExample, conceptNamed } from '../models/calls';
 import type { LookState } from './lookState.svelte';
 import { base64Of } from './pictures';
 
@@ -19,7 +19,7 @@ export async function sendAll(look: LookState, app: Application): Promise<void> 
     for (const [done, picture] of all.entries()) {
       look.progress = { done, all: all.length };
       const base64 = await base64Of(await look.pictures.blob(picture));
-      await example(app, picture.id, picture.name, base64, concepts.get(picture.concept ?? ''));
+      await addExample(app, picture.id, picture.name, base64, concepts.get(picture.concept ?? ''));
     }
   } finally {
     look.progress = undefined;

@@ -273,7 +273,7 @@ export async function label(app: Application, input: string, concept: string, va
 }
 
 /** Stores a picture, and the concept that it shows. If it is stored already, it only gets the concept. id: of its bytes. */
-export async function example(
+export async function addExample(
   app: Application,
   id: string,
   name: string,

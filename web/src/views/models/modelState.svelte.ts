@@ -1,7 +1,7 @@
 // One model as its page shows it: what it is, its versions and how good they are, and the training that is underway.
 import { SvelteMap } from 'svelte/reactivity';
 import type { Application, By } from '../../application.svelte';
-import { lately, type Mark, secondsLeft } from '../../progress';
+import { lately, type ProgressMark, secondsLeft } from '../../progress';
 import { Resource } from '../../resource.svelte';
 import * as calls from './calls';
 import { type NumberedVersion, numberVersions } from './versions';
@@ -23,7 +23,7 @@ export function done(t: Training): number | undefined {
 }
 
 /** The models that are trained as soon as their page opens. */
-export const eager = new Set<string>();
+export const trainOnOpen = new Set<string>();
 
 export class ModelState {
   readonly app: Application;
@@ -120,14 +120,14 @@ export class ModelState {
     const began = performance.now();
     let { by } = this.app;
     let now = v;
-    let marks: readonly Mark[] = []; // of the reading, then of the learning
+    let marks: readonly ProgressMark[] = []; // of the reading, then of the learning
     let learns = false;
     for (;;) {
       const { done, all } = await calls.analysisProgress(this.app);
       if (round !== this.#watching) return undefined;
       if (!calls.isUnderway(now)) break;
       const share = now.progress;
-      const last: Mark = { at: performance.now(), done: share ?? done };
+      const last: ProgressMark = { at: performance.now(), done: share ?? done };
       if (learns !== (share !== undefined)) [learns, marks] = [!learns, []];
       marks = lately(marks, last);
       this.training = {

@@ -4,7 +4,7 @@ import { SvelteMap } from 'svelte/reactivity';
 import type { Application } from '../../application.svelte';
 import { revoke } from '../../blobs';
 import { picturesIn, readPicture } from '../look/pictures';
-import { example } from './calls';
+import { addExample } from './calls';
 
 export class Teaching {
   /** How many pictures were stored here, by concept. */
@@ -52,7 +52,7 @@ export class Teaching {
         return;
       }
       try {
-        await example(this.#app, p.id, name, p.base64, concept);
+        await addExample(this.#app, p.id, name, p.base64, concept);
       } catch (failure) {
         revoke(p.url);
         throw failure;

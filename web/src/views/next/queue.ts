@@ -5,13 +5,13 @@ import type { Application } from '../../application.svelte';
 import type { components } from '../../v2';
 
 type Schemas = components['schemas'];
-export type Why = 'uncertain' | 'different' | 'new';
+export type Reason = 'uncertain' | 'different' | 'new';
 
 /** A picture to label, and the reason why it was selected. */
 export interface Candidate {
   readonly id: string;
   readonly input: Schemas['Input'];
-  readonly useful: { readonly score: number; readonly why: Why };
+  readonly useful: { readonly score: number; readonly why: Reason };
   readonly predicted: readonly { readonly id: string; readonly name: string; readonly value: number }[];
 }
 

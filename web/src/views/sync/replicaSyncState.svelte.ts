@@ -1,13 +1,13 @@
 // What /sync shows of an application's copy on this device, and what can be done with that alone.
 import type { Application } from '../../application.svelte';
 import { pageToken } from '../../console';
-import type { Copy as Open } from '../../replica.svelte';
+import type { Replica as Open } from '../../replica.svelte';
 import type { Picture } from '../look/pictures';
 import { type Digest, originDigest } from './digest';
 import { SyncState } from './syncState.svelte';
 import { m } from './words';
 
-export class Copy extends SyncState {
+export class ReplicaSyncState extends SyncState {
   readonly open: Open;
 
   constructor(application: Application, open: Open) {

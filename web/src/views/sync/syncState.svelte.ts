@@ -4,7 +4,7 @@ import type { Application } from '../../application.svelte';
 import { coalesce } from '../../coalesce';
 import type { Conflict, Content, Operation } from '../../operations';
 import type { Outbox } from '../../outbox.svelte';
-import type { Mark } from '../../syncMarks';
+import type { MarkKind } from '../../syncMarks';
 import { Calls, type Input, type Model } from './calls';
 
 const more = 24; // pictures that are shown more, each time
@@ -61,7 +61,7 @@ export abstract class SyncState {
   address = (path: string) => this.#application.address(path);
 
   /** An input's mark: it is confirmed if no pending operation and no conflict names it. */
-  markOf(input: Input): Mark {
+  markOf(input: Input): MarkKind {
     return this.marks.inputs.get(input.id) ?? 'confirmed';
   }
 
