@@ -56,7 +56,11 @@ async function strays(t, m, app) {
 
 /** Without a network, the side bar has the same entries, and a page that needs the server is in its frame. */
 async function leaves(t, m, app) {
-  const entries = () => t.page.locator('aside nav a').evaluateAll((all) => all.map((a) => a.pathname));
+  const nav = t.page.locator('aside nav');
+  const entries = async () => {
+    await t.seen(nav.locator(`a[href="/${app}/inputs"]`)); // once the applications are known
+    return nav.locator('a').evaluateAll((all) => all.map((a) => a.pathname));
+  };
   await t.page.goto('/sync');
   await t.seen(t.page.getByText(m('look_stored')));
   const before = await entries();
@@ -66,10 +70,10 @@ async function leaves(t, m, app) {
   same(await entries(), before, 'the entries of the side bar without a network');
   const contact = t.page.locator('.kv dt', { hasText: m('sync_contact') }).locator('+ dd');
   await t.seen(contact.locator('time'));
-  await t.link(m('applications'), t.page.locator('aside nav')).click();
+  await t.link(m('applications'), nav).click();
   await t.seen(t.heading(m('error_offline')));
   await t.look('applications without a network');
-  await t.page.locator(`aside nav a[href="/${app}/inputs"]`).click();
+  await nav.locator(`a[href="/${app}/inputs"]`).click();
   await t.seen(t.page.locator('[role=gridcell] a'));
   await t.offline(false);
 }
