@@ -1,5 +1,5 @@
 // The only caller of /console, the interface behind the account and application pages.
-import { waitOf } from './retry';
+import { retryAfter } from './retry';
 
 export interface Account {
   id: string;
@@ -151,7 +151,7 @@ export class Failure extends Error {
     this.details = said.details ?? '';
     this.reason = said.reason ?? '';
     this.request = answer?.headers.get('X-Request-Id') ?? '';
-    this.retryAfter = answer ? waitOf(answer) : 0;
+    this.retryAfter = answer ? retryAfter(answer) : 0;
   }
 }
 

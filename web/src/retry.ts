@@ -3,7 +3,7 @@
 const most = 10; // maximum seconds of waiting, before the caller gets the refusal
 
 /** How many seconds an answer asks for before the next call; 0: it does not say. */
-export function waitOf(answer: Response): number {
+export function retryAfter(answer: Response): number {
   return Number(answer.headers.get('Retry-After')) || 0;
 }
 
@@ -11,7 +11,7 @@ export function waitOf(answer: Response): number {
 export async function withRetry(ask: () => Promise<Response>, pause = seconds): Promise<Response> {
   for (let left = most; ; ) {
     const answer = await ask();
-    const wait = waitOf(answer);
+    const wait = retryAfter(answer);
     if (answer.status !== 429 || !wait || wait > left) return answer;
     left -= wait;
     await pause(wait);
