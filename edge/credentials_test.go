@@ -87,7 +87,7 @@ func share(t *testing.T, binary string) *sharing {
 		ID     string `json:"client_id"`
 		Secret string `json:"client_secret"`
 	}
-	if err := json.Unmarshal([]byte(command(t, s.origin, "app", "secret", s.app, "--data", s.data, "--json")), &ids); err != nil {
+	if err := json.Unmarshal([]byte(command(t, s.origin, "app", "rotate-secret", s.app, "--data", s.data, "--json")), &ids); err != nil {
 		t.Fatal(err)
 	}
 	basic, err := http.NewRequest("POST", s.hub.base, nil)
@@ -181,7 +181,7 @@ func credentials(t *testing.T, binary string) {
 	command(t, s.origin, "edge", "revoke", s.ids[1], "--data", s.data)
 	s.everywhere("a revoked edge's token", third, 401, s.hub, s.edges[0], s.edges[1])
 	s.everywhere("another's", second, 200, s.hub, s.edges[0])
-	command(t, s.origin, "app", "revoke", s.app, "--data", s.data)
+	command(t, s.origin, "app", "revoke-tokens", s.app, "--data", s.data)
 	for _, dead := range []string{first, second} {
 		s.everywhere("a token of an older generation", dead, 401, s.hub, s.edges[0])
 	}

@@ -341,7 +341,7 @@ func fullDisk(t *testing.T, binary string) {
 	srv := serve(t, binary, data)
 	srv.as(t, key).must("POST", "/v2/inputs", object{"inputs": []object{input("one", photo(t, photos(t)[0]))}})
 	srv.terminate(t)
-	srv = serve(t, binary, data, "--min-free", "2047GB")
+	srv = serve(t, binary, data, "--min-free-space", "2047GB")
 	c := srv.as(t, key)
 	status, out, err := c.do("POST", "/v2/inputs", object{"inputs": []object{input("two", photo(t, photos(t)[1]))}})
 	if status != 507 || err != nil || at(t, out, "status", "code") != float64(39998) {
@@ -366,14 +366,14 @@ func refusals(t *testing.T, binary string) {
 	}{
 		{[]string{"serve", "--listen", "0.0.0.0:0", "--data", data}, "refusing plain HTTP on 0.0.0.0:0"},
 		{[]string{"serve", "--behind-proxy", "--data", data}, "--public-url is required"},
-		{[]string{"serve", "--call-time", "10ms", "--data", data}, "call-time"},
+		{[]string{"serve", "--call-timeout", "10ms", "--data", data}, "call-timeout"},
 		{[]string{"serve", "--instance-memory", "8GB", "--data", data}, "instance-memory"},
 		{[]string{"serve", "--sign-up", "closed"}, "unknown flag"},
 		{[]string{"serve", "--listen", "127.0.0.1:0", "--origin", "https://origin.example", "--data", data}, "needs the token"},
 		{[]string{"serve", "--listen", "127.0.0.1:0", "--origin", "http://origin.example", "--token", "t", "--data", data}, "https"},
 		{[]string{"predict", "x.jpg"}, "unknown command"},
 		{[]string{"module"}, "unknown command"},
-		{[]string{"warm"}, "--data is required"},
+		{[]string{"precompile"}, "--data is required"},
 	} {
 		if code, out, stderr := try(t, binary, tt.args...); code != 2 || out != "" || !strings.Contains(stderr, tt.says) {
 			t.Errorf("%s = %d, %q, %q, want 2 and %q", strings.Join(tt.args, " "), code, out, stderr, tt.says)

@@ -39,7 +39,7 @@ func localOnly(t *testing.T, binary string) {
 	way.set(true)
 	edges[0].as(t, key).must("POST", "/v2/inputs", object{"inputs": []object{input("at-edge", photo(t, names[1]), "north")}})
 	until(t, "the other edge has nothing of it", answers(edges[1], "at-edge", 404))
-	command(t, origin, "app", "change", app, "--local-only", "--data", data)
+	command(t, origin, "app", "update", app, "--local-only", "--data", data)
 	hub.as(t, key).must("POST", "/v2/inputs", object{"inputs": []object{input("secret", photo(t, names[2]), "never-sent-to-an-edge")}})
 	way.set(false)
 	until(t, "the origin has what the edge wrote", answers(hub, "at-edge", 200))
@@ -56,7 +56,7 @@ func localOnly(t *testing.T, binary string) {
 		}
 	}
 
-	command(t, origin, "app", "change", app, "--local-only=false", "--data", data)
+	command(t, origin, "app", "update", app, "--local-only=false", "--data", data)
 	for i := range edges { // the first one had written, the second had not
 		edge, id := serve(t, binary, folders[i]), fmt.Sprint("later-", i)
 		until(t, "the edge has the application again", answers(edge, "secret", 200))

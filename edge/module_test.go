@@ -53,8 +53,8 @@ func earlier(t *testing.T, binary string) {
 			t.Errorf("%s = %q, %v", name, kept, err)
 		}
 	}
-	if out := command(t, binary, "warm", "--data", data, "--json"); !strings.Contains(out, `"compiled":false`) {
-		t.Errorf("warm after a start = %s, want that nothing was compiled", out)
+	if out := command(t, binary, "precompile", "--data", data, "--json"); !strings.Contains(out, `"compiled":false`) {
+		t.Errorf("precompile after a start = %s, want that nothing was compiled", out)
 	}
 }
 
@@ -66,7 +66,7 @@ func TestRunaway(t *testing.T) {
 	testkit.Timed(t)
 	binary := build(t, runaway(t))
 	warm := t.TempDir()
-	command(t, binary, "warm", "--data", warm)
+	command(t, binary, "precompile", "--data", warm)
 	for _, tt := range []struct {
 		name, collector, callTime string
 		says                      *regexp.Regexp
@@ -81,7 +81,7 @@ func TestRunaway(t *testing.T) {
 			}
 			_, key, _ := owner(t, binary, data, "runaway")
 			t.Setenv("GOGC", tt.collector)
-			srv := serve(t, binary, data, "--call-time", tt.callTime)
+			srv := serve(t, binary, data, "--call-timeout", tt.callTime)
 			c := srv.as(t, key)
 			c.must("POST", "/v2/inputs", object{"inputs": []object{input("before", photo(t, photos(t)[0]))}})
 			before := srv.child(t)

@@ -229,7 +229,7 @@ func (r *round) start(h *host, args ...string) {
 		args = append(args, "--listen", "127.0.0.1:0")
 	}
 	cmd := exec.Command(program, append([]string{
-		"serve", "--data", h.data, "--log-format", "text", "--allow-private-fetch", "--min-free", "1MB",
+		"serve", "--data", h.data, "--log-format", "text", "--allow-private-fetch", "--min-free-space", "1MB",
 	}, args...)...)
 	cmd.Env = append(os.Environ(), diskOf+"="+h.disk, "TMPDIR="+r.scratch) // which killed processes do not empty
 	h.srv, h.served = launch(r.t, cmd), 1

@@ -12,8 +12,8 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/system"
 )
 
-// warmed is the output of the command warm.
-type warmed struct {
+// precompiled is the output of the command precompile.
+type precompiled struct {
 	SHA256   string `json:"sha256"`   // of the module
 	Compiled bool   `json:"compiled"` // now, and not read from the cache
 }
@@ -23,12 +23,13 @@ func (n *Node) newPrecompile(env *server.Env) *cobra.Command {
 	var name string
 	asJSON := false
 	cmd := &cobra.Command{
-		Use:   "warm",
-		Short: "Precompile the module for a data folder",
+		Use:     "precompile",
+		Aliases: []string{"warm"},
+		Short:   "Precompile the module for a data folder",
 		Long: `Compiles the module ahead of time and caches the result in the data folder, so that the next start
 is fast. Run it after installing or upgrading; a server may be running on the folder. Creates the
 folder if it does not exist.`,
-		Example: `  {prog} warm --data /var/lib/{prog}`,
+		Example: `  {prog} precompile --data /var/lib/{prog}`,
 		Args:    server.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			if name == "" {
@@ -43,7 +44,7 @@ folder if it does not exist.`,
 			if err != nil {
 				return err
 			}
-			w := warmed{SHA256: fmt.Sprintf("%x", rt.Hash()), Compiled: rt.Compiled()}
+			w := precompiled{SHA256: fmt.Sprintf("%x", rt.Hash()), Compiled: rt.Compiled()}
 			if asJSON {
 				err = json.NewEncoder(env.Stdout).Encode(w)
 			} else {

@@ -71,7 +71,7 @@ application or API key. The first start also needs --token. To get a token, run 
 "edge create NAME" at the origin.
 
 The module is built into the program. It runs in one instance per application, each limited to
---instance-memory. A module call longer than --call-time restarts the process on the same socket.`,
+--instance-memory. A module call longer than --call-timeout restarts the process on the same socket.`,
 		Commands: func(env *server.Env) []*cobra.Command { return []*cobra.Command{n.newPrecompile(env)} },
 		Server: server.Options{
 			Flags: n.flags, Parse: n.parse, Watch: n.watch, Accounts: closed, Open: n.openEngine, Mounts: n.mounts,
@@ -90,7 +90,7 @@ const (
 
 // flags defines flags of serve.
 func (n *Node) flags(f *pflag.FlagSet) {
-	f.Duration("call-time", defaultCallTime, "time limit of one module call")
+	f.Duration("call-timeout", defaultCallTime, "time limit of one module call")
 	f.String("instance-memory", "1GB", "memory limit of one instance, a `size` such as 1GB; at most 4GB")
 	f.String("origin", "", "`URL` of the origin to replicate from, such as https://sightline.example.org")
 	f.String("token", "", "enrolment `token` that the origin printed when the edge was created there; needed once")
@@ -103,8 +103,8 @@ func (n *Node) parse(k *koanf.Koanf, s *server.Settings) (err error) {
 	if n.demo, err = server.ParseDemo(k, s); err != nil {
 		return err
 	}
-	if n.callTime, err = time.ParseDuration(k.String("call-time")); err != nil || n.callTime < time.Second {
-		return server.Usagef("call-time: %q is not a duration of at least 1s, such as 30s", k.String("call-time"))
+	if n.callTime, err = time.ParseDuration(k.String("call-timeout")); err != nil || n.callTime < time.Second {
+		return server.Usagef("call-timeout: %q is not a duration of at least 1s, such as 30s", k.String("call-timeout"))
 	}
 	if n.memory, err = server.ParseSize(k.String("instance-memory")); err != nil || n.memory < 64<<20 || n.memory > 4<<30 {
 		return server.Usagef("instance-memory: %q is not a size from 64MB to 4GB", k.String("instance-memory"))

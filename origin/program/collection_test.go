@@ -69,7 +69,7 @@ func newFolder(t testing.TB) string {
 func TestImportFolderAndAgain(t *testing.T) {
 	album, _ := album(t)
 	data := newFolder(t)
-	if got := importSum(t, 0, album, "--data", data, "--folder-concepts"); got.Added != 3 || got.Inputs != 3 {
+	if got := importSum(t, 0, album, "--data", data, "--label-by-folder"); got.Added != 3 || got.Inputs != 3 {
 		t.Errorf("import = %+v, want 3 added", got)
 	}
 	if got := importSum(t, 0, album, "--data", data); got.Added != 0 || got.There != 3 {
@@ -364,7 +364,7 @@ func TestTrainCommand(t *testing.T) {
 			rewrite(t, filepath.Join(dir, concept, name), string(sample(t, name)))
 		}
 	}
-	mustRun(t, "import", dir, "--data", data, "--folder-concepts")
+	mustRun(t, "import", dir, "--data", data, "--label-by-folder")
 	if code, _, stderr := runCode(t, "train", "kiosk", "--data", data); code != 1 || !strings.Contains(stderr, "kiosk") {
 		t.Errorf("train without a model: exit code %d, %s", code, stderr)
 	}

@@ -28,7 +28,7 @@ func trainedKiosk(t *testing.T) (srv *server.Server, base, data string) {
 	}
 	rewrite(t, filepath.Join(dir, "beach", "1.jpg"), string(sample(t, "08-beach-in-the-wind.jpg")))
 	rewrite(t, filepath.Join(dir, "car", "2.jpg"), string(sample(t, "26-green-roadster.jpg")))
-	mustRun(t, "import", dir, "--data", s.Data, "--folder-concepts")
+	mustRun(t, "import", dir, "--data", s.Data, "--label-by-folder")
 	model := t.TempDir()
 	for name, text := range map[string]string{
 		"sightline.json": `{"format":"sightline-export","version":1}`, "inputs.jsonl": "",

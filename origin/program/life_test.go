@@ -22,7 +22,7 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/control"
 )
 
-// client is the output of app create and app secret.
+// client is the output of app create and app rotate-secret.
 type client struct {
 	AppID  string `json:"app_id"`
 	ID     string `json:"client_id"`
@@ -72,17 +72,20 @@ func TestLifeOfAnApplication(t *testing.T) {
 			if len(app.AppID) != 32 || len(app.ID) != 32 || len(app.Secret) != 64 {
 				t.Errorf("app create prints %+v", app)
 			}
-			decode(t, mustRun(t, "app", "secret", app.AppID, "--data", data, "--json"), &secret)
+			decode(t, mustRun(t, "app", "rotate-secret", app.AppID, "--data", data, "--json"), &secret)
 			if secret.ID != app.ID || len(secret.Secret) != 64 || secret.Secret == app.Secret {
-				t.Errorf("app secret prints %+v after %+v", secret, app)
+				t.Errorf("app rotate-secret prints %+v after %+v", secret, app)
 			}
-			mustRun(t, "app", "revoke", app.AppID, "--data", data)
-			if got := mustRun(t, "app", "change", app.AppID, "--local-only", "--data", data); !strings.Contains(got, "local_only     true") {
-				t.Errorf("app change prints %s", got)
+			mustRun(t, "app", "revoke-tokens", app.AppID, "--data", data)
+			if got := mustRun(t, "app", "update", app.AppID, "--local-only", "--data", data); !strings.Contains(got, "local_only     true") {
+				t.Errorf("app update prints %s", got)
 			}
-			mustRun(t, "app", "change", app.AppID, "--local-only=false", "--data", data)
-			if got := mustRun(t, "app", "change", app.AppID, "--name", "bees", "--default-model", "", "--data", data, "--json"); !strings.Contains(got, `"name":"bees","language":"de","default_model":""`) || !strings.Contains(got, app.ID) {
-				t.Errorf("app change prints %s", got)
+			mustRun(t, "app", "change", app.AppID, "--local-only=false", "--max-stale", "48h", "--data", data) // the names of version 0.1.0
+			if help := mustRun(t, "app", "update", "--help"); strings.Contains(help, "max-stale") || strings.Contains(help, "Aliases") {
+				t.Errorf("the help shows old names:\n%s", help)
+			}
+			if got := mustRun(t, "app", "update", app.AppID, "--name", "bees", "--default-model", "", "--data", data, "--json"); !strings.Contains(got, `"name":"bees","language":"de","default_model":""`) || !strings.Contains(got, app.ID) {
+				t.Errorf("app update prints %s", got)
 			}
 
 			var key, again struct {
@@ -91,7 +94,7 @@ func TestLifeOfAnApplication(t *testing.T) {
 			}
 			decode(t, mustRun(t, "key", "create", "--app", app.AppID, "--scopes", "Inputs_Get", "--description", "x", "--data", data, "--json"), &key)
 			may(key.Key, 200)
-			decode(t, mustRun(t, "key", "replace", key.Key, "--data", data, "--json"), &again)
+			decode(t, mustRun(t, "key", "rotate", key.Key, "--data", data, "--json"), &again)
 			may(key.Key, 401)
 			may(again.Key, 200)
 			if list := mustRun(t, "key", "list", "--app", app.AppID, "--data", data); strings.Count(list, app.AppID) != 1 || !strings.Contains(list, again.ID+"  "+app.AppID) || !strings.Contains(list, "Inputs_Get  x") {
@@ -134,19 +137,19 @@ func TestAppAndKeyCommandsRefuse(t *testing.T) {
 		says string
 	}{
 		{[]string{"app", "create", "y", "--default-model", "none"}, "no such model"},
-		{[]string{"app", "change", app.AppID}, "nothing to change: give --name"},
-		{[]string{"app", "change", app.AppID, "--name", ""}, "must have 1 to"},
-		{[]string{"app", "change", none, "--name", "y"}, "no such application"},
+		{[]string{"app", "update", app.AppID}, "nothing to change: give --name"},
+		{[]string{"app", "update", app.AppID, "--name", ""}, "must have 1 to"},
+		{[]string{"app", "update", none, "--name", "y"}, "no such application"},
 		{[]string{"app", "delete", none, "--yes"}, "no such application"},
 		{[]string{"app", "delete", app.AppID}, "pass --yes to confirm"},
-		{[]string{"app", "secret", none}, "no such application"},
-		{[]string{"app", "revoke", "x"}, "no such application"},
-		{[]string{"app", "secret"}, "expected one argument: the app_id"},
+		{[]string{"app", "rotate-secret", none}, "no such application"},
+		{[]string{"app", "revoke-tokens", "x"}, "no such application"},
+		{[]string{"app", "rotate-secret"}, "expected one argument: the app_id"},
 		{[]string{"key", "delete", none}, "key not found in this folder"},
 		{[]string{"key", "delete", "0123abcd"}, "no key with ID 0123abcd in this folder"},
 		{[]string{"key", "delete", "0123"}, "not a key or key ID"},
 		{[]string{"key", "delete", key[:31] + "x"}, "not a key or key ID"},
-		{[]string{"key", "replace", none}, "key not found in this folder"},
+		{[]string{"key", "rotate", none}, "key not found in this folder"},
 		{[]string{"key", "delete"}, "expected one argument: an API key or key_id"},
 	} {
 		code, stdout, stderr := runCode(t, append(tt.args, "--data", data)...)
@@ -208,7 +211,7 @@ func TestDeletedKeysAtOrigin(t *testing.T) {
 		case 0:
 			mustRun(t, "key", "delete", record.ID, "--data", s.Data)
 		case 1:
-			mustRun(t, "key", "replace", key, "--data", s.Data)
+			mustRun(t, "key", "rotate", key, "--data", s.Data)
 		default:
 			mustRun(t, "app", "delete", app.ID, "--yes", "--data", s.Data)
 		}

@@ -31,8 +31,8 @@ func TestLocalOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustRun(t, "import", pictures, "--data", folder, "--quiet")
-	if got := mustRun(t, "app", "change", app, "--local-only", "--data", s.Data, "--json"); !strings.Contains(got, `"local_only":true`) {
-		t.Errorf("app change prints %s", got)
+	if got := mustRun(t, "app", "update", app, "--local-only", "--data", s.Data, "--json"); !strings.Contains(got, `"local_only":true`) {
+		t.Errorf("app update prints %s", got)
 	}
 
 	code, _, errs := runCode(t, append([]string{"sync"}, to...)...)
@@ -67,7 +67,7 @@ func TestLocalOnly(t *testing.T) {
 		t.Errorf("the export has the pictures %v, %v", found, err)
 	}
 
-	mustRun(t, "app", "change", app, "--local-only=false", "--data", s.Data)
+	mustRun(t, "app", "update", app, "--local-only=false", "--data", s.Data)
 	if o := synced(t, server.ExitOK, to...); o.Cursor == 0 || o.Cursor != o.Head || o.Got != 2 {
 		t.Errorf("a sync once it is shared again: %+v", o)
 	}

@@ -64,22 +64,22 @@ func (o *origin) options() server.Options {
 // flags defines flags of serve.
 func (o *origin) flags(f *pflag.FlagSet) {
 	peopleFlags(f)
-	f.Duration("keep-log", 30*24*time.Hour, "how long log entries are retained for replicas; a replica that is further behind downloads a snapshot")
+	f.Duration("log-retention", 30*24*time.Hour, "how long log entries are retained for replicas; a replica that is further behind downloads a snapshot")
 	f.Duration("keep-writes", 7*24*time.Hour, "how long replicas keep their confirmed writes; an origin restored from a backup that is not older gets them back")
-	f.Duration("max-away", 90*24*time.Hour, "how long edges and browsers may be offline and still have their changes accepted")
+	f.Duration("max-offline", 90*24*time.Hour, "how long edges and browsers may be offline and still have their changes accepted")
 }
 
 // parse reads them.
 func (o *origin) parse(k *koanf.Koanf, s *server.Settings) (err error) {
 	o.people, err = parsePeople(k, s)
 	if err == nil {
-		o.keep.Age, err = atLeastAnHour(k, "keep-log")
+		o.keep.Age, err = atLeastAnHour(k, "log-retention")
 	}
 	if err == nil {
 		o.keep.Writes, err = atLeastAnHour(k, "keep-writes")
 	}
 	if err == nil {
-		o.keep.MaxOffline, err = atLeastAnHour(k, "max-away")
+		o.keep.MaxOffline, err = atLeastAnHour(k, "max-offline")
 	}
 	return err
 }

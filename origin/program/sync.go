@@ -30,7 +30,7 @@ type syncFlags struct {
 	data, origin, key, app string
 	pictures, name         string
 	once, watch, dismiss   bool
-	patience               time.Duration
+	timeout                time.Duration
 	asJSON, quiet          bool
 }
 
@@ -71,7 +71,7 @@ Exit codes: 0 in sync; 1 failed; 2 usage error; 3 there are new conflicts.`,
 	flags.StringVar(&f.name, "name", "", "`name` of this replica shown at the server (default: the host name)")
 	flags.BoolVar(&f.once, "once", false, "exit when both sides are in sync (default)")
 	flags.BoolVar(&f.watch, "watch", false, "keep syncing until stopped")
-	flags.DurationVar(&f.patience, "patience", 30*time.Second, "with --once: give up after this `duration` without progress")
+	flags.DurationVar(&f.timeout, "timeout", 30*time.Second, "with --once: give up after this `duration` without progress")
 	flags.BoolVar(&f.dismiss, "dismiss", false, "clear the list of conflicts")
 	flags.BoolVar(&f.asJSON, "json", false, "print the result as a JSON object")
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "no progress; errors only")
@@ -93,8 +93,8 @@ func (f *syncFlags) check(env *server.Env) error {
 		return server.Usagef("--once and --watch cannot be combined")
 	case f.pictures != "all" && f.pictures != "own":
 		return server.Usagef("--pictures %q: must be all or own", f.pictures)
-	case f.patience <= 0:
-		return server.Usagef("--patience must be positive")
+	case f.timeout <= 0:
+		return server.Usagef("--timeout must be positive")
 	}
 	if _, err := synclink.Address(f.origin); err != nil {
 		return server.Usagef("--origin: %w", err)
@@ -251,7 +251,7 @@ func (s *syncer) join(ctx context.Context, o synclink.Options, id string) error 
 			return fmt.Errorf("application %s belongs to this folder; it is not a replica", id)
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, s.f.patience)
+	ctx, cancel := context.WithTimeout(ctx, s.f.timeout)
 	defer cancel()
 	seq, data, err := synclink.Join(ctx, o, id)
 	if err != nil {
@@ -260,8 +260,8 @@ func (s *syncer) join(ctx context.Context, o synclink.Options, id string) error 
 	return s.engine.Register.ApplyAppRecord(ctx, id, seq, data)
 }
 
-// errPatience ends a --once whose origin does not come forward.
-var errPatience = errors.New("no progress")
+// errNoProgress ends a --once whose origin does not come forward.
+var errNoProgress = errors.New("no progress")
 
 // errEnough ends a --once that is done.
 var errEnough = errors.New("in sync")
@@ -271,7 +271,7 @@ func (s *syncer) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	if !s.f.watch {
-		s.moving = system.AfterFunc(s.f.patience, func() { cancel(errPatience) })
+		s.moving = system.AfterFunc(s.f.timeout, func() { cancel(errNoProgress) })
 		defer s.moving.Stop()
 	}
 	defer s.partition.Log().Tail(func() {
@@ -291,12 +291,12 @@ func (s *syncer) run(ctx context.Context) error {
 	}
 	switch cause := context.Cause(ctx); {
 	case errors.Is(cause, errEnough):
-	case errors.Is(cause, errPatience):
+	case errors.Is(cause, errNoProgress):
 		why := s.last.Problem
 		if why == "" {
 			why = s.last.Phase.String()
 		}
-		return fmt.Errorf("no progress for %v: %s", s.f.patience, why)
+		return fmt.Errorf("no progress for %v: %s", s.f.timeout, why)
 	case errors.Is(cause, context.Canceled) && s.f.watch:
 	case errors.Is(cause, context.Canceled):
 		return errors.New("interrupted; run the same command to resume")
@@ -328,7 +328,7 @@ func (s *syncer) effect(x replica.Effect) {
 		s.last = now
 		s.mu.Unlock()
 		if s.moving != nil && forward(&before, &now) {
-			s.moving.Reset(s.f.patience)
+			s.moving.Reset(s.f.timeout)
 		}
 		s.progress(&now)
 		switch {

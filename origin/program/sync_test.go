@@ -25,7 +25,7 @@ import (
 // synced runs a sync and returns what it tells.
 func synced(t testing.TB, want int, args ...string) outcome {
 	t.Helper()
-	code, stdout, stderr := runCode(t, append([]string{"sync", "--json", "--patience", "10s"}, args...)...)
+	code, stdout, stderr := runCode(t, append([]string{"sync", "--json", "--timeout", "10s"}, args...)...)
 	if code != want {
 		t.Fatalf("sync %v = %d\n%s%s", args, code, stdout, stderr)
 	}
@@ -99,7 +99,7 @@ func TestSyncCopies(t *testing.T) {
 	}
 }
 
-// TestSyncRefusals: sync reports a fault at once, or after the patience, and loses nothing.
+// TestSyncRefusals: sync reports a fault at once, or after its time, and loses nothing.
 func TestSyncRefusals(t *testing.T) {
 	_, base := startOrigin(t, testSettings(t))
 	key := keyOf(strings.TrimPrefix(base, "http://"))

@@ -37,7 +37,7 @@ accepts no new connections, answers the requests it has accepted, and exits with
 
 Only one process can use a data folder. The first start creates an application and prints its
 API key, which is not shown again. '{prog} app' and '{prog} key' create more, also
-while the server runs. If the disk has less than --min-free left, writes are refused with HTTP
+while the server runs. If the disk has less than --min-free-space left, writes are refused with HTTP
 status 507; reads still work. If a disk write fails, the server exits with code 1 without
 acknowledging the write. It is safe to restart it.`,
 		Example: `  {prog} serve --data ./data

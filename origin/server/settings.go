@@ -89,7 +89,7 @@ func Flags(f *pflag.FlagSet, o *Options) {
 	f.String("public-url", "", "public base `URL` of this server, used in picture URLs (default: from the certificate's name or the listen address)")
 	f.String("public-app-id", "", "`app_id` reported for public models and concepts; some old clients need \"main\" (default: null)")
 	f.String("default-language", "en", "default concept language `code` of the application created at the first start")
-	f.Duration("keep-predicted", 24*time.Hour, "how long pictures sent to predict stay available by URL")
+	f.Duration("predicted-ttl", 24*time.Hour, "how long pictures sent to predict stay available by URL")
 	f.Bool("keep-location", false, "keep the location in hosted pictures and videos (default: it is removed)")
 	f.Bool("allow-private-fetch", false, "allow picture downloads from private addresses and any port; for tests and closed networks")
 	f.IntSlice("fetch-ports", nil, "additional `ports` allowed for picture downloads (80 and 443 are always allowed)")
@@ -97,10 +97,10 @@ func Flags(f *pflag.FlagSet, o *Options) {
 	f.String("max-answer", "16MB", "maximum `size` of an answer, such as 16MB; at least 2MB")
 	f.String("max-video", DefaultMaxVideo, "maximum `size` of a video that is downloaded for a predict call")
 	f.Duration("video-time", video.DefaultTime, "maximum processor time to decode one video")
-	f.Duration("video-call-time", 20*time.Minute, "maximum duration of a predict call with a video")
+	f.Duration("video-call-timeout", 20*time.Minute, "maximum duration of a predict call with a video")
 	f.String("video-module", "", VideoModuleHelp)
 	f.String("video-decoder", "", VideoDecoderHelp)
-	f.String("min-free", "512MB", "refuse writes when the disk has less free space than this `size`")
+	f.String("min-free-space", "512MB", "refuse writes when the disk has less free space than this `size`")
 	f.Int("max-connections", 2048, "maximum `number` of open connections; above it the longest idle one is closed")
 	f.Int("workers", 0, "`number` of pictures analysed in parallel (default: number of CPU cores)")
 	f.String("tls-cert", "", "PEM `file` with the certificate chain; reloaded when it changes")
@@ -113,7 +113,7 @@ func Flags(f *pflag.FlagSet, o *Options) {
 	f.Duration("token-ttl", token.DefaultLife, "lifetime of access tokens, at most 49h")
 	f.Float64("rate", 10, "rate limit in `calls` per second for each key of an account, and for each application's tokens; 0 means unlimited")
 	f.Int("burst", 100, "burst size of the rate limits, in `calls`")
-	f.Float64("operator-rate", 0, "rate limit in `calls` per second for keys created on the command line; 0 means unlimited")
+	f.Float64("cli-key-rate", 0, "rate limit in `calls` per second for keys created on the command line; 0 means unlimited")
 	if o.Flags != nil {
 		o.Flags(f)
 	}
@@ -135,7 +135,7 @@ func LoadSettings(flags *pflag.FlagSet, environ func() []string, o *Options) (Se
 		Prefix:      EnvPrefix,
 		EnvironFunc: environ,
 		TransformFunc: func(name, value string) (string, any) {
-			return strings.ReplaceAll(strings.ToLower(strings.TrimPrefix(name, EnvPrefix)), "_", "-"), value
+			return currentName(strings.ReplaceAll(strings.ToLower(strings.TrimPrefix(name, EnvPrefix)), "_", "-")), value
 		},
 	})
 	if err := k.Load(fromEnvironment, nil); err != nil {
@@ -151,8 +151,14 @@ func LoadSettings(flags *pflag.FlagSet, environ func() []string, o *Options) (Se
 			return Settings{}, Usagef("configuration %s: %w", config, err)
 		}
 		for _, key := range k.Keys() {
-			if flags.Lookup(key) == nil || key == "config" {
+			name := currentName(key)
+			if flags.Lookup(name) == nil || key == "config" {
 				return Settings{}, Usagef("configuration %s: unknown setting %q; settings are named like flags", config, key)
+			}
+			if name != key {
+				if err := k.Set(name, k.Get(key)); err != nil {
+					return Settings{}, Usagef("configuration %s: %w", config, err)
+				}
 			}
 		}
 		if err := k.Load(fromEnvironment, nil); err != nil {
@@ -172,8 +178,8 @@ func parseSettings(k *koanf.Koanf, o *Options) (s Settings, err error) {
 		PublicAppID: k.String("public-app-id"), Language: k.String("default-language"),
 		MaxConns: k.Int("max-connections"), Workers: k.Int("workers"), LogFormat: k.String("log-format"),
 	}
-	if s.KeepPredicted, err = time.ParseDuration(k.String("keep-predicted")); err != nil || s.KeepPredicted <= 0 {
-		return s, Usagef("keep-predicted: %q is not a duration such as 24h", k.String("keep-predicted"))
+	if s.KeepPredicted, err = time.ParseDuration(k.String("predicted-ttl")); err != nil || s.KeepPredicted <= 0 {
+		return s, Usagef("predicted-ttl: %q is not a duration such as 24h", k.String("predicted-ttl"))
 	}
 	for name, into := range map[string]*bool{
 		"keep-location": &s.KeepLocation, "allow-private-fetch": &s.AllowPrivate, "behind-proxy": &s.BehindProxy,
@@ -186,7 +192,7 @@ func parseSettings(k *koanf.Koanf, o *Options) (s Settings, err error) {
 		return s, err
 	}
 	for name, into := range map[string]*int64{
-		"max-body": &s.MaxBody, "max-answer": &s.MaxAnswer, "max-video": &s.MaxVideo, "min-free": &s.MinFree,
+		"max-body": &s.MaxBody, "max-answer": &s.MaxAnswer, "max-video": &s.MaxVideo, "min-free-space": &s.MinFree,
 	} {
 		if *into, err = ParseSize(k.String(name)); err != nil {
 			return s, Usagef("%s: %w", name, err)
@@ -196,7 +202,7 @@ func parseSettings(k *koanf.Koanf, o *Options) (s Settings, err error) {
 		return s, Usagef("max-answer: %q is less than 2MB", k.String("max-answer"))
 	}
 	s.VideoModule, s.VideoDecoder = k.String("video-module"), k.String("video-decoder")
-	for name, into := range map[string]*time.Duration{"video-time": &s.VideoTime, "video-call-time": &s.VideoCallTime} {
+	for name, into := range map[string]*time.Duration{"video-time": &s.VideoTime, "video-call-timeout": &s.VideoCallTime} {
 		if *into, err = time.ParseDuration(k.String(name)); err != nil || *into < time.Second {
 			return s, Usagef("%s: %q is not a duration of at least 1s", name, k.String(name))
 		}
@@ -241,7 +247,7 @@ func (s *Settings) parseLimits(k *koanf.Koanf) (err error) {
 	if burst < 1 {
 		return Usagef("burst: %q is not a number of calls", k.String("burst"))
 	}
-	for name, rate := range map[string]*auth.Rate{"rate": &s.Rate, "operator-rate": &s.OperatorRate} {
+	for name, rate := range map[string]*auth.Rate{"rate": &s.Rate, "cli-key-rate": &s.OperatorRate} {
 		n, err := strconv.ParseFloat(k.String(name), 64)
 		if err != nil || !(n >= 0 && n <= 1e6) || n > 0 && n < 0.001 {
 			return Usagef("%s: %q is not a number of calls per second", name, k.String(name))

@@ -20,6 +20,7 @@ import (
 func read(t *testing.T, environ []string, args ...string) (Settings, error) {
 	t.Helper()
 	flags := pflag.NewFlagSet("serve", pflag.ContinueOnError)
+	flags.SetNormalizeFunc(FlagName)
 	var o Options
 	Flags(flags, &o)
 	if err := flags.Parse(args); err != nil {
@@ -50,7 +51,7 @@ func TestSettingsPrecedence(t *testing.T) {
 data = "from-file"
 public-app-id = "from-file"
 log = "warn"
-keep-predicted = "1h"
+predicted-ttl = "1h"
 fetch-ports = [8080, 8443]
 allow-private-fetch = true
 max-connections = 7
@@ -62,7 +63,7 @@ acme-email = "me@a.example"
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	environ := []string{"SIGHTLINE_DATA=from-environment", "SIGHTLINE_LOG=error", "SIGHTLINE_MAX_BODY=2MB", "SIGHTLINE_BURST=7", "SIGHTLINE_OPERATOR_RATE=1", "DATA=x"}
+	environ := []string{"SIGHTLINE_DATA=from-environment", "SIGHTLINE_LOG=error", "SIGHTLINE_MAX_BODY=2MB", "SIGHTLINE_BURST=7", "SIGHTLINE_CLI_KEY_RATE=1", "DATA=x"}
 	s, err := read(t, append(environ, "SIGHTLINE_CONFIG="+config), "--data", "from-flag")
 	if err != nil {
 		t.Fatal(err)
@@ -84,6 +85,24 @@ acme-email = "me@a.example"
 	}
 	if s, err = read(t, nil, "--fetch-ports", "83,84"); err != nil || !slices.Equal(s.FetchPorts, []uint16{83, 84}) {
 		t.Errorf("fetch ports = %v, %v; want 83 and 84", s.FetchPorts, err)
+	}
+}
+
+// TestOldNames sets things by the names that they had in version 0.1.0.
+func TestOldNames(t *testing.T) {
+	config := filepath.Join(t.TempDir(), "sightline.toml")
+	if err := os.WriteFile(config, []byte("min-free = '1GB'\nkeep-predicted = '1h'\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s, err := read(t, []string{"SIGHTLINE_KEEP_PREDICTED=2h"}, "--config", config, "--operator-rate", "3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.MinFree != 1<<30 || s.KeepPredicted != 2*time.Hour || s.OperatorRate.PerSecond != 3 {
+		t.Errorf("settings = %+v, want those of the file, the environment and the flag", s)
+	}
+	if s, err = read(t, nil, "--config", config, "--predicted-ttl", "3h"); err != nil || s.KeepPredicted != 3*time.Hour {
+		t.Errorf("settings = %+v, %v; want the flag's duration", s, err)
 	}
 }
 
@@ -109,8 +128,8 @@ func TestSettingsRefused(t *testing.T) {
 		{"--max-body", "-1MB"},
 		{"--max-video", "many"},
 		{"--video-time", "10ms"},
-		{"--video-call-time", "0"},
-		{"--keep-predicted", "-1s"},
+		{"--video-call-timeout", "0"},
+		{"--predicted-ttl", "-1s"},
 		{"--log", "loud"},
 		{"--log-format", "xml"},
 		{"--fetch-ports", "0"},
@@ -133,7 +152,7 @@ func TestSettingsRefused(t *testing.T) {
 		{"--token-ttl", "49h1s"},
 		{"--rate", "-1"},
 		{"--rate", "1e9"},
-		{"--operator-rate", "NaN"},
+		{"--cli-key-rate", "NaN"},
 		{"--burst", "0"},
 		{"--config", "missing.toml"},
 		{"--config", unknown},
@@ -158,8 +177,8 @@ func TestSettingsRefused(t *testing.T) {
 			t.Errorf("%q: %v", args, err)
 		}
 	}
-	_, err := read(t, []string{"SIGHTLINE_KEEP_PREDICTED=soon"})
-	if err == nil || !strings.Contains(err.Error(), "keep-predicted") {
+	_, err := read(t, []string{"SIGHTLINE_PREDICTED_TTL=soon"})
+	if err == nil || !strings.Contains(err.Error(), "predicted-ttl") {
 		t.Errorf("a bad variable: %v, want that it names the setting", err)
 	}
 }

@@ -15,7 +15,7 @@ import (
 // .cache of the project. The copy is safe, because the program checks the seal of a compiled file.
 func Warm(t testing.TB, edge, data string) {
 	t.Helper()
-	warm(t, "edge", data, func(kept string) *exec.Cmd { return exec.Command(edge, "warm", "--data", kept) })
+	warm(t, "edge", data, func(kept string) *exec.Cmd { return exec.Command(edge, "precompile", "--data", kept) })
 }
 
 // WarmDecoder is [Warm] for the compiled decoding module of videos, of both programs.

@@ -187,15 +187,16 @@ func newAppChange(env *server.Env) *cobra.Command {
 	var local bool
 	var change register.AppChange
 	cmd := OnFolder(env, server.Use{}, &cobra.Command{
-		Use:   "change ID",
-		Short: "Change an application's settings",
+		Use:     "update ID",
+		Aliases: []string{"change"},
+		Short:   "Change an application's settings",
 		Long: `Changes an application's settings. The language cannot be changed.
 
 With --local-only, sync stops sending the application to edges, pages and other replicas. A replica
 that has it sends its own changes first and then deletes its copy. --local-only=false shares it
 again, and replicas receive all of it.` + FolderHelp,
-		Example: `  {prog} app change 0123456789abcdef0123456789abcdef --name "Birds of 2026" --data ./data
-  {prog} app change 0123456789abcdef0123456789abcdef --local-only --data ./data`,
+		Example: `  {prog} app update 0123456789abcdef0123456789abcdef --name "Birds of 2026" --data ./data
+  {prog} app update 0123456789abcdef0123456789abcdef --local-only --data ./data`,
 		Args: OneArgument("the app_id"),
 	}, "the application as a JSON object", func(ctx context.Context, c *FolderCommand, s control.Folder, args []string) error {
 		app, err := control.ChangeApp.Do(ctx, s, control.ChangedApp{ID: args[0], Change: change})
@@ -213,7 +214,7 @@ again, and replicas receive all of it.` + FolderHelp,
 	})
 	cmd.Flags().StringVar(&name, "name", "", "new `name`")
 	cmd.Flags().StringVar(&model, "default-model", "", "`ID` of the model that pages select by default; empty for the general model")
-	cmd.Flags().StringVar(&stale, "max-stale", "", "`duration` for which edges accept writes without contact to this server, such as 48h; 0 means 24h")
+	cmd.Flags().StringVar(&stale, "max-edge-age", "", "`duration` for which edges accept writes without contact to this server, such as 48h; 0 means 24h")
 	cmd.Flags().BoolVar(&local, "local-only", false, "keep the application on this server: sync does not send it to edges, pages or other replicas")
 	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error {
 		if cmd.Flags().Changed("name") {
@@ -222,7 +223,7 @@ again, and replicas receive all of it.` + FolderHelp,
 		if cmd.Flags().Changed("default-model") {
 			change.DefaultModel = &model
 		}
-		if cmd.Flags().Changed("max-stale") {
+		if cmd.Flags().Changed("max-edge-age") {
 			d, err := time.ParseDuration(stale)
 			if err != nil {
 				return server.UsageError{Err: register.ErrMaxStale}
@@ -233,7 +234,7 @@ again, and replicas receive all of it.` + FolderHelp,
 			change.LocalOnly = &local
 		}
 		if change == (register.AppChange{}) {
-			return server.Usagef("nothing to change: give --name, --default-model, --max-stale or --local-only")
+			return server.Usagef("nothing to change: give --name, --default-model, --max-edge-age or --local-only")
 		}
 		return nil
 	}
@@ -342,11 +343,12 @@ func counted(c register.Contents) string {
 
 func newAppSecret(env *server.Env) *cobra.Command {
 	return OnFolder(env, server.Use{}, &cobra.Command{
-		Use:   "secret ID",
-		Short: "Replace the client secret and print the new one",
+		Use:     "rotate-secret ID",
+		Aliases: []string{"secret"},
+		Short:   "Replace the client secret and print the new one",
 		Long: `Replaces the client secret of an application. The old secret and all access tokens stop working
 immediately.` + FolderHelp,
-		Example: `  {prog} app secret 0123456789abcdef0123456789abcdef --data ./data --json`,
+		Example: `  {prog} app rotate-secret 0123456789abcdef0123456789abcdef --data ./data --json`,
 		Args:    OneArgument("the app_id"),
 	}, "a JSON object with client_id and client_secret", func(ctx context.Context, c *FolderCommand, s control.Folder, args []string) error {
 		client, err := control.ReplaceSecret.Do(ctx, s, control.ID{ID: args[0]})
@@ -359,10 +361,11 @@ immediately.` + FolderHelp,
 
 func newAppRevoke(env *server.Env) *cobra.Command {
 	return OnFolder(env, server.Use{}, &cobra.Command{
-		Use:     "revoke ID",
+		Use:     "revoke-tokens ID",
+		Aliases: []string{"revoke"},
 		Short:   "Revoke all access tokens of an application",
 		Long:    `Revokes all access tokens of an application. The client secret stays valid and can issue new ones.` + FolderHelp,
-		Example: `  {prog} app revoke 0123456789abcdef0123456789abcdef --data ./data`,
+		Example: `  {prog} app revoke-tokens 0123456789abcdef0123456789abcdef --data ./data`,
 		Args:    OneArgument("the app_id"),
 	}, "a JSON object with app_id", func(ctx context.Context, c *FolderCommand, s control.Folder, args []string) error {
 		if _, err := control.RevokeTokens.Do(ctx, s, control.ID{ID: args[0]}); err != nil || !c.AsJSON {

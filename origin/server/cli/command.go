@@ -77,6 +77,9 @@ func (p *Program) command(env *server.Env) *cobra.Command {
 		RunE:              showHelp,
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
 	}
+	root.SetGlobalNormalizationFunc(server.FlagName)
+	// Old names of commands work, but help does not show them.
+	root.SetUsageTemplate(strings.Replace(root.UsageTemplate(), "{{if gt (len .Aliases) 0}}\n\nAliases:\n  {{.NameAndAliases}}{{end}}", "", 1))
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return server.UsageError{Err: err} })
 	root.AddCommand(server.NewServe(env, p.Serve), newImport(env), newExport(env), newSearch(env), newTrain(env), newBackup(env), newRestore(env), newDoctor(env), newApp(env), newKey(env), newCertificate(env), newStatus(env), newVersion(), newDecodeVideo(env))
 	root.AddCommand(p.Commands(env)...)

@@ -35,7 +35,7 @@ func newImport(env *server.Env) *cobra.Command {
 its concepts, models and workflows.
 
   DIR      all pictures below it, recognised by their content; the ID of each is its path below
-           DIR. With --folder-concepts the first folder of the path is a label of the picture.
+           DIR. With --label-by-folder the first folder of the path is a label of the picture.
            If the folder has an inputs.jsonl or inputs.csv, only the inputs in that file are read.
   .jsonl   one input per line, in the form of POST /v2/inputs, or flat:
              {"id":"a","url":"https://…"}          or "path", below the file's folder, or "base64"
@@ -67,7 +67,7 @@ error; 3 some inputs failed.` + whereHelp,
 	f.flags(cmd, env)
 	flags := cmd.Flags()
 	flags.IntVar(&f.parallel, "parallel", 0, "parallel `calls` (default: 2; 1 for an export, to keep the order)")
-	flags.BoolVar(&f.folders, "folder-concepts", false, "use the top-level folder name as a label")
+	flags.BoolVar(&f.folders, "label-by-folder", false, "use the top-level folder name as a label")
 	flags.BoolVar(&f.noWait, "no-wait", false, "do not wait for the server's downloads")
 	flags.BoolVar(&f.asJSON, "json", false, "print the summary as a JSON object")
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "no progress; errors only")

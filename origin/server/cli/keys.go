@@ -98,11 +98,12 @@ at least 8 digits. It stops working immediately.` + FolderHelp,
 
 func newKeyReplace(env *server.Env) *cobra.Command {
 	return OnFolder(env, server.Use{}, &cobra.Command{
-		Use:   "replace KEY|KEY_ID",
-		Short: "Replace an API key and print the new one",
+		Use:     "rotate KEY|KEY_ID",
+		Aliases: []string{"replace"},
+		Short:   "Replace an API key and print the new one",
 		Long: `Creates a key with the same scopes and description and deletes the old one, atomically. Give the
 old key as for '{prog} key delete'.` + FolderHelp,
-		Example: `  {prog} key replace 0123456789abcdef --data ./data --json`,
+		Example: `  {prog} key rotate 0123456789abcdef --data ./data --json`,
 		Args:    OneArgument("an API key or key_id"),
 	}, "a JSON object with key, key_id and app_id", func(ctx context.Context, c *FolderCommand, s control.Folder, args []string) error {
 		k, err := findKey(ctx, s, args[0])
