@@ -20,13 +20,13 @@ type known struct {
 }
 
 var (
-	subcommand = regexp.MustCompile(`(?m)^  ([a-z]+) +\S`)
+	subcommand = regexp.MustCompile(`(?m)^  ([a-z][a-z-]*) +\S`)
 	flag       = regexp.MustCompile(`--[a-z][a-z-]*`)
 	target     = regexp.MustCompile(`(?m)^([a-z0-9-]+):`)
 	spans      = regexp.MustCompile("`([^`\n]+)`")
-	invoked    = regexp.MustCompile(`(?:^|[ /(])(sightline(?:-edge)?)((?: [a-z]+)+)`)
+	invoked    = regexp.MustCompile(`(?:^|[ /(])(sightline(?:-edge)?)((?: [a-z][a-z-]*)+)`)
 	made       = regexp.MustCompile(`(?:^|&& )make ([a-z-]+)`)
-	words      = regexp.MustCompile(`^[a-z]+( [a-z]+)?`)
+	words      = regexp.MustCompile(`^[a-z]+( [a-z][a-z-]*)?`)
 	folders    = regexp.MustCompile(`(?:^| )([a-z0-9]+)/(?: |$)`)
 )
 
