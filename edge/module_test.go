@@ -121,7 +121,7 @@ func runaway(t *testing.T) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const answers = "return call(n, the.Serve)"
+	const answers = "return call(n, guest.Serve)"
 	spins := strings.Replace(string(text), answers, `away := strings.Contains(string(input[:n]), "http://run.away/")
 	for away {
 	}
