@@ -23,6 +23,10 @@ type tileArgs struct {
 	lo, hi            int
 	zero              int
 	clamp             int              // 1 unless lo is 0 and hi is 255
+	chains            unsafe.Pointer   // at level neon, see neonProduct
+	rows              int              // rows of outputs, of tiles tiles each (level neon)
+	srcStep           int              // bytes between the inputs of rows of outputs
+	dstStep           int              // bytes between rows of outputs
 	_                 [2 * panel]int32 // room for the first values of the accumulators
 }
 
@@ -40,7 +44,7 @@ type rowArgs struct {
 	srcStep                  int // bytes between the inputs of rows of outputs
 	dstStep                  int // bytes between rows of outputs
 	taps                     *int
-	count                    int // taps, or groups of four
+	count                    int // groups of three taps for bytes at level neon, of four with SDOT; taps for floats
 	lo, hi                   int
 	zero                     int
 	clamp                    int // 1 unless lo is 0 and hi is 255

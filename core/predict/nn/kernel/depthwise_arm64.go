@@ -41,7 +41,7 @@ func depthwiseU8(dst, src []uint8, d *Depthwise, w *DepthwiseS8, q *Requant) {
 		for t := range taps {
 			offsets[t] = at(t)
 		}
-		args.taps, args.count = &offsets[0], taps
+		args.taps, args.count = &offsets[0], (taps+2)/3
 	}
 	whole := w.C / panel * panel
 	for c := 0; c < whole; c += panel {
@@ -50,7 +50,7 @@ func depthwiseU8(dst, src []uint8, d *Depthwise, w *DepthwiseS8, q *Requant) {
 		if dots {
 			args.w = unsafe.Pointer(&w.quads[c*len(w.groups)*4])
 		} else {
-			args.w = unsafe.Pointer(&w.words[c*taps])
+			args.w = unsafe.Pointer(&w.words[c*args.count*3])
 		}
 		runDepthwise(dots, three, args.ptr())
 	}

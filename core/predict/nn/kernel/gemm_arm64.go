@@ -36,8 +36,13 @@ func (t *tileArgs) setColumns(w *PackedS8, j int) {
 		return
 	}
 	seg8 := w.seg8()
+	if Levels.Now() == cpu.NEON {
+		t.tail = seg8 % 4
+		t.b, t.chains = unsafe.Pointer(&w.blocks[j*w.Segs*seg8*8]), unsafe.Pointer(&w.chains[j/8*w.Segs*(seg8/4+1)])
+		return
+	}
 	t.k, t.tail = seg8/2, seg8%2
-	t.b = unsafe.Pointer(&w.eights[j/panel*w.Segs*seg8*panel*8+j%panel*8])
+	t.b = unsafe.Pointer(&w.eights[j/panel*w.Segs*seg8*panel*8])
 }
 
 // safeRows returns the number of rows, of m, that assembly may take. It reads whole groups and must not pass the end of a, which holds n bytes.
@@ -77,7 +82,10 @@ func gemmRowsU8(dst []uint8, ldd int, a []uint8, lda, segStride, m int, r *Rows,
 			gemmU8Generic(dst[y*r.DstStep+safe*ldd:], ldd, a[y*r.SrcStep+safe*lda:], lda, segStride, m-safe, w, q)
 		}
 	}
-	args := tileArgs{lda: lda, segStep: segStride, segs: w.Segs, lo: int(q.Lo), hi: int(q.Hi), zero: int(q.Zero), clamp: q.clamps()}
+	args := tileArgs{
+		lda: lda, segStep: segStride, segs: w.Segs, lo: int(q.Lo), hi: int(q.Hi), zero: int(q.Zero), clamp: q.clamps(),
+		srcStep: r.SrcStep, dstStep: r.DstStep,
+	}
 	var bias [panel]int32
 	var scale [panel]float32
 	var tmp [edgeRows * panel]uint8
@@ -91,7 +99,11 @@ func gemmRowsU8(dst []uint8, ldd int, a []uint8, lda, segStride, m int, r *Rows,
 			copy(scale[:], q.Scale[j:j+cols])
 			args.bias, args.scale, args.ldc = unsafe.Pointer(&bias), unsafe.Pointer(&scale), panel
 		}
-		for y := from; y < from+rows; y++ {
+		args.rows = 1
+		if whole && Levels.Now() == cpu.NEON {
+			args.rows = rows
+		}
+		for y := from; y < from+rows; y += args.rows {
 			in, out := a[y*r.SrcStep+x*lda:], dst[y*r.DstStep+x*ldd+j:]
 			if whole {
 				args.block(m, cols, w.extreme, func(row int) {
@@ -246,7 +258,7 @@ func gemvU16(dst []int64, a []uint16, w *PackedS8, bias []int32) {
 	const widest = 2 * panel
 	var acc [2 * widest]int32
 	args := tileArgs{
-		a: unsafe.Pointer(&bytes), c: unsafe.Pointer(&acc), ldc: 4 * widest, lda: k8, segs: 1, tiles: 1,
+		a: unsafe.Pointer(&bytes), c: unsafe.Pointer(&acc), ldc: 4 * widest, lda: k8, segs: 1, tiles: 1, rows: 1,
 		bias: unsafe.Pointer(&noBias),
 	}
 	wide := tileColumns()

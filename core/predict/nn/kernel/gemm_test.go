@@ -1,8 +1,10 @@
 package kernel_test
 
 import (
+	"bytes"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/sightline-dev/sightline/core/predict/nn/kernel"
@@ -23,6 +25,24 @@ func TestConvU8AtRandom(t *testing.T) {
 		seeds(t, 500, func(t *testing.T, rng *rand.Rand) {
 			testConvU8(t, kerneltest.NewProduct(rng, 1+rng.IntN(33), 1+rng.IntN(70), 1+rng.IntN(3), 1+rng.IntN(40)))
 		})
+	})
+}
+
+func TestConvU8Sums(t *testing.T) {
+	atEveryLevel(t, func(t *testing.T) {
+		rng := rand.New(rand.NewPCG(3, 3))
+		for p := range kerneltest.Sums(rng) {
+			if testConvU8(t, p); t.Failed() {
+				return
+			}
+		}
+		for _, v := range []int8{-128, -127, 127} {
+			for _, a := range []uint8{0, 255} {
+				p := kerneltest.NewProduct(rng, 5, 17, 2, 91)
+				p.W, p.Src = slices.Repeat([]int8{v}, len(p.W)), bytes.Repeat([]byte{a}, len(p.Src))
+				testConvU8(t, p)
+			}
+		}
 	})
 }
 

@@ -19,7 +19,7 @@ TEXT ·gemmU8Tile3x32DotProd(SB), NOSPLIT, $0-8
 	MOVD 80(R0), R26
 	MOVD 56(R0), R16
 	MOVD 72(R0), R17
-	ADD $144, R0, R15
+	ADD $176, R0, R15
 	ADD $64, R15, R22
 	ADD $64, R19, R23
 	MOVD 24(R0), R20
@@ -722,7 +722,7 @@ TEXT ·gemmU8Tile2x32DotProd(SB), NOSPLIT, $0-8
 	MOVD 80(R0), R26
 	MOVD 56(R0), R16
 	MOVD 72(R0), R17
-	ADD $144, R0, R15
+	ADD $176, R0, R15
 	ADD $64, R15, R22
 	ADD $64, R19, R23
 	MOVD 24(R0), R20
@@ -1233,7 +1233,7 @@ TEXT ·gemmU8Tile1x32DotProd(SB), NOSPLIT, $0-8
 	MOVD 80(R0), R26
 	MOVD 56(R0), R16
 	MOVD 72(R0), R17
-	ADD $144, R0, R15
+	ADD $176, R0, R15
 	ADD $64, R15, R22
 	ADD $64, R19, R23
 	MOVD 24(R0), R20
@@ -1553,7 +1553,7 @@ TEXT ·gemmU8Tile4x16DotProd(SB), NOSPLIT, $0-8
 	MOVD 80(R0), R26
 	MOVD 56(R0), R16
 	MOVD 72(R0), R17
-	ADD $144, R0, R15
+	ADD $176, R0, R15
 	ADD $64, R15, R22
 	ADD $64, R19, R23
 	MOVD 24(R0), R20
@@ -2061,7 +2061,7 @@ TEXT ·gemmU8Tile2x16DotProd(SB), NOSPLIT, $0-8
 	MOVD 80(R0), R26
 	MOVD 56(R0), R16
 	MOVD 72(R0), R17
-	ADD $144, R0, R15
+	ADD $176, R0, R15
 	ADD $64, R15, R22
 	ADD $64, R19, R23
 	MOVD 24(R0), R20
@@ -2365,7 +2365,7 @@ TEXT ·gemmU8Tile1x16DotProd(SB), NOSPLIT, $0-8
 	MOVD 80(R0), R26
 	MOVD 56(R0), R16
 	MOVD 72(R0), R17
-	ADD $144, R0, R15
+	ADD $176, R0, R15
 	ADD $64, R15, R22
 	ADD $64, R19, R23
 	MOVD 24(R0), R20
@@ -2567,7 +2567,7 @@ TEXT ·gemmU8Tile4x16I8MM(SB), NOSPLIT, $0-8
 	MOVD 80(R0), R26
 	MOVD 56(R0), R16
 	MOVD 72(R0), R17
-	ADD $144, R0, R15
+	ADD $176, R0, R15
 	ADD $64, R15, R22
 	ADD $64, R19, R23
 	MOVD 24(R0), R20
@@ -2854,7 +2854,7 @@ TEXT ·gemmU8Tile2x16I8MM(SB), NOSPLIT, $0-8
 	MOVD 80(R0), R26
 	MOVD 56(R0), R16
 	MOVD 72(R0), R17
-	ADD $144, R0, R15
+	ADD $176, R0, R15
 	ADD $64, R15, R22
 	ADD $64, R19, R23
 	MOVD 24(R0), R20
@@ -3038,7 +3038,7 @@ TEXT ·gemmU8Tile1x16I8MM(SB), NOSPLIT, $0-8
 	MOVD 80(R0), R26
 	MOVD 56(R0), R16
 	MOVD 72(R0), R17
-	ADD $144, R0, R15
+	ADD $176, R0, R15
 	ADD $64, R15, R22
 	ADD $64, R19, R23
 	MOVD 24(R0), R20
@@ -3189,38 +3189,58 @@ TEXT ·gemmU8Tile2x8NEON(SB), NOSPLIT, $0-8
 	MOVD 80(R0), R26
 	MOVD 56(R0), R16
 	MOVD 72(R0), R17
-	ADD $144, R0, R15
+	ADD $176, R0, R15
 	ADD $64, R15, R22
 	ADD $64, R19, R23
 	MOVD 24(R0), R20
 	MOVD 32(R0), R9
 	MOVD R15, R8
-	WORD $0xacc10680 // ldp q0, q1, [x20], #32
-	WORD $0xacc10d22 // ldp q2, q3, [x9], #32
-	WORD $0x4ea28400 // add v0.4s, v0.4s, v2.4s
-	WORD $0x4ea38421 // add v1.4s, v1.4s, v3.4s
+	WORD $0xbc404680 // ldr s0, [x20], #4
+	WORD $0xbc404521 // ldr s1, [x9], #4
+	WORD $0x4ea18400 // add v0.4s, v0.4s, v1.4s
 	WORD $0x3c810500 // str q0, [x8], #16
-	WORD $0x3c810501 // str q1, [x8], #16
-	MOVD $128, R21
+	WORD $0xbc404680 // ldr s0, [x20], #4
+	WORD $0xbc404521 // ldr s1, [x9], #4
+	WORD $0x4ea18400 // add v0.4s, v0.4s, v1.4s
+	WORD $0x3c810500 // str q0, [x8], #16
+	WORD $0xbc404680 // ldr s0, [x20], #4
+	WORD $0xbc404521 // ldr s1, [x9], #4
+	WORD $0x4ea18400 // add v0.4s, v0.4s, v1.4s
+	WORD $0x3c810500 // str q0, [x8], #16
+	WORD $0xbc404680 // ldr s0, [x20], #4
+	WORD $0xbc404521 // ldr s1, [x9], #4
+	WORD $0x4ea18400 // add v0.4s, v0.4s, v1.4s
+	WORD $0x3c810500 // str q0, [x8], #16
+	WORD $0xbc404680 // ldr s0, [x20], #4
+	WORD $0xbc404521 // ldr s1, [x9], #4
+	WORD $0x4ea18400 // add v0.4s, v0.4s, v1.4s
+	WORD $0x3c810500 // str q0, [x8], #16
+	WORD $0xbc404680 // ldr s0, [x20], #4
+	WORD $0xbc404521 // ldr s1, [x9], #4
+	WORD $0x4ea18400 // add v0.4s, v0.4s, v1.4s
+	WORD $0x3c810500 // str q0, [x8], #16
+	WORD $0xbc404680 // ldr s0, [x20], #4
+	WORD $0xbc404521 // ldr s1, [x9], #4
+	WORD $0x4ea18400 // add v0.4s, v0.4s, v1.4s
+	WORD $0x3c810500 // str q0, [x8], #16
+	WORD $0xbc404680 // ldr s0, [x20], #4
+	WORD $0xbc404521 // ldr s1, [x9], #4
+	WORD $0x4ea18400 // add v0.4s, v0.4s, v1.4s
+	WORD $0x3c810500 // str q0, [x8], #16
+	MOVD 152(R0), R23
+	MOVD R1, R13
+	MOVD R2, R14
+	WORD $0x4f04e404 // movi v4.16b, #128
+	WORD $0x4e020f07 // dup v7.8h, w24
+	WORD $0xad401a65 // ldp q5, q6, [x19]
+	ADR kinds, R17
 
 tile:
-	WORD $0x4f00e410 // movi v16.16b, #0
-	WORD $0x4f00e411 // movi v17.16b, #0
-	WORD $0x4f00e412 // movi v18.16b, #0
-	WORD $0x4f00e413 // movi v19.16b, #0
-	WORD $0x4f00e414 // movi v20.16b, #0
-	WORD $0x4f00e415 // movi v21.16b, #0
-	WORD $0x4f00e416 // movi v22.16b, #0
-	WORD $0x4f00e417 // movi v23.16b, #0
-	WORD $0x4f00e418 // movi v24.16b, #0
-	WORD $0x4f00e419 // movi v25.16b, #0
-	WORD $0x4f00e41a // movi v26.16b, #0
-	WORD $0x4f00e41b // movi v27.16b, #0
-	WORD $0x4f00e41c // movi v28.16b, #0
-	WORD $0x4f00e41d // movi v29.16b, #0
-	WORD $0x4f00e41e // movi v30.16b, #0
-	WORD $0x4f00e41f // movi v31.16b, #0
-	WORD $0x4f04e404 // movi v4.16b, #128
+	WORD $0x4c4021f0 // ld1 {v16.16b, v17.16b, v18.16b, v19.16b}, [x15]
+	WORD $0x4c4022d4 // ld1 {v20.16b, v21.16b, v22.16b, v23.16b}, [x22]
+	WORD $0x4c4021f8 // ld1 {v24.16b, v25.16b, v26.16b, v27.16b}, [x15]
+	WORD $0x4c4022dc // ld1 {v28.16b, v29.16b, v30.16b, v31.16b}, [x22]
+	MOVD 144(R0), R8
 	MOVD 8(R0), R9
 	MOVD 64(R0), R6
 	MOVD R1, R7
@@ -3228,110 +3248,1741 @@ tile:
 segment:
 	MOVD R7, R11
 	ADD R3, R11, R12
-	MOVD R17, R8
-	CBZ R8, tail
+	MOVBU.P 1(R8), R20
+	ADD R20<<9, R17, R20
+	JMP (R20)
+	PCALIGN $512
 
-loop:
-	WORD $0x4cd52128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], x21
-	WORD $0x4cd5212c // ld1 {v12.16b, v13.16b, v14.16b, v15.16b}, [x9], x21
-	WORD $0x4ddfcd60 // ld1r {v0.2d}, [x11], #8
+kinds:
+	WORD $0xacc10560 // ldp q0, q1, [x11], #32
+	WORD $0xacc10d82 // ldp q2, q3, [x12], #32
 	WORD $0x6e241c00 // eor v0.16b, v0.16b, v4.16b
-	WORD $0x4ddfcd81 // ld1r {v1.2d}, [x12], #8
 	WORD $0x6e241c21 // eor v1.16b, v1.16b, v4.16b
-	WORD $0x4ddfcd62 // ld1r {v2.2d}, [x11], #8
 	WORD $0x6e241c42 // eor v2.16b, v2.16b, v4.16b
-	WORD $0x4ddfcd83 // ld1r {v3.2d}, [x12], #8
 	WORD $0x6e241c63 // eor v3.16b, v3.16b, v4.16b
-	WORD $0x0e28c005 // smull v5.8h, v0.8b, v8.8b
-	WORD $0x4e28c006 // smull2 v6.8h, v0.16b, v8.16b
-	WORD $0x0e2c8045 // smlal v5.8h, v2.8b, v12.8b
-	WORD $0x4e2c8046 // smlal2 v6.8h, v2.16b, v12.16b
-	WORD $0x4e6068b0 // sadalp v16.4s, v5.8h
-	WORD $0x4e6068d1 // sadalp v17.4s, v6.8h
-	WORD $0x0e28c025 // smull v5.8h, v1.8b, v8.8b
-	WORD $0x4e28c026 // smull2 v6.8h, v1.16b, v8.16b
-	WORD $0x0e2c8065 // smlal v5.8h, v3.8b, v12.8b
-	WORD $0x4e2c8066 // smlal2 v6.8h, v3.16b, v12.16b
-	WORD $0x4e6068b8 // sadalp v24.4s, v5.8h
-	WORD $0x4e6068d9 // sadalp v25.4s, v6.8h
-	WORD $0x0e29c005 // smull v5.8h, v0.8b, v9.8b
-	WORD $0x4e29c006 // smull2 v6.8h, v0.16b, v9.16b
-	WORD $0x0e2d8045 // smlal v5.8h, v2.8b, v13.8b
-	WORD $0x4e2d8046 // smlal2 v6.8h, v2.16b, v13.16b
-	WORD $0x4e6068b2 // sadalp v18.4s, v5.8h
-	WORD $0x4e6068d3 // sadalp v19.4s, v6.8h
-	WORD $0x0e29c025 // smull v5.8h, v1.8b, v9.8b
-	WORD $0x4e29c026 // smull2 v6.8h, v1.16b, v9.16b
-	WORD $0x0e2d8065 // smlal v5.8h, v3.8b, v13.8b
-	WORD $0x4e2d8066 // smlal2 v6.8h, v3.16b, v13.16b
-	WORD $0x4e6068ba // sadalp v26.4s, v5.8h
-	WORD $0x4e6068db // sadalp v27.4s, v6.8h
-	WORD $0x0e2ac005 // smull v5.8h, v0.8b, v10.8b
-	WORD $0x4e2ac006 // smull2 v6.8h, v0.16b, v10.16b
-	WORD $0x0e2e8045 // smlal v5.8h, v2.8b, v14.8b
-	WORD $0x4e2e8046 // smlal2 v6.8h, v2.16b, v14.16b
-	WORD $0x4e6068b4 // sadalp v20.4s, v5.8h
-	WORD $0x4e6068d5 // sadalp v21.4s, v6.8h
-	WORD $0x0e2ac025 // smull v5.8h, v1.8b, v10.8b
-	WORD $0x4e2ac026 // smull2 v6.8h, v1.16b, v10.16b
-	WORD $0x0e2e8065 // smlal v5.8h, v3.8b, v14.8b
-	WORD $0x4e2e8066 // smlal2 v6.8h, v3.16b, v14.16b
-	WORD $0x4e6068bc // sadalp v28.4s, v5.8h
-	WORD $0x4e6068dd // sadalp v29.4s, v6.8h
-	WORD $0x0e2bc005 // smull v5.8h, v0.8b, v11.8b
-	WORD $0x4e2bc006 // smull2 v6.8h, v0.16b, v11.16b
-	WORD $0x0e2f8045 // smlal v5.8h, v2.8b, v15.8b
-	WORD $0x4e2f8046 // smlal2 v6.8h, v2.16b, v15.16b
-	WORD $0x4e6068b6 // sadalp v22.4s, v5.8h
-	WORD $0x4e6068d7 // sadalp v23.4s, v6.8h
-	WORD $0x0e2bc025 // smull v5.8h, v1.8b, v11.8b
-	WORD $0x4e2bc026 // smull2 v6.8h, v1.16b, v11.16b
-	WORD $0x0e2f8065 // smlal v5.8h, v3.8b, v15.8b
-	WORD $0x4e2f8066 // smlal2 v6.8h, v3.16b, v15.16b
-	WORD $0x4e6068be // sadalp v30.4s, v5.8h
-	WORD $0x4e6068df // sadalp v31.4s, v6.8h
-	SUB $1, R8
-	CBNZ R8, loop
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x0e28c00c // smull v12.8h, v0.8b, v8.8b
+	WORD $0x0e28c04e // smull v14.8h, v2.8b, v8.8b
+	WORD $0x0e2ac00d // smull v13.8h, v0.8b, v10.8b
+	WORD $0x0e2ac04f // smull v15.8h, v2.8b, v10.8b
+	WORD $0x4e28800c // smlal2 v12.8h, v0.16b, v8.16b
+	WORD $0x4e28804e // smlal2 v14.8h, v2.16b, v8.16b
+	WORD $0x4e2a800d // smlal2 v13.8h, v0.16b, v10.16b
+	WORD $0x4e2a804f // smlal2 v15.8h, v2.16b, v10.16b
+	WORD $0x4e606990 // sadalp v16.4s, v12.8h
+	WORD $0x4e6069d8 // sadalp v24.4s, v14.8h
+	WORD $0x4e6069b1 // sadalp v17.4s, v13.8h
+	WORD $0x4e6069f9 // sadalp v25.4s, v15.8h
+	WORD $0x0e29c02c // smull v12.8h, v1.8b, v9.8b
+	WORD $0x0e29c06e // smull v14.8h, v3.8b, v9.8b
+	WORD $0x0e2bc02d // smull v13.8h, v1.8b, v11.8b
+	WORD $0x0e2bc06f // smull v15.8h, v3.8b, v11.8b
+	WORD $0x4e29802c // smlal2 v12.8h, v1.16b, v9.16b
+	WORD $0x4e29806e // smlal2 v14.8h, v3.16b, v9.16b
+	WORD $0x4e2b802d // smlal2 v13.8h, v1.16b, v11.16b
+	WORD $0x4e2b806f // smlal2 v15.8h, v3.16b, v11.16b
+	WORD $0x4e606990 // sadalp v16.4s, v12.8h
+	WORD $0x4e6069d8 // sadalp v24.4s, v14.8h
+	WORD $0x4e6069b1 // sadalp v17.4s, v13.8h
+	WORD $0x4e6069f9 // sadalp v25.4s, v15.8h
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x0e28c00c // smull v12.8h, v0.8b, v8.8b
+	WORD $0x0e28c04e // smull v14.8h, v2.8b, v8.8b
+	WORD $0x0e2ac00d // smull v13.8h, v0.8b, v10.8b
+	WORD $0x0e2ac04f // smull v15.8h, v2.8b, v10.8b
+	WORD $0x4e28800c // smlal2 v12.8h, v0.16b, v8.16b
+	WORD $0x4e28804e // smlal2 v14.8h, v2.16b, v8.16b
+	WORD $0x4e2a800d // smlal2 v13.8h, v0.16b, v10.16b
+	WORD $0x4e2a804f // smlal2 v15.8h, v2.16b, v10.16b
+	WORD $0x4e606992 // sadalp v18.4s, v12.8h
+	WORD $0x4e6069da // sadalp v26.4s, v14.8h
+	WORD $0x4e6069b3 // sadalp v19.4s, v13.8h
+	WORD $0x4e6069fb // sadalp v27.4s, v15.8h
+	WORD $0x0e29c02c // smull v12.8h, v1.8b, v9.8b
+	WORD $0x0e29c06e // smull v14.8h, v3.8b, v9.8b
+	WORD $0x0e2bc02d // smull v13.8h, v1.8b, v11.8b
+	WORD $0x0e2bc06f // smull v15.8h, v3.8b, v11.8b
+	WORD $0x4e29802c // smlal2 v12.8h, v1.16b, v9.16b
+	WORD $0x4e29806e // smlal2 v14.8h, v3.16b, v9.16b
+	WORD $0x4e2b802d // smlal2 v13.8h, v1.16b, v11.16b
+	WORD $0x4e2b806f // smlal2 v15.8h, v3.16b, v11.16b
+	WORD $0x4e606992 // sadalp v18.4s, v12.8h
+	WORD $0x4e6069da // sadalp v26.4s, v14.8h
+	WORD $0x4e6069b3 // sadalp v19.4s, v13.8h
+	WORD $0x4e6069fb // sadalp v27.4s, v15.8h
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x0e28c00c // smull v12.8h, v0.8b, v8.8b
+	WORD $0x0e28c04e // smull v14.8h, v2.8b, v8.8b
+	WORD $0x0e2ac00d // smull v13.8h, v0.8b, v10.8b
+	WORD $0x0e2ac04f // smull v15.8h, v2.8b, v10.8b
+	WORD $0x4e28800c // smlal2 v12.8h, v0.16b, v8.16b
+	WORD $0x4e28804e // smlal2 v14.8h, v2.16b, v8.16b
+	WORD $0x4e2a800d // smlal2 v13.8h, v0.16b, v10.16b
+	WORD $0x4e2a804f // smlal2 v15.8h, v2.16b, v10.16b
+	WORD $0x4e606994 // sadalp v20.4s, v12.8h
+	WORD $0x4e6069dc // sadalp v28.4s, v14.8h
+	WORD $0x4e6069b5 // sadalp v21.4s, v13.8h
+	WORD $0x4e6069fd // sadalp v29.4s, v15.8h
+	WORD $0x0e29c02c // smull v12.8h, v1.8b, v9.8b
+	WORD $0x0e29c06e // smull v14.8h, v3.8b, v9.8b
+	WORD $0x0e2bc02d // smull v13.8h, v1.8b, v11.8b
+	WORD $0x0e2bc06f // smull v15.8h, v3.8b, v11.8b
+	WORD $0x4e29802c // smlal2 v12.8h, v1.16b, v9.16b
+	WORD $0x4e29806e // smlal2 v14.8h, v3.16b, v9.16b
+	WORD $0x4e2b802d // smlal2 v13.8h, v1.16b, v11.16b
+	WORD $0x4e2b806f // smlal2 v15.8h, v3.16b, v11.16b
+	WORD $0x4e606994 // sadalp v20.4s, v12.8h
+	WORD $0x4e6069dc // sadalp v28.4s, v14.8h
+	WORD $0x4e6069b5 // sadalp v21.4s, v13.8h
+	WORD $0x4e6069fd // sadalp v29.4s, v15.8h
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x0e28c00c // smull v12.8h, v0.8b, v8.8b
+	WORD $0x0e28c04e // smull v14.8h, v2.8b, v8.8b
+	WORD $0x0e2ac00d // smull v13.8h, v0.8b, v10.8b
+	WORD $0x0e2ac04f // smull v15.8h, v2.8b, v10.8b
+	WORD $0x4e28800c // smlal2 v12.8h, v0.16b, v8.16b
+	WORD $0x4e28804e // smlal2 v14.8h, v2.16b, v8.16b
+	WORD $0x4e2a800d // smlal2 v13.8h, v0.16b, v10.16b
+	WORD $0x4e2a804f // smlal2 v15.8h, v2.16b, v10.16b
+	WORD $0x4e606996 // sadalp v22.4s, v12.8h
+	WORD $0x4e6069de // sadalp v30.4s, v14.8h
+	WORD $0x4e6069b7 // sadalp v23.4s, v13.8h
+	WORD $0x4e6069ff // sadalp v31.4s, v15.8h
+	WORD $0x0e29c02c // smull v12.8h, v1.8b, v9.8b
+	WORD $0x0e29c06e // smull v14.8h, v3.8b, v9.8b
+	WORD $0x0e2bc02d // smull v13.8h, v1.8b, v11.8b
+	WORD $0x0e2bc06f // smull v15.8h, v3.8b, v11.8b
+	WORD $0x4e29802c // smlal2 v12.8h, v1.16b, v9.16b
+	WORD $0x4e29806e // smlal2 v14.8h, v3.16b, v9.16b
+	WORD $0x4e2b802d // smlal2 v13.8h, v1.16b, v11.16b
+	WORD $0x4e2b806f // smlal2 v15.8h, v3.16b, v11.16b
+	WORD $0x4e606996 // sadalp v22.4s, v12.8h
+	WORD $0x4e6069de // sadalp v30.4s, v14.8h
+	WORD $0x4e6069b7 // sadalp v23.4s, v13.8h
+	WORD $0x4e6069ff // sadalp v31.4s, v15.8h
+	MOVBU.P 1(R8), R20
+	ADD R20<<9, R17, R20
+	JMP (R20)
+	PCALIGN $512
+	WORD $0xacc10560 // ldp q0, q1, [x11], #32
+	WORD $0xacc10d82 // ldp q2, q3, [x12], #32
+	WORD $0x6e241c00 // eor v0.16b, v0.16b, v4.16b
+	WORD $0x6e241c21 // eor v1.16b, v1.16b, v4.16b
+	WORD $0x6e241c42 // eor v2.16b, v2.16b, v4.16b
+	WORD $0x6e241c63 // eor v3.16b, v3.16b, v4.16b
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x0e28c00c // smull v12.8h, v0.8b, v8.8b
+	WORD $0x0e28c04e // smull v14.8h, v2.8b, v8.8b
+	WORD $0x0e2ac00d // smull v13.8h, v0.8b, v10.8b
+	WORD $0x0e2ac04f // smull v15.8h, v2.8b, v10.8b
+	WORD $0x4e28800c // smlal2 v12.8h, v0.16b, v8.16b
+	WORD $0x4e28804e // smlal2 v14.8h, v2.16b, v8.16b
+	WORD $0x4e2a800d // smlal2 v13.8h, v0.16b, v10.16b
+	WORD $0x4e2a804f // smlal2 v15.8h, v2.16b, v10.16b
+	WORD $0x0e29802c // smlal v12.8h, v1.8b, v9.8b
+	WORD $0x0e29806e // smlal v14.8h, v3.8b, v9.8b
+	WORD $0x0e2b802d // smlal v13.8h, v1.8b, v11.8b
+	WORD $0x0e2b806f // smlal v15.8h, v3.8b, v11.8b
+	WORD $0x4e29802c // smlal2 v12.8h, v1.16b, v9.16b
+	WORD $0x4e29806e // smlal2 v14.8h, v3.16b, v9.16b
+	WORD $0x4e2b802d // smlal2 v13.8h, v1.16b, v11.16b
+	WORD $0x4e2b806f // smlal2 v15.8h, v3.16b, v11.16b
+	WORD $0x4e606990 // sadalp v16.4s, v12.8h
+	WORD $0x4e6069d8 // sadalp v24.4s, v14.8h
+	WORD $0x4e6069b1 // sadalp v17.4s, v13.8h
+	WORD $0x4e6069f9 // sadalp v25.4s, v15.8h
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x0e28c00c // smull v12.8h, v0.8b, v8.8b
+	WORD $0x0e28c04e // smull v14.8h, v2.8b, v8.8b
+	WORD $0x0e2ac00d // smull v13.8h, v0.8b, v10.8b
+	WORD $0x0e2ac04f // smull v15.8h, v2.8b, v10.8b
+	WORD $0x4e28800c // smlal2 v12.8h, v0.16b, v8.16b
+	WORD $0x4e28804e // smlal2 v14.8h, v2.16b, v8.16b
+	WORD $0x4e2a800d // smlal2 v13.8h, v0.16b, v10.16b
+	WORD $0x4e2a804f // smlal2 v15.8h, v2.16b, v10.16b
+	WORD $0x4e606992 // sadalp v18.4s, v12.8h
+	WORD $0x4e6069da // sadalp v26.4s, v14.8h
+	WORD $0x4e6069b3 // sadalp v19.4s, v13.8h
+	WORD $0x4e6069fb // sadalp v27.4s, v15.8h
+	WORD $0x0e29c02c // smull v12.8h, v1.8b, v9.8b
+	WORD $0x0e29c06e // smull v14.8h, v3.8b, v9.8b
+	WORD $0x0e2bc02d // smull v13.8h, v1.8b, v11.8b
+	WORD $0x0e2bc06f // smull v15.8h, v3.8b, v11.8b
+	WORD $0x4e29802c // smlal2 v12.8h, v1.16b, v9.16b
+	WORD $0x4e29806e // smlal2 v14.8h, v3.16b, v9.16b
+	WORD $0x4e2b802d // smlal2 v13.8h, v1.16b, v11.16b
+	WORD $0x4e2b806f // smlal2 v15.8h, v3.16b, v11.16b
+	WORD $0x4e606992 // sadalp v18.4s, v12.8h
+	WORD $0x4e6069da // sadalp v26.4s, v14.8h
+	WORD $0x4e6069b3 // sadalp v19.4s, v13.8h
+	WORD $0x4e6069fb // sadalp v27.4s, v15.8h
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x0e28c00c // smull v12.8h, v0.8b, v8.8b
+	WORD $0x0e28c04e // smull v14.8h, v2.8b, v8.8b
+	WORD $0x0e2ac00d // smull v13.8h, v0.8b, v10.8b
+	WORD $0x0e2ac04f // smull v15.8h, v2.8b, v10.8b
+	WORD $0x4e28800c // smlal2 v12.8h, v0.16b, v8.16b
+	WORD $0x4e28804e // smlal2 v14.8h, v2.16b, v8.16b
+	WORD $0x4e2a800d // smlal2 v13.8h, v0.16b, v10.16b
+	WORD $0x4e2a804f // smlal2 v15.8h, v2.16b, v10.16b
+	WORD $0x4e606994 // sadalp v20.4s, v12.8h
+	WORD $0x4e6069dc // sadalp v28.4s, v14.8h
+	WORD $0x4e6069b5 // sadalp v21.4s, v13.8h
+	WORD $0x4e6069fd // sadalp v29.4s, v15.8h
+	WORD $0x0e29c02c // smull v12.8h, v1.8b, v9.8b
+	WORD $0x0e29c06e // smull v14.8h, v3.8b, v9.8b
+	WORD $0x0e2bc02d // smull v13.8h, v1.8b, v11.8b
+	WORD $0x0e2bc06f // smull v15.8h, v3.8b, v11.8b
+	WORD $0x4e29802c // smlal2 v12.8h, v1.16b, v9.16b
+	WORD $0x4e29806e // smlal2 v14.8h, v3.16b, v9.16b
+	WORD $0x4e2b802d // smlal2 v13.8h, v1.16b, v11.16b
+	WORD $0x4e2b806f // smlal2 v15.8h, v3.16b, v11.16b
+	WORD $0x4e606994 // sadalp v20.4s, v12.8h
+	WORD $0x4e6069dc // sadalp v28.4s, v14.8h
+	WORD $0x4e6069b5 // sadalp v21.4s, v13.8h
+	WORD $0x4e6069fd // sadalp v29.4s, v15.8h
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x0e28c00c // smull v12.8h, v0.8b, v8.8b
+	WORD $0x0e28c04e // smull v14.8h, v2.8b, v8.8b
+	WORD $0x0e2ac00d // smull v13.8h, v0.8b, v10.8b
+	WORD $0x0e2ac04f // smull v15.8h, v2.8b, v10.8b
+	WORD $0x4e28800c // smlal2 v12.8h, v0.16b, v8.16b
+	WORD $0x4e28804e // smlal2 v14.8h, v2.16b, v8.16b
+	WORD $0x4e2a800d // smlal2 v13.8h, v0.16b, v10.16b
+	WORD $0x4e2a804f // smlal2 v15.8h, v2.16b, v10.16b
+	WORD $0x4e606996 // sadalp v22.4s, v12.8h
+	WORD $0x4e6069de // sadalp v30.4s, v14.8h
+	WORD $0x4e6069b7 // sadalp v23.4s, v13.8h
+	WORD $0x4e6069ff // sadalp v31.4s, v15.8h
+	WORD $0x0e29c02c // smull v12.8h, v1.8b, v9.8b
+	WORD $0x0e29c06e // smull v14.8h, v3.8b, v9.8b
+	WORD $0x0e2bc02d // smull v13.8h, v1.8b, v11.8b
+	WORD $0x0e2bc06f // smull v15.8h, v3.8b, v11.8b
+	WORD $0x4e29802c // smlal2 v12.8h, v1.16b, v9.16b
+	WORD $0x4e29806e // smlal2 v14.8h, v3.16b, v9.16b
+	WORD $0x4e2b802d // smlal2 v13.8h, v1.16b, v11.16b
+	WORD $0x4e2b806f // smlal2 v15.8h, v3.16b, v11.16b
+	WORD $0x4e606996 // sadalp v22.4s, v12.8h
+	WORD $0x4e6069de // sadalp v30.4s, v14.8h
+	WORD $0x4e6069b7 // sadalp v23.4s, v13.8h
+	WORD $0x4e6069ff // sadalp v31.4s, v15.8h
+	MOVBU.P 1(R8), R20
+	ADD R20<<9, R17, R20
+	JMP (R20)
+	PCALIGN $512
+	WORD $0xacc10560 // ldp q0, q1, [x11], #32
+	WORD $0xacc10d82 // ldp q2, q3, [x12], #32
+	WORD $0x6e241c00 // eor v0.16b, v0.16b, v4.16b
+	WORD $0x6e241c21 // eor v1.16b, v1.16b, v4.16b
+	WORD $0x6e241c42 // eor v2.16b, v2.16b, v4.16b
+	WORD $0x6e241c63 // eor v3.16b, v3.16b, v4.16b
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x0e28c00c // smull v12.8h, v0.8b, v8.8b
+	WORD $0x0e28c04e // smull v14.8h, v2.8b, v8.8b
+	WORD $0x0e2ac00d // smull v13.8h, v0.8b, v10.8b
+	WORD $0x0e2ac04f // smull v15.8h, v2.8b, v10.8b
+	WORD $0x4e28800c // smlal2 v12.8h, v0.16b, v8.16b
+	WORD $0x4e28804e // smlal2 v14.8h, v2.16b, v8.16b
+	WORD $0x4e2a800d // smlal2 v13.8h, v0.16b, v10.16b
+	WORD $0x4e2a804f // smlal2 v15.8h, v2.16b, v10.16b
+	WORD $0x4e606990 // sadalp v16.4s, v12.8h
+	WORD $0x4e6069d8 // sadalp v24.4s, v14.8h
+	WORD $0x4e6069b1 // sadalp v17.4s, v13.8h
+	WORD $0x4e6069f9 // sadalp v25.4s, v15.8h
+	WORD $0x0e29c02c // smull v12.8h, v1.8b, v9.8b
+	WORD $0x0e29c06e // smull v14.8h, v3.8b, v9.8b
+	WORD $0x0e2bc02d // smull v13.8h, v1.8b, v11.8b
+	WORD $0x0e2bc06f // smull v15.8h, v3.8b, v11.8b
+	WORD $0x4e29802c // smlal2 v12.8h, v1.16b, v9.16b
+	WORD $0x4e29806e // smlal2 v14.8h, v3.16b, v9.16b
+	WORD $0x4e2b802d // smlal2 v13.8h, v1.16b, v11.16b
+	WORD $0x4e2b806f // smlal2 v15.8h, v3.16b, v11.16b
+	WORD $0x4e606990 // sadalp v16.4s, v12.8h
+	WORD $0x4e6069d8 // sadalp v24.4s, v14.8h
+	WORD $0x4e6069b1 // sadalp v17.4s, v13.8h
+	WORD $0x4e6069f9 // sadalp v25.4s, v15.8h
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x0e28c00c // smull v12.8h, v0.8b, v8.8b
+	WORD $0x0e28c04e // smull v14.8h, v2.8b, v8.8b
+	WORD $0x0e2ac00d // smull v13.8h, v0.8b, v10.8b
+	WORD $0x0e2ac04f // smull v15.8h, v2.8b, v10.8b
+	WORD $0x4e28800c // smlal2 v12.8h, v0.16b, v8.16b
+	WORD $0x4e28804e // smlal2 v14.8h, v2.16b, v8.16b
+	WORD $0x4e2a800d // smlal2 v13.8h, v0.16b, v10.16b
+	WORD $0x4e2a804f // smlal2 v15.8h, v2.16b, v10.16b
+	WORD $0x0e29802c // smlal v12.8h, v1.8b, v9.8b
+	WORD $0x0e29806e // smlal v14.8h, v3.8b, v9.8b
+	WORD $0x0e2b802d // smlal v13.8h, v1.8b, v11.8b
+	WORD $0x0e2b806f // smlal v15.8h, v3.8b, v11.8b
+	WORD $0x4e29802c // smlal2 v12.8h, v1.16b, v9.16b
+	WORD $0x4e29806e // smlal2 v14.8h, v3.16b, v9.16b
+	WORD $0x4e2b802d // smlal2 v13.8h, v1.16b, v11.16b
+	WORD $0x4e2b806f // smlal2 v15.8h, v3.16b, v11.16b
+	WORD $0x4e606992 // sadalp v18.4s, v12.8h
+	WORD $0x4e6069da // sadalp v26.4s, v14.8h
+	WORD $0x4e6069b3 // sadalp v19.4s, v13.8h
+	WORD $0x4e6069fb // sadalp v27.4s, v15.8h
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x0e28c00c // smull v12.8h, v0.8b, v8.8b
+	WORD $0x0e28c04e // smull v14.8h, v2.8b, v8.8b
+	WORD $0x0e2ac00d // smull v13.8h, v0.8b, v10.8b
+	WORD $0x0e2ac04f // smull v15.8h, v2.8b, v10.8b
+	WORD $0x4e28800c // smlal2 v12.8h, v0.16b, v8.16b
+	WORD $0x4e28804e // smlal2 v14.8h, v2.16b, v8.16b
+	WORD $0x4e2a800d // smlal2 v13.8h, v0.16b, v10.16b
+	WORD $0x4e2a804f // smlal2 v15.8h, v2.16b, v10.16b
+	WORD $0x4e606994 // sadalp v20.4s, v12.8h
+	WORD $0x4e6069dc // sadalp v28.4s, v14.8h
+	WORD $0x4e6069b5 // sadalp v21.4s, v13.8h
+	WORD $0x4e6069fd // sadalp v29.4s, v15.8h
+	WORD $0x0e29c02c // smull v12.8h, v1.8b, v9.8b
+	WORD $0x0e29c06e // smull v14.8h, v3.8b, v9.8b
+	WORD $0x0e2bc02d // smull v13.8h, v1.8b, v11.8b
+	WORD $0x0e2bc06f // smull v15.8h, v3.8b, v11.8b
+	WORD $0x4e29802c // smlal2 v12.8h, v1.16b, v9.16b
+	WORD $0x4e29806e // smlal2 v14.8h, v3.16b, v9.16b
+	WORD $0x4e2b802d // smlal2 v13.8h, v1.16b, v11.16b
+	WORD $0x4e2b806f // smlal2 v15.8h, v3.16b, v11.16b
+	WORD $0x4e606994 // sadalp v20.4s, v12.8h
+	WORD $0x4e6069dc // sadalp v28.4s, v14.8h
+	WORD $0x4e6069b5 // sadalp v21.4s, v13.8h
+	WORD $0x4e6069fd // sadalp v29.4s, v15.8h
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x0e28c00c // smull v12.8h, v0.8b, v8.8b
+	WORD $0x0e28c04e // smull v14.8h, v2.8b, v8.8b
+	WORD $0x0e2ac00d // smull v13.8h, v0.8b, v10.8b
+	WORD $0x0e2ac04f // smull v15.8h, v2.8b, v10.8b
+	WORD $0x4e28800c // smlal2 v12.8h, v0.16b, v8.16b
+	WORD $0x4e28804e // smlal2 v14.8h, v2.16b, v8.16b
+	WORD $0x4e2a800d // smlal2 v13.8h, v0.16b, v10.16b
+	WORD $0x4e2a804f // smlal2 v15.8h, v2.16b, v10.16b
+	WORD $0x4e606996 // sadalp v22.4s, v12.8h
+	WORD $0x4e6069de // sadalp v30.4s, v14.8h
+	WORD $0x4e6069b7 // sadalp v23.4s, v13.8h
+	WORD $0x4e6069ff // sadalp v31.4s, v15.8h
+	WORD $0x0e29c02c // smull v12.8h, v1.8b, v9.8b
+	WORD $0x0e29c06e // smull v14.8h, v3.8b, v9.8b
+	WORD $0x0e2bc02d // smull v13.8h, v1.8b, v11.8b
+	WORD $0x0e2bc06f // smull v15.8h, v3.8b, v11.8b
+	WORD $0x4e29802c // smlal2 v12.8h, v1.16b, v9.16b
+	WORD $0x4e29806e // smlal2 v14.8h, v3.16b, v9.16b
+	WORD $0x4e2b802d // smlal2 v13.8h, v1.16b, v11.16b
+	WORD $0x4e2b806f // smlal2 v15.8h, v3.16b, v11.16b
+	WORD $0x4e606996 // sadalp v22.4s, v12.8h
+	WORD $0x4e6069de // sadalp v30.4s, v14.8h
+	WORD $0x4e6069b7 // sadalp v23.4s, v13.8h
+	WORD $0x4e6069ff // sadalp v31.4s, v15.8h
+	MOVBU.P 1(R8), R20
+	ADD R20<<9, R17, R20
+	JMP (R20)
+	PCALIGN $512
+	WORD $0xacc10560 // ldp q0, q1, [x11], #32
+	WORD $0xacc10d82 // ldp q2, q3, [x12], #32
+	WORD $0x6e241c00 // eor v0.16b, v0.16b, v4.16b
+	WORD $0x6e241c21 // eor v1.16b, v1.16b, v4.16b
+	WORD $0x6e241c42 // eor v2.16b, v2.16b, v4.16b
+	WORD $0x6e241c63 // eor v3.16b, v3.16b, v4.16b
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x0e28c00c // smull v12.8h, v0.8b, v8.8b
+	WORD $0x0e28c04e // smull v14.8h, v2.8b, v8.8b
+	WORD $0x0e2ac00d // smull v13.8h, v0.8b, v10.8b
+	WORD $0x0e2ac04f // smull v15.8h, v2.8b, v10.8b
+	WORD $0x4e28800c // smlal2 v12.8h, v0.16b, v8.16b
+	WORD $0x4e28804e // smlal2 v14.8h, v2.16b, v8.16b
+	WORD $0x4e2a800d // smlal2 v13.8h, v0.16b, v10.16b
+	WORD $0x4e2a804f // smlal2 v15.8h, v2.16b, v10.16b
+	WORD $0x0e29802c // smlal v12.8h, v1.8b, v9.8b
+	WORD $0x0e29806e // smlal v14.8h, v3.8b, v9.8b
+	WORD $0x0e2b802d // smlal v13.8h, v1.8b, v11.8b
+	WORD $0x0e2b806f // smlal v15.8h, v3.8b, v11.8b
+	WORD $0x4e29802c // smlal2 v12.8h, v1.16b, v9.16b
+	WORD $0x4e29806e // smlal2 v14.8h, v3.16b, v9.16b
+	WORD $0x4e2b802d // smlal2 v13.8h, v1.16b, v11.16b
+	WORD $0x4e2b806f // smlal2 v15.8h, v3.16b, v11.16b
+	WORD $0x4e606990 // sadalp v16.4s, v12.8h
+	WORD $0x4e6069d8 // sadalp v24.4s, v14.8h
+	WORD $0x4e6069b1 // sadalp v17.4s, v13.8h
+	WORD $0x4e6069f9 // sadalp v25.4s, v15.8h
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x0e28c00c // smull v12.8h, v0.8b, v8.8b
+	WORD $0x0e28c04e // smull v14.8h, v2.8b, v8.8b
+	WORD $0x0e2ac00d // smull v13.8h, v0.8b, v10.8b
+	WORD $0x0e2ac04f // smull v15.8h, v2.8b, v10.8b
+	WORD $0x4e28800c // smlal2 v12.8h, v0.16b, v8.16b
+	WORD $0x4e28804e // smlal2 v14.8h, v2.16b, v8.16b
+	WORD $0x4e2a800d // smlal2 v13.8h, v0.16b, v10.16b
+	WORD $0x4e2a804f // smlal2 v15.8h, v2.16b, v10.16b
+	WORD $0x0e29802c // smlal v12.8h, v1.8b, v9.8b
+	WORD $0x0e29806e // smlal v14.8h, v3.8b, v9.8b
+	WORD $0x0e2b802d // smlal v13.8h, v1.8b, v11.8b
+	WORD $0x0e2b806f // smlal v15.8h, v3.8b, v11.8b
+	WORD $0x4e29802c // smlal2 v12.8h, v1.16b, v9.16b
+	WORD $0x4e29806e // smlal2 v14.8h, v3.16b, v9.16b
+	WORD $0x4e2b802d // smlal2 v13.8h, v1.16b, v11.16b
+	WORD $0x4e2b806f // smlal2 v15.8h, v3.16b, v11.16b
+	WORD $0x4e606992 // sadalp v18.4s, v12.8h
+	WORD $0x4e6069da // sadalp v26.4s, v14.8h
+	WORD $0x4e6069b3 // sadalp v19.4s, v13.8h
+	WORD $0x4e6069fb // sadalp v27.4s, v15.8h
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x0e28c00c // smull v12.8h, v0.8b, v8.8b
+	WORD $0x0e28c04e // smull v14.8h, v2.8b, v8.8b
+	WORD $0x0e2ac00d // smull v13.8h, v0.8b, v10.8b
+	WORD $0x0e2ac04f // smull v15.8h, v2.8b, v10.8b
+	WORD $0x4e28800c // smlal2 v12.8h, v0.16b, v8.16b
+	WORD $0x4e28804e // smlal2 v14.8h, v2.16b, v8.16b
+	WORD $0x4e2a800d // smlal2 v13.8h, v0.16b, v10.16b
+	WORD $0x4e2a804f // smlal2 v15.8h, v2.16b, v10.16b
+	WORD $0x4e606994 // sadalp v20.4s, v12.8h
+	WORD $0x4e6069dc // sadalp v28.4s, v14.8h
+	WORD $0x4e6069b5 // sadalp v21.4s, v13.8h
+	WORD $0x4e6069fd // sadalp v29.4s, v15.8h
+	WORD $0x0e29c02c // smull v12.8h, v1.8b, v9.8b
+	WORD $0x0e29c06e // smull v14.8h, v3.8b, v9.8b
+	WORD $0x0e2bc02d // smull v13.8h, v1.8b, v11.8b
+	WORD $0x0e2bc06f // smull v15.8h, v3.8b, v11.8b
+	WORD $0x4e29802c // smlal2 v12.8h, v1.16b, v9.16b
+	WORD $0x4e29806e // smlal2 v14.8h, v3.16b, v9.16b
+	WORD $0x4e2b802d // smlal2 v13.8h, v1.16b, v11.16b
+	WORD $0x4e2b806f // smlal2 v15.8h, v3.16b, v11.16b
+	WORD $0x4e606994 // sadalp v20.4s, v12.8h
+	WORD $0x4e6069dc // sadalp v28.4s, v14.8h
+	WORD $0x4e6069b5 // sadalp v21.4s, v13.8h
+	WORD $0x4e6069fd // sadalp v29.4s, v15.8h
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x0e28c00c // smull v12.8h, v0.8b, v8.8b
+	WORD $0x0e28c04e // smull v14.8h, v2.8b, v8.8b
+	WORD $0x0e2ac00d // smull v13.8h, v0.8b, v10.8b
+	WORD $0x0e2ac04f // smull v15.8h, v2.8b, v10.8b
+	WORD $0x4e28800c // smlal2 v12.8h, v0.16b, v8.16b
+	WORD $0x4e28804e // smlal2 v14.8h, v2.16b, v8.16b
+	WORD $0x4e2a800d // smlal2 v13.8h, v0.16b, v10.16b
+	WORD $0x4e2a804f // smlal2 v15.8h, v2.16b, v10.16b
+	WORD $0x4e606996 // sadalp v22.4s, v12.8h
+	WORD $0x4e6069de // sadalp v30.4s, v14.8h
+	WORD $0x4e6069b7 // sadalp v23.4s, v13.8h
+	WORD $0x4e6069ff // sadalp v31.4s, v15.8h
+	WORD $0x0e29c02c // smull v12.8h, v1.8b, v9.8b
+	WORD $0x0e29c06e // smull v14.8h, v3.8b, v9.8b
+	WORD $0x0e2bc02d // smull v13.8h, v1.8b, v11.8b
+	WORD $0x0e2bc06f // smull v15.8h, v3.8b, v11.8b
+	WORD $0x4e29802c // smlal2 v12.8h, v1.16b, v9.16b
+	WORD $0x4e29806e // smlal2 v14.8h, v3.16b, v9.16b
+	WORD $0x4e2b802d // smlal2 v13.8h, v1.16b, v11.16b
+	WORD $0x4e2b806f // smlal2 v15.8h, v3.16b, v11.16b
+	WORD $0x4e606996 // sadalp v22.4s, v12.8h
+	WORD $0x4e6069de // sadalp v30.4s, v14.8h
+	WORD $0x4e6069b7 // sadalp v23.4s, v13.8h
+	WORD $0x4e6069ff // sadalp v31.4s, v15.8h
+	MOVBU.P 1(R8), R20
+	ADD R20<<9, R17, R20
+	JMP (R20)
+	PCALIGN $512
+	WORD $0xacc10560 // ldp q0, q1, [x11], #32
+	WORD $0xacc10d82 // ldp q2, q3, [x12], #32
+	WORD $0x6e241c00 // eor v0.16b, v0.16b, v4.16b
+	WORD $0x6e241c21 // eor v1.16b, v1.16b, v4.16b
+	WORD $0x6e241c42 // eor v2.16b, v2.16b, v4.16b
+	WORD $0x6e241c63 // eor v3.16b, v3.16b, v4.16b
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x0e28c00c // smull v12.8h, v0.8b, v8.8b
+	WORD $0x0e28c04e // smull v14.8h, v2.8b, v8.8b
+	WORD $0x0e2ac00d // smull v13.8h, v0.8b, v10.8b
+	WORD $0x0e2ac04f // smull v15.8h, v2.8b, v10.8b
+	WORD $0x4e28800c // smlal2 v12.8h, v0.16b, v8.16b
+	WORD $0x4e28804e // smlal2 v14.8h, v2.16b, v8.16b
+	WORD $0x4e2a800d // smlal2 v13.8h, v0.16b, v10.16b
+	WORD $0x4e2a804f // smlal2 v15.8h, v2.16b, v10.16b
+	WORD $0x4e606990 // sadalp v16.4s, v12.8h
+	WORD $0x4e6069d8 // sadalp v24.4s, v14.8h
+	WORD $0x4e6069b1 // sadalp v17.4s, v13.8h
+	WORD $0x4e6069f9 // sadalp v25.4s, v15.8h
+	WORD $0x0e29c02c // smull v12.8h, v1.8b, v9.8b
+	WORD $0x0e29c06e // smull v14.8h, v3.8b, v9.8b
+	WORD $0x0e2bc02d // smull v13.8h, v1.8b, v11.8b
+	WORD $0x0e2bc06f // smull v15.8h, v3.8b, v11.8b
+	WORD $0x4e29802c // smlal2 v12.8h, v1.16b, v9.16b
+	WORD $0x4e29806e // smlal2 v14.8h, v3.16b, v9.16b
+	WORD $0x4e2b802d // smlal2 v13.8h, v1.16b, v11.16b
+	WORD $0x4e2b806f // smlal2 v15.8h, v3.16b, v11.16b
+	WORD $0x4e606990 // sadalp v16.4s, v12.8h
+	WORD $0x4e6069d8 // sadalp v24.4s, v14.8h
+	WORD $0x4e6069b1 // sadalp v17.4s, v13.8h
+	WORD $0x4e6069f9 // sadalp v25.4s, v15.8h
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x0e28c00c // smull v12.8h, v0.8b, v8.8b
+	WORD $0x0e28c04e // smull v14.8h, v2.8b, v8.8b
+	WORD $0x0e2ac00d // smull v13.8h, v0.8b, v10.8b
+	WORD $0x0e2ac04f // smull v15.8h, v2.8b, v10.8b
+	WORD $0x4e28800c // smlal2 v12.8h, v0.16b, v8.16b
+	WORD $0x4e28804e // smlal2 v14.8h, v2.16b, v8.16b
+	WORD $0x4e2a800d // smlal2 v13.8h, v0.16b, v10.16b
+	WORD $0x4e2a804f // smlal2 v15.8h, v2.16b, v10.16b
+	WORD $0x4e606992 // sadalp v18.4s, v12.8h
+	WORD $0x4e6069da // sadalp v26.4s, v14.8h
+	WORD $0x4e6069b3 // sadalp v19.4s, v13.8h
+	WORD $0x4e6069fb // sadalp v27.4s, v15.8h
+	WORD $0x0e29c02c // smull v12.8h, v1.8b, v9.8b
+	WORD $0x0e29c06e // smull v14.8h, v3.8b, v9.8b
+	WORD $0x0e2bc02d // smull v13.8h, v1.8b, v11.8b
+	WORD $0x0e2bc06f // smull v15.8h, v3.8b, v11.8b
+	WORD $0x4e29802c // smlal2 v12.8h, v1.16b, v9.16b
+	WORD $0x4e29806e // smlal2 v14.8h, v3.16b, v9.16b
+	WORD $0x4e2b802d // smlal2 v13.8h, v1.16b, v11.16b
+	WORD $0x4e2b806f // smlal2 v15.8h, v3.16b, v11.16b
+	WORD $0x4e606992 // sadalp v18.4s, v12.8h
+	WORD $0x4e6069da // sadalp v26.4s, v14.8h
+	WORD $0x4e6069b3 // sadalp v19.4s, v13.8h
+	WORD $0x4e6069fb // sadalp v27.4s, v15.8h
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x0e28c00c // smull v12.8h, v0.8b, v8.8b
+	WORD $0x0e28c04e // smull v14.8h, v2.8b, v8.8b
+	WORD $0x0e2ac00d // smull v13.8h, v0.8b, v10.8b
+	WORD $0x0e2ac04f // smull v15.8h, v2.8b, v10.8b
+	WORD $0x4e28800c // smlal2 v12.8h, v0.16b, v8.16b
+	WORD $0x4e28804e // smlal2 v14.8h, v2.16b, v8.16b
+	WORD $0x4e2a800d // smlal2 v13.8h, v0.16b, v10.16b
+	WORD $0x4e2a804f // smlal2 v15.8h, v2.16b, v10.16b
+	WORD $0x0e29802c // smlal v12.8h, v1.8b, v9.8b
+	WORD $0x0e29806e // smlal v14.8h, v3.8b, v9.8b
+	WORD $0x0e2b802d // smlal v13.8h, v1.8b, v11.8b
+	WORD $0x0e2b806f // smlal v15.8h, v3.8b, v11.8b
+	WORD $0x4e29802c // smlal2 v12.8h, v1.16b, v9.16b
+	WORD $0x4e29806e // smlal2 v14.8h, v3.16b, v9.16b
+	WORD $0x4e2b802d // smlal2 v13.8h, v1.16b, v11.16b
+	WORD $0x4e2b806f // smlal2 v15.8h, v3.16b, v11.16b
+	WORD $0x4e606994 // sadalp v20.4s, v12.8h
+	WORD $0x4e6069dc // sadalp v28.4s, v14.8h
+	WORD $0x4e6069b5 // sadalp v21.4s, v13.8h
+	WORD $0x4e6069fd // sadalp v29.4s, v15.8h
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x0e28c00c // smull v12.8h, v0.8b, v8.8b
+	WORD $0x0e28c04e // smull v14.8h, v2.8b, v8.8b
+	WORD $0x0e2ac00d // smull v13.8h, v0.8b, v10.8b
+	WORD $0x0e2ac04f // smull v15.8h, v2.8b, v10.8b
+	WORD $0x4e28800c // smlal2 v12.8h, v0.16b, v8.16b
+	WORD $0x4e28804e // smlal2 v14.8h, v2.16b, v8.16b
+	WORD $0x4e2a800d // smlal2 v13.8h, v0.16b, v10.16b
+	WORD $0x4e2a804f // smlal2 v15.8h, v2.16b, v10.16b
+	WORD $0x4e606996 // sadalp v22.4s, v12.8h
+	WORD $0x4e6069de // sadalp v30.4s, v14.8h
+	WORD $0x4e6069b7 // sadalp v23.4s, v13.8h
+	WORD $0x4e6069ff // sadalp v31.4s, v15.8h
+	WORD $0x0e29c02c // smull v12.8h, v1.8b, v9.8b
+	WORD $0x0e29c06e // smull v14.8h, v3.8b, v9.8b
+	WORD $0x0e2bc02d // smull v13.8h, v1.8b, v11.8b
+	WORD $0x0e2bc06f // smull v15.8h, v3.8b, v11.8b
+	WORD $0x4e29802c // smlal2 v12.8h, v1.16b, v9.16b
+	WORD $0x4e29806e // smlal2 v14.8h, v3.16b, v9.16b
+	WORD $0x4e2b802d // smlal2 v13.8h, v1.16b, v11.16b
+	WORD $0x4e2b806f // smlal2 v15.8h, v3.16b, v11.16b
+	WORD $0x4e606996 // sadalp v22.4s, v12.8h
+	WORD $0x4e6069de // sadalp v30.4s, v14.8h
+	WORD $0x4e6069b7 // sadalp v23.4s, v13.8h
+	WORD $0x4e6069ff // sadalp v31.4s, v15.8h
+	MOVBU.P 1(R8), R20
+	ADD R20<<9, R17, R20
+	JMP (R20)
+	PCALIGN $512
+	WORD $0xacc10560 // ldp q0, q1, [x11], #32
+	WORD $0xacc10d82 // ldp q2, q3, [x12], #32
+	WORD $0x6e241c00 // eor v0.16b, v0.16b, v4.16b
+	WORD $0x6e241c21 // eor v1.16b, v1.16b, v4.16b
+	WORD $0x6e241c42 // eor v2.16b, v2.16b, v4.16b
+	WORD $0x6e241c63 // eor v3.16b, v3.16b, v4.16b
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x0e28c00c // smull v12.8h, v0.8b, v8.8b
+	WORD $0x0e28c04e // smull v14.8h, v2.8b, v8.8b
+	WORD $0x0e2ac00d // smull v13.8h, v0.8b, v10.8b
+	WORD $0x0e2ac04f // smull v15.8h, v2.8b, v10.8b
+	WORD $0x4e28800c // smlal2 v12.8h, v0.16b, v8.16b
+	WORD $0x4e28804e // smlal2 v14.8h, v2.16b, v8.16b
+	WORD $0x4e2a800d // smlal2 v13.8h, v0.16b, v10.16b
+	WORD $0x4e2a804f // smlal2 v15.8h, v2.16b, v10.16b
+	WORD $0x0e29802c // smlal v12.8h, v1.8b, v9.8b
+	WORD $0x0e29806e // smlal v14.8h, v3.8b, v9.8b
+	WORD $0x0e2b802d // smlal v13.8h, v1.8b, v11.8b
+	WORD $0x0e2b806f // smlal v15.8h, v3.8b, v11.8b
+	WORD $0x4e29802c // smlal2 v12.8h, v1.16b, v9.16b
+	WORD $0x4e29806e // smlal2 v14.8h, v3.16b, v9.16b
+	WORD $0x4e2b802d // smlal2 v13.8h, v1.16b, v11.16b
+	WORD $0x4e2b806f // smlal2 v15.8h, v3.16b, v11.16b
+	WORD $0x4e606990 // sadalp v16.4s, v12.8h
+	WORD $0x4e6069d8 // sadalp v24.4s, v14.8h
+	WORD $0x4e6069b1 // sadalp v17.4s, v13.8h
+	WORD $0x4e6069f9 // sadalp v25.4s, v15.8h
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x0e28c00c // smull v12.8h, v0.8b, v8.8b
+	WORD $0x0e28c04e // smull v14.8h, v2.8b, v8.8b
+	WORD $0x0e2ac00d // smull v13.8h, v0.8b, v10.8b
+	WORD $0x0e2ac04f // smull v15.8h, v2.8b, v10.8b
+	WORD $0x4e28800c // smlal2 v12.8h, v0.16b, v8.16b
+	WORD $0x4e28804e // smlal2 v14.8h, v2.16b, v8.16b
+	WORD $0x4e2a800d // smlal2 v13.8h, v0.16b, v10.16b
+	WORD $0x4e2a804f // smlal2 v15.8h, v2.16b, v10.16b
+	WORD $0x4e606992 // sadalp v18.4s, v12.8h
+	WORD $0x4e6069da // sadalp v26.4s, v14.8h
+	WORD $0x4e6069b3 // sadalp v19.4s, v13.8h
+	WORD $0x4e6069fb // sadalp v27.4s, v15.8h
+	WORD $0x0e29c02c // smull v12.8h, v1.8b, v9.8b
+	WORD $0x0e29c06e // smull v14.8h, v3.8b, v9.8b
+	WORD $0x0e2bc02d // smull v13.8h, v1.8b, v11.8b
+	WORD $0x0e2bc06f // smull v15.8h, v3.8b, v11.8b
+	WORD $0x4e29802c // smlal2 v12.8h, v1.16b, v9.16b
+	WORD $0x4e29806e // smlal2 v14.8h, v3.16b, v9.16b
+	WORD $0x4e2b802d // smlal2 v13.8h, v1.16b, v11.16b
+	WORD $0x4e2b806f // smlal2 v15.8h, v3.16b, v11.16b
+	WORD $0x4e606992 // sadalp v18.4s, v12.8h
+	WORD $0x4e6069da // sadalp v26.4s, v14.8h
+	WORD $0x4e6069b3 // sadalp v19.4s, v13.8h
+	WORD $0x4e6069fb // sadalp v27.4s, v15.8h
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x0e28c00c // smull v12.8h, v0.8b, v8.8b
+	WORD $0x0e28c04e // smull v14.8h, v2.8b, v8.8b
+	WORD $0x0e2ac00d // smull v13.8h, v0.8b, v10.8b
+	WORD $0x0e2ac04f // smull v15.8h, v2.8b, v10.8b
+	WORD $0x4e28800c // smlal2 v12.8h, v0.16b, v8.16b
+	WORD $0x4e28804e // smlal2 v14.8h, v2.16b, v8.16b
+	WORD $0x4e2a800d // smlal2 v13.8h, v0.16b, v10.16b
+	WORD $0x4e2a804f // smlal2 v15.8h, v2.16b, v10.16b
+	WORD $0x0e29802c // smlal v12.8h, v1.8b, v9.8b
+	WORD $0x0e29806e // smlal v14.8h, v3.8b, v9.8b
+	WORD $0x0e2b802d // smlal v13.8h, v1.8b, v11.8b
+	WORD $0x0e2b806f // smlal v15.8h, v3.8b, v11.8b
+	WORD $0x4e29802c // smlal2 v12.8h, v1.16b, v9.16b
+	WORD $0x4e29806e // smlal2 v14.8h, v3.16b, v9.16b
+	WORD $0x4e2b802d // smlal2 v13.8h, v1.16b, v11.16b
+	WORD $0x4e2b806f // smlal2 v15.8h, v3.16b, v11.16b
+	WORD $0x4e606994 // sadalp v20.4s, v12.8h
+	WORD $0x4e6069dc // sadalp v28.4s, v14.8h
+	WORD $0x4e6069b5 // sadalp v21.4s, v13.8h
+	WORD $0x4e6069fd // sadalp v29.4s, v15.8h
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x0e28c00c // smull v12.8h, v0.8b, v8.8b
+	WORD $0x0e28c04e // smull v14.8h, v2.8b, v8.8b
+	WORD $0x0e2ac00d // smull v13.8h, v0.8b, v10.8b
+	WORD $0x0e2ac04f // smull v15.8h, v2.8b, v10.8b
+	WORD $0x4e28800c // smlal2 v12.8h, v0.16b, v8.16b
+	WORD $0x4e28804e // smlal2 v14.8h, v2.16b, v8.16b
+	WORD $0x4e2a800d // smlal2 v13.8h, v0.16b, v10.16b
+	WORD $0x4e2a804f // smlal2 v15.8h, v2.16b, v10.16b
+	WORD $0x4e606996 // sadalp v22.4s, v12.8h
+	WORD $0x4e6069de // sadalp v30.4s, v14.8h
+	WORD $0x4e6069b7 // sadalp v23.4s, v13.8h
+	WORD $0x4e6069ff // sadalp v31.4s, v15.8h
+	WORD $0x0e29c02c // smull v12.8h, v1.8b, v9.8b
+	WORD $0x0e29c06e // smull v14.8h, v3.8b, v9.8b
+	WORD $0x0e2bc02d // smull v13.8h, v1.8b, v11.8b
+	WORD $0x0e2bc06f // smull v15.8h, v3.8b, v11.8b
+	WORD $0x4e29802c // smlal2 v12.8h, v1.16b, v9.16b
+	WORD $0x4e29806e // smlal2 v14.8h, v3.16b, v9.16b
+	WORD $0x4e2b802d // smlal2 v13.8h, v1.16b, v11.16b
+	WORD $0x4e2b806f // smlal2 v15.8h, v3.16b, v11.16b
+	WORD $0x4e606996 // sadalp v22.4s, v12.8h
+	WORD $0x4e6069de // sadalp v30.4s, v14.8h
+	WORD $0x4e6069b7 // sadalp v23.4s, v13.8h
+	WORD $0x4e6069ff // sadalp v31.4s, v15.8h
+	MOVBU.P 1(R8), R20
+	ADD R20<<9, R17, R20
+	JMP (R20)
+	PCALIGN $512
+	WORD $0xacc10560 // ldp q0, q1, [x11], #32
+	WORD $0xacc10d82 // ldp q2, q3, [x12], #32
+	WORD $0x6e241c00 // eor v0.16b, v0.16b, v4.16b
+	WORD $0x6e241c21 // eor v1.16b, v1.16b, v4.16b
+	WORD $0x6e241c42 // eor v2.16b, v2.16b, v4.16b
+	WORD $0x6e241c63 // eor v3.16b, v3.16b, v4.16b
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x0e28c00c // smull v12.8h, v0.8b, v8.8b
+	WORD $0x0e28c04e // smull v14.8h, v2.8b, v8.8b
+	WORD $0x0e2ac00d // smull v13.8h, v0.8b, v10.8b
+	WORD $0x0e2ac04f // smull v15.8h, v2.8b, v10.8b
+	WORD $0x4e28800c // smlal2 v12.8h, v0.16b, v8.16b
+	WORD $0x4e28804e // smlal2 v14.8h, v2.16b, v8.16b
+	WORD $0x4e2a800d // smlal2 v13.8h, v0.16b, v10.16b
+	WORD $0x4e2a804f // smlal2 v15.8h, v2.16b, v10.16b
+	WORD $0x4e606990 // sadalp v16.4s, v12.8h
+	WORD $0x4e6069d8 // sadalp v24.4s, v14.8h
+	WORD $0x4e6069b1 // sadalp v17.4s, v13.8h
+	WORD $0x4e6069f9 // sadalp v25.4s, v15.8h
+	WORD $0x0e29c02c // smull v12.8h, v1.8b, v9.8b
+	WORD $0x0e29c06e // smull v14.8h, v3.8b, v9.8b
+	WORD $0x0e2bc02d // smull v13.8h, v1.8b, v11.8b
+	WORD $0x0e2bc06f // smull v15.8h, v3.8b, v11.8b
+	WORD $0x4e29802c // smlal2 v12.8h, v1.16b, v9.16b
+	WORD $0x4e29806e // smlal2 v14.8h, v3.16b, v9.16b
+	WORD $0x4e2b802d // smlal2 v13.8h, v1.16b, v11.16b
+	WORD $0x4e2b806f // smlal2 v15.8h, v3.16b, v11.16b
+	WORD $0x4e606990 // sadalp v16.4s, v12.8h
+	WORD $0x4e6069d8 // sadalp v24.4s, v14.8h
+	WORD $0x4e6069b1 // sadalp v17.4s, v13.8h
+	WORD $0x4e6069f9 // sadalp v25.4s, v15.8h
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x0e28c00c // smull v12.8h, v0.8b, v8.8b
+	WORD $0x0e28c04e // smull v14.8h, v2.8b, v8.8b
+	WORD $0x0e2ac00d // smull v13.8h, v0.8b, v10.8b
+	WORD $0x0e2ac04f // smull v15.8h, v2.8b, v10.8b
+	WORD $0x4e28800c // smlal2 v12.8h, v0.16b, v8.16b
+	WORD $0x4e28804e // smlal2 v14.8h, v2.16b, v8.16b
+	WORD $0x4e2a800d // smlal2 v13.8h, v0.16b, v10.16b
+	WORD $0x4e2a804f // smlal2 v15.8h, v2.16b, v10.16b
+	WORD $0x0e29802c // smlal v12.8h, v1.8b, v9.8b
+	WORD $0x0e29806e // smlal v14.8h, v3.8b, v9.8b
+	WORD $0x0e2b802d // smlal v13.8h, v1.8b, v11.8b
+	WORD $0x0e2b806f // smlal v15.8h, v3.8b, v11.8b
+	WORD $0x4e29802c // smlal2 v12.8h, v1.16b, v9.16b
+	WORD $0x4e29806e // smlal2 v14.8h, v3.16b, v9.16b
+	WORD $0x4e2b802d // smlal2 v13.8h, v1.16b, v11.16b
+	WORD $0x4e2b806f // smlal2 v15.8h, v3.16b, v11.16b
+	WORD $0x4e606992 // sadalp v18.4s, v12.8h
+	WORD $0x4e6069da // sadalp v26.4s, v14.8h
+	WORD $0x4e6069b3 // sadalp v19.4s, v13.8h
+	WORD $0x4e6069fb // sadalp v27.4s, v15.8h
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x0e28c00c // smull v12.8h, v0.8b, v8.8b
+	WORD $0x0e28c04e // smull v14.8h, v2.8b, v8.8b
+	WORD $0x0e2ac00d // smull v13.8h, v0.8b, v10.8b
+	WORD $0x0e2ac04f // smull v15.8h, v2.8b, v10.8b
+	WORD $0x4e28800c // smlal2 v12.8h, v0.16b, v8.16b
+	WORD $0x4e28804e // smlal2 v14.8h, v2.16b, v8.16b
+	WORD $0x4e2a800d // smlal2 v13.8h, v0.16b, v10.16b
+	WORD $0x4e2a804f // smlal2 v15.8h, v2.16b, v10.16b
+	WORD $0x0e29802c // smlal v12.8h, v1.8b, v9.8b
+	WORD $0x0e29806e // smlal v14.8h, v3.8b, v9.8b
+	WORD $0x0e2b802d // smlal v13.8h, v1.8b, v11.8b
+	WORD $0x0e2b806f // smlal v15.8h, v3.8b, v11.8b
+	WORD $0x4e29802c // smlal2 v12.8h, v1.16b, v9.16b
+	WORD $0x4e29806e // smlal2 v14.8h, v3.16b, v9.16b
+	WORD $0x4e2b802d // smlal2 v13.8h, v1.16b, v11.16b
+	WORD $0x4e2b806f // smlal2 v15.8h, v3.16b, v11.16b
+	WORD $0x4e606994 // sadalp v20.4s, v12.8h
+	WORD $0x4e6069dc // sadalp v28.4s, v14.8h
+	WORD $0x4e6069b5 // sadalp v21.4s, v13.8h
+	WORD $0x4e6069fd // sadalp v29.4s, v15.8h
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x0e28c00c // smull v12.8h, v0.8b, v8.8b
+	WORD $0x0e28c04e // smull v14.8h, v2.8b, v8.8b
+	WORD $0x0e2ac00d // smull v13.8h, v0.8b, v10.8b
+	WORD $0x0e2ac04f // smull v15.8h, v2.8b, v10.8b
+	WORD $0x4e28800c // smlal2 v12.8h, v0.16b, v8.16b
+	WORD $0x4e28804e // smlal2 v14.8h, v2.16b, v8.16b
+	WORD $0x4e2a800d // smlal2 v13.8h, v0.16b, v10.16b
+	WORD $0x4e2a804f // smlal2 v15.8h, v2.16b, v10.16b
+	WORD $0x4e606996 // sadalp v22.4s, v12.8h
+	WORD $0x4e6069de // sadalp v30.4s, v14.8h
+	WORD $0x4e6069b7 // sadalp v23.4s, v13.8h
+	WORD $0x4e6069ff // sadalp v31.4s, v15.8h
+	WORD $0x0e29c02c // smull v12.8h, v1.8b, v9.8b
+	WORD $0x0e29c06e // smull v14.8h, v3.8b, v9.8b
+	WORD $0x0e2bc02d // smull v13.8h, v1.8b, v11.8b
+	WORD $0x0e2bc06f // smull v15.8h, v3.8b, v11.8b
+	WORD $0x4e29802c // smlal2 v12.8h, v1.16b, v9.16b
+	WORD $0x4e29806e // smlal2 v14.8h, v3.16b, v9.16b
+	WORD $0x4e2b802d // smlal2 v13.8h, v1.16b, v11.16b
+	WORD $0x4e2b806f // smlal2 v15.8h, v3.16b, v11.16b
+	WORD $0x4e606996 // sadalp v22.4s, v12.8h
+	WORD $0x4e6069de // sadalp v30.4s, v14.8h
+	WORD $0x4e6069b7 // sadalp v23.4s, v13.8h
+	WORD $0x4e6069ff // sadalp v31.4s, v15.8h
+	MOVBU.P 1(R8), R20
+	ADD R20<<9, R17, R20
+	JMP (R20)
+	PCALIGN $512
+	WORD $0xacc10560 // ldp q0, q1, [x11], #32
+	WORD $0xacc10d82 // ldp q2, q3, [x12], #32
+	WORD $0x6e241c00 // eor v0.16b, v0.16b, v4.16b
+	WORD $0x6e241c21 // eor v1.16b, v1.16b, v4.16b
+	WORD $0x6e241c42 // eor v2.16b, v2.16b, v4.16b
+	WORD $0x6e241c63 // eor v3.16b, v3.16b, v4.16b
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x0e28c00c // smull v12.8h, v0.8b, v8.8b
+	WORD $0x0e28c04e // smull v14.8h, v2.8b, v8.8b
+	WORD $0x0e2ac00d // smull v13.8h, v0.8b, v10.8b
+	WORD $0x0e2ac04f // smull v15.8h, v2.8b, v10.8b
+	WORD $0x4e28800c // smlal2 v12.8h, v0.16b, v8.16b
+	WORD $0x4e28804e // smlal2 v14.8h, v2.16b, v8.16b
+	WORD $0x4e2a800d // smlal2 v13.8h, v0.16b, v10.16b
+	WORD $0x4e2a804f // smlal2 v15.8h, v2.16b, v10.16b
+	WORD $0x0e29802c // smlal v12.8h, v1.8b, v9.8b
+	WORD $0x0e29806e // smlal v14.8h, v3.8b, v9.8b
+	WORD $0x0e2b802d // smlal v13.8h, v1.8b, v11.8b
+	WORD $0x0e2b806f // smlal v15.8h, v3.8b, v11.8b
+	WORD $0x4e29802c // smlal2 v12.8h, v1.16b, v9.16b
+	WORD $0x4e29806e // smlal2 v14.8h, v3.16b, v9.16b
+	WORD $0x4e2b802d // smlal2 v13.8h, v1.16b, v11.16b
+	WORD $0x4e2b806f // smlal2 v15.8h, v3.16b, v11.16b
+	WORD $0x4e606990 // sadalp v16.4s, v12.8h
+	WORD $0x4e6069d8 // sadalp v24.4s, v14.8h
+	WORD $0x4e6069b1 // sadalp v17.4s, v13.8h
+	WORD $0x4e6069f9 // sadalp v25.4s, v15.8h
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x0e28c00c // smull v12.8h, v0.8b, v8.8b
+	WORD $0x0e28c04e // smull v14.8h, v2.8b, v8.8b
+	WORD $0x0e2ac00d // smull v13.8h, v0.8b, v10.8b
+	WORD $0x0e2ac04f // smull v15.8h, v2.8b, v10.8b
+	WORD $0x4e28800c // smlal2 v12.8h, v0.16b, v8.16b
+	WORD $0x4e28804e // smlal2 v14.8h, v2.16b, v8.16b
+	WORD $0x4e2a800d // smlal2 v13.8h, v0.16b, v10.16b
+	WORD $0x4e2a804f // smlal2 v15.8h, v2.16b, v10.16b
+	WORD $0x0e29802c // smlal v12.8h, v1.8b, v9.8b
+	WORD $0x0e29806e // smlal v14.8h, v3.8b, v9.8b
+	WORD $0x0e2b802d // smlal v13.8h, v1.8b, v11.8b
+	WORD $0x0e2b806f // smlal v15.8h, v3.8b, v11.8b
+	WORD $0x4e29802c // smlal2 v12.8h, v1.16b, v9.16b
+	WORD $0x4e29806e // smlal2 v14.8h, v3.16b, v9.16b
+	WORD $0x4e2b802d // smlal2 v13.8h, v1.16b, v11.16b
+	WORD $0x4e2b806f // smlal2 v15.8h, v3.16b, v11.16b
+	WORD $0x4e606992 // sadalp v18.4s, v12.8h
+	WORD $0x4e6069da // sadalp v26.4s, v14.8h
+	WORD $0x4e6069b3 // sadalp v19.4s, v13.8h
+	WORD $0x4e6069fb // sadalp v27.4s, v15.8h
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x0e28c00c // smull v12.8h, v0.8b, v8.8b
+	WORD $0x0e28c04e // smull v14.8h, v2.8b, v8.8b
+	WORD $0x0e2ac00d // smull v13.8h, v0.8b, v10.8b
+	WORD $0x0e2ac04f // smull v15.8h, v2.8b, v10.8b
+	WORD $0x4e28800c // smlal2 v12.8h, v0.16b, v8.16b
+	WORD $0x4e28804e // smlal2 v14.8h, v2.16b, v8.16b
+	WORD $0x4e2a800d // smlal2 v13.8h, v0.16b, v10.16b
+	WORD $0x4e2a804f // smlal2 v15.8h, v2.16b, v10.16b
+	WORD $0x0e29802c // smlal v12.8h, v1.8b, v9.8b
+	WORD $0x0e29806e // smlal v14.8h, v3.8b, v9.8b
+	WORD $0x0e2b802d // smlal v13.8h, v1.8b, v11.8b
+	WORD $0x0e2b806f // smlal v15.8h, v3.8b, v11.8b
+	WORD $0x4e29802c // smlal2 v12.8h, v1.16b, v9.16b
+	WORD $0x4e29806e // smlal2 v14.8h, v3.16b, v9.16b
+	WORD $0x4e2b802d // smlal2 v13.8h, v1.16b, v11.16b
+	WORD $0x4e2b806f // smlal2 v15.8h, v3.16b, v11.16b
+	WORD $0x4e606994 // sadalp v20.4s, v12.8h
+	WORD $0x4e6069dc // sadalp v28.4s, v14.8h
+	WORD $0x4e6069b5 // sadalp v21.4s, v13.8h
+	WORD $0x4e6069fd // sadalp v29.4s, v15.8h
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x0e28c00c // smull v12.8h, v0.8b, v8.8b
+	WORD $0x0e28c04e // smull v14.8h, v2.8b, v8.8b
+	WORD $0x0e2ac00d // smull v13.8h, v0.8b, v10.8b
+	WORD $0x0e2ac04f // smull v15.8h, v2.8b, v10.8b
+	WORD $0x4e28800c // smlal2 v12.8h, v0.16b, v8.16b
+	WORD $0x4e28804e // smlal2 v14.8h, v2.16b, v8.16b
+	WORD $0x4e2a800d // smlal2 v13.8h, v0.16b, v10.16b
+	WORD $0x4e2a804f // smlal2 v15.8h, v2.16b, v10.16b
+	WORD $0x4e606996 // sadalp v22.4s, v12.8h
+	WORD $0x4e6069de // sadalp v30.4s, v14.8h
+	WORD $0x4e6069b7 // sadalp v23.4s, v13.8h
+	WORD $0x4e6069ff // sadalp v31.4s, v15.8h
+	WORD $0x0e29c02c // smull v12.8h, v1.8b, v9.8b
+	WORD $0x0e29c06e // smull v14.8h, v3.8b, v9.8b
+	WORD $0x0e2bc02d // smull v13.8h, v1.8b, v11.8b
+	WORD $0x0e2bc06f // smull v15.8h, v3.8b, v11.8b
+	WORD $0x4e29802c // smlal2 v12.8h, v1.16b, v9.16b
+	WORD $0x4e29806e // smlal2 v14.8h, v3.16b, v9.16b
+	WORD $0x4e2b802d // smlal2 v13.8h, v1.16b, v11.16b
+	WORD $0x4e2b806f // smlal2 v15.8h, v3.16b, v11.16b
+	WORD $0x4e606996 // sadalp v22.4s, v12.8h
+	WORD $0x4e6069de // sadalp v30.4s, v14.8h
+	WORD $0x4e6069b7 // sadalp v23.4s, v13.8h
+	WORD $0x4e6069ff // sadalp v31.4s, v15.8h
+	MOVBU.P 1(R8), R20
+	ADD R20<<9, R17, R20
+	JMP (R20)
+	PCALIGN $512
+	WORD $0xacc10560 // ldp q0, q1, [x11], #32
+	WORD $0xacc10d82 // ldp q2, q3, [x12], #32
+	WORD $0x6e241c00 // eor v0.16b, v0.16b, v4.16b
+	WORD $0x6e241c21 // eor v1.16b, v1.16b, v4.16b
+	WORD $0x6e241c42 // eor v2.16b, v2.16b, v4.16b
+	WORD $0x6e241c63 // eor v3.16b, v3.16b, v4.16b
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x0e28c00c // smull v12.8h, v0.8b, v8.8b
+	WORD $0x0e28c04e // smull v14.8h, v2.8b, v8.8b
+	WORD $0x0e2ac00d // smull v13.8h, v0.8b, v10.8b
+	WORD $0x0e2ac04f // smull v15.8h, v2.8b, v10.8b
+	WORD $0x4e28800c // smlal2 v12.8h, v0.16b, v8.16b
+	WORD $0x4e28804e // smlal2 v14.8h, v2.16b, v8.16b
+	WORD $0x4e2a800d // smlal2 v13.8h, v0.16b, v10.16b
+	WORD $0x4e2a804f // smlal2 v15.8h, v2.16b, v10.16b
+	WORD $0x4e606990 // sadalp v16.4s, v12.8h
+	WORD $0x4e6069d8 // sadalp v24.4s, v14.8h
+	WORD $0x4e6069b1 // sadalp v17.4s, v13.8h
+	WORD $0x4e6069f9 // sadalp v25.4s, v15.8h
+	WORD $0x0e29c02c // smull v12.8h, v1.8b, v9.8b
+	WORD $0x0e29c06e // smull v14.8h, v3.8b, v9.8b
+	WORD $0x0e2bc02d // smull v13.8h, v1.8b, v11.8b
+	WORD $0x0e2bc06f // smull v15.8h, v3.8b, v11.8b
+	WORD $0x4e29802c // smlal2 v12.8h, v1.16b, v9.16b
+	WORD $0x4e29806e // smlal2 v14.8h, v3.16b, v9.16b
+	WORD $0x4e2b802d // smlal2 v13.8h, v1.16b, v11.16b
+	WORD $0x4e2b806f // smlal2 v15.8h, v3.16b, v11.16b
+	WORD $0x4e606990 // sadalp v16.4s, v12.8h
+	WORD $0x4e6069d8 // sadalp v24.4s, v14.8h
+	WORD $0x4e6069b1 // sadalp v17.4s, v13.8h
+	WORD $0x4e6069f9 // sadalp v25.4s, v15.8h
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x0e28c00c // smull v12.8h, v0.8b, v8.8b
+	WORD $0x0e28c04e // smull v14.8h, v2.8b, v8.8b
+	WORD $0x0e2ac00d // smull v13.8h, v0.8b, v10.8b
+	WORD $0x0e2ac04f // smull v15.8h, v2.8b, v10.8b
+	WORD $0x4e28800c // smlal2 v12.8h, v0.16b, v8.16b
+	WORD $0x4e28804e // smlal2 v14.8h, v2.16b, v8.16b
+	WORD $0x4e2a800d // smlal2 v13.8h, v0.16b, v10.16b
+	WORD $0x4e2a804f // smlal2 v15.8h, v2.16b, v10.16b
+	WORD $0x4e606992 // sadalp v18.4s, v12.8h
+	WORD $0x4e6069da // sadalp v26.4s, v14.8h
+	WORD $0x4e6069b3 // sadalp v19.4s, v13.8h
+	WORD $0x4e6069fb // sadalp v27.4s, v15.8h
+	WORD $0x0e29c02c // smull v12.8h, v1.8b, v9.8b
+	WORD $0x0e29c06e // smull v14.8h, v3.8b, v9.8b
+	WORD $0x0e2bc02d // smull v13.8h, v1.8b, v11.8b
+	WORD $0x0e2bc06f // smull v15.8h, v3.8b, v11.8b
+	WORD $0x4e29802c // smlal2 v12.8h, v1.16b, v9.16b
+	WORD $0x4e29806e // smlal2 v14.8h, v3.16b, v9.16b
+	WORD $0x4e2b802d // smlal2 v13.8h, v1.16b, v11.16b
+	WORD $0x4e2b806f // smlal2 v15.8h, v3.16b, v11.16b
+	WORD $0x4e606992 // sadalp v18.4s, v12.8h
+	WORD $0x4e6069da // sadalp v26.4s, v14.8h
+	WORD $0x4e6069b3 // sadalp v19.4s, v13.8h
+	WORD $0x4e6069fb // sadalp v27.4s, v15.8h
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x0e28c00c // smull v12.8h, v0.8b, v8.8b
+	WORD $0x0e28c04e // smull v14.8h, v2.8b, v8.8b
+	WORD $0x0e2ac00d // smull v13.8h, v0.8b, v10.8b
+	WORD $0x0e2ac04f // smull v15.8h, v2.8b, v10.8b
+	WORD $0x4e28800c // smlal2 v12.8h, v0.16b, v8.16b
+	WORD $0x4e28804e // smlal2 v14.8h, v2.16b, v8.16b
+	WORD $0x4e2a800d // smlal2 v13.8h, v0.16b, v10.16b
+	WORD $0x4e2a804f // smlal2 v15.8h, v2.16b, v10.16b
+	WORD $0x4e606994 // sadalp v20.4s, v12.8h
+	WORD $0x4e6069dc // sadalp v28.4s, v14.8h
+	WORD $0x4e6069b5 // sadalp v21.4s, v13.8h
+	WORD $0x4e6069fd // sadalp v29.4s, v15.8h
+	WORD $0x0e29c02c // smull v12.8h, v1.8b, v9.8b
+	WORD $0x0e29c06e // smull v14.8h, v3.8b, v9.8b
+	WORD $0x0e2bc02d // smull v13.8h, v1.8b, v11.8b
+	WORD $0x0e2bc06f // smull v15.8h, v3.8b, v11.8b
+	WORD $0x4e29802c // smlal2 v12.8h, v1.16b, v9.16b
+	WORD $0x4e29806e // smlal2 v14.8h, v3.16b, v9.16b
+	WORD $0x4e2b802d // smlal2 v13.8h, v1.16b, v11.16b
+	WORD $0x4e2b806f // smlal2 v15.8h, v3.16b, v11.16b
+	WORD $0x4e606994 // sadalp v20.4s, v12.8h
+	WORD $0x4e6069dc // sadalp v28.4s, v14.8h
+	WORD $0x4e6069b5 // sadalp v21.4s, v13.8h
+	WORD $0x4e6069fd // sadalp v29.4s, v15.8h
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x0e28c00c // smull v12.8h, v0.8b, v8.8b
+	WORD $0x0e28c04e // smull v14.8h, v2.8b, v8.8b
+	WORD $0x0e2ac00d // smull v13.8h, v0.8b, v10.8b
+	WORD $0x0e2ac04f // smull v15.8h, v2.8b, v10.8b
+	WORD $0x4e28800c // smlal2 v12.8h, v0.16b, v8.16b
+	WORD $0x4e28804e // smlal2 v14.8h, v2.16b, v8.16b
+	WORD $0x4e2a800d // smlal2 v13.8h, v0.16b, v10.16b
+	WORD $0x4e2a804f // smlal2 v15.8h, v2.16b, v10.16b
+	WORD $0x0e29802c // smlal v12.8h, v1.8b, v9.8b
+	WORD $0x0e29806e // smlal v14.8h, v3.8b, v9.8b
+	WORD $0x0e2b802d // smlal v13.8h, v1.8b, v11.8b
+	WORD $0x0e2b806f // smlal v15.8h, v3.8b, v11.8b
+	WORD $0x4e29802c // smlal2 v12.8h, v1.16b, v9.16b
+	WORD $0x4e29806e // smlal2 v14.8h, v3.16b, v9.16b
+	WORD $0x4e2b802d // smlal2 v13.8h, v1.16b, v11.16b
+	WORD $0x4e2b806f // smlal2 v15.8h, v3.16b, v11.16b
+	WORD $0x4e606996 // sadalp v22.4s, v12.8h
+	WORD $0x4e6069de // sadalp v30.4s, v14.8h
+	WORD $0x4e6069b7 // sadalp v23.4s, v13.8h
+	WORD $0x4e6069ff // sadalp v31.4s, v15.8h
+	MOVBU.P 1(R8), R20
+	ADD R20<<9, R17, R20
+	JMP (R20)
+	PCALIGN $512
+	WORD $0xacc10560 // ldp q0, q1, [x11], #32
+	WORD $0xacc10d82 // ldp q2, q3, [x12], #32
+	WORD $0x6e241c00 // eor v0.16b, v0.16b, v4.16b
+	WORD $0x6e241c21 // eor v1.16b, v1.16b, v4.16b
+	WORD $0x6e241c42 // eor v2.16b, v2.16b, v4.16b
+	WORD $0x6e241c63 // eor v3.16b, v3.16b, v4.16b
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x0e28c00c // smull v12.8h, v0.8b, v8.8b
+	WORD $0x0e28c04e // smull v14.8h, v2.8b, v8.8b
+	WORD $0x0e2ac00d // smull v13.8h, v0.8b, v10.8b
+	WORD $0x0e2ac04f // smull v15.8h, v2.8b, v10.8b
+	WORD $0x4e28800c // smlal2 v12.8h, v0.16b, v8.16b
+	WORD $0x4e28804e // smlal2 v14.8h, v2.16b, v8.16b
+	WORD $0x4e2a800d // smlal2 v13.8h, v0.16b, v10.16b
+	WORD $0x4e2a804f // smlal2 v15.8h, v2.16b, v10.16b
+	WORD $0x0e29802c // smlal v12.8h, v1.8b, v9.8b
+	WORD $0x0e29806e // smlal v14.8h, v3.8b, v9.8b
+	WORD $0x0e2b802d // smlal v13.8h, v1.8b, v11.8b
+	WORD $0x0e2b806f // smlal v15.8h, v3.8b, v11.8b
+	WORD $0x4e29802c // smlal2 v12.8h, v1.16b, v9.16b
+	WORD $0x4e29806e // smlal2 v14.8h, v3.16b, v9.16b
+	WORD $0x4e2b802d // smlal2 v13.8h, v1.16b, v11.16b
+	WORD $0x4e2b806f // smlal2 v15.8h, v3.16b, v11.16b
+	WORD $0x4e606990 // sadalp v16.4s, v12.8h
+	WORD $0x4e6069d8 // sadalp v24.4s, v14.8h
+	WORD $0x4e6069b1 // sadalp v17.4s, v13.8h
+	WORD $0x4e6069f9 // sadalp v25.4s, v15.8h
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x0e28c00c // smull v12.8h, v0.8b, v8.8b
+	WORD $0x0e28c04e // smull v14.8h, v2.8b, v8.8b
+	WORD $0x0e2ac00d // smull v13.8h, v0.8b, v10.8b
+	WORD $0x0e2ac04f // smull v15.8h, v2.8b, v10.8b
+	WORD $0x4e28800c // smlal2 v12.8h, v0.16b, v8.16b
+	WORD $0x4e28804e // smlal2 v14.8h, v2.16b, v8.16b
+	WORD $0x4e2a800d // smlal2 v13.8h, v0.16b, v10.16b
+	WORD $0x4e2a804f // smlal2 v15.8h, v2.16b, v10.16b
+	WORD $0x4e606992 // sadalp v18.4s, v12.8h
+	WORD $0x4e6069da // sadalp v26.4s, v14.8h
+	WORD $0x4e6069b3 // sadalp v19.4s, v13.8h
+	WORD $0x4e6069fb // sadalp v27.4s, v15.8h
+	WORD $0x0e29c02c // smull v12.8h, v1.8b, v9.8b
+	WORD $0x0e29c06e // smull v14.8h, v3.8b, v9.8b
+	WORD $0x0e2bc02d // smull v13.8h, v1.8b, v11.8b
+	WORD $0x0e2bc06f // smull v15.8h, v3.8b, v11.8b
+	WORD $0x4e29802c // smlal2 v12.8h, v1.16b, v9.16b
+	WORD $0x4e29806e // smlal2 v14.8h, v3.16b, v9.16b
+	WORD $0x4e2b802d // smlal2 v13.8h, v1.16b, v11.16b
+	WORD $0x4e2b806f // smlal2 v15.8h, v3.16b, v11.16b
+	WORD $0x4e606992 // sadalp v18.4s, v12.8h
+	WORD $0x4e6069da // sadalp v26.4s, v14.8h
+	WORD $0x4e6069b3 // sadalp v19.4s, v13.8h
+	WORD $0x4e6069fb // sadalp v27.4s, v15.8h
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x0e28c00c // smull v12.8h, v0.8b, v8.8b
+	WORD $0x0e28c04e // smull v14.8h, v2.8b, v8.8b
+	WORD $0x0e2ac00d // smull v13.8h, v0.8b, v10.8b
+	WORD $0x0e2ac04f // smull v15.8h, v2.8b, v10.8b
+	WORD $0x4e28800c // smlal2 v12.8h, v0.16b, v8.16b
+	WORD $0x4e28804e // smlal2 v14.8h, v2.16b, v8.16b
+	WORD $0x4e2a800d // smlal2 v13.8h, v0.16b, v10.16b
+	WORD $0x4e2a804f // smlal2 v15.8h, v2.16b, v10.16b
+	WORD $0x4e606994 // sadalp v20.4s, v12.8h
+	WORD $0x4e6069dc // sadalp v28.4s, v14.8h
+	WORD $0x4e6069b5 // sadalp v21.4s, v13.8h
+	WORD $0x4e6069fd // sadalp v29.4s, v15.8h
+	WORD $0x0e29c02c // smull v12.8h, v1.8b, v9.8b
+	WORD $0x0e29c06e // smull v14.8h, v3.8b, v9.8b
+	WORD $0x0e2bc02d // smull v13.8h, v1.8b, v11.8b
+	WORD $0x0e2bc06f // smull v15.8h, v3.8b, v11.8b
+	WORD $0x4e29802c // smlal2 v12.8h, v1.16b, v9.16b
+	WORD $0x4e29806e // smlal2 v14.8h, v3.16b, v9.16b
+	WORD $0x4e2b802d // smlal2 v13.8h, v1.16b, v11.16b
+	WORD $0x4e2b806f // smlal2 v15.8h, v3.16b, v11.16b
+	WORD $0x4e606994 // sadalp v20.4s, v12.8h
+	WORD $0x4e6069dc // sadalp v28.4s, v14.8h
+	WORD $0x4e6069b5 // sadalp v21.4s, v13.8h
+	WORD $0x4e6069fd // sadalp v29.4s, v15.8h
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x0e28c00c // smull v12.8h, v0.8b, v8.8b
+	WORD $0x0e28c04e // smull v14.8h, v2.8b, v8.8b
+	WORD $0x0e2ac00d // smull v13.8h, v0.8b, v10.8b
+	WORD $0x0e2ac04f // smull v15.8h, v2.8b, v10.8b
+	WORD $0x4e28800c // smlal2 v12.8h, v0.16b, v8.16b
+	WORD $0x4e28804e // smlal2 v14.8h, v2.16b, v8.16b
+	WORD $0x4e2a800d // smlal2 v13.8h, v0.16b, v10.16b
+	WORD $0x4e2a804f // smlal2 v15.8h, v2.16b, v10.16b
+	WORD $0x0e29802c // smlal v12.8h, v1.8b, v9.8b
+	WORD $0x0e29806e // smlal v14.8h, v3.8b, v9.8b
+	WORD $0x0e2b802d // smlal v13.8h, v1.8b, v11.8b
+	WORD $0x0e2b806f // smlal v15.8h, v3.8b, v11.8b
+	WORD $0x4e29802c // smlal2 v12.8h, v1.16b, v9.16b
+	WORD $0x4e29806e // smlal2 v14.8h, v3.16b, v9.16b
+	WORD $0x4e2b802d // smlal2 v13.8h, v1.16b, v11.16b
+	WORD $0x4e2b806f // smlal2 v15.8h, v3.16b, v11.16b
+	WORD $0x4e606996 // sadalp v22.4s, v12.8h
+	WORD $0x4e6069de // sadalp v30.4s, v14.8h
+	WORD $0x4e6069b7 // sadalp v23.4s, v13.8h
+	WORD $0x4e6069ff // sadalp v31.4s, v15.8h
+	MOVBU.P 1(R8), R20
+	ADD R20<<9, R17, R20
+	JMP (R20)
+	PCALIGN $512
+	WORD $0xacc10560 // ldp q0, q1, [x11], #32
+	WORD $0xacc10d82 // ldp q2, q3, [x12], #32
+	WORD $0x6e241c00 // eor v0.16b, v0.16b, v4.16b
+	WORD $0x6e241c21 // eor v1.16b, v1.16b, v4.16b
+	WORD $0x6e241c42 // eor v2.16b, v2.16b, v4.16b
+	WORD $0x6e241c63 // eor v3.16b, v3.16b, v4.16b
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x0e28c00c // smull v12.8h, v0.8b, v8.8b
+	WORD $0x0e28c04e // smull v14.8h, v2.8b, v8.8b
+	WORD $0x0e2ac00d // smull v13.8h, v0.8b, v10.8b
+	WORD $0x0e2ac04f // smull v15.8h, v2.8b, v10.8b
+	WORD $0x4e28800c // smlal2 v12.8h, v0.16b, v8.16b
+	WORD $0x4e28804e // smlal2 v14.8h, v2.16b, v8.16b
+	WORD $0x4e2a800d // smlal2 v13.8h, v0.16b, v10.16b
+	WORD $0x4e2a804f // smlal2 v15.8h, v2.16b, v10.16b
+	WORD $0x4e606990 // sadalp v16.4s, v12.8h
+	WORD $0x4e6069d8 // sadalp v24.4s, v14.8h
+	WORD $0x4e6069b1 // sadalp v17.4s, v13.8h
+	WORD $0x4e6069f9 // sadalp v25.4s, v15.8h
+	WORD $0x0e29c02c // smull v12.8h, v1.8b, v9.8b
+	WORD $0x0e29c06e // smull v14.8h, v3.8b, v9.8b
+	WORD $0x0e2bc02d // smull v13.8h, v1.8b, v11.8b
+	WORD $0x0e2bc06f // smull v15.8h, v3.8b, v11.8b
+	WORD $0x4e29802c // smlal2 v12.8h, v1.16b, v9.16b
+	WORD $0x4e29806e // smlal2 v14.8h, v3.16b, v9.16b
+	WORD $0x4e2b802d // smlal2 v13.8h, v1.16b, v11.16b
+	WORD $0x4e2b806f // smlal2 v15.8h, v3.16b, v11.16b
+	WORD $0x4e606990 // sadalp v16.4s, v12.8h
+	WORD $0x4e6069d8 // sadalp v24.4s, v14.8h
+	WORD $0x4e6069b1 // sadalp v17.4s, v13.8h
+	WORD $0x4e6069f9 // sadalp v25.4s, v15.8h
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x0e28c00c // smull v12.8h, v0.8b, v8.8b
+	WORD $0x0e28c04e // smull v14.8h, v2.8b, v8.8b
+	WORD $0x0e2ac00d // smull v13.8h, v0.8b, v10.8b
+	WORD $0x0e2ac04f // smull v15.8h, v2.8b, v10.8b
+	WORD $0x4e28800c // smlal2 v12.8h, v0.16b, v8.16b
+	WORD $0x4e28804e // smlal2 v14.8h, v2.16b, v8.16b
+	WORD $0x4e2a800d // smlal2 v13.8h, v0.16b, v10.16b
+	WORD $0x4e2a804f // smlal2 v15.8h, v2.16b, v10.16b
+	WORD $0x0e29802c // smlal v12.8h, v1.8b, v9.8b
+	WORD $0x0e29806e // smlal v14.8h, v3.8b, v9.8b
+	WORD $0x0e2b802d // smlal v13.8h, v1.8b, v11.8b
+	WORD $0x0e2b806f // smlal v15.8h, v3.8b, v11.8b
+	WORD $0x4e29802c // smlal2 v12.8h, v1.16b, v9.16b
+	WORD $0x4e29806e // smlal2 v14.8h, v3.16b, v9.16b
+	WORD $0x4e2b802d // smlal2 v13.8h, v1.16b, v11.16b
+	WORD $0x4e2b806f // smlal2 v15.8h, v3.16b, v11.16b
+	WORD $0x4e606992 // sadalp v18.4s, v12.8h
+	WORD $0x4e6069da // sadalp v26.4s, v14.8h
+	WORD $0x4e6069b3 // sadalp v19.4s, v13.8h
+	WORD $0x4e6069fb // sadalp v27.4s, v15.8h
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x0e28c00c // smull v12.8h, v0.8b, v8.8b
+	WORD $0x0e28c04e // smull v14.8h, v2.8b, v8.8b
+	WORD $0x0e2ac00d // smull v13.8h, v0.8b, v10.8b
+	WORD $0x0e2ac04f // smull v15.8h, v2.8b, v10.8b
+	WORD $0x4e28800c // smlal2 v12.8h, v0.16b, v8.16b
+	WORD $0x4e28804e // smlal2 v14.8h, v2.16b, v8.16b
+	WORD $0x4e2a800d // smlal2 v13.8h, v0.16b, v10.16b
+	WORD $0x4e2a804f // smlal2 v15.8h, v2.16b, v10.16b
+	WORD $0x4e606994 // sadalp v20.4s, v12.8h
+	WORD $0x4e6069dc // sadalp v28.4s, v14.8h
+	WORD $0x4e6069b5 // sadalp v21.4s, v13.8h
+	WORD $0x4e6069fd // sadalp v29.4s, v15.8h
+	WORD $0x0e29c02c // smull v12.8h, v1.8b, v9.8b
+	WORD $0x0e29c06e // smull v14.8h, v3.8b, v9.8b
+	WORD $0x0e2bc02d // smull v13.8h, v1.8b, v11.8b
+	WORD $0x0e2bc06f // smull v15.8h, v3.8b, v11.8b
+	WORD $0x4e29802c // smlal2 v12.8h, v1.16b, v9.16b
+	WORD $0x4e29806e // smlal2 v14.8h, v3.16b, v9.16b
+	WORD $0x4e2b802d // smlal2 v13.8h, v1.16b, v11.16b
+	WORD $0x4e2b806f // smlal2 v15.8h, v3.16b, v11.16b
+	WORD $0x4e606994 // sadalp v20.4s, v12.8h
+	WORD $0x4e6069dc // sadalp v28.4s, v14.8h
+	WORD $0x4e6069b5 // sadalp v21.4s, v13.8h
+	WORD $0x4e6069fd // sadalp v29.4s, v15.8h
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x0e28c00c // smull v12.8h, v0.8b, v8.8b
+	WORD $0x0e28c04e // smull v14.8h, v2.8b, v8.8b
+	WORD $0x0e2ac00d // smull v13.8h, v0.8b, v10.8b
+	WORD $0x0e2ac04f // smull v15.8h, v2.8b, v10.8b
+	WORD $0x4e28800c // smlal2 v12.8h, v0.16b, v8.16b
+	WORD $0x4e28804e // smlal2 v14.8h, v2.16b, v8.16b
+	WORD $0x4e2a800d // smlal2 v13.8h, v0.16b, v10.16b
+	WORD $0x4e2a804f // smlal2 v15.8h, v2.16b, v10.16b
+	WORD $0x0e29802c // smlal v12.8h, v1.8b, v9.8b
+	WORD $0x0e29806e // smlal v14.8h, v3.8b, v9.8b
+	WORD $0x0e2b802d // smlal v13.8h, v1.8b, v11.8b
+	WORD $0x0e2b806f // smlal v15.8h, v3.8b, v11.8b
+	WORD $0x4e29802c // smlal2 v12.8h, v1.16b, v9.16b
+	WORD $0x4e29806e // smlal2 v14.8h, v3.16b, v9.16b
+	WORD $0x4e2b802d // smlal2 v13.8h, v1.16b, v11.16b
+	WORD $0x4e2b806f // smlal2 v15.8h, v3.16b, v11.16b
+	WORD $0x4e606996 // sadalp v22.4s, v12.8h
+	WORD $0x4e6069de // sadalp v30.4s, v14.8h
+	WORD $0x4e6069b7 // sadalp v23.4s, v13.8h
+	WORD $0x4e6069ff // sadalp v31.4s, v15.8h
+	MOVBU.P 1(R8), R20
+	ADD R20<<9, R17, R20
+	JMP (R20)
+	PCALIGN $512
+	WORD $0xacc10560 // ldp q0, q1, [x11], #32
+	WORD $0xacc10d82 // ldp q2, q3, [x12], #32
+	WORD $0x6e241c00 // eor v0.16b, v0.16b, v4.16b
+	WORD $0x6e241c21 // eor v1.16b, v1.16b, v4.16b
+	WORD $0x6e241c42 // eor v2.16b, v2.16b, v4.16b
+	WORD $0x6e241c63 // eor v3.16b, v3.16b, v4.16b
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x0e28c00c // smull v12.8h, v0.8b, v8.8b
+	WORD $0x0e28c04e // smull v14.8h, v2.8b, v8.8b
+	WORD $0x0e2ac00d // smull v13.8h, v0.8b, v10.8b
+	WORD $0x0e2ac04f // smull v15.8h, v2.8b, v10.8b
+	WORD $0x4e28800c // smlal2 v12.8h, v0.16b, v8.16b
+	WORD $0x4e28804e // smlal2 v14.8h, v2.16b, v8.16b
+	WORD $0x4e2a800d // smlal2 v13.8h, v0.16b, v10.16b
+	WORD $0x4e2a804f // smlal2 v15.8h, v2.16b, v10.16b
+	WORD $0x0e29802c // smlal v12.8h, v1.8b, v9.8b
+	WORD $0x0e29806e // smlal v14.8h, v3.8b, v9.8b
+	WORD $0x0e2b802d // smlal v13.8h, v1.8b, v11.8b
+	WORD $0x0e2b806f // smlal v15.8h, v3.8b, v11.8b
+	WORD $0x4e29802c // smlal2 v12.8h, v1.16b, v9.16b
+	WORD $0x4e29806e // smlal2 v14.8h, v3.16b, v9.16b
+	WORD $0x4e2b802d // smlal2 v13.8h, v1.16b, v11.16b
+	WORD $0x4e2b806f // smlal2 v15.8h, v3.16b, v11.16b
+	WORD $0x4e606990 // sadalp v16.4s, v12.8h
+	WORD $0x4e6069d8 // sadalp v24.4s, v14.8h
+	WORD $0x4e6069b1 // sadalp v17.4s, v13.8h
+	WORD $0x4e6069f9 // sadalp v25.4s, v15.8h
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x0e28c00c // smull v12.8h, v0.8b, v8.8b
+	WORD $0x0e28c04e // smull v14.8h, v2.8b, v8.8b
+	WORD $0x0e2ac00d // smull v13.8h, v0.8b, v10.8b
+	WORD $0x0e2ac04f // smull v15.8h, v2.8b, v10.8b
+	WORD $0x4e28800c // smlal2 v12.8h, v0.16b, v8.16b
+	WORD $0x4e28804e // smlal2 v14.8h, v2.16b, v8.16b
+	WORD $0x4e2a800d // smlal2 v13.8h, v0.16b, v10.16b
+	WORD $0x4e2a804f // smlal2 v15.8h, v2.16b, v10.16b
+	WORD $0x0e29802c // smlal v12.8h, v1.8b, v9.8b
+	WORD $0x0e29806e // smlal v14.8h, v3.8b, v9.8b
+	WORD $0x0e2b802d // smlal v13.8h, v1.8b, v11.8b
+	WORD $0x0e2b806f // smlal v15.8h, v3.8b, v11.8b
+	WORD $0x4e29802c // smlal2 v12.8h, v1.16b, v9.16b
+	WORD $0x4e29806e // smlal2 v14.8h, v3.16b, v9.16b
+	WORD $0x4e2b802d // smlal2 v13.8h, v1.16b, v11.16b
+	WORD $0x4e2b806f // smlal2 v15.8h, v3.16b, v11.16b
+	WORD $0x4e606992 // sadalp v18.4s, v12.8h
+	WORD $0x4e6069da // sadalp v26.4s, v14.8h
+	WORD $0x4e6069b3 // sadalp v19.4s, v13.8h
+	WORD $0x4e6069fb // sadalp v27.4s, v15.8h
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x0e28c00c // smull v12.8h, v0.8b, v8.8b
+	WORD $0x0e28c04e // smull v14.8h, v2.8b, v8.8b
+	WORD $0x0e2ac00d // smull v13.8h, v0.8b, v10.8b
+	WORD $0x0e2ac04f // smull v15.8h, v2.8b, v10.8b
+	WORD $0x4e28800c // smlal2 v12.8h, v0.16b, v8.16b
+	WORD $0x4e28804e // smlal2 v14.8h, v2.16b, v8.16b
+	WORD $0x4e2a800d // smlal2 v13.8h, v0.16b, v10.16b
+	WORD $0x4e2a804f // smlal2 v15.8h, v2.16b, v10.16b
+	WORD $0x4e606994 // sadalp v20.4s, v12.8h
+	WORD $0x4e6069dc // sadalp v28.4s, v14.8h
+	WORD $0x4e6069b5 // sadalp v21.4s, v13.8h
+	WORD $0x4e6069fd // sadalp v29.4s, v15.8h
+	WORD $0x0e29c02c // smull v12.8h, v1.8b, v9.8b
+	WORD $0x0e29c06e // smull v14.8h, v3.8b, v9.8b
+	WORD $0x0e2bc02d // smull v13.8h, v1.8b, v11.8b
+	WORD $0x0e2bc06f // smull v15.8h, v3.8b, v11.8b
+	WORD $0x4e29802c // smlal2 v12.8h, v1.16b, v9.16b
+	WORD $0x4e29806e // smlal2 v14.8h, v3.16b, v9.16b
+	WORD $0x4e2b802d // smlal2 v13.8h, v1.16b, v11.16b
+	WORD $0x4e2b806f // smlal2 v15.8h, v3.16b, v11.16b
+	WORD $0x4e606994 // sadalp v20.4s, v12.8h
+	WORD $0x4e6069dc // sadalp v28.4s, v14.8h
+	WORD $0x4e6069b5 // sadalp v21.4s, v13.8h
+	WORD $0x4e6069fd // sadalp v29.4s, v15.8h
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x0e28c00c // smull v12.8h, v0.8b, v8.8b
+	WORD $0x0e28c04e // smull v14.8h, v2.8b, v8.8b
+	WORD $0x0e2ac00d // smull v13.8h, v0.8b, v10.8b
+	WORD $0x0e2ac04f // smull v15.8h, v2.8b, v10.8b
+	WORD $0x4e28800c // smlal2 v12.8h, v0.16b, v8.16b
+	WORD $0x4e28804e // smlal2 v14.8h, v2.16b, v8.16b
+	WORD $0x4e2a800d // smlal2 v13.8h, v0.16b, v10.16b
+	WORD $0x4e2a804f // smlal2 v15.8h, v2.16b, v10.16b
+	WORD $0x0e29802c // smlal v12.8h, v1.8b, v9.8b
+	WORD $0x0e29806e // smlal v14.8h, v3.8b, v9.8b
+	WORD $0x0e2b802d // smlal v13.8h, v1.8b, v11.8b
+	WORD $0x0e2b806f // smlal v15.8h, v3.8b, v11.8b
+	WORD $0x4e29802c // smlal2 v12.8h, v1.16b, v9.16b
+	WORD $0x4e29806e // smlal2 v14.8h, v3.16b, v9.16b
+	WORD $0x4e2b802d // smlal2 v13.8h, v1.16b, v11.16b
+	WORD $0x4e2b806f // smlal2 v15.8h, v3.16b, v11.16b
+	WORD $0x4e606996 // sadalp v22.4s, v12.8h
+	WORD $0x4e6069de // sadalp v30.4s, v14.8h
+	WORD $0x4e6069b7 // sadalp v23.4s, v13.8h
+	WORD $0x4e6069ff // sadalp v31.4s, v15.8h
+	MOVBU.P 1(R8), R20
+	ADD R20<<9, R17, R20
+	JMP (R20)
+	PCALIGN $512
+	WORD $0xacc10560 // ldp q0, q1, [x11], #32
+	WORD $0xacc10d82 // ldp q2, q3, [x12], #32
+	WORD $0x6e241c00 // eor v0.16b, v0.16b, v4.16b
+	WORD $0x6e241c21 // eor v1.16b, v1.16b, v4.16b
+	WORD $0x6e241c42 // eor v2.16b, v2.16b, v4.16b
+	WORD $0x6e241c63 // eor v3.16b, v3.16b, v4.16b
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x0e28c00c // smull v12.8h, v0.8b, v8.8b
+	WORD $0x0e28c04e // smull v14.8h, v2.8b, v8.8b
+	WORD $0x0e2ac00d // smull v13.8h, v0.8b, v10.8b
+	WORD $0x0e2ac04f // smull v15.8h, v2.8b, v10.8b
+	WORD $0x4e28800c // smlal2 v12.8h, v0.16b, v8.16b
+	WORD $0x4e28804e // smlal2 v14.8h, v2.16b, v8.16b
+	WORD $0x4e2a800d // smlal2 v13.8h, v0.16b, v10.16b
+	WORD $0x4e2a804f // smlal2 v15.8h, v2.16b, v10.16b
+	WORD $0x4e606990 // sadalp v16.4s, v12.8h
+	WORD $0x4e6069d8 // sadalp v24.4s, v14.8h
+	WORD $0x4e6069b1 // sadalp v17.4s, v13.8h
+	WORD $0x4e6069f9 // sadalp v25.4s, v15.8h
+	WORD $0x0e29c02c // smull v12.8h, v1.8b, v9.8b
+	WORD $0x0e29c06e // smull v14.8h, v3.8b, v9.8b
+	WORD $0x0e2bc02d // smull v13.8h, v1.8b, v11.8b
+	WORD $0x0e2bc06f // smull v15.8h, v3.8b, v11.8b
+	WORD $0x4e29802c // smlal2 v12.8h, v1.16b, v9.16b
+	WORD $0x4e29806e // smlal2 v14.8h, v3.16b, v9.16b
+	WORD $0x4e2b802d // smlal2 v13.8h, v1.16b, v11.16b
+	WORD $0x4e2b806f // smlal2 v15.8h, v3.16b, v11.16b
+	WORD $0x4e606990 // sadalp v16.4s, v12.8h
+	WORD $0x4e6069d8 // sadalp v24.4s, v14.8h
+	WORD $0x4e6069b1 // sadalp v17.4s, v13.8h
+	WORD $0x4e6069f9 // sadalp v25.4s, v15.8h
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x0e28c00c // smull v12.8h, v0.8b, v8.8b
+	WORD $0x0e28c04e // smull v14.8h, v2.8b, v8.8b
+	WORD $0x0e2ac00d // smull v13.8h, v0.8b, v10.8b
+	WORD $0x0e2ac04f // smull v15.8h, v2.8b, v10.8b
+	WORD $0x4e28800c // smlal2 v12.8h, v0.16b, v8.16b
+	WORD $0x4e28804e // smlal2 v14.8h, v2.16b, v8.16b
+	WORD $0x4e2a800d // smlal2 v13.8h, v0.16b, v10.16b
+	WORD $0x4e2a804f // smlal2 v15.8h, v2.16b, v10.16b
+	WORD $0x4e606992 // sadalp v18.4s, v12.8h
+	WORD $0x4e6069da // sadalp v26.4s, v14.8h
+	WORD $0x4e6069b3 // sadalp v19.4s, v13.8h
+	WORD $0x4e6069fb // sadalp v27.4s, v15.8h
+	WORD $0x0e29c02c // smull v12.8h, v1.8b, v9.8b
+	WORD $0x0e29c06e // smull v14.8h, v3.8b, v9.8b
+	WORD $0x0e2bc02d // smull v13.8h, v1.8b, v11.8b
+	WORD $0x0e2bc06f // smull v15.8h, v3.8b, v11.8b
+	WORD $0x4e29802c // smlal2 v12.8h, v1.16b, v9.16b
+	WORD $0x4e29806e // smlal2 v14.8h, v3.16b, v9.16b
+	WORD $0x4e2b802d // smlal2 v13.8h, v1.16b, v11.16b
+	WORD $0x4e2b806f // smlal2 v15.8h, v3.16b, v11.16b
+	WORD $0x4e606992 // sadalp v18.4s, v12.8h
+	WORD $0x4e6069da // sadalp v26.4s, v14.8h
+	WORD $0x4e6069b3 // sadalp v19.4s, v13.8h
+	WORD $0x4e6069fb // sadalp v27.4s, v15.8h
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x0e28c00c // smull v12.8h, v0.8b, v8.8b
+	WORD $0x0e28c04e // smull v14.8h, v2.8b, v8.8b
+	WORD $0x0e2ac00d // smull v13.8h, v0.8b, v10.8b
+	WORD $0x0e2ac04f // smull v15.8h, v2.8b, v10.8b
+	WORD $0x4e28800c // smlal2 v12.8h, v0.16b, v8.16b
+	WORD $0x4e28804e // smlal2 v14.8h, v2.16b, v8.16b
+	WORD $0x4e2a800d // smlal2 v13.8h, v0.16b, v10.16b
+	WORD $0x4e2a804f // smlal2 v15.8h, v2.16b, v10.16b
+	WORD $0x0e29802c // smlal v12.8h, v1.8b, v9.8b
+	WORD $0x0e29806e // smlal v14.8h, v3.8b, v9.8b
+	WORD $0x0e2b802d // smlal v13.8h, v1.8b, v11.8b
+	WORD $0x0e2b806f // smlal v15.8h, v3.8b, v11.8b
+	WORD $0x4e29802c // smlal2 v12.8h, v1.16b, v9.16b
+	WORD $0x4e29806e // smlal2 v14.8h, v3.16b, v9.16b
+	WORD $0x4e2b802d // smlal2 v13.8h, v1.16b, v11.16b
+	WORD $0x4e2b806f // smlal2 v15.8h, v3.16b, v11.16b
+	WORD $0x4e606994 // sadalp v20.4s, v12.8h
+	WORD $0x4e6069dc // sadalp v28.4s, v14.8h
+	WORD $0x4e6069b5 // sadalp v21.4s, v13.8h
+	WORD $0x4e6069fd // sadalp v29.4s, v15.8h
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x0e28c00c // smull v12.8h, v0.8b, v8.8b
+	WORD $0x0e28c04e // smull v14.8h, v2.8b, v8.8b
+	WORD $0x0e2ac00d // smull v13.8h, v0.8b, v10.8b
+	WORD $0x0e2ac04f // smull v15.8h, v2.8b, v10.8b
+	WORD $0x4e28800c // smlal2 v12.8h, v0.16b, v8.16b
+	WORD $0x4e28804e // smlal2 v14.8h, v2.16b, v8.16b
+	WORD $0x4e2a800d // smlal2 v13.8h, v0.16b, v10.16b
+	WORD $0x4e2a804f // smlal2 v15.8h, v2.16b, v10.16b
+	WORD $0x0e29802c // smlal v12.8h, v1.8b, v9.8b
+	WORD $0x0e29806e // smlal v14.8h, v3.8b, v9.8b
+	WORD $0x0e2b802d // smlal v13.8h, v1.8b, v11.8b
+	WORD $0x0e2b806f // smlal v15.8h, v3.8b, v11.8b
+	WORD $0x4e29802c // smlal2 v12.8h, v1.16b, v9.16b
+	WORD $0x4e29806e // smlal2 v14.8h, v3.16b, v9.16b
+	WORD $0x4e2b802d // smlal2 v13.8h, v1.16b, v11.16b
+	WORD $0x4e2b806f // smlal2 v15.8h, v3.16b, v11.16b
+	WORD $0x4e606996 // sadalp v22.4s, v12.8h
+	WORD $0x4e6069de // sadalp v30.4s, v14.8h
+	WORD $0x4e6069b7 // sadalp v23.4s, v13.8h
+	WORD $0x4e6069ff // sadalp v31.4s, v15.8h
+	MOVBU.P 1(R8), R20
+	ADD R20<<9, R17, R20
+	JMP (R20)
+	PCALIGN $512
+	WORD $0xacc10560 // ldp q0, q1, [x11], #32
+	WORD $0xacc10d82 // ldp q2, q3, [x12], #32
+	WORD $0x6e241c00 // eor v0.16b, v0.16b, v4.16b
+	WORD $0x6e241c21 // eor v1.16b, v1.16b, v4.16b
+	WORD $0x6e241c42 // eor v2.16b, v2.16b, v4.16b
+	WORD $0x6e241c63 // eor v3.16b, v3.16b, v4.16b
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x0e28c00c // smull v12.8h, v0.8b, v8.8b
+	WORD $0x0e28c04e // smull v14.8h, v2.8b, v8.8b
+	WORD $0x0e2ac00d // smull v13.8h, v0.8b, v10.8b
+	WORD $0x0e2ac04f // smull v15.8h, v2.8b, v10.8b
+	WORD $0x4e28800c // smlal2 v12.8h, v0.16b, v8.16b
+	WORD $0x4e28804e // smlal2 v14.8h, v2.16b, v8.16b
+	WORD $0x4e2a800d // smlal2 v13.8h, v0.16b, v10.16b
+	WORD $0x4e2a804f // smlal2 v15.8h, v2.16b, v10.16b
+	WORD $0x0e29802c // smlal v12.8h, v1.8b, v9.8b
+	WORD $0x0e29806e // smlal v14.8h, v3.8b, v9.8b
+	WORD $0x0e2b802d // smlal v13.8h, v1.8b, v11.8b
+	WORD $0x0e2b806f // smlal v15.8h, v3.8b, v11.8b
+	WORD $0x4e29802c // smlal2 v12.8h, v1.16b, v9.16b
+	WORD $0x4e29806e // smlal2 v14.8h, v3.16b, v9.16b
+	WORD $0x4e2b802d // smlal2 v13.8h, v1.16b, v11.16b
+	WORD $0x4e2b806f // smlal2 v15.8h, v3.16b, v11.16b
+	WORD $0x4e606990 // sadalp v16.4s, v12.8h
+	WORD $0x4e6069d8 // sadalp v24.4s, v14.8h
+	WORD $0x4e6069b1 // sadalp v17.4s, v13.8h
+	WORD $0x4e6069f9 // sadalp v25.4s, v15.8h
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x0e28c00c // smull v12.8h, v0.8b, v8.8b
+	WORD $0x0e28c04e // smull v14.8h, v2.8b, v8.8b
+	WORD $0x0e2ac00d // smull v13.8h, v0.8b, v10.8b
+	WORD $0x0e2ac04f // smull v15.8h, v2.8b, v10.8b
+	WORD $0x4e28800c // smlal2 v12.8h, v0.16b, v8.16b
+	WORD $0x4e28804e // smlal2 v14.8h, v2.16b, v8.16b
+	WORD $0x4e2a800d // smlal2 v13.8h, v0.16b, v10.16b
+	WORD $0x4e2a804f // smlal2 v15.8h, v2.16b, v10.16b
+	WORD $0x4e606992 // sadalp v18.4s, v12.8h
+	WORD $0x4e6069da // sadalp v26.4s, v14.8h
+	WORD $0x4e6069b3 // sadalp v19.4s, v13.8h
+	WORD $0x4e6069fb // sadalp v27.4s, v15.8h
+	WORD $0x0e29c02c // smull v12.8h, v1.8b, v9.8b
+	WORD $0x0e29c06e // smull v14.8h, v3.8b, v9.8b
+	WORD $0x0e2bc02d // smull v13.8h, v1.8b, v11.8b
+	WORD $0x0e2bc06f // smull v15.8h, v3.8b, v11.8b
+	WORD $0x4e29802c // smlal2 v12.8h, v1.16b, v9.16b
+	WORD $0x4e29806e // smlal2 v14.8h, v3.16b, v9.16b
+	WORD $0x4e2b802d // smlal2 v13.8h, v1.16b, v11.16b
+	WORD $0x4e2b806f // smlal2 v15.8h, v3.16b, v11.16b
+	WORD $0x4e606992 // sadalp v18.4s, v12.8h
+	WORD $0x4e6069da // sadalp v26.4s, v14.8h
+	WORD $0x4e6069b3 // sadalp v19.4s, v13.8h
+	WORD $0x4e6069fb // sadalp v27.4s, v15.8h
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x0e28c00c // smull v12.8h, v0.8b, v8.8b
+	WORD $0x0e28c04e // smull v14.8h, v2.8b, v8.8b
+	WORD $0x0e2ac00d // smull v13.8h, v0.8b, v10.8b
+	WORD $0x0e2ac04f // smull v15.8h, v2.8b, v10.8b
+	WORD $0x4e28800c // smlal2 v12.8h, v0.16b, v8.16b
+	WORD $0x4e28804e // smlal2 v14.8h, v2.16b, v8.16b
+	WORD $0x4e2a800d // smlal2 v13.8h, v0.16b, v10.16b
+	WORD $0x4e2a804f // smlal2 v15.8h, v2.16b, v10.16b
+	WORD $0x0e29802c // smlal v12.8h, v1.8b, v9.8b
+	WORD $0x0e29806e // smlal v14.8h, v3.8b, v9.8b
+	WORD $0x0e2b802d // smlal v13.8h, v1.8b, v11.8b
+	WORD $0x0e2b806f // smlal v15.8h, v3.8b, v11.8b
+	WORD $0x4e29802c // smlal2 v12.8h, v1.16b, v9.16b
+	WORD $0x4e29806e // smlal2 v14.8h, v3.16b, v9.16b
+	WORD $0x4e2b802d // smlal2 v13.8h, v1.16b, v11.16b
+	WORD $0x4e2b806f // smlal2 v15.8h, v3.16b, v11.16b
+	WORD $0x4e606994 // sadalp v20.4s, v12.8h
+	WORD $0x4e6069dc // sadalp v28.4s, v14.8h
+	WORD $0x4e6069b5 // sadalp v21.4s, v13.8h
+	WORD $0x4e6069fd // sadalp v29.4s, v15.8h
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x0e28c00c // smull v12.8h, v0.8b, v8.8b
+	WORD $0x0e28c04e // smull v14.8h, v2.8b, v8.8b
+	WORD $0x0e2ac00d // smull v13.8h, v0.8b, v10.8b
+	WORD $0x0e2ac04f // smull v15.8h, v2.8b, v10.8b
+	WORD $0x4e28800c // smlal2 v12.8h, v0.16b, v8.16b
+	WORD $0x4e28804e // smlal2 v14.8h, v2.16b, v8.16b
+	WORD $0x4e2a800d // smlal2 v13.8h, v0.16b, v10.16b
+	WORD $0x4e2a804f // smlal2 v15.8h, v2.16b, v10.16b
+	WORD $0x0e29802c // smlal v12.8h, v1.8b, v9.8b
+	WORD $0x0e29806e // smlal v14.8h, v3.8b, v9.8b
+	WORD $0x0e2b802d // smlal v13.8h, v1.8b, v11.8b
+	WORD $0x0e2b806f // smlal v15.8h, v3.8b, v11.8b
+	WORD $0x4e29802c // smlal2 v12.8h, v1.16b, v9.16b
+	WORD $0x4e29806e // smlal2 v14.8h, v3.16b, v9.16b
+	WORD $0x4e2b802d // smlal2 v13.8h, v1.16b, v11.16b
+	WORD $0x4e2b806f // smlal2 v15.8h, v3.16b, v11.16b
+	WORD $0x4e606996 // sadalp v22.4s, v12.8h
+	WORD $0x4e6069de // sadalp v30.4s, v14.8h
+	WORD $0x4e6069b7 // sadalp v23.4s, v13.8h
+	WORD $0x4e6069ff // sadalp v31.4s, v15.8h
+	MOVBU.P 1(R8), R20
+	ADD R20<<9, R17, R20
+	JMP (R20)
+	PCALIGN $512
+	WORD $0xacc10560 // ldp q0, q1, [x11], #32
+	WORD $0xacc10d82 // ldp q2, q3, [x12], #32
+	WORD $0x6e241c00 // eor v0.16b, v0.16b, v4.16b
+	WORD $0x6e241c21 // eor v1.16b, v1.16b, v4.16b
+	WORD $0x6e241c42 // eor v2.16b, v2.16b, v4.16b
+	WORD $0x6e241c63 // eor v3.16b, v3.16b, v4.16b
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x0e28c00c // smull v12.8h, v0.8b, v8.8b
+	WORD $0x0e28c04e // smull v14.8h, v2.8b, v8.8b
+	WORD $0x0e2ac00d // smull v13.8h, v0.8b, v10.8b
+	WORD $0x0e2ac04f // smull v15.8h, v2.8b, v10.8b
+	WORD $0x4e28800c // smlal2 v12.8h, v0.16b, v8.16b
+	WORD $0x4e28804e // smlal2 v14.8h, v2.16b, v8.16b
+	WORD $0x4e2a800d // smlal2 v13.8h, v0.16b, v10.16b
+	WORD $0x4e2a804f // smlal2 v15.8h, v2.16b, v10.16b
+	WORD $0x4e606990 // sadalp v16.4s, v12.8h
+	WORD $0x4e6069d8 // sadalp v24.4s, v14.8h
+	WORD $0x4e6069b1 // sadalp v17.4s, v13.8h
+	WORD $0x4e6069f9 // sadalp v25.4s, v15.8h
+	WORD $0x0e29c02c // smull v12.8h, v1.8b, v9.8b
+	WORD $0x0e29c06e // smull v14.8h, v3.8b, v9.8b
+	WORD $0x0e2bc02d // smull v13.8h, v1.8b, v11.8b
+	WORD $0x0e2bc06f // smull v15.8h, v3.8b, v11.8b
+	WORD $0x4e29802c // smlal2 v12.8h, v1.16b, v9.16b
+	WORD $0x4e29806e // smlal2 v14.8h, v3.16b, v9.16b
+	WORD $0x4e2b802d // smlal2 v13.8h, v1.16b, v11.16b
+	WORD $0x4e2b806f // smlal2 v15.8h, v3.16b, v11.16b
+	WORD $0x4e606990 // sadalp v16.4s, v12.8h
+	WORD $0x4e6069d8 // sadalp v24.4s, v14.8h
+	WORD $0x4e6069b1 // sadalp v17.4s, v13.8h
+	WORD $0x4e6069f9 // sadalp v25.4s, v15.8h
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x0e28c00c // smull v12.8h, v0.8b, v8.8b
+	WORD $0x0e28c04e // smull v14.8h, v2.8b, v8.8b
+	WORD $0x0e2ac00d // smull v13.8h, v0.8b, v10.8b
+	WORD $0x0e2ac04f // smull v15.8h, v2.8b, v10.8b
+	WORD $0x4e28800c // smlal2 v12.8h, v0.16b, v8.16b
+	WORD $0x4e28804e // smlal2 v14.8h, v2.16b, v8.16b
+	WORD $0x4e2a800d // smlal2 v13.8h, v0.16b, v10.16b
+	WORD $0x4e2a804f // smlal2 v15.8h, v2.16b, v10.16b
+	WORD $0x0e29802c // smlal v12.8h, v1.8b, v9.8b
+	WORD $0x0e29806e // smlal v14.8h, v3.8b, v9.8b
+	WORD $0x0e2b802d // smlal v13.8h, v1.8b, v11.8b
+	WORD $0x0e2b806f // smlal v15.8h, v3.8b, v11.8b
+	WORD $0x4e29802c // smlal2 v12.8h, v1.16b, v9.16b
+	WORD $0x4e29806e // smlal2 v14.8h, v3.16b, v9.16b
+	WORD $0x4e2b802d // smlal2 v13.8h, v1.16b, v11.16b
+	WORD $0x4e2b806f // smlal2 v15.8h, v3.16b, v11.16b
+	WORD $0x4e606992 // sadalp v18.4s, v12.8h
+	WORD $0x4e6069da // sadalp v26.4s, v14.8h
+	WORD $0x4e6069b3 // sadalp v19.4s, v13.8h
+	WORD $0x4e6069fb // sadalp v27.4s, v15.8h
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x0e28c00c // smull v12.8h, v0.8b, v8.8b
+	WORD $0x0e28c04e // smull v14.8h, v2.8b, v8.8b
+	WORD $0x0e2ac00d // smull v13.8h, v0.8b, v10.8b
+	WORD $0x0e2ac04f // smull v15.8h, v2.8b, v10.8b
+	WORD $0x4e28800c // smlal2 v12.8h, v0.16b, v8.16b
+	WORD $0x4e28804e // smlal2 v14.8h, v2.16b, v8.16b
+	WORD $0x4e2a800d // smlal2 v13.8h, v0.16b, v10.16b
+	WORD $0x4e2a804f // smlal2 v15.8h, v2.16b, v10.16b
+	WORD $0x0e29802c // smlal v12.8h, v1.8b, v9.8b
+	WORD $0x0e29806e // smlal v14.8h, v3.8b, v9.8b
+	WORD $0x0e2b802d // smlal v13.8h, v1.8b, v11.8b
+	WORD $0x0e2b806f // smlal v15.8h, v3.8b, v11.8b
+	WORD $0x4e29802c // smlal2 v12.8h, v1.16b, v9.16b
+	WORD $0x4e29806e // smlal2 v14.8h, v3.16b, v9.16b
+	WORD $0x4e2b802d // smlal2 v13.8h, v1.16b, v11.16b
+	WORD $0x4e2b806f // smlal2 v15.8h, v3.16b, v11.16b
+	WORD $0x4e606994 // sadalp v20.4s, v12.8h
+	WORD $0x4e6069dc // sadalp v28.4s, v14.8h
+	WORD $0x4e6069b5 // sadalp v21.4s, v13.8h
+	WORD $0x4e6069fd // sadalp v29.4s, v15.8h
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x0e28c00c // smull v12.8h, v0.8b, v8.8b
+	WORD $0x0e28c04e // smull v14.8h, v2.8b, v8.8b
+	WORD $0x0e2ac00d // smull v13.8h, v0.8b, v10.8b
+	WORD $0x0e2ac04f // smull v15.8h, v2.8b, v10.8b
+	WORD $0x4e28800c // smlal2 v12.8h, v0.16b, v8.16b
+	WORD $0x4e28804e // smlal2 v14.8h, v2.16b, v8.16b
+	WORD $0x4e2a800d // smlal2 v13.8h, v0.16b, v10.16b
+	WORD $0x4e2a804f // smlal2 v15.8h, v2.16b, v10.16b
+	WORD $0x0e29802c // smlal v12.8h, v1.8b, v9.8b
+	WORD $0x0e29806e // smlal v14.8h, v3.8b, v9.8b
+	WORD $0x0e2b802d // smlal v13.8h, v1.8b, v11.8b
+	WORD $0x0e2b806f // smlal v15.8h, v3.8b, v11.8b
+	WORD $0x4e29802c // smlal2 v12.8h, v1.16b, v9.16b
+	WORD $0x4e29806e // smlal2 v14.8h, v3.16b, v9.16b
+	WORD $0x4e2b802d // smlal2 v13.8h, v1.16b, v11.16b
+	WORD $0x4e2b806f // smlal2 v15.8h, v3.16b, v11.16b
+	WORD $0x4e606996 // sadalp v22.4s, v12.8h
+	WORD $0x4e6069de // sadalp v30.4s, v14.8h
+	WORD $0x4e6069b7 // sadalp v23.4s, v13.8h
+	WORD $0x4e6069ff // sadalp v31.4s, v15.8h
+	MOVBU.P 1(R8), R20
+	ADD R20<<9, R17, R20
+	JMP (R20)
+	PCALIGN $512
+	WORD $0xacc10560 // ldp q0, q1, [x11], #32
+	WORD $0xacc10d82 // ldp q2, q3, [x12], #32
+	WORD $0x6e241c00 // eor v0.16b, v0.16b, v4.16b
+	WORD $0x6e241c21 // eor v1.16b, v1.16b, v4.16b
+	WORD $0x6e241c42 // eor v2.16b, v2.16b, v4.16b
+	WORD $0x6e241c63 // eor v3.16b, v3.16b, v4.16b
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x0e28c00c // smull v12.8h, v0.8b, v8.8b
+	WORD $0x0e28c04e // smull v14.8h, v2.8b, v8.8b
+	WORD $0x0e2ac00d // smull v13.8h, v0.8b, v10.8b
+	WORD $0x0e2ac04f // smull v15.8h, v2.8b, v10.8b
+	WORD $0x4e28800c // smlal2 v12.8h, v0.16b, v8.16b
+	WORD $0x4e28804e // smlal2 v14.8h, v2.16b, v8.16b
+	WORD $0x4e2a800d // smlal2 v13.8h, v0.16b, v10.16b
+	WORD $0x4e2a804f // smlal2 v15.8h, v2.16b, v10.16b
+	WORD $0x0e29802c // smlal v12.8h, v1.8b, v9.8b
+	WORD $0x0e29806e // smlal v14.8h, v3.8b, v9.8b
+	WORD $0x0e2b802d // smlal v13.8h, v1.8b, v11.8b
+	WORD $0x0e2b806f // smlal v15.8h, v3.8b, v11.8b
+	WORD $0x4e29802c // smlal2 v12.8h, v1.16b, v9.16b
+	WORD $0x4e29806e // smlal2 v14.8h, v3.16b, v9.16b
+	WORD $0x4e2b802d // smlal2 v13.8h, v1.16b, v11.16b
+	WORD $0x4e2b806f // smlal2 v15.8h, v3.16b, v11.16b
+	WORD $0x4e606990 // sadalp v16.4s, v12.8h
+	WORD $0x4e6069d8 // sadalp v24.4s, v14.8h
+	WORD $0x4e6069b1 // sadalp v17.4s, v13.8h
+	WORD $0x4e6069f9 // sadalp v25.4s, v15.8h
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x0e28c00c // smull v12.8h, v0.8b, v8.8b
+	WORD $0x0e28c04e // smull v14.8h, v2.8b, v8.8b
+	WORD $0x0e2ac00d // smull v13.8h, v0.8b, v10.8b
+	WORD $0x0e2ac04f // smull v15.8h, v2.8b, v10.8b
+	WORD $0x4e28800c // smlal2 v12.8h, v0.16b, v8.16b
+	WORD $0x4e28804e // smlal2 v14.8h, v2.16b, v8.16b
+	WORD $0x4e2a800d // smlal2 v13.8h, v0.16b, v10.16b
+	WORD $0x4e2a804f // smlal2 v15.8h, v2.16b, v10.16b
+	WORD $0x0e29802c // smlal v12.8h, v1.8b, v9.8b
+	WORD $0x0e29806e // smlal v14.8h, v3.8b, v9.8b
+	WORD $0x0e2b802d // smlal v13.8h, v1.8b, v11.8b
+	WORD $0x0e2b806f // smlal v15.8h, v3.8b, v11.8b
+	WORD $0x4e29802c // smlal2 v12.8h, v1.16b, v9.16b
+	WORD $0x4e29806e // smlal2 v14.8h, v3.16b, v9.16b
+	WORD $0x4e2b802d // smlal2 v13.8h, v1.16b, v11.16b
+	WORD $0x4e2b806f // smlal2 v15.8h, v3.16b, v11.16b
+	WORD $0x4e606992 // sadalp v18.4s, v12.8h
+	WORD $0x4e6069da // sadalp v26.4s, v14.8h
+	WORD $0x4e6069b3 // sadalp v19.4s, v13.8h
+	WORD $0x4e6069fb // sadalp v27.4s, v15.8h
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x0e28c00c // smull v12.8h, v0.8b, v8.8b
+	WORD $0x0e28c04e // smull v14.8h, v2.8b, v8.8b
+	WORD $0x0e2ac00d // smull v13.8h, v0.8b, v10.8b
+	WORD $0x0e2ac04f // smull v15.8h, v2.8b, v10.8b
+	WORD $0x4e28800c // smlal2 v12.8h, v0.16b, v8.16b
+	WORD $0x4e28804e // smlal2 v14.8h, v2.16b, v8.16b
+	WORD $0x4e2a800d // smlal2 v13.8h, v0.16b, v10.16b
+	WORD $0x4e2a804f // smlal2 v15.8h, v2.16b, v10.16b
+	WORD $0x0e29802c // smlal v12.8h, v1.8b, v9.8b
+	WORD $0x0e29806e // smlal v14.8h, v3.8b, v9.8b
+	WORD $0x0e2b802d // smlal v13.8h, v1.8b, v11.8b
+	WORD $0x0e2b806f // smlal v15.8h, v3.8b, v11.8b
+	WORD $0x4e29802c // smlal2 v12.8h, v1.16b, v9.16b
+	WORD $0x4e29806e // smlal2 v14.8h, v3.16b, v9.16b
+	WORD $0x4e2b802d // smlal2 v13.8h, v1.16b, v11.16b
+	WORD $0x4e2b806f // smlal2 v15.8h, v3.16b, v11.16b
+	WORD $0x4e606994 // sadalp v20.4s, v12.8h
+	WORD $0x4e6069dc // sadalp v28.4s, v14.8h
+	WORD $0x4e6069b5 // sadalp v21.4s, v13.8h
+	WORD $0x4e6069fd // sadalp v29.4s, v15.8h
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x0e28c00c // smull v12.8h, v0.8b, v8.8b
+	WORD $0x0e28c04e // smull v14.8h, v2.8b, v8.8b
+	WORD $0x0e2ac00d // smull v13.8h, v0.8b, v10.8b
+	WORD $0x0e2ac04f // smull v15.8h, v2.8b, v10.8b
+	WORD $0x4e28800c // smlal2 v12.8h, v0.16b, v8.16b
+	WORD $0x4e28804e // smlal2 v14.8h, v2.16b, v8.16b
+	WORD $0x4e2a800d // smlal2 v13.8h, v0.16b, v10.16b
+	WORD $0x4e2a804f // smlal2 v15.8h, v2.16b, v10.16b
+	WORD $0x0e29802c // smlal v12.8h, v1.8b, v9.8b
+	WORD $0x0e29806e // smlal v14.8h, v3.8b, v9.8b
+	WORD $0x0e2b802d // smlal v13.8h, v1.8b, v11.8b
+	WORD $0x0e2b806f // smlal v15.8h, v3.8b, v11.8b
+	WORD $0x4e29802c // smlal2 v12.8h, v1.16b, v9.16b
+	WORD $0x4e29806e // smlal2 v14.8h, v3.16b, v9.16b
+	WORD $0x4e2b802d // smlal2 v13.8h, v1.16b, v11.16b
+	WORD $0x4e2b806f // smlal2 v15.8h, v3.16b, v11.16b
+	WORD $0x4e606996 // sadalp v22.4s, v12.8h
+	WORD $0x4e6069de // sadalp v30.4s, v14.8h
+	WORD $0x4e6069b7 // sadalp v23.4s, v13.8h
+	WORD $0x4e6069ff // sadalp v31.4s, v15.8h
+	MOVBU.P 1(R8), R20
+	ADD R20<<9, R17, R20
+	JMP (R20)
+	PCALIGN $512
 
 tail:
-	CBZ R26, done
-	WORD $0x4cd52128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], x21
-	WORD $0x4ddfcd60 // ld1r {v0.2d}, [x11], #8
+	TBZ $1, R26, last
+	WORD $0x3cc10560 // ldr q0, [x11], #16
+	WORD $0x3cc10582 // ldr q2, [x12], #16
 	WORD $0x6e241c00 // eor v0.16b, v0.16b, v4.16b
-	WORD $0x4ddfcd81 // ld1r {v1.2d}, [x12], #8
-	WORD $0x6e241c21 // eor v1.16b, v1.16b, v4.16b
-	WORD $0x0e28c005 // smull v5.8h, v0.8b, v8.8b
-	WORD $0x4e28c006 // smull2 v6.8h, v0.16b, v8.16b
-	WORD $0x4e6068b0 // sadalp v16.4s, v5.8h
-	WORD $0x4e6068d1 // sadalp v17.4s, v6.8h
-	WORD $0x0e28c025 // smull v5.8h, v1.8b, v8.8b
-	WORD $0x4e28c026 // smull2 v6.8h, v1.16b, v8.16b
-	WORD $0x4e6068b8 // sadalp v24.4s, v5.8h
-	WORD $0x4e6068d9 // sadalp v25.4s, v6.8h
-	WORD $0x0e29c005 // smull v5.8h, v0.8b, v9.8b
-	WORD $0x4e29c006 // smull2 v6.8h, v0.16b, v9.16b
-	WORD $0x4e6068b2 // sadalp v18.4s, v5.8h
-	WORD $0x4e6068d3 // sadalp v19.4s, v6.8h
-	WORD $0x0e29c025 // smull v5.8h, v1.8b, v9.8b
-	WORD $0x4e29c026 // smull2 v6.8h, v1.16b, v9.16b
-	WORD $0x4e6068ba // sadalp v26.4s, v5.8h
-	WORD $0x4e6068db // sadalp v27.4s, v6.8h
-	WORD $0x0e2ac005 // smull v5.8h, v0.8b, v10.8b
-	WORD $0x4e2ac006 // smull2 v6.8h, v0.16b, v10.16b
-	WORD $0x4e6068b4 // sadalp v20.4s, v5.8h
-	WORD $0x4e6068d5 // sadalp v21.4s, v6.8h
-	WORD $0x0e2ac025 // smull v5.8h, v1.8b, v10.8b
-	WORD $0x4e2ac026 // smull2 v6.8h, v1.16b, v10.16b
-	WORD $0x4e6068bc // sadalp v28.4s, v5.8h
-	WORD $0x4e6068dd // sadalp v29.4s, v6.8h
-	WORD $0x0e2bc005 // smull v5.8h, v0.8b, v11.8b
-	WORD $0x4e2bc006 // smull2 v6.8h, v0.16b, v11.16b
-	WORD $0x4e6068b6 // sadalp v22.4s, v5.8h
-	WORD $0x4e6068d7 // sadalp v23.4s, v6.8h
-	WORD $0x0e2bc025 // smull v5.8h, v1.8b, v11.8b
-	WORD $0x4e2bc026 // smull2 v6.8h, v1.16b, v11.16b
-	WORD $0x4e6068be // sadalp v30.4s, v5.8h
-	WORD $0x4e6068df // sadalp v31.4s, v6.8h
+	WORD $0x6e241c42 // eor v2.16b, v2.16b, v4.16b
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x0e28c00c // smull v12.8h, v0.8b, v8.8b
+	WORD $0x0e28c04e // smull v14.8h, v2.8b, v8.8b
+	WORD $0x0e29c00d // smull v13.8h, v0.8b, v9.8b
+	WORD $0x0e29c04f // smull v15.8h, v2.8b, v9.8b
+	WORD $0x4e28800c // smlal2 v12.8h, v0.16b, v8.16b
+	WORD $0x4e28804e // smlal2 v14.8h, v2.16b, v8.16b
+	WORD $0x4e29800d // smlal2 v13.8h, v0.16b, v9.16b
+	WORD $0x4e29804f // smlal2 v15.8h, v2.16b, v9.16b
+	WORD $0x4e606990 // sadalp v16.4s, v12.8h
+	WORD $0x4e6069d8 // sadalp v24.4s, v14.8h
+	WORD $0x4e6069b1 // sadalp v17.4s, v13.8h
+	WORD $0x4e6069f9 // sadalp v25.4s, v15.8h
+	WORD $0x0e2ac00c // smull v12.8h, v0.8b, v10.8b
+	WORD $0x0e2ac04e // smull v14.8h, v2.8b, v10.8b
+	WORD $0x0e2bc00d // smull v13.8h, v0.8b, v11.8b
+	WORD $0x0e2bc04f // smull v15.8h, v2.8b, v11.8b
+	WORD $0x4e2a800c // smlal2 v12.8h, v0.16b, v10.16b
+	WORD $0x4e2a804e // smlal2 v14.8h, v2.16b, v10.16b
+	WORD $0x4e2b800d // smlal2 v13.8h, v0.16b, v11.16b
+	WORD $0x4e2b804f // smlal2 v15.8h, v2.16b, v11.16b
+	WORD $0x4e606992 // sadalp v18.4s, v12.8h
+	WORD $0x4e6069da // sadalp v26.4s, v14.8h
+	WORD $0x4e6069b3 // sadalp v19.4s, v13.8h
+	WORD $0x4e6069fb // sadalp v27.4s, v15.8h
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x0e28c00c // smull v12.8h, v0.8b, v8.8b
+	WORD $0x0e28c04e // smull v14.8h, v2.8b, v8.8b
+	WORD $0x0e29c00d // smull v13.8h, v0.8b, v9.8b
+	WORD $0x0e29c04f // smull v15.8h, v2.8b, v9.8b
+	WORD $0x4e28800c // smlal2 v12.8h, v0.16b, v8.16b
+	WORD $0x4e28804e // smlal2 v14.8h, v2.16b, v8.16b
+	WORD $0x4e29800d // smlal2 v13.8h, v0.16b, v9.16b
+	WORD $0x4e29804f // smlal2 v15.8h, v2.16b, v9.16b
+	WORD $0x4e606994 // sadalp v20.4s, v12.8h
+	WORD $0x4e6069dc // sadalp v28.4s, v14.8h
+	WORD $0x4e6069b5 // sadalp v21.4s, v13.8h
+	WORD $0x4e6069fd // sadalp v29.4s, v15.8h
+	WORD $0x0e2ac00c // smull v12.8h, v0.8b, v10.8b
+	WORD $0x0e2ac04e // smull v14.8h, v2.8b, v10.8b
+	WORD $0x0e2bc00d // smull v13.8h, v0.8b, v11.8b
+	WORD $0x0e2bc04f // smull v15.8h, v2.8b, v11.8b
+	WORD $0x4e2a800c // smlal2 v12.8h, v0.16b, v10.16b
+	WORD $0x4e2a804e // smlal2 v14.8h, v2.16b, v10.16b
+	WORD $0x4e2b800d // smlal2 v13.8h, v0.16b, v11.16b
+	WORD $0x4e2b804f // smlal2 v15.8h, v2.16b, v11.16b
+	WORD $0x4e606996 // sadalp v22.4s, v12.8h
+	WORD $0x4e6069de // sadalp v30.4s, v14.8h
+	WORD $0x4e6069b7 // sadalp v23.4s, v13.8h
+	WORD $0x4e6069ff // sadalp v31.4s, v15.8h
+
+last:
+	TBZ $0, R26, done
+	WORD $0x4ddfcd60 // ld1r {v0.2d}, [x11], #8
+	WORD $0x4ddfcd82 // ld1r {v2.2d}, [x12], #8
+	WORD $0x6e241c00 // eor v0.16b, v0.16b, v4.16b
+	WORD $0x6e241c42 // eor v2.16b, v2.16b, v4.16b
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x0e28c00c // smull v12.8h, v0.8b, v8.8b
+	WORD $0x0e28c04e // smull v14.8h, v2.8b, v8.8b
+	WORD $0x4e28c00d // smull2 v13.8h, v0.16b, v8.16b
+	WORD $0x4e28c04f // smull2 v15.8h, v2.16b, v8.16b
+	WORD $0x4e606990 // sadalp v16.4s, v12.8h
+	WORD $0x4e6069d8 // sadalp v24.4s, v14.8h
+	WORD $0x4e6069b1 // sadalp v17.4s, v13.8h
+	WORD $0x4e6069f9 // sadalp v25.4s, v15.8h
+	WORD $0x0e29c00c // smull v12.8h, v0.8b, v9.8b
+	WORD $0x0e29c04e // smull v14.8h, v2.8b, v9.8b
+	WORD $0x4e29c00d // smull2 v13.8h, v0.16b, v9.16b
+	WORD $0x4e29c04f // smull2 v15.8h, v2.16b, v9.16b
+	WORD $0x4e606992 // sadalp v18.4s, v12.8h
+	WORD $0x4e6069da // sadalp v26.4s, v14.8h
+	WORD $0x4e6069b3 // sadalp v19.4s, v13.8h
+	WORD $0x4e6069fb // sadalp v27.4s, v15.8h
+	WORD $0x0e2ac00c // smull v12.8h, v0.8b, v10.8b
+	WORD $0x0e2ac04e // smull v14.8h, v2.8b, v10.8b
+	WORD $0x4e2ac00d // smull2 v13.8h, v0.16b, v10.16b
+	WORD $0x4e2ac04f // smull2 v15.8h, v2.16b, v10.16b
+	WORD $0x4e606994 // sadalp v20.4s, v12.8h
+	WORD $0x4e6069dc // sadalp v28.4s, v14.8h
+	WORD $0x4e6069b5 // sadalp v21.4s, v13.8h
+	WORD $0x4e6069fd // sadalp v29.4s, v15.8h
+	WORD $0x0e2bc00c // smull v12.8h, v0.8b, v11.8b
+	WORD $0x0e2bc04e // smull v14.8h, v2.8b, v11.8b
+	WORD $0x4e2bc00d // smull2 v13.8h, v0.16b, v11.16b
+	WORD $0x4e2bc04f // smull2 v15.8h, v2.16b, v11.16b
+	WORD $0x4e606996 // sadalp v22.4s, v12.8h
+	WORD $0x4e6069de // sadalp v30.4s, v14.8h
+	WORD $0x4e6069b7 // sadalp v23.4s, v13.8h
+	WORD $0x4e6069ff // sadalp v31.4s, v15.8h
 
 done:
 	SUB $1, R6
@@ -3340,44 +4991,37 @@ done:
 	B segment
 
 finish:
-	WORD $0xad4005e0 // ldp q0, q1, [x15]
 	WORD $0x4eb1be10 // addp v16.4s, v16.4s, v17.4s
 	WORD $0x4eb3be52 // addp v18.4s, v18.4s, v19.4s
 	WORD $0x4eb2be10 // addp v16.4s, v16.4s, v18.4s
-	WORD $0x4ea08610 // add v16.4s, v16.4s, v0.4s
 	WORD $0x4eb5be94 // addp v20.4s, v20.4s, v21.4s
 	WORD $0x4eb7bed6 // addp v22.4s, v22.4s, v23.4s
 	WORD $0x4eb6be94 // addp v20.4s, v20.4s, v22.4s
-	WORD $0x4ea18694 // add v20.4s, v20.4s, v1.4s
 	WORD $0x4eb9bf18 // addp v24.4s, v24.4s, v25.4s
 	WORD $0x4ebbbf5a // addp v26.4s, v26.4s, v27.4s
 	WORD $0x4ebabf18 // addp v24.4s, v24.4s, v26.4s
-	WORD $0x4ea08718 // add v24.4s, v24.4s, v0.4s
 	WORD $0x4ebdbf9c // addp v28.4s, v28.4s, v29.4s
 	WORD $0x4ebfbfde // addp v30.4s, v30.4s, v31.4s
 	WORD $0x4ebebf9c // addp v28.4s, v28.4s, v30.4s
-	WORD $0x4ea1879c // add v28.4s, v28.4s, v1.4s
-	WORD $0xad400660 // ldp q0, q1, [x19]
 	WORD $0x4e21da10 // scvtf v16.4s, v16.4s
 	WORD $0x4e21da94 // scvtf v20.4s, v20.4s
 	WORD $0x4e21db18 // scvtf v24.4s, v24.4s
 	WORD $0x4e21db9c // scvtf v28.4s, v28.4s
-	WORD $0x6e20de10 // fmul v16.4s, v16.4s, v0.4s
-	WORD $0x6e21de94 // fmul v20.4s, v20.4s, v1.4s
-	WORD $0x6e20df18 // fmul v24.4s, v24.4s, v0.4s
-	WORD $0x6e21df9c // fmul v28.4s, v28.4s, v1.4s
+	WORD $0x6e25de10 // fmul v16.4s, v16.4s, v5.4s
+	WORD $0x6e26de94 // fmul v20.4s, v20.4s, v6.4s
+	WORD $0x6e25df18 // fmul v24.4s, v24.4s, v5.4s
+	WORD $0x6e26df9c // fmul v28.4s, v28.4s, v6.4s
 	WORD $0x4e21aa10 // fcvtns v16.4s, v16.4s
 	WORD $0x4e21aa94 // fcvtns v20.4s, v20.4s
 	WORD $0x4e21ab18 // fcvtns v24.4s, v24.4s
 	WORD $0x4e21ab9c // fcvtns v28.4s, v28.4s
-	WORD $0x4e020f00 // dup v0.8h, w24
 	WORD $0x0e614a10 // sqxtn v16.4h, v16.4s
 	WORD $0x4e614a90 // sqxtn2 v16.8h, v20.4s
-	WORD $0x4e600e10 // sqadd v16.8h, v16.8h, v0.8h
+	WORD $0x4e670e10 // sqadd v16.8h, v16.8h, v7.8h
 	WORD $0x2e212a10 // sqxtun v16.8b, v16.8h
 	WORD $0x0e614b18 // sqxtn v24.4h, v24.4s
 	WORD $0x4e614b98 // sqxtn2 v24.8h, v28.4s
-	WORD $0x4e600f18 // sqadd v24.8h, v24.8h, v0.8h
+	WORD $0x4e670f18 // sqadd v24.8h, v24.8h, v7.8h
 	WORD $0x2e212b18 // sqxtun v24.8b, v24.8h
 	CBZ R25, store
 	MOVD 112(R0), R20
@@ -3397,6 +5041,18 @@ store:
 	ADD R3<<1, R1
 	SUB $1, R5
 	CBNZ R5, tile
+	SUB $1, R23
+	CBZ R23, end
+	MOVD 160(R0), R20
+	ADD R20, R13
+	MOVD R13, R1
+	MOVD 168(R0), R20
+	ADD R20, R14
+	MOVD R14, R2
+	MOVD 104(R0), R5
+	B tile
+
+end:
 	RET
 
 // func gemmU8Wide2x8NEON(p *byte)
@@ -3414,38 +5070,57 @@ TEXT ·gemmU8Wide2x8NEON(SB), NOSPLIT, $0-8
 	MOVD 80(R0), R26
 	MOVD 56(R0), R16
 	MOVD 72(R0), R17
-	ADD $144, R0, R15
+	ADD $176, R0, R15
 	ADD $64, R15, R22
 	ADD $64, R19, R23
 	MOVD 24(R0), R20
 	MOVD 32(R0), R9
 	MOVD R15, R8
-	WORD $0xacc10680 // ldp q0, q1, [x20], #32
-	WORD $0xacc10d22 // ldp q2, q3, [x9], #32
-	WORD $0x4ea28400 // add v0.4s, v0.4s, v2.4s
-	WORD $0x4ea38421 // add v1.4s, v1.4s, v3.4s
+	WORD $0xbc404680 // ldr s0, [x20], #4
+	WORD $0xbc404521 // ldr s1, [x9], #4
+	WORD $0x4ea18400 // add v0.4s, v0.4s, v1.4s
 	WORD $0x3c810500 // str q0, [x8], #16
-	WORD $0x3c810501 // str q1, [x8], #16
-	MOVD $128, R21
+	WORD $0xbc404680 // ldr s0, [x20], #4
+	WORD $0xbc404521 // ldr s1, [x9], #4
+	WORD $0x4ea18400 // add v0.4s, v0.4s, v1.4s
+	WORD $0x3c810500 // str q0, [x8], #16
+	WORD $0xbc404680 // ldr s0, [x20], #4
+	WORD $0xbc404521 // ldr s1, [x9], #4
+	WORD $0x4ea18400 // add v0.4s, v0.4s, v1.4s
+	WORD $0x3c810500 // str q0, [x8], #16
+	WORD $0xbc404680 // ldr s0, [x20], #4
+	WORD $0xbc404521 // ldr s1, [x9], #4
+	WORD $0x4ea18400 // add v0.4s, v0.4s, v1.4s
+	WORD $0x3c810500 // str q0, [x8], #16
+	WORD $0xbc404680 // ldr s0, [x20], #4
+	WORD $0xbc404521 // ldr s1, [x9], #4
+	WORD $0x4ea18400 // add v0.4s, v0.4s, v1.4s
+	WORD $0x3c810500 // str q0, [x8], #16
+	WORD $0xbc404680 // ldr s0, [x20], #4
+	WORD $0xbc404521 // ldr s1, [x9], #4
+	WORD $0x4ea18400 // add v0.4s, v0.4s, v1.4s
+	WORD $0x3c810500 // str q0, [x8], #16
+	WORD $0xbc404680 // ldr s0, [x20], #4
+	WORD $0xbc404521 // ldr s1, [x9], #4
+	WORD $0x4ea18400 // add v0.4s, v0.4s, v1.4s
+	WORD $0x3c810500 // str q0, [x8], #16
+	WORD $0xbc404680 // ldr s0, [x20], #4
+	WORD $0xbc404521 // ldr s1, [x9], #4
+	WORD $0x4ea18400 // add v0.4s, v0.4s, v1.4s
+	WORD $0x3c810500 // str q0, [x8], #16
+	MOVD 152(R0), R23
+	MOVD R1, R13
+	MOVD R2, R14
+	WORD $0x4f04e404 // movi v4.16b, #128
+	WORD $0x4e020f07 // dup v7.8h, w24
+	WORD $0xad401a65 // ldp q5, q6, [x19]
 
 tile:
-	WORD $0x4f00e410 // movi v16.16b, #0
-	WORD $0x4f00e411 // movi v17.16b, #0
-	WORD $0x4f00e412 // movi v18.16b, #0
-	WORD $0x4f00e413 // movi v19.16b, #0
-	WORD $0x4f00e414 // movi v20.16b, #0
-	WORD $0x4f00e415 // movi v21.16b, #0
-	WORD $0x4f00e416 // movi v22.16b, #0
-	WORD $0x4f00e417 // movi v23.16b, #0
-	WORD $0x4f00e418 // movi v24.16b, #0
-	WORD $0x4f00e419 // movi v25.16b, #0
-	WORD $0x4f00e41a // movi v26.16b, #0
-	WORD $0x4f00e41b // movi v27.16b, #0
-	WORD $0x4f00e41c // movi v28.16b, #0
-	WORD $0x4f00e41d // movi v29.16b, #0
-	WORD $0x4f00e41e // movi v30.16b, #0
-	WORD $0x4f00e41f // movi v31.16b, #0
-	WORD $0x4f04e404 // movi v4.16b, #128
+	WORD $0x4c4021f0 // ld1 {v16.16b, v17.16b, v18.16b, v19.16b}, [x15]
+	WORD $0x4c4022d4 // ld1 {v20.16b, v21.16b, v22.16b, v23.16b}, [x22]
+	WORD $0x4c4021f8 // ld1 {v24.16b, v25.16b, v26.16b, v27.16b}, [x15]
+	WORD $0x4c4022dc // ld1 {v28.16b, v29.16b, v30.16b, v31.16b}, [x22]
+	MOVD 144(R0), R8
 	MOVD 8(R0), R9
 	MOVD 64(R0), R6
 	MOVD R1, R7
@@ -3453,126 +5128,262 @@ tile:
 segment:
 	MOVD R7, R11
 	ADD R3, R11, R12
-	MOVD R17, R8
-	CBZ R8, tail
 
 loop:
-	WORD $0x4cd52128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], x21
-	WORD $0x4cd5212c // ld1 {v12.16b, v13.16b, v14.16b, v15.16b}, [x9], x21
-	WORD $0x4ddfcd60 // ld1r {v0.2d}, [x11], #8
+	MOVBU.P 1(R8), R20
+	TBNZ $4, R20, tail
+	WORD $0xacc10560 // ldp q0, q1, [x11], #32
+	WORD $0xacc10d82 // ldp q2, q3, [x12], #32
 	WORD $0x6e241c00 // eor v0.16b, v0.16b, v4.16b
-	WORD $0x4ddfcd81 // ld1r {v1.2d}, [x12], #8
 	WORD $0x6e241c21 // eor v1.16b, v1.16b, v4.16b
-	WORD $0x4ddfcd62 // ld1r {v2.2d}, [x11], #8
 	WORD $0x6e241c42 // eor v2.16b, v2.16b, v4.16b
-	WORD $0x4ddfcd83 // ld1r {v3.2d}, [x12], #8
 	WORD $0x6e241c63 // eor v3.16b, v3.16b, v4.16b
-	WORD $0x0e28c005 // smull v5.8h, v0.8b, v8.8b
-	WORD $0x4e28c006 // smull2 v6.8h, v0.16b, v8.16b
-	WORD $0x4e6068b0 // sadalp v16.4s, v5.8h
-	WORD $0x4e6068d1 // sadalp v17.4s, v6.8h
-	WORD $0x0e28c025 // smull v5.8h, v1.8b, v8.8b
-	WORD $0x4e28c026 // smull2 v6.8h, v1.16b, v8.16b
-	WORD $0x4e6068b8 // sadalp v24.4s, v5.8h
-	WORD $0x4e6068d9 // sadalp v25.4s, v6.8h
-	WORD $0x0e29c005 // smull v5.8h, v0.8b, v9.8b
-	WORD $0x4e29c006 // smull2 v6.8h, v0.16b, v9.16b
-	WORD $0x4e6068b2 // sadalp v18.4s, v5.8h
-	WORD $0x4e6068d3 // sadalp v19.4s, v6.8h
-	WORD $0x0e29c025 // smull v5.8h, v1.8b, v9.8b
-	WORD $0x4e29c026 // smull2 v6.8h, v1.16b, v9.16b
-	WORD $0x4e6068ba // sadalp v26.4s, v5.8h
-	WORD $0x4e6068db // sadalp v27.4s, v6.8h
-	WORD $0x0e2ac005 // smull v5.8h, v0.8b, v10.8b
-	WORD $0x4e2ac006 // smull2 v6.8h, v0.16b, v10.16b
-	WORD $0x4e6068b4 // sadalp v20.4s, v5.8h
-	WORD $0x4e6068d5 // sadalp v21.4s, v6.8h
-	WORD $0x0e2ac025 // smull v5.8h, v1.8b, v10.8b
-	WORD $0x4e2ac026 // smull2 v6.8h, v1.16b, v10.16b
-	WORD $0x4e6068bc // sadalp v28.4s, v5.8h
-	WORD $0x4e6068dd // sadalp v29.4s, v6.8h
-	WORD $0x0e2bc005 // smull v5.8h, v0.8b, v11.8b
-	WORD $0x4e2bc006 // smull2 v6.8h, v0.16b, v11.16b
-	WORD $0x4e6068b6 // sadalp v22.4s, v5.8h
-	WORD $0x4e6068d7 // sadalp v23.4s, v6.8h
-	WORD $0x0e2bc025 // smull v5.8h, v1.8b, v11.8b
-	WORD $0x4e2bc026 // smull2 v6.8h, v1.16b, v11.16b
-	WORD $0x4e6068be // sadalp v30.4s, v5.8h
-	WORD $0x4e6068df // sadalp v31.4s, v6.8h
-	WORD $0x0e2cc045 // smull v5.8h, v2.8b, v12.8b
-	WORD $0x4e2cc046 // smull2 v6.8h, v2.16b, v12.16b
-	WORD $0x4e6068b0 // sadalp v16.4s, v5.8h
-	WORD $0x4e6068d1 // sadalp v17.4s, v6.8h
-	WORD $0x0e2cc065 // smull v5.8h, v3.8b, v12.8b
-	WORD $0x4e2cc066 // smull2 v6.8h, v3.16b, v12.16b
-	WORD $0x4e6068b8 // sadalp v24.4s, v5.8h
-	WORD $0x4e6068d9 // sadalp v25.4s, v6.8h
-	WORD $0x0e2dc045 // smull v5.8h, v2.8b, v13.8b
-	WORD $0x4e2dc046 // smull2 v6.8h, v2.16b, v13.16b
-	WORD $0x4e6068b2 // sadalp v18.4s, v5.8h
-	WORD $0x4e6068d3 // sadalp v19.4s, v6.8h
-	WORD $0x0e2dc065 // smull v5.8h, v3.8b, v13.8b
-	WORD $0x4e2dc066 // smull2 v6.8h, v3.16b, v13.16b
-	WORD $0x4e6068ba // sadalp v26.4s, v5.8h
-	WORD $0x4e6068db // sadalp v27.4s, v6.8h
-	WORD $0x0e2ec045 // smull v5.8h, v2.8b, v14.8b
-	WORD $0x4e2ec046 // smull2 v6.8h, v2.16b, v14.16b
-	WORD $0x4e6068b4 // sadalp v20.4s, v5.8h
-	WORD $0x4e6068d5 // sadalp v21.4s, v6.8h
-	WORD $0x0e2ec065 // smull v5.8h, v3.8b, v14.8b
-	WORD $0x4e2ec066 // smull2 v6.8h, v3.16b, v14.16b
-	WORD $0x4e6068bc // sadalp v28.4s, v5.8h
-	WORD $0x4e6068dd // sadalp v29.4s, v6.8h
-	WORD $0x0e2fc045 // smull v5.8h, v2.8b, v15.8b
-	WORD $0x4e2fc046 // smull2 v6.8h, v2.16b, v15.16b
-	WORD $0x4e6068b6 // sadalp v22.4s, v5.8h
-	WORD $0x4e6068d7 // sadalp v23.4s, v6.8h
-	WORD $0x0e2fc065 // smull v5.8h, v3.8b, v15.8b
-	WORD $0x4e2fc066 // smull2 v6.8h, v3.16b, v15.16b
-	WORD $0x4e6068be // sadalp v30.4s, v5.8h
-	WORD $0x4e6068df // sadalp v31.4s, v6.8h
-	SUB $1, R8
-	CBNZ R8, loop
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x0e28c00c // smull v12.8h, v0.8b, v8.8b
+	WORD $0x0e28c04e // smull v14.8h, v2.8b, v8.8b
+	WORD $0x0e2ac00d // smull v13.8h, v0.8b, v10.8b
+	WORD $0x0e2ac04f // smull v15.8h, v2.8b, v10.8b
+	WORD $0x4e606990 // sadalp v16.4s, v12.8h
+	WORD $0x4e6069d8 // sadalp v24.4s, v14.8h
+	WORD $0x4e6069b1 // sadalp v17.4s, v13.8h
+	WORD $0x4e6069f9 // sadalp v25.4s, v15.8h
+	WORD $0x4e28c00c // smull2 v12.8h, v0.16b, v8.16b
+	WORD $0x4e28c04e // smull2 v14.8h, v2.16b, v8.16b
+	WORD $0x4e2ac00d // smull2 v13.8h, v0.16b, v10.16b
+	WORD $0x4e2ac04f // smull2 v15.8h, v2.16b, v10.16b
+	WORD $0x4e606990 // sadalp v16.4s, v12.8h
+	WORD $0x4e6069d8 // sadalp v24.4s, v14.8h
+	WORD $0x4e6069b1 // sadalp v17.4s, v13.8h
+	WORD $0x4e6069f9 // sadalp v25.4s, v15.8h
+	WORD $0x0e29c02c // smull v12.8h, v1.8b, v9.8b
+	WORD $0x0e29c06e // smull v14.8h, v3.8b, v9.8b
+	WORD $0x0e2bc02d // smull v13.8h, v1.8b, v11.8b
+	WORD $0x0e2bc06f // smull v15.8h, v3.8b, v11.8b
+	WORD $0x4e606990 // sadalp v16.4s, v12.8h
+	WORD $0x4e6069d8 // sadalp v24.4s, v14.8h
+	WORD $0x4e6069b1 // sadalp v17.4s, v13.8h
+	WORD $0x4e6069f9 // sadalp v25.4s, v15.8h
+	WORD $0x4e29c02c // smull2 v12.8h, v1.16b, v9.16b
+	WORD $0x4e29c06e // smull2 v14.8h, v3.16b, v9.16b
+	WORD $0x4e2bc02d // smull2 v13.8h, v1.16b, v11.16b
+	WORD $0x4e2bc06f // smull2 v15.8h, v3.16b, v11.16b
+	WORD $0x4e606990 // sadalp v16.4s, v12.8h
+	WORD $0x4e6069d8 // sadalp v24.4s, v14.8h
+	WORD $0x4e6069b1 // sadalp v17.4s, v13.8h
+	WORD $0x4e6069f9 // sadalp v25.4s, v15.8h
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x0e28c00c // smull v12.8h, v0.8b, v8.8b
+	WORD $0x0e28c04e // smull v14.8h, v2.8b, v8.8b
+	WORD $0x0e2ac00d // smull v13.8h, v0.8b, v10.8b
+	WORD $0x0e2ac04f // smull v15.8h, v2.8b, v10.8b
+	WORD $0x4e606992 // sadalp v18.4s, v12.8h
+	WORD $0x4e6069da // sadalp v26.4s, v14.8h
+	WORD $0x4e6069b3 // sadalp v19.4s, v13.8h
+	WORD $0x4e6069fb // sadalp v27.4s, v15.8h
+	WORD $0x4e28c00c // smull2 v12.8h, v0.16b, v8.16b
+	WORD $0x4e28c04e // smull2 v14.8h, v2.16b, v8.16b
+	WORD $0x4e2ac00d // smull2 v13.8h, v0.16b, v10.16b
+	WORD $0x4e2ac04f // smull2 v15.8h, v2.16b, v10.16b
+	WORD $0x4e606992 // sadalp v18.4s, v12.8h
+	WORD $0x4e6069da // sadalp v26.4s, v14.8h
+	WORD $0x4e6069b3 // sadalp v19.4s, v13.8h
+	WORD $0x4e6069fb // sadalp v27.4s, v15.8h
+	WORD $0x0e29c02c // smull v12.8h, v1.8b, v9.8b
+	WORD $0x0e29c06e // smull v14.8h, v3.8b, v9.8b
+	WORD $0x0e2bc02d // smull v13.8h, v1.8b, v11.8b
+	WORD $0x0e2bc06f // smull v15.8h, v3.8b, v11.8b
+	WORD $0x4e606992 // sadalp v18.4s, v12.8h
+	WORD $0x4e6069da // sadalp v26.4s, v14.8h
+	WORD $0x4e6069b3 // sadalp v19.4s, v13.8h
+	WORD $0x4e6069fb // sadalp v27.4s, v15.8h
+	WORD $0x4e29c02c // smull2 v12.8h, v1.16b, v9.16b
+	WORD $0x4e29c06e // smull2 v14.8h, v3.16b, v9.16b
+	WORD $0x4e2bc02d // smull2 v13.8h, v1.16b, v11.16b
+	WORD $0x4e2bc06f // smull2 v15.8h, v3.16b, v11.16b
+	WORD $0x4e606992 // sadalp v18.4s, v12.8h
+	WORD $0x4e6069da // sadalp v26.4s, v14.8h
+	WORD $0x4e6069b3 // sadalp v19.4s, v13.8h
+	WORD $0x4e6069fb // sadalp v27.4s, v15.8h
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x0e28c00c // smull v12.8h, v0.8b, v8.8b
+	WORD $0x0e28c04e // smull v14.8h, v2.8b, v8.8b
+	WORD $0x0e2ac00d // smull v13.8h, v0.8b, v10.8b
+	WORD $0x0e2ac04f // smull v15.8h, v2.8b, v10.8b
+	WORD $0x4e606994 // sadalp v20.4s, v12.8h
+	WORD $0x4e6069dc // sadalp v28.4s, v14.8h
+	WORD $0x4e6069b5 // sadalp v21.4s, v13.8h
+	WORD $0x4e6069fd // sadalp v29.4s, v15.8h
+	WORD $0x4e28c00c // smull2 v12.8h, v0.16b, v8.16b
+	WORD $0x4e28c04e // smull2 v14.8h, v2.16b, v8.16b
+	WORD $0x4e2ac00d // smull2 v13.8h, v0.16b, v10.16b
+	WORD $0x4e2ac04f // smull2 v15.8h, v2.16b, v10.16b
+	WORD $0x4e606994 // sadalp v20.4s, v12.8h
+	WORD $0x4e6069dc // sadalp v28.4s, v14.8h
+	WORD $0x4e6069b5 // sadalp v21.4s, v13.8h
+	WORD $0x4e6069fd // sadalp v29.4s, v15.8h
+	WORD $0x0e29c02c // smull v12.8h, v1.8b, v9.8b
+	WORD $0x0e29c06e // smull v14.8h, v3.8b, v9.8b
+	WORD $0x0e2bc02d // smull v13.8h, v1.8b, v11.8b
+	WORD $0x0e2bc06f // smull v15.8h, v3.8b, v11.8b
+	WORD $0x4e606994 // sadalp v20.4s, v12.8h
+	WORD $0x4e6069dc // sadalp v28.4s, v14.8h
+	WORD $0x4e6069b5 // sadalp v21.4s, v13.8h
+	WORD $0x4e6069fd // sadalp v29.4s, v15.8h
+	WORD $0x4e29c02c // smull2 v12.8h, v1.16b, v9.16b
+	WORD $0x4e29c06e // smull2 v14.8h, v3.16b, v9.16b
+	WORD $0x4e2bc02d // smull2 v13.8h, v1.16b, v11.16b
+	WORD $0x4e2bc06f // smull2 v15.8h, v3.16b, v11.16b
+	WORD $0x4e606994 // sadalp v20.4s, v12.8h
+	WORD $0x4e6069dc // sadalp v28.4s, v14.8h
+	WORD $0x4e6069b5 // sadalp v21.4s, v13.8h
+	WORD $0x4e6069fd // sadalp v29.4s, v15.8h
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x0e28c00c // smull v12.8h, v0.8b, v8.8b
+	WORD $0x0e28c04e // smull v14.8h, v2.8b, v8.8b
+	WORD $0x0e2ac00d // smull v13.8h, v0.8b, v10.8b
+	WORD $0x0e2ac04f // smull v15.8h, v2.8b, v10.8b
+	WORD $0x4e606996 // sadalp v22.4s, v12.8h
+	WORD $0x4e6069de // sadalp v30.4s, v14.8h
+	WORD $0x4e6069b7 // sadalp v23.4s, v13.8h
+	WORD $0x4e6069ff // sadalp v31.4s, v15.8h
+	WORD $0x4e28c00c // smull2 v12.8h, v0.16b, v8.16b
+	WORD $0x4e28c04e // smull2 v14.8h, v2.16b, v8.16b
+	WORD $0x4e2ac00d // smull2 v13.8h, v0.16b, v10.16b
+	WORD $0x4e2ac04f // smull2 v15.8h, v2.16b, v10.16b
+	WORD $0x4e606996 // sadalp v22.4s, v12.8h
+	WORD $0x4e6069de // sadalp v30.4s, v14.8h
+	WORD $0x4e6069b7 // sadalp v23.4s, v13.8h
+	WORD $0x4e6069ff // sadalp v31.4s, v15.8h
+	WORD $0x0e29c02c // smull v12.8h, v1.8b, v9.8b
+	WORD $0x0e29c06e // smull v14.8h, v3.8b, v9.8b
+	WORD $0x0e2bc02d // smull v13.8h, v1.8b, v11.8b
+	WORD $0x0e2bc06f // smull v15.8h, v3.8b, v11.8b
+	WORD $0x4e606996 // sadalp v22.4s, v12.8h
+	WORD $0x4e6069de // sadalp v30.4s, v14.8h
+	WORD $0x4e6069b7 // sadalp v23.4s, v13.8h
+	WORD $0x4e6069ff // sadalp v31.4s, v15.8h
+	WORD $0x4e29c02c // smull2 v12.8h, v1.16b, v9.16b
+	WORD $0x4e29c06e // smull2 v14.8h, v3.16b, v9.16b
+	WORD $0x4e2bc02d // smull2 v13.8h, v1.16b, v11.16b
+	WORD $0x4e2bc06f // smull2 v15.8h, v3.16b, v11.16b
+	WORD $0x4e606996 // sadalp v22.4s, v12.8h
+	WORD $0x4e6069de // sadalp v30.4s, v14.8h
+	WORD $0x4e6069b7 // sadalp v23.4s, v13.8h
+	WORD $0x4e6069ff // sadalp v31.4s, v15.8h
+	B loop
 
 tail:
-	CBZ R26, done
-	WORD $0x4cd52128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], x21
-	WORD $0x4ddfcd60 // ld1r {v0.2d}, [x11], #8
+	TBZ $1, R26, last
+	WORD $0x3cc10560 // ldr q0, [x11], #16
+	WORD $0x3cc10582 // ldr q2, [x12], #16
 	WORD $0x6e241c00 // eor v0.16b, v0.16b, v4.16b
-	WORD $0x4ddfcd81 // ld1r {v1.2d}, [x12], #8
-	WORD $0x6e241c21 // eor v1.16b, v1.16b, v4.16b
-	WORD $0x0e28c005 // smull v5.8h, v0.8b, v8.8b
-	WORD $0x4e28c006 // smull2 v6.8h, v0.16b, v8.16b
-	WORD $0x4e6068b0 // sadalp v16.4s, v5.8h
-	WORD $0x4e6068d1 // sadalp v17.4s, v6.8h
-	WORD $0x0e28c025 // smull v5.8h, v1.8b, v8.8b
-	WORD $0x4e28c026 // smull2 v6.8h, v1.16b, v8.16b
-	WORD $0x4e6068b8 // sadalp v24.4s, v5.8h
-	WORD $0x4e6068d9 // sadalp v25.4s, v6.8h
-	WORD $0x0e29c005 // smull v5.8h, v0.8b, v9.8b
-	WORD $0x4e29c006 // smull2 v6.8h, v0.16b, v9.16b
-	WORD $0x4e6068b2 // sadalp v18.4s, v5.8h
-	WORD $0x4e6068d3 // sadalp v19.4s, v6.8h
-	WORD $0x0e29c025 // smull v5.8h, v1.8b, v9.8b
-	WORD $0x4e29c026 // smull2 v6.8h, v1.16b, v9.16b
-	WORD $0x4e6068ba // sadalp v26.4s, v5.8h
-	WORD $0x4e6068db // sadalp v27.4s, v6.8h
-	WORD $0x0e2ac005 // smull v5.8h, v0.8b, v10.8b
-	WORD $0x4e2ac006 // smull2 v6.8h, v0.16b, v10.16b
-	WORD $0x4e6068b4 // sadalp v20.4s, v5.8h
-	WORD $0x4e6068d5 // sadalp v21.4s, v6.8h
-	WORD $0x0e2ac025 // smull v5.8h, v1.8b, v10.8b
-	WORD $0x4e2ac026 // smull2 v6.8h, v1.16b, v10.16b
-	WORD $0x4e6068bc // sadalp v28.4s, v5.8h
-	WORD $0x4e6068dd // sadalp v29.4s, v6.8h
-	WORD $0x0e2bc005 // smull v5.8h, v0.8b, v11.8b
-	WORD $0x4e2bc006 // smull2 v6.8h, v0.16b, v11.16b
-	WORD $0x4e6068b6 // sadalp v22.4s, v5.8h
-	WORD $0x4e6068d7 // sadalp v23.4s, v6.8h
-	WORD $0x0e2bc025 // smull v5.8h, v1.8b, v11.8b
-	WORD $0x4e2bc026 // smull2 v6.8h, v1.16b, v11.16b
-	WORD $0x4e6068be // sadalp v30.4s, v5.8h
-	WORD $0x4e6068df // sadalp v31.4s, v6.8h
+	WORD $0x6e241c42 // eor v2.16b, v2.16b, v4.16b
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x0e28c00c // smull v12.8h, v0.8b, v8.8b
+	WORD $0x0e28c04e // smull v14.8h, v2.8b, v8.8b
+	WORD $0x0e29c00d // smull v13.8h, v0.8b, v9.8b
+	WORD $0x0e29c04f // smull v15.8h, v2.8b, v9.8b
+	WORD $0x4e606990 // sadalp v16.4s, v12.8h
+	WORD $0x4e6069d8 // sadalp v24.4s, v14.8h
+	WORD $0x4e6069b1 // sadalp v17.4s, v13.8h
+	WORD $0x4e6069f9 // sadalp v25.4s, v15.8h
+	WORD $0x4e28c00c // smull2 v12.8h, v0.16b, v8.16b
+	WORD $0x4e28c04e // smull2 v14.8h, v2.16b, v8.16b
+	WORD $0x4e29c00d // smull2 v13.8h, v0.16b, v9.16b
+	WORD $0x4e29c04f // smull2 v15.8h, v2.16b, v9.16b
+	WORD $0x4e606990 // sadalp v16.4s, v12.8h
+	WORD $0x4e6069d8 // sadalp v24.4s, v14.8h
+	WORD $0x4e6069b1 // sadalp v17.4s, v13.8h
+	WORD $0x4e6069f9 // sadalp v25.4s, v15.8h
+	WORD $0x0e2ac00c // smull v12.8h, v0.8b, v10.8b
+	WORD $0x0e2ac04e // smull v14.8h, v2.8b, v10.8b
+	WORD $0x0e2bc00d // smull v13.8h, v0.8b, v11.8b
+	WORD $0x0e2bc04f // smull v15.8h, v2.8b, v11.8b
+	WORD $0x4e606992 // sadalp v18.4s, v12.8h
+	WORD $0x4e6069da // sadalp v26.4s, v14.8h
+	WORD $0x4e6069b3 // sadalp v19.4s, v13.8h
+	WORD $0x4e6069fb // sadalp v27.4s, v15.8h
+	WORD $0x4e2ac00c // smull2 v12.8h, v0.16b, v10.16b
+	WORD $0x4e2ac04e // smull2 v14.8h, v2.16b, v10.16b
+	WORD $0x4e2bc00d // smull2 v13.8h, v0.16b, v11.16b
+	WORD $0x4e2bc04f // smull2 v15.8h, v2.16b, v11.16b
+	WORD $0x4e606992 // sadalp v18.4s, v12.8h
+	WORD $0x4e6069da // sadalp v26.4s, v14.8h
+	WORD $0x4e6069b3 // sadalp v19.4s, v13.8h
+	WORD $0x4e6069fb // sadalp v27.4s, v15.8h
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x0e28c00c // smull v12.8h, v0.8b, v8.8b
+	WORD $0x0e28c04e // smull v14.8h, v2.8b, v8.8b
+	WORD $0x0e29c00d // smull v13.8h, v0.8b, v9.8b
+	WORD $0x0e29c04f // smull v15.8h, v2.8b, v9.8b
+	WORD $0x4e606994 // sadalp v20.4s, v12.8h
+	WORD $0x4e6069dc // sadalp v28.4s, v14.8h
+	WORD $0x4e6069b5 // sadalp v21.4s, v13.8h
+	WORD $0x4e6069fd // sadalp v29.4s, v15.8h
+	WORD $0x4e28c00c // smull2 v12.8h, v0.16b, v8.16b
+	WORD $0x4e28c04e // smull2 v14.8h, v2.16b, v8.16b
+	WORD $0x4e29c00d // smull2 v13.8h, v0.16b, v9.16b
+	WORD $0x4e29c04f // smull2 v15.8h, v2.16b, v9.16b
+	WORD $0x4e606994 // sadalp v20.4s, v12.8h
+	WORD $0x4e6069dc // sadalp v28.4s, v14.8h
+	WORD $0x4e6069b5 // sadalp v21.4s, v13.8h
+	WORD $0x4e6069fd // sadalp v29.4s, v15.8h
+	WORD $0x0e2ac00c // smull v12.8h, v0.8b, v10.8b
+	WORD $0x0e2ac04e // smull v14.8h, v2.8b, v10.8b
+	WORD $0x0e2bc00d // smull v13.8h, v0.8b, v11.8b
+	WORD $0x0e2bc04f // smull v15.8h, v2.8b, v11.8b
+	WORD $0x4e606996 // sadalp v22.4s, v12.8h
+	WORD $0x4e6069de // sadalp v30.4s, v14.8h
+	WORD $0x4e6069b7 // sadalp v23.4s, v13.8h
+	WORD $0x4e6069ff // sadalp v31.4s, v15.8h
+	WORD $0x4e2ac00c // smull2 v12.8h, v0.16b, v10.16b
+	WORD $0x4e2ac04e // smull2 v14.8h, v2.16b, v10.16b
+	WORD $0x4e2bc00d // smull2 v13.8h, v0.16b, v11.16b
+	WORD $0x4e2bc04f // smull2 v15.8h, v2.16b, v11.16b
+	WORD $0x4e606996 // sadalp v22.4s, v12.8h
+	WORD $0x4e6069de // sadalp v30.4s, v14.8h
+	WORD $0x4e6069b7 // sadalp v23.4s, v13.8h
+	WORD $0x4e6069ff // sadalp v31.4s, v15.8h
+
+last:
+	TBZ $0, R26, done
+	WORD $0x4ddfcd60 // ld1r {v0.2d}, [x11], #8
+	WORD $0x4ddfcd82 // ld1r {v2.2d}, [x12], #8
+	WORD $0x6e241c00 // eor v0.16b, v0.16b, v4.16b
+	WORD $0x6e241c42 // eor v2.16b, v2.16b, v4.16b
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x0e28c00c // smull v12.8h, v0.8b, v8.8b
+	WORD $0x0e28c04e // smull v14.8h, v2.8b, v8.8b
+	WORD $0x4e28c00d // smull2 v13.8h, v0.16b, v8.16b
+	WORD $0x4e28c04f // smull2 v15.8h, v2.16b, v8.16b
+	WORD $0x4e606990 // sadalp v16.4s, v12.8h
+	WORD $0x4e6069d8 // sadalp v24.4s, v14.8h
+	WORD $0x4e6069b1 // sadalp v17.4s, v13.8h
+	WORD $0x4e6069f9 // sadalp v25.4s, v15.8h
+	WORD $0x0e29c00c // smull v12.8h, v0.8b, v9.8b
+	WORD $0x0e29c04e // smull v14.8h, v2.8b, v9.8b
+	WORD $0x4e29c00d // smull2 v13.8h, v0.16b, v9.16b
+	WORD $0x4e29c04f // smull2 v15.8h, v2.16b, v9.16b
+	WORD $0x4e606992 // sadalp v18.4s, v12.8h
+	WORD $0x4e6069da // sadalp v26.4s, v14.8h
+	WORD $0x4e6069b3 // sadalp v19.4s, v13.8h
+	WORD $0x4e6069fb // sadalp v27.4s, v15.8h
+	WORD $0x0e2ac00c // smull v12.8h, v0.8b, v10.8b
+	WORD $0x0e2ac04e // smull v14.8h, v2.8b, v10.8b
+	WORD $0x4e2ac00d // smull2 v13.8h, v0.16b, v10.16b
+	WORD $0x4e2ac04f // smull2 v15.8h, v2.16b, v10.16b
+	WORD $0x4e606994 // sadalp v20.4s, v12.8h
+	WORD $0x4e6069dc // sadalp v28.4s, v14.8h
+	WORD $0x4e6069b5 // sadalp v21.4s, v13.8h
+	WORD $0x4e6069fd // sadalp v29.4s, v15.8h
+	WORD $0x0e2bc00c // smull v12.8h, v0.8b, v11.8b
+	WORD $0x0e2bc04e // smull v14.8h, v2.8b, v11.8b
+	WORD $0x4e2bc00d // smull2 v13.8h, v0.16b, v11.16b
+	WORD $0x4e2bc04f // smull2 v15.8h, v2.16b, v11.16b
+	WORD $0x4e606996 // sadalp v22.4s, v12.8h
+	WORD $0x4e6069de // sadalp v30.4s, v14.8h
+	WORD $0x4e6069b7 // sadalp v23.4s, v13.8h
+	WORD $0x4e6069ff // sadalp v31.4s, v15.8h
 
 done:
 	SUB $1, R6
@@ -3581,44 +5392,37 @@ done:
 	B segment
 
 finish:
-	WORD $0xad4005e0 // ldp q0, q1, [x15]
 	WORD $0x4eb1be10 // addp v16.4s, v16.4s, v17.4s
 	WORD $0x4eb3be52 // addp v18.4s, v18.4s, v19.4s
 	WORD $0x4eb2be10 // addp v16.4s, v16.4s, v18.4s
-	WORD $0x4ea08610 // add v16.4s, v16.4s, v0.4s
 	WORD $0x4eb5be94 // addp v20.4s, v20.4s, v21.4s
 	WORD $0x4eb7bed6 // addp v22.4s, v22.4s, v23.4s
 	WORD $0x4eb6be94 // addp v20.4s, v20.4s, v22.4s
-	WORD $0x4ea18694 // add v20.4s, v20.4s, v1.4s
 	WORD $0x4eb9bf18 // addp v24.4s, v24.4s, v25.4s
 	WORD $0x4ebbbf5a // addp v26.4s, v26.4s, v27.4s
 	WORD $0x4ebabf18 // addp v24.4s, v24.4s, v26.4s
-	WORD $0x4ea08718 // add v24.4s, v24.4s, v0.4s
 	WORD $0x4ebdbf9c // addp v28.4s, v28.4s, v29.4s
 	WORD $0x4ebfbfde // addp v30.4s, v30.4s, v31.4s
 	WORD $0x4ebebf9c // addp v28.4s, v28.4s, v30.4s
-	WORD $0x4ea1879c // add v28.4s, v28.4s, v1.4s
-	WORD $0xad400660 // ldp q0, q1, [x19]
 	WORD $0x4e21da10 // scvtf v16.4s, v16.4s
 	WORD $0x4e21da94 // scvtf v20.4s, v20.4s
 	WORD $0x4e21db18 // scvtf v24.4s, v24.4s
 	WORD $0x4e21db9c // scvtf v28.4s, v28.4s
-	WORD $0x6e20de10 // fmul v16.4s, v16.4s, v0.4s
-	WORD $0x6e21de94 // fmul v20.4s, v20.4s, v1.4s
-	WORD $0x6e20df18 // fmul v24.4s, v24.4s, v0.4s
-	WORD $0x6e21df9c // fmul v28.4s, v28.4s, v1.4s
+	WORD $0x6e25de10 // fmul v16.4s, v16.4s, v5.4s
+	WORD $0x6e26de94 // fmul v20.4s, v20.4s, v6.4s
+	WORD $0x6e25df18 // fmul v24.4s, v24.4s, v5.4s
+	WORD $0x6e26df9c // fmul v28.4s, v28.4s, v6.4s
 	WORD $0x4e21aa10 // fcvtns v16.4s, v16.4s
 	WORD $0x4e21aa94 // fcvtns v20.4s, v20.4s
 	WORD $0x4e21ab18 // fcvtns v24.4s, v24.4s
 	WORD $0x4e21ab9c // fcvtns v28.4s, v28.4s
-	WORD $0x4e020f00 // dup v0.8h, w24
 	WORD $0x0e614a10 // sqxtn v16.4h, v16.4s
 	WORD $0x4e614a90 // sqxtn2 v16.8h, v20.4s
-	WORD $0x4e600e10 // sqadd v16.8h, v16.8h, v0.8h
+	WORD $0x4e670e10 // sqadd v16.8h, v16.8h, v7.8h
 	WORD $0x2e212a10 // sqxtun v16.8b, v16.8h
 	WORD $0x0e614b18 // sqxtn v24.4h, v24.4s
 	WORD $0x4e614b98 // sqxtn2 v24.8h, v28.4s
-	WORD $0x4e600f18 // sqadd v24.8h, v24.8h, v0.8h
+	WORD $0x4e670f18 // sqadd v24.8h, v24.8h, v7.8h
 	WORD $0x2e212b18 // sqxtun v24.8b, v24.8h
 	CBZ R25, store
 	MOVD 112(R0), R20
@@ -3638,6 +5442,18 @@ store:
 	ADD R3<<1, R1
 	SUB $1, R5
 	CBNZ R5, tile
+	SUB $1, R23
+	CBZ R23, end
+	MOVD 160(R0), R20
+	ADD R20, R13
+	MOVD R13, R1
+	MOVD 168(R0), R20
+	ADD R20, R14
+	MOVD R14, R2
+	MOVD 104(R0), R5
+	B tile
+
+end:
 	RET
 
 // func gemmU8Tile1x8NEON(p *byte)
@@ -3655,94 +5471,174 @@ TEXT ·gemmU8Tile1x8NEON(SB), NOSPLIT, $0-8
 	MOVD 80(R0), R26
 	MOVD 56(R0), R16
 	MOVD 72(R0), R17
-	ADD $144, R0, R15
+	ADD $176, R0, R15
 	ADD $64, R15, R22
 	ADD $64, R19, R23
 	MOVD 24(R0), R20
 	MOVD 32(R0), R9
 	MOVD R15, R8
-	WORD $0xacc10680 // ldp q0, q1, [x20], #32
-	WORD $0xacc10d22 // ldp q2, q3, [x9], #32
-	WORD $0x4ea28400 // add v0.4s, v0.4s, v2.4s
-	WORD $0x4ea38421 // add v1.4s, v1.4s, v3.4s
+	WORD $0xbc404680 // ldr s0, [x20], #4
+	WORD $0xbc404521 // ldr s1, [x9], #4
+	WORD $0x4ea18400 // add v0.4s, v0.4s, v1.4s
 	WORD $0x3c810500 // str q0, [x8], #16
-	WORD $0x3c810501 // str q1, [x8], #16
-	MOVD $128, R21
+	WORD $0xbc404680 // ldr s0, [x20], #4
+	WORD $0xbc404521 // ldr s1, [x9], #4
+	WORD $0x4ea18400 // add v0.4s, v0.4s, v1.4s
+	WORD $0x3c810500 // str q0, [x8], #16
+	WORD $0xbc404680 // ldr s0, [x20], #4
+	WORD $0xbc404521 // ldr s1, [x9], #4
+	WORD $0x4ea18400 // add v0.4s, v0.4s, v1.4s
+	WORD $0x3c810500 // str q0, [x8], #16
+	WORD $0xbc404680 // ldr s0, [x20], #4
+	WORD $0xbc404521 // ldr s1, [x9], #4
+	WORD $0x4ea18400 // add v0.4s, v0.4s, v1.4s
+	WORD $0x3c810500 // str q0, [x8], #16
+	WORD $0xbc404680 // ldr s0, [x20], #4
+	WORD $0xbc404521 // ldr s1, [x9], #4
+	WORD $0x4ea18400 // add v0.4s, v0.4s, v1.4s
+	WORD $0x3c810500 // str q0, [x8], #16
+	WORD $0xbc404680 // ldr s0, [x20], #4
+	WORD $0xbc404521 // ldr s1, [x9], #4
+	WORD $0x4ea18400 // add v0.4s, v0.4s, v1.4s
+	WORD $0x3c810500 // str q0, [x8], #16
+	WORD $0xbc404680 // ldr s0, [x20], #4
+	WORD $0xbc404521 // ldr s1, [x9], #4
+	WORD $0x4ea18400 // add v0.4s, v0.4s, v1.4s
+	WORD $0x3c810500 // str q0, [x8], #16
+	WORD $0xbc404680 // ldr s0, [x20], #4
+	WORD $0xbc404521 // ldr s1, [x9], #4
+	WORD $0x4ea18400 // add v0.4s, v0.4s, v1.4s
+	WORD $0x3c810500 // str q0, [x8], #16
+	MOVD 152(R0), R23
+	MOVD R1, R13
+	MOVD R2, R14
+	WORD $0x4f04e404 // movi v4.16b, #128
+	WORD $0x4e020f07 // dup v7.8h, w24
+	WORD $0xad401a65 // ldp q5, q6, [x19]
 
 tile:
-	WORD $0x4f00e410 // movi v16.16b, #0
-	WORD $0x4f00e411 // movi v17.16b, #0
-	WORD $0x4f00e412 // movi v18.16b, #0
-	WORD $0x4f00e413 // movi v19.16b, #0
-	WORD $0x4f00e414 // movi v20.16b, #0
-	WORD $0x4f00e415 // movi v21.16b, #0
-	WORD $0x4f00e416 // movi v22.16b, #0
-	WORD $0x4f00e417 // movi v23.16b, #0
-	WORD $0x4f04e404 // movi v4.16b, #128
+	WORD $0x4c4021f0 // ld1 {v16.16b, v17.16b, v18.16b, v19.16b}, [x15]
+	WORD $0x4c4022d4 // ld1 {v20.16b, v21.16b, v22.16b, v23.16b}, [x22]
+	MOVD 144(R0), R8
 	MOVD 8(R0), R9
 	MOVD 64(R0), R6
 	MOVD R1, R7
 
 segment:
 	MOVD R7, R11
-	MOVD R17, R8
-	CBZ R8, tail
 
 loop:
-	WORD $0x4cd52128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], x21
-	WORD $0x4cd5212c // ld1 {v12.16b, v13.16b, v14.16b, v15.16b}, [x9], x21
-	WORD $0x4ddfcd60 // ld1r {v0.2d}, [x11], #8
+	MOVBU.P 1(R8), R20
+	TBNZ $4, R20, tail
+	WORD $0xacc10560 // ldp q0, q1, [x11], #32
 	WORD $0x6e241c00 // eor v0.16b, v0.16b, v4.16b
-	WORD $0x4ddfcd62 // ld1r {v2.2d}, [x11], #8
-	WORD $0x6e241c42 // eor v2.16b, v2.16b, v4.16b
-	WORD $0x0e28c005 // smull v5.8h, v0.8b, v8.8b
-	WORD $0x4e28c006 // smull2 v6.8h, v0.16b, v8.16b
-	WORD $0x0e2c8045 // smlal v5.8h, v2.8b, v12.8b
-	WORD $0x4e2c8046 // smlal2 v6.8h, v2.16b, v12.16b
-	WORD $0x4e6068b0 // sadalp v16.4s, v5.8h
-	WORD $0x4e6068d1 // sadalp v17.4s, v6.8h
-	WORD $0x0e29c005 // smull v5.8h, v0.8b, v9.8b
-	WORD $0x4e29c006 // smull2 v6.8h, v0.16b, v9.16b
-	WORD $0x0e2d8045 // smlal v5.8h, v2.8b, v13.8b
-	WORD $0x4e2d8046 // smlal2 v6.8h, v2.16b, v13.16b
-	WORD $0x4e6068b2 // sadalp v18.4s, v5.8h
-	WORD $0x4e6068d3 // sadalp v19.4s, v6.8h
-	WORD $0x0e2ac005 // smull v5.8h, v0.8b, v10.8b
-	WORD $0x4e2ac006 // smull2 v6.8h, v0.16b, v10.16b
-	WORD $0x0e2e8045 // smlal v5.8h, v2.8b, v14.8b
-	WORD $0x4e2e8046 // smlal2 v6.8h, v2.16b, v14.16b
-	WORD $0x4e6068b4 // sadalp v20.4s, v5.8h
-	WORD $0x4e6068d5 // sadalp v21.4s, v6.8h
-	WORD $0x0e2bc005 // smull v5.8h, v0.8b, v11.8b
-	WORD $0x4e2bc006 // smull2 v6.8h, v0.16b, v11.16b
-	WORD $0x0e2f8045 // smlal v5.8h, v2.8b, v15.8b
-	WORD $0x4e2f8046 // smlal2 v6.8h, v2.16b, v15.16b
-	WORD $0x4e6068b6 // sadalp v22.4s, v5.8h
-	WORD $0x4e6068d7 // sadalp v23.4s, v6.8h
-	SUB $1, R8
-	CBNZ R8, loop
+	WORD $0x6e241c21 // eor v1.16b, v1.16b, v4.16b
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x0e28c00c // smull v12.8h, v0.8b, v8.8b
+	WORD $0x0e2ac00d // smull v13.8h, v0.8b, v10.8b
+	WORD $0x4e28800c // smlal2 v12.8h, v0.16b, v8.16b
+	WORD $0x4e2a800d // smlal2 v13.8h, v0.16b, v10.16b
+	WORD $0x4e606990 // sadalp v16.4s, v12.8h
+	WORD $0x4e6069b1 // sadalp v17.4s, v13.8h
+	WORD $0x0e29c02c // smull v12.8h, v1.8b, v9.8b
+	WORD $0x0e2bc02d // smull v13.8h, v1.8b, v11.8b
+	WORD $0x4e29802c // smlal2 v12.8h, v1.16b, v9.16b
+	WORD $0x4e2b802d // smlal2 v13.8h, v1.16b, v11.16b
+	WORD $0x4e606990 // sadalp v16.4s, v12.8h
+	WORD $0x4e6069b1 // sadalp v17.4s, v13.8h
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x0e28c00c // smull v12.8h, v0.8b, v8.8b
+	WORD $0x0e2ac00d // smull v13.8h, v0.8b, v10.8b
+	WORD $0x4e28800c // smlal2 v12.8h, v0.16b, v8.16b
+	WORD $0x4e2a800d // smlal2 v13.8h, v0.16b, v10.16b
+	WORD $0x4e606992 // sadalp v18.4s, v12.8h
+	WORD $0x4e6069b3 // sadalp v19.4s, v13.8h
+	WORD $0x0e29c02c // smull v12.8h, v1.8b, v9.8b
+	WORD $0x0e2bc02d // smull v13.8h, v1.8b, v11.8b
+	WORD $0x4e29802c // smlal2 v12.8h, v1.16b, v9.16b
+	WORD $0x4e2b802d // smlal2 v13.8h, v1.16b, v11.16b
+	WORD $0x4e606992 // sadalp v18.4s, v12.8h
+	WORD $0x4e6069b3 // sadalp v19.4s, v13.8h
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x0e28c00c // smull v12.8h, v0.8b, v8.8b
+	WORD $0x0e2ac00d // smull v13.8h, v0.8b, v10.8b
+	WORD $0x4e28800c // smlal2 v12.8h, v0.16b, v8.16b
+	WORD $0x4e2a800d // smlal2 v13.8h, v0.16b, v10.16b
+	WORD $0x4e606994 // sadalp v20.4s, v12.8h
+	WORD $0x4e6069b5 // sadalp v21.4s, v13.8h
+	WORD $0x0e29c02c // smull v12.8h, v1.8b, v9.8b
+	WORD $0x0e2bc02d // smull v13.8h, v1.8b, v11.8b
+	WORD $0x4e29802c // smlal2 v12.8h, v1.16b, v9.16b
+	WORD $0x4e2b802d // smlal2 v13.8h, v1.16b, v11.16b
+	WORD $0x4e606994 // sadalp v20.4s, v12.8h
+	WORD $0x4e6069b5 // sadalp v21.4s, v13.8h
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x0e28c00c // smull v12.8h, v0.8b, v8.8b
+	WORD $0x0e2ac00d // smull v13.8h, v0.8b, v10.8b
+	WORD $0x4e28800c // smlal2 v12.8h, v0.16b, v8.16b
+	WORD $0x4e2a800d // smlal2 v13.8h, v0.16b, v10.16b
+	WORD $0x4e606996 // sadalp v22.4s, v12.8h
+	WORD $0x4e6069b7 // sadalp v23.4s, v13.8h
+	WORD $0x0e29c02c // smull v12.8h, v1.8b, v9.8b
+	WORD $0x0e2bc02d // smull v13.8h, v1.8b, v11.8b
+	WORD $0x4e29802c // smlal2 v12.8h, v1.16b, v9.16b
+	WORD $0x4e2b802d // smlal2 v13.8h, v1.16b, v11.16b
+	WORD $0x4e606996 // sadalp v22.4s, v12.8h
+	WORD $0x4e6069b7 // sadalp v23.4s, v13.8h
+	B loop
 
 tail:
-	CBZ R26, done
-	WORD $0x4cd52128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], x21
+	TBZ $1, R26, last
+	WORD $0x3cc10560 // ldr q0, [x11], #16
+	WORD $0x6e241c00 // eor v0.16b, v0.16b, v4.16b
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x0e28c00c // smull v12.8h, v0.8b, v8.8b
+	WORD $0x0e29c00d // smull v13.8h, v0.8b, v9.8b
+	WORD $0x4e28800c // smlal2 v12.8h, v0.16b, v8.16b
+	WORD $0x4e29800d // smlal2 v13.8h, v0.16b, v9.16b
+	WORD $0x4e606990 // sadalp v16.4s, v12.8h
+	WORD $0x4e6069b1 // sadalp v17.4s, v13.8h
+	WORD $0x0e2ac00c // smull v12.8h, v0.8b, v10.8b
+	WORD $0x0e2bc00d // smull v13.8h, v0.8b, v11.8b
+	WORD $0x4e2a800c // smlal2 v12.8h, v0.16b, v10.16b
+	WORD $0x4e2b800d // smlal2 v13.8h, v0.16b, v11.16b
+	WORD $0x4e606992 // sadalp v18.4s, v12.8h
+	WORD $0x4e6069b3 // sadalp v19.4s, v13.8h
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x0e28c00c // smull v12.8h, v0.8b, v8.8b
+	WORD $0x0e29c00d // smull v13.8h, v0.8b, v9.8b
+	WORD $0x4e28800c // smlal2 v12.8h, v0.16b, v8.16b
+	WORD $0x4e29800d // smlal2 v13.8h, v0.16b, v9.16b
+	WORD $0x4e606994 // sadalp v20.4s, v12.8h
+	WORD $0x4e6069b5 // sadalp v21.4s, v13.8h
+	WORD $0x0e2ac00c // smull v12.8h, v0.8b, v10.8b
+	WORD $0x0e2bc00d // smull v13.8h, v0.8b, v11.8b
+	WORD $0x4e2a800c // smlal2 v12.8h, v0.16b, v10.16b
+	WORD $0x4e2b800d // smlal2 v13.8h, v0.16b, v11.16b
+	WORD $0x4e606996 // sadalp v22.4s, v12.8h
+	WORD $0x4e6069b7 // sadalp v23.4s, v13.8h
+
+last:
+	TBZ $0, R26, done
 	WORD $0x4ddfcd60 // ld1r {v0.2d}, [x11], #8
 	WORD $0x6e241c00 // eor v0.16b, v0.16b, v4.16b
-	WORD $0x0e28c005 // smull v5.8h, v0.8b, v8.8b
-	WORD $0x4e28c006 // smull2 v6.8h, v0.16b, v8.16b
-	WORD $0x4e6068b0 // sadalp v16.4s, v5.8h
-	WORD $0x4e6068d1 // sadalp v17.4s, v6.8h
-	WORD $0x0e29c005 // smull v5.8h, v0.8b, v9.8b
-	WORD $0x4e29c006 // smull2 v6.8h, v0.16b, v9.16b
-	WORD $0x4e6068b2 // sadalp v18.4s, v5.8h
-	WORD $0x4e6068d3 // sadalp v19.4s, v6.8h
-	WORD $0x0e2ac005 // smull v5.8h, v0.8b, v10.8b
-	WORD $0x4e2ac006 // smull2 v6.8h, v0.16b, v10.16b
-	WORD $0x4e6068b4 // sadalp v20.4s, v5.8h
-	WORD $0x4e6068d5 // sadalp v21.4s, v6.8h
-	WORD $0x0e2bc005 // smull v5.8h, v0.8b, v11.8b
-	WORD $0x4e2bc006 // smull2 v6.8h, v0.16b, v11.16b
-	WORD $0x4e6068b6 // sadalp v22.4s, v5.8h
-	WORD $0x4e6068d7 // sadalp v23.4s, v6.8h
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x0e28c00c // smull v12.8h, v0.8b, v8.8b
+	WORD $0x4e28c00d // smull2 v13.8h, v0.16b, v8.16b
+	WORD $0x4e606990 // sadalp v16.4s, v12.8h
+	WORD $0x4e6069b1 // sadalp v17.4s, v13.8h
+	WORD $0x0e29c00c // smull v12.8h, v0.8b, v9.8b
+	WORD $0x4e29c00d // smull2 v13.8h, v0.16b, v9.16b
+	WORD $0x4e606992 // sadalp v18.4s, v12.8h
+	WORD $0x4e6069b3 // sadalp v19.4s, v13.8h
+	WORD $0x0e2ac00c // smull v12.8h, v0.8b, v10.8b
+	WORD $0x4e2ac00d // smull2 v13.8h, v0.16b, v10.16b
+	WORD $0x4e606994 // sadalp v20.4s, v12.8h
+	WORD $0x4e6069b5 // sadalp v21.4s, v13.8h
+	WORD $0x0e2bc00c // smull v12.8h, v0.8b, v11.8b
+	WORD $0x4e2bc00d // smull2 v13.8h, v0.16b, v11.16b
+	WORD $0x4e606996 // sadalp v22.4s, v12.8h
+	WORD $0x4e6069b7 // sadalp v23.4s, v13.8h
 
 done:
 	SUB $1, R6
@@ -3751,26 +5647,21 @@ done:
 	B segment
 
 finish:
-	WORD $0xad4005e0 // ldp q0, q1, [x15]
 	WORD $0x4eb1be10 // addp v16.4s, v16.4s, v17.4s
 	WORD $0x4eb3be52 // addp v18.4s, v18.4s, v19.4s
 	WORD $0x4eb2be10 // addp v16.4s, v16.4s, v18.4s
-	WORD $0x4ea08610 // add v16.4s, v16.4s, v0.4s
 	WORD $0x4eb5be94 // addp v20.4s, v20.4s, v21.4s
 	WORD $0x4eb7bed6 // addp v22.4s, v22.4s, v23.4s
 	WORD $0x4eb6be94 // addp v20.4s, v20.4s, v22.4s
-	WORD $0x4ea18694 // add v20.4s, v20.4s, v1.4s
-	WORD $0xad400660 // ldp q0, q1, [x19]
 	WORD $0x4e21da10 // scvtf v16.4s, v16.4s
 	WORD $0x4e21da94 // scvtf v20.4s, v20.4s
-	WORD $0x6e20de10 // fmul v16.4s, v16.4s, v0.4s
-	WORD $0x6e21de94 // fmul v20.4s, v20.4s, v1.4s
+	WORD $0x6e25de10 // fmul v16.4s, v16.4s, v5.4s
+	WORD $0x6e26de94 // fmul v20.4s, v20.4s, v6.4s
 	WORD $0x4e21aa10 // fcvtns v16.4s, v16.4s
 	WORD $0x4e21aa94 // fcvtns v20.4s, v20.4s
-	WORD $0x4e020f00 // dup v0.8h, w24
 	WORD $0x0e614a10 // sqxtn v16.4h, v16.4s
 	WORD $0x4e614a90 // sqxtn2 v16.8h, v20.4s
-	WORD $0x4e600e10 // sqadd v16.8h, v16.8h, v0.8h
+	WORD $0x4e670e10 // sqadd v16.8h, v16.8h, v7.8h
 	WORD $0x2e212a10 // sqxtun v16.8b, v16.8h
 	CBZ R25, store
 	MOVD 112(R0), R20
@@ -3786,6 +5677,18 @@ store:
 	ADD R3, R1
 	SUB $1, R5
 	CBNZ R5, tile
+	SUB $1, R23
+	CBZ R23, end
+	MOVD 160(R0), R20
+	ADD R20, R13
+	MOVD R13, R1
+	MOVD 168(R0), R20
+	ADD R20, R14
+	MOVD R14, R2
+	MOVD 104(R0), R5
+	B tile
+
+end:
 	RET
 
 // func gemmU8Wide1x8NEON(p *byte)
@@ -3803,102 +5706,198 @@ TEXT ·gemmU8Wide1x8NEON(SB), NOSPLIT, $0-8
 	MOVD 80(R0), R26
 	MOVD 56(R0), R16
 	MOVD 72(R0), R17
-	ADD $144, R0, R15
+	ADD $176, R0, R15
 	ADD $64, R15, R22
 	ADD $64, R19, R23
 	MOVD 24(R0), R20
 	MOVD 32(R0), R9
 	MOVD R15, R8
-	WORD $0xacc10680 // ldp q0, q1, [x20], #32
-	WORD $0xacc10d22 // ldp q2, q3, [x9], #32
-	WORD $0x4ea28400 // add v0.4s, v0.4s, v2.4s
-	WORD $0x4ea38421 // add v1.4s, v1.4s, v3.4s
+	WORD $0xbc404680 // ldr s0, [x20], #4
+	WORD $0xbc404521 // ldr s1, [x9], #4
+	WORD $0x4ea18400 // add v0.4s, v0.4s, v1.4s
 	WORD $0x3c810500 // str q0, [x8], #16
-	WORD $0x3c810501 // str q1, [x8], #16
-	MOVD $128, R21
+	WORD $0xbc404680 // ldr s0, [x20], #4
+	WORD $0xbc404521 // ldr s1, [x9], #4
+	WORD $0x4ea18400 // add v0.4s, v0.4s, v1.4s
+	WORD $0x3c810500 // str q0, [x8], #16
+	WORD $0xbc404680 // ldr s0, [x20], #4
+	WORD $0xbc404521 // ldr s1, [x9], #4
+	WORD $0x4ea18400 // add v0.4s, v0.4s, v1.4s
+	WORD $0x3c810500 // str q0, [x8], #16
+	WORD $0xbc404680 // ldr s0, [x20], #4
+	WORD $0xbc404521 // ldr s1, [x9], #4
+	WORD $0x4ea18400 // add v0.4s, v0.4s, v1.4s
+	WORD $0x3c810500 // str q0, [x8], #16
+	WORD $0xbc404680 // ldr s0, [x20], #4
+	WORD $0xbc404521 // ldr s1, [x9], #4
+	WORD $0x4ea18400 // add v0.4s, v0.4s, v1.4s
+	WORD $0x3c810500 // str q0, [x8], #16
+	WORD $0xbc404680 // ldr s0, [x20], #4
+	WORD $0xbc404521 // ldr s1, [x9], #4
+	WORD $0x4ea18400 // add v0.4s, v0.4s, v1.4s
+	WORD $0x3c810500 // str q0, [x8], #16
+	WORD $0xbc404680 // ldr s0, [x20], #4
+	WORD $0xbc404521 // ldr s1, [x9], #4
+	WORD $0x4ea18400 // add v0.4s, v0.4s, v1.4s
+	WORD $0x3c810500 // str q0, [x8], #16
+	WORD $0xbc404680 // ldr s0, [x20], #4
+	WORD $0xbc404521 // ldr s1, [x9], #4
+	WORD $0x4ea18400 // add v0.4s, v0.4s, v1.4s
+	WORD $0x3c810500 // str q0, [x8], #16
+	MOVD 152(R0), R23
+	MOVD R1, R13
+	MOVD R2, R14
+	WORD $0x4f04e404 // movi v4.16b, #128
+	WORD $0x4e020f07 // dup v7.8h, w24
+	WORD $0xad401a65 // ldp q5, q6, [x19]
 
 tile:
-	WORD $0x4f00e410 // movi v16.16b, #0
-	WORD $0x4f00e411 // movi v17.16b, #0
-	WORD $0x4f00e412 // movi v18.16b, #0
-	WORD $0x4f00e413 // movi v19.16b, #0
-	WORD $0x4f00e414 // movi v20.16b, #0
-	WORD $0x4f00e415 // movi v21.16b, #0
-	WORD $0x4f00e416 // movi v22.16b, #0
-	WORD $0x4f00e417 // movi v23.16b, #0
-	WORD $0x4f04e404 // movi v4.16b, #128
+	WORD $0x4c4021f0 // ld1 {v16.16b, v17.16b, v18.16b, v19.16b}, [x15]
+	WORD $0x4c4022d4 // ld1 {v20.16b, v21.16b, v22.16b, v23.16b}, [x22]
+	MOVD 144(R0), R8
 	MOVD 8(R0), R9
 	MOVD 64(R0), R6
 	MOVD R1, R7
 
 segment:
 	MOVD R7, R11
-	MOVD R17, R8
-	CBZ R8, tail
 
 loop:
-	WORD $0x4cd52128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], x21
-	WORD $0x4cd5212c // ld1 {v12.16b, v13.16b, v14.16b, v15.16b}, [x9], x21
-	WORD $0x4ddfcd60 // ld1r {v0.2d}, [x11], #8
+	MOVBU.P 1(R8), R20
+	TBNZ $4, R20, tail
+	WORD $0xacc10560 // ldp q0, q1, [x11], #32
 	WORD $0x6e241c00 // eor v0.16b, v0.16b, v4.16b
-	WORD $0x4ddfcd62 // ld1r {v2.2d}, [x11], #8
-	WORD $0x6e241c42 // eor v2.16b, v2.16b, v4.16b
-	WORD $0x0e28c005 // smull v5.8h, v0.8b, v8.8b
-	WORD $0x4e28c006 // smull2 v6.8h, v0.16b, v8.16b
-	WORD $0x4e6068b0 // sadalp v16.4s, v5.8h
-	WORD $0x4e6068d1 // sadalp v17.4s, v6.8h
-	WORD $0x0e29c005 // smull v5.8h, v0.8b, v9.8b
-	WORD $0x4e29c006 // smull2 v6.8h, v0.16b, v9.16b
-	WORD $0x4e6068b2 // sadalp v18.4s, v5.8h
-	WORD $0x4e6068d3 // sadalp v19.4s, v6.8h
-	WORD $0x0e2ac005 // smull v5.8h, v0.8b, v10.8b
-	WORD $0x4e2ac006 // smull2 v6.8h, v0.16b, v10.16b
-	WORD $0x4e6068b4 // sadalp v20.4s, v5.8h
-	WORD $0x4e6068d5 // sadalp v21.4s, v6.8h
-	WORD $0x0e2bc005 // smull v5.8h, v0.8b, v11.8b
-	WORD $0x4e2bc006 // smull2 v6.8h, v0.16b, v11.16b
-	WORD $0x4e6068b6 // sadalp v22.4s, v5.8h
-	WORD $0x4e6068d7 // sadalp v23.4s, v6.8h
-	WORD $0x0e2cc045 // smull v5.8h, v2.8b, v12.8b
-	WORD $0x4e2cc046 // smull2 v6.8h, v2.16b, v12.16b
-	WORD $0x4e6068b0 // sadalp v16.4s, v5.8h
-	WORD $0x4e6068d1 // sadalp v17.4s, v6.8h
-	WORD $0x0e2dc045 // smull v5.8h, v2.8b, v13.8b
-	WORD $0x4e2dc046 // smull2 v6.8h, v2.16b, v13.16b
-	WORD $0x4e6068b2 // sadalp v18.4s, v5.8h
-	WORD $0x4e6068d3 // sadalp v19.4s, v6.8h
-	WORD $0x0e2ec045 // smull v5.8h, v2.8b, v14.8b
-	WORD $0x4e2ec046 // smull2 v6.8h, v2.16b, v14.16b
-	WORD $0x4e6068b4 // sadalp v20.4s, v5.8h
-	WORD $0x4e6068d5 // sadalp v21.4s, v6.8h
-	WORD $0x0e2fc045 // smull v5.8h, v2.8b, v15.8b
-	WORD $0x4e2fc046 // smull2 v6.8h, v2.16b, v15.16b
-	WORD $0x4e6068b6 // sadalp v22.4s, v5.8h
-	WORD $0x4e6068d7 // sadalp v23.4s, v6.8h
-	SUB $1, R8
-	CBNZ R8, loop
+	WORD $0x6e241c21 // eor v1.16b, v1.16b, v4.16b
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x0e28c00c // smull v12.8h, v0.8b, v8.8b
+	WORD $0x0e2ac00d // smull v13.8h, v0.8b, v10.8b
+	WORD $0x4e606990 // sadalp v16.4s, v12.8h
+	WORD $0x4e6069b1 // sadalp v17.4s, v13.8h
+	WORD $0x4e28c00c // smull2 v12.8h, v0.16b, v8.16b
+	WORD $0x4e2ac00d // smull2 v13.8h, v0.16b, v10.16b
+	WORD $0x4e606990 // sadalp v16.4s, v12.8h
+	WORD $0x4e6069b1 // sadalp v17.4s, v13.8h
+	WORD $0x0e29c02c // smull v12.8h, v1.8b, v9.8b
+	WORD $0x0e2bc02d // smull v13.8h, v1.8b, v11.8b
+	WORD $0x4e606990 // sadalp v16.4s, v12.8h
+	WORD $0x4e6069b1 // sadalp v17.4s, v13.8h
+	WORD $0x4e29c02c // smull2 v12.8h, v1.16b, v9.16b
+	WORD $0x4e2bc02d // smull2 v13.8h, v1.16b, v11.16b
+	WORD $0x4e606990 // sadalp v16.4s, v12.8h
+	WORD $0x4e6069b1 // sadalp v17.4s, v13.8h
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x0e28c00c // smull v12.8h, v0.8b, v8.8b
+	WORD $0x0e2ac00d // smull v13.8h, v0.8b, v10.8b
+	WORD $0x4e606992 // sadalp v18.4s, v12.8h
+	WORD $0x4e6069b3 // sadalp v19.4s, v13.8h
+	WORD $0x4e28c00c // smull2 v12.8h, v0.16b, v8.16b
+	WORD $0x4e2ac00d // smull2 v13.8h, v0.16b, v10.16b
+	WORD $0x4e606992 // sadalp v18.4s, v12.8h
+	WORD $0x4e6069b3 // sadalp v19.4s, v13.8h
+	WORD $0x0e29c02c // smull v12.8h, v1.8b, v9.8b
+	WORD $0x0e2bc02d // smull v13.8h, v1.8b, v11.8b
+	WORD $0x4e606992 // sadalp v18.4s, v12.8h
+	WORD $0x4e6069b3 // sadalp v19.4s, v13.8h
+	WORD $0x4e29c02c // smull2 v12.8h, v1.16b, v9.16b
+	WORD $0x4e2bc02d // smull2 v13.8h, v1.16b, v11.16b
+	WORD $0x4e606992 // sadalp v18.4s, v12.8h
+	WORD $0x4e6069b3 // sadalp v19.4s, v13.8h
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x0e28c00c // smull v12.8h, v0.8b, v8.8b
+	WORD $0x0e2ac00d // smull v13.8h, v0.8b, v10.8b
+	WORD $0x4e606994 // sadalp v20.4s, v12.8h
+	WORD $0x4e6069b5 // sadalp v21.4s, v13.8h
+	WORD $0x4e28c00c // smull2 v12.8h, v0.16b, v8.16b
+	WORD $0x4e2ac00d // smull2 v13.8h, v0.16b, v10.16b
+	WORD $0x4e606994 // sadalp v20.4s, v12.8h
+	WORD $0x4e6069b5 // sadalp v21.4s, v13.8h
+	WORD $0x0e29c02c // smull v12.8h, v1.8b, v9.8b
+	WORD $0x0e2bc02d // smull v13.8h, v1.8b, v11.8b
+	WORD $0x4e606994 // sadalp v20.4s, v12.8h
+	WORD $0x4e6069b5 // sadalp v21.4s, v13.8h
+	WORD $0x4e29c02c // smull2 v12.8h, v1.16b, v9.16b
+	WORD $0x4e2bc02d // smull2 v13.8h, v1.16b, v11.16b
+	WORD $0x4e606994 // sadalp v20.4s, v12.8h
+	WORD $0x4e6069b5 // sadalp v21.4s, v13.8h
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x0e28c00c // smull v12.8h, v0.8b, v8.8b
+	WORD $0x0e2ac00d // smull v13.8h, v0.8b, v10.8b
+	WORD $0x4e606996 // sadalp v22.4s, v12.8h
+	WORD $0x4e6069b7 // sadalp v23.4s, v13.8h
+	WORD $0x4e28c00c // smull2 v12.8h, v0.16b, v8.16b
+	WORD $0x4e2ac00d // smull2 v13.8h, v0.16b, v10.16b
+	WORD $0x4e606996 // sadalp v22.4s, v12.8h
+	WORD $0x4e6069b7 // sadalp v23.4s, v13.8h
+	WORD $0x0e29c02c // smull v12.8h, v1.8b, v9.8b
+	WORD $0x0e2bc02d // smull v13.8h, v1.8b, v11.8b
+	WORD $0x4e606996 // sadalp v22.4s, v12.8h
+	WORD $0x4e6069b7 // sadalp v23.4s, v13.8h
+	WORD $0x4e29c02c // smull2 v12.8h, v1.16b, v9.16b
+	WORD $0x4e2bc02d // smull2 v13.8h, v1.16b, v11.16b
+	WORD $0x4e606996 // sadalp v22.4s, v12.8h
+	WORD $0x4e6069b7 // sadalp v23.4s, v13.8h
+	B loop
 
 tail:
-	CBZ R26, done
-	WORD $0x4cd52128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], x21
+	TBZ $1, R26, last
+	WORD $0x3cc10560 // ldr q0, [x11], #16
+	WORD $0x6e241c00 // eor v0.16b, v0.16b, v4.16b
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x0e28c00c // smull v12.8h, v0.8b, v8.8b
+	WORD $0x0e29c00d // smull v13.8h, v0.8b, v9.8b
+	WORD $0x4e606990 // sadalp v16.4s, v12.8h
+	WORD $0x4e6069b1 // sadalp v17.4s, v13.8h
+	WORD $0x4e28c00c // smull2 v12.8h, v0.16b, v8.16b
+	WORD $0x4e29c00d // smull2 v13.8h, v0.16b, v9.16b
+	WORD $0x4e606990 // sadalp v16.4s, v12.8h
+	WORD $0x4e6069b1 // sadalp v17.4s, v13.8h
+	WORD $0x0e2ac00c // smull v12.8h, v0.8b, v10.8b
+	WORD $0x0e2bc00d // smull v13.8h, v0.8b, v11.8b
+	WORD $0x4e606992 // sadalp v18.4s, v12.8h
+	WORD $0x4e6069b3 // sadalp v19.4s, v13.8h
+	WORD $0x4e2ac00c // smull2 v12.8h, v0.16b, v10.16b
+	WORD $0x4e2bc00d // smull2 v13.8h, v0.16b, v11.16b
+	WORD $0x4e606992 // sadalp v18.4s, v12.8h
+	WORD $0x4e6069b3 // sadalp v19.4s, v13.8h
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x0e28c00c // smull v12.8h, v0.8b, v8.8b
+	WORD $0x0e29c00d // smull v13.8h, v0.8b, v9.8b
+	WORD $0x4e606994 // sadalp v20.4s, v12.8h
+	WORD $0x4e6069b5 // sadalp v21.4s, v13.8h
+	WORD $0x4e28c00c // smull2 v12.8h, v0.16b, v8.16b
+	WORD $0x4e29c00d // smull2 v13.8h, v0.16b, v9.16b
+	WORD $0x4e606994 // sadalp v20.4s, v12.8h
+	WORD $0x4e6069b5 // sadalp v21.4s, v13.8h
+	WORD $0x0e2ac00c // smull v12.8h, v0.8b, v10.8b
+	WORD $0x0e2bc00d // smull v13.8h, v0.8b, v11.8b
+	WORD $0x4e606996 // sadalp v22.4s, v12.8h
+	WORD $0x4e6069b7 // sadalp v23.4s, v13.8h
+	WORD $0x4e2ac00c // smull2 v12.8h, v0.16b, v10.16b
+	WORD $0x4e2bc00d // smull2 v13.8h, v0.16b, v11.16b
+	WORD $0x4e606996 // sadalp v22.4s, v12.8h
+	WORD $0x4e6069b7 // sadalp v23.4s, v13.8h
+
+last:
+	TBZ $0, R26, done
 	WORD $0x4ddfcd60 // ld1r {v0.2d}, [x11], #8
 	WORD $0x6e241c00 // eor v0.16b, v0.16b, v4.16b
-	WORD $0x0e28c005 // smull v5.8h, v0.8b, v8.8b
-	WORD $0x4e28c006 // smull2 v6.8h, v0.16b, v8.16b
-	WORD $0x4e6068b0 // sadalp v16.4s, v5.8h
-	WORD $0x4e6068d1 // sadalp v17.4s, v6.8h
-	WORD $0x0e29c005 // smull v5.8h, v0.8b, v9.8b
-	WORD $0x4e29c006 // smull2 v6.8h, v0.16b, v9.16b
-	WORD $0x4e6068b2 // sadalp v18.4s, v5.8h
-	WORD $0x4e6068d3 // sadalp v19.4s, v6.8h
-	WORD $0x0e2ac005 // smull v5.8h, v0.8b, v10.8b
-	WORD $0x4e2ac006 // smull2 v6.8h, v0.16b, v10.16b
-	WORD $0x4e6068b4 // sadalp v20.4s, v5.8h
-	WORD $0x4e6068d5 // sadalp v21.4s, v6.8h
-	WORD $0x0e2bc005 // smull v5.8h, v0.8b, v11.8b
-	WORD $0x4e2bc006 // smull2 v6.8h, v0.16b, v11.16b
-	WORD $0x4e6068b6 // sadalp v22.4s, v5.8h
-	WORD $0x4e6068d7 // sadalp v23.4s, v6.8h
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x0e28c00c // smull v12.8h, v0.8b, v8.8b
+	WORD $0x4e28c00d // smull2 v13.8h, v0.16b, v8.16b
+	WORD $0x4e606990 // sadalp v16.4s, v12.8h
+	WORD $0x4e6069b1 // sadalp v17.4s, v13.8h
+	WORD $0x0e29c00c // smull v12.8h, v0.8b, v9.8b
+	WORD $0x4e29c00d // smull2 v13.8h, v0.16b, v9.16b
+	WORD $0x4e606992 // sadalp v18.4s, v12.8h
+	WORD $0x4e6069b3 // sadalp v19.4s, v13.8h
+	WORD $0x0e2ac00c // smull v12.8h, v0.8b, v10.8b
+	WORD $0x4e2ac00d // smull2 v13.8h, v0.16b, v10.16b
+	WORD $0x4e606994 // sadalp v20.4s, v12.8h
+	WORD $0x4e6069b5 // sadalp v21.4s, v13.8h
+	WORD $0x0e2bc00c // smull v12.8h, v0.8b, v11.8b
+	WORD $0x4e2bc00d // smull2 v13.8h, v0.16b, v11.16b
+	WORD $0x4e606996 // sadalp v22.4s, v12.8h
+	WORD $0x4e6069b7 // sadalp v23.4s, v13.8h
 
 done:
 	SUB $1, R6
@@ -3907,26 +5906,21 @@ done:
 	B segment
 
 finish:
-	WORD $0xad4005e0 // ldp q0, q1, [x15]
 	WORD $0x4eb1be10 // addp v16.4s, v16.4s, v17.4s
 	WORD $0x4eb3be52 // addp v18.4s, v18.4s, v19.4s
 	WORD $0x4eb2be10 // addp v16.4s, v16.4s, v18.4s
-	WORD $0x4ea08610 // add v16.4s, v16.4s, v0.4s
 	WORD $0x4eb5be94 // addp v20.4s, v20.4s, v21.4s
 	WORD $0x4eb7bed6 // addp v22.4s, v22.4s, v23.4s
 	WORD $0x4eb6be94 // addp v20.4s, v20.4s, v22.4s
-	WORD $0x4ea18694 // add v20.4s, v20.4s, v1.4s
-	WORD $0xad400660 // ldp q0, q1, [x19]
 	WORD $0x4e21da10 // scvtf v16.4s, v16.4s
 	WORD $0x4e21da94 // scvtf v20.4s, v20.4s
-	WORD $0x6e20de10 // fmul v16.4s, v16.4s, v0.4s
-	WORD $0x6e21de94 // fmul v20.4s, v20.4s, v1.4s
+	WORD $0x6e25de10 // fmul v16.4s, v16.4s, v5.4s
+	WORD $0x6e26de94 // fmul v20.4s, v20.4s, v6.4s
 	WORD $0x4e21aa10 // fcvtns v16.4s, v16.4s
 	WORD $0x4e21aa94 // fcvtns v20.4s, v20.4s
-	WORD $0x4e020f00 // dup v0.8h, w24
 	WORD $0x0e614a10 // sqxtn v16.4h, v16.4s
 	WORD $0x4e614a90 // sqxtn2 v16.8h, v20.4s
-	WORD $0x4e600e10 // sqadd v16.8h, v16.8h, v0.8h
+	WORD $0x4e670e10 // sqadd v16.8h, v16.8h, v7.8h
 	WORD $0x2e212a10 // sqxtun v16.8b, v16.8h
 	CBZ R25, store
 	MOVD 112(R0), R20
@@ -3942,6 +5936,18 @@ store:
 	ADD R3, R1
 	SUB $1, R5
 	CBNZ R5, tile
+	SUB $1, R23
+	CBZ R23, end
+	MOVD 160(R0), R20
+	ADD R20, R13
+	MOVD R13, R1
+	MOVD 168(R0), R20
+	ADD R20, R14
+	MOVD R14, R2
+	MOVD 104(R0), R5
+	B tile
+
+end:
 	RET
 
 // func gemmI32Tile2x32DotProd(p *byte)
@@ -3959,7 +5965,7 @@ TEXT ·gemmI32Tile2x32DotProd(SB), NOSPLIT, $0-8
 	MOVD 80(R0), R26
 	MOVD 56(R0), R16
 	MOVD 72(R0), R17
-	ADD $144, R0, R15
+	ADD $176, R0, R15
 	ADD $64, R15, R22
 	ADD $64, R19, R23
 	MOVD 24(R0), R20
@@ -4358,7 +6364,7 @@ TEXT ·gemmI32Tile2x16I8MM(SB), NOSPLIT, $0-8
 	MOVD 80(R0), R26
 	MOVD 56(R0), R16
 	MOVD 72(R0), R17
-	ADD $144, R0, R15
+	ADD $176, R0, R15
 	ADD $64, R15, R22
 	ADD $64, R19, R23
 	MOVD 24(R0), R20
@@ -4479,38 +6485,56 @@ TEXT ·gemmI32Wide2x8NEON(SB), NOSPLIT, $0-8
 	MOVD 80(R0), R26
 	MOVD 56(R0), R16
 	MOVD 72(R0), R17
-	ADD $144, R0, R15
+	ADD $176, R0, R15
 	ADD $64, R15, R22
 	ADD $64, R19, R23
 	MOVD 24(R0), R20
 	MOVD 32(R0), R9
 	MOVD R15, R8
-	WORD $0xacc10680 // ldp q0, q1, [x20], #32
-	WORD $0xacc10d22 // ldp q2, q3, [x9], #32
-	WORD $0x4ea28400 // add v0.4s, v0.4s, v2.4s
-	WORD $0x4ea38421 // add v1.4s, v1.4s, v3.4s
+	WORD $0xbc404680 // ldr s0, [x20], #4
+	WORD $0xbc404521 // ldr s1, [x9], #4
+	WORD $0x4ea18400 // add v0.4s, v0.4s, v1.4s
 	WORD $0x3c810500 // str q0, [x8], #16
-	WORD $0x3c810501 // str q1, [x8], #16
-	MOVD $128, R21
+	WORD $0xbc404680 // ldr s0, [x20], #4
+	WORD $0xbc404521 // ldr s1, [x9], #4
+	WORD $0x4ea18400 // add v0.4s, v0.4s, v1.4s
+	WORD $0x3c810500 // str q0, [x8], #16
+	WORD $0xbc404680 // ldr s0, [x20], #4
+	WORD $0xbc404521 // ldr s1, [x9], #4
+	WORD $0x4ea18400 // add v0.4s, v0.4s, v1.4s
+	WORD $0x3c810500 // str q0, [x8], #16
+	WORD $0xbc404680 // ldr s0, [x20], #4
+	WORD $0xbc404521 // ldr s1, [x9], #4
+	WORD $0x4ea18400 // add v0.4s, v0.4s, v1.4s
+	WORD $0x3c810500 // str q0, [x8], #16
+	WORD $0xbc404680 // ldr s0, [x20], #4
+	WORD $0xbc404521 // ldr s1, [x9], #4
+	WORD $0x4ea18400 // add v0.4s, v0.4s, v1.4s
+	WORD $0x3c810500 // str q0, [x8], #16
+	WORD $0xbc404680 // ldr s0, [x20], #4
+	WORD $0xbc404521 // ldr s1, [x9], #4
+	WORD $0x4ea18400 // add v0.4s, v0.4s, v1.4s
+	WORD $0x3c810500 // str q0, [x8], #16
+	WORD $0xbc404680 // ldr s0, [x20], #4
+	WORD $0xbc404521 // ldr s1, [x9], #4
+	WORD $0x4ea18400 // add v0.4s, v0.4s, v1.4s
+	WORD $0x3c810500 // str q0, [x8], #16
+	WORD $0xbc404680 // ldr s0, [x20], #4
+	WORD $0xbc404521 // ldr s1, [x9], #4
+	WORD $0x4ea18400 // add v0.4s, v0.4s, v1.4s
+	WORD $0x3c810500 // str q0, [x8], #16
+	MOVD 152(R0), R23
+	MOVD R1, R13
+	MOVD R2, R14
+	WORD $0x4f04e404 // movi v4.16b, #128
+	WORD $0x4e020f07 // dup v7.8h, w24
 
 tile:
-	WORD $0x4f00e410 // movi v16.16b, #0
-	WORD $0x4f00e411 // movi v17.16b, #0
-	WORD $0x4f00e412 // movi v18.16b, #0
-	WORD $0x4f00e413 // movi v19.16b, #0
-	WORD $0x4f00e414 // movi v20.16b, #0
-	WORD $0x4f00e415 // movi v21.16b, #0
-	WORD $0x4f00e416 // movi v22.16b, #0
-	WORD $0x4f00e417 // movi v23.16b, #0
-	WORD $0x4f00e418 // movi v24.16b, #0
-	WORD $0x4f00e419 // movi v25.16b, #0
-	WORD $0x4f00e41a // movi v26.16b, #0
-	WORD $0x4f00e41b // movi v27.16b, #0
-	WORD $0x4f00e41c // movi v28.16b, #0
-	WORD $0x4f00e41d // movi v29.16b, #0
-	WORD $0x4f00e41e // movi v30.16b, #0
-	WORD $0x4f00e41f // movi v31.16b, #0
-	WORD $0x4f04e404 // movi v4.16b, #128
+	WORD $0x4c4021f0 // ld1 {v16.16b, v17.16b, v18.16b, v19.16b}, [x15]
+	WORD $0x4c4022d4 // ld1 {v20.16b, v21.16b, v22.16b, v23.16b}, [x22]
+	WORD $0x4c4021f8 // ld1 {v24.16b, v25.16b, v26.16b, v27.16b}, [x15]
+	WORD $0x4c4022dc // ld1 {v28.16b, v29.16b, v30.16b, v31.16b}, [x22]
+	MOVD 144(R0), R8
 	MOVD 8(R0), R9
 	MOVD 64(R0), R6
 	MOVD R1, R7
@@ -4518,126 +6542,262 @@ tile:
 segment:
 	MOVD R7, R11
 	ADD R3, R11, R12
-	MOVD R17, R8
-	CBZ R8, tail
 
 loop:
-	WORD $0x4cd52128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], x21
-	WORD $0x4cd5212c // ld1 {v12.16b, v13.16b, v14.16b, v15.16b}, [x9], x21
-	WORD $0x4ddfcd60 // ld1r {v0.2d}, [x11], #8
+	MOVBU.P 1(R8), R20
+	TBNZ $4, R20, tail
+	WORD $0xacc10560 // ldp q0, q1, [x11], #32
+	WORD $0xacc10d82 // ldp q2, q3, [x12], #32
 	WORD $0x6e241c00 // eor v0.16b, v0.16b, v4.16b
-	WORD $0x4ddfcd81 // ld1r {v1.2d}, [x12], #8
 	WORD $0x6e241c21 // eor v1.16b, v1.16b, v4.16b
-	WORD $0x4ddfcd62 // ld1r {v2.2d}, [x11], #8
 	WORD $0x6e241c42 // eor v2.16b, v2.16b, v4.16b
-	WORD $0x4ddfcd83 // ld1r {v3.2d}, [x12], #8
 	WORD $0x6e241c63 // eor v3.16b, v3.16b, v4.16b
-	WORD $0x0e28c005 // smull v5.8h, v0.8b, v8.8b
-	WORD $0x4e28c006 // smull2 v6.8h, v0.16b, v8.16b
-	WORD $0x4e6068b0 // sadalp v16.4s, v5.8h
-	WORD $0x4e6068d1 // sadalp v17.4s, v6.8h
-	WORD $0x0e28c025 // smull v5.8h, v1.8b, v8.8b
-	WORD $0x4e28c026 // smull2 v6.8h, v1.16b, v8.16b
-	WORD $0x4e6068b8 // sadalp v24.4s, v5.8h
-	WORD $0x4e6068d9 // sadalp v25.4s, v6.8h
-	WORD $0x0e29c005 // smull v5.8h, v0.8b, v9.8b
-	WORD $0x4e29c006 // smull2 v6.8h, v0.16b, v9.16b
-	WORD $0x4e6068b2 // sadalp v18.4s, v5.8h
-	WORD $0x4e6068d3 // sadalp v19.4s, v6.8h
-	WORD $0x0e29c025 // smull v5.8h, v1.8b, v9.8b
-	WORD $0x4e29c026 // smull2 v6.8h, v1.16b, v9.16b
-	WORD $0x4e6068ba // sadalp v26.4s, v5.8h
-	WORD $0x4e6068db // sadalp v27.4s, v6.8h
-	WORD $0x0e2ac005 // smull v5.8h, v0.8b, v10.8b
-	WORD $0x4e2ac006 // smull2 v6.8h, v0.16b, v10.16b
-	WORD $0x4e6068b4 // sadalp v20.4s, v5.8h
-	WORD $0x4e6068d5 // sadalp v21.4s, v6.8h
-	WORD $0x0e2ac025 // smull v5.8h, v1.8b, v10.8b
-	WORD $0x4e2ac026 // smull2 v6.8h, v1.16b, v10.16b
-	WORD $0x4e6068bc // sadalp v28.4s, v5.8h
-	WORD $0x4e6068dd // sadalp v29.4s, v6.8h
-	WORD $0x0e2bc005 // smull v5.8h, v0.8b, v11.8b
-	WORD $0x4e2bc006 // smull2 v6.8h, v0.16b, v11.16b
-	WORD $0x4e6068b6 // sadalp v22.4s, v5.8h
-	WORD $0x4e6068d7 // sadalp v23.4s, v6.8h
-	WORD $0x0e2bc025 // smull v5.8h, v1.8b, v11.8b
-	WORD $0x4e2bc026 // smull2 v6.8h, v1.16b, v11.16b
-	WORD $0x4e6068be // sadalp v30.4s, v5.8h
-	WORD $0x4e6068df // sadalp v31.4s, v6.8h
-	WORD $0x0e2cc045 // smull v5.8h, v2.8b, v12.8b
-	WORD $0x4e2cc046 // smull2 v6.8h, v2.16b, v12.16b
-	WORD $0x4e6068b0 // sadalp v16.4s, v5.8h
-	WORD $0x4e6068d1 // sadalp v17.4s, v6.8h
-	WORD $0x0e2cc065 // smull v5.8h, v3.8b, v12.8b
-	WORD $0x4e2cc066 // smull2 v6.8h, v3.16b, v12.16b
-	WORD $0x4e6068b8 // sadalp v24.4s, v5.8h
-	WORD $0x4e6068d9 // sadalp v25.4s, v6.8h
-	WORD $0x0e2dc045 // smull v5.8h, v2.8b, v13.8b
-	WORD $0x4e2dc046 // smull2 v6.8h, v2.16b, v13.16b
-	WORD $0x4e6068b2 // sadalp v18.4s, v5.8h
-	WORD $0x4e6068d3 // sadalp v19.4s, v6.8h
-	WORD $0x0e2dc065 // smull v5.8h, v3.8b, v13.8b
-	WORD $0x4e2dc066 // smull2 v6.8h, v3.16b, v13.16b
-	WORD $0x4e6068ba // sadalp v26.4s, v5.8h
-	WORD $0x4e6068db // sadalp v27.4s, v6.8h
-	WORD $0x0e2ec045 // smull v5.8h, v2.8b, v14.8b
-	WORD $0x4e2ec046 // smull2 v6.8h, v2.16b, v14.16b
-	WORD $0x4e6068b4 // sadalp v20.4s, v5.8h
-	WORD $0x4e6068d5 // sadalp v21.4s, v6.8h
-	WORD $0x0e2ec065 // smull v5.8h, v3.8b, v14.8b
-	WORD $0x4e2ec066 // smull2 v6.8h, v3.16b, v14.16b
-	WORD $0x4e6068bc // sadalp v28.4s, v5.8h
-	WORD $0x4e6068dd // sadalp v29.4s, v6.8h
-	WORD $0x0e2fc045 // smull v5.8h, v2.8b, v15.8b
-	WORD $0x4e2fc046 // smull2 v6.8h, v2.16b, v15.16b
-	WORD $0x4e6068b6 // sadalp v22.4s, v5.8h
-	WORD $0x4e6068d7 // sadalp v23.4s, v6.8h
-	WORD $0x0e2fc065 // smull v5.8h, v3.8b, v15.8b
-	WORD $0x4e2fc066 // smull2 v6.8h, v3.16b, v15.16b
-	WORD $0x4e6068be // sadalp v30.4s, v5.8h
-	WORD $0x4e6068df // sadalp v31.4s, v6.8h
-	SUB $1, R8
-	CBNZ R8, loop
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x0e28c00c // smull v12.8h, v0.8b, v8.8b
+	WORD $0x0e28c04e // smull v14.8h, v2.8b, v8.8b
+	WORD $0x0e2ac00d // smull v13.8h, v0.8b, v10.8b
+	WORD $0x0e2ac04f // smull v15.8h, v2.8b, v10.8b
+	WORD $0x4e606990 // sadalp v16.4s, v12.8h
+	WORD $0x4e6069d8 // sadalp v24.4s, v14.8h
+	WORD $0x4e6069b1 // sadalp v17.4s, v13.8h
+	WORD $0x4e6069f9 // sadalp v25.4s, v15.8h
+	WORD $0x4e28c00c // smull2 v12.8h, v0.16b, v8.16b
+	WORD $0x4e28c04e // smull2 v14.8h, v2.16b, v8.16b
+	WORD $0x4e2ac00d // smull2 v13.8h, v0.16b, v10.16b
+	WORD $0x4e2ac04f // smull2 v15.8h, v2.16b, v10.16b
+	WORD $0x4e606990 // sadalp v16.4s, v12.8h
+	WORD $0x4e6069d8 // sadalp v24.4s, v14.8h
+	WORD $0x4e6069b1 // sadalp v17.4s, v13.8h
+	WORD $0x4e6069f9 // sadalp v25.4s, v15.8h
+	WORD $0x0e29c02c // smull v12.8h, v1.8b, v9.8b
+	WORD $0x0e29c06e // smull v14.8h, v3.8b, v9.8b
+	WORD $0x0e2bc02d // smull v13.8h, v1.8b, v11.8b
+	WORD $0x0e2bc06f // smull v15.8h, v3.8b, v11.8b
+	WORD $0x4e606990 // sadalp v16.4s, v12.8h
+	WORD $0x4e6069d8 // sadalp v24.4s, v14.8h
+	WORD $0x4e6069b1 // sadalp v17.4s, v13.8h
+	WORD $0x4e6069f9 // sadalp v25.4s, v15.8h
+	WORD $0x4e29c02c // smull2 v12.8h, v1.16b, v9.16b
+	WORD $0x4e29c06e // smull2 v14.8h, v3.16b, v9.16b
+	WORD $0x4e2bc02d // smull2 v13.8h, v1.16b, v11.16b
+	WORD $0x4e2bc06f // smull2 v15.8h, v3.16b, v11.16b
+	WORD $0x4e606990 // sadalp v16.4s, v12.8h
+	WORD $0x4e6069d8 // sadalp v24.4s, v14.8h
+	WORD $0x4e6069b1 // sadalp v17.4s, v13.8h
+	WORD $0x4e6069f9 // sadalp v25.4s, v15.8h
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x0e28c00c // smull v12.8h, v0.8b, v8.8b
+	WORD $0x0e28c04e // smull v14.8h, v2.8b, v8.8b
+	WORD $0x0e2ac00d // smull v13.8h, v0.8b, v10.8b
+	WORD $0x0e2ac04f // smull v15.8h, v2.8b, v10.8b
+	WORD $0x4e606992 // sadalp v18.4s, v12.8h
+	WORD $0x4e6069da // sadalp v26.4s, v14.8h
+	WORD $0x4e6069b3 // sadalp v19.4s, v13.8h
+	WORD $0x4e6069fb // sadalp v27.4s, v15.8h
+	WORD $0x4e28c00c // smull2 v12.8h, v0.16b, v8.16b
+	WORD $0x4e28c04e // smull2 v14.8h, v2.16b, v8.16b
+	WORD $0x4e2ac00d // smull2 v13.8h, v0.16b, v10.16b
+	WORD $0x4e2ac04f // smull2 v15.8h, v2.16b, v10.16b
+	WORD $0x4e606992 // sadalp v18.4s, v12.8h
+	WORD $0x4e6069da // sadalp v26.4s, v14.8h
+	WORD $0x4e6069b3 // sadalp v19.4s, v13.8h
+	WORD $0x4e6069fb // sadalp v27.4s, v15.8h
+	WORD $0x0e29c02c // smull v12.8h, v1.8b, v9.8b
+	WORD $0x0e29c06e // smull v14.8h, v3.8b, v9.8b
+	WORD $0x0e2bc02d // smull v13.8h, v1.8b, v11.8b
+	WORD $0x0e2bc06f // smull v15.8h, v3.8b, v11.8b
+	WORD $0x4e606992 // sadalp v18.4s, v12.8h
+	WORD $0x4e6069da // sadalp v26.4s, v14.8h
+	WORD $0x4e6069b3 // sadalp v19.4s, v13.8h
+	WORD $0x4e6069fb // sadalp v27.4s, v15.8h
+	WORD $0x4e29c02c // smull2 v12.8h, v1.16b, v9.16b
+	WORD $0x4e29c06e // smull2 v14.8h, v3.16b, v9.16b
+	WORD $0x4e2bc02d // smull2 v13.8h, v1.16b, v11.16b
+	WORD $0x4e2bc06f // smull2 v15.8h, v3.16b, v11.16b
+	WORD $0x4e606992 // sadalp v18.4s, v12.8h
+	WORD $0x4e6069da // sadalp v26.4s, v14.8h
+	WORD $0x4e6069b3 // sadalp v19.4s, v13.8h
+	WORD $0x4e6069fb // sadalp v27.4s, v15.8h
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x0e28c00c // smull v12.8h, v0.8b, v8.8b
+	WORD $0x0e28c04e // smull v14.8h, v2.8b, v8.8b
+	WORD $0x0e2ac00d // smull v13.8h, v0.8b, v10.8b
+	WORD $0x0e2ac04f // smull v15.8h, v2.8b, v10.8b
+	WORD $0x4e606994 // sadalp v20.4s, v12.8h
+	WORD $0x4e6069dc // sadalp v28.4s, v14.8h
+	WORD $0x4e6069b5 // sadalp v21.4s, v13.8h
+	WORD $0x4e6069fd // sadalp v29.4s, v15.8h
+	WORD $0x4e28c00c // smull2 v12.8h, v0.16b, v8.16b
+	WORD $0x4e28c04e // smull2 v14.8h, v2.16b, v8.16b
+	WORD $0x4e2ac00d // smull2 v13.8h, v0.16b, v10.16b
+	WORD $0x4e2ac04f // smull2 v15.8h, v2.16b, v10.16b
+	WORD $0x4e606994 // sadalp v20.4s, v12.8h
+	WORD $0x4e6069dc // sadalp v28.4s, v14.8h
+	WORD $0x4e6069b5 // sadalp v21.4s, v13.8h
+	WORD $0x4e6069fd // sadalp v29.4s, v15.8h
+	WORD $0x0e29c02c // smull v12.8h, v1.8b, v9.8b
+	WORD $0x0e29c06e // smull v14.8h, v3.8b, v9.8b
+	WORD $0x0e2bc02d // smull v13.8h, v1.8b, v11.8b
+	WORD $0x0e2bc06f // smull v15.8h, v3.8b, v11.8b
+	WORD $0x4e606994 // sadalp v20.4s, v12.8h
+	WORD $0x4e6069dc // sadalp v28.4s, v14.8h
+	WORD $0x4e6069b5 // sadalp v21.4s, v13.8h
+	WORD $0x4e6069fd // sadalp v29.4s, v15.8h
+	WORD $0x4e29c02c // smull2 v12.8h, v1.16b, v9.16b
+	WORD $0x4e29c06e // smull2 v14.8h, v3.16b, v9.16b
+	WORD $0x4e2bc02d // smull2 v13.8h, v1.16b, v11.16b
+	WORD $0x4e2bc06f // smull2 v15.8h, v3.16b, v11.16b
+	WORD $0x4e606994 // sadalp v20.4s, v12.8h
+	WORD $0x4e6069dc // sadalp v28.4s, v14.8h
+	WORD $0x4e6069b5 // sadalp v21.4s, v13.8h
+	WORD $0x4e6069fd // sadalp v29.4s, v15.8h
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x0e28c00c // smull v12.8h, v0.8b, v8.8b
+	WORD $0x0e28c04e // smull v14.8h, v2.8b, v8.8b
+	WORD $0x0e2ac00d // smull v13.8h, v0.8b, v10.8b
+	WORD $0x0e2ac04f // smull v15.8h, v2.8b, v10.8b
+	WORD $0x4e606996 // sadalp v22.4s, v12.8h
+	WORD $0x4e6069de // sadalp v30.4s, v14.8h
+	WORD $0x4e6069b7 // sadalp v23.4s, v13.8h
+	WORD $0x4e6069ff // sadalp v31.4s, v15.8h
+	WORD $0x4e28c00c // smull2 v12.8h, v0.16b, v8.16b
+	WORD $0x4e28c04e // smull2 v14.8h, v2.16b, v8.16b
+	WORD $0x4e2ac00d // smull2 v13.8h, v0.16b, v10.16b
+	WORD $0x4e2ac04f // smull2 v15.8h, v2.16b, v10.16b
+	WORD $0x4e606996 // sadalp v22.4s, v12.8h
+	WORD $0x4e6069de // sadalp v30.4s, v14.8h
+	WORD $0x4e6069b7 // sadalp v23.4s, v13.8h
+	WORD $0x4e6069ff // sadalp v31.4s, v15.8h
+	WORD $0x0e29c02c // smull v12.8h, v1.8b, v9.8b
+	WORD $0x0e29c06e // smull v14.8h, v3.8b, v9.8b
+	WORD $0x0e2bc02d // smull v13.8h, v1.8b, v11.8b
+	WORD $0x0e2bc06f // smull v15.8h, v3.8b, v11.8b
+	WORD $0x4e606996 // sadalp v22.4s, v12.8h
+	WORD $0x4e6069de // sadalp v30.4s, v14.8h
+	WORD $0x4e6069b7 // sadalp v23.4s, v13.8h
+	WORD $0x4e6069ff // sadalp v31.4s, v15.8h
+	WORD $0x4e29c02c // smull2 v12.8h, v1.16b, v9.16b
+	WORD $0x4e29c06e // smull2 v14.8h, v3.16b, v9.16b
+	WORD $0x4e2bc02d // smull2 v13.8h, v1.16b, v11.16b
+	WORD $0x4e2bc06f // smull2 v15.8h, v3.16b, v11.16b
+	WORD $0x4e606996 // sadalp v22.4s, v12.8h
+	WORD $0x4e6069de // sadalp v30.4s, v14.8h
+	WORD $0x4e6069b7 // sadalp v23.4s, v13.8h
+	WORD $0x4e6069ff // sadalp v31.4s, v15.8h
+	B loop
 
 tail:
-	CBZ R26, done
-	WORD $0x4cd52128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], x21
-	WORD $0x4ddfcd60 // ld1r {v0.2d}, [x11], #8
+	TBZ $1, R26, last
+	WORD $0x3cc10560 // ldr q0, [x11], #16
+	WORD $0x3cc10582 // ldr q2, [x12], #16
 	WORD $0x6e241c00 // eor v0.16b, v0.16b, v4.16b
-	WORD $0x4ddfcd81 // ld1r {v1.2d}, [x12], #8
-	WORD $0x6e241c21 // eor v1.16b, v1.16b, v4.16b
-	WORD $0x0e28c005 // smull v5.8h, v0.8b, v8.8b
-	WORD $0x4e28c006 // smull2 v6.8h, v0.16b, v8.16b
-	WORD $0x4e6068b0 // sadalp v16.4s, v5.8h
-	WORD $0x4e6068d1 // sadalp v17.4s, v6.8h
-	WORD $0x0e28c025 // smull v5.8h, v1.8b, v8.8b
-	WORD $0x4e28c026 // smull2 v6.8h, v1.16b, v8.16b
-	WORD $0x4e6068b8 // sadalp v24.4s, v5.8h
-	WORD $0x4e6068d9 // sadalp v25.4s, v6.8h
-	WORD $0x0e29c005 // smull v5.8h, v0.8b, v9.8b
-	WORD $0x4e29c006 // smull2 v6.8h, v0.16b, v9.16b
-	WORD $0x4e6068b2 // sadalp v18.4s, v5.8h
-	WORD $0x4e6068d3 // sadalp v19.4s, v6.8h
-	WORD $0x0e29c025 // smull v5.8h, v1.8b, v9.8b
-	WORD $0x4e29c026 // smull2 v6.8h, v1.16b, v9.16b
-	WORD $0x4e6068ba // sadalp v26.4s, v5.8h
-	WORD $0x4e6068db // sadalp v27.4s, v6.8h
-	WORD $0x0e2ac005 // smull v5.8h, v0.8b, v10.8b
-	WORD $0x4e2ac006 // smull2 v6.8h, v0.16b, v10.16b
-	WORD $0x4e6068b4 // sadalp v20.4s, v5.8h
-	WORD $0x4e6068d5 // sadalp v21.4s, v6.8h
-	WORD $0x0e2ac025 // smull v5.8h, v1.8b, v10.8b
-	WORD $0x4e2ac026 // smull2 v6.8h, v1.16b, v10.16b
-	WORD $0x4e6068bc // sadalp v28.4s, v5.8h
-	WORD $0x4e6068dd // sadalp v29.4s, v6.8h
-	WORD $0x0e2bc005 // smull v5.8h, v0.8b, v11.8b
-	WORD $0x4e2bc006 // smull2 v6.8h, v0.16b, v11.16b
-	WORD $0x4e6068b6 // sadalp v22.4s, v5.8h
-	WORD $0x4e6068d7 // sadalp v23.4s, v6.8h
-	WORD $0x0e2bc025 // smull v5.8h, v1.8b, v11.8b
-	WORD $0x4e2bc026 // smull2 v6.8h, v1.16b, v11.16b
-	WORD $0x4e6068be // sadalp v30.4s, v5.8h
-	WORD $0x4e6068df // sadalp v31.4s, v6.8h
+	WORD $0x6e241c42 // eor v2.16b, v2.16b, v4.16b
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x0e28c00c // smull v12.8h, v0.8b, v8.8b
+	WORD $0x0e28c04e // smull v14.8h, v2.8b, v8.8b
+	WORD $0x0e29c00d // smull v13.8h, v0.8b, v9.8b
+	WORD $0x0e29c04f // smull v15.8h, v2.8b, v9.8b
+	WORD $0x4e606990 // sadalp v16.4s, v12.8h
+	WORD $0x4e6069d8 // sadalp v24.4s, v14.8h
+	WORD $0x4e6069b1 // sadalp v17.4s, v13.8h
+	WORD $0x4e6069f9 // sadalp v25.4s, v15.8h
+	WORD $0x4e28c00c // smull2 v12.8h, v0.16b, v8.16b
+	WORD $0x4e28c04e // smull2 v14.8h, v2.16b, v8.16b
+	WORD $0x4e29c00d // smull2 v13.8h, v0.16b, v9.16b
+	WORD $0x4e29c04f // smull2 v15.8h, v2.16b, v9.16b
+	WORD $0x4e606990 // sadalp v16.4s, v12.8h
+	WORD $0x4e6069d8 // sadalp v24.4s, v14.8h
+	WORD $0x4e6069b1 // sadalp v17.4s, v13.8h
+	WORD $0x4e6069f9 // sadalp v25.4s, v15.8h
+	WORD $0x0e2ac00c // smull v12.8h, v0.8b, v10.8b
+	WORD $0x0e2ac04e // smull v14.8h, v2.8b, v10.8b
+	WORD $0x0e2bc00d // smull v13.8h, v0.8b, v11.8b
+	WORD $0x0e2bc04f // smull v15.8h, v2.8b, v11.8b
+	WORD $0x4e606992 // sadalp v18.4s, v12.8h
+	WORD $0x4e6069da // sadalp v26.4s, v14.8h
+	WORD $0x4e6069b3 // sadalp v19.4s, v13.8h
+	WORD $0x4e6069fb // sadalp v27.4s, v15.8h
+	WORD $0x4e2ac00c // smull2 v12.8h, v0.16b, v10.16b
+	WORD $0x4e2ac04e // smull2 v14.8h, v2.16b, v10.16b
+	WORD $0x4e2bc00d // smull2 v13.8h, v0.16b, v11.16b
+	WORD $0x4e2bc04f // smull2 v15.8h, v2.16b, v11.16b
+	WORD $0x4e606992 // sadalp v18.4s, v12.8h
+	WORD $0x4e6069da // sadalp v26.4s, v14.8h
+	WORD $0x4e6069b3 // sadalp v19.4s, v13.8h
+	WORD $0x4e6069fb // sadalp v27.4s, v15.8h
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x0e28c00c // smull v12.8h, v0.8b, v8.8b
+	WORD $0x0e28c04e // smull v14.8h, v2.8b, v8.8b
+	WORD $0x0e29c00d // smull v13.8h, v0.8b, v9.8b
+	WORD $0x0e29c04f // smull v15.8h, v2.8b, v9.8b
+	WORD $0x4e606994 // sadalp v20.4s, v12.8h
+	WORD $0x4e6069dc // sadalp v28.4s, v14.8h
+	WORD $0x4e6069b5 // sadalp v21.4s, v13.8h
+	WORD $0x4e6069fd // sadalp v29.4s, v15.8h
+	WORD $0x4e28c00c // smull2 v12.8h, v0.16b, v8.16b
+	WORD $0x4e28c04e // smull2 v14.8h, v2.16b, v8.16b
+	WORD $0x4e29c00d // smull2 v13.8h, v0.16b, v9.16b
+	WORD $0x4e29c04f // smull2 v15.8h, v2.16b, v9.16b
+	WORD $0x4e606994 // sadalp v20.4s, v12.8h
+	WORD $0x4e6069dc // sadalp v28.4s, v14.8h
+	WORD $0x4e6069b5 // sadalp v21.4s, v13.8h
+	WORD $0x4e6069fd // sadalp v29.4s, v15.8h
+	WORD $0x0e2ac00c // smull v12.8h, v0.8b, v10.8b
+	WORD $0x0e2ac04e // smull v14.8h, v2.8b, v10.8b
+	WORD $0x0e2bc00d // smull v13.8h, v0.8b, v11.8b
+	WORD $0x0e2bc04f // smull v15.8h, v2.8b, v11.8b
+	WORD $0x4e606996 // sadalp v22.4s, v12.8h
+	WORD $0x4e6069de // sadalp v30.4s, v14.8h
+	WORD $0x4e6069b7 // sadalp v23.4s, v13.8h
+	WORD $0x4e6069ff // sadalp v31.4s, v15.8h
+	WORD $0x4e2ac00c // smull2 v12.8h, v0.16b, v10.16b
+	WORD $0x4e2ac04e // smull2 v14.8h, v2.16b, v10.16b
+	WORD $0x4e2bc00d // smull2 v13.8h, v0.16b, v11.16b
+	WORD $0x4e2bc04f // smull2 v15.8h, v2.16b, v11.16b
+	WORD $0x4e606996 // sadalp v22.4s, v12.8h
+	WORD $0x4e6069de // sadalp v30.4s, v14.8h
+	WORD $0x4e6069b7 // sadalp v23.4s, v13.8h
+	WORD $0x4e6069ff // sadalp v31.4s, v15.8h
+
+last:
+	TBZ $0, R26, done
+	WORD $0x4ddfcd60 // ld1r {v0.2d}, [x11], #8
+	WORD $0x4ddfcd82 // ld1r {v2.2d}, [x12], #8
+	WORD $0x6e241c00 // eor v0.16b, v0.16b, v4.16b
+	WORD $0x6e241c42 // eor v2.16b, v2.16b, v4.16b
+	WORD $0x4cdf2128 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x9], #64
+	WORD $0x0e28c00c // smull v12.8h, v0.8b, v8.8b
+	WORD $0x0e28c04e // smull v14.8h, v2.8b, v8.8b
+	WORD $0x4e28c00d // smull2 v13.8h, v0.16b, v8.16b
+	WORD $0x4e28c04f // smull2 v15.8h, v2.16b, v8.16b
+	WORD $0x4e606990 // sadalp v16.4s, v12.8h
+	WORD $0x4e6069d8 // sadalp v24.4s, v14.8h
+	WORD $0x4e6069b1 // sadalp v17.4s, v13.8h
+	WORD $0x4e6069f9 // sadalp v25.4s, v15.8h
+	WORD $0x0e29c00c // smull v12.8h, v0.8b, v9.8b
+	WORD $0x0e29c04e // smull v14.8h, v2.8b, v9.8b
+	WORD $0x4e29c00d // smull2 v13.8h, v0.16b, v9.16b
+	WORD $0x4e29c04f // smull2 v15.8h, v2.16b, v9.16b
+	WORD $0x4e606992 // sadalp v18.4s, v12.8h
+	WORD $0x4e6069da // sadalp v26.4s, v14.8h
+	WORD $0x4e6069b3 // sadalp v19.4s, v13.8h
+	WORD $0x4e6069fb // sadalp v27.4s, v15.8h
+	WORD $0x0e2ac00c // smull v12.8h, v0.8b, v10.8b
+	WORD $0x0e2ac04e // smull v14.8h, v2.8b, v10.8b
+	WORD $0x4e2ac00d // smull2 v13.8h, v0.16b, v10.16b
+	WORD $0x4e2ac04f // smull2 v15.8h, v2.16b, v10.16b
+	WORD $0x4e606994 // sadalp v20.4s, v12.8h
+	WORD $0x4e6069dc // sadalp v28.4s, v14.8h
+	WORD $0x4e6069b5 // sadalp v21.4s, v13.8h
+	WORD $0x4e6069fd // sadalp v29.4s, v15.8h
+	WORD $0x0e2bc00c // smull v12.8h, v0.8b, v11.8b
+	WORD $0x0e2bc04e // smull v14.8h, v2.8b, v11.8b
+	WORD $0x4e2bc00d // smull2 v13.8h, v0.16b, v11.16b
+	WORD $0x4e2bc04f // smull2 v15.8h, v2.16b, v11.16b
+	WORD $0x4e606996 // sadalp v22.4s, v12.8h
+	WORD $0x4e6069de // sadalp v30.4s, v14.8h
+	WORD $0x4e6069b7 // sadalp v23.4s, v13.8h
+	WORD $0x4e6069ff // sadalp v31.4s, v15.8h
 
 done:
 	SUB $1, R6
@@ -4646,23 +6806,18 @@ done:
 	B segment
 
 finish:
-	WORD $0xad4005e0 // ldp q0, q1, [x15]
 	WORD $0x4eb1be10 // addp v16.4s, v16.4s, v17.4s
 	WORD $0x4eb3be52 // addp v18.4s, v18.4s, v19.4s
 	WORD $0x4eb2be10 // addp v16.4s, v16.4s, v18.4s
-	WORD $0x4ea08610 // add v16.4s, v16.4s, v0.4s
 	WORD $0x4eb5be94 // addp v20.4s, v20.4s, v21.4s
 	WORD $0x4eb7bed6 // addp v22.4s, v22.4s, v23.4s
 	WORD $0x4eb6be94 // addp v20.4s, v20.4s, v22.4s
-	WORD $0x4ea18694 // add v20.4s, v20.4s, v1.4s
 	WORD $0x4eb9bf18 // addp v24.4s, v24.4s, v25.4s
 	WORD $0x4ebbbf5a // addp v26.4s, v26.4s, v27.4s
 	WORD $0x4ebabf18 // addp v24.4s, v24.4s, v26.4s
-	WORD $0x4ea08718 // add v24.4s, v24.4s, v0.4s
 	WORD $0x4ebdbf9c // addp v28.4s, v28.4s, v29.4s
 	WORD $0x4ebfbfde // addp v30.4s, v30.4s, v31.4s
 	WORD $0x4ebebf9c // addp v28.4s, v28.4s, v30.4s
-	WORD $0x4ea1879c // add v28.4s, v28.4s, v1.4s
 	MOVD R2, R20
 	WORD $0x3c810690 // str q16, [x20], #16
 	WORD $0x3c810694 // str q20, [x20], #16
@@ -4674,6 +6829,18 @@ finish:
 	ADD R3<<1, R1
 	SUB $1, R5
 	CBNZ R5, tile
+	SUB $1, R23
+	CBZ R23, end
+	MOVD 160(R0), R20
+	ADD R20, R13
+	MOVD R13, R1
+	MOVD 168(R0), R20
+	ADD R20, R14
+	MOVD R14, R2
+	MOVD 104(R0), R5
+	B tile
+
+end:
 	RET
 
 // func gemmF32Tile4x16NEON(p *byte)
@@ -4691,7 +6858,7 @@ TEXT ·gemmF32Tile4x16NEON(SB), NOSPLIT, $0-8
 	MOVD 80(R0), R26
 	MOVD 56(R0), R16
 	MOVD 72(R0), R17
-	ADD $144, R0, R15
+	ADD $176, R0, R15
 	ADD $64, R15, R22
 	ADD $64, R19, R23
 	MOVD 24(R0), R15
@@ -4917,7 +7084,7 @@ TEXT ·gemmF32Tile2x16NEON(SB), NOSPLIT, $0-8
 	MOVD 80(R0), R26
 	MOVD 56(R0), R16
 	MOVD 72(R0), R17
-	ADD $144, R0, R15
+	ADD $176, R0, R15
 	ADD $64, R15, R22
 	ADD $64, R19, R23
 	MOVD 24(R0), R15
@@ -5063,7 +7230,7 @@ TEXT ·gemmF32Tile1x16NEON(SB), NOSPLIT, $0-8
 	MOVD 80(R0), R26
 	MOVD 56(R0), R16
 	MOVD 72(R0), R17
-	ADD $144, R0, R15
+	ADD $176, R0, R15
 	ADD $64, R15, R22
 	ADD $64, R19, R23
 	MOVD 24(R0), R15
@@ -5182,18 +7349,34 @@ pixel:
 	MOVD 96(R0), R8
 	MOVD 104(R0), R9
 
-tap:
-	MOVD.P 8(R8), R10
-	WORD $0x3cea6880 // ldr q0, [x4, x10]
-	WORD $0xacc108e1 // ldp q1, q2, [x7], #32
-	WORD $0x2f08a403 // ushll v3.8h, v0.8b, #0
-	WORD $0x6f08a404 // ushll2 v4.8h, v0.16b, #0
-	WORD $0x0e618070 // smlal v16.4s, v3.4h, v1.4h
-	WORD $0x4e618071 // smlal2 v17.4s, v3.8h, v1.8h
-	WORD $0x0e628092 // smlal v18.4s, v4.4h, v2.4h
-	WORD $0x4e628093 // smlal2 v19.4s, v4.8h, v2.8h
+taps:
+	LDP.P 24(R8), (R10, R11)
+	MOVD -8(R8), R12
+	WORD $0x4cdf20e0 // ld1 {v0.16b, v1.16b, v2.16b, v3.16b}, [x7], #64
+	WORD $0xacc114e4 // ldp q4, q5, [x7], #32
+	WORD $0x3cea6886 // ldr q6, [x4, x10]
+	WORD $0x2f08a4c8 // ushll v8.8h, v6.8b, #0
+	WORD $0x6f08a4c9 // ushll2 v9.8h, v6.16b, #0
+	WORD $0x0e608110 // smlal v16.4s, v8.4h, v0.4h
+	WORD $0x4e608111 // smlal2 v17.4s, v8.8h, v0.8h
+	WORD $0x0e618132 // smlal v18.4s, v9.4h, v1.4h
+	WORD $0x4e618133 // smlal2 v19.4s, v9.8h, v1.8h
+	WORD $0x3ceb6886 // ldr q6, [x4, x11]
+	WORD $0x2f08a4c8 // ushll v8.8h, v6.8b, #0
+	WORD $0x6f08a4c9 // ushll2 v9.8h, v6.16b, #0
+	WORD $0x0e628110 // smlal v16.4s, v8.4h, v2.4h
+	WORD $0x4e628111 // smlal2 v17.4s, v8.8h, v2.8h
+	WORD $0x0e638132 // smlal v18.4s, v9.4h, v3.4h
+	WORD $0x4e638133 // smlal2 v19.4s, v9.8h, v3.8h
+	WORD $0x3cec6886 // ldr q6, [x4, x12]
+	WORD $0x2f08a4c8 // ushll v8.8h, v6.8b, #0
+	WORD $0x6f08a4c9 // ushll2 v9.8h, v6.16b, #0
+	WORD $0x0e648110 // smlal v16.4s, v8.4h, v4.4h
+	WORD $0x4e648111 // smlal2 v17.4s, v8.8h, v4.8h
+	WORD $0x0e658132 // smlal v18.4s, v9.4h, v5.4h
+	WORD $0x4e658133 // smlal2 v19.4s, v9.8h, v5.8h
 	SUB $1, R9
-	CBNZ R9, tap
+	CBNZ R9, taps
 	WORD $0x4c4021e0 // ld1 {v0.16b, v1.16b, v2.16b, v3.16b}, [x15]
 	WORD $0x4e21da10 // scvtf v16.4s, v16.4s
 	WORD $0x4e21da31 // scvtf v17.4s, v17.4s
@@ -6045,24 +8228,13 @@ TEXT ·winogradMul4x16NEON(SB), NOSPLIT, $0-8
 	MOVD 64(R0), R4
 	MOVD 16(R0), R5
 	MOVD $36, R6
+	ADD $144, R0, R12
 
 place:
-	WORD $0x4f00e410 // movi v16.16b, #0
-	WORD $0x4f00e411 // movi v17.16b, #0
-	WORD $0x4f00e412 // movi v18.16b, #0
-	WORD $0x4f00e413 // movi v19.16b, #0
-	WORD $0x4f00e414 // movi v20.16b, #0
-	WORD $0x4f00e415 // movi v21.16b, #0
-	WORD $0x4f00e416 // movi v22.16b, #0
-	WORD $0x4f00e417 // movi v23.16b, #0
-	WORD $0x4f00e418 // movi v24.16b, #0
-	WORD $0x4f00e419 // movi v25.16b, #0
-	WORD $0x4f00e41a // movi v26.16b, #0
-	WORD $0x4f00e41b // movi v27.16b, #0
-	WORD $0x4f00e41c // movi v28.16b, #0
-	WORD $0x4f00e41d // movi v29.16b, #0
-	WORD $0x4f00e41e // movi v30.16b, #0
-	WORD $0x4f00e41f // movi v31.16b, #0
+	WORD $0x4c402190 // ld1 {v16.16b, v17.16b, v18.16b, v19.16b}, [x12]
+	WORD $0x4c402194 // ld1 {v20.16b, v21.16b, v22.16b, v23.16b}, [x12]
+	WORD $0x4c402198 // ld1 {v24.16b, v25.16b, v26.16b, v27.16b}, [x12]
+	WORD $0x4c40219c // ld1 {v28.16b, v29.16b, v30.16b, v31.16b}, [x12]
 	MOVD R1, R8
 	ADD R2, R8, R9
 	ADD R2, R9, R10
@@ -6206,7 +8378,143 @@ loop:
 	WORD $0x4f7228fb // smlal2 v27.4s, v7.8h, v2.h[7]
 	WORD $0x0f7328fe // smlal v30.4s, v7.4h, v3.h[7]
 	WORD $0x4f7328ff // smlal2 v31.4s, v7.8h, v3.h[7]
-	SUB $8, R7
+	WORD $0x3cc10500 // ldr q0, [x8], #16
+	WORD $0x3cc10521 // ldr q1, [x9], #16
+	WORD $0x3cc10542 // ldr q2, [x10], #16
+	WORD $0x3cc10563 // ldr q3, [x11], #16
+	WORD $0x4cdf2068 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x3], #64
+	WORD $0x0f402110 // smlal v16.4s, v8.4h, v0.h[0]
+	WORD $0x4f402111 // smlal2 v17.4s, v8.8h, v0.h[0]
+	WORD $0x0f412114 // smlal v20.4s, v8.4h, v1.h[0]
+	WORD $0x4f412115 // smlal2 v21.4s, v8.8h, v1.h[0]
+	WORD $0x0f422118 // smlal v24.4s, v8.4h, v2.h[0]
+	WORD $0x4f422119 // smlal2 v25.4s, v8.8h, v2.h[0]
+	WORD $0x0f43211c // smlal v28.4s, v8.4h, v3.h[0]
+	WORD $0x4f43211d // smlal2 v29.4s, v8.8h, v3.h[0]
+	WORD $0x0f402132 // smlal v18.4s, v9.4h, v0.h[0]
+	WORD $0x4f402133 // smlal2 v19.4s, v9.8h, v0.h[0]
+	WORD $0x0f412136 // smlal v22.4s, v9.4h, v1.h[0]
+	WORD $0x4f412137 // smlal2 v23.4s, v9.8h, v1.h[0]
+	WORD $0x0f42213a // smlal v26.4s, v9.4h, v2.h[0]
+	WORD $0x4f42213b // smlal2 v27.4s, v9.8h, v2.h[0]
+	WORD $0x0f43213e // smlal v30.4s, v9.4h, v3.h[0]
+	WORD $0x4f43213f // smlal2 v31.4s, v9.8h, v3.h[0]
+	WORD $0x0f502150 // smlal v16.4s, v10.4h, v0.h[1]
+	WORD $0x4f502151 // smlal2 v17.4s, v10.8h, v0.h[1]
+	WORD $0x0f512154 // smlal v20.4s, v10.4h, v1.h[1]
+	WORD $0x4f512155 // smlal2 v21.4s, v10.8h, v1.h[1]
+	WORD $0x0f522158 // smlal v24.4s, v10.4h, v2.h[1]
+	WORD $0x4f522159 // smlal2 v25.4s, v10.8h, v2.h[1]
+	WORD $0x0f53215c // smlal v28.4s, v10.4h, v3.h[1]
+	WORD $0x4f53215d // smlal2 v29.4s, v10.8h, v3.h[1]
+	WORD $0x0f502172 // smlal v18.4s, v11.4h, v0.h[1]
+	WORD $0x4f502173 // smlal2 v19.4s, v11.8h, v0.h[1]
+	WORD $0x0f512176 // smlal v22.4s, v11.4h, v1.h[1]
+	WORD $0x4f512177 // smlal2 v23.4s, v11.8h, v1.h[1]
+	WORD $0x0f52217a // smlal v26.4s, v11.4h, v2.h[1]
+	WORD $0x4f52217b // smlal2 v27.4s, v11.8h, v2.h[1]
+	WORD $0x0f53217e // smlal v30.4s, v11.4h, v3.h[1]
+	WORD $0x4f53217f // smlal2 v31.4s, v11.8h, v3.h[1]
+	WORD $0x4cdf206c // ld1 {v12.16b, v13.16b, v14.16b, v15.16b}, [x3], #64
+	WORD $0x0f602190 // smlal v16.4s, v12.4h, v0.h[2]
+	WORD $0x4f602191 // smlal2 v17.4s, v12.8h, v0.h[2]
+	WORD $0x0f612194 // smlal v20.4s, v12.4h, v1.h[2]
+	WORD $0x4f612195 // smlal2 v21.4s, v12.8h, v1.h[2]
+	WORD $0x0f622198 // smlal v24.4s, v12.4h, v2.h[2]
+	WORD $0x4f622199 // smlal2 v25.4s, v12.8h, v2.h[2]
+	WORD $0x0f63219c // smlal v28.4s, v12.4h, v3.h[2]
+	WORD $0x4f63219d // smlal2 v29.4s, v12.8h, v3.h[2]
+	WORD $0x0f6021b2 // smlal v18.4s, v13.4h, v0.h[2]
+	WORD $0x4f6021b3 // smlal2 v19.4s, v13.8h, v0.h[2]
+	WORD $0x0f6121b6 // smlal v22.4s, v13.4h, v1.h[2]
+	WORD $0x4f6121b7 // smlal2 v23.4s, v13.8h, v1.h[2]
+	WORD $0x0f6221ba // smlal v26.4s, v13.4h, v2.h[2]
+	WORD $0x4f6221bb // smlal2 v27.4s, v13.8h, v2.h[2]
+	WORD $0x0f6321be // smlal v30.4s, v13.4h, v3.h[2]
+	WORD $0x4f6321bf // smlal2 v31.4s, v13.8h, v3.h[2]
+	WORD $0x0f7021d0 // smlal v16.4s, v14.4h, v0.h[3]
+	WORD $0x4f7021d1 // smlal2 v17.4s, v14.8h, v0.h[3]
+	WORD $0x0f7121d4 // smlal v20.4s, v14.4h, v1.h[3]
+	WORD $0x4f7121d5 // smlal2 v21.4s, v14.8h, v1.h[3]
+	WORD $0x0f7221d8 // smlal v24.4s, v14.4h, v2.h[3]
+	WORD $0x4f7221d9 // smlal2 v25.4s, v14.8h, v2.h[3]
+	WORD $0x0f7321dc // smlal v28.4s, v14.4h, v3.h[3]
+	WORD $0x4f7321dd // smlal2 v29.4s, v14.8h, v3.h[3]
+	WORD $0x0f7021f2 // smlal v18.4s, v15.4h, v0.h[3]
+	WORD $0x4f7021f3 // smlal2 v19.4s, v15.8h, v0.h[3]
+	WORD $0x0f7121f6 // smlal v22.4s, v15.4h, v1.h[3]
+	WORD $0x4f7121f7 // smlal2 v23.4s, v15.8h, v1.h[3]
+	WORD $0x0f7221fa // smlal v26.4s, v15.4h, v2.h[3]
+	WORD $0x4f7221fb // smlal2 v27.4s, v15.8h, v2.h[3]
+	WORD $0x0f7321fe // smlal v30.4s, v15.4h, v3.h[3]
+	WORD $0x4f7321ff // smlal2 v31.4s, v15.8h, v3.h[3]
+	WORD $0x4cdf2064 // ld1 {v4.16b, v5.16b, v6.16b, v7.16b}, [x3], #64
+	WORD $0x0f402890 // smlal v16.4s, v4.4h, v0.h[4]
+	WORD $0x4f402891 // smlal2 v17.4s, v4.8h, v0.h[4]
+	WORD $0x0f412894 // smlal v20.4s, v4.4h, v1.h[4]
+	WORD $0x4f412895 // smlal2 v21.4s, v4.8h, v1.h[4]
+	WORD $0x0f422898 // smlal v24.4s, v4.4h, v2.h[4]
+	WORD $0x4f422899 // smlal2 v25.4s, v4.8h, v2.h[4]
+	WORD $0x0f43289c // smlal v28.4s, v4.4h, v3.h[4]
+	WORD $0x4f43289d // smlal2 v29.4s, v4.8h, v3.h[4]
+	WORD $0x0f4028b2 // smlal v18.4s, v5.4h, v0.h[4]
+	WORD $0x4f4028b3 // smlal2 v19.4s, v5.8h, v0.h[4]
+	WORD $0x0f4128b6 // smlal v22.4s, v5.4h, v1.h[4]
+	WORD $0x4f4128b7 // smlal2 v23.4s, v5.8h, v1.h[4]
+	WORD $0x0f4228ba // smlal v26.4s, v5.4h, v2.h[4]
+	WORD $0x4f4228bb // smlal2 v27.4s, v5.8h, v2.h[4]
+	WORD $0x0f4328be // smlal v30.4s, v5.4h, v3.h[4]
+	WORD $0x4f4328bf // smlal2 v31.4s, v5.8h, v3.h[4]
+	WORD $0x0f5028d0 // smlal v16.4s, v6.4h, v0.h[5]
+	WORD $0x4f5028d1 // smlal2 v17.4s, v6.8h, v0.h[5]
+	WORD $0x0f5128d4 // smlal v20.4s, v6.4h, v1.h[5]
+	WORD $0x4f5128d5 // smlal2 v21.4s, v6.8h, v1.h[5]
+	WORD $0x0f5228d8 // smlal v24.4s, v6.4h, v2.h[5]
+	WORD $0x4f5228d9 // smlal2 v25.4s, v6.8h, v2.h[5]
+	WORD $0x0f5328dc // smlal v28.4s, v6.4h, v3.h[5]
+	WORD $0x4f5328dd // smlal2 v29.4s, v6.8h, v3.h[5]
+	WORD $0x0f5028f2 // smlal v18.4s, v7.4h, v0.h[5]
+	WORD $0x4f5028f3 // smlal2 v19.4s, v7.8h, v0.h[5]
+	WORD $0x0f5128f6 // smlal v22.4s, v7.4h, v1.h[5]
+	WORD $0x4f5128f7 // smlal2 v23.4s, v7.8h, v1.h[5]
+	WORD $0x0f5228fa // smlal v26.4s, v7.4h, v2.h[5]
+	WORD $0x4f5228fb // smlal2 v27.4s, v7.8h, v2.h[5]
+	WORD $0x0f5328fe // smlal v30.4s, v7.4h, v3.h[5]
+	WORD $0x4f5328ff // smlal2 v31.4s, v7.8h, v3.h[5]
+	WORD $0x4cdf2068 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x3], #64
+	WORD $0x0f602910 // smlal v16.4s, v8.4h, v0.h[6]
+	WORD $0x4f602911 // smlal2 v17.4s, v8.8h, v0.h[6]
+	WORD $0x0f612914 // smlal v20.4s, v8.4h, v1.h[6]
+	WORD $0x4f612915 // smlal2 v21.4s, v8.8h, v1.h[6]
+	WORD $0x0f622918 // smlal v24.4s, v8.4h, v2.h[6]
+	WORD $0x4f622919 // smlal2 v25.4s, v8.8h, v2.h[6]
+	WORD $0x0f63291c // smlal v28.4s, v8.4h, v3.h[6]
+	WORD $0x4f63291d // smlal2 v29.4s, v8.8h, v3.h[6]
+	WORD $0x0f602932 // smlal v18.4s, v9.4h, v0.h[6]
+	WORD $0x4f602933 // smlal2 v19.4s, v9.8h, v0.h[6]
+	WORD $0x0f612936 // smlal v22.4s, v9.4h, v1.h[6]
+	WORD $0x4f612937 // smlal2 v23.4s, v9.8h, v1.h[6]
+	WORD $0x0f62293a // smlal v26.4s, v9.4h, v2.h[6]
+	WORD $0x4f62293b // smlal2 v27.4s, v9.8h, v2.h[6]
+	WORD $0x0f63293e // smlal v30.4s, v9.4h, v3.h[6]
+	WORD $0x4f63293f // smlal2 v31.4s, v9.8h, v3.h[6]
+	WORD $0x0f702950 // smlal v16.4s, v10.4h, v0.h[7]
+	WORD $0x4f702951 // smlal2 v17.4s, v10.8h, v0.h[7]
+	WORD $0x0f712954 // smlal v20.4s, v10.4h, v1.h[7]
+	WORD $0x4f712955 // smlal2 v21.4s, v10.8h, v1.h[7]
+	WORD $0x0f722958 // smlal v24.4s, v10.4h, v2.h[7]
+	WORD $0x4f722959 // smlal2 v25.4s, v10.8h, v2.h[7]
+	WORD $0x0f73295c // smlal v28.4s, v10.4h, v3.h[7]
+	WORD $0x4f73295d // smlal2 v29.4s, v10.8h, v3.h[7]
+	WORD $0x0f702972 // smlal v18.4s, v11.4h, v0.h[7]
+	WORD $0x4f702973 // smlal2 v19.4s, v11.8h, v0.h[7]
+	WORD $0x0f712976 // smlal v22.4s, v11.4h, v1.h[7]
+	WORD $0x4f712977 // smlal2 v23.4s, v11.8h, v1.h[7]
+	WORD $0x0f72297a // smlal v26.4s, v11.4h, v2.h[7]
+	WORD $0x4f72297b // smlal2 v27.4s, v11.8h, v2.h[7]
+	WORD $0x0f73297e // smlal v30.4s, v11.4h, v3.h[7]
+	WORD $0x4f73297f // smlal2 v31.4s, v11.8h, v3.h[7]
+	SUB $16, R7
 	CBNZ R7, loop
 	WORD $0x4c9f2090 // st1 {v16.16b, v17.16b, v18.16b, v19.16b}, [x4], #64
 	WORD $0x4c9f2094 // st1 {v20.16b, v21.16b, v22.16b, v23.16b}, [x4], #64
@@ -6226,20 +8534,12 @@ TEXT ·winogradMul3x16NEON(SB), NOSPLIT, $0-8
 	MOVD 64(R0), R4
 	MOVD 16(R0), R5
 	MOVD $36, R6
+	ADD $144, R0, R12
 
 place:
-	WORD $0x4f00e414 // movi v20.16b, #0
-	WORD $0x4f00e415 // movi v21.16b, #0
-	WORD $0x4f00e416 // movi v22.16b, #0
-	WORD $0x4f00e417 // movi v23.16b, #0
-	WORD $0x4f00e418 // movi v24.16b, #0
-	WORD $0x4f00e419 // movi v25.16b, #0
-	WORD $0x4f00e41a // movi v26.16b, #0
-	WORD $0x4f00e41b // movi v27.16b, #0
-	WORD $0x4f00e41c // movi v28.16b, #0
-	WORD $0x4f00e41d // movi v29.16b, #0
-	WORD $0x4f00e41e // movi v30.16b, #0
-	WORD $0x4f00e41f // movi v31.16b, #0
+	WORD $0x4c402194 // ld1 {v20.16b, v21.16b, v22.16b, v23.16b}, [x12]
+	WORD $0x4c402198 // ld1 {v24.16b, v25.16b, v26.16b, v27.16b}, [x12]
+	WORD $0x4c40219c // ld1 {v28.16b, v29.16b, v30.16b, v31.16b}, [x12]
 	MOVD R1, R8
 	ADD R2, R8, R9
 	ADD R2, R9, R10
@@ -6349,7 +8649,110 @@ loop:
 	WORD $0x4f7128fb // smlal2 v27.4s, v7.8h, v1.h[7]
 	WORD $0x0f7228fe // smlal v30.4s, v7.4h, v2.h[7]
 	WORD $0x4f7228ff // smlal2 v31.4s, v7.8h, v2.h[7]
-	SUB $8, R7
+	WORD $0x3cc10500 // ldr q0, [x8], #16
+	WORD $0x3cc10521 // ldr q1, [x9], #16
+	WORD $0x3cc10542 // ldr q2, [x10], #16
+	WORD $0x4cdf2068 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x3], #64
+	WORD $0x0f402114 // smlal v20.4s, v8.4h, v0.h[0]
+	WORD $0x4f402115 // smlal2 v21.4s, v8.8h, v0.h[0]
+	WORD $0x0f412118 // smlal v24.4s, v8.4h, v1.h[0]
+	WORD $0x4f412119 // smlal2 v25.4s, v8.8h, v1.h[0]
+	WORD $0x0f42211c // smlal v28.4s, v8.4h, v2.h[0]
+	WORD $0x4f42211d // smlal2 v29.4s, v8.8h, v2.h[0]
+	WORD $0x0f402136 // smlal v22.4s, v9.4h, v0.h[0]
+	WORD $0x4f402137 // smlal2 v23.4s, v9.8h, v0.h[0]
+	WORD $0x0f41213a // smlal v26.4s, v9.4h, v1.h[0]
+	WORD $0x4f41213b // smlal2 v27.4s, v9.8h, v1.h[0]
+	WORD $0x0f42213e // smlal v30.4s, v9.4h, v2.h[0]
+	WORD $0x4f42213f // smlal2 v31.4s, v9.8h, v2.h[0]
+	WORD $0x0f502154 // smlal v20.4s, v10.4h, v0.h[1]
+	WORD $0x4f502155 // smlal2 v21.4s, v10.8h, v0.h[1]
+	WORD $0x0f512158 // smlal v24.4s, v10.4h, v1.h[1]
+	WORD $0x4f512159 // smlal2 v25.4s, v10.8h, v1.h[1]
+	WORD $0x0f52215c // smlal v28.4s, v10.4h, v2.h[1]
+	WORD $0x4f52215d // smlal2 v29.4s, v10.8h, v2.h[1]
+	WORD $0x0f502176 // smlal v22.4s, v11.4h, v0.h[1]
+	WORD $0x4f502177 // smlal2 v23.4s, v11.8h, v0.h[1]
+	WORD $0x0f51217a // smlal v26.4s, v11.4h, v1.h[1]
+	WORD $0x4f51217b // smlal2 v27.4s, v11.8h, v1.h[1]
+	WORD $0x0f52217e // smlal v30.4s, v11.4h, v2.h[1]
+	WORD $0x4f52217f // smlal2 v31.4s, v11.8h, v2.h[1]
+	WORD $0x4cdf206c // ld1 {v12.16b, v13.16b, v14.16b, v15.16b}, [x3], #64
+	WORD $0x0f602194 // smlal v20.4s, v12.4h, v0.h[2]
+	WORD $0x4f602195 // smlal2 v21.4s, v12.8h, v0.h[2]
+	WORD $0x0f612198 // smlal v24.4s, v12.4h, v1.h[2]
+	WORD $0x4f612199 // smlal2 v25.4s, v12.8h, v1.h[2]
+	WORD $0x0f62219c // smlal v28.4s, v12.4h, v2.h[2]
+	WORD $0x4f62219d // smlal2 v29.4s, v12.8h, v2.h[2]
+	WORD $0x0f6021b6 // smlal v22.4s, v13.4h, v0.h[2]
+	WORD $0x4f6021b7 // smlal2 v23.4s, v13.8h, v0.h[2]
+	WORD $0x0f6121ba // smlal v26.4s, v13.4h, v1.h[2]
+	WORD $0x4f6121bb // smlal2 v27.4s, v13.8h, v1.h[2]
+	WORD $0x0f6221be // smlal v30.4s, v13.4h, v2.h[2]
+	WORD $0x4f6221bf // smlal2 v31.4s, v13.8h, v2.h[2]
+	WORD $0x0f7021d4 // smlal v20.4s, v14.4h, v0.h[3]
+	WORD $0x4f7021d5 // smlal2 v21.4s, v14.8h, v0.h[3]
+	WORD $0x0f7121d8 // smlal v24.4s, v14.4h, v1.h[3]
+	WORD $0x4f7121d9 // smlal2 v25.4s, v14.8h, v1.h[3]
+	WORD $0x0f7221dc // smlal v28.4s, v14.4h, v2.h[3]
+	WORD $0x4f7221dd // smlal2 v29.4s, v14.8h, v2.h[3]
+	WORD $0x0f7021f6 // smlal v22.4s, v15.4h, v0.h[3]
+	WORD $0x4f7021f7 // smlal2 v23.4s, v15.8h, v0.h[3]
+	WORD $0x0f7121fa // smlal v26.4s, v15.4h, v1.h[3]
+	WORD $0x4f7121fb // smlal2 v27.4s, v15.8h, v1.h[3]
+	WORD $0x0f7221fe // smlal v30.4s, v15.4h, v2.h[3]
+	WORD $0x4f7221ff // smlal2 v31.4s, v15.8h, v2.h[3]
+	WORD $0x4cdf2064 // ld1 {v4.16b, v5.16b, v6.16b, v7.16b}, [x3], #64
+	WORD $0x0f402894 // smlal v20.4s, v4.4h, v0.h[4]
+	WORD $0x4f402895 // smlal2 v21.4s, v4.8h, v0.h[4]
+	WORD $0x0f412898 // smlal v24.4s, v4.4h, v1.h[4]
+	WORD $0x4f412899 // smlal2 v25.4s, v4.8h, v1.h[4]
+	WORD $0x0f42289c // smlal v28.4s, v4.4h, v2.h[4]
+	WORD $0x4f42289d // smlal2 v29.4s, v4.8h, v2.h[4]
+	WORD $0x0f4028b6 // smlal v22.4s, v5.4h, v0.h[4]
+	WORD $0x4f4028b7 // smlal2 v23.4s, v5.8h, v0.h[4]
+	WORD $0x0f4128ba // smlal v26.4s, v5.4h, v1.h[4]
+	WORD $0x4f4128bb // smlal2 v27.4s, v5.8h, v1.h[4]
+	WORD $0x0f4228be // smlal v30.4s, v5.4h, v2.h[4]
+	WORD $0x4f4228bf // smlal2 v31.4s, v5.8h, v2.h[4]
+	WORD $0x0f5028d4 // smlal v20.4s, v6.4h, v0.h[5]
+	WORD $0x4f5028d5 // smlal2 v21.4s, v6.8h, v0.h[5]
+	WORD $0x0f5128d8 // smlal v24.4s, v6.4h, v1.h[5]
+	WORD $0x4f5128d9 // smlal2 v25.4s, v6.8h, v1.h[5]
+	WORD $0x0f5228dc // smlal v28.4s, v6.4h, v2.h[5]
+	WORD $0x4f5228dd // smlal2 v29.4s, v6.8h, v2.h[5]
+	WORD $0x0f5028f6 // smlal v22.4s, v7.4h, v0.h[5]
+	WORD $0x4f5028f7 // smlal2 v23.4s, v7.8h, v0.h[5]
+	WORD $0x0f5128fa // smlal v26.4s, v7.4h, v1.h[5]
+	WORD $0x4f5128fb // smlal2 v27.4s, v7.8h, v1.h[5]
+	WORD $0x0f5228fe // smlal v30.4s, v7.4h, v2.h[5]
+	WORD $0x4f5228ff // smlal2 v31.4s, v7.8h, v2.h[5]
+	WORD $0x4cdf2068 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x3], #64
+	WORD $0x0f602914 // smlal v20.4s, v8.4h, v0.h[6]
+	WORD $0x4f602915 // smlal2 v21.4s, v8.8h, v0.h[6]
+	WORD $0x0f612918 // smlal v24.4s, v8.4h, v1.h[6]
+	WORD $0x4f612919 // smlal2 v25.4s, v8.8h, v1.h[6]
+	WORD $0x0f62291c // smlal v28.4s, v8.4h, v2.h[6]
+	WORD $0x4f62291d // smlal2 v29.4s, v8.8h, v2.h[6]
+	WORD $0x0f602936 // smlal v22.4s, v9.4h, v0.h[6]
+	WORD $0x4f602937 // smlal2 v23.4s, v9.8h, v0.h[6]
+	WORD $0x0f61293a // smlal v26.4s, v9.4h, v1.h[6]
+	WORD $0x4f61293b // smlal2 v27.4s, v9.8h, v1.h[6]
+	WORD $0x0f62293e // smlal v30.4s, v9.4h, v2.h[6]
+	WORD $0x4f62293f // smlal2 v31.4s, v9.8h, v2.h[6]
+	WORD $0x0f702954 // smlal v20.4s, v10.4h, v0.h[7]
+	WORD $0x4f702955 // smlal2 v21.4s, v10.8h, v0.h[7]
+	WORD $0x0f712958 // smlal v24.4s, v10.4h, v1.h[7]
+	WORD $0x4f712959 // smlal2 v25.4s, v10.8h, v1.h[7]
+	WORD $0x0f72295c // smlal v28.4s, v10.4h, v2.h[7]
+	WORD $0x4f72295d // smlal2 v29.4s, v10.8h, v2.h[7]
+	WORD $0x0f702976 // smlal v22.4s, v11.4h, v0.h[7]
+	WORD $0x4f702977 // smlal2 v23.4s, v11.8h, v0.h[7]
+	WORD $0x0f71297a // smlal v26.4s, v11.4h, v1.h[7]
+	WORD $0x4f71297b // smlal2 v27.4s, v11.8h, v1.h[7]
+	WORD $0x0f72297e // smlal v30.4s, v11.4h, v2.h[7]
+	WORD $0x4f72297f // smlal2 v31.4s, v11.8h, v2.h[7]
+	SUB $16, R7
 	CBNZ R7, loop
 	WORD $0x4c9f2094 // st1 {v20.16b, v21.16b, v22.16b, v23.16b}, [x4], #64
 	WORD $0x4c9f2098 // st1 {v24.16b, v25.16b, v26.16b, v27.16b}, [x4], #64
@@ -6369,16 +8772,11 @@ TEXT ·winogradMul2x16NEON(SB), NOSPLIT, $0-8
 	MOVD 64(R0), R4
 	MOVD 16(R0), R5
 	MOVD $36, R6
+	ADD $144, R0, R12
 
 place:
-	WORD $0x4f00e418 // movi v24.16b, #0
-	WORD $0x4f00e419 // movi v25.16b, #0
-	WORD $0x4f00e41a // movi v26.16b, #0
-	WORD $0x4f00e41b // movi v27.16b, #0
-	WORD $0x4f00e41c // movi v28.16b, #0
-	WORD $0x4f00e41d // movi v29.16b, #0
-	WORD $0x4f00e41e // movi v30.16b, #0
-	WORD $0x4f00e41f // movi v31.16b, #0
+	WORD $0x4c402198 // ld1 {v24.16b, v25.16b, v26.16b, v27.16b}, [x12]
+	WORD $0x4c40219c // ld1 {v28.16b, v29.16b, v30.16b, v31.16b}, [x12]
 	MOVD R1, R8
 	ADD R2, R8, R9
 	MOVD R5, R7
@@ -6454,7 +8852,77 @@ loop:
 	WORD $0x4f7028fb // smlal2 v27.4s, v7.8h, v0.h[7]
 	WORD $0x0f7128fe // smlal v30.4s, v7.4h, v1.h[7]
 	WORD $0x4f7128ff // smlal2 v31.4s, v7.8h, v1.h[7]
-	SUB $8, R7
+	WORD $0x3cc10500 // ldr q0, [x8], #16
+	WORD $0x3cc10521 // ldr q1, [x9], #16
+	WORD $0x4cdf2068 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x3], #64
+	WORD $0x0f402118 // smlal v24.4s, v8.4h, v0.h[0]
+	WORD $0x4f402119 // smlal2 v25.4s, v8.8h, v0.h[0]
+	WORD $0x0f41211c // smlal v28.4s, v8.4h, v1.h[0]
+	WORD $0x4f41211d // smlal2 v29.4s, v8.8h, v1.h[0]
+	WORD $0x0f40213a // smlal v26.4s, v9.4h, v0.h[0]
+	WORD $0x4f40213b // smlal2 v27.4s, v9.8h, v0.h[0]
+	WORD $0x0f41213e // smlal v30.4s, v9.4h, v1.h[0]
+	WORD $0x4f41213f // smlal2 v31.4s, v9.8h, v1.h[0]
+	WORD $0x0f502158 // smlal v24.4s, v10.4h, v0.h[1]
+	WORD $0x4f502159 // smlal2 v25.4s, v10.8h, v0.h[1]
+	WORD $0x0f51215c // smlal v28.4s, v10.4h, v1.h[1]
+	WORD $0x4f51215d // smlal2 v29.4s, v10.8h, v1.h[1]
+	WORD $0x0f50217a // smlal v26.4s, v11.4h, v0.h[1]
+	WORD $0x4f50217b // smlal2 v27.4s, v11.8h, v0.h[1]
+	WORD $0x0f51217e // smlal v30.4s, v11.4h, v1.h[1]
+	WORD $0x4f51217f // smlal2 v31.4s, v11.8h, v1.h[1]
+	WORD $0x4cdf206c // ld1 {v12.16b, v13.16b, v14.16b, v15.16b}, [x3], #64
+	WORD $0x0f602198 // smlal v24.4s, v12.4h, v0.h[2]
+	WORD $0x4f602199 // smlal2 v25.4s, v12.8h, v0.h[2]
+	WORD $0x0f61219c // smlal v28.4s, v12.4h, v1.h[2]
+	WORD $0x4f61219d // smlal2 v29.4s, v12.8h, v1.h[2]
+	WORD $0x0f6021ba // smlal v26.4s, v13.4h, v0.h[2]
+	WORD $0x4f6021bb // smlal2 v27.4s, v13.8h, v0.h[2]
+	WORD $0x0f6121be // smlal v30.4s, v13.4h, v1.h[2]
+	WORD $0x4f6121bf // smlal2 v31.4s, v13.8h, v1.h[2]
+	WORD $0x0f7021d8 // smlal v24.4s, v14.4h, v0.h[3]
+	WORD $0x4f7021d9 // smlal2 v25.4s, v14.8h, v0.h[3]
+	WORD $0x0f7121dc // smlal v28.4s, v14.4h, v1.h[3]
+	WORD $0x4f7121dd // smlal2 v29.4s, v14.8h, v1.h[3]
+	WORD $0x0f7021fa // smlal v26.4s, v15.4h, v0.h[3]
+	WORD $0x4f7021fb // smlal2 v27.4s, v15.8h, v0.h[3]
+	WORD $0x0f7121fe // smlal v30.4s, v15.4h, v1.h[3]
+	WORD $0x4f7121ff // smlal2 v31.4s, v15.8h, v1.h[3]
+	WORD $0x4cdf2064 // ld1 {v4.16b, v5.16b, v6.16b, v7.16b}, [x3], #64
+	WORD $0x0f402898 // smlal v24.4s, v4.4h, v0.h[4]
+	WORD $0x4f402899 // smlal2 v25.4s, v4.8h, v0.h[4]
+	WORD $0x0f41289c // smlal v28.4s, v4.4h, v1.h[4]
+	WORD $0x4f41289d // smlal2 v29.4s, v4.8h, v1.h[4]
+	WORD $0x0f4028ba // smlal v26.4s, v5.4h, v0.h[4]
+	WORD $0x4f4028bb // smlal2 v27.4s, v5.8h, v0.h[4]
+	WORD $0x0f4128be // smlal v30.4s, v5.4h, v1.h[4]
+	WORD $0x4f4128bf // smlal2 v31.4s, v5.8h, v1.h[4]
+	WORD $0x0f5028d8 // smlal v24.4s, v6.4h, v0.h[5]
+	WORD $0x4f5028d9 // smlal2 v25.4s, v6.8h, v0.h[5]
+	WORD $0x0f5128dc // smlal v28.4s, v6.4h, v1.h[5]
+	WORD $0x4f5128dd // smlal2 v29.4s, v6.8h, v1.h[5]
+	WORD $0x0f5028fa // smlal v26.4s, v7.4h, v0.h[5]
+	WORD $0x4f5028fb // smlal2 v27.4s, v7.8h, v0.h[5]
+	WORD $0x0f5128fe // smlal v30.4s, v7.4h, v1.h[5]
+	WORD $0x4f5128ff // smlal2 v31.4s, v7.8h, v1.h[5]
+	WORD $0x4cdf2068 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x3], #64
+	WORD $0x0f602918 // smlal v24.4s, v8.4h, v0.h[6]
+	WORD $0x4f602919 // smlal2 v25.4s, v8.8h, v0.h[6]
+	WORD $0x0f61291c // smlal v28.4s, v8.4h, v1.h[6]
+	WORD $0x4f61291d // smlal2 v29.4s, v8.8h, v1.h[6]
+	WORD $0x0f60293a // smlal v26.4s, v9.4h, v0.h[6]
+	WORD $0x4f60293b // smlal2 v27.4s, v9.8h, v0.h[6]
+	WORD $0x0f61293e // smlal v30.4s, v9.4h, v1.h[6]
+	WORD $0x4f61293f // smlal2 v31.4s, v9.8h, v1.h[6]
+	WORD $0x0f702958 // smlal v24.4s, v10.4h, v0.h[7]
+	WORD $0x4f702959 // smlal2 v25.4s, v10.8h, v0.h[7]
+	WORD $0x0f71295c // smlal v28.4s, v10.4h, v1.h[7]
+	WORD $0x4f71295d // smlal2 v29.4s, v10.8h, v1.h[7]
+	WORD $0x0f70297a // smlal v26.4s, v11.4h, v0.h[7]
+	WORD $0x4f70297b // smlal2 v27.4s, v11.8h, v0.h[7]
+	WORD $0x0f71297e // smlal v30.4s, v11.4h, v1.h[7]
+	WORD $0x4f71297f // smlal2 v31.4s, v11.8h, v1.h[7]
+	SUB $16, R7
 	CBNZ R7, loop
 	WORD $0x4c9f2098 // st1 {v24.16b, v25.16b, v26.16b, v27.16b}, [x4], #64
 	WORD $0x4c9f209c // st1 {v28.16b, v29.16b, v30.16b, v31.16b}, [x4], #64
@@ -6473,12 +8941,10 @@ TEXT ·winogradMul1x16NEON(SB), NOSPLIT, $0-8
 	MOVD 64(R0), R4
 	MOVD 16(R0), R5
 	MOVD $36, R6
+	ADD $144, R0, R12
 
 place:
-	WORD $0x4f00e41c // movi v28.16b, #0
-	WORD $0x4f00e41d // movi v29.16b, #0
-	WORD $0x4f00e41e // movi v30.16b, #0
-	WORD $0x4f00e41f // movi v31.16b, #0
+	WORD $0x4c40219c // ld1 {v28.16b, v29.16b, v30.16b, v31.16b}, [x12]
 	MOVD R1, R8
 	MOVD R5, R7
 
@@ -6520,7 +8986,44 @@ loop:
 	WORD $0x4f7028dd // smlal2 v29.4s, v6.8h, v0.h[7]
 	WORD $0x0f7028fe // smlal v30.4s, v7.4h, v0.h[7]
 	WORD $0x4f7028ff // smlal2 v31.4s, v7.8h, v0.h[7]
-	SUB $8, R7
+	WORD $0x3cc10500 // ldr q0, [x8], #16
+	WORD $0x4cdf2068 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x3], #64
+	WORD $0x0f40211c // smlal v28.4s, v8.4h, v0.h[0]
+	WORD $0x4f40211d // smlal2 v29.4s, v8.8h, v0.h[0]
+	WORD $0x0f40213e // smlal v30.4s, v9.4h, v0.h[0]
+	WORD $0x4f40213f // smlal2 v31.4s, v9.8h, v0.h[0]
+	WORD $0x0f50215c // smlal v28.4s, v10.4h, v0.h[1]
+	WORD $0x4f50215d // smlal2 v29.4s, v10.8h, v0.h[1]
+	WORD $0x0f50217e // smlal v30.4s, v11.4h, v0.h[1]
+	WORD $0x4f50217f // smlal2 v31.4s, v11.8h, v0.h[1]
+	WORD $0x4cdf206c // ld1 {v12.16b, v13.16b, v14.16b, v15.16b}, [x3], #64
+	WORD $0x0f60219c // smlal v28.4s, v12.4h, v0.h[2]
+	WORD $0x4f60219d // smlal2 v29.4s, v12.8h, v0.h[2]
+	WORD $0x0f6021be // smlal v30.4s, v13.4h, v0.h[2]
+	WORD $0x4f6021bf // smlal2 v31.4s, v13.8h, v0.h[2]
+	WORD $0x0f7021dc // smlal v28.4s, v14.4h, v0.h[3]
+	WORD $0x4f7021dd // smlal2 v29.4s, v14.8h, v0.h[3]
+	WORD $0x0f7021fe // smlal v30.4s, v15.4h, v0.h[3]
+	WORD $0x4f7021ff // smlal2 v31.4s, v15.8h, v0.h[3]
+	WORD $0x4cdf2064 // ld1 {v4.16b, v5.16b, v6.16b, v7.16b}, [x3], #64
+	WORD $0x0f40289c // smlal v28.4s, v4.4h, v0.h[4]
+	WORD $0x4f40289d // smlal2 v29.4s, v4.8h, v0.h[4]
+	WORD $0x0f4028be // smlal v30.4s, v5.4h, v0.h[4]
+	WORD $0x4f4028bf // smlal2 v31.4s, v5.8h, v0.h[4]
+	WORD $0x0f5028dc // smlal v28.4s, v6.4h, v0.h[5]
+	WORD $0x4f5028dd // smlal2 v29.4s, v6.8h, v0.h[5]
+	WORD $0x0f5028fe // smlal v30.4s, v7.4h, v0.h[5]
+	WORD $0x4f5028ff // smlal2 v31.4s, v7.8h, v0.h[5]
+	WORD $0x4cdf2068 // ld1 {v8.16b, v9.16b, v10.16b, v11.16b}, [x3], #64
+	WORD $0x0f60291c // smlal v28.4s, v8.4h, v0.h[6]
+	WORD $0x4f60291d // smlal2 v29.4s, v8.8h, v0.h[6]
+	WORD $0x0f60293e // smlal v30.4s, v9.4h, v0.h[6]
+	WORD $0x4f60293f // smlal2 v31.4s, v9.8h, v0.h[6]
+	WORD $0x0f70295c // smlal v28.4s, v10.4h, v0.h[7]
+	WORD $0x4f70295d // smlal2 v29.4s, v10.8h, v0.h[7]
+	WORD $0x0f70297e // smlal v30.4s, v11.4h, v0.h[7]
+	WORD $0x4f70297f // smlal2 v31.4s, v11.8h, v0.h[7]
+	SUB $16, R7
 	CBNZ R7, loop
 	WORD $0x4c9f209c // st1 {v28.16b, v29.16b, v30.16b, v31.16b}, [x4], #64
 	ADD $1088, R1

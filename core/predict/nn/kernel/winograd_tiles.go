@@ -27,7 +27,8 @@ type winogradArgs struct {
 	bias, scale unsafe.Pointer
 	lo, hi      uint64
 	zero        int
-	form        int // a tileForm with AVX-512; with NEON 1 unless the bounds are those of a byte
+	form        int      // a tileForm with AVX-512; with NEON 1 unless the bounds are those of a byte
+	_           [64]byte // zeros, for NEON
 }
 
 func (w *winogradArgs) ptr() *byte { return (*byte)(unsafe.Pointer(w)) }

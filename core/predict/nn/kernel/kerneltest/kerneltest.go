@@ -27,7 +27,51 @@ func NewProduct(rng *rand.Rand, m, n, segs, seg int) *Product {
 	p.SrcStride = (m-1)*p.StepX + seg + rng.IntN(5)
 	p.Src = Bytes(rng, (m-1)*p.StepX+(segs-1)*p.SrcStride+seg)
 	p.W, p.Q = Int8s(rng, n*segs*seg), NewRequant(rng, n)
+	if rng.IntN(2) == 0 {
+		shrink(rng, p.W, segs*seg)
+	}
 	return p
+}
+
+// shrink makes the weights of columns of k smaller, of some columns so much that a level adds four products in a word.
+func shrink(rng *rand.Rand, w []int8, k int) {
+	for ; len(w) > 0; w = w[k:] {
+		by := int8(1 + rng.IntN(3))
+		for i, v := range w[:k] {
+			w[i] = max(v, -127) / by
+		}
+	}
+}
+
+// Sums yields products whose groups of four weights, 8 apart, have sums of sizes about 256 in one lane of a column. A level that adds
+// four products in a word must not let it overflow. All results are 128: the bytes of Src are equal, and Bias takes off what they contribute.
+func Sums(rng *rand.Rand) iter.Seq[*Product] {
+	groups := [][4]int8{{127, 127, 0, 0}, {64, 64, 64, 63}, {127, 127, 1, 0}, {64, 64, 64, 64}, {127, 1, 127, 1}, {1, 127, 127, 2}, {127, 127, 127, 127}}
+	return func(yield func(*Product) bool) {
+		const n, k = 17, 32*2 + 16 + 8 + 3
+		for i := range 4 * n * len(groups) {
+			p := NewProduct(rng, 3, n, 1+rng.IntN(2), k)
+			group, sign, column := groups[i/4%len(groups)], int8(1-i&2), i/4/len(groups)
+			for at := range p.Src {
+				p.Src[at] = uint8(i & 1 * 255)
+			}
+			for j := range n {
+				p.Q.Bias[j], p.Q.Scale[j] = 0, 1.0/512
+			}
+			p.Q.Zero, p.Q.Lo, p.Q.Hi = 128, 0, 255
+			lane := rng.IntN(8)
+			for at := range p.W {
+				p.W[at] = 0
+				if t := at % k; at/(p.Segs*k) == column && t%8 == lane {
+					p.W[at] = sign * group[t/8%4]
+				}
+			}
+			p.Q.Bias[column] = -p.acc(0, column)
+			if !yield(p) {
+				return
+			}
+		}
+	}
 }
 
 func (p *Product) String() string { return shape(p.M, p.N, p.Segs, p.Seg) }

@@ -20,8 +20,8 @@ const (
 	rowRows    // rows of outputs
 	rowSrcStep // bytes between the inputs of rows of outputs
 	rowDstStep // bytes between rows of outputs
-	rowTaps    // offset of each tap, or of four in turn
-	rowCount   // taps, or groups of four
+	rowTaps    // offset of each tap
+	rowCount   // groups of three taps for bytes at level neon, of four with SDOT; taps for floats
 	rowLo      // bytes
 	rowHi
 	rowZero
@@ -135,18 +135,22 @@ func depthwiseU8(f *arm64.File) {
 		load(f, rowW, dwW)
 		load(f, rowTaps, dwTaps)
 		load(f, rowCount, dwCount)
-		d.Label("tap")
-		d.Go("MOVD.P 8(R%d), R%d", dwTaps, dwOff)
-		d.V("ldr q0, [x%d, x%d]", dwSrc, dwOff)
-		d.V("ldp q1, q2, [x%d], #32", dwW)
-		d.V("ushll v3.8h, v0.8b, #0")
-		d.V("ushll2 v4.8h, v0.16b, #0")
-		for i := range 2 {
-			d.V("smlal v%d.4s, v%d.4h, v%d.4h", 16+2*i, 3+i, 1+i)
-			d.V("smlal2 v%d.4s, v%d.8h, v%d.8h", 17+2*i, 3+i, 1+i)
+		d.Label("taps")
+		d.Go("LDP.P 24(R%d), (R%d, R%d)", dwTaps, dwOff, dwOff+1)
+		d.Go("MOVD -8(R%d), R%d", dwTaps, dwOff+2)
+		d.V("ld1 %s, [x%d], #64", arm64.Four(0), dwW)
+		d.V("ldp q4, q5, [x%d], #32", dwW)
+		for tap := range 3 {
+			d.V("ldr q6, [x%d, x%d]", dwSrc, dwOff+tap)
+			d.V("ushll v8.8h, v6.8b, #0")
+			d.V("ushll2 v9.8h, v6.16b, #0")
+			for i := range 2 {
+				d.V("smlal v%d.4s, v%d.4h, v%d.4h", 16+2*i, 8+i, 2*tap+i)
+				d.V("smlal2 v%d.4s, v%d.8h, v%d.8h", 17+2*i, 8+i, 2*tap+i)
+			}
 		}
 		d.Go("SUB $1, R%d", dwCount)
-		d.Go("CBNZ R%d, tap", dwCount)
+		d.Go("CBNZ R%d, taps", dwCount)
 	})
 	d.frame("depthwiseU8TapsDotProd", func() {
 		d.start()

@@ -20,12 +20,12 @@ func emit(f *arm64.File) {
 		(&tile{File: f, rows: rows, panels: 1}).matrices("gemmU8Tile")
 	}
 	for _, rows := range []int{2, 1} {
-		(&tile{File: f, rows: rows}).words("gemmU8Tile", 2)
-		(&tile{File: f, rows: rows}).words("gemmU8Wide", 1)
+		(&words{&tile{File: f, rows: rows}, 2, rows == 2}).emit("gemmU8Tile")
+		(&words{&tile{File: f, rows: rows}, 1, false}).emit("gemmU8Wide")
 	}
 	(&tile{File: f, rows: 2, panels: 2, raw: true}).dots("gemmI32Tile")
 	(&tile{File: f, rows: 2, panels: 1, raw: true}).matrices("gemmI32Tile")
-	(&tile{File: f, rows: 2, raw: true}).words("gemmI32Wide", 1)
+	(&words{&tile{File: f, rows: 2, raw: true}, 1, false}).emit("gemmI32Wide")
 	for _, rows := range []int{4, 2, 1} {
 		(&tile{File: f, rows: rows, panels: 1}).floats()
 	}

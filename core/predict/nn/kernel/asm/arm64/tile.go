@@ -26,6 +26,10 @@ const (
 	argHi                 // byte
 	argZero               // zero point
 	argClamp              // 1 unless lo is 0 and hi is 255
+	argChains             // a byte for each step of 32 bytes (level neon)
+	argRows               // rows of outputs, of argTiles tiles each (level neon)
+	argSrcStep            // bytes between the inputs of rows of outputs
+	argDstStep            // bytes between rows of outputs
 	argStart              // room for the first values of the accumulators
 )
 
@@ -44,7 +48,7 @@ const (
 	regStart = 15
 	regScale = 19
 	regTemp  = 20
-	regStep  = 21 // bytes between the weights of the panels, or of two groups at level neon
+	regStep  = 21 // bytes between the weights of the panels
 	regNextS = 22 // regStart of the second panel
 	regNextQ = 23 // regScale of the second panel
 	regZero  = 24
@@ -52,6 +56,13 @@ const (
 	regTail  = 26
 	regSkip  = 16 // bytes between segments
 	regSteps = 17
+
+	// At level neon, where a tile has two rows at most:
+	regChain = regK     // byte of the step
+	regFirst = regSteps // code of the first kind of step
+	regRows  = regNextQ // rows of outputs to go
+	regRowA  = regRow + 2
+	regRowC  = regRow + 3
 )
 
 // tile is a block of rows by panels of 16 columns, or by half a panel where panels is 0.
@@ -96,8 +107,8 @@ func (t *tile) start(cols int) {
 	}
 }
 
-// walk emits the loops over tiles, segments and steps, of which a turn takes as many as unroll, 1 or 2. tail takes the groups of weights
-// that are left.
+// walk emits the loops over tiles, segments and steps, of which a turn takes as many as unroll, 1 or 2. If unroll is 0, step is the loop
+// itself. tail takes the groups of weights that are left.
 func (t *tile) walk(unroll int, init, step, tail, finish func()) {
 	t.Label("tile")
 	init()
@@ -112,20 +123,11 @@ func (t *tile) walk(unroll int, init, step, tail, finish func()) {
 	for r := 1; r < t.rows; r++ {
 		t.Go("ADD R%d, R%d, R%d", regLDA, regRow+r-1, regRow+r)
 	}
-	t.Go("MOVD R%d, R%d", regSteps, regK)
-	if unroll == 2 {
-		t.Go("TBZ $0, R%d, even", regK)
-		step()
-		t.Label("even")
-		t.Go("LSR $1, R%d", regK)
-	}
-	t.Go("CBZ R%d, tail", regK)
-	t.Label("loop")
-	for range unroll {
+	if unroll > 0 {
+		t.steps(unroll, step)
+	} else {
 		step()
 	}
-	t.Go("SUB $1, R%d", regK)
-	t.Go("CBNZ R%d, loop", regK)
 	t.Label("tail")
 	tail()
 	t.Go("SUB $1, R%d", regSegs)
@@ -147,7 +149,28 @@ func (t *tile) walk(unroll int, init, step, tail, finish func()) {
 	}
 	t.Go("SUB $1, R%d", regTiles)
 	t.Go("CBNZ R%d, tile", regTiles)
+	if t.panels == 0 {
+		t.nextRow()
+	}
 	t.Go("RET")
+}
+
+// steps emits the loop over the steps of a segment.
+func (t *tile) steps(unroll int, step func()) {
+	t.Go("MOVD R%d, R%d", regSteps, regK)
+	if unroll == 2 {
+		t.Go("TBZ $0, R%d, even", regK)
+		step()
+		t.Label("even")
+		t.Go("LSR $1, R%d", regK)
+	}
+	t.Go("CBZ R%d, tail", regK)
+	t.Label("loop")
+	for range unroll {
+		step()
+	}
+	t.Go("SUB $1, R%d", regK)
+	t.Go("CBNZ R%d, loop", regK)
 }
 
 // dots is a tile with SDOT: a register holds four weights of four columns, and a register of a row 16 bytes less 128.
@@ -271,74 +294,6 @@ func (t *tile) matrices(name string) {
 	})
 }
 
-// words is a tile of half a panel with SMULL, SMLAL and SADALP. Pairs of products fit into the words between them unless both are
-// -128 times -128: chain, the products that a word takes, is 2 only for weights without -128.
-func (t *tile) words(name string, chain int) {
-	acc := func(r, c int) int { return 16 + 8*r + c }
-	const sign, low, high = 4, 8, 12
-	t.begin(fmt.Sprintf("%s%dx8NEON", name, t.rows))
-	t.start(8)
-	t.Go("MOVD $128, R%d", regStep)
-	rows := func(from int) {
-		for r := range t.rows {
-			t.V("ld1r {v%d.2d}, [x%d], #8", from+r, regRow+r)
-			t.V("eor v%d.16b, v%d.16b, v%d.16b", from+r, from+r, sign)
-		}
-	}
-	// products adds those of the rows in registers a and b with the weights in the four registers at wa and at wb.
-	products := func(a, wa, b, wb int) {
-		for pair := range 4 {
-			for r := range t.rows {
-				t.V("smull v5.8h, v%d.8b, v%d.8b", a+r, wa+pair)
-				t.V("smull2 v6.8h, v%d.16b, v%d.16b", a+r, wa+pair)
-				if wb > 0 {
-					t.V("smlal v5.8h, v%d.8b, v%d.8b", b+r, wb+pair)
-					t.V("smlal2 v6.8h, v%d.16b, v%d.16b", b+r, wb+pair)
-				}
-				t.V("sadalp v%d.4s, v5.8h", acc(r, 2*pair))
-				t.V("sadalp v%d.4s, v6.8h", acc(r, 2*pair+1))
-			}
-		}
-	}
-	t.walk(1, func() {
-		for r := range t.rows {
-			for c := range 8 {
-				t.V("movi v%d.16b, #0", acc(r, c))
-			}
-		}
-		t.V("movi v%d.16b, #128", sign)
-	}, func() {
-		t.V("ld1 %s, [x%d], x%d", arm64.Four(low), regB, regStep)
-		t.V("ld1 %s, [x%d], x%d", arm64.Four(high), regB, regStep)
-		rows(0)
-		rows(2)
-		if chain == 2 {
-			products(0, low, 2, high)
-			return
-		}
-		products(0, low, 0, 0)
-		products(2, high, 0, 0)
-	}, func() {
-		t.Go("CBZ R%d, done", regTail)
-		t.V("ld1 %s, [x%d], x%d", arm64.Four(low), regB, regStep)
-		rows(0)
-		products(0, low, 0, 0)
-		t.Label("done")
-	}, func() {
-		t.V("ldp q0, q1, [x%d]", regStart)
-		for r := range t.rows {
-			for v := range 2 {
-				a := acc(r, 4*v)
-				t.V("addp v%d.4s, v%d.4s, v%d.4s", a, a, a+1)
-				t.V("addp v%d.4s, v%d.4s, v%d.4s", a+2, a+2, a+3)
-				t.V("addp v%d.4s, v%d.4s, v%d.4s", a, a, a+2)
-				t.V("add v%d.4s, v%d.4s, v%d.4s", a, a, v)
-			}
-		}
-		t.finish(func(r, v int) int { return acc(r, 4*v) })
-	})
-}
-
 // finish stores the tile, whose row r has columns 4v to 4v+3 in register sums(r, v).
 func (t *tile) finish(sums func(r, v int) int) {
 	vecs := max(2, 4*t.panels)
@@ -352,8 +307,9 @@ func (t *tile) finish(sums func(r, v int) int) {
 		}
 		return
 	}
+	scales := 0 // the first of the registers
 	if t.panels == 0 {
-		t.V("ldp q0, q1, [x%d]", regScale)
+		scales = wordScale
 	}
 	for p := range t.panels {
 		t.V("ld1 %s, [x%d]", arm64.Four(4*p), []int{regScale, regNextQ}[p])
@@ -363,7 +319,7 @@ func (t *tile) finish(sums func(r, v int) int) {
 	for r := range t.rows {
 		for v := range vecs {
 			all = append(all, sums(r, v))
-			scale[sums(r, v)] = v
+			scale[sums(r, v)] = scales + v
 		}
 	}
 	toWords(t.File, all, func(v int) int { return scale[v] })
@@ -383,12 +339,12 @@ func (t *tile) finish(sums func(r, v int) int) {
 			rows = append(rows, out)
 		}
 	}
-	if t.panels > 0 { // most layers have no zero point
+	if t.panels == 0 {
+		narrowed(wordZero)
+	} else { // most layers have no zero point
 		t.Go("CBZ R%d, plain", regZero)
-	}
-	t.V("dup v0.8h, w%d", regZero)
-	narrowed(0)
-	if t.panels > 0 {
+		t.V("dup v0.8h, w%d", regZero)
+		narrowed(0)
 		t.Go("B clamp")
 		t.Label("plain")
 		narrowed(noZero)

@@ -26,6 +26,7 @@ const (
 	wiHi                 // byte
 	wiZero               // zero point
 	wiClamp              // 1 unless lo is 0 and hi is 255
+	wiZeros              // 64 bytes
 )
 
 const (
@@ -138,7 +139,7 @@ func inputs(f *arm64.File) [6]int {
 
 // winogradMul multiplies transformed tiles by the columns of a panel, at each of the 36 places.
 func winogradMul(f *arm64.File, tiles int) {
-	const v, pitch, u, m, c, places, k, row = 1, 2, 3, 4, 5, 6, 7, 8
+	const v, pitch, u, m, c, places, k, row, zeros = 1, 2, 3, 4, 5, 6, 7, 8, 12
 	acc := func(r, i int) int { return 32 - 4*tiles + 4*r + i }
 	f.Func(fmt.Sprintf("winogradMul%dx16NEON", tiles))
 	load(f, wiV, v)
@@ -147,11 +148,10 @@ func winogradMul(f *arm64.File, tiles int) {
 	load(f, wiM, m)
 	load(f, wiC, c)
 	f.Go("MOVD $36, R%d", places)
+	f.Go("ADD $%d, R0, R%d", wiZeros, zeros)
 	f.Label("place")
 	for r := range tiles {
-		for i := range 4 {
-			f.V("movi v%d.16b, #0", acc(r, i))
-		}
+		f.V("ld1 %s, [x%d]", arm64.Four(acc(r, 0)), zeros)
 	}
 	f.Go("MOVD R%d, R%d", v, row)
 	for r := 1; r < tiles; r++ {
@@ -159,22 +159,24 @@ func winogradMul(f *arm64.File, tiles int) {
 	}
 	f.Go("MOVD R%d, R%d", c, k)
 	f.Label("loop")
-	for r := range tiles {
-		f.V("ldr q%d, [x%d], #16", r, row+r)
-	}
-	for channel := range 8 {
+	for channel := range 16 {
+		if channel%8 == 0 {
+			for r := range tiles {
+				f.V("ldr q%d, [x%d], #16", r, row+r)
+			}
+		}
 		w := 4 + 2*(channel%6) // two registers a channel, loaded four at a time
 		if channel%2 == 0 {
 			f.V("ld1 %s, [x%d], #64", arm64.Four(w), u)
 		}
 		for half := range 2 {
 			for r := range tiles {
-				f.V("smlal v%d.4s, v%d.4h, v%d.h[%d]", acc(r, 2*half), w+half, r, channel)
-				f.V("smlal2 v%d.4s, v%d.8h, v%d.h[%d]", acc(r, 2*half+1), w+half, r, channel)
+				f.V("smlal v%d.4s, v%d.4h, v%d.h[%d]", acc(r, 2*half), w+half, r, channel%8)
+				f.V("smlal2 v%d.4s, v%d.8h, v%d.h[%d]", acc(r, 2*half+1), w+half, r, channel%8)
 			}
 		}
 	}
-	f.Go("SUB $8, R%d", k)
+	f.Go("SUB $16, R%d", k)
 	f.Go("CBNZ R%d, loop", k)
 	for r := range tiles {
 		f.V("st1 %s, [x%d], #64", arm64.Four(acc(r, 0)), m)
