@@ -163,6 +163,29 @@ export async function journey(way) {
 
 let now; // the traveller whose step is being taken
 
+/** Waits for a step. Scripts in a page have no time limit, so a step that does not end fails with the state of the page. */
+async function inTime(step, page) {
+  let timer;
+  const late = new Promise((_, reject) => {
+    timer = setTimeout(async () => {
+      const within = (work) =>
+        Promise.race([page.evaluate(work), new Promise((resolve) => setTimeout(resolve, 5000, 'no answer'))]).catch(
+          String,
+        );
+      const animations = await within(() =>
+        document.getAnimations().map((a) => `${a.playState} ${a.effect?.target?.outerHTML.slice(0, 80)}`),
+      );
+      const frame = await within(() => new Promise(requestAnimationFrame));
+      reject(new Error(`the step does not end; next frame: ${frame}; animations: ${JSON.stringify(animations)}`));
+    }, 5 * patience);
+  });
+  try {
+    return await Promise.race([step, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
 /** Closes all pages before their servers end, because open pages would keep asking the servers. */
 export async function leave() {
   for (const context of now.context.browser().contexts()) await context.close();
@@ -249,7 +272,7 @@ export class Traveller {
     now = this;
     const began = performance.now();
     this.#expected = [...refused];
-    await take();
+    await inTime(take(), this.page);
     same(this.#expected, [], 'refusals that did not come');
     same(this.#faults, [], 'faults');
     console.log(`ok ${name} (${((performance.now() - began) / 1000).toFixed(1)} s)`);
