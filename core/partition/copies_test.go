@@ -392,6 +392,31 @@ func (w *copies) names(c *copied) {
 	}
 }
 
+// TestFetchedElsewhere has a replica fetch a picture itself, and then learn that the log has another one for the same URL.
+func TestFetchedElsewhere(t *testing.T) {
+	w := newCopies(t, rand.New(rand.NewPCG(1, 2)), 1, true)
+	c := w.replicas[0]
+	submit := func(p *partition.Partition, body log.Body) {
+		t.Helper()
+		bodies := []log.Body{body}
+		if _, err := p.Submit(t.Context(), "key", bodies, w.records(bodies)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fetched := func(picture string) *log.InputFetched {
+		return &log.InputFetched{
+			Input: log.Dot{Site: log.Origin, Seq: 1}, Code: catalog.InputReady, Blob: blob.Sum([]byte(picture)), ContentType: "image/png",
+		}
+	}
+	submit(w.origin, &log.InputCreate{ID: "a", URL: "http://x/1", Hosted: [16]byte{1}})
+	w.pull(c, 1)
+	submit(c.Partition, fetched("p"))
+	submit(w.origin, fetched("q"))
+	w.pull(c, 1)
+	c.check(w, w.origin)
+	w.settle()
+}
+
 // TestCopies holds replicas to plain folds, whatever they and the origin do, and in whatever
 // order and runs they hear of each other.
 func TestCopies(t *testing.T) {
