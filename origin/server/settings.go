@@ -155,7 +155,7 @@ func LoadSettings(flags *pflag.FlagSet, environ func() []string, o *Options) (Se
 			if flags.Lookup(name) == nil || key == "config" {
 				return Settings{}, Usagef("configuration %s: unknown setting %q; settings are named like flags", config, key)
 			}
-			if name != key {
+			if name != key && !k.Exists(name) {
 				if err := k.Set(name, k.Get(key)); err != nil {
 					return Settings{}, Usagef("configuration %s: %w", config, err)
 				}

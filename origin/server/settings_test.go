@@ -104,6 +104,12 @@ func TestOldNames(t *testing.T) {
 	if s, err = read(t, nil, "--config", config, "--predicted-ttl", "3h"); err != nil || s.KeepPredicted != 3*time.Hour {
 		t.Errorf("settings = %+v, %v; want the flag's duration", s, err)
 	}
+	if err := os.WriteFile(config, []byte("min-free-space = '2GB'\nmin-free = '1GB'\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if s, err = read(t, nil, "--config", config); err != nil || s.MinFree != 2<<30 {
+		t.Errorf("settings = %+v, %v; want the setting with the current name", s, err)
+	}
 }
 
 func TestSettingsRefused(t *testing.T) {

@@ -106,10 +106,11 @@ async function label(t, app, some, drawn) {
   await t.reopen();
 }
 
-/** Waits until the copy has all that the origin has. */
+/** Waits until the copy has all that the origin has, and until the page starts without a network: a killed tab ends the storing of its files. */
 async function copied(t) {
   await t.page.goto('/sync');
   await t.seen(t.page.getByText(m('phase_current')));
+  await t.seen(t.page.getByText(m('look_stored')));
 }
 
 /** Pseudorandom numbers from 0 to 1. The same seed gives the same numbers. */
