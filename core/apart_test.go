@@ -18,13 +18,13 @@ import (
 	"github.com/sightline-dev/sightline/core/register"
 )
 
-// written is a store that knows which keys were written through it.
-type written struct {
+// recordingStore is a store that knows which keys were written through it.
+type recordingStore struct {
 	kv.Store
 	keys [][]byte
 }
 
-func (w *written) note(b *kv.Batch) {
+func (w *recordingStore) note(b *kv.Batch) {
 	for op := range b.Each {
 		w.keys = append(w.keys, bytes.Clone(op.Key))
 		if op.Kind == kv.KindDeleteRange {
@@ -33,21 +33,21 @@ func (w *written) note(b *kv.Batch) {
 	}
 }
 
-func (w *written) Apply(b *kv.Batch) error {
+func (w *recordingStore) Apply(b *kv.Batch) error {
 	w.note(b)
 	return w.Store.Apply(b)
 }
 
-func (w *written) Commit(b *kv.Batch) (func() error, error) {
+func (w *recordingStore) Commit(b *kv.Batch) (func() error, error) {
 	w.note(b)
 	return w.Store.Commit(b)
 }
 
 // apart is an application with a separate engine, and the register of all applications.
 type apart struct {
-	*doomed
+	*appToDelete
 	control *register.Register
-	writes  *written
+	writes  *recordingStore
 	ended   []string // applications that Detach got
 }
 
@@ -55,7 +55,7 @@ type apart struct {
 func newApart(t testing.TB) *apart {
 	t.Helper()
 	w := apitest.NewWorld(t, memkv.New(), apitest.Tiny(t), nil, nil)
-	a := &apart{doomed: doom(t, w, func(int) int { return 3 }), writes: &written{Store: w.Store}}
+	a := &apart{appToDelete: doom(t, w, func(int) int { return 3 }), writes: &recordingStore{Store: w.Store}}
 	models := w.Engine.Models([32]byte{})
 	if err := w.Engine.Close(); err != nil {
 		t.Fatal(err)
@@ -189,7 +189,7 @@ func TestOneApplicationReadsTheRegister(t *testing.T) {
 		t.Errorf("Contents = %+v, %v", n, err)
 	}
 	for _, name := range a.pictures {
-		if p, err := a.control.Hosted(name); err != nil || p.ContentType != "image/png" {
+		if p, err := a.control.HostedPicture(name); err != nil || p.ContentType != "image/png" {
 			t.Errorf("Hosted = %+v, %v", p, err)
 		}
 	}
@@ -221,7 +221,7 @@ func TestDeletedApart(t *testing.T) {
 	}
 	a.Now = a.Now.Add(25 * time.Hour)
 	a.tidy(t)
-	a.purged(t)
+	a.checkPurged(t)
 	if err := a.control.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -39,8 +39,8 @@ func (s appStore) Key(hash auth.Hash) (catalog.Key, error) { return s.e.Register
 // Client implements [api.Applications].
 func (s appStore) Client(id string) (catalog.Client, error) { return s.e.Register.Read().Client(id) }
 
-// Owned implements [api.Applications]: by id.
-func (s appStore) Owned(account string) ([]catalog.App, error) {
+// AppsOf implements [api.Applications]: by id.
+func (s appStore) AppsOf(account string) ([]catalog.App, error) {
 	var owned []catalog.App
 	err := s.e.Register.Read().Apps(func(app catalog.App) bool {
 		if app.Owner == account && account != "" {
@@ -57,17 +57,17 @@ func (s appStore) Keys(app string) ([]catalog.Key, error) { return s.e.Register.
 // CreateApp implements [api.Applications].
 func (s appStore) CreateApp(ctx context.Context, account, remote string, a api.NewApp) (catalog.App, error) {
 	made, _, err := s.e.Register.CreateApp(ctx, register.Caller{Account: account, Remote: remote}, register.NewApp{Name: a.Name, Language: a.Language, Owner: account})
-	return made, asked(err)
+	return made, requestError(err)
 }
 
 // CreateKey implements [api.Applications].
 func (s appStore) CreateKey(ctx context.Context, account, remote string, k api.NewKey) (string, catalog.Key, error) {
 	key, record, err := s.e.Register.CreateKey(ctx, register.Caller{Account: account, Remote: remote}, register.NewKey{App: k.App, Scopes: k.Scopes, Description: k.Description})
-	return key, record, asked(err)
+	return key, record, requestError(err)
 }
 
-// asked turns errors that a request can cause into the error of requests.
-func asked(err error) error {
+// requestError turns errors that a request can cause into the error of requests.
+func requestError(err error) error {
 	for _, wrong := range []error{register.ErrName, register.ErrDefaultModel, lang.ErrUnknown, auth.ErrScope} {
 		if errors.Is(err, wrong) {
 			return fmt.Errorf("%w: %w", api.ErrAccountRequest, err)

@@ -35,14 +35,14 @@ func (e *Engine) Identify(ctx context.Context, r *api.Request) (auth.Principal, 
 func (e *Engine) Serving(r catalog.Reader) ([32]byte, error) { return e.service.Serving(r) }
 
 // ReceivedJob returns the job to analyse a picture of another site's input. The picture's bytes are in the blobs, and this node derives
-// its data again. The result is for [Engine.Received] and holds the picture until its release.
+// its data again. The result is for [Engine.ReceivedOutcome] and holds the picture until its release.
 func ReceivedJob(picture blob.Hash, crop raster.Crop, base [32]byte) api.Job {
 	job := api.FetchJob("", crop, base)
 	job.Blob = picture
 	return *job
 }
 
-// Received returns the outcome of a [ReceivedJob].
-func (e *Engine) Received(base [32]byte, r *api.Result) ingest.Outcome {
-	return e.service.Fetched(base, r)
+// ReceivedOutcome returns the outcome of a [ReceivedJob].
+func (e *Engine) ReceivedOutcome(base [32]byte, r *api.Result) ingest.Outcome {
+	return e.service.FetchOutcome(base, r)
 }

@@ -27,8 +27,8 @@ import (
 // marker is in everything that a doomed application is given.
 const marker = "zebrafinch"
 
-// doomed is an application that will be deleted, while another one stays.
-type doomed struct {
+// appToDelete is an application that will be deleted, while another one stays.
+type appToDelete struct {
 	*apitest.World
 	app      catalog.App
 	key      string
@@ -37,9 +37,9 @@ type doomed struct {
 
 // doom makes an application full of markers: inputs of bytes and of addresses, metadata, concepts,
 // a trained model, a workflow, feedback, a key. some draws how far its work comes.
-func doom(t testing.TB, w *apitest.World, some func(n int) int) *doomed {
+func doom(t testing.TB, w *apitest.World, some func(n int) int) *appToDelete {
 	t.Helper()
-	d := &doomed{World: w}
+	d := &appToDelete{World: w}
 	var err error
 	if d.app, _, err = w.Engine.Register.CreateApp(t.Context(), register.Caller{Account: "account"}, register.NewApp{Name: "A " + marker, Language: "en", Owner: marker}); err != nil {
 		t.Fatal(err)
@@ -91,7 +91,7 @@ func pictureOf(i int) []byte {
 	return append(bytes.Clone(apitest.Picture([]string{"red.png", "white.png", "black.png"}[i])), marker...)
 }
 
-func (d *doomed) serve(method, path, body string) api.Response {
+func (d *appToDelete) serve(method, path, body string) api.Response {
 	call := d.Engine.Begin(context.Background(), &api.Request{Method: method, Path: path, Body: []byte(body), Authorization: "Key " + d.key})
 	for !call.Done() {
 		var results []api.Result
@@ -103,7 +103,7 @@ func (d *doomed) serve(method, path, body string) api.Response {
 	return call.Response()
 }
 
-func (d *doomed) call(t testing.TB, method, path, body string) {
+func (d *appToDelete) call(t testing.TB, method, path, body string) {
 	t.Helper()
 	if got := d.serve(method, path, body); got.Status != 200 {
 		t.Fatalf("%s %s = %d %s", method, path, got.Status, got.Body)
@@ -111,7 +111,7 @@ func (d *doomed) call(t testing.TB, method, path, body string) {
 }
 
 // dead holds that nobody is let in, or shown a picture, any more.
-func (d *doomed) dead(t testing.TB) {
+func (d *appToDelete) dead(t testing.TB) {
 	t.Helper()
 	for _, path := range []string{"/v2/inputs", "/v2/models", "/v2/concepts"} {
 		if got := d.serve("GET", path, ""); got.Status != 401 {
@@ -119,7 +119,7 @@ func (d *doomed) dead(t testing.TB) {
 		}
 	}
 	for _, name := range d.pictures {
-		if p, err := d.Engine.Register.Hosted(name); !errors.Is(err, blob.ErrNotFound) {
+		if p, err := d.Engine.Register.HostedPicture(name); !errors.Is(err, blob.ErrNotFound) {
 			t.Errorf("picture %s of a deleted application: %+v, %v", name, p, err)
 		}
 		if _, err := d.Engine.Register.Thumbnail(name); !errors.Is(err, blob.ErrNotFound) {
@@ -134,8 +134,8 @@ func (d *doomed) dead(t testing.TB) {
 	}
 }
 
-// purged holds that nothing of the application is left, once all steps are done.
-func (d *doomed) purged(t testing.TB) {
+// checkPurged holds that nothing of the application is left, once all steps are done.
+func (d *appToDelete) checkPurged(t testing.TB) {
 	t.Helper()
 	id, err := catalog.ParseAppID(d.app.ID)
 	if err != nil {
@@ -210,7 +210,7 @@ func TestDeletedApplicationLeavesNothing(t *testing.T) {
 	for seed := range testkit.Seeds(t, 12, 2000) {
 		r := rand.New(rand.NewPCG(seed, 9))
 		w := apitest.NewWorld(t, memkv.New(), set, nil, nil)
-		own := &doomed{World: w, key: w.Key}
+		own := &appToDelete{World: w, key: w.Key}
 		own.call(t, "POST", "/v2/inputs", fmt.Sprintf(`{"inputs":[{"id":"mine","data":{"image":{"base64":%q},"concepts":[{"id":"x"}]}}]}`,
 			base64.StdEncoding.EncodeToString(apitest.Picture("half.png"))))
 		w.Step(t, time.Second)
@@ -226,7 +226,7 @@ func TestDeletedApplicationLeavesNothing(t *testing.T) {
 		}
 		w.Step(t, 2*time.Minute)
 		d.dead(t)
-		d.purged(t)
+		d.checkPurged(t)
 		if after := own.serve("GET", "/v2/inputs", ""); after.Status != 200 || !bytes.Equal(after.Body, before.Body) {
 			t.Errorf("the other application answers %s, before %s", after.Body, before.Body)
 		}
@@ -259,7 +259,7 @@ func TestKillDeletions(t *testing.T) {
 		}
 		w.Step(t, 2*time.Minute)
 		d.dead(t)
-		d.purged(t)
+		d.checkPurged(t)
 	}
 }
 
@@ -310,7 +310,7 @@ func TestDeletionUnderCalls(t *testing.T) {
 			}
 		}
 		w.Step(t, 25*time.Hour) // the life of a picture that was sent to be looked at
-		d.purged(t)
+		d.checkPurged(t)
 	}
 }
 
@@ -341,7 +341,7 @@ func TestDeletedWhileFull(t *testing.T) {
 	}
 	d.dead(t)
 	w.Step(t, time.Second)
-	d.purged(t)
+	d.checkPurged(t)
 }
 
 // TestNoTasksWhileFull checks that a full store hands out no tasks, because their results could not be written. They are due once there

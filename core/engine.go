@@ -5,7 +5,7 @@
 //	            │ api ─── routes, statuses, JSON                   │ ──▶ Response
 //	            │  ├── predict.Set   public models and the network │
 //	   jobs ◀── │  ├── lang          names, 23 languages           │ ◀── results
-//	            │  ├── blob.Hosted   stored pictures               │
+//	            │  ├── blob.HostedNames   stored pictures               │
 //	            │  └── partition     one an application:           │
 //	            │        log ──fold──▶ catalog records + index     │
 //	            └──────────▲───────────────────────────────────────┘
@@ -52,7 +52,7 @@ type Options struct {
 	// are served by it until they have gone over to Models. nil: there are none.
 	Older func(base [32]byte) (*predict.Set, error)
 
-	Hosted register.Pictures // keeps the pictures that come as base64; *blob.Hosted
+	Hosted register.Pictures // keeps the pictures that come as base64; *blob.HostedNames
 	Clock  func() time.Time
 	Rand   io.Reader // ids are made from it; fit for secrets
 	Seals  io.Reader // keys of the logs' seals are made from it, see [partition.Partition.Seal]; nil means that logs have none
@@ -154,7 +154,7 @@ func (e *Engine) Models(base [32]byte) *predict.Set {
 // Begin starts a request; see [api.Call]. On a closed engine the call is done, and refused.
 func (e *Engine) Begin(ctx context.Context, r *api.Request) *api.Exchange {
 	if e.closed.Load() {
-		return api.Answered(e.service.Refuse(r, fmt.Errorf("%w: the server is stopping", api.ErrBusy)))
+		return api.RespondWith(e.service.Refuse(r, fmt.Errorf("%w: the server is stopping", api.ErrBusy)))
 	}
 	return e.service.Begin(ctx, r)
 }

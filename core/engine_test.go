@@ -54,13 +54,13 @@ func (l *fixture) clock() time.Time {
 	return l.now
 }
 
-// locked makes a source of bytes safe for several threads, as a host's is.
-type locked struct {
+// lockedReader makes a source of bytes safe for several threads, as a host's is.
+type lockedReader struct {
 	mu sync.Mutex
 	c  apitest.Counter
 }
 
-func (l *locked) Read(p []byte) (int, error) {
+func (l *lockedReader) Read(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.c.Read(p)
@@ -69,7 +69,7 @@ func (l *locked) Read(p []byte) (int, error) {
 func newFixture(t testing.TB) *fixture {
 	t.Helper()
 	l := &fixture{now: apitest.Start, blobs: blob.NewMemory(blob.Options{})}
-	random := &locked{}
+	random := &lockedReader{}
 	hosted, err := blob.OpenHosted(blob.HostedOptions{Blobs: l.blobs, Random: random})
 	if err != nil {
 		t.Fatal(err)
@@ -120,7 +120,7 @@ func TestEngineSweepsPredictedPictures(t *testing.T) {
 	if got.Status != 200 || len(rest) < 32 || !strings.Contains(string(got.Body), `"name":"black"`) {
 		t.Fatalf("%d %s", got.Status, got.Body)
 	}
-	picture, err := e.Register.Hosted(rest[:32])
+	picture, err := e.Register.HostedPicture(rest[:32])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +133,7 @@ func TestEngineSweepsPredictedPictures(t *testing.T) {
 	if _, err := e.Step(ctx, apitest.Start.Add(time.Hour+time.Minute)); err != nil {
 		t.Errorf("Step = %v", err)
 	}
-	if _, err := e.Register.Hosted(rest[:32]); !errors.Is(err, blob.ErrNotFound) {
+	if _, err := e.Register.HostedPicture(rest[:32]); !errors.Is(err, blob.ErrNotFound) {
 		t.Errorf("Hosted = %v, want %v", err, blob.ErrNotFound)
 	}
 	if held, err := l.blobs.Has(ctx, picture.Hash); held || err != nil {

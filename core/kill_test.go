@@ -242,7 +242,7 @@ func (k *killing) settle() {
 			continue
 		}
 		_, name, _ := strings.Cut(address, api.HostedPath)
-		p, err := k.world.Engine.Register.Hosted(name)
+		p, err := k.world.Engine.Register.HostedPicture(name)
 		if err != nil || p.Hash != k.pictureOf(id) || p.ContentType != "image/png" {
 			k.Errorf("input %s is hosted as %+v, %v", id, p, err)
 		}

@@ -172,7 +172,7 @@ func (e *Engine) takeRenewals(now time.Time, app *application, n int) (tasks []T
 	for _, in := range inputs {
 		tasks = append(tasks, Task{Picture: api.RenewJob(in.Blob, in.Crop, app.renew.Base()), app: app, renewed: &in})
 	}
-	if err != nil || !app.renew.Analysed() {
+	if err != nil || !app.renew.HasAnalysedAll() {
 		return tasks, err
 	}
 	app.mu.Lock()
@@ -203,7 +203,7 @@ func (e *Engine) stepRenewal(ctx context.Context, now time.Time, app *applicatio
 		app.closing = false
 		return app.renew.Publish(ctx)
 	}
-	if !app.renew.Analysed() || !settled {
+	if !app.renew.HasAnalysedAll() || !settled {
 		app.closing = false
 		return false, nil
 	}
@@ -216,7 +216,7 @@ func (e *Engine) stepRenewal(ctx context.Context, now time.Time, app *applicatio
 		return false, err
 	}
 	app.closing = false
-	return true, e.switched(now, app, e.models)
+	return true, e.switchNetwork(now, app, e.models)
 }
 
 // followOrigin has a copy work with the network to which its origin's log has switched. The partition has prepared the index for it.
@@ -230,11 +230,11 @@ func (e *Engine) followOrigin(now time.Time, app *application) (more bool, err e
 	if h.Base == app.base || !ok || !app.Partition.Index().Has(h.Base) {
 		return false, nil
 	}
-	return true, e.switched(now, app, set)
+	return true, e.switchNetwork(now, app, set)
 }
 
-// switched has the application work with the network that its state names now.
-func (e *Engine) switched(now time.Time, app *application, to *predict.Set) error {
+// switchNetwork has the application work with the network that its state names now.
+func (e *Engine) switchNetwork(now time.Time, app *application, to *predict.Set) error {
 	app.old, app.moved, app.base = app.base, now, to.Base()
 	app.inputs.Rebase(app.base)
 	app.trainings = training.NewQueue(app.Partition, to)

@@ -83,8 +83,8 @@ func (r *renewing) add(n int, label map[string]string) {
 	r.call("POST", "/v2/inputs", `{"inputs":[`+strings.Join(inputs, ",")+`]}`)
 }
 
-// predicted returns the score of the reddest input, after seeing that all red ones are found.
-func (r *renewing) predicted() float64 {
+// reddestScore returns the score of the reddest input, after seeing that all red ones are found.
+func (r *renewing) reddestScore() float64 {
 	r.Helper()
 	a := r.call("POST", "/v2/searches", `{"query":{"ands":[{"output":{"data":{"concepts":[{"name":"red"}]}}}]},"pagination":{"per_page":1000}}`)
 	if len(a.Hits) != min(r.red, 1000) {
@@ -96,7 +96,7 @@ func (r *renewing) predicted() float64 {
 // check sees that everything that the application does is done.
 func (r *renewing) check() {
 	r.Helper()
-	r.predicted()
+	r.reddestScore()
 	picture := base64.StdEncoding.EncodeToString(apitest.Picture("red.png"))
 	a := r.call("POST", "/v2/searches", `{"query":{"ands":[{"output":{"input":{"data":{"image":{"base64":"`+picture+`"}}}}}]},"pagination":{"per_page":1000}}`)
 	if len(a.Hits) != min(r.all, 1000) {
@@ -172,7 +172,7 @@ func changeNetwork(t *testing.T, inputs int) {
 	r.call("POST", "/v2/models/own/versions", "")
 	r.Step(t, time.Second)
 	r.check()
-	was := r.predicted()
+	was := r.reddestScore()
 	if b := r.base(); b != old.Base() {
 		t.Fatalf("base %x, want %x", b, old.Base())
 	}
@@ -204,7 +204,7 @@ func changeNetwork(t *testing.T, inputs int) {
 		t.Fatalf("killed %d times in %d rounds", killed, rounds)
 	}
 	r.check()
-	if now := r.predicted(); now <= was {
+	if now := r.reddestScore(); now <= was {
 		t.Errorf("the new network gives red %v, the old gave %v", now, was)
 	}
 	if v := r.call("GET", "/v2/models/own/versions", ""); len(v.Versions) != 3 {
@@ -313,7 +313,7 @@ func TestCopyFollowsAnotherNetwork(t *testing.T) {
 		copied.red, copied.all = origin.red, origin.all
 		origin.check()
 		copied.check()
-		if a, b := origin.predicted(), copied.predicted(); a != b {
+		if a, b := origin.reddestScore(), copied.reddestScore(); a != b {
 			t.Errorf("%s the copy gives red %v, the origin %v", when, b, a)
 		}
 		if a, b := origin.custom("half.png"), copied.custom("half.png"); a != b {
@@ -324,7 +324,7 @@ func TestCopyFollowsAnotherNetwork(t *testing.T) {
 	c.World.Renew(t, next, old)
 	same("with the next program")
 	origin.Renew(t, next, old)
-	was := copied.predicted()
+	was := copied.reddestScore()
 	for rounds := 0; origin.base() != next.Base(); rounds++ {
 		if rounds > 500 {
 			t.Fatal("it does not come to an end")
@@ -336,7 +336,7 @@ func TestCopyFollowsAnotherNetwork(t *testing.T) {
 		}
 	}
 	same("after the change")
-	if now := copied.predicted(); now <= was {
+	if now := copied.reddestScore(); now <= was {
 		t.Errorf("the copy gives red %v by the new network, it gave %v", now, was)
 	}
 	origin.add(1, map[string]string{"red.png": "warm"})
@@ -422,7 +422,7 @@ func TestCopyLacksANetwork(t *testing.T) {
 		}
 		was := 0.0
 		if copied.red > 0 {
-			was = copied.predicted()
+			was = copied.reddestScore()
 		} else if a := copied.call("POST", "/v2/searches", `{"query":{"ands":[{"output":{"data":{"concepts":[{"name":"red"}]}}}]}}`); len(a.Hits) > 0 {
 			t.Errorf("%d hits by a network that the program lacks", len(a.Hits))
 		}
@@ -435,19 +435,19 @@ func TestCopyLacksANetwork(t *testing.T) {
 		c.World.Now = c.Origin.Now
 		c.World.Step(t, 0)
 		copied.red = 10
-		switch now := copied.predicted(); {
+		switch now := copied.reddestScore(); {
 		case program == old && (!errors.Is(err, fold.ErrNewer) || now != was):
 			t.Errorf("the old program pulls: %v, and gives red %v, want ErrNewer and %v", err, now, was)
-		case program == next && (err != nil || now != origin.predicted()):
-			t.Errorf("the next program pulls: %v, and gives red %v, want %v", err, now, origin.predicted())
+		case program == next && (err != nil || now != origin.reddestScore()):
+			t.Errorf("the next program pulls: %v, and gives red %v, want %v", err, now, origin.reddestScore())
 		}
 		c.World.Renew(t, next, old) // the old program is replaced
 		if err = c.TryPull(t); err != nil {
 			t.Fatal(err)
 		}
 		c.World.Step(t, 0)
-		if now := copied.predicted(); now != origin.predicted() {
-			t.Errorf("after an upgrade the copy gives red %v, want %v", now, origin.predicted())
+		if now := copied.reddestScore(); now != origin.reddestScore() {
+			t.Errorf("after an upgrade the copy gives red %v, want %v", now, origin.reddestScore())
 		}
 	}
 }

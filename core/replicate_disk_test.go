@@ -57,13 +57,13 @@ func TestEmptiedCopyLeavesNothingOnDisk(t *testing.T) {
 			}
 			c.store = store
 			c.take(t)
-			c.marked(t)
-			c.gone(t, 0)
+			c.writeMarkers(t)
+			c.deleteApp(t, 0)
 			var err error
 			if data, seq := c.register(t); way == "at once" {
 				err = register.ApplyAppRecord(t.Context(), store, c.app, seq, data)
 			} else {
-				err = c.interrupted(t, store, data, seq)
+				err = c.applyRecordOnly(t, store, data, seq)
 			}
 			if err != nil {
 				t.Fatal(err)
@@ -75,7 +75,7 @@ func TestEmptiedCopyLeavesNothingOnDisk(t *testing.T) {
 				t.Fatal("the marker is found nowhere before the copy is emptied: the search is broken")
 			}
 			store = opened() // the logs that it keeps to be used again go
-			if err := register.Emptied(t.Context(), store); err != nil {
+			if err := register.PurgeDeleted(t.Context(), store); err != nil {
 				t.Fatal(err)
 			}
 			if err := store.Close(); err != nil {
@@ -88,8 +88,8 @@ func TestEmptiedCopyLeavesNothingOnDisk(t *testing.T) {
 	}
 }
 
-// marked gives the copy notes with the marker, some of them in files already.
-func (c *copied) marked(t *testing.T) {
+// writeMarkers gives the copy notes with the marker, some of them in files already.
+func (c *appReplica) writeMarkers(t *testing.T) {
 	t.Helper()
 	id, err := catalog.ParseAppID(c.app)
 	if err != nil {
@@ -108,8 +108,8 @@ func (c *copied) marked(t *testing.T) {
 	}
 }
 
-// interrupted writes a register that says gone, and nothing after it, as before a crash.
-func (c *copied) interrupted(t *testing.T, store kv.Store, data []byte, seq uint64) error {
+// applyRecordOnly writes a register that says gone, and nothing after it, as before a crash.
+func (c *appReplica) applyRecordOnly(t *testing.T, store kv.Store, data []byte, seq uint64) error {
 	t.Helper()
 	x, err := catalog.DecodeRegister(data)
 	if err != nil {

@@ -21,8 +21,8 @@ import (
 	"github.com/sightline-dev/sightline/core/testkit"
 )
 
-// copied is an origin's application and a store that holds a copy of its register.
-type copied struct {
+// appReplica is an origin's application and a store that holds a copy of its register.
+type appReplica struct {
 	origin *core.Engine
 	app    string
 	edge   string // id
@@ -30,9 +30,9 @@ type copied struct {
 }
 
 // copyOf makes an application with an edge, and the edge's empty store.
-func copyOf(t testing.TB, origin *core.Engine) *copied {
+func copyOf(t testing.TB, origin *core.Engine) *appReplica {
 	t.Helper()
-	c := &copied{origin: origin, app: newApp(t, origin), store: memkv.New()}
+	c := &appReplica{origin: origin, app: newApp(t, origin), store: memkv.New()}
 	_, edge, err := origin.Register.CreateEdge(t.Context(), register.Caller{}, "edge", []string{c.app})
 	if err != nil {
 		t.Fatal(err)
@@ -42,7 +42,7 @@ func copyOf(t testing.TB, origin *core.Engine) *copied {
 }
 
 // register returns the origin's current register.
-func (c *copied) register(t testing.TB) (data []byte, seq uint64) {
+func (c *appReplica) register(t testing.TB) (data []byte, seq uint64) {
 	t.Helper()
 	data, seq, err := c.origin.Register.AppRecord(c.app, c.edge)
 	if err != nil {
@@ -52,7 +52,7 @@ func (c *copied) register(t testing.TB) (data []byte, seq uint64) {
 }
 
 // take carries the register over and holds the copy to it.
-func (c *copied) take(t testing.TB) {
+func (c *appReplica) take(t testing.TB) {
 	t.Helper()
 	data, seq := c.register(t)
 	if err := register.ApplyAppRecord(t.Context(), c.store, c.app, seq, data); err != nil {
@@ -62,7 +62,7 @@ func (c *copied) take(t testing.TB) {
 }
 
 // compare holds that the copy's register is the origin's.
-func (c *copied) compare(t testing.TB) {
+func (c *appReplica) compare(t testing.TB) {
 	t.Helper()
 	data, _ := c.register(t)
 	want, err := catalog.DecodeRegister(data)
@@ -224,8 +224,8 @@ func TestAppRecordsRefused(t *testing.T) {
 	}
 }
 
-// gone deletes the application in the register, in one of the ways.
-func (c *copied) gone(t testing.TB, way int) (why string) {
+// deleteApp deletes the application in the register, in one of the ways.
+func (c *appReplica) deleteApp(t testing.TB, way int) (why string) {
 	t.Helper()
 	var err error
 	switch way {
@@ -242,8 +242,8 @@ func (c *copied) gone(t testing.TB, way int) (why string) {
 	return why
 }
 
-// filled gives the copy's store records, notes and public names of the application, and of one that stays.
-func (c *copied) filled(t testing.TB, stays catalog.AppID) {
+// fillStore gives the copy's store records, notes and public names of the application, and of one that stays.
+func (c *appReplica) fillStore(t testing.TB, stays catalog.AppID) {
 	t.Helper()
 	id, err := catalog.ParseAppID(c.app)
 	if err != nil {
@@ -267,7 +267,7 @@ func (c *copied) filled(t testing.TB, stays catalog.AppID) {
 }
 
 // empty holds that nothing is left of the application in a store, and all of the one that stays.
-func (c *copied) empty(t testing.TB, store kv.Store, stays catalog.AppID) {
+func (c *appReplica) empty(t testing.TB, store kv.Store, stays catalog.AppID) {
 	t.Helper()
 	id, err := catalog.ParseAppID(c.app)
 	if err != nil {
@@ -302,9 +302,9 @@ func TestGoneRegisterEmpties(t *testing.T) {
 		l := newFixture(t)
 		c := copyOf(t, l.open(t))
 		c.take(t)
-		c.filled(t, stays)
+		c.fillStore(t, stays)
 		old, seq := c.register(t)
-		why := c.gone(t, way)
+		why := c.deleteApp(t, way)
 		data, later := c.register(t)
 		if x, err := catalog.DecodeRegister(data); err != nil || x.Revoked != why || x.Record.ID != "" || x.Keys != nil {
 			t.Fatalf("register %+v, %v, want one that is %s", x, err, why)
@@ -342,9 +342,9 @@ func TestKillEmptiedCopies(t *testing.T) {
 		disk := &tape{Store: c.store}
 		c.store = disk
 		c.take(t)
-		c.filled(t, stays)
+		c.fillStore(t, stays)
 		before := len(disk.batches)
-		c.gone(t, r.IntN(2))
+		c.deleteApp(t, r.IntN(2))
 		data, seq := c.register(t)
 		if err := register.ApplyAppRecord(t.Context(), disk, c.app, seq, data); err != nil {
 			t.Fatal(err)
@@ -354,7 +354,7 @@ func TestKillEmptiedCopies(t *testing.T) {
 			disk.synced = before
 		}
 		left := disk.crash(t, r)
-		if err := register.Emptied(t.Context(), left); err != nil {
+		if err := register.PurgeDeleted(t.Context(), left); err != nil {
 			t.Fatal(err)
 		}
 		if gone, err := catalog.Read(left, catalog.Control).AppDeleted(c.app); err != nil || !gone && returned {

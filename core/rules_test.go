@@ -98,12 +98,12 @@ func rankInAPI(importPath string) (rank int, ok bool) {
 	return 3, true
 }
 
-type listed struct {
+type goPackage struct {
 	ImportPath                         string
 	Imports, TestImports, XTestImports []string
 }
 
-func listPackages(t *testing.T, env []string) []listed {
+func listPackages(t *testing.T, env []string) []goPackage {
 	t.Helper()
 	cmd := exec.Command("go", "list", "-e", "-json=ImportPath,Imports,TestImports,XTestImports", module+"/...")
 	cmd.Env = append(os.Environ(), env...)
@@ -111,9 +111,9 @@ func listPackages(t *testing.T, env []string) []listed {
 	if err != nil {
 		t.Fatalf("go list: %v", err)
 	}
-	var packages []listed
+	var packages []goPackage
 	for d := json.NewDecoder(strings.NewReader(string(out))); ; {
-		var p listed
+		var p goPackage
 		if err := d.Decode(&p); errors.Is(err, io.EOF) {
 			return packages
 		} else if err != nil {

@@ -63,7 +63,7 @@ func (e *Engine) stepApp(ctx context.Context, now time.Time, app *application) (
 
 // purgeDeleted deletes pictures of deleted inputs, unless another input has them too.
 func (e *Engine) purgeDeleted(ctx context.Context, app *application) (more bool, err error) {
-	pictures, all := app.inputs.Deleted(droppedOnce)
+	pictures, all := app.inputs.TakeOrphanCandidates(droppedOnce)
 	if all {
 		e.orphans.Store(true)
 	}

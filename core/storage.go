@@ -15,15 +15,15 @@ import (
 	"github.com/sightline-dev/sightline/core/register"
 )
 
-// Stored counts stored inputs.
-type Stored struct {
+// StorageUsage counts stored inputs.
+type StorageUsage struct {
 	Inputs int64
 	Bytes  int64 // of their pictures and records
 }
 
-func (s *Stored) add(o Stored) { s.Inputs, s.Bytes = s.Inputs+o.Inputs, s.Bytes+o.Bytes }
+func (s *StorageUsage) add(o StorageUsage) { s.Inputs, s.Bytes = s.Inputs+o.Inputs, s.Bytes+o.Bytes }
 
-func (s *Stored) sub(o Stored) { s.Inputs, s.Bytes = s.Inputs-o.Inputs, s.Bytes-o.Bytes }
+func (s *StorageUsage) sub(o StorageUsage) { s.Inputs, s.Bytes = s.Inputs-o.Inputs, s.Bytes-o.Bytes }
 
 // storage counts what accounts with limits store, in memory. An application is counted at the first write of its
 // account, from its state: nothing of the counts needs to outlive the process. Accounts without limits cost nothing.
@@ -43,10 +43,10 @@ type storage struct {
 
 // tally counts the inputs of one application.
 type tally struct {
-	stored   Stored
+	stored   StorageUsage
 	inputs   map[log.Dot]inputSize
-	reserved map[log.Dot]Stored // by operations that are not folded yet; negative of deletions
-	pending  Stored             // sum of reserved
+	reserved map[log.Dot]StorageUsage // by operations that are not folded yet; negative of deletions
+	pending  StorageUsage             // sum of reserved
 }
 
 // inputSize is the size of an input, in bytes.
@@ -57,7 +57,7 @@ type inputSize struct {
 	leaves  bool // its deletion is reserved
 }
 
-func (i *inputSize) stored() Stored { return Stored{1, i.bytes + i.record} }
+func (i *inputSize) usage() StorageUsage { return StorageUsage{1, i.bytes + i.record} }
 
 // appQuota is the [partition.Quota] of an application.
 type appQuota struct {
@@ -81,8 +81,8 @@ func needsRoom(body log.Body) bool {
 }
 
 // room returns the most inputs and bytes that an operation which needs room adds.
-func (s *storage) room(op *log.Op) (Stored, error) {
-	room := Stored{Bytes: int64(len(log.Encode(nil, op)))}
+func (s *storage) room(op *log.Op) (StorageUsage, error) {
+	room := StorageUsage{Bytes: int64(len(log.Encode(nil, op)))}
 	var picture blob.Hash
 	switch b := op.Body.(type) {
 	case *log.InputCreate:
@@ -125,8 +125,8 @@ func (s *storage) owner(app string) (string, error) {
 	return record.Owner, nil
 }
 
-// owned returns the applications of an account.
-func (s *storage) owned(account string) ([]catalog.AppID, error) {
+// appsOf returns the applications of an account.
+func (s *storage) appsOf(account string) ([]catalog.AppID, error) {
 	ids, err := s.apps.ids()
 	if err != nil {
 		return nil, err
@@ -158,15 +158,15 @@ func (s *storage) of(app string) (account string, limits api.StorageLimits, limi
 	return account, limits, limits.Inputs > 0 || limits.Bytes > 0, err
 }
 
-// Stored returns the numbers of inputs and bytes that all applications of an account store.
-func (e *Engine) Stored(account string) (Stored, error) {
+// StorageUsage returns the numbers of inputs and bytes that all applications of an account store.
+func (e *Engine) StorageUsage(account string) (StorageUsage, error) {
 	s := e.apps.storage
 	if s == nil {
-		return Stored{}, nil
+		return StorageUsage{}, nil
 	}
 	apps, err := s.count(account)
 	if err != nil {
-		return Stored{}, err
+		return StorageUsage{}, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -174,7 +174,7 @@ func (e *Engine) Stored(account string) (Stored, error) {
 }
 
 // sum adds up applications, with or without their reservations. mu is held.
-func (s *storage) sum(apps []catalog.AppID, reserved bool) (all Stored) {
+func (s *storage) sum(apps []catalog.AppID, reserved bool) (all StorageUsage) {
 	for _, app := range apps {
 		if t := s.tallies[app]; t != nil {
 			all.add(t.stored)
@@ -188,7 +188,7 @@ func (s *storage) sum(apps []catalog.AppID, reserved bool) (all Stored) {
 
 // count counts those applications of an account that are not counted yet, and returns all of them.
 func (s *storage) count(account string) ([]catalog.AppID, error) {
-	apps, err := s.owned(account)
+	apps, err := s.appsOf(account)
 	if err != nil {
 		return nil, err
 	}
@@ -212,7 +212,7 @@ func (s *storage) count(account string) ([]catalog.AppID, error) {
 
 // scan counts an application. Nothing of it is folded meanwhile.
 func (s *storage) scan(app catalog.AppID, r catalog.Reader) error {
-	t := &tally{inputs: map[log.Dot]inputSize{}, reserved: map[log.Dot]Stored{}}
+	t := &tally{inputs: map[log.Dot]inputSize{}, reserved: map[log.Dot]StorageUsage{}}
 	var failed error
 	err := r.Inputs(0, func(in catalog.Input) bool {
 		failed = s.put(t, &in)
@@ -239,34 +239,34 @@ func (s *storage) put(t *tally, in *catalog.Input) (err error) {
 	}
 	size.record = int64(in.RecordSize())
 	t.inputs[in.Dot] = size
-	t.stored.add(size.stored())
+	t.stored.add(size.usage())
 	return err
 }
 
 // drop counts an input no longer.
 func (t *tally) drop(input log.Dot) {
 	if size, ok := t.inputs[input]; ok {
-		t.stored.sub(size.stored())
+		t.stored.sub(size.usage())
 		delete(t.inputs, input)
 	}
 }
 
 // reserve reserves room for an operation.
-func (t *tally) reserve(dot log.Dot, room Stored) {
+func (t *tally) reserve(dot log.Dot, room StorageUsage) {
 	t.reserved[dot] = room
 	t.pending.add(room)
 }
 
 // leave returns the room that the deletion of an input gives; false: the input does not exist, or is deleted already.
-func (t *tally) leave(input log.Dot) (Stored, bool) {
+func (t *tally) leave(input log.Dot) (StorageUsage, bool) {
 	size, ok := t.inputs[input]
 	if !ok || size.leaves {
-		return Stored{}, false
+		return StorageUsage{}, false
 	}
 	size.leaves = true
 	t.inputs[input] = size
-	room := size.stored()
-	return Stored{-room.Inputs, -room.Bytes}, true
+	room := size.usage()
+	return StorageUsage{-room.Inputs, -room.Bytes}, true
 }
 
 // settle ends a reservation.
@@ -310,11 +310,11 @@ func (q appQuota) Reserve(ops []log.Op) (refused []string, err error) {
 	if err != nil || !limited {
 		return nil, err
 	}
-	apps, err := q.owned(account)
+	apps, err := q.appsOf(account)
 	if err != nil {
 		return nil, err
 	}
-	rooms := make([]Stored, len(ops))
+	rooms := make([]StorageUsage, len(ops))
 	for i := range ops {
 		if !needsRoom(ops[i].Body) {
 			continue
@@ -340,7 +340,7 @@ func (q appQuota) Reserve(ops []log.Op) (refused []string, err error) {
 			continue
 		}
 		switch {
-		case room == Stored{}:
+		case room == StorageUsage{}:
 		case limits.Inputs > 0 && room.Inputs > 0 && all.Inputs+room.Inputs > limits.Inputs:
 			refused[i] = fmt.Sprintf("the account may store %d inputs; %s", limits.Inputs, limits.Advice)
 		case limits.Bytes > 0 && all.Bytes+room.Bytes > limits.Bytes:
@@ -383,8 +383,8 @@ func (q appQuota) Cancel(ops []log.Op) {
 	}
 }
 
-// Folded implements [partition.Quota]. A picture whose size cannot be read counts nothing.
-func (q appQuota) Folded(entries []log.Entry, o fold.Outcome) {
+// Settle implements [partition.Quota]. A picture whose size cannot be read counts nothing.
+func (q appQuota) Settle(entries []log.Entry, o fold.Outcome) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	t := q.tallies[q.app]
@@ -395,7 +395,7 @@ func (q appQuota) Folded(entries []log.Entry, o fold.Outcome) {
 		t.settle(entries[i].Op.Dot)
 	}
 	if o.DeletedAll {
-		t.stored = Stored{}
+		t.stored = StorageUsage{}
 		clear(t.inputs)
 	}
 	for _, c := range o.Changes {

@@ -123,28 +123,28 @@ const maxTrainings = 2
 // Done takes the result of a task. It returns errors of the store, and the task is then due again. It drops the result if the application
 // was deleted meanwhile.
 func (e *Engine) Done(ctx context.Context, t Task, r Result) error {
-	if err := e.done(ctx, t, r); !isDeleted(err) {
+	if err := e.finishTask(ctx, t, r); !isDeleted(err) {
 		return err
 	}
 	return nil
 }
 
-func (e *Engine) done(ctx context.Context, t Task, r Result) error {
+func (e *Engine) finishTask(ctx context.Context, t Task, r Result) error {
 	if t.app != nil && t.Picture != nil {
 		t.app.out.Add(-1)
 	}
 	switch {
 	case t.again:
-		return t.app.renew.Trained(t.run, r.Training)
+		return t.app.renew.EndRun(t.run, r.Training)
 	case t.run != nil:
 		return t.queue.Done(ctx, e.apps.o.Clock(), t.run, r.Training)
 	case t.renewed != nil:
-		d, cause := e.service.Renewed(t.app.renew.Base(), &r.Picture)
+		d, cause := e.service.RenewOutcome(t.app.renew.Base(), &r.Picture)
 		return t.app.renew.Done(e.apps.o.Clock(), *t.renewed, d, cause)
 	case t.Picture == nil:
 		return nil
 	}
-	outcome := e.service.Fetched(t.input.Base, &r.Picture)
+	outcome := e.service.FetchOutcome(t.input.Base, &r.Picture)
 	err := t.app.inputs.Done(ctx, e.apps.o.Clock(), t.input, &outcome)
 	if h := r.Picture.Blob; !h.IsZero() {
 		err = errors.Join(err, e.hosted.Unpin(context.WithoutCancel(ctx), h))

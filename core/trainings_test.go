@@ -14,9 +14,9 @@ import (
 	"github.com/sightline-dev/sightline/core/register"
 )
 
-// asked is a world in which a training has been asked for, of inputs that are still to be
+// newTrainingWorld returns a world in which a training has been asked for, of inputs that are still to be
 // fetched.
-func asked(t testing.TB, set *predict.Set) *apitest.World {
+func newTrainingWorld(t testing.TB, set *predict.Set) *apitest.World {
 	t.Helper()
 	w := apitest.NewWorld(t, memkv.New(), set, nil, map[string]string{})
 	for _, r := range []api.Request{
@@ -35,8 +35,8 @@ func asked(t testing.TB, set *predict.Set) *apitest.World {
 	return w
 }
 
-// predicted returns the model's prediction of a picture, without ids that are generated for each call.
-func predicted(t testing.TB, w *apitest.World) string {
+// predictionOf returns the model's prediction of a picture, without ids that are generated for each call.
+func predictionOf(t testing.TB, w *apitest.World) string {
 	t.Helper()
 	r := api.Request{Method: "POST", Path: "/v2/models/heat/outputs", Body: []byte(`{"inputs":[{"id":"x","data":{"image":{"url":"http://pictures.test/half.png"}}}]}`)}
 	got := w.Serve(t, r)
@@ -51,15 +51,15 @@ func predicted(t testing.TB, w *apitest.World) string {
 // training and its end. After the next start the training comes to the same end.
 func TestTrainingKilled(t *testing.T) {
 	set := apitest.Tiny(t)
-	quiet := asked(t, set)
+	quiet := newTrainingWorld(t, set)
 	quiet.Step(t, 0)
-	want := predicted(t, quiet)
+	want := predictionOf(t, quiet)
 	for cut := 0; ; cut++ {
-		w := asked(t, set)
+		w := newTrainingWorld(t, set)
 		ended := work1by1(t, w, cut)
 		w.Open(t, w.Store)
 		w.Step(t, 0)
-		if got := predicted(t, w); got != want {
+		if got := predictionOf(t, w); got != want {
 			t.Fatalf("killed after %d pieces of work it predicts %s, want %s", cut, got, want)
 		}
 		if ended {
@@ -110,7 +110,7 @@ func work1by1(t testing.TB, w *apitest.World, n int) (ended bool) {
 
 // TestTrainingProgress: a version has the progress of its training while that runs, and only then.
 func TestTrainingProgress(t *testing.T) {
-	w := asked(t, apitest.Tiny(t))
+	w := newTrainingWorld(t, apitest.Tiny(t))
 	said := func() (share float64, told bool) {
 		t.Helper()
 		got := w.Serve(t, api.Request{Method: "GET", Path: "/v2/models/heat/versions"})
@@ -166,7 +166,7 @@ func TestTrainingProgress(t *testing.T) {
 // TestTrainingsBounded checks that few trainings are under way at once, and that all come to
 // their end.
 func TestTrainingsBounded(t *testing.T) {
-	w := asked(t, apitest.Tiny(t))
+	w := newTrainingWorld(t, apitest.Tiny(t))
 	for range 5 {
 		w.Serve(t, api.Request{Method: "POST", Path: "/v2/models/heat/versions"})
 	}
@@ -195,7 +195,7 @@ func TestTrainingsBounded(t *testing.T) {
 // TestTrainingsInTurn checks that the trainings of one application do not keep those of
 // another from their turn.
 func TestTrainingsInTurn(t *testing.T) {
-	w := asked(t, apitest.Tiny(t))
+	w := newTrainingWorld(t, apitest.Tiny(t))
 	ctx := context.Background()
 	app, _, err := w.Engine.Register.CreateApp(ctx, register.Caller{}, register.NewApp{Name: "other", Language: "en"})
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 )
 
 // trusts returns the keys that a copy trusts once it has taken the current register.
-func (c *copied) trusts(t testing.TB) catalog.Trust {
+func (c *appReplica) trusts(t testing.TB) catalog.Trust {
 	t.Helper()
 	c.take(t)
 	trust, err := catalog.Read(c.store, catalog.Control).TrustOf(c.app)

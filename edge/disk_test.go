@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) == "" {
 		os.Exit(m.Run())
 	}
-	ctx, stop := system.Terminated(context.Background())
+	ctx, stop := system.CancelOnSignal(context.Background())
 	system.IgnoreBrokenPipes()
 	env := floor.Env{Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Environ: os.Environ}
 	program := node.New()
@@ -108,8 +108,8 @@ func (d *disk) note(format string, args ...any) {
 	}
 }
 
-// renamed notes a rename, and whether a file had the new name.
-func (d *disk) renamed(from, to string, existed bool) {
+// noteRename notes a rename, and whether a file had the new name.
+func (d *disk) noteRename(from, to string, existed bool) {
 	d.note("r %s %s", from, to)
 	if existed {
 		d.note("n %s", to)
@@ -275,7 +275,7 @@ func (c cutStore) Rename(from, to string) error {
 	_, missing := c.Stat(to)
 	err := c.FS.Rename(from, to)
 	if err == nil {
-		c.disk.renamed(from, to, missing == nil)
+		c.disk.noteRename(from, to, missing == nil)
 	}
 	return err
 }
@@ -314,8 +314,8 @@ func (f *cutFile) Write(p []byte) (int, error) {
 // Preallocate implements [vfs.File]. Nothing is allocated: the size of the file is what was written.
 func (f *cutFile) Preallocate(_, _ int64) error { return nil }
 
-// synced runs a sync and notes what it made durable.
-func (f *cutFile) synced(sync func() (whole bool, err error)) error {
+// runSync runs a sync and notes what it made durable.
+func (f *cutFile) runSync(sync func() (whole bool, err error)) error {
 	f.mu.Lock()
 	size := f.size
 	f.mu.Unlock()
@@ -328,17 +328,17 @@ func (f *cutFile) synced(sync func() (whole bool, err error)) error {
 
 // Sync implements [vfs.File].
 func (f *cutFile) Sync() error {
-	return f.synced(func() (bool, error) { return true, f.File.Sync() })
+	return f.runSync(func() (bool, error) { return true, f.File.Sync() })
 }
 
 // SyncData implements [vfs.File].
 func (f *cutFile) SyncData() error {
-	return f.synced(func() (bool, error) { return true, f.File.SyncData() })
+	return f.runSync(func() (bool, error) { return true, f.File.SyncData() })
 }
 
 // SyncTo implements [vfs.File].
 func (f *cutFile) SyncTo(length int64) (whole bool, err error) {
-	err = f.synced(func() (_ bool, err error) {
+	err = f.runSync(func() (_ bool, err error) {
 		whole, err = f.File.SyncTo(length)
 		return whole, err
 	})
@@ -382,7 +382,7 @@ func (c cutFiles) Rename(from, to string) error {
 	_, missing := c.Size(to)
 	err := c.FS.Rename(from, to)
 	if err == nil {
-		c.disk.renamed(from, to, missing == nil)
+		c.disk.noteRename(from, to, missing == nil)
 	}
 	return err
 }

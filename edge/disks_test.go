@@ -215,8 +215,8 @@ func (o *operator) edgeStatus() control.ReplicaStatus {
 	return copies(o.t, o.binary, o.at("var/lib/sightline-edge/data"))[0]
 }
 
-// written has the edge take inputs, and waits until the origin has them.
-func (o *operator) written(ids ...string) {
+// addAndSync has the edge take inputs, and waits until the origin has them.
+func (o *operator) addAndSync(ids ...string) {
 	o.t.Helper()
 	for _, id := range ids {
 		o.add(o.edge, id)
@@ -225,16 +225,16 @@ func (o *operator) written(ids ...string) {
 }
 
 func originRestored(o *operator) {
-	o.written("before")
+	o.addAndSync("before")
 	command(o.t, hubOf(o.t, o.binary), "backup", o.at("backup/origin"), "--data", o.data, "--quiet")
-	o.written("after")
+	o.addAndSync("after")
 	o.run(0)
 	o.until("the origin has the edge's writes again", func() bool { return o.has(o.hub, "before", "after") && o.edgeStatus().Pending == 0 })
 	o.run(1)
 }
 
 func originMadeAgain(o *operator) {
-	o.written("one", "two")
+	o.addAndSync("one", "two")
 	o.hub.terminate(o.t)
 	o.hub = nil
 	old := o.app
@@ -245,15 +245,15 @@ func originMadeAgain(o *operator) {
 	}
 	o.run(2)
 	o.until("the edge has the new application", func() bool { return o.has(o.edge, "one", "two") })
-	o.written("three")
+	o.addAndSync("three")
 }
 
 func edgeReplaced(o *operator) {
-	o.written("one")
+	o.addAndSync("one")
 	o.run(0)
 	o.run(1)
 	o.until("the edge has what the origin has", func() bool { return o.has(o.edge, "one") })
-	o.written("two")
+	o.addAndSync("two")
 }
 
 func edgeRestored(o *operator) {
@@ -267,14 +267,14 @@ func edgeRestored(o *operator) {
 				o.t.Fatal(err)
 			}
 		}
-		o.written(ids...)
+		o.addAndSync(ids...)
 		o.run(0)
 		if earlier {
 			o.run(1)
 		}
 		o.run(2)
 		o.until("the restored edge has joined", func() bool { return o.has(o.edge, ids...) && o.edgeStatus().Renewed != "" })
-		o.written("after-" + ids[0])
+		o.addAndSync("after-" + ids[0])
 		if c := o.edgeStatus(); c.Conflicts > 0 || c.Problem != "" {
 			o.t.Errorf("the restored edge reports %+v", c)
 		}
@@ -288,5 +288,5 @@ func edgeRestored(o *operator) {
 
 func edgeRestarted(o *operator) {
 	o.run(0)
-	o.written("after")
+	o.addAndSync("after")
 }

@@ -48,9 +48,9 @@ func TestUnits(t *testing.T) {
 	}
 }
 
-// activated is a start as systemd does it: the socket exists before the program, which reports when it is ready, regularly that it works,
+// checkSocketActivation is a start as systemd does it: the socket exists before the program, which reports when it is ready, regularly that it works,
 // and when it stops. It starts no supervisor then.
-func activated(t *testing.T, binary string) {
+func checkSocketActivation(t *testing.T, binary string) {
 	activate := process.Need(t, "systemd-socket-activate")
 	data := folder(t, binary)
 	_, key, _ := owner(t, binary, data, "activated")

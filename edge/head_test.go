@@ -57,7 +57,7 @@ func (j *joining) trainedElsewhere() {
 	var made struct {
 		Version string `json:"version_id"`
 	}
-	was := j.trained(j.here)
+	was := j.modelVersion(j.here)
 	out := command(t, j.origin, "head", "import", "--model", "way", after, "--data", j.data, "--json")
 	if err := json.Unmarshal([]byte(out), &made); err != nil {
 		t.Fatal(err)
@@ -79,7 +79,7 @@ func (j *joining) trainedElsewhere() {
 		}
 	}
 	for _, x := range j.all[1:] {
-		j.until("the version that was trained elsewhere is everywhere", func() bool { return j.trained(x) == made.Version })
+		j.until("the version that was trained elsewhere is everywhere", func() bool { return j.modelVersion(x) == made.Version })
 		if got := values(x, made.Version); !reflect.DeepEqual(got, want) {
 			t.Errorf("%s says %v of a picture, the origin %v", x.name, got, want)
 		}

@@ -212,7 +212,7 @@ func hangs(t testing.TB, what string) {
 // end kills the server, and with it what it keeps.
 func (s *server) end() {
 	if hung.Load() {
-		if child, err := s.kept(); err == nil {
+		if child, err := s.findChild(); err == nil {
 			_ = syscall.Kill(child, syscall.SIGQUIT)
 		}
 		_ = s.cmd.Process.Signal(syscall.SIGQUIT)
@@ -241,15 +241,15 @@ func (s *server) terminate(t testing.TB) {
 // child returns the id of the supervisor's process.
 func (s *server) child(t testing.TB) int {
 	t.Helper()
-	child, err := s.kept()
+	child, err := s.findChild()
 	if err != nil {
 		t.Fatal(err)
 	}
 	return child
 }
 
-// kept is child; an error is that there is none.
-func (s *server) kept() (child int, err error) {
+// findChild is child; an error is that there is none.
+func (s *server) findChild() (child int, err error) {
 	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", s.cmd.Process.Pid))
 	if err != nil {
 		return 0, err

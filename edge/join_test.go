@@ -66,14 +66,14 @@ type joining struct {
 	writes       int
 }
 
-// joined: an origin, two edges and a tab of a browser all write while each in turn is disconnected, killed and back. Afterwards all have
+// checkConvergence: an origin, two edges and a tab of a browser all write while each in turn is disconnected, killed and back. Afterwards all have
 // the same data, with equal digests. No acknowledged write is lost and no deleted input is back. No copy ever showed an operation as
 // confirmed that the origin did not have. Before the end, a head that another program trained predicts the same everywhere. Then the
 // origin deletes the application, and nothing of it is left anywhere.
-func joined(t *testing.T, binary string) {
+func checkConvergence(t *testing.T, binary string) {
 	since := system.Now()
 	say := func(what string) { t.Logf("%6.1f s: %s", system.Now().Sub(since).Seconds(), what) }
-	j := begun(t, binary)
+	j := startJoining(t, binary)
 	j.until("the copies hold what the origin did before", j.same)
 	say("joined")
 	for i := range j.all {
@@ -91,10 +91,10 @@ func joined(t *testing.T, binary string) {
 	say("the origin was away")
 	j.trainedElsewhere()
 	say("a head was trained elsewhere")
-	j.agreed()
+	j.checkAcknowledged()
 	j.digests()
 	say("all agree")
-	j.emptied()
+	j.checkAppDeletion()
 	say("nothing is left")
 	t.Logf("%d looks at screens, at %d of which operations waited", j.witness.checked, j.witness.waiting)
 	if j.witness.checked < 20 || j.witness.waiting < 10 {
@@ -102,8 +102,8 @@ func joined(t *testing.T, binary string) {
 	}
 }
 
-// begun starts everybody.
-func begun(t *testing.T, binary string) *joining {
+// startJoining starts everybody.
+func startJoining(t *testing.T, binary string) *joining {
 	node, chromium := browser(t)
 	j := &joining{t: t, origin: hubOf(t, binary), binary: binary, data: filepath.Join(t.TempDir(), "origin"), names: photos(t)}
 	j.app, j.key, _ = owner(t, j.origin, j.data, "shared")
@@ -217,14 +217,14 @@ func (j *joining) change(at int) {
 	for i, id := range j.made {
 		if strings.HasSuffix(id, fmt.Sprintf("-at-%d", (at+1)%len(j.all))) && i > 0 && j.there(at, id) {
 			j.all[at].must(j.t, "DELETE", "/v2/inputs/"+id, nil)
-			j.gone(i)
+			j.recordDeletion(i)
 			return
 		}
 	}
 }
 
-// gone notes that the deletion of an input was acknowledged.
-func (j *joining) gone(i int) {
+// recordDeletion notes that the deletion of an input was acknowledged.
+func (j *joining) recordDeletion(i int) {
 	j.doomed = append(j.doomed, j.made[i])
 	j.made = append(j.made[:i:i], j.made[i+1:]...)
 }
@@ -264,7 +264,7 @@ func (j *joining) conflict() {
 	j.until("the edge has what will be deleted", func() bool { return j.there(1, id) })
 	x.link.set(true)
 	j.here.must(t, "DELETE", "/v2/inputs/"+id, nil)
-	j.gone(len(j.made) - 1)
+	j.recordDeletion(len(j.made) - 1)
 	x.must(t, "PATCH", "/v2/inputs", object{"action": "merge", "inputs": []object{
 		{"id": id, "data": object{"concepts": []object{{"id": "late", "value": 1}}}},
 	}})
@@ -340,8 +340,8 @@ func (j *joining) withoutOrigin() {
 	}
 	edge.must(t, "POST", "/v2/models", object{"model": object{"id": "way", "name": "way", "output_info": object{"data": object{"concepts": []object{{"id": "north"}, {"id": "south"}}}}}})
 	edge.must(t, "POST", "/v2/models/way/versions", nil)
-	j.until("an edge trains alone", func() bool { return j.trained(edge) != "" })
-	version := j.trained(edge)
+	j.until("an edge trains alone", func() bool { return j.modelVersion(edge) != "" })
+	version := j.modelVersion(edge)
 	digest := j.digest(edge, version)
 	for _, folder := range j.folders {
 		j.until("an edge tells of writes that the origin cannot have", func() bool {
@@ -365,7 +365,7 @@ func (j *joining) withoutOrigin() {
 	}
 	j.add(0, "north")
 	for _, x := range j.all {
-		j.until("the version that was trained alone is everywhere", func() bool { return j.trained(x) == version })
+		j.until("the version that was trained alone is everywhere", func() bool { return j.modelVersion(x) == version })
 		if got := j.digest(x, version); got != digest {
 			t.Errorf("%s: digest %v, the edge that trained has %v", x.name, got, digest)
 		}
@@ -373,8 +373,8 @@ func (j *joining) withoutOrigin() {
 	}
 }
 
-// trained is the version of the model that a place has; empty: none.
-func (j *joining) trained(x *screen) string {
+// modelVersion is the version of the model that a place has; empty: none.
+func (j *joining) modelVersion(x *screen) string {
 	status, _, out, err := x.ask("GET", "/v2/models/way", nil)
 	if err != nil || status != 200 || at(j.t, out, "model", "model_version", "status", "code") != float64(21100) {
 		return ""
@@ -387,8 +387,8 @@ func (j *joining) digest(x *screen, version string) string {
 	return at(j.t, x.must(j.t, "GET", "/v2/models/way/versions/"+version, nil), "model_version", "digest").(string)
 }
 
-// agreed waits until the origin has all operations, and compares its data with the acknowledged ones.
-func (j *joining) agreed() {
+// checkAcknowledged waits until the origin has all operations, and compares its data with the acknowledged ones.
+func (j *joining) checkAcknowledged() {
 	for _, x := range j.all[1:] {
 		j.until(x.name+" has no writes of its own", func() bool {
 			c, ok := x.look()
@@ -465,8 +465,8 @@ func digestOf(t testing.TB, folder, id string) string {
 	return hex.EncodeToString(root.Digest[:])
 }
 
-// emptied deletes the application at the origin: at their next contact nothing of it is left at the copies.
-func (j *joining) emptied() {
+// checkAppDeletion deletes the application at the origin: at their next contact nothing of it is left at the copies.
+func (j *joining) checkAppDeletion() {
 	t := j.t
 	first := decode(t, photo(t, j.names[0]))
 	marks := []string{marker, "label-", first[2000:2064]}

@@ -24,18 +24,18 @@ func TestNode(t *testing.T) {
 	binary := own(t)
 	for name, test := range map[string]func(t *testing.T, binary string){
 		"life":      life,
-		"pages":     paged,
-		"killed":    killed,
+		"pages":     checkPages,
+		"killed":    killAndRestart,
 		"idle":      idle,
 		"drain":     drain,
 		"full disk": fullDisk,
 		"earlier":   earlier,
 		"refusals":  refusals,
-		"activated": activated,
-		"joined":    joined,
+		"activated": checkSocketActivation,
+		"joined":    checkConvergence,
 		"shared":    credentials,
 		"local":     localOnly,
-		"small":     thumbed,
+		"small":     checkThumbnails,
 		"slow urls": slowURLs,
 		"rollback":  rolledBack,
 		"restored":  restoredEdge,
@@ -70,7 +70,7 @@ func life(t *testing.T, binary string) {
 	}
 	added := c.must("POST", "/v2/inputs", object{"inputs": inputs})
 	c.settle(8)
-	taught(t, c, names)
+	trainAndPredict(t, c, names)
 	found := c.must("POST", "/v2/searches", object{"query": object{"ands": []object{{"output": object{"input": object{"data": object{"image": object{"base64": photo(t, names[3])}}}}}}}})
 	if id := at(t, found, "hits", 0, "input", "id"); id != "in-3" {
 		t.Errorf("the picture most like in-3 is %v", id)
@@ -110,8 +110,8 @@ func life(t *testing.T, binary string) {
 	again.terminate(t)
 }
 
-// taught has a model trained of the two concepts, and asks it.
-func taught(t *testing.T, c *client, names []string) {
+// trainAndPredict has a model trained of the two concepts, and asks it.
+func trainAndPredict(t *testing.T, c *client, names []string) {
 	t.Helper()
 	c.must("POST", "/v2/models", object{"model": object{
 		"id": "halves", "output_info": object{"data": object{"concepts": []object{{"id": "north"}, {"id": "south"}}}},
@@ -210,9 +210,9 @@ func operations(t *testing.T, binary string, srv *server, data string) {
 	}
 }
 
-// killed kills the serving process, and then its supervisor, while pictures come in. Acknowledged writes are stored; after the first kill the
+// killAndRestart kills the serving process, and then its supervisor, while pictures come in. Acknowledged writes are stored; after the first kill the
 // server restarts by itself.
-func killed(t *testing.T, binary string) {
+func killAndRestart(t *testing.T, binary string) {
 	data := folder(t, binary)
 	_, key, _ := owner(t, binary, data, "killed")
 	srv := serve(t, binary, data)

@@ -210,7 +210,7 @@ func takenBack(t *testing.T, binary string) {
 	backup := filepath.Join(t.TempDir(), "backup")
 	command(t, hub, "backup", backup, "--data", l.data, "--quiet")
 
-	taught(t, c, names)
+	trainAndPredict(t, c, names)
 	c.must("POST", "/v2/concepts", object{"concepts": []object{{"id": "late", "name": "late"}}})
 	c.must("POST", "/v2/inputs", object{"inputs": []object{input("late", photo(t, names[9]), "late")}})
 	c.must("DELETE", "/v2/inputs/in-7", nil)
@@ -260,7 +260,7 @@ func takenBack(t *testing.T, binary string) {
 	if x := copies(t, binary, l.folder)[0]; x.Renewed != "" || x.Conflicts > 0 || x.Cursor < head {
 		t.Errorf("the edge reports %+v, and was at %d", x, head)
 	}
-	if x := l.listed(l.hub); len(x) > 0 {
+	if x := l.listConflicts(l.hub); len(x) > 0 {
 		t.Errorf("the origin lists %v", x)
 	}
 	l.sameDigests()
@@ -269,15 +269,15 @@ func takenBack(t *testing.T, binary string) {
 	c = l.hub.as(t, l.key)
 	c.must("POST", "/v2/inputs", object{"inputs": []object{input("late", photo(t, names[10]), "other"), input("new", photo(t, names[11]))}})
 	l.way.set(false)
-	l.until("everything is back", func() bool { return whole("new") && len(l.listed(l.hub)) > 0 })
-	if x := l.listed(l.hub); len(x) != 1 || at(t, x[0], "kind") != "input_create" || at(t, x[0], "input_id") != "late" || !strings.Contains(fmt.Sprint(x[0]), "late") {
+	l.until("everything is back", func() bool { return whole("new") && len(l.listConflicts(l.hub)) > 0 })
+	if x := l.listConflicts(l.hub); len(x) != 1 || at(t, x[0], "kind") != "input_create" || at(t, x[0], "input_id") != "late" || !strings.Contains(fmt.Sprint(x[0]), "late") {
 		t.Errorf("the origin lists %v", x)
 	}
 	l.sameDigests()
 }
 
-// listed are the conflicts that a server lists.
-func (l *living) listed(srv *server) []any {
+// listConflicts are the conflicts that a server lists.
+func (l *living) listConflicts(srv *server) []any {
 	l.t.Helper()
 	_, out, err := srv.as(l.t, l.key).do("GET", "/v2/sync/conflicts", nil) // 404 at an origin that has none
 	if err != nil {

@@ -63,7 +63,7 @@ func earlier(t *testing.T, binary string) {
 // collection begins, nothing of the process runs any longer, and the supervisor must notice. If a collection had begun before the call, it
 // stops only goroutines that must help it, and either may be first.
 func TestRunaway(t *testing.T) {
-	testkit.Timed(t)
+	testkit.RequireTiming(t)
 	binary := build(t, runaway(t))
 	warm := t.TempDir()
 	command(t, binary, "precompile", "--data", warm)

@@ -33,8 +33,8 @@ func (s *server) asks(t *testing.T, method, path, authorization string) (status 
 	return res.StatusCode, res.Header, answer
 }
 
-// paged opens every page at an edge, with a key and, at a demonstration's, without.
-func paged(t *testing.T, binary string) {
+// checkPages opens every page at an edge, with a key and, at a demonstration's, without.
+func checkPages(t *testing.T, binary string) {
 	data := filepath.Join(t.TempDir(), "data")
 	app, key, _ := owner(t, binary, data, "birds")
 	srv := serve(t, binary, data)

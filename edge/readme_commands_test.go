@@ -12,8 +12,8 @@ import (
 	"github.com/sightline-dev/sightline/core/testkit"
 )
 
-// known has the commands, flags and targets that the pages may name.
-type known struct {
+// commandIndex has the commands, flags and targets that the pages may name.
+type commandIndex struct {
 	flags   map[string][]string // of each command of a program, such as "sightline key create"
 	targets []string            // of make
 	root    string
@@ -31,9 +31,9 @@ var (
 )
 
 // commands asks both programs for their commands and flags.
-func (r *reader) commands(t *testing.T) *known {
+func (r *reader) commands(t *testing.T) *commandIndex {
 	t.Helper()
-	k := &known{flags: map[string][]string{}, root: testkit.Root(t)}
+	k := &commandIndex{flags: map[string][]string{}, root: testkit.Root(t)}
 	var ask func(program string, path ...string)
 	ask = func(program string, path ...string) {
 		out, err := exec.CommandContext(t.Context(), filepath.Join(r.dir, "bin", program), append(path, "--help")...).Output()
@@ -62,7 +62,7 @@ func (r *reader) commands(t *testing.T) *known {
 }
 
 // check wants every command, flag, target and folder that a page names to exist.
-func (k *known) check(t *testing.T, page, text string) {
+func (k *commandIndex) check(t *testing.T, page, text string) {
 	t.Helper()
 	var code []string
 	for _, block := range blocks(text) {
@@ -101,7 +101,7 @@ func (k *known) check(t *testing.T, page, text string) {
 }
 
 // command returns the longest name of a command that words begin with, or the program's.
-func (k *known) command(program, words string) string {
+func (k *commandIndex) command(program, words string) string {
 	name := program
 	for _, word := range strings.Fields(words) {
 		if k.flags[name+" "+word] == nil {
@@ -113,7 +113,7 @@ func (k *known) command(program, words string) string {
 }
 
 // has reports whether any command has a flag.
-func (k *known) has(flag string) bool {
+func (k *commandIndex) has(flag string) bool {
 	for _, flags := range k.flags {
 		if slices.Contains(flags, flag) {
 			return true
@@ -123,7 +123,7 @@ func (k *known) has(flag string) bool {
 }
 
 // layout wants the folders of a list to exist. Each line has names and then a text, which may name folders in those or next to them.
-func (k *known) layout(t *testing.T, block string) {
+func (k *commandIndex) layout(t *testing.T, block string) {
 	t.Helper()
 	exists := func(path string) bool {
 		_, err := os.Stat(filepath.Join(k.root, path))

@@ -269,7 +269,7 @@ func (r *reader) match(want, got string) bool {
 // runInNode runs the script for browsers with the runtime's files where make puts them, and one picture.
 func runInNode(t *testing.T, script string) {
 	t.Helper()
-	dir := assembled.Assembled(t)
+	dir := assembled.AssembleRuntime(t)
 	defer assembled.Forget()
 	picture, err := os.ReadFile(filepath.Join(testkit.Root(t), "web", "samples", "21-dragonfly-face-on.jpg"))
 	if err != nil {

@@ -68,7 +68,7 @@ func (r *round) fill(h *host, full bool) {
 // keep keeps an image of a host's folder: a backup of the one that runs, or a copy of it at rest.
 func (r *round) keep(h *host) {
 	r.t.Helper()
-	x := &saved{folder: filepath.Join(r.t.TempDir(), "image"), held: map[*write]bool{}}
+	x := &savedState{folder: filepath.Join(r.t.TempDir(), "image"), held: map[*write]bool{}}
 	x.backup = h.page == nil && r.rnd.IntN(2) == 0
 	v := r.look(h)
 	for _, w := range r.writes {
@@ -185,7 +185,7 @@ func (r *round) strike() {
 		r.copy(x.folder, h.data)
 	}
 	if h.way != nil && h.page == nil {
-		r.compiled(h.data)
+		r.linkModule(h.data)
 	}
 	r.start(h)
 }

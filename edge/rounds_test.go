@@ -94,7 +94,7 @@ func testPrograms(t *testing.T) (p programs) {
 		t.Log("node is missing: there is no page")
 		return p
 	}
-	p.node, p.runtime = process.Need(t, "node"), runtime.Assembled(t)
+	p.node, p.runtime = process.Need(t, "node"), runtime.AssembleRuntime(t)
 	t.Cleanup(runtime.Forget)
 	return p
 }
@@ -114,12 +114,12 @@ type host struct {
 	served int             // how often the process said that it serves
 	life   int             // of the store: another one after each rollback and restore
 	seen   map[string]bool // inputs that it showed in this life
-	saved  *saved          // the latest; nil: none
+	saved  *savedState     // the latest; nil: none
 	place  place           // of a replica, the last that was asked for
 }
 
-// saved is an earlier state of a host's folder: a copy, or a backup.
-type saved struct {
+// savedState is an earlier state of a host's folder: a copy, or a backup.
+type savedState struct {
 	folder string
 	backup bool
 	held   map[*write]bool // writes that are in it
@@ -164,7 +164,7 @@ func newRound(t *testing.T, p programs, seed uint64) *round {
 			t.Fatal(err)
 		}
 		h.way = newLink(t, address)
-		r.compiled(h.data)
+		r.linkModule(h.data)
 		r.start(h, "--origin", h.way.base, "--token", made.Token)
 	}
 	if p.node != "" {
@@ -196,8 +196,8 @@ func (r *round) host(name string) *host {
 	return h
 }
 
-// compiled gives an edge's folder the compiled module.
-func (r *round) compiled(folder string) {
+// linkModule gives an edge's folder the compiled module.
+func (r *round) linkModule(folder string) {
 	r.t.Helper()
 	warm := filepath.Join(filepath.Dir(r.edge), "warm")
 	if _, err := os.Stat(warm); err != nil {
@@ -263,7 +263,7 @@ func (r *round) kill(h *host) {
 		_ = h.page.cmd.Wait()
 		return
 	}
-	child, err := h.srv.kept() // of an edge
+	child, err := h.srv.findChild() // of an edge
 	if killed := h.srv.cmd.Process.Kill(); killed != nil {
 		r.t.Errorf("kill: %v", killed)
 	}
@@ -354,7 +354,7 @@ func (r *round) write(step int) {
 	case how == 1 && victim.way != nil && victim.page == nil:
 		r.Kills++
 		r.say("the server of %s is killed", victim.name)
-		if child, err := victim.srv.kept(); err == nil {
+		if child, err := victim.srv.findChild(); err == nil {
 			_ = syscall.Kill(child, syscall.SIGKILL)
 		}
 		victim.served++

@@ -130,7 +130,7 @@ func newGate(t testing.TB, to string) *link {
 		}
 		ctx, cancel := context.WithCancel(r.Context())
 		defer cancel()
-		end := &ended{cancel: cancel}
+		end := &cancelConn{cancel: cancel}
 		if !x.hold(end) {
 			panic(http.ErrAbortHandler)
 		}
@@ -147,13 +147,13 @@ func newGate(t testing.TB, to string) *link {
 	return x
 }
 
-// ended is a request that can be ended like a connection.
-type ended struct {
+// cancelConn is a request that can be ended like a connection.
+type cancelConn struct {
 	net.Conn
 	cancel context.CancelFunc
 }
 
-func (e *ended) Close() error {
+func (e *cancelConn) Close() error {
 	e.cancel()
 	return nil
 }

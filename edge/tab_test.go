@@ -58,14 +58,14 @@ func startTab(t testing.TB, cmd *exec.Cmd) *tab {
 			t.Logf("the tab said\n%s", x.log.String())
 		}
 	})
-	if err := x.heard(nil); err != nil {
+	if err := x.readAnswer(nil); err != nil {
 		t.Fatal(err)
 	}
 	return x
 }
 
-// heard reads an answer.
-func (x *tab) heard(out any) error {
+// readAnswer reads an answer.
+func (x *tab) readAnswer(out any) error {
 	late := time.AfterFunc(patience, func() { _ = x.cmd.Process.Kill() })
 	line, err := x.out.ReadBytes('\n')
 	late.Stop()
@@ -109,7 +109,7 @@ func (x *tab) try(name string, with object, out any) error {
 	if _, err := x.in.Write(append(line, '\n')); err != nil {
 		return err
 	}
-	return x.heard(out)
+	return x.readAnswer(out)
 }
 
 // ask makes a call of the interface in the page.

@@ -37,8 +37,8 @@ func (s *server) thumbnail(t *testing.T, key, id string) (status int, body []byt
 	return res.StatusCode, body
 }
 
-// held is the file of a picture in a data folder.
-func held(t *testing.T, folder, id, picture string) (file string) {
+// pictureFile is the file of a picture in a data folder.
+func pictureFile(t *testing.T, folder, id, picture string) (file string) {
 	t.Helper()
 	data, err := base64.StdEncoding.DecodeString(picture)
 	if err != nil {
@@ -80,9 +80,9 @@ func (c *client) duplicates(id string) (all []string) {
 	return all
 }
 
-// thumbed: the thumbnails that an edge makes of its origin's pictures equal the origin's, byte by byte, and stay while the origin is
+// checkThumbnails: the thumbnails that an edge makes of its origin's pictures equal the origin's, byte by byte, and stay while the origin is
 // offline. A picture that is missing then is reported as missing, and comes with the origin.
-func thumbed(t *testing.T, binary string) {
+func checkThumbnails(t *testing.T, binary string) {
 	program, data, names := hubOf(t, binary), filepath.Join(t.TempDir(), "origin"), photos(t)
 	app, key, _ := owner(t, program, data, "shared")
 	hub := serve(t, program, data)
@@ -133,7 +133,7 @@ func thumbed(t *testing.T, binary string) {
 	command(t, binary, "doctor", "--data", own) // what is the origin's to send is not missing
 
 	// The picture of a write that the origin does not have is nowhere else.
-	file := held(t, own, "alone", photo(t, names[2]))
+	file := pictureFile(t, own, "alone", photo(t, names[2]))
 	if err := os.Rename(file, file+".away"); err != nil {
 		t.Fatal(err)
 	}
@@ -152,7 +152,7 @@ func thumbed(t *testing.T, binary string) {
 	hub.terminate(t)
 
 	// A damaged picture that the origin has is not lost: it is deleted and fetched again.
-	file = held(t, own, "seen", photo(t, names[0]))
+	file = pictureFile(t, own, "seen", photo(t, names[0]))
 	if err := os.WriteFile(file, []byte("damaged"), 0o600); err != nil {
 		t.Fatal(err)
 	}

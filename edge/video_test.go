@@ -19,7 +19,7 @@ import (
 // answers are the same bytes.
 func TestVideos(t *testing.T) {
 	testkit.Nightly(t)
-	films := testkit.Shared(t, "video")
+	films := testkit.DataPath(t, "video")
 	process.Make(t, "bin/ffmpreg.wasm.gz")
 	module := filepath.Join(testkit.Root(t), "bin", "ffmpreg.wasm.gz")
 	binary := own(t)

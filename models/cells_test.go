@@ -96,7 +96,7 @@ func TestActivationsPoint(t *testing.T) {
 	}
 	a := set.NewAnalyser(raster.Limits{})
 	names := []string{"055_dog.jpg"}
-	dir := testkit.Shared(t, "photos")
+	dir := testkit.DataPath(t, "photos")
 	found, err := filepath.Glob(filepath.Join(dir, "*.jpg"))
 	if err != nil {
 		t.Fatal(err)

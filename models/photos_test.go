@@ -19,7 +19,7 @@ func TestPhotosAreNamed(t *testing.T) {
 	if testing.Short() {
 		t.Skip("analyses 60 photos")
 	}
-	table, err := os.ReadFile(testkit.Shared(t, "photos", "labels.tsv"))
+	table, err := os.ReadFile(testkit.DataPath(t, "photos", "labels.tsv"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +33,7 @@ func TestPhotosAreNamed(t *testing.T) {
 	for _, line := range strings.Split(strings.TrimSpace(string(table)), "\n")[1:] {
 		col := strings.Split(line, "\t")
 		labels := strings.Split(col[1], "|")
-		data, err := os.ReadFile(testkit.Shared(t, "photos", filepath.Base(col[0])))
+		data, err := os.ReadFile(testkit.DataPath(t, "photos", filepath.Base(col[0])))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -20,7 +20,7 @@ import (
 // shots is the paths of n photographs that no training saw.
 func shots(t testing.TB, n int) (paths []string) {
 	t.Helper()
-	for _, folder := range []string{testkit.Shared(t, "photos"), testkit.Shared(t, "eval", "pictures")} {
+	for _, folder := range []string{testkit.DataPath(t, "photos"), testkit.DataPath(t, "eval", "pictures")} {
 		all, err := filepath.Glob(filepath.Join(folder, "*.jpg"))
 		if err != nil {
 			t.Fatal(err)
@@ -46,7 +46,7 @@ func TestSimilarGroups(t *testing.T) {
 	}
 	a := set.NewAnalyser(raster.Limits{})
 	paths := shots(t, testkit.Size(t, 20, 60, 460, 460))
-	var of [2][]*catalog.Derived // photographs, and second shots of them
+	var of [2][]*catalog.DerivedData // photographs, and second shots of them
 	for _, path := range paths {
 		data, err := os.ReadFile(path)
 		if err != nil {
@@ -57,7 +57,7 @@ func TestSimilarGroups(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			d := &catalog.Derived{}
+			d := &catalog.DerivedData{}
 			d.Embedding, _ = out.Embedding.MarshalBinary()
 			of[i] = append(of[i], d)
 		}
@@ -69,7 +69,7 @@ func TestSimilarGroups(t *testing.T) {
 			for i := range paths {
 				for shot := range 2 {
 					if shot == 0 || i%20 == first {
-						d := w.Derived()
+						d := w.RandomDerived()
 						d.Embedding = of[shot][i].Embedding
 						scenes[tx.Insert(&catalog.Input{}, d).Ord] = i
 					}

@@ -29,7 +29,7 @@ var analysed []labelledPhoto
 func evaluationPhotos(t *testing.T, set *predict.Set) []labelledPhoto {
 	t.Helper()
 	if analysed == nil {
-		analysed = analysePhotos(t, set, testkit.Shared(t, "eval", "labels.tsv"), testkit.Shared(t, "eval", "pictures"), 2)
+		analysed = analysePhotos(t, set, testkit.DataPath(t, "eval", "labels.tsv"), testkit.DataPath(t, "eval", "pictures"), 2)
 	}
 	return analysed
 }
@@ -196,7 +196,7 @@ func TestCutOffsKeepTheirPromise(t *testing.T) {
 		t.Fatal(err)
 	}
 	photos := slices.Concat(evaluationPhotos(t, set),
-		analysePhotos(t, set, testkit.Shared(t, "photos", "labels.tsv"), testkit.Shared(t, "photos"), 1))
+		analysePhotos(t, set, testkit.DataPath(t, "photos", "labels.tsv"), testkit.DataPath(t, "photos"), 1))
 	photos = slices.DeleteFunc(photos, func(p labelledPhoto) bool { return p.concepts[0] == "" })
 	var kept, unkept tally // wrong ones of those predicted
 	cutOffs := 0

@@ -11,7 +11,7 @@ import (
 func TestModules(t *testing.T) {
 	magic := []byte("\x00asm\x01\x00\x00\x00")
 	for name, get := range map[string]func() ([]byte, error){
-		"guest.wasm": Guest, "kernels.wasm": Kernels, "kernels-relaxed.wasm": Relaxed,
+		"guest.wasm": Guest, "kernels.wasm": Kernels, "kernels-relaxed.wasm": RelaxedKernels,
 	} {
 		_, err := fs.Stat(dist, "dist/"+name)
 		data, got := get()

@@ -169,7 +169,7 @@ func bySession(x *call.Call, session string) error {
 		}
 		x.Principal.App = app.ID
 	} else {
-		owned, err := x.Host.Apps.Owned(account)
+		owned, err := x.Host.Apps.AppsOf(account)
 		if err != nil || len(owned) != 1 {
 			return err
 		}

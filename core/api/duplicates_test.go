@@ -55,12 +55,12 @@ func TestRecordWithoutFingerprint(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := v.Derived(h.Base, &in)
+	d, err := v.DerivedOfInput(h.Base, &in)
 	if err != nil {
 		t.Fatal(err)
 	}
 	d.Print = nil
-	if err := p.Analysed([]log.Dot{in.Dot}, func(b kv.Writer, _ []catalog.Input) { catalog.PutDerived(b, app, h.Base, in.Blob, in.Crop, d) }); err != nil {
+	if err := p.AddDerived([]log.Dot{in.Dot}, func(b kv.Writer, _ []catalog.Input) { catalog.PutDerived(b, app, h.Base, in.Blob, in.Crop, d) }); err != nil {
 		t.Fatal(err)
 	}
 	if again() {

@@ -2,8 +2,8 @@ package api
 
 import "github.com/sightline-dev/sightline/core/api/call"
 
-// Known reports whether an answer is one that the table of statuses can give.
-func Known(http, code int, description string) bool {
+// IsKnownStatus reports whether an answer is one that the table of statuses can give.
+func IsKnownStatus(http, code int, description string) bool {
 	for _, s := range call.Statuses() {
 		if s.HTTP == http && s.Code == code && s.Description == description {
 			return true

@@ -19,13 +19,13 @@ func FetchJob(url string, crop raster.Crop, base [32]byte) *call.Job {
 // codeUnread is that of an input whose picture could not be analysed, whyever.
 const codeUnread = 30300
 
-// Fetched returns the outcome for the input of a [FetchJob] with a base.
-func (s *Service) Fetched(base [32]byte, r *call.Result) ingest.Outcome {
+// FetchOutcome returns the outcome for the input of a [FetchJob] with a base.
+func (s *Service) FetchOutcome(base [32]byte, r *call.Result) ingest.Outcome {
 	err := r.Err
 	if err == nil && r.Blob.IsZero() {
 		err = call.ErrNoResult
 	}
-	var derived *catalog.Derived
+	var derived *catalog.DerivedData
 	if err == nil {
 		derived, err = s.host.Network(base).Derive(&r.Analysis)
 	}
@@ -53,8 +53,8 @@ func RenewJob(picture blob.Hash, crop raster.Crop, base [32]byte) *call.Job {
 	return &call.Job{Blob: picture, Crop: crop, Want: call.WantOfInputs, Base: base}
 }
 
-// Renewed returns the derived record that the result of a [RenewJob] with a base gives, or nil and the cause.
-func (s *Service) Renewed(base [32]byte, r *call.Result) (d *catalog.Derived, c reembed.Cause) {
+// RenewOutcome returns the derived record that the result of a [RenewJob] with a base gives, or nil and the cause.
+func (s *Service) RenewOutcome(base [32]byte, r *call.Result) (d *catalog.DerivedData, c reembed.Cause) {
 	if r.Err == nil {
 		d, r.Err = s.host.Network(base).Derive(&r.Analysis)
 	}

@@ -92,7 +92,7 @@ func (c *counter) Read(p []byte) (int, error) {
 
 var start = time.Date(2026, 11, 21, 18, 0, 0, 0, time.UTC)
 
-func newHosted(t testing.TB) (*blob.Hosted, blob.Blobs) {
+func newHosted(t testing.TB) (*blob.HostedNames, blob.Blobs) {
 	t.Helper()
 	blobs := blob.NewMemory(blob.Options{})
 	hosted, err := blob.OpenHosted(blob.HostedOptions{Blobs: blobs, Random: &counter{n: 1 << 32}})
@@ -130,8 +130,8 @@ func (a fixedApp) Key(h auth.Hash) (catalog.Key, error) {
 func (a fixedApp) Client(string) (catalog.Client, error) {
 	return catalog.Client{}, catalog.ErrNotFound
 }
-func (a fixedApp) Owned(string) ([]catalog.App, error) { return nil, nil }
-func (a fixedApp) Keys(string) ([]catalog.Key, error)  { return nil, nil }
+func (a fixedApp) AppsOf(string) ([]catalog.App, error) { return nil, nil }
+func (a fixedApp) Keys(string) ([]catalog.Key, error)   { return nil, nil }
 func (a fixedApp) CreateApp(context.Context, string, string, NewApp) (catalog.App, error) {
 	return catalog.App{}, ErrAccountRequest
 }

@@ -138,7 +138,7 @@ func checkServe(t *testing.T, serve apitest.Server, r api.Request) api.Response 
 	if err := json.Unmarshal(top["status"], &said); err != nil {
 		t.Fatalf("%s: %v", got.Body, err)
 	}
-	if !api.Known(got.Status, said.Code, said.Description) {
+	if !api.IsKnownStatus(got.Status, said.Code, said.Description) {
 		t.Fatalf("%s %q = %d %s: not of the table", r.Method, r.Path, got.Status, got.Body)
 	}
 	if got.Status == 200 && string(top["status"]) != `{"code":10000,"description":"Ok"}` {

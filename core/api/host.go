@@ -7,7 +7,7 @@ type (
 	Request       = call.Request
 	Response      = call.Response
 	Field         = call.Field
-	Deed          = call.Deed
+	AuditEvent    = call.AuditEvent
 	Memory        = call.Memory
 	Exchange      = call.Exchange
 	Job           = call.Job
@@ -57,8 +57,8 @@ var (
 	ErrAccountRequest = call.ErrAccountRequest
 )
 
-// Answered is an exchange that is done with a response from elsewhere, such as [Service.Refuse].
-func Answered(r Response) *Exchange { return call.Answered(r) }
+// RespondWith is an exchange that is done with a response from elsewhere, such as [Service.Refuse].
+func RespondWith(r Response) *Exchange { return call.RespondWith(r) }
 
 // NewExchange is an exchange of another program, such as a guest, see [call.NewExchange].
 func NewExchange(jobs []Job, resume func([]Result) (next []Job, r Response, done bool)) *Exchange {

@@ -29,7 +29,7 @@ func TestHostedInputs(t *testing.T) {
 	}
 	gone := func(name string) {
 		t.Helper()
-		if p, err := w.Engine.Register.Hosted(name); !errors.Is(err, blob.ErrNotFound) {
+		if p, err := w.Engine.Register.HostedPicture(name); !errors.Is(err, blob.ErrNotFound) {
 			t.Errorf("Hosted(%q) = %+v, %v, want blob.ErrNotFound", name, p, err)
 		}
 		if thumb, err := w.Engine.Register.Thumbnail(name); !errors.Is(err, blob.ErrNotFound) {
@@ -42,7 +42,7 @@ func TestHostedInputs(t *testing.T) {
 	gone(a) // it is still to be downloaded
 	w.Step(t, 0)
 	gone(b) // it never was
-	p, err := w.Engine.Register.Hosted(a)
+	p, err := w.Engine.Register.HostedPicture(a)
 	if err != nil || p.Hash != blob.Sum(apitest.Picture("half.png")) || p.ContentType != "image/png" || !p.Expires.IsZero() {
 		t.Errorf("Hosted = %+v, %v", p, err)
 	}
@@ -57,7 +57,7 @@ func TestHostedInputs(t *testing.T) {
 	}
 	for reads := range int64(3) {
 		store.Left.Store(reads)
-		if _, err := w.Engine.Register.Hosted(a); !errors.Is(err, kvtest.ErrDisk) {
+		if _, err := w.Engine.Register.HostedPicture(a); !errors.Is(err, kvtest.ErrDisk) {
 			t.Errorf("Hosted after %d reads = %v, want the disk's error", reads, err)
 		}
 		store.Left.Store(reads)

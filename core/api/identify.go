@@ -41,7 +41,7 @@ func (s *Service) Caller(ctx context.Context, r *call.Request) (string, error) {
 		return "", nil
 	}
 	x := call.NewCall(ctx, s.host, r)
-	if _, err := routed(x, r.Method, r.Path); err != nil {
+	if _, err := setRoute(x, r.Method, r.Path); err != nil {
 		return "", err
 	}
 	switch asks := x.Route.Need.Asks; {

@@ -89,7 +89,7 @@ func run9(t testing.TB, steps []step9, other *rand.Rand) [][]byte {
 		}
 	}
 	for _, name := range hosted {
-		p, err := e.Engine.Register.Hosted(name)
+		p, err := e.Engine.Register.HostedPicture(name)
 		thumb, noThumb := e.Engine.Register.Thumbnail(name)
 		said = append(said, fmt.Appendf(nil, "%s %v %v %x %v", name, p, err, thumb, noThumb))
 	}

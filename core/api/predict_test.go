@@ -288,17 +288,17 @@ func TestBase64IsHosted(t *testing.T) {
 	if crop := a.Outputs[0].Input.Data.Image.Crop; !slices.Equal(crop, []float64{0, 0, 0.5, 1}) {
 		t.Errorf("crop %v is echoed", crop)
 	}
-	gallery := Gallery{Names: s.host.Hosted.(*blob.Hosted), Clock: s.host.Clock}
-	p, err := gallery.Hosted(name)
+	gallery := Gallery{Names: s.host.Hosted.(*blob.HostedNames), Clock: s.host.Clock}
+	p, err := gallery.Picture(name)
 	if err != nil || p.ContentType != "image/png" || p.Hash != jobs[0].Blob {
 		t.Errorf("Hosted = %+v, %v", p, err)
 	}
 	now = start.Add(24*time.Hour - 1)
-	if _, err := gallery.Hosted(name); err != nil {
+	if _, err := gallery.Picture(name); err != nil {
 		t.Errorf("just before its day is over: %v", err)
 	}
 	now = start.Add(24 * time.Hour)
-	if _, err := gallery.Hosted(name); !errors.Is(err, blob.ErrNotFound) {
+	if _, err := gallery.Picture(name); !errors.Is(err, blob.ErrNotFound) {
 		t.Errorf("after a day: %v, want %v", err, blob.ErrNotFound)
 	}
 }

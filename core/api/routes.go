@@ -168,8 +168,8 @@ func resolve(method, path string) (*route, map[string]string, call.Address, erro
 	return matched, ids, at, err
 }
 
-// routed finds the route of a call, which then knows what its path says.
-func routed(x *call.Call, method, path string) (matched *route, err error) {
+// setRoute finds the route of a call, which then knows what its path says.
+func setRoute(x *call.Call, method, path string) (matched *route, err error) {
 	if matched, x.IDs, x.At, err = resolve(method, path); matched != nil {
 		x.Route = &matched.Route
 	}

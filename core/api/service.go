@@ -23,7 +23,7 @@ func New(o call.Options) (*Service, error) {
 // ctx bounds the reading and writing of blobs.
 func (s *Service) Begin(ctx context.Context, r *call.Request) *call.Exchange {
 	if r.Method == "OPTIONS" && segments(r.Path) != nil {
-		return call.Answered(call.Preflight())
+		return call.RespondWith(call.Preflight())
 	}
 	method := r.Method
 	if method == "HEAD" {
@@ -31,7 +31,7 @@ func (s *Service) Begin(ctx context.Context, r *call.Request) *call.Exchange {
 	}
 	x := call.NewCall(ctx, s.host, r)
 	defer x.Release()
-	matched, err := routed(x, method, r.Path)
+	matched, err := setRoute(x, method, r.Path)
 	if err == nil {
 		err = admit(x, r)
 	}
@@ -51,7 +51,7 @@ func (s *Service) Begin(ctx context.Context, r *call.Request) *call.Exchange {
 // [ErrBusy], [ErrTimeout], jsonio's ErrTooLong, or any other error of core.
 func (s *Service) Refuse(r *call.Request, err error) call.Response {
 	x := &call.Call{Host: s.host}
-	_, _ = routed(x, r.Method, r.Path)
+	_, _ = setRoute(x, r.Method, r.Path)
 	x.Fail(err)
 	return x.Exchange.Response()
 }

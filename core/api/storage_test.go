@@ -20,8 +20,8 @@ import (
 
 const overQuota = `"code":11006,"description":"Account limits exceeded"`
 
-// limited is an estate whose account anna may store so much, with two applications of it.
-func limited(t *testing.T, l api.StorageLimits) (e *estate, a, b *tenant) {
+// newLimitedEstate is an estate whose account anna may store so much, with two applications of it.
+func newLimitedEstate(t *testing.T, l api.StorageLimits) (e *estate, a, b *tenant) {
 	e = newEstate(t, nil)
 	l.Advice = "delete inputs to make room"
 	e.People.Storage = map[string]api.StorageLimits{"anna": l}
@@ -39,9 +39,9 @@ func (e *estate) add(n *tenant, ids ...string) (status, refused int) {
 	return r.Status, strings.Count(string(r.Body), overQuota)
 }
 
-func (e *estate) stored(want core.Stored) {
+func (e *estate) checkStored(want core.StorageUsage) {
 	e.Helper()
-	got, err := e.Engine.Stored("anna")
+	got, err := e.Engine.StorageUsage("anna")
 	if err != nil || got.Inputs != want.Inputs || want.Bytes > 0 && got.Bytes != want.Bytes {
 		e.Errorf("Stored = %+v, %v, want %+v", got, err, want)
 	}
@@ -50,7 +50,7 @@ func (e *estate) stored(want core.Stored) {
 // TestStorageInputs has the inputs of all applications of an account count, through deletions and a restart. An
 // item beyond the limit is refused alone, and other accounts are not limited.
 func TestStorageInputs(t *testing.T) {
-	e, a, b := limited(t, api.StorageLimits{Inputs: 4})
+	e, a, b := newLimitedEstate(t, api.StorageLimits{Inputs: 4})
 	if status, refused := e.add(a, "1", "2", "3"); status != 200 || refused != 0 {
 		t.Fatalf("three of four = %d, %d refused", status, refused)
 	}
@@ -60,7 +60,7 @@ func TestStorageInputs(t *testing.T) {
 	if status, refused := e.add(a, "7"); status != 400 || refused != 1 {
 		t.Errorf("one beyond = %d, %d refused", status, refused)
 	}
-	e.stored(core.Stored{Inputs: 4})
+	e.checkStored(core.StorageUsage{Inputs: 4})
 	e.Open(t, e.Store)
 	if status, refused := e.add(a, "7"); status != 400 || refused != 1 {
 		t.Errorf("one beyond, after a restart = %d, %d refused", status, refused)
@@ -73,11 +73,11 @@ func TestStorageInputs(t *testing.T) {
 	if status, refused := e.add(a, "1", "2"); status != 200 || refused != 0 {
 		t.Errorf("two after all of an application were deleted = %d, %d refused", status, refused)
 	}
-	e.stored(core.Stored{Inputs: 4})
+	e.checkStored(core.StorageUsage{Inputs: 4})
 	if err := e.Engine.Register.DeleteApp(t.Context(), register.Caller{Account: "anna"}, b.App); err != nil {
 		t.Fatal(err)
 	}
-	e.stored(core.Stored{Inputs: 2})
+	e.checkStored(core.StorageUsage{Inputs: 2})
 	if status, refused := e.add(a, "9", "10", "11"); status != 207 || refused != 1 {
 		t.Errorf("three where an application with two was deleted = %d, %d refused", status, refused)
 	}
@@ -100,7 +100,7 @@ func TestStorageInputs(t *testing.T) {
 // TestStorageBytes counts pictures and records, those that are fetched later too. A picture beyond the limit ends its
 // input with an error, and metadata beyond it is refused.
 func TestStorageBytes(t *testing.T) {
-	e, a, _ := limited(t, api.StorageLimits{Bytes: 40_000})
+	e, a, _ := newLimitedEstate(t, api.StorageLimits{Bytes: 40_000})
 	add := func(id, picture string) (int, string) {
 		r := e.serve(a, api.Request{Method: "POST", Path: "/v2/inputs", Body: fmt.Appendf(nil, `{"inputs":[{"id":%q,"data":{"image":{"base64":%q}}}]}`, id, picture)})
 		return r.Status, string(r.Body)
@@ -138,12 +138,12 @@ func TestStorageBytes(t *testing.T) {
 	if status, body := meta(25_000); status != 400 || !strings.Contains(body, overQuota) {
 		t.Errorf("metadata beyond the limit = %d %s", status, body)
 	}
-	before, err := e.Engine.Stored("anna")
+	before, err := e.Engine.StorageUsage("anna")
 	if err != nil || before.Bytes < 21_000 || before.Bytes > 40_000 {
 		t.Fatalf("Stored = %+v, %v", before, err)
 	}
 	e.Open(t, e.Store)
-	e.stored(before)
+	e.checkStored(before)
 	l := e.People.Storage["anna"]
 	l.Bytes = before.Bytes + 1000
 	e.People.Storage["anna"] = l
@@ -157,7 +157,7 @@ func TestStorageBytes(t *testing.T) {
 		t.Errorf("an input whose picture is beyond the limit: %s", body)
 	}
 	e.call(a, "DELETE", "/v2/inputs", `{"delete_all":true}`)
-	e.stored(core.Stored{})
+	e.checkStored(core.StorageUsage{})
 }
 
 // bigPicture is a GIF of n bytes, in base64: what follows its end is ignored.
@@ -168,7 +168,7 @@ func bigPicture(n int) string {
 
 // TestStoragePredicted refuses a picture in a predict call that would be kept beyond the limit, and answers for a URL.
 func TestStoragePredicted(t *testing.T) {
-	e, a, _ := limited(t, api.StorageLimits{Bytes: 30_000})
+	e, a, _ := newLimitedEstate(t, api.StorageLimits{Bytes: 30_000})
 	predict := func(image string) (int, string) {
 		r := e.serve(a, api.Request{Method: "POST", Path: "/v2/models/aaa03c23b3724a16a56b629203edc62c/outputs", Body: []byte(`{"inputs":[{"data":{"image":{` + image + `}}}]}`)})
 		return r.Status, string(r.Body)
@@ -187,7 +187,7 @@ func TestStoragePredicted(t *testing.T) {
 
 // TestStorageUnderRaces has writers of two applications of an account race: exactly as many inputs are stored as may.
 func TestStorageUnderRaces(t *testing.T) {
-	e, a, b := limited(t, api.StorageLimits{Inputs: 20})
+	e, a, b := newLimitedEstate(t, api.StorageLimits{Inputs: 20})
 	var done sync.WaitGroup
 	var mu sync.Mutex
 	codes := map[fold.Code]int{}
@@ -213,5 +213,5 @@ func TestStorageUnderRaces(t *testing.T) {
 	if codes[fold.OK] != 20 || codes[fold.Refused] != 44 {
 		t.Errorf("verdicts %v, want 20 ok and 44 refused", codes)
 	}
-	e.stored(core.Stored{Inputs: 20})
+	e.checkStored(core.StorageUsage{Inputs: 20})
 }

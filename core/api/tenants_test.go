@@ -173,13 +173,13 @@ func long(path, user, app string) string {
 	return "/v2/users/" + user + "/apps/" + app + strings.TrimPrefix(path, "/v2")
 }
 
-// said is the status of an answer.
-type said struct {
+// answerStatus is the status of an answer.
+type answerStatus struct {
 	http, code int
 	details    string
 }
 
-func statusOf(t testing.TB, r api.Response) said {
+func statusOf(t testing.TB, r api.Response) answerStatus {
 	t.Helper()
 	var e struct {
 		Status struct {
@@ -188,12 +188,12 @@ func statusOf(t testing.TB, r api.Response) said {
 		}
 	}
 	if r.ContentType == "image/jpeg" {
-		return said{r.Status, 10000, ""}
+		return answerStatus{r.Status, 10000, ""}
 	}
 	if err := json.Unmarshal(r.Body, &e); err != nil {
 		t.Fatalf("%s: %v", r.Body, err)
 	}
-	return said{r.Status, e.Status.Code, e.Status.Details}
+	return answerStatus{r.Status, e.Status.Code, e.Status.Details}
 }
 
 // TestTenantsCredentials sends every kind of credential to every endpoint. The body is not JSON, so that a request with the
@@ -213,7 +213,7 @@ func TestTenantsCredentials(t *testing.T) {
 	token, answers := e.token(anna), 0
 	for _, p := range api.Endpoints() {
 		name := p.Method + " " + p.Path
-		send := func(who string, r api.Request, want said) {
+		send := func(who string, r api.Request, want answerStatus) {
 			t.Helper()
 			answers++
 			got := checkServe(t, e.Server(), r)
@@ -230,41 +230,41 @@ func TestTenantsCredentials(t *testing.T) {
 			r.Authorization = authorization
 			return r
 		}
-		through := said{200, 10000, ""}
+		through := answerStatus{200, 10000, ""}
 		if strings.HasPrefix(p.Path, "/sync/") {
-			through = said{404, 11101, ""} // the application is not a copy
+			through = answerStatus{404, 11101, ""} // the application is not a copy
 		}
 		if p.Method != "GET" {
-			r.Body, through = []byte("{"), said{400, 11100, ""}
+			r.Body, through = []byte("{"), answerStatus{400, 11100, ""}
 		}
 		switch p.Asks {
 		case auth.OfNobody:
 			r.Body = []byte(examples[name])
-			send("anybody", with("none"), said{401, 11002, ""})
+			send("anybody", with("none"), answerStatus{401, 11002, ""})
 			continue
 		case auth.OfClient:
 			for who, c := range cast {
-				want := said{401, 11102, ""}
+				want := answerStatus{401, 11102, ""}
 				if strings.HasPrefix(c.authorization, "Basic") {
-					want = said{401, 11002, "invalid client ID or secret"}
+					want = answerStatus{401, 11002, "invalid client ID or secret"}
 				}
 				send(who, with(c.authorization), want)
 			}
-			send("the client", with(apitest.Basic(anna.Client)), said{200, 10000, ""})
+			send("the client", with(apitest.Basic(anna.Client)), answerStatus{200, 10000, ""})
 			continue
 		}
 		for who, c := range cast {
 			send(who, with(c.authorization), c.want)
 		}
 		r.Session = "session-0"
-		send("a session that is not open", r, said{401, 11001, "invalid session token"})
+		send("a session that is not open", r, answerStatus{401, 11001, "invalid session token"})
 		if p.Asks == auth.OfAccount {
 			r.Session = anna.session
 			send("the session", r, through)
 			r.Session = bert.session
-			send("another's session", r, said{404, 11101, ""})
-			send("a key", with("Key "+anna.Key), said{403, 11007, ""})
-			send("a token", with(token), said{403, 11007, ""})
+			send("another's session", r, answerStatus{404, 11101, ""})
+			send("a key", with("Key "+anna.Key), answerStatus{403, 11007, ""})
+			send("a token", with(token), answerStatus{403, 11007, ""})
 			continue
 		}
 		send("the key", with("Key "+anna.Key), through)
@@ -272,28 +272,28 @@ func TestTenantsCredentials(t *testing.T) {
 		r.Session = anna.session
 		send("the session", r, through)
 		for scopes, key := range keys {
-			send(scopes.String(), with(key), expected(p, scopes, through))
+			send(scopes.String(), with(key), expectedStatus(p, scopes, through))
 		}
 		// A long path leads to the credential's own application alone, in every case.
 		short := r.Path
-		for user, want := range map[string]said{"anna": through, "me": through, "bert": {404, 11101, ""}, "%61nna": through, "": {404, 11101, ""}} {
+		for user, want := range map[string]answerStatus{"anna": through, "me": through, "bert": {404, 11101, ""}, "%61nna": through, "": {404, 11101, ""}} {
 			r.Path = long(short, user, anna.App)
 			send("the key of "+user, with("Key "+anna.Key), want)
 			send("the token of "+user, with(token), want)
 		}
 		r.Path = long(short, "me", bert.App)
-		send("the key, of another's", with("Key "+anna.Key), said{404, 11101, ""})
+		send("the key, of another's", with("Key "+anna.Key), answerStatus{404, 11101, ""})
 		r.Path = long(short, "anna", anna.App)
 		r.Session = bert.session
-		send("another's session", r, said{404, 11101, ""})
+		send("another's session", r, answerStatus{404, 11101, ""})
 		r.Session = anna.session
 		send("the session", r, through)
 	}
 	t.Logf("%d answers", answers)
 }
 
-// expected returns the table's answer for a key with certain scopes.
-func expected(p api.Endpoint, held auth.Set, through said) said {
+// expectedStatus returns the table's answer for a key with certain scopes.
+func expectedStatus(p api.Endpoint, held auth.Set, through answerStatus) answerStatus {
 	missing := func(names []string) []string {
 		return slices.DeleteFunc(slices.Clone(names), func(s string) bool { return held.Has(auth.SetOf([]string{s})) })
 	}
@@ -307,13 +307,13 @@ func expected(p api.Endpoint, held auth.Set, through said) said {
 	if len(lacks) == 0 {
 		return through
 	}
-	return said{403, 11007, "insufficient scopes: the key lacks " + auth.SetOf(lacks).String()}
+	return answerStatus{403, 11007, "insufficient scopes: the key lacks " + auth.SetOf(lacks).String()}
 }
 
 // role is a credential that lets nobody in.
 type role struct {
 	authorization string
-	want          said
+	want          answerStatus
 }
 
 // cast are those credentials. gone is an application that does not survive it.
@@ -338,7 +338,7 @@ func (e *estate) cast(n, gone *tenant) map[string]role {
 	if err := e.Engine.Register.DeleteApp(e.Context(), register.Caller{Account: gone.Owner}, gone.App); err != nil {
 		e.Fatal(err)
 	}
-	none, unknown, invalid := said{401, 11102, ""}, said{401, 11009, "invalid key"}, said{401, 11001, "invalid token"}
+	none, unknown, invalid := answerStatus{401, 11102, ""}, answerStatus{401, 11009, "invalid key"}, answerStatus{401, 11001, "invalid token"}
 	wrong := n.Client
 	wrong.Secret = gone.Client.Secret
 	return map[string]role{
@@ -355,9 +355,9 @@ func (e *estate) cast(n, gone *tenant) map[string]role {
 		"an unknown token":          {"Bearer x.y.z", invalid},
 		"a long token":              {"Bearer " + strings.Repeat("x", 5000), invalid},
 		"a key as a token":          {"Bearer " + n.Key, invalid},
-		"an expired token":          {expired, said{401, 11001, "expired token"}},
-		"a token of the old secret": {old, said{401, 11001, "expired token"}},
-		"a revoked token":           {revoked, said{401, 11001, "expired token"}},
+		"an expired token":          {expired, answerStatus{401, 11001, "expired token"}},
+		"a token of the old secret": {old, answerStatus{401, 11001, "expired token"}},
+		"a revoked token":           {revoked, answerStatus{401, 11001, "expired token"}},
 		"a deleted client's token":  {goneToken, invalid},
 		"another's secret":          {apitest.Basic(wrong), none},
 		"a deleted client":          {apitest.Basic(gone.Client), none},
@@ -405,7 +405,7 @@ func TestTokensDie(t *testing.T) {
 			if err := kill(e, n); err != nil {
 				t.Fatal(err)
 			}
-			if got := statusOf(t, e.Serve(t, r)); got != (said{401, 11001, "invalid token"}) {
+			if got := statusOf(t, e.Serve(t, r)); got != (answerStatus{401, 11001, "invalid token"}) {
 				t.Errorf("after: %v", got)
 			}
 		})

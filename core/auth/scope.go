@@ -79,8 +79,8 @@ func Scopes(names []string) ([]string, error) {
 // wire is a scope's name in the form of the wire: Inputs_Get for Inputs:Get.
 func wire(name string) string { return strings.ReplaceAll(name, ":", "_") }
 
-// Spoken is a scope's name as people read it: Inputs:Get for Inputs_Get.
-func Spoken(name string) string { return strings.ReplaceAll(name, "_", ":") }
+// DisplayName is a scope's name as people read it: Inputs:Get for Inputs_Get.
+func DisplayName(name string) string { return strings.ReplaceAll(name, "_", ":") }
 
 // SetOf returns the set of named scopes. An unknown name, which a newer program may have stored, permits nothing here.
 func SetOf(names []string) Set {
@@ -118,4 +118,4 @@ func (s Set) Names() []string {
 }
 
 // String lists a set as people read it: "Inputs:Get, Concepts:Get".
-func (s Set) String() string { return Spoken(strings.Join(s.Names(), ", ")) }
+func (s Set) String() string { return DisplayName(strings.Join(s.Names(), ", ")) }

@@ -37,7 +37,7 @@ func TestSetsRoundTrip(t *testing.T) {
 		names := rapid.Permutation(s.Names()).Draw(t, "names")
 		for i := range names {
 			if rapid.Bool().Draw(t, "colon") {
-				names[i] = Spoken(names[i])
+				names[i] = DisplayName(names[i])
 			}
 		}
 		if got := SetOf(names); got != s {

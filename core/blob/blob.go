@@ -2,7 +2,7 @@
 //
 //	bytes ──Put──▶ hash ──▶ 3f/3f9a…  one file, written once, never changed      [Blobs]
 //	                 ▲
-//	name ────────────┘      128 random bits → hash, content type, expiry         [Hosted]
+//	name ────────────┘      128 random bits → hash, content type, expiry         [HostedNames]
 //
 // A blob is immutable and the same for every holder of its hash. Nobody can guess an address, and an address may expire. Blobs are held
 // in memory ([NewMemory]) or in a folder ([OpenFolder]) over a small file system port ([FS]). Its only names are hashes and hex digits of

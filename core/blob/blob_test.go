@@ -27,7 +27,7 @@ func openFolder(t testing.TB, fsys *blobtest.FS) *blob.Folder {
 	return f
 }
 
-func openHosted(t testing.TB, o blob.HostedOptions) *blob.Hosted {
+func openHosted(t testing.TB, o blob.HostedOptions) *blob.HostedNames {
 	t.Helper()
 	h, err := blob.OpenHosted(o)
 	if err != nil {
@@ -45,14 +45,14 @@ func TestFolder(t *testing.T) {
 }
 
 func TestHostedInMemory(t *testing.T) {
-	blobtest.Hosted(t, func(t *testing.T, o blob.HostedOptions) (*blob.Hosted, blob.Blobs) {
+	blobtest.HostedNames(t, func(t *testing.T, o blob.HostedOptions) (*blob.HostedNames, blob.Blobs) {
 		o.Blobs = blob.NewMemory(options)
 		return openHosted(t, o), o.Blobs
 	})
 }
 
 func TestHostedInFolder(t *testing.T) {
-	blobtest.Hosted(t, func(t *testing.T, o blob.HostedOptions) (*blob.Hosted, blob.Blobs) {
+	blobtest.HostedNames(t, func(t *testing.T, o blob.HostedOptions) (*blob.HostedNames, blob.Blobs) {
 		fsys := blobtest.NewFS()
 		o.FS, o.Blobs = fsys, openFolder(t, fsys)
 		return openHosted(t, o), o.Blobs
@@ -160,11 +160,11 @@ func TestDamagedNames(t *testing.T) {
 	}
 	fsys.Damage("names/")
 	h = openHosted(t, o)
-	if _, err := h.Lookup(name, blobtest.Noon()); !errors.Is(err, blob.ErrNotFound) || h.Damaged() != 1 {
-		t.Errorf("Lookup of a damaged name = %v, want ErrNotFound; Damaged() = %d, want 1", err, h.Damaged())
+	if _, err := h.Lookup(name, blobtest.Noon()); !errors.Is(err, blob.ErrNotFound) || h.CountDamaged() != 1 {
+		t.Errorf("Lookup of a damaged name = %v, want ErrNotFound; Damaged() = %d, want 1", err, h.CountDamaged())
 	}
-	if n, err := h.Collect(t.Context()); n != 1 || err != nil || h.Damaged() != 0 {
-		t.Errorf("Collect = %d, %v, %d still damaged, want its blob gone and no damage", n, err, h.Damaged())
+	if n, err := h.Collect(t.Context()); n != 1 || err != nil || h.CountDamaged() != 0 {
+		t.Errorf("Collect = %d, %v, %d still damaged, want its blob gone and no damage", n, err, h.CountDamaged())
 	}
 	if files := fsys.Files(); len(files) != 0 {
 		t.Errorf("files left: %v", files)
@@ -232,8 +232,8 @@ func faultAt(t *testing.T, at int, forAll bool) (done bool) {
 	fsys.Crash(rng)
 	o.Blobs = openFolder(t, fsys)
 	h = openHosted(t, o)
-	if h.Damaged() != 0 {
-		t.Errorf("%d names damaged by a crash", h.Damaged())
+	if h.CountDamaged() != 0 {
+		t.Errorf("%d names damaged by a crash", h.CountDamaged())
 	}
 	if _, err := h.Collect(ctx); err != nil {
 		t.Error(err)
@@ -244,7 +244,7 @@ func faultAt(t *testing.T, at int, forAll bool) (done bool) {
 
 // check compares names with the promises of Add and Remove. After a crash there may be names that a failed Add left or a failed Remove
 // removed; they have their blobs, too.
-func check(t *testing.T, fsys *blobtest.FS, h *blob.Hosted, s blob.Blobs, named map[string][]byte, crashed bool) {
+func check(t *testing.T, fsys *blobtest.FS, h *blob.HostedNames, s blob.Blobs, named map[string][]byte, crashed bool) {
 	t.Helper()
 	for name, data := range named {
 		p, err := h.Lookup(name, blobtest.Noon().Add(-1))
@@ -378,7 +378,7 @@ func TestOpenFails(t *testing.T) {
 	}
 }
 
-func ExampleHosted() {
+func ExampleHostedNames() {
 	blobs := blob.NewMemory(blob.Options{})
 	hosted, err := blob.OpenHosted(blob.HostedOptions{Blobs: blobs, Random: blobtest.Random(1)})
 	if err != nil {

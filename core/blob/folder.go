@@ -117,7 +117,7 @@ func (f *Folder) Open(ctx context.Context, h Hash) (io.ReadCloser, error) {
 	if err != nil {
 		return nil, notFound(h, err)
 	}
-	return &checked{file: file, want: h, sum: sha256.New()}, nil
+	return &verifyingReader{file: file, want: h, sum: sha256.New()}, nil
 }
 
 // Has implements [Blobs].
@@ -173,14 +173,14 @@ func notFound(h Hash, err error) error {
 	return fmt.Errorf("blob: %w", err)
 }
 
-// checked passes a file on and compares its hash at the end.
-type checked struct {
+// verifyingReader passes a file on and compares its hash at the end.
+type verifyingReader struct {
 	file io.ReadCloser
 	want Hash
 	sum  hash.Hash
 }
 
-func (c *checked) Read(p []byte) (int, error) {
+func (c *verifyingReader) Read(p []byte) (int, error) {
 	n, err := c.file.Read(p)
 	c.sum.Write(p[:n])
 	if err == io.EOF && Hash(c.sum.Sum(nil)) != c.want {
@@ -189,7 +189,7 @@ func (c *checked) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func (c *checked) Close() error { return c.file.Close() }
+func (c *verifyingReader) Close() error { return c.file.Close() }
 
 // receive copies r to w, at most limit bytes, and returns their hash, which is want unless
 // that is zero.

@@ -10,7 +10,7 @@ import (
 	"sync"
 )
 
-// FS is the host's file system for [Folder] and [Hosted]. If the host has only numbered files, package pack makes one of two of them.
+// FS is the host's file system for [Folder] and [HostedNames]. If the host has only numbered files, package pack makes one of two of them.
 // Paths are relative to its root and separated by slashes, and consist of hashes, hex digits and fixed words only. A missing file or
 // folder is fs.ErrNotExist (errors.Is). Methods may be called concurrently.
 type FS interface {

@@ -25,17 +25,17 @@ const (
 	nameBytes  = 16
 )
 
-// Hosted gives blobs public names: 32 hex digits from 128 random bits, which nobody can guess. It is safe for concurrent use, and counts
+// HostedNames gives blobs public names: 32 hex digits from 128 random bits, which nobody can guess. It is safe for concurrent use, and counts
 // names, so that a blob is deleted with its last name.
 //
 //	names/a1/a1b2…   one record a name (record.go); absent without a file system
 //	names.new/4      being written
 //
 // A blob is stored before its name, and a name removed before its blob, each synced, so after a crash every name has its blob. A crash
-// can leave a blob without a name; [Hosted.Collect] finds those.
+// can leave a blob without a name; [HostedNames.Collect] finds those.
 //
 // The names are in memory too: about 200 bytes each.
-type Hosted struct {
+type HostedNames struct {
 	blobs      Blobs
 	random     io.Reader
 	references func(Hash) bool
@@ -65,9 +65,9 @@ type HostedOptions struct {
 	Lazy bool
 }
 
-// OpenHosted reads the existing names. It ignores a damaged record; [Hosted.Collect] deletes it.
-func OpenHosted(o HostedOptions) (*Hosted, error) {
-	h := &Hosted{
+// OpenHosted reads the existing names. It ignores a damaged record; [HostedNames.Collect] deletes it.
+func OpenHosted(o HostedOptions) (*HostedNames, error) {
+	h := &HostedNames{
 		blobs: o.Blobs, random: o.Random, references: o.References, fsys: o.FS,
 		names: map[[nameBytes]byte]Picture{}, pins: map[Hash]int{}, deadBlobs: map[Hash]bool{},
 	}
@@ -94,7 +94,7 @@ func OpenHosted(o HostedOptions) (*Hosted, error) {
 	return h, nil
 }
 
-func (h *Hosted) load(name string) error {
+func (h *HostedNames) load(name string) error {
 	data, err := readFile(h.fsys, place(namesDir, name), maxRecord)
 	var p Picture
 	if err == nil {
@@ -126,7 +126,7 @@ func parseName(s string) (key [nameBytes]byte, ok bool) {
 // that is zero, until it is removed. The same bytes added twice have two names and one blob.
 // When it returns an error there is no new name; only if the program crashes before a Sweep
 // could tidy up, one that nobody knows may be left.
-func (h *Hosted) Add(ctx context.Context, data []byte, contentType string, expires time.Time) (name string, hash Hash, err error) {
+func (h *HostedNames) Add(ctx context.Context, data []byte, contentType string, expires time.Time) (name string, hash Hash, err error) {
 	if err := checkContentType(contentType); err != nil {
 		return "", Hash{}, err
 	}
@@ -143,7 +143,7 @@ func (h *Hosted) Add(ctx context.Context, data []byte, contentType string, expir
 }
 
 // put stores a blob.
-func (h *Hosted) put(ctx context.Context, data []byte, hash Hash, expires time.Time) error {
+func (h *HostedNames) put(ctx context.Context, data []byte, hash Hash, expires time.Time) error {
 	if h.lazy != nil && !expires.IsZero() {
 		return h.lazy.PutLazy(ctx, data, hash)
 	}
@@ -158,7 +158,7 @@ type lazyBlobs interface {
 
 // Pin keeps data without a name until Unpin has been called as often: for a blob on its way
 // into a record that References will claim. With an error nothing is held.
-func (h *Hosted) Pin(ctx context.Context, data []byte) (Hash, error) {
+func (h *HostedNames) Pin(ctx context.Context, data []byte) (Hash, error) {
 	hash := Sum(data)
 	h.pinLocked(hash)
 	if _, err := h.blobs.Put(ctx, bytes.NewReader(data), hash); err != nil {
@@ -169,14 +169,14 @@ func (h *Hosted) Pin(ctx context.Context, data []byte) (Hash, error) {
 
 // Unpin ends one Pin. The blob stays only if a name, another Pin or References claims it. If it cannot be deleted, Unpin returns the
 // error, and Sweep tries again.
-func (h *Hosted) Unpin(ctx context.Context, hash Hash) error {
+func (h *HostedNames) Unpin(ctx context.Context, hash Hash) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.unpinLocked(ctx, hash)
 }
 
 // Drop deletes a blob that References has claimed and perhaps no longer does, under Unpin's rules.
-func (h *Hosted) Drop(ctx context.Context, hash Hash) error {
+func (h *HostedNames) Drop(ctx context.Context, hash Hash) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.pins[hash] > 0 {
@@ -187,7 +187,7 @@ func (h *Hosted) Drop(ctx context.Context, hash Hash) error {
 }
 
 // name gives a held blob a new name, which takes over the hold; without one the hold is given up.
-func (h *Hosted) name(ctx context.Context, hash Hash, contentType string, expires time.Time) (string, error) {
+func (h *HostedNames) name(ctx context.Context, hash Hash, contentType string, expires time.Time) (string, error) {
 	p := Picture{Hash: hash, ContentType: contentType}
 	if !expires.IsZero() {
 		p.Expires = time.UnixMilli(expires.UnixMilli()).UTC()
@@ -216,7 +216,7 @@ func (h *Hosted) name(ctx context.Context, hash Hash, contentType string, expire
 }
 
 // fresh draws a name that is not taken.
-func (h *Hosted) fresh() ([nameBytes]byte, error) {
+func (h *HostedNames) fresh() ([nameBytes]byte, error) {
 	for range 4 {
 		var key [nameBytes]byte
 		if _, err := io.ReadFull(h.random, key[:]); err != nil {
@@ -231,12 +231,12 @@ func (h *Hosted) fresh() ([nameBytes]byte, error) {
 
 // Lookup returns the picture with a name at the time now. It returns ErrNotFound for a name that is unknown, malformed or expired, so
 // that a stranger cannot distinguish the three cases.
-func (h *Hosted) Lookup(name string, now time.Time) (Picture, error) {
+func (h *HostedNames) Lookup(name string, now time.Time) (Picture, error) {
 	key, ok := parseName(name)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	p, held := h.names[key]
-	if !ok || !held || p.expired(now) {
+	if !ok || !held || p.isExpired(now) {
 		return Picture{}, ErrNotFound
 	}
 	return p, nil
@@ -244,7 +244,7 @@ func (h *Hosted) Lookup(name string, now time.Time) (Picture, error) {
 
 // Remove takes a name away, and its blob when that was the last. A name that is not held is
 // no error.
-func (h *Hosted) Remove(ctx context.Context, name string) error {
+func (h *HostedNames) Remove(ctx context.Context, name string) error {
 	key, ok := parseName(name)
 	if !ok {
 		return nil
@@ -256,11 +256,11 @@ func (h *Hosted) Remove(ctx context.Context, name string) error {
 
 // Sweep deletes the names that have expired at the time now, and every blob with its last name, and returns the number of deleted names.
 // After an error it deletes the others nevertheless, and the next Sweep tries again.
-func (h *Hosted) Sweep(ctx context.Context, now time.Time) (int, error) {
+func (h *HostedNames) Sweep(ctx context.Context, now time.Time) (int, error) {
 	h.mu.Lock()
 	var over [][nameBytes]byte
 	for key, p := range h.names {
-		if p.expired(now) {
+		if p.isExpired(now) {
 			over = append(over, key)
 		}
 	}
@@ -297,7 +297,7 @@ func (h *Hosted) Sweep(ctx context.Context, now time.Time) (int, error) {
 }
 
 // unname removes a name; mu is held.
-func (h *Hosted) unname(ctx context.Context, key [nameBytes]byte) error {
+func (h *HostedNames) unname(ctx context.Context, key [nameBytes]byte) error {
 	p, held := h.names[key]
 	if !held {
 		return nil
@@ -315,14 +315,14 @@ func (h *Hosted) unname(ctx context.Context, key [nameBytes]byte) error {
 	return h.unpinLocked(ctx, p.Hash)
 }
 
-func (h *Hosted) pinLocked(hash Hash) {
+func (h *HostedNames) pinLocked(hash Hash) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.pins[hash]++
 }
 
 // unpinLocked gives up one hold and deletes the blob with the last; mu is held.
-func (h *Hosted) unpinLocked(ctx context.Context, hash Hash) error {
+func (h *HostedNames) unpinLocked(ctx context.Context, hash Hash) error {
 	if h.pins[hash]--; h.pins[hash] > 0 {
 		return nil
 	}
@@ -333,7 +333,7 @@ func (h *Hosted) unpinLocked(ctx context.Context, hash Hash) error {
 
 // drop deletes a blob that has lost its last name, unless it has a new one; mu is held.
 // The request that caused it may be over, the deletion is wanted all the same.
-func (h *Hosted) drop(ctx context.Context, hash Hash) error {
+func (h *HostedNames) drop(ctx context.Context, hash Hash) error {
 	if h.pins[hash] == 0 && !h.references(hash) {
 		if err := h.blobs.Delete(context.WithoutCancel(ctx), hash); err != nil {
 			return err
@@ -346,7 +346,7 @@ func (h *Hosted) drop(ctx context.Context, hash Hash) error {
 // Collect deletes the blobs that nothing claims, no name, Pin or References, and the files of
 // damaged names; it returns how many blobs went. A crash leaves such blobs, and so does what
 // deletes many records at once. Nothing may put blobs into the same store but h.
-func (h *Hosted) Collect(ctx context.Context) (int, error) {
+func (h *HostedNames) Collect(ctx context.Context) (int, error) {
 	deleted := 0
 	for from := (Hash{}); ; {
 		next, n, err := h.CollectSome(ctx, from, 1000)
@@ -359,7 +359,7 @@ func (h *Hosted) Collect(ctx context.Context) (int, error) {
 
 // CollectSome is Collect of the next n blobs, starting at the hash from. It returns the hash at which to continue, zero after the last,
 // and the number of deleted blobs. After an error next is from.
-func (h *Hosted) CollectSome(ctx context.Context, from Hash, n int) (next Hash, deleted int, err error) {
+func (h *HostedNames) CollectSome(ctx context.Context, from Hash, n int) (next Hash, deleted int, err error) {
 	if err := h.removeDamaged(); err != nil {
 		return from, 0, err
 	}
@@ -383,7 +383,7 @@ func (h *Hosted) CollectSome(ctx context.Context, from Hash, n int) (next Hash, 
 // errEnough ends a walk over the blobs.
 var errEnough = errors.New("enough")
 
-func (h *Hosted) collect(ctx context.Context, hash Hash) (gone bool, err error) {
+func (h *HostedNames) collect(ctx context.Context, hash Hash) (gone bool, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.pins[hash] > 0 || h.references(hash) {
@@ -393,7 +393,7 @@ func (h *Hosted) collect(ctx context.Context, hash Hash) (gone bool, err error) 
 	return err == nil, err
 }
 
-func (h *Hosted) removeDamaged() error {
+func (h *HostedNames) removeDamaged() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for len(h.damaged) > 0 {
@@ -406,14 +406,14 @@ func (h *Hosted) removeDamaged() error {
 }
 
 // Len returns the number of names, expired ones that Sweep has not met among them.
-func (h *Hosted) Len() int {
+func (h *HostedNames) Len() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return len(h.names)
 }
 
-// Damaged returns the number of unreadable name records that still exist.
-func (h *Hosted) Damaged() int {
+// CountDamaged returns the number of unreadable name records that still exist.
+func (h *HostedNames) CountDamaged() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return len(h.damaged)

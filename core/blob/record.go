@@ -36,8 +36,8 @@ type Picture struct {
 	Expires     time.Time // UTC, in milliseconds; zero: never
 }
 
-// expired reports whether the picture's time is over at now.
-func (p *Picture) expired(now time.Time) bool {
+// isExpired reports whether the picture's time is over at now.
+func (p *Picture) isExpired(now time.Time) bool {
 	return !p.Expires.IsZero() && !now.Before(p.Expires)
 }
 

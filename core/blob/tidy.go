@@ -13,7 +13,7 @@ type Sweeper interface {
 	CollectSome(ctx context.Context, from Hash, n int) (next Hash, deleted int, err error)
 }
 
-var _ Sweeper = (*Hosted)(nil)
+var _ Sweeper = (*HostedNames)(nil)
 
 // Tidy removes pictures that nothing needs, a little at a time. The zero value does nothing. One goroutine uses it at a time.
 type Tidy struct {

@@ -53,7 +53,7 @@ func (a *Adopter) Keys(pairs []Pair) error {
 			n++
 		}
 		if DerivedTable(pairs[0].Key) {
-			a.derived(pairs[:n])
+			a.addDerived(pairs[:n])
 		} else {
 			a.sameTable(pairs[:n], n < len(pairs))
 		}
@@ -195,8 +195,8 @@ func PutPairs(w kv.Writer, app AppID, pairs []Pair) {
 	}
 }
 
-// derived adds the derived records that are missing.
-func (a *Adopter) derived(pairs []Pair) {
+// addDerived adds the derived records that are missing.
+func (a *Adopter) addDerived(pairs []Pair) {
 	for _, p := range pairs {
 		if !DerivedTable(p.Key) {
 			a.failed = fmt.Errorf("key %x: %w", p.Key, ErrOrder)

@@ -127,7 +127,7 @@ func DecodeRegister(data []byte) (AppRecord, error) {
 		err = fmt.Errorf("app record of several applications: %w", field.ErrFormat)
 	}
 	if err != nil {
-		return AppRecord{}, named(err, "register")
+		return AppRecord{}, wrapError(err, "register")
 	}
 	return x, nil
 }
@@ -174,9 +174,9 @@ func (r Reader) AppRecordSeq(app string) (epoch log.Epoch, seq uint64, err error
 	return log.Epoch(v[:len(epoch)]), binary.BigEndian.Uint64(v[len(epoch):]), nil
 }
 
-// Copied reports whether the register of any application was taken from elsewhere, from the control partition: then
+// HasReplicas reports whether the register of any application was taken from elsewhere, from the control partition: then
 // not all of its records are those of its log.
-func (r Reader) Copied() (bool, error) { return kv.Some(r.kv, registerKey("")) }
+func (r Reader) HasReplicas() (bool, error) { return kv.Some(r.kv, registerKey("")) }
 
 // ApplyAppRecord replaces the records of an application by a register of a place in the control log, and reports
 // whether the register is newer than the records. Only replicas call it: where applications are made, the fold
@@ -212,9 +212,9 @@ func (w *Writer) ApplyAppRecord(x *AppRecord, seq uint64) (taken bool, err error
 		w.PutKey(&x.Keys[i])
 	}
 	if x.Edge.ID != "" {
-		w.tx.Put(w.app.named(tableEdge, x.Edge.ID), encodeEdge(nil, &x.Edge))
+		w.tx.Put(w.app.stringKey(tableEdge, x.Edge.ID), encodeEdge(nil, &x.Edge))
 	}
-	w.tx.Delete(w.app.named(tableAppGone, x.App))
+	w.tx.Delete(w.app.stringKey(tableAppGone, x.App))
 	w.PutApp(&x.Record)
 	return true, err
 }

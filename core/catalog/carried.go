@@ -19,7 +19,7 @@ func (r Reader) DerivedRecord(base [32]byte, picture blob.Hash, crop raster.Crop
 // PutDerivedRecord is [PutDerived] for bytes that another copy of the application sent. It returns an error if they are not a valid
 // record.
 func PutDerivedRecord(b kv.Writer, app AppID, base [32]byte, picture blob.Hash, crop raster.Crop, record []byte) error {
-	x, err := decodeDerived(bytes.Clone(record))
+	x, err := decodeDerivedData(bytes.Clone(record))
 	if err != nil {
 		return err
 	}
@@ -33,14 +33,14 @@ func PutDerivedRecord(b kv.Writer, app AppID, base [32]byte, picture blob.Hash, 
 type DerivedContent struct {
 	Embedding []byte `wire:"1"` // predict.EmbeddingBytes
 	Values    []byte `wire:"2"` // little-endian float32, of the general model's concepts, in its order
-	Print     []byte `wire:"4"` // see [Derived]
+	Print     []byte `wire:"4"` // see [DerivedData]
 }
 
 // picturesAtOnce is the number of inputs whose pictures EachMade holds at a time.
 const picturesAtOnce = 8192
 
 // EachMade yields the derived records of the inputs' pictures by the network base, in the order of the pictures and not of the inputs.
-// Each record is next to the previous one in the store, so reading all is much faster than by [Reader.Derived]. It skips inputs without a
+// Each record is next to the previous one in the store, so reading all is much faster than by [Reader.DerivedOfInput]. It skips inputs without a
 // record. Errors: those of malformed records and of the store.
 func (r Reader) EachMade(base [32]byte, yield func(ord uint32, x DerivedContent) bool) error {
 	table := r.app.key(tableBlob, 0)
@@ -107,11 +107,11 @@ func (r Reader) eachMade(base [32]byte, inputs []byte, more bool, yield func(ord
 	return more, failed
 }
 
-// decodeMade is decodeDerived without a copy.
+// decodeMade is decodeDerivedData without a copy.
 func decodeMade(data []byte) (x DerivedContent, err error) {
 	d := field.Decode(data)
 	if getDerivedContent(d, &x); len(x.Values)%4 != 0 {
 		d.Malformed("values")
 	}
-	return x, named(d.Err(), "derived record")
+	return x, wrapError(d.Err(), "derived record")
 }

@@ -64,18 +64,18 @@ func decodeConcept(data []byte) (x Concept, err error) {
 	return x, nil
 }
 
-// encodeDerived writes the message into buf's memory.
-func encodeDerived(buf []byte, x *Derived) []byte {
+// encodeDerivedData writes the message into buf's memory.
+func encodeDerivedData(buf []byte, x *DerivedData) []byte {
 	var e field.Encoder
 	e.Reset(buf)
-	putDerived(&e, x)
+	putDerivedData(&e, x)
 	return e.Bytes(nil)
 }
 
-// decodeDerived reads the message. Errors: field.ErrFormat.
-func decodeDerived(data []byte) (x Derived, err error) {
+// decodeDerivedData reads the message. Errors: field.ErrFormat.
+func decodeDerivedData(data []byte) (x DerivedData, err error) {
 	d := field.Decode(data)
-	getDerived(d, &x)
+	getDerivedData(d, &x)
 	if err := d.Err(); err != nil {
 		return x, fmt.Errorf("derived record: %w", err)
 	}
@@ -346,7 +346,7 @@ func putConcept(e *field.Encoder, x *Concept) {
 	e.Append(x.Extra)
 }
 
-func putDerived(e *field.Encoder, x *Derived) {
+func putDerivedData(e *field.Encoder, x *DerivedData) {
 	e.Raw(1, x.Embedding)
 	putFloats(e, 2, x.Values)
 	e.Hash(3, x.Thumb[:])
@@ -527,7 +527,7 @@ func putManifest(e *field.Encoder, x *Manifest) {
 	e.Uint(3, x.Seq)
 	for i := range x.Inputs {
 		at := e.Open(4)
-		putTrained(e, &x.Inputs[i])
+		putTrainingInput(e, &x.Inputs[i])
 		e.Close(at)
 	}
 	e.Raw(6, x.Head)
@@ -646,7 +646,7 @@ func putSite(e *field.Encoder, x *Site) {
 	e.Append(x.Extra)
 }
 
-func putTrained(e *field.Encoder, x *Trained) {
+func putTrainingInput(e *field.Encoder, x *TrainingInput) {
 	if x.Dot != (log.Dot{}) {
 		at := e.Open(1)
 		putLogDot(e, &x.Dot)
@@ -807,7 +807,20 @@ func getConcept(d *field.Decoder, x *Concept) {
 	}
 }
 
-func getDerived(d *field.Decoder, x *Derived) {
+func getDerivedContent(d *field.Decoder, x *DerivedContent) {
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			x.Embedding = d.Raw()
+		case 2:
+			x.Values = d.Raw()
+		case 4:
+			x.Print = d.Raw()
+		}
+	}
+}
+
+func getDerivedData(d *field.Decoder, x *DerivedData) {
 	for d.Next() {
 		switch d.Number {
 		case 1:
@@ -823,19 +836,6 @@ func getDerived(d *field.Decoder, x *Derived) {
 		}
 	}
 	x.Extra = d.Extra()
-}
-
-func getDerivedContent(d *field.Decoder, x *DerivedContent) {
-	for d.Next() {
-		switch d.Number {
-		case 1:
-			x.Embedding = d.Raw()
-		case 2:
-			x.Values = d.Raw()
-		case 4:
-			x.Print = d.Raw()
-		}
-	}
 }
 
 func getDigestOf(d *field.Decoder, x *digestOf) {
@@ -1170,9 +1170,9 @@ func getManifest(d *field.Decoder, x *Manifest) {
 		case 3:
 			x.Seq = d.Uint()
 		case 4:
-			x.Inputs = append(x.Inputs, Trained{})
+			x.Inputs = append(x.Inputs, TrainingInput{})
 			at := d.Open()
-			getTrained(d, &x.Inputs[len(x.Inputs)-1])
+			getTrainingInput(d, &x.Inputs[len(x.Inputs)-1])
 			d.Close(at)
 		case 6:
 			x.Head = d.Raw()
@@ -1371,7 +1371,7 @@ func getSite(d *field.Decoder, x *Site) {
 	x.Extra = d.Extra()
 }
 
-func getTrained(d *field.Decoder, x *Trained) {
+func getTrainingInput(d *field.Decoder, x *TrainingInput) {
 	for d.Next() {
 		switch d.Number {
 		case 1:

@@ -9,7 +9,7 @@ import (
 
 // App returns an application's record, from the control partition.
 func (r Reader) App(id string) (App, error) {
-	return lookup(r, r.app.named(tableKeyApp, id), "application", id, decodeApp)
+	return lookup(r, r.app.stringKey(tableKeyApp, id), "application", id, decodeApp)
 }
 
 // Apps yields the applications by id, from the control partition.
@@ -19,7 +19,7 @@ func (r Reader) Apps(yield func(App) bool) error {
 
 // Key returns the key whose text has a SHA-256, from the control partition.
 func (r Reader) Key(hash [32]byte) (Key, error) {
-	return lookup(r, r.app.named(tableKey, string(hash[:])), "key of hash", hex.EncodeToString(hash[:4]), decodeKey)
+	return lookup(r, r.app.stringKey(tableKey, string(hash[:])), "key of hash", hex.EncodeToString(hash[:4]), decodeKey)
 }
 
 // Keys yields the keys by hash, from the control partition.
@@ -39,12 +39,12 @@ func (r Reader) KeysOf(app string, yield func(Key) bool) error {
 
 // Client returns the client with an id, from the control partition.
 func (r Reader) Client(id string) (Client, error) {
-	return lookup(r, r.app.named(tableClient, id), "client", id, decodeClient)
+	return lookup(r, r.app.stringKey(tableClient, id), "client", id, decodeClient)
 }
 
 // ClientOf returns the client of an application, from the control partition.
 func (r Reader) ClientOf(app string) (Client, error) {
-	id, err := r.get(r.app.named(tableAppClient, app), "client of application", app)
+	id, err := r.get(r.app.stringKey(tableAppClient, app), "client of application", app)
 	if err != nil {
 		return Client{}, err
 	}
@@ -53,12 +53,12 @@ func (r Reader) ClientOf(app string) (Client, error) {
 
 // AppDeleted reports whether an application with this id was deleted.
 func (r Reader) AppDeleted(id string) (bool, error) {
-	v, err := kv.Find(r.kv, r.app.named(tableAppGone, id))
+	v, err := kv.Find(r.kv, r.app.stringKey(tableAppGone, id))
 	return v != nil, err
 }
 
 // PutApp writes an application.
-func (w *Writer) PutApp(a *App) { w.tx.Put(w.app.named(tableKeyApp, a.ID), encodeApp(nil, a)) }
+func (w *Writer) PutApp(a *App) { w.tx.Put(w.app.stringKey(tableKeyApp, a.ID), encodeApp(nil, a)) }
 
 // DeleteApp deletes an application with its keys, its client and its sites. It notes permanently that the application was deleted, and
 // that its data must be purged.
@@ -77,21 +77,21 @@ func (w *Writer) DeleteApp(a *App, seq uint64) error {
 	if err := errors.Join(w.deleteClient(a.ID), w.deleteSites(a.ID)); err != nil {
 		return err
 	}
-	w.tx.Delete(w.app.named(tableKeyApp, a.ID))
-	w.tx.Put(w.app.named(tableAppGone, a.ID), appendUint64(nil, seq))
+	w.tx.Delete(w.app.stringKey(tableKeyApp, a.ID))
+	w.tx.Put(w.app.stringKey(tableAppGone, a.ID), appendUint64(nil, seq))
 	owePurge(w.tx, id, a.Seq)
 	return nil
 }
 
 // PutKey writes a key.
 func (w *Writer) PutKey(k *Key) {
-	w.tx.Put(w.app.named(tableKey, string(k.Hash[:])), encodeKey(nil, k))
+	w.tx.Put(w.app.stringKey(tableKey, string(k.Hash[:])), encodeKey(nil, k))
 	w.tx.Put(w.appKey(k), nil)
 }
 
 // DeleteKey removes a key.
 func (w *Writer) DeleteKey(k *Key) {
-	w.tx.Delete(w.app.named(tableKey, string(k.Hash[:])))
+	w.tx.Delete(w.app.stringKey(tableKey, string(k.Hash[:])))
 	w.tx.Delete(w.appKey(k))
 }
 
@@ -106,8 +106,8 @@ func (w *Writer) PutClient(c *Client) error {
 	if err := w.deleteClient(c.App); err != nil {
 		return err
 	}
-	w.tx.Put(w.app.named(tableClient, c.ID), encodeClient(nil, c))
-	w.tx.Put(w.app.named(tableAppClient, c.App), []byte(c.ID))
+	w.tx.Put(w.app.stringKey(tableClient, c.ID), encodeClient(nil, c))
+	w.tx.Put(w.app.stringKey(tableAppClient, c.App), []byte(c.ID))
 	return nil
 }
 
@@ -116,7 +116,7 @@ func (w *Writer) deleteClient(app string) error {
 	if errors.Is(err, ErrNotFound) {
 		return nil
 	}
-	w.tx.Delete(w.app.named(tableClient, c.ID))
-	w.tx.Delete(w.app.named(tableAppClient, app))
+	w.tx.Delete(w.app.stringKey(tableClient, c.ID))
+	w.tx.Delete(w.app.stringKey(tableAppClient, app))
 	return err
 }

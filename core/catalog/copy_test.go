@@ -45,9 +45,9 @@ func TestUndo(t *testing.T) {
 		n := rapid.SampledFrom([]int{3, undoPage, 3 * undoPage}).Draw(t, "keys")
 		key := func(i int) []byte {
 			if i%2 == 0 {
-				return testApp.numbered(tableInput, uint32(i))
+				return testApp.uint32Key(tableInput, uint32(i))
 			}
-			return testApp.numbered(tableBlob, uint32(i))
+			return testApp.uint32Key(tableBlob, uint32(i))
 		}
 		for i := range n {
 			if rapid.Bool().Draw(t, "there") {
@@ -173,8 +173,8 @@ func TestPosition(t *testing.T) {
 		want bool
 	}{
 		{testApp.key(tableHeader, 0), true},
-		{testApp.numbered(tableSite, 3), true},
-		{testApp.numbered(tableInput, 3), false},
+		{testApp.uint32Key(tableSite, 3), true},
+		{testApp.uint32Key(tableInput, 3), false},
 		{AppID{9}.key(tableHeader, 0), false},
 		{nil, false},
 	} {
@@ -197,7 +197,7 @@ func someState(t *rapid.T) *memkv.Store {
 			if err := w.InsertInput(in); err != nil {
 				t.Fatal(err)
 			}
-			PutDerived(tx, testApp, [32]byte{1}, in.Blob, in.Crop, Derived{Values: []float32{float32(ord)}})
+			PutDerived(tx, testApp, [32]byte{1}, in.Blob, in.Crop, DerivedData{Values: []float32{float32(ord)}})
 		}
 		if rapid.Bool().Draw(t, "concept") {
 			w.PutConcept(&Concept{ID: fmt.Sprint(ord), Seq: uint64(ord) + 1, Name: rapid.StringN(0, 1, 1).Draw(t, "name")})
@@ -209,8 +209,8 @@ func someState(t *rapid.T) *memkv.Store {
 	return store
 }
 
-// copied returns the pairs of a copy, starting at a key.
-func copied(t require, r Reader, from []byte) (pairs []Pair) {
+// copyPairs returns the pairs of a copy, starting at a key.
+func copyPairs(t require, r Reader, from []byte) (pairs []Pair) {
 	t.Helper()
 	if err := r.CopyTables([32]byte{1}, from, func(key, value []byte) bool {
 		pairs = append(pairs, Pair{bytes.Clone(key), bytes.Clone(value)})
@@ -225,8 +225,8 @@ func copied(t require, r Reader, from []byte) (pairs []Pair) {
 func TestAdopt(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		theirs, ours := someState(t), someState(t)
-		want := copied(t, Read(theirs, testApp), nil)
-		if from := rapid.IntRange(0, len(want)-1).Draw(t, "from"); !cmp.Equal(want[from:], copied(t, Read(theirs, testApp), want[from].Key)) {
+		want := copyPairs(t, Read(theirs, testApp), nil)
+		if from := rapid.IntRange(0, len(want)-1).Draw(t, "from"); !cmp.Equal(want[from:], copyPairs(t, Read(theirs, testApp), want[from].Key)) {
 			t.Fatalf("from %x on it is another state", want[from].Key)
 		}
 		differ := map[uint32]bool{}
@@ -245,7 +245,7 @@ func TestAdopt(t *testing.T) {
 		if rapid.Bool().Draw(t, "repair") {
 			var pairs []Pair
 			have := map[string][]byte{}
-			for _, p := range copied(t, Read(ours, testApp), nil) {
+			for _, p := range copyPairs(t, Read(ours, testApp), nil) {
 				have[string(p.Key)] = p.Value
 			}
 			for _, p := range want {
@@ -332,7 +332,7 @@ func TestDerives(t *testing.T) {
 		}
 	})
 	base := [32]byte{1}
-	record := encodeDerived(nil, &Derived{Values: []float32{1}})
+	record := encodeDerivedData(nil, &DerivedData{Values: []float32{1}})
 	batch(t, store, func(b *kv.Batch) {
 		if err := PutDerivedRecord(b, testApp, base, blob.Sum([]byte("p")), raster.Crop{}, record); err != nil {
 			t.Error(err)
@@ -349,7 +349,7 @@ func TestDerives(t *testing.T) {
 		t.Errorf("some %v, %v", some, err)
 	}
 	var ords []uint32
-	err := Derives(r, copied(t, r, nil), func(ord uint32) { ords = append(ords, ord) })
+	err := Derives(r, copyPairs(t, r, nil), func(ord uint32) { ords = append(ords, ord) })
 	if want := []uint32{0, 2}; err != nil || !slices.Equal(ords, want) {
 		t.Errorf("inputs %v, %v, want %v", ords, err, want)
 	}

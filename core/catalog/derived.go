@@ -10,14 +10,14 @@ import (
 	"github.com/sightline-dev/sightline/core/predict/raster"
 )
 
-// Derived returns what the network called base made of an input's picture and crop.
-func (r Reader) Derived(base [32]byte, in *Input) (Derived, error) {
+// DerivedOfInput returns what the network called base made of an input's picture and crop.
+func (r Reader) DerivedOfInput(base [32]byte, in *Input) (DerivedData, error) {
 	return r.DerivedOf(base, in.Blob, in.Crop)
 }
 
 // DerivedOf returns what the network called base made of a picture and a crop.
-func (r Reader) DerivedOf(base [32]byte, picture blob.Hash, crop raster.Crop) (Derived, error) {
-	return lookup(r, derivedKey(r.app, base, picture, crop), "derived record of picture", picture, decodeDerived)
+func (r Reader) DerivedOf(base [32]byte, picture blob.Hash, crop raster.Crop) (DerivedData, error) {
+	return lookup(r, derivedKey(r.app, base, picture, crop), "derived record of picture", picture, decodeDerivedData)
 }
 
 // Print returns the fingerprint of an input's picture and crop; empty where the record has none.
@@ -37,8 +37,8 @@ func derivedKey(app AppID, base [32]byte, picture blob.Hash, crop raster.Crop) [
 // PutDerived adds a derived record to a batch. It belongs into the batch of the operation
 // that needs it, always: one that is there already may be on its way out with the last input
 // that had this picture.
-func PutDerived(b kv.Writer, app AppID, base [32]byte, picture blob.Hash, crop raster.Crop, x Derived) {
-	b.Put(derivedKey(app, base, picture, crop), encodeDerived(nil, &x))
+func PutDerived(b kv.Writer, app AppID, base [32]byte, picture blob.Hash, crop raster.Crop, x DerivedData) {
+	b.Put(derivedKey(app, base, picture, crop), encodeDerivedData(nil, &x))
 }
 
 // Object returns the bytes with a hash, such as a manifest's.
@@ -92,7 +92,7 @@ func (r Reader) TrainingDigest(v *Version) (digest [32]byte, err error) {
 }
 
 func (a AppID) version(model log.Dot, seq uint64) []byte {
-	return appendUint64(a.dotted(tableVersion, model, 8), seq)
+	return appendUint64(a.dotKey(tableVersion, model, 8), seq)
 }
 
 // Objects yields the hashes and the sizes in bytes of the objects that versions name, each

@@ -91,12 +91,12 @@ type Site struct {
 
 // Edge returns an edge, from the control partition.
 func (r Reader) Edge(id string) (Edge, error) {
-	return lookup(r, r.app.named(tableEdge, id), "edge", id, decodeEdge)
+	return lookup(r, r.app.stringKey(tableEdge, id), "edge", id, decodeEdge)
 }
 
 // EdgeByToken returns the edge whose token's text has a SHA-256, from the control partition.
 func (r Reader) EdgeByToken(hash [32]byte) (Edge, error) {
-	id, err := r.get(r.app.named(tableEdgeToken, string(hash[:])), "edge of token", hex.EncodeToString(hash[:4]))
+	id, err := r.get(r.app.stringKey(tableEdgeToken, string(hash[:])), "edge of token", hex.EncodeToString(hash[:4]))
 	if err != nil {
 		return Edge{}, err
 	}
@@ -110,7 +110,7 @@ func (r Reader) Edges(yield func(Edge) bool) error {
 
 // Site returns a leased site, from the control partition.
 func (r Reader) Site(site log.Site) (Site, error) {
-	return lookup(r, r.app.numbered(tableLease, uint32(site)), "site", site, decodeSite)
+	return lookup(r, r.app.uint32Key(tableLease, uint32(site)), "site", site, decodeSite)
 }
 
 // Sites yields the leased sites by number, from the control partition.
@@ -125,8 +125,8 @@ func (r Reader) SitesOf(app string, yield func(Site) bool) error {
 
 // PutEdge writes an edge. The token of one that is revoked leads to it no longer.
 func (w *Writer) PutEdge(e *Edge) {
-	w.tx.Put(w.app.named(tableEdge, e.ID), encodeEdge(nil, e))
-	token := w.app.named(tableEdgeToken, string(e.Token[:]))
+	w.tx.Put(w.app.stringKey(tableEdge, e.ID), encodeEdge(nil, e))
+	token := w.app.stringKey(tableEdgeToken, string(e.Token[:]))
 	if e.Revoked == 0 {
 		w.tx.Put(token, []byte(e.ID))
 	} else {
@@ -136,7 +136,7 @@ func (w *Writer) PutEdge(e *Edge) {
 
 // PutSite writes a leased site, which keeps its application.
 func (w *Writer) PutSite(s *Site) {
-	w.tx.Put(w.app.numbered(tableLease, uint32(s.Site)), encodeSite(nil, s))
+	w.tx.Put(w.app.uint32Key(tableLease, uint32(s.Site)), encodeSite(nil, s))
 	if s.App != "" {
 		w.tx.Put(binary.BigEndian.AppendUint32(appSites(w.app, s.App), uint32(s.Site)), nil)
 	}
@@ -152,7 +152,7 @@ func appSites(control AppID, app string) []byte {
 func (w *Writer) deleteSites(app string) error {
 	prefix := appSites(w.app, app)
 	err := w.ords(prefix, func(site uint32) bool {
-		w.tx.Delete(w.app.numbered(tableLease, site))
+		w.tx.Delete(w.app.uint32Key(tableLease, site))
 		return true
 	})
 	w.tx.DeleteRange(prefix, kv.After(prefix))

@@ -67,7 +67,7 @@ func TestGolden(t *testing.T) {
 	goldenOf(&g, "edge", encodeEdge, decodeEdge)
 	goldenOf(&g, "site", encodeSite, decodeSite)
 	goldenOf(&g, "trust", encodeTrust, decodeTrust)
-	goldenOf(&g, "derived", encodeDerived, decodeDerived)
+	goldenOf(&g, "derived", encodeDerivedData, decodeDerivedData)
 	goldenOf(&g, "manifest", encodeManifest, decodeManifest)
 	goldenOf(&g, "register", encodeRegisterBytes, decodeRegisterBytes)
 	g.Hold(t, "testdata/golden.txt", *update)
@@ -107,7 +107,7 @@ func TestRecords(t *testing.T) {
 	t.Run("site", func(t *testing.T) { roundTrip(t, encodeSite, decodeSite, func(s *Site) *Extra { return &s.Extra }) })
 	t.Run("trust", func(t *testing.T) { roundTrip(t, encodeTrust, decodeTrust, func(x *Trust) *Extra { return &x.Extra }) })
 	t.Run("derived", func(t *testing.T) {
-		roundTrip(t, encodeDerived, decodeDerived, func(x *Derived) *Extra { return &x.Extra })
+		roundTrip(t, encodeDerivedData, decodeDerivedData, func(x *DerivedData) *Extra { return &x.Extra })
 	})
 	t.Run("manifest", func(t *testing.T) {
 		roundTrip(t, encodeManifest, decodeManifest, func(m *Manifest) *Extra { return &m.Extra })
@@ -143,7 +143,7 @@ func decoders() map[string]func([]byte) ([]byte, error) {
 		"edge":     again(decodeEdge, encodeEdge),
 		"site":     again(decodeSite, encodeSite),
 		"trust":    again(decodeTrust, encodeTrust),
-		"derived":  again(decodeDerived, encodeDerived),
+		"derived":  again(decodeDerivedData, encodeDerivedData),
 		"manifest": again(decodeManifest, encodeManifest),
 	}
 }
@@ -166,7 +166,7 @@ func TestMalformedRecords(t *testing.T) {
 			}
 		}
 	}
-	if _, err := decodeDerived([]byte{1, 2<<3 | 2, 1, 0}); !errors.Is(err, field.ErrFormat) {
+	if _, err := decodeDerivedData([]byte{1, 2<<3 | 2, 1, 0}); !errors.Is(err, field.ErrFormat) {
 		t.Errorf("a quarter of a float: %v", err)
 	}
 }
@@ -175,7 +175,7 @@ func FuzzRecords(f *testing.F) {
 	f.Add(encodeInput(nil, &Input{Ord: 1, Dot: log.Dot{Site: 1, Seq: 1}, ID: "a", Created: 1, Code: InputReady, Crop: raster.Crop{Bottom: 1, Right: 1}}))
 	f.Add(encodeModel(nil, &Model{Dot: log.Dot{Site: 1, Seq: 1}, ID: "m", Concepts: []Member{{Concept: "c", In: true}}}))
 	f.Add(encodeVersion(nil, &Version{Model: log.Dot{Site: 1, Seq: 1}, ID: "v", Code: VersionQueued}))
-	f.Add((&Manifest{Version: "v", Inputs: []Trained{{Ord: 1, Labels: []log.Label{{Concept: "c", Value: log.True}}, ID: "i", Created: 1}}}).Marshal())
+	f.Add((&Manifest{Version: "v", Inputs: []TrainingInput{{Ord: 1, Labels: []log.Label{{Concept: "c", Value: log.True}}, ID: "i", Created: 1}}}).Marshal())
 	f.Fuzz(func(t *testing.T, data []byte) {
 		for name, decode := range decoders() {
 			first, err := decode(data)
@@ -199,17 +199,17 @@ func FuzzKeys(f *testing.F) {
 			return
 		}
 		x, y := AppID(a), AppID(b)
-		if got, want := bytes.Compare(x.numbered(tableInput, n), x.numbered(tableInput, m)), cmpUint(uint64(n), uint64(m)); got != want {
+		if got, want := bytes.Compare(x.uint32Key(tableInput, n), x.uint32Key(tableInput, m)), cmpUint(uint64(n), uint64(m)); got != want {
 			t.Errorf("keys of %d and %d compare as %d", n, m, got)
 		}
-		if ordAt(x.numbered(tableInput, n)) != n {
+		if ordAt(x.uint32Key(tableInput, n)) != n {
 			t.Errorf("the ordinal of a key is not %d", n)
 		}
-		if (string(x.named(tableConcept, id)) == string(x.named(tableConcept, other))) != (id == other) {
+		if (string(x.stringKey(tableConcept, id)) == string(x.stringKey(tableConcept, other))) != (id == other) {
 			t.Errorf("keys of %q and %q", id, other)
 		}
 		lo, hi := x.Range()
-		key := y.named(tableConcept, id)
+		key := y.stringKey(tableConcept, id)
 		inside := bytes.Compare(lo, key) <= 0 && (hi == nil || bytes.Compare(key, hi) < 0)
 		if inside != (x == y) {
 			t.Errorf("a key of %v lies in the range of %v: %v", y, x, inside)

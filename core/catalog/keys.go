@@ -157,17 +157,17 @@ func (a AppID) LocalKey(name string) []byte { return append(a.key(tableLocal, le
 // TidyKey is the key of tidying that is owed.
 func (a AppID) TidyKey(what string) []byte { return append(a.key(tableTidy, len(what)), what...) }
 
-func (a AppID) numbered(table byte, n uint32) []byte {
+func (a AppID) uint32Key(table byte, n uint32) []byte {
 	return binary.BigEndian.AppendUint32(a.key(table, 4), n)
 }
 
-func (a AppID) sequenced(table byte, n uint64) []byte {
+func (a AppID) uint64Key(table byte, n uint64) []byte {
 	return binary.BigEndian.AppendUint64(a.key(table, 8), n)
 }
 
-func (a AppID) named(table byte, id string) []byte { return append(a.key(table, len(id)), id...) }
+func (a AppID) stringKey(table byte, id string) []byte { return append(a.key(table, len(id)), id...) }
 
-func (a AppID) dotted(table byte, d log.Dot, room int) []byte {
+func (a AppID) dotKey(table byte, d log.Dot, room int) []byte {
 	return appendDot(a.key(table, 12+room), d)
 }
 

@@ -11,36 +11,36 @@ import (
 //field:message manifest
 //field:reserved 5
 type Manifest struct {
-	Version string    `wire:"1"`
-	Base    [32]byte  `wire:"2"` // hash of the base model that the embeddings came from
-	Seq     uint64    `wire:"3"` // place in the log at which the training set was taken
-	Inputs  []Trained `wire:"4"` // the training set, by ordinal
-	Digest  [32]byte  `wire:"8"` // of the training, as package training makes it; zero: an older program trained
-	Head    []byte    `wire:"6"` // the trained layer, as train encodes it
-	Metrics []byte    `wire:"7"` // the evaluation, as train encodes it
+	Version string          `wire:"1"`
+	Base    [32]byte        `wire:"2"` // hash of the base model that the embeddings came from
+	Seq     uint64          `wire:"3"` // place in the log at which the training set was taken
+	Inputs  []TrainingInput `wire:"4"` // the training set, by ordinal
+	Digest  [32]byte        `wire:"8"` // of the training, as package training makes it; zero: an older program trained
+	Head    []byte          `wire:"6"` // the trained layer, as train encodes it
+	Metrics []byte          `wire:"7"` // the evaluation, as train encodes it
 	// Imported is set if the head was trained elsewhere: it has no inputs, no digest and no evaluation, and another network cannot have it.
 	Imported bool  `wire:"9"`
 	Extra    Extra `wire:"*"`
 }
 
-// Unevaluated returns why a version whose metrics have no folds has no evaluation.
-func (m *Manifest) Unevaluated() string {
+// UnevaluatedReason returns why a version whose metrics have no folds has no evaluation.
+func (m *Manifest) UnevaluatedReason() string {
 	if m.Imported {
 		return "The version was imported. Only versions that are trained here are evaluated."
 	}
 	return "Evaluation needs a concept with two different pictures, and pictures without it."
 }
 
-// Outdated returns a predicate for the status of a version that was made for a previous network.
-func (m *Manifest) Outdated() string {
+// OutdatedReason returns a predicate for the status of a version that was made for a previous network.
+func (m *Manifest) OutdatedReason() string {
 	if m.Imported {
 		return "was imported for a previous network; train or import another version"
 	}
 	return "was trained for a previous network and is being retrained"
 }
 
-// Trained is one input of a training set. It is complete without the input, which may be deleted later.
-type Trained struct {
+// TrainingInput is one input of a training set. It is complete without the input, which may be deleted later.
+type TrainingInput struct {
 	Dot     log.Dot     `wire:"1"`
 	Ord     uint32      `wire:"2"`
 	Labels  []log.Label `wire:"3"` // those that mattered, by concept id
@@ -65,5 +65,5 @@ func manifestDigest(data []byte) (digest [32]byte, err error) {
 	var x digestOf
 	d := field.Decode(data)
 	getDigestOf(d, &x)
-	return x.digest, named(d.Err(), "manifest")
+	return x.digest, wrapError(d.Err(), "manifest")
 }

@@ -33,7 +33,7 @@ func (m *Meta) Write(w log.MetaWrite, at log.Stamp) (changed bool, err error) {
 		if there && (*m)[i].Removed && at.Less((*m)[i].At) {
 			return false, nil
 		}
-		part.JSON = m.appended(w)
+		part.JSON = m.extendList(w)
 		if there && at.Less((*m)[i].At) {
 			part.At = (*m)[i].At
 		}
@@ -98,8 +98,8 @@ func below(path, root []string) bool {
 	return len(path) > len(root) && slices.Equal(path[:len(root)], root)
 }
 
-// appended returns the list at w's path with w's elements added. It replaces a value that is not a list.
-func (m Meta) appended(w log.MetaWrite) []byte {
+// extendList returns the list at w's path with w's elements added. It replaces a value that is not a list.
+func (m Meta) extendList(w log.MetaWrite) []byte {
 	doc := m.JSON()
 	if doc == nil {
 		return w.JSON
@@ -120,7 +120,7 @@ func (m Meta) appended(w log.MetaWrite) []byte {
 
 // joinLists returns the elements of two JSON arrays as one.
 func joinLists(a, b []byte) []byte {
-	head, tail := bytes.TrimSpace(a[1:len(a)-1]), bytes.TrimSpace(trimmed(b))
+	head, tail := bytes.TrimSpace(a[1:len(a)-1]), bytes.TrimSpace(trimBrackets(b))
 	if len(tail) == 0 {
 		return a
 	}
@@ -132,8 +132,8 @@ func joinLists(a, b []byte) []byte {
 	return append(out, ']')
 }
 
-// trimmed returns the bytes between the brackets of a JSON array.
-func trimmed(list []byte) []byte {
+// trimBrackets returns the bytes between the brackets of a JSON array.
+func trimBrackets(list []byte) []byte {
 	list = bytes.TrimSpace(list)
 	return list[1 : len(list)-1]
 }
@@ -183,7 +183,7 @@ func (c *composer) value(parts Meta, depth int, there jsonio.Value) bool {
 	members := group(parts, depth)
 	c.w.Object()
 	for name, v := range there.Members() {
-		i, ok := slices.BinarySearchFunc(members, name, func(g grouped, name string) int { return strings.Compare(g.name, name) })
+		i, ok := slices.BinarySearchFunc(members, name, func(g metaGroup, name string) int { return strings.Compare(g.name, name) })
 		if !ok {
 			c.w.Name(name)
 			c.w.Raw(v.Raw())
@@ -215,21 +215,21 @@ func shows(parts Meta) bool {
 	return slices.ContainsFunc(parts, func(p MetaPart) bool { return !p.Removed })
 }
 
-// grouped are the parts whose name at some depth is the same.
-type grouped struct {
+// metaGroup are the parts whose name at some depth is the same.
+type metaGroup struct {
 	name  string
 	parts Meta
 }
 
 // group groups parts by their name at a depth; in their order that is by name.
-func group(parts Meta, depth int) []grouped {
-	var out []grouped
+func group(parts Meta, depth int) []metaGroup {
+	var out []metaGroup
 	for from, to := 0, 0; from < len(parts); from = to {
 		name := parts[from].Path[depth]
 		for to = from; to < len(parts) && parts[to].Path[depth] == name; to++ {
 			continue
 		}
-		out = append(out, grouped{name, parts[from:to]})
+		out = append(out, metaGroup{name, parts[from:to]})
 	}
 	return out
 }

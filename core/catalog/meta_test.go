@@ -25,12 +25,12 @@ func path(s string) []string {
 
 // parseWrites reads writes as "path=json", "path-" and "path+json", in the order of the log,
 // each with a stamp before it: "3 a.b=1".
-type stamped struct {
+type stampedWrite struct {
 	at log.Stamp
 	w  log.MetaWrite
 }
 
-func parseWrite(t testing.TB, s string) stamped {
+func parseWrite(t testing.TB, s string) stampedWrite {
 	t.Helper()
 	at := log.Stamp{At: log.HLC(s[0] - '0'), Site: 1}
 	s = s[2:]
@@ -39,12 +39,12 @@ func parseWrite(t testing.TB, s string) stamped {
 	switch s[i] {
 	case '-':
 		w.Action = log.MetaRemove
-		return stamped{at, w}
+		return stampedWrite{at, w}
 	case '+':
 		w.Action = log.MetaAppend
 	}
 	w.JSON = []byte(s[i+1:])
-	return stamped{at, w}
+	return stampedWrite{at, w}
 }
 
 func TestMetaWrites(t *testing.T) {
@@ -147,13 +147,13 @@ func TestMetaOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		names := rapid.SampledFrom([]string{"a", "b", "c"})
 		values := rapid.SampledFrom([]string{`1`, `"x"`, `{}`, `{"a":{"b":2},"c":3}`, `[1]`, `{"b":{"c":{"a":1}}}`})
-		writes := make([]stamped, rapid.IntRange(1, 12).Draw(t, "writes"))
+		writes := make([]stampedWrite, rapid.IntRange(1, 12).Draw(t, "writes"))
 		for i := range writes {
 			w := log.MetaWrite{Path: rapid.SliceOfN(names, 0, 3).Draw(t, "path"), Action: log.MetaRemove}
 			if rapid.IntRange(0, 3).Draw(t, "set") > 0 {
 				w.Action, w.JSON = log.MetaSet, []byte(values.Draw(t, "value"))
 			}
-			writes[i] = stamped{log.Stamp{At: log.HLC(i + 1), Site: 1}, w}
+			writes[i] = stampedWrite{log.Stamp{At: log.HLC(i + 1), Site: 1}, w}
 		}
 		var want Meta
 		for _, x := range writes {
@@ -203,10 +203,10 @@ func unmarshal(t *rapid.T, data []byte) any {
 type nothing struct{}
 
 // plainly does the writes that none after them ends, oldest first, to a plain document.
-func plainly(writes []stamped) any {
+func plainly(writes []stampedWrite) any {
 	var doc any = nothing{}
 	for i, x := range writes {
-		if slices.ContainsFunc(writes[i+1:], func(y stamped) bool {
+		if slices.ContainsFunc(writes[i+1:], func(y stampedWrite) bool {
 			return slices.Equal(y.w.Path, x.w.Path) || below(x.w.Path, y.w.Path)
 		}) {
 			continue

@@ -41,7 +41,7 @@ func TestPast(t *testing.T) {
 		if !slices.IsSortedFunc(ops[:last], func(a, b log.Op) int { return int(b.At) - int(a.At) }) {
 			t.Fatalf("seed %d: not newest first: %+v", seed, ops)
 		}
-		if diff := cmp.Diff(record(t, &in), told(t, ops)); diff != "" {
+		if diff := cmp.Diff(record(t, &in), opParts(t, ops)); diff != "" {
 			t.Fatalf("seed %d (-record +past):\n%s", seed, diff)
 		}
 	}
@@ -65,8 +65,8 @@ func record(t *testing.T, in *Input) map[string]int {
 	return all
 }
 
-// told returns the parts of operations.
-func told(t *testing.T, ops []log.Op) map[string]int {
+// opParts returns the parts of operations.
+func opParts(t *testing.T, ops []log.Op) map[string]int {
 	all := map[string]int{}
 	for _, op := range ops {
 		at := op.Stamp()

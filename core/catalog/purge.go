@@ -14,7 +14,7 @@ import (
 //
 //	owed ──Pay──▶ key range and public names deleted, a part at a time ──Done──▶ the debt is deleted
 //
-// Pictures are deleted when no record claims them any longer, see blob.Hosted.Collect.
+// Pictures are deleted when no record claims them any longer, see blob.HostedNames.Collect.
 type Purge struct {
 	App AppID
 	Seq uint64 // place in the control log of the operation that made the application

@@ -84,7 +84,7 @@ func (r Reader) Counts() (Counts, error) {
 
 // SiteSeq returns the last sequence number of a site that was folded, 0 for a new site.
 func (r Reader) SiteSeq(s log.Site) (uint64, error) {
-	return orZero(r, r.app.numbered(tableSite, uint32(s)), number8)
+	return orZero(r, r.app.uint32Key(tableSite, uint32(s)), number8)
 }
 
 // Writers yields the sites of which operations were folded, in their order.
@@ -94,12 +94,12 @@ func (r Reader) Writers(yield func(log.Site) bool) error {
 
 // Input returns the live input with an ordinal.
 func (r Reader) Input(ord uint32) (Input, error) {
-	return lookup(r, r.app.numbered(tableInput, ord), "input of ordinal", ord, decodeInput)
+	return lookup(r, r.app.uint32Key(tableInput, ord), "input of ordinal", ord, decodeInput)
 }
 
 // Ord returns the ordinal of the live input with an id.
 func (r Reader) Ord(id string) (uint32, error) {
-	return lookup(r, r.app.named(tableInputID, id), "input", id, number4)
+	return lookup(r, r.app.stringKey(tableInputID, id), "input", id, number4)
 }
 
 // InputByID returns the live input with an id.
@@ -113,7 +113,7 @@ func (r Reader) InputByID(id string) (Input, error) {
 
 // InputByDot returns the live input that an operation created.
 func (r Reader) InputByDot(dot log.Dot) (Input, error) {
-	ord, err := lookup(r, r.app.dotted(tableInputDot, dot, 0), "input of operation", dot, number4)
+	ord, err := lookup(r, r.app.dotKey(tableInputDot, dot, 0), "input of operation", dot, number4)
 	if err != nil {
 		return Input{}, err
 	}
@@ -123,7 +123,7 @@ func (r Reader) InputByDot(dot log.Dot) (Input, error) {
 // Inputs yields the live inputs, starting at an ordinal, in the order of their creation.
 func (r Reader) Inputs(from uint32, yield func(Input) bool) error {
 	var failed error
-	for _, value := range kv.Range(r.kv, r.app.numbered(tableInput, from), kv.After(r.app.key(tableInput, 0)), &failed) {
+	for _, value := range kv.Range(r.kv, r.app.uint32Key(tableInput, from), kv.After(r.app.key(tableInput, 0)), &failed) {
 		in, err := decodeInput(bytes.Clone(value))
 		if err != nil || !yield(in) {
 			return err
@@ -201,7 +201,7 @@ func HostedInput(r kv.Reader, name [16]byte) (AppID, uint32, error) {
 		if err != nil {
 			return AppID{}, 0, err
 		}
-		in, err := Read(r, app).hosted(ord)
+		in, err := Read(r, app).liveInput(ord)
 		if errors.Is(err, ErrNotFound) {
 			continue // deleted with all the others; the name goes in a later step
 		}
@@ -218,8 +218,8 @@ func HostedInput(r kv.Reader, name [16]byte) (AppID, uint32, error) {
 	return AppID{}, 0, failed
 }
 
-// hosted returns the live input with an ordinal, of an application that is not deleted.
-func (r Reader) hosted(ord uint32) (Input, error) {
+// liveInput returns the live input with an ordinal, of an application that is not deleted.
+func (r Reader) liveInput(ord uint32) (Input, error) {
 	gone, err := Read(r.kv, Control).AppDeleted(r.app.String())
 	if err != nil {
 		return Input{}, err
@@ -230,8 +230,8 @@ func (r Reader) hosted(ord uint32) (Input, error) {
 	return r.Input(ord)
 }
 
-// named is an error with the name of a record.
-func named(err error, what string) error {
+// wrapError is an error with the name of a record.
+func wrapError(err error, what string) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}

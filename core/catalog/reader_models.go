@@ -9,7 +9,7 @@ import (
 
 // Concept returns the application's own concept with an id.
 func (r Reader) Concept(id string) (Concept, error) {
-	return lookup(r, r.app.named(tableConcept, id), "concept", id, decodeConcept)
+	return lookup(r, r.app.stringKey(tableConcept, id), "concept", id, decodeConcept)
 }
 
 // Concepts yields the application's own concepts in the order of their creation.
@@ -24,12 +24,12 @@ func inOrder[T any](r Reader, table byte, get func(id string) (T, error), yield 
 
 // Model returns the application's own live model with an id.
 func (r Reader) Model(id string) (Model, error) {
-	return lookup(r, r.app.named(tableModel, id), "model", id, decodeModel)
+	return lookup(r, r.app.stringKey(tableModel, id), "model", id, decodeModel)
 }
 
 // ModelByDot returns the live model that an operation created.
 func (r Reader) ModelByDot(dot log.Dot) (Model, error) {
-	id, err := r.get(r.app.dotted(tableModelDot, dot, 0), "model of operation", dot)
+	id, err := r.get(r.app.dotKey(tableModelDot, dot, 0), "model of operation", dot)
 	if err != nil {
 		return Model{}, err
 	}
@@ -43,7 +43,7 @@ func (r Reader) Models(yield func(Model) bool) error {
 
 // Version returns the version of a live model with an id.
 func (r Reader) Version(model log.Dot, id string) (Version, error) {
-	key := append(r.app.dotted(tableVersionID, model, len(id)), id...)
+	key := append(r.app.dotKey(tableVersionID, model, len(id)), id...)
 	seq, err := lookup(r, key, "version", id, number8)
 	if err != nil {
 		return Version{}, err
@@ -57,7 +57,7 @@ func (r Reader) version(model log.Dot, seq uint64) (Version, error) {
 
 // Versions yields the versions of a live model, newest first.
 func (r Reader) Versions(model log.Dot, yield func(Version) bool) error {
-	prefix := r.app.dotted(tableVersion, model, 0)
+	prefix := r.app.dotKey(tableVersion, model, 0)
 	var failed error
 	for _, value := range kv.Backward(r.kv, prefix, kv.After(prefix), &failed) {
 		v, err := decodeVersion(bytes.Clone(value))
@@ -112,9 +112,9 @@ func askedOf(value []byte) (model, asked log.Dot, err error) {
 	return model, asked, err
 }
 
-// Asked returns the operation that a version at 21103 was asked for by; zero: none is known.
-func (r Reader) Asked(v *Version) (log.Dot, error) {
-	value, err := kv.Find(r.kv, r.app.sequenced(tableTraining, v.Seq))
+// TrainingRequest returns the operation that a version at 21103 was asked for by; zero: none is known.
+func (r Reader) TrainingRequest(v *Version) (log.Dot, error) {
+	value, err := kv.Find(r.kv, r.app.uint64Key(tableTraining, v.Seq))
 	if value == nil {
 		return log.Dot{}, err
 	}
@@ -124,12 +124,12 @@ func (r Reader) Asked(v *Version) (log.Dot, error) {
 
 // Workflow returns the application's own workflow with an id.
 func (r Reader) Workflow(id string) (Workflow, error) {
-	return lookup(r, r.app.named(tableWorkflow, id), "workflow", id, decodeWorkflow)
+	return lookup(r, r.app.stringKey(tableWorkflow, id), "workflow", id, decodeWorkflow)
 }
 
 // WorkflowByDot returns the live workflow that an operation created.
 func (r Reader) WorkflowByDot(dot log.Dot) (Workflow, error) {
-	id, err := r.get(r.app.dotted(tableWorkflowDot, dot, 0), "workflow of operation", dot)
+	id, err := r.get(r.app.dotKey(tableWorkflowDot, dot, 0), "workflow of operation", dot)
 	if err != nil {
 		return Workflow{}, err
 	}

@@ -197,10 +197,10 @@ type Counts struct {
 	Errors    uint64 `wire:"3"`
 }
 
-// Derived is the result of analysing a picture: the same bytes on every host.
+// DerivedData is the result of analysing a picture: the same bytes on every host.
 //
 //field:message derived record
-type Derived struct {
+type DerivedData struct {
 	Embedding []byte    `wire:"1"`             // predict.EmbeddingBytes
 	Values    []float32 `wire:"2,func=Floats"` // of the general model's concepts, in its order
 	Thumb     blob.Hash `wire:"3"`             // of the 320 px JPEG; zero: none

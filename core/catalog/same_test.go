@@ -58,7 +58,7 @@ func TestSamePictures(t *testing.T) {
 		t.Errorf("ByPicture = %v, %v", ords, err)
 	}
 	at := uint32(3)
-	if err := r.Created(at, func(ord uint32, created log.HLC) bool {
+	if err := r.CreationTimes(at, func(ord uint32, created log.HLC) bool {
 		if ord != at || created != log.HLC(ord)<<20 {
 			t.Errorf("Created yields %d at %d, want %d", ord, created, at)
 		}

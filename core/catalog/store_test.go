@@ -190,11 +190,11 @@ func TestTidy(t *testing.T) {
 	const n = 40
 	batch(t, store, func(b *kv.Batch) {
 		for i := range n {
-			PutDerived(b, testApp, old, picture(i), raster.Crop{}, Derived{Values: []float32{1}})
-			PutDerived(b, testApp, base, picture(i), raster.Crop{}, Derived{Values: []float32{2}})
+			PutDerived(b, testApp, old, picture(i), raster.Crop{}, DerivedData{Values: []float32{1}})
+			PutDerived(b, testApp, base, picture(i), raster.Crop{}, DerivedData{Values: []float32{2}})
 			PutThumb(b, testApp, picture(i), raster.Crop{}, []byte("jpeg"))
 		}
-		PutDerived(b, AppID{9}, base, picture(1), raster.Crop{}, Derived{})
+		PutDerived(b, AppID{9}, base, picture(1), raster.Crop{}, DerivedData{})
 	})
 	insert := func(from, to int) {
 		write(t, store, func(w *Writer) {
@@ -266,7 +266,7 @@ func TestManifestDigest(t *testing.T) {
 // TestObjects keeps the manifests that versions name.
 func TestObjects(t *testing.T) {
 	store := memkv.New()
-	m := Manifest{Version: "v1", Head: []byte{1}, Digest: [32]byte{5, 6}, Inputs: []Trained{{Ord: 1}}}
+	m := Manifest{Version: "v1", Head: []byte{1}, Digest: [32]byte{5, 6}, Inputs: []TrainingInput{{Ord: 1}}}
 	var hash, other blob.Hash
 	batch(t, store, func(b *kv.Batch) {
 		hash = PutObject(b, testApp, m.Marshal())
@@ -320,26 +320,26 @@ func TestDamagedRecords(t *testing.T) {
 	}{
 		{"header", [][]byte{a.key(tableHeader, 0)}, func(r Reader) error { _, err := r.Counts(); return err }},
 		{"state", [][]byte{a.key(tableHeader, 0)}, func(r Reader) error { return r.StateTables(nil) }},
-		{"site", [][]byte{a.numbered(tableSite, 1)}, func(r Reader) error { _, err := r.SiteSeq(1); return err }},
-		{"input", [][]byte{a.numbered(tableInput, 1)}, func(r Reader) error { _, err := r.Input(1); return err }},
-		{"inputs", [][]byte{a.numbered(tableInput, 1)}, func(r Reader) error { return r.Inputs(0, nil) }},
-		{"id", [][]byte{a.named(tableInputID, "i")}, func(r Reader) error { _, err := r.InputByID("i"); return err }},
-		{"dot", [][]byte{a.dotted(tableInputDot, dot, 0)}, func(r Reader) error { _, err := r.InputByDot(dot); return err }},
+		{"site", [][]byte{a.uint32Key(tableSite, 1)}, func(r Reader) error { _, err := r.SiteSeq(1); return err }},
+		{"input", [][]byte{a.uint32Key(tableInput, 1)}, func(r Reader) error { _, err := r.Input(1); return err }},
+		{"inputs", [][]byte{a.uint32Key(tableInput, 1)}, func(r Reader) error { return r.Inputs(0, nil) }},
+		{"id", [][]byte{a.stringKey(tableInputID, "i")}, func(r Reader) error { _, err := r.InputByID("i"); return err }},
+		{"dot", [][]byte{a.dotKey(tableInputDot, dot, 0)}, func(r Reader) error { _, err := r.InputByDot(dot); return err }},
 		{"url", [][]byte{a.url("u")}, func(r Reader) error { return r.URLTaken("u", nil) }},
-		{"concept", [][]byte{a.named(tableConcept, "c")}, func(r Reader) error { _, err := r.Concept("c"); return err }},
-		{"concepts", [][]byte{a.sequenced(tableConceptSeq, 1)}, func(r Reader) error { return r.Concepts(nil) }},
-		{"model", [][]byte{a.named(tableModel, "m")}, func(r Reader) error { _, err := r.Model("m"); return err }},
-		{"version", [][]byte{append(a.dotted(tableVersionID, dot, 1), 'v')}, func(r Reader) error { _, err := r.Version(dot, "v"); return err }},
+		{"concept", [][]byte{a.stringKey(tableConcept, "c")}, func(r Reader) error { _, err := r.Concept("c"); return err }},
+		{"concepts", [][]byte{a.uint64Key(tableConceptSeq, 1)}, func(r Reader) error { return r.Concepts(nil) }},
+		{"model", [][]byte{a.stringKey(tableModel, "m")}, func(r Reader) error { _, err := r.Model("m"); return err }},
+		{"version", [][]byte{append(a.dotKey(tableVersionID, dot, 1), 'v')}, func(r Reader) error { _, err := r.Version(dot, "v"); return err }},
 		{"versions", [][]byte{a.version(dot, 1)}, func(r Reader) error { return r.Versions(dot, nil) }},
 		{"current", [][]byte{a.version(dot, 1)}, func(r Reader) error { _, err := r.Current(dot); return err }},
-		{"trainings", [][]byte{a.sequenced(tableTraining, 1)}, func(r Reader) error { return r.PendingVersions(nil) }},
-		{"workflow", [][]byte{a.named(tableWorkflow, "w")}, func(r Reader) error { _, err := r.Workflow("w"); return err }},
-		{"app", [][]byte{a.named(tableKeyApp, "a")}, func(r Reader) error { _, err := r.App("a"); return err }},
-		{"apps", [][]byte{a.named(tableKeyApp, "a")}, func(r Reader) error { return r.Apps(nil) }},
-		{"key", [][]byte{a.named(tableKey, string(make([]byte, 32)))}, func(r Reader) error { _, err := r.Key([32]byte{}); return err }},
-		{"keys", [][]byte{a.named(tableKey, string(make([]byte, 32)))}, func(r Reader) error { return r.Keys(nil) }},
-		{"feedback", [][]byte{a.sequenced(tableFeedback, 1)}, func(r Reader) error { return r.Feedback(nil) }},
-		{"derived", [][]byte{derivedKey(a, [32]byte{}, blob.Hash{}, raster.Crop{})}, func(r Reader) error { _, err := r.Derived([32]byte{}, &Input{}); return err }},
+		{"trainings", [][]byte{a.uint64Key(tableTraining, 1)}, func(r Reader) error { return r.PendingVersions(nil) }},
+		{"workflow", [][]byte{a.stringKey(tableWorkflow, "w")}, func(r Reader) error { _, err := r.Workflow("w"); return err }},
+		{"app", [][]byte{a.stringKey(tableKeyApp, "a")}, func(r Reader) error { _, err := r.App("a"); return err }},
+		{"apps", [][]byte{a.stringKey(tableKeyApp, "a")}, func(r Reader) error { return r.Apps(nil) }},
+		{"key", [][]byte{a.stringKey(tableKey, string(make([]byte, 32)))}, func(r Reader) error { _, err := r.Key([32]byte{}); return err }},
+		{"keys", [][]byte{a.stringKey(tableKey, string(make([]byte, 32)))}, func(r Reader) error { return r.Keys(nil) }},
+		{"feedback", [][]byte{a.uint64Key(tableFeedback, 1)}, func(r Reader) error { return r.Feedback(nil) }},
+		{"derived", [][]byte{derivedKey(a, [32]byte{}, blob.Hash{}, raster.Crop{})}, func(r Reader) error { _, err := r.DerivedOfInput([32]byte{}, &Input{}); return err }},
 		{"hosted", [][]byte{hostedKey([16]byte{1}, a)}, func(r Reader) error { _, _, err := HostedInput(r.KV(), [16]byte{1}); return err }},
 	}
 	for _, tt := range tests {
@@ -368,7 +368,7 @@ func TestDamagedRecords(t *testing.T) {
 
 // TestDamagedState: reading the state below the horizon reports damage.
 func TestDamagedState(t *testing.T) {
-	for _, key := range [][]byte{testApp.numbered(tableInput, 1), testApp.named(tableModel, "m")} {
+	for _, key := range [][]byte{testApp.uint32Key(tableInput, 1), testApp.stringKey(tableModel, "m")} {
 		store := memkv.New()
 		write(t, store, func(w *Writer) { w.PutHeader(&Header{Horizon: 1}) })
 		batch(t, store, func(b *kv.Batch) { b.Put(key, []byte{99}) })
@@ -389,7 +389,7 @@ func TestStateTables(t *testing.T) {
 		w.PutConcept(&Concept{ID: "c", Seq: 1})
 	})
 	batch(t, store, func(b *kv.Batch) {
-		PutDerived(b, testApp, [32]byte{1}, blob.Sum([]byte("p")), raster.Crop{}, Derived{})
+		PutDerived(b, testApp, [32]byte{1}, blob.Sum([]byte("p")), raster.Crop{}, DerivedData{})
 		b.Put(testApp.LocalKey("note"), nil)
 		b.Put(append(testApp.IndexPrefix(), 1), nil)
 		b.Put(append(testApp.LogPrefix(), 1), nil)

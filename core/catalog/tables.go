@@ -57,7 +57,7 @@ func (r Reader) tables(tables, from []byte, yield func(table byte, key, value []
 		}
 		var failed error
 		for key, value := range kv.Range(r.kv, lo, hi, &failed) {
-			value, err := collected(t, value, h.Horizon)
+			value, err := dropRemovals(t, value, h.Horizon)
 			if err != nil || !yield(t, key[len(prefix):], value) {
 				return err
 			}
@@ -78,8 +78,8 @@ var stateTables = [...]byte{
 	tableTrust,
 }
 
-// collected returns the record of a table with its old removals left out.
-func collected(table byte, value []byte, horizon log.HLC) ([]byte, error) {
+// dropRemovals returns the record of a table with its old removals left out.
+func dropRemovals(table byte, value []byte, horizon log.HLC) ([]byte, error) {
 	if horizon == 0 {
 		return value, nil
 	}

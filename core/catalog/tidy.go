@@ -84,7 +84,7 @@ func (t *tidier) pay(key, what, value []byte) error {
 		return t.picture(what[1:])
 	case tidyDerived:
 		return t.sweep(key, table, value, func(k, _ []byte) (bool, error) {
-			used, err := t.used(k[len(table):][:pictureBytes])
+			used, err := t.isUsed(k[len(table):][:pictureBytes])
 			return !used, err
 		})
 	case tidyBase:
@@ -103,13 +103,13 @@ func (t *tidier) pay(key, what, value []byte) error {
 // pictureBytes is the length of a picture and its crop in a key.
 const pictureBytes = len(blob.Hash{}) + 16
 
-// used reports whether a live input has a picture and crop.
-func (t *tidier) used(picture []byte) (bool, error) {
+// isUsed reports whether a live input has a picture and crop.
+func (t *tidier) isUsed(picture []byte) (bool, error) {
 	return kv.Some(t.tx, append(t.app.key(tableBlob, len(picture)), picture...))
 }
 
 func (t *tidier) picture(picture []byte) error {
-	used, err := t.used(picture)
+	used, err := t.isUsed(picture)
 	if err == nil && !used {
 		lo := append(t.app.key(tableDerived, len(picture)), picture...)
 		t.tx.DeleteRange(lo, kv.After(lo))

@@ -47,7 +47,7 @@ func Undo(tx *kv.Overlay, app AppID, yield func(ord uint32)) (err error) {
 		if bytes.HasPrefix(key, inputs) {
 			yield(ordAt(key))
 		}
-		if value := undone(v); value != nil {
+		if value := undoValue(v); value != nil {
 			tx.Put(key, value)
 		} else {
 			tx.Delete(key)
@@ -59,8 +59,8 @@ func Undo(tx *kv.Overlay, app AppID, yield func(ord uint32)) (err error) {
 	return err
 }
 
-// undone is the value that an undo record holds; nil: none.
-func undone(v []byte) []byte {
+// undoValue is the value that an undo record holds; nil: none.
+func undoValue(v []byte) []byte {
 	if len(v) == 0 || v[0] == 0 {
 		return nil
 	}
@@ -85,7 +85,7 @@ func (b *before) Get(key []byte) ([]byte, error) {
 	case v == nil:
 		return b.kv.Get(key)
 	}
-	if v = undone(v); v == nil {
+	if v = undoValue(v); v == nil {
 		return nil, kv.ErrNotFound
 	}
 	return v, nil
@@ -185,7 +185,7 @@ func (m *undoMerge) fill() bool {
 func (m *undoMerge) take() {
 	u := m.undo[0]
 	m.undo = m.undo[1:]
-	if value := undone(u[1]); value != nil {
+	if value := undoValue(u[1]); value != nil {
 		m.stopped = !m.yield(u[0], value)
 	}
 }
@@ -193,7 +193,7 @@ func (m *undoMerge) take() {
 // Differ returns the records of an ordinal's input in two states, and whether they differ; nil
 // is none.
 func Differ(before, after Reader, ord uint32) (was, is *Input, differ bool, err error) {
-	key := before.app.numbered(tableInput, ord)
+	key := before.app.uint32Key(tableInput, ord)
 	a, err := kv.Find(before.kv, key)
 	if err != nil {
 		return nil, nil, false, err

@@ -27,7 +27,7 @@ func (w *Writer) PutHeader(h *Header) { w.tx.Put(w.app.key(tableHeader, 0), enco
 
 // PutSiteSeq writes the last sequence number of a site that was folded.
 func (w *Writer) PutSiteSeq(s log.Site, seq uint64) {
-	w.tx.Put(w.app.numbered(tableSite, uint32(s)), appendUint64(nil, seq))
+	w.tx.Put(w.app.uint32Key(tableSite, uint32(s)), appendUint64(nil, seq))
 }
 
 // key begins a key, which is good until the next.
@@ -136,22 +136,22 @@ func (w *Writer) UpdateInput(before, after *Input) {
 		w.tx.Put(append(w.app.picture(tableBlob, after.Blob, after.Crop, 4), ord...), nil)
 	}
 	if before.Code == InputPending && after.Code != InputPending {
-		w.tx.Delete(w.app.numbered(tablePending, after.Ord))
+		w.tx.Delete(w.app.uint32Key(tablePending, after.Ord))
 	}
 }
 
 // DeleteInput removes an input and notes that what was derived from its picture may go.
 func (w *Writer) DeleteInput(in *Input) error {
 	ord := binary.BigEndian.AppendUint32(nil, in.Ord)
-	w.tx.Delete(w.app.numbered(tableInput, in.Ord))
-	w.tx.Delete(w.app.named(tableInputID, in.ID))
-	w.tx.Delete(w.app.dotted(tableInputDot, in.Dot, 0))
+	w.tx.Delete(w.app.uint32Key(tableInput, in.Ord))
+	w.tx.Delete(w.app.stringKey(tableInputID, in.ID))
+	w.tx.Delete(w.app.dotKey(tableInputDot, in.Dot, 0))
 	if !in.Blob.IsZero() {
 		w.tx.Delete(append(w.app.picture(tableBlob, in.Blob, in.Crop, 4), ord...))
 		w.oweDerived(in)
 	}
 	if in.Code == InputPending {
-		w.tx.Delete(w.app.numbered(tablePending, in.Ord))
+		w.tx.Delete(w.app.uint32Key(tablePending, in.Ord))
 	}
 	if in.Hosted != [16]byte{} {
 		w.tx.Delete(hostedKey(in.Hosted, w.app))
@@ -177,15 +177,15 @@ func (w *Writer) deleteTables(tables []byte) {
 
 // PutConcept writes a concept; a new one also into the order of creation.
 func (w *Writer) PutConcept(c *Concept) {
-	w.tx.Put(w.app.named(tableConcept, c.ID), encodeConcept(nil, c))
-	w.tx.Put(w.app.sequenced(tableConceptSeq, c.Seq), []byte(c.ID))
+	w.tx.Put(w.app.stringKey(tableConcept, c.ID), encodeConcept(nil, c))
+	w.tx.Put(w.app.uint64Key(tableConceptSeq, c.Seq), []byte(c.ID))
 }
 
 // PutModel writes a model.
 func (w *Writer) PutModel(m *Model) {
-	w.tx.Put(w.app.named(tableModel, m.ID), encodeModel(nil, m))
-	w.tx.Put(w.app.sequenced(tableModelSeq, m.Seq), []byte(m.ID))
-	w.tx.Put(w.app.dotted(tableModelDot, m.Dot, 0), []byte(m.ID))
+	w.tx.Put(w.app.stringKey(tableModel, m.ID), encodeModel(nil, m))
+	w.tx.Put(w.app.uint64Key(tableModelSeq, m.Seq), []byte(m.ID))
+	w.tx.Put(w.app.dotKey(tableModelDot, m.Dot, 0), []byte(m.ID))
 }
 
 // DeleteModel removes a model and its versions.
@@ -194,9 +194,9 @@ func (w *Writer) DeleteModel(m *Model) error {
 		w.DeleteVersion(&v)
 		return true
 	})
-	w.tx.Delete(w.app.named(tableModel, m.ID))
-	w.tx.Delete(w.app.sequenced(tableModelSeq, m.Seq))
-	w.tx.Delete(w.app.dotted(tableModelDot, m.Dot, 0))
+	w.tx.Delete(w.app.stringKey(tableModel, m.ID))
+	w.tx.Delete(w.app.uint64Key(tableModelSeq, m.Seq))
+	w.tx.Delete(w.app.dotKey(tableModelDot, m.Dot, 0))
 	return err
 }
 
@@ -212,8 +212,8 @@ func (w *Writer) DeleteModels() {
 // PutVersion writes a version of a live model, and of one at 21103 who asked for it.
 func (w *Writer) PutVersion(v *Version) {
 	w.tx.Put(w.app.version(v.Model, v.Seq), encodeVersion(nil, v))
-	w.tx.Put(append(w.app.dotted(tableVersionID, v.Model, len(v.ID)), v.ID...), appendUint64(nil, v.Seq))
-	training := w.app.sequenced(tableTraining, v.Seq)
+	w.tx.Put(append(w.app.dotKey(tableVersionID, v.Model, len(v.ID)), v.ID...), appendUint64(nil, v.Seq))
+	training := w.app.uint64Key(tableTraining, v.Seq)
 	if v.Code == VersionQueued {
 		w.tx.Put(training, appendAsked(v))
 	} else {
@@ -233,9 +233,9 @@ func appendAsked(v *Version) []byte {
 // DeleteVersion removes a version.
 func (w *Writer) DeleteVersion(v *Version) {
 	w.tx.Delete(w.app.version(v.Model, v.Seq))
-	w.tx.Delete(append(w.app.dotted(tableVersionID, v.Model, len(v.ID)), v.ID...))
+	w.tx.Delete(append(w.app.dotKey(tableVersionID, v.Model, len(v.ID)), v.ID...))
 	if v.Code == VersionQueued {
-		w.tx.Delete(w.app.sequenced(tableTraining, v.Seq))
+		w.tx.Delete(w.app.uint64Key(tableTraining, v.Seq))
 	}
 	if !v.Manifest.IsZero() {
 		w.oweObjects()
@@ -244,19 +244,19 @@ func (w *Writer) DeleteVersion(v *Version) {
 
 // PutWorkflow writes a workflow.
 func (w *Writer) PutWorkflow(f *Workflow) {
-	w.tx.Put(w.app.named(tableWorkflow, f.ID), encodeWorkflow(nil, f))
-	w.tx.Put(w.app.sequenced(tableWorkflowSeq, f.Seq), []byte(f.ID))
-	w.tx.Put(w.app.dotted(tableWorkflowDot, f.Dot, 0), []byte(f.ID))
+	w.tx.Put(w.app.stringKey(tableWorkflow, f.ID), encodeWorkflow(nil, f))
+	w.tx.Put(w.app.uint64Key(tableWorkflowSeq, f.Seq), []byte(f.ID))
+	w.tx.Put(w.app.dotKey(tableWorkflowDot, f.Dot, 0), []byte(f.ID))
 }
 
 // DeleteWorkflow removes a workflow.
 func (w *Writer) DeleteWorkflow(f *Workflow) {
-	w.tx.Delete(w.app.named(tableWorkflow, f.ID))
-	w.tx.Delete(w.app.sequenced(tableWorkflowSeq, f.Seq))
-	w.tx.Delete(w.app.dotted(tableWorkflowDot, f.Dot, 0))
+	w.tx.Delete(w.app.stringKey(tableWorkflow, f.ID))
+	w.tx.Delete(w.app.uint64Key(tableWorkflowSeq, f.Seq))
+	w.tx.Delete(w.app.dotKey(tableWorkflowDot, f.Dot, 0))
 }
 
 // PutFeedback writes what a user said.
 func (w *Writer) PutFeedback(f *Feedback) {
-	w.tx.Put(w.app.sequenced(tableFeedback, f.Seq), encodeFeedback(nil, f))
+	w.tx.Put(w.app.uint64Key(tableFeedback, f.Seq), encodeFeedback(nil, f))
 }

@@ -31,8 +31,8 @@ func (f *Fault) Error() string { return f.text }
 // Unwrap returns the kind.
 func (f *Fault) Unwrap() error { return f.kind }
 
-// Unsupported makes a fault that is raster.ErrUnsupported.
-func Unsupported(format string, args ...any) error {
+// UnsupportedError makes a fault that is raster.ErrUnsupported.
+func UnsupportedError(format string, args ...any) error {
 	return &Fault{raster.ErrUnsupported, fmt.Sprintf(format, args...)}
 }
 
@@ -41,20 +41,20 @@ func TooLarge(format string, args ...any) error {
 	return &Fault{raster.ErrTooLarge, fmt.Sprintf(format, args...)}
 }
 
-// Damaged makes a fault that is raster.ErrCorrupt.
-func Damaged(format string, args ...any) error {
+// CorruptError makes a fault that is raster.ErrCorrupt.
+func CorruptError(format string, args ...any) error {
 	return &Fault{raster.ErrCorrupt, fmt.Sprintf(format, args...)}
 }
 
-// Unprobed is the fault of a film that ffprobe failed at.
-func Unprobed() error { return Damaged("video damaged: its index is missing or cannot be read") }
+// ProbeError is the fault of a film that ffprobe failed at.
+func ProbeError() error { return CorruptError("video damaged: its index is missing or cannot be read") }
 
-// Undecoded is the fault of a film that ffmpeg failed at after so many frames.
-func Undecoded(frames int, w api.Video) error {
+// DecodeError is the fault of a film that ffmpeg failed at after so many frames.
+func DecodeError(frames int, w api.Video) error {
 	if frames == 0 {
-		return Damaged("video damaged from its beginning")
+		return CorruptError("video damaged from its beginning")
 	}
-	return Damaged("video damaged after %s", far(frames, w))
+	return CorruptError("video damaged after %s", far(frames, w))
 }
 
 // TooLong is the fault of a film that took longer than a limit. So many frames of it were decoded by then.

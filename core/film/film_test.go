@@ -17,9 +17,9 @@ func TestFaults(t *testing.T) {
 		is   error
 		want string
 	}{
-		{Unprobed(), raster.ErrCorrupt, "video damaged: its index is missing or cannot be read"},
-		{Undecoded(0, ask), raster.ErrCorrupt, "video damaged from its beginning"},
-		{Undecoded(4, ask), raster.ErrCorrupt, "video damaged after 1.5 s"},
+		{ProbeError(), raster.ErrCorrupt, "video damaged: its index is missing or cannot be read"},
+		{DecodeError(0, ask), raster.ErrCorrupt, "video damaged from its beginning"},
+		{DecodeError(4, ask), raster.ErrCorrupt, "video damaged after 1.5 s"},
 		{TooLong(2*time.Minute, 0, ask), raster.ErrTooLarge, "video takes more than 2m0s to decode: nothing of it was decoded"},
 		{TooLong(2*time.Minute, 3, ask), raster.ErrTooLarge, "video takes more than 2m0s to decode: 1 s of it was decoded"},
 		{TooMuchMemory(), raster.ErrTooLarge, "video takes more than 512 MB of memory to decode"},

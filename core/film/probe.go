@@ -169,17 +169,17 @@ func (p Probe) Check(w api.Video) (f Film, err error) {
 	s, all := p.first, p.all
 	switch {
 	case s == nil || s.AttachedPicture != 0 || !all.shown:
-		return f, Damaged("video without pictures")
+		return f, CorruptError("video without pictures")
 	case !slices.Contains(codecs, s.Codec):
-		return f, Unsupported("video coded as %.40q: send H.264, HEVC, VP8, VP9, AV1, MPEG-4, H.263, MJPEG or WMV", s.Codec)
+		return f, UnsupportedError("video coded as %.40q: send H.264, HEVC, VP8, VP9, AV1, MPEG-4, H.263, MJPEG or WMV", s.Codec)
 	case s.Width < 1 || s.Height < 1:
-		return f, Damaged("video with pictures of %d × %d", s.Width, s.Height)
+		return f, CorruptError("video with pictures of %d × %d", s.Width, s.Height)
 	case s.Width > maxSide || s.Height > maxSide || s.Width*s.Height > maxPixels:
 		return f, TooLarge("video of %d × %d: at most %.1f megapixels, and %d pixels a side", s.Width, s.Height, maxPixels/1e6, maxSide)
 	}
 	f.Planes = raster.Planes{Width: s.Width, Height: s.Height, Matrix: matrices[s.Space], Rotation: orientation(s)}
 	if !samples(&f.Planes, s.Format) {
-		return f, Unsupported("video with samples of %.40q: send YCbCr with 8, 10 or 12 bits", s.Format)
+		return f, UnsupportedError("video with samples of %.40q: send YCbCr with 8, 10 or 12 bits", s.Format)
 	}
 	f.Full = f.Full || s.Range == "pc" || s.Codec == "mjpeg" && s.Range != "tv" // FFmpeg reports no range for a grey JPEG
 	if s.Codec == "vp8" {
@@ -189,7 +189,7 @@ func (p Probe) Check(w api.Video) (f Film, err error) {
 	unit, err1 := strconv.ParseInt(over, 10, 32)
 	units, err2 := strconv.ParseInt(under, 10, 32)
 	if err1 != nil || err2 != nil || min(unit, units) < 1 {
-		return f, Damaged("video with times in units of %.40q s", s.TimeBase)
+		return f, CorruptError("video with times in units of %.40q s", s.TimeBase)
 	}
 	seconds := (float64(all.last) - float64(all.first)) * float64(unit) / float64(units)
 	if seconds > maxLength.Seconds() {

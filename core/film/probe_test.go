@@ -79,7 +79,7 @@ func TestLimits(t *testing.T) {
 			p, err := ReadProbe(strings.NewReader(`{"packets": [` + tt.packets + `], "programs": [{}], "streams": [` + tt.stream + `]}`))
 			var f Film
 			if err != nil {
-				err = Damaged("%v", err)
+				err = CorruptError("%v", err)
 			} else {
 				f, err = p.Check(every(1000))
 			}

@@ -39,12 +39,12 @@ func (f *Fold) control() (Verdict, error) {
 		f.w.PutTrust(&catalog.Trust{Issuer: b.Issuer, Keys: b.Keys})
 		return Verdict{Code: OK, Dot: f.e.Op.Dot}, nil
 	}
-	return refused("kind"), nil
+	return refusal("kind"), nil
 }
 
 func (f *Fold) appCreate(b *log.AppCreate) (Verdict, error) {
 	if _, err := catalog.ParseAppID(b.ID); err != nil {
-		return refused("id"), nil
+		return refusal("id"), nil
 	}
 	if gone, err := f.w.AppDeleted(b.ID); gone || err != nil {
 		return Verdict{Code: Gone}, err
@@ -132,7 +132,7 @@ func (f *Fold) keyDelete(b *log.KeyDelete) (Verdict, error) {
 // clientSet gives an application a client. An id is that of one application only.
 func (f *Fold) clientSet(b *log.ClientSet) (Verdict, error) {
 	if !isID(b.ID) {
-		return refused("client"), nil
+		return refusal("client"), nil
 	}
 	if _, err := f.w.App(b.App); err != nil {
 		return goneOr(err)

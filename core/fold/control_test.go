@@ -348,8 +348,8 @@ func collect[T any](to *[]T) func(T) bool {
 	}
 }
 
-// controlled draws operations about few applications, keys and clients.
-func controlled(p *programmer, ids []string) log.Body {
+// drawControlBody draws operations about few applications, keys and clients.
+func drawControlBody(p *programmer, ids []string) log.Body {
 	app := ids[p.IntN(len(ids))]
 	hash := func() [32]byte { return [32]byte{1 + byte(p.IntN(5))} }
 	text := func() *string {
@@ -405,7 +405,7 @@ func controlled(p *programmer, ids []string) log.Body {
 // them again in other runs.
 func TestControlAgainstOracle(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		controlAgainstOracle(t, drawn{t}, rapid.IntRange(1, 60).Draw(t, "operations"))
+		controlAgainstOracle(t, rapidChooser{t}, rapid.IntRange(1, 60).Draw(t, "operations"))
 	})
 	for seed := range testkit.Seeds(t, 30, 3000) {
 		controlAgainstOracle(t, rand.New(rand.NewPCG(seed, 2)), 120)
@@ -421,7 +421,7 @@ func controlAgainstOracle(t tb, c chooser, n int) {
 		ids[i] = catalog.AppID{1, 15: byte(i)}.String()
 	}
 	for seq := uint64(1); seq <= uint64(n); seq++ {
-		op := p.op(controlled(p, ids))
+		op := p.op(drawControlBody(p, ids))
 		w.raw(op)
 		if got, want := w.fold(1)[0].Code, r.fold(op, seq); got != want {
 			t.Fatalf("verdict on %T %+v: %v, want %v", op.Body, op.Body, got, want)

@@ -11,7 +11,7 @@ import (
 // edgeCreate makes an edge with existing applications. An id, and a token, belongs to one edge only.
 func (f *Fold) edgeCreate(b *log.EdgeCreate) (Verdict, error) {
 	if !isID(b.ID) || len(b.Apps) == 0 || b.Token == [32]byte{} {
-		return refused("edge"), nil
+		return refusal("edge"), nil
 	}
 	for _, app := range b.Apps {
 		if _, err := f.w.App(app); err != nil {
@@ -37,7 +37,7 @@ func (f *Fold) edgeCreate(b *log.EdgeCreate) (Verdict, error) {
 // changes nothing, with another it is refused.
 func (f *Fold) edgeEnrolled(b *log.EdgeEnrolled) (Verdict, error) {
 	if b.Key == [32]byte{} {
-		return refused("key"), nil
+		return refusal("key"), nil
 	}
 	e, err := f.w.Edge(b.ID)
 	if err != nil {
@@ -96,7 +96,7 @@ func (f *Fold) siteLease(b *log.SiteLease) (Verdict, error) {
 		return f.prolong(b)
 	}
 	if b.Secret == [32]byte{} {
-		return refused("secret"), nil
+		return refusal("secret"), nil
 	}
 	if _, err := f.w.App(b.App); err != nil {
 		return goneOr(err)

@@ -103,7 +103,7 @@ func (f *Fold) Apply(e *log.Entry) (Verdict, error) {
 	case e.Op.Dot.Seq <= last:
 		return Verdict{Code: Duplicate, Detail: "operation"}, nil
 	case e.Op.Dot.Seq != last+1:
-		return refused("sequence"), nil
+		return refusal("sequence"), nil
 	}
 	f.sites[e.Op.Dot.Site] = e.Op.Dot.Seq
 	v, err := f.body()
@@ -201,11 +201,11 @@ func (f *Fold) modelBody() (Verdict, error) {
 	case *log.NetworkSwitch:
 		return f.networkSwitch(b)
 	}
-	return refused("kind"), nil
+	return refusal("kind"), nil
 }
 
-// refused returns the verdict on an invalid operation.
-func refused(why string) Verdict { return Verdict{Code: Refused, Detail: "schema: " + why} }
+// refusal returns the verdict on an invalid operation.
+func refusal(why string) Verdict { return Verdict{Code: Refused, Detail: "schema: " + why} }
 
 // goneOr returns the verdict for an operation that names something missing, or the error.
 func goneOr(err error) (Verdict, error) {

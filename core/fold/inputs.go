@@ -31,15 +31,15 @@ func (f *Fold) count(code int, by uint64) {
 	}
 }
 
-// failed reports whether an input's download or analysis has failed.
-func failed(in *catalog.Input) bool {
+// hasFailed reports whether an input's download or analysis has failed.
+func hasFailed(in *catalog.Input) bool {
 	return in.Code != catalog.InputReady && in.Code != catalog.InputPending
 }
 
 // inputCreate makes an input. The order of the log decides who has an id or a URL.
 func (f *Fold) inputCreate(b *log.InputCreate) (Verdict, error) {
 	if why := createFault(b); why != "" {
-		return refused(why), nil
+		return refusal(why), nil
 	}
 	if f.stamp.At < f.h.Barrier {
 		return Verdict{Code: Gone}, nil
@@ -51,7 +51,7 @@ func (f *Fold) inputCreate(b *log.InputCreate) (Verdict, error) {
 	}
 	in, err := f.newInput(id, b)
 	if err != nil {
-		return refused("metadata"), nil
+		return refusal("metadata"), nil
 	}
 	var ok bool
 	if in.Ord, ok = f.ord(); !ok {
@@ -102,7 +102,7 @@ func (f *Fold) inTheWay(id string, b *log.InputCreate) (replaced []catalog.Input
 	case errors.Is(err, catalog.ErrNotFound):
 	case err != nil:
 		return nil, Verdict{}, err
-	case failed(&other):
+	case hasFailed(&other):
 		replaced = append(replaced, other)
 	case b.MergeIfEqual && other.Blob == b.Blob && other.Crop == b.Crop && other.URL == b.URL:
 		v, err = f.inputLabels(&log.InputLabels{Input: other.Dot, Labels: b.Labels})
@@ -127,7 +127,7 @@ func (f *Fold) inTheWay(id string, b *log.InputCreate) (replaced []catalog.Input
 		if other, err = f.w.Input(ord); err != nil {
 			break
 		}
-		if !failed(&other) {
+		if !hasFailed(&other) {
 			return nil, duplicate("url", &other), nil
 		}
 		if other.ID != id {
@@ -212,7 +212,7 @@ func put[E any](list *[]E, e E, of func(E) (key string, at log.Stamp)) bool {
 // inputFetched ends a download. Only an input at 30001 can be moved.
 func (f *Fold) inputFetched(b *log.InputFetched) (Verdict, error) {
 	if b.Code <= 0 || b.Code == catalog.InputPending || (b.Code == catalog.InputReady) == b.Blob.IsZero() {
-		return refused("code"), nil
+		return refusal("code"), nil
 	}
 	return f.change(b.Input, func(in *catalog.Input) (bool, error) {
 		if in.Code != catalog.InputPending {
@@ -249,7 +249,7 @@ func (f *Fold) change(dot log.Dot, edit func(in *catalog.Input) (bool, error)) (
 	after.Meta = slices.Clone(before.Meta)
 	changed, err := edit(&after)
 	if err != nil {
-		return refused(err.Error()), nil
+		return refusal(err.Error()), nil
 	}
 	v := Verdict{Code: OK, Ord: before.Ord, Dot: before.Dot, ID: before.ID}
 	if !changed {
@@ -264,7 +264,7 @@ func (f *Fold) change(dot log.Dot, edit func(in *catalog.Input) (bool, error)) (
 
 func (f *Fold) inputLabels(b *log.InputLabels) (Verdict, error) {
 	if !areLabels(b.Labels) {
-		return refused("labels"), nil
+		return refusal("labels"), nil
 	}
 	v, err := f.write(b.Input, func(in *catalog.Input) (changed bool, err error) {
 		for _, l := range b.Labels {
@@ -298,7 +298,7 @@ func (f *Fold) inputMeta(b *log.InputMeta) (Verdict, error) {
 
 func (f *Fold) inputGeo(b *log.InputGeo) (Verdict, error) {
 	if !isPlace(b.Geo) {
-		return refused("geo"), nil
+		return refusal("geo"), nil
 	}
 	return f.write(b.Input, func(in *catalog.Input) (bool, error) {
 		if f.stamp.Less(in.GeoAt) {
@@ -311,7 +311,7 @@ func (f *Fold) inputGeo(b *log.InputGeo) (Verdict, error) {
 
 func (f *Fold) outputsPatch(b *log.OutputsPatch) (Verdict, error) {
 	if !areEdits(b.Edits) {
-		return refused("outputs"), nil
+		return refusal("outputs"), nil
 	}
 	return f.write(b.Input, func(in *catalog.Input) (changed bool, err error) {
 		for _, x := range b.Edits {

@@ -19,16 +19,16 @@ func (f *Fold) know() {
 // note notes what a new input has.
 func (f *Fold) note(what byte, name string) {
 	if f.taken != nil && name != "" {
-		f.taken.Add(f.known(what, name))
+		f.taken.Add(f.takenKey(what, name))
 	}
 }
 
 // mayBeTaken reports whether an input may have the name that another one should get.
 func (f *Fold) mayBeTaken(what byte, name string) bool {
-	return f.taken == nil || f.taken.Has(f.known(what, name))
+	return f.taken == nil || f.taken.Has(f.takenKey(what, name))
 }
 
-func (f *Fold) known(what byte, name string) []byte {
+func (f *Fold) takenKey(what byte, name string) []byte {
 	f.scratch = append(append(f.scratch[:0], what), name...)
 	return f.scratch
 }

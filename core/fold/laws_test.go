@@ -26,7 +26,7 @@ import (
 // nothing deleted comes back.
 func TestAgainstOracle(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		againstOracle(t, program(drawn{t}, rapid.IntRange(1, 60).Draw(t, "operations")))
+		againstOracle(t, program(rapidChooser{t}, rapid.IntRange(1, 60).Draw(t, "operations")))
 	})
 }
 
@@ -56,7 +56,7 @@ func againstOracle(t tb, ops []log.Op) {
 // copy of the state taken anywhere: the digests are equal.
 func TestRunsDoNotMatter(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		ops := program(drawn{t}, rapid.IntRange(1, 60).Draw(t, "operations"))
+		ops := program(rapidChooser{t}, rapid.IntRange(1, 60).Draw(t, "operations"))
 		whole := newWorld(t)
 		for _, op := range ops {
 			whole.raw(op)
@@ -76,7 +76,7 @@ func TestRunsDoNotMatter(t *testing.T) {
 		first.entries = whole.entries[:cut]
 		first.fold(7)
 		tail := newWorld(t)
-		tail.store = copied(t, first)
+		tail.store = copyState(t, first)
 		tail.entries, tail.folded = whole.entries, cut
 		tail.fold(5)
 		if tail.digest() != want {
@@ -85,8 +85,8 @@ func TestRunsDoNotMatter(t *testing.T) {
 	})
 }
 
-// copied returns a store with the state that the digest covers, and nothing else.
-func copied(t tb, w *world) kv.Store {
+// copyState returns a store with the state that the digest covers, and nothing else.
+func copyState(t tb, w *world) kv.Store {
 	store := memkv.New()
 	var b kv.Batch
 	lo, _ := w.app.Range()
@@ -106,7 +106,7 @@ func copied(t tb, w *world) kv.Store {
 // TestIdempotence lets operations arrive again, anywhere later in the log: they do nothing.
 func TestIdempotence(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		ops := program(drawn{t}, rapid.IntRange(1, 40).Draw(t, "operations"))
+		ops := program(rapidChooser{t}, rapid.IntRange(1, 40).Draw(t, "operations"))
 		once, twice := newWorld(t), newWorld(t)
 		for i, op := range ops {
 			once.raw(op)
@@ -127,7 +127,7 @@ func TestIdempotence(t *testing.T) {
 // site's own order: every register ends with the same value.
 func TestOrderOfRegisters(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		p := newProgrammer(drawn{t})
+		p := newProgrammer(rapidChooser{t})
 		var before []log.Op
 		for range 4 {
 			before = append(before, p.opOf(1, p.create()))

@@ -40,7 +40,7 @@ func (f *Fold) newConcept(id, name, language string) {
 func (f *Fold) conceptCreate(b *log.ConceptCreate) (Verdict, error) {
 	id := f.idOr(b.ID, "concept")
 	if !isID(id) || strings.HasPrefix(id, publicPrefix) {
-		return refused("id"), nil
+		return refusal("id"), nil
 	}
 	c, err := f.w.Concept(id)
 	if err == nil {
@@ -83,7 +83,7 @@ func (f *Fold) model(dot log.Dot) (catalog.Model, error) {
 
 func (f *Fold) modelCreate(b *log.ModelCreate) (Verdict, error) {
 	if !orNone(b.ID) || !orNone(b.Version) || !areIDs(b.Concepts) || !areSettings(b.Config) {
-		return refused("model"), nil
+		return refusal("model"), nil
 	}
 	id := f.idOr(b.ID, "model")
 	other, err := f.w.Model(id)
@@ -160,7 +160,7 @@ func setMembers(m *catalog.Model, ids []string, in bool, at log.Stamp) (changed 
 
 func (f *Fold) modelPatch(b *log.ModelPatch) (Verdict, error) {
 	if !orNone(b.Version) || !areIDs(b.Add) || !areIDs(b.Remove) || !areSettings(b.Config) {
-		return refused("model"), nil
+		return refusal("model"), nil
 	}
 	m, err := f.model(b.Model)
 	if err != nil {
@@ -215,7 +215,7 @@ func (f *Fold) modelDelete(b *log.ModelDelete) (Verdict, error) {
 
 func (f *Fold) versionTrain(b *log.VersionTrain) (Verdict, error) {
 	if !orNone(b.Version) {
-		return refused("version"), nil
+		return refusal("version"), nil
 	}
 	m, err := f.model(b.Model)
 	if err != nil {
@@ -233,7 +233,7 @@ func (f *Fold) versionTrain(b *log.VersionTrain) (Verdict, error) {
 func (f *Fold) versionResult(b *log.VersionResult) (Verdict, error) {
 	trained := b.Code == catalog.VersionTrained
 	if b.Code <= 0 || b.Code == catalog.VersionQueued || b.Code == catalog.VersionUntrained || trained == b.Manifest.IsZero() {
-		return refused("code"), nil
+		return refusal("code"), nil
 	}
 	v, err := f.w.Version(b.Model, b.Version)
 	if err != nil {
@@ -246,7 +246,7 @@ func (f *Fold) versionResult(b *log.VersionResult) (Verdict, error) {
 		return Verdict{Code: Superseded, Dot: v.Model, ID: v.ID}, nil
 	}
 	if b.Train != (log.Dot{}) {
-		asked, err := f.w.Asked(&v)
+		asked, err := f.w.TrainingRequest(&v)
 		if err != nil {
 			return Verdict{}, err
 		}

@@ -350,9 +350,9 @@ func TestNetworkSwitch(t *testing.T) {
 	sum := blob.Sum([]byte("new"))
 	b := &log.NetworkSwitch{Base: next}
 	for _, m := range dots {
-		b.Versions = append(b.Versions, log.Renewed{Model: m, From: "v1", Version: "r", Manifest: sum})
+		b.Versions = append(b.Versions, log.RetrainedVersion{Model: m, From: "v1", Version: "r", Manifest: sum})
 	}
-	b.Versions = append(b.Versions, log.Renewed{Model: dots[0], From: "r", Version: "s", Manifest: sum})
+	b.Versions = append(b.Versions, log.RetrainedVersion{Model: dots[0], From: "r", Version: "s", Manifest: sum})
 	w.expect(fold.OK, 1, 30, b)
 	if h, err := w.reader().Header(); err != nil || h.Base != next {
 		t.Errorf("Base = %x, %v, want %x", h.Base, err, next)

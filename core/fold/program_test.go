@@ -14,9 +14,9 @@ import (
 // chooser makes choices: a *rand.Rand, or what rapid can shrink.
 type chooser interface{ IntN(n int) int }
 
-type drawn struct{ t *rapid.T }
+type rapidChooser struct{ t *rapid.T }
 
-func (d drawn) IntN(n int) int { return rapid.IntRange(0, n-1).Draw(d.t, "choice") }
+func (d rapidChooser) IntN(n int) int { return rapid.IntRange(0, n-1).Draw(d.t, "choice") }
 
 // programmer writes random operations of a few sites about few things, so that they meet.
 type programmer struct {
@@ -109,7 +109,7 @@ func (p *programmer) create() *log.InputCreate {
 	return b
 }
 
-func (p *programmer) fetched() *log.InputFetched {
+func (p *programmer) fetchResult() *log.InputFetched {
 	if p.IntN(2) == 0 {
 		return &log.InputFetched{Input: p.dot(), Code: 30002, Detail: "gone"}
 	}
@@ -128,7 +128,7 @@ func (p *programmer) body(seq uint64) log.Body {
 	case n < 45:
 		return &log.InputLabels{Input: p.dot(), Labels: p.labels()}
 	case n < 52:
-		return p.fetched()
+		return p.fetchResult()
 	case n < 62:
 		return p.meta()
 	case n < 66:

@@ -9,7 +9,7 @@ import (
 
 func (f *Fold) workflowCreate(b *log.WorkflowCreate) (Verdict, error) {
 	if !orNone(b.ID) {
-		return refused("id"), nil
+		return refusal("id"), nil
 	}
 	id := f.idOr(b.ID, "workflow")
 	other, err := f.w.Workflow(id)
@@ -35,7 +35,7 @@ func (f *Fold) workflowDelete(b *log.WorkflowDelete) (Verdict, error) {
 
 func (f *Fold) feedback(b *log.Feedback) (Verdict, error) {
 	if !isJSON(b.JSON) {
-		return refused("feedback"), nil
+		return refusal("feedback"), nil
 	}
 	op := &f.e.Op
 	f.w.PutFeedback(&catalog.Feedback{
@@ -48,21 +48,21 @@ func (f *Fold) feedback(b *log.Feedback) (Verdict, error) {
 // that were deleted meanwhile, or trained again.
 func (f *Fold) networkSwitch(b *log.NetworkSwitch) (Verdict, error) {
 	if b.Base == [32]byte{} {
-		return refused("base"), nil
+		return refusal("base"), nil
 	}
 	if b.Base == f.h.Base {
 		return Verdict{Code: Superseded}, nil
 	}
 	f.h.Base = b.Base
 	for _, r := range b.Versions {
-		if err := f.renewed(&r); err != nil {
+		if err := f.replaceVersion(&r); err != nil {
 			return Verdict{}, err
 		}
 	}
 	return Verdict{Code: OK}, nil
 }
 
-func (f *Fold) renewed(r *log.Renewed) error {
+func (f *Fold) replaceVersion(r *log.RetrainedVersion) error {
 	m, err := f.model(r.Model)
 	if errors.Is(err, catalog.ErrNotFound) {
 		return nil

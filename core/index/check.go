@@ -113,11 +113,11 @@ func (x *Index) fresh(r kv.Reader, yield func(key, value []byte) error) error {
 
 // checkColumns compares every value in a column with the derived record.
 func (x *Index) checkColumns(ctx context.Context, sp *space, r catalog.Reader) error {
-	covered, err := sp.covered(r.KV())
+	covered, err := sp.readCoverage(r.KV())
 	if err != nil {
 		return err
 	}
-	analysed, err := bitmap(r.KV(), sp.analysed())
+	analysed, err := bitmap(r.KV(), sp.analysedKey())
 	if err != nil {
 		return err
 	}
@@ -127,7 +127,7 @@ func (x *Index) checkColumns(ctx context.Context, sp *space, r catalog.Reader) e
 		}
 		columns := make([][]byte, len(sp.Concepts))
 		for c := range columns {
-			if columns[c], err = kv.Find(r.KV(), numbered(sp.column(c), number)); err != nil {
+			if columns[c], err = kv.Find(r.KV(), numberedKey(sp.column(c), number)); err != nil {
 				return err
 			}
 			if len(columns[c]) != columnBytes {
@@ -141,7 +141,7 @@ func (x *Index) checkColumns(ctx context.Context, sp *space, r catalog.Reader) e
 			if !covered[number].has(ord) {
 				continue
 			}
-			d, err := sp.derived(r, ord)
+			d, err := sp.derivedRecord(r, ord)
 			if err != nil {
 				return err
 			}

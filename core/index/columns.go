@@ -38,8 +38,8 @@ func (m *mask) full() bool {
 	return true
 }
 
-// covered reads the coverage of a space.
-func (s *space) covered(r kv.Reader) (coverage, error) {
+// readCoverage reads the coverage of a space.
+func (s *space) readCoverage(r kv.Reader) (coverage, error) {
 	out := coverage{}
 	prefix := s.section(spaceCovered)
 	var failed error
@@ -58,13 +58,13 @@ func (s *space) covered(r kv.Reader) (coverage, error) {
 
 // fill sets the values of a general model's concept: from its column, and from the derived
 // records where that has none yet. The ordinals are ascending.
-func (v *View) fill(place int, out Valued) error {
-	covered, err := v.space.covered(v.kv)
+func (v *View) fill(place int, out InputValues) error {
+	covered, err := v.space.readCoverage(v.kv)
 	if err != nil {
 		return err
 	}
 	if len(covered) == 0 {
-		return v.made(place, out)
+		return v.fillFromRecords(place, out)
 	}
 	blocks := blocksOf(out.Ords)
 	if len(blocks) == 0 {
@@ -79,7 +79,7 @@ func (v *View) fill(place int, out Valued) error {
 			if mask.has(out.Ords[i]) {
 				continue
 			}
-			if out.Values[i], err = v.derived(out.Ords[i], place); err != nil {
+			if out.Values[i], err = v.derivedValue(out.Ords[i], place); err != nil {
 				return err
 			}
 		}
@@ -92,7 +92,7 @@ func (v *View) fill(place int, out Valued) error {
 		if covered[b.number] == nil {
 			continue
 		}
-		column, err := v.kv.Get(numbered(prefix, b.number))
+		column, err := v.kv.Get(numberedKey(prefix, b.number))
 		if err == nil {
 			err = b.take(out, column, covered)
 		}
@@ -106,15 +106,15 @@ func (v *View) fill(place int, out Valued) error {
 // many is the share of the analysed inputs from which on one pass over all records is quicker than a read of each.
 const many = 8
 
-// made sets the values from the derived records: of some inputs by a read of each, of many in one pass.
-func (v *View) made(place int, out Valued) error {
-	analysed, err := v.Analysed()
+// fillFromRecords sets the values from the derived records: of some inputs by a read of each, of many in one pass.
+func (v *View) fillFromRecords(place int, out InputValues) error {
+	analysed, err := v.AnalysedInputs()
 	if err != nil {
 		return err
 	}
 	if many*uint64(len(out.Ords)) < analysed.GetCardinality() {
 		for i, ord := range out.Ords {
-			if out.Values[i], err = v.derived(ord, place); err != nil {
+			if out.Values[i], err = v.derivedValue(ord, place); err != nil {
 				return err
 			}
 		}
@@ -135,14 +135,14 @@ func (v *View) made(place int, out Valued) error {
 }
 
 // scanColumn takes the blocks in one pass over the column.
-func (v *View) scanColumn(prefix []byte, blocks []block, covered coverage, out Valued) error {
+func (v *View) scanColumn(prefix []byte, blocks []block, covered coverage, out InputValues) error {
 	blocks = slices.DeleteFunc(blocks, func(b block) bool { return covered[b.number] == nil })
 	if len(blocks) == 0 {
 		return nil
 	}
 	var failed error
 	last := blocks[len(blocks)-1].number
-	for k, column := range kv.Range(v.kv, numbered(prefix, blocks[0].number), numbered(prefix, last+1), &failed) {
+	for k, column := range kv.Range(v.kv, numberedKey(prefix, blocks[0].number), numberedKey(prefix, last+1), &failed) {
 		number := lastNumber(k)
 		if len(blocks) == 0 || blocks[0].number < number {
 			break
@@ -161,7 +161,7 @@ func (v *View) scanColumn(prefix []byte, blocks []block, covered coverage, out V
 }
 
 // take sets the values of the inputs of one block that are in its column.
-func (b block) take(out Valued, column []byte, covered coverage) error {
+func (b block) take(out InputValues, column []byte, covered coverage) error {
 	if len(column) != columnBytes {
 		return fmt.Errorf("column's block of %d bytes: %w", len(column), ErrCorrupt)
 	}
@@ -206,11 +206,11 @@ func blocksOf(ords []uint32) []block {
 
 // tail is the analysed inputs of a space that are not in its columns.
 func (s *space) tail(r kv.Reader) (*roaring.Bitmap, coverage, error) {
-	analysed, err := bitmap(r, s.analysed())
+	analysed, err := bitmap(r, s.analysedKey())
 	if err != nil {
 		return nil, nil, err
 	}
-	covered, err := s.covered(r)
+	covered, err := s.readCoverage(r)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -13,18 +13,18 @@ import (
 	"github.com/sightline-dev/sightline/core/train"
 )
 
-// CountLabelled returns the number of inputs that [View.Labelled] returns, without reading the inputs.
+// CountLabelled returns the number of inputs that [View.LabelledInputs] returns, without reading the inputs.
 func (v *View) CountLabelled(concept string, value log.Value) (uint64, error) {
 	switch value {
 	case log.True:
-		return cardinality(v.kv, v.x.posting(hashed(kindTrue, concept)))
+		return cardinality(v.kv, v.x.posting(hashTerm(kindTrue, concept)))
 	case log.False:
-		return cardinality(v.kv, v.x.posting(hashed(kindFalse, concept)))
+		return cardinality(v.kv, v.x.posting(hashTerm(kindFalse, concept)))
 	}
 	return 0, nil
 }
 
-// CountPresent returns the number of analysed inputs whose predicted value of a concept, as in [View.Predicted], reaches [Present]. For a
+// CountPresent returns the number of analysed inputs whose predicted value of a concept, as in [View.Predictions], reaches [Present]. For a
 // general model's concept it reads stored counts. For a custom concept it computes the values at the first request.
 func (v *View) CountPresent(ctx context.Context, concept string) (uint64, error) {
 	place, general := v.space.place[concept]
@@ -37,14 +37,14 @@ func (v *View) CountPresent(ctx context.Context, concept string) (uint64, error)
 			return cardinality(v.kv, v.space.present(place))
 		}
 	}
-	among, err := v.Analysed()
+	among, err := v.AnalysedInputs()
 	if err != nil {
 		return 0, err
 	}
 	if err := v.Narrow(concept, Reaches, among); err != nil {
 		return 0, err
 	}
-	got, err := v.Predicted(ctx, concept, among.ToArray(), nil)
+	got, err := v.Predictions(ctx, concept, among.ToArray(), nil)
 	n := uint64(0)
 	for _, value := range got.Values {
 		if value >= Present {
@@ -54,10 +54,10 @@ func (v *View) CountPresent(ctx context.Context, concept string) (uint64, error)
 	return n, err
 }
 
-// Warm computes the later results of [View.Predicted] for the application's own concepts, all in one pass over the embeddings. Without
+// Warm computes the later results of [View.Predictions] for the application's own concepts, all in one pass over the embeddings. Without
 // Warm each concept would need a pass. It skips concepts of the general model and those without a value in any version.
 func (v *View) Warm(ctx context.Context, concepts []string) error {
-	analysed, err := v.Analysed()
+	analysed, err := v.AnalysedInputs()
 	if err != nil {
 		return err
 	}

@@ -36,7 +36,7 @@ func TestCounts(t *testing.T) {
 			}
 			warm[concept] = n
 		}
-		analysed, err := v.Analysed()
+		analysed, err := v.AnalysedInputs()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -53,7 +53,7 @@ func TestCounts(t *testing.T) {
 		w.Reopen(t, indextest.Options())
 		cold := w.Index.At(w.Reader())
 		for _, concept := range all {
-			got, err := cold.Predicted(t.Context(), concept, analysed.ToArray(), nil)
+			got, err := cold.Predictions(t.Context(), concept, analysed.ToArray(), nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -67,7 +67,7 @@ func TestCounts(t *testing.T) {
 				t.Errorf("seed %d: %d inputs are predicted to show %s, want %d", seed, warm[concept], concept, want)
 			}
 			for _, value := range []log.Value{log.True, log.False, log.Removed} {
-				those, err := cold.Labelled(concept, value)
+				those, err := cold.LabelledInputs(concept, value)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -91,7 +91,7 @@ func (v *View) eachCreated(ctx context.Context, ords *roaring.Bitmap, yield func
 		return v.inputs(ctx, ords, func(in *catalog.Input) { yield(in.Ord, in.Created) })
 	}
 	n, last := 0, ords.Maximum()
-	err := v.records.Created(ords.Minimum(), func(ord uint32, at log.HLC) bool {
+	err := v.records.CreationTimes(ords.Minimum(), func(ord uint32, at log.HLC) bool {
 		if n++; n%256 == 0 && ctx.Err() != nil {
 			return false
 		}

@@ -17,34 +17,34 @@ import (
 
 var errBroken = errors.New("broken disk")
 
-// broken is a store whose n-th read from now fails, and all after it.
-type broken struct {
+// failingStore is a store whose n-th read from now fails, and all after it.
+type failingStore struct {
 	kv.Store
 	left int
 }
 
-func (b *broken) fails() bool {
+func (b *failingStore) fails() bool {
 	b.left--
 	return b.left < 0
 }
 
-func (b *broken) Get(key []byte) ([]byte, error) {
+func (b *failingStore) Get(key []byte) ([]byte, error) {
 	if b.fails() {
 		return nil, errBroken
 	}
 	return b.Store.Get(key)
 }
 
-func (b *broken) Scan(lo, hi []byte, yield func(key, value []byte) bool) error {
+func (b *failingStore) Scan(lo, hi []byte, yield func(key, value []byte) bool) error {
 	if b.fails() {
 		return errBroken
 	}
 	return b.Store.Scan(lo, hi, yield)
 }
 
-func (b *broken) Snapshot() kv.Snapshot { return open{b} }
+func (b *failingStore) Snapshot() kv.Snapshot { return open{b} }
 
-func (b *broken) Apply(batch *kv.Batch) error {
+func (b *failingStore) Apply(batch *kv.Batch) error {
 	if b.fails() {
 		return errBroken
 	}
@@ -52,7 +52,7 @@ func (b *broken) Apply(batch *kv.Batch) error {
 }
 
 // open is a snapshot of a broken store.
-type open struct{ *broken }
+type open struct{ *failingStore }
 
 func (open) Close() error { return nil }
 
@@ -64,7 +64,7 @@ func reads(t *testing.T, x *index.Index, r catalog.Reader, ord uint32) ([]any, e
 	if err != nil {
 		t.Fatal(err)
 	}
-	analysed, err := v.Analysed()
+	analysed, err := v.AnalysedInputs()
 	if err != nil {
 		return nil, err
 	}
@@ -77,15 +77,15 @@ func reads(t *testing.T, x *index.Index, r catalog.Reader, ord uint32) ([]any, e
 	calls := []func() (any, error){
 		func() (any, error) { return v.Page(3, 5) },
 		func() (any, error) { return v.Live() },
-		func() (any, error) { return v.Placed() },
-		func() (any, error) { return v.Labelled("cat", log.True) },
+		func() (any, error) { return v.PlacedInputs() },
+		func() (any, error) { return v.LabelledInputs("cat", log.True) },
 		func() (any, error) { return v.Lacking(indextest.Base) },
 		func() (any, error) { return v.Containing(t.Context(), pattern, nil) },
 		func() (any, error) { return v.Within(index.NewRadius(log.Point{Latitude: 40}, 1), nil) },
 		func() (any, error) { return v.Within(index.NewRadius(log.Point{Latitude: 40}, 1), few) },
-		func() (any, error) { return v.Predicted(t.Context(), "ai_bb", analysed.ToArray(), nil) },
-		func() (any, error) { return v.Predicted(t.Context(), "ai_bb", few.ToArray(), nil) },
-		func() (any, error) { return v.Predicted(t.Context(), "cat", analysed.ToArray(), nil) },
+		func() (any, error) { return v.Predictions(t.Context(), "ai_bb", analysed.ToArray(), nil) },
+		func() (any, error) { return v.Predictions(t.Context(), "ai_bb", few.ToArray(), nil) },
+		func() (any, error) { return v.Predictions(t.Context(), "cat", analysed.ToArray(), nil) },
 		func() (any, error) {
 			among := analysed.Clone()
 			return among, v.Narrow("ai_aa", index.Reaches, among)
@@ -111,9 +111,9 @@ func reads(t *testing.T, x *index.Index, r catalog.Reader, ord uint32) ([]any, e
 }
 
 // faulty is a settled world over a store that can be broken.
-func faulty(t *testing.T) (*indextest.World, *broken) {
+func faulty(t *testing.T) (*indextest.World, *failingStore) {
 	t.Helper()
-	b := &broken{Store: memkv.New(), left: 1 << 40}
+	b := &failingStore{Store: memkv.New(), left: 1 << 40}
 	var w *indextest.World
 	for seed := uint64(0); w == nil || w.Next() != 1010; seed++ {
 		b.Store = memkv.New()
@@ -129,7 +129,7 @@ func faulty(t *testing.T) (*indextest.World, *broken) {
 // TestReadsThatFail breaks the store at every read: an answer is an error or the right one.
 func TestReadsThatFail(t *testing.T) {
 	w, b := faulty(t)
-	analysed, err := w.Index.At(w.Reader()).Analysed()
+	analysed, err := w.Index.At(w.Reader()).AnalysedInputs()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -210,7 +210,7 @@ func TestStagesThatFail(t *testing.T) {
 		overlay := kv.NewOverlay(b)
 		overlay.Put([]byte("x"), nil)
 		b.left = n
-		err := w.Index.Analysed(overlay, []catalog.Input{*in})
+		err := w.Index.StageDerived(overlay, []catalog.Input{*in})
 		b.left = 1 << 40
 		w.Index.Discard()
 		if err == nil && n > 3 {
@@ -226,7 +226,7 @@ func TestStagesThatFail(t *testing.T) {
 // TestDamageIsNoPanic replaces stored bytes by others and makes every request.
 func TestDamageIsNoPanic(t *testing.T) {
 	w, b := faulty(t)
-	analysed, err := w.Index.At(w.Reader()).Analysed()
+	analysed, err := w.Index.At(w.Reader()).AnalysedInputs()
 	if err != nil {
 		t.Fatal(err)
 	}

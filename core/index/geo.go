@@ -69,8 +69,8 @@ func (p *places) encode() []byte {
 	return b
 }
 
-// rounded is a point of the sphere in units; each part is at most half a unit off.
-func rounded(p s2.Point) [3]int32 {
+// roundPoint is a point of the sphere in units; each part is at most half a unit off.
+func roundPoint(p s2.Point) [3]int32 {
 	return [3]int32{int32(math.Round(p.X * unit)), int32(math.Round(p.Y * unit)), int32(math.Round(p.Z * unit))}
 }
 
@@ -95,13 +95,13 @@ func (s *stage) place(ord uint32, before, after *log.Point) error {
 	if after != nil {
 		v := binary.LittleEndian.AppendUint64(make([]byte, 0, 16), math.Float64bits(after.Latitude))
 		s.tx.Put(s.x.cellKey(*after, ord), binary.LittleEndian.AppendUint64(v, math.Float64bits(after.Longitude)))
-		vector = rounded(s2.PointFromLatLng(latLng(*after)))
+		vector = roundPoint(s2.PointFromLatLng(latLng(*after)))
 	}
 	block := ord / placesBlock
 	p, ok := s.places[block]
 	if !ok {
 		p = &places{}
-		value, err := kv.Find(s.tx, numbered(s.x.section(sectionPlaces), block))
+		value, err := kv.Find(s.tx, numberedKey(s.x.section(sectionPlaces), block))
 		if value != nil {
 			err = p.decode(value)
 		}
@@ -217,11 +217,11 @@ func meridians(lo, hi float64) s1.Interval {
 	if hi-lo >= 2*math.Pi {
 		return s1.FullInterval()
 	}
-	return s1.Interval{Lo: wrapped(lo), Hi: wrapped(hi)}
+	return s1.Interval{Lo: wrapLongitude(lo), Hi: wrapLongitude(hi)}
 }
 
-// wrapped is the same meridian within ±π.
-func wrapped(lng float64) float64 {
+// wrapLongitude is the same meridian within ±π.
+func wrapLongitude(lng float64) float64 {
 	switch {
 	case lng > math.Pi:
 		return lng - 2*math.Pi

@@ -66,11 +66,11 @@ func (s *space) openGraph(r kv.Reader) (*graph, error) {
 			nodes.Add(ord)
 		}
 	}
-	backlog, err := bitmap(r, s.analysed())
+	backlog, err := bitmap(r, s.analysedKey())
 	if err != nil {
 		return nil, err
 	}
-	intended, err := s.intended(r)
+	intended, err := s.intentOrdinals(r)
 	if err != nil {
 		return nil, err
 	}
@@ -124,7 +124,7 @@ func (s *space) settle(r kv.Reader, g *graph, ord uint32) error {
 	}
 	insert := !g.g.Has(ord)
 	if !insert { // the node may be that of an input which left
-		left, err := kv.Find(r, s.left(ord))
+		left, err := kv.Find(r, s.removedRowKey(ord))
 		if err != nil {
 			return err
 		}
@@ -220,7 +220,7 @@ func (x *Index) flushGraph(sp *space, g *graph, r kv.Reader, epoch uint64) error
 		}
 		b.Delete(sp.intent(seq))
 		if !g.g.Has(ord) {
-			b.Delete(sp.left(ord))
+			b.Delete(sp.removedRowKey(ord))
 		}
 		return true
 	})
@@ -268,7 +268,7 @@ func (x *Index) checkGraph(sp *space, r catalog.Reader) error {
 	if g == nil {
 		return nil
 	}
-	live, err := bitmap(r.KV(), sp.analysed())
+	live, err := bitmap(r.KV(), sp.analysedKey())
 	if err != nil {
 		return err
 	}

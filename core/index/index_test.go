@@ -63,7 +63,7 @@ func bulk(t testing.TB, w *indextest.World, n int) {
 	t.Helper()
 	w.Commit(t, func(tx *indextest.Tx) {
 		for range n {
-			tx.Insert(w.Input(), w.Derived())
+			tx.Insert(w.Input(), w.RandomDerived())
 		}
 	})
 }
@@ -120,7 +120,7 @@ func TestDeleteAll(t *testing.T) {
 	settle(t, w)
 	w.Commit(t, func(tx *indextest.Tx) {
 		tx.DeleteAll()
-		tx.Insert(w.Input(), w.Derived())
+		tx.Insert(w.Input(), w.RandomDerived())
 	})
 	check(t, w)
 	settle(t, w)
@@ -155,7 +155,7 @@ func TestReopen(t *testing.T) {
 			tx.Delete(w.Live[ord])
 		}
 		for range 20 {
-			tx.Insert(w.Input(), w.Derived())
+			tx.Insert(w.Input(), w.RandomDerived())
 		}
 	})
 	for _, damage := range []string{"", "graph", "no pages"} {
@@ -308,7 +308,7 @@ func TestValuesFromColumnsAndRows(t *testing.T) {
 	bulk(t, w, 3000)
 	want := map[uint32][]float32{}
 	for ord, in := range w.Live {
-		if d, err := w.Reader().Derived(indextest.Base, in); err == nil && in.Code == catalog.InputReady {
+		if d, err := w.Reader().DerivedOfInput(indextest.Base, in); err == nil && in.Code == catalog.InputReady {
 			for _, e := range in.Edits {
 				if i := slices.Index(indextest.Concepts, e.Concept); i >= 0 {
 					d.Values[i] = e.Value
@@ -336,7 +336,7 @@ func TestValuesFromColumnsAndRows(t *testing.T) {
 		for _, some := range [][]uint32{ords, ords[:1], ords[1030:1035], ords[2000:], {ords[0], ords[1500], ords[2999]}, nil} {
 			among := slices.DeleteFunc(slices.Clone(some), func(ord uint32) bool { return want[ord] == nil })
 			for c, concept := range indextest.Concepts {
-				got, err := w.Index.At(w.Reader()).Predicted(t.Context(), concept, among, make([]float32, 1500))
+				got, err := w.Index.At(w.Reader()).Predictions(t.Context(), concept, among, make([]float32, 1500))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -387,7 +387,7 @@ func TestOrdinalsOfOtherInputs(t *testing.T) {
 				for range 40 {
 					in := w.Input()
 					in.Code = catalog.InputReady
-					tx.Insert(in, w.Derived())
+					tx.Insert(in, w.RandomDerived())
 				}
 			})
 			settle(t, w)
@@ -404,7 +404,7 @@ func TestOrdinalsOfOtherInputs(t *testing.T) {
 				for _, ord := range ords {
 					in := w.Input()
 					in.Code, in.Blob = catalog.InputReady, blob.Sum(fmt.Append(nil, "another picture", ord))
-					tx.InsertAt(ord, in, w.Derived()).Dot.Site = 2
+					tx.InsertAt(ord, in, w.RandomDerived()).Dot.Site = 2
 				}
 			}
 			if name == "at once" {
@@ -435,7 +435,7 @@ func TestOrdinalsOfOtherInputs(t *testing.T) {
 func nearestToItself(t *testing.T, w *indextest.World) {
 	t.Helper()
 	v := w.Index.At(w.Reader())
-	among, err := v.Analysed()
+	among, err := v.AnalysedInputs()
 	if err != nil || among.GetCardinality() != uint64(len(w.Live)) {
 		t.Fatalf("%d inputs are analysed, want %d, %v", among.GetCardinality(), len(w.Live), err)
 	}
@@ -458,7 +458,7 @@ func TestColumnsGoWithTheirInputs(t *testing.T) {
 		for range 40 {
 			in := w.Input()
 			in.Code = catalog.InputReady // a block waits for its pending inputs
-			tx.Insert(in, w.Derived())
+			tx.Insert(in, w.RandomDerived())
 		}
 	})
 	settle(t, w)
@@ -504,7 +504,7 @@ func TestLabelled(t *testing.T) {
 				}
 			}
 		}
-		got, err := w.Index.At(w.Reader()).Labelled("cat", value)
+		got, err := w.Index.At(w.Reader()).LabelledInputs("cat", value)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -529,7 +529,7 @@ func TestSearchesBesideChanges(t *testing.T) {
 		all.Go(func() {
 			for ctx.Err() == nil {
 				if err := read(store, x, app, func(v *index.View) error {
-					live, err := v.Analysed()
+					live, err := v.AnalysedInputs()
 					if err != nil {
 						return err
 					}
@@ -543,7 +543,7 @@ func TestSearchesBesideChanges(t *testing.T) {
 					if uint64(len(near)) != live.GetCardinality() {
 						return errors.New("an analysed input has no similarity")
 					}
-					_, err = v.Predicted(t.Context(), "cat", live.ToArray(), nil)
+					_, err = v.Predictions(t.Context(), "cat", live.ToArray(), nil)
 					return err
 				}); err != nil {
 					failed <- err

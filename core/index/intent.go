@@ -46,8 +46,8 @@ func (s *space) intents(r kv.Reader, from uint64, yield func(seq uint64, ord uin
 	return failed
 }
 
-// intended is the ordinals that intents name.
-func (s *space) intended(r kv.Reader) (*roaring.Bitmap, error) {
+// intentOrdinals is the ordinals that intents name.
+func (s *space) intentOrdinals(r kv.Reader) (*roaring.Bitmap, error) {
 	out := roaring.New()
 	err := s.intents(r, 0, func(_ uint64, ord uint32) bool {
 		out.Add(ord)

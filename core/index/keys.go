@@ -69,7 +69,7 @@ type term [1 + hashBytes]byte
 // plain returns the term of a kind without a subject.
 func plain(kind byte) term { return term{kind} }
 
-func hashed(kind byte, what string) term {
+func hashTerm(kind byte, what string) term {
 	t := term{kind}
 	sum := sha256.Sum256([]byte(what))
 	copy(t[1:], sum[:])
@@ -100,7 +100,7 @@ func (x *Index) edits(concept string) []byte {
 	return key(x.prefix, []byte{sectionEdit}, sum[:hashBytes])
 }
 
-func numbered(prefix []byte, n uint32) []byte {
+func numberedKey(prefix []byte, n uint32) []byte {
 	return binary.BigEndian.AppendUint32(append(make([]byte, 0, len(prefix)+4), prefix...), n)
 }
 

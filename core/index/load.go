@@ -119,16 +119,16 @@ func (l *load) input(ctx context.Context, ord uint32, m *catalog.DerivedContent)
 		}
 	}
 	l.last++
-	l.batch.Put(l.numbered(spaceRow, uint64(ord), 4), l.row)
-	l.batch.Put(l.numbered(spaceIntent, l.last, 8), binary.BigEndian.AppendUint32(l.row[:0], ord))
+	l.batch.Put(l.numberedKey(spaceRow, uint64(ord), 4), l.row)
+	l.batch.Put(l.numberedKey(spaceIntent, l.last, 8), binary.BigEndian.AppendUint32(l.row[:0], ord))
 	if len(l.batch.Bytes()) < l.size {
 		return nil
 	}
 	return errors.Join(ctx.Err(), l.write())
 }
 
-// numbered is a key of a section with a number of so many bytes, good until the next one.
-func (l *load) numbered(section byte, n uint64, size int) []byte {
+// numberedKey is a key of a section with a number of so many bytes, good until the next one.
+func (l *load) numberedKey(section byte, n uint64, size int) []byte {
 	l.key = append(append(l.key[:0], l.sp.prefix...), section)
 	if size == 8 {
 		l.key = binary.BigEndian.AppendUint64(l.key, n)

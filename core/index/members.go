@@ -113,9 +113,9 @@ type spaceChunk struct {
 
 func (c spaceChunk) key() []byte {
 	if c.concept == analysed {
-		return numbered(c.space.analysed(), c.number)
+		return numberedKey(c.space.analysedKey(), c.number)
 	}
-	return numbered(c.space.present(c.concept), c.number)
+	return numberedKey(c.space.present(c.concept), c.number)
 }
 
 // none is a chunk without members.

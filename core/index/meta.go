@@ -291,7 +291,7 @@ func appendName(path []byte, name string) []byte {
 
 // metaTerm returns the term of the value at the end of a path.
 func metaTerm(path []byte, what string) term {
-	return hashed(kindMeta, string(path)+"="+what)
+	return hashTerm(kindMeta, string(path)+"="+what)
 }
 
 // String is the pattern's JSON.

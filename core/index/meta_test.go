@@ -63,8 +63,8 @@ func TestPattern(t *testing.T) {
 		{"whole list", `[1,2,3]`, `[3]`, true},
 		{"whole list is not deeper", `{"k":[1,2,3]}`, `[3]`, false},
 		{"whole scalar", `7`, `7.0`, true},
-		{"deep", `{"x":` + nested(12, `1`) + `}`, nested(12, `1`), true},
-		{"deep and other", `{"x":` + nested(12, `1`) + `}`, nested(12, `2`), false},
+		{"deep", `{"x":` + nestJSON(12, `1`) + `}`, nestJSON(12, `1`), true},
+		{"deep and other", `{"x":` + nestJSON(12, `1`) + `}`, nestJSON(12, `2`), false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -83,7 +83,7 @@ func TestPattern(t *testing.T) {
 	}
 }
 
-func nested(depth int, value string) string {
+func nestJSON(depth int, value string) string {
 	return strings.Repeat(`{"a":`, depth) + value + strings.Repeat("}", depth)
 }
 
@@ -115,7 +115,7 @@ func FuzzPattern(f *testing.F) {
 		{`{"a":{"b":[7]}}`, `{"b":[7]}`},
 		{`{"a":[{"b":1},{"b":2,"c":null}]}`, `{"a":[{"c":null}]}`},
 		{`[1,[2,{"":"x"}],-0e5]`, `[[{"":"x"}],0]`},
-		{nested(10, `1`), nested(3, `1`)},
+		{nestJSON(10, `1`), nestJSON(3, `1`)},
 		{`{"a":1e400}`, `{"a":10e399}`},
 		{`"x"`, `"\u0078"`},
 	} {

@@ -175,7 +175,7 @@ func placeOf(h *train.Head, concept string) int { return slices.Index(h.Concepts
 
 // own sets the values that the newest version gives a concept of the application's own. It
 // reports false when no version gives any.
-func (v *View) own(ctx context.Context, concept string, out Valued) (bool, error) {
+func (v *View) own(ctx context.Context, concept string, out InputValues) (bool, error) {
 	version, head, place, err := v.newest(concept)
 	if err != nil || version == nil {
 		return false, err

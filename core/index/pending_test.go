@@ -30,7 +30,7 @@ func TestPending(t *testing.T) {
 		for i := range n {
 			in := w.Input()
 			in.Code, in.Geo = catalog.InputReady, &here
-			d := w.Derived()
+			d := w.RandomDerived()
 			if i >= 300 {
 				d = nil // one picture is enough to look for
 			}
@@ -50,14 +50,14 @@ func TestPending(t *testing.T) {
 	}
 	all(v.Live())
 	all(v.Ready())
-	all(v.Placed())
-	all(v.Analysed())
+	all(v.PlacedInputs())
+	all(v.AnalysedInputs())
 	all(v.Within(index.NewRadius(here, 0.01), nil))
 	e, ok, err := v.Embedding(fold.PendingOrds + 7)
 	if err != nil || !ok {
 		t.Fatalf("embedding: %v, %v", ok, err)
 	}
-	among, err := v.Analysed()
+	among, err := v.AnalysedInputs()
 	if err != nil {
 		t.Fatal(err)
 	}

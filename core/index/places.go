@@ -16,7 +16,7 @@ import (
 // EachPlace calls yield with every input of among that has a place. The order may differ between hosts. It reads the places of few inputs
 // one by one, and for many it reads all the application's places.
 func (v *View) EachPlace(ctx context.Context, among *roaring.Bitmap, yield func(ord uint32, p log.Point)) error {
-	placed, err := v.Placed()
+	placed, err := v.PlacedInputs()
 	if err != nil {
 		return err
 	}

@@ -92,8 +92,8 @@ func (c *chunk) each(yield func(i uint32)) {
 	}
 }
 
-// stored returns the number of members of a stored chunk, without decoding it.
-func stored(value []byte) uint64 {
+// chunkCardinality returns the number of members of a stored chunk, without decoding it.
+func chunkCardinality(value []byte) uint64 {
 	if len(value) != chunkBytes {
 		return uint64(len(value) / 2)
 	}
@@ -182,7 +182,7 @@ func BitmapOf(ords []uint32) *roaring.Bitmap {
 // cardinality counts a posting.
 func cardinality(r kv.Reader, prefix []byte) (n uint64, err error) {
 	for _, value := range kv.All(r, prefix, &err) {
-		n += stored(value)
+		n += chunkCardinality(value)
 	}
 	return n, err
 }
@@ -195,7 +195,7 @@ func page(r kv.Reader, prefix []byte, offset, n uint64) ([]uint32, error) {
 		if uint64(len(out)) == n {
 			break
 		}
-		if have := stored(value); have <= offset {
+		if have := chunkCardinality(value); have <= offset {
 			offset -= have
 			continue
 		}

@@ -37,14 +37,14 @@ func TestNearestRecall(t *testing.T) {
 		}
 		found, all := 0, 0
 		view := w.Index.At(w.Reader())
-		analysed, err := view.Analysed()
+		analysed, err := view.AnalysedInputs()
 		if err != nil {
 			t.Fatal(err)
 		}
 		for q := range 40 {
 			among := analysed.Clone()
 			if q%2 == 1 {
-				placed, err := view.Placed()
+				placed, err := view.PlacedInputs()
 				if err != nil {
 					t.Fatal(err)
 				}

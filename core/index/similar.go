@@ -154,7 +154,7 @@ func (v *View) Nearest(ctx context.Context, e *predict.Embedding, ords *roaring.
 	if err != nil {
 		return nil, err
 	}
-	return near.sorted(), nil
+	return near.sortAndTrim(), nil
 }
 
 // nearest is the k most similar of those that were added, among some that may go.
@@ -170,13 +170,13 @@ func (n *nearest) add(s Similar) {
 		return
 	}
 	if n.some = append(n.some, s); n.k > 0 && len(n.some) >= max(2*n.k, 256) {
-		n.sorted()
+		n.sortAndTrim()
 		n.last, n.full = n.some[n.k-1], true
 	}
 }
 
-// sorted returns the collected inputs, the most similar first.
-func (n *nearest) sorted() []Similar {
+// sortAndTrim returns the collected inputs, the most similar first.
+func (n *nearest) sortAndTrim() []Similar {
 	slices.SortFunc(n.some, bySimilarity)
 	n.some = n.some[:min(n.k, len(n.some))]
 	return n.some

@@ -27,7 +27,7 @@ type space struct {
 	graph  atomic.Pointer[graph] // nil until a step opens it
 	links  *Links                // nil until a search asks for them; under Index.mu
 
-	settled settled // the step's own
+	settled settledState // the step's own
 }
 
 func (x *Index) newSpace(s Space) (*space, error) {
@@ -43,16 +43,16 @@ func (x *Index) newSpace(s Space) (*space, error) {
 
 func (s *space) section(b byte) []byte { return key(s.prefix, []byte{b}) }
 
-func (s *space) analysed() []byte { return s.section(spaceAnalysed) }
+func (s *space) analysedKey() []byte { return s.section(spaceAnalysed) }
 
 func (s *space) of(section byte, concept int) []byte {
 	return binary.BigEndian.AppendUint16(s.section(section), uint16(concept))
 }
 
-func (s *space) present(concept int) []byte { return s.of(spacePresent, concept) }
-func (s *space) column(concept int) []byte  { return s.of(spaceColumn, concept) }
-func (s *space) row(ord uint32) []byte      { return numbered(s.section(spaceRow), ord) }
-func (s *space) left(ord uint32) []byte     { return numbered(s.section(spaceLeft), ord) }
+func (s *space) present(concept int) []byte      { return s.of(spacePresent, concept) }
+func (s *space) column(concept int) []byte       { return s.of(spaceColumn, concept) }
+func (s *space) row(ord uint32) []byte           { return numberedKey(s.section(spaceRow), ord) }
+func (s *space) removedRowKey(ord uint32) []byte { return numberedKey(s.section(spaceLeft), ord) }
 
 // row is an analysed input as the space keeps it.
 type row struct {
@@ -60,7 +60,7 @@ type row struct {
 	present   []uint16 // places of the concepts present in the stored predictions
 }
 
-func rowOf(d *catalog.Derived, concepts int) (row, error) {
+func rowOf(d *catalog.DerivedData, concepts int) (row, error) {
 	var r row
 	if len(d.Values) != concepts {
 		return r, fmt.Errorf("derived record with %d values, want %d: %w", len(d.Values), concepts, ErrCorrupt)

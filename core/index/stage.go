@@ -43,8 +43,8 @@ func (x *Index) lockStage() {
 	}
 }
 
-// Applied says that the batch of the last Stages is visible.
-func (x *Index) Applied() {
+// ConfirmStage says that the batch of the last Stages is visible.
+func (x *Index) ConfirmStage() {
 	if !x.staged {
 		return
 	}
@@ -210,7 +210,7 @@ func (s *stage) flush() {
 		s.write([]byte(k), chunks[k])
 	}
 	for _, b := range slices.Sorted(maps.Keys(s.places)) {
-		s.places[b].put(s.tx, numbered(s.x.section(sectionPlaces), b))
+		s.places[b].put(s.tx, numberedKey(s.x.section(sectionPlaces), b))
 	}
 	for _, sp := range s.x.all() {
 		if last, ok := s.seq[sp]; ok {
@@ -243,12 +243,12 @@ func (s *stage) edits(ord uint32, before, after *catalog.Input) {
 	for i := range editsOf(before) {
 		e := &before.Edits[i]
 		if after == nil || !slices.ContainsFunc(after.Edits, func(x catalog.Edit) bool { return x.Concept == e.Concept }) {
-			s.tx.Delete(numbered(s.x.edits(e.Concept), ord))
+			s.tx.Delete(numberedKey(s.x.edits(e.Concept), ord))
 		}
 	}
 	for i := range editsOf(after) {
 		e := &after.Edits[i]
-		s.tx.Put(numbered(s.x.edits(e.Concept), ord), binary.LittleEndian.AppendUint32(nil, math.Float32bits(editedValue(e))))
+		s.tx.Put(numberedKey(s.x.edits(e.Concept), ord), binary.LittleEndian.AppendUint32(nil, math.Float32bits(editedValue(e))))
 	}
 }
 
@@ -298,7 +298,7 @@ func (s *stage) learn(sp *space, in *catalog.Input) error {
 	if !s.someDerived() {
 		return s.failed
 	}
-	d, err := catalog.Read(s.tx, s.x.app).Derived(sp.Base, in)
+	d, err := catalog.Read(s.tx, s.x.app).DerivedOfInput(sp.Base, in)
 	if errors.Is(err, catalog.ErrNotFound) {
 		return nil
 	}
@@ -349,8 +349,8 @@ func (s *stage) forget(sp *space, ord uint32) error {
 	if isPending(ord) {
 		return nil
 	}
-	s.tx.Put(sp.left(ord), value)
-	s.tx.Put(numbered(sp.section(spaceLost), ord/blockSize), nil)
+	s.tx.Put(sp.removedRowKey(ord), value)
+	s.tx.Put(numberedKey(sp.section(spaceLost), ord/blockSize), nil)
 	if err := s.uncover(sp, ord); err != nil {
 		return err
 	}
@@ -359,7 +359,7 @@ func (s *stage) forget(sp *space, ord uint32) error {
 
 // uncover has the columns no longer have the values of an ordinal, which another input may get.
 func (s *stage) uncover(sp *space, ord uint32) error {
-	key := numbered(sp.section(spaceCovered), ord/blockSize)
+	key := numberedKey(sp.section(spaceCovered), ord/blockSize)
 	value, err := kv.Find(s.tx, key)
 	at, bit := ord%blockSize/8, byte(1)<<(ord%8)
 	if err != nil || len(value) != blockSize/8 || value[at]&bit == 0 {

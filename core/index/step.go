@@ -68,7 +68,7 @@ func (x *Index) stepColumns(ctx context.Context, sp *space, busy bool) (bool, er
 	if err != nil {
 		return false, err
 	}
-	at := settled{seq: h.Seq, block: h.Next / blockSize, known: true}
+	at := settledState{seq: h.Seq, block: h.Next / blockSize, known: true}
 	if at == sp.settled || busy && sp.settled.known && at.block == sp.settled.block {
 		return false, nil
 	}
@@ -96,8 +96,8 @@ func (x *Index) stepColumns(ctx context.Context, sp *space, busy bool) (bool, er
 	return true, nil
 }
 
-// settled is a state of an application in which no columns were owed.
-type settled struct {
+// settledState is a state of an application in which no columns were owed.
+type settledState struct {
 	seq   uint64 // place in the log
 	block uint32 // the first that is not complete
 	known bool
@@ -128,7 +128,7 @@ func (x *Index) pendingBlock(r kv.Reader, sp *space, next uint32) (number int64,
 
 // freeBlock finds a block with columns although there should be none.
 func (x *Index) freeBlock(r kv.Reader, sp *space, _ uint32) (number int64, empty bool, err error) {
-	covered, err := sp.covered(r)
+	covered, err := sp.readCoverage(r)
 	for b := range covered {
 		return int64(b), true, err
 	}
@@ -137,7 +137,7 @@ func (x *Index) freeBlock(r kv.Reader, sp *space, _ uint32) (number int64, empty
 
 // missingBlock finds a block with columns whose last input was deleted.
 func (s *space) missingBlock(r kv.Reader, covered coverage) (int64, bool, error) {
-	analysed, err := bitmap(r, s.analysed())
+	analysed, err := bitmap(r, s.analysedKey())
 	if err != nil {
 		return 0, false, err
 	}
@@ -152,15 +152,15 @@ func (s *space) missingBlock(r kv.Reader, covered coverage) (int64, bool, error)
 
 func (s *space) dropColumns(b *kv.Batch, number uint32) {
 	for c := range s.Concepts {
-		b.Delete(numbered(s.column(c), number))
+		b.Delete(numberedKey(s.column(c), number))
 	}
-	b.Delete(numbered(s.section(spaceCovered), number))
-	b.Delete(numbered(s.section(spaceLost), number))
+	b.Delete(numberedKey(s.section(spaceCovered), number))
+	b.Delete(numberedKey(s.section(spaceLost), number))
 }
 
 // writeColumns turns the rows of a block's values into columns.
 func (s *space) writeColumns(ctx context.Context, b *kv.Batch, records catalog.Reader, number uint32) error {
-	analysed, err := bitmap(records.KV(), s.analysed())
+	analysed, err := bitmap(records.KV(), s.analysedKey())
 	if err != nil {
 		return err
 	}
@@ -173,7 +173,7 @@ func (s *space) writeColumns(ctx context.Context, b *kv.Batch, records catalog.R
 			return ctx.Err()
 		}
 		ord := it.Next()
-		d, err := s.derived(records, ord)
+		d, err := s.derivedRecord(records, ord)
 		if err != nil {
 			return err
 		}
@@ -188,23 +188,23 @@ func (s *space) writeColumns(ctx context.Context, b *kv.Batch, records catalog.R
 		for _, v := range values[c*blockSize : (c+1)*blockSize] {
 			column = binary.LittleEndian.AppendUint32(column, math.Float32bits(v))
 		}
-		b.Put(numbered(s.column(c), number), column)
+		b.Put(numberedKey(s.column(c), number), column)
 	}
 	bits := make([]byte, 0, blockSize/8)
 	for _, w := range covered {
 		bits = binary.LittleEndian.AppendUint64(bits, w)
 	}
-	b.Put(numbered(s.section(spaceCovered), number), bits)
+	b.Put(numberedKey(s.section(spaceCovered), number), bits)
 	return nil
 }
 
-// derived is the derived record of an analysed input.
-func (s *space) derived(records catalog.Reader, ord uint32) (catalog.Derived, error) {
+// derivedRecord is the derived record of an analysed input.
+func (s *space) derivedRecord(records catalog.Reader, ord uint32) (catalog.DerivedData, error) {
 	in, err := records.Input(ord)
 	if err != nil {
-		return catalog.Derived{}, err
+		return catalog.DerivedData{}, err
 	}
-	d, err := records.Derived(s.Base, &in)
+	d, err := records.DerivedOfInput(s.Base, &in)
 	if errors.Is(err, catalog.ErrNotFound) || err == nil && len(d.Values) != len(s.Concepts) {
 		err = fmt.Errorf("derived record of input %d: %w", ord, ErrCorrupt)
 	}

@@ -49,7 +49,7 @@ func TestSureIsNeverWrong(t *testing.T) {
 					p.Longitude = max(-180, min(180, p.Longitude))
 				}
 				points[i] = p
-				block[i] = rounded(s2.PointFromLatLng(latLng(p)))
+				block[i] = roundPoint(s2.PointFromLatLng(latLng(p)))
 			}
 			for _, g := range regions {
 				var in, unsure placeBits

@@ -72,7 +72,7 @@ func compareTerms(a, b term) int { return bytes.Compare(a[:], b[:]) }
 func (s *stage) label(kind byte, concept string) term {
 	t, ok := s.labels[concept]
 	if !ok {
-		t = hashed(0, concept)
+		t = hashTerm(0, concept)
 		s.labels[concept] = t
 	}
 	t[0] = kind

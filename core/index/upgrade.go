@@ -46,7 +46,7 @@ func (v *View) Lacking(base [32]byte) (*roaring.Bitmap, error) {
 	if err != nil {
 		return nil, err
 	}
-	analysed, err := bitmap(v.kv, sp.analysed())
+	analysed, err := bitmap(v.kv, sp.analysedKey())
 	if err != nil {
 		return nil, err
 	}
@@ -54,10 +54,10 @@ func (v *View) Lacking(base [32]byte) (*roaring.Bitmap, error) {
 	return out, nil
 }
 
-// Analysed stages that derived records of ready inputs have come, in the batch that has them. Other inputs of the same pictures enter the
+// StageDerived stages that derived records of ready inputs have come, in the batch that has them. Other inputs of the same pictures enter the
 // index, too, since they have their records in common.
 // It is a Stage: Applied or Discard must follow.
-func (x *Index) Analysed(tx *kv.Overlay, inputs []catalog.Input) error {
+func (x *Index) StageDerived(tx *kv.Overlay, inputs []catalog.Input) error {
 	x.lockStage()
 	s := x.newStage(tx)
 	r := catalog.Read(tx, x.app)
@@ -118,7 +118,7 @@ func (x *Index) Lacks(r kv.Reader, in *catalog.Input) (bool, error) {
 	if err != nil || row != nil {
 		return false, err
 	}
-	_, err = catalog.Read(r, x.app).Derived(sp.Base, in)
+	_, err = catalog.Read(r, x.app).DerivedOfInput(sp.Base, in)
 	if errors.Is(err, catalog.ErrNotFound) {
 		return false, nil
 	}

@@ -46,15 +46,15 @@ func TestAnotherBaseModel(t *testing.T) {
 		t.Fatal(err)
 	}
 	view := w.Index.At(w.Reader())
-	all, err := view.Analysed()
+	all, err := view.AnalysedInputs()
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := view.Predicted(t.Context(), "ai_new", all.ToArray(), nil)
+	got, err := view.Predictions(t.Context(), "ai_new", all.ToArray(), nil)
 	if err != nil || len(got.Ords) == 0 || uint64(len(got.Ords)) != all.GetCardinality() {
 		t.Fatalf("%d values of the new concept, %v, want %d", len(got.Ords), err, all.GetCardinality())
 	}
-	if old, err := view.Predicted(t.Context(), "ai_aa", all.ToArray(), nil); err != nil || len(old.Ords) > len(all.ToArray())/2 {
+	if old, err := view.Predictions(t.Context(), "ai_aa", all.ToArray(), nil); err != nil || len(old.Ords) > len(all.ToArray())/2 {
 		t.Errorf("a concept of the old model has %d values, %v", len(old.Ords), err)
 	}
 	if err := w.Index.Drop(indextest.Base); err != nil {
@@ -86,17 +86,17 @@ func again(t *testing.T, w *indextest.World, ords []uint32) {
 	var inputs []catalog.Input
 	for _, ord := range ords {
 		in := w.Live[ord]
-		d := w.Derived()
+		d := w.RandomDerived()
 		d.Values = d.Values[:len(nextSpace.Concepts)]
 		catalog.PutDerived(overlay, w.App, nextSpace.Base, in.Blob, in.Crop, *d)
 		inputs = append(inputs, *in)
 	}
-	err := w.Index.Analysed(overlay, inputs)
+	err := w.Index.StageDerived(overlay, inputs)
 	if err == nil {
 		err = w.Store.Apply(overlay.Batch())
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.Index.Applied()
+	w.Index.ConfirmStage()
 }

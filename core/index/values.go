@@ -15,33 +15,33 @@ import (
 // blockSize is the number of ordinals in a column's block.
 const blockSize = 1024
 
-// Valued is inputs with a value each.
-type Valued struct {
+// InputValues is inputs with a value each.
+type InputValues struct {
 	Ords   []uint32  // ascending
 	Values []float32 // of the input at the same place
 }
 
-// Predicted returns the predictions of a concept for analysed inputs, whose ordinals must be ascending: the stored value of a general
+// Predictions returns the predictions of a concept for analysed inputs, whose ordinals must be ascending: the stored value of a general
 // model's concept, or the value of the newest trained version for a custom concept, with a user's edits. It omits inputs without a value.
 //
 // The result may be ords itself, which is not written to, and buf with another length: values are stored there if they fit in its
 // capacity.
-func (v *View) Predicted(ctx context.Context, concept string, ords []uint32, buf []float32) (Valued, error) {
-	edits, err := v.edited(concept, ords)
+func (v *View) Predictions(ctx context.Context, concept string, ords []uint32, buf []float32) (InputValues, error) {
+	edits, err := v.readEdits(concept, ords)
 	if err != nil {
-		return Valued{}, err
+		return InputValues{}, err
 	}
 	if cap(buf) < len(ords) {
 		buf = make([]float32, len(ords))
 	}
-	out := Valued{ords, buf[:len(ords)]}
+	out := InputValues{ords, buf[:len(ords)]}
 	if place, ok := v.space.place[concept]; ok {
 		err = v.fill(place, out)
 	} else if ok, err = v.own(ctx, concept, out); err == nil && !ok {
 		return edits.alone(ords), nil
 	}
 	if err != nil {
-		return Valued{}, err
+		return InputValues{}, err
 	}
 	for i, at := range edits.at {
 		out.Values[at] = edits.values[i]
@@ -94,8 +94,8 @@ type edits struct {
 }
 
 // alone returns the edits as the only values.
-func (e edits) alone(ords []uint32) Valued {
-	var out Valued
+func (e edits) alone(ords []uint32) InputValues {
+	var out InputValues
 	for _, at := range e.at {
 		out.Ords = append(out.Ords, ords[at])
 	}
@@ -103,8 +103,8 @@ func (e edits) alone(ords []uint32) Valued {
 	return out
 }
 
-// edited is the edited values of a concept for inputs whose ordinals ascend.
-func (v *View) edited(concept string, ords []uint32) (edits, error) {
+// readEdits is the edited values of a concept for inputs whose ordinals ascend.
+func (v *View) readEdits(concept string, ords []uint32) (edits, error) {
 	var out edits
 	from := 0
 	err := v.eachEdit(concept, func(ord uint32, value float32) {
@@ -132,15 +132,15 @@ func (v *View) eachEdit(concept string, yield func(ord uint32, value float32)) e
 // and a query may ask for several concepts of each.
 const maxRows = blockSize
 
-// derived reads one stored value out of the input's derived record.
-func (v *View) derived(ord uint32, place int) (float32, error) {
+// derivedValue reads one stored value out of the input's derived record.
+func (v *View) derivedValue(ord uint32, place int) (float32, error) {
 	v.mu.Lock()
 	values, ok := v.rows[ord]
 	v.mu.Unlock()
 	if ok {
 		return values[place], nil
 	}
-	d, err := v.space.derived(v.records, ord)
+	d, err := v.space.derivedRecord(v.records, ord)
 	if err != nil {
 		return 0, err
 	}

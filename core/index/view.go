@@ -61,23 +61,25 @@ func (v *View) Live() (*roaring.Bitmap, error) { return bitmap(v.kv, v.x.posting
 // Ready is the inputs at 30000.
 func (v *View) Ready() (*roaring.Bitmap, error) { return bitmap(v.kv, v.x.posting(plain(kindReady))) }
 
-// Placed is the inputs with a place.
-func (v *View) Placed() (*roaring.Bitmap, error) { return bitmap(v.kv, v.x.posting(plain(kindPlace))) }
+// PlacedInputs is the inputs with a place.
+func (v *View) PlacedInputs() (*roaring.Bitmap, error) {
+	return bitmap(v.kv, v.x.posting(plain(kindPlace)))
+}
 
-// Labelled is the inputs that a user labelled with a concept, True or False.
-func (v *View) Labelled(concept string, value log.Value) (*roaring.Bitmap, error) {
+// LabelledInputs is the inputs that a user labelled with a concept, True or False.
+func (v *View) LabelledInputs(concept string, value log.Value) (*roaring.Bitmap, error) {
 	switch value {
 	case log.True:
-		return bitmap(v.kv, v.x.posting(hashed(kindTrue, concept)))
+		return bitmap(v.kv, v.x.posting(hashTerm(kindTrue, concept)))
 	case log.False:
-		return bitmap(v.kv, v.x.posting(hashed(kindFalse, concept)))
+		return bitmap(v.kv, v.x.posting(hashTerm(kindFalse, concept)))
 	}
 	return roaring.New(), nil
 }
 
-// Analysed is the inputs that the serving base model has analysed.
-func (v *View) Analysed() (*roaring.Bitmap, error) {
-	v.known.Do(func() { v.analysed, v.failed = bitmap(v.kv, v.space.analysed()) })
+// AnalysedInputs is the inputs that the serving base model has analysed.
+func (v *View) AnalysedInputs() (*roaring.Bitmap, error) {
+	v.known.Do(func() { v.analysed, v.failed = bitmap(v.kv, v.space.analysedKey()) })
 	if v.failed != nil {
 		return nil, v.failed
 	}

@@ -26,13 +26,13 @@ func TestWholeSetsAgreeWithRecords(t *testing.T) {
 			case 0:
 				w.Commit(t, func(tx *indextest.Tx) {
 					tx.DeleteAll()
-					tx.Insert(w.Input(), w.Derived())
+					tx.Insert(w.Input(), w.RandomDerived())
 				})
 			case 1:
 				w.Commit(t, func(tx *indextest.Tx) {
 					in := w.Input()
 					in.Created = log.HLC(1_700_000_000_000+uint64(w.Rand.IntN(1e9))) << 16
-					tx.InsertAt(fold.PendingOrds+uint32(seed%7)+uint32(len(w.Live)), in, w.Derived())
+					tx.InsertAt(fold.PendingOrds+uint32(seed%7)+uint32(len(w.Live)), in, w.RandomDerived())
 				})
 			}
 			v := w.Index.At(w.Reader())

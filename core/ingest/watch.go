@@ -72,9 +72,9 @@ func (b *inbox) settle() {
 	b.moved = false
 }
 
-// Deleted hands out at most n pictures whose input was deleted since they were last asked for,
+// TakeOrphanCandidates hands out at most n pictures whose input was deleted since they were last asked for,
 // each of which another input may have; all: all inputs were, and any picture may be meant.
-func (w *Worker) Deleted(n int) (pictures []blob.Hash, all bool) {
+func (w *Worker) TakeOrphanCandidates(n int) (pictures []blob.Hash, all bool) {
 	b := &w.inbox
 	b.mu.Lock()
 	defer b.mu.Unlock()

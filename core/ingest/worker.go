@@ -83,7 +83,7 @@ type Outcome struct {
 
 	Blob        blob.Hash
 	ContentType string
-	Derived     *catalog.Derived
+	Derived     *catalog.DerivedData
 	Thumb       []byte // JPEG
 }
 

@@ -81,7 +81,7 @@ func (s *shop) take(n int) ([]ingest.Task, string) {
 	return tasks, ids
 }
 
-func (s *shop) done(t ingest.Task, o ingest.Outcome) {
+func (s *shop) finishTask(t ingest.Task, o ingest.Outcome) {
 	s.Helper()
 	if err := s.worker.Done(s.Context(), s.now, t, &o); err != nil {
 		s.Fatal(err)
@@ -101,7 +101,7 @@ func (s *shop) input(id string) catalog.Input {
 func good(picture string) ingest.Outcome {
 	return ingest.Outcome{
 		Code: catalog.InputReady, Blob: blob.Sum([]byte(picture)), ContentType: "image/png",
-		Derived: &catalog.Derived{Embedding: make([]byte, 516), Values: []float32{0.5}}, Thumb: []byte("jpeg"),
+		Derived: &catalog.DerivedData{Embedding: make([]byte, 516), Values: []float32{0.5}}, Thumb: []byte("jpeg"),
 	}
 }
 
@@ -138,14 +138,14 @@ func TestDoneWritesEverythingAtOnce(t *testing.T) {
 	s := open(t, memkv.New())
 	s.add("a", "b", "c")
 	tasks, _ := s.take(3)
-	s.done(tasks[0], good("picture"))
-	s.done(tasks[1], ingest.Outcome{Code: 30002, Detail: "no"})
+	s.finishTask(tasks[0], good("picture"))
+	s.finishTask(tasks[1], ingest.Outcome{Code: 30002, Detail: "no"})
 	in := s.input("a")
 	if in.Code != catalog.InputReady || in.Blob != blob.Sum([]byte("picture")) || in.ContentType != "image/png" {
 		t.Errorf("record %+v", in)
 	}
 	r := catalog.Read(s.store, app)
-	if d, err := r.Derived(base, &in); err != nil || d.Values[0] != 0.5 {
+	if d, err := r.DerivedOfInput(base, &in); err != nil || d.Values[0] != 0.5 {
 		t.Errorf("derived %+v, %v", d, err)
 	}
 	if thumb, err := r.Thumb(in.Blob, in.Crop); err != nil || string(thumb) != "jpeg" {
@@ -156,7 +156,7 @@ func TestDoneWritesEverythingAtOnce(t *testing.T) {
 	}
 	// The result for an input that was deleted meanwhile is dropped.
 	s.submit(&log.InputDelete{Input: tasks[2].Dot})
-	s.done(tasks[2], good("picture"))
+	s.finishTask(tasks[2], good("picture"))
 	if n, err := r.Counts(); err != nil || n != (catalog.Counts{Processed: 1, Errors: 1}) {
 		t.Errorf("counts %+v, %v", n, err)
 	}
@@ -170,7 +170,7 @@ func TestFailuresThatMayPass(t *testing.T) {
 	s.add("a", "b")
 	failure := ingest.Outcome{Code: 30002, Retry: ingest.Limited}
 	tasks, _ := s.take(1)
-	s.done(tasks[0], failure)
+	s.finishTask(tasks[0], failure)
 	b, ids := s.take(9)
 	if ids != "b" {
 		t.Errorf("a waits, yet %q", ids)
@@ -185,21 +185,21 @@ func TestFailuresThatMayPass(t *testing.T) {
 		if ids != "a" {
 			t.Fatalf("try %d: %q, want a", i+2, ids)
 		}
-		s.done(tasks[0], failure)
+		s.finishTask(tasks[0], failure)
 	}
 	if in := s.input("a"); in.Code != 30002 {
 		t.Errorf("after the last try a is at %d", in.Code)
 	}
 	// The worker retries for ever if the error has nothing to do with the picture.
 	for range 20 {
-		s.done(b[0], ingest.Outcome{Code: 40030, Retry: ingest.Always})
+		s.finishTask(b[0], ingest.Outcome{Code: 40030, Retry: ingest.Always})
 		s.now = s.now.Add(time.Second)
 		if b, ids = s.take(9); ids != "b" {
 			t.Fatalf("left: %q, want b", ids)
 		}
 	}
 	// One that is deleted while it waits is forgotten.
-	s.done(b[0], failure)
+	s.finishTask(b[0], failure)
 	s.submit(&log.InputDelete{Input: b[0].Dot})
 	s.now = s.now.Add(time.Minute)
 	if _, ids = s.take(9); ids != "" {
@@ -207,10 +207,10 @@ func TestFailuresThatMayPass(t *testing.T) {
 	}
 }
 
-// broken is a partition whose store takes nothing.
-type broken struct{ *partition.Partition }
+// fullPartition is a partition whose store takes nothing.
+type fullPartition struct{ *partition.Partition }
 
-func (broken) Submit(context.Context, string, []log.Body, func(*kv.Batch)) ([]fold.Verdict, error) {
+func (fullPartition) Submit(context.Context, string, []log.Body, func(*kv.Batch)) ([]fold.Verdict, error) {
 	return nil, kv.ErrFull
 }
 
@@ -218,7 +218,7 @@ func TestAResultThatCannotBeKeptIsWantedAgain(t *testing.T) {
 	s := open(t, memkv.New())
 	s.add("a")
 	tasks, _ := s.take(1)
-	s.worker.Serve(broken{s.p})
+	s.worker.Serve(fullPartition{s.p})
 	o := good("picture")
 	if err := s.worker.Done(t.Context(), s.now, tasks[0], &o); !errors.Is(err, kv.ErrFull) {
 		t.Errorf("Done = %v, want the store's error", err)
@@ -229,7 +229,7 @@ func TestAResultThatCannotBeKeptIsWantedAgain(t *testing.T) {
 	if ids != "a" {
 		t.Fatalf("Take = %q, want a again", ids)
 	}
-	s.done(tasks[0], good("picture"))
+	s.finishTask(tasks[0], good("picture"))
 	if in := s.input("a"); in.Code != catalog.InputReady {
 		t.Errorf("a is at %d", in.Code)
 	}
@@ -248,17 +248,17 @@ func TestGone(t *testing.T) {
 		s.submit(&log.InputDelete{Input: s.input(fmt.Sprint(i)).Dot})
 	}
 	s.submit(&log.InputDelete{Input: s.input("failed").Dot}) // has no picture
-	if got, all := s.worker.Deleted(2); !slices.Equal(got, want[:2]) || all {
+	if got, all := s.worker.TakeOrphanCandidates(2); !slices.Equal(got, want[:2]) || all {
 		t.Errorf("Gone(2) = %v, %v, want %v", got, all, want[:2])
 	}
-	if got, all := s.worker.Deleted(2); !slices.Equal(got, want[2:3]) || all {
+	if got, all := s.worker.TakeOrphanCandidates(2); !slices.Equal(got, want[2:3]) || all {
 		t.Errorf("Gone(2) = %v, %v, want %v", got, all, want[2:3])
 	}
 	s.submit(&log.InputDeleteAll{})
-	if got, all := s.worker.Deleted(2); len(got) != 0 || !all {
+	if got, all := s.worker.TakeOrphanCandidates(2); len(got) != 0 || !all {
 		t.Errorf("Gone(2) = %v, %v, want all", got, all)
 	}
-	if got, all := s.worker.Deleted(2); len(got) != 0 || all {
+	if got, all := s.worker.TakeOrphanCandidates(2); len(got) != 0 || all {
 		t.Errorf("Gone(2) = %v, %v, want nothing", got, all)
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/sightline-dev/sightline/core/jsonio"
 )
 
-// scanned is all kinds of variables. Its tags make encoding/json an oracle.
-type scanned struct {
+// scanTarget is all kinds of variables. Its tags make encoding/json an oracle.
+type scanTarget struct {
 	Text  string  `json:"text"`
 	Flag  bool    `json:"flag"`
 	Count int     `json:"count"`
@@ -21,7 +21,7 @@ type scanned struct {
 	List  []int   `json:"list"`
 }
 
-func (s *scanned) vars() []jsonio.Var {
+func (s *scanTarget) vars() []jsonio.Var {
 	return []jsonio.Var{
 		{Name: "text", To: &s.Text},
 		{Name: "flag", To: &s.Flag},
@@ -54,7 +54,7 @@ func TestScan(t *testing.T) {
 		if err := d.Parse([]byte(text), jsonio.Limits{}); err != nil {
 			t.Fatalf("%s: %v", text, err)
 		}
-		var got, want scanned
+		var got, want scanTarget
 		err, wrong := d.Root().Scan(got.vars()...), json.Unmarshal([]byte(text), &want)
 		if (err == nil) != (wrong == nil) {
 			t.Errorf("%s: %v; encoding/json: %v", text, err, wrong)

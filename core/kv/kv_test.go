@@ -64,7 +64,7 @@ func write(t *rapid.T, w kv.Writer) {
 	}
 }
 
-func scanned(t *rapid.T, scan func(lo, hi []byte, yield func(k, v []byte) bool) error, lo, hi []byte, limit int) []string {
+func scanPairs(t *rapid.T, scan func(lo, hi []byte, yield func(k, v []byte) bool) error, lo, hi []byte, limit int) []string {
 	var out []string
 	err := scan(lo, hi, func(k, v []byte) bool {
 		out = append(out, string(k)+"="+string(v))
@@ -153,10 +153,10 @@ func compare(t *rapid.T, r kv.Reader, m model) {
 	want := m.scan(lo, hi)
 	back := slices.Clone(want)
 	slices.Reverse(back)
-	if got := scanned(t, r.Scan, lo, hi, limit); !slices.Equal(got, want[:min(limit, len(want))]) {
+	if got := scanPairs(t, r.Scan, lo, hi, limit); !slices.Equal(got, want[:min(limit, len(want))]) {
 		t.Fatalf("Scan(%q, %q) = %q, want %q", lo, hi, got, want)
 	}
-	if got := scanned(t, r.ScanBack, lo, hi, limit); !slices.Equal(got, back[:min(limit, len(want))]) {
+	if got := scanPairs(t, r.ScanBack, lo, hi, limit); !slices.Equal(got, back[:min(limit, len(want))]) {
 		t.Fatalf("ScanBack(%q, %q) = %q, want %q", lo, hi, got, back)
 	}
 	key := keys.Draw(t, "get")

@@ -12,8 +12,8 @@ import (
 type Overlay struct {
 	base          Reader
 	batch         Batch
-	pending       written // results of single keys, over deleted ranges
-	deletedRanges []span  // deleted ranges of the base: ascending, apart; replaced, never changed
+	pending       writeIndex // results of single keys, over deleted ranges
+	deletedRanges []span     // deleted ranges of the base: ascending, apart; replaced, never changed
 }
 
 // span is the keys lo ≤ key < hi.

@@ -8,13 +8,13 @@ import (
 	"github.com/tidwall/btree"
 )
 
-// written is the result of single keys in a batch: the last put or delete of each. It finds them by hash, since a fold reads many keys
+// writeIndex is the result of single keys in a batch: the last put or delete of each. It finds them by hash, since a fold reads many keys
 // one by one and seldom a range:
 //
 //	slots   ┌ hash, 24 bits ┬ where the operation begins in the batch, 40 bits ┐   0: free
 //
 // The order of the keys is computed at the first range read, and maintained after several.
-type written struct {
+type writeIndex struct {
 	batch *Batch
 	slots []uint64 // a power of two; nil while there is nothing
 	used  int      // slots that are not free, let go of ones among them
@@ -56,7 +56,7 @@ func hashKey(key []byte) uint64 {
 }
 
 // reset empties it for another batch. Memory that a large batch has needed and the last one did not is let go of.
-func (w *written) reset() {
+func (w *writeIndex) reset() {
 	if len(w.slots) > manySlots && w.used < len(w.slots)/16 {
 		w.slots = nil
 	} else if w.used > 0 {
@@ -66,13 +66,13 @@ func (w *written) reset() {
 }
 
 // at is the operation that begins at a place of the batch.
-func (w *written) at(place uint64) entry {
+func (w *writeIndex) at(place uint64) entry {
 	op, _ := next(w.batch.data[place:])
 	return entry{key: op.Key, value: op.Value, deleted: op.Kind == KindDelete}
 }
 
 // find returns the slot that has a key, or the free one where it belongs.
-func (w *written) find(key []byte, hash uint64) (slot int, e entry, ok bool) {
+func (w *writeIndex) find(key []byte, hash uint64) (slot int, e entry, ok bool) {
 	mask := len(w.slots) - 1
 	for i := int(hash) & mask; ; i = (i + 1) & mask {
 		s := w.slots[i]
@@ -88,7 +88,7 @@ func (w *written) find(key []byte, hash uint64) (slot int, e entry, ok bool) {
 	}
 }
 
-func (w *written) get(key []byte) (entry, bool) {
+func (w *writeIndex) get(key []byte) (entry, bool) {
 	if w.used == 0 {
 		return entry{}, false
 	}
@@ -97,7 +97,7 @@ func (w *written) get(key []byte) (entry, bool) {
 }
 
 // set notes the operation that begins at a place of the batch.
-func (w *written) set(place int) {
+func (w *writeIndex) set(place int) {
 	if 4*w.used >= 3*len(w.slots) {
 		w.grow()
 	}
@@ -114,7 +114,7 @@ func (w *written) set(place int) {
 }
 
 // grow makes room for as many again, without those that were let go of.
-func (w *written) grow() {
+func (w *writeIndex) grow() {
 	old := w.slots
 	w.slots, w.used = make([]uint64, max(fewSlots, 2*len(old))), 0
 	mask := len(w.slots) - 1
@@ -132,7 +132,7 @@ func (w *written) grow() {
 }
 
 // drop lets go of the keys lo ≤ key < hi.
-func (w *written) drop(lo, hi []byte) {
+func (w *writeIndex) drop(lo, hi []byte) {
 	for i, s := range w.slots {
 		if s == 0 || s&placeMask == freedPlace {
 			continue
@@ -147,7 +147,7 @@ func (w *written) drop(lo, hi []byte) {
 }
 
 // within returns the keys lo ≤ key < hi in their order; a nil hi reaches to the end.
-func (w *written) within(lo, hi []byte) (some []entry) {
+func (w *writeIndex) within(lo, hi []byte) (some []entry) {
 	if w.used == 0 {
 		return nil
 	}
@@ -176,7 +176,7 @@ func (w *written) within(lo, hi []byte) (some []entry) {
 
 func byKey(a, b entry) bool { return bytes.Compare(a.key, b.key) < 0 }
 
-func (w *written) each(yield func(entry)) {
+func (w *writeIndex) each(yield func(entry)) {
 	for _, s := range w.slots {
 		if s != 0 && s&placeMask != freedPlace {
 			yield(w.at(s & placeMask))

@@ -113,7 +113,7 @@ func join(parts []string) (string, []uint32) {
 }
 
 func (w *words) name(place uint16) string { return w.text[w.start[place]:w.start[place+1]] }
-func (w *words) sorted(i int) string      { return w.keys[w.key[i]:w.key[i+1]] }
+func (w *words) foldedName(i int) string  { return w.keys[w.key[i]:w.key[i+1]] }
 
 // index sorts the folded names; it runs once, on the first search in the language.
 func (w *words) index(t *Table) {
@@ -180,16 +180,16 @@ func (w *words) span(pattern string) (lo, hi int) {
 		return w.equal(pattern)
 	}
 	key := foldPrefix(stem)
-	lo = sort.Search(len(w.order), func(i int) bool { return w.sorted(i) >= key })
-	n := sort.Search(len(w.order)-lo, func(i int) bool { return !strings.HasPrefix(w.sorted(lo+i), key) })
+	lo = sort.Search(len(w.order), func(i int) bool { return w.foldedName(i) >= key })
+	n := sort.Search(len(w.order)-lo, func(i int) bool { return !strings.HasPrefix(w.foldedName(lo+i), key) })
 	return lo, lo + n
 }
 
 // equal is the range of order whose folded names equal a name's.
 func (w *words) equal(name string) (lo, hi int) {
 	key := Fold(name)
-	lo = sort.Search(len(w.order), func(i int) bool { return w.sorted(i) >= key })
-	for hi = lo; hi < len(w.order) && w.sorted(hi) == key; hi++ {
+	lo = sort.Search(len(w.order), func(i int) bool { return w.foldedName(i) >= key })
+	for hi = lo; hi < len(w.order) && w.foldedName(hi) == key; hi++ {
 	}
 	return lo, hi
 }

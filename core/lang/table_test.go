@@ -245,7 +245,7 @@ func releasedFiles(t testing.TB) (files map[string][]byte, ids []string) {
 	t.Helper()
 	files = map[string][]byte{}
 	for _, code := range Codes() {
-		data, err := os.ReadFile(testkit.Shared(t, "model-next", "names", code+".tsv"))
+		data, err := os.ReadFile(testkit.DataPath(t, "model-next", "names", code+".tsv"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -258,7 +258,7 @@ func releasedFiles(t testing.TB) (files map[string][]byte, ids []string) {
 	return files, ids
 }
 
-func released(t testing.TB) *Table {
+func releasedTable(t testing.TB) *Table {
 	t.Helper()
 	table, err := Parse(releasedFiles(t))
 	if err != nil {
@@ -270,7 +270,7 @@ func released(t testing.TB) *Table {
 // Every concept is found by its own name in every language, however it is cased and normalised,
 // and folding makes few names of different concepts equal.
 func TestRealNames(t *testing.T) {
-	table := released(t)
+	table := releasedTable(t)
 	for _, code := range Codes() {
 		collisions := 0
 		for i, id := range table.ids {
@@ -303,7 +303,7 @@ func TestRealNames(t *testing.T) {
 }
 
 func BenchmarkSearch(b *testing.B) {
-	table := released(b)
+	table := releasedTable(b)
 	for _, bb := range []struct{ code, pattern string }{{"en", "dog*"}, {"en", "s*"}, {"zh", "狗*"}, {"hi", "कु*"}} {
 		b.Run("language="+bb.code+"/pattern="+bb.pattern, func(b *testing.B) {
 			b.ReportAllocs()

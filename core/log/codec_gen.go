@@ -662,7 +662,7 @@ func putNetworkSwitch(e *field.Encoder, x *NetworkSwitch) {
 	e.Hash(1, x.Base[:])
 	for i := range x.Versions {
 		at := e.Open(2)
-		putRenewed(e, &x.Versions[i])
+		putRetrainedVersion(e, &x.Versions[i])
 		e.Close(at)
 	}
 }
@@ -716,7 +716,7 @@ func putRefused(e *field.Encoder, x *Refused) {
 	e.Text(1, x.Reason)
 }
 
-func putRenewed(e *field.Encoder, x *Renewed) {
+func putRetrainedVersion(e *field.Encoder, x *RetrainedVersion) {
 	if x.Model != (Dot{}) {
 		at := e.Open(1)
 		putDot(e, &x.Model)
@@ -1304,9 +1304,9 @@ func getNetworkSwitch(d *field.Decoder, x *NetworkSwitch) {
 		case 1:
 			d.Hash(x.Base[:])
 		case 2:
-			x.Versions = append(x.Versions, Renewed{})
+			x.Versions = append(x.Versions, RetrainedVersion{})
 			at := d.Open()
-			getRenewed(d, &x.Versions[len(x.Versions)-1])
+			getRetrainedVersion(d, &x.Versions[len(x.Versions)-1])
 			d.Close(at)
 		default:
 			d.Keep()
@@ -1412,7 +1412,7 @@ func getRefused(d *field.Decoder, x *Refused) {
 	}
 }
 
-func getRenewed(d *field.Decoder, x *Renewed) {
+func getRetrainedVersion(d *field.Decoder, x *RetrainedVersion) {
 	for d.Next() {
 		switch d.Number {
 		case 1:

@@ -318,8 +318,8 @@ type (
 	//
 	//field:kind 52
 	NetworkSwitch struct {
-		Base     [32]byte  `wire:"1"` // see predict.Set.Base
-		Versions []Renewed `wire:"2"`
+		Base     [32]byte           `wire:"1"` // see predict.Set.Base
+		Versions []RetrainedVersion `wire:"2"`
 	}
 	// Horizon is the clock below which field writes are refused from here on.
 	//
@@ -343,8 +343,8 @@ type (
 	}
 )
 
-// Renewed is a version that was trained again, with another base model.
-type Renewed struct {
+// RetrainedVersion is a version that was trained again, with another base model.
+type RetrainedVersion struct {
 	Model    Dot       `wire:"1"`
 	From     string    `wire:"2"` // id of the version that it replaces
 	Version  string    `wire:"3"` // its own id

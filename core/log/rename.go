@@ -2,13 +2,13 @@ package log
 
 // Rename replaces the dots by which a body names what other operations made.
 func Rename(body Body, to func(Dot) Dot) {
-	for _, d := range named(body) {
+	for _, d := range bodyDots(body) {
 		*d = to(*d)
 	}
 }
 
-// named are the dots in a body.
-func named(body Body) []*Dot {
+// bodyDots are the dots in a body.
+func bodyDots(body Body) []*Dot {
 	switch b := body.(type) {
 	case *InputFetched:
 		return []*Dot{&b.Input}

@@ -149,8 +149,8 @@ func (l *Store) Renew(e Epoch) error {
 	return nil
 }
 
-// Renewed reports whether the log was restored from a backup, and returns the last entry that the backup had.
-func (l *Store) Renewed() (backup uint64, renewed bool) {
+// BackupHead reports whether the log was restored from a backup, and returns the last entry that the backup had.
+func (l *Store) BackupHead() (backup uint64, renewed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.backup, l.renewed
@@ -163,8 +163,8 @@ func (l *Store) Head() uint64 {
 	return l.durable
 }
 
-// Appended is the last entry in the store, whether or not it outlives a crash.
-func (l *Store) Appended() uint64 {
+// LastSeq is the last entry in the store, whether or not it outlives a crash.
+func (l *Store) LastSeq() uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.appended
@@ -202,7 +202,7 @@ func (l *Store) Append(ops []Op, also *kv.Batch) (first uint64, wait func() erro
 	}
 	l.appended, l.chain = l.appended+uint64(len(ops)), chain
 	last, restarts := l.appended, l.restarts
-	return first, func() error { return l.settled(last, restarts, durable()) }, nil
+	return first, func() error { return l.markDurable(last, restarts, durable()) }, nil
 }
 
 // Restart replaces all entries by operations that count from 1, in a batch of the caller's: a replica that takes another
@@ -247,11 +247,11 @@ func (l *Store) Settle() error {
 	if err != nil {
 		return err
 	}
-	return l.settled(last, restarts, wait())
+	return l.markDurable(last, restarts, wait())
 }
 
-// settled notes that the entries up to last outlive a crash, or that this failed.
-func (l *Store) settled(last uint64, restarts int, err error) error {
+// markDurable notes that the entries up to last outlive a crash, or that this failed.
+func (l *Store) markDurable(last uint64, restarts int, err error) error {
 	l.mu.Lock()
 	if err != nil {
 		l.failed = err

@@ -78,8 +78,8 @@ func TestFailedSync(t *testing.T) {
 	if err := wait(); !errors.Is(err, kv.ErrFailed) {
 		t.Errorf("wait = %v, want ErrFailed", err)
 	}
-	if l.Head() != 2 || l.Appended() != 3 || len(logtest.Read(t, l, 1)) != 2 {
-		t.Errorf("head %d of %d appended, want 2 of 3", l.Head(), l.Appended())
+	if l.Head() != 2 || l.LastSeq() != 3 || len(logtest.Read(t, l, 1)) != 2 {
+		t.Errorf("head %d of %d appended, want 2 of 3", l.Head(), l.LastSeq())
 	}
 	store.syncs = nil
 	if _, _, err := l.Append(logtest.Ops(1, 4, 1), nil); !errors.Is(err, kv.ErrFailed) {

@@ -138,8 +138,8 @@ func (p *Partition) contiguous(ops []log.Op) error {
 	return nil
 }
 
-// admitted is the result of appending operations.
-type admitted struct {
+// admission is the result of appending operations.
+type admission struct {
 	skipped     int
 	first, last uint64  // entries
 	ticket      *ticket // nil: nothing was appended
@@ -148,7 +148,7 @@ type admitted struct {
 }
 
 // admit appends those operations that the log has not. sent are as in AcceptAgain, or nil.
-func (p *Partition) admit(ops, sent []log.Op, lives []Life, also func(*kv.Batch)) (a admitted, err error) {
+func (p *Partition) admit(ops, sent []log.Op, lives []Life, also func(*kv.Batch)) (a admission, err error) {
 	defer p.locks.take(appending).unlock()
 	if err := p.whyClosed(); err != nil {
 		return a, err
@@ -173,7 +173,7 @@ func (p *Partition) admit(ops, sent []log.Op, lives []Life, also func(*kv.Batch)
 		}
 	}
 	if len(fresh) == 0 { // others may still wait for their sync
-		a.last, a.wait = p.log.Appended(), p.log.Settle
+		a.last, a.wait = p.log.LastSeq(), p.log.Settle
 		return a, nil
 	}
 	vetted, err := p.vet(fresh, had)
@@ -199,7 +199,7 @@ func (p *Partition) admit(ops, sent []log.Op, lives []Life, also func(*kv.Batch)
 	if err := p.reserve(vetted, beside); err != nil {
 		return a, err
 	}
-	a.first = p.log.Appended() + 1
+	a.first = p.log.LastSeq() + 1
 	a.last = a.first + uint64(len(vetted)) - 1
 	a.ticket = p.expect(a.first, len(vetted))
 	if _, a.wait, err = p.log.Append(append(vetted[:len(vetted):len(vetted)], kills...), beside); err != nil {

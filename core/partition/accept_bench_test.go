@@ -43,7 +43,7 @@ func BenchmarkAccept(b *testing.B) {
 						bodies[i] = &log.InputLabels{Input: log.Dot{Site: edge, Seq: seq + uint64(i) - 1}, Labels: []log.Label{{Concept: "cat", Value: log.True}}}
 					}
 				}
-				accept(b, p, sent(edge, seq, bodies...))
+				accept(b, p, siteOps(edge, seq, bodies...))
 				seq += uint64(n)
 			}
 			b.ReportMetric(float64(b.N*n)/b.Elapsed().Seconds(), "ops/s")

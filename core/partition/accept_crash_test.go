@@ -49,7 +49,7 @@ func newOutboxes(seed uint64) *outboxes {
 			more, _ := draw(rng, fmt.Sprint(site, "-", len(bodies)), mine)
 			bodies = append(bodies, more...)
 		}
-		o.ops[site] = sent(site, 1, bodies...)
+		o.ops[site] = siteOps(site, 1, bodies...)
 	}
 	return o
 }
@@ -66,7 +66,7 @@ func records(ops []log.Op) func(*kv.Batch) {
 	return func(b *kv.Batch) {
 		for i := range ops {
 			if c, ok := ops[i].Body.(*log.InputCreate); ok {
-				catalog.PutDerived(b, app, space.Base, c.Blob, raster.Crop{}, derived(c.Blob))
+				catalog.PutDerived(b, app, space.Base, c.Blob, raster.Crop{}, derivedRecord(c.Blob))
 			}
 		}
 	}

@@ -29,8 +29,8 @@ const edge log.Site = 7
 // now is the clock of a test's origin.
 func now() log.HLC { return log.HLC(clock().UnixMilli()) << 16 }
 
-// sent makes operations of a site, the first with a sequence number, each a little later.
-func sent(site log.Site, from uint64, bodies ...log.Body) []log.Op {
+// siteOps makes operations of a site, the first with a sequence number, each a little later.
+func siteOps(site log.Site, from uint64, bodies ...log.Body) []log.Op {
 	ops := make([]log.Op, len(bodies))
 	for i, body := range bodies {
 		seq := from + uint64(i)
@@ -79,7 +79,7 @@ func TestAccept(t *testing.T) {
 	p := open(t, store)
 	submit(t, p, create("ours"))
 	a := log.Dot{Site: edge, Seq: 1}
-	ops := sent(edge, 1,
+	ops := siteOps(edge, 1,
 		create("a"), create("ours"), &log.InputLabels{Input: a, Labels: []log.Label{{Concept: "cat", Value: log.True}}},
 		&log.InputDelete{Input: log.Dot{Site: edge, Seq: 99}}, create("b"))
 	v := accept(t, p, ops[:3])
@@ -107,7 +107,7 @@ func TestAccept(t *testing.T) {
 	if siteSeq(t, p, edge) != 5 || digest(t, store) != want {
 		t.Error("another state after opening it again")
 	}
-	accept(t, p, sent(edge, 6, &log.InputDelete{Input: a}))
+	accept(t, p, siteOps(edge, 6, &log.InputDelete{Input: a}))
 	view := p.View()
 	if got := ids(t, view.Reader); !equal(got, "ours", "b") {
 		t.Errorf("inputs %v", got)
@@ -124,25 +124,25 @@ func TestAcceptRefusesForged(t *testing.T) {
 	store := memkv.New()
 	p := open(t, store)
 	submit(t, p, create("ours"))
-	accept(t, p, sent(edge, 1, create("a"), create("b")))
+	accept(t, p, siteOps(edge, 1, create("a"), create("b")))
 	before := digest(t, store)
-	mixed := append(sent(edge, 3, create("c")), sent(8, 4, create("d"))...)
-	torn := append(sent(edge, 3, create("c")), sent(edge, 5, create("d"))...)
-	back := append(sent(edge, 3, create("c")), sent(edge, 3, create("d"))...)
+	mixed := append(siteOps(edge, 3, create("c")), siteOps(8, 4, create("d"))...)
+	torn := append(siteOps(edge, 3, create("c")), siteOps(edge, 5, create("d"))...)
+	back := append(siteOps(edge, 3, create("c")), siteOps(edge, 3, create("d"))...)
 	tests := []struct {
 		name string
 		ops  []log.Op
 		want error
 	}{
-		{"the origin's site", sent(log.Origin, 2, create("x")), partition.ErrForged},
-		{"no site", sent(0, 1, create("x")), partition.ErrForged},
-		{"no sequence", sent(edge, 0, create("x")), partition.ErrForged},
+		{"the origin's site", siteOps(log.Origin, 2, create("x")), partition.ErrForged},
+		{"no site", siteOps(0, 1, create("x")), partition.ErrForged},
+		{"no sequence", siteOps(edge, 0, create("x")), partition.ErrForged},
 		{"two sites", mixed, partition.ErrForged},
-		{"a gap before", sent(edge, 4, create("x")), partition.ErrSequence},
+		{"a gap before", siteOps(edge, 4, create("x")), partition.ErrSequence},
 		{"a gap between", torn, partition.ErrSequence},
 		{"one twice", back, partition.ErrSequence},
-		{"a gap before the first", sent(9, 2, create("x")), partition.ErrSequence},
-		{"the last number there is", sent(edge, 1<<64-1, create("x")), partition.ErrSequence},
+		{"a gap before the first", siteOps(9, 2, create("x")), partition.ErrSequence},
+		{"the last number there is", siteOps(edge, 1<<64-1, create("x")), partition.ErrSequence},
 	}
 	for _, tt := range tests {
 		if v, _, err := p.Accept(t.Context(), tt.ops, nil); !errors.Is(err, tt.want) || v != nil {
@@ -154,14 +154,14 @@ func TestAcceptRefusesForged(t *testing.T) {
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, _, err := p.Accept(ended, sent(edge, 3, create("c")), nil); !errors.Is(err, context.Canceled) {
+	if _, _, err := p.Accept(ended, siteOps(edge, 3, create("c")), nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("after its end: %v", err)
 	}
 	control, err := partition.Open(partition.Options{Store: memkv.New(), Clock: clock})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := control.Accept(t.Context(), sent(edge, 1, &log.KeyDelete{}), nil); !errors.Is(err, partition.ErrForged) {
+	if _, _, err := control.Accept(t.Context(), siteOps(edge, 1, &log.KeyDelete{}), nil); !errors.Is(err, partition.ErrForged) {
 		t.Errorf("the control partition: %v, want ErrForged", err)
 	}
 }
@@ -178,7 +178,7 @@ func TestReplicasTakeNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := p.Accept(t.Context(), sent(8, 1, create("a")), nil); !errors.Is(err, partition.ErrReplica) {
+	if _, _, err := p.Accept(t.Context(), siteOps(8, 1, create("a")), nil); !errors.Is(err, partition.ErrReplica) {
 		t.Errorf("Accept: %v, want ErrReplica", err)
 	}
 	if _, err := p.Export([32]byte{}); !errors.Is(err, partition.ErrReplica) {
@@ -204,7 +204,7 @@ func TestAcceptKinds(t *testing.T) {
 		&log.InputCreate{ID: "big", Blob: create("big").Blob, Meta: fmt.Appendf(nil, `{"a":%q}`, strings.Repeat("x", partition.MaxOperation))},
 		&log.InputCreate{ID: "stolen", Blob: create("stolen").Blob, Hosted: publicName(taken)},
 		&log.InputCreate{ID: "own", Blob: create("own").Blob, Hosted: publicName("own")})
-	ops := sent(edge, 1, bodies...)
+	ops := siteOps(edge, 1, bodies...)
 	ops[0].By = strings.Repeat("k", 300)
 	ops[1].By = "\xff"
 	ops[2].Extra.Body = []byte{0x78, 1} // of a later version
@@ -247,7 +247,7 @@ func TestAcceptClamps(t *testing.T) {
 		t.Fatal(err)
 	}
 	at := func(ms int64, tick log.HLC) log.HLC { return log.HLC(wall.UnixMilli()+ms)<<16 + tick }
-	ops := sent(edge, 1, create("a"), create("b"), create("c"), create("d"), create("e"), create("f"))
+	ops := siteOps(edge, 1, create("a"), create("b"), create("c"), create("d"), create("e"), create("f"))
 	given := []log.HLC{at(-1e9, 5), at(1999, 3), at(60_000, 0), at(60_000, 1), 1<<64 - 1, 3}
 	for i := range ops {
 		ops[i].At = given[i]
@@ -269,7 +269,7 @@ func TestAcceptClamps(t *testing.T) {
 		t.Errorf("our own next operation is at %v, not after %v", at, before)
 	}
 	wall = wall.Add(-time.Hour) // the clock of the machine was wrong
-	ops = sent(edge, 7, create("g"))
+	ops = siteOps(edge, 7, create("g"))
 	ops[0].At = at(0, 0)
 	accept(t, p, ops)
 	if e := entries(t, p)[7]; e.Op.At <= before {
@@ -281,10 +281,10 @@ func TestAcceptClamps(t *testing.T) {
 func TestAcceptWhileFull(t *testing.T) {
 	store := &filling{Store: memkv.New()}
 	p := open(t, store)
-	accept(t, p, sent(edge, 1, create("a"), create("b")))
+	accept(t, p, siteOps(edge, 1, create("a"), create("b")))
 	store.full = true
 	deletion := func(seq uint64) log.Body { return &log.InputDelete{Input: log.Dot{Site: edge, Seq: seq}} }
-	ops := sent(edge, 1, create("a"), create("b"), deletion(1), create("c"), deletion(2))
+	ops := siteOps(edge, 1, create("a"), create("b"), deletion(1), create("c"), deletion(2))
 	v, last, err := p.Accept(t.Context(), ops, nil)
 	if !errors.Is(err, kv.ErrFull) || len(v) != 3 || v[2].Code != fold.OK || last != 3 || siteSeq(t, p, edge) != 3 {
 		t.Fatalf("%d verdicts, entry %d, site's %d, %v", len(v), last, siteSeq(t, p, edge), err)
@@ -331,7 +331,7 @@ func (s *failing) Commit(b *kv.Batch) (func() error, error) {
 func TestAcceptFails(t *testing.T) {
 	store := &failing{Store: memkv.New()}
 	p := open(t, store)
-	ops := sent(edge, 1, create("a"), create("b"))
+	ops := siteOps(edge, 1, create("a"), create("b"))
 	store.commit = kv.ErrFull
 	if _, _, err := p.Accept(t.Context(), ops, nil); !errors.Is(err, kv.ErrFull) || siteSeq(t, p, edge) != 0 {
 		t.Fatalf("%v; of the site %d", err, siteSeq(t, p, edge))
@@ -354,7 +354,7 @@ func TestAcceptFails(t *testing.T) {
 		t.Errorf("of the site %d, entries %d", siteSeq(t, p, edge), p.Log().Head())
 	}
 	p.Shut(kv.ErrClosed)
-	if _, _, err := p.Accept(t.Context(), sent(edge, 3, create("c")), nil); !errors.Is(err, kv.ErrClosed) {
+	if _, _, err := p.Accept(t.Context(), siteOps(edge, 3, create("c")), nil); !errors.Is(err, kv.ErrClosed) {
 		t.Errorf("after it was shut: %v", err)
 	}
 }
@@ -373,7 +373,7 @@ func TestAcceptConcurrently(t *testing.T) {
 			for i := range each {
 				bodies = append(bodies, create(fmt.Sprint(site, "-", i)))
 			}
-			ops := sent(site, 1, bodies...)
+			ops := siteOps(site, 1, bodies...)
 			for w := range 2 {
 				rng := rand.New(rand.NewPCG(seed, uint64(10*s+w)))
 				group.Go(func() { sendAll(t, p, ops, rng) })
@@ -518,7 +518,7 @@ func FuzzAccept(f *testing.F) {
 // TestHeaderOfRefused folds refusals without a trace but the site's sequence.
 func TestHeaderOfRefused(t *testing.T) {
 	p := open(t, memkv.New())
-	accept(t, p, sent(edge, 1, &log.Horizon{At: now() << 1}, &log.NetworkSwitch{Base: [32]byte{1}}, &log.AppDelete{ID: app.String()}))
+	accept(t, p, siteOps(edge, 1, &log.Horizon{At: now() << 1}, &log.NetworkSwitch{Base: [32]byte{1}}, &log.AppDelete{ID: app.String()}))
 	view := p.View()
 	defer view.Close()
 	h, err := view.Header()

@@ -28,7 +28,7 @@ func TestAnalysed(t *testing.T) {
 	a, b := create("a"), create("b")
 	verdicts, err := p.Submit(context.Background(), "", []log.Body{a, b}, func(batch *kv.Batch) {
 		for _, c := range []*log.InputCreate{a, b} {
-			catalog.PutDerived(batch, app, space.Base, c.Blob, c.Crop, derived(c.Blob))
+			catalog.PutDerived(batch, app, space.Base, c.Blob, c.Crop, derivedRecord(c.Blob))
 		}
 	})
 	if err != nil {
@@ -46,11 +46,11 @@ func TestAnalysed(t *testing.T) {
 	}
 	analysed := func() error {
 		dots := []log.Dot{verdicts[0].Dot, {Site: 1, Seq: 99}} // one was deleted meanwhile
-		return p.Analysed(dots, func(w kv.Writer, inputs []catalog.Input) {
+		return p.AddDerived(dots, func(w kv.Writer, inputs []catalog.Input) {
 			if len(inputs) != 1 || inputs[0].ID != "a" {
 				t.Errorf("inputs %v, want a alone", inputs)
 			}
-			catalog.PutDerived(w, app, next.Base, a.Blob, a.Crop, derived(a.Blob))
+			catalog.PutDerived(w, app, next.Base, a.Blob, a.Crop, derivedRecord(a.Blob))
 		})
 	}
 	broken := errors.New("broken")
@@ -120,7 +120,7 @@ func TestAnalysedWithAnother(t *testing.T) {
 		verdicts, err := p.Submit(context.Background(), "", bodies, func(batch *kv.Batch) {
 			for _, b := range bodies {
 				c := b.(*log.InputCreate)
-				catalog.PutDerived(batch, app, space.Base, c.Blob, c.Crop, derived(c.Blob))
+				catalog.PutDerived(batch, app, space.Base, c.Blob, c.Crop, derivedRecord(c.Blob))
 			}
 		})
 		if err != nil || verdicts[0].Code != fold.Duplicate || verdicts[1].Code != fold.OK {

@@ -107,9 +107,9 @@ func pictureOf(op *log.Op) blob.Hash {
 	return blob.Hash{}
 }
 
-// Disputed finds the picture behind a public name that an operation in conflict gave it: the input has no
+// DisputedPicture finds the picture behind a public name that an operation in conflict gave it: the input has no
 // such name, or there is none. The error is catalog.ErrNotFound where there is no such conflict.
-func Disputed(r kv.Reader, app catalog.AppID, name [16]byte) (p blob.Picture, err error) {
+func DisputedPicture(r kv.Reader, app catalog.AppID, name [16]byte) (p blob.Picture, err error) {
 	found := false
 	err = conflictsIn(r, app, func(c Conflict) bool {
 		if b, ok := c.Op.Body.(*log.InputCreate); ok && b.Hosted == name && !b.Blob.IsZero() {

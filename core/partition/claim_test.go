@@ -47,7 +47,7 @@ func TestClaims(t *testing.T) {
 		if got, err := claims(c.store); !maps.Equal(got, want) || err != nil {
 			t.Errorf("%s: Claims = %v, %v, want %v", when, got, err, want)
 		}
-		p, err := partition.Disputed(c.store, app, name)
+		p, err := partition.DisputedPicture(c.store, app, name)
 		if disputed && (err != nil || p.Hash != mine || p.ContentType != "image/png") || !disputed && !errors.Is(err, catalog.ErrNotFound) {
 			t.Errorf("%s: Disputed = %+v, %v", when, p, err)
 		}

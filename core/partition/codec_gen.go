@@ -75,21 +75,6 @@ func decodeLifeBytes(data []byte) (x lifeBytes, err error) {
 	return x, d.Err()
 }
 
-// encodeNoted writes the message into buf's memory.
-func encodeNoted(buf []byte, x *noted) []byte {
-	var e field.Encoder
-	e.Reset(buf)
-	putNoted(&e, x)
-	return e.Bytes(nil)
-}
-
-// decodeNoted reads the message. Errors: field.ErrFormat.
-func decodeNoted(data []byte) (x noted, err error) {
-	d := field.Decode(data)
-	getNoted(d, &x)
-	return x, d.Err()
-}
-
 // encodeRenamedTo writes the message into buf's memory.
 func encodeRenamedTo(buf []byte, x *renamedTo) []byte {
 	var e field.Encoder
@@ -120,7 +105,22 @@ func decodeReplicaState(data []byte) (x replicaState, err error) {
 	return x, d.Err()
 }
 
-func putAcked(e *field.Encoder, x *acked) {
+// encodeTrimMarks writes the message into buf's memory.
+func encodeTrimMarks(buf []byte, x *trimMarks) []byte {
+	var e field.Encoder
+	e.Reset(buf)
+	putTrimMarks(&e, x)
+	return e.Bytes(nil)
+}
+
+// decodeTrimMarks reads the message. Errors: field.ErrFormat.
+func decodeTrimMarks(data []byte) (x trimMarks, err error) {
+	d := field.Decode(data)
+	getTrimMarks(d, &x)
+	return x, d.Err()
+}
+
+func putAcknowledgement(e *field.Encoder, x *acknowledgement) {
 	e.Uint(1, x.seq)
 	e.Uint(2, x.local)
 }
@@ -162,14 +162,6 @@ func putMark(e *field.Encoder, x *mark) {
 	e.Uint(2, x.seq)
 }
 
-func putNoted(e *field.Encoder, x *noted) {
-	for i := range x.marks {
-		at := e.Open(1)
-		putMark(e, &x.marks[i])
-		e.Close(at)
-	}
-}
-
 func putRenamedTo(e *field.Encoder, x *renamedTo) {
 	e.Uint(1, uint64(x.to.Site))
 	e.Uint(2, x.to.Seq)
@@ -183,7 +175,7 @@ func putReplicaState(e *field.Encoder, x *replicaState) {
 	e.Uint(5, uint64(x.site))
 	for i := range x.acked {
 		at := e.Open(6)
-		putAcked(e, &x.acked[i])
+		putAcknowledgement(e, &x.acked[i])
 		e.Close(at)
 	}
 	e.Bool(7, x.torn)
@@ -201,7 +193,15 @@ func putToken(e *field.Encoder, x *Token) {
 	e.Uint(2, x.Generation)
 }
 
-func getAcked(d *field.Decoder, x *acked) {
+func putTrimMarks(e *field.Encoder, x *trimMarks) {
+	for i := range x.marks {
+		at := e.Open(1)
+		putMark(e, &x.marks[i])
+		e.Close(at)
+	}
+}
+
+func getAcknowledgement(d *field.Decoder, x *acknowledgement) {
 	for d.Next() {
 		switch d.Number {
 		case 1:
@@ -287,18 +287,6 @@ func getMark(d *field.Decoder, x *mark) {
 	}
 }
 
-func getNoted(d *field.Decoder, x *noted) {
-	for d.Next() {
-		switch d.Number {
-		case 1:
-			x.marks = append(x.marks, mark{})
-			at := d.Open()
-			getMark(d, &x.marks[len(x.marks)-1])
-			d.Close(at)
-		}
-	}
-}
-
 func getRenamedTo(d *field.Decoder, x *renamedTo) {
 	for d.Next() {
 		switch d.Number {
@@ -324,9 +312,9 @@ func getReplicaState(d *field.Decoder, x *replicaState) {
 		case 5:
 			x.site = log.Site(d.Uint32())
 		case 6:
-			x.acked = append(x.acked, acked{})
+			x.acked = append(x.acked, acknowledgement{})
 			at := d.Open()
-			getAcked(d, &x.acked[len(x.acked)-1])
+			getAcknowledgement(d, &x.acked[len(x.acked)-1])
 			d.Close(at)
 		case 7:
 			x.torn = d.Bool()
@@ -355,6 +343,18 @@ func getToken(d *field.Decoder, x *Token) {
 			x.Client = d.Text()
 		case 2:
 			x.Generation = d.Uint()
+		}
+	}
+}
+
+func getTrimMarks(d *field.Decoder, x *trimMarks) {
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			x.marks = append(x.marks, mark{})
+			at := d.Open()
+			getMark(d, &x.marks[len(x.marks)-1])
+			d.Close(at)
 		}
 	}
 }

@@ -21,8 +21,8 @@ func subjects(t *testing.T, p *partition.Partition) (in, model, workflow log.Dot
 	return v[0].Dot, v[2].Dot, v[3].Dot
 }
 
-// named are the ids that conflicts keep, by operation.
-func named(t *testing.T, c *copied) map[uint64]string {
+// conflictIDs are the ids that conflicts keep, by operation.
+func conflictIDs(t *testing.T, c *testReplica) map[uint64]string {
 	t.Helper()
 	all := map[uint64]string{}
 	err := c.Conflicts(func(x partition.Conflict) bool {
@@ -41,13 +41,13 @@ func named(t *testing.T, c *copied) map[uint64]string {
 // TestConflictNames: a conflict has the id of its deleted thing, whatever runs bring the deletion and the operation's echo, after a
 // restart, and after a snapshot.
 func TestConflictNames(t *testing.T) {
-	ways := map[string]func(t *testing.T, c *copied, origin *partition.Partition) *copied{
-		"one run": func(t *testing.T, c *copied, origin *partition.Partition) *copied {
+	ways := map[string]func(t *testing.T, c *testReplica, origin *partition.Partition) *testReplica{
+		"one run": func(t *testing.T, c *testReplica, origin *partition.Partition) *testReplica {
 			c.push(t, origin, 99)
 			c.pull(t, origin, 99)
 			return c
 		},
-		"two runs and a restart": func(t *testing.T, c *copied, origin *partition.Partition) *copied {
+		"two runs and a restart": func(t *testing.T, c *testReplica, origin *partition.Partition) *testReplica {
 			c.pull(t, origin, 99)
 			c = openReplica(t, c.store, c.site)
 			c.pull(t, origin, 0)
@@ -57,13 +57,13 @@ func TestConflictNames(t *testing.T) {
 			}
 			return c
 		},
-		"a snapshot of the deletion": func(t *testing.T, c *copied, origin *partition.Partition) *copied {
+		"a snapshot of the deletion": func(t *testing.T, c *testReplica, origin *partition.Partition) *testReplica {
 			rebase(t, c, origin)
 			c.push(t, origin, 99)
 			c.pull(t, origin, 99)
 			return c
 		},
-		"a snapshot of all": func(t *testing.T, c *copied, origin *partition.Partition) *copied {
+		"a snapshot of all": func(t *testing.T, c *testReplica, origin *partition.Partition) *testReplica {
 			c.push(t, origin, 99)
 			rebase(t, c, origin)
 			return c
@@ -92,7 +92,7 @@ func TestConflictNames(t *testing.T) {
 			if name == "a snapshot of all" {
 				delete(want, 7) // deleted, as intended
 			}
-			if diff := cmp.Diff(want, named(t, c)); diff != "" {
+			if diff := cmp.Diff(want, conflictIDs(t, c)); diff != "" {
 				t.Errorf("conflicts (-want +got):\n%s", diff)
 			}
 			c = openReplica(t, c.store, c.site)
@@ -107,7 +107,7 @@ func TestConflictNames(t *testing.T) {
 				t.Errorf("dismissed: %+v, %v", x, err)
 			}
 			delete(want, 4)
-			if diff := cmp.Diff(want, named(t, openReplica(t, c.store, c.site))); diff != "" {
+			if diff := cmp.Diff(want, conflictIDs(t, openReplica(t, c.store, c.site))); diff != "" {
 				t.Errorf("after one was dismissed (-want +got):\n%s", diff)
 			}
 			rest := 0
@@ -122,18 +122,18 @@ func TestConflictNames(t *testing.T) {
 // TestMade: Made yields all operations of this site that the replica stores, confirmed or not.
 func TestMade(t *testing.T) {
 	origin := open(t, memkv.New())
-	if origin.Copied() {
+	if origin.IsReplica() {
 		t.Error("a log of its own is a copy")
 	}
-	if err := origin.Made(0, func(log.Op) bool { return true }); !errors.Is(err, partition.ErrReplica) {
+	if err := origin.LocalOps(0, func(log.Op) bool { return true }); !errors.Is(err, partition.ErrReplica) {
 		t.Errorf("Made of a log of its own: %v", err)
 	}
 	c := openReplica(t, memkv.New(), 2)
-	if !c.Copied() {
+	if !c.IsReplica() {
 		t.Error("a replica is no copy")
 	}
 	list := func(after uint64) (seqs []uint64) {
-		err := c.Made(after, func(op log.Op) bool {
+		err := c.LocalOps(after, func(op log.Op) bool {
 			seqs = append(seqs, op.Dot.Seq)
 			return true
 		})

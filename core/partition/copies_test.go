@@ -37,16 +37,16 @@ type tb interface {
 // chooser makes choices: a *rand.Rand, or what rapid can shrink.
 type chooser interface{ IntN(n int) int }
 
-type drawn struct{ t *rapid.T }
+type rapidChooser struct{ t *rapid.T }
 
-func (d drawn) IntN(n int) int { return rapid.IntRange(0, n-1).Draw(d.t, "choice") }
+func (d rapidChooser) IntN(n int) int { return rapid.IntRange(0, n-1).Draw(d.t, "choice") }
 
 // copies is an origin, its replicas, and what they write about: few things, so that they meet.
 type copies struct {
 	tb
 	chooser
 	origin   *partition.Partition
-	replicas []*copied
+	replicas []*testReplica
 	dots     []log.Dot // of whatever was created, or tried to be
 	trains   []training
 	n        int // things named
@@ -69,13 +69,13 @@ func newCopies(t tb, c chooser, replicas int, vectors bool) *copies {
 		t.Fatal(err)
 	}
 	for i := range replicas {
-		w.replicas = append(w.replicas, w.reopen(&copied{store: memkv.New(), site: log.Site(2 + i), ahead: time.Duration(c.IntN(7)-3) * time.Second, batch: c.IntN(2)}))
+		w.replicas = append(w.replicas, w.reopen(&testReplica{store: memkv.New(), site: log.Site(2 + i), ahead: time.Duration(c.IntN(7)-3) * time.Second, batch: c.IntN(2)}))
 	}
 	return w
 }
 
 // reopen starts a replica again, over the store that it has.
-func (w *copies) reopen(c *copied) *copied {
+func (w *copies) reopen(c *testReplica) *testReplica {
 	w.Helper()
 	again := *c
 	again.sent = 0
@@ -222,7 +222,7 @@ func (w *copies) derive(b *kv.Batch, picture blob.Hash) {
 }
 
 // derivedOf is a derived record that follows from the picture alone.
-func derivedOf(picture blob.Hash) catalog.Derived {
+func derivedOf(picture blob.Hash) catalog.DerivedData {
 	rng := rand.New(rand.NewChaCha8(picture))
 	vector := make([]float32, predict.Dim)
 	for i := range vector {
@@ -236,7 +236,7 @@ func derivedOf(picture blob.Hash) catalog.Derived {
 	if err != nil {
 		panic(err)
 	}
-	x := catalog.Derived{Embedding: data, Values: make([]float32, 3)}
+	x := catalog.DerivedData{Embedding: data, Values: make([]float32, 3)}
 	for i := range x.Values {
 		x.Values[i] = rng.Float32()
 	}
@@ -263,7 +263,7 @@ func (w *copies) write(p *partition.Partition, site log.Site, last uint64) {
 	}
 }
 
-func (w *copies) pull(c *copied, n int) {
+func (w *copies) pull(c *testReplica, n int) {
 	w.Helper()
 	r := run(w, w.origin, c.Cursor(), n)
 	if w.IntN(2) == 0 {
@@ -294,7 +294,7 @@ func (w *copies) pull(c *copied, n int) {
 }
 
 // rebase takes a snapshot of the origin.
-func (w *copies) rebase(c *copied) {
+func (w *copies) rebase(c *testReplica) {
 	w.Helper()
 	base := network
 	if !w.vectors {
@@ -370,7 +370,7 @@ func (w *copies) settle() {
 }
 
 // names holds the public names of pictures to the inputs that have them.
-func (w *copies) names(c *copied) {
+func (w *copies) names(c *testReplica) {
 	want := map[string]uint32{}
 	err := catalog.Read(c.store, app).Inputs(0, func(in catalog.Input) bool {
 		if in.Hosted != [16]byte{} {
@@ -421,7 +421,7 @@ func TestFetchedElsewhere(t *testing.T) {
 // order and runs they hear of each other.
 func TestCopies(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		w := newCopies(t, drawn{t}, 2, rapid.Bool().Draw(t, "vectors"))
+		w := newCopies(t, rapidChooser{t}, 2, rapid.Bool().Draw(t, "vectors"))
 		for range rapid.IntRange(1, 40).Draw(t, "acts") {
 			w.act()
 		}
@@ -440,8 +440,8 @@ func TestCopiesLong(t *testing.T) {
 	}
 }
 
-// seen lists the contents that users see and that ContentDigest leaves out.
-func seen(t tb, r catalog.Reader) (out []string) {
+// visibleContents lists the contents that users see and that ContentDigest leaves out.
+func visibleContents(t tb, r catalog.Reader) (out []string) {
 	t.Helper()
 	err := r.Models(func(m catalog.Model) bool {
 		err := r.Versions(m.Dot, func(v catalog.Version) bool {

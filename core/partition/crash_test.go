@@ -209,7 +209,7 @@ func draw(rng *rand.Rand, id string, mine []log.Dot) ([]log.Body, func(*kv.Batch
 			picture := blob.Sum([]byte{byte(rng.IntN(30))})
 			pictures = append(pictures, picture)
 			bodies = append(bodies, &log.InputCreate{
-				ID: fmt.Sprint(id, "-", n), Blob: picture, Hosted: hosted(fmt.Sprint(id, "-", n)),
+				ID: fmt.Sprint(id, "-", n), Blob: picture, Hosted: hostedName(fmt.Sprint(id, "-", n)),
 				Labels: []log.Label{{Concept: "x", Value: log.True}}, Meta: []byte(`{"k":[1,2]}`), Geo: &log.Point{Longitude: float64(rng.IntN(90))},
 			})
 		case k < 13:
@@ -225,19 +225,19 @@ func draw(rng *rand.Rand, id string, mine []log.Dot) ([]log.Body, func(*kv.Batch
 	bodies = append(bodies, &log.WorkflowCreate{ID: id})
 	return bodies, func(b *kv.Batch) {
 		for _, picture := range pictures {
-			catalog.PutDerived(b, app, space.Base, picture, raster.Crop{}, derived(picture))
+			catalog.PutDerived(b, app, space.Base, picture, raster.Crop{}, derivedRecord(picture))
 		}
 	}
 }
 
-// hosted is a public name that only one input has.
-func hosted(id string) [16]byte {
+// hostedName is a public name that only one input has.
+func hostedName(id string) [16]byte {
 	sum := blob.Sum([]byte(id))
 	return [16]byte(sum[:16])
 }
 
-// derived is a derived record that follows from the picture alone.
-func derived(picture blob.Hash) catalog.Derived {
+// derivedRecord is a derived record that follows from the picture alone.
+func derivedRecord(picture blob.Hash) catalog.DerivedData {
 	rng := rand.New(rand.NewChaCha8(picture))
 	vector := make([]float32, predict.Dim)
 	for i := range vector {
@@ -251,7 +251,7 @@ func derived(picture blob.Hash) catalog.Derived {
 	if err != nil {
 		panic(err)
 	}
-	x := catalog.Derived{Embedding: data, Values: make([]float32, len(space.Concepts))}
+	x := catalog.DerivedData{Embedding: data, Values: make([]float32, len(space.Concepts))}
 	for i := range x.Values {
 		x.Values[i] = rng.Float32()
 	}
@@ -273,7 +273,7 @@ func checkCrashed(t *testing.T, store kv.Store, p *partition.Partition, acked []
 	view := p.View()
 	consistent(t, view)
 	err := view.Inputs(0, func(in catalog.Input) bool {
-		if _, err := view.Derived(space.Base, &in); err != nil {
+		if _, err := view.DerivedOfInput(space.Base, &in); err != nil {
 			t.Errorf("input %q at 30000: %v", in.ID, err)
 		}
 		if _, ord, err := catalog.HostedInput(store, in.Hosted); err != nil || ord != in.Ord {

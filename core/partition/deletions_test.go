@@ -13,7 +13,7 @@ func TestGone(t *testing.T) {
 	a := openReplica(t, memkv.New(), 2)
 	knows := func(id string, want uint64) {
 		t.Helper()
-		by, known, err := a.Deleted(id)
+		by, known, err := a.LastDeletion(id)
 		if err != nil || known != (want > 0) || by.Seq != want {
 			t.Errorf("%q was deleted at %d, %t, %v, want %d", id, by.Seq, known, err, want)
 		}

@@ -21,7 +21,7 @@
 //	                                     verdicts, conflicts
 //
 // So a reader always sees the log up to the cursor and the replica's writes on top of it, also after a crash. Without the changes that
-// the undo records revert ([Partition.Confirmed]), the state equals that of the log byte for byte, so that digests can be compared.
+// the undo records revert ([Partition.ReadConfirmed]), the state equals that of the log byte for byte, so that digests can be compared.
 // Nothing is merged: an operation of this site that the log has is folded as the log has it, and its verdict there is final.
 // [Partition.Rebase] installs a snapshot instead of folding entries.
 //

@@ -77,7 +77,7 @@ func (p *Partition) deletedEarly(ops, had []log.Op, beside **kv.Batch) (kills []
 	if p.replica != nil {
 		return nil, nil
 	}
-	if _, restored := p.log.Renewed(); !restored {
+	if _, restored := p.log.BackupHead(); !restored {
 		return nil, p.noteUnknown(ops, beside)
 	}
 	if *beside == nil {
@@ -204,7 +204,7 @@ func (p *Partition) noteOne(b *kv.Batch, dot log.Dot, op *log.Op) error {
 		return nil
 	}
 	b.Put(earlyKey(p.o.App, dot), log.Encode(nil, op))
-	last, moved, failed := p.moved(dot.Site)
+	last, moved, failed := p.lastBeforeMove(dot.Site)
 	if moved && dot.Seq > last {
 		failed = p.listDeletion(b, op)
 	}
@@ -213,7 +213,7 @@ func (p *Partition) noteOne(b *kv.Batch, dot log.Dot, op *log.Op) error {
 
 // deletesAll notes operations of this log that delete all, where it may still take back what they mean.
 func (p *Partition) deletesAll(ops []log.Op, beside **kv.Batch) error {
-	if _, restored := p.log.Renewed(); !restored || p.replica != nil {
+	if _, restored := p.log.BackupHead(); !restored || p.replica != nil {
 		return nil
 	}
 	for i := range ops {

@@ -22,11 +22,11 @@ func TestTakeBackDeleted(t *testing.T) {
 		origin := sealing(t, store)
 		image := imageOf(t, store)
 		made := submit(t, origin, create("gone"))[0].Dot
-		r := opened(t, memkv.New(), 1)
+		r := openNamed(t, memkv.New(), 1)
 		pullSealed(t, r, origin)
 		submit(t, r, body(made))
 
-		p := restored(t, image, 2)
+		p := openRestored(t, image, 2)
 		if err := sendLives(t, r, p); err != nil {
 			t.Fatal(err)
 		}
@@ -59,10 +59,10 @@ func TestDeletedBeforeMove(t *testing.T) {
 		}
 	}
 	accept(origin, made)
-	before := opened(t, memkv.New(), 1)
+	before := openNamed(t, memkv.New(), 1)
 	pullSealed(t, before, origin)
 	accept(origin, deletes)
-	r := opened(t, memkv.New(), 1)
+	r := openNamed(t, memkv.New(), 1)
 	pullSealed(t, r, origin)
 	sent := made
 	sent.Dot.Site = 30
@@ -93,7 +93,7 @@ func TestDeletedBeforeMove(t *testing.T) {
 		"pushed, sent, given back": {pushes, sends, back(before)},
 		"pushed, given back, sent": {pushes, back(before), sends},
 	} {
-		p := restored(t, image, 2)
+		p := openRestored(t, image, 2)
 		if _, err := p.Moves(9, 9); err != nil {
 			t.Fatal(err)
 		}
@@ -118,7 +118,7 @@ func TestDeletedBeforeMove(t *testing.T) {
 		"moved, pushed, sent": {moves, pushes, sends},
 		"pushed, moved, sent": {pushes, moves, sends},
 	} {
-		p := restored(t, image, 2)
+		p := openRestored(t, image, 2)
 		for _, step := range steps {
 			step(p)
 		}
@@ -133,14 +133,14 @@ func TestDeletedBeforeMove(t *testing.T) {
 func TestTakeBackEarlyTwice(t *testing.T) {
 	store := memkv.New()
 	submit(t, sealing(t, store), create("old"))
-	first := restored(t, store, 2)
+	first := openRestored(t, store, 2)
 	deletion := log.Op{Dot: log.Dot{Site: 8, Seq: 1}, Body: &log.InputDelete{Input: log.Dot{Site: 9, Seq: 1}}}
 	if _, _, err := first.Accept(t.Context(), []log.Op{deletion}, nil); err != nil {
 		t.Fatal(err)
 	}
-	r := opened(t, memkv.New(), 1)
+	r := openNamed(t, memkv.New(), 1)
 	keepSealed(t, r, first, 0)
-	second, b := restored(t, store, 3), keptBy(t, r)
+	second, b := openRestored(t, store, 3), keptBy(t, r)
 	if err := second.TakeBack(t.Context(), &b, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -174,13 +174,13 @@ func TestTakeBackLostThenDeleted(t *testing.T) {
 		}
 	}
 	accept(origin, input(1))
-	r := opened(t, memkv.New(), 1)
+	r := openNamed(t, memkv.New(), 1)
 	pulled := origin.Log().Head()
 	accept(origin, input(2))
 	accept(origin, all)
 	keepSealed(t, r, origin, pulled)
 
-	p := restored(t, image, 2)
+	p := openRestored(t, image, 2)
 	b := keptBy(t, r)
 	if err := p.TakeBack(t.Context(), &b, nil); err != nil {
 		t.Fatal(err)

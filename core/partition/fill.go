@@ -80,7 +80,7 @@ func (m *pullBatch) fill(ctx context.Context, s *Snapshot, derived derivedChunks
 		return err
 	}
 	for i := derived.from; i < len(s.Chunks); i++ {
-		if s.placed(i) {
+		if s.isPlaced(i) {
 			continue
 		}
 		pairs, err := s.pairs(i)
@@ -96,7 +96,7 @@ func (m *pullBatch) fill(ctx context.Context, s *Snapshot, derived derivedChunks
 		p.index.Postpone()
 		defer p.index.Resume()
 	}
-	a := catalog.AdoptInto(p.o.Store, &b, p.o.App, m.changed)
+	a := catalog.AdoptInto(p.o.Store, &b, p.o.App, m.record)
 	for i := range derived.before {
 		pairs, err := s.pairs(i)
 		if err == nil {

@@ -30,11 +30,11 @@ func (p *Partition) History(input log.Dot, yield func(log.Entry) bool) (whole bo
 	return whole, err
 }
 
-// Deleted returns the last operation that deleted the input with an id: an operation of the log, of this replica, or one that the replica
+// LastDeletion returns the last operation that deleted the input with an id: an operation of the log, of this replica, or one that the replica
 // pulled lately. An entry's Seq is its place in the log; 0: a replica does not know it. known is false if no such operation is stored
 // here.
-func (p *Partition) Deleted(id string) (by log.Entry, known bool, err error) {
-	if by, known, err = p.deleted(id); err != nil || p.replica == nil {
+func (p *Partition) LastDeletion(id string) (by log.Entry, known bool, err error) {
+	if by, known, err = p.loggedDeletion(id); err != nil || p.replica == nil {
 		return by, known, err
 	}
 	pulled, noted, err := p.deletion(id)
@@ -44,8 +44,8 @@ func (p *Partition) Deleted(id string) (by log.Entry, known bool, err error) {
 	return by, known, err
 }
 
-// deleted is Deleted of the log, or of the outbox.
-func (p *Partition) deleted(id string) (by log.Entry, known bool, err error) {
+// loggedDeletion is Deleted of the log, or of the outbox.
+func (p *Partition) loggedDeletion(id string) (by log.Entry, known bool, err error) {
 	made, known, err := p.log.MadeInput(id)
 	if err != nil {
 		return log.Entry{}, false, err

@@ -64,7 +64,7 @@ func TestJoinedSearch(t *testing.T) {
 			held++
 			return err == nil && blob.Sum(data) == s.Chunks[i].Hash
 		}
-		p := (&copies{tb: t}).reopen(&copied{store: store, site: 2, batch: batch})
+		p := (&copies{tb: t}).reopen(&testReplica{store: store, site: 2, batch: batch})
 		read := len(s.Chunks)
 		if places {
 			read -= place(t, store, &s, placed)
@@ -79,7 +79,7 @@ func TestJoinedSearch(t *testing.T) {
 		for step := 0; ; step++ {
 			v := p.View()
 			seen := p.Index().At(v.Reader)
-			ords, err := seen.Analysed()
+			ords, err := seen.AnalysedInputs()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -160,7 +160,7 @@ func TestPlacedAlready(t *testing.T) {
 	}
 	x, _ := export(t, origin, network)
 	store := memkv.New()
-	p := (&copies{tb: t}).reopen(&copied{store: store, site: 2})
+	p := (&copies{tb: t}).reopen(&testReplica{store: store, site: 2})
 	s := x.Snapshot
 	var b kv.Batch
 	stray := log.InputCreate{Blob: blob.Sum([]byte("of no input"))}
@@ -208,7 +208,7 @@ func TestPlacedAlready(t *testing.T) {
 // TestDerivedOfAnother: a derived record arrives with one input, while another one of the same picture has none. Searches find both.
 func TestDerivedOfAnother(t *testing.T) {
 	origin := open(t, memkv.New())
-	p := (&copies{tb: t}).reopen(&copied{store: memkv.New(), site: 2})
+	p := (&copies{tb: t}).reopen(&testReplica{store: memkv.New(), site: 2})
 	first, second := create("first"), create("second")
 	second.Blob = first.Blob
 	pull := func(c *log.InputCreate, also func(*kv.Batch)) {
@@ -225,7 +225,7 @@ func TestDerivedOfAnother(t *testing.T) {
 		catalog.PutDerived(b, app, network, first.Blob, first.Crop, derivedOf(first.Blob))
 	})
 	v := p.View()
-	analysed, err := p.Index().At(v.Reader).Analysed()
+	analysed, err := p.Index().At(v.Reader).AnalysedInputs()
 	if err = errors.Join(err, v.Close()); err != nil || analysed.GetCardinality() != 2 {
 		t.Errorf("%d inputs are analysed, want 2: %v", analysed.GetCardinality(), err)
 	}

@@ -81,18 +81,18 @@ func (p *Partition) wipe() error {
 	if err := m.finish(); err != nil {
 		return fmt.Errorf("incomplete snapshot: %w", err)
 	}
-	p.seq = max(p.seq, p.known(0))
+	p.seq = max(p.seq, p.confirmedUpTo(0))
 	return nil
 }
 
-// pinned is a snapshot that several views share.
-type pinned struct {
+// sharedSnapshot is a snapshot that several views share.
+type sharedSnapshot struct {
 	kv.Snapshot
 	users atomic.Int64 // the partition is one of them until unpin, and only it adds others
 }
 
 // Close implements [kv.Snapshot]: the last user closes it.
-func (s *pinned) Close() error {
+func (s *sharedSnapshot) Close() error {
 	if s.users.Add(-1) > 0 {
 		return nil
 	}
@@ -105,7 +105,7 @@ func (p *Partition) pin() {
 	if p.pinned != nil {
 		return
 	}
-	p.pinned = &pinned{Snapshot: p.o.Store.Snapshot()}
+	p.pinned = &sharedSnapshot{Snapshot: p.o.Store.Snapshot()}
 	p.pinned.users.Add(1)
 }
 

@@ -49,7 +49,7 @@ func TestLargeSnapshot(t *testing.T) {
 	w.origin = origin
 	for fail := -1; fail < 4; fail++ {
 		store := &brimful{Store: memkv.New(), left: -1}
-		c := w.reopen(&copied{store: store, site: 2, batch: 64 << 10})
+		c := w.reopen(&testReplica{store: store, site: 2, batch: 64 << 10})
 		c.pull(t, origin, 50)
 		submit(t, c.Partition, create("mine"), &log.InputDelete{Input: log.Dot{Site: 1, Seq: 3}})
 		looked := 0
@@ -112,7 +112,7 @@ func TestWipedOutbox(t *testing.T) {
 	w := newCopies(t, nil, 0, false)
 	w.origin = origin
 	store := &brimful{Store: memkv.New(), left: -1}
-	c := w.reopen(&copied{store: store, site: 2, batch: 64 << 10})
+	c := w.reopen(&testReplica{store: store, site: 2, batch: 64 << 10})
 	c.pull(t, origin, 3000)
 	submit(t, c.Partition, create("a"), create("b"))
 	c.push(t, origin, 9)

@@ -39,16 +39,16 @@ func TestLinearPartition(t *testing.T) {
 	}
 }
 
-// asked is a call: create, delete, label, read or list.
-type asked struct {
+// callInput is a call: create, delete, label, read or list.
+type callInput struct {
 	what  string
 	id    string
 	dot   log.Dot // of the input to delete or to label
 	value log.Value
 }
 
-// answered is the answer of a call.
-type answered struct {
+// callOutput is the answer of a call.
+type callOutput struct {
 	code  fold.Code
 	dot   log.Dot   // made, conflicting or read; zero: nothing
 	value log.Value // that was read
@@ -68,7 +68,7 @@ type life struct {
 var register = porcupine.Model{
 	Init: func() any { return lives(nil) },
 	Step: func(state, input, output any) (bool, any) {
-		return state.(lives).step(input.(asked), output.(answered))
+		return state.(lives).step(input.(callInput), output.(callOutput))
 	},
 	Equal: func(a, b any) bool { return slices.Equal(a.(lives), b.(lives)) },
 	DescribeOperation: func(input, output any) string {
@@ -76,7 +76,7 @@ var register = porcupine.Model{
 	},
 }
 
-func (s lives) step(in asked, out answered) (bool, lives) {
+func (s lives) step(in callInput, out callOutput) (bool, lives) {
 	byID := slices.IndexFunc(s, func(l life) bool { return l.id == in.id })
 	byDot := slices.IndexFunc(s, func(l life) bool { return l.dot == in.dot })
 	switch in.what {
@@ -138,7 +138,7 @@ func history(t *testing.T, seed uint64) []porcupine.Operation {
 		group.Go(func() {
 			for range 8 {
 				mu.Lock()
-				in := asked{
+				in := callInput{
 					what: []string{"create", "create", "delete", "label", "label", "read", "read", "list"}[rng.IntN(8)],
 					id:   string(rune('a' + rng.IntN(3))), dot: dots[len(dots)-1-rng.IntN(min(len(dots), 3))], value: log.Value(rng.IntN(3)),
 				}
@@ -164,7 +164,7 @@ func history(t *testing.T, seed uint64) []porcupine.Operation {
 }
 
 // call makes one call.
-func call(p *partition.Partition, in asked) (answered, error) {
+func call(p *partition.Partition, in callInput) (callOutput, error) {
 	var body log.Body
 	switch in.what {
 	case "create":
@@ -178,9 +178,9 @@ func call(p *partition.Partition, in asked) (answered, error) {
 	}
 	v, err := p.Submit(context.Background(), "", []log.Body{body}, nil)
 	if err != nil {
-		return answered{}, err
+		return callOutput{}, err
 	}
-	out := answered{code: v[0].Code}
+	out := callOutput{code: v[0].Code}
 	if in.what == "create" {
 		out.dot = v[0].Dot
 	}
@@ -188,7 +188,7 @@ func call(p *partition.Partition, in asked) (answered, error) {
 }
 
 // look reads in a view.
-func look(p *partition.Partition, in asked) (out answered, err error) {
+func look(p *partition.Partition, in callInput) (out callOutput, err error) {
 	v := p.View()
 	if in.what == "list" {
 		var ids []string

@@ -131,9 +131,9 @@ func (p *Partition) openLife() error {
 	return p.o.Store.Apply(&b)
 }
 
-// Restored reports whether the replica was restored from a backup and writes as the site of before: it has to take
+// IsRestored reports whether the replica was restored from a backup and writes as the site of before: it has to take
 // another one, since the replica that was backed up may be in use.
-func (p *Partition) Restored() bool {
+func (p *Partition) IsRestored() bool {
 	defer p.locks.take(reading).unlock()
 	return p.replica != nil && p.replica.restored && p.replica.site != 0
 }
@@ -222,8 +222,8 @@ func (r *replica) lastLocal(seq uint64) uint64 {
 	return seq
 }
 
-// renewed is a replica's outbox under another site.
-type renewed struct {
+// renewedOutbox is a replica's outbox under another site.
+type renewedOutbox struct {
 	ops       []log.Op
 	restarted func() // of the log
 }
@@ -243,7 +243,7 @@ func (m *pullBatch) renew() error {
 	if err := m.leave(r.renewal.last); err != nil {
 		return err
 	}
-	x := &renewed{}
+	x := &renewedOutbox{}
 	var failed error
 	err := p.log.Read(after+1, func(e log.Entry) bool {
 		op := e.Op

@@ -14,8 +14,8 @@ import (
 	"github.com/sightline-dev/sightline/core/partition"
 )
 
-// opened opens a replica's store as one that has a random name.
-func opened(t testing.TB, store kv.Store, name byte) *partition.Partition {
+// openNamed opens a replica's store as one that has a random name.
+func openNamed(t testing.TB, store kv.Store, name byte) *partition.Partition {
 	t.Helper()
 	p, err := partition.Open(partition.Options{
 		Store: store, App: app, Clock: clock, Epoch: log.Epoch{name}, Replica: &partition.Replica{},
@@ -66,14 +66,14 @@ func sendLives(t testing.TB, p, to *partition.Partition) error {
 // another site, with new names.
 func TestRenew(t *testing.T) {
 	origin, store := open(t, memkv.New()), memkv.New()
-	first := opened(t, store, 1)
+	first := openNamed(t, store, 1)
 	submit(t, first, create("a"), create("b"))
 	image := imageOf(t, store)
 	submit(t, first, create("c"), create("d"), create("e"))
 	if err := sendLives(t, first, origin); err != nil {
 		t.Fatal(err)
 	}
-	second := opened(t, image, 2)
+	second := openNamed(t, image, 2)
 	made := submit(t, second, create("x"), create("y"))
 	submit(t, second, &log.InputLabels{Input: made[0].Dot, Labels: []log.Label{{Concept: "k", Value: log.True}}})
 	if err := sendLives(t, second, origin); !errors.Is(err, partition.ErrLife) {
@@ -111,7 +111,7 @@ func TestRenew(t *testing.T) {
 	if _, err := second.Pull(t.Context(), run(t, origin, second.Cursor(), 9)); err != nil {
 		t.Fatal(err)
 	}
-	for _, p := range []*partition.Partition{origin, second, opened(t, image, 3)} {
+	for _, p := range []*partition.Partition{origin, second, openNamed(t, image, 3)} {
 		v := p.View()
 		got := ids(t, v.Reader)
 		slices.Sort(got)
@@ -130,7 +130,7 @@ func TestRenew(t *testing.T) {
 // TestRenewBehindSnapshot has a replica that takes another site get a snapshot without all that the log has of the old one. The rest stays
 // pending, and the site stays, until the log brings it.
 func TestRenewBehindSnapshot(t *testing.T) {
-	origin, p := open(t, memkv.New()), opened(t, memkv.New(), 1)
+	origin, p := open(t, memkv.New()), openNamed(t, memkv.New(), 1)
 	submit(t, p, create("a"), create("b"), create("c"))
 	var ops []log.Op
 	if err := p.Pending(0, func(op log.Op) bool { ops = append(ops, op); return true }); err != nil {
@@ -171,7 +171,7 @@ func TestRenewBehindSnapshot(t *testing.T) {
 // TestSnapshotOfAnotherLife offers a replica a snapshot with an operation of its site that another life of it may have made. The replica
 // does not take it, and its own operation of that name stays pending.
 func TestSnapshotOfAnotherLife(t *testing.T) {
-	origin, p := open(t, memkv.New()), opened(t, memkv.New(), 1)
+	origin, p := open(t, memkv.New()), openNamed(t, memkv.New(), 1)
 	submit(t, p, create("here"))
 	other := log.Op{Dot: log.Dot{Site: edge, Seq: 1}, At: 1, Body: create("there")}
 	if _, _, err := origin.Accept(t.Context(), []log.Op{other}, nil); err != nil {
@@ -193,7 +193,7 @@ func TestSnapshotOfAnotherLife(t *testing.T) {
 // for its own operation. Without the life it takes it for that of another one.
 func TestRenamedAndSetBack(t *testing.T) {
 	for name, known := range map[string]bool{"with the life": true, "without": false} {
-		origin, p := open(t, memkv.New()), opened(t, memkv.New(), 1)
+		origin, p := open(t, memkv.New()), openNamed(t, memkv.New(), 1)
 		submit(t, p, &log.InputDelete{Input: log.Dot{Site: 7, Seq: 1}})
 		lives, err := p.Lives(edge, 1, 1)
 		if err != nil || len(lives) != 1 {
@@ -217,8 +217,8 @@ func TestRenamedAndSetBack(t *testing.T) {
 // TestRenewToRestoredLog has a replica take another site that has pulled its operations from the log of before a restore. It stays at the old site,
 // and shows its operations, until it has pulled them from the restored log.
 func TestRenewToRestoredLog(t *testing.T) {
-	before, p := open(t, memkv.New()), opened(t, memkv.New(), 1)
-	origin := restored(t, memkv.New(), 9)
+	before, p := open(t, memkv.New()), openNamed(t, memkv.New(), 1)
+	origin := openRestored(t, memkv.New(), 9)
 	x, _ := export(t, origin, network)
 	submit(t, p, create("a"), create("b"))
 	for _, to := range []*partition.Partition{before, origin} {
@@ -264,7 +264,7 @@ func (b *buffering) Commit(batch *kv.Batch) (func() error, error) {
 // TestRenewOnFullDisk: a replica whose disk is full does not take another site, neither in memory nor in its store, until there is space.
 func TestRenewOnFullDisk(t *testing.T) {
 	store := &buffering{Store: memkv.New()}
-	p := opened(t, store, 1)
+	p := openNamed(t, store, 1)
 	submit(t, p, create("a"))
 	writes := func(p *partition.Partition, site log.Site) {
 		t.Helper()
@@ -279,18 +279,18 @@ func TestRenewOnFullDisk(t *testing.T) {
 		t.Errorf("Renew = %v", err)
 	}
 	writes(p, edge)
-	writes(opened(t, imageOf(t, store.Store), 2), edge)
+	writes(openNamed(t, imageOf(t, store.Store), 2), edge)
 	store.full = false
 	if err := p.Renew(edge+1, 0, log.Epoch{1}); err != nil {
 		t.Fatal(err)
 	}
 	writes(p, edge+1)
-	writes(opened(t, imageOf(t, store.Store), 2), edge+1)
+	writes(openNamed(t, imageOf(t, store.Store), 2), edge+1)
 }
 
 // TestRenewUnderWrites has callers write while a replica takes another site: all that was acknowledged is pending.
 func TestRenewUnderWrites(t *testing.T) {
-	p := opened(t, memkv.New(), 1)
+	p := openNamed(t, memkv.New(), 1)
 	var writing sync.WaitGroup
 	for w := range 4 {
 		writing.Go(func() {
@@ -349,14 +349,14 @@ func (d *dying) Commit(b *kv.Batch) (func() error, error) {
 // before it can push as the new site.
 func TestRenewKilled(t *testing.T) {
 	store := &dying{Store: memkv.New()}
-	p := opened(t, store, 1)
+	p := openNamed(t, store, 1)
 	submit(t, p, create("a"))
 	store.killed = true
 	if err := p.Renew(edge+1, 0, log.Epoch{1}); !errors.Is(err, kv.ErrFailed) {
 		t.Fatal(err)
 	}
 	store.killed = false
-	p = opened(t, store, 2)
+	p = openNamed(t, store, 2)
 	if issued, _ := p.Outbox(); p.Site() != edge+1 || issued != 1 || store.behind {
 		t.Errorf("site %d with %d operations; not durable: %v", p.Site(), issued, store.behind)
 	}

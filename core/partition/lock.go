@@ -18,7 +18,7 @@ const (
 	// Analysed, State and Tidy run under it: they may read views but not write.
 	folding
 
-	// showing is held while a batch becomes visible. Options.Watch and Quota.Folded run under it: they must not call the partition.
+	// showing is held while a batch becomes visible. Options.Watch and Quota.Settle run under it: they must not call the partition.
 	showing
 
 	// reading is the read side of showing: the holder copies visible values. A goroutine never holds it twice, since a

@@ -305,7 +305,7 @@ func (c *lockCheck) takes(me *owner, call *ast.CallExpr, parents []ast.Node, bod
 			r.to = body.End()
 		}
 	case *ast.AssignStmt:
-		r.to = c.kept(c.info.ObjectOf(x.Lhs[0].(*ast.Ident)), body, call.End())
+		r.to = c.regionEnd(c.info.ObjectOf(x.Lhs[0].(*ast.Ident)), body, call.End())
 	}
 	if r.to == token.NoPos {
 		c.fault(call.Pos(), "the locks are not released: write defer take(…).unlock(), or lock := take(…) and lock.unlock()")
@@ -314,8 +314,8 @@ func (c *lockCheck) takes(me *owner, call *ast.CallExpr, parents []ast.Node, bod
 	me.holds = append(me.holds, r)
 }
 
-// kept returns the end of the region in which a variable has locks; none: nothing releases them.
-func (c *lockCheck) kept(lock types.Object, body *ast.BlockStmt, from token.Pos) (to token.Pos) {
+// regionEnd returns the end of the region in which a variable has locks; none: nothing releases them.
+func (c *lockCheck) regionEnd(lock types.Object, body *ast.BlockStmt, from token.Pos) (to token.Pos) {
 	is := func(x ast.Expr) bool {
 		id, ok := x.(*ast.Ident)
 		return ok && c.info.ObjectOf(id) == lock

@@ -38,7 +38,7 @@ func (p *Partition) Moves(site log.Site, last uint64) (had uint64, err error) {
 		return 0, err
 	}
 	last = min(last, h.seq)
-	if before, moved, err := p.moved(site); err != nil || moved && before == last {
+	if before, moved, err := p.lastBeforeMove(site); err != nil || moved && before == last {
 		return h.seq, err
 	}
 	var b kv.Batch
@@ -71,8 +71,8 @@ func (p *Partition) listDeletion(b *kv.Batch, op *log.Op) error {
 	return err
 }
 
-// moved returns the last operation that stays a site's whose replica has taken another one; false: it has not.
-func (p *Partition) moved(site log.Site) (last uint64, moved bool, err error) {
+// lastBeforeMove returns the last operation that stays a site's whose replica has taken another one; false: it has not.
+func (p *Partition) lastBeforeMove(site log.Site) (last uint64, moved bool, err error) {
 	data, err := p.o.Store.Get(movedKey(p.o.App, site))
 	switch {
 	case isMissing(err):
@@ -93,7 +93,7 @@ func (p *Partition) sentAgain(op *log.Op) (as log.Dot, moved bool, err error) {
 	if err != nil || op.Dot.Seq <= h.seq {
 		return as, false, err
 	}
-	last, moved, err := p.moved(op.Dot.Site)
+	last, moved, err := p.lastBeforeMove(op.Dot.Site)
 	if err != nil || !moved {
 		return as, false, err
 	}

@@ -97,7 +97,7 @@ func (p *Partition) madeName(dot log.Dot) (id string, err error) {
 	if p.replica == nil || dot.Site != p.Site() || dot.Seq < p.log.Floor() {
 		return "", nil
 	}
-	err = p.Made(dot.Seq-1, func(op log.Op) bool {
+	err = p.LocalOps(dot.Seq-1, func(op log.Op) bool {
 		switch b := op.Body.(type) {
 		case *log.InputCreate:
 			id = b.ID
@@ -128,8 +128,8 @@ func (p *Partition) noteNames(w kv.Writer, entries []log.Entry, verdicts []fold.
 	return nil
 }
 
-// named returns the id of the thing of an operation whose verdict has arrived, and deletes the note of it.
-func (p *Partition) named(op *log.Op) (string, error) {
+// takeName returns the id of the thing of an operation whose verdict has arrived, and deletes the note of it.
+func (p *Partition) takeName(op *log.Op) (string, error) {
 	id, err := p.NameOf(op.Body)
 	if err != nil {
 		return "", err

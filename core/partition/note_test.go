@@ -28,7 +28,7 @@ func TestGolden(t *testing.T) {
 	goldenOf(&g, "conflict", &Conflict{Op: log.Op{Body: &log.InputDelete{}}}, encodeConflict, readConflict)
 	goldenOf(&g, "kept entry", &entryRecord{}, encodeEntryRecord, decodeEntryRecord)
 	goldenOf(&g, "life", &lifeBytes{}, encodeLifeBytes, decodeLifeBytes)
-	goldenOf(&g, "marks", &noted{}, encodeNoted, decodeNoted)
+	goldenOf(&g, "marks", &trimMarks{}, encodeTrimMarks, decodeTrimMarks)
 	goldenOf(&g, "renamed", &renamedTo{}, encodeRenamedTo, decodeRenamedTo)
 	g.Hold(t, "testdata/golden.txt", *update)
 }

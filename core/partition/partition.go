@@ -63,12 +63,12 @@ type Partition struct {
 	cleanupDue bool // something may be owed
 
 	// Fields that showing guards. A holder of folding may read them, too.
-	seq    uint64  // last entry of log that was folded
-	at     uint64  // last entry that the state has: of a replica the pulled log's and the pending operations behind it
-	moves  uint64  // batches of entries that became visible
-	pinned *pinned // what is looked at instead while a large snapshot is taken; nil: what is
-	closed error   // why it takes nothing more; nil: it does
-	shut   bool    // not even what was appended is folded
+	seq    uint64          // last entry of log that was folded
+	at     uint64          // last entry that the state has: of a replica the pulled log's and the pending operations behind it
+	moves  uint64          // batches of entries that became visible
+	pinned *sharedSnapshot // what is looked at instead while a large snapshot is taken; nil: what is
+	closed error           // why it takes nothing more; nil: it does
+	shut   bool            // not even what was appended is folded
 
 	trim        trimState                 // guarded by trimming
 	tickets     map[uint64]*ticket        // by their first entry; guarded by waiting
@@ -169,7 +169,7 @@ func (p *Partition) openLog() error {
 		err = fmt.Errorf("state of entry %d, but the log ends at %d: %w", p.seq, p.log.Head(), kv.ErrCorrupt)
 	}
 	if err == nil && p.replica != nil && !p.replica.torn {
-		if want := p.replica.cursor.Seq + p.seq - p.known(p.replica.confirmed); h.Seq != want {
+		if want := p.replica.cursor.Seq + p.seq - p.confirmedUpTo(p.replica.confirmed); h.Seq != want {
 			err = fmt.Errorf("state of entry %d, want %d: %w", h.Seq, want, kv.ErrCorrupt)
 		}
 	}
@@ -179,7 +179,7 @@ func (p *Partition) openLog() error {
 // lastOwn is the sequence number of our site's last operation, once all of the log is folded.
 func (p *Partition) lastOwn() (uint64, error) {
 	if p.replica != nil {
-		return p.log.Appended(), nil
+		return p.log.LastSeq(), nil
 	}
 	return catalog.Read(p.o.Store, p.o.App).SiteSeq(p.o.Site)
 }

@@ -165,7 +165,7 @@ func TestDerived(t *testing.T) {
 	base := [32]byte{1}
 	picture := blob.Sum([]byte("picture"))
 	put := func(b *kv.Batch) {
-		catalog.PutDerived(b, app, base, picture, raster.Crop{}, catalog.Derived{Embedding: []byte{1, 2}, Values: []float32{0.5}})
+		catalog.PutDerived(b, app, base, picture, raster.Crop{}, catalog.DerivedData{Embedding: []byte{1, 2}, Values: []float32{0.5}})
 	}
 	body := func(id string) log.Body { return &log.InputCreate{ID: id, Blob: picture} }
 	v, err := p.Submit(context.Background(), "", []log.Body{body("a"), body("b")}, put)
@@ -178,7 +178,7 @@ func TestDerived(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		d, err := state.Derived(base, &in)
+		d, err := state.DerivedOfInput(base, &in)
 		if err != nil || !slices.Equal(d.Values, []float32{0.5}) {
 			t.Fatalf("derived record %+v, %v", d, err)
 		}

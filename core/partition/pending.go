@@ -19,7 +19,7 @@ func (p *Partition) checkOutboxLimit(site log.Site, n int) error {
 		return ErrNoSite
 	}
 	_, confirmed := p.Outbox()
-	if waiting := p.last - min(p.known(confirmed), p.last) + uint64(n); waiting > p.replica.limit {
+	if waiting := p.last - min(p.confirmedUpTo(confirmed), p.last) + uint64(n); waiting > p.replica.limit {
 		return fmt.Errorf("%d of %d: %w", waiting, p.replica.limit, ErrOutbox)
 	}
 	return nil

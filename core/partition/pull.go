@@ -212,7 +212,7 @@ type pullBatch struct {
 	derived     map[uint32]bool // inputs whose derived records came
 	derivedKeys []catalog.Pair  // derived records that came with entries, of any site: only keys
 	large       *large          // a snapshot that takes more than one batch; nil: none does
-	renewed     *renewed        // the outbox under another site; nil: the site stays
+	renewed     *renewedOutbox  // the outbox under another site; nil: the site stays
 	blank       bool            // there was no input
 	other       bool            // the snapshot belongs to another log, in which ordinals belong to other inputs
 	adopted     []fold.Change   // inputs that came then, instead of ords
@@ -264,7 +264,7 @@ func (m *pullBatch) entries(entries []log.Entry) error {
 	if err := m.noteVerdicts(entries, verdicts, own); err != nil {
 		return err
 	}
-	m.note.ack(acked{seq: entries[own[len(own)-1]].Seq, local: m.confirmed})
+	m.note.ack(acknowledgement{seq: entries[own[len(own)-1]].Seq, local: m.confirmed})
 	return nil
 }
 
@@ -289,7 +289,7 @@ func (m *pullBatch) noteVerdicts(entries []log.Entry, verdicts []fold.Verdict, o
 		}
 		m.verdicts = append(m.verdicts, OpVerdict{Op: c.Op, Verdict: c.Verdict})
 		if isConflict(c.Verdict.Code) {
-			if c.ID, err = p.named(&c.Op); err != nil {
+			if c.ID, err = p.takeName(&c.Op); err != nil {
 				return err
 			}
 			p.tx.Put(conflictKey(p.o.App, c.Op.Dot), c.encode())
@@ -375,7 +375,7 @@ func (m *pullBatch) finish() error {
 	if err != nil {
 		return err
 	}
-	stable := m.note.settled()
+	stable := m.note.dropStable()
 	if stable > 0 {
 		if err := p.forgetTokens(p.tx, m.note.site, stable); err != nil {
 			return err
@@ -390,7 +390,7 @@ func (m *pullBatch) finish() error {
 		p.at = h.Seq
 		p.unpin()
 		if m.renewed != nil {
-			m.turned()
+			m.switchSite()
 		}
 	}
 	var wait func() error
@@ -415,8 +415,8 @@ func (m *pullBatch) finish() error {
 	return p.log.Trim(stable + 1)
 }
 
-// turned gives the replica another site while the batch becomes visible.
-func (m *pullBatch) turned() {
+// switchSite gives the replica another site while the batch becomes visible.
+func (m *pullBatch) switchSite() {
 	p, n := m.p, uint64(len(m.renewed.ops))
 	m.renewed.restarted()
 	p.seq, p.last = n, n

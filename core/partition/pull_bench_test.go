@@ -58,7 +58,7 @@ func BenchmarkPull(b *testing.B) {
 }
 
 // readyToPull returns a replica with some pending operations.
-func readyToPull(b *testing.B, store kv.Store, pending int) *copied {
+func readyToPull(b *testing.B, store kv.Store, pending int) *testReplica {
 	p, err := partition.Open(partition.Options{
 		Store: store, App: app, Clock: clock, Index: &index.Options{Space: plainSpace}, Replica: &partition.Replica{Site: 2},
 	})
@@ -71,7 +71,7 @@ func readyToPull(b *testing.B, store kv.Store, pending int) *copied {
 			b.Fatal(err)
 		}
 	}
-	return &copied{store: store, Partition: p, site: 2}
+	return &testReplica{store: store, Partition: p, site: 2}
 }
 
 // BenchmarkRebase: a replica with an index takes a snapshot of 20,000 inputs, without and with derived records.

@@ -23,8 +23,8 @@ type Quota interface {
 	Reserve(ops []log.Op) (refused []string, err error)
 	// Cancel ends the reservations of operations that were not appended.
 	Cancel(ops []log.Op)
-	// Folded ends the reservations of entries, which have done o. It must return at once and not use the partition.
-	Folded(entries []log.Entry, o fold.Outcome)
+	// Settle ends the reservations of entries, which have done o. It must return at once and not use the partition.
+	Settle(entries []log.Entry, o fold.Outcome)
 }
 
 // QuotaRefused begins the verdict's detail on an operation that a [Quota] refuses.

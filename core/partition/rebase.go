@@ -64,7 +64,7 @@ func (p *Partition) Repair(ctx context.Context, seq uint64, keys []catalog.Pair)
 			err = fmt.Errorf("repaired to entry %d, want %d: %w", h.Seq, seq, kv.ErrCorrupt)
 		}
 		if err == nil {
-			m.confirmed, err = m.known()
+			m.confirmed, err = m.confirmedUpTo()
 		}
 		return err
 	})
@@ -108,10 +108,10 @@ func (p *Partition) replace(ctx context.Context, what string, do func(m *pullBat
 	return nil
 }
 
-func (m *pullBatch) adopter() *catalog.Adopter { return catalog.Adopt(m.p.tx, m.p.o.App, m.changed) }
+func (m *pullBatch) adopter() *catalog.Adopter { return catalog.Adopt(m.p.tx, m.p.o.App, m.record) }
 
-// changed notes an input that is adopted.
-func (m *pullBatch) changed(ord uint32, after *catalog.Input) {
+// record records an input that is adopted.
+func (m *pullBatch) record(ord uint32, after *catalog.Input) {
 	if m.blank {
 		m.adopted = append(m.adopted, fold.Change{After: after})
 	} else {
@@ -154,7 +154,7 @@ func (m *pullBatch) adopt(ctx context.Context, s *Snapshot) error {
 // begin is adopt for a store without inputs. It writes derived records first, so that each input is indexed completely, once.
 func (m *pullBatch) begin(s *Snapshot, derived derivedChunks) (err error) {
 	for i := derived.from; i < len(s.Chunks) && err == nil; i++ {
-		if !s.placed(i) {
+		if !s.isPlaced(i) {
 			err = m.take(s, i, func(pairs []catalog.Pair) error {
 				catalog.PutPairs(m.p.tx, m.p.o.App, pairs)
 				return nil
@@ -249,7 +249,7 @@ func (m *pullBatch) verify(ctx context.Context, s *Snapshot) (derived derivedChu
 		if err := ctx.Err(); err != nil {
 			return derived, err
 		}
-		if m.blank && s.placed(i) {
+		if m.blank && s.isPlaced(i) {
 			derived.from = min(derived.from, i)
 			continue
 		}
@@ -289,8 +289,8 @@ func (s *Snapshot) size() (n uint64) {
 	return n
 }
 
-// known is the last operation of ours that the confirmed state knows of.
-func (m *pullBatch) known() (uint64, error) {
+// confirmedUpTo is the last operation of ours that the confirmed state knows of.
+func (m *pullBatch) confirmedUpTo() (uint64, error) {
 	if m.note.site == 0 {
 		return 0, nil
 	}
@@ -307,7 +307,7 @@ func (m *pullBatch) findSkipped(theirs uint64) error {
 	p := m.p
 	before := m.confirmed
 	var err error
-	if m.confirmed, err = m.known(); err != nil {
+	if m.confirmed, err = m.confirmedUpTo(); err != nil {
 		return err
 	}
 	if m.p.replica.renewal == nil && theirs > before && m.confirmed >= theirs {
@@ -317,14 +317,14 @@ func (m *pullBatch) findSkipped(theirs uint64) error {
 		m.note.acked = nil // the disk of the origin was rolled back: they name entries that the log lacks
 	}
 	if m.confirmed > 0 {
-		m.note.ack(acked{seq: m.note.cursor.Seq, local: m.confirmed})
+		m.note.ack(acknowledgement{seq: m.note.cursor.Seq, local: m.confirmed})
 	}
 	var failed error
 	err = p.own(before, m.confirmed, func(op log.Op) bool {
 		var c Conflict
 		var is bool
 		if c, is, failed = m.refold(op); is && failed == nil {
-			c.ID, failed = p.named(&op)
+			c.ID, failed = p.takeName(&op)
 			p.tx.Put(conflictKey(p.o.App, op.Dot), c.encode())
 		}
 		return failed == nil

@@ -16,7 +16,7 @@ import (
 )
 
 // rebase has a replica take a snapshot of a partition as it is.
-func rebase(t testing.TB, c *copied, of *partition.Partition) {
+func rebase(t testing.TB, c *testReplica, of *partition.Partition) {
 	t.Helper()
 	x, _ := export(t, of, network)
 	if err := c.Rebase(context.Background(), x.Snapshot); err != nil {
@@ -25,7 +25,7 @@ func rebase(t testing.TB, c *copied, of *partition.Partition) {
 }
 
 // conflicts returns the verdicts of a replica's conflicts, by operation.
-func conflicts(t testing.TB, c *copied) map[uint64]fold.Verdict {
+func conflicts(t testing.TB, c *testReplica) map[uint64]fold.Verdict {
 	t.Helper()
 	all := map[uint64]fold.Verdict{}
 	err := c.Conflicts(func(x partition.Conflict) bool {
@@ -93,7 +93,7 @@ func TestRunsThatDoNotLeadOn(t *testing.T) {
 // TestFullOutbox: a replica accepts no more operations than may wait, and accepts more when the origin has some.
 func TestFullOutbox(t *testing.T) {
 	w := newCopies(t, rand.New(rand.NewPCG(1, 1)), 0, false)
-	c := w.reopen(&copied{store: memkv.New(), site: 2, limit: 3})
+	c := w.reopen(&testReplica{store: memkv.New(), site: 2, limit: 3})
 	submit(t, c.Partition, create("a"), create("b"))
 	bodies := []log.Body{create("c"), create("d")}
 	if _, err := c.Submit(context.Background(), "key", bodies, nil); !errors.Is(err, partition.ErrOutbox) {

@@ -81,17 +81,17 @@ type replica struct {
 //
 //field:message
 type replicaState struct {
-	cursor Cursor   `wire:"+0"`
-	site   log.Site `wire:"5"`
-	acked  []acked  `wire:"6"` // own operations in the log that may not be stable, oldest first
-	torn   bool     `wire:"7"` // the state is half of a snapshot's: the rest did not come
-	kept   keeping  `wire:"+7"`
-	older  uint64   `wire:"12"` // last own operation that was made on a log of another epoch
-	seal   []byte   `wire:"14"` // of the log up to the cursor; nil: none came
+	cursor Cursor            `wire:"+0"`
+	site   log.Site          `wire:"5"`
+	acked  []acknowledgement `wire:"6"` // own operations in the log that may not be stable, oldest first
+	torn   bool              `wire:"7"` // the state is half of a snapshot's: the rest did not come
+	kept   keeping           `wire:"+7"`
+	older  uint64            `wire:"12"` // last own operation that was made on a log of another epoch
+	seal   []byte            `wire:"14"` // of the log up to the cursor; nil: none came
 }
 
-// acked says that own operations up to one are in the log up to an entry.
-type acked struct {
+// acknowledgement says that own operations up to one are in the log up to an entry.
+type acknowledgement struct {
 	seq   uint64 `wire:"1"`
 	local uint64 `wire:"2"`
 }
@@ -103,16 +103,16 @@ func (n *replicaState) encode() []byte { return encodeReplicaState(nil, n) }
 
 // ack notes that own operations are in the log. When there are many such notes, two become the later
 // one: operations are kept longer then, never shorter.
-func (n *replicaState) ack(a acked) {
+func (n *replicaState) ack(a acknowledgement) {
 	if len(n.acked) >= maxAcked {
 		n.acked = slices.Delete(n.acked, 0, 1)
 	}
 	n.acked = append(n.acked[:len(n.acked):len(n.acked)], a)
 }
 
-// settled takes off the notes of operations that are stable, and returns the last of them; 0:
+// dropStable takes off the notes of operations that are stable, and returns the last of them; 0:
 // none became so.
-func (n *replicaState) settled() (own uint64) {
+func (n *replicaState) dropStable() (own uint64) {
 	for len(n.acked) > 0 && n.acked[0].seq <= n.cursor.Stable {
 		own = n.acked[0].local
 		n.acked = n.acked[1:]
@@ -211,8 +211,8 @@ func (p *Partition) Cursor() Cursor {
 	return p.replica.cursor
 }
 
-// Sealed is the seal of the log up to the cursor; nil: none came.
-func (p *Partition) Sealed() []byte {
+// CursorSeal is the seal of the log up to the cursor; nil: none came.
+func (p *Partition) CursorSeal() []byte {
 	defer p.locks.take(reading).unlock()
 	if p.replica == nil {
 		return nil
@@ -277,9 +277,9 @@ func (p *Partition) Pending(after uint64, yield func(log.Op) bool) error {
 	return p.own(after, issued, yield)
 }
 
-// Made yields the stored operations of this site after one, oldest first, until yield returns false: the pending ones, and confirmed ones
+// LocalOps yields the stored operations of this site after one, oldest first, until yield returns false: the pending ones, and confirmed ones
 // that may not be stable yet.
-func (p *Partition) Made(after uint64, yield func(log.Op) bool) error {
+func (p *Partition) LocalOps(after uint64, yield func(log.Op) bool) error {
 	if p.replica == nil {
 		return ErrReplica
 	}
@@ -290,24 +290,24 @@ func (p *Partition) Made(after uint64, yield func(log.Op) bool) error {
 	return p.log.Read(after+1, func(e log.Entry) bool { return e.Seq <= issued && yield(e.Op) && e.Seq < issued })
 }
 
-// Copied reports whether the partition is a replica.
-func (p *Partition) Copied() bool { return p.replica != nil }
+// IsReplica reports whether the partition is a replica.
+func (p *Partition) IsReplica() bool { return p.replica != nil }
 
 // own yields the stored own operations after < sequence ≤ last.
 func (p *Partition) own(after, last uint64, yield func(log.Op) bool) error {
-	if after = p.known(after); after >= last {
+	if after = p.confirmedUpTo(after); after >= last {
 		return nil
 	}
 	return p.log.Read(after+1, func(e log.Entry) bool { return e.Seq <= last && yield(e.Op) && e.Seq < last })
 }
 
-// known is the last operation of ours that is confirmed, or was once: those before the outbox's floor
+// confirmedUpTo is the last operation of ours that is confirmed, or was once: those before the outbox's floor
 // were stable.
-func (p *Partition) known(confirmed uint64) uint64 { return max(confirmed, p.log.Floor()-1) }
+func (p *Partition) confirmedUpTo(confirmed uint64) uint64 { return max(confirmed, p.log.Floor()-1) }
 
-// Confirmed calls do with the state of the log up to the cursor, without pending operations:
+// ReadConfirmed calls do with the state of the log up to the cursor, without pending operations:
 // for digests and for exports. r may be read until do returns.
-func (p *Partition) Confirmed(do func(r kv.Reader) error) error {
+func (p *Partition) ReadConfirmed(do func(r kv.Reader) error) error {
 	v := p.View()
 	var r kv.Reader = v.snapshot
 	if p.replica != nil {
@@ -351,7 +351,7 @@ func (p *Partition) meet(ctx context.Context, base [32]byte) error {
 		if dots = append(dots, in.Dot); len(dots) < meetOnce && it.HasNext() {
 			continue
 		}
-		if err := errors.Join(ctx.Err(), p.Analysed(dots, func(kv.Writer, []catalog.Input) {})); err != nil {
+		if err := errors.Join(ctx.Err(), p.AddDerived(dots, func(kv.Writer, []catalog.Input) {})); err != nil {
 			return err
 		}
 		dots = dots[:0]

@@ -28,7 +28,7 @@ func TestKillReplica(t *testing.T) {
 // underway is a running replica, with its acknowledged operations and the number of its calls.
 type underway struct {
 	*copies
-	*copied
+	*testReplica
 	acknowledged atomic.Uint64 // own operations
 	did          chan struct{} // receives once for every push, pull and snapshot
 }
@@ -37,7 +37,7 @@ func replicaRun(t *testing.T, seed uint64) {
 	disk := pebbletest.New()
 	rng := rand.New(rand.NewPCG(seed, 5))
 	w := newCopies(t, rng, 0, seed%2 == 0)
-	u := &underway{copies: w, copied: w.reopen(&copied{store: storeOn(t, disk), site: 2, batch: int(seed % 3)}), did: make(chan struct{})}
+	u := &underway{copies: w, testReplica: w.reopen(&testReplica{store: storeOn(t, disk), site: 2, batch: int(seed % 3)}), did: make(chan struct{})}
 	stop := make(chan struct{})
 	var group sync.WaitGroup
 	group.Go(func() { u.writeUntil(newCopiesLike(w, 6, rand.New(rand.NewPCG(seed, 6))), stop) })
@@ -57,11 +57,11 @@ func replicaRun(t *testing.T, seed uint64) {
 	}
 	close(stop)
 	group.Wait()
-	if err := u.copied.store.Close(); err != nil {
+	if err := u.testReplica.store.Close(); err != nil {
 		t.Fatal(err)
 	}
 	for i, c := range clones {
-		again := w.reopen(&copied{store: storeOn(t, c.disk), site: 2})
+		again := w.reopen(&testReplica{store: storeOn(t, c.disk), site: 2})
 		if issued, _ := again.Outbox(); issued < c.acknowledged {
 			t.Errorf("the outbox ends at %d, %d were acknowledged", issued, c.acknowledged)
 		}
@@ -103,7 +103,7 @@ func until(stop chan struct{}) bool {
 func (u *underway) writeUntil(w *copies, stop chan struct{}) {
 	for until(stop) {
 		issued, _ := u.Outbox()
-		w.write(u.copied.Partition, u.site, issued)
+		w.write(u.testReplica.Partition, u.site, issued)
 		issued, _ = u.Outbox()
 		u.acknowledged.Store(issued)
 		if w.IntN(4) == 0 {
@@ -129,9 +129,9 @@ func (u *underway) exchangeUntil(w *copies, stop chan struct{}) {
 		case n < 10:
 			u.push(u, w.origin, 1+w.IntN(9))
 		case n < 19:
-			w.pull(u.copied, w.IntN(20))
+			w.pull(u.testReplica, w.IntN(20))
 		default:
-			w.rebase(u.copied)
+			w.rebase(u.testReplica)
 		}
 		select {
 		case u.did <- struct{}{}:
@@ -141,7 +141,7 @@ func (u *underway) exchangeUntil(w *copies, stop chan struct{}) {
 }
 
 // goOn pulls what the origin had when the power failed, and writes.
-func goOn(w *copies, c *copied, head uint64) {
+func goOn(w *copies, c *testReplica, head uint64) {
 	for c.Cursor().Seq < head {
 		w.pull(c, int(min(head-c.Cursor().Seq, 16)))
 	}

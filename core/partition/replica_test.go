@@ -18,8 +18,8 @@ import (
 	"github.com/sightline-dev/sightline/core/partition"
 )
 
-// copied is a replica with its store.
-type copied struct {
+// testReplica is a replica with its store.
+type testReplica struct {
 	store kv.Store
 	*partition.Partition
 	site  log.Site
@@ -31,7 +31,7 @@ type copied struct {
 
 var plainSpace = index.Space{Base: network, Concepts: []string{"ai_a", "ai_b", "ai_c"}}
 
-func openReplica(t testing.TB, store kv.Store, site log.Site) *copied {
+func openReplica(t testing.TB, store kv.Store, site log.Site) *testReplica {
 	t.Helper()
 	p, err := partition.Open(partition.Options{
 		Store: store, App: app, Clock: clock, Epoch: log.Epoch{9}, Index: &index.Options{Space: plainSpace},
@@ -40,7 +40,7 @@ func openReplica(t testing.TB, store kv.Store, site log.Site) *copied {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &copied{store: store, Partition: p, site: site}
+	return &testReplica{store: store, Partition: p, site: site}
 }
 
 // run is the next entries of a log for a replica, n at most.
@@ -66,7 +66,7 @@ func run(t tb, of *partition.Partition, at partition.Cursor, n int) partition.Ru
 }
 
 // pull takes at most n entries.
-func (c *copied) pull(t testing.TB, of *partition.Partition, n int) []partition.OpVerdict {
+func (c *testReplica) pull(t testing.TB, of *partition.Partition, n int) []partition.OpVerdict {
 	t.Helper()
 	told, err := c.Pull(context.Background(), run(t, of, c.Cursor(), n))
 	if err != nil {
@@ -76,7 +76,7 @@ func (c *copied) pull(t testing.TB, of *partition.Partition, n int) []partition.
 }
 
 // push offers at most n pending operations.
-func (c *copied) push(t tb, to *partition.Partition, n int) {
+func (c *testReplica) push(t tb, to *partition.Partition, n int) {
 	t.Helper()
 	ops := c.waiting(t, c.sent, n)
 	if _, _, err := to.Accept(context.Background(), ops, nil); err != nil {
@@ -85,7 +85,7 @@ func (c *copied) push(t tb, to *partition.Partition, n int) {
 	c.sent += uint64(len(ops))
 }
 
-func (c *copied) waiting(t tb, after uint64, n int) (ops []log.Op) {
+func (c *testReplica) waiting(t tb, after uint64, n int) (ops []log.Op) {
 	t.Helper()
 	_, confirmed := c.Outbox()
 	c.sent = max(c.sent, confirmed)
@@ -137,12 +137,12 @@ func plain(t tb, of *partition.Partition, to uint64, pending []log.Op) kv.Store 
 
 // check holds a replica to plain folds: what it shows, what it shows without what is pending,
 // and its index.
-func (c *copied) check(t tb, of *partition.Partition) {
+func (c *testReplica) check(t tb, of *partition.Partition) {
 	t.Helper()
 	at := c.Cursor().Seq
 	pending := c.waiting(t, 0, 1<<30)
 	want := digest(t, plain(t, of, at, nil))
-	err := c.Confirmed(func(r kv.Reader) error {
+	err := c.ReadConfirmed(func(r kv.Reader) error {
 		got, err := fold.Digest(r, app)
 		if err == nil && got != want {
 			t.Errorf("confirmed state at %d has digest %x, want %x", at, got, want)
@@ -174,7 +174,7 @@ func (c *copied) check(t tb, of *partition.Partition) {
 	if content(v.KV()) != content(folded) {
 		t.Errorf("state at %d with %d pending is not that of a fold", at, len(pending))
 	}
-	if diff := cmp.Diff(seen(t, catalog.Read(folded, app)), seen(t, v.Reader)); diff != "" {
+	if diff := cmp.Diff(visibleContents(t, catalog.Read(folded, app)), visibleContents(t, v.Reader)); diff != "" {
 		t.Errorf("state at %d with %d pending (-want +got):\n%s", at, len(pending), diff)
 	}
 	consistent(t, v)

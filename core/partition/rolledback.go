@@ -37,14 +37,14 @@ type renamedTo struct {
 	to log.Dot `wire:"+0"`
 }
 
-// rolled are the names of lost operations that the log has used again.
-type rolled struct {
+// reusedNames are the names of lost operations that the log has used again.
+type reusedNames struct {
 	names map[log.Dot]log.Dot // by those that they had
 	seen  map[lostOp]log.Dot
 }
 
 // rolledBack reads what is noted of rollbacks.
-func (p *Partition) rolledBack() (r rolled, err error) {
+func (p *Partition) rolledBack() (r reusedNames, err error) {
 	r.names, r.seen = map[log.Dot]log.Dot{}, map[lostOp]log.Dot{}
 	var failed error
 	lo, hi := under(p.o.App, renamedName)
@@ -61,7 +61,7 @@ func (p *Partition) rolledBack() (r rolled, err error) {
 // ResolveNames has operations name lost ones by the names that they have now. A replica has made them before it knew of a rollback of the disk. back are
 // entries that are about to be taken back with them: the log may have one of those by the name of another site.
 func (p *Partition) ResolveNames(ops []log.Op, back ...log.Entry) error {
-	if _, restored := p.log.Renewed(); !restored {
+	if _, restored := p.log.BackupHead(); !restored {
 		return nil
 	}
 	r, err := p.rolledBack()
@@ -92,7 +92,7 @@ func putRenamed(w kv.Writer, app catalog.AppID, from lostOp, to log.Dot) {
 }
 
 // rename has an operation name lost operations by the names that they have now.
-func (r *rolled) rename(op *log.Op) {
+func (r *reusedNames) rename(op *log.Op) {
 	if len(r.names) == 0 {
 		return
 	}
@@ -158,7 +158,7 @@ func (p *Partition) RolledBack(b *StoredRun) (bool, error) {
 	if b.Seal == nil || !hmac.Equal(b.Seal, p.Seal(to, chain)) {
 		return false, nil
 	}
-	if to <= p.log.Appended() {
+	if to <= p.log.LastSeq() {
 		have, err := p.log.Chain(to)
 		lacks := have != chain
 		if errors.Is(err, log.ErrTrimmed) {

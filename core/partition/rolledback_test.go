@@ -21,7 +21,7 @@ func TestRolledBack(t *testing.T) {
 	origin := sealing(t, store)
 	doomed := submit(t, origin, create("doomed"))[0].Dot
 	image := imageOf(t, store)
-	r := opened(t, memkv.New(), 1)
+	r := openNamed(t, memkv.New(), 1)
 	pullSealed(t, r, origin)
 	old := lastKept(t, r)
 	a := submit(t, origin, create("a"), create("b"))[0].Dot
@@ -121,7 +121,7 @@ func TestRolledBackNames(t *testing.T) {
 	image := imageOf(t, store)
 	lost := submit(t, origin, create("lost"), create("other"))[0].Dot
 	early := submit(t, origin, create("deleted early"))[0].Dot
-	r := opened(t, memkv.New(), 1)
+	r := openNamed(t, memkv.New(), 1)
 	pullSealed(t, r, origin)
 
 	p := sealingAs(t, imageOf(t, image), log.Epoch{5})
@@ -161,7 +161,7 @@ func TestRolledBackPicture(t *testing.T) {
 	submit(t, origin, create("before"))
 	image := imageOf(t, store)
 	lost := submit(t, origin, create("a"))[0]
-	r := opened(t, memkv.New(), 1)
+	r := openNamed(t, memkv.New(), 1)
 	pullSealed(t, r, origin)
 	proof := lastKept(t, r)
 
@@ -171,7 +171,7 @@ func TestRolledBackPicture(t *testing.T) {
 	if used.Dot != lost.Dot {
 		t.Fatalf("the log names %v, want %v", used.Dot, lost.Dot)
 	}
-	q := opened(t, memkv.New(), 2)
+	q := openNamed(t, memkv.New(), 2)
 	pullSealed(t, q, p)
 	if found, err := p.RolledBack(&proof); !found || err != nil {
 		t.Fatalf("RolledBack = %v, %v", found, err)
@@ -217,7 +217,7 @@ func TestRolledBackTwice(t *testing.T) {
 	submit(t, origin, create("old"))
 	image := imageOf(t, store)
 	submit(t, origin, create("a"), create("b"))
-	before := opened(t, memkv.New(), 1)
+	before := openNamed(t, memkv.New(), 1)
 	pullSealed(t, before, origin)
 	offered := keptBy(t, before)
 
@@ -245,7 +245,7 @@ func TestRolledBackTwice(t *testing.T) {
 		t.Fatal(err)
 	}
 	submit(t, p, &log.InputDelete{Input: a.Dot})
-	r := opened(t, memkv.New(), 2)
+	r := openNamed(t, memkv.New(), 2)
 	keepSealed(t, r, p, 0)
 	again := keptBy(t, r)
 	back(6, "y", &again)
@@ -277,7 +277,7 @@ func TestRolledBackTrimmed(t *testing.T) {
 		}
 	}
 	accept(origin)
-	r := opened(t, memkv.New(), 1)
+	r := openNamed(t, memkv.New(), 1)
 	pullSealed(t, r, origin)
 	accepted := lastKept(t, r)
 	submit(t, origin, create("written"))
@@ -317,7 +317,7 @@ func TestRebaseOnRolledBack(t *testing.T) {
 	origin := sealing(t, store)
 	submit(t, origin, create("old"))
 	image := imageOf(t, store)
-	r := opened(t, memkv.New(), 1)
+	r := openNamed(t, memkv.New(), 1)
 	submit(t, r, create("mine"))
 	if err := sendLives(t, r, origin); err != nil {
 		t.Fatal(err)

@@ -29,7 +29,7 @@ func (p *Partition) openSealed() error {
 	if err := p.openSeal(); err != nil {
 		return err
 	}
-	_, restored := p.log.Renewed()
+	_, restored := p.log.BackupHead()
 	switch {
 	case p.sealKey != nil && p.o.Epoch != (log.Epoch{}) && p.o.Epoch != p.log.Epoch():
 		p.o.Site = lifeSite(p.o.Epoch)

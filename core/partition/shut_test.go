@@ -16,31 +16,31 @@ import (
 
 var errShut = errors.New("shut")
 
-// counted counts the batches of a store.
-type counted struct {
+// countingStore counts the batches of a store.
+type countingStore struct {
 	kv.Store
 	mu sync.Mutex
 	n  int
 }
 
-func (c *counted) count() int {
+func (c *countingStore) count() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.n
 }
 
-func (c *counted) add() {
+func (c *countingStore) add() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.n++
 }
 
-func (c *counted) Apply(b *kv.Batch) error {
+func (c *countingStore) Apply(b *kv.Batch) error {
 	c.add()
 	return c.Store.Apply(b)
 }
 
-func (c *counted) Commit(b *kv.Batch) (func() error, error) {
+func (c *countingStore) Commit(b *kv.Batch) (func() error, error) {
 	c.add()
 	return c.Store.Commit(b)
 }
@@ -49,7 +49,7 @@ func (c *counted) Commit(b *kv.Batch) (func() error, error) {
 func TestShut(t *testing.T) {
 	for seed := range testkit.Seeds(t, 100, 10_000) {
 		r := rand.New(rand.NewPCG(seed, 5))
-		store := &counted{Store: memkv.New()}
+		store := &countingStore{Store: memkv.New()}
 		p := open(t, store)
 		ctx := context.Background()
 		var wg sync.WaitGroup
@@ -74,7 +74,7 @@ func TestShut(t *testing.T) {
 		_, stepped := p.Step(ctx, clock())
 		for name, err := range map[string]error{
 			"Step":     stepped,
-			"Analysed": p.Analysed(nil, func(kv.Writer, []catalog.Input) {}),
+			"Analysed": p.AddDerived(nil, func(kv.Writer, []catalog.Input) {}),
 			"Forget":   p.Forget([32]byte{1}),
 			"Tidy":     p.Tidy(func(*kv.Overlay) error { return nil }),
 			"Redact":   p.Redact(1, func(log.Body) bool { return true }),

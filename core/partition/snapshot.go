@@ -51,7 +51,7 @@ type Snapshot struct {
 	Placed func(i int) bool
 }
 
-func (s *Snapshot) placed(i int) bool { return s.Placed != nil && s.Placed(i) }
+func (s *Snapshot) isPlaced(i int) bool { return s.Placed != nil && s.Placed(i) }
 
 // Chunk is a part of a snapshot, or an object: the SHA-256 of its bytes and how many there are.
 type Chunk struct {

@@ -31,7 +31,7 @@ func large(t testing.TB, p *partition.Partition, from, n int) {
 		}
 		_, err := p.Submit(t.Context(), "key", bodies, func(b *kv.Batch) {
 			for _, body := range bodies {
-				x := catalog.Derived{Embedding: bytes.Repeat([]byte{byte(i)}, 256)}
+				x := catalog.DerivedData{Embedding: bytes.Repeat([]byte{byte(i)}, 256)}
 				catalog.PutDerived(b, app, network, body.(*log.InputCreate).Blob, raster.Crop{}, x)
 			}
 		})
@@ -126,7 +126,7 @@ func TestExport(t *testing.T) {
 	derived := 0
 	r := catalog.Read(copied, app)
 	err = r.Inputs(0, func(in catalog.Input) bool {
-		if _, err := r.Derived(network, &in); err == nil {
+		if _, err := r.DerivedOfInput(network, &in); err == nil {
 			derived++
 		}
 		return true

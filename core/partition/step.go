@@ -71,7 +71,7 @@ func (p *Partition) stepTidy() (more bool, err error) {
 	if !p.cleanupDue || p.shut {
 		return false, nil
 	}
-	if p.seq < p.log.Appended() {
+	if p.seq < p.log.LastSeq() {
 		return false, nil // a Submit is waiting for its sync; another Step will find it done
 	}
 	if p.replica != nil && p.replica.confirmed < p.seq {
@@ -93,10 +93,10 @@ func (p *Partition) stepTidy() (more bool, err error) {
 	return more, nil
 }
 
-// Analysed makes visible, in one batch, derived records that come after their inputs: put
+// AddDerived makes visible, in one batch, derived records that come after their inputs: put
 // adds those of the live inputs, which it is called with, in the order of dots. The batch is
 // not synced: what a crash takes back is analysed again.
-func (p *Partition) Analysed(dots []log.Dot, put func(w kv.Writer, inputs []catalog.Input)) error {
+func (p *Partition) AddDerived(dots []log.Dot, put func(w kv.Writer, inputs []catalog.Input)) error {
 	if err := p.o.Store.Room(); err != nil {
 		return err
 	}
@@ -121,7 +121,7 @@ func (p *Partition) Analysed(dots []log.Dot, put func(w kv.Writer, inputs []cata
 	if p.index == nil {
 		return p.o.Store.Apply(p.tx.Batch())
 	}
-	if err := p.index.Analysed(p.tx, inputs); err != nil {
+	if err := p.index.StageDerived(p.tx, inputs); err != nil {
 		p.index.Discard()
 		return fmt.Errorf("index: %w", err)
 	}
@@ -130,7 +130,7 @@ func (p *Partition) Analysed(dots []log.Dot, put func(w kv.Writer, inputs []cata
 		p.index.Discard()
 		return err
 	}
-	p.index.Applied()
+	p.index.ConfirmStage()
 	return nil
 }
 

@@ -45,10 +45,10 @@ func TestKeptUntilListed(t *testing.T) {
 	origin := sealing(t, store)
 	image := imageOf(t, store)
 	submit(t, origin, create("x"))
-	r := opened(t, memkv.New(), 1)
+	r := openNamed(t, memkv.New(), 1)
 	pullSealed(t, r, origin)
 	old := r.KeptOf()
-	p := restored(t, image, 2)
+	p := openRestored(t, image, 2)
 	submit(t, p, create("a"))
 	x, _ := export(t, p, network)
 	at := x.Snapshot.Seq
@@ -89,7 +89,7 @@ func TestKeptUntilListed(t *testing.T) {
 // TestKeptLeft has a replica leave its site: what is in the log of it, and may not be stable, is still offered to a restored origin.
 func TestKeptLeft(t *testing.T) {
 	origin, store := sealing(t, memkv.New()), memkv.New()
-	r := opened(t, store, 1)
+	r := openNamed(t, store, 1)
 	submit(t, r, create("a"), create("b"))
 	if err := sendLives(t, r, origin); err != nil {
 		t.Fatal(err)
@@ -112,7 +112,7 @@ func TestKeptLeft(t *testing.T) {
 		if err != nil || fmt.Sprint(got) != "[a b]" {
 			t.Errorf("operations %v, %v", got, err)
 		}
-		r = opened(t, store, 2)
+		r = openNamed(t, store, 2)
 	}
 	c := r.Cursor()
 	if _, err := r.Pull(t.Context(), partition.Run{Epoch: c.Epoch, From: c.Seq, To: c.Seq, Chain: c.Chain, Stable: c.Seq}); err != nil {

@@ -101,7 +101,7 @@ func (p *Partition) append(who Caller, bodies []log.Body, also func(*kv.Batch)) 
 	if err := p.reserve(ops, beside); err != nil {
 		return 0, made, nil, nil, err
 	}
-	first = p.log.Appended() + 1
+	first = p.log.LastSeq() + 1
 	t = p.expect(first, len(ops))
 	if _, wait, err = p.log.Append(ops, beside); err != nil {
 		p.unreserve(ops)
@@ -193,7 +193,7 @@ func (p *Partition) foldRun() error {
 	if err := p.apply(change{indexed: out, analysed: analysed, watched: out, moved: func() {
 		p.seq, p.at = seq, seq
 		if p.o.Quota != nil {
-			p.o.Quota.Folded(entries, out)
+			p.o.Quota.Settle(entries, out)
 		}
 	}}); err != nil {
 		return err
@@ -298,7 +298,7 @@ func (p *Partition) apply(c change) error {
 	if p.index != nil {
 		err := p.index.Stage(p.tx, &c.indexed)
 		if err == nil && len(c.analysed) > 0 {
-			err = p.index.Analysed(p.tx, c.analysed)
+			err = p.index.StageDerived(p.tx, c.analysed)
 		}
 		if err != nil {
 			p.index.Discard()
@@ -316,7 +316,7 @@ func (p *Partition) apply(c change) error {
 		return err
 	}
 	if p.index != nil {
-		p.index.Applied()
+		p.index.ConfirmStage()
 	}
 	if p.o.Watch != nil && (c.watched.DeletedAll || len(c.watched.Changes) > 0) {
 		p.o.Watch(c.watched)

@@ -81,7 +81,7 @@ func (p *Partition) Backup() (seq uint64, chain log.Chain, restored bool, err er
 	if p.replica != nil {
 		return 0, chain, false, nil
 	}
-	if seq, restored = p.log.Renewed(); !restored {
+	if seq, restored = p.log.BackupHead(); !restored {
 		return 0, chain, false, nil
 	}
 	chain, err = p.log.Chain(seq)
@@ -136,7 +136,7 @@ func (p *Partition) takeBack(b *StoredRun, also func(*kv.Batch)) (last uint64, w
 	if err := p.log.Settle(); err != nil { // verdicts need all of the log
 		return 0, nil, err
 	}
-	if err := p.foldTo(p.log.Appended()); err != nil {
+	if err := p.foldTo(p.log.LastSeq()); err != nil {
 		return 0, nil, err
 	}
 	t, err := p.sort(b)
@@ -152,16 +152,16 @@ func (p *Partition) takeBack(b *StoredRun, also func(*kv.Batch)) (last uint64, w
 	}
 	if len(t.ops) == 0 {
 		if beside.Len() == 0 {
-			return p.log.Appended(), func() error { return nil }, nil
+			return p.log.LastSeq(), func() error { return nil }, nil
 		}
 		wait, err = p.o.Store.Commit(beside)
-		return p.log.Appended(), wait, err
+		return p.log.LastSeq(), wait, err
 	}
 	if _, wait, err = p.log.Append(t.ops, beside); err != nil {
 		return 0, nil, err
 	}
 	p.hear(t.ops)
-	return p.log.Appended(), wait, nil
+	return p.log.LastSeq(), wait, nil
 }
 
 // hear notes how far operations of sites are appended.
@@ -187,7 +187,7 @@ type taking struct {
 	taken map[log.Dot]bool
 	lost  []Conflict
 
-	rolled  rolled
+	rolled  reusedNames
 	same    map[log.Dot][]byte // operations of the log with the names of entries that the origin made
 	renamed map[lostOp]log.Dot // lost operations that get another name, or have it in the log
 	moved   map[lostOp]log.Dot // lost operations that the log has by the names of another site
@@ -250,11 +250,11 @@ func (p *Partition) sort(b *StoredRun) (*taking, error) {
 					t.lose(op, b.Missing[d])
 				}
 			} else if op.Dot = name; b.Missing[d] == "" {
-				err = t.found(op)
+				err = t.clearConflict(op)
 			}
 		case d.Seq <= had[d.Site]:
 			if err = t.compare(op, life); err == nil && b.Missing[d] == "" {
-				err = t.found(op)
+				err = t.clearConflict(op)
 			}
 		case !sealed:
 			t.lose(op, noSeal)
@@ -289,7 +289,7 @@ func (t *taking) meets(op *log.Op, as log.Dot, made *madeByEntries) error {
 	t.rolled.names[op.Dot], t.moved[lostOp{op.Dot, op.At}] = as, as
 	e, err := t.p.earlyAs(op, as)
 	if e.kill != nil {
-		made.deleted = append(made.deleted, doomed{body: e.kill.Body})
+		made.deleted = append(made.deleted, entryDeletion{body: e.kill.Body})
 		t.taken[e.met] = true
 	}
 	return err
@@ -297,10 +297,10 @@ func (t *taking) meets(op *log.Op, as log.Dot, made *madeByEntries) error {
 
 // madeByEntries are deletions of the inputs and models that entries make. A later entry deletes those in deleted with all others. It may not do so in
 // this log: the log has that entry already, perhaps before them, or takes it now, but not them.
-type madeByEntries struct{ inputs, models, deleted []doomed }
+type madeByEntries struct{ inputs, models, deleted []entryDeletion }
 
-// doomed is the deletion of a thing that an entry makes.
-type doomed struct {
+// entryDeletion is the deletion of a thing that an entry makes.
+type entryDeletion struct {
 	body    log.Body
 	present bool // the log has the entry, or takes it now
 }
@@ -309,9 +309,9 @@ type doomed struct {
 func (m *madeByEntries) add(dot log.Dot, body log.Body, known, taken bool) {
 	switch body.(type) {
 	case *log.InputCreate:
-		m.inputs = append(m.inputs, doomed{&log.InputDelete{Input: dot}, known || taken})
+		m.inputs = append(m.inputs, entryDeletion{&log.InputDelete{Input: dot}, known || taken})
 	case *log.ModelCreate:
-		m.models = append(m.models, doomed{&log.ModelDelete{Model: dot}, known || taken})
+		m.models = append(m.models, entryDeletion{&log.ModelDelete{Model: dot}, known || taken})
 	case *log.InputDeleteAll:
 		m.inputs = m.all(m.inputs, known, taken)
 	case *log.ModelDeleteAll:
@@ -320,7 +320,7 @@ func (m *madeByEntries) add(dot log.Dot, body log.Body, known, taken bool) {
 }
 
 // all returns what is left of things when an entry deletes all of them.
-func (m *madeByEntries) all(things []doomed, known, taken bool) []doomed {
+func (m *madeByEntries) all(things []entryDeletion, known, taken bool) []entryDeletion {
 	if !known && !taken {
 		return things
 	}
@@ -333,7 +333,7 @@ func (m *madeByEntries) all(things []doomed, known, taken bool) []doomed {
 }
 
 // live returns those deletions whose things live, or are not known yet.
-func (p *Partition) live(deletions []doomed) (out []log.Body, err error) {
+func (p *Partition) live(deletions []entryDeletion) (out []log.Body, err error) {
 	r := catalog.Read(p.o.Store, p.o.App)
 	for _, d := range deletions {
 		body := d.body
@@ -364,7 +364,7 @@ func (p *Partition) lastOf(site log.Site) (uint64, error) {
 
 // recognize reports whether this log sealed the entries, and whether they follow its last one.
 func (p *Partition) recognize(b *StoredRun) (sealed, exact bool, err error) {
-	chain, head := b.Before, p.log.Appended()
+	chain, head := b.Before, p.log.LastSeq()
 	var at log.Chain
 	found := false
 	for i := range b.Entries {
@@ -447,8 +447,8 @@ func (p *Partition) noteRefused(b *kv.Batch, ops, had []log.Op) (err error) {
 	return nil
 }
 
-// found takes an operation off the conflicts that is listed for its picture or manifest, which came now.
-func (t *taking) found(op *log.Op) error {
+// clearConflict takes an operation off the conflicts that is listed for its picture or manifest, which came now.
+func (t *taking) clearConflict(op *log.Op) error {
 	c, err := t.p.Conflict(op.Dot)
 	switch {
 	case errors.Is(err, catalog.ErrNotFound):
@@ -529,7 +529,7 @@ func (t *taking) entries() (entries []log.Entry, renamed map[int]bool) {
 			op.Dot = name
 		}
 		t.rolled.rename(op)
-		entries = append(entries, log.Entry{Seq: p.log.Appended() + 1 + uint64(i), Op: *op})
+		entries = append(entries, log.Entry{Seq: p.log.LastSeq() + 1 + uint64(i), Op: *op})
 	}
 	for i, c := range t.lost {
 		if name, ok := t.renamed[lostOp{c.Op.Dot, c.Op.At}]; ok {

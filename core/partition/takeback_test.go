@@ -31,8 +31,8 @@ func sealingAs(t testing.TB, store kv.Store, life log.Epoch) *partition.Partitio
 	return p
 }
 
-// restored opens an origin from an image of its store, as a restore leaves it.
-func restored(t testing.TB, image kv.Store, epoch byte) *partition.Partition {
+// openRestored opens an origin from an image of its store, as a restore leaves it.
+func openRestored(t testing.TB, image kv.Store, epoch byte) *partition.Partition {
 	t.Helper()
 	store := imageOf(t, image)
 	l, err := log.Open(store, log.Options{Prefix: app.LogPrefix()})
@@ -88,11 +88,11 @@ func TestTakeBack(t *testing.T) {
 	image := imageOf(t, store)
 	submit(t, origin, create("a"), create("b"))
 	submit(t, origin, &log.InputDelete{Input: doomed})
-	r := opened(t, memkv.New(), 1)
+	r := openNamed(t, memkv.New(), 1)
 	pullSealed(t, r, origin)
 	b := keptBy(t, r)
 
-	gone := restored(t, image, 4)
+	gone := openRestored(t, image, 4)
 	lacking := keptBy(t, r)
 	first := lacking.Entries[len(lacking.Entries)-2].Op
 	lacking.Missing = map[log.Dot]string{first.Dot: partition.LostPicture}
@@ -103,7 +103,7 @@ func TestTakeBack(t *testing.T) {
 		t.Errorf("LostPictures = %v, %v", lost, err)
 	}
 
-	same := restored(t, image, 2)
+	same := openRestored(t, image, 2)
 	if err := same.TakeBack(t.Context(), &b, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +116,7 @@ func TestTakeBack(t *testing.T) {
 		t.Errorf("the log ends at %d with %x, %v, want %d with %x", same.Log().Head(), chain, err, head, want)
 	}
 
-	other := restored(t, image, 3)
+	other := openRestored(t, image, 3)
 	made := submit(t, other, create("a"))[0]
 	if made.Dot.Site < partition.RestoredSites {
 		t.Errorf("a restored log writes as %v", made.Dot)
@@ -162,10 +162,10 @@ func TestTakeBackMoved(t *testing.T) {
 		}
 	}
 	accept(origin, log.Dot{Site: 9, Seq: 1})
-	r := opened(t, memkv.New(), 1)
+	r := openNamed(t, memkv.New(), 1)
 	pullSealed(t, r, origin)
 	for _, sent := range []bool{true, false} {
-		p := restored(t, image, 2)
+		p := openRestored(t, image, 2)
 		if last, err := p.Moves(9, 9); last != 0 || err != nil {
 			t.Fatalf("Moves = %d, %v", last, err)
 		}
@@ -214,7 +214,7 @@ func TestTakeBackOtherLife(t *testing.T) {
 	for seq, picture := range []string{"c", "d"} {
 		accept(origin, 9, uint64(seq+3), picture)
 	}
-	r := opened(t, memkv.New(), 1)
+	r := openNamed(t, memkv.New(), 1)
 	pullSealed(t, r, origin)
 	listed := func(p *partition.Partition) (seqs []uint64) {
 		for _, c := range conflictsOf(t, p) {
@@ -223,7 +223,7 @@ func TestTakeBackOtherLife(t *testing.T) {
 		return seqs
 	}
 
-	p, b := restored(t, later, 2), keptBy(t, r)
+	p, b := openRestored(t, later, 2), keptBy(t, r)
 	if had, err := p.Moves(9, 1); had != 2 || err != nil {
 		t.Fatalf("Moves = %d, %v", had, err)
 	}
@@ -236,7 +236,7 @@ func TestTakeBackOtherLife(t *testing.T) {
 		t.Errorf("listed %v, want 3 and 4", got)
 	}
 
-	p, b = restored(t, image, 2), keptBy(t, r)
+	p, b = openRestored(t, image, 2), keptBy(t, r)
 	b.Missing = map[log.Dot]string{{Site: 9, Seq: 2}: partition.LostPicture}
 	if err := p.TakeBack(t.Context(), &b, nil); err != nil {
 		t.Fatal(err)
@@ -271,13 +271,13 @@ func TestTakeBackRenamedLater(t *testing.T) {
 		label := &log.InputLabels{Input: made.Dot, Labels: []log.Label{{Concept: "x", Value: 1}}}
 		return []log.Op{{Dot: log.Dot{Site: 11, Seq: 1}, At: at, Body: create("a")}, {Dot: log.Dot{Site: 11, Seq: 2}, At: at, Body: label}}
 	}
-	first, r := opened(t, memkv.New(), 1), opened(t, memkv.New(), 1)
+	first, r := openNamed(t, memkv.New(), 1), openNamed(t, memkv.New(), 1)
 	accept(origin, made)
 	pullSealed(t, first, origin)
 	accept(origin, ops(at)...)
 	pullSealed(t, r, origin)
 
-	p := restored(t, image, 2)
+	p := openRestored(t, image, 2)
 	if _, err := p.Moves(9, 9); err != nil {
 		t.Fatal(err)
 	}
@@ -308,10 +308,10 @@ func TestTakeBackRefused(t *testing.T) {
 	if _, _, err := origin.Accept(t.Context(), []log.Op{made}, nil); err != nil {
 		t.Fatal(err)
 	}
-	r := opened(t, memkv.New(), 1)
+	r := openNamed(t, memkv.New(), 1)
 	pullSealed(t, r, origin)
 	b := keptBy(t, r)
-	p := restored(t, image, 2)
+	p := openRestored(t, image, 2)
 	no := made
 	partition.Refuse(&no, "scope: the token was revoked")
 	if _, _, err := p.Accept(t.Context(), []log.Op{no}, nil); err != nil {
@@ -322,7 +322,7 @@ func TestTakeBackRefused(t *testing.T) {
 	}
 	for _, again := range []bool{false, true} {
 		if again { // a replica that has pulled the refusal gives it to a log that was restored once more
-			p = restored(t, image, 3)
+			p = openRestored(t, image, 3)
 			first := partition.StoredRun{From: b.From, Before: b.Before, Entries: []log.Entry{{Seq: b.From + 1, Op: no}}}
 			first.Seal = p.Seal(b.From+1, b.Before.Next(log.Encode(nil, &no)))
 			if err := p.TakeBack(t.Context(), &first, nil); err != nil {
@@ -357,10 +357,10 @@ func TestTakeBackSentLater(t *testing.T) {
 		}
 	}
 	send(origin, "a", "b")
-	r := opened(t, memkv.New(), 1)
+	r := openNamed(t, memkv.New(), 1)
 	pullSealed(t, r, origin)
 	for want, second := range []string{"b", "c"} {
-		p := restored(t, image, 2)
+		p := openRestored(t, image, 2)
 		b := lastKept(t, r)
 		if err := p.TakeBack(t.Context(), &b, nil); err != nil {
 			t.Fatal(err)
@@ -390,7 +390,7 @@ func TestTakeBackParted(t *testing.T) {
 		}
 	}
 	kept := func(of *partition.Partition) partition.StoredRun {
-		r := opened(t, memkv.New(), 1)
+		r := openNamed(t, memkv.New(), 1)
 		pullSealed(t, r, of)
 		return keptBy(t, r)
 	}
@@ -411,7 +411,7 @@ func TestTakeBackParted(t *testing.T) {
 		{"of a later life", other, []partition.Life{{First: 1, ID: 2}, {First: 2, ID: 3}}, 1, 3, 0},
 		{"after one of a life that nobody knows", other, []partition.Life{{First: 2, ID: 3}}, 1, 3, 0},
 	} {
-		p := restored(t, image, 2)
+		p := openRestored(t, image, 2)
 		accept(p, 1, 2, "x")
 		submit(t, p, create("own")) // the entries do not keep their places
 		b := kept(c.from)
@@ -439,14 +439,14 @@ func TestTakeBackForged(t *testing.T) {
 	submit(t, origin, create("a"))
 	image := imageOf(t, store)
 	submit(t, origin, create("b"))
-	r := opened(t, memkv.New(), 1)
+	r := openNamed(t, memkv.New(), 1)
 	pullSealed(t, r, origin)
 	b := keptBy(t, r)
 	if err := origin.TakeBack(t.Context(), &b, nil); !errors.Is(err, partition.ErrRestored) {
 		t.Errorf("a log that was not restored takes entries back: %v", err)
 	}
 	b.Entries[len(b.Entries)-1].Op.Body = &log.Rules{Version: 1 << 20}
-	p := restored(t, image, 2)
+	p := openRestored(t, image, 2)
 	head := p.Log().Head()
 	if err := p.TakeBack(t.Context(), &b, nil); err != nil {
 		t.Fatal(err)

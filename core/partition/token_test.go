@@ -10,8 +10,8 @@ import (
 	"github.com/sightline-dev/sightline/core/partition"
 )
 
-// tokened has somebody with a token write.
-func tokened(t *testing.T, p *partition.Partition, token partition.Token, ids ...string) {
+// submitWithToken has somebody with a token write.
+func submitWithToken(t *testing.T, p *partition.Partition, token partition.Token, ids ...string) {
 	t.Helper()
 	bodies := make([]log.Body, len(ids))
 	for i, id := range ids {
@@ -23,7 +23,7 @@ func tokened(t *testing.T, p *partition.Partition, token partition.Token, ids ..
 }
 
 // tokensOf are the tokens of a replica's operations 1 to n.
-func tokensOf(t *testing.T, c *copied, n uint64) (all []partition.Token) {
+func tokensOf(t *testing.T, c *testReplica, n uint64) (all []partition.Token) {
 	t.Helper()
 	for seq := uint64(1); seq <= n; seq++ {
 		token, err := c.TokenOf(log.Dot{Site: c.site, Seq: seq})
@@ -52,13 +52,13 @@ func notes(t *testing.T, store kv.Store) (n int) {
 func TestTokens(t *testing.T) {
 	store := memkv.New()
 	origin := open(t, store)
-	tokened(t, origin, partition.Token{Client: "c", Generation: 3}, "at the origin")
+	submitWithToken(t, origin, partition.Token{Client: "c", Generation: 3}, "at the origin")
 	c := openReplica(t, memkv.New(), 2)
 	c.pull(t, origin, 99)
 	old, young := partition.Token{Client: "c", Generation: 3}, partition.Token{Client: "c", Generation: 8}
-	tokened(t, c.Partition, old, "a", "b")
-	tokened(t, c.Partition, partition.Token{}, "an earlier version's")
-	tokened(t, c.Partition, young, "d")
+	submitWithToken(t, c.Partition, old, "a", "b")
+	submitWithToken(t, c.Partition, partition.Token{}, "an earlier version's")
+	submitWithToken(t, c.Partition, young, "d")
 	want := []partition.Token{old, old, {}, young}
 	expect := func(when string, want []partition.Token, kept int) {
 		t.Helper()

@@ -69,10 +69,10 @@ type mark struct {
 	seq uint64    `wire:"2"`
 }
 
-// noted are marks as the store keeps them.
+// trimMarks are marks as the store keeps them.
 //
 //field:message
-type noted struct {
+type trimMarks struct {
 	marks []mark `wire:"1"`
 }
 
@@ -174,13 +174,13 @@ func (p *Partition) mark(now time.Time, seq uint64) (old uint64, err error) {
 	return old, err
 }
 
-func encodeMarks(marks []mark) []byte { return encodeNoted(nil, &noted{marks}) }
+func encodeMarks(marks []mark) []byte { return encodeTrimMarks(nil, &trimMarks{marks}) }
 
 func decodeMarks(data []byte) ([]mark, error) {
 	if data == nil {
 		return nil, nil
 	}
-	x, err := decodeNoted(data)
+	x, err := decodeTrimMarks(data)
 	return x.marks, err
 }
 

@@ -72,7 +72,7 @@ func TestTrimmedLog(t *testing.T) {
 	p := openKeeping(t, store, c, partition.Retention{Entries: kept})
 	q := openKeeping(t, whole, c, partition.Retention{})
 	ours := log.Dot{Site: log.Origin, Seq: 1}
-	sentOnce := sent(edge, 1, flip(ours, 3)...)
+	sentOnce := siteOps(edge, 1, flip(ours, 3)...)
 	for _, x := range []*partition.Partition{p, q} {
 		submit(t, x, create("a"))
 		accept(t, x, sentOnce)
@@ -193,7 +193,7 @@ func TestHorizonMoves(t *testing.T) {
 	if got := horizons(t, p); len(got) > 0 {
 		t.Errorf("horizons %v of an application that nobody else writes to", got)
 	}
-	old := sent(edge, 1, flip(input, 3)...)
+	old := siteOps(edge, 1, flip(input, 3)...)
 	for i := range old {
 		old[i].At = log.HLC(c.at.Add(-time.Hour).UnixMilli())<<16 + log.HLC(i)
 	}
@@ -236,7 +236,7 @@ func TestHorizonOfAJump(t *testing.T) {
 	c := &ticking{at: clock()}
 	p := openKeeping(t, memkv.New(), c, partition.Retention{})
 	submit(t, p, create("a"))
-	accept(t, p, sent(edge, 1, flip(log.Dot{Site: log.Origin, Seq: 1}, 1)...))
+	accept(t, p, siteOps(edge, 1, flip(log.Dot{Site: log.Origin, Seq: 1}, 1)...))
 	c.at = c.at.AddDate(20, 0, 0)
 	step(t, p, c.at)
 	if got := horizons(t, p); len(got) > 0 {

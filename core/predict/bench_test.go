@@ -23,7 +23,7 @@ func BenchmarkLoad(b *testing.B) {
 }
 
 func BenchmarkNewAnalyser(b *testing.B) {
-	s := shipped(b)
+	s := loadModels(b)
 	b.ReportAllocs()
 	for b.Loop() {
 		s.NewAnalyser(raster.Limits{})
@@ -32,7 +32,7 @@ func BenchmarkNewAnalyser(b *testing.B) {
 
 // BenchmarkConcepts is everything after decoding: the network and the values.
 func BenchmarkConcepts(b *testing.B) {
-	a := shipped(b).NewAnalyser(raster.Limits{})
+	a := loadModels(b).NewAnalyser(raster.Limits{})
 	data := picture(b, 300, 300, func(x, y int) color.Color { return rgb(byte(x), byte(y), byte(x*y)) })
 	img, err := a.decoder.Decode(data, raster.View{Centre: 15, Box: true, Width: 224, Height: 224})
 	if err != nil {
@@ -49,7 +49,7 @@ func BenchmarkConcepts(b *testing.B) {
 
 // BenchmarkValues measures the work after the network: softmax, heads, 660 + 59 values.
 func BenchmarkValues(b *testing.B) {
-	s := shipped(b)
+	s := loadModels(b)
 	ev := s.evaluator
 	rng := rand.New(rand.NewPCG(1, 1))
 	logits := make([]float32, s.backbone.classes)
@@ -68,11 +68,11 @@ func BenchmarkValues(b *testing.B) {
 }
 
 func BenchmarkAnalyse(b *testing.B) {
-	photo, err := os.ReadFile(filepath.Join(testkit.Shared(b, "photos"), "055_dog.jpg"))
+	photo, err := os.ReadFile(filepath.Join(testkit.DataPath(b, "photos"), "055_dog.jpg"))
 	if err != nil {
 		b.Fatal(err)
 	}
-	a := shipped(b).NewAnalyser(raster.Limits{})
+	a := loadModels(b).NewAnalyser(raster.Limits{})
 	for _, bb := range []struct {
 		name string
 		want Want

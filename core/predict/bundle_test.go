@@ -52,8 +52,8 @@ func bundles(t testing.TB, files parts, ms manifests) fstest.MapFS {
 	return fsys
 }
 
-// released are the manifests of the public models around a network.
-func released(size, classes, heads int) manifests {
+// publicManifests are the manifests of the public models around a network.
+func publicManifests(size, classes, heads int) manifests {
 	m := func(kind, id, name string, typ Type, more map[string]any) map[string]any {
 		out := map[string]any{
 			"format": 2, "minimum_engine": 1, "kind": kind, "id": id, "name": name,
@@ -200,7 +200,7 @@ func tinyParts(t testing.TB) parts {
 
 func tinySet(t testing.TB) *Set {
 	t.Helper()
-	s, err := Load(bundles(t, tinyParts(t), released(tinySize, 6, 2)))
+	s, err := Load(bundles(t, tinyParts(t), publicManifests(tinySize, 6, 2)))
 	if err != nil {
 		t.Fatal(err)
 	}

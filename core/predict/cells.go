@@ -72,7 +72,7 @@ func (c *Cells) Along(weights []float32) []float32 {
 	for i := range shares {
 		shares[i] = along(weights, c.embedding(i))
 	}
-	return scaled(shares)
+	return normalise(shares)
 }
 
 func along(weights, embedding []float32) float64 {
@@ -83,8 +83,8 @@ func along(weights, embedding []float32) float64 {
 	return sum
 }
 
-// scaled is shares with those below 0 at 0 and the largest at 1; all 0 where none is above.
-func scaled(shares []float64) []float32 {
+// normalise is shares with those below 0 at 0 and the largest at 1; all 0 where none is above.
+func normalise(shares []float64) []float32 {
 	most := 0.0
 	for _, v := range shares {
 		most = max(most, v)
@@ -131,9 +131,9 @@ func (s *Set) Activations(m *Model, c *Cells, places []int) ([][]float32, error)
 	out := make([][]float32, len(places))
 	for k, place := range places {
 		if m == s.general {
-			out[k] = scaled(e.of(place, true))
+			out[k] = normalise(e.of(place, true))
 		} else {
-			out[k] = scaled(e.of(s.evaluator.food[place], false))
+			out[k] = normalise(e.of(s.evaluator.food[place], false))
 		}
 	}
 	return out, nil

@@ -66,7 +66,7 @@ func TestActivations(t *testing.T) {
 	if got := c.Along(head); !slices.Equal(got, above) {
 		t.Errorf("along red: %v, want %v", got, above)
 	}
-	tables, err := LoadTables(bundles(t, tinyParts(t), released(tinySize, 6, 2)))
+	tables, err := LoadTables(bundles(t, tinyParts(t), publicManifests(tinySize, 6, 2)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -46,7 +46,7 @@ func photos(t testing.TB) string {
 	if kernel.Levels.Now() == cpu.Generic {
 		t.Skip("the kernels are plain Go: the golden outputs hold what they give")
 	}
-	return testkit.Shared(t, "photos")
+	return testkit.DataPath(t, "photos")
 }
 
 // firstFive counts the photos with a true label among the first five concepts.
@@ -84,8 +84,8 @@ func analyse(t testing.TB, a *Analyser, file string) Analysis {
 	return out
 }
 
-// shipped is the set of the bundles in this repository.
-func shipped(t testing.TB) *Set {
+// loadModels is the set of the bundles in this repository.
+func loadModels(t testing.TB) *Set {
 	t.Helper()
 	s, err := Load(os.DirFS(filepath.Join(testkit.Root(t), "models")))
 	if err != nil {
@@ -95,7 +95,7 @@ func shipped(t testing.TB) *Set {
 }
 
 func TestShippedModels(t *testing.T) {
-	s := shipped(t)
+	s := loadModels(t)
 	want := []struct {
 		id, version, name string
 		typ               Type
@@ -123,7 +123,7 @@ func TestShippedModels(t *testing.T) {
 }
 
 func TestShippedFirstFive(t *testing.T) {
-	hits, all := firstFive(t, shipped(t))
+	hits, all := firstFive(t, loadModels(t))
 	t.Logf("a true label among the first five on %d of %d photos", hits, all)
 	if hits < 51 || all != 60 {
 		t.Errorf("%d of %d photos, want 51 of 60", hits, all)
@@ -133,7 +133,7 @@ func TestShippedFirstFive(t *testing.T) {
 // Food concepts stand out on food and stay low elsewhere.
 func TestShippedFoodIsHonest(t *testing.T) {
 	dir := photos(t)
-	s := shipped(t)
+	s := loadModels(t)
 	a := s.NewAnalyser(raster.Limits{})
 	var food, other []float64
 	for _, row := range readTable(t, filepath.Join(dir, "labels.tsv")) {

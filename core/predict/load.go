@@ -18,7 +18,7 @@ var order = []string{"general", "food", "color", "embed"}
 // compiles their network once. Folders without a manifest are passed over. There must be one
 // bundle of the kind general, and at most one of each other kind.
 //
-// Every file is checked against its SHA-256 before anything is made of it, unless fsys is [Checked]. Load returns
+// Every file is checked against its SHA-256 before anything is made of it, unless fsys is [VerifiedFS]. Load returns
 // ErrBundle or ErrEngine, or the errors of package nn for a network that it refuses.
 func Load(fsys fs.FS) (*Set, error) { return load(fsys, whole) }
 
@@ -59,12 +59,12 @@ const (
 	namesFolder    = "names/"
 )
 
-// Checked is a file system of bundles whose files its caller has compared with their hashes, such as a page's script, which
+// VerifiedFS is a file system of bundles whose files its caller has compared with their hashes, such as a page's script, which
 // uses the browser's hash function. They are not hashed again.
-type Checked struct{ fs.FS }
+type VerifiedFS struct{ fs.FS }
 
 func load(fsys fs.FS, of extent) (*Set, error) {
-	trusted, checked := fsys.(Checked)
+	trusted, checked := fsys.(VerifiedFS)
 	if checked {
 		fsys = trusted.FS
 	}

@@ -76,7 +76,7 @@ func TestLoad(t *testing.T) {
 }
 
 func TestLoadWithoutTheOthers(t *testing.T) {
-	files, ms := tinyParts(t), released(tinySize, 6, 2)
+	files, ms := tinyParts(t), publicManifests(tinySize, 6, 2)
 	for _, folder := range []string{"food-items-v1.0", "color", "general-embed"} {
 		delete(ms, folder)
 		maps.DeleteFunc(files, func(name string, _ []byte) bool { return strings.HasPrefix(name, folder+"/") })
@@ -89,7 +89,7 @@ func TestLoadWithoutTheOthers(t *testing.T) {
 
 // Every byte that is not as the manifest says is refused, and so is every file more or less.
 func TestLoadChecksEveryFile(t *testing.T) {
-	fsys := bundles(t, tinyParts(t), released(tinySize, 6, 2))
+	fsys := bundles(t, tinyParts(t), publicManifests(tinySize, 6, 2))
 	for name, file := range fsys {
 		if !strings.Contains(name, "/") || strings.HasPrefix(name, "notes/") || strings.HasSuffix(name, manifestFile) {
 			continue
@@ -126,7 +126,7 @@ func TestBase(t *testing.T) {
 		t.Helper()
 		p := tinyParts(t)
 		edit(p)
-		s, err := Load(bundles(t, p, released(tinySize, 6, 2)))
+		s, err := Load(bundles(t, p, publicManifests(tinySize, 6, 2)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -136,7 +136,7 @@ func TestBase(t *testing.T) {
 	if again := base(func(parts) {}); again != plain {
 		t.Errorf("the same bundles have bases %x and %x", plain, again)
 	}
-	if got, err := Load(bundles(t, tinyParts(t), with(released(tinySize, 6, 2), "identity", strings.Repeat("01", 32)))); err != nil || got.Base() == plain {
+	if got, err := Load(bundles(t, tinyParts(t), with(publicManifests(tinySize, 6, 2), "identity", strings.Repeat("01", 32)))); err != nil || got.Base() == plain {
 		t.Errorf("another identity of the network gives the same base, or %v", err)
 	}
 	const general = "general-v1.3/"
@@ -270,7 +270,7 @@ func TestLoadRefuses(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			files, ms := tinyParts(t), released(tinySize, 6, 2)
+			files, ms := tinyParts(t), publicManifests(tinySize, 6, 2)
 			tt.edit(files, ms)
 			for name := range files {
 				if folder, _, _ := strings.Cut(name, "/"); ms[folder] == nil {
@@ -310,7 +310,7 @@ func TestHalf(t *testing.T) {
 }
 
 func FuzzManifest(f *testing.F) {
-	fsys := bundles(f, tinyParts(f), released(tinySize, 6, 2))
+	fsys := bundles(f, tinyParts(f), publicManifests(tinySize, 6, 2))
 	for name, file := range fsys {
 		if strings.HasSuffix(name, manifestFile) {
 			f.Add(file.Data)

@@ -34,19 +34,19 @@ var linear = func() (t [256]int64) {
 
 // The matrices of OKLab in 1/2²⁴: linear sRGB to cone responses, and their cube roots to Lab.
 var (
-	toLMS = fixed([3][3]float64{
+	toLMS = toFixedPoint([3][3]float64{
 		{0.4122214708, 0.5363325363, 0.0514459929},
 		{0.2119034982, 0.6806995451, 0.1073969566},
 		{0.0883024619, 0.2817188376, 0.6299787005},
 	})
-	toLab = fixed([3][3]float64{
+	toLab = toFixedPoint([3][3]float64{
 		{0.2104542553, 0.7936177850, -0.0040720468},
 		{1.9779984951, -2.4285922050, 0.4505937099},
 		{0.0259040371, 0.7827717662, -0.8086757660},
 	})
 )
 
-func fixed(m [3][3]float64) (out [3][3]int64) {
+func toFixedPoint(m [3][3]float64) (out [3][3]int64) {
 	for i := range m {
 		for j := range m[i] {
 			out[i][j] = int64(math.Round(m[i][j] * (1 << 24)))

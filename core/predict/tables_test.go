@@ -17,7 +17,7 @@ import (
 // absent.
 func TestLoadTables(t *testing.T) {
 	const network = "general-v1.3/network.plan"
-	fsys := bundles(t, tinyParts(t), released(tinySize, 6, 2))
+	fsys := bundles(t, tinyParts(t), publicManifests(tinySize, 6, 2))
 	want, err := Load(fsys)
 	if err != nil {
 		t.Fatal(err)
@@ -73,7 +73,7 @@ func backgroundOf(t *testing.T, s *Set) []Embedding {
 // TestBackgroundLater loads the tables of a bundle whose background is missing or damaged at first: the next call after it came reads it.
 func TestBackgroundLater(t *testing.T) {
 	const name = "general-v1.3/background.f16"
-	fsys := bundles(t, tinyParts(t), released(tinySize, 6, 2))
+	fsys := bundles(t, tinyParts(t), publicManifests(tinySize, 6, 2))
 	whole, err := Load(fsys)
 	if err != nil {
 		t.Fatal(err)
@@ -102,7 +102,7 @@ func TestBackgroundLater(t *testing.T) {
 
 // TestLoadNetwork compares the set that only analyses with the whole one, with and without the files that LoadNetwork does not read.
 func TestLoadNetwork(t *testing.T) {
-	fsys := bundles(t, tinyParts(t), released(tinySize, 6, 2))
+	fsys := bundles(t, tinyParts(t), publicManifests(tinySize, 6, 2))
 	whole, err := Load(fsys)
 	if err != nil {
 		t.Fatal(err)
@@ -135,7 +135,7 @@ func TestLoadNetwork(t *testing.T) {
 	if _, err := LoadTables(fsys); !errors.Is(err, ErrBundle) {
 		t.Errorf("LoadTables without names = %v, want %v", err, ErrBundle)
 	}
-	set, err := LoadNetwork(Checked{fsys})
+	set, err := LoadNetwork(VerifiedFS{fsys})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +143,7 @@ func TestLoadNetwork(t *testing.T) {
 		t.Errorf("of checked files: %v, -want +got:\n%s", err, cmp.Diff(want, got))
 	}
 	fsys["general-v1.3/card.md"].Data[0] ^= 1
-	if _, err := LoadNetwork(Checked{fsys}); err != nil {
+	if _, err := LoadNetwork(VerifiedFS{fsys}); err != nil {
 		t.Errorf("a file of a checked bundle was checked: %v", err)
 	}
 	if _, err := LoadNetwork(fsys); !errors.Is(err, ErrBundle) {

@@ -31,7 +31,7 @@ func gradient(t *testing.T, w, h int) []byte {
 }
 
 func TestThumbnail(t *testing.T) {
-	set, err := Load(bundles(t, tinyParts(t), released(tinySize, 6, 2)))
+	set, err := Load(bundles(t, tinyParts(t), publicManifests(tinySize, 6, 2)))
 	if err != nil {
 		t.Fatal(err)
 	}

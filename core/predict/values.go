@@ -48,7 +48,7 @@ type scratch struct {
 	odds  []float64 // (concepts of general, then of food)
 }
 
-func grown(v []float64, n int) []float64 {
+func resize(v []float64, n int) []float64 {
 	if cap(v) < n {
 		return make([]float64, n)
 	}
@@ -71,14 +71,14 @@ func odds(s float64) float64 {
 // values fills general (one element a concept) and food (one a food concept) from a network's outputs.
 // It returns ErrNetwork for logits that are not finite.
 func (ev *evaluator) values(general, food, logits []float32, e *Embedding, tmp *scratch) error {
-	tmp.exps, tmp.heads = grown(tmp.exps, len(logits)), grown(tmp.heads, len(ev.intercepts))
+	tmp.exps, tmp.heads = resize(tmp.exps, len(logits)), resize(tmp.heads, len(ev.intercepts))
 	total, err := exponentials(tmp.exps, logits)
 	if err != nil {
 		return err
 	}
 	ev.evaluateHeads(tmp.heads, e)
 	n := len(ev.rules)
-	tmp.odds = grown(tmp.odds, n+len(ev.food))
+	tmp.odds = resize(tmp.odds, n+len(ev.food))
 	z := tmp.odds
 	for i := range ev.rules {
 		z[i] = odds(sum(tmp.exps, ev.rules[i].classes) / total)

@@ -64,7 +64,7 @@ func plainValues(ev *evaluator, logits []float32, e *Embedding) (general, food [
 }
 
 func TestValuesAreTheDefinition(t *testing.T) {
-	for name, s := range map[string]*Set{"tiny": tinySet(t), "default": shipped(t)} {
+	for name, s := range map[string]*Set{"tiny": tinySet(t), "default": loadModels(t)} {
 		t.Run(name, func(t *testing.T) {
 			ev, bb := s.evaluator, s.backbone
 			rng := rand.New(rand.NewPCG(1, 1))

@@ -192,10 +192,10 @@ func (w *Worker) look(v *partition.View, now time.Time) error {
 }
 
 // Done takes the result of a task at now: its derived record, or nil and the cause. The error returned is the store's.
-func (w *Worker) Done(now time.Time, t Task, d *catalog.Derived, c Cause) error {
+func (w *Worker) Done(now time.Time, t Task, d *catalog.DerivedData, c Cause) error {
 	var err error
 	if d != nil {
-		err = w.o.Partition.Analysed([]log.Dot{t.Dot}, func(b kv.Writer, inputs []catalog.Input) {
+		err = w.o.Partition.AddDerived([]log.Dot{t.Dot}, func(b kv.Writer, inputs []catalog.Input) {
 			for i := range inputs {
 				catalog.PutDerived(b, w.o.App, w.base, inputs[i].Blob, inputs[i].Crop, *d)
 			}
@@ -252,8 +252,8 @@ func (w *Worker) Progress() (done, failed, all uint64, serving bool) {
 	return w.all - min(w.all, ahead+failed), failed, w.all, w.serving || !w.known
 }
 
-// Analysed reports whether a look found nothing that the new network has not analysed.
-func (w *Worker) Analysed() bool {
+// HasAnalysedAll reports whether a look found nothing that the new network has not analysed.
+func (w *Worker) HasAnalysedAll() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return !w.looked.IsZero() && len(w.todo) == 0 && len(w.out) == 0 && w.left <= uint64(len(w.failed))
@@ -335,9 +335,9 @@ func (w *Worker) old(v *partition.View) ([]catalog.Version, error) {
 	return old, errors.Join(err, failed)
 }
 
-// Trained ends a run. A version whose training inputs were all deleted cannot be trained again. It keeps the old network and cannot
+// EndRun ends a run. A version whose training inputs were all deleted cannot be trained again. It keeps the old network and cannot
 // predict.
-func (w *Worker) Trained(r *training.Run, trouble error) error {
+func (w *Worker) EndRun(r *training.Run, trouble error) error {
 	r.Close()
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -386,7 +386,7 @@ func (w *Worker) Switch(ctx context.Context) (done bool, err error) {
 			return false, nil
 		}
 		if h.manifest != nil {
-			body.Versions = append(body.Versions, log.Renewed{Model: old[i].Model, From: h.from, Version: h.id, Manifest: blob.Sum(h.manifest)})
+			body.Versions = append(body.Versions, log.RetrainedVersion{Model: old[i].Model, From: h.from, Version: h.id, Manifest: blob.Sum(h.manifest)})
 			objects = append(objects, h.manifest)
 		}
 	}

@@ -90,8 +90,8 @@ func (w *world) do(also func(*kv.Batch), body log.Body) log.Dot {
 	return verdicts[0].Dot
 }
 
-// derived returns the derived record that a network computes for the n-th input.
-func (w *world) derived(n int) catalog.Derived {
+// derivedRecord returns the derived record that a network computes for the n-th input.
+func (w *world) derivedRecord(n int) catalog.DerivedData {
 	w.t.Helper()
 	v := make([]float32, predict.Dim)
 	v[n%2], v[2+n%100] = 1, 0.3
@@ -103,7 +103,7 @@ func (w *world) derived(n int) catalog.Derived {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return catalog.Derived{Embedding: data, Values: []float32{0.5}}
+	return catalog.DerivedData{Embedding: data, Values: []float32{0.5}}
 }
 
 // add adds an input that the old network has analysed, of one of two concepts in turn.
@@ -115,7 +115,7 @@ func (w *world) add() log.Dot {
 	create := &log.InputCreate{
 		ID: fmt.Sprint(n), URL: fmt.Sprintf("http://x/%d", n), Blob: hash, Labels: []log.Label{{Concept: fmt.Sprint("c", n%2), Value: log.True}},
 	}
-	return w.do(func(b *kv.Batch) { catalog.PutDerived(b, app, old.base, hash, create.Crop, w.derived(n)) }, create)
+	return w.do(func(b *kv.Batch) { catalog.PutDerived(b, app, old.base, hash, create.Crop, w.derivedRecord(n)) }, create)
 }
 
 // take takes what is due once a look is.
@@ -133,7 +133,7 @@ func (w *world) take(n int) []Task {
 func (w *world) analyse(tasks ...Task) {
 	w.t.Helper()
 	for _, task := range tasks {
-		d := w.derived(int(task.Ord))
+		d := w.derivedRecord(int(task.Ord))
 		if err := w.w.Done(w.now, task, &d, Unread); err != nil {
 			w.t.Fatal(err)
 		}
@@ -175,7 +175,7 @@ func TestEveryInputIsTakenOnce(t *testing.T) {
 	w.progress(0, 0, 5, false)
 	w.analyse(first...)
 	w.progress(2, 0, 5, false)
-	if w.w.Analysed() {
+	if w.w.HasAnalysedAll() {
 		t.Error("all is analysed while three pictures are out")
 	}
 	w.change(false)
@@ -188,8 +188,8 @@ func TestEveryInputIsTakenOnce(t *testing.T) {
 	}
 	w.take(10)
 	w.progress(6, 0, 6, false)
-	if !w.w.Analysed() || w.w.Serving() {
-		t.Errorf("analysed %v, serving %v", w.w.Analysed(), w.w.Serving())
+	if !w.w.HasAnalysedAll() || w.w.Serving() {
+		t.Errorf("analysed %v, serving %v", w.w.HasAnalysedAll(), w.w.Serving())
 	}
 	w.change(true)
 	if !w.w.Serving() {
@@ -215,7 +215,7 @@ func TestAnotherStartGoesOn(t *testing.T) {
 	w.progress(1, 0, 4, false)
 	w.analyse(left...)
 	w.open()
-	if len(w.take(10)) != 0 || !w.w.Analysed() {
+	if len(w.take(10)) != 0 || !w.w.HasAnalysedAll() {
 		t.Error("something is left to do")
 	}
 	w.change(true)
@@ -247,7 +247,7 @@ func TestPicturesThatCannotBeAnalysed(t *testing.T) {
 		}
 	}
 	w.progress(1, 1, 2, false)
-	if !w.w.Analysed() {
+	if !w.w.HasAnalysedAll() {
 		t.Error("a picture given up holds up the change")
 	}
 	w.change(true)
@@ -332,7 +332,7 @@ func TestVersionsAreMadeAnew(t *testing.T) {
 	model := w.trainOld("one")
 	w.analyse(w.take(100)...)
 	w.take(1)
-	if !w.w.Analysed() {
+	if !w.w.HasAnalysedAll() {
 		t.Fatal("something is left to be analysed")
 	}
 	w.change(false) // its version is the old network's
@@ -351,12 +351,12 @@ func TestVersionsAreMadeAnew(t *testing.T) {
 	}
 	w.change(false) // it is out
 	trouble := errors.New("a panic")
-	if err := w.w.Trained(run, trouble); !errors.Is(err, trouble) {
+	if err := w.w.EndRun(run, trouble); !errors.Is(err, trouble) {
 		t.Errorf("Trained = %v", err)
 	}
 	run = anew()
 	finish(run)
-	if err := w.w.Trained(run, nil); err != nil {
+	if err := w.w.EndRun(run, nil); err != nil {
 		t.Fatal(err)
 	}
 	w.change(true)
@@ -393,12 +393,12 @@ func TestLateVersions(t *testing.T) {
 	}
 	trainings(0)
 	trouble := errors.New("a panic")
-	if err := w.w.Trained(trainings(1)[0], trouble); !errors.Is(err, trouble) {
+	if err := w.w.EndRun(trainings(1)[0], trouble); !errors.Is(err, trouble) {
 		t.Errorf("Trained = %v", err)
 	}
 	run := trainings(1)[0]
 	finish(run)
-	if err := w.w.Trained(run, nil); err != nil {
+	if err := w.w.EndRun(run, nil); err != nil {
 		t.Fatal(err)
 	}
 	if done, err := w.w.Publish(t.Context()); !done || err != nil {

@@ -84,7 +84,7 @@ func (r *Register) ApplyAppRecord(ctx context.Context, app string, seq uint64, d
 		if gone {
 			r.detach(app)
 		} else {
-			r.changed(app)
+			r.notifyChange(app)
 		}
 	})
 }
@@ -144,12 +144,12 @@ func applyAppRecord(ctx context.Context, store kv.Store, app string, seq uint64,
 	if newer {
 		applied(x.Revoked != "")
 	}
-	return Emptied(ctx, store)
+	return PurgeDeleted(ctx, store)
 }
 
-// Emptied deletes the remaining data of deleted applications in the store of a copy, and compacts the store. A crash may have interrupted
+// PurgeDeleted deletes the remaining data of deleted applications in the store of a copy, and compacts the store. A crash may have interrupted
 // ApplyAppRecord. Nothing may write to these applications any longer. Errors: those of the store.
-func Emptied(ctx context.Context, store kv.Store) error {
+func PurgeDeleted(ctx context.Context, store kv.Store) error {
 	owed, err := catalog.Read(store, catalog.Control).Purges()
 	for i := 0; err == nil && i < len(owed); i++ {
 		err = empty(ctx, store, &owed[i])

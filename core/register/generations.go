@@ -23,7 +23,7 @@ type generation struct {
 
 // Tokens returns the generations of an application's tokens. Errors: ErrNotOrigin and the store's.
 func (r *Register) Tokens(app string) (t Tokens, err error) {
-	o, unlock, err := r.outdated()
+	o, unlock, err := r.lockRevocations()
 	if err != nil {
 		return t, err
 	}

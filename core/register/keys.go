@@ -39,7 +39,7 @@ func (r *Register) createKey(ctx context.Context, by Caller, gone error, op log.
 	}
 	record, err := r.key(op.App, op.Hash)
 	if err == nil {
-		err = r.audit(by, ActionCreateKey, named(&record))
+		err = r.audit(by, ActionCreateKey, auditName(&record))
 	}
 	if err != nil {
 		return "", catalog.Key{}, err
@@ -47,8 +47,8 @@ func (r *Register) createKey(ctx context.Context, by Caller, gone error, op log.
 	return key, record, nil
 }
 
-// named is how the audit log names a key.
-func named(k *catalog.Key) string { return k.App + "/" + auth.By(k.Hash) }
+// auditName is how the audit log names a key.
+func auditName(k *catalog.Key) string { return k.App + "/" + auth.By(k.Hash) }
 
 // key reads a key of an application; of any application for "".
 func (r *Register) key(app string, hash [32]byte) (catalog.Key, error) {
@@ -80,7 +80,7 @@ func (r *Register) Keys(app string) ([]catalog.Key, error) {
 func (r *Register) DeleteKey(ctx context.Context, by Caller, app string, hash [32]byte) error {
 	k, err := r.key(app, hash)
 	if err == nil {
-		err = r.audit(by, ActionDeleteKey, named(&k))
+		err = r.audit(by, ActionDeleteKey, auditName(&k))
 	}
 	if err != nil {
 		return err
@@ -93,7 +93,7 @@ func (r *Register) DeleteKey(ctx context.Context, by Caller, app string, hash [3
 func (r *Register) ReplaceKey(ctx context.Context, by Caller, app string, old [32]byte) (key string, record catalog.Key, err error) {
 	k, err := r.key(app, old)
 	if err == nil {
-		err = r.audit(by, ActionReplaceKey, named(&k))
+		err = r.audit(by, ActionReplaceKey, auditName(&k))
 	}
 	if err != nil {
 		return "", catalog.Key{}, err

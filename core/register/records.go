@@ -176,7 +176,7 @@ func (r *Register) ChangeApp(ctx context.Context, by Caller, id string, change A
 	if err := r.submit(ctx, by.Account, ErrApplication, op); err != nil {
 		return catalog.App{}, err
 	}
-	r.changed(id)
+	r.notifyChange(id)
 	app, err := r.App(id)
 	if err == nil {
 		err = r.audit(by, ActionChangeApp, id)
@@ -184,8 +184,8 @@ func (r *Register) ChangeApp(ctx context.Context, by Caller, id string, change A
 	return app, err
 }
 
-// changed tells the host that an application's record has changed.
-func (r *Register) changed(app string) {
+// notifyChange tells the host that an application's record has changed.
+func (r *Register) notifyChange(app string) {
 	if r.o.Changed != nil {
 		r.o.Changed(app)
 	}

@@ -40,7 +40,7 @@ var ErrClosed = errors.New("engine closed")
 var ErrNotOrigin = errors.New("applications and keys are managed elsewhere")
 
 // Pictures keeps pictures, at addresses that nobody can guess and for records that claim them;
-// *blob.Hosted is one.
+// *blob.HostedNames is one.
 type Pictures interface {
 	api.Hosting
 	// Lookup returns the picture with a name; the error is blob.ErrNotFound.
@@ -49,7 +49,7 @@ type Pictures interface {
 	Drop(ctx context.Context, h blob.Hash) error
 }
 
-var _ Pictures = (*blob.Hosted)(nil)
+var _ Pictures = (*blob.HostedNames)(nil)
 
 // Options are the services of a host for a [Register]. Fields without "nil means" are required.
 type Options struct {
@@ -109,7 +109,7 @@ type Register struct {
 	o         Options
 	partition *partition.Partition // nil: another engine's on the same store
 	gallery   api.Gallery
-	listed    listed
+	listed    appList
 	tidy      cleanup
 	watchers  watchers
 	sites     struct {
@@ -120,9 +120,9 @@ type Register struct {
 	closed      atomic.Bool
 }
 
-// listed is the list of the applications' ids, which the background asks for many times a
+// appList is the list of the applications' ids, which the background asks for many times a
 // second. It is read again after each change.
-type listed struct {
+type appList struct {
 	mu    sync.Mutex
 	known bool
 	ids   []string
@@ -176,20 +176,20 @@ func (r *Register) Close() error {
 	return r.partition.Close()
 }
 
-// Hosted returns the picture behind a hosted name, of whichever application; the error is
+// HostedPicture returns the picture behind a hosted name, of whichever application; the error is
 // blob.ErrNotFound. A copy's picture has its name also while it is in dispute.
-func (r *Register) Hosted(name string) (blob.Picture, error) {
-	p, err := r.gallery.Hosted(name)
+func (r *Register) HostedPicture(name string) (blob.Picture, error) {
+	p, err := r.gallery.Picture(name)
 	if errors.Is(err, blob.ErrNotFound) {
-		if disputed, ok := r.disputed(name); ok {
+		if disputed, ok := r.disputedPicture(name); ok {
 			return disputed, nil
 		}
 	}
 	return p, err
 }
 
-// disputed finds a picture that a conflict in a copy of any application names.
-func (r *Register) disputed(name string) (blob.Picture, bool) {
+// disputedPicture finds a picture that a conflict in a copy of any application names.
+func (r *Register) disputedPicture(name string) (blob.Picture, bool) {
 	var key [16]byte
 	if n, err := hex.Decode(key[:], []byte(name[:min(len(name), 2*len(key))])); err != nil || n != len(key) || len(name) != 2*len(key) {
 		return blob.Picture{}, false
@@ -200,7 +200,7 @@ func (r *Register) disputed(name string) (blob.Picture, bool) {
 	}
 	for _, id := range ids {
 		if app, err := catalog.ParseAppID(id); err == nil {
-			if p, err := partition.Disputed(r.o.Store, app, key); err == nil {
+			if p, err := partition.DisputedPicture(r.o.Store, app, key); err == nil {
 				return p, true
 			}
 		}

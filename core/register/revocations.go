@@ -15,7 +15,7 @@ func (r *Register) AppDeleted(id string) (bool, error) { return r.Read().AppDele
 // KeysDeleted returns the times at which keys of an application were deleted or replaced, by the signature of their operations. Errors:
 // ErrNotOrigin and the store's.
 func (r *Register) KeysDeleted(app string) (map[string]time.Time, error) {
-	o, unlock, err := r.outdated()
+	o, unlock, err := r.lockRevocations()
 	if err != nil {
 		return nil, err
 	}
@@ -23,8 +23,8 @@ func (r *Register) KeysDeleted(app string) (map[string]time.Time, error) {
 	return maps.Clone(o.at[app]), nil
 }
 
-// outdated returns what the control log says up to its end, under its lock.
-func (r *Register) outdated() (o *revocations, unlock func(), err error) {
+// lockRevocations returns what the control log says up to its end, under its lock.
+func (r *Register) lockRevocations() (o *revocations, unlock func(), err error) {
 	if r.partition == nil {
 		return nil, nil, ErrNotOrigin
 	}

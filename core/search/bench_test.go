@@ -27,9 +27,9 @@ import (
 func large(b *testing.B, store kv.Store, n int) *indextest.World {
 	b.Helper()
 	w := indextest.New(b, 1, store)
-	pictures := make([]*catalog.Derived, 4096)
+	pictures := make([]*catalog.DerivedData, 4096)
 	for i := range pictures {
-		pictures[i] = w.Derived()
+		pictures[i] = w.RandomDerived()
 	}
 	for done := 0; done < n; done += 1000 {
 		w.Commit(b, func(tx *indextest.Tx) {
@@ -107,20 +107,20 @@ func BenchmarkSearch(b *testing.B) {
 		}{
 			{"list", one(), search.Page{N: 20}},
 			{"list/deep", one(), search.Page{Offset: uint64(n) - 20, N: 20}},
-			{"label=half", one(search.Labelled{Concepts: []string{"cat"}, Value: log.True}), search.Page{N: 20}},
+			{"label=half", one(search.Label{Concepts: []string{"cat"}, Value: log.True}), search.Page{N: 20}},
 			{"metadata=tenth", one(meta(`{"tenth":3}`)), search.Page{N: 20}},
 			{"metadata=all", one(meta(`{"tags":["all"]}`)), search.Page{N: 20}},
 			{"metadata=one", one(meta(`{"n":77}`)), search.Page{N: 20}},
-			{"three-filters", one(meta(`{"tenth":3}`), meta(`{"tags":["t3"]}`), search.Labelled{Concepts: []string{"cat"}, Value: log.True}), search.Page{N: 20}},
+			{"three-filters", one(meta(`{"tenth":3}`), meta(`{"tags":["t3"]}`), search.Label{Concepts: []string{"cat"}, Value: log.True}), search.Page{N: 20}},
 			{"url", one(search.URL{URL: "https://example.com/5.jpg"}), search.Page{N: 20}},
 			{"geo=100km", one(search.Radius{Centre: log.Point{Longitude: 5, Latitude: 5}, Angle: 100 / 6371.0088}), search.Page{N: 20}},
 			{"geo=hemisphere", one(search.Radius{Centre: log.Point{Longitude: 5, Latitude: 5}, Angle: 1.57}), search.Page{N: 20}},
 			{"geo=box", one(search.Box{Min: log.Point{Longitude: -120, Latitude: -60}, Max: log.Point{Longitude: 110, Latitude: 70}}), search.Page{N: 20}},
-			{"predicted", one(search.Predicted{Concepts: []string{"ai_aa"}}), search.Page{N: 20}},
-			{"predicted/absent", one(search.Predicted{Concepts: []string{"ai_aa"}, Absent: true}), search.Page{N: 20}},
-			{"predicted/deep", one(search.Predicted{Concepts: []string{"ai_aa"}}), search.Page{Offset: uint64(n) / 2, N: 20}},
-			{"predicted+tenth", one(search.Predicted{Concepts: []string{"ai_aa"}}, meta(`{"tenth":3}`)), search.Page{N: 20}},
-			{"two-predicted", one(search.Predicted{Concepts: []string{"ai_aa"}}, search.Predicted{Concepts: []string{"ai_bb"}}), search.Page{N: 20}},
+			{"predicted", one(search.Prediction{Concepts: []string{"ai_aa"}}), search.Page{N: 20}},
+			{"predicted/absent", one(search.Prediction{Concepts: []string{"ai_aa"}, Absent: true}), search.Page{N: 20}},
+			{"predicted/deep", one(search.Prediction{Concepts: []string{"ai_aa"}}), search.Page{Offset: uint64(n) / 2, N: 20}},
+			{"predicted+tenth", one(search.Prediction{Concepts: []string{"ai_aa"}}, meta(`{"tenth":3}`)), search.Page{N: 20}},
+			{"two-predicted", one(search.Prediction{Concepts: []string{"ai_aa"}}, search.Prediction{Concepts: []string{"ai_bb"}}), search.Page{N: 20}},
 		}
 		for name, open := range stores {
 			b.Run(fmt.Sprintf("store=%s/n=%d", name, n), func(b *testing.B) {

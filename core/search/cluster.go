@@ -66,14 +66,14 @@ func (c *pile) middle() log.Point {
 	return log.Point{Latitude: mean(c.latitude), Longitude: mean(c.longitude)}
 }
 
-// placed is an input with its place.
-type placed struct {
+// placedInput is an input with its place.
+type placedInput struct {
 	ord uint32
 	p   log.Point
 }
 
-// piled sorts places into cells. It reports false when these are too many.
-func piled(all []placed, zoom int) (map[cell]*pile, bool) {
+// groupByCell sorts places into cells. It reports false when these are too many.
+func groupByCell(all []placedInput, zoom int) (map[cell]*pile, bool) {
 	piles := map[cell]*pile{}
 	for _, at := range all {
 		c := cellOf(at.p, zoom)
@@ -93,19 +93,19 @@ func piled(all []placed, zoom int) (map[cell]*pile, bool) {
 // places clusters the matches with a place. Where there are too many clusters, those of a lower
 // zoom are given.
 func (e *execution) places(ask *PlaceAsk) ([]Cluster, error) {
-	var all []placed
+	var all []placedInput
 	err := e.v.EachPlace(e.ctx, e.matches, func(ord uint32, p log.Point) {
 		if ask.Box == nil || ask.Box.holds(p) {
-			all = append(all, placed{ord, p})
+			all = append(all, placedInput{ord, p})
 		}
 	})
 	if err != nil {
 		return nil, err
 	}
 	zoom := ask.Zoom
-	piles, ok := piled(all, zoom)
+	piles, ok := groupByCell(all, zoom)
 	for ; !ok && zoom > 0; zoom-- {
-		piles, ok = piled(all, zoom-1)
+		piles, ok = groupByCell(all, zoom-1)
 	}
 	out := make([]Cluster, 0, len(piles))
 	for _, c := range piles {

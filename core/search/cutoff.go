@@ -64,7 +64,7 @@ func (e *execution) cutOffOf(c Condition, learn Learn) (*CutOff, error) {
 	switch c := c.(type) {
 	case Similar:
 		return e.similarCutOff(learn)
-	case Predicted:
+	case Prediction:
 		present := float64(index.Present)
 		if c.Absent {
 			return &CutOff{Value: 1 - present, Source: FromRule}, nil
@@ -73,7 +73,7 @@ func (e *execution) cutOffOf(c Condition, learn Learn) (*CutOff, error) {
 			if !learn.Evaluations {
 				break
 			}
-			if learned, err := e.evaluated(concept); err != nil || learned != nil {
+			if learned, err := e.evaluatedCutOff(concept); err != nil || learned != nil {
 				return learned, err
 			}
 		}
@@ -94,9 +94,9 @@ func (e *execution) similarCutOff(learn Learn) (*CutOff, error) {
 	return learn.Network(), nil
 }
 
-// evaluated returns the cut-off of one of the application's concepts by the evaluation of the newest version that
+// evaluatedCutOff returns the cut-off of one of the application's concepts by the evaluation of the newest version that
 // predicts it; nil if there is none. Hits begin at index.Present.
-func (e *execution) evaluated(concept string) (*CutOff, error) {
+func (e *execution) evaluatedCutOff(concept string) (*CutOff, error) {
 	version, err := e.v.Newest(concept)
 	if err != nil || version == nil {
 		return nil, err

@@ -12,8 +12,8 @@ import (
 	"github.com/sightline-dev/sightline/core/search"
 )
 
-// learned is the cut-off of a query's clauses.
-func learned(t *testing.T, w *indextest.World, learn search.Learn, clauses ...search.Clause) *search.CutOff {
+// clauseCutOff is the cut-off of a query's clauses.
+func clauseCutOff(t *testing.T, w *indextest.World, learn search.Learn, clauses ...search.Clause) *search.CutOff {
 	t.Helper()
 	e := w.Embedding()
 	s, err := search.Summarise(t.Context(), w.Reader(), w.Index,
@@ -36,40 +36,40 @@ func TestCutOffs(t *testing.T) {
 		for i, concept := range indextest.Own[:2] {
 			tx.PutConcept(&catalog.Concept{Seq: uint64(i + 1), ID: concept, Name: concept})
 		}
-		tx.Insert(&catalog.Input{}, w.Derived())
+		tx.Insert(&catalog.Input{}, w.RandomDerived())
 	})
-	if got := learned(t, w, learn, alike); got == nil || *got != *background {
+	if got := clauseCutOff(t, w, learn, alike); got == nil || *got != *background {
 		t.Errorf("without labels: %+v", got)
 	}
-	if got := learned(t, w, search.Learn{Labels: true}, alike); got != nil {
+	if got := clauseCutOff(t, w, search.Learn{Labels: true}, alike); got != nil {
 		t.Errorf("without anything: %+v", got)
 	}
 	// Cats are close to one another, and dogs, in a world of clusters.
-	cat, dog := w.Derived(), w.Derived()
+	cat, dog := w.RandomDerived(), w.RandomDerived()
 	for sameAs(cat, dog) > 0.8 {
-		dog = w.Derived()
+		dog = w.RandomDerived()
 	}
 	w.Commit(t, func(tx *indextest.Tx) {
 		for i := range 40 {
-			d := []*catalog.Derived{cat, dog}[i%2]
+			d := []*catalog.DerivedData{cat, dog}[i%2]
 			tx.Insert(&catalog.Input{Labels: []catalog.Label{{Label: log.Label{Concept: indextest.Own[i%2], Value: log.True}}}}, near(w, d))
 		}
 	})
-	got := learned(t, w, learn, alike)
+	got := clauseCutOff(t, w, learn, alike)
 	if got == nil || got.Source != search.FromLabels || got.Examples != 40 || got.Value < sameAs(cat, dog) || got.Value > 0.999 {
 		t.Errorf("with labels: %+v", got)
 	}
-	if got := learned(t, w, search.Learn{Network: learn.Network}, alike); got == nil || *got != *background {
+	if got := clauseCutOff(t, w, search.Learn{Network: learn.Network}, alike); got == nil || *got != *background {
 		t.Errorf("without leave to read labels: %+v", got)
 	}
-	if got := learned(t, w, learn, search.Clause{Negate: true, All: alike.All}); got != nil {
+	if got := clauseCutOff(t, w, learn, search.Clause{Negate: true, All: alike.All}); got != nil {
 		t.Errorf("of a negated clause: %+v", got)
 	}
-	general := clauseOf(search.Predicted{Concepts: indextest.Concepts[:1]})
-	if got := learned(t, w, learn, general); got == nil || *got != (search.CutOff{Value: float64(index.Present), Source: search.FromRule}) {
+	general := clauseOf(search.Prediction{Concepts: indextest.Concepts[:1]})
+	if got := clauseCutOff(t, w, learn, general); got == nil || *got != (search.CutOff{Value: float64(index.Present), Source: search.FromRule}) {
 		t.Errorf("of a general concept: %+v", got)
 	}
-	both := learned(t, w, learn, general, alike)
+	both := clauseCutOff(t, w, learn, general, alike)
 	if both == nil || both.Source != search.FromLabels || both.Value != float64(index.Present)*got.Value {
 		t.Errorf("of both: %+v", both)
 	}
@@ -78,12 +78,12 @@ func TestCutOffs(t *testing.T) {
 // TestEvaluatedCutOffs: a custom concept has the cut-off of the version that predicts it.
 func TestEvaluatedCutOffs(t *testing.T) {
 	w := indextest.New(t, 4, memkv.New())
-	w.Commit(t, func(tx *indextest.Tx) { tx.Insert(&catalog.Input{}, w.Derived()) })
+	w.Commit(t, func(tx *indextest.Tx) { tx.Insert(&catalog.Input{}, w.RandomDerived()) })
 	learn := search.Learn{Evaluations: true}
-	own := func(concept string) search.Clause { return clauseOf(search.Predicted{Concepts: []string{concept}}) }
+	own := func(concept string) search.Clause { return clauseOf(search.Prediction{Concepts: []string{concept}}) }
 	rule := search.CutOff{Value: float64(index.Present), Source: search.FromRule}
 	w.Train(t, indextest.Base, indextest.Own[:3]...)
-	if got := learned(t, w, learn, own("dog")); got == nil || *got != rule {
+	if got := clauseCutOff(t, w, learn, own("dog")); got == nil || *got != rule {
 		t.Errorf("without an evaluation: %+v", got)
 	}
 	metrics := `{"concepts":[{"evaluated":false,"positives":1},{"evaluated":true,"positives":7,"negatives":5,"cut_off":0.625},{"evaluated":true,"cut_off":0.1}]}`
@@ -103,15 +103,15 @@ func TestEvaluatedCutOffs(t *testing.T) {
 		"dog": {Value: 0.625, Source: search.FromEvaluation, Examples: 12},
 		"emu": {Value: float64(index.Present), Source: search.FromEvaluation},
 	} {
-		if got := learned(t, w, learn, own(concept)); got == nil || *got != want {
+		if got := clauseCutOff(t, w, learn, own(concept)); got == nil || *got != want {
 			t.Errorf("of %s: %+v, want %+v", concept, got, want)
 		}
 	}
-	if got := learned(t, w, search.Learn{}, own("dog")); got == nil || *got != rule {
+	if got := clauseCutOff(t, w, search.Learn{}, own("dog")); got == nil || *got != rule {
 		t.Errorf("without leave to read evaluations: %+v", got)
 	}
-	absent := clauseOf(search.Predicted{Concepts: []string{"dog"}, Absent: true})
-	if got := learned(t, w, learn, absent); got == nil || fmt.Sprintf("%.3f", got.Value) != "0.700" {
+	absent := clauseOf(search.Prediction{Concepts: []string{"dog"}, Absent: true})
+	if got := clauseCutOff(t, w, learn, absent); got == nil || fmt.Sprintf("%.3f", got.Value) != "0.700" {
 		t.Errorf("of its absence: %+v", got)
 	}
 }

@@ -27,7 +27,7 @@ func BenchmarkSummary(b *testing.B) {
 		Clauses:  []search.Clause{{All: []search.Condition{search.Similar{Picture: 0}}}},
 		Pictures: []search.Picture{{Embedding: &e}},
 	}
-	predicted := &search.Query{Clauses: []search.Clause{{All: []search.Condition{search.Predicted{Concepts: []string{indextest.Concepts[0]}}}}}}
+	predicted := &search.Query{Clauses: []search.Clause{{All: []search.Condition{search.Prediction{Concepts: []string{indextest.Concepts[0]}}}}}}
 	run := func(name string, do func() error) {
 		b.Run(name, func(b *testing.B) {
 			var took []time.Duration

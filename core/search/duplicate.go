@@ -55,7 +55,7 @@ func Duplicates(ctx context.Context, r catalog.Reader, x *index.Index, in *catal
 	if err != nil || !ok {
 		return out, err
 	}
-	among, err := k.v.Analysed()
+	among, err := k.v.AnalysedInputs()
 	if err != nil {
 		return nil, err
 	}

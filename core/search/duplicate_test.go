@@ -23,7 +23,7 @@ import (
 	"github.com/sightline-dev/sightline/core/testkit"
 )
 
-func embeddingOf(d *catalog.Derived) predict.Embedding {
+func embeddingOf(d *catalog.DerivedData) predict.Embedding {
 	var e predict.Embedding
 	if err := e.UnmarshalBinary(d.Embedding); err != nil {
 		panic(err)
@@ -33,13 +33,13 @@ func embeddingOf(d *catalog.Derived) predict.Embedding {
 
 func alikeness(a, b *predict.Embedding) float64 { return (1 + a.Cosine(b)) / 2 }
 
-func sameAs(a, b *catalog.Derived) float64 {
+func sameAs(a, b *catalog.DerivedData) float64 {
 	x, y := embeddingOf(a), embeddingOf(b)
 	return alikeness(&x, &y)
 }
 
 // near returns the derived record of a picture similar to another, at about 0.95.
-func near(w *indextest.World, d *catalog.Derived) *catalog.Derived {
+func near(w *indextest.World, d *catalog.DerivedData) *catalog.DerivedData {
 	e := embeddingOf(d)
 	v := e.Unit(nil)
 	for i := range v {
@@ -49,7 +49,7 @@ func near(w *indextest.World, d *catalog.Derived) *catalog.Derived {
 	if err != nil {
 		panic(err)
 	}
-	out := &catalog.Derived{Values: d.Values}
+	out := &catalog.DerivedData{Values: d.Values}
 	out.Embedding, _ = other.MarshalBinary()
 	return out
 }
@@ -77,8 +77,8 @@ func thumbnail(t testing.TB, seed uint64, width, quality int) []byte {
 	return b.Bytes()
 }
 
-// planted is an input with its origin.
-type planted struct {
+// plantedInput is an input with its origin.
+type plantedInput struct {
 	in        *catalog.Input
 	embedding predict.Embedding
 	picture   uint64 // those of one were saved again
@@ -86,13 +86,13 @@ type planted struct {
 }
 
 // plant fills a world with pictures of which some come again.
-func plant(t *testing.T, w *indextest.World, n int) []planted {
+func plant(t *testing.T, w *indextest.World, n int) []plantedInput {
 	t.Helper()
-	var all []planted
+	var all []plantedInput
 	decoder := raster.NewDecoder(raster.Limits{})
-	pictures := make([]*catalog.Derived, 6)
+	pictures := make([]*catalog.DerivedData, 6)
 	for i := range pictures {
-		pictures[i] = w.Derived()
+		pictures[i] = w.RandomDerived()
 	}
 	w.Commit(t, func(tx *indextest.Tx) {
 		for file := range n {
@@ -113,7 +113,7 @@ func plant(t *testing.T, w *indextest.World, n int) []planted {
 			}
 			for range 1 + w.Rand.IntN(4)/3 {
 				in := tx.Insert(&catalog.Input{Blob: hash, Crop: crop}, d)
-				all = append(all, planted{in, embeddingOf(d), picture, file})
+				all = append(all, plantedInput{in, embeddingOf(d), picture, file})
 			}
 		}
 	})
@@ -140,7 +140,7 @@ func TestDuplicatesAgreeWithScan(t *testing.T) {
 					continue
 				case o.file == p.file:
 					d.Tier, d.Score = search.SameFile, 1
-				case o.picture == p.picture && looked(all, p, o):
+				case o.picture == p.picture && isExamined(all, p, o):
 					d.Tier = search.ReEncoded
 				case float64(d.Score) < cutOff:
 					continue
@@ -166,8 +166,8 @@ func TestDuplicatesAgreeWithScan(t *testing.T) {
 	}
 }
 
-// looked reports whether o is among the nearest of p that are looked at.
-func looked(all []planted, p, o planted) bool {
+// isExamined reports whether o is among the nearest of p that are looked at.
+func isExamined(all []plantedInput, p, o plantedInput) bool {
 	closer := 0
 	for _, x := range all {
 		if x.file != p.file && alikeness(&p.embedding, &x.embedding) > alikeness(&p.embedding, &o.embedding) {
@@ -177,7 +177,7 @@ func looked(all []planted, p, o planted) bool {
 	return closer < 24 && alikeness(&p.embedding, &o.embedding) > 0.6
 }
 
-func checkGroups(t *testing.T, w *indextest.World, all []planted, cutOff float64) {
+func checkGroups(t *testing.T, w *indextest.World, all []plantedInput, cutOff float64) {
 	t.Helper()
 	find := func(tiers ...search.Tier) search.Groups {
 		t.Helper()
@@ -191,7 +191,7 @@ func checkGroups(t *testing.T, w *indextest.World, all []planted, cutOff float64
 		return g
 	}
 	files := map[int][]uint32{}
-	picture := map[uint32]planted{}
+	picture := map[uint32]plantedInput{}
 	for _, p := range all {
 		files[p.file] = append(files[p.file], p.in.Ord)
 		picture[p.in.Ord] = p
@@ -251,8 +251,8 @@ func checkGroups(t *testing.T, w *indextest.World, all []planted, cutOff float64
 }
 
 // closest returns the nearest input of another file, among the first inputs of files.
-func closest(files map[int][]uint32, of map[uint32]planted, p planted) planted {
-	var best planted
+func closest(files map[int][]uint32, of map[uint32]plantedInput, p plantedInput) plantedInput {
+	var best plantedInput
 	most := -1.0
 	for _, ords := range files {
 		o := of[ords[0]]

@@ -32,10 +32,10 @@ func (e *execution) find(c Condition, among *roaring.Bitmap) (*roaring.Bitmap, e
 	case Bytes:
 		out := roaring.New()
 		return out, e.r.ByBlob(c.Blob, adder(out))
-	case Labelled:
+	case Label:
 		out := roaring.New()
 		for _, concept := range c.Concepts {
-			b, err := e.v.Labelled(concept, c.Value)
+			b, err := e.v.LabelledInputs(concept, c.Value)
 			if err != nil {
 				return nil, err
 			}

@@ -63,7 +63,7 @@ func FindGroups(ctx context.Context, r catalog.Reader, x *index.Index, tiers []T
 		return Groups{}, err
 	}
 	if slices.Contains(tiers, ReEncoded) || slices.Contains(tiers, Alike) {
-		if err := k.linked(&out, others, tiers, alike); err != nil {
+		if err := k.addLinked(&out, others, tiers, alike); err != nil {
 			return Groups{}, err
 		}
 	}
@@ -112,9 +112,9 @@ func (k *kin) score(g *Group) error {
 	return nil
 }
 
-// linked adds the groups of the tiers that need neighbours. The first of the inputs of one file represents all of them.
-func (k *kin) linked(out *Groups, others *roaring.Bitmap, tiers []Tier, alike float64) error {
-	among, err := k.v.Analysed()
+// addLinked adds the groups of the tiers that need neighbours. The first of the inputs of one file represents all of them.
+func (k *kin) addLinked(out *Groups, others *roaring.Bitmap, tiers []Tier, alike float64) error {
+	among, err := k.v.AnalysedInputs()
 	if err != nil {
 		return err
 	}
@@ -127,7 +127,7 @@ func (k *kin) linked(out *Groups, others *roaring.Bitmap, tiers []Tier, alike fl
 	out.Of = among.GetCardinality()
 	out.Examined = out.Of - left
 	if slices.Contains(tiers, ReEncoded) {
-		out.Groups = append(out.Groups, joined(pairs(links, among, ReEncoded, 0))...)
+		out.Groups = append(out.Groups, joinPairs(pairs(links, among, ReEncoded, 0))...)
 	}
 	if slices.Contains(tiers, Alike) && alike > 0 {
 		out.Groups = append(out.Groups, stars(pairs(links, among, Alike, float32(alike)))...)
@@ -184,8 +184,8 @@ func pairs(links *index.Links, among *roaring.Bitmap, tier Tier, least float32) 
 	return out
 }
 
-// joined is groups of inputs that are linked as one picture, over others if need be.
-func joined(pairs [][2]uint32) []Group {
+// joinPairs is groups of inputs that are linked as one picture, over others if need be.
+func joinPairs(pairs [][2]uint32) []Group {
 	up := map[uint32]uint32{} // an older input of the group, or itself
 	root := func(ord uint32) uint32 {
 		for {

@@ -130,7 +130,7 @@ func labels(v *index.View, r catalog.Reader) (yes, no []*roaring.Bitmap, err err
 	err = r.Concepts(func(c catalog.Concept) bool {
 		var said [2]*roaring.Bitmap
 		for i, value := range []log.Value{log.True, log.False} {
-			if said[i], failed = v.Labelled(c.ID, value); failed != nil {
+			if said[i], failed = v.LabelledInputs(c.ID, value); failed != nil {
 				return false
 			}
 		}

@@ -57,14 +57,14 @@ func isSimilar(c search.Condition) bool {
 }
 
 func isPredicted(c search.Condition) bool {
-	_, ok := c.(search.Predicted)
+	_, ok := c.(search.Prediction)
 	return ok
 }
 
 func (n *naive) input(in *catalog.Input, ranks bool) (float32, bool) {
-	var d *catalog.Derived
+	var d *catalog.DerivedData
 	if in.Code == catalog.InputReady {
-		if found, err := n.r.Derived(indextest.Base, in); err == nil {
+		if found, err := n.r.DerivedOfInput(indextest.Base, in); err == nil {
 			d = &found
 		} else if !errors.Is(err, catalog.ErrNotFound) {
 			n.t.Fatal(err)
@@ -93,7 +93,7 @@ func (n *naive) input(in *catalog.Input, ranks bool) (float32, bool) {
 	return float32(score), true
 }
 
-func (n *naive) clause(c *search.Clause, in *catalog.Input, d *catalog.Derived) (float64, bool) {
+func (n *naive) clause(c *search.Clause, in *catalog.Input, d *catalog.DerivedData) (float64, bool) {
 	product, all, others := 1.0, true, false
 	for _, class := range []func(search.Condition) bool{
 		func(c search.Condition) bool { return !isPredicted(c) && !isSimilar(c) }, isPredicted, isSimilar,
@@ -123,7 +123,7 @@ func truth(b bool) (float64, bool) {
 	return 0, false
 }
 
-func (n *naive) condition(c search.Condition, in *catalog.Input, d *catalog.Derived) (float64, bool) {
+func (n *naive) condition(c search.Condition, in *catalog.Input, d *catalog.DerivedData) (float64, bool) {
 	switch c := c.(type) {
 	case search.InputID:
 		return truth(in.ID == c.ID)
@@ -131,7 +131,7 @@ func (n *naive) condition(c search.Condition, in *catalog.Input, d *catalog.Deri
 		return truth(in.URL == c.URL || c.Hosted != [16]byte{} && in.Hosted == c.Hosted)
 	case search.Bytes:
 		return truth(in.Blob == c.Blob && !c.Blob.IsZero())
-	case search.Labelled:
+	case search.Label:
 		return truth(slices.ContainsFunc(in.Labels, func(l catalog.Label) bool {
 			return l.Value == c.Value && slices.Contains(c.Concepts, l.Concept)
 		}))
@@ -142,8 +142,8 @@ func (n *naive) condition(c search.Condition, in *catalog.Input, d *catalog.Deri
 	case search.Box:
 		return truth(in.Geo != nil && c.Min.Latitude <= in.Geo.Latitude && in.Geo.Latitude <= c.Max.Latitude &&
 			c.Min.Longitude <= in.Geo.Longitude && in.Geo.Longitude <= c.Max.Longitude)
-	case search.Predicted:
-		return n.predicted(c, in, d)
+	case search.Prediction:
+		return n.predictedValue(c, in, d)
 	case search.Similar:
 		var e predict.Embedding
 		if err := e.UnmarshalBinary(d.Embedding); err != nil {
@@ -165,7 +165,7 @@ func (n *naive) picture(i int) *predict.Embedding {
 	if err != nil || in.Code != catalog.InputReady {
 		return nil
 	}
-	d, err := n.r.Derived(indextest.Base, &in)
+	d, err := n.r.DerivedOfInput(indextest.Base, &in)
 	if err != nil {
 		return nil
 	}
@@ -176,7 +176,7 @@ func (n *naive) picture(i int) *predict.Embedding {
 	return e
 }
 
-func (n *naive) predicted(c search.Predicted, in *catalog.Input, d *catalog.Derived) (float64, bool) {
+func (n *naive) predictedValue(c search.Prediction, in *catalog.Input, d *catalog.DerivedData) (float64, bool) {
 	largest, any := float32(0), false
 	for _, concept := range c.Concepts {
 		if value, ok := n.value(concept, in, d); ok {
@@ -192,7 +192,7 @@ func (n *naive) predicted(c search.Predicted, in *catalog.Input, d *catalog.Deri
 	return float64(largest), largest >= index.Present
 }
 
-func (n *naive) value(concept string, in *catalog.Input, d *catalog.Derived) (float32, bool) {
+func (n *naive) value(concept string, in *catalog.Input, d *catalog.DerivedData) (float32, bool) {
 	for _, e := range in.Edits {
 		if e.Concept == concept {
 			if e.Removed {

@@ -12,7 +12,7 @@ const few = 2048
 
 // page is a page of the inputs by falling score, equal ones by ordinal. However many hits
 // there are and however deep the page, a few passes count scores, and only the page is sorted.
-func (s scored) page(p Page, m *memory) Result {
+func (s scoredInputs) page(p Page, m *memory) Result {
 	total := uint64(len(s.ords))
 	if p.Offset >= total || p.N == 0 {
 		return Result{}
@@ -49,7 +49,7 @@ type place struct {
 }
 
 // ranks is the hits of the ranks from ≤ rank < to.
-func (s scored) ranks(from, to int, m *memory) []Hit {
+func (s scoredInputs) ranks(from, to int, m *memory) []Hit {
 	keys, spare := m.ords.take(len(s.factor)), m.ords.take(len(s.factor))
 	for i, f := range s.factor {
 		keys[i] = rankKey(float32(f))

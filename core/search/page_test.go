@@ -26,7 +26,7 @@ func TestPageAgreesWithSort(t *testing.T) {
 	m := new(memory)
 	for name, draw := range draws {
 		for _, n := range []int{1, few, few + 1, 9000} {
-			s := scored{}
+			s := scoredInputs{}
 			var want []Hit
 			for i := range n {
 				f := draw()

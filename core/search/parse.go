@@ -47,7 +47,7 @@ func Parse(v jsonio.Value, o Options) (*Query, error) {
 		return nil, err
 	}
 	if !(least >= 0 && least <= 1) {
-		return nil, malformed("query.min_score: %v is not within 0 and 1", least)
+		return nil, queryErrorf("query.min_score: %v is not within 0 and 1", least)
 	}
 	p.q.MinScore = float32(least)
 	ands := query.get("ands")
@@ -55,9 +55,9 @@ func Parse(v jsonio.Value, o Options) (*Query, error) {
 	case k == jsonio.Absent, k == jsonio.Object && ands.Len() == 0:
 		return p.q, nil
 	case k != jsonio.Array:
-		return nil, malformed("query.ands: %s, expected array", k)
+		return nil, queryErrorf("query.ands: %s, expected array", k)
 	case ands.Len() > MaxClauses:
-		return nil, malformed("query.ands: %d clauses, but at most %d are allowed", ands.Len(), MaxClauses)
+		return nil, queryErrorf("query.ands: %d clauses, but at most %d are allowed", ands.Len(), MaxClauses)
 	}
 	i := 0
 	for e := range ands.Elems() {
@@ -75,7 +75,7 @@ type queryError struct{ text string }
 func (e *queryError) Error() string { return e.text }
 func (e *queryError) Unwrap() error { return ErrQuery }
 
-func malformed(format string, args ...any) error {
+func queryErrorf(format string, args ...any) error {
 	return &queryError{fmt.Sprintf(format, args...)}
 }
 
@@ -93,7 +93,7 @@ func object(v jsonio.Value, path string) (node, error) {
 	case k == jsonio.Absent, k == jsonio.Null, k == jsonio.Array && v.Len() == 0:
 		return node{path: path}, nil
 	default:
-		return node{}, malformed("%s: %s, expected object", path, k)
+		return node{}, queryErrorf("%s: %s, expected object", path, k)
 	}
 }
 
@@ -125,7 +125,7 @@ func (n node) text(name string) (string, error) {
 	}
 	s, err := v.Str()
 	if err != nil {
-		return "", malformed("%s.%s: %s, expected string", n.path, name, v.Kind())
+		return "", queryErrorf("%s.%s: %s, expected string", n.path, name, v.Kind())
 	}
 	return s, nil
 }
@@ -138,7 +138,7 @@ func (n node) number(name string) (float64, error) {
 	}
 	f, err := v.Float()
 	if err != nil {
-		return 0, malformed("%s.%s: expected a number", n.path, name)
+		return 0, queryErrorf("%s.%s: expected a number", n.path, name)
 	}
 	return f, nil
 }
@@ -153,7 +153,7 @@ func (n node) knows(names []string) error {
 		}
 	}
 	if said {
-		return malformed("%s: expected %s", n.path, strings.Join(names, ", "))
+		return queryErrorf("%s: expected %s", n.path, strings.Join(names, ", "))
 	}
 	return nil
 }
@@ -175,7 +175,7 @@ func (p *parser) language(query node) error {
 		p.code = code
 	}
 	if !lang.Valid(p.code) {
-		return malformed("query.language: unsupported language %q", p.code)
+		return queryErrorf("query.language: unsupported language %q", p.code)
 	}
 	return nil
 }
@@ -184,16 +184,16 @@ func (p *parser) language(query node) error {
 func (p *parser) clause(v jsonio.Value, path string) error {
 	n := node{v, path}
 	if v.Kind() != jsonio.Object {
-		return malformed("%s: %s, expected object", path, v.Kind())
+		return queryErrorf("%s: %s, expected object", path, v.Kind())
 	}
 	if !n.has("input") && !n.has("output") {
-		return malformed("%s: expected input, output", path)
+		return queryErrorf("%s: expected input, output", path)
 	}
 	var c Clause
 	if v := n.get("negate"); v.Kind() != jsonio.Absent {
 		negate, err := truth(v)
 		if err != nil {
-			return malformed("%s.negate: expected true or false", path)
+			return queryErrorf("%s.negate: expected true or false", path)
 		}
 		c.Negate = negate
 	}
@@ -212,7 +212,7 @@ func (p *parser) clause(v jsonio.Value, path string) error {
 		return err
 	}
 	if p.conditions += len(c.All); p.conditions > MaxClauses {
-		return malformed("%s: at most %d conditions are allowed", path, MaxClauses)
+		return queryErrorf("%s: at most %d conditions are allowed", path, MaxClauses)
 	}
 	if len(c.All) > 0 {
 		p.q.Clauses = append(p.q.Clauses, c)
@@ -246,16 +246,16 @@ func (p *parser) input(c *Clause, n node) error {
 	}
 	if err := p.concepts(c, data, func(ids []string, present bool) Condition {
 		if present {
-			return Labelled{ids, log.True}
+			return Label{ids, log.True}
 		}
-		return Labelled{ids, log.False}
+		return Label{ids, log.False}
 	}); err != nil {
 		return err
 	}
 	if m := data.get("metadata"); m.Kind() != jsonio.Absent && !(m.Len() == 0 && (m.Kind() == jsonio.Object || m.Kind() == jsonio.Array)) {
 		pattern, err := index.NewPattern(m.Raw())
 		if err != nil {
-			return malformed("%s.metadata: %v", data.path, err)
+			return queryErrorf("%s.metadata: %v", data.path, err)
 		}
 		c.All = append(c.All, Metadata{pattern})
 	}
@@ -290,7 +290,7 @@ func (p *parser) url(c *Clause, data node) error {
 	}
 	picture, err := inline.Base64(nil)
 	if err != nil {
-		return malformed("%s.base64: not base64", image.path)
+		return queryErrorf("%s.base64: not base64", image.path)
 	}
 	c.All = append(c.All, Bytes{blob.Sum(picture)})
 	return nil
@@ -300,7 +300,7 @@ func (p *parser) url(c *Clause, data node) error {
 func (n node) base64() (jsonio.Value, error) {
 	v := n.get("base64")
 	if v.Kind() != jsonio.Absent && v.Kind() != jsonio.String {
-		return v, malformed("%s.base64: %s, expected string", n.path, v.Kind())
+		return v, queryErrorf("%s.base64: %s, expected string", n.path, v.Kind())
 	}
 	if string(v.Raw()) == `""` {
 		return jsonio.Value{}, nil
@@ -314,7 +314,7 @@ func (p *parser) output(c *Clause, n node) error {
 		return err
 	}
 	if err := p.concepts(c, data, func(ids []string, present bool) Condition {
-		return Predicted{Concepts: ids, Absent: !present}
+		return Prediction{Concepts: ids, Absent: !present}
 	}); err != nil {
 		return err
 	}
@@ -359,7 +359,7 @@ func (p *parser) similar(c *Clause, n node) error {
 	case ways == 0 && pic.Crop == raster.Crop{}:
 		return nil // an empty image adds no condition
 	case ways != 1:
-		return malformed("%s: expected exactly one of id, data.image.url and data.image.base64", n.path)
+		return queryErrorf("%s: expected exactly one of id, data.image.url and data.image.base64", n.path)
 	}
 	c.All = append(c.All, Similar{len(p.q.Pictures)})
 	p.q.Pictures = append(p.q.Pictures, pic)
@@ -382,7 +382,7 @@ func (n node) crop() (raster.Crop, error) {
 		edges = append(edges, f)
 	}
 	if len(edges) != 4 || edges[0] >= edges[2] || edges[1] >= edges[3] {
-		return raster.Crop{}, malformed("%s.crop: expected top, left, bottom and right from 0 to 1, top above bottom and left before right", n.path)
+		return raster.Crop{}, queryErrorf("%s.crop: expected top, left, bottom and right from 0 to 1, top above bottom and left before right", n.path)
 	}
 	return raster.Crop{Top: edges[0], Left: edges[1], Bottom: edges[2], Right: edges[3]}, nil
 }
@@ -392,14 +392,14 @@ func (p *parser) concepts(c *Clause, data node, condition func(ids []string, pre
 	list := data.get("concepts")
 	path := data.path + ".concepts"
 	if k := list.Kind(); k != jsonio.Absent && k != jsonio.Array && (k != jsonio.Object || list.Len() > 0) {
-		return malformed("%s: %s, expected array", path, k)
+		return queryErrorf("%s: %s, expected array", path, k)
 	}
 	i := 0
 	for e := range list.Elems() {
 		n := node{e, fmt.Sprintf("%s[%d]", path, i)}
 		i++
 		if e.Kind() != jsonio.Object {
-			return malformed("%s: %s, expected object", n.path, e.Kind())
+			return queryErrorf("%s: %s, expected object", n.path, e.Kind())
 		}
 		ids, err := p.concept(n)
 		if err != nil {
@@ -408,7 +408,7 @@ func (p *parser) concepts(c *Clause, data node, condition func(ids []string, pre
 		present := true
 		if v := n.get("value"); v.Kind() != jsonio.Absent {
 			if present, err = truth(v); err != nil {
-				return malformed("%s.value: expected true, false, 1 or 0", n.path)
+				return queryErrorf("%s.value: expected true, false, 1 or 0", n.path)
 			}
 		}
 		c.All = append(c.All, condition(ids, present))
@@ -431,7 +431,7 @@ func (p *parser) concept(n node) ([]string, error) {
 		return nil, err
 	}
 	if name == "" {
-		return nil, malformed("%s: expected id, name", n.path)
+		return nil, queryErrorf("%s: expected id, name", n.path)
 	}
 	var ids []string
 	if public, ok := p.o.Names.Resolve(name, p.code); ok {
@@ -488,11 +488,11 @@ func (n node) point() (log.Point, error) {
 	}
 	switch {
 	case !n.has("longitude") || !n.has("latitude"):
-		return at, malformed("%s: expected longitude and latitude", n.path)
+		return at, queryErrorf("%s: expected longitude and latitude", n.path)
 	case math.Abs(at.Latitude) > 90:
-		return at, malformed("%s.latitude: %v is not within ±90", n.path, at.Latitude)
+		return at, queryErrorf("%s.latitude: %v is not within ±90", n.path, at.Latitude)
 	case math.Abs(at.Longitude) > 180:
-		return at, malformed("%s.longitude: %v is not within ±180", n.path, at.Longitude)
+		return at, queryErrorf("%s.longitude: %v is not within ±180", n.path, at.Longitude)
 	}
 	return at, nil
 }
@@ -518,7 +518,7 @@ func (n node) limit() (float64, error) {
 		return 0, err
 	}
 	if value < 0 {
-		return 0, malformed("%s.value: %v is negative", limit.path, value)
+		return 0, queryErrorf("%s.value: %v is negative", limit.path, value)
 	}
 	switch unit {
 	case "withinMiles":
@@ -529,7 +529,7 @@ func (n node) limit() (float64, error) {
 		value *= math.Pi / 180
 	case "withinRadians":
 	default:
-		return 0, malformed("%s.type: %q, expected withinMiles, withinKilometers, withinDegrees or withinRadians", limit.path, unit)
+		return 0, queryErrorf("%s.type: %q, expected withinMiles, withinKilometers, withinDegrees or withinRadians", limit.path, unit)
 	}
 	return value, nil
 }
@@ -538,7 +538,7 @@ func (n node) limit() (float64, error) {
 func (n node) box() (Box, error) {
 	v := n.get("geo_box")
 	if v.Kind() != jsonio.Array || v.Len() != 2 {
-		return Box{}, malformed("%s.geo_box: expected an array of two corners", n.path)
+		return Box{}, queryErrorf("%s.geo_box: expected an array of two corners", n.path)
 	}
 	var corners []log.Point
 	for e := range v.Elems() {

@@ -79,18 +79,18 @@ func TestParse(t *testing.T) {
 		{"no clauses", `{"ands":[]}`, search.Query{}},
 		{"null clauses", `{"ands":null,"language":null}`, search.Query{}},
 		{"clauses as an empty object", `{"ands":{}}`, search.Query{}},
-		{"predicted by name", `{"ands":[{"output":{"data":{"concepts":[{"name":"dog"}]}}}]}`, search.Query{Clauses: all(search.Predicted{Concepts: dog})}},
-		{"predicted by id", `{"ands":[{"output":{"data":{"concepts":[{"id":"x","name":"dog"}]}}}]}`, search.Query{Clauses: all(search.Predicted{Concepts: []string{"x"}})}},
+		{"predicted by name", `{"ands":[{"output":{"data":{"concepts":[{"name":"dog"}]}}}]}`, search.Query{Clauses: all(search.Prediction{Concepts: dog})}},
+		{"predicted by id", `{"ands":[{"output":{"data":{"concepts":[{"id":"x","name":"dog"}]}}}]}`, search.Query{Clauses: all(search.Prediction{Concepts: []string{"x"}})}},
 		{"a least score", `{"min_score":0.25}`, search.Query{MinScore: 0.25}},
 		{"no least score", `{"min_score":null}`, search.Query{}},
-		{"in a language", `{"language":"de","ands":[{"output":{"data":{"concepts":[{"name":"Hund"}]}}}]}`, search.Query{Clauses: all(search.Predicted{Concepts: []string{"ai_dog"}})}},
-		{"own names have no language", `{"language":"de","ands":[{"output":{"data":{"concepts":[{"name":"dog"}]}}}]}`, search.Query{Clauses: all(search.Predicted{Concepts: []string{"mine"}})}},
-		{"a name of another language", `{"ands":[{"output":{"data":{"concepts":[{"name":"Hund"}]}}}]}`, search.Query{Clauses: all(search.Predicted{})}},
-		{"absent", `{"ands":[{"output":{"data":{"concepts":[{"name":"cat","value":false}]}}}]}`, search.Query{Clauses: all(search.Predicted{Concepts: cat, Absent: true})}},
-		{"absent as a number", `{"ands":[{"output":{"data":{"concepts":[{"name":"cat","value":0.0}]}}}]}`, search.Query{Clauses: all(search.Predicted{Concepts: cat, Absent: true})}},
-		{"several in one clause", `{"ands":[{"output":{"data":{"concepts":[{"name":"cat","value":1},{"id":"y"}]}}}]}`, search.Query{Clauses: all(search.Predicted{Concepts: cat}, search.Predicted{Concepts: []string{"y"}})}},
+		{"in a language", `{"language":"de","ands":[{"output":{"data":{"concepts":[{"name":"Hund"}]}}}]}`, search.Query{Clauses: all(search.Prediction{Concepts: []string{"ai_dog"}})}},
+		{"own names have no language", `{"language":"de","ands":[{"output":{"data":{"concepts":[{"name":"dog"}]}}}]}`, search.Query{Clauses: all(search.Prediction{Concepts: []string{"mine"}})}},
+		{"a name of another language", `{"ands":[{"output":{"data":{"concepts":[{"name":"Hund"}]}}}]}`, search.Query{Clauses: all(search.Prediction{})}},
+		{"absent", `{"ands":[{"output":{"data":{"concepts":[{"name":"cat","value":false}]}}}]}`, search.Query{Clauses: all(search.Prediction{Concepts: cat, Absent: true})}},
+		{"absent as a number", `{"ands":[{"output":{"data":{"concepts":[{"name":"cat","value":0.0}]}}}]}`, search.Query{Clauses: all(search.Prediction{Concepts: cat, Absent: true})}},
+		{"several in one clause", `{"ands":[{"output":{"data":{"concepts":[{"name":"cat","value":1},{"id":"y"}]}}}]}`, search.Query{Clauses: all(search.Prediction{Concepts: cat}, search.Prediction{Concepts: []string{"y"}})}},
 		{"labels", `{"ands":[{"input":{"data":{"concepts":[{"name":"cat","value":true},{"id":"y","value":0},{"id":"z","value":null}]}}}]}`, search.Query{Clauses: all(
-			search.Labelled{Concepts: cat, Value: log.True}, search.Labelled{Concepts: []string{"y"}, Value: log.False}, search.Labelled{Concepts: []string{"z"}, Value: log.True})}},
+			search.Label{Concepts: cat, Value: log.True}, search.Label{Concepts: []string{"y"}, Value: log.False}, search.Label{Concepts: []string{"z"}, Value: log.True})}},
 		{"metadata", `{"ands":[{"input":{"data":{"metadata":{"k":[1]}}}}]}`, search.Query{Clauses: all(search.Metadata{Pattern: pattern(t, `{"k":[1]}`)})}},
 		{"metadata that is a list", `{"ands":[{"input":{"data":{"metadata":[1]}}}]}`, search.Query{Clauses: all(search.Metadata{Pattern: pattern(t, `[1]`)})}},
 		{"empty metadata", `{"ands":[{"input":{"data":{"metadata":{}}}},{"input":{"data":{"metadata":[]}}}]}`, search.Query{}},
@@ -102,7 +102,7 @@ func TestParse(t *testing.T) {
 		{"negated", `{"ands":[{"negate":true,"input":{"id":"i"}},{"negate":0,"input":{"id":"j"}}]}`, search.Query{Clauses: []search.Clause{
 			{Negate: true, All: []search.Condition{search.InputID{ID: "i"}}}, {All: []search.Condition{search.InputID{ID: "j"}}},
 		}}},
-		{"input and output in one clause", `{"ands":[{"input":{"id":"i"},"output":{"data":{"concepts":[{"id":"y"}]}}}]}`, search.Query{Clauses: all(search.InputID{ID: "i"}, search.Predicted{Concepts: []string{"y"}})}},
+		{"input and output in one clause", `{"ands":[{"input":{"id":"i"},"output":{"data":{"concepts":[{"id":"y"}]}}}]}`, search.Query{Clauses: all(search.InputID{ID: "i"}, search.Prediction{Concepts: []string{"y"}})}},
 		{"similar by url", `{"ands":[{"output":{"input":{"data":{"image":{"url":"https://a/b"}}}}}]}`, similar(search.Picture{URL: "https://a/b"})},
 		{"similar by id", `{"ands":[{"output":{"input":{"id":"i"}}}]}`, similar(search.Picture{Input: "i"})},
 		{"similar by id with a crop", `{"ands":[{"output":{"input":{"id":"i","data":{"image":{"crop":[0,0.5,1,1]}}}}}]}`, similar(search.Picture{Input: "i", Crop: raster.Crop{Left: 0.5, Bottom: 1, Right: 1}})},
@@ -287,7 +287,7 @@ func ExampleParse() {
 	}
 	fmt.Println("to analyse:", q.Pictures[0].URL)
 	// Output:
-	// search.Predicted negated: false
+	// search.Prediction negated: false
 	// search.Metadata negated: true
 	// search.Similar negated: false
 	// to analyse: https://example.com/dog.jpg

@@ -18,8 +18,8 @@ import (
 	"github.com/sightline-dev/sightline/core/testkit"
 )
 
-// saved encodes a picture.
-func saved(t testing.TB, m image.Image, format string, quality int) []byte {
+// encodePicture encodes a picture.
+func encodePicture(t testing.TB, m image.Image, format string, quality int) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	var err error
@@ -49,10 +49,10 @@ func thumbOf(t testing.TB, d *raster.Decoder, picture []byte) []byte {
 		copy(m.Pix[4*i:], img.Pix[3*i:3*i+3])
 		m.Pix[4*i+3] = 0xff
 	}
-	return saved(t, m, "jpeg", 80)
+	return encodePicture(t, m, "jpeg", 80)
 }
 
-func scaled(m image.Image, width, height int) image.Image {
+func resize(m image.Image, width, height int) image.Image {
 	out := image.NewRGBA(image.Rect(0, 0, width, height))
 	draw.ApproxBiLinear.Scale(out, out.Rect, m, m.Bounds(), draw.Src, nil)
 	return out
@@ -61,7 +61,7 @@ func scaled(m image.Image, width, height int) image.Image {
 // TestPrintsOfPhotos saves real photographs again in many ways, and holds their prints to those of the originals,
 // of all other photographs, and of the pictures' mirror images and middles.
 func TestPrintsOfPhotos(t *testing.T) {
-	names, err := filepath.Glob(filepath.Join(testkit.Shared(t, "photos"), "*.jpg"))
+	names, err := filepath.Glob(filepath.Join(testkit.DataPath(t, "photos"), "*.jpg"))
 	if err != nil || len(names) < 40 {
 		t.Fatalf("%d photos, %v", len(names), err)
 	}
@@ -96,21 +96,21 @@ func TestPrintsOfPhotos(t *testing.T) {
 		}
 		w, h := m.Bounds().Dx(), m.Bounds().Dy()
 		for what, again := range map[string][]byte{
-			"quality 80": saved(t, m, "jpeg", 80), "quality 20": saved(t, m, "jpeg", 20),
-			"PNG": saved(t, m, "png", 0), "GIF": saved(t, m, "gif", 0),
-			"half": saved(t, scaled(m, w/2, h/2), "jpeg", 70), "a third": saved(t, scaled(m, w/3, h/3), "jpeg", 70),
-			"larger": saved(t, scaled(m, w*3/2, h*3/2), "jpeg", 90),
+			"quality 80": encodePicture(t, m, "jpeg", 80), "quality 20": encodePicture(t, m, "jpeg", 20),
+			"PNG": encodePicture(t, m, "png", 0), "GIF": encodePicture(t, m, "gif", 0),
+			"half": encodePicture(t, resize(m, w/2, h/2), "jpeg", 70), "a third": encodePicture(t, resize(m, w/3, h/3), "jpeg", 70),
+			"larger": encodePicture(t, resize(m, w*3/2, h*3/2), "jpeg", 90),
 		} {
 			if p := look(again); !p.same(own) || !own.same(p) {
 				t.Errorf("%s: %s is another picture", name, what)
 			}
 		}
-		if p := look(saved(t, scaled(m, w, h*3/4), "jpeg", 90)); p.same(own) {
+		if p := look(encodePicture(t, resize(m, w, h*3/4), "jpeg", 90)); p.same(own) {
 			t.Errorf("%s squeezed is the same picture", name)
 		}
 		middle := image.NewRGBA(image.Rect(0, 0, w*3/4, h*3/4))
 		draw.Draw(middle, middle.Rect, m, m.Bounds().Min.Add(image.Pt(w/8, h/8)), draw.Src)
-		if p := look(saved(t, middle, "jpeg", 90)); p.same(own) {
+		if p := look(encodePicture(t, middle, "jpeg", 90)); p.same(own) {
 			t.Errorf("%s: its middle is the same picture", name)
 		}
 	}

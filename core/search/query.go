@@ -30,20 +30,20 @@ type Clause struct {
 	All    []Condition
 }
 
-// Condition is one of [Predicted], [Labelled], [Metadata], [URL], [Bytes], [InputID], [Radius], [Box]
+// Condition is one of [Prediction], [Label], [Metadata], [URL], [Bytes], [InputID], [Radius], [Box]
 // and [Similar].
 type Condition interface{ condition() }
 
 type (
-	// Predicted holds for an analysed input when any of the concepts is predicted present
+	// Prediction holds for an analysed input when any of the concepts is predicted present
 	// or, with Absent, when some have a value and none is present. It ranks by the largest value, or 1 less it.
 	// Without concepts nothing matches: the name is unknown.
-	Predicted struct {
+	Prediction struct {
 		Concepts []string // ids that the clause's concept may mean
 		Absent   bool
 	}
-	// Labelled holds when a user labelled any of the concepts with the value, True or False.
-	Labelled struct {
+	// Label holds when a user labelled any of the concepts with the value, True or False.
+	Label struct {
 		Concepts []string
 		Value    log.Value
 	}
@@ -69,15 +69,15 @@ type (
 	Similar struct{ Picture int }
 )
 
-func (Predicted) condition() {}
-func (Labelled) condition()  {}
-func (Metadata) condition()  {}
-func (URL) condition()       {}
-func (Bytes) condition()     {}
-func (InputID) condition()   {}
-func (Radius) condition()    {}
-func (Box) condition()       {}
-func (Similar) condition()   {}
+func (Prediction) condition() {}
+func (Label) condition()      {}
+func (Metadata) condition()   {}
+func (URL) condition()        {}
+func (Bytes) condition()      {}
+func (InputID) condition()    {}
+func (Radius) condition()     {}
+func (Box) condition()        {}
+func (Similar) condition()    {}
 
 // Picture is the picture of a Similar condition. Exactly one of URL, Base64 and Input identifies it.
 //
@@ -92,8 +92,8 @@ type Picture struct {
 	Embedding *predict.Embedding
 }
 
-// Stored reports whether the picture is a stored input as it was analysed.
-func (p *Picture) Stored() bool { return p.Input != "" && p.Crop == raster.Crop{} }
+// IsStored reports whether the picture is a stored input as it was analysed.
+func (p *Picture) IsStored() bool { return p.Input != "" && p.Crop == raster.Crop{} }
 
 // Hit is an input that matched.
 type Hit struct {

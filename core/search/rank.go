@@ -17,15 +17,15 @@ const walkLimit = 1000
 // one and the same walk and none of its hits is on two of them or on neither.
 const walkStep = 64
 
-// ranked is a page of the matches by score. The output clauses come with those of
+// rankedPage is a page of the matches by score. The output clauses come with those of
 // similarity last.
-func (e *execution) ranked(outputs []*Clause, p Page) (Result, error) {
+func (e *execution) rankedPage(outputs []*Clause, p Page) (Result, error) {
 	if pic := nearest(outputs); pic >= 0 && p.Offset+p.N <= walkLimit && p.Offset+p.N >= p.N {
 		return e.nearest(e.q.Pictures[pic].Embedding, p)
 	}
 	e.mem = memories.Get().(*memory)
 	defer memories.Put(e.mem)
-	s, err := e.scored(outputs)
+	s, err := e.scoreMatches(outputs)
 	if err != nil {
 		return Result{}, err
 	}
@@ -34,11 +34,11 @@ func (e *execution) ranked(outputs []*Clause, p Page) (Result, error) {
 	return result, nil
 }
 
-// scored is every match with its score, but for those below the query's MinScore.
-func (e *execution) scored(outputs []*Clause) (scored, error) {
+// scoreMatches is every match with its score, but for those below the query's MinScore.
+func (e *execution) scoreMatches(outputs []*Clause) (scoredInputs, error) {
 	for _, c := range outputs {
 		if err := e.narrow(c); err != nil {
-			return scored{}, err
+			return scoredInputs{}, err
 		}
 	}
 	ords := e.mem.ords.take(int(e.matches.GetCardinality()))
@@ -47,9 +47,9 @@ func (e *execution) scored(outputs []*Clause) (scored, error) {
 	e.mem.ords.give(ords)
 	for _, c := range outputs[1:] {
 		if err != nil {
-			return scored{}, err
+			return scoredInputs{}, err
 		}
-		var given scored
+		var given scoredInputs
 		given, err = e.clause(c, s.ords)
 		s = s.times(given)
 		e.mem.give(given)
@@ -63,7 +63,7 @@ func (e *execution) narrow(c *Clause) error {
 		return nil
 	}
 	for _, cond := range c.All {
-		p, ok := cond.(Predicted)
+		p, ok := cond.(Prediction)
 		if !ok {
 			continue
 		}
@@ -104,7 +104,7 @@ func (e *execution) nearest(to *predict.Embedding, p Page) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	s := scored{}
+	s := scoredInputs{}
 	slices.SortFunc(near, func(a, b index.Similar) int { return int(int64(a.Ord) - int64(b.Ord)) })
 	for _, n := range near {
 		s.ords = append(s.ords, n.Ord)
@@ -117,33 +117,33 @@ func (e *execution) nearest(to *predict.Embedding, p Page) (Result, error) {
 func similarity(cosine float64) float64 { return (1 + cosine) / 2 }
 
 // clause returns the values of an output clause for those of ords, ascending, that it matches.
-func (e *execution) clause(c *Clause, ords []uint32) (scored, error) {
+func (e *execution) clause(c *Clause, ords []uint32) (scoredInputs, error) {
 	if c.Negate {
-		return e.negated(c, ords)
+		return e.negatedClause(c, ords)
 	}
-	all := c.sorted()
-	s, err := e.given(all[0], ords)
+	all := c.conditionsByCost()
+	s, err := e.matchingValues(all[0], ords)
 	for _, cond := range all[1:] {
 		if err != nil {
-			return scored{}, err
+			return scoredInputs{}, err
 		}
-		var given scored
-		given, err = e.given(cond, s.ords)
+		var given scoredInputs
+		given, err = e.matchingValues(cond, s.ords)
 		s = s.times(given)
 		e.mem.give(given)
 	}
 	return s, err
 }
 
-// negated is clause for a negated one: all conditions are asked about all inputs.
-func (e *execution) negated(c *Clause, ords []uint32) (scored, error) {
+// negatedClause is clause for a negated one: all conditions are asked about all inputs.
+func (e *execution) negatedClause(c *Clause, ords []uint32) (scoredInputs, error) {
 	s := e.mem.ones(ords)
 	holds := e.mem.holds(len(ords)) // all conditions but Similar
 	others := false
-	for _, cond := range c.sorted() {
+	for _, cond := range c.conditionsByCost() {
 		values, held, err := e.values(cond, ords)
 		if err != nil {
-			return scored{}, err
+			return scoredInputs{}, err
 		}
 		if _, ok := cond.(Similar); ok {
 			s.scale(values, held, nil)
@@ -162,13 +162,13 @@ func (e *execution) negated(c *Clause, ords []uint32) (scored, error) {
 		}
 	}
 	e.mem.held.give(holds)
-	return scored{s.ords[:n], s.factor[:n]}, nil
+	return scoredInputs{s.ords[:n], s.factor[:n]}, nil
 }
 
-// given is the value of a condition for those of ords for which it holds.
-func (e *execution) given(c Condition, ords []uint32) (scored, error) {
+// matchingValues is the value of a condition for those of ords for which it holds.
+func (e *execution) matchingValues(c Condition, ords []uint32) (scoredInputs, error) {
 	switch c := c.(type) {
-	case Predicted:
+	case Prediction:
 		s, err := e.largest(c, ords)
 		n := 0
 		for i, f := range s.factor {
@@ -177,22 +177,22 @@ func (e *execution) given(c Condition, ords []uint32) (scored, error) {
 				n++
 			}
 		}
-		return scored{s.ords[:n], s.factor[:n]}, err
+		return scoredInputs{s.ords[:n], s.factor[:n]}, err
 	case Similar:
 		return e.similar(c, ords)
 	}
 	b, err := e.holds(c, index.BitmapOf(ords))
 	if err != nil {
-		return scored{}, err
+		return scoredInputs{}, err
 	}
 	return e.mem.ones(b.ToArray()), nil
 }
 
 // values is the value of a condition for those of ords that have one, and for which it holds.
-func (e *execution) values(c Condition, ords []uint32) (scored, []bool, error) {
-	p, ok := c.(Predicted)
+func (e *execution) values(c Condition, ords []uint32) (scoredInputs, []bool, error) {
+	p, ok := c.(Prediction)
 	if !ok {
-		s, err := e.given(c, ords)
+		s, err := e.matchingValues(c, ords)
 		return s, e.mem.holds(len(s.ords)), err
 	}
 	s, err := e.largest(p, ords)
@@ -204,10 +204,10 @@ func (e *execution) values(c Condition, ords []uint32) (scored, []bool, error) {
 }
 
 // holds reports whether the condition holds where the largest value of the concepts is f.
-func (p Predicted) holds(f float64) bool { return (f < float64(index.Present)) == p.Absent }
+func (p Prediction) holds(f float64) bool { return (f < float64(index.Present)) == p.Absent }
 
 // value returns the condition's value for a prediction.
-func (p Predicted) value(f float64) float64 {
+func (p Prediction) value(f float64) float64 {
 	if p.Absent {
 		return 1 - f
 	}
@@ -215,17 +215,17 @@ func (p Predicted) value(f float64) float64 {
 }
 
 // largest is the largest value of the concepts for those of ords that have one.
-func (e *execution) largest(c Predicted, ords []uint32) (scored, error) {
-	var s scored
+func (e *execution) largest(c Prediction, ords []uint32) (scoredInputs, error) {
+	var s scoredInputs
 	buf := e.mem.values.take(len(ords))
 	defer e.mem.values.give(buf)
 	for i, concept := range c.Concepts {
-		v, err := e.v.Predicted(e.ctx, concept, ords, buf)
+		v, err := e.v.Predictions(e.ctx, concept, ords, buf)
 		if err != nil {
-			return scored{}, err
+			return scoredInputs{}, err
 		}
 		if i == 0 {
-			s = e.mem.valued(v)
+			s = e.mem.copyValues(v)
 		} else {
 			s = s.or(v)
 		}
@@ -234,12 +234,12 @@ func (e *execution) largest(c Predicted, ords []uint32) (scored, error) {
 }
 
 // similar is the similarity of every input of ords.
-func (e *execution) similar(c Similar, ords []uint32) (scored, error) {
+func (e *execution) similar(c Similar, ords []uint32) (scoredInputs, error) {
 	near, err := e.v.Cosines(e.ctx, e.q.Pictures[c.Picture].Embedding, index.BitmapOf(ords))
 	if err != nil {
-		return scored{}, err
+		return scoredInputs{}, err
 	}
-	s := e.mem.scored(len(near))
+	s := e.mem.allocate(len(near))
 	for i, n := range near {
 		s.ords[i], s.factor[i] = n.Ord, similarity(n.Cosine)
 	}

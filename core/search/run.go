@@ -22,7 +22,7 @@ func Run(ctx context.Context, r catalog.Reader, x *index.Index, q *Query, p Page
 	e := execution{ctx: ctx, r: r, v: x.At(r), q: q}
 	if len(q.Clauses) == 0 {
 		ords, err := e.v.Page(p.Offset, p.N)
-		return Result{filtered(ords)}, err
+		return Result{hitsOf(ords)}, err
 	}
 	ok, err := e.embeddings()
 	if err != nil || !ok {
@@ -41,8 +41,8 @@ type execution struct {
 	mem     *memory         // buffers for scores
 }
 
-// filtered is hits of a query without output conditions.
-func filtered(ords []uint32) []Hit {
+// hitsOf is hits of a query without output conditions.
+func hitsOf(ords []uint32) []Hit {
 	hits := make([]Hit, len(ords))
 	for i, ord := range ords {
 		hits[i] = Hit{ord, 1}
@@ -57,7 +57,7 @@ func (e *execution) embeddings() (bool, error) {
 		if pic.Embedding != nil {
 			continue
 		}
-		if !pic.Stored() {
+		if !pic.IsStored() {
 			return false, nil
 		}
 		ord, err := e.ordOf(pic.Input)
@@ -75,22 +75,22 @@ func (e *execution) embeddings() (bool, error) {
 
 // run answers a query with clauses: what costs least first, and what ranks last.
 func (e *execution) run(p Page) (Result, error) {
-	outputs, err := e.narrowed()
+	outputs, err := e.applyFilters()
 	if err != nil || e.matches.IsEmpty() {
 		return Result{}, err
 	}
 	if len(outputs) == 0 {
 		return e.inOrder(p), nil
 	}
-	return e.ranked(outputs, p)
+	return e.rankedPage(outputs, p)
 }
 
-// narrowed leaves the matches of the clauses without output conditions, and returns the other
+// applyFilters leaves the matches of the clauses without output conditions, and returns the other
 // clauses. There are no matches to rank when it leaves none.
-func (e *execution) narrowed() (outputs []*Clause, err error) {
-	filters, outputs := e.q.sorted()
+func (e *execution) applyFilters() (outputs []*Clause, err error) {
+	filters, outputs := e.q.splitClauses()
 	if len(outputs) > 0 {
-		if e.matches, err = e.v.Analysed(); err != nil {
+		if e.matches, err = e.v.AnalysedInputs(); err != nil {
 			return nil, err
 		}
 	}
@@ -102,8 +102,8 @@ func (e *execution) narrowed() (outputs []*Clause, err error) {
 	return outputs, nil
 }
 
-// sorted is the clauses without output conditions and those with some, each the cheapest first.
-func (q *Query) sorted() (filters, outputs []*Clause) {
+// splitClauses is the clauses without output conditions and those with some, each the cheapest first.
+func (q *Query) splitClauses() (filters, outputs []*Clause) {
 	for i := range q.Clauses {
 		c := &q.Clauses[i]
 		if c.cost() < costPredicted {
@@ -136,7 +136,7 @@ func (e *execution) inOrder(p Page) Result {
 	for it.AdvanceIfNeeded(first); uint64(len(ords)) < n; {
 		ords = append(ords, it.Next())
 	}
-	return Result{filtered(ords)}
+	return Result{hitsOf(ords)}
 }
 
 // Costs of evaluating a condition; a clause costs what its dearest condition does.
@@ -161,13 +161,13 @@ func cost(c Condition) int {
 	switch c.(type) {
 	case InputID, URL, Bytes:
 		return costLookup
-	case Labelled:
+	case Label:
 		return costBitmap
 	case Metadata:
 		return costDocument
 	case Radius, Box:
 		return costRegion
-	case Predicted:
+	case Prediction:
 		return costPredicted
 	}
 	return costSimilar
@@ -183,7 +183,7 @@ func (e *execution) filter(c *Clause) error {
 		}
 	}
 	holds := among
-	for _, cond := range c.sorted() {
+	for _, cond := range c.conditionsByCost() {
 		var err error
 		if holds, err = e.holds(cond, holds); err != nil {
 			return err
@@ -197,8 +197,8 @@ func (e *execution) filter(c *Clause) error {
 	return nil
 }
 
-// sorted is the conditions, the cheapest first.
-func (c *Clause) sorted() []Condition {
+// conditionsByCost is the conditions, the cheapest first.
+func (c *Clause) conditionsByCost() []Condition {
 	all := slices.Clone(c.All)
 	slices.SortStableFunc(all, func(a, b Condition) int { return cost(a) - cost(b) })
 	return all

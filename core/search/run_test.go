@@ -41,9 +41,9 @@ func randomCondition(t testing.TB, w *indextest.World, q *search.Query) search.C
 	in := w.Some()
 	switch w.Rand.IntN(12) {
 	case 0, 1:
-		return search.Predicted{Concepts: concepts, Absent: w.Rand.IntN(3) == 0}
+		return search.Prediction{Concepts: concepts, Absent: w.Rand.IntN(3) == 0}
 	case 2:
-		return search.Labelled{Concepts: concepts, Value: log.True - log.Value(w.Rand.IntN(2))}
+		return search.Label{Concepts: concepts, Value: log.True - log.Value(w.Rand.IntN(2))}
 	case 3, 4, 5:
 		p, err := index.NewPattern([]byte(w.JSON(3)))
 		if err != nil {
@@ -128,7 +128,7 @@ func TestRunAgreesWithScan(t *testing.T) {
 			case 1:
 				w.Commit(t, func(tx *indextest.Tx) {
 					tx.DeleteAll()
-					tx.Insert(w.Input(), w.Derived())
+					tx.Insert(w.Input(), w.RandomDerived())
 				})
 			}
 			queries := 25

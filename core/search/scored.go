@@ -7,8 +7,8 @@ import (
 	"github.com/sightline-dev/sightline/core/index"
 )
 
-// scored is inputs with the product of the factors so far.
-type scored struct {
+// scoredInputs is inputs with the product of the factors so far.
+type scoredInputs struct {
 	ords   []uint32 // ascending
 	factor []float64
 }
@@ -62,16 +62,16 @@ func (b *buffers[T]) give(buf []T) {
 	}
 }
 
-func (m *memory) give(s scored) {
+func (m *memory) give(s scoredInputs) {
 	m.ords.give(s.ords)
 	m.factors.give(s.factor)
 }
 
-func (m *memory) scored(n int) scored { return scored{m.ords.take(n), m.factors.take(n)} }
+func (m *memory) allocate(n int) scoredInputs { return scoredInputs{m.ords.take(n), m.factors.take(n)} }
 
-// valued is a copy of v.
-func (m *memory) valued(v index.Valued) scored {
-	s := m.scored(len(v.Ords))
+// copyValues is a copy of v.
+func (m *memory) copyValues(v index.InputValues) scoredInputs {
+	s := m.allocate(len(v.Ords))
 	copy(s.ords, v.Ords)
 	for i, value := range v.Values {
 		s.factor[i] = float64(value)
@@ -80,8 +80,8 @@ func (m *memory) valued(v index.Valued) scored {
 }
 
 // ones is a copy of ords, each with the factor 1.
-func (m *memory) ones(ords []uint32) scored {
-	s := m.scored(len(ords))
+func (m *memory) ones(ords []uint32) scoredInputs {
+	s := m.allocate(len(ords))
 	copy(s.ords, ords)
 	for i := range s.factor {
 		s.factor[i] = 1
@@ -99,7 +99,7 @@ func (m *memory) holds(n int) []bool {
 }
 
 // times is the inputs of o, all of them in s, with the products of their factors, in place.
-func (s scored) times(o scored) scored {
+func (s scoredInputs) times(o scoredInputs) scoredInputs {
 	if len(s.ords) == len(o.ords) {
 		for i, f := range o.factor {
 			s.factor[i] *= f
@@ -116,11 +116,11 @@ func (s scored) times(o scored) scored {
 			n++
 		}
 	}
-	return scored{s.ords[:n], s.factor[:n]}
+	return scoredInputs{s.ords[:n], s.factor[:n]}
 }
 
 // atLeast is the inputs with a score of least or more, as hits show it, in place.
-func (s scored) atLeast(least float32) scored {
+func (s scoredInputs) atLeast(least float32) scoredInputs {
 	if least <= 0 {
 		return s
 	}
@@ -131,12 +131,12 @@ func (s scored) atLeast(least float32) scored {
 			n++
 		}
 	}
-	return scored{s.ords[:n], s.factor[:n]}
+	return scoredInputs{s.ords[:n], s.factor[:n]}
 }
 
 // scale multiplies every factor by the input's value, 0 where it has none; all that have one are
 // in s. It clears holds, unless that is nil, where there is no value and where the value's held is false.
-func (s scored) scale(values scored, held, holds []bool) {
+func (s scoredInputs) scale(values scoredInputs, held, holds []bool) {
 	if len(values.ords) == len(s.ords) {
 		for i, f := range values.factor {
 			s.factor[i] *= f
@@ -164,14 +164,14 @@ func (s scored) scale(values scored, held, holds []bool) {
 }
 
 // or is the inputs of either, each with its larger value.
-func (s scored) or(v index.Valued) scored {
+func (s scoredInputs) or(v index.InputValues) scoredInputs {
 	if slices.Equal(s.ords, v.Ords) {
 		for i, value := range v.Values {
 			s.factor[i] = max(s.factor[i], float64(value))
 		}
 		return s
 	}
-	out := scored{make([]uint32, 0, len(s.ords)+len(v.Ords)), make([]float64, 0, len(s.ords)+len(v.Ords))}
+	out := scoredInputs{make([]uint32, 0, len(s.ords)+len(v.Ords)), make([]float64, 0, len(s.ords)+len(v.Ords))}
 	i, j := 0, 0
 	for i < len(s.ords) || j < len(v.Ords) {
 		switch {

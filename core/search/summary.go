@@ -93,9 +93,9 @@ func (e *execution) scores(ask Ask) (out Summary, err error) {
 	if err != nil || len(outputs) == 0 {
 		return out, err
 	}
-	var s scored
+	var s scoredInputs
 	if !e.matches.IsEmpty() {
-		if s, err = e.scored(outputs); err != nil {
+		if s, err = e.scoreMatches(outputs); err != nil {
 			return out, err
 		}
 		e.matches = index.BitmapOf(s.ords)
@@ -121,17 +121,17 @@ func (e *execution) all() ([]*Clause, error) {
 	}
 	if !ok {
 		e.matches = roaring.New()
-		_, outputs := e.q.sorted()
+		_, outputs := e.q.splitClauses()
 		return outputs, nil
 	}
-	return e.narrowed()
+	return e.applyFilters()
 }
 
 // step is the divisor of the ends of a histogram, so that they stay the same while a person types.
 const step = 20 // to 1
 
 // histogram counts scores by bins of equal width.
-func (s scored) histogram(bins int) *Scores {
+func (s scoredInputs) histogram(bins int) *Scores {
 	h := &Scores{To: 1, Counts: make([]uint64, bins)}
 	if len(s.factor) == 0 {
 		return h

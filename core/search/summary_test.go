@@ -18,9 +18,9 @@ import (
 	"github.com/sightline-dev/sightline/core/testkit"
 )
 
-// summed computes a summary from the records of the naive answer. It has the sum of the histogram, and the figures of the clusters that
+// naiveSummary computes a summary from the records of the naive answer. It has the sum of the histogram, and the figures of the clusters that
 // do not depend on the division into cells.
-func summed(n *naive, ask search.Ask) search.Summary {
+func naiveSummary(n *naive, ask search.Ask) search.Summary {
 	var out search.Summary
 	days := map[int64]uint64{}
 	for _, hit := range n.answer() {
@@ -65,7 +65,7 @@ func TestSummaryAgreesWithScan(t *testing.T) {
 			if w.Rand.IntN(4) == 0 {
 				w.Commit(t, func(tx *indextest.Tx) {
 					tx.DeleteAll()
-					tx.Insert(w.Input(), w.Derived())
+					tx.Insert(w.Input(), w.RandomDerived())
 				})
 			}
 			if _, err := w.Index.Step(t.Context(), w.Rand.IntN(40)); err != nil {
@@ -85,7 +85,7 @@ func TestSummaryAgreesWithScan(t *testing.T) {
 					}
 				}
 				n := &naive{t: t, w: w, r: w.Reader(), q: q}
-				want := summed(n, ask)
+				want := naiveSummary(n, ask)
 				got, err := search.Summarise(t.Context(), w.Reader(), w.Index, q, ask)
 				if err != nil {
 					t.Fatal(err)
@@ -173,7 +173,7 @@ func TestClusters(t *testing.T) {
 	}
 	w.Commit(t, func(tx *indextest.Tx) {
 		for _, p := range []*log.Point{at(52.5, 13.4), at(52.51, 13.41), at(48.1, 11.6), at(-33.9, 151.2), at(90, 180), nil} {
-			tx.Insert(&catalog.Input{Geo: p}, w.Derived())
+			tx.Insert(&catalog.Input{Geo: p}, w.RandomDerived())
 		}
 	})
 	places := func(zoom int, b *search.Box) []search.Cluster {

@@ -181,12 +181,12 @@ func sizes(body string) (want [4]string, ok bool) {
 		n = []int{max(nightly/10, 1), max(nightly/4, 1), nightly, soak}
 	}
 	for i := range want {
-		want[i] = grouped(n[i])
+		want[i] = groupDigits(n[i])
 	}
 	if n[2] == 0 { // only soak runs it
 		want[0], want[1], want[2] = none, none, none
 	}
-	if strings.Contains(body, "testkit.Timed(t)") {
+	if strings.Contains(body, "testkit.RequireTiming(t)") {
 		want[0], want[1] = none, none
 	}
 	if strings.Contains(body, "if testing.Short() {\n\t\tt.Skip(") {
@@ -195,8 +195,8 @@ func sizes(body string) (want [4]string, ok bool) {
 	return want, true
 }
 
-// grouped formats a number with a comma before each three digits.
-func grouped(n int) string {
+// groupDigits formats a number with a comma before each three digits.
+func groupDigits(n int) string {
 	s := strconv.Itoa(n)
 	for i := len(s) - 3; i > 0; i -= 3 {
 		s = s[:i] + "," + s[i:]

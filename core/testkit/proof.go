@@ -34,9 +34,9 @@ func Root(t testing.TB) string {
 	}
 }
 
-// Shared returns the path of an element of the test data next to the project, such as Shared(t, "photos", "labels.tsv"). If it is
+// DataPath returns the path of an element of the test data next to the project, such as Shared(t, "photos", "labels.tsv"). If it is
 // missing, the test skips with that message.
-func Shared(t testing.TB, elem ...string) string {
+func DataPath(t testing.TB, elem ...string) string {
 	t.Helper()
 	path := filepath.Join(append([]string{filepath.Dir(Root(t)), "shared"}, elem...)...)
 	if _, err := os.Stat(path); err != nil {
@@ -58,12 +58,12 @@ func Nightly(t testing.TB) {
 
 // Timing reports whether a test compares wall time or the memory of a process with a bound. Other work on the machine
 // changes both, so only make timed, a part of make nightly, and make soak compare them. They run such a test alone. make timed
-// runs it up to three times, and one success counts. A test function calls Timing or [Timed] itself, so that make timed
+// runs it up to three times, and one success counts. A test function calls Timing or [RequireTiming] itself, so that make timed
 // finds it.
 func Timing() bool { return os.Getenv("TIMED") != "" || Soaking() }
 
-// Timed skips a test that has nothing to check without [Timing].
-func Timed(t testing.TB) {
+// RequireTiming skips a test that has nothing to check without [Timing].
+func RequireTiming(t testing.TB) {
 	t.Helper()
 	if !Timing() {
 		t.Skip("it measures time or memory: run it with make timed")

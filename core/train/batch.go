@@ -233,5 +233,5 @@ func (b *batch) progress() float64 {
 	return min(1, done/float64(max(b.total, 1)))
 }
 
-// finished reports whether every task is solved.
-func (b *batch) finished() bool { return len(b.queue) == 0 && len(b.active) == 0 }
+// isFinished reports whether every task is solved.
+func (b *batch) isFinished() bool { return len(b.queue) == 0 && len(b.active) == 0 }

@@ -36,8 +36,8 @@ const (
 // fill returns how many negatives the background fills in for.
 func fill(positives, negatives int) int { return max(0, min(rarest*positives, enough)-negatives) }
 
-// supported returns the precision that the counts support: the lower end of the one-sided Wilson interval.
-func supported(right int, wrong float64) float64 {
+// supportedPrecision returns the precision that the counts support: the lower end of the one-sided Wilson interval.
+func supportedPrecision(right int, wrong float64) float64 {
 	n, z2 := float64(right)+wrong, confidence*confidence
 	p := float64(right) / n
 	spread := confidence * math.Sqrt(float64(p*(1-p)/n)+float64(z2/(4*n*n)))
@@ -80,7 +80,7 @@ func cutOff(all, backs []judgement, weight, precision float64) (at, supports flo
 		} else if at > 0 && supports < precision {
 			break // no value is lower: the cut-off would let everything through
 		}
-		s := supported(found, float64(wrong)+float64(weight*float64(background)))
+		s := supportedPrecision(found, float64(wrong)+float64(weight*float64(background)))
 		if s >= precision || s >= supports && supports < precision {
 			at, supports = (float64(v)+float64(below))/2, s
 		}
@@ -103,7 +103,7 @@ func curve(all []judgement) []Step {
 		}
 		steps = append(steps, Step{value, found, wrong})
 	}
-	return thinned(corners(steps))
+	return thinSteps(corners(steps))
 }
 
 // corners removes the steps between others on one line along an axis.
@@ -119,8 +119,8 @@ func corners(steps []Step) []Step {
 	return kept
 }
 
-// thinned is at most MaxCurve of the steps, evenly among them, with both ends.
-func thinned(steps []Step) []Step {
+// thinSteps is at most MaxCurve of the steps, evenly among them, with both ends.
+func thinSteps(steps []Step) []Step {
 	if len(steps) <= MaxCurve {
 		return slices.Clip(steps)
 	}

@@ -103,7 +103,7 @@ func TestCutOffKeepsItsPromise(t *testing.T) {
 			found, wrong := countedFrom(all, from)
 			_, alarms := countedFrom(backs, from)
 			all := float64(wrong) + weight*float64(alarms)
-			return supported(found, all), float64(found) / (float64(found) + all)
+			return supportedPrecision(found, all), float64(found) / (float64(found) + all)
 		}
 		at, supports := cutOff(all, backs, weight, precision)
 		support, counted := supportedFrom(at)
@@ -137,12 +137,12 @@ func TestSupportedPrecision(t *testing.T) {
 		wrong float64
 		least bool // 0.9 is supported
 	}{{9, 0, false}, {14, 0, false}, {15, 0, true}, {30, 1, false}, {31, 1, true}, {1000, 90, true}, {1000, 110, false}} {
-		if got := supported(tt.right, tt.wrong); got >= 0.9 != tt.least {
+		if got := supportedPrecision(tt.right, tt.wrong); got >= 0.9 != tt.least {
 			t.Errorf("%d right and %v wrong support %v", tt.right, tt.wrong, got)
 		}
 	}
 	// The lower end of Wilson's interval for 8 of 10, computed by hand.
-	if got := supported(8, 2); math.Abs(got-0.6015960115) > 1e-9 {
+	if got := supportedPrecision(8, 2); math.Abs(got-0.6015960115) > 1e-9 {
 		t.Errorf("8 of 10 support %v", got)
 	}
 }

@@ -227,7 +227,7 @@ func (h *Head) set(o int, t *task, j int) {
 func (f *Fitter) finish() {
 	f.result = &Result{Head: f.head(f.tasks)}
 	if f.folds == nil {
-		f.result.Metrics = Unevaluated(f.p)
+		f.result.Metrics = UnevaluatedMetrics(f.p)
 	} else {
 		f.result.Metrics = f.folds.metrics
 	}

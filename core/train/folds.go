@@ -37,7 +37,7 @@ type evaluation struct {
 	metrics   *Metrics
 }
 
-func newEvaluation(f *Fitter) *evaluation { return &evaluation{f: f, metrics: Unevaluated(f.p)} }
+func newEvaluation(f *Fitter) *evaluation { return &evaluation{f: f, metrics: UnevaluatedMetrics(f.p)} }
 
 // deal gives every row its fold. Fewer folds than leastFolds are none.
 func (e *evaluation) deal() {
@@ -195,7 +195,7 @@ func (e *evaluation) step() (done bool) {
 		e.pose()
 	case e.solving == nil:
 		e.begin()
-	case !e.solving.finished():
+	case !e.solving.isFinished():
 		e.solving.step()
 	case e.scored < e.k:
 		e.score()

@@ -125,7 +125,7 @@ func (w *writer) concept(c *ConceptMetric) {
 	w.float("unrelated", c.Unrelated)
 	w.someFloat("cut_off", c.CutOff)
 	w.someFloat("supported_precision", c.Supported)
-	if c.AtCutOff != (Counted{}) {
+	if c.AtCutOff != (PrecisionRecall{}) {
 		w.Begin("at_cut_off")
 		w.float("precision", c.AtCutOff.Precision)
 		w.float("recall", c.AtCutOff.Recall)

@@ -57,7 +57,7 @@ func drawMetrics(t *rapid.T) Metrics {
 			Figures: figures(), Evaluated: rapid.Bool().Draw(t, "evaluated"), Positives: count.Draw(t, "positives"),
 			Negatives: count.Draw(t, "negatives"), AgainstBackground: rapid.Bool().Draw(t, "background"), Unrelated: share.Draw(t, "unrelated"),
 			CutOff: share.Draw(t, "cut-off"), Supported: share.Draw(t, "supported"),
-			AtCutOff: Counted{share.Draw(t, "precision at"), share.Draw(t, "recall at")},
+			AtCutOff: PrecisionRecall{share.Draw(t, "precision at"), share.Draw(t, "recall at")},
 			Curve:    steps.Draw(t, "curve"), ROC: points.Draw(t, "roc"),
 		})
 		m.Confusion = append(m.Confusion, rapid.SliceOfN(count, 0, 2).Draw(t, "row"))

@@ -110,7 +110,7 @@ func (l *lbfgs) accept(g []float32) {
 	} else {
 		s, y = make([]float32, len(l.x)), make([]float32, len(l.x))
 	}
-	scaled(s, l.alpha, l.direction)
+	scaleInto(s, l.alpha, l.direction)
 	copy(y, g)
 	kernel.Axpy(y, -1, l.g)
 	if sy := kernel.Dot(s, y); sy > 0 {
@@ -128,7 +128,7 @@ func (l *lbfgs) turn() {
 		return
 	}
 	p := l.direction
-	scaled(p, -1, l.g)
+	scaleInto(p, -1, l.g)
 	var a [history]float32
 	for i := len(l.s) - 1; i >= 0; i-- {
 		a[i] = float32(l.rho[i] * kernel.Dot(l.s[i], p))
@@ -138,7 +138,7 @@ func (l *lbfgs) turn() {
 	if n := len(l.s); n > 0 {
 		scale = 1 / (l.rho[n-1] * kernel.Dot(l.y[n-1], l.y[n-1]))
 	}
-	scaled(p, scale, p)
+	scaleInto(p, scale, p)
 	for i := range l.s {
 		b := float32(l.rho[i] * kernel.Dot(l.y[i], p))
 		kernel.Axpy(p, a[i]-b, l.s[i])
@@ -146,15 +146,15 @@ func (l *lbfgs) turn() {
 	l.slope = kernel.Dot(l.g, p)
 	if !(l.slope < 0) { // rounding has spoilt the pairs
 		l.s, l.y, l.rho = nil, nil, nil
-		scaled(p, -l.first, l.g)
+		scaleInto(p, -l.first, l.g)
 		l.slope = kernel.Dot(l.g, p)
 	}
 	l.low, l.slopeLow, l.high, l.slopeHigh, l.trials = 0, l.slope, 0, 0, 0
 	l.aim(1)
 }
 
-// scaled sets dst to f·x.
-func scaled(dst []float32, f float32, x []float32) {
+// scaleInto sets dst to f·x.
+func scaleInto(dst []float32, f float32, x []float32) {
 	for i, v := range x {
 		dst[i] = f * v
 	}

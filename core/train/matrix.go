@@ -20,11 +20,11 @@ func up(n int) int { return (n + lanes - 1) / lanes * lanes }
 // something is written to them: to ask for all of them at once would take as long as some tens of steps.
 type matrix struct {
 	n, d   int // both rounded up to a multiple of 32
-	blocks []packed
+	blocks []packedBlock
 }
 
-// packed is a block of n rows in both packings.
-type packed struct {
+// packedBlock is a block of n rows in both packings.
+type packedBlock struct {
 	n         int
 	byExample []float32 // (n/32, d, 32): panels of 32 examples, a line per dimension
 	byDim     []float32 // (d/32, n, 32): panels of 32 dimensions, a line per example
@@ -32,7 +32,7 @@ type packed struct {
 
 func newMatrix(n, d int) *matrix {
 	m := &matrix{n: up(n), d: up(d)}
-	m.blocks = make([]packed, (m.n+blockRows-1)/blockRows)
+	m.blocks = make([]packedBlock, (m.n+blockRows-1)/blockRows)
 	return m
 }
 

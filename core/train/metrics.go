@@ -67,7 +67,7 @@ type ConceptMetric struct {
 	// which at most one in ten shows the concept. Below Metrics.Precision the cut-off does not keep the promise.
 	Supported float64 `json:"supported_precision,omitempty"`
 	// AtCutOff has the counts of values from CutOff; zeros if CutOff is 0, or in versions of earlier programs.
-	AtCutOff Counted `json:"at_cut_off,omitzero"`
+	AtCutOff PrecisionRecall `json:"at_cut_off,omitzero"`
 	// Curve has the steps of the ROC and precision-recall curves by falling threshold, their corners alone and at most
 	// MaxCurve of them; nil where CutOff is 0.
 	Curve []Step `json:"curve,omitempty"`
@@ -84,8 +84,8 @@ func (m *ConceptMetric) NegativeWeight() float64 {
 	return 1
 }
 
-// Counted is how good it is to count values from some one on as present.
-type Counted struct {
+// PrecisionRecall is how good it is to count values from some one on as present.
+type PrecisionRecall struct {
 	Precision float64 `json:"precision"` // share of those counted that show the concept
 	Recall    float64 `json:"recall"`    // share of those that show it that are counted
 }
@@ -102,8 +102,8 @@ type Weakness struct {
 	LabelledValue float32 `json:"said_value,omitempty"`
 }
 
-// Unevaluated returns the metrics of a problem's head that is not evaluated: they have no folds.
-func Unevaluated(p *Problem) *Metrics {
+// UnevaluatedMetrics returns the metrics of a problem's head that is not evaluated: they have no folds.
+func UnevaluatedMetrics(p *Problem) *Metrics {
 	n := len(p.Concepts)
 	m := &Metrics{Precision: p.Precision, Concepts: make([]ConceptMetric, n), Confusion: make([][]int, n+1)}
 	if m.Precision == 0 {
@@ -169,7 +169,7 @@ func (e *evaluation) judge(c int) ConceptMetric {
 	m.CutOff, m.Supported = cutOff(inputs, backs, weight, e.metrics.Precision)
 	m.ROCAUC = area(all)
 	m.Curve = curve(all)
-	m.AtCutOff = counted(all, m.CutOff, m.NegativeWeight())
+	m.AtCutOff = precisionRecallAt(all, m.CutOff, m.NegativeWeight())
 	m.Precision, m.Recall = m.AtCutOff.Precision, m.AtCutOff.Recall
 	if s := m.Precision + m.Recall; s > 0 {
 		m.F1 = 2 * m.Precision * m.Recall / s
@@ -200,8 +200,8 @@ func area(all []judgement) float64 {
 	return float64(pairs2) / 2 / float64(positives) / float64(negatives)
 }
 
-// counted returns the counts of values from a value; weight is that of a negative in the precision.
-func counted(all []judgement, from, weight float64) Counted {
+// precisionRecallAt returns the counts of values from a value; weight is that of a negative in the precision.
+func precisionRecallAt(all []judgement, from, weight float64) PrecisionRecall {
 	var found, missed, wrong int
 	for _, j := range all {
 		switch present := float64(j.value) >= from; {
@@ -213,7 +213,7 @@ func counted(all []judgement, from, weight float64) Counted {
 			missed++
 		}
 	}
-	c := Counted{Recall: float64(found) / float64(found+missed)}
+	c := PrecisionRecall{Recall: float64(found) / float64(found+missed)}
 	if found > 0 {
 		c.Precision = float64(found) / (float64(found) + float64(weight*float64(wrong)))
 	}
@@ -314,7 +314,7 @@ func (e *evaluation) findWeakest() {
 			}
 		}
 		if worst.Concept >= 0 {
-			worst.Labelled, worst.LabelledValue = e.labelled(i)
+			worst.Labelled, worst.LabelledValue = e.topConcept(i)
 			all = append(all, worst)
 		}
 	}
@@ -322,8 +322,8 @@ func (e *evaluation) findWeakest() {
 	e.metrics.Weakest = slices.Clone(all[:min(maxWeakest, len(all))])
 }
 
-// labelled is the concept that has the highest value in row i, the first of equal ones.
-func (e *evaluation) labelled(i int) (concept int, value float32) {
+// topConcept is the concept that has the highest value in row i, the first of equal ones.
+func (e *evaluation) topConcept(i int) (concept int, value float32) {
 	for c := range e.f.p.Concepts {
 		if v := e.value(i, c); v > value {
 			concept, value = c, v

@@ -181,7 +181,7 @@ func TestAloneAConceptIsJudgedAgainstTheBackground(t *testing.T) {
 // Labels against predictions of examples with several concepts, or with none.
 func TestConfusionOfSeveralConcepts(t *testing.T) {
 	p := &Problem{Concepts: []string{"a", "b", "c"}}
-	e := &evaluation{f: &Fitter{p: p}, metrics: Unevaluated(p)}
+	e := &evaluation{f: &Fitter{p: p}, metrics: UnevaluatedMetrics(p)}
 	add := func(labels []int8, values ...float32) {
 		r := row{kind: labelled, labels: labels, positive: slices.Contains(labels, True)}
 		e.f.rows = append(e.f.rows, r)
@@ -210,7 +210,7 @@ func TestConfusionCountsFromTheCutOffs(t *testing.T) {
 	p := &Problem{Concepts: []string{"a", "b"}, Exclusive: true}
 	for _, closed := range []bool{false, true} {
 		p.Closed = closed
-		e := &evaluation{f: &Fitter{p: p}, metrics: Unevaluated(p)}
+		e := &evaluation{f: &Fitter{p: p}, metrics: UnevaluatedMetrics(p)}
 		e.metrics.Concepts[0].CutOff, e.metrics.Concepts[1].CutOff = 0.1, 0.3
 		for _, values := range [][]float32{{0.1, 0.2}, {0.09, 0.2}, {0.05, 0.3}} {
 			e.f.rows = append(e.f.rows, row{kind: labelled, labels: []int8{True, False}, positive: true})

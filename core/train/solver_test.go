@@ -10,8 +10,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// drawn is a random task over a random matrix.
-func drawn(rng *rand.Rand, n, d, columns int, softmax bool) (*matrix, *task) {
+// randomTask is a random task over a random matrix.
+func randomTask(rng *rand.Rand, n, d, columns int, softmax bool) (*matrix, *task) {
 	m := newMatrix(n, d)
 	x := make([]float32, d)
 	for i := range n {
@@ -100,7 +100,7 @@ func TestGradientIsThatOfTheLoss(t *testing.T) {
 		if softmax {
 			columns = rapid.IntRange(2, 5).Draw(t, "columns")
 		}
-		m, task := drawn(rng, n, d, columns, softmax)
+		m, task := randomTask(rng, n, d, columns, softmax)
 		x := make([]float32, params(columns, m.d))
 		for i := range columns * (d + 1) {
 			x[i] = float32(rng.NormFloat64())
@@ -130,7 +130,7 @@ func TestSolutionIsTheMinimum(t *testing.T) {
 		if softmax {
 			columns = rapid.IntRange(2, 4).Draw(t, "columns")
 		}
-		m, task := drawn(rng, rapid.IntRange(2, 200).Draw(t, "examples"), 32, columns, softmax)
+		m, task := randomTask(rng, rapid.IntRange(2, 200).Draw(t, "examples"), 32, columns, softmax)
 		tol := task.tolerance(tolerance)
 		task.begin(make([]float32, params(columns, m.d)), tol)
 		solve(m, task)
@@ -155,7 +155,7 @@ func TestSolutionIsTheMinimum(t *testing.T) {
 // The result of a task depends only on the task, to the bit: neither on its neighbours in the batch, nor on their number.
 func TestTasksDoNotTouchEachOther(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 3))
-	m, _ := drawn(rng, 600, 64, 1, false)
+	m, _ := randomTask(rng, 600, 64, 1, false)
 	var tasks []*task
 	begin := func(t *task) { t.begin(make([]float32, params(len(t.columns), m.d)), 1e-5) }
 	for i := range maxColumns + 40 {
@@ -163,7 +163,7 @@ func TestTasksDoNotTouchEachOther(t *testing.T) {
 		if i%7 == 0 {
 			columns = 2 + i%3
 		}
-		_, task := drawn(rng, 600, 32, columns, columns > 1)
+		_, task := randomTask(rng, 600, 32, columns, columns > 1)
 		begin(task)
 		tasks = append(tasks, task)
 	}

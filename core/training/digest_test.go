@@ -145,12 +145,12 @@ func TestDigestPreimage(t *testing.T) {
 				labels[2] = 1
 			}
 		}
-		examples = append(examples, hash(marshalled(t, &e), labels))
+		examples = append(examples, hash(marshalEmbedding(t, &e), labels))
 	}
 	slices.SortFunc(examples, bytes.Compare)
 	var background [][]byte
 	for i := range w.net.background {
-		background = append(background, marshalled(t, &w.net.background[i]))
+		background = append(background, marshalEmbedding(t, &w.net.background[i]))
 	}
 	number := func(n int) []byte { return binary.LittleEndian.AppendUint32(nil, uint32(n)) }
 	want := hash(
@@ -164,7 +164,7 @@ func TestDigestPreimage(t *testing.T) {
 	}
 }
 
-func marshalled(t *testing.T, e *predict.Embedding) []byte {
+func marshalEmbedding(t *testing.T, e *predict.Embedding) []byte {
 	t.Helper()
 	b, err := e.MarshalBinary()
 	if err != nil {

@@ -63,7 +63,7 @@ func Import(ctx context.Context, p Partition, h *ModelHead, version string) erro
 	if manifest.Head, err = fits.MarshalBinary(); err != nil {
 		return err
 	}
-	metrics := train.Unevaluated(&train.Problem{Concepts: fits.Concepts, Precision: promised(model.Config)})
+	metrics := train.UnevaluatedMetrics(&train.Problem{Concepts: fits.Concepts, Precision: requestedPrecision(model.Config)})
 	if manifest.Metrics, err = metrics.MarshalJSON(); err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func Import(ctx context.Context, p Partition, h *ModelHead, version string) erro
 			return fmt.Errorf("head of model %q: %v %s", h.Model, v.Code, v.Detail)
 		}
 	}
-	return unchanged(ctx, p, &model, version, fits.Concepts)
+	return undoStaleImport(ctx, p, &model, version, fits.Concepts)
 }
 
 // Add adds a trained version with a manifest to a model, and returns the verdicts on both of its operations. The error is the partition's.
@@ -136,8 +136,8 @@ func fit(view *partition.View, h *ModelHead) (m catalog.Model, fits *train.Head,
 	return m, fits, nil
 }
 
-// unchanged takes an imported version back if its model got other concepts while it was imported.
-func unchanged(ctx context.Context, p Partition, m *catalog.Model, version string, concepts []string) error {
+// undoStaleImport takes an imported version back if its model got other concepts while it was imported.
+func undoStaleImport(ctx context.Context, p Partition, m *catalog.Model, version string, concepts []string) error {
 	view := p.View()
 	made, err := view.Version(m.Dot, version)
 	view.Close()

@@ -19,8 +19,8 @@ import (
 	"github.com/sightline-dev/sightline/core/train"
 )
 
-// headed is a world with a trained version, and its head.
-func headed(t *testing.T, config ...log.Setting) (*world, *ModelHead) {
+// newTrainedWorld is a world with a trained version, and its head.
+func newTrainedWorld(t *testing.T, config ...log.Setting) (*world, *ModelHead) {
 	w := newWorld(t)
 	w.do(&log.NetworkSwitch{Base: w.net.base})
 	w.make([]string{"cat", "dog"}, config...)
@@ -52,7 +52,7 @@ func (w *world) seq() uint64 {
 // TestImportedHeadIsAVersion imports a head whose concepts come in another order.
 func TestImportedHeadIsAVersion(t *testing.T) {
 	for _, config := range [][]log.Setting{nil, {setting(settingExclusive)}, {setting(settingExclusive), setting(settingClosed)}} {
-		w, h := headed(t, config...)
+		w, h := newTrainedWorld(t, config...)
 		if h.Version != "trained" || h.Base != w.net.base {
 			t.Fatalf("the head of %q, base %x, is exported", h.Version, h.Base)
 		}
@@ -86,8 +86,8 @@ func TestImportedHeadIsAVersion(t *testing.T) {
 
 // TestUnfitHeadChangesNothing imports heads that do not fit their model.
 func TestUnfitHeadChangesNothing(t *testing.T) {
-	w, good := headed(t)
-	exclusive, softmax := headed(t, setting(settingExclusive))
+	w, good := newTrainedWorld(t)
+	exclusive, softmax := newTrainedWorld(t, setting(settingExclusive))
 	for _, tt := range []struct {
 		w      *world
 		of     *ModelHead
@@ -147,7 +147,7 @@ func (c *changing) Submit(ctx context.Context, by string, bodies []log.Body, als
 }
 
 func TestModelThatChangesDuringAnImport(t *testing.T) {
-	w, h := headed(t)
+	w, h := newTrainedWorld(t)
 	err := Import(t.Context(), &changing{world: w, Partition: w.p}, h, "imported")
 	if !errors.Is(err, train.ErrHead) || !strings.Contains(err.Error(), "changed during the import") {
 		t.Errorf("Import = %v", err)
@@ -159,7 +159,7 @@ func TestModelThatChangesDuringAnImport(t *testing.T) {
 
 // TestImportedVersionIsNotTrainedAgain ends the run of an imported version without a manifest: another network has nothing to train it from.
 func TestImportedVersionIsNotTrainedAgain(t *testing.T) {
-	w, h := headed(t)
+	w, h := newTrainedWorld(t)
 	if err := Import(t.Context(), w.p, h, "imported"); err != nil {
 		t.Fatal(err)
 	}
@@ -175,7 +175,7 @@ func TestImportedVersionIsNotTrainedAgain(t *testing.T) {
 
 // TestUntrainedVersionHasNoHead exports the heads of versions that do not exist or are not trained.
 func TestUntrainedVersionHasNoHead(t *testing.T) {
-	w, _ := headed(t)
+	w, _ := newTrainedWorld(t)
 	w.do(&log.ModelCreate{ID: "untrained", Concepts: []string{"cat"}})
 	view := w.p.View()
 	defer view.Close()

@@ -29,8 +29,8 @@ func large(b *testing.B, n, labelled int) *world {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { _ = store.Close() })
-	w := indexed(b, store)
-	pictures := make([]catalog.Derived, 4096)
+	w := newIndexedWorld(b, store)
+	pictures := make([]catalog.DerivedData, 4096)
 	for i := range pictures {
 		_, pictures[i] = w.picture(i % 8)
 	}
@@ -63,7 +63,7 @@ func BenchmarkLabelNext(b *testing.B) {
 	v1 := w.train("v1")
 	view := w.p.View()
 	defer view.Close()
-	all, err := w.p.Index().At(view.Reader).Analysed()
+	all, err := w.p.Index().At(view.Reader).AnalysedInputs()
 	if err != nil {
 		b.Fatal(err)
 	}

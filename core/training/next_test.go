@@ -301,16 +301,16 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// said are the values that a version returns for a concept.
-type said struct {
+// prediction are the values that a version returns for a concept.
+type prediction struct {
 	there bool
 	value float32
 }
 
-func (s *Side) says(e *predict.Embedding) map[string]said {
-	all := map[string]said{}
+func (s *Side) says(e *predict.Embedding) map[string]prediction {
+	all := map[string]prediction{}
 	for i, v := range s.Head.Values(nil, e) {
-		all[s.Head.Concepts[i]] = said{float64(v) >= s.CutOffs[i], v}
+		all[s.Head.Concepts[i]] = prediction{float64(v) >= s.CutOffs[i], v}
 	}
 	return all
 }

@@ -180,7 +180,7 @@ func (q *Queue) Done(ctx context.Context, now time.Time, r *Run, trouble error) 
 		trouble = r.Err()
 	}
 	lease := leaseOf(&r.version)
-	if outcome == nil && ctx.Err() == nil && !errors.Is(trouble, ErrNotAnalysed) && q.tried(lease) {
+	if outcome == nil && ctx.Err() == nil && !errors.Is(trouble, ErrNotAnalysed) && q.countAttempt(lease) {
 		outcome = &Outcome{Result: log.VersionResult{Model: r.version.Model, Version: r.version.ID, Code: CodeTrouble}}
 		outcome.hold(&r.version)
 	}
@@ -211,8 +211,8 @@ func (q *Queue) submit(ctx context.Context, o *Outcome) error {
 	return err
 }
 
-// tried counts an attempt that ended in trouble and reports whether it was the last.
-func (q *Queue) tried(lease log.Dot) bool {
+// countAttempt counts an attempt that ended in trouble and reports whether it was the last.
+func (q *Queue) countAttempt(lease log.Dot) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.tries[lease]++

@@ -35,7 +35,7 @@ func Renew(view *partition.View, models Models, version catalog.Version, id stri
 			return nil, err
 		}
 		if in.Code == catalog.InputReady {
-			_, err := view.Derived(models.Base(), &in)
+			_, err := view.DerivedOfInput(models.Base(), &in)
 			if errors.Is(err, catalog.ErrNotFound) {
 				continue
 			}

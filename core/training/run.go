@@ -78,7 +78,7 @@ func newRun(view *partition.View, models Models, version catalog.Version) *Run {
 	r := &Run{version: version, models: models, view: view, seq: view.Seq()}
 	relation := RelationOf(version.Config)
 	r.problem = train.Problem{Concepts: version.Concepts, Exclusive: relation.Exclusive, Closed: relation.Closed}
-	r.problem.Precision = promised(version.Config)
+	r.problem.Precision = requestedPrecision(version.Config)
 	if !relation.Closed {
 		if r.problem.Background, r.err = models.Background(); errors.Is(r.err, fs.ErrNotExist) {
 			r.err = fmt.Errorf("%w: %w", ErrNotAnalysed, r.err)
@@ -130,8 +130,8 @@ func Precision(hyperParameters string) (float64, error) {
 	return p, nil
 }
 
-// promised is the precision that the settings of a version ask for; 0: none.
-func promised(config []catalog.Setting) float64 {
+// requestedPrecision is the precision that the settings of a version ask for; 0: none.
+func requestedPrecision(config []catalog.Setting) float64 {
 	for i := range config {
 		var d jsonio.Doc
 		if config[i].Name != settingHyper || d.Parse(config[i].JSON, jsonio.Limits{}) != nil {
@@ -250,7 +250,7 @@ func (r *Run) embedding(m *member) (in catalog.Input, e *predict.Embedding, err 
 	if in, err = r.view.Input(m.ord); err != nil {
 		return in, nil, err
 	}
-	d, err := r.view.Derived(r.models.Base(), &in)
+	d, err := r.view.DerivedOfInput(r.models.Base(), &in)
 	if errors.Is(err, catalog.ErrNotFound) {
 		return in, nil, fmt.Errorf("input %q: %w", in.ID, ErrNotAnalysed)
 	}
@@ -266,7 +266,7 @@ func (r *Run) embedding(m *member) (in catalog.Input, e *predict.Embedding, err 
 
 // learn adds a member with its input and its embedding to the problem and the manifest.
 func (r *Run) learn(m *member, in *catalog.Input, e *predict.Embedding) {
-	r.manifest.Inputs = append(r.manifest.Inputs, catalog.Trained{Dot: m.dot, Ord: m.ord, Labels: m.labels, ID: in.ID, Created: in.Created})
+	r.manifest.Inputs = append(r.manifest.Inputs, catalog.TrainingInput{Dot: m.dot, Ord: m.ord, Labels: m.labels, ID: in.ID, Created: in.Created})
 	example := train.Example{Embedding: e, Labels: m.signs, Other: m.other}
 	r.digest.example(&example, len(r.problem.Concepts))
 	r.problem.Examples = append(r.problem.Examples, example)

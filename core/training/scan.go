@@ -141,16 +141,16 @@ func (s *scan) members() []member {
 // sample keeps the members with the lowest hashes. It is a heap with the highest on top.
 type sample struct {
 	most  int
-	items []drawn
+	items []sampleItem
 }
 
-type drawn struct {
+type sampleItem struct {
 	hash [8]byte // of the dot
 	member
 }
 
 func (s *sample) add(m member) {
-	d := drawn{member: m}
+	d := sampleItem{member: m}
 	var dot [12]byte
 	binary.BigEndian.PutUint32(dot[:], uint32(m.dot.Site))
 	binary.BigEndian.PutUint64(dot[4:], m.dot.Seq)
@@ -171,7 +171,7 @@ func (s *sample) Less(i, j int) bool {
 	return bytes.Compare(s.items[i].hash[:], s.items[j].hash[:]) > 0
 }
 func (s *sample) Swap(i, j int) { s.items[i], s.items[j] = s.items[j], s.items[i] }
-func (s *sample) Push(d any)    { s.items = append(s.items, d.(drawn)) }
+func (s *sample) Push(d any)    { s.items = append(s.items, d.(sampleItem)) }
 func (s *sample) Pop() any {
 	last := s.items[len(s.items)-1]
 	s.items = s.items[:len(s.items)-1]

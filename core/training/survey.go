@@ -38,7 +38,7 @@ func Take(v *partition.View, x *index.View, concepts []string, than *catalog.Ver
 	}
 	for i, id := range concepts {
 		for sign, value := range []log.Value{log.False, log.True} {
-			now, err := x.Labelled(id, value)
+			now, err := x.LabelledInputs(id, value)
 			if err != nil {
 				return Survey{}, err
 			}

@@ -36,7 +36,7 @@ func randomSide(random *rand.Rand) Side {
 func TestSurvey(t *testing.T) {
 	for seed := range testkit.Seeds(t, 12, 500) {
 		random := rand.New(rand.NewPCG(seed, 5))
-		w := indexed(t, memkv.New())
+		w := newIndexedWorld(t, memkv.New())
 		w.make([]string{"cat", "dog"})
 		var dots []log.Dot
 		concepts := []string{"cat", "dog", "emu"}
@@ -70,13 +70,13 @@ func TestSurvey(t *testing.T) {
 				}
 			}
 			w.n++
-			surveyed(t, w, seed, trained)
+			checkSurvey(t, w, seed, trained)
 		}
 	}
 }
 
-// surveyed compares a survey with the records.
-func surveyed(t *testing.T, w *world, seed uint64, trained *catalog.Version) {
+// checkSurvey compares a survey with the records.
+func checkSurvey(t *testing.T, w *world, seed uint64, trained *catalog.Version) {
 	t.Helper()
 	view := w.p.View()
 	defer view.Close()
@@ -140,7 +140,7 @@ func about(labels []log.Label) (text string) {
 func TestHistory(t *testing.T) {
 	for seed := range testkit.Seeds(t, 6, 200) {
 		random := rand.New(rand.NewPCG(seed, 6))
-		w := indexed(t, memkv.New())
+		w := newIndexedWorld(t, memkv.New())
 		var dots []log.Dot
 		for range 80 {
 			if len(dots) == 0 || random.IntN(3) == 0 {

@@ -144,7 +144,7 @@ func TestWaits(t *testing.T) {
 				t.Fatalf("%d trainings while an input is pending", len(runs))
 			}
 		}
-		w.fetched(dot, 0)
+		w.finishDownload(dot, 0)
 	}
 	runs := w.take()
 	if len(runs) != 1 || w.q.Out() != 1 {
@@ -153,7 +153,7 @@ func TestWaits(t *testing.T) {
 	if again := w.take(); len(again) != 0 {
 		t.Fatal("a training was handed out twice")
 	}
-	w.fetched(late, 0)
+	w.finishDownload(late, 0)
 	w.finish(runs[0])
 	if m := w.manifest("one"); len(m.Inputs) != 3 || w.q.Out() != 0 {
 		t.Errorf("%d inputs, want the 3 that were there, %d out", len(m.Inputs), w.q.Out())
@@ -297,7 +297,7 @@ func TestRenewRepeats(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		rest := slices.DeleteFunc(slices.Clone(want.Inputs), func(t catalog.Trained) bool { return t.Dot == in.Dot })
+		rest := slices.DeleteFunc(slices.Clone(want.Inputs), func(t catalog.TrainingInput) bool { return t.Dot == in.Dot })
 		if d := cmp.Diff(rest, got.Inputs); got.Version != "two" || len(rest) != len(want.Inputs)-1 || d != "" {
 			t.Errorf("version %s has other inputs than all but the deleted one:\n%s", got.Version, d)
 		}

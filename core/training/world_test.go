@@ -81,8 +81,8 @@ func newWorld(t testing.TB) *world {
 	return w
 }
 
-// indexed is a world whose application has an index, over a store.
-func indexed(t testing.TB, store kv.Store) *world {
+// newIndexedWorld is a world whose application has an index, over a store.
+func newIndexedWorld(t testing.TB, store kv.Store) *world {
 	t.Helper()
 	w := &world{t: t, store: store, now: time.Unix(1_700_000_000, 0), net: newNetwork(t, 1, 64)}
 	w.index = &index.Options{Space: index.Space{Base: w.net.base}}
@@ -141,7 +141,7 @@ func labelsOf(names []string) []log.Label {
 }
 
 // picture is the blob of the n-th picture and what the network makes of it.
-func (w *world) picture(kind int) (blob.Hash, catalog.Derived) {
+func (w *world) picture(kind int) (blob.Hash, catalog.DerivedData) {
 	w.t.Helper()
 	w.n++
 	e := vector(w.t, kind, uint64(w.net.base[0])<<32|uint64(w.n))
@@ -149,7 +149,7 @@ func (w *world) picture(kind int) (blob.Hash, catalog.Derived) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return blob.Sum(binary.LittleEndian.AppendUint64(nil, uint64(w.n))), catalog.Derived{Embedding: data}
+	return blob.Sum(binary.LittleEndian.AppendUint64(nil, uint64(w.n))), catalog.DerivedData{Embedding: data}
 }
 
 // add adds an input that is analysed.
@@ -169,8 +169,8 @@ func (w *world) pend(labels ...string) log.Dot {
 	return w.do(&log.InputCreate{ID: fmt.Sprintf("in%d", w.n), URL: fmt.Sprintf("http://pictures.test/%d", w.n), Labels: labelsOf(labels)})[0].Dot
 }
 
-// fetched ends a download.
-func (w *world) fetched(dot log.Dot, kind int) {
+// finishDownload ends a download.
+func (w *world) finishDownload(dot log.Dot, kind int) {
 	w.t.Helper()
 	hash, d := w.picture(kind)
 	w.with(func(b *kv.Batch) { catalog.PutDerived(b, appID, w.net.base, hash, catalog.Input{}.Crop, d) },

@@ -82,8 +82,8 @@ func (a *keyAge) grow(now time.Time) {
 	a.at = now
 }
 
-// heard says that the origin was heard now.
-func (a *keyAge) heard(now time.Time) error {
+// reset says that the origin was heard now.
+func (a *keyAge) reset(now time.Time) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.grow(now)

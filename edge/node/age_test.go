@@ -41,7 +41,7 @@ func TestAgeGrows(t *testing.T) {
 		}
 	}
 	look(never)
-	if err := a.heard(now); err != nil {
+	if err := a.reset(now); err != nil {
 		t.Fatal(err)
 	}
 	look(0)
@@ -61,7 +61,7 @@ func TestAgeGrows(t *testing.T) {
 	if old, err := a.look(now); old < 41*time.Hour || err != nil {
 		t.Errorf("after 20 hours in which nothing ran the age is %v, %v", old, err)
 	}
-	if err := a.heard(now); err != nil {
+	if err := a.reset(now); err != nil {
 		t.Fatal(err)
 	}
 	a = ageOf(t, store, now)
@@ -75,7 +75,7 @@ func TestAgeIsMonotone(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		store, now := memkv.New(), day
 		a := ageOf(t, store, now)
-		if err := a.heard(now); err != nil {
+		if err := a.reset(now); err != nil {
 			t.Fatal(err)
 		}
 		last := time.Duration(0)
@@ -86,7 +86,7 @@ func TestAgeIsMonotone(t *testing.T) {
 			case 1:
 				a, last = ageOf(t, store, now), max(last-storeInterval, 0)
 			case 2:
-				if err := a.heard(now); err != nil {
+				if err := a.reset(now); err != nil {
 					t.Fatal(err)
 				}
 				last = 0
@@ -120,7 +120,7 @@ func TestAgeIsKeptSeldom(t *testing.T) {
 	now := day
 	a := ageOf(t, store, now)
 	for range 3600 {
-		if err := a.heard(now); err != nil {
+		if err := a.reset(now); err != nil {
 			t.Fatal(err)
 		}
 		now = now.Add(time.Second)
@@ -132,7 +132,7 @@ func TestAgeIsKeptSeldom(t *testing.T) {
 	if _, err := a.look(now); err != nil {
 		t.Fatal(err)
 	}
-	if err := a.heard(now); err != nil {
+	if err := a.reset(now); err != nil {
 		t.Fatal(err)
 	}
 	if old, err := ageOf(t, store, now).look(now); old != 0 || err != nil {
@@ -140,7 +140,7 @@ func TestAgeIsKeptSeldom(t *testing.T) {
 	}
 	a.end()
 	before := store.n
-	if err := a.heard(now.Add(time.Hour)); err != nil || store.n != before {
+	if err := a.reset(now.Add(time.Hour)); err != nil || store.n != before {
 		t.Errorf("%v; it is kept when the application is gone", err)
 	}
 }
@@ -161,8 +161,8 @@ func TestDamagedAge(t *testing.T) {
 	}
 }
 
-// registered is a register of an application for an edge.
-func registered(maxStale uint64) *catalog.AppRecord {
+// newAppRecord is a register of an application for an edge.
+func newAppRecord(maxStale uint64) *catalog.AppRecord {
 	return &catalog.AppRecord{
 		Epoch: log.Epoch{1}, App: anApp,
 		Record: catalog.App{Dot: log.Dot{Site: 1, Seq: 1}, Seq: 1, ID: anApp, Name: "n", Language: "en", MaxStale: maxStale},
@@ -206,7 +206,7 @@ func TestStale(t *testing.T) {
 		if got, known := c.keysAge(anApp); !known || !got.Known.IsZero() {
 			t.Errorf("keys that were never heard of: %+v, %v", got, known)
 		}
-		if err := c.applyAppRecord(t.Context(), c.of(anApp), 5, registered(tt.seconds).Encode()); err != nil {
+		if err := c.applyAppRecord(t.Context(), c.of(anApp), 5, newAppRecord(tt.seconds).Encode()); err != nil {
 			t.Fatal(err)
 		}
 		admits(nil, nil)
@@ -233,7 +233,7 @@ func TestStale(t *testing.T) {
 		}
 		now = day
 		admits(auth.ErrKeysUnverified, auth.ErrKeysUnverified)
-		if err := c.of(anApp).age.heard(now); err != nil {
+		if err := c.of(anApp).age.reset(now); err != nil {
 			t.Fatal(err)
 		}
 		admits(nil, nil)

@@ -28,7 +28,7 @@ func (c *replicaSet) loadAppRecord(one *appReplica) error {
 
 // applyAppRecord stores a register that does not delete its application. The sender has no newer one.
 func (c *replicaSet) applyAppRecord(ctx context.Context, one *appReplica, seq uint64, data []byte) error {
-	if err := one.age.heard(c.now()); err != nil {
+	if err := one.age.reset(c.now()); err != nil {
 		return err
 	}
 	if err := register.ApplyAppRecord(ctx, c.store, one.app, seq, data); err != nil {

@@ -144,7 +144,7 @@ func TestReportCalls(t *testing.T) {
 	call := func(owner string, want bool) {
 		t.Helper()
 		seq++
-		register := registered(0)
+		register := newAppRecord(0)
 		register.Record.Owner = owner
 		if err := c.applyAppRecord(t.Context(), c.of(anApp), seq, register.Encode()); err != nil {
 			t.Fatal(err)

@@ -12,8 +12,8 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/system"
 )
 
-// precompiled is the output of the command precompile.
-type precompiled struct {
+// precompileResult is the output of the command precompile.
+type precompileResult struct {
 	SHA256   string `json:"sha256"`   // of the module
 	Compiled bool   `json:"compiled"` // now, and not read from the cache
 }
@@ -44,7 +44,7 @@ folder if it does not exist.`,
 			if err != nil {
 				return err
 			}
-			w := precompiled{SHA256: fmt.Sprintf("%x", rt.Hash()), Compiled: rt.Compiled()}
+			w := precompileResult{SHA256: fmt.Sprintf("%x", rt.Hash()), Compiled: rt.WasCompiled()}
 			if asJSON {
 				err = json.NewEncoder(env.Stdout).Encode(w)
 			} else {

@@ -80,7 +80,7 @@ func (n *Node) open(ctx context.Context, on *server.Node, u server.Use) (_ *engi
 			return nil, err
 		}
 		on.Tokens.TrustPeer(e.replicas)
-		if err := register.Emptied(ctx, on.Folder.Store); err != nil {
+		if err := register.PurgeDeleted(ctx, on.Folder.Store); err != nil {
 			return nil, err
 		}
 	}
@@ -133,16 +133,16 @@ func (e *engine) detach(app string) {
 	}
 }
 
-// Hosted implements [server.Engine]. It fetches a picture of an origin's that is missing here.
-func (e *engine) Hosted(name string) (blob.Picture, error) {
-	p, err := e.Register.Hosted(name)
+// HostedPicture implements [server.Engine]. It fetches a picture of an origin's that is missing here.
+func (e *engine) HostedPicture(name string) (blob.Picture, error) {
+	p, err := e.Register.HostedPicture(name)
 	if err == nil && e.replicas != nil {
 		err = e.replicas.have(context.Background(), p.Hash)
 	}
 	return p, err
 }
 
-// FetchPicture implements [server.PictureFetcher]: as for [engine.Hosted].
+// FetchPicture implements [server.PictureFetcher]: as for [engine.HostedPicture].
 func (e *engine) FetchPicture(ctx context.Context, h blob.Hash) error {
 	if e.replicas == nil {
 		return nil
@@ -159,9 +159,9 @@ func (e *engine) Begin(ctx context.Context, r *api.Request) *api.Exchange {
 	f, err := e.fleet()
 	if err != nil {
 		e.log.Error("cannot start the module", "error", err)
-		return api.Answered(e.Refuse(r, api.ErrInternal))
+		return api.RespondWith(e.Refuse(r, api.ErrInternal))
 	}
-	return f.Begin(ctx, asked(r))
+	return f.Begin(ctx, markPageRequest(r))
 }
 
 // Caller implements [jobs.Service].
@@ -307,7 +307,7 @@ func (e *engine) status() *control.Module {
 	}
 	rt := f.Runtime()
 	return &control.Module{
-		SHA256: fmt.Sprintf("%x", rt.Hash()), Compiled: rt.Compiled(),
+		SHA256: fmt.Sprintf("%x", rt.Hash()), Compiled: rt.WasCompiled(),
 		Instances: rt.Instances(), Bytes: f.Bytes(),
 	}
 }

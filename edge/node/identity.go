@@ -114,7 +114,7 @@ func (i *identity) enrol(ctx context.Context, client *http.Client, token string)
 	if err != nil {
 		return err
 	}
-	var told feed.Enrolled
+	var told feed.EnrolReply
 	if err := json.Unmarshal(text, &told); err != nil && res.StatusCode == http.StatusOK {
 		return fmt.Errorf("%s: not an answer of a Sightline origin: %w", i.Origin, err)
 	}

@@ -74,8 +74,8 @@ The module is built into the program. It runs in one instance per application, e
 --instance-memory. A module call longer than --call-timeout restarts the process on the same socket.`,
 		Commands: func(env *server.Env) []*cobra.Command { return []*cobra.Command{n.newPrecompile(env)} },
 		Server: server.Options{
-			Flags: n.flags, Parse: n.parse, Watch: n.watch, Accounts: closed, Open: n.openEngine, Mounts: n.mounts,
-			FirstApp: n.standalone, Started: n.started, Status: n.status, Unhealthy: n.unhealthy,
+			Flags: n.flags, Parse: n.parse, Watch: n.watch, Accounts: closeSignUp, Open: n.openEngine, Mounts: n.mounts,
+			FirstApp: n.standalone, Started: n.startReplicas, Status: n.status, Unhealthy: n.unhealthy,
 		},
 	}
 }
@@ -131,8 +131,8 @@ func (n *Node) parseJoin(k *koanf.Koanf) (err error) {
 	return nil
 }
 
-// closed lets nobody sign up. A folder that came from an origin may have accounts.
-func closed(o *account.Options) error {
+// closeSignUp lets nobody sign up. A folder that came from an origin may have accounts.
+func closeSignUp(o *account.Options) error {
 	o.Closed = true
 	return nil
 }
@@ -142,7 +142,7 @@ const startTime = 10 * time.Minute
 
 // watch runs serve under a supervisor, unless systemd watches it.
 func (n *Node) watch(ctx context.Context, env *server.Env, s *server.Settings, log *slog.Logger) (bool, error) {
-	if watched, err := system.Watched(); err != nil || watched > 0 {
+	if watched, err := system.WatchdogInterval(); err != nil || watched > 0 {
 		return err != nil, err
 	}
 	l := s.Listener
@@ -209,17 +209,17 @@ func (n *Node) replicas() *replicaSet {
 }
 
 // openEngine opens the engine of a data folder.
-func (n *Node) openEngine(ctx context.Context, on *server.Node, u server.Use) (server.Opened, error) {
+func (n *Node) openEngine(ctx context.Context, on *server.Node, u server.Use) (server.OpenedEngine, error) {
 	e, err := n.open(ctx, on, u)
 	if err != nil {
-		return server.Opened{}, err
+		return server.OpenedEngine{}, err
 	}
 	n.engine.Store(e)
-	return server.Opened{Engine: e, Register: e.Register, Networks: e}, nil
+	return server.OpenedEngine{Engine: e, Register: e.Register, Networks: e}, nil
 }
 
-// started keeps the copies of an origin's applications in step with it.
-func (n *Node) started(s *server.Server, _ io.Writer) error {
+// startReplicas keeps the copies of an origin's applications in step with it.
+func (n *Node) startReplicas(s *server.Server, _ io.Writer) error {
 	if c := n.replicas(); c != nil {
 		s.Begin(c.run)
 	}

@@ -21,7 +21,7 @@ func TestPageAsks(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			r := &api.Request{Method: "GET", Path: "/v2/inputs/a/thumbnail", Authorization: "Key k", Header: tt.header}
-			got := asked(r)
+			got := markPageRequest(r)
 			if got.Page != tt.want || got.Path != r.Path || got.Authorization != r.Authorization {
 				t.Errorf("asked = %+v, want a page: %v", got, tt.want)
 			}

@@ -24,7 +24,7 @@ func TestSigners(t *testing.T) {
 	kid := "00112233445566778899aabbccddeeff"
 	take := func(app string, seq uint64, trust catalog.Trust) {
 		t.Helper()
-		x := registered(0)
+		x := newAppRecord(0)
 		x.App, x.Record.ID, x.Client.App, x.Client.ID = app, app, app, "c"+app
 		x.Trust = trust
 		if err := c.applyAppRecord(t.Context(), c.of(app), seq, x.Encode()); err != nil {

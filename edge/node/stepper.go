@@ -58,7 +58,7 @@ func (s *stepper) Step(_ time.Time, e replica.Event) ([]replica.Effect, error) {
 		s.one.giveUp(blob.ErrNotFound)
 	}
 	if sawOriginData(&before, &done.Status) {
-		if err := s.one.age.heard(s.c.now()); err != nil {
+		if err := s.one.age.reset(s.c.now()); err != nil {
 			s.c.log.Warn("cannot store the age of keys", "app", s.one.app, "error", err)
 		}
 	}

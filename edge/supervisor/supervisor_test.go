@@ -46,15 +46,15 @@ func serve(dir string, lives []string) error {
 	if kind == "stillborn" {
 		return errors.New("stillborn")
 	}
-	l, err := system.Inherited()
+	l, err := system.InheritedListener()
 	if err != nil || l == nil {
 		return fmt.Errorf("no socket: %w", err)
 	}
-	within, err := system.Watched()
+	within, err := system.WatchdogInterval()
 	if err != nil || within <= 0 {
 		return fmt.Errorf("nobody watches: %v, %w", within, err)
 	}
-	ctx, stop := system.Terminated(context.Background())
+	ctx, stop := system.CancelOnSignal(context.Background())
 	defer stop()
 	if err := system.Notify("READY=1"); err != nil {
 		return err
@@ -96,8 +96,8 @@ func nth(file string) (n int, err error) {
 	return n, os.WriteFile(file, []byte(strconv.Itoa(n+1)), 0o600)
 }
 
-// kept is a running supervisor.
-type kept struct {
+// runningSupervisor is a running supervisor.
+type runningSupervisor struct {
 	dir, address string
 	log          *lines
 	stop         context.CancelFunc
@@ -137,14 +137,14 @@ func (l *lines) wait(t *testing.T, holding string, n int) {
 	}
 }
 
-func keep(t *testing.T, lives string, within time.Duration) *kept {
+func keep(t *testing.T, lives string, within time.Duration) *runningSupervisor {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(t.Context())
-	k := &kept{dir: t.TempDir(), address: l.Addr().String(), log: &lines{changed: make(chan struct{})}, stop: stop, ended: make(chan error, 1)}
+	k := &runningSupervisor{dir: t.TempDir(), address: l.Addr().String(), log: &lines{changed: make(chan struct{})}, stop: stop, ended: make(chan error, 1)}
 	go func() {
 		k.ended <- Run(ctx, Options{
 			Program: os.Args[0], Args: []string{k.dir}, Environ: append(os.Environ(), asServer+"="+lives),
@@ -157,7 +157,7 @@ func keep(t *testing.T, lives string, within time.Duration) *kept {
 }
 
 // ask returns the process id of who answers.
-func (k *kept) ask(t *testing.T) int {
+func (k *runningSupervisor) ask(t *testing.T) int {
 	t.Helper()
 	for {
 		c, err := net.Dial("tcp", k.address)
@@ -180,7 +180,7 @@ func (k *kept) ask(t *testing.T) int {
 	}
 }
 
-func (k *kept) is(name string) bool {
+func (k *runningSupervisor) is(name string) bool {
 	_, err := os.Stat(filepath.Join(k.dir, name))
 	return err == nil
 }

@@ -23,7 +23,7 @@ func TestFloatNetworkGivesExpected(t *testing.T) {
 	if kernel.Levels.Now() == cpu.Generic {
 		t.Skip("the kernels are plain Go: the golden outputs hold what they give")
 	}
-	r, err := readRelease(testkit.Shared(t, "model-next"))
+	r, err := readRelease(testkit.DataPath(t, "model-next"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +39,7 @@ func TestFloatNetworkGivesExpected(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	data, err := os.ReadFile(testkit.Shared(t, "model-next", "expected.tsv"))
+	data, err := os.ReadFile(testkit.DataPath(t, "model-next", "expected.tsv"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +62,7 @@ func TestFloatNetworkGivesExpected(t *testing.T) {
 	a := set.NewAnalyser(raster.Limits{})
 	sumValue, sumElement, values, elements := 0.0, 0.0, 0, 0
 	for _, row := range rows {
-		data, err := os.ReadFile(filepath.Join(testkit.Shared(t, "photos"), row[0]))
+		data, err := os.ReadFile(filepath.Join(testkit.DataPath(t, "photos"), row[0]))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,9 +9,9 @@ import (
 
 const maxInt8 = 127
 
-// weighted returns the Conv or Gemm n with int8 weights, one scale for each output, and the bias as int32 of the products' scale.
+// quantiseWeights returns the Conv or Gemm n with int8 weights, one scale for each output, and the bias as int32 of the products' scale.
 // bias is the node's own where it is nil. It is an error when some input could bring a sum over 32 bits.
-func (z *quantiser) weighted(n nn.Node, bias []float64) (nn.Node, error) {
+func (z *quantiser) quantiseWeights(n nn.Node, bias []float64) (nn.Node, error) {
 	in, _ := z.to.Value(z.numbers[n.Of])
 	outs := n.Shape[0]
 	each := len(n.Weights) / outs

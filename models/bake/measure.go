@@ -45,8 +45,8 @@ type answer struct {
 	values []float64 // of the concepts
 }
 
-// labelled is a picture and what is true of it.
-type labelled struct {
+// labelledPicture is a picture and what is true of it.
+type labelledPicture struct {
 	path  string
 	class int
 	names []string
@@ -86,24 +86,24 @@ func measure(r *release, baked *nn.Network, eval, photos string) (figures, error
 			f.Baked = q
 		}
 	}
-	f.MAPConcepts = len(r.judged(set))
+	f.MAPConcepts = len(r.evaluatedConcepts(set))
 	f.Cosine, f.Worst = cosines(sides[0].set, sides[1].set)
 	f.Expected = r.agreement(shots, sides[0].shots)
 	return f, nil
 }
 
 // readLabelled reads a labels.tsv of either kind: file, [class,] names, …
-func readLabelled(dir, pictures string) ([]labelled, error) {
+func readLabelled(dir, pictures string) ([]labelledPicture, error) {
 	data, err := os.ReadFile(filepath.Join(dir, "labels.tsv"))
 	if err != nil {
 		return nil, err
 	}
 	lines := strings.Split(strings.TrimSpace(string(data)), "\n")
 	classed := strings.HasPrefix(lines[0], "file\tclass\t")
-	var set []labelled
+	var set []labelledPicture
 	for _, line := range lines[1:] {
 		col := strings.Split(line, "\t")
-		l := labelled{path: filepath.Join(dir, pictures, col[0]), class: -1}
+		l := labelledPicture{path: filepath.Join(dir, pictures, col[0]), class: -1}
 		if classed {
 			if l.class, err = strconv.Atoi(col[1]); err != nil {
 				return nil, err
@@ -116,7 +116,7 @@ func readLabelled(dir, pictures string) ([]labelled, error) {
 	return set, nil
 }
 
-func (r *release) answers(e *engine, set []labelled) ([]answer, error) {
+func (r *release) answers(e *engine, set []labelledPicture) ([]answer, error) {
 	var all []answer
 	for _, l := range set {
 		out, err := e.run(l.path)
@@ -196,14 +196,14 @@ func (r *release) first(values []float64, n int) []string {
 		if len(names) == n {
 			break
 		}
-		if !r.concepts[i].hidden() {
+		if !r.concepts[i].isHidden() {
 			names = append(names, r.concepts[i].name)
 		}
 	}
 	return names
 }
 
-func (r *release) quality(set []labelled, got []answer) quality {
+func (r *release) quality(set []labelledPicture, got []answer) quality {
 	var q quality
 	for i, l := range set {
 		best := order(got[i].logits)
@@ -217,7 +217,7 @@ func (r *release) quality(set []labelled, got []answer) quality {
 	n := float64(len(set))
 	q.Top1, q.Top5 = q.Top1/n, q.Top5/n
 	q.FirstFive = float64(r.hits(set, got)) / n
-	judged := r.judged(set)
+	judged := r.evaluatedConcepts(set)
 	for _, c := range judged {
 		values, truth := make([]float64, len(set)), make([]bool, len(set))
 		for i, l := range set {
@@ -229,8 +229,8 @@ func (r *release) quality(set []labelled, got []answer) quality {
 	return q
 }
 
-// judged are the concepts with at least three positives.
-func (r *release) judged(set []labelled) []int {
+// evaluatedConcepts are the concepts with at least three positives.
+func (r *release) evaluatedConcepts(set []labelledPicture) []int {
 	var at []int
 	for c := range r.concepts {
 		n := 0
@@ -259,7 +259,7 @@ func averagePrecision(values []float64, truth []bool) float64 {
 }
 
 // hits counts pictures with a true name among the first five concepts.
-func (r *release) hits(set []labelled, got []answer) int {
+func (r *release) hits(set []labelledPicture, got []answer) int {
 	n := 0
 	for i, l := range set {
 		if slices.ContainsFunc(r.first(got[i].values, 5), func(name string) bool { return slices.Contains(l.names, name) }) {
@@ -282,7 +282,7 @@ func cosines(a, b []answer) (mean, worst float64) {
 	return mean, worst
 }
 
-func (r *release) agreement(shots []labelled, got []answer) agreement {
+func (r *release) agreement(shots []labelledPicture, got []answer) agreement {
 	var a agreement
 	for i, l := range shots {
 		at := slices.IndexFunc(r.expected, func(e expectation) bool { return e.photo == filepath.Base(l.path) })

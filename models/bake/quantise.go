@@ -108,7 +108,7 @@ func (z *quantiser) node(number int, n nn.Node) (err error) {
 		if !math.IsInf(float64(n.Lo), -1) || !math.IsInf(float64(n.Hi), 1) {
 			return fmt.Errorf("clipped products are not supported")
 		}
-		made, err = z.weighted(n, nil)
+		made, err = z.quantiseWeights(n, nil)
 	}
 	if err == nil {
 		z.numbers[number], err = z.to.Append(made)
@@ -138,7 +138,7 @@ func (z *quantiser) conv(n nn.Node) (nn.Node, error) {
 	if n.Of == 1 {
 		addHalfStep(bias, n.Weights)
 	}
-	made, err := z.weighted(n, bias)
+	made, err := z.quantiseWeights(n, bias)
 	made.Group, made.Stride, made.Dilation, made.Pad = n.Group, n.Stride, n.Dilation, n.Pad
 	return made, err
 }

@@ -33,18 +33,18 @@ func activations(g *onnx.Graph) []string {
 	return names
 }
 
-// measured is a network of floats with the range of each activation, by the number of its value.
-type measured struct {
+// measuredNetwork is a network of floats with the range of each activation, by the number of its value.
+type measuredNetwork struct {
 	network *nn.Network
 	ranges  map[int]span
 }
 
 // measureRanges runs the float32 network on the pictures with the activations as outputs, before those named. It uses the kernels'
 // generic path, whose sums are the same on every machine.
-func measureRanges(g *onnx.Graph, pictures []string, outputs ...string) (measured, error) {
+func measureRanges(g *onnx.Graph, pictures []string, outputs ...string) (measuredNetwork, error) {
 	defer kernel.Levels.Force(cpu.Generic)()
 	names := activations(g)
-	m := measured{ranges: map[int]span{}}
+	m := measuredNetwork{ranges: map[int]span{}}
 	var err error
 	if m.network, err = compile.Network(g, append(names, outputs...)...); err != nil {
 		return m, err

@@ -32,8 +32,8 @@ type concept struct {
 	positives                        int
 }
 
-// hidden reports whether the concept is left out of the shown ones. The release's README defines the condition.
-func (c concept) hidden() bool { return c.positives >= 10 && c.precision < 0.1 }
+// isHidden reports whether the concept is left out of the shown ones. The release's README defines the condition.
+func (c concept) isHidden() bool { return c.positives >= 10 && c.precision < 0.1 }
 
 // source counts calibration pictures of one origin.
 type source struct {

@@ -113,7 +113,7 @@ func TestBake(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	answers, err := r.answers(e, []labelled{{path: filepath.Join(photos, "a.jpg")}})
+	answers, err := r.answers(e, []labelledPicture{{path: filepath.Join(photos, "a.jpg")}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -185,7 +185,7 @@ func TestReleaseRefuses(t *testing.T) {
 
 // TestBundleIsOfTheRelease checks that the embedded tables are those of the release, unchanged.
 func TestBundleIsOfTheRelease(t *testing.T) {
-	r, err := readRelease(testkit.Shared(t, "model-next"))
+	r, err := readRelease(testkit.DataPath(t, "model-next"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -204,7 +204,7 @@ func TestBars(t *testing.T) {
 	if testing.Short() {
 		t.Skip("measures 460 pictures twice")
 	}
-	r, err := readRelease(testkit.Shared(t, "model-next"))
+	r, err := readRelease(testkit.DataPath(t, "model-next"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -216,7 +216,7 @@ func TestBars(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := measure(r, n, testkit.Shared(t, "eval"), testkit.Shared(t, "photos"))
+	f, err := measure(r, n, testkit.DataPath(t, "eval"), testkit.DataPath(t, "photos"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -35,20 +35,20 @@ var frames = []raster.Crop{{Bottom: frame, Right: frame}, {Top: 1 - frame, Left:
 type pairs struct{ views, different, alike, unlike []float64 }
 
 // measureSimilarity measures the bounds of similarity with the bundles in a folder.
-func measureSimilarity(bundles string, set []labelled) (predict.Similarity, error) {
+func measureSimilarity(bundles string, set []labelledPicture) (predict.Similarity, error) {
 	models, err := predict.Load(os.DirFS(bundles))
 	if err != nil {
 		return predict.Similarity{}, err
 	}
-	p, err := compared(models.NewAnalyser(raster.Limits{}), set)
+	p, err := comparePairs(models.NewAnalyser(raster.Limits{}), set)
 	if err != nil {
 		return predict.Similarity{}, err
 	}
 	return p.bounds(len(set))
 }
 
-// compared compares all pictures of a set, and each with its views.
-func compared(a *predict.Analyser, set []labelled) (p pairs, err error) {
+// comparePairs compares all pictures of a set, and each with its views.
+func comparePairs(a *predict.Analyser, set []labelledPicture) (p pairs, err error) {
 	embeddings := make([]predict.Embedding, len(set))
 	for i, l := range set {
 		data, err := os.ReadFile(l.path)

@@ -19,14 +19,14 @@ const warmUps = 3
 // repeat runs once n times after a warm-up and returns the mean CPU time of a run in
 // milliseconds, user and system of this thread.
 func repeat(n int, once func() error) (float64, error) {
-	if _, err := timed(warmUps, once); err != nil {
+	if _, err := meanCPUTime(warmUps, once); err != nil {
 		return 0, err
 	}
-	return timed(n, once)
+	return meanCPUTime(n, once)
 }
 
-// timed is repeat without a warm-up.
-func timed(n int, once func() error) (float64, error) {
+// meanCPUTime is repeat without a warm-up.
+func meanCPUTime(n int, once func() error) (float64, error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	start := threadTime()

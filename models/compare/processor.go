@@ -47,7 +47,7 @@ func force(name string) error {
 		return fmt.Errorf("SIGHTLINE_CPU is %q, want avx512, avx2 or plain", name)
 	case level() == f.level:
 		return nil
-	case level() < f.level, f.debug == "", forced(f):
+	case level() < f.level, f.debug == "", isForced(f):
 		return fmt.Errorf("SIGHTLINE_CPU is %q, but this program uses %v", name, level())
 	}
 	debug := f.debug
@@ -60,8 +60,8 @@ func force(name string) error {
 	return unix.Exec("/proc/self/exe", os.Args, os.Environ())
 }
 
-// forced reports whether this program was started again for a family.
-func forced(f family) bool {
+// isForced reports whether this program was started again for a family.
+func isForced(f family) bool {
 	return f.debug != "" && strings.Contains(os.Getenv("GODEBUG"), f.debug)
 }
 
@@ -69,7 +69,7 @@ func forced(f family) bool {
 // every later peer loads. It needs gcc, and a processor that can fault on CPUID. Otherwise the peers use all instructions.
 func mask(dir string) error {
 	info, err := os.ReadFile("/proc/cpuinfo")
-	if err != nil || !forced(families["avx2"]) || !strings.Contains(string(info), "cpuid_fault") {
+	if err != nil || !isForced(families["avx2"]) || !strings.Contains(string(info), "cpuid_fault") {
 		return err
 	}
 	library := filepath.Join(dir, "mask.so")
@@ -88,9 +88,9 @@ func kernels() string {
 	for _, f := range families {
 		switch {
 		case f.level != level():
-		case forced(f) && masked != nil:
+		case isForced(f) && masked != nil:
 			return f.title + ", both sides forced"
-		case forced(f):
+		case isForced(f):
 			return f.title + ", forced"
 		default:
 			return f.title

@@ -62,7 +62,7 @@ func (q *qdq) add(node nn.Node) string {
 	case nn.Flatten:
 		return q.node("Flatten", nil, x)
 	case nn.Add:
-		return q.stored(q.node("Add", nil, x, q.values[node.With]), node.To)
+		return q.roundToLevels(q.node("Add", nil, x, q.values[node.With]), node.To)
 	case nn.Gemm:
 		w, bias := make([]float32, len(node.Bytes)), make([]float32, len(node.Offsets))
 		for i, v := range node.Bytes {
@@ -80,13 +80,13 @@ func (q *qdq) add(node nn.Node) string {
 	attributes = integers(attributes, "pads", node.Pad[:])
 	y := q.node("Conv", attributes, x, w, bias)
 	if node.With == 0 {
-		return q.stored(y, node.To)
+		return q.roundToLevels(y, node.To)
 	}
-	return q.stored(q.node("Add", nil, q.stored(y, node.Before), q.values[node.With]), node.To)
+	return q.roundToLevels(q.node("Add", nil, q.roundToLevels(y, node.Before), q.values[node.With]), node.To)
 }
 
-// stored rounds a value to the bytes that the plan has of it.
-func (q *qdq) stored(x string, l nn.Levels) string {
+// roundToLevels rounds a value to the bytes that the plan has of it.
+func (q *qdq) roundToLevels(x string, l nn.Levels) string {
 	return q.float(q.node("QuantizeLinear", nil, x, q.scale(l), q.zero(l)), l)
 }
 

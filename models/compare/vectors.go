@@ -170,7 +170,7 @@ func (v *vectors) build() (float64, error) {
 		return 0, err
 	}
 	next := 0
-	v.inserts, err = timed(setVectors, func() error {
+	v.inserts, err = meanCPUTime(setVectors, func() error {
 		e := &v.ours[next]
 		v.graph.Insert(uint32(next), e.Q[:], e.Scale)
 		next++
@@ -211,7 +211,7 @@ func (v *vectors) search() (float64, error) {
 	var hits []hnsw.Hit
 	once := func(ef int) (ms, recall float64, err error) {
 		found, i := 0, 0
-		ms, err = timed(setQueries, func() error {
+		ms, err = meanCPUTime(setQueries, func() error {
 			hits = v.graph.Search(hits[:0], v.asked[i].Q[:], v.asked[i].Scale, nearest, ef, nil)
 			for _, h := range hits {
 				if slices.Contains(v.answers[i], int32(h.Node)) {

@@ -101,7 +101,7 @@ func (c *compiler) fuse(outputs []string) ([]*step, error) {
 	by := map[string]*step{}
 	var steps []*step
 	for _, n := range nodes {
-		if err := known(n); err != nil {
+		if err := checkOperator(n); err != nil {
 			return nil, err
 		}
 		s := &step{Node: n, out: n.Out, lo: float32(math.Inf(-1)), hi: float32(math.Inf(1))}
@@ -153,8 +153,8 @@ func (c *compiler) residual(s *step) bool {
 	return w != nil && len(w.Shape) == 4 && (w.Shape[1] > 1 || onnx.Attr[int64](s.Node, "group", 1) == 1)
 }
 
-// known returns an error for an operator or an attribute that this package does not know.
-func known(n *onnx.Node) error {
+// checkOperator returns an error for an operator or an attribute that this package does not know.
+func checkOperator(n *onnx.Node) error {
 	names, ok := attributes[n.Op]
 	if !ok {
 		return fmt.Errorf("%v: %w", n, ErrOperator)

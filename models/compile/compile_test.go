@@ -19,7 +19,7 @@ import (
 // network compiles a file of the shared data.
 func network(t testing.TB, outputs []string, parts ...string) *nn.Network {
 	t.Helper()
-	data, err := os.ReadFile(testkit.Shared(t, parts...))
+	data, err := os.ReadFile(testkit.DataPath(t, parts...))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +40,7 @@ func network(t testing.TB, outputs []string, parts ...string) *nn.Network {
 // picture reads a file of float32, (N, C, H, W), as a network takes it.
 func picture(t testing.TB, shape []int, parts ...string) nn.Tensor {
 	t.Helper()
-	data, err := os.ReadFile(testkit.Shared(t, parts...))
+	data, err := os.ReadFile(testkit.DataPath(t, parts...))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +69,7 @@ func run(t testing.TB, n *nn.Network, in nn.Tensor) []nn.Tensor {
 
 // TestSharedNetworks compares the two MobileNets with ONNX Runtime's outputs.
 func TestSharedNetworks(t *testing.T) {
-	b, err := os.ReadFile(testkit.Shared(t, "onnx", "expected.json"))
+	b, err := os.ReadFile(testkit.DataPath(t, "onnx", "expected.json"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -203,7 +203,7 @@ func (g *Graph) Product(n *Node) (weights *Tensor, bias []float32, err error) {
 		return nil, nil, fmt.Errorf("%v: only plain products are supported", n)
 	}
 	if Attr[int64](n, "transB", 0) == 0 {
-		t = t.transposed()
+		t = t.transpose()
 	}
 	bias, err = g.Bias(n, t.Shape[0])
 	return t, bias, err
@@ -222,8 +222,8 @@ func (g *Graph) Bias(n *Node, outs int) ([]float32, error) {
 	return t.Floats, nil
 }
 
-// transposed returns a matrix turned.
-func (t *Tensor) transposed() *Tensor {
+// transpose returns a matrix turned.
+func (t *Tensor) transpose() *Tensor {
 	rows, cols := t.Shape[0], t.Shape[1]
 	r := &Tensor{[]int{cols, rows}, make([]float32, len(t.Floats))}
 	for i := range rows {

@@ -30,7 +30,7 @@ func TestReadShared(t *testing.T) {
 		}},
 	}
 	for _, tt := range tests {
-		data, err := os.ReadFile(testkit.Shared(t, tt.path...))
+		data, err := os.ReadFile(testkit.DataPath(t, tt.path...))
 		if err != nil {
 			t.Fatal(err)
 		}

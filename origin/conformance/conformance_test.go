@@ -148,7 +148,7 @@ func TestOfficialJavaScriptClientInAPage(t *testing.T) {
 	t.Parallel()
 	chromium := process.Need(t, "chromium", "chromium-browser", "google-chrome")
 	install(t)
-	runtime := test.Assembled(t)
+	runtime := test.AssembleRuntime(t)
 	for name, credential := range map[string][]string{
 		"key":    {"--api-key", strings.Repeat("0123456789abcdef", 2), "--film", film(t)},
 		"tokens": {"--client-id", "anyone", "--client-secret", "whatever"},
@@ -238,7 +238,7 @@ func specs(t *testing.T, binary string, warm func(t testing.TB, binary, data str
 // run runs the specs against a server. With a film, those of videos have to pass, too.
 func run(t *testing.T, url string, options []string) {
 	t.Helper()
-	ctx, stop := system.Terminated(t.Context())
+	ctx, stop := system.CancelOnSignal(t.Context())
 	defer stop()
 	cmd := exec.CommandContext(ctx, "node", append([]string{
 		"--require", "./loopback.cjs", "js-specs.cjs", "--base-url", url, "--modules", "node_modules", "--samples-dir", samples(t), "--verbose",

@@ -152,12 +152,12 @@ func (o *origin) console(srv *server.Server) (*console.Handler, error) {
 	}
 	engine := srv.Engine.(native) // as open returned it
 	return srv.Console(console.Options{
-		Stored: engine.Stored, Accounts: srv.Accounts, Models: models, Demo: o.people.demo, Export: func(ctx context.Context, app string, w io.Writer) error { return cli.ExportApp(ctx, srv.Node, app, w) },
+		Stored: engine.StorageUsage, Accounts: srv.Accounts, Models: models, Demo: o.people.demo, Export: func(ctx context.Context, app string, w io.Writer) error { return cli.ExportApp(ctx, srv.Node, app, w) },
 	})
 }
 
-// started prints where the first account is made, as long as there is none.
-func (o *origin) started(srv *server.Server, w io.Writer) error {
+// printSetup prints where the first account is made, as long as there is none.
+func (o *origin) printSetup(srv *server.Server, w io.Writer) error {
 	if o.people.demo {
 		if srv.Fresh {
 			if err := markDemo(srv.Node); err != nil {

@@ -28,15 +28,15 @@ func decode(t testing.TB, text string, v any) {
 	}
 }
 
-// made is the output of app create and key create.
-type made struct {
+// createOutput is the output of app create and key create.
+type createOutput struct {
 	AppID string `json:"app_id"`
 	Key   string
 }
 
 func TestAppAndKeyWithAndWithoutAServer(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "data")
-	var first, second, key1, key2 made
+	var first, second, key1, key2 createOutput
 	decode(t, mustRun(t, "app", "create", "birds", "--language", "de", "--data", data, "--json"), &first)
 	decode(t, mustRun(t, "key", "create", "--app", first.AppID, "--scopes", "All", "--data", data, "--json"), &key1)
 
@@ -91,7 +91,7 @@ func TestOneWriterAmongManyCommands(t *testing.T) {
 
 func TestAppAndKeyMistakes(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "data")
-	var app made
+	var app createOutput
 	decode(t, mustRun(t, "app", "create", "x", "--data", data, "--json"), &app)
 	mustRun(t, "app", "create", "y", "--data", data)
 	for _, tt := range []struct {

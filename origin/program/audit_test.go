@@ -148,8 +148,8 @@ func TestCallsAreAudited(t *testing.T) {
 	}
 }
 
-// created is the answer of a call that makes something.
-type created struct {
+// createResponse is the answer of a call that makes something.
+type createResponse struct {
 	Apps [1]struct{ ID string }
 	Keys [1]struct {
 		ID   string
@@ -157,7 +157,7 @@ type created struct {
 	}
 }
 
-func newIn(answer []byte) (m created) {
+func newIn(answer []byte) (m createResponse) {
 	_ = json.Unmarshal(answer, &m) // our own answer
 	return m
 }

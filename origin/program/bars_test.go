@@ -46,7 +46,7 @@ func phonePhoto(t testing.TB, width, height int) []byte {
 // TestPhotosGetTheirLabels is the command on real photos: for at least 78 % of them a label that
 // is visible stands among the first five concepts.
 func TestPhotosGetTheirLabels(t *testing.T) {
-	dir := testkit.Shared(t, "photos")
+	dir := testkit.DataPath(t, "photos")
 	f, err := os.Open(filepath.Join(dir, "labels.tsv"))
 	if err != nil {
 		t.Fatal(err)
@@ -92,7 +92,7 @@ func TestPhotosGetTheirLabels(t *testing.T) {
 // mixed sizes up to 12 MP.
 func TestThousandPredictionsStaySmall(t *testing.T) {
 	const n, most = 1000, 200 << 20
-	testkit.Timed(t)
+	testkit.RequireTiming(t)
 	dir := t.TempDir()
 	var files []string
 	for i, size := range [][2]int{{320, 240}, {640, 480}, {1024, 1024}, {1152, 864}, {2016, 1512}, {1600, 2400}, {800, 600}, {4032, 3024}} {

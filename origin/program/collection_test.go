@@ -47,13 +47,13 @@ func contentDigest(t testing.TB, dir string) string {
 }
 
 // importSum imports, and returns the sum.
-func importSum(t testing.TB, wantCode int, args ...string) imported {
+func importSum(t testing.TB, wantCode int, args ...string) importOutput {
 	t.Helper()
 	code, stdout, stderr := runCode(t, append([]string{"import", "--json"}, args...)...)
 	if code != wantCode {
 		t.Fatalf("import %q: exit code %d, want %d\n%s%s", args, code, wantCode, stdout, stderr)
 	}
-	var s imported
+	var s importOutput
 	decode(t, stdout, &s)
 	return s
 }

@@ -41,7 +41,7 @@ func listEdges(t *testing.T, dir string) (edges []control.Edge) {
 // that a server has.
 func TestEdgeCommands(t *testing.T) {
 	s := testSettings(t)
-	var a, b made
+	var a, b createOutput
 	decode(t, mustRun(t, "app", "create", "a", "--data", s.Data, "--json"), &a)
 
 	alone := strings.TrimSpace(mustRun(t, "edge", "create", "attic", "--data", s.Data))
@@ -139,7 +139,7 @@ func holdsNot(t *testing.T, dir string, secrets ...string) {
 
 func TestEdgeMistakes(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
-	var app made
+	var app createOutput
 	decode(t, mustRun(t, "app", "create", "x", "--data", dir, "--json"), &app)
 	mustRun(t, "app", "create", "y", "--data", dir)
 	mustRun(t, "edge", "create", "one", "--apps", app.AppID, "--data", dir)

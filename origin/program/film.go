@@ -46,7 +46,7 @@ func (w *worker) read(ctx context.Context, pic picture) (m media, err error) {
 	case pic.err != nil:
 		err = pic.err
 	case pic.kind == isURL:
-		wanted := fetch.Wanted{Kind: raster.Picture | raster.Video, Bytes: w.p.maxVideo, Timeout: server.VideoDownloadTime}
+		wanted := fetch.Limits{Kind: raster.Picture | raster.Video, Bytes: w.p.maxVideo, Timeout: server.VideoDownloadTime}
 		err = w.p.fetcher.Download(ctx, pic.name, wanted, to)
 		if failure := new(fetch.Failure); errors.As(err, &failure) {
 			err = fmt.Errorf("%w: %w", err, failure.Cause()) // the person who asked may know

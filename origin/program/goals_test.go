@@ -241,7 +241,7 @@ func TestLeaksFileHandles(t *testing.T) {
 	round := func(connections int) {
 		srv, base := startOrigin(t, testSettings(t))
 		transport := &http.Transport{DisableKeepAlives: true}
-		client := &http.Client{Transport: keyed{transport}}
+		client := &http.Client{Transport: keyTransport{transport}}
 		for range connections {
 			res, err := client.Get(base + "/v2/models")
 			if err != nil {

@@ -66,8 +66,8 @@ func get(t testing.TB, client *http.Client, url string) (int, string, []byte) {
 	return res.StatusCode, res.Header.Get("Content-Type"), b
 }
 
-// settled waits until no input is pending.
-func settled(t testing.TB, client *http.Client, base string) inputs {
+// awaitSettled waits until no input is pending.
+func awaitSettled(t testing.TB, client *http.Client, base string) inputs {
 	t.Helper()
 	for end := time.Now().Add(30 * time.Second); ; {
 		_, out := callInputs(t, client, "GET", base+"/v2/inputs/status", nil)
@@ -128,7 +128,7 @@ func TestInputsAreFetchedKeptAndDeleted(t *testing.T) {
 	if code, _, _ := get(t, client, address[:strings.LastIndex(address, "/")]+"/0123456789abcdef0123456789abcdef/thumbnail"); code != 404 {
 		t.Errorf("a thumbnail that is not there = %d", code)
 	}
-	if c := settled(t, client, base).Counts; c.Processed != 4 || c.Errors != 1 {
+	if c := awaitSettled(t, client, base).Counts; c.Processed != 4 || c.Errors != 1 {
 		t.Errorf("counts %+v, want 4 processed, 1 error", c)
 	}
 

@@ -39,10 +39,10 @@ func rewrite(t testing.TB, name, text string) {
 // keys are those of the tests' servers, by host and port and, in processes, by data folder.
 var keys sync.Map
 
-// keyed adds the key of the server that a request goes to.
-type keyed struct{ http.RoundTripper }
+// keyTransport adds the key of the server that a request goes to.
+type keyTransport struct{ http.RoundTripper }
 
-func (k keyed) RoundTrip(r *http.Request) (*http.Response, error) {
+func (k keyTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if key := keyOf(r.URL.Host); key != "" && r.Header.Get("Authorization") == "" {
 		r = r.Clone(r.Context())
 		r.Header.Set("Authorization", "Key "+key)

@@ -22,8 +22,8 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/system"
 )
 
-// known is the required state of an input: its label and the number in its metadata.
-type known struct {
+// inputState is the required state of an input: its label and the number in its metadata.
+type inputState struct {
 	label bool // of concept "a"; false: an explicit false
 	n     int
 }
@@ -36,9 +36,9 @@ type killer struct {
 	client  *http.Client
 	base    string
 	serial  int
-	inputs  map[string]known
-	after   map[string]known // if the pending call was done; nil: there is none
-	changes atomic.Int64     // acknowledged
+	inputs  map[string]inputState
+	after   map[string]inputState // if the pending call was done; nil: there is none
+	changes atomic.Int64          // acknowledged
 }
 
 var errDead = errors.New("the server is dead")
@@ -66,7 +66,7 @@ func (k *killer) call(method, path string, body any) (int, []byte, error) {
 }
 
 // change makes a call that turns the inputs into after, and counts n acknowledgements.
-func (k *killer) change(n int, after map[string]known, method, path string, body any) error {
+func (k *killer) change(n int, after map[string]inputState, method, path string, body any) error {
 	k.after = after
 	for {
 		code, answer, err := k.call(method, path, body)
@@ -100,7 +100,7 @@ func (k *killer) step(pictures []string, elsewhere string) error {
 			if k.rnd.IntN(8) == 0 {
 				image = cli.Object{"url": fmt.Sprintf("%s/%d", elsewhere, k.rnd.IntN(8)), "allow_duplicate_url": true}
 			}
-			after[id] = known{true, k.serial}
+			after[id] = inputState{true, k.serial}
 			inputs = append(inputs, cli.Object{"id": id, "data": cli.Object{"image": image, "concepts": []cli.Object{{"id": "a"}}, "metadata": cli.Object{"n": k.serial}}})
 		}
 		return k.change(len(inputs), after, "POST", "/v2/inputs", cli.Object{"inputs": inputs})
@@ -108,7 +108,7 @@ func (k *killer) step(pictures []string, elsewhere string) error {
 		var inputs []cli.Object
 		for _, id := range some {
 			k.serial++
-			after[id] = known{k.rnd.IntN(2) == 0, k.serial}
+			after[id] = inputState{k.rnd.IntN(2) == 0, k.serial}
 			inputs = append(inputs, cli.Object{"id": id, "data": cli.Object{"concepts": []cli.Object{{"id": "a", "value": after[id].label}}, "metadata": cli.Object{"n": k.serial}}})
 		}
 		return k.change(len(inputs), after, "PATCH", "/v2/inputs", cli.Object{"action": "merge", "inputs": inputs})
@@ -121,8 +121,8 @@ func (k *killer) step(pictures []string, elsewhere string) error {
 }
 
 // listing is all inputs of the application.
-func (k *killer) listing() (map[string]known, error) {
-	all := map[string]known{}
+func (k *killer) listing() (map[string]inputState, error) {
+	all := map[string]inputState{}
 	for page := 1; ; page++ {
 		_, answer, err := k.call("GET", fmt.Sprintf("/v2/inputs?page=%d&per_page=1000", page), nil)
 		if err != nil {
@@ -150,7 +150,7 @@ func (k *killer) listing() (map[string]known, error) {
 			if len(in.Data.Concepts) != 1 {
 				return nil, fmt.Errorf("%q has labels %v", in.ID, in.Data.Concepts)
 			}
-			all[in.ID] = known{in.Data.Concepts[0].Value == 1, in.Data.Metadata.N}
+			all[in.ID] = inputState{in.Data.Concepts[0].Value == 1, in.Data.Metadata.N}
 		}
 		if len(list.Inputs) < 1000 {
 			return all, nil
@@ -203,7 +203,7 @@ func newRuin(t *testing.T, seed uint64, pictures []string, elsewhere string) *ru
 	r := &ruin{t: t, data: t.TempDir(), trainings: map[string]bool{}, pictures: pictures, elsewhere: elsewhere}
 	for i := range 4 {
 		r.killers = append(r.killers, &killer{
-			name: fmt.Sprintf("%c%d", 'a'+i, seed), rnd: rand.New(rand.NewPCG(seed, uint64(i))), inputs: map[string]known{},
+			name: fmt.Sprintf("%c%d", 'a'+i, seed), rnd: rand.New(rand.NewPCG(seed, uint64(i))), inputs: map[string]inputState{},
 		})
 	}
 	return r
@@ -222,7 +222,7 @@ func (r *ruin) round(rnd *rand.Rand) {
 	p := startOn(r.t, r.data, "--log", "error", "--allow-private-fetch")
 	transport := &http.Transport{MaxIdleConnsPerHost: 16}
 	defer transport.CloseIdleConnections()
-	client := &http.Client{Transport: keyed{transport}, Timeout: time.Minute}
+	client := &http.Client{Transport: keyTransport{transport}, Timeout: time.Minute}
 	for _, k := range r.killers {
 		k.client, k.base = client, p.base
 	}
@@ -335,7 +335,7 @@ func (r *ruin) check(k *killer) {
 	}
 	total, labelled := 0, 0
 	for _, x := range r.killers {
-		mine := map[string]known{}
+		mine := map[string]inputState{}
 		for id, is := range all {
 			if len(id) > len(x.name) && id[:len(x.name)+1] == x.name+"/" {
 				mine[id] = is
@@ -366,7 +366,7 @@ func (r *ruin) check(k *killer) {
 }
 
 // difference is one of an id's two states.
-func difference(got, want map[string]known) string {
+func difference(got, want map[string]inputState) string {
 	for id, w := range want {
 		if g, ok := got[id]; !ok {
 			return fmt.Sprintf("%q is lost, of %d", id, len(want))

@@ -29,8 +29,8 @@ type client struct {
 	Secret string `json:"client_secret"`
 }
 
-// allowed is the status of a request with a key.
-func allowed(t testing.TB, base, key string) int {
+// statusWithKey is the status of a request with a key.
+func statusWithKey(t testing.TB, base, key string) int {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), "GET", base+"/v2/inputs", http.NoBody)
 	if err != nil {
@@ -62,7 +62,7 @@ func TestLifeOfAnApplication(t *testing.T) {
 			may := func(key string, want int) {
 				t.Helper()
 				if served {
-					if got := allowed(t, base, key); got != want {
+					if got := statusWithKey(t, base, key); got != want {
 						t.Errorf("a request is answered with %d, want %d", got, want)
 					}
 				}
@@ -187,7 +187,7 @@ func TestDeletedKeysAtOrigin(t *testing.T) {
 			wg.Go(func() {
 				for after := 0; after < 10; {
 					was := dead.Load()
-					got := allowed(t, base, key)
+					got := statusWithKey(t, base, key)
 					switch {
 					case got != 200 && got != 401:
 						t.Errorf("during the deletion a request is answered with %d", got)

@@ -17,8 +17,8 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/system"
 )
 
-// stalled opens one connection of the n-th kind, from a different address, and leaves it.
-func stalled(address string, n int) (net.Conn, error) {
+// openStalled opens one connection of the n-th kind, from a different address, and leaves it.
+func openStalled(address string, n int) (net.Conn, error) {
 	from := &net.TCPAddr{IP: net.IPv4(127, 0, byte(1+n/250), byte(1+n%250))}
 	d := net.Dialer{LocalAddr: from, Timeout: 5 * time.Second}
 	c, err := d.Dial("tcp", address)
@@ -72,7 +72,7 @@ func TestLoadStalledConnections(t *testing.T) {
 	for range 4 {
 		wg.Go(func() {
 			for n := next.Add(1) - 1; n < int64(count); n = next.Add(1) - 1 {
-				if c, err := stalled(address, int(n)); err == nil {
+				if c, err := openStalled(address, int(n)); err == nil {
 					conns <- c
 				}
 			}
@@ -178,7 +178,7 @@ func capacity(client *http.Client, url string, body []byte, d time.Duration) *lo
 // TestLoadOverload sends more calls than the server can answer. The server answers nearly as many as it can, in time, refuses the
 // others at once, and recovers soon. The best of three attempts counts, because other work on the machine changes every figure.
 func TestLoadOverload(t *testing.T) {
-	testkit.Timed(t)
+	testkit.RequireTiming(t)
 	times, d := 3.0, 3*time.Second
 	if testkit.Soaking() {
 		_, seconds := testkit.Rounds(t, 3, 60)
@@ -187,7 +187,7 @@ func TestLoadOverload(t *testing.T) {
 	p := startProcess(t, "--log", "error")
 	transport := &http.Transport{MaxIdleConnsPerHost: 256, MaxConnsPerHost: 1500}
 	defer transport.CloseIdleConnections()
-	client := &http.Client{Transport: keyed{transport}, Timeout: time.Minute}
+	client := &http.Client{Transport: keyTransport{transport}, Timeout: time.Minute}
 	url := p.base + "/v2/models/" + generalID + "/outputs"
 	body := byBase64(dots(t, 17, 24)) // small: the client that makes the load shares the machine
 
@@ -270,7 +270,7 @@ func terminateUnderLoad(t *testing.T, seed uint64, answersBefore int) time.Durat
 		wg.Go(func() {
 			transport := &http.Transport{DisableKeepAlives: caller%2 == 0}
 			defer transport.CloseIdleConnections()
-			client := &http.Client{Transport: keyed{transport}, Timeout: 20 * time.Second}
+			client := &http.Client{Transport: keyTransport{transport}, Timeout: 20 * time.Second}
 			for {
 				res, err := client.Post(url, "application/json", strings.NewReader(string(body)))
 				if err != nil {

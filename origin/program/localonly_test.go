@@ -25,7 +25,7 @@ func TestLocalOnly(t *testing.T) {
 		t.Fatalf("POST /v2/inputs = %d", code)
 	}
 	to := []string{"--data", folder, "--origin", base, "--key", keyOf(strings.TrimPrefix(base, "http://")), "--app", app}
-	synced(t, server.ExitOK, to...)
+	runSyncCommand(t, server.ExitOK, to...)
 	pictures := t.TempDir()
 	if err := os.WriteFile(filepath.Join(pictures, "two.jpg"), dots(t, 2, 300), 0o600); err != nil {
 		t.Fatal(err)
@@ -68,7 +68,7 @@ func TestLocalOnly(t *testing.T) {
 	}
 
 	mustRun(t, "app", "update", app, "--local-only=false", "--data", s.Data)
-	if o := synced(t, server.ExitOK, to...); o.Cursor == 0 || o.Cursor != o.Head || o.Got != 2 {
+	if o := runSyncCommand(t, server.ExitOK, to...); o.Cursor == 0 || o.Cursor != o.Head || o.Got != 2 {
 		t.Errorf("a sync once it is shared again: %+v", o)
 	}
 	if theirs, ours := digests(t, srv, app, folder); theirs != ours {

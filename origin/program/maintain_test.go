@@ -17,8 +17,8 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/data"
 )
 
-// filled is a server with a little of everything, and the key of its application.
-func filled(t testing.TB) (srv *server.Server, s server.Settings, base string) {
+// startFilled is a server with a little of everything, and the key of its application.
+func startFilled(t testing.TB) (srv *server.Server, s server.Settings, base string) {
 	t.Helper()
 	turtle := sample(t, "09-sea-turtle.jpg")
 	pictures := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(turtle) }))
@@ -60,7 +60,7 @@ func epochs(t testing.TB, dir string) map[string]log.Epoch {
 }
 
 func TestBackupAndRestore(t *testing.T) {
-	srv, s, base := filled(t)
+	srv, s, base := startFilled(t)
 	dir := t.TempDir()
 	live, cold, restored := filepath.Join(dir, "live"), filepath.Join(dir, "cold"), filepath.Join(dir, "restored")
 	if out := mustRun(t, "backup", live, "--data", s.Data); !strings.Contains(out, "pictures") {
@@ -89,7 +89,7 @@ func TestBackupAndRestore(t *testing.T) {
 		r := s
 		r.Data = restored
 		again, restoredBase := startOrigin(t, r)
-		res, err := own(t).Do(authorized(t, restoredBase+"/v2/inputs", key))
+		res, err := own(t).Do(requestWithKey(t, restoredBase+"/v2/inputs", key))
 		if err != nil || res.StatusCode != 200 {
 			t.Fatalf("the old key at the restored folder: %v %v", res, err)
 		}
@@ -119,7 +119,7 @@ func TestBackupAndRestore(t *testing.T) {
 	}
 }
 
-func authorized(t testing.TB, url, key string) *http.Request {
+func requestWithKey(t testing.TB, url, key string) *http.Request {
 	t.Helper()
 	req, err := http.NewRequest("GET", url, http.NoBody)
 	if err != nil {
@@ -148,7 +148,7 @@ func doctor(t testing.TB, args ...string) (code int, r struct {
 }
 
 func TestDoctorOnASoundFolder(t *testing.T) {
-	srv, s, _ := filled(t)
+	srv, s, _ := startFilled(t)
 	if code, r := doctor(t, "--data", s.Data); code != 0 || r.Checked.Inputs != 4 || r.Checked.Pictures < 2 || r.Checked.Entries < 10 || len(r.Findings) > 0 {
 		t.Errorf("beside a server: %d %+v", code, r)
 	}
@@ -168,7 +168,7 @@ func TestDoctorOnASoundFolder(t *testing.T) {
 
 // TestDoctorFindsAndMends breaks one thing of a folder after the other.
 func TestDoctorFindsAndMends(t *testing.T) {
-	srv, s, _ := filled(t)
+	srv, s, _ := startFilled(t)
 	apps, err := control.Apps.Do(t.Context(), srv, control.Nothing{})
 	if err != nil {
 		t.Fatal(err)
@@ -232,7 +232,7 @@ func TestDoctorFindsAndMends(t *testing.T) {
 }
 
 func TestDoctorFindsLostPictures(t *testing.T) {
-	srv, s, _ := filled(t)
+	srv, s, _ := startFilled(t)
 	if err := srv.Stop(); err != nil {
 		t.Fatal(err)
 	}
@@ -279,11 +279,11 @@ func TestDamageFolders(t *testing.T) {
 	if testing.Short() {
 		t.Skip("some seconds of doctoring")
 	}
-	srv, s, _ := filled(t)
+	srv, s, _ := startFilled(t)
 	if err := srv.Stop(); err != nil {
 		t.Fatal(err)
 	}
-	folders := []string{s.Data, killed(t)}
+	folders := []string{s.Data, newKilledFolder(t)}
 	var want []string
 	for _, dir := range folders {
 		whole := copyOf(t, dir)
@@ -316,8 +316,8 @@ func TestDamageFolders(t *testing.T) {
 	t.Logf("after a stop %d damages told, %d harmless; after a kill %d and %d; 0 wrong or silently missing", told[0], harmless[0], told[1], harmless[1])
 }
 
-// killed is the folder of a server that was killed.
-func killed(t testing.TB) string {
+// newKilledFolder is the folder of a server that was killed.
+func newKilledFolder(t testing.TB) string {
 	t.Helper()
 	turtle := sample(t, "09-sea-turtle.jpg")
 	pictures := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(turtle) }))

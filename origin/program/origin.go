@@ -56,7 +56,7 @@ visitor on this machine in to a demo account.`,
 // options are those of its server.
 func (o *origin) options() server.Options {
 	return server.Options{
-		Flags: o.flags, Parse: o.parse, Accounts: o.accounts, Open: o.open, Mounts: o.mounts, FirstApp: func() bool { return true }, Started: o.started,
+		Flags: o.flags, Parse: o.parse, Accounts: o.accounts, Open: o.open, Mounts: o.mounts, FirstApp: func() bool { return true }, Started: o.printSetup,
 		Status: func(s *control.Status) { s.Program = "sightline" },
 	}
 }
@@ -93,7 +93,7 @@ func atLeastAnHour(k *koanf.Koanf, name string) (time.Duration, error) {
 }
 
 // open opens the core.
-func (o *origin) open(_ context.Context, n *server.Node, _ server.Use) (opened server.Opened, err error) {
+func (o *origin) open(_ context.Context, n *server.Node, _ server.Use) (opened server.OpenedEngine, err error) {
 	if o.set, err = predict.Load(n.Settings.Bundles); err != nil {
 		return opened, err
 	}
@@ -108,7 +108,7 @@ func (o *origin) open(_ context.Context, n *server.Node, _ server.Use) (opened s
 		return opened, fmt.Errorf("data folder: %w", err)
 	}
 	n.Tokens.TrustPeer(native{engine})
-	return server.Opened{Engine: native{engine}, Register: engine.Register, Networks: native{engine}}, nil
+	return server.OpenedEngine{Engine: native{engine}, Register: engine.Register, Networks: native{engine}}, nil
 }
 
 // older loads the bundles of an older network, which the folder keeps.
@@ -147,8 +147,10 @@ const exportTime = 6 * time.Hour
 // native is the core in this process.
 type native struct{ *core.Engine }
 
-// Hosted implements [server.Engine].
-func (n native) Hosted(name string) (blob.Picture, error) { return n.Register.Hosted(name) }
+// HostedPicture implements [server.Engine].
+func (n native) HostedPicture(name string) (blob.Picture, error) {
+	return n.Register.HostedPicture(name)
+}
 
 // Base implements [server.Networks].
 func (n native) Base() [32]byte { return n.Models([32]byte{}).Base() }

@@ -170,7 +170,7 @@ func predictBy(t testing.TB, client *http.Client, base, model string, body []byt
 func own(t testing.TB) *http.Client {
 	transport := &http.Transport{MaxIdleConnsPerHost: 64}
 	t.Cleanup(transport.CloseIdleConnections)
-	return &http.Client{Transport: keyed{transport}, Timeout: time.Minute}
+	return &http.Client{Transport: keyTransport{transport}, Timeout: time.Minute}
 }
 
 func TestPredictByBase64ByURLAndHosted(t *testing.T) {

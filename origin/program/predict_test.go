@@ -218,10 +218,10 @@ func TestVersion(t *testing.T) {
 	}
 }
 
-// closed is an output that nobody reads after some bytes.
-type closed struct{ left int }
+// closedPipe is an output that nobody reads after some bytes.
+type closedPipe struct{ left int }
 
-func (c *closed) Write(p []byte) (int, error) {
+func (c *closedPipe) Write(p []byte) (int, error) {
 	if c.left -= len(p); c.left < 0 {
 		return 0, &os.PathError{Op: "write", Path: "|1", Err: syscall.EPIPE}
 	}
@@ -235,7 +235,7 @@ func TestBrokenPipeEndsQuietly(t *testing.T) {
 		args = append(args, pictures...)
 	}
 	var stderr bytes.Buffer
-	code := cli.Run(t.Context(), New(), server.Env{Args: args, Stdin: strings.NewReader(""), Stdout: &closed{left: 500}, Stderr: &stderr, Environ: func() []string { return nil }})
+	code := cli.Run(t.Context(), New(), server.Env{Args: args, Stdin: strings.NewReader(""), Stdout: &closedPipe{left: 500}, Stderr: &stderr, Environ: func() []string { return nil }})
 	if code != 0 || stderr.Len() != 0 {
 		t.Errorf("exit code %d and %q, want 0 and nothing", code, &stderr)
 	}

@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 		os.Exit(cli.Run(context.Background(), New(), server.Env{Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Environ: os.Environ}))
 	}
 	if os.Getenv(asServer) != "" {
-		ctx, stop := system.Terminated(context.Background())
+		ctx, stop := system.CancelOnSignal(context.Background())
 		system.IgnoreBrokenPipes()
 		code := cli.Run(ctx, New(), server.Env{Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Environ: os.Environ, Data: faults()})
 		stop()

@@ -16,8 +16,8 @@ import (
 	"github.com/sightline-dev/sightline/origin/server"
 )
 
-// planted are secrets by their kind.
-type planted map[string]string
+// plantedSecrets are secrets by their kind.
+type plantedSecrets map[string]string
 
 // forms are how a secret may look in a text.
 func forms(secret string) []string {
@@ -29,7 +29,7 @@ func forms(secret string) []string {
 }
 
 // in returns which of the secrets a text shows.
-func (p planted) in(text string) (shown []string) {
+func (p plantedSecrets) in(text string) (shown []string) {
 	for name, secret := range p {
 		for _, form := range forms(secret) {
 			if strings.Contains(text, form) {
@@ -66,7 +66,7 @@ func TestSecretsStayOutOfLogs(t *testing.T) {
 	}
 	a := calling(t, base)
 	_, g := a.grant(client, "")
-	secrets := planted{
+	secrets := plantedSecrets{
 		"key": key, "first key": toldKey(told.String()), "client secret": client.Secret, "access token": g.AccessToken,
 		"unknown key": strings.Repeat("5ec2e7", 6)[:32], "password": `pass "word" with 5 spaces`, "session": "planted-session-0123456789",
 		"forged token": "eyJhbGciOiJub25lIn0.eyJwbGFudGVkIjoxfQ.", "malformed key": "planted-key-without-form",
@@ -145,7 +145,7 @@ func sendRaw(t testing.TB, address, raw string) []byte {
 
 // TestPlantedSecretsAreFound holds the search itself.
 func TestPlantedSecretsAreFound(t *testing.T) {
-	p := planted{"a": `sec"ret`}
+	p := plantedSecrets{"a": `sec"ret`}
 	for _, text := range []string{`x sec"ret y`, `{"v":"sec\"ret"}`, "q=sec%22ret", base64.StdEncoding.EncodeToString([]byte(`sec"ret`)), `SEC"RET`} {
 		if len(p.in(text)) != 1 {
 			t.Errorf("not found in %s", text)

@@ -2,8 +2,8 @@ package program
 
 // Parts of the answers of commands and of the interface, as a client reads them.
 
-// imported is the output of import --json.
-type imported struct {
+// importOutput is the output of import --json.
+type importOutput struct {
 	Inputs, Added, There, Failed, Pending, Concepts, Models, Workflows, Renamed int
 }
 

@@ -285,7 +285,7 @@ func (s *syncer) run(ctx context.Context) error {
 	s.line("")
 	switch {
 	case errors.Is(err, synclink.ErrPurged):
-		return s.purged(err)
+		return s.applyPurge(err)
 	case err != nil:
 		return err
 	}
@@ -306,9 +306,9 @@ func (s *syncer) run(ctx context.Context) error {
 	return nil
 }
 
-// purged empties what the origin has taken away. A key of another application is a mistake
+// applyPurge empties what the origin has taken away. A key of another application is a mistake
 // that is made, so what is only refused to it stays.
-func (s *syncer) purged(err error) error {
+func (s *syncer) applyPurge(err error) error {
 	if s.purge == nil || s.purge.KeepOutbox {
 		return fmt.Errorf("%w; no local data was deleted", err)
 	}
@@ -321,7 +321,7 @@ func (s *syncer) effect(x replica.Effect) {
 	switch x := x.(type) {
 	case replica.Purge:
 		s.purge = &x
-	case replica.Changed:
+	case replica.StatusChange:
 		now := s.machine.Status()
 		s.mu.Lock()
 		before := s.last
@@ -333,7 +333,7 @@ func (s *syncer) effect(x replica.Effect) {
 		s.progress(&now)
 		switch {
 		case s.f.watch:
-		case now.Settled():
+		case now.IsSettled():
 			s.end(errEnough)
 		case now.Denied != "":
 			s.end(fmt.Errorf("%s: %s", s.f.origin, server.Printable(now.Denied)))

@@ -22,8 +22,8 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/system"
 )
 
-// synced runs a sync and returns what it tells.
-func synced(t testing.TB, want int, args ...string) outcome {
+// runSyncCommand runs a sync and returns what it tells.
+func runSyncCommand(t testing.TB, want int, args ...string) outcome {
 	t.Helper()
 	code, stdout, stderr := runCode(t, append([]string{"sync", "--json", "--timeout", "10s"}, args...)...)
 	if code != want {
@@ -74,7 +74,7 @@ func TestSyncCopies(t *testing.T) {
 		t.Fatalf("POST /v2/inputs = %d", code)
 	}
 	to := []string{"--data", folder, "--origin", base, "--key", keyOf(strings.TrimPrefix(base, "http://"))}
-	if o := synced(t, server.ExitOK, append(to, "--app", app)...); o.Cursor == 0 || o.Cursor != o.Head || o.Got != 2 || o.Pending != 0 {
+	if o := runSyncCommand(t, server.ExitOK, append(to, "--app", app)...); o.Cursor == 0 || o.Cursor != o.Head || o.Got != 2 || o.Pending != 0 {
 		t.Errorf("first sync: %+v", o)
 	}
 
@@ -85,7 +85,7 @@ func TestSyncCopies(t *testing.T) {
 	if code, out, errs := runCode(t, "import", pictures, "--data", folder, "--quiet"); code != server.ExitOK {
 		t.Fatalf("import into the copy = %d\n%s%s", code, out, errs)
 	}
-	if o := synced(t, server.ExitOK, to...); o.Confirmed == 0 || o.Pending != 0 || o.Sent != 1 || len(o.Conflicts) != 0 {
+	if o := runSyncCommand(t, server.ExitOK, to...); o.Confirmed == 0 || o.Pending != 0 || o.Sent != 1 || len(o.Conflicts) != 0 {
 		t.Errorf("second sync: %+v", o)
 	}
 	if _, all := callInputs(t, client, "GET", base+"/v2/inputs/status", nil); all.Counts.Processed != 3 {
@@ -94,7 +94,7 @@ func TestSyncCopies(t *testing.T) {
 	if theirs, ours := digests(t, srv, app, folder); theirs != ours {
 		t.Errorf("digests %x and %x", theirs, ours)
 	}
-	if o := synced(t, server.ExitOK, to...); o.Pulled != 0 || o.Sent != 0 || o.Got != 0 {
+	if o := runSyncCommand(t, server.ExitOK, to...); o.Pulled != 0 || o.Sent != 0 || o.Got != 0 {
 		t.Errorf("a sync with nothing to do: %+v", o)
 	}
 }
@@ -164,7 +164,7 @@ func TestSyncTellsConflicts(t *testing.T) {
 	}
 	id := sent.Inputs[0].ID
 	to := []string{"--data", folder, "--origin", base, "--key", keyOf(strings.TrimPrefix(base, "http://"))}
-	synced(t, server.ExitOK, append(to, "--app", apps[0].ID)...)
+	runSyncCommand(t, server.ExitOK, append(to, "--app", apps[0].ID)...)
 	deletion, err := http.NewRequestWithContext(t.Context(), "DELETE", base+"/v2/inputs/"+id, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -192,12 +192,12 @@ func TestSyncTellsConflicts(t *testing.T) {
 		if i == 2 {
 			to = append(to, "--dismiss")
 		}
-		o := synced(t, want, to...)
+		o := runSyncCommand(t, want, to...)
 		if len(o.Conflicts) != 1 || o.Conflicts[0].Verdict != "gone" || o.Conflicts[0].Kind != "input_labels" || o.Conflicts[0].Input != id || string(o.Conflicts[0].Content) != `{"concepts":[{"id":"spotted","name":"spotted","value":1}]}` || o.Pending != 0 {
 			t.Errorf("sync %d: %+v", i, o)
 		}
 	}
-	if o := synced(t, server.ExitOK, to...); len(o.Conflicts) != 0 {
+	if o := runSyncCommand(t, server.ExitOK, to...); len(o.Conflicts) != 0 {
 		t.Errorf("after they were dismissed: %+v", o)
 	}
 	for _, path := range []string{"status", "outbox", "conflicts"} {
@@ -223,16 +223,16 @@ func TestSyncOfADeletedApplication(t *testing.T) {
 		t.Fatal(err)
 	}
 	folder := filepath.Join(t.TempDir(), "copy")
-	synced(t, server.ExitOK, "--data", folder, "--origin", base, "--key", key.Key, "--app", app)
+	runSyncCommand(t, server.ExitOK, "--data", folder, "--origin", base, "--key", key.Key, "--app", app)
 	other := keyOf(strings.TrimPrefix(base, "http://"))
-	synced(t, server.ExitFailed, "--data", folder, "--origin", base, "--key", other)
+	runSyncCommand(t, server.ExitFailed, "--data", folder, "--origin", base, "--key", other)
 	if code, answer := inCopy(t, folder, "GET", "/v2/inputs/status", ""); code != 200 {
 		t.Fatalf("after a sync with another application's key the copy answers %d %s", code, answer)
 	}
 	if _, err := control.DeleteApp.Do(ctx, srv, control.ID{ID: app}); err != nil {
 		t.Fatal(err)
 	}
-	synced(t, server.ExitFailed, "--data", folder, "--origin", base, "--key", key.Key)
+	runSyncCommand(t, server.ExitFailed, "--data", folder, "--origin", base, "--key", key.Key)
 	code, out, errs := runCode(t, "app", "list", "--data", folder)
 	if code != server.ExitOK || strings.Contains(out, app) {
 		t.Errorf("app list = %d\n%s%s", code, out, errs)
@@ -305,7 +305,7 @@ func TestSyncWatches(t *testing.T) {
 	if code := <-ended; code != server.ExitOK {
 		t.Errorf("sync --watch = %d", code)
 	}
-	synced(t, server.ExitOK, "--data", folder, "--origin", base, "--key", keyOf(strings.TrimPrefix(base, "http://")))
+	runSyncCommand(t, server.ExitOK, "--data", folder, "--origin", base, "--key", keyOf(strings.TrimPrefix(base, "http://")))
 	if theirs, ours := digests(t, srv, apps[0].ID, folder); theirs != ours {
 		t.Errorf("digests %x and %x", theirs, ours)
 	}

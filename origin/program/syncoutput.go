@@ -30,7 +30,7 @@ func (s *syncer) progress(now *replica.Status) {
 		}
 		return
 	}
-	if at := system.Now(); at.Sub(s.when) >= progressEvery || now.Settled() {
+	if at := system.Now(); at.Sub(s.when) >= progressEvery || now.IsSettled() {
 		s.when = at
 		s.line(formatStatus(now))
 	}
@@ -155,7 +155,7 @@ func (s *syncer) printResult(ctx context.Context, w io.Writer) error {
 		o.Conflicts = append(o.Conflicts, list...)
 	}
 	var err error
-	if s.last.Settled() {
+	if s.last.IsSettled() {
 		o.Phase = s.last.Phase.String() // the machine was stopped since
 	}
 	switch {

@@ -21,7 +21,7 @@ type writer interface{ write(a *answer) error }
 type jsonLines struct{ w io.Writer }
 
 func (j jsonLines) write(a *answer) error {
-	_, err := server.Escaped{W: j.w}.Write(append(a.output, '\n'))
+	_, err := server.EscapeWriter{W: j.w}.Write(append(a.output, '\n'))
 	return err
 }
 

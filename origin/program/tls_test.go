@@ -42,7 +42,7 @@ func trusting(t testing.TB, files ...string) *tls.Config {
 func secretly(t testing.TB, c *tls.Config) *http.Client {
 	transport := &http.Transport{TLSClientConfig: c}
 	t.Cleanup(transport.CloseIdleConnections)
-	return &http.Client{Transport: keyed{transport}, Timeout: time.Minute}
+	return &http.Client{Transport: keyTransport{transport}, Timeout: time.Minute}
 }
 
 // serveLocally serves with a certificate that the command has made.

@@ -56,8 +56,8 @@ func (a *asking) do(method, path string, body []byte, lines ...string) (int, htt
 	return res.StatusCode, res.Header, b
 }
 
-// granted is the answer of POST /v2/token.
-type granted struct {
+// tokenResponse is the answer of POST /v2/token.
+type tokenResponse struct {
 	Status      cli.Status
 	AccessToken string `json:"access_token"`
 	ExpiresIn   int    `json:"expires_in"`
@@ -65,7 +65,7 @@ type granted struct {
 }
 
 // grant asks for a token as the clients do, with one of their bodies.
-func (a *asking) grant(c register.Client, body string) (int, granted) {
+func (a *asking) grant(c register.Client, body string) (int, tokenResponse) {
 	a.t.Helper()
 	request, err := http.NewRequestWithContext(a.t.Context(), http.MethodPost, a.base+"/v2/token", strings.NewReader(body))
 	if err != nil {
@@ -77,7 +77,7 @@ func (a *asking) grant(c register.Client, body string) (int, granted) {
 		a.t.Fatal(err)
 	}
 	defer res.Body.Close()
-	var g granted
+	var g tokenResponse
 	if err := json.NewDecoder(res.Body).Decode(&g); err != nil {
 		a.t.Fatal(err)
 	}

@@ -34,7 +34,7 @@ func (n *Node) openAccounts() error {
 }
 
 // auditCall puts what a call did into the audit log.
-func (n *Node) auditCall(r *api.Request, did api.Deed) error {
+func (n *Node) auditCall(r *api.Request, did api.AuditEvent) error {
 	return n.Accounts.Audit(register.Caller{Account: did.By, Remote: r.Remote}, register.Action(did.Action), did.App)
 }
 

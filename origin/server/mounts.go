@@ -28,8 +28,8 @@ func (srv *Server) mounts() ([]httpd.Mount, error) {
 	}
 	mounts = append(mounts,
 		httpd.Mount{Prefix: "/v2", Handler: srv.Handler, Caller: srv.Handler.Caller, CallTimeout: max(callTime, srv.Settings.VideoCallTime)},
-		httpd.Mount{Prefix: token.Path, Handler: token.Published{Tokens: srv.Tokens, Refuser: srv.Handler}, Static: true},
-		httpd.Mount{Prefix: openapi.Path, Handler: described{srv.Handler}, Static: true},
+		httpd.Mount{Prefix: token.Path, Handler: token.JWKSHandler{Tokens: srv.Tokens, Refuser: srv.Handler}, Static: true},
+		httpd.Mount{Prefix: openapi.Path, Handler: openAPIHandler{srv.Handler}, Static: true},
 		srv.runtime(),
 	)
 	slices.SortStableFunc(mounts, func(a, b httpd.Mount) int { return cmp.Compare(len(b.Prefix), len(a.Prefix)) })
@@ -48,7 +48,7 @@ func (srv *Server) runtime() httpd.Mount {
 		if err != nil {
 			return nil, err
 		}
-		relaxed, err := wasm.Relaxed()
+		relaxed, err := wasm.RelaxedKernels()
 		if err != nil {
 			return nil, err
 		}
@@ -78,8 +78,8 @@ func (c computing) Serve(ctx context.Context, r *api.Request) api.Response {
 	return files.Serve(ctx, r)
 }
 
-// described answers with the interface's description.
-type described struct{ httpd.Handler }
+// openAPIHandler answers with the interface's description.
+type openAPIHandler struct{ httpd.Handler }
 
 // Serve implements [httpd.Handler].
-func (described) Serve(_ context.Context, r *api.Request) api.Response { return openapi.Serve(r) }
+func (openAPIHandler) Serve(_ context.Context, r *api.Request) api.Response { return openapi.Serve(r) }

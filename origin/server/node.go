@@ -37,10 +37,10 @@ type Node struct {
 	Log      *slog.Logger
 	decoder  *video.Decoder
 	Folder   *data.Folder
-	Hosted   *blob.Hosted
+	Hosted   *blob.HostedNames
 	Tokens   *token.Tokens
 	Accounts *account.Registry
-	Opened
+	OpenedEngine
 	Pool    *jobs.Pool
 	Handler *jobs.Handler
 	control *control.Server
@@ -94,7 +94,7 @@ func OpenNode(ctx context.Context, s Settings, log *slog.Logger, u Use) (_ *Node
 	if err = n.openAccounts(); err != nil {
 		return nil, err
 	}
-	if n.Opened, err = s.Options.Open(ctx, n, u); err != nil {
+	if n.OpenedEngine, err = s.Options.Open(ctx, n, u); err != nil {
 		return nil, err
 	}
 	if err := n.keepBundles(); err != nil {
@@ -276,7 +276,7 @@ func (n *Node) Call(ctx context.Context, app string, r *api.Request) (api.Respon
 
 // Picture implements [control.Folder].
 func (n *Node) Picture(ctx context.Context, name string) ([]byte, string, error) {
-	p, err := n.Engine.Hosted(name)
+	p, err := n.Engine.HostedPicture(name)
 	if err != nil {
 		return nil, "", err
 	}

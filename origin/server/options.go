@@ -33,7 +33,7 @@ type Options struct {
 	Accounts func(o *account.Options) error
 
 	// Open opens an engine over the folder, the tokens and the accounts of a node, which are open. The caller closes the engine.
-	Open func(ctx context.Context, n *Node, u Use) (Opened, error)
+	Open func(ctx context.Context, n *Node, u Use) (OpenedEngine, error)
 
 	// Mounts returns the handlers besides /v2, its description and its tokens.
 	Mounts func(s *Server) ([]httpd.Mount, error)
@@ -57,8 +57,8 @@ type PictureFetcher interface {
 	FetchPicture(ctx context.Context, h blob.Hash) error
 }
 
-// Opened is an open engine.
-type Opened struct {
+// OpenedEngine is an open engine.
+type OpenedEngine struct {
 	Engine   Engine
 	Register *register.Register // applications, keys, clients and edges of the engine
 	Networks Networks
@@ -79,8 +79,8 @@ type Engine interface {
 	jobs.Service
 	jobs.Engine
 
-	// Hosted returns the picture behind a hosted name; the error is blob.ErrNotFound.
-	Hosted(name string) (blob.Picture, error)
+	// HostedPicture returns the picture behind a hosted name; the error is blob.ErrNotFound.
+	HostedPicture(name string) (blob.Picture, error)
 
 	// Close ends the engine once calls under way have ended.
 	Close() error

@@ -57,11 +57,11 @@ func cleanAttr(_ []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// Escaped writes JSON with every hazardous character as an escape, which readers of JSON read as the same text.
-type Escaped struct{ W io.Writer }
+// EscapeWriter writes JSON with every hazardous character as an escape, which readers of JSON read as the same text.
+type EscapeWriter struct{ W io.Writer }
 
 // Write implements [io.Writer].
-func (e Escaped) Write(p []byte) (int, error) {
+func (e EscapeWriter) Write(p []byte) (int, error) {
 	if !strings.ContainsFunc(string(p), hazardousInJSON) {
 		return e.W.Write(p)
 	}
@@ -83,4 +83,4 @@ func (e Escaped) Write(p []byte) (int, error) {
 func hazardousInJSON(r rune) bool { return hazardous(r) && r != '\n' && r != '\t' && r != '\r' }
 
 // NewJSON returns an encoder of JSON that a terminal can show.
-func NewJSON(w io.Writer) *json.Encoder { return json.NewEncoder(Escaped{w}) }
+func NewJSON(w io.Writer) *json.Encoder { return json.NewEncoder(EscapeWriter{w}) }

@@ -56,7 +56,7 @@ acknowledging the write. It is safe to restart it.`,
 func runServe(cmd *cobra.Command, env *Env) error {
 	system.IgnoreHangups()
 	ctx := cmd.Context()
-	inherited, err := system.Inherited()
+	inherited, err := system.InheritedListener()
 	if err != nil {
 		return err
 	}
@@ -134,7 +134,7 @@ const reportEvery = time.Second
 // It ends when the program is stuck, and hands on what keeps it.
 func (srv *Server) report(ctx context.Context, stuck chan<- error) {
 	srv.notify("READY=1")
-	within, err := system.Watched()
+	within, err := system.WatchdogInterval()
 	if err != nil {
 		srv.Log.Error("cannot read the watchdog settings of the supervisor", "error", err)
 	}

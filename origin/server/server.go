@@ -86,7 +86,7 @@ func (srv *Server) wire() error {
 	}
 	srv.http, err = httpd.New(httpd.Options{
 		Mounts:        mounts,
-		Hosted:        (&hosted{engine: srv.Engine, register: srv.Register, blobs: srv.Folder.Blobs, keepLocation: srv.Settings.KeepLocation}).open,
+		Hosted:        (&hostedFiles{engine: srv.Engine, register: srv.Register, blobs: srv.Folder.Blobs, keepLocation: srv.Settings.KeepLocation}).open,
 		MaxBody:       srv.Settings.MaxBody,
 		BodyBudget:    max(2*srv.Settings.MaxBody, min(memory/4, 2<<30)),
 		AnswerBudget:  8 * srv.Settings.MaxAnswer, // one alone has half: the records and the text of two
@@ -140,7 +140,7 @@ func (srv *Server) gauges() []prometheus.Collector {
 		gauge("waiting", "Pictures of calls that wait for downloads.", func() float64 { return float64(srv.Pool.Waiting()) }),
 		gauge("pictures", "Pictures that wait for their analysis or are being analysed.", func() float64 { _, n, _ := srv.Pool.Load(); return float64(n) }),
 		gauge("hosted_names", "Hosted pictures.", func() float64 { return float64(srv.Hosted.Len()) }),
-		gauge("hosted_damaged", "Records of hosted pictures that could not be read at the start.", func() float64 { return float64(srv.Hosted.Damaged()) }),
+		gauge("hosted_damaged", "Records of hosted pictures that could not be read at the start.", func() float64 { return float64(srv.Hosted.CountDamaged()) }),
 		gauge("store_disk_bytes", "Bytes of the store's files.", func() float64 { return float64(store.Metrics().DiskBytes) }),
 		gauge("store_log_bytes", "Bytes of the store's logs, which are replayed at the start.", func() float64 { return float64(store.Metrics().LogBytes) }),
 		gauge("store_read_amplification", "Number of tables that a read may have to search.", func() float64 { return float64(store.Metrics().ReadAmp) }),
@@ -187,12 +187,12 @@ const (
 	tagOriginal = `"0"`
 )
 
-// hosted gives the HTTP server the engine's hosted pictures.
+// hostedFiles gives the HTTP server the engine's hosted pictures.
 //
 //	/hosted/NAME            without the place where the picture or the video was taken, unless a setting keeps it
 //	/hosted/NAME/SHA256     the original: only those who may read the input know its hash
 //	/hosted/NAME/thumbnail
-type hosted struct {
+type hostedFiles struct {
 	engine       Engine
 	register     *register.Register
 	blobs        *blob.Folder
@@ -202,14 +202,14 @@ type hosted struct {
 }
 
 // open returns the picture or video of a name.
-func (h *hosted) open(ctx context.Context, name string) (httpd.Picture, error) {
+func (h *hostedFiles) open(ctx context.Context, name string) (httpd.Picture, error) {
 	if picture, ok := strings.CutSuffix(name, api.ThumbnailPath); ok {
 		thumb, err := h.register.Thumbnail(picture)
 		body := io.NopCloser(bytes.NewReader(thumb))
 		return httpd.Picture{ContentType: "image/jpeg", Tag: tagReduced, Size: int64(len(thumb)), Body: body}, err
 	}
 	name, hash, original := strings.Cut(name, "/")
-	p, err := h.engine.Hosted(name)
+	p, err := h.engine.HostedPicture(name)
 	if err == nil && original && p.Hash.String() != hash {
 		err = blob.ErrNotFound
 	}
@@ -227,13 +227,13 @@ func (h *hosted) open(ctx context.Context, name string) (httpd.Picture, error) {
 	out := httpd.Picture{ContentType: p.ContentType, Tag: tagOriginal, Size: size, Body: body}
 	if !original && !h.keepLocation {
 		out.Tag = tagReduced
-		out.Body = &reduced{Closer: body, open: func() (io.Reader, error) { return h.reduce(ctx, p.Hash, body) }}
+		out.Body = &reducedReader{Closer: body, open: func() (io.Reader, error) { return h.reduce(ctx, p.Hash, body) }}
 	}
 	return out, nil
 }
 
 // reduce returns a reader of a picture or a video without the place.
-func (h *hosted) reduce(ctx context.Context, hash blob.Hash, body io.Reader) (io.Reader, error) {
+func (h *hostedFiles) reduce(ctx context.Context, hash blob.Hash, body io.Reader) (io.Reader, error) {
 	start := bufio.NewReader(body)
 	edits := location.TIFF
 	switch b, _ := start.Peek(8); {
@@ -248,18 +248,18 @@ func (h *hosted) reduce(ctx context.Context, hash blob.Hash, body io.Reader) (io
 	if err != nil {
 		return nil, err
 	}
-	return location.Edited(start, edits(data)), nil
+	return location.NewEditReader(start, edits(data)), nil
 }
 
-// reduced is a picture or a video without the place; it is opened by the first Read.
-type reduced struct {
+// reducedReader is a picture or a video without the place; it is opened by the first Read.
+type reducedReader struct {
 	io.Closer
 	open func() (io.Reader, error)
 	from io.Reader
 }
 
 // Read implements [io.Reader].
-func (r *reduced) Read(p []byte) (int, error) {
+func (r *reducedReader) Read(p []byte) (int, error) {
 	if r.from == nil {
 		from, err := r.open()
 		if err != nil {

@@ -68,7 +68,7 @@ func (v *videos) Fetch(ctx context.Context, url string, to io.Writer) error {
 		return err
 	}
 	most := v.n.Settings.MaxVideo
-	err := v.fetcher.Download(ctx, url, fetch.Wanted{Kind: raster.Picture | raster.Video, Bytes: most, Timeout: VideoDownloadTime}, to)
+	err := v.fetcher.Download(ctx, url, fetch.Limits{Kind: raster.Picture | raster.Video, Bytes: most, Timeout: VideoDownloadTime}, to)
 	if failure := new(fetch.Failure); errors.As(err, &failure) && failure.TooLarge() {
 		return fmt.Errorf("video of more than %d bytes: %w", most, raster.ErrTooLarge)
 	}

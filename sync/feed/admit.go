@@ -78,7 +78,7 @@ func (c *call) credential() error {
 		if err != nil && !errors.Is(err, register.ErrNoEdge) {
 			return err
 		}
-		if err != nil || !verified(e.Key, c.r, c.now) {
+		if err != nil || !isSignedBy(e.Key, c.r, c.now) {
 			return fmt.Errorf("%w: unknown edge, or signature not within five minutes of %s (check the clock)", auth.ErrToken, c.now.UTC().Format(time.RFC3339))
 		}
 		c.client = client{edge: &e}
@@ -158,8 +158,8 @@ func (c *call) open(app string) (*partition.Partition, error) {
 // errLocalOnly is the refusal of an application that its owner keeps at the origin.
 var errLocalOnly = &wire.Refusal{Code: wire.RefusedScope, Detail: "the application is local only: it is not sent to replicas"}
 
-// shared returns errLocalOnly for a call that would send what a local-only application holds.
-func (c *call) shared(app string) error {
+// refuseLocalOnly returns errLocalOnly for a call that would send what a local-only application holds.
+func (c *call) refuseLocalOnly(app string) error {
 	if c.does == takes {
 		return nil
 	}
@@ -177,7 +177,7 @@ func (c *call) shared(app string) error {
 func (c *call) reach(app string) (*partition.Partition, error) {
 	p, err := c.enter(app)
 	if err == nil {
-		err = c.shared(app)
+		err = c.refuseLocalOnly(app)
 	}
 	if err != nil {
 		return nil, err
@@ -223,15 +223,15 @@ func (c *call) writes(site log.Site) error {
 	if n, err := strconv.ParseUint(number, 10, 32); err != nil || log.Site(n) != site {
 		return refused
 	}
-	s, err := c.leased(site, secret)
+	s, err := c.checkSiteSecret(site, secret)
 	if err != nil {
 		return err
 	}
 	return c.f.o.Register.ProlongSite(c.ctx, s)
 }
 
-// leased checks a site's secret.
-func (c *call) leased(site log.Site, secret string) (catalog.Site, error) {
+// checkSiteSecret checks a site's secret.
+func (c *call) checkSiteSecret(site log.Site, secret string) (catalog.Site, error) {
 	s, err := c.f.o.Register.CheckSite(site, secret)
 	if errors.Is(err, register.ErrNoSite) || err == nil && s.App != c.app {
 		return catalog.Site{}, &wire.Refusal{Code: wire.RefusedSite, Detail: fmt.Sprintf("site %d is not assigned to this replica", site)}
@@ -244,11 +244,11 @@ type query struct{ url.Values }
 
 func parseQuery(text string) (query, error) {
 	if len(text) > 4096 {
-		return query{}, malformed("the query is too long: %d bytes", len(text))
+		return query{}, malformedError("the query is too long: %d bytes", len(text))
 	}
 	values, err := url.ParseQuery(text)
 	if err != nil {
-		return query{}, malformed("query")
+		return query{}, malformedError("query")
 	}
 	return query{values}, nil
 }
@@ -261,13 +261,13 @@ func (q query) number(name string) (uint64, error) {
 	}
 	n, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {
-		return 0, malformed("%s is not a number", name)
+		return 0, malformedError("%s is not a number", name)
 	}
 	return n, nil
 }
 
-// malformed returns the refusal of an invalid message.
-func malformed(format string, args ...any) error {
+// malformedError returns the refusal of an invalid message.
+func malformedError(format string, args ...any) error {
 	return &wire.Refusal{Code: wire.RefusedFormat, Detail: fmt.Sprintf(format, args...)}
 }
 

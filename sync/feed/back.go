@@ -23,7 +23,7 @@ func (c *call) back() (api.Response, error) {
 	}
 	m, err := wire.DecodeBack(body)
 	if err != nil {
-		return api.Response{}, malformed("back: %v", err)
+		return api.Response{}, malformedError("back: %v", err)
 	}
 	p, err := c.open(m.App)
 	if err == nil {
@@ -43,7 +43,7 @@ func (c *call) back() (api.Response, error) {
 	case errors.Is(err, wire.ErrTooLarge):
 		return api.Response{}, &wire.Refusal{Code: wire.RefusedLimit, Detail: "too many entries", Limit: "Entries", Value: wire.MaxOps}
 	case err != nil:
-		return api.Response{}, malformed("entries: %v", err)
+		return api.Response{}, malformedError("entries: %v", err)
 	}
 	if err := c.f.meters.apps.take(c.app, uint64(max(len(entries), len(m.Block)/opBytes)), c.now, "operations"); err != nil {
 		return api.Response{}, err
@@ -160,7 +160,7 @@ func (c *call) takeBack(p *partition.Partition, m *wire.Back, entries []log.Entr
 			dots = append(dots, b.Input)
 		}
 	}
-	return p.Analysed(dots, func(w kv.Writer, _ []catalog.Input) { n.put(w) })
+	return p.AddDerived(dots, func(w kv.Writer, _ []catalog.Input) { n.put(w) })
 }
 
 // regain makes what operations that the log had need again, and returns those whose picture or manifest the origin lacks.

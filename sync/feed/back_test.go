@@ -31,7 +31,7 @@ func TestBackRenamed(t *testing.T) {
 		{"in one run", "/v2/inputs", ofInput, false, false},
 	} {
 		t.Run(x.name, func(t *testing.T) {
-			w, open := sealed(t)
+			w, open := newSealedWorld(t)
 			ask := func(path, body string) {
 				t.Helper()
 				if res := w.Serve(t, api.Request{Method: "POST", Path: path, Body: []byte(body)}); res.Status != 200 {
@@ -70,7 +70,7 @@ func TestBackRenamed(t *testing.T) {
 			r := &replica{w: w, app: w.App, authorization: "Key " + w.Key}
 			proof := runs[len(runs)-1]
 			proof.Present, proof.Epoch = true, p.Log().Epoch()
-			if got := r.refused("POST", "/v2/sync/back", proof.Encode()); got.Code != wire.RefusedEpoch {
+			if got := r.mustRefuse("POST", "/v2/sync/back", proof.Encode()); got.Code != wire.RefusedEpoch {
 				t.Fatalf("refused with %d %s", got.Code, got.Detail)
 			}
 			give := func(want int) {
@@ -116,7 +116,7 @@ func TestBackRenamed(t *testing.T) {
 func TestBackMoved(t *testing.T) {
 	for _, lost := range []bool{false, true} {
 		t.Run(fmt.Sprintf("lost %v", lost), func(t *testing.T) {
-			w, open := sealed(t)
+			w, open := newSealedWorld(t)
 			p := open(w.Store)
 			if _, err := p.Submit(t.Context(), "", []log.Body{&log.ConceptCreate{ID: "before", Name: "before"}}, nil); err != nil {
 				t.Fatal(err)
@@ -129,20 +129,20 @@ func TestBackMoved(t *testing.T) {
 			if _, err := p.Submit(t.Context(), "", []log.Body{fetched}, nil); err != nil {
 				t.Fatal(err)
 			}
-			of.pushed(ops)
+			of.mustPush(ops)
 			run := backOf(t, w, p, first, p.Log().Head())
 
 			p = open(image)
 			r := &replica{w: w, app: w.App, authorization: "Key " + w.Key}
 			run.Present, run.Epoch = true, p.Log().Epoch()
-			if got := r.refused("POST", "/v2/sync/back", run.Encode()); got.Code != wire.RefusedEpoch {
+			if got := r.mustRefuse("POST", "/v2/sync/back", run.Encode()); got.Code != wire.RefusedEpoch {
 				t.Fatalf("refused with %d %s", got.Code, got.Detail)
 			}
 			if _, err := p.Moves(of.site, 0); err != nil {
 				t.Fatal(err)
 			}
 			as := w.join(w.App, w.Key)
-			as.pushed(as.next(ops[0].Body))
+			as.mustPush(as.next(ops[0].Body))
 			run.Present, run.Epoch = false, p.Log().Epoch()
 			if lost {
 				r.must(200, "POST", "/v2/sync/back", run.Encode())
@@ -181,8 +181,8 @@ func TestBackMoved(t *testing.T) {
 	}
 }
 
-// sealed is a world whose log has seals, and a function by which an origin continues from an image of its store.
-func sealed(t *testing.T) (w *world, open func(kv.Store) *partition.Partition) {
+// newSealedWorld is a world whose log has seals, and a function by which an origin continues from an image of its store.
+func newSealedWorld(t *testing.T) (w *world, open func(kv.Store) *partition.Partition) {
 	t.Helper()
 	var o feed.Options
 	w = newWorld(t, func(of *feed.Options) { o = *of })
@@ -215,7 +215,7 @@ func sealed(t *testing.T) (w *world, open func(kv.Store) *partition.Partition) {
 func TestRolledBackPlace(t *testing.T) {
 	for _, call := range []string{"changes", "snapshot", "push"} {
 		t.Run(call, func(t *testing.T) {
-			w, open := sealed(t)
+			w, open := newSealedWorld(t)
 			p := open(w.Store)
 			write := func(id string) {
 				t.Helper()
@@ -263,10 +263,10 @@ func TestRolledBackPlace(t *testing.T) {
 // TestBackRefused gives back malformed entries, entries of another log, and entries to a log that was never restored. It also asks what the log has of
 // a site.
 func TestBackRefused(t *testing.T) {
-	w, open := sealed(t)
+	w, open := newSealedWorld(t)
 	p := open(w.Store)
 	r := w.join(w.App, w.Key)
-	r.pushed([]log.Op{{Dot: log.Dot{Site: r.site, Seq: 1}, Body: &log.ConceptCreate{ID: "mine", Name: "mine"}}})
+	r.mustPush([]log.Op{{Dot: log.Dot{Site: r.site, Seq: 1}, Body: &log.ConceptCreate{ID: "mine", Name: "mine"}}})
 	good := backOf(t, w, p, 0, p.Log().Head())
 	good.Epoch = p.Log().Epoch()
 	for name, x := range map[string]struct {

@@ -30,9 +30,9 @@ func refers(r catalog.Reader, h blob.Hash) (bool, error) {
 	return found, err
 }
 
-// shown reports whether the origin has the bytes with a hash and the application has access to them: one of its inputs has them, or one
+// canRead reports whether the origin has the bytes with a hash and the application has access to them: one of its inputs has them, or one
 // of its replicas has sent them.
-func (f *Feed) shown(ctx context.Context, app string, r catalog.Reader, h blob.Hash) (bool, error) {
+func (f *Feed) canRead(ctx context.Context, app string, r catalog.Reader, h blob.Hash) (bool, error) {
 	if f.uploads.has(app, h, f.o.Clock()) {
 		return true, nil
 	}
@@ -51,7 +51,7 @@ func (c *call) have() (api.Response, error) {
 	}
 	m, err := wire.DecodeHaveRequest(body)
 	if err != nil {
-		return api.Response{}, malformed("have: %v", err)
+		return api.Response{}, malformedError("have: %v", err)
 	}
 	if len(m.Hashes) > maxHashes {
 		return api.Response{}, &wire.Refusal{Code: wire.RefusedLimit, Detail: "too many hashes", Limit: "Hashes", Value: maxHashes}
@@ -64,7 +64,7 @@ func (c *call) have() (api.Response, error) {
 	defer v.Close()
 	var out wire.HaveReply
 	for _, h := range m.Hashes {
-		here, err := c.f.shown(c.ctx, c.app, v.Reader, h)
+		here, err := c.f.canRead(c.ctx, c.app, v.Reader, h)
 		if err == nil && !here {
 			here, err = isObject(v.Reader, h)
 		}
@@ -73,7 +73,7 @@ func (c *call) have() (api.Response, error) {
 		}
 		if here {
 			out.Hashes = append(out.Hashes, h)
-		} else if n := c.f.uploads.begun(c.app, h); n > 0 {
+		} else if n := c.f.uploads.receivedBytes(c.app, h); n > 0 {
 			out.Partial = append(out.Partial, wire.PartialBlob{Hash: h, Size: n})
 		}
 	}
@@ -96,7 +96,7 @@ func (c *call) blob() (api.Response, error) {
 	}
 	v := p.View()
 	defer v.Close()
-	here, err := c.f.shown(c.ctx, c.app, v.Reader, c.hash)
+	here, err := c.f.canRead(c.ctx, c.app, v.Reader, c.hash)
 	if err != nil {
 		return api.Response{}, err
 	}
@@ -220,7 +220,7 @@ func (c *call) upload() (api.Response, error) {
 	if x.size > limit {
 		return api.Response{}, &wire.Refusal{Code: wire.RefusedLimit, Detail: fmt.Sprintf("at most %d bytes are allowed", limit), Limit: "BlobSize", Value: limit}
 	}
-	x.uploaded = uploaded{c.app, c.hash}
+	x.uploadKey = uploadKey{c.app, c.hash}
 	v := p.View()
 	here, err := refers(v.Reader, c.hash)
 	if err == nil && here {
@@ -230,7 +230,7 @@ func (c *call) upload() (api.Response, error) {
 		return api.Response{}, err
 	}
 	if here {
-		return c.had(200, wire.HaveReply{Hashes: []blob.Hash{c.hash}}), nil
+		return c.uploadReply(200, wire.HaveReply{Hashes: []blob.Hash{c.hash}}), nil
 	}
 	if err := c.sends(uint64(len(body)), true); err != nil {
 		return api.Response{}, err
@@ -239,15 +239,15 @@ func (c *call) upload() (api.Response, error) {
 	var place *errPlace
 	switch {
 	case errors.As(err, &place):
-		return c.had(409, begunOf(c.hash, place.begun)), nil
+		return c.uploadReply(409, begunOf(c.hash, place.begun)), nil
 	case err != nil:
 		return api.Response{}, err
 	case s.new:
-		return c.had(201, wire.HaveReply{Hashes: []blob.Hash{c.hash}}), nil
+		return c.uploadReply(201, wire.HaveReply{Hashes: []blob.Hash{c.hash}}), nil
 	case s.complete:
-		return c.had(200, wire.HaveReply{Hashes: []blob.Hash{c.hash}}), nil
+		return c.uploadReply(200, wire.HaveReply{Hashes: []blob.Hash{c.hash}}), nil
 	}
-	return c.had(202, begunOf(c.hash, s.size)), nil
+	return c.uploadReply(202, begunOf(c.hash, s.size)), nil
 }
 
 // sends counts bytes of pictures that the application sends. It counts those of operations only if the storage of the
@@ -282,8 +282,8 @@ func begunOf(h blob.Hash, n uint64) (m wire.HaveReply) {
 	return m
 }
 
-// had is an answer about an upload.
-func (c *call) had(status int, m wire.HaveReply) api.Response {
+// uploadReply is an answer about an upload.
+func (c *call) uploadReply(status int, m wire.HaveReply) api.Response {
 	res := message(m.Encode())
 	res.Status = status
 	return res
@@ -301,7 +301,7 @@ func parseChunk(text string, body []byte) (uploadChunk, error) {
 	b, errB := strconv.ParseUint(last, 10, 62)
 	n, errN := strconv.ParseUint(size, 10, 62)
 	if !isBytes || !hasSize || !isRange || errors.Join(errA, errB, errN) != nil || b < a || b >= n || b-a+1 != uint64(len(body)) {
-		return uploadChunk{}, malformed("Content-Range does not match the body")
+		return uploadChunk{}, malformedError("Content-Range does not match the body")
 	}
 	return uploadChunk{data: body, at: a, size: n}, nil
 }

@@ -78,7 +78,7 @@ func TestUploadOfAnotherHash(t *testing.T) {
 	r.headers = contentRange(0, 20, 40)
 	r.must(202, "PUT", r.blob(h), data[:20])
 	r.headers = contentRange(20, 40, 40)
-	if no := r.refused("PUT", r.blob(h), data[20:]); no.Code != wire.RefusedContent {
+	if no := r.mustRefuse("PUT", r.blob(h), data[20:]); no.Code != wire.RefusedContent {
 		t.Errorf("refused with %+v", no)
 	}
 	had, err := wire.DecodeHaveReply(r.must(409, "PUT", r.blob(h), data[20:]).Body)
@@ -99,7 +99,7 @@ func TestUploadsEnd(t *testing.T) {
 	r.headers = contentRange(0, 80, 200)
 	r.must(202, "PUT", r.blob(other), make([]byte, 80))
 	third := r.blob(blob.Sum([]byte("third")))
-	if no := r.refused("PUT", third, make([]byte, 80)); no.Code != wire.RefusedBusy || no.WaitMillis == 0 {
+	if no := r.mustRefuse("PUT", third, make([]byte, 80)); no.Code != wire.RefusedBusy || no.WaitMillis == 0 {
 		t.Errorf("beyond the memory of uploads: %+v", no)
 	}
 	w.Now = w.Now.Add(11 * time.Minute)
@@ -144,7 +144,7 @@ func TestSnapshotOfAtLeast(t *testing.T) {
 	r := w.join(w.App, w.Key)
 	path := "/v2/sync/snapshot?app=" + r.app + "&least="
 	for _, least := range []uint64{0, w.partition(r.app).Log().Head() + 2, 99} {
-		r.pushed(r.next(&log.ConceptCreate{ID: fmt.Sprint("c", least), Name: "n", Language: "en"}))
+		r.mustPush(r.next(&log.ConceptCreate{ID: fmt.Sprint("c", least), Name: "n", Language: "en"}))
 		m, err := wire.DecodeManifest(r.must(200, "GET", path+fmt.Sprint(least), nil).Body)
 		if err != nil || m.Seq != w.partition(r.app).Log().Head() {
 			t.Errorf("a snapshot of at least entry %d is of %d, %v; want the newest", least, m.Seq, err)
@@ -184,7 +184,7 @@ func TestSnapshot(t *testing.T) {
 	}
 	other := w.NewTenant(t, "", "en")
 	thief := w.join(other.App, other.Key)
-	if no := thief.refused("GET", "/v2/sync/snapshot/"+m.Chunks[0].Hash.String()+"?app="+other.App, nil); no.Code != wire.RefusedUnknown {
+	if no := thief.mustRefuse("GET", "/v2/sync/snapshot/"+m.Chunks[0].Hash.String()+"?app="+other.App, nil); no.Code != wire.RefusedUnknown {
 		t.Errorf("another application's chunk: %+v", no)
 	}
 	s := wire.Session{Min: 1, Max: 1, Fold: fold.Version, Schema: 1, Site: r.site, Secret: []byte(r.secret), Partitions: []wire.Position{
@@ -251,9 +251,9 @@ func TestEdge(t *testing.T) {
 	}
 	key := ed25519.NewKeyFromSeed(bytes.Repeat([]byte{7}, 32))
 	e := &replica{w: w, app: w.App}
-	var first feed.Enrolled
+	var first feed.EnrolReply
 	for i := range 2 { // the first answer was lost
-		var got feed.Enrolled
+		var got feed.EnrolReply
 		if err := json.Unmarshal(e.must(200, "POST", "/v2/sync/enrol", feed.Enrolment(key, token)).Body, &got); err != nil || got.Edge.Site < 2 {
 			t.Fatalf("enrolled %+v, %v", got, err)
 		}
@@ -277,10 +277,10 @@ func TestEdge(t *testing.T) {
 	if k := kinds(e.pull("since=0&vectors=q16")); k != "register derived entries checkpoint end" {
 		t.Errorf("an edge pulls %s", k)
 	}
-	if out := e.pushed(e.next(&log.ConceptCreate{ID: "e", Name: "e", Language: "en"})); out.Accepted != 1 {
+	if out := e.mustPush(e.next(&log.ConceptCreate{ID: "e", Name: "e", Language: "en"})); out.Accepted != 1 {
 		t.Errorf("an edge pushes %+v", out)
 	}
-	w.unchanged("what an edge may not", func() {
+	w.checkUnchanged("what an edge may not", func() {
 		m := e.push(e.next(&log.ConceptCreate{ID: "x", Name: "x", Language: "en"}))
 		for i, change := range []func(){
 			func() { m.App = outside.App },
@@ -338,8 +338,8 @@ func TestEdge(t *testing.T) {
 	if o := e.session(&unknown); o.Grants[0].Do != wire.DoRefused {
 		t.Errorf("a revoked edge whose site a restored origin does not know is offered %+v", o.Grants)
 	}
-	if no := e.refused("GET", "/v2/sync/changes?app="+w.App, nil); no.Code != wire.RefusedScope {
+	if no := e.mustRefuse("GET", "/v2/sync/changes?app="+w.App, nil); no.Code != wire.RefusedScope {
 		t.Errorf("a revoked edge: %+v", no)
 	}
-	e.refused("GET", e.blob(blob.Sum(apitest.Picture("red.png"))), nil)
+	e.mustRefuse("GET", e.blob(blob.Sum(apitest.Picture("red.png"))), nil)
 }

@@ -25,7 +25,7 @@ func TestCallsOfEdges(t *testing.T) {
 		}
 	})
 	key := w.NewKey(t, apitest.Tenant{App: w.App}, auth.All)
-	edge, page, other := w.enrolled(1), w.join(w.App, key), w.NewTenant(t, "", "en").App
+	edge, page, other := w.enrolEdge(1), w.join(w.App, key), w.NewTenant(t, "", "en").App
 	until := w.Now.Add(time.Hour).Truncate(time.Millisecond)
 	for _, tt := range []struct {
 		name  string

@@ -98,7 +98,7 @@ func (x *reader) parse() error {
 	if text := q.Get("epoch"); text != "" {
 		b, bad := hex.DecodeString(text)
 		if bad != nil || len(b) != len(x.epoch) {
-			return malformed("epoch must be 32 hex digits")
+			return malformedError("epoch must be 32 hex digits")
 		}
 		x.epoch = log.Epoch(b)
 	}
@@ -115,21 +115,21 @@ func (x *reader) parse() error {
 	case "stream":
 		x.live = stream
 	default:
-		return malformed("live must be 0, poll or stream")
+		return malformedError("live must be 0, poll or stream")
 	}
 	switch q.Get("only") {
 	case "":
 	case "entries":
 		x.bare = true
 	default:
-		return malformed("only must be entries")
+		return malformedError("only must be entries")
 	}
 	switch q.Get("vectors") {
 	case "", "none":
 	case "q16":
 		x.wants.Vectors = wire.VectorsQ16
 	default:
-		return malformed("vectors must be none or q16")
+		return malformedError("vectors must be none or q16")
 	}
 	return nil
 }
@@ -162,7 +162,7 @@ func (x *reader) run(w io.Writer) error {
 	if errors.As(err, &taken) {
 		return err // the reader has closed the stream
 	}
-	if x.c.f.logFailure(err); x.closed() {
+	if x.c.f.logFailure(err); x.isAppDeleted() {
 		return x.end(wire.WhyGone, "the application was deleted", 0)
 	}
 	return errors.Join(x.end(wire.WhyError, "the log could not be read", time.Second), err)
@@ -175,8 +175,8 @@ func (f *Feed) logFailure(err error) {
 	}
 }
 
-// closed reports whether the application was deleted under the reader.
-func (x *reader) closed() bool {
+// isAppDeleted reports whether the application was deleted under the reader.
+func (x *reader) isAppDeleted() bool {
 	gone, err := x.c.f.o.Register.AppDeleted(x.c.app)
 	return err == nil && gone
 }
@@ -200,7 +200,7 @@ func (x *reader) frames() error {
 	x.changed.Store(true)
 	began := o.Clock()
 	x.sentAt = began
-	if err := x.admitted(); err != nil {
+	if err := x.recheckAccess(); err != nil {
 		return err
 	}
 	if x.bare {
@@ -213,7 +213,7 @@ func (x *reader) frames() error {
 		return err
 	}
 	for {
-		if err := x.admitted(); err != nil {
+		if err := x.recheckAccess(); err != nil {
 			return err
 		}
 		if err := x.caughtUp(l); err != nil {
@@ -282,9 +282,9 @@ func (x *reader) wait(moved <-chan struct{}, began time.Time) error {
 	return x.send(wire.TypeKeepalive, m.Encode())
 }
 
-// admitted asks again whether the reader may read, and ends the answer where it may not: its key
+// recheckAccess asks again whether the reader may read, and ends the answer where it may not: its key
 // or token has ended, its edge was revoked, the application deleted.
-func (x *reader) admitted() error {
+func (x *reader) recheckAccess() error {
 	if !x.c.until.IsZero() && !x.c.f.o.Clock().Before(x.c.until) {
 		return x.end(wire.WhyExpired, auth.ErrExpired.Error(), 0)
 	}
@@ -305,14 +305,14 @@ func (x *reader) admitted() error {
 	var refused *wire.Refusal
 	switch {
 	case err == nil:
-		return x.registered()
+		return x.sendAppRecord()
 	case errors.As(err, &refused) && refused.Code == wire.RefusedGone:
-		_ = x.registered() // says so too; the end does as well
+		_ = x.sendAppRecord() // says so too; the end does as well
 		return x.end(wire.WhyGone, refused.Detail, 0)
 	case errors.Is(err, errLocalOnly):
 		return x.end(wire.WhyScope, errLocalOnly.Detail, 0) // and no register: it holds the application's record
 	case errors.As(err, &refused):
-		_ = x.registered()
+		_ = x.sendAppRecord()
 		return x.end(wire.WhyScope, refused.Detail, 0)
 	case errors.Is(err, auth.ErrExpired), errors.Is(err, auth.ErrToken), errors.Is(err, auth.ErrKeyUnknown), errors.Is(err, auth.ErrInsufficient):
 		return x.end(wire.WhyExpired, err.Error(), 0)
@@ -320,8 +320,8 @@ func (x *reader) admitted() error {
 	return err
 }
 
-// registered sends the register, if the reader's is another.
-func (x *reader) registered() error {
+// sendAppRecord sends the register, if the reader's is another.
+func (x *reader) sendAppRecord() error {
 	data, seq, err := x.c.f.o.Register.AppRecord(x.c.app, x.c.edgeID())
 	if err != nil {
 		return err
@@ -353,7 +353,7 @@ func (x *reader) caughtUp(l log.Log) error {
 		if len(r.entries) == 0 {
 			break
 		}
-		if err := x.admitted(); err != nil { // the entries may be newer than a change that shuts the reader out
+		if err := x.recheckAccess(); err != nil { // the entries may be newer than a change that shuts the reader out
 			return err
 		}
 		to := r.entries[len(r.entries)-1].Seq

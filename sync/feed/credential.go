@@ -37,11 +37,11 @@ const (
 // as it is sent; a HEAD is signed as a GET.
 func Sign(key ed25519.PrivateKey, id string, now time.Time, method, path, query string, body []byte) string {
 	at := strconv.FormatInt(now.UnixMilli(), 10)
-	return edgeScheme + " " + id + " " + at + " " + hex.EncodeToString(ed25519.Sign(key, signed(at, method, path, query, body)))
+	return edgeScheme + " " + id + " " + at + " " + hex.EncodeToString(ed25519.Sign(key, signedText(at, method, path, query, body)))
 }
 
-// signed returns the signed text of a request.
-func signed(at, method, path, query string, body []byte) []byte {
+// signedText returns the signed text of a request.
+func signedText(at, method, path, query string, body []byte) []byte {
 	if method == "HEAD" {
 		method = "GET"
 	}
@@ -56,14 +56,14 @@ func edgeOf(authorization string) (id string, ok bool) {
 	return id, strings.EqualFold(scheme, edgeScheme)
 }
 
-// verified reports whether the holder of a key has signed a request, now.
-func verified(key [32]byte, r *api.Request, now time.Time) bool {
+// isSignedBy reports whether the holder of a key has signed a request, now.
+func isSignedBy(key [32]byte, r *api.Request, now time.Time) bool {
 	if key == [32]byte{} || !signedAt(r, now) {
 		return false
 	}
 	parts := strings.Fields(r.Authorization)
 	signature, err := hex.DecodeString(parts[3])
-	return err == nil && ed25519.Verify(key[:], signed(parts[2], r.Method, r.Path, r.Query, r.Body), signature)
+	return err == nil && ed25519.Verify(key[:], signedText(parts[2], r.Method, r.Path, r.Query, r.Body), signature)
 }
 
 // signedAt reports whether a request has the form of a signed one, and names a time near now.
@@ -96,8 +96,8 @@ func Enrolment(key ed25519.PrivateKey, token string) []byte {
 	return body
 }
 
-// Enrolled is the answer to an Enrolment.
-type Enrolled struct {
+// EnrolReply is the answer to an Enrolment.
+type EnrolReply struct {
 	Edge struct {
 		ID   string   `json:"id"`
 		Name string   `json:"name"`
@@ -122,12 +122,12 @@ func (c *call) enrol() (api.Response, error) {
 	}
 	var m enrolment
 	if err := json.Unmarshal(body, &m); err != nil {
-		return api.Response{}, malformed("an enrolment must be a JSON object with token, key and signature")
+		return api.Response{}, malformedError("an enrolment must be a JSON object with token, key and signature")
 	}
 	key, keyErr := hex.DecodeString(m.Key)
 	signature, sigErr := hex.DecodeString(m.Signature)
 	if keyErr != nil || sigErr != nil || len(key) != ed25519.PublicKeySize || !ed25519.Verify(key, []byte(enrolledAs+"\n"+m.Token), signature) {
-		return api.Response{}, malformed("the signature of the token does not match the key")
+		return api.Response{}, malformedError("the signature of the token does not match the key")
 	}
 	e, err := c.f.o.Register.EnrolEdge(c.ctx, m.Token, [32]byte(key))
 	if errors.Is(err, register.ErrEnrol) {
@@ -136,7 +136,7 @@ func (c *call) enrol() (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	var out Enrolled
+	var out EnrolReply
 	out.Edge.ID, out.Edge.Name, out.Edge.Site, out.Edge.Apps = e.ID, e.Name, uint32(e.Site), e.Apps
 	out.Status.Code, out.Status.Description = 10000, "Ok"
 	answer, err := json.Marshal(out)

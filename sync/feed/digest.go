@@ -92,7 +92,7 @@ func (c *call) digest() (api.Response, error) {
 	out := wire.Digests{Epoch: epoch, Seq: x.seq, Prefix: prefix}
 	children, err := x.Children(prefix)
 	if errors.Is(err, fold.ErrPrefix) {
-		return api.Response{}, malformed("prefix must be at most %d lower-case hexadecimal digits", fold.TreeDepth)
+		return api.Response{}, malformedError("prefix must be at most %d lower-case hexadecimal digits", fold.TreeDepth)
 	}
 	for _, n := range children {
 		out.Nodes = append(out.Nodes, wire.Node{Keys: n.Keys, Digest: n.Digest})

@@ -29,16 +29,16 @@ type Engine interface {
 	Refuse(r *api.Request, err error) api.Response
 	Partition(app string) (*partition.Partition, error)
 	Serving(r catalog.Reader) (base [32]byte, err error)
-	Received(base [32]byte, r *api.Result) ingest.Outcome
+	ReceivedOutcome(base [32]byte, r *api.Result) ingest.Outcome
 }
 
-// Pinner keeps pictures until a record claims them; *blob.Hosted is one.
+// Pinner keeps pictures until a record claims them; *blob.HostedNames is one.
 type Pinner interface {
 	Pin(ctx context.Context, data []byte) (blob.Hash, error)
 	Unpin(ctx context.Context, h blob.Hash) error
 }
 
-var _ Pinner = (*blob.Hosted)(nil)
+var _ Pinner = (*blob.HostedNames)(nil)
 
 // Options are the services of the host for a [Feed]. Fields without "nil means" or "zero means" are required.
 type Options struct {
@@ -216,7 +216,7 @@ func (c *call) serve() (api.Response, error) {
 		c.does = rt.access
 		res, err := rt.handle(c)
 		if err == nil && c.app != "" && rt.path != "/session" { // the answer may hold what was written after the setting was changed
-			err = c.shared(c.app)
+			err = c.refuseLocalOnly(c.app)
 		}
 		if err != nil {
 			return api.Response{}, err

@@ -75,7 +75,7 @@ func TestChanges(t *testing.T) {
 	if err != nil || alone.From != 1 || alone.Before != log.Chain(run.Epoch).Next(log.Encode(nil, &entries[0].Op)) || alone.Chain != run.Chain || run.Before != (log.Chain{}) {
 		t.Errorf("entries alone: %+v, %v", alone, err)
 	}
-	if refused := r.refused("GET", "/v2/sync/changes?app="+w.App+"&p=0&only=others", nil); refused.Code != wire.RefusedFormat {
+	if refused := r.mustRefuse("GET", "/v2/sync/changes?app="+w.App+"&p=0&only=others", nil); refused.Code != wire.RefusedFormat {
 		t.Errorf("only=others is refused with %+v", refused)
 	}
 	again := fmt.Sprintf("epoch=%x&since=%d&register=%d", run.Epoch, run.To, register.Seq)
@@ -107,7 +107,7 @@ func TestEveryCursorLeadsOn(t *testing.T) {
 	ops := r.next(bodies...)
 	for len(ops) > 0 {
 		n := min(len(ops), wire.MaxOps)
-		r.pushed(ops[:n])
+		r.mustPush(ops[:n])
 		ops = ops[n:]
 	}
 	l := w.partition(w.App).Log()
@@ -135,7 +135,7 @@ func TestPush(t *testing.T) {
 	h := r.upload(apitest.Picture("red.png"))
 	create := &log.InputCreate{ID: "pushed", Blob: h, ContentType: "image/png", Labels: []log.Label{{Concept: "tree", Value: log.True}}}
 	ops := r.next(&log.ConceptCreate{ID: "tree", Name: "tree", Language: "en"}, create, &log.InputCreate{ID: "pushed", Blob: h, ContentType: "image/png"})
-	out := r.pushed(ops)
+	out := r.mustPush(ops)
 	if out.Accepted != 3 || len(out.Runs) != 1 || out.Runs[0].Count != 3 || out.Head != w.partition(w.App).Log().Head() {
 		t.Errorf("pushed %+v", out)
 	}
@@ -150,13 +150,13 @@ func TestPush(t *testing.T) {
 	if k := kinds(got); k != "register derived entries checkpoint end" {
 		t.Errorf("what was derived does not come before the entries: %s", k)
 	}
-	w.unchanged("a push that was made before", func() {
-		if out := r.pushed(ops); out.Accepted != 3 || len(out.Runs) != 0 {
+	w.checkUnchanged("a push that was made before", func() {
+		if out := r.mustPush(ops); out.Accepted != 3 || len(out.Runs) != 0 {
 			t.Errorf("again: %+v", out)
 		}
 	})
 	more := r.next(&log.InputDelete{Input: ops[1].Dot})
-	if out := r.pushed(append(ops[1:], more...)); out.Accepted != 4 || len(out.Runs) != 1 || out.Runs[0].First != 4 || out.Runs[0].Count != 1 {
+	if out := r.mustPush(append(ops[1:], more...)); out.Accepted != 4 || len(out.Runs) != 1 || out.Runs[0].First != 4 || out.Runs[0].Count != 1 {
 		t.Errorf("half of it had: %+v", out)
 	}
 }
@@ -172,18 +172,18 @@ func TestPushWithoutItsPictures(t *testing.T) {
 		&log.InputCreate{ID: "b", Blob: blob.Sum(blue), ContentType: "image/png"},
 		&log.ConceptCreate{ID: "c", Name: "c", Language: "en"},
 	)
-	if out := r.pushed(ops); out.Accepted != 1 {
+	if out := r.mustPush(ops); out.Accepted != 1 {
 		t.Fatalf("accepted %d, want what is before the missing picture", out.Accepted)
 	}
 	m := r.push(ops)
-	w.unchanged("a push without its picture", func() {
-		no := r.refused("POST", "/v2/sync/push", m.Encode())
+	w.checkUnchanged("a push without its picture", func() {
+		no := r.mustRefuse("POST", "/v2/sync/push", m.Encode())
 		if no.Code != wire.RefusedBlobs || len(no.Blobs) != 1 || no.Blobs[0] != blob.Sum(blue) || no.Accepted != 1 {
 			t.Errorf("refused with %+v", no)
 		}
 	})
 	r.upload(blue)
-	if out := r.pushed(ops); out.Accepted != 3 {
+	if out := r.mustPush(ops); out.Accepted != 3 {
 		t.Errorf("accepted %d once it was there", out.Accepted)
 	}
 }
@@ -194,7 +194,7 @@ func TestPushOfWhatIsNoPicture(t *testing.T) {
 	w := newWorld(t, nil)
 	r := w.join(w.App, w.Key)
 	text, red := r.upload([]byte("<script>alert(1)</script>")), r.upload(apitest.Picture("red.png"))
-	out := r.pushed(r.next(
+	out := r.mustPush(r.next(
 		&log.InputCreate{ID: "a", Blob: text, ContentType: "image/png"},
 		&log.InputCreate{ID: "b", Blob: red, ContentType: "text/html"},
 		&log.InputCreate{ID: "c", Blob: red, ContentType: "image/gif"},
@@ -232,7 +232,7 @@ func TestManyPictures(t *testing.T) {
 	ops := r.next(bodies...)
 	calls := 0
 	for done := uint64(0); done < 80; calls++ {
-		out := r.pushed(ops[done:])
+		out := r.mustPush(ops[done:])
 		if out.Accepted <= done || out.Accepted > done+32 {
 			t.Fatalf("accepted %d after %d", out.Accepted, done)
 		}
@@ -262,7 +262,7 @@ func TestFutureClocks(t *testing.T) {
 	for i := range ops {
 		ops[i].At = 1<<63 + log.HLC(i)
 	}
-	r.pushed(ops)
+	r.mustPush(ops)
 	now := log.HLC(w.Now.Add(3*time.Second).UnixMilli()) << 16
 	err := w.partition(w.App).Log().Read(1, func(e log.Entry) bool {
 		if e.Op.At > now {
@@ -275,7 +275,7 @@ func TestFutureClocks(t *testing.T) {
 	}
 	w.Now = w.Now.Add(time.Minute)
 	other := w.join(w.App, w.Key)
-	if out := other.pushed(other.next(&log.ConceptName{ID: "a", Name: "present"})); len(out.Verdicts) > 0 {
+	if out := other.mustPush(other.next(&log.ConceptName{ID: "a", Name: "present"})); len(out.Verdicts) > 0 {
 		t.Errorf("an honest write loses: %+v", out.Verdicts)
 	}
 }

@@ -52,7 +52,7 @@ func (x *reader) needs(r *run) error {
 			return err
 		}
 	}
-	d := derived{x: x, from: v.Reader, out: wire.Derived{Base: base}}
+	d := derivedFrames{x: x, from: v.Reader, out: wire.Derived{Base: base}}
 	for i := range r.entries {
 		if err := x.needsOf(&d, r, i); err != nil {
 			return err
@@ -62,7 +62,7 @@ func (x *reader) needs(r *run) error {
 }
 
 // needsOf sends what one entry needs.
-func (x *reader) needsOf(d *derived, r *run, i int) error {
+func (x *reader) needsOf(d *derivedFrames, r *run, i int) error {
 	switch b := r.entries[i].Op.Body.(type) {
 	case *log.InputCreate:
 		if !b.Blob.IsZero() {
@@ -111,8 +111,8 @@ func (r *run) cropOf(input log.Dot, from catalog.Reader, before int) (raster.Cro
 	return raster.Crop{}, false, nil
 }
 
-// derived gathers derived records into frames.
-type derived struct {
+// derivedFrames gathers derived records into frames.
+type derivedFrames struct {
 	x     *reader
 	from  catalog.Reader
 	out   wire.Derived
@@ -121,7 +121,7 @@ type derived struct {
 
 // add adds the record of a picture. One that is not there any more belonged to an input whose deletion
 // follows in the log, or is made again by the replica.
-func (d *derived) add(picture blob.Hash, crop raster.Crop) error {
+func (d *derivedFrames) add(picture blob.Hash, crop raster.Crop) error {
 	if d.x.wants.Vectors == wire.VectorsNone {
 		return nil
 	}
@@ -141,7 +141,7 @@ func (d *derived) add(picture blob.Hash, crop raster.Crop) error {
 
 // all adds the derived records of the inputs that existed at a time, since another network serves from there. Those of later inputs come
 // with their entries. A clock may be ahead of the log by the tolerance of log.Clock; a minute is more than that.
-func (d *derived) all(at log.HLC) error {
+func (d *derivedFrames) all(at log.HLC) error {
 	var failed error
 	latest := at.Time().Add(time.Minute)
 	err := d.from.Inputs(0, func(in catalog.Input) bool {
@@ -154,7 +154,7 @@ func (d *derived) all(at log.HLC) error {
 }
 
 // flush sends what was gathered.
-func (d *derived) flush() error {
+func (d *derivedFrames) flush() error {
 	if len(d.out.Records) == 0 {
 		return nil
 	}

@@ -58,7 +58,7 @@ func (h *honest) sync() {
 	}
 	events, wake := []machine.Event{machine.Begin{}}, h.w.Now
 	for range 1000 {
-		if s := m.Status(); len(events) == 0 && s.Settled() {
+		if s := m.Status(); len(events) == 0 && s.IsSettled() {
 			return
 		}
 		var e machine.Event = machine.Wake{}
@@ -121,7 +121,7 @@ func (h *honest) view() string {
 	h.w.t.Helper()
 	h.sync()
 	sum := sha256.New()
-	err := h.part.Confirmed(func(r kv.Reader) error {
+	err := h.part.ReadConfirmed(func(r kv.Reader) error {
 		return catalog.Read(r, h.app).StateTables(func(key, value []byte) bool {
 			if key[0] != 'c' && key[0] != 's' { // the header, and the last operation of each site
 				fmt.Fprintf(sum, "%x %x\n", key, value)

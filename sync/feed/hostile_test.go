@@ -29,7 +29,7 @@ func TestHostileReplica(t *testing.T) {
 	victim := w.NewTenant(t, "", "en")
 	owner := w.join(victim.App, victim.Key)
 	secret := owner.upload(apitest.Picture("blue.png"))
-	owner.pushed(owner.next(&log.InputCreate{ID: "theirs", Blob: secret, ContentType: "image/png"}))
+	owner.mustPush(owner.next(&log.InputCreate{ID: "theirs", Blob: secret, ContentType: "image/png"}))
 	held := owner.upload(apitest.Picture("white.png")) // sent, and nothing names it yet
 
 	r := w.join(w.App, w.Key)
@@ -42,8 +42,8 @@ func TestHostileReplica(t *testing.T) {
 	if view == good.view() {
 		t.Fatal("the honest replica shows nothing")
 	}
-	friend.pushed(friend.next(&log.ConceptCreate{ID: "f", Name: "f", Language: "en"}))
-	r.pushed(r.next(&log.ConceptCreate{ID: "r", Name: "r", Language: "en"}))
+	friend.mustPush(friend.next(&log.ConceptCreate{ID: "f", Name: "f", Language: "en"}))
+	r.mustPush(r.next(&log.ConceptCreate{ID: "r", Name: "r", Language: "en"}))
 	concept := &log.ConceptCreate{ID: "evil", Name: "evil", Language: "en"}
 	narrow := "Key " + w.NewKey(t, apitest.Tenant{App: w.App}, auth.InputsAdd|auth.InputsGet)
 
@@ -205,7 +205,7 @@ func TestHostileReplica(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			w.unchanged(tt.name, func() {
+			w.checkUnchanged(tt.name, func() {
 				if res := tt.do(); res.Status != tt.want {
 					t.Errorf("status %d, want %d: %.300q", res.Status, tt.want, res.Body)
 				}
@@ -221,7 +221,7 @@ func TestHostileReplica(t *testing.T) {
 			t.Errorf("have = %+v, %v", had, err)
 		}
 	})
-	if out := r.pushed(r.next(concept)); out.Accepted != 3 {
+	if out := r.mustPush(r.next(concept)); out.Accepted != 3 {
 		t.Errorf("after all of that an honest push has %+v", out)
 	}
 }
@@ -256,16 +256,16 @@ func TestDeletedApplication(t *testing.T) {
 		{"GET", "/v2/sync/snapshot?app=" + w.App},
 		{"GET", "/v2/sync/keys?app=" + w.App},
 	} {
-		if no := r.refused(ask[0], ask[1], nil); no.Code != wire.RefusedGone {
+		if no := r.mustRefuse(ask[0], ask[1], nil); no.Code != wire.RefusedGone {
 			t.Errorf("%s = %+v", ask[1], no)
 		}
 	}
 	s := wire.Session{Min: 1, Max: 1, Fold: fold.Version, Schema: 1, Site: r.site, Secret: []byte(r.secret), Partitions: []wire.Position{{App: r.app}}}
-	if no := r.refused("POST", "/v2/sync/session", s.Encode()); no.Code != wire.RefusedGone {
+	if no := r.mustRefuse("POST", "/v2/sync/session", s.Encode()); no.Code != wire.RefusedGone {
 		t.Errorf("session = %+v", no)
 	}
 	w.Step(t, time.Second)
-	if no := r.refused("GET", "/v2/sync/changes?app="+w.App, nil); no.Code != wire.RefusedGone {
+	if no := r.mustRefuse("GET", "/v2/sync/changes?app="+w.App, nil); no.Code != wire.RefusedGone {
 		t.Errorf("once it is purged: %+v", no)
 	}
 	if ok, err := w.Blobs.Has(t.Context(), sent); !ok || err != nil {
@@ -300,15 +300,15 @@ func TestQuota(t *testing.T) {
 	}
 	w.Now = w.Now.Add(time.Duration(no.WaitMillis) * time.Millisecond)
 	r.seq--
-	r.pushed(r.next(&log.ConceptCreate{ID: "late", Name: "n", Language: "en"}))
+	r.mustPush(r.next(&log.ConceptCreate{ID: "late", Name: "n", Language: "en"}))
 
 	r.upload(make([]byte, 101)) // one use fits, however large
-	if no := r.refused("PUT", r.blob(blob.Sum([]byte("x"))), []byte("x")); no.Code != wire.RefusedQuota {
+	if no := r.mustRefuse("PUT", r.blob(blob.Sum([]byte("x"))), []byte("x")); no.Code != wire.RefusedQuota {
 		t.Errorf("more pictures: %+v", no)
 	}
 	for i := range 4 {
 		w.Now = w.Now.Add(time.Minute)
-		r.pushed(r.next(&log.ConceptCreate{ID: fmt.Sprint("s", i), Name: "n", Language: "en"}))
+		r.mustPush(r.next(&log.ConceptCreate{ID: fmt.Sprint("s", i), Name: "n", Language: "en"}))
 		if res := r.ask("GET", "/v2/sync/snapshot?app="+r.app, nil); (res.Status == 200) != (i < 3) {
 			t.Errorf("snapshot %d = %d", i, res.Status)
 		}
@@ -322,7 +322,7 @@ func TestRandomRequests(t *testing.T) {
 	r := w.join(w.App, w.Key)
 	for seed := range testkit.Seeds(t, 3, 30) {
 		rng := rand.New(rand.NewPCG(seed, 1))
-		w.unchanged(fmt.Sprintf("seed %d", seed), func() {
+		w.checkUnchanged(fmt.Sprintf("seed %d", seed), func() {
 			for range 200 {
 				method := []string{"GET", "POST", "PUT", "HEAD", "OPTIONS", "PATCH"}[rng.IntN(6)]
 				path := []string{"/session", "/changes", "/push", "/snapshot", "/digest", "/blobs/have", "/blobs/" + strings.Repeat("a", 64), "/keys", "/enrol", "", "//"}[rng.IntN(11)]

@@ -98,7 +98,7 @@ func TestSwitchNotFolded(t *testing.T) {
 	records := func(b *kv.Batch) {
 		for _, base := range [][32]byte{old, next} {
 			for _, picture := range pictures {
-				catalog.PutDerived(b, app, base, picture, raster.Crop{}, catalog.Derived{Embedding: make([]byte, predict.EmbeddingBytes)})
+				catalog.PutDerived(b, app, base, picture, raster.Crop{}, catalog.DerivedData{Embedding: make([]byte, predict.EmbeddingBytes)})
 			}
 		}
 	}

@@ -16,36 +16,36 @@ import (
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
-// told notes what is asked of the pictures: what takes time.
-type told struct {
+// callRecorder notes what is asked of the pictures: what takes time.
+type callRecorder struct {
 	blob.Blobs
 	feed.Pinner
 	calls []string
 }
 
-func (x *told) note(call string) { x.calls = append(x.calls, call) }
+func (x *callRecorder) note(call string) { x.calls = append(x.calls, call) }
 
-func (x *told) Has(ctx context.Context, h blob.Hash) (bool, error) {
+func (x *callRecorder) Has(ctx context.Context, h blob.Hash) (bool, error) {
 	x.note("Has")
 	return x.Blobs.Has(ctx, h)
 }
 
-func (x *told) Len(ctx context.Context, h blob.Hash) (int64, error) {
+func (x *callRecorder) Len(ctx context.Context, h blob.Hash) (int64, error) {
 	x.note("Len")
 	return x.Blobs.Len(ctx, h)
 }
 
-func (x *told) Get(ctx context.Context, h blob.Hash) ([]byte, error) {
+func (x *callRecorder) Get(ctx context.Context, h blob.Hash) ([]byte, error) {
 	x.note("Get")
 	return x.Blobs.Get(ctx, h)
 }
 
-func (x *told) Open(ctx context.Context, h blob.Hash) (io.ReadCloser, error) {
+func (x *callRecorder) Open(ctx context.Context, h blob.Hash) (io.ReadCloser, error) {
 	x.note("Open")
 	return x.Blobs.Open(ctx, h)
 }
 
-func (x *told) Pin(ctx context.Context, data []byte) (blob.Hash, error) {
+func (x *callRecorder) Pin(ctx context.Context, data []byte) (blob.Hash, error) {
 	x.note("Hold")
 	return x.Pinner.Pin(ctx, data)
 }
@@ -53,7 +53,7 @@ func (x *told) Pin(ctx context.Context, data []byte) (blob.Hash, error) {
 // TestExistenceDoesNotLeak requests objects of another application and objects that do not exist. The answers are equal byte by byte, and
 // so are the reads of the picture store.
 func TestExistenceDoesNotLeak(t *testing.T) {
-	spy := &told{}
+	spy := &callRecorder{}
 	w := newWorld(t, func(o *feed.Options) {
 		spy.Blobs, spy.Pinner = o.Blobs, o.Pinner
 		o.Blobs, o.Pinner = spy, spy
@@ -61,7 +61,7 @@ func TestExistenceDoesNotLeak(t *testing.T) {
 	victim := w.NewTenant(t, "", "en")
 	owner := w.join(victim.App, victim.Key)
 	named := owner.upload(apitest.Picture("blue.png"))
-	owner.pushed(owner.next(&log.InputCreate{ID: "theirs", Blob: named, ContentType: "image/png"}))
+	owner.mustPush(owner.next(&log.InputCreate{ID: "theirs", Blob: named, ContentType: "image/png"}))
 	held := owner.upload(apitest.Picture("white.png"))
 	half := blob.Sum([]byte("half of it"))
 	owner.headers = contentRange(0, 4, 10)

@@ -41,8 +41,8 @@ func lively(t *testing.T, change func(*feed.Options)) *world {
 	})
 }
 
-// heard is a frame, and when it came.
-type heard struct {
+// timedFrame is a frame, and when it came.
+type timedFrame struct {
 	wire.Frame
 	at time.Time
 }
@@ -50,7 +50,7 @@ type heard struct {
 // listening is an open answer.
 type listening struct {
 	t      *testing.T
-	frames chan heard
+	frames chan timedFrame
 	ended  chan error
 	cancel context.CancelFunc
 }
@@ -67,7 +67,7 @@ func (r *replica) listen(t *testing.T, query string) *listening {
 	if res.Stream == nil {
 		t.Fatalf("%d %s", res.Status, res.Body)
 	}
-	x := &listening{t: t, frames: make(chan heard, 100), ended: make(chan error, 1), cancel: cancel}
+	x := &listening{t: t, frames: make(chan timedFrame, 100), ended: make(chan error, 1), cancel: cancel}
 	from, to := io.Pipe()
 	go func() {
 		err := res.Stream(to)
@@ -89,7 +89,7 @@ func (r *replica) listen(t *testing.T, query string) *listening {
 				if !ok {
 					break
 				}
-				x.frames <- heard{f, time.Now()}
+				x.frames <- timedFrame{f, time.Now()}
 			}
 			if err != nil {
 				return
@@ -100,9 +100,9 @@ func (r *replica) listen(t *testing.T, query string) *listening {
 }
 
 // expect reads the next frames, checks their types, and returns the last.
-func (x *listening) expect(types ...wire.Type) heard {
+func (x *listening) expect(types ...wire.Type) timedFrame {
 	x.t.Helper()
-	var f heard
+	var f timedFrame
 	for _, want := range types {
 		var ok bool
 		if f, ok = <-x.frames; !ok || f.Type != want {
@@ -133,7 +133,7 @@ func TestLive(t *testing.T) {
 			if d := x.expect(wire.TypeKeepalive).at.Sub(begun); d != 15*time.Second {
 				t.Errorf("a keepalive after %v", d)
 			}
-			r.pushed(r.next(&log.ConceptCreate{ID: "new", Name: "new", Language: "en"}))
+			r.mustPush(r.next(&log.ConceptCreate{ID: "new", Name: "new", Language: "en"}))
 			x.expect(wire.TypeEntries, wire.TypeCheckpoint)
 			x.cancel()
 			x.ends(wire.WhyShutdown)
@@ -176,7 +176,7 @@ func TestLive(t *testing.T) {
 			}
 		},
 		"an edge that is revoked": func(t *testing.T, w *world, r *replica) {
-			e := w.enrolled(3)
+			e := w.enrolEdge(3)
 			x := e.listen(t, "since=0&live=stream")
 			x.expect(wire.TypeRegister, wire.TypeEntries, wire.TypeCheckpoint)
 			edges, err := w.Engine.Register.Edges()
@@ -192,7 +192,7 @@ func TestLive(t *testing.T) {
 		"an hour": func(t *testing.T, w *world, r *replica) {
 			begun := time.Now()
 			x := r.listen(t, "since=0&live=stream")
-			var last heard
+			var last timedFrame
 			for last = range x.frames {
 				continue
 			}
@@ -207,14 +207,14 @@ func TestLive(t *testing.T) {
 				x.expect(wire.TypeRegister, wire.TypeEntries, wire.TypeCheckpoint)
 				defer x.cancel()
 			}
-			if no := r.refused("GET", "/v2/sync/changes?live=stream&app="+w.App, nil); no.Code != wire.RefusedQuota || no.Limit != "Streams" {
+			if no := r.mustRefuse("GET", "/v2/sync/changes?live=stream&app="+w.App, nil); no.Code != wire.RefusedQuota || no.Limit != "Streams" {
 				t.Errorf("the fourth is told %+v", no)
 			}
 		},
 		"a reader that has gone": func(t *testing.T, w *world, r *replica) {
 			req := &api.Request{Method: "GET", Path: "/v2/sync/changes", Query: "since=0&live=stream&app=" + w.App, Authorization: r.authorization}
 			res := w.feed.Serve(t.Context(), req)
-			if err := res.Stream(broken{}); !errors.Is(err, errBroken) {
+			if err := res.Stream(brokenWriter{}); !errors.Is(err, errBroken) {
 				t.Errorf("the stream ends with %v", err)
 			}
 		},
@@ -232,10 +232,10 @@ func TestLive(t *testing.T) {
 
 var errBroken = errors.New("broken pipe")
 
-// broken takes nothing.
-type broken struct{}
+// brokenWriter takes nothing.
+type brokenWriter struct{}
 
-func (broken) Write([]byte) (int, error) { return 0, errBroken }
+func (brokenWriter) Write([]byte) (int, error) { return 0, errBroken }
 
 // TestDeletedKeysAtEdges deletes keys of an application while an edge listens, and measures how long the edge still accepts
 // them. After their hour streams end and the edge connects again.
@@ -246,7 +246,7 @@ func TestDeletedKeysAtEdges(t *testing.T) {
 	var worst time.Duration
 	for seed := from; seed < from+uint64(rounds); seed += together {
 		synctest.Test(t, func(t *testing.T) {
-			worst = max(worst, lagged(t, seed, together))
+			worst = max(worst, measureLag(t, seed, together))
 		})
 	}
 	t.Logf("seeds %d to %d, the longest a deleted key was good for: %v", from, from+uint64(rounds)-1, worst)
@@ -255,11 +255,11 @@ func TestDeletedKeysAtEdges(t *testing.T) {
 	}
 }
 
-// lagged is the longest time that an edge took to hear that one of n keys was deleted.
-func lagged(t *testing.T, seed uint64, n int) (worst time.Duration) {
+// measureLag is the longest time that an edge took to hear that one of n keys was deleted.
+func measureLag(t *testing.T, seed uint64, n int) (worst time.Duration) {
 	rng := rand.New(rand.NewPCG(seed, 19))
 	w := lively(t, nil)
-	e := w.enrolled(9)
+	e := w.enrolEdge(9)
 	began, now := time.Now(), w.Now
 	good := e.sign
 	e.sign = func(method, path, query string, body []byte) string {
@@ -268,7 +268,7 @@ func lagged(t *testing.T, seed uint64, n int) (worst time.Duration) {
 	}
 	x := e.listen(t, "since=0&live=stream")
 	known := map[auth.Hash]bool{}
-	hear := func(h heard) {
+	hear := func(h timedFrame) {
 		m, err := wire.DecodeAppRecord(h.Body)
 		if err != nil {
 			t.Fatal(err)
@@ -282,7 +282,7 @@ func lagged(t *testing.T, seed uint64, n int) (worst time.Duration) {
 			known[r.Keys[i].Hash] = true
 		}
 	}
-	next := func() heard {
+	next := func() timedFrame {
 		for {
 			f, ok := <-x.frames
 			if !ok { // its hour is over, or it was cut: the edge comes back
@@ -329,7 +329,7 @@ func TestLocalOnlyStream(t *testing.T) {
 		x := r.listen(t, "since=0&live=stream")
 		x.expect(wire.TypeRegister, wire.TypeEntries, wire.TypeCheckpoint)
 		w.localOnly(true)
-		r.pushed(r.next(&log.ConceptCreate{ID: "secret", Name: "secret", Language: "en"}))
+		r.mustPush(r.next(&log.ConceptCreate{ID: "secret", Name: "secret", Language: "en"}))
 		x.ends(wire.WhyScope)
 	})
 }

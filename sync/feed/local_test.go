@@ -29,7 +29,7 @@ func TestLocalOnly(t *testing.T) {
 	w := newWorld(t, nil)
 	w.input("secret-input", "red.png")
 	held := blob.Sum(apitest.Picture("red.png"))
-	page, edge := w.join(w.App, w.Key), w.enrolled(7)
+	page, edge := w.join(w.App, w.Key), w.enrolEdge(7)
 	chunk := w.chunkOf(page)
 	w.localOnly(true)
 	for who, r := range map[string]*replica{"a page, or sightline sync": page, "an edge": edge} {
@@ -55,7 +55,7 @@ func TestLocalOnly(t *testing.T) {
 		}
 	}
 	h := page.upload(apitest.Picture("blue.png"))
-	out := page.pushed(page.next(&log.InputCreate{ID: "pushed", Blob: h, ContentType: "image/png"}))
+	out := page.mustPush(page.next(&log.InputCreate{ID: "pushed", Blob: h, ContentType: "image/png"}))
 	if _, err := w.Input("pushed"); out.Accepted != 1 || err != nil {
 		t.Errorf("what the replica had made: %+v, %v", out, err)
 	}
@@ -70,7 +70,7 @@ func TestLocalOnly(t *testing.T) {
 // for another application, and another site. It can then send what the log lacks, and be emptied.
 func TestLocalOnlyForgotten(t *testing.T) {
 	w := newWorld(t, nil)
-	page, edge := w.join(w.App, w.Key), w.enrolled(7)
+	page, edge := w.join(w.App, w.Key), w.enrolEdge(7)
 	w.localOnly(true)
 	epoch := w.partition(w.App).Log().Epoch()
 	for who, r := range map[string]*replica{"a page": page, "an edge": edge} {
@@ -101,7 +101,7 @@ func TestLocalOnlyMidway(t *testing.T) {
 		}
 		for ops := r.next(bodies...); len(ops) > 0; {
 			n := min(len(ops), 100)
-			r.pushed(ops[:n])
+			r.mustPush(ops[:n])
 			ops = ops[n:]
 		}
 	}
@@ -112,7 +112,7 @@ func TestLocalOnlyMidway(t *testing.T) {
 	err := res.Stream(writer(func(p []byte) (int, error) {
 		if frames++; frames == 2 {
 			w.localOnly(true)
-			r.pushed(r.next(&log.ConceptCreate{ID: "secret", Name: "secret", Language: "en"}))
+			r.mustPush(r.next(&log.ConceptCreate{ID: "secret", Name: "secret", Language: "en"}))
 		}
 		return sent.Write(p)
 	}))

@@ -37,7 +37,7 @@ type pushedDerived struct {
 	base    [32]byte
 	picture blob.Hash
 	crop    raster.Crop
-	derived catalog.Derived
+	derived catalog.DerivedData
 	thumb   []byte
 }
 
@@ -99,7 +99,7 @@ func (n *needs) meetOne(r catalog.Reader, base [32]byte, ops []log.Op, i int, wa
 		partition.Refuse(op, "schema: invalid crop")
 		return true, nil
 	}
-	if here, err := n.c.f.shown(n.c.ctx, n.c.app, r, pic.hash); err != nil || !here {
+	if here, err := n.c.f.canRead(n.c.ctx, n.c.app, r, pic.hash); err != nil || !here {
 		n.lacks = append(n.lacks, pic.hash)
 		return false, err
 	}
@@ -198,7 +198,7 @@ func (n *needs) each(base [32]byte, wants []want, done func(*want, *ingest.Outco
 		if !r.Blob.IsZero() {
 			n.pinned = append(n.pinned, r.Blob)
 		}
-		o := n.c.f.o.Engine.Received(base, r)
+		o := n.c.f.o.Engine.ReceivedOutcome(base, r)
 		if o.Code != catalog.InputReady && o.Retry != ingest.Never {
 			return fmt.Errorf("%w: %s", api.ErrBusy, o.Detail)
 		}

@@ -27,7 +27,7 @@ func (c *call) push() (api.Response, error) {
 	}
 	m, err := wire.DecodePush(body)
 	if err != nil {
-		return api.Response{}, malformed("push: %v", err)
+		return api.Response{}, malformedError("push: %v", err)
 	}
 	p, err := c.open(m.App)
 	if err == nil {
@@ -97,14 +97,14 @@ func (c *call) operations(m *wire.Push) ([]log.Op, error) {
 	case errors.Is(err, wire.ErrTooLarge), err == nil && uint64(len(ops)) > limit:
 		return nil, &wire.Refusal{Code: wire.RefusedLimit, Detail: "too many operations", Limit: "PushOps", Value: limit}
 	case err != nil:
-		return nil, malformed("operations: %v", err)
+		return nil, malformedError("operations: %v", err)
 	}
 	for i := range ops {
 		if ops[i].Dot.Site != m.Site {
 			return nil, &wire.Refusal{Code: wire.RefusedSite, Detail: "operations belong to another site"}
 		}
 		if ops[i].Dot.Seq != ops[0].Dot.Seq+uint64(i) || ops[i].Dot.Seq == 0 {
-			return nil, malformed("operations are not in sequence")
+			return nil, malformedError("operations are not in sequence")
 		}
 	}
 	return ops, nil

@@ -33,7 +33,7 @@ func (c *call) session() (api.Response, error) {
 	}
 	m, err := wire.DecodeSession(body)
 	if err != nil {
-		return api.Response{}, malformed("session: %v", err)
+		return api.Response{}, malformedError("session: %v", err)
 	}
 	if len(m.Partitions) > maxPositions {
 		return api.Response{}, &wire.Refusal{Code: wire.RefusedLimit, Detail: "too many applications", Limit: "Positions", Value: maxPositions}
@@ -56,7 +56,7 @@ func (c *call) session() (api.Response, error) {
 		return api.Response{}, err
 	}
 	if err := c.lease(&m, &out); err != nil {
-		return api.Response{}, c.forgotten(&m, err)
+		return api.Response{}, c.addEpoch(&m, err)
 	}
 	for i := range m.Partitions {
 		g, err := c.grant(&m.Partitions[i], &m, out.Site)
@@ -71,9 +71,9 @@ func (c *call) session() (api.Response, error) {
 	return message(out.Encode()), nil
 }
 
-// forgotten adds the epoch of the log to the refusal of a site: the log may have been restored from a backup of before
+// addEpoch adds the epoch of the log to the refusal of a site: the log may have been restored from a backup of before
 // the site was leased.
-func (c *call) forgotten(m *wire.Session, err error) error {
+func (c *call) addEpoch(m *wire.Session, err error) error {
 	r, ok := errors.AsType[*wire.Refusal](err)
 	if !ok || r.Code != wire.RefusedSite || len(m.Partitions) != 1 {
 		return err
@@ -117,7 +117,7 @@ func (c *call) lease(m *wire.Session, out *wire.SessionReply) error {
 		out.Site, out.Secret, out.Until = site, []byte(secret), wire.MillisOf(c.now.Add(register.LeaseFor))
 		return nil
 	}
-	s, err := c.leased(m.Site, string(m.Secret))
+	s, err := c.checkSiteSecret(m.Site, string(m.Secret))
 	if err != nil {
 		return err
 	}

@@ -119,7 +119,7 @@ func (f *follower) settle() {
 	for range 10_000 {
 		s := f.machine.Status()
 		switch {
-		case s.Settled() && s.Cursor == f.partition(f.App).Log().Head():
+		case s.IsSettled() && s.Cursor == f.partition(f.App).Log().Head():
 			return
 		case len(f.asks) > 0:
 			f.answer()
@@ -169,7 +169,7 @@ func TestBytesOfPictures(t *testing.T) {
 	for range 12 {
 		var some [][]byte
 		for range 1 + rng.IntN(3) {
-			data := padded(chance, rng.IntN(2<<20))
+			data := paddedPicture(chance, rng.IntN(2<<20))
 			fresh += len(data)
 			some = append(some, data)
 		}
@@ -196,8 +196,8 @@ func TestBytesOfPictures(t *testing.T) {
 	}
 }
 
-// padded is a picture of up to 2 MB, which no other picture is: decoders pass over what follows one.
-func padded(chance io.Reader, n int) []byte {
+// paddedPicture is a picture of up to 2 MB, which no other picture is: decoders pass over what follows one.
+func paddedPicture(chance io.Reader, n int) []byte {
 	data := apitest.Picture("red.png")
 	rest := make([]byte, n)
 	_, _ = io.ReadFull(chance, rest)

@@ -69,7 +69,7 @@ func (c *call) countersign(m *wire.Push, ops []log.Op) error {
 		switch at, ok := deleted[op.By]; {
 		case !ok:
 			op.By = ""
-		case issued(m.For, op).After(at):
+		case issueTime(m.For, op).After(at):
 			partition.Refuse(op, "scope: the key was deleted")
 		}
 	}
@@ -91,16 +91,16 @@ func (c *call) weigh(m *wire.Push, ops []log.Op) error {
 		if op.By != auth.ByToken {
 			continue
 		}
-		t := shown(m.Tokens, op)
-		if tokens.Over(t.Client, t.Generation, issued(m.For, op)) {
+		t := tokensOf(m.Tokens, op)
+		if tokens.Over(t.Client, t.Generation, issueTime(m.For, op)) {
 			partition.Refuse(op, "scope: the token was revoked")
 		}
 	}
 	return nil
 }
 
-// shown is the token under which an operation was made, as its push says; zero: it does not.
-func shown(tokens []wire.Tokens, op *log.Op) wire.Tokens {
+// tokensOf is the token under which an operation was made, as its push says; zero: it does not.
+func tokensOf(tokens []wire.Tokens, op *log.Op) wire.Tokens {
 	for i := range tokens {
 		if t := &tokens[i]; t.First <= op.Dot.Seq && op.Dot.Seq <= t.Last {
 			return *t
@@ -109,9 +109,9 @@ func shown(tokens []wire.Tokens, op *log.Op) wire.Tokens {
 	return wire.Tokens{}
 }
 
-// issued returns the time at which an operation was made, by its push. A run of operations has the time of its first, so for later ones
+// issueTime returns the time at which an operation was made, by its push. A run of operations has the time of its first, so for later ones
 // their clocks count.
-func issued(behalves []wire.Delegation, op *log.Op) time.Time {
+func issueTime(behalves []wire.Delegation, op *log.Op) time.Time {
 	at := op.At.Time()
 	for i := range behalves {
 		if b := &behalves[i]; b.Subject == op.By && b.First <= op.Dot.Seq && op.Dot.Seq <= b.Last && b.Issued.Time().After(at) {

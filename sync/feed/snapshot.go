@@ -100,8 +100,8 @@ func (e *exports) sweep(now time.Time, gone func(app string) bool) (failed error
 	return failed
 }
 
-// done counts a reader out.
-func (e *exports) done(x *export) error {
+// release counts a reader out.
+func (e *exports) release(x *export) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if x.readers--; x.readers == 0 && x.dropped {
@@ -129,7 +129,7 @@ func vectorsOf(q query) (wire.Vectors, error) {
 	case "q16":
 		return wire.VectorsQ16, nil
 	}
-	return 0, malformed("vectors must be none or q16")
+	return 0, malformedError("vectors must be none or q16")
 }
 
 // snapshot answers with a manifest: of the snapshot that is named, or of one of now. least is an entry that it has to have.
@@ -159,7 +159,7 @@ func (c *call) snapshot() (api.Response, error) {
 	}
 	res := message(x.manifest)
 	res.Header = []api.Field{{Name: "Cache-Control", Value: "no-store"}}
-	return res, c.f.exports.done(x)
+	return res, c.f.exports.release(x)
 }
 
 // leadsQuery is [call.leads] for the place that a query names, if it names one of the log's epoch.
@@ -175,7 +175,7 @@ func (c *call) leadsQuery(p *partition.Partition) error {
 	seal, worse := hex.DecodeString(c.query.Get("seal"))
 	switch {
 	case bad != nil, worse != nil, len(seal) > 0 && len(chain) != len(log.Chain{}):
-		return malformed("chain and seal must be hexadecimal digits")
+		return malformedError("chain and seal must be hexadecimal digits")
 	case len(seal) == 0:
 		return nil
 	}
@@ -239,7 +239,7 @@ func (c *call) chunk() (api.Response, error) {
 	}
 	c.state = true
 	data, err := x.Chunk(number)
-	if err = errors.Join(err, c.f.exports.done(x)); err != nil {
+	if err = errors.Join(err, c.f.exports.release(x)); err != nil {
 		return api.Response{}, err
 	}
 	return c.bytes(data)

@@ -25,16 +25,16 @@ func TestPushBeyondStorage(t *testing.T) {
 	h := r.upload(apitest.Picture("red.png"))
 	create := func(id string) log.Body { return &log.InputCreate{ID: id, Blob: h, ContentType: "image/png"} }
 	ops := r.next(create("a"), create("b"), create("c"), &log.ConceptCreate{ID: "tree", Name: "tree", Language: "en"})
-	out := r.pushed(ops)
+	out := r.mustPush(ops)
 	want := "quota: the account may store 2 inputs; delete inputs to make room"
 	if out.Accepted != 4 || len(out.Verdicts) != 1 || out.Verdicts[0].Seq != 3 || out.Verdicts[0].Code != uint32(fold.Refused) || out.Verdicts[0].Detail != want {
 		t.Errorf("pushed %+v, want the third refused: %s", out, want)
 	}
-	out = r.pushed(append(ops[3:], r.next(&log.InputDelete{Input: ops[0].Dot}, create("d"))...))
+	out = r.mustPush(append(ops[3:], r.next(&log.InputDelete{Input: ops[0].Dot}, create("d"))...))
 	if out.Accepted != 6 || len(out.Verdicts) != 0 {
 		t.Errorf("after a deletion: %+v", out)
 	}
-	if got, err := w.Engine.Stored("anna"); got.Inputs != 2 || err != nil {
+	if got, err := w.Engine.StorageUsage("anna"); got.Inputs != 2 || err != nil {
 		t.Errorf("Stored = %+v, %v", got, err)
 	}
 }
@@ -54,19 +54,19 @@ func TestSendsBeyondStorage(t *testing.T) {
 	for i := range 3 {
 		r.upload(data(1 + i))
 	}
-	upload := func() *wire.Refusal { return r.refused("PUT", r.blob(blob.Sum(data(4))), data(4)) }
+	upload := func() *wire.Refusal { return r.mustRefuse("PUT", r.blob(blob.Sum(data(4))), data(4)) }
 	if no := upload(); no.Code != wire.RefusedQuota || no.Value != 2500 || no.WaitMillis == 0 {
 		t.Errorf("the fourth upload was refused with %+v", no)
 	}
 	meta := r.next(&log.InputMeta{Input: log.Dot{Site: r.site, Seq: 9}, Writes: []log.MetaWrite{{JSON: fmt.Appendf(nil, "%q", data(5))}}})
 	m := r.push(meta)
-	w.unchanged("a push beyond the limit", func() {
-		if no := r.refused("POST", "/v2/sync/push", m.Encode()); no.Code != wire.RefusedQuota || no.Value != 2500 {
+	w.checkUnchanged("a push beyond the limit", func() {
+		if no := r.mustRefuse("POST", "/v2/sync/push", m.Encode()); no.Code != wire.RefusedQuota || no.Value != 2500 {
 			t.Errorf("a push was refused with %+v", no)
 		}
 	})
 	w.Now = w.Now.Add(12 * time.Hour)
-	if out := r.pushed(meta); out.Accepted != 1 {
+	if out := r.mustPush(meta); out.Accepted != 1 {
 		t.Errorf("half a day later: %+v", out)
 	}
 	if no := upload(); no.Code != wire.RefusedQuota {

@@ -43,7 +43,7 @@ func TestHostileOperations(t *testing.T) {
 	owner := w.join(victim.App, victim.Key)
 	theirs := owner.upload(apitest.Picture("blue.png"))
 	made := owner.next(&log.InputCreate{ID: "theirs", Blob: theirs, ContentType: "image/png", Hosted: [16]byte{1}}, &log.ModelCreate{ID: "m"}, &log.WorkflowCreate{ID: "f"})
-	owner.pushed(made)
+	owner.mustPush(made)
 	input, model, flow := made[0].Dot, made[1].Dot, made[2].Dot
 
 	r := w.join(w.App, w.Key)
@@ -102,7 +102,7 @@ func TestHostileOperations(t *testing.T) {
 			before := w.others(w.App)
 			ops := r.next(tt.body)
 			ops[0].At = math.MaxUint64 // whatever it says, it does nothing the later for it
-			out := r.pushed(ops)
+			out := r.mustPush(ops)
 			if out.Accepted != r.seq || len(out.Verdicts) != 1 || out.Verdicts[0].Code != uint32(tt.want) {
 				t.Errorf("accepted %d of %d, verdicts %+v; want %v", out.Accepted, r.seq, out.Verdicts, tt.want)
 			}
@@ -130,7 +130,7 @@ func TestClocksAreClamped(t *testing.T) {
 	for _, at := range []log.HLC{math.MaxUint64, 1 << 63, log.HLC(w.Now.Add(1000*time.Hour).UnixMilli()) << 16} {
 		ops := r.next(&log.ConceptCreate{ID: "c", Name: "c", Language: "en"}, &log.ConceptName{ID: "c", Name: "future"})
 		ops[0].At, ops[1].At = at-1, at
-		r.pushed(ops)
+		r.mustPush(ops)
 		p, err := w.Engine.Partition(w.App)
 		if err != nil {
 			t.Fatal(err)
@@ -151,8 +151,8 @@ func TestClocksAreClamped(t *testing.T) {
 	}
 }
 
-// enrolled is an edge of the application.
-func (w *world) enrolled(seed byte) *replica {
+// enrolEdge is an edge of the application.
+func (w *world) enrolEdge(seed byte) *replica {
 	w.t.Helper()
 	token, _, err := w.Engine.Register.CreateEdge(w.t.Context(), register.Caller{}, "shop", []string{w.App})
 	if err != nil {
@@ -160,7 +160,7 @@ func (w *world) enrolled(seed byte) *replica {
 	}
 	key := ed25519.NewKeyFromSeed(bytes.Repeat([]byte{seed}, 32))
 	e := &replica{w: w, app: w.App}
-	var got feed.Enrolled
+	var got feed.EnrolReply
 	if err := json.Unmarshal(e.must(200, "POST", "/v2/sync/enrol", feed.Enrolment(key, token)).Body, &got); err != nil {
 		w.t.Fatal(err)
 	}
@@ -181,7 +181,7 @@ func TestSignedBy(t *testing.T) {
 	gone = w.NewKey(t, mine, auth.All)
 	replaced = w.NewKey(t, mine, auth.All)
 	theirs := w.NewKey(t, victim, auth.All)
-	e := w.enrolled(7)
+	e := w.enrolEdge(7)
 	made := w.Now
 	w.Now = w.Now.Add(time.Hour)
 	if err := w.Engine.Register.DeleteKey(t.Context(), register.Caller{}, w.App, auth.HashKey(gone)); err != nil {
@@ -228,7 +228,7 @@ func TestSignedBy(t *testing.T) {
 				if ops[0].At = log.HLC(made.UnixMilli()) << 16; tt.late {
 					ops[0].At = log.HLC(w.Now.UnixMilli()) << 16
 				}
-				who.r.pushed(ops)
+				who.r.mustPush(ops)
 				got := w.last(w.App)
 				if _, no := got.Body.(*log.Refused); no != (who.want == refused) || !no && got.By != who.want {
 					t.Errorf("site %d: the log has %T by %q, want %q", who.r.site, got.Body, got.By, who.want)
@@ -238,7 +238,7 @@ func TestSignedBy(t *testing.T) {
 	}
 	result := page.next(&log.VersionResult{Version: "v", Code: 21111})
 	result[0].By = ""
-	page.pushed(result)
+	page.mustPush(result)
 	if got := w.last(w.App); got.By != "" {
 		t.Errorf("what a machine has done is by %q", got.By)
 	}
@@ -276,13 +276,13 @@ func TestSitesOfOneApplication(t *testing.T) {
 		}
 		s := session(w.App)
 		x := &replica{w: w, app: w.App, authorization: "Key " + w.Key}
-		if no := x.refused("POST", "/v2/sync/session", s.Encode()); no.Code != wire.RefusedQuota || no.Limit != "Sites" || no.Value != 5 {
+		if no := x.mustRefuse("POST", "/v2/sync/session", s.Encode()); no.Code != wire.RefusedQuota || no.Limit != "Sites" || no.Value != 5 {
 			t.Fatalf("round %d: the sixth is told %+v", round, no)
 		}
 		w.join(other.App, other.Key)
 		w.Now = w.Now.Add(register.LeaseFor + time.Second)
 	}
-	first.pushed(first.next(&log.ConceptCreate{ID: "late", Name: "n", Language: "en"})) // long after its lease has ended
+	first.mustPush(first.next(&log.ConceptCreate{ID: "late", Name: "n", Language: "en"})) // long after its lease has ended
 	s := session(w.App)
 	s.Site, s.Secret = first.site, []byte(first.secret)
 	if o := first.session(&s); o.Site != first.site || o.Grants[0].Confirmed != 1 {
@@ -344,7 +344,7 @@ func TestUploadsShare(t *testing.T) {
 	for i := range 10 {
 		r.upload(fmt.Append(nil, "whole ", i))
 	}
-	if no := r.refused("PUT", r.blob(blob.Sum(whole)), whole); no.Code != wire.RefusedQuota || no.Limit != "Uploads" {
+	if no := r.mustRefuse("PUT", r.blob(blob.Sum(whole)), whole); no.Code != wire.RefusedQuota || no.Limit != "Uploads" {
 		t.Errorf("the eleventh that nothing names: %+v", no)
 	}
 	friend.headers = nil
@@ -357,9 +357,9 @@ func TestUploadsShare(t *testing.T) {
 // has to forget what it holds.
 func TestRevokedAtForgottenSite(t *testing.T) {
 	w := newWorld(t, nil)
-	e := w.enrolled(1)
+	e := w.enrolEdge(1)
 	m := wire.Session{Min: 1, Max: 1, Fold: fold.Version, Schema: 1, Site: 77, Partitions: []wire.Position{{App: w.App, Issued: 1}}}
-	if r := e.refused("POST", "/v2/sync/session", m.Encode()); r.Code != wire.RefusedSite || r.Epoch != w.partition(w.App).Log().Epoch() {
+	if r := e.mustRefuse("POST", "/v2/sync/session", m.Encode()); r.Code != wire.RefusedSite || r.Epoch != w.partition(w.App).Log().Epoch() {
 		t.Errorf("an edge of the application is told %+v", r)
 	}
 	edges, err := w.Engine.Register.Edges()

@@ -14,8 +14,8 @@ import (
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
-// signed numbers bodies as operations that were asked for with a key or a token.
-func (r *replica) signed(by string, n int) []log.Op {
+// opsBy numbers bodies as operations that were asked for with a key or a token.
+func (r *replica) opsBy(by string, n int) []log.Op {
 	bodies := make([]log.Body, n)
 	for i := range bodies {
 		bodies[i] = &log.ConceptCreate{ID: fmt.Sprint("c", r.site, "-", r.seq, "-", i), Name: "n", Language: "en"}
@@ -27,8 +27,8 @@ func (r *replica) signed(by string, n int) []log.Op {
 	return ops
 }
 
-// quarantined pushes, and returns the sequences of the refused operations.
-func (r *replica) quarantined(m *wire.Push) (seqs []uint64) {
+// pushRefusals pushes, and returns the sequences of the refused operations.
+func (r *replica) pushRefusals(m *wire.Push) (seqs []uint64) {
 	r.w.t.Helper()
 	out, err := wire.DecodePushed(r.must(200, "POST", "/v2/sync/push", m.Encode()).Body)
 	if err != nil || out.Accepted != r.seq {
@@ -83,11 +83,11 @@ func TestRevokedTokens(t *testing.T) {
 		{"another client's", time.Minute, "other", second, 2},
 	} {
 		w.Now = revoked.Add(long)
-		e := w.enrolled(byte(i + 1))
+		e := w.enrolEdge(byte(i + 1))
 		w.Now = revoked.Add(tt.made)
-		ops := e.signed(auth.ByToken, 1)
+		ops := e.opsBy(auth.ByToken, 1)
 		w.Now = w.Now.Add(time.Second)
-		ops = append(ops, e.signed(auth.ByToken, 1)...)
+		ops = append(ops, e.opsBy(auth.ByToken, 1)...)
 		w.Now = revoked.Add(long + time.Minute)
 		m := e.push(ops)
 		m.For = []wire.Delegation{{First: 1, Last: 2, Subject: auth.ByToken, Issued: wire.MillisOf(revoked.Add(tt.made))}}
@@ -95,28 +95,28 @@ func TestRevokedTokens(t *testing.T) {
 			m.Tokens = []wire.Tokens{{First: 1, Last: 2, Client: tt.client, Generation: tt.generation}}
 		}
 		want := []uint64{1, 2}[2-tt.refused:]
-		if got := e.quarantined(&m); fmt.Sprint(got) != fmt.Sprint(want) {
+		if got := e.pushRefusals(&m); fmt.Sprint(got) != fmt.Sprint(want) {
 			t.Errorf("%s: refused %v, want %v", tt.name, got, want)
 		}
-		if got := e.quarantined(&m); len(got) != 0 { // it is in the log, and weighed once
+		if got := e.pushRefusals(&m); len(got) != 0 { // it is in the log, and weighed once
 			t.Errorf("%s, again: refused %v", tt.name, got)
 		}
 	}
 
 	w.Now = revoked.Add(time.Minute)
-	e := w.enrolled(99)
-	ops := append(e.signed(auth.ByToken, 2), e.signed(auth.By(auth.HashKey(w.Key)), 1)...)
-	ops = append(ops, e.signed(auth.ByToken, 1)...)
+	e := w.enrolEdge(99)
+	ops := append(e.opsBy(auth.ByToken, 2), e.opsBy(auth.By(auth.HashKey(w.Key)), 1)...)
+	ops = append(ops, e.opsBy(auth.ByToken, 1)...)
 	m := e.push(ops)
 	m.Tokens = []wire.Tokens{{First: 1, Last: 1, Client: client.ID, Generation: second}, {First: 2, Last: 3, Client: client.ID, Generation: first}, {First: 4, Last: 4, Client: client.ID, Generation: second}}
-	if got := e.quarantined(&m); fmt.Sprint(got) != "[2]" {
+	if got := e.pushRefusals(&m); fmt.Sprint(got) != "[2]" {
 		t.Errorf("a token of each generation and a key: refused %v, want the older token's", got)
 	}
 
 	page := w.join(w.App, w.Key)
-	m = page.push(page.signed(auth.ByToken, 1))
+	m = page.push(page.opsBy(auth.ByToken, 1))
 	m.Tokens = []wire.Tokens{{First: 1, Last: 1, Client: client.ID, Generation: first}}
-	if got := page.quarantined(&m); len(got) != 0 {
+	if got := page.pushRefusals(&m); len(got) != 0 {
 		t.Errorf("a replica that is no edge: refused %v, and its credential is good", got)
 	}
 }
@@ -125,7 +125,7 @@ func TestRevokedTokens(t *testing.T) {
 // after the token was revoked. It refuses the operation, and lists it with its content, since the edge counts it as confirmed.
 func TestRefusedAgain(t *testing.T) {
 	w := newWorld(t, nil)
-	e := w.enrolled(1)
+	e := w.enrolEdge(1)
 	if err := w.partition(w.App).Log().(*log.Store).Renew(log.Epoch{9}); err != nil {
 		t.Fatal(err)
 	}
@@ -134,11 +134,11 @@ func TestRefusedAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.Now = w.Now.Add(time.Minute)
-	ops := e.signed(auth.ByToken, 2)
+	ops := e.opsBy(auth.ByToken, 2)
 	ops[0].By = ""
 	m := e.push(ops)
 	m.Again = true
-	if got := e.quarantined(&m); fmt.Sprint(got) != "[2]" {
+	if got := e.pushRefusals(&m); fmt.Sprint(got) != "[2]" {
 		t.Fatalf("refused %v", got)
 	}
 	var listed []log.Op

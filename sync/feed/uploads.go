@@ -22,11 +22,11 @@ type uploads struct {
 	o *Options
 
 	mu       sync.Mutex
-	parts    map[uploaded]*part
-	complete map[uploaded]time.Time // until when it is held
-	bytes    uint64                 // of all parts, in full size
-	of       map[string]share       // by application
-	next     time.Time              // when something may be over
+	parts    map[uploadKey]*part
+	complete map[uploadKey]time.Time // until when it is held
+	bytes    uint64                  // of all parts, in full size
+	of       map[string]share        // by application
+	next     time.Time               // when something may be over
 }
 
 // share is an application's of the uploads.
@@ -38,8 +38,8 @@ type share struct {
 // partCost is added to the bytes of each part, so that many tiny parts cannot get around the limit.
 const partCost = 512
 
-// uploaded names an upload.
-type uploaded struct {
+// uploadKey names an upload.
+type uploadKey struct {
 	app  string
 	hash blob.Hash
 }
@@ -53,7 +53,7 @@ type part struct {
 
 // uploadChunk is some bytes of an upload at their place.
 type uploadChunk struct {
-	uploaded
+	uploadKey
 	data     []byte
 	at, size uint64
 }
@@ -69,15 +69,15 @@ type state struct {
 func (u *uploads) has(app string, h blob.Hash, now time.Time) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	until, ok := u.complete[uploaded{app, h}]
+	until, ok := u.complete[uploadKey{app, h}]
 	return ok && now.Before(until)
 }
 
-// begun returns the number of received bytes of an incomplete upload.
-func (u *uploads) begun(app string, h blob.Hash) uint64 {
+// receivedBytes returns the number of received bytes of an incomplete upload.
+func (u *uploads) receivedBytes(app string, h blob.Hash) uint64 {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if p := u.parts[uploaded{app, h}]; p != nil {
+	if p := u.parts[uploadKey{app, h}]; p != nil {
 		return uint64(len(p.data))
 	}
 	return 0
@@ -102,12 +102,12 @@ func (u *uploads) add(ctx context.Context, x uploadChunk, now time.Time) (state,
 		return state{}, err
 	}
 	u.mu.Lock()
-	_, twice := u.complete[x.uploaded]
+	_, twice := u.complete[x.uploadKey]
 	if !twice {
 		if u.complete == nil {
-			u.complete = map[uploaded]time.Time{}
+			u.complete = map[uploadKey]time.Time{}
 		}
-		u.complete[x.uploaded] = now.Add(u.o.Limits.UploadTTL)
+		u.complete[x.uploadKey] = now.Add(u.o.Limits.UploadTTL)
 		u.take(x.app, 0, 1)
 	}
 	u.mu.Unlock()
@@ -128,7 +128,7 @@ func (e *errPlace) Error() string { return fmt.Sprintf("%d bytes were received",
 func (u *uploads) gather(x uploadChunk, now time.Time) (s state, data []byte, err error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if until, ok := u.complete[x.uploaded]; ok && now.Before(until) {
+	if until, ok := u.complete[x.uploadKey]; ok && now.Before(until) {
 		return state{size: x.size, complete: true}, nil, nil
 	}
 	if n := u.o.Limits.Uploads; u.of[x.app].whole >= n {
@@ -137,12 +137,12 @@ func (u *uploads) gather(x uploadChunk, now time.Time) (s state, data []byte, er
 			Limit: "Uploads", Value: n, WaitMillis: uint64(time.Minute.Milliseconds()),
 		}
 	}
-	p := u.parts[x.uploaded]
+	p := u.parts[x.uploadKey]
 	if p != nil && p.size != x.size {
 		if x.at > 0 {
 			return s, nil, &errPlace{uint64(len(p.data))}
 		}
-		u.drop(x.uploaded)
+		u.drop(x.uploadKey)
 		p = nil
 	}
 	have := uint64(0)
@@ -160,7 +160,7 @@ func (u *uploads) gather(x uploadChunk, now time.Time) (s state, data []byte, er
 			return s, x.data, nil
 		}
 		data = append(p.data, x.data...)
-		u.drop(x.uploaded)
+		u.drop(x.uploadKey)
 		return s, data, nil
 	}
 	if p == nil {
@@ -181,9 +181,9 @@ func (u *uploads) begin(x uploadChunk) (*part, error) {
 	}
 	p := &part{size: x.size}
 	if u.parts == nil {
-		u.parts = map[uploaded]*part{}
+		u.parts = map[uploadKey]*part{}
 	}
-	u.parts[x.uploaded] = p
+	u.parts[x.uploadKey] = p
 	u.bytes += room
 	u.take(x.app, int64(room), 0)
 	return p, nil
@@ -205,7 +205,7 @@ func (u *uploads) take(app string, bytes, whole int64) {
 }
 
 // drop forgets a part; mu is held.
-func (u *uploads) drop(key uploaded) {
+func (u *uploads) drop(key uploadKey) {
 	if p := u.parts[key]; p != nil {
 		room := p.size + partCost
 		u.bytes -= room

@@ -132,8 +132,8 @@ func (r *replica) session(m *wire.Session) wire.SessionReply {
 	return o
 }
 
-// refused sends a request and returns its refusal.
-func (r *replica) refused(method, path string, body []byte) *wire.Refusal {
+// mustRefuse sends a request and returns its refusal.
+func (r *replica) mustRefuse(method, path string, body []byte) *wire.Refusal {
 	r.w.t.Helper()
 	res := r.ask(method, path, body)
 	if res.Status < 400 || res.ContentType != wire.ContentType {
@@ -188,8 +188,8 @@ func (r *replica) push(ops []log.Op) wire.Push {
 	return wire.Push{App: r.app, Epoch: r.w.partition(r.app).Log().Epoch(), Site: r.site, Block: wire.EncodeOps(ops)}
 }
 
-// pushed pushes what is answered with 200.
-func (r *replica) pushed(ops []log.Op) wire.Pushed {
+// mustPush pushes what is answered with 200.
+func (r *replica) mustPush(ops []log.Op) wire.Pushed {
 	r.w.t.Helper()
 	m := r.push(ops)
 	out, err := wire.DecodePushed(r.must(200, "POST", "/v2/sync/push", m.Encode()).Body)
@@ -260,8 +260,8 @@ func (w *world) everything() string {
 	return b.String()
 }
 
-// unchanged holds that do changes nothing.
-func (w *world) unchanged(what string, do func()) {
+// checkUnchanged holds that do changes nothing.
+func (w *world) checkUnchanged(what string, do func()) {
 	w.t.Helper()
 	before := w.everything()
 	do()

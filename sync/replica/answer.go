@@ -28,16 +28,16 @@ func (m *Machine) answer(a *Answer) error {
 	if i == lanePull && good {
 		l.limit = m.at + quietLimit
 		if err := m.frames(l, a.Body); err != nil || l.id != a.ID {
-			return m.ended(l, err)
+			return m.cancelOnError(l, err)
 		}
 	} else if len(l.body)+len(a.Body) > bodyLimits[i] {
-		return m.ended(l, fmt.Errorf("%w: more than %d bytes", errAnswer, bodyLimits[i]))
+		return m.cancelOnError(l, fmt.Errorf("%w: more than %d bytes", errAnswer, bodyLimits[i]))
 	} else {
 		l.body = append(l.body, a.Body...)
 	}
 	switch {
 	case a.Err != nil:
-		return m.lost(i, l, a.Err)
+		return m.handleLostAnswer(i, l, a.Err)
 	case a.More:
 		if i == laneDownload {
 			l.limit = m.at + answerLimit
@@ -62,8 +62,8 @@ func (m *Machine) laneOf(id uint64) int {
 	return -1
 }
 
-// ended is [Machine.wrong] for a request that has to be given up.
-func (m *Machine) ended(l *lane, err error) error {
+// cancelOnError is [Machine.wrong] for a request that has to be given up.
+func (m *Machine) cancelOnError(l *lane, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -76,24 +76,24 @@ func (m *Machine) ended(l *lane, err error) error {
 func (m *Machine) wrong(l *lane, err error) error {
 	switch {
 	case errors.Is(err, errAnswer), errors.Is(err, wire.ErrFormat), errors.Is(err, wire.ErrTooLarge):
-		m.failed(l, 0, err)
+		m.backOff(l, 0, err)
 		return nil
 	case errors.Is(err, kv.ErrFull):
-		m.failed(l, longPause, fmt.Errorf("the disk is full: waiting for space: %w", err))
+		m.backOff(l, longPause, fmt.Errorf("the disk is full: waiting for space: %w", err))
 		return nil
 	}
 	return fmt.Errorf("%s: %w", l.name, err)
 }
 
-// failed has a lane pause, at least for a while.
-func (m *Machine) failed(l *lane, least time.Duration, err error) {
+// backOff has a lane pause, at least for a while.
+func (m *Machine) backOff(l *lane, least time.Duration, err error) {
 	l.fails++
 	l.next = m.at + max(pause(l.fails, m.o.Rand), min(least, maxPause))
 	l.wrong = fmt.Sprintf("%s: %v", l.name, err)
 }
 
-// lost ends a request whose answer did not come, or not whole.
-func (m *Machine) lost(i int, l *lane, err error) error {
+// handleLostAnswer ends a request whose answer did not come, or not whole.
+func (m *Machine) handleLostAnswer(i int, l *lane, err error) error {
 	m.origin.unreachable = true
 	if i == laneDownload {
 		m.storePart(l)
@@ -105,11 +105,11 @@ func (m *Machine) lost(i int, l *lane, err error) error {
 		m.pull.reset()
 	}
 	forward := i == lanePull && m.pull.moved
-	l.done()
+	l.endRequest()
 	if forward {
 		l.succeeded()
 	}
-	m.failed(l, 0, err)
+	m.backOff(l, 0, err)
 	return nil
 }
 
@@ -118,32 +118,32 @@ func (m *Machine) finish(i int, l *lane, a *Answer) error {
 	status, fields, body := l.status, l.header, l.body
 	l.body = nil
 	took := m.at - l.since
-	l.done()
+	l.endRequest()
 	if status == 0 {
-		m.failed(l, 0, fmt.Errorf("%w: no status", errAnswer))
+		m.backOff(l, 0, fmt.Errorf("%w: no status", errAnswer))
 		return nil
 	}
 	if status < 200 || status > 299 {
-		return m.handleError(l, m.refused(i, l, status, fields, body))
+		return m.handleError(l, m.handleRefusal(i, l, status, fields, body))
 	}
 	var err error
 	switch i {
 	case laneSession:
-		err = m.offered(l, body)
+		err = m.handleSessionReply(l, body)
 	case laneBack:
 		err = m.tookBack(l, body)
 	case laneRebase, laneAhead:
 		err = m.gotSnapshot(i, body, a)
 	case lanePull:
-		err = m.pulled(l, took)
+		err = m.handlePullEnd(l, took)
 	case laneUpload:
-		err = m.uploaded(l, status, body)
+		err = m.handleUploadReply(l, status, body)
 	case lanePush:
-		err = m.pushed(l, body)
+		err = m.handlePushReply(l, body)
 	case laneAudit:
-		err = m.audited(l, body)
+		err = m.handleDigests(l, body)
 	case laneDownload:
-		err = m.downloaded(l, status, fields, body)
+		err = m.handleDownload(l, status, fields, body)
 	}
 	return m.handleError(l, err)
 }

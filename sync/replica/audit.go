@@ -55,7 +55,7 @@ func (m *Machine) startAudit(l *lane) error {
 	}
 	if a.tree == nil {
 		a.seq, a.todo = c.Seq, []string{""}
-		err := m.p.Confirmed(func(r kv.Reader) (err error) {
+		err := m.p.ReadConfirmed(func(r kv.Reader) (err error) {
 			a.tree, err = fold.DigestTree(r, m.o.App)
 			return err
 		})
@@ -71,8 +71,8 @@ func (m *Machine) startAudit(l *lane) error {
 	return nil
 }
 
-// audited compares a node.
-func (m *Machine) audited(l *lane, body []byte) error {
+// handleDigests compares a node.
+func (m *Machine) handleDigests(l *lane, body []byte) error {
 	d, err := wire.DecodeDigests(body)
 	if err != nil {
 		return err
@@ -142,7 +142,7 @@ func (m *Machine) compareLeaf(prefix string, theirs []wire.Digest) error {
 		want[string(theirs[i].Key)] = theirs[i].Value
 	}
 	var gone [][]byte
-	err := m.p.Confirmed(func(r kv.Reader) error {
+	err := m.p.ReadConfirmed(func(r kv.Reader) error {
 		return fold.KeysBelow(r, m.o.App, prefix, func(key, value []byte) bool {
 			is, there := want[string(key)]
 			switch {

@@ -131,8 +131,8 @@ func (m *Machine) showProof(l *lane) {
 	m.ask(l, Ask{Method: "POST", Path: "/v2/sync/back", Body: x.Encode()}, m.where()...)
 }
 
-// shown ends showing entries.
-func (m *Machine) shown() {
+// endProof ends showing entries.
+func (m *Machine) endProof() {
 	m.back = back{done: m.back.done, proved: m.back.last()}
 	m.lane[laneSession].next = 0
 }
@@ -154,7 +154,7 @@ func (m *Machine) proofRefused(r *wire.Refusal, status int) (done bool, err erro
 		m.back = back{}
 		return false, nil
 	case r.Code == wire.RefusedEpoch, r.Code == wire.RefusedFormat, status == 404, status == 405: // an origin of an earlier version
-		m.shown()
+		m.endProof()
 		return true, nil
 	}
 	return false, nil
@@ -403,7 +403,7 @@ func (m *Machine) tookBack(l *lane, body []byte) error {
 			b.epoch = log.Epoch{}
 			return fmt.Errorf("%w: different epoch", errAnswer)
 		case p.Accepted <= b.after:
-			m.failed(l, wait(p.WaitMillis), errors.New("the origin accepted no operations"))
+			m.backOff(l, wait(p.WaitMillis), errors.New("the origin accepted no operations"))
 			return nil
 		}
 		b.after = p.Accepted
@@ -421,11 +421,11 @@ func (m *Machine) tookBack(l *lane, body []byte) error {
 	}
 	l.succeeded()
 	if len(b.proof) > 0 { // the log has the entries
-		m.shown()
+		m.endProof()
 		return nil
 	}
 	if b.asking {
-		return m.answered(&t)
+		return m.handleSiteReply(&t)
 	}
 	if t.To < b.sent.Seq {
 		return fmt.Errorf("%w: entries up to %d instead of %d", errAnswer, t.To, b.sent.Seq)
@@ -441,9 +441,9 @@ func (m *Machine) tookBack(l *lane, body []byte) error {
 	return nil
 }
 
-// answered takes the origin's word on what its log has of our site. Where both have others after the last one that both have, the origin is asked
+// handleSiteReply takes the origin's word on what its log has of our site. Where both have others after the last one that both have, the origin is asked
 // again with that one: it knows by its number which operation we send again as another site.
-func (m *Machine) answered(t *wire.TakenBack) error {
+func (m *Machine) handleSiteReply(t *wire.TakenBack) error {
 	b := &m.back
 	if b.shared {
 		m.gave(b.issued)
@@ -489,11 +489,11 @@ func (m *Machine) backRefused(r *wire.Refusal, status int) (done bool, err error
 		return true, nil
 	case r.Code == wire.RefusedBlobs:
 		m.upload.forget()
-		m.failed(l, 0, r)
+		m.backOff(l, 0, r)
 		return true, nil
 	case b.own && status == 413 && b.count > 1:
 		m.push.most = max(b.count/2, 1)
-		m.failed(l, 0, r)
+		m.backOff(l, 0, r)
 		return true, nil
 	case b.own && (r.Code == wire.RefusedSequence || r.Code == wire.RefusedSite || r.Code == wire.RefusedEpoch && r.Epoch == (log.Epoch{})):
 		b.sites, b.after = b.sites[1:], 0

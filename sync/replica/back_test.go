@@ -15,8 +15,8 @@ import (
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
-// sealed is a rig whose origin takes back what it lacks. Nothing in its log is stable.
-func sealed(t *testing.T) *rig {
+// newSealedRig is a rig whose origin takes back what it lacks. Nothing in its log is stable.
+func newSealedRig(t *testing.T) *rig {
 	r := newRig(t, replica.Options{})
 	r.origin.seals, r.origin.stable = true, 1
 	return r
@@ -27,7 +27,7 @@ func sealed(t *testing.T) *rig {
 func TestSameBackupTwice(t *testing.T) {
 	for _, way := range []string{"restore", "image", "join"} {
 		t.Run(way, func(t *testing.T) {
-			r := sealed(t)
+			r := newSealedRig(t)
 			r.origin.submit(create("old"))
 			backup := copyOf(t, r.origin.store)
 			again := func(life byte) {
@@ -104,7 +104,7 @@ func TestJoinOlderOrigin(t *testing.T) {
 // TestBackSaysLives: a restored origin has operations of another life under the names of those that it lost. The replica gives back more than one
 // request takes. The origin lists all of it, since each request names the life that made the operation before.
 func TestBackSaysLives(t *testing.T) {
-	r := sealed(t)
+	r := newSealedRig(t)
 	r.origin.lives, r.origin.runs = true, 500
 	const more = 3
 	accept := func(n int, life uint64) {
@@ -142,7 +142,7 @@ func TestBackSaysLives(t *testing.T) {
 
 // TestDrainGivesBack: a replica that is emptied because its application is local only gives a restored origin what that lacks before.
 func TestDrainGivesBack(t *testing.T) {
-	r := sealed(t)
+	r := newSealedRig(t)
 	r.origin.submit(create("a"))
 	r.settle()
 	backup := copyOf(t, r.origin.store)
@@ -162,7 +162,7 @@ func TestDrainGivesBack(t *testing.T) {
 
 // TestDrainShowsNothing: the grant that empties a replica has no head. The replica does not take this for a log that was rolled back.
 func TestDrainShowsNothing(t *testing.T) {
-	r := sealed(t)
+	r := newSealedRig(t)
 	r.origin.submit(create("a"), create("b"))
 	r.settle()
 	r.step(replica.Offline{})
@@ -192,7 +192,7 @@ func TestBackWithoutPicture(t *testing.T) {
 	r.blobs = blob.NewMemory(blob.Options{})
 	r.start()
 	began := r.clock
-	r.run(func() bool { return r.settled() && r.status().Epoch == log.Epoch{77} }, 200)
+	r.run(func() bool { return r.isSettled() && r.status().Epoch == log.Epoch{77} }, 200)
 	if took := r.clock.Sub(began); took > time.Second {
 		t.Errorf("the replica waited %v, though the origin had answered all", took)
 	}
@@ -222,7 +222,7 @@ func TestForgottenBeforePull(t *testing.T) {
 	r.lose = nil
 	refused := r.refuses(2)
 	r.start()
-	r.run(func() bool { return r.settled() || *refused == 3 }, 200)
+	r.run(func() bool { return r.isSettled() || *refused == 3 }, 200)
 	if got := inputs(t, r.origin.store); *refused != 1 || !slices.Equal(got, []string{"a"}) {
 		t.Errorf("%d refusals, the origin has %v, %+v; want 1 refusal and input a", *refused, got, r.status())
 	}
@@ -252,7 +252,7 @@ func TestBackBehindStable(t *testing.T) {
 	r.origin.submit(&log.InputDeleteAll{})
 	r.settle()
 	r.origin.restore(backup, log.Epoch{77})
-	r.run(func() bool { return r.settled() && r.status().Epoch == log.Epoch{77} }, 200)
+	r.run(func() bool { return r.isSettled() && r.status().Epoch == log.Epoch{77} }, 200)
 	r.agree()
 	if got := inputs(t, r.origin.store); len(got) != 0 {
 		t.Errorf("the origin has the inputs %v, which were deleted", got)
@@ -285,7 +285,7 @@ func TestOwnWithoutPicture(t *testing.T) {
 	delete(r.origin.blobs, lost.Blob)
 	r.blobs = blob.NewMemory(blob.Options{})
 	r.start()
-	r.run(func() bool { return r.settled() && r.status().Epoch == log.Epoch{77} }, 200)
+	r.run(func() bool { return r.isSettled() && r.status().Epoch == log.Epoch{77} }, 200)
 	r.agree()
 	var listed []log.Op
 	if err := r.part.Conflicts(func(c partition.Conflict) bool { listed = append(listed, c.Op); return true }); err != nil {
@@ -339,7 +339,7 @@ func TestBackWithoutAccess(t *testing.T) {
 // TestFillForOlderSnapshot gives up a snapshot whose pieces the origin no longer has. The answer to the request for its entries arrives when the next
 // snapshot is complete. The replica keeps the entries of that one, too.
 func TestFillForOlderSnapshot(t *testing.T) {
-	r := sealed(t)
+	r := newSealedRig(t)
 	r.origin.do = wire.DoRebase
 	r.origin.submit(create("a"), create("b"), create("c"))
 	fills := func(a replica.Ask) bool { return a.Path == "/v2/sync/changes" }
@@ -372,7 +372,7 @@ func TestFillForOlderSnapshot(t *testing.T) {
 // TestListedAgain restores an origin twice from one backup. The first restored log lists an operation that it cannot take back. The second restore
 // takes the list, too, so the replica offers the operation again, although it has pulled from the first restored log since.
 func TestListedAgain(t *testing.T) {
-	r := sealed(t)
+	r := newSealedRig(t)
 	r.origin.submit(create("a"))
 	r.settle()
 	backup := copyOf(t, r.origin.store)
@@ -402,7 +402,7 @@ func TestListedAgain(t *testing.T) {
 // TestListedForAnotherBackup restores an origin again, from a backup that it made before the replica gave back what it lacked. The
 // snapshot that the replica takes in between is older than the backup.
 func TestListedForAnotherBackup(t *testing.T) {
-	r := sealed(t)
+	r := newSealedRig(t)
 	r.origin.submit(create("a"))
 	r.settle()
 	backup := copyOf(t, r.origin.store)
@@ -435,7 +435,7 @@ func TestListedForAnotherBackup(t *testing.T) {
 // TestLeftWritesStay restores an origin, from a backup of before the first write, to which a replica writes as another site than before. The replica
 // shows what it wrote as the first one from the moment at which it has taken a snapshot, which has to be newer than the last one.
 func TestLeftWritesStay(t *testing.T) {
-	r := sealed(t)
+	r := newSealedRig(t)
 	r.origin.submit(create("stable"))
 	r.settle()
 	backup := copyOf(t, r.origin.store)
@@ -454,7 +454,7 @@ func TestLeftWritesStay(t *testing.T) {
 	}
 	r.asks = nil
 	r.write(create("after"))
-	r.run(r.settled, 200)
+	r.run(r.isSettled, 200)
 	if s := r.status(); s.Site == site {
 		t.Fatalf("the replica stays at its site: %+v", s)
 	}

@@ -16,7 +16,7 @@ func TestManyDerivedRecords(t *testing.T) {
 	r := newRig(t, replica.Options{Wants: wire.Wants{Vectors: wire.VectorsQ16}})
 	r.settle()
 	const frames = 17 // of 4 MB
-	record := encodeDerived(t, create("a"), catalog.Derived{Embedding: make([]byte, 4<<20)})
+	record := encodeDerived(t, create("a"), catalog.DerivedData{Embedding: make([]byte, 4<<20)})
 	sent := false
 	r.wire = func(a *replica.Ask, x *replica.Answer) bool {
 		if a.Path == "/v2/sync/changes" && !sent {

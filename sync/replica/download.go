@@ -47,7 +47,7 @@ func (d *download) rescan() { d.scan, d.scans, d.missed = 0, true, nil }
 // entries notes the pictures that entries name.
 func (d *download) entries(entries []log.Entry) {
 	for i := range entries {
-		h, _ := carried(&entries[i].Op)
+		h, _ := requiredBlobs(&entries[i].Op)
 		switch {
 		case h.IsZero() || d.scans && d.scan == 0:
 		case len(d.eager) < maxEager:
@@ -194,8 +194,8 @@ func rangeFrom(fields []api.Field) (from int, ok bool) {
 	return int(n), ok && found && err == nil
 }
 
-// downloaded takes a whole picture, if it has its hash.
-func (m *Machine) downloaded(l *lane, status int, fields []api.Field, body []byte) error {
+// handleDownload takes a whole picture, if it has its hash.
+func (m *Machine) handleDownload(l *lane, status int, fields []api.Field, body []byte) error {
 	d := &m.load
 	if from, ok := rangeFrom(fields); status == 206 {
 		if !ok || from != len(d.part) {

@@ -46,7 +46,7 @@ func TestDrain(t *testing.T) {
 func TestDrainRestored(t *testing.T) {
 	for _, known := range []bool{true, false} {
 		for _, pending := range []bool{false, true} {
-			r := sealed(t)
+			r := newSealedRig(t)
 			r.origin.submit(create("a"))
 			r.settle()
 			backup := copyOf(t, r.origin.store)

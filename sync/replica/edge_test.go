@@ -391,7 +391,7 @@ func TestAuditFinds(t *testing.T) {
 				}
 				return true
 			}
-			r.run(func() bool { return r.status().Repairs+r.status().Rebases > 0 && moves == 0 && r.settled() }, 3000)
+			r.run(func() bool { return r.status().Repairs+r.status().Rebases > 0 && moves == 0 && r.isSettled() }, 3000)
 			r.agree()
 			if s := r.status(); (s.Rebases > 0) != (n > 256) {
 				t.Errorf("%d damaged: %d repaired, %d snapshots", n, s.Repairs, s.Rebases)
@@ -431,7 +431,7 @@ func TestAuditLies(t *testing.T) {
 	}
 	lies = false
 	r.machine.Audit()
-	r.run(func() bool { return r.settled() && !r.status().Audited.Before(r.clock.Add(-time.Minute)) }, 2000)
+	r.run(func() bool { return r.isSettled() && !r.status().Audited.Before(r.clock.Add(-time.Minute)) }, 2000)
 	r.agree()
 }
 

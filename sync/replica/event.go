@@ -96,8 +96,8 @@ type (
 		Err  error
 	}
 
-	// Changed reports a change of Status that a person sees.
-	Changed struct{}
+	// StatusChange reports a change of Status that a person sees.
+	StatusChange struct{}
 
 	// InstallSnapshot passes a complete snapshot to a host that installs it itself, by [ApplySnapshot] on another partition; see Options.NativeSnapshots. The
 	// machine has ended in any case. The host creates another one over the new state.
@@ -116,6 +116,6 @@ func (Ask) effect()             {}
 func (Cancel) effect()          {}
 func (WakeAt) effect()          {}
 func (BlobReady) effect()       {}
-func (Changed) effect()         {}
+func (StatusChange) effect()    {}
 func (InstallSnapshot) effect() {}
 func (Purge) effect()           {}

@@ -38,8 +38,8 @@ type lane struct {
 // idle reports whether the lane may ask at a moment.
 func (l *lane) idle(at time.Duration) bool { return l.id == 0 && at >= l.next }
 
-// done ends the request.
-func (l *lane) done() {
+// endRequest ends the request.
+func (l *lane) endRequest() {
 	l.id, l.status, l.header = 0, 0, nil
 	l.body = l.body[:0]
 }

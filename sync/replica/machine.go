@@ -26,14 +26,14 @@ var errAnswer = errors.New("invalid response from the origin")
 // Partition is the part of the application's partition, opened as a replica, that the machine uses.
 type Partition interface {
 	Cursor() partition.Cursor
-	Sealed() []byte
+	CursorSeal() []byte
 	Site() log.Site
 	Rules() uint32
 	Outbox() (issued, confirmed uint64)
 	Pending(after uint64, yield func(log.Op) bool) error
 	TokenOf(dot log.Dot) (partition.Token, error)
 	Lease(site log.Site) error
-	Restored() bool
+	IsRestored() bool
 	Fork(issued, had uint64, theirs []partition.Life) (last uint64, forked bool, err error)
 	Renew(site log.Site, last uint64, epoch log.Epoch) error
 	Renewing() bool
@@ -50,7 +50,7 @@ type Partition interface {
 	StoreEntries(r *partition.Run, before log.Chain, snapshot uint64) error
 	Rebase(ctx context.Context, s partition.Snapshot) error
 	Repair(ctx context.Context, seq uint64, keys []catalog.Pair) error
-	Confirmed(do func(r kv.Reader) error) error
+	ReadConfirmed(do func(r kv.Reader) error) error
 	Shut(why error)
 }
 
@@ -190,7 +190,7 @@ func (m *Machine) Step(now time.Time, e Event) ([]Effect, error) {
 		return nil, m.storeErr
 	}
 	if m.brief() != before {
-		m.effects = append(m.effects, Changed{})
+		m.effects = append(m.effects, StatusChange{})
 	}
 	m.timer()
 	return m.effects, nil
@@ -247,7 +247,7 @@ func (m *Machine) cancelAll() {
 func (m *Machine) cancel(l *lane) {
 	if l.id != 0 {
 		m.effects = append(m.effects, Cancel{ID: l.id})
-		l.done()
+		l.endRequest()
 	}
 }
 
@@ -261,7 +261,7 @@ func (m *Machine) advance() error {
 		if l.id != 0 && m.at >= l.limit {
 			m.cancel(l)
 			m.origin.unreachable = true
-			m.failed(l, 0, errors.New("request timed out"))
+			m.backOff(l, 0, errors.New("request timed out"))
 		}
 	}
 	for i := range m.lane {

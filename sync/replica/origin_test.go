@@ -137,8 +137,8 @@ func (o *origin) submit(bodies ...log.Body) []fold.Verdict {
 }
 
 // derivedOf returns the derived record of a picture.
-func derivedOf(h blob.Hash) catalog.Derived {
-	return catalog.Derived{Embedding: bytes.Repeat(h[:8], 4), Values: []float32{float32(h[0])}}
+func derivedOf(h blob.Hash) catalog.DerivedData {
+	return catalog.DerivedData{Embedding: bytes.Repeat(h[:8], 4), Values: []float32{float32(h[0])}}
 }
 
 // answer returns the origin's answer to a request.
@@ -412,7 +412,7 @@ func (o *origin) before(out []byte, entries []log.Entry, vectors bool) []byte {
 }
 
 // encodeDerived is a record as the store keeps it.
-func encodeDerived(t testing.TB, b *log.InputCreate, x catalog.Derived) (data []byte) {
+func encodeDerived(t testing.TB, b *log.InputCreate, x catalog.DerivedData) (data []byte) {
 	t.Helper()
 	store := memkv.New()
 	var batch kv.Batch

@@ -43,14 +43,14 @@ func TestProblemsEnd(t *testing.T) {
 			r.run(func() bool {
 				p := r.status().Problem
 				seen = seen || strings.Contains(p, problem)
-				return r.settled() && p == ""
+				return r.isSettled() && p == ""
 			}, 100)
 			if !seen {
 				t.Error("the status did not name the problem")
 			}
 			r.wire, r.instead = nil, nil
 			r.write(absent("b")) // the same picture is lost again
-			r.run(func() bool { return r.settled() && r.status().Problem == "" }, 100)
+			r.run(func() bool { return r.isSettled() && r.status().Problem == "" }, 100)
 		})
 	}
 }

@@ -64,7 +64,7 @@ func (m *Machine) startPull(l *lane) error {
 	if m.o.AppRecords != nil {
 		query = append(query, "register", strconv.FormatUint(m.o.AppRecords.Seq(), 10))
 	}
-	query = append(query, m.sealed()...)
+	query = append(query, m.sealQuery()...)
 	m.ask(l, Ask{Method: "GET", Path: "/v2/sync/changes", Stream: m.o.Live != Once}, append(query, "vectors", m.vectors())...)
 	l.limit = m.at + quietLimit
 	return nil
@@ -109,7 +109,7 @@ func (m *Machine) frame(l *lane, f *wire.Frame) error {
 	}
 	switch f.Type {
 	case wire.TypeDerived:
-		return m.derived(f.Body)
+		return m.bufferDerived(f.Body)
 	case wire.TypeObject:
 		return m.object(f.Body)
 	case wire.TypeRegister:
@@ -133,8 +133,8 @@ func (m *Machine) frame(l *lane, f *wire.Frame) error {
 	return fmt.Errorf("%w: unexpected frame %v", errAnswer, f.Type)
 }
 
-// derived keeps records until the entries that need them come.
-func (m *Machine) derived(body []byte) error {
+// bufferDerived keeps records until the entries that need them come.
+func (m *Machine) bufferDerived(body []byte) error {
 	d, err := wire.DecodeDerived(body)
 	if err != nil {
 		return err
@@ -313,7 +313,7 @@ func (m *Machine) diverged(l *lane, err error) {
 		m.pull.divergedRuns = 0
 		m.rebase.force = true
 	}
-	m.failed(l, 0, err)
+	m.backOff(l, 0, err)
 }
 
 // checkpoint notes how far the log goes.
@@ -346,7 +346,7 @@ func (m *Machine) checkpoint(l *lane, body []byte) error {
 	m.origin.head, m.origin.streamedAt = k.Head, m.wall
 	if m.pull.caught = k.To == k.Head; m.pull.caught {
 		m.origin.current = m.wall
-		m.echoed()
+		m.checkEcho()
 	}
 	return nil
 }
@@ -374,15 +374,15 @@ func (m *Machine) streamEnd(l *lane, body []byte) error {
 		m.lane[laneSession].next = max(m.lane[laneSession].next, m.at+wait)
 	case wire.WhyShutdown, wire.WhyError:
 		m.cancel(l)
-		m.failed(l, wait, fmt.Errorf("the origin is shutting down: %s", e.Detail))
+		m.backOff(l, wait, fmt.Errorf("the origin is shutting down: %s", e.Detail))
 	default:
 		l.next = max(l.next, m.at+wait)
 	}
 	return nil
 }
 
-// pulled takes the end of an answer: anywhere but between two messages it was cut off.
-func (m *Machine) pulled(l *lane, took time.Duration) error {
+// handlePullEnd takes the end of an answer: anywhere but between two messages it was cut off.
+func (m *Machine) handlePullEnd(l *lane, took time.Duration) error {
 	idle, moved := m.pull.in.Idle(), m.pull.moved
 	m.pull.reset()
 	if !idle {

@@ -64,7 +64,7 @@ func (m *Machine) startPush(l *lane) error {
 	}
 	c := m.p.Cursor()
 	p := wire.Push{
-		App: m.o.App.String(), Epoch: m.session.epoch, Base: c.Seq, Chain: c.Chain, Seal: m.p.Sealed(), Site: m.p.Site(),
+		App: m.o.App.String(), Epoch: m.session.epoch, Base: c.Seq, Chain: c.Chain, Seal: m.p.CursorSeal(), Site: m.p.Site(),
 		Block: wire.EncodeOps(ops), For: behalves(ops), Tokens: tokens, Older: older,
 	}
 	for _, l := range lives {
@@ -149,8 +149,8 @@ func (m *Machine) tokens(ops []log.Op) (runs []wire.Tokens, err error) {
 	return runs, nil
 }
 
-// pushed takes the origin's word on a push. It is advice: an operation is confirmed when the log is folded.
-func (m *Machine) pushed(l *lane, body []byte) error {
+// handlePushReply takes the origin's word on a push. It is advice: an operation is confirmed when the log is folded.
+func (m *Machine) handlePushReply(l *lane, body []byte) error {
 	p, err := wire.DecodePushed(body)
 	if err != nil {
 		return err
@@ -164,20 +164,20 @@ func (m *Machine) pushed(l *lane, body []byte) error {
 		return fmt.Errorf("%w: %d operations accepted of %d", errAnswer, p.Accepted, issued)
 	}
 	if p.Accepted <= m.push.accepted {
-		m.failed(l, wait(p.WaitMillis), errors.New("the origin accepted no operations"))
+		m.backOff(l, wait(p.WaitMillis), errors.New("the origin accepted no operations"))
 		return nil
 	}
 	m.push.accepted = p.Accepted
 	m.push.echo, m.push.acceptedAt = max(m.push.echo, p.Head), m.at
 	l.succeeded()
 	l.next = m.at + wait(p.WaitMillis)
-	m.drained()
+	m.purgeIfDrained()
 	return nil
 }
 
-// echoed is called when the cursor is at the end of the log. Operations that the origin accepted must have come back by then. The others
+// checkEcho is called when the cursor is at the end of the log. Operations that the origin accepted must have come back by then. The others
 // are sent again. If the pull began after the acknowledgement and the log is shorter, the log has lost them.
-func (m *Machine) echoed() {
+func (m *Machine) checkEcho() {
 	_, confirmed := m.p.Outbox()
 	if m.push.echo == 0 || m.push.echo > m.p.Cursor().Seq && m.lane[lanePull].since <= m.push.acceptedAt {
 		return
@@ -186,12 +186,12 @@ func (m *Machine) echoed() {
 	if m.p.Renewing() && confirmed < m.renewal.last { // the next session compares the lives again
 		m.renewal = renewal{}
 		m.end()
-		m.failed(&m.lane[laneSession], 0, errors.New("operations are missing from the origin's log that were in it before"))
+		m.backOff(&m.lane[laneSession], 0, errors.New("operations are missing from the origin's log that were in it before"))
 		return
 	}
 	if confirmed < m.push.accepted {
 		m.push.accepted = confirmed
-		m.failed(&m.lane[lanePush], 0, errors.New("the origin acknowledged operations that are missing from its log"))
+		m.backOff(&m.lane[lanePush], 0, errors.New("the origin acknowledged operations that are missing from its log"))
 	}
 }
 
@@ -202,19 +202,19 @@ func (m *Machine) pushRefused(r *wire.Refusal, status int) (done bool) {
 	switch {
 	case r.Code == wire.RefusedSequence && r.Accepted >= confirmed && r.Accepted < m.push.accepted:
 		m.push.accepted = r.Accepted
-		m.failed(l, wait(r.WaitMillis), r)
+		m.backOff(l, wait(r.WaitMillis), r)
 		return true
 	case r.Code == wire.RefusedSequence:
 		// The origin's log lost some that we saw in it, or has some that another life of this replica may have made.
 		m.end()
-		m.failed(l, wait(r.WaitMillis), r)
+		m.backOff(l, wait(r.WaitMillis), r)
 		return true
 	case status == 413 && m.push.last > m.push.accepted+1:
 		m.push.most = max(int(m.push.last-m.push.accepted)/2, 1)
-		m.failed(l, 0, r)
+		m.backOff(l, 0, r)
 		return true
 	case status == 413, r.Code == wire.RefusedContent:
-		m.failed(l, longPause, r)
+		m.backOff(l, longPause, r)
 		return true
 	case r.Code == wire.RefusedBlobs: // what we took to be there is not
 		m.upload.forget()
@@ -227,8 +227,8 @@ func wait(millis uint64) time.Duration {
 	return time.Duration(min(millis, uint64(maxPause/time.Millisecond))) * time.Millisecond
 }
 
-// carried are the pictures and objects that the origin must have before it gets an operation.
-func carried(op *log.Op) (picture, object blob.Hash) {
+// requiredBlobs are the pictures and objects that the origin must have before it gets an operation.
+func requiredBlobs(op *log.Op) (picture, object blob.Hash) {
 	switch b := op.Body.(type) {
 	case *log.InputCreate:
 		return b.Blob, blob.Hash{}

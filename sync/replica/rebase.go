@@ -90,7 +90,7 @@ func (m *Machine) startRebase(l *lane) error {
 			query = append(query, "least", strconv.FormatUint(m.origin.head, 10))
 		}
 		query = append(query, "epoch", hex.EncodeToString(m.session.epoch[:]), "since", strconv.FormatUint(m.p.Cursor().Seq, 10))
-		query = append(query, m.sealed()...)
+		query = append(query, m.sealQuery()...)
 		m.ask(l, Ask{Method: "GET", Path: "/v2/sync/snapshot"}, query...)
 		r.asked[laneRebase] = blob.Hash{}
 		return nil
@@ -107,10 +107,10 @@ func (m *Machine) startRebase(l *lane) error {
 	return m.takeSnapshot(l)
 }
 
-// sealed returns query parameters with the place in the log up to which the replica has folded, if the log of the session sealed it, so
+// sealQuery returns query parameters with the place in the log up to which the replica has folded, if the log of the session sealed it, so
 // that the origin can check whether its log has the place.
-func (m *Machine) sealed() (query []string) {
-	c, seal := m.p.Cursor(), m.p.Sealed()
+func (m *Machine) sealQuery() (query []string) {
+	c, seal := m.p.Cursor(), m.p.CursorSeal()
 	if len(seal) == 0 || c.Epoch != m.session.epoch {
 		return nil
 	}
@@ -178,7 +178,7 @@ func (m *Machine) hasPart(i int) (bool, error) {
 			return false, err
 		}
 	}
-	_, err := m.staged(h)
+	_, err := m.stagedChunk(h)
 	if errors.Is(err, blob.ErrNotFound) {
 		return false, nil
 	}
@@ -223,8 +223,8 @@ func (m *Machine) stageKey(h blob.Hash) []byte {
 	return append(m.o.App.LocalKey("sync/chunk/"), h[:]...)
 }
 
-// staged returns a piece that has come. One that is damaged has not.
-func (m *Machine) staged(h blob.Hash) ([]byte, error) {
+// stagedChunk returns a piece that has come. One that is damaged has not.
+func (m *Machine) stagedChunk(h blob.Hash) ([]byte, error) {
 	data, err := m.o.Store.Get(m.stageKey(h))
 	if errors.Is(err, kv.ErrNotFound) || err == nil && blob.Sum(data) != h {
 		return nil, blob.ErrNotFound
@@ -387,7 +387,7 @@ func (m *Machine) adopt(ctx context.Context) error {
 		Chunks:       chunksOf(f.Chunks), Objects: chunksOf(f.Objects),
 		Read: func(i int) ([]byte, error) {
 			if !r.verified[i] {
-				return m.staged(r.parts[i].Hash)
+				return m.stagedChunk(r.parts[i].Hash)
 			}
 			data, err := m.o.Store.Get(m.stageKey(r.parts[i].Hash))
 			if errors.Is(err, kv.ErrNotFound) {
@@ -416,7 +416,7 @@ func (m *Machine) putObjects(list []wire.Chunk) error {
 		if _, err := catalog.Read(m.o.Store, m.o.App).Object(o.Hash); err == nil {
 			continue
 		}
-		data, err := m.staged(o.Hash)
+		data, err := m.stagedChunk(o.Hash)
 		if err != nil {
 			return err
 		}
@@ -457,6 +457,6 @@ func (m *Machine) snapshotRefused(status int) (done bool) {
 	if first {
 		return false // there is none at all: later
 	}
-	m.failed(&m.lane[laneRebase], 0, errors.New("the snapshot has expired; downloading the newest"))
+	m.backOff(&m.lane[laneRebase], 0, errors.New("the snapshot has expired; downloading the newest"))
 	return true
 }

@@ -43,7 +43,7 @@ func (m *Machine) parts(g *wire.Grant) (bool, error) {
 	r := &m.renewal
 	leased := r.site != 0 && r.old == m.p.Site()
 	last, forked, err := m.p.Fork(m.issued, g.Confirmed, livesIn(g.Lives))
-	if err != nil || !forked && !leased && !m.unsure(g) && !m.p.Restored() && !m.p.Renewing() {
+	if err != nil || !forked && !leased && !m.unsure(g) && !m.p.IsRestored() && !m.p.Renewing() {
 		m.met = true
 		return false, err
 	}
@@ -107,11 +107,11 @@ func (m *Machine) leave(r renewal) {
 	m.cancel(&m.lane[lanePush])
 }
 
-// forgotten asks for another site if the origin does not know ours, or says that it belongs to another. If the origin was restored from a
+// replaceSite asks for another site if the origin does not know ours, or says that it belongs to another. If the origin was restored from a
 // backup that is older than the lease, it is given first what it lacks: it may have our operations from other replicas. An edge that was
 // restored without its identity, and enrolled as another edge, meets the same log. So does a replica with a secret whose lease a rollback of the
 // origin's disk has taken back. A replica that has pulled nothing knows no log, so its site may be one of before a restore, too.
-func (m *Machine) forgotten(r *wire.Refusal) bool {
+func (m *Machine) replaceSite(r *wire.Refusal) bool {
 	c := m.p.Cursor()
 	if r.Epoch == (log.Epoch{}) || m.p.Site() == 0 {
 		return false
@@ -141,7 +141,7 @@ func (m *Machine) renew(l *lane, o *wire.SessionReply) error {
 	case o.Site == 0, o.Site == log.Origin, !plain(o.Secret):
 		return fmt.Errorf("%w: site %d", errAnswer, o.Site)
 	case o.Site == r.old:
-		m.failed(l, versionPause, errors.New("the origin does not lease another site: update its program"))
+		m.backOff(l, versionPause, errors.New("the origin does not lease another site: update its program"))
 		return nil
 	}
 	n := m.note

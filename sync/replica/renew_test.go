@@ -35,7 +35,7 @@ func TestWriteBesideARollback(t *testing.T) {
 		return true
 	}
 	r.step(replica.Begin{})
-	r.run(func() bool { return r.settled() && wrote }, 200)
+	r.run(func() bool { return r.isSettled() && wrote }, 200)
 	r.agree()
 	if ids := inputs(t, r.origin.store); !slices.Contains(ids, "before") || !slices.Contains(ids, "after") {
 		t.Errorf("the origin has the inputs %v, want those before and after the rollback", ids)
@@ -71,7 +71,7 @@ func TestRolledBackWithMemory(t *testing.T) {
 			want = append(want, id)
 			r.write(create(id))
 		}
-		r.run(r.settled, 200)
+		r.run(r.isSettled, 200)
 		r.agree()
 		got := inputs(t, r.origin.store)
 		slices.Sort(got)
@@ -105,7 +105,7 @@ func TestRolledBackBoth(t *testing.T) {
 		return r.part.Renewing() && len(r.asks) > 0 && strings.HasPrefix(r.asks[0].Path, "/v2/sync/changes")
 	}, 200)
 	r.origin.rollBack(first, log.Epoch{6})
-	r.run(r.settled, 400)
+	r.run(r.isSettled, 400)
 	r.agree()
 	if got := inputs(t, r.origin.store); !slices.Equal(got, []string{"a", "c"}) {
 		t.Errorf("the origin has the inputs %v, want a and c", got)
@@ -192,7 +192,7 @@ func TestSiteOfAnother(t *testing.T) {
 		refused := r.refuses(2)
 		r.start()
 		r.write(create("b"))
-		r.run(func() bool { return r.settled() || *refused == 3 }, 200)
+		r.run(func() bool { return r.isSettled() || *refused == 3 }, 200)
 		got := inputs(t, r.origin.store)
 		if secret {
 			t.Log("with a secret")
@@ -208,7 +208,7 @@ func TestSiteOfAnother(t *testing.T) {
 // replica had pulled before, and gives back before or after that. The log has it once.
 func TestMoveToRestoredLog(t *testing.T) {
 	for _, first := range []bool{true, false} {
-		r := sealed(t)
+		r := newSealedRig(t)
 		r.settle()
 		other := &rig{TB: t, rng: r.rng, clock: r.clock, options: r.options, origin: r.origin, blobs: r.blobs, disk: &disk{}}
 		other.start()
@@ -234,7 +234,7 @@ func TestMoveToRestoredLog(t *testing.T) {
 		for i, x := range []*rig{other, r, other} {
 			if i > 0 || first {
 				x.step(replica.Online{})
-				x.run(x.settled, 300)
+				x.run(x.isSettled, 300)
 			}
 		}
 		if n := r.origin.dots(); n["x"] != 1 || r.status().Site == 2 {
@@ -246,7 +246,7 @@ func TestMoveToRestoredLog(t *testing.T) {
 // TestRestoredAgainWhileRenewing restores an origin a second time while a replica waits for the state that it takes another site with. The
 // replica sends nothing again that the log has.
 func TestRestoredAgainWhileRenewing(t *testing.T) {
-	r := sealed(t)
+	r := newSealedRig(t)
 	r.origin.submit(create("old"))
 	r.settle()
 	backup := copyOf(t, r.origin.store)
@@ -275,7 +275,7 @@ func TestRestoredAgainWhileRenewing(t *testing.T) {
 	r.origin.restore(copyOf(t, r.origin.store), log.Epoch{78})
 	r.lose = nil
 	r.write(create("b"))
-	r.run(func() bool { return r.settled() && r.status().Epoch == log.Epoch{78} }, 400)
+	r.run(func() bool { return r.isSettled() && r.status().Epoch == log.Epoch{78} }, 400)
 	r.agree()
 	got := inputs(t, r.origin.store)
 	slices.Sort(got)
@@ -288,7 +288,7 @@ func TestRestoredAgainWhileRenewing(t *testing.T) {
 // before. The replica sends nothing again that the second log has, and does not stay at a site that an edge no longer writes as.
 func TestRestoredAgainBeforeLease(t *testing.T) {
 	for _, pulled := range []bool{false, true} {
-		r := sealed(t)
+		r := newSealedRig(t)
 		other := &rig{TB: t, rng: r.rng, clock: r.clock, options: r.options, origin: r.origin, blobs: r.blobs, disk: &disk{}}
 		other.start()
 		r.origin.submit(create("old"))
@@ -317,7 +317,7 @@ func TestRestoredAgainBeforeLease(t *testing.T) {
 		r.origin.restore(backup, log.Epoch{6})
 		other.step(replica.Online{})
 		other.settle()
-		r.run(r.settled, 300)
+		r.run(r.isSettled, 300)
 		if n := r.origin.dots(); *refused != 1 || n["x"] != 1 || r.status().Site == site {
 			t.Errorf("pulled %v, %d refusals: the origin has inputs %v times, and the replica writes as site %d instead of %d",
 				pulled, *refused, n, r.status().Site, site)

@@ -74,18 +74,18 @@ func TestCursorMovesWithData(t *testing.T) {
 			if got := r.status().Issued; got < issued {
 				t.Fatalf("a crash took operations %d to %d back", got+1, issued)
 			}
-			folded(t, r)
+			checkFolded(t, r)
 		}
 	}
 	r.settle()
 	r.agree()
 }
 
-// folded holds the confirmed state to a fold of the origin's log up to the cursor: equal digests.
-func folded(t *testing.T, r *rig) {
+// checkFolded holds the confirmed state to a fold of the origin's log up to the cursor: equal digests.
+func checkFolded(t *testing.T, r *rig) {
 	t.Helper()
 	h := uint64(0)
-	err := r.part.Confirmed(func(k kv.Reader) error {
+	err := r.part.ReadConfirmed(func(k kv.Reader) error {
 		header, err := catalog.Read(k, app).Header()
 		h = header.Seq
 		return err
@@ -216,7 +216,7 @@ func TestAnotherEpoch(t *testing.T) {
 		t.Fatalf("operation 2 is %v", s.Of(2))
 	}
 	r.origin.restore(backup, log.Epoch{77})
-	r.run(func() bool { return r.settled() && r.status().Epoch == log.Epoch{77} }, 200)
+	r.run(func() bool { return r.isSettled() && r.status().Epoch == log.Epoch{77} }, 200)
 	r.agree()
 	if got := inputs(t, r.store); !slices.Equal(got, []string{"a", "b", "c"}) {
 		t.Errorf("inputs %v", got)
@@ -544,7 +544,7 @@ func TestOperationStates(t *testing.T) {
 	note()
 	r.run(func() bool {
 		note()
-		return r.settled()
+		return r.isSettled()
 	}, 100)
 	if want := []replica.State{replica.Queued, replica.Sent, replica.Confirmed}; !slices.Equal(seen, want) {
 		t.Errorf("states %v, want %v", seen, want)
@@ -569,7 +569,7 @@ func TestOperationStates(t *testing.T) {
 		if s.Of(2) == replica.Sent && s.Cursor == r.origin.part.Log().Head() {
 			r.origin.submit(create(fmt.Sprint("z", r.total)))
 		}
-		return r.settled()
+		return r.isSettled()
 	}, 300)
 	if want := []replica.State{replica.Queued, replica.Sent, replica.Queued, replica.Sent, replica.Confirmed}; !slices.Equal(seen, want) {
 		t.Errorf("states %v, want %v", seen, want)

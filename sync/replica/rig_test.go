@@ -342,12 +342,12 @@ func (r *rig) run(done func() bool, most int) {
 // settle runs until the replica has all and the origin has all.
 func (r *rig) settle() {
 	r.Helper()
-	r.run(r.settled, 2000)
+	r.run(r.isSettled, 2000)
 }
 
-func (r *rig) settled() bool {
+func (r *rig) isSettled() bool {
 	s := r.status()
-	return s.Settled() && s.Cursor == r.origin.part.Log().Head()
+	return s.IsSettled() && s.Cursor == r.origin.part.Log().Head()
 }
 
 // write has a user of the replica write.
@@ -383,7 +383,7 @@ func (r *rig) agree() {
 	if err != nil {
 		r.Fatal(err)
 	}
-	err = r.part.Confirmed(func(k kv.Reader) error {
+	err = r.part.ReadConfirmed(func(k kv.Reader) error {
 		got, err := fold.Digest(k, app)
 		if err == nil && got != want {
 			err = fmt.Errorf("digest %x, the origin's is %x", got, want)

@@ -18,7 +18,7 @@ import (
 func TestOriginRolledBack(t *testing.T) {
 	for name, written := range map[string][]log.Body{"as it was": nil, "written since": {create("x"), create("y"), create("z"), create("zz")}} {
 		t.Run(name, func(t *testing.T) {
-			r := sealed(t)
+			r := newSealedRig(t)
 			f := &full{}
 			r.over = func(s kv.Store) kv.Store { f.Store = s; return f }
 			r.crash()
@@ -64,7 +64,7 @@ func TestOriginRolledBack(t *testing.T) {
 
 // TestOriginRolledBackTwice: the image that the disk is set back to again has the epoch of before the first time.
 func TestOriginRolledBackTwice(t *testing.T) {
-	r := sealed(t)
+	r := newSealedRig(t)
 	r.origin.submit(create("a"))
 	r.settle()
 	image := copyOf(t, r.origin.store)
@@ -99,7 +99,7 @@ func TestOriginRolledBackAfterPush(t *testing.T) {
 
 func testRolledBackAfterPush(t *testing.T, written []log.Body) {
 	t.Helper()
-	r := sealed(t)
+	r := newSealedRig(t)
 	r.origin.submit(create("a"))
 	r.settle()
 	image := copyOf(t, r.origin.store)
@@ -116,7 +116,7 @@ func testRolledBackAfterPush(t *testing.T, written []log.Body) {
 		want = append(want, body.(*log.InputCreate).ID)
 	}
 	r.lose, r.wire = nil, nil
-	r.run(r.settled, 100)
+	r.run(r.isSettled, 100)
 	r.agree()
 	got := inputs(t, r.origin.store)
 	if slices.Sort(got); !slices.Equal(got, want) {
@@ -127,7 +127,7 @@ func testRolledBackAfterPush(t *testing.T, written []log.Body) {
 // TestOriginRolledBackBehindSnapshot: a replica shows an origin whose disk was rolled back the snapshot that it took of the log. It has kept no entry
 // that the log lacks, and gives back its own operation.
 func TestOriginRolledBackBehindSnapshot(t *testing.T) {
-	r := sealed(t)
+	r := newSealedRig(t)
 	r.origin.submit(create("a"))
 	r.settle()
 	image := copyOf(t, r.origin.store)
@@ -158,7 +158,7 @@ func TestOriginRolledBackBehindSnapshot(t *testing.T) {
 
 // TestOriginNotRolledBack: an origin that needs a snapshot to be taken for another reason has the entry that is shown, which is shown once.
 func TestOriginNotRolledBack(t *testing.T) {
-	r := sealed(t)
+	r := newSealedRig(t)
 	r.origin.submit(create("a"), create("b"))
 	r.settle()
 	epoch := r.origin.part.Log().Epoch()
@@ -178,7 +178,7 @@ func TestOriginNotRolledBack(t *testing.T) {
 // TestOriginRolledBackBeforeRestore: the disk of an origin is set back to an image of before its restore, which a replica has not seen: it joined
 // after that. The origin does not know its site, and was not restored as far as it knows. The replica shows it what it lacks, and gives it back.
 func TestOriginRolledBackBeforeRestore(t *testing.T) {
-	r := sealed(t)
+	r := newSealedRig(t)
 	r.origin.submit(create("old"))
 	image := copyOf(t, r.origin.store)
 	r.origin.restore(copyOf(t, image), log.Epoch{5})
@@ -196,7 +196,7 @@ func TestOriginRolledBackBeforeRestore(t *testing.T) {
 		return unknown(a)
 	}
 	r.step(replica.Online{})
-	r.run(func() bool { return r.settled() || *refused > 20 }, 400)
+	r.run(func() bool { return r.isSettled() || *refused > 20 }, 400)
 	got := inputs(t, r.origin.store)
 	if slices.Sort(got); !slices.Equal(got, []string{"mine", "old"}) || *refused > 3 {
 		t.Errorf("after %d refusals the origin has %v", *refused, got)
@@ -206,7 +206,7 @@ func TestOriginRolledBackBeforeRestore(t *testing.T) {
 // TestOriginRolledBackToOlderLog: the disk of an origin is set back to an image of before its restore, which lacks nothing but the site of a replica
 // that joined after that. The replica shows what it has pulled, which the origin has, and takes another site.
 func TestOriginRolledBackToOlderLog(t *testing.T) {
-	r := sealed(t)
+	r := newSealedRig(t)
 	r.origin.unstable = true
 	r.origin.submit(create("old"))
 	image := copyOf(t, r.origin.store)
@@ -218,7 +218,7 @@ func TestOriginRolledBackToOlderLog(t *testing.T) {
 	r.origin.rollBack(image, log.Epoch{6})
 	refused := r.refuses(site)
 	r.step(replica.Online{})
-	r.run(func() bool { return r.settled() || *refused > 20 }, 400)
+	r.run(func() bool { return r.isSettled() || *refused > 20 }, 400)
 	got := inputs(t, r.origin.store)
 	if slices.Sort(got); !slices.Equal(got, []string{"mine", "old"}) || *refused > 4 || r.status().Site == site {
 		t.Errorf("after %d refusals the origin has %v, and the replica has site %d", *refused, got, r.status().Site)
@@ -228,7 +228,7 @@ func TestOriginRolledBackToOlderLog(t *testing.T) {
 // TestDrainRolledBack: the application becomes local only, and the disk of the origin is set back to before an operation that the replica has pulled as
 // its own. The replica is not emptied before the origin has it again.
 func TestDrainRolledBack(t *testing.T) {
-	r := sealed(t)
+	r := newSealedRig(t)
 	r.origin.submit(create("a"))
 	r.settle()
 	image := copyOf(t, r.origin.store)
@@ -249,7 +249,7 @@ func TestDrainRolledBack(t *testing.T) {
 func TestOriginRolledBackTrimmed(t *testing.T) {
 	for _, name := range []string{"mine", "written"} {
 		t.Run(name, func(t *testing.T) {
-			r := sealed(t)
+			r := newSealedRig(t)
 			r.origin.submit(create("a"))
 			r.settle()
 			image := copyOf(t, r.origin.store)
@@ -288,7 +288,7 @@ func TestOriginRolledBackTrimmed(t *testing.T) {
 // have a site and nothing of the log.
 func TestRolledBackBesideRestore(t *testing.T) {
 	for _, c := range []struct{ empty, writes bool }{{false, true}, {false, false}, {true, true}, {true, false}} {
-		r := sealed(t)
+		r := newSealedRig(t)
 		r.origin.submit(create("old"))
 		r.run(func() bool { return r.part.Site() != 0 }, 10)
 		other := &rig{TB: t, rng: r.rng, clock: r.clock, options: r.options, origin: r.origin, blobs: r.blobs, disk: &disk{}}
@@ -319,7 +319,7 @@ func TestRolledBackBesideRestore(t *testing.T) {
 			r.settle()
 		}
 		other.step(replica.Online{})
-		other.run(other.settled, 300)
+		other.run(other.isSettled, 300)
 		r.settle()
 		r.agree()
 		err := catalog.Read(r.origin.store, app).Inputs(0, func(in catalog.Input) bool {
@@ -337,7 +337,7 @@ func TestRolledBackBesideRestore(t *testing.T) {
 		}
 		other.disk, other.asks = &disk{}, nil // of a replica that joins the restored log: its first site is its own
 		other.start()
-		other.run(other.settled, 100)
+		other.run(other.isSettled, 100)
 		if s := other.status(); s.Renewed != "" {
 			t.Errorf("%+v: a replica that joins reports %+v", c, s)
 		}
@@ -347,7 +347,7 @@ func TestRolledBackBesideRestore(t *testing.T) {
 // TestSameWriteAfterRollback: the disk of a replica is rolled back to before its second write, which a backup of the origin has. The replica writes again
 // what its earlier life wrote later, and another replica gives that back. The restored log lists what the earlier life wrote, since it is another write.
 func TestSameWriteAfterRollback(t *testing.T) {
-	r := sealed(t)
+	r := newSealedRig(t)
 	r.origin.lives = true
 	r.settle()
 	other := &rig{TB: t, rng: r.rng, clock: r.clock, options: r.options, origin: r.origin, blobs: r.blobs, disk: &disk{}}

@@ -319,7 +319,7 @@ func TestHonest(t *testing.T) {
 	away := true
 	r.lose = func(*replica.Ask) bool { return away }
 	r.run(func() bool { return r.total > 5 && len(r.asks) == 0 }, 20)
-	if s := r.status(); s.Phase != replica.Connecting || s.Problem == "" || s.Settled() {
+	if s := r.status(); s.Phase != replica.Connecting || s.Problem == "" || s.IsSettled() {
 		t.Errorf("%+v", s)
 	}
 	away = false

@@ -62,14 +62,14 @@ func (m *Machine) startSession(l *lane) error {
 	return nil
 }
 
-// offered takes the origin's answer.
-func (m *Machine) offered(l *lane, body []byte) error {
+// handleSessionReply takes the origin's answer.
+func (m *Machine) handleSessionReply(l *lane, body []byte) error {
 	o, err := wire.DecodeSessionReply(body)
 	if err != nil {
 		return err
 	}
 	if o.Protocol < wire.Oldest || o.Protocol > wire.Protocol {
-		m.failed(l, versionPause, fmt.Errorf("%w: unsupported protocol %d", errAnswer, o.Protocol))
+		m.backOff(l, versionPause, fmt.Errorf("%w: unsupported protocol %d", errAnswer, o.Protocol))
 		return nil
 	}
 	if len(o.Grants) != 1 || o.Grants[0].App != m.o.App.String() || o.Grants[0].Partition != 0 {
@@ -102,7 +102,7 @@ func (m *Machine) offered(l *lane, body []byte) error {
 	if parts, err := m.parts(g); err != nil || parts {
 		return err
 	}
-	m.granted(l, &o, g)
+	m.beginSession(l, &o, g)
 	return nil
 }
 
@@ -137,8 +137,8 @@ func plain(secret []byte) bool {
 	return len(secret) <= 256
 }
 
-// granted begins the session.
-func (m *Machine) granted(l *lane, o *wire.SessionReply, g *wire.Grant) {
+// beginSession begins the session.
+func (m *Machine) beginSession(l *lane, o *wire.SessionReply, g *wire.Grant) {
 	l.succeeded()
 	m.origin.denied = ""
 	s := session{active: true, site: m.p.Site(), epoch: g.Epoch, stable: g.Stable, limits: o.Limits, renew: m.at + renewAfter, rebase: g.Do == wire.DoRebase}
@@ -196,13 +196,13 @@ func (m *Machine) granted(l *lane, o *wire.SessionReply, g *wire.Grant) {
 	}
 	if m.origin.head = g.Head; s.drains {
 		m.origin.head = m.p.Cursor().Seq // nothing more of the log is for us
-		m.drained()
+		m.purgeIfDrained()
 	}
 }
 
-// drained ends the machine when the origin refuses the application and has all operations of this replica. The machine does not end while the
+// purgeIfDrained ends the machine when the origin refuses the application and has all operations of this replica. The machine does not end while the
 // origin cannot take some of them: they were made on another log, and were not given back, or another replica uses the site.
-func (m *Machine) drained() {
+func (m *Machine) purgeIfDrained() {
 	issued, _ := m.p.Outbox()
 	same := m.sameLog() || m.back.done == m.session.epoch
 	if m.session.drains && (issued == 0 || same && !m.push.foreign && m.push.accepted >= issued) {
@@ -255,8 +255,8 @@ func (m *Machine) purge(why string, keep bool) {
 	m.effects = append(m.effects, Purge{Reason: why, KeepOutbox: keep})
 }
 
-// refused handles an answer that is an error. Everything is asked again later, and nothing is lost.
-func (m *Machine) refused(i int, l *lane, status int, fields []api.Field, body []byte) error {
+// handleRefusal handles an answer that is an error. Everything is asked again later, and nothing is lost.
+func (m *Machine) handleRefusal(i int, l *lane, status int, fields []api.Field, body []byte) error {
 	r := wire.Refusal{Detail: fmt.Sprintf("HTTP status %d", status)}
 	if status == 507 {
 		r.Detail = "the origin's disk is full, or it rejects writes for another reason (HTTP status 507)"
@@ -282,10 +282,10 @@ func (m *Machine) refused(i int, l *lane, status int, fields []api.Field, body [
 		return nil
 	case r.Code == wire.RefusedProtocol, r.Code == wire.RefusedFeatures, r.Code == wire.RefusedFold:
 		m.end()
-		m.failed(&m.lane[laneSession], max(wait, versionPause), &r)
+		m.backOff(&m.lane[laneSession], max(wait, versionPause), &r)
 		return nil
-	case i == laneSession && r.Code == wire.RefusedSite && m.forgotten(&r):
-		m.failed(l, wait, &r)
+	case i == laneSession && r.Code == wire.RefusedSite && m.replaceSite(&r):
+		m.backOff(l, wait, &r)
 		return nil
 	case r.Code == wire.RefusedEpoch, r.Code == wire.RefusedScope, r.Code == wire.RefusedSite, status == 401:
 		m.end()
@@ -293,10 +293,10 @@ func (m *Machine) refused(i int, l *lane, status int, fields []api.Field, body [
 			l.succeeded()
 			l = &m.lane[laneSession]
 		}
-		m.failed(l, wait, &r)
+		m.backOff(l, wait, &r)
 		return nil
 	}
-	m.failed(l, wait, &r)
+	m.backOff(l, wait, &r)
 	return nil
 }
 

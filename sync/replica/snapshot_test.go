@@ -192,7 +192,7 @@ func (r *rig) goesOn(t *testing.T) (placed int) {
 				}
 			}
 			beside = max(beside, coming)
-			return r.status().ChunksDone > done || r.settled()
+			return r.status().ChunksDone > done || r.isSettled()
 		}, 100)
 		done = max(done, r.status().ChunksDone)
 		placed = max(placed, r.holdsOf("placed"))

@@ -90,9 +90,9 @@ type Status struct {
 // Pending returns the number of unconfirmed operations of this site.
 func (s *Status) Pending() uint64 { return s.Issued - min(s.Folded, s.Issued) }
 
-// Settled reports whether the replica has all there was, the origin has all of ours, and the
+// IsSettled reports whether the replica has all there was, the origin has all of ours, and the
 // pictures that either wants are where they should be.
-func (s *Status) Settled() bool {
+func (s *Status) IsSettled() bool {
 	return s.Phase == Current && s.Pending() == 0 && s.Uploads == 0 && s.Downloads == 0
 }
 

@@ -33,7 +33,7 @@ type upload struct {
 
 // wants reports whether an operation must wait for the upload of its picture or object.
 func (u *upload) wants(op *log.Op) bool {
-	picture, object := carried(op)
+	picture, object := requiredBlobs(op)
 	for _, h := range [...]blob.Hash{picture, object} {
 		if !h.IsZero() && !u.known[h] {
 			u.first = h
@@ -45,7 +45,7 @@ func (u *upload) wants(op *log.Op) bool {
 
 // lacks reports whether an operation names what the origin cannot get.
 func (u *upload) lacks(op *log.Op) bool {
-	picture, object := carried(op)
+	picture, object := requiredBlobs(op)
 	return u.lost[picture] || u.lost[object]
 }
 
@@ -169,7 +169,7 @@ func (m *Machine) askHave(l *lane) error {
 	u.asked = u.asked[:0]
 	seen := map[blob.Hash]bool{}
 	err := m.waiting(func(op log.Op) bool {
-		picture, object := carried(&op)
+		picture, object := requiredBlobs(&op)
 		for _, h := range [...]blob.Hash{picture, object} {
 			if !h.IsZero() && !u.known[h] && !seen[h] {
 				seen[h] = true
@@ -187,11 +187,11 @@ func (m *Machine) askHave(l *lane) error {
 	return nil
 }
 
-// uploaded takes the answer to either.
-func (m *Machine) uploaded(l *lane, status int, body []byte) error {
+// handleUploadReply takes the answer to either.
+func (m *Machine) handleUploadReply(l *lane, status int, body []byte) error {
 	u := &m.upload
 	if len(u.queue) == 0 {
-		return m.had(l, body)
+		return m.handleHaveReply(l, body)
 	}
 	l.succeeded()
 	if u.sent < uint64(len(u.data)) && status == 202 {
@@ -209,8 +209,8 @@ func (m *Machine) uploaded(l *lane, status int, body []byte) error {
 	return nil
 }
 
-// had takes what the origin has.
-func (m *Machine) had(l *lane, body []byte) error {
+// handleHaveReply takes what the origin has.
+func (m *Machine) handleHaveReply(l *lane, body []byte) error {
 	h, err := wire.DecodeHaveReply(body)
 	if err != nil {
 		return err

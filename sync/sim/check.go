@@ -66,7 +66,7 @@ func (w *world) inspect(r *party) error {
 	if err != nil {
 		return err
 	}
-	err = r.part.Confirmed(func(s kv.Reader) error {
+	err = r.part.ReadConfirmed(func(s kv.Reader) error {
 		got, err := fold.Digest(s, w.app)
 		if err == nil && got != want {
 			err = w.log(r).explain(s, c.Seq)
@@ -135,7 +135,7 @@ func (w *world) outbox(r *party) error {
 	}
 	held := map[log.Dot]bool{}
 	if w.origin.life > 0 {
-		if err := r.kept(func(op log.Op, _ *partition.StoredEntry) { held[op.Dot] = true }); err != nil {
+		if err := r.scanStored(func(op log.Op, _ *partition.StoredEntry) { held[op.Dot] = true }); err != nil {
 			return err
 		}
 	}
@@ -222,7 +222,7 @@ func (w *world) complete(p *party, r catalog.Reader, seq uint64) error {
 			// record; the log brings it with the entry. An origin that lost the picture at a restore lists the input.
 			log := w.log(p)
 			again := w.origin.life > 0 && in.Dot.Site == p.part.Site() && (log.at[in.Dot] == 0 || log.at[in.Dot] > seq)
-			if _, err := r.Derived(base, &in); err != nil && log.killed[in.Dot] == 0 && !again && !w.unpictured(log, in.Dot) {
+			if _, err := r.DerivedOfInput(base, &in); err != nil && log.killed[in.Dot] == 0 && !again && !w.isPictureLost(log, in.Dot) {
 				wrong = fmt.Errorf("I9: input %q of %v is at 30000: %w", in.ID, in.Dot, err)
 			}
 		}
@@ -231,16 +231,16 @@ func (w *world) complete(p *party, r catalog.Reader, seq uint64) error {
 	return cmp.Or(wrong, err)
 }
 
-// unpictured reports whether the origin lists an input, or the operation of a log that brought its picture, as one whose picture a restore lost.
-func (w *world) unpictured(o *oracle, input log.Dot) bool {
+// isPictureLost reports whether the origin lists an input, or the operation of a log that brought its picture, as one whose picture a restore lost.
+func (w *world) isPictureLost(o *oracle, input log.Dot) bool {
 	return w.origin.listed[input] || w.lists(o, func(body log.Body) bool {
 		b, ok := body.(*log.InputFetched)
 		return ok && b.Input == input
 	})
 }
 
-// unweighted reports whether the origin lists the result of a version as one whose weights a restore lost.
-func (w *world) unweighted(o *oracle, model log.Dot, version string) bool {
+// areWeightsLost reports whether the origin lists the result of a version as one whose weights a restore lost.
+func (w *world) areWeightsLost(o *oracle, model log.Dot, version string) bool {
 	return w.lists(o, func(body log.Body) bool {
 		b, ok := body.(*log.VersionResult)
 		return ok && b.Model == model && b.Version == version
@@ -262,7 +262,7 @@ func (w *world) weights(p *party, r catalog.Reader) error {
 	var wrong error
 	err := r.Models(func(m catalog.Model) bool {
 		err := r.Versions(m.Dot, func(v catalog.Version) bool {
-			if v.Code != catalog.VersionTrained || w.unweighted(w.log(p), m.Dot, v.ID) {
+			if v.Code != catalog.VersionTrained || w.areWeightsLost(w.log(p), m.Dot, v.ID) {
 				return true
 			}
 			if x, err := r.Manifest(&v); err != nil || x.Version != v.ID {
@@ -281,8 +281,8 @@ func (w *world) weights(p *party, r catalog.Reader) error {
 	return cmp.Or(wrong, err)
 }
 
-// told holds a verdict that a replica has learnt to the log's.
-func (w *world) told(r *party, dot log.Dot, code fold.Code) error {
+// checkVerdict holds a verdict that a replica has learnt to the log's.
+func (w *world) checkVerdict(r *party, dot log.Dot, code fold.Code) error {
 	want, ok := w.log(r).verdict(dot)
 	switch {
 	case !ok:

@@ -103,14 +103,14 @@ func (w *world) relapse(killed bool, crash func()) {
 // cut is the panic of a power cut in the middle of a call.
 type cut struct{}
 
-// wired is a store whose power can be cut in the middle of an operation.
-type wired struct {
+// powerCutStore is a store whose power can be cut in the middle of an operation.
+type powerCutStore struct {
 	kv.Store
 	left  int   // steps until the power is cut; 0: it is not
 	space space // that is left
 }
 
-func (w *wired) step() {
+func (w *powerCutStore) step() {
 	if w.left > 0 {
 		if w.left--; w.left == 0 {
 			panic(cut{})
@@ -119,7 +119,7 @@ func (w *wired) step() {
 }
 
 // Apply implements [kv.Store].
-func (w *wired) Apply(b *kv.Batch) error {
+func (w *powerCutStore) Apply(b *kv.Batch) error {
 	w.step()
 	if w.space == none {
 		return kv.ErrFull
@@ -130,7 +130,7 @@ func (w *wired) Apply(b *kv.Batch) error {
 }
 
 // Commit implements [kv.Store].
-func (w *wired) Commit(b *kv.Batch) (func() error, error) {
+func (w *powerCutStore) Commit(b *kv.Batch) (func() error, error) {
 	w.step()
 	if w.space == none {
 		return nil, kv.ErrFull

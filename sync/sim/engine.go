@@ -58,8 +58,8 @@ func analyse(_ context.Context, jobs []api.Job) ([]api.Result, error) {
 	return out, nil
 }
 
-// Received implements [feed.Engine].
-func (e *engine) Received(_ [32]byte, r *api.Result) ingest.Outcome {
+// ReceivedOutcome implements [feed.Engine].
+func (e *engine) ReceivedOutcome(_ [32]byte, r *api.Result) ingest.Outcome {
 	x, ok := derivedOf[r.Blob]
 	if !ok {
 		return ingest.Outcome{Code: 30002, Detail: "no picture"}

@@ -20,7 +20,7 @@ const (
 )
 
 // Room implements [kv.Store].
-func (w *wired) Room() error {
+func (w *powerCutStore) Room() error {
 	if w.space > spacious {
 		return kv.ErrFull
 	}
@@ -42,8 +42,8 @@ func (w *world) fill(r *party) {
 // isFull reports whether a full disk may cause err.
 func isFull(err error, s space) bool { return s > spacious && errors.Is(err, kv.ErrFull) }
 
-// spared checks that a replica with a full disk takes only entries that make room.
-func (t *tapped) spared(run *partition.Run, err error) {
+// checkFullDisk checks that a replica with a full disk takes only entries that make room.
+func (t *checkedPartition) checkFullDisk(run *partition.Run, err error) {
 	if err != nil || t.party.wire.space == spacious {
 		return
 	}
@@ -54,8 +54,8 @@ func (t *tapped) spared(run *partition.Run, err error) {
 	}
 }
 
-// spared checks that an origin with a full disk has appended only entries that make room behind an entry.
-func (g *origin) spared(since uint64) {
+// checkFullDisk checks that an origin with a full disk has appended only entries that make room behind an entry.
+func (g *origin) checkFullDisk(since uint64) {
 	if !g.up || g.wire.space == spacious {
 		return
 	}

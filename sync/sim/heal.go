@@ -31,7 +31,7 @@ func (w *world) heal() {
 			r.step(replica.Online{})
 			w.settle()
 		}
-		if w.agreed() || w.failed != nil {
+		if w.hasConverged() || w.failed != nil {
 			break
 		}
 		if round == mostRounds {
@@ -44,7 +44,7 @@ func (w *world) heal() {
 		}
 	}
 	if w.failed == nil && !w.o.LocalOnly {
-		w.fail(w.paid())
+		w.fail(w.checkOwed())
 	}
 	if w.failed == nil && !w.o.LocalOnly && w.rng.IntN(8) == 0 {
 		w.erase()
@@ -54,7 +54,7 @@ func (w *world) heal() {
 // erase deletes the application, which empties every replica at its next contact.
 func (w *world) erase() {
 	w.stats.Scopes++
-	w.origin.guarded(func() error {
+	w.origin.runWithCuts(func() error {
 		w.deleted = true
 		return w.origin.engine.Register.DeleteApp(context.Background(), register.Caller{Account: "operator"}, w.app.String())
 	})
@@ -71,12 +71,12 @@ func (w *world) erase() {
 func (g *origin) mend() {
 	g.spare(spacious)
 	if !g.up {
-		g.guarded(g.start)
+		g.runWithCuts(g.start)
 	}
 	if g.up {
 		g.wire.left = 0
 	}
-	g.moved()
+	g.answerPolls()
 }
 
 // mend has the power and the network back for good, and the newest version.
@@ -87,7 +87,7 @@ func (r *party) mend() {
 		r.reopen()
 	}
 	if !r.up {
-		r.guarded(r.start)
+		r.runWithCuts(r.start)
 	}
 	if r.up {
 		r.wire.left = 0
@@ -106,8 +106,8 @@ func (w *world) busy() bool {
 	return slices.ContainsFunc(w.parties, func(r *party) bool { return !r.gone && (len(r.asked) > 0 || !r.up) })
 }
 
-// agreed reports whether everybody has all of the log and all of everybody's is in it.
-func (w *world) agreed() bool {
+// hasConverged reports whether everybody has all of the log and all of everybody's is in it.
+func (w *world) hasConverged() bool {
 	for _, r := range w.parties {
 		if r.gone {
 			continue

@@ -21,13 +21,13 @@ func (g *origin) keepLocal() {
 	if !g.up || g.isLocal() {
 		return
 	}
-	g.guarded(func() error {
+	g.runWithCuts(func() error {
 		on := true
 		_, err := g.engine.Register.ChangeApp(context.Background(), register.Caller{Account: "operator"}, g.world.app.String(), register.AppChange{LocalOnly: &on})
 		return err
 	})
 	g.copied = nil // a backup from before shares the application again, and lacks what drained replicas had
-	g.moved()
+	g.answerPolls()
 }
 
 // isLocal reports whether the application is local only.
@@ -73,8 +73,8 @@ func (g *origin) checkLocal(r *api.Request, resp *response) error {
 	return nil
 }
 
-// drained holds a replica that forgets all to I2: the origin has what the replica acknowledged.
-func (r *party) drained() error {
+// checkPromises holds a replica that forgets all to I2: the origin has what the replica acknowledged.
+func (r *party) checkPromises() error {
 	for _, dot := range r.promised {
 		if _, ok := r.world.oracle.at[dot]; !ok {
 			return fmt.Errorf("I2: replica %d forgets operation %v, which the origin does not have", r.number, dot)

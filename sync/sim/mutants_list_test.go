@@ -6,8 +6,8 @@ package sim
 var mutants = []mutant{
 	{
 		name: "acknowledged before the sync", file: "core/log/store.go",
-		from: "return l.settled(last, restarts, durable())",
-		to:   "if $ {\n\t\t\treturn l.settled(last, restarts, nil)\n\t\t}\n\t\treturn l.settled(last, restarts, durable())",
+		from: "return l.markDurable(last, restarts, durable())",
+		to:   "if $ {\n\t\t\treturn l.markDurable(last, restarts, nil)\n\t\t}\n\t\treturn l.markDurable(last, restarts, durable())",
 	},
 	{
 		name: "wall clock in the place of the hybrid one", file: "core/log/clock.go",
@@ -51,8 +51,8 @@ var mutants = []mutant{
 	},
 	{
 		name: "the cursor before the data", file: "core/partition/pull.go",
-		from: "	stable := m.note.settled()\n",
-		to:   "	stable := m.note.settled()\n	if $ {\n		var b kv.Batch\n		b.Put(noteKey(p.o.App), m.note.encode())\n		if err := p.o.Store.Apply(&b); err != nil {\n			return err\n		}\n	}\n",
+		from: "	stable := m.note.dropStable()\n",
+		to:   "	stable := m.note.dropStable()\n	if $ {\n		var b kv.Batch\n		b.Put(noteKey(p.o.App), m.note.encode())\n		if err := p.o.Store.Apply(&b); err != nil {\n			return err\n		}\n	}\n",
 	},
 	{
 		name: "pending operations are not folded again", file: "core/partition/pull.go",
@@ -111,8 +111,8 @@ var mutants = []mutant{
 	},
 	{
 		name: "a snapshot does not tell which operations it has", file: "core/partition/rebase.go",
-		from: "	if m.confirmed, err = m.known(); err != nil {",
-		to:   "	if m.confirmed, err = m.known(); $ {\n\t\tm.confirmed = before\n\t}\n	if err != nil {",
+		from: "	if m.confirmed, err = m.confirmedUpTo(); err != nil {",
+		to:   "	if m.confirmed, err = m.confirmedUpTo(); $ {\n\t\tm.confirmed = before\n\t}\n	if err != nil {",
 	},
 	{
 		name: "inputs come without their derived records", file: "sync/feed/frames.go",
@@ -136,8 +136,8 @@ var mutants = []mutant{
 	},
 	{
 		name: "what was asked for with a revoked token is taken", file: "sync/feed/sign.go",
-		from: "issued(m.For, op)) {",
-		to:   "issued(m.For, op)) && !$ {",
+		from: "issueTime(m.For, op)) {",
+		to:   "issueTime(m.For, op)) && !$ {",
 	},
 	{
 		name: "a push does not say under which tokens it was asked", file: "sync/replica/push.go",
@@ -211,8 +211,8 @@ var mutants = []mutant{
 	},
 	{
 		name: "what came back is sent again from another site", file: "core/partition/lives.go",
-		from: "	x := &renewed{}",
-		to:   "	if $ {\n\t\tafter = p.log.Floor() - 1\n\t}\n	x := &renewed{}",
+		from: "	x := &renewedOutbox{}",
+		to:   "	if $ {\n\t\tafter = p.log.Floor() - 1\n\t}\n	x := &renewedOutbox{}",
 	},
 	{
 		name: "another site is taken too early", file: "core/partition/lives.go",

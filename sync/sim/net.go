@@ -176,8 +176,8 @@ func (r *party) carry(id uint64, resp response, answer func(time.Duration, repli
 	answer(after, piece)
 }
 
-// held is a poll that waits for something to happen.
-type held struct {
+// waitingPoll is a poll that waits for something to happen.
+type waitingPoll struct {
 	request *api.Request
 	reply   func(response, error)
 }
@@ -195,7 +195,7 @@ func (g *origin) serve(r *api.Request, reply func(response, error)) {
 		g.answer(r, reply)
 		return
 	}
-	h := &held{r, reply}
+	h := &waitingPoll{r, reply}
 	g.held = append(g.held, h)
 	g.world.after(pollWait, func() {
 		if h.reply != nil {
@@ -219,7 +219,7 @@ func (g *origin) idle(r *api.Request) bool {
 }
 
 // release answers a poll, unless that was done.
-func (g *origin) release(h *held) {
+func (g *origin) release(h *waitingPoll) {
 	reply := h.reply
 	if h.reply = nil; reply == nil {
 		return
@@ -231,8 +231,8 @@ func (g *origin) release(h *held) {
 	g.answer(h.request, reply)
 }
 
-// moved answers the polls that waited for something to happen, soon.
-func (g *origin) moved() {
+// answerPolls answers the polls that waited for something to happen, soon.
+func (g *origin) answerPolls() {
 	waiting := g.held
 	g.held = nil
 	g.world.after(g.world.some(3*time.Second), func() {
@@ -246,7 +246,7 @@ func (g *origin) moved() {
 func (g *origin) answer(r *api.Request, reply func(response, error)) {
 	var resp response
 	before, local := g.world.oracle.head(), g.isLocal()
-	whole := g.guarded(func() error {
+	whole := g.runWithCuts(func() error {
 		x := g.feed.Serve(context.Background(), r)
 		resp = response{status: x.Status, header: x.Header, body: x.Body}
 		if x.ContentType != "" {
@@ -269,14 +269,14 @@ func (g *origin) answer(r *api.Request, reply func(response, error)) {
 	if whole && strings.HasSuffix(r.Path, "/snapshot") && resp.status == 200 {
 		g.world.fail(g.leadsOn(resp.body))
 	}
-	g.spared(before)
+	g.checkFullDisk(before)
 	if !whole {
 		reply(response{}, errNetwork)
 		return
 	}
 	reply(resp, nil)
 	if g.world.oracle.head() > before {
-		g.moved()
+		g.answerPolls()
 	}
 }
 

@@ -22,7 +22,7 @@ type node struct {
 	blobs  *blob.Memory // pictures; a crash loses none of them
 
 	up   bool // it runs
-	wire *wired
+	wire *powerCutStore
 	part *partition.Partition
 }
 
@@ -35,7 +35,7 @@ func (w *world) node() node {
 func (n *node) mount() error {
 	store, err := n.disk.Open()
 	if err == nil {
-		n.wire = &wired{Store: store, space: min(n.space, scarce)}
+		n.wire = &powerCutStore{Store: store, space: min(n.space, scarce)}
 	}
 	return err
 }
@@ -57,8 +57,8 @@ func (n *node) fuse(crash func()) {
 	}
 }
 
-// powered runs do, which a loss of power may end anywhere. powered then calls crash and returns false.
-func powered(do func() error, crash func()) (whole bool, err error) {
+// catchCut runs do, which a loss of power may end anywhere. powered then calls crash and returns false.
+func catchCut(do func() error, crash func()) (whole bool, err error) {
 	defer func() {
 		switch x := recover(); x.(type) {
 		case nil:

@@ -247,7 +247,7 @@ func (o *oracle) isIssue(e *log.Entry, was issue) error {
 	if o.shared && op.By != e.Op.By && strings.HasPrefix(op.By, "replica") && strings.HasPrefix(e.Op.By, "replica") {
 		return nil
 	}
-	revoked, err := o.revoked(e, &op, was.token)
+	revoked, err := o.checkRevoked(e, &op, was.token)
 	if err != nil {
 		return err
 	}
@@ -281,9 +281,9 @@ func (o *oracle) isIssue(e *log.Entry, was issue) error {
 	return nil
 }
 
-// revoked reports whether an entry is the refusal of an operation with a revoked token, and checks that it is.
-func (o *oracle) revoked(e *log.Entry, op *log.Op, token partition.Token) (bool, error) {
-	refused := quarantined(e)
+// checkRevoked reports whether an entry is the refusal of an operation with a revoked token, and checks that it is.
+func (o *oracle) checkRevoked(e *log.Entry, op *log.Op, token partition.Token) (bool, error) {
+	refused := isTokenRefusal(e)
 	if o.over == nil {
 		return refused, nil
 	}
@@ -299,16 +299,16 @@ func (o *oracle) revoked(e *log.Entry, op *log.Op, token partition.Token) (bool,
 	return refused, nil
 }
 
-// quarantined reports whether an entry is the refusal of an operation with a revoked token.
-func quarantined(e *log.Entry) bool {
+// isTokenRefusal reports whether an entry is the refusal of an operation with a revoked token.
+func isTokenRefusal(e *log.Entry) bool {
 	b, ok := e.Op.Body.(*log.Refused)
 	return ok && b.Reason == "scope: the token was revoked"
 }
 
-// quarantined counts those.
-func (o *oracle) quarantined() (n int) {
+// countTokenRefusals counts those.
+func (o *oracle) countTokenRefusals() (n int) {
 	for i := range o.entries {
-		if quarantined(&o.entries[i]) {
+		if isTokenRefusal(&o.entries[i]) {
 			n++
 		}
 	}
@@ -347,8 +347,8 @@ func (o *oracle) modelAt(seq uint64) *foldtest.Model {
 	return m
 }
 
-// promised notes that the origin told its own user that the last n operations of its log are safe.
-func (o *oracle) promised(p *partition.Partition, n int) error {
+// notePromises notes that the origin told its own user that the last n operations of its log are safe.
+func (o *oracle) notePromises(p *partition.Partition, n int) error {
 	if err := o.follow(p.Log()); err != nil {
 		return err
 	}

@@ -20,7 +20,7 @@ type origin struct {
 	rules  uint32 // newest version that it knows
 	engine *engine
 	feed   *feed.Feed
-	held   []*held // polls
+	held   []*waitingPoll // polls
 
 	copied *Memory   // the backup
 	stable uint64    // last entry that the backup has
@@ -47,7 +47,7 @@ func (g *origin) start() (err error) {
 	}
 	life := name(g.random)
 	if g.world.oracle == nil {
-		if err := g.found(life); err != nil {
+		if err := g.createApp(life); err != nil {
 			return err
 		}
 	}
@@ -99,8 +99,8 @@ func (g *origin) edges() error {
 	return nil
 }
 
-// found makes the application, whose log begins with an epoch.
-func (g *origin) found(epoch log.Epoch) error {
+// createApp makes the application, whose log begins with an epoch.
+func (g *origin) createApp(epoch log.Epoch) error {
 	w := g.world
 	app, _, err := g.engine.Register.CreateApp(context.Background(), register.Caller{Account: "operator"}, register.NewApp{Name: "sim", Language: "en"})
 	if err != nil {
@@ -109,17 +109,17 @@ func (g *origin) found(epoch log.Epoch) error {
 	if w.app, err = catalog.ParseAppID(app.ID); err != nil {
 		return err
 	}
-	o := newOracle(w.app, epoch, w.program.issued)
+	o := newOracle(w.app, epoch, w.program.noteOp)
 	o.over, o.moved = g.over, w.movedName
 	w.goOn(o)
 	return nil
 }
 
-// guarded runs do, which a loss of power may end anywhere, and looks at the log after it. It
+// runWithCuts runs do, which a loss of power may end anywhere, and looks at the log after it. It
 // reports whether do came to its end.
-func (g *origin) guarded(do func() error) (whole bool) {
+func (g *origin) runWithCuts(do func() error) (whole bool) {
 	g.look()
-	whole, err := powered(func() error {
+	whole, err := catchCut(func() error {
 		if err := do(); err != nil {
 			return err
 		}
@@ -141,8 +141,8 @@ func (g *origin) crash() {
 		_ = g.feed.Close() // snapshots that are open end with the process
 	}
 	g.engine, g.feed = nil, nil
-	g.fall(10*time.Second, func() { g.guarded(g.start) }, g.crash)
-	g.moved()
+	g.fall(10*time.Second, func() { g.runWithCuts(g.start) }, g.crash)
+	g.answerPolls()
 }
 
 // backup keeps a copy of the disk somewhere else. A local-only application is not copied: the backup would lack what replicas send after it, which
@@ -194,7 +194,7 @@ func (g *origin) back(epoch log.Epoch, do func() error) {
 		return
 	}
 	w.goOn(f)
-	g.guarded(func() error {
+	g.runWithCuts(func() error {
 		if err := do(); err != nil {
 			return err
 		}
@@ -209,15 +209,15 @@ func (g *origin) write() {
 	}
 	w := g.world
 	bodies := w.bodies(log.Origin)
-	g.guarded(func() error {
+	g.runWithCuts(func() error {
 		v, err := g.part.Submit(context.Background(), "key", bodies, g.supply(bodies))
 		if err != nil {
 			return err
 		}
 		w.stats.Writes += len(v)
-		return w.oracle.promised(g.part, len(v))
+		return w.oracle.notePromises(g.part, len(v))
 	})
-	g.moved()
+	g.answerPolls()
 }
 
 // lists notes the operations that the origin lists as conflicts.
@@ -234,7 +234,7 @@ func (g *origin) lists() error {
 // tidy does some of the work that was left for later.
 func (g *origin) tidy() {
 	if g.up {
-		g.guarded(g.node.tidy)
+		g.runWithCuts(g.node.tidy)
 	}
 }
 
@@ -243,7 +243,7 @@ func (g *origin) trim() {
 	if !g.up {
 		return
 	}
-	g.guarded(func() error {
+	g.runWithCuts(func() error {
 		l := g.part.Log()
 		g.world.stats.Trims++
 		below := 1 + uint64(g.world.rng.Int64N(int64(l.Head())+1))
@@ -260,7 +260,7 @@ func (g *origin) horizon() {
 	if !g.up {
 		return
 	}
-	g.guarded(func() error {
+	g.runWithCuts(func() error {
 		g.world.stats.Horizons++
 		at := g.clock.now().Add(-g.world.some(30 * time.Second))
 		_, err := g.part.Submit(context.Background(), "", []log.Body{&log.Horizon{At: log.HLC(at.UnixMilli()) << 16}}, nil)
@@ -282,7 +282,7 @@ func (g *origin) revokeTokens() {
 	if !g.up {
 		return
 	}
-	g.guarded(func() error {
+	g.runWithCuts(func() error {
 		g.world.stats.Revocations++
 		return g.engine.Register.RevokeTokens(context.Background(), register.Caller{Account: "operator"}, g.world.app.String())
 	})
@@ -302,7 +302,7 @@ func (g *origin) revoke(r *party) {
 	if !g.up || r.edge == nil || r.edge.revoked {
 		return
 	}
-	g.guarded(func() error {
+	g.runWithCuts(func() error {
 		if err := g.engine.Register.RevokeEdge(context.Background(), register.Caller{Account: "operator"}, r.edge.id); err != nil {
 			return err
 		}

@@ -13,8 +13,8 @@ import (
 	"github.com/sightline-dev/sightline/core/partition"
 )
 
-// owed is an operation that a restore of the origin takes back and that some replicas hold.
-type owed struct {
+// owedOp is an operation that a restore of the origin takes back and that some replicas hold.
+type owedOp struct {
 	data    []byte             // as the log has encoded it
 	holders map[int]bool       // replicas on whose disks it is
 	entry   bool               // one of them has pulled it
@@ -22,8 +22,8 @@ type owed struct {
 	idle    bool               // it ended in a conflict, so that what it names may have been let go
 }
 
-// kept yields what a replica holds of the log: entries that it pulled, and own operations, for which k is nil.
-func (r *party) kept(yield func(op log.Op, k *partition.StoredEntry)) error {
+// scanStored yields what a replica holds of the log: entries that it pulled, and own operations, for which k is nil.
+func (r *party) scanStored(yield func(op log.Op, k *partition.StoredEntry)) error {
 	err := r.part.KeptAfter(partition.StoredPlace{}, func(k partition.StoredEntry) bool {
 		yield(k.Op, &k)
 		return true
@@ -50,14 +50,14 @@ func (w *world) owe(before, after *oracle) error {
 		if !ok || !r.up || r.edge != nil && r.edge.was || disk.durable < len(disk.batches) {
 			continue
 		}
-		err := r.kept(func(op log.Op, k *partition.StoredEntry) {
+		err := r.scanStored(func(op log.Op, k *partition.StoredEntry) {
 			seq := before.at[op.Dot]
 			if seq == 0 || after.at[op.Dot] != 0 || k != nil && r.small { // which it drops for newer ones, perhaps before it gives back
 				return
 			}
 			x := w.owed[op.Dot]
 			if x == nil {
-				x = &owed{
+				x = &owedOp{
 					data: log.Encode(nil, &before.entries[seq-1].Op), holders: map[int]bool{}, logs: map[log.Epoch]bool{}, idle: conflicts(before.codes[seq-1]),
 				}
 				w.owed[op.Dot] = x
@@ -77,15 +77,15 @@ func (w *world) owe(before, after *oracle) error {
 
 // drop forgets that a replica holds what is owed: its disk was replaced.
 func (w *world) drop(r *party) {
-	maps.DeleteFunc(w.owed, func(_ log.Dot, x *owed) bool {
+	maps.DeleteFunc(w.owed, func(_ log.Dot, x *owedOp) bool {
 		delete(x.holders, r.number)
 		return len(x.holders) == 0
 	})
 }
 
-// paid checks that the origin has each owed operation, or lists it with its content, and that it lists none as lost that it has. No input that
+// checkOwed checks that the origin has each owed operation, or lists it with its content, and that it lists none as lost that it has. No input that
 // was deleted lives.
-func (w *world) paid() error {
+func (w *world) checkOwed() error {
 	listed := map[log.Dot]log.Op{}
 	o := w.oracle
 	var wrong error
@@ -136,7 +136,7 @@ func (w *world) paid() error {
 		}
 	}
 	for _, old := range w.logs {
-		if err := w.resurrected(old); err != nil {
+		if err := w.checkResurrections(old); err != nil {
 			return err
 		}
 	}
@@ -208,8 +208,8 @@ func sameBody(a, b *log.Op) bool {
 	return bytes.Equal(log.Encode(nil, &x), log.Encode(nil, b))
 }
 
-// resurrected finds an input that lives and that an earlier log has deleted, by an operation that the log has and a replica had pulled.
-func (w *world) resurrected(old *oracle) error {
+// checkResurrections finds an input that lives and that an earlier log has deleted, by an operation that the log has and a replica had pulled.
+func (w *world) checkResurrections(old *oracle) error {
 	o := w.oracle
 	live := map[log.Dot]bool{}
 	for _, dot := range o.model.Inputs() {
@@ -230,7 +230,7 @@ func (w *world) resurrected(old *oracle) error {
 			by.At < old.entries[old.at[dot]-1].Op.At && !x.together(made)) {
 			continue // nobody can know that the input was made before all were deleted
 		}
-		if w.survived(dot, by.Dot) {
+		if w.hasSurvived(dot, by.Dot) {
 			continue
 		}
 		seq := o.at[by.Dot]
@@ -262,7 +262,7 @@ func (w *world) follows(dot, other log.Dot) bool {
 }
 
 // together reports whether one replica holds both operations, and so their order.
-func (x *owed) together(y *owed) bool {
+func (x *owedOp) together(y *owedOp) bool {
 	for r := range x.holders {
 		if y.holders[r] {
 			return true
@@ -271,8 +271,8 @@ func (x *owed) together(y *owed) bool {
 	return false
 }
 
-// survived reports whether an earlier log has an input after a deletion.
-func (w *world) survived(input, deletion log.Dot) bool {
+// hasSurvived reports whether an earlier log has an input after a deletion.
+func (w *world) hasSurvived(input, deletion log.Dot) bool {
 	return slices.ContainsFunc(w.logs, func(o *oracle) bool {
 		at := o.at[deletion]
 		return o != w.oracle && at != 0 && at < o.at[input] && o.killed[input] == 0

@@ -86,7 +86,7 @@ func (r *party) start() (err error) {
 		return err
 	}
 	if r.machine, err = replica.New(replica.Options{
-		App: r.world.app, Partition: &tapped{r.part, r}, Store: r.wire, Blobs: r.blobs, Rand: r.random, Live: replica.Poll,
+		App: r.world.app, Partition: &checkedPartition{r.part, r}, Store: r.wire, Blobs: r.blobs, Rand: r.random, Live: replica.Poll,
 		Wants: wire.Wants{Vectors: wire.VectorsQ16, Blobs: wire.BlobsFull}, Audit: r.world.audit, AppRecords: r.register(),
 	}); err != nil {
 		return err
@@ -100,7 +100,7 @@ func (r *party) start() (err error) {
 		}
 	})
 	r.seen = r.part.Cursor()
-	if err := r.moved(); err != nil {
+	if err := r.followMove(); err != nil {
 		return err
 	}
 	// Verdicts that a crash undid arrive again, or a snapshot skips them.
@@ -153,7 +153,7 @@ func (r *party) write() {
 		r.keep()
 	}
 	bodies := w.bodies(r.part.Site())
-	r.guarded(func() error {
+	r.runWithCuts(func() error {
 		who := partition.Caller{By: r.by(), Token: r.token()}
 		v, _, err := r.part.SubmitSpan(context.Background(), who, bodies, r.supply(bodies))
 		if err != nil {
@@ -171,7 +171,7 @@ func (r *party) write() {
 			x.prev, r.tail = before(r.tail, op.Dot), x.data
 			w.oracle.issue(op.Dot, x)
 			r.promised = append(r.promised, op.Dot)
-			w.program.issued(&op)
+			w.program.noteOp(&op)
 			return true
 		})
 		return cmp.Or(wrong, err)
@@ -220,7 +220,7 @@ func before(tail []byte, dot log.Dot) []byte {
 // tidy does some of the work that was left for later.
 func (r *party) tidy() {
 	if r.up {
-		r.guarded(func() error {
+		r.runWithCuts(func() error {
 			if err := r.node.tidy(); err != nil {
 				return err
 			}
@@ -234,7 +234,7 @@ func (r *party) reopen() {
 	if !r.up {
 		return
 	}
-	r.guarded(func() error {
+	r.runWithCuts(func() error {
 		if err := errors.Join(r.part.Close(), r.wire.Close()); err != nil {
 			return err
 		}
@@ -243,9 +243,9 @@ func (r *party) reopen() {
 	})
 }
 
-// guarded runs do, which a loss of power may end anywhere.
-func (r *party) guarded(do func() error) {
-	if _, err := powered(do, r.crash); err != nil && !isFull(err, r.space) {
+// runWithCuts runs do, which a loss of power may end anywhere.
+func (r *party) runWithCuts(do func() error) {
+	if _, err := catchCut(do, r.crash); err != nil && !isFull(err, r.space) {
 		r.world.fail(fmt.Errorf("replica %d: %w", r.number, err))
 	}
 }
@@ -258,32 +258,32 @@ func (r *party) crash() {
 	r.world.stats.ReplicaCuts++
 	r.machine = nil
 	r.life++
-	r.fall(5*time.Second, func() { r.guarded(r.start) }, r.crash)
+	r.fall(5*time.Second, func() { r.runWithCuts(r.start) }, r.crash)
 }
 
-// tapped is a partition whose verdicts are heard.
-type tapped struct {
+// checkedPartition is a partition whose verdicts are heard.
+type checkedPartition struct {
 	*partition.Partition
 	party *party
 }
 
 // Renew implements [replica.Partition].
-func (t *tapped) Renew(site log.Site, last uint64, epoch log.Epoch) error {
+func (t *checkedPartition) Renew(site log.Site, last uint64, epoch log.Epoch) error {
 	t.party.world.stats.Renewals++
 	t.party.last = max(last, t.Log().Floor()-1)
 	err := t.Partition.Renew(site, last, epoch)
 	if err == nil {
-		err = t.party.moved()
+		err = t.party.followMove()
 	}
 	return err
 }
 
 // Pull implements [replica.Partition].
-func (t *tapped) Pull(ctx context.Context, run partition.Run) ([]partition.OpVerdict, error) {
+func (t *checkedPartition) Pull(ctx context.Context, run partition.Run) ([]partition.OpVerdict, error) {
 	told, err := t.Partition.Pull(ctx, run)
-	t.spared(&run, err)
+	t.checkFullDisk(&run, err)
 	if err == nil {
-		defer func() { t.party.world.fail(t.party.moved()) }()
+		defer func() { t.party.world.fail(t.party.followMove()) }()
 	}
 	if from := t.party.world.log(t.party).ruled; err == nil && t.party.old && from > 0 && run.To >= from {
 		t.party.world.fail(fmt.Errorf("I1: replica %d folds entry %d by rules that it does not know", t.party.number, run.To))
@@ -292,13 +292,13 @@ func (t *tapped) Pull(ctx context.Context, run partition.Run) ([]partition.OpVer
 		t.party.world.stats.Stopped++
 	}
 	for _, x := range told {
-		t.party.world.fail(t.party.world.told(t.party, x.Op.Dot, x.Verdict.Code))
+		t.party.world.fail(t.party.world.checkVerdict(t.party, x.Op.Dot, x.Verdict.Code))
 	}
 	return told, err
 }
 
 // Rebase implements [replica.Partition].
-func (t *tapped) Rebase(ctx context.Context, s partition.Snapshot) error {
+func (t *checkedPartition) Rebase(ctx context.Context, s partition.Snapshot) error {
 	t.party.world.stats.Rebases++
 	t.party.base = t.party.world.trimmed
 	err := t.Partition.Rebase(ctx, s)
@@ -306,7 +306,7 @@ func (t *tapped) Rebase(ctx context.Context, s partition.Snapshot) error {
 		t.party.world.fail(fmt.Errorf("the full disk of replica %d takes a snapshot", t.party.number))
 	}
 	if err == nil {
-		err = t.party.moved()
+		err = t.party.followMove()
 	}
 	return err
 }
@@ -390,7 +390,7 @@ func (r *party) purge(x replica.Purge) error {
 	switch {
 	case r.world.deleted, r.edge != nil && r.edge.was:
 	case r.world.o.LocalOnly:
-		if err := r.drained(); err != nil {
+		if err := r.checkPromises(); err != nil {
 			return err
 		}
 	default:
@@ -406,7 +406,7 @@ func (r *party) step(e replica.Event) {
 	if !r.up {
 		return
 	}
-	r.guarded(func() error {
+	r.runWithCuts(func() error {
 		effects, err := r.machine.Step(r.clock.now(), e)
 		if err != nil {
 			return fmt.Errorf("the machine ends: %v", err) // which a full disk is no reason for

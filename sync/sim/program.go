@@ -45,8 +45,8 @@ func (p *program) recent(dots []log.Dot) log.Dot {
 	return dots[len(dots)-1-p.IntN(min(len(dots), 8))]
 }
 
-// issued takes note of an operation, so that later ones name what it made.
-func (p *program) issued(op *log.Op) {
+// noteOp takes note of an operation, so that later ones name what it made.
+func (p *program) noteOp(op *log.Op) {
 	switch b := op.Body.(type) {
 	case *log.InputCreate:
 		p.inputs = append(p.inputs, op.Dot)
@@ -149,7 +149,7 @@ func (p *program) body(site log.Site) log.Body {
 	case n < 76:
 		return &log.InputDeleteAll{Barrier: p.IntN(2) == 0}
 	case n < 80 && origin:
-		return p.fetched()
+		return p.fetchedBody()
 	case n < 81 && origin:
 		return &log.Unknown{Kind: 90, Data: []byte{1}} // of a later version
 	case n < 77:
@@ -158,7 +158,7 @@ func (p *program) body(site log.Site) log.Body {
 	return p.modelBody(site)
 }
 
-func (p *program) fetched() *log.InputFetched {
+func (p *program) fetchedBody() *log.InputFetched {
 	if p.IntN(2) == 0 {
 		return &log.InputFetched{Input: p.recent(p.inputs), Code: 30002, Detail: "gone"}
 	}
@@ -236,8 +236,8 @@ func derive(w kv.Writer, app catalog.AppID, body log.Body) {
 }
 
 // derivedOf are the derived records, by picture: each follows from the picture alone.
-var derivedOf = func() map[blob.Hash]catalog.Derived {
-	out := map[blob.Hash]catalog.Derived{}
+var derivedOf = func() map[blob.Hash]catalog.DerivedData {
+	out := map[blob.Hash]catalog.DerivedData{}
 	for i := range pictures {
 		rng := rand.New(rand.NewPCG(uint64(i), 1))
 		vector := make([]float32, predict.Dim)
@@ -252,7 +252,7 @@ var derivedOf = func() map[blob.Hash]catalog.Derived {
 		if err != nil {
 			panic(err)
 		}
-		out[picture(i)] = catalog.Derived{Embedding: data, Values: []float32{rng.Float32(), rng.Float32(), rng.Float32()}}
+		out[picture(i)] = catalog.DerivedData{Embedding: data, Values: []float32{rng.Float32(), rng.Float32(), rng.Float32()}}
 	}
 	return out
 }()

@@ -58,7 +58,7 @@ func (r *party) rollback() {
 	if r.edge != nil {
 		r.edge.heard, r.edge.token = x.edge.heard, x.edge.token
 	}
-	r.guarded(func() error {
+	r.runWithCuts(func() error {
 		if w.rng.IntN(2) == 0 {
 			if err := renew(r.disk, name(r.random), w.app); err != nil {
 				return err
@@ -88,8 +88,8 @@ func (m move) name(d log.Dot) log.Dot {
 	return d
 }
 
-// moved follows promises to the site that the replica has taken.
-func (r *party) moved() error {
+// followMove follows promises to the site that the replica has taken.
+func (r *party) followMove() error {
 	old, site := r.site, r.part.Site()
 	r.site = site
 	if old == 0 || old == site {
@@ -125,7 +125,7 @@ func (r *party) moved() error {
 		if err != nil {
 			return err
 		}
-		if at := o.at[dot]; r.learned(at) && !twice(was, x.data) && bytes.Equal(x.data, log.Encode(nil, &o.entries[at-1].Op)) {
+		if at := o.at[dot]; r.knowsEntry(at) && !twice(was, x.data) && bytes.Equal(x.data, log.Encode(nil, &o.entries[at-1].Op)) {
 			return fmt.Errorf("I3: operation %v is entry %d, and its replica sends it again from site %d", dot, at, site)
 		}
 		op.Dot = to(dot)
@@ -140,7 +140,7 @@ func (r *party) moved() error {
 	var wrong error
 	err := r.part.Pending(0, func(op log.Op) bool {
 		next = op.Dot.Seq
-		r.world.program.issued(&op)
+		r.world.program.noteOp(&op)
 		wrong = r.keepsToken(op.Dot)
 		return wrong == nil
 	})
@@ -169,8 +169,8 @@ func twice(made []issue, data []byte) bool {
 	return n > 1
 }
 
-// learned reports whether the log had an entry, not 0, when the replica asked last what the log has of its site.
-func (r *party) learned(at uint64) bool {
+// knowsEntry reports whether the log had an entry, not 0, when the replica asked last what the log has of its site.
+func (r *party) knowsEntry(at uint64) bool {
 	return at != 0 && at <= r.known.Seq && r.world.oracle.leadsOn(r.known.Seq, r.known.Chain)
 }
 

@@ -12,7 +12,7 @@ import (
 // what a replica learned of the later log as known to it.
 func TestKnownOfEmptyLog(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 0x51d))
-	w := &world{rng: rng, o: Options{Disk: func() Disk { return &Memory{} }}, program: program{Rand: rng}, owed: map[log.Dot]*owed{}}
+	w := &world{rng: rng, o: Options{Disk: func() Disk { return &Memory{} }}, program: program{Rand: rng}, owed: map[log.Dot]*owedOp{}}
 	if err := w.open(); err != nil {
 		t.Fatal(err)
 	}

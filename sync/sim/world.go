@@ -53,7 +53,7 @@ type world struct {
 	oracle  *oracle   // of the log as it is now
 	logs    []*oracle // all of the run, oldest first: another one since each restore, rollback, and notice of one
 	trimmed uint64    // last entry that the log forgot at any time
-	owed    map[log.Dot]*owed
+	owed    map[log.Dot]*owedOp
 	moves   []move // of all replicas, in their order
 	stats   Stats
 	audit   time.Duration // between two comparisons of states; below 0: never
@@ -69,7 +69,7 @@ func Run(seed uint64, o Options) (stats Stats, err error) {
 		o.Disk = func() Disk { return &Memory{} }
 	}
 	rng := rand.New(rand.NewPCG(seed, 0x51d))
-	w := &world{rng: rng, o: o, program: program{Rand: rng}, owed: map[log.Dot]*owed{}}
+	w := &world{rng: rng, o: o, program: program{Rand: rng}, owed: map[log.Dot]*owedOp{}}
 	defer func() {
 		if x := recover(); x != nil { // the first violation is reported, not its consequences
 			stats, err = w.stats, cmp.Or(w.failed, fmt.Errorf("panic: %v\n%s", x, debug.Stack()))
@@ -91,7 +91,7 @@ func Run(seed uint64, o Options) (stats Stats, err error) {
 		w.heal()
 	}
 	w.stats.Entries = len(w.oracle.entries)
-	w.stats.Quarantined = w.oracle.quarantined()
+	w.stats.Quarantined = w.oracle.countTokenRefusals()
 	w.fail(w.close())
 	return w.stats, w.failed
 }

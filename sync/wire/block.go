@@ -303,7 +303,7 @@ func (b *block) body(o *log.Op, form int) {
 		b.dot(body.Input)
 		b.labels(body.Labels)
 	case formFetched:
-		b.fetched(o.Body.(*log.InputFetched))
+		b.fetchResult(o.Body.(*log.InputFetched))
 	case formDelete:
 		b.dot(o.Body.(*log.InputDelete).Input)
 	default:
@@ -326,7 +326,7 @@ func (b *block) labels(labels []log.Label) {
 	}
 }
 
-func (b *block) fetched(f *log.InputFetched) {
+func (b *block) fetchResult(f *log.InputFetched) {
 	b.dot(f.Input)
 	b.int(colCodes, uint64(f.Code))
 	b.text(colDetailSize, colDetails, f.Detail)

@@ -32,7 +32,7 @@ func BenchmarkPull(b *testing.B) {
 	kinds := []struct {
 		name string
 		op   func() log.Op
-	}{{"imported", tr.imported}, {"camera", tr.create}}
+	}{{"imported", tr.importedInput}, {"camera", tr.create}}
 	for _, kind := range kinds {
 		frames := framesOf(inputs, kind.op)
 		for name, store := range stores {
@@ -53,8 +53,8 @@ func BenchmarkPull(b *testing.B) {
 	}
 }
 
-// imported is an input as an import sends it: from a URL, with two labels, and every third with a place.
-func (t *traffic) imported() log.Op {
+// importedInput is an input as an import sends it: from a URL, with two labels, and every third with a place.
+func (t *traffic) importedInput() log.Op {
 	c := &log.InputCreate{
 		ID: t.hex(16), ContentType: "image/jpeg", URL: "https://pictures.example/" + t.hex(8) + ".jpg",
 		Meta: []byte(`{"album":"holiday","n":17}`),

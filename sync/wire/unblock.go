@@ -265,7 +265,7 @@ func (u *unblock) bodies(op func(int) *log.Op) {
 			*o.Body.(*log.InputLabels) = log.InputLabels{Input: u.dot(), Labels: u.takeLabels()}
 		case formFetched:
 			o.Body, fetches = &fetches[0], fetches[1:]
-			u.fetched(o.Body.(*log.InputFetched))
+			u.fetchResult(o.Body.(*log.InputFetched))
 		case formDelete:
 			o.Body, deletes = &deletes[0], deletes[1:]
 			o.Body.(*log.InputDelete).Input = u.dot()
@@ -345,7 +345,7 @@ func (u *unblock) blob() (h blob.Hash) {
 	return h
 }
 
-func (u *unblock) fetched(b *log.InputFetched) {
+func (u *unblock) fetchResult(b *log.InputFetched) {
 	b.Input, b.Code = u.dot(), int(u.int(colCodes))
 	b.Detail = u.text(colDetailSize, colDetails)
 	b.ContentType = u.name(colKinds, u.types)

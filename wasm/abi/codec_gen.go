@@ -249,7 +249,7 @@ func putAnalysis(e *field.Encoder, x *analysis) {
 	e.Raw(8, x.Picture)
 }
 
-func putCallDeed(e *field.Encoder, x *call.Deed) {
+func putCallAuditEvent(e *field.Encoder, x *call.AuditEvent) {
 	e.Text(1, x.Action)
 	e.Text(2, x.App)
 	e.Text(3, x.By)
@@ -563,9 +563,9 @@ func putServeResult(e *field.Encoder, x *ServeResult) {
 		putCallJob(e, &x.Jobs[i])
 		e.Close(at)
 	}
-	if x.Response.Did != (call.Deed{}) {
+	if x.Response.Did != (call.AuditEvent{}) {
 		at := e.Open(10)
-		putCallDeed(e, &x.Response.Did)
+		putCallAuditEvent(e, &x.Response.Did)
 		e.Close(at)
 	}
 	e.Raw(15, x.Response.Body)
@@ -684,7 +684,7 @@ func getAnalysis(d *field.Decoder, x *analysis) {
 	}
 }
 
-func getCallDeed(d *field.Decoder, x *call.Deed) {
+func getCallAuditEvent(d *field.Decoder, x *call.AuditEvent) {
 	for d.Next() {
 		switch d.Number {
 		case 1:
@@ -1260,9 +1260,9 @@ func getServeResult(d *field.Decoder, x *ServeResult) {
 			getCallJob(d, &x.Jobs[len(x.Jobs)-1])
 			d.Close(at)
 		case 10:
-			x.Response.Did = call.Deed{}
+			x.Response.Did = call.AuditEvent{}
 			at := d.Open()
-			getCallDeed(d, &x.Response.Did)
+			getCallAuditEvent(d, &x.Response.Did)
 			d.Close(at)
 		case 15:
 			x.Response.Body = d.Raw()

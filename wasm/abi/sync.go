@@ -187,7 +187,7 @@ func effectOf(e replica.Effect) effect {
 		return effect{Kind: effectWakeAt, At: e.At}
 	case replica.BlobReady:
 		return effect{Kind: effectGot, Blob: e.Blob, Error: faultOf(e.Err)}
-	case replica.Changed:
+	case replica.StatusChange:
 		return effect{Kind: effectChanged}
 	case replica.Purge:
 		return effect{Kind: effectPurge, Why: e.Reason, KeepOutbox: e.KeepOutbox}
@@ -210,7 +210,7 @@ func (x *effect) effect() (replica.Effect, error) {
 	case effectGot:
 		return replica.BlobReady{Blob: x.Blob, Err: x.Error.err()}, nil
 	case effectChanged:
-		return replica.Changed{}, nil
+		return replica.StatusChange{}, nil
 	case effectPurge:
 		return replica.Purge{Reason: x.Why, KeepOutbox: x.KeepOutbox}, nil
 	case effectTake:

@@ -72,8 +72,8 @@ func TestTakes(t *testing.T) {
 // moment is a time in nanoseconds that a float64 has too: whole multiples of four milliseconds do.
 const moment = 1_700_000_000_124_000_000
 
-// synced has one effect of each kind, and a status with nothing left out.
-func synced() abi.SyncResult {
+// fullSyncResult has one effect of each kind, and a status with nothing left out.
+func fullSyncResult() abi.SyncResult {
 	at := time.Unix(0, moment)
 	return abi.SyncResult{
 		Err: kv.ErrFailed,
@@ -86,7 +86,7 @@ func synced() abi.SyncResult {
 			replica.WakeAt{At: at},
 			replica.BlobReady{Blob: blob.Sum(nil)},
 			replica.BlobReady{Err: blob.ErrNotFound},
-			replica.Changed{},
+			replica.StatusChange{},
 			replica.Purge{Reason: "deleted", KeepOutbox: true},
 		},
 		Status: replica.Status{
@@ -121,7 +121,7 @@ func syncVectors() []vector {
 	for i, e := range events() {
 		all = append(all, vector{"event", names[i], hex.EncodeToString(abi.AppendEvent(nil, e)), says[i]})
 	}
-	s := synced()
+	s := fullSyncResult()
 	const at, ms = float64(moment), float64(time.Millisecond)
 	return append(all, vector{"synced", "all", hex.EncodeToString(s.Append(nil)), fields{
 		"error": fields{"code": float64(abi.StoreFailed), "text": kv.ErrFailed.Error()},
@@ -164,7 +164,7 @@ func TestEventsCross(t *testing.T) {
 
 // TestEffectsCross writes and reads each effect and all of a status.
 func TestEffectsCross(t *testing.T) {
-	want := synced()
+	want := fullSyncResult()
 	got, err := abi.ParseSynced(want.Append(nil))
 	if err != nil {
 		t.Fatal(err)

@@ -70,8 +70,8 @@ func analysis() predict.Analysis {
 	}
 }
 
-// celled is an analysis with cells.
-func celled() predict.Analysis {
+// analysisWithCells is an analysis with cells.
+func analysisWithCells() predict.Analysis {
 	c := predict.Cells{Height: 1, Width: 2, Classes: 3, Rows: make([]float32, 2*(3+predict.Dim)), Box: raster.Crop{Left: 0.25, Bottom: 1, Right: 0.75}}
 	for i := range c.Rows {
 		c.Rows[i] = float32(i) / 4
@@ -81,7 +81,7 @@ func celled() predict.Analysis {
 
 // TestCells has cells cross, and refuses those that are not all there.
 func TestCells(t *testing.T) {
-	a := celled()
+	a := analysisWithCells()
 	got, err := abi.ParseAnalysis(abi.AppendAnalysis(nil, &a))
 	if err != nil || !reflect.DeepEqual(got, a) {
 		t.Errorf("%+v, %v, want %+v", got, err, a)
@@ -92,7 +92,7 @@ func TestCells(t *testing.T) {
 		"no box":      func(a *predict.Analysis) { a.Cells.Box = raster.Crop{} },
 		"none":        func(a *predict.Analysis) { a.Cells = predict.Cells{} },
 	} {
-		a := celled()
+		a := analysisWithCells()
 		change(&a)
 		if got, err := abi.ParseAnalysis(abi.AppendAnalysis(nil, &a)); !errors.Is(err, field.ErrFormat) {
 			t.Errorf("%s: %+v, %v, want ErrFormat", name, got, err)
@@ -340,13 +340,13 @@ func FuzzEnvelope(f *testing.F) {
 		}
 		f.Add(data)
 	}
-	for _, a := range []predict.Analysis{analysis(), celled()} {
+	for _, a := range []predict.Analysis{analysis(), analysisWithCells()} {
 		f.Add(abi.AppendAnalysis(nil, &a))
 	}
 	for _, e := range events() {
 		f.Add(abi.AppendEvent(nil, e))
 	}
-	all := synced()
+	all := fullSyncResult()
 	f.Add(all.Append(nil))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		for _, kind := range kinds {

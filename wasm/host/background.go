@@ -74,11 +74,11 @@ func (w *writer) takeTasks(now time.Time, n int) ([]core.Task, error) {
 	}
 	w.tasks += len(tasks)
 	w.mayTake = len(tasks) == n // there may be more
-	return tasks, w.named(err)
+	return tasks, w.wrapError(err)
 }
 
-// named is an error with its application.
-func (w *writer) named(err error) error {
+// wrapError is an error with its application.
+func (w *writer) wrapError(err error) error {
 	if err != nil {
 		err = fmt.Errorf("application %s: %w", w.app, err)
 	}
@@ -101,8 +101,8 @@ func (f *Fleet) Done(ctx context.Context, t core.Task, r core.Result) error {
 	}
 	w.tasks--
 	w.scheduleStep()
-	defer w.made(w.in, w.in.commits)
-	return w.named(w.in.Done(context.WithoutCancel(ctx), ref.task, r))
+	defer w.noteCommits(w.in, w.in.commits)
+	return w.wrapError(w.in.Done(context.WithoutCancel(ctx), ref.task, r))
 }
 
 // Step does some background work in every open instance that has some, and closes the longest unused ones if all together have too much
@@ -131,14 +131,14 @@ func (w *writer) step(now time.Time) (more bool, err error) {
 		return false, nil
 	}
 	w.mayStep, w.stepped = false, now
-	defer w.made(w.in, w.in.commits)
+	defer w.noteCommits(w.in, w.in.commits)
 	s, err := w.in.Step(context.Background())
 	w.more = s.More && err == nil
 	w.mayTake = w.mayTake || s.More // a step may make tasks
 	if s.Orphans && w.f.o.CollectOrphans != nil {
 		w.f.o.CollectOrphans()
 	}
-	return w.more, w.named(err)
+	return w.more, w.wrapError(err)
 }
 
 // shrink closes writers that nothing waits for, the longest unused first, until all have no more
@@ -192,7 +192,7 @@ func (f *Fleet) openNext(ctx context.Context, now time.Time) (more bool, err err
 	if errors.Is(err, register.ErrApplication) {
 		err = nil
 	}
-	return err == nil, w.named(err)
+	return err == nil, w.wrapError(err)
 }
 
 // next returns the next application that must be checked.

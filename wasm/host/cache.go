@@ -50,8 +50,8 @@ const (
 
 var errSeal = errors.New("compiled module has an invalid seal")
 
-// compiled is a module that can be instantiated.
-type compiled struct {
+// compiledModule is a module that can be instantiated.
+type compiledModule struct {
 	runtime wazero.Runtime
 	module  wazero.CompiledModule
 	isNew   bool // it was compiled now, not loaded from the cache
@@ -60,7 +60,7 @@ type compiled struct {
 
 // compile makes a runtime, and compiles a module in it or loads the compiled module from the cache. An error of the cache is not an error
 // of compile: it then compiles the module.
-func compile(ctx context.Context, config wazero.RuntimeConfig, module []byte, cache *Cache, name string) (*compiled, error) {
+func compile(ctx context.Context, config wazero.RuntimeConfig, module []byte, cache *Cache, name string) (*compiledModule, error) {
 	if cache == nil {
 		return compileWith(ctx, config, module, nil)
 	}
@@ -117,9 +117,9 @@ func otherFile(scratch blob.FS, not string) (string, error) {
 	return "", nil
 }
 
-func compileWith(ctx context.Context, config wazero.RuntimeConfig, module []byte, cache wazero.CompilationCache) (*compiled, error) {
+func compileWith(ctx context.Context, config wazero.RuntimeConfig, module []byte, cache wazero.CompilationCache) (*compiledModule, error) {
 	ctx = experimental.WithCompilationWorkers(ctx, runtime.GOMAXPROCS(0))
-	c := &compiled{runtime: wazero.NewRuntimeWithConfig(ctx, config), isNew: cache == nil, cache: cache}
+	c := &compiledModule{runtime: wazero.NewRuntimeWithConfig(ctx, config), isNew: cache == nil, cache: cache}
 	var err error
 	if c.module, err = c.runtime.CompileModule(ctx, module); err != nil {
 		return nil, errors.Join(fmt.Errorf("%w: %w", ErrModule, err), c.close(ctx))
@@ -128,7 +128,7 @@ func compileWith(ctx context.Context, config wazero.RuntimeConfig, module []byte
 }
 
 // close closes the runtime with all of its instances, and frees the compiled code.
-func (c *compiled) close(ctx context.Context) error {
+func (c *compiledModule) close(ctx context.Context) error {
 	err := c.runtime.Close(ctx)
 	if c.cache != nil {
 		err = errors.Join(err, c.cache.Close(ctx))

@@ -65,8 +65,8 @@ func newCache(t testing.TB) *Cache {
 	}
 }
 
-// cached is the one file of a cache.
-func cached(t testing.TB, c *Cache) string {
+// cacheFile is the one file of a cache.
+func cacheFile(t testing.TB, c *Cache) string {
 	t.Helper()
 	names, err := c.Files.ReadDir(".")
 	if err != nil || len(names) != 1 {
@@ -85,7 +85,7 @@ func start(t testing.TB, module []byte, c *Cache) (compiled bool) {
 	if got := in.Begin(context.Background(), &api.Request{Method: "GET", Path: "/v2/models"}).Response(); got.Status != 200 {
 		t.Fatalf("%+v", got)
 	}
-	return rt.Compiled()
+	return rt.WasCompiled()
 }
 
 func TestCacheIsRead(t *testing.T) {
@@ -112,7 +112,7 @@ func TestCacheIsRead(t *testing.T) {
 func TestCacheOfAnotherVersionIsReplaced(t *testing.T) {
 	module, c := newGuest().encode(), newCache(t)
 	start(t, module, c)
-	name := filepath.Base(cached(t, c))
+	name := filepath.Base(cacheFile(t, c))
 	for _, file := range []string{"wazero-v0-other/compiled"} {
 		dir := t.TempDir()
 		if err := errors.Join(os.Mkdir(filepath.Join(dir, filepath.Dir(file)), 0o700), os.WriteFile(filepath.Join(dir, file), []byte("code"), 0o600)); err != nil {
@@ -132,7 +132,7 @@ func TestCacheOfAnotherVersionIsReplaced(t *testing.T) {
 func TestReplacedCacheIsCompiled(t *testing.T) {
 	module, c := newGuest().encode(), newCache(t)
 	start(t, module, c)
-	name := cached(t, c)
+	name := cacheFile(t, c)
 	good, err := os.ReadFile(name)
 	if err != nil {
 		t.Fatal(err)
@@ -140,7 +140,7 @@ func TestReplacedCacheIsCompiled(t *testing.T) {
 	other := newCache(t)
 	other.Key[0]++
 	start(t, module, other)
-	stranger, err := os.ReadFile(cached(t, other))
+	stranger, err := os.ReadFile(cacheFile(t, other))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,10 +148,10 @@ func TestReplacedCacheIsCompiled(t *testing.T) {
 	g := newGuest()
 	g.bodies["serve"] = trap
 	start2 := newRuntime(t, Options{Module: g.encode(), Cache: elsewhere, Now: options(nil).Now, Rand: newSeeded()})
-	if !start2.Compiled() {
+	if !start2.WasCompiled() {
 		t.Fatal("not compiled")
 	}
-	swapped, err := os.ReadFile(cached(t, elsewhere))
+	swapped, err := os.ReadFile(cacheFile(t, elsewhere))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -185,7 +185,7 @@ func TestReplacedCacheIsCompiled(t *testing.T) {
 func TestSealedButUseless(t *testing.T) {
 	module, c := newGuest().encode(), newCache(t)
 	start(t, module, c)
-	name := cached(t, c)
+	name := cacheFile(t, c)
 	sealed, err := os.ReadFile(name)
 	if err != nil {
 		t.Fatal(err)

@@ -23,7 +23,7 @@ var ErrMemory = errors.New("the module needs more memory than it may have")
 // that a run gives it, and writes to two writers. It has no environment, no network, and neither clock nor random
 // source of the machine. A run cannot be interrupted: the caller's process has to end.
 type Command struct {
-	*compiled
+	*compiledModule
 	memory uint64
 }
 
@@ -43,14 +43,14 @@ func NewCommand(ctx context.Context, module []byte, cache *Cache, memory uint64)
 	return &Command{c, memory}, nil
 }
 
-// Compiled reports whether the program was compiled now, and not loaded from the cache.
-func (c *Command) Compiled() bool { return c.isNew }
+// WasCompiled reports whether the program was compiled now, and not loaded from the cache.
+func (c *Command) WasCompiled() bool { return c.isNew }
 
 // Run runs the program and returns its exit code. args begins with the program's name, and files is its root folder. A
 // program that traps ends with an error; one that fails for lack of memory returns ErrMemory.
 func (c *Command) Run(ctx context.Context, args []string, files fs.FS, stdout, stderr io.Writer) (code uint32, err error) {
 	inner, free := newMemory()
-	memory := &limited{inner: inner, limit: c.memory}
+	memory := &limitedAllocator{inner: inner, limit: c.memory}
 	defer free()
 	defer func() {
 		if v := recover(); v != nil { // wazero's, where the system has no memory left
@@ -73,17 +73,17 @@ func (c *Command) Run(ctx context.Context, args []string, files fs.FS, stdout, s
 	return code, err
 }
 
-// limited is an allocator of at most limit bytes, which notes that it refused some.
-type limited struct {
+// limitedAllocator is an allocator of at most limit bytes, which notes that it refused some.
+type limitedAllocator struct {
 	inner   experimental.MemoryAllocator // nil: slices
 	limit   uint64
 	refused bool
 }
 
 // Allocate implements [experimental.MemoryAllocator].
-func (l *limited) Allocate(capacity, most uint64) experimental.LinearMemory {
+func (l *limitedAllocator) Allocate(capacity, most uint64) experimental.LinearMemory {
 	most = min(most, l.limit)
-	m := limitedMemory{limited: l, most: most}
+	m := limitedMemory{limitedAllocator: l, most: most}
 	if l.inner != nil {
 		m.LinearMemory = l.inner.Allocate(min(capacity, most), most)
 	} else {
@@ -94,7 +94,7 @@ func (l *limited) Allocate(capacity, most uint64) experimental.LinearMemory {
 
 type limitedMemory struct {
 	experimental.LinearMemory
-	*limited
+	*limitedAllocator
 	most uint64
 }
 

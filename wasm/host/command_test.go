@@ -15,7 +15,9 @@ import (
 func greeter(text string) []byte {
 	const argc, unreachable = 32, opUnreachable
 	wasi := []byte("wasi_snapshot_preview1")
-	imported := func(name string, kind int) []byte { return code(sized(wasi), sized([]byte(name)), 0x00, kind) }
+	imported := func(name string, kind int) []byte {
+		return code(prefixLength(wasi), prefixLength([]byte(name)), 0x00, kind)
+	}
 	loadArgc := code(i32(argc), opI32Load, 0x02, 0x00)
 	body := code(
 		i32(argc), i32(argc+4), opCall, 2, opDrop,
@@ -36,11 +38,11 @@ func greeter(text string) []byte {
 		section(2, vec(imported("fd_write", 0), imported("proc_exit", 1), imported("args_sizes_get", 2))),
 		section(3, vec([]byte{3})),
 		section(5, code(0x01, 0x00, uleb(1))),
-		section(7, vec(code(sized([]byte("memory")), 0x02, 0x00), code(sized([]byte("_start")), 0x00, 3))),
-		section(10, vec(sized(code(0x00, body)))),
+		section(7, vec(code(prefixLength([]byte("memory")), 0x02, 0x00), code(prefixLength([]byte("_start")), 0x00, 3))),
+		section(10, vec(prefixLength(code(0x00, body)))),
 		section(11, vec(
-			code(0x00, i32(0), opEnd, sized([]byte{64, 0, 0, 0, byte(len(text)), 0, 0, 0})),
-			code(0x00, i32(64), opEnd, sized([]byte(text))),
+			code(0x00, i32(0), opEnd, prefixLength([]byte{64, 0, 0, 0, byte(len(text)), 0, 0, 0})),
+			code(0x00, i32(64), opEnd, prefixLength([]byte(text))),
 		)),
 	)
 }
@@ -68,8 +70,8 @@ func TestCommand(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if c.Compiled() != compiled {
-				t.Errorf("%s: compiled now: %t, want %t", tt.name, c.Compiled(), compiled)
+			if c.WasCompiled() != compiled {
+				t.Errorf("%s: compiled now: %t, want %t", tt.name, c.WasCompiled(), compiled)
 			}
 			compiled = false
 			var out bytes.Buffer

@@ -124,7 +124,7 @@ func inputOf(rng *rand.Rand, i int) *log.InputCreate {
 }
 
 // derivedOf returns a plausible derived record for a picture of one of a hundred sorts.
-func derivedOf(rng *rand.Rand, values int) catalog.Derived {
+func derivedOf(rng *rand.Rand, values int) catalog.DerivedData {
 	sort := rand.New(rand.NewPCG(uint64(rng.IntN(100)), 1))
 	v := make([]float32, predict.Dim)
 	for i := range v {
@@ -134,7 +134,7 @@ func derivedOf(rng *rand.Rand, values int) catalog.Derived {
 	if err != nil {
 		panic(err)
 	}
-	d := catalog.Derived{Values: make([]float32, values)}
+	d := catalog.DerivedData{Values: make([]float32, values)}
 	d.Embedding, _ = e.MarshalBinary()
 	for i := range d.Values {
 		d.Values[i] = rng.Float32() / 8

@@ -26,16 +26,16 @@ func (in *Instance) Begin(ctx context.Context, r *api.Request) *api.Exchange {
 
 // continueCall is the call that an answer of serve leaves.
 func (in *Instance) continueCall(ctx context.Context, r *api.Request, answer []byte, err error) *api.Exchange {
-	s, err := in.served(answer, err)
+	s, err := in.readServeResult(answer, err)
 	switch {
 	case err != nil:
-		return api.Answered(refuser.Refuse(r, api.ErrInternal))
+		return api.RespondWith(refuser.Refuse(r, api.ErrInternal))
 	case s.Call == 0:
-		return api.Answered(s.Response)
+		return api.RespondWith(s.Response)
 	}
 	n := s.Call
 	return api.NewExchange(s.Jobs, func(results []api.Result) ([]api.Job, api.Response, bool) {
-		s, err := in.served(in.resume(ctx, n, results))
+		s, err := in.readServeResult(in.resume(ctx, n, results))
 		switch {
 		case err != nil:
 			return nil, refuser.Refuse(r, api.ErrInternal), true
@@ -47,8 +47,8 @@ func (in *Instance) continueCall(ctx context.Context, r *api.Request, answer []b
 	})
 }
 
-// served reads what serve or resume answered.
-func (in *Instance) served(answer []byte, err error) (abi.ServeResult, error) {
+// readServeResult reads what serve or resume answered.
+func (in *Instance) readServeResult(answer []byte, err error) (abi.ServeResult, error) {
 	if err != nil {
 		return abi.ServeResult{}, err
 	}

@@ -7,8 +7,8 @@ import (
 	"github.com/sightline-dev/sightline/wasm/abi"
 )
 
-// Hosted returns the picture behind a hosted name; the error is blob.ErrNotFound.
-func (in *Instance) Hosted(ctx context.Context, name string) (blob.Picture, error) {
+// HostedPicture returns the picture behind a hosted name; the error is blob.ErrNotFound.
+func (in *Instance) HostedPicture(ctx context.Context, name string) (blob.Picture, error) {
 	value, err := in.Ask(ctx, abi.Query{What: abi.AskHosted, Name: name})
 	if err != nil {
 		return blob.Picture{}, err

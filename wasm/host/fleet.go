@@ -132,7 +132,7 @@ func (f *Fleet) Begin(ctx context.Context, r *api.Request) *api.Exchange {
 	}
 	if f.o.Admit != nil && r.App == "" && r.Method != "OPTIONS" {
 		if err := f.o.Admit(ctx, app, r); err != nil {
-			return api.Answered(f.Refuse(r, err))
+			return api.RespondWith(f.Refuse(r, err))
 		}
 	}
 	w, err := f.writer(app)
@@ -149,7 +149,7 @@ func (f *Fleet) Begin(ctx context.Context, r *api.Request) *api.Exchange {
 		f.o.Services.Log.Error("cannot open instance", "app", app, "error", err)
 		err = api.ErrInternal
 	}
-	return api.Answered(f.Refuse(r, err))
+	return api.RespondWith(f.Refuse(r, err))
 }
 
 // Sync passes an event to the state machine of an application's replica; nil only asks for its status. If the instance was opened again,

@@ -30,7 +30,7 @@ type node struct {
 	t       testing.TB
 	store   kv.Store
 	blobs   *blob.Memory
-	hosted  *blob.Hosted
+	hosted  *blob.HostedNames
 	control *register.Register
 	fleet   *Fleet
 	strays  int
@@ -75,7 +75,7 @@ func newNode(t testing.TB, rt *Runtime, change func(*FleetOptions)) *node {
 	if err != nil {
 		t.Fatal(err)
 	}
-	random := locked{new(sync.Mutex), newSeeded()}
+	random := lockedReader{new(sync.Mutex), newSeeded()}
 	o := FleetOptions{
 		Runtime: rt, Models: set, Rate: auth.Rate{PerSecond: -1}, CollectOrphans: func() { n.strays++ },
 		Services: Services{Store: n.store, Hosted: n.hosted, Bundles: bundles, Tokens: mint{}, Clock: clock, Rand: random, Log: slog.New(&n.deaths)},
@@ -97,16 +97,16 @@ func newNode(t testing.TB, rt *Runtime, change func(*FleetOptions)) *node {
 	return n
 }
 
-// locked is a source of bytes for many.
-type locked struct {
+// lockedReader is a source of bytes for many.
+type lockedReader struct {
 	*sync.Mutex
-	seeded
+	seededReader
 }
 
-func (l locked) Read(p []byte) (int, error) {
+func (l lockedReader) Read(p []byte) (int, error) {
 	l.Lock()
 	defer l.Unlock()
-	return l.seeded.Read(p)
+	return l.seededReader.Read(p)
 }
 
 func (n *node) tenant() tenant {

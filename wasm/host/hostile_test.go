@@ -18,10 +18,10 @@ import (
 	"github.com/sightline-dev/sightline/wasm/abi"
 )
 
-// seeded is a source of bytes for guests' own runtime.
-type seeded struct{ *rand.ChaCha8 }
+// seededReader is a source of bytes for guests' own runtime.
+type seededReader struct{ *rand.ChaCha8 }
 
-func newSeeded() seeded { return seeded{rand.NewChaCha8([32]byte{6})} }
+func newSeeded() seededReader { return seededReader{rand.NewChaCha8([32]byte{6})} }
 
 func options(module []byte) Options {
 	return Options{Module: module, Now: time.Now, Rand: newSeeded(), MemoryPages: 256}

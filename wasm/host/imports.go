@@ -72,30 +72,30 @@ func (f hostFunc) Call(ctx context.Context, m wapi.Module, stack []uint64) {
 	f(&call{ctx: ctx, in: in, memory: m.Memory(), stack: stack})
 }
 
-// imported is a function of module sightline.
-type imported struct {
+// hostImport is a function of module sightline.
+type hostImport struct {
 	hostFunc
 	name            string
 	params, results []wapi.ValueType
 }
 
 // none makes an import without a result.
-func none(name, params string, f hostFunc) imported {
-	return imported{f, name, kernels.Types(params), nil}
+func none(name, params string, f hostFunc) hostImport {
+	return hostImport{f, name, kernels.Types(params), nil}
 }
 
 // short makes an import with a result of 32 bits.
-func short(name, params string, f func(c *call) int32) imported {
-	return imported{func(c *call) { c.set(uint32(f(c))) }, name, kernels.Types(params), kernels.Types("i")}
+func short(name, params string, f func(c *call) int32) hostImport {
+	return hostImport{func(c *call) { c.set(uint32(f(c))) }, name, kernels.Types(params), kernels.Types("i")}
 }
 
 // long makes an import with a result of 64 bits.
-func long(name, params string, f func(c *call) int64) imported {
-	return imported{func(c *call) { c.stack[0] = wapi.EncodeI64(f(c)) }, name, kernels.Types(params), kernels.Types("I")}
+func long(name, params string, f func(c *call) int64) hostImport {
+	return hostImport{func(c *call) { c.stack[0] = wapi.EncodeI64(f(c)) }, name, kernels.Types(params), kernels.Types("I")}
 }
 
 // imports call the functions of package hostcalls, in the order of wasm/README.md.
-var imports = []imported{
+var imports = []hostImport{
 	long("now", "", func(c *call) int64 { return c.in.host.Now() }),
 	none("random", "ii", func(c *call) { c.in.host.Random(c.bytes(0)) }),
 	none("log", "iii", func(c *call) { c.in.host.Log(int32(c.u32(0)), line(c.bytes(1))) }),

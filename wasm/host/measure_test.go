@@ -43,7 +43,7 @@ func BenchmarkStart(b *testing.B) {
 		runtime(b, c).Close(ctx)
 		for b.Loop() {
 			rt := runtime(b, c)
-			if rt.Compiled() {
+			if rt.WasCompiled() {
 				b.Fatal("compiled")
 			}
 			rt.Close(ctx)
@@ -98,8 +98,8 @@ func BenchmarkCall(b *testing.B) {
 	})
 }
 
-// spent reports the processor time of the process in addition to elapsed time, which varies on a busy machine.
-func spent(b *testing.B) (report func()) {
+// reportCPUTime reports the processor time of the process in addition to elapsed time, which varies on a busy machine.
+func reportCPUTime(b *testing.B) (report func()) {
 	used := func() time.Duration {
 		var u syscall.Rusage
 		if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
@@ -133,7 +133,7 @@ func BenchmarkPredict(b *testing.B) {
 	for name, where := range map[string]apitest.Elsewhere{"native": nil, "module": elsewhere(b, models.FS)} {
 		b.Run(name, func(b *testing.B) {
 			w := apitest.NewWorldElsewhere(b, memkv.New(), set, nil, nil, where)
-			defer spent(b)()
+			defer reportCPUTime(b)()
 			i := 0
 			for b.Loop() {
 				if got := w.Serve(b, api.Request{Method: "POST", Path: general, Body: bodies[i%len(bodies)]}); got.Status != 200 {
@@ -158,7 +158,7 @@ func BenchmarkAnalyse(b *testing.B) {
 	job := &api.Job{Data: photo, Want: predict.WantConcepts}
 	b.Run("native", func(b *testing.B) {
 		a := set.NewAnalyser(raster.Limits{})
-		defer spent(b)()
+		defer reportCPUTime(b)()
 		for b.Loop() {
 			if _, err := a.Analyse(photo, job.Crop, job.Want); err != nil {
 				b.Fatal(err)
@@ -173,7 +173,7 @@ func BenchmarkAnalyse(b *testing.B) {
 			b.Fatal(err)
 		}
 		defer in.Close()
-		defer spent(b)()
+		defer reportCPUTime(b)()
 		for b.Loop() {
 			if r := in.Analyse(context.Background(), job); r.Err != nil {
 				b.Fatal(r.Err)

@@ -36,14 +36,14 @@ import (
 //
 //	test ──say──▶ page ──turn──▶ test ──import──▶ page … ──turn {done}──▶ test
 type page struct {
-	say  chan said // to the page
-	told chan turn // by the page
+	say  chan messageToPage // to the page
+	told chan turn          // by the page
 	gone chan struct{}
 	last int // guest
 }
 
-// said is a message to the page, with bytes.
-type said struct {
+// messageToPage is a message to the page, with bytes.
+type messageToPage struct {
 	ID     int    `json:"id"`
 	Make   bool   `json:"make,omitempty"`
 	Call   string `json:"call,omitempty"`
@@ -72,7 +72,7 @@ func openPage(t *testing.T) *page {
 	node := process.Need(t, "node")
 	chromium := process.Need(t, "chromium", "chromium-browser", "google-chrome")
 	root := testkit.Root(t)
-	p := &page{say: make(chan said), told: make(chan turn), gone: make(chan struct{})}
+	p := &page{say: make(chan messageToPage), told: make(chan turn), gone: make(chan struct{})}
 	process.Make(t, "web")
 	web := filepath.Join(root, "web", "runtime")
 	scripts := filepath.Join(web, "served", "dist")
@@ -98,7 +98,7 @@ func openPage(t *testing.T) *page {
 	give("/", "text/html", []byte("<!doctype html><title>Module</title>"))
 	mux.Handle("/runtime/", http.StripPrefix("/runtime/", http.FileServer(http.Dir(scripts))))
 	mux.HandleFunc("GET /turns", p.turns)
-	srv := httptest.NewServer(isolated(mux))
+	srv := httptest.NewServer(isolatePage(mux))
 	browser := exec.Command(node, filepath.Join(web, "test", "pages", "attach", "attach.js"), "/worker.js")
 	browser.Env = append(os.Environ(), "ADDRESS="+srv.URL, "CHROMIUM="+chromium)
 	browser.Stderr = os.Stderr
@@ -127,8 +127,8 @@ func openPage(t *testing.T) *page {
 	return p
 }
 
-// isolated lets the page share memory between its workers.
-func isolated(h http.Handler) http.Handler {
+// isolatePage lets the page share memory between its workers.
+func isolatePage(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cross-Origin-Opener-Policy", "same-origin")
 		w.Header().Set("Cross-Origin-Embedder-Policy", "require-corp")
@@ -197,7 +197,7 @@ func (p *page) hear() (turn, error) {
 }
 
 // do makes the page do something, and serves its imports meanwhile.
-func (p *page) do(ctx context.Context, in *Instance, next said) ([]byte, error) {
+func (p *page) do(ctx context.Context, in *Instance, next messageToPage) ([]byte, error) {
 	for {
 		select {
 		case p.say <- next:
@@ -220,7 +220,7 @@ func (p *page) do(ctx context.Context, in *Instance, next said) ([]byte, error) 
 }
 
 // lendTo runs an import on the ranges of memory that came with it.
-func lendTo(ctx context.Context, in *Instance, heard *turn) (said, error) {
+func lendTo(ctx context.Context, in *Instance, heard *turn) (messageToPage, error) {
 	for _, one := range imports {
 		if one.name != heard.Import {
 			continue
@@ -239,7 +239,7 @@ func lendTo(ctx context.Context, in *Instance, heard *turn) (said, error) {
 		for i, arg := range heard.Args {
 			v, err := strconv.ParseUint(arg, 10, 64)
 			if err != nil {
-				return said{}, err
+				return messageToPage{}, err
 			}
 			c.stack[i] = v
 			if one.params[i] == wapi.ValueTypeI32 {
@@ -247,13 +247,13 @@ func lendTo(ctx context.Context, in *Instance, heard *turn) (said, error) {
 			}
 		}
 		one.hostFunc(&c)
-		answer := said{ID: heard.ID, Answer: strconv.FormatInt(int64(c.stack[0]), 10)}
+		answer := messageToPage{ID: heard.ID, Answer: strconv.FormatInt(int64(c.stack[0]), 10)}
 		for _, p := range memory.spans[written:] {
 			answer.bytes = append(answer.bytes, p.data...)
 		}
 		return answer, nil
 	}
-	return said{}, fmt.Errorf("no import %q", heard.Import)
+	return messageToPage{}, fmt.Errorf("no import %q", heard.Import)
 }
 
 // ranges are the parts of a memory that an import may touch.
@@ -306,7 +306,7 @@ func (e farExport) CallWithStack(ctx context.Context, stack []uint64) error {
 		stack[0] = 0
 		return nil
 	}
-	answer, err := e.far.page.do(ctx, e.far.in, said{ID: e.far.id, Call: e.name, bytes: e.far.buffer[:stack[0]]})
+	answer, err := e.far.page.do(ctx, e.far.in, messageToPage{ID: e.far.id, Call: e.name, bytes: e.far.buffer[:stack[0]]})
 	e.far.buffer, stack[0] = answer, uint64(len(answer))
 	return err
 }
@@ -331,7 +331,7 @@ func (p *page) open(rt *Runtime, services Services, s abi.Settings) (*Instance, 
 	}
 	s.Tokens = services.Tokens != nil
 	ctx := context.Background()
-	if _, err := p.do(ctx, in, said{ID: f.id, Make: true}); err != nil {
+	if _, err := p.do(ctx, in, messageToPage{ID: f.id, Make: true}); err != nil {
 		return nil, err
 	}
 	answer, err := in.call(ctx, "open", s.Marshal())
@@ -347,7 +347,7 @@ type farGuest struct{ guestOf }
 
 func (g farGuest) Close() error {
 	f := g.Instance.module.(*far)
-	_, err := f.page.do(context.Background(), f.in, said{ID: f.id, Drop: true})
+	_, err := f.page.do(context.Background(), f.in, messageToPage{ID: f.id, Drop: true})
 	return errors.Join(err, g.Drop())
 }
 

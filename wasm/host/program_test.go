@@ -14,8 +14,8 @@ import (
 	"github.com/sightline-dev/sightline/core/testkit"
 )
 
-// answered is the result of a program: every answer, and the content of the store.
-type answered struct {
+// programResult is the result of a program: every answer, and the content of the store.
+type programResult struct {
 	trace   []string
 	answers [][]byte
 	store   [sha256.Size]byte
@@ -23,9 +23,9 @@ type answered struct {
 }
 
 // run runs the program of a seed in a world.
-func run(t *testing.T, w *apitest.World, seed uint64) answered {
+func run(t *testing.T, w *apitest.World, seed uint64) programResult {
 	t.Helper()
-	var got answered
+	var got programResult
 	p := program.New(t, w, seed)
 	p.Answered = func(r *api.Request, a api.Response) {
 		got.trace = append(got.trace, fmt.Sprintf("%s %s?%s %s", r.Method, r.Path, r.Query, r.Body))

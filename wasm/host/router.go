@@ -90,8 +90,8 @@ var _ api.Applications = anonymousApps{}
 // Open implements [api.Applications]: none.
 func (anonymousApps) Open(string) (*api.Application, error) { return nil, catalog.ErrNotFound }
 
-// Owned implements [api.Applications]: none, since there are no accounts here.
-func (anonymousApps) Owned(string) ([]catalog.App, error) { return nil, nil }
+// AppsOf implements [api.Applications]: none, since there are no accounts here.
+func (anonymousApps) AppsOf(string) ([]catalog.App, error) { return nil, nil }
 
 // Keys implements [api.Applications].
 func (s anonymousApps) Keys(app string) (keys []catalog.Key, err error) {

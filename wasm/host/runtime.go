@@ -38,7 +38,7 @@ type Options struct {
 // them by Oldest. It is safe for concurrent use.
 type Runtime struct {
 	o Options
-	*compiled
+	*compiledModule
 	kernels *kernels.Native
 	hash    [sha256.Size]byte
 	begun   time.Time
@@ -62,7 +62,7 @@ func NewRuntime(ctx context.Context, o Options) (_ *Runtime, err error) {
 	rt := &Runtime{o: o, kernels: kernels.New(kernels.Options{}), hash: sha256.Sum256(o.Module), begun: o.Now()}
 	rt.o.Module = nil
 	config := wazero.NewRuntimeConfig().WithMemoryLimitPages(o.MemoryPages).WithDebugInfoEnabled(false)
-	if rt.compiled, err = compile(ctx, config, o.Module, o.Cache, hex.EncodeToString(rt.hash[:])); err != nil {
+	if rt.compiledModule, err = compile(ctx, config, o.Module, o.Cache, hex.EncodeToString(rt.hash[:])); err != nil {
 		return nil, err
 	}
 	hugeCode()
@@ -103,8 +103,8 @@ func (rt *Runtime) link(ctx context.Context) error {
 // Hash is the SHA-256 of the module.
 func (rt *Runtime) Hash() [sha256.Size]byte { return rt.hash }
 
-// Compiled reports whether the module was compiled at this start, and not read from the cache.
-func (rt *Runtime) Compiled() bool { return rt.isNew }
+// WasCompiled reports whether the module was compiled at this start, and not read from the cache.
+func (rt *Runtime) WasCompiled() bool { return rt.isNew }
 
 // Instances returns the number of open ones.
 func (rt *Runtime) Instances() int { return int(rt.open.Load()) }

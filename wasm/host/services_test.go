@@ -38,7 +38,7 @@ func newBench(services Services) *bench {
 
 // lentAs is an import by its name.
 func lentAs(name string) hostFunc {
-	return imports[slices.IndexFunc(imports, func(im imported) bool { return im.name == name })].hostFunc
+	return imports[slices.IndexFunc(imports, func(im hostImport) bool { return im.name == name })].hostFunc
 }
 
 // call calls an import; ended says that it ended the guest.
@@ -242,7 +242,7 @@ func TestPicturesOfAGuest(t *testing.T) {
 		}
 	}()
 	for _, name := range []string{"", "nonsense", strings.Repeat("0", 32)} {
-		if p, err := in.Hosted(t.Context(), name); !errors.Is(err, blob.ErrNotFound) {
+		if p, err := in.HostedPicture(t.Context(), name); !errors.Is(err, blob.ErrNotFound) {
 			t.Errorf("Hosted(%q) = %v, %v, want %v", name, p, err, blob.ErrNotFound)
 		}
 		if b, err := in.Thumbnail(t.Context(), name); !errors.Is(err, blob.ErrNotFound) {

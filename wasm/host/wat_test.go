@@ -44,7 +44,7 @@ const (
 // bodies are replaced.
 type guest struct {
 	bodies  map[string][]byte // by export: code with its end
-	imports []imported
+	imports []hostImport
 	pages   uint32 // at first
 	version int32
 	extra   []extra // more imports
@@ -99,12 +99,12 @@ func vec(items ...[]byte) []byte {
 	return b
 }
 
-func sized(b []byte) []byte { return append(uleb(uint64(len(b))), b...) }
+func prefixLength(b []byte) []byte { return append(uleb(uint64(len(b))), b...) }
 
-func section(id byte, b []byte) []byte { return append([]byte{id}, sized(b)...) }
+func section(id byte, b []byte) []byte { return append([]byte{id}, prefixLength(b)...) }
 
 func typeOf(params, results []wapi.ValueType) []byte {
-	return code(0x60, sized(params), sized(results))
+	return code(0x60, prefixLength(params), prefixLength(results))
 }
 
 // answers returns the answers of the exports.
@@ -127,11 +127,11 @@ func (g *guest) encode() []byte {
 	var kinds, imports, functions, exported, codes [][]byte
 	for _, im := range g.imports {
 		g.extra = append(g.extra, extra{"sightline", im.name, "", ""})
-		imports = append(imports, code(sized([]byte("sightline")), sized([]byte(im.name)), 0x00, uleb(uint64(len(kinds)))))
+		imports = append(imports, code(prefixLength([]byte("sightline")), prefixLength([]byte(im.name)), 0x00, uleb(uint64(len(kinds)))))
 		kinds = append(kinds, typeOf(im.params, im.results))
 	}
 	for _, e := range g.extra[len(g.imports):] {
-		imports = append(imports, code(sized([]byte(e.module)), sized([]byte(e.name)), 0x00, uleb(uint64(len(kinds)))))
+		imports = append(imports, code(prefixLength([]byte(e.module)), prefixLength([]byte(e.name)), 0x00, uleb(uint64(len(kinds)))))
 		kinds = append(kinds, typeOf(kernels.Types(e.params), kernels.Types(e.results)))
 	}
 	data := vec()
@@ -150,18 +150,18 @@ func (g *guest) encode() []byte {
 				body = code(i32(atRequest), opEnd)
 			default:
 				body = code(i64(int64(abi.Answer(uint32(at), uint32(len(told[name]))))), opEnd)
-				segments = append(segments, code(0x00, i32(int32(at)), opEnd, sized(told[name])))
+				segments = append(segments, code(0x00, i32(int32(at)), opEnd, prefixLength(told[name])))
 				at += len(told[name])
 			}
 		}
 		functions = append(functions, uleb(uint64(len(kinds))))
 		kinds = append(kinds, typeOf(exports[name].params, exports[name].results))
-		exported = append(exported, code(sized([]byte(name)), 0x00, uleb(uint64(len(imports)+i))))
-		codes = append(codes, sized(code(0x00, body)))
+		exported = append(exported, code(prefixLength([]byte(name)), 0x00, uleb(uint64(len(imports)+i))))
+		codes = append(codes, prefixLength(code(0x00, body)))
 	}
-	exported = append(exported, code(sized([]byte("memory")), 0x02, 0x00))
+	exported = append(exported, code(prefixLength([]byte("memory")), 0x02, 0x00))
 	for _, d := range g.data {
-		segments = append(segments, code(0x00, i32(int32(d.at)), opEnd, sized(d.bytes)))
+		segments = append(segments, code(0x00, i32(int32(d.at)), opEnd, prefixLength(d.bytes)))
 	}
 	if segments != nil {
 		data = vec(segments...)

@@ -113,8 +113,8 @@ func (w *writer) shut() error {
 // scheduleStep has the background look at the instance soon.
 func (w *writer) scheduleStep() { w.mayTake, w.mayStep = true, true }
 
-// touched does so if the instance has written since: a request that only reads makes nothing due.
-func (w *writer) touched(in *Instance, since int) {
+// noteWrites does so if the instance has written since: a request that only reads makes nothing due.
+func (w *writer) noteWrites(in *Instance, since int) {
 	if in.writes == since {
 		return
 	}
@@ -124,8 +124,8 @@ func (w *writer) touched(in *Instance, since int) {
 	}
 }
 
-// made tells Wrote where the instance has committed since, in the background: operations are committed, and upkeep is not.
-func (w *writer) made(in *Instance, since int) {
+// noteCommits tells Wrote where the instance has committed since, in the background: operations are committed, and upkeep is not.
+func (w *writer) noteCommits(in *Instance, since int) {
 	if in.commits != since && w.f.o.Wrote != nil {
 		w.f.o.Wrote(w.app)
 	}
@@ -214,7 +214,7 @@ func (w *writer) begin(ctx context.Context, r *api.Request) (*api.Exchange, erro
 		return nil, err
 	}
 	in := w.in
-	defer w.touched(in, in.writes)
+	defer w.noteWrites(in, in.writes)
 	call := in.Begin(ctx, r)
 	if in.Crashed() == nil {
 		w.died = 0
@@ -257,7 +257,7 @@ func (w *writer) resume(in *Instance, call *api.Exchange, r *api.Request, result
 		}
 		return nil, w.f.Refuse(r, fmt.Errorf("%w: the instance was replaced", api.ErrBusy)), true
 	}
-	defer w.touched(in, in.writes)
+	defer w.noteWrites(in, in.writes)
 	call.Resume(results)
 	if !call.Done() {
 		return call.Jobs(), api.Response{}, false

@@ -45,8 +45,8 @@ const (
 	magicBits = 0x4b400000
 )
 
-// rounded is the bits of v, clamped to hi and lo, plus magic.
-func rounded(v, hi, lo value) value {
+// clampAndRound is the bits of v, clamped to hi and lo, plus magic.
+func clampAndRound(v, hi, lo value) value {
 	v = f32x4.PMax(f32x4.PMin(v, hi), lo)
 	return f32x4.Add(v, f32x4.Splat(magic))
 }
@@ -125,7 +125,7 @@ func (t *tile) requantise(f *emit.Func, acc [][2]value, minus int) {
 	for v := range 2 {
 		s := f.Let(t.scale.Load(v128, 16*v))
 		for r := range acc {
-			f.Set(acc[r][v], i32x4.Sub(rounded(f32x4.Mul(f32x4.Convert(acc[r][v]), s), hi, lo), bits))
+			f.Set(acc[r][v], i32x4.Sub(clampAndRound(f32x4.Mul(f32x4.Convert(acc[r][v]), s), hi, lo), bits))
 		}
 	}
 }
@@ -140,7 +140,7 @@ func (t *tile) addResidual(f *emit.Func, acc [][2]value) {
 		for v, widen := range []func(value) value{i32x4.LowU, i32x4.HighU} {
 			y := f32x4.Mul(f32x4.Convert(acc[i][v]), scaleY)
 			x := f32x4.Mul(f32x4.Convert(i32x4.Sub(widen(words), zeroR)), scaleR)
-			f.Set(acc[i][v], i32x4.Sub(rounded(f32x4.Add(y, x), hi, lo), bits))
+			f.Set(acc[i][v], i32x4.Sub(clampAndRound(f32x4.Add(y, x), hi, lo), bits))
 		}
 		f.Inc(t.r, t.ldr)
 	}

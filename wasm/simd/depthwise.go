@@ -68,7 +68,7 @@ func (g *geometry) setOffsets(f *emit.Func) value {
 	return table
 }
 
-func interleaved(a, b value) value {
+func interleave(a, b value) value {
 	var lanes [16]byte
 	for i := range byte(8) {
 		lanes[2*i], lanes[2*i+1] = i, 16+i
@@ -122,7 +122,7 @@ func (s *sums) add(f *emit.Func, lo, hi value) {
 func (s *sums) store(f *emit.Func, dst, scale value) {
 	byteOf := func(acc value, offset int) value {
 		v := f32x4.Mul(f32x4.Convert(acc), scale.Load(v128, offset))
-		return i32x4.Sub(rounded(v, s.clampHi, s.clamp), s.bits)
+		return i32x4.Sub(clampAndRound(v, s.clampHi, s.clamp), s.bits)
 	}
 	words := f.Let(i16x8.NarrowS(byteOf(s.lo, 0), byteOf(s.hi, 16)))
 	f.StoreLane(dst, 0, i8x16.NarrowU(words, words), 8, 0)
@@ -151,7 +151,7 @@ func (k *kernels) defineThree() *emit.Func {
 			f.Set(four, c.Shl(2))
 			s.begin(f, bias.Add(four))
 			for p := range 4 {
-				f.Set(x, interleaved(at[2*p].Load64Zero(0), at[2*p+1].Load64Zero(0)))
+				f.Set(x, interleave(at[2*p].Load64Zero(0), at[2*p+1].Load64Zero(0)))
 				s.add(f, i32x4.Dot(i16x8.LowU(x), w.Load(v128, 32*p)), i32x4.Dot(i16x8.HighU(x), w.Load(v128, 32*p+16)))
 			}
 			f.Set(last, i16x8.Mul(at[8].Load8x8U(0), i16x8.NarrowS(w.Load(v128, 128), w.Load(v128, 144))))
@@ -176,7 +176,7 @@ func (k *kernels) defineTaps() *emit.Func {
 			f.Set(p, table)
 			f.Set(t, taps)
 			pair := func(second value) {
-				f.Set(x, interleaved(base.Add(p.Load(i32, 0)).Load64Zero(0), second))
+				f.Set(x, interleave(base.Add(p.Load(i32, 0)).Load64Zero(0), second))
 				s.add(f, i32x4.Dot(i16x8.LowU(x), w.Load(v128, 0)), i32x4.Dot(i16x8.HighU(x), w.Load(v128, 16)))
 				f.Inc(w, 32)
 			}
@@ -210,7 +210,7 @@ func (k *kernels) defineFewChannels() *emit.Func {
 				f.Inc(sum, a.Mul(weight.Shl(16).ShrS(16)))
 			})
 			v := f32x4.Mul(f32x4.Convert(i32x4.Splat(sum)), scale.Add(c.Shl(2)).Load32Splat(0))
-			f.StoreLane(out.Add(c), 0, i32x4.Sub(rounded(v, hi, lo), bits), 1, 0)
+			f.StoreLane(out.Add(c), 0, i32x4.Sub(clampAndRound(v, hi, lo), bits), 1, 0)
 		})
 	})
 	return f

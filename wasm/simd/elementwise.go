@@ -26,7 +26,7 @@ func roundingOf(f *emit.Func, p value) *rounding {
 func (a *rounding) of(y, r value) value {
 	y = f32x4.Mul(f32x4.Convert(i32x4.Sub(y, a.zeroY)), a.scaleY)
 	r = f32x4.Mul(f32x4.Convert(i32x4.Sub(r, a.zeroR)), a.scaleR)
-	return i32x4.Sub(rounded(f32x4.Add(y, r), a.hi, a.lo), a.bits)
+	return i32x4.Sub(clampAndRound(f32x4.Add(y, r), a.hi, a.lo), a.bits)
 }
 
 // defineAdd defines add_u8(dst, y, r, n, add).

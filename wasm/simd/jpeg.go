@@ -67,8 +67,8 @@ func (k *kernels) defineInverseRow() *emit.Func {
 	return f
 }
 
-// turned transposes four registers.
-func turned(f *emit.Func, x [4]value) (y [4]value) {
+// transpose transposes four registers.
+func transpose(f *emit.Func, x [4]value) (y [4]value) {
 	a, b := f.Let(emit.Shuffle32(x[0], x[1], 0, 4, 1, 5)), f.Let(emit.Shuffle32(x[2], x[3], 0, 4, 1, 5))
 	c, d := f.Let(emit.Shuffle32(x[0], x[1], 2, 6, 3, 7)), f.Let(emit.Shuffle32(x[2], x[3], 2, 6, 3, 7))
 	return [4]value{
@@ -87,7 +87,7 @@ func (k *kernels) defineInverseColumn() *emit.Func {
 		for i := range rows {
 			rows[i] = f.Let(f.Param(2).Load(v128, 32*i+16*half))
 		}
-		four := turned(f, rows)
+		four := transpose(f, rows)
 		copy(x[4*half:], four[:])
 	}
 	dc := f.Let(i32x4.Add(x[0], i32x4.Splat(1<<19)))
@@ -146,7 +146,7 @@ func (k *kernels) defineInverse4() {
 	for i := range x {
 		x[i] = f.Let(i32x4.ShrS(i32x4.Add(x[i], i32x4.Splat(1<<10)), 11))
 	}
-	x = pass(turned(f, x))
+	x = pass(transpose(f, x))
 	for i := range x {
 		x[i] = f.Let(i32x4.Add(x[i], i32x4.Splat(1<<17)))
 	}

@@ -19,8 +19,8 @@ type linker struct {
 	exported []string
 }
 
-// linked is the kernels over one guest's memory.
-type linked struct {
+// guestKernels is the kernels over one guest's memory.
+type guestKernels struct {
 	instance  api.Module
 	functions []api.Function // in the order of exported
 }
@@ -54,7 +54,7 @@ func (l *linker) Attach(ctx context.Context, guest api.Module) error {
 	if err != nil {
 		return fmt.Errorf("kernels: %w", err)
 	}
-	k := &linked{instance: instance}
+	k := &guestKernels{instance: instance}
 	for _, name := range l.exported {
 		k.functions = append(k.functions, instance.ExportedFunction(name))
 	}
@@ -68,7 +68,7 @@ func (l *linker) Detach(ctx context.Context, guest api.Module) error {
 	if !ok {
 		return nil
 	}
-	return k.(*linked).instance.Close(ctx)
+	return k.(*guestKernels).instance.Close(ctx)
 }
 
 // forward calls function i of a guest's kernels. An error there ends the guest's call, too.
@@ -77,7 +77,7 @@ func (l *linker) forward(ctx context.Context, guest api.Module, i int, stack []u
 	if !ok {
 		panic(fmt.Errorf("kernel.%s called by a guest without kernels", l.exported[i]))
 	}
-	if err := k.(*linked).functions[i].CallWithStack(ctx, stack); err != nil {
+	if err := k.(*guestKernels).functions[i].CallWithStack(ctx, stack); err != nil {
 		panic(err)
 	}
 }

@@ -110,7 +110,7 @@ func TestAddU8(t *testing.T) {
 		a, n := newArena(t, rng), rng.IntN(100)
 		p, y, r, want := kerneltest.NewAdd(rng), kerneltest.Bytes(rng, n), kerneltest.Bytes(rng, n), make([]uint8, n)
 		for i := range want {
-			want[i] = kerneltest.Added(p, y[i], r[i])
+			want[i] = kerneltest.AddResidual(p, y[i], r[i])
 		}
 		dst := a.out(1, 0, n)
 		a.call("add_u8", dst, put(a, y), last(a, r), n, a.putAdd(p, 0))

@@ -15,8 +15,8 @@ import (
 // integers are the tests of the int8 network's kernels.
 var integers = []func(*testing.T){TestConv, TestConvRows, TestConv3x3, TestConv3x3Extremes, TestGemv, TestDepthwise}
 
-// recorded returns what tests do with a module, as JSON.
-func recorded(t *testing.T, module func() []byte, tests []func(*testing.T)) []byte {
+// recordTests returns what tests do with a module, as JSON.
+func recordTests(t *testing.T, module func() []byte, tests []func(*testing.T)) []byte {
 	t.Helper()
 	record, tested = new(recorder), module
 	defer func() { record, tested = nil, simd.Module }()
@@ -38,7 +38,7 @@ func TestNode(t *testing.T) {
 	if err != nil {
 		t.Skip("there is no node here")
 	}
-	b := recorded(t, simd.Module, []func(*testing.T){
+	b := recordTests(t, simd.Module, []func(*testing.T){
 		TestConv, TestConvRows, TestConv3x3, TestGemv, TestDepthwise, TestAddU8, TestSumRowsU8, TestProduct,
 		TestTrainingSteps, TestRows, TestVectors, TestAddRows, TestAcross, TestColours, TestInverse, TestQuote, TestBase64,
 	})

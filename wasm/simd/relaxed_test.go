@@ -92,7 +92,7 @@ func TestRelaxedInChromium(t *testing.T) {
 	for done := false; !done; {
 		select {
 		case dot := <-asked:
-			operations <- recorded(t, exact[dot], integers)
+			operations <- recordTests(t, exact[dot], integers)
 		case got = <-results:
 			done = true
 			_ = stay.Close() // at the end of its input the browser ends

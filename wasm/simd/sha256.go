@@ -45,23 +45,23 @@ func (k *kernels) defineSum() {
 	each(f, at, n, 64, func() {
 		for i := range x {
 			f.Set(x[i], src.Add(at).Load(v128, 16*i))
-			f.Set(x[i], swapped(x[i]))
+			f.Set(x[i], swapBytes(x[i]))
 		}
 		f.Call(compress, args(func(i int) value { return i32x4.Lane(x[i/4], i%4) })...)
 	})
 	// One block more, or two: what is left, a one, zeros and the length in bits.
 	f.DoWhile(func() {
-		f.Call(compress, args(func(i int) value { return f.Called(word, src, n, at.Add(4*i), at.Add(64)) })...)
+		f.Call(compress, args(func(i int) value { return f.CallValue(word, src, n, at.Add(4*i), at.Add(64)) })...)
 		f.Inc(at, 64)
 	}, at.LtU(n.Add(9)))
 	for i := range 2 {
 		f.Set(x[i], dst.Load(v128, 16*i))
-		f.Store(dst, 16*i, swapped(x[i]))
+		f.Store(dst, 16*i, swapBytes(x[i]))
 	}
 }
 
-// swapped is the words of x with their bytes in the other order.
-func swapped(x value) value {
+// swapBytes is the words of x with their bytes in the other order.
+func swapBytes(x value) value {
 	return emit.Shuffle(x, x, [16]byte{3, 2, 1, 0, 7, 6, 5, 4, 11, 10, 9, 8, 15, 14, 13, 12})
 }
 
@@ -116,10 +116,10 @@ func (k *kernels) defineCompress() *emit.Func {
 		v := s
 		for i := range 16 {
 			a, b, c, e, g, h := v[0], v[1], v[2], v[4], v[6], v[7]
-			sum := h.Add(rotated(e, 6, 11, 25)).Add(v[5].Xor(g).And(e).Xor(g))
+			sum := h.Add(xorRotations(e, 6, 11, 25)).Add(v[5].Xor(g).And(e).Xor(g))
 			f.Set(t, sum.Add(i32x4.Lane(constants[i/4], i%4)).Add(w[i]))
 			f.Set(v[3], v[3].Add(t))
-			f.Set(h, t.Add(rotated(a, 2, 13, 22)).Add(a.Xor(b).And(b.Xor(c)).Xor(b)))
+			f.Set(h, t.Add(xorRotations(a, 2, 13, 22)).Add(a.Xor(b).And(b.Xor(c)).Xor(b)))
 			v = [8]value{h, a, b, c, v[3], e, v[5], g}
 		}
 		f.If(round.Ne(3), func() {
@@ -138,7 +138,7 @@ func (k *kernels) defineCompress() *emit.Func {
 	return f
 }
 
-// rotated is the three turns of x, mixed.
-func rotated(x value, a, b, c int) value {
+// xorRotations is the three turns of x, mixed.
+func xorRotations(x value, a, b, c int) value {
 	return x.RotR(a).Xor(x.RotR(b)).Xor(x.RotR(c))
 }

@@ -178,7 +178,7 @@ func (k *kernels) defineSteps() {
 	one := f.Let(f32x4.Splat(float32(1)))
 	f1 := f
 	along(f, f.Param(5), []value{r, z, w, y}, func() {
-		e := f1.Called(exponential, f32x4.Neg(f32x4.Add(z.Load(v128, 0), bias)))
+		e := f1.CallValue(exponential, f32x4.Neg(f32x4.Add(z.Load(v128, 0), bias)))
 		p := f32x4.Div(one, f32x4.Add(one, e))
 		f1.Store(r, 0, f32x4.Mul(w.Load(v128, 0), f32x4.Sub(p, y.Load(v128, 0))))
 	})
@@ -194,7 +194,7 @@ func (k *kernels) defineSteps() {
 	sum, e := f.Param(3), f.Local(v128)
 	along(f, f.Param(4), []value{z, top, sum}, func() {
 		v := f32x4.Sub(f32x4.Add(z.Load(v128, 0), bias), top.Load(v128, 0))
-		f.Set(e, f.Called(exponential, v))
+		f.Set(e, f.CallValue(exponential, v))
 		f.Store(z, 0, e)
 		f.Store(sum, 0, f32x4.Add(sum.Load(v128, 0), e))
 	})

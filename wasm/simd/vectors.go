@@ -21,8 +21,8 @@ func rowAddress(chunks, row, stride value) value {
 	return chunk.Add(row.And(1<<chunkShift - 1).Mul(stride))
 }
 
-// folded is the sum of four 32-bit lanes.
-func folded(f *emit.Func, acc value) value {
+// sumLanes is the sum of four 32-bit lanes.
+func sumLanes(f *emit.Func, acc value) value {
 	f.Set(acc, i32x4.Add(acc, emit.Shuffle32(acc, acc, 2, 3, 0, 1)))
 	f.Set(acc, i32x4.Add(acc, emit.Shuffle32(acc, acc, 1, 0, 3, 2)))
 	return i32x4.Lane(acc, 0)
@@ -63,10 +63,10 @@ func (k *kernels) defineDistances() {
 		for r := range together {
 			f.If(n.GtS(r), func() {
 				f.Set(m, meta.Add(row[r].Shl(3)))
-				f.Set(s, folded(f, acc[r]).Shl(2).Add(m.Load(i32, 0)).Add(offset).ToFloat().Mul(m.Load(f32, 4)).Mul(weight))
+				f.Set(s, sumLanes(f, acc[r]).Shl(2).Add(m.Load(i32, 0)).Add(offset).ToFloat().Mul(m.Load(f32, 4)).Mul(weight))
 				f.Set(s, emit.Select(s.Lt(-mostCosine), emit.Float(-mostCosine), s))
 				f.Set(s, emit.Select(s.Gt(mostCosine), emit.Float(mostCosine), s))
-				f.Store(dst, 4*r, emit.C(farAway).Sub(s.Nearest().Truncated()))
+				f.Store(dst, 4*r, emit.C(farAway).Sub(s.Nearest().Truncate()))
 			})
 		}
 		f.Inc(dst, 4*together)
@@ -90,7 +90,7 @@ func (k *kernels) defineDots() {
 		f.Set(acc, i32x4.Splat(0))
 		f.Set(c, 0)
 		each(f, c, stride, 8, func() {
-			f.Set(x, interleaved(l.Add(c).Load64Zero(0), h.Add(c).Load64Zero(0)))
+			f.Set(x, interleave(l.Add(c).Load64Zero(0), h.Add(c).Load64Zero(0)))
 			f.Set(x, i32x4.Sub(i32x4.Dot(x, full.Add(c.Shl(1)).Load(v128, 0)), one))
 			f.Set(acc, i64x2.Add(acc, i64x2.Add(i64x2.LowS(x), i64x2.HighS(x))))
 		})

@@ -215,7 +215,7 @@ func (k *kernels) defineWinogradOut() *emit.Func {
 				setOutputs(f, y, at, winogradSums, t)
 				for _, y := range y {
 					f.Set(y, i32x4.ShrS(i32x4.Mul(y, i32x4.Splat(0x38e38e39)), 6)) // times the inverse of 9, by 64
-					f.Set(y, i32x4.Sub(rounded(f32x4.Mul(f32x4.Convert(i32x4.Add(y, b)), s), hi, lo), bits))
+					f.Set(y, i32x4.Sub(clampAndRound(f32x4.Mul(f32x4.Convert(i32x4.Add(y, b)), s), hi, lo), bits))
 				}
 				f.Set(y[0], i8x16.NarrowU(i16x8.NarrowS(y[0], y[1]), i16x8.NarrowS(y[2], y[3])))
 				f.Set(to, line)

@@ -60,7 +60,7 @@ func TestJourneys(t *testing.T) {
 
 // TestJourneyTimes runs the scripts that check waiting times against limits.
 func TestJourneyTimes(t *testing.T) {
-	testkit.Timed(t)
+	testkit.RequireTiming(t)
 	b := build(t)
 	for _, j := range journeys {
 		if slices.Contains([]string{"grid.js", "look.js", "studio.js"}, j.script) {
@@ -69,21 +69,21 @@ func TestJourneyTimes(t *testing.T) {
 	}
 }
 
-// built holds paths that the scripts use: programs, a film for the browser's camera, and a folder for which an edge has compiled its
+// scriptPaths holds paths that the scripts use: programs, a film for the browser's camera, and a folder for which an edge has compiled its
 // module.
-type built struct{ node, chromium, origin, edge, film, warm string }
+type scriptPaths struct{ node, chromium, origin, edge, film, warm string }
 
-func build(t *testing.T) built {
+func build(t *testing.T) scriptPaths {
 	t.Helper()
 	for _, program := range []string{"npm", "make", "bash", "curl"} {
 		process.Need(t, program)
 	}
-	b := built{
+	b := scriptPaths{
 		node:     process.Need(t, "node"),
 		chromium: process.Need(t, "chromium", "chromium-browser", "google-chrome"),
 		origin:   process.Build(t, process.Origin),
 		edge:     process.Build(t, process.Edge),
-		film:     filmed(t),
+		film:     writeFilm(t),
 		warm:     t.TempDir(),
 	}
 	process.Warm(t, b.edge, b.warm)
@@ -95,7 +95,7 @@ func build(t *testing.T) built {
 }
 
 // travel runs the script of a journey.
-func (b *built) travel(t *testing.T, j journey) {
+func (b *scriptPaths) travel(t *testing.T, j journey) {
 	t.Helper()
 	if j.serve == nil {
 		more := []string{"PROGRAM=" + b.origin, "CAMERA=" + b.film}

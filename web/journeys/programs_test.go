@@ -53,9 +53,9 @@ func static(t *testing.T, programs ...string) {
 	}
 }
 
-// filmed returns the path of the film that the browser's camera shows. Its frames are the middle of a sample that no model of the
+// writeFilm returns the path of the film that the browser's camera shows. Its frames are the middle of a sample that no model of the
 // journeys is trained on.
-func filmed(t *testing.T) string {
+func writeFilm(t *testing.T) string {
 	t.Helper()
 	file, err := os.Open(filepath.Join(testkit.Root(t), "web", "samples", "23-pelicans.jpg"))
 	if err != nil {

@@ -17,7 +17,7 @@ func TestCopies(t *testing.T) {
 	doc := load(t)
 	c := apitest.NewCopy(t, apitest.Tiny(t), map[string]string{"owner": "anna"})
 	answered := map[string]bool{}
-	seen := map[string]describe.Observed{}
+	seen := map[string]describe.Observation{}
 	ask := func(w *apitest.World, want int, call, body string) string {
 		t.Helper()
 		method, path, _ := strings.Cut(call, " ")

@@ -83,7 +83,7 @@ func TestExamples(t *testing.T) {
 		}
 	}
 	known := newKnown()
-	seen := map[string]describe.Observed{}
+	seen := map[string]describe.Observation{}
 	logged := map[string]bool{} // operations with the documented header X-Sightline-Durability, and whether an answer had it
 	for _, stop := range tour {
 		call, who, _ := strings.Cut(stop, " AS ")
@@ -174,17 +174,17 @@ func responseOf(input *openapi3filter.RequestValidationInput, got *api.Response)
 	}
 }
 
-// known holds values from earlier answers, by the placeholder that they replace in stops and examples.
-type known struct {
+// placeholders holds values from earlier answers, by the placeholder that they replace in stops and examples.
+type placeholders struct {
 	words   map[string]string
 	session string
 }
 
-func newKnown() *known {
-	return &known{words: map[string]string{"https://pictures.example/": "http://pictures.test/"}}
+func newKnown() *placeholders {
+	return &placeholders{words: map[string]string{"https://pictures.example/": "http://pictures.test/"}}
 }
 
-func (k *known) fill(text string) string {
+func (k *placeholders) fill(text string) string {
 	for word, is := range k.words {
 		text = strings.ReplaceAll(text, word, is)
 	}
@@ -192,7 +192,7 @@ func (k *known) fill(text string) string {
 }
 
 // learn takes the ids of versions and applications, and the session, from an answer.
-func (k *known) learn(t testing.TB, body []byte) {
+func (k *placeholders) learn(t testing.TB, body []byte) {
 	t.Helper()
 	type thing struct {
 		ID string `json:"id"`
@@ -223,7 +223,7 @@ func (k *known) learn(t testing.TB, body []byte) {
 const exampleApp = "00000000000000010000000000000002"
 
 // request makes a request with the credential of who; empty: the application's key.
-func (k *known) request(method, path, who string) api.Request {
+func (k *placeholders) request(method, path, who string) api.Request {
 	r := api.Request{Method: method, Path: path}
 	switch who {
 	case "client":

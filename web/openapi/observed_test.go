@@ -18,7 +18,7 @@ var update = flag.Bool("update", false, "write describe/observed.json instead of
 const observedFile = "describe/observed.json"
 
 // note adds an answer to seen, unless seen has an answer to this example.
-func note(t *testing.T, seen map[string]describe.Observed, id, example string, answer []byte) {
+func note(t *testing.T, seen map[string]describe.Observation, id, example string, answer []byte) {
 	t.Helper()
 	if !bytes.HasPrefix(answer, []byte("{")) {
 		return // a picture
@@ -29,13 +29,13 @@ func note(t *testing.T, seen map[string]describe.Observed, id, example string, a
 	}
 	if o.Answers[example] == nil {
 		answer = bytes.ReplaceAll(answer, []byte("http://pictures.test/"), []byte("https://pictures.example/")) // as in the example
-		o.Answers[example] = shortened(t, answer)
+		o.Answers[example] = shortenLists(t, answer)
 	}
 	seen[id] = o
 }
 
 // readObserved returns the observations in the document.
-func readObserved(t *testing.T) (all map[string]describe.Observed) {
+func readObserved(t *testing.T) (all map[string]describe.Observation) {
 	t.Helper()
 	text, err := os.ReadFile(observedFile)
 	if err == nil {
@@ -47,7 +47,7 @@ func readObserved(t *testing.T) (all map[string]describe.Observed) {
 	return all
 }
 
-func writeObserved(t *testing.T, all map[string]describe.Observed) {
+func writeObserved(t *testing.T, all map[string]describe.Observation) {
 	t.Helper()
 	text, err := json.MarshalIndent(all, "", " ")
 	if err == nil {
@@ -59,7 +59,7 @@ func writeObserved(t *testing.T, all map[string]describe.Observed) {
 }
 
 // compareAnswers compares answers with those in the document, or writes them there.
-func compareAnswers(t *testing.T, seen map[string]describe.Observed) {
+func compareAnswers(t *testing.T, seen map[string]describe.Observation) {
 	t.Helper()
 	all := readObserved(t)
 	for id, o := range seen {
@@ -169,8 +169,8 @@ func statuses(v any, yield func(code int, details string, top bool)) {
 	walk(v, true)
 }
 
-// shortened returns an answer with at most two items in each list, or four numbers, as a crop has. The members keep their order.
-func shortened(t *testing.T, answer []byte) json.RawMessage {
+// shortenLists returns an answer with at most two items in each list, or four numbers, as a crop has. The members keep their order.
+func shortenLists(t *testing.T, answer []byte) json.RawMessage {
 	t.Helper()
 	d := json.NewDecoder(bytes.NewReader(answer))
 	d.UseNumber()

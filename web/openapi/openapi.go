@@ -20,7 +20,7 @@ const Path = "/openapi.json"
 // file is the document. Its gzip form is a tenth of its size.
 var file = func() *static.File {
 	f := static.New(Path, document)
-	f.Zipped()
+	f.AddGzip()
 	return f
 }()
 

@@ -40,8 +40,8 @@ func New(name string, body []byte) *File {
 	return &File{Body: body, Kind: KindOf(name), Tag: `"` + hex.EncodeToString(sum[:12]) + `"`, Cache: Ask}
 }
 
-// Zipped adds gzip as an encoding. The first request for it compresses the file.
-func (f *File) Zipped() {
+// AddGzip adds gzip as an encoding. The first request for it compresses the file.
+func (f *File) AddGzip() {
 	f.Encodings = append(f.Encodings, Encoding{"gzip", sync.OnceValue(func() []byte {
 		var b bytes.Buffer
 		w := gzip.NewWriter(&b)

@@ -172,7 +172,7 @@ func carry(t testing.TB, w *World, b *kv.Batch) {
 		t.Fatal(err)
 	}
 	err = r.Inputs(0, func(in catalog.Input) bool {
-		if d, err := r.Derived(h.Base, &in); err == nil {
+		if d, err := r.DerivedOfInput(h.Base, &in); err == nil {
 			catalog.PutDerived(b, app, h.Base, in.Blob, in.Crop, d)
 		}
 		return true

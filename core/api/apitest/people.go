@@ -95,10 +95,10 @@ func (p *People) KeepPicture(account string, bytes int64, _ time.Duration) (fits
 // Mint issues numbered tokens, "access-token-1", that live for 15 minutes.
 type Mint struct {
 	now    func() time.Time
-	issued []issued
+	issued []issuedToken
 }
 
-type issued struct {
+type issuedToken struct {
 	auth.Claims
 	expires time.Time
 }
@@ -108,7 +108,7 @@ const tokenLife = 15 * time.Minute
 
 // Issue implements [api.Tokens].
 func (m *Mint) Issue(c auth.Claims) (token string, life time.Duration, err error) {
-	m.issued = append(m.issued, issued{c, m.now().Add(tokenLife)})
+	m.issued = append(m.issued, issuedToken{c, m.now().Add(tokenLife)})
 	return fmt.Sprintf("access-token-%d", len(m.issued)), tokenLife, nil
 }
 

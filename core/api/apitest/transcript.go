@@ -187,7 +187,7 @@ func Fold(body []byte) string {
 	for i, c := range body {
 		b.WriteByte(c)
 		switch {
-		case c == '"' && !escaped(body[:i]):
+		case c == '"' && !isEscaped(body[:i]):
 			quoted = !quoted
 		case c == ',' && !quoted && i > 0 && body[i-1] == '}' && i+1 < len(body) && body[i+1] == '{':
 			b.WriteString("\n ")
@@ -196,8 +196,8 @@ func Fold(body []byte) string {
 	return b.String()
 }
 
-// escaped reports whether what follows text stands behind an odd number of backslashes.
-func escaped(text []byte) bool {
+// isEscaped reports whether what follows text stands behind an odd number of backslashes.
+func isEscaped(text []byte) bool {
 	n := 0
 	for i := len(text) - 1; i >= 0 && text[i] == '\\'; i-- {
 		n++

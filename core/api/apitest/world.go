@@ -75,7 +75,7 @@ type World struct {
 	Mint   *Mint
 	Store  kv.Store
 	Blobs  *blob.Memory
-	Hosted *blob.Hosted
+	Hosted *blob.HostedNames
 	Now    time.Time
 	IDs    Source // what ids and secrets are made of
 	Names  Source // what the names of pictures are made of that came to be predicted

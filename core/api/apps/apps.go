@@ -59,7 +59,7 @@ func CreateApp(x *call.Call) error {
 		return call.Refuse(call.ErrAccountRequest, err)
 	}
 	a.Language = cmp.Or(a.Language, lang.English)
-	owned, err := x.Host.Apps.Owned(x.Principal.Account)
+	owned, err := x.Host.Apps.AppsOf(x.Principal.Account)
 	if err != nil {
 		return err
 	}
@@ -80,7 +80,7 @@ func ListApps(x *call.Call) error {
 	if err != nil {
 		return err
 	}
-	owned, err := x.Host.Apps.Owned(x.Principal.Account)
+	owned, err := x.Host.Apps.AppsOf(x.Principal.Account)
 	if err != nil {
 		return err
 	}
@@ -172,7 +172,7 @@ func ListKeys(x *call.Call) error {
 	if err != nil {
 		return err
 	}
-	owned, err := x.Host.Apps.Owned(x.Principal.Account)
+	owned, err := x.Host.Apps.AppsOf(x.Principal.Account)
 	if err != nil {
 		return err
 	}

@@ -21,7 +21,7 @@ func (x *Call) Answer(s Status, details string, write func(*jsonio.Writer)) erro
 	}
 	var w jsonio.Writer
 	w.Grow(512)
-	if err := x.bounded(&w, envelope); err != nil {
+	if err := x.writeBounded(&w, envelope); err != nil {
 		x.withhold(s, err, write)
 		return nil
 	}

@@ -34,9 +34,9 @@ type Applications interface {
 	Key(hash auth.Hash) (catalog.Key, error)
 	Client(id string) (catalog.Client, error)
 
-	// Owned lists the applications of an account, and Keys the keys of an application, in a fixed
+	// AppsOf lists the applications of an account, and Keys the keys of an application, in a fixed
 	// order.
-	Owned(account string) ([]catalog.App, error)
+	AppsOf(account string) ([]catalog.App, error)
 	Keys(app string) ([]catalog.Key, error)
 
 	// CreateApp and CreateKey make one for an account, whose request came from a network. Errors of a request that cannot be wrap

@@ -34,10 +34,10 @@ const (
 var errNoCopy = &fault{ErrPath, "This application is not a replica. Writes are in its log at once. " +
 	"These calls are for replicas, at an edge or in a browser, which store writes until the origin confirms them."}
 
-// Copied returns the request's application, and its status as a copy. The error is errNoCopy.
-func (x *Call) Copied() (*partition.Partition, SyncStatus, error) {
+// Replica returns the request's application, and its status as a copy. The error is errNoCopy.
+func (x *Call) Replica() (*partition.Partition, SyncStatus, error) {
 	p := x.App.Partition
-	if !p.Copied() {
+	if !p.IsReplica() {
 		return nil, SyncStatus{}, errNoCopy
 	}
 	if x.Host.Copies != nil {
@@ -52,14 +52,14 @@ func (x *Call) Copied() (*partition.Partition, SyncStatus, error) {
 // Absent refuses a deletion that names things unknown to a copy that is not in sync: its origin may have them, and would
 // keep them. Things that the copy knows to be deleted are no error, so a caller may repeat a call.
 func (x *Call) Absent(kind error, ids []string) error {
-	p, s, err := x.Copied()
+	p, s, err := x.Replica()
 	if errors.Is(err, errNoCopy) || err == nil && (len(ids) == 0 || s.Phase == inSync) {
 		return nil
 	}
 	var all bool // all of them are deleted by an operation of the copy's own
 	var made []log.Body
 	if err == nil {
-		err = p.Made(s.Folded, func(op log.Op) bool {
+		err = p.LocalOps(s.Folded, func(op log.Op) bool {
 			switch op.Body.(type) {
 			case *log.InputDelete, *log.ModelDelete:
 				made = append(made, op.Body)
@@ -81,7 +81,7 @@ func (x *Call) Absent(kind error, ids []string) error {
 	for _, id := range ids {
 		known := all || deleted[id]
 		if !known && kind == ErrNoInput && err == nil {
-			_, known, err = p.Deleted(id)
+			_, known, err = p.LastDeletion(id)
 		}
 		if !known {
 			unknown = append(unknown, id)

@@ -46,8 +46,8 @@ func (e *Exchange) GiveUp(err error) {
 	}
 }
 
-// Answered is an exchange that is done with a response from elsewhere, such as a service's Refuse.
-func Answered(r Response) *Exchange { return &Exchange{response: r} }
+// RespondWith is an exchange that is done with a response from elsewhere, such as a service's Refuse.
+func RespondWith(r Response) *Exchange { return &Exchange{response: r} }
 
 // NewExchange returns an exchange that continues elsewhere, such as in a guest. It has jobs, and passes their results to resume, one for
 // each job. resume returns the next jobs, or the response and true. It is called again until it returns true.

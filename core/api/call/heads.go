@@ -49,7 +49,7 @@ func (h *heads) Load(v *partition.View, version *catalog.Version, base [32]byte)
 		return nil, fmt.Errorf("%w: manifest of version %q: %w", ErrInternal, version.ID, err)
 	}
 	if m.Base != base {
-		return nil, Refusef(ErrQueued, "model_version_id '%s' %s.", version.ID, m.Outdated())
+		return nil, Refusef(ErrQueued, "model_version_id '%s' %s.", version.ID, m.OutdatedReason())
 	}
 	head := &LoadedHead{Places: map[string]int{}, bytes: 2 * len(m.Head)}
 	if err := head.UnmarshalBinary(m.Head); err != nil {

@@ -58,7 +58,7 @@ type Options struct {
 	OperatorRate auth.Rate // the same of the operator's; zero: none
 }
 
-// Hosting keeps pictures at addresses that nobody can guess; *blob.Hosted is it.
+// Hosting keeps pictures at addresses that nobody can guess; *blob.HostedNames is it.
 type Hosting interface {
 	// Add keeps a picture and names it, until expires.
 	Add(ctx context.Context, data []byte, contentType string, expires time.Time) (name string, h blob.Hash, err error)
@@ -66,7 +66,7 @@ type Hosting interface {
 	Unpin(ctx context.Context, h blob.Hash) error
 }
 
-var _ Hosting = (*blob.Hosted)(nil)
+var _ Hosting = (*blob.HostedNames)(nil)
 
 // Host has the options, networks, heads and limiters that all calls of a service share. It is safe for concurrent use if its options are.
 type Host struct {

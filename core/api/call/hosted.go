@@ -28,9 +28,9 @@ type Gallery struct {
 	Clock func() time.Time
 }
 
-// Hosted returns the picture at PublicURL + [HostedPath] + name, whose blob the host serves with nosniff: a copy for a predict call, or
+// Picture returns the picture at PublicURL + [HostedPath] + name, whose blob the host serves with nosniff: a copy for a predict call, or
 // an input's picture. The error is blob.ErrNotFound, for which the host answers 404 without a reason.
-func (g Gallery) Hosted(name string) (blob.Picture, error) {
+func (g Gallery) Picture(name string) (blob.Picture, error) {
 	p, err := g.Names.Lookup(name, g.Clock())
 	if err == nil || !errors.Is(err, blob.ErrNotFound) {
 		return p, err

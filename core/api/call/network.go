@@ -19,7 +19,7 @@ type Network struct {
 	Base     [32]byte                          // of models
 	Concepts map[string]Public                 // by id
 	Places   map[*predict.Model]map[string]int // of a model's concepts, by id
-	Written  map[*predict.Model]*written       // as outputs show them
+	Written  map[*predict.Model]*modelJSON     // as outputs show them
 
 	Similarity predict.Similarity    // measured with the network; zero: was not
 	Similar    func() *search.CutOff // of similarity, as measured or else learned from the models' background pictures
@@ -31,14 +31,14 @@ type Public struct {
 	Concept *predict.Concept
 }
 
-// written is a public model as JSON, which is the same in every output: for who may read models, and who may not. It
+// modelJSON is a public model as JSON, which is the same in every output: for who may read models, and who may not. It
 // is written when it is first needed.
-type written struct{ All, Little atomic.Pointer[[]byte] }
+type modelJSON struct{ All, Little atomic.Pointer[[]byte] }
 
 func newNetwork(m Models) *Network {
 	n := &Network{
 		Models: m, Base: m.Base(), Concepts: map[string]Public{}, Places: map[*predict.Model]map[string]int{},
-		Written: map[*predict.Model]*written{},
+		Written: map[*predict.Model]*modelJSON{},
 	}
 	if s, ok := m.(interface{ Similarity() predict.Similarity }); ok {
 		n.Similarity = s.Similarity()
@@ -46,7 +46,7 @@ func newNetwork(m Models) *Network {
 	n.Similar = similarOf(m, &n.Similarity)
 	for _, m := range append([]*predict.Model{m.General()}, m.Models()...) {
 		n.Places[m] = make(map[string]int, len(m.Concepts))
-		n.Written[m] = &written{}
+		n.Written[m] = &modelJSON{}
 		for i := range m.Concepts {
 			c := &m.Concepts[i]
 			n.Places[m][c.ID] = i
@@ -103,7 +103,7 @@ func (h *Host) NetworkOf(r catalog.Reader) (*Network, error) {
 const WantOfInputs = predict.WantConcepts | predict.WantThumb
 
 // Derive returns the stored part of an analysis with WantOfInputs.
-func (n *Network) Derive(a *predict.Analysis) (*catalog.Derived, error) {
+func (n *Network) Derive(a *predict.Analysis) (*catalog.DerivedData, error) {
 	general := n.Models.General()
 	values := general.Values(a)
 	if a.Has&WantOfInputs != WantOfInputs || len(values) != len(general.Concepts) {
@@ -117,5 +117,5 @@ func (n *Network) Derive(a *predict.Analysis) (*catalog.Derived, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: thumbnail: %v", ErrNoResult, err) // the picture itself was read
 	}
-	return &catalog.Derived{Embedding: embedding, Values: values, Thumb: blob.Sum(a.Thumb), Print: fingerprint}, nil
+	return &catalog.DerivedData{Embedding: embedding, Values: values, Thumb: blob.Sum(a.Thumb), Print: fingerprint}, nil
 }

@@ -56,13 +56,13 @@ type Response struct {
 	Stream func(w io.Writer) error
 	Length int64 // bytes that Stream writes; 0: unknown
 
-	Did Deed `wire:"10"` // what the host notes in its audit log before it sends the answer; zero: nothing
+	Did AuditEvent `wire:"10"` // what the host notes in its audit log before it sends the answer; zero: nothing
 
 	Err error // why we failed, where Status is 500: for the host's log, and for nobody else
 }
 
-// Deed is something that a call did and that an audit log has.
-type Deed struct {
+// AuditEvent is something that a call did and that an audit log has.
+type AuditEvent struct {
 	Action string `wire:"1"` // such as "inputs.delete_all"
 	App    string `wire:"2"` // the application to which it was done
 	By     string `wire:"3"` // the account that did it, by its ID; empty: the operator

@@ -15,10 +15,10 @@ const (
 // errSending is the answer while the host has no memory for another large one.
 var errSending = &fault{ErrBusy, "Too many bytes of answers are being sent: read them first, or try again."}
 
-// bounded writes an answer within the limit and within the memory that the host reserves for it.
-func (x *Call) bounded(w *jsonio.Writer, write func(*jsonio.Writer)) error {
+// writeBounded writes an answer within the limit and within the memory that the host reserves for it.
+func (x *Call) writeBounded(w *jsonio.Writer, write func(*jsonio.Writer)) error {
 	most := x.maxAnswer()
-	w.Bound(most, x.reserved)
+	w.Bound(most, x.reserveMemory)
 	write(w)
 	switch {
 	case x.unreserved:
@@ -37,8 +37,8 @@ func (x *Call) maxAnswer() int {
 	return int(x.Host.MaxAnswer)
 }
 
-// reserved asks the host for the memory of the loaded records and of a buffer.
-func (x *Call) reserved(buffer int) bool {
+// reserveMemory asks the host for the memory of the loaded records and of a buffer.
+func (x *Call) reserveMemory(buffer int) bool {
 	if x.memory != nil && !x.unreserved && !x.memory.Reserve(int64(x.Loaded+buffer)) {
 		x.unreserved = true
 	}
@@ -122,7 +122,7 @@ func (x *Call) Fits(n int) bool {
 		return false
 	}
 	x.Loaded += n
-	return x.reserved(0)
+	return x.reserveMemory(0)
 }
 
 // Weigh returns a part of a record, or as many other bytes if there is no room for it.

@@ -52,7 +52,7 @@ func (x *Call) Done(bodies ...log.Body) error {
 // Did has the host note in its audit log what the call did, unless there was an error, which it returns.
 func (x *Call) Did(action string, err error) error {
 	if err == nil {
-		x.Exchange.response.Did = Deed{Action: action, App: x.App.ID, By: x.Principal.Maker}
+		x.Exchange.response.Did = AuditEvent{Action: action, App: x.App.ID, By: x.Principal.Maker}
 	}
 	return err
 }
@@ -62,7 +62,7 @@ func (x *Call) durability() []Field {
 	switch {
 	case x.submitted == (partition.Span{}) && !x.Elsewhere:
 		return nil
-	case x.App == nil || !x.App.Partition.Copied():
+	case x.App == nil || !x.App.Partition.IsReplica():
 		return []Field{{headerDurability, "origin"}}
 	}
 	return []Field{

@@ -19,20 +19,20 @@ import (
 	"github.com/sightline-dev/sightline/core/partition"
 )
 
-// conflicted returns the request's application, which is a copy, or keeps what it refused an older life of one. The error
-// is that of [call.Call.Copied].
-func conflicted(x *call.Call) (*partition.Partition, error) {
+// conflictPartition returns the request's application, which is a copy, or keeps what it refused an older life of one. The error
+// is that of [call.Call.Replica].
+func conflictPartition(x *call.Call) (*partition.Partition, error) {
 	p := x.App.Partition
 	if n, err := p.CountConflicts(); err != nil || n > 0 {
 		return p, err
 	}
-	p, _, err := x.Copied()
+	p, _, err := x.Replica()
 	return p, err
 }
 
 // Status answers with the progress of a copy.
 func Status(x *call.Call) error {
-	p, s, err := x.Copied()
+	p, s, err := x.Replica()
 	if err != nil {
 		return err
 	}
@@ -68,13 +68,13 @@ func Outbox(x *call.Call) error {
 	if err != nil {
 		return err
 	}
-	p, s, err := x.Copied()
+	p, s, err := x.Replica()
 	if err != nil {
 		return err
 	}
 	ops := make([]log.Op, 0, min(page.Size, call.DefaultPerPage))
 	// They follow one another, so a page begins so many behind the last that is confirmed.
-	err = p.Made(s.Folded+uint64((page.Number-1)*page.Size), func(op log.Op) bool {
+	err = p.LocalOps(s.Folded+uint64((page.Number-1)*page.Size), func(op log.Op) bool {
 		show.WeighOp(x, &op)
 		ops = append(ops, op)
 		return int64(len(ops)) < page.Size
@@ -108,7 +108,7 @@ func Conflicts(x *call.Call) error {
 	if err != nil {
 		return err
 	}
-	p, err := conflicted(x)
+	p, err := conflictPartition(x)
 	if err != nil {
 		return err
 	}
@@ -152,7 +152,7 @@ func Conflicts(x *call.Call) error {
 
 // Dismiss takes one off the list, for good.
 func Dismiss(x *call.Call) error {
-	p, err := conflicted(x)
+	p, err := conflictPartition(x)
 	if err != nil {
 		return err
 	}

@@ -20,8 +20,8 @@ import (
 // addition is one input of a call that adds some. It owns its memory.
 type addition struct {
 	create  log.InputCreate
-	data    []byte           // the picture, when it came as base64
-	derived *catalog.Derived // of the picture
+	data    []byte               // the picture, when it came as base64
+	derived *catalog.DerivedData // of the picture
 	thumb   []byte
 	known   bool      // both were there when the call began
 	pinned  blob.Hash // to be released when the call is over
@@ -83,7 +83,7 @@ func (a *addition) read(x *call.Call, v *partition.View, o call.Object, malforme
 		return nil
 	}
 	in := catalog.Input{Blob: blob.Sum(a.data), Crop: a.create.Crop}
-	d, err := v.Derived(x.Net.Base, &in)
+	d, err := v.DerivedOfInput(x.Net.Base, &in)
 	switch {
 	case err == nil && !d.Thumb.IsZero() && len(d.Print) > 0:
 		a.thumb, err = v.Thumb(in.Blob, in.Crop)
@@ -192,7 +192,7 @@ func creates(added []addition) (bodies []log.Body, at []int) {
 // tryAdditions makes a copy refuse additions that its state refuses, such as one with a used id. The caller gets the reason, and nothing
 // of it waits for the origin, where it could become a conflict or succeed after all.
 func tryAdditions(x *call.Call, added []addition) error {
-	if !x.App.Partition.Copied() {
+	if !x.App.Partition.IsReplica() {
 		return nil
 	}
 	bodies, at := creates(added)

@@ -22,9 +22,9 @@ func History(x *call.Call) error {
 	if err != nil {
 		return err
 	}
-	h := history{x: x, partition: x.App.Partition, copy: x.App.Partition.Copied()}
+	h := history{x: x, partition: x.App.Partition, copy: x.App.Partition.IsReplica()}
 	if h.copy {
-		if h.partition, h.syncStatus, err = x.Copied(); err != nil {
+		if h.partition, h.syncStatus, err = x.Replica(); err != nil {
 			return err
 		}
 	}
@@ -79,7 +79,7 @@ func (h *history) find() (whole bool, err error) {
 	if !errors.Is(gone, call.ErrPath) {
 		return false, gone
 	}
-	by, known, err := h.partition.Deleted(h.x.IDs["input_id"])
+	by, known, err := h.partition.LastDeletion(h.x.IDs["input_id"])
 	if err == nil && !known {
 		err = gone
 	}

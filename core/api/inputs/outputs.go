@@ -26,7 +26,7 @@ func Outputs(x *call.Call) error {
 		return err
 	}
 	m := x.Net.Models.General()
-	derived, err := v.Derived(x.Net.Base, &in)
+	derived, err := v.DerivedOfInput(x.Net.Base, &in)
 	if in.Code != catalog.InputReady || errors.Is(err, catalog.ErrNotFound) {
 		return x.OK(func(w *jsonio.Writer) { w.Texts("outputs", nil) })
 	}
@@ -36,7 +36,7 @@ func Outputs(x *call.Call) error {
 	if len(derived.Values) != len(m.Concepts) {
 		return fmt.Errorf("%w: %d values for %d concepts", call.ErrInternal, len(derived.Values), len(m.Concepts))
 	}
-	rows := edited(m, derived.Values, in.Edits)
+	rows := applyEdits(m, derived.Values, in.Edits)
 	lines := show.ConceptNames{X: x}
 	for _, row := range rows {
 		if err := lines.Look(v, row.id); err != nil {
@@ -160,8 +160,8 @@ func outputEdit(x *call.Call, o call.Object, action show.Action) (log.OutputEdit
 	return edit, nil
 }
 
-// valued is a concept of an output and its value.
-type valued struct {
+// conceptValue is a concept of an output and its value.
+type conceptValue struct {
 	id    string
 	value float32
 }
@@ -172,20 +172,20 @@ func outputID(in *catalog.Input) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// edited are the concepts that ranked highest at analysis, less what was removed, plus what was
+// applyEdits are the concepts that ranked highest at analysis, less what was removed, plus what was
 // set since, by value descending, equal ones by id.
-func edited(m *predict.Model, values []float32, edits []catalog.Edit) []valued {
-	var rows []valued
+func applyEdits(m *predict.Model, values []float32, edits []catalog.Edit) []conceptValue {
+	var rows []conceptValue
 	for _, i := range m.Top(nil, values, call.ShownConcepts, 0) {
-		rows = append(rows, valued{m.Concepts[i].ID, values[i]})
+		rows = append(rows, conceptValue{m.Concepts[i].ID, values[i]})
 	}
 	for i := range edits {
-		rows = slices.DeleteFunc(rows, func(r valued) bool { return r.id == edits[i].Concept })
+		rows = slices.DeleteFunc(rows, func(r conceptValue) bool { return r.id == edits[i].Concept })
 		if !edits[i].Removed {
-			rows = append(rows, valued{edits[i].Concept, edits[i].Value})
+			rows = append(rows, conceptValue{edits[i].Concept, edits[i].Value})
 		}
 	}
-	slices.SortStableFunc(rows, func(a, b valued) int {
+	slices.SortStableFunc(rows, func(a, b conceptValue) int {
 		return cmp.Or(cmp.Compare(b.value, a.value), strings.Compare(a.id, b.id))
 	})
 	return rows

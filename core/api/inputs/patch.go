@@ -27,7 +27,7 @@ func Patch(x *call.Call) error {
 	}
 	v := x.View()
 	p := patch{x: x, v: v, action: action, inputs: map[string]*catalog.Input{}}
-	items := make([]patched, 0, n)
+	items := make([]patchItem, 0, n)
 	for o, malformed := range elements {
 		item, err := p.item(o, malformed)
 		if err != nil {
@@ -56,7 +56,7 @@ func PatchConcepts(x *call.Call) error {
 	if err != nil {
 		return err
 	}
-	items := []patched{{id: in.ID, ord: in.Ord, bodies: bodies}}
+	items := []patchItem{{id: in.ID, ord: in.Ord, bodies: bodies}}
 	if err := p.submit(items); err != nil {
 		return err
 	}
@@ -78,8 +78,8 @@ type patch struct {
 	inputs map[string]*catalog.Input // by id
 }
 
-// patched is one item of a PATCH.
-type patched struct {
+// patchItem is one item of a PATCH.
+type patchItem struct {
 	id     string
 	ord    uint32
 	bodies []log.Body
@@ -87,11 +87,11 @@ type patched struct {
 }
 
 // item reads the changes of an element. A fault of the element is in its err; the returned error is internal.
-func (p *patch) item(o call.Object, malformed error) (patched, error) {
+func (p *patch) item(o call.Object, malformed error) (patchItem, error) {
 	if malformed != nil {
-		return patched{err: malformed}, nil
+		return patchItem{err: malformed}, nil
 	}
-	item := patched{}
+	item := patchItem{}
 	if item.id, item.err = o.ID("id"); item.err != nil {
 		return item, nil
 	}
@@ -261,7 +261,7 @@ func (p *patch) metadata(in *catalog.Input, data call.Object) ([]log.MetaWrite, 
 }
 
 // submit writes what the items ask for, in one write, and notes what was refused.
-func (p *patch) submit(items []patched) error {
+func (p *patch) submit(items []patchItem) error {
 	var bodies []log.Body
 	for i := range items {
 		bodies = append(bodies, items[i].bodies...)
@@ -285,7 +285,7 @@ func (p *patch) submit(items []patched) error {
 }
 
 // answerPatched answers a PATCH with the inputs as they are now.
-func answerPatched(x *call.Call, items []patched) error {
+func answerPatched(x *call.Call, items []patchItem) error {
 	gone := show.VerdictError(&fold.Verdict{Code: fold.Gone})
 	all := make([]outcome, len(items))
 	for i := range items {

@@ -21,7 +21,7 @@ func Thumbnail(x *call.Call) error {
 	thumb, err := v.Thumb(in.Blob, in.Crop)
 	missing := errors.Is(err, catalog.ErrNotFound)
 	switch {
-	case in.Code == catalog.InputReady && missing && x.Host.Thumbnails && x.App.Partition.Copied():
+	case in.Code == catalog.InputReady && missing && x.Host.Thumbnails && x.App.Partition.IsReplica():
 		return x.Ask([]call.Job{{Blob: in.Blob, Crop: in.Crop, Want: predict.WantThumb}}, func(results []call.Result) error { return madeThumbnail(x, &in, results) })
 	case in.Code != catalog.InputReady || missing:
 		return call.Refusef(call.ErrPath, "input '%s' has no thumbnail: its picture has not been analysed.", in.ID)
@@ -45,7 +45,7 @@ func madeThumbnail(x *call.Call, in *catalog.Input, results []call.Result) error
 	case r.Analysis.Has&predict.WantThumb == 0:
 		return call.ErrNoResult
 	}
-	err := x.App.Partition.Analysed([]log.Dot{in.Dot}, func(w kv.Writer, inputs []catalog.Input) {
+	err := x.App.Partition.AddDerived([]log.Dot{in.Dot}, func(w kv.Writer, inputs []catalog.Input) {
 		for i := range inputs {
 			catalog.PutThumb(w, x.App.AppID(), inputs[i].Blob, inputs[i].Crop, r.Analysis.Thumb)
 		}

@@ -65,15 +65,15 @@ func comparedWith(x *call.Call, v *partition.View, m *catalog.Model, than *catal
 	return *older, nil
 }
 
-// compared is one of the versions.
-type compared struct {
+// comparedVersion is one of the versions.
+type comparedVersion struct {
 	training.Side
 	metrics train.Metrics
 	names   []show.Concept
 }
 
-func sideOf(x *call.Call, v *partition.View, version *catalog.Version) (compared, error) {
-	var c compared
+func sideOf(x *call.Call, v *partition.View, version *catalog.Version) (comparedVersion, error) {
+	var c comparedVersion
 	head, err := x.Host.Heads.Load(v, version, x.Net.Base)
 	if err != nil {
 		return c, err
@@ -94,7 +94,7 @@ func sideOf(x *call.Call, v *partition.View, version *catalog.Version) (compared
 type comparison struct {
 	x             *call.Call
 	view          *partition.View
-	before, after compared
+	before, after comparedVersion
 	inputs        uint64 // that were compared
 	changed       int
 	rows          []changedInput
@@ -109,7 +109,7 @@ type changedInput struct {
 
 func (c *comparison) find(p call.Page) error {
 	index := c.x.App.Partition.Index().At(c.view.Reader)
-	all, err := index.Analysed()
+	all, err := index.AnalysedInputs()
 	if err != nil {
 		return err
 	}
@@ -140,7 +140,7 @@ func (c *comparison) write(w *jsonio.Writer) {
 	show.Count(w, "changed", c.changed)
 	w.Name("roc_auc")
 	w.Array()
-	for _, side := range []*compared{&c.after, &c.before} {
+	for _, side := range []*comparedVersion{&c.after, &c.before} {
 		if side.metrics.Folds == 0 {
 			w.Null()
 		} else {

@@ -45,7 +45,7 @@ func labelledWith(x *call.Call, v *partition.View, concepts []string) (*roaring.
 	all := roaring.New()
 	for _, id := range concepts {
 		for _, value := range []log.Value{log.True, log.False} {
-			some, err := index.Labelled(id, value)
+			some, err := index.LabelledInputs(id, value)
 			if err != nil {
 				return nil, err
 			}
@@ -133,19 +133,19 @@ func frozenInputs(x *call.Call, v *partition.View, version *catalog.Version, m *
 }
 
 // deletedInput is the record of an input of a training set that was deleted since.
-func deletedInput(t *catalog.Trained) catalog.Input {
+func deletedInput(t *catalog.TrainingInput) catalog.Input {
 	gone := show.VerdictError(&fold.Verdict{Code: fold.Gone})
 	return catalog.Input{ID: t.ID, Created: t.Created, Code: call.StatusOf(gone).Code, Detail: gone.Error()}
 }
 
 // teaches reports of an input of a training set whether it has a label for one of the
 // version's concepts. The others only show what none of them looks like.
-func teaches(version *catalog.Version) func(*catalog.Trained) bool {
+func teaches(version *catalog.Version) func(*catalog.TrainingInput) bool {
 	ours := make(map[string]bool, len(version.Concepts))
 	for _, id := range version.Concepts {
 		ours[id] = true
 	}
-	return func(t *catalog.Trained) bool {
+	return func(t *catalog.TrainingInput) bool {
 		for _, l := range t.Labels {
 			if ours[l.Concept] {
 				return true

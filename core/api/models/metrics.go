@@ -89,7 +89,7 @@ func Metrics(x *call.Call) error {
 		return err
 	}
 	if e.Folds == 0 {
-		return answerUnevaluated(x, m.Version, e.manifest.Unevaluated())
+		return answerUnevaluated(x, m.Version, e.manifest.UnevaluatedReason())
 	}
 	return x.OK(func(w *jsonio.Writer) {
 		w.Name("model_version")
@@ -185,7 +185,7 @@ func (e *evaluation) writeExtension(w *jsonio.Writer) {
 	w.Begin("sightline")
 	show.Count(w, "folds", e.Folds)
 	show.Count(w, "inputs", e.inputs())
-	show.Count(w, "other_inputs", e.inputs()-e.labelled())
+	show.Count(w, "other_inputs", e.inputs()-e.countLabelled())
 	if e.Precision > 0 {
 		show.Share(w, "promised_precision", e.Precision)
 	}
@@ -200,8 +200,8 @@ func (e *evaluation) writeExtension(w *jsonio.Writer) {
 	w.End('}')
 }
 
-// labelled returns how many of the inputs have a label for a concept of the version.
-func (e *evaluation) labelled() int {
+// countLabelled returns how many of the inputs have a label for a concept of the version.
+func (e *evaluation) countLabelled() int {
 	if e.Inputs > 0 {
 		return e.Inputs - e.Others
 	}

@@ -36,12 +36,12 @@ func Search(x *call.Call) error {
 		} else {
 			is.Name = m.Own.Name
 		}
-		return called(is.Name, name) && (kind == "" || kind == "*" || kind == string(is.Type) || kind == is.TypeExt)
+		return nameMatches(is.Name, name) && (kind == "" || kind == "*" || kind == string(is.Type) || kind == is.TypeExt)
 	})
 }
 
-// called reports whether a name matches a pattern, whose last `*` matches any rest.
-func called(name, pattern string) bool {
+// nameMatches reports whether a name matches a pattern, whose last `*` matches any rest.
+func nameMatches(name, pattern string) bool {
 	if stem, wild := strings.CutSuffix(pattern, "*"); wild {
 		return strings.HasPrefix(name, stem)
 	}

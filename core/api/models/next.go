@@ -33,7 +33,7 @@ func Next(x *call.Call) error {
 	if err != nil {
 		return err
 	}
-	unlabelled, err := index.Analysed()
+	unlabelled, err := index.AnalysedInputs()
 	if err != nil {
 		return err
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/sightline-dev/sightline/core/partition"
 )
 
-// used is a concept with its usage.
-type used struct {
+// usedConcept is a concept with its usage.
+type usedConcept struct {
 	show.Concept
 	present, absent uint64   // inputs that users said to show it, and not to
 	predicted       uint64   // number of inputs with this prediction; of a custom concept known once it was shown
@@ -63,7 +63,7 @@ func ConceptUsage(x *call.Call) error {
 }
 
 // predictedOf counts what is predicted of the own ones among some concepts.
-func predictedOf(x *call.Call, index *index.View, rows []used) error {
+func predictedOf(x *call.Call, index *index.View, rows []usedConcept) error {
 	var own []string
 	for i := range rows {
 		if !rows[i].Public {
@@ -97,7 +97,7 @@ func modelsOf(v *partition.View) (map[string][]string, error) {
 }
 
 // labels counts what users said.
-func (u *used) labels(x *index.View) (err error) {
+func (u *usedConcept) labels(x *index.View) (err error) {
 	if u.present, err = x.CountLabelled(u.ID, log.True); err != nil {
 		return err
 	}
@@ -105,14 +105,14 @@ func (u *used) labels(x *index.View) (err error) {
 	return err
 }
 
-func ownUsed(x *call.Call, v *partition.View, index *index.View, pattern string, models map[string][]string) ([]used, error) {
+func ownUsed(x *call.Call, v *partition.View, index *index.View, pattern string, models map[string][]string) ([]usedConcept, error) {
 	concepts, err := ownConceptsCalled(x, v, pattern)
 	if err != nil {
 		return nil, err
 	}
-	all := make([]used, len(concepts))
+	all := make([]usedConcept, len(concepts))
 	for i := range concepts {
-		all[i] = used{Concept: concepts[i], models: models[concepts[i].ID]}
+		all[i] = usedConcept{Concept: concepts[i], models: models[concepts[i].ID]}
 		if err := all[i].labels(index); err != nil {
 			return nil, err
 		}
@@ -122,15 +122,15 @@ func ownUsed(x *call.Call, v *partition.View, index *index.View, pattern string,
 }
 
 // publicUsed are those concepts of the general model that are in use.
-func publicUsed(x *call.Call, index *index.View, ids []string, language string, models map[string][]string) ([]used, error) {
+func publicUsed(x *call.Call, index *index.View, ids []string, language string, models map[string][]string) ([]usedConcept, error) {
 	general := x.Net.Models.General()
-	var all []used
+	var all []usedConcept
 	for _, id := range ids {
 		place, ok := x.Net.Places[general][id]
 		if !ok {
 			continue
 		}
-		u := used{Concept: show.PublicConcept(x, call.Public{Model: general, Concept: &general.Concepts[place]}, language), models: models[id]}
+		u := usedConcept{Concept: show.PublicConcept(x, call.Public{Model: general, Concept: &general.Concepts[place]}, language), models: models[id]}
 		if err := u.labels(index); err != nil {
 			return nil, err
 		}
@@ -147,11 +147,11 @@ func publicUsed(x *call.Call, index *index.View, ids []string, language string, 
 }
 
 // mostUsed orders concepts.
-func mostUsed(a, b used) int {
+func mostUsed(a, b usedConcept) int {
 	return cmp.Or(cmp.Compare(b.present+b.absent, a.present+a.absent), cmp.Compare(b.predicted, a.predicted), strings.Compare(a.ID, b.ID))
 }
 
-func writeUsed(x *call.Call, w *jsonio.Writer, u *used) {
+func writeUsed(x *call.Call, w *jsonio.Writer, u *usedConcept) {
 	w.Object()
 	show.Member(w, "id", u.ID)
 	show.Member(w, "name", u.Name)

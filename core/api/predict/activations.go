@@ -24,7 +24,7 @@ func Activations(x *call.Call) error {
 	if p.Kind() != predict.TypeConcept {
 		return call.Refusef(call.ErrModelArgument, "model_id '%s' does not support activations.", x.IDs["model_id"])
 	}
-	places, missing, err := activated(x, &p)
+	places, missing, err := readConcepts(x, &p)
 	if err != nil {
 		return err
 	}
@@ -35,8 +35,8 @@ func Activations(x *call.Call) error {
 	return x.Ask(jobs, func(results []call.Result) error { return answerActivations(x, &p, places, missing, inputs, results) })
 }
 
-// activated reads concepts, ids of the model's: their places, and those that it does not have.
-func activated(x *call.Call, p *show.Predictor) (places []int, missing []string, err error) {
+// readConcepts reads concepts, ids of the model's: their places, and those that it does not have.
+func readConcepts(x *call.Call, p *show.Predictor) (places []int, missing []string, err error) {
 	v := x.Body.Get("concepts")
 	if n := v.Len(); v.Kind() != jsonio.Array || n == 0 || n > call.MaxActivations {
 		return nil, nil, call.Refusef(call.ErrModelArgument, "concepts: must be an array of 1 to %d ids.", call.MaxActivations)
@@ -55,7 +55,7 @@ func activated(x *call.Call, p *show.Predictor) (places []int, missing []string,
 		}
 	}
 	if len(places) == 0 {
-		return nil, nil, call.Refusef(call.ErrModelArgument, "concepts: unknown to this model: %s.", show.Listed(missing))
+		return nil, nil, call.Refusef(call.ErrModelArgument, "concepts: unknown to this model: %s.", show.AbbreviateList(missing))
 	}
 	return places, missing, nil
 }

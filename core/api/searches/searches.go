@@ -73,7 +73,7 @@ func picturesOf(x *call.Call, q *search.Query) (jobs []call.Job, places []int, e
 			if job.Data, _, err = show.DecodePicture(nil, p.Base64, "query: image.base64"); err != nil {
 				return nil, nil, err
 			}
-		case p.Stored():
+		case p.IsStored():
 			continue
 		default:
 			in, err := x.View().InputByID(p.Input)

@@ -143,7 +143,7 @@ func selectConcepts(x *call.Call, c *Config, o call.Object, p *Predictor) error 
 		}
 	}
 	if len(c.selected) == 0 {
-		return call.Refusef(call.ErrModelArgument, "%s: unknown to this model: %s.", o.At("select_concepts"), Listed(c.Missing))
+		return call.Refusef(call.ErrModelArgument, "%s: unknown to this model: %s.", o.At("select_concepts"), AbbreviateList(c.Missing))
 	}
 	return nil
 }
@@ -181,8 +181,8 @@ func namesOf(x *call.Call, p *Predictor, language string) map[string]int {
 	return names
 }
 
-// Listed is the beginning of a list, for an error.
-func Listed(all []string) string {
+// AbbreviateList is the beginning of a list, for an error.
+func AbbreviateList(all []string) string {
 	if n := len(all) - mostListed; n > 0 {
 		return fmt.Sprintf("%s and %d more", strings.Join(all[:mostListed], ", "), n)
 	}

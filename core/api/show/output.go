@@ -14,7 +14,7 @@ func Overall(good, all int, missing []string) (call.Status, string) {
 	case good == 0:
 		return call.StatusFailure, ""
 	case len(missing) > 0:
-		return call.StatusMixed, "Unknown to this model: " + Listed(missing) + "."
+		return call.StatusMixed, "Unknown to this model: " + AbbreviateList(missing) + "."
 	case good < all:
 		return call.StatusMixed, ""
 	}

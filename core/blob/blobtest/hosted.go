@@ -14,18 +14,18 @@ import (
 	"github.com/sightline-dev/sightline/core/blob"
 )
 
-// Hosted runs the suite for hosted names. open returns an empty set of names and empty
+// HostedNames runs the suite for hosted names. open returns an empty set of names and empty
 // blobs, made from o with FS and Blobs filled in; it need not last.
-func Hosted(t *testing.T, open func(t *testing.T, o blob.HostedOptions) (*blob.Hosted, blob.Blobs)) {
+func HostedNames(t *testing.T, open func(t *testing.T, o blob.HostedOptions) (*blob.HostedNames, blob.Blobs)) {
 	tests := []struct {
 		name string
-		run  func(*testing.T, func(*testing.T, blob.HostedOptions) (*blob.Hosted, blob.Blobs))
+		run  func(*testing.T, func(*testing.T, blob.HostedOptions) (*blob.HostedNames, blob.Blobs))
 	}{
 		{"Names", names},
 		{"Expiry", expiry},
 		{"SharedBlob", sharedBlob},
 		{"Keep", keep},
-		{"Malformed", malformed},
+		{"Malformed", checkMalformedNames},
 		{"Random", random},
 		{"Collect", collect},
 		{"Hold", hold},
@@ -37,7 +37,7 @@ func Hosted(t *testing.T, open func(t *testing.T, o blob.HostedOptions) (*blob.H
 	}
 }
 
-type opener = func(*testing.T, blob.HostedOptions) (*blob.Hosted, blob.Blobs)
+type opener = func(*testing.T, blob.HostedOptions) (*blob.HostedNames, blob.Blobs)
 
 // Random returns a source of names that is the same for the same seed.
 func Random(seed uint64) *rand.ChaCha8 {
@@ -47,7 +47,7 @@ func Random(seed uint64) *rand.ChaCha8 {
 // Noon is the time at which tests begin.
 func Noon() time.Time { return time.Date(2017, 7, 1, 12, 0, 0, 0, time.UTC) }
 
-func add(t testing.TB, h *blob.Hosted, data []byte, expires time.Time) string {
+func add(t testing.TB, h *blob.HostedNames, data []byte, expires time.Time) string {
 	t.Helper()
 	name, hash, err := h.Add(t.Context(), data, "image/png", expires)
 	if err != nil || hash != blob.Sum(data) {
@@ -150,7 +150,7 @@ func keep(t *testing.T, open opener) {
 	holds(t, s, kept)
 }
 
-func malformed(t *testing.T, open opener) {
+func checkMalformedNames(t *testing.T, open opener) {
 	h, s := open(t, blob.HostedOptions{Random: Random(5)})
 	name := add(t, h, []byte("x"), time.Time{})
 	for _, bad := range []string{"", "x", name[1:], name + "0", "../" + name[3:], name[:30] + "/.", "0" + name[:31], string(bytes.ToUpper([]byte("ab" + name[2:])))} {

@@ -28,14 +28,14 @@ func Blobs(t *testing.T, open func(t *testing.T) blob.Blobs) {
 	}{
 		{"RoundTrip", roundTrip},
 		{"Absent", absent},
-		{"Delete", deleted},
+		{"Delete", deleteBlob},
 		{"ExpectedHash", expectedHash},
 		{"FailingReader", failingReader},
 		{"TooLarge", tooLarge},
 		{"Each", each},
 		{"CopiesAreTheCallers", copies},
 		{"OpenOutlivesDelete", openOutlivesDelete},
-		{"Cancelled", cancelled},
+		{"Cancelled", checkCancellation},
 		{"Concurrent", concurrent},
 	}
 	for _, tt := range tests {
@@ -102,7 +102,7 @@ func roundTrip(t *testing.T, s blob.Blobs) {
 	holds(t, s, want...)
 }
 
-func gone(t testing.TB, s blob.Blobs, h blob.Hash) {
+func checkAbsent(t testing.TB, s blob.Blobs, h blob.Hash) {
 	t.Helper()
 	ctx := t.Context()
 	if _, err := s.Get(ctx, h); !errors.Is(err, blob.ErrNotFound) {
@@ -121,21 +121,21 @@ func gone(t testing.TB, s blob.Blobs, h blob.Hash) {
 
 func absent(t *testing.T, s blob.Blobs) {
 	put(t, s, []byte("here"))
-	gone(t, s, blob.Sum([]byte("not here")))
-	gone(t, s, blob.Hash{})
+	checkAbsent(t, s, blob.Sum([]byte("not here")))
+	checkAbsent(t, s, blob.Hash{})
 	if err := s.Delete(t.Context(), blob.Hash{}); err != nil {
 		t.Errorf("Delete of an absent blob = %v, want nil", err)
 	}
 }
 
-func deleted(t *testing.T, s blob.Blobs) {
+func deleteBlob(t *testing.T, s blob.Blobs) {
 	a, b := []byte("a"), []byte("b")
 	put(t, s, a)
 	put(t, s, b)
 	if err := s.Delete(t.Context(), blob.Sum(a)); err != nil {
 		t.Fatal(err)
 	}
-	gone(t, s, blob.Sum(a))
+	checkAbsent(t, s, blob.Sum(a))
 	holds(t, s, b)
 	put(t, s, a)
 	holds(t, s, a, b)
@@ -235,7 +235,7 @@ func openOutlivesDelete(t *testing.T, s blob.Blobs) {
 	}
 }
 
-func cancelled(t *testing.T, s blob.Blobs) {
+func checkCancellation(t *testing.T, s blob.Blobs) {
 	data := []byte("picture")
 	h := put(t, s, data)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -79,8 +79,8 @@ func (c *compaction) Next(to *journal.Copier, n int) (done bool, err error) {
 	return false, nil
 }
 
-// Moved implements [journal.Source].
-func (c *compaction) Moved(from, to int64) {
+// NoteMove implements [journal.Source].
+func (c *compaction) NoteMove(from, to int64) {
 	if e := c.since[from]; e != nil {
 		e.next = to
 	}

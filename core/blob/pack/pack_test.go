@@ -52,7 +52,7 @@ func TestFolder(t *testing.T) {
 }
 
 func TestHosted(t *testing.T) {
-	blobtest.Hosted(t, func(t *testing.T, o blob.HostedOptions) (*blob.Hosted, blob.Blobs) {
+	blobtest.HostedNames(t, func(t *testing.T, o blob.HostedOptions) (*blob.HostedNames, blob.Blobs) {
 		fsys := mustOpen(t, journaltest.NewDisk())
 		o.FS, o.Blobs = fsys, openFolder(t, fsys)
 		h, err := blob.OpenHosted(o)
@@ -381,20 +381,20 @@ func TestWritingRemovedFiles(t *testing.T) {
 	}
 }
 
-// counted counts the bytes that are read.
-type counted struct {
+// countingDisk counts the bytes that are read.
+type countingDisk struct {
 	*journaltest.Disk
 	read int
 }
 
-func (c *counted) Read(file int, off int64, p []byte) error {
+func (c *countingDisk) Read(file int, off int64, p []byte) error {
 	c.read += len(p)
 	return c.Disk.Read(file, off, p)
 }
 
 // TestOpenReadsNoContents opens a pack of 20 MB.
 func TestOpenReadsNoContents(t *testing.T) {
-	c := &counted{Disk: journaltest.NewDisk()}
+	c := &countingDisk{Disk: journaltest.NewDisk()}
 	open := func() *pack.FS {
 		f, err := pack.Open(pack.Options{Files: c, Pair: [2]int{0, 1}})
 		if err != nil {

@@ -25,8 +25,8 @@ type Model struct {
 	horizon  log.HLC
 	barrier  log.HLC
 	concepts map[string]bool
-	models   []*named
-	flows    []*named
+	models   []*entity
+	flows    []*entity
 }
 
 // being is an input and its life.
@@ -47,8 +47,8 @@ type write[T any] struct {
 	v  T
 }
 
-// named is a model or a workflow.
-type named struct {
+// entity is a model or a workflow.
+type entity struct {
 	dot  log.Dot
 	id   string
 	dead bool
@@ -111,7 +111,7 @@ func (m *Model) Fold(op *log.Op) fold.Code {
 	case *log.OutputsPatch:
 		return m.field(op, b.Input)
 	case *log.InputFetched:
-		return m.fetched(b)
+		return m.applyFetch(b)
 	case *log.InputDelete:
 		x := m.byDot(b.Input)
 		if x == nil {
@@ -145,7 +145,7 @@ func (m *Model) field(op *log.Op, input log.Dot) fold.Code {
 	return 0
 }
 
-func (m *Model) fetched(b *log.InputFetched) fold.Code {
+func (m *Model) applyFetch(b *log.InputFetched) fold.Code {
 	x := m.byDot(b.Input)
 	switch {
 	case x == nil:
@@ -174,7 +174,7 @@ func (m *Model) create(op *log.Op, b *log.InputCreate) fold.Code {
 		return fold.Gone
 	}
 	broken := func(x *being) bool { return x.code != catalog.InputPending && x.code != catalog.InputReady }
-	id := cmp.Or(b.ID, m.made("input", op.Dot))
+	id := cmp.Or(b.ID, m.defaultID("input", op.Dot))
 	same := m.live(func(x *being) bool { return x.id == id })
 	if same != nil && !broken(same) {
 		if b.MergeIfEqual && same.url == b.URL && same.crop == b.Crop && same.picture == b.Blob {
@@ -208,8 +208,8 @@ func (m *Model) create(op *log.Op, b *log.InputCreate) fold.Code {
 	return fold.OK
 }
 
-// made returns the id that a create without one gets: the start of a digest of the application and the operation, in hex.
-func (m *Model) made(what string, dot log.Dot) string {
+// defaultID returns the id that a create without one gets: the start of a digest of the application and the operation, in hex.
+func (m *Model) defaultID(what string, dot log.Dot) string {
 	sum := sha256.New()
 	fmt.Fprintf(sum, "%s%s", what, m.app[:])
 	_ = binary.Write(sum, binary.BigEndian, struct {
@@ -252,7 +252,7 @@ func (m *Model) label(op *log.Op, x *being, labels []log.Label) fold.Code {
 func (m *Model) rest(op *log.Op) fold.Code {
 	switch b := op.Body.(type) {
 	case *log.ModelCreate:
-		return create(&m.models, op.Dot, cmp.Or(b.ID, m.made("model", op.Dot)))
+		return create(&m.models, op.Dot, cmp.Or(b.ID, m.defaultID("model", op.Dot)))
 	case *log.ModelDelete:
 		return kill(m.models, b.Model)
 	case *log.ModelPatch:
@@ -266,7 +266,7 @@ func (m *Model) rest(op *log.Op) fold.Code {
 	case *log.Unknown:
 		return fold.Refused
 	case *log.WorkflowCreate:
-		return create(&m.flows, op.Dot, cmp.Or(b.ID, m.made("workflow", op.Dot)))
+		return create(&m.flows, op.Dot, cmp.Or(b.ID, m.defaultID("workflow", op.Dot)))
 	case *log.WorkflowDelete:
 		return kill(m.flows, b.Workflow)
 	case *log.Feedback:
@@ -279,7 +279,7 @@ func (m *Model) rest(op *log.Op) fold.Code {
 	return 0
 }
 
-func find(list []*named, dot log.Dot) *named {
+func find(list []*entity, dot log.Dot) *entity {
 	for _, x := range list {
 		if !x.dead && x.dot == dot {
 			return x
@@ -288,17 +288,17 @@ func find(list []*named, dot log.Dot) *named {
 	return nil
 }
 
-func create(list *[]*named, dot log.Dot, id string) fold.Code {
+func create(list *[]*entity, dot log.Dot, id string) fold.Code {
 	for _, x := range *list {
 		if !x.dead && x.id == id {
 			return fold.Duplicate
 		}
 	}
-	*list = append(*list, &named{dot: dot, id: id})
+	*list = append(*list, &entity{dot: dot, id: id})
 	return fold.OK
 }
 
-func kill(list []*named, dot log.Dot) fold.Code {
+func kill(list []*entity, dot log.Dot) fold.Code {
 	x := find(list, dot)
 	if x == nil {
 		return fold.Gone
@@ -307,7 +307,7 @@ func kill(list []*named, dot log.Dot) fold.Code {
 	return fold.OK
 }
 
-func living(list []*named) (out []named) {
+func living(list []*entity) (out []entity) {
 	for _, x := range list {
 		if !x.dead {
 			out = append(out, *x)
@@ -316,8 +316,8 @@ func living(list []*named) (out []named) {
 	return out
 }
 
-// shown are the labels that users see, by concept.
-func (b *being) shown() (out []log.Label) {
+// visibleLabels are the labels that users see, by concept.
+func (b *being) visibleLabels() (out []log.Label) {
 	for _, concept := range slices.Sorted(maps.Keys(b.labels)) {
 		if v := b.labels[concept].v; v != log.Removed {
 			out = append(out, log.Label{Concept: concept, Value: v})
@@ -354,16 +354,16 @@ func (m *Model) Compare(r catalog.Reader) error {
 }
 
 func (m *Model) compareNamed(r catalog.Reader) error {
-	var models, flows []named
+	var models, flows []entity
 	err := r.Models(func(x catalog.Model) bool {
-		models = append(models, named{dot: x.Dot, id: x.ID})
+		models = append(models, entity{dot: x.Dot, id: x.ID})
 		return true
 	})
 	if err != nil {
 		return err
 	}
 	err = r.Workflows(func(x catalog.Workflow) bool {
-		flows = append(flows, named{dot: x.Dot, id: x.ID})
+		flows = append(flows, entity{dot: x.Dot, id: x.ID})
 		return true
 	})
 	if err != nil {
@@ -385,9 +385,9 @@ func (b *being) compare(in *catalog.Input) error {
 			shown = append(shown, l.Label)
 		}
 	}
-	if in.Dot != b.dot || in.ID != b.id || in.Code != b.code || !slices.Equal(shown, b.shown()) {
+	if in.Dot != b.dot || in.ID != b.id || in.Code != b.code || !slices.Equal(shown, b.visibleLabels()) {
 		return fmt.Errorf("input %q of %v at %d with %v, want %q of %v at %d with %v",
-			in.ID, in.Dot, in.Code, shown, b.id, b.dot, b.code, b.shown())
+			in.ID, in.Dot, in.Code, shown, b.id, b.dot, b.code, b.visibleLabels())
 	}
 	if in.Blob != b.picture {
 		return fmt.Errorf("input %q of %v has picture %x, want %x", in.ID, in.Dot, in.Blob, b.picture)

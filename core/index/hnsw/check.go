@@ -69,7 +69,7 @@ func (g *Graph) checkNodes(live *roaring.Bitmap) error {
 	if (g.entry == noSlot) != (alive == 0) {
 		return corrupt("entry point %d among %d live nodes", g.entry, alive)
 	}
-	if alive > 0 && (!g.used(g.entry) || g.dead.has(g.entry) || g.levels(g.entry) != top || g.top != top) {
+	if alive > 0 && (!g.isUsed(g.entry) || g.dead.has(g.entry) || g.levels(g.entry) != top || g.top != top) {
 		return corrupt("entry point %d is not one of level %d", g.entry, top)
 	}
 	return nil
@@ -78,7 +78,7 @@ func (g *Graph) checkNodes(live *roaring.Bitmap) error {
 func (g *Graph) checkLinks() error {
 	all, oneWay, weak := 0, 0, 0
 	for slot := range uint32(len(g.nodes)) {
-		if !g.used(slot) {
+		if !g.isUsed(slot) {
 			continue
 		}
 		for l := 0; l <= g.levels(slot); l++ {
@@ -114,7 +114,7 @@ func (g *Graph) checkList(slot uint32, level int, links []uint32) error {
 			return corrupt("slot %d links to slot %d of %d on level %d", slot, to, len(g.nodes), level)
 		case to == slot, slices.Contains(links[:i], to):
 			return corrupt("slot %d links to itself or twice to %d on level %d", slot, to, level)
-		case !g.used(to), g.levels(to) < level:
+		case !g.isUsed(to), g.levels(to) < level:
 			return corrupt("slot %d links to %d, which is free or below level %d", slot, to, level)
 		}
 	}
@@ -154,7 +154,7 @@ func (g *Graph) unreachable() []uint32 {
 	}
 	var missing []uint32
 	for slot := range uint32(len(g.nodes)) {
-		if g.used(slot) && !g.dead.has(slot) && !reach.has(slot) {
+		if g.isUsed(slot) && !g.dead.has(slot) && !reach.has(slot) {
 			missing = append(missing, g.nodes[slot])
 		}
 	}

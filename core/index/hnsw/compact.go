@@ -75,7 +75,7 @@ func (g *Graph) compactOne() {
 			g.finish()
 			return
 		}
-		if slot := w.next; g.used(slot) && !g.dead.has(slot) && !w.reached(slot) {
+		if slot := w.next; g.isUsed(slot) && !g.dead.has(slot) && !w.hasReached(slot) {
 			g.rescue(slot)
 			w.phase = reaching
 			return
@@ -87,7 +87,7 @@ func (g *Graph) compactOne() {
 // cleanSlot replaces the links of a live slot to tombstones by links to their hubs and makes its
 // links mutual.
 func (g *Graph) cleanSlot(slot uint32) {
-	if !g.used(slot) || g.dead.has(slot) {
+	if !g.isUsed(slot) || g.dead.has(slot) {
 		return
 	}
 	for l := 0; l <= g.levels(slot); l++ {
@@ -128,7 +128,7 @@ func (g *Graph) startReach() {
 func (g *Graph) spread(from uint32) {
 	w := &g.sweep
 	for _, to := range full(g.out(from, 0)) {
-		if !w.reached(to) {
+		if !w.hasReached(to) {
 			w.reach.grow(int(to) + 1)
 			w.reach.set(to)
 			w.stack = append(w.stack, to)
@@ -182,12 +182,12 @@ func (g *Graph) finish() {
 	*w = sweep{doomed: w.doomed[:0], reach: w.reach[:0], stack: w.stack[:0]}
 }
 
-func (w *sweep) reached(slot uint32) bool {
+func (w *sweep) hasReached(slot uint32) bool {
 	return int(slot>>6) < len(w.reach) && w.reach.has(slot)
 }
 
-// inserted tells the sweep of a slot that has just been linked, both ways.
-func (w *sweep) inserted(slot uint32) {
+// recordInsert tells the sweep of a slot that has just been linked, both ways.
+func (w *sweep) recordInsert(slot uint32) {
 	if w.phase == reaching || w.phase == searching {
 		w.reach.grow(int(slot) + 1)
 		w.reach.set(slot)

@@ -23,7 +23,7 @@ func (g *Graph) cosinesOf(dst []Hit, s *scratch, nodes []uint32) []Hit {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
 	g.gather(s, nodes)
-	s.dots = grown(s.dots, len(s.batch))
+	s.dots = resize(s.dots, len(s.batch))
 	g.vec.Dots(s.dots, &s.query, s.batch)
 	for i, slot := range s.batch {
 		dst = append(dst, Hit{g.nodes[slot], g.vec.Cosine(s.dots[i], &s.query, slot)})

@@ -25,7 +25,7 @@ func (g *Graph) remove(slot uint32) {
 	g.mu.Unlock()
 
 	// Searches may run while this looks for the nodes that lose a path and those that choose links again.
-	torn := g.torn(g.level0.At(slot)[0], leading[0], beyond)
+	torn := g.brokenPaths(g.level0.At(slot)[0], leading[0], beyond)
 	g.mu.Lock()
 	for _, path := range torn {
 		g.lead(path.from, path.to)
@@ -132,9 +132,9 @@ func (g *Graph) bypass(gone uint32, from, beyond []uint32) {
 // path is a way on level 0 that there has to be.
 type path struct{ from, to uint32 }
 
-// torn returns the ways through a tombstone that no longer exist: from the slots that led to it to its hub, and from there to those
+// brokenPaths returns the ways through a tombstone that no longer exist: from the slots that led to it to its hub, and from there to those
 // beyond. Most lead to one another.
-func (g *Graph) torn(hub uint32, from, beyond []uint32) []path {
+func (g *Graph) brokenPaths(hub uint32, from, beyond []uint32) []path {
 	if hub == noSlot {
 		return nil
 	}
@@ -231,7 +231,7 @@ func (g *Graph) reaches(slot, x uint32) bool {
 // leads reports whether slot leads to x on level 0, at once or over one other.
 func (g *Graph) leads(slot, x uint32) bool {
 	links := full(g.level0.At(slot))
-	return slices.Contains(links, x) || g.covered(links, x, slot)
+	return slices.Contains(links, x) || g.isCovered(links, x, slot)
 }
 
 // lead makes slot lead to x on level 0, at once or over one other. It costs recall, for the link that it
@@ -321,7 +321,7 @@ func (g *Graph) refill(slot uint32, level int, candidates []uint32, want int) {
 		if n == want {
 			return
 		}
-		if g.occluded(s, k, links[:n]) {
+		if g.isOccluded(s, k, links[:n]) {
 			occluded = append(occluded, k)
 			continue
 		}
@@ -336,8 +336,8 @@ func (g *Graph) refill(slot uint32, level int, candidates []uint32, want int) {
 	}
 }
 
-// occluded reports whether one of links is nearer to the candidate k than its distance.
-func (g *Graph) occluded(s *scratch, k key, links []uint32) bool {
+// isOccluded reports whether one of links is nearer to the candidate k than its distance.
+func (g *Graph) isOccluded(s *scratch, k key, links []uint32) bool {
 	row := g.vec.Row(slotOf(k))
 	g.vec.Distances(s.distances(len(links)), &row, links)
 	for _, d := range s.dist {
@@ -380,7 +380,7 @@ func (g *Graph) enterElsewhere(slot uint32) {
 	}
 	g.top = 0
 	for at := range uint32(len(g.nodes)) {
-		if !g.used(at) || g.dead.has(at) {
+		if !g.isUsed(at) || g.dead.has(at) {
 			continue
 		}
 		if l := g.levels(at); g.entry == noSlot || l > g.top || l == g.top && g.nodes[at] < g.nodes[g.entry] {

@@ -160,7 +160,7 @@ func (g *Graph) reserve(level int) uint32 {
 	slot := uint32(len(g.nodes))
 	if g.free > 0 {
 		slot = g.first
-		for g.used(slot) {
+		for g.isUsed(slot) {
 			slot++
 		}
 		g.free--
@@ -172,8 +172,8 @@ func (g *Graph) reserve(level int) uint32 {
 	return slot
 }
 
-// used reports whether a slot belongs to a node, live or dead.
-func (g *Graph) used(slot uint32) bool { return g.nodes[slot] != noNode }
+// isUsed reports whether a slot belongs to a node, live or dead.
+func (g *Graph) isUsed(slot uint32) bool { return g.nodes[slot] != noNode }
 
 // growTo makes slots below n exist.
 func (g *Graph) growTo(n int) {

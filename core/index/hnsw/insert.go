@@ -38,7 +38,7 @@ func (g *Graph) Insert(node uint32, q []int16, scale float32) {
 	if g.entry == noSlot || level > g.top {
 		g.entry, g.top = slot, level
 	}
-	g.sweep.inserted(slot)
+	g.sweep.recordInsert(slot)
 	g.touch(slot)
 }
 
@@ -111,7 +111,7 @@ func (g *Graph) accept(slot, x uint32, level int, forced bool) bool {
 			}
 			continue
 		}
-		if level > 0 || g.spared(slot, links, y, x) {
+		if level > 0 || g.isRedundant(slot, links, y, x) {
 			g.replace(slot, links, y, x)
 			return true
 		}
@@ -139,19 +139,19 @@ func (g *Graph) measure(s *scratch, slot uint32, slots []uint32) {
 	slices.Sort(s.pool)
 }
 
-// spared reports whether slot, which has the given links, can do without y once it leads to x: whether
+// isRedundant reports whether slot, which has the given links, can do without y once it leads to x: whether
 // it reaches y, or what is behind the tombstone y, over another link.
-func (g *Graph) spared(slot uint32, links []uint32, y, x uint32) bool {
+func (g *Graph) isRedundant(slot uint32, links []uint32, y, x uint32) bool {
 	to := g.resolve(y)
 	if to != y && (to == noSlot || to == slot || to == x || slices.Contains(links, to)) {
 		return true
 	}
-	return g.covered(links, to, x)
+	return g.isCovered(links, to, x)
 }
 
-// covered reports whether x, or another of links that is live, leads to y on level 0. A tombstone's links but the
+// isCovered reports whether x, or another of links that is live, leads to y on level 0. A tombstone's links but the
 // first say only what its hub once reached.
-func (g *Graph) covered(links []uint32, y, x uint32) bool {
+func (g *Graph) isCovered(links []uint32, y, x uint32) bool {
 	if slices.Contains(g.level0.At(x), y) {
 		return true
 	}

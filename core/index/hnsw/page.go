@@ -75,7 +75,7 @@ func (g *Graph) appendPage(b []byte, page int) []byte {
 	b = append(b, 0, 0, 0, 0)
 	for slot := uint32(page * pageSlots); slot < uint32(page*pageSlots+g.slotsIn(page)); slot++ {
 		b = binary.LittleEndian.AppendUint32(b, g.nodes[slot])
-		if !g.used(slot) {
+		if !g.isUsed(slot) {
 			continue
 		}
 		level := g.levels(slot)

@@ -69,7 +69,7 @@ func (g *Graph) scanSlots(s *scratch, from uint32, k int, own vectorError) bool 
 	}
 	s.batch = s.batch[:0]
 	for slot := from; slot < from+scanBlock && int(slot) < len(g.nodes); slot++ {
-		if g.used(slot) && !g.dead.has(slot) {
+		if g.isUsed(slot) && !g.dead.has(slot) {
 			s.batch = append(s.batch, slot)
 		}
 	}

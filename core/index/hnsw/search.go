@@ -87,7 +87,7 @@ func (s *scratch) fill(allow *roaring.Bitmap) filter {
 
 // rank appends to dst the best k of slots by their exact cosine.
 func (g *Graph) rank(dst []Hit, s *scratch, slots []uint32, k int) []Hit {
-	s.dots = grown(s.dots, len(slots))
+	s.dots = resize(s.dots, len(slots))
 	g.vec.Dots(s.dots, &s.query, slots)
 	start := len(dst)
 	for i, slot := range slots {
@@ -114,8 +114,8 @@ func (h Hit) before(o Hit) bool {
 	return h.Cosine > o.Cosine || h.Cosine == o.Cosine && h.Node < o.Node
 }
 
-// grown returns s with length n; what it held may be lost.
-func grown[T any](s []T, n int) []T {
+// resize returns s with length n; what it held may be lost.
+func resize[T any](s []T, n int) []T {
 	if cap(s) < n {
 		return make([]T, n, n+n/2)
 	}

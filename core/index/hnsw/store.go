@@ -112,7 +112,7 @@ func (g *Graph) count() {
 	g.first = uint32(len(g.nodes))
 	for slot := range uint32(len(g.nodes)) {
 		switch {
-		case !g.used(slot):
+		case !g.isUsed(slot):
 			g.free++
 			g.first = min(g.first, slot)
 		case g.dead.has(slot):
@@ -130,7 +130,7 @@ func (g *Graph) count() {
 // checkTargets checks each list of links.
 func (g *Graph) checkTargets() error {
 	for slot := range uint32(len(g.nodes)) {
-		for l := 0; g.used(slot) && l <= g.levels(slot); l++ {
+		for l := 0; g.isUsed(slot) && l <= g.levels(slot); l++ {
 			if err := g.checkList(slot, l, full(g.links(slot, l))); err != nil {
 				return err
 			}

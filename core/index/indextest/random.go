@@ -37,10 +37,10 @@ func (w *World) Embedding() predict.Embedding {
 	return e
 }
 
-// Derived returns the derived record of a picture. It has few values, so that ties and the threshold itself occur.
-func (w *World) Derived() *catalog.Derived {
+// RandomDerived returns the derived record of a picture. It has few values, so that ties and the threshold itself occur.
+func (w *World) RandomDerived() *catalog.DerivedData {
 	e := w.Embedding()
-	d := &catalog.Derived{}
+	d := &catalog.DerivedData{}
 	d.Embedding, _ = e.MarshalBinary()
 	for range Concepts {
 		value := float32(w.Rand.IntN(11)) / 10
@@ -182,7 +182,7 @@ func (w *World) Churn(t testing.TB, n int) {
 		for range n {
 			in := w.Some()
 			if in == nil || touched[in.Ord] || w.Rand.IntN(5) < 2 {
-				tx.Insert(w.Input(), w.Derived())
+				tx.Insert(w.Input(), w.RandomDerived())
 				continue
 			}
 			touched[in.Ord] = true
@@ -208,7 +208,7 @@ func (w *World) change(tx *Tx, in *catalog.Input) {
 		tx.Update(in, nil, w.Edit)
 	default:
 		if in.Code == catalog.InputPending {
-			tx.Update(in, w.Derived(), func(in *catalog.Input) { in.Code = catalog.InputReady })
+			tx.Update(in, w.RandomDerived(), func(in *catalog.Input) { in.Code = catalog.InputReady })
 		}
 	}
 }

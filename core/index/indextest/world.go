@@ -3,7 +3,7 @@
 // antimeridian. Only tests import it.
 //
 //	w := indextest.New(t, seed, memkv.New())
-//	w.Commit(t, func(tx *indextest.Tx) { tx.Insert(w.Input(), w.Derived()) })
+//	w.Commit(t, func(tx *indextest.Tx) { tx.Insert(w.Input(), w.RandomDerived()) })
 package indextest
 
 import (
@@ -109,17 +109,17 @@ func (w *World) Commit(t testing.TB, do func(tx *Tx)) {
 	if err := w.Store.Apply(overlay.Batch()); err != nil {
 		t.Fatal(err)
 	}
-	w.Index.Applied()
+	w.Index.ConfirmStage()
 }
 
 // Insert adds an input, which gets its ordinal, with the derived record of its picture; nil: without.
-func (tx *Tx) Insert(in *catalog.Input, d *catalog.Derived) *catalog.Input {
+func (tx *Tx) Insert(in *catalog.Input, d *catalog.DerivedData) *catalog.Input {
 	tx.w.header.Next++
 	return tx.InsertAt(tx.w.header.Next-1, in, d)
 }
 
 // InsertAt is Insert with a given ordinal, such as that of a pending input.
-func (tx *Tx) InsertAt(ord uint32, in *catalog.Input, d *catalog.Derived) *catalog.Input {
+func (tx *Tx) InsertAt(ord uint32, in *catalog.Input, d *catalog.DerivedData) *catalog.Input {
 	in.Ord = ord
 	in.Dot = log.Dot{Site: 1, Seq: uint64(in.Ord) + 1}
 	if in.ID == "" {
@@ -140,7 +140,7 @@ func (tx *Tx) InsertAt(ord uint32, in *catalog.Input, d *catalog.Derived) *catal
 	return in
 }
 
-func (tx *Tx) derive(in *catalog.Input, d *catalog.Derived) {
+func (tx *Tx) derive(in *catalog.Input, d *catalog.DerivedData) {
 	if in.Blob.IsZero() {
 		in.Blob = blob.Sum(fmt.Append(nil, "picture", in.Ord))
 	}
@@ -150,7 +150,7 @@ func (tx *Tx) derive(in *catalog.Input, d *catalog.Derived) {
 }
 
 // Update changes an input; d belongs to one that becomes ready.
-func (tx *Tx) Update(before *catalog.Input, d *catalog.Derived, change func(in *catalog.Input)) {
+func (tx *Tx) Update(before *catalog.Input, d *catalog.DerivedData, change func(in *catalog.Input)) {
 	after := *before
 	after.Labels = slices.Clone(before.Labels)
 	after.Edits = slices.Clone(before.Edits)

@@ -14,8 +14,8 @@ func main() {
 	Generate()
 }
 
-// repeated is a register with one byte in all lanes.
-func repeated(name string, b byte) VecVirtual {
+// repeatByte is a register with one byte in all lanes.
+func repeatByte(name string, b byte) VecVirtual {
 	m := GLOBL(name, RODATA|NOPTR)
 	DATA(0, U8(b))
 	v := YMM()
@@ -43,7 +43,7 @@ func plain() {
 		"byte in them it returns their length.")
 	p := Load(Param("b").Base(), GP64())
 	n := Load(Param("b").Len(), GP64())
-	space, quote, slash := repeated("space", ' '), repeated("quote", '"'), repeated("slash", '\\')
+	space, quote, slash := repeatByte("space", ' '), repeatByte("quote", '"'), repeatByte("slash", '\\')
 	i := GP64()
 	XORQ(i, i)
 	ANDQ(I8(-64), n)
@@ -100,7 +100,7 @@ func decode() {
 	order := lanes("order", 2, 1, 0, 6, 5, 4, 10, 9, 8, 14, 13, 12, 0x80, 0x80, 0x80, 0x80)
 	pairs := lanes("pairs", 0x40, 1, 0x40, 1, 0x40, 1, 0x40, 1, 0x40, 1, 0x40, 1, 0x40, 1, 0x40, 1)
 	quads := lanes("quads", 0, 0x10, 1, 0, 0, 0x10, 1, 0, 0, 0x10, 1, 0, 0, 0x10, 1, 0)
-	stroke := repeated("stroke", '/')
+	stroke := repeatByte("stroke", '/')
 	words := GLOBL("words", RODATA|NOPTR)
 	for i, w := range []uint32{0, 1, 2, 4, 5, 6, 7, 7} {
 		DATA(4*i, U32(w))

@@ -106,7 +106,7 @@ func (j *Journal) copySince(n int) error {
 			return err
 		}
 		if len(body) > 0 {
-			r.source.Moved(r.at+frameBytes+head, to)
+			r.source.NoteMove(r.at+frameBytes+head, to)
 		}
 		r.at += frameBytes + int64(len(data))
 	}

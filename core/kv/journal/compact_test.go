@@ -77,8 +77,8 @@ func (s *shelf) Next(to *journal.Copier, n int) (done bool, err error) {
 	return len(s.left) == 0, nil
 }
 
-// Moved implements [journal.Source].
-func (s *shelf) Moved(from, to int64) {
+// NoteMove implements [journal.Source].
+func (s *shelf) NoteMove(from, to int64) {
 	s.moved++
 	s.since[from].next = to
 }
@@ -123,13 +123,13 @@ func (s *shelf) holds(t testing.TB, want map[string][]byte) {
 	}
 }
 
-// limited is a disk with a file that has no space after some time.
-type limited struct {
+// fullDisk is a disk with a file that has no space after some time.
+type fullDisk struct {
 	*journaltest.Disk
 	full map[int]bool
 }
 
-func (l *limited) Write(file int, off int64, p []byte) error {
+func (l *fullDisk) Write(file int, off int64, p []byte) error {
 	if l.full[file] {
 		return journaltest.ErrFault
 	}
@@ -185,11 +185,11 @@ func TestCompactionGivesUp(t *testing.T) {
 	if testing.Short() {
 		n = 500
 	}
-	for name, fail := range map[string]func(l *limited, s *shelf, yes bool){
-		"room":   func(l *limited, _ *shelf, yes bool) { l.full[1] = yes },
-		"source": func(_ *limited, s *shelf, yes bool) { s.broken = yes },
+	for name, fail := range map[string]func(l *fullDisk, s *shelf, yes bool){
+		"room":   func(l *fullDisk, _ *shelf, yes bool) { l.full[1] = yes },
+		"source": func(_ *fullDisk, s *shelf, yes bool) { s.broken = yes },
 	} {
-		l := &limited{journaltest.NewDisk(), map[int]bool{}}
+		l := &fullDisk{journaltest.NewDisk(), map[int]bool{}}
 		s, err := openShelf(l)
 		if err != nil {
 			t.Fatal(err)

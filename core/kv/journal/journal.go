@@ -40,8 +40,8 @@ type Source interface {
 	// Next writes records of about n bytes that were live when the compaction began, and reports whether those were the last.
 	Next(to *Copier, n int) (done bool, err error)
 
-	// Moved says that the body of a record which was appended since then also stands elsewhere.
-	Moved(from, to int64)
+	// NoteMove says that the body of a record which was appended since then also stands elsewhere.
+	NoteMove(from, to int64)
 
 	// Switch is called when the records that Next wrote, and those that came since, are all
 	// there is: bodies lie where Copier and Moved have said. Until it returns, read reads

@@ -68,7 +68,7 @@ func crashDuring(t *testing.T, s *Session, store kv.Store, from int, p *Progress
 	reached := make(chan struct{})
 	var once sync.Once
 	go func() {
-		done <- s.Run(watched{store, func() {
+		done <- s.Run(watchedStore{store, func() {
 			if p.Given.Load() >= target {
 				once.Do(func() { close(reached) })
 			}
@@ -84,20 +84,20 @@ func crashDuring(t *testing.T, s *Session, store kv.Store, from int, p *Progress
 	return next, least
 }
 
-// watched is a store that reports when it gets a batch.
-type watched struct {
+// watchedStore is a store that reports when it gets a batch.
+type watchedStore struct {
 	kv.Store
 	saw func()
 }
 
 // Apply implements [kv.Store].
-func (w watched) Apply(b *kv.Batch) error {
+func (w watchedStore) Apply(b *kv.Batch) error {
 	defer w.saw()
 	return w.Store.Apply(b)
 }
 
 // Commit implements [kv.Store].
-func (w watched) Commit(b *kv.Batch) (func() error, error) {
+func (w watchedStore) Commit(b *kv.Batch) (func() error, error) {
 	defer w.saw()
 	return w.Store.Commit(b)
 }

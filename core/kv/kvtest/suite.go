@@ -30,7 +30,7 @@ func Store(t *testing.T, open func(t testing.TB) kv.Store) {
 		{"empty", empty},
 		{"order", order},
 		{"bounds", bounds},
-		{"bytes are borrowed", borrowed},
+		{"bytes are borrowed", reuseBuffers},
 		{"batch is whole and in order", batches},
 		{"range deletes", rangeDeletes},
 		{"snapshot holds its moment", snapshots},
@@ -48,7 +48,7 @@ func Store(t *testing.T, open func(t testing.TB) kv.Store) {
 			}
 		})
 	}
-	t.Run("closed", func(t *testing.T) { closed(t, open(t)) })
+	t.Run("closed", func(t *testing.T) { checkClosed(t, open(t)) })
 	t.Run("model", func(t *testing.T) { model(t, open) })
 }
 
@@ -165,7 +165,7 @@ func bounds(t *testing.T, s kv.Store) {
 	}
 }
 
-func borrowed(t *testing.T, s kv.Store) {
+func reuseBuffers(t *testing.T, s kv.Store) {
 	key, value := []byte("key"), []byte("value")
 	b := &kv.Batch{}
 	b.Put(key, value)
@@ -373,7 +373,7 @@ func concurrent(t *testing.T, s kv.Store) {
 	}
 }
 
-func closed(t *testing.T, s kv.Store) {
+func checkClosed(t *testing.T, s kv.Store) {
 	put(t, s, "a", "1")
 	if err := s.Close(); err != nil {
 		t.Fatal(err)

@@ -16,14 +16,14 @@ import (
 func TestFarValues(t *testing.T) {
 	const n, size = 300, 2000
 	d := &watchedDisk{Disk: journaltest.NewDisk()}
-	s, err := filed(d, 1<<40)
+	s, err := openInFiles(d, 1<<40)
 	if err != nil {
 		t.Fatal(err)
 	}
 	check := func(when string) {
 		t.Helper()
 		for i := range n {
-			key, want := numbered(i, 0, size)
+			key, want := numberedPair(i, 0, size)
 			if got, err := s.Get(key); err != nil || !bytes.Equal(got, want) {
 				t.Fatalf("%s: Get(%s) = %.10x, %v, want %.10x", when, key, got, err, want)
 			}
@@ -32,7 +32,7 @@ func TestFarValues(t *testing.T) {
 			seen := 0
 			if err := scan(nil, nil, func(k, v []byte) bool {
 				i, _ := strconv.Atoi(string(k[4:]))
-				if _, want := numbered(i, 0, size); !bytes.Equal(v, want) {
+				if _, want := numberedPair(i, 0, size); !bytes.Equal(v, want) {
 					t.Errorf("%s: a scan has another value of %s", when, k)
 				}
 				seen++
@@ -44,7 +44,7 @@ func TestFarValues(t *testing.T) {
 	}
 	for i := range n {
 		var b kv.Batch
-		b.Put(numbered(i, 0, size))
+		b.Put(numberedPair(i, 0, size))
 		if err := s.Apply(&b); err != nil {
 			t.Fatal(err)
 		}
@@ -59,14 +59,14 @@ func TestFarValues(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if s, err = filed(d, always); err != nil { // which begins to compact
+	if s, err = openInFiles(d, always); err != nil { // which begins to compact
 		t.Fatal(err)
 	}
 	check("opened again")
 	snap := s.Snapshot()
 	for i := range 3 * n { // each is replaced while it is compacted
 		var b kv.Batch
-		b.Put(numbered(i%n, i/n+1, size))
+		b.Put(numberedPair(i%n, i/n+1, size))
 		if err := s.Apply(&b); err != nil {
 			t.Fatal(err)
 		}
@@ -74,18 +74,18 @@ func TestFarValues(t *testing.T) {
 	now := s
 	s = nil
 	for i := range n {
-		key, want := numbered(i, 0, size)
+		key, want := numberedPair(i, 0, size)
 		if got, err := snap.Get(key); err != nil || !bytes.Equal(got, want) {
 			t.Fatalf("a snapshot has %.10x of %s, and %v, want %.10x", got, key, err, want)
 		}
-		_, want = numbered(i, 3, size)
+		_, want = numberedPair(i, 3, size)
 		if got, err := now.Get(key); err != nil || !bytes.Equal(got, want) {
 			t.Fatalf("Get(%s) = %.10x, %v, want %.10x", key, got, err, want)
 		}
 	}
 	seen := 0
 	if err := errors.Join(snap.Scan(nil, nil, func(k, v []byte) bool {
-		if _, want := numbered(seen, 0, size); !bytes.Equal(v, want) {
+		if _, want := numberedPair(seen, 0, size); !bytes.Equal(v, want) {
 			t.Errorf("a scan of a snapshot has another value of %s", k)
 		}
 		seen++
@@ -99,13 +99,13 @@ func TestFarValues(t *testing.T) {
 func TestFarOpen(t *testing.T) {
 	const n, size = 100, 100 << 10
 	d := &watchedDisk{Disk: journaltest.NewDisk()}
-	s, err := filed(d, 0)
+	s, err := openInFiles(d, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i := range n {
 		var b kv.Batch
-		b.Put(numbered(i, 0, size))
+		b.Put(numberedPair(i, 0, size))
 		if err := s.Apply(&b); err != nil {
 			t.Fatal(err)
 		}
@@ -114,7 +114,7 @@ func TestFarOpen(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.read = 0
-	if s, err = filed(d, 0); err != nil || d.read > n*size/10 {
+	if s, err = openInFiles(d, 0); err != nil || d.read > n*size/10 {
 		t.Fatalf("Open read %d bytes of %d, %v", d.read, n*size, err)
 	}
 	d.read = 0
@@ -129,14 +129,14 @@ func TestFarOpen(t *testing.T) {
 // TestFarErrors has what cannot be read, or is damaged, told by every call that reads it: no key is missed.
 func TestFarErrors(t *testing.T) {
 	d := &watchedDisk{Disk: journaltest.NewDisk()}
-	s, err := filed(d, 0)
+	s, err := openInFiles(d, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	const n = 10
 	for i := range n {
 		var b kv.Batch
-		b.Put(numbered(i, 0, 500))
+		b.Put(numberedPair(i, 0, 500))
 		if err := s.Apply(&b); err != nil {
 			t.Fatal(err)
 		}
@@ -167,7 +167,7 @@ func TestFarErrors(t *testing.T) {
 	tell("nothing can be read", d.err)
 	d.err = nil
 	whole := d.Bytes(2)
-	_, value := numbered(7, 0, 500)
+	_, value := numberedPair(7, 0, 500)
 	at := bytes.Index(whole, value)
 	d.Flip(2, int64(at)+499, 3)
 	tell("a bit flipped", kv.ErrCorrupt)
@@ -180,13 +180,13 @@ func TestFarErrors(t *testing.T) {
 // TestFarCompactsNoDamage: a compaction that reads a damaged value gives up, and the stored data stay.
 func TestFarCompactsNoDamage(t *testing.T) {
 	d := journaltest.NewDisk()
-	s, err := filed(d, 1<<40)
+	s, err := openInFiles(d, 1<<40)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i := range 20 {
 		var b kv.Batch
-		b.Put(numbered(i, 0, 500))
+		b.Put(numberedPair(i, 0, 500))
 		if err := s.Apply(&b); err != nil {
 			t.Fatal(err)
 		}
@@ -194,14 +194,14 @@ func TestFarCompactsNoDamage(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	_, value := numbered(7, 0, 500)
+	_, value := numberedPair(7, 0, 500)
 	d.Flip(2, int64(bytes.Index(d.Bytes(2), value)), 3)
-	if s, err = filed(d, always); err != nil {
+	if s, err = openInFiles(d, always); err != nil {
 		t.Fatal(err)
 	}
 	for i := range 200 {
 		var b kv.Batch
-		b.Put(numbered(100+i%5, 0, 500))
+		b.Put(numberedPair(100+i%5, 0, 500))
 		if err := s.Apply(&b); err != nil {
 			t.Fatal(err)
 		}
@@ -210,7 +210,7 @@ func TestFarCompactsNoDamage(t *testing.T) {
 		t.Errorf("Get of a damaged value = %v, want ErrCorrupt", err)
 	}
 	for _, i := range []int{0, 6, 8, 19, 100, 104} {
-		key, want := numbered(i, 0, 500)
+		key, want := numberedPair(i, 0, 500)
 		if got, err := s.Get(key); err != nil || !bytes.Equal(got, want) {
 			t.Errorf("Get(%s) = %.10x, %v, want %.10x", key, got, err, want)
 		}
@@ -224,7 +224,7 @@ func TestFarCompactsNoDamage(t *testing.T) {
 func TestFarUpgrade(t *testing.T) {
 	session := kvtest.NewSession(5, 50, 60)
 	d := journaltest.NewDisk()
-	s, err := farFiled(d, 0, 1<<20)
+	s, err := openFar(d, 0, 1<<20)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -233,7 +233,7 @@ func TestFarUpgrade(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, far := range []int{20, 1, 1 << 20, 20} {
-		if s, err = farFiled(d, always, far); err != nil {
+		if s, err = openFar(d, always, far); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := session.Check(s, int64(session.Len()), int64(session.Len())); err != nil {

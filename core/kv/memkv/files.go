@@ -38,8 +38,8 @@ type Files struct {
 	Reserve int
 }
 
-// filed is the journal of a store in files, with the values that stay there.
-type filed struct {
+// fileStore is the journal of a store in files, with the values that stay there.
+type fileStore struct {
 	o       Files
 	journal *journal.Journal
 	buffers sync.Pool // of *[]byte, into which scans read
@@ -73,13 +73,13 @@ type farOp struct {
 // The body is the values, one after another.
 const farVersion = 2
 
-func newFiled(o Files) *filed {
+func newFileStore(o Files) *fileStore {
 	o.Slack, o.Far = cmp.Or(o.Slack, compactSlack), cmp.Or(o.Far, farBytes)
-	return &filed{o: o}
+	return &fileStore{o: o}
 }
 
 // open replays the files: yield borrows a batch, with the values of its operations that are far.
-func (f *filed) open(yield func(b *kv.Batch, values []farOp)) (err error) {
+func (f *fileStore) open(yield func(b *kv.Batch, values []farOp)) (err error) {
 	o := journal.Options{Files: f.o.Disk, Pair: f.o.Pair, Magic: magic, Step: f.o.Step, Reserve: f.o.Reserve}
 	f.journal, err = journal.Open(o, func(head []byte, body int64, n int) error {
 		b, values, err := f.parse(head, body, n)
@@ -93,7 +93,7 @@ func (f *filed) open(yield func(b *kv.Batch, values []farOp)) (err error) {
 }
 
 // parse reads a record.
-func (f *filed) parse(head []byte, body int64, n int) (*kv.Batch, []farOp, error) {
+func (f *fileStore) parse(head []byte, body int64, n int) (*kv.Batch, []farOp, error) {
 	var values []farOp
 	at := body
 	if len(head) > 0 && head[0] == farVersion {
@@ -176,7 +176,7 @@ func (r *record) encode() {
 }
 
 // split puts the far values of a batch into a body.
-func (f *filed) split(b *kv.Batch) *record {
+func (f *fileStore) split(b *kv.Batch) *record {
 	size := 0
 	for op := range b.Each {
 		if f.isFar(op) {
@@ -207,10 +207,10 @@ func (f *filed) split(b *kv.Batch) *record {
 	return r
 }
 
-func (f *filed) isFar(op kv.Op) bool { return op.Kind == kv.KindPut && len(op.Value) >= f.o.Far }
+func (f *fileStore) isFar(op kv.Op) bool { return op.Kind == kv.KindPut && len(op.Value) >= f.o.Far }
 
 // append writes a batch by a method of the journal and returns where its far values lie.
-func (f *filed) append(b *kv.Batch, write func(head, body []byte) (int64, uint64, error)) (values []farOp, wait func() error, err error) {
+func (f *fileStore) append(b *kv.Batch, write func(head, body []byte) (int64, uint64, error)) (values []farOp, wait func() error, err error) {
 	r := f.split(b)
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -227,20 +227,20 @@ func (f *filed) append(b *kv.Batch, write func(head, body []byte) (int64, uint64
 }
 
 // drop says that a value is replaced.
-func (f *filed) drop(v far) {
+func (f *fileStore) drop(v far) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.places.drop(v.place, int(v.n))
 }
 
 // enter and leave are called around the reading of a tree that others may change meanwhile.
-func (f *filed) enter() {
+func (f *fileStore) enter() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.places.enter()
 }
 
-func (f *filed) leave() {
+func (f *fileStore) leave() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.places.leave()
@@ -250,7 +250,7 @@ func (f *filed) leave() {
 var errValue = fmt.Errorf("%w: checksum of a value", kv.ErrCorrupt)
 
 // read returns a value.
-func (f *filed) read(v far) ([]byte, error) {
+func (f *fileStore) read(v far) ([]byte, error) {
 	value := make([]byte, v.n)
 	f.mu.RLock()
 	defer f.mu.RUnlock()
@@ -264,19 +264,19 @@ func (f *filed) read(v far) ([]byte, error) {
 }
 
 // due reports whether the files should be compacted, where so many bytes are live.
-func (f *filed) due(live int64) bool { return f.journal.Due(live, f.o.Slack) }
+func (f *fileStore) due(live int64) bool { return f.journal.Due(live, f.o.Slack) }
 
 // compact begins to write a whole tree to another file.
-func (f *filed) compact(live *tree) {
+func (f *fileStore) compact(live *tree) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.places.begin()
-	f.journal.Compact(&source{filed: f, live: live})
+	f.journal.Compact(&source{store: f, live: live})
 }
 
-// source is a tree as the batches that make it. It runs under the lock of filed, with an Append.
+// source is a tree as the batches that make it. It runs under the lock of fileStore, with an Append.
 type source struct {
-	filed *filed
+	store *fileStore
 	live  *tree
 	next  []byte // the first key that is not written yet
 }
@@ -306,7 +306,7 @@ func (s *source) Next(to *journal.Copier, n int) (done bool, err error) {
 			moved = append(moved, v)
 			r.batch.Put(key, nil)
 			r.far(v.n, v.crc)
-			at, _ := s.filed.places.where(v.place)
+			at, _ := s.store.places.where(v.place)
 			r.body = slices.Grow(r.body, int(v.n))
 			data := r.body[len(r.body):][:v.n]
 			if err = to.Read(at, data); err == nil && crc(data) != v.crc {
@@ -325,7 +325,7 @@ func (s *source) Next(to *journal.Copier, n int) (done bool, err error) {
 				return false, err
 			}
 			for _, v := range moved {
-				s.filed.places.copied(v.place, at)
+				s.store.places.noteCopy(v.place, at)
 				at += int64(v.n)
 			}
 		}
@@ -334,11 +334,11 @@ func (s *source) Next(to *journal.Copier, n int) (done bool, err error) {
 	return done, nil
 }
 
-// Moved implements [journal.Source].
-func (s *source) Moved(from, to int64) { s.filed.places.moved(from, to) }
+// NoteMove implements [journal.Source].
+func (s *source) NoteMove(from, to int64) { s.store.places.noteMove(from, to) }
 
 // Switch implements [journal.Source].
-func (s *source) Switch(read func(int64, []byte) error) error { return s.filed.places.switched(read) }
+func (s *source) Switch(read func(int64, []byte) error) error { return s.store.places.switchFile(read) }
 
 // Close implements [journal.Source].
-func (s *source) Close() { s.filed.places.end() }
+func (s *source) Close() { s.store.places.end() }

@@ -17,18 +17,18 @@ import (
 // always is slack with which a store compacts all the time.
 const always = -1 << 40
 
-// filed opens a store in files 2 and 3 of a disk, in which values of 20 bytes stay. It compacts in many steps.
-func filed(d journal.Files, slack int64) (*memkv.Store, error) { return farFiled(d, slack, 20) }
+// openInFiles opens a store in files 2 and 3 of a disk, in which values of 20 bytes stay. It compacts in many steps.
+func openInFiles(d journal.Files, slack int64) (*memkv.Store, error) { return openFar(d, slack, 20) }
 
-// farFiled is filed with values of far bytes.
-func farFiled(d journal.Files, slack int64, far int) (*memkv.Store, error) {
+// openFar is openInFiles with values of far bytes.
+func openFar(d journal.Files, slack int64, far int) (*memkv.Store, error) {
 	return memkv.Open(memkv.Options{Files: &memkv.Files{Disk: d, Pair: [2]int{2, 3}, Far: far, Slack: slack, Step: 1}})
 }
 
 // disk is files that lose their power.
 type disk struct{ *journaltest.Disk }
 
-func (d disk) Open() (kv.Store, error) { return filed(d.Disk, always) }
+func (d disk) Open() (kv.Store, error) { return openInFiles(d.Disk, always) }
 
 func (d disk) Crash(percent int, rng *rand.Rand) kvtest.Crasher {
 	return disk{d.Disk.Crash(percent, rng)}
@@ -39,7 +39,7 @@ func TestFiledStore(t *testing.T) {
 		for _, far := range []int{1, 20} {
 			t.Run(fmt.Sprintf("slack=%d/far=%d", slack, far), func(t *testing.T) {
 				kvtest.Store(t, func(t testing.TB) kv.Store {
-					s, err := farFiled(journaltest.NewDisk(), slack, far)
+					s, err := openFar(journaltest.NewDisk(), slack, far)
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -75,7 +75,7 @@ type progress struct {
 // and may keep.
 func record(t testing.TB, d *journaltest.Disk, s *kvtest.Session, slack int64) []progress {
 	t.Helper()
-	store, err := filed(d, slack)
+	store, err := openInFiles(d, slack)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +85,7 @@ func record(t testing.TB, d *journaltest.Disk, s *kvtest.Session, slack int64) [
 		notes = append(notes, progress{d.Ops(), p.Durable.Load(), p.Given.Load()})
 	}
 	note()
-	if err := s.Run(noted{store, note}, 0, &p); err != nil {
+	if err := s.Run(hookedStore{store, note}, 0, &p); err != nil {
 		t.Fatal(err)
 	}
 	note()
@@ -95,18 +95,18 @@ func record(t testing.TB, d *journaltest.Disk, s *kvtest.Session, slack int64) [
 	return notes
 }
 
-// noted calls note before each batch.
-type noted struct {
+// hookedStore calls note before each batch.
+type hookedStore struct {
 	kv.Store
 	note func()
 }
 
-func (n noted) Apply(b *kv.Batch) error {
+func (n hookedStore) Apply(b *kv.Batch) error {
 	n.note()
 	return n.Store.Apply(b)
 }
 
-func (n noted) Commit(b *kv.Batch) (func() error, error) {
+func (n hookedStore) Commit(b *kv.Batch) (func() error, error) {
 	n.note()
 	return n.Store.Commit(b)
 }
@@ -131,7 +131,7 @@ func TestFiledCutAnywhere(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 21))
 		check := func(what string, after *journaltest.Disk, moment int) {
 			t.Helper()
-			store, err := filed(after, always)
+			store, err := openInFiles(after, always)
 			if err != nil {
 				t.Fatalf("seed %d, %s: %v", seed, what, err)
 			}
@@ -168,7 +168,7 @@ func TestFiledDamage(t *testing.T) {
 	for at := 0; at < len(whole); at += stride(t) {
 		after := d.At(d.Ops(), 0)
 		after.Flip(2, int64(at), byte(rng.IntN(8)))
-		store, err := filed(after, 1<<20)
+		store, err := openInFiles(after, 1<<20)
 		if err != nil {
 			if !errors.Is(err, kv.ErrCorrupt) {
 				t.Fatalf("byte %d flipped: %v, want ErrCorrupt", at, err)
@@ -191,7 +191,7 @@ func TestFiledDamage(t *testing.T) {
 	for cut := 0; cut < len(whole); cut += stride(t) { // a file that lost what was synced
 		after := d.At(d.Ops(), 0)
 		after.SetBytes(2, whole[:cut])
-		if _, err := filed(after, 1<<20); cut > 64 && !errors.Is(err, kv.ErrCorrupt) {
+		if _, err := openInFiles(after, 1<<20); cut > 64 && !errors.Is(err, kv.ErrCorrupt) {
 			t.Fatalf("cut to %d bytes: %v, want ErrCorrupt", cut, err)
 		}
 	}
@@ -208,7 +208,7 @@ func TestFiledFaults(t *testing.T) {
 			d := journaltest.NewDisk()
 			d.FailAt(n, forAll)
 			var p kvtest.Progress
-			store, err := filed(d, always)
+			store, err := openInFiles(d, always)
 			if err == nil {
 				if err = session.Run(store, 0, &p); err != nil && !errors.Is(err, kv.ErrFailed) {
 					t.Fatalf("call %d fails: %v, want ErrFailed", n, err)
@@ -218,7 +218,7 @@ func TestFiledFaults(t *testing.T) {
 			}
 			d.FailAt(0, false)
 			for what, after := range map[string]*journaltest.Disk{"killed": d, "power lost": d.Crash(50, rand.New(rand.NewPCG(uint64(n), 23)))} {
-				store, err := filed(after, always)
+				store, err := openInFiles(after, always)
 				if err != nil {
 					t.Fatalf("call %d failed, %s: %v", n, what, err)
 				}
@@ -238,7 +238,7 @@ func TestFiledFull(t *testing.T) {
 		size := []int{60, 3000, 200_000}[seed%3]
 		session := kvtest.NewSession(seed, []int{40, 40, 8}[seed%3], size)
 		d := journaltest.NewDisk()
-		store, err := filed(d, []int64{always, 1000}[seed%2])
+		store, err := openInFiles(d, []int64{always, 1000}[seed%2])
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -264,7 +264,7 @@ func TestFiledFull(t *testing.T) {
 				continue
 			}
 			for what, after := range map[string]*journaltest.Disk{"killed": d.At(d.Ops(), 0), "power lost": d.Crash(50, rng)} {
-				again, err := filed(after, 0)
+				again, err := openInFiles(after, 0)
 				if err == nil {
 					_, err = session.Check(again, p.Durable.Load(), p.Given.Load())
 				}
@@ -280,7 +280,7 @@ func TestFiledFull(t *testing.T) {
 		if err := store.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if store, err = filed(d, always); err != nil {
+		if store, err = openInFiles(d, always); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := session.Check(store, int64(session.Len()), int64(session.Len())); err != nil {
@@ -356,7 +356,7 @@ func TestFiledReserve(t *testing.T) {
 func TestFiledForeign(t *testing.T) {
 	d := journaltest.NewDisk()
 	d.SetBytes(2, make([]byte, 65))
-	if _, err := filed(d, 0); !errors.Is(err, kv.ErrCorrupt) {
+	if _, err := openInFiles(d, 0); !errors.Is(err, kv.ErrCorrupt) {
 		t.Errorf("Open of zeros = %v, want ErrCorrupt", err)
 	}
 }
@@ -364,7 +364,7 @@ func TestFiledForeign(t *testing.T) {
 // TestFiledStaysSmall writes the same keys over and over.
 func TestFiledStaysSmall(t *testing.T) {
 	d := journaltest.NewDisk()
-	s, err := filed(d, 10_000)
+	s, err := openInFiles(d, 10_000)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -409,8 +409,8 @@ func (d *watchedDisk) Read(file int, off int64, p []byte) error {
 	return d.Disk.Read(file, off, p)
 }
 
-// numbered is the n-th key, and a value of size bytes of which no two are alike.
-func numbered(n, version, size int) (key, value []byte) {
+// numberedPair is the n-th key, and a value of size bytes of which no two are alike.
+func numberedPair(n, version, size int) (key, value []byte) {
 	value = make([]byte, size)
 	rng := rand.New(rand.NewPCG(uint64(n), uint64(version)))
 	for i := range value {
@@ -422,7 +422,7 @@ func numbered(n, version, size int) (key, value []byte) {
 // BenchmarkReplay opens a store of the size of 10,000 inputs: 100,000 keys, 27 MB.
 func BenchmarkReplay(b *testing.B) {
 	d := journaltest.NewDisk()
-	s, err := filed(d, 0)
+	s, err := openInFiles(d, 0)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -447,7 +447,7 @@ func BenchmarkReplay(b *testing.B) {
 	}
 	b.SetBytes(size)
 	for b.Loop() {
-		s, err := filed(d, 0)
+		s, err := openInFiles(d, 0)
 		if err != nil {
 			b.Fatal(err)
 		}

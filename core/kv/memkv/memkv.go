@@ -43,7 +43,7 @@ type Options struct {
 // Store is a store in memory. Its methods may be called concurrently.
 type Store struct {
 	options Options
-	filed   *filed // nil without files
+	files   *fileStore // nil without files
 
 	mu     sync.RWMutex
 	tree   *tree
@@ -67,8 +67,8 @@ func Open(o Options) (*Store, error) {
 	s := New()
 	s.options = o
 	if o.Files != nil {
-		s.filed = newFiled(*o.Files)
-		if err := s.filed.open(s.apply); err != nil {
+		s.files = newFileStore(*o.Files)
+		if err := s.files.open(s.apply); err != nil {
 			return nil, fmt.Errorf("journal: %w", err)
 		}
 		s.compact()
@@ -98,7 +98,7 @@ func (s *Store) Get(key []byte) ([]byte, error) {
 	if s.closed {
 		return nil, kv.ErrClosed
 	}
-	return (&view{tree: s.tree, filed: s.filed}).Get(key)
+	return (&view{tree: s.tree, files: s.files}).Get(key)
 }
 
 // Scan implements [kv.Reader].
@@ -123,11 +123,11 @@ func (s *Store) ScanBack(lo, hi []byte, yield func(key, value []byte) bool) erro
 
 // enter returns the store as it is now, to be read until leave is called.
 func (s *Store) enter() (view, error) {
-	if s.filed != nil {
-		s.filed.enter() // first, so that nothing goes that the tree has
+	if s.files != nil {
+		s.files.enter() // first, so that nothing goes that the tree has
 	}
 	t, err := s.freeze()
-	v := view{tree: t, filed: s.filed}
+	v := view{tree: t, files: s.files}
 	if err != nil {
 		v.leave()
 	}
@@ -193,12 +193,12 @@ func (s *Store) write(b *kv.Batch, commits bool) (wait func() error, err error) 
 	var values []farOp
 	switch {
 	case b.Len() == 0:
-	case s.filed != nil:
-		write := s.filed.journal.Append
+	case s.files != nil:
+		write := s.files.journal.Append
 		if commits {
-			write = s.filed.journal.Write
+			write = s.files.journal.Write
 		}
-		values, wait, err = s.filed.append(b, write)
+		values, wait, err = s.files.append(b, write)
 	case s.options.Journal != nil:
 		wait, err = s.options.Journal.Append(b.Bytes())
 	}
@@ -225,8 +225,8 @@ const journalBytes = 6
 
 // compact has files compacted that ask for it; mu is held.
 func (s *Store) compact() {
-	if s.filed != nil && s.filed.due(s.bytes+journalBytes*int64(s.tree.n)) {
-		s.filed.compact(s.tree.copy())
+	if s.files != nil && s.files.due(s.bytes+journalBytes*int64(s.tree.n)) {
+		s.files.compact(s.tree.copy())
 	}
 }
 
@@ -269,7 +269,7 @@ func (s *Store) apply(b *kv.Batch, values []farOp) {
 func (s *Store) drop(key []byte, v value) {
 	s.bytes -= int64(len(key)) + v.size()
 	if v.away {
-		s.filed.drop(v.far)
+		s.files.drop(v.far)
 	}
 }
 
@@ -283,8 +283,8 @@ func (s *Store) Room() error {
 	if limit := s.options.MaxBytes; limit > 0 && s.bytes > limit {
 		return fmt.Errorf("%w: %d bytes of %d", kv.ErrFull, s.bytes, limit)
 	}
-	if s.filed != nil {
-		return s.filed.journal.Room()
+	if s.files != nil {
+		return s.files.journal.Room()
 	}
 	return nil
 }

@@ -87,18 +87,18 @@ func (p *places) begin() {
 	p.next, p.since = make([]int64, len(p.at)), map[int64][]place{}
 }
 
-// copied notes the offset of a place after the compaction.
-func (p *places) copied(id place, off int64) { p.next[id] = off }
+// noteCopy notes the offset of a place after the compaction.
+func (p *places) noteCopy(id place, off int64) { p.next[id] = off }
 
-// moved is the source's.
-func (p *places) moved(from, to int64) {
+// noteMove is the source's.
+func (p *places) noteMove(from, to int64) {
 	for _, id := range p.since[from] {
 		p.next[id] = p.at[id] + to - from
 	}
 }
 
-// switched is the source's: what was dropped before the compaction began, and is still read, is read now.
-func (p *places) switched(read func(off int64, p []byte) error) error {
+// switchFile is the source's: what was dropped before the compaction began, and is still read, is read now.
+func (p *places) switchFile(read func(off int64, p []byte) error) error {
 	free := map[place]bool{}
 	for _, id := range p.free {
 		free[id] = true

@@ -17,7 +17,7 @@ const (
 
 // group yields pairs in the order of a scan, and reads far values together: more of them the longer the scan is.
 type group struct {
-	filed *filed
+	files *fileStore
 	yield func(key, value []byte) bool
 	pairs []pair // not yet yielded; the first is far
 	keys  []byte // of them
@@ -26,7 +26,7 @@ type group struct {
 	err   error
 	ended bool // yield has returned false
 
-	wanted []wanted
+	wanted []pendingRead
 	values [][]byte
 	buffer *[]byte
 }
@@ -37,8 +37,8 @@ type pair struct {
 	value
 }
 
-// wanted is a far value of a group.
-type wanted struct {
+// pendingRead is a far value of a group.
+type pendingRead struct {
 	far
 	i  int // in pairs
 	at int64
@@ -54,7 +54,7 @@ func (g *group) take(key []byte, v value) bool {
 	g.keys = append(g.keys, key...)
 	g.pairs = append(g.pairs, pair{g.keys[from:len(g.keys):len(g.keys)], v})
 	if v.away {
-		g.wanted = append(g.wanted, wanted{far: v.far, i: len(g.pairs) - 1})
+		g.wanted = append(g.wanted, pendingRead{far: v.far, i: len(g.pairs) - 1})
 		g.bytes += int(v.far.n)
 	}
 	if len(g.pairs) <= g.most && g.bytes < groupBytes {
@@ -88,7 +88,7 @@ func (g *group) flush() bool {
 
 // read reads what is wanted, neighbours at once.
 func (g *group) read() error {
-	f := g.filed
+	f := g.files
 	f.mu.RLock()
 	defer f.mu.RUnlock()
 	for i := range g.wanted {
@@ -101,8 +101,8 @@ func (g *group) read() error {
 		}
 		g.wanted[i].at = at
 	}
-	all := slices.DeleteFunc(g.wanted, func(w wanted) bool { return g.values[w.i] != nil })
-	slices.SortFunc(all, func(a, b wanted) int { return cmp.Compare(a.at, b.at) })
+	all := slices.DeleteFunc(g.wanted, func(w pendingRead) bool { return g.values[w.i] != nil })
+	slices.SortFunc(all, func(a, b pendingRead) int { return cmp.Compare(a.at, b.at) })
 	room := 0 // what all runs take together
 	ends := make([]int, 0, len(all))
 	for from := 0; from < len(all); {
@@ -137,10 +137,10 @@ func (g *group) read() error {
 	return nil
 }
 
-func (w wanted) end() int64 { return w.at + int64(w.n) }
+func (w pendingRead) end() int64 { return w.at + int64(w.n) }
 
 // run returns how many of all, which are in order, are neighbours, starting at the first.
-func run(all []wanted) int {
+func run(all []pendingRead) int {
 	n := 1
 	for n < len(all) && all[n].at <= all[n-1].end()+gapBytes {
 		n++
@@ -151,8 +151,8 @@ func run(all []wanted) int {
 // view reads a tree that does not change. It is a snapshot.
 type view struct {
 	tree  *tree
-	filed *filed // of far values; or nil
-	err   error  // kv.ErrClosed, once that is so
+	files *fileStore // of far values; or nil
+	err   error      // kv.ErrClosed, once that is so
 }
 
 // Close implements [kv.Snapshot].
@@ -167,8 +167,8 @@ func (v *view) Close() error {
 
 // leave ends the use of the view.
 func (v *view) leave() {
-	if v.filed != nil {
-		v.filed.leave()
+	if v.files != nil {
+		v.files.leave()
 	}
 }
 
@@ -182,7 +182,7 @@ func (v *view) Get(key []byte) ([]byte, error) {
 		return nil, kv.ErrNotFound
 	}
 	if value.away {
-		return v.filed.read(value.far)
+		return v.files.read(value.far)
 	}
 	return append([]byte{}, value.near...), nil
 }
@@ -210,13 +210,13 @@ func (v *view) each(yield func(key, value []byte) bool, walk func(g *group)) err
 	if v.err != nil {
 		return v.err
 	}
-	g := group{filed: v.filed, yield: yield}
+	g := group{files: v.files, yield: yield}
 	walk(&g)
 	if g.err == nil && !g.ended {
 		g.flush()
 	}
 	if g.buffer != nil {
-		v.filed.buffers.Put(g.buffer)
+		v.files.buffers.Put(g.buffer)
 	}
 	return g.err
 }

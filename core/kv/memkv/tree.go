@@ -154,7 +154,7 @@ func (t *tree) put(key []byte, v value) (old value, was bool) {
 		r, i = t.split(r, i, key)
 	}
 	l := t.own(&r)
-	if common := shared(l.prefix, key); len(l.starts) > 0 && common < len(l.prefix) {
+	if common := commonPrefixLen(l.prefix, key); len(l.starts) > 0 && common < len(l.prefix) {
 		t.widen(l, common)
 	}
 	l.insert(i, key, &v)
@@ -290,7 +290,7 @@ func (t *tree) shrunk(r ref) {
 	if next.leaf == r.leaf {
 		return
 	}
-	if both := joined(r.leaf, next.leaf); both != nil {
+	if both := mergeLeaves(r.leaf, next.leaf); both != nil {
 		t.leaves.Delete(next)
 		t.add(r.low, both)
 	}
@@ -372,7 +372,7 @@ func pairBytes(n int, v *value) int {
 
 // fits reports whether there is space for a pair. The other keys may then need a shorter common prefix.
 func (l *leaf) fits(key []byte, v *value) bool {
-	n, common := len(l.starts), shared(l.prefix, key)
+	n, common := len(l.starts), commonPrefixLen(l.prefix, key)
 	return n == 0 || len(l.data)+n*(len(l.prefix)-common)+pairBytes(len(key)-common, v) <= leafBytes
 }
 
@@ -412,20 +412,20 @@ func (l *leaf) part(i, j int, room []byte) *leaf {
 	if i < j {
 		first, _ := l.whole(nil, i)
 		last, _ := l.whole(nil, j-1)
-		part.prefix = first[:shared(first, last)]
+		part.prefix = first[:commonPrefixLen(first, last)]
 		part.take(l, i, j)
 	}
 	return part
 }
 
-// joined returns the pairs of two neighbours as a leaf, or nil where they are too many to have room to grow.
-func joined(a, b *leaf) *leaf {
+// mergeLeaves returns the pairs of two neighbours as a leaf, or nil where they are too many to have room to grow.
+func mergeLeaves(a, b *leaf) *leaf {
 	if len(a.starts) == 0 || len(b.starts) == 0 {
 		return nil
 	}
 	first, _ := a.whole(nil, 0)
 	last, _ := b.whole(nil, len(b.starts)-1)
-	common := shared(first, last)
+	common := commonPrefixLen(first, last)
 	size := len(a.data) + len(b.data)
 	for _, l := range []*leaf{a, b} {
 		size += len(l.starts) * (len(l.prefix) - min(common, len(l.prefix)))
@@ -450,8 +450,8 @@ func (l *leaf) take(from *leaf, i, j int) {
 	}
 }
 
-// shared returns the length of the common prefix of two keys.
-func shared(a, b []byte) int {
+// commonPrefixLen returns the length of the common prefix of two keys.
+func commonPrefixLen(a, b []byte) int {
 	n := min(len(a), len(b))
 	for i := range n {
 		if a[i] != b[i] {

@@ -202,8 +202,8 @@ func (h *health) waitSpace() error {
 	return nil
 }
 
-// moved notes that a memtable was filled or flushed.
-func (h *health) moved() {
+// countMove notes that a memtable was filled or flushed.
+func (h *health) countMove() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.moves++

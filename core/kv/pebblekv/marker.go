@@ -157,7 +157,7 @@ func sumAll(fsys vfs.FS, dir string, visit func(vfs.File) error) ([]sealedFile, 
 	slices.Sort(names)
 	var files []sealedFile
 	for _, name := range names {
-		if !sealed(name) {
+		if !isSealedName(name) {
 			continue
 		}
 		f, err := sumFile(fsys, fsys.PathJoin(dir, name), visit)
@@ -181,8 +181,8 @@ func sumFile(fsys vfs.FS, path string, visit func(vfs.File) error) (s sealedFile
 	return s, errors.Join(err, visit(f), f.Close())
 }
 
-// sealed reports whether a seal lists a file of that name.
-func sealed(name string) bool {
+// isSealedName reports whether a seal lists a file of that name.
+func isSealedName(name string) bool {
 	for _, prefix := range []string{"MANIFEST-", "OPTIONS-", "marker."} {
 		if strings.HasPrefix(name, prefix) {
 			return true
@@ -245,7 +245,7 @@ func removeTorn(fsys vfs.FS, dir string) error {
 		return err
 	}
 	for _, name := range names {
-		if !sealed(name) {
+		if !isSealedName(name) {
 			continue
 		}
 		if err := fsys.Remove(fsys.PathJoin(dir, name)); err != nil {

@@ -82,7 +82,7 @@ func TestRefusals(t *testing.T) {
 			create(t, fsys, marker, withSum(markerMagic+"format 2\nstate folded\nnew line\n"))
 		}, kv.ErrNewer, "format 2, but this version reads formats up to 1"},
 		{"a newer pebble", func(t *testing.T, fsys vfs.FS) {
-			closed(t, fsys)
+			createClosed(t, fsys)
 			names, err := fsys.List(folder)
 			if err != nil {
 				t.Fatal(err)
@@ -138,8 +138,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// closed leaves a store that was stopped cleanly.
-func closed(t *testing.T, fsys vfs.FS) {
+// createClosed leaves a store that was stopped cleanly.
+func createClosed(t *testing.T, fsys vfs.FS) {
 	t.Helper()
 	if err := open(t, small(fsys)).Close(); err != nil {
 		t.Fatal(err)
@@ -153,7 +153,7 @@ func TestHalfMade(t *testing.T) {
 		for _, name := range names {
 			create(t, fsys, folder+"/"+name, "torn")
 		}
-		closed(t, fsys)
+		createClosed(t, fsys)
 		if got := contents(t, fsys, folder+"/"+markerName); !strings.Contains(got, "state sealed\nfile 000") {
 			t.Errorf("marker after a clean stop:\n%s", got)
 		}
@@ -164,7 +164,7 @@ func TestHalfMade(t *testing.T) {
 func TestTornCreation(t *testing.T) {
 	for _, prefix := range []string{"MANIFEST-", "marker.manifest", "marker.format", "OPTIONS-", "000002.log"} {
 		fsys := vfs.NewMem()
-		closed(t, fsys)
+		createClosed(t, fsys)
 		names, err := fsys.List(folder)
 		if err != nil {
 			t.Fatal(err)
@@ -179,7 +179,7 @@ func TestTornCreation(t *testing.T) {
 		if err := writeMarker(fsys, folder, stateCreating, nil); err != nil {
 			t.Fatal(err)
 		}
-		closed(t, fsys)
+		createClosed(t, fsys)
 	}
 }
 

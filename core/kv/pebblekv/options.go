@@ -92,8 +92,8 @@ func (s *Store) pebbleOptions(lock *pebble.Lock, mustExist bool) *pebble.Options
 func (s *Store) events() *pebble.EventListener {
 	return &pebble.EventListener{
 		BackgroundError: s.health.background,
-		WALCreated:      func(pebble.WALCreateInfo) { s.health.moved() },
-		FlushEnd:        func(pebble.FlushInfo) { s.health.moved() },
+		WALCreated:      func(pebble.WALCreateInfo) { s.health.countMove() },
+		FlushEnd:        func(pebble.FlushInfo) { s.health.countMove() },
 		DataCorruption: func(info pebble.DataCorruptionInfo) {
 			s.health.damage(fmt.Errorf("%s: %w", info.Path, info.Details))
 		},

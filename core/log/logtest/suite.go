@@ -202,7 +202,7 @@ func trim(t *testing.T, open func(testing.TB) (log.Log, kv.Reader)) {
 	if err := l.Trim(4); err != nil {
 		t.Fatal(err)
 	}
-	for _, l := range []log.Log{l, reopened(t, open)} {
+	for _, l := range []log.Log{l, openAgain(t, open)} {
 		if l.Floor() != 4 || l.Head() != 10 {
 			t.Errorf("trimmed to %d…%d, want 4…10", l.Floor(), l.Head())
 		}
@@ -225,7 +225,7 @@ func trim(t *testing.T, open func(testing.TB) (log.Log, kv.Reader)) {
 	if err := l.Trim(11); err != nil {
 		t.Fatal(err)
 	}
-	l = reopened(t, open)
+	l = openAgain(t, open)
 	if first := Add(t, l, Ops(1, 11, 1)); first != 11 {
 		t.Errorf("after trimming everything comes entry %d, want 11", first)
 	}
@@ -234,7 +234,7 @@ func trim(t *testing.T, open func(testing.TB) (log.Log, kv.Reader)) {
 	}
 }
 
-func reopened(t *testing.T, open func(testing.TB) (log.Log, kv.Reader)) log.Log {
+func openAgain(t *testing.T, open func(testing.TB) (log.Log, kv.Reader)) log.Log {
 	l, _ := open(t)
 	return l
 }
@@ -243,7 +243,7 @@ func reopen(t *testing.T, open func(testing.TB) (log.Log, kv.Reader)) {
 	l, _ := open(t)
 	epoch := l.Epoch()
 	Add(t, l, Ops(1, 1, 3))
-	l = reopened(t, open)
+	l = openAgain(t, open)
 	if l.Epoch() != epoch || l.Head() != 3 {
 		t.Errorf("opened again: epoch %x at %d, want %x at 3", l.Epoch(), l.Head(), epoch)
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/sightline-dev/sightline/core/testkit"
 )
 
-// shipped reads the plan of the released network.
-func shipped(t testing.TB) *nn.Network {
+// loadNetwork reads the plan of the released network.
+func loadNetwork(t testing.TB) *nn.Network {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(testkit.Root(t), "models", "general-v1.3", "network.plan"))
 	if err != nil {
@@ -42,7 +42,7 @@ func prepare(t testing.TB, n *nn.Network) (*nn.Session, nn.Tensor) {
 
 // BenchmarkRun reports processor time, median and least: other work shares the machine.
 func BenchmarkRun(b *testing.B) {
-	s, in := prepare(b, shipped(b))
+	s, in := prepare(b, loadNetwork(b))
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	var times []time.Duration
@@ -65,7 +65,7 @@ func TestProfile(t *testing.T) {
 		t.Skip("SIGHTLINE_PROFILE is not set")
 	}
 	t.Logf("level %s", kernel.Levels.Now())
-	s, in := prepare(t, shipped(t))
+	s, in := prepare(t, loadNetwork(t))
 	runtime.LockOSThread() // one thread's clock
 	defer runtime.UnlockOSThread()
 	times, err := s.Profile(in, 30, cpuTime)

@@ -8,8 +8,8 @@ import (
 // maxCells bounds how often Cells runs the end of a plan.
 const maxCells = 1 << 10
 
-// pooled is the last Pool of a plan, and what it pools: a network's last map.
-type pooled struct {
+// lastPool is the last Pool of a plan, and what it pools: a network's last map.
+type lastPool struct {
 	step          int // of the plan
 	x             *value
 	height, width int
@@ -58,7 +58,7 @@ func (s *Session) Cells(in Tensor, each func(y, x int, out []Tensor)) error {
 
 // pools remembers that the next step pools x.
 func (c *compiler) pools(x *value) {
-	c.plan.pooled = &pooled{step: len(c.plan.steps), x: x, height: x.shape[2], width: x.shape[3]}
+	c.plan.pooled = &lastPool{step: len(c.plan.steps), x: x, height: x.shape[2], width: x.shape[3]}
 }
 
 // checkCells forgets the map of a plan whose end cannot be run again: one of several pictures, of too many

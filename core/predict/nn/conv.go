@@ -16,15 +16,15 @@ func (c *compiler) conv(n *node) {
 	case n.depthwise():
 		c.depthwise(n, w, x)
 	case w.group == 1 && (w.dw == 1 || w.kw == 1):
-		c.segmented(n, w, x)
+		c.emitSegmentedConv(n, w, x)
 	default:
-		c.gathered(n, w, x)
+		c.emitGatheredConv(n, w, x)
 	}
 }
 
-// segmented emits a convolution whose kernel rows are read in place from the haloed input. A 1×1 convolution is one product
+// emitSegmentedConv emits a convolution whose kernel rows are read in place from the haloed input. A 1×1 convolution is one product
 // over all pixels where input, output and residual are dense.
-func (c *compiler) segmented(n *node, w window, x *value) {
+func (c *compiler) emitSegmentedConv(n *node, w window, x *value) {
 	out, res := n.out, n.add
 	target := out
 	if w.pointwise() && out.halo != [4]int{} && out.shape[3] <= narrow {
@@ -57,9 +57,9 @@ func (c *compiler) segmented(n *node, w window, x *value) {
 // gatherTile is the size of windows side by side that gathered multiplies at a time, in bytes.
 const gatherTile = 256 << 10
 
-// gathered emits a convolution that copies the windows of some output lines side by side into
+// emitGatheredConv emits a convolution that copies the windows of some output lines side by side into
 // scratch and multiplies them, group by group.
-func (c *compiler) gathered(n *node, w window, x *value) {
+func (c *compiler) emitGatheredConv(n *node, w window, x *value) {
 	out, res := n.out, n.add
 	height, width := out.shape[2], out.shape[3]
 	ins, outs := x.shape[1]/w.group, out.shape[1]/w.group

@@ -224,7 +224,7 @@ func (r *reader) node(n *Network) Node {
 
 func (r *reader) weights(n *Node, typ Type) {
 	total, outs := -1, n.Shape[0]
-	if bounded(n.Shape[:]) {
+	if isValidShape(n.Shape[:]) {
 		total = volume(n.Shape[:])
 	}
 	if typ == Float32 {

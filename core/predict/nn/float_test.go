@@ -81,8 +81,8 @@ func (f *floatNet) convolution(of int, w slide, outs int, lo, hi float64, residu
 	f.push(node, y.each(func(v float64) float64 { return min(max(v, lo), hi) }))
 }
 
-// inverted is an inverted residual: expand, depthwise, project, and the sum where shapes allow.
-func (f *floatNet) inverted() {
+// invertedResidual is an inverted residual: expand, depthwise, project, and the sum where shapes allow.
+func (f *floatNet) invertedResidual() {
 	of := f.operand()
 	x := f.values[of-1]
 	first := point
@@ -170,7 +170,7 @@ func growFloatNet(t *rapid.T) *floatNet {
 	x := newArray(drawShape(t)...)
 	x.v = drawFloats(t, len(x.v), "picture")
 	f := &floatNet{network(t, nn.Float32, nn.Levels{}, x.shape...), t, []array{x}}
-	layers := []func(){f.inverted, f.inverted, f.full, f.full, f.conv, f.conv, f.conv, f.squares, f.sum}
+	layers := []func(){f.invertedResidual, f.invertedResidual, f.full, f.full, f.conv, f.conv, f.conv, f.squares, f.sum}
 	for range f.int(1, 8, "layers") {
 		rapid.SampledFrom(layers).Draw(t, "layer")()
 	}

@@ -15,7 +15,7 @@ func TestInstructions(t *testing.T) {
 	if os.Getenv("INSTRUCTIONS") == "" {
 		t.Skip("INSTRUCTIONS is not set")
 	}
-	n := shipped(t)
+	n := loadNetwork(t)
 	p := plan(t, n, nn.Options{})
 	s, in := prepare(t, n)
 	if _, err := s.Run(in); err != nil { // the first run has caches to fill

@@ -14,12 +14,12 @@ import (
 type intNet struct {
 	*nn.Network
 	t      *rapid.T
-	values []stored
+	values []quantisedArray
 }
 
 func (f *intNet) int(lo, hi int, label string) int { return rapid.IntRange(lo, hi).Draw(f.t, label) }
 
-func (f *intNet) last() (int, stored) { return len(f.values), f.values[len(f.values)-1] }
+func (f *intNet) last() (int, quantisedArray) { return len(f.values), f.values[len(f.values)-1] }
 
 // operand draws what a convolution reads: the last value, or any earlier one.
 func (f *intNet) operand() int {
@@ -29,7 +29,7 @@ func (f *intNet) operand() int {
 	return len(f.values)
 }
 
-func (f *intNet) push(node nn.Node, x stored) {
+func (f *intNet) push(node nn.Node, x quantisedArray) {
 	add(f.t, f.Network, node)
 	f.values = append(f.values, x)
 }
@@ -84,7 +84,7 @@ func (f *intNet) convolution(of int, w slide, outs int, residual bool) {
 	for i, a := range acc.v {
 		top = max(top, math.Abs(a*float64(x.Scale)*float64(node.Scales[i/plane%outs])))
 	}
-	y := stored{nn.Uint8, acc.shape, make([]int, len(acc.v)), drawLevels(f.t, top)}
+	y := quantisedArray{nn.Uint8, acc.shape, make([]int, len(acc.v)), drawLevels(f.t, top)}
 	for i, a := range acc.v {
 		m := float32(x.Scale*node.Scales[i/plane%outs]) / y.Scale
 		y.q[i] = put(y.Levels, float32(float32(a)*m))
@@ -92,7 +92,7 @@ func (f *intNet) convolution(of int, w slide, outs int, residual bool) {
 	for i, v := range slices.Backward(f.values) {
 		if residual && slices.Equal(v.shape, y.shape) {
 			node.With, node.Before = i+1, y.Levels
-			y = f.added(y, v)
+			y = f.addValues(y, v)
 			break
 		}
 	}
@@ -100,9 +100,9 @@ func (f *intNet) convolution(of int, w slide, outs int, residual bool) {
 	f.push(node, y)
 }
 
-// added returns the sum of a and b.
-func (f *intNet) added(a, b stored) stored {
-	y := stored{nn.Uint8, a.shape, make([]int, len(a.q)), drawLevels(f.t, 200*float64(max(a.Scale, b.Scale)))}
+// addValues returns the sum of a and b.
+func (f *intNet) addValues(a, b quantisedArray) quantisedArray {
+	y := quantisedArray{nn.Uint8, a.shape, make([]int, len(a.q)), drawLevels(f.t, 200*float64(max(a.Scale, b.Scale)))}
 	ma, mb := float32(float64(a.Scale)/float64(y.Scale)), float32(float64(b.Scale)/float64(y.Scale))
 	for i := range y.q {
 		sum := float32(float32(a.q[i]-int(a.Zero))*ma) + float32(float32(b.q[i]-int(b.Zero))*mb)
@@ -111,8 +111,8 @@ func (f *intNet) added(a, b stored) stored {
 	return y
 }
 
-// inverted is an inverted residual: expand, depthwise, project, and perhaps the sum.
-func (f *intNet) inverted() {
+// invertedResidual is an inverted residual: expand, depthwise, project, and perhaps the sum.
+func (f *intNet) invertedResidual() {
 	of := f.operand()
 	x := f.values[of-1]
 	first := point
@@ -142,7 +142,7 @@ func (f *intNet) sum() {
 	if !slices.Equal(f.values[k].shape, x.shape) {
 		k = number - 1
 	}
-	y := f.added(x, f.values[k])
+	y := f.addValues(x, f.values[k])
 	f.push(nn.Node{Kind: nn.Add, Of: number, With: k + 1, To: y.Levels}, y)
 }
 
@@ -155,7 +155,7 @@ func (f *intNet) finish() []float32 {
 		number, x = f.last()
 		c, plane = x.shape[1], x.shape[2]*x.shape[3]
 	}
-	sums := stored{nn.Uint16, []int{b, c, 1, 1}, make([]int, b*c), nn.Levels{
+	sums := quantisedArray{nn.Uint16, []int{b, c, 1, 1}, make([]int, b*c), nn.Levels{
 		Scale: float32(float64(x.Scale) / float64(plane)), Zero: x.Zero * int32(plane),
 	}}
 	for i, q := range x.q {
@@ -187,10 +187,10 @@ func (f *intNet) finish() []float32 {
 }
 
 func growIntNet(t *rapid.T) (*intNet, []float32) {
-	x := stored{typ: nn.Uint8, shape: drawShape(t), Levels: drawLevels(t, 1)}
+	x := quantisedArray{typ: nn.Uint8, shape: drawShape(t), Levels: drawLevels(t, 1)}
 	x.q = drawInts(t, size(x.shape), 0, 255, "picture")
-	f := &intNet{network(t, x.typ, x.Levels, x.shape...), t, []stored{x}}
-	layers := []func(){f.inverted, f.inverted, f.full, f.full, f.conv, f.conv, f.conv, f.sum}
+	f := &intNet{network(t, x.typ, x.Levels, x.shape...), t, []quantisedArray{x}}
+	layers := []func(){f.invertedResidual, f.invertedResidual, f.full, f.full, f.conv, f.conv, f.conv, f.sum}
 	for range f.int(1, 8, "layers") {
 		rapid.SampledFrom(layers).Draw(t, "layer")()
 	}
@@ -198,13 +198,13 @@ func growIntNet(t *rapid.T) (*intNet, []float32) {
 }
 
 // picture returns x (N, C, H, W) as Run takes it.
-func (x stored) picture() nn.Tensor {
+func (x quantisedArray) picture() nn.Tensor {
 	bytes := make([]uint8, len(x.q))
 	for i, q := range x.q {
 		bytes[i] = uint8(q)
 	}
 	s := x.shape
-	return nn.Tensor{Type: nn.Uint8, Shape: []int{s[0], s[2], s[3], s[1]}, U8: interleaved(bytes, s)}
+	return nn.Tensor{Type: nn.Uint8, Shape: []int{s[0], s[2], s[3], s[1]}, U8: toNHWC(bytes, s)}
 }
 
 // TestRandomIntegerNetworks compares whole random networks with the definition of each integer operation, byte for byte, at every kernel

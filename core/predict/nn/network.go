@@ -105,7 +105,7 @@ func NewNetwork(input Value) (*Network, error) {
 		return nil, fmt.Errorf("input name of %d bytes, at most %d: %w", len(input.Name), maxName, ErrFormat)
 	case input.Type != Float32 && input.Type != Uint8:
 		return nil, fmt.Errorf("input of %v: %w", input.Type, ErrFormat)
-	case len(input.Shape) != 4 || !bounded(input.Shape):
+	case len(input.Shape) != 4 || !isValidShape(input.Shape):
 		return nil, fmt.Errorf("input of shape %v: %w", input.Shape, ErrFormat)
 	case !input.fits(input.Type):
 		return nil, fmt.Errorf("input of %v with levels %+v: %w", input.Type, input.Levels, ErrFormat)
@@ -156,8 +156,8 @@ func (n *Network) Give(name string, number int) error {
 	return nil
 }
 
-// bounded reports whether a shape has no empty dimension and at most maxElements elements.
-func bounded(shape []int) bool {
+// isValidShape reports whether a shape has no empty dimension and at most maxElements elements.
+func isValidShape(shape []int) bool {
 	total := 1
 	for _, d := range shape {
 		if d < 1 || d > maxElements/total {
@@ -214,7 +214,7 @@ func (n *Network) result(node *Node) (Value, error) {
 	default:
 		return Value{}, fmt.Errorf("unknown kind %d", uint8(node.Kind))
 	}
-	if err == nil && !bounded(out.Shape) {
+	if err == nil && !isValidShape(out.Shape) {
 		err = fmt.Errorf("result of shape %v", out.Shape)
 	}
 	return out, err
@@ -238,7 +238,7 @@ func (n *Node) convolve(x Value, with *Value, out *Value) error {
 		return fmt.Errorf("window of %v with dilation %v over %v", n.Shape, n.Dilation, x.Shape)
 	}
 	out.Shape = []int{x.Shape[0], n.Shape[0], h/w.sh + 1, width/w.sw + 1}
-	if err := n.weighted(x); err != nil {
+	if err := n.checkWeights(x); err != nil {
 		return err
 	}
 	if with != nil && (with.Type != x.Type || !slices.Equal(with.Shape, out.Shape)) {
@@ -319,12 +319,12 @@ func (n *Node) multiply(x Value, out *Value) error {
 		return fmt.Errorf("weights %v for rows of %d", n.Shape, x.Shape[1])
 	}
 	out.Type, out.Shape, out.Levels = Float32, []int{x.Shape[0], n.Shape[0]}, Levels{}
-	return n.weighted(x)
+	return n.checkWeights(x)
 }
 
-// weighted checks the weights of a Conv or Gemm of x.
-func (n *Node) weighted(x Value) error {
-	if !bounded(n.Shape[:]) {
+// checkWeights checks the weights of a Conv or Gemm of x.
+func (n *Node) checkWeights(x Value) error {
+	if !isValidShape(n.Shape[:]) {
 		return fmt.Errorf("weights of shape %v", n.Shape)
 	}
 	total, outs := volume(n.Shape[:]), n.Shape[0]

@@ -64,11 +64,11 @@ func (a array) float32s() []float32 {
 // picture returns a (N, C, H, W) as Run takes it.
 func (a array) picture() nn.Tensor {
 	n, c, h, w := a.shape[0], a.shape[1], a.shape[2], a.shape[3]
-	return nn.Tensor{Type: nn.Float32, Shape: []int{n, h, w, c}, F32: interleaved(a.float32s(), a.shape)}
+	return nn.Tensor{Type: nn.Float32, Shape: []int{n, h, w, c}, F32: toNHWC(a.float32s(), a.shape)}
 }
 
-// interleaved returns v (N, C, H, W) as (N, H, W, C).
-func interleaved[T any](v []T, shape []int) []T {
+// toNHWC returns v (N, C, H, W) as (N, H, W, C).
+func toNHWC[T any](v []T, shape []int) []T {
 	c, plane := shape[1], shape[2]*shape[3]
 	r := make([]T, len(v))
 	for i, x := range v {

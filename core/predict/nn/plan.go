@@ -13,11 +13,11 @@ type Plan struct {
 	in      *value // what Run's tensor becomes
 	outs    []*value
 	steps   []step
-	blocks  []*block // by value id; nil for the input
-	arena   int64    // bytes
-	weights int64    // bytes
-	work    int64    // multiply-adds
-	pooled  *pooled  // nil: the plan has no map for Session.Cells
+	blocks  []*block  // by value id; nil for the input
+	arena   int64     // bytes
+	weights int64     // bytes
+	work    int64     // multiply-adds
+	pooled  *lastPool // nil: the plan has no map for Session.Cells
 }
 
 // Input returns the value that Run takes, in the shape (N, H, W, C). The caller must not change it.

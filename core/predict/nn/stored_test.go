@@ -8,8 +8,8 @@ import (
 	"github.com/sightline-dev/sightline/core/predict/nn"
 )
 
-// stored is a value of integers.
-type stored struct {
+// quantisedArray is a value of integers.
+type quantisedArray struct {
 	typ   nn.Type
 	shape []int
 	q     []int
@@ -17,7 +17,7 @@ type stored struct {
 }
 
 // offsets returns q - zero as an array, exactly.
-func (x stored) offsets() array {
+func (x quantisedArray) offsets() array {
 	a := newArray(x.shape...)
 	for i, q := range x.q {
 		a.v[i] = float64(q - int(x.Zero))
@@ -31,7 +31,7 @@ func put(l nn.Levels, steps float32) int {
 }
 
 // same describes where got differs from the integers of x, or returns "".
-func (x stored) same(got nn.Tensor) string {
+func (x quantisedArray) same(got nn.Tensor) string {
 	if got.Type != x.typ || !slices.Equal(got.Shape, x.shape) {
 		return fmt.Sprintf("%v %v, want %v %v", got.Type, got.Shape, x.typ, x.shape)
 	}

@@ -40,8 +40,8 @@ func (a *axis) build(s span) {
 // reset makes room for n pixels of at most taps samples, and none that is not touched.
 func (a *axis) reset(n, taps int) {
 	a.taps = min(taps, a.hi-a.lo)
-	a.first = resized(a.first, n)
-	a.w = resized(a.w, n*a.taps)
+	a.first = resize(a.first, n)
+	a.w = resize(a.w, n*a.taps)
 	clear(a.w)
 }
 

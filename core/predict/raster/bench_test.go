@@ -64,7 +64,7 @@ func BenchmarkDecode(b *testing.B) {
 	})
 	run("1mp", func(b *testing.B) []byte { return asJPEG(b, phone(1152, 864)) })
 	run("photo", func(b *testing.B) []byte {
-		p, err := os.ReadFile(testkit.Shared(b, "photos", "001_plant.jpg"))
+		p, err := os.ReadFile(testkit.DataPath(b, "photos", "001_plant.jpg"))
 		check(b, err)
 		return p
 	})
@@ -105,7 +105,7 @@ func BenchmarkPlanes(b *testing.B) {
 	}{
 		{"720p", 1280, 720, 8, false}, {"1080p", 1920, 1080, 8, false}, {"1080p as JPEG", 1920, 1080, 8, true}, {"1080p of 10 bits", 1920, 1080, 10, false},
 	} {
-		p := packed(phone(size.w, size.h))
+		p := packPlanes(phone(size.w, size.h))
 		p.Matrix, p.Full = BT709, false
 		if size.fullJFIF {
 			p.Matrix, p.Full = BT601, true

@@ -52,7 +52,7 @@ func (d *Decoder) decodeElsewhere(picture []byte, v View) (img Image, done bool,
 	if len(picture) == 0 || room == 0 || d.limits.Expired() {
 		return Image{}, false, nil
 	}
-	d.pix = resized(d.pix, room)
+	d.pix = resize(d.pix, room)
 	args, info := v.args(&d.limits), infoArgs{}
 	switch n := decodeLent(&picture[0], int32(len(picture)), &args, &d.pix[0], int32(room), &info); n {
 	case hostDecodesNothing:

@@ -60,14 +60,14 @@ func TestDecode(t *testing.T) {
 		{"png 16", deep(colours), func(int) []byte { return asPNG(t, deep(colours)) }, []int{1}},
 		{"png 16 alpha", deepAlpha(colours), func(int) []byte { return asPNG(t, deepAlpha(colours)) }, []int{1}},
 		{"png alpha", seeThrough(colours), func(o int) []byte { return turnPNG(asPNG(t, seeThrough(colours)), o) }, []int{1, 8}},
-		{"png paletted", paletted(colours), func(int) []byte { return asPNG(t, paletted(colours)) }, []int{1}},
+		{"png paletted", toPaletted(colours), func(int) []byte { return asPNG(t, toPaletted(colours)) }, []int{1}},
 		{"tiff grey", grey(colours), func(int) []byte { return asTIFF(t, grey(colours), tiff.Deflate) }, []int{1}},
 		{"tiff grey 16", grey16(colours), func(int) []byte { return asTIFF(t, grey16(colours), tiff.Uncompressed) }, []int{1}},
-		{"tiff paletted", paletted(colours), func(int) []byte { return asTIFF(t, paletted(colours), tiff.Uncompressed) }, []int{1}},
+		{"tiff paletted", toPaletted(colours), func(int) []byte { return asTIFF(t, toPaletted(colours), tiff.Uncompressed) }, []int{1}},
 		{"tiff alpha", seeThrough(colours), func(int) []byte { return asTIFF(t, seeThrough(colours), tiff.Uncompressed) }, []int{1}},
 		{"bmp grey", grey(colours), func(int) []byte { return asBMP(t, grey(colours)) }, []int{1}},
-		{"bmp paletted", paletted(colours), func(int) []byte { return asBMP(t, paletted(colours)) }, []int{1}},
-		{"gif", paletted(colours), func(int) []byte { return asGIF(t, paletted(colours)) }, []int{1}},
+		{"bmp paletted", toPaletted(colours), func(int) []byte { return asBMP(t, toPaletted(colours)) }, []int{1}},
+		{"gif", toPaletted(colours), func(int) []byte { return asGIF(t, toPaletted(colours)) }, []int{1}},
 	}
 	d := NewDecoder(Limits{})
 	for _, tt := range tests {
@@ -151,7 +151,7 @@ func deepAlpha(m image.Image) image.Image {
 	return out
 }
 
-func paletted(m image.Image) image.Image {
+func toPaletted(m image.Image) image.Image {
 	var p color.Palette
 	for i := range 60 {
 		p = append(p, color.RGBA{R: byte(i * 4), G: byte(255 - i*3), B: byte(i * 37), A: 255})
@@ -165,9 +165,9 @@ func paletted(m image.Image) image.Image {
 	return out
 }
 
-// replicated gives image/jpeg's planes with each chroma sample repeated, as three
+// replicateChroma gives image/jpeg's planes with each chroma sample repeated, as three
 // channels, so that the slow reference can average them.
-func replicated(m *image.YCbCr) flat {
+func replicateChroma(m *image.YCbCr) flat {
 	return newFlat(m.Rect.Dx(), m.Rect.Dy(), func(x, y int) [3]byte {
 		c := m.COffset(x, y)
 		return [3]byte{m.Y[m.YOffset(x, y)], m.Cb[c], m.Cr[c]}
@@ -188,7 +188,7 @@ func TestDecodeJPEG(t *testing.T) {
 	b := asJPEG(t, noisy(41, 33))
 	m, err := jpeg.Decode(bytes.NewReader(b))
 	check(t, err)
-	stored := replicated(m.(*image.YCbCr))
+	stored := replicateChroma(m.(*image.YCbCr))
 	d := NewDecoder(Limits{})
 	for o := 1; o <= 8; o++ {
 		whole := stored.upright(o)

@@ -66,7 +66,7 @@ func TestRecognise(t *testing.T) {
 
 // TestRecogniseVideos recognises every test film by its first bytes.
 func TestRecogniseVideos(t *testing.T) {
-	dir := testkit.Shared(t, "video")
+	dir := testkit.DataPath(t, "video")
 	want := map[string]string{
 		".mp4": "MP4", ".mov": "QuickTime", ".3gp": "3GPP", ".webm": "WebM", ".avi": "AVI", ".wmv": "WMV", ".gif": "gif", ".ts": "MPEG-TS",
 	}

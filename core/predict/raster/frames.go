@@ -250,7 +250,7 @@ type canvas struct {
 
 func (c *canvas) reset(w, h int) {
 	c.w, c.h = w, h
-	c.pix = resized(c.pix, 3*w*h)
+	c.pix = resize(c.pix, 3*w*h)
 	whiten(c.pix)
 }
 

@@ -14,10 +14,10 @@ import (
 // TestGIFLikeStandard compares our reading of the container with image/gif's, over parts that are easily damaged: both refuse the same
 // files and give the same pixels.
 func TestGIFLikeStandard(t *testing.T) {
-	m := paletted(noisy(9, 9))
+	m := toPaletted(noisy(9, 9))
 	whole := asGIF(t, m)
 	animated := gifOf(t, gifTestFrame{pix: "rrgbgbrr", disposal: 1}, gifTestFrame{x: 1, pix: "b.", disposal: 2})
-	for name, b := range map[string][]byte{"still": whole, "animated": animated, "interlaced": interlaced(t, m)} {
+	for name, b := range map[string][]byte{"still": whole, "animated": animated, "interlaced": asInterlacedGIF(t, m)} {
 		t.Run(name, func(t *testing.T) {
 			sameAsStandardGIF(t, b)
 			for i := range b {
@@ -32,8 +32,8 @@ func TestGIFLikeStandard(t *testing.T) {
 	}
 }
 
-// interlaced reorders the rows of m and sets the flag.
-func interlaced(t testing.TB, picture image.Image) []byte {
+// asInterlacedGIF reorders the rows of m and sets the flag.
+func asInterlacedGIF(t testing.TB, picture image.Image) []byte {
 	m := picture.(*image.Paletted)
 	out := image.NewPaletted(m.Rect, m.Palette)
 	at := 0

@@ -20,18 +20,18 @@ import (
 	"github.com/sightline-dev/sightline/core/testkit"
 )
 
-// shown is one frame of an animation, copied.
-type shown struct {
+// frameCopy is one frame of an animation, copied.
+type frameCopy struct {
 	at  time.Duration
 	img flat
 }
 
 // allFrames returns every frame of an animation. Its delays are multiples of 1 ms.
-func allFrames(t testing.TB, b []byte, v View) []shown {
+func allFrames(t testing.TB, b []byte, v View) []frameCopy {
 	t.Helper()
 	f, err := NewDecoder(Limits{}).Frames(b, time.Millisecond)
 	check(t, err)
-	var out []shown
+	var out []frameCopy
 	for {
 		_, err := f.Next()
 		if err == io.EOF {
@@ -43,7 +43,7 @@ func allFrames(t testing.TB, b []byte, v View) []shown {
 		}
 		img, err := f.Image(v)
 		check(t, err)
-		out = append(out, shown{f.at, flat{img.Width, img.Height, slices.Clone(img.Pix)}})
+		out = append(out, frameCopy{f.at, flat{img.Width, img.Height, slices.Clone(img.Pix)}})
 	}
 }
 
@@ -475,7 +475,7 @@ func TestFramesDamagedLater(t *testing.T) {
 
 // TestFramesOfSlides reads a GIF of photos that ffmpeg wrote, whose frames are parts of the screen.
 func TestFramesOfSlides(t *testing.T) {
-	b, err := os.ReadFile(testkit.Shared(t, "video", "slides.gif"))
+	b, err := os.ReadFile(testkit.DataPath(t, "video", "slides.gif"))
 	check(t, err)
 	f, err := NewDecoder(Limits{}).Frames(b, time.Second)
 	check(t, err)

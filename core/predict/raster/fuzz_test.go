@@ -120,11 +120,11 @@ func smallPictures(t testing.TB) map[string][][]byte {
 			jpegSize(asJPEG(t, m), 65535, 65535),
 		},
 		"png": {
-			asPNG(t, m), turnPNG(asPNG(t, m), 7), asPNG(t, grey16(m)), asPNG(t, paletted(m)), asPNG(t, deepAlpha(m)),
+			asPNG(t, m), turnPNG(asPNG(t, m), 7), asPNG(t, grey16(m)), asPNG(t, toPaletted(m)), asPNG(t, deepAlpha(m)),
 			pngHeader(65535, 65535, 8, 6, 0),
 		},
 		"gif": {
-			asGIF(t, paletted(m)), interlaced(t, paletted(m)), manyFrames(5), gifHeader(65535, 65535),
+			asGIF(t, toPaletted(m)), asInterlacedGIF(t, toPaletted(m)), manyFrames(5), gifHeader(65535, 65535),
 			gifOf(t, gifTestFrame{pix: "rrgbgbrr", disposal: 3}, gifTestFrame{x: 1, pix: "b.", disposal: 2}),
 		},
 		"webp": {
@@ -132,10 +132,10 @@ func smallPictures(t testing.TB) map[string][][]byte {
 			turnWebP(fixture(t, "lossless.webp"), 33, 21, 5), webpHeader(16384, 16384, 16384, 16384),
 			webpOf(webpTestFrame{0, 4, 100, 0, color.NRGBA{R: 255, A: 255}}, webpTestFrame{2, 1, 50, 3, color.NRGBA{A: 9}}),
 		},
-		"bmp": {asBMP(t, m), asBMP(t, grey(m)), asBMP(t, paletted(m)), bmpHeader(65535, 65535, 24)},
+		"bmp": {asBMP(t, m), asBMP(t, grey(m)), asBMP(t, toPaletted(m)), bmpHeader(65535, 65535, 24)},
 		"tiff": {
 			asTIFF(t, m, tiff.Uncompressed), turnTIFF(asTIFF(t, m, tiff.Deflate), 8), asTIFF(t, grey16(m), tiff.Deflate),
-			asTIFF(t, paletted(m), tiff.Uncompressed), tiffHeader(65535, 65535, 1, 8, nil),
+			asTIFF(t, toPaletted(m), tiff.Uncompressed), tiffHeader(65535, 65535, 1, 8, nil),
 			ycbcrTIFF(image.NewYCbCr(image.Rect(0, 0, 9, 7), image.YCbCrSubsampleRatio420), 2, 6), jpegTIFF(t, noisy(19, 17)),
 			fixture(t, "tiff/lzw-21-tiles.tif"), fixture(t, "tiff/deflate-12-strips.tif"), fixture(t, "tiff/jpeg-41-strips.tif"),
 			fixture(t, "tiff/packbits-41-bt709-range.tif"), fixture(t, "tiff/jpeg-grey-pillow.tif"),

@@ -329,7 +329,7 @@ func (d *gifDecoder) decode(g *gifReader, f *gifFrame, expired func() bool) erro
 	if f.interlaced {
 		to = &d.passes
 	}
-	*to = resized(*to, n)
+	*to = resize(*to, n)
 	if _, err := io.ReadFull(d.lzw, *to); err != nil {
 		if d.codes.err == ErrExpired {
 			return ErrExpired
@@ -366,7 +366,7 @@ func (d *gifDecoder) decode(g *gifReader, f *gifFrame, expired func() bool) erro
 
 // deinterlace copies the rows of d.passes to where they belong in d.pix.
 func (d *gifDecoder) deinterlace(f *gifFrame) {
-	d.pix = resized(d.pix, len(d.passes))
+	d.pix = resize(d.pix, len(d.passes))
 	from := d.passes
 	for _, pass := range [4]struct{ start, skip int }{{0, 8}, {4, 8}, {2, 4}, {1, 2}} {
 		for y := pass.start; y < f.h; y += pass.skip {

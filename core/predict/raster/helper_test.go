@@ -48,7 +48,7 @@ func flatten(m image.Image) flat {
 	})
 }
 
-func (f flat) mirrored() flat {
+func (f flat) mirror() flat {
 	return newFlat(f.w, f.h, func(x, y int) [3]byte { return f.at(f.w-1-x, y) })
 }
 
@@ -61,17 +61,17 @@ func (f flat) clockwise() flat {
 func (f flat) upright(orientation int) flat {
 	switch orientation {
 	case 2:
-		return f.mirrored()
+		return f.mirror()
 	case 3:
 		return f.clockwise().clockwise()
 	case 4:
-		return f.clockwise().clockwise().mirrored()
+		return f.clockwise().clockwise().mirror()
 	case 5:
-		return f.clockwise().mirrored()
+		return f.clockwise().mirror()
 	case 6:
 		return f.clockwise()
 	case 7:
-		return f.clockwise().mirrored().clockwise().clockwise()
+		return f.clockwise().mirror().clockwise().clockwise()
 	case 8:
 		return f.clockwise().clockwise().clockwise()
 	}

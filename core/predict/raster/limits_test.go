@@ -137,8 +137,8 @@ func progressive(b []byte) []byte {
 	return bytes.Replace(b, []byte("\xff\xc0\x00\x0b"), []byte("\xff\xc2\x00\x0b"), 1)
 }
 
-// deflated is n zero bytes.
-func deflated(n int) []byte {
+// deflateZeros is n zero bytes.
+func deflateZeros(n int) []byte {
 	var b bytes.Buffer
 	z := zlib.NewWriter(&b)
 	z.Write(make([]byte, n))
@@ -160,7 +160,7 @@ func TestBombs(t *testing.T) {
 		{"gif 65535 × 65535", gifHeader(65535, 65535), ErrTooLarge},
 		{"webp 65535 × 65535", webpHeader(65535, 65535, 16384, 16384), ErrTooLarge},
 		{"bmp 65535 × 65535", bmpHeader(65535, 65535, 24), ErrTooLarge},
-		{"tiff 65535 × 65535", tiffHeader(65535, 65535, 65535, 8, deflated(100)), ErrTooLarge},
+		{"tiff 65535 × 65535", tiffHeader(65535, 65535, 65535, 8, deflateZeros(100)), ErrTooLarge},
 		{"png of 68 bytes, 30000 × 1300", pngHeader(30000, 1300, 8, 6, 0), ErrCorrupt},
 		{"png 2³¹-1", pngHeader(1<<31-1, 1<<31-1, 16, 6, 0), ErrTooLarge},
 		{"png beyond 2³¹", pngHeader(1<<31, 1, 8, 0, 0), ErrCorrupt},
@@ -176,7 +176,7 @@ func TestBombs(t *testing.T) {
 		{"bmp -2³¹ high", bmpHeader(1, 1<<31, 24), ErrUnsupported},
 		{"bmp 20.1 MP", bmpHeader(20100, 1000, 1), ErrTooLarge},
 		{"bmp 4000 × 4000", bmpHeader(4000, 4000, 24), ErrCorrupt},
-		{"tiff one strip of 16 MP", tiffHeader(4000, 4000, 4000, 8, deflated(1e6)), ErrTooLarge},
+		{"tiff one strip of 16 MP", tiffHeader(4000, 4000, 4000, 8, deflateZeros(1e6)), ErrTooLarge},
 		{"tiff uncompressed", tiffHeader(4000, 4000, 1, 1, nil), ErrCorrupt},
 		{"tiff 2³²-1", tiffHeader(1<<32-1, 1<<32-1, 1, 1, nil), ErrTooLarge},
 		{"jpeg 201 MP", jpegSize(small, 20100, 10000), ErrTooLarge},
@@ -335,7 +335,7 @@ func TestLimitsGiven(t *testing.T) {
 func TestExpired(t *testing.T) {
 	m := noisy(300, 200)
 	pictures := map[string][]byte{
-		"jpeg": asJPEG(t, m), "png": asPNG(t, m), "gif": asGIF(t, paletted(m)), "bmp": asBMP(t, m),
+		"jpeg": asJPEG(t, m), "png": asPNG(t, m), "gif": asGIF(t, toPaletted(m)), "bmp": asBMP(t, m),
 		"tiff": asTIFF(t, m, tiff.Deflate), "tiff plain": asTIFF(t, m, tiff.Uncompressed),
 		"tiff jpeg": jpegTIFF(t, m), "tiff lzw": fixture(t, "tiff/lzw-21-tiles.tif"),
 		"webp": fixture(t, "lossy.webp"), "webp alpha": fixture(t, "alpha.webp"),
@@ -364,7 +364,7 @@ func TestExpired(t *testing.T) {
 func TestTruncated(t *testing.T) {
 	m := noisy(24, 18)
 	pictures := map[string][]byte{
-		"jpeg": asJPEG(t, m), "png": asPNG(t, m), "gif": asGIF(t, paletted(m)), "bmp": asBMP(t, m),
+		"jpeg": asJPEG(t, m), "png": asPNG(t, m), "gif": asGIF(t, toPaletted(m)), "bmp": asBMP(t, m),
 		"tiff": asTIFF(t, m, tiff.Uncompressed), "tiff jpeg": jpegTIFF(t, m),
 		"webp": fixture(t, "lossless.webp"), "webp alpha": fixture(t, "alpha.webp"),
 	}

@@ -11,9 +11,9 @@ import (
 	"testing"
 )
 
-// composed returns a JPEG with one component for each grey picture, in separate scans and with these ids. It has an Adobe segment unless
+// composeJPEG returns a JPEG with one component for each grey picture, in separate scans and with these ids. It has an Adobe segment unless
 // adobe is negative.
-func composed(t testing.TB, planes []*image.Gray, ids string, adobe int) []byte {
+func composeJPEG(t testing.TB, planes []*image.Gray, ids string, adobe int) []byte {
 	t.Helper()
 	var head, scans []byte
 	frame := []byte{8, 0, 0, 0, 0, byte(len(planes))}
@@ -58,15 +58,15 @@ func TestColourModels(t *testing.T) {
 		n       int
 		convert func(p [4]byte) (r, g, b byte)
 	}{
-		{"grey", composed(t, planes[:1], "\x01", -1), 1, func(p [4]byte) (r, g, b byte) { return p[0], p[0], p[0] }},
-		{"YCbCr 4:4:4", composed(t, planes[:3], "\x01\x02\x03", -1), 3, func(p [4]byte) (r, g, b byte) { return color.YCbCrToRGB(p[0], p[1], p[2]) }},
-		{"RGB by its ids", composed(t, planes[:3], "RGB", -1), 3, func(p [4]byte) (r, g, b byte) { return p[0], p[1], p[2] }},
-		{"RGB by Adobe", composed(t, planes[:3], "\x01\x02\x03", 0), 3, func(p [4]byte) (r, g, b byte) { return p[0], p[1], p[2] }},
-		{"YCbCr by Adobe", composed(t, planes[:3], "RGB", 1), 3, nil},
-		{"CMYK", composed(t, planes, "CMYK", 0), 4, func(p [4]byte) (r, g, b byte) {
+		{"grey", composeJPEG(t, planes[:1], "\x01", -1), 1, func(p [4]byte) (r, g, b byte) { return p[0], p[0], p[0] }},
+		{"YCbCr 4:4:4", composeJPEG(t, planes[:3], "\x01\x02\x03", -1), 3, func(p [4]byte) (r, g, b byte) { return color.YCbCrToRGB(p[0], p[1], p[2]) }},
+		{"RGB by its ids", composeJPEG(t, planes[:3], "RGB", -1), 3, func(p [4]byte) (r, g, b byte) { return p[0], p[1], p[2] }},
+		{"RGB by Adobe", composeJPEG(t, planes[:3], "\x01\x02\x03", 0), 3, func(p [4]byte) (r, g, b byte) { return p[0], p[1], p[2] }},
+		{"YCbCr by Adobe", composeJPEG(t, planes[:3], "RGB", 1), 3, nil},
+		{"CMYK", composeJPEG(t, planes, "CMYK", 0), 4, func(p [4]byte) (r, g, b byte) {
 			return color.CMYKToRGB(255-p[0], 255-p[1], 255-p[2], 255-p[3])
 		}},
-		{"YCCK", composed(t, planes, "\x01\x02\x03\x04", 2), 4, func(p [4]byte) (r, g, b byte) {
+		{"YCCK", composeJPEG(t, planes, "\x01\x02\x03\x04", 2), 4, func(p [4]byte) (r, g, b byte) {
 			c, m, y := color.YCbCrToRGB(p[0], p[1], p[2])
 			return color.CMYKToRGB(c, m, y, 255-p[3])
 		}},
@@ -131,7 +131,7 @@ func TestSubsampling(t *testing.T) {
 					plane[i] = byte(i*i*31 + i*len(plane))
 				}
 			}
-			whole := replicated(m)
+			whole := replicateChroma(m)
 			for _, v := range []View{
 				{Width: 37, Height: 29},
 				{Width: 9, Height: 9, Centre: 15},

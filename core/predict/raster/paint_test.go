@@ -91,7 +91,7 @@ func TestStandardJPEG(t *testing.T) {
 	for name, b := range map[string][]byte{
 		"YCbCr": turnJPEG(asJPEG(t, noisy(40, 30)), 6),
 		"grey":  asJPEG(t, grey(noisy(40, 30))),
-		"RGB":   composed(t, planes, "RGB", -1),
+		"RGB":   composeJPEG(t, planes, "RGB", -1),
 	} {
 		t.Run(name, func(t *testing.T) {
 			h, err := inspect(b, Limits{}.WithDefaults())

@@ -31,8 +31,8 @@ func noisyPlanes(t testing.TB, p Planes) Planes {
 	return p
 }
 
-// packed is a frame with m's planes.
-func packed(m *image.YCbCr) Planes {
+// packPlanes is a frame with m's planes.
+func packPlanes(m *image.YCbCr) Planes {
 	px, py := subsampling(m.SubsampleRatio)
 	p := Planes{Width: m.Rect.Dx(), Height: m.Rect.Dy(), SubX: px / 2, SubY: py / 2, Depth: 8, Matrix: BT601, Full: true}
 	for y := range p.Height {
@@ -150,7 +150,7 @@ func TestPlanesEqualJPEG(t *testing.T) {
 	file := asJPEG(t, noisy(45, 39)) // no view is so small that the JPEG is shrunk while it is decoded
 	m, err := jpeg.Decode(bytes.NewReader(file))
 	check(t, err)
-	p := packed(m.(*image.YCbCr))
+	p := packPlanes(m.(*image.YCbCr))
 	for rotation := 1; rotation <= 8; rotation++ {
 		p.Rotation = rotation
 		for _, v := range views {

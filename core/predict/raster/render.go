@@ -78,7 +78,7 @@ func (d *Decoder) render(n int, write rowWriter, win *window) (Image, error) {
 	if cap(d.pix) > keepBytes {
 		d.pix = nil
 	}
-	d.pix = resized(d.pix, 3*win.width*win.height)
+	d.pix = resize(d.pix, 3*win.width*win.height)
 	for i := range n {
 		if !d.lanes[i].start(&d.sources[i], win) {
 			return Image{}, errPlanes

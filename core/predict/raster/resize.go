@@ -114,24 +114,24 @@ func (l *lane) start(src *source, win *window) bool {
 	l.div = newDivider(uint64(l.x.sum) * uint64(l.y.sum))
 	l.x.group()
 	touched := (l.x.hi - l.x.lo) * src.channels
-	l.sums = resized(l.sums, touched+groupReach)[:touched]
-	l.out = resized(l.out, win.tw*src.channels)
+	l.sums = resize(l.sums, touched+groupReach)[:touched]
+	l.out = resize(l.out, win.tw*src.channels)
 	if src.load != nil {
-		l.rows[0] = resized(l.rows[0], touched)
-		l.rows[1] = resized(l.rows[1], touched)
+		l.rows[0] = resize(l.rows[0], touched)
+		l.rows[1] = resize(l.rows[1], touched)
 		l.rowHeld = [2]int{-1, -1}
 	}
 	return true
 }
 
-// resized returns b with n elements, whatever they are.
-func resized[T any](b []T, n int) []T {
+// resize returns b with n elements, whatever they are.
+func resize[T any](b []T, n int) []T {
 	return slices.Grow(b[:0], n)[:n]
 }
 
-// loaded returns the touched samples of row y, made once for the two results that share
+// loadRow returns the touched samples of row y, made once for the two results that share
 // a row.
-func (l *lane) loaded(y int) []byte {
+func (l *lane) loadRow(y int) []byte {
 	k := y & 1
 	if l.rowHeld[k] != y {
 		l.src.load.row(l.rows[k], y, l.x.lo, l.x.hi)
@@ -150,7 +150,7 @@ func (l *lane) row(j int) []byte {
 	} else {
 		for k := range w {
 			if w[k] != 0 {
-				addRows(l.sums, l.loaded(l.y.lo+y+k), 0, w[k:k+1])
+				addRows(l.sums, l.loadRow(l.y.lo+y+k), 0, w[k:k+1])
 			}
 		}
 	}

@@ -93,8 +93,8 @@ type groups struct {
 func (a *axis) regroup() {
 	n := len(a.first) / 8
 	g := &a.groups
-	g.base = resized(g.base, n)
-	g.rel, g.w = resized(g.rel, 8*n), resized(g.w, 8*n*a.taps)
+	g.base = resize(g.base, n)
+	g.rel, g.w = resize(g.rel, 8*n), resize(g.w, 8*n*a.taps)
 	for i := range n {
 		base := a.first[8*i]
 		g.base[i] = base

@@ -14,7 +14,7 @@ import (
 
 // TestPhotos decodes the real photographs next to the project and compares each with the standard library's full decode, averaged slowly.
 func TestPhotos(t *testing.T) {
-	names, err := filepath.Glob(filepath.Join(testkit.Shared(t, "photos"), "*.jpg"))
+	names, err := filepath.Glob(filepath.Join(testkit.DataPath(t, "photos"), "*.jpg"))
 	check(t, err)
 	if len(names) == 0 {
 		t.Skip("no photos")
@@ -34,7 +34,7 @@ func TestPhotos(t *testing.T) {
 		if !ok || min(c.Rect.Dx(), c.Rect.Dy())*15 < 224*16 || min(c.Rect.Dx(), c.Rect.Dy()) >= 2*224 {
 			continue // enlarged, or shrunk by the DCT
 		}
-		want := replicated(c).upright(jpegOrientation(b)).view(View{Width: 224, Height: 224, Centre: 15, Box: true}).fromYCbCr()
+		want := replicateChroma(c).upright(jpegOrientation(b)).view(View{Width: 224, Height: 224, Centre: 15, Box: true}).fromYCbCr()
 		if diff := difference(got, want); diff != "" {
 			t.Errorf("%s: %s", filepath.Base(name), diff)
 		}
@@ -43,7 +43,7 @@ func TestPhotos(t *testing.T) {
 
 // TestRealFormats reads real files of several formats and sizes.
 func TestRealFormats(t *testing.T) {
-	dir := testkit.Shared(t, "photos", "formats")
+	dir := testkit.DataPath(t, "photos", "formats")
 	tests := []struct {
 		name string
 		want Info

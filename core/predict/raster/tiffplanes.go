@@ -188,7 +188,7 @@ func (t *tiffPlanes) allocate(subX, subY int) error {
 	at := [4]int{0, unitsX * subX * unitsY * subY}
 	at[2] = at[1] + unitsX*unitsY
 	at[3] = at[2] + unitsX*unitsY
-	t.pix = resized(t.pix, at[t.n])
+	t.pix = resize(t.pix, at[t.n])
 	t.plane[0] = tiffPlane{pix: t.pix[:at[1]], stride: unitsX * subX, width: t.width, height: t.height, subX: 1, subY: 1}
 	for i := 1; i < t.n; i++ {
 		t.plane[i] = tiffPlane{pix: t.pix[at[i]:at[i+1]], stride: unitsX, width: unitsX, height: unitsY, subX: subX, subY: subY}
@@ -221,7 +221,7 @@ func (d *Decoder) tiffSegment(i int) error {
 	var err error
 	switch {
 	case t.compression != compressionNone:
-		t.segment = resized(t.segment, need)
+		t.segment = resize(t.segment, need)
 		err = d.decompress(t.segment, b)
 		b = t.segment
 	case len(b) < need:
@@ -395,12 +395,12 @@ func (f *tiffFile) ycbcr() (rowWriter, error) {
 	codes := [6]int64{0, 255 * one, 128 * one, 255 * one, 128 * one, 255 * one}
 	same := true
 	for i, v := 0, f.values(tagYCbCrWeights); i < min(3, v.n); i++ {
-		same = same && max(v.fixed(i)-weights[i], weights[i]-v.fixed(i)) <= 1
-		weights[i] = v.fixed(i)
+		same = same && max(v.fixedPoint(i)-weights[i], weights[i]-v.fixedPoint(i)) <= 1
+		weights[i] = v.fixedPoint(i)
 	}
 	v := f.values(tagReferenceRange)
 	for i := 0; i < min(6, v.n); i++ {
-		code := v.fixed(i)
+		code := v.fixedPoint(i)
 		if v.size < 8 {
 			code = int64(v.at(i)) * one
 		}
@@ -422,9 +422,9 @@ func (f *tiffFile) ycbcr() (rowWriter, error) {
 	// Each table has what a code adds to a colour, in 16.16.
 	var luma, redCr, blueCb, greenCr, greenCb [256]int32
 	for i := range 256 {
-		y := scaled(int64(i)*one-codes[0], 255, codes[1]-codes[0])
-		cb := scaled(int64(i)*one-codes[2], 127, codes[3]-codes[2])
-		cr := scaled(int64(i)*one-codes[4], 127, codes[5]-codes[4])
+		y := scaleFixed(int64(i)*one-codes[0], 255, codes[1]-codes[0])
+		cb := scaleFixed(int64(i)*one-codes[2], 127, codes[3]-codes[2])
+		cr := scaleFixed(int64(i)*one-codes[4], 127, codes[5]-codes[4])
 		r, b := 2*(one-red)*cr/one, 2*(one-blue)*cb/one
 		luma[i], redCr[i], blueCb[i] = within(y+one/2), within(r), within(b)
 		greenCr[i], greenCb[i] = within(-red*r/green), within(-blue*b/green)
@@ -441,8 +441,8 @@ func (f *tiffFile) ycbcr() (rowWriter, error) {
 	}, nil
 }
 
-// scaled is v·top/span in 16.16, at most ±4096, for v and span in 16.16.
-func scaled(v, top, span int64) int64 {
+// scaleFixed is v·top/span in 16.16, at most ±4096, for v and span in 16.16.
+func scaleFixed(v, top, span int64) int64 {
 	return min(max(v*top<<16/span, -4096<<16), 4096<<16)
 }
 

@@ -151,7 +151,7 @@ func TestTIFFYCbCr(t *testing.T) {
 	}
 	d := NewDecoder(Limits{})
 	for o := 1; o <= 8; o++ {
-		b, whole := ycbcrTIFF(m, 8, o), replicated(m).upright(o)
+		b, whole := ycbcrTIFF(m, 8, o), replicateChroma(m).upright(o)
 		for _, v := range views {
 			got, err := d.Decode(b, v)
 			check(t, err)
@@ -206,7 +206,7 @@ func TestTIFFJPEG(t *testing.T) {
 		tile := b[offsets.at(i):][:counts.at(i)]
 		p, err := jpeg.Decode(bytes.NewReader(slices.Concat(tables.data[:tables.n-2], tile[2:])))
 		check(t, err)
-		tiles = append(tiles, replicated(p.(*image.YCbCr)))
+		tiles = append(tiles, replicateChroma(p.(*image.YCbCr)))
 	}
 	want := newFlat(41, 33, func(x, y int) [3]byte { return tiles[y/16*3+x/16].at(x%16, y%16) })
 	d := NewDecoder(Limits{})

@@ -32,9 +32,9 @@ func (w *bitWriter) one(symbol uint32) {
 	w.write(symbol, 8)
 }
 
-// grouped is a lossless picture of 100 × 100 whose last group has a number, with codes for
+// vp8lWithGroups is a lossless picture of 100 × 100 whose last group has a number, with codes for
 // so many groups.
-func grouped(last, groups int) []byte {
+func vp8lWithGroups(last, groups int) []byte {
 	var w bitWriter
 	w.write(0x2f, 8)
 	w.write(99, 14)
@@ -70,7 +70,7 @@ func TestGroups(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(fmt.Sprintf("%d of %d", tt.groups, tt.last+1), func(t *testing.T) {
-			img, err := NewDecoder(Limits{}).Decode(grouped(tt.last, tt.groups), View{MaxSide: 100})
+			img, err := NewDecoder(Limits{}).Decode(vp8lWithGroups(tt.last, tt.groups), View{MaxSide: 100})
 			if !errors.Is(err, tt.err) {
 				t.Fatalf("Decode = %v, want %v", err, tt.err)
 			}

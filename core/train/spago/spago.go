@@ -52,8 +52,8 @@ func Write(w io.Writer, h *train.Head, embedding string) error {
 	return nn.Dump(&Model{Linear: l, Activation: activation.New(a), Concepts: h.Concepts, Embedding: embedding}, w)
 }
 
-// stored is a [Model] as it is read: the state of an optimiser is skipped.
-type stored struct {
+// storedModel is a [Model] as it is read: the state of an optimiser is skipped.
+type storedModel struct {
 	Linear     struct{ W, B struct{ Matrix matrix } }
 	Activation *struct{ Activation activation.Activation }
 	Concepts   []string
@@ -71,7 +71,7 @@ func Read(file []byte) (h *train.Head, embedding string, err error) {
 	for own, theirs := range names {
 		file = bytes.ReplaceAll(file, []byte(theirs), []byte(own))
 	}
-	var m stored
+	var m storedModel
 	if err := gob.NewDecoder(bytes.NewReader(file)).Decode(&m); err != nil {
 		return nil, "", fmt.Errorf("not a spago model: %w: %w", err, train.ErrHead)
 	}
@@ -79,7 +79,7 @@ func Read(file []byte) (h *train.Head, embedding string, err error) {
 	return h, m.Embedding, err
 }
 
-func (m *stored) head() (*train.Head, error) {
+func (m *storedModel) head() (*train.Head, error) {
 	switch {
 	case m.Activation == nil || m.Linear.W.Matrix == nil || m.Linear.B.Matrix == nil:
 		return nil, fmt.Errorf("no Linear.W, Linear.B or Activation: %w", train.ErrHead)

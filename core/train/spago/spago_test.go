@@ -43,7 +43,7 @@ func heads() []*train.Head {
 	}
 }
 
-func written(t testing.TB, h *train.Head) []byte {
+func writeHead(t testing.TB, h *train.Head) []byte {
 	t.Helper()
 	var file bytes.Buffer
 	if err := spago.Write(&file, h, identity); err != nil {
@@ -55,7 +55,7 @@ func written(t testing.TB, h *train.Head) []byte {
 // TestHeadComesBack checks that spago computes the values of a head, and that the head is the same to the bit after spago has written it.
 func TestHeadComesBack(t *testing.T) {
 	for _, h := range heads() {
-		m, err := nn.Load[*spago.Model](bytes.NewReader(written(t, h)))
+		m, err := nn.Load[*spago.Model](bytes.NewReader(writeHead(t, h)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -96,7 +96,7 @@ func sigmoid() *elsewhere {
 	return &elsewhere{Linear: linear.New[float64](predict.Dim, 1), Activation: activation.New(activation.Sigmoid), Concepts: []string{"a"}, Embedding: identity}
 }
 
-func dumped(t testing.TB, m any) []byte {
+func dumpModel(t testing.TB, m any) []byte {
 	t.Helper()
 	var file bytes.Buffer
 	if err := nn.Dump(m, &file); err != nil {
@@ -117,7 +117,7 @@ func TestHeadOfAnotherProgram(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
-	file := dumped(t, m)
+	file := dumpModel(t, m)
 	if !bytes.Contains(file, []byte("adam.State")) {
 		t.Error("the file has no state of the optimiser: that case is not tested")
 	}
@@ -136,17 +136,17 @@ func TestWhatIsNoHeadIsRefused(t *testing.T) {
 	with := func(change func(m *elsewhere)) []byte {
 		m := sigmoid()
 		change(m)
-		return dumped(t, m)
+		return dumpModel(t, m)
 	}
-	good := dumped(t, sigmoid())
+	good := dumpModel(t, sigmoid())
 	for name, tt := range map[string]struct {
 		file []byte
 		says string
 	}{
 		"nothing":       {nil, "not a spago model: EOF"},
 		"a part":        {good[:len(good)-100], "not a spago model"},
-		"something":     {dumped(t, "hello"), "not a spago model"},
-		"another model": {dumped(t, &struct{ Other *linear.Model }{linear.New[float32](1, 1)}), "not a spago model: gob: type mismatch"},
+		"something":     {dumpModel(t, "hello"), "not a spago model"},
+		"another model": {dumpModel(t, &struct{ Other *linear.Model }{linear.New[float32](1, 1)}), "not a spago model: gob: type mismatch"},
 		"layer":         {with(func(m *elsewhere) { m.Linear = nil }), "no Linear.W, Linear.B or Activation"},
 		"no activation": {with(func(m *elsewhere) { m.Activation = nil }), "no Linear.W, Linear.B or Activation"},
 		"concepts":      {with(func(m *elsewhere) { m.Concepts = nil }), "no Concepts or Embedding; keep these fields"},
@@ -158,10 +158,10 @@ func TestWhatIsNoHeadIsRefused(t *testing.T) {
 		"infinite": {with(func(m *elsewhere) {
 			m.Linear.B.ReplaceValue(mat.NewDense[float64](mat.WithShape(1), mat.WithBacking([]float64{1e300})))
 		}), "a parameter is not a number"},
-		"values":      {changed(t, append([]byte{0, 1, 0, 0}, make([]byte, 16)...), 1, 2), "matrix of 2 dimensions and 512 values"},
-		"shape":       {changed(t, []byte{2, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0}, 3, 0x7f), "matrix of 2130706434 dimensions and 256 values"},
-		"other shape": {changed(t, []byte{2, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0}, 4, 2), "matrix of shape [2 256] with 256 values"},
-		"type":        {changed(t, []byte("*mat.Dense[float64]"), 16, '3', '2'), "matrix of type"},
+		"values":      {patchModel(t, append([]byte{0, 1, 0, 0}, make([]byte, 16)...), 1, 2), "matrix of 2 dimensions and 512 values"},
+		"shape":       {patchModel(t, []byte{2, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0}, 3, 0x7f), "matrix of 2130706434 dimensions and 256 values"},
+		"other shape": {patchModel(t, []byte{2, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0}, 4, 2), "matrix of shape [2 256] with 256 values"},
+		"type":        {patchModel(t, []byte("*mat.Dense[float64]"), 16, '3', '2'), "matrix of type"},
 	} {
 		h, _, err := spago.Read(tt.file)
 		if !errors.Is(err, train.ErrHead) || !strings.Contains(err.Error(), tt.says) || h != nil {
@@ -170,10 +170,10 @@ func TestWhatIsNoHeadIsRefused(t *testing.T) {
 	}
 }
 
-// changed is a model's file with other bytes at an offset from the first place of some bytes.
-func changed(t testing.TB, behind []byte, at int, bytesTo ...byte) []byte {
+// patchModel is a model's file with other bytes at an offset from the first place of some bytes.
+func patchModel(t testing.TB, behind []byte, at int, bytesTo ...byte) []byte {
 	t.Helper()
-	file := dumped(t, sigmoid())
+	file := dumpModel(t, sigmoid())
 	found := bytes.Index(file, behind)
 	if found < 0 {
 		t.Fatalf("the file has no %v", behind)
@@ -185,9 +185,9 @@ func changed(t testing.TB, behind []byte, at int, bytesTo ...byte) []byte {
 // FuzzRead checks that Read returns ErrHead or a head, and that the head is the same after it is written and read again.
 func FuzzRead(f *testing.F) {
 	for _, h := range heads() {
-		f.Add(written(f, h))
+		f.Add(writeHead(f, h))
 	}
-	f.Add(dumped(f, sigmoid()))
+	f.Add(dumpModel(f, sigmoid()))
 	f.Fuzz(func(t *testing.T, file []byte) {
 		h, embedding, err := spago.Read(file)
 		if err != nil {

@@ -248,13 +248,13 @@ func TestDemoFolderIsServedLater(t *testing.T) {
 	}
 }
 
-// scanned is a store that calls then after its next scan of accounts.
-type scanned struct {
+// scanHookStore is a store that calls then after its next scan of accounts.
+type scanHookStore struct {
 	kv.Store
 	then func()
 }
 
-func (s *scanned) Scan(lo, hi []byte, yield func(key, value []byte) bool) error {
+func (s *scanHookStore) Scan(lo, hi []byte, yield func(key, value []byte) bool) error {
 	err := s.Store.Scan(lo, hi, yield)
 	if then := s.then; then != nil && bytes.Equal(lo, key(tableAccount)) {
 		s.then = nil
@@ -266,7 +266,7 @@ func (s *scanned) Scan(lo, hi []byte, yield func(key, value []byte) bool) error 
 // TestErasingWhileSomebodySignsUp erases an account after a sign-up has looked for the operator's. If that was another's, the server has
 // its operator still: a stranger must not become it. If it was the operator's, the next account needs the link.
 func TestErasingWhileSomebodySignsUp(t *testing.T) {
-	store := &scanned{Store: memkv.New()}
+	store := &scanHookStore{Store: memkv.New()}
 	w := open(t, func(o *Options) { o.Store = store })
 	op := w.operator()
 	_, ada := w.person("ada@x.example")

@@ -16,7 +16,7 @@ import (
 // Action is the action of an audit record.
 type Action string
 
-// The actions of accounts. Those of a register are [register.Action], those of calls are in [api.Deed].
+// The actions of accounts. Those of a register are [register.Action], those of calls are in [api.AuditEvent].
 const (
 	AccountCreate   Action = "account.create"
 	AccountName     Action = "account.name"
@@ -49,9 +49,9 @@ type Event struct {
 	Hash   string    `json:"-"`      // SHA-256 of the record before it and of this one, in hex
 }
 
-// Audited is returned by VerifyAudit: how long the log is and its last hash. A copy of it elsewhere shows
+// AuditHead is returned by VerifyAudit: how long the log is and its last hash. A copy of it elsewhere shows
 // later whether somebody replaced the log.
-type Audited struct {
+type AuditHead struct {
 	Count uint64
 	Hash  string
 }
@@ -167,38 +167,38 @@ func parseEvent(seq uint64, b []byte) (e Event, text []byte, err error) {
 
 // VerifyAudit reads the audit log of a store from its first record and compares every hash and the length.
 // The error is ErrAudit, or the store's.
-func VerifyAudit(store kv.Reader) (Audited, error) {
+func VerifyAudit(store kv.Reader) (AuditHead, error) {
 	want, err := readHead(store)
 	if err != nil {
-		return Audited{}, err
+		return AuditHead{}, err
 	}
 	var got head
 	lo := key(tableAudit)
 	for k, v := range kv.All(store, lo, &err) {
 		next := got.count + 1
 		if len(k) != len(lo)+8 || binary.BigEndian.Uint64(k[len(lo):]) != next {
-			return Audited{}, fmt.Errorf("%w: record %d is missing", ErrAudit, next)
+			return AuditHead{}, fmt.Errorf("%w: record %d is missing", ErrAudit, next)
 		}
 		_, text, err := parseEvent(next, v)
 		if err != nil {
-			return Audited{}, err
+			return AuditHead{}, err
 		}
 		got = head{next, chain(got.hash, text)}
 		if got.hash != hash(v[:sha256.Size]) {
-			return Audited{}, fmt.Errorf("%w: the hash of record %d does not match the records before it", ErrAudit, next)
+			return AuditHead{}, fmt.Errorf("%w: the hash of record %d does not match the records before it", ErrAudit, next)
 		}
 	}
 	switch {
 	case err != nil:
-		return Audited{}, err
+		return AuditHead{}, err
 	case got != want:
-		return Audited{}, fmt.Errorf("%w: it ends at record %d instead of %d", ErrAudit, got.count, want.count)
+		return AuditHead{}, fmt.Errorf("%w: it ends at record %d instead of %d", ErrAudit, got.count, want.count)
 	}
-	return Audited{got.count, fmt.Sprintf("%x", got.hash)}, nil
+	return AuditHead{got.count, fmt.Sprintf("%x", got.hash)}, nil
 }
 
 // VerifyAudit is the function of that name on the registry's own store, at one moment of it.
-func (r *Registry) VerifyAudit() (_ Audited, err error) {
+func (r *Registry) VerifyAudit() (_ AuditHead, err error) {
 	s := r.o.Store.Snapshot()
 	defer func() { err = errors.Join(err, s.Close()) }()
 	return VerifyAudit(s)

@@ -86,7 +86,7 @@ func (r *Registry) setPassword(ctx context.Context, was *record, password, remot
 	if err != nil {
 		return "", a, err
 	}
-	r.meters.changed(a.ID)
+	r.meters.invalidate(a.ID)
 	r.post.send(passwordMail(&to))
 	return token, a, nil
 }

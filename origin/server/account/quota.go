@@ -260,8 +260,8 @@ func (m *meter) allowance() (left, limit int64) {
 	return max(left, 0), limit
 }
 
-// changed has an account's meter read its record again.
-func (ms *meters) changed(id string) {
+// invalidate has an account's meter read its record again.
+func (ms *meters) invalidate(id string) {
 	ms.mu.Lock()
 	m := ms.byID[id]
 	ms.mu.Unlock()

@@ -80,7 +80,7 @@ func TestQuotaIsExact(t *testing.T) {
 	for seed := range testkit.Seeds(t, 10, 100) {
 		rng := rand.New(rand.NewPCG(seed, 23))
 		exact(t, rng)
-		crashes += crashed(t, rng)
+		crashes += runPowerCuts(t, rng)
 		rounds++
 	}
 	t.Logf("%d rounds of 64 callers, %d power cuts: 100 of 100 allowed in each, none beyond", rounds, crashes)
@@ -143,8 +143,8 @@ func exact(t *testing.T, rng *rand.Rand) {
 	}
 }
 
-// crashed is one round of power cuts: of the hundred calls, then of a plan's.
-func crashed(t *testing.T, rng *rand.Rand) (cuts int) {
+// runPowerCuts is one round of power cuts: of the hundred calls, then of a plan's.
+func runPowerCuts(t *testing.T, rng *rand.Rand) (cuts int) {
 	d := &disk{pebbletest.New()}
 	limit := 100 + rng.Int64N(5000)
 	w := open(t, func(o *Options) { o.Store, o.Plan = d.open(t), Plan{"metered", limit} })

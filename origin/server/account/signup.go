@@ -227,6 +227,6 @@ func (r *Registry) Erase(actor, id, remote string) error {
 		return c.event(Event{Actor: actor, Action: AccountErase, Target: id, Remote: remote})
 	})
 	r.erasures.Add(1)
-	r.meters.changed(id)
+	r.meters.invalidate(id)
 	return err
 }

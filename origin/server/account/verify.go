@@ -151,7 +151,7 @@ func (r *Registry) Verify(_ context.Context, id, digits, remote string) (Account
 	if wrong {
 		return a, ErrCode
 	}
-	r.meters.changed(id)
+	r.meters.invalidate(id)
 	return a, nil
 }
 
@@ -204,7 +204,7 @@ func (r *Registry) ChangeEmail(ctx context.Context, id, email, password, remote 
 	if err != nil {
 		return Account{}, err
 	}
-	r.meters.changed(id)
+	r.meters.invalidate(id)
 	if before.Verified {
 		r.post.send(movedMail(&before))
 	}

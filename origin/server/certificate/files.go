@@ -92,7 +92,7 @@ func (f *Files) Certificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 func (f *Files) look() (states [2]state, err error) {
 	for i, name := range []string{f.certificate, f.key} {
 		var e error
-		states[i].changed, states[i].size, e = system.Changed(name)
+		states[i].changed, states[i].size, e = system.ModTimeAndSize(name)
 		err = errors.Join(err, e)
 	}
 	return states, err

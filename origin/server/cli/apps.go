@@ -259,8 +259,8 @@ use --yes. Run '{prog} export' first to keep a copy.` + FolderHelp,
 	return cmd
 }
 
-// deleted is the output of app delete --json.
-type deleted struct {
+// deletedApp is the output of app delete --json.
+type deletedApp struct {
 	ID   string `json:"app_id"`
 	Name string `json:"name"`
 	register.Contents
@@ -277,7 +277,7 @@ func (c *FolderCommand) deleteApp(ctx context.Context, s control.Folder, name, i
 	}
 	if !yes {
 		if !server.IsTerminal(c.Env.Stdin) {
-			return server.Usagef("this would delete %q with %s; pass --yes to confirm", app.Name, counted(contents))
+			return server.Usagef("this would delete %q with %s; pass --yes to confirm", app.Name, formatContents(contents))
 		}
 		if err := c.confirm(ctx, name, app, contents); err != nil {
 			return err
@@ -286,7 +286,7 @@ func (c *FolderCommand) deleteApp(ctx context.Context, s control.Folder, name, i
 	if _, err := control.DeleteApp.Do(ctx, s, control.ID{ID: id}); err != nil {
 		return err
 	}
-	return c.Print(deleted{app.ID, app.Name, contents}, "deleted %s (%s) with %s\n", server.Printable(app.Name), app.ID, counted(contents))
+	return c.Print(deletedApp{app.ID, app.Name, contents}, "deleted %s (%s) with %s\n", server.Printable(app.Name), app.ID, formatContents(contents))
 }
 
 // findApp finds an application by its id.
@@ -309,7 +309,7 @@ To keep a copy, stop here (Ctrl-C) and run:
 
     %s export FILE.zip --app %s --data %s
 
-Type the application's name to delete it: `, server.Printable(app.Name), counted(contents), name, app.ID, server.Quote(c.dir))
+Type the application's name to delete it: `, server.Printable(app.Name), formatContents(contents), name, app.ID, server.Quote(c.dir))
 	typed := make(chan string, 1)
 	go func() { // which nothing but a line, or the process's end, ends
 		line, _ := bufio.NewReader(c.Env.Stdin).ReadString('\n')
@@ -326,8 +326,8 @@ Type the application's name to delete it: `, server.Printable(app.Name), counted
 	}
 }
 
-// counted returns the sizes of an application in words.
-func counted(c register.Contents) string {
+// formatContents returns the sizes of an application in words.
+func formatContents(c register.Contents) string {
 	parts := make([]string, 0, 6)
 	for _, n := range []struct {
 		n    int

@@ -31,7 +31,7 @@ type Program struct {
 
 // Main is the main function of a program.
 func Main(p Program) {
-	ctx, stop := system.Terminated(context.Background())
+	ctx, stop := system.CancelOnSignal(context.Background())
 	system.IgnoreBrokenPipes()
 	code := Run(ctx, p, server.Env{
 		Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Environ: os.Environ,
@@ -83,17 +83,17 @@ func (p *Program) command(env *server.Env) *cobra.Command {
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return server.UsageError{Err: err} })
 	root.AddCommand(server.NewServe(env, p.Serve), newImport(env), newExport(env), newSearch(env), newTrain(env), newBackup(env), newRestore(env), newDoctor(env), newApp(env), newKey(env), newCertificate(env), newStatus(env), newVersion(), newDecodeVideo(env))
 	root.AddCommand(p.Commands(env)...)
-	named(p.Name, root)
+	insertProgramName(p.Name, root)
 	return root
 }
 
-// named replaces {prog} by a program's name in the help of a command and of its subcommands.
-func named(name string, cmd *cobra.Command) {
+// insertProgramName replaces {prog} by a program's name in the help of a command and of its subcommands.
+func insertProgramName(name string, cmd *cobra.Command) {
 	r := strings.NewReplacer("{prog}", name)
 	cmd.Short, cmd.Long, cmd.Example = r.Replace(cmd.Short), r.Replace(cmd.Long), r.Replace(cmd.Example)
 	cmd.Flags().VisitAll(func(f *pflag.Flag) { f.Usage = r.Replace(f.Usage) })
 	for _, below := range cmd.Commands() {
-		named(name, below)
+		insertProgramName(name, below)
 	}
 }
 

@@ -112,7 +112,7 @@ func runExport(ctx context.Context, f *exportFlags, name string, env *server.Env
 
 // ExportApp writes an application of a data folder as the command export does, as a zip file.
 func ExportApp(ctx context.Context, f control.Folder, app string, w io.Writer) error {
-	ex := &exporter{session: LocalSession(f, app), to: collection.Create(collection.NewZip(unclosed{w}), system.Spool)}
+	ex := &exporter{session: LocalSession(f, app), to: collection.Create(collection.NewZip(nopWriteCloser{w}), system.Spool)}
 	err := ex.run(ctx, func(total int) { ex.progress = NewProgress(io.Discard, ProgressOptions{Total: total, Quiet: true}) })
 	if err != nil {
 		ex.to.Abandon()
@@ -120,10 +120,10 @@ func ExportApp(ctx context.Context, f control.Folder, app string, w io.Writer) e
 	return err
 }
 
-// unclosed is a writer whose owner closes it.
-type unclosed struct{ io.Writer }
+// nopWriteCloser is a writer whose owner closes it.
+type nopWriteCloser struct{ io.Writer }
 
-func (unclosed) Close() error { return nil }
+func (nopWriteCloser) Close() error { return nil }
 
 // exporter writes an application's content.
 type exporter struct {
@@ -242,8 +242,8 @@ type exportedInput struct {
 	}
 }
 
-// fetched is an input with its picture, or why there is none.
-type fetched struct {
+// fetchedInput is an input with its picture, or why there is none.
+type fetchedInput struct {
 	input       *exportedInput
 	source      inputSource
 	picture     []byte
@@ -266,9 +266,9 @@ const ahead = 8
 func (ex *exporter) inputs(ctx context.Context) error {
 	var batch []exportedInput
 	flush := func() error {
-		done := make([]chan fetched, len(batch))
+		done := make([]chan fetchedInput, len(batch))
 		for i := range batch {
-			done[i] = make(chan fetched, 1)
+			done[i] = make(chan fetchedInput, 1)
 			go func() { done[i] <- ex.fetch(ctx, &batch[i]) }()
 		}
 		var first error
@@ -291,8 +291,8 @@ func (ex *exporter) inputs(ctx context.Context) error {
 }
 
 // fetch reads an input's source and picture. One that was never downloaded has no picture.
-func (ex *exporter) fetch(ctx context.Context, in *exportedInput) fetched {
-	got := fetched{input: in}
+func (ex *exporter) fetch(ctx context.Context, in *exportedInput) fetchedInput {
+	got := fetchedInput{input: in}
 	var answer struct{ Source *inputSource }
 	answer.Source = &got.source
 	if got.err = Ask(ctx, ex.session, "GET", "/v2/inputs/"+url.PathEscape(in.ID)+"/source", nil, &answer); got.err != nil {
@@ -306,7 +306,7 @@ func (ex *exporter) fetch(ctx context.Context, in *exportedInput) fetched {
 }
 
 // input writes one input. One whose picture cannot be read has none.
-func (ex *exporter) input(got *fetched) error {
+func (ex *exporter) input(got *fetchedInput) error {
 	if got.err != nil {
 		return fmt.Errorf("input %s: %w", got.input.ID, got.err)
 	}

@@ -136,7 +136,7 @@ func (im *importer) batches(ctx context.Context, yield func(batch) error) error 
 	add := func(in *collection.Input) error {
 		data, err := im.source.Read(in)
 		if err != nil {
-			im.failed(in, err)
+			im.reportFailure(in, err)
 			return nil
 		}
 		if size+len(data) > batchBytes {
@@ -146,7 +146,7 @@ func (im *importer) batches(ctx context.Context, yield func(batch) error) error 
 		}
 		element, err := inputJSON(in, data)
 		if err != nil {
-			im.failed(in, err)
+			im.reportFailure(in, err)
 			return nil
 		}
 		in.Picture = nil
@@ -171,7 +171,7 @@ func (im *importer) batches(ctx context.Context, yield func(batch) error) error 
 	}
 	err := im.source.Inputs(func(in collection.Input) error {
 		if in.Err != nil {
-			im.failed(&in, in.Err)
+			im.reportFailure(&in, in.Err)
 			return ctx.Err()
 		}
 		if todo = append(todo, in); len(todo) < batchInputs {
@@ -222,12 +222,12 @@ func inputJSON(in *collection.Input, data []byte) ([]byte, error) {
 	return slices.Concat([]byte(`{"data":{"metadata":`), in.Metadata, []byte{','}, rest), nil
 }
 
-// stored is an input as it is answered.
-type stored struct{ Status Status }
+// inputAnswer is an input as it is answered.
+type inputAnswer struct{ Status Status }
 
 // lookUp asks for an input. A missing one has the zero status.
 func (im *importer) lookUp(ctx context.Context, id string) (Status, error) {
-	var answer struct{ Input stored }
+	var answer struct{ Input inputAnswer }
 	err := Ask(ctx, im.session, "GET", "/v2/inputs/"+url.PathEscape(id), nil, &answer)
 	if refusal := new(StatusError); errors.As(err, &refusal) && refusal.HTTP == http.StatusNotFound {
 		return Status{}, nil
@@ -276,7 +276,7 @@ func (im *importer) missing(ctx context.Context, inputs []collection.Input) ([]c
 			if err := im.edit(ctx, &inputs[i]); err != nil {
 				return nil, err
 			}
-			im.done(&im.sum.Existing)
+			im.countInput(&im.sum.Existing)
 		default:
 			out = append(out, inputs[i])
 		}
@@ -284,8 +284,8 @@ func (im *importer) missing(ctx context.Context, inputs []collection.Input) ([]c
 	return out, nil
 }
 
-// done counts an existing input.
-func (im *importer) done(what *int) {
+// countInput counts an existing input.
+func (im *importer) countInput(what *int) {
 	im.mu.Lock()
 	defer im.mu.Unlock()
 	im.sum.Inputs++
@@ -293,8 +293,8 @@ func (im *importer) done(what *int) {
 	im.progress.Step(nil)
 }
 
-// failed tells and counts an input that is not.
-func (im *importer) failed(in *collection.Input, err error) {
+// reportFailure tells and counts an input that is not.
+func (im *importer) reportFailure(in *collection.Input, err error) {
 	im.mu.Lock()
 	defer im.mu.Unlock()
 	im.sum.Inputs++
@@ -311,7 +311,7 @@ func (im *importer) send(ctx context.Context, b *batch) error {
 	}
 	var answer struct {
 		Status Status
-		Inputs []stored
+		Inputs []inputAnswer
 	}
 	if err := json.Unmarshal(body, &answer); err != nil {
 		return fmt.Errorf("POST /v2/inputs: unexpected response (HTTP %d); is this a Sightline server?", code)
@@ -328,9 +328,9 @@ func (im *importer) send(ctx context.Context, b *batch) error {
 		}
 		switch {
 		case got.Code == downloaded:
-			im.done(&im.sum.Added)
+			im.countInput(&im.sum.Added)
 		case isThere(got):
-			im.done(&im.sum.Added)
+			im.countInput(&im.sum.Added)
 			im.mu.Lock()
 			im.waiting = append(im.waiting, in.ID)
 			im.mu.Unlock()
@@ -341,9 +341,9 @@ func (im *importer) send(ctx context.Context, b *batch) error {
 				return err
 			}
 			if isThere(now) {
-				im.done(&im.sum.Existing)
+				im.countInput(&im.sum.Existing)
 			} else {
-				im.failed(in, got.Err())
+				im.reportFailure(in, got.Err())
 			}
 		}
 	}

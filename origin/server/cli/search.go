@@ -235,7 +235,7 @@ func (f *searchFlags) run(ctx context.Context, s Session, query Object, w io.Wri
 	}
 	if f.asJSON {
 		for _, raw := range answer.Hits {
-			if _, err := fmt.Fprintf(server.Escaped{W: w}, "%s\n", raw); err != nil {
+			if _, err := fmt.Fprintf(server.EscapeWriter{W: w}, "%s\n", raw); err != nil {
 				return err
 			}
 		}

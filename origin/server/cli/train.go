@@ -129,7 +129,7 @@ func (f *trainFlags) run(ctx context.Context, s Session, model string, env *serv
 		return err
 	}
 	if f.asJSON {
-		if _, err := fmt.Fprintf(server.Escaped{W: env.Stdout}, "%s\n", raw); err != nil {
+		if _, err := fmt.Fprintf(server.EscapeWriter{W: env.Stdout}, "%s\n", raw); err != nil {
 			return err
 		}
 	}

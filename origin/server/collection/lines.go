@@ -43,8 +43,8 @@ type image struct {
 	Crop              json.RawMessage `json:"crop,omitempty"`
 }
 
-// labelled has the labels of a picture.
-type labelled struct {
+// annotations has the labels of a picture.
+type annotations struct {
 	Concepts []label         `json:"concepts,omitempty"`
 	Metadata json.RawMessage `json:"metadata,omitempty"`
 	Text     string          `json:"metadata_text,omitempty"` // the metadata in a text, which keeps its spaces
@@ -56,18 +56,18 @@ type labelled struct {
 type record struct {
 	ID string `json:"id"`
 	image
-	labelled
+	annotations
 	Data *struct {
 		Image *image `json:"image"`
-		labelled
+		annotations
 	} `json:"data,omitempty"`
 }
 
 // label is a concept of an input: an id, or an object with a value that is 1 when absent.
 type label struct{ Concept }
 
-// written is a label that is an object.
-type written struct {
+// labelObject is a label that is an object.
+type labelObject struct {
 	ID    string `json:"id"`
 	Value any    `json:"value"`
 }
@@ -75,9 +75,9 @@ type written struct {
 // MarshalJSON implements json.Marshaler.
 func (l label) MarshalJSON() ([]byte, error) {
 	if l.False {
-		return Marshal(written{l.ID, 0})
+		return Marshal(labelObject{l.ID, 0})
 	}
-	return Marshal(written{l.ID, 1})
+	return Marshal(labelObject{l.ID, 1})
 }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -85,7 +85,7 @@ func (l *label) UnmarshalJSON(b []byte) error {
 	if len(b) > 0 && b[0] == '"' {
 		return json.Unmarshal(b, &l.ID)
 	}
-	var c written
+	var c labelObject
 	if err := json.Unmarshal(b, &c); err != nil {
 		return err
 	}
@@ -126,9 +126,9 @@ func parseLine(line []byte) (Input, error) {
 	if err := json.Unmarshal(line, &rec); err != nil {
 		return Input{}, err
 	}
-	img, lab := &rec.image, &rec.labelled
+	img, lab := &rec.image, &rec.annotations
 	if rec.Data != nil {
-		lab = &rec.Data.labelled
+		lab = &rec.Data.annotations
 		if img = rec.Data.Image; img == nil {
 			return Input{ID: rec.ID}, errors.New("data.image is missing")
 		}

@@ -34,7 +34,7 @@ func (f *folder) Create(name string) (io.WriteCloser, error) {
 	if err != nil {
 		return nil, err
 	}
-	return synced{file}, nil
+	return syncedFile{file}, nil
 }
 
 // Close implements [Target].
@@ -46,9 +46,9 @@ func (f *folder) Close() error {
 	return errors.Join(errs...)
 }
 
-type synced struct{ blob.File }
+type syncedFile struct{ blob.File }
 
-func (s synced) Close() error { return errors.Join(s.Sync(), s.File.Close()) }
+func (s syncedFile) Close() error { return errors.Join(s.Sync(), s.File.Close()) }
 
 // archive is a target in a zip file.
 type archive struct {
@@ -68,12 +68,12 @@ func (a *archive) Create(name string) (io.WriteCloser, error) {
 		method = zip.Store
 	}
 	w, err := a.zip.CreateHeader(&zip.FileHeader{Name: name, Method: method})
-	return unclosed{w}, err
+	return nopWriteCloser{w}, err
 }
 
 // Close implements [Target].
 func (a *archive) Close() error { return errors.Join(a.zip.Close(), a.to.Close()) }
 
-type unclosed struct{ io.Writer }
+type nopWriteCloser struct{ io.Writer }
 
-func (unclosed) Close() error { return nil }
+func (nopWriteCloser) Close() error { return nil }

@@ -91,7 +91,7 @@ func Marshal(v any) ([]byte, error) {
 func (w *Writer) Input(in *Input, picture []byte, contentType string) error {
 	line := record{
 		ID: in.ID, image: image{URL: in.URL, AllowDuplicateURL: in.AllowDuplicateURL, Crop: in.Crop},
-		labelled: labelled{Metadata: in.Metadata, Geo: in.Geo, Edits: in.Edits},
+		annotations: annotations{Metadata: in.Metadata, Geo: in.Geo, Edits: in.Edits},
 	}
 	var compact bytes.Buffer
 	if err := json.Compact(&compact, in.Metadata); in.Metadata != nil && (err != nil || !bytes.Equal(compact.Bytes(), in.Metadata)) {

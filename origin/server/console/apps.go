@@ -52,8 +52,8 @@ func (c *call) by() register.Caller {
 	return register.Caller{Account: c.account.ID, Remote: c.r.Remote}
 }
 
-// owned are the account's applications, oldest first.
-func (c *call) owned() ([]catalog.App, error) {
+// ownedApps are the account's applications, oldest first.
+func (c *call) ownedApps() ([]catalog.App, error) {
 	all, err := c.o.Register.Apps()
 	mine := slices.DeleteFunc(all, func(a catalog.App) bool { return !c.owns(&a) })
 	slices.SortFunc(mine, func(a, b catalog.App) int {
@@ -62,15 +62,15 @@ func (c *call) owned() ([]catalog.App, error) {
 	return mine, err
 }
 
-func (c *call) apps() (any, error) { return c.listed(c.owned()) }
+func (c *call) apps() (any, error) { return c.listApps(c.ownedApps()) }
 
-// listed shows applications with how many inputs each has.
-func (c *call) listed(apps []catalog.App, err error) (any, error) {
-	type listed struct {
+// listApps shows applications with how many inputs each has.
+func (c *call) listApps(apps []catalog.App, err error) (any, error) {
+	type view struct {
 		appView
 		Inputs int `json:"inputs"`
 	}
-	views := []listed{}
+	views := []view{}
 	for i := range apps {
 		n, err := c.o.Register.Contents(apps[i].ID)
 		if errors.Is(err, register.ErrApplication) {
@@ -79,13 +79,13 @@ func (c *call) listed(apps []catalog.App, err error) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		views = append(views, listed{viewOf(&apps[i]), n.Inputs})
+		views = append(views, view{viewOf(&apps[i]), n.Inputs})
 	}
 	return map[string]any{"apps": views}, err
 }
 
 func (c *call) createApp(in register.NewApp) (any, error) {
-	mine, err := c.owned()
+	mine, err := c.ownedApps()
 	if err != nil {
 		return nil, err
 	}

@@ -47,10 +47,10 @@ type Options struct {
 	Origins   []string                                     // other origins that are the server's own, such as http://localhost:8080
 	Version   string
 	Models    []Model
-	Demo      bool                                      // sign the demo's account in by itself: on loopback only
-	Tokens    Tokens                                    // for copies of applications in pages; nil: there are none
-	Stored    func(account string) (core.Stored, error) // what an account with limits stores; nil: accounts have none
-	Edge      *Edge                                     // nil: this is an origin
+	Demo      bool                                            // sign the demo's account in by itself: on loopback only
+	Tokens    Tokens                                          // for copies of applications in pages; nil: there are none
+	Stored    func(account string) (core.StorageUsage, error) // what an account with limits stores; nil: accounts have none
+	Edge      *Edge                                           // nil: this is an origin
 
 	// Export writes everything that an application holds as a zip file; nil: it cannot be had.
 	Export func(ctx context.Context, app string, w io.Writer) error

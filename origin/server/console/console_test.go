@@ -19,24 +19,24 @@ import (
 func TestJourney(t *testing.T) {
 	s := newSite(t, nil)
 	b := s.browser()
-	var got answered
+	var got answerBody
 	b.ok("GET", "/session", "", &got)
 	if v := got.Session; v.Account != nil || v.SignUp != "first" || v.Mail != "smtp" || len(v.CSRF) != 64 || len(v.Languages) != 23 {
 		t.Errorf("session = %+v", v)
 	}
-	b.refused("POST", "/accounts", `{"name":"Eve","email":"eve@x.example","password":"long enough, this"}`, 403, 11102, "sign_up")
+	b.checkRefusal("POST", "/accounts", `{"name":"Eve","email":"eve@x.example","password":"long enough, this"}`, 403, 11102, "sign_up")
 	op := s.operator()
 	op.ok("GET", "/session", "", &got)
 	if a := got.Session.Account; a == nil || !a.Verified || !a.Operator || a.Limit != nil || a.Left != nil || got.Session.SignUp != "open" {
 		t.Fatalf("session = %+v", got.Session)
 	}
-	var made answered
+	var made answerBody
 	op.ok("POST", "/apps", `{"name":"Birds","language":"no","default_model":""}`, &made)
 	if made.App.Name != "Birds" || made.App.Language != "no" || len(made.Client.ID) != 32 || len(made.Client.Secret) != 64 {
 		t.Fatalf("created %+v", made)
 	}
 	app := "/apps/" + made.App.ID
-	var key, again answered
+	var key, again answerBody
 	op.ok("POST", app+"/keys", `{"description":"camera","scopes":["Predict","Inputs:Get"]}`, &key)
 	if !regexp.MustCompile(`^[0-9a-f]{32}$`).MatchString(key.Key.Key) || !slices.Equal(key.Key.Scopes, []string{"Predict", "Inputs_Get"}) {
 		t.Fatalf("key = %+v", key.Key)
@@ -47,7 +47,7 @@ func TestJourney(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	var list answered
+	var list answerBody
 	op.ok("GET", app+"/keys", "", &list)
 	if len(list.Keys) != 1 || list.Keys[0].ID != key.Key.ID || list.Keys[0].Calls != 3 || list.Keys[0].Used == "" {
 		t.Errorf("keys = %+v", list.Keys)
@@ -64,12 +64,12 @@ func TestJourney(t *testing.T) {
 	if again.Key.Key == key.Key.Key || again.Key.Description != "camera" || len(again.Key.Key) != 32 {
 		t.Errorf("replacement = %+v", again.Key)
 	}
-	op.refused("DELETE", app+"/keys/"+key.Key.ID, "{}", 404, 11101, "missing")
+	op.checkRefusal("DELETE", app+"/keys/"+key.Key.ID, "{}", 404, 11101, "missing")
 	op.ok("DELETE", app+"/keys/"+again.Key.ID, "{}", nil)
 	if keys, err := s.engine.Register.Keys(made.App.ID); len(keys) != 0 || err != nil {
 		t.Errorf("keys = %v, %v", keys, err)
 	}
-	var client answered
+	var client answerBody
 	op.ok("POST", app+"/client", "{}", &client)
 	if client.Client.ID != made.Client.ID || client.Client.Secret == made.Client.Secret {
 		t.Errorf("client = %+v", client.Client)
@@ -79,9 +79,9 @@ func TestJourney(t *testing.T) {
 	if again.App.Name != "Birds of the fjord" {
 		t.Errorf("renamed = %+v", again.App)
 	}
-	op.refused("DELETE", app, `{"name":"birds of the fjord"}`, 400, 11102, "app_name")
+	op.checkRefusal("DELETE", app, `{"name":"birds of the fjord"}`, 400, 11102, "app_name")
 	op.ok("DELETE", app, `{"name":"Birds of the fjord"}`, nil)
-	op.refused("GET", app, "", 404, 11101, "missing")
+	op.checkRefusal("GET", app, "", 404, 11101, "missing")
 	op.ok("GET", "/audit", "", &list)
 	var actions []string
 	for _, e := range list.Events {
@@ -184,13 +184,13 @@ func TestMistakes(t *testing.T) {
 		{ada, "GET", "/audit?before=x", "", 400, 11100, ""},
 	}
 	for _, tt := range tests {
-		tt.b.refused(tt.method, tt.path, tt.body, tt.http, tt.code, tt.reason)
+		tt.b.checkRefusal(tt.method, tt.path, tt.body, tt.http, tt.code, tt.reason)
 	}
-	res := ada.refused("POST", "/verification/mail", "{}", 429, 11005, "rate")
+	res := ada.checkRefusal("POST", "/verification/mail", "{}", 429, 11005, "rate")
 	if !slices.Contains(res.Header, api.Field{Name: "Retry-After", Value: "60"}) {
 		t.Errorf("headers = %v", res.Header)
 	}
-	res = nobody.refused("PUT", "/session", "{}", 405, 11103, "")
+	res = nobody.checkRefusal("PUT", "/session", "{}", 405, 11103, "")
 	if !slices.Contains(res.Header, api.Field{Name: "Allow", Value: "GET, POST, DELETE"}) {
 		t.Errorf("headers = %v", res.Header)
 	}
@@ -212,7 +212,7 @@ func TestForeignIsMissing(t *testing.T) {
 	s.operator()
 	ada, eve := s.person("ada"), s.person("eve")
 	theirs := ada.application("Secret")
-	var key answered
+	var key answerBody
 	ada.ok("POST", "/apps/"+theirs+"/keys", `{"description":"d","scopes":["All"]}`, &key)
 	before := fmt.Sprint(s.engine.Register.Apps())
 	bodies := map[string]string{
@@ -243,7 +243,7 @@ func TestForeignIsMissing(t *testing.T) {
 	if keys, err := s.engine.Register.Keys(theirs); len(keys) != 1 || err != nil {
 		t.Errorf("keys changed: %v, %v", keys, err)
 	}
-	var list answered
+	var list answerBody
 	eve.ok("GET", "/apps", "", &list)
 	if len(list.Apps) != 0 {
 		t.Errorf("another's applications are listed: %v", list.Apps)
@@ -290,13 +290,13 @@ func TestPageToken(t *testing.T) {
 	if ask() == first {
 		t.Error("the token outlives the others")
 	}
-	eve.refused("POST", path, "{}", 404, 11101, "missing")
-	s.browser().refused("POST", path, "{}", 401, 11001, "sign_in")
-	ada.refused("POST", path, `{"scopes":["All"]}`, 400, 11100, "")
-	ada.refused("GET", path, "", 405, 11103, "")
+	eve.checkRefusal("POST", path, "{}", 404, 11101, "missing")
+	s.browser().checkRefusal("POST", path, "{}", 401, 11001, "sign_in")
+	ada.checkRefusal("POST", path, `{"scopes":["All"]}`, 400, 11100, "")
+	ada.checkRefusal("GET", path, "", 405, 11103, "")
 
 	s.Handler.o.Tokens = nil
-	ada.refused("POST", path, "{}", 404, 11101, "missing")
+	ada.checkRefusal("POST", path, "{}", 404, 11101, "missing")
 }
 
 func TestOperatorHasNobodysApplications(t *testing.T) {
@@ -307,7 +307,7 @@ func TestOperatorHasNobodysApplications(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var list answered
+	var list answerBody
 	op.ok("GET", "/apps", "", &list)
 	if len(list.Apps) != 2 || list.Apps[0].ID != mine && list.Apps[1].ID != mine {
 		t.Errorf("the operator has %v", list.Apps)
@@ -323,5 +323,5 @@ func TestOperatorHasNobodysApplications(t *testing.T) {
 			t.Errorf("audit = %s, want %s", got, want)
 		}
 	}
-	ada.refused("GET", "/apps/"+a.ID, "", 404, 11101, "missing")
+	ada.checkRefusal("GET", "/apps/"+a.ID, "", 404, 11101, "missing")
 }

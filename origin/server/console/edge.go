@@ -71,7 +71,7 @@ func (c *call) edgeApps() (any, error) {
 		if !c.o.Edge.Open {
 			return nil, errSignIn
 		}
-		return c.listed(c.owned())
+		return c.listApps(c.ownedApps())
 	}
 	id := c.o.Edge.Of(c.ctx, c.r)
 	if id == "" {
@@ -81,7 +81,7 @@ func (c *call) edgeApps() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.listed([]catalog.App{a}, nil)
+	return c.listApps([]catalog.App{a}, nil)
 }
 
 // edgeKeys returns how old the edge's copy of an application's keys is. The caller needs a credential of the

@@ -46,8 +46,8 @@ func newEdge(t *testing.T, open bool) (b *browser, apps []string, of map[string]
 	return s.browser(), apps, of
 }
 
-// named are the names of the applications in an answer.
-func named(t *testing.T, res api.Response) (names []string) {
+// appNames are the names of the applications in an answer.
+func appNames(t *testing.T, res api.Response) (names []string) {
 	t.Helper()
 	var in struct{ Apps []struct{ Name string } }
 	if err := json.Unmarshal(res.Body, &in); err != nil {
@@ -101,7 +101,7 @@ func TestEdgeSession(t *testing.T) {
 func TestEdgeApps(t *testing.T) {
 	b, apps, of := newEdge(t, false)
 	for name := range map[string]bool{"Birds": true, "Boats": true} {
-		if got := named(t, b.shows("Key "+name, "GET", "/apps")); len(got) != 1 || got[0] != name {
+		if got := appNames(t, b.shows("Key "+name, "GET", "/apps")); len(got) != 1 || got[0] != name {
 			t.Errorf("the key of %s opens %v", name, got)
 		}
 	}
@@ -152,7 +152,7 @@ func TestEdgeKeys(t *testing.T) {
 // TestEdgeOpen: a demonstration's edge admits every caller, but only from its pages.
 func TestEdgeOpen(t *testing.T) {
 	b, apps, _ := newEdge(t, true)
-	if got := named(t, b.do("GET", "/apps", "")); len(got) != 2 {
+	if got := appNames(t, b.do("GET", "/apps", "")); len(got) != 2 {
 		t.Errorf("applications = %v", got)
 	}
 	path := "/apps/" + apps[1] + "/page-token"

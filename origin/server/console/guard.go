@@ -39,7 +39,7 @@ func (c *call) header(name string) string {
 
 // enter finds the session of the cookie. It makes a missing cookie, which belongs to nobody.
 func (c *call) enter() error {
-	c.token = c.sent()
+	c.token = c.requestCookie()
 	if c.token == "" {
 		return nil
 	}
@@ -96,8 +96,8 @@ func (c *call) adopt(token string, err error) error {
 // tokenDigits is the length of a cookie's value.
 const tokenDigits = 64
 
-// sent is the cookie that came, or empty.
-func (c *call) sent() string {
+// requestCookie is the cookie that came, or empty.
+func (c *call) requestCookie() string {
 	for part := range strings.SplitSeq(c.header("Cookie"), ";") {
 		name, value, ok := strings.Cut(strings.TrimSpace(part), "=")
 		if ok && name == c.cookie && len(value) == tokenDigits && strings.Trim(value, "0123456789abcdef") == "" {

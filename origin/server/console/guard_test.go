@@ -128,7 +128,7 @@ func TestSessionsRotate(t *testing.T) {
 	stale := func(cookie, csrf string) {
 		t.Helper()
 		old := &browser{site: s, cookie: cookie, csrf: csrf, network: "192.0.2.1"}
-		old.refused("GET", "/apps", "", 401, 11001, "sign_in")
+		old.checkRefusal("GET", "/apps", "", 401, 11001, "sign_in")
 	}
 	cookie, csrf := b.cookie, b.csrf
 	b.ok("DELETE", "/session", "{}", nil)
@@ -138,7 +138,7 @@ func TestSessionsRotate(t *testing.T) {
 	stale(cookie, csrf)
 	other := s.browser()
 	other.ok("POST", "/session", `{"email":"op@pictures.example","password":`+quote(password)+`}`, nil)
-	var list answered
+	var list answerBody
 	b.ok("GET", "/sessions", "", &list)
 	if len(list.Sessions) != 2 || list.Sessions[0].Remote != "192.0.2.1" {
 		t.Errorf("sessions = %+v", list.Sessions)
@@ -151,7 +151,7 @@ func TestSessionsRotate(t *testing.T) {
 	cookie, csrf = b.cookie, b.csrf
 	b.ok("POST", "/session", `{"email":"op@pictures.example","password":"two lanterns, and no fog"}`, nil)
 	stale(cookie, csrf)
-	var got answered
+	var got answerBody
 	b.ok("GET", "/sessions", "", &got)
 	if len(got.Sessions) != 1 {
 		t.Errorf("signing in twice leaves %d sessions", len(got.Sessions))
@@ -174,14 +174,14 @@ func TestLeave(t *testing.T) {
 	if len(list.Sessions) != 2 || list.Sessions[0].This == list.Sessions[1].This {
 		t.Errorf("sessions = %+v, want two, one of which asks", list.Sessions)
 	}
-	ada.refused("DELETE", "/account", `{"password":`+quote(password)+`}`, 400, 11102, "owner")
+	ada.checkRefusal("DELETE", "/account", `{"password":`+quote(password)+`}`, 400, 11102, "owner")
 	ada.ok("DELETE", app, `{"name":"A"}`, nil)
-	ada.refused("DELETE", "/account", `{"password":"no"}`, 400, 11102, "wrong_password")
+	ada.checkRefusal("DELETE", "/account", `{"password":"no"}`, 400, 11102, "wrong_password")
 	ada.ok("DELETE", "/account", `{"password":`+quote(password)+`}`, nil)
 	for _, b := range []*browser{ada, away} {
-		b.refused("GET", "/apps", "", 401, 11001, "sign_in")
+		b.checkRefusal("GET", "/apps", "", 401, 11001, "sign_in")
 	}
-	ada.refused("POST", "/session", `{"email":"ada@x.example","password":`+quote(password)+`}`, 401, 11002, "login")
+	ada.checkRefusal("POST", "/session", `{"email":"ada@x.example","password":`+quote(password)+`}`, 401, 11002, "login")
 	if _, err := s.accounts.VerifyAudit(); err != nil {
 		t.Error(err)
 	}
@@ -192,7 +192,7 @@ func TestDemo(t *testing.T) {
 		o.PublicURL, o.Demo, p.Demo = "http://127.0.0.1:8080", true, true
 	})
 	b := s.browser()
-	var got answered
+	var got answerBody
 	b.ok("GET", "/session", "", &got)
 	if a := got.Session.Account; a == nil || !a.Verified || !a.Operator || !got.Session.Demo || got.Session.Mail != "page" {
 		t.Fatalf("session = %+v", got.Session)
@@ -224,12 +224,12 @@ func TestResetByMail(t *testing.T) {
 	b.ok("POST", "/password/mail", `{"email":"ada@x.example"}`, nil)
 	text := s.accounts.Mails()[0].Text
 	_, token, _ := strings.Cut(text, "/reset?token=")
-	var got answered
+	var got answerBody
 	b.ok("POST", "/password", `{"token":"`+token[:64]+`","password":"two lanterns, and no fog"}`, &got)
 	if got.Session.Account == nil || got.Session.Account.Email != "ada@x.example" {
 		t.Errorf("session = %+v", got.Session)
 	}
-	b.refused("POST", "/password", `{"token":"`+token[:64]+`","password":"two lanterns, and no fog"}`, 400, 11102, "link")
+	b.checkRefusal("POST", "/password", `{"token":"`+token[:64]+`","password":"two lanterns, and no fog"}`, 400, 11102, "link")
 }
 
 // TestResetEndsCredentials has the owner of an address reset the password of an account that a stranger has made with it. No credential
@@ -254,7 +254,7 @@ func TestResetEndsCredentials(t *testing.T) {
 		return b
 	}
 	owner := reset()
-	stranger.refused("GET", "/apps", "", 401, 11001, "sign_in")
+	stranger.checkRefusal("GET", "/apps", "", 401, 11001, "sign_in")
 	after, err := s.engine.Register.Client(app)
 	if err != nil {
 		t.Fatal(err)
@@ -265,7 +265,7 @@ func TestResetEndsCredentials(t *testing.T) {
 	if keys, err := s.engine.Register.Keys(app); len(keys) != 0 || err != nil {
 		t.Errorf("%d keys of the stranger still work, %v", len(keys), err)
 	}
-	var list answered
+	var list answerBody
 	owner.ok("GET", "/audit", "", &list)
 	var actions []string
 	for _, e := range list.Events {
@@ -285,7 +285,7 @@ func TestResetEndsCredentials(t *testing.T) {
 func TestLists(t *testing.T) {
 	s := newSite(t, nil)
 	b := s.operator()
-	var got answered
+	var got answerBody
 	b.ok("GET", "/scopes", "", &got)
 	if len(got.Scopes) != 21 || got.Scopes[0].ID != "All" || got.Scopes[5].Name != "Inputs:Add" {
 		t.Errorf("scopes = %+v", got.Scopes)
@@ -361,7 +361,7 @@ func FuzzBodies(f *testing.F) {
 		if res.Status >= 500 {
 			t.Errorf("%s %s %q = %d %s", r.method, path, body, res.Status, res.Body)
 		}
-		var session answered
+		var session answerBody
 		if err := json.Unmarshal(b.get("/session").Body, &session); err != nil || session.Session.Account == nil {
 			b.do("POST", "/session", `{"email":"ada@x.example","password":`+quote(password)+`}`)
 		}
@@ -398,7 +398,7 @@ func TestRaces(t *testing.T) {
 			done <- func() error {
 				for range 3 {
 					app := b.do("POST", "/apps", `{"name":"A","language":"en"}`)
-					var made answered
+					var made answerBody
 					if err := json.Unmarshal(app.Body, &made); err != nil || app.Status != 200 {
 						return errors.New(string(app.Body))
 					}

@@ -80,8 +80,8 @@ func newKey(key string, record catalog.Key, err error) (any, error) {
 	return map[string]any{"key": v}, nil
 }
 
-// named returns the key of an application that the path names.
-func (c *call) named(a *catalog.App) (catalog.Key, error) {
+// findKey returns the key of an application that the path names.
+func (c *call) findKey(a *catalog.App) (catalog.Key, error) {
 	keys, err := c.o.Register.Keys(a.ID)
 	if err != nil {
 		return catalog.Key{}, err
@@ -95,7 +95,7 @@ func (c *call) named(a *catalog.App) (catalog.Key, error) {
 }
 
 func (c *call) deleteKey(a *catalog.App) (any, error) {
-	k, err := c.named(a)
+	k, err := c.findKey(a)
 	if err != nil {
 		return nil, err
 	}
@@ -103,7 +103,7 @@ func (c *call) deleteKey(a *catalog.App) (any, error) {
 }
 
 func (c *call) replaceKey(a *catalog.App) (any, error) {
-	k, err := c.named(a)
+	k, err := c.findKey(a)
 	if err != nil {
 		return nil, err
 	}

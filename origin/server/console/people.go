@@ -99,8 +99,8 @@ func (c *call) getSession() (any, error) {
 	return c.session()
 }
 
-// opened answers with the session that was just opened. The one before ends.
-func (c *call) opened(token string, err error) (any, error) {
+// replaceSession answers with the session that was just opened. The one before ends.
+func (c *call) replaceSession(token string, err error) (any, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -117,7 +117,7 @@ func (c *call) opened(token string, err error) (any, error) {
 
 func (c *call) signIn(in struct{ Email, Password string }) (any, error) {
 	token, _, err := c.o.Accounts.SignIn(c.ctx, in.Email, in.Password, c.r.Remote)
-	return c.opened(token, err)
+	return c.replaceSession(token, err)
 }
 
 func (c *call) signOut() (any, error) {
@@ -142,7 +142,7 @@ func (c *call) nobody() (any, error) {
 
 func (c *call) signUp(in account.New) (any, error) {
 	token, _, err := c.o.Accounts.Create(c.ctx, in, c.r.Remote)
-	return c.opened(token, err)
+	return c.replaceSession(token, err)
 }
 
 // accountChange is one of three changes of an account.
@@ -174,7 +174,7 @@ func (c *call) changeAccount(in accountChange) (any, error) {
 
 // leave erases the account for good, once it has no applications left.
 func (c *call) leave(in struct{ Password string }) (any, error) {
-	apps, err := c.owned()
+	apps, err := c.ownedApps()
 	if err != nil {
 		return nil, err
 	}
@@ -205,7 +205,7 @@ func (c *call) mailReset(in struct{ Email string }) (any, error) {
 
 func (c *call) reset(in struct{ Token, Password string }) (any, error) {
 	token, _, err := c.o.Accounts.Reset(c.ctx, in.Token, in.Password, c.r.Remote, c.revokeAll)
-	return c.opened(token, err)
+	return c.replaceSession(token, err)
 }
 
 // revokeAll deletes the keys of an account's applications. Their clients get other secrets, which also ends their access tokens.

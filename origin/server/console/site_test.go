@@ -167,8 +167,8 @@ func (b *browser) ok(method, path, body string, out any) {
 	}
 }
 
-// refused sends a request that must fail.
-func (b *browser) refused(method, path, body string, http, code int, reason string) api.Response {
+// checkRefusal sends a request that must fail.
+func (b *browser) checkRefusal(method, path, body string, http, code int, reason string) api.Response {
 	b.t.Helper()
 	res := b.do(method, path, body)
 	var in struct {
@@ -183,7 +183,7 @@ func (b *browser) refused(method, path, body string, http, code int, reason stri
 	return res
 }
 
-type answered struct {
+type answerBody struct {
 	Session struct {
 		Account *struct {
 			ID, Name, Email    string
@@ -267,7 +267,7 @@ func (s *site) person(name string) *browser {
 // application makes one.
 func (b *browser) application(name string) string {
 	b.t.Helper()
-	var made answered
+	var made answerBody
 	b.ok("POST", "/apps", `{"name":`+quote(name)+`,"language":"en","default_model":""}`, &made)
 	return made.App.ID
 }

@@ -68,14 +68,14 @@ func (c *Caller) send(ctx context.Context, method, path string, in any) (*http.R
 	if err != nil {
 		return nil, err
 	}
-	if err := refused(res); err != nil {
+	if err := checkResponse(res); err != nil {
 		return nil, errors.Join(err, res.Body.Close())
 	}
 	return res, nil
 }
 
-// refused is the error that an answer says.
-func refused(res *http.Response) error {
+// checkResponse is the error that an answer says.
+func checkResponse(res *http.Response) error {
 	if res.StatusCode == http.StatusOK {
 		return nil
 	}
@@ -138,7 +138,7 @@ func (c *Caller) Call(ctx context.Context, app string, r *api.Request) (api.Resp
 	}
 	defer res.Body.Close()
 	if res.Header.Get(headerApp) == "" {
-		return api.Response{}, refused(res)
+		return api.Response{}, checkResponse(res)
 	}
 	body, err := io.ReadAll(res.Body)
 	return api.Response{Status: res.StatusCode, ContentType: res.Header.Get("Content-Type"), Body: body}, err

@@ -23,7 +23,7 @@ import (
 
 // TestBackupComesBack restores a backup of a folder in use: it has all data, and its logs have begun another life.
 func TestBackupComesBack(t *testing.T) {
-	u := newUsed(t, t.TempDir())
+	u := newSampleFolder(t, t.TempDir())
 	parent := t.TempDir()
 	backup, restored := filepath.Join(parent, "backup"), filepath.Join(parent, "restored")
 	copied, err := u.Backup(t.Context(), backup, silent)
@@ -79,7 +79,7 @@ func TestOnlyTheOwnerReads(t *testing.T) {
 	if err := os.Mkdir(backup, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	u := newUsed(t, dir)
+	u := newSampleFolder(t, dir)
 	if err := u.Store.Compact(t.Context(), []byte{0}, []byte{0xff}); err != nil { // writes a table
 		t.Fatal(err)
 	}
@@ -143,7 +143,7 @@ func epochOf(t *testing.T, store kv.Store, app catalog.AppID) log.Epoch {
 }
 
 func TestBackupsThatCannotBe(t *testing.T) {
-	u := newUsed(t, t.TempDir())
+	u := newSampleFolder(t, t.TempDir())
 	full := t.TempDir()
 	if err := os.WriteFile(filepath.Join(full, "x"), nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -169,7 +169,7 @@ func TestBackupsThatCannotBe(t *testing.T) {
 }
 
 func TestRestoresThatCannotBe(t *testing.T) {
-	u := newUsed(t, t.TempDir())
+	u := newSampleFolder(t, t.TempDir())
 	backup := filepath.Join(t.TempDir(), "b")
 	if _, err := u.Backup(t.Context(), backup, silent); err != nil {
 		t.Fatal(err)
@@ -218,7 +218,7 @@ func TestHalfBackupsLeaveNothing(t *testing.T) {
 			t.Errorf("%s holds %v, %v, want nothing", dir, names, err)
 		}
 	}
-	u := newUsed(t, t.TempDir())
+	u := newSampleFolder(t, t.TempDir())
 	backup, to := filepath.Join(t.TempDir(), "b"), filepath.Join(t.TempDir(), "r")
 	if _, err := u.Backup(t.Context(), backup, silent); err != nil {
 		t.Fatal(err)

@@ -31,8 +31,8 @@ type Finding struct {
 	lost bool // an input's picture is missing
 }
 
-// Checked counts what was read.
-type Checked struct {
+// CheckCounts counts what was read.
+type CheckCounts struct {
 	Apps     int    `json:"applications"`
 	Keys     int    `json:"keys"`
 	Entries  uint64 `json:"log_entries"`
@@ -43,8 +43,8 @@ type Checked struct {
 
 // Report has the findings of a check.
 type Report struct {
-	Findings []Finding `json:"findings"`
-	Checked  Checked   `json:"checked"`
+	Findings []Finding   `json:"findings"`
+	Checked  CheckCounts `json:"checked"`
 }
 
 // OK reports whether nothing that was acknowledged is missing or wrong, or is not any more.
@@ -176,7 +176,7 @@ type missingPicture struct {
 
 // needs reports whether a picture that was missing is still to be there.
 func (c *checker) needs(m missingPicture) (bool, error) {
-	copied, err := c.copied(m.app)
+	copied, err := c.isReplica(m.app)
 	if err != nil {
 		return false, err
 	}
@@ -207,18 +207,18 @@ func (c *checker) lose(m missingPicture) { c.missing = append(c.missing, m) }
 func (c *checker) reportMissing() {
 	for i, m := range c.missing {
 		if i == mostTold {
-			c.found(Finding{Part: "pictures", Text: fmt.Sprintf("%d more inputs with missing pictures", len(c.missing)-i), lost: true})
+			c.addFinding(Finding{Part: "pictures", Text: fmt.Sprintf("%d more inputs with missing pictures", len(c.missing)-i), lost: true})
 			break
 		}
 		of := fmt.Sprintf("input %q", m.id)
 		if m.id == "" {
 			of = "a pending or rejected write"
 		}
-		c.found(Finding{Part: "pictures", App: title(m.app), Text: fmt.Sprintf("%s: picture %s is missing or damaged", of, m.blob), lost: true})
+		c.addFinding(Finding{Part: "pictures", App: title(m.app), Text: fmt.Sprintf("%s: picture %s is missing or damaged", of, m.blob), lost: true})
 	}
 }
 
-func (c *checker) found(f Finding) { c.report.Findings = append(c.report.Findings, f) }
+func (c *checker) addFinding(f Finding) { c.report.Findings = append(c.report.Findings, f) }
 
 // damage turns an error of damaged data into a finding, and passes any other on.
 func (c *checker) damage(part, app string, err error) error {
@@ -227,7 +227,7 @@ func (c *checker) damage(part, app string, err error) error {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return err
 	default:
-		c.found(Finding{Part: part, App: app, Text: err.Error()})
+		c.addFinding(Finding{Part: part, App: app, Text: err.Error()})
 	}
 	return nil
 }
@@ -333,7 +333,7 @@ func (c *checker) state(ctx context.Context, l *log.Store, app catalog.AppID) er
 	if err != nil {
 		return c.damage("state", title(app), err)
 	}
-	if copied, err := c.copied(app); copied || err != nil {
+	if copied, err := c.isReplica(app); copied || err != nil {
 		return err // its state belongs to the origin's log, with which sync compares it
 	}
 	if header.Seq > l.Head() {
@@ -369,11 +369,11 @@ func (c *checker) state(ctx context.Context, l *log.Store, app catalog.AppID) er
 	return c.replaceState(ctx, app, scratch, err)
 }
 
-// copied reports whether what a partition holds was taken from an origin, and not only from its own log.
-func (c *checker) copied(app catalog.AppID) (bool, error) {
+// isReplica reports whether what a partition holds was taken from an origin, and not only from its own log.
+func (c *checker) isReplica(app catalog.AppID) (bool, error) {
 	r := catalog.Read(c.store, catalog.Control)
 	if app == catalog.Control {
-		return r.Copied()
+		return r.HasReplicas()
 	}
 	_, seq, err := r.AppRecordSeq(app.String())
 	return seq > 0, err
@@ -388,7 +388,7 @@ func (c *checker) replaceState(ctx context.Context, app catalog.AppID, scratch k
 	if err := kv.Sync(c.store, &b); err != nil {
 		return err
 	}
-	c.found(Finding{Part: "state", App: title(app), Text: wrong.Error(), Repaired: true})
+	c.addFinding(Finding{Part: "state", App: title(app), Text: wrong.Error(), Repaired: true})
 	if app == catalog.Control {
 		return nil
 	}
@@ -412,14 +412,14 @@ func (c *checker) index(ctx context.Context, app catalog.AppID) error {
 	if err := x.Rebuild(ctx); err != nil {
 		return c.damage("index", title(app), errors.Join(wrong, err))
 	}
-	c.found(Finding{Part: "index", App: title(app), Text: wrong.Error(), Repaired: true})
+	c.addFinding(Finding{Part: "index", App: title(app), Text: wrong.Error(), Repaired: true})
 	return nil
 }
 
 // inputs looks for the picture of every input and of every write that waits or was refused, and counts. A copy has
 // the origin's pictures only when somebody has asked for them.
 func (c *checker) inputs(ctx context.Context, app catalog.AppID) error {
-	copied, err1 := c.copied(app)
+	copied, err1 := c.isReplica(app)
 	claimed, err2 := c.pictureSet(app, partition.Claims)
 	unsent, err3 := c.pictureSet(app, partition.Unsent) // which the copy alone may have
 	lacks, err4 := partition.LostPictures(c.store, app) // and people know of it
@@ -469,7 +469,7 @@ func (c *checker) inputs(ctx context.Context, app catalog.AppID) error {
 		return c.damage("state", title(app), err)
 	}
 	if listed > 0 {
-		c.found(Finding{
+		c.addFinding(Finding{
 			Part: "pictures", App: title(app), Harmless: true,
 			Text: fmt.Sprintf("inputs whose pictures a restore has lost: %d; they are listed as conflicts", listed),
 		})
@@ -512,7 +512,7 @@ func (c *checker) unreferenced(ctx context.Context) error {
 				return err
 			}
 		}
-		c.found(f)
+		c.addFinding(f)
 	}
 	return nil
 }
@@ -524,15 +524,15 @@ func (c *checker) orphans(ctx context.Context, files blob.FS) error {
 		return c.damage("names", "", err)
 	}
 	mend := c.Repair && c.readAll()
-	if n := names.Damaged(); n > 0 {
-		c.found(Finding{Part: "names", Text: fmt.Sprintf("%d names of predicted pictures are unreadable", n), Harmless: true, Repaired: mend})
+	if n := names.CountDamaged(); n > 0 {
+		c.addFinding(Finding{Part: "names", Text: fmt.Sprintf("%d names of predicted pictures are unreadable", n), Harmless: true, Repaired: mend})
 	}
 	if !mend {
 		return nil
 	}
 	n, err := names.Collect(ctx)
 	if n > 0 {
-		c.found(Finding{Part: "pictures", Text: fmt.Sprintf("%d unreferenced pictures", n), Harmless: true, Repaired: true})
+		c.addFinding(Finding{Part: "pictures", Text: fmt.Sprintf("%d unreferenced pictures", n), Harmless: true, Repaired: true})
 	}
 	return err
 }

@@ -37,13 +37,13 @@ func parts(r *Report) string {
 func TestCheckFindsAndRepairs(t *testing.T) {
 	tests := []struct {
 		name   string
-		damage func(u *used)
+		damage func(u *sampleFolder)
 		finds  string // parts
 		sound  bool   // as it is
 		after  string // parts that a repair leaves unsound
 	}{
-		{"nothing", func(*used) {}, "", true, ""},
-		{"the log was trimmed", func(u *used) {
+		{"nothing", func(*sampleFolder) {}, "", true, ""},
+		{"the log was trimmed", func(u *sampleFolder) {
 			p, err := u.world.Engine.Partition(u.app.String())
 			if err == nil {
 				err = p.Log().Trim(p.Log().Head())
@@ -52,13 +52,13 @@ func TestCheckFindsAndRepairs(t *testing.T) {
 				u.t.Fatal(err)
 			}
 		}, "", true, ""},
-		{"a picture is gone", func(u *used) {
+		{"a picture is gone", func(u *sampleFolder) {
 			if err := u.Blobs.Delete(u.t.Context(), u.picture("i1")); err != nil {
 				u.t.Fatal(err)
 			}
 		}, "pictures", false, "pictures"},
-		{"a picture is damaged", func(u *used) { damage(u.t, u.Dir, u.picture("i1").String()) }, "pictures", false, "pictures"},
-		{"a picture is gone that a restore has lost", func(u *used) {
+		{"a picture is damaged", func(u *sampleFolder) { damage(u.t, u.Dir, u.picture("i1").String()) }, "pictures", false, "pictures"},
+		{"a picture is gone that a restore has lost", func(u *sampleFolder) {
 			lost := u.picture("i1")
 			p, err := u.world.Engine.Partition(u.app.String())
 			if err == nil {
@@ -74,47 +74,47 @@ func TestCheckFindsAndRepairs(t *testing.T) {
 				})
 			})
 		}, "pictures", true, ""},
-		{"a damaged picture that nothing needs", func(u *used) {
+		{"a damaged picture that nothing needs", func(u *sampleFolder) {
 			if _, err := u.Blobs.Put(u.t.Context(), strings.NewReader("a stray"), blob.Hash{}); err != nil {
 				u.t.Fatal(err)
 			}
 			damage(u.t, u.Dir, blob.Sum([]byte("a stray")).String())
 		}, "pictures", true, ""},
-		{"a damaged picture of an application that cannot be read", func(u *used) {
+		{"a damaged picture of an application that cannot be read", func(u *sampleFolder) {
 			damage(u.t, u.Dir, u.picture("i1").String())
 			key := u.lastKey(table(catalog.Control, 'A'))
 			u.change(func(b *kv.Batch) { b.Put(key, []byte{0xff}) })
 		}, "state pictures", false, "pictures"},
-		{"a picture that nothing needs", func(u *used) {
+		{"a picture that nothing needs", func(u *sampleFolder) {
 			if _, err := u.Blobs.Put(u.t.Context(), strings.NewReader("stray"), blob.Hash{}); err != nil {
 				u.t.Fatal(err)
 			}
 		}, "", true, ""},
-		{"a record is not what the log says", func(u *used) {
+		{"a record is not what the log says", func(u *sampleFolder) {
 			key := u.lastKey(table(u.app, 'n'))
 			u.change(func(b *kv.Batch) { b.Delete(key) })
 		}, "state", false, ""},
-		{"a record that nothing can read", func(u *used) {
+		{"a record that nothing can read", func(u *sampleFolder) {
 			key := u.lastKey(table(u.app, 'i'))
 			u.change(func(b *kv.Batch) { b.Put(key, []byte{0xff}) })
 		}, "state index", false, ""},
-		{"the index lacks something", func(u *used) {
+		{"the index lacks something", func(u *sampleFolder) {
 			key := u.lastKey(u.app.IndexPrefix())
 			u.change(func(b *kv.Batch) { b.Delete(key) })
 		}, "index", false, ""},
-		{"an entry of the log is gone", func(u *used) {
+		{"an entry of the log is gone", func(u *sampleFolder) {
 			key := u.lastKey(u.app.LogPrefix())
 			u.change(func(b *kv.Batch) { b.Delete(key) })
 		}, "log", false, "log"},
-		{"the last entry of the log cannot be read", func(u *used) {
+		{"the last entry of the log cannot be read", func(u *sampleFolder) {
 			key := u.lastKey(u.app.LogPrefix())
 			u.change(func(b *kv.Batch) { b.Put(key, []byte{0xff}) })
 		}, "log", false, "log"},
-		{"an application's record cannot be read", func(u *used) {
+		{"an application's record cannot be read", func(u *sampleFolder) {
 			key := u.lastKey(table(catalog.Control, 'A'))
 			u.change(func(b *kv.Batch) { b.Put(key, []byte{0xff}) })
 		}, "state", false, ""},
-		{"a name cannot be read", func(u *used) {
+		{"a name cannot be read", func(u *sampleFolder) {
 			err := filepath.WalkDir(filepath.Join(u.Dir, namesDir), func(name string, d fs.DirEntry, err error) error {
 				if err == nil && !d.IsDir() {
 					err = os.WriteFile(name, []byte("torn"), 0o600)
@@ -129,7 +129,7 @@ func TestCheckFindsAndRepairs(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			u := newUsed(t, t.TempDir())
+			u := newSampleFolder(t, t.TempDir())
 			tt.damage(u)
 			var told []string
 			o := u.options()
@@ -142,11 +142,11 @@ func TestCheckFindsAndRepairs(t *testing.T) {
 				t.Errorf("it tells of %q", told)
 			}
 			o.Repair = true
-			before := u.held()
+			before := u.storedPictures()
 			if _, err := u.Check(t.Context(), o); err != nil {
 				t.Errorf("repair: %v", err)
 			}
-			if after := u.held(); !slices.Equal(after, before) {
+			if after := u.storedPictures(); !slices.Equal(after, before) {
 				t.Errorf("after the repair the inputs have the pictures %v, before %v", after, before)
 			}
 			if r, err = u.Check(t.Context(), u.options()); err != nil || r.OK() != (tt.after == "") || tt.after != "" && !strings.HasPrefix(parts(&r), tt.after) {
@@ -160,10 +160,10 @@ func TestCheckFindsAndRepairs(t *testing.T) {
 // something was not read, and no picture is lost.
 func TestCheckWhereReadsFail(t *testing.T) {
 	for _, once := range []bool{false, true} {
-		u := newUsed(t, t.TempDir())
+		u := newSampleFolder(t, t.TempDir())
 		store := kvtest.NewFailing(u.Store)
 		store.Once = once
-		before := u.held()
+		before := u.storedPictures()
 		o := u.options()
 		o.Repair = true
 		for reads := int64(0); ; reads += int64(testkit.Size(t, 10, 5, 1, 1)) {
@@ -179,7 +179,7 @@ func TestCheckWhereReadsFail(t *testing.T) {
 			if err == nil && c.report.OK() && len(c.report.Findings) == 0 {
 				t.Errorf("once %v, read %d fails: nothing is found", once, reads)
 			}
-			if after := u.held(); !slices.Equal(after, before) {
+			if after := u.storedPictures(); !slices.Equal(after, before) {
 				t.Fatalf("once %v, read %d fails: the inputs have the pictures %v, before %v", once, reads, after, before)
 			}
 		}
@@ -202,7 +202,7 @@ func TestCheckTellsOfTwentyLostPictures(t *testing.T) {
 }
 
 func TestCheckEndsWithItsContext(t *testing.T) {
-	u := newUsed(t, t.TempDir())
+	u := newSampleFolder(t, t.TempDir())
 	ended, end := context.WithCancel(t.Context())
 	end()
 	if _, err := u.Check(ended, u.options()); !errors.Is(err, context.Canceled) {
@@ -213,7 +213,7 @@ func TestCheckEndsWithItsContext(t *testing.T) {
 // TestCheckInUse checks a folder by checkpoints while a process uses it: nothing of it is changed, and deletions meanwhile are not
 // losses.
 func TestCheckInUse(t *testing.T) {
-	u := newUsed(t, t.TempDir())
+	u := newSampleFolder(t, t.TempDir())
 	checkpoint := func(to string) error { return u.Store.Checkpoint(to) }
 	o := u.options()
 	o.Repair = true // is not done to a folder in use
@@ -275,7 +275,7 @@ func TestCheckInUse(t *testing.T) {
 
 // TestReadOnlyChangesNothing asks files of another process for every change.
 func TestReadOnlyChangesNothing(t *testing.T) {
-	u := newUsed(t, t.TempDir())
+	u := newSampleFolder(t, t.TempDir())
 	before := listing(t, u.Dir)
 	r := readOnly{u.Files}
 	if _, err := r.Create("x"); !errors.Is(err, fs.ErrPermission) {

@@ -19,9 +19,9 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/system"
 )
 
-// used is a data folder with an application's inputs, a trained model and a picture that was sent
+// sampleFolder is a data folder with an application's inputs, a trained model and a picture that was sent
 // to be predicted.
-type used struct {
+type sampleFolder struct {
 	*Folder
 	t      testing.TB
 	world  *apitest.World
@@ -32,11 +32,11 @@ type used struct {
 	pictures []blob.Hash // of the inputs
 }
 
-func newUsed(t *testing.T, dir string) *used {
+func newSampleFolder(t *testing.T, dir string) *sampleFolder {
 	t.Helper()
 	f := mustOpen(t, dir, Options{MinFree: 1})
 	t.Cleanup(func() { _ = f.Close() })
-	u := &used{Folder: f, t: t, set: apitest.Tiny(t)}
+	u := &sampleFolder{Folder: f, t: t, set: apitest.Tiny(t)}
 	u.world = apitest.NewWorld(t, f.Store, u.set, nil, nil)
 	var err error
 	if u.app, err = catalog.ParseAppID(u.world.App); err != nil {
@@ -67,7 +67,7 @@ func newUsed(t *testing.T, dir string) *used {
 }
 
 // copyBlobs brings the pictures that the world keeps into the folder.
-func (u *used) copyBlobs() {
+func (u *sampleFolder) copyBlobs() {
 	u.t.Helper()
 	err := u.world.Blobs.Each(u.t.Context(), blob.Hash{}, func(h blob.Hash) error {
 		b, err := u.world.Blobs.Get(u.t.Context(), h)
@@ -81,7 +81,7 @@ func (u *used) copyBlobs() {
 	}
 }
 
-func (u *used) call(method, path, body string) {
+func (u *sampleFolder) call(method, path, body string) {
 	u.t.Helper()
 	if r := u.world.Serve(u.t, api.Request{Method: method, Path: path, Body: []byte(body)}); r.Status != 200 {
 		u.t.Fatalf("%s %s = %d %s", method, path, r.Status, r.Body)
@@ -89,7 +89,7 @@ func (u *used) call(method, path, body string) {
 }
 
 // options are those of a check of the folder.
-func (u *used) options() CheckOptions {
+func (u *sampleFolder) options() CheckOptions {
 	s := index.Space{Base: u.set.Base()}
 	for _, c := range u.set.General().Concepts {
 		s.Concepts = append(s.Concepts, c.ID)
@@ -97,8 +97,8 @@ func (u *used) options() CheckOptions {
 	return CheckOptions{Space: s}
 }
 
-// held are the pictures of the world's inputs that the folder has.
-func (u *used) held() (there []string) {
+// storedPictures are the pictures of the world's inputs that the folder has.
+func (u *sampleFolder) storedPictures() (there []string) {
 	u.t.Helper()
 	for _, p := range u.pictures {
 		has, err := u.Blobs.Has(u.t.Context(), p)
@@ -120,7 +120,7 @@ func table(app catalog.AppID, name byte) []byte {
 }
 
 // lastKey is the last key that begins with prefix.
-func (u *used) lastKey(prefix []byte) []byte {
+func (u *sampleFolder) lastKey(prefix []byte) []byte {
 	u.t.Helper()
 	end := bytes.Clone(prefix)
 	end[len(end)-1]++
@@ -132,7 +132,7 @@ func (u *used) lastKey(prefix []byte) []byte {
 }
 
 // change commits a batch that bypasses the log, unlike any program of ours.
-func (u *used) change(do func(*kv.Batch)) {
+func (u *sampleFolder) change(do func(*kv.Batch)) {
 	u.t.Helper()
 	var b kv.Batch
 	do(&b)
@@ -146,7 +146,7 @@ func (u *used) change(do func(*kv.Batch)) {
 }
 
 // input is the picture of an input.
-func (u *used) picture(id string) blob.Hash {
+func (u *sampleFolder) picture(id string) blob.Hash {
 	u.t.Helper()
 	in, err := catalog.Read(u.Store, u.app).InputByID(id)
 	if err != nil {

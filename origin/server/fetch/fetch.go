@@ -119,21 +119,21 @@ func New(o Options) *Fetcher {
 // reading other things. Every error is a *Failure.
 func (f *Fetcher) Fetch(ctx context.Context, rawURL string) ([]byte, error) {
 	var picture bytes.Buffer
-	if err := f.Download(ctx, rawURL, Wanted{raster.Picture, MaxBytes, timeout}, &picture); err != nil {
+	if err := f.Download(ctx, rawURL, Limits{raster.Picture, MaxBytes, timeout}, &picture); err != nil {
 		return nil, err
 	}
 	return picture.Bytes(), nil
 }
 
-// Wanted is the permitted content of a download.
-type Wanted struct {
+// Limits is the permitted content of a download.
+type Limits struct {
 	Kind    raster.Kind   // a file of another kind is cut after its first kilobyte
 	Bytes   int64         // the most; see [Failure.TooLarge]
 	Timeout time.Duration // of the whole download
 }
 
 // Download writes the file behind rawURL to to. Every error is a *Failure.
-func (f *Fetcher) Download(ctx context.Context, rawURL string, w Wanted, to io.Writer) error {
+func (f *Fetcher) Download(ctx context.Context, rawURL string, w Limits, to io.Writer) error {
 	ctx, cancel := context.WithTimeout(ctx, w.Timeout)
 	defer cancel()
 	if err := f.follow(ctx, rawURL, func(res *http.Response) error { return read(res, w, to) }); err != nil {

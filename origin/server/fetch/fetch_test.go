@@ -323,7 +323,7 @@ func TestFetchLimits(t *testing.T) {
 			network := &pipes{serve: respond("200 OK", headers, tt.body)}
 			f := New(Options{Resolve: answering("93.184.216.34"), Dial: network.dial})
 			var got bytes.Buffer
-			err := f.Download(t.Context(), "http://a.example/", Wanted{raster.Picture, 10_000, timeout}, &got)
+			err := f.Download(t.Context(), "http://a.example/", Limits{raster.Picture, 10_000, timeout}, &got)
 			network.wg.Wait()
 			if (err == nil) != tt.ok || (tt.ok && !bytes.Equal(got.Bytes(), tt.body)) {
 				t.Errorf("%s (%q): %d bytes, %v", tt.name, headers, got.Len(), err)

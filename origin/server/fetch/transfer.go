@@ -118,7 +118,7 @@ func (f *Fetcher) control(_, address string) error {
 }
 
 // read writes the body of a final response, and closes it.
-func read(res *http.Response, w Wanted, to io.Writer) (err error) {
+func read(res *http.Response, w Limits, to io.Writer) (err error) {
 	defer func() { err = errors.Join(err, res.Body.Close()) }()
 	if res.StatusCode != http.StatusOK {
 		return &statusError{res.StatusCode}

@@ -67,10 +67,10 @@ func (s *Server) sourceOf(ctx *fasthttp.RequestCtx, r *api.Request) (source, err
 	return source{s.unknown, r.Remote, min(s.o.MaxBody, maxStrangerBody)}, nil
 }
 
-// arrived reports whether a refused request has been read to its end all the same: a body
+// discardSmallBody reports whether a refused request has been read to its end all the same: a body
 // that fits the library's first read, or none. Then the connection may carry another, which
 // makes refusing under load cheap. After anything ambiguous it never does.
-func (s *Server) arrived(ctx *fasthttp.RequestCtx, why error) bool {
+func (s *Server) discardSmallBody(ctx *fasthttp.RequestCtx, why error) bool {
 	const firstRead = 8 << 10
 	var who *strangerError
 	if why != errBusy && why != errBudget && !errors.As(why, &who) {
@@ -122,7 +122,7 @@ func (s *Server) readBody(ctx *fasthttp.RequestCtx, request *api.Request, b *bod
 	if stream == nil {
 		return nil
 	}
-	r := paced{conn: ctx.Conn(), from: stream, start: s.now(), now: s.o.Now}
+	r := pacedReader{conn: ctx.Conn(), from: stream, start: s.now(), now: s.o.Now}
 	defer r.end()
 	length := int64(ctx.Request.Header.ContentLength())
 	chunked := length < 0
@@ -153,7 +153,7 @@ func (s *Server) readBody(ctx *fasthttp.RequestCtx, request *api.Request, b *bod
 	return nil
 }
 
-// paced reads a body whose client must finish before the deadline and, after a grace, have
+// pacedReader reads a body whose client must finish before the deadline and, after a grace, have
 // sent at the least rate all along.
 //
 //	bytes ▲             ╱ received: above the line, or cut
@@ -161,7 +161,7 @@ func (s *Server) readBody(ctx *fasthttp.RequestCtx, request *api.Request, b *bod
 //	      │ ________╱──── least rate
 //	      └─────────┴──────────────┴──▶ time
 //	          grace            deadline
-type paced struct {
+type pacedReader struct {
 	conn  net.Conn
 	from  io.Reader
 	start time.Time
@@ -169,7 +169,7 @@ type paced struct {
 	now   func() time.Time
 }
 
-func (p *paced) Read(b []byte) (int, error) {
+func (p *pacedReader) Read(b []byte) (int, error) {
 	allowed := bodyGrace + time.Duration(float64(p.read)/minRate*float64(time.Second))
 	deadline := p.start.Add(min(allowed, bodyTimeout))
 	if err := p.conn.SetReadDeadline(deadline); err != nil {
@@ -184,4 +184,4 @@ func (p *paced) Read(b []byte) (int, error) {
 }
 
 // end takes the deadline away: it must not strike while the request is handled.
-func (p *paced) end() { _ = p.conn.SetReadDeadline(time.Time{}) }
+func (p *pacedReader) end() { _ = p.conn.SetReadDeadline(time.Time{}) }

@@ -40,7 +40,7 @@ func newGate(o *Options, m *metrics) *gate {
 		perIP: map[string]int{}, waiting: list.New(),
 	}
 	if o.TLS != nil {
-		g.secure = secured(o.TLS, o.Now)
+		g.secure = hardenTLS(o.TLS, o.Now)
 	}
 	return g
 }

@@ -35,7 +35,7 @@ func BenchmarkIdleStreams(b *testing.B) {
 	go func() { done <- s.Serve(l) }()
 	const streams = 500
 	for b.Loop() {
-		before := used()
+		before := memoryInUse()
 		var conns []net.Conn
 		for range streams {
 			c := l.dial("192.0.2.1")
@@ -47,7 +47,7 @@ func BenchmarkIdleStreams(b *testing.B) {
 				_, err = c.Read(buffer)
 			}
 		}
-		b.ReportMetric(float64(used()-before)/streams, "B/stream")
+		b.ReportMetric(float64(memoryInUse()-before)/streams, "B/stream")
 		for _, c := range conns {
 			_ = c.Close()
 		}

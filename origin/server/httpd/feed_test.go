@@ -29,8 +29,8 @@ import (
 
 // The sync protocol over this server, in virtual time.
 
-// pulled is an origin whose log a test writes to and others read.
-type pulled struct {
+// feedServer is an origin whose log a test writes to and others read.
+type feedServer struct {
 	*apitest.World
 	t       *testing.T
 	s       *Server
@@ -39,7 +39,7 @@ type pulled struct {
 }
 
 // pullable serves a feed in a bubble.
-func pullable(t *testing.T, limits feed.Limits, test func(t *testing.T, p *pulled)) {
+func pullable(t *testing.T, limits feed.Limits, test func(t *testing.T, p *feedServer)) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		w := apitest.NewWorld(t, memkv.New(), apitest.Tiny(t), nil, nil)
@@ -68,7 +68,7 @@ func pullable(t *testing.T, limits feed.Limits, test func(t *testing.T, p *pulle
 		l := newPipes()
 		done := make(chan error)
 		go func() { done <- s.Serve(l) }()
-		test(t, &pulled{World: w, t: t, s: s, l: l})
+		test(t, &feedServer{World: w, t: t, s: s, l: l})
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		defer cancel()
 		if err := s.Drain(ctx); err != nil {
@@ -85,7 +85,7 @@ func pullable(t *testing.T, limits feed.Limits, test func(t *testing.T, p *pulle
 }
 
 // write appends entries to the log, of so many bytes each.
-func (p *pulled) write(n, size int) {
+func (p *feedServer) write(n, size int) {
 	p.t.Helper()
 	part, err := p.Engine.Partition(p.App)
 	if err != nil {
@@ -100,8 +100,8 @@ func (p *pulled) write(n, size int) {
 	}
 }
 
-// registered is the place of the register as it is now.
-func (p *pulled) registered() uint64 {
+// appRecordSeq is the place of the register as it is now.
+func (p *feedServer) appRecordSeq() uint64 {
 	p.t.Helper()
 	_, seq, err := p.Engine.Register.AppRecord(p.App, "")
 	if err != nil {
@@ -120,7 +120,7 @@ type listener struct {
 }
 
 // listen asks for changes.
-func (p *pulled) listen(query string, header ...string) *listener {
+func (p *feedServer) listen(query string, header ...string) *listener {
 	p.t.Helper()
 	c := p.l.dial("192.0.2.1")
 	x := &listener{t: p.t, conn: c}
@@ -186,7 +186,7 @@ func (x *listener) ends(want wire.EndReason) {
 }
 
 func TestPoll(t *testing.T) {
-	pullable(t, feed.Limits{}, func(t *testing.T, p *pulled) {
+	pullable(t, feed.Limits{}, func(t *testing.T, p *feedServer) {
 		began := time.Now()
 		x := p.listen("since=0&live=poll")
 		x.expect(wire.TypeRegister, wire.TypeEntries, wire.TypeCheckpoint)
@@ -198,7 +198,7 @@ func TestPoll(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		at := fmt.Sprintf("epoch=%x&since=%d&register=%d&live=poll", part.Log().Epoch(), part.Log().Head(), p.registered())
+		at := fmt.Sprintf("epoch=%x&since=%d&register=%d&live=poll", part.Log().Epoch(), part.Log().Head(), p.appRecordSeq())
 		x = p.listen(at)
 		go func() {
 			time.Sleep(7 * time.Second)
@@ -209,7 +209,7 @@ func TestPoll(t *testing.T) {
 		if d := time.Since(began); d != 7*time.Second {
 			t.Errorf("an entry after 7 s came after %v", d)
 		}
-		x = p.listen(fmt.Sprintf("epoch=%x&since=%d&register=%d&live=poll", part.Log().Epoch(), part.Log().Head(), p.registered()))
+		x = p.listen(fmt.Sprintf("epoch=%x&since=%d&register=%d&live=poll", part.Log().Epoch(), part.Log().Head(), p.appRecordSeq()))
 		x.expect(wire.TypeCheckpoint)
 		x.expect(wire.TypeCheckpoint)
 		x.ends(wire.WhyDone)
@@ -221,7 +221,7 @@ func TestPoll(t *testing.T) {
 
 // TestIdleStream listens to an idle origin: it sends a keepalive each 15 s, below a kilobyte a minute, and an entry at once.
 func TestIdleStream(t *testing.T) {
-	pullable(t, feed.Limits{}, func(t *testing.T, p *pulled) {
+	pullable(t, feed.Limits{}, func(t *testing.T, p *feedServer) {
 		x := p.listen("since=0&live=stream")
 		x.expect(wire.TypeRegister, wire.TypeEntries, wire.TypeCheckpoint)
 		began := time.Now()
@@ -255,7 +255,7 @@ func TestIdleStream(t *testing.T) {
 }
 
 func TestStreamEndsInAnHour(t *testing.T) {
-	pullable(t, feed.Limits{}, func(t *testing.T, p *pulled) {
+	pullable(t, feed.Limits{}, func(t *testing.T, p *feedServer) {
 		began := time.Now()
 		x := p.listen("since=0&live=stream")
 		x.expect(wire.TypeRegister, wire.TypeEntries, wire.TypeCheckpoint)
@@ -274,7 +274,7 @@ func TestStreamEndsInAnHour(t *testing.T) {
 
 // TestStreamOfAToken ends with its token, and says before when that is.
 func TestStreamOfAToken(t *testing.T) {
-	pullable(t, feed.Limits{}, func(t *testing.T, p *pulled) {
+	pullable(t, feed.Limits{}, func(t *testing.T, p *feedServer) {
 		client, err := p.Engine.Register.Client(p.App)
 		if err != nil {
 			t.Fatal(err)
@@ -310,17 +310,17 @@ func TestStreamOfAToken(t *testing.T) {
 // TestStreamOfADeletedKey and of a deleted application end at once.
 func TestStreamOfADeletedKey(t *testing.T) {
 	for name, tt := range map[string]struct {
-		do    func(p *pulled) error
+		do    func(p *feedServer) error
 		first []wire.Type
 		why   wire.EndReason
 	}{
-		"key": {func(p *pulled) error {
+		"key": {func(p *feedServer) error {
 			return p.Engine.Register.DeleteKey(p.t.Context(), register.Caller{}, p.App, auth.HashKey(p.Key))
 		}, nil, wire.WhyExpired},
-		"application": {func(p *pulled) error { return p.Engine.Register.DeleteApp(p.t.Context(), register.Caller{}, p.App) }, []wire.Type{wire.TypeRegister}, wire.WhyGone},
+		"application": {func(p *feedServer) error { return p.Engine.Register.DeleteApp(p.t.Context(), register.Caller{}, p.App) }, []wire.Type{wire.TypeRegister}, wire.WhyGone},
 	} {
 		t.Run(name, func(t *testing.T) {
-			pullable(t, feed.Limits{}, func(t *testing.T, p *pulled) {
+			pullable(t, feed.Limits{}, func(t *testing.T, p *feedServer) {
 				x := p.listen("since=0&live=stream")
 				x.expect(wire.TypeRegister, wire.TypeEntries, wire.TypeCheckpoint)
 				began := time.Now()
@@ -343,7 +343,7 @@ func TestStreamOfADeletedKey(t *testing.T) {
 // TestSlowReader takes nothing of a long log: after ten seconds it is cut off, with at most one
 // frame made for it, and comes back with its cursor.
 func TestSlowReader(t *testing.T) {
-	pullable(t, feed.Limits{}, func(t *testing.T, p *pulled) {
+	pullable(t, feed.Limits{}, func(t *testing.T, p *feedServer) {
 		p.write(3000, 600)
 		part, err := p.Engine.Partition(p.App)
 		if err != nil {
@@ -366,7 +366,7 @@ func TestSlowReader(t *testing.T) {
 		}
 		_ = x.conn.Close()
 		at := run.To
-		for x := p.listen(fmt.Sprintf("epoch=%x&since=%d&register=%d&live=0", l.Epoch(), at, p.registered())); at < l.Head(); {
+		for x := p.listen(fmt.Sprintf("epoch=%x&since=%d&register=%d&live=0", l.Epoch(), at, p.appRecordSeq())); at < l.Head(); {
 			next, err := wire.DecodeEntriesFrame(x.expect(wire.TypeEntries).Body)
 			if err != nil || next.From != at {
 				t.Fatalf("after %d it goes on from %d, %v", at, next.From, err)
@@ -381,7 +381,7 @@ func TestSlowReader(t *testing.T) {
 
 // TestSlowButSteady takes a frame in eight seconds each, and gets all of them.
 func TestSlowButSteady(t *testing.T) {
-	pullable(t, feed.Limits{}, func(t *testing.T, p *pulled) {
+	pullable(t, feed.Limits{}, func(t *testing.T, p *feedServer) {
 		p.write(2000, 600)
 		x := p.listen("since=0&live=0")
 		whole := x.body
@@ -408,7 +408,7 @@ func (f readFunc) Read(b []byte) (int, error) { return f(b) }
 
 // TestTooManyReaders has more streams than there may be.
 func TestTooManyReaders(t *testing.T) {
-	pullable(t, feed.Limits{Streams: 2}, func(t *testing.T, p *pulled) {
+	pullable(t, feed.Limits{Streams: 2}, func(t *testing.T, p *feedServer) {
 		var open []*listener
 		for range 2 {
 			x := p.listen("since=0&live=stream")
@@ -436,7 +436,7 @@ func TestTooManyReaders(t *testing.T) {
 // TestFeedSocket has the same frames as messages of a WebSocket, whose credential stands among the
 // protocols.
 func TestFeedSocket(t *testing.T) {
-	pullable(t, feed.Limits{}, func(t *testing.T, p *pulled) {
+	pullable(t, feed.Limits{}, func(t *testing.T, p *feedServer) {
 		c := p.l.dial("192.0.2.1")
 		d := websocket.Dialer{NetDial: func(string, string) (net.Conn, error) { return c, nil }}
 		k, _, err := d.Dial("ws://h/v2/sync/changes?app="+p.App+"&since=0&live=stream", http.Header{
@@ -470,7 +470,7 @@ func TestFeedSocket(t *testing.T) {
 
 // TestPackedStream comes compressed, and nothing of it is held back.
 func TestPackedStream(t *testing.T) {
-	pullable(t, feed.Limits{}, func(t *testing.T, p *pulled) {
+	pullable(t, feed.Limits{}, func(t *testing.T, p *feedServer) {
 		p.write(300, 100)
 		x := p.listen("since=0&live=stream", "Authorization: Key "+p.Key, "Accept-Encoding: gzip, zstd")
 		packed, err := compress.NewReader(x.body)
@@ -498,7 +498,7 @@ func TestPackedStream(t *testing.T) {
 
 // TestBlobOverHTTP sends a picture of two megabytes in pieces, and reads all and parts of it, with its length in the header.
 func TestBlobOverHTTP(t *testing.T) {
-	pullable(t, feed.Limits{}, func(t *testing.T, p *pulled) {
+	pullable(t, feed.Limits{}, func(t *testing.T, p *feedServer) {
 		data := bytes.Repeat([]byte("0123456789abcdef"), 128<<10)
 		path := "/v2/sync/blobs/" + blob.Sum(data).String() + "?app=" + p.App
 		c := p.l.dial("192.0.2.1")

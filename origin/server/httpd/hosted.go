@@ -26,8 +26,8 @@ type Picture struct {
 // the bytes.
 const hostedCache = "public, no-cache"
 
-// hosted answers a picture or a video, a part of it, or 304 to a cache that has it. A browser shows raster pictures and videos only.
-func (s *Server) hosted(ctx *fasthttp.RequestCtx, id string, r *api.Request, name string) int {
+// serveHostedFile answers a picture or a video, a part of it, or 304 to a cache that has it. A browser shows raster pictures and videos only.
+func (s *Server) serveHostedFile(ctx *fasthttp.RequestCtx, id string, r *api.Request, name string) int {
 	if r.Method != "GET" && r.Method != "HEAD" {
 		res := s.refuse(r, errMethod)
 		return s.write(ctx, id, &res)
@@ -57,7 +57,7 @@ func (s *Server) hosted(ctx *fasthttp.RequestCtx, id string, r *api.Request, nam
 		return unsent(fasthttp.StatusNotModified)
 	}
 	part, status := span{0, p.Size}, fasthttp.StatusOK
-	if asked := r.Header("Range"); asked != "" && r.Method == "GET" && unchanged(r.Header("If-Range"), p.Tag) {
+	if asked := r.Header("Range"); asked != "" && r.Method == "GET" && matchesIfRange(r.Header("If-Range"), p.Tag) {
 		switch wanted, partial, ok := rangeOf(asked, p.Size); {
 		case !ok:
 			part, status = span{}, fasthttp.StatusRequestedRangeNotSatisfiable
@@ -90,8 +90,8 @@ func (s *Server) hosted(ctx *fasthttp.RequestCtx, id string, r *api.Request, nam
 	return status
 }
 
-// unchanged reports whether an If-Range permits a part: it is absent, or equals the tag, which a weak one never does.
-func unchanged(header, tag string) bool { return header == "" || header == tag && tag != "" }
+// matchesIfRange reports whether an If-Range permits a part: it is absent, or equals the tag, which a weak one never does.
+func matchesIfRange(header, tag string) bool { return header == "" || header == tag && tag != "" }
 
 // isRenderable reports whether a browser may render a type: raster pictures, and so never SVG, and the videos that package raster supports.
 func isRenderable(contentType string) bool {

@@ -95,13 +95,13 @@ func TestHostedPicture(t *testing.T) {
 	}
 }
 
-// deleted is Hosted whose picture a test deletes.
-type deleted struct {
+// deletablePictures is Hosted whose picture a test deletes.
+type deletablePictures struct {
 	pictures
 	gone atomic.Bool
 }
 
-func (d *deleted) Open(ctx context.Context, name string) (Picture, error) {
+func (d *deletablePictures) Open(ctx context.Context, name string) (Picture, error) {
 	if d.gone.Load() {
 		return Picture{}, blob.ErrNotFound
 	}
@@ -112,7 +112,7 @@ func (d *deleted) Open(ctx context.Context, name string) (Picture, error) {
 // picture's, and 404 as soon as the picture is deleted. A cache may not answer without a request.
 func TestCachesOfHostedPicturesAsk(t *testing.T) {
 	o := options(&echo{})
-	d := &deleted{pictures: pictures{p: Picture{ContentType: "image/jpeg", Tag: `"1"`}, b: "picture"}}
+	d := &deletablePictures{pictures: pictures{p: Picture{ContentType: "image/jpeg", Tag: `"1"`}, b: "picture"}}
 	o.Hosted = d.Open
 	_, address := start(t, o)
 	ask := func(method, known string) (status int, body, cache, tag string) {

@@ -221,7 +221,7 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 	s.metrics.inFlight.Inc()
 	defer func() {
 		if p := recover(); p != nil {
-			status = s.recovered(ctx, id, &r, p)
+			status = s.answerPanic(ctx, id, &r, p)
 		}
 		s.release(&b)
 		if s.draining.Load() {
@@ -245,7 +245,7 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 		err = s.readBody(ctx, &r, &b)
 	}
 	if err != nil {
-		if !s.arrived(ctx, err) {
+		if !s.discardSmallBody(ctx, err) {
 			s.linger(ctx) // the body's rest would be read as the next request
 		}
 		res := s.refuse(&r, err)
@@ -293,7 +293,7 @@ func (s *Server) route(ctx *fasthttp.RequestCtx, id string, r *api.Request) (int
 		return status, nil
 	}
 	if name, ok := strings.CutPrefix(r.Path, api.HostedPath); ok && s.o.Hosted != nil {
-		return s.hosted(ctx, id, r, name), nil
+		return s.serveHostedFile(ctx, id, r, name), nil
 	}
 	m := s.mount(r.Path)
 	if m == nil {
@@ -393,15 +393,15 @@ func (s *Server) mount(path string) *Mount {
 	return nil
 }
 
-// panicked reports a panic, from where it is recovered.
-func (s *Server) panicked(id string, p any) {
+// reportPanic reports a panic, from where it is recovered.
+func (s *Server) reportPanic(id string, p any) {
 	s.metrics.panics.Inc()
 	s.o.Log.Error("panic", "id", id, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 }
 
-// recovered answers a panic with the interface's internal error.
-func (s *Server) recovered(ctx *fasthttp.RequestCtx, id string, r *api.Request, p any) int {
-	s.panicked(id, p)
+// answerPanic answers a panic with the interface's internal error.
+func (s *Server) answerPanic(ctx *fasthttp.RequestCtx, id string, r *api.Request, p any) int {
+	s.reportPanic(id, p)
 	ctx.Response.Reset()
 	s.linger(ctx)
 	res := s.refuse(r, errPanic)

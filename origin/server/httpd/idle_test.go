@@ -21,7 +21,7 @@ func TestIdleClients(t *testing.T) {
 		"socket": "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n",
 	} {
 		t.Run(name, func(t *testing.T) {
-			pullable(t, feed.Limits{}, func(t *testing.T, p *pulled) {
+			pullable(t, feed.Limits{}, func(t *testing.T, p *feedServer) {
 				if each := idle(t, p, upgrade); testkit.Timing() && (each <= 0 || each > 32<<10) {
 					t.Errorf("each takes %d bytes of memory, want at most %d", each, 32<<10)
 				}
@@ -31,7 +31,7 @@ func TestIdleClients(t *testing.T) {
 }
 
 // idle returns the bytes of memory that each client takes.
-func idle(t *testing.T, p *pulled, upgrade string) int64 {
+func idle(t *testing.T, p *feedServer, upgrade string) int64 {
 	const clients, minutes = 100, 10
 	buffer := make([]byte, 64<<10)
 	begin := func() net.Conn {
@@ -61,7 +61,7 @@ func idle(t *testing.T, p *pulled, upgrade string) int64 {
 		t.Errorf("%d bytes in %d minutes, want some, and at most %d", n, minutes, minutes*1024)
 	}
 	_ = one.Close()
-	before := used()
+	before := memoryInUse()
 	var pipes []net.Conn
 	for range clients {
 		here, there := net.Pipe()
@@ -69,12 +69,12 @@ func idle(t *testing.T, p *pulled, upgrade string) int64 {
 		heard(here, 50*time.Millisecond)
 		heard(there, 50*time.Millisecond)
 	}
-	pipe := int64(used()) - int64(before)
+	pipe := int64(memoryInUse()) - int64(before)
 	runtime.KeepAlive(pipes)
 	pipes = nil
 	each := int64(math.MaxInt64)
 	for range 3 { // what else happens only adds
-		before = used()
+		before = memoryInUse()
 		var more []net.Conn
 		for range clients {
 			c := begin()
@@ -84,7 +84,7 @@ func idle(t *testing.T, p *pulled, upgrade string) int64 {
 			}
 		}
 		time.Sleep(3 * time.Second) // for the library to let go of who served the requests
-		each = min(each, (int64(used())-int64(before)-pipe)/clients)
+		each = min(each, (int64(memoryInUse())-int64(before)-pipe)/clients)
 		for _, c := range more {
 			_ = c.Close()
 		}
@@ -94,8 +94,8 @@ func idle(t *testing.T, p *pulled, upgrade string) int64 {
 	return each
 }
 
-// used is the memory that is in use, heap and stacks.
-func used() uint64 {
+// memoryInUse is the memory that is in use, heap and stacks.
+func memoryInUse() uint64 {
 	var m runtime.MemStats
 	runtime.GC()
 	runtime.GC()

@@ -106,7 +106,7 @@ func (s *Server) onExpect(ctx *fasthttp.RequestCtx) (status int) {
 	id := s.newID()
 	defer func() {
 		if p := recover(); p != nil {
-			status = s.recovered(ctx, id, &r, p)
+			status = s.answerPanic(ctx, id, &r, p)
 		}
 	}()
 	err := s.head(ctx, &r)

@@ -12,10 +12,10 @@ import (
 	"golang.org/x/crypto/acme"
 )
 
-// secured returns a TLS configuration with our rules, whatever else is in it: TLS 1.2 at least, and HTTP/1.1 as the only protocol, since
+// hardenTLS returns a TLS configuration with our rules, whatever else is in it: TLS 1.2 at least, and HTTP/1.1 as the only protocol, since
 // the library has no other. A client that checks whether we hold a name, as certificate authorities do, may complete the handshake and
 // nothing else.
-func secured(c *tls.Config, now func() time.Time) *tls.Config {
+func hardenTLS(c *tls.Config, now func() time.Time) *tls.Config {
 	c = c.Clone()
 	c.MinVersion = max(c.MinVersion, tls.VersionTLS12)
 	protocols := []string{"http/1.1"}

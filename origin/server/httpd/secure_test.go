@@ -23,8 +23,8 @@ import (
 	"golang.org/x/crypto/acme"
 )
 
-// certified returns a server's configuration with a new certificate for "h", and a client's that trusts it.
-func certified(t testing.TB) (server, client *tls.Config) {
+// newTLSConfigs returns a server's configuration with a new certificate for "h", and a client's that trusts it.
+func newTLSConfigs(t testing.TB) (server, client *tls.Config) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -51,7 +51,7 @@ func certified(t testing.TB) (server, client *tls.Config) {
 func TestTLS(t *testing.T) {
 	o := options(&echo{})
 	var client *tls.Config
-	o.TLS, client = certified(t)
+	o.TLS, client = newTLSConfigs(t)
 	var log strings.Builder
 	o.Log = slog.New(slog.NewTextHandler(&log, nil))
 	s, addr := start(t, o)
@@ -93,7 +93,7 @@ func TestTLS(t *testing.T) {
 		t.Errorf("who comes for a challenge is served %q", b)
 	}
 	_ = conn.Close()
-	drained(t, s)
+	drainServer(t, s)
 	if n := strings.Count(log.String(), "msg=request"); n != 2 {
 		t.Errorf("%d requests are logged, want 2:\n%s", n, log.String())
 	}
@@ -103,7 +103,7 @@ func TestTLS(t *testing.T) {
 func TestClearOnTLS(t *testing.T) {
 	h := &echo{}
 	o := options(h)
-	o.TLS, _ = certified(t)
+	o.TLS, _ = newTLSConfigs(t)
 	s, addr := start(t, o)
 	for _, raw := range []string{
 		get,
@@ -126,7 +126,7 @@ func TestClearOnTLS(t *testing.T) {
 		}
 		_ = c.Close()
 	}
-	drained(t, s)
+	drainServer(t, s)
 	if len(h.calls) != 0 {
 		t.Errorf("served in the clear: %q", h.calls)
 	}
@@ -134,7 +134,7 @@ func TestClearOnTLS(t *testing.T) {
 
 // TestSlowClientsAreCutUnderTLS has handshakes that stall, and what stalls after them.
 func TestSlowClientsAreCutUnderTLS(t *testing.T) {
-	server, client := certified(t)
+	server, client := newTLSConfigs(t)
 	hello := helloOf(t, client)
 	for _, tt := range []struct {
 		name string
@@ -216,7 +216,7 @@ func TestBoundsUnderTLS(t *testing.T) {
 	o := options(&echo{})
 	o.MaxConns, o.MaxConnsPerIP = 10, 5
 	var client *tls.Config
-	o.TLS, client = certified(t)
+	o.TLS, client = newTLSConfigs(t)
 	client.Time = nil
 	inBubble(t, o, func(t *testing.T, s *Server, l *pipeListener) {
 		var flood []net.Conn
@@ -256,7 +256,7 @@ func TestStreamOverTLS(t *testing.T) {
 		return err
 	}))
 	var client *tls.Config
-	o.TLS, client = certified(t)
+	o.TLS, client = newTLSConfigs(t)
 	_, addr := start(t, o)
 	transport := &http.Transport{TLSClientConfig: client}
 	defer transport.CloseIdleConnections()

@@ -35,8 +35,8 @@ func asks(l *pipeListener, caller, path string) net.Conn {
 	return c
 }
 
-// answered reads an answer, and returns its status and the bytes of its body.
-func answered(c net.Conn) (status string, size int) {
+// readAnswer reads an answer, and returns its status and the bytes of its body.
+func readAnswer(c net.Conn) (status string, size int) {
 	defer c.Close()
 	b, _ := io.ReadAll(c)
 	header, body, _ := strings.Cut(string(b), "\r\n\r\n")
@@ -58,14 +58,14 @@ func TestHostileReaders(t *testing.T) {
 			t.Errorf("%d bytes are left of %d, want about half", left, o.AnswerBudget)
 		}
 		for path, want := range map[string]int{"/v2/big": 1 << 20, "/v2/small": 70} {
-			if status, size := answered(asks(l, "other", path)); status != "HTTP/1.1 200" || size < want {
+			if status, size := readAnswer(asks(l, "other", path)); status != "HTTP/1.1 200" || size < want {
 				t.Errorf("another caller, %s: %s with %d bytes", path, status, size)
 			}
 		}
-		if status, size := answered(asks(l, "mute", "/v2/small")); status != "HTTP/1.1 200" || size == 0 {
+		if status, size := readAnswer(asks(l, "mute", "/v2/small")); status != "HTTP/1.1 200" || size == 0 {
 			t.Errorf("the same caller, a small answer: %s with %d bytes", status, size)
 		}
-		if status, _ := answered(asks(l, "mute", "/v2/big")); status != "HTTP/1.1 503" {
+		if status, _ := readAnswer(asks(l, "mute", "/v2/big")); status != "HTTP/1.1 503" {
 			t.Errorf("the same caller, a large answer: %s, want 503", status)
 		}
 		time.Sleep(stallTimeout + time.Second) // virtual
@@ -111,8 +111,8 @@ func TestPacedAnswer(t *testing.T) {
 	}
 }
 
-// known knows callers that show something, refuses those of closed paths, and takes all others for strangers.
-func known(_ context.Context, r *api.Request) (string, error) {
+// identifyCaller knows callers that show something, refuses those of closed paths, and takes all others for strangers.
+func identifyCaller(_ context.Context, r *api.Request) (string, error) {
 	if r.Authorization == "" && strings.HasPrefix(r.Path, "/v2/closed") {
 		return "", api.ErrPath
 	}
@@ -124,7 +124,7 @@ func known(_ context.Context, r *api.Request) (string, error) {
 func TestHostileBodies(t *testing.T) {
 	h := &echo{}
 	o := options(h)
-	o.Mounts[0].Caller = known
+	o.Mounts[0].Caller = identifyCaller
 	o.MaxBody, o.BodyBudget = 8<<20, 64<<20
 	inBubble(t, o, func(t *testing.T, s *Server, l *pipeListener) {
 		var mute []net.Conn
@@ -159,13 +159,13 @@ func TestHostileBodies(t *testing.T) {
 		for range 10 {
 			c := l.dial("192.0.2.1")
 			go fmt.Fprintf(c, "POST /v2/closed HTTP/1.1\r\nHost: h\r\nConnection: close\r\nAuthorization: a\r\nContent-Length: %d\r\n\r\n%s", o.MaxBody, strings.Repeat("x", int(o.MaxBody)))
-			if got, _ := answered(c); got != "HTTP/1.1 200" {
+			if got, _ := readAnswer(c); got != "HTTP/1.1 200" {
 				t.Errorf("a body of a caller that is known: %s, want 200", got)
 			}
 		}
 		c := l.dial("192.0.2.1")
 		go fmt.Fprint(c, "POST /v2/login HTTP/1.1\r\nHost: h\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}")
-		if got, _ := answered(c); got != "HTTP/1.1 200" {
+		if got, _ := readAnswer(c); got != "HTTP/1.1 200" {
 			t.Errorf("a small body of a stranger: %s, want 200", got)
 		}
 		for _, c := range mute {

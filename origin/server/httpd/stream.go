@@ -64,7 +64,7 @@ type flusher interface {
 func (t *stream) write(w flusher, gone func() (int64, error)) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			t.s.panicked(t.id, p)
+			t.s.reportPanic(t.id, p)
 			err = errCut
 		}
 	}()

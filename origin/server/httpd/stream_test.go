@@ -53,7 +53,7 @@ func TestStream(t *testing.T) {
 	if answers, _ := exchange(t, addr, "GET /v2/x HTTP/1.0\r\n\r\n"); statusesOf(answers) != "505" {
 		t.Errorf("a stream over HTTP/1.0: %s, want 505", statusesOf(answers))
 	}
-	drained(t, s)
+	drainServer(t, s)
 	for want, times := range map[string]int{"status=200": 2, "status=505": 1, "level=ERROR": 0} {
 		if got := strings.Count(log.String(), want); got != times {
 			t.Errorf("the log has %s %d times, want %d:\n%s", want, got, times, log.String())
@@ -64,8 +64,8 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// drained stops a server now, so that its log is complete; the cleanup's Drain finds nothing to do.
-func drained(t *testing.T, s *Server) {
+// drainServer stops a server now, so that its log is complete; the cleanup's Drain finds nothing to do.
+func drainServer(t *testing.T, s *Server) {
 	t.Helper()
 	if err := s.Drain(t.Context()); err != nil {
 		t.Errorf("Drain: %v", err)
@@ -112,7 +112,7 @@ func TestBrokenStreamsAreCut(t *testing.T) {
 			if !errors.Is(err, io.ErrUnexpectedEOF) || len(b) > 100_000 {
 				t.Errorf("%d bytes, %v; want them cut off", len(b), err)
 			}
-			drained(t, s)
+			drainServer(t, s)
 			if !strings.Contains(log.String(), "level=ERROR") || (name == "panic") != (strings.Count(log.String(), "msg=panic") == 1) {
 				t.Errorf("the log:\n%s", log.String())
 			}

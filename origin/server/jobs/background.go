@@ -70,7 +70,7 @@ func (b *Background) Run(ctx context.Context) {
 func (b *Background) do(ctx context.Context, t core.Task) {
 	defer func() {
 		if v := recover(); v != nil {
-			b.panicked(v)
+			b.logPanic(v)
 		}
 	}()
 	var r core.Result
@@ -94,7 +94,7 @@ func (b *Background) do(ctx context.Context, t core.Task) {
 	}
 }
 
-func (b *Background) panicked(v any) {
+func (b *Background) logPanic(v any) {
 	b.Log.Error("panic", "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
 }
 
@@ -103,7 +103,7 @@ func (b *Background) panicked(v any) {
 func (b *Background) train(ctx context.Context, run core.Trainer) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			b.panicked(v)
+			b.logPanic(v)
 			err = fmt.Errorf("%w: panic during a training", api.ErrInternal)
 		}
 	}()

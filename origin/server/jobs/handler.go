@@ -24,7 +24,7 @@ type Handler struct {
 	Timeout time.Duration // of a call without a video; 0, or a call with one: as long as its context
 
 	// Audit notes what a call did, before it is answered. An error is the answer. nil: nothing is noted.
-	Audit func(r *api.Request, did api.Deed) error
+	Audit func(r *api.Request, did api.AuditEvent) error
 }
 
 // Serve answers r. Requests with a body may mean work, so only so many are begun at once, which callers share.
@@ -60,7 +60,7 @@ func (h *Handler) Serve(ctx context.Context, r *api.Request) api.Response {
 		call.Resume(results)
 	}
 	res := call.Response()
-	if h.Audit != nil && res.Did != (api.Deed{}) {
+	if h.Audit != nil && res.Did != (api.AuditEvent{}) {
 		if err := h.Audit(r, res.Did); err != nil {
 			return h.Refuse(r, err)
 		}

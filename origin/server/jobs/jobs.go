@@ -55,14 +55,14 @@ type Analyser interface {
 
 var _ Analyser = (*predict.Analyser)(nil)
 
-// Pinner keeps pictures in the blobs until the receiver of a result claims them; *blob.Hosted is one.
+// Pinner keeps pictures in the blobs until the receiver of a result claims them; *blob.HostedNames is one.
 type Pinner interface {
 	// Pin keeps data durably until it is unpinned.
 	Pin(ctx context.Context, data []byte) (blob.Hash, error)
 	Unpin(ctx context.Context, h blob.Hash) error
 }
 
-var _ Pinner = (*blob.Hosted)(nil)
+var _ Pinner = (*blob.HostedNames)(nil)
 
 // Options are the settings of a [Pool]. NewAnalyser, Fetch, Blob, Now and Log are required,
 // and Keeper where jobs ask to keep.
@@ -157,12 +157,12 @@ func New(o Options) *Pool {
 
 func (p *Pool) newWorker() *worker {
 	w := &worker{pool: p, analysers: map[[32]byte]Analyser{}}
-	w.limits.Pause, w.limits.Expired = w.pause, w.expired
+	w.limits.Pause, w.limits.Expired = w.pause, w.isExpired
 	return w
 }
 
-// expired reports whether the time of the worker's picture is over.
-func (w *worker) expired() bool {
+// isExpired reports whether the time of the worker's picture is over.
+func (w *worker) isExpired() bool {
 	w.pause()
 	o := &w.pool.o
 	return o.Now().After(w.deadline) || o.Spent != nil && o.Spent() > w.budget
@@ -211,7 +211,7 @@ func (p *Pool) Full(caller string) error {
 
 // full returns why no more calls of a caller are taken.
 func (p *Pool) full(caller string) error {
-	return fmt.Errorf("%d calls are in progress, %d of the same caller: %w", p.calls.Used(), p.calls.InUse(caller), api.ErrBusy)
+	return fmt.Errorf("%d calls are in progress, %d of the same caller: %w", p.calls.TotalInUse(), p.calls.InUse(caller), api.ErrBusy)
 }
 
 // Enter counts a call in, or returns an error that wraps api.ErrBusy. Every call that came
@@ -224,12 +224,12 @@ func (p *Pool) Enter(caller string) (leave func(), err error) {
 }
 
 // Waiting returns the places that calls take which wait for downloads; see maxWaiting.
-func (p *Pool) Waiting() int64 { return p.waiting.Used() }
+func (p *Pool) Waiting() int64 { return p.waiting.TotalInUse() }
 
 // Load returns the calls and pictures under way without those that wait for downloads, and the
 // pictures done since the start.
 func (p *Pool) Load() (calls, pictures, done int64) {
-	return p.calls.Used(), p.pictures.Used(), p.done.Load()
+	return p.calls.TotalInUse(), p.pictures.TotalInUse(), p.done.Load()
 }
 
 // Run runs the jobs of one call, which all have its caller, and returns their results in order. Its error is for the
@@ -272,7 +272,7 @@ func (p *Pool) run(ctx context.Context, caller string, jobs []api.Job, entered b
 		l = bulk
 	}
 	if n := int64(len(near)); n > 0 && !p.pictures.Try(caller, n) {
-		pending := p.pictures.Used()
+		pending := p.pictures.TotalInUse()
 		if pending > 0 {
 			return nil, fmt.Errorf("%d pictures are waiting: %w", pending, api.ErrBusy)
 		}
@@ -503,7 +503,7 @@ func (p *Pool) bytes(ctx context.Context, job *api.Job) (picture []byte, passing
 		return b, false, err
 	}
 	b, err := p.o.Fetch(ctx, job.URL)
-	passing, err = p.fetched(ctx, job.URL, err)
+	passing, err = p.downloadError(ctx, job.URL, err)
 	return b, passing, err
 }
 
@@ -518,8 +518,8 @@ func (p *Pool) unreadLevel(h blob.Hash) slog.Level {
 	return slog.LevelError
 }
 
-// fetched turns the error of a download into one for the caller. passing reports whether a later try may succeed.
-func (p *Pool) fetched(ctx context.Context, url string, err error) (passing bool, _ error) {
+// downloadError turns the error of a download into one for the caller. passing reports whether a later try may succeed.
+func (p *Pool) downloadError(ctx context.Context, url string, err error) (passing bool, _ error) {
 	if err == nil {
 		return false, nil
 	}

@@ -187,7 +187,7 @@ func TestResultsOfFailures(t *testing.T) {
 		fetch := o.Fetch
 		o.Fetch = func(ctx context.Context, url string) ([]byte, error) {
 			if url == "http://private" {
-				return nil, caused{errors.New("10.0.0.1 is not public")}
+				return nil, causeError{errors.New("10.0.0.1 is not public")}
 			}
 			return fetch(ctx, url)
 		}
@@ -249,10 +249,10 @@ func TestUnreadPictures(t *testing.T) {
 	}
 }
 
-type caused struct{ error }
+type causeError struct{ error }
 
-func (c caused) Cause() error  { return c.error }
-func (c caused) Error() string { return "failed" }
+func (c causeError) Cause() error  { return c.error }
+func (c causeError) Error() string { return "failed" }
 
 func TestTimeAndCancelEndTheWholeCall(t *testing.T) {
 	for name, tt := range map[string]struct {
@@ -324,7 +324,7 @@ func TestBounds(t *testing.T) {
 			}
 		})
 		synctest.Wait()
-		if n := p.fetches.Used(); n != 3 {
+		if n := p.fetches.TotalInUse(); n != 3 {
 			t.Errorf("%d pictures are in memory, want 3", n)
 		}
 		if _, err := p.Run(t.Context(), blobs(1)); !errors.Is(err, api.ErrBusy) {
@@ -414,7 +414,7 @@ func TestPictureTimeIsTheThreads(t *testing.T) {
 type service struct{ refused []error }
 
 func (s *service) Begin(_ context.Context, r *api.Request) *api.Exchange {
-	return api.Answered(api.Response{Status: 200, Body: fmt.Appendf(nil, "%s %s", r.Method, r.Path)})
+	return api.RespondWith(api.Response{Status: 200, Body: fmt.Appendf(nil, "%s %s", r.Method, r.Path)})
 }
 
 func (s *service) Caller(context.Context, *api.Request) (string, error) { return "", nil }

@@ -28,8 +28,8 @@ import (
 	"github.com/sightline-dev/sightline/web"
 )
 
-// crowded is a school whose model has two concepts, with pictures inputs of each in turn.
-func crowded(b *testing.B, set *predict.Set, pictures int) *school {
+// newLargeSchool is a school whose model has two concepts, with pictures inputs of each in turn.
+func newLargeSchool(b *testing.B, set *predict.Set, pictures int) *school {
 	b.Helper()
 	s := &school{t: b}
 	store, err := pebblekv.Open(b.TempDir(), pebblekv.Options{})
@@ -70,7 +70,7 @@ func crowded(b *testing.B, set *predict.Set, pictures int) *school {
 		}
 		_, err := s.p.Submit(context.Background(), "", bodies, func(batch *kv.Batch) {
 			for hash, data := range derived {
-				catalog.PutDerived(batch, schoolID, set.Base(), hash, raster.Crop{}, catalog.Derived{Embedding: data})
+				catalog.PutDerived(batch, schoolID, set.Base(), hash, raster.Crop{}, catalog.DerivedData{Embedding: data})
 			}
 		})
 		if err != nil {
@@ -123,7 +123,7 @@ func BenchmarkPredictBesideTraining(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	s := crowded(b, set, 20_000)
+	s := newLargeSchool(b, set, 20_000)
 	system.ReserveThreads(2) // as serve does
 	pool := New(Options{
 		NewAnalyser: func(_ [32]byte, l raster.Limits) Analyser { return set.NewAnalyser(l) },

@@ -73,7 +73,7 @@ func newSchool(t testing.TB) *school {
 		hash := blob.Sum(binary.LittleEndian.AppendUint64(nil, uint64(i)))
 		create := &log.InputCreate{ID: strconv.Itoa(i), URL: "http://x/" + strconv.Itoa(i), Blob: hash, Labels: []log.Label{{Concept: concept, Value: log.True}}}
 		s.submit(create, func(b *kv.Batch) {
-			catalog.PutDerived(b, schoolID, [32]byte{1}, hash, create.Crop, catalog.Derived{Embedding: data})
+			catalog.PutDerived(b, schoolID, [32]byte{1}, hash, create.Crop, catalog.DerivedData{Embedding: data})
 		})
 	}
 	s.model = s.submit(&log.ModelCreate{ID: "m", Concepts: []string{"cat", "dog"}}, nil)
@@ -148,8 +148,8 @@ func TestTrains(t *testing.T) {
 				t.Errorf("version %s is at %d", id, code)
 			}
 		}
-		if b.Pool.trainings.Used() != 0 || s.q.Out() != 0 {
-			t.Errorf("%d trainings hold a token, %d are out", b.Pool.trainings.Used(), s.q.Out())
+		if b.Pool.trainings.TotalInUse() != 0 || s.q.Out() != 0 {
+			t.Errorf("%d trainings hold a token, %d are out", b.Pool.trainings.TotalInUse(), s.q.Out())
 		}
 
 		s.bug.Store(true)

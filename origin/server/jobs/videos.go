@@ -48,7 +48,7 @@ func (p *Pool) video(ctx context.Context, job *api.Job, far bool) api.Result {
 	case animation != nil:
 		frames, err = p.animation(ctx, job, animation)
 	default:
-		frames, err = p.decoded(ctx, job, film)
+		frames, err = p.analyseFrames(ctx, job, film)
 	}
 	return api.Result{Frames: frames, Err: err}
 }
@@ -68,7 +68,7 @@ func (p *Pool) film(ctx context.Context, job *api.Job, far bool) (film *os.File,
 			if disk.err != nil {
 				return disk.err // no fault of the download
 			}
-			passing, failed = p.fetched(ctx, job.URL, err)
+			passing, failed = p.downloadError(ctx, job.URL, err)
 			return failed
 		}
 		var data []byte
@@ -157,11 +157,11 @@ func (p *Pool) animation(ctx context.Context, job *api.Job, picture []byte) (see
 	}
 }
 
-// decoded analyses frames as another process decodes them.
-func (p *Pool) decoded(ctx context.Context, job *api.Job, film *os.File) (seen []api.Frame, err error) {
+// analyseFrames analyses frames as another process decodes them.
+func (p *Pool) analyseFrames(ctx context.Context, job *api.Job, film *os.File) (seen []api.Frame, err error) {
 	for f, err := range p.o.Videos.Frames(ctx, film, job.Video) {
 		if err != nil {
-			return nil, p.undecoded(ctx, err)
+			return nil, p.decodeError(ctx, err)
 		}
 		r := p.analyse(ctx, films, job, func(_ *worker, a Analyser) (predict.Analysis, error) { return a.AnalysePlanes(f.Planes, job.Want) })
 		if r.Err != nil {
@@ -172,8 +172,8 @@ func (p *Pool) decoded(ctx context.Context, job *api.Job, film *os.File) (seen [
 	return seen, nil
 }
 
-// undecoded is the error of a video that cannot be decoded, in the interface's words.
-func (p *Pool) undecoded(ctx context.Context, err error) error {
+// decodeError is the error of a video that cannot be decoded, in the interface's words.
+func (p *Pool) decodeError(ctx context.Context, err error) error {
 	for _, known := range []error{raster.ErrUnsupported, raster.ErrTooLarge, raster.ErrCorrupt} {
 		if errors.Is(err, known) {
 			return err

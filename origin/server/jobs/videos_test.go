@@ -109,8 +109,8 @@ func (v *theater) Frames(ctx context.Context, _ *os.File, w api.Video) iter.Seq2
 	}
 }
 
-// left fails the test if a film is still decoded, or its file is open.
-func (v *theater) left() {
+// checkClosed fails the test if a film is still decoded, or its file is open.
+func (v *theater) checkClosed() {
 	v.t.Helper()
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -179,7 +179,7 @@ func TestVideos(t *testing.T) {
 			if strings.Join(got, " ") != tt.want || !errors.Is(results[0].Err, tt.err) {
 				t.Errorf("frames %v, %v; want %s, %v", got, results[0].Err, tt.want, tt.err)
 			}
-			v.left()
+			v.checkClosed()
 		})
 	}
 }
@@ -221,7 +221,7 @@ func TestPicturesPassVideos(t *testing.T) {
 			}
 		}
 		calls.Wait()
-		v.left()
+		v.checkClosed()
 	})
 }
 
@@ -240,7 +240,7 @@ func TestVideosEndWithTheirCaller(t *testing.T) {
 		if took := time.Since(since); took > 7*time.Second {
 			t.Errorf("the call ended after %v", took)
 		}
-		v.left()
+		v.checkClosed()
 	})
 }
 
@@ -272,6 +272,6 @@ func TestCallsWithVideosHaveMoreTime(t *testing.T) {
 		if w.Serve(t.Context(), r); time.Since(since) > 4*time.Second {
 			t.Errorf("the call of a client that left after 3 s ended after %v", time.Since(since))
 		}
-		v.left()
+		v.checkClosed()
 	})
 }

@@ -187,8 +187,8 @@ func TestManyWaitingCallsAreRefused(t *testing.T) {
 		}
 		stop()
 		calls.Wait()
-		if calls, pictures, _ := w.Pool.Load(); calls != 0 || pictures != 0 || w.Pool.Waiting() != 0 || w.Pool.downloads.Used() != 0 {
-			t.Errorf("%d calls, %d pictures, %d places and %d downloads are left", calls, pictures, w.Pool.Waiting(), w.Pool.downloads.Used())
+		if calls, pictures, _ := w.Pool.Load(); calls != 0 || pictures != 0 || w.Pool.Waiting() != 0 || w.Pool.downloads.TotalInUse() != 0 {
+			t.Errorf("%d calls, %d pictures, %d places and %d downloads are left", calls, pictures, w.Pool.Waiting(), w.Pool.downloads.TotalInUse())
 		}
 	})
 }

@@ -177,7 +177,7 @@ func remove(t testing.TB, file []byte, one bool) []byte {
 	}
 	r := NewReader(from)
 	if edits := append(TIFF(file), Film(file)...); edits != nil {
-		r = Edited(from, edits)
+		r = NewEditReader(from, edits)
 	}
 	if one {
 		r = iotest.OneByteReader(r)
@@ -189,7 +189,7 @@ func remove(t testing.TB, file []byte, one bool) []byte {
 	return got
 }
 
-func decoded(t testing.TB, file []byte, decode func(io.Reader) (image.Image, error)) image.Image {
+func decodeImage(t testing.TB, file []byte, decode func(io.Reader) (image.Image, error)) image.Image {
 	t.Helper()
 	m, err := decode(bytes.NewReader(file))
 	if err != nil {
@@ -236,7 +236,7 @@ func TestPlaceGoes(t *testing.T) {
 					t.Errorf("%q is not in the file any more", part)
 				}
 			}
-			want, m := decoded(t, tt.file, tt.decode), decoded(t, got, tt.decode)
+			want, m := decodeImage(t, tt.file, tt.decode), decodeImage(t, got, tt.decode)
 			if m.Bounds() != want.Bounds() {
 				t.Fatalf("%v, want %v", m.Bounds(), want.Bounds())
 			}

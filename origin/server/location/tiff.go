@@ -209,18 +209,20 @@ func (all *edits) edit(e Edit) {
 	}
 }
 
-// edited is a file with edits.
-type edited struct {
+// editReader is a file with edits.
+type editReader struct {
 	from  io.Reader
 	edits []Edit
 	at    int64
 }
 
-// Edited returns a reader of a file with edits. Later edits win.
-func Edited(from io.Reader, edits []Edit) io.Reader { return &edited{from: from, edits: edits} }
+// NewEditReader returns a reader of a file with edits. Later edits win.
+func NewEditReader(from io.Reader, edits []Edit) io.Reader {
+	return &editReader{from: from, edits: edits}
+}
 
 // Read implements [io.Reader].
-func (r *edited) Read(p []byte) (int, error) {
+func (r *editReader) Read(p []byte) (int, error) {
 	n, err := r.from.Read(p)
 	for _, e := range r.edits {
 		from, to := max(e.At, r.at), min(e.At+e.Len, r.at+int64(n))

@@ -141,5 +141,5 @@ func (s *Shares) InUse(caller string) int64 {
 	return s.places[caller]
 }
 
-// Used returns the number of places that callers hold.
-func (s *Shares) Used() int64 { return s.all - s.Free() }
+// TotalInUse returns the number of places that callers hold.
+func (s *Shares) TotalInUse() int64 { return s.all - s.Free() }

@@ -29,7 +29,7 @@ func Greet(ctx context.Context, o Options, s *wire.Session) (out wire.SessionRep
 	defer res.Body.Close()
 	body, err := system.ReadAll(res.Body, maxOffered)
 	if res.StatusCode != 200 {
-		return out, errors.Join(Refused(res.StatusCode, res.Header.Get("Content-Type"), body), err)
+		return out, errors.Join(RefusalOf(res.StatusCode, res.Header.Get("Content-Type"), body), err)
 	}
 	if err != nil {
 		return out, err

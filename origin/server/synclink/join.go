@@ -33,7 +33,7 @@ func Join(ctx context.Context, o Options, app string) (seq uint64, data []byte, 
 	defer res.Body.Close()
 	if res.StatusCode != 200 {
 		body, err := system.ReadAll(res.Body, maxRefusal)
-		return 0, nil, errors.Join(Refused(res.StatusCode, res.Header.Get("Content-Type"), body), err)
+		return 0, nil, errors.Join(RefusalOf(res.StatusCode, res.Header.Get("Content-Type"), body), err)
 	}
 	var in wire.Reader
 	buf := make([]byte, pieceBytes)
@@ -67,8 +67,8 @@ type StatusError int
 
 func (s StatusError) Error() string { return fmt.Sprintf("HTTP status %d", int(s)) }
 
-// Refused returns the error of a refused request: the origin's *wire.Refusal, or a StatusError.
-func Refused(status int, contentType string, body []byte) error {
+// RefusalOf returns the error of a refused request: the origin's *wire.Refusal, or a StatusError.
+func RefusalOf(status int, contentType string, body []byte) error {
 	if r, err := wire.DecodeRefusal(body); err == nil && contentType == wire.ContentType && r.Status() == status {
 		return &r
 	}

@@ -315,11 +315,11 @@ func (l *Link) send(ctx context.Context, a *replica.Ask) (*http.Response, error)
 	if err != nil {
 		return nil, err
 	}
-	return unpacked(res)
+	return decompress(res)
 }
 
-// unpacked is an answer with its body as it was before it was compressed.
-func unpacked(res *http.Response) (*http.Response, error) {
+// decompress is an answer with its body as it was before it was compressed.
+func decompress(res *http.Response) (*http.Response, error) {
 	if !strings.EqualFold(res.Header.Get("Content-Encoding"), compress.Encoding) {
 		return res, nil
 	}

@@ -173,8 +173,8 @@ func TempFolder(parent string) (dir string, done func(), err error) {
 	return dir, func() { _ = os.RemoveAll(dir) }, nil // what stays is the system's to tidy
 }
 
-// Changed returns two facts that change when a file is replaced or written: its time, and its size.
-func Changed(name string) (when time.Time, size int64, err error) {
+// ModTimeAndSize returns two facts that change when a file is replaced or written: its time, and its size.
+func ModTimeAndSize(name string) (when time.Time, size int64, err error) {
 	info, err := os.Stat(name)
 	if err != nil {
 		return time.Time{}, 0, err

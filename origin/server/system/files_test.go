@@ -96,7 +96,7 @@ func TestReplaceFile(t *testing.T) {
 		if err != nil || string(got) != content {
 			t.Errorf("%d: %q, %v; want %q", i, got, err, content)
 		}
-		if _, size, err := Changed(name); err != nil || size != int64(len(content)) {
+		if _, size, err := ModTimeAndSize(name); err != nil || size != int64(len(content)) {
 			t.Errorf("%d: Changed tells %d bytes, %v", i, size, err)
 		}
 	}
@@ -114,7 +114,7 @@ func TestReplaceFile(t *testing.T) {
 			t.Errorf("%s holds %v, %v; want one entry, nothing left over", where, entries, err)
 		}
 	}
-	if _, _, err := Changed(filepath.Join(dir, "missing")); !errors.Is(err, os.ErrNotExist) {
+	if _, _, err := ModTimeAndSize(filepath.Join(dir, "missing")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("Changed of nothing: %v", err)
 	}
 }

@@ -27,8 +27,8 @@ import (
 // unnumbered means that the process that started us could not know our process id.
 const unnumbered = "0"
 
-// Inherited returns the socket that a supervisor listens on for us; nil: there is none.
-func Inherited() (net.Listener, error) {
+// InheritedListener returns the socket that a supervisor listens on for us; nil: there is none.
+func InheritedListener() (net.Listener, error) {
 	if os.Getenv("LISTEN_PID") == unnumbered {
 		if err := os.Setenv("LISTEN_PID", strconv.Itoa(os.Getpid())); err != nil {
 			return nil, err
@@ -59,9 +59,9 @@ func Notify(state string) error {
 	return err
 }
 
-// Watched is the time within which the supervisor wants "WATCHDOG=1", again and again; 0: it does
+// WatchdogInterval is the time within which the supervisor wants "WATCHDOG=1", again and again; 0: it does
 // not, or there is none.
-func Watched() (time.Duration, error) {
+func WatchdogInterval() (time.Duration, error) {
 	if os.Getenv("NOTIFY_SOCKET") == "" {
 		return 0, nil
 	}

@@ -62,9 +62,9 @@ func Await(ctx context.Context, moved <-chan struct{}, d time.Duration) {
 	}
 }
 
-// Terminated returns a context that ends at SIGTERM or SIGINT. A second signal kills the
+// CancelOnSignal returns a context that ends at SIGTERM or SIGINT. A second signal kills the
 // process as usual. stop gives the signals back.
-func Terminated(ctx context.Context) (_ context.Context, stop func()) {
+func CancelOnSignal(ctx context.Context) (_ context.Context, stop func()) {
 	ctx, stop = signal.NotifyContext(ctx, syscall.SIGTERM, os.Interrupt)
 	context.AfterFunc(ctx, stop)
 	return ctx, stop

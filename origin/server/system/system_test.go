@@ -135,7 +135,7 @@ func TestPauseEndsEarly(t *testing.T) {
 }
 
 func TestTerminatedEndsAtSignal(t *testing.T) {
-	ctx, stop := Terminated(t.Context())
+	ctx, stop := CancelOnSignal(t.Context())
 	defer stop()
 	if err := syscall.Kill(os.Getpid(), syscall.SIGTERM); err != nil {
 		t.Fatal(err)

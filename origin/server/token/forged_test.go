@@ -137,8 +137,8 @@ func (f *forger) header() string {
 	return fmt.Sprintf(`{"alg":"EdDSA","kid":%q,"typ":"JWT","pad":%q}`, kid, strings.Repeat("a", f.IntN(1<<14)))
 }
 
-// keyed signs with HMAC by the server's published keys, in each form that a library might take for a secret.
-func (f *forger) keyed(text string) string {
+// signHMAC signs with HMAC by the server's published keys, in each form that a library might take for a secret.
+func (f *forger) signHMAC(text string) string {
 	der, err := x509.MarshalPKIXPublicKey(f.public)
 	if err != nil {
 		panic(err)
@@ -181,7 +181,7 @@ func (f *forger) variation(t testing.TB) (kind, token string) {
 		return "header unsigned", encode([]byte(h)) + "." + payload + "." + [...]string{"", signature, "AAAA"}[f.IntN(3)]
 	case 1:
 		text := encode([]byte(f.header())) + "." + encode([]byte(f.raise(t)))
-		return "HMAC under the public key", text + "." + f.keyed(text)
+		return "HMAC under the public key", text + "." + f.signHMAC(text)
 	case 2:
 		return "another key", sign(headerOf(f.kid), f.raise(t), f.own)
 	case 3:

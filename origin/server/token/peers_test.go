@@ -12,18 +12,18 @@ import (
 	"github.com/sightline-dev/sightline/core/auth"
 )
 
-// known are others as a test knows them.
-type known struct {
+// fakePeers are others as a test knows them.
+type fakePeers struct {
 	signers   map[string]Signer
 	delegates map[string]Delegate
 }
 
-func (k *known) Signer(kid string) (Signer, bool) {
+func (k *fakePeers) Signer(kid string) (Signer, bool) {
 	s, ok := k.signers[kid]
 	return s, ok
 }
 
-func (k *known) Delegate(app string) (Delegate, bool) {
+func (k *fakePeers) Delegate(app string) (Delegate, bool) {
 	d, ok := k.delegates[app]
 	return d, ok
 }
@@ -44,7 +44,7 @@ func TestOthers(t *testing.T) {
 	private := ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))
 	public := private.Public().(ed25519.PublicKey)
 
-	atEdge := &known{
+	atEdge := &fakePeers{
 		signers:   map[string]Signer{anEdge: {Public: public, Issuer: EdgeIssuer(anEdge), May: holds(someone.App)}},
 		delegates: map[string]Delegate{someone.App: {ID: anEdge, Issuer: EdgeIssuer(anEdge), Private: private}},
 	}
@@ -52,7 +52,7 @@ func TestOthers(t *testing.T) {
 		atEdge.signers[k.ID] = Signer{Public: k.Key[:], Issuer: origin.Issuer(), May: holds(someone.App)}
 	}
 	edge.TrustPeer(atEdge)
-	atOrigin := &known{signers: map[string]Signer{anEdge: {Public: public, Issuer: EdgeIssuer(anEdge), May: holds(someone.App)}}}
+	atOrigin := &fakePeers{signers: map[string]Signer{anEdge: {Public: public, Issuer: EdgeIssuer(anEdge), May: holds(someone.App)}}}
 	origin.TrustPeer(atOrigin)
 
 	for name, token := range map[string]string{"the origin's": issue(t, origin), "the edge's": issue(t, edge)} {

@@ -40,14 +40,14 @@ type Refuser interface {
 	Refuse(r *api.Request, err error) api.Response
 }
 
-// Published answers requests for the published keys. The host mounts it at [Path].
-type Published struct {
+// JWKSHandler answers requests for the published keys. The host mounts it at [Path].
+type JWKSHandler struct {
 	Tokens *Tokens
 	Refuser
 }
 
 // Serve answers r. Copies may be kept for an hour: a key is published a day before it signs.
-func (p Published) Serve(_ context.Context, r *api.Request) api.Response {
+func (p JWKSHandler) Serve(_ context.Context, r *api.Request) api.Response {
 	if r.Path != Path {
 		return p.Refuse(r, api.ErrPath)
 	}

@@ -25,7 +25,7 @@ func (refuser) Refuse(_ *api.Request, err error) api.Response {
 
 func TestPublished(t *testing.T) {
 	w := newWorld(t, 30)
-	p := Published{w.open(t, nil), refuser{}}
+	p := JWKSHandler{w.open(t, nil), refuser{}}
 	for _, tt := range []struct {
 		method, path string
 		status       int
@@ -46,7 +46,7 @@ func TestPublished(t *testing.T) {
 	left := 0
 	w = newWorld(t, 31)
 	w.files = refusing{w.files, &left}
-	if res := (Published{w.open(t, nil), refuser{}}).Serve(context.Background(), &api.Request{Method: "GET", Path: Path}); res.Status != 500 {
+	if res := (JWKSHandler{w.open(t, nil), refuser{}}).Serve(context.Background(), &api.Request{Method: "GET", Path: Path}); res.Status != 500 {
 		t.Errorf("without a key: %d, want 500", res.Status)
 	}
 }

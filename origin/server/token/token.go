@@ -140,7 +140,7 @@ func (t *Tokens) Issue(c auth.Claims) (token string, life time.Duration, err err
 
 // signing is the key that signs tokens of an application now.
 func (t *Tokens) signing(app string, now time.Time) (Delegate, error) {
-	if o := t.joined(); o != nil {
+	if o := t.peerKeys(); o != nil {
 		if d, ok := o.Delegate(app); ok {
 			return d, nil
 		}
@@ -209,7 +209,7 @@ func (t *Tokens) signer(header string, now time.Time) (Signer, bool) {
 	if k := t.ring.Load().find(header, now); k != nil {
 		return Signer{Public: k.private.Public().(ed25519.PublicKey), Issuer: t.o.Issuer}, true
 	}
-	o, kid := t.joined(), kidOf(header)
+	o, kid := t.peerKeys(), kidOf(header)
 	if o == nil || kid == "" {
 		return Signer{}, false
 	}

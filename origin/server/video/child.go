@@ -118,7 +118,7 @@ func (c *child) run(args []string, use func(io.Reader) error) error {
 		return c.end(err)
 	case o.result.Module != "":
 		c.s.d.o.Log.Warn("videos cannot be decoded", "error", o.result.Module)
-		return film.Unsupported("%s", o.result.Module)
+		return film.UnsupportedError("%s", o.result.Module)
 	case o.result.Code != 0 || o.result.Memory:
 		return &exitError{o.result.Memory, fmt.Sprintf("exit code %d: %s", o.result.Code, o.result.Text)}
 	}

@@ -157,7 +157,7 @@ func TestWaitingForDecoder(t *testing.T) {
 		ended <- err
 	}
 	go wait("second")
-	until(t, "a caller waits", func() bool { return d.waiting.Used() == 1 })
+	until(t, "a caller waits", func() bool { return d.waiting.TotalInUse() == 1 })
 	for i := 1; d.waiting.Try(strconv.Itoa(i), 1); i++ {
 	}
 	go wait("third")

@@ -207,7 +207,7 @@ func noneLeft(t testing.TB, d *Decoder) {
 			t.Errorf("%v are left", left)
 		}
 	}
-	if n := d.slots.Used() + d.waiting.Used(); n != 0 {
+	if n := d.slots.TotalInUse() + d.waiting.TotalInUse(); n != 0 {
 		t.Errorf("%d places are taken", n)
 	}
 }

@@ -128,7 +128,7 @@ func TestFilmWithoutPlace(t *testing.T) {
 	const place = "+48.8584+002.2945/"
 	d := decoder(t, Options{})
 	film := newMOV(t, matrixOf(0, 1, 1, 0), place)
-	reduced, err := io.ReadAll(location.Edited(bytes.NewReader(film), location.Film(film)))
+	reduced, err := io.ReadAll(location.NewEditReader(bytes.NewReader(film), location.Film(film)))
 	if err != nil {
 		t.Fatal(err)
 	}

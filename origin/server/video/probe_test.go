@@ -15,7 +15,7 @@ func TestMemoryOfModule(t *testing.T) {
 	_, _ = first(d.Frames(t.Context(), writeFilm(t, newFilm(t, 1)), every(1000))) // it is in the cache then
 	o := setup{Module: d.o.Module, Cache: d.o.Cache, Scratch: t.TempDir(), Key: d.o.Key, Memory: 24 << 20}
 	command, err := o.compile(t.Context())
-	if err != nil || command.Compiled() {
+	if err != nil || command.WasCompiled() {
 		t.Fatalf("it is not in the cache: %v", err)
 	}
 	for width, want := range map[int]error{48: nil, 2048: host.ErrMemory} {
@@ -37,7 +37,7 @@ func TestSystemDecoder(t *testing.T) {
 	d := decoder(t, Options{System: ffmpeg})
 	for _, row := range rows(t, "outcomes.tsv") {
 		if name := row[0]; name != "slides.gif" {
-			shots, err := all(t, d, openFilm(t, testkit.Shared(t, "video", name)), every(1000))
+			shots, err := all(t, d, openFilm(t, testkit.DataPath(t, "video", name)), every(1000))
 			if got := status(err); got != row[1] {
 				t.Errorf("%s: status %s, want %s: %v", name, got, row[1], err)
 			}

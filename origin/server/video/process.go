@@ -125,7 +125,7 @@ func (s *session) launch(cmd *exec.Cmd, memory uint64) (*process, error) {
 		p.stop = context.AfterFunc(s.ctx, func() { p.kill(s.ctx.Err()) })
 		return p, nil
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission), errors.Is(err, exec.ErrNotFound):
-		err = film.Unsupported("the decoder %s is missing", cmd.Path)
+		err = film.UnsupportedError("the decoder %s is missing", cmd.Path)
 	default:
 		err = fmt.Errorf("%w: %w", errStart, err)
 	}

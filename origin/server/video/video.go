@@ -185,7 +185,7 @@ func (s *session) probe(w api.Video) (film.Film, error) {
 		return err
 	})
 	if err != nil {
-		return film.Film{}, s.explain(err, film.Unprobed(), 0, w)
+		return film.Film{}, s.explain(err, film.ProbeError(), 0, w)
 	}
 	return p.Check(w)
 }
@@ -226,7 +226,7 @@ func (s *session) decode(f film.Film, w api.Video, yield func(Frame) bool) error
 	if err == nil || errors.Is(err, errEnough) {
 		return nil
 	}
-	return s.explain(err, film.Undecoded(read, w), read, w)
+	return s.explain(err, film.DecodeError(read, w), read, w)
 }
 
 // explain turns the error of a run into one for the caller. damage is the error of a film that FFmpeg failed at, and so many

@@ -112,7 +112,7 @@ func status(err error) string {
 // rows reads a table of the test films, without its head.
 func rows(t testing.TB, name string) (all [][]string) {
 	t.Helper()
-	text, err := os.ReadFile(testkit.Shared(t, "video", name))
+	text, err := os.ReadFile(testkit.DataPath(t, "video", name))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +137,7 @@ func TestFilms(t *testing.T) {
 	for _, row := range films[:testkit.Size(t, 4, 8, 23, 23)] {
 		name := row[0]
 		t.Run(name, func(t *testing.T) {
-			shots, err := all(t, d, openFilm(t, testkit.Shared(t, "video", name)), every(1000))
+			shots, err := all(t, d, openFilm(t, testkit.DataPath(t, "video", name)), every(1000))
 			t.Logf("%d frames, %v", len(shots), err)
 			if got := status(err); got != row[1] {
 				t.Fatalf("status %s, want %s: %v", got, row[1], err)

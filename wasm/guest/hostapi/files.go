@@ -87,7 +87,7 @@ func (f *Files) Open(name string) (fs.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &opened{entry: e}, nil
+	return &fileHandle{entry: e}, nil
 }
 
 // ReadFile implements [fs.ReadFileFS].
@@ -172,21 +172,21 @@ func (e entry) Sys() any { return nil }
 // Info implements [fs.DirEntry].
 func (e entry) Info() (fs.FileInfo, error) { return e, nil }
 
-// opened is a file being read, or a folder being listed.
-type opened struct {
+// fileHandle is a file being read, or a folder being listed.
+type fileHandle struct {
 	entry
 	content *bytes.Reader // of a file; nil before the first Read
 	listed  []fs.DirEntry // entries that are left; nil before the first ReadDir
 }
 
 // Stat implements [fs.File].
-func (o *opened) Stat() (fs.FileInfo, error) { return o.entry, nil }
+func (o *fileHandle) Stat() (fs.FileInfo, error) { return o.entry, nil }
 
 // Close implements [fs.File].
-func (o *opened) Close() error { return nil }
+func (o *fileHandle) Close() error { return nil }
 
 // Read implements [fs.File].
-func (o *opened) Read(p []byte) (int, error) {
+func (o *fileHandle) Read(p []byte) (int, error) {
 	if o.content == nil {
 		data, err := o.data()
 		if err != nil {
@@ -198,7 +198,7 @@ func (o *opened) Read(p []byte) (int, error) {
 }
 
 // ReadDir implements [fs.ReadDirFile].
-func (o *opened) ReadDir(n int) (out []fs.DirEntry, err error) {
+func (o *fileHandle) ReadDir(n int) (out []fs.DirEntry, err error) {
 	if o.listed == nil {
 		if o.listed, err = o.list(); err != nil {
 			return nil, err

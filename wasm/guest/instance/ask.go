@@ -35,16 +35,16 @@ func (i *Instance) ask(q *abi.Query) ([]byte, error) {
 	case abi.AskFilm:
 		return filmOf(q.Film.Output)
 	case abi.AskFilmProbed:
-		return probed(&q.Film)
+		return decodeCommand(&q.Film)
 	case abi.AskFilmFailed:
-		return nil, failed(&q.Film)
+		return nil, filmError(&q.Film)
 	}
 	if i.engine == nil {
 		return nil, errNoEngine
 	}
 	switch q.What {
 	case abi.AskHosted:
-		return i.hosted(q.Name)
+		return i.hostedPicture(q.Name)
 	case abi.AskThumbnail:
 		return i.engine.Register.Thumbnail(q.Name)
 	case abi.AskBlob:
@@ -58,9 +58,9 @@ func (i *Instance) ask(q *abi.Query) ([]byte, error) {
 	return nil, fmt.Errorf("%w: unknown question %q", errEnvelope, q.What)
 }
 
-// hosted returns the picture of a public name, with its bytes if they are stored here. Those of a copy may be only at the origin.
-func (i *Instance) hosted(name string) ([]byte, error) {
-	p, err := i.engine.Register.Hosted(name)
+// hostedPicture returns the picture of a public name, with its bytes if they are stored here. Those of a copy may be only at the origin.
+func (i *Instance) hostedPicture(name string) ([]byte, error) {
+	p, err := i.engine.Register.HostedPicture(name)
 	if err != nil {
 		return nil, err
 	}

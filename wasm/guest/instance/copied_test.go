@@ -115,8 +115,8 @@ func (s *source) addImage(t testing.TB, id, name, crop string) {
 	}
 }
 
-// kept is a page that keeps a copy of it.
-type kept struct {
+// replicaPage is a page that keeps a copy of it.
+type replicaPage struct {
 	*page
 	from   *source
 	status replica.Status
@@ -136,7 +136,7 @@ func (s *source) register(t testing.TB) (seq uint64, data []byte) {
 }
 
 // keep opens a copy on a disk. Without join it takes no register.
-func (s *source) keep(t testing.TB, disk journal.Files, join bool) (*kept, error) {
+func (s *source) keep(t testing.TB, disk journal.Files, join bool) (*replicaPage, error) {
 	t.Helper()
 	p := &page{now: s.Now, names: *apitest.NewCounter(1 << 33)}
 	bundles := apitest.TinyBundles(t)
@@ -154,11 +154,11 @@ func (s *source) keep(t testing.TB, disk journal.Files, join bool) (*kept, error
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &kept{page: p, from: s, got: map[blob.Hash]error{}}, told
+	return &replicaPage{page: p, from: s, got: map[blob.Hash]error{}}, told
 }
 
 // tell tells the machine an event, and does what it wants until it wants nothing.
-func (k *kept) tell(t testing.TB, events ...replica.Event) {
+func (k *replicaPage) tell(t testing.TB, events ...replica.Event) {
 	t.Helper()
 	for len(events) > 0 {
 		e := events[0]
@@ -192,12 +192,12 @@ func (k *kept) tell(t testing.TB, events ...replica.Event) {
 }
 
 // settle has the copy and its origin have the same.
-func (k *kept) settle(t testing.TB) {
+func (k *replicaPage) settle(t testing.TB) {
 	t.Helper()
 	for range 200 {
 		k.now, k.from.Now = k.now.Add(time.Second), k.from.Now.Add(time.Second)
 		k.tell(t, replica.Wake{})
-		if k.status.Settled() {
+		if k.status.IsSettled() {
 			return
 		}
 	}
@@ -205,7 +205,7 @@ func (k *kept) settle(t testing.TB) {
 }
 
 // digest is the copy's, held to the origin's.
-func (k *kept) digest(t testing.TB) {
+func (k *replicaPage) digest(t testing.TB) {
 	t.Helper()
 	got, err := abi.ParseDigest(k.ask(t, abi.Query{What: abi.AskDigest}))
 	if err != nil {
@@ -222,7 +222,7 @@ func (k *kept) digest(t testing.TB) {
 	view := p.View()
 	defer view.Close()
 	want := abi.DigestReply{Epoch: p.Log().Epoch(), Seq: view.Seq()}
-	err = p.Confirmed(func(r kv.Reader) error {
+	err = p.ReadConfirmed(func(r kv.Reader) error {
 		tree, err := fold.DigestTree(r, app)
 		if err == nil {
 			var root fold.Node

@@ -12,7 +12,7 @@ import (
 )
 
 // says asks the copy itself and holds the answer to parts of it.
-func (k *kept) says(t testing.TB, path string, parts ...string) string {
+func (k *replicaPage) says(t testing.TB, path string, parts ...string) string {
 	t.Helper()
 	body := k.fetch(t, 200, "GET", "/v2/sync/"+path, "", "")
 	for _, part := range parts {
@@ -94,7 +94,7 @@ func (s *source) delete(t testing.TB, id string) error {
 }
 
 // restart cuts the power, and opens the copy on what the disk has.
-func (k *kept) restart(t testing.TB, disk *journaltest.Disk) {
+func (k *replicaPage) restart(t testing.TB, disk *journaltest.Disk) {
 	t.Helper()
 	again, told := k.from.keep(t, disk, false)
 	if told != nil {

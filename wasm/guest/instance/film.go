@@ -24,11 +24,11 @@ func filmOf(head []byte) ([]byte, error) {
 	return r.Marshal(), nil
 }
 
-// probed returns the second command line for a film.
-func probed(f *abi.Film) ([]byte, error) {
+// decodeCommand returns the second command line for a film.
+func decodeCommand(f *abi.Film) ([]byte, error) {
 	p, err := film.ReadProbe(bytes.NewReader(f.Output))
 	if err != nil {
-		return nil, faultOr(err, film.Unprobed())
+		return nil, faultOr(err, film.ProbeError())
 	}
 	if f.Video.SampleMS < 1 {
 		return nil, fmt.Errorf("%w: a film without a sample time", errEnvelope)
@@ -45,13 +45,13 @@ func probed(f *abi.Film) ([]byte, error) {
 	return (&abi.FilmReply{Args: args, Bytes: uint64(size), Frames: found.Frames, Planes: &found.Planes}).Marshal(), nil
 }
 
-// failed is the error of a film that was not decoded to its end.
-func failed(f *abi.Film) error {
+// filmError is the error of a film that was not decoded to its end.
+func filmError(f *abi.Film) error {
 	switch f.Failure {
 	case abi.FailedProbe:
-		return film.Unprobed()
+		return film.ProbeError()
 	case abi.FailedDecode:
-		return film.Undecoded(f.Frames, f.Video)
+		return film.DecodeError(f.Frames, f.Video)
 	case abi.FailedTime:
 		return film.TooLong(film.DefaultTime, f.Frames, f.Video)
 	case abi.FailedMemory:

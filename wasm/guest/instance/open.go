@@ -65,7 +65,7 @@ func (i *Instance) open(data []byte) error {
 	}
 	var bundles fs.FS = hostapi.Bundles(i.Imports, s.Bundles)
 	if s.Checked {
-		bundles = predict.Checked{FS: bundles}
+		bundles = predict.VerifiedFS{FS: bundles}
 	}
 	set, err := load(bundles)
 	if err != nil {

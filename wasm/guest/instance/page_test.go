@@ -107,13 +107,13 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// awaited are bundles whose background comes later.
-type awaited struct {
+// lateBundles are bundles whose background comes later.
+type lateBundles struct {
 	fs.FS
 	come bool
 }
 
-func (a *awaited) Open(name string) (fs.File, error) {
+func (a *lateBundles) Open(name string) (fs.File, error) {
 	if path.Base(name) == "background.f16" && !a.come {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
 	}
@@ -122,7 +122,7 @@ func (a *awaited) Open(name string) (fs.File, error) {
 
 // TestBackgroundLater opens a page without the background of its network: it predicts, and a training waits until the background comes.
 func TestBackgroundLater(t *testing.T) {
-	bundles := &awaited{FS: apitest.TinyBundles(t)}
+	bundles := &lateBundles{FS: apitest.TinyBundles(t)}
 	p := openPage(t, bundles, nil)
 	body := p.fetch(t, 200, "POST", "/v2/models/aaa03c23b3724a16a56b629203edc62c/outputs", "", `{"inputs":[`+picture("one", "red.png", "")+`]}`)
 	if !strings.Contains(body, `"name":"red"`) {

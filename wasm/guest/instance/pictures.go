@@ -16,7 +16,7 @@ import (
 
 // pictures are those of an instance that has its own store.
 type pictures struct {
-	*blob.Hosted
+	*blob.HostedNames
 	blobs blob.Blobs
 	tidy  blob.Tidy // used if the engine serves one application
 }
@@ -45,10 +45,10 @@ func (i *Instance) openPictures() (*pictures, error) {
 	}
 	o.Blobs = p.blobs
 	var err error
-	if p.Hosted, err = blob.OpenHosted(o); err != nil {
+	if p.HostedNames, err = blob.OpenHosted(o); err != nil {
 		return nil, fmt.Errorf("pictures: %w", err)
 	}
-	p.tidy = blob.NewTidy(p.Hosted)
+	p.tidy = blob.NewTidy(p.HostedNames)
 	return p, nil
 }
 

@@ -48,7 +48,7 @@ func (i *Instance) openReplica(store kv.Store) error {
 // the engine looks for the application there.
 func (i *Instance) register(store kv.Store) error {
 	ctx := context.Background()
-	if err := register.Emptied(ctx, store); err != nil { // what a crash left
+	if err := register.PurgeDeleted(ctx, store); err != nil { // what a crash left
 		return err
 	}
 	r := i.settings.Replica
@@ -98,7 +98,7 @@ func (i *Instance) digest() ([]byte, error) {
 	}
 	c := p.Cursor()
 	r := abi.DigestReply{Epoch: c.Epoch, Seq: c.Seq}
-	err = p.Confirmed(func(state kv.Reader) error {
+	err = p.ReadConfirmed(func(state kv.Reader) error {
 		tree, err := fold.DigestTree(state, app)
 		if err == nil {
 			var root fold.Node

@@ -110,18 +110,18 @@ func TestRoles(t *testing.T) {
 	if r, err := abi.ParseResult(engine.Analyse(abi.AppendJob(nil, &job))); r.Err == nil || err != nil {
 		t.Errorf("an engine analyses: %+v, %v", r, err)
 	}
-	if s := served(t, engine.Serve(get)); s.Response.Status != 401 {
+	if s := readServeResult(t, engine.Serve(get)); s.Response.Status != 401 {
 		t.Errorf("an engine answers %d", s.Response.Status)
 	}
 	if told, _ := abi.ParseDone(engine.Open((&abi.Settings{Role: abi.Engine, Store: abi.StoreMemory}).Marshal())); !errors.Is(told, api.ErrOptions) {
 		t.Errorf("opened twice: %v", told)
 	}
-	if s := served(t, engine.Serve(get)); s.Response.Status >= 500 {
+	if s := readServeResult(t, engine.Serve(get)); s.Response.Status >= 500 {
 		t.Error("an instance that was opened twice is closed")
 	}
 
 	analyser := open(t, h, abi.Settings{Role: abi.Analyser, Store: abi.StoreMemory})
-	if s := served(t, analyser.Serve(get)); s.Response.Status != 500 {
+	if s := readServeResult(t, analyser.Serve(get)); s.Response.Status != 500 {
 		t.Errorf("an analyser answers %d", s.Response.Status)
 	}
 	if s, err := abi.ParseStepped(analyser.Step((&abi.Step{Take: 1}).Marshal())); s.Error == "" || err != nil {
@@ -222,7 +222,7 @@ func TestOlderNetworks(t *testing.T) {
 func TestWrongTimes(t *testing.T) {
 	w := apitest.NewWorld(t, memkv.New(), apitest.Tiny(t), nil, nil)
 	g := lentTo(t, w, w.App, apitest.TinyBundles(t), nil)
-	if s := served(t, g.Resume(abi.AppendResults(nil, 7, nil))); s.Response.Status != 500 {
+	if s := readServeResult(t, g.Resume(abi.AppendResults(nil, 7, nil))); s.Response.Status != 500 {
 		t.Errorf("a call that is not under way: %+v", s)
 	}
 	if s, err := abi.ParseStepped(g.Step((&abi.Step{Done: []abi.TaskResult{{Task: 9}}}).Marshal())); err != nil || s.Error != "" {
@@ -232,18 +232,18 @@ func TestWrongTimes(t *testing.T) {
 		Method: "POST", Path: "/v2/models/aaa03c23b3724a16a56b629203edc62c/outputs", Authorization: "Key " + w.Key,
 		Body: []byte(`{"inputs":[{"data":{"image":{"url":"http://pictures.test/red.png"}}},{"data":{"image":{"url":"http://pictures.test/blue.png"}}}]}`),
 	}
-	first, second := served(t, g.Serve(abi.AppendRequest(nil, &r))), served(t, g.Serve(abi.AppendRequest(nil, &r)))
+	first, second := readServeResult(t, g.Serve(abi.AppendRequest(nil, &r))), readServeResult(t, g.Serve(abi.AppendRequest(nil, &r)))
 	if first.Call == 0 || second.Call == 0 || first.Call == second.Call || len(first.Jobs) != 2 {
 		t.Fatalf("calls %d and %d", first.Call, second.Call)
 	}
 	busy := abi.Result{Result: api.Result{Err: api.ErrBusy}}
-	if s := served(t, g.Resume(abi.AppendResults(nil, first.Call, []abi.Result{busy, busy}))); s.Response.Status != 503 {
+	if s := readServeResult(t, g.Resume(abi.AppendResults(nil, first.Call, []abi.Result{busy, busy}))); s.Response.Status != 503 {
 		t.Errorf("a call that was given up: %d %s", s.Response.Status, s.Response.Body)
 	}
-	if s := served(t, g.Resume(abi.AppendResults(nil, second.Call, []abi.Result{g.work(second.Jobs[0])}))); s.Response.Status < 400 {
+	if s := readServeResult(t, g.Resume(abi.AppendResults(nil, second.Call, []abi.Result{g.work(second.Jobs[0])}))); s.Response.Status < 400 {
 		t.Errorf("a result is missing: %d %s", s.Response.Status, s.Response.Body)
 	}
-	if s := served(t, g.Resume(abi.AppendResults(nil, first.Call, nil))); s.Response.Status != 500 {
+	if s := readServeResult(t, g.Resume(abi.AppendResults(nil, first.Call, nil))); s.Response.Status != 500 {
 		t.Errorf("a call that is resumed twice: %+v", s)
 	}
 }
@@ -274,9 +274,9 @@ func TestFlat(t *testing.T) {
 		{Method: "POST", Path: "/v2/concepts/searches", Authorization: key, Body: []byte(`{"concept_query":{"name":"re*"}}`)},
 	}
 	round := func(i int) {
-		s := served(t, g.Serve(abi.AppendRequest(nil, &requests[i%len(requests)])))
+		s := readServeResult(t, g.Serve(abi.AppendRequest(nil, &requests[i%len(requests)])))
 		if s.Call != 0 {
-			s = served(t, g.Resume(abi.AppendResults(nil, s.Call, []abi.Result{work(s.Jobs[0])})))
+			s = readServeResult(t, g.Resume(abi.AppendResults(nil, s.Call, []abi.Result{work(s.Jobs[0])})))
 		}
 		if s.Response.Status >= 500 {
 			t.Fatalf("request %d: %d %s", i, s.Response.Status, s.Response.Body)
@@ -346,7 +346,7 @@ func FuzzInstance(f *testing.F) {
 		if lines := h.Lines(); len(lines) > 0 {
 			t.Errorf("export %d, %x: %s", export%6, data, lines)
 		}
-		if s := served(t, g.Serve(abi.AppendRequest(nil, &api.Request{Method: "GET", Path: "/v2/inputs/status"}))); s.Response.Status != 200 {
+		if s := readServeResult(t, g.Serve(abi.AppendRequest(nil, &api.Request{Method: "GET", Path: "/v2/inputs/status"}))); s.Response.Status != 200 {
 			t.Errorf("afterwards: %d %s", s.Response.Status, s.Response.Body)
 		}
 	})

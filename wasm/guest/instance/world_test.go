@@ -98,19 +98,19 @@ func (g *guest) ask(t testing.TB, q abi.Query) []byte {
 // answer serves a request and does the jobs of its call.
 func (g *guest) answer(t testing.TB, r *api.Request) api.Response {
 	t.Helper()
-	s := served(t, g.Serve(abi.AppendRequest(nil, r)))
+	s := readServeResult(t, g.Serve(abi.AppendRequest(nil, r)))
 	for s.Call != 0 {
 		results := make([]abi.Result, len(s.Jobs))
 		for n, j := range s.Jobs {
 			results[n] = g.work(j)
 		}
-		s = served(t, g.Resume(abi.AppendResults(nil, s.Call, results)))
+		s = readServeResult(t, g.Resume(abi.AppendResults(nil, s.Call, results)))
 	}
 	return s.Response
 }
 
-// served reads an answer as a host does: copied before the next call.
-func served(t testing.TB, data []byte) abi.ServeResult {
+// readServeResult reads an answer as a host does: copied before the next call.
+func readServeResult(t testing.TB, data []byte) abi.ServeResult {
 	t.Helper()
 	s, err := abi.ParseServed(append([]byte(nil), data...))
 	if err != nil {

@@ -30,7 +30,7 @@ var ErrNotProvided = errors.New("not provided by the host")
 // ErrTooLong is the error of an answer that does not fit into the guest's buffer and that the guest may not request again.
 var ErrTooLong = errors.New("answer is too long")
 
-// Pictures stores the pictures of calls. *blob.Hosted implements it.
+// Pictures stores the pictures of calls. *blob.HostedNames implements it.
 type Pictures interface {
 	Add(ctx context.Context, data []byte, contentType string, expires time.Time) (name string, h blob.Hash, err error)
 	Unpin(ctx context.Context, h blob.Hash) error
@@ -38,7 +38,7 @@ type Pictures interface {
 	Lookup(name string, now time.Time) (blob.Picture, error)
 }
 
-var _ Pictures = (*blob.Hosted)(nil)
+var _ Pictures = (*blob.HostedNames)(nil)
 
 // Files are the host's files for a guest's own store. They have the numbers 0 to 3 and are empty at first.
 type Files interface {

@@ -2,8 +2,8 @@ package kernels
 
 import "unsafe"
 
-// Held returns the number of packings, each counted once, and their bytes.
-func (n *Native) Held() (packings int, bytes int64) {
+// PackingUsage returns the number of packings, each counted once, and their bytes.
+func (n *Native) PackingUsage() (packings int, bytes int64) {
 	n.shared.mu.Lock()
 	defer n.shared.mu.Unlock()
 	return len(n.shared.byHash), n.shared.bytes

@@ -227,7 +227,7 @@ func FuzzImports(f *testing.F) {
 			t.Errorf("%d bytes of weights are held, at most %d", in.weights, n.o.Weights)
 		}
 		in.Close()
-		if packings, bytes := n.Held(); packings != 0 || bytes != 0 {
+		if packings, bytes := n.PackingUsage(); packings != 0 || bytes != 0 {
 			t.Errorf("%d packings of %d bytes are left", packings, bytes)
 		}
 		t.Logf("%s: %d of 200 calls end well", im.name, well)

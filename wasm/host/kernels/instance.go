@@ -16,7 +16,7 @@ type Instance struct {
 	mem    []byte          // the guest's memory, while a call runs
 	ctx    context.Context // of the call of the guest that a call is part of, likewise
 
-	handles []*packed // by handle - 1; nil where one is free
+	handles []*packedWeights // by handle - 1; nil where one is free
 	free    []int32
 	weights int64 // bytes of all handles, each as if it were not shared
 

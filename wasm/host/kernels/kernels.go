@@ -47,7 +47,7 @@ type Options struct {
 // Native provides any number of instances with native kernels. It is safe for concurrent use.
 type Native struct {
 	o      Options
-	shared shared
+	shared sharedWeights
 }
 
 // New returns a Native that holds nothing yet.

@@ -100,7 +100,7 @@ func TestAnalysisInAGuest(t *testing.T) {
 	native := set.NewAnalyser(raster.Limits{})
 	var g *guest
 	for _, networks := range []kernels.Networks{nil, func([32]byte) *predict.Set { return set }} {
-		g = newGuest(t, kernels.New(kernels.Options{}), testkit.Shared(t, "photos"), networks)
+		g = newGuest(t, kernels.New(kernels.Options{}), testkit.DataPath(t, "photos"), networks)
 		g.agree(t, native, pictures)
 	}
 	parts, rounds := []predict.Want{predict.WantConcepts}, 1
@@ -140,7 +140,7 @@ func (g *guest) agree(t testing.TB, native *predict.Analyser, pictures [][]byte)
 // readPictures returns the photos in the order of their names.
 func readPictures(t testing.TB) (pictures [][]byte) {
 	t.Helper()
-	names, err := filepath.Glob(filepath.Join(testkit.Shared(t, "photos"), "*.jpg"))
+	names, err := filepath.Glob(filepath.Join(testkit.DataPath(t, "photos"), "*.jpg"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,8 +15,8 @@ const (
 	windowsS8 // a product whose windows lie side by side
 )
 
-// packed is weights in the layout that core's kernels read, of one kind. It is immutable.
-type packed struct {
+// packedWeights is weights in the layout that core's kernels read, of one kind. It is immutable.
+type packedWeights struct {
 	hash  [sha256.Size]byte
 	bytes int64 // as accounted
 	users int   // handles of all instances; guarded by shared.mu
@@ -25,15 +25,15 @@ type packed struct {
 	dw8 *kernel.DepthwiseS8
 }
 
-// shared is all packings, by content.
-type shared struct {
+// sharedWeights is all packings, by content.
+type sharedWeights struct {
 	mu     sync.Mutex
-	byHash map[[sha256.Size]byte]*packed
+	byHash map[[sha256.Size]byte]*packedWeights
 	bytes  int64
 }
 
 // take returns the packing of this content with one user more; make packs it.
-func (s *shared) take(hash [sha256.Size]byte, make func() *packed) *packed {
+func (s *sharedWeights) take(hash [sha256.Size]byte, make func() *packedWeights) *packedWeights {
 	if p := s.find(hash); p != nil {
 		return p
 	}
@@ -46,7 +46,7 @@ func (s *shared) take(hash [sha256.Size]byte, make func() *packed) *packed {
 		return p
 	}
 	if s.byHash == nil {
-		s.byHash = map[[sha256.Size]byte]*packed{}
+		s.byHash = map[[sha256.Size]byte]*packedWeights{}
 	}
 	s.byHash[hash] = made
 	s.bytes += made.bytes
@@ -54,7 +54,7 @@ func (s *shared) take(hash [sha256.Size]byte, make func() *packed) *packed {
 	return made
 }
 
-func (s *shared) find(hash [sha256.Size]byte) *packed {
+func (s *sharedWeights) find(hash [sha256.Size]byte) *packedWeights {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p := s.byHash[hash]
@@ -65,7 +65,7 @@ func (s *shared) find(hash [sha256.Size]byte) *packed {
 }
 
 // release takes a user away, and the packing with the last.
-func (s *shared) release(p *packed) {
+func (s *sharedWeights) release(p *packedWeights) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if p.users--; p.users == 0 {
@@ -96,7 +96,7 @@ func (in *Instance) pack(s []uint64) {
 		s[0] = 0
 		return
 	}
-	p := in.native.shared.take(contentHash(kind, n, k, segs, w), func() *packed {
+	p := in.native.shared.take(contentHash(kind, n, k, segs, w), func() *packedWeights {
 		return newPacked(kind, w, n, k, segs, bytes)
 	})
 	in.weights += p.bytes
@@ -130,18 +130,18 @@ func contentHash(kind int32, n, k, segs int, w []byte) (sum [sha256.Size]byte) {
 	return sum
 }
 
-func newPacked(kind int32, w []byte, n, k, segs int, bytes int64) *packed {
+func newPacked(kind int32, w []byte, n, k, segs int, bytes int64) *packedWeights {
 	switch kind {
 	case productS8:
-		return &packed{bytes: bytes, s8: kernel.PackConvS8(cast[int8](w), n, segs, k/segs)}
+		return &packedWeights{bytes: bytes, s8: kernel.PackConvS8(cast[int8](w), n, segs, k/segs)}
 	case windowsS8:
-		return &packed{bytes: bytes, s8: kernel.PackConv3x3S8(cast[int8](w), n, k/9)}
+		return &packedWeights{bytes: bytes, s8: kernel.PackConv3x3S8(cast[int8](w), n, k/9)}
 	}
-	return &packed{bytes: bytes, dw8: kernel.PackDepthwiseS8(cast[int8](w), n, segs, k/segs)}
+	return &packedWeights{bytes: bytes, dw8: kernel.PackDepthwiseS8(cast[int8](w), n, segs, k/segs)}
 }
 
 // handle gives p a number.
-func (in *Instance) handle(p *packed) int32 {
+func (in *Instance) handle(p *packedWeights) int32 {
 	if n := len(in.free); n > 0 {
 		h := in.free[n-1]
 		in.free = in.free[:n-1]
@@ -153,7 +153,7 @@ func (in *Instance) handle(p *packed) int32 {
 }
 
 // packing returns the packing of a handle.
-func (in *Instance) packing(handle uint64) *packed {
+func (in *Instance) packing(handle uint64) *packedWeights {
 	i := int(int32(handle)) - 1
 	if i < 0 || i >= len(in.handles) || in.handles[i] == nil {
 		wild()

@@ -19,7 +19,7 @@ func (in *Instance) decode(s []uint64) {
 	v, limits := in.readView(s[2])
 	if in.decoder == nil || !sameLimits(&in.limits, &limits) {
 		in.limits = limits
-		limits.Expired = in.expired
+		limits.Expired = in.isExpired
 		in.decoder = raster.NewDecoder(limits)
 	}
 	img, err := in.decoder.Decode(src, v)
@@ -47,8 +47,8 @@ func (in *Instance) inspect(s []uint64) {
 	}
 }
 
-// expired reports whether the call of the guest has taken its time.
-func (in *Instance) expired() bool { return in.ctx.Err() != nil }
+// isExpired reports whether the call of the guest has taken its time.
+func (in *Instance) isExpired() bool { return in.ctx.Err() != nil }
 
 // readView reads a raster.View and Limits, the latter no higher than ours.
 func (in *Instance) readView(at uint64) (v raster.View, l raster.Limits) {

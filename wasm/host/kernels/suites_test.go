@@ -28,7 +28,7 @@ func TestSuitesOfTheKernels(t *testing.T) {
 			s.Test(in.Bind(t.Context()), t, r, nil)
 		})
 	}
-	if packings, bytes := n.Held(); packings != 0 || bytes != 0 {
+	if packings, bytes := n.PackingUsage(); packings != 0 || bytes != 0 {
 		t.Errorf("%d packings of %d bytes are held after all instances have closed", packings, bytes)
 	}
 }

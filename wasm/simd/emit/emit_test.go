@@ -78,8 +78,8 @@ func TestScalars(t *testing.T) {
 		{"extend", a.ExtendS().ShrS(1), math.MaxUint64 - 3},
 		{"extend unsigned", a.ExtendU(), 0xfffffff9},
 		{"float", emit.Float(1.5).Mul(float32(3)).Sub(float32(0.25)), uint64(math.Float32bits(4.25))},
-		{"to float", a.ToFloat().Truncated(), 0xfffffff9},
-		{"nearest", emit.Float(2.5).Nearest().Truncated(), 2},
+		{"to float", a.ToFloat().Truncate(), 0xfffffff9},
+		{"nearest", emit.Float(2.5).Nearest().Truncate(), 2},
 		{"compare floats", emit.Float(1).Lt(float32(2)).Add(emit.Float(1).Gt(float32(2))), 1},
 	}
 	evaluate(t, tests)
@@ -130,7 +130,7 @@ func TestControl(t *testing.T) {
 			f.BreakIf(end, i.Eq(20))
 			f.Block(func(next emit.Label) {
 				f.If(i.Eq(i.DivU(3).Mul(3)), func() { f.BreakIf(next, emit.C(1)) })
-				f.Inc(sum, f.Called(square, i))
+				f.Inc(sum, f.CallValue(square, i))
 			})
 			f.Call(nothing)
 			f.Inc(i, 1)
@@ -249,9 +249,9 @@ func TestMistakes(t *testing.T) {
 		{"set another type", func() { f.Set(x, y) }},
 		{"negative offset", func() { x.Load(i32, -1) }},
 		{"result left", func() { f.Call(g, x) }},
-		{"no result", func() { f.Called(f, x, y) }},
-		{"few arguments", func() { f.Called(g) }},
-		{"other arguments", func() { f.Called(g, y) }},
+		{"no result", func() { f.CallValue(f, x, y) }},
+		{"few arguments", func() { f.CallValue(g) }},
+		{"other arguments", func() { f.CallValue(g, y) }},
 		{"two results", func() { m.Func("h", nil, i32, i32) }},
 	}
 	for _, tt := range tests {

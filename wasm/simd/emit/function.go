@@ -25,7 +25,7 @@ func (f *Func) Args() []Value {
 }
 
 func local(t Type, i int) Value {
-	return Value{typ: t, code: unsigned([]byte{0x20}, uint64(i)), local: i + 1}
+	return Value{typ: t, code: appendUnsigned([]byte{0x20}, uint64(i)), local: i + 1}
 }
 
 // Local declares a local. It is zero when the function begins, and not again in a loop.
@@ -47,7 +47,7 @@ func (f *Func) Set(x Value, v any) {
 		panic("emit: Set needs a local")
 	}
 	f.code = append(f.code, value(x.typ, v).code...)
-	f.code = unsigned(append(f.code, 0x21), uint64(x.local-1))
+	f.code = appendUnsigned(append(f.code, 0x21), uint64(x.local-1))
 }
 
 // Inc adds n to a local.
@@ -72,7 +72,7 @@ func (f *Func) Block(body func(end Label)) {
 // BreakIf goes to the end of a block, or to the beginning of a loop, where cond is not 0.
 func (f *Func) BreakIf(to Label, cond Value) {
 	f.code = append(f.code, value(I32, cond).code...)
-	f.code = unsigned(append(f.code, 0x0d), uint64(f.depth-to.depth))
+	f.code = appendUnsigned(append(f.code, 0x0d), uint64(f.depth-to.depth))
 }
 
 // While repeats body as long as cond, which it computes before each round, is not 0.
@@ -119,7 +119,7 @@ func (f *Func) call(g *Func, args []Value) []byte {
 	for i, a := range args {
 		code = append(code, value(g.params[i], a).code...)
 	}
-	return unsigned(append(code, 0x10), uint64(g.index))
+	return appendUnsigned(append(code, 0x10), uint64(g.index))
 }
 
 // Call calls g, which has no result.
@@ -130,8 +130,8 @@ func (f *Func) Call(g *Func, args ...Value) {
 	f.code = append(f.code, f.call(g, args)...)
 }
 
-// Called is g's result as a value: the call happens where, and as often as, it is used.
-func (f *Func) Called(g *Func, args ...Value) Value {
+// CallValue is g's result as a value: the call happens where, and as often as, it is used.
+func (f *Func) CallValue(g *Func, args ...Value) Value {
 	if g.result == none {
 		panic("emit: a call without a result")
 	}
@@ -175,10 +175,10 @@ func (f *Func) encode() []byte {
 		for j < len(f.locals) && f.locals[j] == f.locals[i] {
 			j++
 		}
-		runs = append(unsigned(runs, uint64(j-i)), byte(f.locals[i]))
+		runs = append(appendUnsigned(runs, uint64(j-i)), byte(f.locals[i]))
 		i = j
 	}
-	out := append(unsigned(nil, uint64(n)), runs...)
+	out := append(appendUnsigned(nil, uint64(n)), runs...)
 	out = append(out, f.code...)
 	if f.result != none {
 		out = append(out, 0x00) // unreachable: every way through returns

@@ -60,7 +60,7 @@ type Module struct {
 func (m *Module) ImportMemory(module, name string, pages int) {
 	m.memory = append(text(nil, module), text(nil, name)...)
 	m.memory = append(m.memory, 0x02, 0x00)
-	m.memory = unsigned(m.memory, uint64(pages))
+	m.memory = appendUnsigned(m.memory, uint64(pages))
 }
 
 // Func begins a function. One with a name is exported under it. It returns one value, or none
@@ -98,14 +98,14 @@ func (m *Module) Bytes() []byte {
 	}
 	exported := 0
 	for _, f := range m.funcs {
-		funcs = unsigned(funcs, uint64(f.typ))
+		funcs = appendUnsigned(funcs, uint64(f.typ))
 		if f.name != "" {
 			exports = append(text(exports, f.name), 0x00)
-			exports = unsigned(exports, uint64(f.index))
+			exports = appendUnsigned(exports, uint64(f.index))
 			exported++
 		}
 		body := f.encode()
-		code = unsigned(code, uint64(len(body)))
+		code = appendUnsigned(code, uint64(len(body)))
 		code = append(code, body...)
 	}
 	count := 0
@@ -125,13 +125,13 @@ func section(dst []byte, id byte, count int, entries []byte) []byte {
 	if count == 0 {
 		return dst
 	}
-	head := unsigned(nil, uint64(count))
-	dst = unsigned(append(dst, id), uint64(len(head)+len(entries)))
+	head := appendUnsigned(nil, uint64(count))
+	dst = appendUnsigned(append(dst, id), uint64(len(head)+len(entries)))
 	return append(append(dst, head...), entries...)
 }
 
 func vector(types []Type) []byte {
-	out := unsigned(nil, uint64(len(types)))
+	out := appendUnsigned(nil, uint64(len(types)))
 	for _, t := range types {
 		out = append(out, byte(t))
 	}
@@ -139,19 +139,19 @@ func vector(types []Type) []byte {
 }
 
 func text(dst []byte, s string) []byte {
-	return append(unsigned(dst, uint64(len(s))), s...)
+	return append(appendUnsigned(dst, uint64(len(s))), s...)
 }
 
-// unsigned appends v as LEB128.
-func unsigned(dst []byte, v uint64) []byte {
+// appendUnsigned appends v as LEB128.
+func appendUnsigned(dst []byte, v uint64) []byte {
 	for ; v >= 0x80; v >>= 7 {
 		dst = append(dst, byte(v)|0x80)
 	}
 	return append(dst, byte(v))
 }
 
-// signed appends v as signed LEB128.
-func signed(dst []byte, v int64) []byte {
+// appendSigned appends v as signed LEB128.
+func appendSigned(dst []byte, v int64) []byte {
 	for {
 		b := byte(v & 0x7f)
 		v >>= 7

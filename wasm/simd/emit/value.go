@@ -18,9 +18,9 @@ type Value struct {
 func (t Type) Int(v int64) Value {
 	switch t {
 	case I32:
-		return Value{typ: I32, code: signed([]byte{0x41}, int64(int32(v)))}
+		return Value{typ: I32, code: appendSigned([]byte{0x41}, int64(int32(v)))}
 	case I64:
-		return Value{typ: I64, code: signed([]byte{0x42}, v)}
+		return Value{typ: I64, code: appendSigned([]byte{0x42}, v)}
 	}
 	panic("emit: an integer of type " + t.String())
 }
@@ -167,8 +167,8 @@ func (a Value) ExtendU() Value { return a.unary(I32, I64, 0xad) }
 // ToFloat is a signed I32 as an F32, rounded to nearest even.
 func (a Value) ToFloat() Value { return a.unary(I32, F32, 0xb2) }
 
-// Truncated is an F32 as a signed I32, rounded towards zero and held to its range.
-func (a Value) Truncated() Value { return a.unary(F32, I32, 0xfc, 0x00) }
+// Truncate is an F32 as a signed I32, rounded towards zero and held to its range.
+func (a Value) Truncate() Value { return a.unary(F32, I32, 0xfc, 0x00) }
 
 // Select is a where cond is not 0, and b where it is.
 func Select(cond, a, b Value) Value {
@@ -186,7 +186,7 @@ func memory(code []byte, offset int) []byte {
 	if offset < 0 {
 		panic("emit: an offset below zero")
 	}
-	return unsigned(append(code, 0), uint64(offset))
+	return appendUnsigned(append(code, 0), uint64(offset))
 }
 
 // Load reads a value of type t at address a + offset.

@@ -32,7 +32,7 @@ var (
 )
 
 func vectorOp(typ Type, code uint64, operands ...Value) Value {
-	return op(typ, unsigned([]byte{0xfd}, code), operands...)
+	return op(typ, appendUnsigned([]byte{0xfd}, code), operands...)
 }
 
 func (s Shape) op(name string, operands ...Value) Value {

@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// Observed holds answers of a server to the calls of one operation. The tests of package openapi write observed.json
+// Observation holds answers of a server to the calls of one operation. The tests of package openapi write observed.json
 // (go test ./web/openapi -update), so every answer and every error in the document is a real one.
-type Observed struct {
+type Observation struct {
 	Answers  map[string]json.RawMessage `json:"answers,omitempty"`  // by the name of the request's example; "": the request has none
 	Failures []Failure                  `json:"failures,omitempty"` // by HTTP status and code
 }
@@ -27,14 +27,14 @@ type Failure struct {
 var observedJSON []byte
 
 // readObserved returns the observations by the ID of the operation.
-func readObserved() (all map[string]Observed, err error) {
+func readObserved() (all map[string]Observation, err error) {
 	err = json.Unmarshal(observedJSON, &all)
 	return all, err
 }
 
 // examplesOf adds the answers to the media type of a successful answer. An example has the name of its request's example, so Swagger UI
 // shows the two together.
-func (o *Observed) examplesOf(op *operation, media object) (object, error) {
+func (o *Observation) examplesOf(op *operation, media object) (object, error) {
 	if len(op.examples) == 0 {
 		if answer := o.Answers[""]; answer != nil {
 			media = media.with(member{"example", answer})
@@ -56,7 +56,7 @@ func (o *Observed) examplesOf(op *operation, media object) (object, error) {
 var general = []int{11001, 11002, 11005, 11006, 11007, 11009, 39998, 40030, 40032, 40033, 99009}
 
 // failuresOf returns a list in Markdown of the errors of a call, without the general ones. It may be empty.
-func (o *Observed) failuresOf() string {
+func (o *Observation) failuresOf() string {
 	var b strings.Builder
 	for _, f := range o.Failures {
 		i := slices.IndexFunc(codes, func(c Code) bool { return c.Number == f.Code })

@@ -187,7 +187,7 @@ var operations = []operation{
 		note: "Lists groups of inputs that show the same, sorted by tier, then by creation; at most 100 groups per page. All groups " +
 			"of the tier `same_file` are found immediately. For the other tiers, the server must search the neighbours of every " +
 			"input. One call does this for 100 inputs: repeat it until `examined` equals `of`.",
-		asks:   []object{asked("tier", text(oneOf(search.Tiers[:]...)), "Omitted: all tiers.")},
+		asks:   []object{queryParameter("tier", text(oneOf(search.Tiers[:]...)), "Omitted: all tiers.")},
 		answer: "DuplicateGroupsAnswer",
 	},
 
@@ -334,7 +334,7 @@ var operations = []operation{
 		summary: "Compare two versions",
 		note: "Compares the predictions of both versions for all analysed inputs. A version predicts a concept as present if the value " +
 			"reaches the version's own cut-off. `with` names the other version; by default it is the version trained before this one.",
-		asks:   []object{asked("with", text(), "ID of another trained version of the model.")},
+		asks:   []object{queryParameter("with", text(), "ID of another trained version of the model.")},
 		answer: "ComparisonAnswer",
 	},
 
@@ -371,8 +371,8 @@ var operations = []operation{
 		note: "Lists all custom concepts, and the concepts of the general model that are a label of an input, predicted for an input, or " +
 			"part of a custom model.",
 		asks: []object{
-			asked("language", language, "Language of the names. Default: the application's."),
-			asked("q", text(), "Start of the name."),
+			queryParameter("language", language, "Language of the names. Default: the application's."),
+			queryParameter("q", text(), "Start of the name."),
 		},
 		answer: "UsageAnswer",
 	},

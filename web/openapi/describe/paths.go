@@ -93,12 +93,12 @@ func item(path string, short bool) object {
 	return item
 }
 
-// asked returns a parameter of an operation's query.
-func asked(name string, schema object, note string) object {
+// queryParameter returns a parameter of an operation's query.
+func queryParameter(name string, schema object, note string) object {
 	return object{{"name", name}, {"in", "query"}, {"description", note}, {"schema", schema}}
 }
 
-func (op *operation) body(need *api.Endpoint, seen *Observed) (object, error) {
+func (op *operation) body(need *api.Endpoint, seen *Observation) (object, error) {
 	o := object{
 		{"tags", []string{op.tag}},
 		{"summary", op.summary},
@@ -145,7 +145,7 @@ func paragraphs(texts ...string) string {
 }
 
 // responses are the possible answers of the operation, by HTTP status.
-func (op *operation) responses(asks auth.Credential, seen *Observed) (object, error) {
+func (op *operation) responses(asks auth.Credential, seen *Observation) (object, error) {
 	var all object
 	if op.picture {
 		all = object{{"200", object{
@@ -164,7 +164,7 @@ func (op *operation) responses(asks auth.Credential, seen *Observed) (object, er
 		all[0].value = good.with(member{"headers", headers})
 	}
 	if op.items != "" {
-		some := said("Some items failed. Each item has its own status.", ref(op.items))
+		some := jsonResponse("Some items failed. Each item has its own status.", ref(op.items))
 		if op.logs() {
 			some = some.with(member{"headers", durable})
 		}
@@ -176,7 +176,7 @@ func (op *operation) responses(asks auth.Credential, seen *Observed) (object, er
 		}
 		r := object{{"$ref", "#/components/responses/" + f.name}}
 		if f.http == 400 && op.items != "" && op.method != "GET" {
-			r = said("The request is malformed, or all items failed (10020) and each has its own status.", anyOf(ref("Error"), ref(op.items)))
+			r = jsonResponse("The request is malformed, or all items failed (10020) and each has its own status.", anyOf(ref("Error"), ref(op.items)))
 		}
 		all = all.with(member{strconv.Itoa(f.http), r})
 	}
@@ -212,7 +212,7 @@ func (op *operation) logs() bool {
 	return op.writes
 }
 
-func said(note string, schema object) object {
+func jsonResponse(note string, schema object) object {
 	return object{{"description", note}, {"content", object{{jsonType, object{{"schema", schema}}}}}}
 }
 
@@ -340,17 +340,17 @@ func scopesOf(need *api.Endpoint) string {
 	if len(need.Required) == 0 {
 		return "No scope is required."
 	}
-	words := "Required scopes: " + quoted(need.Required) + "."
+	words := "Required scopes: " + quoteScopes(need.Required) + "."
 	if len(need.Instead) > 0 {
-		words += " A key with " + quoted(need.Instead) + " does not need the scopes to add and to train."
+		words += " A key with " + quoteScopes(need.Instead) + " does not need the scopes to add and to train."
 	}
 	if len(need.Redacted) > 0 {
-		words += " Optional scopes: " + quoted(need.Redacted) + ". Without them, the response omits the fields that they cover."
+		words += " Optional scopes: " + quoteScopes(need.Redacted) + ". Without them, the response omits the fields that they cover."
 	}
 	return words
 }
 
-func quoted(names []string) string { return "`" + strings.Join(colons(names), "`, `") + "`" }
+func quoteScopes(names []string) string { return "`" + strings.Join(colons(names), "`, `") + "`" }
 
 // colons returns scopes in the notation of the API.
 func colons(names []string) []string {

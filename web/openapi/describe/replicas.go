@@ -24,7 +24,7 @@ const verdicts = "`superseded`: a later write took precedence. `duplicate`: the 
 
 // copies are the schemas of a copy's sync status, outbox and conflicts.
 var copies = []member{
-	{"Copy", closed("Sync status of a replica. Counts are lower bounds of progress.",
+	{"Copy", closedRecord("Sync status of a replica. Counts are lower bounds of progress.",
 		always("app_id", hex32, ""),
 		maybe("origin", text(eg("https://sightline.example")), "URL of the origin."),
 		always("phase", text(oneOf("stopped", "unreachable", "connecting", "rebasing", "pulling", "paused", "current", "purged")),
@@ -43,15 +43,15 @@ var copies = []member{
 		maybe("denied", text(), "Why the origin denies access."),
 		maybe("problem", text(), "Current error."),
 		maybe("retry", when, "When sync tries again."))},
-	{"Operation", closed("A pending operation: made at this replica and not yet confirmed by the origin's log.", operationFields(always("seq", whole(), seqNote),
+	{"Operation", closedRecord("A pending operation: made at this replica and not yet confirmed by the origin's log.", operationFields(always("seq", whole(), seqNote),
 		always("state", text(oneOf("queued", "sent")), "`queued`: not yet known to be at the origin. `sent`: acknowledged by the origin."))...)},
-	{"Conflict", closed("An operation of this replica that was not applied as intended.", append([]field{
+	{"Conflict", closedRecord("An operation of this replica that was not applied as intended.", append([]field{
 		always("id", text(eg("2-17")), "Site and sequence number, for DELETE /sync/conflicts/{conflict_id}."),
 	}, operationFields(always("seq", whole(), seqNote),
 		always("verdict", text(oneOf("superseded", "duplicate", "gone", "stale", "refused")), verdicts),
 		always("reason", text(), "The reason, in a sentence."),
 		always("position", whole(), "Entry of the origin's log that the verdict belongs to."))...)...)},
-	{"OperationContent", closed("Content of the operation; fields depend on kind.",
+	{"OperationContent", closedRecord("Content of the operation; fields depend on kind.",
 		maybe("url", address, "New input: its URL."),
 		maybe("hosted", text(), "New input: URL of its picture on this server, while the picture is stored."),
 		maybe("sha256", text(), "SHA-256 of the picture."),
@@ -70,14 +70,14 @@ var copies = []member{
 		maybe("manifest", text(), "Trained version: SHA-256 of the manifest that describes the training."),
 		maybe("name", text(), "Name of a concept or a model."),
 		maybe("language", text(), "Language of a concept's name."),
-		maybe("output_config", list(closed("", always("name", text(), ""), always("value", anything, "null: reset to the default."))), "Settings of a model."),
-		maybe("nodes", list(closed("", maybe("id", text(), ""), maybe("model_id", text(), ""), maybe("version_id", text(), ""))), "Nodes of a workflow."),
+		maybe("output_config", list(closedRecord("", always("name", text(), ""), always("value", anything, "null: reset to the default."))), "Settings of a model."),
+		maybe("nodes", list(closedRecord("", maybe("id", text(), ""), maybe("model_id", text(), ""), maybe("version_id", text(), ""))), "Nodes of a workflow."),
 		maybe("feedback", anything, ""),
 		maybe("reason", text(), "Rejected operation: why the origin rejected it. The log does not have its content."),
 		maybe("number", whole(), "Number of the kind, if this version does not know the kind."),
 		maybe("data", text(member{"contentEncoding", "base64"}),
 			"The operation as stored, if it contains something that this version does not know."))},
-	{"OperationConcept", closed("",
+	{"OperationConcept", closedRecord("",
 		always("id", id, ""),
 		maybe("name", text(), ""),
 		maybe("value", object{{"type", []string{"number", "null"}}},
@@ -85,7 +85,7 @@ var copies = []member{
 	{"CopyAnswer", answer("", always("copy", ref("Copy"), ""))},
 	{"OutboxAnswer", answer("", always("operations", list(ref("Operation")), "Oldest first."))},
 	{"ConflictsAnswer", answer("", always("conflicts", list(ref("Conflict")), "Oldest first."))},
-	{"EnrolledAnswer", answer("", always("edge", closed("",
+	{"EnrolledAnswer", answer("", always("edge", closedRecord("",
 		always("id", text(), ""), always("name", text(), ""), always("site", whole(), ""), always("apps", list(hex32), "")), ""))},
 }
 

@@ -20,7 +20,7 @@ const (
 )
 
 func items(name string, least, most int, note string) object {
-	return noted(list(ref(name), size(least, most)...), note)
+	return withNote(list(ref(name), size(least, most)...), note)
 }
 
 var pagination = maybe("pagination", ref("Pagination"), "Takes precedence over `page` and `per_page` in the query.")

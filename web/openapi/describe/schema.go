@@ -14,15 +14,15 @@ type field struct {
 
 // always is a member that every answer has and every request needs.
 func always(name string, schema object, note string) field {
-	return field{name, noted(schema, note), true}
+	return field{name, withNote(schema, note), true}
 }
 
 // maybe is a member that may be left out.
 func maybe(name string, schema object, note string) field {
-	return field{name, noted(schema, note), false}
+	return field{name, withNote(schema, note), false}
 }
 
-func noted(schema object, note string) object {
+func withNote(schema object, note string) object {
 	if note == "" {
 		return schema
 	}
@@ -38,21 +38,21 @@ func record(note string, fields ...field) object {
 			required = append(required, f.name)
 		}
 	}
-	s := noted(object{{"type", "object"}}, note)
+	s := withNote(object{{"type", "object"}}, note)
 	if len(required) > 0 {
 		s = s.with(member{"required", required})
 	}
 	return s.with(member{"properties", properties})
 }
 
-// closed is the schema of an object in answers, which has no other members.
-func closed(note string, fields ...field) object {
+// closedRecord is the schema of an object in answers, which has no other members.
+func closedRecord(note string, fields ...field) object {
 	return record(note, fields...).with(member{"additionalProperties", false})
 }
 
 // answer is the schema of a complete answer: the status and other members.
 func answer(note string, fields ...field) object {
-	return closed(note, append([]field{always("status", ref("Status"), "")}, fields...)...)
+	return closedRecord(note, append([]field{always("status", ref("Status"), "")}, fields...)...)
 }
 
 func ref(name string) object { return object{{"$ref", "#/components/schemas/" + name}} }

@@ -99,7 +99,7 @@ func statusSchema() object {
 		fmt.Fprintf(&b, "| %d | %s | %s | %s |\n", c.Number, c.Text, http, c.Note)
 		numbers[i] = c.Number
 	}
-	return closed(b.String(),
+	return closedRecord(b.String(),
 		always("code", object{{"type", "integer"}, {"enum", numbers}}, "10000: success. The description of Status lists the other codes."),
 		always("description", text(), "Text of the code, in English."),
 		maybe("details", text(), "What exactly is wrong. Never present with 10000."))

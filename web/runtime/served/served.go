@@ -132,7 +132,7 @@ func (f *Files) parts(p Parts) error {
 	add(&manifest.Files, "guest.wasm", "guest", ".wasm", p.Guest, nil)
 	add(&manifest.Files, "kernels.wasm", "kernels", ".wasm", p.Kernels, nil)
 	add(&manifest.Files, "kernels-relaxed.wasm", "kernels-relaxed", ".wasm", p.Relaxed, nil)
-	names, err := bundled(p.Bundles)
+	names, err := bundleFiles(p.Bundles)
 	if err != nil {
 		return fmt.Errorf("bundles: %w", err)
 	}
@@ -186,8 +186,8 @@ func (f *Files) film(read func() ([]byte, error)) (entry, error) {
 	return e, nil
 }
 
-// bundled are the files of the bundles: of each folder that has a manifest what its manifest lists, and itself.
-func bundled(bundles fs.FS) ([]string, error) {
+// bundleFiles are the files of the bundles: of each folder that has a manifest what its manifest lists, and itself.
+func bundleFiles(bundles fs.FS) ([]string, error) {
 	manifests, err := fs.Glob(bundles, "*/manifest.json")
 	if err != nil {
 		return nil, err
@@ -217,7 +217,7 @@ func bundled(bundles fs.FS) ([]string, error) {
 
 func (f *Files) add(name string, data []byte) *file {
 	one := &file{File: *static.New(name, data)}
-	one.Zipped()
+	one.AddGzip()
 	f.files[name] = one
 	return one
 }

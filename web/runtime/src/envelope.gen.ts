@@ -4,7 +4,7 @@
 
 import { type Reader, Writer } from './envelope.ts';
 
-export interface CallDeed {
+export interface CallAuditEvent {
   /** such as "inputs.delete_all" */
   action: string;
   /** the application to which it was done */
@@ -13,8 +13,8 @@ export interface CallDeed {
   by: string;
 }
 
-export function getCallDeed(r: Reader): CallDeed {
-  const x: CallDeed = {action: '', app: '', by: ''};
+export function getCallAuditEvent(r: Reader): CallAuditEvent {
+  const x: CallAuditEvent = {action: '', app: '', by: ''};
   while (r.next())
     switch (r.number) {
       case 1:
@@ -683,7 +683,7 @@ export interface Result {
   analysis?: Uint8Array | undefined;
   /** Err is ErrFetch, and the address may answer the next time */
   passing?: boolean | undefined;
-  /** For a job with Keep and without an error: the picture's blob, which is durable and has a hold of blob.Hosted, and its content type. The caller that takes the result releases it. */
+  /** For a job with Keep and without an error: the picture's blob, which is durable and has a hold of blob.HostedNames, and its content type. The caller that takes the result releases it. */
   blob?: Uint8Array | undefined;
   contentType?: string | undefined;
   /** of a job with Keep, for a guest that holds the picture itself */
@@ -761,7 +761,7 @@ export interface ServeResult {
   /** of the call */
   jobs: CallJob[];
   /** what the host notes in its audit log before it sends the answer; zero: nothing */
-  did?: CallDeed;
+  did?: CallAuditEvent;
   body?: Uint8Array<ArrayBuffer>;
 }
 
@@ -785,7 +785,7 @@ export function getServeResult(r: Reader): ServeResult {
         x.jobs.push(getCallJob(r.message()));
         break;
       case 10:
-        x.did = getCallDeed(r.message());
+        x.did = getCallAuditEvent(r.message());
         break;
       case 15:
         x.body = r.raw().slice();

@@ -17,7 +17,7 @@ var made struct {
 	dir string
 }
 
-// Forget removes the folder that [Assembled] has made. The next call of it makes another.
+// Forget removes the folder that [AssembleRuntime] has made. The next call of it makes another.
 func Forget() {
 	made.Lock()
 	defer made.Unlock()
@@ -27,8 +27,8 @@ func Forget() {
 	}
 }
 
-// Assembled returns a folder with the runtime as make builds it: scripts, module, kernels, bundles and the decoding module.
-func Assembled(t *testing.T) string {
+// AssembleRuntime returns a folder with the runtime as make builds it: scripts, module, kernels, bundles and the decoding module.
+func AssembleRuntime(t *testing.T) string {
 	t.Helper()
 	made.Lock()
 	defer made.Unlock()

@@ -33,7 +33,7 @@ func TestPages(t *testing.T) {
 
 // TestPageTimes runs the scripts that check a page's waiting times against limits.
 func TestPageTimes(t *testing.T) {
-	testkit.Timed(t)
+	testkit.RequireTiming(t)
 	chromium := process.Need(t, "chromium", "chromium-browser", "google-chrome")
 	travel(t, "pages/many.js", "CHROMIUM="+chromium)
 	travel(t, "pages/speed.js", "CHROMIUM="+chromium)
@@ -95,7 +95,7 @@ func travel(t *testing.T, pattern string, env ...string) {
 	if err != nil || len(scripts) == 0 {
 		t.Fatalf("no scripts %s: %v", pattern, err)
 	}
-	env = append(env, "RUNTIME="+Assembled(t), "SAMPLES="+filepath.Join(testkit.Root(t), "web", "samples"),
+	env = append(env, "RUNTIME="+AssembleRuntime(t), "SAMPLES="+filepath.Join(testkit.Root(t), "web", "samples"),
 		"SHARED="+filepath.Join(testkit.Root(t), "..", "shared"), "FILMS="+filepath.Join(testkit.Root(t), "origin", "server", "video", "testdata"))
 	for _, script := range scripts {
 		name := strings.TrimSuffix(filepath.Base(script), ".js")

@@ -52,7 +52,7 @@ func (m *model) find(id string) *modelInput {
 	return nil
 }
 
-func (in *modelInput) failed() bool { return in.code != 30000 && in.code != 30001 }
+func (in *modelInput) hasFailed() bool { return in.code != 30000 && in.code != 30001 }
 
 func (m *model) delete(in *modelInput) {
 	m.inputs = slices.DeleteFunc(m.inputs, func(o *modelInput) bool { return o == in })
@@ -62,7 +62,7 @@ func (m *model) delete(in *modelInput) {
 func (m *model) add(in *modelInput, allowDuplicate bool) int {
 	var replaced []*modelInput
 	if other := m.find(in.id); other != nil {
-		if !other.failed() {
+		if !other.hasFailed() {
 			return 30100
 		}
 		replaced = append(replaced, other)
@@ -71,7 +71,7 @@ func (m *model) add(in *modelInput, allowDuplicate bool) int {
 		for _, other := range m.inputs {
 			switch {
 			case other.url != in.url:
-			case !other.failed():
+			case !other.hasFailed():
 				return 30100
 			default:
 				replaced = append(replaced, other)
@@ -167,7 +167,7 @@ func patchMeta(stored, sent any, action string, depth int) (any, bool) {
 		case !was && !changed:
 			return stored, false
 		case !was && !nothing:
-			return shown(out), true // it replaces a value that is not an object, as a whole
+			return stripImplied(out), true // it replaces a value that is not an object, as a whole
 		case len(out) == 1 && out[implied] != nil:
 			return absent{}, true
 		}
@@ -210,7 +210,7 @@ func (in *modelInput) json(said int) map[string]any {
 		data["concepts"] = concepts
 	}
 	if _, none := in.meta.(absent); !none {
-		data["metadata"] = shown(in.meta)
+		data["metadata"] = stripImplied(in.meta)
 	}
 	if in.geo != nil {
 		data["geo"] = map[string]any{"geo_point": in.geo}
@@ -221,8 +221,8 @@ func (in *modelInput) json(said int) map[string]any {
 	return map[string]any{"id": in.id, "data": data, "status": float64(said)}
 }
 
-// shown is v without the marks of implied objects.
-func shown(v any) any {
+// stripImplied is v without the marks of implied objects.
+func stripImplied(v any) any {
 	object, ok := v.(map[string]any)
 	if !ok {
 		return v
@@ -230,7 +230,7 @@ func shown(v any) any {
 	out := make(map[string]any, len(object))
 	for name, v := range object {
 		if name != implied {
-			out[name] = shown(v)
+			out[name] = stripImplied(v)
 		}
 	}
 	return out
@@ -255,12 +255,12 @@ func plain(in map[string]any) map[string]any {
 	return in
 }
 
-// drawn makes the parts of random requests.
-type drawn struct{ *rand.Rand }
+// generator makes the parts of random requests.
+type generator struct{ *rand.Rand }
 
-func (r drawn) id() string { return string(rune('a' + r.IntN(6))) }
+func (r generator) id() string { return string(rune('a' + r.IntN(6))) }
 
-func (r drawn) labels() map[string]bool {
+func (r generator) labels() map[string]bool {
 	if r.IntN(3) == 0 {
 		return nil
 	}
@@ -271,7 +271,7 @@ func (r drawn) labels() map[string]bool {
 	return labels
 }
 
-func (r drawn) meta(depth int) any {
+func (r generator) meta(depth int) any {
 	switch n := r.IntN(8); {
 	case n < 3 && depth < 3:
 		out := map[string]any{}
@@ -295,7 +295,7 @@ func (r drawn) meta(depth int) any {
 	return float64(r.IntN(4))
 }
 
-func (r drawn) geo() any {
+func (r generator) geo() any {
 	if r.IntN(2) == 0 {
 		return nil
 	}
@@ -303,7 +303,7 @@ func (r drawn) geo() any {
 }
 
 // data is the member data of a request.
-func (r drawn) data(labels map[string]bool, meta, geo any) map[string]any {
+func (r generator) data(labels map[string]bool, meta, geo any) map[string]any {
 	data := map[string]any{}
 	if labels != nil {
 		concepts := []any{}
@@ -330,7 +330,7 @@ func (r drawn) data(labels map[string]bool, meta, geo any) map[string]any {
 	return data
 }
 
-func (r drawn) picture() string {
+func (r generator) picture() string {
 	colour := []string{"red.png", "blue.png", "white.png"}[r.IntN(3)]
 	return base64.StdEncoding.EncodeToString(apitest.Picture(colour))
 }

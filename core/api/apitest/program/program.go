@@ -31,13 +31,13 @@ type Program struct {
 
 	world *apitest.World
 	model model
-	draw  drawn
+	draw  generator
 	trace []byte
 }
 
 // New is the program of a seed, about to begin in a fresh world.
 func New(t testing.TB, w *apitest.World, seed uint64) *Program {
-	return &Program{TB: t, world: w, draw: drawn{rand.New(rand.NewPCG(seed, 8))}}
+	return &Program{TB: t, world: w, draw: generator{rand.New(rand.NewPCG(seed, 8))}}
 }
 
 // Trace returns the calls so far, a line each.
@@ -265,7 +265,7 @@ func (p *Program) list() {
 		http := 200
 		var want []map[string]any
 		for _, in := range rows {
-			if want = append(want, in.json(0)); in.failed() {
+			if want = append(want, in.json(0)); in.hasFailed() {
 				http = 207
 			}
 		}

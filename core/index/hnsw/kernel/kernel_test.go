@@ -41,7 +41,7 @@ func vectorOf(rng *rand.Rand, dim int) ([]int16, float32) {
 	return q, float32(1 / math.Sqrt(n))
 }
 
-func filled(t *testing.T, rng *rand.Rand, dim, rows int) (*Vectors, [][]int16, []float32) {
+func randomVectors(t *testing.T, rng *rand.Rand, dim, rows int) (*Vectors, [][]int16, []float32) {
 	t.Helper()
 	v, err := NewVectors(dim)
 	if err != nil {
@@ -82,7 +82,7 @@ func TestDistancesAndDots(t *testing.T) {
 		for _, dim := range []int{32, 64, 96, 128, 160, 256, 512, 1024, MaxDim} {
 			t.Run(fmt.Sprint(dim), func(t *testing.T) {
 				rng := rand.New(rand.NewPCG(uint64(dim), 1))
-				v, qs, scales := filled(t, rng, dim, 70)
+				v, qs, scales := randomVectors(t, rng, dim, 70)
 				for n := range 40 {
 					rows := rowsOf(rng, n, len(qs))
 					q, scale := vectorOf(rng, dim)

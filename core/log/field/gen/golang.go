@@ -43,12 +43,12 @@ func (p *program) golang() ([]byte, error) {
 			return m.directives["message"] != nil || m.directives["kind"] != nil || slices.Contains(m.directives["fields"], direction)
 		}
 	}
-	for _, m := range p.reached(wants("put"), all) {
+	for _, m := range p.reachableMessages(wants("put"), all) {
 		if err := g.put(m); err != nil {
 			return nil, fmt.Errorf("%s: %w", m.Name(), err)
 		}
 	}
-	for _, m := range p.reached(wants("get"), all) {
+	for _, m := range p.reachableMessages(wants("get"), all) {
 		if err := g.get(m); err != nil {
 			return nil, fmt.Errorf("%s: %w", m.Name(), err)
 		}
@@ -59,7 +59,7 @@ func (p *program) golang() ([]byte, error) {
 			g.f("\nvar _ %s // pages alone have its codec\n", m.Name())
 		}
 	}
-	source := fmt.Sprintf("%spackage %s\n\nimport (\n%s)\n%s", header, p.Name(), g.imported(), g.String())
+	source := fmt.Sprintf("%spackage %s\n\nimport (\n%s)\n%s", header, p.Name(), g.importLines(), g.String())
 	out, err := format.Source([]byte(source))
 	if err != nil {
 		return nil, fmt.Errorf("%w in\n%s", err, source)
@@ -67,8 +67,8 @@ func (p *program) golang() ([]byte, error) {
 	return out, nil
 }
 
-// imported returns the lines of the imports, those of the standard library first.
-func (g *golang) imported() string {
+// importLines returns the lines of the imports, those of the standard library first.
+func (g *golang) importLines() string {
 	var std, ours []string
 	for _, path := range slices.Sorted(maps.Keys(g.imports)) {
 		if strings.Contains(path, ".") {
@@ -291,7 +291,7 @@ func (g *golang) putField(f *member, v string, t types.Type, always bool) error 
 			g.f("%s := e.Open(%d)\nput%s(e, &%s)\ne.Close(%[1]s)\n", at, n, g.title(m), v)
 			return nil
 		default:
-			g.f("if %s {\n", g.filled(v, t))
+			g.f("if %s {\n", g.filledStruct(v, t))
 		}
 		g.inner(f, m, "&"+v)
 		g.f("}\n")
@@ -383,8 +383,8 @@ func (g *golang) putBasic(f *member, v string, t types.Type, u *types.Basic) err
 	return nil
 }
 
-// filled returns the condition that a struct is not zero.
-func (g *golang) filled(v string, t types.Type) string {
+// filledStruct returns the condition that a struct is not zero.
+func (g *golang) filledStruct(v string, t types.Type) string {
 	if types.Comparable(t) {
 		return v + " != (" + g.typ(t) + "{})"
 	}
@@ -399,7 +399,7 @@ func (g *golang) filledField(v string, t types.Type) string {
 	case *types.Slice:
 		return v + " != nil"
 	case *types.Struct:
-		return g.filled(v, t)
+		return g.filledStruct(v, t)
 	case *types.Pointer:
 		return v + " != nil"
 	case *types.Array:
@@ -438,7 +438,7 @@ func split(name string) (parts []string) {
 // rest writes the filled and box functions that the put and get functions call.
 func (g *golang) rest() {
 	for len(g.zero) > 0 {
-		todo := g.sorted(g.zero)
+		todo := g.sortMessages(g.zero)
 		clear(g.zero)
 		for _, m := range todo {
 			var all []string

@@ -314,8 +314,8 @@ func isTime(t types.Type, name string) bool {
 	return ok && n.Obj().Pkg() != nil && n.Obj().Pkg().Path() == "time" && n.Obj().Name() == name
 }
 
-// reached returns the wanted messages and the messages within them, in the order of their names. hold reports whether to follow a field.
-func (p *program) reached(wanted func(m *message) bool, hold func(f *member) bool) []*message {
+// reachableMessages returns the wanted messages and the messages within them, in the order of their names. hold reports whether to follow a field.
+func (p *program) reachableMessages(wanted func(m *message) bool, hold func(f *member) bool) []*message {
 	seen := map[*message]bool{}
 	var visit func(m *message)
 	visit = func(m *message) {
@@ -334,11 +334,11 @@ func (p *program) reached(wanted func(m *message) bool, hold func(f *member) boo
 			visit(m)
 		}
 	}
-	return p.sorted(seen)
+	return p.sortMessages(seen)
 }
 
-// sorted returns messages in the order of their names.
-func (p *program) sorted(all map[*message]bool) []*message {
+// sortMessages returns messages in the order of their names.
+func (p *program) sortMessages(all map[*message]bool) []*message {
 	return slices.SortedFunc(maps.Keys(all), func(a, b *message) int { return strings.Compare(p.title(a), p.title(b)) })
 }
 

@@ -19,7 +19,7 @@ func (p *program) tables(page []byte) ([]byte, error) {
 	var failed error
 	out := marker.ReplaceAllFunc(page, func(old []byte) []byte {
 		parts := marker.FindSubmatch(old)
-		m := p.named(string(parts[2]))
+		m := p.findMessage(string(parts[2]))
 		if m == nil {
 			failed = fmt.Errorf("no message %s", parts[2])
 			return old
@@ -29,7 +29,7 @@ func (p *program) tables(page []byte) ([]byte, error) {
 		fmt.Fprintf(&b, "| %s | | |\n|---|---|---|\n", upper(m.Name()))
 		for _, f := range m.fields {
 			_, many := list(f)
-			fmt.Fprintf(&b, "| %d %s%s | %s | %s |\n", f.number, snake(f.name), star(many), p.shown(f, shown), strings.ReplaceAll(f.doc, "|", `\|`))
+			fmt.Fprintf(&b, "| %d %s%s | %s | %s |\n", f.number, snake(f.name), star(many), p.tableType(f, shown), strings.ReplaceAll(f.doc, "|", `\|`))
 		}
 		if numbers := m.directives["reserved"]; numbers != nil {
 			fmt.Fprintf(&b, "| %s | | reserved: earlier versions used it |\n", strings.Join(numbers, ", "))
@@ -40,8 +40,8 @@ func (p *program) tables(page []byte) ([]byte, error) {
 	return out, failed
 }
 
-// named returns a message by the name of its struct.
-func (p *program) named(name string) *message {
+// findMessage returns a message by the name of its struct.
+func (p *program) findMessage(name string) *message {
 	for t, m := range p.messages {
 		if t.Name() == name && (t.Pkg() == p.Package || p.Scope().Lookup(name) == nil) {
 			return m
@@ -59,9 +59,9 @@ func star(many bool) string {
 	return ""
 }
 
-// shown returns the type of a field for a table. For a message within the message that is its name, if the page has its table, or else
+// tableType returns the type of a field for a table. For a message within the message that is its name, if the page has its table, or else
 // its fields.
-func (p *program) shown(f *member, tables map[string]bool) string {
+func (p *program) tableType(f *member, tables map[string]bool) string {
 	if f.has("type") {
 		return f.options["type"]
 	}
@@ -73,7 +73,7 @@ func (p *program) shown(f *member, tables map[string]bool) string {
 		var all []string
 		for _, x := range p.messages[m].fields {
 			_, many := list(x)
-			all = append(all, fmt.Sprintf("%d %s%s %s", x.number, snake(x.name), star(many), p.shown(x, tables)))
+			all = append(all, fmt.Sprintf("%d %s%s %s", x.number, snake(x.name), star(many), p.tableType(x, tables)))
 		}
 		return "{" + strings.Join(all, ", ") + "}"
 	}
@@ -85,7 +85,7 @@ func (p *program) shown(f *member, tables map[string]bool) string {
 		if f.has("nil") {
 			return "text"
 		}
-		return "{1 value " + p.shown(&member{typ: u.Elem(), options: map[string]string{}}, tables) + "}"
+		return "{1 value " + p.tableType(&member{typ: u.Elem(), options: map[string]string{}}, tables) + "}"
 	case *types.Array:
 		return fmt.Sprintf("bytes (%d)", u.Len())
 	case *types.Slice:

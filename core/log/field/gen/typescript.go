@@ -15,7 +15,7 @@ func (p *program) typescript() ([]byte, error) {
 		return func(m *message) bool { return slices.Contains(m.directives["pages"], of) }
 	}
 	hold := func(f *member) bool { return !f.has("opaque") }
-	puts, gets := p.reached(direction("put"), hold), p.reached(direction("get"), hold)
+	puts, gets := p.reachableMessages(direction("put"), hold), p.reachableMessages(direction("get"), hold)
 	all := slices.Concat(puts, gets)
 	slices.SortFunc(all, func(a, b *message) int { return strings.Compare(p.title(a), p.title(b)) })
 	t := &typescript{program: p}

@@ -115,7 +115,7 @@ func gemmAddU8(dst []uint8, ldd int, a []uint8, lda, segStride, m int, w *Packed
 
 func gemmRowsU8(dst []uint8, ldd int, a []uint8, lda, segStride, m int, r *Rows, w *PackedS8, q *Requant) {
 	switch {
-	case w.tiled(lda, segStride, m, r):
+	case w.canTile(lda, segStride, m, r):
 		winogradU8(dst, ldd, a, lda, segStride, m, r, w, q)
 	case w.K > 0 && Levels.Now() == cpu.AVX512VNNI:
 		l := lines{dst, a, ldd, lda, segStride, m, r, w, q}

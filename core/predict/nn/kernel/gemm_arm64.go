@@ -72,7 +72,7 @@ func gemmU8(dst []uint8, ldd int, a []uint8, lda, segStride, m int, w *PackedS8,
 }
 
 func gemmRowsU8(dst []uint8, ldd int, a []uint8, lda, segStride, m int, r *Rows, w *PackedS8, q *Requant) {
-	if w.tiled(lda, segStride, m, r) {
+	if w.canTile(lda, segStride, m, r) {
 		winogradU8(dst, ldd, a, lda, segStride, m, r, w, q)
 		return
 	}

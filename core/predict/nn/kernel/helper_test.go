@@ -15,8 +15,8 @@ const (
 	margin = 64
 )
 
-// guarded returns a copy of v inside a larger array that is filled with guard.
-func guarded[T uint8 | float32](v []T) (whole, inside []T) {
+// guardedCopy returns a copy of v inside a larger array that is filled with guard.
+func guardedCopy[T uint8 | float32](v []T) (whole, inside []T) {
 	whole = slices.Repeat([]T{guard}, len(v)+2*margin)
 	inside = whole[margin : margin+len(v) : margin+len(v)]
 	copy(inside, v)
@@ -26,9 +26,9 @@ func guarded[T uint8 | float32](v []T) (whole, inside []T) {
 // same calls a kernel on a copy of dst inside a larger array. It compares the whole array with one in which fill has written the results.
 func same(t *testing.T, what any, dst []uint8, call, fill func(dst []uint8)) {
 	t.Helper()
-	want, inside := guarded(dst)
+	want, inside := guardedCopy(dst)
 	fill(inside)
-	got, inside := guarded(dst)
+	got, inside := guardedCopy(dst)
 	call(inside)
 	if bytes.Equal(got, want) {
 		return
@@ -44,7 +44,7 @@ func same(t *testing.T, what any, dst []uint8, call, fill func(dst []uint8)) {
 // may change.
 func near(t *testing.T, what any, rows, width, ld int, call func(dst []float32), definition func(row, i int) (want, tolerance float64)) {
 	t.Helper()
-	whole, dst := guarded(slices.Repeat([]float32{guard}, (rows-1)*ld+width))
+	whole, dst := guardedCopy(slices.Repeat([]float32{guard}, (rows-1)*ld+width))
 	call(dst)
 	for row := range rows {
 		for i, got := range dst[row*ld:][:width] {

@@ -63,8 +63,8 @@ func perLevel(b *testing.B, name string, ops int, f func()) {
 	}
 }
 
-// aligned copies v to new memory. A large slice begins at a page there, as activations do in an arena.
-func aligned[T any](v []T) []T { return append(make([]T, 0, len(v)), v...) }
+// alignedCopy copies v to new memory. A large slice begins at a page there, as activations do in an arena.
+func alignedCopy[T any](v []T) []T { return append(make([]T, 0, len(v)), v...) }
 
 func benchRequant(rng *rand.Rand, n int) *kernel.Requant {
 	q := &kernel.Requant{Bias: make([]int32, n), Scale: make([]float32, n), Hi: 255}
@@ -79,10 +79,10 @@ func BenchmarkGemm(b *testing.B) {
 	for _, s := range mobileNetV2 {
 		m, k, n := s[0], s[1], s[2]
 		name := fmt.Sprintf("m=%d/k=%d/n=%d", m, k, n)
-		w, a, dst := kernel.PackF32(kerneltest.Floats(rng, n*k), nil, n, k), aligned(kerneltest.Floats(rng, m*k)), make([]float32, m*n)
+		w, a, dst := kernel.PackF32(kerneltest.Floats(rng, n*k), nil, n, k), alignedCopy(kerneltest.Floats(rng, m*k)), make([]float32, m*n)
 		perLevel(b, name+"/f32", 2*m*k*n, func() { kernel.GemmF32(dst, n, a, k, m, w, nil, 0, 0, 6) })
 		w8, q := kernel.PackS8(kerneltest.Int8s(rng, n*k), n, k), benchRequant(rng, n)
-		a8, dst8 := aligned(kerneltest.Bytes(rng, m*k)), make([]uint8, m*n)
+		a8, dst8 := alignedCopy(kerneltest.Bytes(rng, m*k)), make([]uint8, m*n)
 		perLevel(b, name+"/u8", 2*m*k*n, func() { kernel.GemmU8(dst8, n, a8, k, m, w8, q, nil) })
 	}
 }
@@ -96,24 +96,24 @@ func BenchmarkDepthwise(b *testing.B) {
 		d := kernel.Depthwise{Rows: o, Width: o, DstStep: o * c, SrcStep: stride * in * c, SrcStride: in * c, StrideX: stride, DilationX: 1}
 		ops := 2 * 9 * o * o * c
 		w := kernel.PackDepthwiseF32(kerneltest.Floats(rng, 9*c), nil, c, 3, 3)
-		a, dst := aligned(kerneltest.Floats(rng, in*in*c)), make([]float32, o*o*c)
+		a, dst := alignedCopy(kerneltest.Floats(rng, in*in*c)), make([]float32, o*o*c)
 		perLevel(b, name+"/f32", ops, func() { kernel.DepthwiseRowsF32(dst, a, d, w, 0, 6) })
 		w8, q := kernel.PackDepthwiseS8(kerneltest.Int8s(rng, 9*c), c, 3, 3), benchRequant(rng, c)
-		a8, dst8 := aligned(kerneltest.Bytes(rng, in*in*c)), make([]uint8, o*o*c)
+		a8, dst8 := alignedCopy(kerneltest.Bytes(rng, in*in*c)), make([]uint8, o*o*c)
 		perLevel(b, name+"/u8", ops, func() { kernel.DepthwiseRowsU8(dst8, a8, d, w8, q) })
 	}
 }
 
 func BenchmarkAddF32(b *testing.B) {
 	rng := rand.New(rand.NewPCG(1, 2))
-	y, r := aligned(kerneltest.Floats(rng, 784*32)), aligned(kerneltest.Floats(rng, 784*32))
+	y, r := alignedCopy(kerneltest.Floats(rng, 784*32)), alignedCopy(kerneltest.Floats(rng, 784*32))
 	dst := make([]float32, len(y))
 	perLevel(b, "n=25088", len(y), func() { kernel.AddF32(dst, y, r) })
 }
 
 func BenchmarkAddU8(b *testing.B) {
 	rng := rand.New(rand.NewPCG(1, 2))
-	y, r, p := aligned(kerneltest.Bytes(rng, 784*32)), aligned(kerneltest.Bytes(rng, 784*32)), kerneltest.NewAdd(rng)
+	y, r, p := alignedCopy(kerneltest.Bytes(rng, 784*32)), alignedCopy(kerneltest.Bytes(rng, 784*32)), kerneltest.NewAdd(rng)
 	dst := make([]uint8, len(y))
 	perLevel(b, "n=25088", len(y), func() { kernel.AddU8(dst, y, r, p) })
 }

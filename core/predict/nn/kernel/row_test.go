@@ -52,7 +52,7 @@ func TestAddU8(t *testing.T) {
 			y, r := kerneltest.Bytes(rng, n), kerneltest.Bytes(rng, n)
 			same(t, p, make([]uint8, n), func(dst []uint8) { kernel.AddU8(dst, y, r, p) }, func(dst []uint8) {
 				for i := range dst {
-					dst[i] = kerneltest.Added(p, y[i], r[i])
+					dst[i] = kerneltest.AddResidual(p, y[i], r[i])
 				}
 			})
 		}
@@ -69,7 +69,7 @@ func TestAddU8EveryPair(t *testing.T) {
 			}
 			kernel.AddU8(dst, y, r, p)
 			for i, got := range dst {
-				if want := kerneltest.Added(p, y[i], r[i]); got != want {
+				if want := kerneltest.AddResidual(p, y[i], r[i]); got != want {
 					t.Errorf("AddU8(%+v) of %d, %d = %d, want %d", p, y[i], r[i], got, want)
 					return
 				}

@@ -54,7 +54,7 @@ func testConvRowsF32(t *testing.T, rng *rand.Rand, p *kerneltest.SquaresF32) {
 	w := kernel.PackConvF32Squares(p.W, p.Bias, p.N, p.C)
 	r := kernel.Rows{Rows: p.Rows, DstStep: p.DstStep, SrcStep: p.Row}
 	for _, scratch := range [][]float32{kerneltest.Floats(rng, w.Scratch(p.M)), nil} {
-		whole, dst := guarded(slices.Repeat([]float32{guard}, p.DstLen()))
+		whole, dst := guardedCopy(slices.Repeat([]float32{guard}, p.DstLen()))
 		kernel.ConvRowsF32(dst, p.LDD, p.Src, p.C, p.Row, p.M, r, w, p.Lo, p.Hi, scratch)
 		for i := range p.Rows * p.M * p.N {
 			y, x, j := i/(p.M*p.N), i/p.N%p.M, i%p.N

@@ -33,8 +33,8 @@ type winogradArgs struct {
 
 func (w *winogradArgs) ptr() *byte { return (*byte)(unsafe.Pointer(w)) }
 
-// tiled reports whether rows of windows lie side by side, so that tiles of them can be computed.
-func (w *PackedS8) tiled(lda, segStride, m int, r *Rows) bool {
+// canTile reports whether rows of windows lie side by side, so that tiles of them can be computed.
+func (w *PackedS8) canTile(lda, segStride, m int, r *Rows) bool {
 	_, cols := winogradKernel()
 	return w.winograd != nil && cols > 0 && w.N%cols == 0 && 3*lda == w.Seg && segStride == r.SrcStep && m >= 4 && r.Rows >= 4
 }

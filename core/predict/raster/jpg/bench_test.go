@@ -17,7 +17,7 @@ func BenchmarkDecode(b *testing.B) {
 		b.Fatal(err)
 	}
 	if len(files) == 0 {
-		files = shared(b, "photos/formats/craft-beer.jpg", "photos/001_plant.jpg")
+		files = globTestData(b, "photos/formats/craft-beer.jpg", "photos/001_plant.jpg")
 	}
 	for _, file := range files {
 		data, err := os.ReadFile(file)

@@ -175,8 +175,8 @@ func (d *Decoder) finish() error {
 	return nil
 }
 
-// expired asks Options.Expired about once in 4096 blocks, given the number to be done.
-func (d *Decoder) expired(units int) bool {
+// pollDeadline asks Options.Expired about once in 4096 blocks, given the number to be done.
+func (d *Decoder) pollDeadline(units int) bool {
 	if d.pollIn -= units; d.pollIn > 0 || d.o.Expired == nil {
 		return false
 	}

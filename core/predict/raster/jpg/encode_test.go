@@ -71,8 +71,8 @@ func newCode(r *rand.Rand) *code {
 	return assign(order, depths)
 }
 
-// fitted returns Shannon's code for the symbols that c has written.
-func (c *code) fitted() *code {
+// shannonCode returns Shannon's code for the symbols that c has written.
+func (c *code) shannonCode() *code {
 	var order []byte
 	total := 1
 	for s, n := range c.used {
@@ -178,7 +178,7 @@ func (p *picture) encode(r *rand.Rand) []byte {
 		if p.fitted || r.IntN(2) == 0 {
 			trial := &scanWriter{bitWriter: &bitWriter{}, p: p, s: s, dc: e.dc, ac: e.ac}
 			trial.write()
-			e.dc, e.ac = e.dc.fitted(), e.ac.fitted()
+			e.dc, e.ac = e.dc.shannonCode(), e.ac.shannonCode()
 		}
 		w.segment(markerDHT, slices.Concat([]byte{0x00}, e.dc.counts[:], e.dc.order))
 		w.segment(markerDHT, slices.Concat([]byte{0x11}, e.ac.counts[:], e.ac.order))

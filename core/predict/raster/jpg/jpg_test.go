@@ -11,8 +11,8 @@ import (
 	"github.com/sightline-dev/sightline/core/testkit"
 )
 
-// shared returns the files that match the patterns in the folder next to the project.
-func shared(t testing.TB, patterns ...string) []string {
+// globTestData returns the files that match the patterns in the folder next to the project.
+func globTestData(t testing.TB, patterns ...string) []string {
 	t.Helper()
 	var files []string
 	for _, p := range patterns {
@@ -137,7 +137,7 @@ func TestDecodeSharedPictures(t *testing.T) {
 	if testing.Short() {
 		every = 12
 	}
-	for i, file := range shared(t, "photos/*.jpg", "photos/formats/*.jpg", "samples/*.jpg", "eval/pictures/*.jpg") {
+	for i, file := range globTestData(t, "photos/*.jpg", "photos/formats/*.jpg", "samples/*.jpg", "eval/pictures/*.jpg") {
 		if i%every != 0 {
 			continue
 		}

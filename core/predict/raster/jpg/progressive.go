@@ -34,9 +34,9 @@ func (d *Decoder) progression(s *scanHeader) error {
 	}
 }
 
-// kept is the number of coefficients kept of a block: per, and where not all matter one
+// coefsPerBlock is the number of coefficients kept of a block: per, and where not all matter one
 // for the others to go to.
-func (d *Decoder) kept() int {
+func (d *Decoder) coefsPerBlock() int {
 	if d.per == 16 || d.per == 4 {
 		return d.per + 1
 	}
@@ -50,7 +50,7 @@ func (d *Decoder) keep(c int) {
 		return
 	}
 	l.hasCoefs = true
-	d.coefs[c] = grow(d.coefs[c], (l.x1-l.x0)*(l.y1-l.y0)*d.kept())
+	d.coefs[c] = grow(d.coefs[c], (l.x1-l.x0)*(l.y1-l.y0)*d.coefsPerBlock())
 	clear(d.coefs[c])
 	if d.side > 1 {
 		d.masks[c] = grow(d.masks[c], l.across*l.down)
@@ -62,7 +62,7 @@ func (d *Decoder) keep(c int) {
 func (d *Decoder) keptBytes() (total int64) {
 	for i := range d.n {
 		l := &d.layout[i]
-		total += 4 * int64(l.x1-l.x0) * int64(l.y1-l.y0) * int64(d.kept())
+		total += 4 * int64(l.x1-l.x0) * int64(l.y1-l.y0) * int64(d.coefsPerBlock())
 		if d.side > 1 {
 			total += 8 * int64(l.across) * int64(l.down)
 		}
@@ -77,7 +77,7 @@ func (d *Decoder) at(c, x, y int) []int32 {
 	if x < l.x0 || l.x1 <= x || y < l.y0 || l.y1 <= y {
 		return d.passed[:]
 	}
-	return d.coefs[c][((y-l.y0)*(l.x1-l.x0)+x-l.x0)*d.kept():]
+	return d.coefs[c][((y-l.y0)*(l.x1-l.x0)+x-l.x0)*d.coefsPerBlock():]
 }
 
 // firstDC reads the first scan of DC coefficients.
@@ -304,11 +304,11 @@ func (d *Decoder) correct(b []int32, mask uint64) {
 
 // reconstruct transforms the wanted blocks of component c into pix.
 func (d *Decoder) reconstruct(c int) error {
-	l, p, q, kept := &d.layout[c], &d.planes.P[c], &d.quants[c], d.kept()
+	l, p, q, kept := &d.layout[c], &d.planes.P[c], &d.quants[c], d.coefsPerBlock()
 	*q = d.inOrder(&d.quant[d.comp[c].tq])
 	coefs := d.coefs[c]
 	for y := l.y0; y < l.y1; y++ {
-		if d.expired(l.x1 - l.x0) {
+		if d.pollDeadline(l.x1 - l.x0) {
 			return ErrExpired
 		}
 		for x := l.x0; x < l.x1; x++ {

@@ -208,7 +208,7 @@ func (d *Decoder) units(s *scanHeader, f row) error {
 		for x := 0; x < s.across; {
 			run := min(s.across-x, restart-at%restart, pollUnits)
 			if to := min(x+run, s.visX); y < s.visY && x < to {
-				if d.expired((to - x) * s.blocks) {
+				if d.pollDeadline((to - x) * s.blocks) {
 					return ErrExpired
 				}
 				if err := f(d, y, x, to); err != nil {

@@ -229,7 +229,7 @@ func (t *tile) u8() {
 		t.store(out, func(_ int, x, scale VecVirtual) { out.scale(x, scale) })
 		JMP(LabelRef("next"))
 		Label("packed")
-		t.packed()
+		t.storePacked()
 		JMP(LabelRef("next"))
 		Label("add")
 		t.add()
@@ -237,8 +237,8 @@ func (t *tile) u8() {
 	})
 }
 
-// packed leaves the clamping to the packs.
-func (t *tile) packed() {
+// storePacked leaves the clamping to the packs.
+func (t *tile) storePacked() {
 	out := &requant{p: t.p, zero: ZMM(), packs: true, permData: t.perm}
 	VPBROADCASTW(at(t.p, argZero), out.zero)
 	t.store(out, func(_ int, x, scale VecVirtual) {

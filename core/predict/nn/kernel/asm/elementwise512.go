@@ -139,15 +139,15 @@ func elementwise512(perm Mem) {
 		VADDPS(x, acc, acc)
 	}
 	s.emit("sumRowsF32AVX512")
-	clamped("addF32AVX512", func(x VecVirtual, y Mem, k OpmaskVirtual) {
+	emitClampedOp("addF32AVX512", func(x VecVirtual, y Mem, k OpmaskVirtual) {
 		v := ZMM()
 		VMOVUPS_Z(y, k, v)
 		VADDPS(v, x, x)
 	})
 }
 
-// clamped applies op to elN blocks of 16 floats, the last one masked, and clamps.
-func clamped(name string, op func(x VecVirtual, y Mem, k OpmaskVirtual)) {
+// emitClampedOp applies op to elN blocks of 16 floats, the last one masked, and clamps.
+func emitClampedOp(name string, op func(x VecVirtual, y Mem, k OpmaskVirtual)) {
 	p := begin(name)
 	dst, x, y, n := load(p, elDst), load(p, elX), load(p, elY), load(p, elN)
 	lo, hi := broadcast(p, elLo, ZMM()), broadcast(p, elHi, ZMM())

@@ -97,9 +97,9 @@ func (p *Product) DstLen() int { return (p.M-1)*p.LDD + p.N }
 func (p *Product) Fill(dst []uint8) {
 	for i := range p.M {
 		for j := range p.N {
-			b := requantised(p.Q, p.acc(i, j), j)
+			b := requantise(p.Q, p.acc(i, j), j)
 			if p.Add != nil {
-				b = Added(p.Add, b, p.Add.R[i*p.Add.LDR+j])
+				b = AddResidual(p.Add, b, p.Add.R[i*p.Add.LDR+j])
 			}
 			dst[i*p.LDD+j] = b
 		}
@@ -263,7 +263,7 @@ func (p *ProductF32) Want(i, j int) (want, tolerance float64) {
 	if p.Res != nil {
 		s.add(float64(p.Res[i*p.LDR+j]))
 	}
-	return s.clamped(p.Lo, p.Hi), s.tolerance(p.Segs * p.Seg)
+	return s.clamp(p.Lo, p.Hi), s.tolerance(p.Segs * p.Seg)
 }
 
 // SquaresF32 is the operands of rows of a 3×3 convolution in float32 whose windows are a pixel apart.
@@ -299,7 +299,7 @@ func (p *SquaresF32) Near(y, x, j int, got float32) bool {
 			s.add(float64(p.Src[(y+t/3)*p.Row+(x+t%3)*p.C+c]) * float64(p.W[(j*9+t)*p.C+c]))
 		}
 	}
-	off := math.Abs(float64(got) - s.clamped(p.Lo, p.Hi))
+	off := math.Abs(float64(got) - s.clamp(p.Lo, p.Hi))
 	near := off <= s.tolerance(9*p.C)
 	for oy := max(0, y+2-p.Rows); !near && oy <= min(1, y); oy++ {
 		for ox := max(0, x+2-p.M); !near && ox <= min(1, x); ox++ {
@@ -333,7 +333,7 @@ type sum struct{ total, mass float64 }
 
 func (s *sum) add(term float64) { s.total, s.mass = s.total+term, s.mass+math.Abs(term) }
 
-func (s *sum) clamped(lo, hi float32) float64 {
+func (s *sum) clamp(lo, hi float32) float64 {
 	return math.Min(math.Max(s.total, float64(lo)), float64(hi))
 }
 
@@ -391,7 +391,7 @@ func (s Window) Fill(dst, src []uint8, w []int8, q *kernel.Requant) {
 			c := i % s.C
 			acc := q.Bias[c]
 			s.eachTap(y, i/s.C, c, func(a, b int) { acc += int32(src[a]) * int32(w[b]) })
-			dst[y*s.DstStep+i] = requantised(q, acc, c)
+			dst[y*s.DstStep+i] = requantise(q, acc, c)
 		}
 	}
 }
@@ -403,7 +403,7 @@ func (s Window) Want(y, i int, src, w, bias []float32, lo, hi float32) (want, to
 	var t sum
 	t.add(float64(bias[c]))
 	s.eachTap(y, i/s.C, c, func(a, b int) { t.add(float64(src[a]) * float64(w[b])) })
-	return t.clamped(lo, hi), t.tolerance(s.KH * s.KW)
+	return t.clamp(lo, hi), t.tolerance(s.KH * s.KW)
 }
 
 // NewRequant draws constants whose results lie below, inside and above the clamp, some
@@ -441,12 +441,12 @@ func NewRequant(rng *rand.Rand, n int) *kernel.Requant {
 	return q
 }
 
-// requantised is the byte of a whole accumulator.
-func requantised(q *kernel.Requant, acc int32, j int) uint8 {
-	return rounded(float32(acc)*q.Scale[j], q.Zero, q.Lo, q.Hi)
+// requantise is the byte of a whole accumulator.
+func requantise(q *kernel.Requant, acc int32, j int) uint8 {
+	return roundToByte(float32(acc)*q.Scale[j], q.Zero, q.Lo, q.Hi)
 }
 
-func rounded(v float32, zero int32, lo, hi uint8) uint8 {
+func roundToByte(v float32, zero int32, lo, hi uint8) uint8 {
 	return uint8(math.Min(math.Max(math.RoundToEven(float64(v))+float64(zero), float64(lo)), float64(hi)))
 }
 
@@ -470,10 +470,10 @@ func NewAdd(rng *rand.Rand) *kernel.Add {
 	return a
 }
 
-// Added is the byte of a residual add.
-func Added(p *kernel.Add, y, r uint8) uint8 {
+// AddResidual is the byte of a residual add.
+func AddResidual(p *kernel.Add, y, r uint8) uint8 {
 	s := float32(float32(int32(y)-p.ZeroY)*p.ScaleY) + float32(float32(int32(r)-p.ZeroR)*p.ScaleR)
-	return rounded(s, p.Zero, p.Lo, p.Hi)
+	return roundToByte(s, p.Zero, p.Lo, p.Hi)
 }
 
 // Bytes returns n random bytes at an odd alignment, sometimes only extremes. Their capacity ends with their length, so that reading on is

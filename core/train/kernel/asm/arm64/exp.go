@@ -89,8 +89,8 @@ func (k kernel) exponential() {
 	}
 }
 
-// weighted stores b·(registers 0 to 3 − x) to dst.
-func (k kernel) weighted(weights, targets int) {
+// storeWeightedDifference stores b·(registers 0 to 3 − x) to dst.
+func (k kernel) storeWeightedDifference(weights, targets int) {
 	k.load16(4, targets)
 	k.load16(8, weights)
 	k.each("fsub", 0, 0, 4)
@@ -113,7 +113,7 @@ func (k kernel) residual() {
 	for i := range 4 {
 		k.V("fdiv v%d.4s, v%d.4s, v%d.4s", i, one, i)
 	}
-	k.weighted(b, x)
+	k.storeWeightedDifference(b, x)
 }
 
 func (k kernel) raise() {
@@ -148,5 +148,5 @@ func (k kernel) share() {
 	k.load16(0, a)
 	k.load16(4, y)
 	k.each("fdiv", 0, 0, 4)
-	k.weighted(b, x)
+	k.storeWeightedDifference(b, x)
 }
